@@ -1,0 +1,3 @@
+module github.com/signalbox-ai/signalbox
+
+go 1.26
