@@ -1,0 +1,62 @@
+package signalbox
+
+import "time"
+
+// AgentSource says how the director came to know an agent.
+type AgentSource string
+
+// The ways in which an agent becomes known.
+const (
+	AgentFromConfig     AgentSource = "config"     // listed in the configuration
+	AgentRegistered     AgentSource = "registered" // it announced itself
+	AgentDiscovered     AgentSource = "discovered" // found by the port scan
+	AgentChild          AgentSource = "child"      // started by signalbox up
+	DefaultAgentSlots               = 1
+	MaxAgentSlots                   = 10000
+	MaxAgents                       = 10000
+	MaxAgentNameLength              = 64
+	MaxSessionIDLength              = 128
+	MaxIdempotencyBytes             = 255
+)
+
+// Agent is the durable row of an agent: what it is, not how it is. Whether it
+// is up or busy is learnt from it and from its slots.
+type Agent struct {
+	Name    string
+	Kind    string
+	URL     string
+	Slots   int // executions it may run side by side
+	Fencing bool
+	Source  AgentSource
+	// SealedToken is the bearer token that the agent wants, encrypted.
+	SealedToken []byte
+	WorkDir     string
+	Version     string
+	CreatedAt   time.Time
+}
+
+// Queues returns the queues that the agent serves. There is no order between
+// them: the best head wins.
+func (a *Agent) Queues() []string {
+	return []string{AgentQueue(a.Name), PoolQueue(a.Kind), QueueWork}
+}
+
+// Slot is a slot that is in use. A free slot has no row.
+type Slot struct {
+	Agent   string
+	Slot    int // 0-based
+	TaskID  string
+	Fence   int64
+	Expires time.Time // end of the slot lease unless renewed
+	// Withheld says that the task has ended here, as lost, while its agent
+	// may still be at it: the slot is free when the agent says so, or
+	// someone releases it.
+	Withheld bool
+}
+
+// Session binds a conversation to the agent that holds it.
+type Session struct {
+	ID       string
+	Agent    string
+	LastUsed time.Time
+}

@@ -1,0 +1,177 @@
+package api
+
+import "time"
+
+// The agent HTTP API: what a director asks of an agent. Any program that
+// serves these five paths is an agent; fields marked "signalbox" are
+// optional extensions that a plain agent may leave out.
+//
+//	POST /task               start a task                         201, 400, 409
+//	GET  /task/{id}          its state; id is task_id or queue_id  200, 404
+//	POST /task/{id}/cancel   stop it                              200, 202, 404, 409
+//	GET  /task/{id}/output   its output (signalbox)               200, 404
+//	GET  /status             idle or working, and at what         200
+//	GET  /history            what has ended                       200
+//	POST /shutdown           end the agent                        202, 409
+
+// AgentTask is the body of POST /task on an agent.
+type AgentTask struct {
+	Prompt         string            `json:"prompt"`
+	Model          string            `json:"model,omitempty"`
+	Tier           string            `json:"tier,omitempty"`
+	TimeoutSeconds int               `json:"timeout_seconds,omitempty"` // 0: the agent's own default
+	SessionID      string            `json:"session_id,omitempty"`      // conversation to resume, or to create under this id
+	Project        *Project          `json:"project,omitempty"`
+	Env            map[string]string `json:"env,omitempty"`
+	Thinking       *bool             `json:"thinking,omitempty"`
+	Source         string            `json:"source,omitempty"`
+	SourceJob      string            `json:"source_job,omitempty"`
+
+	// signalbox: identity of the execution. The same queue_id and fence twice
+	// is one execution, answered twice. A fence below the highest seen from
+	// this director is refused (409 stale_fence). A higher fence for a slot
+	// that is still running means that the old run is void: the agent stops
+	// it, with proof, before it answers.
+	QueueID  string `json:"queue_id,omitempty"`
+	Fence    int64  `json:"fence,omitempty"`
+	Slot     int    `json:"slot,omitempty"`     // 0-based
+	Director string `json:"director,omitempty"` // identity of the director's store; fences are compared within it
+	Isolated bool   `json:"isolated,omitempty"` // own working directory and CLI home, no conversation
+}
+
+// AgentTaskAccepted is the 201 answer to POST /task on an agent.
+type AgentTaskAccepted struct {
+	TaskID    string `json:"task_id"` // "task-" and 8 hex digits or more
+	SessionID string `json:"session_id"`
+	Status    string `json:"status"` // "working"
+	QueueID   string `json:"queue_id,omitempty"`
+	Fence     int64  `json:"fence,omitempty"`
+}
+
+// AgentTaskStatus is the answer to GET /task/{id} on an agent. With
+// ?wait=30s the agent answers when the task ends or the wait is over. With
+// ?after=N as well it also answers as soon as output beyond byte N exists.
+type AgentTaskStatus struct {
+	TaskID          string      `json:"task_id"`
+	State           string      `json:"state"` // working, completed, failed, cancelled
+	ExitCode        *int        `json:"exit_code,omitempty"`
+	Output          string      `json:"output"` // the answer; for a running task what there is so far (bounded)
+	SessionID       string      `json:"session_id,omitempty"`
+	TokenUsage      *TokenUsage `json:"token_usage,omitempty"`
+	DurationSeconds float64     `json:"duration_seconds"`
+	StartedAt       *time.Time  `json:"started_at,omitempty"`
+	CompletedAt     *time.Time  `json:"completed_at,omitempty"`
+	Error           *AgentError `json:"error,omitempty"`
+
+	QueueID        string     `json:"queue_id,omitempty"`         // signalbox, this and below
+	Fence          int64      `json:"fence,omitempty"`            //
+	CostUSD        float64    `json:"cost_usd,omitempty"`         //
+	OutputSeq      int64      `json:"output_seq,omitempty"`       // bytes of output written so far
+	LastProgressAt *time.Time `json:"last_progress_at,omitempty"` // last time the run printed anything
+}
+
+// AgentError says why a task on an agent did not complete. Type is one of
+// timeout, cancelled, max_turns, start_error, claude_error (kept from the
+// seed for every CLI that reports an error of its own), exit_nonzero,
+// no_result (the CLI ended without its terminal event), interrupted (the
+// agent was restarted), stale_fence (a newer fence voided the run), unkillable.
+type AgentError struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// TokenUsage counts model tokens.
+type TokenUsage struct {
+	Input  int64 `json:"input"`
+	Output int64 `json:"output"`
+}
+
+// AgentOutput is the answer to GET /task/{id}/output?after=N&wait=30s on an
+// agent: the log of a run from byte N. The agent keeps the last 128 KiB at
+// hand and the whole log, up to a cap, on disk.
+type AgentOutput struct {
+	Seq       int64  `json:"seq"`                 // position of the first byte of Text in the whole log
+	Text      string `json:"text"`                // valid UTF-8; what was not is replaced
+	Next      int64  `json:"next"`                // ask with after=Next for what follows
+	Truncated bool   `json:"truncated,omitempty"` // bytes between the asked position and Seq are no longer there
+	Done      bool   `json:"done,omitempty"`      // the run has ended and Text reaches its end
+}
+
+// AgentStatus is the answer to GET /status on an agent.
+type AgentStatus struct {
+	Type          string            `json:"type"`       // "agent"
+	Interfaces    []string          `json:"interfaces"` // statusable, observable, taskable
+	Version       string            `json:"version"`
+	AgentKind     string            `json:"agent_kind"` // claude, codex, opencode, command, llm, demo
+	State         string            `json:"state"`      // idle or working
+	UptimeSeconds float64           `json:"uptime_seconds"`
+	CurrentTask   *AgentCurrentTask `json:"current_task,omitempty"` // the first of current_tasks
+	Config        AgentConfig       `json:"config"`
+
+	Name         string             `json:"name,omitempty"`          // signalbox, this and below
+	Slots        int                `json:"slots,omitempty"`         // executions it can run side by side, 1 if absent
+	Fencing      bool               `json:"fencing,omitempty"`       // understands fence on POST /task
+	LongPoll     bool               `json:"long_poll,omitempty"`     // understands ?wait= on GET /task/{id}
+	HighestFence int64              `json:"highest_fence,omitempty"` // of the director that it serves
+	Director     string             `json:"director,omitempty"`      //
+	CurrentTasks []AgentCurrentTask `json:"current_tasks,omitempty"` //
+	WorkDir      string             `json:"work_dir,omitempty"`      //
+}
+
+// AgentCurrentTask is a task that an agent runs now.
+type AgentCurrentTask struct {
+	ID             string     `json:"id"`
+	QueueID        string     `json:"queue_id,omitempty"`
+	Fence          int64      `json:"fence,omitempty"`
+	Slot           int        `json:"slot,omitempty"`
+	StartedAt      time.Time  `json:"started_at"`
+	PromptPreview  string     `json:"prompt_preview"`
+	LastProgressAt *time.Time `json:"last_progress_at,omitempty"`
+}
+
+// AgentConfig is the part of its configuration that an agent shows.
+type AgentConfig struct {
+	Port  int    `json:"port"`
+	Model string `json:"model"`
+}
+
+// AgentHistory is the answer to GET /history?page&limit on an agent; it
+// keeps the newest 100 entries.
+type AgentHistory struct {
+	Entries    []AgentTaskStatus `json:"entries"`
+	Page       int               `json:"page"` // from 1
+	Limit      int               `json:"limit"`
+	Total      int               `json:"total"`
+	TotalPages int               `json:"total_pages"`
+}
+
+// AgentCancelled is the answer to POST /task/{id}/cancel on an agent: 200
+// with state "cancelled" once nothing of the run lives, 202 with state
+// "cancelling" when that takes longer than the agent waits.
+type AgentCancelled struct {
+	TaskID  string `json:"task_id"`
+	State   string `json:"state"`
+	Message string `json:"message"`
+}
+
+// AgentRefusal is the body of a 4xx answer of an agent.
+type AgentRefusal struct {
+	Error        string            `json:"error"` // agent_busy, stale_fence, validation_error, not_found, already_completed, task_in_progress
+	Message      string            `json:"message"`
+	CurrentTask  *AgentCurrentTask `json:"current_task,omitempty"`  // agent_busy
+	HighestFence int64             `json:"highest_fence,omitempty"` // stale_fence
+	FinalState   string            `json:"final_state,omitempty"`   // already_completed
+}
+
+// AgentShutdown is the body of POST /shutdown on an agent: 202, or 409
+// task_in_progress when a task runs and force is not set.
+type AgentShutdown struct {
+	TimeoutSeconds int  `json:"timeout_seconds,omitempty"`
+	Force          bool `json:"force,omitempty"`
+}
+
+// Project is the working context of a task: where the agent's CLI runs.
+type Project struct {
+	Name string `json:"name,omitempty"`
+	Path string `json:"path,omitempty"` // absolute, or relative to the agent's work folder; must exist there
+}

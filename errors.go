@@ -1,0 +1,72 @@
+package signalbox
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code says what kind of error it is, for programs. The director maps each
+// code to an HTTP status in one place.
+type Code string
+
+// The error codes.
+const (
+	CodeValidation          Code = "validation_error"     // the request is wrong; Field names the part
+	CodeNotFound            Code = "not_found"            // it never existed or has been pruned
+	CodeQueueFull           Code = "queue_full"           // the limit on waiting tasks is reached
+	CodeIdempotency         Code = "idempotency_conflict" // the key was used with another body
+	CodeStaleFence          Code = "stale_fence"          // the writer no longer holds the slot
+	CodeConflict            Code = "conflict"             // the task is not in a state that allows it
+	CodeAlreadyEnded        Code = "already_ended"        // terminal is final
+	CodeAgentBusy           Code = "agent_busy"
+	CodeUnauthorized        Code = "unauthorized"
+	CodeForbidden           Code = "forbidden"
+	CodeTooLarge            Code = "too_large"
+	CodeUnsupportedMedia    Code = "unsupported_media_type"
+	CodeMethodNotAllowed    Code = "method_not_allowed"
+	CodeStoreFailed         Code = "store_failed" // nothing was stored, nothing is acknowledged
+	CodeStoreCorrupt        Code = "store_corrupt"
+	CodeUnavailable         Code = "unavailable" // shutting down
+	CodeInternal            Code = "internal"
+	CodeUnresolvedReference Code = "ambiguous" // a part of an id fits several
+)
+
+// Error is an error a person can act on.
+type Error struct {
+	Code    Code
+	Message string // what was wrong, what was expected, what to do
+	Field   string // the part of the request that is wrong, for CodeValidation
+	Err     error  // cause, for logs only
+}
+
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return e.Message + ": " + e.Err.Error()
+	}
+	return e.Message
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf makes an Error with a code and a message.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Invalid makes a validation error about a field.
+func Invalid(field, format string, args ...any) *Error {
+	return &Error{Code: CodeValidation, Field: field, Message: fmt.Sprintf(format, args...)}
+}
+
+// CodeOf returns the code of err, CodeInternal for an error without one, and
+// "" for nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return CodeInternal
+}

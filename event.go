@@ -1,0 +1,118 @@
+package signalbox
+
+import "time"
+
+// EventKind names what happened. The first group are transitions of a task,
+// the input of Next; the second group happen to agents and queues. Both are
+// written to the journal.
+type EventKind string
+
+// The events of a task.
+const (
+	EventSubmit        EventKind = "submit"        // it was stored; not an input of Next
+	EventClaim         EventKind = "claim"         // a free slot took it
+	EventAccept        EventKind = "accept"        // the agent said 201, or says that it runs it
+	EventBusy          EventKind = "busy"          // the agent said 409: to the back, costs no attempt
+	EventRefuse        EventKind = "refuse"        // connection refused, 5xx, or never seen after a send: costs an attempt
+	EventUnsent        EventKind = "unsent"        // a claim whose director died before it sent: costs no attempt, but is counted
+	EventReject        EventKind = "reject"        // the agent said 4xx
+	EventFinish        EventKind = "finish"        // the agent said how it ended
+	EventLost          EventKind = "lost"          // the agent is silent, forgot it, or was restarted
+	EventRelease       EventKind = "release"       // someone took the slot away
+	EventCancel        EventKind = "cancel"        // someone asked to stop it
+	EventWaitTimeout   EventKind = "wait_timeout"  // its WaitUntil passed while it was pending
+	EventMove          EventKind = "move"          // it goes to another queue, keeping its place
+	EventUndeliverable EventKind = "undeliverable" // nobody who may take it will come back
+)
+
+// The events of agents and queues.
+const (
+	EventAgentUp      EventKind = "agent_up"
+	EventAgentDown    EventKind = "agent_down"
+	EventAgentAdded   EventKind = "agent_added"
+	EventAgentRemoved EventKind = "agent_removed"
+	EventPaused       EventKind = "queue_paused"
+	EventResumed      EventKind = "queue_resumed"
+)
+
+// TaskEvents lists the inputs of Next.
+func TaskEvents() []EventKind {
+	return []EventKind{
+		EventClaim, EventAccept, EventBusy, EventRefuse, EventUnsent, EventReject, EventFinish, EventLost,
+		EventRelease, EventCancel, EventWaitTimeout, EventMove, EventUndeliverable,
+	}
+}
+
+// Event is something that happened to a task.
+type Event struct {
+	Kind EventKind
+	Now  time.Time
+
+	// Fence of the execution that speaks: claim (the new one), accept, busy,
+	// refuse, unsent, reject, finish, lost, release. A fence other than the
+	// task's is refused as stale.
+	Fence int64
+
+	Agent    string // claim
+	AgentURL string // claim
+	Slot     int    // claim
+
+	TaskID    string // accept: the agent's own id
+	SessionID string // accept, finish: the conversation it runs in
+
+	Reason  Reason        // finish; lost: ReasonLost or ReasonInterrupted
+	Message string        // finish, reject, lost, release, cancel, undeliverable, busy, refuse
+	Delay   time.Duration // refuse, unsent: the task is not offered again before
+
+	// Withhold keeps the slot of a lost task from being offered until its
+	// agent says that it is free (design §3: agents that ignore fences).
+	Withhold bool
+
+	By     string  // cancel, release: who asked
+	Queue  string  // move: where to
+	Result *Result // finish: what it left behind
+}
+
+// SlotAction says what a transition does to the slot that the task holds.
+type SlotAction int
+
+// The slot actions.
+const (
+	SlotKeep     SlotAction = iota // nothing, or there is none
+	SlotTake                       // claim
+	SlotFree                       // the row goes
+	SlotWithhold                   // the row stays, marked, until the agent says that it is free
+)
+
+// Change is a legal transition, ready to be stored.
+type Change struct {
+	// Task is the row after the transition. A store writes it where the
+	// stored Rev is still Task.Rev, and sets Rev, and EnqueuedAt and Place
+	// when Back is set, itself.
+	Task Task
+	Slot SlotAction
+	// Back enqueues the task anew: it gets the next place, at Entry.At.
+	Back bool
+	// Session binds Task.SessionID to Task.Agent.
+	Session bool
+	Result  *Result
+	// Entry is written to the journal with the change.
+	Entry Entry
+}
+
+// Entry is one line of the journal. Its JSON is what GET /api/events sends.
+type Entry struct {
+	Seq      int64     `json:"seq"` // without gaps in one store; set by the store
+	At       time.Time `json:"at"`
+	Kind     EventKind `json:"kind"`
+	QueueID  string    `json:"queue_id,omitempty"`
+	State    State     `json:"state,omitempty"` // after the event
+	Reason   Reason    `json:"reason,omitempty"`
+	Message  string    `json:"message,omitempty"`
+	Queue    string    `json:"queue,omitempty"`
+	Agent    string    `json:"agent,omitempty"`
+	Fence    int64     `json:"fence,omitempty"`
+	Attempts int       `json:"attempts,omitempty"`
+	Source   Source    `json:"source,omitempty"`
+	By       string    `json:"by,omitempty"`
+}

@@ -1,0 +1,253 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// ErrStale is returned by Apply when the row has another revision than the
+// change was made from: read it again, ask Next again.
+var ErrStale = errors.New("the task changed in the meantime")
+
+// Store keeps everything that must outlive the process.
+type Store interface {
+	Writer
+	Reader
+	// Info says what the store is and what it promises.
+	Info() Info
+	// Close waits for running verbs and lets go of the store.
+	Close() error
+}
+
+// Writer holds the verbs that change something. All are safe for concurrent
+// use.
+type Writer interface {
+	// Submit stores a new pending task, unless its limit is reached
+	// (CodeQueueFull) or its idempotency key was used before: with the same
+	// hash the task of that time is returned with Replayed set, with another
+	// one CodeIdempotency. If the task has a SessionID and a Session row
+	// names its agent, and the submission says so, the task's queue becomes
+	// the queue of that agent.
+	Submit(ctx context.Context, s Submission) (Submitted, error)
+
+	// Claim gives the best ready task of the request's queues to a free slot
+	// of the agent: lowest order key, then lowest place. Found is false when
+	// the agent has no free slot or nothing ready waits in a queue that is
+	// not paused.
+	Claim(ctx context.Context, c ClaimRequest) (Claimed, error)
+
+	// Apply writes a change where the row still has revision
+	// change.Task.Rev, else ErrStale. With it, in the same step: the slot
+	// row, the session row (pending tasks of that session which wait in
+	// another queue than an agent's own move to the agent's queue), the
+	// result, the erased environment of a task that ended, the readiness of
+	// the task and of the next one of its session, and the journal entry.
+	// It returns the row as stored.
+	Apply(ctx context.Context, change signalbox.Change, now time.Time) (signalbox.Task, error)
+
+	// Renew moves the end of slot leases. Leases that no longer exist with
+	// that fence are left out of the count.
+	Renew(ctx context.Context, leases []Lease) (renewed int, err error)
+
+	// FreeSlot removes a withheld slot row, if it is still there with that
+	// fence. It does not touch a slot whose task is in flight.
+	FreeSlot(ctx context.Context, agent string, slot int, fence int64) (freed bool, err error)
+
+	// Wake makes due tasks ready, at most limit, and says when the next one
+	// that waits for its time is due (zero: none).
+	Wake(ctx context.Context, now time.Time, limit int) (woken []string, next time.Time, err error)
+
+	// PutAgent stores an agent by name. The entry is written when it is new
+	// or differs from what was stored.
+	PutAgent(ctx context.Context, a signalbox.Agent, entry signalbox.Entry) error
+	// RemoveAgent forgets an agent. CodeConflict if it holds slots.
+	RemoveAgent(ctx context.Context, name string, entry signalbox.Entry) error
+
+	// SetPause pauses or changes the pause of a queue; Resume ends it.
+	SetPause(ctx context.Context, p signalbox.Pause, entry signalbox.Entry) error
+	Resume(ctx context.Context, queue string, entry signalbox.Entry) (was bool, err error)
+
+	// Note writes a journal entry that belongs to no change, such as an agent
+	// that went down.
+	Note(ctx context.Context, entry signalbox.Entry) error
+
+	// Prune forgets tasks that ended before ended, with their requests and
+	// results, and journal entries older than ended, at most limit tasks. It
+	// returns how many tasks went.
+	Prune(ctx context.Context, ended time.Time, limit int) (int, error)
+}
+
+// Reader holds the reads. They see every write that was acknowledged before
+// they began.
+type Reader interface {
+	// Task returns the row of id, or CodeNotFound.
+	Task(ctx context.Context, id string) (signalbox.Task, error)
+	// Request returns what was asked for, with SealedEnv while the task has
+	// not ended.
+	Request(ctx context.Context, id string) (signalbox.Request, error)
+	// Result returns what the task left behind; the zero Result if it has
+	// none yet.
+	Result(ctx context.Context, id string) (signalbox.Result, error)
+
+	// Find returns the ids that begin or end with part, newest first, at
+	// most limit. Beginnings are exact; endings are sought among the newest
+	// 10,000 tasks.
+	Find(ctx context.Context, part string, limit int) ([]string, error)
+
+	// Position counts the pending tasks that stand before the task in its
+	// queue, by order key and place, ready or not, and adds one; 0 if the
+	// task is not pending. It counts at most MaxExactPosition of them; what
+	// lies beyond is estimated and marked Approximate.
+	Position(ctx context.Context, id string) (Position, error)
+
+	// Counts returns how many tasks wait and run.
+	Counts(ctx context.Context) (Counts, error)
+
+	// Waiting lists pending tasks of a queue, or of all queues if queue is
+	// "", in the order in which they will be taken, after a cursor.
+	Waiting(ctx context.Context, queue string, after Cursor, limit int) ([]signalbox.Task, error)
+	// InFlight lists the tasks that are dispatching, working or cancelling,
+	// in the order of their claims.
+	InFlight(ctx context.Context) ([]signalbox.Task, error)
+	// Overdue lists pending tasks whose WaitUntil is at or before now.
+	Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error)
+	// SessionTasks lists pending and in-flight tasks of a session by order.
+	SessionTasks(ctx context.Context, sessionID string, limit int) ([]signalbox.Task, error)
+	// History lists ended tasks, newest end first.
+	History(ctx context.Context, q HistoryQuery) (HistoryPage, error)
+	// Durations returns the run times of the newest completed tasks of an
+	// agent, newest first, at most limit.
+	Durations(ctx context.Context, agent string, limit int) ([]time.Duration, error)
+
+	Agents(ctx context.Context) ([]signalbox.Agent, error)
+	Slots(ctx context.Context) ([]signalbox.Slot, error)
+	Pauses(ctx context.Context) ([]signalbox.Pause, error)
+	// Session returns the row of a session, or CodeNotFound.
+	Session(ctx context.Context, id string) (signalbox.Session, error)
+
+	// Journal returns entries with a Seq above after, oldest first, at most
+	// limit.
+	Journal(ctx context.Context, after int64, limit int) ([]signalbox.Entry, error)
+	// JournalRange returns the oldest and newest Seq that Journal can return;
+	// both 0 if the journal is empty.
+	JournalRange(ctx context.Context) (oldest, newest int64, err error)
+}
+
+// MaxExactPosition is the position up to which Position counts.
+const MaxExactPosition = 1000
+
+// Submission is a task to be stored.
+type Submission struct {
+	// Task is the row with State pending. Seq, Rev, Place, EnqueuedAt and
+	// Ready are the store's to set.
+	Task    signalbox.Task
+	Request signalbox.Request
+	// Cap is the number of pending tasks that Task.Limit allows; 0: no limit.
+	Cap int
+	// FollowSession lets the agent that holds Task.SessionID decide the
+	// queue.
+	FollowSession bool
+	Now           time.Time
+}
+
+// Submitted is the answer to a Submission.
+type Submitted struct {
+	Task     signalbox.Task
+	Replayed bool // the idempotency key was known; Task is the task of that time
+}
+
+// ClaimRequest asks for work for one slot of an agent.
+type ClaimRequest struct {
+	Agent      string
+	AgentURL   string
+	Slots      int      // how many the agent has
+	Queues     []string // that it serves
+	FenceAbove int64    // highest fence the agent has seen; 0 if unknown
+	Expires    time.Time
+	Now        time.Time
+}
+
+// Claimed is a task in the hands of the caller, state dispatching.
+type Claimed struct {
+	Found   bool
+	Task    signalbox.Task
+	Request signalbox.Request
+}
+
+// Lease names a slot lease and its new end.
+type Lease struct {
+	Agent   string
+	Slot    int
+	Fence   int64
+	Expires time.Time
+}
+
+// Position is a place in line, from 1.
+type Position struct {
+	N           int
+	Approximate bool
+}
+
+// Cursor is a place in a queue's order; the zero Cursor is before all.
+type Cursor struct {
+	OrderKey int64
+	Place    int64
+}
+
+// CursorOf returns the place of t.
+func CursorOf(t *signalbox.Task) Cursor { return Cursor{OrderKey: t.OrderKey(), Place: t.Place} }
+
+// Before reports whether c stands before d.
+func (c Cursor) Before(d Cursor) bool {
+	return c.OrderKey < d.OrderKey || (c.OrderKey == d.OrderKey && c.Place < d.Place)
+}
+
+// Counts says how many tasks wait and run.
+type Counts struct {
+	Queues   map[string]int // pending tasks by queue; no zero entries
+	Limits   map[string]int // pending tasks by limit; no zero entries
+	Pending  int
+	InFlight map[signalbox.State]int // dispatching, working, cancelling; no zero entries
+	// Oldest is when the longest waiting pending task was created; zero if
+	// none waits.
+	Oldest time.Time
+}
+
+// HistoryQuery chooses ended tasks. Empty fields choose all.
+type HistoryQuery struct {
+	State     signalbox.State
+	Reason    signalbox.Reason
+	Agent     string
+	Queue     string
+	Source    signalbox.Source
+	SourceJob string
+	SessionID string
+	Text      string    // part of the preview, letters of either case
+	Since     time.Time // ended at or after
+	Until     time.Time // ended before
+	Before    string    // cursor of an earlier page
+	Limit     int       // 1 to 1000
+}
+
+// HistoryPage is a page of ended tasks.
+type HistoryPage struct {
+	Tasks []signalbox.Task
+	// Next is the cursor of the next page, "" at the end. A page may be
+	// shorter than the limit, even empty, and still have a Next: a store
+	// looks at no more than 10,000 rows for one page.
+	Next string
+}
+
+// Info says what a store is.
+type Info struct {
+	Kind string // memory, sqlite, …
+	// ID is the identity of this store's data, made when it was created:
+	// fences are compared within it.
+	ID string
+	// Durability says in words what survives what, as read back at start.
+	Durability string
+	Schema     int // version of the schema; 0 where there is none
+}

@@ -1,0 +1,336 @@
+package signalbox
+
+import (
+	"fmt"
+	"time"
+)
+
+// Next is the table of legal transitions: it returns the change that event
+// ev makes to task t, or says why it is refused.
+//
+// Refusals are *Error with CodeAlreadyEnded (t is terminal), CodeStaleFence
+// (ev comes from an execution that no longer holds t's slot) or CodeConflict
+// (the event cannot happen in t's state). It changes nothing by itself.
+func Next(t Task, ev Event) (Change, error) {
+	if t.State.Terminal() {
+		return Change{}, Errorf(CodeAlreadyEnded, "task %s has already ended: %s (%s)", t.ID, t.State, t.Reason)
+	}
+	step, ok := table[ev.Kind]
+	if !ok {
+		return Change{}, Errorf(CodeConflict, "task %s: %q is not an event of a task", t.ID, ev.Kind)
+	}
+	if step.fenced && ev.Fence != t.Fence {
+		return Change{}, Errorf(CodeStaleFence, "task %s: fence %d is stale, the task is at %d", t.ID, ev.Fence, t.Fence)
+	}
+	move := step.from[t.State]
+	if move == nil {
+		return Change{}, Errorf(CodeConflict, "task %s is %s: %s is not possible there", t.ID, t.State, ev.Kind)
+	}
+	c := Change{Task: t}
+	if err := move(&c, ev); err != nil {
+		return Change{}, err
+	}
+	c.Entry = entry(&c.Task, ev)
+	return c, nil
+}
+
+func entry(t *Task, ev Event) Entry {
+	return Entry{
+		At: ev.Now, Kind: ev.Kind, QueueID: t.ID, State: t.State, Reason: t.Reason, Message: entryMessage(t),
+		Queue: t.Queue, Agent: t.Agent, Fence: t.Fence, Attempts: t.Attempts, Source: t.Source, By: ev.By,
+	}
+}
+
+func entryMessage(t *Task) string {
+	if t.State == Pending && t.LastError != "" {
+		return t.LastError
+	}
+	return t.Message
+}
+
+// step is one event: from which states it is legal and what it does there.
+type step struct {
+	fenced bool // the event must carry the task's fence
+	from   map[State]func(*Change, Event) error
+}
+
+type moves = map[State]func(*Change, Event) error
+
+// table is filled in init because refuse and its like refer to each other.
+var table map[EventKind]step
+
+func init() {
+	table = map[EventKind]step{
+		EventClaim:  {from: moves{Pending: claim}},
+		EventAccept: {fenced: true, from: moves{Dispatching: accept, Working: same, Cancelling: same}},
+		EventBusy:   {fenced: true, from: moves{Dispatching: busy}},
+		EventRefuse: {fenced: true, from: moves{Dispatching: refuse}},
+		EventUnsent: {fenced: true, from: moves{Dispatching: unsent}},
+		EventReject: {fenced: true, from: moves{Dispatching: reject}},
+		EventFinish: {fenced: true, from: moves{Dispatching: finish, Working: finish, Cancelling: finish}},
+		EventLost:   {fenced: true, from: moves{Dispatching: lostUnstarted, Working: lost, Cancelling: lostCancelling}},
+		EventRelease: {fenced: true, from: moves{
+			Dispatching: release, Working: release, Cancelling: releaseCancelling,
+		}},
+		EventCancel: {from: moves{
+			Pending: cancelPending, Dispatching: cancelDispatching, Working: cancelWorking, Cancelling: same,
+		}},
+		EventWaitTimeout:   {from: moves{Pending: waitTimeout}},
+		EventMove:          {from: moves{Pending: moveQueue}},
+		EventUndeliverable: {from: moves{Pending: undeliverable}},
+	}
+}
+
+// same accepts an event that says what is known already: a repeated answer
+// is no error and changes no state.
+func same(*Change, Event) error { return nil }
+
+func claim(c *Change, ev Event) error {
+	t := &c.Task
+	if ev.Fence <= t.Fence {
+		return Errorf(CodeStaleFence, "task %s: a claim needs a fence above %d, not %d", t.ID, t.Fence, ev.Fence)
+	}
+	t.State = Dispatching
+	t.Agent, t.AgentURL, t.Slot, t.Fence = ev.Agent, ev.AgentURL, ev.Slot, ev.Fence
+	t.TaskID, t.Message = "", ""
+	t.DispatchedAt, t.StartedAt = ev.Now, time.Time{}
+	t.Claims++
+	c.Slot = SlotTake
+	return nil
+}
+
+func accept(c *Change, ev Event) error {
+	t := &c.Task
+	t.State = Working
+	if t.CancelRequested {
+		t.State = Cancelling
+	}
+	t.TaskID, t.StartedAt = ev.TaskID, ev.Now
+	bind(c, ev.SessionID)
+	return nil
+}
+
+// bind notes the conversation that the agent runs the task in.
+func bind(c *Change, sessionID string) {
+	if sessionID == "" {
+		return
+	}
+	if c.Task.SessionID == "" {
+		c.Task.SessionID = sessionID
+	}
+	c.Session = c.Task.SessionID == sessionID
+}
+
+func busy(c *Change, ev Event) error {
+	if c.Task.CancelRequested {
+		return endCancelled(c, ev)
+	}
+	c.Task.LastError = or(ev.Message, "agent busy")
+	c.Task.NotBefore = time.Time{}
+	c.Back = true
+	return toPending(c)
+}
+
+func refuse(c *Change, ev Event) error {
+	t := &c.Task
+	t.Attempts++
+	t.LastError = or(ev.Message, "the agent did not take it")
+	return retryOrFail(c, ev, ReasonDispatchFailed)
+}
+
+func unsent(c *Change, ev Event) error {
+	t := &c.Task
+	t.NoAnswers++
+	t.LastError = or(ev.Message, "the director stopped before the task was sent")
+	return retryOrFail(c, ev, ReasonDispatchFailed)
+}
+
+// retryOrFail sends a task that did not start back to its place, unless its
+// attempts or its claims without an answer are used up.
+func retryOrFail(c *Change, ev Event, reason Reason) error {
+	t := &c.Task
+	switch {
+	case t.CancelRequested:
+		return endCancelled(c, ev)
+	case t.MaxAttempts > 0 && t.Attempts >= t.MaxAttempts:
+		return end(c, ev, reason, fmt.Sprintf("gave up after %d of %d attempts: %s", t.Attempts, t.MaxAttempts, t.LastError))
+	case t.NoAnswers >= MaxNoAnswers:
+		return end(c, ev, reason, fmt.Sprintf("gave up after %d claims without an answer: %s", t.NoAnswers, t.LastError))
+	}
+	t.NotBefore = time.Time{}
+	if ev.Delay > 0 {
+		t.NotBefore = ev.Now.Add(ev.Delay)
+	}
+	return toPending(c)
+}
+
+// toPending gives the slot back. Agent, fence and the rest of the last claim
+// stay as they were: they say where it was tried, and the fence must grow.
+func toPending(c *Change) error {
+	t := &c.Task
+	t.State = Pending
+	t.TaskID, t.StartedAt = "", time.Time{}
+	c.Slot = SlotFree
+	return nil
+}
+
+func reject(c *Change, ev Event) error {
+	if c.Task.CancelRequested {
+		return endCancelled(c, ev)
+	}
+	c.Task.LastError = ev.Message
+	return end(c, ev, ReasonRejected, ev.Message)
+}
+
+func finish(c *Change, ev Event) error {
+	if !ev.Reason.Valid() || ev.Reason == ReasonReleased || ev.Reason == ReasonWaitTimeout {
+		return Errorf(CodeConflict, "task %s: an agent cannot end a task with reason %q", c.Task.ID, ev.Reason)
+	}
+	t := &c.Task
+	if t.StartedAt.IsZero() {
+		t.StartedAt = t.DispatchedAt
+	}
+	if ev.TaskID != "" {
+		t.TaskID = ev.TaskID
+	}
+	bind(c, ev.SessionID)
+	c.Result = ev.Result
+	if ev.Reason == ReasonCancelled {
+		return endCancelled(c, ev)
+	}
+	return end(c, ev, ev.Reason, ev.Message)
+}
+
+// lostUnstarted: the agent never said that it took it, so it goes to another.
+func lostUnstarted(c *Change, ev Event) error {
+	if ev.Reason == ReasonInterrupted { // it said now that it had started
+		return lost(c, ev)
+	}
+	c.Task.NoAnswers++
+	c.Task.LastError = or(ev.Message, "the agent went silent before it accepted the task")
+	err := retryOrFail(c, ev, ReasonDispatchFailed)
+	withhold(c, ev)
+	return err
+}
+
+func lost(c *Change, ev Event) error {
+	t := &c.Task
+	if ev.Reason != ReasonLost && ev.Reason != ReasonInterrupted {
+		return Errorf(CodeConflict, "task %s: a loss has the reason lost or interrupted, not %q", t.ID, ev.Reason)
+	}
+	c.Result = ev.Result
+	var err error
+	if t.OnLost == LostRequeue && !t.CancelRequested {
+		t.Attempts++
+		t.LastError = or(ev.Message, plain[ev.Reason])
+		c.Back = true
+		err = retryOrFail(c, ev, ev.Reason)
+		c.Back = t.State == Pending
+		if c.Back {
+			c.Result = nil
+		}
+	} else if t.CancelRequested {
+		err = endCancelled(c, ev)
+	} else {
+		err = end(c, ev, ev.Reason, ev.Message)
+	}
+	withhold(c, ev)
+	return err
+}
+
+func lostCancelling(c *Change, ev Event) error {
+	c.Result = ev.Result
+	err := endCancelled(c, ev)
+	withhold(c, ev)
+	return err
+}
+
+func withhold(c *Change, ev Event) {
+	if ev.Withhold {
+		c.Slot = SlotWithhold
+	}
+}
+
+func release(c *Change, ev Event) error {
+	if c.Task.CancelRequested {
+		return endCancelled(c, ev)
+	}
+	return end(c, ev, ReasonReleased, or(ev.Message, "the slot was released"+by(ev.By)))
+}
+
+func releaseCancelling(c *Change, ev Event) error { return endCancelled(c, ev) }
+
+func cancelPending(c *Change, ev Event) error {
+	requestCancel(c, ev)
+	return endCancelled(c, ev)
+}
+
+// cancelDispatching is sticky: the agent may have the task already, so the
+// reply decides whether it is cancelled here or must be stopped there.
+func cancelDispatching(c *Change, ev Event) error {
+	requestCancel(c, ev)
+	return nil
+}
+
+func cancelWorking(c *Change, ev Event) error {
+	requestCancel(c, ev)
+	c.Task.State = Cancelling
+	return nil
+}
+
+func requestCancel(c *Change, ev Event) {
+	c.Task.CancelRequested = true
+	c.Task.CancelledBy = or(c.Task.CancelledBy, ev.By)
+}
+
+func endCancelled(c *Change, ev Event) error {
+	message := "cancelled" + by(c.Task.CancelledBy)
+	if ev.Message != "" && ev.Message != message {
+		message += ": " + ev.Message
+	}
+	return end(c, ev, ReasonCancelled, message)
+}
+
+func waitTimeout(c *Change, ev Event) error {
+	waited := ev.Now.Sub(c.Task.CreatedAt).Round(time.Second)
+	return end(c, ev, ReasonWaitTimeout, or(ev.Message, fmt.Sprintf("waited %s without being started", waited)))
+}
+
+func moveQueue(c *Change, ev Event) error {
+	if !ValidQueue(ev.Queue) {
+		return Invalid("queue", "%q is not a queue", ev.Queue)
+	}
+	c.Task.Queue = ev.Queue
+	return nil
+}
+
+func undeliverable(c *Change, ev Event) error {
+	return end(c, ev, ReasonDispatchFailed, ev.Message)
+}
+
+// end makes the task terminal. The message is never empty.
+func end(c *Change, ev Event, reason Reason, message string) error {
+	t := &c.Task
+	held := t.State.InFlight()
+	t.State, t.Reason, t.Message = reason.End(), reason, or(message, plain[reason])
+	t.EndedAt = ev.Now
+	t.HasEnv = false
+	if held {
+		c.Slot = SlotFree
+	}
+	return nil
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+func by(who string) string {
+	if who == "" {
+		return ""
+	}
+	return " by " + who
+}

@@ -1,0 +1,152 @@
+package signalbox
+
+import "time"
+
+// Source says by which way a task came in.
+type Source string
+
+// The sources of a task. The seeds' "schedule" is SourceScheduler here.
+const (
+	SourceWeb       Source = "web"
+	SourceScheduler Source = "scheduler"
+	SourceCLI       Source = "cli"
+	SourceAgent     Source = "agent"
+	SourceUser      Source = "user"
+	SourceAPI       Source = "api"
+)
+
+// Sources lists all sources.
+func Sources() []Source {
+	return []Source{SourceWeb, SourceScheduler, SourceCLI, SourceAgent, SourceUser, SourceAPI}
+}
+
+// OnLost says what becomes of a task whose agent is lost after it started.
+type OnLost string
+
+// The choices for a lost task.
+const (
+	LostFail    OnLost = "fail"    // it ends failed; the default
+	LostRequeue OnLost = "requeue" // it goes to the back of its queue and costs an attempt
+)
+
+// SessionMode says how firmly a task is bound to the agent that holds its
+// session.
+type SessionMode string
+
+// The choices for a task of a session whose agent is gone.
+const (
+	SessionRequire SessionMode = "require" // it ends failed after session_grace; the default
+	SessionPrefer  SessionMode = "prefer"  // it moves to another agent after session_grace
+)
+
+// Project is the working context of a task: where the agent's CLI runs.
+type Project struct {
+	Name string `json:"name,omitempty"`
+	Path string `json:"path,omitempty"`
+}
+
+// Request is what the submitter asked for. It does not change after submit,
+// but for its Env, which is erased when the task ends.
+type Request struct {
+	Prompt         string   `json:"prompt"`
+	Model          string   `json:"model,omitempty"`
+	Tier           string   `json:"tier,omitempty"`
+	TimeoutSeconds int      `json:"timeout_seconds,omitempty"` // limit of the run; 0: the agent's default
+	Project        *Project `json:"project,omitempty"`
+	Thinking       *bool    `json:"thinking,omitempty"`
+	// SealedEnv is the task's environment, encrypted. The store keeps it
+	// apart and erases it when the task ends.
+	SealedEnv []byte `json:"-"`
+}
+
+// Task is a task's row without its request and result, which a store keeps
+// apart because they can be large.
+type Task struct {
+	ID  string
+	Seq int64 // order of submission; set by the store
+	Rev int64 // 1 at submit, one more with each change; set by the store
+
+	State   State
+	Reason  Reason // empty until terminal
+	Message string // for people: why it ended, or what it waits for
+
+	// Where it waits and in which order. The lowest OrderKey is first, then
+	// the lowest Place.
+	Queue      string
+	Limit      string // the limit it counts against while pending
+	Priority   int
+	Bias       time.Duration // Priority × age step, fixed at submit
+	EnqueuedAt time.Time     // never decreases from one enqueueing to the next; set by the store
+	Place      int64         // order of enqueueing; set by the store
+	NotBefore  time.Time     // zero: at once
+	WaitUntil  time.Time     // zero: waits for ever
+	// Ready says that it stands in the claim index: pending, due, and the
+	// only one of its session that is ready or in flight. Set by the store.
+	Ready bool
+
+	SessionID   string
+	SessionMode SessionMode
+	OnLost      OnLost
+	MaxAttempts int
+	HasEnv      bool
+	RetryOf     string // id of the task that this one repeats
+	Source      Source
+	SourceJob   string
+	Preview     string // the first line or so of the prompt
+	// IdempotencyKey makes at most one task; IdempotencyHash is of the body
+	// that came with it.
+	IdempotencyKey  string
+	IdempotencyHash string
+
+	CreatedAt    time.Time
+	DispatchedAt time.Time // last claim
+	StartedAt    time.Time // accepted by the agent
+	EndedAt      time.Time
+
+	// The execution. Agent, AgentURL, Slot, Fence and TaskID are those of the
+	// last claim and stay readable after the end.
+	Agent     string
+	AgentURL  string
+	Slot      int
+	Fence     int64  // 0: never claimed
+	TaskID    string // the agent's own id for it
+	Attempts  int    // dispatches that failed and count against MaxAttempts
+	Claims    int    // all claims
+	NoAnswers int    // claims that ended without any answer; bounded by MaxNoAnswers
+	LastError string
+
+	CancelRequested bool
+	CancelledBy     string
+}
+
+// OrderKey is the key by which waiting tasks are taken: the time of
+// enqueueing in ms, less the bias of the priority. It is fixed when the task
+// is enqueued, so that a high priority can overtake but never starve.
+func (t *Task) OrderKey() int64 { return t.EnqueuedAt.UnixMilli() - t.Bias.Milliseconds() }
+
+// Limits on claims and priorities.
+const (
+	MaxNoAnswers = 10 // claims that may end without any answer (design §2)
+	MinPriority  = -10
+	MaxPriority  = 10
+)
+
+// Result is what an execution left behind.
+type Result struct {
+	Output          string  `json:"output"` // the agent's answer
+	Tail            string  `json:"tail"`   // end of the streamed log, at most TailBytes
+	TailSeq         int64   `json:"tail_seq"`
+	Truncated       bool    `json:"truncated,omitempty"` // the log is longer than Tail
+	ExitCode        *int    `json:"exit_code,omitempty"`
+	InputTokens     int64   `json:"input_tokens,omitempty"`
+	OutputTokens    int64   `json:"output_tokens,omitempty"`
+	CostUSD         float64 `json:"cost_usd,omitempty"`
+	DurationSeconds float64 `json:"duration_seconds,omitempty"` // as the agent measured it
+	ErrorType       string  `json:"error_type,omitempty"`       // the agent's own word
+}
+
+// TailBytes bounds the tail of a run's log that the director keeps, 128 KiB.
+const TailBytes = 128 << 10
+
+// OutputBytes bounds the answer of an agent that the director keeps, 1 MiB.
+const OutputBytes = 1 << 20
