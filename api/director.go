@@ -1,0 +1,163 @@
+package api
+
+import "time"
+
+// Error is the body of every answer that is not a success.
+type Error struct {
+	Error      string   `json:"error"`                 // code
+	Message    string   `json:"message"`               // what was wrong, what was expected
+	Field      string   `json:"field,omitempty"`       // part of the request that is wrong
+	Hint       string   `json:"hint,omitempty"`        // what to do
+	Retryable  bool     `json:"retryable"`             // the same request may succeed later
+	RetryAfter int      `json:"retry_after,omitempty"` // seconds, as in the Retry-After header
+	RequestID  string   `json:"request_id,omitempty"`
+	Matches    []string `json:"matches,omitempty"` // for ambiguous
+}
+
+// Status is the answer to GET /status of a director.
+type Status struct {
+	Type          string      `json:"type"`       // "view"
+	Interfaces    []string    `json:"interfaces"` // statusable, observable, taskable
+	Version       string      `json:"version"`
+	State         string      `json:"state"` // running or draining
+	UptimeSeconds float64     `json:"uptime_seconds"`
+	Queue         QueueStatus `json:"queue"`
+	Agents        AgentCounts `json:"agents"`
+	Store         StoreStatus `json:"store"`
+	Open          bool        `json:"open"` // no token is asked for
+}
+
+// QueueStatus is the queue block of Status.
+type QueueStatus struct {
+	Depth            int   `json:"depth"`
+	MaxSize          int   `json:"max_size"`
+	OldestAgeSeconds int64 `json:"oldest_age_seconds"`
+	DispatchedCount  int   `json:"dispatched_count"`
+}
+
+// AgentCounts says how many agents there are.
+type AgentCounts struct {
+	Total   int `json:"total"`
+	Up      int `json:"up"`
+	Idle    int `json:"idle"`
+	Working int `json:"working"`
+}
+
+// StoreStatus says what the store is and promises.
+type StoreStatus struct {
+	Kind       string `json:"kind"`
+	Durability string `json:"durability"`
+}
+
+// Agents is the answer to GET /api/agents.
+type Agents struct {
+	Agents []Agent `json:"agents"`
+}
+
+// Agent is an agent as the director sees it now.
+type Agent struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	URL     string `json:"url"`
+	State   string `json:"state"` // idle, working, withheld (busy with something else, or not yet known to be free), down
+	Message string `json:"message,omitempty"`
+	Slots   int    `json:"slots"`
+	InUse   int    `json:"in_use"`
+	Fencing bool   `json:"fencing"`
+	Source  string `json:"source"` // config, registered, discovered, child
+	Version string `json:"version,omitempty"`
+	WorkDir string `json:"work_dir,omitempty"`
+	Waiting int    `json:"waiting"` // pending tasks in its own queue
+	// LastHeard is when it last answered anything; LastProgress when the
+	// task that it runs last printed anything.
+	LastHeard    *time.Time    `json:"last_heard,omitempty"`
+	LastProgress *time.Time    `json:"last_progress,omitempty"`
+	Running      []RunningTask `json:"running,omitempty"`
+}
+
+// RunningTask is a task in a slot.
+type RunningTask struct {
+	QueueID       string     `json:"queue_id"`
+	State         string     `json:"state"`
+	Slot          int        `json:"slot"`
+	Fence         int64      `json:"fence"`
+	PromptPreview string     `json:"prompt_preview,omitempty"`
+	StartedAt     *time.Time `json:"started_at,omitempty"`
+	Withheld      bool       `json:"withheld,omitempty"` // it has ended here as lost; the agent has not said that it is free
+}
+
+// RegisterAgent is the body of POST /api/agents: 201, or 200 when the agent
+// was known and nothing but its address changed.
+type RegisterAgent struct {
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	URL     string `json:"url"` // http(s)://host:port
+	Slots   int    `json:"slots,omitempty"`
+	Fencing bool   `json:"fencing,omitempty"`
+	Token   string `json:"token,omitempty"` // that the director must present; never returned
+	Version string `json:"version,omitempty"`
+	WorkDir string `json:"work_dir,omitempty"`
+	Child   bool   `json:"child,omitempty"` // started by signalbox up on the director's own host
+}
+
+// Heartbeat is the body of POST /api/agents/{name}/heartbeat.
+type Heartbeat struct {
+	State        string             `json:"state"` // idle or working
+	CurrentTasks []AgentCurrentTask `json:"current_tasks,omitempty"`
+}
+
+// HeartbeatAnswer tells the agent when to beat again.
+type HeartbeatAnswer struct {
+	IntervalSeconds int `json:"interval_seconds"`
+}
+
+// LaneCleared is the answer to POST /api/agents/{name}/queue/clear.
+type LaneCleared struct {
+	Status       string `json:"status"` // "cleared"
+	Agent        string `json:"agent"`
+	ClearedCount int    `json:"cleared_count"`
+}
+
+// Released is the answer to POST /api/agents/{name}/queue/release.
+type Released struct {
+	Status     string   `json:"status"` // "released"
+	Agent      string   `json:"agent"`
+	WasRunning bool     `json:"was_running"`
+	Warning    string   `json:"warning,omitempty"`
+	QueueIDs   []string `json:"queue_ids,omitempty"` // tasks that lost their slot
+}
+
+// Health is the answer to GET /healthz and GET /readyz.
+type Health struct {
+	Status string `json:"status"` // ok, or what is wrong
+}
+
+// Event is one event of GET /api/events, in the data of a server-sent event
+// whose id is seq and whose name is kind. A stream is gap-free; where it
+// cannot be, an event named reset comes first, with the seq at which the
+// stream goes on.
+type Event struct {
+	Seq      int64     `json:"seq"`
+	At       time.Time `json:"at"`
+	Kind     string    `json:"kind"`
+	QueueID  string    `json:"queue_id,omitempty"`
+	State    string    `json:"state,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+	Message  string    `json:"message,omitempty"`
+	Queue    string    `json:"queue,omitempty"`
+	Agent    string    `json:"agent,omitempty"`
+	Fence    int64     `json:"fence,omitempty"`
+	Attempts int       `json:"attempts,omitempty"`
+	Source   string    `json:"source,omitempty"`
+	By       string    `json:"by,omitempty"`
+}
+
+// DirectorFile is ~/.signalbox/director.json, where a running director says
+// how to reach it.
+type DirectorFile struct {
+	URL       string    `json:"url"`
+	PID       int       `json:"pid"`
+	Data      string    `json:"data"`
+	StartedAt time.Time `json:"started_at"`
+	TokenFile string    `json:"token_file,omitempty"` // where the CLI of the same user finds the token
+}

@@ -1,0 +1,199 @@
+package api
+
+import "time"
+
+// SubmitRequest is the body of POST /api/queue/task and POST /api/task.
+// Unknown fields are refused.
+type SubmitRequest struct {
+	Prompt         string            `json:"prompt,omitempty"`  // what the agent is to do; 1 byte to 1 MiB with the rest of the body
+	Message        string            `json:"message,omitempty"` // the same as prompt, for callers that say message; not both
+	Model          string            `json:"model,omitempty"`
+	Tier           string            `json:"tier,omitempty"`
+	TimeoutSeconds int               `json:"timeout_seconds,omitempty"` // limit of the run, 0 to 604800; 0: the agent's default
+	SessionID      string            `json:"session_id,omitempty"`      // conversation to go on with
+	Session        string            `json:"session,omitempty"`         // require (default) or prefer the agent that holds the session
+	Project        *Project          `json:"project,omitempty"`
+	Env            map[string]string `json:"env,omitempty"` // encrypted at rest, erased at the end, never returned
+	Thinking       *bool             `json:"thinking,omitempty"`
+	Source         string            `json:"source,omitempty"`       // web, scheduler, cli, agent, user, api; default api
+	SourceJob      string            `json:"source_job,omitempty"`   // name of the scheduler's job
+	Agent          string            `json:"agent,omitempty"`        // only this agent may take it
+	Kind           string            `json:"kind,omitempty"`         // only agents of this kind may take it; not with agent
+	Priority       int               `json:"priority,omitempty"`     // -10 to 10; one step overtakes tasks submitted up to age_step (60 s) before
+	NotBefore      *time.Time        `json:"not_before,omitempty"`   // RFC 3339
+	WaitTimeout    int               `json:"wait_timeout,omitempty"` // seconds it may wait before it ends as timeout; 0: for ever
+	OnLost         string            `json:"on_lost,omitempty"`      // fail (default) or requeue, when its agent is lost
+}
+
+// SubmitResponse is the 201 answer to POST /api/queue/task and to a retry,
+// and the 202 answer to POST /api/task.
+type SubmitResponse struct {
+	QueueID             string `json:"queue_id"`
+	Position            int    `json:"position"` // in its queue, from 1; 0 once it no longer waits
+	PositionApproximate bool   `json:"position_approximate,omitempty"`
+	State               string `json:"state"`
+	Queue               string `json:"queue"`
+	ETA                 *ETA   `json:"eta,omitempty"`
+	Message             string `json:"message,omitempty"`
+	Replayed            bool   `json:"replayed,omitempty"` // the Idempotency-Key was known: this is the task of that time
+	RetryOf             string `json:"retry_of,omitempty"`
+}
+
+// ETA is a range for the start of a waiting task, from the 25th to the 75th
+// percentile of the last 40 runs of the agents that can take it. It is absent
+// while fewer than five runs are known.
+type ETA struct {
+	LowSeconds  float64 `json:"low_seconds"`
+	HighSeconds float64 `json:"high_seconds"`
+	Runs        int     `json:"runs"` // how many runs it is taken from
+}
+
+// Task is the answer to GET /api/queue/{id}.
+type Task struct {
+	QueueID             string     `json:"queue_id"`
+	State               string     `json:"state"`
+	Reason              string     `json:"reason,omitempty"`  // once it has ended
+	Message             string     `json:"message,omitempty"` // why it ended, for people
+	Queue               string     `json:"queue"`
+	Position            int        `json:"position,omitempty"` // while pending
+	PositionApproximate bool       `json:"position_approximate,omitempty"`
+	ETA                 *ETA       `json:"eta,omitempty"`
+	CreatedAt           time.Time  `json:"created_at"`
+	NotBefore           *time.Time `json:"not_before,omitempty"`
+	DispatchedAt        *time.Time `json:"dispatched_at,omitempty"`
+	StartedAt           *time.Time `json:"started_at,omitempty"`
+	EndedAt             *time.Time `json:"ended_at,omitempty"`
+	Attempts            int        `json:"attempts"`
+	MaxAttempts         int        `json:"max_attempts,omitempty"`
+	LastError           string     `json:"last_error,omitempty"`
+	Source              string     `json:"source"`
+	SourceJob           string     `json:"source_job,omitempty"`
+	Priority            int        `json:"priority,omitempty"`
+	OnLost              string     `json:"on_lost,omitempty"`
+	SessionID           string     `json:"session_id,omitempty"`
+	RetryOf             string     `json:"retry_of,omitempty"`
+	CancelRequested     bool       `json:"cancel_requested,omitempty"`
+
+	Agent    string `json:"agent,omitempty"`
+	AgentURL string `json:"agent_url,omitempty"`
+	TaskID   string `json:"task_id,omitempty"` // the agent's own id
+	Fence    int64  `json:"fence,omitempty"`
+
+	PromptPreview  string   `json:"prompt_preview"`
+	Prompt         string   `json:"prompt,omitempty"` // not in lists
+	Model          string   `json:"model,omitempty"`
+	Tier           string   `json:"tier,omitempty"`
+	TimeoutSeconds int      `json:"timeout_seconds,omitempty"`
+	Project        *Project `json:"project,omitempty"`
+	Thinking       *bool    `json:"thinking,omitempty"`
+
+	Result *Result `json:"result,omitempty"` // once it has ended; not in lists
+}
+
+// Result is what an ended task left behind.
+type Result struct {
+	Output          string      `json:"output"`              // the agent's answer, at most 1 MiB
+	Tail            string      `json:"tail,omitempty"`      // end of its log, at most 128 KiB
+	Truncated       bool        `json:"truncated,omitempty"` // the log was longer than tail
+	ExitCode        *int        `json:"exit_code,omitempty"`
+	TokenUsage      *TokenUsage `json:"token_usage,omitempty"`
+	CostUSD         float64     `json:"cost_usd,omitempty"`
+	DurationSeconds float64     `json:"duration_seconds"`
+	ErrorType       string      `json:"error_type,omitempty"` // the agent's own word for what went wrong
+}
+
+// Queue is the answer to GET /api/queue: waiting and dispatching tasks in
+// the order in which they will be taken, and the seed's figures.
+type Queue struct {
+	Depth            int     `json:"depth"` // pending tasks
+	MaxSize          int     `json:"max_size"`
+	OldestAgeSeconds int64   `json:"oldest_age_seconds"`
+	DispatchedCount  int     `json:"dispatched_count"` // working tasks
+	Tasks            []Task  `json:"tasks"`
+	Next             string  `json:"next,omitempty"` // cursor: ask with ?after=
+	Paused           []Pause `json:"paused,omitempty"`
+}
+
+// Cancelled is the answer to POST /api/queue/{id}/cancel: 200 with state
+// cancelled, or the state in which the task ended first; 202 with state
+// cancelling (or dispatching) when the agent has not confirmed within 5 s.
+type Cancelled struct {
+	QueueID       string `json:"queue_id"`
+	State         string `json:"state"`
+	WasDispatched bool   `json:"was_dispatched"`
+	AgentURL      string `json:"agent_url,omitempty"`
+	TaskID        string `json:"task_id,omitempty"`
+	Message       string `json:"message,omitempty"`
+}
+
+// RetryRequest is the optional body of POST /api/queue/{id}/retry: what is
+// to differ from the first task. Env must be given anew if the task had any.
+type RetryRequest struct {
+	Prompt         string            `json:"prompt,omitempty"`
+	Model          string            `json:"model,omitempty"`
+	TimeoutSeconds int               `json:"timeout_seconds,omitempty"`
+	Env            map[string]string `json:"env,omitempty"`
+}
+
+// Why is the answer to GET /api/queue/{id}/why: the gates between a task and
+// its start, in the order in which they are passed.
+type Why struct {
+	QueueID string `json:"queue_id"`
+	State   string `json:"state"`
+	Summary string `json:"summary"` // one sentence
+	Gates   []Gate `json:"gates"`
+	ETA     *ETA   `json:"eta,omitempty"`
+}
+
+// Gate is one condition for the start of a task.
+type Gate struct {
+	Name   string `json:"name"`             // due, queue_open, session_free, agent_connected, agent_free, position
+	OK     bool   `json:"ok"`               //
+	Text   string `json:"text"`             // the condition as it is, with its numbers
+	Detail string `json:"detail,omitempty"` //
+	Cure   string `json:"cure,omitempty"`   // what a person can do, where it is not ok
+	TaskID string `json:"task_id,omitempty"`
+	Agent  string `json:"agent,omitempty"`
+}
+
+// Output is the answer to GET /api/queue/{id}/output?after=N&wait=30s: the
+// log of a task from byte N. With Accept: text/event-stream the same comes as
+// events named output, the last with done set.
+type Output struct {
+	QueueID   string `json:"queue_id"`
+	State     string `json:"state"`
+	Seq       int64  `json:"seq"` // position of the first byte of text in the whole log
+	Text      string `json:"text"`
+	Next      int64  `json:"next"`
+	Truncated bool   `json:"truncated,omitempty"` // what lies between the asked position and seq is no longer there
+	Done      bool   `json:"done,omitempty"`
+}
+
+// History is the answer to GET /api/history, newest end first.
+type History struct {
+	Tasks []Task `json:"tasks"`
+	Next  string `json:"next,omitempty"` // cursor: ask with ?before=; absent at the end
+}
+
+// PauseRequest is the body of POST /api/queue/pause and /resume. Queue ""
+// means all queues.
+type PauseRequest struct {
+	Queue   string     `json:"queue,omitempty"`
+	Reason  string     `json:"reason,omitempty"` // pause only
+	Until   *time.Time `json:"until,omitempty"`  // pause only: resumes by itself
+	Seconds int        `json:"seconds,omitempty"`
+}
+
+// Pause says that a queue hands out nothing.
+type Pause struct {
+	Queue  string     `json:"queue"` // "" is all queues
+	Reason string     `json:"reason,omitempty"`
+	By     string     `json:"by,omitempty"`
+	Since  time.Time  `json:"since"`
+	Until  *time.Time `json:"until,omitempty"`
+}
+
+// Paused is the answer to pause and resume: all pauses in force after it.
+type Paused struct {
+	Paused []Pause `json:"paused"`
+}
