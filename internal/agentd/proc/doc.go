@@ -1,0 +1,21 @@
+// Package proc starts a program, ends it with everything it started, and
+// proves that nothing of it lives.
+//
+// A started program leads a session and a process group of its own. It
+// belongs to the run, and is ended with it, when it
+//
+//   - is in that session or process group, or
+//   - descends from a process that is, as far as that could be seen, or
+//   - carries the run's mark SIGNALBOX_RUN=<mark> in its environment.
+//
+// The first finds ordinary children, the second those that called setsid, the
+// third those that also let their parents die (a double fork). On Linux this
+// process becomes the one to which orphans are handed (a child subreaper), so
+// that none disappears from its tree; a process that does all three of
+// setsid, double fork and clearing its environment within the second between
+// two looks is found only where its parent is still seen. On macOS the
+// environment of others is not read, so a mark does not help there.
+//
+// Pdeathsig is not used: it fires when the forking thread ends, not the
+// process, and the Go runtime ends threads as it likes.
+package proc

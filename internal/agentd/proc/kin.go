@@ -1,0 +1,189 @@
+package proc
+
+import (
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// entry is one row of the process table.
+type entry struct {
+	pid, ppid, pgid, sid int
+	start                uint64
+	zombie               bool
+}
+
+// kin is a program and everything that belongs to it (see doc.go).
+type kin struct {
+	id Ident
+
+	mu     sync.Mutex
+	known  map[int]uint64 // pid → start time of all that were ever seen
+	gone   bool           // the leader has been reaped by us
+	strict bool           // trust the group only while its leader is seen: it was not watched all along
+}
+
+func newKin(id Ident) *kin {
+	return &kin{id: id, known: map[int]uint64{id.PID: id.Start}}
+}
+
+func (k *kin) leaderGone() {
+	k.mu.Lock()
+	k.gone = true
+	k.mu.Unlock()
+}
+
+// look reads the process table and returns the members that are in it,
+// zombies included.
+func (k *kin) look() []entry {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := table()
+	byPID := make(map[int]entry, len(all))
+	for _, e := range all {
+		byPID[e.pid] = e
+	}
+	// The kernel gives no pid away that still names a group or session. If
+	// the leader's pid is another's now, the group is empty.
+	leader, seen := byPID[k.id.PID]
+	group := true
+	if seen && leader.start != k.id.Start {
+		group = false
+	}
+	if k.strict && !seen {
+		group = false
+	}
+	in := map[int]bool{}
+	for _, e := range all {
+		if start, ok := k.known[e.pid]; ok && start == e.start {
+			in[e.pid] = true
+		} else if group && (e.pgid == k.id.PID || e.sid == k.id.PID) {
+			in[e.pid] = true
+		} else if e.start >= k.id.Start && !e.zombie && marked(e.pid, k.id.Mark) {
+			in[e.pid] = true
+		}
+	}
+	for grew := true; grew; {
+		grew = false
+		for _, e := range all {
+			if !in[e.pid] && in[e.ppid] && e.pid != os.Getpid() {
+				in[e.pid], grew = true, true
+			}
+		}
+	}
+	var out []entry
+	for pid := range in {
+		if pid == os.Getpid() || pid <= 1 {
+			continue
+		}
+		out = append(out, byPID[pid])
+		k.known[pid] = byPID[pid].start
+	}
+	return out
+}
+
+// alive lists the members that live; a zombie does not.
+func (k *kin) alive() []int {
+	var pids []int
+	for _, e := range k.look() {
+		if !e.zombie {
+			pids = append(pids, e.pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// end signals until nothing lives: SIGTERM, then SIGKILL after grace.
+func (k *kin) end(grace time.Duration) error {
+	if grace > 0 {
+		k.signal(syscall.SIGTERM)
+		k.signal(syscall.SIGCONT) // a stopped process takes the signal only when it goes on
+		if k.waitDead(grace, func() {}) {
+			return nil
+		}
+	}
+	if k.waitDead(killWait, func() { k.signal(syscall.SIGKILL) }) {
+		return nil
+	}
+	return &UnkillableError{PIDs: k.alive()}
+}
+
+// waitDead looks until nothing lives or d is over, calling again before each
+// look.
+func (k *kin) waitDead(d time.Duration, again func()) bool {
+	deadline := time.Now().Add(d)
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		again()
+		if len(k.alive()) == 0 {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(min(pause, time.Until(deadline)+time.Millisecond))
+	}
+}
+
+// signal sends to the group as one, which no fork can outrun, and to each
+// member outside it.
+func (k *kin) signal(sig syscall.Signal) {
+	for _, e := range k.look() {
+		if e.zombie {
+			continue
+		}
+		if e.pgid == k.id.PID {
+			_ = syscall.Kill(-k.id.PID, sig) // gone by now is fine
+			continue
+		}
+		signalOne(e, sig)
+	}
+}
+
+// signalOne holds the process by a handle (a pidfd where there is one)
+// before it checks that it is still the one it means.
+func signalOne(e entry, sig syscall.Signal) {
+	p, err := os.FindProcess(e.pid)
+	if err != nil {
+		return
+	}
+	defer p.Release()
+	if Identify(e.pid).Start == e.start {
+		_ = p.Signal(sig)
+	}
+}
+
+// reap collects dead orphans that were handed to this process. The leader is
+// left to exec.Cmd.
+func (k *kin) reap() {
+	for _, e := range k.look() {
+		if e.zombie && e.ppid == os.Getpid() && e.pid != k.id.PID {
+			var ws syscall.WaitStatus
+			_, _ = syscall.Wait4(e.pid, &ws, syscall.WNOHANG, nil)
+		}
+	}
+}
+
+// Clear ends what lives of a program that another process started, and
+// returns once nothing of it does. A pid that has gone to another program, or
+// an Ident of an earlier boot, is left alone.
+func Clear(id Ident, grace time.Duration) error {
+	if id.Boot != "" && id.Boot != bootID() {
+		return nil
+	}
+	k := newKin(id)
+	k.strict = true
+	return k.end(grace)
+}
+
+// Alive lists what lives of a program that another process started.
+func Alive(id Ident) []int {
+	if id.Boot != "" && id.Boot != bootID() {
+		return nil
+	}
+	k := newKin(id)
+	k.strict = true
+	return k.alive()
+}

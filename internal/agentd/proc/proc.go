@@ -1,0 +1,242 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// MarkVar is the environment variable that carries a run's mark.
+const MarkVar = "SIGNALBOX_RUN"
+
+const (
+	// killWait bounds the time from SIGKILL to proof. A process that lives
+	// longer hangs in the kernel and cannot be killed by anyone.
+	killWait = 5 * time.Second
+	// drainWait bounds the reading of output once nothing of the run lives;
+	// what is in the pipes by then arrives at once.
+	drainWait = 2 * time.Second
+	// lookEvery is the time between two looks at the run's descendants.
+	lookEvery = time.Second
+)
+
+// Spec says what to start.
+type Spec struct {
+	Argv   []string      // program and arguments; never given to a shell
+	Dir    string        // working directory
+	Env    []string      // the whole environment, "K=V"; Start adds MarkVar
+	Stdin  string        // given as a file, so nobody has to feed it; empty is end of file
+	Stdout io.Writer     // written from one goroutine; nil discards
+	Stderr io.Writer     // likewise, from another goroutine
+	Mark   string        // unique per run, without control characters
+	Grace  time.Duration // from SIGTERM to SIGKILL; 0 kills at once
+}
+
+// Ident names a started program beyond the life of the process that started
+// it: pids are used again, a pid with its start time is not.
+type Ident struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"`          // start time in the platform's own unit
+	Boot  string `json:"boot,omitempty"` // identity of the boot that Start counts from
+	Mark  string `json:"mark,omitempty"`
+}
+
+// Exit is how a program ended.
+type Exit struct {
+	Code   int    // exit status; -1 when a signal ended it
+	Signal string // name of that signal
+}
+
+// String says it in words.
+func (e Exit) String() string {
+	if e.Signal != "" {
+		return "ended by signal: " + e.Signal
+	}
+	return fmt.Sprintf("exit status %d", e.Code)
+}
+
+// UnkillableError is returned when processes of a run still live after
+// SIGKILL and killWait.
+type UnkillableError struct{ PIDs []int }
+
+func (e *UnkillableError) Error() string {
+	return fmt.Sprintf("processes %v live on after SIGKILL", e.PIDs)
+}
+
+// Process is a started program with all it started.
+type Process struct {
+	cmd   *exec.Cmd
+	spec  Spec
+	id    Ident
+	kin   *kin
+	pipes []*os.File
+
+	exited  chan struct{} // the program itself has been reaped
+	drained chan struct{} // both outputs are at their end
+
+	end     sync.Once
+	ended   chan struct{} // closed when the watch may stop
+	exit    Exit
+	exitErr error
+}
+
+// Start starts the program. An error means that nothing runs.
+func Start(spec Spec) (*Process, error) {
+	if len(spec.Argv) == 0 {
+		return nil, errors.New("no program to start")
+	}
+	becomeSubreaper()
+	stdin, err := stdinFile(spec.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	p := &Process{spec: spec, exited: make(chan struct{}), drained: make(chan struct{}), ended: make(chan struct{})}
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer outW.Close()
+	errR, errW, err := os.Pipe()
+	if err != nil {
+		outR.Close()
+		return nil, err
+	}
+	defer errW.Close()
+	p.pipes = []*os.File{outR, errR}
+
+	p.cmd = exec.Command(spec.Argv[0], spec.Argv[1:]...)
+	p.cmd.Dir = spec.Dir
+	p.cmd.Env = append(append([]string{}, spec.Env...), MarkVar+"="+spec.Mark)
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, outW, errW
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := p.cmd.Start(); err != nil {
+		outR.Close()
+		errR.Close()
+		return nil, err
+	}
+	p.id = Identify(p.cmd.Process.Pid)
+	p.id.Mark = spec.Mark
+	p.kin = newKin(p.id)
+	go p.wait()
+	go p.drain()
+	go p.watch()
+	return p, nil
+}
+
+// Ident names the program for a later Clear.
+func (p *Process) Ident() Ident { return p.id }
+
+// Exited is closed when the program itself has ended; what it started may
+// live on until End.
+func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Alive lists the processes of the run that live.
+func (p *Process) Alive() []int { return p.kin.alive() }
+
+// End ends whatever still lives, SIGTERM first and SIGKILL after the grace,
+// and returns how the program itself ended once nothing of the run lives and
+// its output has been read. The error is an *UnkillableError when that could
+// not be reached. Calls after the first wait for it and answer the same.
+func (p *Process) End() (Exit, error) {
+	p.end.Do(func() {
+		p.exitErr = p.kin.end(p.spec.Grace)
+		close(p.ended)
+		if p.exitErr != nil {
+			p.exit = Exit{Code: -1}
+			p.closePipes()
+			return
+		}
+		<-p.exited
+		p.exit = exitOf(p.cmd.ProcessState)
+		p.kin.reap()
+		t := time.NewTimer(drainWait)
+		defer t.Stop()
+		select {
+		case <-p.drained:
+		case <-t.C:
+		}
+		p.closePipes()
+	})
+	return p.exit, p.exitErr
+}
+
+func (p *Process) closePipes() {
+	for _, f := range p.pipes {
+		f.Close()
+	}
+	<-p.drained
+}
+
+func (p *Process) wait() {
+	_ = p.cmd.Wait() // the outcome is read from ProcessState
+	p.kin.leaderGone()
+	close(p.exited)
+}
+
+func (p *Process) drain() {
+	var wg sync.WaitGroup
+	for i, w := range []io.Writer{p.spec.Stdout, p.spec.Stderr} {
+		if w == nil {
+			w = io.Discard
+		}
+		wg.Go(func() { _, _ = io.Copy(writerOnly{w}, readerOnly{p.pipes[i]}) })
+	}
+	wg.Wait()
+	close(p.drained)
+}
+
+// watch looks at the descendants from time to time, so that one that leaves
+// the session and loses its parent later is still known.
+func (p *Process) watch() {
+	t := time.NewTicker(lookEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-p.ended:
+			return
+		case <-t.C:
+			p.kin.look()
+			p.kin.reap()
+		}
+	}
+}
+
+// readerOnly and writerOnly hide the shortcuts of io.Copy, which would splice
+// between files and so keep a pipe open that Close should wake.
+type readerOnly struct{ io.Reader }
+type writerOnly struct{ io.Writer }
+
+func exitOf(st *os.ProcessState) Exit {
+	ws, ok := st.Sys().(syscall.WaitStatus)
+	if ok && ws.Signaled() {
+		return Exit{Code: -1, Signal: ws.Signal().String()}
+	}
+	return Exit{Code: st.ExitCode()}
+}
+
+// stdinFile returns the text as an open, nameless file.
+func stdinFile(text string) (*os.File, error) {
+	if text == "" {
+		return os.Open(os.DevNull)
+	}
+	f, err := os.CreateTemp("", "signalbox-stdin-") // 0600
+	if err != nil {
+		return nil, err
+	}
+	os.Remove(f.Name())
+	if _, err := f.WriteString(text); err != nil {
+		f.Close()
+		return nil, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}

@@ -1,0 +1,57 @@
+package proc
+
+import (
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// zombieState is SZOMB of <sys/proc.h>.
+const zombieState = 5
+
+// becomeSubreaper does nothing: macOS hands every orphan to launchd.
+func becomeSubreaper() {}
+
+var bootID = sync.OnceValue(func() string {
+	tv, err := unix.SysctlTimeval("kern.boottime")
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatInt(tv.Sec, 10)
+})
+
+// Identify reads who has this pid now. Start is 0 when nobody has.
+func Identify(pid int) Ident {
+	id := Ident{PID: pid, Boot: bootID()}
+	if k, err := unix.SysctlKinfoProc("kern.proc.pid", pid); err == nil {
+		id.Start = startOf(k)
+	}
+	return id
+}
+
+func table() []entry {
+	procs, err := unix.SysctlKinfoProcSlice("kern.proc.all")
+	if err != nil {
+		return nil
+	}
+	out := make([]entry, 0, len(procs))
+	for i := range procs {
+		k := &procs[i]
+		pid := int(k.Proc.P_pid)
+		sid, _ := unix.Getsid(pid)
+		out = append(out, entry{
+			pid: pid, ppid: int(k.Eproc.Ppid), pgid: int(k.Eproc.Pgid), sid: sid,
+			start: startOf(k), zombie: k.Proc.P_stat == zombieState,
+		})
+	}
+	return out
+}
+
+// startOf is the start time in microseconds since 1970.
+func startOf(k *unix.KinfoProc) uint64 {
+	return uint64(k.Proc.P_starttime.Sec)*1e6 + uint64(k.Proc.P_starttime.Usec)
+}
+
+// marked is not known here: macOS does not show another's environment.
+func marked(int, string) bool { return false }
