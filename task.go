@@ -54,6 +54,9 @@ type Request struct {
 	TimeoutSeconds int      `json:"timeout_seconds,omitempty"` // limit of the run; 0: the agent's default
 	Project        *Project `json:"project,omitempty"`
 	Thinking       *bool    `json:"thinking,omitempty"`
+	SessionID      string   `json:"session_id,omitempty"` // as asked for; Task.SessionID may be the agent's
+	Queue          string   `json:"queue,omitempty"`      // as asked for; Task.Queue may be the session holder's
+	HadEnv         bool     `json:"had_env,omitempty"`
 	// SealedEnv is the task's environment, encrypted. The store keeps it
 	// apart and erases it when the task ends.
 	SealedEnv []byte `json:"-"`

@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// Pause keeps a queue ("" for all) from handing out tasks, until someone
+// resumes it or, where until is not zero, until then.
+func (e *Engine) Pause(ctx context.Context, queue, reason, by string, until time.Time) error {
+	if queue != "" && !signalbox.ValidQueue(queue) {
+		return signalbox.Invalid("queue", "%q is not a queue: use work, commands, agent:NAME, pool:KIND, or leave it out for all", queue)
+	}
+	now := e.Now()
+	p := signalbox.Pause{Queue: queue, Reason: reason, By: by, AtMS: now.UnixMilli()}
+	if !until.IsZero() {
+		if !until.After(now) {
+			return signalbox.Invalid("until", "until lies in the past")
+		}
+		p.UntilMS = until.UnixMilli()
+	}
+	err := e.store.SetPause(ctx, p, signalbox.Entry{At: now, Kind: signalbox.EventPaused, Queue: queue, Message: reason, By: by})
+	e.hub.noted()
+	return err
+}
+
+// Resume ends a pause. Resuming what is not paused is no error.
+func (e *Engine) Resume(ctx context.Context, queue, by string) error {
+	if queue != "" && !signalbox.ValidQueue(queue) {
+		return signalbox.Invalid("queue", "%q is not a queue", queue)
+	}
+	_, err := e.store.Resume(ctx, queue, signalbox.Entry{At: e.Now(), Kind: signalbox.EventResumed, Queue: queue, By: by})
+	if err == nil {
+		e.hub.publish(Applied{Kind: signalbox.EventResumed, Task: signalbox.Task{Queue: queue}})
+	}
+	return err
+}
+
+// PutAgent makes an agent known, or changes what is known of it.
+func (e *Engine) PutAgent(ctx context.Context, a signalbox.Agent, token string) (signalbox.Agent, error) {
+	if a.Slots == 0 {
+		a.Slots = signalbox.DefaultAgentSlots
+	}
+	if err := checkAgent(a); err != nil {
+		return a, err
+	}
+	known, err := e.store.Agents(ctx)
+	if err != nil {
+		return a, err
+	}
+	if !hasAgent(known, a.Name) && len(known) >= signalbox.MaxAgents {
+		return a, signalbox.Errorf(signalbox.CodeConflict, "there are %d agents already, the most there can be: remove one first", len(known))
+	}
+	a.CreatedAt = e.Now()
+	for _, k := range known {
+		if k.Name == a.Name {
+			a.CreatedAt = k.CreatedAt
+			a.SealedToken = e.keepSeal(k, token)
+		}
+	}
+	if token != "" && a.SealedToken == nil {
+		a.SealedToken = e.opts.Sealer.Seal([]byte(token), a.Name)
+	}
+	err = e.store.PutAgent(ctx, a, signalbox.Entry{At: e.Now(), Kind: signalbox.EventAgentAdded, Agent: a.Name, Message: a.URL})
+	if err == nil {
+		e.hub.publish(Applied{Kind: signalbox.EventAgentAdded, Task: signalbox.Task{Agent: a.Name}})
+	}
+	return a, err
+}
+
+// keepSeal returns the sealed token of a known agent if it is still the same
+// one, so that registering again changes no row.
+func (e *Engine) keepSeal(known signalbox.Agent, token string) []byte {
+	if plain, err := e.AgentToken(known); err == nil && plain == token {
+		return known.SealedToken
+	}
+	return nil
+}
+
+// AgentToken opens the token that an agent wants to see; "" if it wants none.
+func (e *Engine) AgentToken(a signalbox.Agent) (string, error) {
+	if len(a.SealedToken) == 0 {
+		return "", nil
+	}
+	plain, err := e.opts.Sealer.Open(a.SealedToken, a.Name)
+	if err != nil {
+		return "", fmt.Errorf("token of agent %s %w: register it again", a.Name, err)
+	}
+	return string(plain), nil
+}
+
+func checkAgent(a signalbox.Agent) error {
+	u, err := url.Parse(a.URL)
+	switch {
+	case !signalbox.ValidName(a.Name):
+		return signalbox.Invalid("name", "%q cannot be the name of an agent: %s", a.Name, nameRule)
+	case !signalbox.ValidName(a.Kind):
+		return signalbox.Invalid("kind", "%q cannot be a kind of agent: %s", a.Kind, nameRule)
+	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT", a.URL)
+	case a.Slots < 1 || a.Slots > signalbox.MaxAgentSlots:
+		return signalbox.Invalid("slots", "slots must be 1 to %d, not %d", signalbox.MaxAgentSlots, a.Slots)
+	}
+	return nil
+}
+
+// Agent returns the row of an agent, or CodeNotFound.
+func (e *Engine) Agent(ctx context.Context, name string) (signalbox.Agent, error) {
+	agents, err := e.store.Agents(ctx)
+	if err != nil {
+		return signalbox.Agent{}, err
+	}
+	for _, a := range agents {
+		if a.Name == name {
+			return a, nil
+		}
+	}
+	return signalbox.Agent{}, &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent", Message: unknownAgent(name, agents)}
+}
+
+// RemoveAgent forgets an agent. CodeConflict while it holds slots. Tasks that
+// wait for it go on waiting, for an agent of that name can come back.
+func (e *Engine) RemoveAgent(ctx context.Context, name, by string) error {
+	if _, err := e.Agent(ctx, name); err != nil {
+		return err
+	}
+	err := e.store.RemoveAgent(ctx, name, signalbox.Entry{At: e.Now(), Kind: signalbox.EventAgentRemoved, Agent: name, By: by})
+	if err == nil {
+		e.hub.publish(Applied{Kind: signalbox.EventAgentRemoved, Task: signalbox.Task{Agent: name}, By: by})
+	}
+	return err
+}
+
+// NoteAgent writes into the journal that an agent came up or went down.
+func (e *Engine) NoteAgent(ctx context.Context, kind signalbox.EventKind, agent, message string) {
+	err := e.store.Note(ctx, signalbox.Entry{At: e.Now(), Kind: kind, Agent: agent, Message: message})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		e.log.Error("journal entry not written", "kind", kind, "agent", agent, "error", err)
+	}
+	e.hub.noted()
+}
+
+func hasAgent(agents []signalbox.Agent, name string) bool {
+	for _, a := range agents {
+		if a.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func unknownAgent(name string, agents []signalbox.Agent) string {
+	names := make([]string, 0, 10)
+	for _, a := range agents[:min(len(agents), 10)] {
+		names = append(names, a.Name)
+	}
+	if len(names) == 0 {
+		return fmt.Sprintf("no agent is named %s, and none is known at all: start one with signalbox agent", name)
+	}
+	return fmt.Sprintf("no agent is named %s; known are %s", name, strings.Join(names, ", "))
+}

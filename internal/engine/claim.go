@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Claimed is a task given to a slot, with all that must travel to the agent.
+type Claimed struct {
+	Task    signalbox.Task
+	Request signalbox.Request
+	Env     map[string]string
+}
+
+// Claim gives the best waiting task to a free slot of an agent. found is
+// false when there is no free slot or nothing to take. fenceAbove is the
+// highest fence that the agent reported.
+func (e *Engine) Claim(ctx context.Context, a signalbox.Agent, fenceAbove int64) (c Claimed, found bool, err error) {
+	now := e.Now()
+	got, err := e.store.Claim(ctx, store.ClaimRequest{
+		Agent: a.Name, AgentURL: a.URL, Slots: a.Slots, Queues: a.Queues(),
+		FenceAbove: fenceAbove, Expires: now.Add(e.opts.ExecutionTTL), Now: now,
+	})
+	if err != nil || !got.Found {
+		return Claimed{}, false, err
+	}
+	e.publish(signalbox.Pending, got.Task, signalbox.Entry{Kind: signalbox.EventClaim})
+	c = Claimed{Task: got.Task, Request: got.Request}
+	if c.Env, err = e.openEnv(got.Task.ID, got.Request.SealedEnv); err != nil {
+		_, err = e.Reject(ctx, got.Task, "its env "+err.Error()+"; submit the task again")
+		return Claimed{}, false, err
+	}
+	return c, true, nil
+}
+
+func (e *Engine) openEnv(id string, sealed []byte) (map[string]string, error) {
+	if len(sealed) == 0 {
+		return nil, nil
+	}
+	plain, err := e.opts.Sealer.Open(sealed, id)
+	if err != nil {
+		return nil, err
+	}
+	var env map[string]string
+	err = json.Unmarshal(plain, &env)
+	return env, err
+}
+
+// Load reads a task that was claimed before, by this process or by one that
+// is gone, as Claim gave it.
+func (e *Engine) Load(ctx context.Context, id string) (Claimed, error) {
+	t, err := e.store.Task(ctx, id)
+	if err != nil {
+		return Claimed{}, err
+	}
+	r, err := e.store.Request(ctx, id)
+	if err != nil {
+		return Claimed{}, err
+	}
+	c := Claimed{Task: t, Request: r}
+	c.Env, err = e.openEnv(id, r.SealedEnv)
+	return c, err
+}
+
+// Renew moves the end of the slot leases of tasks whose agents were heard.
+func (e *Engine) Renew(ctx context.Context, held []signalbox.Task) error {
+	if len(held) == 0 {
+		return nil
+	}
+	expires := e.Now().Add(e.opts.ExecutionTTL)
+	leases := make([]store.Lease, len(held))
+	for i, t := range held {
+		leases[i] = store.Lease{Agent: t.Agent, Slot: t.Slot, Fence: t.Fence, Expires: expires}
+	}
+	_, err := e.store.Renew(ctx, leases)
+	return err
+}
+
+// RenewInterval is how often leases are renewed: often enough that one missed
+// renewal does not matter.
+func (e *Engine) RenewInterval() time.Duration { return e.opts.ExecutionTTL / 4 }

@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/seal"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Defaults, from the seeds (work-queue: MaxSize, MaxAttempts; execution-queue:
+// ExecutionTTL) and design §3.
+const (
+	DefaultMaxSize      = 50
+	DefaultMaxAttempts  = 3
+	DefaultAgeStep      = 60 * time.Second
+	DefaultExecutionTTL = 600 * time.Second
+)
+
+// Options configures an Engine. Zero fields take the defaults above.
+type Options struct {
+	MaxSize      int           // waiting tasks that the limit "work" allows, from 1
+	MaxAttempts  int           // dispatches that may fail before a task does, from 1
+	AgeStep      time.Duration // how much waiting one step of priority outweighs
+	ExecutionTTL time.Duration // slot lease: silence after which an execution is lost
+	Sealer       *seal.Sealer  // required
+	Now          func() time.Time
+	Random       io.Reader // for ids and jitter
+	Log          *slog.Logger
+}
+
+// Engine applies the rules to a store. Its methods are safe for concurrent
+// use and return *signalbox.Error.
+type Engine struct {
+	store store.Store
+	opts  Options
+	log   *slog.Logger
+	hub   hub
+	runs  runTimes
+	live  Live
+}
+
+// New returns an engine over a store.
+func New(s store.Store, opts Options) *Engine {
+	if opts.MaxSize == 0 {
+		opts.MaxSize = DefaultMaxSize
+	}
+	if opts.MaxAttempts == 0 {
+		opts.MaxAttempts = DefaultMaxAttempts
+	}
+	if opts.AgeStep == 0 {
+		opts.AgeStep = DefaultAgeStep
+	}
+	if opts.ExecutionTTL == 0 {
+		opts.ExecutionTTL = DefaultExecutionTTL
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Random == nil {
+		opts.Random = rand.Reader
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	e := &Engine{store: s, opts: opts, log: opts.Log, live: noAgents{}}
+	e.hub.init()
+	e.runs.init(s)
+	return e
+}
+
+// Now is the engine's clock, UTC, cut to the millisecond.
+func (e *Engine) Now() time.Time { return e.opts.Now().UTC().Truncate(time.Millisecond) }
+
+// Read gives the reads of the store.
+func (e *Engine) Read() store.Reader { return e.store }
+
+// Info says what the store is.
+func (e *Engine) Info() store.Info { return e.store.Info() }
+
+// MaxSize is the cap of the limit "work".
+func (e *Engine) MaxSize() int { return e.opts.MaxSize }
+
+// ExecutionTTL is the length of the slot lease.
+func (e *Engine) ExecutionTTL() time.Duration { return e.opts.ExecutionTTL }
+
+// LiveAgent is an agent as the dispatcher sees it now.
+type LiveAgent struct {
+	signalbox.Agent
+	Up           bool
+	Held         bool   // offers are withheld: it said busy, or is not yet known to be free
+	Message      string // why it is down or held
+	InUse        int    // slots
+	LastHeard    time.Time
+	LastProgress time.Time
+}
+
+// Live is what the dispatcher knows about agents; Why and ETA need it.
+type Live interface {
+	Agents() []LiveAgent
+}
+
+type noAgents struct{}
+
+func (noAgents) Agents() []LiveAgent { return nil }
+
+// SetLive tells the engine who knows the agents. Call it before the engine is
+// used by others.
+func (e *Engine) SetLive(l Live) { e.live = l }
+
+// LiveAgents returns the agents as the dispatcher sees them now.
+func (e *Engine) LiveAgents() []LiveAgent { return e.live.Agents() }
+
+// apply brings event ev to the task with this id. It begins with row when the
+// caller has it, which saves a read, and reads the row anew when it changed.
+func (e *Engine) apply(ctx context.Context, id string, row *signalbox.Task, ev signalbox.Event) (signalbox.Task, error) {
+	for {
+		if row == nil {
+			t, err := e.store.Task(ctx, id)
+			if err != nil {
+				return t, err
+			}
+			row = &t
+		}
+		before := *row
+		ev.Now = e.Now()
+		change, err := signalbox.Next(before, ev)
+		if err != nil {
+			return before, err
+		}
+		if change.Task == before && change.Slot == signalbox.SlotKeep && change.Result == nil && !change.Session {
+			return before, nil // it said what was known already
+		}
+		after, err := e.store.Apply(ctx, change, ev.Now)
+		if errors.Is(err, store.ErrStale) {
+			row = nil
+			continue
+		}
+		if err != nil {
+			return before, err
+		}
+		e.publish(before.State, after, change.Entry)
+		return after, nil
+	}
+}
+
+// publish tells everyone who wants to know of a durable change.
+func (e *Engine) publish(from signalbox.State, t signalbox.Task, entry signalbox.Entry) {
+	if t.State == signalbox.Completed && entry.Kind == signalbox.EventFinish {
+		e.runs.add(t.Agent, t.EndedAt.Sub(t.StartedAt))
+	}
+	e.logChange(t, entry)
+	e.hub.publish(Applied{From: from, Task: t, Kind: entry.Kind, By: entry.By})
+}

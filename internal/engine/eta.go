@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// ETA is a range for the start of a waiting task.
+type ETA struct {
+	Low, High time.Duration
+	Runs      int // how many runs it is taken from
+}
+
+// An ETA is the 25th to the 75th percentile of the newest keptRuns runs, and
+// unknown below minRuns (notes of the page design).
+const (
+	keptRuns = 40
+	minRuns  = 5
+)
+
+// runTimes keeps the run times of the newest completed tasks by agent.
+type runTimes struct {
+	mu     sync.Mutex
+	read   store.Reader
+	agents map[string][]time.Duration // oldest first
+	queues map[string]figures
+}
+
+func (r *runTimes) init(read store.Reader) {
+	r.read = read
+	r.agents = map[string][]time.Duration{}
+	r.queues = map[string]figures{}
+}
+
+func (r *runTimes) add(agent string, d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	runs, known := r.agents[agent]
+	if !known {
+		return // read from the store, with this one, when first asked for
+	}
+	runs = append(runs, max(d, 0))
+	r.agents[agent] = runs[max(0, len(runs)-keptRuns):]
+}
+
+// of returns the run times of an agent; from the store the first time.
+func (r *runTimes) of(ctx context.Context, agent string) []time.Duration {
+	r.mu.Lock()
+	runs, known := r.agents[agent]
+	r.mu.Unlock()
+	if known {
+		return runs
+	}
+	runs, err := r.read.Durations(ctx, agent, keptRuns)
+	if err != nil {
+		return nil // an estimate is not worth an error
+	}
+	slices.Reverse(runs)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if newer, known := r.agents[agent]; known {
+		return newer
+	}
+	r.agents[agent] = runs
+	return runs
+}
+
+// ETA estimates when a pending task starts: nil if it is not pending, has to
+// wait for something that has no duration (a pause, an agent that is gone),
+// or fewer than five runs are known.
+func (e *Engine) ETA(ctx context.Context, t *signalbox.Task, pos store.Position) *ETA {
+	if t.State != signalbox.Pending || pos.N == 0 {
+		return nil
+	}
+	f := e.runs.figures(t.Queue, e.Now(), func() figures { return e.figures(ctx, t.Queue) })
+	if f.slots == 0 || f.runs < minRuns {
+		return nil
+	}
+	eta := &ETA{Runs: f.runs}
+	if ahead := pos.N - f.free; ahead > 0 {
+		rounds := time.Duration((ahead + f.slots - 1) / f.slots)
+		// A run that is under way has between nothing and all of its time left.
+		eta.Low = (rounds - 1) * f.p25
+		eta.High = rounds * f.p75
+	}
+	if due := t.NotBefore.Sub(e.Now()); due > 0 {
+		eta.Low, eta.High = max(eta.Low, due), max(eta.High, due)
+	}
+	return eta
+}
+
+// figures is what an estimate for a queue is made of.
+type figures struct {
+	at          time.Time
+	slots, free int
+	runs        int
+	p25, p75    time.Duration
+}
+
+// figuresFor is how long figures are good for: with many agents they cost
+// more than the submit that shows them.
+const figuresFor = time.Second
+
+func (r *runTimes) figures(queue string, now time.Time, fresh func() figures) figures {
+	r.mu.Lock()
+	f, ok := r.queues[queue]
+	r.mu.Unlock()
+	if age := now.Sub(f.at); ok && age >= 0 && age < figuresFor {
+		return f
+	}
+	f = fresh()
+	f.at = now
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.queues) > signalbox.MaxAgents {
+		clear(r.queues) // names come from callers; the map must not grow with them
+	}
+	r.queues[queue] = f
+	return f
+}
+
+func (e *Engine) figures(ctx context.Context, queue string) figures {
+	var f figures
+	var runs []time.Duration
+	for _, a := range e.live.Agents() {
+		if !a.Up || !slices.Contains(a.Queues(), queue) {
+			continue
+		}
+		f.slots += a.Slots
+		if !a.Held {
+			f.free += max(0, a.Slots-a.InUse)
+		}
+		runs = append(runs, e.runs.of(ctx, a.Name)...)
+	}
+	if f.runs = len(runs); f.runs > 0 {
+		slices.Sort(runs)
+		f.p25, f.p75 = percentile(runs, 25), percentile(runs, 75)
+	}
+	return f
+}
+
+// percentile of sorted durations, by the nearest rank.
+func percentile(sorted []time.Duration, p int) time.Duration {
+	return sorted[(len(sorted)-1)*p/100]
+}

@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// logChange writes the seed's log lines (work-queue, Observability). The
+// message is empty: the line is its fields.
+func (e *Engine) logChange(t signalbox.Task, entry signalbox.Entry) {
+	if !e.log.Enabled(context.Background(), slog.LevelInfo) {
+		return
+	}
+	attempt := fmt.Sprintf("%d/%d", t.Attempts, t.MaxAttempts)
+	switch entry.Kind {
+	case signalbox.EventSubmit:
+		e.log.Info("", "queue", "task_added", "queue_id", t.ID, "depth", e.depth(), "source", string(t.Source), "in", t.Queue)
+	case signalbox.EventClaim:
+		e.log.Info("", "queue", "dispatch", "queue_id", t.ID, "agent", t.AgentURL, "name", t.Agent, "fence", t.Fence)
+	case signalbox.EventAccept:
+		e.log.Info("", "queue", "dispatch_success", "queue_id", t.ID, "task_id", t.TaskID)
+	case signalbox.EventBusy, signalbox.EventRefuse, signalbox.EventUnsent:
+		if t.State.Terminal() {
+			e.log.Warn("", "queue", "dispatch_failed", "queue_id", t.ID, "error", t.LastError, "attempt", attempt, "final", true)
+			return
+		}
+		e.log.Warn("", "queue", "dispatch_failed", "queue_id", t.ID, "error", t.LastError, "attempt", attempt)
+	case signalbox.EventReject:
+		e.log.Warn("", "queue", "dispatch_failed", "queue_id", t.ID, "error", t.Message, "attempt", attempt, "final", true)
+	default:
+		if t.State.Terminal() {
+			e.log.Info("", "queue", "task_ended", "queue_id", t.ID, "state", string(t.State), "reason", string(t.Reason), "message", t.Message)
+			return
+		}
+		e.log.Info("", "queue", "task_"+string(entry.Kind), "queue_id", t.ID, "state", string(t.State))
+	}
+}
+
+// depth is the number of tasks that wait under the limit "work"; 0 if the
+// store does not say.
+func (e *Engine) depth() int {
+	counts, err := e.store.Counts(context.Background())
+	if err != nil {
+		return 0
+	}
+	return counts.Limits[signalbox.LimitWork]
+}

@@ -1,0 +1,44 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// ReleaseLane takes the slots of an agent away from the tasks that hold them
+// and returns their ids. The tasks end as released (cancelled where someone
+// had asked for that); whatever their executions say later is stale.
+func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, error) {
+	if _, err := e.Agent(ctx, agent); err != nil {
+		return nil, err
+	}
+	slots, err := e.store.Slots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, s := range slots {
+		if s.Agent != agent {
+			continue
+		}
+		if err := e.release(ctx, s, by); err != nil {
+			return ids, err
+		}
+		ids = append(ids, s.TaskID)
+	}
+	return ids, nil
+}
+
+func (e *Engine) release(ctx context.Context, s signalbox.Slot, by string) error {
+	if s.Withheld {
+		_, err := e.FreeSlot(ctx, s)
+		return err
+	}
+	_, err := e.apply(ctx, s.TaskID, nil, signalbox.Event{Kind: signalbox.EventRelease, Fence: s.Fence, By: by})
+	switch signalbox.CodeOf(err) {
+	case signalbox.CodeAlreadyEnded, signalbox.CodeStaleFence, signalbox.CodeConflict:
+		return nil // it let go of the slot by itself in the meantime
+	}
+	return err
+}

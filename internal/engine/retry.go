@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// Edit is what a retry changes of the first task; empty fields keep it.
+type Edit struct {
+	Prompt         string
+	Model          string
+	TimeoutSeconds int
+	Env            map[string]string
+	IdempotencyKey string
+	Source         signalbox.Source
+}
+
+// Retry submits an ended task anew, as a new task that names the old one.
+//
+// Errors: those of Submit; CodeConflict while the task has not ended;
+// CodeValidation if it had an env, which was erased, and none is given.
+func (e *Engine) Retry(ctx context.Context, id string, edit Edit) (Receipt, error) {
+	t, err := e.store.Task(ctx, id)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if !t.State.Terminal() {
+		return Receipt{}, signalbox.Errorf(signalbox.CodeConflict, "task %s is %s: it can be retried when it has ended; cancel it first", id, t.State)
+	}
+	r, err := e.store.Request(ctx, id)
+	if err != nil {
+		return Receipt{}, err
+	}
+	if r.HadEnv && edit.Env == nil {
+		return Receipt{}, signalbox.Invalid("env", "the env of task %s was erased when it ended: give env anew, {} for none", id)
+	}
+	n := NewTask{
+		Prompt: r.Prompt, Model: r.Model, Tier: r.Tier, TimeoutSeconds: r.TimeoutSeconds, Project: r.Project, Thinking: r.Thinking,
+		SessionID: r.SessionID, Session: t.SessionMode, Source: edit.Source, SourceJob: t.SourceJob,
+		Priority: t.Priority, OnLost: t.OnLost, RetryOf: id, Env: edit.Env, IdempotencyKey: edit.IdempotencyKey,
+	}
+	if n.SessionID == "" {
+		n.Session = ""
+	}
+	n.route(r.Queue)
+	edit.apply(&n)
+	return e.Submit(ctx, n)
+}
+
+// route sets the agent or kind that the queue asked for stands for.
+func (n *NewTask) route(queue string) {
+	if name, ok := signalbox.QueueAgent(queue); ok {
+		n.Agent = name
+	} else if kind, ok := signalbox.QueueKind(queue); ok {
+		n.Kind = kind
+	}
+}
+
+func (d Edit) apply(n *NewTask) {
+	if d.Prompt != "" {
+		n.Prompt = d.Prompt
+	}
+	if d.Model != "" {
+		n.Model = d.Model
+	}
+	if d.TimeoutSeconds != 0 {
+		n.TimeoutSeconds = d.TimeoutSeconds
+	}
+}

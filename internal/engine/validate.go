@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// Limits of a submit.
+const (
+	MaxPromptBytes    = 1 << 20
+	MaxTimeoutSeconds = 7 * 24 * 3600
+	MaxWaitTimeout    = 30 * 24 * time.Hour
+	MaxEnvEntries     = 100
+	MaxEnvBytes       = 64 << 10
+	MaxWordBytes      = 200 // model, tier, project name
+	MaxNotBefore      = 366 * 24 * time.Hour
+)
+
+// normalize fills in defaults and refuses what cannot be run. The error names
+// the field as the API has it.
+func (n *NewTask) normalize() error {
+	if n.Source == "" {
+		n.Source = signalbox.SourceAPI
+	}
+	if n.OnLost == "" {
+		n.OnLost = signalbox.LostFail
+	}
+	// A task of a session follows the agent that holds it, unless the
+	// submitter named the agent.
+	if n.SessionID != "" && n.Session == "" && n.Agent == "" {
+		n.Session = signalbox.SessionRequire
+	}
+	n.NotBefore = n.NotBefore.UTC().Truncate(time.Millisecond)
+	for _, check := range []func() error{n.checkPrompt, n.checkWords, n.checkRouting, n.checkChoices, n.checkTimes, n.checkEnv, n.checkKey} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *NewTask) checkPrompt() error {
+	switch {
+	case strings.TrimSpace(n.Prompt) == "":
+		return signalbox.Invalid("prompt", "prompt is required")
+	case len(n.Prompt) > MaxPromptBytes:
+		return &signalbox.Error{Code: signalbox.CodeTooLarge, Field: "prompt",
+			Message: fmt.Sprintf("prompt has %d bytes; at most %d are allowed", len(n.Prompt), MaxPromptBytes)}
+	case !utf8.ValidString(n.Prompt):
+		return signalbox.Invalid("prompt", "prompt is not valid UTF-8")
+	case strings.ContainsRune(n.Prompt, 0):
+		return signalbox.Invalid("prompt", "prompt contains a NUL character, which no command line can carry")
+	}
+	return nil
+}
+
+func (n *NewTask) checkWords() error {
+	words := map[string]string{"model": n.Model, "tier": n.Tier}
+	if n.Project != nil {
+		words["project.name"] = n.Project.Name
+		if len(n.Project.Path) > 4096 || !printable(n.Project.Path) {
+			return signalbox.Invalid("project.path", "project.path must be printable and at most 4096 bytes")
+		}
+	}
+	for _, field := range []string{"model", "tier", "project.name"} {
+		w := words[field]
+		if len(w) > MaxWordBytes || !printable(w) || strings.HasPrefix(w, "-") {
+			return signalbox.Invalid(field, "%s must be printable, at most %d bytes, and not begin with a hyphen", field, MaxWordBytes)
+		}
+	}
+	return nil
+}
+
+func printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+func (n *NewTask) checkRouting() error {
+	switch {
+	case n.Agent != "" && n.Kind != "":
+		return signalbox.Invalid("kind", "agent and kind exclude each other: an agent has one kind")
+	case n.Agent != "" && !signalbox.ValidName(n.Agent):
+		return signalbox.Invalid("agent", "%q cannot be the name of an agent: %s", n.Agent, nameRule)
+	case n.Kind != "" && !signalbox.ValidName(n.Kind):
+		return signalbox.Invalid("kind", "%q cannot be a kind of agent: %s", n.Kind, nameRule)
+	case n.SourceJob != "" && !signalbox.ValidName(n.SourceJob):
+		return signalbox.Invalid("source_job", "%q cannot be the name of a job: %s", n.SourceJob, nameRule)
+	case n.SessionID != "" && !signalbox.ValidSessionID(n.SessionID):
+		return signalbox.Invalid("session_id", "session_id must be 1 to 128 letters, digits, dots, underscores or hyphens, begin with a letter or digit and not contain \"..\"")
+	}
+	return nil
+}
+
+const nameRule = "use 1 to 64 letters, digits, dots, underscores or hyphens, the first a letter or digit"
+
+func (n *NewTask) checkChoices() error {
+	switch {
+	case !slices.Contains(signalbox.Sources(), n.Source):
+		return signalbox.Invalid("source", "source must be one of %v, not %q", signalbox.Sources(), n.Source)
+	case n.OnLost != signalbox.LostFail && n.OnLost != signalbox.LostRequeue:
+		return signalbox.Invalid("on_lost", "on_lost must be fail or requeue, not %q", n.OnLost)
+	case n.Session != "" && n.Session != signalbox.SessionRequire && n.Session != signalbox.SessionPrefer:
+		return signalbox.Invalid("session", "session must be require or prefer, not %q", n.Session)
+	case n.Session != "" && n.SessionID == "":
+		return signalbox.Invalid("session", "session says how firmly session_id is bound to its agent; give a session_id too")
+	case n.Session != "" && n.Agent != "":
+		return signalbox.Invalid("session", "session and agent exclude each other: a named agent is always required")
+	case n.Priority < signalbox.MinPriority || n.Priority > signalbox.MaxPriority:
+		return signalbox.Invalid("priority", "priority must be %d to %d, not %d", signalbox.MinPriority, signalbox.MaxPriority, n.Priority)
+	}
+	return nil
+}
+
+func (n *NewTask) checkTimes() error {
+	switch {
+	case n.TimeoutSeconds < 0 || n.TimeoutSeconds > MaxTimeoutSeconds:
+		return signalbox.Invalid("timeout_seconds", "timeout_seconds must be 0 to %d, not %d", MaxTimeoutSeconds, n.TimeoutSeconds)
+	case n.WaitTimeout < 0 || n.WaitTimeout > MaxWaitTimeout:
+		return signalbox.Invalid("wait_timeout", "wait_timeout must be 0 to %d seconds", int(MaxWaitTimeout.Seconds()))
+	}
+	return nil
+}
+
+func (n *NewTask) checkEnv() error {
+	if len(n.Env) > MaxEnvEntries {
+		return signalbox.Invalid("env", "env has %d entries; at most %d are allowed", len(n.Env), MaxEnvEntries)
+	}
+	size := 0
+	for key, value := range n.Env {
+		size += len(key) + len(value)
+		if key == "" || strings.ContainsAny(key, "=\x00") || !printable(key) {
+			return signalbox.Invalid("env", "env: %q cannot be the name of an environment variable", key)
+		}
+		if strings.ContainsRune(value, 0) {
+			return signalbox.Invalid("env", "env: the value of %s contains a NUL character", key)
+		}
+	}
+	if size > MaxEnvBytes {
+		return signalbox.Invalid("env", "env has %d bytes; at most %d are allowed", size, MaxEnvBytes)
+	}
+	return nil
+}
+
+func (n *NewTask) checkKey() error {
+	if len(n.IdempotencyKey) > signalbox.MaxIdempotencyBytes || !printable(n.IdempotencyKey) {
+		return signalbox.Invalid("Idempotency-Key", "Idempotency-Key must be 1 to %d printable characters", signalbox.MaxIdempotencyBytes)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// Applied is a change that is durable.
+type Applied struct {
+	From signalbox.State // "" for a submit
+	Task signalbox.Task  // after it
+	Kind signalbox.EventKind
+	By   string
+}
+
+// hub tells observers and waiters of durable changes.
+type hub struct {
+	mu        sync.Mutex
+	observers []func(Applied)
+	waiters   map[string]map[chan struct{}]struct{} // by task id
+	journal   map[chan struct{}]struct{}
+}
+
+func (h *hub) init() {
+	h.waiters = map[string]map[chan struct{}]struct{}{}
+	h.journal = map[chan struct{}]struct{}{}
+}
+
+// Observe calls f after every durable change, on the goroutine that made it:
+// f must be quick and must not call the engine. Register observers before the
+// engine is used.
+func (e *Engine) Observe(f func(Applied)) {
+	e.hub.mu.Lock()
+	defer e.hub.mu.Unlock()
+	e.hub.observers = append(e.hub.observers, f)
+}
+
+func (h *hub) publish(a Applied) {
+	h.mu.Lock()
+	for c := range h.waiters[a.Task.ID] {
+		poke(c)
+	}
+	observers := h.observers
+	h.pokeJournal()
+	h.mu.Unlock()
+	for _, f := range observers {
+		f(a)
+	}
+}
+
+func (h *hub) noted() {
+	h.mu.Lock()
+	h.pokeJournal()
+	h.mu.Unlock()
+}
+
+func (h *hub) pokeJournal() {
+	for c := range h.journal {
+		poke(c)
+	}
+}
+
+// poke leaves a sign in a channel of capacity 1, unless one is there.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// watch returns a channel that gets a sign after each change of a task.
+func (h *hub) watch(id string) (signs <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.waiters[id] == nil {
+		h.waiters[id] = map[chan struct{}]struct{}{}
+	}
+	h.waiters[id][c] = struct{}{}
+	return c, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.waiters[id], c)
+		if len(h.waiters[id]) == 0 {
+			delete(h.waiters, id)
+		}
+	}
+}
+
+// WatchJournal returns a channel that gets a sign when the journal grew.
+// Signs coalesce: one may stand for many entries.
+func (e *Engine) WatchJournal() (signs <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	e.hub.mu.Lock()
+	defer e.hub.mu.Unlock()
+	e.hub.journal[c] = struct{}{}
+	return c, func() {
+		e.hub.mu.Lock()
+		defer e.hub.mu.Unlock()
+		delete(e.hub.journal, c)
+	}
+}
+
+// WatchTask returns a channel that gets a sign after each change of a task.
+func (e *Engine) WatchTask(id string) (signs <-chan struct{}, stop func()) { return e.hub.watch(id) }
+
+// pollWait is how often a waiter reads the row though nothing was announced:
+// the backstop for changes that another director made.
+const pollWait = 5 * time.Second
+
+// Wait returns the task when done says so, or as it is when ctx ends or the
+// wait is over.
+func (e *Engine) Wait(ctx context.Context, id string, wait time.Duration, done func(signalbox.Task) bool) (signalbox.Task, error) {
+	signs, stop := e.hub.watch(id)
+	defer stop()
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	backstop := time.NewTicker(pollWait)
+	defer backstop.Stop()
+	for {
+		t, err := e.store.Task(ctx, id)
+		if err != nil || done(t) {
+			return t, err
+		}
+		select {
+		case <-signs:
+		case <-backstop.C:
+		case <-over.C:
+			return t, nil
+		case <-ctx.Done():
+			return t, nil
+		}
+	}
+}
+
+// Ended is the usual done of Wait.
+func Ended(t signalbox.Task) bool { return t.State.Terminal() }

@@ -1,0 +1,144 @@
+// Package seal encrypts the values that must not lie readable in a store:
+// the environment of tasks and the tokens of agents.
+package seal
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// KeyBytes is the length of the key.
+const KeyBytes = 32
+
+// EnvKey is the environment variable that holds the key where several
+// directors share a store: 32 bytes in hex or base64.
+const EnvKey = "SIGNALBOX_SECRET_KEY"
+
+// Sealer seals with AES-256-GCM and makes keyed digests with HMAC-SHA-256.
+type Sealer struct {
+	aead cipher.AEAD
+	mac  []byte
+}
+
+// New makes a Sealer of a key of 32 bytes.
+func New(key []byte) (*Sealer, error) {
+	if len(key) != KeyBytes {
+		return nil, fmt.Errorf("a secret key has %d bytes, not %d", KeyBytes, len(key))
+	}
+	enc, err := hkdf.Key(sha256.New, key, nil, "signalbox env", KeyBytes)
+	if err != nil {
+		return nil, err
+	}
+	mac, err := hkdf.Key(sha256.New, key, nil, "signalbox digest", KeyBytes)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(enc)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, err
+	}
+	return &Sealer{aead: aead, mac: mac}, nil
+}
+
+// Parse reads a key from text, hex or base64.
+func Parse(text string) ([]byte, error) {
+	text = strings.TrimSpace(text)
+	for _, decode := range []func(string) ([]byte, error){
+		hex.DecodeString, base64.StdEncoding.DecodeString, base64.RawURLEncoding.DecodeString,
+	} {
+		if key, err := decode(text); err == nil && len(key) == KeyBytes {
+			return key, nil
+		}
+	}
+	return nil, fmt.Errorf("not a secret key: want %d bytes in hex or base64, such as the output of openssl rand -hex %d", KeyBytes, KeyBytes)
+}
+
+// Load returns the Sealer of a data folder: with the key in the environment
+// variable SIGNALBOX_SECRET_KEY if env is not empty, else with the one in
+// <dir>/secret.key, which is made on first use with mode 0600.
+func Load(dir, env string) (*Sealer, error) {
+	if env != "" {
+		key, err := Parse(env)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", EnvKey, err)
+		}
+		return New(key)
+	}
+	path := filepath.Join(dir, "secret.key")
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		text, err = create(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("secret key: %w", err)
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("secret key %s can be read by others (mode %04o): run chmod 600 %s", path, info.Mode().Perm(), path)
+	}
+	key, err := Parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return New(key)
+}
+
+// create writes a new key so that it is either there whole or not at all.
+func create(path string) ([]byte, error) {
+	text := []byte(hex.EncodeToString(random(KeyBytes)) + "\n")
+	f, err := os.CreateTemp(filepath.Dir(path), ".secret-*") // mode 0600
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	return text, err
+}
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // crypto/rand.Read never fails: it ends the process instead
+	return b
+}
+
+// Seal encrypts plain and binds it to a context, such as a task id, so that
+// it opens nowhere else.
+func (s *Sealer) Seal(plain []byte, context string) []byte {
+	return s.aead.Seal(nil, nil, plain, []byte(context))
+}
+
+// Open decrypts what Seal made for the same context.
+func (s *Sealer) Open(sealed []byte, context string) ([]byte, error) {
+	plain, err := s.aead.Open(nil, nil, sealed, []byte(context))
+	if err != nil {
+		return nil, errors.New("cannot be decrypted: it was sealed with another key")
+	}
+	return plain, nil
+}
+
+// Digest returns a keyed digest of data: the same data gives the same digest,
+// and nothing can be guessed from it without the key.
+func (s *Sealer) Digest(data []byte) string {
+	h := hmac.New(sha256.New, s.mac)
+	h.Write(data)
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
