@@ -1,0 +1,57 @@
+package client
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// Agents returns the agents and what they do.
+func (c *Client) Agents(ctx context.Context) ([]api.Agent, error) {
+	var out api.Agents
+	err := c.do(ctx, get("/api/agents", nil), &out)
+	return out.Agents, err
+}
+
+// RegisterAgent makes an agent known to the director, or tells it the new
+// address of one that is known. Code conflict: the name belongs to another.
+func (c *Client) RegisterAgent(ctx context.Context, agent api.RegisterAgent) (api.Agent, error) {
+	var out api.Agent
+	req, err := post("/api/agents", agent)
+	if err != nil {
+		return out, err
+	}
+	return out, c.do(ctx, req, &out)
+}
+
+// Heartbeat says that an agent lives and what it does; the answer says when
+// to beat again. Code not_found: the director does not know the agent, which
+// has to register.
+func (c *Client) Heartbeat(ctx context.Context, name string, beat api.Heartbeat) (api.HeartbeatAnswer, error) {
+	var out api.HeartbeatAnswer
+	req, err := post(agentPath(name, "/heartbeat"), beat)
+	if err != nil {
+		return out, err
+	}
+	return out, c.do(ctx, req, &out)
+}
+
+// RemoveAgent makes the director forget an agent. Codes: not_found,
+// conflict (it runs a task, or stands in the configuration).
+func (c *Client) RemoveAgent(ctx context.Context, name string) error {
+	return c.do(ctx, call{method: http.MethodDelete, path: agentPath(name, "")}, nil)
+}
+
+// ClearLane cancels all that waits in the queue of an agent.
+func (c *Client) ClearLane(ctx context.Context, name string) (api.LaneCleared, error) {
+	var out api.LaneCleared
+	return out, c.do(ctx, call{method: http.MethodPost, path: agentPath(name, "/queue/clear")}, &out)
+}
+
+// ReleaseLane takes the slots of an agent away from the tasks that hold
+// them, which end as released; what they still report is discarded.
+func (c *Client) ReleaseLane(ctx context.Context, name string) (api.Released, error) {
+	var out api.Released
+	return out, c.do(ctx, call{method: http.MethodPost, path: agentPath(name, "/queue/release")}, &out)
+}

@@ -1,0 +1,185 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// maxAnswer bounds an answer in bytes. The largest honest one is a task with
+// its prompt, answer and log, each with all characters escaped.
+const maxAnswer = 64 << 20
+
+var (
+	errNoReply     = errors.New("it did not answer in time")
+	errCutOff      = errors.New("the answer was cut off")
+	errStreamEnded = errors.New("the stream ended")
+)
+
+// call is one request.
+type call struct {
+	method string
+	path   string // escaped
+	query  url.Values
+	body   []byte // JSON; nil: none
+	key    string // Idempotency-Key
+	accept string
+	seen   string        // Last-Event-ID
+	wait   time.Duration // the answer may take that much longer
+}
+
+func get(path string, query url.Values) call {
+	return call{method: http.MethodGet, path: path, query: query}
+}
+
+func post(path string, body any) (call, error) {
+	c := call{method: http.MethodPost, path: path}
+	if body == nil {
+		return c, nil
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return c, fmt.Errorf("encode the request: %w", err)
+	}
+	c.body = data
+	return c, nil
+}
+
+// taskPath is the path of a task, or of what is below it.
+func taskPath(id, below string) string { return "/api/queue/" + url.PathEscape(id) + below }
+
+func agentPath(name, below string) string { return "/api/agents/" + url.PathEscape(name) + below }
+
+// do sends a request and decodes the answer into out, unless out is nil.
+func (c *Client) do(ctx context.Context, req call, out any) error {
+	data, err := c.raw(ctx, req)
+	if err != nil || out == nil {
+		return err
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return c.unexpected(http.StatusOK, fmt.Sprintf("%s %s did not answer with the expected JSON: %v", req.method, req.path, err))
+	}
+	return nil
+}
+
+// raw sends a request and returns the body of a successful answer.
+func (c *Client) raw(ctx context.Context, req call) ([]byte, error) {
+	short, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout+req.wait, errNoReply)
+	defer cancel()
+	resp, err := c.send(short, req)
+	if err != nil {
+		return nil, c.noAnswer(ctx, short, req, err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return nil, c.noAnswer(ctx, short, req, fmt.Errorf("%w: %w", errCutOff, err))
+	}
+	if len(data) > maxAnswer {
+		return nil, c.unexpected(resp.StatusCode, fmt.Sprintf("the answer to %s %s is larger than 64 MiB", req.method, req.path))
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return nil, c.refusal(resp, data)
+	}
+	return data, nil
+}
+
+func (c *Client) send(ctx context.Context, req call) (*http.Response, error) {
+	target := c.base.String() + req.path
+	if len(req.query) > 0 {
+		target += "?" + req.query.Encode()
+	}
+	var body io.Reader
+	if req.body != nil {
+		body = bytes.NewReader(req.body)
+	}
+	r, err := http.NewRequestWithContext(ctx, req.method, target, body)
+	if err != nil {
+		return nil, err
+	}
+	c.setHeaders(r, req)
+	return c.opts.HTTPClient.Do(r)
+}
+
+func (c *Client) setHeaders(r *http.Request, req call) {
+	accept := req.accept
+	if accept == "" {
+		accept = "application/json"
+	}
+	r.Header.Set("Accept", accept)
+	r.Header.Set("User-Agent", c.opts.UserAgent)
+	if req.method != http.MethodGet {
+		r.Header.Set("Content-Type", "application/json") // wanted on every write, with a body or without
+	}
+	if req.key != "" {
+		r.Header.Set("Idempotency-Key", req.key)
+	}
+	if req.seen != "" {
+		r.Header.Set("Last-Event-ID", req.seen)
+	}
+	if c.opts.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.opts.Token)
+	}
+}
+
+// noAnswer makes the error of a request that failed under ctx, or under the
+// shorter context made from it.
+func (c *Client) noAnswer(ctx, short context.Context, req call, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if cause := context.Cause(short); cause != nil {
+		err = cause
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err // the method and the full address add nothing to the director's
+	}
+	gone := &UnreachableError{URL: c.URL(), Sent: !neverSent(err), Err: err}
+	if gone.Sent {
+		gone.Key = req.key
+	}
+	return gone
+}
+
+// refusal makes the error of an answer that is not a success.
+func (c *Client) refusal(resp *http.Response, data []byte) error {
+	e := &Error{Status: resp.StatusCode}
+	if json.Unmarshal(data, &e.Body) == nil && e.Body.Error != "" {
+		return e
+	}
+	text := fmt.Sprintf("%s answered %s, which is not an answer of a director", c.URL(), resp.Status)
+	if to := resp.Header.Get("Location"); to != "" {
+		text += " (it points to " + excerpt([]byte(to)) + ")"
+	} else if said := excerpt(data); said != "" {
+		text += ": " + said
+	}
+	return c.unexpected(resp.StatusCode, text)
+}
+
+func (c *Client) unexpected(status int, text string) error {
+	return &Error{Status: status, Body: api.Error{
+		Error: CodeUnexpectedAnswer, Message: text,
+		Hint: "check the director's address: " + c.URL(),
+	}}
+}
+
+// excerpt is the beginning of a foreign answer, fit for one line.
+func excerpt(data []byte) string {
+	text := strings.Join(strings.Fields(strings.ToValidUTF8(string(data[:min(len(data), 200)]), "")), " ")
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,151 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Options say how a Client speaks to the director. The zero value is ready
+// for use.
+type Options struct {
+	// Token is sent as a bearer token; "" sends none.
+	Token string
+	// HTTPClient makes the requests. It must not have a Timeout of its own,
+	// which would cut streams and long polls. The default follows no
+	// redirects: a director sends none, and following one would turn a
+	// submit into a read.
+	HTTPClient *http.Client
+	// UserAgent is sent with each request; default "signalbox-go".
+	UserAgent string
+
+	// Timeout bounds one plain request, long polls and streams apart;
+	// default 30 s.
+	Timeout time.Duration
+	// StreamIdle is how long a stream may be silent, without even a comment,
+	// before it is taken for dead and opened anew; default 60 s.
+	StreamIdle time.Duration
+	// PollWait is how long one long poll asks the director to wait; default
+	// 30 s, at most 5 min.
+	PollWait time.Duration
+	// Tries bounds how often a submit with a lost reply is sent, the first
+	// time included; default 5.
+	Tries int
+	// Patience bounds how long Wait, FollowOutput and Events go on without
+	// any answer from the director; default 5 min.
+	Patience time.Duration
+	// Backoff returns how long to wait before try n, from 1; default 100 ms,
+	// doubled each time up to 5 s, less up to half of it at random.
+	Backoff func(n int) time.Duration
+	// OnRetry, if set, is told of each failure that is to be tried again and
+	// of the delay before that.
+	OnRetry func(err error, delay time.Duration)
+}
+
+// Client speaks to one director. It is safe for concurrent use.
+type Client struct {
+	base *url.URL
+	opts Options
+}
+
+// New makes a client of the director at address, a URL such as
+// http://127.0.0.1:8080 or https://host/prefix; without a scheme it is http.
+// It makes no request.
+func New(address string, opts Options) (*Client, error) {
+	base, err := parseAddress(address)
+	if err != nil {
+		return nil, err
+	}
+	if strings.ContainsFunc(opts.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("the token holds a space, a line end or a character outside ASCII: it cannot be sent")
+	}
+	setDefaults(&opts)
+	return &Client{base: base, opts: opts}, nil
+}
+
+func parseAddress(address string) (*url.URL, error) {
+	full := address
+	if !strings.Contains(full, "://") {
+		full = "http://" + full
+	}
+	u, err := url.Parse(full)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("director address %q: want a URL such as http://127.0.0.1:8080: %w", address, errors.Unwrap(err))
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("director address %q: the scheme is %q, want http or https", address, u.Scheme)
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("director address %q: it names no host, want a URL such as http://127.0.0.1:8080", address)
+	case u.User != nil:
+		return nil, fmt.Errorf("director address %q: a user name does not belong there, give the token apart", u.Redacted())
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("director address %q: want no query and no fragment", address)
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	return u, nil
+}
+
+func setDefaults(o *Options) {
+	if o.HTTPClient == nil {
+		o.HTTPClient = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = "signalbox-go"
+	}
+	orDefault(&o.Timeout, 30*time.Second)
+	orDefault(&o.StreamIdle, time.Minute)
+	orDefault(&o.PollWait, 30*time.Second)
+	orDefault(&o.Patience, 5*time.Minute)
+	if o.Tries <= 0 {
+		o.Tries = 5
+	}
+	if o.Backoff == nil {
+		o.Backoff = backoff
+	}
+}
+
+func orDefault(d *time.Duration, def time.Duration) {
+	if *d <= 0 {
+		*d = def
+	}
+}
+
+// URL returns the address of the director.
+func (c *Client) URL() string { return c.base.String() }
+
+// backoff spreads the callers of a director that comes back: all of them
+// lost it at the same moment.
+func backoff(n int) time.Duration {
+	const first, most = 100 * time.Millisecond, 5 * time.Second
+	d := most
+	if n < 7 {
+		d = min(first<<(n-1), most)
+	}
+	return d - rand.N(d/2)
+}
+
+// pause tells OnRetry and waits before try n. It returns the context's error
+// when that ends first.
+func (c *Client) pause(ctx context.Context, n int, cause error) error {
+	delay := c.opts.Backoff(n)
+	if c.opts.OnRetry != nil {
+		c.opts.OnRetry(cause, delay)
+	}
+	return sleep(ctx, delay)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,110 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/url"
+	"strconv"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// QueueOptions say which part of the line Queue returns.
+type QueueOptions struct {
+	Queue string // only this queue, such as agent:coder; "": all
+	Limit int    // 1 to 1000; 0: 100
+	After string // cursor: Next of the page before
+}
+
+// Queue returns the waiting and dispatching tasks in the order in which they
+// will be taken, and the figures of the queue.
+func (c *Client) Queue(ctx context.Context, opts QueueOptions) (api.Queue, error) {
+	var out api.Queue
+	query := values("queue", opts.Queue, "limit", number(opts.Limit), "after", opts.After)
+	return out, c.do(ctx, get("/api/queue", query), &out)
+}
+
+// Pause stops a queue, or all of them, from handing out tasks.
+func (c *Client) Pause(ctx context.Context, req api.PauseRequest) (api.Paused, error) {
+	return c.pauseCall(ctx, "/api/queue/pause", req)
+}
+
+// Resume lifts the pause of a queue ("": the pause of all).
+func (c *Client) Resume(ctx context.Context, queue string) (api.Paused, error) {
+	return c.pauseCall(ctx, "/api/queue/resume", api.PauseRequest{Queue: queue})
+}
+
+func (c *Client) pauseCall(ctx context.Context, path string, body api.PauseRequest) (api.Paused, error) {
+	var out api.Paused
+	req, err := post(path, body)
+	if err != nil {
+		return out, err
+	}
+	return out, c.do(ctx, req, &out)
+}
+
+// HistoryOptions say which ended tasks History returns. Empty fields do not
+// restrict.
+type HistoryOptions struct {
+	State     string // completed, failed, cancelled or timeout
+	Reason    string // a typed reason, such as lost
+	Agent     string
+	Queue     string
+	Source    string
+	SourceJob string
+	SessionID string
+	Text      string // part of the prompt's first line
+	Since     string // RFC 3339, or an age such as 2h
+	Until     string // RFC 3339, or an age such as 2h
+	Limit     int    // of one page, 1 to 1000; 0: 100
+	Before    string // cursor: Next of the page before
+}
+
+// History returns one page of ended tasks, newest end first.
+func (c *Client) History(ctx context.Context, opts HistoryOptions) (api.History, error) {
+	var out api.History
+	query := values("state", opts.State, "reason", opts.Reason, "agent", opts.Agent, "queue", opts.Queue,
+		"source", opts.Source, "source_job", opts.SourceJob, "session_id", opts.SessionID, "q", opts.Text,
+		"since", opts.Since, "until", opts.Until, "limit", number(opts.Limit), "before", opts.Before)
+	return out, c.do(ctx, get("/api/history", query), &out)
+}
+
+// AllHistory goes through all pages of History. An error is its last pair.
+func (c *Client) AllHistory(ctx context.Context, opts HistoryOptions) iter.Seq2[api.Task, error] {
+	return func(yield func(api.Task, error) bool) {
+		for {
+			page, err := c.History(ctx, opts)
+			if err != nil {
+				yield(api.Task{}, err)
+				return
+			}
+			for _, task := range page.Tasks {
+				if !yield(task, nil) {
+					return
+				}
+			}
+			if page.Next == "" || page.Next == opts.Before {
+				return
+			}
+			opts.Before = page.Next
+		}
+	}
+}
+
+// values makes a query of pairs, leaving out what is empty.
+func values(pairs ...string) url.Values {
+	query := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			query.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return query
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}

@@ -1,0 +1,134 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// calls has one call for each route, by the route's name.
+var calls = map[string]func(context.Context, *client.Client) error{
+	"submit": func(ctx context.Context, c *client.Client) error {
+		_, err := c.Submit(ctx, api.SubmitRequest{Prompt: "p"}, client.SubmitOptions{})
+		return err
+	},
+	"submitTask": func(ctx context.Context, c *client.Client) error {
+		_, err := c.SubmitTask(ctx, api.SubmitRequest{Prompt: "p"}, client.SubmitOptions{})
+		return err
+	},
+	"queue":  func(ctx context.Context, c *client.Client) error { return second(c.Queue(ctx, client.QueueOptions{})) },
+	"task":   func(ctx context.Context, c *client.Client) error { return second(c.Task(ctx, "queue-1")) },
+	"find":   func(ctx context.Context, c *client.Client) error { return second(c.Find(ctx, "k2m9")) },
+	"cancel": func(ctx context.Context, c *client.Client) error { return second(c.Cancel(ctx, "queue-1")) },
+	"retry": func(ctx context.Context, c *client.Client) error {
+		return second(c.Retry(ctx, "queue-1", api.RetryRequest{}, client.SubmitOptions{}))
+	},
+	"why":    func(ctx context.Context, c *client.Client) error { return second(c.Why(ctx, "queue-1")) },
+	"output": func(ctx context.Context, c *client.Client) error { return second(c.Output(ctx, "queue-1", 0)) },
+	"pause":  func(ctx context.Context, c *client.Client) error { return second(c.Pause(ctx, api.PauseRequest{})) },
+	"resume": func(ctx context.Context, c *client.Client) error { return second(c.Resume(ctx, "work")) },
+	"history": func(ctx context.Context, c *client.Client) error {
+		return second(c.History(ctx, client.HistoryOptions{}))
+	},
+	"events": func(ctx context.Context, c *client.Client) error {
+		for _, err := range c.Events(ctx, client.EventsOptions{After: client.Now}) {
+			return err
+		}
+		return nil
+	},
+	"agents": func(ctx context.Context, c *client.Client) error { return second(c.Agents(ctx)) },
+	"registerAgent": func(ctx context.Context, c *client.Client) error {
+		return second(c.RegisterAgent(ctx, api.RegisterAgent{Name: "coder"}))
+	},
+	"heartbeat": func(ctx context.Context, c *client.Client) error {
+		return second(c.Heartbeat(ctx, "coder", api.Heartbeat{State: "idle"}))
+	},
+	"removeAgent": func(ctx context.Context, c *client.Client) error { return c.RemoveAgent(ctx, "coder") },
+	"clearLane":   func(ctx context.Context, c *client.Client) error { return second(c.ClearLane(ctx, "coder")) },
+	"releaseLane": func(ctx context.Context, c *client.Client) error { return second(c.ReleaseLane(ctx, "coder")) },
+	"status":      func(ctx context.Context, c *client.Client) error { return second(c.Status(ctx)) },
+	"openapi":     func(ctx context.Context, c *client.Client) error { return second(c.OpenAPI(ctx)) },
+	"healthz":     func(ctx context.Context, c *client.Client) error { return second(c.Health(ctx)) },
+	"readyz":      func(ctx context.Context, c *client.Client) error { return second(c.Ready(ctx)) },
+	"metrics":     func(ctx context.Context, c *client.Client) error { return second(c.Metrics(ctx)) },
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestEveryRouteHasAMethod(t *testing.T) {
+	for _, route := range api.Routes() {
+		t.Run(route.Name, func(t *testing.T) {
+			call, ok := calls[route.Name]
+			if !ok {
+				t.Fatalf("no method of the client is known to call %s %s: add it to calls", route.Method, route.Path)
+			}
+			hit := hitBy(t, call)
+			if hit != route.Name {
+				t.Fatalf("the method hit %q", hit)
+			}
+		})
+	}
+}
+
+// hitBy returns the name of the route that a call arrives at.
+func hitBy(t *testing.T, call func(context.Context, *client.Client) error) string {
+	t.Helper()
+	var mu sync.Mutex
+	var hit []string
+	mux := http.NewServeMux()
+	for _, route := range api.Routes() {
+		mux.HandleFunc(route.Method+" "+route.Path, func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			hit = append(hit, route.Name)
+			mu.Unlock()
+			if r.Method != http.MethodGet && r.Header.Get("Content-Type") != "application/json" {
+				t.Errorf("%s without a JSON content type", r.Method)
+			}
+			answer(w, route)
+		})
+	}
+	srv := httptest.NewServer(mux)
+	defer srv.Close()
+	if err := call(t.Context(), newClient(t, srv.URL, client.Options{})); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return strings.Join(hit, ", ")
+}
+
+func answer(w http.ResponseWriter, route api.Route) {
+	switch {
+	case route.Media == "text/event-stream":
+		w.Header().Set("Content-Type", route.Media)
+		fmt.Fprint(w, "id: 1\ndata: {\"seq\":1,\"kind\":\"submit\"}\n\n")
+	case route.Answer != nil:
+		w.WriteHeader(route.Status)
+		json.NewEncoder(w).Encode(route.Answer)
+	case route.Status == http.StatusNoContent:
+		w.WriteHeader(route.Status)
+	default:
+		fmt.Fprint(w, "{}")
+	}
+}
+
+func TestOnlyTheStandardLibraryAndAPI(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dep := range strings.Fields(string(out)) {
+		if dep != "github.com/signalbox-ai/signalbox/api" && dep != "github.com/signalbox-ai/signalbox/client" {
+			t.Errorf("client depends on %s: it is public and takes the standard library and api only", dep)
+		}
+	}
+}
