@@ -124,6 +124,7 @@ type AgentCurrentTask struct {
 	QueueID        string     `json:"queue_id,omitempty"`
 	Fence          int64      `json:"fence,omitempty"`
 	Slot           int        `json:"slot,omitempty"`
+	Isolated       bool       `json:"isolated,omitempty"` // does not count against the slots
 	StartedAt      time.Time  `json:"started_at"`
 	PromptPreview  string     `json:"prompt_preview"`
 	LastProgressAt *time.Time `json:"last_progress_at,omitempty"`

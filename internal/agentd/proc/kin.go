@@ -21,18 +21,11 @@ type kin struct {
 
 	mu     sync.Mutex
 	known  map[int]uint64 // pid → start time of all that were ever seen
-	gone   bool           // the leader has been reaped by us
 	strict bool           // trust the group only while its leader is seen: it was not watched all along
 }
 
 func newKin(id Ident) *kin {
 	return &kin{id: id, known: map[int]uint64{id.PID: id.Start}}
-}
-
-func (k *kin) leaderGone() {
-	k.mu.Lock()
-	k.gone = true
-	k.mu.Unlock()
 }
 
 // look reads the process table and returns the members that are in it,
@@ -48,7 +41,7 @@ func (k *kin) look() []entry {
 	// The kernel gives no pid away that still names a group or session. If
 	// the leader's pid is another's now, the group is empty.
 	leader, seen := byPID[k.id.PID]
-	group := true
+	group := k.id.PID > 1 // group 0 is the kernel's own
 	if seen && leader.start != k.id.Start {
 		group = false
 	}
@@ -134,7 +127,7 @@ func (k *kin) signal(sig syscall.Signal) {
 		if e.zombie {
 			continue
 		}
-		if e.pgid == k.id.PID {
+		if e.pgid == k.id.PID && e.pgid > 1 {
 			_ = syscall.Kill(-k.id.PID, sig) // gone by now is fine
 			continue
 		}
@@ -174,7 +167,7 @@ func Clear(id Ident, grace time.Duration) error {
 		return nil
 	}
 	k := newKin(id)
-	k.strict = true
+	k.strict = marksReadable
 	return k.end(grace)
 }
 
@@ -184,6 +177,6 @@ func Alive(id Ident) []int {
 		return nil
 	}
 	k := newKin(id)
-	k.strict = true
+	k.strict = marksReadable
 	return k.alive()
 }

@@ -175,7 +175,6 @@ func (p *Process) closePipes() {
 
 func (p *Process) wait() {
 	_ = p.cmd.Wait() // the outcome is read from ProcessState
-	p.kin.leaderGone()
 	close(p.exited)
 }
 

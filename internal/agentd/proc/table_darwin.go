@@ -10,6 +10,9 @@ import (
 // zombieState is SZOMB of <sys/proc.h>.
 const zombieState = 5
 
+// marksReadable tells whether marked can know.
+const marksReadable = false
+
 // becomeSubreaper does nothing: macOS hands every orphan to launchd.
 func becomeSubreaper() {}
 

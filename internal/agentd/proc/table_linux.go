@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// marksReadable tells whether marked can know.
+const marksReadable = true
+
 // becomeSubreaper has orphaned descendants handed to this process instead of
 // pid 1, so that they stay in its tree. The setting is the process's own and
 // is not inherited.

@@ -1,0 +1,177 @@
+package agentd
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+)
+
+// Limits that are part of the contract rather than of the configuration.
+const (
+	historySize   = 100
+	tailSize      = 128 << 10 // bytes of output at hand in memory
+	resultCap     = 1 << 20   // bytes of the answer that are kept
+	runningOutput = 32 << 10  // bytes of output in the status of a running task
+	maxWait       = 60 * time.Second
+	maxTimeout    = 7 * 24 * 3600 // seconds
+)
+
+// Config configures a Daemon. Only Kind and DataDir have no default.
+type Config struct {
+	Name    string // shown in status; default: Kind
+	Kind    string // claude, codex, opencode, command or demo
+	Version string // shown in status; default "dev"
+	DataDir string // records, logs, sessions; created 0700, for one daemon alone
+
+	WorkDir      string   // where tasks run; default: the current folder
+	ProjectRoots []string // folders that project.path must lie in; default: WorkDir
+	Home         string   // HOME of the CLI; default: the user's
+
+	Slots         int    // executions side by side, 1 to 64; default 1
+	IsolatedSlots int    // isolated executions on top; default 4
+	Model         string // model of tasks that name neither model nor tier
+
+	Token string   // bearer token that every request must carry; required off loopback
+	Hosts []string // host names accepted in the Host header besides the loopback ones
+
+	DefaultTimeout time.Duration // of tasks without timeout_seconds; default 30 min
+	KillGrace      time.Duration // from SIGTERM to SIGKILL; default 5 s
+	CancelWait     time.Duration // how long a cancel request waits for the proof; default 5 s
+	LockWait       time.Duration // how long a run waits for a folder in use elsewhere; default 10 min
+	SettleWait     time.Duration // how long a CLI may take to exit after its terminal event; default 10 s
+	LogCap         int64         // bytes of output.log and of events.jsonl, each; default 64 MiB
+	BodyLimit      int64         // bytes of a request body; default 2 MiB
+
+	Runner  runner.Options
+	Environ []string // environment to take the allow-list from; default os.Environ()
+	PassEnv []string // names to pass to the CLI besides the allow-list
+	ExecLog string   // file that gets a JSON line at start and end of each execution
+	Logger  *slog.Logger
+}
+
+// withDefaults fills what is unset and checks the rest. An error names the
+// field and its range.
+func (c Config) withDefaults() (Config, error) {
+	if c.Kind == "" {
+		return c, fmt.Errorf("kind is required: claude, codex, opencode, command or demo")
+	}
+	if c.DataDir == "" {
+		return c, fmt.Errorf("data dir is required")
+	}
+	setString(&c.Name, c.Kind)
+	setString(&c.Version, "dev")
+	setInt(&c.Slots, 1)
+	setInt(&c.IsolatedSlots, 4)
+	setDuration(&c.DefaultTimeout, 30*time.Minute)
+	setDuration(&c.KillGrace, 5*time.Second)
+	setDuration(&c.CancelWait, 5*time.Second)
+	setDuration(&c.LockWait, 10*time.Minute)
+	setDuration(&c.SettleWait, 10*time.Second)
+	if c.LogCap == 0 {
+		c.LogCap = 64 << 20
+	}
+	if c.BodyLimit == 0 {
+		c.BodyLimit = 2 << 20
+	}
+	if c.Environ == nil {
+		c.Environ = os.Environ()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := c.check(); err != nil {
+		return c, err
+	}
+	return c, c.resolvePaths()
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.Slots < 1 || c.Slots > 64:
+		return fmt.Errorf("slots is %d: 1 to 64", c.Slots)
+	case c.IsolatedSlots < 1 || c.IsolatedSlots > 64:
+		return fmt.Errorf("isolated slots is %d: 1 to 64", c.IsolatedSlots)
+	case c.DefaultTimeout < 0 || c.KillGrace < 0 || c.CancelWait < 0 || c.LockWait < 0 || c.SettleWait < 0:
+		return fmt.Errorf("durations may not be negative")
+	case c.LogCap < 4096 || c.BodyLimit < 1024:
+		return fmt.Errorf("log cap must be at least 4096 bytes and body limit at least 1024")
+	case c.Model != "" && !modelForm.MatchString(c.Model):
+		return fmt.Errorf("model %q is not a model name", c.Model)
+	}
+	return nil
+}
+
+func (c *Config) resolvePaths() error {
+	var err error
+	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
+		return err
+	}
+	if c.WorkDir == "" {
+		c.WorkDir = "."
+	}
+	if c.WorkDir, err = realDir(c.WorkDir); err != nil {
+		return fmt.Errorf("work dir: %w", err)
+	}
+	if c.Home == "" {
+		c.Home = envValue(c.Environ, "HOME")
+	}
+	if c.Home == "" {
+		return fmt.Errorf("home is required where HOME is not set")
+	}
+	if c.Home, err = filepath.Abs(c.Home); err != nil {
+		return err
+	}
+	if len(c.ProjectRoots) == 0 {
+		c.ProjectRoots = []string{c.WorkDir}
+	}
+	roots := make([]string, len(c.ProjectRoots))
+	for i, r := range c.ProjectRoots {
+		if roots[i], err = realDir(r); err != nil {
+			return fmt.Errorf("project root: %w", err)
+		}
+	}
+	c.ProjectRoots = roots
+	return nil
+}
+
+// realDir returns the absolute path of an existing folder without symlinks.
+func realDir(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return "", err
+	}
+	st, err := os.Stat(real)
+	if err != nil {
+		return "", err
+	}
+	if !st.IsDir() {
+		return "", fmt.Errorf("%s is not a folder", path)
+	}
+	return real, nil
+}
+
+func setString(p *string, v string) {
+	if *p == "" {
+		*p = v
+	}
+}
+
+func setInt(p *int, v int) {
+	if *p == 0 {
+		*p = v
+	}
+}
+
+func setDuration(p *time.Duration, v time.Duration) {
+	if *p == 0 {
+		*p = v
+	}
+}

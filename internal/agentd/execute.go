@@ -1,0 +1,318 @@
+package agentd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentd/proc"
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+)
+
+// verdict is how a run ended.
+type verdict struct {
+	state   string
+	errType string
+	message string
+	out     runner.Outcome
+	lives   func() []int // set when it could not be killed
+}
+
+func natural(o runner.Outcome) verdict {
+	if o.ErrType != "" {
+		return verdict{stateFailed, o.ErrType, o.ErrMessage, o, nil}
+	}
+	return verdict{state: stateCompleted, out: o}
+}
+
+func notStarted(err error) verdict {
+	return verdict{state: stateFailed, errType: "start_error", message: "the task could not be started: " + err.Error()}
+}
+
+func (s *stop) verdict(o runner.Outcome) verdict {
+	return verdict{s.state, s.errType, s.message, o, nil}
+}
+
+// execute carries an accepted run to its end.
+func (r *run) execute() {
+	r.finish(r.perform())
+}
+
+func (r *run) perform() verdict {
+	if s := r.stopReason(); s != nil {
+		return s.verdict(runner.Outcome{})
+	}
+	rec := r.record()
+	if err := os.MkdirAll(r.d.disk.runDir(rec.TaskID), 0o700); err != nil {
+		return notStarted(err)
+	}
+	if err := r.log.open(); err != nil {
+		return notStarted(err)
+	}
+	if r.d.cfg.Kind == "demo" {
+		return r.runFunc(place{})
+	}
+	p := r.place()
+	dirs, err := r.prepare(p)
+	if err != nil {
+		return notStarted(err)
+	}
+	locks, err := r.lock(dirs)
+	if err != nil {
+		if s := r.stopReason(); s != nil {
+			return s.verdict(runner.Outcome{})
+		}
+		return notStarted(err)
+	}
+	r.mu.Lock()
+	r.locks = locks
+	r.mu.Unlock()
+	return r.runProcess(p)
+}
+
+var errLockWait = errors.New("waited too long")
+
+// lock waits for the run's folders, until the run is stopped or LockWait is
+// over. The task's own limit counts from the start of the program.
+func (r *run) lock(dirs []string) ([]*dirLock, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), r.d.cfg.LockWait, errLockWait)
+	defer cancel()
+	go func() {
+		select {
+		case <-r.stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return lockDirs(ctx, dirs, func(dir string) {
+		fmt.Fprintf(r.log, "[signalbox] waiting for %s, which another run is using\n", dir)
+	})
+}
+
+func (r *run) plan(p place) (runner.Plan, error) {
+	rec := r.record()
+	cli, resume := r.conversation(p.home)
+	return r.d.runner.Plan(runner.Task{
+		Prompt: r.task.Prompt, Model: r.job.model, SessionID: rec.SessionID,
+		CLISession: cli, Resume: resume, Thinking: r.task.Thinking, Home: p.home,
+	})
+}
+
+// runFunc executes within this process.
+func (r *run) runFunc(p place) verdict {
+	plan, err := r.plan(p)
+	if err != nil {
+		return notStarted(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	r.logExecution("start", time.Now(), os.Getpid())
+	defer func() { r.logExecution("end", time.Now(), os.Getpid()) }()
+	ended := make(chan runner.Outcome, 1)
+	go func() { ended <- plan.Func(ctx, r.log) }()
+	limit := time.NewTimer(r.job.timeout)
+	defer limit.Stop()
+	select {
+	case o := <-ended:
+		return natural(o)
+	case <-limit.C:
+		r.requestStop(r.overLimit())
+	case <-r.stopping:
+	}
+	cancel()
+	return r.stopReason().verdict(<-ended)
+}
+
+func (r *run) overLimit() stop {
+	return stop{stateFailed, "timeout", fmt.Sprintf("the task ran longer than its limit of %s and was stopped", r.job.timeout)}
+}
+
+// runProcess executes a program.
+func (r *run) runProcess(p place) verdict {
+	plan, err := r.plan(p)
+	if err != nil {
+		return notStarted(err)
+	}
+	out, err := newStdio(r, plan, p)
+	if err != nil {
+		return notStarted(err)
+	}
+	defer out.close()
+	began := time.Now()
+	child, err := proc.Start(proc.Spec{
+		Argv: plan.Argv, Dir: p.dir, Env: r.d.buildEnv(p.home, plan.Env, r.task.Env), Stdin: plan.Stdin,
+		Stdout: out.stdout(), Stderr: out.stderr(), Mark: r.record().TaskID, Grace: r.d.cfg.KillGrace,
+	})
+	if err != nil {
+		return notStarted(err)
+	}
+	r.logExecution("start", began, child.Ident().PID)
+	r.notePID(child.Ident())
+	finished := r.await(child, out)
+	exit, err := child.End()
+	out.flush()
+	if err != nil {
+		v := verdict{stateFailed, "unkillable", "the run was stopped, but " + err.Error() + "; the slot stays occupied until they end", runner.Outcome{}, child.Alive}
+		return v
+	}
+	r.logExecution("end", time.Now(), child.Ident().PID)
+	o := plan.Stream.Outcome(out.exit(exit))
+	if s := r.stopReason(); s != nil && !finished {
+		return s.verdict(o)
+	}
+	return natural(o)
+}
+
+// await returns when the program has ended or must end. It reports whether it
+// came to its own end, which then stands over a later request to stop.
+func (r *run) await(child *proc.Process, out *stdio) bool {
+	limit := time.NewTimer(r.job.timeout)
+	defer limit.Stop()
+	terminal := out.terminal
+	var settled <-chan time.Time
+	for {
+		select {
+		case <-child.Exited():
+			return r.stopReason() == nil || terminal == nil
+		case <-terminal:
+			// It has said all; some CLIs linger over their children.
+			terminal = nil
+			t := time.NewTimer(r.d.cfg.SettleWait)
+			defer t.Stop()
+			settled = t.C
+		case <-settled:
+			return true
+		case <-limit.C:
+			r.requestStop(r.overLimit())
+		case <-r.stopping:
+			select {
+			case <-out.terminal:
+				return true
+			default:
+				return false
+			}
+		}
+	}
+}
+
+// notePID puts the program's identity on disk, for a daemon that comes after
+// a crash of this one. Until then the mark in its environment finds it.
+func (r *run) notePID(id proc.Ident) {
+	r.mu.Lock()
+	r.rec.Process = &id
+	rec := r.rec
+	r.mu.Unlock()
+	if err := r.d.disk.saveRecord(rec); err != nil {
+		r.d.cfg.Logger.Error("the process of a run could not be recorded", "task", rec.TaskID, "error", err)
+	}
+}
+
+func (r *run) logExecution(event string, at time.Time, pid int) {
+	rec := r.record()
+	err := r.d.exec.add(execLine{QueueID: rec.QueueID, TaskID: rec.TaskID, Fence: rec.Fence, Slot: rec.Slot, Event: event, At: at, PID: pid})
+	if err != nil {
+		r.d.cfg.Logger.Error("execution log", "error", err)
+	}
+}
+
+// finish records the end, then frees the lane.
+func (r *run) finish(v verdict) {
+	d := r.d
+	rec := r.record()
+	now := time.Now().UTC()
+	_, last := r.log.progress()
+	rec.Log, rec.OutputSeq = r.log.finish()
+	rec.State, rec.CompletedAt = v.state, &now
+	rec.DurationSeconds = max(0, time.Since(*rec.StartedAt).Seconds())
+	rec.ExitCode, rec.TokenUsage, rec.CostUSD = v.out.ExitCode, v.out.Usage, v.out.CostUSD
+	if !last.IsZero() {
+		rec.LastProgressAt = &last
+	}
+	if v.errType != "" {
+		rec.Error = &api.AgentError{Type: v.errType, Message: clean([]byte(v.message))}
+	}
+	if err := r.saveResult(v.out.Output); err != nil {
+		d.cfg.Logger.Error("the answer of a run could not be stored", "task", rec.TaskID, "error", err)
+	}
+	if err := d.disk.saveRecord(rec); err != nil {
+		d.cfg.Logger.Error("the end of a run could not be stored", "task", rec.TaskID, "error", err)
+	}
+	if rec.Isolated && v.lives == nil {
+		os.RemoveAll(filepath.Join(d.disk.runDir(rec.TaskID), "home")) // it links to the login
+	}
+	r.settle(rec, v.lives)
+}
+
+func (r *run) settle(rec record, lives func() []int) {
+	d := r.d
+	r.mu.Lock()
+	r.rec = rec
+	r.task.Prompt, r.task.Env = "", nil
+	r.prev, r.replaced = nil, nil
+	r.mu.Unlock()
+	d.mu.Lock()
+	d.ended = append(d.ended, r)
+	if lives == nil {
+		r.unlock()
+		if d.lanes[rec.lane()] == r {
+			delete(d.lanes, rec.lane())
+		}
+	}
+	if err := d.prune(); err != nil {
+		d.cfg.Logger.Error("old runs could not be removed", "error", err)
+	}
+	d.notify()
+	d.mu.Unlock()
+	if lives != nil {
+		d.linger(r, lives)
+	}
+	close(r.done)
+}
+
+func (r *run) unlock() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	releaseAll(r.locks)
+	r.locks = nil
+}
+
+// linger keeps the lane of a run that could not be killed until nothing of it
+// lives.
+func (d *Daemon) linger(r *run, lives func() []int) {
+	r.mu.Lock()
+	r.lives = lives
+	r.mu.Unlock()
+	go func() {
+		t := time.NewTicker(time.Second)
+		defer t.Stop()
+		for r.alive() {
+			select {
+			case <-t.C:
+			case <-d.closed:
+				return
+			}
+		}
+		r.unlock()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if lane := r.record().lane(); d.lanes[lane] == r {
+			delete(d.lanes, lane)
+			d.notify()
+		}
+	}()
+}
+
+func (r *run) saveResult(text string) error {
+	if text == "" {
+		return nil
+	}
+	b := []byte(text)
+	if len(b) > resultCap {
+		b = whole(b[:resultCap])
+	}
+	return os.WriteFile(r.d.resultPath(r.rec.TaskID), b, 0o600)
+}

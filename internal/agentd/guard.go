@@ -1,0 +1,103 @@
+package agentd
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// guard refuses what must not reach the API: an unknown Host (a rebound DNS
+// name), a page of another site, a missing token.
+func (d *Daemon) guard(next http.Handler, anyIP bool) http.Handler {
+	cross := http.NewCrossOriginProtection()
+	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		replyError(w, refuse(http.StatusForbidden, "cross_origin", "requests from pages of other sites are refused"))
+	}))
+	protected := cross.Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if !d.hostAllowed(req.Host, anyIP) {
+			replyError(w, refuse(http.StatusForbidden, "host_not_allowed", "the Host header names none of this agent's hosts"))
+			return
+		}
+		if d.cfg.Token != "" && !sameToken(req.Header.Get("Authorization"), d.cfg.Token) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="signalbox agent"`)
+			replyError(w, refuse(http.StatusUnauthorized, "unauthorized", "this agent wants its token: Authorization: Bearer …"))
+			return
+		}
+		protected.ServeHTTP(w, req)
+	})
+}
+
+// hostAllowed accepts loopback names and addresses, the configured names and,
+// on a listener beyond loopback, plain addresses, which cannot be rebound.
+func (d *Daemon) hostAllowed(hostport string, anyIP bool) bool {
+	host := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		host = h
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if host == "localhost" {
+		return true
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return anyIP || ip.IsLoopback() || slices.Contains(d.cfg.Hosts, host)
+	}
+	return slices.ContainsFunc(d.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
+}
+
+// sameToken compares in constant time, whatever the lengths.
+func sameToken(header, token string) bool {
+	scheme, got, ok := strings.Cut(header, " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return false
+	}
+	a, b := sha256.Sum256([]byte(strings.TrimSpace(got))), sha256.Sum256([]byte(token))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+func isJSON(contentType string) bool {
+	t, _, err := mime.ParseMediaType(contentType)
+	return err == nil && t == "application/json"
+}
+
+// loopback reports whether only this machine can reach the address.
+func loopback(a net.Addr) bool {
+	switch a := a.(type) {
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	}
+	return false
+}
+
+// jsonErrors has the mux's own refusals (no such path, wrong method) speak
+// JSON as well.
+func jsonErrors(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if _, pattern := mux.Handler(req); pattern != "" {
+			mux.ServeHTTP(w, req)
+			return
+		}
+		probe := &statusProbe{header: http.Header{}}
+		mux.ServeHTTP(probe, req)
+		if allow := probe.header.Get("Allow"); allow != "" {
+			w.Header().Set("Allow", allow)
+			replyError(w, refuse(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not served here; use %s", preview(req.Method), allow))
+			return
+		}
+		replyError(w, refuse(http.StatusNotFound, "not_found", "there is no such path"))
+	})
+}
+
+// statusProbe takes an answer for its headers only.
+type statusProbe struct{ header http.Header }
+
+func (p *statusProbe) Header() http.Header         { return p.header }
+func (p *statusProbe) WriteHeader(int)             {}
+func (p *statusProbe) Write(b []byte) (int, error) { return len(b), nil }

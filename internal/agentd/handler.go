@@ -1,0 +1,331 @@
+package agentd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// Handler serves the agent HTTP API with all its checks, for requests whose
+// Host is a loopback name or configured.
+func (d *Daemon) Handler() http.Handler { return d.handler(false) }
+
+func (d *Daemon) handler(anyIP bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /task", d.postTask)
+	mux.HandleFunc("GET /task/{id}", d.withRun(d.getTask))
+	mux.HandleFunc("POST /task/{id}/cancel", d.withRun(d.cancelTask))
+	mux.HandleFunc("GET /task/{id}/output", d.withRun(d.getOutput))
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, d.Status()) })
+	mux.HandleFunc("GET /history", d.getHistory)
+	mux.HandleFunc("GET /history/{id}", d.withRun(d.getEnded))
+	mux.HandleFunc("POST /shutdown", d.shutdown)
+	return d.guard(jsonErrors(mux), anyIP)
+}
+
+func (d *Daemon) postTask(w http.ResponseWriter, req *http.Request) {
+	var t api.AgentTask
+	if ref := d.decode(w, req, &t, false); ref != nil {
+		replyError(w, ref)
+		return
+	}
+	acc, err := d.Accept(req.Context(), t)
+	if err != nil {
+		replyError(w, err)
+		return
+	}
+	reply(w, http.StatusCreated, acc)
+}
+
+// find looks a run up by task_id or queue_id.
+func (d *Daemon) find(id string) *run {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r := d.runs[id]; r != nil {
+		return r
+	}
+	return d.byQueue[id]
+}
+
+func (d *Daemon) withRun(h func(http.ResponseWriter, *http.Request, *run)) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		r := d.find(req.PathValue("id"))
+		if r == nil {
+			replyError(w, refuse(http.StatusNotFound, "not_found", "this agent has never seen that task, or has forgotten it: it keeps the newest %d", historySize))
+			return
+		}
+		h(w, req, r)
+	}
+}
+
+func (d *Daemon) getTask(w http.ResponseWriter, req *http.Request, r *run) {
+	wait, after, ref := waitParams(req)
+	if ref != nil {
+		replyError(w, ref)
+		return
+	}
+	if !req.URL.Query().Has("after") {
+		after = math.MaxInt64 // output alone wakes nobody
+	}
+	r.wait(req.Context(), wait, after)
+	d.replyStatus(w, r, resultCap)
+}
+
+func (d *Daemon) replyStatus(w http.ResponseWriter, r *run, limit int64) {
+	s, err := r.status(limit)
+	if err != nil {
+		replyError(w, err)
+		return
+	}
+	reply(w, http.StatusOK, s)
+}
+
+// wait returns when the run has ended, its output is longer than after, or d
+// is over.
+func (r *run) wait(ctx context.Context, d time.Duration, after int64) {
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	for {
+		var more <-chan struct{}
+		if after < math.MaxInt64 {
+			if more = r.log.ahead(after); more == nil {
+				if total, _ := r.log.progress(); total > after {
+					return
+				}
+			}
+		}
+		select {
+		case <-r.done:
+			return
+		case <-more:
+		case <-t.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (d *Daemon) getOutput(w http.ResponseWriter, req *http.Request, r *run) {
+	wait, after, ref := waitParams(req)
+	if ref != nil {
+		replyError(w, ref)
+		return
+	}
+	r.wait(req.Context(), wait, after)
+	out, err := r.log.read(after)
+	if err != nil {
+		replyError(w, err)
+		return
+	}
+	reply(w, http.StatusOK, out)
+}
+
+// waitParams reads ?wait=30s (a Go duration or seconds, at most maxWait) and
+// ?after=N.
+func waitParams(req *http.Request) (time.Duration, int64, *refusal) {
+	q := req.URL.Query()
+	var wait time.Duration
+	if s := q.Get("wait"); s != "" {
+		var err error
+		if wait, err = time.ParseDuration(s); err != nil {
+			n, nerr := strconv.Atoi(s)
+			if nerr != nil || n > 86400 {
+				return 0, 0, invalid("wait is %q: a duration such as 30s", preview(s))
+			}
+			wait = time.Duration(n) * time.Second
+		}
+		if wait < 0 {
+			return 0, 0, invalid("wait may not be negative")
+		}
+	}
+	var after int64
+	if s := q.Get("after"); s != "" {
+		var err error
+		if after, err = strconv.ParseInt(s, 10, 64); err != nil || after < 0 {
+			return 0, 0, invalid("after is %q: a number of bytes, 0 or more", preview(s))
+		}
+	}
+	return min(wait, maxWait), after, nil
+}
+
+func (d *Daemon) cancelTask(w http.ResponseWriter, req *http.Request, r *run) {
+	var none struct{}
+	if ref := d.decode(w, req, &none, true); ref != nil {
+		replyError(w, ref)
+		return
+	}
+	if rec := r.record(); rec.terminal() {
+		replyError(w, alreadyEnded(rec))
+		return
+	}
+	r.requestStop(stop{stateCancelled, "cancelled", "the task was cancelled while it ran"})
+	t := time.NewTimer(d.cfg.CancelWait)
+	defer t.Stop()
+	select {
+	case <-r.done:
+	case <-t.C:
+	case <-req.Context().Done():
+	}
+	switch rec := r.record(); {
+	case !rec.terminal():
+		reply(w, http.StatusAccepted, api.AgentCancelled{TaskID: rec.TaskID, State: "cancelling", Message: "the task is being stopped; ask again for its state"})
+	case rec.State == stateCancelled:
+		reply(w, http.StatusOK, api.AgentCancelled{TaskID: rec.TaskID, State: stateCancelled, Message: "the task was cancelled; nothing of it runs"})
+	default:
+		replyError(w, alreadyEnded(rec))
+	}
+}
+
+func alreadyEnded(rec record) *refusal {
+	ref := refuse(http.StatusConflict, "already_completed", "the task has already ended: %s", rec.State)
+	ref.body.FinalState = rec.State
+	return ref
+}
+
+func (d *Daemon) getHistory(w http.ResponseWriter, req *http.Request) {
+	page, ref := countParam(req, "page", 1, math.MaxInt32)
+	if ref == nil {
+		var limit int
+		if limit, ref = countParam(req, "limit", 20, historySize); ref == nil {
+			h, err := d.history(page, limit)
+			if err != nil {
+				replyError(w, err)
+				return
+			}
+			reply(w, http.StatusOK, h)
+			return
+		}
+	}
+	replyError(w, ref)
+}
+
+// historyPreview bounds the answers in a list; each is whole under its id.
+const historyPreview = 2 << 10
+
+// history lists ended runs, newest first.
+func (d *Daemon) history(page, limit int) (api.AgentHistory, error) {
+	d.mu.Lock()
+	ended := d.ended[:len(d.ended):len(d.ended)]
+	d.mu.Unlock()
+	h := api.AgentHistory{Entries: []api.AgentTaskStatus{}, Page: page, Limit: limit, Total: len(ended)}
+	h.TotalPages = (h.Total + limit - 1) / limit
+	first := len(ended) - 1 - (page-1)*limit
+	for i := first; i >= 0 && i > first-limit; i-- {
+		s, err := ended[i].status(historyPreview)
+		if err != nil {
+			return h, err
+		}
+		h.Entries = append(h.Entries, s)
+	}
+	return h, nil
+}
+
+func countParam(req *http.Request, name string, def, most int) (int, *refusal) {
+	s := req.URL.Query().Get(name)
+	if s == "" {
+		return def, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > most {
+		return 0, invalid("%s is %q: 1 to %d", name, preview(s), most)
+	}
+	return n, nil
+}
+
+func (d *Daemon) getEnded(w http.ResponseWriter, _ *http.Request, r *run) {
+	if rec := r.record(); !rec.terminal() {
+		replyError(w, refuse(http.StatusNotFound, "not_found", "the task still runs; see /task/%s", rec.TaskID))
+		return
+	}
+	d.replyStatus(w, r, resultCap)
+}
+
+func (d *Daemon) shutdown(w http.ResponseWriter, req *http.Request) {
+	var s api.AgentShutdown
+	if ref := d.decode(w, req, &s, true); ref != nil {
+		replyError(w, ref)
+		return
+	}
+	if s.TimeoutSeconds < 0 || s.TimeoutSeconds > maxTimeout {
+		replyError(w, invalid("timeout_seconds is %d: 0 to %d", s.TimeoutSeconds, maxTimeout))
+		return
+	}
+	d.mu.Lock()
+	for _, r := range d.lanes {
+		if !s.Force {
+			d.mu.Unlock()
+			ref := busy(r)
+			ref.body.Error = "task_in_progress"
+			ref.body.Message += "; send force to end it"
+			replyError(w, ref)
+			return
+		}
+	}
+	d.closing = true
+	d.mu.Unlock()
+	d.quitOnce.Do(func() { d.quit <- time.Duration(s.TimeoutSeconds) * time.Second })
+	reply(w, http.StatusAccepted, map[string]string{"status": "shutting_down", "message": "the agent takes no more tasks and ends"})
+}
+
+// decode reads a JSON body strictly. Where optional, an absent body is as
+// good as {}.
+func (d *Daemon) decode(w http.ResponseWriter, req *http.Request, into any, optional bool) *refusal {
+	if optional && req.ContentLength == 0 {
+		return nil
+	}
+	if !isJSON(req.Header.Get("Content-Type")) {
+		return refuse(http.StatusUnsupportedMediaType, "validation_error", "Content-Type must be application/json")
+	}
+	// The deadline is for the body alone; an answer may take as long as ?wait.
+	ctl := http.NewResponseController(w)
+	_ = ctl.SetReadDeadline(time.Now().Add(10 * time.Second)) // not every writer has one
+	defer ctl.SetReadDeadline(time.Time{})
+	dec := json.NewDecoder(http.MaxBytesReader(w, req.Body, d.cfg.BodyLimit))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(into)
+	if err == nil {
+		if _, err = dec.Token(); err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = errText("more than one JSON value")
+		}
+	}
+	var tooLong *http.MaxBytesError
+	if errors.As(err, &tooLong) {
+		return refuse(http.StatusRequestEntityTooLarge, "too_large", "the body is larger than %d bytes", tooLong.Limit)
+	}
+	return invalid("the body is not what is expected here: %v", err)
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	b, err := json.Marshal(body)
+	if err != nil {
+		status, b = http.StatusInternalServerError, []byte(`{"error":"internal_error","message":"the answer could not be encoded"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n')) // the caller may have gone
+}
+
+func replyError(w http.ResponseWriter, err error) {
+	var ref *refusal
+	if !errors.As(err, &ref) {
+		ref = refuse(http.StatusInternalServerError, "internal_error", "%v", fmt.Errorf("the agent could not answer: %w", err))
+	}
+	reply(w, ref.status, ref.body)
+}

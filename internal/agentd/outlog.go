@@ -1,0 +1,223 @@
+package agentd
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// logShape says which bytes of an output the log file holds: its first Head
+// bytes, and, where the rest did not fit, a note and the last Tail bytes.
+type logShape struct {
+	Head int64 `json:"head"`
+	Tail int64 `json:"tail,omitempty"`
+}
+
+// outLog is the output of one run: the whole of it, up to a cap, in a file,
+// the end of it in memory, and a signal for who waits for more.
+type outLog struct {
+	mu    sync.Mutex
+	path  string
+	file  *os.File
+	cap   int64
+	shape logShape
+	total int64
+	tail  []byte // the last tailSize bytes, or fewer
+	last  time.Time
+	more  chan struct{} // closed at the next write, and at the end
+	done  bool
+	err   error // of writing the file; the run goes on without it
+}
+
+func newOutLog(path string, limit int64) *outLog {
+	return &outLog{path: path, cap: limit, more: make(chan struct{})}
+}
+
+// open creates the file; until then nothing is written.
+func (l *outLog) open() error {
+	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.file = f
+	return nil
+}
+
+// endedLog is the log of a run of an earlier life of the daemon.
+func endedLog(path string, shape logShape, total int64) *outLog {
+	return &outLog{path: path, shape: shape, total: total, done: true}
+}
+
+// Write never fails: a run does not end because a disk is full. The reader is
+// told by Truncated.
+func (l *outLog) Write(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done || l.file == nil {
+		return len(b), nil
+	}
+	if room := l.cap - l.shape.Head; room > 0 && l.shape.Head == l.total && l.err == nil {
+		n, err := l.file.Write(b[:min(int64(len(b)), room)])
+		l.shape.Head += int64(n)
+		l.err = err
+	}
+	l.total += int64(len(b))
+	l.tail = append(l.tail, b...)
+	if len(l.tail) > 2*tailSize { // trimmed now and then, not at each write
+		l.tail = append(l.tail[:0], l.tail[len(l.tail)-tailSize:]...)
+	}
+	l.last = time.Now()
+	close(l.more)
+	l.more = make(chan struct{})
+	return len(b), nil
+}
+
+// finish closes the log. Where the cap cut it, the file gets a note that says
+// so, and the end of the output.
+func (l *outLog) finish() (logShape, int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done {
+		return l.shape, l.total
+	}
+	l.done = true
+	l.trim()
+	if missing := l.total - l.shape.Head; missing > 0 && l.err == nil {
+		end := l.tail[max(0, int64(len(l.tail))-missing):]
+		if cut := missing - int64(len(end)); cut > 0 {
+			_, l.err = fmt.Fprintf(l.file, "\n[signalbox: the log reached its cap of %d bytes; %d bytes left out here]\n", l.cap, cut)
+		}
+		if l.err == nil {
+			_, l.err = l.file.Write(end)
+			l.shape.Tail = int64(len(end))
+		}
+	}
+	if l.file != nil {
+		l.file.Close()
+	}
+	close(l.more)
+	return l.shape, l.total
+}
+
+func (l *outLog) trim() {
+	if over := len(l.tail) - tailSize; over > 0 {
+		l.tail = l.tail[over:]
+	}
+}
+
+// progress tells how much was written and when last.
+func (l *outLog) progress() (int64, time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.total, l.last
+}
+
+// ahead returns a channel that is closed once there is more than after bytes,
+// or the end; nil when that is so now.
+func (l *outLog) ahead(after int64) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done || l.total > after {
+		return nil
+	}
+	return l.more
+}
+
+// recent returns the last n bytes as text.
+func (l *outLog) recent(n int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.tail[max(0, len(l.tail)-n):]
+	return clean(b)
+}
+
+// read returns what follows byte after, at most tailSize bytes.
+func (l *outLog) read(after int64) (api.AgentOutput, error) {
+	l.mu.Lock()
+	after = min(max(after, 0), l.total)
+	memStart := l.total - int64(len(l.tail))
+	var b []byte
+	seq := after
+	switch {
+	case after >= memStart:
+		b = append(b, l.tail[after-memStart:]...)
+	case after < l.shape.Head:
+		l.mu.Unlock()
+		return l.readFile(after, after, min(tailSize, l.shape.Head-after))
+	case l.shape.Tail > 0 && len(l.tail) == 0:
+		// Ended in an earlier life: the file has the end behind its note.
+		seq = max(after, l.total-l.shape.Tail)
+		l.mu.Unlock()
+		return l.readEnd(after, seq)
+	default:
+		seq = memStart
+		b = append(b, l.tail...)
+	}
+	done := l.done
+	l.mu.Unlock()
+	if len(b) > tailSize {
+		b, done = b[:tailSize], false
+	}
+	if !done {
+		b = whole(b)
+	}
+	return api.AgentOutput{Seq: seq, Text: clean(b), Next: seq + int64(len(b)), Truncated: seq > after, Done: done}, nil
+}
+
+// readFile returns n bytes of the file from position pos, which are the bytes
+// of the output from seq on.
+func (l *outLog) readFile(seq, pos, n int64) (api.AgentOutput, error) {
+	f, err := os.Open(l.path)
+	if err != nil {
+		return api.AgentOutput{}, err
+	}
+	defer f.Close()
+	b := make([]byte, n)
+	got, err := f.ReadAt(b, pos)
+	if err != nil && err != io.EOF {
+		return api.AgentOutput{}, err
+	}
+	b = b[:got]
+	l.mu.Lock()
+	done := l.done && seq+int64(got) >= l.total
+	l.mu.Unlock()
+	if !done {
+		b = whole(b)
+	}
+	return api.AgentOutput{Seq: seq, Text: clean(b), Next: seq + int64(len(b)), Done: done}, nil
+}
+
+func (l *outLog) readEnd(after, seq int64) (api.AgentOutput, error) {
+	st, err := os.Stat(l.path)
+	if err != nil {
+		return api.AgentOutput{}, err
+	}
+	n := l.total - seq
+	out, err := l.readFile(seq, st.Size()-n, n)
+	out.Truncated = seq > after
+	return out, err
+}
+
+// whole drops an incomplete character at the end, for the next read to have.
+func whole(b []byte) []byte {
+	for i := 1; i <= min(utf8.UTFMax, len(b)); i++ {
+		c := b[len(b)-i]
+		if utf8.RuneStart(c) {
+			if !utf8.FullRune(b[len(b)-i:]) {
+				return b[:len(b)-i]
+			}
+			break
+		}
+	}
+	return b
+}

@@ -1,0 +1,184 @@
+package agentd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentd/proc"
+)
+
+// record is what is kept on disk of a run: all that its status needs except
+// the answer, which lies in a file of its own. It has neither prompt nor env.
+type record struct {
+	api.AgentTaskStatus
+	Slot          int         `json:"slot"`
+	Isolated      bool        `json:"isolated,omitempty"`
+	Director      string      `json:"director,omitempty"`
+	PromptPreview string      `json:"prompt_preview"`
+	Process       *proc.Ident `json:"process,omitempty"`
+	Log           logShape    `json:"log"`
+}
+
+func (r record) lane() laneID     { return laneID{Isolated: r.Isolated, Slot: r.Slot} }
+func (r record) terminal() bool   { return r.State != stateWorking }
+func (r record) fenceKey() string { return r.lane().String() + "@" + r.Director }
+
+const (
+	stateWorking   = "working"
+	stateCompleted = "completed"
+	stateFailed    = "failed"
+	stateCancelled = "cancelled"
+)
+
+// fenceMark is the highest fence seen in a lane from a director, and the task
+// that had it.
+type fenceMark struct {
+	Fence   int64  `json:"fence"`
+	QueueID string `json:"queue_id"`
+}
+
+// disk is the data folder:
+//
+//	records/<task_id>.json   one run each
+//	runs/<task_id>/          output.log, events.jsonl, stderr.log, result.txt
+//	fences.json              highest fences of runs whose records are gone
+//	sessions/                conversations: our name → the CLI's id
+//	lock                     held while a daemon uses the folder
+type disk struct{ dir string }
+
+func openDisk(dir string) (*disk, error) {
+	for _, d := range []string{"", "records", "runs", "sessions", "slots"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return &disk{dir: dir}, nil
+}
+
+func (d *disk) runDir(taskID string) string { return filepath.Join(d.dir, "runs", taskID) }
+func (d *disk) recordPath(taskID string) string {
+	return filepath.Join(d.dir, "records", taskID+".json")
+}
+
+// saveRecord returns once the record would survive a power cut.
+func (d *disk) saveRecord(r record) error {
+	r.Output = ""
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return writeDurable(d.recordPath(r.TaskID), b)
+}
+
+// loadRecords reads all records. One that cannot be read is renamed to
+// *.corrupt and named in the second result; it is never a reason not to start.
+func (d *disk) loadRecords() ([]record, []string, error) {
+	dir := filepath.Join(d.dir, "records")
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var recs []record
+	var bad []string
+	for _, n := range names {
+		path := filepath.Join(dir, n.Name())
+		if strings.HasPrefix(n.Name(), tempPrefix) {
+			os.Remove(path) // a write that a crash cut short; it was never acknowledged
+			continue
+		}
+		if !strings.HasSuffix(n.Name(), ".json") {
+			continue
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		var r record
+		if err := json.Unmarshal(b, &r); err != nil || r.TaskID+".json" != n.Name() || r.StartedAt == nil {
+			bad = append(bad, path+".corrupt")
+			if err := os.Rename(path, path+".corrupt"); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		recs = append(recs, r)
+	}
+	slices.SortFunc(recs, func(a, b record) int { return a.StartedAt.Compare(*b.StartedAt) })
+	return recs, bad, nil
+}
+
+func (d *disk) loadFences() (map[string]fenceMark, error) {
+	fences := map[string]fenceMark{}
+	path := filepath.Join(d.dir, "fences.json")
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fences, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(b, &fences); err != nil {
+		return nil, fmt.Errorf("%s cannot be read, and without it a stale director could not be told apart; delete it to start without it: %w", path, err)
+	}
+	return fences, nil
+}
+
+func (d *disk) saveFences(f map[string]fenceMark) error {
+	b, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	return writeDurable(filepath.Join(d.dir, "fences.json"), b)
+}
+
+// remove forgets a run. Its fence must be in fences.json by then.
+func (d *disk) remove(taskID string) error {
+	if err := os.Remove(d.recordPath(taskID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(d.runDir(taskID))
+}
+
+const tempPrefix = ".new-"
+
+// writeDurable replaces a file as a whole: written beside it, synced, renamed,
+// and the folder synced.
+func writeDurable(path string, b []byte) error {
+	dir := filepath.Dir(path)
+	tmp := filepath.Join(dir, tempPrefix+filepath.Base(path))
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		os.Remove(tmp)
+		return err
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}

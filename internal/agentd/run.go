@@ -1,0 +1,165 @@
+package agentd
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// run is one execution, from its reservation until it is forgotten.
+type run struct {
+	d        *Daemon
+	task     api.AgentTask // prompt and env are dropped at the end
+	job      job
+	prev     *run // the run in the same lane that this one voids
+	replaced *run // the run that had the queue_id before
+
+	admitted chan struct{} // closed once accepted or refused
+	refused  error         // set before admitted is closed
+	stopping chan struct{} // closed by the first requestStop
+	stopOnce sync.Once
+	done     chan struct{} // closed once terminal, and on disk
+	log      *outLog
+
+	mu    sync.Mutex
+	rec   record
+	why   *stop
+	lives func() []int // of a run that could not be killed
+	locks []*dirLock
+}
+
+// stop says why a run is ended from outside, and how it is recorded.
+type stop struct {
+	state   string
+	errType string
+	message string
+}
+
+// endedRun is a run of an earlier life of the daemon.
+func (d *Daemon) endedRun(rec record) *run {
+	r := &run{d: d, rec: rec, admitted: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{})}
+	r.log = endedLog(d.outputPath(rec.TaskID), rec.Log, rec.OutputSeq)
+	close(r.admitted)
+	close(r.done)
+	return r
+}
+
+func (d *Daemon) outputPath(taskID string) string {
+	return filepath.Join(d.disk.runDir(taskID), "output.log")
+}
+
+func (d *Daemon) resultPath(taskID string) string {
+	return filepath.Join(d.disk.runDir(taskID), "result.txt")
+}
+
+func (r *run) record() record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.rec
+}
+
+// requestStop asks the run to end; the first reason stands.
+func (r *run) requestStop(s stop) {
+	r.stopOnce.Do(func() {
+		r.mu.Lock()
+		r.why = &s
+		r.mu.Unlock()
+		close(r.stopping)
+	})
+}
+
+func (r *run) stopReason() *stop {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.why
+}
+
+// alive reports whether processes of the run are known to live after its end.
+func (r *run) alive() bool {
+	r.mu.Lock()
+	lives := r.lives
+	r.mu.Unlock()
+	return lives != nil && len(lives()) > 0
+}
+
+// current is the run as /status and agent_busy show it.
+func (r *run) current() api.AgentCurrentTask {
+	rec := r.record()
+	c := api.AgentCurrentTask{
+		ID: rec.TaskID, QueueID: rec.QueueID, Fence: rec.Fence, Slot: rec.Slot, Isolated: rec.Isolated,
+		StartedAt: *rec.StartedAt, PromptPreview: rec.PromptPreview,
+	}
+	if _, last := r.log.progress(); !last.IsZero() {
+		c.LastProgressAt = &last
+	}
+	return c
+}
+
+// status is the run as GET /task/{id} shows it, with at most limit bytes of
+// the answer.
+func (r *run) status(limit int64) (api.AgentTaskStatus, error) {
+	rec := r.record()
+	s := rec.AgentTaskStatus
+	if rec.terminal() {
+		out, err := readHead(r.d.resultPath(rec.TaskID), limit)
+		s.Output = out
+		return s, err
+	}
+	total, last := r.log.progress()
+	s.OutputSeq = total
+	s.DurationSeconds = max(0, time.Since(*rec.StartedAt).Seconds())
+	s.Output = r.log.recent(int(min(limit, runningOutput)))
+	if !last.IsZero() {
+		s.LastProgressAt = &last
+	}
+	return s, nil
+}
+
+// readHead returns the beginning of a file; one that does not exist is empty.
+func readHead(path string, limit int64) (string, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit))
+	return clean(whole(b)), err
+}
+
+// session is what is remembered of a conversation.
+type session struct {
+	CLI  string `json:"cli"`  // the CLI's own id of it
+	Home string `json:"home"` // HOME it was held in
+	Dir  string `json:"dir"`  // working directory it was held in
+}
+
+func (d *disk) sessionPath(name string) string {
+	return filepath.Join(d.dir, "sessions", name+".json")
+}
+
+func (d *disk) loadSession(name string) (session, bool) {
+	var s session
+	b, err := os.ReadFile(d.sessionPath(name))
+	if err != nil || json.Unmarshal(b, &s) != nil {
+		return session{}, false // the conversation begins anew
+	}
+	return s, s.CLI != ""
+}
+
+func (d *disk) saveSession(name string, s session) error {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return writeDurable(d.sessionPath(name), b)
+}

@@ -1,0 +1,238 @@
+package runner
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// claudeModes are the permission modes of Claude Code. Without a person, what
+// a mode would ask about is denied.
+var claudeModes = []string{"acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"}
+
+var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+type claudeRunner struct{ base }
+
+func newClaude(o Options) (Runner, error) {
+	if o.Permission == "" {
+		o.Permission = "acceptEdits"
+	}
+	if err := oneOf("claude permission mode", o.Permission, claudeModes); err != nil {
+		return nil, err
+	}
+	tiers := map[string]string{"fast": "haiku", "standard": "sonnet", "heavy": "opus"}
+	return claudeRunner{base{kind: "claude", opt: o, tiers: tiers}}, nil
+}
+
+func (c claudeRunner) Plan(t Task) (Plan, error) {
+	bin, err := c.binary()
+	if err != nil {
+		return Plan{}, err
+	}
+	// The prompt goes by standard input: it may be longer than an argument
+	// can be, and may begin with a dash.
+	args := append([]string{bin}, c.opt.ExtraArgs...)
+	args = append(args, "-p", "--output-format", "stream-json", "--verbose", "--permission-mode", c.opt.Permission)
+	if t.Model != "" {
+		args = append(args, "--model", t.Model)
+	}
+	if c.opt.MaxTurns > 0 {
+		args = append(args, "--max-turns", strconv.Itoa(c.opt.MaxTurns))
+	}
+	if len(c.opt.AllowedTools) > 0 {
+		args = append(args, "--allowedTools", strings.Join(c.opt.AllowedTools, ","))
+	}
+	switch {
+	case t.CLISession != "" && t.Resume:
+		args = append(args, "--resume", t.CLISession)
+	case t.CLISession != "":
+		args = append(args, "--session-id", t.CLISession)
+	}
+	p := Plan{Stdin: t.Prompt, Stream: &claudeStream{}}
+	if t.Thinking != nil && *t.Thinking {
+		args = append(args, "--effort", "high")
+	} else if t.Thinking != nil {
+		p.Env = append(p.Env, "MAX_THINKING_TOKENS=0")
+	}
+	p.Argv = args
+	return p, nil
+}
+
+// NewSession is the name itself where it is a UUID, which is what the CLI
+// demands, else a new one.
+func (claudeRunner) NewSession(name string) string {
+	if uuidForm.MatchString(name) {
+		return strings.ToLower(name)
+	}
+	return NewUUID()
+}
+
+func (c claudeRunner) SessionExists(home, id string) bool {
+	if !uuidForm.MatchString(id) {
+		return false
+	}
+	m, _ := filepath.Glob(filepath.Join(c.StateDir(home), "projects", "*", id+".jsonl"))
+	return len(m) > 0
+}
+
+func (claudeRunner) StateDir(home string) string { return filepath.Join(home, ".claude") }
+func (claudeRunner) LoginFiles() []string        { return []string{".claude/.credentials.json"} }
+
+// NewUUID returns a random (version 4) UUID.
+func NewUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+type claudeStream struct {
+	session string
+	lastSay string
+	result  *claudeEvent
+}
+
+type claudeEvent struct {
+	Type      string `json:"type"`
+	Subtype   string `json:"subtype"`
+	SessionID string `json:"session_id"`
+	Message   struct {
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+
+	IsError bool            `json:"is_error"` // of the result event, this and below
+	Result  string          `json:"result"`
+	Errors  json.RawMessage `json:"errors"`
+	Cost    float64         `json:"total_cost_usd"`
+	Usage   struct {
+		Input      int64 `json:"input_tokens"`
+		CacheRead  int64 `json:"cache_read_input_tokens"`
+		CacheWrite int64 `json:"cache_creation_input_tokens"`
+		Output     int64 `json:"output_tokens"`
+	} `json:"usage"`
+}
+
+type claudeBlock struct {
+	Type  string          `json:"type"`
+	Text  string          `json:"text"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+}
+
+func (s *claudeStream) Line(line []byte) string {
+	var e claudeEvent
+	if json.Unmarshal(line, &e) != nil {
+		return ""
+	}
+	if e.SessionID != "" {
+		s.session = e.SessionID
+	}
+	switch e.Type {
+	case "result":
+		s.result = &e
+	case "assistant":
+		return s.assistant(e)
+	}
+	return ""
+}
+
+func (s *claudeStream) assistant(e claudeEvent) string {
+	var blocks []claudeBlock
+	if json.Unmarshal(e.Message.Content, &blocks) != nil {
+		return ""
+	}
+	var out strings.Builder
+	for _, b := range blocks {
+		switch b.Type {
+		case "text":
+			if strings.TrimSpace(b.Text) != "" {
+				s.lastSay = b.Text
+				out.WriteString(strings.TrimRight(b.Text, "\n") + "\n")
+			}
+		case "tool_use":
+			out.WriteString(toolLine(b.Name, b.Input))
+		}
+	}
+	return out.String()
+}
+
+func (s *claudeStream) Session() string { return s.session }
+func (s *claudeStream) Done() bool      { return s.result != nil }
+
+func (s *claudeStream) Outcome(x Exit) Outcome {
+	code := x.Code
+	o := Outcome{ExitCode: &code}
+	if s.result == nil {
+		return noResult("claude", x, o)
+	}
+	r := s.result
+	o.Output, o.CostUSD = r.Result, r.Cost
+	o.Usage = &api.TokenUsage{Input: r.Usage.Input + r.Usage.CacheRead + r.Usage.CacheWrite, Output: r.Usage.Output}
+	switch {
+	case r.Subtype == "error_max_turns":
+		return failed("max_turns", "claude stopped at its limit of turns before it was done", x, o)
+	case r.IsError || r.Subtype != "success":
+		msg := firstText(r.Result, errorTexts(r.Errors), s.lastSay)
+		if msg == "" {
+			msg = withStderr("claude reported "+firstText(r.Subtype, "an error"), x.Stderr)
+		}
+		return failed("claude_error", msg, x, o)
+	}
+	return o
+}
+
+// toolLine shows the use of a tool on one line: its name and the first of the
+// arguments that say most.
+func toolLine(name string, input json.RawMessage) string {
+	var m map[string]any
+	_ = json.Unmarshal(input, &m) // without arguments the name alone is shown
+	for _, k := range []string{"command", "cmd", "file_path", "filePath", "path", "pattern", "url", "query", "description", "prompt"} {
+		if v, ok := m[k].(string); ok && v != "" {
+			return "[" + name + "] " + oneLine(v, 160) + "\n"
+		}
+	}
+	return "[" + name + "]\n"
+}
+
+// errorTexts reads a list of strings or of objects with a message.
+func errorTexts(raw json.RawMessage) string {
+	var texts []string
+	if json.Unmarshal(raw, &texts) == nil {
+		return strings.Join(texts, "; ")
+	}
+	var objects []struct {
+		Message string `json:"message"`
+	}
+	_ = json.Unmarshal(raw, &objects) // an unknown form has no text to show
+	for _, o := range objects {
+		texts = append(texts, o.Message)
+	}
+	return strings.Join(texts, "; ")
+}
+
+func firstText(texts ...string) string {
+	for _, t := range texts {
+		if strings.TrimSpace(t) != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+func oneOf(what, v string, allowed []string) error {
+	for _, a := range allowed {
+		if v == a {
+			return nil
+		}
+	}
+	return errors.New("unknown " + what + " " + strconv.Quote(v) + ": one of " + strings.Join(allowed, ", "))
+}

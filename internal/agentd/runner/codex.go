@@ -1,0 +1,180 @@
+package runner
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+var codexSandboxes = []string{"read-only", "workspace-write", "danger-full-access"}
+
+type codexRunner struct{ base }
+
+func newCodex(o Options) (Runner, error) {
+	if o.Permission == "" {
+		o.Permission = "workspace-write"
+	}
+	if err := oneOf("codex sandbox", o.Permission, codexSandboxes); err != nil {
+		return nil, err
+	}
+	return codexRunner{base{kind: "codex", opt: o}}, nil
+}
+
+func (c codexRunner) Plan(t Task) (Plan, error) {
+	bin, err := c.binary()
+	if err != nil {
+		return Plan{}, err
+	}
+	args := append([]string{bin}, c.opt.ExtraArgs...)
+	args = append(args, "exec", "--json", "--skip-git-repo-check", "--sandbox", c.opt.Permission)
+	if t.Model != "" {
+		args = append(args, "--model", t.Model)
+	}
+	if t.Thinking != nil {
+		effort := "low"
+		if *t.Thinking {
+			effort = "high"
+		}
+		args = append(args, "-c", `model_reasoning_effort="`+effort+`"`)
+	}
+	if t.CLISession != "" && t.Resume {
+		args = append(args, "resume", t.CLISession)
+	}
+	// "-" has the prompt read from standard input: any length, any beginning.
+	args = append(args, "-")
+	return Plan{
+		Argv: args, Env: []string{"CODEX_HOME=" + c.StateDir(t.Home)},
+		Stdin: t.Prompt, Stream: &codexStream{},
+	}, nil
+}
+
+var codexSessionForm = regexp.MustCompile(`^[0-9a-fA-F-]{36}$`)
+
+func (c codexRunner) SessionExists(home, id string) bool {
+	if !codexSessionForm.MatchString(id) {
+		return false
+	}
+	m, _ := filepath.Glob(filepath.Join(c.StateDir(home), "sessions", "*", "*", "*", "rollout-*-"+id+".jsonl"))
+	return len(m) > 0
+}
+
+func (codexRunner) StateDir(home string) string { return filepath.Join(home, ".codex") }
+func (codexRunner) LoginFiles() []string {
+	return []string{".codex/auth.json", ".codex/config.toml"}
+}
+
+type codexStream struct {
+	session string
+	lastSay string
+	lastErr string
+	usage   *api.TokenUsage
+	done    bool
+	failed  bool
+}
+
+type codexEvent struct {
+	Type     string `json:"type"`
+	ThreadID string `json:"thread_id"`
+	Message  string `json:"message"` // of an error event
+	Error    struct {
+		Message string `json:"message"`
+	} `json:"error"` // of turn.failed
+	Usage struct {
+		Input  int64 `json:"input_tokens"`
+		Output int64 `json:"output_tokens"`
+	} `json:"usage"` // of turn.completed
+	Item struct {
+		Type    string `json:"type"`
+		Text    string `json:"text"`
+		Message string `json:"message"`
+		Command string `json:"command"`
+		Server  string `json:"server"`
+		Tool    string `json:"tool"`
+		Query   string `json:"query"`
+		Changes []struct {
+			Path string `json:"path"`
+			Kind string `json:"kind"`
+		} `json:"changes"`
+	} `json:"item"`
+}
+
+func (s *codexStream) Line(line []byte) string {
+	var e codexEvent
+	if json.Unmarshal(line, &e) != nil {
+		return ""
+	}
+	switch e.Type {
+	case "thread.started":
+		s.session = e.ThreadID
+	case "turn.completed":
+		s.done = true
+		s.usage = &api.TokenUsage{Input: e.Usage.Input, Output: e.Usage.Output}
+	case "turn.failed":
+		s.done, s.failed = true, true
+		s.lastErr = firstText(e.Error.Message, s.lastErr)
+	case "error":
+		s.lastErr = firstText(e.Message, s.lastErr)
+		return "[error] " + oneLine(e.Message, 300) + "\n"
+	case "item.started":
+		if e.Item.Type == "command_execution" {
+			return "[shell] " + oneLine(e.Item.Command, 160) + "\n"
+		}
+	case "item.completed":
+		return s.item(e)
+	}
+	return ""
+}
+
+func (s *codexStream) item(e codexEvent) string {
+	switch it := e.Item; it.Type {
+	case "agent_message":
+		s.lastSay = it.Text
+		return strings.TrimRight(it.Text, "\n") + "\n"
+	case "file_change":
+		var out strings.Builder
+		for _, c := range it.Changes {
+			out.WriteString("[" + firstText(c.Kind, "change") + "] " + c.Path + "\n")
+		}
+		return out.String()
+	case "mcp_tool_call":
+		return "[" + it.Server + " " + it.Tool + "]\n"
+	case "web_search":
+		return "[search] " + oneLine(it.Query, 160) + "\n"
+	case "error":
+		return "[error] " + oneLine(it.Message, 300) + "\n"
+	}
+	return ""
+}
+
+func (s *codexStream) Session() string { return s.session }
+func (s *codexStream) Done() bool      { return s.done }
+
+func (s *codexStream) Outcome(x Exit) Outcome {
+	code := x.Code
+	o := Outcome{Output: s.lastSay, Usage: s.usage, ExitCode: &code}
+	switch {
+	case s.failed:
+		return failed("claude_error", apiErrorText(s.lastErr), x, o)
+	case !s.done && s.lastErr != "":
+		return failed("claude_error", apiErrorText(s.lastErr), x, o)
+	case !s.done:
+		return noResult("codex", x, o)
+	}
+	return o
+}
+
+// apiErrorText takes the message out of an error that is the model API's JSON.
+func apiErrorText(s string) string {
+	var e struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal([]byte(s), &e) == nil && e.Error.Message != "" {
+		return e.Error.Message
+	}
+	return s
+}

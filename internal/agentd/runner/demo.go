@@ -1,0 +1,122 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// Demo is an agent that costs nothing: it prints a few lines for about a
+// second and answers. Words in the prompt steer it:
+//
+//	sleep 3s      run for just that long (any Go duration up to an hour)
+//	print 1MB     print that much (KB, MB; at most 1000 MB)
+//	exit 3        fail with that exit status
+//	fail          fail
+type Demo struct{ base }
+
+var (
+	demoSleep = regexp.MustCompile(`\bsleep ([0-9][0-9.a-zµ]*)\b`)
+	demoPrint = regexp.MustCompile(`(?i)\bprint ([0-9]+) ?([KM]?)B\b`)
+	demoExit  = regexp.MustCompile(`\bexit ([0-9]{1,3})\b`)
+	demoFail  = regexp.MustCompile(`\bfail\b`)
+)
+
+// Kind is "demo".
+func (Demo) Kind() string { return "demo" }
+
+// Model accepts every model and tier, since none is used.
+func (Demo) Model(model, tier, fallback string) (string, error) {
+	for _, m := range []string{model, tier, fallback} {
+		if m != "" {
+			return m, nil
+		}
+	}
+	return "demo", nil
+}
+
+// Plan runs the prompt within this process.
+func (Demo) Plan(t Task) (Plan, error) {
+	return Plan{Func: func(ctx context.Context, out io.Writer) Outcome { return demo(ctx, t, out) }}, nil
+}
+
+func demo(ctx context.Context, t Task, out io.Writer) Outcome {
+	began := time.Now()
+	total, steps := time.Second, 4
+	if m := demoSleep.FindStringSubmatch(t.Prompt); m != nil {
+		if d, err := time.ParseDuration(m[1]); err == nil && d >= 0 && d <= time.Hour {
+			total = d
+		}
+	}
+	if total < 200*time.Millisecond {
+		steps = 1
+	}
+	if m := demoPrint.FindStringSubmatch(t.Prompt); m != nil && !demoFlood(ctx, out, m) {
+		return Outcome{}
+	}
+	for i := 1; i <= steps; i++ {
+		if !pause(ctx, time.Until(began.Add(total*time.Duration(i)/time.Duration(steps)))) {
+			return Outcome{}
+		}
+		fmt.Fprintf(out, "step %d of %d: %s\n", i, steps, oneLine(t.Prompt, 60))
+	}
+	return demoOutcome(t)
+}
+
+func demoOutcome(t Task) Outcome {
+	words := int64(len(strings.Fields(t.Prompt)))
+	code := 0
+	o := Outcome{Usage: &api.TokenUsage{Input: words, Output: words + 4}, ExitCode: &code}
+	if m := demoExit.FindStringSubmatch(t.Prompt); m != nil {
+		code, _ = strconv.Atoi(m[1])
+	} else if demoFail.MatchString(t.Prompt) {
+		code = 1
+	}
+	if code != 0 {
+		o.ErrType, o.ErrMessage = "exit_nonzero", fmt.Sprintf("the demo agent was asked to fail: exit status %d", code)
+		return o
+	}
+	o.Output = "Demo agent finished: " + oneLine(t.Prompt, 200)
+	return o
+}
+
+// demoFlood prints the size asked for, in lines of 64 bytes.
+func demoFlood(ctx context.Context, out io.Writer, m []string) bool {
+	n, _ := strconv.Atoi(m[1])
+	switch strings.ToUpper(m[2]) {
+	case "K":
+		n *= 1 << 10
+	case "M":
+		n *= 1 << 20
+	}
+	n = min(n, 1000<<20)
+	line := strings.Repeat("signalbox demo .", 4)[:63] + "\n"
+	block := []byte(strings.Repeat(line, 512))
+	for n > 0 && ctx.Err() == nil {
+		b := block[:min(n, len(block))]
+		_, _ = out.Write(b)
+		n -= len(b)
+	}
+	return ctx.Err() == nil
+}
+
+// pause waits d and reports whether the context still stands.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

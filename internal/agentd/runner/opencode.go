@@ -1,0 +1,162 @@
+package runner
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+type opencodeRunner struct{ base }
+
+func newOpencode(o Options) (Runner, error) {
+	if o.Permission == "" {
+		o.Permission = "ask"
+	}
+	if err := oneOf("opencode permission", o.Permission, []string{"ask", "allow"}); err != nil {
+		return nil, err
+	}
+	return opencodeRunner{base{kind: "opencode", opt: o}}, nil
+}
+
+func (c opencodeRunner) Plan(t Task) (Plan, error) {
+	bin, err := c.binary()
+	if err != nil {
+		return Plan{}, err
+	}
+	args := append([]string{bin}, c.opt.ExtraArgs...)
+	args = append(args, "run", "--format", "json")
+	if c.opt.Permission == "allow" {
+		args = append(args, "--auto")
+	}
+	if t.Model != "" {
+		args = append(args, "--model", t.Model)
+	}
+	if t.Thinking != nil && *t.Thinking {
+		args = append(args, "--variant", "high")
+	}
+	if t.CLISession != "" && t.Resume {
+		args = append(args, "--session", t.CLISession)
+	}
+	// The prompt comes by standard input: any length, any beginning.
+	return Plan{Argv: args, Stdin: t.Prompt, Stream: &opencodeStream{}}, nil
+}
+
+// SessionExists trusts ids of the CLI's own form; the CLI says itself when it
+// does not know one.
+func (opencodeRunner) SessionExists(_, id string) bool { return strings.HasPrefix(id, "ses_") }
+
+func (opencodeRunner) StateDir(home string) string {
+	return filepath.Join(home, ".local", "share", "opencode")
+}
+
+func (opencodeRunner) LoginFiles() []string {
+	return []string{".local/share/opencode/auth.json", ".config/opencode/opencode.json"}
+}
+
+type opencodeStream struct {
+	session string
+	texts   []string // of the last step that said anything
+	fresh   bool     // a step has begun since the last text
+	err     string
+	usage   api.TokenUsage
+	cost    float64
+	done    bool
+}
+
+type opencodeEvent struct {
+	Type      string `json:"type"`
+	SessionID string `json:"sessionID"`
+	Part      struct {
+		Text   string  `json:"text"`
+		Tool   string  `json:"tool"`
+		Reason string  `json:"reason"`
+		Cost   float64 `json:"cost"`
+		State  struct {
+			Title string          `json:"title"`
+			Input json.RawMessage `json:"input"`
+		} `json:"state"`
+		Tokens struct {
+			Input     int64 `json:"input"`
+			Output    int64 `json:"output"`
+			Reasoning int64 `json:"reasoning"`
+			Cache     struct {
+				Read  int64 `json:"read"`
+				Write int64 `json:"write"`
+			} `json:"cache"`
+		} `json:"tokens"`
+	} `json:"part"`
+	Error json.RawMessage `json:"error"`
+}
+
+func (s *opencodeStream) Line(line []byte) string {
+	var e opencodeEvent
+	if json.Unmarshal(line, &e) != nil {
+		return ""
+	}
+	if e.SessionID != "" {
+		s.session = e.SessionID
+	}
+	switch e.Type {
+	case "step_start":
+		s.fresh, s.done = true, false
+	case "text":
+		if s.fresh {
+			s.texts, s.fresh = nil, false
+		}
+		s.texts = append(s.texts, e.Part.Text)
+		return strings.TrimRight(e.Part.Text, "\n") + "\n"
+	case "tool_use":
+		return toolLine(e.Part.Tool, e.Part.State.Input)
+	case "step_finish":
+		s.step(e)
+	case "error":
+		s.err = firstText(opencodeError(e.Error), s.err, "opencode reported an error without a text")
+		return "[error] " + oneLine(s.err, 300) + "\n"
+	}
+	return ""
+}
+
+func (s *opencodeStream) step(e opencodeEvent) {
+	t := e.Part.Tokens
+	s.usage.Input += t.Input + t.Cache.Read + t.Cache.Write
+	s.usage.Output += t.Output + t.Reasoning
+	s.cost += e.Part.Cost
+	// A step that asks for tools is followed by another.
+	s.done = e.Part.Reason != "tool-calls"
+}
+
+func (s *opencodeStream) Session() string { return s.session }
+
+// Done is never said before the end: what looks like the last step may be
+// followed by another.
+func (s *opencodeStream) Done() bool { return false }
+
+func (s *opencodeStream) Outcome(x Exit) Outcome {
+	code := x.Code
+	usage := s.usage
+	o := Outcome{Output: strings.Join(s.texts, "\n"), CostUSD: s.cost, ExitCode: &code, Usage: &usage}
+	switch {
+	case s.err != "":
+		return failed("claude_error", s.err, x, o)
+	case !s.done:
+		return noResult("opencode", x, o)
+	case x.Code != 0:
+		return failed("exit_nonzero", withStderr("opencode failed: "+x.Text, x.Stderr), x, o)
+	}
+	return o
+}
+
+// opencodeError finds the text of an error event.
+func opencodeError(raw json.RawMessage) string {
+	var e struct {
+		Name    string `json:"name"`
+		Message string `json:"message"`
+		Data    struct {
+			Message string `json:"message"`
+		} `json:"data"`
+	}
+	_ = json.Unmarshal(raw, &e) // an unknown form has no text to show
+	return firstText(e.Data.Message, e.Message, e.Name)
+}

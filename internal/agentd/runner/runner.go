@@ -1,0 +1,238 @@
+// Package runner knows how each kind of agent executes a task: the command
+// line it is given, how its output is read, and when it has succeeded.
+//
+// A runner decides nothing about time, processes or files; it makes a Plan,
+// and the daemon carries it out. For coding CLIs success is the CLI's own
+// terminal event, never an exit status of 0 alone.
+package runner
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// Options configure a runner. The zero value runs the CLI found on PATH with
+// the safest mode that works without a person.
+type Options struct {
+	Binary string // executable; empty: looked up on PATH by the kind's name
+
+	// Permission is what the CLI may do without asking:
+	//   claude    value of --permission-mode, default acceptEdits
+	//   codex     value of --sandbox, default workspace-write
+	//   opencode  ask (what its configuration would ask about is refused, the
+	//             default) or allow (approved)
+	Permission string
+
+	Tiers        map[string]string // tier → model; added to the kind's own
+	MaxTurns     int               // claude: --max-turns; 0 is none
+	AllowedTools []string          // claude: --allowedTools
+	ExtraArgs    []string          // put before what the runner itself adds
+	Command      []string          // command: the argument template
+}
+
+// Task is what a runner needs to know of a task.
+type Task struct {
+	Prompt     string
+	Model      string // already resolved from tier and defaults; empty: the CLI's own
+	SessionID  string // our name of the conversation; empty for none
+	CLISession string // the CLI's id of that conversation; with Resume unset, the id to create it under
+	Resume     bool
+	Thinking   *bool
+	Home       string // HOME of the CLI
+}
+
+// Plan is how to execute one task: a program, or for Func set a function of
+// this process, which must return soon after its context ends.
+type Plan struct {
+	Argv   []string
+	Env    []string // "K=V" on top of the environment that the daemon builds
+	Stdin  string
+	Raw    bool // standard output is the output as it stands, not events
+	Stream Stream
+	Func   func(ctx context.Context, out io.Writer) Outcome
+}
+
+// Stream reads the standard output of one run. Its methods are called from
+// one goroutine at a time.
+type Stream interface {
+	// Line takes one line and returns text for people, or "".
+	Line(line []byte) string
+	// Session is the CLI's id of the conversation once it has named it.
+	Session() string
+	// Done reports whether the terminal event has been seen.
+	Done() bool
+	// Outcome decides, once the program has ended.
+	Outcome(Exit) Outcome
+}
+
+// Exit is how the program of a Plan ended.
+type Exit struct {
+	Code   int    // -1 when a signal ended it
+	Text   string // in words
+	Stdout string // its beginning, for Raw plans
+	Stderr string // its end
+}
+
+// Outcome is how an execution ended by itself. An empty ErrType is success.
+type Outcome struct {
+	Output     string
+	ErrType    string // see api.AgentError
+	ErrMessage string // never empty with an ErrType
+	ExitCode   *int
+	Usage      *api.TokenUsage
+	CostUSD    float64
+}
+
+// Runner makes plans.
+type Runner interface {
+	// Kind is claude, codex, opencode, command or demo.
+	Kind() string
+	// Plan returns an error that a person can act on when the task cannot be
+	// started, such as for a CLI that is not installed.
+	Plan(Task) (Plan, error)
+	// Model resolves the model of a task; an unknown tier is an error.
+	Model(model, tier, fallback string) (string, error)
+	// NewSession returns the CLI's id for a new conversation that we call
+	// name, or "" when the CLI chooses it.
+	NewSession(name string) string
+	// SessionExists reports whether the CLI itself knows the conversation.
+	SessionExists(home, cliSession string) bool
+	// StateDir is the folder below home that the CLI keeps its state in, and
+	// that two runs must not share at a time; "" for none.
+	StateDir(home string) string
+	// LoginFiles are the files below home that hold the CLI's login; a run
+	// with a home of its own gets links to them.
+	LoginFiles() []string
+}
+
+// New returns the runner of a kind.
+func New(kind string, o Options) (Runner, error) {
+	switch kind {
+	case "claude":
+		return newClaude(o)
+	case "codex":
+		return newCodex(o)
+	case "opencode":
+		return newOpencode(o)
+	case "command":
+		return newCommand(o)
+	case "demo":
+		return Demo{}, nil
+	}
+	return nil, fmt.Errorf("unknown kind %q: claude, codex, opencode, command or demo", kind)
+}
+
+// base has what the runners share and defaults for what most do not need.
+type base struct {
+	kind  string
+	opt   Options
+	tiers map[string]string
+}
+
+func (b base) Kind() string                      { return b.kind }
+func (b base) NewSession(string) string          { return "" }
+func (b base) SessionExists(string, string) bool { return false }
+func (b base) StateDir(string) string            { return "" }
+func (b base) LoginFiles() []string              { return nil }
+
+func (b base) Model(model, tier, fallback string) (string, error) {
+	if model != "" {
+		return model, nil
+	}
+	if tier == "" {
+		return fallback, nil
+	}
+	if m, ok := b.opt.Tiers[tier]; ok {
+		return m, nil
+	}
+	if m, ok := b.tiers[tier]; ok {
+		return m, nil
+	}
+	var known []string
+	for t := range b.tiers {
+		known = append(known, t)
+	}
+	for t := range b.opt.Tiers {
+		if !slices.Contains(known, t) {
+			known = append(known, t)
+		}
+	}
+	slices.Sort(known)
+	if len(known) == 0 {
+		return "", fmt.Errorf("this agent has no tiers; name a model, or configure tiers")
+	}
+	return "", fmt.Errorf("unknown tier %q: this agent has %s", tier, strings.Join(known, ", "))
+}
+
+// binary finds the CLI's executable.
+func (b base) binary() (string, error) {
+	name := b.opt.Binary
+	if name == "" {
+		name = b.kind
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("the command line %q is not installed or not on PATH: %w", name, err)
+	}
+	return path, nil
+}
+
+// failed makes an outcome of a failure, with a message even where the CLI
+// gave none.
+func failed(typ, message string, x Exit, o Outcome) Outcome {
+	o.ErrType = typ
+	o.ErrMessage = strings.TrimSpace(message)
+	if o.ErrMessage == "" {
+		o.ErrMessage = withStderr("the command line reported an error without a text; "+x.Text, x.Stderr)
+	}
+	return o
+}
+
+// noResult is the outcome of a CLI that ended without its terminal event.
+func noResult(kind string, x Exit, o Outcome) Outcome {
+	msg := fmt.Sprintf("%s ended without a result (%s)", kind, x.Text)
+	return failed("no_result", withStderr(msg, x.Stderr), x, o)
+}
+
+func withStderr(msg, stderr string) string {
+	if s := lastLines(stderr, 5); s != "" {
+		return msg + ": " + s
+	}
+	return msg
+}
+
+// lastLines returns the last n lines that are not blank, at most 2,000 bytes.
+func lastLines(s string, n int) string {
+	var keep []string
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	for i := len(lines) - 1; i >= 0 && len(keep) < n; i-- {
+		if l := strings.TrimSpace(lines[i]); l != "" {
+			keep = append(keep, l)
+		}
+	}
+	slices.Reverse(keep)
+	out := strings.Join(keep, "\n")
+	if len(out) > 2000 {
+		out = strings.ToValidUTF8(out[len(out)-2000:], "")
+	}
+	return out
+}
+
+// oneLine shortens s to its first line and at most n bytes.
+func oneLine(s string, n int) string {
+	s = strings.TrimSpace(s)
+	first, rest, cut := strings.Cut(s, "\n")
+	if len(first) > n {
+		return strings.ToValidUTF8(first[:n], "") + "…"
+	}
+	if cut && strings.TrimSpace(rest) != "" {
+		return first + " …"
+	}
+	return first
+}

@@ -1,0 +1,102 @@
+package agentd
+
+import (
+	"io"
+	"path/filepath"
+
+	"github.com/signalbox-ai/signalbox/internal/agentd/proc"
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+)
+
+// stdio carries what a program prints to where it belongs: text for people to
+// the log, events to events.jsonl, errors to stderr.log.
+type stdio struct {
+	r        *run
+	plan     runner.Plan
+	place    place
+	head     headBuf // of a raw program's standard output: its answer
+	errTail  tailBuf
+	lines    lineSplitter
+	events   *cappedFile
+	errFile  *cappedFile
+	terminal chan struct{} // closed at the terminal event
+	ended    bool
+	session  string
+}
+
+func newStdio(r *run, plan runner.Plan, p place) (*stdio, error) {
+	s := &stdio{r: r, plan: plan, place: p, terminal: make(chan struct{})}
+	s.head.max, s.errTail.max = resultCap, 8<<10
+	s.lines.line = s.event
+	if plan.Raw {
+		return s, nil
+	}
+	dir := r.d.disk.runDir(r.rec.TaskID)
+	var err error
+	if s.events, err = newCappedFile(filepath.Join(dir, "events.jsonl"), r.d.cfg.LogCap); err != nil {
+		return nil, err
+	}
+	if s.errFile, err = newCappedFile(filepath.Join(dir, "stderr.log"), r.d.cfg.LogCap); err != nil {
+		s.events.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *stdio) stdout() io.Writer {
+	if s.plan.Raw {
+		return io.MultiWriter(s.r.log, &s.head)
+	}
+	return io.MultiWriter(s.events, &s.lines)
+}
+
+func (s *stdio) stderr() io.Writer {
+	if s.plan.Raw {
+		return io.MultiWriter(s.r.log, &s.errTail)
+	}
+	return io.MultiWriter(s.errFile, &s.errTail)
+}
+
+// event handles one line of a CLI's events.
+func (s *stdio) event(line []byte) {
+	if text := s.plan.Stream.Line(line); text != "" {
+		_, _ = io.WriteString(s.r.log, text)
+	}
+	if id := s.plan.Stream.Session(); id != s.session {
+		s.session = id
+		s.noteSession()
+	}
+	if !s.ended && s.plan.Stream.Done() {
+		s.ended = true
+		close(s.terminal)
+	}
+}
+
+// noteSession remembers the conversation as soon as it has a name, so that it
+// can go on after a cancel or a crash too.
+func (s *stdio) noteSession() {
+	rec := s.r.record()
+	if rec.Isolated {
+		return
+	}
+	err := s.r.d.disk.saveSession(rec.SessionID, session{CLI: s.session, Home: s.place.home, Dir: s.place.dir})
+	if err != nil {
+		s.r.d.cfg.Logger.Error("a conversation could not be remembered", "session", rec.SessionID, "error", err)
+	}
+}
+
+// flush ends the last line; the program's output is at its end.
+func (s *stdio) flush() { s.lines.flush() }
+
+func (s *stdio) exit(e proc.Exit) runner.Exit {
+	return runner.Exit{Code: e.Code, Text: e.String(), Stdout: clean(s.head.b), Stderr: clean(s.errTail.b)}
+}
+
+func (s *stdio) close() {
+	if s.events != nil {
+		s.events.Close()
+	}
+	if s.errFile != nil {
+		s.errFile.Close()
+	}
+}

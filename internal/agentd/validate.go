@@ -1,0 +1,118 @@
+package agentd
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+var (
+	sessionForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+	queueForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$`)
+	modelForm   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+\[\]-]{0,199}$`)
+)
+
+// job is what follows from a task and the configuration.
+type job struct {
+	model   string
+	timeout time.Duration
+	dir     string // of the project; empty: the slot's own
+}
+
+// check refuses what could not be executed as asked. Each message names the
+// field.
+func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
+	j := job{timeout: d.cfg.DefaultTimeout}
+	switch {
+	case strings.TrimSpace(t.Prompt) == "":
+		return j, invalid("prompt is required")
+	case strings.ContainsRune(t.Prompt, 0):
+		return j, invalid("prompt may not contain NUL characters")
+	case t.TimeoutSeconds < 0 || t.TimeoutSeconds > maxTimeout:
+		return j, invalid("timeout_seconds is %d: 0 for the agent's default, or up to %d", t.TimeoutSeconds, maxTimeout)
+	case t.SessionID != "" && !validSession(t.SessionID):
+		return j, invalid("session_id must be 1 to 128 letters, digits, '.', '_' or '-', begin with a letter or digit and not contain '..'")
+	case t.Isolated && t.SessionID != "":
+		return j, invalid("session_id cannot be used with isolated, which has no conversation")
+	case t.Isolated && t.Project != nil && t.Project.Path != "":
+		return j, invalid("project.path cannot be used with isolated, which has a working directory of its own")
+	case t.Model != "" && !modelForm.MatchString(t.Model):
+		return j, invalid("model is not a model name: letters, digits and . _ : / @ + [ ] -, at most 200")
+	case t.QueueID != "" && !queueForm.MatchString(t.QueueID):
+		return j, invalid("queue_id must be 1 to 200 letters, digits, '.', '_', ':' or '-'")
+	case t.Fence < 0 || t.Slot < 0:
+		return j, invalid("fence and slot may not be negative")
+	case t.Fence > 0 && t.QueueID == "":
+		return j, invalid("fence needs a queue_id")
+	case len(t.Director) > 200:
+		return j, invalid("director may have 200 bytes at most")
+	}
+	if t.TimeoutSeconds > 0 {
+		j.timeout = time.Duration(t.TimeoutSeconds) * time.Second
+	}
+	if ref := checkEnv(t.Env); ref != nil {
+		return j, ref
+	}
+	var err error
+	if j.model, err = d.runner.Model(t.Model, t.Tier, d.cfg.Model); err != nil {
+		return j, invalid("tier: %v", err)
+	}
+	j.dir, err = d.projectDir(t.Project)
+	if err != nil {
+		return j, invalid("project.path: %v", err)
+	}
+	return j, nil
+}
+
+func validSession(id string) bool {
+	return sessionForm.MatchString(id) && !strings.Contains(id, "..")
+}
+
+// projectDir resolves the folder of a project through its symlinks, and
+// refuses one outside the allowed roots.
+func (d *Daemon) projectDir(p *api.Project) (string, error) {
+	if p == nil || p.Path == "" {
+		return "", nil
+	}
+	if strings.ContainsRune(p.Path, 0) {
+		return "", errText("it may not contain NUL characters")
+	}
+	path := p.Path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(d.cfg.WorkDir, path)
+	}
+	real, err := realDir(path)
+	if err == nil && within(d.cfg.ProjectRoots, real) {
+		return real, nil
+	}
+	// What lies outside is not told apart from what does not exist.
+	return "", errText("there is no folder " + p.Path + " in what this agent may use")
+}
+
+func within(roots []string, path string) bool {
+	for _, root := range roots {
+		rel, err := filepath.Rel(root, path)
+		if err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(os.PathSeparator)) {
+			return true
+		}
+	}
+	return false
+}
+
+type errText string
+
+func (e errText) Error() string { return string(e) }
+
+// preview is the beginning of a prompt on one line, at most 100 characters.
+func preview(prompt string) string {
+	s := strings.Join(strings.Fields(strings.ToValidUTF8(prompt, "\uFFFD")), " ")
+	if utf8.RuneCountInString(s) > 100 {
+		s = string([]rune(s)[:100]) + "…"
+	}
+	return s
+}
