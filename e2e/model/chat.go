@@ -1,0 +1,85 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// chat is the chat-completions API.
+type chat struct{}
+
+func (chat) parse(body []byte, r *Request) (bool, error) {
+	var q struct {
+		Model    string           `json:"model"`
+		Stream   bool             `json:"stream"`
+		Messages []map[string]any `json:"messages"`
+		Tools    []struct {
+			Function struct {
+				Name string `json:"name"`
+			} `json:"function"`
+		} `json:"tools"`
+	}
+	if err := json.Unmarshal(body, &q); err != nil {
+		return false, err
+	}
+	r.Model = q.Model
+	for _, t := range q.Tools {
+		r.Tools = append(r.Tools, t.Function.Name)
+	}
+	var b strings.Builder
+	for _, m := range q.Messages {
+		texts(m["content"], &b)
+	}
+	r.Text = b.String()
+	return q.Stream, nil
+}
+
+func usage() map[string]any {
+	return map[string]any{"prompt_tokens": InputTokens, "completion_tokens": OutputTokens, "total_tokens": InputTokens + OutputTokens}
+}
+
+func toolCall(r Request, p Reply) map[string]any {
+	name, input := p.resolve(r)
+	return map[string]any{
+		"index": 0, "id": fmt.Sprintf("call_%d", r.Turn), "type": "function",
+		"function": map[string]any{"name": name, "arguments": text(input)},
+	}
+}
+
+func (chat) stream(w *sse, r Request, p Reply) {
+	chunk := func(delta map[string]any, finish any) map[string]any {
+		return map[string]any{
+			"id": fmt.Sprintf("chatcmpl-%d", r.Turn), "object": "chat.completion.chunk", "created": 1, "model": r.Model,
+			"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}},
+		}
+	}
+	w.event("", chunk(map[string]any{"role": "assistant", "content": ""}, nil))
+	if !w.say(p, func(part string) { w.event("", chunk(map[string]any{"content": part}, nil)) }) {
+		return
+	}
+	finish := "stop"
+	if p.Tool != nil {
+		finish = "tool_calls"
+		w.event("", chunk(map[string]any{"tool_calls": []any{toolCall(r, p)}}, nil))
+	}
+	last := chunk(map[string]any{}, finish)
+	last["usage"] = usage()
+	w.event("", last)
+	fmt.Fprint(w.w, "data: [DONE]\n\n")
+}
+
+func (chat) whole(r Request, p Reply) any {
+	msg, finish := map[string]any{"role": "assistant", "content": p.Text}, "stop"
+	if p.Tool != nil {
+		msg["tool_calls"], finish = []any{toolCall(r, p)}, "tool_calls"
+	}
+	return map[string]any{
+		"id": fmt.Sprintf("chatcmpl-%d", r.Turn), "object": "chat.completion", "created": 1, "model": r.Model,
+		"choices": []any{map[string]any{"index": 0, "message": msg, "finish_reason": finish}}, "usage": usage(),
+	}
+}
+
+func (chat) failure(status int, message string) any {
+	return responses{}.failure(status, message)
+}

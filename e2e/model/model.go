@@ -1,0 +1,327 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Reply is one turn of the model. The zero value says "ok".
+type Reply struct {
+	Text   string        // what it says, before a tool call if there is one
+	Tool   *Tool         // the tool it calls
+	Chunks int           // parts that Text is streamed in; default 1
+	Pause  time.Duration // before each part
+
+	Status  int    // 400 and above: an HTTP error instead
+	Message string // of that error
+
+	Hang bool // stream the beginning, then nothing, until the client leaves or the server closes
+}
+
+// Tool is a call of one of the tools that the CLI offers.
+type Tool struct {
+	Name  string
+	Input map[string]any
+}
+
+// Shell makes a call of the CLI's own shell tool with a command line; it
+// picks the tool and its argument by what the request offers.
+func Shell(command string) *Tool {
+	return &Tool{Name: shellName, Input: map[string]any{"command": command}}
+}
+
+// shellName stands for whatever the CLI calls its shell.
+const shellName = "\x00shell"
+
+// Request is what a CLI sent.
+type Request struct {
+	Path   string
+	Header http.Header
+	Body   []byte
+	Model  string
+	Side   bool     // asked on the side: answered without the script
+	Tools  []string // names of the tools offered
+	Text   string   // all text of the conversation, newest last
+	Turn   int      // 0-based, among requests that are not on the side
+}
+
+// Script answers a turn.
+type Script func(Request) Reply
+
+// Replies answers the turns one after another, the last one for ever.
+func Replies(replies ...Reply) Script {
+	return func(r Request) Reply { return replies[min(r.Turn, len(replies)-1)] }
+}
+
+// Server is a scripted model. Its URL has no path.
+type Server struct {
+	URL string
+
+	srv    *http.Server
+	served chan struct{}
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	script  Script
+	reqs    []Request
+	turn    int
+	arrived chan struct{}
+}
+
+// Start listens on a free loopback port.
+func Start(script Script) (*Server, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{URL: "http://" + ln.Addr().String(), script: script, served: make(chan struct{}), arrived: make(chan struct{})}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	mux := http.NewServeMux()
+	for _, prefix := range []string{"", "/v1"} {
+		mux.HandleFunc("POST "+prefix+"/messages", s.handle(anthropic{}))
+		mux.HandleFunc("POST "+prefix+"/responses", s.handle(responses{}))
+		mux.HandleFunc("POST "+prefix+"/chat/completions", s.handle(chat{}))
+		mux.HandleFunc("POST "+prefix+"/messages/count_tokens", countTokens)
+		mux.HandleFunc("GET "+prefix+"/models", listModels)
+	}
+	s.srv = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() {
+		defer close(s.served)
+		_ = s.srv.Serve(ln)
+	}()
+	return s, nil
+}
+
+// Close ends hanging streams and the server.
+func (s *Server) Close() {
+	s.cancel()
+	s.srv.Close()
+	<-s.served
+}
+
+// Use replaces the script and counts turns from 0 again.
+func (s *Server) Use(script Script) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script, s.turn, s.reqs = script, 0, nil
+}
+
+// Requests returns what was asked since Use, with side requests.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Request(nil), s.reqs...)
+}
+
+// Await returns once n turns have been asked for.
+func (s *Server) Await(ctx context.Context, n int) error {
+	for {
+		s.mu.Lock()
+		turn, ch := s.turn, s.arrived
+		s.mu.Unlock()
+		if turn >= n {
+			return nil
+		}
+		select {
+		case <-ch:
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d turns were asked for: %w", turn, n, ctx.Err())
+		}
+	}
+}
+
+// format is one wire format.
+type format interface {
+	// parse fills Model, Tools, Text and tells whether a stream is wanted.
+	parse(body []byte, r *Request) (stream bool, err error)
+	stream(w *sse, r Request, p Reply)
+	whole(r Request, p Reply) any
+	failure(status int, message string) any
+}
+
+func (s *Server) handle(f format) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, 32<<20))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r := Request{Path: req.URL.Path, Header: req.Header.Clone(), Body: body}
+		stream, err := f.parse(body, &r)
+		if err != nil {
+			writeJSON(w, http.StatusBadRequest, f.failure(http.StatusBadRequest, err.Error()))
+			return
+		}
+		p := s.decide(&r)
+		if p.Status >= 400 {
+			writeJSON(w, p.Status, f.failure(p.Status, p.Message))
+			return
+		}
+		if !stream {
+			writeJSON(w, http.StatusOK, f.whole(r, p))
+			return
+		}
+		out := &sse{w: w, req: req.Context(), srv: s.ctx}
+		out.begin()
+		f.stream(out, r, p)
+	}
+}
+
+// decide notes the request and asks the script. A request that offers no
+// tools is one on the side, such as for a title.
+func (s *Server) decide(r *Request) Reply {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.Side = len(r.Tools) == 0
+	r.Turn = s.turn
+	s.reqs = append(s.reqs, *r)
+	if r.Side {
+		return Reply{Text: "A short title"}
+	}
+	s.turn++
+	close(s.arrived)
+	s.arrived = make(chan struct{})
+	p := s.script(*r)
+	if p.Text == "" && p.Tool == nil && p.Status == 0 {
+		p.Text = "ok"
+	}
+	return p
+}
+
+// parts cuts a reply's text for streaming.
+func (p Reply) parts() []string {
+	n := max(1, p.Chunks)
+	text := []rune(p.Text)
+	var out []string
+	for i := range n {
+		if part := string(text[len(text)*i/n : len(text)*(i+1)/n]); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// sse writes a stream of events.
+type sse struct {
+	w        http.ResponseWriter
+	req, srv context.Context
+}
+
+func (s *sse) begin() {
+	s.w.Header().Set("Content-Type", "text/event-stream")
+	s.w.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(s.w).Flush()
+}
+
+// event sends one event; without a name only its data.
+func (s *sse) event(name string, data any) {
+	b, err := json.Marshal(data)
+	if err != nil {
+		panic(err) // the data is this package's own
+	}
+	if name != "" {
+		fmt.Fprintf(s.w, "event: %s\n", name)
+	}
+	fmt.Fprintf(s.w, "data: %s\n\n", b)
+	_ = http.NewResponseController(s.w).Flush()
+}
+
+// say streams the text of a reply by way of send. It reports false when the
+// stream must not go on.
+func (s *sse) say(p Reply, send func(part string)) bool {
+	for i, part := range p.parts() {
+		if p.Hang && i > 0 {
+			break
+		}
+		if p.Pause > 0 {
+			t := time.NewTimer(p.Pause)
+			select {
+			case <-t.C:
+			case <-s.req.Done():
+				t.Stop()
+				return false
+			case <-s.srv.Done():
+				t.Stop()
+				return false
+			}
+		}
+		send(part)
+	}
+	if p.Hang {
+		select {
+		case <-s.req.Done():
+		case <-s.srv.Done():
+		}
+		return false
+	}
+	return true
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+func countTokens(w http.ResponseWriter, req *http.Request) {
+	n, _ := io.Copy(io.Discard, http.MaxBytesReader(w, req.Body, 32<<20))
+	writeJSON(w, http.StatusOK, map[string]any{"input_tokens": n / 4})
+}
+
+func listModels(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{map[string]any{"id": "scripted", "object": "model", "owned_by": "test"}}})
+}
+
+// tokens is the usage that each turn reports.
+const (
+	InputTokens  = 11
+	OutputTokens = 7
+)
+
+// texts collects the strings under "text" and "content" of any JSON value.
+func texts(v any, out *strings.Builder) {
+	switch v := v.(type) {
+	case string:
+		out.WriteString(v + "\n")
+	case []any:
+		for _, e := range v {
+			texts(e, out)
+		}
+	case map[string]any:
+		for _, k := range []string{"text", "content", "output", "arguments"} {
+			if e, ok := v[k]; ok {
+				texts(e, out)
+			}
+		}
+	}
+}
+
+// resolve names the tool of a reply as the request offers it, and shapes the
+// input of the shell to it.
+func (p Reply) resolve(r Request) (string, map[string]any) {
+	if p.Tool.Name != shellName {
+		return p.Tool.Name, p.Tool.Input
+	}
+	command := p.Tool.Input["command"]
+	for _, name := range r.Tools {
+		switch name {
+		case "Bash", "bash":
+			return name, map[string]any{"command": command, "description": "run a command"}
+		case "exec_command":
+			return name, map[string]any{"cmd": command}
+		case "shell_command":
+			return name, map[string]any{"command": command}
+		case "shell":
+			return name, map[string]any{"command": []any{"bash", "-lc", command}}
+		}
+	}
+	return "shell", p.Tool.Input
+}

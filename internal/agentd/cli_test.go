@@ -1,0 +1,193 @@
+package agentd_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/e2e/model"
+	"github.com/signalbox-ai/signalbox/internal/agentd"
+)
+
+// clis are the real coding CLIs, installed by scripts/install-agents.sh.
+var clis = []string{"claude", "codex", "opencode"}
+
+// binary finds a CLI, or skips the test; in CI its absence is a failure.
+func binary(t *testing.T, kind string) string {
+	t.Helper()
+	dir := os.Getenv("SIGNALBOX_TEST_AGENTS")
+	if dir == "" {
+		dir = filepath.Join("..", "..", ".cache", "agents", "bin")
+	}
+	path, err := filepath.Abs(filepath.Join(dir, kind))
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err == nil {
+		return path
+	}
+	reason := fmt.Sprintf("%s is not installed: run scripts/install-agents.sh and set SIGNALBOX_TEST_AGENTS to the folder that it prints (%v)", kind, err)
+	if os.Getenv("CI") == "true" {
+		t.Fatal(reason)
+	}
+	t.Skip(reason)
+	return ""
+}
+
+// cli starts an agent of a real CLI whose model is the scripted one.
+func cli(t *testing.T, kind string, change func(*agentd.Config)) (*agent, *model.Server) {
+	t.Helper()
+	bin := binary(t, kind)
+	m, err := model.Start(model.Replies(model.Reply{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	cfg := config(t, kind)
+	cfg.Runner.Binary = bin
+	cfg.KillGrace = 2 * time.Second
+	pointAt(t, kind, &cfg, m.URL)
+	if change != nil {
+		change(&cfg)
+	}
+	return start(t, cfg), m
+}
+
+// pointAt configures a CLI to use the model at url.
+func pointAt(t *testing.T, kind string, cfg *agentd.Config, url string) {
+	t.Helper()
+	write := func(name, text string) {
+		path := filepath.Join(cfg.Home, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	switch kind {
+	case "claude":
+		cfg.Environ = append(cfg.Environ, "ANTHROPIC_BASE_URL="+url, "ANTHROPIC_API_KEY=test-key", "CLAUDE_CODE_MAX_RETRIES=0",
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1", "DISABLE_ERROR_REPORTING=1")
+	case "codex":
+		cfg.Environ = append(cfg.Environ, "OPENAI_API_KEY=test-key")
+		write(".codex/config.toml", fmt.Sprintf(`
+model = "scripted"
+model_provider = "local"
+check_for_update_on_startup = false
+[model_providers.local]
+name = "local"
+base_url = "%s/v1"
+wire_api = "responses"
+env_key = "OPENAI_API_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+[analytics]
+enabled = false
+`, url))
+	case "opencode":
+		cfg.Environ = append(cfg.Environ, "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1")
+		write(".config/opencode/opencode.json", fmt.Sprintf(`{
+  "model": "local/scripted", "small_model": "local/scripted", "autoupdate": false, "share": "disabled",
+  "provider": {"local": {"npm": "@ai-sdk/openai-compatible", "name": "local",
+    "options": {"baseURL": "%s/v1", "apiKey": "test-key"}, "models": {"scripted": {"name": "scripted"}}}}}`, url))
+	}
+}
+
+func TestCLIAnswersAndResumes(t *testing.T) {
+	for _, kind := range clis {
+		t.Run(kind, func(t *testing.T) {
+			a, m := cli(t, kind, nil)
+			m.Use(model.Replies(model.Reply{Text: "The answer is forty-two.", Chunks: 3}))
+			// A prompt that begins with a dash is a prompt, not a flag.
+			acc := a.submit(api.AgentTask{Prompt: "--help me: what is the answer?", SessionID: "talk-1"})
+			s := a.end(acc.TaskID)
+			if s.State != "completed" || s.Output != "The answer is forty-two." {
+				t.Fatalf("got %s %q %+v", s.State, s.Output, s.Error)
+			}
+			if s.SessionID != "talk-1" || s.TokenUsage == nil || s.TokenUsage.Input < model.InputTokens || s.TokenUsage.Output < model.OutputTokens {
+				t.Errorf("session %q, tokens %+v", s.SessionID, s.TokenUsage)
+			}
+			if out := a.says(acc.TaskID, "forty-two"); strings.Contains(out, "{") {
+				t.Errorf("events in the output: %q", out)
+			}
+
+			m.Use(model.Replies(model.Reply{Text: "I remember."}))
+			s = a.end(a.submit(api.AgentTask{Prompt: "and what did I ask before?", SessionID: "talk-1"}).TaskID)
+			if s.State != "completed" || s.Output != "I remember." {
+				t.Fatalf("resumed: %s %q %+v", s.State, s.Output, s.Error)
+			}
+			resumed := false
+			for _, r := range m.Requests() {
+				resumed = resumed || strings.Contains(r.Text, "what is the answer?")
+			}
+			if !resumed {
+				t.Error("the resumed conversation does not hold the first prompt")
+			}
+		})
+	}
+}
+
+func TestCLIReportsAModelError(t *testing.T) {
+	for _, kind := range clis {
+		t.Run(kind, func(t *testing.T) {
+			a, m := cli(t, kind, nil)
+			m.Use(model.Replies(model.Reply{Status: 400, Message: "the model has no such thing"}))
+			s := a.end(a.submit(api.AgentTask{Prompt: "hello"}).TaskID)
+			wantError(t, s, "failed", "claude_error", "no such thing")
+		})
+	}
+}
+
+// The shell tool of the CLI starts a child; cancel must end it as well.
+func TestCLICancelLeavesNothingAlive(t *testing.T) {
+	for _, kind := range clis {
+		t.Run(kind, func(t *testing.T) {
+			a, m := cli(t, kind, func(c *agentd.Config) { allowShell(c) })
+			m.Use(model.Replies(model.Reply{Tool: model.Shell("echo started > started; sleep 300")}, model.Reply{Text: "done"}))
+			acc := a.submit(api.AgentTask{Prompt: "run it"})
+			waitFile(t, filepath.Join(a.cfg.WorkDir, "started"))
+			var c api.AgentCancelled
+			if code := a.do("POST", "/task/"+acc.TaskID+"/cancel", nil, &c); code != 200 || c.State != "cancelled" {
+				t.Fatalf("cancel: %d %+v", code, c)
+			}
+			gone(t, acc.TaskID)
+			wantError(t, a.get(acc.TaskID), "cancelled", "cancelled", "cancelled")
+		})
+	}
+}
+
+func TestCLITimeout(t *testing.T) {
+	for _, kind := range clis {
+		t.Run(kind, func(t *testing.T) {
+			a, m := cli(t, kind, nil)
+			m.Use(model.Replies(model.Reply{Text: "thinking about it", Hang: true, Chunks: 2}))
+			// The first run warms the CLI up, so that the limit falls into the model's turn.
+			acc := a.submit(api.AgentTask{Prompt: "hello", TimeoutSeconds: 4})
+			ctx, cancel := context.WithTimeout(t.Context(), long)
+			defer cancel()
+			if err := m.Await(ctx, 1); err != nil {
+				t.Fatal(err)
+			}
+			wantError(t, a.end(acc.TaskID), "failed", "timeout", "4s")
+			gone(t, acc.TaskID)
+		})
+	}
+}
+
+// allowShell lets the CLI run commands without asking.
+func allowShell(c *agentd.Config) {
+	switch c.Kind {
+	case "claude":
+		c.Runner.AllowedTools = []string{"Bash"}
+	case "codex":
+		c.Runner.Permission = "danger-full-access"
+	case "opencode":
+		c.Runner.Permission = "allow"
+	}
+}
