@@ -1,0 +1,65 @@
+package dispatch
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// loadAgents makes the lanes agree with the stored agents.
+func (d *Dispatcher) loadAgents(ctx context.Context) error {
+	rows, err := d.engine.Read().Agents(ctx)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, row := range rows {
+		known[row.Name] = true
+		d.putLane(row)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.order = slices.DeleteFunc(d.order, func(l *lane) bool {
+		if known[l.name] || len(l.runs) > 0 {
+			return false
+		}
+		l.stop()
+		delete(d.lanes, l.name)
+		return true
+	})
+	return nil
+}
+
+// putLane adds a lane for an agent, or takes in that its row changed.
+func (d *Dispatcher) putLane(row signalbox.Agent) {
+	token, err := d.engine.AgentToken(row)
+	if err != nil {
+		d.log.Error("agent cannot be used", "agent", row.Name, "error", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if l := d.lanes[row.Name]; l != nil {
+		if l.row.URL != row.URL || l.conn.token != token {
+			l.conn = newConn(row.URL, token, d.opts.Transport)
+			l.up, l.message = false, "it moved to "+row.URL
+		}
+		if row.Slots == signalbox.DefaultAgentSlots {
+			row.Slots = max(1, l.status.Slots) // what the agent says of itself counts
+		}
+		l.row = row
+		poke(l.probing)
+		return
+	}
+	ctx, stop := context.WithCancel(d.ctx)
+	l := &lane{
+		name: row.Name, row: row, conn: newConn(row.URL, token, d.opts.Transport), stop: stop,
+		wake: make(chan struct{}, 1), probing: make(chan struct{}, 1), runs: map[string]*run{}, downSince: d.opts.Monotonic(),
+	}
+	d.lanes[l.name] = l
+	at, _ := slices.BinarySearchFunc(d.order, l.name, func(l *lane, name string) int { return strings.Compare(l.name, name) })
+	d.order = slices.Insert(d.order, at, l)
+	d.group.Go(func() { d.laneLoop(ctx, l) })
+	d.group.Go(func() { d.probeLoop(ctx, l) })
+}

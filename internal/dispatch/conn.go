@@ -1,0 +1,239 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// maxAnswer bounds what is read of an agent's answer: an answer holds up to
+// 1 MiB of output, which JSON can make six times as long.
+const maxAnswer = 8 << 20
+
+// conn speaks the agent HTTP API to one agent.
+type conn struct {
+	base  string
+	token string
+	http  *http.Client
+}
+
+// newTransport is shared by all agents of a dispatcher. Proxies are not used
+// and redirects not followed: the director speaks to the address it was
+// given, and sends its token nowhere else.
+func newTransport() *http.Transport {
+	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: refuseMetadata}
+	return &http.Transport{
+		DialContext:            dialer.DialContext,
+		TLSHandshakeTimeout:    5 * time.Second,
+		MaxIdleConnsPerHost:    8,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+}
+
+// refuseMetadata decides on the resolved address, so that no name can lead to
+// a cloud's metadata service: agents do not live on link-local addresses.
+func refuseMetadata(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if ip := at.Addr().Unmap(); ip.IsLinkLocalUnicast() || ip == awsMetadata6 || ip.IsMulticast() {
+		return fmt.Errorf("%s is a link-local or metadata address, where no agent may be", ip)
+	}
+	return nil
+}
+
+var awsMetadata6 = netip.MustParseAddr("fd00:ec2::254")
+
+func newConn(base, token string, transport http.RoundTripper) *conn {
+	return &conn{
+		base: strings.TrimRight(base, "/"), token: token,
+		http: &http.Client{
+			Transport:     transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// refusal is an answer other than success.
+type refusal struct {
+	status int
+	api.AgentRefusal
+}
+
+func (r *refusal) Error() string {
+	text := r.Message
+	if text == "" {
+		text = r.AgentRefusal.Error
+	}
+	if text == "" {
+		text = strings.ToLower(http.StatusText(r.status))
+	}
+	return fmt.Sprintf("agent answered %d: %s", r.status, text)
+}
+
+// statusOf returns the HTTP status of an agent's refusal, 0 for other errors.
+func statusOf(err error) int {
+	var r *refusal
+	if errors.As(err, &r) {
+		return r.status
+	}
+	return 0
+}
+
+// unsentError is a failure before anything reached the agent.
+type unsentError struct{ error }
+
+func (e unsentError) Unwrap() error { return e.error }
+
+// unsent reports whether err proves that the agent did not get the request.
+func unsent(err error) bool {
+	var u unsentError
+	return errors.As(err, &u)
+}
+
+// call makes one request. A non-nil answer is filled from the JSON of a 2xx
+// answer.
+func (c *conn) call(ctx context.Context, method, path string, body, answer any) error {
+	return c.callOnce(ctx, method, path, "", body, answer)
+}
+
+// callOnce is call for a request that the agent recognises when it comes
+// twice, by key: the transport may then send it again on a new connection
+// when an idle one turns out to be dead.
+func (c *conn) callOnce(ctx context.Context, method, path, key string, body, answer any) error {
+	var sent io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return unsentError{err}
+		}
+		sent = bytes.NewReader(data)
+	}
+	// Whether a connection was had tells a refused connection from a reply
+	// that got lost. A connection that is had may have carried the request.
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, sent)
+	if err != nil {
+		return unsentError{err}
+	}
+	if body != nil || method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if !connected.Load() {
+			return unsentError{plainError(err)}
+		}
+		return plainError(err)
+	}
+	defer resp.Body.Close()
+	return read(resp, answer)
+}
+
+// plainError drops the URL that net/http puts before each error: the caller
+// names the agent.
+func plainError(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		if errors.Is(u.Err, context.DeadlineExceeded) {
+			return fmt.Errorf("timeout: %w", u.Err)
+		}
+		return u.Err
+	}
+	return err
+}
+
+func read(resp *http.Response, answer any) error {
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return fmt.Errorf("answer cut off: %w", plainError(err))
+	}
+	if len(data) > maxAnswer {
+		return fmt.Errorf("answer is longer than %d bytes", maxAnswer)
+	}
+	if resp.StatusCode/100 != 2 {
+		r := &refusal{status: resp.StatusCode}
+		_ = json.Unmarshal(data, &r.AgentRefusal) // a refusal without a body is one all the same
+		return r
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(data, answer); err != nil {
+		return fmt.Errorf("answer %d is not what an agent says: %w", resp.StatusCode, err)
+	}
+	return nil
+}
+
+// start offers a task. once says that the agent understands fences, so that
+// the same offer twice is one execution.
+func (c *conn) start(ctx context.Context, t api.AgentTask, once bool) (a api.AgentTaskAccepted, err error) {
+	key := ""
+	if once {
+		key = t.QueueID + "/" + strconv.FormatInt(t.Fence, 10)
+	}
+	err = c.callOnce(ctx, http.MethodPost, "/task", key, t, &a)
+	if err == nil && a.TaskID == "" {
+		err = errors.New("answer 201 without a task_id is not what an agent says")
+	}
+	return a, err
+}
+
+func (c *conn) task(ctx context.Context, id string, wait time.Duration) (s api.AgentTaskStatus, err error) {
+	q := ""
+	if wait > 0 {
+		q = "?wait=" + seconds(wait)
+	}
+	return s, c.call(ctx, http.MethodGet, "/task/"+url.PathEscape(id)+q, nil, &s)
+}
+
+func (c *conn) output(ctx context.Context, id string, after int64, wait time.Duration) (o api.AgentOutput, err error) {
+	q := "?after=" + strconv.FormatInt(after, 10) + "&wait=" + seconds(wait)
+	return o, c.call(ctx, http.MethodGet, "/task/"+url.PathEscape(id)+"/output"+q, nil, &o)
+}
+
+func (c *conn) cancel(ctx context.Context, id string) (a api.AgentCancelled, err error) {
+	return a, c.call(ctx, http.MethodPost, "/task/"+url.PathEscape(id)+"/cancel", nil, &a)
+}
+
+func (c *conn) status(ctx context.Context) (s api.AgentStatus, err error) {
+	if err := c.call(ctx, http.MethodGet, "/status", nil, &s); err != nil {
+		return s, err
+	}
+	if s.State != "idle" && s.State != "working" {
+		return s, fmt.Errorf("it answers /status, but not as an agent: state %q", s.State)
+	}
+	return s, nil
+}
+
+func (c *conn) history(ctx context.Context, limit int) (h api.AgentHistory, err error) {
+	return h, c.call(ctx, http.MethodGet, "/history?page=1&limit="+strconv.Itoa(limit), nil, &h)
+}
+
+func seconds(d time.Duration) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
+}

@@ -1,0 +1,17 @@
+// Package dispatch brings waiting tasks and free slots together and follows
+// each task to its end.
+//
+//	engine ──Observe──▶ Dispatcher ──wake──▶ lane (one an agent)
+//	                                           │ Claim, as long as slots are free
+//	                                           ▼
+//	                                          run (one a task): send, ask, follow, end
+//
+// It is driven by events: a submit, a freed slot, an agent that was heard. A
+// tick stands behind them as a backstop.
+//
+// What a missing answer means is decided here and nowhere else. Only a
+// refused connection proves that an agent did not get a task. After any other
+// missing reply the run asks the agent about the task until the agent
+// answers, or has been silent for the slot lease. Silence is measured by the
+// monotonic clock, so a wall clock that jumps loses nobody.
+package dispatch

@@ -1,0 +1,231 @@
+package dispatch
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// How often an agent is asked for its status. One that is heard anyway, by
+// its heartbeats or its runs, is not asked.
+const (
+	probeTimeout  = 2 * time.Second
+	probeIdle     = 5 * time.Second
+	probeHeld     = 500 * time.Millisecond // held, or with slots withheld: it should be noticed soon that it is free
+	probeDown     = time.Second            // the seed's discovery interval
+	probeFailures = 3                      // after this many in a row an agent is gone (seed)
+	heartbeat     = 10 * time.Second
+)
+
+// HeartbeatInterval is how often agents that registered should beat.
+func (d *Dispatcher) HeartbeatInterval() time.Duration { return heartbeat }
+
+// probeLoop keeps knowing whether the agent is there and what it does.
+func (d *Dispatcher) probeLoop(ctx context.Context, l *lane) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-l.probing:
+		}
+		if d.due(l) {
+			d.probeOnce(ctx, l)
+		}
+		timer.Reset(d.probeInterval(l))
+	}
+}
+
+// due reports whether asking could tell anything new.
+func (d *Dispatcher) due(l *lane) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !l.up || l.held || len(l.withheld) > 0 || d.opts.Monotonic().Sub(l.lastHeard) >= d.patience(l)
+}
+
+// patience is how long an agent may say nothing before it is asked.
+func (d *Dispatcher) patience(l *lane) time.Duration {
+	if l.row.Source == signalbox.AgentRegistered || l.row.Source == signalbox.AgentChild {
+		return heartbeat + probeIdle
+	}
+	return probeIdle
+}
+
+func (d *Dispatcher) probeInterval(l *lane) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case !l.up || l.failures > 0:
+		return probeDown
+	case l.held || len(l.withheld) > 0:
+		return probeHeld
+	}
+	return max(d.patience(l)-d.opts.Monotonic().Sub(l.lastHeard), probeHeld)
+}
+
+// probe asks for a probe soon.
+func (d *Dispatcher) probe(l *lane) { poke(l.probing) }
+
+func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
+	asking, cancel := context.WithTimeout(ctx, probeTimeout)
+	s, err := d.connOf(l).status(asking)
+	cancel()
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		d.probeFailed(l, err)
+		return
+	}
+	d.learn(l, s)
+	d.heard(l)
+	d.freeWithheld(ctx, l, s)
+	poke(l.wake)
+}
+
+func (d *Dispatcher) connOf(l *lane) *conn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return l.conn
+}
+
+func (d *Dispatcher) probeFailed(l *lane, err error) {
+	d.mu.Lock()
+	l.failures++
+	gone := unsent(err) || l.failures >= probeFailures || statusOf(err) != 0
+	d.mu.Unlock()
+	if gone {
+		d.unreachable(l, err.Error())
+	}
+}
+
+// unreachable marks an agent down.
+func (d *Dispatcher) unreachable(l *lane, why string) {
+	d.mu.Lock()
+	news, url := l.gone(d.opts.Monotonic(), why), l.row.URL
+	d.mu.Unlock()
+	if news {
+		d.log.Warn("", "agent", "down", "name", l.name, "url", url, "error", why)
+		d.engine.NoteAgent(d.ctx, signalbox.EventAgentDown, l.name, why)
+	}
+	d.probe(l)
+}
+
+// heard notes that an agent answered.
+func (d *Dispatcher) heard(l *lane) {
+	d.mu.Lock()
+	news, url := l.heard(d.opts.Monotonic()), l.row.URL
+	d.mu.Unlock()
+	if news {
+		d.log.Info("", "agent", "up", "name", l.name, "url", url)
+		d.engine.NoteAgent(d.ctx, signalbox.EventAgentUp, l.name, url)
+		d.probe(l)
+		poke(l.wake)
+	}
+}
+
+// learn takes in a status. What the agent says it runs was heard of, too.
+func (d *Dispatcher) learn(l *lane, s api.AgentStatus) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l.learn(s, d.id)
+	for _, c := range s.CurrentTasks {
+		if r := l.runs[c.QueueID]; r != nil && r.claimed.Task.Fence == c.Fence {
+			r.heardAt = d.opts.Monotonic()
+		}
+	}
+}
+
+// hold withholds offers from an agent that said busy, until it reports idle.
+func (d *Dispatcher) hold(l *lane, why string) {
+	d.mu.Lock()
+	l.held, l.message = true, why
+	d.mu.Unlock()
+	d.probe(l)
+}
+
+// raiseFence notes that an agent has seen a higher fence than ours, as after
+// the data folder was restored from a backup.
+func (d *Dispatcher) raiseFence(l *lane, highest int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fences[l.name] = max(d.fences[l.name], highest)
+}
+
+func (d *Dispatcher) progress(l *lane) {
+	d.mu.Lock()
+	l.lastProgress = time.Now()
+	d.mu.Unlock()
+}
+
+// freeWithheld gives back the slots of lost tasks that the agent no longer
+// runs.
+func (d *Dispatcher) freeWithheld(ctx context.Context, l *lane, s api.AgentStatus) {
+	d.mu.Lock()
+	slots := slices.Clone(l.withheld)
+	d.mu.Unlock()
+	for _, slot := range slots {
+		if s.State != "idle" && d.stillRuns(ctx, l, slot) {
+			continue
+		}
+		if _, err := d.engine.FreeSlot(ctx, slot); err != nil {
+			d.log.Error("slot not freed, trying again", "agent", l.name, "slot", slot.Slot, "error", err)
+			continue
+		}
+		d.mu.Lock()
+		l.withheld = slices.DeleteFunc(l.withheld, func(w signalbox.Slot) bool { return w == slot })
+		d.mu.Unlock()
+		d.log.Info("", "agent", "slot_freed", "name", l.name, "slot", slot.Slot, "queue_id", slot.TaskID)
+	}
+}
+
+// stillRuns asks whether the agent is still at a lost task.
+func (d *Dispatcher) stillRuns(ctx context.Context, l *lane, slot signalbox.Slot) bool {
+	t, err := d.engine.Read().Task(ctx, slot.TaskID)
+	if err != nil {
+		return signalbox.CodeOf(err) != signalbox.CodeNotFound
+	}
+	id := t.TaskID
+	if id == "" {
+		return true // it never told its own id: only its idleness says that it is free
+	}
+	asking, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	s, err := d.connOf(l).task(asking, id, 0)
+	if statusOf(err) == http.StatusNotFound {
+		return false
+	}
+	return err != nil || s.State == "working"
+}
+
+// Heartbeat notes that an agent was heard, and what it says of itself.
+func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) {
+	d.mu.Lock()
+	l := d.lanes[name]
+	if l == nil {
+		d.mu.Unlock()
+		return
+	}
+	l.status.State, l.status.CurrentTasks, l.status.CurrentTask = beat.State, beat.CurrentTasks, nil
+	if len(beat.CurrentTasks) > 0 {
+		l.status.CurrentTask = &beat.CurrentTasks[0]
+	}
+	wasHeld := l.held
+	l.judge(d.id)
+	known := l.status.AgentKind != ""
+	d.mu.Unlock()
+	if !known {
+		d.probe(l) // its status says more than a beat
+		return
+	}
+	d.heard(l)
+	if wasHeld {
+		poke(l.wake)
+	}
+}

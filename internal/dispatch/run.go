@@ -1,0 +1,175 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// run is one execution, from the claim or the adoption to its end.
+type run struct {
+	d    *Dispatcher
+	lane *lane
+	tail *tail
+	stop context.CancelFunc // ends the following
+
+	claimed engine.Claimed // what was claimed; its Task is the row as last known, guarded by d.mu
+
+	heardAt    time.Time // last word about this task, monotonic; guarded by d.mu
+	cancelling bool      // a goroutine tells the agent to stop; guarded by d.mu
+	withheld   bool      // it ended as lost and keeps its slot; guarded by d.mu
+}
+
+// conn is the way to the agent; it changes when the agent moves.
+func (r *run) conn() *conn {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	return r.lane.conn
+}
+
+func (r *run) row() signalbox.Task {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	return r.claimed.Task
+}
+
+func (r *run) setRow(t signalbox.Task) {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	if t.Rev > r.claimed.Task.Rev {
+		r.claimed.Task = t
+	}
+}
+
+// heard notes that the agent said something about this task.
+func (r *run) heard() {
+	r.d.mu.Lock()
+	r.heardAt = r.d.opts.Monotonic()
+	r.d.mu.Unlock()
+	r.d.heard(r.lane)
+}
+
+// silence is how long the agent has said nothing about this task.
+func (r *run) silence() time.Duration {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	return r.d.opts.Monotonic().Sub(r.heardAt)
+}
+
+// offer is the task as the agent gets it.
+func (r *run) offer() api.AgentTask {
+	t, q := r.claimed.Task, r.claimed.Request
+	a := api.AgentTask{
+		Prompt: q.Prompt, Model: q.Model, Tier: q.Tier, TimeoutSeconds: q.TimeoutSeconds, SessionID: t.SessionID,
+		Env: r.claimed.Env, Thinking: q.Thinking, Source: string(t.Source), SourceJob: t.SourceJob,
+		QueueID: t.ID, Fence: t.Fence, Slot: t.Slot, Director: r.d.id,
+	}
+	if q.Project != nil {
+		a.Project = &api.Project{Name: q.Project.Name, Path: q.Project.Path}
+	}
+	return a
+}
+
+// dispatch sends a claimed task and follows it to its end.
+func (r *run) dispatch(ctx context.Context) {
+	sending, cancel := context.WithTimeout(ctx, r.d.opts.DispatchTimeout)
+	accepted, err := r.conn().start(sending, r.offer(), r.fencing())
+	cancel()
+	status := statusOf(err)
+	switch {
+	case err == nil:
+		r.heard()
+		r.accept(ctx, accepted.TaskID, accepted.SessionID)
+	case ctx.Err() != nil: // we stop: whoever comes next asks the agent
+	case unsent(err):
+		r.d.unreachable(r.lane, err.Error())
+		r.refuse(ctx, "agent unreachable: "+err.Error())
+	case status == 409:
+		r.heard()
+		r.busy(ctx, err)
+	case status >= 500 || status/100 == 3:
+		r.heard()
+		r.refuse(ctx, err.Error())
+	case status >= 400:
+		r.heard()
+		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Reject(ctx, t, err.Error()) })
+	default: // sent, and no answer that says anything
+		r.ask(ctx, err)
+	}
+}
+
+func (r *run) fencing() bool {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	return r.lane.row.Fencing
+}
+
+// busy handles a 409: the agent runs something else, or has seen a higher
+// fence than ours.
+func (r *run) busy(ctx context.Context, err error) {
+	if highest := staleFence(err); highest > 0 {
+		r.d.raiseFence(r.lane, highest)
+		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Unsent(ctx, t, err.Error()) })
+		return
+	}
+	r.d.hold(r.lane, err.Error())
+	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Busy(ctx, t, busyMessage(err)) })
+}
+
+func (r *run) refuse(ctx context.Context, message string) {
+	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Refuse(ctx, t, message) })
+}
+
+// settle makes a change that must not get lost: while the store cannot take
+// it, it is tried again. It reports whether the task is still ours and
+// running. A change that is refused as stale or ended is settled: someone
+// else decided.
+func (r *run) settle(ctx context.Context, change func(signalbox.Task) (signalbox.Task, error)) (running bool) {
+	for delay := 50 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
+		t, err := change(r.row())
+		switch signalbox.CodeOf(err) {
+		case "":
+			r.setRow(t)
+			return t.State.InFlight()
+		case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound, signalbox.CodeConflict:
+			r.d.log.Warn("answer of a void execution discarded", "queue_id", t.ID, "agent", r.lane.name, "error", err)
+			return false
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		r.d.log.Error("change not stored, trying again", "queue_id", t.ID, "error", err)
+		if !sleep(ctx, delay) {
+			return false
+		}
+	}
+}
+
+// accept notes that the agent runs the task, and follows it.
+func (r *run) accept(ctx context.Context, taskID, sessionID string) {
+	running := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
+		return r.d.engine.Accept(ctx, t, taskID, sessionID)
+	})
+	if !running {
+		return
+	}
+	if r.row().State == signalbox.Cancelling {
+		r.d.tellCancel(r)
+	}
+	r.follow(ctx)
+}
+
+// sleep waits, and reports false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
