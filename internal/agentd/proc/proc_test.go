@@ -1,0 +1,275 @@
+package proc_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-ai/signalbox/internal/agentd/proc"
+)
+
+const flag = "proc-test-"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], flag) {
+		play(strings.TrimPrefix(os.Args[1], flag))
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// play is the program under control, in one of its roles.
+func play(role string) {
+	say := func() { fmt.Printf("ready %d\n", os.Getpid()) }
+	sleep := func() {
+		for {
+			time.Sleep(time.Hour)
+		}
+	}
+	switch role {
+	case "exit3":
+		os.Exit(3)
+	case "cat":
+		_, _ = io.Copy(os.Stdout, os.Stdin)
+	case "flood":
+		b := bytes.Repeat([]byte("x"), 1<<16)
+		for range 512 {
+			_, _ = os.Stdout.Write(b)
+		}
+	case "hang":
+		say()
+		sleep()
+	case "stubborn", "stubborn-noenv":
+		signal.Ignore(syscall.SIGTERM)
+		say()
+		sleep()
+	case "stopped":
+		say()
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	case "holds-stdout": // ends; its child keeps the pipe
+		spawn("stubborn", nil, nil)
+	case "setsid": // lives on beside a child in a session of its own
+		spawn("stubborn", &syscall.SysProcAttr{Setsid: true}, nil)
+		sleep()
+	case "double-fork": // ends; the child ends; the grandchild is in a session of its own
+		spawn("double-fork-2", nil, nil)
+	case "double-fork-2":
+		spawn("stubborn", &syscall.SysProcAttr{Setsid: true}, nil)
+	case "no-env": // a grandchild without the mark, in a session of its own
+		spawn("stubborn-noenv", &syscall.SysProcAttr{Setsid: true}, []string{})
+		sleep()
+	}
+}
+
+func spawn(role string, attr *syscall.SysProcAttr, env []string) {
+	cmd := exec.Command(os.Args[0], flag+role)
+	cmd.Stdout, cmd.SysProcAttr, cmd.Env = os.Stdout, attr, env
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+}
+
+// output is a program's standard output; lines tells of each.
+type output struct {
+	pr    *io.PipeReader
+	pw    *io.PipeWriter
+	lines *bufio.Scanner
+}
+
+func newOutput() *output {
+	o := &output{}
+	o.pr, o.pw = io.Pipe()
+	o.lines = bufio.NewScanner(o.pr)
+	return o
+}
+
+func (o *output) Write(b []byte) (int, error) { return o.pw.Write(b) }
+
+// ready returns the pid that the next program to be ready tells.
+func (o *output) ready(t *testing.T) int {
+	t.Helper()
+	for o.lines.Scan() {
+		if s, ok := strings.CutPrefix(o.lines.Text(), "ready "); ok {
+			pid, err := strconv.Atoi(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pid
+		}
+	}
+	t.Fatal("the program ended before it was ready")
+	return 0
+}
+
+func start(t *testing.T, role string, out io.Writer, grace time.Duration) *proc.Process {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := proc.Start(proc.Spec{
+		Argv: []string{exe, flag + role}, Dir: t.TempDir(), Env: os.Environ(), Stdin: "from stdin",
+		Stdout: out, Mark: t.Name(), Grace: grace,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = p.End() })
+	return p
+}
+
+// dead fails the test unless the pid is free or a zombie's.
+func dead(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, 0); err == nil && proc.Identify(pid).Start != 0 {
+		state, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if !strings.Contains(string(state), ") Z ") {
+			t.Errorf("process %d lives: %s", pid, state)
+		}
+	}
+}
+
+func TestExitStatusAndStdin(t *testing.T) {
+	p := start(t, "exit3", nil, time.Second)
+	if e, err := p.End(); err != nil || (e.Code != 3 && e.Signal == "") {
+		t.Errorf("got %v, %v", e, err)
+	}
+	var out bytes.Buffer
+	p = start(t, "cat", &out, time.Second)
+	<-p.Exited()
+	if e, err := p.End(); err != nil || e.Code != 0 || out.String() != "from stdin" {
+		t.Errorf("got %v, %v, %q", e, err, out.String())
+	}
+}
+
+func TestAllOutputIsReadBeforeEndReturns(t *testing.T) {
+	var out bytes.Buffer
+	p := start(t, "flood", &out, time.Second)
+	<-p.Exited()
+	if _, err := p.End(); err != nil || out.Len() != 512<<16 {
+		t.Errorf("%d bytes, %v", out.Len(), err)
+	}
+}
+
+func TestStartErrorLeavesNothing(t *testing.T) {
+	for _, spec := range []proc.Spec{
+		{},
+		{Argv: []string{"/nonexistent/program"}},
+		{Argv: []string{"/bin/sh", "-c", "true"}, Dir: "/nonexistent"},
+	} {
+		if p, err := proc.Start(spec); err == nil {
+			t.Errorf("%v started: %v", spec.Argv, p.Ident())
+		}
+	}
+}
+
+// What survives SIGTERM, leaves the group, loses its parent or holds the pipe
+// is gone when End returns.
+func TestEndLeavesNothingAlive(t *testing.T) {
+	for _, role := range []string{"hang", "stubborn", "stopped", "holds-stdout", "setsid", "double-fork", "no-env"} {
+		t.Run(role, func(t *testing.T) {
+			if role != "hang" && role != "stubborn" && role != "stopped" && role != "holds-stdout" && runtime.GOOS != "linux" {
+				t.Skip("finding who left the session needs /proc")
+			}
+			out := newOutput()
+			p := start(t, role, out, 50*time.Millisecond)
+			pid := out.ready(t)
+			go io.Copy(io.Discard, out.pr)
+			if len(p.Alive()) == 0 {
+				t.Error("nothing seems to live before the end")
+			}
+			if _, err := p.End(); err != nil {
+				t.Fatal(err)
+			}
+			out.pw.Close()
+			dead(t, pid)
+			if pids := p.Alive(); len(pids) > 0 {
+				t.Errorf("%v live", pids)
+			}
+		})
+	}
+}
+
+func TestEndIsOneForAllCallers(t *testing.T) {
+	p := start(t, "stubborn", nil, 20*time.Millisecond)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if e, err := p.End(); err != nil || e.Signal == "" {
+				t.Errorf("got %v, %v", e, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A daemon that comes after a crash has only what was written down.
+func TestClearByIdent(t *testing.T) {
+	for _, role := range []string{"stubborn", "setsid", "double-fork"} {
+		t.Run(role, func(t *testing.T) {
+			if role != "stubborn" && runtime.GOOS != "linux" {
+				t.Skip("finding who left the session needs /proc")
+			}
+			out := newOutput()
+			p := start(t, role, out, time.Second)
+			pid := out.ready(t)
+			go io.Copy(io.Discard, out.pr)
+			defer out.pw.Close()
+			if len(proc.Alive(p.Ident())) == 0 {
+				t.Error("not seen from outside")
+			}
+			if err := proc.Clear(p.Ident(), 20*time.Millisecond); err != nil {
+				t.Fatal(err)
+			}
+			dead(t, pid)
+			_, _ = p.End()
+		})
+	}
+}
+
+// A pid that has gone to another program, or an ident of an earlier boot, is
+// not killed.
+func TestClearSparesOthers(t *testing.T) {
+	out := newOutput()
+	p := start(t, "hang", out, time.Second)
+	pid := out.ready(t)
+	id := p.Ident()
+	for _, other := range []proc.Ident{
+		{PID: id.PID, Start: id.Start - 1, Boot: id.Boot, Mark: "someone else's"},
+		{PID: id.PID, Start: id.Start, Boot: "another boot", Mark: id.Mark},
+		{Mark: ""}, {Mark: "unknown"},
+	} {
+		if err := proc.Clear(other, 0); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := syscall.Kill(pid, 0); err != nil {
+		t.Error("it was killed")
+	}
+	select {
+	case <-p.Exited():
+		t.Error("it has ended")
+	default:
+	}
+}
+
+func TestUnkillableErrorNamesThem(t *testing.T) {
+	var u *proc.UnkillableError
+	if err := error(&proc.UnkillableError{PIDs: []int{7}}); !errors.As(err, &u) || !strings.Contains(err.Error(), "[7]") {
+		t.Error(err)
+	}
+}
