@@ -1,0 +1,81 @@
+package memory
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Apply writes a change where the row still has the revision that the change
+// was made from.
+func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (signalbox.Task, error) {
+	if err := s.lock(ctx); err != nil {
+		return signalbox.Task{}, err
+	}
+	defer s.mu.Unlock()
+	r, err := s.find(c.Task.ID)
+	if err != nil {
+		return signalbox.Task{}, err
+	}
+	if r.task.Rev != c.Task.Rev {
+		return signalbox.Task{}, store.ErrStale
+	}
+	if c.Slot == signalbox.SlotTake {
+		return signalbox.Task{}, signalbox.Errorf(signalbox.CodeConflict, "task %s: a slot is taken by Claim, not by Apply", c.Task.ID)
+	}
+	before := r.task
+	s.replace(r, s.merge(&before, &c))
+	s.applySlot(&c)
+	if c.Result != nil {
+		r.result = copyResult(*c.Result)
+	}
+	if r.task.State.Terminal() {
+		r.request.SealedEnv = nil
+	}
+	if c.Session {
+		s.bind(&r.task, now)
+	}
+	s.settleSession(before.SessionID, now)
+	s.settle(r, now)
+	s.note(c.Entry)
+	return r.task, nil
+}
+
+// merge returns the row that the change makes of before. What the store sets
+// is taken from the stored row, never from the caller.
+func (s *Store) merge(before *signalbox.Task, c *signalbox.Change) signalbox.Task {
+	t := c.Task
+	t.Seq, t.Rev = before.Seq, before.Rev+1
+	t.Place, t.EnqueuedAt = before.Place, before.EnqueuedAt
+	t.IdempotencyKey = before.IdempotencyKey // the index of keys stands on it
+	t.Ready = before.Ready && t.State == signalbox.Pending && !c.Back
+	if c.Back {
+		s.enqueue(&t, c.Entry.At)
+	}
+	return t
+}
+
+// bind notes which agent holds the task's session. Its tasks that wait where
+// any agent could take them move to that agent's queue: each a change of the
+// row, so that a change made from an older reading is stale.
+func (s *Store) bind(t *signalbox.Task, now time.Time) {
+	if t.SessionID == "" || t.Agent == "" {
+		return
+	}
+	s.sessions[t.SessionID] = signalbox.Session{ID: t.SessionID, Agent: t.Agent, LastUsed: now}
+	k := s.talk[t.SessionID]
+	if k == nil {
+		return
+	}
+	for _, p := range append([]spot(nil), k.pending.spots...) {
+		moved := p.row.task
+		if _, own := signalbox.QueueAgent(moved.Queue); own {
+			continue
+		}
+		moved.Queue = signalbox.AgentQueue(t.Agent)
+		moved.Rev++
+		s.replace(p.row, moved)
+	}
+}

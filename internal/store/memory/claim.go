@@ -1,0 +1,85 @@
+package memory
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Claim gives the best ready task of the request's queues to the lowest free
+// slot of the agent.
+func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed, error) {
+	if err := s.lock(ctx); err != nil {
+		return store.Claimed{}, err
+	}
+	defer s.mu.Unlock()
+	slot, free := s.freeSlot(c.Agent, c.Slots)
+	if !free {
+		return store.Claimed{}, nil
+	}
+	r := s.head(c.Queues, c.Now)
+	if r == nil {
+		return store.Claimed{}, nil
+	}
+	fence := max(s.lastFence, c.FenceAbove) + 1
+	change, err := signalbox.Next(r.task, signalbox.Event{
+		Kind: signalbox.EventClaim, Now: c.Now, Fence: fence, Agent: c.Agent, AgentURL: c.AgentURL, Slot: slot,
+	})
+	if err != nil {
+		return store.Claimed{}, err
+	}
+	s.lastFence = fence
+	t := change.Task
+	t.Rev++
+	t.Ready = false
+	s.replace(r, t)
+	s.takeSlot(signalbox.Slot{Agent: c.Agent, Slot: slot, TaskID: t.ID, Fence: fence, Expires: c.Expires})
+	s.note(change.Entry)
+	return store.Claimed{Found: true, Task: t, Request: copyRequest(r.request)}, nil
+}
+
+// freeSlot returns the agent's lowest free slot. Every row of the agent
+// counts, withheld ones and those above a lowered number of slots too: each
+// may be an execution.
+func (s *Store) freeSlot(agent string, slots int) (int, bool) {
+	used := s.slots[agent]
+	if len(used) >= slots {
+		return 0, false
+	}
+	for n := range slots {
+		if used[n] == nil {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// head returns the best ready task of the queues that are not paused.
+func (s *Store) head(queues []string, now time.Time) *row {
+	if s.paused("", now) {
+		return nil
+	}
+	var best *spot
+	for _, q := range queues {
+		l := s.ready.get(q)
+		if l.empty() || s.paused(q, now) {
+			continue
+		}
+		if head := &l.spots[0]; best == nil || compareSpots(*head, *best) < 0 {
+			best = head
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return best.row
+}
+
+// paused reports whether a pause of exactly that queue is in force: one whose
+// time is over holds nothing back, even while its row still stands.
+func (s *Store) paused(queue string, now time.Time) bool {
+	p, ok := s.pauses[queue]
+	return ok && (p.UntilMS == 0 || now.UnixMilli() < p.UntilMS)
+}

@@ -1,0 +1,28 @@
+package memory_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+)
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, func(*testing.T) store.Store { return memory.New(memory.Options{ID: "test"}) })
+}
+
+// kept is a memory store that outlives its Close, which shows that the cases
+// about reopening can pass.
+type kept struct{ *memory.Store }
+
+func (kept) Close() error { return nil }
+
+func TestDurableCasesCanPass(t *testing.T) {
+	var folders sync.Map
+	storetest.RunDurable(t, func(_ *testing.T, dir string) store.Store {
+		s, _ := folders.LoadOrStore(dir, kept{memory.New(memory.Options{ID: dir})})
+		return s.(store.Store)
+	})
+}

@@ -1,0 +1,121 @@
+package memory
+
+import (
+	"slices"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// row is a task with what was asked for and what it left behind.
+type row struct {
+	task    signalbox.Task
+	request signalbox.Request
+	result  signalbox.Result
+}
+
+// replace gives a row new contents and its new place in every line.
+func (s *Store) replace(r *row, t signalbox.Task) {
+	s.unlist(r)
+	r.task = t
+	s.list(r)
+}
+
+func (s *Store) setReady(r *row, ready bool) {
+	t := r.task
+	t.Ready = ready
+	s.replace(r, t)
+}
+
+// list puts a row into every line it belongs to.
+func (s *Store) list(r *row) {
+	t := &r.task
+	s.submitted.add(t.Seq, 0, r)
+	s.listTalk(r)
+	switch {
+	case t.State == signalbox.Pending:
+		s.listPending(r)
+	case t.State.InFlight():
+		s.flying.add(t.Fence, 0, r)
+	default:
+		s.ended.add(t.EndedAt.UnixMilli(), t.Seq, r)
+	}
+}
+
+func (s *Store) listPending(r *row) {
+	t := &r.task
+	key := t.OrderKey()
+	s.pending.add(key, t.Place, r)
+	s.waiting.add(t.Queue, key, t.Place, r)
+	s.created.add(t.CreatedAt.UnixMilli(), t.Seq, r)
+	s.limits[t.Limit]++
+	if t.Ready {
+		s.ready.add(t.Queue, key, t.Place, r)
+	} else if !t.NotBefore.IsZero() {
+		s.timed.add(t.NotBefore.UnixMilli(), t.Place, r)
+	}
+	if !t.WaitUntil.IsZero() {
+		s.bounded.add(t.WaitUntil.UnixMilli(), t.Place, r)
+	}
+}
+
+// unlist takes a row out of every line that list put it into.
+func (s *Store) unlist(r *row) {
+	t := &r.task
+	s.submitted.remove(t.Seq, 0)
+	s.unlistTalk(r)
+	switch {
+	case t.State == signalbox.Pending:
+		s.unlistPending(r)
+	case t.State.InFlight():
+		s.flying.remove(t.Fence, 0)
+	default:
+		s.ended.remove(t.EndedAt.UnixMilli(), t.Seq)
+	}
+}
+
+func (s *Store) unlistPending(r *row) {
+	t := &r.task
+	key := t.OrderKey()
+	s.pending.remove(key, t.Place)
+	s.waiting.remove(t.Queue, key, t.Place)
+	s.created.remove(t.CreatedAt.UnixMilli(), t.Seq)
+	if s.limits[t.Limit]--; s.limits[t.Limit] == 0 {
+		delete(s.limits, t.Limit)
+	}
+	if t.Ready {
+		s.ready.remove(t.Queue, key, t.Place)
+	} else if !t.NotBefore.IsZero() {
+		s.timed.remove(t.NotBefore.UnixMilli(), t.Place)
+	}
+	if !t.WaitUntil.IsZero() {
+		s.bounded.remove(t.WaitUntil.UnixMilli(), t.Place)
+	}
+}
+
+// The copies share no memory with what they were made from. A Task holds only
+// values and needs none.
+
+func copyRequest(q signalbox.Request) signalbox.Request {
+	q.Project = copyOf(q.Project)
+	q.Thinking = copyOf(q.Thinking)
+	q.SealedEnv = slices.Clone(q.SealedEnv)
+	return q
+}
+
+func copyResult(r signalbox.Result) signalbox.Result {
+	r.ExitCode = copyOf(r.ExitCode)
+	return r
+}
+
+func copyAgent(a signalbox.Agent) signalbox.Agent {
+	a.SealedToken = slices.Clone(a.SealedToken)
+	return a
+}
+
+func copyOf[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}

@@ -1,0 +1,115 @@
+package memory
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Options are the settings of a store.
+type Options struct {
+	// ID is the identity of the store's data; "memory" if empty.
+	ID string
+}
+
+// Store keeps everything in memory. Make one with New.
+type Store struct {
+	id string
+
+	mu     sync.Mutex
+	closed bool
+
+	rows map[string]*row // by task id
+	keys map[string]*row // by idempotency key
+	talk map[string]*talk
+
+	// Lines of rows; the comment says by what they are sorted.
+	submitted line  // all: Seq
+	pending   line  // pending: OrderKey, Place
+	waiting   lines // pending, by queue: OrderKey, Place
+	ready     lines // pending and Ready, by queue: OrderKey, Place
+	timed     line  // pending, not Ready, with a NotBefore: NotBefore, Place
+	bounded   line  // pending with a WaitUntil: WaitUntil, Place
+	created   line  // pending: CreatedAt, Seq
+	flying    line  // in flight: Fence
+	ended     line  // terminal: EndedAt, Seq
+	limits    map[string]int
+
+	slots    map[string]map[int]*signalbox.Slot // by agent and slot
+	agents   map[string]signalbox.Agent
+	pauses   map[string]signalbox.Pause
+	sessions map[string]signalbox.Session
+
+	journal []signalbox.Entry // without gaps: the Seq is the first one's plus the index
+
+	// The counters only grow, whatever is pruned.
+	lastSeq, lastPlace, lastFence, lastEntry int64
+	enqueued                                 time.Time // newest EnqueuedAt so far
+}
+
+var _ store.Store = (*Store)(nil)
+
+// New makes an empty store.
+func New(o Options) *Store {
+	if o.ID == "" {
+		o.ID = "memory"
+	}
+	return &Store{
+		id:       o.ID,
+		rows:     map[string]*row{},
+		keys:     map[string]*row{},
+		talk:     map[string]*talk{},
+		waiting:  lines{},
+		ready:    lines{},
+		limits:   map[string]int{},
+		slots:    map[string]map[int]*signalbox.Slot{},
+		agents:   map[string]signalbox.Agent{},
+		pauses:   map[string]signalbox.Pause{},
+		sessions: map[string]signalbox.Session{},
+	}
+}
+
+// Info says what the store is and what it promises.
+func (s *Store) Info() store.Info {
+	return store.Info{Kind: "memory", ID: s.id, Durability: "none: everything is gone when the process ends"}
+}
+
+// Close refuses all further verbs. Closing twice does no harm.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return nil
+}
+
+// lock begins a verb. A caller that has gone away gets nothing done: it could
+// not learn of it.
+func (s *Store) lock(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return &signalbox.Error{Code: signalbox.CodeStoreFailed, Message: "the caller went away, nothing was done", Err: err}
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return signalbox.Errorf(signalbox.CodeUnavailable, "the store is closed")
+	}
+	return nil
+}
+
+// find returns the row of a task, or CodeNotFound.
+func (s *Store) find(id string) (*row, error) {
+	if r := s.rows[id]; r != nil {
+		return r, nil
+	}
+	return nil, signalbox.Errorf(signalbox.CodeNotFound, "there is no task %q: it never existed or has been pruned", id)
+}
+
+// note writes a journal entry.
+func (s *Store) note(e signalbox.Entry) {
+	s.lastEntry++
+	e.Seq = s.lastEntry
+	s.journal = append(s.journal, e)
+}

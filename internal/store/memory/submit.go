@@ -1,0 +1,87 @@
+package memory
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Submit stores a new pending task. A known idempotency key is answered
+// before the limit is looked at: what was accepted once stays accepted.
+func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitted, error) {
+	if err := s.lock(ctx); err != nil {
+		return store.Submitted{}, err
+	}
+	defer s.mu.Unlock()
+	if known := s.known(&sub.Task); known != nil {
+		return replay(known, &sub.Task)
+	}
+	if err := s.admit(&sub); err != nil {
+		return store.Submitted{}, err
+	}
+	r := &row{task: sub.Task, request: copyRequest(sub.Request)}
+	s.lastSeq++
+	r.task.Seq, r.task.Rev, r.task.Ready = s.lastSeq, 1, false
+	s.enqueue(&r.task, sub.Now)
+	if sub.FollowSession {
+		s.followSession(&r.task)
+	}
+	s.rows[r.task.ID] = r
+	if r.task.IdempotencyKey != "" {
+		s.keys[r.task.IdempotencyKey] = r
+	}
+	s.list(r)
+	s.settle(r, sub.Now)
+	s.note(signalbox.Entry{
+		At: sub.Now, Kind: signalbox.EventSubmit, QueueID: r.task.ID, State: r.task.State,
+		Queue: r.task.Queue, Source: r.task.Source,
+	})
+	return store.Submitted{Task: r.task}, nil
+}
+
+func (s *Store) known(t *signalbox.Task) *row {
+	if t.IdempotencyKey == "" {
+		return nil
+	}
+	return s.keys[t.IdempotencyKey]
+}
+
+func replay(known *row, t *signalbox.Task) (store.Submitted, error) {
+	if known.task.IdempotencyHash != t.IdempotencyHash {
+		return store.Submitted{}, signalbox.Errorf(signalbox.CodeIdempotency,
+			"the idempotency key was used with another body, for task %s: use a new key for a new request", known.task.ID)
+	}
+	return store.Submitted{Task: known.task, Replayed: true}, nil
+}
+
+func (s *Store) admit(sub *store.Submission) error {
+	if s.rows[sub.Task.ID] != nil {
+		return signalbox.Errorf(signalbox.CodeConflict, "there is a task %s already", sub.Task.ID)
+	}
+	if n := s.limits[sub.Task.Limit]; sub.Cap > 0 && n >= sub.Cap {
+		return signalbox.Errorf(signalbox.CodeQueueFull, "queue is at capacity (%d tasks)", sub.Cap)
+	}
+	return nil
+}
+
+// enqueue gives t the next place. Its time never lies before that of an
+// earlier enqueueing, so a clock that jumps back lets nobody jump the line.
+func (s *Store) enqueue(t *signalbox.Task, now time.Time) {
+	if now.After(s.enqueued) {
+		s.enqueued = now
+	}
+	s.lastPlace++
+	t.EnqueuedAt, t.Place = s.enqueued, s.lastPlace
+}
+
+// followSession lets the agent that holds the task's session decide its queue.
+func (s *Store) followSession(t *signalbox.Task) {
+	if t.SessionID == "" {
+		return
+	}
+	if held, ok := s.sessions[t.SessionID]; ok {
+		t.Queue = signalbox.AgentQueue(held.Agent)
+	}
+}

@@ -1,0 +1,107 @@
+package memory
+
+import (
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// talk is what is going on in one session: one turn of it runs at a time.
+type talk struct {
+	pending line // OrderKey, Place
+	flying  line // OrderKey, Place
+	ready   *row // the pending one that may be claimed, if any
+}
+
+func (s *Store) listTalk(r *row) {
+	t := &r.task
+	if t.SessionID == "" || t.State.Terminal() {
+		return
+	}
+	k := s.talk[t.SessionID]
+	if k == nil {
+		k = &talk{}
+		s.talk[t.SessionID] = k
+	}
+	if t.State.InFlight() {
+		k.flying.add(t.OrderKey(), t.Place, r)
+		return
+	}
+	k.pending.add(t.OrderKey(), t.Place, r)
+	if t.Ready {
+		k.ready = r
+	}
+}
+
+func (s *Store) unlistTalk(r *row) {
+	t := &r.task
+	if t.SessionID == "" || t.State.Terminal() {
+		return
+	}
+	k := s.talk[t.SessionID]
+	if t.State.InFlight() {
+		k.flying.remove(t.OrderKey(), t.Place)
+	} else {
+		k.pending.remove(t.OrderKey(), t.Place)
+	}
+	if k.ready == r {
+		k.ready = nil
+	}
+	if k.pending.empty() && k.flying.empty() {
+		delete(s.talk, t.SessionID)
+	}
+}
+
+// due reports whether a pending task's time has come. What has been ready
+// stays so when the clock goes back.
+func due(t *signalbox.Task, now time.Time) bool { return t.Ready || !t.NotBefore.After(now) }
+
+// turn returns the task of the session whose turn it is: none while one is in
+// flight, else the first whose time has come.
+func (k *talk) turn(now time.Time) *row {
+	if !k.flying.empty() {
+		return nil
+	}
+	for _, p := range k.pending.spots {
+		if due(&p.row.task, now) {
+			return p.row
+		}
+	}
+	return nil
+}
+
+// mayBeReady reports whether the pending task r would be ready at now.
+func (s *Store) mayBeReady(r *row, now time.Time) bool {
+	if r.task.SessionID == "" {
+		return due(&r.task, now)
+	}
+	return s.talk[r.task.SessionID].turn(now) == r
+}
+
+// settle makes ready what should be, after r has changed.
+func (s *Store) settle(r *row, now time.Time) {
+	if r.task.SessionID != "" {
+		s.settleSession(r.task.SessionID, now)
+		return
+	}
+	if r.task.State == signalbox.Pending && !r.task.Ready && due(&r.task, now) {
+		s.setReady(r, true)
+	}
+}
+
+func (s *Store) settleSession(id string, now time.Time) {
+	k := s.talk[id]
+	if k == nil {
+		return
+	}
+	turn, was := k.turn(now), k.ready
+	if turn == was {
+		return
+	}
+	if was != nil {
+		s.setReady(was, false)
+	}
+	if turn != nil {
+		s.setReady(turn, true)
+	}
+}

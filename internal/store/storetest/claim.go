@@ -1,0 +1,385 @@
+package storetest
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+func orderRules() []rule {
+	return []rule{
+		{"first in, first out within a priority", orderFIFO},
+		{"a higher priority overtakes", orderPriority},
+		{"a priority is worth its bias and no more", orderAgeing},
+		{"equal keys are taken by place", orderTies},
+		{"a clock that goes back lets nobody overtake", orderClockBack},
+		{"a clock that goes back does not move EnqueuedAt back", orderClamp},
+		{"a busy agent's task goes to the back", orderBusyBack},
+		{"a refused task keeps its place", orderRefusedStays},
+		{"the best head of three queues wins", orderBestHead},
+		{"what is not ready holds up nobody", orderBlockedHead},
+	}
+}
+
+func orderFIFO(b *box) {
+	for _, t := range b.submits(5) {
+		b.claimID("a", t.ID)
+		b.finish(t.ID)
+	}
+}
+
+func orderPriority(b *box) {
+	low, normal, high := b.submit(prioritised(-1)), b.submit(), b.submit(prioritised(1))
+	for _, want := range []string{high.ID, normal.ID, low.ID} {
+		b.claimID("a", want)
+		b.finish(want)
+	}
+}
+
+func orderAgeing(b *box) {
+	old := b.submit()
+	b.pass(time.Minute - time.Millisecond)
+	soon := b.submit(prioritised(1)) // within its minute: overtakes
+	b.pass(2 * time.Millisecond)
+	late := b.submit(prioritised(1)) // after it: does not
+	for _, want := range []string{soon.ID, old.ID, late.ID} {
+		b.claimID("a", want)
+		b.finish(want)
+	}
+}
+
+func orderTies(b *box) {
+	first := b.submit()
+	b.pass(time.Minute)
+	second := b.submit(prioritised(1))
+	b.same("keys", first.OrderKey(), second.OrderKey())
+	b.claimID("a", first.ID)
+}
+
+func orderClockBack(b *box) {
+	first := b.submit()
+	b.pass(-time.Hour)
+	second := b.submit()
+	b.claimID("a", first.ID)
+	b.finish(first.ID)
+	b.claimID("a", second.ID)
+}
+
+func orderClamp(b *box) {
+	b.submit()
+	b.pass(-time.Hour)
+	t := b.submit()
+	b.same("enqueued", t.EnqueuedAt, start)
+	b.same("created", t.CreatedAt, start.Add(-time.Hour))
+	b.claimed(b.offer("a"))
+	back := b.happen(id(1), signalbox.Event{Kind: signalbox.EventBusy})
+	b.same("enqueued again", back.EnqueuedAt, start)
+	b.pass(time.Hour + time.Millisecond)
+	b.same("enqueued when the clock is past it", b.submit().EnqueuedAt, start.Add(time.Millisecond))
+}
+
+func orderBusyBack(b *box) {
+	first, second := b.submit(), b.submit()
+	b.claimID("a", first.ID)
+	b.pass(time.Second)
+	back := b.happen(first.ID, signalbox.Event{Kind: signalbox.EventBusy})
+	b.same("enqueued", back.EnqueuedAt, b.now)
+	third := b.submit()
+	for _, want := range []string{second.ID, first.ID, third.ID} {
+		b.claimID("a", want)
+		b.finish(want)
+	}
+}
+
+func orderRefusedStays(b *box) {
+	first := b.submit()
+	b.submit()
+	b.claimID("a", first.ID)
+	b.pass(time.Second)
+	again := b.happen(first.ID, signalbox.Event{Kind: signalbox.EventRefuse})
+	b.same("place", [2]int64{again.Place, again.EnqueuedAt.UnixMilli()}, [2]int64{first.Place, first.EnqueuedAt.UnixMilli()})
+	b.claimID("a", first.ID)
+}
+
+func orderBestHead(b *box) {
+	pool := b.submit(inQueue("pool:coder"))
+	own := b.submit(inQueue("agent:a"))
+	work := b.submit(inQueue("work"))
+	urgent := b.submit(inQueue("work"), prioritised(2))
+	b.submit(inQueue("agent:b"), prioritised(9)) // not a's
+	for _, want := range []string{urgent.ID, pool.ID, own.ID, work.ID} {
+		c := b.offer("a")
+		c.Queues = []string{"agent:a", "pool:coder", "work", "work", "pool:empty"}
+		b.same("claimed", b.claimed(c).ID, want)
+		b.finish(want)
+	}
+}
+
+func orderBlockedHead(b *box) {
+	b.submits(3, notBefore(b.now.Add(time.Hour)))
+	running := b.submit(inSession("s"), inQueue("agent:b"))
+	b.claimID("b", running.ID)
+	b.submits(3, inSession("s"))
+	free := b.submit()
+	b.claimID("a", free.ID)
+}
+
+func claimRules() []rule {
+	return []rule{
+		{"the claim is the row as stored, with its request", claimAnswers},
+		{"nothing waits: nothing is found and nothing changes", claimNothing},
+		{"only the queues of the request are looked at", claimOwnQueues},
+		{"a paused queue hands out nothing", claimPaused},
+		{"pausing all pauses all", claimPausedAll},
+		{"a pause that is over holds nothing back", claimPauseOver},
+		{"a session's next task waits until the turn ends", claimSession},
+		{"concurrent claims never share a task", claimRace},
+		{"an agent need not be known", claimUnknownAgent},
+	}
+}
+
+func claimAnswers(b *box) {
+	t := b.submit(withEnv("sealed"), inSession("s"))
+	b.pass(time.Second)
+	got, err := b.Claim(b.ctx, b.offer("a"))
+	b.must(err)
+	want := t
+	want.State, want.Ready, want.Rev = signalbox.Dispatching, false, 2
+	want.Agent, want.AgentURL, want.Slot, want.Fence = "a", "http://a", 0, 1
+	want.DispatchedAt, want.Claims = b.now, 1
+	b.same("task", got.Task, want)
+	b.same("stored", b.task(t.ID), want)
+	b.same("request", got.Request, signalbox.Request{Prompt: "do task 1", SealedEnv: []byte("sealed")})
+	b.same("slot", b.slots(), []signalbox.Slot{{Agent: "a", Slot: 0, TaskID: t.ID, Fence: 1, Expires: b.now.Add(10 * time.Minute)}})
+}
+
+func claimNothing(b *box) {
+	b.noClaim(b.offer("a"))
+	none := b.offer("a")
+	none.Queues = nil
+	b.submit()
+	b.noClaim(none)
+	b.same("slots", b.slots(), []signalbox.Slot(nil))
+	b.same("journal entries", len(b.journal()), 1)
+	b.same("fence of the first claim", b.claim("a").Fence, int64(1))
+}
+
+func claimOwnQueues(b *box) {
+	b.submit(inQueue("agent:b"))
+	b.submit(inQueue("pool:coder"))
+	b.submit(inQueue("commands"))
+	b.noClaim(b.offer("a"))
+}
+
+func claimPaused(b *box) {
+	b.submit()
+	own := b.submit(inQueue("agent:a"))
+	b.must(b.SetPause(b.ctx, signalbox.Pause{Queue: "work"}, signalbox.Entry{Kind: signalbox.EventPaused, At: b.now}))
+	b.claimID("a", own.ID)
+	b.noClaim(b.offer("c"))
+	_, err := b.Resume(b.ctx, "work", signalbox.Entry{Kind: signalbox.EventResumed, At: b.now})
+	b.must(err)
+	b.claim("c")
+}
+
+func claimPausedAll(b *box) {
+	b.submit()
+	b.submit(inQueue("agent:a"))
+	b.must(b.SetPause(b.ctx, signalbox.Pause{}, signalbox.Entry{Kind: signalbox.EventPaused, At: b.now}))
+	b.noClaim(b.offer("a"))
+	_, err := b.Resume(b.ctx, "", signalbox.Entry{Kind: signalbox.EventResumed, At: b.now})
+	b.must(err)
+	b.claim("a")
+}
+
+func claimPauseOver(b *box) {
+	b.submit()
+	for _, queue := range []string{"work", ""} {
+		p := signalbox.Pause{Queue: queue, UntilMS: b.now.Add(time.Second).UnixMilli()}
+		b.must(b.SetPause(b.ctx, p, signalbox.Entry{Kind: signalbox.EventPaused, At: b.now}))
+	}
+	b.pass(time.Second - time.Millisecond)
+	b.noClaim(b.offer("a"))
+	b.pass(time.Millisecond)
+	b.claim("a")
+}
+
+func claimSession(b *box) {
+	first := b.submit(inSession("s"))
+	second := b.submit(inSession("s"))
+	b.claimID("a", first.ID)
+	b.noClaim(b.offer("b"))
+	b.finish(first.ID)
+	b.claimID("b", second.ID)
+}
+
+func claimRace(b *box) {
+	const n = 32
+	b.submits(n / 2)
+	got := make([]store.Claimed, n)
+	now := b.now
+	for _, err := range together(n, func(i int) (err error) {
+		got[i], err = b.Claim(b.ctx, store.ClaimRequest{
+			Agent: fmt.Sprintf("a%d", i%8), Slots: 4, Queues: []string{"work"}, Now: now, Expires: now.Add(time.Hour),
+		})
+		return err
+	}) {
+		b.must(err)
+	}
+	seen := map[string]bool{}
+	for _, c := range got {
+		if c.Found && seen[c.Task.ID] {
+			b.Fatalf("%s was claimed twice", c.Task.ID)
+		}
+		seen[c.Task.ID] = c.Found
+	}
+	flying, err := b.InFlight(b.ctx)
+	b.must(err)
+	b.same("in flight", len(flying), n/2)
+}
+
+func claimUnknownAgent(b *box) {
+	b.submit()
+	b.claim("nobody-knows-me")
+}
+
+func slotRules() []rule {
+	return []rule{
+		{"an agent without a free slot gets nothing", slotsFull},
+		{"the lowest free slot is taken", slotsLowest},
+		{"a slot whose lease has passed is still in use", slotsNeverExpire},
+		{"a withheld slot is not offered", slotsWithheld},
+		{"rows above a lowered number of slots count", slotsLowered},
+		{"no slots, no claim", slotsNone},
+		{"concurrent claims never take more than the slots", slotsRace},
+	}
+}
+
+func slotsFull(b *box) {
+	b.submits(3)
+	b.claimed(b.offerSlots("a", 2))
+	b.claimed(b.offerSlots("a", 2))
+	b.noClaim(b.offerSlots("a", 2))
+	b.claimed(b.offerSlots("b", 2))
+}
+
+func slotsLowest(b *box) {
+	b.submits(5)
+	var held []signalbox.Task
+	for n := range 3 {
+		t := b.claimed(b.offerSlots("a", 3))
+		b.same("slot", t.Slot, n)
+		held = append(held, t)
+	}
+	b.finish(held[0].ID)
+	b.finish(held[1].ID)
+	b.same("slot", b.claimed(b.offerSlots("a", 3)).Slot, 0)
+	b.same("slot", b.claimed(b.offerSlots("a", 3)).Slot, 1)
+}
+
+func slotsNeverExpire(b *box) {
+	b.submits(2)
+	t := b.claim("a")
+	b.pass(24 * time.Hour)
+	b.noClaim(b.offer("a"))
+	b.same("state", b.task(t.ID).State, signalbox.Dispatching)
+}
+
+func slotsWithheld(b *box) {
+	b.submits(3)
+	t := b.claim("a")
+	b.accept(t.ID)
+	b.happen(t.ID, signalbox.Event{Kind: signalbox.EventLost, Reason: signalbox.ReasonLost, Withhold: true})
+	b.noClaim(b.offer("a"))
+	b.same("slot", b.claimed(b.offerSlots("a", 2)).Slot, 1)
+	b.noClaim(b.offerSlots("a", 2))
+}
+
+func slotsLowered(b *box) {
+	b.submits(5)
+	for range 3 {
+		b.claimed(b.offerSlots("a", 3))
+	}
+	b.finish(id(1))
+	b.noClaim(b.offerSlots("a", 2)) // slots 1 and 2 are in use
+	b.finish(id(2))
+	b.same("slot", b.claimed(b.offerSlots("a", 2)).Slot, 0)
+}
+
+func slotsNone(b *box) {
+	b.submit()
+	b.noClaim(b.offerSlots("a", 0))
+	b.noClaim(b.offerSlots("a", -1))
+}
+
+func slotsRace(b *box) {
+	const n, slots = 32, 3
+	b.submits(n)
+	var mu sync.Mutex
+	used := map[int]int{}
+	fences := map[int64]bool{}
+	offer := b.offerSlots("a", slots)
+	for _, err := range together(n, func(int) error {
+		c, err := b.Claim(b.ctx, offer)
+		mu.Lock()
+		defer mu.Unlock()
+		if c.Found {
+			used[c.Task.Slot]++
+			fences[c.Task.Fence] = true
+		}
+		return err
+	}) {
+		b.must(err)
+	}
+	b.same("claims by slot", used, map[int]int{0: 1, 1: 1, 2: 1})
+	b.same("fences", len(fences), slots)
+	b.same("rows", len(b.slots()), slots)
+}
+
+func fenceRules() []rule {
+	return []rule{
+		{"each claim gets a higher fence, of whatever agent", fencesGrow},
+		{"a fence is above what the agent has seen", fencesAbove},
+		{"a requeued task gets a higher fence", fencesRequeue},
+	}
+}
+
+func fencesGrow(b *box) {
+	b.submits(20)
+	last := int64(0)
+	for n := range 20 {
+		t := b.claim([]string{"a", "b"}[n%2])
+		if t.Fence <= last {
+			b.Fatalf("fence %d after %d", t.Fence, last)
+		}
+		last = t.Fence
+		b.finish(t.ID)
+	}
+}
+
+func fencesAbove(b *box) {
+	b.submits(3)
+	c := b.offer("a")
+	c.FenceAbove = 1000
+	t := b.claimed(c)
+	if t.Fence <= 1000 {
+		b.Fatalf("fence %d is not above 1000", t.Fence)
+	}
+	c = b.offer("b")
+	c.FenceAbove = 5
+	if next := b.claimed(c); next.Fence <= t.Fence {
+		b.Fatalf("fence %d after %d", next.Fence, t.Fence)
+	}
+}
+
+func fencesRequeue(b *box) {
+	b.submit()
+	first := b.claim("a")
+	b.happen(first.ID, signalbox.Event{Kind: signalbox.EventBusy})
+	if second := b.claim("b"); second.Fence <= first.Fence {
+		b.Fatalf("fence %d after %d", second.Fence, first.Fence)
+	}
+}

@@ -1,0 +1,193 @@
+package storetest
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// RunDurable checks that everything survives a Close and a new open of the
+// same folder.
+func RunDurable(t *testing.T, open func(t *testing.T, dir string) store.Store) {
+	t.Helper()
+	var ran atomic.Int64
+	t.Run("durable", func(t *testing.T) {
+		for _, r := range durableRules() {
+			t.Run(r.name, func(t *testing.T) {
+				t.Parallel()
+				ran.Add(1)
+				dir := t.TempDir()
+				r.test(&reopened{box: newBox(t, open(t, dir)), open: func() store.Store { return open(t, dir) }})
+			})
+		}
+	})
+	failIfNone(t, ran.Load())
+}
+
+// reopened is a box that can be closed and opened again.
+type reopened struct {
+	*box
+	open func() store.Store
+}
+
+func (b *reopened) reopen() {
+	b.Helper()
+	b.must(b.Store.Close())
+	b.Store = b.open()
+}
+
+type durableRule struct {
+	name string
+	test func(b *reopened)
+}
+
+func durableRules() []durableRule {
+	return []durableRule{
+		{"every row and list is as it was", durableAll},
+		{"the order is as it was, that of requeued tasks too", durableOrder},
+		{"fences are above the old ones", durableFences},
+		{"EnqueuedAt does not go back", durableEnqueued},
+		{"numbers go on, after a prune too", durableNumbers},
+		{"readiness is as it was and goes on", durableReady},
+		{"idempotency keys are known", durableKeys},
+		{"slots, leases and withheld slots are as they were", durableSlots},
+		{"an erased environment stays erased", durableEnv},
+		{"limits count what waits", durableLimits},
+		{"the identity of the data stays", durableID},
+	}
+}
+
+func durableAll(b *reopened) {
+	b.put(anAgent("a"))
+	b.pause(signalbox.Pause{Queue: "pool:k", Reason: "r", By: "me", AtMS: 1, UntilMS: 2})
+	b.bind("a", "s")
+	b.submit(inSession("s"), withEnv("sealed"), prioritised(2), notBefore(b.now.Add(time.Hour)), waitUntil(b.now.Add(2*time.Hour)))
+	b.submits(2)
+	b.run("b")
+	before := survey(b.box, 10)
+	b.reopen()
+	b.same("everything", survey(b.box, 10), before)
+}
+
+func durableOrder(b *reopened) {
+	b.submits(3)
+	b.submit(prioritised(1))
+	b.claimID("a", id(4))
+	b.claimID("b", id(1))
+	b.pass(time.Second)
+	b.happen(id(4), signalbox.Event{Kind: signalbox.EventRefuse})
+	b.happen(id(1), signalbox.Event{Kind: signalbox.EventBusy}) // to the back
+	b.submit()
+	b.reopen()
+	for _, n := range []int{4, 2, 3, 1, 5} {
+		b.claimID("a", id(n))
+		b.finish(id(n))
+	}
+}
+
+func durableFences(b *reopened) {
+	b.submits(3)
+	c := b.offer("a")
+	c.FenceAbove = 500
+	last := b.claimed(c).Fence
+	b.finish(id(1))
+	b.pass(time.Hour)
+	b.prune(b.now, 10) // no row names the fence any more
+	b.reopen()
+	if next := b.claim("b").Fence; next <= last {
+		b.Fatalf("fence %d after %d", next, last)
+	}
+}
+
+func durableEnqueued(b *reopened) {
+	b.submits(2)
+	b.run("a")
+	b.run("a")
+	b.prune(b.now.Add(time.Second), 10)
+	b.reopen()
+	b.pass(-time.Hour)
+	b.same("enqueued", b.submit().EnqueuedAt, start)
+}
+
+func durableNumbers(b *reopened) {
+	b.submits(2)
+	b.run("a")
+	b.run("a")
+	b.prune(b.now.Add(time.Second), 10)
+	b.reopen()
+	t := b.submit()
+	b.same("seq, place and entry", [3]int64{t.Seq, t.Place, b.journal()[0].Seq}, [3]int64{3, 3, 9})
+}
+
+func durableReady(b *reopened) {
+	b.submits(2, inSession("s"))
+	b.submit(notBefore(start.Add(time.Second)))
+	b.claimID("a", id(1))
+	b.reopen()
+	b.ready()
+	b.same("next", b.wake(10), start.Add(time.Second))
+	b.finish(id(1))
+	b.ready(id(2))
+	b.reopen()
+	b.pass(time.Second)
+	b.wake(10, id(3))
+	b.reopen()
+	b.ready(id(2), id(3))
+}
+
+func durableKeys(b *reopened) {
+	first := b.submit(keyed("k", "h"))
+	b.reopen()
+	got, err := b.Submit(b.ctx, b.submission(keyed("k", "h")))
+	b.must(err)
+	b.same("replay", got, store.Submitted{Task: first, Replayed: true})
+	_, err = b.Submit(b.ctx, b.submission(keyed("k", "H")))
+	b.refused(err, signalbox.CodeIdempotency)
+}
+
+func durableSlots(b *reopened) {
+	lost := b.withheld()
+	b.submits(2)
+	held := b.claimed(b.offerSlots("a", 2))
+	until := b.now.Add(time.Hour)
+	n, err := b.Renew(b.ctx, []store.Lease{{Agent: "a", Slot: 1, Fence: held.Fence, Expires: until}})
+	b.must(err)
+	b.same("renewed", n, 1)
+	before := b.slots()
+	b.reopen()
+	b.same("slots", b.slots(), before)
+	b.same("end of the lease", b.slots()[1].Expires, until)
+	b.noClaim(b.offerSlots("a", 2))
+	b.same("freed", b.freeSlot("a", 0, lost.Fence), true)
+	b.finish(held.ID)
+	b.claim("a")
+}
+
+func durableEnv(b *reopened) {
+	b.submits(2, withEnv("sealed"))
+	b.run("a")
+	b.reopen()
+	ended, err := b.Request(b.ctx, id(1))
+	b.must(err)
+	waits, err := b.Request(b.ctx, id(2))
+	b.must(err)
+	b.same("environments", [2]string{string(ended.SealedEnv), string(waits.SealedEnv)}, [2]string{"", "sealed"})
+}
+
+func durableLimits(b *reopened) {
+	b.submits(2, capped("work", 2))
+	b.reopen()
+	_, err := b.Submit(b.ctx, b.submission(capped("work", 2)))
+	b.refused(err, signalbox.CodeQueueFull)
+	b.claim("a")
+	b.submit(capped("work", 2))
+}
+
+func durableID(b *reopened) {
+	before := b.Info()
+	b.reopen()
+	b.same("info", b.Info(), before)
+}

@@ -1,0 +1,113 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+func errorRules() []rule {
+	return []rule{
+		{"a verb of a caller that has gone does nothing", errorCancelled},
+		{"a verb after the close is refused with a code", errorClosed},
+		{"refusals say what to do in words", errorWords},
+	}
+}
+
+// verbs are all methods of a store that can fail.
+func verbs(b *box) map[string]func(context.Context) error {
+	t := b.submit(keyed("k", "h"), waitUntil(b.now), notBefore(b.now))
+	b.put(anAgent("idle"))
+	b.pause(signalbox.Pause{Queue: "pool:k"})
+	sub, cancel := b.submission(), b.change(t, signalbox.Event{Kind: signalbox.EventCancel})
+	offer, now, e := b.offer("a"), b.now, signalbox.Entry{At: b.now}
+	return map[string]func(context.Context) error{
+		"Submit":       func(ctx context.Context) error { return second(b.Submit(ctx, sub)) },
+		"Claim":        func(ctx context.Context) error { return second(b.Claim(ctx, offer)) },
+		"Apply":        func(ctx context.Context) error { return second(b.Apply(ctx, cancel, now)) },
+		"Renew":        func(ctx context.Context) error { return second(b.Renew(ctx, []store.Lease{{Agent: "a", Fence: 1}})) },
+		"FreeSlot":     func(ctx context.Context) error { return second(b.FreeSlot(ctx, "a", 0, 1)) },
+		"Wake":         func(ctx context.Context) error { _, _, err := b.Wake(ctx, now, 1); return err },
+		"PutAgent":     func(ctx context.Context) error { return b.PutAgent(ctx, anAgent("a"), e) },
+		"RemoveAgent":  func(ctx context.Context) error { return b.RemoveAgent(ctx, "idle", e) },
+		"SetPause":     func(ctx context.Context) error { return b.SetPause(ctx, signalbox.Pause{Queue: "work"}, e) },
+		"Resume":       func(ctx context.Context) error { return second(b.Resume(ctx, "pool:k", e)) },
+		"Note":         func(ctx context.Context) error { return b.Note(ctx, e) },
+		"Prune":        func(ctx context.Context) error { return second(b.Prune(ctx, now.Add(time.Hour), 1)) },
+		"Task":         func(ctx context.Context) error { return second(b.Task(ctx, t.ID)) },
+		"Request":      func(ctx context.Context) error { return second(b.Request(ctx, t.ID)) },
+		"Result":       func(ctx context.Context) error { return second(b.Result(ctx, t.ID)) },
+		"Find":         func(ctx context.Context) error { return second(b.Find(ctx, t.ID, 1)) },
+		"Position":     func(ctx context.Context) error { return second(b.Position(ctx, t.ID)) },
+		"Counts":       func(ctx context.Context) error { return second(b.Counts(ctx)) },
+		"Waiting":      func(ctx context.Context) error { return second(b.Waiting(ctx, "", store.Cursor{}, 1)) },
+		"InFlight":     func(ctx context.Context) error { return second(b.InFlight(ctx)) },
+		"Overdue":      func(ctx context.Context) error { return second(b.Overdue(ctx, now, 1)) },
+		"SessionTasks": func(ctx context.Context) error { return second(b.SessionTasks(ctx, "s", 1)) },
+		"History":      func(ctx context.Context) error { return second(b.History(ctx, store.HistoryQuery{Limit: 1})) },
+		"Durations":    func(ctx context.Context) error { return second(b.Durations(ctx, "a", 1)) },
+		"Agents":       func(ctx context.Context) error { return second(b.Agents(ctx)) },
+		"Slots":        func(ctx context.Context) error { return second(b.Slots(ctx)) },
+		"Pauses":       func(ctx context.Context) error { return second(b.Pauses(ctx)) },
+		"Session":      func(ctx context.Context) error { return second(b.Session(ctx, "s")) },
+		"Journal":      func(ctx context.Context) error { return second(b.Journal(ctx, 0, 1)) },
+		"JournalRange": func(ctx context.Context) error { _, _, err := b.JournalRange(ctx); return err },
+	}
+}
+
+func errorCancelled(b *box) {
+	calls := verbs(b)
+	before := everything(b)
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	for name, call := range calls {
+		err := call(gone)
+		if !errors.Is(err, context.Canceled) {
+			b.Errorf("%s: got %v, want an error that is context.Canceled", name, err)
+		}
+		wantCode(b, name, err)
+	}
+	b.same("what is stored", everything(b), before)
+}
+
+func errorClosed(b *box) {
+	calls := verbs(b)
+	b.must(b.Close())
+	for name, call := range calls {
+		wantCode(b, name, call(context.Background()))
+	}
+	b.Store = nil // the end of the case finds nothing to check
+}
+
+func wantCode(b *box, name string, err error) {
+	if code := signalbox.CodeOf(err); code == "" || code == signalbox.CodeInternal {
+		b.Errorf("%s: got error %v with code %q, want one with a code of its own", name, err, code)
+	}
+}
+
+// everything is what a refused verb must leave alone.
+func everything(b *box) []any {
+	b.Helper()
+	counts, err := b.Counts(b.ctx)
+	b.must(err)
+	return []any{
+		counts, b.waiting("", store.Cursor{}, 100), b.slots(), b.agents(), b.pauses(), b.journal(),
+		b.history(store.HistoryQuery{Limit: 100}),
+	}
+}
+
+func errorWords(b *box) {
+	b.submit(keyed("k", "h"))
+	_, full := b.Submit(b.ctx, b.submission(capped("work", 1)))
+	_, used := b.Submit(b.ctx, b.submission(keyed("k", "H")))
+	_, unknown := b.Task(b.ctx, "queue-x")
+	for _, err := range []error{full, used, unknown, b.remove("x")} {
+		var e *signalbox.Error
+		if !errors.As(err, &e) || e.Message == "" {
+			b.Errorf("%v is no error with a message", err)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package invariant
+
+import "github.com/signalbox-ai/signalbox"
+
+// checkSlots: slots in use are exactly the rows that hold them (design §4.6):
+// each task in flight has one row, and each row that is not withheld belongs
+// to a task in flight.
+func (v *view) checkSlots() {
+	type place struct {
+		agent string
+		slot  int
+	}
+	at, fences, held := map[place]bool{}, map[int64]bool{}, map[string]int{}
+	for _, s := range v.slots {
+		if p := (place{s.Agent, s.Slot}); at[p] {
+			v.wrong("slot %d of agent %s has two rows", s.Slot, s.Agent)
+		} else {
+			at[p] = true
+		}
+		if fences[s.Fence] {
+			v.wrong("fence %d holds two slots", s.Fence)
+		}
+		fences[s.Fence] = true
+		t, known := v.tasks[s.TaskID]
+		holds := known && t.State.InFlight() && t.Agent == s.Agent && t.Slot == s.Slot && t.Fence == s.Fence
+		switch {
+		case s.Withheld && holds:
+			v.wrong("slot %d of agent %s is withheld, but its task %s is %s", s.Slot, s.Agent, t.ID, t.State)
+		case !s.Withheld && !holds:
+			v.wrong("slot %d of agent %s is held by task %q with fence %d, which does not run there", s.Slot, s.Agent, s.TaskID, s.Fence)
+		case holds:
+			held[t.ID]++
+		}
+	}
+	for _, t := range v.flying {
+		if held[t.ID] != 1 {
+			v.wrong("task %s is %s and holds %d slots", t.ID, t.State, held[t.ID])
+		}
+	}
+}
+
+// checkCapacity: at most as many executions as slots for each agent that the
+// store knows (design §4.3). It also finds an agent whose number of slots was
+// lowered below what it runs.
+func (v *view) checkCapacity() {
+	running := map[string]int{}
+	for _, s := range v.slots {
+		if !s.Withheld {
+			running[s.Agent]++
+		}
+	}
+	for _, a := range v.agents {
+		if n := running[a.Name]; n > a.Slots {
+			v.wrong("agent %s runs %d tasks in %d slots", a.Name, n, a.Slots)
+		}
+	}
+}
+
+// checkReady: the claim index holds what could start now. A task that waits
+// for its time may or may not be due, the reads do not say, so it is only
+// wrong where it cannot be right either way.
+func (v *view) checkReady() {
+	running := map[string]bool{}
+	for _, t := range v.flying {
+		if t.SessionID != "" {
+			running[t.SessionID] = true
+		}
+	}
+	ready := map[string]string{}
+	first := map[string]signalbox.Task{} // of each session, the first that waits for no time
+	for _, t := range v.waiting {
+		if t.SessionID == "" {
+			if !t.Ready && t.NotBefore.IsZero() {
+				v.wrong("task %s waits for nothing and is not ready", t.ID)
+			}
+			continue
+		}
+		if _, seen := first[t.SessionID]; !seen && t.NotBefore.IsZero() {
+			first[t.SessionID] = t
+		}
+		if !t.Ready {
+			continue
+		}
+		if other, twice := ready[t.SessionID]; twice {
+			v.wrong("tasks %s and %s of session %s are both ready", other, t.ID, t.SessionID)
+		}
+		ready[t.SessionID] = t.ID
+		if f, seen := first[t.SessionID]; seen && f.ID != t.ID {
+			v.wrong("task %s of session %s is ready, but %s stands before it", t.ID, t.SessionID, f.ID)
+		}
+		if running[t.SessionID] {
+			v.wrong("task %s of session %s is ready while another one runs", t.ID, t.SessionID)
+		}
+	}
+	for session, t := range first {
+		if ready[session] == "" && !running[session] {
+			v.wrong("task %s of session %s could start and nothing of it is ready", t.ID, session)
+		}
+	}
+}
+
+// checkJournal: Seq has no gaps.
+func (v *view) checkJournal() {
+	for i := 1; i < len(v.sequence); i++ {
+		if v.sequence[i] != v.sequence[i-1]+1 {
+			v.wrong("journal entry %d follows %d", v.sequence[i], v.sequence[i-1])
+		}
+	}
+	var oldest, newest int64
+	if n := len(v.sequence); n > 0 {
+		oldest, newest = v.sequence[0], v.sequence[n-1]
+	}
+	if v.oldest != oldest || v.newest != newest {
+		v.wrong("the journal goes from %d to %d, its range says %d to %d", oldest, newest, v.oldest, v.newest)
+	}
+}

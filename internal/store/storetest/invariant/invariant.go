@@ -1,0 +1,131 @@
+// Package invariant checks, through the reads of a store alone, what must
+// hold between any two verbs: the invariants 3, 6 and 7 of the design (slots,
+// slot rows, one place for each task), terminal rows that say why they ended,
+// the claim index, the order of enqueueing and a journal without gaps.
+//
+// The reads are not one snapshot. On a store that others write to meanwhile,
+// a finding is a reason to look again, not a proof.
+package invariant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Check returns all that it finds wrong, joined, or the error of a read.
+func Check(ctx context.Context, r store.Reader) error {
+	v, err := load(ctx, r)
+	if err != nil {
+		return fmt.Errorf("read the store for its invariants: %w", err)
+	}
+	v.checkPlaces()
+	v.checkRows()
+	v.checkOrder()
+	v.checkCounts()
+	v.checkSlots()
+	v.checkCapacity()
+	v.checkReady()
+	v.checkJournal()
+	return errors.Join(v.found...)
+}
+
+// view is all that the reads show.
+type view struct {
+	waiting  []signalbox.Task
+	flying   []signalbox.Task
+	ended    []signalbox.Task
+	tasks    map[string]signalbox.Task
+	queues   map[string][]string // ids by queue, as Waiting lists them
+	counts   store.Counts
+	slots    []signalbox.Slot
+	agents   []signalbox.Agent
+	sequence []int64 // of the journal
+	oldest   int64
+	newest   int64
+
+	found []error
+}
+
+func (v *view) wrong(format string, args ...any) {
+	v.found = append(v.found, fmt.Errorf(format, args...))
+}
+
+const page = 1000
+
+func load(ctx context.Context, r store.Reader) (*view, error) {
+	v := &view{tasks: map[string]signalbox.Task{}, queues: map[string][]string{}}
+	var errs [5]error
+	v.counts, errs[0] = r.Counts(ctx)
+	v.flying, errs[1] = r.InFlight(ctx)
+	v.slots, errs[2] = r.Slots(ctx)
+	v.agents, errs[3] = r.Agents(ctx)
+	v.oldest, v.newest, errs[4] = r.JournalRange(ctx)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	var err error
+	if v.waiting, err = allWaiting(ctx, r, ""); err != nil {
+		return nil, err
+	}
+	for queue := range v.counts.Queues {
+		list, err := allWaiting(ctx, r, queue)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range list {
+			v.queues[queue] = append(v.queues[queue], t.ID)
+		}
+	}
+	if err := v.loadEnded(ctx, r); err != nil {
+		return nil, err
+	}
+	return v, v.loadJournal(ctx, r)
+}
+
+func allWaiting(ctx context.Context, r store.Reader, queue string) ([]signalbox.Task, error) {
+	var all []signalbox.Task
+	var after store.Cursor
+	for {
+		list, err := r.Waiting(ctx, queue, after, page)
+		if err != nil || len(list) == 0 {
+			return all, err
+		}
+		all = append(all, list...)
+		after = store.CursorOf(&list[len(list)-1])
+	}
+}
+
+func (v *view) loadEnded(ctx context.Context, r store.Reader) error {
+	q := store.HistoryQuery{Limit: page}
+	for {
+		p, err := r.History(ctx, q)
+		if err != nil {
+			return err
+		}
+		v.ended = append(v.ended, p.Tasks...)
+		if p.Next == "" {
+			return nil
+		}
+		if p.Next == q.Before {
+			return fmt.Errorf("the history does not get past the cursor %q", p.Next)
+		}
+		q.Before = p.Next
+	}
+}
+
+func (v *view) loadJournal(ctx context.Context, r store.Reader) error {
+	for after := int64(0); ; {
+		list, err := r.Journal(ctx, after, page)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		for _, e := range list {
+			v.sequence = append(v.sequence, e.Seq)
+		}
+		after = list[len(list)-1].Seq
+	}
+}

@@ -1,0 +1,159 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+func pruneRules() []rule {
+	return []rule{
+		{"tasks that ended before go, with all that was theirs", pruneEnded},
+		{"tasks that have not ended stay, however old", pruneKeepsLive},
+		{"the oldest ends go first, at most the limit", pruneLimit},
+		{"an idempotency key is free again", pruneKey},
+		{"a session that nobody uses goes", pruneSession},
+		{"a session that a task still names stays", pruneSessionNamed},
+		{"a session used since stays", pruneSessionUsed},
+		{"journal entries that are older go, the rest has no gaps", pruneJournal},
+		{"only the beginning of the journal goes", pruneJournalClock},
+		{"numbers never start again", pruneNumbers},
+		{"a withheld slot stays", pruneWithheld},
+	}
+}
+
+func (b *box) prune(ended time.Time, limit int) int {
+	b.Helper()
+	n, err := b.Prune(b.ctx, ended, limit)
+	b.must(err)
+	return n
+}
+
+func pruneEnded(b *box) {
+	t := b.submit()
+	b.claim("a")
+	b.happen(t.ID, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{Output: "x"}})
+	b.same("pruned", b.prune(b.now, 10), 0) // before, not at
+	b.same("pruned", b.prune(b.now.Add(time.Millisecond), 10), 1)
+	_, err := b.Task(b.ctx, t.ID)
+	b.refused(err, signalbox.CodeNotFound)
+	_, err = b.Request(b.ctx, t.ID)
+	b.refused(err, signalbox.CodeNotFound)
+	_, err = b.Result(b.ctx, t.ID)
+	b.refused(err, signalbox.CodeNotFound)
+	b.same("found", b.found(t.ID, 10), []string(nil))
+	b.same("history", b.history(store.HistoryQuery{Limit: 10}), []string(nil))
+	took, err := b.Durations(b.ctx, "a", 10)
+	b.must(err)
+	b.same("durations", len(took), 0)
+}
+
+func pruneKeepsLive(b *box) {
+	b.submits(3)
+	b.claim("a")
+	b.pass(1000 * time.Hour)
+	b.same("pruned", b.prune(b.now, 10), 0)
+	b.task(id(1))
+	b.task(id(2))
+}
+
+func pruneLimit(b *box) {
+	b.submits(5)
+	for _, n := range []int{3, 1, 5, 2} {
+		b.happen(id(n), signalbox.Event{Kind: signalbox.EventCancel})
+		b.pass(time.Second)
+	}
+	b.same("pruned", b.prune(b.now, 2), 2)
+	b.same("history", b.history(store.HistoryQuery{Limit: 10}), []string{id(2), id(5)})
+	b.same("pruned", b.prune(b.now, 10), 2)
+	b.same("pruned", b.prune(b.now, 10), 0)
+}
+
+func pruneKey(b *box) {
+	first := b.submit(keyed("k", "h"))
+	b.happen(first.ID, signalbox.Event{Kind: signalbox.EventCancel})
+	b.prune(b.now.Add(time.Second), 10)
+	got, err := b.Submit(b.ctx, b.submission(keyed("k", "other")))
+	b.must(err)
+	b.same("replayed", got.Replayed, false)
+}
+
+func pruneSession(b *box) {
+	b.finish(b.bind("a", "s").ID)
+	b.prune(b.now.Add(time.Second), 10)
+	_, err := b.Session(b.ctx, "s")
+	b.refused(err, signalbox.CodeNotFound)
+}
+
+func pruneSessionNamed(b *box) {
+	b.finish(b.bind("a", "s").ID)
+	b.pass(time.Second)
+	b.submit(inSession("s"))
+	b.prune(b.now, 10)
+	_, err := b.Session(b.ctx, "s")
+	b.must(err)
+	b.happen(id(2), signalbox.Event{Kind: signalbox.EventCancel})
+	b.prune(b.now, 10) // the task has ended, but not before
+	_, err = b.Session(b.ctx, "s")
+	b.must(err)
+	b.prune(b.now.Add(time.Second), 10)
+	_, err = b.Session(b.ctx, "s")
+	b.refused(err, signalbox.CodeNotFound)
+}
+
+func pruneSessionUsed(b *box) {
+	t := b.bind("a", "s")
+	used := b.now
+	b.pass(-time.Hour)
+	b.finish(t.ID)
+	b.prune(used, 10)
+	_, err := b.Session(b.ctx, "s")
+	b.must(err)
+}
+
+func pruneJournal(b *box) {
+	b.submits(3)
+	b.pass(time.Second)
+	b.submits(2)
+	b.prune(b.now, 10)
+	entries := b.journal()
+	b.same("seqs", []int64{entries[0].Seq, entries[len(entries)-1].Seq}, []int64{4, 5})
+	oldest, newest, err := b.JournalRange(b.ctx)
+	b.must(err)
+	b.same("range", [2]int64{oldest, newest}, [2]int64{4, 5})
+	got, err := b.Journal(b.ctx, 1, 1)
+	b.must(err)
+	b.same("first after a pruned place", got, entries[:1])
+}
+
+func pruneJournalClock(b *box) {
+	b.submit()
+	b.pass(time.Hour)
+	b.submit()
+	b.pass(-time.Hour)
+	b.submit()
+	b.prune(start.Add(time.Minute), 10)
+	b.same("entries", len(b.journal()), 2)
+}
+
+func pruneNumbers(b *box) {
+	b.submits(2)
+	b.run("a")
+	b.run("a")
+	b.pass(time.Hour)
+	b.prune(b.now, 10)
+	b.same("journal", b.journal(), []signalbox.Entry(nil))
+	b.pass(-2 * time.Hour)
+	t := b.submit()
+	b.same("seq, place and entry", [3]int64{t.Seq, t.Place, b.journal()[0].Seq}, [3]int64{3, 3, 9})
+	b.same("enqueued", t.EnqueuedAt, start)
+	b.same("fence", b.claim("a").Fence, int64(3))
+}
+
+func pruneWithheld(b *box) {
+	t := b.withheld()
+	b.prune(b.now.Add(time.Hour), 10)
+	b.same("slots", len(b.slots()), 1)
+	b.same("freed", b.freeSlot("a", 0, t.Fence), true)
+}

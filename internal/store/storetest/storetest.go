@@ -1,0 +1,75 @@
+package storetest
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// rule is one case: what must hold, and the proof on an empty store.
+type rule struct {
+	name string
+	test func(b *box)
+}
+
+// chapter is the rules about one verb.
+type chapter struct {
+	name  string
+	rules []rule
+}
+
+func chapters() []chapter {
+	return []chapter{
+		{"submit", submitRules()},
+		{"limit", limitRules()},
+		{"idempotency", idempotencyRules()},
+		{"order", orderRules()},
+		{"claim", claimRules()},
+		{"slots", slotRules()},
+		{"fence", fenceRules()},
+		{"apply", applyRules()},
+		{"session", sessionRules()},
+		{"bind", bindRules()},
+		{"wake", wakeRules()},
+		{"lease", leaseRules()},
+		{"agents", agentRules()},
+		{"pause", pauseRules()},
+		{"read", readRules()},
+		{"position", positionRules()},
+		{"waiting", waitingRules()},
+		{"history", historyRules()},
+		{"journal", journalRules()},
+		{"prune", pruneRules()},
+		{"values", valueRules()},
+		{"errors", errorRules()},
+	}
+}
+
+// Run checks a store against the contract. open returns a new, empty store
+// for each case; the suite closes it. Cases run in parallel.
+func Run(t *testing.T, open func(t *testing.T) store.Store) {
+	t.Helper()
+	var ran atomic.Int64
+	t.Run("rules", func(t *testing.T) {
+		for _, c := range chapters() {
+			for _, r := range c.rules {
+				t.Run(c.name+"/"+r.name, func(t *testing.T) {
+					t.Parallel()
+					ran.Add(1)
+					r.test(newBox(t, open(t)))
+				})
+			}
+		}
+	})
+	failIfNone(t, ran.Load())
+}
+
+// failIfNone keeps an empty suite from passing.
+func failIfNone(t *testing.T, ran int64) {
+	t.Helper()
+	if ran == 0 {
+		t.Fatal("not one case ran")
+	}
+	t.Logf("%d cases ran", ran)
+}

@@ -1,0 +1,208 @@
+package storetest
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+func valueRules() []rule {
+	return []rule{
+		{"a prompt and an output of 1 MiB come back whole", valuesLarge},
+		{"hostile strings come back byte for byte", valuesHostile},
+		{"hostile strings find what they name and nothing else", valuesHostileLookups},
+		{"times come back to the millisecond, in UTC", valuesTimes},
+		{"numbers come back at their limits", valuesNumbers},
+		{"what is absent is not what is empty", valuesAbsent},
+		{"the store shares no memory with its callers", valuesNoAlias},
+	}
+}
+
+// hostile are strings that break stores which paste, count or re-encode.
+func hostile() []string {
+	return []string{
+		"'; DROP TABLE tasks; --", `"quoted" \ and 'quoted'`, "nul\x00in the middle", "\x00", "bad utf-8 \xff\xfe\xc3(", "\xed\xa0\x80",
+		"emoji 🚂🚦 and combining é", "‮right to left‬", "line\nline\r\n\ttab", "\x1b[31mred\x1b[0m", "%s %d ${HOME} $(id)",
+		"{\"json\":[1,2]}", "\ufeffbom", " leading and trailing ", "0", "null", "undefined", "*", "?", "{tag}", strings.Repeat("x", 1000),
+	}
+}
+
+func valuesLarge(b *box) {
+	prompt := strings.Repeat("0123456789abcdef", 1<<16)
+	t := b.submit(func(s *store.Submission) { s.Request.Prompt = prompt })
+	got, err := b.Claim(b.ctx, b.offer("a"))
+	b.must(err)
+	if got.Request.Prompt != prompt {
+		b.Fatalf("the claim has a prompt of %d bytes", len(got.Request.Prompt))
+	}
+	output := strings.Repeat("fedcba9876543210", 1<<16)
+	b.happen(t.ID, signalbox.Event{
+		Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{Output: output, Tail: output[:signalbox.TailBytes]},
+	})
+	result, err := b.Result(b.ctx, t.ID)
+	b.must(err)
+	if result.Output != output || len(result.Tail) != signalbox.TailBytes {
+		b.Fatalf("the result has an output of %d bytes", len(result.Output))
+	}
+}
+
+func valuesHostile(b *box) {
+	for _, h := range hostile() {
+		s := b.submission(keyed(h, h), withEnv(h), inQueue("agent:a"))
+		s.Task.SourceJob, s.Task.Preview, s.Task.RetryOf, s.Task.Message = h, h, h, h
+		s.Request.Prompt, s.Request.Model, s.Request.Tier, s.Request.Project = h, h, h, &signalbox.Project{Name: h, Path: h}
+		_, err := b.Submit(b.ctx, s)
+		b.must(err)
+		claimed, err := b.Claim(b.ctx, b.offer("a"))
+		b.must(err)
+		b.same("request", claimed.Request, s.Request)
+		b.same("key and job", [2]string{claimed.Task.IdempotencyKey, claimed.Task.SourceJob}, [2]string{h, h})
+		c := b.change(claimed.Task, signalbox.Event{
+			Kind: signalbox.EventFinish, Reason: signalbox.ReasonAgentError, Message: h, TaskID: h, By: h,
+			Result: &signalbox.Result{Output: h, Tail: h, ErrorType: h},
+		})
+		ended, err := b.Apply(b.ctx, c, b.now)
+		b.must(err)
+		b.same("message", [3]string{ended.Message, ended.TaskID, ended.Preview}, [3]string{h, h, h})
+		b.same("task", b.task(s.Task.ID), ended)
+		result, err := b.Result(b.ctx, s.Task.ID)
+		b.must(err)
+		b.same("result", result, *c.Result)
+		entries := b.journal()
+		last := entries[len(entries)-1]
+		b.same("entry", [2]string{last.Message, last.By}, [2]string{h, h})
+	}
+}
+
+func valuesHostileLookups(b *box) {
+	plain := b.submit(keyed("key", "hash"))
+	b.run("a")
+	for _, h := range hostile() {
+		_, err := b.Task(b.ctx, h)
+		b.refused(err, signalbox.CodeNotFound)
+		_, err = b.Session(b.ctx, h)
+		b.refused(err, signalbox.CodeNotFound)
+		b.refused(b.remove(h), signalbox.CodeNotFound)
+		b.same("waiting", len(b.waiting(h, store.Cursor{}, 10)), 0)
+		b.same("history", len(b.history(store.HistoryQuery{Agent: h, Limit: 10})), 0)
+		b.same("was paused", b.resume(h), false)
+		b.noClaim(store.ClaimRequest{Agent: h, Slots: 1, Queues: []string{h}, Now: b.now, Expires: b.now})
+		b.pause(signalbox.Pause{Queue: h, Reason: h, By: h})
+		b.same("was paused", b.resume(h), true)
+		a := anAgent("x" + h)
+		a.URL, a.SealedToken, a.WorkDir = h, []byte(h), h
+		b.put(a)
+		b.same("agent", b.agents(), []signalbox.Agent{a})
+		b.must(b.remove(a.Name))
+	}
+	b.task(plain.ID)
+}
+
+func valuesTimes(b *box) {
+	at := time.Date(2031, 12, 31, 23, 59, 59, 999e6, time.UTC)
+	t := b.submit(notBefore(at), waitUntil(at.Add(time.Millisecond)))
+	b.pass(time.Millisecond)
+	got := b.task(t.ID)
+	b.same("times", []time.Time{got.NotBefore, got.WaitUntil, got.CreatedAt}, []time.Time{at, at.Add(time.Millisecond), start})
+	for _, v := range []time.Time{got.NotBefore, got.CreatedAt, got.EnqueuedAt, b.journal()[0].At} {
+		if v.Location() != time.UTC {
+			b.Fatalf("%v is not in UTC", v)
+		}
+	}
+	for what, v := range map[string]time.Time{"dispatched": got.DispatchedAt, "started": got.StartedAt, "ended": got.EndedAt} {
+		if !v.IsZero() {
+			b.Fatalf("%s is %v, want the zero time", what, v)
+		}
+	}
+}
+
+func valuesNumbers(b *box) {
+	s := b.submission()
+	s.Task.Priority, s.Task.Bias = signalbox.MinPriority, -1000*time.Hour
+	s.Task.MaxAttempts, s.Request.TimeoutSeconds = math.MaxInt32, math.MaxInt32
+	b.must(second(b.Submit(b.ctx, s)))
+	t := b.claim("a")
+	b.same("numbers", []int{t.Priority, t.MaxAttempts, int(t.Bias / time.Hour)}, []int{signalbox.MinPriority, math.MaxInt32, -1000})
+	code := math.MinInt32
+	want := signalbox.Result{
+		ExitCode: &code, TailSeq: math.MaxInt64, InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, CostUSD: 0.1 + 0.2,
+		DurationSeconds: math.SmallestNonzeroFloat64,
+	}
+	b.happen(t.ID, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, Result: &want})
+	got, err := b.Result(b.ctx, t.ID)
+	b.must(err)
+	b.same("result", got, want)
+}
+
+// second drops a value to keep the error.
+func second[T any](_ T, err error) error { return err }
+
+func valuesAbsent(b *box) {
+	no, zero := false, 0
+	b.must(second(b.Submit(b.ctx, b.submission(func(s *store.Submission) {
+		s.Request.Thinking, s.Request.Project = &no, &signalbox.Project{}
+	}))))
+	b.submit()
+	with, err := b.Request(b.ctx, id(1))
+	b.must(err)
+	without, err := b.Request(b.ctx, id(2))
+	b.must(err)
+	if with.Thinking == nil || *with.Thinking || without.Thinking != nil {
+		b.Fatalf("thinking: %v and %v", with.Thinking, without.Thinking)
+	}
+	if with.Project == nil || without.Project != nil {
+		b.Fatalf("project: %v and %v", with.Project, without.Project)
+	}
+	b.happen(b.claim("a").ID, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{ExitCode: &zero}})
+	b.run("a")
+	ended, err := b.Result(b.ctx, id(1))
+	b.must(err)
+	silent, err := b.Result(b.ctx, id(2))
+	b.must(err)
+	if ended.ExitCode == nil || silent.ExitCode != nil {
+		b.Fatalf("exit codes: %v and %v", ended.ExitCode, silent.ExitCode)
+	}
+}
+
+func valuesNoAlias(b *box) {
+	thinking, code := true, 1
+	s := b.submission(withEnv("sealed"))
+	s.Request.Thinking, s.Request.Project = &thinking, &signalbox.Project{Name: "p"}
+	b.must(second(b.Submit(b.ctx, s)))
+	scribble := func(q signalbox.Request) { *q.Thinking, q.Project.Name, q.SealedEnv[0] = false, "?", '?' }
+	check := func() signalbox.Request {
+		q, err := b.Request(b.ctx, id(1))
+		b.must(err)
+		if !*q.Thinking || q.Project.Name != "p" || string(q.SealedEnv) != "sealed" {
+			b.Fatalf("the stored request changed: %+v", q)
+		}
+		return q
+	}
+	scribble(s.Request)
+	scribble(check())
+	claimed, err := b.Claim(b.ctx, b.offer("a"))
+	b.must(err)
+	scribble(claimed.Request)
+	check()
+	result := signalbox.Result{ExitCode: &code}
+	b.happen(id(1), signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonExitNonzero, Result: &result})
+	for range 2 {
+		got, err := b.Result(b.ctx, id(1))
+		b.must(err)
+		b.same("exit code", *got.ExitCode, 1)
+		*got.ExitCode, code = 99, 99
+	}
+	a := anAgent("a")
+	b.put(a)
+	a.SealedToken[0] = '?'
+	b.agents()[0].SealedToken[0] = '?'
+	b.same("token", string(b.agents()[0].SealedToken), "sealed")
+	counts, err := b.Counts(b.ctx)
+	b.must(err)
+	counts.Limits["work"], counts.Queues["work"] = 50, 50
+	b.journal()[0].Message = "?"
+	b.same("entry", b.journal()[0].Message, "")
+}
