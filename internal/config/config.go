@@ -1,0 +1,129 @@
+package config
+
+import (
+	"strconv"
+	"time"
+)
+
+// SecretKeyEnv names the environment variable with the key that encrypts
+// tasks' env values where several directors share a store. Its value is a
+// secret and no part of a Config.
+const SecretKeyEnv = "SIGNALBOX_SECRET_KEY"
+
+// Config is the whole configuration. Load fills in the defaults given here.
+type Config struct {
+	File string // the file that was read; "": none
+
+	// Director is the director's URL for those who call one: the client
+	// commands and the agent role. "": not set.
+	Director string
+	// Token is the bearer token that the director asks for, and that callers
+	// present. "": none.
+	Token string
+
+	Addr  string   // host:port on which the director listens; default 127.0.0.1:8080
+	Data  string   // absolute folder of store, keys and logs; default data in Home
+	Store string   // sqlite:[FILE], postgres://…, redis://… or memory:; default sqlite:, a file in Data
+	Hosts []string // names in the Host header that are accepted beside the loopback ones; default none
+	Log   Log
+	Queue Queue
+
+	ExecutionTTL time.Duration // silence after which an agent's slot lease ends, 1s to 24h; default 600s
+	SessionGrace time.Duration // how long the tasks of a session wait for its lost agent, 0 to 24h; default 60s
+	Grace        time.Duration // what a stop waits for running tasks, 0 to 24h; default 30s
+	OnShutdown   string        // what a stop does with tasks that still run: leave (default) or stop
+
+	Agents   []RemoteAgent // agents that the director polls; default none
+	Discover PortRange     // loopback ports on which the director looks for agents; default 9000-9010
+	Agent    Agent
+
+	origins map[string]string
+}
+
+// Log says how a server writes its log.
+type Log struct {
+	Format string // text (default) or json
+	Level  string // debug, info (default), warn or error
+}
+
+// Queue holds the rules of the queue.
+type Queue struct {
+	MaxSize         int           // tasks that may wait, 1 to 1000000; default 50
+	MaxAttempts     int           // failed dispatches after which a task fails, 1 to 1000; default 3
+	DispatchTimeout time.Duration // how long an agent may take to accept a task, 1ms to 1h; default 30s
+	AgeStep         time.Duration // waiting time that one step of priority is worth, 0 to 24h; default 60s
+	Retention       time.Duration // how long ended tasks stay readable, 1m to 10 years; default 168h
+}
+
+// RemoteAgent is an agent elsewhere, which the director calls.
+type RemoteAgent struct {
+	Name  string // 1 to 64 letters, digits, dots, underscores or hyphens; required
+	Kind  string // default: what the agent says
+	URL   string // http(s)://host:port; required
+	Token string // that the agent asks for; "": none
+	Slots int    // executions side by side, 1 to 10000; 0 (default): what the agent says
+}
+
+// Agent holds the options of an agent of our own: of signalbox agent, and of
+// the children that signalbox up starts.
+type Agent struct {
+	Name           string            // default: the kind
+	Kind           string            // claude, codex, opencode, command or demo; default: the coding CLI found on PATH
+	Addr           string            // host:port on which it listens; default 127.0.0.1:9000
+	Token          string            // that callers of the agent must present; "": none
+	WorkDir        string            // absolute folder in which tasks run; "" (default): the current one
+	Home           string            // absolute HOME of the coding CLI; "" (default): the user's
+	Slots          int               // executions side by side, 1 to 64; default 1
+	Model          string            // for tasks that name none; "" (default): the CLI's own
+	Timeout        time.Duration     // of tasks that give none, 1s to 168h; default 30m
+	PermissionMode string            // what the CLI may do unasked; "" (default): the runner's own, the safest
+	Tiers          map[string]string // tier → model; default: the runner's own
+	Command        []string          // argument template of kind command
+	Args           []string          // further arguments for the CLI
+	ProjectRoots   []string          // absolute folders in which a task's project must lie; default: WorkDir
+	PassEnv        []string          // names of variables to pass on to the CLI beside the usual ones
+}
+
+// PortRange is a range of TCP ports. The zero value is none.
+type PortRange struct{ First, Last int }
+
+func (r PortRange) String() string {
+	switch {
+	case r == PortRange{}:
+		return "off"
+	case r.First == r.Last:
+		return strconv.Itoa(r.First)
+	}
+	return strconv.Itoa(r.First) + "-" + strconv.Itoa(r.Last)
+}
+
+// Origin says where the value of a key, such as queue.max_size, comes from:
+// file:line, the name of a variable, a flag, or "default".
+func (c *Config) Origin(key string) string {
+	if from, ok := c.origins[key]; ok {
+		return from
+	}
+	return "default"
+}
+
+// Default returns the configuration of someone who set nothing. Data is
+// empty where home is.
+func Default(home string) Config {
+	c := Config{
+		Addr:         "127.0.0.1:8080",
+		Store:        "sqlite:",
+		Log:          Log{Format: "text", Level: "info"},
+		Queue:        Queue{MaxSize: 50, MaxAttempts: 3, DispatchTimeout: 30 * time.Second, AgeStep: time.Minute, Retention: 168 * time.Hour},
+		ExecutionTTL: 600 * time.Second,
+		SessionGrace: time.Minute,
+		Grace:        30 * time.Second,
+		OnShutdown:   "leave",
+		Discover:     PortRange{9000, 9010},
+		Agent:        Agent{Addr: "127.0.0.1:9000", Slots: 1, Timeout: 30 * time.Minute},
+		origins:      map[string]string{},
+	}
+	if home != "" {
+		c.Data = dataFolder(home)
+	}
+	return c
+}

@@ -1,0 +1,157 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// Sources say where a configuration comes from.
+type Sources struct {
+	// File is the file that --config names; "": signalbox.yaml in Dir, else
+	// config.yaml in Home, where there is one.
+	File string
+	// NoSearch leaves out the search: no File, no file.
+	NoSearch bool
+	Dir      string                      // the working folder; default: the process's
+	Env      func(string) (string, bool) // default os.LookupEnv
+	Flags    []Flag                      // those that were given, the last of a key wins
+}
+
+// Flag is a flag that sets a key.
+type Flag struct {
+	Name   string   // as it is typed, such as --addr
+	Key    string   // of the file, such as agent.slots
+	Values []string // one, but for keys that are lists
+}
+
+// Load returns the configuration: defaults, overridden by the file, by the
+// environment, by the flags. An error is Problems, all that were found.
+func Load(src Sources) (Config, error) {
+	if src.Env == nil {
+		src.Env = os.LookupEnv
+	}
+	if src.Dir == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return Config{}, Problems{{Where: "working folder", Text: err.Error()}}
+		}
+		src.Dir = dir
+	}
+	home := Home(src.Env)
+	c := Default(home)
+	found := loadFile(&c, src, home)
+	found = append(found, loadEnv(&c, src)...)
+	found = append(found, loadFlags(&c, src)...)
+	if len(found) == 0 {
+		found = check(&c)
+	}
+	if len(found) > 0 {
+		return Config{}, found
+	}
+	return c, nil
+}
+
+func loadFile(c *Config, src Sources, home string) Problems {
+	name, path := findFile(src, home)
+	if path == "" {
+		return nil
+	}
+	f := file{
+		name: name, env: src.Env, base: filepath.Dir(path), home: userHome(src.Env), seen: c.origins,
+	}
+	f.read(path, c)
+	c.File = path
+	return f.found
+}
+
+// findFile returns the file to read, as the person knows it and as a path;
+// "" where there is none. A file that is there but cannot be read is found:
+// reading it will say so.
+func findFile(src Sources, home string) (name, path string) {
+	if src.File != "" {
+		if filepath.IsAbs(src.File) {
+			return src.File, src.File
+		}
+		return src.File, filepath.Join(src.Dir, src.File)
+	}
+	if src.NoSearch {
+		return "", ""
+	}
+	here := filepath.Join(src.Dir, "signalbox.yaml")
+	if _, err := os.Lstat(here); err == nil {
+		return "signalbox.yaml", here
+	}
+	if home == "" {
+		return "", ""
+	}
+	there := filepath.Join(home, "config.yaml")
+	if _, err := os.Lstat(there); err == nil {
+		return there, there
+	}
+	return "", ""
+}
+
+// loadEnv applies the variables. An empty one counts as not set; of several
+// names for a key the first that is set wins.
+func loadEnv(c *Config, src Sources) Problems {
+	var found Problems
+	for i := range settings {
+		x := &settings[i]
+		for _, name := range x.env {
+			text, ok := src.Env(name)
+			if !ok || text == "" {
+				continue
+			}
+			if bad := x.apply(c, src.loose(text)); bad != "" {
+				found = append(found, Problem{Where: name, Key: x.key, Text: bad})
+			} else {
+				c.origins[x.key] = name
+			}
+			break
+		}
+	}
+	return found
+}
+
+func loadFlags(c *Config, src Sources) Problems {
+	var found Problems
+	for _, flag := range src.Flags {
+		x := settings.find(flag.Key)
+		if x == nil || x.set == nil {
+			panic("config: flag " + flag.Name + " sets " + flag.Key + ", which is no key")
+		}
+		v := src.loose("")
+		if len(flag.Values) > 0 {
+			v.text = flag.Values[len(flag.Values)-1]
+		}
+		if len(flag.Values) > 1 {
+			v.form, v.list = formList, flag.Values
+		}
+		if bad := x.apply(c, v); bad != "" {
+			found = append(found, Problem{Where: flag.Name, Text: bad})
+		} else {
+			c.origins[x.key] = flag.Name
+		}
+	}
+	return found
+}
+
+// loose makes a value of a text from where all is text.
+func (src Sources) loose(text string) value {
+	return value{form: formText, text: text, loose: true, base: src.Dir, home: userHome(src.Env)}
+}
+
+// check looks at what only several values together can tell.
+func check(c *Config) Problems {
+	var found Problems
+	if c.Data == "" {
+		found = append(found, Problem{Where: "data", Text: "want a folder: neither HOME nor " + HomeEnv + " is set"})
+	}
+	if c.Agent.Kind == "command" && len(c.Agent.Command) == 0 {
+		found = append(found, Problem{Where: c.Origin("agent.kind"), Key: "agent.kind", Text: "an agent of kind command needs agent.command, the program and its arguments"})
+	}
+	if one, two := c.origins["hosts"], c.origins["public_hosts"]; one != "" && two != "" {
+		found = append(found, Problem{Where: two, Key: "public_hosts", Text: "it is the same as hosts, which stands at " + one + ": give one of them"})
+	}
+	return found
+}

@@ -1,0 +1,146 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// setting is one key: what it takes and where that goes.
+type setting[T any] struct {
+	key    string
+	want   string // what is expected, for people
+	env    []string
+	secret bool // its value is not shown in errors
+	set    func(*T, value) bool
+	// nested takes a value that is not one scalar or one plain list.
+	nested func(*file, node, *T)
+}
+
+type schema[T any] []setting[T]
+
+func (s schema[T]) find(key string) *setting[T] {
+	i := slices.IndexFunc(s, func(x setting[T]) bool { return x.key == key })
+	if i < 0 {
+		return nil
+	}
+	return &s[i]
+}
+
+// section reports whether key has keys below it.
+func (s schema[T]) section(key string) bool {
+	return slices.ContainsFunc(s, func(x setting[T]) bool { return strings.HasPrefix(x.key, key+".") })
+}
+
+// apply sets a value and returns what is wrong with it, or "".
+func (x *setting[T]) apply(target *T, v value) string {
+	if x.set != nil && x.set(target, v) {
+		return ""
+	}
+	if x.secret && v.form == formText {
+		return "want " + x.want + ", got something else"
+	}
+	return "want " + x.want + ", got " + v.shown()
+}
+
+func (x setting[T]) from(env ...string) setting[T] { x.env = env; return x }
+func (x setting[T]) hidden() setting[T]            { x.secret = true; return x }
+
+func text[T any](key, want string, p func(*T) *string, ok func(string) bool) setting[T] {
+	return setting[T]{key: key, want: want, set: func(c *T, v value) bool {
+		s, isText := v.asText()
+		if !isText || ok != nil && !ok(s) {
+			return false
+		}
+		*p(c) = s
+		return true
+	}}
+}
+
+func oneOf[T any](key string, p func(*T) *string, words ...string) setting[T] {
+	want := strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+	return text(key, want, p, func(s string) bool { return slices.Contains(words, s) })
+}
+
+func path[T any](key string, p func(*T) *string) setting[T] {
+	return setting[T]{key: key, want: "a path", set: func(c *T, v value) bool {
+		s, ok := v.asText()
+		if ok = ok && s != "" && !strings.ContainsRune(s, 0); ok {
+			*p(c) = v.asPath(s)
+		}
+		return ok
+	}}
+}
+
+func whole[T any](key string, lo, hi int, p func(*T) *int) setting[T] {
+	return setting[T]{key: key, want: fmt.Sprintf("a whole number from %d to %d", lo, hi), set: func(c *T, v value) bool {
+		n, ok := v.asWhole()
+		if ok = ok && n >= lo && n <= hi; ok {
+			*p(c) = n
+		}
+		return ok
+	}}
+}
+
+func duration[T any](key string, lo, hi time.Duration, p func(*T) *time.Duration) setting[T] {
+	want := fmt.Sprintf("a duration from %s to %s, such as 90s, 1h30m or a number of seconds", brief(lo), brief(hi))
+	return setting[T]{key: key, want: want, set: func(c *T, v value) bool {
+		d, ok := v.asDuration()
+		if ok = ok && d >= lo && d <= hi; ok {
+			*p(c) = d
+		}
+		return ok
+	}}
+}
+
+// brief writes a duration without the parts that are zero.
+func brief(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+func list[T any](key, want string, p func(*T) *[]string, ok func(string) bool) setting[T] {
+	return setting[T]{key: key, want: "a list of " + want, set: func(c *T, v value) bool {
+		items, isList := v.asList()
+		if !isList || slices.ContainsFunc(items, func(s string) bool { return !ok(s) }) {
+			return false
+		}
+		*p(c) = items
+		return true
+	}}
+}
+
+func paths[T any](key string, p func(*T) *[]string) setting[T] {
+	return setting[T]{key: key, want: "a list of paths", set: func(c *T, v value) bool {
+		items, ok := v.asList()
+		if !ok || slices.Contains(items, "") {
+			return false
+		}
+		out := make([]string, len(items))
+		for i, item := range items {
+			out[i] = v.asPath(item)
+		}
+		*p(c) = out
+		return true
+	}}
+}
+
+func notEmpty(s string) bool { return strings.TrimSpace(s) != "" }
+
+func validURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
+}
+
+// validToken reports whether a token can stand in a header.
+func validToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
+}

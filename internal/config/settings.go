@@ -1,0 +1,148 @@
+package config
+
+import (
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+const (
+	wantName  = "1 to 64 letters, digits, dots, underscores or hyphens"
+	wantURL   = "a URL such as http://127.0.0.1:8080"
+	wantAddr  = "host:port, such as 127.0.0.1:8080"
+	wantToken = "a token of printable characters without spaces"
+	day       = 24 * time.Hour
+)
+
+// settings are all the keys of the file.
+var settings = schema[Config]{
+	text("director", wantURL, func(c *Config) *string { return &c.Director }, validDirector).from("SIGNALBOX_DIRECTOR"),
+	text("token", wantToken, func(c *Config) *string { return &c.Token }, validToken).hidden().from("SIGNALBOX_TOKEN"),
+	text("addr", wantAddr, func(c *Config) *string { return &c.Addr }, validAddr).from("SIGNALBOX_ADDR"),
+	path("data", func(c *Config) *string { return &c.Data }).from("SIGNALBOX_DATA", "AG_QUEUE_DIR"),
+	text("store", "sqlite:[FILE], postgres://…, redis://… or memory:", func(c *Config) *string { return &c.Store }, validStore).hidden().from("SIGNALBOX_STORE"),
+	list("hosts", "host names", func(c *Config) *[]string { return &c.Hosts }, validHost),
+	list("public_hosts", "host names", func(c *Config) *[]string { return &c.Hosts }, validHost), // the same as hosts
+	oneOf("log.format", func(c *Config) *string { return &c.Log.Format }, "text", "json"),
+	oneOf("log.level", func(c *Config) *string { return &c.Log.Level }, "debug", "info", "warn", "error"),
+
+	whole("queue.max_size", 1, 1_000_000, func(c *Config) *int { return &c.Queue.MaxSize }).
+		from("SIGNALBOX_QUEUE_MAX_SIZE", "AG_QUEUE_MAX_SIZE"),
+	whole("queue.max_attempts", 1, 1000, func(c *Config) *int { return &c.Queue.MaxAttempts }).
+		from("SIGNALBOX_QUEUE_MAX_ATTEMPTS", "AG_QUEUE_MAX_ATTEMPTS"),
+	duration("queue.dispatch_timeout", time.Millisecond, time.Hour, func(c *Config) *time.Duration { return &c.Queue.DispatchTimeout }).
+		from("SIGNALBOX_QUEUE_DISPATCH_TIMEOUT", "AG_QUEUE_DISPATCH_TIMEOUT"),
+	duration("queue.age_step", 0, day, func(c *Config) *time.Duration { return &c.Queue.AgeStep }),
+	duration("queue.retention", time.Minute, 3650*day, func(c *Config) *time.Duration { return &c.Queue.Retention }),
+
+	duration("execution_ttl", time.Second, day, func(c *Config) *time.Duration { return &c.ExecutionTTL }),
+	duration("session_grace", 0, day, func(c *Config) *time.Duration { return &c.SessionGrace }),
+	duration("grace", 0, day, func(c *Config) *time.Duration { return &c.Grace }),
+	oneOf("on_shutdown", func(c *Config) *string { return &c.OnShutdown }, "leave", "stop"),
+	{key: "agents", nested: decodeAgents},
+	{key: "discover", want: "a range of ports such as 9000-9010, at most 100 of them, or off", set: setPorts},
+
+	text("agent.name", wantName, func(c *Config) *string { return &c.Agent.Name }, signalbox.ValidName),
+	oneOf("agent.kind", func(c *Config) *string { return &c.Agent.Kind }, "claude", "codex", "opencode", "command", "demo"),
+	text("agent.addr", wantAddr, func(c *Config) *string { return &c.Agent.Addr }, validAddr),
+	text("agent.token", wantToken, func(c *Config) *string { return &c.Agent.Token }, validToken).hidden(),
+	path("agent.workdir", func(c *Config) *string { return &c.Agent.WorkDir }),
+	path("agent.home", func(c *Config) *string { return &c.Agent.Home }),
+	whole("agent.slots", 1, 64, func(c *Config) *int { return &c.Agent.Slots }),
+	text("agent.model", "a model's name", func(c *Config) *string { return &c.Agent.Model }, notEmpty),
+	duration("agent.timeout", time.Second, 168*time.Hour, func(c *Config) *time.Duration { return &c.Agent.Timeout }),
+	text("agent.permission_mode", "a mode of the CLI, such as acceptEdits", func(c *Config) *string { return &c.Agent.PermissionMode }, notEmpty),
+	{key: "agent.tiers", want: "a section of tiers and their models", set: setTiers},
+	list("agent.command", "arguments, the program first", func(c *Config) *[]string { return &c.Agent.Command }, func(string) bool { return true }),
+	list("agent.args", "arguments", func(c *Config) *[]string { return &c.Agent.Args }, func(string) bool { return true }),
+	paths("agent.project_roots", func(c *Config) *[]string { return &c.Agent.ProjectRoots }),
+	list("agent.pass_env", "names of variables", func(c *Config) *[]string { return &c.Agent.PassEnv }, envName.MatchString),
+}
+
+// agentSettings are the keys of one entry of agents.
+var agentSettings = schema[RemoteAgent]{
+	text("name", wantName, func(a *RemoteAgent) *string { return &a.Name }, signalbox.ValidName),
+	text("kind", wantName, func(a *RemoteAgent) *string { return &a.Kind }, signalbox.ValidName),
+	text("url", wantURL, func(a *RemoteAgent) *string { return &a.URL }, validURL),
+	text("token", wantToken, func(a *RemoteAgent) *string { return &a.Token }, validToken).hidden(),
+	whole("slots", 1, signalbox.MaxAgentSlots, func(a *RemoteAgent) *int { return &a.Slots }),
+}
+
+var (
+	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$`)
+)
+
+// validDirector takes what client.New takes.
+func validDirector(s string) bool {
+	return validURL(s) || !strings.Contains(s, "://") && validURL("http://"+s)
+}
+
+func validHost(s string) bool {
+	return hostForm.MatchString(s) || net.ParseIP(strings.Trim(s, "[]")) != nil
+}
+
+func validAddr(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	return err == nil && validPort(port, 0)
+}
+
+func validPort(s string, lo int) bool {
+	n, err := strconv.Atoi(s)
+	return err == nil && n >= lo && n <= 65535
+}
+
+func validStore(s string) bool {
+	scheme, rest, ok := strings.Cut(s, ":")
+	switch scheme {
+	case "sqlite", "memory":
+		return ok && !strings.HasPrefix(rest, "//")
+	case "postgres", "postgresql", "redis", "rediss":
+		return strings.HasPrefix(rest, "//") && len(rest) > 2
+	}
+	return false
+}
+
+func setTiers(c *Config, v value) bool {
+	if v.form != formTable && v.form != formNothing {
+		return false
+	}
+	for tier, model := range v.table {
+		if !signalbox.ValidName(tier) || !notEmpty(model) {
+			return false
+		}
+	}
+	c.Agent.Tiers = v.table
+	return true
+}
+
+// maxPorts bounds the scan: each port is asked every second.
+const maxPorts = 100
+
+func setPorts(c *Config, v value) bool {
+	if v.form != formText && v.form != formNumber {
+		return false
+	}
+	if v.form == formText && (v.text == "off" || v.text == "") {
+		c.Discover = PortRange{}
+		return true
+	}
+	first, last, isRange := strings.Cut(v.text, "-")
+	if !isRange {
+		last = first
+	}
+	if !validPort(first, 1) || !validPort(last, 1) {
+		return false
+	}
+	lo, _ := strconv.Atoi(first)
+	hi, _ := strconv.Atoi(last)
+	if hi < lo || hi-lo >= maxPorts {
+		return false
+	}
+	c.Discover = PortRange{lo, hi}
+	return true
+}
