@@ -1,0 +1,38 @@
+# The commands of this repository. `make test` is all that a fresh machine
+# with Go and git needs.
+
+GO       ?= go
+AGENTS   ?= $(CURDIR)/.cache/agents
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+PACKAGES  = ./...
+LDFLAGS   = -s -w -X main.version=$(VERSION)
+
+.PHONY: help build setup test check soak bench lint clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
+
+build: ## the binary, in bin/
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/signalbox ./cmd/signalbox
+
+setup: ## what the tests need and this machine lacks
+	@scripts/setup.sh
+
+check: ## formatting and vet
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted with gofmt:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet $(PACKAGES)
+
+test: setup check ## every test, race detector on
+	SIGNALBOX_TEST_AGENTS=$(AGENTS) $(GO) test -race -timeout 18m $(PACKAGES)
+
+soak: setup check ## the long loops, whole
+	SIGNALBOX_SOAK=1 SIGNALBOX_TEST_AGENTS=$(AGENTS) $(GO) test -race -timeout 8h $(PACKAGES)
+
+bench: ## the figures of docs/benchmarks.md, measured here
+	$(GO) run ./bench
+
+lint: ## golangci-lint, with the reasons in .golangci.yml
+	golangci-lint run
+
+clean: ## what was built and cached
+	rm -rf bin .cache

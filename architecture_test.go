@@ -1,0 +1,151 @@
+package signalbox_test
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/signalbox-ai/signalbox"
+
+// rule is one sentence of the design about who may import whom (design §5).
+type rule struct {
+	who string   // package, or prefix ending in /...
+	may []string // packages of this module it may depend on, prefixes ending in /...
+	std bool     // beyond those: standard library only
+	why string
+}
+
+var rules = []rule{
+	{who: "", std: true, why: "the root is pure vocabulary that anyone may import"},
+	{who: "/api", std: true, why: "wire types are for programs in any repository"},
+	{who: "/client", may: []string{"/api"}, std: true, why: "the SDK must bring nothing along"},
+	{who: "/internal/seal", std: true, why: "encryption needs nothing but the standard library"},
+	{who: "/internal/store", may: []string{""}, std: true, why: "the contract knows the words and nothing else"},
+	{who: "/internal/store/memory", may: []string{"", "/internal/store"}, why: "stores import the contract and root only"},
+	{who: "/internal/store/sqlite", may: []string{"", "/internal/store", "/internal/store/sqlite/..."}, why: "stores import the contract and root only"},
+	{who: "/internal/engine", may: []string{"", "/internal/store", "/internal/seal"}, std: true, why: "the rules know no store, no transport and no format"},
+	{who: "/internal/dispatch", may: []string{"", "/api", "/internal/engine", "/internal/store", "/internal/seal"}, std: true, why: "dispatch is below the director"},
+	{who: "/internal/director", may: []string{"", "/api", "/internal/engine", "/internal/store", "/internal/seal", "/internal/director/..."}, why: "handlers hold no rules and name no store, dispatcher or agent"},
+	{who: "/internal/agentd", may: []string{"", "/api", "/client", "/internal/agentd/..."}, why: "the agent daemon speaks to the director through client"},
+	{who: "/internal/cli", may: []string{"", "/api", "/client", "/internal/config"}, why: "the CLI speaks to the director through client"},
+	{who: "/internal/config", may: []string{""}, why: "configuration is data"},
+}
+
+// TestImportsRunDownhill asserts the import rules with go list, over all that
+// a package depends on, not only what it imports itself.
+func TestImportsRunDownhill(t *testing.T) {
+	for _, r := range rules {
+		t.Run("root"+r.who, func(t *testing.T) {
+			for _, dep := range deps(t, module+r.who) {
+				if ours, ok := strings.CutPrefix(dep, module); ok {
+					if ours != r.who && !allowed(r.may, ours) {
+						t.Errorf("%s depends on %s: %s", module+r.who, dep, r.why)
+					}
+				} else if r.std {
+					t.Errorf("%s depends on %s, which is not standard library: %s", module+r.who, dep, r.why)
+				}
+			}
+		})
+	}
+}
+
+// TestOnlyWiringNamesAStore keeps concrete stores out of everything but
+// cmd/signalbox, tests and benchmarks.
+func TestOnlyWiringNamesAStore(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}}: {{join .Imports " "}}`, "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
+		who, imports, _ := strings.Cut(line, ": ")
+		if strings.HasPrefix(who, module+"/cmd/") || strings.HasPrefix(who, module+"/bench") || strings.HasPrefix(who, module+"/internal/store/") {
+			continue
+		}
+		for _, i := range strings.Fields(imports) {
+			if strings.HasPrefix(i, module+"/internal/store/") && !strings.HasPrefix(i, module+"/internal/store/storetest") {
+				t.Errorf("%s imports %s: only cmd/signalbox names a concrete store", who, i)
+			}
+		}
+	}
+}
+
+func allowed(may []string, pkg string) bool {
+	return slices.ContainsFunc(may, func(m string) bool {
+		if prefix, ok := strings.CutSuffix(m, "/..."); ok {
+			return pkg == prefix || strings.HasPrefix(pkg, prefix+"/")
+		}
+		return pkg == m
+	})
+}
+
+// deps lists what a package depends on outside the standard library.
+func deps(t *testing.T, pkg string) []string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", pkg).CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list %s: %v\n%s", pkg, err, out)
+	}
+	return strings.Fields(string(out))
+}
+
+// TestStoresReadNoClock keeps time a parameter: a store that reads a clock
+// cannot be simulated, and a clock that jumps would change its rows.
+func TestStoresReadNoClock(t *testing.T) {
+	for _, dir := range []string{"internal/store", "."} {
+		for _, file := range goFiles(t, dir) {
+			src, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, clock := range []string{"time.Now(", "time.Since(", "time.Until(", "strftime('now", "CURRENT_TIMESTAMP", "unixepoch()"} {
+				if strings.Contains(string(src), clock) {
+					t.Errorf("%s reads a clock (%s): the time is handed in by the engine", file, clock)
+				}
+			}
+		}
+	}
+}
+
+// TestRootFilesAreShort keeps the vocabulary readable: every file of the root
+// package is under 300 lines (design §5).
+func TestRootFilesAreShort(t *testing.T) {
+	for _, file := range goFiles(t, ".") {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(src, []byte("\n")); n >= 300 {
+			t.Errorf("%s has %d lines; under 300 is the rule", file, n)
+		}
+	}
+}
+
+// goFiles lists the Go files of a folder without tests; for the root only its
+// own, for others those below too.
+func goFiles(t *testing.T, dir string) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && dir == "." && path != ".":
+			return fs.SkipDir
+		case d.IsDir() && d.Name() == "storetest":
+			return fs.SkipDir
+		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+			files = append(files, path)
+		}
+		return nil
+	})
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no Go files in %s: %v", dir, err)
+	}
+	return files
+}

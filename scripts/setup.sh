@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Installs what the tests need beyond Go and git, where it is missing: Debian
+# packages (as root, or with CI=true and sudo) and the coding CLIs (npm, into
+# a cache folder). Where it may not install, it prints the one command that
+# would, and the tests that need it are skipped by name.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+missing=()
+need() { command -v "$1" >/dev/null 2>&1 || missing+=("$2"); }
+need gcc gcc # the race detector needs cgo
+need node nodejs
+need npm npm
+need strace strace
+need python3 python3
+
+if [ ${#missing[@]} -gt 0 ]; then
+	install="apt-get install -y --no-install-recommends ${missing[*]}"
+	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+		echo "setup: $install"
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive $install -qq >/dev/null
+	elif [ "${CI:-}" = true ] && command -v sudo >/dev/null 2>&1; then
+		echo "setup: sudo $install"
+		sudo apt-get update -qq && sudo DEBIAN_FRONTEND=noninteractive $install -qq >/dev/null
+	else
+		echo "setup: missing ${missing[*]}; to run every test: sudo $install" >&2
+	fi
+fi
+
+if command -v npm >/dev/null 2>&1; then
+	if ! scripts/install-agents.sh >/dev/null; then
+		[ "${CI:-}" = true ] && exit 1
+		echo "setup: the coding CLIs could not be installed; their tests are skipped" >&2
+	fi
+else
+	[ "${CI:-}" = true ] && { echo "setup: npm is missing" >&2; exit 1; }
+	echo "setup: no npm: the tests of the real coding CLIs are skipped" >&2
+fi
