@@ -1,0 +1,169 @@
+package signalbox
+
+import (
+	"fmt"
+	"time"
+)
+
+// The transitions that end a task, or may.
+
+func reject(c *Change, ev Event) error {
+	if c.Task.CancelRequested {
+		return endCancelled(c, ev)
+	}
+	c.Task.LastError = ev.Message
+	return end(c, ev, ReasonRejected, ev.Message)
+}
+
+func finish(c *Change, ev Event) error {
+	if !ev.Reason.Valid() || ev.Reason == ReasonReleased || ev.Reason == ReasonWaitTimeout {
+		return Errorf(CodeConflict, "task %s: an agent cannot end a task with reason %q", c.Task.ID, ev.Reason)
+	}
+	t := &c.Task
+	if t.StartedAt.IsZero() {
+		t.StartedAt = t.DispatchedAt
+	}
+	if ev.TaskID != "" {
+		t.TaskID = ev.TaskID
+	}
+	bind(c, ev.SessionID)
+	c.Result = ev.Result
+	if ev.Reason == ReasonCancelled {
+		return endCancelled(c, ev)
+	}
+	return end(c, ev, ev.Reason, ev.Message)
+}
+
+// lostUnstarted: the agent never said that it took it, so it goes to another.
+func lostUnstarted(c *Change, ev Event) error {
+	if ev.Reason == ReasonInterrupted { // it said now that it had started
+		return lost(c, ev)
+	}
+	c.Task.NoAnswers++
+	c.Task.LastError = or(ev.Message, "the agent went silent before it accepted the task")
+	err := retryOrFail(c, ev, ReasonDispatchFailed)
+	withhold(c, ev)
+	return err
+}
+
+func lost(c *Change, ev Event) error {
+	t := &c.Task
+	if ev.Reason != ReasonLost && ev.Reason != ReasonInterrupted {
+		return Errorf(CodeConflict, "task %s: a loss has the reason lost or interrupted, not %q", t.ID, ev.Reason)
+	}
+	c.Result = ev.Result
+	var err error
+	if t.OnLost == LostRequeue && !t.CancelRequested {
+		t.Attempts++
+		t.LastError = or(ev.Message, plain[ev.Reason])
+		c.Back = true
+		err = retryOrFail(c, ev, ev.Reason)
+		c.Back = t.State == Pending
+		if c.Back {
+			c.Result = nil
+		}
+	} else if t.CancelRequested {
+		err = endCancelled(c, ev)
+	} else {
+		err = end(c, ev, ev.Reason, ev.Message)
+	}
+	withhold(c, ev)
+	return err
+}
+
+func lostCancelling(c *Change, ev Event) error {
+	c.Result = ev.Result
+	err := endCancelled(c, ev)
+	withhold(c, ev)
+	return err
+}
+
+func withhold(c *Change, ev Event) {
+	if ev.Withhold {
+		c.Slot = SlotWithhold
+	}
+}
+
+func release(c *Change, ev Event) error {
+	if c.Task.CancelRequested {
+		return endCancelled(c, ev)
+	}
+	return end(c, ev, ReasonReleased, or(ev.Message, "the slot was released"+by(ev.By)))
+}
+
+func releaseCancelling(c *Change, ev Event) error { return endCancelled(c, ev) }
+
+func cancelPending(c *Change, ev Event) error {
+	requestCancel(c, ev)
+	return endCancelled(c, ev)
+}
+
+// cancelDispatching is sticky: the agent may have the task already, so the
+// reply decides whether it is cancelled here or must be stopped there.
+func cancelDispatching(c *Change, ev Event) error {
+	requestCancel(c, ev)
+	return nil
+}
+
+func cancelWorking(c *Change, ev Event) error {
+	requestCancel(c, ev)
+	c.Task.State = Cancelling
+	return nil
+}
+
+func requestCancel(c *Change, ev Event) {
+	c.Task.CancelRequested = true
+	c.Task.CancelledBy = or(c.Task.CancelledBy, ev.By)
+}
+
+func endCancelled(c *Change, ev Event) error {
+	message := "cancelled" + by(c.Task.CancelledBy)
+	if ev.Message != "" && ev.Message != message {
+		message += ": " + ev.Message
+	}
+	return end(c, ev, ReasonCancelled, message)
+}
+
+func waitTimeout(c *Change, ev Event) error {
+	waited := ev.Now.Sub(c.Task.CreatedAt).Round(time.Second)
+	return end(c, ev, ReasonWaitTimeout, or(ev.Message, fmt.Sprintf("waited %s without being started", waited)))
+}
+
+func moveQueue(c *Change, ev Event) error {
+	if !ValidQueue(ev.Queue) {
+		return Invalid("queue", "%q is not a queue", ev.Queue)
+	}
+	c.Task.Queue = ev.Queue
+	return nil
+}
+
+func undeliverable(c *Change, ev Event) error {
+	return end(c, ev, ReasonDispatchFailed, ev.Message)
+}
+
+// end makes the task terminal. The message is never empty.
+func end(c *Change, ev Event, reason Reason, message string) error {
+	t := &c.Task
+	held := t.State.InFlight()
+	t.State, t.Reason, t.Message = reason.End(), reason, or(message, plain[reason])
+	t.EndedAt = ev.Now
+	t.HasEnv = false
+	if held {
+		c.Slot = SlotFree
+	}
+	return nil
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+func by(who string) string {
+	if who == "" {
+		return ""
+	}
+	return " by " + who
+}
