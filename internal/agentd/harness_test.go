@@ -53,7 +53,9 @@ func config(t *testing.T, kind string) agentd.Config {
 	return agentd.Config{
 		Kind: kind, DataDir: filepath.Join(root, "data"), WorkDir: filepath.Join(root, "work"), Home: filepath.Join(root, "home"),
 		KillGrace: 200 * time.Millisecond, ExecLog: filepath.Join(root, "exec.jsonl"),
-		Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(root, "home"), "SECRET_OF_DAEMON=hidden"},
+		// The race detector has programs linger for a second at their end.
+		PassEnv: []string{"GORACE"},
+		Environ: []string{"GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(root, "home"), "SECRET_OF_DAEMON=hidden"},
 		Logger:  slog.New(slog.NewTextHandler(testWriter{t}, nil)),
 	}
 }

@@ -122,7 +122,7 @@ func start(t *testing.T, role string, out io.Writer, grace time.Duration) *proc.
 		t.Fatal(err)
 	}
 	p, err := proc.Start(proc.Spec{
-		Argv: []string{exe, flag + role}, Dir: t.TempDir(), Env: os.Environ(), Stdin: "from stdin",
+		Argv: []string{exe, flag + role}, Dir: t.TempDir(), Env: append(os.Environ(), "GORACE=atexit_sleep_ms=0"), Stdin: "from stdin",
 		Stdout: out, Mark: t.Name(), Grace: grace,
 	})
 	if err != nil {

@@ -1,0 +1,188 @@
+package runner_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+)
+
+func must(t *testing.T, kind string, o runner.Options) runner.Runner {
+	t.Helper()
+	if o.Binary == "" {
+		o.Binary = "/bin/sh" // any executable: nothing is started here
+	}
+	r, err := runner.New(kind, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func plan(t *testing.T, r runner.Runner, task runner.Task) runner.Plan {
+	t.Helper()
+	p, err := r.Plan(task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+const uuid = "6f1c5a52-8c6e-4b6a-9f0e-0d5a3a1b2c3d"
+
+func TestArguments(t *testing.T) {
+	yes, no := true, false
+	for name, c := range map[string]struct {
+		kind string
+		opt  runner.Options
+		task runner.Task
+		want string
+		env  []string
+	}{
+		"claude":         {"claude", runner.Options{}, runner.Task{}, "-p --output-format stream-json --verbose --permission-mode acceptEdits", nil},
+		"claude new":     {"claude", runner.Options{}, runner.Task{CLISession: uuid, Model: "opus", Thinking: &yes}, "-p --output-format stream-json --verbose --permission-mode acceptEdits --model opus --session-id " + uuid + " --effort high", nil},
+		"claude resume":  {"claude", runner.Options{Permission: "plan", MaxTurns: 3, AllowedTools: []string{"Bash", "Edit"}, ExtraArgs: []string{"--strict-mcp-config"}}, runner.Task{CLISession: uuid, Resume: true, Thinking: &no}, "--strict-mcp-config -p --output-format stream-json --verbose --permission-mode plan --max-turns 3 --allowedTools Bash,Edit --resume " + uuid, []string{"MAX_THINKING_TOKENS=0"}},
+		"codex":          {"codex", runner.Options{}, runner.Task{Home: "/h"}, "exec --json --skip-git-repo-check --sandbox workspace-write -", []string{"CODEX_HOME=/h/.codex"}},
+		"codex resume":   {"codex", runner.Options{Permission: "read-only"}, runner.Task{Home: "/h", CLISession: uuid, Resume: true, Model: "m", Thinking: &yes}, `exec --json --skip-git-repo-check --sandbox read-only --model m -c model_reasoning_effort="high" resume ` + uuid + " -", []string{"CODEX_HOME=/h/.codex"}},
+		"opencode":       {"opencode", runner.Options{}, runner.Task{}, "run --format json", nil},
+		"opencode known": {"opencode", runner.Options{Permission: "allow"}, runner.Task{CLISession: "ses_1", Resume: true, Model: "a/b", Thinking: &yes}, "run --format json --auto --model a/b --variant high --session ses_1", nil},
+	} {
+		c.task.Prompt = "--help"
+		p := plan(t, must(t, c.kind, c.opt), c.task)
+		if got := strings.Join(p.Argv[1:], " "); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
+		}
+		if d := cmp.Diff(c.env, p.Env); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+		if p.Stdin != "--help" || slices.Contains(p.Argv, "--help") {
+			t.Errorf("%s: the prompt is not on standard input", name)
+		}
+	}
+}
+
+func TestModelAndTier(t *testing.T) {
+	r := must(t, "claude", runner.Options{Tiers: map[string]string{"fast": "mine"}})
+	for _, c := range [][4]string{
+		{"m", "fast", "d", "m"}, {"", "fast", "d", "mine"}, {"", "heavy", "d", "opus"}, {"", "", "d", "d"}, {"", "", "", ""},
+	} {
+		if got, err := r.Model(c[0], c[1], c[2]); got != c[3] || err != nil {
+			t.Errorf("%v: %q, %v", c, got, err)
+		}
+	}
+	if _, err := must(t, "codex", runner.Options{}).Model("", "fast", ""); err == nil {
+		t.Error("codex has no tiers of its own")
+	}
+}
+
+func TestClaudeSessionIDs(t *testing.T) {
+	r := must(t, "claude", runner.Options{})
+	if got := r.NewSession(strings.ToUpper(uuid)); got != uuid {
+		t.Errorf("a UUID becomes %s", got)
+	}
+	if a, b := r.NewSession("mine"), r.NewSession("mine"); len(a) != 36 || a == b || a[14] != '4' {
+		t.Errorf("%s and %s", a, b)
+	}
+	for _, id := range []string{"../../x", "*", uuid} {
+		if r.SessionExists(t.TempDir(), id) {
+			t.Errorf("%q exists", id)
+		}
+	}
+}
+
+// events runs lines through a kind's stream.
+func events(t *testing.T, kind string, x runner.Exit, lines ...string) (string, string, runner.Outcome) {
+	t.Helper()
+	s := plan(t, must(t, kind, runner.Options{}), runner.Task{Prompt: "x"}).Stream
+	var text strings.Builder
+	for _, l := range lines {
+		text.WriteString(s.Line([]byte(l)))
+	}
+	return text.String(), s.Session(), s.Outcome(x)
+}
+
+func TestClaudeEvents(t *testing.T) {
+	text, id, o := events(t, "claude", runner.Exit{},
+		`{"type":"system","subtype":"init","session_id":"abc"}`,
+		`not json at all`,
+		`{"type":"assistant","message":{"content":[{"type":"text","text":"Looking."},{"type":"tool_use","name":"Bash","input":{"command":"ls -l\nrm x"}}]}}`,
+		`{"type":"user","message":{"content":"a string"}}`,
+		`{"type":"result","subtype":"success","is_error":false,"result":"Found it.","total_cost_usd":0.5,"usage":{"input_tokens":1,"cache_read_input_tokens":10,"cache_creation_input_tokens":100,"output_tokens":7}}`)
+	if text != "Looking.\n[Bash] ls -l …\n" || id != "abc" {
+		t.Errorf("%q, session %q", text, id)
+	}
+	if o.ErrType != "" || o.Output != "Found it." || o.CostUSD != 0.5 || *o.Usage != (api.TokenUsage{Input: 111, Output: 7}) {
+		t.Errorf("%+v", o)
+	}
+}
+
+// Whatever a CLI says or leaves out, a failure has a type and a message.
+func TestFailuresSayWhy(t *testing.T) {
+	crash := runner.Exit{Code: -1, Text: "ended by signal: killed", Stderr: "warning\nfatal: out of memory\n"}
+	for _, c := range []struct {
+		kind      string
+		x         runner.Exit
+		lines     []string
+		typ, text string
+	}{
+		{"claude", runner.Exit{Text: "exit status 0"}, nil, "no_result", "exit status 0"},
+		{"claude", crash, nil, "no_result", "out of memory"},
+		{"claude", crash, []string{`{"type":"assistant","message":{"content":[{"type":"text","text":"half"}]}}`}, "no_result", "killed"},
+		{"claude", runner.Exit{}, []string{`{"type":"result","subtype":"error_max_turns","is_error":true}`}, "max_turns", "turns"},
+		{"claude", runner.Exit{}, []string{`{"type":"result","subtype":"success","is_error":true,"result":"Credit balance is too low"}`}, "claude_error", "Credit"},
+		{"claude", runner.Exit{}, []string{`{"type":"result","subtype":"error_during_execution","is_error":true,"errors":["boom","bang"]}`}, "claude_error", "boom; bang"},
+		{"claude", runner.Exit{}, []string{`{"type":"result","subtype":"error_during_execution","is_error":true,"errors":[{"message":"boom"}]}`}, "claude_error", "boom"},
+		{"claude", crash, []string{`{"type":"result","subtype":"error_during_execution","is_error":true}`}, "claude_error", "error_during_execution"},
+		{"codex", runner.Exit{Text: "exit status 0"}, []string{`{"type":"thread.started","thread_id":"t"}`}, "no_result", "exit status 0"},
+		{"codex", runner.Exit{}, []string{`{"type":"turn.failed","error":{"message":"{\"error\":{\"message\":\"no such model\"}}"}}`}, "claude_error", "no such model"},
+		{"codex", runner.Exit{Text: "exit status 1"}, []string{`{"type":"error","message":"stream lost"}`}, "claude_error", "stream lost"},
+		{"codex", runner.Exit{Text: "exit status 1"}, []string{`{"type":"turn.failed","error":{}}`}, "claude_error", "exit status 1"},
+		{"opencode", runner.Exit{Text: "exit status 0"}, []string{`{"type":"step_finish","part":{"reason":"tool-calls"}}`}, "no_result", "exit status 0"},
+		{"opencode", runner.Exit{}, []string{`{"type":"error","error":{"name":"APIError","data":{"message":"no such model"}}}`}, "claude_error", "no such model"},
+		{"opencode", runner.Exit{}, []string{`{"type":"error","error":{"name":"UnknownError"}}`}, "claude_error", "UnknownError"},
+		{"opencode", runner.Exit{}, []string{`{"type":"error"}`}, "claude_error", "without a text"},
+		{"opencode", runner.Exit{Code: 1, Text: "exit status 1"}, []string{`{"type":"step_finish","part":{"reason":"stop"}}`}, "exit_nonzero", "exit status 1"},
+	} {
+		_, _, o := events(t, c.kind, c.x, c.lines...)
+		if o.ErrType != c.typ || !strings.Contains(o.ErrMessage, c.text) {
+			t.Errorf("%s %v: %s %q, want %s %q", c.kind, c.lines, o.ErrType, o.ErrMessage, c.typ, c.text)
+		}
+	}
+}
+
+func TestCodexEvents(t *testing.T) {
+	text, id, o := events(t, "codex", runner.Exit{},
+		`{"type":"thread.started","thread_id":"`+uuid+`"}`,
+		`{"type":"item.started","item":{"type":"command_execution","command":"ls"}}`,
+		`{"type":"item.completed","item":{"type":"command_execution","command":"ls"}}`,
+		`{"type":"item.completed","item":{"type":"file_change","changes":[{"path":"a.go","kind":"update"}]}}`,
+		`{"type":"item.completed","item":{"type":"agent_message","text":"Done."}}`,
+		`{"type":"turn.completed","usage":{"input_tokens":3,"output_tokens":4}}`)
+	if text != "[shell] ls\n[update] a.go\nDone.\n" || id != uuid || o.ErrType != "" || o.Output != "Done." || *o.Usage != (api.TokenUsage{Input: 3, Output: 4}) {
+		t.Errorf("%q %q %+v", text, id, o)
+	}
+}
+
+func FuzzStreams(f *testing.F) {
+	f.Add(`{"type":"assistant","message":{"content":[{"type":"tool_use","input":[1]}]}}`)
+	f.Add(`{"type":"error","error":"text"}`)
+	f.Add(`{"type":"result","errors":{}}`)
+	f.Fuzz(func(t *testing.T, line string) {
+		for _, kind := range []string{"claude", "codex", "opencode"} {
+			if _, _, o := events(t, kind, runner.Exit{}, line); o.ErrType != "" && o.ErrMessage == "" {
+				t.Errorf("%s: a failure without a message", kind)
+			}
+		}
+	})
+}
+
+func TestDetectIsWellFormed(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if found := runner.Detect(); len(found) != 0 {
+		t.Errorf("found %v on an empty PATH", found)
+	}
+}
