@@ -21,6 +21,7 @@ const (
 	CodeAgentBusy           Code = "agent_busy"
 	CodeUnauthorized        Code = "unauthorized"
 	CodeForbidden           Code = "forbidden"
+	CodeRateLimited         Code = "rate_limited" // too many wrong tokens from one address
 	CodeTooLarge            Code = "too_large"
 	CodeUnsupportedMedia    Code = "unsupported_media_type"
 	CodeMethodNotAllowed    Code = "method_not_allowed"

@@ -1,0 +1,87 @@
+// Package agentaddr decides which network addresses an agent may have. The
+// director asks when an agent registers, and the dispatcher again when it
+// dials, because a name may resolve to something else by then.
+package agentaddr
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+)
+
+// metadata are addresses at which clouds hand out credentials to whoever
+// asks from within, beyond the link-local ones.
+var metadata = []netip.Prefix{
+	netip.MustParsePrefix("100.100.100.200/32"), // Alibaba Cloud
+	netip.MustParsePrefix("192.0.0.192/32"),     // Oracle Cloud
+	netip.MustParsePrefix("168.63.129.16/32"),   // Azure
+	netip.MustParsePrefix("fd00:ec2::/32"),      // AWS over IPv6
+	netip.MustParsePrefix("fd20:ce::254/128"),   // Google Cloud over IPv6
+}
+
+// embedded are prefixes of IPv6 addresses that carry an IPv4 address in
+// their last four bytes, which a gateway would reach.
+var embedded = []netip.Prefix{
+	netip.MustParsePrefix("64:ff9b::/96"),
+	netip.MustParsePrefix("::/96"),
+}
+
+// Check returns why an agent may not have the address ip, or nil. Link-local,
+// metadata, unspecified and multicast addresses are always refused. trusted
+// says that a token vouches for the agent; otherwise the address must be
+// loopback.
+func Check(ip netip.Addr, trusted bool) error {
+	ip = plain(ip)
+	switch {
+	case !ip.IsValid():
+		return fmt.Errorf("it is not an address")
+	case ip.IsLinkLocalUnicast() || isMetadata(ip):
+		return fmt.Errorf("%s is a link-local or cloud metadata address, where no agent may be", ip)
+	case ip.IsUnspecified() || ip.IsMulticast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return fmt.Errorf("%s is not the address of a host", ip)
+	case !trusted && !ip.IsLoopback():
+		return fmt.Errorf("%s is not on this host: an agent elsewhere needs a token that vouches for it", ip)
+	}
+	return nil
+}
+
+// plain takes an IPv4 address out of the IPv6 address that wraps it.
+func plain(ip netip.Addr) netip.Addr {
+	ip = ip.Unmap().WithZone("")
+	if !ip.Is6() || ip.IsLoopback() || ip.IsUnspecified() {
+		return ip
+	}
+	for _, p := range embedded {
+		if p.Contains(ip) {
+			b := ip.As16()
+			return netip.AddrFrom4([4]byte(b[12:]))
+		}
+	}
+	return ip
+}
+
+func isMetadata(ip netip.Addr) bool {
+	for _, p := range metadata {
+		if p.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// Control returns a function for net.Dialer.Control that refuses connections
+// to addresses an agent may not have. It sees the resolved address.
+func Control(trusted bool) func(network, address string, c syscall.RawConn) error {
+	return func(_, address string, _ syscall.RawConn) error {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return err
+		}
+		ip, err := netip.ParseAddr(host)
+		if err != nil {
+			return err
+		}
+		return Check(ip, trusted)
+	}
+}

@@ -1,0 +1,188 @@
+package director
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// agents is GET /api/agents.
+func (d *Director) agents(w http.ResponseWriter, r *http.Request) error {
+	rows, err := d.engine.Read().Agents(r.Context())
+	if err != nil {
+		return err
+	}
+	views, err := d.agentViews(r.Context(), rows)
+	if err != nil {
+		return err
+	}
+	d.answer(w, http.StatusOK, api.Agents{Agents: views})
+	return nil
+}
+
+// agentViews joins what is stored of agents with what the dispatcher sees.
+func (d *Director) agentViews(ctx context.Context, rows []signalbox.Agent) ([]api.Agent, error) {
+	read := d.engine.Read()
+	counts, err := read.Counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	running, err := d.runningTasks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	live := map[string]engine.LiveAgent{}
+	for _, a := range d.engine.LiveAgents() {
+		live[a.Name] = a
+	}
+	views := make([]api.Agent, len(rows))
+	for i := range rows {
+		views[i] = agentView(&rows[i], live[rows[i].Name], running[rows[i].Name])
+		views[i].Waiting = counts.Queues[signalbox.AgentQueue(rows[i].Name)]
+	}
+	slices.SortFunc(views, func(a, b api.Agent) int { return strings.Compare(a.Name, b.Name) })
+	return views, nil
+}
+
+func agentView(row *signalbox.Agent, live engine.LiveAgent, running []api.RunningTask) api.Agent {
+	v := api.Agent{
+		Name: row.Name, Kind: row.Kind, URL: row.URL, Slots: row.Slots, Fencing: row.Fencing, Source: string(row.Source),
+		Version: row.Version, WorkDir: row.WorkDir, Message: live.Message, InUse: len(running), Running: running,
+		LastHeard: timePtr(live.LastHeard), LastProgress: timePtr(live.LastProgress),
+	}
+	works := slices.ContainsFunc(running, func(t api.RunningTask) bool { return !t.Withheld })
+	switch {
+	case live.Name == "":
+		v.State, v.Message = "down", "not heard from yet"
+	case !live.Up:
+		v.State = "down"
+	case works:
+		v.State = "working"
+	case live.Held || len(running) > 0:
+		v.State = "withheld"
+	default:
+		v.State = "idle"
+	}
+	return v
+}
+
+// runningTasks returns the tasks in slots by agent: slots in use are exactly
+// the rows that hold them.
+func (d *Director) runningTasks(ctx context.Context) (map[string][]api.RunningTask, error) {
+	read := d.engine.Read()
+	slots, err := read.Slots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	inFlight, err := read.InFlight(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[string]*signalbox.Task, len(inFlight))
+	for i := range inFlight {
+		byID[inFlight[i].ID] = &inFlight[i]
+	}
+	running := map[string][]api.RunningTask{}
+	for _, s := range slots {
+		v := api.RunningTask{QueueID: s.TaskID, Slot: s.Slot, Fence: s.Fence, Withheld: s.Withheld}
+		t := byID[s.TaskID]
+		if t == nil { // withheld, or ended since the slots were read
+			if row, err := read.Task(ctx, s.TaskID); err == nil {
+				t = &row
+			}
+		}
+		if t != nil {
+			v.State, v.PromptPreview, v.StartedAt = string(t.State), t.Preview, timePtr(t.StartedAt)
+		}
+		running[s.Agent] = append(running[s.Agent], v)
+	}
+	for _, list := range running {
+		slices.SortFunc(list, func(a, b api.RunningTask) int { return a.Slot - b.Slot })
+	}
+	return running, nil
+}
+
+// heartbeat is POST /api/agents/{name}/heartbeat.
+func (d *Director) heartbeat(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	var beat api.Heartbeat
+	if err := decode(w, r, &beat, false); err != nil {
+		return err
+	}
+	if beat.State != "idle" && beat.State != "working" {
+		return signalbox.Invalid("state", "state must be idle or working, not %q", clip(beat.State))
+	}
+	if err := d.known(r.Context(), name); err != nil {
+		return err
+	}
+	d.runs.Heartbeat(name, beat)
+	every := max(1, int(d.runs.HeartbeatInterval()/time.Second))
+	d.answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: every})
+	return nil
+}
+
+// removeAgent is DELETE /api/agents/{name}.
+func (d *Director) removeAgent(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	row, err := d.agentRow(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	if row.Source == signalbox.AgentFromConfig {
+		return refuse(signalbox.CodeConflict, "take it out of the configuration and restart the director",
+			"agent %s stands in the configuration: it would come back", name)
+	}
+	if err := d.engine.RemoveAgent(r.Context(), name, callerOf(r).String()); err != nil {
+		return err
+	}
+	d.names.forget()
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// agentRow reads an agent. What cannot be a name names no agent.
+func (d *Director) agentRow(ctx context.Context, name string) (signalbox.Agent, error) {
+	if !signalbox.ValidName(name) {
+		return signalbox.Agent{}, signalbox.Errorf(signalbox.CodeNotFound, "%q is not the name of an agent", clip(name))
+	}
+	return d.engine.Agent(ctx, name)
+}
+
+// clearLane is POST /api/agents/{name}/queue/clear.
+func (d *Director) clearLane(w http.ResponseWriter, r *http.Request) error {
+	row, err := d.agentRow(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	n, err := d.engine.ClearLane(r.Context(), row.Name, callerOf(r).String())
+	if err != nil {
+		return err
+	}
+	d.answer(w, http.StatusOK, api.LaneCleared{Status: "cleared", Agent: row.Name, ClearedCount: n})
+	return nil
+}
+
+// releaseWarning is the seed's text.
+const releaseWarning = "Agent queue state has been reset. Any in-progress execution may still be running."
+
+// releaseLane is POST /api/agents/{name}/queue/release.
+func (d *Director) releaseLane(w http.ResponseWriter, r *http.Request) error {
+	row, err := d.agentRow(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	ids, err := d.engine.ReleaseLane(r.Context(), row.Name, callerOf(r).String())
+	if err != nil {
+		return err
+	}
+	d.answer(w, http.StatusOK, api.Released{
+		Status: "released", Agent: row.Name, WasRunning: len(ids) > 0, Warning: releaseWarning, QueueIDs: ids,
+	})
+	return nil
+}

@@ -1,0 +1,166 @@
+package director
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+var timeType = reflect.TypeFor[time.Time]()
+
+// bind puts a decoded JSON value into v. Errors name the field and the rule.
+func bind(v reflect.Value, tree any, path string) error {
+	if tree == nil && path != "" {
+		return nil // null: left out
+	}
+	if v.Type() == timeType {
+		return bindTime(v, tree, path)
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		return bind(v.Elem(), tree, path)
+	case reflect.Struct:
+		return bindStruct(v, tree, path)
+	case reflect.Map:
+		return bindMap(v, tree, path)
+	case reflect.Slice:
+		return bindSlice(v, tree, path)
+	case reflect.Int, reflect.Int64:
+		return bindInt(v, tree, path)
+	case reflect.String:
+		s, ok := tree.(string)
+		v.SetString(s)
+		return want(ok, path, "a string", tree)
+	case reflect.Bool:
+		b, ok := tree.(bool)
+		v.SetBool(b)
+		return want(ok, path, "true or false", tree)
+	}
+	return signalbox.Errorf(signalbox.CodeInternal, "no way to read a %s", v.Type())
+}
+
+func want(ok bool, path, rule string, got any) error {
+	if ok {
+		return nil
+	}
+	if path == "" {
+		return signalbox.Errorf(signalbox.CodeValidation, "the body must be %s, not %s", rule, kindOf(got))
+	}
+	return signalbox.Invalid(clip(path), "%s must be %s, not %s", clip(path), rule, kindOf(got))
+}
+
+func bindStruct(v reflect.Value, tree any, path string) error {
+	o, ok := tree.(*object)
+	if !ok {
+		return want(false, path, "an object", tree)
+	}
+	fields := jsonFields(v.Type())
+	for _, key := range o.keys {
+		i := slices.IndexFunc(fields, func(f jsonField) bool { return f.name == key })
+		field := join(path, key)
+		if i < 0 {
+			return unknownField(field, fields)
+		}
+		if err := bind(v.Field(fields[i].index), o.values[key], field); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unknownField(field string, fields []jsonField) error {
+	field = clip(field)
+	hint := "it takes no fields"
+	if len(fields) > 0 {
+		names := make([]string, len(fields))
+		for i, f := range fields {
+			names[i] = f.name
+		}
+		hint = "known fields are " + strings.Join(names, ", ")
+	}
+	return &refusal{err: signalbox.Invalid(field, "%s is not a known field", field), hint: hint}
+}
+
+func bindMap(v reflect.Value, tree any, path string) error {
+	o, ok := tree.(*object)
+	if !ok {
+		return want(false, path, "an object", tree)
+	}
+	v.Set(reflect.MakeMapWithSize(v.Type(), len(o.keys)))
+	for _, key := range o.keys {
+		elem := reflect.New(v.Type().Elem()).Elem()
+		if o.values[key] == nil {
+			return want(false, join(path, key), "a string", nil)
+		}
+		if err := bind(elem, o.values[key], join(path, key)); err != nil {
+			return err
+		}
+		v.SetMapIndex(reflect.ValueOf(key), elem)
+	}
+	return nil
+}
+
+func bindSlice(v reflect.Value, tree any, path string) error {
+	list, ok := tree.([]any)
+	if !ok {
+		return want(false, path, "an array", tree)
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(list), len(list)))
+	for i, elem := range list {
+		if err := bind(v.Index(i), elem, path+"["+strconv.Itoa(i)+"]"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func bindInt(v reflect.Value, tree any, path string) error {
+	n, ok := tree.(json.Number)
+	if !ok {
+		return want(false, path, "a whole number", tree)
+	}
+	i, err := strconv.ParseInt(n.String(), 10, 64)
+	if err != nil || v.OverflowInt(i) {
+		return signalbox.Invalid(clip(path), "%s must be a whole number in digits, not %s", clip(path), clip(n.String()))
+	}
+	v.SetInt(i)
+	return nil
+}
+
+func bindTime(v reflect.Value, tree any, path string) error {
+	s, ok := tree.(string)
+	if !ok {
+		return want(false, path, "a time such as 2026-01-31T10:00:00Z", tree)
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return signalbox.Invalid(clip(path), "%s must be a time such as 2026-01-31T10:00:00Z, not %q", clip(path), clip(s))
+	}
+	v.Set(reflect.ValueOf(t))
+	return nil
+}
+
+// jsonField is a field of a wire type as JSON has it.
+type jsonField struct {
+	name     string
+	index    int
+	optional bool // omitempty
+}
+
+func jsonFields(t reflect.Type) []jsonField {
+	var fields []jsonField
+	for i := range t.NumField() {
+		name, opts, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		fields = append(fields, jsonField{name: name, index: i, optional: strings.Contains(opts, "omitempty")})
+	}
+	return fields
+}

@@ -1,0 +1,125 @@
+package director
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// Metrics takes note of requests; *telemetry.Metrics does. As a handler it
+// answers GET /metrics.
+type Metrics interface {
+	http.Handler
+	// Request counts an answered request. route is a name of the route
+	// table, or "" for none of it.
+	Request(route string, status int)
+	// Refused counts a submit that was not accepted.
+	Refused(code signalbox.Code)
+}
+
+// Config is what a Director is made of.
+type Config struct {
+	Engine *engine.Engine // required
+	Runs   Runs           // nil: nothing is dispatched
+	// Token is the static bearer token that every route but the public ones
+	// asks for; "" asks for none, which CheckListen allows on loopback only.
+	Token string
+	// Hosts are names under which the director is reached beyond loopback
+	// and the host of Addr, without a port.
+	Hosts []string
+	// Addr is the address it listens on, HOST:PORT; "" in tests.
+	Addr    string
+	Version string
+	Log     *slog.Logger
+	Metrics Metrics
+}
+
+// Director answers the HTTP API. Make one with New.
+type Director struct {
+	cfg     Config
+	engine  *engine.Engine
+	runs    Runs
+	log     *slog.Logger
+	hosts   hostList
+	gate    gate
+	names   agentNames
+	feed    feed
+	lookup  lookup
+	openapi []byte
+	handler http.Handler
+	cross   *http.CrossOriginProtection
+
+	started  time.Time
+	draining atomic.Bool
+	streams  atomic.Int64
+	stopping chan struct{} // closed when open streams and long polls are to end
+	stopOnce sync.Once
+
+	cancelWait time.Duration // how long cancel waits for the agent's word
+}
+
+// cancelWait is how long a cancel of a running task waits for the agent's
+// word before it answers 202 (design §2).
+const cancelWait = 5 * time.Second
+
+// New makes a Director and mounts the route table. It fails where a route
+// has no handler, or where Addr is public and there is no token.
+func New(cfg Config) (*Director, error) {
+	if cfg.Engine == nil {
+		return nil, errors.New("director: Config.Engine is required")
+	}
+	if cfg.Addr != "" {
+		if err := CheckListen(cfg.Addr, cfg.Token); err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Runs == nil {
+		cfg.Runs = noRuns{}
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Metrics == nil {
+		cfg.Metrics = noMetrics{}
+	}
+	d := &Director{
+		cfg: cfg, engine: cfg.Engine, runs: cfg.Runs, log: cfg.Log,
+		hosts: newHostList(cfg.Addr, cfg.Hosts), gate: newGate(cfg.Token),
+		cross: http.NewCrossOriginProtection(), lookup: systemLookup,
+		started: cfg.Engine.Now(), stopping: make(chan struct{}), cancelWait: cancelWait,
+	}
+	d.feed.init(cfg.Engine, cfg.Log)
+	mux, err := d.mount()
+	if err != nil {
+		return nil, err
+	}
+	if d.openapi, err = describe(cfg.Version); err != nil {
+		return nil, err
+	}
+	d.handler = d.outer(mux)
+	return d, nil
+}
+
+// Handler serves the whole API. Without Serve, call Stop before the server
+// around it is shut down, or it waits for open streams.
+func (d *Director) Handler() http.Handler { return d.handler }
+
+// SetDraining says that no new claims are made, because the director is about
+// to stop. Submits are stored as before, for they are durable; GET /readyz
+// answers 503, so that a balancer turns to another director.
+func (d *Director) SetDraining(on bool) { d.draining.Store(on) }
+
+// Stop ends open streams and long polls, cleanly, so that clients come back.
+func (d *Director) Stop() { d.stopOnce.Do(func() { close(d.stopping) }) }
+
+type noMetrics struct{}
+
+func (noMetrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
+func (noMetrics) Request(string, int)                              {}
+func (noMetrics) Refused(signalbox.Code)                           {}

@@ -1,0 +1,177 @@
+package director
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// kindReset names the event that says: what lies between the event before
+// and this one will not come.
+const kindReset = "reset"
+
+// events is GET /api/events.
+func (d *Director) events(w http.ResponseWriter, r *http.Request) error {
+	after, err := position("after", param(r, "after"))
+	if err != nil {
+		return err
+	}
+	seen, err := position("Last-Event-ID", r.Header.Get("Last-Event-ID"))
+	if err != nil {
+		return err
+	}
+	if seen >= 0 {
+		after = seen // a reader that comes back asks with the URL of its first time
+	}
+	only := param(r, "queue_id")
+	if only != "" {
+		if !signalbox.ValidID(only) {
+			return signalbox.Invalid("queue_id", "%q is not the id of a task", clip(only))
+		}
+		if _, err := d.engine.Read().Task(r.Context(), only); err != nil {
+			return err
+		}
+	}
+	signs, leave := d.feed.join() // before the range is read: nothing is missed in between
+	defer leave()
+	oldest, newest, err := d.engine.Read().JournalRange(r.Context())
+	if err != nil {
+		return err
+	}
+	s, err := d.openStream(w)
+	if err != nil || r.Method == http.MethodHead {
+		return err
+	}
+	defer s.close()
+	reader := eventReader{feed: &d.feed, stream: s, only: only, now: d.engine.Now}
+	if err := reader.begin(after, oldest, newest); err != nil {
+		return nil
+	}
+	if err := reader.follow(r.Context(), signs, d.stopping); err != nil {
+		return s.fail(d, err)
+	}
+	return nil
+}
+
+// eventReader is one reader of the journal. It holds one batch at a time.
+type eventReader struct {
+	feed   *feed
+	stream *stream
+	only   string // id of the only task whose events are sent
+	now    func() time.Time
+	at     int64 // seq of the last entry that was sent or passed over
+	told   int64 // the last place that the reader was told
+}
+
+// begin finds the place from which to go on, and tells the reader where that
+// is when it is not the one asked for. asked is -1 for "now".
+func (e *eventReader) begin(asked, oldest, newest int64) error {
+	switch {
+	case asked < 0:
+		e.at = newest
+	case asked > newest: // the journal of another store
+		return e.reset(newest)
+	case oldest > 0 && asked+1 < oldest:
+		return e.reset(oldest - 1)
+	default:
+		e.at = asked
+	}
+	e.told = e.at
+	return e.stream.place(e.at)
+}
+
+// reset says that the stream goes on behind seq at, whatever came before.
+// The id is the place from which a reader that comes back goes on.
+func (e *eventReader) reset(at int64) error {
+	e.at, e.told = at, at
+	return e.stream.send(at, kindReset, api.Event{
+		Seq: at + 1, At: e.now(), Kind: kindReset, Message: "events before this one are not available: read the state anew",
+	})
+}
+
+// follow sends what comes until the reader goes away or the director stops,
+// which are no errors.
+func (e *eventReader) follow(ctx context.Context, signs, stopping <-chan struct{}) error {
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		for {
+			batch, err := e.feed.after(ctx, e.at)
+			if err != nil {
+				if ctx.Err() != nil {
+					return nil
+				}
+				return err
+			}
+			if e.send(batch) != nil {
+				return nil
+			}
+			if len(batch) < feedBatch {
+				break
+			}
+			if ended(ctx, stopping) {
+				return nil
+			}
+		}
+		select {
+		case <-signs:
+		case <-beat.C:
+			if e.beat() != nil {
+				return nil
+			}
+		case <-stopping:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func ended(ctx context.Context, stopping <-chan struct{}) bool {
+	select {
+	case <-stopping:
+		return true
+	case <-ctx.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// send writes a batch with one flush. Where it does not begin behind the last
+// entry sent, entries were pruned while the reader was slow: it is told so.
+func (e *eventReader) send(batch []framed) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	if batch[0].seq != e.at+1 {
+		if err := e.reset(batch[0].seq - 1); err != nil {
+			return err
+		}
+	}
+	var out []byte
+	for _, f := range batch {
+		e.at = f.seq
+		if e.only == "" || f.queueID == e.only {
+			out = append(out, f.bytes...)
+			e.told = f.seq
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return e.stream.write(out)
+}
+
+// beat keeps the connection alive, and moves the place of a reader for whom
+// nothing was, so that it need not be looked for again.
+func (e *eventReader) beat() error {
+	if e.told == e.at {
+		return e.stream.comment()
+	}
+	e.told = e.at
+	return e.stream.place(e.at)
+}

@@ -1,0 +1,114 @@
+package director
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// handler answers a request or returns why it did not.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+// handlers has one handler for each route, by the route's name.
+func (d *Director) handlers() map[string]handler {
+	return map[string]handler{
+		"submit":        d.submit,
+		"submitTask":    d.submitTask,
+		"queue":         d.queue,
+		"task":          d.task,
+		"find":          d.find,
+		"cancel":        d.cancel,
+		"retry":         d.retry,
+		"why":           d.why,
+		"output":        d.output,
+		"pause":         d.pause,
+		"resume":        d.resume,
+		"history":       d.history,
+		"events":        d.events,
+		"agents":        d.agents,
+		"registerAgent": d.registerAgent,
+		"heartbeat":     d.heartbeat,
+		"removeAgent":   d.removeAgent,
+		"clearLane":     d.clearLane,
+		"releaseLane":   d.releaseLane,
+		"status":        d.status,
+		"openapi":       d.describe,
+		"healthz":       d.healthz,
+		"readyz":        d.readyz,
+		"metrics":       d.metrics,
+	}
+}
+
+// mount walks the route table: deny by default.
+func (d *Director) mount() (*http.ServeMux, error) {
+	return d.mountRoutes(api.Routes(), d.handlers())
+}
+
+func (d *Director) mountRoutes(routes []api.Route, handlers map[string]handler) (*http.ServeMux, error) {
+	mux := http.NewServeMux()
+	for _, route := range routes {
+		h, ok := handlers[route.Name]
+		if !ok {
+			return nil, fmt.Errorf("director: no handler for route %s (%s %s)", route.Name, route.Method, route.Path)
+		}
+		delete(handlers, route.Name)
+		mux.Handle(route.Method+" "+route.Path, d.guard(route, h))
+	}
+	if len(handlers) > 0 {
+		return nil, fmt.Errorf("director: handlers without a route: %s", strings.Join(slices.Sorted(maps.Keys(handlers)), ", "))
+	}
+	return mux, nil
+}
+
+// guard wraps a handler with what its route asks for: the caller's right, no
+// query parameter that the table does not name, JSON on writes.
+func (d *Director) guard(route api.Route, h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		noteRoute(w, route.Name)
+		who, err := d.gate.admit(r, route.Scope)
+		if err == nil {
+			err = checkQuery(r, route)
+		}
+		if err == nil {
+			err = checkMedia(r)
+		}
+		if err == nil && route.Request == nil && hasBody(r) && isWrite(r) {
+			err = decode(w, r, &struct{}{}, true)
+		}
+		if err == nil {
+			err = h(w, r.WithContext(withCaller(r.Context(), who)))
+		}
+		if err != nil {
+			d.answerError(w, r, err)
+		}
+	})
+}
+
+// unmatched answers what no route matches, in JSON: 405 where the path
+// exists for another method, else 404.
+func (d *Director) unmatched(w http.ResponseWriter, r *http.Request, fallback http.Handler) {
+	c := captured{header: http.Header{}}
+	fallback.ServeHTTP(&c, r)
+	if allow := c.header.Get("Allow"); c.status == http.StatusMethodNotAllowed && allow != "" {
+		w.Header().Set("Allow", allow)
+		d.answerError(w, r, signalbox.Errorf(signalbox.CodeMethodNotAllowed, "%s is not possible on %s: use %s", clip(r.Method), clip(r.URL.Path), allow))
+		return
+	}
+	d.answerError(w, r, refuse(signalbox.CodeNotFound, "GET /openapi.json lists all paths",
+		"there is nothing at %s", clip(r.URL.Path)))
+}
+
+// captured takes the answer of the mux for itself.
+type captured struct {
+	header http.Header
+	status int
+}
+
+func (c *captured) Header() http.Header         { return c.header }
+func (c *captured) Write(b []byte) (int, error) { return len(b), nil }
+func (c *captured) WriteHeader(status int)      { c.status = status }

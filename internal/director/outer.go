@@ -1,0 +1,143 @@
+package director
+
+import (
+	"crypto/rand"
+	"net/http"
+	"path"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+const requestIDHeader = "X-Request-Id"
+
+// Limits of a request beyond its body.
+const (
+	maxURLBytes  = 8 << 10
+	bodyTimeout  = 30 * time.Second // for the whole body to arrive
+	writeTimeout = 30 * time.Second // for one write to be taken
+)
+
+var requestIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// outer is what every request passes first, whatever its path.
+func (d *Director) outer(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rec := &recorder{ResponseWriter: w}
+		defer d.finish(rec, r)
+		d.setHeaders(rec, r)
+		if hasBody(r) {
+			http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // slowloris; not possible on every writer
+		}
+		if err := d.screen(r); err != nil {
+			d.answerError(rec, r, err)
+			return
+		}
+		if h, pattern := mux.Handler(r); pattern == "" {
+			d.unmatched(rec, r, h)
+			return
+		}
+		mux.ServeHTTP(rec, r)
+	})
+}
+
+// setHeaders sets the request id and the headers that every answer carries:
+// an API answer is no page, is not to be sniffed, framed or kept.
+func (d *Director) setHeaders(w http.ResponseWriter, r *http.Request) {
+	id := r.Header.Get(requestIDHeader)
+	if !requestIDForm.MatchString(id) {
+		id = "req-" + strings.ToLower(rand.Text()[:20])
+	}
+	h := w.Header()
+	h.Set(requestIDHeader, id)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+// screen refuses what no route is to see.
+func (d *Director) screen(r *http.Request) error {
+	if len(r.RequestURI) > maxURLBytes {
+		return signalbox.Errorf(signalbox.CodeTooLarge, "the URL has %d bytes; at most %d are allowed", len(r.RequestURI), maxURLBytes)
+	}
+	if err := d.hosts.check(r.Host); err != nil {
+		return err
+	}
+	if err := d.checkOrigin(r); err != nil {
+		return err
+	}
+	if r.URL.Path != cleanPath(r.URL.Path) {
+		return signalbox.Errorf(signalbox.CodeNotFound, "there is nothing at %s", clip(r.URL.Path))
+	}
+	return nil
+}
+
+// cleanPath keeps a slash at the end, as the mux does.
+func cleanPath(p string) string {
+	clean := path.Clean("/" + p)
+	if strings.HasSuffix(p, "/") && clean != "/" {
+		clean += "/"
+	}
+	return clean
+}
+
+// finish counts the request and turns a panic into an answer.
+func (d *Director) finish(w *recorder, r *http.Request) {
+	if cause := recover(); cause != nil {
+		if cause == http.ErrAbortHandler {
+			panic(cause)
+		}
+		d.log.Error("a handler panicked", "request_id", w.Header().Get(requestIDHeader), "path", clip(r.URL.Path), "error", cause, "stack", string(debug.Stack()))
+		begun := w.status != 0
+		d.answerError(w, r, signalbox.Errorf(signalbox.CodeInternal, "panic"))
+		if begun {
+			panic(http.ErrAbortHandler) // half an answer must not look whole
+		}
+	}
+	status := w.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	d.cfg.Metrics.Request(w.route, status)
+}
+
+// recorder notes what was answered.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	route  string
+}
+
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func noteRoute(w http.ResponseWriter, name string) {
+	if rec, ok := w.(*recorder); ok {
+		rec.route = name
+	}
+}
+
+// extendWrite bounds how long the next write may take. A writer without
+// deadlines, as in tests, has none to bound.
+func extendWrite(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+}

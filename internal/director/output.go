@@ -1,0 +1,146 @@
+package director
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// outputBackstop is how often a reader of a log looks at the task though
+// nothing was announced: another director may follow its run.
+const outputBackstop = 2 * time.Second
+
+// output is GET /api/queue/{id}/output, as JSON or as a stream.
+func (d *Director) output(w http.ResponseWriter, r *http.Request) error {
+	id, err := taskID(r)
+	if err != nil {
+		return err
+	}
+	after, err := position("after", param(r, "after"))
+	if err != nil {
+		return err
+	}
+	after = max(after, 0)
+	wait, err := waitOf(r)
+	if err != nil {
+		return err
+	}
+	if wantsStream(r) {
+		return d.streamOutput(w, r, id, after)
+	}
+	ctx, cancel := d.untilStopped(r.Context())
+	defer cancel()
+	out, err := d.readOutput(ctx, id, after, wait)
+	if err != nil {
+		return err
+	}
+	d.answer(w, http.StatusOK, out)
+	return nil
+}
+
+func wantsStream(r *http.Request) bool {
+	return strings.Contains(strings.ToLower(r.Header.Get("Accept")), "text/event-stream")
+}
+
+// streamOutput sends the log as events named output until the task has
+// ended, whose last has done set.
+func (d *Director) streamOutput(w http.ResponseWriter, r *http.Request, id string, after int64) error {
+	if _, err := d.engine.Read().Task(r.Context(), id); err != nil {
+		return err
+	}
+	if seen, err := position("Last-Event-ID", r.Header.Get("Last-Event-ID")); err != nil {
+		return err
+	} else if seen >= 0 {
+		after = seen
+	}
+	s, err := d.openStream(w)
+	if err != nil || r.Method == http.MethodHead {
+		return err
+	}
+	defer s.close()
+	ctx, cancel := d.untilStopped(r.Context())
+	defer cancel()
+	for ctx.Err() == nil {
+		out, err := d.readOutput(ctx, id, after, heartbeat)
+		if err != nil {
+			return s.fail(d, err)
+		}
+		if out.Text == "" && !out.Done && !out.Truncated {
+			if s.comment() != nil {
+				return nil
+			}
+			continue
+		}
+		if s.send(out.Next, "output", out) != nil || out.Done {
+			return nil
+		}
+		after = out.Next
+	}
+	return nil
+}
+
+// readOutput returns what there is of the log from byte after. When nothing
+// is there yet it waits until there is, the task ends or wait is over.
+func (d *Director) readOutput(ctx context.Context, id string, after int64, wait time.Duration) (api.Output, error) {
+	signs, stop := d.engine.WatchTask(id)
+	defer stop()
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	backstop := time.NewTicker(outputBackstop)
+	defer backstop.Stop()
+	deadline := time.Now().Add(wait)
+	for {
+		// A context that has ended must not fail the reads of the last answer.
+		t, err := d.engine.Read().Task(context.WithoutCancel(ctx), id)
+		if err != nil {
+			return api.Output{}, err
+		}
+		if t.State.Terminal() {
+			return d.storedOutput(context.WithoutCancel(ctx), &t, after)
+		}
+		out := api.Output{QueueID: id, State: string(t.State), Seq: after, Next: after}
+		if t.State.InFlight() {
+			live, ok := d.runs.Output(ctx, id, after, time.Until(deadline))
+			if ok && live.Text != "" {
+				live.QueueID, live.State = id, string(t.State)
+				live.Done = false // its end is not stored yet; the next read has it
+				return live, nil
+			}
+		}
+		select {
+		case <-signs:
+		case <-backstop.C:
+		case <-over.C:
+			return out, nil
+		case <-ctx.Done():
+			return out, nil
+		}
+	}
+}
+
+// storedOutput reads the log of a task that has ended: its tail, or the
+// answer of an agent that keeps no log.
+func (d *Director) storedOutput(ctx context.Context, t *signalbox.Task, after int64) (api.Output, error) {
+	res, err := d.engine.Read().Result(ctx, t.ID)
+	if err != nil {
+		return api.Output{}, err
+	}
+	text, begin := res.Tail, res.TailSeq
+	if text == "" {
+		text, begin = res.Output, 0
+	}
+	out := api.Output{QueueID: t.ID, State: string(t.State), Done: true, Truncated: after < begin}
+	skip := min(max(0, after-begin), int64(len(text)))
+	for skip < int64(len(text)) && !utf8.RuneStart(text[skip]) {
+		skip++ // the asked position lies within a character
+	}
+	out.Seq = begin + skip
+	out.Text = text[skip:]
+	out.Next = begin + int64(len(text))
+	return out, nil
+}

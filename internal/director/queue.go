@@ -1,0 +1,179 @@
+package director
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// queue is GET /api/queue: the tasks that are being handed to an agent, then
+// those that wait, in the order in which they will be taken.
+func (d *Director) queue(w http.ResponseWriter, r *http.Request) error {
+	limit, err := limitOf(r)
+	if err != nil {
+		return err
+	}
+	name := param(r, "queue")
+	if name != "" && !signalbox.ValidQueue(name) {
+		return signalbox.Invalid("queue", "%q is not a queue: use work, commands, agent:NAME or pool:KIND", clip(name))
+	}
+	after, err := parseCursor(param(r, "after"))
+	if err != nil {
+		return err
+	}
+	read := d.engine.Read()
+	counts, err := read.Counts(r.Context())
+	if err != nil {
+		return err
+	}
+	pauses, err := read.Pauses(r.Context())
+	if err != nil {
+		return err
+	}
+	figures := queueStatus(counts, d.engine.MaxSize(), d.engine.Now())
+	out := api.Queue{
+		Depth: figures.Depth, MaxSize: figures.MaxSize, OldestAgeSeconds: figures.OldestAgeSeconds,
+		DispatchedCount: figures.DispatchedCount, Tasks: []api.Task{}, Paused: pauseViews(pauses),
+	}
+	if after == (store.Cursor{}) {
+		if out.Tasks, err = d.dispatching(r.Context(), name); err != nil {
+			return err
+		}
+	}
+	waiting, err := read.Waiting(r.Context(), name, after, limit)
+	if err != nil {
+		return err
+	}
+	if len(waiting) == limit {
+		out.Next = formatCursor(store.CursorOf(&waiting[limit-1]))
+	}
+	views, err := d.positioned(r.Context(), waiting, after == (store.Cursor{}))
+	if err != nil {
+		return err
+	}
+	out.Tasks = append(out.Tasks, views...)
+	d.answer(w, http.StatusOK, out)
+	return nil
+}
+
+func (d *Director) dispatching(ctx context.Context, queue string) ([]api.Task, error) {
+	running, err := d.engine.Read().InFlight(ctx)
+	views := []api.Task{}
+	for i := range running {
+		t := &running[i]
+		if t.State == signalbox.Dispatching && (queue == "" || t.Queue == queue) && len(views) < maxLimit {
+			views = append(views, taskView(t))
+		}
+	}
+	return views, err
+}
+
+// positioned numbers the tasks of a page, each within its own queue. They
+// come in order, so the store is asked at most once for each queue, and not
+// at all on the first page.
+func (d *Director) positioned(ctx context.Context, page []signalbox.Task, first bool) ([]api.Task, error) {
+	views := make([]api.Task, len(page))
+	next := map[string]store.Position{}
+	for i := range page {
+		t := &page[i]
+		pos, known := next[t.Queue]
+		if !known {
+			pos = store.Position{N: 1}
+			if !first {
+				var err error
+				if pos, err = d.engine.Read().Position(ctx, t.ID); err != nil && signalbox.CodeOf(err) != signalbox.CodeNotFound {
+					return nil, err
+				}
+				pos.N = max(pos.N, 1) // it was taken since the page was read
+			}
+		}
+		views[i] = taskView(t)
+		views[i].Position, views[i].PositionApproximate = pos.N, pos.Approximate
+		pos.N++
+		next[t.Queue] = pos
+	}
+	return views, nil
+}
+
+// A cursor is opaque to callers.
+func formatCursor(c store.Cursor) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d.%d", c.OrderKey, c.Place))
+}
+
+func parseCursor(s string) (c store.Cursor, err error) {
+	if s == "" {
+		return c, nil
+	}
+	plain, err := base64.RawURLEncoding.DecodeString(s)
+	if err == nil {
+		_, err = fmt.Sscanf(string(plain), "%d.%d", &c.OrderKey, &c.Place)
+	}
+	if err != nil || formatCursor(c) != s {
+		return store.Cursor{}, signalbox.Invalid("after", "after must be the next of the page before, not %q", clip(s))
+	}
+	return c, nil
+}
+
+// find is GET /api/find/{part}.
+func (d *Director) find(w http.ResponseWriter, r *http.Request) error {
+	const most = 20
+	part := r.PathValue("part")
+	if len(part) > 64 {
+		return signalbox.Invalid("part", "a part of an id has at most 64 characters")
+	}
+	ids, err := d.engine.Read().Find(r.Context(), part, most)
+	if err != nil {
+		return err
+	}
+	if ids == nil {
+		ids = []string{}
+	}
+	d.answer(w, http.StatusOK, api.Found{QueueIDs: ids})
+	return nil
+}
+
+// history is GET /api/history.
+func (d *Director) history(w http.ResponseWriter, r *http.Request) error {
+	q, err := d.historyQuery(r)
+	if err != nil {
+		return err
+	}
+	page, err := d.engine.Read().History(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	out := api.History{Tasks: make([]api.Task, len(page.Tasks)), Next: page.Next}
+	for i := range page.Tasks {
+		out.Tasks[i] = taskView(&page.Tasks[i])
+	}
+	d.answer(w, http.StatusOK, out)
+	return nil
+}
+
+func (d *Director) historyQuery(r *http.Request) (q store.HistoryQuery, err error) {
+	q = store.HistoryQuery{
+		State: signalbox.State(param(r, "state")), Reason: signalbox.Reason(param(r, "reason")),
+		Agent: param(r, "agent"), Queue: param(r, "queue"), Source: signalbox.Source(param(r, "source")),
+		SourceJob: param(r, "source_job"), SessionID: param(r, "session_id"), Text: param(r, "q"), Before: param(r, "before"),
+	}
+	switch {
+	case q.State != "" && !q.State.Terminal():
+		return q, signalbox.Invalid("state", "state must be completed, failed, cancelled or timeout, not %q", clip(string(q.State)))
+	case q.Reason != "" && !q.Reason.Valid():
+		return q, signalbox.Invalid("reason", "reason must be one of %v, not %q", signalbox.Reasons(), clip(string(q.Reason)))
+	}
+	now := d.engine.Now()
+	if q.Since, err = when(r, "since", now); err != nil {
+		return q, err
+	}
+	if q.Until, err = when(r, "until", now); err != nil {
+		return q, err
+	}
+	q.Limit, err = limitOf(r)
+	return q, err
+}

@@ -1,0 +1,163 @@
+package director
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/director/agentaddr"
+)
+
+// registerAgent is POST /api/agents. Whoever registers an agent decides
+// where prompts and their env go, so without a token only callers on this
+// host may, and only agents on this host.
+func (d *Director) registerAgent(w http.ResponseWriter, r *http.Request) error {
+	who := callerOf(r)
+	if !who.trusted && !who.loopback {
+		return refuse(signalbox.CodeForbidden, "start the director with a token and give it to the agent, or register on the director's own host",
+			"agents are registered from the director's own host unless a token authenticates the caller")
+	}
+	var req api.RegisterAgent
+	if err := decode(w, r, &req, false); err != nil {
+		return err
+	}
+	if err := d.checkAgentURL(r.Context(), req.URL, who.trusted); err != nil {
+		return err
+	}
+	status, err := d.registerStatus(r.Context(), &req)
+	if err != nil {
+		return err
+	}
+	a := signalbox.Agent{
+		Name: req.Name, Kind: req.Kind, URL: req.URL, Slots: req.Slots, Fencing: req.Fencing,
+		Source: signalbox.AgentRegistered, WorkDir: req.WorkDir, Version: req.Version,
+	}
+	if req.Child && who.loopback {
+		a.Source = signalbox.AgentChild
+	}
+	row, err := d.engine.PutAgent(r.Context(), a, req.Token)
+	if err != nil {
+		return err
+	}
+	d.names.forget()
+	views, err := d.agentViews(r.Context(), []signalbox.Agent{row})
+	if err != nil {
+		return err
+	}
+	d.answer(w, status, views[0])
+	return nil
+}
+
+// registerStatus is 201 for an agent that is new, 200 for one that was known.
+// A name does not change hands to an agent of another kind while the agent
+// that has it is connected.
+func (d *Director) registerStatus(ctx context.Context, req *api.RegisterAgent) (int, error) {
+	known, err := d.engine.Read().Agents(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, a := range known {
+		if a.Name != req.Name {
+			continue
+		}
+		if a.Kind == req.Kind {
+			return http.StatusOK, nil
+		}
+		for _, live := range d.engine.LiveAgents() {
+			if live.Name == a.Name && live.Up {
+				return 0, refuse(signalbox.CodeConflict, "choose another name, or stop that agent first",
+					"agent %s is connected and of kind %s", a.Name, a.Kind)
+			}
+		}
+	}
+	return http.StatusCreated, nil
+}
+
+// lookup resolves a host.
+type lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+
+func systemLookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+}
+
+// lookupTimeout bounds the question where an agent is.
+const lookupTimeout = 5 * time.Second
+
+// checkAgentURL decides on the resolved addresses, not on the name. The
+// engine checks the form of the URL.
+func (d *Director) checkAgentURL(ctx context.Context, raw string, trusted bool) error {
+	u, err := url.Parse(raw)
+	if err != nil || u.Hostname() == "" {
+		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT", clip(raw))
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	addrs, err := d.lookup(ctx, u.Hostname())
+	if err != nil || len(addrs) == 0 {
+		return &signalbox.Error{Code: signalbox.CodeValidation, Field: "url", Err: err,
+			Message: "the host of url cannot be resolved: " + clip(u.Hostname())}
+	}
+	for _, ip := range addrs {
+		if err := agentaddr.Check(ip, trusted); err != nil {
+			return &refusal{err: signalbox.Invalid("url", "%s", err.Error()),
+				hint: "an agent has an address on this host, or one that a token vouches for"}
+		}
+	}
+	return nil
+}
+
+// namesFor is how long the names of agents are good for. Thousands of agents
+// beat every few seconds; each beat must not read them all.
+const namesFor = time.Second
+
+// agentNames remembers which agents are known.
+type agentNames struct {
+	mu   sync.Mutex
+	at   time.Time
+	seen map[string]bool
+}
+
+func (n *agentNames) forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.seen = nil
+}
+
+func (n *agentNames) has(name string, now time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	age := now.Sub(n.at)
+	return n.seen[name] && age >= 0 && age < namesFor
+}
+
+func (n *agentNames) set(agents []signalbox.Agent, now time.Time) {
+	seen := make(map[string]bool, len(agents))
+	for _, a := range agents {
+		seen[a.Name] = true
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.seen, n.at = seen, now
+}
+
+// known returns CodeNotFound for an agent that is not known.
+func (d *Director) known(ctx context.Context, name string) error {
+	now := d.engine.Now()
+	if d.names.has(name, now) {
+		return nil
+	}
+	if _, err := d.agentRow(ctx, name); err != nil {
+		return err
+	}
+	agents, err := d.engine.Read().Agents(ctx)
+	if err == nil {
+		d.names.set(agents, now)
+	}
+	return err
+}

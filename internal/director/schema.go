@@ -1,0 +1,119 @@
+package director
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// schemas makes a JSON schema of each wire type, once, under its Go name.
+type schemas struct{ all node }
+
+// ref returns a reference to the schema of a struct. closed says that
+// unknown fields are refused, as they are in requests; answers may grow.
+func (s *schemas) ref(t reflect.Type, closed bool) node {
+	name := t.Name()
+	if _, done := s.all[name]; !done {
+		s.all[name] = node{} // holds the place for types that hold themselves
+		s.all[name] = s.object(t, closed)
+	} else if closed {
+		s.all[name].(node)["additionalProperties"] = false
+	}
+	return node{"$ref": "#/components/schemas/" + name}
+}
+
+func (s *schemas) object(t reflect.Type, closed bool) node {
+	props, required := node{}, []string{}
+	for _, f := range jsonFields(t) {
+		schema := s.of(t.Field(f.index).Type, closed)
+		for k, v := range rules[t.Name()+"."+f.name] {
+			schema[k] = v
+		}
+		props[f.name] = schema
+		if !f.optional {
+			required = append(required, f.name)
+		}
+	}
+	out := node{"type": "object", "properties": props}
+	if len(required) > 0 {
+		out["required"] = required
+	}
+	if closed {
+		out["additionalProperties"] = false
+	}
+	for k, v := range rules[t.Name()] {
+		out[k] = v
+	}
+	return out
+}
+
+func (s *schemas) of(t reflect.Type, closed bool) node {
+	if t == timeType {
+		return node{"type": "string", "format": "date-time"}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return s.of(t.Elem(), closed)
+	case reflect.Struct:
+		return s.ref(t, closed)
+	case reflect.Slice:
+		return node{"type": "array", "items": s.of(t.Elem(), closed)}
+	case reflect.Map:
+		return node{"type": "object", "additionalProperties": s.of(t.Elem(), closed)}
+	case reflect.Bool:
+		return node{"type": "boolean"}
+	case reflect.Int, reflect.Int64:
+		return node{"type": "integer"}
+	case reflect.Float64:
+		return node{"type": "number"}
+	}
+	return node{"type": "string"}
+}
+
+// rules adds what Go types do not say, from the constants that the engine
+// checks against.
+var rules = map[string]node{
+	"SubmitRequest": {"oneOf": []node{{"required": []string{"prompt"}}, {"required": []string{"message"}}}},
+
+	"SubmitRequest.prompt":          {"minLength": 1},
+	"SubmitRequest.message":         {"minLength": 1},
+	"SubmitRequest.timeout_seconds": {"minimum": 0, "maximum": engine.MaxTimeoutSeconds},
+	"SubmitRequest.priority":        {"minimum": signalbox.MinPriority, "maximum": signalbox.MaxPriority},
+	"SubmitRequest.wait_timeout":    {"minimum": 0, "maximum": int(engine.MaxWaitTimeout.Seconds())},
+	"SubmitRequest.source":          {"enum": signalbox.Sources()},
+	"SubmitRequest.on_lost":         {"enum": []signalbox.OnLost{signalbox.LostFail, signalbox.LostRequeue}},
+	"SubmitRequest.session":         {"enum": []signalbox.SessionMode{signalbox.SessionRequire, signalbox.SessionPrefer}},
+	"SubmitRequest.session_id":      {"maxLength": signalbox.MaxSessionIDLength},
+	"SubmitRequest.model":           {"maxLength": engine.MaxWordBytes},
+	"SubmitRequest.tier":            {"maxLength": engine.MaxWordBytes},
+	"SubmitRequest.agent":           {"maxLength": signalbox.MaxAgentNameLength},
+	"SubmitRequest.kind":            {"maxLength": signalbox.MaxAgentNameLength},
+	"SubmitRequest.source_job":      {"maxLength": signalbox.MaxAgentNameLength},
+	"RetryRequest.timeout_seconds":  {"minimum": 0, "maximum": engine.MaxTimeoutSeconds},
+	"RegisterAgent.slots":           {"minimum": 0, "maximum": signalbox.MaxAgentSlots},
+	"PauseRequest.seconds":          {"minimum": 0, "maximum": maxPauseSeconds},
+	"Heartbeat.state":               {"enum": []string{"idle", "working"}},
+
+	"Task.state":    {"enum": signalbox.States()},
+	"Task.reason":   {"enum": signalbox.Reasons()},
+	"Task.source":   {"enum": signalbox.Sources()},
+	"Agent.state":   {"enum": []string{"idle", "working", "withheld", "down"}},
+	"Status.state":  {"enum": []string{"running", "draining"}},
+	"Error.error":   {"enum": codes()},
+	"Event.kind":    {"minLength": 1},
+	"Output.seq":    {"minimum": 0},
+	"Output.next":   {"minimum": 0},
+	"Task.attempts": {"minimum": 0},
+}
+
+// codes lists the error codes that have a status.
+func codes() []string {
+	list := make([]string, 0, len(statuses))
+	for code := range statuses {
+		list = append(list, string(code))
+	}
+	slices.Sort(list)
+	return list
+}

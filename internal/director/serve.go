@@ -1,0 +1,91 @@
+package director
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// Limits of a connection. There is no limit on a whole answer: long polls and
+// streams last, and each write of theirs has its own (writeTimeout).
+const (
+	readHeaderTimeout = 10 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 32 << 10
+	shutdownTimeout   = 10 * time.Second // for answers under way, once streams have ended
+)
+
+// Serve answers requests on l until ctx ends. Then open streams and long
+// polls end cleanly, answers under way are finished, and it returns nil.
+// A listener that is not on loopback is refused without a token.
+func (d *Director) Serve(ctx context.Context, l net.Listener) error {
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok {
+		if err := CheckListen(tcp.String(), d.cfg.Token); err != nil {
+			return err
+		}
+	}
+	srv := &http.Server{
+		Handler:           d.handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+	select {
+	case err := <-failed:
+		d.Stop()
+		return err
+	case <-ctx.Done():
+	}
+	d.SetDraining(true)
+	d.Stop()
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	err := srv.Shutdown(grace)
+	if err != nil {
+		err = errors.Join(err, srv.Close())
+	}
+	<-failed
+	return err
+}
+
+// minPublicToken is the length in characters below which a token is no
+// protection on a public address.
+const minPublicToken = 16
+
+// CheckListen refuses an address that others can reach without a token that
+// keeps them out: whoever reaches a director can run prompts on its agents.
+func CheckListen(addr, token string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return signalbox.Invalid("addr", "%q is not an address to listen on: want HOST:PORT, such as 127.0.0.1:8080", addr)
+	}
+	if isLoopback(host) {
+		return nil
+	}
+	const cure = "set one of 16 characters or more (--token or SIGNALBOX_TOKEN; openssl rand -hex 32 makes one), or listen on "
+	switch {
+	case token == "":
+		return signalbox.Invalid("token", "will not listen on %s without a token, for whoever reaches it could run tasks: %s127.0.0.1:%s", addr, cure, port)
+	case len(token) < minPublicToken:
+		return signalbox.Invalid("token", "will not listen on %s with a token of %d characters, which can be guessed: %s127.0.0.1:%s", addr, len(token), cure, port)
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}

@@ -1,0 +1,90 @@
+package director
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// status is GET /status.
+func (d *Director) status(w http.ResponseWriter, r *http.Request) error {
+	counts, err := d.engine.Read().Counts(r.Context())
+	if err != nil {
+		return err
+	}
+	now, info := d.engine.Now(), d.engine.Info()
+	out := api.Status{
+		Type: "view", Interfaces: []string{"statusable", "observable", "taskable"}, Version: d.cfg.Version,
+		State: "running", UptimeSeconds: max(0, now.Sub(d.started).Seconds()),
+		Queue:  queueStatus(counts, d.engine.MaxSize(), now),
+		Agents: d.agentCounts(),
+		Store:  api.StoreStatus{Kind: info.Kind, Durability: info.Durability},
+		Open:   d.gate.open,
+	}
+	if d.draining.Load() {
+		out.State = "draining"
+	}
+	d.answer(w, http.StatusOK, out)
+	return nil
+}
+
+func (d *Director) agentCounts() api.AgentCounts {
+	var c api.AgentCounts
+	for _, a := range d.engine.LiveAgents() {
+		c.Total++
+		if !a.Up {
+			continue
+		}
+		c.Up++
+		switch {
+		case a.InUse > 0:
+			c.Working++
+		case !a.Held:
+			c.Idle++
+		}
+	}
+	return c
+}
+
+// describe is GET /openapi.json.
+func (d *Director) describe(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/json")
+	extendWrite(w)
+	w.Write(d.openapi)
+	return nil
+}
+
+// healthz is GET /healthz: it says that the process answers, and nothing of
+// the store, so that a full disk does not get the process killed.
+func (d *Director) healthz(w http.ResponseWriter, _ *http.Request) error {
+	d.answer(w, http.StatusOK, api.Health{Status: "ok"})
+	return nil
+}
+
+// storeTimeout is how long readyz waits for the store.
+const storeTimeout = 2 * time.Second
+
+// readyz is GET /readyz.
+func (d *Director) readyz(w http.ResponseWriter, r *http.Request) error {
+	if d.draining.Load() {
+		return &refusal{err: signalbox.Errorf(signalbox.CodeUnavailable, "draining: the director is about to stop and makes no new claims; submits are stored"), retryAfter: 5}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)
+	defer cancel()
+	if _, err := d.engine.Read().Counts(ctx); err != nil {
+		d.log.Error("store does not answer", "error", err)
+		return &refusal{err: &signalbox.Error{Code: signalbox.CodeUnavailable, Message: "the store does not answer", Err: err}, retryAfter: 5}
+	}
+	d.answer(w, http.StatusOK, api.Health{Status: "ok"})
+	return nil
+}
+
+// metrics is GET /metrics.
+func (d *Director) metrics(w http.ResponseWriter, r *http.Request) error {
+	extendWrite(w)
+	d.cfg.Metrics.ServeHTTP(w, r)
+	return nil
+}

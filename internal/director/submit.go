@@ -1,0 +1,170 @@
+package director
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// submit is POST /api/queue/task.
+func (d *Director) submit(w http.ResponseWriter, r *http.Request) error {
+	var req api.SubmitRequest
+	if err := decode(w, r, &req, false); err != nil {
+		return d.refused(err)
+	}
+	return d.store(w, r, req, http.StatusCreated, "")
+}
+
+// The seed's texts of POST /api/task, which belongs to the web view.
+const (
+	webQueued = "Task queued for execution"
+	webFull   = "Queue is at capacity. Please try again later."
+)
+
+// submitTask is POST /api/task.
+func (d *Director) submitTask(w http.ResponseWriter, r *http.Request) error {
+	var req api.SubmitRequest
+	if err := decode(w, r, &req, false); err != nil {
+		return d.refused(err)
+	}
+	if req.Source == "" {
+		req.Source = string(signalbox.SourceWeb)
+	}
+	err := d.store(w, r, req, http.StatusAccepted, webQueued)
+	var full *refusal
+	if errors.As(err, &full) && full.err.Code == signalbox.CodeQueueFull {
+		full.err.Message = webFull
+	}
+	return err
+}
+
+func (d *Director) store(w http.ResponseWriter, r *http.Request, req api.SubmitRequest, status int, message string) error {
+	n, err := newTask(req)
+	if err == nil {
+		n.IdempotencyKey, err = idempotencyKey(r)
+	}
+	if err != nil {
+		return d.refused(err)
+	}
+	got, err := d.engine.Submit(r.Context(), n)
+	if err != nil {
+		return d.submitError(r, err)
+	}
+	d.receipt(w, got, status, message)
+	return nil
+}
+
+// retry is POST /api/queue/{id}/retry.
+func (d *Director) retry(w http.ResponseWriter, r *http.Request) error {
+	id, err := taskID(r)
+	if err != nil {
+		return err
+	}
+	var req api.RetryRequest
+	if err := decode(w, r, &req, true); err != nil {
+		return d.refused(err)
+	}
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return d.refused(err)
+	}
+	got, err := d.engine.Retry(r.Context(), id, engine.Edit{
+		Prompt: req.Prompt, Model: req.Model, TimeoutSeconds: req.TimeoutSeconds, Env: req.Env, IdempotencyKey: key,
+	})
+	if err != nil {
+		return d.submitError(r, err)
+	}
+	d.receipt(w, got, http.StatusCreated, "")
+	return nil
+}
+
+func (d *Director) receipt(w http.ResponseWriter, got engine.Receipt, status int, message string) {
+	if got.Replayed {
+		w.Header().Set("Idempotency-Replayed", "true")
+	}
+	d.answer(w, status, api.SubmitResponse{
+		QueueID: got.Task.ID, Position: got.Position.N, PositionApproximate: got.Position.Approximate,
+		State: string(got.Task.State), Queue: got.Task.Queue, ETA: etaView(got.ETA), Message: message,
+		Replayed: got.Replayed, RetryOf: got.Task.RetryOf,
+	})
+}
+
+func newTask(req api.SubmitRequest) (engine.NewTask, error) {
+	if req.Message != "" {
+		if req.Prompt != "" {
+			return engine.NewTask{}, signalbox.Invalid("message", "message is another name for prompt: give one of them")
+		}
+		req.Prompt = req.Message
+	}
+	n := engine.NewTask{
+		Prompt: req.Prompt, Model: req.Model, Tier: req.Tier, TimeoutSeconds: req.TimeoutSeconds,
+		SessionID: req.SessionID, Session: signalbox.SessionMode(req.Session), Env: req.Env, Thinking: req.Thinking,
+		Source: signalbox.Source(req.Source), SourceJob: req.SourceJob, Agent: req.Agent, Kind: req.Kind,
+		Priority: req.Priority, WaitTimeout: waitTimeout(req.WaitTimeout), OnLost: signalbox.OnLost(req.OnLost),
+	}
+	if req.Project != nil {
+		n.Project = &signalbox.Project{Name: req.Project.Name, Path: req.Project.Path}
+	}
+	if req.NotBefore != nil {
+		n.NotBefore = *req.NotBefore
+	}
+	return n, nil
+}
+
+// waitTimeout makes a duration of seconds. A number that no duration can
+// hold must not wrap around into one that the engine would accept.
+func waitTimeout(seconds int) time.Duration {
+	const most = int(engine.MaxWaitTimeout / time.Second)
+	return time.Duration(max(-1, min(seconds, most+1))) * time.Second
+}
+
+func idempotencyKey(r *http.Request) (string, error) {
+	given := r.Header.Values("Idempotency-Key")
+	switch {
+	case len(given) == 0:
+		return "", nil
+	case len(given) > 1:
+		return "", signalbox.Invalid("Idempotency-Key", "Idempotency-Key is given twice")
+	case given[0] == "":
+		return "", signalbox.Invalid("Idempotency-Key", "Idempotency-Key must be 1 to %d printable characters", signalbox.MaxIdempotencyBytes)
+	}
+	return given[0], nil
+}
+
+// refused counts a submit that did not reach the engine.
+func (d *Director) refused(err error) error {
+	d.cfg.Metrics.Refused(signalbox.CodeOf(err))
+	return err
+}
+
+// submitError says when to come back to a queue that is full.
+func (d *Director) submitError(r *http.Request, err error) error {
+	d.refused(err)
+	var full *signalbox.Error
+	if !errors.As(err, &full) || full.Code != signalbox.CodeQueueFull {
+		return err
+	}
+	copied := *full
+	return &refusal{err: &copied, retryAfter: d.roomIn(r)}
+}
+
+// Bounds of the Retry-After of a full queue, in seconds. The seed's answer
+// is 30.
+const (
+	defaultRetryAfter = 30
+	maxRetryAfter     = 300
+)
+
+// roomIn estimates when the first waiting task starts, which makes room.
+func (d *Director) roomIn(r *http.Request) int {
+	eta := d.engine.ETA(r.Context(), &signalbox.Task{State: signalbox.Pending, Queue: signalbox.QueueWork}, store.Position{N: 1})
+	if eta == nil {
+		return defaultRetryAfter
+	}
+	return min(max(1, int(eta.High/time.Second)), maxRetryAfter)
+}

@@ -1,0 +1,174 @@
+package director
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// task is GET /api/queue/{id}.
+func (d *Director) task(w http.ResponseWriter, r *http.Request) error {
+	id, err := taskID(r)
+	if err != nil {
+		return err
+	}
+	wait, err := waitOf(r)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		ctx, cancel := d.untilStopped(r.Context())
+		defer cancel()
+		if _, err := d.engine.Wait(ctx, id, wait, engine.Ended); err != nil {
+			return err
+		}
+	}
+	v, err := d.detail(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	d.answer(w, http.StatusOK, v)
+	return nil
+}
+
+// untilStopped returns a context that also ends when the director stops:
+// then long polls answer with what there is.
+func (d *Director) untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-d.stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// detail reads all that there is to say about a task.
+func (d *Director) detail(ctx context.Context, id string) (api.Task, error) {
+	read := d.engine.Read()
+	t, err := read.Task(ctx, id)
+	if err != nil {
+		return api.Task{}, err
+	}
+	v := taskView(&t)
+	req, err := read.Request(ctx, id)
+	if err != nil {
+		return v, err
+	}
+	addRequest(&v, &req)
+	switch {
+	case t.State.Terminal():
+		res, err := read.Result(ctx, id)
+		if err != nil {
+			return v, err
+		}
+		v.Result = resultView(&t, &res)
+	case t.State == signalbox.Pending:
+		pos, err := read.Position(ctx, id)
+		if err != nil {
+			return v, err
+		}
+		v.Position, v.PositionApproximate = pos.N, pos.Approximate
+		v.ETA = etaView(d.engine.ETA(ctx, &t, pos))
+	}
+	return v, nil
+}
+
+// cancel is POST /api/queue/{id}/cancel.
+func (d *Director) cancel(w http.ResponseWriter, r *http.Request) error {
+	id, err := taskID(r)
+	if err != nil {
+		return err
+	}
+	t, err := d.engine.Cancel(r.Context(), id, callerOf(r).String())
+	if err != nil {
+		return err
+	}
+	dispatched := !t.State.Terminal()
+	if dispatched {
+		ctx, stop := d.untilStopped(r.Context())
+		defer stop()
+		if t, err = d.engine.Wait(ctx, id, d.cancelWait, engine.Ended); err != nil {
+			return err
+		}
+	}
+	out := api.Cancelled{QueueID: id, State: string(t.State), WasDispatched: dispatched, Message: t.Message}
+	if dispatched {
+		out.AgentURL, out.TaskID = t.AgentURL, t.TaskID
+	}
+	status := http.StatusOK
+	if !t.State.Terminal() {
+		status = http.StatusAccepted
+		out.Message = "the agent has not confirmed yet; signalbox release " + t.Agent + " takes the slot away from the task"
+	}
+	d.answer(w, status, out)
+	return nil
+}
+
+// why is GET /api/queue/{id}/why.
+func (d *Director) why(w http.ResponseWriter, r *http.Request) error {
+	id, err := taskID(r)
+	if err != nil {
+		return err
+	}
+	got, err := d.engine.Why(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	out := api.Why{QueueID: id, State: string(got.Task.State), Summary: got.Summary, Gates: []api.Gate{}, ETA: etaView(got.ETA)}
+	for _, g := range got.Gates {
+		out.Gates = append(out.Gates, api.Gate(g))
+	}
+	d.answer(w, http.StatusOK, out)
+	return nil
+}
+
+// pause is POST /api/queue/pause.
+func (d *Director) pause(w http.ResponseWriter, r *http.Request) error {
+	var req api.PauseRequest
+	if err := decode(w, r, &req, true); err != nil {
+		return err
+	}
+	until, err := d.pauseEnd(req)
+	if err != nil {
+		return err
+	}
+	if err := d.engine.Pause(r.Context(), req.Queue, req.Reason, callerOf(r).String(), until); err != nil {
+		return err
+	}
+	return d.paused(w, r)
+}
+
+// resume is POST /api/queue/resume.
+func (d *Director) resume(w http.ResponseWriter, r *http.Request) error {
+	var req api.PauseRequest
+	if err := decode(w, r, &req, true); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{{"reason", req.Reason != ""}, {"until", req.Until != nil}, {"seconds", req.Seconds != 0}} {
+		if f.given {
+			return signalbox.Invalid(f.name, "%s belongs to a pause; a resume takes queue alone", f.name)
+		}
+	}
+	if err := d.engine.Resume(r.Context(), req.Queue, callerOf(r).String()); err != nil {
+		return err
+	}
+	return d.paused(w, r)
+}
+
+func (d *Director) paused(w http.ResponseWriter, r *http.Request) error {
+	pauses, err := d.engine.Read().Pauses(r.Context())
+	if err != nil {
+		return err
+	}
+	d.answer(w, http.StatusOK, api.Paused{Paused: pauseViews(pauses)})
+	return nil
+}
