@@ -67,9 +67,9 @@ func durableAll(b *reopened) {
 	b.submit(inSession("s"), withEnv("sealed"), prioritised(2), notBefore(b.now.Add(time.Hour)), waitUntil(b.now.Add(2*time.Hour)))
 	b.submits(2)
 	b.run("b")
-	before := survey(b.box, 10)
+	before := surveyOf(b.ctx, b.Store, b.now, 10)
 	b.reopen()
-	b.same("everything", survey(b.box, 10), before)
+	b.same("everything", surveyOf(b.ctx, b.Store, b.now, 10), before)
 }
 
 func durableOrder(b *reopened) {

@@ -1,0 +1,162 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Compare runs random histories of verbs on two kinds of store and wants the
+// same answer from both to every verb, and the same from all reads after
+// each. a and b open new, empty stores; Compare closes them. With the memory
+// store as one of the two, it is the reference.
+//
+// A failure prints the shortest history found and a seed that repeats it;
+// -rapid.checks and -rapid.steps make the search longer.
+func Compare(t *testing.T, a, b func(t *testing.T) store.Store) {
+	t.Helper()
+	steps := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		p := &pair{ctx: context.Background(), a: a(t), b: b(t), now: start}
+		defer p.close(rt)
+		for range 2 { // what one run of steps left is the start of the next
+			rt.Repeat(p.verbs())
+		}
+		steps += p.steps
+	})
+	if steps == 0 && !t.Failed() {
+		t.Fatal("not one step was compared")
+	}
+}
+
+// verbs are the steps of a history. Those that get tasks on stand in it more
+// than once, so that histories come to ended tasks, pages and withheld slots.
+func (p *pair) verbs() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"":       p.checkReads,
+		"submit": p.submit, "submit 2": p.submit, "submit 3": p.submit,
+		"claim": p.claim, "claim 2": p.claim,
+		"turn": p.turn, "turn 2": p.turn, "turn 3": p.turn,
+		"progress": p.progress, "progress 2": p.progress,
+		"event": p.event, "stale": p.stale, "renew": p.renew, "free": p.free, "wake": p.wake, "agent": p.agent,
+		"pause": p.pause, "note": p.note, "prune": p.prune, "time": p.time, "pages": p.pages, "pages 2": p.pages,
+	}
+}
+
+// pair is two stores that go through the same history.
+type pair struct {
+	ctx   context.Context
+	a, b  store.Store
+	now   time.Time
+	n     int                // tasks submitted
+	old   []signalbox.Change // made at some time, stored or not
+	steps int
+}
+
+func (p *pair) close(t *rapid.T) {
+	if err := errors.Join(p.a.Close(), p.b.Close()); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// both calls a verb on the two stores and wants one answer.
+func both[T any](t *rapid.T, p *pair, what string, call func(s store.Store) (T, error)) (T, error) {
+	p.steps++
+	x, errA := call(p.a)
+	y, errB := call(p.b)
+	if outcome(errA) != outcome(errB) {
+		t.Fatalf("%s: the first store says %v, the second %v", what, errA, errB)
+	}
+	if d := diff(x, y); d != "" {
+		t.Fatalf("%s: the answers differ (-first +second):\n%s", what, d)
+	}
+	return x, errA
+}
+
+// outcome is what two stores must agree on about an error: not its text.
+func outcome(err error) string {
+	if errors.Is(err, store.ErrStale) {
+		return "stale"
+	}
+	return string(signalbox.CodeOf(err))
+}
+
+// checkReads compares all reads and checks the invariants of the first store;
+// the second one, which reads the same, has them too.
+func (p *pair) checkReads(t *rapid.T) {
+	x, y := surveyOf(p.ctx, p.a, p.now, p.n), surveyOf(p.ctx, p.b, p.now, p.n)
+	if d := diff(x, y); d != "" {
+		t.Fatalf("the reads differ (-first +second):\n%s", d)
+	}
+	if err := Invariants(p.ctx, p.a); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func pick[T any](t *rapid.T, name string, from ...T) T { return rapid.SampledFrom(from).Draw(t, name) }
+
+// soon is a time about now, or none.
+func (p *pair) soon(t *rapid.T, name string) time.Time {
+	switch d := pick(t, name, 0, -time.Minute, time.Second, time.Minute); d {
+	case 0:
+		return time.Time{}
+	default:
+		return p.now.Add(d)
+	}
+}
+
+// anyID is the id of some task, now and then one that is not there.
+func (p *pair) anyID(t *rapid.T) string { return id(rapid.IntRange(1, p.n+1).Draw(t, "task")) }
+
+func (p *pair) submit(t *rapid.T) {
+	p.n++
+	name := id(p.n)
+	if rapid.IntRange(0, 19).Draw(t, "same id") == 0 {
+		name = p.anyID(t)
+	}
+	priority := rapid.IntRange(-2, 2).Draw(t, "priority")
+	key := pick(t, "key", "", "", "", "k1", "k2")
+	s := store.Submission{
+		Task: signalbox.Task{
+			ID: name, State: signalbox.Pending, Queue: pick(t, "queue", someQueues...),
+			Limit: pick(t, "limit", "work", "work", "chat:a"), Priority: priority, Bias: time.Duration(priority) * time.Minute,
+			NotBefore: p.soon(t, "not before"), WaitUntil: p.soon(t, "wait until"),
+			SessionID: pick(t, "session", someSessions...), SessionMode: signalbox.SessionRequire,
+			OnLost:      pick(t, "on lost", signalbox.LostFail, signalbox.LostRequeue),
+			MaxAttempts: rapid.IntRange(1, 3).Draw(t, "max attempts"), HasEnv: rapid.Bool().Draw(t, "env"),
+			Source: pick(t, "source", signalbox.SourceAPI, signalbox.SourceCLI), Preview: pick(t, "preview", "Ä fix", "b%", ""),
+			IdempotencyKey: key, IdempotencyHash: pick(t, "hash", "h1", "h1", "h2"), CreatedAt: p.now,
+		},
+		Request:       signalbox.Request{Prompt: fmt.Sprint("do ", name), Model: pick(t, "model", "", "m")},
+		Cap:           pick(t, "cap", 0, 0, 0, 3),
+		FollowSession: rapid.Bool().Draw(t, "follow"),
+		Now:           p.now,
+	}
+	if s.Task.HasEnv {
+		s.Request.SealedEnv = []byte("sealed " + name)
+	}
+	_, _ = both(t, p, "Submit", func(to store.Store) (store.Submitted, error) { return to.Submit(p.ctx, s) })
+}
+
+func (p *pair) claim(t *rapid.T) {
+	agent := pick(t, "agent", someAgents...)
+	c := store.ClaimRequest{
+		Agent: agent, AgentURL: "http://" + agent, Slots: rapid.IntRange(0, 3).Draw(t, "slots"),
+		Queues:     pick(t, "queues", []string{"agent:" + agent, "pool:k", "work"}, []string{"work"}, someQueues, nil),
+		FenceAbove: pick[int64](t, "fence above", 0, 0, 0, 10, 100), Expires: p.now.Add(time.Minute), Now: p.now,
+	}
+	_, _ = both(t, p, "Claim", func(to store.Store) (store.Claimed, error) { return to.Claim(p.ctx, c) })
+}
+
+// apply stores a change, and keeps it to be stored again when it is stale.
+func (p *pair) apply(t *rapid.T, c signalbox.Change) {
+	p.old = append(p.old, c)
+	_, _ = both(t, p, "Apply "+string(c.Entry.Kind), func(to store.Store) (signalbox.Task, error) { return to.Apply(p.ctx, c, p.now) })
+}

@@ -1,0 +1,218 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// event makes any event happen to any task, as far as Next allows it.
+func (p *pair) event(t *rapid.T) {
+	task, err := p.a.Task(p.ctx, p.anyID(t))
+	if err != nil {
+		return
+	}
+	ev := p.anyEvent(t, pick(t, "kind", signalbox.TaskEvents()...))
+	ev.Fence = task.Fence + pick[int64](t, "fence", 0, 0, 0, 1)
+	p.next(t, task, ev)
+}
+
+// progress makes an execution get on, which random events seldom do.
+func (p *pair) progress(t *rapid.T) {
+	flying, err := p.a.InFlight(p.ctx)
+	if err != nil || len(flying) == 0 {
+		return
+	}
+	task := rapid.SampledFrom(flying).Draw(t, "in flight")
+	kind := signalbox.EventAccept
+	if task.State != signalbox.Dispatching {
+		kind = pick(t, "kind", signalbox.EventFinish, signalbox.EventFinish, signalbox.EventLost, signalbox.EventRelease)
+	}
+	ev := p.anyEvent(t, kind)
+	ev.Fence = task.Fence
+	p.next(t, task, ev)
+}
+
+// turn is a claim that gets on at once.
+func (p *pair) turn(t *rapid.T) {
+	p.claim(t)
+	p.progress(t)
+	p.progress(t)
+}
+
+func (p *pair) anyEvent(t *rapid.T, kind signalbox.EventKind) signalbox.Event {
+	ev := signalbox.Event{
+		Kind: kind, Now: p.now, Agent: "a", Slot: 0, TaskID: pick(t, "their id", "", "t1"),
+		SessionID: pick(t, "session", someSessions...), Message: pick(t, "message", "", "because"),
+		Delay: pick(t, "delay", 0, time.Second, time.Minute), Withhold: rapid.Bool().Draw(t, "withhold"),
+		By: pick(t, "by", "", "me"), Queue: pick(t, "queue", someQueues...),
+	}
+	switch kind {
+	case signalbox.EventFinish:
+		ev.Reason = pick(t, "reason", signalbox.ReasonCompleted, signalbox.ReasonCompleted, signalbox.ReasonAgentError, signalbox.ReasonCancelled)
+	case signalbox.EventLost:
+		ev.Reason = pick(t, "reason", signalbox.ReasonLost, signalbox.ReasonInterrupted)
+	}
+	if rapid.Bool().Draw(t, "result") {
+		code := rapid.IntRange(0, 2).Draw(t, "exit code")
+		ev.Result = &signalbox.Result{Output: "out", Tail: "tail", TailSeq: 7, ExitCode: &code, CostUSD: 0.1}
+	}
+	return ev
+}
+
+func (p *pair) next(t *rapid.T, task signalbox.Task, ev signalbox.Event) {
+	if c, err := signalbox.Next(task, ev); err == nil {
+		p.apply(t, c)
+	}
+}
+
+// stale stores a change that was made some time ago.
+func (p *pair) stale(t *rapid.T) {
+	if len(p.old) > 0 {
+		p.apply(t, rapid.SampledFrom(p.old).Draw(t, "change"))
+	}
+}
+
+// anySlot is the place of some slot row, now and then with a wrong fence.
+func (p *pair) anySlot(t *rapid.T) store.Lease {
+	l := store.Lease{Agent: "a", Expires: p.now.Add(pick(t, "expires", time.Second, time.Hour))}
+	if rows, err := p.a.Slots(p.ctx); err == nil && len(rows) > 0 {
+		row := rapid.SampledFrom(rows).Draw(t, "slot")
+		l.Agent, l.Slot, l.Fence = row.Agent, row.Slot, row.Fence
+	}
+	l.Fence += pick[int64](t, "fence", 0, 0, 0, 1)
+	return l
+}
+
+func (p *pair) renew(t *rapid.T) {
+	var leases []store.Lease
+	for range rapid.IntRange(0, 3).Draw(t, "leases") {
+		leases = append(leases, p.anySlot(t))
+	}
+	_, _ = both(t, p, "Renew", func(s store.Store) (int, error) { return s.Renew(p.ctx, leases) })
+}
+
+func (p *pair) free(t *rapid.T) {
+	l := p.anySlot(t)
+	if rows, err := p.a.Slots(p.ctx); err == nil && rapid.Bool().Draw(t, "withheld") {
+		for _, row := range rows {
+			if row.Withheld {
+				l.Agent, l.Slot, l.Fence = row.Agent, row.Slot, row.Fence
+			}
+		}
+	}
+	_, _ = both(t, p, "FreeSlot", func(s store.Store) (bool, error) { return s.FreeSlot(p.ctx, l.Agent, l.Slot, l.Fence) })
+}
+
+func (p *pair) wake(t *rapid.T) {
+	type woke struct {
+		IDs  []string
+		Next time.Time
+	}
+	limit := rapid.IntRange(0, 4).Draw(t, "limit")
+	_, _ = both(t, p, "Wake", func(s store.Store) (woke, error) {
+		woken, next, err := s.Wake(p.ctx, p.now, limit)
+		return woke{woken, next}, err
+	})
+}
+
+// agent adds, changes or removes one. All have the most slots that claim ever
+// asks for, so that none is found to run more than it has.
+func (p *pair) agent(t *rapid.T) {
+	a := signalbox.Agent{
+		Name: pick(t, "agent", someAgents...), Kind: pick(t, "kind", "k", "l"), Slots: 3, Fencing: rapid.Bool().Draw(t, "fencing"),
+		Source: signalbox.AgentRegistered, SealedToken: []byte(pick(t, "token", "", "t")), CreatedAt: p.now,
+	}
+	e := signalbox.Entry{At: p.now, Kind: signalbox.EventAgentAdded, Agent: a.Name}
+	remove := rapid.IntRange(0, 2).Draw(t, "remove") == 0
+	_, _ = both(t, p, "agent", func(s store.Store) (bool, error) {
+		if remove {
+			return remove, s.RemoveAgent(p.ctx, a.Name, e)
+		}
+		return remove, s.PutAgent(p.ctx, a, e)
+	})
+}
+
+func (p *pair) pause(t *rapid.T) {
+	queue := pick(t, "queue", "", "work", "pool:k", "agent:a")
+	e := signalbox.Entry{At: p.now, Kind: signalbox.EventPaused, Queue: queue}
+	if rapid.Bool().Draw(t, "resume") {
+		_, _ = both(t, p, "Resume", func(s store.Store) (bool, error) { return s.Resume(p.ctx, queue, e) })
+		return
+	}
+	pause := signalbox.Pause{Queue: queue, Reason: "r", By: "me", AtMS: p.now.UnixMilli()}
+	if d := pick(t, "until", 0, time.Second, time.Minute); d > 0 {
+		pause.UntilMS = p.now.Add(d).UnixMilli()
+	}
+	_, _ = both(t, p, "SetPause", func(s store.Store) (bool, error) { return true, s.SetPause(p.ctx, pause, e) })
+}
+
+func (p *pair) note(t *rapid.T) {
+	e := signalbox.Entry{At: p.now, Kind: signalbox.EventAgentDown, Agent: pick(t, "agent", someAgents...), Message: "silent"}
+	_, _ = both(t, p, "Note", func(s store.Store) (bool, error) { return true, s.Note(p.ctx, e) })
+}
+
+func (p *pair) prune(t *rapid.T) {
+	ended := p.now.Add(pick(t, "ended", -time.Hour, -time.Minute, 0, time.Second))
+	limit := rapid.IntRange(0, 5).Draw(t, "limit")
+	_, _ = both(t, p, "Prune", func(s store.Store) (int, error) { return s.Prune(p.ctx, ended, limit) })
+}
+
+// time moves the clock, now and then back.
+func (p *pair) time(t *rapid.T) {
+	p.now = p.now.Add(pick(t, "step", time.Millisecond, time.Second, time.Minute, time.Hour, -time.Second, -time.Hour))
+}
+
+// pages compares lists that are cut, filtered or continued.
+func (p *pair) pages(t *rapid.T) {
+	limit := rapid.IntRange(1, 4).Draw(t, "limit")
+	queue := pick(t, "queue", append([]string{""}, someQueues...)...)
+	_, _ = both(t, p, "Waiting in pages", func(s store.Store) ([][]string, error) { return p.waitingPages(s, queue, limit) })
+	q := store.HistoryQuery{Limit: limit}
+	if rapid.Bool().Draw(t, "filtered") {
+		q.State, q.Agent = pick(t, "state", "", signalbox.Completed, signalbox.Cancelled), pick(t, "agent", "", "a")
+		q.Queue, q.Source = queue, pick(t, "source", "", signalbox.SourceAPI)
+		q.SessionID, q.Text = pick(t, "session", someSessions...), pick(t, "text", "", "ä", "%")
+		q.Since, q.Until = p.soon(t, "since"), p.soon(t, "until")
+	}
+	_, _ = both(t, p, fmt.Sprintf("History %+v", q), func(s store.Store) ([]signalbox.Task, error) { return p.historyPages(s, q) })
+	after := int64(rapid.IntRange(0, 30).Draw(t, "after"))
+	_, _ = both(t, p, "Journal", func(s store.Store) ([]signalbox.Entry, error) { return s.Journal(p.ctx, after, limit) })
+	_, _ = both(t, p, "Overdue", func(s store.Store) ([]signalbox.Task, error) { return s.Overdue(p.ctx, p.now, limit) })
+	part := pick(t, "part", "queue-", "1", "0", "queue-00000000000000000000000001", "")
+	_, _ = both(t, p, "Find", func(s store.Store) ([]string, error) { return s.Find(p.ctx, part, limit) })
+	_, _ = both(t, p, "Durations", func(s store.Store) ([]time.Duration, error) { return s.Durations(p.ctx, "a", limit) })
+}
+
+func (p *pair) waitingPages(s store.Store, queue string, limit int) ([][]string, error) {
+	var pages [][]string
+	var after store.Cursor
+	for {
+		page, err := s.Waiting(p.ctx, queue, after, limit)
+		if err != nil || len(page) == 0 {
+			return pages, err
+		}
+		pages = append(pages, ids(page))
+		after = store.CursorOf(&page[len(page)-1])
+	}
+}
+
+// historyPages reads all pages as one list: how a store cuts it is its own.
+func (p *pair) historyPages(s store.Store, q store.HistoryQuery) ([]signalbox.Task, error) {
+	var all []signalbox.Task
+	for {
+		page, err := s.History(p.ctx, q)
+		all = append(all, page.Tasks...)
+		if err != nil || page.Next == "" {
+			return all, err
+		}
+		if page.Next == q.Before {
+			return all, fmt.Errorf("the history does not get past the cursor %q", page.Next)
+		}
+		q.Before = page.Next
+	}
+}
