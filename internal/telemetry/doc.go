@@ -1,0 +1,8 @@
+// Package telemetry turns what happens into log lines and Prometheus metrics.
+//
+// The engine writes its log lines through slog; NewLogger gives them the
+// seed's shape. Metrics watches the engine's durable changes and reads the
+// store's counts when it is scraped, so that a gauge cannot drift from the
+// rows it stands for. Labels come from fixed sets, or are capped: no caller
+// can make the number of series grow.
+package telemetry

@@ -1,0 +1,178 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// NewLogger returns a logger that writes to w. format is "text", the seed's
+// shape, or "json", one object a line.
+func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error) {
+	switch format {
+	case "", "text":
+		return slog.New(&textHandler{out: &output{w: w}, level: level}), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: jsonShape})), nil
+	}
+	return nil, fmt.Errorf("log format must be text or json, not %q", format)
+}
+
+// jsonShape writes times as the text format has them and leaves out the
+// message of lines that are their fields.
+func jsonShape(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) > 0 {
+		return a
+	}
+	switch {
+	case a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime:
+		return slog.String(slog.TimeKey, a.Value.Time().UTC().Format(time.RFC3339))
+	case a.Key == slog.MessageKey && a.Value.String() == "":
+		return slog.Attr{}
+	}
+	return a
+}
+
+// textHandler writes the seed's lines:
+//
+//	2025-01-17T10:00:00Z INFO queue=task_added queue_id=queue-abc12345 depth=5 source=scheduler
+//
+// One record is one line, whatever stands in its values: they are quoted
+// where a reader could take them for something else, so that no prompt or
+// agent can forge a line.
+type textHandler struct {
+	out    *output
+	level  slog.Leveler
+	attrs  string // " key=value …" of With
+	prefix string // "group." of WithGroup
+}
+
+// output is shared by a handler and those made from it.
+type output struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (h *textHandler) Enabled(_ context.Context, level slog.Level) bool {
+	least := slog.LevelInfo
+	if h.level != nil {
+		least = h.level.Level()
+	}
+	return level >= least
+}
+
+func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
+	b := make([]byte, 0, 256)
+	if !r.Time.IsZero() {
+		b = r.Time.UTC().AppendFormat(b, time.RFC3339)
+		b = append(b, ' ')
+	}
+	b = append(b, r.Level.String()...)
+	if r.Message != "" {
+		b = append(b, ' ')
+		b = append(b, message(r.Message)...)
+	}
+	b = append(b, h.attrs...)
+	r.Attrs(func(a slog.Attr) bool {
+		b = appendAttr(b, h.prefix, a)
+		return true
+	})
+	b = append(b, '\n')
+	h.out.mu.Lock()
+	defer h.out.mu.Unlock()
+	_, err := h.out.w.Write(b)
+	return err
+}
+
+func (h *textHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	made := *h
+	b := []byte(h.attrs)
+	for _, a := range attrs {
+		b = appendAttr(b, h.prefix, a)
+	}
+	made.attrs = string(b)
+	return &made
+}
+
+func (h *textHandler) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return h
+	}
+	made := *h
+	made.prefix += word(name) + "."
+	return &made
+}
+
+func appendAttr(b []byte, prefix string, a slog.Attr) []byte {
+	v := a.Value.Resolve()
+	if a.Equal(slog.Attr{}) {
+		return b
+	}
+	if v.Kind() == slog.KindGroup {
+		if a.Key != "" {
+			prefix += word(a.Key) + "."
+		}
+		for _, member := range v.Group() {
+			b = appendAttr(b, prefix, member)
+		}
+		return b
+	}
+	b = append(b, ' ')
+	b = append(b, prefix...)
+	b = append(b, word(a.Key)...)
+	b = append(b, '=')
+	return append(b, text(a.Key, v)...)
+}
+
+// text writes a value. The seed quotes errors even where they are one word.
+func text(key string, v slog.Value) string {
+	var s string
+	switch v.Kind() {
+	case slog.KindTime:
+		s = v.Time().UTC().Format(time.RFC3339Nano)
+	default:
+		s = v.String()
+	}
+	if key == "error" || key == "message" || needsQuotes(s) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+func needsQuotes(s string) bool {
+	if s == "" || !utf8.ValidString(s) {
+		return true
+	}
+	return strings.ContainsFunc(s, func(r rune) bool {
+		return r == '"' || r == '=' || r == '\\' || r == utf8.RuneError || unicode.IsSpace(r) || !unicode.IsPrint(r)
+	})
+}
+
+// word makes a key of whatever it is given.
+func word(s string) string {
+	if !needsQuotes(s) {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if r == '"' || r == '=' || unicode.IsSpace(r) || !unicode.IsPrint(r) {
+			return '_'
+		}
+		return r
+	}, s)
+}
+
+// message is words for people; what could not stand in one line is quoted.
+func message(s string) string {
+	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, odd) {
+		return strconv.Quote(s)
+	}
+	return s
+}

@@ -1,0 +1,146 @@
+package telemetry
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// Metrics counts what happens. Make one with NewMetrics.
+type Metrics struct {
+	handler http.Handler
+
+	// Handles are bound in advance: the hot path looks nothing up by label.
+	submitted map[signalbox.Source]prometheus.Counter
+	ended     map[endKey]prometheus.Counter
+	failures  map[signalbox.EventKind]prometheus.Counter
+	refusals  *prometheus.CounterVec
+	requests  *prometheus.CounterVec
+	wait, run prometheus.Histogram
+	routes    map[string]bool
+}
+
+// endKey is how a task ended.
+type endKey struct {
+	state  signalbox.State
+	reason signalbox.Reason
+}
+
+// failureKinds are the ways in which a dispatch does not lead to a run that
+// ends by itself.
+var failureKinds = []signalbox.EventKind{
+	signalbox.EventBusy, signalbox.EventRefuse, signalbox.EventUnsent, signalbox.EventReject,
+	signalbox.EventLost, signalbox.EventUndeliverable,
+}
+
+// seconds are the buckets of both histograms, 10 ms to about a day: a wait is
+// often nothing, a run often hours.
+var seconds = []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400}
+
+// NewMetrics watches an engine. Call it before the engine is used.
+func NewMetrics(e *engine.Engine) *Metrics {
+	reg := prometheus.NewRegistry()
+	m := &Metrics{routes: map[string]bool{"": true}}
+	for _, r := range api.Routes() {
+		m.routes[r.Name] = true
+	}
+	m.bindTasks(reg)
+	m.refusals = counters(reg, "signalbox_submit_refusals_total", "Submits that were not accepted, by error code.", "code")
+	m.requests = counters(reg, "signalbox_http_requests_total", "Answered HTTP requests, by route and status.", "route", "status")
+	reg.MustRegister(
+		newGauges(e),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	m.handler = promhttp.HandlerFor(reg, promhttp.HandlerOpts{MaxRequestsInFlight: 4, ErrorHandling: promhttp.ContinueOnError})
+	e.Observe(m.observe)
+	return m
+}
+
+func (m *Metrics) bindTasks(reg *prometheus.Registry) {
+	submitted := counters(reg, "signalbox_tasks_submitted_total", "Tasks stored, by source.", "source")
+	m.submitted = map[signalbox.Source]prometheus.Counter{}
+	for _, source := range signalbox.Sources() {
+		m.submitted[source] = submitted.WithLabelValues(string(source))
+	}
+	ended := counters(reg, "signalbox_tasks_ended_total", "Tasks that ended, by state and reason.", "state", "reason")
+	m.ended = map[endKey]prometheus.Counter{}
+	for _, reason := range signalbox.Reasons() {
+		key := endKey{reason.End(), reason}
+		m.ended[key] = ended.WithLabelValues(string(key.state), string(key.reason))
+	}
+	failures := counters(reg, "signalbox_dispatch_failures_total", "Dispatches that did not lead to a run that ended by itself, by kind.", "kind")
+	m.failures = map[signalbox.EventKind]prometheus.Counter{}
+	for _, kind := range failureKinds {
+		m.failures[kind] = failures.WithLabelValues(string(kind))
+	}
+	m.wait = histogram(reg, "signalbox_task_wait_seconds", "Time from when a task could first start until it was claimed.")
+	m.run = histogram(reg, "signalbox_task_run_seconds", "Time from acceptance by an agent until the end.")
+}
+
+func counters(reg *prometheus.Registry, name, help string, labels ...string) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	reg.MustRegister(v)
+	return v
+}
+
+func histogram(reg *prometheus.Registry, name, help string) prometheus.Histogram {
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: seconds})
+	reg.MustRegister(h)
+	return h
+}
+
+// observe takes note of a durable change.
+func (m *Metrics) observe(a engine.Applied) {
+	t := &a.Task
+	switch a.Kind {
+	case signalbox.EventSubmit:
+		count(m.submitted, t.Source)
+	case signalbox.EventClaim:
+		since := t.EnqueuedAt
+		if t.NotBefore.After(since) {
+			since = t.NotBefore
+		}
+		m.wait.Observe(max(0, t.DispatchedAt.Sub(since).Seconds()))
+	}
+	count(m.failures, a.Kind)
+	if !t.State.Terminal() || t.ID == "" {
+		return
+	}
+	count(m.ended, endKey{t.State, t.Reason})
+	if !t.StartedAt.IsZero() {
+		m.run.Observe(max(0, t.EndedAt.Sub(t.StartedAt).Seconds()))
+	}
+}
+
+// count adds one to a counter that was bound; what was not is not counted.
+func count[K comparable](bound map[K]prometheus.Counter, key K) {
+	if c := bound[key]; c != nil {
+		c.Inc()
+	}
+}
+
+// Request counts an answered HTTP request. route is a name of the route
+// table; anything else is counted as "".
+func (m *Metrics) Request(route string, status int) {
+	if !m.routes[route] {
+		route = ""
+	}
+	if status < 100 || status > 599 {
+		status = 0
+	}
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+}
+
+// Refused counts a submit that was not accepted.
+func (m *Metrics) Refused(code signalbox.Code) { m.refusals.WithLabelValues(string(code)).Inc() }
+
+// ServeHTTP answers GET /metrics.
+func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.ServeHTTP(w, r) }

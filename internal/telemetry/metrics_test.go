@@ -1,0 +1,160 @@
+package telemetry_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/seal"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
+	"github.com/signalbox-ai/signalbox/internal/telemetry"
+)
+
+// fleet is one agent that is up.
+type fleet struct{ signalbox.Agent }
+
+func (f fleet) Agents() []engine.LiveAgent { return []engine.LiveAgent{{Agent: f.Agent, Up: true}} }
+
+func newEngine(t *testing.T) (*engine.Engine, *memory.Store, signalbox.Agent) {
+	t.Helper()
+	sealer, err := seal.New(bytes.Repeat([]byte{1}, seal.KeyBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := memory.New(memory.Options{})
+	e := engine.New(s, engine.Options{Sealer: sealer, MaxSize: 1000})
+	a, err := e.PutAgent(t.Context(), signalbox.Agent{Name: "coder", Kind: "demo", URL: "http://127.0.0.1:9000", Slots: 9}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.SetLive(fleet{a})
+	return e, s, a
+}
+
+func scrape(t *testing.T, m *telemetry.Metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	if w.Code != 200 {
+		t.Fatalf("status %d: %s", w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+func submit(t *testing.T, e *engine.Engine, n engine.NewTask) {
+	t.Helper()
+	n.Prompt = "p"
+	if _, err := e.Submit(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMetricsFollowTheTasks(t *testing.T) {
+	e, _, a := newEngine(t)
+	m := telemetry.NewMetrics(e)
+	for range 4 {
+		submit(t, e, engine.NewTask{Source: signalbox.SourceWeb})
+	}
+	ctx := t.Context()
+	done := claim(t, e, a)
+	running, err := e.Accept(ctx, done.Task, "task-1", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Finish(ctx, running, engine.Outcome{Reason: signalbox.ReasonAgentError}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Busy(ctx, claim(t, e, a).Task, ""); err != nil {
+		t.Fatal(err)
+	}
+	claim(t, e, a)
+	m.Refused(signalbox.CodeQueueFull)
+	m.Request("submit", 201)
+	m.Request("/etc/passwd", 404)
+	text := scrape(t, m)
+	for _, want := range []string{
+		`signalbox_tasks_submitted_total{source="web"} 4`,
+		`signalbox_tasks_submitted_total{source="cli"} 0`,
+		`signalbox_tasks_ended_total{reason="agent_error",state="failed"} 1`,
+		`signalbox_queue_depth{queue="work"} 2`,
+		`signalbox_queue_max_size 1000`,
+		`signalbox_tasks_in_flight{state="dispatching"} 1`,
+		`signalbox_tasks_in_flight{state="working"} 0`,
+		`signalbox_dispatch_failures_total{kind="busy"} 1`,
+		`signalbox_submit_refusals_total{code="queue_full"} 1`,
+		`signalbox_http_requests_total{route="submit",status="201"} 1`,
+		`signalbox_http_requests_total{route="",status="404"} 1`,
+		`signalbox_task_wait_seconds_count 3`,
+		`signalbox_task_run_seconds_count 1`,
+		`signalbox_agents{state="up"} 1`,
+		`signalbox_agents{state="idle"} 1`,
+		`signalbox_store_info{kind="memory"} 1`,
+		`signalbox_store_up 1`,
+		`signalbox_queue_oldest_age_seconds `,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no line %s", want)
+		}
+	}
+	if strings.Contains(text, "passwd") {
+		t.Error("a caller can make series")
+	}
+}
+
+func claim(t *testing.T, e *engine.Engine, a signalbox.Agent) engine.Claimed {
+	t.Helper()
+	c, found, err := e.Claim(t.Context(), a, 0)
+	if err != nil || !found {
+		t.Fatalf("claim: found %v, %v", found, err)
+	}
+	return c
+}
+
+func TestQueuesOfCallersDoNotMakeSeriesWithoutEnd(t *testing.T) {
+	e, _, _ := newEngine(t)
+	m := telemetry.NewMetrics(e)
+	for i := range 300 {
+		submit(t, e, engine.NewTask{Kind: fmt.Sprintf("kind-%d", i)})
+	}
+	submit(t, e, engine.NewTask{})
+	text := scrape(t, m)
+	if n := strings.Count(text, "\nsignalbox_queue_depth{"); n > 101 {
+		t.Errorf("%d series of depth", n)
+	}
+	for _, want := range []string{`signalbox_queue_depth{queue="work"} 1`, `signalbox_queue_depth{queue="other"} 201`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no line %s", want)
+		}
+	}
+}
+
+func TestAScrapeOfADeadStoreSaysSo(t *testing.T) {
+	e, s, _ := newEngine(t)
+	m := telemetry.NewMetrics(e)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text := scrape(t, m)
+	if !strings.Contains(text, "signalbox_store_up 0") || strings.Contains(text, "signalbox_queue_depth{") {
+		t.Error("figures of a store that does not answer")
+	}
+}
+
+func BenchmarkObserve(b *testing.B) {
+	sealer, _ := seal.New(bytes.Repeat([]byte{1}, seal.KeyBytes))
+	e := engine.New(memory.New(memory.Options{}), engine.Options{Sealer: sealer, MaxSize: 1 << 30})
+	telemetry.NewMetrics(e)
+	start := time.Now()
+	for b.Loop() {
+		if _, err := e.Submit(context.Background(), engine.NewTask{Prompt: "p"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "submits/s")
+}
