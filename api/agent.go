@@ -155,7 +155,12 @@ type AgentCancelled struct {
 	Message string `json:"message"`
 }
 
-// AgentRefusal is the body of a 4xx answer of an agent.
+// AgentRefusal is the body of a 4xx or 5xx answer of an agent. Besides the
+// codes listed at Error our daemon answers too_large (413), unauthorized
+// (401), host_not_allowed and cross_origin (403), method_not_allowed (405),
+// storage_error and internal_error (500) and shutting_down (503); of these
+// only storage_error and shutting_down can meet a valid POST /task, and both
+// say that the task was not accepted.
 type AgentRefusal struct {
 	Error        string            `json:"error"` // agent_busy, stale_fence, validation_error, not_found, already_completed, task_in_progress
 	Message      string            `json:"message"`

@@ -228,6 +228,9 @@ func (d *Daemon) recover() error {
 		return err
 	}
 	d.fences = fences
+	if err := d.disk.pruneSessions(); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
 	recs, bad, err := d.disk.loadRecords()
 	if err != nil {
 		return fmt.Errorf("data folder: %w", err)

@@ -80,7 +80,7 @@ var refusedNames = []string{
 	"PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "PYTHONINSPECT", "PERL5LIB", "PERL5OPT", "PERLLIB", "RUBYLIB", "RUBYOPT",
 	"JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH", "GCONV_PATH", "LOCPATH", "NLSPATH", "HOSTALIASES", "RES_OPTIONS",
 	"EDITOR", "VISUAL", "PAGER", "BROWSER", "SSH_ASKPASS", "SUDO_ASKPASS", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
-	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "OPENCODE_CONFIG_CONTENT", "OPENCODE_PERMISSION",
+	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
 }
 
 var refusedPrefixes = []string{"LD_", "DYLD_", "BASH_FUNC_", "GIT_", "SIGNALBOX_", "XDG_", "NPM_CONFIG_", "UV_", "PIP_", "GLIBC_", "MALLOC_"}
@@ -99,7 +99,7 @@ func checkEnv(env map[string]string) *refusal {
 			return invalid("env.%s may not contain NUL characters", name)
 		case len(env[name]) > 96<<10:
 			return invalid("env.%s has %d bytes: 98304 at most", name, len(env[name]))
-		case slices.Contains(refusedNames, upper), strings.HasSuffix(upper, "_BASE_URL"), strings.HasSuffix(upper, "_API_BASE"):
+		case slices.Contains(refusedNames, upper), cliSetting(upper):
 			return invalid("env.%s may not be set by a task", name)
 		}
 		for _, p := range refusedPrefixes {
@@ -109,6 +109,21 @@ func checkEnv(env map[string]string) *refusal {
 		}
 	}
 	return nil
+}
+
+// cliPrefixes begin the CLIs' own variables. They can name programs to run
+// (CLAUDE_CODE_SHELL_PREFIX), settings (OPENCODE_CONFIG_CONTENT) and servers
+// that the agent's credentials would be sent to (ANTHROPIC_BASE_URL), so of
+// them a task may bring only what cliOwn lists: a key or a model of its own.
+var (
+	cliPrefixes = []string{"ANTHROPIC_", "CLAUDE_", "OPENAI_", "CODEX_", "AZURE_OPENAI_", "OPENCODE_", "OPENROUTER_", "GEMINI_", "GOOGLE_GENERATIVE_AI_", "GROQ_", "MISTRAL_", "DEEPSEEK_", "XAI_"}
+	cliOwn      = []string{"_API_KEY", "_AUTH_TOKEN", "_OAUTH_TOKEN", "_MODEL"}
+)
+
+func cliSetting(upper string) bool {
+	has := func(p string) bool { return strings.HasPrefix(upper, p) }
+	ends := func(s string) bool { return strings.HasSuffix(upper, s) }
+	return slices.ContainsFunc(cliPrefixes, has) && !slices.ContainsFunc(cliOwn, ends)
 }
 
 func sortedKeys(m map[string]string) []string {

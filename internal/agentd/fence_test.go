@@ -24,6 +24,9 @@ func fenced(queueID string, fence int64, prompt string) api.AgentTask {
 func executions(t *testing.T, cfg agentd.Config) []string {
 	t.Helper()
 	f, err := os.Open(cfg.ExecLog)
+	if os.IsNotExist(err) {
+		return nil // each run was voided before it started
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -152,8 +152,9 @@ func (l *outLog) read(after int64) (api.AgentOutput, error) {
 	case after >= memStart:
 		b = append(b, l.tail[after-memStart:]...)
 	case after < l.shape.Head:
+		n := min(tailSize, l.shape.Head-after)
 		l.mu.Unlock()
-		return l.readFile(after, after, min(tailSize, l.shape.Head-after))
+		return l.readFile(after, after, n)
 	case l.shape.Tail > 0 && len(l.tail) == 0:
 		// Ended in an earlier life: the file has the end behind its note.
 		seq = max(after, l.total-l.shape.Tail)

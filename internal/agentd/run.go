@@ -1,12 +1,14 @@
 package agentd
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -154,6 +156,32 @@ func (d *disk) loadSession(name string) (session, bool) {
 		return session{}, false // the conversation begins anew
 	}
 	return s, s.CLI != ""
+}
+
+// sessionsKept bounds the conversations that are remembered.
+const sessionsKept = 10_000
+
+// pruneSessions forgets the conversations that were used least recently.
+func (d *disk) pruneSessions() error {
+	dir := filepath.Join(d.dir, "sessions")
+	names, err := os.ReadDir(dir)
+	if err != nil || len(names) <= sessionsKept {
+		return err
+	}
+	used := func(e os.DirEntry) int64 {
+		info, err := e.Info()
+		if err != nil {
+			return 0
+		}
+		return info.ModTime().UnixNano()
+	}
+	slices.SortFunc(names, func(a, b os.DirEntry) int { return cmp.Compare(used(a), used(b)) })
+	for _, n := range names[:len(names)-sessionsKept] {
+		if err := os.Remove(filepath.Join(dir, n.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *disk) saveSession(name string, s session) error {

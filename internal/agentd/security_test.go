@@ -100,7 +100,7 @@ func TestDangerousEnvIsRefused(t *testing.T) {
 	for _, name := range []string{
 		"LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "PATH", "HOME", "NODE_OPTIONS", "BASH_ENV", "ENV", "PYTHONPATH", "GIT_SSH_COMMAND",
 		"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "HTTPS_PROXY", "https_proxy", "NODE_TLS_REJECT_UNAUTHORIZED", "SIGNALBOX_RUN", "XDG_CONFIG_HOME",
-		"CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCODE_CONFIG_CONTENT", "BASH_FUNC_ls%%", "A=B", "", "1A", "A B",
+		"CLAUDE_CONFIG_DIR", "CODEX_HOME", "OPENCODE_CONFIG_CONTENT", "CLAUDE_CODE_SHELL_PREFIX", "BASH_FUNC_ls%%", "A=B", "", "1A", "A B",
 	} {
 		ref := a.refused(api.AgentTask{Prompt: "x", Env: map[string]string{name: "v"}}, 400, "validation_error")
 		if !strings.Contains(ref.Message, "env") || !strings.Contains(ref.Message, name) {
@@ -108,7 +108,7 @@ func TestDangerousEnvIsRefused(t *testing.T) {
 		}
 	}
 	a.refused(api.AgentTask{Prompt: "x", Env: map[string]string{"A": "b\x00c"}}, 400, "validation_error")
-	s := a.end(a.submit(api.AgentTask{Prompt: "x", Env: map[string]string{"MINE": "yes"}}).TaskID)
+	s := a.end(a.submit(api.AgentTask{Prompt: "x", Env: map[string]string{"MINE": "yes", "OPENAI_API_KEY": "own", "APP_BASE_URL": "http://x"}}).TaskID)
 	if !strings.Contains(s.Output, "MINE=yes\n") || !strings.Contains(s.Output, "PATH=") || !strings.Contains(s.Output, "HOME="+a.cfg.Home+"\n") {
 		t.Errorf("environment: %s", s.Output)
 	}

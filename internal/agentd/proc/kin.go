@@ -38,6 +38,9 @@ func (k *kin) look() []entry {
 	for _, e := range all {
 		byPID[e.pid] = e
 	}
+	if _, ok := byPID[os.Getpid()]; !ok {
+		return k.blind()
+	}
 	// The kernel gives no pid away that still names a group or session. If
 	// the leader's pid is another's now, the group is empty.
 	leader, seen := byPID[k.id.PID]
@@ -75,6 +78,15 @@ func (k *kin) look() []entry {
 		k.known[pid] = byPID[pid].start
 	}
 	return out
+}
+
+// blind answers where the process table cannot be read: what the group says
+// about itself, lest "not seen" be taken for "dead".
+func (k *kin) blind() []entry {
+	if k.id.PID <= 1 || syscall.Kill(-k.id.PID, 0) != nil {
+		return nil
+	}
+	return []entry{{pid: k.id.PID, pgid: k.id.PID, start: k.id.Start}}
 }
 
 // alive lists the members that live; a zombie does not.

@@ -1,0 +1,83 @@
+package agentd
+
+import (
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// A run whose processes cannot be killed keeps its slot, and says so to who
+// wants it, until they end. No test can make such a process, so it is made up.
+func TestUnkillableRunKeepsItsSlot(t *testing.T) {
+	root := t.TempDir()
+	d, err := New(Config{Kind: "demo", DataDir: root + "/data", WorkDir: root, Home: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	task := api.AgentTask{Prompt: "sleep 1ms", QueueID: "queue-a", Fence: 1}
+	if _, err := d.Accept(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	r := d.find("queue-a")
+	<-r.done
+	var dead atomic.Bool
+	d.mu.Lock()
+	d.lanes[laneID{}] = r
+	d.mu.Unlock()
+	r.mu.Lock()
+	r.rec.State, r.rec.Error = stateFailed, &api.AgentError{Type: "unkillable", Message: "processes [7] live on after SIGKILL"}
+	r.mu.Unlock()
+	d.linger(r, func() []int {
+		if dead.Load() {
+			return nil
+		}
+		return []int{7}
+	})
+	for _, next := range []api.AgentTask{{Prompt: "x"}, {Prompt: "x", QueueID: "queue-b", Fence: 2}} {
+		_, err := d.Accept(t.Context(), next)
+		var ref *refusal
+		if !errors.As(err, &ref) || ref.status != http.StatusConflict || ref.body.Error != "agent_busy" || ref.body.CurrentTask == nil {
+			t.Errorf("got %v", err)
+		}
+	}
+	if s := d.Status(); s.State != "working" {
+		t.Errorf("the agent is %s", s.State)
+	}
+	changed := d.Changed()
+	dead.Store(true)
+	select {
+	case <-changed:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the slot is not free")
+	}
+	if _, err := d.Accept(t.Context(), api.AgentTask{Prompt: "sleep 1ms", QueueID: "queue-b", Fence: 2}); err != nil {
+		t.Error(err)
+	}
+}
+
+func BenchmarkAccept(b *testing.B) {
+	root := b.TempDir()
+	d, err := New(Config{Kind: "demo", DataDir: root + "/data", WorkDir: root, Home: root})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	fsync := time.Duration(0)
+	for i := 0; b.Loop(); i++ {
+		if _, err := d.Accept(b.Context(), api.AgentTask{Prompt: "sleep 0s", QueueID: "q", Fence: int64(i + 1)}); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		<-d.find("q").done
+		began := time.Now()
+		_ = writeDurable(root+"/data/probe", make([]byte, 600))
+		fsync += time.Since(began)
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(fsync.Nanoseconds())/float64(b.N), "fsync-ns/op")
+}
