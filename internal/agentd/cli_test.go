@@ -1,7 +1,6 @@
 package agentd_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -148,7 +147,7 @@ func TestCLIReportsAModelError(t *testing.T) {
 func TestCLICancelLeavesNothingAlive(t *testing.T) {
 	for _, kind := range clis {
 		t.Run(kind, func(t *testing.T) {
-			a, m := cli(t, kind, func(c *agentd.Config) { allowShell(c) })
+			a, m := cli(t, kind, allowShell)
 			m.Use(model.Replies(model.Reply{Tool: model.Shell("echo started > started; sleep 300")}, model.Reply{Text: "done"}))
 			acc := a.submit(api.AgentTask{Prompt: "run it"})
 			waitFile(t, filepath.Join(a.cfg.WorkDir, "started"))
@@ -167,13 +166,7 @@ func TestCLITimeout(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			a, m := cli(t, kind, nil)
 			m.Use(model.Replies(model.Reply{Text: "thinking about it", Hang: true, Chunks: 2}))
-			// The first run warms the CLI up, so that the limit falls into the model's turn.
 			acc := a.submit(api.AgentTask{Prompt: "hello", TimeoutSeconds: 4})
-			ctx, cancel := context.WithTimeout(t.Context(), long)
-			defer cancel()
-			if err := m.Await(ctx, 1); err != nil {
-				t.Fatal(err)
-			}
 			wantError(t, a.end(acc.TaskID), "failed", "timeout", "4s")
 			gone(t, acc.TaskID)
 		})
@@ -189,5 +182,52 @@ func allowShell(c *agentd.Config) {
 		c.Runner.Permission = "danger-full-access"
 	case "opencode":
 		c.Runner.Permission = "allow"
+	}
+}
+
+// An isolated run has a home of its own, in which the CLI still finds its
+// login and configuration, and every option reaches the CLI as it takes it.
+func TestCLIIsolatedWithOptions(t *testing.T) {
+	names := map[string]string{"claude": "haiku", "codex": "scripted", "opencode": "local/scripted"}
+	for _, kind := range clis {
+		t.Run(kind, func(t *testing.T) {
+			a, m := cli(t, kind, nil)
+			m.Use(model.Replies(model.Reply{Text: "Alone."}))
+			yes := true
+			acc := a.submit(api.AgentTask{Prompt: "hello", Isolated: true, Thinking: &yes, Model: names[kind]})
+			s := a.end(acc.TaskID)
+			if s.State != "completed" || s.Output != "Alone." || s.SessionID != "" {
+				t.Fatalf("%s %q %+v", s.State, s.Output, s.Error)
+			}
+			if _, err := os.Stat(filepath.Join(a.cfg.DataDir, "runs", acc.TaskID, "home")); err == nil {
+				t.Error("the home, which links to the login, is still there")
+			}
+			if entries, _ := os.ReadDir(filepath.Join(a.cfg.DataDir, "sessions")); len(entries) != 0 {
+				t.Error("an isolated run has a conversation")
+			}
+		})
+	}
+}
+
+// A tool turn: the CLI runs the command, and says so on one line.
+func TestCLIUsesItsTools(t *testing.T) {
+	for _, kind := range clis {
+		t.Run(kind, func(t *testing.T) {
+			a, m := cli(t, kind, allowShell)
+			m.Use(model.Replies(model.Reply{Text: "I shall look.", Tool: model.Shell("echo it-ran > proof")}, model.Reply{Text: "Done."}))
+			s := a.end(a.submit(api.AgentTask{Prompt: "run it"}).TaskID)
+			if s.State != "completed" || s.Output != "Done." {
+				t.Fatalf("%s %q %+v", s.State, s.Output, s.Error)
+			}
+			if b, err := os.ReadFile(filepath.Join(a.cfg.WorkDir, "proof")); err != nil || string(b) != "it-ran\n" {
+				t.Errorf("the command did not run: %q, %v", b, err)
+			}
+			if out := a.says(s.TaskID, "Done."); !strings.Contains(out, "it-ran > proof") || !strings.Contains(out, "I shall look.") {
+				t.Errorf("output: %q", out)
+			}
+			if s.TokenUsage == nil || s.TokenUsage.Input == 0 {
+				t.Errorf("tokens %+v", s.TokenUsage)
+			}
+		})
 	}
 }
