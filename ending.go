@@ -15,8 +15,16 @@ func reject(c *Change, ev Event) error {
 	return end(c, ev, ReasonRejected, ev.Message)
 }
 
+// agentSays holds the reasons that are an agent's word. The others have events
+// of their own, which do more than to end the task: a loss may withhold the
+// slot or requeue.
+var agentSays = map[Reason]bool{
+	ReasonCompleted: true, ReasonAgentError: true, ReasonExitNonzero: true,
+	ReasonRunTimeout: true, ReasonCancelled: true, ReasonInterrupted: true,
+}
+
 func finish(c *Change, ev Event) error {
-	if !ev.Reason.Valid() || ev.Reason == ReasonReleased || ev.Reason == ReasonWaitTimeout {
+	if !agentSays[ev.Reason] {
 		return Errorf(CodeConflict, "task %s: an agent cannot end a task with reason %q", c.Task.ID, ev.Reason)
 	}
 	t := &c.Task
@@ -36,7 +44,7 @@ func finish(c *Change, ev Event) error {
 
 // lostUnstarted: the agent never said that it took it, so it goes to another.
 func lostUnstarted(c *Change, ev Event) error {
-	if ev.Reason == ReasonInterrupted { // it said now that it had started
+	if ev.Reason != ReasonLost { // interrupted: it said now that it had started
 		return lost(c, ev)
 	}
 	c.Task.NoAnswers++
@@ -47,10 +55,10 @@ func lostUnstarted(c *Change, ev Event) error {
 }
 
 func lost(c *Change, ev Event) error {
-	t := &c.Task
-	if ev.Reason != ReasonLost && ev.Reason != ReasonInterrupted {
-		return Errorf(CodeConflict, "task %s: a loss has the reason lost or interrupted, not %q", t.ID, ev.Reason)
+	if err := checkLoss(c, ev); err != nil {
+		return err
 	}
+	t := &c.Task
 	c.Result = ev.Result
 	var err error
 	if t.OnLost == LostRequeue && !t.CancelRequested {
@@ -71,7 +79,17 @@ func lost(c *Change, ev Event) error {
 	return err
 }
 
+func checkLoss(c *Change, ev Event) error {
+	if ev.Reason != ReasonLost && ev.Reason != ReasonInterrupted {
+		return Errorf(CodeConflict, "task %s: a loss has the reason lost or interrupted, not %q", c.Task.ID, ev.Reason)
+	}
+	return nil
+}
+
 func lostCancelling(c *Change, ev Event) error {
+	if err := checkLoss(c, ev); err != nil {
+		return err
+	}
 	c.Result = ev.Result
 	err := endCancelled(c, ev)
 	withhold(c, ev)
@@ -125,7 +143,7 @@ func endCancelled(c *Change, ev Event) error {
 }
 
 func waitTimeout(c *Change, ev Event) error {
-	waited := ev.Now.Sub(c.Task.CreatedAt).Round(time.Second)
+	waited := latest(ev.Now, c.Task.CreatedAt).Sub(c.Task.CreatedAt).Round(time.Second)
 	return end(c, ev, ReasonWaitTimeout, or(ev.Message, fmt.Sprintf("waited %s without being started", waited)))
 }
 
@@ -146,12 +164,23 @@ func end(c *Change, ev Event, reason Reason, message string) error {
 	t := &c.Task
 	held := t.State.InFlight()
 	t.State, t.Reason, t.Message = reason.End(), reason, or(message, plain[reason])
-	t.EndedAt = ev.Now
+	t.EndedAt = latest(ev.Now, t.CreatedAt, t.DispatchedAt, t.StartedAt)
 	t.HasEnv = false
 	if held {
 		c.Slot = SlotFree
 	}
 	return nil
+}
+
+// latest keeps the times of a task in their order where the clock goes back:
+// a skewed clock must not make a duration negative.
+func latest(now time.Time, earlier ...time.Time) time.Time {
+	for _, e := range earlier {
+		if e.After(now) {
+			now = e
+		}
+	}
+	return now
 }
 
 func or(s, otherwise string) string {

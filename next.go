@@ -93,7 +93,7 @@ func claim(c *Change, ev Event) error {
 	t.State = Dispatching
 	t.Agent, t.AgentURL, t.Slot, t.Fence = ev.Agent, ev.AgentURL, ev.Slot, ev.Fence
 	t.TaskID, t.Message = "", ""
-	t.DispatchedAt, t.StartedAt = ev.Now, time.Time{}
+	t.DispatchedAt, t.StartedAt = latest(ev.Now, t.CreatedAt), time.Time{}
 	t.Claims++
 	c.Slot = SlotTake
 	return nil
@@ -105,7 +105,7 @@ func accept(c *Change, ev Event) error {
 	if t.CancelRequested {
 		t.State = Cancelling
 	}
-	t.TaskID, t.StartedAt = ev.TaskID, ev.Now
+	t.TaskID, t.StartedAt = ev.TaskID, latest(ev.Now, t.DispatchedAt)
 	bind(c, ev.SessionID)
 	return nil
 }
