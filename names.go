@@ -3,6 +3,7 @@ package signalbox
 import (
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -25,11 +26,11 @@ func ValidSessionID(id string) bool {
 const previewRunes = 80
 
 // Preview returns the first line of a prompt, cut to 80 characters, with
-// control characters replaced: it is shown in terminals and logs.
+// control and formatting characters replaced: it is shown in terminals and logs.
 func Preview(prompt string) string {
 	line, _, more := strings.Cut(strings.TrimSpace(clip(prompt, 4*previewRunes*4)), "\n")
 	line = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == utf8.RuneError {
+		if unprintable(r) {
 			return ' '
 		}
 		return r
@@ -42,6 +43,15 @@ func Preview(prompt string) string {
 		return line + "..."
 	}
 	return line
+}
+
+// unprintable reports whether r could do more to a terminal than to show a
+// character: control it, break the line, or turn the text round. The joiners
+// stay, emoji and some scripts are written with them.
+func unprintable(r rune) bool {
+	const nonJoiner, joiner = 0x200c, 0x200d
+	return unicode.IsControl(r) || r == utf8.RuneError || unicode.In(r, unicode.Zl, unicode.Zp) ||
+		(unicode.Is(unicode.Cf, r) && r != nonJoiner && r != joiner)
 }
 
 // clip cuts s to at most n bytes at a character's edge.
