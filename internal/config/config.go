@@ -34,7 +34,7 @@ type Config struct {
 	OnShutdown   string        // what a stop does with tasks that still run: leave (default) or stop
 
 	Agents   []RemoteAgent // agents that the director polls; default none
-	Discover PortRange     // loopback ports on which the director looks for agents; default 9000-9010
+	Discover PortRange     // loopback ports on which the director looks for agents; default none
 	Agent    Agent
 
 	origins map[string]string
@@ -118,7 +118,6 @@ func Default(home string) Config {
 		SessionGrace: time.Minute,
 		Grace:        30 * time.Second,
 		OnShutdown:   "leave",
-		Discover:     PortRange{9000, 9010},
 		Agent:        Agent{Addr: "127.0.0.1:9000", Slots: 1, Timeout: 30 * time.Minute},
 		origins:      map[string]string{},
 	}

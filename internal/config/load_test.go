@@ -64,7 +64,7 @@ func TestDefaults(t *testing.T) {
 	if !reflect.DeepEqual(c, want) {
 		t.Fatalf("%+v\nwant %+v", c, want)
 	}
-	if c.Data != filepath.Join(w.home, ".signalbox", "data") || c.Queue.MaxSize != 50 || c.Discover.String() != "9000-9010" {
+	if c.Data != filepath.Join(w.home, ".signalbox", "data") || c.Queue.MaxSize != 50 || c.Discover.String() != "off" {
 		t.Fatalf("%+v", c)
 	}
 	if c.Origin("addr") != "default" {
