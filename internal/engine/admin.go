@@ -17,6 +17,9 @@ func (e *Engine) Pause(ctx context.Context, queue, reason, by string, until time
 	if queue != "" && !signalbox.ValidQueue(queue) {
 		return signalbox.Invalid("queue", "%q is not a queue: use work, commands, agent:NAME, pool:KIND, or leave it out for all", queue)
 	}
+	if len(reason) > MaxReasonBytes || !printable(reason) {
+		return signalbox.Invalid("reason", "reason must be one printable line of at most %d bytes", MaxReasonBytes)
+	}
 	now := e.Now()
 	p := signalbox.Pause{Queue: queue, Reason: reason, By: by, AtMS: now.UnixMilli()}
 	if !until.IsZero() {
@@ -47,7 +50,7 @@ func (e *Engine) PutAgent(ctx context.Context, a signalbox.Agent, token string) 
 	if a.Slots == 0 {
 		a.Slots = signalbox.DefaultAgentSlots
 	}
-	if err := checkAgent(a); err != nil {
+	if err := checkAgent(a, token); err != nil {
 		return a, err
 	}
 	known, err := e.store.Agents(ctx)
@@ -95,7 +98,7 @@ func (e *Engine) AgentToken(a signalbox.Agent) (string, error) {
 	return string(plain), nil
 }
 
-func checkAgent(a signalbox.Agent) error {
+func checkAgent(a signalbox.Agent, token string) error {
 	u, err := url.Parse(a.URL)
 	switch {
 	case !signalbox.ValidName(a.Name):
@@ -106,6 +109,12 @@ func checkAgent(a signalbox.Agent) error {
 		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT", a.URL)
 	case a.Slots < 1 || a.Slots > signalbox.MaxAgentSlots:
 		return signalbox.Invalid("slots", "slots must be 1 to %d, not %d", signalbox.MaxAgentSlots, a.Slots)
+	case len(a.Version) > MaxWordBytes || !printable(a.Version):
+		return signalbox.Invalid("version", "version must be printable and at most %d bytes", MaxWordBytes)
+	case len(a.WorkDir) > MaxPathBytes || !printable(a.WorkDir):
+		return signalbox.Invalid("work_dir", "work_dir must be printable and at most %d bytes", MaxPathBytes)
+	case len(token) > MaxPathBytes || !printable(token):
+		return signalbox.Invalid("token", "token must be printable and at most %d bytes: it goes into a header", MaxPathBytes)
 	}
 	return nil
 }

@@ -20,21 +20,25 @@ type Claimed struct {
 // false when there is no free slot or nothing to take. fenceAbove is the
 // highest fence that the agent reported.
 func (e *Engine) Claim(ctx context.Context, a signalbox.Agent, fenceAbove int64) (c Claimed, found bool, err error) {
-	now := e.Now()
-	got, err := e.store.Claim(ctx, store.ClaimRequest{
-		Agent: a.Name, AgentURL: a.URL, Slots: a.Slots, Queues: a.Queues(),
-		FenceAbove: fenceAbove, Expires: now.Add(e.opts.ExecutionTTL), Now: now,
-	})
-	if err != nil || !got.Found {
-		return Claimed{}, false, err
+	for {
+		now := e.Now()
+		got, err := e.store.Claim(ctx, store.ClaimRequest{
+			Agent: a.Name, AgentURL: a.URL, Slots: a.Slots, Queues: a.Queues(),
+			FenceAbove: fenceAbove, Expires: now.Add(e.opts.ExecutionTTL), Now: now,
+		})
+		if err != nil || !got.Found {
+			return Claimed{}, false, err
+		}
+		e.publish(signalbox.Pending, got.Task, signalbox.Entry{Kind: signalbox.EventClaim})
+		c = Claimed{Task: got.Task, Request: got.Request}
+		if c.Env, err = e.openEnv(got.Task.ID, got.Request.SealedEnv); err == nil {
+			return c, true, nil
+		}
+		// It can never run; the next one may.
+		if _, err := e.Reject(ctx, got.Task, "its env "+err.Error()+"; submit the task again"); err != nil {
+			return Claimed{}, false, err
+		}
 	}
-	e.publish(signalbox.Pending, got.Task, signalbox.Entry{Kind: signalbox.EventClaim})
-	c = Claimed{Task: got.Task, Request: got.Request}
-	if c.Env, err = e.openEnv(got.Task.ID, got.Request.SealedEnv); err != nil {
-		_, err = e.Reject(ctx, got.Task, "its env "+err.Error()+"; submit the task again")
-		return Claimed{}, false, err
-	}
-	return c, true, nil
 }
 
 func (e *Engine) openEnv(id string, sealed []byte) (map[string]string, error) {

@@ -27,12 +27,18 @@ func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, e
 		}
 		ids = append(ids, s.TaskID)
 	}
+	if len(ids) == 0 { // nothing held a slot; what still withholds offers from the agent is told to let go
+		e.hub.publish(Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{Agent: agent}, By: by})
+	}
 	return ids, nil
 }
 
 func (e *Engine) release(ctx context.Context, s signalbox.Slot, by string) error {
 	if s.Withheld {
 		_, err := e.FreeSlot(ctx, s)
+		if err == nil {
+			e.hub.publish(Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{ID: s.TaskID, Agent: s.Agent, Slot: s.Slot, Fence: s.Fence}, By: by})
+		}
 		return err
 	}
 	_, err := e.apply(ctx, s.TaskID, nil, signalbox.Event{Kind: signalbox.EventRelease, Fence: s.Fence, By: by})

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Limits of a submit.
+// Limits of what callers send.
 const (
 	MaxPromptBytes    = 1 << 20
 	MaxTimeoutSeconds = 7 * 24 * 3600
@@ -19,6 +19,8 @@ const (
 	MaxEnvBytes       = 64 << 10
 	MaxWordBytes      = 200 // model, tier, project name
 	MaxNotBefore      = 366 * 24 * time.Hour
+	MaxPathBytes      = 4096 // a working directory
+	MaxReasonBytes    = 500  // why a queue is paused
 )
 
 // normalize fills in defaults and refuses what cannot be run. The error names
@@ -63,8 +65,8 @@ func (n *NewTask) checkWords() error {
 	words := map[string]string{"model": n.Model, "tier": n.Tier}
 	if n.Project != nil {
 		words["project.name"] = n.Project.Name
-		if len(n.Project.Path) > 4096 || !printable(n.Project.Path) {
-			return signalbox.Invalid("project.path", "project.path must be printable and at most 4096 bytes")
+		if len(n.Project.Path) > MaxPathBytes || !printable(n.Project.Path) {
+			return signalbox.Invalid("project.path", "project.path must be printable and at most %d bytes", MaxPathBytes)
 		}
 	}
 	for _, field := range []string{"model", "tier", "project.name"} {
@@ -77,7 +79,7 @@ func (n *NewTask) checkWords() error {
 }
 
 func printable(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || (r >= 0x7f && r < 0xa0) })
 }
 
 func (n *NewTask) checkRouting() error {

@@ -1,0 +1,45 @@
+package director
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// What tests need to see of the inside.
+
+const (
+	RingEntries   = ringEntries
+	FeedBatch     = feedBatch
+	MaxHeader     = maxHeaderBytes
+	HeaderTimeout = readHeaderTimeout
+	BodyTimeout   = bodyTimeout
+	WriteTimeout  = writeTimeout
+	Heartbeat     = heartbeat
+	CancelWait    = cancelWait
+	BadBurst      = badBurst
+	BadRefill     = badRefill
+)
+
+// SetLookup makes hosts resolve as a test wants.
+func (d *Director) SetLookup(f func(ctx context.Context, host string) ([]netip.Addr, error)) {
+	d.lookup = f
+}
+
+// Streams is the number of open streams.
+func (d *Director) Streams() int64 { return d.streams.Load() }
+
+// MountRoutes mounts another table; handlers named in drop are left out.
+func (d *Director) MountRoutes(routes []api.Route, drop ...string) (*http.ServeMux, error) {
+	handlers := d.handlers()
+	for _, name := range drop {
+		delete(handlers, name)
+	}
+	return d.mountRoutes(routes, handlers)
+}
+
+// HasStatus reports whether a code has a status.
+func HasStatus(code signalbox.Code) bool { _, ok := statuses[code]; return ok }
