@@ -37,7 +37,6 @@ func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (s
 	if c.Session {
 		s.bind(&r.task, now)
 	}
-	s.settleSession(before.SessionID, now)
 	s.settle(r, now)
 	s.note(c.Entry)
 	return r.task, nil

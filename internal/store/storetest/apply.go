@@ -195,9 +195,10 @@ func applyKeepsEnv(b *box) {
 }
 
 func applyOwnFields(b *box) {
-	t := b.submit(inSession("s"))
+	t := b.submit(inSession("s"), keyed("k", "h"))
 	b.submit(inSession("s"))
 	c := b.change(t, signalbox.Event{Kind: signalbox.EventMove, Queue: "pool:k"})
+	c.Task.IdempotencyKey = "another"
 	c.Task.Seq, c.Task.Place, c.Task.EnqueuedAt, c.Task.Ready = 99, 99, b.now.Add(time.Hour), false
 	got, err := b.Apply(b.ctx, c, b.now)
 	b.must(err)

@@ -83,6 +83,10 @@ func agentCreated(b *box) {
 	b.put(again)
 	b.same("agents", b.agents(), []signalbox.Agent{anAgent("a")})
 	b.same("entries", len(b.journal()), 1)
+	again.URL = "http://elsewhere"
+	b.put(again)
+	again.CreatedAt = start
+	b.same("agents after a change", b.agents(), []signalbox.Agent{again})
 }
 
 func agentsSorted(b *box) {

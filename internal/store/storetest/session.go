@@ -179,8 +179,10 @@ func (b *box) acceptIn(id, session string) signalbox.Task {
 func bindNames(b *box) {
 	_, err := b.Session(b.ctx, "s")
 	b.refused(err, signalbox.CodeNotFound)
+	t := b.submit(inSession("s"))
+	b.claim("a")
 	b.pass(time.Second)
-	b.bind("a", "s")
+	b.acceptIn(t.ID, "s")
 	got, err := b.Session(b.ctx, "s")
 	b.must(err)
 	b.same("session", got, signalbox.Session{ID: "s", Agent: "a", LastUsed: b.now})

@@ -68,11 +68,11 @@ func load(ctx context.Context, r store.Reader) (*view, error) {
 		return nil, err
 	}
 	var err error
-	if v.waiting, err = allWaiting(ctx, r, ""); err != nil {
+	if v.waiting, err = v.allWaiting(ctx, r, ""); err != nil {
 		return nil, err
 	}
 	for queue := range v.counts.Queues {
-		list, err := allWaiting(ctx, r, queue)
+		list, err := v.allWaiting(ctx, r, queue)
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +86,9 @@ func load(ctx context.Context, r store.Reader) (*view, error) {
 	return v, v.loadJournal(ctx, r)
 }
 
-func allWaiting(ctx context.Context, r store.Reader, queue string) ([]signalbox.Task, error) {
+// allWaiting reads a queue page by page. A page that does not get past the one
+// before it is a finding, and the last: it would never end.
+func (v *view) allWaiting(ctx context.Context, r store.Reader, queue string) ([]signalbox.Task, error) {
 	var all []signalbox.Task
 	var after store.Cursor
 	for {
@@ -95,7 +97,12 @@ func allWaiting(ctx context.Context, r store.Reader, queue string) ([]signalbox.
 			return all, err
 		}
 		all = append(all, list...)
-		after = store.CursorOf(&list[len(list)-1])
+		last := store.CursorOf(&list[len(list)-1])
+		if after != (store.Cursor{}) && !after.Before(last) {
+			v.wrong("the list of queue %q goes back from %+v to %+v", queue, after, last)
+			return all, nil
+		}
+		after = last
 	}
 }
 
@@ -126,6 +133,11 @@ func (v *view) loadJournal(ctx context.Context, r store.Reader) error {
 		for _, e := range list {
 			v.sequence = append(v.sequence, e.Seq)
 		}
-		after = list[len(list)-1].Seq
+		last := list[len(list)-1].Seq
+		if last <= after {
+			v.wrong("the journal goes back from %d to %d", after, last)
+			return nil
+		}
+		after = last
 	}
 }

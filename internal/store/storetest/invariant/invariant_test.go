@@ -1,0 +1,203 @@
+package invariant_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// liar is a store whose reads are bent in one place.
+type liar struct {
+	store.Reader
+	waiting func([]signalbox.Task) []signalbox.Task
+	flying  func([]signalbox.Task) []signalbox.Task
+	ended   func([]signalbox.Task) []signalbox.Task
+	slots   func([]signalbox.Slot) []signalbox.Slot
+	agents  func([]signalbox.Agent) []signalbox.Agent
+	counts  func(*store.Counts)
+	journal func([]signalbox.Entry) []signalbox.Entry
+}
+
+func bend[T any](f func([]T) []T, list []T, err error) ([]T, error) {
+	if f == nil {
+		return list, err
+	}
+	return f(list), err
+}
+
+func (l liar) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) ([]signalbox.Task, error) {
+	list, err := l.Reader.Waiting(ctx, queue, after, limit)
+	if len(list) == 0 {
+		return list, err
+	}
+	return bend(l.waiting, list, err)
+}
+
+func (l liar) InFlight(ctx context.Context) ([]signalbox.Task, error) {
+	list, err := l.Reader.InFlight(ctx)
+	return bend(l.flying, list, err)
+}
+
+func (l liar) History(ctx context.Context, q store.HistoryQuery) (store.HistoryPage, error) {
+	page, err := l.Reader.History(ctx, q)
+	page.Tasks, err = bend(l.ended, page.Tasks, err)
+	return page, err
+}
+
+func (l liar) Slots(ctx context.Context) ([]signalbox.Slot, error) {
+	list, err := l.Reader.Slots(ctx)
+	return bend(l.slots, list, err)
+}
+
+func (l liar) Agents(ctx context.Context) ([]signalbox.Agent, error) {
+	list, err := l.Reader.Agents(ctx)
+	return bend(l.agents, list, err)
+}
+
+func (l liar) Counts(ctx context.Context) (store.Counts, error) {
+	c, err := l.Reader.Counts(ctx)
+	if l.counts != nil {
+		l.counts(&c)
+	}
+	return c, err
+}
+
+func (l liar) Journal(ctx context.Context, after int64, limit int) ([]signalbox.Entry, error) {
+	list, err := l.Reader.Journal(ctx, after, limit)
+	if len(list) == 0 {
+		return list, err
+	}
+	return bend(l.journal, list, err)
+}
+
+// busy is a store with tasks in every place: 1 has ended, 2 was lost and
+// withholds slot 0 of agent a, 3 runs there in slot 1, 4 waits for the end of
+// 3 in their session, 5 and 6 wait for nothing, 7 for its time.
+func busy(t *testing.T) store.Store {
+	t.Helper()
+	ctx, s := context.Background(), memory.New(memory.Options{})
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(s.PutAgent(ctx, signalbox.Agent{Name: "a", Slots: 2}, signalbox.Entry{At: noon}))
+	for n := 1; n <= 7; n++ {
+		task := signalbox.Task{ID: string(rune('0' + n)), State: signalbox.Pending, Queue: "work", Limit: "work", MaxAttempts: 3, CreatedAt: noon}
+		if n == 3 || n == 4 {
+			task.SessionID = "s"
+		}
+		if n == 7 {
+			task.NotBefore = noon.Add(time.Hour)
+		}
+		_, err := s.Submit(ctx, store.Submission{Task: task, Now: noon})
+		must(err)
+	}
+	happen := func(ev signalbox.Event) {
+		t.Helper()
+		claimed, err := s.Claim(ctx, store.ClaimRequest{Agent: "a", Slots: 2, Queues: []string{"work"}, Now: noon})
+		must(err)
+		task := claimed.Task
+		for _, ev := range []signalbox.Event{{Kind: signalbox.EventAccept}, ev} {
+			if ev.Kind == "" {
+				return
+			}
+			ev.Now, ev.Fence = noon, task.Fence
+			c, err := signalbox.Next(task, ev)
+			must(err)
+			task, err = s.Apply(ctx, c, noon)
+			must(err)
+		}
+	}
+	happen(signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted})
+	happen(signalbox.Event{Kind: signalbox.EventLost, Reason: signalbox.ReasonLost, Withhold: true})
+	happen(signalbox.Event{})
+	return s
+}
+
+func TestCheckFindsNothingInASoundStore(t *testing.T) {
+	for _, s := range []store.Store{memory.New(memory.Options{}), busy(t)} {
+		if err := invariant.Check(context.Background(), s); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestCheckTellsThatItCouldNotRead(t *testing.T) {
+	s := memory.New(memory.Options{})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := invariant.Check(context.Background(), s); signalbox.CodeOf(err) != signalbox.CodeUnavailable {
+		t.Errorf("got %v", err)
+	}
+}
+
+type tasks = []signalbox.Task
+
+// change returns a lie about one task of a list.
+func change(id string, f func(*signalbox.Task)) func(tasks) tasks {
+	return func(list tasks) tasks {
+		for i := range list {
+			if list[i].ID == id {
+				f(&list[i])
+			}
+		}
+		return list
+	}
+}
+
+// Each lie is one fault that a store could have, and must be found.
+func TestCheckFinds(t *testing.T) {
+	unready := func(t *signalbox.Task) { t.Ready = false }
+	ready := func(t *signalbox.Task) { t.Ready = true }
+	for _, c := range []struct {
+		fault, said string
+		lie         liar
+	}{
+		{"a slot row is missing", "holds 0 slots", liar{slots: func(l []signalbox.Slot) []signalbox.Slot { return l[:1] }}},
+		{"a slot row is left over", "does not run there", liar{slots: func(l []signalbox.Slot) []signalbox.Slot { l[0].Withheld = false; return l }}},
+		{"a slot has another fence than its task", "does not run there", liar{slots: func(l []signalbox.Slot) []signalbox.Slot { l[1].Fence += 7; return l }}},
+		{"a running task's slot is withheld", "is withheld", liar{slots: func(l []signalbox.Slot) []signalbox.Slot { l[1].Withheld = true; return l }}},
+		{"a slot has two rows", "two rows", liar{slots: func(l []signalbox.Slot) []signalbox.Slot { return append(l, l[1]) }}},
+		{"an agent runs too many", "runs 1 tasks in 0 slots", liar{agents: func(l []signalbox.Agent) []signalbox.Agent { l[0].Slots = 0; return l }}},
+		{"a task is in no place", "not those of the rows", liar{waiting: func(l tasks) tasks { return l[1:] }}},
+		{"a task is in two places", "listed twice", liar{flying: func(l tasks) tasks {
+			return append(l, signalbox.Task{ID: "5", State: signalbox.Working, Fence: 9, Agent: "a"})
+		}}},
+		{"a list has a task of another state", "is listed as", liar{waiting: change("5", func(t *signalbox.Task) { t.State = signalbox.Working })}},
+		{"a count is wrong", "not those of the rows", liar{counts: func(c *store.Counts) { c.Limits["work"]++ }}},
+		{"the oldest is another", "oldest", liar{counts: func(c *store.Counts) { c.Oldest = noon.Add(1) }}},
+		{"a free task is not ready", "waits for nothing", liar{waiting: change("5", unready)}},
+		{"a session's task is ready while another runs", "while another one runs", liar{waiting: change("4", ready)}},
+		{"nothing of a session is ready", "nothing of it is ready", liar{waiting: change("5", func(t *signalbox.Task) { t.SessionID, t.Ready = "r", false })}},
+		{"two of a session are ready", "both ready", liar{waiting: func(l tasks) tasks {
+			return change("6", func(t *signalbox.Task) { t.SessionID = "r" })(change("5", func(t *signalbox.Task) { t.SessionID = "r" })(l))
+		}}},
+		{"a task in flight is ready", "and ready", liar{flying: change("3", ready)}},
+		{"an end without a message", "without a message", liar{ended: change("1", func(t *signalbox.Task) { t.Message = "" })}},
+		{"an end that kept its environment", "kept its environment", liar{ended: change("1", func(t *signalbox.Task) { t.HasEnv = true })}},
+		{"an end with a reason of another state", "ended completed with reason", liar{ended: change("1", func(t *signalbox.Task) { t.Reason = signalbox.ReasonLost })}},
+		{"two tasks in one place in line", "does not follow", liar{waiting: change("6", func(t *signalbox.Task) { t.Place = 5 })}},
+		{"an enqueueing before an earlier one", "does not follow", liar{waiting: change("7", func(t *signalbox.Task) { t.EnqueuedAt = noon.Add(-time.Hour) })}},
+		{"a gap in the journal", "follows", liar{journal: func(l []signalbox.Entry) []signalbox.Entry { return append(l[:2:2], l[3:]...) }}},
+		{"a journal with another range", "its range says", liar{journal: func(l []signalbox.Entry) []signalbox.Entry { return l[1:] }}},
+	} {
+		t.Run(c.fault, func(t *testing.T) {
+			c.lie.Reader = busy(t)
+			err := invariant.Check(context.Background(), c.lie)
+			if err == nil || !strings.Contains(err.Error(), c.said) {
+				t.Errorf("found %v, want something that %q", err, c.said)
+			}
+		})
+	}
+}
