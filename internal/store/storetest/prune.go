@@ -102,14 +102,19 @@ func pruneSessionNamed(b *box) {
 	b.refused(err, signalbox.CodeNotFound)
 }
 
+// The end is of the time that the agent's word came, the use of the time that
+// it was stored.
 func pruneSessionUsed(b *box) {
-	t := b.bind("a", "s")
-	used := b.now
-	b.pass(-time.Hour)
-	b.finish(t.ID)
-	b.prune(used, 10)
+	t := b.submit(inSession("s"))
+	b.claim("a")
+	end := b.change(b.task(t.ID), signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, SessionID: "s"})
+	b.pass(time.Minute)
+	b.must(second(b.Apply(b.ctx, end, b.now)))
+	b.same("pruned", b.prune(b.now, 10), 1)
+	b.must(second(b.Session(b.ctx, "s")))
+	b.prune(b.now.Add(time.Millisecond), 10)
 	_, err := b.Session(b.ctx, "s")
-	b.must(err)
+	b.refused(err, signalbox.CodeNotFound)
 }
 
 func pruneJournal(b *box) {
