@@ -31,6 +31,11 @@ func (l *line) add(key, tie int64, r *row) {
 
 func (l *line) remove(key, tie int64) {
 	n := l.rank(key, tie)
+	if n == 0 { // the head goes most often: nobody behind it has to move
+		l.spots[0] = spot{}
+		l.spots = l.spots[1:]
+		return
+	}
 	l.spots = slices.Delete(l.spots, n, n+1)
 }
 

@@ -26,6 +26,7 @@ func (s *Store) Prune(ctx context.Context, ended time.Time, limit int) (int, err
 
 func (s *Store) forget(r *row) {
 	s.unlist(r)
+	s.submitted.remove(r.task.Seq, 0)
 	delete(s.rows, r.task.ID)
 	if r.task.IdempotencyKey != "" {
 		delete(s.keys, r.task.IdempotencyKey)

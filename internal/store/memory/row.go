@@ -26,10 +26,9 @@ func (s *Store) setReady(r *row, ready bool) {
 	s.replace(r, t)
 }
 
-// list puts a row into every line it belongs to.
+// list puts a row into every line it belongs to while it is in its state.
 func (s *Store) list(r *row) {
 	t := &r.task
-	s.submitted.add(t.Seq, 0, r)
 	s.listTalk(r)
 	switch {
 	case t.State == signalbox.Pending:
@@ -61,7 +60,6 @@ func (s *Store) listPending(r *row) {
 // unlist takes a row out of every line that list put it into.
 func (s *Store) unlist(r *row) {
 	t := &r.task
-	s.submitted.remove(t.Seq, 0)
 	s.unlistTalk(r)
 	switch {
 	case t.State == signalbox.Pending:

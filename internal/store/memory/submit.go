@@ -29,6 +29,7 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 		s.followSession(&r.task)
 	}
 	s.rows[r.task.ID] = r
+	s.submitted.add(r.task.Seq, 0, r)
 	if r.task.IdempotencyKey != "" {
 		s.keys[r.task.IdempotencyKey] = r
 	}
