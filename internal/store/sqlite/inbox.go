@@ -1,0 +1,137 @@
+package sqlite
+
+import (
+	"context"
+	"sync"
+)
+
+// job is a verb on its way to the writer.
+type job struct {
+	run   func(w *writer) error
+	size  int // bytes it will write, about
+	state jobState
+	err   error
+	done  chan struct{}
+}
+
+type jobState int
+
+const (
+	jobWaits jobState = iota
+	jobTaken          // the writer has it: its caller will learn the truth
+	jobGone           // its caller went away before that
+)
+
+// A batch ends at these bounds, so that the last one in it need not wait for
+// too much, and the memory of a transaction stays small.
+const (
+	batchJobs  = 1024
+	batchBytes = 8 << 20
+)
+
+// inbox is where verbs wait for the writer.
+type inbox struct {
+	mu     sync.Mutex
+	jobs   []*job
+	closed bool
+	sign   chan struct{} // capacity 1: there is something to do
+}
+
+func (b *inbox) init() { b.sign = make(chan struct{}, 1) }
+
+func (b *inbox) put(j *job) error {
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return errClosed
+	}
+	b.jobs = append(b.jobs, j)
+	first := len(b.jobs) == 1
+	b.mu.Unlock()
+	if first {
+		b.poke()
+	}
+	return nil
+}
+
+func (b *inbox) poke() {
+	select {
+	case b.sign <- struct{}{}:
+	default:
+	}
+}
+
+// take moves waiting jobs into batch, in their order.
+func (b *inbox) take(batch []*job) []*job {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	size, n := 0, 0
+	for n < len(b.jobs) && len(batch) < batchJobs && (size == 0 || size+b.jobs[n].size <= batchBytes) {
+		if j := b.jobs[n]; j.state == jobWaits {
+			j.state = jobTaken
+			size += j.size
+			batch = append(batch, j)
+		}
+		n++
+	}
+	left := copy(b.jobs, b.jobs[n:])
+	clear(b.jobs[left:])
+	b.jobs = b.jobs[:left]
+	if left > 0 {
+		b.poke()
+	}
+	return batch
+}
+
+// leave takes a job back, unless the writer has it.
+func (b *inbox) leave(j *job) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if j.state != jobWaits {
+		return false
+	}
+	j.state = jobGone
+	return true
+}
+
+// close lets no more jobs in.
+func (b *inbox) close() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.poke()
+}
+
+func (b *inbox) finished() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed && len(b.jobs) == 0
+}
+
+var jobs = sync.Pool{New: func() any { return &job{done: make(chan struct{}, 1)} }}
+
+// do hands a verb to the writer and waits until it is durable. A caller whose
+// context ends before the writer takes the verb leaves nothing behind; after
+// that it is told what became of it all the same.
+func (s *Store) do(ctx context.Context, size int, run func(w *writer) error) error {
+	if err := gone(ctx); err != nil {
+		return err
+	}
+	j := jobs.Get().(*job)
+	j.run, j.size, j.state, j.err = run, size, jobWaits, nil
+	if err := s.inbox.put(j); err != nil {
+		return err
+	}
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+		if s.inbox.leave(j) {
+			return gone(ctx) // the inbox still holds j: it does not go back to the pool
+		}
+		<-j.done
+	}
+	err := j.err
+	j.run, j.err = nil, nil
+	jobs.Put(j)
+	return err
+}

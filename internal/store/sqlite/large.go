@@ -1,0 +1,94 @@
+package sqlite
+
+import "github.com/signalbox-ai/signalbox"
+
+// packRequest packs a request without its prompt and environment; nil if
+// nothing else is in it, as for most.
+func packRequest(r *signalbox.Request) []byte {
+	if r.Model == "" && r.Tier == "" && r.TimeoutSeconds == 0 && r.Project == nil && r.Thinking == nil &&
+		r.SessionID == "" && r.Queue == "" && !r.HadEnv {
+		return nil
+	}
+	p := packer{[]byte{packedVersion}}
+	p.texts(r.Model, r.Tier, r.SessionID, r.Queue)
+	p.int(int64(r.TimeoutSeconds))
+	p.bool(r.HadEnv)
+	p.bool(r.Project != nil)
+	if r.Project != nil {
+		p.texts(r.Project.Name, r.Project.Path)
+	}
+	p.bool(r.Thinking != nil)
+	if r.Thinking != nil {
+		p.bool(*r.Thinking)
+	}
+	return p.b
+}
+
+func unpackRequest(prompt string, rest, sealed []byte) (signalbox.Request, error) {
+	r := signalbox.Request{Prompt: prompt, SealedEnv: sealed}
+	if len(rest) == 0 {
+		return r, nil
+	}
+	d := decoder{b: rest[1:], bad: rest[0] != packedVersion}
+	r.Model, r.Tier, r.SessionID, r.Queue = d.text(), d.text(), d.text(), d.text()
+	r.TimeoutSeconds = int(d.int())
+	r.HadEnv = d.bool()
+	if d.bool() {
+		r.Project = &signalbox.Project{Name: d.text(), Path: d.text()}
+	}
+	if d.bool() {
+		thinking := d.bool()
+		r.Thinking = &thinking
+	}
+	if d.bad {
+		return r, damaged("request")
+	}
+	return r, nil
+}
+
+// packResult packs a result without its texts; nil if nothing else is in it.
+func packResult(r *signalbox.Result) []byte {
+	short := *r
+	short.Output, short.Tail = "", ""
+	if short == (signalbox.Result{}) {
+		return nil
+	}
+	p := packer{[]byte{packedVersion}}
+	p.int(r.TailSeq)
+	p.bool(r.Truncated)
+	p.bool(r.ExitCode != nil)
+	if r.ExitCode != nil {
+		p.int(int64(*r.ExitCode))
+	}
+	p.int(r.InputTokens)
+	p.int(r.OutputTokens)
+	p.float(r.CostUSD)
+	p.float(r.DurationSeconds)
+	p.texts(r.ErrorType)
+	return p.b
+}
+
+func unpackResult(output, tail string, rest []byte) (signalbox.Result, error) {
+	r := signalbox.Result{Output: output, Tail: tail}
+	if len(rest) == 0 {
+		return r, nil
+	}
+	d := decoder{b: rest[1:], bad: rest[0] != packedVersion}
+	r.TailSeq = d.int()
+	r.Truncated = d.bool()
+	if d.bool() {
+		code := int(d.int())
+		r.ExitCode = &code
+	}
+	r.InputTokens, r.OutputTokens = d.int(), d.int()
+	r.CostUSD, r.DurationSeconds = d.float(), d.float()
+	r.ErrorType = d.text()
+	if d.bad {
+		return r, damaged("result")
+	}
+	return r, nil
+}
+
+func damaged(what string) error {
+	return signalbox.Errorf(signalbox.CodeStoreCorrupt, "the %s of the task cannot be read: its row is damaged", what)
+}

@@ -1,0 +1,249 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// waiter is a pending task in the order of its queue.
+type waiter struct {
+	spot
+	seq int64
+}
+
+// Waiting lists pending tasks in the order in which they will be taken.
+func (s *Store) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) (list []signalbox.Task, err error) {
+	from := spot{after.OrderKey, after.Place}
+	if after == (store.Cursor{}) {
+		from = spot{math.MinInt64, math.MinInt64}
+	}
+	if limit <= 0 {
+		return nil, s.ready(ctx)
+	}
+	err = s.read(ctx, func(c *conn) error {
+		return c.snapshot(func() error {
+			first, err := c.firstOf(queue, from, limit)
+			if err != nil {
+				return err
+			}
+			list, err = c.tasks(first)
+			return err
+		})
+	})
+	return list, err
+}
+
+// firstOf returns the first waiters behind from, of one queue or of all.
+func (c *conn) firstOf(queue string, from spot, limit int) ([]waiter, error) {
+	if queue != "" {
+		return c.waiters(queue, from, limit, nil)
+	}
+	var list []waiter
+	for {
+		q := c.on(stQueueNext)
+		q.exact(queue)
+		more := q.next()
+		if more {
+			queue = q.textAt(0)
+		}
+		if err := q.end(); err != nil || !more {
+			return list, err
+		}
+		var err error
+		if list, err = c.waiters(queue, from, limit, list); err != nil {
+			return nil, err
+		}
+		// Keep the best: there can be many queues.
+		slices.SortFunc(list, func(a, b waiter) int { return compareSpots(a.spot, b.spot) })
+		list = list[:min(limit, len(list))]
+	}
+}
+
+func (c *conn) waiters(queue string, from spot, limit int, list []waiter) ([]waiter, error) {
+	q := c.on(stWaiting)
+	q.exact(queue).int(from.key).int(from.tie).int(int64(limit))
+	for q.next() {
+		list = append(list, waiter{spot{q.intAt(0), q.intAt(1)}, q.intAt(2)})
+	}
+	return list, q.end()
+}
+
+func (c *conn) tasks(waiters []waiter) ([]signalbox.Task, error) {
+	var list []signalbox.Task
+	for _, w := range waiters {
+		q := c.on(stTaskBySeq)
+		t, err := one(q.int(w.seq))
+		if err != nil {
+			return nil, err
+		}
+		if t != nil {
+			list = append(list, *t)
+		}
+	}
+	return list, nil
+}
+
+// InFlight lists the tasks that hold a slot, in the order of their claims.
+func (s *Store) InFlight(ctx context.Context) (list []signalbox.Task, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		return c.snapshot(func() error {
+			var held []waiter
+			q := c.on(stSlotsHeld)
+			for q.next() {
+				held = append(held, waiter{seq: q.intAt(0)})
+			}
+			if err := q.end(); err != nil {
+				return err
+			}
+			list, err = c.tasks(held)
+			return err
+		})
+	})
+	list = slices.DeleteFunc(list, func(t signalbox.Task) bool { return !t.State.InFlight() })
+	slices.SortFunc(list, func(a, b signalbox.Task) int { return cmp.Compare(a.Fence, b.Fence) })
+	return list, err
+}
+
+// Slots lists the slots in use by agent and slot.
+func (s *Store) Slots(ctx context.Context) (list []signalbox.Slot, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		q := c.on(stSlotsAll)
+		for q.next() {
+			list = append(list, signalbox.Slot{
+				Agent: q.textAt(0), Slot: int(q.intAt(1)), TaskID: q.textAt(2), Fence: q.intAt(3), Expires: q.timeAt(4),
+				Withheld: q.boolAt(5),
+			})
+		}
+		return q.end()
+	})
+	return list, err
+}
+
+// Overdue lists pending tasks that have waited too long, the longest overdue
+// first.
+func (s *Store) Overdue(ctx context.Context, now time.Time, limit int) (list []signalbox.Task, err error) {
+	err = s.read(ctx, func(c *conn) (err error) {
+		q := c.on(stOverdue)
+		list, err = all(q.int(now.UnixMilli()).int(int64(max(0, limit))))
+		return err
+	})
+	return list, err
+}
+
+// SessionTasks lists pending and in-flight tasks of a session by order.
+func (s *Store) SessionTasks(ctx context.Context, id string, limit int) (list []signalbox.Task, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		return c.snapshot(func() error {
+			for _, state := range []int64{rowPending, rowDispatching, rowWorking, rowCancelling} {
+				q := c.on(stSessionIn)
+				some, err := all(q.exact(id).int(state).int(int64(max(0, limit))))
+				if err != nil {
+					return err
+				}
+				list = append(list, some...)
+			}
+			return nil
+		})
+	})
+	slices.SortFunc(list, func(a, b signalbox.Task) int {
+		return compareSpots(spot{a.OrderKey(), a.Place}, spot{b.OrderKey(), b.Place})
+	})
+	return list[:max(0, min(limit, len(list)))], err
+}
+
+// Session returns the row of a session, or CodeNotFound.
+func (s *Store) Session(ctx context.Context, id string) (held signalbox.Session, err error) {
+	err = s.read(ctx, func(c *conn) (err error) {
+		var found bool
+		if held, found, err = c.session(id); err == nil && !found {
+			err = signalbox.Errorf(signalbox.CodeNotFound, "no agent holds session %q", id)
+		}
+		return err
+	})
+	return held, err
+}
+
+// historyRows is how many rows History looks at for one page.
+const historyRows = 10_000
+
+// History lists ended tasks, newest end first.
+func (s *Store) History(ctx context.Context, h store.HistoryQuery) (page store.HistoryPage, err error) {
+	if err := s.ready(ctx); err != nil {
+		return page, err
+	}
+	if h.Limit < 1 || h.Limit > 1000 {
+		return page, signalbox.Invalid("limit", "the limit of a page is 1 to 1000, not %d", h.Limit)
+	}
+	from, err := parseCursor(h.Before)
+	if err != nil {
+		return page, err
+	}
+	if until := h.Until.UnixMilli(); !h.Until.IsZero() && until <= from.key {
+		from = spot{until, math.MinInt64}
+	}
+	err = s.read(ctx, func(c *conn) (err error) {
+		page, err = c.history(&h, from)
+		return err
+	})
+	return page, err
+}
+
+func (c *conn) history(h *store.HistoryQuery, from spot) (page store.HistoryPage, err error) {
+	h.Text = strings.ToLower(h.Text)
+	q := c.on(stEnded)
+	q.int(from.key).int(from.tie).int(historyRows + 1)
+	var last spot
+	for n := 0; q.next(); n++ {
+		if n == historyRows || len(page.Tasks) == h.Limit {
+			page.Next = fmt.Sprintf("%d-%d", last.key, last.tie)
+			break
+		}
+		last = spot{q.intAt(11), q.intAt(0)}
+		if !h.Since.IsZero() && last.key < h.Since.UnixMilli() {
+			break // all that follow ended earlier still
+		}
+		t, bad := scanTask(&q)
+		if bad != nil {
+			err = bad
+			break
+		}
+		if chosen(h, t) {
+			page.Tasks = append(page.Tasks, *t)
+		}
+	}
+	if end := q.end(); end != nil {
+		return store.HistoryPage{}, end
+	}
+	return page, err
+}
+
+// parseCursor reads the place of the last row that an earlier page looked at.
+func parseCursor(cursor string) (spot, error) {
+	if cursor == "" {
+		return spot{math.MaxInt64, math.MaxInt64}, nil
+	}
+	var s spot
+	var rest string
+	n, _ := fmt.Sscanf(cursor, "%d-%d%s", &s.key, &s.tie, &rest)
+	if n != 2 {
+		return s, signalbox.Invalid("before", "%q is not the cursor of an earlier page", cursor)
+	}
+	return s, nil
+}
+
+func chosen(h *store.HistoryQuery, t *signalbox.Task) bool {
+	return among(h.State, t.State) && among(h.Reason, t.Reason) && among(h.Agent, t.Agent) && among(h.Queue, t.Queue) &&
+		among(h.Source, t.Source) && among(h.SourceJob, t.SourceJob) && among(h.SessionID, t.SessionID) &&
+		(h.Text == "" || strings.Contains(strings.ToLower(t.Preview), h.Text))
+}
+
+// among reports whether the value passes a filter; an empty one passes all.
+func among[T ~string](filter, value T) bool { return filter == "" || filter == value }

@@ -1,0 +1,86 @@
+package sqlite
+
+import (
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// The states as rows hold them.
+var stateNumbers = map[signalbox.State]int64{
+	signalbox.Pending: rowPending, signalbox.Dispatching: rowDispatching, signalbox.Working: rowWorking,
+	signalbox.Cancelling: rowCancelling, signalbox.Completed: rowCompleted, signalbox.Failed: rowFailed,
+	signalbox.Cancelled: rowCancelled, signalbox.Timeout: rowTimeout,
+}
+
+var stateNames = [...]signalbox.State{
+	rowPending: signalbox.Pending, rowDispatching: signalbox.Dispatching, rowWorking: signalbox.Working,
+	rowCancelling: signalbox.Cancelling, rowCompleted: signalbox.Completed, rowFailed: signalbox.Failed,
+	rowCancelled: signalbox.Cancelled, rowTimeout: signalbox.Timeout,
+}
+
+// bindMutable binds the columns that a change can change, in the order of
+// taskColumns.
+func bindMutable(q *query, t *signalbox.Task) {
+	q.int(t.Seq).exact(t.ID).int(stateNumbers[t.State]).int(t.Rev).exact(t.Queue).bool(t.Ready).int(t.OrderKey()).int(t.Place)
+	q.text(t.SessionID).time(t.NotBefore).time(t.WaitUntil).time(t.EndedAt)
+	q.text(t.Agent).text(string(t.Reason)).text(t.Message).text(t.AgentURL).some(int64(t.Slot)).some(t.Fence).text(t.TaskID)
+	q.time(t.DispatchedAt).time(t.StartedAt).some(int64(t.Attempts)).some(int64(t.Claims)).some(int64(t.NoAnswers))
+	q.text(t.LastError).bool(t.HasEnv).bool(t.CancelRequested).text(t.CancelledBy)
+	q.text(t.Limit).some(int64(t.Priority)).some(int64(t.Bias)).int(t.EnqueuedAt.UnixMilli())
+}
+
+// bindTask binds all columns of taskColumns.
+func bindTask(q *query, t *signalbox.Task) {
+	bindMutable(q, t)
+	q.text(string(t.SessionMode)).text(string(t.OnLost)).some(int64(t.MaxAttempts)).text(t.RetryOf)
+	q.text(string(t.Source)).text(t.SourceJob).text(t.Preview).text(t.IdempotencyKey).text(t.IdempotencyHash)
+	q.time(t.CreatedAt)
+}
+
+// scanTask reads a row of taskColumns.
+func scanTask(q *query) (*signalbox.Task, error) {
+	number := q.intAt(2)
+	if number < rowPending || number > rowTimeout {
+		return nil, signalbox.Errorf(signalbox.CodeStoreCorrupt, "the row of task %q holds the unknown state %d: the file is damaged, or was changed by another program", q.textAt(1), number)
+	}
+	return &signalbox.Task{
+		Seq: q.intAt(0), ID: q.textAt(1), State: stateNames[number], Rev: q.intAt(3), Queue: q.textAt(4), Ready: q.boolAt(5),
+		Place: q.intAt(7), SessionID: q.textAt(8), NotBefore: q.timeAt(9), WaitUntil: q.timeAt(10), EndedAt: q.timeAt(11),
+		Agent: q.textAt(12), Reason: signalbox.Reason(q.textAt(13)), Message: q.textAt(14), AgentURL: q.textAt(15),
+		Slot: int(q.intAt(16)), Fence: q.intAt(17), TaskID: q.textAt(18), DispatchedAt: q.timeAt(19), StartedAt: q.timeAt(20),
+		Attempts: int(q.intAt(21)), Claims: int(q.intAt(22)), NoAnswers: int(q.intAt(23)), LastError: q.textAt(24),
+		HasEnv: q.boolAt(25), CancelRequested: q.boolAt(26), CancelledBy: q.textAt(27), Limit: q.textAt(28),
+		Priority: int(q.intAt(29)), Bias: time.Duration(q.intAt(30)), EnqueuedAt: q.timeAt(31),
+		SessionMode: signalbox.SessionMode(q.textAt(32)), OnLost: signalbox.OnLost(q.textAt(33)), MaxAttempts: int(q.intAt(34)),
+		RetryOf: q.textAt(35), Source: signalbox.Source(q.textAt(36)), SourceJob: q.textAt(37), Preview: q.textAt(38),
+		IdempotencyKey: q.textAt(39), IdempotencyHash: q.textAt(40), CreatedAt: q.timeAt(41),
+	}, nil
+}
+
+// one runs a statement that returns at most one task; nil if it returns none.
+func one(q *query) (t *signalbox.Task, err error) {
+	if q.next() {
+		t, err = scanTask(q)
+	}
+	if end := q.end(); end != nil {
+		return nil, end
+	}
+	return t, err
+}
+
+// all runs a statement that returns tasks.
+func all(q *query) (list []signalbox.Task, err error) {
+	for q.next() {
+		t, bad := scanTask(q)
+		if bad != nil {
+			err = bad
+			break
+		}
+		list = append(list, *t)
+	}
+	if end := q.end(); end != nil {
+		return nil, end
+	}
+	return list, err
+}

@@ -1,0 +1,138 @@
+package sqlite
+
+// applicationID marks a file as ours ("SgBx"), so that no other program's
+// database is taken for one.
+const applicationID = 0x53674278
+
+// migration is one step of the schema. Steps are numbered from 1, run in a
+// transaction each, and are never changed once they were released.
+type migration struct {
+	version int
+	sql     []string
+}
+
+// migrations are all steps, in order.
+var migrations = []migration{{1, schema1}}
+
+// Numbers that the rows of tasks hold for states. The indexes below name
+// them; they are part of the file's format.
+const (
+	rowPending     = 1
+	rowDispatching = 2
+	rowWorking     = 3
+	rowCancelling  = 4
+	rowCompleted   = 5
+	rowFailed      = 6
+	rowCancelled   = 7
+	rowTimeout     = 8
+)
+
+// schema1: times are Unix milliseconds, NULL where there is none.
+var schema1 = []string{
+	`CREATE TABLE meta(
+		id INTEGER PRIMARY KEY CHECK (id = 1),
+		store_id TEXT NOT NULL,
+		seq INTEGER NOT NULL,
+		place INTEGER NOT NULL,
+		fence INTEGER NOT NULL,
+		entry INTEGER NOT NULL,
+		enqueued_ms INTEGER NOT NULL)`,
+
+	`CREATE TABLE tasks(
+		seq INTEGER PRIMARY KEY,
+		id TEXT NOT NULL,
+		state INTEGER NOT NULL,
+		rev INTEGER NOT NULL,
+		queue TEXT NOT NULL,
+		ready INTEGER NOT NULL,
+		order_key INTEGER NOT NULL,
+		place INTEGER NOT NULL,
+		session_id TEXT,
+		not_before_ms INTEGER,
+		wait_until_ms INTEGER,
+		ended_ms INTEGER,
+		agent TEXT,
+		reason TEXT,
+		message TEXT,
+		agent_url TEXT,
+		slot INTEGER,
+		fence INTEGER,
+		task_id TEXT,
+		dispatched_ms INTEGER,
+		started_ms INTEGER,
+		attempts INTEGER,
+		claims INTEGER,
+		no_answers INTEGER,
+		last_error TEXT,
+		has_env INTEGER,
+		cancel_requested INTEGER,
+		cancelled_by TEXT,
+		limit_name TEXT,
+		priority INTEGER,
+		bias_ns INTEGER,
+		enqueued_ms INTEGER NOT NULL,
+		session_mode TEXT,
+		on_lost TEXT,
+		max_attempts INTEGER,
+		retry_of TEXT,
+		source TEXT,
+		source_job TEXT,
+		preview TEXT,
+		idempotency_key TEXT,
+		idempotency_hash TEXT,
+		created_ms INTEGER)`,
+	`CREATE UNIQUE INDEX tasks_id ON tasks(id)`,
+	`CREATE UNIQUE INDEX tasks_idempotency ON tasks(idempotency_key) WHERE idempotency_key IS NOT NULL`,
+	// A queue's line: what is ready, and what is blocked, each in its order.
+	// A claim takes the first of the ready ones, however many are blocked.
+	`CREATE INDEX tasks_line ON tasks(queue, ready, order_key, place) WHERE state = 1`,
+	// What waits for its time, and what may not wait for ever.
+	`CREATE INDEX tasks_timed ON tasks(not_before_ms, place) WHERE state = 1 AND ready = 0 AND not_before_ms IS NOT NULL`,
+	`CREATE INDEX tasks_bounded ON tasks(wait_until_ms, place) WHERE state = 1 AND wait_until_ms IS NOT NULL`,
+	`CREATE INDEX tasks_session ON tasks(session_id, state, order_key, place) WHERE session_id IS NOT NULL`,
+	`CREATE INDEX tasks_ended ON tasks(ended_ms, seq) WHERE ended_ms IS NOT NULL`,
+	`CREATE INDEX tasks_runs ON tasks(agent, ended_ms, seq) WHERE state = 5`,
+
+	// Large values stand apart, so that a change of state does not rewrite
+	// them. rest is packed (large.go), NULL where it would be empty.
+	`CREATE TABLE requests(seq INTEGER PRIMARY KEY, prompt TEXT, rest BLOB)`,
+	`CREATE TABLE results(seq INTEGER PRIMARY KEY, output TEXT, tail TEXT, rest BLOB)`,
+	`CREATE TABLE envs(seq INTEGER PRIMARY KEY, sealed BLOB)`,
+
+	`CREATE TABLE slots(
+		agent TEXT NOT NULL,
+		slot INTEGER NOT NULL,
+		seq INTEGER NOT NULL,
+		task_id TEXT NOT NULL,
+		fence INTEGER NOT NULL,
+		expires_ms INTEGER,
+		withheld INTEGER NOT NULL,
+		PRIMARY KEY (agent, slot)) WITHOUT ROWID`,
+	`CREATE TABLE sessions(id TEXT PRIMARY KEY, agent TEXT NOT NULL, last_used_ms INTEGER NOT NULL) WITHOUT ROWID`,
+	`CREATE INDEX sessions_used ON sessions(last_used_ms)`,
+	`CREATE TABLE agents(
+		name TEXT PRIMARY KEY,
+		kind TEXT,
+		url TEXT,
+		slots INTEGER,
+		fencing INTEGER,
+		source TEXT,
+		sealed_token BLOB,
+		work_dir TEXT,
+		version TEXT,
+		created_ms INTEGER) WITHOUT ROWID`,
+	`CREATE TABLE pauses(
+		queue TEXT PRIMARY KEY,
+		reason TEXT,
+		paused_by TEXT,
+		at_ms INTEGER,
+		until_ms INTEGER) WITHOUT ROWID`,
+
+	// One row for all entries of a commit: last and first are the numbers of
+	// its newest and oldest entry, newest_ms the latest time among them.
+	`CREATE TABLE journal(
+		last INTEGER PRIMARY KEY,
+		first INTEGER NOT NULL,
+		newest_ms INTEGER NOT NULL,
+		body BLOB NOT NULL)`,
+}

@@ -1,0 +1,199 @@
+package sqlite
+
+// stmtID names a prepared statement.
+type stmtID int
+
+// The statements. Each is prepared at most once in a connection.
+const (
+	stBegin stmtID = iota
+	stCommit
+	stRollback
+	stSavepoint
+	stRelease
+	stRollbackTo
+	stReadBegin
+	stReadEnd
+
+	stTaskInsert
+	stTaskUpdate
+	stTaskReady
+	stTaskDelete
+	stTaskByID
+	stTaskBySeq
+	stTaskByKey
+	stTaskPlace
+	stHead
+
+	stRequestInsert
+	stRequestGet
+	stRequestByID
+	stRequestDelete
+	stEnvInsert
+	stEnvGet
+	stEnvBlank
+	stEnvDelete
+	stResultPut
+	stResultByID
+	stResultDelete
+
+	stSlotPut
+	stSlotDelete
+	stSlotWithhold
+	stSlotRenew
+	stSlotsAll
+	stSlotsHeld
+
+	stSessionGet
+	stSessionPut
+	stSessionDelete
+	stSessionsUnused
+	stSessionNamed
+	stSessionTurn
+	stSessionWaiting
+	stSessionIn
+
+	stTimedDue
+	stTimedNext
+	stOverdue
+
+	stQueueNext
+	stWaiting
+	stEnded
+	stEndedBefore
+	stDurations
+	stIDsFrom
+	stIDsNewest
+
+	stAgentPut
+	stAgentDelete
+	stAgentsAll
+	stPausePut
+	stPauseDelete
+	stPausesAll
+
+	stJournalInsert
+	stJournalAfter
+	stJournalOldest
+	stJournalDelete
+	stJournalCut
+
+	stMetaGet
+	stMetaPut
+	stPendingAll
+
+	numStatements
+)
+
+// taskColumns is the order in which rows of tasks are written and read; see
+// bindTask and scanTask.
+const taskColumns = `seq, id, state, rev, queue, ready, order_key, place, session_id, not_before_ms, wait_until_ms,
+	ended_ms, agent, reason, message, agent_url, slot, fence, task_id, dispatched_ms, started_ms, attempts, claims,
+	no_answers, last_error, has_env, cancel_requested, cancelled_by, limit_name, priority, bias_ns, enqueued_ms,
+	session_mode, on_lost, max_attempts, retry_of, source, source_job, preview, idempotency_key, idempotency_hash,
+	created_ms`
+
+const selectTask = `SELECT ` + taskColumns + ` FROM tasks `
+
+// statements is every statement that the package prepares. A literal "state =
+// 1" and its like make SQLite see that a partial index fits.
+var statements = [numStatements]string{
+	stBegin:      `BEGIN IMMEDIATE`,
+	stCommit:     `COMMIT`,
+	stRollback:   `ROLLBACK`,
+	stSavepoint:  `SAVEPOINT verb`,
+	stRelease:    `RELEASE verb`,
+	stRollbackTo: `ROLLBACK TO verb`,
+	stReadBegin:  `BEGIN`,
+	stReadEnd:    `COMMIT`,
+
+	stTaskInsert: `INSERT INTO tasks(` + taskColumns + `) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
+		?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36,
+		?37, ?38, ?39, ?40, ?41, ?42)`,
+	// All that a change can change; the rest is fixed at submit.
+	stTaskUpdate: `UPDATE tasks SET state = ?3, rev = ?4, queue = ?5, ready = ?6, order_key = ?7, place = ?8,
+		session_id = ?9, not_before_ms = ?10, wait_until_ms = ?11, ended_ms = ?12, agent = ?13, reason = ?14, message = ?15,
+		agent_url = ?16, slot = ?17, fence = ?18, task_id = ?19, dispatched_ms = ?20, started_ms = ?21, attempts = ?22,
+		claims = ?23, no_answers = ?24, last_error = ?25, has_env = ?26, cancel_requested = ?27, cancelled_by = ?28,
+		limit_name = ?29, priority = ?30, bias_ns = ?31, enqueued_ms = ?32 WHERE seq = ?1 AND id = ?2`,
+	stTaskReady:  `UPDATE tasks SET ready = ?2 WHERE seq = ?1`,
+	stTaskDelete: `DELETE FROM tasks WHERE seq = ?1`,
+	stTaskByID:   selectTask + `WHERE id = ?1`,
+	stTaskBySeq:  selectTask + `WHERE seq = ?1`,
+	stTaskByKey:  selectTask + `WHERE idempotency_key = ?1`,
+	stTaskPlace:  `SELECT state, queue, order_key, place FROM tasks WHERE id = ?1`,
+	stHead:       selectTask + `WHERE state = 1 AND queue = ?1 AND ready = 1 ORDER BY order_key, place LIMIT 1`,
+
+	stRequestInsert: `INSERT INTO requests(seq, prompt, rest) VALUES(?1, ?2, ?3)`,
+	stRequestGet:    `SELECT prompt, rest FROM requests WHERE seq = ?1`,
+	stRequestByID: `SELECT r.prompt, r.rest, e.sealed FROM tasks t LEFT JOIN requests r ON r.seq = t.seq
+		LEFT JOIN envs e ON e.seq = t.seq WHERE t.id = ?1`,
+	stRequestDelete: `DELETE FROM requests WHERE seq = ?1`,
+	stEnvInsert:     `INSERT INTO envs(seq, sealed) VALUES(?1, ?2)`,
+	stEnvGet:        `SELECT sealed FROM envs WHERE seq = ?1`,
+	// Zeros of the same length go where the secret was; a row that is only
+	// deleted leaves its bytes in the file.
+	stEnvBlank:  `UPDATE envs SET sealed = zeroblob(length(sealed)) WHERE seq = ?1`,
+	stEnvDelete: `DELETE FROM envs WHERE seq = ?1`,
+	stResultPut: `INSERT INTO results(seq, output, tail, rest) VALUES(?1, ?2, ?3, ?4)
+		ON CONFLICT(seq) DO UPDATE SET output = ?2, tail = ?3, rest = ?4`,
+	stResultByID: `SELECT r.output, r.tail, r.rest FROM tasks t LEFT JOIN results r ON r.seq = t.seq WHERE t.id = ?1`,
+
+	stResultDelete: `DELETE FROM results WHERE seq = ?1`,
+
+	stSlotPut:      `INSERT INTO slots(agent, slot, seq, task_id, fence, expires_ms, withheld) VALUES(?1, ?2, ?3, ?4, ?5, ?6, 0)`,
+	stSlotDelete:   `DELETE FROM slots WHERE agent = ?1 AND slot = ?2`,
+	stSlotWithhold: `UPDATE slots SET withheld = 1 WHERE agent = ?1 AND slot = ?2`,
+	stSlotRenew:    `UPDATE slots SET expires_ms = ?3 WHERE agent = ?1 AND slot = ?2`,
+	stSlotsAll:     `SELECT agent, slot, task_id, fence, expires_ms, withheld, seq FROM slots ORDER BY agent, slot`,
+	stSlotsHeld:    `SELECT seq FROM slots WHERE withheld = 0`,
+
+	stSessionGet: `SELECT agent, last_used_ms FROM sessions WHERE id = ?1`,
+	stSessionPut: `INSERT INTO sessions(id, agent, last_used_ms) VALUES(?1, ?2, ?3)
+		ON CONFLICT(id) DO UPDATE SET agent = ?2, last_used_ms = ?3`,
+	stSessionDelete:  `DELETE FROM sessions WHERE id = ?1`,
+	stSessionsUnused: `SELECT last_used_ms, id FROM sessions WHERE (last_used_ms, id) > (?1, ?2) AND last_used_ms < ?3 ORDER BY last_used_ms, id LIMIT ?4`,
+	stSessionNamed:   `SELECT 1 FROM tasks WHERE session_id = ?1 LIMIT 1`,
+	stSessionTurn: `SELECT seq FROM tasks WHERE session_id = ?1 AND state = 1
+		AND (ready = 1 OR not_before_ms IS NULL OR not_before_ms <= ?2) ORDER BY order_key, place LIMIT 1`,
+	stSessionWaiting: selectTask + `WHERE session_id = ?1 AND state = 1 ORDER BY order_key, place`,
+	stSessionIn:      selectTask + `WHERE session_id = ?1 AND state = ?2 ORDER BY order_key, place LIMIT ?3`,
+
+	stTimedDue: `SELECT not_before_ms, place, seq FROM tasks WHERE state = 1 AND ready = 0 AND not_before_ms IS NOT NULL
+		AND (not_before_ms, place) > (?1, ?2) AND not_before_ms <= ?3 ORDER BY not_before_ms, place LIMIT ?4`,
+	stTimedNext: `SELECT not_before_ms FROM tasks WHERE state = 1 AND ready = 0 AND not_before_ms IS NOT NULL
+		AND not_before_ms > ?1 ORDER BY not_before_ms LIMIT 1`,
+	stOverdue: selectTask + `WHERE state = 1 AND wait_until_ms IS NOT NULL AND wait_until_ms <= ?1
+		ORDER BY wait_until_ms, place LIMIT ?2`,
+
+	stQueueNext: `SELECT queue FROM tasks WHERE state = 1 AND queue > ?1 ORDER BY queue LIMIT 1`,
+	stWaiting: `SELECT order_key, place, seq FROM tasks WHERE state = 1 AND queue = ?1 AND ready = 0 AND (order_key, place) > (?2, ?3)
+		UNION ALL SELECT order_key, place, seq FROM tasks WHERE state = 1 AND queue = ?1 AND ready = 1 AND (order_key, place) > (?2, ?3)
+		ORDER BY order_key, place LIMIT ?4`,
+	stEnded:       selectTask + `WHERE ended_ms IS NOT NULL AND (ended_ms, seq) < (?1, ?2) ORDER BY ended_ms DESC, seq DESC LIMIT ?3`,
+	stEndedBefore: `SELECT seq FROM tasks WHERE ended_ms IS NOT NULL AND ended_ms < ?1 ORDER BY ended_ms, seq LIMIT ?2`,
+	stDurations:   `SELECT started_ms, ended_ms FROM tasks WHERE state = 5 AND agent = ?1 ORDER BY ended_ms DESC, seq DESC LIMIT ?2`,
+	stIDsFrom:     `SELECT id, seq FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3`,
+	stIDsNewest:   `SELECT id, seq FROM tasks WHERE seq <= ?1 ORDER BY seq DESC LIMIT ?2`,
+
+	stAgentPut: `INSERT INTO agents(name, kind, url, slots, fencing, source, sealed_token, work_dir, version, created_ms)
+		VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT(name) DO UPDATE SET kind = ?2, url = ?3, slots = ?4,
+		fencing = ?5, source = ?6, sealed_token = ?7, work_dir = ?8, version = ?9, created_ms = ?10`,
+	stAgentDelete: `DELETE FROM agents WHERE name = ?1`,
+	stAgentsAll: `SELECT name, kind, url, slots, fencing, source, sealed_token, work_dir, version, created_ms
+		FROM agents ORDER BY name`,
+	stPausePut: `INSERT INTO pauses(queue, reason, paused_by, at_ms, until_ms) VALUES(?1, ?2, ?3, ?4, ?5)
+		ON CONFLICT(queue) DO UPDATE SET reason = ?2, paused_by = ?3, at_ms = ?4, until_ms = ?5`,
+	stPauseDelete: `DELETE FROM pauses WHERE queue = ?1`,
+	stPausesAll:   `SELECT queue, reason, paused_by, at_ms, until_ms FROM pauses ORDER BY queue`,
+
+	stJournalInsert: `INSERT INTO journal(last, first, newest_ms, body) VALUES(?1, ?2, ?3, ?4)`,
+	stJournalAfter:  `SELECT first, body FROM journal WHERE last > ?1 ORDER BY last LIMIT ?2`,
+	stJournalOldest: `SELECT last, first, newest_ms, body FROM journal WHERE last > ?1 ORDER BY last LIMIT ?2`,
+	stJournalDelete: `DELETE FROM journal WHERE last <= ?1`,
+	stJournalCut:    `UPDATE journal SET first = ?2, body = ?3 WHERE last = ?1`,
+
+	stMetaGet: `SELECT store_id, seq, place, fence, entry, enqueued_ms FROM meta WHERE id = 1`,
+	stMetaPut: `UPDATE meta SET seq = ?1, place = ?2, fence = ?3, entry = ?4, enqueued_ms = ?5 WHERE id = 1`,
+	stPendingAll: `SELECT seq, queue, ready, order_key, place, session_id, limit_name, created_ms FROM tasks
+		WHERE state = 1 AND queue > ''`,
+}

@@ -1,0 +1,141 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Submit stores a new pending task. A known idempotency key is answered
+// before the limit is looked at: what was accepted once stays accepted.
+func (s *Store) Submit(ctx context.Context, sub store.Submission) (got store.Submitted, err error) {
+	rest := packRequest(&sub.Request)
+	size := len(sub.Request.Prompt) + len(sub.Request.SealedEnv) + len(rest)
+	err = s.do(ctx, size, func(w *writer) (err error) {
+		got, err = w.submit(&sub, rest)
+		return err
+	})
+	if err != nil {
+		return store.Submitted{}, err
+	}
+	return got, nil
+}
+
+func (w *writer) submit(sub *store.Submission, rest []byte) (store.Submitted, error) {
+	known, err := w.byKey(sub.Task.IdempotencyKey)
+	if err != nil {
+		return store.Submitted{}, err
+	}
+	if known != nil {
+		return replay(known, &sub.Task)
+	}
+	if n := w.limits[sub.Task.Limit]; sub.Cap > 0 && n >= sub.Cap {
+		return store.Submitted{}, w.full(sub)
+	}
+	t := sub.Task
+	w.seq++
+	t.Seq, t.Rev, t.Ready = w.seq, 1, false
+	w.enqueue(&t, sub.Now)
+	if err := w.followSession(sub.FollowSession, &t); err != nil {
+		return store.Submitted{}, err
+	}
+	t.Ready = t.SessionID == "" && due(&t, sub.Now)
+	if err := w.insert(&t, sub, rest); err != nil {
+		return store.Submitted{}, err
+	}
+	if t.SessionID != "" {
+		if t, err = w.settledRow(&t, sub.Now); err != nil {
+			return store.Submitted{}, err
+		}
+	}
+	w.note(&signalbox.Entry{
+		At: sub.Now, Kind: signalbox.EventSubmit, QueueID: t.ID, State: t.State, Queue: t.Queue, Source: t.Source,
+	})
+	return store.Submitted{Task: t}, nil
+}
+
+// insert writes the rows of a new task.
+func (w *writer) insert(t *signalbox.Task, sub *store.Submission, rest []byte) error {
+	q := w.write(stTaskInsert)
+	bindTask(&q, t)
+	if err := q.run(); err != nil {
+		if isLocal(err) {
+			return w.taken(t, err)
+		}
+		return err
+	}
+	q = w.write(stRequestInsert)
+	if err := q.int(t.Seq).text(sub.Request.Prompt).bytes(rest).run(); err != nil {
+		return err
+	}
+	if len(sub.Request.SealedEnv) > 0 {
+		q = w.write(stEnvInsert)
+		if err := q.int(t.Seq).bytes(sub.Request.SealedEnv).run(); err != nil {
+			return err
+		}
+	}
+	kept := *t
+	w.row(nil, &kept)
+	return nil
+}
+
+// taken explains why a row could not be inserted: most likely there is one
+// with this id.
+func (w *writer) taken(t *signalbox.Task, cause error) error {
+	q := w.on(stTaskPlace)
+	q.exact(t.ID)
+	found := q.next()
+	if err := q.end(); err != nil {
+		return err
+	}
+	if found {
+		return signalbox.Errorf(signalbox.CodeConflict, "there is a task %s already", t.ID)
+	}
+	return cause
+}
+
+// full is the refusal of a submission beyond its limit. An id that is taken
+// is the greater mistake and is named first.
+func (w *writer) full(sub *store.Submission) error {
+	return w.taken(&sub.Task, signalbox.Errorf(signalbox.CodeQueueFull, "queue is at capacity (%d tasks)", sub.Cap))
+}
+
+func (w *writer) byKey(key string) (*signalbox.Task, error) {
+	if key == "" {
+		return nil, nil
+	}
+	q := w.on(stTaskByKey)
+	return one(q.exact(key))
+}
+
+func replay(known, t *signalbox.Task) (store.Submitted, error) {
+	if known.IdempotencyHash != t.IdempotencyHash {
+		return store.Submitted{}, signalbox.Errorf(signalbox.CodeIdempotency,
+			"the idempotency key was used with another body, for task %s: use a new key for a new request", known.ID)
+	}
+	return store.Submitted{Task: *known, Replayed: true}, nil
+}
+
+// enqueue gives t the next place. Its time never lies before that of an
+// earlier enqueueing, so a clock that jumps back lets nobody jump the line.
+func (w *writer) enqueue(t *signalbox.Task, now time.Time) {
+	if now.After(w.enqueued) {
+		w.enqueued = now
+	}
+	w.place++
+	t.EnqueuedAt, t.Place = w.enqueued, w.place
+}
+
+// followSession lets the agent that holds the task's session decide its queue.
+func (w *writer) followSession(follow bool, t *signalbox.Task) error {
+	if !follow || t.SessionID == "" {
+		return nil
+	}
+	held, found, err := w.session(t.SessionID)
+	if err == nil && found {
+		t.Queue = signalbox.AgentQueue(held.Agent)
+	}
+	return err
+}

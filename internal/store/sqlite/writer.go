@@ -1,0 +1,234 @@
+package sqlite
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// writer owns the connection that writes and the ledger. It is one goroutine.
+type writer struct {
+	*conn
+	ledger
+	store *Store
+
+	begun bool // a transaction is open
+	saved bool // the verb at hand has a savepoint
+
+	// The entries of this batch, packed, and their latest time.
+	entries []byte
+	newest  int64
+}
+
+// loop runs batches until the inbox is closed and empty.
+//
+// Callers who were just answered need a moment to come back with the next
+// verb. Two yields before the inbox is emptied give it to them: without them
+// every other batch is nearly empty and the throughput falls by a sixth.
+func (w *writer) loop() {
+	defer close(w.store.stopped)
+	var batch []*job
+	for !w.store.inbox.finished() {
+		<-w.store.inbox.sign
+		runtime.Gosched()
+		runtime.Gosched()
+		batch = w.store.inbox.take(batch[:0])
+		if len(batch) > 0 {
+			w.batch(batch)
+		}
+		clear(batch)
+	}
+}
+
+// batch runs the jobs in one transaction and answers them.
+func (w *writer) batch(batch []*job) {
+	err := w.store.broken
+	start := w.mark()
+	for n := 0; n < len(batch) && err == nil; n++ {
+		err = w.attempt(batch[n])
+	}
+	onCommit := err == nil
+	if err == nil {
+		err = w.commit()
+	}
+	if err != nil {
+		w.giveUp(batch, start, err, onCommit)
+	} else {
+		w.show()
+		w.settled()
+	}
+	w.begun, w.entries, w.newest = false, w.entries[:0], 0
+	for _, j := range batch {
+		j.done <- struct{}{}
+	}
+}
+
+// attempt runs one verb. A verb that errs has no effect; the error returned
+// is one that the whole batch cannot survive.
+func (w *writer) attempt(j *job) error {
+	at, entries, newest := w.mark(), len(w.entries), w.newest
+	w.saved = false
+	j.err = j.run(w)
+	if j.err == nil {
+		return w.release(stRelease)
+	}
+	if !isRefusal(j.err) {
+		if !isLocal(j.err) {
+			return j.err
+		}
+		j.err = failed(j.err)
+	}
+	w.back(at)
+	w.entries, w.newest = w.entries[:entries], newest
+	if !w.saved {
+		return nil
+	}
+	q := w.on(stRollbackTo)
+	if err := q.run(); err != nil {
+		return err
+	}
+	return w.release(stRelease)
+}
+
+func (w *writer) release(id stmtID) error {
+	if !w.saved {
+		return nil
+	}
+	w.saved = false
+	q := w.on(id)
+	return q.run()
+}
+
+// write begins a statement that changes something, and before it, where that
+// has not happened yet, the transaction and the savepoint of the verb. A verb
+// that only reads costs neither.
+func (w *writer) write(id stmtID) query {
+	if err := w.begin(); err != nil {
+		return query{err: err}
+	}
+	if !w.saved {
+		q := w.on(stSavepoint)
+		if err := q.run(); err != nil {
+			return query{err: err}
+		}
+		w.saved = true
+	}
+	return w.on(id)
+}
+
+func (w *writer) begin() error {
+	if w.begun {
+		return nil
+	}
+	q := w.on(stBegin)
+	if err := q.run(); err != nil {
+		return err
+	}
+	w.begun = true
+	return nil
+}
+
+// note writes a journal entry.
+func (w *writer) note(e *signalbox.Entry) {
+	w.entry++
+	w.entries = appendEntry(w.entries, e)
+	if at := e.At.UnixMilli(); w.newest == 0 || at > w.newest {
+		w.newest = at
+	}
+}
+
+// commit writes what the batch has in common, and makes it durable. A batch
+// in which nobody wrote costs nothing.
+func (w *writer) commit() error {
+	if len(w.entries) > 0 {
+		if err := w.writeEntries(); err != nil {
+			return err
+		}
+	}
+	if w.counters != w.stored {
+		if err := w.writeCounters(); err != nil {
+			return err
+		}
+	}
+	if !w.begun {
+		return nil
+	}
+	if w.store.opts.CommitDelay > 0 {
+		time.Sleep(w.store.opts.CommitDelay)
+	}
+	q := w.on(stCommit)
+	return q.run()
+}
+
+func (w *writer) writeEntries() error {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	first := w.stored.entry + 1
+	q := w.on(stJournalInsert)
+	if err := q.int(w.entry).int(first).int(w.newest).bytes(w.entries).run(); err != nil {
+		return err
+	}
+	if w.firstEntry == 0 {
+		w.firstEntry = first
+	}
+	w.lastEntry = w.entry
+	return nil
+}
+
+func (w *writer) writeCounters() error {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	q := w.on(stMetaPut)
+	return q.int(w.seq).int(w.place).int(w.fence).int(w.entry).int(w.enqueued.UnixMilli()).run()
+}
+
+// show brings the board up to date with what is durable now.
+func (w *writer) show() {
+	if !w.begun {
+		return
+	}
+	b := &w.store.board
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range w.rows {
+		b.row(r.before, r.after)
+	}
+	if w.fleetChanged {
+		b.agents, b.pauses = w.sortedAgents(), w.sortedPauses()
+		w.fleetChanged = false
+	}
+	b.firstEntry, b.lastEntry = w.firstEntry, w.lastEntry
+}
+
+// giveUp takes the batch back and tells everyone. Nobody is acknowledged.
+func (w *writer) giveUp(batch []*job, start mark, err error, onCommit bool) {
+	s := w.store
+	if !w.db.AutocommitEnabled() {
+		q := w.on(stRollback)
+		if bad := q.run(); bad != nil && s.broken == nil {
+			s.breakDown(bad)
+		}
+	}
+	w.back(start)
+	if s.broken == nil && isFatal(err, onCommit) {
+		s.breakDown(err)
+	}
+	answer := failed(err)
+	if s.broken != nil {
+		answer = unsure(err)
+	} else {
+		s.log.Error("a commit failed, nothing of it was stored", "verbs", len(batch), "error", err)
+	}
+	for _, j := range batch {
+		j.err = answer
+	}
+}
+
+// breakDown ends the process, or where Options.Fatal lets it live, the store.
+func (s *Store) breakDown(err error) {
+	s.broken = err
+	s.opts.Fatal(fatalMessage(s.opts.Path, err))
+}
