@@ -49,7 +49,7 @@ var settings = schema[Config]{
 	text("agent.name", wantName, func(c *Config) *string { return &c.Agent.Name }, signalbox.ValidName),
 	oneOf("agent.kind", func(c *Config) *string { return &c.Agent.Kind }, "claude", "codex", "opencode", "command", "demo"),
 	text("agent.addr", wantAddr, func(c *Config) *string { return &c.Agent.Addr }, validAddr),
-	text("agent.token", wantToken, func(c *Config) *string { return &c.Agent.Token }, validToken).hidden(),
+	text("agent.token", wantToken, func(c *Config) *string { return &c.Agent.Token }, validToken).hidden().from("SIGNALBOX_AGENT_TOKEN"),
 	path("agent.workdir", func(c *Config) *string { return &c.Agent.WorkDir }),
 	path("agent.home", func(c *Config) *string { return &c.Agent.Home }),
 	whole("agent.slots", 1, 64, func(c *Config) *int { return &c.Agent.Slots }),

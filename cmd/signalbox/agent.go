@@ -1,0 +1,233 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/agentd"
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+	"github.com/signalbox-ai/signalbox/internal/cli"
+	"github.com/signalbox-ai/signalbox/internal/config"
+)
+
+// agentFile is <data>/agents/<name>/agent.json, by which signalbox up finds
+// an agent that it started, also one that an earlier up started.
+type agentFile struct {
+	URL   string `json:"url"`
+	PID   int    `json:"pid"`
+	Name  string `json:"name"`
+	Kind  string `json:"kind"`
+	Token string `json:"token"`
+}
+
+func agentFolder(data, name string) string { return filepath.Join(data, "agents", name) }
+
+func agentFilePath(data, name string) string {
+	return filepath.Join(agentFolder(data, name), "agent.json")
+}
+
+// execLogEnv names a file to which each execution writes its start and end;
+// tests prove with it that no two overlap.
+const execLogEnv = "SIGNALBOX_EXEC_LOG"
+
+// lingerEnv says that the agent ends by itself after nobody has asked it
+// anything for that long and nothing runs; it then does not register either.
+// The children of signalbox up have it: so they outlive a crash of it, and
+// nothing outlives it for ever.
+const lingerEnv = "SIGNALBOX_AGENT_LINGER"
+
+// runAgent is the agent role.
+func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error {
+	log, err := newLogger(o.Err, cfg)
+	if err != nil {
+		return err
+	}
+	a := &cfg.Agent
+	a.Kind = cmp.Or(a.Kind, defaultKind())
+	a.Name = cmp.Or(a.Name, a.Kind)
+	folder := agentFolder(cfg.Data, a.Name)
+	if a.Kind == "demo" && a.WorkDir == "" {
+		// It touches nothing: two demo agents need not take turns in a folder.
+		a.WorkDir = filepath.Join(folder, "work")
+		if err := os.MkdirAll(a.WorkDir, 0o700); err != nil {
+			return err
+		}
+	}
+	linger, err := lingering()
+	if err != nil {
+		return err
+	}
+	listener, err := listen(a.Addr)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	daemon, err := agentd.New(daemonConfig(cfg, folder, log))
+	if err != nil {
+		return fmt.Errorf("agent %s: %w", a.Name, err)
+	}
+	file := agentFile{URL: "http://" + reachable(listener.Addr()), PID: os.Getpid(), Name: a.Name, Kind: a.Kind, Token: a.Token}
+	if err := writeJSON(agentFilePath(cfg.Data, a.Name), file); err != nil {
+		return errors.Join(err, daemon.Close())
+	}
+	fmt.Fprintf(o.Out, "Signalbox agent %s (%s) at %s\n", a.Name, a.Kind, file.URL)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	contact := &contactListener{Listener: listener}
+	contact.touch()
+	if linger > 0 {
+		go contact.endWhenForgotten(ctx, daemon, linger, stop)
+	} else {
+		go keepRegistered(ctx, log, o, daemon, file)
+	}
+	return daemon.Serve(ctx, contact)
+}
+
+func lingering() (time.Duration, error) {
+	text := os.Getenv(lingerEnv)
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%s: want a duration above 0, such as 10m, got %q", lingerEnv, text)
+	}
+	return d, nil
+}
+
+func daemonConfig(cfg config.Config, folder string, log *slog.Logger) agentd.Config {
+	a := cfg.Agent
+	return agentd.Config{
+		Name: a.Name, Kind: a.Kind, Version: version, DataDir: folder,
+		WorkDir: a.WorkDir, ProjectRoots: a.ProjectRoots, Home: a.Home, Slots: a.Slots, Model: a.Model,
+		Token: a.Token, Hosts: cfg.Hosts, DefaultTimeout: a.Timeout, PassEnv: a.PassEnv,
+		Runner:  runner.Options{Permission: a.PermissionMode, Tiers: a.Tiers, ExtraArgs: a.Args, Command: a.Command},
+		ExecLog: os.Getenv(execLogEnv), Logger: log,
+	}
+}
+
+// defaultKind is the first coding CLI on PATH, else the demo agent.
+func defaultKind() string {
+	if found := runner.Detect(); len(found) > 0 {
+		return found[0].Kind
+	}
+	return "demo"
+}
+
+// keepRegistered announces the agent to its director and goes on telling it
+// that the agent lives: at the interval it asks for, and at once when what
+// the agent does changes.
+func keepRegistered(ctx context.Context, log *slog.Logger, o cli.AgentOptions, d *agentd.Daemon, f agentFile) {
+	c, err := client.New(o.Director, client.Options{Token: o.Token})
+	if err != nil {
+		log.Error("not registered", "director", o.Director, "error", err)
+		return
+	}
+	for told := ""; ctx.Err() == nil; wait(ctx, 2*time.Second) {
+		s := d.Status()
+		_, err := c.RegisterAgent(ctx, api.RegisterAgent{
+			Name: f.Name, Kind: f.Kind, URL: f.URL, Slots: s.Slots, Fencing: true, Token: f.Token, Version: s.Version, WorkDir: s.WorkDir,
+		})
+		if err == nil {
+			log.Info("registered", "director", o.Director, "name", f.Name)
+			told = ""
+			err = beat(ctx, c, d, f.Name)
+		}
+		if ctx.Err() == nil && err != nil && err.Error() != told {
+			told = err.Error() // once, not every two seconds
+			log.Warn("director not reached, trying again", "director", o.Director, "error", err)
+		}
+	}
+}
+
+// beat sends heartbeats until one fails.
+func beat(ctx context.Context, c *client.Client, d *agentd.Daemon, name string) error {
+	interval := 10 * time.Second
+	for {
+		changed := d.Changed()
+		s := d.Status()
+		answer, err := c.Heartbeat(ctx, name, api.Heartbeat{State: s.State, CurrentTasks: s.CurrentTasks})
+		if err != nil {
+			return err
+		}
+		if answer.IntervalSeconds > 0 {
+			interval = time.Duration(answer.IntervalSeconds) * time.Second
+		}
+		timer := time.NewTimer(interval)
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// contactListener remembers when anyone last sent anything.
+type contactListener struct {
+	net.Listener
+	last atomic.Int64 // Unix ns
+}
+
+func (l *contactListener) touch() { l.last.Store(time.Now().UnixNano()) }
+
+func (l *contactListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return contactConn{c, l}, nil
+}
+
+type contactConn struct {
+	net.Conn
+	l *contactListener
+}
+
+func (c contactConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.l.touch()
+	}
+	return n, err
+}
+
+// endWhenForgotten ends an idle agent that nobody has asked anything for the
+// time it lingers.
+func (l *contactListener) endWhenForgotten(ctx context.Context, d *agentd.Daemon, linger time.Duration, stop func()) {
+	tick := time.NewTicker(max(linger/10, 100*time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if silent := time.Since(time.Unix(0, l.last.Load())); silent > linger && d.Status().State == "idle" {
+			stop()
+			return
+		}
+	}
+}

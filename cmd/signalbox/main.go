@@ -1,0 +1,23 @@
+// Command signalbox is one durable queue in front of every AI agent.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/signalbox-ai/signalbox/internal/cli"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := cli.Main(ctx, os.Args[1:], cli.System(), cli.Roles{
+		Version: version, Up: runUp, Director: runDirector, Agent: runAgent,
+	})
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/config"
+)
+
+// reachable is the address under which a listener is reached from this host.
+func reachable(a net.Addr) string {
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil || !at.Addr().IsUnspecified() {
+		return a.String()
+	}
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port()).String()
+}
+
+func isAddrInUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
+
+func hasSuffixPort(url, port string) bool { return strings.HasSuffix(url, ":"+port) }
+
+func directorFile() string { return config.DirectorFile(config.Home(os.LookupEnv)) }
+
+// announce writes where this director is, for the command line to find it.
+func announce(cfg config.Config, url string) error {
+	return writeJSON(directorFile(), api.DirectorFile{URL: url, PID: os.Getpid(), Data: cfg.Data, StartedAt: time.Now().UTC().Truncate(time.Second)})
+}
+
+// withdraw removes what announce wrote, unless another director has written
+// since.
+func withdraw(url string) {
+	if f, ok := readDirectorFile(); ok && f.PID == os.Getpid() && f.URL == url {
+		os.Remove(directorFile())
+	}
+}
+
+func readDirectorFile() (f api.DirectorFile, ok bool) { return f, readJSON(directorFile(), &f) == nil }
+
+// writeJSON replaces a file as a whole, mode 0600.
+func writeJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(append(data, '\n'))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+func readJSON(path string, v any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, v)
+}
+
+// again returns a context that ends when one more signal comes: the person
+// does not want to wait.
+func again(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+			cancel(errSecondSignal)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { signal.Stop(signals); cancel(nil) }
+}
