@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 )
@@ -14,13 +15,11 @@ func (d *Dispatcher) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.mu.Lock()
 	for _, s := range slots {
-		if l := d.lanes[s.Agent]; l != nil && s.Withheld {
-			l.withheld = append(l.withheld, s)
+		if s.Withheld {
+			d.adoptWithheld(ctx, s)
 		}
 	}
-	d.mu.Unlock()
 	tasks, err := d.engine.Read().InFlight(ctx)
 	if err != nil {
 		return err
@@ -33,12 +32,30 @@ func (d *Dispatcher) adopt(ctx context.Context) error {
 	return nil
 }
 
+// adoptWithheld goes on withholding a slot. Its task's row tells what the
+// agent calls it, unless the task has been given to someone else since.
+func (d *Dispatcher) adoptWithheld(ctx context.Context, s signalbox.Slot) {
+	w := withheld{Slot: s}
+	if t, err := d.engine.Read().Task(ctx, s.TaskID); err == nil && t.Fence == s.Fence {
+		w.id = t.TaskID
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if l := d.lanes[s.Agent]; l != nil {
+		l.withheld = append(l.withheld, w)
+	}
+}
+
 func (d *Dispatcher) adoptTask(ctx context.Context, t signalbox.Task) error {
 	d.mu.Lock()
 	l := d.lanes[t.Agent]
 	d.mu.Unlock()
 	if l == nil { // its agent was forgotten with the task in hand: nobody can be asked
 		_, err := d.engine.Lose(ctx, t, signalbox.ReasonLost, "agent "+t.Agent+" is no longer known", false, nil)
+		switch signalbox.CodeOf(err) {
+		case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound:
+			return nil
+		}
 		return err
 	}
 	c, err := d.engine.Load(ctx, t.ID)
@@ -62,22 +79,33 @@ func (r *run) resume(ctx context.Context) {
 	r.follow(ctx)
 }
 
+// suspect is a task in flight that nobody followed when it was first seen so.
+type suspect struct {
+	rev   int64
+	since time.Time // monotonic
+}
+
 // reconcile takes up tasks in flight that nobody follows. There should be
 // none; it is the backstop for what nobody thought of. A task is taken up
-// when two rounds find it the same, since a claim is followed a moment after
-// it is stored.
-func (d *Dispatcher) reconcile(ctx context.Context, before map[string]int64) (suspects map[string]int64) {
-	suspects = map[string]int64{}
+// when it was the same for long enough that another director, which may just
+// be sending it, would have had its answer.
+func (d *Dispatcher) reconcile(ctx context.Context, before map[string]suspect) map[string]suspect {
+	suspects := map[string]suspect{}
 	tasks, err := d.engine.Read().InFlight(ctx)
 	if err != nil {
-		return suspects
+		return before
 	}
+	now := d.opts.Monotonic()
 	for _, t := range tasks {
 		if d.runOf(t) != nil {
 			continue
 		}
-		if before[t.ID] != t.Rev {
-			suspects[t.ID] = t.Rev
+		s, known := before[t.ID]
+		if !known || s.rev != t.Rev {
+			s = suspect{t.Rev, now}
+		}
+		if now.Sub(s.since) < reconcileEvery || (t.State == signalbox.Dispatching && now.Sub(s.since) < 2*d.opts.DispatchTimeout) {
+			suspects[t.ID] = s
 			continue
 		}
 		d.log.Error("task in flight was followed by nobody, taking it up", "queue_id", t.ID, "agent", t.Agent)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
 )
 
 // loadAgents makes the lanes agree with the stored agents.
@@ -22,7 +23,8 @@ func (d *Dispatcher) loadAgents(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.order = slices.DeleteFunc(d.order, func(l *lane) bool {
-		if known[l.name] || len(l.runs) > 0 {
+		l.removed = !known[l.name]
+		if !l.removed || len(l.runs) > 0 {
 			return false
 		}
 		l.stop()
@@ -41,15 +43,7 @@ func (d *Dispatcher) putLane(row signalbox.Agent) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if l := d.lanes[row.Name]; l != nil {
-		if l.row.URL != row.URL || l.conn.token != token {
-			l.conn = newConn(row.URL, token, d.opts.Transport)
-			l.up, l.message = false, "it moved to "+row.URL
-		}
-		if row.Slots == signalbox.DefaultAgentSlots {
-			row.Slots = max(1, l.status.Slots) // what the agent says of itself counts
-		}
-		l.row = row
-		poke(l.probing)
+		l.change(row, newConn(row.URL, token, d.opts.Transport))
 		return
 	}
 	ctx, stop := context.WithCancel(d.ctx)
@@ -62,4 +56,22 @@ func (d *Dispatcher) putLane(row signalbox.Agent) {
 	d.order = slices.Insert(d.order, at, l)
 	d.group.Go(func() { d.laneLoop(ctx, l) })
 	d.group.Go(func() { d.probeLoop(ctx, l) })
+}
+
+// change takes in another row of the agent. What it said of itself counts
+// more than its row, as long as it is still the same agent.
+func (l *lane) change(row signalbox.Agent, c *conn) {
+	if l.conn.base != c.base || l.conn.token != c.token {
+		l.conn, l.status = c, api.AgentStatus{}
+		l.up, l.message = false, "it moved to "+row.URL
+		l.epoch++
+	}
+	if l.status.AgentKind != "" {
+		row.Fencing = l.status.Fencing
+		if l.status.Slots > 0 {
+			row.Slots = l.status.Slots
+		}
+	}
+	l.row, l.stale = row, true
+	poke(l.probing)
 }

@@ -5,35 +5,52 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
-
-// askTimeout bounds one question to an agent.
-const askTimeout = 5 * time.Second
 
 // errNeverSeen is the agent's word that it does not know the task.
 var errNeverSeen = errors.New("agent has never seen it")
 
+// The pause between two questions that were not answered grows from
+// firstDelay to maxDelay.
+const (
+	firstDelay = 100 * time.Millisecond
+	maxDelay   = 2 * time.Second
+)
+
 // ask finds out what became of a task that was sent without an answer, or
 // claimed by a director that is gone. cause says what happened to the answer;
 // nil means that nobody knows whether it was sent.
+//
+// "Never seen" is believed the second time: an offer that was sent can still
+// lie in the queue of a socket when the first question is answered.
 func (r *run) ask(ctx context.Context, cause error) {
-	for delay := 100 * time.Millisecond; ctx.Err() == nil; delay = min(2*delay, 2*time.Second) {
+	unseen := false
+	for delay := firstDelay; ctx.Err() == nil; delay = min(2*delay, maxDelay) {
 		s, err := r.find(ctx)
 		switch {
 		case err == nil:
 			r.heard()
 			r.found(ctx, s)
 			return
-		case errors.Is(err, errNeverSeen):
+		case errors.Is(err, errNeverSeen) && unseen:
 			r.heard()
 			r.neverSeen(ctx, cause)
 			return
+		case errors.Is(err, errNeverSeen):
+			r.heard()
+			unseen = true
+			if !sleep(ctx, r.d.opts.Confirm) {
+				return
+			}
+			continue
 		case r.silence() >= r.d.engine.ExecutionTTL():
-			r.lose(ctx, signalbox.ReasonLost, fmt.Sprintf("agent %s has been silent for %s: %v", r.lane.name, r.silence().Round(time.Second), err))
+			r.lose(ctx, signalbox.ReasonLost, r.silenceMessage(err))
 			return
 		}
 		r.d.probe(r.lane)
@@ -43,9 +60,13 @@ func (r *run) ask(ctx context.Context, cause error) {
 	}
 }
 
+func (r *run) silenceMessage(err error) string {
+	return fmt.Sprintf("agent %s has been silent for %s: %v", r.lane.name, r.silence().Round(time.Second), err)
+}
+
 // found goes on with a task that the agent knows.
 func (r *run) found(ctx context.Context, s api.AgentTaskStatus) {
-	if s.State != "working" {
+	if ended(s.State) {
 		r.ended(ctx, s)
 		return
 	}
@@ -55,10 +76,6 @@ func (r *run) found(ctx context.Context, s api.AgentTaskStatus) {
 // neverSeen sends the task back. It costs an attempt where it was sent from
 // here; where the director that claimed it is gone, it may never have been.
 func (r *run) neverSeen(ctx context.Context, cause error) {
-	if r.row().State != signalbox.Dispatching {
-		r.lose(ctx, signalbox.ReasonLost, "agent "+r.lane.name+" no longer knows the task: it was restarted or its history is gone")
-		return
-	}
 	if cause == nil {
 		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
 			return r.d.engine.Unsent(ctx, t, "the director was restarted before the task reached its agent")
@@ -71,23 +88,16 @@ func (r *run) neverSeen(ctx context.Context, cause error) {
 // find asks the agent about the task: by queue_id, or, of an agent that does
 // not know those, by what it runs and ran.
 func (r *run) find(ctx context.Context) (api.AgentTaskStatus, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
 	defer cancel()
 	t := r.row()
-	if t.TaskID != "" {
-		s, err := r.conn().task(ctx, t.TaskID, 0)
-		if statusOf(err) == http.StatusNotFound {
-			err = errNeverSeen
-		}
-		return s, err
-	}
 	s, err := r.conn().task(ctx, t.ID, 0)
 	switch {
-	case err == nil && (s.Fence == t.Fence || s.Fence == 0):
+	case err == nil && (s.Fence == t.Fence || s.Fence == 0) && s.TaskID != "":
 		return s, nil
 	case err == nil: // an earlier attempt of the same task
 		return s, errNeverSeen
-	case statusOf(err) != http.StatusNotFound:
+	case !unknown(err):
 		return s, err
 	case r.fencing():
 		return s, errNeverSeen
@@ -95,9 +105,19 @@ func (r *run) find(ctx context.Context) (api.AgentTaskStatus, error) {
 	return r.findPlain(ctx, t)
 }
 
-// findPlain looks for the task at an agent without queue_id: it runs one
-// thing at a time and nobody else gave it work, so what it began after the
-// claim, with this prompt, is the task.
+// unknown reports whether an agent said that it knows no task of that id.
+// One that checks the form of its ids does not say 404 to a queue_id.
+func unknown(err error) bool {
+	switch statusOf(err) {
+	case http.StatusNotFound, http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusGone, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}
+
+// findPlain looks for the task at an agent without queue_id among what it
+// runs and ran: what no other task of ours was, began after the claim and, as
+// far as it shows it, has this prompt, is the task.
 func (r *run) findPlain(ctx context.Context, t signalbox.Task) (api.AgentTaskStatus, error) {
 	s, err := r.conn().status(ctx)
 	if err != nil {
@@ -107,8 +127,14 @@ func (r *run) findPlain(ctx context.Context, t signalbox.Task) (api.AgentTaskSta
 		r.d.learn(r.lane, s)
 		return api.AgentTaskStatus{}, errNeverSeen
 	}
-	if c := s.CurrentTask; c != nil && began(c.StartedAt, t) {
-		return r.conn().task(ctx, c.ID, 0)
+	others, err := r.othersAtAgent(ctx, t)
+	if err != nil {
+		return api.AgentTaskStatus{}, err
+	}
+	for _, c := range currentTasks(&s) {
+		if !others[c.ID] && began(c.StartedAt, t) && shows(c.PromptPreview, r.claimed.Request.Prompt) {
+			return r.conn().task(ctx, c.ID, 0)
+		}
 	}
 	h, err := r.conn().history(ctx, 10)
 	if statusOf(err) != 0 {
@@ -118,11 +144,30 @@ func (r *run) findPlain(ctx context.Context, t signalbox.Task) (api.AgentTaskSta
 		return api.AgentTaskStatus{}, err
 	}
 	for _, e := range h.Entries {
-		if e.StartedAt != nil && began(*e.StartedAt, t) {
+		if e.TaskID != "" && !others[e.TaskID] && e.StartedAt != nil && began(*e.StartedAt, t) {
 			return e, nil
 		}
 	}
 	return api.AgentTaskStatus{}, errNeverSeen
+}
+
+// othersAtAgent lists the agent's ids of other tasks that it got from here.
+func (r *run) othersAtAgent(ctx context.Context, t signalbox.Task) (map[string]bool, error) {
+	flying, err := r.d.engine.Read().InFlight(ctx)
+	if err != nil {
+		return nil, err
+	}
+	page, err := r.d.engine.Read().History(ctx, store.HistoryQuery{Agent: t.Agent, Limit: 100})
+	if err != nil {
+		return nil, err
+	}
+	others := map[string]bool{}
+	for _, o := range append(flying, page.Tasks...) {
+		if o.ID != t.ID && o.Agent == t.Agent && o.TaskID != "" {
+			others[o.TaskID] = true
+		}
+	}
+	return others, nil
 }
 
 // began reports whether something that an agent started at this time can be
@@ -130,4 +175,12 @@ func (r *run) findPlain(ctx context.Context, t signalbox.Task) (api.AgentTaskSta
 func began(at time.Time, t signalbox.Task) bool {
 	const skew = 2 * time.Second
 	return !at.Before(t.DispatchedAt.Add(-skew))
+}
+
+// shows reports whether a preview can be that of a prompt. Agents cut it where
+// they like, and mark that with dots.
+func shows(preview, prompt string) bool {
+	preview = strings.TrimRight(strings.TrimSpace(preview), ".… ")
+	words := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	return strings.HasPrefix(words(prompt), words(preview))
 }

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -12,14 +13,16 @@ import (
 // of the run lives, or says that it is still at it.
 const cancelTimeout = 15 * time.Second
 
+// runOf returns the run of exactly this execution.
 func (d *Dispatcher) runOf(t signalbox.Task) *run {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l := d.lanes[t.Agent]
-	if l == nil {
-		return nil
+	if l := d.lanes[t.Agent]; l != nil {
+		if r := l.runs[t.ID]; r != nil && r.fence == t.Fence {
+			return r
+		}
 	}
-	return l.runs[t.ID]
+	return nil
 }
 
 func (d *Dispatcher) tellCancelOf(t signalbox.Task) {
@@ -39,12 +42,27 @@ func (d *Dispatcher) tellCancel(r *run) {
 	if begun {
 		return
 	}
-	d.group.Go(func() { d.keepTelling(r) })
+	d.spawn(func() {
+		d.tell(r, func() bool {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return r.lane.runs[r.taskID] == r
+		})
+	})
 }
 
-func (d *Dispatcher) keepTelling(r *run) {
-	for delay := 100 * time.Millisecond; d.runOf(r.row()) == r; delay = min(2*delay, 2*time.Second) {
+// stopStray tells the agent to stop an execution that was taken away, for as
+// long as the execution could have been followed.
+func (d *Dispatcher) stopStray(r *run) {
+	begun := d.opts.Monotonic()
+	d.tell(r, func() bool { return d.opts.Monotonic().Sub(begun) < d.engine.ExecutionTTL() })
+}
+
+// tell asks the agent to stop a task until it has heard it, or worth says no.
+func (d *Dispatcher) tell(r *run, worth func() bool) {
+	for delay := firstDelay; worth(); delay = min(2*delay, maxDelay) {
 		if d.tellOnce(r) {
+			poke(r.again)
 			return
 		}
 		if !sleep(d.ctx, delay) {
@@ -55,35 +73,55 @@ func (d *Dispatcher) keepTelling(r *run) {
 
 // tellOnce reports whether the agent has heard it.
 func (d *Dispatcher) tellOnce(r *run) bool {
-	t := r.row()
-	id := t.TaskID
-	if id == "" {
-		id = t.ID
-	}
 	ctx, cancel := context.WithTimeout(d.ctx, cancelTimeout)
 	defer cancel()
-	answer, err := r.conn().cancel(ctx, id)
+	answer, err := r.conn().cancel(ctx, r.idAtAgent())
 	switch statusOf(err) {
 	case http.StatusNotFound, http.StatusConflict: // it has ended, or is not known: following finds out
 		return true
 	}
 	if err != nil {
-		d.log.Warn("agent not reached to cancel", "queue_id", t.ID, "agent", r.lane.name, "error", err)
+		if d.ctx.Err() == nil {
+			d.log.Warn("agent not reached to cancel", "queue_id", r.taskID, "agent", r.lane.name, "error", err)
+		}
 		return false
 	}
-	d.log.Info("", "queue", "cancel_told", "queue_id", t.ID, "agent", r.lane.name, "agent_state", answer.State)
+	d.log.Info("", "queue", "cancel_told", "queue_id", r.taskID, "agent", r.lane.name, "agent_state", answer.State)
 	return true
 }
 
-// void ends the following of a task that was taken away, and tells its agent
-// to stop it: what it may still say is stale.
-func (d *Dispatcher) void(t signalbox.Task, tell bool) {
-	r := d.runOf(t)
-	if r == nil {
+// released takes in that someone took slots of an agent away. What the
+// execution may still say is stale; its agent is told to stop it.
+func (d *Dispatcher) released(t signalbox.Task) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.lanes[t.Agent]
+	if l == nil {
 		return
 	}
+	defer poke(l.wake)
+	if t.ID == "" { // nothing held a slot: someone wants the agent to be offered tasks all the same
+		l.unhold()
+		l.forced = true
+		return
+	}
+	l.withheld = slices.DeleteFunc(l.withheld, func(w withheld) bool { return w.TaskID == t.ID && w.Fence == t.Fence })
+	r := l.runs[t.ID]
+	if r == nil || r.fence != t.Fence {
+		return
+	}
+	delete(l.runs, t.ID)
+	l.epoch++
+	if !l.row.Fencing {
+		// It would answer busy, and the next task would lose its place.
+		l.hold("asked to stop " + t.ID + ", and has not said yet that it is free")
+		poke(l.probing)
+	}
+	if r.agentTask == "" {
+		return // the offer is under way: its answer finds out, and stops the agent then
+	}
 	r.stop()
-	if tell {
-		d.group.Go(func() { d.tellOnce(r) })
+	if !d.stopped {
+		d.group.Go(func() { d.stopStray(r) })
 	}
 }

@@ -29,7 +29,13 @@ func (d *Dispatcher) careLoop() {
 			if err := d.loadAgents(ctx); err != nil {
 				d.log.Error("agents not loaded, trying again", "error", err)
 				poke(d.refresh)
-				sleep(ctx, d.opts.Tick)
+				sleep(ctx, claimRetry)
+			}
+			continue
+		case <-d.recheck:
+			if err := d.kickWaiting(ctx); err != nil && ctx.Err() == nil {
+				poke(d.recheck)
+				sleep(ctx, claimRetry)
 			}
 			continue
 		case <-d.care:
@@ -46,7 +52,7 @@ type chores struct {
 	reconciled time.Time
 	pruned     time.Time
 	ticked     time.Time
-	suspects   map[string]int64
+	suspects   map[string]suspect
 }
 
 // round does what is due and returns when the next round is.
@@ -62,7 +68,7 @@ func (c *chores) round(ctx context.Context) time.Duration {
 		c.complain(ctx, "overdue tasks not ended", err)
 		c.complain(ctx, "pauses not ended", d.engine.ResumeDue(ctx))
 		d.strand(ctx)
-		d.kickWaiting(ctx)
+		c.complain(ctx, "waiting tasks not counted", d.kickWaiting(ctx))
 	}
 	if c.due(&c.renewed, now, d.engine.RenewInterval()) {
 		c.complain(ctx, "leases not renewed", d.engine.Renew(ctx, d.heardOf()))

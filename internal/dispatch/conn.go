@@ -12,18 +12,34 @@ import (
 	"net/http/httptrace"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 )
 
 // maxAnswer bounds what is read of an agent's answer: an answer holds up to
 // 1 MiB of output, which JSON can make six times as long.
 const maxAnswer = 8 << 20
+
+// maxAgentID bounds an agent's own id of a task, which is stored.
+const maxAgentID = 256
+
+// maxWord bounds what an agent says for people: it goes into rows and logs.
+const maxWord = 1000
+
+// sayable is an agent's text as it may be stored and logged.
+func sayable(s string) string {
+	if len(s) > maxWord {
+		s = s[:maxWord] + "..."
+	}
+	return strings.ToValidUTF8(s, "")
+}
 
 // conn speaks the agent HTTP API to one agent.
 type conn struct {
@@ -53,13 +69,16 @@ func refuseMetadata(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return err
 	}
-	if ip := at.Addr().Unmap(); ip.IsLinkLocalUnicast() || ip == awsMetadata6 || ip.IsMulticast() {
+	if ip := at.Addr().Unmap(); ip.IsLinkLocalUnicast() || ip.IsMulticast() || slices.Contains(metadata, ip.WithZone("")) {
 		return fmt.Errorf("%s is a link-local or metadata address, where no agent may be", ip)
 	}
 	return nil
 }
 
-var awsMetadata6 = netip.MustParseAddr("fd00:ec2::254")
+// metadata are the metadata services that have no link-local address.
+var metadata = []netip.Addr{
+	netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("192.0.0.192"),
+}
 
 func newConn(base, token string, transport http.RoundTripper) *conn {
 	return &conn{
@@ -85,7 +104,7 @@ func (r *refusal) Error() string {
 	if text == "" {
 		text = strings.ToLower(http.StatusText(r.status))
 	}
-	return fmt.Sprintf("agent answered %d: %s", r.status, text)
+	return fmt.Sprintf("agent answered %d: %s", r.status, sayable(text))
 }
 
 // statusOf returns the HTTP status of an agent's refusal, 0 for other errors.
@@ -197,8 +216,11 @@ func (c *conn) start(ctx context.Context, t api.AgentTask, once bool) (a api.Age
 		key = t.QueueID + "/" + strconv.FormatInt(t.Fence, 10)
 	}
 	err = c.callOnce(ctx, http.MethodPost, "/task", key, t, &a)
-	if err == nil && a.TaskID == "" {
-		err = errors.New("answer 201 without a task_id is not what an agent says")
+	if err == nil && (a.TaskID == "" || len(a.TaskID) > maxAgentID) {
+		err = errors.New("answer 201 without a usable task_id is not what an agent says")
+	}
+	if !signalbox.ValidSessionID(a.SessionID) {
+		a.SessionID = ""
 	}
 	return a, err
 }

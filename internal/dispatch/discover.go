@@ -94,10 +94,10 @@ func (d *Dispatcher) scanOne(ctx context.Context, url string, port int) {
 	}
 	d.mu.Lock()
 	l := d.lanes[a.Name]
-	taken := l != nil && l.up
+	taken := l != nil && (l.up || l.row.Source != signalbox.AgentDiscovered)
 	d.mu.Unlock()
 	if taken {
-		return // an agent of that name is known and lives elsewhere
+		return // the name belongs to an agent that lives elsewhere, or was given by someone
 	}
 	if _, err := d.engine.PutAgent(ctx, a, ""); err != nil {
 		d.log.Warn("agent found but not taken in", "url", url, "error", err)

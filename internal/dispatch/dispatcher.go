@@ -21,17 +21,28 @@ const (
 	DefaultSessionGrace    = 60 * time.Second
 	DefaultRetention       = 7 * 24 * time.Hour
 	DefaultTick            = time.Second
+	DefaultFollowWait      = 30 * time.Second
+	DefaultAskTimeout      = 5 * time.Second
+	DefaultConfirm         = time.Second
+	DefaultProbe           = 5 * time.Second
 )
 
 // Options configures a Dispatcher. Zero fields take the defaults.
 type Options struct {
 	DispatchTimeout time.Duration // for an agent's answer to an offer
 	PollInterval    time.Duration // for agents without long poll
+	FollowWait      time.Duration // how long one long poll lasts
+	AskTimeout      time.Duration // for one question to an agent
+	Confirm         time.Duration // after which "never seen" is asked for again, and then believed
+	Probe           time.Duration // silence of an agent after which it is asked for its status
 	SessionGrace    time.Duration // absence of an agent before its session tasks are dealt with
 	Retention       time.Duration // for which ended tasks stay readable
 	Tick            time.Duration // the backstop behind the events
-	Transport       http.RoundTripper
-	Log             *slog.Logger
+	// Transport carries the requests. It must tell httptrace when it has got a
+	// connection, as http.Transport does: a request that ended before that is
+	// known not to have reached its agent.
+	Transport http.RoundTripper
+	Log       *slog.Logger
 	// Monotonic is the clock by which silence is measured: time.Now, whose
 	// readings carry the monotonic clock.
 	Monotonic func() time.Time
@@ -53,12 +64,16 @@ type Dispatcher struct {
 	lanes    map[string]*lane
 	order    []*lane // by name
 	draining bool
+	stopped  bool
 	busy     int              // runs, and claims under way
 	fences   map[string]int64 // highest fence an agent reported
+	first    int              // where the backstop begins to look for a free agent
 	started  time.Time        // monotonic
 
+	adopted chan struct{} // closed when the tasks in flight have been taken up
 	left    chan struct{} // busy went down
 	care    chan struct{} // a due time may have changed
+	recheck chan struct{} // something in a queue that no event named may be ready
 	refresh chan struct{} // the list of agents changed
 }
 
@@ -74,6 +89,13 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	def(&opts.SessionGrace, DefaultSessionGrace)
 	def(&opts.Retention, DefaultRetention)
 	def(&opts.Tick, DefaultTick)
+	def(&opts.FollowWait, DefaultFollowWait)
+	def(&opts.AskTimeout, DefaultAskTimeout)
+	def(&opts.Confirm, DefaultConfirm)
+	def(&opts.Probe, DefaultProbe)
+	// An agent that is heard once in a long poll must not look silent.
+	opts.FollowWait = min(opts.FollowWait, e.ExecutionTTL()/4)
+	opts.PollInterval = min(opts.PollInterval, e.ExecutionTTL()/4)
 	if opts.Transport == nil {
 		opts.Transport = newTransport()
 	}
@@ -86,7 +108,8 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	d := &Dispatcher{
 		engine: e, opts: opts, log: opts.Log, id: e.Info().ID,
 		lanes: map[string]*lane{}, fences: map[string]int64{},
-		left: make(chan struct{}, 1), care: make(chan struct{}, 1), refresh: make(chan struct{}, 1),
+		adopted: make(chan struct{}), left: make(chan struct{}, 1), care: make(chan struct{}, 1),
+		recheck: make(chan struct{}, 1), refresh: make(chan struct{}, 1),
 	}
 	e.SetLive(d)
 	e.Observe(d.applied)
@@ -99,14 +122,27 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 func (d *Dispatcher) Start(ctx context.Context) error {
 	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	d.started = d.opts.Monotonic()
-	if err := d.loadAgents(ctx); err != nil {
+	err := d.loadAgents(ctx)
+	if err == nil {
+		err = d.adopt(ctx)
+	}
+	if err != nil {
+		d.Stop()
 		return err
 	}
-	if err := d.adopt(ctx); err != nil {
-		return err
-	}
-	d.group.Go(d.careLoop)
+	close(d.adopted)
+	d.spawn(d.careLoop)
 	return nil
+}
+
+// spawn starts a goroutine that Stop waits for. After Stop it does nothing:
+// changes that others make still call applied.
+func (d *Dispatcher) spawn(f func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.stopped {
+		d.group.Go(f)
+	}
 }
 
 // Drain ends dispatching: no new claims. It returns when no run is left or
@@ -142,8 +178,9 @@ func (d *Dispatcher) unbusy() {
 // leaves nothing behind.
 func (d *Dispatcher) CancelRunning(ctx context.Context, by string) {
 	for _, r := range d.running() {
-		if _, err := d.engine.Cancel(ctx, r.row().ID, by); err != nil {
-			d.log.Warn("not cancelled", "queue_id", r.row().ID, "error", err)
+		_, err := d.engine.Cancel(ctx, r.taskID, by)
+		if err != nil && signalbox.CodeOf(err) != signalbox.CodeAlreadyEnded {
+			d.log.Warn("not cancelled", "queue_id", r.taskID, "error", err)
 		}
 	}
 }
@@ -151,6 +188,9 @@ func (d *Dispatcher) CancelRunning(ctx context.Context, by string) {
 // Stop ends all goroutines. What runs is left to its agents; the next
 // director takes it up.
 func (d *Dispatcher) Stop() {
+	d.mu.Lock()
+	d.stopped = true
+	d.mu.Unlock()
 	if d.cancel == nil {
 		return
 	}
@@ -180,158 +220,4 @@ func (d *Dispatcher) Agents() []engine.LiveAgent {
 		live[i] = l.live()
 	}
 	return live
-}
-
-// applied hears of every durable change. It runs on the goroutine that made
-// the change: it only leaves signs.
-func (d *Dispatcher) applied(a engine.Applied) {
-	t := a.Task
-	switch a.Kind {
-	case signalbox.EventAgentAdded, signalbox.EventAgentRemoved:
-		poke(d.refresh)
-		return
-	case signalbox.EventResumed:
-		d.kickAll()
-		return
-	case signalbox.EventRelease:
-		d.void(t, true)
-	case signalbox.EventCancel:
-		if t.State == signalbox.Cancelling {
-			d.tellCancelOf(t)
-		}
-	}
-	switch {
-	case t.State == signalbox.Pending && t.Ready:
-		d.kick(t.Queue)
-	case t.State == signalbox.Pending:
-		poke(d.care) // it waits for its time: the timer may be set too late
-	case t.State.Terminal() && t.SessionID != "":
-		d.kick(t.Queue) // the next turn of the session may be ready now
-		d.kick(signalbox.AgentQueue(t.Agent))
-	}
-}
-
-// kick wakes one agent that serves a queue and has a free slot that nobody
-// else was woken for. An agent that is not woken is full, and looks for more
-// by itself when it is not.
-func (d *Dispatcher) kick(queue string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.kickLocked(queue)
-}
-
-func (d *Dispatcher) kickLocked(queue string) {
-	if name, ok := signalbox.QueueAgent(queue); ok {
-		if l := d.lanes[name]; l != nil {
-			l.signals++
-			poke(l.wake)
-		}
-		return
-	}
-	kind, pool := signalbox.QueueKind(queue)
-	for _, l := range d.order {
-		if (!pool || l.row.Kind == kind) && l.free() > l.signals {
-			l.signals++
-			poke(l.wake)
-			return
-		}
-	}
-}
-
-func (d *Dispatcher) kickAll() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, l := range d.order {
-		poke(l.wake)
-	}
-}
-
-// kickWaiting wakes one agent for every queue in which something waits.
-func (d *Dispatcher) kickWaiting(ctx context.Context) {
-	counts, err := d.engine.Read().Counts(ctx)
-	if err != nil {
-		return // the tick comes again
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for queue := range counts.Queues {
-		d.kickLocked(queue)
-	}
-}
-
-// laneLoop claims for one agent whenever it is woken.
-func (d *Dispatcher) laneLoop(ctx context.Context, l *lane) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-l.wake:
-		}
-		for d.claimOne(ctx, l) {
-		}
-	}
-}
-
-// claimOne gives the agent one task if it has a free slot and one waits.
-func (d *Dispatcher) claimOne(ctx context.Context, l *lane) bool {
-	d.mu.Lock()
-	l.signals = 0
-	able := !d.draining && l.free() > 0
-	row, above := l.row, max(l.status.HighestFence, d.fences[l.name])
-	if able {
-		d.busy++
-	}
-	d.mu.Unlock()
-	if !able {
-		return false
-	}
-	defer d.unbusy()
-	claimed, found, err := d.engine.Claim(ctx, row, above)
-	if err != nil {
-		if ctx.Err() == nil {
-			d.log.Error("claim failed", "agent", l.name, "error", err)
-		}
-		return false
-	}
-	if !found {
-		return false
-	}
-	d.begin(l, claimed, (*run).dispatch)
-	// It took the best head of several queues: what the others were woken
-	// for may be left for someone else.
-	d.kickWaiting(ctx)
-	return true
-}
-
-// begin starts a run on its own goroutine.
-func (d *Dispatcher) begin(l *lane, c engine.Claimed, first func(*run, context.Context)) {
-	ctx, stop := context.WithCancel(d.ctx)
-	r := &run{d: d, lane: l, tail: newTail(), stop: stop, claimed: c, heardAt: d.opts.Monotonic()}
-	d.mu.Lock()
-	l.runs[c.Task.ID] = r
-	d.busy++
-	d.mu.Unlock()
-	d.group.Go(func() {
-		defer d.unbusy()
-		first(r, ctx)
-		stop()
-		d.leave(r)
-	})
-}
-
-// leave takes a run that is over off its lane, and lets the lane look for
-// more. When the dispatcher stops, the run is not over: it stays.
-func (d *Dispatcher) leave(r *run) {
-	r.tail.end()
-	d.mu.Lock()
-	t := r.claimed.Task
-	if r.lane.runs[t.ID] == r {
-		delete(r.lane.runs, t.ID)
-	}
-	if r.withheld {
-		r.lane.withheld = append(r.lane.withheld, signalbox.Slot{Agent: t.Agent, Slot: t.Slot, TaskID: t.ID, Fence: t.Fence, Withheld: true})
-		poke(r.lane.probing)
-	}
-	d.mu.Unlock()
-	poke(r.lane.wake)
 }

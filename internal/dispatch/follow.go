@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -11,86 +10,123 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// followWait is how long one long poll lasts.
-const followWait = 30 * time.Second
-
 // follow stays with a running task until the agent says how it ended, no
 // longer knows it, or has been silent for the slot lease.
 func (r *run) follow(ctx context.Context) {
-	for delay := 100 * time.Millisecond; ctx.Err() == nil; {
+	for delay := firstDelay; ctx.Err() == nil; {
 		s, err := r.step(ctx)
 		switch {
 		case ctx.Err() != nil: // we stop, or the task was taken away
 			return
-		case err == nil && s.State != "working" && s.State != "":
+		case err == nil && ended(s.State):
 			r.heard()
 			r.ended(ctx, s)
 			return
 		case err == nil:
 			r.heard()
-			delay = 100 * time.Millisecond
+			delay = firstDelay
 			continue
 		case statusOf(err) == http.StatusNotFound:
 			r.heard()
-			r.neverSeen(ctx, nil)
+			r.forgotten(ctx)
 			return
 		case r.silence() >= r.d.engine.ExecutionTTL():
-			r.lose(ctx, signalbox.ReasonLost, fmt.Sprintf("agent %s has been silent for %s: %v", r.lane.name, r.silence().Round(time.Second), err))
+			r.lose(ctx, signalbox.ReasonLost, r.silenceMessage(err))
 			return
 		}
 		r.d.probe(r.lane)
 		if !sleep(ctx, delay) {
 			return
 		}
-		delay = min(2*delay, 2*time.Second)
+		delay = min(2*delay, maxDelay)
 	}
+}
+
+// ended reports whether a state of an agent is final. A state that is not
+// known, such as the seed's queued, is not.
+func ended(state string) bool {
+	return state == "completed" || state == "failed" || state == "cancelled" || state == "timeout"
 }
 
 // step waits for news of the task: its state, once it has ended.
 func (r *run) step(ctx context.Context) (api.AgentTaskStatus, error) {
-	id := r.row().TaskID
-	if id == "" {
-		id = r.row().ID
-	}
 	longPoll, err := r.longPoll(ctx)
 	if err != nil {
 		return api.AgentTaskStatus{}, err
 	}
 	if !longPoll {
-		return r.poll(ctx, id)
+		return r.poll(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, followWait+askTimeout)
+	begun := time.Now()
+	s, news, err := r.listen(ctx)
+	if err == nil && !news && time.Since(begun) < firstDelay {
+		sleep(ctx, firstDelay) // it does not wait as it said it would
+	}
+	return s, err
+}
+
+// listen makes one long poll: of the log, and of the state when the log is at
+// its end. news says whether anything came of it.
+func (r *run) listen(ctx context.Context) (s api.AgentTaskStatus, news bool, err error) {
+	wait := r.d.opts.FollowWait
+	ctx, cancel := context.WithTimeout(ctx, wait+r.d.opts.AskTimeout)
 	defer cancel()
-	o, err := r.conn().output(ctx, id, r.tail.position(), followWait)
-	if err != nil {
-		return api.AgentTaskStatus{}, err
+	id := r.idAtAgent()
+	if !r.noOutput {
+		o, err := r.conn().output(ctx, id, r.tail.position(), wait)
+		switch {
+		case statusOf(err) == http.StatusNotFound:
+			r.noOutput = true // or the task is not known: its state says which
+		case err != nil:
+			return s, false, err
+		default:
+			news = r.read(o)
+		}
+		if err == nil && !o.Done {
+			return s, news, nil
+		}
 	}
-	if o.Text != "" || o.Next > r.tail.position() {
-		r.tail.add(o.Seq, o.Text, o.Next)
-		r.d.progress(r.lane)
+	s, err = r.conn().task(ctx, id, wait)
+	return s, news || ended(s.State), err
+}
+
+// read takes in a piece of the log.
+func (r *run) read(o api.AgentOutput) (news bool) {
+	if o.Next <= r.tail.position() {
+		return false
 	}
-	if !o.Done {
-		return api.AgentTaskStatus{}, nil
-	}
-	return r.conn().task(ctx, id, followWait)
+	r.tail.add(o.Seq, o.Text, o.Next)
+	r.d.progress(r.lane)
+	return true
 }
 
 // poll asks an agent that has no long poll, every PollInterval (the seed: 5 s).
-func (r *run) poll(ctx context.Context, id string) (api.AgentTaskStatus, error) {
-	asking, cancel := context.WithTimeout(ctx, askTimeout)
-	s, err := r.conn().task(asking, id, 0)
+func (r *run) poll(ctx context.Context) (api.AgentTaskStatus, error) {
+	asking, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
+	s, err := r.conn().task(asking, r.idAtAgent(), 0)
 	cancel()
 	if err != nil {
 		return s, err
 	}
-	if at := r.tail.position(); int64(len(s.Output)) > at {
-		r.tail.add(at, s.Output[at:], int64(len(s.Output)))
-		r.d.progress(r.lane)
-	}
-	if s.State == "working" {
-		sleep(ctx, r.d.opts.PollInterval)
+	r.readAnswer(s)
+	if !ended(s.State) {
+		r.heard()
+		timer := time.NewTimer(r.d.opts.PollInterval)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-r.again:
+		case <-ctx.Done():
+		}
 	}
 	return s, nil
+}
+
+// readAnswer takes the answer so far of a plain agent for its log.
+func (r *run) readAnswer(s api.AgentTaskStatus) {
+	if at, n := r.tail.position(), int64(len(s.Output)); n > at {
+		r.read(api.AgentOutput{Seq: at, Text: s.Output[at:], Next: n})
+	}
 }
 
 // longPoll reports whether the agent offers it, asking the agent what it is
@@ -102,7 +138,7 @@ func (r *run) longPoll(ctx context.Context) (bool, error) {
 	if known {
 		return longPoll, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
 	defer cancel()
 	s, err := r.conn().status(ctx)
 	if err != nil {
@@ -116,6 +152,7 @@ func (r *run) longPoll(ctx context.Context) (bool, error) {
 func (r *run) ended(ctx context.Context, s api.AgentTaskStatus) {
 	r.catchUp(ctx, s)
 	o, lost := outcome(s)
+	o.Message = r.mask(o.Message)
 	r.tail.result(o.Result)
 	if lost {
 		r.loseWith(ctx, o.Reason, o.Message, o.Result)
@@ -132,22 +169,37 @@ func (r *run) catchUp(ctx context.Context, s api.AgentTaskStatus) {
 		return
 	}
 	if !longPoll {
-		if at := r.tail.position(); int64(len(s.Output)) > at {
-			r.tail.add(at, s.Output[at:], int64(len(s.Output)))
-		}
+		r.readAnswer(s)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
 	defer cancel()
 	from := max(r.tail.position(), s.OutputSeq-signalbox.TailBytes)
-	for from < s.OutputSeq {
+	for from < s.OutputSeq && !r.noOutput {
 		o, err := r.conn().output(ctx, s.TaskID, from, 0)
 		if err != nil || o.Next <= from {
 			return // the answer itself is in s; the log stays on the agent
 		}
-		r.tail.add(o.Seq, o.Text, o.Next)
+		r.read(o)
 		from = o.Next
 	}
+}
+
+// forgotten deals with a running task that its agent no longer knows by its
+// id. A plain agent may have put it into its history.
+func (r *run) forgotten(ctx context.Context) {
+	if !r.fencing() {
+		asking, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
+		h, err := r.conn().history(asking, 100)
+		cancel()
+		for _, e := range h.Entries {
+			if err == nil && e.TaskID == r.idAtAgent() && ended(e.State) {
+				r.ended(ctx, e)
+				return
+			}
+		}
+	}
+	r.lose(ctx, signalbox.ReasonLost, "agent "+r.lane.name+" no longer knows the task: it was restarted or its history is gone")
 }
 
 // lose ends an execution that nobody will report on.
@@ -162,10 +214,10 @@ func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message str
 	// An agent that ignores fences may still be at it: its slot is not free
 	// before it says so. One that answered has said so.
 	withhold := !r.fencing() && r.silence() >= r.d.engine.ExecutionTTL()
-	running := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
+	how := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
 		return r.d.engine.Lose(ctx, t, reason, message, withhold, result)
 	})
-	if !running && withhold {
+	if how == stored && withhold {
 		r.d.mu.Lock()
 		r.withheld = true
 		r.d.mu.Unlock()

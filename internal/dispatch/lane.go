@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -25,8 +24,16 @@ type lane struct {
 	status   api.AgentStatus
 
 	// held keeps offers from an agent that said busy, or runs something that
-	// did not come from here, until it reports idle.
-	held bool
+	// did not come from here, until it reports idle. refused says that it was
+	// an offer that it said busy to, forced that someone released it all the
+	// same: then only the next refusal holds it again.
+	held, refused, forced bool
+	// epoch counts the events after which an older status says nothing about
+	// whether the agent is free: a run that began or left, a refusal.
+	epoch int64
+	// stale asks for a fresh status though the agent is heard of anyway.
+	stale   bool
+	removed bool // its agent is no longer known; it goes with its last run
 
 	// lastHeard carries a monotonic reading; wall clock jumps do not matter.
 	lastHeard    time.Time
@@ -35,9 +42,15 @@ type lane struct {
 	everUp       bool
 
 	runs     map[string]*run // by task id
-	withheld []signalbox.Slot
-	signals  int // wake-ups that it has not answered yet
+	withheld []withheld
+	signals  []string // queues it was woken for and has not looked at yet
 	probing  chan struct{}
+}
+
+// withheld is a slot whose task was lost while its agent may still be at it.
+type withheld struct {
+	signalbox.Slot
+	id string // the agent's own id of the task, "" if it never told
 }
 
 // inUse counts the slots that are taken.
@@ -45,7 +58,7 @@ func (l *lane) inUse() int { return len(l.runs) + len(l.withheld) }
 
 // free is how many tasks it could be offered now.
 func (l *lane) free() int {
-	if !l.up || l.held {
+	if !l.up || l.held || l.removed {
 		return 0
 	}
 	return max(0, l.row.Slots-l.inUse())
@@ -58,7 +71,7 @@ func (l *lane) heard(now time.Time) (cameUp bool) {
 	l.failures = 0
 	cameUp = !l.up
 	if cameUp {
-		l.up, l.everUp = true, true
+		l.up, l.everUp, l.stale = true, true, true
 		if !l.held {
 			l.message = ""
 		}
@@ -76,9 +89,16 @@ func (l *lane) gone(now time.Time, why string) (wentDown bool) {
 	return wentDown
 }
 
+// maxFence is the highest fence that is believed. One near the end of the
+// numbers would leave no room for the next.
+const maxFence = 1 << 53
+
 // learn takes in what the agent says of itself.
-func (l *lane) learn(s api.AgentStatus, director string) {
-	l.status = s
+func (l *lane) learn(s api.AgentStatus) {
+	if s.HighestFence > maxFence {
+		s.HighestFence = 0
+	}
+	l.status, l.stale = s, false
 	l.row.Fencing = s.Fencing
 	if s.Slots > 0 {
 		l.row.Slots = min(s.Slots, signalbox.MaxAgentSlots)
@@ -88,31 +108,107 @@ func (l *lane) learn(s api.AgentStatus, director string) {
 			l.lastProgress = *c.LastProgressAt
 		}
 	}
-	l.judge(director)
 }
+
+// hold withholds offers until judge finds the agent free.
+func (l *lane) hold(why string) {
+	l.held, l.refused, l.forced, l.message = true, true, false, why
+	l.epoch++
+}
+
+// unhold lets offers go to the agent again.
+func (l *lane) unhold() { l.held, l.refused, l.message = false, false, "" }
 
 // judge decides by the agent's own word whether offers are withheld.
 func (l *lane) judge(director string) {
-	s := l.status
-	if s.State == "idle" || len(l.runs) > 0 {
-		l.held, l.message = false, ""
-		return
-	}
-	if s.Fencing && ours(s, director) {
-		// What it still runs was lost or released here. It stops that, with
-		// proof, before it accepts the next fence.
-		l.held, l.message = false, ""
-		return
-	}
-	l.held = true
-	l.message = "busy with something that is not from this queue"
-	if s.CurrentTask != nil {
-		l.message = fmt.Sprintf("busy with %s, which is not from this queue", s.CurrentTask.ID)
+	foreign, listed := l.foreign(director)
+	switch {
+	case l.status.State == "idle":
+		l.forced = false
+		l.unhold()
+	case l.forced:
+	case len(foreign) > 0 && (l.refused || len(foreign) >= l.row.Slots-l.inUse()):
+		l.held = true
+		l.message = "busy with " + foreign[0] + ", which is not from this queue"
+	case l.refused && !listed: // working, and it does not say at what: it said busy, so it is until it is idle
+	default:
+		l.unhold()
 	}
 }
 
-func ours(s api.AgentStatus, director string) bool {
-	return s.Director == director
+// foreign names what the agent runs that is not from here, as far as it
+// lists what it runs.
+func (l *lane) foreign(director string) (names []string, listed bool) {
+	tasks := currentTasks(&l.status)
+	if len(tasks) == 0 {
+		if len(l.runs) == 0 && len(l.withheld) == 0 {
+			names = append(names, "something")
+		}
+		return names, false
+	}
+	unknown := 0 // runs whose id at the agent is not known yet: it may list them
+	for _, r := range l.runs {
+		if r.claimed.Task.TaskID == "" {
+			unknown++
+		}
+	}
+	for _, c := range tasks {
+		switch {
+		case c.Isolated || l.runOf(c) != nil || l.withholds(c):
+		case l.status.Fencing && l.status.Director == director && c.Fence > 0:
+			// It was lost or released here. The agent stops it, with proof,
+			// before it accepts the next fence.
+		case unknown > 0 && c.Fence == 0:
+			unknown--
+		default:
+			names = append(names, c.ID)
+		}
+	}
+	return names, true
+}
+
+// runOf returns the run that the agent speaks of.
+func (l *lane) runOf(c api.AgentCurrentTask) *run {
+	if c.QueueID != "" {
+		if r := l.runs[c.QueueID]; r != nil && r.fence == c.Fence {
+			return r
+		}
+		return nil
+	}
+	for _, r := range l.runs {
+		if c.ID != "" && r.claimed.Task.TaskID == c.ID {
+			return r
+		}
+	}
+	return nil
+}
+
+// withholds reports whether a slot is withheld for the task that the agent
+// speaks of.
+func (l *lane) withholds(c api.AgentCurrentTask) bool {
+	for _, w := range l.withheld {
+		if w.id == c.ID && c.ID != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// currentTasks lists what an agent says it runs: a plain one names one task.
+func currentTasks(s *api.AgentStatus) []api.AgentCurrentTask {
+	if len(s.CurrentTasks) == 0 && s.CurrentTask != nil {
+		return []api.AgentCurrentTask{*s.CurrentTask}
+	}
+	return s.CurrentTasks
+}
+
+// hear notes that the agent spoke of these tasks: it is not silent about them.
+func (l *lane) hear(tasks []api.AgentCurrentTask, now time.Time) {
+	for _, c := range tasks {
+		if r := l.runOf(c); r != nil {
+			r.heardAt = now
+		}
+	}
 }
 
 // live is the lane as the engine sees it.

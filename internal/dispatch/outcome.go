@@ -12,10 +12,16 @@ import (
 // outcome reads an agent's last word on a task. lost says that the execution
 // did not end by itself: the agent was restarted, or a newer fence voided it.
 func outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
-	o = engine.Outcome{TaskID: s.TaskID, SessionID: s.SessionID, Result: result(s)}
+	o = engine.Outcome{Result: result(s)}
+	if len(s.TaskID) <= maxAgentID {
+		o.TaskID = s.TaskID
+	}
+	if signalbox.ValidSessionID(s.SessionID) {
+		o.SessionID = s.SessionID
+	}
 	kind, message := "", ""
 	if s.Error != nil {
-		kind, message = s.Error.Type, s.Error.Message
+		kind, message = s.Error.Type, sayable(s.Error.Message)
 	}
 	o.Message = message
 	switch {
@@ -23,7 +29,7 @@ func outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 		o.Reason = signalbox.ReasonCompleted
 	case s.State == "cancelled" || kind == "cancelled":
 		o.Reason = signalbox.ReasonCancelled
-	case kind == "timeout":
+	case kind == "timeout" || s.State == "timeout":
 		o.Reason = signalbox.ReasonRunTimeout
 	case kind == "interrupted":
 		o.Reason, lost = signalbox.ReasonInterrupted, true
@@ -35,7 +41,7 @@ func outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 		o.Reason = signalbox.ReasonAgentError
 	}
 	if o.Message == "" && o.Reason == signalbox.ReasonAgentError {
-		o.Message = fmt.Sprintf("agent reports %q without a message", firstOf(kind, s.State))
+		o.Message = fmt.Sprintf("agent reports %q without a message", sayable(firstOf(kind, s.State)))
 	}
 	if o.Reason == signalbox.ReasonExitNonzero && o.Message == "" && s.ExitCode != nil {
 		o.Message = fmt.Sprintf("command exited with code %d", *s.ExitCode)
@@ -52,7 +58,7 @@ func result(s api.AgentTaskStatus) *signalbox.Result {
 		r.InputTokens, r.OutputTokens = max(0, s.TokenUsage.Input), max(0, s.TokenUsage.Output)
 	}
 	if s.Error != nil {
-		r.ErrorType = s.Error.Type
+		r.ErrorType = sayable(s.Error.Type)
 	}
 	return r
 }
@@ -79,7 +85,7 @@ func firstOf(a, b string) string {
 // staleFence returns the highest fence that an agent names in a refusal.
 func staleFence(err error) int64 {
 	var r *refusal
-	if errors.As(err, &r) && r.AgentRefusal.Error == "stale_fence" {
+	if errors.As(err, &r) && r.AgentRefusal.Error == "stale_fence" && r.HighestFence <= maxFence {
 		return r.HighestFence
 	}
 	return 0
@@ -89,7 +95,7 @@ func staleFence(err error) int64 {
 func busyMessage(err error) string {
 	var r *refusal
 	if errors.As(err, &r) && r.CurrentTask != nil {
-		return "agent busy with " + r.CurrentTask.ID
+		return "agent busy with " + sayable(r.CurrentTask.ID)
 	}
 	return "agent busy"
 }

@@ -10,14 +10,13 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// How often an agent is asked for its status. One that is heard anyway, by
-// its heartbeats or its runs, is not asked.
+// How often an agent is asked for its status, in parts of Options.Probe. One
+// that is heard anyway, by its heartbeats or its runs, is not asked.
 const (
+	probeHeld     = 10 // held, or with slots withheld: it should be noticed soon that it is free
+	probeDown     = 5  // the seed's discovery interval of 1 s
+	probeFailures = 3  // after this many in a row an agent is gone (seed)
 	probeTimeout  = 2 * time.Second
-	probeIdle     = 5 * time.Second
-	probeHeld     = 500 * time.Millisecond // held, or with slots withheld: it should be noticed soon that it is free
-	probeDown     = time.Second            // the seed's discovery interval
-	probeFailures = 3                      // after this many in a row an agent is gone (seed)
 	heartbeat     = 10 * time.Second
 )
 
@@ -26,6 +25,11 @@ func (d *Dispatcher) HeartbeatInterval() time.Duration { return heartbeat }
 
 // probeLoop keeps knowing whether the agent is there and what it does.
 func (d *Dispatcher) probeLoop(ctx context.Context, l *lane) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-d.adopted:
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -46,15 +50,15 @@ func (d *Dispatcher) probeLoop(ctx context.Context, l *lane) {
 func (d *Dispatcher) due(l *lane) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !l.up || l.held || len(l.withheld) > 0 || d.opts.Monotonic().Sub(l.lastHeard) >= d.patience(l)
+	return !l.up || l.stale || l.held || len(l.withheld) > 0 || d.opts.Monotonic().Sub(l.lastHeard) >= d.patience(l)
 }
 
 // patience is how long an agent may say nothing before it is asked.
 func (d *Dispatcher) patience(l *lane) time.Duration {
 	if l.row.Source == signalbox.AgentRegistered || l.row.Source == signalbox.AgentChild {
-		return heartbeat + probeIdle
+		return heartbeat + d.opts.Probe
 	}
-	return probeIdle
+	return d.opts.Probe
 }
 
 func (d *Dispatcher) probeInterval(l *lane) time.Duration {
@@ -62,19 +66,22 @@ func (d *Dispatcher) probeInterval(l *lane) time.Duration {
 	defer d.mu.Unlock()
 	switch {
 	case !l.up || l.failures > 0:
-		return probeDown
+		return d.opts.Probe / probeDown
 	case l.held || len(l.withheld) > 0:
-		return probeHeld
+		return d.opts.Probe / probeHeld
 	}
-	return max(d.patience(l)-d.opts.Monotonic().Sub(l.lastHeard), probeHeld)
+	return max(d.patience(l)-d.opts.Monotonic().Sub(l.lastHeard), d.opts.Probe/probeHeld)
 }
 
 // probe asks for a probe soon.
 func (d *Dispatcher) probe(l *lane) { poke(l.probing) }
 
 func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
+	d.mu.Lock()
+	conn, epoch, lost := l.conn, l.epoch, slices.Clone(l.withheld)
+	d.mu.Unlock()
 	asking, cancel := context.WithTimeout(ctx, probeTimeout)
-	s, err := d.connOf(l).status(asking)
+	s, err := conn.status(asking)
 	cancel()
 	if ctx.Err() != nil {
 		return
@@ -85,14 +92,14 @@ func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 	}
 	d.learn(l, s)
 	d.heard(l)
-	d.freeWithheld(ctx, l, s)
-	poke(l.wake)
-}
-
-func (d *Dispatcher) connOf(l *lane) *conn {
+	d.freeWithheld(ctx, l, s, lost)
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	return l.conn
+	l.stale = false
+	if l.epoch == epoch { // else the status may be older than what happened since
+		l.judge(d.id)
+	}
+	d.mu.Unlock()
+	poke(l.wake)
 }
 
 func (d *Dispatcher) probeFailed(l *lane, err error) {
@@ -114,7 +121,6 @@ func (d *Dispatcher) unreachable(l *lane, why string) {
 		d.log.Warn("", "agent", "down", "name", l.name, "url", url, "error", why)
 		d.engine.NoteAgent(d.ctx, signalbox.EventAgentDown, l.name, why)
 	}
-	d.probe(l)
 }
 
 // heard notes that an agent answered.
@@ -134,18 +140,14 @@ func (d *Dispatcher) heard(l *lane) {
 func (d *Dispatcher) learn(l *lane, s api.AgentStatus) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l.learn(s, d.id)
-	for _, c := range s.CurrentTasks {
-		if r := l.runs[c.QueueID]; r != nil && r.claimed.Task.Fence == c.Fence {
-			r.heardAt = d.opts.Monotonic()
-		}
-	}
+	l.learn(s)
+	l.hear(currentTasks(&s), d.opts.Monotonic())
 }
 
 // hold withholds offers from an agent that said busy, until it reports idle.
 func (d *Dispatcher) hold(l *lane, why string) {
 	d.mu.Lock()
-	l.held, l.message = true, why
+	l.hold(why)
 	d.mu.Unlock()
 	d.probe(l)
 }
@@ -160,51 +162,48 @@ func (d *Dispatcher) raiseFence(l *lane, highest int64) {
 
 func (d *Dispatcher) progress(l *lane) {
 	d.mu.Lock()
-	l.lastProgress = time.Now()
+	l.lastProgress = d.engine.Now()
 	d.mu.Unlock()
 }
 
 // freeWithheld gives back the slots of lost tasks that the agent no longer
-// runs.
-func (d *Dispatcher) freeWithheld(ctx context.Context, l *lane, s api.AgentStatus) {
-	d.mu.Lock()
-	slots := slices.Clone(l.withheld)
-	d.mu.Unlock()
-	for _, slot := range slots {
-		if s.State != "idle" && d.stillRuns(ctx, l, slot) {
+// runs. lost are those that were withheld before its status s was asked for.
+func (d *Dispatcher) freeWithheld(ctx context.Context, l *lane, s api.AgentStatus, lost []withheld) {
+	for _, w := range lost {
+		if s.State != "idle" && d.stillRuns(ctx, l, w) {
 			continue
 		}
-		if _, err := d.engine.FreeSlot(ctx, slot); err != nil {
-			d.log.Error("slot not freed, trying again", "agent", l.name, "slot", slot.Slot, "error", err)
+		if _, err := d.engine.FreeSlot(ctx, w.Slot); err != nil {
+			d.log.Error("slot not freed, trying again", "agent", l.name, "slot", w.Slot.Slot, "error", err)
 			continue
 		}
 		d.mu.Lock()
-		l.withheld = slices.DeleteFunc(l.withheld, func(w signalbox.Slot) bool { return w == slot })
+		l.withheld = slices.DeleteFunc(l.withheld, func(o withheld) bool { return o == w })
 		d.mu.Unlock()
-		d.log.Info("", "agent", "slot_freed", "name", l.name, "slot", slot.Slot, "queue_id", slot.TaskID)
+		d.log.Info("", "agent", "slot_freed", "name", l.name, "slot", w.Slot.Slot, "queue_id", w.TaskID)
 	}
 }
 
-// stillRuns asks whether the agent is still at a lost task.
-func (d *Dispatcher) stillRuns(ctx context.Context, l *lane, slot signalbox.Slot) bool {
-	t, err := d.engine.Read().Task(ctx, slot.TaskID)
-	if err != nil {
-		return signalbox.CodeOf(err) != signalbox.CodeNotFound
+// stillRuns asks whether the agent is still at a lost task. Of one whose id
+// it never told, only its idleness says that it is over.
+func (d *Dispatcher) stillRuns(ctx context.Context, l *lane, w withheld) bool {
+	if w.id == "" {
+		return true
 	}
-	id := t.TaskID
-	if id == "" {
-		return true // it never told its own id: only its idleness says that it is free
-	}
+	d.mu.Lock()
+	conn := l.conn
+	d.mu.Unlock()
 	asking, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	s, err := d.connOf(l).task(asking, id, 0)
+	s, err := conn.task(asking, w.id, 0)
 	if statusOf(err) == http.StatusNotFound {
 		return false
 	}
-	return err != nil || s.State == "working"
+	return err != nil || !ended(s.State)
 }
 
-// Heartbeat notes that an agent was heard, and what it says of itself.
+// Heartbeat notes that an agent was heard, and what it says of itself. A beat
+// does not bring an agent up: it may speak from where it cannot be reached.
 func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) {
 	d.mu.Lock()
 	l := d.lanes[name]
@@ -212,20 +211,19 @@ func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) {
 		d.mu.Unlock()
 		return
 	}
-	l.status.State, l.status.CurrentTasks, l.status.CurrentTask = beat.State, beat.CurrentTasks, nil
-	if len(beat.CurrentTasks) > 0 {
-		l.status.CurrentTask = &beat.CurrentTasks[0]
-	}
-	wasHeld := l.held
-	l.judge(d.id)
-	known := l.status.AgentKind != ""
-	d.mu.Unlock()
-	if !known {
-		d.probe(l) // its status says more than a beat
+	if !l.up || l.status.AgentKind == "" {
+		d.mu.Unlock()
+		d.probe(l)
 		return
 	}
-	d.heard(l)
-	if wasHeld {
+	l.status.State, l.status.CurrentTasks, l.status.CurrentTask = beat.State, beat.CurrentTasks, nil
+	l.hear(beat.CurrentTasks, d.opts.Monotonic())
+	l.heard(d.opts.Monotonic())
+	wasHeld := l.held
+	l.judge(d.id)
+	free := wasHeld && !l.held
+	d.mu.Unlock()
+	if free {
 		poke(l.wake)
 	}
 }

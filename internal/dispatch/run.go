@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -11,16 +13,23 @@ import (
 
 // run is one execution, from the claim or the adoption to its end.
 type run struct {
-	d    *Dispatcher
-	lane *lane
-	tail *tail
-	stop context.CancelFunc // ends the following
+	d     *Dispatcher
+	lane  *lane
+	tail  *tail
+	stop  context.CancelFunc // ends the following
+	again chan struct{}      // capacity 1: a plain agent is worth asking now
+
+	taskID string // of this execution: its task, fence and slot
+	fence  int64
+	slot   int
 
 	claimed engine.Claimed // what was claimed; its Task is the row as last known, guarded by d.mu
 
+	agentTask  string    // the agent's own id for it, once known; guarded by d.mu
 	heardAt    time.Time // last word about this task, monotonic; guarded by d.mu
 	cancelling bool      // a goroutine tells the agent to stop; guarded by d.mu
 	withheld   bool      // it ended as lost and keeps its slot; guarded by d.mu
+	noOutput   bool      // the agent has no log to read; used by the run's own goroutine
 }
 
 // conn is the way to the agent; it changes when the agent moves.
@@ -36,12 +45,27 @@ func (r *run) row() signalbox.Task {
 	return r.claimed.Task
 }
 
+// setRow takes in a newer row, unless it is that of another execution: this
+// one must not come to speak with the other's fence.
 func (r *run) setRow(t signalbox.Task) {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
-	if t.Rev > r.claimed.Task.Rev {
+	if t.Rev > r.claimed.Task.Rev && t.Fence == r.fence {
 		r.claimed.Task = t
 	}
+	if t.TaskID != "" && t.Fence == r.fence {
+		r.agentTask = t.TaskID
+	}
+}
+
+// idAtAgent is the name by which the agent knows the task best.
+func (r *run) idAtAgent() string {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	if r.agentTask != "" {
+		return r.agentTask
+	}
+	return r.taskID
 }
 
 // heard notes that the agent said something about this task.
@@ -86,8 +110,9 @@ func (r *run) dispatch(ctx context.Context) {
 	case ctx.Err() != nil: // we stop: whoever comes next asks the agent
 	case unsent(err):
 		r.d.unreachable(r.lane, err.Error())
+		r.d.probe(r.lane)
 		r.refuse(ctx, "agent unreachable: "+err.Error())
-	case status == 409:
+	case status == http.StatusConflict:
 		r.heard()
 		r.busy(ctx, err)
 	case status >= 500 || status/100 == 3:
@@ -95,7 +120,8 @@ func (r *run) dispatch(ctx context.Context) {
 		r.refuse(ctx, err.Error())
 	case status >= 400:
 		r.heard()
-		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Reject(ctx, t, err.Error()) })
+		message := r.mask(err.Error())
+		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Reject(ctx, t, message) })
 	default: // sent, and no answer that says anything
 		r.ask(ctx, err)
 	}
@@ -110,50 +136,83 @@ func (r *run) fencing() bool {
 // busy handles a 409: the agent runs something else, or has seen a higher
 // fence than ours.
 func (r *run) busy(ctx context.Context, err error) {
+	message := r.mask(err.Error())
 	if highest := staleFence(err); highest > 0 {
 		r.d.raiseFence(r.lane, highest)
-		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Unsent(ctx, t, err.Error()) })
+		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Unsent(ctx, t, message) })
 		return
 	}
-	r.d.hold(r.lane, err.Error())
+	r.d.hold(r.lane, message)
 	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Busy(ctx, t, busyMessage(err)) })
 }
 
 func (r *run) refuse(ctx context.Context, message string) {
+	message = r.mask(message)
 	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Refuse(ctx, t, message) })
 }
 
+// maskFrom is the length from which an env value is a secret: shorter ones,
+// such as 1 or true, stand in every text.
+const maskFrom = 6
+
+// mask hides the values of the task's env in what an agent says for people,
+// since that goes into rows, the journal and logs. Agents like to quote what
+// they could not use.
+func (r *run) mask(text string) string {
+	for _, value := range r.claimed.Env {
+		if len(value) >= maskFrom {
+			text = strings.ReplaceAll(text, value, "***")
+		}
+	}
+	return text
+}
+
+// settled says what became of a change.
+type settled int
+
+const (
+	stored      settled = iota
+	void                // someone else decided about this execution: its word counts no more
+	interrupted         // we stop before it could be stored
+)
+
 // settle makes a change that must not get lost: while the store cannot take
-// it, it is tried again. It reports whether the task is still ours and
-// running. A change that is refused as stale or ended is settled: someone
-// else decided.
-func (r *run) settle(ctx context.Context, change func(signalbox.Task) (signalbox.Task, error)) (running bool) {
+// it, it is tried again.
+func (r *run) settle(ctx context.Context, change func(signalbox.Task) (signalbox.Task, error)) settled {
 	for delay := 50 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
 		t, err := change(r.row())
 		switch signalbox.CodeOf(err) {
 		case "":
 			r.setRow(t)
-			return t.State.InFlight()
+			return stored
 		case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound, signalbox.CodeConflict:
-			r.d.log.Warn("answer of a void execution discarded", "queue_id", t.ID, "agent", r.lane.name, "error", err)
-			return false
+			r.d.log.Warn("answer of a void execution discarded", "queue_id", r.taskID, "agent", r.lane.name, "error", err)
+			return void
 		}
 		if ctx.Err() != nil {
-			return false
+			return interrupted
 		}
-		r.d.log.Error("change not stored, trying again", "queue_id", t.ID, "error", err)
+		r.d.log.Error("change not stored, trying again", "queue_id", r.taskID, "error", err)
 		if !sleep(ctx, delay) {
-			return false
+			return interrupted
 		}
 	}
 }
 
-// accept notes that the agent runs the task, and follows it.
+// accept notes that the agent runs the task, and follows it. If the task was
+// taken away in the meantime, the agent is told to stop what nobody waits for.
 func (r *run) accept(ctx context.Context, taskID, sessionID string) {
-	running := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
+	r.d.mu.Lock()
+	r.agentTask = taskID
+	r.d.mu.Unlock()
+	how := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
 		return r.d.engine.Accept(ctx, t, taskID, sessionID)
 	})
-	if !running {
+	switch how {
+	case interrupted:
+		return
+	case void:
+		r.d.stopStray(r)
 		return
 	}
 	if r.row().State == signalbox.Cancelling {

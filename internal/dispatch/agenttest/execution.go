@@ -1,0 +1,156 @@
+package agenttest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// Execution is one run of a task, as the log has it.
+type Execution struct {
+	TaskID  string
+	QueueID string // "" if it was started by nobody's queue
+	Fence   int64
+	Slot    int
+	Prompt  string
+	// Start and End count the starts and ends of the agent; End is 0 while
+	// it runs.
+	Start, End int
+	State      string
+}
+
+// End is how an execution ends.
+type End struct {
+	State  string // "completed" if empty
+	Output string
+	Error  *api.AgentError
+	Exit   *int
+}
+
+type execution struct {
+	Execution
+	task      api.AgentTask
+	session   string
+	begun     time.Time
+	ended     time.Time
+	log       string
+	result    End
+	forgotten bool
+}
+
+// Executions lists all runs in the order of their starts.
+func (a *Agent) Executions() []Execution {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	list := make([]Execution, len(a.execs))
+	for i, e := range a.execs {
+		list[i] = e.Execution
+	}
+	return list
+}
+
+// Finish ends the run of a task, named by queue_id or task_id.
+func (a *Agent) Finish(id string, how End) {
+	a.t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, e := range a.execs {
+		if e.End == 0 && (e.QueueID == id || e.TaskID == id || e.task.QueueID == id) {
+			a.end(e, how)
+			return
+		}
+	}
+	a.t.Errorf("fake agent %s runs no task %s", a.Name, id)
+}
+
+// Print adds to the log of a running task.
+func (a *Agent) Print(id, text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, e := range a.execs {
+		if e.End == 0 && (e.QueueID == id || e.TaskID == id || e.task.QueueID == id) {
+			e.log += text
+			a.change()
+		}
+	}
+}
+
+// RunForeign starts something that came from no queue, as someone who speaks
+// to the agent directly does, and returns its id.
+func (a *Agent) RunForeign(prompt string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.start(api.AgentTask{Prompt: prompt}).TaskID
+}
+
+// start logs a run; the caller holds mu.
+func (a *Agent) start(t api.AgentTask) *execution {
+	a.serial++
+	a.clock++
+	e := &execution{task: t, begun: a.now(), session: t.SessionID}
+	e.Execution = Execution{
+		TaskID: fmt.Sprintf("task-%s-%08x", a.Name, a.serial), QueueID: t.QueueID, Fence: t.Fence, Slot: t.Slot,
+		Prompt: t.Prompt, Start: a.clock, State: "working",
+	}
+	if a.Plain {
+		e.Slot = 0
+	}
+	if e.session == "" {
+		e.session = "session-" + e.TaskID
+	}
+	a.execs = append(a.execs, e)
+	a.change()
+	return e
+}
+
+// end logs the end of a run; the caller holds mu.
+func (a *Agent) end(e *execution, how End) {
+	if e.End != 0 {
+		return
+	}
+	if how.State == "" {
+		how.State = "completed"
+	}
+	a.clock++
+	e.End, e.State, e.result, e.ended = a.clock, how.State, how, a.now()
+	a.change()
+}
+
+// running lists what runs now; the caller holds mu.
+func (a *Agent) running() []*execution {
+	var list []*execution
+	for _, e := range a.execs {
+		if e.End == 0 && !e.forgotten {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// find looks a run up by task_id or, in a full agent, by the newest fence of
+// a queue_id; the caller holds mu.
+func (a *Agent) find(id string) *execution {
+	for i := len(a.execs) - 1; i >= 0; i-- {
+		e := a.execs[i]
+		if !e.forgotten && (e.TaskID == id || (!a.Plain && e.QueueID == id)) {
+			return e
+		}
+	}
+	return nil
+}
+
+// Overlaps describes every pair of executions that shared a slot.
+func (a *Agent) Overlaps() []string {
+	var found []string
+	list := a.Executions()
+	for i, x := range list {
+		for _, y := range list[i+1:] {
+			if x.Slot == y.Slot && (x.End == 0 || x.End > y.Start) {
+				found = append(found, fmt.Sprintf("%s (fence %d) began on slot %d of %s while %s (fence %d) ran",
+					y.QueueID, y.Fence, y.Slot, a.Name, x.QueueID, x.Fence))
+			}
+		}
+	}
+	return found
+}

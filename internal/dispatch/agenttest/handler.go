@@ -1,0 +1,306 @@
+package agenttest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// Request is a kind of request to an agent.
+type Request string
+
+// The kinds of requests.
+const (
+	Offer   Request = "POST /task"
+	State   Request = "GET /task/{id}"
+	Output  Request = "GET /task/{id}/output"
+	Cancel  Request = "POST /task/{id}/cancel"
+	Status  Request = "GET /status"
+	History Request = "GET /history"
+)
+
+// Seen is a request that came.
+type Seen struct {
+	Kind   Request
+	ID     string        // of the task in the path
+	Task   api.AgentTask // Offer
+	Header http.Header
+}
+
+// String is short, for the messages of failing tests.
+func (s Seen) String() string { return string(s.Kind) + " " + s.ID + s.Task.QueueID }
+
+// Requests lists what came, of one kind or ("") of all.
+func (a *Agent) Requests(kind Request) []Seen {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var list []Seen
+	for _, s := range a.requests {
+		if kind == "" || s.Kind == kind {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+func (a *Agent) handler() http.Handler {
+	mux := http.NewServeMux()
+	for kind, answer := range map[Request]func(*Exchange){
+		Offer: a.offer, State: a.state, Output: a.output, Cancel: a.cancel, Status: a.status, History: a.history,
+	} {
+		mux.HandleFunc(string(kind), func(w http.ResponseWriter, r *http.Request) { a.serve(kind, answer, w, r) })
+	}
+	return mux
+}
+
+// serve logs a request and answers it as the script says, or else as a
+// well-behaved agent does.
+func (a *Agent) serve(kind Request, answer func(*Exchange), w http.ResponseWriter, r *http.Request) {
+	x := &Exchange{Agent: a, W: w, R: r, Kind: kind, ID: r.PathValue("id"), answer: answer}
+	if kind == Offer {
+		body, _ := io.ReadAll(r.Body)
+		_ = json.Unmarshal(body, &x.Task)
+	}
+	a.mu.Lock()
+	a.requests = append(a.requests, Seen{Kind: kind, ID: x.ID, Task: x.Task, Header: r.Header.Clone()})
+	a.change()
+	silent := a.silent
+	a.mu.Unlock()
+	if silent != nil {
+		// A stopped process reads what was sent when it goes on, whether or
+		// not someone still waits for the answer.
+		if kind == Offer {
+			<-silent
+		} else {
+			select {
+			case <-silent:
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}
+	a.mu.Lock()
+	var step Step
+	if s := a.scripts[kind]; len(s) > 0 {
+		step, a.scripts[kind] = s[0], s[1:]
+	}
+	closed := a.closed
+	a.mu.Unlock()
+	switch {
+	case closed:
+	case step != nil:
+		step(x)
+	case a.Token != "" && r.Header.Get("Authorization") != "Bearer "+a.Token:
+		x.Answer(http.StatusUnauthorized, api.AgentRefusal{Error: "unauthorized", Message: "a token is needed"})
+	default:
+		answer(x)
+	}
+}
+
+func (a *Agent) offer(x *Exchange) {
+	a.mu.Lock()
+	status, body := a.accept(x.Task)
+	a.mu.Unlock()
+	x.Answer(status, body)
+}
+
+// accept decides about an offer; the caller holds mu.
+func (a *Agent) accept(t api.AgentTask) (int, any) {
+	if a.Plain {
+		t.Slot = 0
+	} else if t.Fence > 0 {
+		a.director = t.Director
+		if e := a.find(t.QueueID); e != nil && e.Fence == t.Fence {
+			return http.StatusCreated, accepted(e)
+		}
+		if top := a.fences[t.Slot]; t.Fence <= top {
+			return http.StatusConflict, api.AgentRefusal{Error: "stale_fence", Message: "a higher fence was seen", HighestFence: top}
+		}
+		a.fences[t.Slot] = t.Fence
+	}
+	for _, e := range a.running() {
+		switch {
+		case e.Slot != t.Slot || a.Sloppy:
+		case !a.Plain && e.Fence > 0:
+			a.end(e, End{State: "failed", Error: &api.AgentError{Type: "stale_fence", Message: "a newer fence voided the run"}})
+		default:
+			c := a.current(e)
+			return http.StatusConflict, api.AgentRefusal{Error: "agent_busy", Message: "the agent is busy", CurrentTask: &c}
+		}
+	}
+	e := a.start(t)
+	if a.Auto {
+		a.end(e, End{Output: "done: " + t.Prompt})
+	}
+	if a.Plain {
+		return http.StatusCreated, api.AgentTaskAccepted{TaskID: e.TaskID, SessionID: e.session, Status: "working"}
+	}
+	return http.StatusCreated, accepted(e)
+}
+
+func accepted(e *execution) api.AgentTaskAccepted {
+	return api.AgentTaskAccepted{TaskID: e.TaskID, SessionID: e.session, Status: "working", QueueID: e.QueueID, Fence: e.Fence}
+}
+
+// await waits for a change until ok says so, the wait of the request is over
+// or the caller is gone. ok is called with mu held.
+func (x *Exchange) await(ok func() bool) {
+	wait, _ := time.ParseDuration(x.R.URL.Query().Get("wait"))
+	if x.Agent.Plain {
+		wait = 0
+	}
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	for {
+		x.Agent.mu.Lock()
+		done, changed := ok(), x.Agent.changed
+		x.Agent.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-changed:
+		case <-over.C:
+			return
+		case <-x.R.Context().Done():
+			return
+		}
+	}
+}
+
+// lookup finds the task of a request, or answers 404.
+func (x *Exchange) lookup() *execution {
+	a := x.Agent
+	a.mu.Lock()
+	e := a.find(x.ID)
+	a.mu.Unlock()
+	switch {
+	case e != nil:
+		return e
+	case a.StrictIDs && !strings.HasPrefix(x.ID, "task-"):
+		x.Answer(http.StatusBadRequest, api.AgentRefusal{Error: "validation_error", Message: "that is not an id of a task"})
+	default:
+		x.Answer(http.StatusNotFound, api.AgentRefusal{Error: "not_found", Message: "no such task"})
+	}
+	return nil
+}
+
+func (a *Agent) state(x *Exchange) {
+	e := x.lookup()
+	if e == nil {
+		return
+	}
+	x.await(func() bool { return e.End != 0 || e.forgotten })
+	a.mu.Lock()
+	s := a.taskStatus(e)
+	a.mu.Unlock()
+	x.Answer(http.StatusOK, s)
+}
+
+func (a *Agent) taskStatus(e *execution) api.AgentTaskStatus {
+	begun := e.begun
+	s := api.AgentTaskStatus{
+		TaskID: e.TaskID, State: e.State, Output: e.log, SessionID: e.session, StartedAt: &begun, Error: e.result.Error, ExitCode: e.result.Exit,
+	}
+	if e.End != 0 {
+		ended := e.ended
+		s.CompletedAt, s.DurationSeconds = &ended, ended.Sub(begun).Seconds()
+		if e.result.Output != "" {
+			s.Output = e.result.Output
+		}
+	}
+	if !a.Plain {
+		s.QueueID, s.Fence, s.OutputSeq = e.QueueID, e.Fence, int64(len(e.log))
+	}
+	return s
+}
+
+func (a *Agent) output(x *Exchange) {
+	if a.Plain || a.NoOutput {
+		x.Answer(http.StatusNotFound, nil)
+		return
+	}
+	e := x.lookup()
+	if e == nil {
+		return
+	}
+	after, _ := strconv.Atoi(x.R.URL.Query().Get("after"))
+	x.await(func() bool { return e.End != 0 || len(e.log) > after || e.forgotten })
+	a.mu.Lock()
+	after = min(after, len(e.log))
+	o := api.AgentOutput{Seq: int64(after), Text: e.log[after:], Next: int64(len(e.log)), Done: e.End != 0}
+	a.mu.Unlock()
+	x.Answer(http.StatusOK, o)
+}
+
+func (a *Agent) cancel(x *Exchange) {
+	e := x.lookup()
+	if e == nil {
+		return
+	}
+	a.mu.Lock()
+	was := e.State
+	if e.End == 0 && !a.Deaf {
+		a.end(e, End{State: "cancelled", Error: &api.AgentError{Type: "cancelled", Message: "cancelled while it ran"}})
+	}
+	now := e.State
+	a.mu.Unlock()
+	switch {
+	case was != "working":
+		x.Answer(http.StatusConflict, api.AgentRefusal{Error: "already_completed", Message: "it has ended", FinalState: was})
+	case now == "working":
+		x.Answer(http.StatusAccepted, api.AgentCancelled{TaskID: e.TaskID, State: "cancelling", Message: "it is being stopped"})
+	default:
+		x.Answer(http.StatusOK, api.AgentCancelled{TaskID: e.TaskID, State: now, Message: "it was cancelled"})
+	}
+}
+
+func (a *Agent) current(e *execution) api.AgentCurrentTask {
+	c := api.AgentCurrentTask{ID: e.TaskID, StartedAt: e.begun, PromptPreview: e.Prompt}
+	if !a.Plain {
+		c.QueueID, c.Fence, c.Slot = e.QueueID, e.Fence, e.Slot
+	}
+	return c
+}
+
+func (a *Agent) status(x *Exchange) {
+	a.mu.Lock()
+	s := api.AgentStatus{
+		Type: "agent", Interfaces: []string{"statusable", "observable", "taskable"}, Version: "0", AgentKind: a.Kind, State: "idle",
+	}
+	running := a.running()
+	if len(running) > 0 {
+		s.State = "working"
+		c := a.current(running[0])
+		s.CurrentTask = &c
+	}
+	if !a.Plain {
+		s.Name, s.Slots, s.Fencing, s.LongPoll, s.Director = a.Name, a.Slots, true, true, a.director
+		for _, f := range a.fences {
+			s.HighestFence = max(s.HighestFence, f)
+		}
+		for _, e := range running {
+			s.CurrentTasks = append(s.CurrentTasks, a.current(e))
+		}
+	}
+	a.mu.Unlock()
+	x.Answer(http.StatusOK, s)
+}
+
+func (a *Agent) history(x *Exchange) {
+	a.mu.Lock()
+	h := api.AgentHistory{Entries: []api.AgentTaskStatus{}, Page: 1, Limit: 100, TotalPages: 1}
+	for i := len(a.execs) - 1; i >= 0; i-- {
+		if e := a.execs[i]; e.End != 0 && !e.forgotten {
+			h.Entries = append(h.Entries, a.taskStatus(e))
+		}
+	}
+	h.Total = len(h.Entries)
+	a.mu.Unlock()
+	x.Answer(http.StatusOK, h)
+}

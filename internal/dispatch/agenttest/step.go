@@ -1,0 +1,132 @@
+package agenttest
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// Exchange is one request in the hands of a Step.
+type Exchange struct {
+	Agent *Agent
+	W     http.ResponseWriter
+	R     *http.Request
+	Kind  Request
+	ID    string
+	Task  api.AgentTask // Offer
+
+	answer func(*Exchange)
+}
+
+// Step answers one request.
+type Step func(x *Exchange)
+
+// Script says how the next requests of a kind are answered, one step each;
+// after them it is well-behaved again.
+func (a *Agent) Script(kind Request, steps ...Step) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.scripts[kind] = append(a.scripts[kind], steps...)
+}
+
+// Answer writes a JSON answer.
+func (x *Exchange) Answer(status int, body any) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // the wire types always marshal
+	}
+	x.W.Header().Set("Content-Type", "application/json")
+	x.W.WriteHeader(status)
+	_, _ = x.W.Write(data) // the caller may be gone
+}
+
+// Well answers as a well-behaved agent.
+func Well() Step { return func(x *Exchange) { x.answer(x) } }
+
+// Say answers with a status and a body.
+func Say(status int, body any) Step { return func(x *Exchange) { x.Answer(status, body) } }
+
+// Busy answers 409 agent_busy; current may be nil.
+func Busy(current *api.AgentCurrentTask) Step {
+	return Say(http.StatusConflict, api.AgentRefusal{Error: "agent_busy", Message: "the agent is busy", CurrentTask: current})
+}
+
+// Stale answers 409 stale_fence.
+func Stale(highest int64) Step {
+	return Say(http.StatusConflict, api.AgentRefusal{Error: "stale_fence", Message: "a higher fence was seen", HighestFence: highest})
+}
+
+// Redirect sends the caller elsewhere.
+func Redirect(to string) Step {
+	return func(x *Exchange) { http.Redirect(x.W, x.R, to, http.StatusTemporaryRedirect) }
+}
+
+// Garbage answers with something that is no JSON.
+func Garbage(status int) Step {
+	return func(x *Exchange) {
+		x.W.WriteHeader(status)
+		_, _ = x.W.Write([]byte("<html>it works!</html>"))
+	}
+}
+
+// Taking does what a well-behaved agent does with the request and gives the
+// answer to the caller as then says: the answer of an accepted task is lost.
+func Taking(then Step) Step {
+	return func(x *Exchange) {
+		lost := *x
+		lost.W = nowhere{}
+		x.answer(&lost)
+		then(x)
+	}
+}
+
+type nowhere struct{}
+
+func (nowhere) Header() http.Header         { return http.Header{} }
+func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
+func (nowhere) WriteHeader(int)             {}
+
+// Reset breaks the connection without an answer.
+func Reset() Step { return func(x *Exchange) { panic(http.ErrAbortHandler) } }
+
+// Hang gives no answer until the caller gives up.
+func Hang() Step { return func(x *Exchange) { <-x.R.Context().Done() } }
+
+// After waits for a sign, or for the caller to give up, and goes on with next.
+func After(sign <-chan struct{}, next Step) Step {
+	return func(x *Exchange) {
+		select {
+		case <-sign:
+			next(x)
+		case <-x.R.Context().Done():
+		}
+	}
+}
+
+// Drip writes an answer that never ends, one byte at a time.
+func Drip() Step {
+	return func(x *Exchange) { x.pour(" ", time.Millisecond) }
+}
+
+// Flood writes an answer that never ends, as fast as it is read.
+func Flood() Step {
+	return func(x *Exchange) { x.pour(strings.Repeat(" ", 64<<10), 0) }
+}
+
+// pour writes a piece again and again until the caller hangs up.
+func (x *Exchange) pour(piece string, pause time.Duration) {
+	x.W.WriteHeader(http.StatusCreated)
+	flush := http.NewResponseController(x.W)
+	for x.R.Context().Err() == nil {
+		if _, err := x.W.Write([]byte(piece)); err != nil {
+			return
+		}
+		if pause > 0 {
+			_ = flush.Flush() // a writer that cannot is written to all the same
+			time.Sleep(pause)
+		}
+	}
+}
