@@ -1,0 +1,13 @@
+// Command store measures the SQLite store, bare and through the engine,
+// against the disk it stands on.
+//
+//	go run ./bench/store                    the table, five rounds
+//	go run ./bench/store -json store.json   and the figures as JSON
+//	go run ./bench/store -only submit       only cases with that in their name
+//
+// Figures of a shared machine mean little by themselves, so all cases run in
+// turns within one run, round after round, and each is compared with what the
+// disk did in the same round: the number of times that one block can be
+// overwritten and synced (fdatasync) in a second, which is faster than
+// appending. The table shows the median of the rounds.
+package main
