@@ -30,7 +30,7 @@ type Options struct {
 	ExecutionTTL time.Duration // slot lease: silence after which an execution is lost
 	Sealer       *seal.Sealer  // required
 	Now          func() time.Time
-	Random       io.Reader // for ids and jitter
+	Random       io.Reader // for ids and jitter; safe for concurrent use
 	Log          *slog.Logger
 }
 

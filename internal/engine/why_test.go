@@ -1,0 +1,234 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+func (b *box) why(id string) engine.Why {
+	b.t.Helper()
+	w, err := b.Why(b.t.Context(), id)
+	b.must(err)
+	return w
+}
+
+// gate fails unless the gate stands as wanted, and the others too where it
+// is shut: a shut gate has a text that holds says and, but for where nothing
+// can be done, a cure.
+func (b *box) gate(id, name string, open bool, says string) engine.Gate {
+	b.t.Helper()
+	w := b.why(id)
+	names := []string{}
+	for _, g := range w.Gates {
+		names = append(names, g.Name)
+		if g.Name != name {
+			continue
+		}
+		if g.OK != open || !strings.Contains(g.Text+" "+g.Detail, says) {
+			b.t.Errorf("%+v, want open=%v and %q", g, open, says)
+		}
+		return g
+	}
+	b.t.Fatalf("no gate %s among %v", name, names)
+	return engine.Gate{}
+}
+
+func TestWhyGatesInOrder(t *testing.T) {
+	b := newBox(t)
+	id := b.submit(engine.NewTask{}).ID
+	w := b.why(id)
+	var names []string
+	for _, g := range w.Gates {
+		names = append(names, g.Name)
+	}
+	if got := strings.Join(names, " "); got != "due queue_open session_free agent_connected agent_free position" {
+		t.Errorf("%s", got)
+	}
+	_, err := b.Why(t.Context(), "queue-00000000000000000000000000")
+	wantCode(t, err, signalbox.CodeNotFound, "")
+}
+
+func TestWhyDue(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 1)
+	id := b.submit(engine.NewTask{NotBefore: b.Now().Add(time.Hour)}).ID
+	if g := b.gate(id, "due", false, "1h0m0s"); g.Cure == "" {
+		t.Error("no cure")
+	}
+	b.pass(time.Hour)
+	b.gate(id, "due", true, "Task is due")
+	_, _, err := b.Wake(t.Context())
+	b.must(err)
+	_, err = b.Refuse(t.Context(), b.claim(a).Task, "connection refused")
+	b.must(err)
+	b.gate(id, "due", false, "attempt 1 of 3 failed: connection refused")
+}
+
+func TestWhyPaused(t *testing.T) {
+	b := newBox(t)
+	id := b.submit(engine.NewTask{}).ID
+	b.gate(id, "queue_open", true, "not paused")
+	b.must(b.Pause(t.Context(), "pool:claude", "", "me", time.Time{}))
+	b.gate(id, "queue_open", true, "not paused")
+	b.must(b.Pause(t.Context(), "work", "upgrade", "me", time.Time{}))
+	b.pass(time.Minute)
+	if g := b.gate(id, "queue_open", false, "by me for 1m0s"); g.Cure != "signalbox resume work" || g.Detail != "upgrade" {
+		t.Errorf("%+v", g)
+	}
+	b.must(b.Resume(t.Context(), "work", "me"))
+	b.must(b.Pause(t.Context(), "", "", "", time.Time{}))
+	if g := b.gate(id, "queue_open", false, "every queue"); g.Cure != "signalbox resume" {
+		t.Errorf("%+v", g)
+	}
+}
+
+func TestWhySession(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 2)
+	first := b.submit(engine.NewTask{SessionID: "s"}).ID
+	second := b.submit(engine.NewTask{SessionID: "s"}).ID
+	b.gate(first, "session_free", true, "")
+	if g := b.gate(second, "session_free", false, first); g.TaskID != first || !strings.Contains(g.Cure, first) {
+		t.Errorf("%+v", g)
+	}
+	task := b.work(a)
+	b.gate(second, "session_free", false, "working")
+	b.finish(task, signalbox.ReasonCompleted)
+	b.gate(second, "session_free", true, "")
+	b.gate(b.submit(engine.NewTask{}).ID, "session_free", true, "no session")
+}
+
+func TestWhyAgents(t *testing.T) {
+	b := newBox(t)
+	id := b.submit(engine.NewTask{Kind: "claude"}).ID
+	if g := b.gate(id, "agent_connected", false, "No agent serves pool:claude"); g.Cure == "" {
+		t.Error("no cure")
+	}
+	b.gate(id, "agent_free", false, "No connected agent")
+	b.agent("demo-1", "demo", 1) // serves another pool
+	b.gate(id, "agent_connected", false, "No agent serves")
+	a := b.agent("coder", "claude", 1)
+	b.gate(id, "agent_connected", true, "1 of 1 agents")
+	b.gate(id, "agent_free", true, "Agent coder is free")
+	b.see(engine.LiveAgent{Agent: a, Message: "connection refused"})
+	if g := b.gate(id, "agent_connected", false, "coder (connection refused)"); g.Cure == "" {
+		t.Error("no cure")
+	}
+	b.see(engine.LiveAgent{Agent: a, Up: true, Held: true, Message: "said busy"})
+	if g := b.gate(id, "agent_free", false, "coder: said busy"); g.Text != "Offers are withheld" || g.Cure == "" {
+		t.Errorf("%+v", g)
+	}
+	b.see(engine.LiveAgent{Agent: a, Up: true})
+	other := b.submit(engine.NewTask{Kind: "claude"}).ID
+	b.work(a)
+	b.see(engine.LiveAgent{Agent: a, Up: true, InUse: 1})
+	b.pass(3 * time.Minute)
+	if g := b.gate(other, "agent_free", false, "coder runs "+id+" for 3m0s"); g.TaskID != id || g.Agent != "coder" || !strings.Contains(g.Cure, id) {
+		t.Errorf("%+v", g)
+	}
+	b.agent("coder-2", "claude", 1)
+	b.see(engine.LiveAgent{Agent: signalbox.Agent{Name: "coder-2", Kind: "claude", Slots: 1}, Up: true, InUse: 1})
+	b.gate(other, "agent_free", false, "All 2 connected agents are busy")
+	named := b.submit(engine.NewTask{Agent: "coder"}).ID
+	if g := b.gate(named, "agent_connected", true, "Agent coder is connected"); g.Agent != "coder" {
+		t.Errorf("%+v", g)
+	}
+}
+
+func TestWhyPosition(t *testing.T) {
+	b := newBox(t)
+	first, second := b.submit(engine.NewTask{}).ID, b.submit(engine.NewTask{}).ID
+	b.gate(first, "position", true, "next to be taken")
+	if g := b.gate(second, "position", false, "1 tasks are before it"); g.Cure == "" {
+		t.Error("no cure")
+	}
+	if s := b.why(first).Summary; !strings.HasPrefix(s, "It waits: No agent serves work") {
+		t.Errorf("%s", s)
+	}
+	b.agent("coder", "demo", 1)
+	if s := b.why(first).Summary; s != "It starts at once." {
+		t.Errorf("%s", s)
+	}
+}
+
+func TestWhyOfATaskThatNoLongerWaits(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 1)
+	id := b.submit(engine.NewTask{}).ID
+	task := b.claim(a).Task
+	says := func(want string) {
+		t.Helper()
+		if w := b.why(id); len(w.Gates) != 0 || !strings.Contains(w.Summary, want) {
+			t.Errorf("%q, want %q", w.Summary, want)
+		}
+	}
+	says("handed to agent coder")
+	task, err := b.Accept(t.Context(), task, "t", "")
+	b.must(err)
+	says("running on agent coder")
+	_, err = b.Cancel(t.Context(), id, "")
+	b.must(err)
+	says("signalbox release coder")
+	b.finish(task, signalbox.ReasonCancelled)
+	says("It has ended: cancelled")
+}
+
+// An estimate needs five runs; it is a range of whole rounds before the task.
+func TestETA(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 1)
+	eta := func(id string) *engine.ETA { return b.why(id).ETA }
+	for i := range 5 {
+		id := b.submit(engine.NewTask{}).ID
+		if got := eta(id); got != nil {
+			t.Errorf("an estimate from %d runs: %+v", i, got)
+		}
+		b.run(a, time.Duration(i+1)*time.Minute)
+		b.pass(2 * time.Second) // figures are kept for a second
+	}
+	b.see(engine.LiveAgent{Agent: a, Up: true, InUse: 1})
+	b.pass(2 * time.Second)
+	first, second := b.submit(engine.NewTask{}).ID, b.submit(engine.NewTask{}).ID
+	// Quartiles of 1 to 5 minutes are 2 and 4.
+	if got := eta(first); got == nil || got.Low != 0 || got.High != 4*time.Minute || got.Runs != 5 {
+		t.Errorf("%+v", got)
+	}
+	if got := eta(second); got == nil || got.Low != 2*time.Minute || got.High != 8*time.Minute {
+		t.Errorf("%+v", got)
+	}
+	due := b.submit(engine.NewTask{NotBefore: b.Now().Add(time.Hour)}).ID
+	if got := eta(due); got == nil || got.Low != time.Hour || got.High != time.Hour {
+		t.Errorf("%+v", got)
+	}
+	b.see(engine.LiveAgent{Agent: a, Up: true})
+	b.pass(2 * time.Second)
+	if got := eta(first); got == nil || got.High != 0 {
+		t.Errorf("beside a free slot: %+v", got)
+	}
+	b.see(engine.LiveAgent{Agent: a})
+	b.pass(2 * time.Second)
+	if got := eta(first); got != nil {
+		t.Errorf("with the agent gone: %+v", got)
+	}
+}
+
+// A new engine takes its estimates from what the store knows.
+func TestETASurvivesARestart(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 1)
+	for range 6 {
+		b.submit(engine.NewTask{})
+		b.run(a, time.Minute)
+	}
+	next := engine.New(b.store, engine.Options{Sealer: newSealer(t), Now: b.clock})
+	next.SetLive(b)
+	r, err := next.Submit(t.Context(), engine.NewTask{Prompt: "p"})
+	b.must(err)
+	if r.ETA == nil || r.ETA.Runs != 6 {
+		t.Errorf("%+v", r.ETA)
+	}
+}
