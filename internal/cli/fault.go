@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/config"
+)
+
+// fault is an error as the command line shows it.
+type fault struct {
+	exit      int
+	code      string // for programs
+	message   string
+	hint      string
+	retryable bool
+	matches   []string // for ambiguous
+	silent    bool     // all has been said; only the exit code is left
+}
+
+func (f *fault) Error() string { return f.message }
+
+func usage(format string, args ...any) *fault {
+	return &fault{exit: exitUsage, code: "usage", message: fmt.Sprintf(format, args...)}
+}
+
+func (f *fault) hinted(format string, args ...any) *fault {
+	f.hint = fmt.Sprintf(format, args...)
+	return f
+}
+
+// errorDocument is an error with --json.
+type errorDocument struct {
+	Error     string   `json:"error"` // code
+	Message   string   `json:"message"`
+	Hint      string   `json:"hint"`
+	Retryable bool     `json:"retryable"`
+	Matches   []string `json:"matches,omitempty"`
+}
+
+// report writes an error and returns the exit code.
+func report(w io.Writer, asJSON bool, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	f := toFault(err)
+	switch {
+	case f.silent:
+	case asJSON:
+		writeJSON(w, errorDocument{f.code, f.message, f.hint, f.retryable, f.matches})
+	default:
+		fmt.Fprintln(w, "Error: "+cleanLines(f.message))
+		for _, match := range f.matches {
+			fmt.Fprintln(w, "  "+clean(match))
+		}
+		if f.hint != "" {
+			fmt.Fprintln(w, "Hint: "+clean(f.hint))
+		}
+	}
+	return f.exit
+}
+
+// toFault gives every error its exit code.
+func toFault(err error) *fault {
+	var f *fault
+	var answer *client.Error
+	var gone *client.UnreachableError
+	var conf config.Problems
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.As(err, &gone): // before the answer of a gateway that it may wrap
+		return unreachable(gone)
+	case errors.As(err, &answer):
+		return refused(answer)
+	case errors.As(err, &conf):
+		return &fault{exit: exitUsage, code: "config", message: err.Error()}
+	case errors.Is(err, context.Canceled):
+		return &fault{exit: exitDetached, code: "interrupted", message: "interrupted"}
+	}
+	f = &fault{exit: exitError, code: "error", message: err.Error()}
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		f.hint = hinted.Hint()
+	}
+	return f
+}
+
+func unreachable(gone *client.UnreachableError) *fault {
+	f := &fault{exit: exitUnreachable, code: "unreachable", message: gone.Error(), retryable: true}
+	if gone.Key != "" {
+		return f.hinted("the task may have been stored; the same command with --idempotency-key %s finds it or submits it, never twice", gone.Key)
+	}
+	return f.hinted("start a director with signalbox up, or name one with --director")
+}
+
+// full finds the sentence that people and scripts know in whatever the
+// director says about a full queue.
+var full = regexp.MustCompile(`(?i)queue is at capacity( \(\d+ tasks\))?`)
+
+func refused(e *client.Error) *fault {
+	f := &fault{
+		exit: exitOf(e), code: e.Body.Error, message: e.Error(), hint: e.Body.Hint,
+		retryable: e.Body.Retryable, matches: e.Body.Matches,
+	}
+	if e.Body.Field != "" && !strings.Contains(f.message, e.Body.Field) {
+		f.message = e.Body.Field + ": " + f.message
+	}
+	if f.code == "queue_full" {
+		if said := full.FindString(f.message); said != "" {
+			f.message = strings.ToLower(said)
+		}
+	}
+	if f.hint == "" {
+		f.hint = hints[f.code]
+	}
+	return f
+}
+
+// hints are for answers that bring none of their own.
+var hints = map[string]string{
+	"queue_full":   "wait for a place with --wait-for-room, or cancel what is no longer needed",
+	"unauthorized": "give the token with --token or SIGNALBOX_TOKEN",
+	"not_found":    "signalbox status and signalbox history list the tasks, signalbox agents the agents",
+}
+
+func exitOf(e *client.Error) int {
+	switch e.Body.Error {
+	case "validation_error", "ambiguous":
+		return exitUsage
+	case "not_found":
+		return exitNotFound
+	case "unauthorized", "forbidden", "rate_limited":
+		return exitNotAllowed
+	case "queue_full":
+		return exitQueueFull
+	case "unavailable":
+		return exitUnreachable
+	}
+	switch e.Status {
+	case http.StatusConflict, http.StatusUnprocessableEntity:
+		return exitConflict
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return exitUnreachable
+	}
+	return exitError
+}
+
+// writeJSON writes one document, indented for people who look at it.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// writeLine writes one document of a stream.
+func writeLine(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

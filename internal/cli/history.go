@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// maxPage is the largest page the director gives.
+const maxPage = 1000
+
+func (a *app) historyCmd() *cobra.Command {
+	var opts client.HistoryOptions
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "List ended tasks, newest first",
+		Args:  cobra.NoArgs,
+		RunE: run(func(ctx context.Context, _ []string) error {
+			if limit < 0 {
+				return usage("--limit: want a number of tasks, or 0 for all, got %d", limit)
+			}
+			return a.with(ctx, func(c *client.Client) error { return a.history(ctx, c, opts, limit) })
+		}),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := cmd.Flags()
+	f.StringVar(&opts.State, "state", "", "only this `state`: completed, failed, cancelled or timeout")
+	f.StringVar(&opts.Reason, "reason", "", "only this `reason`, such as lost or exit_nonzero")
+	f.StringVar(&opts.Agent, "agent", "", "only tasks of this `agent`")
+	f.StringVar(&opts.Queue, "queue", "", "only tasks of this `queue`")
+	f.StringVar(&opts.Source, "source", "", "only from this `source`: web, scheduler, cli, agent, user or api")
+	f.StringVar(&opts.SourceJob, "source-job", "", "only of this `job`")
+	f.StringVar(&opts.SessionID, "session", "", "only of this session `id`")
+	f.StringVarP(&opts.Text, "text", "q", "", "only with this `text` in the prompt's first line")
+	f.StringVar(&opts.Since, "since", "", "only ended since this `time`, RFC 3339 or an age such as 2h")
+	f.StringVar(&opts.Until, "until", "", "only ended until this `time`, RFC 3339 or an age such as 2h")
+	f.StringVar(&opts.Before, "before", "", "go on from this `cursor`, next of an earlier answer")
+	f.IntVar(&limit, "limit", 20, "`number` of tasks, 0 for all")
+	return cmd
+}
+
+func (a *app) history(ctx context.Context, c *client.Client, opts client.HistoryOptions, limit int) error {
+	all := api.History{Tasks: []api.Task{}}
+	for {
+		opts.Limit = maxPage
+		if limit > 0 {
+			opts.Limit = min(maxPage, limit-len(all.Tasks))
+		}
+		page, err := c.History(ctx, opts)
+		if err != nil {
+			return err
+		}
+		all.Tasks, all.Next = append(all.Tasks, page.Tasks...), page.Next
+		if page.Next == "" || page.Next == opts.Before || limit > 0 && len(all.Tasks) >= limit {
+			break
+		}
+		opts.Before = page.Next
+	}
+	return a.print(all, func() error { return a.historyLines(all) })
+}
+
+func (a *app) historyLines(all api.History) error {
+	for _, t := range all.Tasks {
+		state := t.State
+		if t.Reason != "" && t.Reason != t.State {
+			state += ": " + t.Reason
+		}
+		if err := a.say("%s  %s [%s] %s%s", a.clockOf(t.EndedAt), clean(t.QueueID), a.paint(stateColour(t.State), clean(state)), ranBy(t), clean(t.PromptPreview)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(all.Tasks) == 0:
+		a.note("No ended tasks.")
+	case all.Next != "":
+		a.note("There are more: --before %s", all.Next)
+	}
+	return nil
+}
+
+// ranBy says where a task ran and for how long, if it did.
+func ranBy(t api.Task) string {
+	if t.Agent == "" || t.StartedAt == nil || t.EndedAt == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s: ", clean(t.Agent), t.EndedAt.Sub(*t.StartedAt).Round(time.Second))
+}

@@ -1,0 +1,317 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/cli"
+)
+
+// screen is an output that can be waited for.
+type screen struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func newScreen() *screen { return &screen{changed: make(chan struct{})} }
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return s.text.Write(p)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// await waits until the screen shows a text.
+func (s *screen) await(t *testing.T, text string) {
+	t.Helper()
+	limit := time.After(10 * time.Second)
+	for {
+		s.mu.Lock()
+		changed, shown := s.changed, strings.Contains(s.text.String(), text)
+		s.mu.Unlock()
+		if shown {
+			return
+		}
+		select {
+		case <-changed:
+		case <-limit:
+			t.Fatalf("never shown: %q\nshown: %q", text, s)
+		}
+	}
+}
+
+// program is a run of the command line beside the test.
+type program struct {
+	out, err  *screen
+	interrupt context.CancelFunc
+	code      chan int
+}
+
+func start(t *testing.T, f *fake, io cli.IO, args ...string) *program {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	p := &program{out: newScreen(), err: newScreen(), interrupt: cancel, code: make(chan int, 1)}
+	io.Out, io.Err, io.In = p.out, p.err, strings.NewReader("")
+	io.Now = func() time.Time { return noon.Add(11 * time.Minute) }
+	io.Dir = t.TempDir()
+	env := io.Env
+	io.Env = func(name string) (string, bool) {
+		switch {
+		case name == "SIGNALBOX_DIRECTOR":
+			return f.URL, true
+		case env != nil:
+			return env(name)
+		}
+		return "", false
+	}
+	go func() { p.code <- cli.Main(ctx, args, io, roles) }()
+	t.Cleanup(cancel)
+	return p
+}
+
+func (p *program) exits(t *testing.T, want int) {
+	t.Helper()
+	select {
+	case code := <-p.code:
+		if code != want {
+			t.Fatalf("exit code %d, want %d\n%s\n%s", code, want, p.out, p.err)
+		}
+	case <-time.After(15 * time.Second):
+		t.Fatalf("it does not end\n%s\n%s", p.out, p.err)
+	}
+}
+
+func TestWaitOnATerminal(t *testing.T) {
+	f := newFake(t)
+	f.seed("first")
+	f.change(1, "claim", "dispatching")
+	f.change(1, "accept", "working")
+	f.seed("second")
+	p := start(t, f, cli.IO{OutTTY: true, ErrTTY: true, Columns: 100}, "submit", "third", "--wait")
+	p.err.await(t, "Queued: "+id(3)+" (position 2)\n")
+	p.err.await(t, "\r\x1b[Kqueue-…0003 · 2nd for any agent · about 3–9 min · behind queue-…0001 (10 min)")
+	f.change(3, "claim", "dispatching")
+	p.err.await(t, "\r\x1b[Kqueue-…0003 · dispatching to coder · 10 min")
+	f.change(3, "accept", "working")
+	p.err.await(t, "\r\x1b[K"+id(3)+" working on coder\n")
+	f.finish(3, "completed", "the \x1b[32manswer\x1b[0m\x1b[2J")
+	p.exits(t, 0)
+	if got, want := p.out.String(), "the \x1b[32manswer\x1b[0m\n"; got != want {
+		t.Fatalf("standard output %q, want %q, once", got, want)
+	}
+}
+
+func TestWaitOnADumbTerminal(t *testing.T) {
+	f := newFake(t)
+	dumb := func(name string) (string, bool) { return "dumb", name == "TERM" }
+	p := start(t, f, cli.IO{OutTTY: true, ErrTTY: true, Env: dumb}, "submit", "echo hello", "--wait")
+	p.exits(t, 0)
+	if strings.Contains(p.err.String()+p.out.String(), "\x1b") || p.out.String() != "hello\n" {
+		t.Fatalf("%q %q", p.out, p.err)
+	}
+}
+
+func TestInterruptDetaches(t *testing.T) {
+	for name, io := range map[string]cli.IO{"terminal": {OutTTY: true, ErrTTY: true}, "pipe": {}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			p := start(t, f, io, "submit", "waits for ever", "--wait")
+			p.err.await(t, "Queued: ")
+			if io.ErrTTY {
+				p.err.await(t, "1st for any agent")
+			} else {
+				p.err.await(t, " pending\n")
+			}
+			p.interrupt()
+			p.exits(t, 130)
+			for _, want := range []string{"Detached: " + id(1) + " goes on (pending).\n", "signalbox logs -f " + id(1), "signalbox cancel " + id(1)} {
+				if !strings.Contains(p.err.String(), want) {
+					t.Errorf("%q is missing in %q", want, p.err)
+				}
+			}
+			if p.out.String() != "" {
+				t.Errorf("standard output: %q", p.out)
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			if f.tasks[0].State != "pending" {
+				t.Errorf("the task is %s", f.tasks[0].State)
+			}
+		})
+	}
+}
+
+func TestWaitOutlivesARestartOfTheDirector(t *testing.T) {
+	f := newFake(t)
+	p := start(t, f, cli.IO{}, "submit", "waits", "--wait")
+	p.err.await(t, " pending\n")
+	addr := f.Listener.Addr().String()
+	f.Close()
+	p.err.await(t, "; trying again\n")
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := httptest.NewUnstartedServer(f.mux())
+	again.Listener.Close()
+	again.Listener = l
+	again.Start()
+	t.Cleanup(func() { again.CloseClientConnections(); again.Close() })
+	f.finish(1, "completed", "done all the same")
+	p.exits(t, 0)
+	if p.out.String() != "done all the same\n" {
+		t.Fatal(p.out)
+	}
+}
+
+func TestWaitForRoom(t *testing.T) {
+	f := newFake(t)
+	f.max = 1
+	f.seed("in the way")
+	waits := 0
+	after := func(time.Duration) <-chan time.Time {
+		if waits++; waits == 3 {
+			f.change(1, "claim", "dispatching")
+		}
+		fired := make(chan time.Time, 1)
+		fired <- noon
+		return fired
+	}
+	p := start(t, f, cli.IO{After: after}, "submit", "patient", "--wait-for-room")
+	p.exits(t, 0)
+	if p.out.String() != "Queued: "+id(2)+" (position 1)\n" || p.err.String() != "queue is at capacity (1 tasks): waiting for room\n" {
+		t.Fatalf("%q %q", p.out, p.err)
+	}
+	for _, s := range f.submits {
+		if s.key != f.submits[0].key {
+			t.Fatal("each try had a key of its own")
+		}
+	}
+}
+
+func TestWaitForRoomEnds(t *testing.T) {
+	f := newFake(t)
+	f.max = 0
+	never := func(time.Duration) <-chan time.Time { return nil }
+	p := start(t, f, cli.IO{After: never}, "submit", "patient", "--wait-for-room", "--wait-timeout", "20ms")
+	p.exits(t, 124)
+	if !strings.Contains(p.err.String(), "Error: no room in the queue after 20ms: the task was not submitted\n") {
+		t.Fatal(p.err)
+	}
+	p = start(t, f, cli.IO{After: never}, "submit", "patient", "--wait-for-room", "--json")
+	p.err.await(t, "waiting for room")
+	p.interrupt()
+	p.exits(t, 130)
+	if !strings.Contains(p.err.String(), `"error": "interrupted"`) {
+		t.Fatal(p.err)
+	}
+}
+
+func TestLostRepliesLeaveTheKey(t *testing.T) {
+	f := newFake(t)
+	f.loseNext = 100
+	f.keys = nil // a director that does not know keys would be worse than none
+	p := start(t, f, cli.IO{}, "submit", "x", "--idempotency-key", "mine")
+	f.mu.Lock()
+	f.keys = map[string]string{}
+	f.mu.Unlock()
+	p.exits(t, 0) // the second request finds what the first has stored
+	f.refuse["submit"] = api.Error{Error: "x", RetryAfter: 504}
+	p = start(t, f, cli.IO{}, "submit", "x", "--idempotency-key", "mine")
+	p.exits(t, 7)
+	if !strings.Contains(p.err.String(), "the same command with --idempotency-key mine finds it") {
+		t.Fatal(p.err)
+	}
+}
+
+func TestEventsAsLines(t *testing.T) {
+	f := newFake(t)
+	f.seed("one")
+	p := start(t, f, cli.IO{}, "events", "--after", "0", "--json")
+	p.out.await(t, `{"seq":1,`)
+	f.change(1, "claim", "dispatching")
+	p.out.await(t, `"kind":"claim"`)
+	p.interrupt()
+	p.exits(t, 130)
+	if lines := strings.Split(strings.TrimSpace(p.out.String()), "\n"); len(lines) != 2 {
+		t.Fatalf("%q", lines)
+	}
+	p = start(t, f, cli.IO{}, "events", "--after", "1", "--task", "0001")
+	p.out.await(t, "2026-11-21 12:00:02 claim "+id(1)+" [dispatching] coder\n")
+}
+
+func TestColours(t *testing.T) {
+	env := func(pairs ...string) func(string) (string, bool) {
+		return func(name string) (string, bool) {
+			for i := 0; i < len(pairs); i += 2 {
+				if pairs[i] == name {
+					return pairs[i+1], true
+				}
+			}
+			return "", false
+		}
+	}
+	for _, test := range []struct {
+		name string
+		io   cli.IO
+		args []string
+		want bool
+	}{
+		{"terminal", cli.IO{OutTTY: true}, nil, true},
+		{"pipe", cli.IO{}, nil, false},
+		{"NO_COLOR", cli.IO{OutTTY: true, Env: env("NO_COLOR", "1")}, nil, false},
+		{"NO_COLOR is empty", cli.IO{OutTTY: true, Env: env("NO_COLOR", "")}, nil, true},
+		{"dumb", cli.IO{OutTTY: true, Env: env("TERM", "dumb")}, nil, false},
+		{"always", cli.IO{Env: env("NO_COLOR", "1")}, []string{"--color", "always"}, true},
+		{"never", cli.IO{OutTTY: true}, []string{"--color=never"}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFake(t)
+			f.seed("one")
+			f.change(1, "claim", "dispatching")
+			p := start(t, f, test.io, append([]string{"status"}, test.args...)...)
+			p.exits(t, 0)
+			if got := strings.Contains(p.out.String(), "\x1b["); got != test.want {
+				t.Fatalf("%q", p.out)
+			}
+		})
+	}
+}
+
+// TestFlagsReachTheRequest has every flag of submit, before and after the
+// prompt.
+func TestFlagsReachTheRequest(t *testing.T) {
+	f := newFake(t)
+	env := func(name string) (string, bool) { return "from here", name == "INHERITED" }
+	p := start(t, f, cli.IO{Env: env}, "--json", "submit", "--agent", "coder", "--model", "opus", "the prompt", "--tier", "deep",
+		"--timeout", "90.2", "--session", "s1", "--session-mode", "prefer", "--project", "src", "--env", "A=b=c", "--env", "INHERITED",
+		"--thinking=false", "--priority", "-3", "--not-before", "1h", "--start-within", "2m", "--on-lost", "requeue", "--source-job", "nightly",
+		"--idempotency-key", "k1")
+	p.exits(t, 0)
+	got := f.submits[0]
+	at, thinking := noon.Add(71*time.Minute), false
+	want := api.SubmitRequest{
+		Prompt: "the prompt", Agent: "coder", Model: "opus", Tier: "deep", TimeoutSeconds: 91, SessionID: "s1", Session: "prefer",
+		Project: &api.Project{Path: "src"}, Env: map[string]string{"A": "b=c", "INHERITED": "from here"}, Thinking: &thinking, Priority: -3,
+		NotBefore: &at, WaitTimeout: 120, OnLost: "requeue", Source: "cli", SourceJob: "nightly",
+	}
+	if got.key != "k1" || asJSON(t, got.req) != asJSON(t, want) {
+		t.Fatalf("key %q\ngot  %s\nwant %s", got.key, asJSON(t, got.req), asJSON(t, want))
+	}
+}

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+func (a *app) logsCmd() *cobra.Command {
+	var follow bool
+	var after int64
+	cmd := &cobra.Command{
+		Use:   "logs ID",
+		Short: "Print the log of a task",
+		Long:  "Print the log of a task, as far as it is kept. On a terminal only colours of its escape sequences pass.",
+		Args:  cobra.ExactArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			if after < 0 {
+				return usage("--after: want 0 or more bytes, got %d", after)
+			}
+			if follow {
+				return a.followLog(ctx, args[0], after)
+			}
+			return a.withTask(ctx, args[0], func(c *client.Client, id string) error { return a.readLog(ctx, c, id, after) })
+		}),
+		ValidArgsFunction: a.completeIDs(anyTask),
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on as it is written, until the task has ended; with --json a document a line")
+	cmd.Flags().Int64Var(&after, "after", 0, "leave out this many `bytes` of its beginning")
+	return cmd
+}
+
+// readLog prints what there is. A long log comes in several answers.
+func (a *app) readLog(ctx context.Context, c *client.Client, id string, after int64) error {
+	whole, err := c.Output(ctx, id, after)
+	if err != nil {
+		return err
+	}
+	a.notKept(whole, after)
+	out := a.outWriter()
+	for part := whole; ; {
+		if !a.json {
+			if _, err := io.WriteString(out, part.Text); err != nil {
+				return err
+			}
+		}
+		if part.Done || part.Next <= part.Seq {
+			break
+		}
+		if part, err = c.Output(ctx, id, part.Next); err != nil {
+			return err
+		}
+		whole.Next, whole.Done, whole.State = part.Next, part.Done, part.State
+		if a.json {
+			whole.Text += part.Text
+		}
+	}
+	if a.json {
+		return writeJSON(a.io.Out, whole)
+	}
+	return nil
+}
+
+func (a *app) followLog(ctx context.Context, part string, after int64) error {
+	c, err := a.following()
+	if err != nil {
+		return err
+	}
+	if _, err := c.Health(ctx); client.IsUnreachable(err) {
+		return err // at the beginning a director that is not there is no outage to sit out
+	}
+	id, err := resolve(ctx, c, part)
+	if err != nil {
+		return err
+	}
+	out := a.outWriter()
+	return c.FollowOutput(ctx, id, after, func(o api.Output) error {
+		a.notKept(o, after)
+		after = o.Next
+		if a.json {
+			return writeLine(a.io.Out, o)
+		}
+		_, err := io.WriteString(out, o.Text)
+		return err
+	})
+}

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/signalbox-ai/signalbox/internal/config"
+)
+
+// IO is all that the command line touches of the world.
+type IO struct {
+	In  io.Reader
+	Out io.Writer // results
+	Err io.Writer // all else
+	// Env looks up an environment variable, Dir is the working folder.
+	Env func(string) (string, bool)
+	Dir string
+	// OutTTY and ErrTTY say that Out or Err is a terminal that a person
+	// looks at; Columns is its width, 0 if unknown.
+	OutTTY, ErrTTY bool
+	Columns        int
+	Now            func() time.Time
+	// After is time.After; tests put a clock of their own here.
+	After func(time.Duration) <-chan time.Time
+}
+
+// System is the IO of the process.
+func System() IO {
+	columns, _, _ := term.GetSize(int(os.Stderr.Fd()))
+	dir, _ := os.Getwd() // whoever needs it will say that it is gone
+	return IO{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Dir: dir,
+		OutTTY: term.IsTerminal(int(os.Stdout.Fd())), ErrTTY: term.IsTerminal(int(os.Stderr.Fd())),
+		Columns: columns, Now: time.Now, After: time.After,
+	}
+}
+
+// Roles are the long-running commands. Each returns when its work is done,
+// or nil soon after ctx has ended. An error with a method Hint() string is
+// shown with that hint.
+type Roles struct {
+	Version  string
+	Up       func(ctx context.Context, cfg config.Config, opts UpOptions) error
+	Director func(ctx context.Context, cfg config.Config, opts DirectorOptions) error
+	Agent    func(ctx context.Context, cfg config.Config, opts AgentOptions) error
+}
+
+// Main runs one command line, args without the program's name, and returns
+// the exit code. The end of ctx is the person's interrupt: it stops a role,
+// and detaches a command from what it waits for.
+func Main(ctx context.Context, args []string, io IO, roles Roles) int {
+	fill(&io)
+	a := &app{io: io, roles: roles, line: &progress{w: io.Err}}
+	root := a.root()
+	root.SetArgs(append([]string{}, args...))
+	root.SetIn(io.In)
+	root.SetOut(io.Out)
+	root.SetErr(io.Err)
+	err := root.ExecuteContext(ctx)
+	return report(io.Err, a.json || wantsJSON(args), asFault(ctx, err))
+}
+
+func fill(io *IO) {
+	if io.Env == nil {
+		io.Env = os.LookupEnv
+	}
+	if io.Now == nil {
+		io.Now = time.Now
+	}
+	if io.After == nil {
+		io.After = time.After
+	}
+}
+
+// wantsJSON looks for --json where the flags could not be read.
+func wantsJSON(args []string) bool {
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--json")
+}
+
+// commandError is what a command itself returned; every other error comes
+// from reading the command line.
+type commandError struct{ err error }
+
+func (e commandError) Error() string { return e.err.Error() }
+func (e commandError) Unwrap() error { return e.err }
+
+func asFault(ctx context.Context, err error) error {
+	var own commandError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &own):
+		return usage("%s", err).hinted("signalbox help, or a command with --help")
+	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		return &fault{exit: exitDetached, code: "interrupted", message: "interrupted"}
+	}
+	return own.err
+}
+
+// app is one run of the command line.
+type app struct {
+	io    IO
+	roles Roles
+
+	line *progress // the last line of standard error, while it is written over and over
+
+	// Global flags.
+	director string
+	token    string
+	config   string
+	json     bool
+	color    string
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "signalbox",
+		Short: "One durable queue in front of every AI agent",
+		Long: "Signalbox is one durable queue in front of every AI agent: it lets one task into a slot of an agent\n" +
+			"at a time, holds the rest in line, and says to each how long.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = false
+	f := root.PersistentFlags()
+	f.StringVar(&a.director, "director", "", "the director's `URL` (env SIGNALBOX_DIRECTOR; else the one that runs here, else http://127.0.0.1:8080)")
+	f.StringVar(&a.token, "token", "", "the director's `token` (env SIGNALBOX_TOKEN; else that of the one that runs here)")
+	f.StringVar(&a.config, "config", "", "configuration `file` (for up, director and agent else ./signalbox.yaml, else ~/.signalbox/config.yaml)")
+	f.BoolVar(&a.json, "json", false, "print JSON: one document, or one a line for streams")
+	f.Var(newChoice(&a.color, "auto", "auto", "always", "never"), "color", "colours: auto, always or never (env NO_COLOR, TERM=dumb)")
+	root.AddGroup(
+		&cobra.Group{ID: groupTasks, Title: "Tasks:"},
+		&cobra.Group{ID: groupQueue, Title: "Queue and agents:"},
+		&cobra.Group{ID: groupRoles, Title: "Roles:"},
+	)
+	a.addTo(root, groupTasks, a.submitCmd(), a.statusCmd(), a.cancelCmd(), a.whyCmd(), a.logsCmd(), a.retryCmd(), a.historyCmd())
+	a.addTo(root, groupQueue, a.agentsCmd(), a.releaseCmd(), a.clearCmd(), a.pauseCmd(), a.resumeCmd(), a.eventsCmd())
+	a.addTo(root, groupRoles, a.upCmd(), a.directorCmd(), a.agentCmd())
+	root.AddCommand(a.versionCmd())
+	a.completeFlags(root)
+	return root
+}
+
+const (
+	groupTasks = "tasks"
+	groupQueue = "queue"
+	groupRoles = "roles"
+)
+
+// addTo adds commands to a group, and marks what they return as theirs.
+func (a *app) addTo(root *cobra.Command, group string, commands ...*cobra.Command) {
+	for _, c := range commands {
+		c.GroupID = group
+		c.Args = usageArgs(c.Args)
+		run := c.RunE
+		c.RunE = func(cmd *cobra.Command, args []string) error {
+			if err := run(cmd, args); err != nil {
+				return commandError{err}
+			}
+			return nil
+		}
+		root.AddCommand(c)
+	}
+}
+
+// usageArgs rewords the errors of cobra's checks, which do not say what the
+// argument is.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		err := check(cmd, args)
+		if err == nil {
+			return err
+		}
+		return commandError{usage("got %d arguments: want %s", len(args), cmd.UseLine()).hinted("%s", argHint(cmd, args))}
+	}
+}
+
+func argHint(cmd *cobra.Command, args []string) string {
+	if cmd.Name() == "submit" && len(args) > 1 {
+		return "put the prompt in quotes"
+	}
+	return cmd.CommandPath() + " --help"
+}
+
+// run makes a command's function from one that takes no command.
+func run(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error { return f(cmd.Context(), args) }
+}

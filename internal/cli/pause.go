@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+const queueArg = "QUEUE is work, pool:KIND or agent:NAME; without it all queues are meant."
+
+func (a *app) pauseCmd() *cobra.Command {
+	var req api.PauseRequest
+	var length span
+	cmd := &cobra.Command{
+		Use:   "pause [QUEUE]",
+		Short: "Let a queue, or all, hand out nothing",
+		Long:  "Let a queue hand out nothing. What runs goes on, and tasks can still be submitted.\n" + queueArg,
+		Args:  cobra.MaximumNArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			req.Queue, req.Seconds = first(args), length.seconds()
+			return a.with(ctx, func(c *client.Client) error {
+				got, err := c.Pause(ctx, req)
+				if err != nil {
+					return err
+				}
+				return a.print(got, func() error { return a.pauses(got) })
+			})
+		}),
+		ValidArgsFunction: a.completeQueues,
+	}
+	cmd.Flags().StringVar(&req.Reason, "reason", "", "`text` that others see")
+	cmd.Flags().Var(&length, "for", "resume by itself after this long (default: when someone says so)")
+	return cmd
+}
+
+func (a *app) resumeCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "resume [QUEUE]",
+		Short: "Let a queue, or all, go on",
+		Long:  "Let a queue go on that was paused.\n" + queueArg,
+		Args:  cobra.MaximumNArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				got, err := c.Resume(ctx, first(args))
+				if err != nil {
+					return err
+				}
+				return a.print(got, func() error { return a.pauses(got) })
+			})
+		}),
+		ValidArgsFunction: a.completeQueues,
+	}
+}
+
+func first(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+// pauses lists the pauses that are in force.
+func (a *app) pauses(got api.Paused) error {
+	if len(got.Paused) == 0 {
+		return a.say("Nothing is paused.")
+	}
+	for _, p := range got.Paused {
+		if err := a.say("%s", a.pauseLine(p)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) pauseLine(p api.Pause) string {
+	line := "Paused: all queues"
+	if p.Queue != "" {
+		line = "Paused: " + clean(p.Queue)
+	}
+	line += " since " + a.clock(p.Since)
+	if p.Until != nil {
+		line += " until " + a.clock(*p.Until)
+	}
+	if p.Reason != "" {
+		line += " (" + clean(p.Reason) + ")"
+	}
+	return line
+}

@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/signalbox-ai/signalbox/internal/config"
+)
+
+// UpOptions are what signalbox up is told beyond the configuration.
+type UpOptions struct {
+	Out, Err io.Writer
+	// Kinds are the agents to start as children: none for an empty list, and
+	// one for each coding CLI on PATH for nil.
+	Kinds []string
+}
+
+// DirectorOptions are what signalbox director is told beyond the
+// configuration.
+type DirectorOptions struct {
+	Out, Err io.Writer
+}
+
+// AgentOptions are what signalbox agent is told beyond the configuration.
+type AgentOptions struct {
+	Out, Err io.Writer
+	// Director is the URL of the director to register with, Token what to
+	// present to it. Known says that somebody named the director or that it
+	// runs here: otherwise Director is the usual address, where there may be
+	// none, and the agent waits to be discovered.
+	Director, Token string
+	Known           bool
+}
+
+// keyFlag is a flag of a role that sets a key of the configuration.
+type keyFlag struct{ name, key, usage string }
+
+var serverFlags = []keyFlag{
+	{"addr", "addr", "`host:port` to listen on (default 127.0.0.1:8080)"},
+	{"data", "data", "`folder` of store, keys and logs (default ~/.signalbox/data)"},
+	{"store", "store", "`store`: sqlite:[FILE], postgres://…, redis://… or memory: (default sqlite:, a file in --data)"},
+	{"discover", "discover", "`ports` of this host on which to look for agents, or off (default 9000-9010)"},
+	{"grace", "grace", "`duration` that a stop waits for running tasks (default 30s)"},
+	{"on-shutdown", "on_shutdown", "`what` a stop does with tasks that still run: leave (default) or stop"},
+	{"log-format", "log.format", "`format` of the log: text (default) or json"},
+	{"log-level", "log.level", "`level` of the log: debug, info (default), warn or error"},
+}
+
+// childFlags are those of an agent that also make sense for the children of
+// signalbox up.
+var childFlags = []keyFlag{
+	{"workdir", "agent.workdir", "`folder` in which tasks run (default: the current one)"},
+	{"slots", "agent.slots", "`number` of tasks side by side (default 1)"},
+	{"model", "agent.model", "`model` of tasks that name none (default: the CLI's own)"},
+	{"timeout", "agent.timeout", "`duration` limit of tasks that name none (default 30m)"},
+	{"permission-mode", "agent.permission_mode", "`mode`: what the CLI may do unasked (default: the safest that works)"},
+}
+
+var agentFlags = []keyFlag{
+	{"name", "agent.name", "`name` of the agent (default: its kind)"},
+	{"kind", "agent.kind", "`kind`: claude, codex, opencode, command or demo (default: the CLI found here); also --runner"},
+	{"addr", "agent.addr", "`host:port` to listen on (default 127.0.0.1:9000)"},
+	{"data", "data", "`folder` of records and logs (default ~/.signalbox/data)"},
+	{"home", "agent.home", "`folder` that is HOME for the CLI (default: yours)"},
+	{"agent-token", "agent.token", "`token` that callers of the agent must present"},
+	{"log-format", "log.format", "`format` of the log: text (default) or json"},
+	{"log-level", "log.level", "`level` of the log: debug, info (default), warn or error"},
+}
+
+// listFlags of an agent can be given several times.
+var listFlags = []keyFlag{
+	{"arg", "agent.args", "further `argument` for the CLI; repeatable"},
+	{"project-root", "agent.project_roots", "`folder` in which a task's project must lie; repeatable (default: --workdir)"},
+	{"pass-env", "agent.pass_env", "`name` of a variable to pass on to the CLI; repeatable"},
+}
+
+func addKeyFlags(f *pflag.FlagSet, flags ...[]keyFlag) {
+	for _, group := range flags {
+		for _, k := range group {
+			f.String(k.name, "", k.usage)
+		}
+	}
+}
+
+// given returns the flags of a role that were given, for the configuration.
+func given(f *pflag.FlagSet, groups ...[]keyFlag) []config.Flag {
+	var out []config.Flag
+	for _, group := range groups {
+		for _, k := range group {
+			if flag := f.Lookup(k.name); flag.Changed {
+				out = append(out, config.Flag{Name: "--" + k.name, Key: k.key, Values: []string{flag.Value.String()}})
+			}
+		}
+	}
+	return out
+}
+
+func (a *app) upCmd() *cobra.Command {
+	var kinds []string
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run a director, and an agent for each coding CLI found here",
+		Long: "Run a director and, as child processes, an agent for each coding CLI found on PATH, or a demo agent where\n" +
+			"there is none.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := a.load(given(cmd.Flags(), serverFlags, childFlags))
+			if err != nil {
+				return err
+			}
+			opts := UpOptions{Out: a.io.Out, Err: a.io.Err}
+			if cmd.Flags().Changed("agents") {
+				if opts.Kinds, err = childKinds(kinds); err != nil {
+					return err
+				}
+			}
+			return a.roles.Up(cmd.Context(), cfg, opts)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	addKeyFlags(cmd.Flags(), serverFlags, childFlags)
+	cmd.Flags().StringSliceVar(&kinds, "agents", nil, "`kinds` of agents to start, such as claude,codex, or none (default: each CLI found)")
+	return cmd
+}
+
+func childKinds(kinds []string) ([]string, error) {
+	if len(kinds) == 1 && kinds[0] == "none" {
+		return []string{}, nil
+	}
+	for _, kind := range kinds {
+		switch kind {
+		case "claude", "codex", "opencode", "demo":
+		default:
+			return nil, usage("--agents: want claude, codex, opencode, demo or none, got %q", kind)
+		}
+	}
+	return kinds, nil
+}
+
+func (a *app) directorCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "director",
+		Short: "Run a director",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := a.load(given(cmd.Flags(), serverFlags))
+			if err != nil {
+				return err
+			}
+			return a.roles.Director(cmd.Context(), cfg, DirectorOptions{Out: a.io.Out, Err: a.io.Err})
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	addKeyFlags(cmd.Flags(), serverFlags)
+	return cmd
+}
+
+func (a *app) agentCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "agent [-- COMMAND ARG...]",
+		Short: "Run an agent and register it with the director",
+		Long: "Run an agent and register it with the director. What stands after -- is the command of an agent of kind\n" +
+			"command, a template in which {prompt} and the like stand for parts of the task.",
+		Example: "  signalbox agent --kind claude --workdir ~/src/shop\n" +
+			"  signalbox agent --name tests --slots 4 -- ./run-tests.sh {prompt}",
+		Args:              cobra.ArbitraryArgs,
+		RunE:              a.agent,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	addKeyFlags(cmd.Flags(), agentFlags, childFlags)
+	for _, k := range listFlags {
+		cmd.Flags().StringArray(k.name, nil, k.usage)
+	}
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "runner" { // the word for a kind in the agent's own world
+			name = "kind"
+		}
+		return pflag.NormalizedName(name)
+	})
+	return cmd
+}
+
+func (a *app) agent(cmd *cobra.Command, args []string) error {
+	f := cmd.Flags()
+	flags := given(f, agentFlags, childFlags)
+	for _, k := range listFlags {
+		if values, _ := f.GetStringArray(k.name); len(values) > 0 {
+			flags = append(flags, config.Flag{Name: "--" + k.name, Key: k.key, Values: values})
+		}
+	}
+	if len(args) > 0 {
+		if f.ArgsLenAtDash() != 0 {
+			return usage("got argument %q: a command stands after --", args[0]).hinted("signalbox agent -- %s", args[0])
+		}
+		flags = append(flags, config.Flag{Name: "--", Key: "agent.command", Values: args})
+		if !f.Changed("kind") {
+			flags = append(flags, config.Flag{Name: "--", Key: "agent.kind", Values: []string{"command"}})
+		}
+	}
+	cfg, err := a.load(flags)
+	if err != nil {
+		return err
+	}
+	if len(args) > 0 && cfg.Agent.Kind != "command" {
+		return usage("a command after -- is for an agent of kind command, this one is of kind %s", cfg.Agent.Kind)
+	}
+	t, err := a.locate(target{url: cfg.Director, token: cfg.Token})
+	if err != nil {
+		return fmt.Errorf("find the director: %w", err)
+	}
+	return a.roles.Agent(cmd.Context(), cfg, AgentOptions{Out: a.io.Out, Err: a.io.Err, Director: t.url, Token: t.token, Known: t.found})
+}

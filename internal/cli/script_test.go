@@ -1,0 +1,135 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/cli"
+	"github.com/signalbox-ai/signalbox/internal/config"
+)
+
+var roles = cli.Roles{
+	Version: "1.2.3",
+	Up: func(_ context.Context, c config.Config, o cli.UpOptions) error {
+		fmt.Fprintf(o.Out, "up addr=%s store=%s kinds=%q nil=%v slots=%d\n", c.Addr, c.Store, o.Kinds, o.Kinds == nil, c.Agent.Slots)
+		return nil
+	},
+	Director: func(ctx context.Context, c config.Config, o cli.DirectorOptions) error {
+		fmt.Fprintf(o.Out, "director addr=%s grace=%s token=%q max=%d\n", c.Addr, c.Grace, c.Token, c.Queue.MaxSize)
+		if c.Addr == "127.0.0.1:1" {
+			return taken{}
+		}
+		return nil
+	},
+	Agent: func(_ context.Context, c config.Config, o cli.AgentOptions) error {
+		fmt.Fprintf(o.Out, "agent name=%q kind=%q slots=%d command=%q args=%q director=%s token=%q known=%v\n",
+			c.Agent.Name, c.Agent.Kind, c.Agent.Slots, c.Agent.Command, c.Agent.Args, o.Director, o.Token, o.Known)
+		return nil
+	},
+}
+
+type taken struct{}
+
+func (taken) Error() string { return "port 1 is taken" }
+func (taken) Hint() string  { return "--addr takes another" }
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(env *testscript.Env) error {
+			f := newFake(t)
+			env.Defer(f.Close)
+			env.Values["fake"] = f
+			env.Setenv("SIGNALBOX_DIRECTOR", f.URL)
+			env.Setenv("SIGNALBOX_HOME", filepath.Join(env.WorkDir, "home"))
+			env.Setenv("URL", f.URL)
+			for n := 1; n <= 4; n++ {
+				env.Setenv("ID"+strconv.Itoa(n), id(n))
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": codeCmd, "fake": fakeCmd, "envsubst": envsubst},
+	})
+}
+
+// codeCmd runs the program, whose exit code is given, in the script's world:
+// code 3 [<FILE] signalbox …
+func codeCmd(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	in := strings.NewReader("")
+	if name, given := strings.CutPrefix(args[1], "<"); given {
+		in = strings.NewReader(ts.ReadFile(name))
+		args = args[1:]
+	}
+	world := cli.IO{
+		In: in, Out: ts.Stdout(), Err: ts.Stderr(), Dir: ts.MkAbs("."), Now: func() time.Time { return noon },
+		Env: func(name string) (string, bool) { v := ts.Getenv(name); return v, v != "" },
+	}
+	if got := cli.Main(context.Background(), args[2:], world, roles); got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// fakeCmd tells the fake director what to be.
+func fakeCmd(ts *testscript.TestScript, neg bool, args []string) {
+	f := ts.Value("fake").(*fake)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch args[0] {
+	case "seed":
+		for _, prompt := range args[1:] {
+			f.add(prompt)
+		}
+	case "state": // N STATE
+		n, err := strconv.Atoi(args[1])
+		ts.Check(err)
+		f.set(f.tasks[n-1], "test", args[2])
+	case "max":
+		n, err := strconv.Atoi(args[1])
+		ts.Check(err)
+		f.max = n
+	case "token":
+		f.token = args[1]
+	case "lose":
+		f.loseNext = 1
+	case "refuse": // ROUTE STATUS CODE MESSAGE
+		status, err := strconv.Atoi(args[2])
+		ts.Check(err)
+		f.refuse[args[1]] = api.Error{Error: args[3], Message: strings.Join(args[4:], " "), RetryAfter: status}
+	case "hostile":
+		t := f.add("\x1b]0;owned\a\x1b[2Jrm\r\u202etxt")
+		t.PromptPreview = t.Prompt
+		f.agents[0].Message = "\x1b[31mred\n"
+	case "submits": // how many requests, and how many keys
+		keys := map[string]bool{}
+		for _, s := range f.submits {
+			keys[s.key] = true
+		}
+		n := len(f.submits)
+		if got := fmt.Sprintf("%d %d", n, len(keys)); got != strings.Join(args[1:], " ") {
+			ts.Fatalf("submits and keys: %s", got)
+		}
+	case "gone":
+		f.mu.Unlock()
+		f.Close()
+		f.mu.Lock()
+	default:
+		ts.Fatalf("fake cannot %s", args[0])
+	}
+}
+
+// envsubst copies a file with its variables filled in.
+func envsubst(ts *testscript.TestScript, _ bool, args []string) {
+	text := os.Expand(ts.ReadFile(args[0]), ts.Getenv)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
+}

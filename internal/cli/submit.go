@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// maxPrompt bounds a prompt from standard input, in bytes: the API takes no
+// more.
+const maxPrompt = 1 << 20
+
+// submitFlags are the flags of submit.
+type submitFlags struct {
+	req         api.SubmitRequest
+	timeout     span
+	startWithin span
+	notBefore   string
+	project     string
+	thinking    bool
+	env         []string
+	key         string
+	room        bool
+	wait        waitFlags
+}
+
+func (a *app) submitCmd() *cobra.Command {
+	var s submitFlags
+	cmd := &cobra.Command{
+		Use:     "submit PROMPT",
+		Aliases: []string{"queue"},
+		Short:   "Submit a task to the queue",
+		Long: "Submit a task to the queue. PROMPT is one argument, so put it in quotes; - reads it from standard input.\n\n" +
+			"With --wait the task's output goes to standard output and its progress to standard error, and the exit\n" +
+			"code says how it ended. Ctrl-C leaves the task alone and says how to come back to it.",
+		Example: "  signalbox submit \"review the open pull request\" --agent coder --wait\n" +
+			"  git diff | signalbox submit - --model sonnet --timeout 30m",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.fillRequest(cmd, &s, args[0]); err != nil {
+				return err
+			}
+			return a.submit(cmd.Context(), &s)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	s.register(cmd)
+	return cmd
+}
+
+func (s *submitFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.req.Agent, "agent", "", "only this `agent` may take it")
+	f.StringVar(&s.req.Kind, "kind", "", "only agents of this `kind` may take it; not with --agent")
+	f.StringVar(&s.req.Model, "model", "", "`model` to run it with")
+	f.StringVar(&s.req.Tier, "tier", "", "`tier` of model to run it with")
+	f.Var(&s.timeout, "timeout", "limit of the run, such as 30m (default: the agent's)")
+	f.StringVar(&s.req.SessionID, "session", "", "`id` of the conversation to go on with")
+	f.Var(newChoice(&s.req.Session, "", "require", "prefer"), "session-mode", "whether only the agent that holds the session may take it: require (default) or prefer")
+	f.StringVar(&s.project, "project", "", "`folder` on the agent to run in, absolute or relative to its work folder")
+	f.StringArrayVar(&s.env, "env", nil, "variable for the run, `NAME=VALUE`, or NAME to take it from here; repeatable")
+	f.BoolVar(&s.thinking, "thinking", false, "let the model think, or not with --thinking=false (default: the agent's)")
+	f.IntVar(&s.req.Priority, "priority", 0, "`number` from -10 to 10; each step overtakes tasks submitted up to a minute before")
+	f.StringVar(&s.notBefore, "not-before", "", "`time` in RFC 3339, or a duration from now, before which it does not start")
+	f.Var(&s.startWithin, "start-within", "end it as timed out when it has not started after this long (default: it waits for ever)")
+	f.Var(newChoice(&s.req.OnLost, "", "fail", "requeue"), "on-lost", "what becomes of it when its agent is lost: fail (default) or requeue")
+	f.StringVar(&s.req.SourceJob, "source-job", "", "`name` of the job that submits it")
+	f.StringVar(&s.key, "idempotency-key", "", "the same `key` makes at most one task (default: a new one)")
+	f.BoolVar(&s.room, "wait-for-room", false, "wait instead of failing when the queue is full")
+	s.wait.register(cmd)
+}
+
+// fillRequest makes the request of what was typed.
+func (a *app) fillRequest(cmd *cobra.Command, s *submitFlags, prompt string) (err error) {
+	if s.req.Prompt, err = a.prompt(prompt); err != nil {
+		return err
+	}
+	if s.req.Agent != "" && s.req.Kind != "" {
+		return usage("--agent and --kind do not go together: an agent has its kind")
+	}
+	if s.req.Priority < -10 || s.req.Priority > 10 {
+		return usage("--priority: want a number from -10 to 10, got %d", s.req.Priority)
+	}
+	if s.wait.limit != 0 && !s.wait.on && !s.room {
+		return usage("--wait-timeout bounds a wait: it goes with --wait or --wait-for-room")
+	}
+	if cmd.Flags().Changed("thinking") {
+		s.req.Thinking = &s.thinking
+	}
+	if s.notBefore != "" {
+		at, err := parseWhen(s.notBefore, a.io.Now())
+		if err != nil {
+			return usage("--not-before: %s, got %q", err, s.notBefore)
+		}
+		s.req.NotBefore = &at
+	}
+	if s.project != "" {
+		s.req.Project = &api.Project{Path: s.project}
+	}
+	s.req.TimeoutSeconds, s.req.WaitTimeout = s.timeout.seconds(), s.startWithin.seconds()
+	s.req.Source = "cli"
+	s.req.Env, err = a.taskEnv(s.env)
+	return err
+}
+
+func (a *app) prompt(arg string) (string, error) {
+	if arg == "-" {
+		data, err := io.ReadAll(io.LimitReader(a.io.In, maxPrompt+1))
+		if err != nil {
+			return "", fmt.Errorf("read the prompt from standard input: %w", err)
+		}
+		if len(data) > maxPrompt {
+			return "", usage("the prompt on standard input is larger than %d bytes", maxPrompt)
+		}
+		arg = string(data)
+	}
+	if strings.TrimSpace(arg) == "" {
+		return "", usage("the prompt is empty")
+	}
+	return arg, nil
+}
+
+// taskEnv makes the variables of a run from NAME=VALUE and NAME.
+func (a *app) taskEnv(pairs []string) (map[string]string, error) {
+	var env map[string]string
+	for _, pair := range pairs {
+		name, value, given := strings.Cut(pair, "=")
+		if name == "" {
+			return nil, usage("--env: want NAME=VALUE or NAME") // the value may be a secret
+		}
+		if !given {
+			var ok bool
+			if value, ok = a.io.Env(name); !ok {
+				return nil, usage("--env %s: it is not set here", clean(name)).hinted("give it as %s=VALUE", clean(name))
+			}
+		}
+		if env == nil {
+			env = map[string]string{}
+		}
+		env[name] = value
+	}
+	return env, nil
+}
+
+// submit submits the task and, where that is wanted, waits for it.
+func (a *app) submit(ctx context.Context, s *submitFlags) error {
+	c, err := a.following()
+	if err != nil {
+		return err
+	}
+	if s.key == "" {
+		s.key = client.NewIdempotencyKey() // one for all tries, with room or without
+	}
+	wait, cancel := s.wait.bound(ctx)
+	defer cancel()
+	job, err := a.submitWithRoom(wait, c, s)
+	if err != nil {
+		return a.notSubmitted(ctx, s, err)
+	}
+	return a.submitted(ctx, wait, c, job, s.wait.on)
+}
+
+func (a *app) submitWithRoom(ctx context.Context, c *client.Client, s *submitFlags) (api.SubmitResponse, error) {
+	for try := 0; ; try++ {
+		job, err := c.Submit(ctx, s.req, client.SubmitOptions{IdempotencyKey: s.key})
+		var e *client.Error
+		if !s.room || !errors.As(err, &e) || e.Body.Error != "queue_full" {
+			return job, err
+		}
+		if try == 0 {
+			a.note("%s: waiting for room", refused(e).message)
+		}
+		select {
+		case <-a.io.After(roomDelay(try, e.Body.RetryAfter)):
+		case <-ctx.Done():
+			return job, context.Cause(ctx)
+		}
+	}
+}
+
+// roomDelay is how long to wait before asking for room again. The director's
+// advice is for callers that may give up; one that stays asks more often.
+func roomDelay(try, advised int) time.Duration {
+	delay := min(time.Duration(try+1)*500*time.Millisecond, 5*time.Second)
+	if advised > 0 {
+		delay = min(delay, time.Duration(advised)*time.Second)
+	}
+	return delay
+}
+
+// notSubmitted words the end of a submit that has no answer.
+func (a *app) notSubmitted(ctx context.Context, s *submitFlags, err error) error {
+	again := fmt.Sprintf("it may have been stored; the same command with --idempotency-key %s finds it or submits it, never twice", s.key)
+	switch {
+	case errors.Is(err, errWaitOver):
+		f := &fault{exit: exitWaitOver, code: "wait_over", retryable: true, message: fmt.Sprintf("no room in the queue after %s: the task was not submitted", time.Duration(s.wait.limit))}
+		return f.hinted("%s", again)
+	case ctx.Err() != nil:
+		f := &fault{exit: exitDetached, code: "interrupted", retryable: true, message: "interrupted before the director answered"}
+		return f.hinted("%s", again)
+	}
+	return err
+}
+
+// submitted says what became of a submit or retry, and waits where that is
+// wanted.
+func (a *app) submitted(ctx, wait context.Context, c *client.Client, job api.SubmitResponse, stay bool) error {
+	if job.Replayed {
+		a.note("This idempotency key was used before: it is the task of that time.")
+	}
+	if !stay {
+		return a.print(job, func() error { return a.say("%s", queuedLine(job)) })
+	}
+	a.note("%s", queuedLine(job))
+	return a.wait(ctx, wait, c, job)
+}
+
+// queuedLine is the line that scripts of the seed's CLI read.
+func queuedLine(job api.SubmitResponse) string {
+	place := fmt.Sprintf("position %d", job.Position)
+	switch {
+	case job.State != "" && job.State != "pending":
+		place = clean(job.State)
+	case job.PositionApproximate:
+		place = fmt.Sprintf("position about %d", job.Position)
+	}
+	return fmt.Sprintf("Queued: %s (%s)", clean(job.QueueID), place)
+}

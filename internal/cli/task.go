@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// withTask runs f with a client and the id of a task of which a part was
+// typed.
+func (a *app) withTask(ctx context.Context, part string, f func(c *client.Client, id string) error) error {
+	return a.with(ctx, func(c *client.Client) error {
+		id, err := resolve(ctx, c, part)
+		if err != nil {
+			return err
+		}
+		return f(c, id)
+	})
+}
+
+func (a *app) cancelCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:     "cancel ID",
+		Aliases: []string{"queue-cancel"},
+		Short:   "Cancel a task, waiting or running",
+		Args:    cobra.ExactArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			return a.withTask(ctx, args[0], func(c *client.Client, id string) error {
+				got, err := c.Cancel(ctx, id)
+				if err != nil {
+					return err
+				}
+				return a.cancelled(got)
+			})
+		}),
+		ValidArgsFunction: a.completeIDs(liveTask),
+	}
+}
+
+func (a *app) cancelled(got api.Cancelled) error {
+	if client.Ended(got.State) && got.State != "cancelled" {
+		f := &fault{exit: exitConflict, code: "already_ended", message: got.QueueID + " ended before it could be cancelled: " + got.State}
+		return f.hinted("signalbox status %s", got.QueueID)
+	}
+	return a.print(got, func() error {
+		if got.State == "cancelled" {
+			return a.say("Cancelled: %s", clean(got.QueueID))
+		}
+		a.note("Its agent has not confirmed yet. If it does not, signalbox release takes the slot away from it.")
+		return a.say("Cancelling: %s", clean(got.QueueID))
+	})
+}
+
+func (a *app) whyCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "why ID",
+		Short: "Say why a task is not running",
+		Long:  "Say why a task is not running: the conditions for its start in order, which of them are met, and what can\nbe done about those that are not.",
+		Args:  cobra.ExactArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			return a.withTask(ctx, args[0], func(c *client.Client, id string) error {
+				why, err := c.Why(ctx, id)
+				if err != nil {
+					return err
+				}
+				return a.print(why, func() error { return a.whyText(why) })
+			})
+		}),
+		ValidArgsFunction: a.completeIDs(liveTask),
+	}
+}
+
+func (a *app) whyText(why api.Why) error {
+	if err := a.say("%s [%s] %s", clean(why.QueueID), a.state(why.State), clean(why.Summary)); err != nil {
+		return err
+	}
+	for _, gate := range why.Gates {
+		mark := a.paint(green, "✓")
+		if !gate.OK {
+			mark = a.paint(red, "✗")
+		}
+		line := fmt.Sprintf("  %s %s", mark, clean(gate.Text))
+		if gate.Detail != "" {
+			line += a.paint(dim, " ("+clean(gate.Detail)+")")
+		}
+		if err := a.say("%s", line); err != nil {
+			return err
+		}
+		if gate.Cure != "" && !gate.OK {
+			if err := a.say("      → %s", clean(gate.Cure)); err != nil {
+				return err
+			}
+		}
+	}
+	if why.ETA != nil {
+		return a.say("  start: %s, going by the last %d runs", eta(why.ETA), why.ETA.Runs)
+	}
+	return nil
+}
+
+func (a *app) retryCmd() *cobra.Command {
+	var edit api.RetryRequest
+	var timeout span
+	var env []string
+	var key string
+	var wait waitFlags
+	cmd := &cobra.Command{
+		Use:   "retry ID",
+		Short: "Submit an ended task anew, as it was or edited",
+		Long:  "Submit an ended task anew, as it was or edited. Variables are never kept: give them again with --env.",
+		Args:  cobra.ExactArgs(1),
+		RunE: run(func(ctx context.Context, args []string) (err error) {
+			if wait.limit != 0 && !wait.on {
+				return usage("--wait-timeout bounds a wait: it goes with --wait")
+			}
+			edit.TimeoutSeconds = timeout.seconds()
+			if edit.Env, err = a.taskEnv(env); err != nil {
+				return err
+			}
+			return a.retry(ctx, args[0], edit, key, wait)
+		}),
+		ValidArgsFunction: a.completeIDs(endedTask),
+	}
+	f := cmd.Flags()
+	f.StringVar(&edit.Prompt, "prompt", "", "another `prompt`")
+	f.StringVar(&edit.Model, "model", "", "another `model`")
+	f.Var(&timeout, "timeout", "another limit of the run")
+	f.StringArrayVar(&env, "env", nil, "variable for the run, `NAME=VALUE`, or NAME to take it from here; repeatable")
+	f.StringVar(&key, "idempotency-key", "", "the same `key` makes at most one task (default: a new one)")
+	wait.register(cmd)
+	return cmd
+}
+
+func (a *app) retry(ctx context.Context, part string, edit api.RetryRequest, key string, w waitFlags) error {
+	c, err := a.following()
+	if err != nil {
+		return err
+	}
+	id, err := resolve(ctx, c, part)
+	if err != nil {
+		return err
+	}
+	job, err := c.Retry(ctx, id, edit, client.SubmitOptions{IdempotencyKey: key})
+	if err != nil {
+		return err
+	}
+	wait, cancel := w.bound(ctx)
+	defer cancel()
+	return a.submitted(ctx, wait, c, job, w.on)
+}

@@ -1,0 +1,287 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// errWaitOver is the cause of a wait that --wait-timeout ended.
+var errWaitOver = errors.New("the wait is over")
+
+// waitFlags are the flags of commands that can wait for a task.
+type waitFlags struct {
+	on    bool
+	limit span
+}
+
+func (w *waitFlags) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&w.on, "wait", false, "wait for the task's end; its output goes to standard output")
+	cmd.Flags().Var(&w.limit, "wait-timeout", "how long to wait here; the task goes on (default: without limit)")
+}
+
+// bound is the context of the wait.
+func (w *waitFlags) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if w.limit == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, time.Duration(w.limit), errWaitOver)
+}
+
+// grace bounds what is still waited for after a task's end: the last events
+// and the rest of its log.
+const grace = 2 * time.Second
+
+// waiter waits for one task and shows what becomes of it.
+type waiter struct {
+	*app
+	c  *client.Client
+	id string
+
+	drawing bool      // the progress is one line that is written over and over
+	shown   string    // state and agent on the last line
+	latest  time.Time // what the task says of the time up to which it is known
+	log     *liveLog  // nil until it runs
+
+	opened chan struct{}
+	events chan api.Event
+	ended  chan outcome
+}
+
+type outcome struct {
+	task api.Task
+	err  error
+}
+
+// wait waits until wait ends and reports the task's end. ctx is the person's
+// own, which tells an interrupt from a wait that is over.
+func (a *app) wait(ctx, wait context.Context, c *client.Client, job api.SubmitResponse) error {
+	w := &waiter{
+		app: a, c: c, id: job.QueueID, drawing: a.io.ErrTTY && !a.dumb() && !a.json,
+		opened: make(chan struct{}, 1), events: make(chan api.Event, 64), ended: make(chan outcome, 1),
+	}
+	live, stop := context.WithCancel(wait)
+	defer stop()
+	w.show(live, job.State, "", "")
+	go w.listen(live)
+	go func() {
+		task, err := c.Wait(live, w.id)
+		w.ended <- outcome{task, err}
+	}()
+	end := w.follow(live)
+	if end.err == nil {
+		w.drain(live)
+	}
+	a.line.clear()
+	if end.err != nil {
+		return a.stillRunning(ctx, wait, w, end.err)
+	}
+	seen := w.log.finish(live) // the log first: the last line is about its end
+	w.show(live, end.task.State, end.task.Agent, end.task.Message)
+	return a.finish(end.task, seen)
+}
+
+// listen hands over the task's events. Without them the wait goes on: only
+// its lines come later.
+func (w *waiter) listen(ctx context.Context) {
+	opts := client.EventsOptions{After: client.Now, QueueID: w.id, OnOpen: func() {
+		select {
+		case w.opened <- struct{}{}:
+		default:
+		}
+	}}
+	for event, err := range w.c.Events(ctx, opts) {
+		if err != nil {
+			return
+		}
+		select {
+		case w.events <- event:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// follow shows what happens until the wait has its result.
+func (w *waiter) follow(ctx context.Context) outcome {
+	for {
+		var tick <-chan time.Time
+		if w.drawing {
+			tick = w.io.After(2 * time.Second)
+		}
+		select {
+		case <-w.opened:
+			w.look(ctx)
+		case event := <-w.events:
+			w.event(ctx, event)
+		case <-tick:
+			w.look(ctx)
+		case end := <-w.ended:
+			return end
+		}
+	}
+}
+
+// drain shows the events that are still on their way when the task has ended.
+func (w *waiter) drain(ctx context.Context) {
+	if w.drawing {
+		return // the line only shows what is now
+	}
+	limit := time.After(grace / 4)
+	for {
+		select {
+		case event := <-w.events:
+			if client.Ended(event.State) {
+				return // its line comes from the task itself, which knows more
+			}
+			w.event(ctx, event)
+		case <-limit:
+			return
+		}
+	}
+}
+
+// look reads the task and shows it. An error is no reason to stop: the wait
+// itself decides that.
+func (w *waiter) look(ctx context.Context) {
+	task, err := w.c.Task(ctx, w.id)
+	if err != nil || client.Ended(task.State) {
+		return
+	}
+	for _, at := range []*time.Time{task.DispatchedAt, task.StartedAt} {
+		if at != nil && at.After(w.latest) {
+			w.latest = *at
+		}
+	}
+	w.show(ctx, task.State, task.Agent, task.LastError)
+	if w.drawing {
+		w.drawTask(ctx, task)
+	}
+}
+
+// event shows a change of state, unless the task as it was read knew of it.
+func (w *waiter) event(ctx context.Context, event api.Event) {
+	switch {
+	case event.Kind == client.KindReset:
+		w.look(ctx)
+	case event.State == "" || client.Ended(event.State) || !event.At.After(w.latest):
+	case w.drawing:
+		w.look(ctx)
+	default:
+		w.show(ctx, event.State, event.Agent, event.Message)
+	}
+}
+
+// show writes one line for each new state, and starts the live log with the
+// run.
+func (w *waiter) show(ctx context.Context, state, agent, message string) {
+	if state == "pending" {
+		agent = ""
+	}
+	if now := state + " " + agent; now != w.shown && state != "" {
+		if !w.drawing {
+			w.note("%s", stateLine(w.id, state, agent, message))
+		}
+		w.shown = now
+	}
+	if state == "working" && w.log == nil && w.io.OutTTY && !w.json {
+		if w.drawing { // from here on the log has the terminal
+			w.drawing = false
+			w.note("%s", stateLine(w.id, state, agent, message))
+		}
+		w.log = w.follower(ctx)
+	}
+}
+
+func stateLine(id, state, agent, message string) string {
+	line := id + " " + state
+	switch {
+	case state == "dispatching" && agent != "":
+		line += " to " + agent
+	case state == "working" && agent != "":
+		line += " on " + agent
+	case state == "pending" && message != "", client.Ended(state) && message != "" && message != state:
+		line += ": " + message
+	}
+	return line
+}
+
+// stillRunning words the end of a wait that came before the task's.
+func (a *app) stillRunning(ctx, wait context.Context, w *waiter, err error) error {
+	back := fmt.Sprintf("come back with signalbox logs -f %s, stop it with signalbox cancel %s", w.id, w.id)
+	state, _, _ := strings.Cut(w.shown, " ")
+	switch {
+	case ctx.Err() != nil:
+		if !a.json {
+			a.note("Detached: %s goes on (%s).", w.id, state)
+			a.note("Hint: %s", back)
+			return &fault{exit: exitDetached, silent: true}
+		}
+		f := &fault{exit: exitDetached, code: "detached", message: fmt.Sprintf("detached: %s goes on (%s)", w.id, state)}
+		return f.hinted("%s", back)
+	case errors.Is(context.Cause(wait), errWaitOver):
+		f := &fault{exit: exitWaitOver, code: "wait_over", retryable: true, message: fmt.Sprintf("the wait is over; %s goes on (%s)", w.id, state)}
+		return f.hinted("%s", back)
+	}
+	f := *toFault(err)
+	f.message = fmt.Sprintf("%s; %s goes on as far as is known", f.message, w.id)
+	return f.hinted("%s", back)
+}
+
+// finish writes the result of an ended task and returns how it ended. shown
+// is the end of what a person has seen of its log.
+func (a *app) finish(task api.Task, shown string) error {
+	if a.json {
+		if err := writeJSON(a.io.Out, task); err != nil {
+			return err
+		}
+	} else if err := a.result(task, shown); err != nil {
+		return err
+	}
+	f := endFault(task)
+	if f == nil {
+		return nil
+	}
+	f.silent = a.json // the document has said it
+	return f
+}
+
+// result writes a task's answer, unless it was just seen as the end of its
+// log.
+func (a *app) result(task api.Task, shown string) error {
+	if task.Result == nil || task.Result.Output == "" {
+		return nil
+	}
+	out := task.Result.Output
+	if strings.HasSuffix(strings.TrimSpace(shown), strings.TrimSpace(out)) {
+		return nil
+	}
+	if !strings.HasSuffix(out, "\n") {
+		out += "\n"
+	}
+	_, err := fmt.Fprint(a.io.Out, a.forOut(out))
+	return err
+}
+
+// endFault is nil for a completed task.
+func endFault(task api.Task) *fault {
+	f := &fault{code: "task_" + task.State, message: stateLine(task.QueueID, task.State, "", task.Message)}
+	switch {
+	case task.State == "completed":
+		return nil
+	case task.State == "cancelled":
+		f.exit = exitCancelled
+	case task.State == "timeout" || task.Reason == "lost":
+		f.exit = exitLost
+	default:
+		f.exit = exitFailed
+	}
+	return f.hinted("signalbox logs %s shows its log, signalbox retry %s submits it anew", task.QueueID, task.QueueID)
+}
