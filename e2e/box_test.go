@@ -1,0 +1,324 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// binary is the program under test, built once.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "signalbox-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "signalbox")
+	args := []string{"build", "-o", binary}
+	if raceEnabled {
+		args = append(args, "-race")
+	}
+	if said, err := exec.Command("go", append(args, "../cmd/signalbox")...).CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the binary under test: %v\n%s", err, said)
+		return 1
+	}
+	return m.Run()
+}
+
+// box is a machine of its own for one test.
+type box struct {
+	t    *testing.T
+	root string // everything of the test lies in it
+	home string // HOME
+	work string // working folder of every process
+	data string // data folder of director and up
+	bin  string // the only folder on PATH
+	vars map[string]string
+}
+
+func newBox(t *testing.T) *box {
+	t.Helper()
+	t.Parallel()
+	root := t.TempDir()
+	b := &box{
+		t: t, root: root, home: filepath.Join(root, "home"), work: filepath.Join(root, "work"),
+		data: filepath.Join(root, "data"), bin: filepath.Join(root, "bin"), vars: map[string]string{},
+	}
+	for _, dir := range []string{b.home, b.work, b.bin} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.vars["PATH"], b.vars["HOME"] = b.bin, b.home
+	b.vars["SIGNALBOX_HOME"] = filepath.Join(b.home, ".signalbox")
+	b.vars["SIGNALBOX_EXEC_LOG"] = b.execLog()
+	// The race detector would let each process linger for a second.
+	b.vars["GORACE"] = "atexit_sleep_ms=0"
+	t.Cleanup(b.sweep)
+	return b
+}
+
+func (b *box) execLog() string { return filepath.Join(b.root, "exec.jsonl") }
+
+func (b *box) environ(more ...string) []string {
+	var env []string
+	for name, value := range b.vars {
+		env = append(env, name+"="+value)
+	}
+	return append(env, more...)
+}
+
+// sweep ends what the test's processes left running, agents of up and the
+// programs that they run: whatever has this box as its HOME.
+func (b *box) sweep() {
+	for range 100 {
+		left := b.living()
+		if len(left) == 0 {
+			break
+		}
+		for _, pid := range left {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	logs, _ := filepath.Glob(filepath.Join(b.root, "*", "agents", "*", "agent.log"))
+	for _, path := range logs {
+		said, _ := os.ReadFile(path)
+		if crash := crashText(string(said)); crash != "" {
+			b.t.Errorf("%s: %s", path, crash)
+		}
+		if b.t.Failed() {
+			b.t.Logf("%s:\n%s", path, tail(string(said)))
+		}
+	}
+}
+
+// living returns the processes of this box.
+func (b *box) living() []int {
+	var pids []int
+	found, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range found {
+		env, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(env, []byte(b.root+"/")) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// start runs the binary with the box's environment.
+func (b *box) start(args ...string) *process {
+	b.t.Helper()
+	return launch(b.t, b.work, b.environ(), args...)
+}
+
+var urlForm = regexp.MustCompile(`http://[^ ]+`)
+
+// serve starts a role and waits until it serves.
+func (b *box) serve(args ...string) *process {
+	b.t.Helper()
+	p := b.start(args...)
+	p.url = urlForm.FindString(p.prints("http://"))
+	return p
+}
+
+// director starts a director on the box's data folder.
+func (b *box) director(args ...string) *process {
+	b.t.Helper()
+	return b.serve(b.server("director", args)...)
+}
+
+// up starts signalbox up on the box's data folder and waits for its agents.
+func (b *box) up(args ...string) *process {
+	b.t.Helper()
+	p := b.serve(b.server("up", args)...)
+	p.prints("Submit a prompt")
+	return p
+}
+
+// server is a server's command line: a free port unless args name one.
+func (b *box) server(role string, args []string) []string {
+	line := []string{role, "--data", b.data}
+	if !slices.Contains(args, "--addr") {
+		line = append(line, "--addr", "127.0.0.1:0")
+	}
+	return append(line, args...)
+}
+
+// agent starts an agent that registers with the director.
+func (b *box) agent(name, director string, args ...string) *process {
+	b.t.Helper()
+	p := b.serve(b.agentLine(name, director, args)...)
+	if director != "" {
+		p.says("INFO registered")
+	}
+	return p
+}
+
+func (b *box) agentLine(name, director string, args []string) []string {
+	line := []string{"agent", "--name", name, "--data", filepath.Join(b.root, "agents-"+name)}
+	if !slices.Contains(args, "--addr") {
+		line = append(line, "--addr", "127.0.0.1:0")
+	}
+	if !slices.Contains(args, "--kind") && !slices.Contains(args, "--") {
+		line = append(line, "--kind", "demo")
+	}
+	if director != "" {
+		line = append(line, "--director", director)
+	}
+	return append(line, args...)
+}
+
+// result is what a command line left behind.
+type result struct {
+	code     int
+	out, err string
+}
+
+// cli runs a command to its end.
+func (b *box) cli(args ...string) result {
+	b.t.Helper()
+	p := launch(b.t, b.work, b.environ(), args...)
+	code := p.exits()
+	return result{code, p.out.text(), p.err.text()}
+}
+
+// want runs a command and checks its exit code.
+func (b *box) want(code int, args ...string) result {
+	b.t.Helper()
+	got := b.cli(args...)
+	if got.code != code {
+		b.t.Fatalf("signalbox %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), got.code, code, got.out, got.err)
+	}
+	return got
+}
+
+// client is one that outlives the director's restarts.
+func (b *box) client(url string) *client.Client {
+	b.t.Helper()
+	c, err := client.New(url, client.Options{
+		Tries: 2000, Patience: long, Token: b.vars["SIGNALBOX_TOKEN"],
+		Backoff: func(n int) time.Duration { return min(time.Duration(n)*10*time.Millisecond, 100*time.Millisecond) },
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return c
+}
+
+func (b *box) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(b.t.Context(), long)
+	b.t.Cleanup(cancel)
+	return ctx
+}
+
+// submit submits a task and returns its id.
+func (b *box) submit(c *client.Client, req api.SubmitRequest) string {
+	b.t.Helper()
+	got, err := c.Submit(b.ctx(), req, client.SubmitOptions{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return got.QueueID
+}
+
+// end waits for a task's end.
+func (b *box) end(c *client.Client, id string) api.Task {
+	b.t.Helper()
+	task, err := c.Wait(b.ctx(), id)
+	if err != nil {
+		b.t.Fatalf("%s: %v", id, err)
+	}
+	return task
+}
+
+// completed waits for a task's end and wants it to have completed.
+func (b *box) completed(c *client.Client, id string) api.Task {
+	b.t.Helper()
+	task := b.end(c, id)
+	if task.State != "completed" {
+		b.t.Fatalf("%s ended as %s (%s): %s", id, task.State, task.Reason, task.Message)
+	}
+	return task
+}
+
+// until waits for a condition that nothing announces.
+func (b *box) until(what string, met func() bool) {
+	b.t.Helper()
+	for deadline := time.Now().Add(long); !met(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			b.t.Fatalf("not within %s: %s", long, what)
+		}
+	}
+}
+
+// freePort is a port outside the range from which the kernel gives ports
+// away, so that it is still free when a process that was killed comes back.
+func freePort(t *testing.T) string {
+	t.Helper()
+	for range 200 {
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(10000+rand.IntN(20000)))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			l.Close()
+			return addr
+		}
+	}
+	t.Fatal("no free port")
+	return ""
+}
+
+// parse decodes a JSON document that a command printed.
+func parse[T any](t *testing.T, text string) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%v in %q", err, text)
+	}
+	return v
+}
+
+func (b *box) file(path, text string, mode os.FileMode) string {
+	b.t.Helper()
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(b.root, path)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		b.t.Fatal(err)
+	}
+	return path
+}
+
+func (b *box) read(path string) string {
+	b.t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,13 @@
+// Package e2e_test drives the real binary from outside: processes on free
+// loopback ports, folders and homes of their own, the real command line and
+// the public client. Nothing in it knows how the program works inside.
+//
+//	box_test.go      a machine of its own for each test: start, ask, clean up
+//	process_test.go  a process and what it prints
+//	gate_test.go     work that runs until the test lets it end
+//	journal_test.go  the event stream and the agents' own logs as evidence
+//
+// The other files hold the tests, by theme. SIGNALBOX_SEED=N repeats the
+// random choices of the crash test, SIGNALBOX_SOAK=1 makes it ten times as
+// long.
+package e2e_test
