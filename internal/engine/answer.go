@@ -98,5 +98,6 @@ func (e *Engine) backoff(attempts int) time.Duration {
 		return d
 	}
 	share := float64(binary.BigEndian.Uint16(b[:]))/65535 - 0.5 // -0.5 to 0.5
-	return d + time.Duration(share*0.4*float64(d))
+	d += time.Duration(share * 0.4 * float64(d))
+	return d.Truncate(time.Millisecond) // as all times are: a store keeps no more
 }

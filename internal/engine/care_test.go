@@ -1,0 +1,247 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+func TestWakeMakesDueTasksReady(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 9)
+	soon := b.submit(engine.NewTask{NotBefore: b.Now().Add(time.Minute)})
+	b.submit(engine.NewTask{NotBefore: b.Now().Add(time.Hour), Kind: "demo"})
+	queues, next, err := b.Wake(t.Context())
+	if err != nil || len(queues) != 0 || !next.Equal(soon.NotBefore) {
+		t.Errorf("%v, next %s, %v", queues, next, err)
+	}
+	if _, found := b.next(a); found {
+		t.Error("a task was claimed before its time")
+	}
+	b.pass(time.Minute)
+	queues, next, err = b.Wake(t.Context())
+	if err != nil || len(queues) != 1 || queues[0] != "work" || next.Sub(b.Now()) != 59*time.Minute {
+		t.Errorf("%v, next %s, %v", queues, next, err)
+	}
+	if got, _ := b.next(a); got.ID != soon.ID {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestATaskThatFailedToStartComesBackLater(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 1)
+	id := b.submit(engine.NewTask{}).ID
+	var last time.Duration
+	for attempt := 1; attempt <= 3; attempt++ {
+		_, _, err := b.Wake(t.Context())
+		b.must(err)
+		got, err := b.Refuse(t.Context(), b.claim(a).Task, "connection refused")
+		b.must(err)
+		if got.Attempts != attempt {
+			t.Errorf("attempt %d is counted as %d", attempt, got.Attempts)
+		}
+		if attempt == 3 {
+			if got.State != signalbox.Failed || got.Reason != signalbox.ReasonDispatchFailed || !strings.Contains(got.Message, "connection refused") {
+				t.Errorf("%+v", got)
+			}
+			break
+		}
+		delay := got.NotBefore.Sub(b.Now())
+		if delay <= last/2 || delay > time.Minute {
+			t.Errorf("attempt %d waits %s after %s", attempt, delay, last)
+		}
+		last = delay
+		b.pass(delay)
+	}
+	if b.task(id).State != signalbox.Failed || b.slotsInUse() != 0 {
+		t.Error("the slot leaked")
+	}
+}
+
+func TestBusyGoesToTheBackAndCostsNothing(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 1)
+	first, second := b.submit(engine.NewTask{}), b.submit(engine.NewTask{})
+	for range 20 {
+		c := b.claim(a).Task
+		got, err := b.Busy(t.Context(), c, "agent busy")
+		b.must(err)
+		if got.Attempts != 0 || got.State != signalbox.Pending {
+			t.Fatalf("%+v", got)
+		}
+		b.pass(time.Millisecond)
+	}
+	if got, _ := b.next(a); got.ID != first.ID { // an even number of turns
+		t.Errorf("%s is next, not %s before %s", got.ID, first.ID, second.ID)
+	}
+}
+
+func TestClaimsWithoutAnAnswerAreBounded(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 1)
+	id := b.submit(engine.NewTask{}).ID
+	for range signalbox.MaxNoAnswers {
+		_, err := b.Unsent(t.Context(), b.claim(a).Task, "")
+		b.must(err)
+	}
+	if got := b.task(id); got.State != signalbox.Failed || got.Attempts != 0 {
+		t.Errorf("a poison task goes on: %+v", got)
+	}
+}
+
+func TestOverdueTasksEnd(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 1)
+	started := b.submit(engine.NewTask{WaitTimeout: time.Minute})
+	b.work(a)
+	late := b.submit(engine.NewTask{WaitTimeout: time.Minute})
+	patient := b.submit(engine.NewTask{})
+	n, err := b.EndOverdue(t.Context())
+	if err != nil || n != 0 {
+		t.Errorf("%d ended early, %v", n, err)
+	}
+	b.pass(time.Minute)
+	n, err = b.EndOverdue(t.Context())
+	if err != nil || n != 1 {
+		t.Errorf("%d ended, %v", n, err)
+	}
+	if got := b.task(late.ID); got.State != signalbox.Timeout || got.Reason != signalbox.ReasonWaitTimeout || !strings.Contains(got.Message, "1m0s") {
+		t.Errorf("%+v", got)
+	}
+	if b.task(started.ID).State != signalbox.Working || b.task(patient.ID).State != signalbox.Pending {
+		t.Error("a task ended that had no reason to")
+	}
+}
+
+func TestPauseAndResume(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 9)
+	ctx := t.Context()
+	b.submit(engine.NewTask{})
+	b.submit(engine.NewTask{Agent: "coder"})
+	b.must(b.Pause(ctx, "", "", "me", time.Time{}))
+	if _, found := b.next(a); found {
+		t.Error("claimed while all is paused")
+	}
+	b.must(b.Pause(ctx, "work", "", "me", b.Now().Add(time.Minute)))
+	b.must(b.Resume(ctx, "", "me"))
+	if got, found := b.next(a); !found || got.Queue != "agent:coder" {
+		t.Errorf("%+v", got)
+	}
+	if _, found := b.next(a); found {
+		t.Error("claimed from a paused queue")
+	}
+	b.must(b.ResumeDue(ctx))
+	if pauses, err := b.Read().Pauses(ctx); err != nil || len(pauses) != 1 {
+		t.Errorf("resumed early: %v, %v", pauses, err)
+	}
+	b.pass(time.Minute)
+	b.must(b.ResumeDue(ctx))
+	if got, found := b.next(a); !found || got.Queue != "work" {
+		t.Errorf("%+v", got)
+	}
+	b.must(b.Resume(ctx, "work", "me")) // what is not paused
+	for queue, until := range map[string]time.Time{"nowhere": {}, "agent:a b": {}, "work": b.Now()} {
+		wantCode(t, b.Pause(ctx, queue, "", "", until), signalbox.CodeValidation, "")
+	}
+	wantCode(t, b.Pause(ctx, "", "a\nb", "", time.Time{}), signalbox.CodeValidation, "reason")
+	wantCode(t, b.Resume(ctx, "nowhere", ""), signalbox.CodeValidation, "queue")
+}
+
+// The agent that holds a session is gone: its tasks end or move, as they
+// said; tasks that named the agent go on waiting.
+func TestStrand(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 9)
+	for _, session := range []string{"s1", "s2"} {
+		b.submit(engine.NewTask{SessionID: session})
+		task := b.claim(a).Task
+		got, err := b.Accept(t.Context(), task, "t", session)
+		b.must(err)
+		b.finish(got, signalbox.ReasonCompleted)
+	}
+	must := b.submit(engine.NewTask{SessionID: "s1"})
+	may := b.submit(engine.NewTask{SessionID: "s2", Session: signalbox.SessionPrefer})
+	named := b.submit(engine.NewTask{Agent: "coder"})
+	if must.Queue != "agent:coder" || may.Queue != "agent:coder" {
+		t.Fatalf("%s, %s", must.Queue, may.Queue)
+	}
+	b.must(b.Strand(t.Context(), "coder", 75*time.Second))
+	if got := b.task(must.ID); got.State != signalbox.Failed || got.Reason != signalbox.ReasonDispatchFailed ||
+		!strings.Contains(got.Message, "start coder again and retry") || !strings.Contains(got.Message, "1m15s") {
+		t.Errorf("%+v", got)
+	}
+	if got := b.task(may.ID); got.State != signalbox.Pending || got.Queue != "work" {
+		t.Errorf("%+v", got)
+	}
+	if got := b.task(named.ID); got.State != signalbox.Pending || got.Queue != "agent:coder" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestLoss(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 1)
+	lose := func(task signalbox.Task, withhold bool) signalbox.Task {
+		t.Helper()
+		got, err := b.Lose(t.Context(), task, signalbox.ReasonLost, "silent for 10m", withhold, &signalbox.Result{Tail: "half"})
+		b.must(err)
+		return got
+	}
+	b.submit(engine.NewTask{})
+	lost := lose(b.work(a), true)
+	if lost.State != signalbox.Failed || lost.Reason != signalbox.ReasonLost || lost.Message != "silent for 10m" {
+		t.Errorf("%+v", lost)
+	}
+	again := b.submit(engine.NewTask{OnLost: signalbox.LostRequeue})
+	if _, found := b.next(a); found {
+		t.Error("a withheld slot was offered")
+	}
+	slots, err := b.Read().Slots(t.Context())
+	b.must(err)
+	for range 2 { // freeing twice is a no-op
+		freed, err := b.FreeSlot(t.Context(), slots[0])
+		b.must(err)
+		_ = freed
+	}
+	if got := lose(b.work(a), false); got.State != signalbox.Pending || got.Attempts != 1 || got.ID != again.ID {
+		t.Errorf("%+v", got)
+	}
+	_, _, err = b.Wake(t.Context())
+	b.must(err)
+}
+
+func TestRenewMovesTheLease(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 1)
+	b.submit(engine.NewTask{})
+	task := b.work(a)
+	b.pass(5 * time.Minute)
+	b.must(b.Renew(t.Context(), []signalbox.Task{task}))
+	b.must(b.Renew(t.Context(), nil))
+	slots, err := b.Read().Slots(t.Context())
+	b.must(err)
+	if want := b.Now().Add(engine.DefaultExecutionTTL); !slots[0].Expires.Equal(want) || b.RenewInterval() != engine.DefaultExecutionTTL/4 {
+		t.Errorf("the lease ends %s, want %s", slots[0].Expires, want)
+	}
+}
+
+func TestPrune(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 1)
+	old := b.submit(engine.NewTask{})
+	b.run(a, time.Second)
+	waiting := b.submit(engine.NewTask{})
+	b.pass(25 * time.Hour)
+	n, err := b.Prune(t.Context(), 24*time.Hour)
+	if err != nil || n != 1 {
+		t.Errorf("%d pruned, %v", n, err)
+	}
+	_, err = b.Read().Task(t.Context(), old.ID)
+	wantCode(t, err, signalbox.CodeNotFound, "")
+	b.task(waiting.ID)
+}
