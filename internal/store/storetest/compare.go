@@ -115,11 +115,22 @@ func (p *pair) soon(t *rapid.T, name string) time.Time {
 // anyID is the id of some task, now and then one that is not there.
 func (p *pair) anyID(t *rapid.T) string { return id(rapid.IntRange(1, p.n+1).Draw(t, "task")) }
 
+// knownID is the id of a task that the stores know. The id of a pruned one is
+// not used again: no two tasks ever have one id, and a change of the first
+// would fit the second.
+func (p *pair) knownID(t *rapid.T, otherwise string) string {
+	known := p.anyID(t)
+	if _, err := p.a.Task(p.ctx, known); err != nil {
+		return otherwise
+	}
+	return known
+}
+
 func (p *pair) submit(t *rapid.T) {
 	p.n++
 	name := id(p.n)
 	if rapid.IntRange(0, 19).Draw(t, "same id") == 0 {
-		name = p.anyID(t)
+		name = p.knownID(t, name)
 	}
 	priority := rapid.IntRange(-2, 2).Draw(t, "priority")
 	key := pick(t, "key", "", "", "", "k1", "k2")
