@@ -48,6 +48,7 @@ type waiter struct {
 	drawing bool      // the progress is one line that is written over and over
 	shown   string    // state and agent on the last line
 	latest  time.Time // what the task says of the time up to which it is known
+	over    bool      // the event of its end has come
 	log     *liveLog  // nil until it runs
 
 	opened chan struct{}
@@ -131,16 +132,10 @@ func (w *waiter) follow(ctx context.Context) outcome {
 
 // drain shows the events that are still on their way when the task has ended.
 func (w *waiter) drain(ctx context.Context) {
-	if w.drawing {
-		return // the line only shows what is now
-	}
 	limit := time.After(grace / 4)
-	for {
+	for !w.over && !w.drawing { // what is drawn only shows what is now
 		select {
 		case event := <-w.events:
-			if client.Ended(event.State) {
-				return // its line comes from the task itself, which knows more
-			}
 			w.event(ctx, event)
 		case <-limit:
 			return
@@ -171,7 +166,9 @@ func (w *waiter) event(ctx context.Context, event api.Event) {
 	switch {
 	case event.Kind == client.KindReset:
 		w.look(ctx)
-	case event.State == "" || client.Ended(event.State) || !event.At.After(w.latest):
+	case client.Ended(event.State):
+		w.over = true // its line comes from the task itself, which knows more
+	case event.State == "" || !event.At.After(w.latest):
 	case w.drawing:
 		w.look(ctx)
 	default:
