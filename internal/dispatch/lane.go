@@ -139,18 +139,22 @@ func (l *lane) judge(director string) {
 // foreign names what the agent runs that is not from here, as far as it
 // lists what it runs.
 func (l *lane) foreign(director string) (names []string, listed bool) {
+	live, unknown := 0, 0 // runs; those whose id at the agent is not known yet: it may list them
+	for _, r := range l.runs {
+		if r.refused {
+			continue
+		}
+		live++
+		if r.agentTask == "" {
+			unknown++
+		}
+	}
 	tasks := currentTasks(&l.status)
 	if len(tasks) == 0 {
-		if len(l.runs) == 0 && len(l.withheld) == 0 {
+		if live == 0 && len(l.withheld) == 0 {
 			names = append(names, "something")
 		}
 		return names, false
-	}
-	unknown := 0 // runs whose id at the agent is not known yet: it may list them
-	for _, r := range l.runs {
-		if r.claimed.Task.TaskID == "" {
-			unknown++
-		}
 	}
 	for _, c := range tasks {
 		switch {
@@ -158,7 +162,7 @@ func (l *lane) foreign(director string) (names []string, listed bool) {
 		case l.status.Fencing && l.status.Director == director && c.Fence > 0:
 			// It was lost or released here. The agent stops it, with proof,
 			// before it accepts the next fence.
-		case unknown > 0 && c.Fence == 0:
+		case unknown > 0 && !l.status.Fencing:
 			unknown--
 		default:
 			names = append(names, c.ID)
@@ -176,7 +180,7 @@ func (l *lane) runOf(c api.AgentCurrentTask) *run {
 		return nil
 	}
 	for _, r := range l.runs {
-		if c.ID != "" && r.claimed.Task.TaskID == c.ID {
+		if c.ID != "" && r.agentTask == c.ID {
 			return r
 		}
 	}

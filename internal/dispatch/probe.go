@@ -144,12 +144,14 @@ func (d *Dispatcher) learn(l *lane, s api.AgentStatus) {
 	l.hear(currentTasks(&s), d.opts.Monotonic())
 }
 
-// hold withholds offers from an agent that said busy, until it reports idle.
-func (d *Dispatcher) hold(l *lane, why string) {
+// hold withholds offers from an agent that said busy to a run, until it
+// reports idle.
+func (d *Dispatcher) hold(r *run, why string) {
 	d.mu.Lock()
-	l.hold(why)
+	r.refused = true
+	r.lane.hold(why)
 	d.mu.Unlock()
-	d.probe(l)
+	d.probe(r.lane)
 }
 
 // raiseFence notes that an agent has seen a higher fence than ours, as after

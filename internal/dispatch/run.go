@@ -28,6 +28,7 @@ type run struct {
 	agentTask  string    // the agent's own id for it, once known; guarded by d.mu
 	heardAt    time.Time // last word about this task, monotonic; guarded by d.mu
 	cancelling bool      // a goroutine tells the agent to stop; guarded by d.mu
+	refused    bool      // the agent said busy; guarded by d.mu
 	withheld   bool      // it ended as lost and keeps its slot; guarded by d.mu
 	noOutput   bool      // the agent has no log to read; used by the run's own goroutine
 }
@@ -142,7 +143,7 @@ func (r *run) busy(ctx context.Context, err error) {
 		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Unsent(ctx, t, message) })
 		return
 	}
-	r.d.hold(r.lane, message)
+	r.d.hold(r, message)
 	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Busy(ctx, t, busyMessage(err)) })
 }
 

@@ -43,6 +43,7 @@ type Agent struct {
 
 	mu       sync.Mutex
 	server   *httptest.Server
+	quit     context.CancelFunc // ends the requests that wait for something
 	addr     string
 	changed  chan struct{} // closed at the next change of anything below
 	silent   chan struct{} // not nil while it answers nothing; closed when it speaks again
@@ -103,19 +104,15 @@ func (a *Agent) Row() signalbox.Agent {
 // it runs goes on.
 func (a *Agent) Down() {
 	a.mu.Lock()
-	server := a.server
+	server, quit := a.server, a.quit
 	a.server = nil
 	a.mu.Unlock()
 	if server != nil {
-		stop(server)
+		server.Listener.Close()
+		quit()
+		server.CloseClientConnections()
+		server.Close()
 	}
-}
-
-func stop(server *httptest.Server) {
-	server.Config.SetKeepAlivesEnabled(false)
-	server.CloseClientConnections()
-	server.Listener.Close()
-	server.Close()
 }
 
 // Up listens again, at the address it had.
@@ -147,7 +144,9 @@ func (a *Agent) listen() {
 	a.server = httptest.NewUnstartedServer(a.handler())
 	a.server.Listener.Close()
 	a.server.Listener = l
-	a.server.Config.BaseContext = func(net.Listener) context.Context { return context.Background() }
+	ctx, quit := context.WithCancel(context.Background())
+	a.quit = quit
+	a.server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
 	a.server.Start()
 }
 
@@ -234,7 +233,8 @@ func (a *Agent) Await(what string, ok func() bool) {
 		select {
 		case <-changed:
 		case <-over.C:
-			a.t.Fatalf("fake agent %s waited %s in vain for %s; it saw %v", a.Name, patience, what, a.Requests(""))
+			seen := a.Requests("")
+			a.t.Fatalf("fake agent %s waited %s in vain for %s; it saw, at last, %v", a.Name, patience, what, seen[max(0, len(seen)-10):])
 		}
 	}
 }
