@@ -1,10 +1,10 @@
 package director
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -58,8 +58,8 @@ type Director struct {
 	started  time.Time
 	draining atomic.Bool
 	streams  atomic.Int64
-	stopping chan struct{} // closed when open streams and long polls are to end
-	stopOnce sync.Once
+	life     context.Context // ends when open streams and long polls are to end
+	end      context.CancelFunc
 
 	cancelWait time.Duration // how long cancel waits for the agent's word
 }
@@ -92,8 +92,9 @@ func New(cfg Config) (*Director, error) {
 		cfg: cfg, engine: cfg.Engine, runs: cfg.Runs, log: cfg.Log,
 		hosts: newHostList(cfg.Addr, cfg.Hosts), gate: newGate(cfg.Token),
 		cross: http.NewCrossOriginProtection(), lookup: systemLookup,
-		started: cfg.Engine.Now(), stopping: make(chan struct{}), cancelWait: cancelWait,
+		started: cfg.Engine.Now(), cancelWait: cancelWait,
 	}
+	d.life, d.end = context.WithCancel(context.Background())
 	d.feed.init(cfg.Engine, cfg.Log)
 	mux, err := d.mount()
 	if err != nil {
@@ -116,7 +117,7 @@ func (d *Director) Handler() http.Handler { return d.handler }
 func (d *Director) SetDraining(on bool) { d.draining.Store(on) }
 
 // Stop ends open streams and long polls, cleanly, so that clients come back.
-func (d *Director) Stop() { d.stopOnce.Do(func() { close(d.stopping) }) }
+func (d *Director) Stop() { d.end() }
 
 type noMetrics struct{}
 

@@ -50,7 +50,7 @@ func (d *Director) events(w http.ResponseWriter, r *http.Request) error {
 	if err := reader.begin(after, oldest, newest); err != nil {
 		return nil
 	}
-	if err := reader.follow(r.Context(), signs, d.stopping); err != nil {
+	if err := reader.follow(r.Context(), signs, d.life.Done()); err != nil {
 		return s.fail(d, err)
 	}
 	return nil

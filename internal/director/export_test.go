@@ -1,8 +1,10 @@
 package director
 
 import (
+	"bytes"
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 
 	"github.com/signalbox-ai/signalbox"
@@ -43,3 +45,9 @@ func (d *Director) MountRoutes(routes []api.Route, drop ...string) (*http.ServeM
 
 // HasStatus reports whether a code has a status.
 func HasStatus(code signalbox.Code) bool { _, ok := statuses[code]; return ok }
+
+// Decode reads a body that has arrived.
+func Decode(data []byte, into any) error {
+	r := httptest.NewRequest("POST", "/", bytes.NewReader(data))
+	return decode(httptest.NewRecorder(), r, into, false)
+}

@@ -99,12 +99,19 @@ func (d *Director) finish(w *recorder, r *http.Request) {
 			panic(http.ErrAbortHandler) // half an answer must not look whole
 		}
 	}
-	status := w.status
-	if status == 0 {
-		status = http.StatusOK
+	switch {
+	case w.status != 0:
+	case r.Context().Err() != nil:
+		w.status = statusGone
+	default:
+		w.status = http.StatusOK
 	}
-	d.cfg.Metrics.Request(w.route, status)
+	d.cfg.Metrics.Request(w.route, w.status)
 }
+
+// statusGone counts callers that went away before their answer. Nobody is
+// sent it.
+const statusGone = 499
 
 // recorder notes what was answered.
 type recorder struct {

@@ -157,4 +157,3 @@ func (s *session) streamStory() {
 	s.do("GET", "/api/history?state=completed", "").want(s.t, 200, &h)
 	s.ask("output", "As a stream", "/api/queue/"+h.Tasks[0].QueueID+"/output?after=8", "", header("Accept", "text/event-stream"))
 }
-

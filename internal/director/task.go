@@ -38,14 +38,11 @@ func (d *Director) task(w http.ResponseWriter, r *http.Request) error {
 // then long polls answer with what there is.
 func (d *Director) untilStopped(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-d.stopping:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
+	unlink := context.AfterFunc(d.life, cancel)
+	return ctx, func() {
+		unlink()
+		cancel()
+	}
 }
 
 // detail reads all that there is to say about a task.

@@ -1,0 +1,49 @@
+package agentaddr_test
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/internal/director/agentaddr"
+)
+
+func TestCheck(t *testing.T) {
+	for text, want := range map[string][2]bool{ // untrusted, trusted
+		"127.0.0.1": {true, true}, "127.255.0.9": {true, true}, "::1": {true, true}, "::ffff:127.0.0.1": {true, true},
+		"10.0.0.5": {false, true}, "192.168.1.1": {false, true}, "8.8.8.8": {false, true}, "fd00::5": {false, true}, "2001:db8::1": {false, true},
+		"169.254.169.254": {}, "169.254.0.1": {}, "fe80::1": {}, "fe80::1%eth0": {}, "::ffff:169.254.169.254": {}, "64:ff9b::a9fe:a9fe": {}, "::a9fe:a9fe": {},
+		"100.100.100.200": {}, "192.0.0.192": {}, "168.63.129.16": {}, "fd00:ec2::254": {}, "fd20:ce::254": {},
+		"0.0.0.0": {}, "::": {}, "224.0.0.1": {}, "ff02::1": {}, "255.255.255.255": {},
+	} {
+		ip := netip.MustParseAddr(text)
+		for i, trusted := range []bool{false, true} {
+			if err := agentaddr.Check(ip, trusted); (err == nil) != want[i] {
+				t.Errorf("%s, trusted %v: %v", text, trusted, err)
+			}
+		}
+	}
+	if agentaddr.Check(netip.Addr{}, true) == nil {
+		t.Error("no address at all is allowed")
+	}
+}
+
+// The dialer decides on the address that it is about to connect to.
+func TestControlStopsTheDial(t *testing.T) {
+	d := net.Dialer{Control: agentaddr.Control(true)}
+	if c, err := d.DialContext(t.Context(), "tcp", "169.254.169.254:80"); err == nil {
+		c.Close()
+		t.Error("connected to the metadata address")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	d.Control = agentaddr.Control(false)
+	c, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}
