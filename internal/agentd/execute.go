@@ -219,7 +219,10 @@ func (r *run) logExecution(event string, at time.Time, pid int) {
 	}
 }
 
-// finish records the end, then frees the lane.
+// finish records the end, then frees the lane. The record is not synced: it
+// survives the end of the daemon, and after a power cut, when nobody can have
+// seen the answer but a director that keeps it, the run reads as interrupted.
+// The next task need not wait for the disk.
 func (r *run) finish(v verdict) {
 	d := r.d
 	rec := r.record()
@@ -238,7 +241,7 @@ func (r *run) finish(v verdict) {
 	if err := r.saveResult(v.out.Output); err != nil {
 		d.cfg.Logger.Error("the answer of a run could not be stored", "task", rec.TaskID, "error", err)
 	}
-	if err := d.disk.saveRecord(rec); err != nil {
+	if err := d.disk.replaceRecord(rec); err != nil {
 		d.cfg.Logger.Error("the end of a run could not be stored", "task", rec.TaskID, "error", err)
 	}
 	if rec.Isolated && v.lives == nil {

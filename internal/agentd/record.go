@@ -68,13 +68,19 @@ func (d *disk) recordPath(taskID string) string {
 }
 
 // saveRecord returns once the record would survive a power cut.
-func (d *disk) saveRecord(r record) error {
+func (d *disk) saveRecord(r record) error { return d.putRecord(r, writeDurable) }
+
+// replaceRecord returns once the record would survive the end of the process,
+// however hard; a power cut may bring the one before it back.
+func (d *disk) replaceRecord(r record) error { return d.putRecord(r, replaceFile) }
+
+func (d *disk) putRecord(r record, write func(string, []byte) error) error {
 	r.Output = ""
 	b, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	return writeDurable(d.recordPath(r.TaskID), b)
+	return write(d.recordPath(r.TaskID), b)
 }
 
 // loadRecords reads all records. One that cannot be read is renamed to
@@ -151,15 +157,27 @@ const tempPrefix = ".new-"
 // writeDurable replaces a file as a whole: written beside it, synced, renamed,
 // and the folder synced.
 func writeDurable(path string, b []byte) error {
-	dir := filepath.Dir(path)
-	tmp := filepath.Join(dir, tempPrefix+filepath.Base(path))
+	if err := replace(path, b, (*os.File).Sync); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// replaceFile replaces a file as a whole, and leaves it to the system when it
+// reaches the disk.
+func replaceFile(path string, b []byte) error {
+	return replace(path, b, func(*os.File) error { return nil })
+}
+
+func replace(path string, b []byte, sync func(*os.File) error) error {
+	tmp := filepath.Join(filepath.Dir(path), tempPrefix+filepath.Base(path))
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(b)
 	if err == nil {
-		err = f.Sync()
+		err = sync(f)
 	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
@@ -169,9 +187,8 @@ func writeDurable(path string, b []byte) error {
 	}
 	if err != nil {
 		os.Remove(tmp)
-		return err
 	}
-	return syncDir(dir)
+	return err
 }
 
 func syncDir(dir string) error {
