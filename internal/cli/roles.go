@@ -42,7 +42,7 @@ var serverFlags = []keyFlag{
 	{"addr", "addr", "`host:port` to listen on (default 127.0.0.1:8080)"},
 	{"data", "data", "`folder` of store, keys and logs (default ~/.signalbox/data)"},
 	{"store", "store", "`store`: sqlite:[FILE], postgres://…, redis://… or memory: (default sqlite:, a file in --data)"},
-	{"discover", "discover", "`ports` of this host on which to look for agents, or off (default 9000-9010)"},
+	{"discover", "discover", "`ports` of this host on which to look for agents, such as 9000-9010 (default off)"},
 	{"grace", "grace", "`duration` that a stop waits for running tasks (default 30s)"},
 	{"on-shutdown", "on_shutdown", "`what` a stop does with tasks that still run: leave (default) or stop"},
 	{"log-format", "log.format", "`format` of the log: text (default) or json"},
