@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -69,6 +70,7 @@ type house struct {
 	clock  *clock
 	log    *lines
 	opts   dispatch.Options
+	eo     engine.Options
 }
 
 // setting changes how a house is built.
@@ -115,6 +117,7 @@ func newHouse(t testing.TB, settings ...setting) *house {
 	eo.Sealer, eo.Now = sealer, h.clock.now
 	eo.Log = slog.New(slog.NewTextHandler(h.log, nil))
 	h.opts.Log, h.opts.Monotonic = eo.Log, h.clock.monotonic
+	h.eo = eo
 	h.engine = engine.New(h.store, eo)
 	t.Cleanup(func() {
 		h.stop()
@@ -127,6 +130,25 @@ func newHouse(t testing.TB, settings ...setting) *house {
 		}
 	})
 	return h
+}
+
+// rekey makes an engine that cannot open what was sealed before.
+func (h *house) rekey() {
+	h.t.Helper()
+	sealer, err := seal.New(bytes.Repeat([]byte{1}, seal.KeyBytes))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.eo.Sealer = sealer
+	h.engine = engine.New(h.store, h.eo)
+}
+
+// soak is 1, or more where long runs are asked for.
+func soak() int {
+	if os.Getenv("SIGNALBOX_SOAK") != "" {
+		return 50
+	}
+	return 1
 }
 
 // start lets a new dispatcher work.

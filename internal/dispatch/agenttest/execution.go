@@ -30,7 +30,6 @@ type End struct {
 
 type execution struct {
 	Execution
-	task      api.AgentTask
 	session   string
 	begun     time.Time
 	ended     time.Time
@@ -53,15 +52,22 @@ func (a *Agent) Executions() []Execution {
 // Finish ends the run of a task, named by queue_id or task_id.
 func (a *Agent) Finish(id string, how End) {
 	a.t.Helper()
+	if !a.TryFinish(id, how) {
+		a.t.Errorf("fake agent %s runs no task %s", a.Name, id)
+	}
+}
+
+// TryFinish is Finish where the run may have ended in the meantime.
+func (a *Agent) TryFinish(id string, how End) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, e := range a.execs {
-		if e.End == 0 && (e.QueueID == id || e.TaskID == id || e.task.QueueID == id) {
+		if e.End == 0 && (e.QueueID == id || e.TaskID == id) {
 			a.end(e, how)
-			return
+			return true
 		}
 	}
-	a.t.Errorf("fake agent %s runs no task %s", a.Name, id)
+	return false
 }
 
 // Print adds to the log of a running task.
@@ -69,7 +75,7 @@ func (a *Agent) Print(id, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, e := range a.execs {
-		if e.End == 0 && (e.QueueID == id || e.TaskID == id || e.task.QueueID == id) {
+		if e.End == 0 && (e.QueueID == id || e.TaskID == id) {
 			e.log += text
 			a.change()
 		}
@@ -88,7 +94,7 @@ func (a *Agent) RunForeign(prompt string) string {
 func (a *Agent) start(t api.AgentTask) *execution {
 	a.serial++
 	a.clock++
-	e := &execution{task: t, begun: a.now(), session: t.SessionID}
+	e := &execution{begun: a.now(), session: t.SessionID}
 	e.Execution = Execution{
 		TaskID: fmt.Sprintf("task-%s-%08x", a.Name, a.serial), QueueID: t.QueueID, Fence: t.Fence, Slot: t.Slot,
 		Prompt: t.Prompt, Start: a.clock, State: "working",

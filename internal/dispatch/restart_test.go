@@ -1,0 +1,249 @@
+package dispatch_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/dispatch"
+	. "github.com/signalbox-ai/signalbox/internal/dispatch/agenttest"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// A restarted director takes up what was in flight, in each state, with the
+// agent up, and back later.
+func TestRestartTakesUpWhatIsInFlight(t *testing.T) {
+	for _, back := range []string{"up", "later", "moved"} {
+		for _, state := range []signalbox.State{signalbox.Dispatching, signalbox.Working, signalbox.Cancelling} {
+			for _, plain := range []bool{true, false} {
+				t.Run(back+"/"+string(state), func(t *testing.T) {
+					t.Parallel()
+					h := newHouse(t)
+					a := h.agent(Options{Plain: plain, Sloppy: true, Deaf: true})
+					if state == signalbox.Dispatching {
+						a.Script(Offer, Taking(Hang()))
+					}
+					id := h.submit(engine.NewTask{})
+					h.start()
+					e := a.AwaitStart(1)
+					h.untilState(id, map[bool]signalbox.State{true: signalbox.Dispatching, false: signalbox.Working}[state == signalbox.Dispatching])
+					if state == signalbox.Cancelling {
+						h.cancel(id)
+					}
+					h.stop()
+					switch back {
+					case "later":
+						a.Down()
+						h.start()
+						a.Up()
+					case "moved":
+						a.Move()
+						h.start()
+						h.put(a.Row(), "")
+					default:
+						h.start()
+					}
+					if state == signalbox.Dispatching {
+						h.untilState(id, signalbox.Working)
+					}
+					a.Finish(e.TaskID, End{Output: "survived"})
+					h.ends(id, signalbox.ReasonCompleted)
+					if n := len(a.Executions()); n != 1 {
+						t.Errorf("%d executions", n)
+					}
+				})
+			}
+		}
+	}
+}
+
+// What was claimed and never sent goes back to its place, at no attempt.
+func TestRestartGivesBackWhatWasNeverSent(t *testing.T) {
+	h := newHouse(t)
+	a := h.agent(Options{})
+	row := a.Row()
+	id := h.submit(engine.NewTask{})
+	if _, found, err := h.engine.Claim(context.Background(), row, 0); err != nil || !found {
+		t.Fatalf("claim: %v %v", found, err)
+	}
+	h.start()
+	h.untilState(id, signalbox.Working)
+	a.Finish(id, End{})
+	if got := h.ends(id, signalbox.ReasonCompleted); got.Attempts != 0 || got.NoAnswers != 1 || got.Claims != 2 {
+		t.Errorf("%d attempts, %d without answer, %d claims", got.Attempts, got.NoAnswers, got.Claims)
+	}
+}
+
+// A task whose agent nobody knows any more cannot be asked about.
+func TestRestartLosesTasksOfForgottenAgents(t *testing.T) {
+	h := newHouse(t)
+	row := signalbox.Agent{Name: "ghost", Kind: "demo", URL: "http://127.0.0.1:1", Slots: 1}
+	id := h.submit(engine.NewTask{})
+	c, found, err := h.engine.Claim(context.Background(), row, 0)
+	if err != nil || !found {
+		t.Fatalf("claim: %v %v", found, err)
+	}
+	if _, err := h.engine.Accept(context.Background(), c.Task, "task-1", ""); err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	h.ends(id, signalbox.ReasonLost)
+}
+
+// A withheld slot is withheld by the next director too.
+func TestRestartGoesOnWithholding(t *testing.T) {
+	h := newHouse(t, impatient)
+	a := h.agent(Options{Plain: true, Sloppy: true})
+	id := h.submit(engine.NewTask{})
+	h.start()
+	h.untilState(id, signalbox.Working)
+	h.silent(a)
+	h.ends(id, signalbox.ReasonLost)
+	h.restart()
+	next := h.submit(engine.NewTask{})
+	seen := len(a.Requests(Status))
+	a.Speak()
+	a.AwaitRequest(Status, seen+4)
+	if n := len(a.Requests(Offer)); n != 1 {
+		t.Errorf("%d offers", n)
+	}
+	a.Finish(h.task(id).TaskID, End{})
+	h.untilState(next, signalbox.Working)
+}
+
+// An agent that moves while it runs a task is followed to where it is.
+func TestAgentMovesMidRun(t *testing.T) {
+	for _, plain := range []bool{true, false} {
+		h := newHouse(t)
+		a := h.agent(Options{Plain: plain})
+		id := h.submit(engine.NewTask{})
+		h.start()
+		h.untilState(id, signalbox.Working)
+		a.Move()
+		h.put(a.Row(), "")
+		a.Finish(h.task(id).TaskID, End{})
+		h.ends(id, signalbox.ReasonCompleted)
+		next := h.submit(engine.NewTask{})
+		h.untilState(next, signalbox.Working)
+	}
+}
+
+// Drain takes no new tasks and leaves running ones to their agents.
+func TestDrainLeavesRunningTasks(t *testing.T) {
+	h := newHouse(t)
+	a := h.agent(Options{Slots: 2})
+	id := h.submit(engine.NewTask{})
+	h.start()
+	h.untilState(id, signalbox.Working)
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	if left := h.d.Drain(over); left != 1 {
+		t.Errorf("%d runs are left", left)
+	}
+	waiting := h.submit(engine.NewTask{})
+	done := make(chan int)
+	go func() { done <- h.d.Drain(context.Background()) }()
+	a.Finish(id, End{})
+	if left := <-done; left != 0 {
+		t.Errorf("%d runs are left", left)
+	}
+	h.ends(id, signalbox.ReasonCompleted)
+	if got := h.task(waiting); got.State != signalbox.Pending {
+		t.Errorf("a draining dispatcher claimed: %s", got.State)
+	}
+}
+
+func TestStopLeavesRowsInFlight(t *testing.T) {
+	h := newHouse(t)
+	a := h.agent(Options{})
+	id := h.submit(engine.NewTask{})
+	h.start()
+	h.untilState(id, signalbox.Working)
+	h.stop()
+	if got := h.task(id); got.State != signalbox.Working || a.Executions()[0].End != 0 || len(a.Requests(Cancel)) > 0 {
+		t.Errorf("a stop made the task %s", got.State)
+	}
+	// What happens to it between two directors is taken in by the next one.
+	h.cancel(id)
+	h.start()
+	h.ends(id, signalbox.ReasonCancelled)
+}
+
+func TestCancelRunning(t *testing.T) {
+	h := newHouse(t)
+	h.agent(Options{Slots: 3})
+	h.start()
+	var ids []string
+	for range 3 {
+		ids = append(ids, h.submit(engine.NewTask{}))
+	}
+	for _, id := range ids {
+		h.untilState(id, signalbox.Working)
+	}
+	h.d.CancelRunning(context.Background(), "the shutdown")
+	if left := h.d.Drain(context.Background()); left != 0 {
+		t.Errorf("%d left", left)
+	}
+	for _, id := range ids {
+		h.ends(id, signalbox.ReasonCancelled)
+	}
+}
+
+// Two dispatchers over one store do not dispatch a task twice.
+func TestTwoDispatchersDoNotDoubleDispatch(t *testing.T) {
+	h := newHouse(t)
+	a := h.agent(Options{Name: "a", Slots: 2, Auto: true})
+	b := h.agent(Options{Name: "b", Auto: true})
+	h.start()
+	second := dispatch.New(h.engine, h.opts)
+	if err := second.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	defer second.Stop()
+	var ids []string
+	for range 100 {
+		ids = append(ids, h.submit(engine.NewTask{}))
+	}
+	for _, id := range ids {
+		h.ends(id, signalbox.ReasonCompleted)
+	}
+	runs := map[string]int{}
+	for _, e := range append(a.Executions(), b.Executions()...) {
+		runs[e.QueueID]++
+	}
+	for _, id := range ids {
+		if runs[id] != 1 {
+			t.Errorf("task %s ran %d times", id, runs[id])
+		}
+	}
+}
+
+// A start over a store that cannot be read starts nothing.
+func TestStartFailsWhole(t *testing.T) {
+	h := newHouse(t)
+	h.agent(Options{})
+	d := dispatch.New(h.engine, h.opts)
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := d.Start(over); err == nil {
+		t.Error("started over a store that cannot be read")
+	}
+}
+
+// A removed agent is offered nothing, not even by a run that just left.
+func TestRemovedAgentIsOfferedNothing(t *testing.T) {
+	h := newHouse(t)
+	a := h.agent(Options{})
+	id := h.submit(engine.NewTask{})
+	h.start()
+	h.untilState(id, signalbox.Working)
+	a.Finish(id, End{})
+	h.ends(id, signalbox.ReasonCompleted)
+	if err := h.engine.RemoveAgent(context.Background(), "fake", "tester"); err != nil {
+		t.Fatal(err)
+	}
+	h.await("the agent is gone", func() bool { return len(h.d.Agents()) == 0 })
+	next := h.submit(engine.NewTask{})
+	h.put(a.Row(), "") // and it comes back
+	h.untilState(next, signalbox.Working)
+}
