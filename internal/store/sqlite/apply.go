@@ -75,8 +75,9 @@ func (w *writer) merge(before *signalbox.Task, c *signalbox.Change) signalbox.Ta
 
 // update writes a changed row.
 func (w *writer) update(before, after *signalbox.Task) error {
-	q := w.write(stTaskUpdate)
-	bindMutable(&q, after)
+	id := updateOf(before, after)
+	q := w.write(id)
+	bindUpdate(&q, id, after)
 	if err := q.run(); err != nil {
 		return err
 	}

@@ -140,23 +140,12 @@ func (s *Store) Overdue(ctx context.Context, now time.Time, limit int) (list []s
 
 // SessionTasks lists pending and in-flight tasks of a session by order.
 func (s *Store) SessionTasks(ctx context.Context, id string, limit int) (list []signalbox.Task, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		return c.snapshot(func() error {
-			for _, state := range []int64{rowPending, rowDispatching, rowWorking, rowCancelling} {
-				q := c.on(stSessionIn)
-				some, err := all(q.exact(id).int(state).int(int64(max(0, limit))))
-				if err != nil {
-					return err
-				}
-				list = append(list, some...)
-			}
-			return nil
-		})
+	err = s.read(ctx, func(c *conn) (err error) {
+		q := c.on(stSessionIn)
+		list, err = all(q.exact(id).int(int64(max(0, limit))))
+		return err
 	})
-	slices.SortFunc(list, func(a, b signalbox.Task) int {
-		return compareSpots(spot{a.OrderKey(), a.Place}, spot{b.OrderKey(), b.Place})
-	})
-	return list[:max(0, min(limit, len(list)))], err
+	return list, err
 }
 
 // Session returns the row of a session, or CodeNotFound.

@@ -221,7 +221,7 @@ func (s *Store) Durations(ctx context.Context, agent string, limit int) (took []
 		q := c.on(stDurations)
 		q.exact(agent).int(int64(max(0, limit)))
 		for q.next() {
-			took = append(took, max(0, q.timeAt(1).Sub(q.timeAt(0))))
+			took = append(took, time.Duration(q.intAt(0))*time.Millisecond)
 		}
 		return q.end()
 	})

@@ -22,7 +22,8 @@ var stateNames = [...]signalbox.State{
 // bindMutable binds the columns that a change can change, in the order of
 // taskColumns.
 func bindMutable(q *query, t *signalbox.Task) {
-	q.int(t.Seq).exact(t.ID).int(stateNumbers[t.State]).int(t.Rev).exact(t.Queue).bool(t.Ready).int(t.OrderKey()).int(t.Place)
+	q.int(t.Seq).exact(t.ID).int(stateNumbers[t.State]).int(t.Rev).exact(t.Queue)
+	bindReady(q, t).int(t.OrderKey()).int(t.Place)
 	q.text(t.SessionID).time(t.NotBefore).time(t.WaitUntil).time(t.EndedAt)
 	q.text(t.Agent).text(string(t.Reason)).text(t.Message).text(t.AgentURL).some(int64(t.Slot)).some(t.Fence).text(t.TaskID)
 	q.time(t.DispatchedAt).time(t.StartedAt).some(int64(t.Attempts)).some(int64(t.Claims)).some(int64(t.NoAnswers))
@@ -30,12 +31,94 @@ func bindMutable(q *query, t *signalbox.Task) {
 	q.text(t.Limit).some(int64(t.Priority)).some(int64(t.Bias)).int(t.EnqueuedAt.UnixMilli())
 }
 
+// bindReady binds what keeps a task in the line of its queue: NULL where it is
+// not pending.
+func bindReady(q *query, t *signalbox.Task) *query {
+	if t.State != signalbox.Pending {
+		return q.null()
+	}
+	return q.bool(t.Ready)
+}
+
+// bindTook binds how long a completed task ran.
+func bindTook(q *query, t *signalbox.Task) *query {
+	if t.State != signalbox.Completed {
+		return q.null()
+	}
+	return q.int(max(0, t.EndedAt.Sub(t.StartedAt)).Milliseconds())
+}
+
+// bindFixed binds the columns that are fixed at submit.
+func bindFixed(q *query, t *signalbox.Task) *query {
+	q.text(string(t.SessionMode)).text(string(t.OnLost)).some(int64(t.MaxAttempts)).text(t.RetryOf)
+	q.text(string(t.Source)).text(t.SourceJob).text(t.Preview).text(t.IdempotencyKey).text(t.IdempotencyHash)
+	return q.time(t.CreatedAt)
+}
+
 // bindTask binds all columns of taskColumns.
 func bindTask(q *query, t *signalbox.Task) {
 	bindMutable(q, t)
-	q.text(string(t.SessionMode)).text(string(t.OnLost)).some(int64(t.MaxAttempts)).text(t.RetryOf)
-	q.text(string(t.Source)).text(t.SourceJob).text(t.Preview).text(t.IdempotencyKey).text(t.IdempotencyHash)
-	q.time(t.CreatedAt)
+	bindFixed(q, t)
+	bindTook(q, t)
+}
+
+// bindNew binds the columns of a task that has nothing behind it.
+func bindNew(q *query, t *signalbox.Task) {
+	q.int(t.Seq).exact(t.ID).exact(t.Queue).bool(t.Ready).int(t.OrderKey()).int(t.Place)
+	q.text(t.SessionID).time(t.NotBefore).time(t.WaitUntil).bool(t.HasEnv)
+	q.text(t.Limit).some(int64(t.Priority)).some(int64(t.Bias)).int(t.EnqueuedAt.UnixMilli())
+	bindFixed(q, t)
+}
+
+// isNew reports whether bindNew binds all of t: whether what a run leaves in
+// a row is not there.
+func isNew(t *signalbox.Task) bool {
+	n := *t
+	n.Reason, n.Message, n.DispatchedAt, n.StartedAt, n.EndedAt = "", "", time.Time{}, time.Time{}, time.Time{}
+	n.Agent, n.AgentURL, n.Slot, n.Fence, n.TaskID = "", "", 0, 0, ""
+	n.Attempts, n.Claims, n.NoAnswers, n.LastError = 0, 0, 0, ""
+	n.CancelRequested, n.CancelledBy = false, ""
+	return n == *t && t.State == signalbox.Pending && t.Rev == 1
+}
+
+// updateOf chooses the statement that writes all that differs between two
+// rows of a task and touches the fewest indexes.
+func updateOf(before, after *signalbox.Task) stmtID {
+	b := *before
+	b.Rev, b.State, b.TaskID, b.Message, b.StartedAt = after.Rev, after.State, after.TaskID, after.Message, after.StartedAt
+	b.CancelRequested, b.CancelledBy = after.CancelRequested, after.CancelledBy
+	if before.State.InFlight() && after.State.InFlight() && b == *after {
+		return stTaskRun
+	}
+	ended := b
+	ended.EndedAt, ended.Reason, ended.LastError, ended.HasEnv = after.EndedAt, after.Reason, after.LastError, after.HasEnv
+	if before.State.InFlight() && after.State.Terminal() && ended == *after {
+		return stTaskEnd
+	}
+	b.Ready, b.Agent, b.AgentURL, b.Slot, b.Fence = after.Ready, after.Agent, after.AgentURL, after.Slot, after.Fence
+	b.DispatchedAt, b.Claims = after.DispatchedAt, after.Claims
+	if after.State == signalbox.Dispatching && b == *after {
+		return stTaskClaim
+	}
+	return stTaskUpdate
+}
+
+// bindUpdate binds what the statement of updateOf writes.
+func bindUpdate(q *query, id stmtID, t *signalbox.Task) {
+	if id == stTaskUpdate {
+		bindMutable(q, t)
+		bindTook(q, t)
+		return
+	}
+	q.int(t.Seq).int(t.Rev).int(stateNumbers[t.State]).text(t.TaskID).text(t.Message).time(t.StartedAt)
+	q.bool(t.CancelRequested).text(t.CancelledBy)
+	switch id {
+	case stTaskClaim:
+		bindReady(q, t).text(t.Agent).text(t.AgentURL).some(int64(t.Slot)).some(t.Fence).time(t.DispatchedAt).some(int64(t.Claims))
+	case stTaskEnd:
+		q.time(t.EndedAt)
+		bindTook(q, t).text(string(t.Reason)).text(t.LastError).bool(t.HasEnv)
+	}
 }
 
 // scanTask reads a row of taskColumns.

@@ -14,8 +14,7 @@ type migration struct {
 // migrations are all steps, in order.
 var migrations = []migration{{1, schema1}}
 
-// Numbers that the rows of tasks hold for states. The indexes below name
-// them; they are part of the file's format.
+// Numbers that the rows of tasks hold for states: part of the file's format.
 const (
 	rowPending     = 1
 	rowDispatching = 2
@@ -44,7 +43,7 @@ var schema1 = []string{
 		state INTEGER NOT NULL,
 		rev INTEGER NOT NULL,
 		queue TEXT NOT NULL,
-		ready INTEGER NOT NULL,
+		ready INTEGER,
 		order_key INTEGER NOT NULL,
 		place INTEGER NOT NULL,
 		session_id TEXT,
@@ -80,18 +79,23 @@ var schema1 = []string{
 		preview TEXT,
 		idempotency_key TEXT,
 		idempotency_hash TEXT,
-		created_ms INTEGER)`,
+		created_ms INTEGER,
+		took_ms INTEGER)`,
 	`CREATE UNIQUE INDEX tasks_id ON tasks(id)`,
 	`CREATE UNIQUE INDEX tasks_idempotency ON tasks(idempotency_key) WHERE idempotency_key IS NOT NULL`,
+	// No index below names the state, so that a change among the states in
+	// flight touches none: ready is 1 or 0 while the task is pending and NULL
+	// after that, ended_ms is set when it has ended, took_ms when it completed.
+	//
 	// A queue's line: what is ready, and what is blocked, each in its order.
 	// A claim takes the first of the ready ones, however many are blocked.
-	`CREATE INDEX tasks_line ON tasks(queue, ready, order_key, place) WHERE state = 1`,
+	`CREATE INDEX tasks_line ON tasks(queue, ready, order_key, place) WHERE ready IS NOT NULL`,
 	// What waits for its time, and what may not wait for ever.
-	`CREATE INDEX tasks_timed ON tasks(not_before_ms, place) WHERE state = 1 AND ready = 0 AND not_before_ms IS NOT NULL`,
-	`CREATE INDEX tasks_bounded ON tasks(wait_until_ms, place) WHERE state = 1 AND wait_until_ms IS NOT NULL`,
-	`CREATE INDEX tasks_session ON tasks(session_id, state, order_key, place) WHERE session_id IS NOT NULL`,
+	`CREATE INDEX tasks_timed ON tasks(not_before_ms, place) WHERE ready = 0 AND not_before_ms IS NOT NULL`,
+	`CREATE INDEX tasks_bounded ON tasks(wait_until_ms, place) WHERE ready IS NOT NULL AND wait_until_ms IS NOT NULL`,
+	`CREATE INDEX tasks_session ON tasks(session_id, ended_ms, order_key, place) WHERE session_id IS NOT NULL`,
 	`CREATE INDEX tasks_ended ON tasks(ended_ms, seq) WHERE ended_ms IS NOT NULL`,
-	`CREATE INDEX tasks_runs ON tasks(agent, ended_ms, seq) WHERE state = 5`,
+	`CREATE INDEX tasks_runs ON tasks(agent, ended_ms, seq) WHERE took_ms IS NOT NULL`,
 
 	// Large values stand apart, so that a change of state does not rewrite
 	// them. rest is packed (large.go), NULL where it would be empty.

@@ -15,7 +15,11 @@ const (
 	stReadEnd
 
 	stTaskInsert
+	stTaskNew
 	stTaskUpdate
+	stTaskClaim
+	stTaskRun
+	stTaskEnd
 	stTaskReady
 	stTaskDelete
 	stTaskByID
@@ -90,12 +94,11 @@ const taskColumns = `seq, id, state, rev, queue, ready, order_key, place, sessio
 	ended_ms, agent, reason, message, agent_url, slot, fence, task_id, dispatched_ms, started_ms, attempts, claims,
 	no_answers, last_error, has_env, cancel_requested, cancelled_by, limit_name, priority, bias_ns, enqueued_ms,
 	session_mode, on_lost, max_attempts, retry_of, source, source_job, preview, idempotency_key, idempotency_hash,
-	created_ms`
+	created_ms, took_ms`
 
 const selectTask = `SELECT ` + taskColumns + ` FROM tasks `
 
-// statements is every statement that the package prepares. A literal "state =
-// 1" and its like make SQLite see that a partial index fits.
+// statements is every statement that the package prepares.
 var statements = [numStatements]string{
 	stBegin:      `BEGIN IMMEDIATE`,
 	stCommit:     `COMMIT`,
@@ -108,20 +111,33 @@ var statements = [numStatements]string{
 
 	stTaskInsert: `INSERT INTO tasks(` + taskColumns + `) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
 		?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36,
-		?37, ?38, ?39, ?40, ?41, ?42)`,
+		?37, ?38, ?39, ?40, ?41, ?42, ?43)`,
+	// A task that has not been claimed has none of the rest.
+	stTaskNew: `INSERT INTO tasks(seq, id, state, rev, queue, ready, order_key, place, session_id, not_before_ms,
+		wait_until_ms, has_env, limit_name, priority, bias_ns, enqueued_ms, session_mode, on_lost, max_attempts, retry_of,
+		source, source_job, preview, idempotency_key, idempotency_hash, created_ms) VALUES(?1, ?2, 1, 1, ?3, ?4, ?5, ?6, ?7,
+		?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)`,
 	// All that a change can change; the rest is fixed at submit.
 	stTaskUpdate: `UPDATE tasks SET state = ?3, rev = ?4, queue = ?5, ready = ?6, order_key = ?7, place = ?8,
 		session_id = ?9, not_before_ms = ?10, wait_until_ms = ?11, ended_ms = ?12, agent = ?13, reason = ?14, message = ?15,
 		agent_url = ?16, slot = ?17, fence = ?18, task_id = ?19, dispatched_ms = ?20, started_ms = ?21, attempts = ?22,
 		claims = ?23, no_answers = ?24, last_error = ?25, has_env = ?26, cancel_requested = ?27, cancelled_by = ?28,
-		limit_name = ?29, priority = ?30, bias_ns = ?31, enqueued_ms = ?32 WHERE seq = ?1 AND id = ?2`,
+		limit_name = ?29, priority = ?30, bias_ns = ?31, enqueued_ms = ?32, took_ms = ?33 WHERE seq = ?1 AND id = ?2`,
+	// The three changes of every life, which touch fewer indexes: see update.
+	stTaskClaim: `UPDATE tasks SET rev = ?2, state = ?3, task_id = ?4, message = ?5, started_ms = ?6, cancel_requested = ?7,
+		cancelled_by = ?8, ready = ?9, agent = ?10, agent_url = ?11, slot = ?12, fence = ?13, dispatched_ms = ?14,
+		claims = ?15 WHERE seq = ?1`,
+	stTaskRun: `UPDATE tasks SET rev = ?2, state = ?3, task_id = ?4, message = ?5, started_ms = ?6, cancel_requested = ?7,
+		cancelled_by = ?8 WHERE seq = ?1`,
+	stTaskEnd: `UPDATE tasks SET rev = ?2, state = ?3, task_id = ?4, message = ?5, started_ms = ?6, cancel_requested = ?7,
+		cancelled_by = ?8, ended_ms = ?9, took_ms = ?10, reason = ?11, last_error = ?12, has_env = ?13 WHERE seq = ?1`,
 	stTaskReady:  `UPDATE tasks SET ready = ?2 WHERE seq = ?1`,
 	stTaskDelete: `DELETE FROM tasks WHERE seq = ?1`,
 	stTaskByID:   selectTask + `WHERE id = ?1`,
 	stTaskBySeq:  selectTask + `WHERE seq = ?1`,
 	stTaskByKey:  selectTask + `WHERE idempotency_key = ?1`,
 	stTaskPlace:  `SELECT state, queue, order_key, place FROM tasks WHERE id = ?1`,
-	stHead:       selectTask + `WHERE state = 1 AND queue = ?1 AND ready = 1 ORDER BY order_key, place LIMIT 1`,
+	stHead:       selectTask + `WHERE queue = ?1 AND ready = 1 ORDER BY order_key, place LIMIT 1`,
 
 	stRequestInsert: `INSERT INTO requests(seq, prompt, rest) VALUES(?1, ?2, ?3)`,
 	stRequestGet:    `SELECT prompt, rest FROM requests WHERE seq = ?1`,
@@ -153,25 +169,25 @@ var statements = [numStatements]string{
 	stSessionDelete:  `DELETE FROM sessions WHERE id = ?1`,
 	stSessionsUnused: `SELECT last_used_ms, id FROM sessions WHERE (last_used_ms, id) > (?1, ?2) AND last_used_ms < ?3 ORDER BY last_used_ms, id LIMIT ?4`,
 	stSessionNamed:   `SELECT 1 FROM tasks WHERE session_id = ?1 LIMIT 1`,
-	stSessionTurn: `SELECT seq FROM tasks WHERE session_id = ?1 AND state = 1
+	stSessionTurn: `SELECT seq FROM tasks WHERE session_id = ?1 AND ended_ms IS NULL AND ready IS NOT NULL
 		AND (ready = 1 OR not_before_ms IS NULL OR not_before_ms <= ?2) ORDER BY order_key, place LIMIT 1`,
-	stSessionWaiting: selectTask + `WHERE session_id = ?1 AND state = 1 ORDER BY order_key, place`,
-	stSessionIn:      selectTask + `WHERE session_id = ?1 AND state = ?2 ORDER BY order_key, place LIMIT ?3`,
+	stSessionWaiting: selectTask + `WHERE session_id = ?1 AND ended_ms IS NULL AND ready IS NOT NULL ORDER BY order_key, place`,
+	stSessionIn:      selectTask + `WHERE session_id = ?1 AND ended_ms IS NULL ORDER BY order_key, place LIMIT ?2`,
 
-	stTimedDue: `SELECT not_before_ms, place, seq FROM tasks WHERE state = 1 AND ready = 0 AND not_before_ms IS NOT NULL
+	stTimedDue: `SELECT not_before_ms, place, seq FROM tasks WHERE ready = 0 AND not_before_ms IS NOT NULL
 		AND (not_before_ms, place) > (?1, ?2) AND not_before_ms <= ?3 ORDER BY not_before_ms, place LIMIT ?4`,
-	stTimedNext: `SELECT not_before_ms FROM tasks WHERE state = 1 AND ready = 0 AND not_before_ms IS NOT NULL
+	stTimedNext: `SELECT not_before_ms FROM tasks WHERE ready = 0 AND not_before_ms IS NOT NULL
 		AND not_before_ms > ?1 ORDER BY not_before_ms LIMIT 1`,
-	stOverdue: selectTask + `WHERE state = 1 AND wait_until_ms IS NOT NULL AND wait_until_ms <= ?1
+	stOverdue: selectTask + `WHERE ready IS NOT NULL AND wait_until_ms IS NOT NULL AND wait_until_ms <= ?1
 		ORDER BY wait_until_ms, place LIMIT ?2`,
 
-	stQueueNext: `SELECT queue FROM tasks WHERE state = 1 AND queue > ?1 ORDER BY queue LIMIT 1`,
-	stWaiting: `SELECT order_key, place, seq FROM tasks WHERE state = 1 AND queue = ?1 AND ready = 0 AND (order_key, place) > (?2, ?3)
-		UNION ALL SELECT order_key, place, seq FROM tasks WHERE state = 1 AND queue = ?1 AND ready = 1 AND (order_key, place) > (?2, ?3)
+	stQueueNext: `SELECT queue FROM tasks WHERE ready IS NOT NULL AND queue > ?1 ORDER BY queue LIMIT 1`,
+	stWaiting: `SELECT order_key, place, seq FROM tasks WHERE queue = ?1 AND ready = 0 AND (order_key, place) > (?2, ?3)
+		UNION ALL SELECT order_key, place, seq FROM tasks WHERE queue = ?1 AND ready = 1 AND (order_key, place) > (?2, ?3)
 		ORDER BY order_key, place LIMIT ?4`,
 	stEnded:       selectTask + `WHERE ended_ms IS NOT NULL AND (ended_ms, seq) < (?1, ?2) ORDER BY ended_ms DESC, seq DESC LIMIT ?3`,
 	stEndedBefore: `SELECT seq FROM tasks WHERE ended_ms IS NOT NULL AND ended_ms < ?1 ORDER BY ended_ms, seq LIMIT ?2`,
-	stDurations:   `SELECT started_ms, ended_ms FROM tasks WHERE state = 5 AND agent = ?1 ORDER BY ended_ms DESC, seq DESC LIMIT ?2`,
+	stDurations:   `SELECT took_ms FROM tasks WHERE took_ms IS NOT NULL AND agent = ?1 ORDER BY ended_ms DESC, seq DESC LIMIT ?2`,
 	stIDsFrom:     `SELECT id, seq FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3`,
 	stIDsNewest:   `SELECT id, seq FROM tasks WHERE seq <= ?1 ORDER BY seq DESC LIMIT ?2`,
 
@@ -195,5 +211,5 @@ var statements = [numStatements]string{
 	stMetaGet: `SELECT store_id, seq, place, fence, entry, enqueued_ms FROM meta WHERE id = 1`,
 	stMetaPut: `UPDATE meta SET seq = ?1, place = ?2, fence = ?3, entry = ?4, enqueued_ms = ?5 WHERE id = 1`,
 	stPendingAll: `SELECT seq, queue, ready, order_key, place, session_id, limit_name, created_ms FROM tasks
-		WHERE state = 1 AND queue > ''`,
+		WHERE ready IS NOT NULL`,
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
 )
@@ -29,4 +30,10 @@ func TestContract(t *testing.T) {
 
 func TestDurable(t *testing.T) {
 	storetest.RunDurable(t, func(t *testing.T, dir string) store.Store { return open(t, dir) })
+}
+
+func TestCompare(t *testing.T) {
+	storetest.Compare(t,
+		func(t *testing.T) store.Store { return memory.New(memory.Options{}) },
+		func(t *testing.T) store.Store { return open(t, t.TempDir()) })
 }

@@ -58,8 +58,14 @@ func (w *writer) submit(sub *store.Submission, rest []byte) (store.Submitted, er
 
 // insert writes the rows of a new task.
 func (w *writer) insert(t *signalbox.Task, sub *store.Submission, rest []byte) error {
-	q := w.write(stTaskInsert)
-	bindTask(&q, t)
+	var q query
+	if isNew(t) {
+		q = w.write(stTaskNew)
+		bindNew(&q, t)
+	} else {
+		q = w.write(stTaskInsert)
+		bindTask(&q, t)
+	}
 	if err := q.run(); err != nil {
 		if isLocal(err) {
 			return w.taken(t, err)
