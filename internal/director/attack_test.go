@@ -160,7 +160,7 @@ func TestAttackPublicWithoutAToken(t *testing.T) {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
-	if err := director.CheckListen("0.0.0.0:8080", ""); !strings.Contains(err.Error(), "SIGNALBOX_TOKEN") || !strings.Contains(err.Error(), "127.0.0.1:8080") {
+	if err := director.CheckListen("0.0.0.0:8080", ""); !strings.Contains(err.Error(), "without a token") || !strings.Contains(err.Error(), "SIGNALBOX_TOKEN") || !strings.Contains(err.Error(), "127.0.0.1:8080") {
 		t.Errorf("no cure in %q", err)
 	}
 	b := newBox(t)
@@ -224,6 +224,9 @@ func TestAttackSizes(t *testing.T) {
 	b.do("GET", "/api/history?q="+strings.Repeat("a", 9000), "").wantError(t, http.StatusRequestEntityTooLarge, signalbox.CodeTooLarge)
 	deep := strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)
 	b.do("POST", "/api/queue/task", `{"prompt":`+deep+`}`).wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
-	b.do("POST", "/api/queue/task", strings.Repeat(`{"env":`, 33)+"1"+strings.Repeat("}", 33)).wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
+	e := b.do("POST", "/api/queue/task", strings.Repeat(`{"env":`, 33)+"1"+strings.Repeat("}", 33)).wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
+	if !strings.Contains(e.Message, "nested too deep") {
+		t.Errorf("%+v", e)
+	}
 	b.do("GET", "/api/find/"+strings.Repeat("a", 65), "").wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
 }

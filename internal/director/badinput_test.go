@@ -49,6 +49,7 @@ var badSubmits = []bad{
 	{`{"prompt":"p","timeout_seconds":99999999999999999999}`, "timeout_seconds", "whole number"},
 	{`{"prompt":"p","wait_timeout":-5}`, "wait_timeout", "seconds"},
 	{`{"prompt":"p","wait_timeout":9223372036854775807}`, "wait_timeout", "seconds"},
+	{`{"prompt":"p","wait_timeout":18446744074}`, "wait_timeout", "seconds"}, // as nanoseconds it wraps around to 0.3 s
 	{`{"prompt":"p","priority":11}`, "priority", "-10 to 10"},
 	{`{"prompt":"p","priority":-11}`, "priority", "-10 to 10"},
 	{`{"prompt":"p","thinking":"yes"}`, "thinking", "true or false"},

@@ -20,13 +20,14 @@ type tree = map[string]any
 type description struct {
 	t    *testing.T
 	root tree
+	made map[string]*jsonschema.Resolved
 }
 
 func describe(t *testing.T) description {
 	t.Helper()
 	var root tree
 	newBox(t).do("GET", "/openapi.json", "").want(t, 200, &root)
-	return description{t, root}
+	return description{t, root, map[string]*jsonschema.Resolved{}}
 }
 
 func (d description) operation(route api.Route) tree {
@@ -38,6 +39,15 @@ func (d description) operation(route api.Route) tree {
 // schema compiles a schema of the description. With strict an object may hold
 // nothing that is not described.
 func (d description) schema(s tree, strict bool) *jsonschema.Resolved {
+	d.t.Helper()
+	key := fmt.Sprint(s, strict)
+	if d.made[key] == nil {
+		d.made[key] = d.compile(s, strict)
+	}
+	return d.made[key]
+}
+
+func (d description) compile(s tree, strict bool) *jsonschema.Resolved {
 	d.t.Helper()
 	defs := d.root["components"].(tree)["schemas"].(tree)
 	whole, err := json.Marshal(tree{"$defs": defs, "allOf": []any{s}})

@@ -45,7 +45,6 @@ func (d *Director) registerAgent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d.names.forget()
 	views, err := d.agentViews(r.Context(), []signalbox.Agent{row})
 	if err != nil {
 		return err
