@@ -26,7 +26,11 @@ func openStore(ctx context.Context, cfg config.Config, log *slog.Logger) (store.
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(cfg.Data, path)
 		}
-		return sqlite.Open(ctx, sqlite.Options{Path: path, Log: log})
+		s, err := sqlite.Open(ctx, sqlite.Options{Path: path, Log: log})
+		if err != nil {
+			return nil, err // not s: a nil *Store would be a Store that is not nil
+		}
+		return s, nil
 	case "memory":
 		return memory.New(memory.Options{ID: "memory"}), nil
 	}
