@@ -1,0 +1,226 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// The crash test: tasks are submitted while director and agents are killed
+// with kill -9 at random and started again.
+const (
+	crashTasks      = 500
+	crashAgents     = 3
+	crashSubmitters = 4
+)
+
+// sent is a task as its submitter knows it.
+type sent struct {
+	id     string
+	onLost string
+	before time.Time // when it was first sent
+	after  time.Time // when it was acknowledged
+}
+
+// role is a process that is killed and started again with the same command
+// line.
+type role struct {
+	b    *box
+	name string
+	env  []string
+	args []string
+	p    *process
+	all  []*process        // this one and those before
+	died map[int]time.Time // pid → when it was dead
+}
+
+func (r *role) start() {
+	r.p = launch(r.b.t, r.b.work, r.b.environ(r.env...), r.args...)
+	r.all = append(r.all, r.p)
+}
+
+func (r *role) kill() {
+	r.p.kill()
+	r.died[r.p.pid()] = time.Now()
+}
+
+// crash is one run of the crash test.
+type crash struct {
+	*box
+	c        *client.Client
+	rng      *rand.Rand
+	director *role
+	agents   []*role
+	j        *journal
+
+	mu    sync.Mutex
+	tasks []sent
+}
+
+func TestNothingIsLostWhenEverythingIsKilled(t *testing.T) {
+	c := newCrash(t)
+	tasks := crashTasks
+	if os.Getenv("SIGNALBOX_SOAK") != "" {
+		tasks *= 10
+	}
+	var submitters sync.WaitGroup
+	for n := range crashSubmitters {
+		submitters.Go(func() { c.submitMany(n, tasks/crashSubmitters) })
+	}
+	killed := make(chan int)
+	go func() { killed <- c.wreck(tasks) }()
+	submitters.Wait()
+	n := <-killed
+	if t.Failed() {
+		return
+	}
+	ended := map[string]api.Task{}
+	for _, s := range c.tasks {
+		ended[s.id] = c.end(c.c, s.id)
+	}
+	c.quiet()
+	t.Logf("%d tasks, %d kills, %d events", len(c.tasks), n, len(c.j.all()))
+	c.wantOneEndEach(tasks, ended)
+	runs := c.wantNoOverlap()
+	c.wantGrowingFences(runs, ended)
+	c.wantOrder()
+	c.wantQuietLog()
+	for _, r := range append(c.agents, c.director) {
+		r.p.stop()
+	}
+}
+
+func newCrash(t *testing.T) *crash {
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("SIGNALBOX_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("SIGNALBOX_SEED=%d", seed)
+	c := &crash{box: newBox(t), rng: rand.New(rand.NewPCG(seed, 1))}
+	c.vars["SIGNALBOX_QUEUE_MAX_SIZE"] = "100000"
+	// An agent that is down refuses connections, which costs attempts. This
+	// test is about what is lost, not about what is given up.
+	c.vars["SIGNALBOX_QUEUE_MAX_ATTEMPTS"] = "1000"
+	addr := freePort(t)
+	url := "http://" + addr
+	c.director = &role{b: c.box, name: "director", args: c.server("director", []string{"--addr", addr}), died: map[int]time.Time{}}
+	c.director.start()
+	c.director.p.prints("http://")
+	for n := range crashAgents {
+		name := fmt.Sprintf("demo-%d", n)
+		r := &role{b: c.box, name: name, died: map[int]time.Time{}}
+		r.env = []string{"SIGNALBOX_EXEC_LOG=" + c.execLogOf(r)}
+		r.args = c.agentLine(name, url, []string{"--addr", freePort(t)})
+		r.start()
+		c.agents = append(c.agents, r)
+	}
+	c.c = c.client(url)
+	c.j = c.journal(c.c)
+	return c
+}
+
+func (c *crash) execLogOf(r *role) string { return filepath.Join(c.root, "exec-"+r.name+".jsonl") }
+
+// submitMany submits one task after another, every other one with on_lost:
+// requeue.
+func (c *crash) submitMany(who, n int) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), 10*long)
+	defer cancel()
+	for i := range n {
+		s := sent{onLost: []string{"requeue", "fail"}[i%2], before: time.Now()}
+		sleep := "10ms"
+		if i%20 == 7 { // long enough to be hit with certainty
+			sleep = "200ms"
+		}
+		req := api.SubmitRequest{Prompt: fmt.Sprintf("sleep %s: task %d of %d", sleep, i, who), OnLost: s.onLost}
+		opts := client.SubmitOptions{IdempotencyKey: client.NewIdempotencyKey()}
+		got, err := c.c.Submit(ctx, req, opts)
+		for client.IsUnreachable(err) && ctx.Err() == nil { // the director is down: the same once more
+			time.Sleep(20 * time.Millisecond)
+			got, err = c.c.Submit(ctx, req, opts)
+		}
+		if err != nil {
+			c.t.Errorf("submitter %d, task %d: %v", who, i, err)
+			return
+		}
+		s.id, s.after = got.QueueID, time.Now()
+		c.mu.Lock()
+		c.tasks = append(c.tasks, s)
+		c.mu.Unlock()
+	}
+}
+
+// wreck kills somebody each time some more things have happened, until most
+// tasks have ended. It returns how often.
+func (c *crash) wreck(tasks int) int {
+	kills := 0
+	for !c.t.Failed() {
+		events := c.j.all()
+		if ends(events) > tasks*9/10 {
+			break
+		}
+		// Events are the clock: so the kills hit all phases, fast machine or
+		// slow. Where nothing happens, because too much is dead, time passes.
+		next := len(events) + 1 + c.rng.IntN(60)
+		c.j.await(2*time.Second, func(e []api.Event) bool { return len(e) >= next })
+		victims := []*role{c.director}
+		agent := c.agents[c.rng.IntN(len(c.agents))]
+		switch c.rng.IntN(10) {
+		case 0: // all at once
+			victims = append(victims, c.agents...)
+		case 1: // the director and an agent
+			victims = append(victims, agent)
+		case 2, 3, 4: // an agent
+			victims = []*role{agent}
+		case 5, 6, 7: // an agent that has just begun with a task
+			c.j.await(time.Second, func(e []api.Event) bool {
+				last := e[len(e)-1]
+				return len(e) > next && last.Kind == "accept" && last.Agent == agent.name
+			})
+			victims = []*role{agent}
+		}
+		c.rng.Shuffle(len(victims), func(i, j int) { victims[i], victims[j] = victims[j], victims[i] })
+		for _, v := range victims {
+			v.kill()
+			kills++
+		}
+		time.Sleep(time.Duration(c.rng.IntN(200)) * time.Millisecond) // they are down for a while
+		for _, v := range victims {
+			v.start()
+		}
+	}
+	return kills
+}
+
+// ends counts the tasks that have ended.
+func ends(events []api.Event) int {
+	n := 0
+	for _, e := range events {
+		if e.QueueID != "" && signalbox.State(e.State).Terminal() {
+			n++
+		}
+	}
+	return n
+}
+
+// quiet waits until the journal that the test follows holds all that has
+// happened: as many ends as tasks.
+func (c *crash) quiet() {
+	c.t.Helper()
+	if !c.j.await(long, func(events []api.Event) bool { return ends(events) >= len(c.tasks) }) {
+		c.t.Fatalf("%d ends in the journal, %d tasks", ends(c.j.all()), len(c.tasks))
+	}
+}

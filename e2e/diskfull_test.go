@@ -1,0 +1,128 @@
+//go:build linux
+
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// A full disk: nothing is acknowledged that was not stored, what was is still
+// there, and all goes on once there is space again.
+func TestDiskFull(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("a disk of its own, to fill it, can only be mounted by root")
+	}
+	b := newBox(t)
+	if err := os.Mkdir(b.data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("signalbox-e2e", b.data, "tmpfs", 0, "size=8m"); err != nil {
+		t.Skipf("no small disk can be mounted here: %v", err)
+	}
+	t.Cleanup(func() {
+		b.sweep()
+		if err := syscall.Unmount(b.data, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	b.vars["SIGNALBOX_QUEUE_MAX_SIZE"] = "100000"
+	addr := freePort(t)
+	director := b.director("--addr", addr)
+	c := b.client(director.url)
+	kept := []string{b.submit(c, prompt("before the disk is full"))}
+	balloon := filepath.Join(b.data, "balloon")
+	b.fillDisk(balloon)
+
+	// A submit that finds no space is refused, or the director ends because
+	// it cannot tell what was stored; it never says 201.
+	refused := false
+	for n := range 3000 {
+		got, err := submitOnce(b, director.url, fmt.Sprintf("task %d %s", n, strings.Repeat("x", 4000)))
+		if err == nil {
+			kept = append(kept, got.QueueID)
+			continue
+		}
+		refused = true
+		var answer *client.Error
+		switch {
+		case errors.As(err, &answer) && answer.Status < 500:
+			t.Fatalf("a full disk was answered with %d: %v", answer.Status, err)
+		case errors.As(err, &answer):
+			director.says("disk is full") // the cause is for the operator
+		case !client.IsUnreachable(err):
+			t.Errorf("%v", err)
+		}
+		break
+	}
+	if !refused {
+		t.Fatal("3000 submits fitted on a full disk")
+	}
+	if err := os.Remove(balloon); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-director.done:
+		if said := director.err.text(); director.code == 0 || !strings.Contains(said, "disk") && !strings.Contains(said, "space") {
+			t.Errorf("it ended with %d and did not say why:\n%s", director.code, said)
+		}
+		director = b.director("--addr", addr)
+	default:
+	}
+	kept = append(kept, b.submit(b.client(director.url), prompt("there is space again")))
+	b.allThere(director.url, kept)
+	director.kill()
+	director = b.director("--addr", addr)
+	b.allThere(director.url, kept)
+	if resp, err := http.Get(director.url + "/readyz"); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("not ready: %v, %v", resp, err)
+	}
+}
+
+// submitOnce submits without any retry.
+func submitOnce(b *box, url, text string) (api.SubmitResponse, error) {
+	c, err := client.New(url, client.Options{Tries: 1})
+	if err != nil {
+		return api.SubmitResponse{}, err
+	}
+	return c.Submit(b.ctx(), prompt(text), client.SubmitOptions{})
+}
+
+// fillDisk writes until nothing more fits.
+func (b *box) fillDisk(path string) {
+	f, err := os.Create(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer f.Close()
+	for block := make([]byte, 64<<10); len(block) > 0; {
+		if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) {
+			block = block[:len(block)/2]
+		} else if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// allThere: every id that was acknowledged is a task, and there is no other.
+func (b *box) allThere(url string, ids []string) {
+	b.t.Helper()
+	c := b.client(url)
+	for _, id := range ids {
+		if _, err := c.Task(b.ctx(), id); err != nil {
+			b.t.Errorf("%s was acknowledged: %v", id, err)
+		}
+	}
+	if queue, err := c.Queue(b.ctx(), client.QueueOptions{}); err != nil || queue.Depth != len(ids) {
+		b.t.Errorf("%d tasks wait, %d were acknowledged: %v", queue.Depth, len(ids), err)
+	}
+}
