@@ -125,7 +125,7 @@ func newHouse(t testing.TB, settings ...setting) *house {
 			t.Errorf("invariants: %v", err)
 		}
 		h.checkJournal()
-		if t.Failed() {
+		if t.Failed() || os.Getenv("SIGNALBOX_LOG") != "" {
 			t.Logf("log:\n%s", h.log)
 		}
 	})

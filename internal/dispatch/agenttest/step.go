@@ -32,6 +32,13 @@ func (a *Agent) Script(kind Request, steps ...Step) {
 	a.scripts[kind] = append(a.scripts[kind], steps...)
 }
 
+// Calm drops what is left of all scripts.
+func (a *Agent) Calm() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.scripts)
+}
+
 // Answer writes a JSON answer.
 func (x *Exchange) Answer(status int, body any) {
 	data, err := json.Marshal(body)
