@@ -11,7 +11,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/director/agentaddr"
+	"github.com/signalbox-ai/signalbox/internal/agentaddr"
 )
 
 // registerAgent is POST /api/agents. Whoever registers an agent decides

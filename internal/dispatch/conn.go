@@ -10,17 +10,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"net/netip"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentaddr"
 )
 
 // maxAnswer bounds what is read of an agent's answer: an answer holds up to
@@ -52,7 +50,7 @@ type conn struct {
 // and redirects not followed: the director speaks to the address it was
 // given, and sends its token nowhere else.
 func newTransport() *http.Transport {
-	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: refuseMetadata}
+	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: agentaddr.Control(true)}
 	return &http.Transport{
 		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    5 * time.Second,
@@ -60,24 +58,6 @@ func newTransport() *http.Transport {
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
-}
-
-// refuseMetadata decides on the resolved address, so that no name can lead to
-// a cloud's metadata service: agents do not live on link-local addresses.
-func refuseMetadata(_, address string, _ syscall.RawConn) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	if ip := at.Addr().Unmap(); ip.IsLinkLocalUnicast() || ip.IsMulticast() || slices.Contains(metadata, ip.WithZone("")) {
-		return fmt.Errorf("%s is a link-local or metadata address, where no agent may be", ip)
-	}
-	return nil
-}
-
-// metadata are the metadata services that have no link-local address.
-var metadata = []netip.Addr{
-	netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("192.0.0.192"),
 }
 
 func newConn(base, token string, transport http.RoundTripper) *conn {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -55,7 +54,7 @@ func sign(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
 		return err
 	}
-	_, err = f.WriteAt(fmt.Appendf(nil, "process %d on %s since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339)), 0)
+	_, err = f.WriteAt(fmt.Appendf(nil, "process %d on %s\n", os.Getpid(), host), 0)
 	return err
 }
 
@@ -63,6 +62,9 @@ func held(path string, f *os.File) error {
 	b := make([]byte, 300)
 	n, err := f.ReadAt(b, 0)
 	who := strings.TrimSpace(string(b[:n]))
+	if st, serr := f.Stat(); serr == nil && who != "" {
+		who += st.ModTime().UTC().Format(" since 2006-01-02T15:04:05Z")
+	}
 	if who == "" || (err != nil && n == 0) {
 		who = "another process"
 	}

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/signalbox-ai/signalbox/internal/director/agentaddr"
+	"github.com/signalbox-ai/signalbox/internal/agentaddr"
 )
 
 func TestCheck(t *testing.T) {
