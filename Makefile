@@ -2,7 +2,7 @@
 # with Go and git needs.
 
 GO       ?= go
-AGENTS   ?= $(CURDIR)/.cache/agents
+AGENTS   ?= $(CURDIR)/.cache/agents/bin
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PACKAGES  = ./...
 LDFLAGS   = -s -w -X main.version=$(VERSION)
@@ -16,7 +16,7 @@ build: ## the binary, in bin/
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/signalbox ./cmd/signalbox
 
 setup: ## what the tests need and this machine lacks
-	@scripts/setup.sh
+	@SIGNALBOX_TEST_AGENTS=$(AGENTS) scripts/setup.sh
 
 check: ## formatting and vet
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted with gofmt:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
