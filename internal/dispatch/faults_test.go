@@ -106,6 +106,36 @@ func TestFault02BusyAgentIsNotOfferedUntilIdle(t *testing.T) {
 	}
 }
 
+// The agent stays held while the refusal itself cannot be stored: the refused
+// run, which is still on its lane then, is not what the agent works at.
+func TestFault02BusyAgentIsHeldWhileTheRefusalIsStored(t *testing.T) {
+	for _, plain := range []bool{true, false} {
+		var f *failing
+		h := newHouse(t, func(h *house, _ *engine.Options) { f = h.failing() })
+		a := h.agent(Options{Plain: plain})
+		h.start()
+		h.untilUp("fake")
+		a.Script(Offer, func(x *Exchange) {
+			x.Agent.RunForeign("by hand")
+			f.down.Store(true)
+			Busy(nil)(x)
+		})
+		id := h.submit(engine.NewTask{})
+		a.AwaitRequest(Offer, 1)
+		seen := len(a.Requests(Status))
+		a.AwaitRequest(Status, seen+3)
+		f.down.Store(false)
+		h.until(id, "sent back", func(t signalbox.Task) bool { return t.State == signalbox.Pending })
+		seen = len(a.Requests(Status))
+		a.AwaitRequest(Status, seen+3)
+		if n := len(a.Requests(Offer)); n != 1 {
+			t.Errorf("plain %v: a busy agent was offered the task %d times", plain, n)
+		}
+		a.Finish(a.Executions()[0].TaskID, End{})
+		h.untilState(id, signalbox.Working)
+	}
+}
+
 // Fault 3: an agent that loses a task is polled for ever as working.
 func TestFault03LostTaskIsNotPolledForEver(t *testing.T) {
 	for _, plain := range []bool{true, false} {

@@ -76,8 +76,9 @@ type house struct {
 // setting changes how a house is built.
 type setting func(h *house, eo *engine.Options)
 
-// noTick leaves nothing but events to bring tasks and slots together.
-func noTick(h *house, _ *engine.Options) { h.opts.Tick = time.Hour }
+// noTick leaves nothing but events to bring tasks and slots together: agents
+// are not asked for their status again and again either.
+func noTick(h *house, _ *engine.Options) { h.opts.Tick, h.opts.Probe = time.Hour, time.Hour }
 
 // fast makes backoffs and the like pass a thousand times as fast.
 func fast(h *house, _ *engine.Options) { h.clock.scale = 1000 }

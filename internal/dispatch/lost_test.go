@@ -253,8 +253,8 @@ func TestWithheldSlotAsksForItsOwnExecution(t *testing.T) {
 	a.Speak()
 	only := h.submit(engine.NewTask{Agent: "a"})
 	a.AwaitRequest(Status, seen+4)
-	if len(a.Executions()) != 1 {
-		t.Error("a was offered a task while it was at the lost one")
+	if slots, _ := h.store.Slots(t.Context()); len(slots) != 1 || !slots[0].Withheld || len(a.Executions()) != 1 {
+		t.Errorf("the slot of a was freed while it was at the lost task: %+v", slots)
 	}
 	a.Finish(a.Executions()[0].TaskID, End{})
 	h.untilState(only, signalbox.Working)

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
 	. "github.com/signalbox-ai/signalbox/internal/dispatch/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -121,19 +123,53 @@ func (h *house) allEnded(ids []string) bool {
 	return true
 }
 
-// A task that an agent was woken for passes to another one when the agent
-// turns out to be busy or gone, without a tick.
-func TestWakeUpOfUnableAgentIsPassedOn(t *testing.T) {
-	h := newHouse(t, noTick, freshConnections)
-	a := h.agent(Options{Name: "a"})
-	b := h.agent(Options{Name: "b"})
+// gated is a store whose next claim by an agent waits for a sign.
+type gated struct {
+	store.Store
+	agent   string
+	armed   atomic.Bool
+	arrived chan struct{}
+	sign    chan struct{}
+}
+
+func (g *gated) Claim(ctx context.Context, r store.ClaimRequest) (store.Claimed, error) {
+	if r.Agent == g.agent && g.armed.CompareAndSwap(true, false) {
+		close(g.arrived)
+		<-g.sign
+	}
+	return g.Store.Claim(ctx, r)
+}
+
+// What an agent was woken for and did not take passes to another one, without
+// a tick: here it takes a task of higher priority from its own queue.
+func TestWakeUpIsPassedOn(t *testing.T) {
+	g := &gated{agent: "a", arrived: make(chan struct{}), sign: make(chan struct{})}
+	h := newHouse(t, noTick, func(h *house, _ *engine.Options) {
+		g.Store, h.store = h.store, g
+	})
+	h.agent(Options{Name: "a", Kind: "red", NoSession: true})
+	h.agent(Options{Name: "b", Kind: "red", NoSession: true})
 	h.start()
 	h.untilUp("a")
 	h.untilUp("b")
-	a.Script(Offer, Busy(nil))
-	first := h.submit(engine.NewTask{})
-	h.untilState(first, signalbox.Working)
-	b.Await("b has it or a took it later", func() bool { return len(b.Executions())+len(a.Executions()) == 1 })
+	// An agent that has just come up looks for work by itself: give both
+	// something, so that they have looked.
+	for _, name := range []string{"a", "b"} {
+		id := h.submit(engine.NewTask{Agent: name})
+		h.untilState(id, signalbox.Working)
+		h.cancel(id)
+		h.ends(id, signalbox.ReasonCancelled)
+		h.await("its slot is free", func() bool { return h.live(name).InUse == 0 })
+	}
+	g.armed.Store(true)
+	pool := h.submit(engine.NewTask{Kind: "red"})
+	<-g.arrived
+	own := h.submit(engine.NewTask{Agent: "a", Priority: 10})
+	close(g.sign)
+	h.untilState(own, signalbox.Working)
+	if got := h.untilState(pool, signalbox.Working); got.Agent != "b" {
+		t.Errorf("it runs at %s", got.Agent)
+	}
 }
 
 func TestSlotsRunSideBySide(t *testing.T) {
@@ -223,6 +259,33 @@ func TestSessionTurnAfterBusy(t *testing.T) {
 	if got := h.task(first); got.State.Terminal() || len(b.Executions()) != 1 {
 		t.Errorf("first is %s", got.State)
 	}
+}
+
+// A status that is older than the end of what it speaks of does not hold the
+// agent.
+func TestOldStatusHoldsNobody(t *testing.T) {
+	h := newHouse(t, noTick)
+	a := h.agent(Options{Plain: true})
+	id := h.submit(engine.NewTask{})
+	h.start()
+	h.untilState(id, signalbox.Working)
+	task := h.until(id, "known by its id", func(t signalbox.Task) bool { return t.TaskID != "" })
+	sign := make(chan struct{})
+	a.Script(Status, After(sign, Say(200, api.AgentStatus{
+		Type: "agent", AgentKind: "demo", State: "working", CurrentTask: &api.AgentCurrentTask{ID: task.TaskID},
+	})))
+	asked := len(a.Requests(Status))
+	row := a.Row()
+	row.Version = "2" // makes the dispatcher ask
+	h.put(row, "")
+	a.AwaitRequest(Status, asked+1)
+	a.Finish(task.TaskID, End{})
+	h.ends(id, signalbox.ReasonCompleted)
+	h.await("its slot is free", func() bool { return h.live("fake").InUse == 0 })
+	before := h.live("fake").LastHeard
+	close(sign)
+	h.await("the old status has come", func() bool { return h.live("fake").LastHeard.After(before) })
+	h.untilState(h.submit(engine.NewTask{}), signalbox.Working)
 }
 
 // The session of an agent that has been gone for the grace: require ends,

@@ -119,7 +119,7 @@ func beat(state string, tasks ...api.AgentCurrentTask) api.Heartbeat {
 
 // A heartbeat tells that a busy agent is free, without a probe.
 func TestHeartbeatFreesAHeldAgent(t *testing.T) {
-	h := newHouse(t, noTick, func(h *house, _ *engine.Options) { h.opts.Probe = time.Hour })
+	h := newHouse(t, noTick)
 	a := h.agent(Options{})
 	h.start()
 	h.untilUp("fake")

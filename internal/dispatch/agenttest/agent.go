@@ -32,6 +32,8 @@ type Options struct {
 	Deaf bool
 	// Auto ends every execution as completed as soon as it has begun.
 	Auto bool
+	// NoSession makes it name no conversation of its own.
+	NoSession bool
 	// Token is the bearer token it insists on.
 	Token string
 }

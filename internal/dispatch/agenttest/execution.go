@@ -102,7 +102,7 @@ func (a *Agent) start(t api.AgentTask) *execution {
 	if a.Plain {
 		e.Slot = 0
 	}
-	if e.session == "" {
+	if e.session == "" && !a.NoSession {
 		e.session = "session-" + e.TaskID
 	}
 	a.execs = append(a.execs, e)
