@@ -17,18 +17,19 @@ import (
 )
 
 // stores are those that the latencies are measured on.
-func stores() map[string]func(b *testing.B) store.Store {
-	return map[string]func(b *testing.B) store.Store{
-		"memory": func(*testing.B) store.Store { return memory.New(memory.Options{}) },
-		"sqlite": func(b *testing.B) store.Store {
-			s, err := sqlite.Open(context.Background(), sqlite.Options{Path: filepath.Join(b.TempDir(), "bench.db")})
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.Cleanup(func() { s.Close() })
-			return s
-		},
+var stores = map[string]func(t testing.TB) store.Store{
+	"memory": func(testing.TB) store.Store { return memory.New(memory.Options{}) },
+	"sqlite": openSQLite,
+}
+
+func openSQLite(t testing.TB) store.Store {
+	t.Helper()
+	s, err := sqlite.Open(context.Background(), sqlite.Options{Path: filepath.Join(t.TempDir(), "signalbox.db")})
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { s.Close() })
+	return s
 }
 
 // quiet is a house as it is in production but for the log.
@@ -50,7 +51,7 @@ func report(b *testing.B, took []time.Duration) {
 // BenchmarkSubmitToAccepted measures from the call of Submit to the moment at
 // which an idle agent has begun the task.
 func BenchmarkSubmitToAccepted(b *testing.B) {
-	for name, open := range stores() {
+	for name, open := range stores {
 		b.Run(name, func(b *testing.B) {
 			h := quiet(b, open(b))
 			a := h.agent(agenttest.Options{})
@@ -75,7 +76,7 @@ func BenchmarkSubmitToAccepted(b *testing.B) {
 // BenchmarkEndToNextAccepted measures from the end of a task on the agent to
 // the beginning of the next one on it.
 func BenchmarkEndToNextAccepted(b *testing.B) {
-	for name, open := range stores() {
+	for name, open := range stores {
 		b.Run(name, func(b *testing.B) {
 			h := quiet(b, open(b))
 			a := h.agent(agenttest.Options{})

@@ -6,12 +6,19 @@
 //	                                           ▼
 //	                                          run (one a task): send, ask, follow, end
 //
-// It is driven by events: a submit, a freed slot, an agent that was heard. A
-// tick stands behind them as a backstop.
+// It is driven by events: a submit, a freed slot, an agent that was heard
+// (wake.go). A tick stands behind them as a backstop.
 //
 // What a missing answer means is decided here and nowhere else. Only a
 // refused connection proves that an agent did not get a task. After any other
 // missing reply the run asks the agent about the task until the agent
-// answers, or has been silent for the slot lease. Silence is measured by the
-// monotonic clock, so a wall clock that jumps loses nobody.
+// answers, or has been silent for the slot lease (ask.go). Silence is measured
+// by the monotonic clock, so a wall clock that jumps loses nobody.
+//
+// An agent is offered nothing while it is held: it said busy, or says that it
+// works at something that is not from here. Its own word frees it (lane.go).
+// An execution that was taken away, by a release or a loss, has no say any
+// more, and its agent is told to stop it (cancel.go).
+//
+// agenttest is an agent that does what a test tells it.
 package dispatch

@@ -34,9 +34,13 @@ func TestRandomHistories(t *testing.T) {
 		seed := uint64(i)
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			t.Parallel()
+			open := stores["memory"]
+			if seed%5 == 4 {
+				open = stores["sqlite"]
+			}
 			s := &story{
 				r: rand.New(rand.NewPCG(seed, 7)), freed: map[string]bool{},
-				house: newHouse(t, fast, attempts(6), func(h *house, _ *engine.Options) {
+				house: newHouse(t, fast, attempts(6), on(open(t)), func(h *house, _ *engine.Options) {
 					h.opts.DispatchTimeout, h.opts.AskTimeout, h.opts.FollowWait = 150*time.Millisecond, 150*time.Millisecond, 100*time.Millisecond
 				}),
 			}
