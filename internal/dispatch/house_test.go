@@ -301,17 +301,6 @@ func (h *house) journal() []signalbox.Entry {
 	return entries
 }
 
-// count is how often an event happened to a task.
-func (h *house) count(id string, kind signalbox.EventKind) int {
-	n := 0
-	for _, e := range h.journal() {
-		if e.QueueID == id && e.Kind == kind {
-			n++
-		}
-	}
-	return n
-}
-
 // checkJournal proves that every task ended at most once, and that nothing
 // happened to it afterwards.
 func (h *house) checkJournal() {

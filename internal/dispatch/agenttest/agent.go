@@ -110,7 +110,7 @@ func (a *Agent) Down() {
 	a.server = nil
 	a.mu.Unlock()
 	if server != nil {
-		server.Listener.Close()
+		_ = server.Listener.Close() // the server closes it again
 		quit()
 		server.CloseClientConnections()
 		server.Close()
@@ -133,10 +133,11 @@ func (a *Agent) listen() {
 	if addr == "" {
 		addr = "127.0.0.1:0"
 	}
-	l, err := net.Listen("tcp", addr)
+	var config net.ListenConfig
+	l, err := config.Listen(context.Background(), "tcp", addr)
 	for tries := 0; err != nil && tries < 100; tries++ { // someone's outgoing connection may have the port for a moment
 		time.Sleep(10 * time.Millisecond)
-		l, err = net.Listen("tcp", addr)
+		l, err = config.Listen(context.Background(), "tcp", addr)
 	}
 	if err != nil {
 		a.t.Errorf("fake agent %s cannot listen again: %v", a.Name, err)
@@ -144,7 +145,7 @@ func (a *Agent) listen() {
 	}
 	a.addr = l.Addr().String()
 	a.server = httptest.NewUnstartedServer(a.handler())
-	a.server.Listener.Close()
+	_ = a.server.Listener.Close() // the one that it made for itself
 	a.server.Listener = l
 	ctx, quit := context.WithCancel(context.Background())
 	a.quit = quit
