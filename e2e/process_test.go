@@ -13,7 +13,7 @@ import (
 )
 
 // long bounds every wait of these tests; none is meant to take that long.
-const long = 90 * time.Second
+const long = 60 * time.Second
 
 // process is a running signalbox.
 type process struct {

@@ -52,7 +52,8 @@ type Request struct {
 	Turn   int      // 0-based, among requests that are not on the side
 }
 
-// Script answers a turn.
+// Script answers a turn. It may take its time, and runs once for each request
+// that is under way.
 type Script func(Request) Reply
 
 // Replies answers the turns one after another, the last one for ever.
@@ -178,22 +179,29 @@ func (s *Server) handle(f format) http.HandlerFunc {
 // decide notes the request and asks the script. A request that offers no
 // tools is one on the side, such as for a title.
 func (s *Server) decide(r *Request) Reply {
+	script := s.note(r)
+	if r.Side {
+		return Reply{Text: "A short title"}
+	}
+	p := script(*r)
+	if p.Text == "" && p.Tool == nil && p.Status == 0 {
+		p.Text = "ok"
+	}
+	return p
+}
+
+func (s *Server) note(r *Request) Script {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.Side = len(r.Tools) == 0
 	r.Turn = s.turn
 	s.reqs = append(s.reqs, *r)
-	if r.Side {
-		return Reply{Text: "A short title"}
+	if !r.Side {
+		s.turn++
+		close(s.arrived)
+		s.arrived = make(chan struct{})
 	}
-	s.turn++
-	close(s.arrived)
-	s.arrived = make(chan struct{})
-	p := s.script(*r)
-	if p.Text == "" && p.Tool == nil && p.Status == 0 {
-		p.Text = "ok"
-	}
-	return p
+	return s.script
 }
 
 // parts cuts a reply's text for streaming.

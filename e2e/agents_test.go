@@ -1,0 +1,221 @@
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/e2e/model"
+)
+
+// The real coding CLIs, as signalbox up starts them, against scripted models.
+var cliKinds = []string{"claude", "codex", "opencode"}
+
+// installed returns a CLI that scripts/install-agents.sh has installed, or
+// skips the test; in CI its absence is a failure.
+func installed(t *testing.T, kind string) string {
+	t.Helper()
+	dir := os.Getenv("SIGNALBOX_TEST_AGENTS")
+	if dir == "" {
+		dir = filepath.Join("..", ".cache", "agents", "bin")
+	}
+	path, err := filepath.Abs(filepath.Join(dir, kind))
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	if err == nil {
+		return path
+	}
+	reason := fmt.Sprintf("%s is not installed: run scripts/install-agents.sh and set SIGNALBOX_TEST_AGENTS to the folder that it prints (%v)", kind, err)
+	if os.Getenv("CI") == "true" {
+		t.Fatal(reason)
+	}
+	t.Skip(reason)
+	return ""
+}
+
+// withCLIs puts the CLIs on the box's PATH, each configured, as its user
+// would do it, for a scripted model of its own.
+func (b *box) withCLIs() map[string]*model.Server {
+	b.t.Helper()
+	models := map[string]*model.Server{}
+	for _, kind := range cliKinds {
+		if err := os.Symlink(installed(b.t, kind), filepath.Join(b.bin, kind)); err != nil {
+			b.t.Fatal(err)
+		}
+		m, err := model.Start(model.Replies(model.Reply{}))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		b.t.Cleanup(m.Close)
+		models[kind] = m
+	}
+	b.vars["PATH"] += ":/usr/local/bin:/usr/bin:/bin"
+	for _, name := range []string{
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING",
+		"OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_MODELS_FETCH", "OPENCODE_DISABLE_LSP_DOWNLOAD", "OPENCODE_DISABLE_DEFAULT_PLUGINS",
+	} {
+		b.vars[name] = "1"
+	}
+	b.vars["CLAUDE_CODE_MAX_RETRIES"] = "0"
+	b.vars["ANTHROPIC_BASE_URL"], b.vars["ANTHROPIC_API_KEY"] = models["claude"].URL, "test-key"
+	b.vars["OPENAI_API_KEY"] = "test-key"
+	b.file("home/.codex/config.toml", fmt.Sprintf(codexConfig, models["codex"].URL), 0o600)
+	b.file("home/.config/opencode/opencode.json", fmt.Sprintf(opencodeConfig, models["opencode"].URL), 0o600)
+	return models
+}
+
+const codexConfig = `
+model = "scripted"
+model_provider = "local"
+check_for_update_on_startup = false
+[model_providers.local]
+name = "local"
+base_url = "%s/v1"
+wire_api = "responses"
+env_key = "OPENAI_API_KEY"
+request_max_retries = 0
+stream_max_retries = 0
+[analytics]
+enabled = false
+`
+
+const opencodeConfig = `{
+  "model": "local/scripted", "small_model": "local/scripted", "autoupdate": false, "share": "disabled",
+  "provider": {"local": {"npm": "@ai-sdk/openai-compatible", "name": "local",
+    "options": {"baseURL": "%s/v1", "apiKey": "test-key"}, "models": {"scripted": {"name": "scripted"}}}}}`
+
+// programs returns the processes of the box that are not signalbox.
+func (b *box) programs() []int {
+	return slices.DeleteFunc(b.living(), func(pid int) bool {
+		exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		return err != nil || exe == binary
+	})
+}
+
+// One up for all three: a prompt is executed, a conversation goes on, a
+// cancel leaves nothing, a model's error is readable.
+func TestRealCLIs(t *testing.T) {
+	b := newBox(t)
+	models := b.withCLIs()
+	up := b.up()
+	c := b.client(up.url)
+	for _, kind := range cliKinds {
+		t.Run(kind, func(t *testing.T) {
+			if !strings.Contains(up.out.text(), "("+filepath.Join(b.bin, kind)+")") {
+				t.Errorf("up does not name it:\n%s", up.out.text())
+			}
+			k := &cliCase{t: t, box: b, c: c, kind: kind, model: models[kind]}
+			k.answersAndResumes()
+			k.failsReadably()
+			k.isCancelled()
+		})
+	}
+	up.stop()
+	b.until("the end of all processes", func() bool { return len(b.living()) == 0 })
+}
+
+type cliCase struct {
+	*box
+	t     *testing.T
+	c     *client.Client
+	kind  string
+	model *model.Server
+}
+
+func (k *cliCase) answersAndResumes() {
+	k.t.Helper()
+	k.model.Use(model.Replies(model.Reply{Text: "The answer is forty-two.", Chunks: 3}))
+	got := k.want(0, "submit", "--wait", "--json", "--kind", k.kind, "--session", "talk-"+k.kind, "--", "--help me: what is the answer?")
+	task := parse[api.Task](k.t, got.out)
+	if task.State != "completed" || task.Agent != k.kind || task.SessionID != "talk-"+k.kind || task.Result == nil {
+		k.t.Fatalf("%+v %+v", task, task.Result)
+	}
+	r := task.Result
+	if r.Output != "The answer is forty-two." || r.TokenUsage == nil || r.TokenUsage.Input < model.InputTokens || r.TokenUsage.Output < model.OutputTokens {
+		k.t.Errorf("result %+v, tokens %+v", r, r.TokenUsage)
+	}
+	// The second turn names the session alone: it goes where that is.
+	k.model.Use(model.Replies(model.Reply{Text: "I remember."}))
+	got = k.want(0, "submit", "--wait", "--session", "talk-"+k.kind, "and what did I ask before?")
+	if strings.TrimSpace(got.out) != "I remember." {
+		k.t.Errorf("the second turn printed %q", got.out)
+	}
+	if !slices.ContainsFunc(k.model.Requests(), func(r model.Request) bool { return strings.Contains(r.Text, "what is the answer?") }) {
+		k.t.Error("the second turn does not hold the first one's prompt")
+	}
+	past, err := k.c.History(k.ctx(), client.HistoryOptions{SessionID: "talk-" + k.kind})
+	if err != nil || len(past.Tasks) != 2 || past.Tasks[0].Agent != past.Tasks[1].Agent {
+		k.t.Errorf("history of the session: %+v, %v", past, err)
+	}
+}
+
+func (k *cliCase) failsReadably() {
+	k.t.Helper()
+	k.model.Use(model.Replies(model.Reply{Status: 400, Message: "the model has no such thing"}))
+	got := k.want(10, "submit", "--wait", "--kind", k.kind, "hello")
+	if !strings.Contains(got.err, "no such thing") {
+		k.t.Errorf("the model's error is not shown: %s", got.err)
+	}
+}
+
+func (k *cliCase) isCancelled() {
+	k.t.Helper()
+	k.model.Use(model.Replies(model.Reply{Text: "thinking about it", Hang: true}))
+	id := k.submit(k.c, api.SubmitRequest{Prompt: "hello", Kind: k.kind})
+	if err := k.model.Await(k.ctx(), 1); err != nil {
+		k.t.Fatal(err)
+	}
+	k.want(0, "cancel", id)
+	task := k.end(k.c, id)
+	if task.State != "cancelled" || task.Message == "" {
+		k.t.Errorf("%s (%s): %s", task.State, task.Reason, task.Message)
+	}
+	if left := k.programs(); len(left) > 0 {
+		k.t.Errorf("cancelled, and the processes %v live on", left)
+	}
+}
+
+// up is killed while all three run; the next up adopts the runs, and each
+// CLI has run once.
+func TestRealCLIsOutliveTheDirector(t *testing.T) {
+	b := newBox(t)
+	models := b.withCLIs()
+	release := make(chan struct{})
+	var once sync.Once
+	let := func() { once.Do(func() { close(release) }) }
+	t.Cleanup(let)
+	for kind, m := range models {
+		m.Use(func(model.Request) model.Reply {
+			<-release
+			return model.Reply{Text: "Still here: " + kind + "."}
+		})
+	}
+	addr := freePort(t)
+	up := b.up("--addr", addr)
+	c := b.client(up.url)
+	ids := map[string]string{}
+	for kind, m := range models {
+		// Side by side only in folders of their own.
+		b.file(filepath.Join("work", kind, "README"), "", 0o600)
+		ids[kind] = b.submit(c, api.SubmitRequest{Prompt: "hello", Kind: kind, Project: &api.Project{Path: kind}})
+		if err := m.Await(b.ctx(), 1); err != nil {
+			t.Fatalf("%s does not ask its model: %v", kind, err)
+		}
+	}
+	up.kill()
+	b.up("--addr", addr)
+	let()
+	for kind, id := range ids {
+		if task := b.completed(c, id); task.Result.Output != "Still here: "+kind+"." || task.Attempts != 0 {
+			t.Errorf("%s: %+v %+v", kind, task, task.Result)
+		}
+		b.executedOnce(id)
+	}
+}
