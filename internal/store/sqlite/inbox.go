@@ -102,6 +102,12 @@ func (b *inbox) close() {
 	b.poke()
 }
 
+func (b *inbox) len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.jobs)
+}
+
 func (b *inbox) finished() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
