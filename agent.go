@@ -19,6 +19,9 @@ const (
 	MaxIdempotencyBytes             = 255
 )
 
+// KindUnknown is the kind of an agent that has not said it yet.
+const KindUnknown = "unknown"
+
 // Agent is the durable row of an agent: what it is, not how it is. Whether it
 // is up or busy is learnt from it and from its slots.
 type Agent struct {

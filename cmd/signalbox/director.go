@@ -161,7 +161,7 @@ func (s *service) close() {
 func (s *service) putConfigured(ctx context.Context, a config.RemoteAgent) error {
 	kind := a.Kind
 	if kind == "" {
-		kind = "unknown"
+		kind = signalbox.KindUnknown
 	}
 	_, err := s.engine.PutAgent(ctx, signalbox.Agent{
 		Name: a.Name, Kind: kind, URL: a.URL, Slots: a.Slots, Source: signalbox.AgentFromConfig,

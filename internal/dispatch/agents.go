@@ -68,6 +68,7 @@ func (l *lane) change(row signalbox.Agent, c *conn) {
 	}
 	if l.status.AgentKind != "" {
 		row.Fencing = l.status.Fencing
+		row.Kind = knownKind(row.Kind, l.status)
 		if l.status.Slots > 0 {
 			row.Slots = l.status.Slots
 		}

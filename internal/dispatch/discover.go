@@ -89,7 +89,7 @@ func (d *Dispatcher) scanOne(ctx context.Context, url string, port int) {
 		return
 	}
 	a := signalbox.Agent{
-		Name: firstOf(s.Name, fmt.Sprintf("agent-%d", port)), Kind: firstOf(s.AgentKind, "unknown"), URL: url,
+		Name: firstOf(s.Name, fmt.Sprintf("agent-%d", port)), Kind: firstOf(s.AgentKind, signalbox.KindUnknown), URL: url,
 		Slots: s.Slots, Fencing: s.Fencing, Source: signalbox.AgentDiscovered, Version: s.Version, WorkDir: s.WorkDir,
 	}
 	d.mu.Lock()

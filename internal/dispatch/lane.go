@@ -71,7 +71,7 @@ func (l *lane) heard(now time.Time) (cameUp bool) {
 	l.failures = 0
 	cameUp = !l.up
 	if cameUp {
-		l.up, l.everUp, l.stale = true, true, true
+		l.up, l.everUp = true, true
 		if !l.held {
 			l.message = ""
 		}
@@ -98,8 +98,9 @@ func (l *lane) learn(s api.AgentStatus) {
 	if s.HighestFence > maxFence {
 		s.HighestFence = 0
 	}
-	l.status, l.stale = s, false
+	l.status = s
 	l.row.Fencing = s.Fencing
+	l.row.Kind = knownKind(l.row.Kind, s)
 	if s.Slots > 0 {
 		l.row.Slots = min(s.Slots, signalbox.MaxAgentSlots)
 	}
@@ -108,6 +109,15 @@ func (l *lane) learn(s api.AgentStatus) {
 			l.lastProgress = *c.LastProgressAt
 		}
 	}
+}
+
+// knownKind is the kind of the row, or, where nobody said one, the agent's own
+// word.
+func knownKind(row string, s api.AgentStatus) string {
+	if row == signalbox.KindUnknown && signalbox.ValidName(s.AgentKind) {
+		return s.AgentKind
+	}
+	return row
 }
 
 // hold withholds offers until judge finds the agent free.

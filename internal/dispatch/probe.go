@@ -79,6 +79,7 @@ func (d *Dispatcher) probe(l *lane) { poke(l.probing) }
 func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 	d.mu.Lock()
 	conn, epoch, lost := l.conn, l.epoch, slices.Clone(l.withheld)
+	l.stale = false // who wants a fresh status from now on wants the next one
 	d.mu.Unlock()
 	asking, cancel := context.WithTimeout(ctx, probeTimeout)
 	s, err := conn.status(asking)
@@ -91,10 +92,9 @@ func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 		return
 	}
 	d.learn(l, s)
-	d.heard(l)
+	d.noteHeard(l, false)
 	d.freeWithheld(ctx, l, s, lost)
 	d.mu.Lock()
-	l.stale = false
 	if l.epoch == epoch { // else the status may be older than what happened since
 		l.judge(d.id)
 	}
@@ -105,6 +105,7 @@ func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 func (d *Dispatcher) probeFailed(l *lane, err error) {
 	d.mu.Lock()
 	l.failures++
+	l.stale = true
 	gone := unsent(err) || l.failures >= probeFailures || statusOf(err) != 0
 	d.mu.Unlock()
 	if gone {
@@ -124,9 +125,14 @@ func (d *Dispatcher) unreachable(l *lane, why string) {
 }
 
 // heard notes that an agent answered.
-func (d *Dispatcher) heard(l *lane) {
+func (d *Dispatcher) heard(l *lane) { d.noteHeard(l, true) }
+
+// noteHeard takes in that an agent answered. Where it was away, what it does
+// is not known until a status says it.
+func (d *Dispatcher) noteHeard(l *lane, ask bool) {
 	d.mu.Lock()
 	news, url := l.heard(d.opts.Monotonic()), l.row.URL
+	l.stale = l.stale || (news && ask)
 	d.mu.Unlock()
 	if news {
 		d.log.Info("", "agent", "up", "name", l.name, "url", url)

@@ -288,6 +288,35 @@ func TestOldStatusHoldsNobody(t *testing.T) {
 	h.untilState(h.submit(engine.NewTask{}), signalbox.Working)
 }
 
+// Who asks for a fresh status while another one is under way gets the next
+// one: that one may have been written before.
+func TestStatusAskedForWhileAskingIsAskedAgain(t *testing.T) {
+	h := newHouse(t, noTick)
+	a := h.agent(Options{})
+	sign := make(chan struct{})
+	a.Script(Status, After(sign, Say(200, api.AgentStatus{Type: "agent", AgentKind: "demo", State: "idle"})))
+	h.start()
+	a.AwaitRequest(Status, 1)
+	row := a.Row()
+	row.Version = "2" // makes the dispatcher ask
+	h.put(row, "")
+	h.await("the change is known", func() bool { return h.live("fake").Version == "2" })
+	close(sign)
+	a.AwaitRequest(Status, 2)
+}
+
+// An agent of the configuration that was given no kind serves the pool of the
+// kind that it says it is.
+func TestKindIsLearntFromTheAgent(t *testing.T) {
+	h := newHouse(t, noTick)
+	a := h.agent(Options{Kind: "two", Auto: true})
+	row := a.Row()
+	row.Kind = signalbox.KindUnknown
+	h.put(row, "")
+	h.start()
+	h.ends(h.submit(engine.NewTask{Kind: "two"}), signalbox.ReasonCompleted)
+}
+
 // The session of an agent that has been gone for the grace: require ends,
 // prefer moves, a task that named the agent waits.
 func TestSessionGrace(t *testing.T) {
