@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -217,6 +218,22 @@ func TestAttackRegisteringAnAgent(t *testing.T) {
 	}
 	b.do("POST", "/api/agents", body("http://localhost:9000")).want(t, http.StatusCreated, nil)
 }
+
+// A body that was announced as too large was asked for all the same.
+func TestBodyAnnouncedTooLargeIsNotRead(t *testing.T) {
+	b := newBox(t)
+	read := false
+	body := readerFunc(func([]byte) (int, error) { read = true; return 0, io.EOF })
+	b.do("POST", "/api/queue/task", "{}", func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(body), 1<<20+1 }).
+		wantError(t, http.StatusRequestEntityTooLarge, signalbox.CodeTooLarge)
+	if read {
+		t.Error("the body was read")
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
 func TestAttackSizes(t *testing.T) {
 	b := newBox(t)

@@ -45,11 +45,15 @@ func decode(w http.ResponseWriter, r *http.Request, into any, optional bool) err
 }
 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	large := signalbox.Errorf(signalbox.CodeTooLarge, "the body is larger than %d bytes, the most that is allowed", maxBodyBytes)
+	if r.ContentLength > maxBodyBytes {
+		return nil, large // unread: who sent Expect: 100-continue is not asked for it
+	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, signalbox.Errorf(signalbox.CodeTooLarge, "the body is larger than %d bytes, the most that is allowed", maxBodyBytes)
+		return nil, large
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body did not arrive within %s", bodyTimeout)
 	case err != nil:
