@@ -126,6 +126,10 @@ func (r *runTimes) figures(queue string, now time.Time, fresh func() figures) fi
 
 func (e *Engine) figures(ctx context.Context, queue string) figures {
 	var f figures
+	pauses, err := e.store.Pauses(ctx)
+	if err != nil || slices.ContainsFunc(pauses, func(p signalbox.Pause) bool { return p.Queue == "" || p.Queue == queue }) {
+		return f
+	}
 	var runs []time.Duration
 	for _, a := range e.live.Agents() {
 		if !a.Up || !slices.Contains(a.Queues(), queue) {

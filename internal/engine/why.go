@@ -72,11 +72,22 @@ func (e *Engine) standing(t signalbox.Task) string {
 	case signalbox.Dispatching:
 		return fmt.Sprintf("It is being handed to agent %s for %s now.", t.Agent, e.since(t.DispatchedAt))
 	case signalbox.Working:
-		return fmt.Sprintf("It is running on agent %s for %s.", t.Agent, e.since(t.StartedAt))
+		return fmt.Sprintf("It is running on agent %s for %s%s.", t.Agent, e.since(t.StartedAt), e.silence(t.Agent))
 	case signalbox.Cancelling:
-		return fmt.Sprintf("It is being cancelled; agent %s has not confirmed yet. signalbox release %s takes the slot away from it.", t.Agent, t.Agent)
+		return fmt.Sprintf("It is being cancelled; agent %s has not confirmed yet%s. signalbox release %s takes the slot away from it.", t.Agent, e.silence(t.Agent), t.Agent)
 	}
 	return fmt.Sprintf("It has ended: %s (%s).", t.State, t.Message)
+}
+
+// silence says that an agent is not connected: what it ran when it was last
+// heard may not run any more.
+func (e *Engine) silence(agent string) string {
+	for _, a := range e.live.Agents() {
+		if a.Name == agent && !a.Up {
+			return fmt.Sprintf("; the agent is not connected (%s)", or(a.Message, "not heard from"))
+		}
+	}
+	return ""
 }
 
 func (e *Engine) since(at time.Time) time.Duration {
@@ -245,6 +256,9 @@ func gatePosition(t *signalbox.Task, pos store.Position) Gate {
 		g.Detail = "next to be taken"
 	} else {
 		g.Detail = fmt.Sprintf("%s%d tasks are before it", about, pos.N-1)
+		if pos.N == 2 {
+			g.Detail = about + "1 task is before it"
+		}
 		g.Cure = "Wait, or submit with a higher priority."
 	}
 	return g

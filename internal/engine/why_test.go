@@ -143,7 +143,7 @@ func TestWhyPosition(t *testing.T) {
 	b := newBox(t)
 	first, second := b.submit(engine.NewTask{}).ID, b.submit(engine.NewTask{}).ID
 	b.gate(first, "position", true, "next to be taken")
-	if g := b.gate(second, "position", false, "1 tasks are before it"); g.Cure == "" {
+	if g := b.gate(second, "position", false, "1 task is before it"); g.Cure == "" {
 		t.Error("no cure")
 	}
 	if s := b.why(first).Summary; !strings.HasPrefix(s, "It waits: No agent serves work") {
@@ -169,12 +169,30 @@ func TestWhyOfATaskThatNoLongerWaits(t *testing.T) {
 	says("handed to agent coder")
 	task, err := b.Accept(t.Context(), task, "t", "")
 	b.must(err)
-	says("running on agent coder")
+	says("running on agent coder for 0s.")
 	_, err = b.Cancel(t.Context(), id, "")
 	b.must(err)
 	says("signalbox release coder")
 	b.finish(task, signalbox.ReasonCancelled)
 	says("It has ended: cancelled")
+}
+
+// A task of an agent that is gone was said to be running, and no more.
+func TestWhySaysThatTheAgentOfARunningTaskIsGone(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 1)
+	id := b.submit(engine.NewTask{}).ID
+	b.work(a)
+	b.see(engine.LiveAgent{Agent: a, Message: "connection refused", InUse: 1})
+	const gone = "the agent is not connected (connection refused)"
+	if s := b.why(id).Summary; !strings.Contains(s, "running on agent coder") || !strings.Contains(s, gone) {
+		t.Errorf("%s", s)
+	}
+	_, err := b.Cancel(t.Context(), id, "")
+	b.must(err)
+	if s := b.why(id).Summary; !strings.Contains(s, "has not confirmed") || !strings.Contains(s, gone) {
+		t.Errorf("%s", s)
+	}
 }
 
 // An estimate needs five runs; it is a range of whole rounds before the task.
@@ -213,6 +231,29 @@ func TestETA(t *testing.T) {
 	b.pass(2 * time.Second)
 	if got := eta(first); got != nil {
 		t.Errorf("with the agent gone: %+v", got)
+	}
+}
+
+// An estimate was shown for tasks of a paused queue, which nothing starts.
+func TestNoETAWhilePaused(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 1)
+	for range 5 {
+		b.submit(engine.NewTask{})
+		b.run(a, time.Minute)
+	}
+	id := b.submit(engine.NewTask{}).ID
+	for _, queue := range []string{"work", ""} {
+		b.must(b.Pause(t.Context(), queue, "", "me", time.Time{}))
+		b.pass(2 * time.Second) // figures are kept for a second
+		if got := b.why(id).ETA; got != nil {
+			t.Errorf("with %q paused: %+v", queue, got)
+		}
+		b.must(b.Resume(t.Context(), queue, "me"))
+		b.pass(2 * time.Second)
+		if b.why(id).ETA == nil {
+			t.Errorf("no estimate after %q was resumed", queue)
+		}
 	}
 }
 
