@@ -66,10 +66,7 @@ func lost(c *Change, ev Event) error {
 		t.LastError = or(ev.Message, plain[ev.Reason])
 		c.Back = true
 		err = retryOrFail(c, ev, ev.Reason)
-		c.Back = t.State == Pending
-		if c.Back {
-			c.Result = nil
-		}
+		c.Back = t.State == Pending // with the result kept: the log of the next attempt follows it
 	} else if t.CancelRequested {
 		err = endCancelled(c, ev)
 	} else {

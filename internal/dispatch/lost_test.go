@@ -234,6 +234,33 @@ func TestSilentPlainAgentKeepsItsSlotUntilItIsFree(t *testing.T) {
 	}
 }
 
+// The log of a task that was lost and runs again goes on behind that of the
+// attempt before: a reader's position stays good.
+func TestLogOfASecondAttemptFollowsTheFirst(t *testing.T) {
+	h := newHouse(t)
+	a := h.agent(Options{})
+	id := h.submit(engine.NewTask{OnLost: signalbox.LostRequeue})
+	h.start()
+	h.untilState(id, signalbox.Working)
+	a.Print(id, "first\n")
+	h.await("the first log is read", func() bool {
+		out, ok := h.d.Output(t.Context(), id, 0, 0)
+		return ok && out.Text == "first\n"
+	})
+	a.Finish(id, End{State: "failed", Error: &api.AgentError{Type: "interrupted", Message: "restarted"}})
+	h.until(id, "working again", func(t signalbox.Task) bool { return t.State == signalbox.Working && t.Claims == 2 })
+	a.Print(id, "second\n")
+	h.await("the second log is read", func() bool {
+		out, ok := h.d.Output(t.Context(), id, int64(len("first\n")), 0)
+		return ok && out.Text == "second\n" && out.Seq == int64(len("first\n"))
+	})
+	a.Finish(id, End{})
+	h.ends(id, signalbox.ReasonCompleted)
+	if r, err := h.store.Result(t.Context(), id); err != nil || r.Tail != "first\nsecond\n" || r.TailSeq != 0 {
+		t.Errorf("the stored log is %q from %d, %v", r.Tail, r.TailSeq, err)
+	}
+}
+
 // The slot of a lost task that was requeued and runs elsewhere is freed by
 // what its own agent says, not by what another agent calls the task.
 func TestWithheldSlotAsksForItsOwnExecution(t *testing.T) {

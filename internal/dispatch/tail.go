@@ -8,12 +8,14 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// tail keeps the end of a run's log, at most signalbox.TailBytes, for those
-// who read it while the task runs, and for its result.
+// tail keeps the end of a task's log, at most signalbox.TailBytes, for those
+// who read it while the task runs, and for its result. The log of a later
+// attempt follows that of the one before, so that positions only grow.
 type tail struct {
 	mu   sync.Mutex
 	text string
-	next int64 // position behind text in the whole log
+	next int64 // position behind text in the task's log
+	base int64 // position in the task's log at which the agent's own begins
 	cut  bool  // something before text is gone
 	done bool
 	more chan struct{} // closed at the next change
@@ -21,10 +23,20 @@ type tail struct {
 
 func newTail() *tail { return &tail{more: make(chan struct{})} }
 
-// add appends a piece of log that begins at position seq.
+// follow puts the log of an earlier attempt before this one's.
+func (l *tail) follow(earlier signalbox.Result) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text, l.cut = earlier.Tail, earlier.Truncated
+	l.base = earlier.TailSeq + int64(len(earlier.Tail))
+	l.next = l.base
+}
+
+// add appends a piece of the agent's log that begins at position seq of it.
 func (l *tail) add(seq int64, text string, next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	seq, next = seq+l.base, next+l.base
 	if seq != l.next { // the agent no longer had what lay between
 		l.text, l.cut = "", true
 	}
@@ -54,11 +66,11 @@ func (l *tail) wake() {
 	l.more = make(chan struct{})
 }
 
-// position is where the next piece is expected to begin.
+// position is where the next piece of the agent's log is expected to begin.
 func (l *tail) position() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.next
+	return l.next - l.base
 }
 
 // read returns what lies behind position after, and a channel that is closed

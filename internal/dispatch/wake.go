@@ -203,9 +203,21 @@ func (d *Dispatcher) begin(l *lane, c engine.Claimed, first func(*run, context.C
 	d.group.Go(func() {
 		defer d.unbusy()
 		defer stop()
+		r.followEarlier(ctx)
 		first(r, ctx)
 		d.leave(r)
 	})
+}
+
+// followEarlier begins the log behind that of an attempt that was lost.
+func (r *run) followEarlier(ctx context.Context) {
+	if r.row().Attempts == 0 {
+		return
+	}
+	earlier, err := r.d.engine.Read().Result(ctx, r.taskID)
+	if err == nil { // else the log of this attempt stands alone
+		r.tail.follow(earlier)
+	}
 }
 
 // leave takes a run off its lane and lets the lane look for more.
