@@ -180,6 +180,7 @@ func TestPauseResumeAndRetry(t *testing.T) {
 	if again.RetryOf != id || again.QueueID == id {
 		t.Errorf("retry: %+v", again)
 	}
+	b.want(0, "logs", "-f", again.QueueID)
 	got := b.want(0, "retry", again.QueueID, "--prompt", "sleep 1ms edited", "--wait")
 	if !strings.Contains(got.out, "edited") {
 		t.Errorf("an edited retry: %q", got.out)

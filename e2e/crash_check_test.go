@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
@@ -62,32 +63,47 @@ func (c *crash) wantOneEndEach(tasks int, ended map[string]api.Task) {
 	}
 }
 
-// wantNoOverlap: in each agent's own log an execution begins after the one
-// before has ended, or its process had been killed. It returns what each
-// agent executed.
+// wantNoOverlap: in each agent's own log no two executions overlap. It returns
+// what was executed, by task.
 func (c *crash) wantNoOverlap() map[string][]execLine {
 	c.t.Helper()
 	runs := map[string][]execLine{}
 	for _, r := range c.agents {
-		open := map[int]execLine{} // slot → execution under way
-		for _, l := range executions(c.t, c.execLogOf(r)) {
-			before, busy := open[l.Slot]
-			switch l.Event {
-			case "start":
-				if died, killed := r.died[before.PID]; busy && (!killed || before.PID == l.PID || died.After(l.At)) {
-					c.t.Errorf("%s: %s began while %s was under way", r.name, l.QueueID, before.QueueID)
-				}
-				open[l.Slot] = l
+		lines := executions(c.t, c.execLogOf(r))
+		for _, fault := range overlaps(lines, r.died) {
+			c.t.Errorf("%s: %s", r.name, fault)
+		}
+		for _, l := range lines {
+			if l.Event == "start" {
 				runs[l.QueueID] = append(runs[l.QueueID], l)
-			case "end":
-				if !busy || before.TaskID != l.TaskID {
-					c.t.Errorf("%s: %s ended, %s was under way", r.name, l.QueueID, before.QueueID)
-				}
-				delete(open, l.Slot)
 			}
 		}
 	}
 	return runs
+}
+
+// overlaps finds executions that began in a slot before the one before had
+// ended, or its process, which died at the time given, was dead.
+func overlaps(lines []execLine, died map[int]time.Time) []string {
+	var faults []string
+	open := map[int]execLine{} // slot → execution under way
+	for _, l := range lines {
+		before, busy := open[l.Slot]
+		switch l.Event {
+		case "start":
+			at, killed := died[before.PID]
+			if busy && (!killed || before.PID == l.PID || at.After(l.At)) {
+				faults = append(faults, l.QueueID+" began while "+before.QueueID+" was under way")
+			}
+			open[l.Slot] = l
+		case "end":
+			if !busy || before.TaskID != l.TaskID {
+				faults = append(faults, l.QueueID+" ended, which was not under way")
+			}
+			delete(open, l.Slot)
+		}
+	}
+	return faults
 }
 
 // wantGrowingFences: a task that was executed again had a higher fence, and
@@ -137,18 +153,29 @@ func (c *crash) wantOrder() {
 			once = append(once, s)
 		}
 	}
-	slices.SortFunc(once, func(a, b sent) int { return cmp.Compare(claimed[a.id], claimed[b.id]) })
-	for i, first := range once {
-		for _, later := range once[i+1:] {
-			if later.after.Before(first.before) {
-				c.t.Errorf("%s was claimed before %s, which was acknowledged before it was sent", first.id, later.id)
-			}
-		}
+	for _, fault := range disorder(once, claimed) {
+		c.t.Error(fault)
 	}
 	c.t.Logf("%d tasks were claimed once, in order", len(once))
 	if len(once) < len(c.tasks)/4 {
 		c.t.Errorf("only %d of %d tasks were never requeued: the order of so few shows little", len(once), len(c.tasks))
 	}
+}
+
+// disorder finds tasks that were claimed before one that had been
+// acknowledged before they were sent. claimed is the place of each claim in
+// the journal.
+func disorder(tasks []sent, claimed map[string]int64) []string {
+	tasks = slices.SortedFunc(slices.Values(tasks), func(a, b sent) int { return cmp.Compare(claimed[a.id], claimed[b.id]) })
+	var faults []string
+	for i, first := range tasks {
+		for _, later := range tasks[i+1:] {
+			if later.after.Before(first.before) {
+				faults = append(faults, first.id+" was claimed before "+later.id+", which was acknowledged before it was sent")
+			}
+		}
+	}
+	return faults
 }
 
 // wantQuietLog: a director logs the end of a task once.
@@ -169,13 +196,40 @@ func (c *crash) wantQuietLog() {
 	}
 }
 
-// The checks themselves find what they look for.
-func TestTheCrashTestWouldNoticeAnOverlap(t *testing.T) {
-	b := newBox(t)
-	path := b.file("exec.jsonl", `{"queue_id":"a","task_id":"1","slot":0,"event":"start","pid":7}
-{"queue_id":"b","task_id":"2","slot":0,"event":"start","pid":7}
-`, 0o600)
-	if got := starts(executions(t, path)); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("starts: %v", got)
+// The checks find what they look for.
+func TestTheChecksOfTheCrashTest(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	line := func(id, event string, pid, s int) execLine {
+		return execLine{QueueID: id, TaskID: id, Event: event, PID: pid, At: at(s)}
+	}
+	died := map[int]time.Time{7: at(5)}
+	for name, c := range map[string]struct {
+		lines []execLine
+		fault bool
+	}{
+		"one after the other":   {[]execLine{line("a", "start", 8, 1), line("a", "end", 8, 2), line("b", "start", 8, 3)}, false},
+		"two at once":           {[]execLine{line("a", "start", 8, 1), line("b", "start", 8, 2)}, true},
+		"after a kill":          {[]execLine{line("a", "start", 7, 1), line("b", "start", 8, 6)}, false},
+		"before the kill":       {[]execLine{line("a", "start", 7, 1), line("b", "start", 8, 4)}, true},
+		"without a kill":        {[]execLine{line("a", "start", 8, 1), line("b", "start", 9, 6)}, true},
+		"an end out of nowhere": {[]execLine{line("a", "end", 8, 1)}, true},
+	} {
+		if got := overlaps(c.lines, died); len(got) > 0 != c.fault {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	tasks := []sent{{id: "a", before: at(1), after: at(2)}, {id: "b", before: at(3), after: at(5)}, {id: "c", before: at(4), after: at(6)}}
+	for _, c := range []struct {
+		claimed map[string]int64
+		faults  int
+	}{
+		{map[string]int64{"a": 1, "b": 2, "c": 3}, 0},
+		{map[string]int64{"a": 1, "b": 3, "c": 2}, 0}, // b and c were sent side by side
+		{map[string]int64{"a": 2, "b": 1, "c": 3}, 1},
+		{map[string]int64{"a": 3, "b": 1, "c": 2}, 2},
+	} {
+		if got := disorder(tasks, c.claimed); len(got) != c.faults {
+			t.Errorf("%v: %v", c.claimed, got)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -230,6 +231,8 @@ func TestEitherMayComeFirst(t *testing.T) {
 	id := b.submit(c, prompt("for nobody"))
 	b.until("why names the agent that is gone", func() bool {
 		why, err := c.Why(b.ctx(), id)
-		return err == nil && strings.Contains(why.Summary+why.Gates[len(why.Gates)-1].Text, "agent")
+		return err == nil && slices.ContainsFunc(why.Gates, func(g api.Gate) bool {
+			return g.Name == "agent_connected" && !g.OK && strings.Contains(g.Text+g.Detail, "early") && g.Cure != ""
+		})
 	})
 }

@@ -78,6 +78,32 @@ func TestAPageCannotSubmit(t *testing.T) {
 	}
 }
 
+// An agent is an address that the director calls: not everyone may add one,
+// and not every address is one.
+func TestNotEveryAgentIsLetIn(t *testing.T) {
+	b := newBox(t)
+	director := b.director()
+	agent := func(url string) string { return `{"name": "intruder", "kind": "demo", "url": "` + url + `"}` }
+	for name, c := range map[string]struct {
+		url     string
+		headers []string
+		code    int
+	}{
+		"from behind a proxy":        {"http://127.0.0.1:9000", []string{"X-Forwarded-For", "203.0.113.9"}, http.StatusForbidden},
+		"from a page":                {"http://127.0.0.1:9000", []string{"Origin", "https://attacker.example"}, http.StatusForbidden},
+		"the cloud's metadata":       {"http://169.254.169.254", nil, http.StatusBadRequest},
+		"a file":                     {"file:///etc/passwd", nil, http.StatusBadRequest},
+		"credentials in the address": {"http://user:secret@127.0.0.1:9000", nil, http.StatusBadRequest},
+	} {
+		if code, said := b.ask("POST", director.url+"/api/agents", agent(c.url), c.headers...); code != c.code {
+			t.Errorf("%s: %d, want %d: %s", name, code, c.code, said)
+		}
+	}
+	if got := parse[api.Agents](t, b.want(0, "agents", "--json").out); len(got.Agents) != 0 {
+		t.Errorf("agents: %+v", got.Agents)
+	}
+}
+
 func TestATokenIsAskedFor(t *testing.T) {
 	const token = "a-token-of-some-length-0123456789"
 	b := newBox(t)
