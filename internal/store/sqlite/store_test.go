@@ -2,6 +2,8 @@ package sqlite_test
 
 import (
 	"context"
+	"flag"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -32,8 +34,45 @@ func TestDurable(t *testing.T) {
 	storetest.RunDurable(t, func(t *testing.T, dir string) store.Store { return open(t, dir) })
 }
 
-func TestCompare(t *testing.T) {
+// Random histories on this store and on the reference must look the same.
+// Nothing here is about the disk, so they run in memory where there is a file
+// system for that.
+func TestCompareWithMemory(t *testing.T) {
+	fewerHistories(t)
+	dir, err := os.MkdirTemp("/dev/shm", "signalbox-test-")
+	if err != nil {
+		dir = t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
 	storetest.Compare(t,
 		func(t *testing.T) store.Store { return memory.New(memory.Options{}) },
-		func(t *testing.T) store.Store { return open(t, t.TempDir()) })
+		func(t *testing.T) store.Store {
+			own, err := os.MkdirTemp(dir, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return open(t, own)
+		})
+}
+
+// fewerHistories keeps a normal run short; -rapid.checks and SIGNALBOX_SOAK
+// are for long ones.
+func fewerHistories(t *testing.T) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	if checks == nil || checks.Value.String() != checks.DefValue {
+		return
+	}
+	n := "40"
+	if os.Getenv("SIGNALBOX_SOAK") != "" {
+		n = "5000"
+	}
+	if err := flag.Set("rapid.checks", n); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = flag.Set("rapid.checks", checks.DefValue) })
 }
