@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -50,15 +51,25 @@ func (a *app) agentTable(agents []api.Agent) error {
 // runningText says what an agent runs, or why it takes nothing.
 func (a *app) runningText(g api.Agent) string {
 	var parts []string
+	var printed time.Time // or started, which is later for a run that has printed nothing
+	if g.LastProgress != nil {
+		printed = *g.LastProgress
+	}
 	for _, r := range g.Running {
 		text := shortID(r.QueueID)
 		if r.StartedAt != nil {
+			if r.StartedAt.After(printed) {
+				printed = *r.StartedAt
+			}
 			text += " (" + ago(a.io.Now().Sub(*r.StartedAt)) + ")"
 		}
 		if r.Withheld {
 			text += " lost, not confirmed"
 		}
 		parts = append(parts, text)
+	}
+	if still := a.io.Now().Sub(printed); g.State == "working" && !printed.IsZero() && still >= time.Minute {
+		parts = append(parts, "printed nothing for "+ago(still)) // the second clock: it answers, but does it get on?
 	}
 	if g.Message != "" {
 		parts = append(parts, g.Message)
