@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -28,8 +29,8 @@ func invalid(format string, args ...any) *refusal {
 	return refuse(http.StatusBadRequest, "validation_error", format, args...)
 }
 
-// Accept takes a task as POST /task does. It returns once the record is on
-// disk, and before the program has started. When ctx ends earlier the task
+// Accept takes a task as POST /task does. It returns once the run is on disk,
+// and before the program has started. When ctx ends earlier the task
 // may still be accepted; ask by its queue_id.
 func (d *Daemon) Accept(ctx context.Context, t api.AgentTask) (api.AgentTaskAccepted, error) {
 	r, ref := d.reserve(t)
@@ -172,12 +173,12 @@ func (d *Daemon) newRun(t api.AgentTask, job job, lane laneID) *run {
 }
 
 // admit makes a reserved run real: the old run of its lane is gone, and the
-// record is on disk. It goes on when the caller hangs up, so that the
+// ledger has the new one. It goes on when the caller hangs up, so that the
 // director's question by queue_id has one answer.
 func (d *Daemon) admit(r *run) {
 	ref := d.takeOver(r)
 	if ref == nil {
-		if err := d.disk.saveRecord(r.record()); err != nil {
+		if err := d.enter(r); err != nil {
 			ref = refuse(http.StatusInternalServerError, "storage_error", "the task could not be stored and was not accepted: %v", err)
 		}
 	}
@@ -187,6 +188,29 @@ func (d *Daemon) admit(r *run) {
 	}
 	close(r.admitted)
 	r.execute()
+	d.tidy()
+}
+
+// enter puts the run into the ledger.
+func (d *Daemon) enter(r *run) error {
+	if err := d.disk.ready(); err != nil {
+		return err
+	}
+	err := r.enter()
+	if errors.Is(err, errLedgerFull) {
+		d.tidy() // it has failed before, or there would be room
+		err = r.enter()
+	}
+	return err
+}
+
+func (r *run) enter() error {
+	r.stored.Lock()
+	defer r.stored.Unlock()
+	rec := r.record()
+	var err error
+	r.seq, err = r.d.ledger.append(entry{Accepted: &rec})
+	return err
 }
 
 // takeOver stops the run that r voids. Where that one was itself refused, the

@@ -12,12 +12,13 @@ import (
 
 // Limits that are part of the contract rather than of the configuration.
 const (
-	historySize   = 100
-	tailSize      = 128 << 10 // bytes of output at hand in memory
-	resultCap     = 1 << 20   // bytes of the answer that are kept
-	runningOutput = 32 << 10  // bytes of output in the status of a running task
-	maxWait       = 60 * time.Second
-	maxTimeout    = 7 * 24 * 3600 // seconds
+	historySize    = 100
+	tailSize       = 128 << 10 // bytes of output at hand in memory
+	resultCap      = 1 << 20   // bytes of the answer that are kept
+	resultInRecord = 64 << 10  // bytes of an answer that needs no file of its own
+	runningOutput  = 32 << 10  // bytes of output in the status of a running task
+	maxWait        = 60 * time.Second
+	maxTimeout     = 7 * 24 * 3600 // seconds
 )
 
 // Config configures a Daemon. Only Kind and DataDir have no default.

@@ -2,17 +2,14 @@ package agentd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/agentd/proc"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 )
 
@@ -24,6 +21,8 @@ type Daemon struct {
 	exec    execLog
 	started time.Time
 	lock    *dirLock // on the data folder
+	ledger  *ledger
+	keeping sync.Mutex // held by who puts the data folder in order; taken before stored and mu
 
 	quit      chan time.Duration // POST /shutdown: how long running tasks may go on
 	quitOnce  sync.Once
@@ -31,17 +30,18 @@ type Daemon struct {
 	closed    chan struct{}
 	closeOnce sync.Once
 
-	mu      sync.Mutex
-	lanes   map[laneID]*run
-	runs    map[string]*run // by task_id: running and the newest ended
-	byQueue map[string]*run // newest of each queue_id
-	ended   []*run          // oldest first
-	fences  map[string]fenceMark
-	serving string // director of the newest fence, and that fence
-	highest int64
-	changed chan struct{}
-	port    int
-	closing bool
+	mu        sync.Mutex
+	lanes     map[laneID]*run
+	runs      map[string]*run // by task_id: running and the newest ended
+	byQueue   map[string]*run // newest of each queue_id
+	ended     []*run          // oldest first
+	forgotten []*run          // no longer known, and still on the disk
+	fences    map[string]fenceMark
+	serving   string // director of the newest fence, and that fence
+	highest   int64
+	changed   chan struct{}
+	port      int
+	closing   bool
 }
 
 // laneID names a place where at most one run lives.
@@ -88,6 +88,9 @@ func New(cfg Config) (*Daemon, error) {
 	}
 	d.lock = lock
 	if err := d.recover(); err != nil {
+		if d.ledger != nil {
+			_ = d.ledger.file.Close()
+		}
 		lock.release()
 		return nil, err
 	}
@@ -168,6 +171,7 @@ func (d *Daemon) Close() error {
 	d.stopAll(context.Background(), 0)
 	d.closeOnce.Do(func() {
 		close(d.closed)
+		_ = d.ledger.file.Close() // each entry was synced by itself
 		d.lock.release()
 	})
 	return nil
@@ -219,124 +223,4 @@ func (d *Daemon) Status() api.AgentStatus {
 		s.CurrentTask = &s.CurrentTasks[0]
 	}
 	return s
-}
-
-// recover loads the records and ends the runs that were cut off.
-func (d *Daemon) recover() error {
-	fences, err := d.disk.loadFences()
-	if err != nil {
-		return err
-	}
-	d.fences = fences
-	if err := d.disk.pruneSessions(); err != nil {
-		return fmt.Errorf("data folder: %w", err)
-	}
-	recs, bad, err := d.disk.loadRecords()
-	if err != nil {
-		return fmt.Errorf("data folder: %w", err)
-	}
-	for _, path := range bad {
-		d.cfg.Logger.Error("a run record could not be read and was set aside", "file", path)
-	}
-	var wg sync.WaitGroup
-	errs := make([]error, len(recs))
-	for i := range recs {
-		if !recs[i].terminal() {
-			wg.Go(func() { errs[i] = d.interrupt(&recs[i]) })
-		}
-	}
-	wg.Wait()
-	var alive *proc.UnkillableError
-	for i, rec := range recs {
-		r := d.endedRun(rec)
-		d.runs[rec.TaskID] = r
-		d.ended = append(d.ended, r)
-		if rec.QueueID != "" {
-			d.byQueue[rec.QueueID] = r
-			d.raiseFence(&rec)
-		}
-		if errors.As(errs[i], &alive) {
-			d.lanes[rec.lane()] = r
-			d.linger(r, func() []int { return proc.Alive(*rec.Process) })
-		} else if errs[i] != nil {
-			return errs[i]
-		}
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.prune()
-}
-
-// interrupt ends what lives of a run that the daemon's own end cut off, and
-// records it.
-func (d *Daemon) interrupt(rec *record) error {
-	if rec.Process == nil { // cut off before the pid was written: the mark still finds it
-		rec.Process = &proc.Ident{Mark: rec.TaskID}
-	}
-	err := proc.Clear(*rec.Process, d.cfg.KillGrace)
-	now := time.Now().UTC()
-	rec.State, rec.CompletedAt = stateFailed, &now
-	rec.DurationSeconds = max(0, now.Sub(*rec.StartedAt).Seconds())
-	rec.Error = &api.AgentError{Type: "interrupted", Message: "the agent was restarted while the task ran; its processes are stopped"}
-	if err != nil {
-		rec.Error = &api.AgentError{Type: "unkillable", Message: "the agent was restarted while the task ran, and " + err.Error()}
-	}
-	if st, serr := os.Stat(filepath.Join(d.disk.runDir(rec.TaskID), "output.log")); serr == nil {
-		rec.Log.Head = min(st.Size(), d.cfg.LogCap)
-		rec.OutputSeq = rec.Log.Head
-	}
-	if serr := d.disk.saveRecord(*rec); serr != nil {
-		return serr
-	}
-	return err
-}
-
-// raiseFence notes the fence of a record; the caller holds mu or is alone.
-func (d *Daemon) raiseFence(rec *record) {
-	if rec.Fence <= 0 {
-		return
-	}
-	key := rec.fenceKey()
-	if rec.Fence > d.fences[key].Fence {
-		d.fences[key] = fenceMark{rec.Fence, rec.QueueID}
-	}
-	if rec.Director != d.serving || rec.Fence > d.highest {
-		d.serving, d.highest = rec.Director, rec.Fence
-	}
-}
-
-// prune keeps the newest ended runs; the caller holds mu. The fence of a run
-// that is forgotten is written down first.
-func (d *Daemon) prune() error {
-	for len(d.ended) > historySize {
-		old := d.ended[0]
-		rec := old.record()
-		if d.lanes[rec.lane()] == old {
-			return nil // it cannot be killed; all that is younger stays as well
-		}
-		if rec.Fence > 0 && !d.fenceOnDisk(&rec) {
-			if err := d.disk.saveFences(d.fences); err != nil {
-				return err
-			}
-		}
-		if err := d.disk.remove(rec.TaskID); err != nil {
-			return err
-		}
-		delete(d.runs, rec.TaskID)
-		if d.byQueue[rec.QueueID] == old {
-			delete(d.byQueue, rec.QueueID)
-		}
-		d.ended = d.ended[1:]
-	}
-	return nil
-}
-
-// fenceOnDisk reports whether a younger record holds the fence up.
-func (d *Daemon) fenceOnDisk(rec *record) bool {
-	for _, r := range d.ended[1:] {
-		if o := r.record(); o.fenceKey() == rec.fenceKey() && o.Fence >= rec.Fence {
-			return true
-		}
-	}
-	return false
 }

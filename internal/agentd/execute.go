@@ -46,13 +46,6 @@ func (r *run) perform() verdict {
 	if s := r.stopReason(); s != nil {
 		return s.verdict(runner.Outcome{})
 	}
-	rec := r.record()
-	if err := os.MkdirAll(r.d.disk.runDir(rec.TaskID), 0o700); err != nil {
-		return notStarted(err)
-	}
-	if err := r.log.open(); err != nil {
-		return notStarted(err)
-	}
 	if r.d.cfg.Kind == "demo" {
 		return r.runFunc(place{})
 	}
@@ -200,13 +193,12 @@ func (r *run) await(child *proc.Process, out *stdio) bool {
 }
 
 // notePID puts the program's identity on disk, for a daemon that comes after
-// a crash of this one. Until then the mark in its environment finds it.
+// a crash of this one. Until then the mark in its environment finds it. It is
+// not synced: a power cut ends the program too.
 func (r *run) notePID(id proc.Ident) {
-	r.mu.Lock()
-	r.rec.Process = &id
-	rec := r.rec
-	r.mu.Unlock()
-	if err := r.d.disk.saveRecord(rec); err != nil {
+	rec := r.record()
+	rec.Process = &id
+	if err := r.store(rec); err != nil {
 		r.d.cfg.Logger.Error("the process of a run could not be recorded", "task", rec.TaskID, "error", err)
 	}
 }
@@ -238,10 +230,10 @@ func (r *run) finish(v verdict) {
 	if v.errType != "" {
 		rec.Error = &api.AgentError{Type: v.errType, Message: clean([]byte(v.message))}
 	}
-	if err := r.saveResult(v.out.Output); err != nil {
+	if err := r.saveResult(&rec, v.out.Output); err != nil {
 		d.cfg.Logger.Error("the answer of a run could not be stored", "task", rec.TaskID, "error", err)
 	}
-	if err := d.disk.replaceRecord(rec); err != nil {
+	if err := r.store(rec); err != nil {
 		d.cfg.Logger.Error("the end of a run could not be stored", "task", rec.TaskID, "error", err)
 	}
 	if rec.Isolated && v.lives == nil {
@@ -253,7 +245,6 @@ func (r *run) finish(v verdict) {
 func (r *run) settle(rec record, lives func() []int) {
 	d := r.d
 	r.mu.Lock()
-	r.rec = rec
 	r.task.Prompt, r.task.Env = "", nil
 	r.prev, r.replaced = nil, nil
 	r.mu.Unlock()
@@ -265,9 +256,7 @@ func (r *run) settle(rec record, lives func() []int) {
 			delete(d.lanes, rec.lane())
 		}
 	}
-	if err := d.prune(); err != nil {
-		d.cfg.Logger.Error("old runs could not be removed", "error", err)
-	}
+	d.prune()
 	d.notify()
 	d.mu.Unlock()
 	if lives != nil {
@@ -309,13 +298,19 @@ func (d *Daemon) linger(r *run, lives func() []int) {
 	}()
 }
 
-func (r *run) saveResult(text string) error {
-	if text == "" {
-		return nil
-	}
+// saveResult puts the answer into the record or, when it is long, into a file.
+func (r *run) saveResult(rec *record, text string) error {
 	b := []byte(text)
 	if len(b) > resultCap {
 		b = whole(b[:resultCap])
 	}
-	return os.WriteFile(r.d.resultPath(r.rec.TaskID), b, 0o600)
+	if len(b) <= resultInRecord {
+		rec.Output = clean(b)
+		return nil
+	}
+	path := r.d.resultPath(rec.TaskID)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b, 0o600)
 }

@@ -2,7 +2,12 @@ package agentd
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -80,4 +85,37 @@ func BenchmarkAccept(b *testing.B) {
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(fsync.Nanoseconds())/float64(b.N), "fsync-ns/op")
+}
+
+// BenchmarkRun is a task from its offer over HTTP to the end that a director
+// hears of, in halves.
+func BenchmarkRun(b *testing.B) {
+	root := b.TempDir()
+	d, err := New(Config{Kind: "demo", DataDir: root + "/data", WorkDir: root, Home: root})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	srv := httptest.NewServer(d.Handler())
+	defer srv.Close()
+	call := func(res *http.Response, err error) {
+		if err != nil || res.StatusCode/100 != 2 {
+			b.Fatal(res, err)
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+	}
+	var offers, ends []time.Duration
+	for i := 0; b.Loop(); i++ {
+		began := time.Now()
+		task := fmt.Sprintf(`{"prompt":"sleep 0s","queue_id":"queue-%d","fence":%d}`, i, i+1)
+		call(srv.Client().Post(srv.URL+"/task", "application/json", strings.NewReader(task)))
+		offered := time.Now()
+		call(srv.Client().Get(srv.URL + fmt.Sprintf("/task/queue-%d?wait=10s", i)))
+		offers, ends = append(offers, offered.Sub(began)), append(ends, time.Since(offered))
+	}
+	slices.Sort(offers)
+	slices.Sort(ends)
+	b.ReportMetric(float64(offers[len(offers)/2].Microseconds()), "offer-p50-µs")
+	b.ReportMetric(float64(ends[len(ends)/2].Microseconds()), "end-p50-µs")
 }

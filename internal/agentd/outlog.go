@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -38,16 +39,14 @@ func newOutLog(path string, limit int64) *outLog {
 	return &outLog{path: path, cap: limit, more: make(chan struct{})}
 }
 
-// open creates the file; until then nothing is written.
+// open creates the file, at the first byte; the caller holds mu.
 func (l *outLog) open() error {
-	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	err := os.MkdirAll(filepath.Dir(l.path), 0o700)
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.file = f
-	return nil
+	l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	return err
 }
 
 // endedLog is the log of a run of an earlier life of the daemon.
@@ -63,8 +62,11 @@ func (l *outLog) Write(b []byte) (int, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.done || l.file == nil {
+	if l.done {
 		return len(b), nil
+	}
+	if l.file == nil && l.err == nil {
+		l.err = l.open()
 	}
 	if room := l.cap - l.shape.Head; room > 0 && l.shape.Head == l.total && l.err == nil {
 		n, err := l.file.Write(b[:min(int64(len(b)), room)])

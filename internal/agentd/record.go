@@ -10,12 +10,15 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd/proc"
 )
 
-// record is what is kept on disk of a run: all that its status needs except
-// the answer, which lies in a file of its own. It has neither prompt nor env.
+// record is what is kept on disk of a run: all that its status needs, except
+// a long answer, which lies in a file of its own. It has neither prompt nor
+// env.
 type record struct {
 	api.AgentTaskStatus
 	Slot          int         `json:"slot"`
@@ -44,13 +47,13 @@ type fenceMark struct {
 	QueueID string `json:"queue_id"`
 }
 
-// disk is the data folder:
+// disk is the data folder; records is locked while a daemon uses it:
 //
-//	records/<task_id>.json   one run each
-//	runs/<task_id>/          output.log, events.jsonl, stderr.log, result.txt
-//	fences.json              highest fences of runs whose records are gone
+//	ledger                   what was accepted lately, and what was forgotten
+//	records/<task_id>.json   one run each, from the start of its program or its end
+//	runs/<task_id>/          output.log, events.jsonl, stderr.log, result.txt, as far as there is anything
+//	fences.json              highest fences, as of the last time that ledger slots were made free
 //	sessions/                conversations: our name → the CLI's id
-//	lock                     held while a daemon uses the folder
 type disk struct{ dir string }
 
 func openDisk(dir string) (*disk, error) {
@@ -62,6 +65,7 @@ func openDisk(dir string) (*disk, error) {
 	return &disk{dir: dir}, nil
 }
 
+func (d *disk) ledgerPath() string          { return filepath.Join(d.dir, "ledger") }
 func (d *disk) runDir(taskID string) string { return filepath.Join(d.dir, "runs", taskID) }
 func (d *disk) recordPath(taskID string) string {
 	return filepath.Join(d.dir, "records", taskID+".json")
@@ -70,12 +74,13 @@ func (d *disk) recordPath(taskID string) string {
 // saveRecord returns once the record would survive a power cut.
 func (d *disk) saveRecord(r record) error { return d.putRecord(r, writeDurable) }
 
-// replaceRecord returns once the record would survive the end of the process,
-// however hard; a power cut may bring the one before it back.
+// newRecord and replaceRecord return once the record would survive the end of
+// the process, however hard. A power cut may leave nothing of it or a part,
+// for which the ledger stands in, or the one before it.
+func (d *disk) newRecord(r record) error     { return d.putRecord(r, createFile) }
 func (d *disk) replaceRecord(r record) error { return d.putRecord(r, replaceFile) }
 
 func (d *disk) putRecord(r record, write func(string, []byte) error) error {
-	r.Output = ""
 	b, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -83,9 +88,10 @@ func (d *disk) putRecord(r record, write func(string, []byte) error) error {
 	return write(d.recordPath(r.TaskID), b)
 }
 
-// loadRecords reads all records. One that cannot be read is renamed to
-// *.corrupt and named in the second result; it is never a reason not to start.
-func (d *disk) loadRecords() ([]record, []string, error) {
+// loadRecords reads all records. One that cannot be read is left to the
+// ledger, where known says that it can stand in; otherwise it is renamed to
+// *.corrupt and named in the second result. It is never a reason not to start.
+func (d *disk) loadRecords(known func(taskID string) bool) ([]record, []string, error) {
 	dir := filepath.Join(d.dir, "records")
 	names, err := os.ReadDir(dir)
 	if err != nil {
@@ -108,6 +114,9 @@ func (d *disk) loadRecords() ([]record, []string, error) {
 		}
 		var r record
 		if err := json.Unmarshal(b, &r); err != nil || r.TaskID+".json" != n.Name() || r.StartedAt == nil {
+			if known(strings.TrimSuffix(n.Name(), ".json")) {
+				continue
+			}
 			bad = append(bad, path+".corrupt")
 			if err := os.Rename(path, path+".corrupt"); err != nil {
 				return nil, nil, err
@@ -136,15 +145,37 @@ func (d *disk) loadFences() (map[string]fenceMark, error) {
 	return fences, nil
 }
 
-func (d *disk) saveFences(f map[string]fenceMark) error {
-	b, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
+func encodeFences(f map[string]fenceMark) ([]byte, error) { return json.Marshal(f) }
+
+func (d *disk) saveFences(b []byte) error {
 	return writeDurable(filepath.Join(d.dir, "fences.json"), b)
 }
 
-// remove forgets a run. Its fence must be in fences.json by then.
+// minRoom is what must be free for a task to be accepted: enough to write
+// down how it ended.
+const minRoom = 1 << 20
+
+// ready says why a run could not be recorded. The ledger alone would not
+// notice: its room is its own.
+func (d *disk) ready() error {
+	if _, err := os.Stat(d.ledgerPath()); err != nil {
+		return err
+	}
+	dir := filepath.Join(d.dir, "records")
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	switch {
+	case int64(fs.Flags)&readOnlyFlag != 0:
+		return &os.PathError{Op: "write", Path: dir, Err: unix.EROFS}
+	case uint64(fs.Bavail)*uint64(fs.Bsize) < minRoom || (fs.Files > 0 && fs.Ffree == 0):
+		return &os.PathError{Op: "write", Path: dir, Err: unix.ENOSPC}
+	}
+	return nil
+}
+
+// remove takes a run off the disk.
 func (d *disk) remove(taskID string) error {
 	if err := os.Remove(d.recordPath(taskID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -163,15 +194,14 @@ func writeDurable(path string, b []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// replaceFile replaces a file as a whole, and leaves it to the system when it
-// reaches the disk.
-func replaceFile(path string, b []byte) error {
-	return replace(path, b, func(*os.File) error { return nil })
+// createFile writes a file that is not there yet, in one go. A crash may leave
+// a part of it.
+func createFile(path string, b []byte) error {
+	return create(path, b, func(*os.File) error { return nil })
 }
 
-func replace(path string, b []byte, sync func(*os.File) error) error {
-	tmp := filepath.Join(filepath.Dir(path), tempPrefix+filepath.Base(path))
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+func create(path string, b []byte, sync func(*os.File) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -182,6 +212,18 @@ func replace(path string, b []byte, sync func(*os.File) error) error {
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
+	return err
+}
+
+// replaceFile replaces a file as a whole, and leaves it to the system when it
+// reaches the disk.
+func replaceFile(path string, b []byte) error {
+	return replace(path, b, func(*os.File) error { return nil })
+}
+
+func replace(path string, b []byte, sync func(*os.File) error) error {
+	tmp := filepath.Join(filepath.Dir(path), tempPrefix+filepath.Base(path))
+	err := create(tmp, b, sync)
 	if err == nil {
 		err = os.Rename(tmp, path)
 	}
@@ -191,8 +233,17 @@ func replace(path string, b []byte, sync func(*os.File) error) error {
 	return err
 }
 
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
+func syncDir(dir string) error { return syncFile(dir) }
+
+func syncIfThere(path string) error {
+	if err := syncFile(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func syncFile(path string) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}

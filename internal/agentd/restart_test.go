@@ -156,7 +156,7 @@ func TestStorageErrorIsNoAcceptance(t *testing.T) {
 }
 
 func TestFilesArePrivateAndHoldNoSecrets(t *testing.T) {
-	a := start(t, command(t, "cat"))
+	a := start(t, command(t, "echo", "nothing of it")) // what is printed is kept, whatever it is
 	acc := a.submit(api.AgentTask{Prompt: strings.Repeat("word ", 100) + "prompt-secret", Env: map[string]string{"KEY": "env-secret"}})
 	a.end(acc.TaskID)
 	err := filepath.Walk(a.cfg.DataDir, func(path string, info os.FileInfo, err error) error {
@@ -166,10 +166,10 @@ func TestFilesArePrivateAndHoldNoSecrets(t *testing.T) {
 		if info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s has mode %o", path, info.Mode().Perm())
 		}
-		if strings.HasSuffix(path, ".json") {
-			b, _ := os.ReadFile(path)
-			if strings.Contains(string(b), "secret") {
-				t.Errorf("%s holds a secret: %s", path, b)
+		if info.Mode().IsRegular() {
+			b, err := os.ReadFile(path)
+			if err != nil || strings.Contains(string(b), "secret") {
+				t.Errorf("%s holds a secret: %s %v", path, b, err)
 			}
 		}
 		return nil
@@ -177,4 +177,34 @@ func TestFilesArePrivateAndHoldNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Records are not synced and the first of them comes with the program or the
+// end; a kill at any time loses none of it.
+func TestKilledDaemonForgetsNothing(t *testing.T) {
+	a, cmd := process(t, config(t, "demo"))
+	var ids []string
+	for i := int64(1); i <= 5; i++ {
+		ids = append(ids, a.submit(fenced("queue-"+itoa(i), i, "sleep 1ms")).TaskID)
+		a.end("queue-" + itoa(i))
+	}
+	ids = append(ids, a.submit(fenced("queue-6", 6, "sleep 1h")).TaskID)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	b := start(t, a.cfg)
+	for i, id := range ids {
+		n := int64(i + 1)
+		s := b.get("queue-" + itoa(n))
+		if n == 6 {
+			wantError(t, s, "failed", "interrupted", "restarted")
+			if got := b.submit(fenced("queue-6", 6, "x")); got.TaskID != id || s.TaskID != id {
+				t.Error("the same fence ran again")
+			}
+		} else if s.TaskID != id || s.State != "completed" || s.Output == "" || b.says(id, "step 1") == "" {
+			t.Errorf("%+v", s)
+		}
+	}
+	b.refused(fenced("queue-7", 5, "x"), 409, "stale_fence")
 }

@@ -27,8 +27,12 @@ type run struct {
 	refused  error         // set before admitted is closed
 	stopping chan struct{} // closed by the first requestStop
 	stopOnce sync.Once
-	done     chan struct{} // closed once terminal, and on disk
+	done     chan struct{} // closed once terminal, and written down
 	log      *outLog
+
+	stored sync.Mutex // held while the record on disk changes; taken before mu
+	seq    int64      // of the entry in the ledger, 0 if it has none
+	onDisk bool       // there is a record file
 
 	mu    sync.Mutex
 	rec   record
@@ -47,6 +51,7 @@ type stop struct {
 // endedRun is a run of an earlier life of the daemon.
 func (d *Daemon) endedRun(rec record) *run {
 	r := &run{d: d, rec: rec, admitted: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{})}
+	r.onDisk = true
 	r.log = endedLog(d.outputPath(rec.TaskID), rec.Log, rec.OutputSeq)
 	close(r.admitted)
 	close(r.done)
@@ -110,9 +115,7 @@ func (r *run) status(limit int64) (api.AgentTaskStatus, error) {
 	rec := r.record()
 	s := rec.AgentTaskStatus
 	if rec.terminal() {
-		out, err := readHead(r.d.resultPath(rec.TaskID), limit)
-		s.Output = out
-		return s, err
+		return r.withAnswer(s, limit)
 	}
 	total, last := r.log.progress()
 	s.OutputSeq = total
@@ -122,6 +125,34 @@ func (r *run) status(limit int64) (api.AgentTaskStatus, error) {
 		s.LastProgressAt = &last
 	}
 	return s, nil
+}
+
+// withAnswer adds the beginning of the answer to the status of an ended run.
+func (r *run) withAnswer(s api.AgentTaskStatus, limit int64) (api.AgentTaskStatus, error) {
+	if n := int64(len(s.Output)); n > limit {
+		s.Output = string(whole([]byte(s.Output[:limit])))
+	} else if n == 0 {
+		var err error
+		s.Output, err = readHead(r.d.resultPath(s.TaskID), limit)
+		return s, err
+	}
+	return s, nil
+}
+
+// store changes the record on disk, and then in memory: what is told is there.
+func (r *run) store(rec record) error {
+	r.stored.Lock()
+	defer r.stored.Unlock()
+	write := r.d.disk.newRecord
+	if r.onDisk {
+		write = r.d.disk.replaceRecord
+	}
+	err := write(rec)
+	r.onDisk = true // or in part
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rec = rec
+	return err
 }
 
 // readHead returns the beginning of a file; one that does not exist is empty.

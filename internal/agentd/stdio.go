@@ -2,6 +2,7 @@ package agentd
 
 import (
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/signalbox-ai/signalbox/internal/agentd/proc"
@@ -32,7 +33,10 @@ func newStdio(r *run, plan runner.Plan, p place) (*stdio, error) {
 		return s, nil
 	}
 	dir := r.d.disk.runDir(r.rec.TaskID)
-	var err error
+	err := os.MkdirAll(dir, 0o700)
+	if err != nil {
+		return nil, err
+	}
 	if s.events, err = newCappedFile(filepath.Join(dir, "events.jsonl"), r.d.cfg.LogCap); err != nil {
 		return nil, err
 	}

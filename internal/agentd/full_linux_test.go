@@ -1,0 +1,51 @@
+package agentd_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A real disk without room, and one that became read-only.
+func TestDiskThatTakesNothing(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m,mode=700"); err != nil {
+		t.Skipf("a file system cannot be mounted here: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	cfg := config(t, "demo")
+	cfg.DataDir = filepath.Join(dir, "data")
+	a := start(t, cfg)
+	task := fenced("queue-a", 1, "sleep 1ms")
+	refused := func() {
+		t.Helper()
+		a.refused(task, 500, "storage_error")
+		if code := a.do("GET", "/task/queue-a", nil, nil); code != 404 {
+			t.Errorf("it is known all the same: %d", code)
+		}
+	}
+	fill := filepath.Join(dir, "fill")
+	if err := os.WriteFile(fill, make([]byte, 2<<20+512<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused()
+	if err := os.Remove(fill); err != nil {
+		t.Fatal(err)
+	}
+	a.submit(task) // the same claim may try again
+	a.end("queue-a")
+	a.stop()
+	a = start(t, cfg)
+	task = fenced("queue-b", 2, "sleep 1ms")
+	// The file system itself cannot turn read-only while the ledger is open.
+	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	a.refused(task, 500, "storage_error")
+}

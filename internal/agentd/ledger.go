@@ -1,0 +1,199 @@
+package agentd
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+)
+
+// ledger is what makes a 201 durable: a file of fixed size in which each
+// accept overwrites a slot. Its size, its name and its blocks never change, so
+// one fdatasync suffices, and other programs' syncs have no journal of ours to
+// write. A slot is overwritten only once its entry is needed no more; see
+// keep.go.
+type ledger struct {
+	file ledgerFile
+
+	mu   sync.Mutex
+	next int64 // sequence number of the next entry, from 1
+	safe int64 // entries below may be overwritten
+
+	syncMu sync.Mutex
+	synced int64 // entries up to here are on the disk
+	lost   int64 // entries up to here that were not synced then are in doubt
+}
+
+// ledgerFile is the file, or a disk that fails in a test.
+type ledgerFile interface {
+	WriteAt(b []byte, at int64) (int, error)
+	Sync() error
+	Close() error
+}
+
+type dataFile struct{ *os.File }
+
+func (f dataFile) Sync() error { return syncData(f.File) }
+
+// past is what the ledger tells of earlier lives of the daemon.
+type past struct {
+	accepted  map[string]record
+	seqs      map[string]int64 // of the accepted
+	forgotten map[string]bool
+	newest    map[laneID]int64 // accepted last in each lane
+}
+
+// over reports whether a run had ended for certain, with all its processes: a
+// later one was accepted in its lane.
+func (p past) over(r record) bool {
+	seq := p.seqs[r.TaskID]
+	return seq > 0 && seq < p.newest[r.lane()]
+}
+
+// order returns the accepted, oldest first.
+func (p past) order() []string {
+	return slices.SortedFunc(maps.Keys(p.accepted), func(a, b string) int { return cmp.Compare(p.seqs[a], p.seqs[b]) })
+}
+
+var (
+	errLedgerFull = errors.New("every entry of the ledger is still needed; the disk does not take what is to replace them")
+	errLedgerLost = errors.New("the entry may not have reached the disk")
+)
+
+// openLedger makes the ledger or reads it. A torn slot is one whose accept
+// was never answered, and is passed over.
+func openLedger(path string) (*ledger, past, error) {
+	b, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, past{}, err
+	}
+	if want := ledgerSlots * slotSize; len(b) != want {
+		whole := make([]byte, want) // written out: a block that was only reserved would change its state later
+		copy(whole, b)
+		b = whole
+		if err := writeDurable(path, b); err != nil {
+			return nil, past{}, err
+		}
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, past{}, err
+	}
+	l := &ledger{file: dataFile{f}, next: 1, safe: 1}
+	return l, l.load(b), nil
+}
+
+func (l *ledger) load(b []byte) past {
+	p := past{accepted: map[string]record{}, seqs: map[string]int64{}, forgotten: map[string]bool{}, newest: map[laneID]int64{}}
+	first := int64(0)
+	for i := range int64(ledgerSlots) {
+		seq, e, ok := decodeSlot(b[i*slotSize : (i+1)*slotSize])
+		if !ok || seq%ledgerSlots != i {
+			continue
+		}
+		if first == 0 || seq < first {
+			first = seq
+		}
+		l.next = max(l.next, seq+1)
+		if r := e.Accepted; r != nil && r.StartedAt != nil {
+			p.accepted[r.TaskID], p.seqs[r.TaskID] = *r, seq
+			p.newest[r.lane()] = max(p.newest[r.lane()], seq)
+		}
+		for _, id := range e.Forgotten {
+			p.forgotten[id] = true
+		}
+	}
+	l.safe, l.synced = max(first, 1), l.next-1
+	return p
+}
+
+// append returns once the entry would survive a power cut. After an error it
+// counts as not written.
+func (l *ledger) append(e entry) (int64, error) {
+	seq, err := l.write(e)
+	if err != nil {
+		return 0, err
+	}
+	if err := l.sync(seq); err != nil {
+		l.void(seq)
+		return 0, err
+	}
+	return seq, nil
+}
+
+func (l *ledger) write(e entry) (int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	seq := l.next
+	if seq-ledgerSlots >= l.safe {
+		return 0, errLedgerFull
+	}
+	b, err := encodeSlot(seq, e)
+	if err == nil {
+		_, err = l.file.WriteAt(b, seq%ledgerSlots*slotSize)
+	}
+	if err != nil {
+		return 0, err
+	}
+	l.next++
+	return seq, nil
+}
+
+// sync has one call to the disk serve all entries written before it.
+func (l *ledger) sync(seq int64) error {
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
+	if seq <= l.lost { // the system tells of a failed write once; a later sync would not repeat it
+		return errLedgerLost
+	}
+	if seq <= l.synced {
+		return nil
+	}
+	l.mu.Lock()
+	upTo := l.next - 1
+	l.mu.Unlock()
+	if err := l.file.Sync(); err != nil {
+		l.lost = upTo
+		return fmt.Errorf("%w: %w", errLedgerLost, err)
+	}
+	l.synced = upTo
+	return nil
+}
+
+// void takes back an entry whose sync failed, as far as the disk lets it. If
+// it does not, a later start shows a run that was refused as interrupted,
+// which repeats nothing.
+func (l *ledger) void(seq int64) {
+	if b, err := encodeSlot(seq, entry{}); err == nil {
+		_, _ = l.file.WriteAt(b, seq%ledgerSlots*slotSize)
+	}
+}
+
+// Slots are made free when a quarter of them is left, and half of the entries
+// is kept then: of the runs that are older hardly one is still of interest.
+const (
+	ledgerDue  = ledgerSlots * 3 / 4
+	ledgerKeep = ledgerSlots / 2
+)
+
+// due returns the sequence number below which entries should become
+// unnecessary now; 0 when there is room.
+func (l *ledger) due() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next-l.safe < ledgerDue {
+		return 0
+	}
+	return l.next - ledgerKeep
+}
+
+// release lets the entries below seq be overwritten.
+func (l *ledger) release(seq int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.safe = max(l.safe, seq)
+}

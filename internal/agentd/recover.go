@@ -1,0 +1,166 @@
+package agentd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentd/proc"
+)
+
+// recover loads what earlier lives of the daemon left, and ends the runs that
+// were cut off.
+func (d *Daemon) recover() error {
+	fences, err := d.disk.loadFences()
+	if err != nil {
+		return err
+	}
+	d.fences = fences
+	if err := d.disk.pruneSessions(); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	ledger, past, err := openLedger(d.disk.ledgerPath())
+	if err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	d.ledger = ledger
+	for _, id := range past.order() {
+		rec := past.accepted[id]
+		d.raiseFence(&rec)
+	}
+	recs, err := d.loadRuns(past)
+	if err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	if err := d.takeUp(recs, past); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	d.prune()
+	d.mu.Unlock()
+	if err := errors.Join(d.checkpoint(), d.forget(1)); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	return nil
+}
+
+// loadRuns returns the records, with the ledger's entries for those that are
+// missing or torn. They are in the order of their beginnings.
+func (d *Daemon) loadRuns(p past) ([]record, error) {
+	for id := range p.forgotten {
+		if err := d.disk.remove(id); err != nil { // a crash came between the word and the deed
+			return nil, err
+		}
+		delete(p.accepted, id)
+	}
+	recs, bad, err := d.disk.loadRecords(func(id string) bool { _, ok := p.accepted[id]; return ok })
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range bad {
+		d.cfg.Logger.Error("a run record could not be read and was set aside", "file", path)
+	}
+	for _, rec := range recs {
+		delete(p.accepted, rec.TaskID)
+	}
+	for _, rec := range p.accepted {
+		recs = append(recs, rec)
+	}
+	slices.SortFunc(recs, func(a, b record) int { return a.StartedAt.Compare(*b.StartedAt) })
+	return recs, nil
+}
+
+// takeUp makes runs of the records, ended all of them.
+func (d *Daemon) takeUp(recs []record, p past) error {
+	errs := d.interruptAll(recs, p)
+	var alive *proc.UnkillableError
+	for i, rec := range recs {
+		r := d.endedRun(rec)
+		r.seq = p.seqs[rec.TaskID]
+		d.runs[rec.TaskID] = r
+		d.ended = append(d.ended, r)
+		if rec.QueueID != "" {
+			d.byQueue[rec.QueueID] = r
+			d.raiseFence(&rec)
+		}
+		if errors.As(errs[i], &alive) {
+			d.lanes[rec.lane()] = r
+			d.linger(r, func() []int { return proc.Alive(*rec.Process) })
+		} else if errs[i] != nil {
+			return errs[i]
+		}
+	}
+	slices.SortStableFunc(d.ended, func(a, b *run) int { return endedAt(a.rec, p).Compare(endedAt(b.rec, p)) })
+	return nil
+}
+
+func (d *Daemon) interruptAll(recs []record, p past) []error {
+	var wg sync.WaitGroup
+	errs := make([]error, len(recs))
+	for i := range recs {
+		if !recs[i].terminal() {
+			wg.Go(func() { errs[i] = d.interrupt(&recs[i], p) })
+		}
+	}
+	wg.Wait()
+	return errs
+}
+
+// endedAt is when a run ended, for which to forget first. Of one whose end was
+// lost that is near its beginning, rather than now.
+func endedAt(r record, p past) time.Time {
+	if r.CompletedAt == nil || (p.over(r) && r.Error != nil && r.Error.Type == "interrupted") {
+		return *r.StartedAt
+	}
+	return *r.CompletedAt
+}
+
+// interrupt ends what lives of a run that the daemon's own end cut off, and
+// records it. What the ledger has need not be synced.
+func (d *Daemon) interrupt(rec *record, p past) error {
+	if rec.Process == nil { // cut off before the pid was written: the mark still finds it
+		rec.Process = &proc.Ident{Mark: rec.TaskID}
+	}
+	var err error
+	if !p.over(*rec) {
+		err = proc.Clear(*rec.Process, d.cfg.KillGrace)
+	}
+	now := time.Now().UTC()
+	rec.State, rec.CompletedAt = stateFailed, &now
+	rec.DurationSeconds = max(0, now.Sub(*rec.StartedAt).Seconds())
+	rec.Error = &api.AgentError{Type: "interrupted", Message: "the agent was restarted while the task ran; its processes are stopped"}
+	if err != nil {
+		rec.Error = &api.AgentError{Type: "unkillable", Message: "the agent was restarted while the task ran, and " + err.Error()}
+	}
+	if st, serr := os.Stat(filepath.Join(d.disk.runDir(rec.TaskID), "output.log")); serr == nil {
+		rec.Log.Head = min(st.Size(), d.cfg.LogCap)
+		rec.OutputSeq = rec.Log.Head
+	}
+	save := d.disk.saveRecord
+	if p.seqs[rec.TaskID] > 0 {
+		save = d.disk.replaceRecord
+	}
+	if serr := save(*rec); serr != nil {
+		return serr
+	}
+	return err
+}
+
+// raiseFence notes the fence of a record; the caller holds mu or is alone.
+func (d *Daemon) raiseFence(rec *record) {
+	if rec.Fence <= 0 {
+		return
+	}
+	key := rec.fenceKey()
+	if rec.Fence > d.fences[key].Fence {
+		d.fences[key] = fenceMark{rec.Fence, rec.QueueID}
+	}
+	if rec.Director != d.serving || rec.Fence > d.highest {
+		d.serving, d.highest = rec.Director, rec.Fence
+	}
+}
