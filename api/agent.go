@@ -95,6 +95,11 @@ type AgentOutput struct {
 	Next      int64  `json:"next"`                // ask with after=Next for what follows
 	Truncated bool   `json:"truncated,omitempty"` // bytes between the asked position and Seq are no longer there
 	Done      bool   `json:"done,omitempty"`      // the run has ended and Text reaches its end
+
+	// Final is what GET /task/{id} answers about the ended run. It comes with
+	// Done, so that who follows a run need not ask once more; an agent may
+	// leave it out.
+	Final *AgentTaskStatus `json:"final,omitempty"`
 }
 
 // AgentStatus is the answer to GET /status on an agent.

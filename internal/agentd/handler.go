@@ -125,11 +125,26 @@ func (d *Daemon) getOutput(w http.ResponseWriter, req *http.Request, r *run) {
 	}
 	r.wait(req.Context(), wait, after)
 	out, err := r.log.read(after)
+	if err == nil && out.Done {
+		out.Final, err = r.final(req.Context())
+	}
 	if err != nil {
 		replyError(w, err)
 		return
 	}
 	reply(w, http.StatusOK, out)
+}
+
+// final is the status of a run whose output is at its end; what is left of
+// the run is to write that down.
+func (r *run) final(ctx context.Context) (*api.AgentTaskStatus, error) {
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	s, err := r.status(resultCap)
+	return &s, err
 }
 
 // waitParams reads ?wait=30s (a Go duration or seconds, at most maxWait) and

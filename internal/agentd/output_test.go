@@ -3,10 +3,13 @@ package agentd_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/signalbox-ai/signalbox/api"
 )
@@ -149,5 +152,44 @@ func TestHistory(t *testing.T) {
 		if code := a.do("GET", path, nil, nil); code != want {
 			t.Errorf("%s: %d, want %d", path, code, want)
 		}
+	}
+}
+
+// Who reads to the end of the output learns with it how the run ended.
+func TestOutputEndsWithTheState(t *testing.T) {
+	a := start(t, command(t, "flood", "200000"))
+	acc := a.submit(api.AgentTask{Prompt: "x"})
+	for round, after := 0, int64(0); ; round++ {
+		var out api.AgentOutput
+		a.do("GET", "/task/"+acc.TaskID+"/output?wait=30s&after="+itoa(after), nil, &out)
+		if out.Done != (out.Final != nil) {
+			t.Fatalf("done %v with final %+v", out.Done, out.Final)
+		}
+		if after = out.Next; !out.Done {
+			continue
+		}
+		if d := cmp.Diff(a.get(acc.TaskID), *out.Final); d != "" || out.Final.State != "completed" || len(out.Final.Output) < 190_000 {
+			t.Errorf("final is %s: %s", out.Final.State, d)
+		}
+		if round > 0 && after != out.Final.OutputSeq {
+			t.Errorf("done at %d of %d", after, out.Final.OutputSeq)
+		}
+		return
+	}
+}
+
+// An answer is kept with the record or, when it is long, beside it.
+func TestAnswersOfAllSizesOutliveTheDaemon(t *testing.T) {
+	for _, size := range []string{"64", "65536", "65600", "1048576", "1100032"} {
+		a := start(t, command(t, "flood", size))
+		acc := a.submit(api.AgentTask{Prompt: "x"})
+		before := a.end(acc.TaskID)
+		a.stop()
+		b := start(t, a.cfg)
+		want, _ := strconv.Atoi(size)
+		if after := b.get(acc.TaskID); after.Output != before.Output || len(after.Output) < min(want, 1<<20)-1 {
+			t.Errorf("%s bytes: %d before and %d after a restart", size, len(before.Output), len(after.Output))
+		}
+		b.stop()
 	}
 }
