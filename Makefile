@@ -29,7 +29,8 @@ soak: setup check ## the long loops, whole
 	SIGNALBOX_SOAK=1 SIGNALBOX_TEST_AGENTS=$(AGENTS) $(GO) test -race -timeout 8h $(PACKAGES)
 
 bench: ## the figures of docs/benchmarks.md, measured here
-	$(GO) run ./bench
+	$(GO) run ./bench/store
+	$(GO) run ./bench/http
 
 lint: ## golangci-lint, with the reasons in .golangci.yml
 	golangci-lint run
