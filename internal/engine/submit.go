@@ -164,6 +164,11 @@ func (e *Engine) receipt(ctx context.Context, got store.Submitted) (Receipt, err
 		e.log.Error("position unknown after submit", "queue_id", got.Task.ID, "error", err)
 		return r, nil
 	}
+	if pos.N == 0 && r.Task.State == signalbox.Pending {
+		// It was claimed since. The receipt is of the moment in which it was
+		// stored, when it stood first: otherwise another had been claimed.
+		pos.N = 1
+	}
 	r.Position = pos
 	r.ETA = e.ETA(ctx, &r.Task, pos)
 	return r, nil
