@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/seal"
+	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
 )
 
@@ -22,6 +26,7 @@ type aCase struct {
 	engine  bool
 	slow    bool // with slowSync added to each commit
 	depth   func(b *bench) int
+	blocked func(n int, s *store.Submission) // 100,000 more that cannot start
 	do      func(ctx context.Context, s system, agent string) error
 	target  string
 
@@ -36,6 +41,17 @@ func none(*bench) int   { return 0 }
 func short(*bench) int  { return 1000 }
 func deep(b *bench) int { return b.deep }
 
+const manyBlocked = 100_000
+
+func tomorrow(_ int, s *store.Submission) { s.Task.NotBefore = s.Now.Add(24 * time.Hour) }
+
+// sessions makes a hundred conversations with a thousand turns each. Their
+// queue is one that nobody serves here, so that the turn whose turn it is
+// keeps the others blocked.
+func sessions(n int, s *store.Submission) {
+	s.Task.SessionID, s.Task.Queue = fmt.Sprintf("session-%d", n%100), signalbox.PoolQueue("other")
+}
+
 func cases() []aCase {
 	return []aCase{
 		{name: "submit, 64 callers, store", workers: 64, depth: none, do: submitOnly},
@@ -47,6 +63,8 @@ func cases() []aCase {
 		{name: "full cycle, 1 caller, engine", workers: 1, engine: true, depth: none, do: cycle},
 		{name: "full cycle, 1 caller, 1,000 wait", workers: 1, depth: short, do: cycle},
 		{name: "full cycle, 1 caller, 1,000,000 wait", workers: 1, depth: deep, do: cycle, target: "≤ 1.5× the one above"},
+		{name: "full cycle, 1 caller, 1,000 wait, 100,000 not before tomorrow", workers: 1, depth: short, blocked: tomorrow, do: cycle, target: "≤ 1.5× 1,000 alone"},
+		{name: "full cycle, 1 caller, 1,000 wait, 100,000 for their session", workers: 1, depth: short, blocked: sessions, do: cycle, target: "≤ 1.5× 1,000 alone"},
 		{name: "full cycle, 64 callers, 1,000 wait", workers: 64, depth: short, do: cycle},
 		{name: "full cycle, 64 callers, 1,000,000 wait", workers: 64, depth: deep, do: cycle, target: "≤ 1.5× the one above"},
 		{name: "submit, 64 callers, 1,000 wait", workers: 64, depth: short, do: submitOnly},
@@ -93,26 +111,64 @@ func (b *bench) open() error {
 	return nil
 }
 
-// fill makes tasks wait.
+// fill makes tasks wait: n that could start, and those that are blocked.
 func (c *aCase) fill(n int) error {
-	left := make(chan struct{}, n)
-	for range n {
-		left <- struct{}{}
-	}
-	close(left)
-	_, err := load(256, time.Hour, func(ctx context.Context, _ int) error {
-		if _, more := <-left; !more {
-			return errFilled
+	if c.blocked != nil {
+		if err := c.submitMany(manyBlocked, c.blocked); err != nil {
+			return err
 		}
-		return bare{c.store}.submit(ctx)
-	})
-	if err == errFilled {
-		return nil
 	}
-	return err
+	return c.submitMany(n, func(int, *store.Submission) {})
 }
 
-var errFilled = fmt.Errorf("enough")
+func (c *aCase) submitMany(n int, change func(n int, s *store.Submission)) error {
+	var next atomic.Int64
+	const callers = 256
+	var all errgroup
+	for range callers {
+		all.Go(func() error {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return nil
+				}
+				sub, err := submission()
+				if err != nil {
+					return err
+				}
+				change(i, &sub)
+				if _, err := c.store.Submit(context.Background(), sub); err != nil {
+					return err
+				}
+			}
+		})
+	}
+	return all.Wait()
+}
+
+// errgroup keeps the first error of several goroutines.
+type errgroup struct {
+	all sync.WaitGroup
+	mu  sync.Mutex
+	err error
+}
+
+func (g *errgroup) Go(f func() error) {
+	g.all.Go(func() {
+		if err := f(); err != nil {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if g.err == nil {
+				g.err = err
+			}
+		}
+	})
+}
+
+func (g *errgroup) Wait() error {
+	g.all.Wait()
+	return g.err
+}
 
 func (b *bench) close() {
 	for _, c := range b.cases {

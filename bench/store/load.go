@@ -31,19 +31,27 @@ type bare struct{ store.Store }
 func now() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }
 
 func (b bare) submit(ctx context.Context) error {
-	at := now()
-	id, err := signalbox.NewID(at, rand.Reader)
+	s, err := submission()
 	if err != nil {
 		return err
 	}
-	_, err = b.Submit(ctx, store.Submission{
+	_, err = b.Submit(ctx, s)
+	return err
+}
+
+func submission() (store.Submission, error) {
+	at := now()
+	id, err := signalbox.NewID(at, rand.Reader)
+	if err != nil {
+		return store.Submission{}, err
+	}
+	return store.Submission{
 		Task: signalbox.Task{
 			ID: id, State: signalbox.Pending, Queue: signalbox.QueueWork, Limit: signalbox.LimitWork, MaxAttempts: 3,
 			Source: signalbox.SourceAPI, OnLost: signalbox.LostFail, Preview: signalbox.Preview(prompt), CreatedAt: at,
 		},
 		Request: signalbox.Request{Prompt: prompt, Queue: signalbox.QueueWork}, Cap: 1 << 30, Now: at,
-	})
-	return err
+	}, nil
 }
 
 func (b bare) claim(ctx context.Context, agent string) (signalbox.Task, error) {

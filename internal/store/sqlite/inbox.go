@@ -94,12 +94,14 @@ func (b *inbox) leave(j *job) bool {
 	return true
 }
 
-// close lets no more jobs in.
-func (b *inbox) close() {
+// close lets no more jobs in. It reports whether it is the first to do so.
+func (b *inbox) close() bool {
 	b.mu.Lock()
+	first := !b.closed
 	b.closed = true
 	b.mu.Unlock()
 	b.poke()
+	return first
 }
 
 func (b *inbox) len() int {

@@ -105,16 +105,11 @@ func (s *Store) Info() store.Info { return s.info }
 // Close waits for running verbs, then folds the write-ahead log into the
 // file. Closing twice does no harm.
 func (s *Store) Close() error {
-	s.inbox.mu.Lock()
-	again := s.inbox.closed
-	s.inbox.closed = true
-	s.inbox.mu.Unlock()
-	if again {
+	if !s.inbox.close() {
 		<-s.stopped
 		return nil
 	}
 	close(s.closing)
-	s.inbox.poke()
 	<-s.stopped
 	return s.release()
 }

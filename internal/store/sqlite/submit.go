@@ -37,6 +37,7 @@ func (w *writer) submit(sub *store.Submission, rest []byte) (store.Submitted, er
 	t := sub.Task
 	w.seq++
 	t.Seq, t.Rev, t.Ready = w.seq, 1, false
+	t.HasEnv = t.HasEnv || len(sub.Request.SealedEnv) > 0 // it is what gets the environment erased
 	w.enqueue(&t, sub.Now)
 	if err := w.followSession(sub.FollowSession, &t); err != nil {
 		return store.Submitted{}, err
