@@ -102,7 +102,8 @@ type RegisterAgent struct {
 
 // Heartbeat is the body of POST /api/agents/{name}/heartbeat.
 type Heartbeat struct {
-	State        string             `json:"state"` // idle or working
+	State        string             `json:"state"`         // idle or working
+	URL          string             `json:"url,omitempty"` // as registered: where it differs from what is known, 409
 	CurrentTasks []AgentCurrentTask `json:"current_tasks,omitempty"`
 }
 

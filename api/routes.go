@@ -83,7 +83,7 @@ func Routes() []Route {
 		{Name: "registerAgent", Method: http.MethodPost, Path: "/api/agents", Summary: "Register an agent", Status: 201, Scope: ScopeAdmin,
 			Request: RegisterAgent{}, Answer: Agent{}, Errors: []int{409}},
 		{Name: "heartbeat", Method: http.MethodPost, Path: "/api/agents/{name}/heartbeat", Summary: "An agent says that it lives", Status: 200, Scope: ScopeAdmin,
-			Request: Heartbeat{}, Answer: HeartbeatAnswer{}, Errors: []int{404}},
+			Request: Heartbeat{}, Answer: HeartbeatAnswer{}, Errors: []int{404, 409}},
 		{Name: "removeAgent", Method: http.MethodDelete, Path: "/api/agents/{name}", Summary: "Forget an agent", Status: 204, Scope: ScopeAdmin, Errors: []int{404, 409}},
 		{Name: "clearLane", Method: http.MethodPost, Path: "/api/agents/{name}/queue/clear", Summary: "Cancel all that waits for an agent", Status: 200, Scope: ScopeAdmin,
 			Answer: LaneCleared{}, Errors: []int{404}},

@@ -141,7 +141,7 @@ func keepRegistered(ctx context.Context, log *slog.Logger, o cli.AgentOptions, d
 		if err == nil {
 			log.Info("registered", "director", o.Director, "name", f.Name)
 			told = ""
-			err = beat(ctx, c, d, f.Name)
+			err = beat(ctx, c, d, f)
 		}
 		if ctx.Err() == nil && err != nil && err.Error() != told {
 			told = err.Error() // once, not every two seconds
@@ -151,12 +151,12 @@ func keepRegistered(ctx context.Context, log *slog.Logger, o cli.AgentOptions, d
 }
 
 // beat sends heartbeats until one fails.
-func beat(ctx context.Context, c *client.Client, d *agentd.Daemon, name string) error {
+func beat(ctx context.Context, c *client.Client, d *agentd.Daemon, f agentFile) error {
 	interval := 10 * time.Second
 	for {
 		changed := d.Changed()
 		s := d.Status()
-		answer, err := c.Heartbeat(ctx, name, api.Heartbeat{State: s.State, CurrentTasks: s.CurrentTasks})
+		answer, err := c.Heartbeat(ctx, f.Name, api.Heartbeat{State: s.State, URL: f.URL, CurrentTasks: s.CurrentTasks})
 		if err != nil {
 			return err
 		}

@@ -121,7 +121,9 @@ func (d *Director) heartbeat(w http.ResponseWriter, r *http.Request) error {
 	if err := d.known(r.Context(), name); err != nil {
 		return err
 	}
-	d.runs.Heartbeat(name, beat)
+	if !d.runs.Heartbeat(name, beat) {
+		return refuse(signalbox.CodeConflict, "register again", "agent %s is known at another address than %s", name, clip(beat.URL))
+	}
 	every := max(1, int(d.runs.HeartbeatInterval()/time.Second))
 	d.answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: every})
 	return nil

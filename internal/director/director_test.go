@@ -211,6 +211,8 @@ type fakeRuns struct {
 	logs  map[string]string
 	grew  chan struct{}
 	beats map[string]api.Heartbeat
+	// answers names the agents that are there when they are asked.
+	answers map[string]bool
 }
 
 func newFakeRuns() *fakeRuns {
@@ -260,10 +262,13 @@ func (f *fakeRuns) Output(ctx context.Context, id string, after int64, wait time
 	}
 }
 
-func (f *fakeRuns) Heartbeat(name string, beat api.Heartbeat) {
+func (f *fakeRuns) Heartbeat(name string, beat api.Heartbeat) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.beats[name] = beat
+	return true
 }
+
+func (f *fakeRuns) Answers(_ context.Context, name string) bool { return f.answers[name] }
 
 func (f *fakeRuns) HeartbeatInterval() time.Duration { return 5 * time.Second }

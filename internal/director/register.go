@@ -2,6 +2,7 @@ package director
 
 import (
 	"context"
+	"crypto/subtle"
 	"net"
 	"net/http"
 	"net/netip"
@@ -54,28 +55,34 @@ func (d *Director) registerAgent(w http.ResponseWriter, r *http.Request) error {
 }
 
 // registerStatus is 201 for an agent that is new, 200 for one that was known.
-// A name does not change hands to an agent of another kind while the agent
-// that has it is connected.
+// A name does not change hands while the agent that has it answers: the
+// newcomer would get its tasks, and what it runs would be taken for lost.
 func (d *Director) registerStatus(ctx context.Context, req *api.RegisterAgent) (int, error) {
 	known, err := d.engine.Read().Agents(ctx)
 	if err != nil {
 		return 0, err
 	}
 	for _, a := range known {
-		if a.Name != req.Name {
-			continue
-		}
-		if a.Kind == req.Kind {
+		switch {
+		case a.Name != req.Name:
+		case a.URL == req.URL && a.Kind == req.Kind:
 			return http.StatusOK, nil
-		}
-		for _, live := range d.engine.LiveAgents() {
-			if live.Name == a.Name && live.Up {
-				return 0, refuse(signalbox.CodeConflict, "choose another name, or stop that agent first",
-					"agent %s is connected and of kind %s", a.Name, a.Kind)
-			}
+		case d.sameAgent(a, req.Token): // it moved
+			return http.StatusOK, nil
+		case d.runs.Answers(ctx, a.Name):
+			return 0, refuse(signalbox.CodeConflict, "give one of them another --name, or stop the other first",
+				"another agent named %s (%s) answers at %s", a.Name, a.Kind, a.URL)
+		case a.Kind == req.Kind:
+			return http.StatusOK, nil
 		}
 	}
 	return http.StatusCreated, nil
+}
+
+// sameAgent reports whether a token proves that it is the agent of this row.
+func (d *Director) sameAgent(a signalbox.Agent, token string) bool {
+	own, err := d.engine.AgentToken(a)
+	return err == nil && own != "" && subtle.ConstantTimeCompare([]byte(own), []byte(token)) == 1
 }
 
 // lookup resolves a host.

@@ -14,8 +14,12 @@ type Runs interface {
 	// wait is over or ctx ends. ok is false if no run of that task is
 	// followed (the stored result is the truth then).
 	Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool)
-	// Heartbeat notes that an agent was heard, and what it says of itself.
-	Heartbeat(name string, beat api.Heartbeat)
+	// Heartbeat notes that an agent was heard, and what it says of itself. ok
+	// is false where the agent of that name lives at another address.
+	Heartbeat(name string, beat api.Heartbeat) (ok bool)
+	// Answers asks the agent of that name, at the address that is known,
+	// whether it is there.
+	Answers(ctx context.Context, name string) bool
 	// HeartbeatInterval is how often agents should beat.
 	HeartbeatInterval() time.Duration
 }
@@ -26,5 +30,6 @@ type noRuns struct{}
 func (noRuns) Output(context.Context, string, int64, time.Duration) (api.Output, bool) {
 	return api.Output{}, false
 }
-func (noRuns) Heartbeat(string, api.Heartbeat)  {}
-func (noRuns) HeartbeatInterval() time.Duration { return 5 * time.Second }
+func (noRuns) Heartbeat(string, api.Heartbeat) bool { return true }
+func (noRuns) Answers(context.Context, string) bool { return false }
+func (noRuns) HeartbeatInterval() time.Duration     { return 5 * time.Second }

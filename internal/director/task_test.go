@@ -225,8 +225,10 @@ func TestAgents(t *testing.T) {
 	if got := register("coder", "demo", "", 200); got.Slots != 1 || got.Source != "registered" {
 		t.Errorf("%+v", got)
 	}
-	register("coder", "claude", "", 201) // nobody of that name is connected
+	register("coder", "claude", "", 201) // nobody of that name answers
 	a := b.agent("coder", 3)
+	b.runs.answers = map[string]bool{"coder": true}
+	b.do("POST", "/api/agents", `{"name":"coder","kind":"claude","url":"http://127.0.0.1:9009"}`).wantError(t, 409, signalbox.CodeConflict)
 	b.do("POST", "/api/agents", `{"name":"coder","kind":"claude","url":"http://127.0.0.1:9001"}`).wantError(t, 409, signalbox.CodeConflict)
 	states := func() map[string]api.Agent {
 		var out api.Agents

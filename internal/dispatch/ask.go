@@ -23,6 +23,10 @@ const (
 	maxDelay   = 2 * time.Second
 )
 
+// errElsewhere is the word of an agent at another address than the one that
+// got the task.
+var errElsewhere = errors.New("the agent that has the name now does not know the task, and the address that got it is still in use")
+
 // ask finds out what became of a task that was sent without an answer, or
 // claimed by a director that is gone. cause says what happened to the answer;
 // nil means that nobody knows whether it was sent.
@@ -99,6 +103,8 @@ func (r *run) find(ctx context.Context) (api.AgentTaskStatus, error) {
 		return s, errNeverSeen
 	case !unknown(err):
 		return s, err
+	case r.elsewhere(ctx, err):
+		return s, errElsewhere
 	case r.fencing():
 		return s, errNeverSeen
 	}

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -73,6 +74,7 @@ func newConn(base, token string, transport http.RoundTripper) *conn {
 // refusal is an answer other than success.
 type refusal struct {
 	status int
+	from   string // address that said it
 	api.AgentRefusal
 }
 
@@ -106,6 +108,9 @@ func unsent(err error) bool {
 	var u unsentError
 	return errors.As(err, &u)
 }
+
+// refused reports whether nobody listens at the address.
+func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
 // call makes one request. A non-nil answer is filled from the JSON of a 2xx
 // answer.
@@ -150,7 +155,12 @@ func (c *conn) callOnce(ctx context.Context, method, path, key string, body, ans
 		return plainError(err)
 	}
 	defer resp.Body.Close()
-	return read(resp, answer)
+	err = read(resp, answer)
+	var no *refusal
+	if errors.As(err, &no) {
+		no.from = c.base
+	}
+	return err
 }
 
 // plainError drops the URL that net/http puts before each error: the caller

@@ -26,7 +26,7 @@ func (r *run) follow(ctx context.Context) {
 			r.heard()
 			delay = firstDelay
 			continue
-		case statusOf(err) == http.StatusNotFound:
+		case statusOf(err) == http.StatusNotFound && !r.elsewhere(ctx, err):
 			r.heard()
 			r.forgotten(ctx)
 			return
@@ -84,6 +84,9 @@ func (r *run) listen(ctx context.Context) (s api.AgentTaskStatus, news bool, err
 		}
 		if err == nil && !o.Done {
 			return s, news, nil
+		}
+		if err == nil && o.Final != nil {
+			return *o.Final, true, nil // the log came with the end
 		}
 	}
 	s, err = r.conn().task(ctx, id, wait)

@@ -234,6 +234,35 @@ func TestSilentPlainAgentKeepsItsSlotUntilItIsFree(t *testing.T) {
 	}
 }
 
+// A second agent of the same name, at another address, loses nobody's task by
+// not knowing it while the first is still there.
+func TestNewcomerOfTheSameNameLosesNoTask(t *testing.T) {
+	h := newHouse(t)
+	first := h.agent(Options{})
+	id := h.submit(engine.NewTask{})
+	h.start()
+	h.untilState(id, signalbox.Working)
+	if !h.d.Answers(t.Context(), "fake") {
+		t.Error("the agent is there and does not answer")
+	}
+	second := h.agent(Options{}) // takes over the row
+	h.await("the newcomer is called", func() bool { return h.live("fake").URL == second.URL() && h.live("fake").Up })
+	first.Print(id, "news\n") // ends the long poll at the first
+	second.AwaitRequest(State, 2)
+	if got := h.task(id); got.State != signalbox.Working {
+		t.Fatalf("the task is %s: %s", got.State, got.Message)
+	}
+	if h.d.Heartbeat("fake", api.Heartbeat{State: "idle", URL: first.URL()}) {
+		t.Error("a heartbeat from another address than the known one is taken in")
+	}
+	h.put(first.Row(), "")
+	first.Finish(id, End{})
+	h.ends(id, signalbox.ReasonCompleted)
+	if len(second.Executions()) != 0 {
+		t.Error("it ran at the newcomer")
+	}
+}
+
 // The log of a task that was lost and runs again goes on behind that of the
 // attempt before: a reader's position stays good.
 func TestLogOfASecondAttemptFollowsTheFirst(t *testing.T) {

@@ -211,18 +211,20 @@ func (d *Dispatcher) stillRuns(ctx context.Context, l *lane, w withheld) bool {
 }
 
 // Heartbeat notes that an agent was heard, and what it says of itself. A beat
-// does not bring an agent up: it may speak from where it cannot be reached.
-func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) {
+// does not bring an agent up: it may speak from where it cannot be reached. ok
+// is false where the agent of that name is known at another address: then
+// another one speaks, or this one must register again.
+func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) (ok bool) {
 	d.mu.Lock()
 	l := d.lanes[name]
-	if l == nil {
+	if l == nil || (beat.URL != "" && beat.URL != l.row.URL) {
 		d.mu.Unlock()
-		return
+		return l == nil // it was registered a moment ago
 	}
 	if !l.up || l.status.AgentKind == "" {
 		d.mu.Unlock()
 		d.probe(l)
-		return
+		return true
 	}
 	l.status.State, l.status.CurrentTasks, l.status.CurrentTask = beat.State, beat.CurrentTasks, nil
 	l.hear(beat.CurrentTasks, d.opts.Monotonic())
@@ -234,4 +236,22 @@ func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) {
 	if free {
 		poke(l.wake)
 	}
+	return true
+}
+
+// Answers asks an agent, at the address that is known of it, whether it is
+// there.
+func (d *Dispatcher) Answers(ctx context.Context, name string) bool {
+	d.mu.Lock()
+	l := d.lanes[name]
+	if l == nil {
+		d.mu.Unlock()
+		return false
+	}
+	conn := l.conn
+	d.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
+	defer cancel()
+	s, err := conn.status(ctx)
+	return err == nil && s.Type == "agent"
 }

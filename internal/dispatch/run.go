@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -38,6 +39,22 @@ func (r *run) conn() *conn {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
 	return r.lane.conn
+}
+
+// elsewhere reports whether the agent that does not know the task speaks from
+// another address than the one that got it, while somebody is still there.
+// Then its word proves nothing: the other one may have it. An address that
+// refuses connections has nobody.
+func (r *run) elsewhere(ctx context.Context, word error) bool {
+	var no *refusal
+	first := strings.TrimRight(r.row().AgentURL, "/")
+	if !errors.As(word, &no) || no.from == first {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
+	defer cancel()
+	_, err := newConn(first, "", r.d.opts.Transport).status(ctx) // without the token: it may be a stranger by now
+	return !refused(err)
 }
 
 func (r *run) row() signalbox.Task {
