@@ -81,10 +81,15 @@ func (g *gate) open() {
 	g.held.Close()
 }
 
-// holdWith submits a task that stands at the gate, and waits until it does.
+// holdWith submits a task that stands at the gate, and waits until it does,
+// and the director knows.
 func (g *gate) holdWith(c *client.Client, name string) string {
 	g.b.t.Helper()
 	id := g.b.submit(c, prompt("gate "+name))
 	g.arrived()
+	g.b.until("the director knows that it runs", func() bool {
+		task, err := c.Task(g.b.ctx(), id)
+		return err == nil && task.State == "working"
+	})
 	return id
 }

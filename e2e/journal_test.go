@@ -89,22 +89,6 @@ func (j *journal) await(most time.Duration, met func([]api.Event) bool) bool {
 	}
 }
 
-// sees waits for an event of a kind about a task ("": any).
-func (j *journal) sees(kind, id string) api.Event {
-	j.t.Helper()
-	var found api.Event
-	if !j.await(long, func(events []api.Event) bool {
-		at := slices.IndexFunc(events, func(e api.Event) bool { return e.Kind == kind && (id == "" || e.QueueID == id) })
-		if at >= 0 {
-			found = events[at]
-		}
-		return at >= 0
-	}) {
-		j.t.Fatalf("no event %s of %s", kind, id)
-	}
-	return found
-}
-
 // execLine is a line of an agent's own log of executions.
 type execLine struct {
 	QueueID string    `json:"queue_id"`

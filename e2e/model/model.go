@@ -79,7 +79,7 @@ type Server struct {
 
 // Start listens on a free loopback port.
 func Start(script Script) (*Server, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func Start(script Script) (*Server, error) {
 // Close ends hanging streams and the server.
 func (s *Server) Close() {
 	s.cancel()
-	s.srv.Close()
+	_ = s.srv.Close()
 	<-s.served
 }
 
