@@ -67,11 +67,11 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 	if err != nil {
 		return err
 	}
-	listener, err := listen(a.Addr)
+	listener, err := listen(ctx, a.Addr)
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }() // Serve has closed it already, unless it was not reached
 	daemon, err := agentd.New(daemonConfig(cfg, folder, log))
 	if err != nil {
 		return fmt.Errorf("agent %s: %w", a.Name, err)

@@ -55,7 +55,7 @@ func openService(ctx context.Context, cfg config.Config, out streams) (s *servic
 	if err = os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return s, fmt.Errorf("data folder: %w", err)
 	}
-	if s.listener, err = listen(cfg.Addr); err != nil {
+	if s.listener, err = listen(ctx, cfg.Addr); err != nil {
 		return s, err
 	}
 	if s.store, err = openStore(ctx, cfg, log); err != nil {
@@ -147,7 +147,7 @@ func (s *service) drain(ctx context.Context) {
 
 func (s *service) close() {
 	if s.listener != nil {
-		s.listener.Close()
+		_ = s.listener.Close() // serving has closed it already, unless it was not reached
 	}
 	if s.store != nil {
 		if err := s.store.Close(); err != nil {
@@ -174,8 +174,8 @@ func (s *service) putConfigured(ctx context.Context, a config.RemoteAgent) error
 
 // listen opens the address; when it is taken, the error says by whom as far
 // as that can be told, and which flag helps.
-func listen(addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err == nil {
 		return l, nil
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -159,7 +160,7 @@ func (c *child) spawn(ctx context.Context) (f agentFile, err error) {
 	}
 	defer log.Close()
 	c.token = rand.Text()
-	cmd := exec.Command(self, c.args()...)
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, c.args()...) // it outlives up
 	cmd.Env = append(os.Environ(), agentTokenEnv+"="+c.token, lingerEnv+"="+childLinger.String())
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -196,7 +197,8 @@ func (c *child) awaitReady(ctx context.Context, pid int, exited <-chan error, lo
 	for {
 		select {
 		case err := <-exited:
-			return f, fmt.Errorf("it ended at once (%v): %s; its log is %s", err, lastLine(logPath), logPath)
+			err = cmp.Or(err, errors.New("exit status 0"))
+			return f, fmt.Errorf("it ended at once (%w): %s; its log is %s", err, lastLine(logPath), logPath)
 		case <-deadline.C:
 			return f, fmt.Errorf("it did not become ready within 30 s; its log is %s", logPath)
 		case <-ctx.Done():
