@@ -63,6 +63,9 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 			return err
 		}
 	}
+	if host, _, err := net.SplitHostPort(a.Addr); err == nil && a.Token == "" && !isLoopback(host) {
+		return fmt.Errorf("an agent on %s, which others can reach, needs a token: whoever reaches it can run prompts; give --agent-token, or --addr 127.0.0.1:9000", a.Addr)
+	}
 	linger, err := lingering()
 	if err != nil {
 		return err

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/signal"
@@ -32,9 +34,29 @@ func hasSuffixPort(url, port string) bool { return strings.HasSuffix(url, ":"+po
 
 func directorFile() string { return config.DirectorFile(config.Home(os.LookupEnv)) }
 
-// announce writes where this director is, for the command line to find it.
+// announce writes where this director is, for the command line to find it. A
+// director that is there already stays the one that is found.
 func announce(cfg config.Config, url string) error {
+	if f, ok := readDirectorFile(); ok && f.PID != os.Getpid() && alive(f.PID) && answers(f.URL) {
+		return fmt.Errorf("%s is the director that runs at %s; use --director %s for this one", directorFile(), f.URL, url)
+	}
 	return writeJSON(directorFile(), api.DirectorFile{URL: url, PID: os.Getpid(), Data: cfg.Data, StartedAt: time.Now().UTC().Truncate(time.Second)})
+}
+
+// answers reports whether a director is at url.
+func answers(url string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
 }
 
 // withdraw removes what announce wrote, unless another director has written
@@ -90,4 +112,10 @@ func again(ctx context.Context) (context.Context, func()) {
 		}
 	}()
 	return ctx, func() { signal.Stop(signals); cancel(nil) }
+}
+
+// isLoopback reports whether only this host can reach a listener on host.
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || (err == nil && ip.IsLoopback())
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -100,7 +101,8 @@ func asFault(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case !errors.As(err, &own):
-		return usage("%s", err).hinted("signalbox help, or a command with --help")
+		plain, _, _ := strings.Cut(err.Error(), ": strconv.") // how a number is read is no news to a person
+		return usage("%s", plain).hinted("signalbox help, or a command with --help")
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		return &fault{exit: exitDetached, code: "interrupted", message: "interrupted"}
 	}

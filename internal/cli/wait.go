@@ -183,7 +183,7 @@ func (w *waiter) show(ctx context.Context, state, agent, message string) {
 		agent = ""
 	}
 	if now := state + " " + agent; now != w.shown && state != "" {
-		if !w.drawing {
+		if !w.drawing && !w.json { // with --json, standard error holds at most the error's document
 			w.note("%s", stateLine(w.id, state, agent, message))
 		}
 		w.shown = now

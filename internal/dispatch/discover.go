@@ -16,25 +16,10 @@ import (
 const (
 	discoverEvery   = time.Second
 	discoverTimeout = 500 * time.Millisecond
-	maxPorts        = 1000
 )
 
 // Ports is a range of ports to scan for agents, both ends included.
 type Ports struct{ First, Last int }
-
-// ParsePorts reads "9000-9010" or "9000": at most 1000 ports.
-func ParsePorts(text string) (Ports, error) {
-	first, last, found := strings.Cut(text, "-")
-	if !found {
-		last = first
-	}
-	a, errA := strconv.Atoi(strings.TrimSpace(first))
-	b, errB := strconv.Atoi(strings.TrimSpace(last))
-	if errA != nil || errB != nil || a < 1 || b > 65535 || a > b || b-a >= maxPorts {
-		return Ports{}, fmt.Errorf("%q is not a range of ports to scan: want FIRST-LAST with at most %d ports, such as 9000-9010", text, maxPorts)
-	}
-	return Ports{a, b}, nil
-}
 
 // Discover scans a range of ports of the loopback interface for agents that
 // nobody registered, until ctx ends. Addresses other than loopback are never

@@ -100,19 +100,6 @@ func TestDiscoveryFindsAgentsOnLoopbackPorts(t *testing.T) {
 	h.untilState(id, signalbox.Working)
 }
 
-func TestParsePorts(t *testing.T) {
-	for _, good := range []string{"9000-9010", "9000", "1-1000"} {
-		if _, err := dispatch.ParsePorts(good); err != nil {
-			t.Errorf("%s: %v", good, err)
-		}
-	}
-	for _, bad := range []string{"", "x", "0-5", "9010-9000", "1-1001", "65535-65536", "-1", "9000-"} {
-		if p, err := dispatch.ParsePorts(bad); err == nil {
-			t.Errorf("%q is read as %v", bad, p)
-		}
-	}
-}
-
 func beat(state string, tasks ...api.AgentCurrentTask) api.Heartbeat {
 	return api.Heartbeat{State: state, CurrentTasks: tasks}
 }

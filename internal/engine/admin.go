@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -105,7 +106,7 @@ func checkAgent(a signalbox.Agent, token string) error {
 		return signalbox.Invalid("name", "%q cannot be the name of an agent: %s", a.Name, nameRule)
 	case !signalbox.ValidName(a.Kind):
 		return signalbox.Invalid("kind", "%q cannot be a kind of agent: %s", a.Kind, nameRule)
-	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !validPort(u.Port()):
 		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT", a.URL)
 	case a.Slots < 1 || a.Slots > signalbox.MaxAgentSlots:
 		return signalbox.Invalid("slots", "slots must be 1 to %d, not %d", signalbox.MaxAgentSlots, a.Slots)
@@ -173,4 +174,10 @@ func unknownAgent(name string, agents []signalbox.Agent) string {
 		return fmt.Sprintf("no agent is named %s, and none is known at all: start one with signalbox agent", name)
 	}
 	return fmt.Sprintf("no agent is named %s; known are %s", name, strings.Join(names, ", "))
+}
+
+// validPort accepts a port, or none, which means the scheme's own.
+func validPort(port string) bool {
+	n, err := strconv.Atoi(port)
+	return port == "" || (err == nil && n > 0 && n < 1<<16)
 }

@@ -16,7 +16,7 @@ func TestPutAgentRefuses(t *testing.T) {
 		"name": {func(a *signalbox.Agent) { a.Name = "" }, func(a *signalbox.Agent) { a.Name = "../x" }, func(a *signalbox.Agent) { a.Name = strings.Repeat("a", 65) }},
 		"kind": {func(a *signalbox.Agent) { a.Kind = "" }, func(a *signalbox.Agent) { a.Kind = "a:b" }},
 		"url": {func(a *signalbox.Agent) { a.URL = "127.0.0.1:9000" }, func(a *signalbox.Agent) { a.URL = "ftp://h" }, func(a *signalbox.Agent) { a.URL = "http://u:p@h" },
-			func(a *signalbox.Agent) { a.URL = "http://h?x=1" }, func(a *signalbox.Agent) { a.URL = "http://" }, func(a *signalbox.Agent) { a.URL = "" }},
+			func(a *signalbox.Agent) { a.URL = "http://h?x=1" }, func(a *signalbox.Agent) { a.URL = "http://h:99999" }, func(a *signalbox.Agent) { a.URL = "http://" }, func(a *signalbox.Agent) { a.URL = "" }},
 		"slots":    {func(a *signalbox.Agent) { a.Slots = -1 }, func(a *signalbox.Agent) { a.Slots = signalbox.MaxAgentSlots + 1 }},
 		"version":  {func(a *signalbox.Agent) { a.Version = "a\nb" }, func(a *signalbox.Agent) { a.Version = strings.Repeat("a", 300) }},
 		"work_dir": {func(a *signalbox.Agent) { a.WorkDir = "\x1b]0;x" }},

@@ -63,6 +63,8 @@ func TestSubmitRefuses(t *testing.T) {
 		"env without a name":        {engine.NewTask{Prompt: "p", Env: map[string]string{"": "v"}}, "env"},
 		"env name with =":           {engine.NewTask{Prompt: "p", Env: map[string]string{"A=B": "v"}}, "env"},
 		"env name with control":     {engine.NewTask{Prompt: "p", Env: map[string]string{"A\n": "v"}}, "env"},
+		"env name with a space":     {engine.NewTask{Prompt: "p", Env: map[string]string{"A B": "v"}}, "env"},
+		"env name too long":         {engine.NewTask{Prompt: "p", Env: map[string]string{strings.Repeat("A", 129): "v"}}, "env"},
 		"env value with NUL":        {engine.NewTask{Prompt: "p", Env: map[string]string{"A": "\x00"}}, "env"},
 		"idempotency key too long":  {engine.NewTask{Prompt: "p", IdempotencyKey: strings.Repeat("k", 256)}, "Idempotency-Key"},
 		"idempotency key unprinted": {engine.NewTask{Prompt: "p", IdempotencyKey: "a\nb"}, "Idempotency-Key"},

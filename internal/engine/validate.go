@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -128,6 +129,17 @@ func (n *NewTask) checkTimes() error {
 	return nil
 }
 
+// envName is the form that agents accept too.
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+
+// clip cuts what a caller sent for an error to show.
+func clip(s string) string {
+	if len(s) > MaxWordBytes {
+		return s[:MaxWordBytes] + "..."
+	}
+	return s
+}
+
 func (n *NewTask) checkEnv() error {
 	if len(n.Env) > MaxEnvEntries {
 		return signalbox.Invalid("env", "env has %d entries; at most %d are allowed", len(n.Env), MaxEnvEntries)
@@ -135,8 +147,8 @@ func (n *NewTask) checkEnv() error {
 	size := 0
 	for key, value := range n.Env {
 		size += len(key) + len(value)
-		if key == "" || strings.ContainsAny(key, "=\x00") || !printable(key) {
-			return signalbox.Invalid("env", "env: %q cannot be the name of an environment variable", key)
+		if !envName.MatchString(key) {
+			return signalbox.Invalid("env", "env: %q cannot be the name of an environment variable: use 1 to 128 letters, digits or underscores, the first not a digit", clip(key))
 		}
 		if strings.ContainsRune(value, 0) {
 			return signalbox.Invalid("env", "env: the value of %s contains a NUL character", key)
