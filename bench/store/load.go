@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -131,6 +133,7 @@ type figure struct {
 	PerSecond float64       `json:"per_second"`
 	P50       time.Duration `json:"p50_ns"`
 	P99       time.Duration `json:"p99_ns"`
+	CPU       time.Duration `json:"cpu_ns"` // of this process, for each
 }
 
 // load has n goroutines do something again and again.
@@ -138,7 +141,7 @@ func load(n int, d time.Duration, do func(ctx context.Context, worker int) error
 	ctx := context.Background()
 	took := make([][]time.Duration, n)
 	errs := make([]error, n)
-	start := time.Now()
+	start, used := time.Now(), cpu()
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
@@ -152,6 +155,7 @@ func load(n int, d time.Duration, do func(ctx context.Context, worker int) error
 	}
 	all.Wait()
 	elapsed := time.Since(start)
+	used = cpu() - used
 	var every []time.Duration
 	for i := range n {
 		if errs[i] != nil {
@@ -163,5 +167,15 @@ func load(n int, d time.Duration, do func(ctx context.Context, worker int) error
 	return figure{
 		PerSecond: float64(len(every)) / elapsed.Seconds(),
 		P50:       every[len(every)/2], P99: every[len(every)*99/100],
+		CPU: used / time.Duration(len(every)),
 	}, nil
+}
+
+// cpu is the processor time that this process has used.
+func cpu() time.Duration {
+	var use unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &use); err != nil {
+		return 0
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }

@@ -16,6 +16,7 @@ type row struct {
 	Ratio     float64       `json:"times_fdatasync"`
 	P50       time.Duration `json:"p50_ns"`
 	P99       time.Duration `json:"p99_ns"`
+	CPU       time.Duration `json:"cpu_ns"` // of the whole process, for each
 	Target    string        `json:"target,omitempty"`
 	Rounds    []figure      `json:"rounds"`
 }
@@ -49,6 +50,7 @@ func (b *bench) report() report {
 			Ratio:     median(pick(c.figures, func(f figure, i int) float64 { return f.PerSecond / b.overwrite[i] })),
 			P50:       median(pick(c.figures, func(f figure, _ int) time.Duration { return f.P50 })),
 			P99:       median(pick(c.figures, func(f figure, _ int) time.Duration { return f.P99 })),
+			CPU:       median(pick(c.figures, func(f figure, _ int) time.Duration { return f.CPU })),
 			Target:    c.target, Rounds: c.figures,
 		})
 	}
@@ -60,9 +62,10 @@ func (b *bench) table() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s, %d CPUs; median of %d rounds; one block overwritten and synced (fdatasync) %.0f/s, appended and synced %.0f/s\n\n",
 		r.Go, r.CPUs, len(b.overwrite), r.Overwrite, r.Append)
-	s.WriteString("| case | per second | × fdatasync | p50 | p99 | target |\n|---|---|---|---|---|---|\n")
+	s.WriteString("| case | per second | × fdatasync | p50 | p99 | CPU each | target |\n|---|---|---|---|---|---|---|\n")
 	for _, row := range r.Rows {
-		fmt.Fprintf(&s, "| %s | %.0f | %.2f | %s | %s | %s |\n", row.Case, row.PerSecond, row.Ratio, brief(row.P50), brief(row.P99), row.Target)
+		fmt.Fprintf(&s, "| %s | %.0f | %.2f | %s | %s | %.1f µs | %s |\n", row.Case, row.PerSecond, row.Ratio, brief(row.P50), brief(row.P99),
+			float64(row.CPU)/float64(time.Microsecond), row.Target)
 	}
 	return s.String()
 }
