@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,13 +23,22 @@ import (
 // binary is the program under test, built once.
 var binary string
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
-
-func buildAndRun(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "signalbox-e2e-")
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(reapEnv); dir != "" {
+		reap(dir)
+		return
+	}
+	code, err := buildAndRun(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
+	}
+	os.Exit(code)
+}
+
+func buildAndRun(m *testing.M) (int, error) {
+	dir, err := os.MkdirTemp("", "signalbox-e2e-")
+	if err != nil {
+		return 1, err
 	}
 	defer os.RemoveAll(dir)
 	binary = filepath.Join(dir, "signalbox")
@@ -41,10 +48,19 @@ func buildAndRun(m *testing.M) int {
 	}
 	touchSources()
 	if said, err := exec.Command("go", append(args, "../cmd/signalbox")...).CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the binary under test: %v\n%s", err, said)
-		return 1
+		return 1, fmt.Errorf("build the binary under test: %w\n%s", err, said)
 	}
-	return m.Run()
+	stop, err := startReaper(dir)
+	if err != nil {
+		return 1, err
+	}
+	defer stop()
+	// The folders of the tests lie in it too, by which the reaper knows whose
+	// a process is.
+	if err := os.Setenv("TMPDIR", dir); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
 }
 
 // touchSources looks at the sources of the binary under test, which this
@@ -110,16 +126,7 @@ func (b *box) environ(more ...string) []string {
 // sweep ends what the test's processes left running, agents of up and the
 // programs that they run: whatever has this box as its HOME.
 func (b *box) sweep() {
-	for range 100 {
-		left := b.living()
-		if len(left) == 0 {
-			break
-		}
-		for _, pid := range left {
-			syscall.Kill(pid, syscall.SIGKILL)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	killAllOf(b.root)
 	logs, _ := filepath.Glob(filepath.Join(b.root, "*", "agents", "*", "agent.log"))
 	for _, path := range logs {
 		said, _ := os.ReadFile(path)
@@ -133,20 +140,7 @@ func (b *box) sweep() {
 }
 
 // living returns the processes of this box.
-func (b *box) living() []int {
-	var pids []int
-	found, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, path := range found {
-		env, err := os.ReadFile(path)
-		if err != nil || !bytes.Contains(env, []byte(b.root+"/")) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid != os.Getpid() {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
+func (b *box) living() []int { return processesOf(b.root) }
 
 // start runs the binary with the box's environment.
 func (b *box) start(args ...string) *process {

@@ -4,6 +4,7 @@
 //
 //	box_test.go      a machine of its own for each test: start, ask, clean up
 //	process_test.go  a process and what it prints
+//	reap_test.go     what ends the processes of a run that was killed itself
 //	gate_test.go     work that runs until the test lets it end
 //	journal_test.go  the event stream and the agents' own logs as evidence
 //

@@ -1,0 +1,73 @@
+package e2e_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// reapEnv names the folder of a test run to its reaper.
+const reapEnv = "SIGNALBOX_E2E_REAP"
+
+// startReaper starts this test binary once more, to clean up behind a run that
+// cannot do so itself: one that is killed or runs into its time limit. It
+// notices by the end of the pipe that is its standard input.
+func startReaper(dir string) (stop func(), err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), reapEnv+"="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is not for it
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return func() { in.Close(); cmd.Wait() }, nil
+}
+
+// reap waits for the end of the run and removes what it left.
+func reap(dir string) {
+	io.Copy(io.Discard, os.Stdin)
+	killAllOf(dir)
+	os.RemoveAll(dir)
+}
+
+// killAllOf ends the processes that have a folder, or one below it, in their
+// environment, as HOME or on PATH.
+func killAllOf(dir string) {
+	for range 100 {
+		left := processesOf(dir)
+		if len(left) == 0 {
+			return
+		}
+		for _, pid := range left {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func processesOf(dir string) []int {
+	var pids []int
+	found, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, path := range found {
+		env, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(env, []byte(dir+"/")) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
