@@ -205,17 +205,26 @@ func newLogger(w io.Writer, cfg config.Config) (*slog.Logger, error) {
 	return telemetry.NewLogger(w, cfg.Log.Format, level)
 }
 
+// unlessStopped leaves out an error that came of being told to stop.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
 // runDirector is the director role.
 func runDirector(ctx context.Context, cfg config.Config, o cli.DirectorOptions) error {
 	s, err := openService(ctx, cfg, streams(o))
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	defer s.close()
-	return s.run(ctx, func(context.Context) error {
+	err = s.run(ctx, func(context.Context) error {
 		fmt.Fprintf(o.Out, "Signalbox director at %s (data %s)\n", s.url, cfg.Data)
 		return nil
 	})
+	return unlessStopped(ctx, err)
 }
 
 var errSecondSignal = errors.New("second signal")

@@ -49,7 +49,7 @@ type child struct {
 func runUp(ctx context.Context, cfg config.Config, o cli.UpOptions) error {
 	s, err := openService(ctx, cfg, streams{o.Out, o.Err})
 	if err != nil {
-		return err
+		return unlessStopped(ctx, err)
 	}
 	defer s.close()
 	children := newChildren(s, o.Kinds)
@@ -72,7 +72,7 @@ func runUp(ctx context.Context, cfg config.Config, o cli.UpOptions) error {
 	for _, c := range children {
 		c.end(cfg.OnShutdown == "stop")
 	}
-	return err
+	return unlessStopped(ctx, err)
 }
 
 // newChildren makes an agent for each kind asked for; for nil, the one of the

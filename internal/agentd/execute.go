@@ -135,15 +135,16 @@ func (r *run) runProcess(p place) verdict {
 		return notStarted(err)
 	}
 	defer out.close()
-	began := time.Now()
+	// Before the program starts: a kill in between must not hide a start.
+	r.logExecution("start", time.Now(), 0)
 	child, err := proc.Start(proc.Spec{
 		Argv: plan.Argv, Dir: p.dir, Env: r.d.buildEnv(p.home, plan.Env, r.task.Env), Stdin: plan.Stdin,
 		Stdout: out.stdout(), Stderr: out.stderr(), Mark: r.record().TaskID, Grace: r.d.cfg.KillGrace,
 	})
 	if err != nil {
+		r.logExecution("end", time.Now(), 0)
 		return notStarted(err)
 	}
-	r.logExecution("start", began, child.Ident().PID)
 	r.notePID(child.Ident())
 	finished := r.await(child, out)
 	exit, err := child.End()

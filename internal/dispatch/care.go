@@ -26,7 +26,7 @@ func (d *Dispatcher) careLoop() {
 		case <-ctx.Done():
 			return
 		case <-d.refresh:
-			if err := d.loadAgents(ctx); err != nil {
+			if err := d.loadAgents(ctx); err != nil && ctx.Err() == nil {
 				d.log.Error("agents not loaded, trying again", "error", err)
 				poke(d.refresh)
 				sleep(ctx, claimRetry)
