@@ -22,13 +22,6 @@ const (
 	jobGone           // its caller went away before that
 )
 
-// A batch ends at these bounds, so that the last one in it need not wait for
-// too much, and the memory of a transaction stays small.
-const (
-	batchJobs  = 1024
-	batchBytes = 8 << 20
-)
-
 // inbox is where verbs wait for the writer.
 type inbox struct {
 	mu     sync.Mutex
@@ -61,16 +54,17 @@ func (b *inbox) poke() {
 	}
 }
 
-// take moves waiting jobs into batch, in their order.
-func (b *inbox) take(batch []*job) []*job {
+// take moves waiting jobs into the batch, in their order, and reports whether
+// there were any.
+func (b *inbox) take(to *batch) (any bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	size, n := 0, 0
-	for n < len(b.jobs) && len(batch) < batchJobs && (size == 0 || size+b.jobs[n].size <= batchBytes) {
+	n := 0
+	for n < len(b.jobs) && !to.full() {
 		if j := b.jobs[n]; j.state == jobWaits {
 			j.state = jobTaken
-			size += j.size
-			batch = append(batch, j)
+			to.add(j)
+			any = true
 		}
 		n++
 	}
@@ -80,7 +74,7 @@ func (b *inbox) take(batch []*job) []*job {
 	if left > 0 {
 		b.poke()
 	}
-	return batch
+	return any
 }
 
 // leave takes a job back, unless the writer has it.

@@ -1,8 +1,6 @@
 package sqlite
 
 import (
-	"errors"
-	"runtime"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -14,6 +12,9 @@ type writer struct {
 	ledger
 	store *Store
 
+	batch   batch
+	company int // how many callers were around the last commit
+
 	begun      bool // a transaction is open
 	savepoints bool // each verb that writes gets a savepoint
 	wrote      bool // the verb at hand has written something
@@ -21,99 +22,6 @@ type writer struct {
 	// The entries of this batch, packed, and their latest time.
 	entries []byte
 	newest  int64
-}
-
-// loop runs batches until the inbox is closed and empty.
-func (w *writer) loop() {
-	defer close(w.store.stopped)
-	var batch []*job
-	company := 0
-	for !w.store.inbox.finished() {
-		<-w.store.inbox.sign
-		w.gather(company)
-		batch = w.store.inbox.take(batch[:0])
-		if len(batch) > 0 {
-			w.batch(batch)
-		}
-		company = len(batch) + w.store.inbox.len()
-		clear(batch)
-	}
-}
-
-// Bounds on the time that the writer waits for company.
-const (
-	gatherQuiet = 30 * time.Microsecond  // since the last one came
-	gatherMost  = 300 * time.Microsecond // in all
-)
-
-// gather lets the inbox fill. Callers who were just answered need a moment to
-// come back with their next verb; a writer that does not wait for them splits
-// them into two groups, of which each waits for the commit of the other, and
-// makes twice as many commits, each half empty. So it yields until as many
-// are there as there were around the last commit, or nobody comes any more.
-// Someone who is alone does not wait.
-func (w *writer) gather(company int) {
-	waiting := w.store.inbox.len()
-	if waiting >= company {
-		return
-	}
-	start := time.Now()
-	for grown := start; waiting < min(company, batchJobs); {
-		runtime.Gosched()
-		n, now := w.store.inbox.len(), time.Now()
-		switch {
-		case n > waiting:
-			waiting, grown = n, now
-		case now.Sub(grown) > gatherQuiet:
-			return
-		}
-		if now.Sub(start) > gatherMost {
-			return
-		}
-	}
-}
-
-// batch runs the jobs in one transaction and answers them.
-//
-// A savepoint for each verb costs a sixth of the throughput and is needed
-// only where a verb fails after it has written something, which hardly ever
-// happens: refusals come first. So a batch goes without them, and where one
-// is missed it is rolled back and done again with them.
-func (w *writer) batch(batch []*job) {
-	start := w.mark()
-	onCommit, err := w.runAll(batch, false)
-	if err == errSavepoint {
-		if err = w.rollback(start); err == nil {
-			onCommit, err = w.runAll(batch, true)
-		}
-	}
-	if err != nil {
-		w.giveUp(batch, start, err, onCommit)
-	} else {
-		w.show()
-		w.settled()
-	}
-	w.begun, w.entries, w.newest = false, w.entries[:0], 0
-	for _, j := range batch {
-		j.done <- struct{}{}
-	}
-}
-
-// errSavepoint says that a verb must be undone which has no savepoint.
-var errSavepoint = errors.New("the batch must be done again with savepoints")
-
-// runAll runs the jobs and commits. onCommit says where an error came from.
-func (w *writer) runAll(batch []*job, savepoints bool) (onCommit bool, err error) {
-	if w.store.broken != nil {
-		return false, w.store.broken
-	}
-	w.savepoints = savepoints
-	for _, j := range batch {
-		if err := w.attempt(j); err != nil {
-			return false, err
-		}
-	}
-	return true, w.commit()
 }
 
 // attempt runs one verb. A verb that errs has no effect; the error returned
@@ -270,7 +178,7 @@ func (w *writer) show() {
 }
 
 // giveUp takes the batch back and tells everyone. Nobody is acknowledged.
-func (w *writer) giveUp(batch []*job, start mark, err error, onCommit bool) {
+func (w *writer) giveUp(start mark, err error, onCommit bool) {
 	s := w.store
 	if bad := w.rollback(start); bad != nil && s.broken == nil {
 		s.breakDown(bad)
@@ -282,9 +190,9 @@ func (w *writer) giveUp(batch []*job, start mark, err error, onCommit bool) {
 	if s.broken != nil {
 		answer = unsure(err)
 	} else {
-		s.log.Error("a commit failed, nothing of it was stored", "verbs", len(batch), "error", err)
+		s.log.Error("a commit failed, nothing of it was stored", "verbs", len(w.batch.jobs), "error", err)
 	}
-	for _, j := range batch {
+	for _, j := range w.batch.jobs {
 		j.err = answer
 	}
 }
