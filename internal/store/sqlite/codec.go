@@ -17,10 +17,9 @@ const packedVersion = 1
 
 // A row of the journal holds entries one after the other, each led by its
 // length. The Seq is not stored; it is that of the row's first entry, and one
-// more for each.
-func appendEntry(b []byte, e *signalbox.Entry) []byte {
-	var scratch [256]byte
-	p := packer{append(scratch[:0], packedVersion)}
+// more for each. entry appends one to such a row.
+func (p *packer) entry(b []byte, e *signalbox.Entry) []byte {
+	p.b = append(p.b[:0], packedVersion)
 	p.int(e.At.UnixMilli())
 	p.int(e.Fence)
 	p.int(int64(e.Attempts))

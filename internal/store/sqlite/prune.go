@@ -143,7 +143,7 @@ func (w *writer) cutJournal(cut, last, first int64, body []byte, older time.Time
 	}
 	var kept []byte
 	for i := n; i < len(entries); i++ {
-		kept = appendEntry(kept, &entries[i])
+		kept = w.packer.entry(kept, &entries[i])
 	}
 	q := w.write(stJournalCut)
 	return q.int(last).int(w.firstEntry).bytes(kept).run()

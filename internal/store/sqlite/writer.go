@@ -21,6 +21,7 @@ type writer struct {
 
 	// The entries of this batch, packed, and their latest time.
 	entries []byte
+	packer  packer // room to pack one
 	newest  int64
 }
 
@@ -106,7 +107,7 @@ func (w *writer) begin() error {
 // note writes a journal entry.
 func (w *writer) note(e *signalbox.Entry) {
 	w.entry++
-	w.entries = appendEntry(w.entries, e)
+	w.entries = w.packer.entry(w.entries, e)
 	if at := e.At.UnixMilli(); w.newest == 0 || at > w.newest {
 		w.newest = at
 	}
