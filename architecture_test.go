@@ -96,7 +96,7 @@ func deps(t *testing.T, pkg string) []string {
 }
 
 // pacing are files that measure how long they wait; no row sees that time.
-var pacing = []string{"internal/store/sqlite/writer.go"}
+var pacing = []string{"internal/store/sqlite/batch.go"}
 
 // TestStoresReadNoClock keeps time a parameter: a store that reads a clock
 // cannot be simulated, and a clock that jumps would change its rows.

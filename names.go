@@ -49,6 +49,9 @@ func Preview(prompt string) string {
 // character: control it, break the line, or turn the text round. The joiners
 // stay, emoji and some scripts are written with them.
 func unprintable(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r < ' ' || r == 0x7f // most of most prompts, and the tables are slow
+	}
 	const nonJoiner, joiner = 0x200c, 0x200d
 	return unicode.IsControl(r) || r == utf8.RuneError || unicode.In(r, unicode.Zl, unicode.Zp) ||
 		(unicode.Is(unicode.Cf, r) && r != nonJoiner && r != joiner)

@@ -123,7 +123,7 @@ func (d *Daemon) Serve(ctx context.Context, ln net.Listener) error {
 	drain := time.Duration(0)
 	select {
 	case err := <-failed:
-		d.Close()
+		_ = d.Close()
 		return err
 	case <-ctx.Done():
 	case drain = <-d.quit:
@@ -134,7 +134,7 @@ func (d *Daemon) Serve(ctx context.Context, ln net.Listener) error {
 	if err := srv.Shutdown(end); err != nil {
 		srv.Close()
 	}
-	<-failed
+	<-failed //nolint:errcheck // it was told to end
 	return d.Close()
 }
 

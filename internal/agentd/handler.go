@@ -311,7 +311,7 @@ func (d *Daemon) decode(w http.ResponseWriter, req *http.Request, into any, opti
 	dec.DisallowUnknownFields()
 	err := dec.Decode(into)
 	if err == nil {
-		if _, err = dec.Token(); err == io.EOF {
+		if _, err = dec.Token(); errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err == nil {

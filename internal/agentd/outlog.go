@@ -1,6 +1,7 @@
 package agentd
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -187,7 +188,7 @@ func (l *outLog) readFile(seq, pos, n int64) (api.AgentOutput, error) {
 	defer f.Close()
 	b := make([]byte, n)
 	got, err := f.ReadAt(b, pos)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return api.AgentOutput{}, err
 	}
 	b = b[:got]

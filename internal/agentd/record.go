@@ -167,9 +167,9 @@ func (d *disk) ready() error {
 		return &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	switch {
-	case int64(fs.Flags)&readOnlyFlag != 0:
+	case int64(fs.Flags)&readOnlyFlag != 0: //nolint:unconvert // other systems have other types
 		return &os.PathError{Op: "write", Path: dir, Err: unix.EROFS}
-	case uint64(fs.Bavail)*uint64(fs.Bsize) < minRoom || (fs.Files > 0 && fs.Ffree == 0):
+	case uint64(fs.Bavail)*uint64(fs.Bsize) < minRoom || (fs.Files > 0 && fs.Ffree == 0): //nolint:unconvert // as above
 		return &os.PathError{Op: "write", Path: dir, Err: unix.ENOSPC}
 	}
 	return nil

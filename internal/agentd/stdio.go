@@ -41,7 +41,7 @@ func newStdio(r *run, plan runner.Plan, p place) (*stdio, error) {
 		return nil, err
 	}
 	if s.errFile, err = newCappedFile(filepath.Join(dir, "stderr.log"), r.d.cfg.LogCap); err != nil {
-		s.events.Close()
+		_ = s.events.Close()
 		return nil, err
 	}
 	return s, nil
@@ -98,9 +98,9 @@ func (s *stdio) exit(e proc.Exit) runner.Exit {
 
 func (s *stdio) close() {
 	if s.events != nil {
-		s.events.Close()
+		_ = s.events.Close()
 	}
 	if s.errFile != nil {
-		s.errFile.Close()
+		_ = s.errFile.Close()
 	}
 }

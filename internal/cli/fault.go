@@ -54,7 +54,7 @@ func report(w io.Writer, asJSON bool, err error) int {
 	switch {
 	case f.silent:
 	case asJSON:
-		writeJSON(w, errorDocument{f.code, f.message, f.hint, f.retryable, f.matches})
+		_ = writeJSON(w, errorDocument{f.code, f.message, f.hint, f.retryable, f.matches})
 	default:
 		fmt.Fprintln(w, "Error: "+cleanLines(f.message))
 		for _, match := range f.matches {

@@ -27,8 +27,8 @@ func (w *waiter) follower(ctx context.Context) *liveLog {
 		defer close(l.done)
 		// Its error is no matter: the wait goes on, and the task's answer is
 		// written at the end.
-		w.c.FollowOutput(ctx, w.id, 0, func(o api.Output) error {
-			l.tail.Write([]byte(o.Text))
+		_ = w.c.FollowOutput(ctx, w.id, 0, func(o api.Output) error {
+			_, _ = l.tail.Write([]byte(o.Text))
 			_, err := io.WriteString(out, o.Text)
 			return err
 		})

@@ -180,9 +180,8 @@ func (a *app) addTo(root *cobra.Command, group string, commands ...*cobra.Comman
 // argument is.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		err := check(cmd, args)
-		if err == nil {
-			return err
+		if check(cmd, args) == nil {
+			return nil
 		}
 		return commandError{usage("got %d arguments: want %s", len(args), cmd.UseLine()).hinted("%s", argHint(cmd, args))}
 	}

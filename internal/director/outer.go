@@ -89,7 +89,7 @@ func cleanPath(p string) string {
 // finish counts the request and turns a panic into an answer.
 func (d *Director) finish(w *recorder, r *http.Request) {
 	if cause := recover(); cause != nil {
-		if cause == http.ErrAbortHandler {
+		if cause == http.ErrAbortHandler { //nolint:errorlint // a panic's value, which nobody wraps
 			panic(cause)
 		}
 		d.log.Error("a handler panicked", "request_id", w.Header().Get(requestIDHeader), "path", clip(r.URL.Path), "error", cause, "stack", string(debug.Stack()))

@@ -54,7 +54,7 @@ func (d *Director) Serve(ctx context.Context, l net.Listener) error {
 	if err != nil {
 		err = errors.Join(err, srv.Close())
 	}
-	<-failed
+	<-failed //nolint:errcheck // it was told to end
 	return err
 }
 

@@ -144,7 +144,7 @@ func (d *Director) refused(err error) error {
 
 // submitError says when to come back to a queue that is full.
 func (d *Director) submitError(r *http.Request, err error) error {
-	d.refused(err)
+	_ = d.refused(err)
 	var full *signalbox.Error
 	if !errors.As(err, &full) || full.Code != signalbox.CodeQueueFull {
 		return err
