@@ -22,9 +22,10 @@ import (
 func together(t *testing.T, s *Store, verbs ...func() error) []error {
 	t.Helper()
 	hold, held := make(chan struct{}), make(chan struct{})
+	var once sync.Once // it is done again with the others of its batch where one of them fails late
 	var all sync.WaitGroup
 	all.Go(func() {
-		err := s.do(context.Background(), 0, func(*writer) error { close(held); <-hold; return nil })
+		err := s.do(context.Background(), 0, func(*writer) error { once.Do(func() { close(held) }); <-hold; return nil })
 		if err != nil {
 			t.Error(err)
 		}
