@@ -26,7 +26,7 @@ func run() error {
 	deep := flag.Int("deep", 1_000_000, "tasks that wait in the deep queue")
 	only := flag.String("only", "", "only cases with this in their name")
 	jsonFile := flag.String("json", "", "also write the figures as JSON into this file")
-	gogc := flag.Int("gogc", 100, "GOGC")
+	gogc := flag.Int("gogc", 400, "GOGC; the director sets 400")
 	profile := flag.String("cpuprofile", "", "write a CPU profile")
 	flag.Parse()
 	debug.SetGCPercent(*gogc)

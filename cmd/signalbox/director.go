@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -21,6 +22,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
+
+// gcPercent is the director's GOGC unless the environment has one.
+const gcPercent = 400
 
 // service is a director with all its parts.
 type service struct {
@@ -38,6 +42,11 @@ type service struct {
 // openService opens the parts in the order in which one needs the other; the
 // first that fails says why, and what was opened is closed again.
 func openService(ctx context.Context, cfg config.Config, out streams) (s *service, err error) {
+	if os.Getenv("GOGC") == "" {
+		// The heap is small and most of it short-lived: collecting a quarter
+		// as often gives the writer a twentieth to a tenth more (bench/store).
+		debug.SetGCPercent(gcPercent)
+	}
 	log, err := newLogger(out.Err, cfg)
 	if err != nil {
 		return nil, err

@@ -180,9 +180,27 @@ func TestFailedSyncIsFatalAndAcknowledgesNothing(t *testing.T) {
 		t.Errorf("%v does not help", err)
 	}
 	repair()
-	if got, err := s.Task(context.Background(), before.ID); err != nil || got != before {
+	// As after the end of the process: this one's view of the log is void.
+	again := openTest(t, Options{Path: copied(t, path)})
+	if got, err := again.Task(context.Background(), before.ID); err != nil || got != before {
 		t.Errorf("what was stored before cannot be read: %v", err)
 	}
+}
+
+// copied copies a database and its log to a folder of their own.
+func copied(t *testing.T, path string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), filepath.Base(path))
+	for _, end := range []string{"", "-wal"} {
+		data, err := os.ReadFile(path + end)
+		if err == nil {
+			err = os.WriteFile(to+end, data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
 }
 
 func TestWriteErrorOnCommitIsFatal(t *testing.T) {
