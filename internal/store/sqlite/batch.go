@@ -55,7 +55,7 @@ func (w *writer) loop() {
 func (w *writer) runBatch() {
 	start := w.mark()
 	onCommit, err := w.runAll(false)
-	if err == errSavepoint {
+	if err == errSavepoint { //nolint:errorlint // our own sign, never wrapped
 		if err = w.rollback(start); err == nil {
 			onCommit, err = w.runAll(true)
 		}

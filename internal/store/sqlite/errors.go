@@ -58,7 +58,7 @@ func isCorrupt(err error) bool {
 // the database.
 func isRefusal(err error) bool {
 	var own *signalbox.Error
-	return err == store.ErrStale || errors.As(err, &own)
+	return errors.Is(err, store.ErrStale) || errors.As(err, &own)
 }
 
 // isLocal reports whether a fault concerns one verb alone, so that the others

@@ -134,7 +134,7 @@ func build(fresh, path string, steps []migration) error {
 	if err != nil {
 		return err
 	}
-	defer c.close()
+	defer func() { _ = c.close() }()
 	for _, pragma := range []string{"PRAGMA page_size = 4096", "PRAGMA application_id = " + strconv.Itoa(applicationID)} {
 		if _, err := c.exec(pragma); err != nil {
 			return err

@@ -92,7 +92,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	s.inbox.init()
 	s.board.init()
 	if err := s.open(); err != nil {
-		s.release()
+		_ = s.release()
 		return nil, err
 	}
 	go s.writer.loop()
@@ -120,7 +120,7 @@ func (s *Store) release() error {
 	for range cap(s.readers) {
 		c := <-s.readers
 		if c != nil {
-			c.close()
+			_ = c.close()
 		}
 	}
 	var err error
