@@ -146,14 +146,14 @@ func (s *session) agentStory() {
 	s.ask("removeAgent", "", "/api/agents/reviewer", "")
 }
 
-// streamStory comes last: with the director stopped, streams end once they
-// have said what there is.
+// streamStory comes last: the stream of a log ends with its task, and with the
+// director stopped, those of events end once they have said what there is.
 func (s *session) streamStory() {
+	var h api.History
+	s.do("GET", "/api/history?state=completed", "").want(s.t, 200, &h)
+	s.ask("output", "As a stream", "/api/queue/"+h.Tasks[0].QueueID+"/output?after=8", "", header("Accept", "text/event-stream"))
 	s.dir.Stop()
 	newest := s.newest()
 	s.ask("events", "", "/api/events?after="+fmt.Sprint(newest-3), "", header("Accept", "text/event-stream"))
 	s.ask("events", "From a place that this director does not have", "/api/events", "", header("Last-Event-ID", "1000000"))
-	var h api.History
-	s.do("GET", "/api/history?state=completed", "").want(s.t, 200, &h)
-	s.ask("output", "As a stream", "/api/queue/"+h.Tasks[0].QueueID+"/output?after=8", "", header("Accept", "text/event-stream"))
 }
