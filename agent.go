@@ -1,6 +1,9 @@
 package signalbox
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // AgentSource says how the director came to know an agent.
 type AgentSource string
@@ -44,10 +47,23 @@ func (a *Agent) Queues() []string {
 	return []string{AgentQueue(a.Name), PoolQueue(a.Kind), QueueWork}
 }
 
+// Serves reports whether the agent takes tasks from queue.
+func (a *Agent) Serves(queue string) bool {
+	return slices.Contains(a.Queues(), queue) || queue == BypassQueue(a.Name)
+}
+
+// FirstIsolatedSlot is the number of an agent's first slot for isolated
+// executions: the bypass has slot rows of its own, above all others.
+const FirstIsolatedSlot = MaxAgentSlots
+
+// Isolated reports whether a slot of that number is one for isolated
+// executions.
+func Isolated(slot int) bool { return slot >= FirstIsolatedSlot }
+
 // Slot is a slot that is in use. A free slot has no row.
 type Slot struct {
 	Agent   string
-	Slot    int // 0-based
+	Slot    int // 0-based; from FirstIsolatedSlot on for isolated executions
 	TaskID  string
 	Fence   int64
 	Expires time.Time // end of the slot lease unless renewed
@@ -55,11 +71,4 @@ type Slot struct {
 	// may still be at it: the slot is free when the agent says so, or
 	// someone releases it.
 	Withheld bool
-}
-
-// Session binds a conversation to the agent that holds it.
-type Session struct {
-	ID       string
-	Agent    string
-	LastUsed time.Time
 }

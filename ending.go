@@ -131,7 +131,22 @@ func requestCancel(c *Change, ev Event) {
 	c.Task.CancelledBy = or(c.Task.CancelledBy, ev.By)
 }
 
+// stop asks the agent to end a task because a limit fired. What it says then
+// decides, as with a cancel; the reason of the end is the limit.
+func stop(c *Change, ev Event) error {
+	if ev.Reason != ReasonRunTimeout && ev.Reason != ReasonStalled {
+		return Errorf(CodeConflict, "task %s: a limit that fires has the reason run_timeout or stalled, not %q", c.Task.ID, ev.Reason)
+	}
+	t := &c.Task
+	t.State, t.StopReason, t.StopMessage = Cancelling, ev.Reason, or(ev.Message, plain[ev.Reason])
+	t.CancelRequested, t.CancelledBy = true, "a limit"
+	return nil
+}
+
 func endCancelled(c *Change, ev Event) error {
+	if c.Task.StopReason != "" {
+		return end(c, ev, c.Task.StopReason, c.Task.StopMessage)
+	}
 	message := "cancelled" + by(c.Task.CancelledBy)
 	if ev.Message != "" && ev.Message != message {
 		message += ": " + ev.Message

@@ -18,7 +18,11 @@ const (
 	CodeStaleFence          Code = "stale_fence"          // the writer no longer holds the slot
 	CodeConflict            Code = "conflict"             // the task is not in a state that allows it
 	CodeAlreadyEnded        Code = "already_ended"        // terminal is final
-	CodeAgentBusy           Code = "agent_busy"
+	CodeAgentBusy           Code = "agent_busy"           // no slot is free, and the caller does not want to wait
+	CodeAgentDown           Code = "agent_down"           // the agent is known, and not there
+	CodeCallCycle           Code = "call_cycle"           // the call would wait for itself
+	CodeCallDepth           Code = "call_depth"           // more than MaxCallDepth agents in a row
+	CodeUnsupported         Code = "unsupported"          // the agent cannot do that
 	CodeUnauthorized        Code = "unauthorized"
 	CodeForbidden           Code = "forbidden"
 	CodeRateLimited         Code = "rate_limited" // too many wrong tokens from one address

@@ -23,6 +23,7 @@ const (
 	EventWaitTimeout   EventKind = "wait_timeout"  // its WaitUntil passed while it was pending
 	EventMove          EventKind = "move"          // it goes to another queue, keeping its place
 	EventUndeliverable EventKind = "undeliverable" // nobody who may take it will come back
+	EventStop          EventKind = "stop"          // a limit fired: the agent is told to stop it
 )
 
 // The events of agents and queues.
@@ -33,13 +34,14 @@ const (
 	EventAgentRemoved EventKind = "agent_removed"
 	EventPaused       EventKind = "queue_paused"
 	EventResumed      EventKind = "queue_resumed"
+	EventSession      EventKind = "session" // a session was archived, restored, or is gone
 )
 
 // TaskEvents lists the inputs of Next.
 func TaskEvents() []EventKind {
 	return []EventKind{
 		EventClaim, EventAccept, EventBusy, EventRefuse, EventUnsent, EventReject, EventFinish, EventLost,
-		EventRelease, EventCancel, EventWaitTimeout, EventMove, EventUndeliverable,
+		EventRelease, EventCancel, EventWaitTimeout, EventMove, EventUndeliverable, EventStop,
 	}
 }
 
@@ -60,7 +62,7 @@ type Event struct {
 	TaskID    string // accept: the agent's own id
 	SessionID string // accept, finish: the conversation it runs in
 
-	Reason  Reason        // finish; lost: ReasonLost or ReasonInterrupted
+	Reason  Reason        // finish; lost: ReasonLost or ReasonInterrupted; stop: ReasonRunTimeout or ReasonStalled
 	Message string        // finish, reject, lost, release, cancel, undeliverable, busy, refuse
 	Delay   time.Duration // refuse, unsent: the task is not offered again before
 
@@ -115,4 +117,12 @@ type Entry struct {
 	Attempts int       `json:"attempts,omitempty"`
 	Source   Source    `json:"source,omitempty"`
 	By       string    `json:"by,omitempty"`
+	Owner    string    `json:"owner,omitempty"` // of the task
+}
+
+// SubmitEntry is the entry of a task that was just stored.
+func SubmitEntry(t *Task, now time.Time) Entry {
+	return Entry{
+		At: now, Kind: EventSubmit, QueueID: t.ID, State: t.State, Queue: t.Queue, Source: t.Source, Owner: t.Owner,
+	}
 }

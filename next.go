@@ -37,7 +37,7 @@ func Next(t Task, ev Event) (Change, error) {
 func entry(t *Task, ev Event) Entry {
 	return Entry{
 		At: ev.Now, Kind: ev.Kind, QueueID: t.ID, State: t.State, Reason: t.Reason, Message: entryMessage(t),
-		Queue: t.Queue, Agent: t.Agent, Fence: t.Fence, Attempts: t.Attempts, Source: t.Source, By: ev.By,
+		Queue: t.Queue, Agent: t.Agent, Fence: t.Fence, Attempts: t.Attempts, Source: t.Source, By: ev.By, Owner: t.Owner,
 	}
 }
 
@@ -78,6 +78,7 @@ func init() {
 		EventWaitTimeout:   {from: moves{Pending: waitTimeout}},
 		EventMove:          {from: moves{Pending: moveQueue}},
 		EventUndeliverable: {from: moves{Pending: undeliverable}},
+		EventStop:          {fenced: true, from: moves{Working: stop, Cancelling: same}},
 	}
 }
 

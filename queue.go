@@ -8,6 +8,7 @@ const (
 	QueueCommands = "commands" // the director's own executor serves it
 	poolPrefix    = "pool:"
 	agentPrefix   = "agent:"
+	bypassPrefix  = "bypass:"
 )
 
 // PoolQueue is the queue that agents of one kind serve.
@@ -15,6 +16,14 @@ func PoolQueue(kind string) string { return poolPrefix + kind }
 
 // AgentQueue is the queue that one agent alone serves.
 func AgentQueue(name string) string { return agentPrefix + name }
+
+// BypassQueue is where the bypass tasks of an agent stand for the moment
+// between their submit and their claim.
+func BypassQueue(agent string) string { return bypassPrefix + agent }
+
+// QueueBypass returns the agent whose bypass tasks stand in queue, if it is
+// such a queue.
+func QueueBypass(queue string) (agent string, ok bool) { return strings.CutPrefix(queue, bypassPrefix) }
 
 // QueueAgent returns the agent that alone serves queue, if it is such a queue.
 func QueueAgent(queue string) (name string, ok bool) { return strings.CutPrefix(queue, agentPrefix) }
@@ -30,6 +39,9 @@ func ValidQueue(queue string) bool {
 	if kind, ok := QueueKind(queue); ok {
 		return ValidName(kind)
 	}
+	if name, ok := QueueBypass(queue); ok {
+		return ValidName(name)
+	}
 	return queue == QueueWork || queue == QueueCommands
 }
 
@@ -41,6 +53,9 @@ const (
 
 // LimitChat is the limit on the waiting chats of one agent.
 func LimitChat(agent string) string { return "chat:" + agent }
+
+// LimitBypass is the limit on bypass tasks of one agent that wait to be claimed.
+func LimitBypass(agent string) string { return "bypass:" + agent }
 
 // Pause says that a queue hands out nothing. Queue "" means all queues.
 type Pause struct {

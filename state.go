@@ -53,6 +53,7 @@ const (
 	ReasonReleased       Reason = "released"        // someone took the slot away from it
 	ReasonCancelled      Reason = "cancelled"       // someone cancelled it
 	ReasonInterrupted    Reason = "interrupted"     // its agent was restarted in the middle
+	ReasonStalled        Reason = "stalled"         // it printed nothing for the stall limit
 )
 
 // Reasons lists all reasons.
@@ -60,6 +61,7 @@ func Reasons() []Reason {
 	return []Reason{
 		ReasonCompleted, ReasonAgentError, ReasonExitNonzero, ReasonWaitTimeout, ReasonDispatchFailed,
 		ReasonRejected, ReasonRunTimeout, ReasonLost, ReasonReleased, ReasonCancelled, ReasonInterrupted,
+		ReasonStalled,
 	}
 }
 
@@ -84,6 +86,7 @@ var endState = map[Reason]State{
 	ReasonReleased:       Failed,
 	ReasonCancelled:      Cancelled,
 	ReasonInterrupted:    Failed,
+	ReasonStalled:        Failed,
 }
 
 // plain is the message of a task whose ender gave none: a terminal message
@@ -101,4 +104,5 @@ var plain = map[Reason]string{
 	ReasonReleased:       "its slot was released",
 	ReasonCancelled:      "cancelled",
 	ReasonInterrupted:    "its agent was restarted before the task ended",
+	ReasonStalled:        "printed nothing for longer than the stall limit",
 }

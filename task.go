@@ -1,6 +1,9 @@
 package signalbox
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Source says by which way a task came in.
 type Source string
@@ -39,6 +42,29 @@ const (
 	SessionPrefer  SessionMode = "prefer"  // it moves to another agent after session_grace
 )
 
+// Mode says how a task was called.
+type Mode string
+
+// The ways to call an agent.
+const (
+	ModeQueue  Mode = ""       // submitted: nobody need wait for it
+	ModeChat   Mode = "chat"   // a turn of the agent's conversation, in the agent's own queue
+	ModeBypass Mode = "bypass" // isolated, beside the queue, without a conversation
+)
+
+// Overflow says what becomes of a call when its agent cannot start it at once.
+type Overflow string
+
+// The overflow policies.
+const (
+	OverflowReject  Overflow = "reject"  // it is refused with CodeAgentBusy, and nothing is stored
+	OverflowWait    Overflow = "wait"    // it waits for its wait timeout at most
+	OverflowPersist Overflow = "persist" // it waits in the backlog, under the limit "work", for as long as it takes
+)
+
+// MaxCallDepth bounds chains of agents that call agents.
+const MaxCallDepth = 8
+
 // Project is the working context of a task: where the agent's CLI runs.
 type Project struct {
 	Name string `json:"name,omitempty"`
@@ -57,6 +83,9 @@ type Request struct {
 	SessionID      string   `json:"session_id,omitempty"` // as asked for; Task.SessionID may be the agent's
 	Queue          string   `json:"queue,omitempty"`      // as asked for; Task.Queue may be the session holder's
 	HadEnv         bool     `json:"had_env,omitempty"`
+	// For ModeBypass, where the runner knows them.
+	AllowedTools []string `json:"allowed_tools,omitempty"`
+	SystemPrompt string   `json:"system_prompt,omitempty"`
 	// SealedEnv is the task's environment, encrypted. The store keeps it
 	// apart and erases it when the task ends.
 	SealedEnv []byte `json:"-"`
@@ -101,6 +130,20 @@ type Task struct {
 	IdempotencyKey  string
 	IdempotencyHash string
 
+	Mode Mode
+	// Owner is the key of the principal who asked (Principal.Key), from the
+	// identity that was shown, never from the body; "" is nobody in particular.
+	Owner      string
+	OwnerEmail string
+	// ParentID is the task whose execution made this call, Depth how many such
+	// calls lead to it, Waits whether the parent waits for its end.
+	ParentID string
+	Depth    int
+	Waits    bool
+	// QueuedAs is its place in line when it was submitted, 0 where a slot was
+	// free for it. Set by the store, where the submission had a Room.
+	QueuedAs int
+
 	CreatedAt    time.Time
 	DispatchedAt time.Time // last claim
 	StartedAt    time.Time // accepted by the agent
@@ -120,6 +163,19 @@ type Task struct {
 
 	CancelRequested bool
 	CancelledBy     string
+	// StopReason is why it is being stopped where nobody cancelled it: a limit
+	// that fired. With StopMessage it becomes the reason of its end.
+	StopReason  Reason
+	StopMessage string
+}
+
+// QueueStatus is the seed's word for how the task fared at submit: "running",
+// or "queued:N" with its place in line (seed execution-queue).
+func (t *Task) QueueStatus() string {
+	if t.QueuedAs == 0 {
+		return "running"
+	}
+	return "queued:" + strconv.Itoa(t.QueuedAs)
 }
 
 // OrderKey is the key by which waiting tasks are taken: the time of

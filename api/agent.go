@@ -13,6 +13,8 @@ import "time"
 //	GET  /status             idle or working, and at what         200
 //	GET  /history            what has ended                       200
 //	POST /shutdown           end the agent                        202, 409
+//	GET  /sessions           the conversations it has (signalbox)  200
+//	GET  /terminal           a terminal, as a WebSocket (signalbox) 101, 403, 409
 
 // AgentTask is the body of POST /task on an agent.
 type AgentTask struct {
@@ -37,6 +39,10 @@ type AgentTask struct {
 	Slot     int    `json:"slot,omitempty"`     // 0-based
 	Director string `json:"director,omitempty"` // identity of the director's store; fences are compared within it
 	Isolated bool   `json:"isolated,omitempty"` // own working directory and CLI home, no conversation
+
+	// signalbox: with isolated, where the runner knows them (400 otherwise).
+	AllowedTools []string `json:"allowed_tools,omitempty"`
+	SystemPrompt string   `json:"system_prompt,omitempty"`
 }
 
 // AgentTaskAccepted is the 201 answer to POST /task on an agent.
@@ -121,6 +127,23 @@ type AgentStatus struct {
 	Director     string             `json:"director,omitempty"`      //
 	CurrentTasks []AgentCurrentTask `json:"current_tasks,omitempty"` //
 	WorkDir      string             `json:"work_dir,omitempty"`      //
+
+	IsolatedSlots int             `json:"isolated_slots,omitempty"` // isolated executions it can run beside its slots
+	Sessions      bool            `json:"sessions,omitempty"`       // answers GET /sessions, and begins a conversation under the id it is given
+	Terminal      bool            `json:"terminal,omitempty"`       // offers a terminal
+	Terminals     []AgentTerminal `json:"terminals,omitempty"`      // that are open
+}
+
+// AgentSessions is the answer to GET /sessions on an agent: the newest 10,000
+// conversations that it could go on with.
+type AgentSessions struct {
+	Sessions []AgentSession `json:"sessions"`
+}
+
+// AgentSession is a conversation as its agent has it.
+type AgentSession struct {
+	SessionID string    `json:"session_id"`
+	LastUsed  time.Time `json:"last_used_at"`
 }
 
 // AgentCurrentTask is a task that an agent runs now.

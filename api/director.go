@@ -73,6 +73,11 @@ type Agent struct {
 	LastHeard    *time.Time    `json:"last_heard,omitempty"`
 	LastProgress *time.Time    `json:"last_progress,omitempty"`
 	Running      []RunningTask `json:"running,omitempty"`
+	// The bypass: isolated executions beside the slots.
+	IsolatedSlots int             `json:"isolated_slots,omitempty"`
+	Isolated      []RunningTask   `json:"isolated,omitempty"`
+	Terminal      bool            `json:"terminal,omitempty"` // it offers one
+	Terminals     []AgentTerminal `json:"terminals,omitempty"`
 }
 
 // RunningTask is a task in a slot.
@@ -151,6 +156,13 @@ type Event struct {
 	Attempts int       `json:"attempts,omitempty"`
 	Source   string    `json:"source,omitempty"`
 	By       string    `json:"by,omitempty"`
+	Owner    string    `json:"owner,omitempty"` // who submitted the task
+
+	// The events that a reader asks for with ?include= are of the moment: they
+	// have no seq and are not repeated to one that comes back.
+	Position int    `json:"position,omitempty"` // position: its place in line
+	After    int64  `json:"after,omitempty"`    // output: position of text in the whole log
+	Text     string `json:"text,omitempty"`     // output
 }
 
 // DirectorFile is ~/.signalbox/director.json, where a running director says

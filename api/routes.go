@@ -36,11 +36,23 @@ const (
 	ScopeCancel  Scope = "cancel"
 	ScopeRelease Scope = "release"
 	ScopeAdmin   Scope = "admin"
+	// ScopeAgent is the right of an agent's token to speak for that agent, and
+	// of admins.
+	ScopeAgent    Scope = "agent"
+	ScopeTerminal Scope = "terminal"
+	// ScopeTicket routes authenticate by a one-use ticket of their own.
+	ScopeTicket Scope = "ticket"
+	// ScopeAny routes are for whoever shows a valid token, whatever its rights.
+	ScopeAny Scope = "any"
 )
 
 var (
-	waitParam   = Param{"wait", "query", "answer when the task has ended, or after this long, such as 30s (at most 5m)"}
-	limitParam  = Param{"limit", "query", "how many, 1 to 1000 (default 100)"}
+	waitParam        = Param{"wait", "query", "answer when the task has ended, or after this long, such as 30s (at most 5m)"}
+	limitParam       = Param{"limit", "query", "how many, 1 to 1000 (default 100)"}
+	preferParam      = Param{"Prefer", "header", "respond-async: answer 202 at once; wait=N: after N seconds at most"}
+	executionParam   = Param{"X-Signalbox-Execution", "header", "with an agent's token: queue_id of the execution that makes the call; default: the only one that the agent runs"}
+	sourceAgentParam = Param{"X-Source-Agent", "header", "name of the calling agent; believed from that agent's own token alone, else 403"}
+
 	idempotency = Param{"Idempotency-Key", "header", "1 to 255 printable characters; the same key makes at most one task"}
 )
 
@@ -77,18 +89,51 @@ func Routes() []Route {
 				limitParam, {"before", "query", "cursor of the page before"},
 			}, Answer: History{}},
 		{Name: "events", Method: http.MethodGet, Path: "/api/events", Summary: "What happens, as server-sent events", Status: 200, Scope: ScopeRead,
-			Query: []Param{{"after", "query", "seq after which to begin; default: now"}, {"queue_id", "query", "only events of this task"},
+			Query: []Param{{"after", "query", "seq after which to begin; default: now"}, {"queue_id", "query", "only events of this task"}, {"agent", "query", "only events of this agent and its queue"},
+				{"include", "query", "events of the moment besides: position, output, or both with a comma"},
 				{"Last-Event-ID", "header", "seq of the last event seen"}}, Media: "text/event-stream"},
 		{Name: "agents", Method: http.MethodGet, Path: "/api/agents", Summary: "The agents and what they do", Status: 200, Scope: ScopeRead, Answer: Agents{}},
-		{Name: "registerAgent", Method: http.MethodPost, Path: "/api/agents", Summary: "Register an agent", Status: 201, Scope: ScopeAdmin,
+		{Name: "registerAgent", Method: http.MethodPost, Path: "/api/agents", Summary: "Register an agent", Status: 201, Scope: ScopeAgent,
 			Request: RegisterAgent{}, Answer: Agent{}, Errors: []int{409}},
-		{Name: "heartbeat", Method: http.MethodPost, Path: "/api/agents/{name}/heartbeat", Summary: "An agent says that it lives", Status: 200, Scope: ScopeAdmin,
+		{Name: "heartbeat", Method: http.MethodPost, Path: "/api/agents/{name}/heartbeat", Summary: "An agent says that it lives", Status: 200, Scope: ScopeAgent,
 			Request: Heartbeat{}, Answer: HeartbeatAnswer{}, Errors: []int{404, 409}},
 		{Name: "removeAgent", Method: http.MethodDelete, Path: "/api/agents/{name}", Summary: "Forget an agent", Status: 204, Scope: ScopeAdmin, Errors: []int{404, 409}},
-		{Name: "clearLane", Method: http.MethodPost, Path: "/api/agents/{name}/queue/clear", Summary: "Cancel all that waits for an agent", Status: 200, Scope: ScopeAdmin,
+		{Name: "clearLane", Method: http.MethodPost, Path: "/api/agents/{name}/queue/clear", Summary: "Cancel all that waits for an agent", Status: 200, Scope: ScopeRelease,
 			Answer: LaneCleared{}, Errors: []int{404}},
 		{Name: "releaseLane", Method: http.MethodPost, Path: "/api/agents/{name}/queue/release", Summary: "Take an agent's slots away from what holds them", Status: 200, Scope: ScopeRelease,
 			Answer: Released{}, Errors: []int{404}},
+		{Name: "chat", Method: http.MethodPost, Path: "/api/agents/{name}/chat", Summary: "Say something to an agent and wait for its answer; a stream with Accept: text/event-stream", Status: 200, Scope: ScopeSubmit,
+			Query: []Param{idempotency, preferParam, executionParam, sourceAgentParam}, Request: ChatRequest{}, Answer: ChatResponse{}, Errors: []int{202, 404, 409, 422, 429, 502, 503, 504}},
+		{Name: "bypass", Method: http.MethodPost, Path: "/api/agents/{name}/task", Summary: "Run an isolated task beside the queue; a stream with Accept: text/event-stream", Status: 200, Scope: ScopeSubmit,
+			Query: []Param{idempotency, preferParam, executionParam, sourceAgentParam}, Request: BypassRequest{}, Answer: ChatResponse{}, Errors: []int{202, 404, 409, 422, 429, 501, 502, 503, 504}},
+		{Name: "lane", Method: http.MethodGet, Path: "/api/agents/{name}/queue", Summary: "What an agent runs and what waits for it", Status: 200, Scope: ScopeRead,
+			Answer: Lane{}, Errors: []int{404}},
+		{Name: "openTerminal", Method: http.MethodPost, Path: "/api/agents/{name}/terminal", Summary: "A ticket for one terminal of an agent", Status: 201, Scope: ScopeTerminal,
+			Answer: TerminalTicket{}, Errors: []int{404, 409, 501, 503}},
+		{Name: "terminal", Method: http.MethodGet, Path: "/api/agents/{name}/terminal", Summary: "The terminal, as a WebSocket: the first message is auth with the ticket", Status: 101, Scope: ScopeTicket, Media: "application/octet-stream", Errors: []int{404, 409}},
+		{Name: "sessions", Method: http.MethodGet, Path: "/api/sessions", Summary: "The conversations of the agents, the last used first", Status: 200, Scope: ScopeRead,
+			Query: []Param{{"agent", "query", ""}, {"source", "query", ""}, {"owner", "query", ""}, {"state", "query", "active (default), archived, gone or all"}, limitParam, {"before", "query", "cursor of the page before"}}, Answer: Sessions{}},
+		{Name: "archiveSession", Method: http.MethodPost, Path: "/api/sessions/{id}/archive", Summary: "Put a conversation away", Status: 200, Scope: ScopeSubmit,
+			Answer: Session{}, Errors: []int{404, 409}},
+		{Name: "restoreSession", Method: http.MethodPost, Path: "/api/sessions/{id}/restore", Summary: "Make a conversation the current one of its agent again", Status: 200, Scope: ScopeSubmit,
+			Answer: Session{}, Errors: []int{404, 409}},
+		{Name: "activities", Method: http.MethodGet, Path: "/api/activities", Summary: "What was done, newest first", Status: 200, Scope: ScopeRead,
+			Query: []Param{{"agent", "query", ""}, {"type", "query", "chat_start, task_start, schedule_start or agent_collaboration"}, {"state", "query", "queued, started, completed or failed"}, limitParam, {"before", "query", "cursor of the page before"}}, Answer: Activities{}},
+		{Name: "activity", Method: http.MethodGet, Path: "/api/activities/{id}", Summary: "An activity with the tree below it", Status: 200, Scope: ScopeRead, Answer: Activity{}, Errors: []int{404}},
+		{Name: "audit", Method: http.MethodGet, Path: "/api/audit", Summary: "The audit log, oldest first", Status: 200, Scope: ScopeAdmin,
+			Query: []Param{{"after", "query", "seq after which to begin (default 0)"}, {"newest", "query", "true: newest first, before the seq after"}, {"event_type", "query", ""}, {"action", "query", ""}, {"user_id", "query", ""}, {"agent", "query", ""}, {"severity", "query", ""}, {"since", "query", "RFC 3339, or an age such as 2h"}, limitParam}, Answer: AuditLog{}},
+		{Name: "auditHead", Method: http.MethodGet, Path: "/api/audit/head", Summary: "Number and hash of the newest audit row", Status: 200, Scope: ScopeAdmin, Answer: AuditHead{}},
+		{Name: "me", Method: http.MethodGet, Path: "/api/me", Summary: "Who the caller is", Status: 200, Scope: ScopeAny, Answer: Me{}},
+		{Name: "login", Method: http.MethodPost, Path: "/api/login", Summary: "Log in with a password; the answer sets a cookie", Status: 200, Scope: ScopePublic, Request: LoginRequest{}, Answer: Me{}, Errors: []int{429}},
+		{Name: "logout", Method: http.MethodPost, Path: "/api/logout", Summary: "End the login of the cookie", Status: 204, Scope: ScopeAny},
+		{Name: "loginPage", Method: http.MethodGet, Path: "/login", Summary: "The login page", Status: 200, Scope: ScopePublic, Media: "text/html"},
+		{Name: "loginScript", Method: http.MethodGet, Path: "/login.js", Summary: "Its script", Status: 200, Scope: ScopePublic, Media: "text/javascript"},
+		{Name: "tokens", Method: http.MethodGet, Path: "/api/tokens", Summary: "The tokens, without their secrets", Status: 200, Scope: ScopeAdmin, Answer: Tokens{}},
+		{Name: "createToken", Method: http.MethodPost, Path: "/api/tokens", Summary: "Make a token; its secret is shown this once", Status: 201, Scope: ScopeAdmin, Request: NewToken{}, Answer: TokenCreated{}, Errors: []int{404, 409}},
+		{Name: "revokeToken", Method: http.MethodDelete, Path: "/api/tokens/{id}", Summary: "Revoke a token", Status: 204, Scope: ScopeAdmin, Errors: []int{404}},
+		{Name: "users", Method: http.MethodGet, Path: "/api/users", Summary: "The people who can log in", Status: 200, Scope: ScopeAdmin, Answer: Users{}},
+		{Name: "putUser", Method: http.MethodPut, Path: "/api/users/{id}", Summary: "Make or change a user", Status: 200, Scope: ScopeAdmin, Request: PutUser{}, Answer: User{}, Errors: []int{409}},
+		{Name: "removeUser", Method: http.MethodDelete, Path: "/api/users/{id}", Summary: "Forget a user, with its tokens", Status: 204, Scope: ScopeAdmin, Errors: []int{404, 409}},
 		{Name: "status", Method: http.MethodGet, Path: "/status", Summary: "The director and its queue in figures", Status: 200, Scope: ScopeRead, Answer: Status{}},
 		{Name: "openapi", Method: http.MethodGet, Path: "/openapi.json", Summary: "This description", Status: 200, Scope: ScopePublic, Media: "application/json"},
 		{Name: "healthz", Method: http.MethodGet, Path: "/healthz", Summary: "The process lives", Status: 200, Scope: ScopePublic, Answer: Health{}},

@@ -23,6 +23,7 @@ type SubmitRequest struct {
 	NotBefore      *time.Time        `json:"not_before,omitempty"`   // RFC 3339
 	WaitTimeout    int               `json:"wait_timeout,omitempty"` // seconds it may wait before it ends as timeout; 0: for ever
 	OnLost         string            `json:"on_lost,omitempty"`      // fail (default) or requeue, when its agent is lost
+	Overflow       string            `json:"overflow,omitempty"`     // persist (default); wait: wait_timeout is 120 s unless given; reject: 409 unless an agent is free for it
 }
 
 // SubmitResponse is the 201 answer to POST /api/queue/task and to a retry,
@@ -73,6 +74,13 @@ type Task struct {
 	SessionID           string     `json:"session_id,omitempty"`
 	RetryOf             string     `json:"retry_of,omitempty"`
 	CancelRequested     bool       `json:"cancel_requested,omitempty"`
+	Mode                string     `json:"mode"` // queue, chat or bypass
+	SourceUserID        string     `json:"source_user_id,omitempty"`
+	SourceUserEmail     string     `json:"source_user_email,omitempty"`
+	SourceAgent         string     `json:"source_agent,omitempty"`
+	SourceService       string     `json:"source_service,omitempty"`
+	ParentID            string     `json:"parent_id,omitempty"` // the task whose execution called for this one
+	Depth               int        `json:"depth,omitempty"`
 
 	Agent    string `json:"agent,omitempty"`
 	AgentURL string `json:"agent_url,omitempty"`
@@ -87,7 +95,8 @@ type Task struct {
 	Project        *Project `json:"project,omitempty"`
 	Thinking       *bool    `json:"thinking,omitempty"`
 
-	Result *Result `json:"result,omitempty"` // once it has ended; not in lists
+	Result *Result       `json:"result,omitempty"` // once it has ended; not in lists
+	Stale  []StaleResult `json:"stale,omitempty"`  // what executions said that had lost their slot; not in lists
 }
 
 // Result is what an ended task left behind.

@@ -20,6 +20,7 @@ type caller struct {
 	trusted  bool // showed the token
 	loopback bool // asks from this host, with no proxy in between
 	addr     string
+	who      signalbox.Principal
 }
 
 // String names the caller for the journal and for messages such as

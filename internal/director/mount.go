@@ -46,7 +46,9 @@ func (d *Director) handlers() map[string]handler {
 
 // mount walks the route table: deny by default.
 func (d *Director) mount() (*http.ServeMux, error) {
-	return d.mountRoutes(api.Routes(), d.handlers())
+	handlers := d.handlers()
+	maps.Copy(handlers, d.soonHandlers())
+	return d.mountRoutes(api.Routes(), handlers)
 }
 
 func (d *Director) mountRoutes(routes []api.Route, handlers map[string]handler) (*http.ServeMux, error) {

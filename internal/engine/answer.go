@@ -74,6 +74,17 @@ func (e *Engine) Lose(ctx context.Context, t signalbox.Task, reason signalbox.Re
 	})
 }
 
+// Stop tells that a limit fired on a running task: reason run_timeout or
+// stalled. Its agent is told to stop it, and it ends with that reason.
+func (e *Engine) Stop(ctx context.Context, t signalbox.Task, reason signalbox.Reason, message string) (signalbox.Task, error) {
+	return e.apply(ctx, t.ID, &t, signalbox.Event{Kind: signalbox.EventStop, Fence: t.Fence, Reason: reason, Message: message})
+}
+
+// KeepStale keeps aside what an execution said that no longer holds its slot.
+func (e *Engine) KeepStale(ctx context.Context, id string, s signalbox.Stale) error {
+	return e.store.KeepStale(ctx, id, s)
+}
+
 // FreeSlot gives back a withheld slot: its agent reports that it no longer
 // runs what it was lost with.
 func (e *Engine) FreeSlot(ctx context.Context, s signalbox.Slot) (bool, error) {

@@ -20,12 +20,38 @@ type Claimed struct {
 // false when there is no free slot or nothing to take. fenceAbove is the
 // highest fence that the agent reported.
 func (e *Engine) Claim(ctx context.Context, a signalbox.Agent, fenceAbove int64) (c Claimed, found bool, err error) {
+	return e.claim(ctx, store.ClaimRequest{
+		Agent: a.Name, AgentURL: a.URL, Slots: a.Slots, Queues: a.Queues(), FenceAbove: fenceAbove, Fleet: e.opts.Fleet,
+	})
+}
+
+// ClaimBypass gives the first bypass task of an agent to one of its slots for
+// isolated executions.
+func (e *Engine) ClaimBypass(ctx context.Context, a signalbox.Agent, isolatedSlots int, fenceAbove int64) (c Claimed, found bool, err error) {
+	return e.claim(ctx, store.ClaimRequest{
+		Agent: a.Name, AgentURL: a.URL, Slots: e.bypassSlots(isolatedSlots), Queues: []string{signalbox.BypassQueue(a.Name)},
+		FenceAbove: fenceAbove, Isolated: true, Fleet: e.opts.BypassFleet,
+	})
+}
+
+// bypassSlots is how many isolated executions an agent may run that offers
+// so many.
+func (e *Engine) bypassSlots(offered int) int {
+	if e.opts.BypassSlots > 0 {
+		return min(offered, e.opts.BypassSlots)
+	}
+	return offered
+}
+
+// Fleet is the ceiling of executions over all agents, the bypass apart; 0
+// where there is none.
+func (e *Engine) Fleet() int { return e.opts.Fleet }
+
+func (e *Engine) claim(ctx context.Context, r store.ClaimRequest) (c Claimed, found bool, err error) {
 	for {
-		now := e.Now()
-		got, err := e.store.Claim(ctx, store.ClaimRequest{
-			Agent: a.Name, AgentURL: a.URL, Slots: a.Slots, Queues: a.Queues(),
-			FenceAbove: fenceAbove, Expires: now.Add(e.opts.ExecutionTTL), Now: now,
-		})
+		r.Now = e.Now()
+		r.Expires = r.Now.Add(e.opts.ExecutionTTL)
+		got, err := e.store.Claim(ctx, r)
 		if err != nil || !got.Found {
 			return Claimed{}, false, err
 		}

@@ -20,6 +20,9 @@ const (
 	DefaultMaxAttempts  = 3
 	DefaultAgeStep      = 60 * time.Second
 	DefaultExecutionTTL = 600 * time.Second
+	DefaultMaxChats     = 3                 // seed execution-queue: MAX_QUEUE_SIZE
+	DefaultWaitTimeout  = 120 * time.Second // seed execution-queue: QUEUE_WAIT_TIMEOUT
+	DefaultBypassFleet  = 16
 )
 
 // Options configures an Engine. Zero fields take the defaults above.
@@ -28,10 +31,18 @@ type Options struct {
 	MaxAttempts  int           // dispatches that may fail before a task does, from 1
 	AgeStep      time.Duration // how much waiting one step of priority outweighs
 	ExecutionTTL time.Duration // slot lease: silence after which an execution is lost
-	Sealer       *seal.Sealer  // required
-	Now          func() time.Time
-	Random       io.Reader // for ids and jitter; safe for concurrent use
-	Log          *slog.Logger
+	MaxChats     int           // chats that may wait for one agent, from 1
+	WaitTimeout  time.Duration // of tasks with overflow wait that give none
+	BypassSlots  int           // isolated executions of one agent; 0: as many as it offers
+	BypassFleet  int           // isolated executions of all agents
+	Fleet        int           // executions of all agents, the bypass apart; 0: no ceiling
+	// SourcePriority is the priority of tasks that give none, by their source.
+	// Empty: 0 for all. Ageing keeps it from starving anyone (AgeStep).
+	SourcePriority map[signalbox.Source]int
+	Sealer         *seal.Sealer // required
+	Now            func() time.Time
+	Random         io.Reader // for ids and jitter; safe for concurrent use
+	Log            *slog.Logger
 }
 
 // Engine applies the rules to a store. Its methods are safe for concurrent
@@ -58,6 +69,15 @@ func New(s store.Store, opts Options) *Engine {
 	}
 	if opts.ExecutionTTL == 0 {
 		opts.ExecutionTTL = DefaultExecutionTTL
+	}
+	if opts.MaxChats == 0 {
+		opts.MaxChats = DefaultMaxChats
+	}
+	if opts.WaitTimeout == 0 {
+		opts.WaitTimeout = DefaultWaitTimeout
+	}
+	if opts.BypassFleet == 0 {
+		opts.BypassFleet = DefaultBypassFleet
 	}
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -92,12 +112,17 @@ func (e *Engine) ExecutionTTL() time.Duration { return e.opts.ExecutionTTL }
 // LiveAgent is an agent as the dispatcher sees it now.
 type LiveAgent struct {
 	signalbox.Agent
-	Up           bool
-	Held         bool   // offers are withheld: it said busy, or is not yet known to be free
-	Message      string // why it is down or held
-	InUse        int    // slots
-	LastHeard    time.Time
-	LastProgress time.Time
+	Up      bool
+	Held    bool   // offers are withheld: it said busy, or is not yet known to be free
+	Message string // why it is down or held
+	InUse   int    // slots
+	// The bypass: how many isolated executions it offers and runs.
+	IsolatedSlots, IsolatedInUse int
+	// Sessions says that it lists its conversations and begins one under the
+	// id it is given; Terminal that it offers terminals.
+	Sessions, Terminal bool
+	LastHeard          time.Time
+	LastProgress       time.Time
 }
 
 // Live is what the dispatcher knows about agents; Why and ETA need it.

@@ -29,6 +29,20 @@ type NewTask struct {
 	WaitTimeout    time.Duration // 0: waits for ever
 	OnLost         signalbox.OnLost
 	RetryOf        string
+	Mode           signalbox.Mode // chat and bypass need an Agent
+	// By is who asks; it takes no part in the digest.
+	By signalbox.Principal `json:"-"`
+	// Overflow says what to do when no agent can start it at once: "" is wait
+	// for a chat, persist for a queued task, and always reject for the bypass.
+	Overflow   signalbox.Overflow
+	NewSession bool // a chat that begins a conversation
+	// CallerID is the execution of By, an agent, that makes the call; "" is
+	// the only one that the agent runs. Waits says that it waits for the end.
+	CallerID string
+	Waits    bool
+	// Of the bypass, for runners that know them.
+	AllowedTools []string
+	SystemPrompt string
 	// IdempotencyKey makes at most one task; it takes no part in the digest.
 	IdempotencyKey string `json:"-"`
 }

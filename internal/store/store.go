@@ -30,13 +30,16 @@ type Writer interface {
 	// hash the task of that time is returned with Replayed set, with another
 	// one CodeIdempotency. If the task has a SessionID and a Session row
 	// names its agent, and the submission says so, the task's queue becomes
-	// the queue of that agent.
+	// the queue of that agent. With a Room it may be refused as
+	// CodeAgentBusy; with a Talk the store chooses its session. The checks
+	// come in this order: key, id, room, limit.
 	Submit(ctx context.Context, s Submission) (Submitted, error)
 
 	// Claim gives the best ready task of the request's queues to a free slot
 	// of the agent: lowest order key, then lowest place. Found is false when
-	// the agent has no free slot or nothing ready waits in a queue that is
-	// not paused.
+	// the agent has no free slot, the fleet's ceiling is reached, or nothing
+	// ready waits in a queue that is not paused. Isolated slots are counted
+	// and numbered apart from the others.
 	Claim(ctx context.Context, c ClaimRequest) (Claimed, error)
 
 	// Apply writes a change where the row still has revision
@@ -65,6 +68,27 @@ type Writer interface {
 	PutAgent(ctx context.Context, a signalbox.Agent, entry signalbox.Entry) error
 	// RemoveAgent forgets an agent. CodeConflict if it holds slots.
 	RemoveAgent(ctx context.Context, name string, entry signalbox.Entry) error
+
+	// PutSession stores a session by id. One that is Current takes that from
+	// the agent's other sessions. The entry is written when it is new or
+	// differs from what was stored.
+	PutSession(ctx context.Context, s signalbox.Session, entry signalbox.Entry) error
+
+	// KeepStale keeps what a void execution of a task said, beside what is
+	// kept already, by its fence: the newest signalbox.MaxStale. It changes
+	// nothing of the task. CodeNotFound if there is no task.
+	KeepStale(ctx context.Context, id string, s signalbox.Stale) error
+
+	// PutToken stores a token by id, PutUser a user by id. Delete forgets
+	// them and reports whether they were there.
+	PutToken(ctx context.Context, t signalbox.Token) error
+	DeleteToken(ctx context.Context, id string) (was bool, err error)
+	PutUser(ctx context.Context, u signalbox.User) error
+	DeleteUser(ctx context.Context, id string) (was bool, err error)
+
+	// AppendAudit adds a row to the audit log: Seq, Prev and Hash are set
+	// here, in one step with the row. Audit rows are never pruned.
+	AppendAudit(ctx context.Context, a signalbox.Audit) (signalbox.Audit, error)
 
 	// SetPause pauses or changes the pause of a queue; Resume ends it.
 	SetPause(ctx context.Context, p signalbox.Pause, entry signalbox.Entry) error
@@ -122,11 +146,28 @@ type Reader interface {
 	// agent, newest first, at most limit.
 	Durations(ctx context.Context, agent string, limit int) ([]time.Duration, error)
 
+	// Children lists the tasks that the execution of a task called, by Seq,
+	// at most limit.
+	Children(ctx context.Context, id string, limit int) ([]signalbox.Task, error)
+	// Stales lists what void executions of a task said, by fence.
+	Stales(ctx context.Context, id string) ([]signalbox.Stale, error)
+
+	// Tokens and Users list all, by id.
+	Tokens(ctx context.Context) ([]signalbox.Token, error)
+	Users(ctx context.Context) ([]signalbox.User, error)
+
+	// AuditLog lists rows of the audit log.
+	AuditLog(ctx context.Context, q AuditQuery) ([]signalbox.Audit, error)
+	// AuditHead returns the newest row; the zero Audit of an empty log.
+	AuditHead(ctx context.Context) (signalbox.Audit, error)
+
 	Agents(ctx context.Context) ([]signalbox.Agent, error)
 	Slots(ctx context.Context) ([]signalbox.Slot, error)
 	Pauses(ctx context.Context) ([]signalbox.Pause, error)
 	// Session returns the row of a session, or CodeNotFound.
 	Session(ctx context.Context, id string) (signalbox.Session, error)
+	// Sessions lists sessions, the last used first.
+	Sessions(ctx context.Context, q SessionQuery) (SessionPage, error)
 
 	// Journal returns entries with a Seq above after, oldest first, at most
 	// limit.
@@ -150,7 +191,44 @@ type Submission struct {
 	// FollowSession lets the agent that holds Task.SessionID decide the
 	// queue.
 	FollowSession bool
-	Now           time.Time
+	// Room, if set, is where the task would run.
+	Room *Room
+	// Talk, if set, chooses the session of a chat.
+	Talk *Talk
+	Now  time.Time
+}
+
+// Room is where a task could start at once. It has room while fewer tasks
+// wait in Queues than slots are free at Agents, and, with a Fleet, while
+// fewer than that many slots are in use over all agents. Of the slots only
+// those are counted that are isolated, or only those that are not.
+//
+// Task.QueuedAs becomes 0 where there is room, else one more than the number
+// of tasks that wait in Task.Queue.
+type Room struct {
+	Queues   []string
+	Agents   []RoomAgent
+	Isolated bool
+	Fleet    int // 0: no ceiling
+	// Must refuses the task with CodeAgentBusy where there is no room.
+	Must bool
+}
+
+// RoomAgent is an agent with the number of its slots.
+type RoomAgent struct {
+	Name  string
+	Slots int
+}
+
+// Talk says in which conversation of an agent a chat takes place. The session
+// becomes Task.SessionID and the agent's current one.
+type Talk struct {
+	Agent string
+	// Continue goes on with the agent's current session, if it has one.
+	Continue bool
+	// New is the id of the session that is begun otherwise, active, with the
+	// task's Source, Owner and Preview; "" begins none.
+	New string
 }
 
 // Submitted is the answer to a Submission.
@@ -166,6 +244,8 @@ type ClaimRequest struct {
 	Slots      int      // how many the agent has
 	Queues     []string // that it serves
 	FenceAbove int64    // highest fence the agent has seen; 0 if unknown
+	Isolated   bool     // a slot for an isolated execution: Slots is the number of those
+	Fleet      int      // slots of that sort that may be in use over all agents; 0: no ceiling
 	Expires    time.Time
 	Now        time.Time
 }
@@ -239,6 +319,36 @@ type HistoryPage struct {
 	// shorter than the limit, even empty, and still have a Next: a store
 	// looks at no more than 10,000 rows for one page.
 	Next string
+}
+
+// SessionQuery chooses sessions. Empty fields choose all.
+type SessionQuery struct {
+	Agent   string
+	Owner   string
+	Source  signalbox.Source
+	State   signalbox.SessionState
+	Current bool   // only those that are
+	Before  string // cursor of an earlier page
+	Limit   int    // 1 to 1000
+}
+
+// SessionPage is a page of sessions; as with a HistoryPage it may be short.
+type SessionPage struct {
+	Sessions []signalbox.Session
+	Next     string // "" at the end
+}
+
+// AuditQuery chooses rows of the audit log. Empty fields choose all.
+type AuditQuery struct {
+	After     int64 // Seq above this, oldest first; with Newest: Seq below this (0: from the end), newest first
+	Newest    bool
+	EventType string
+	Action    string
+	UserID    string
+	AgentName string
+	Severity  string
+	Since     time.Time
+	Limit     int // 1 to 1000
 }
 
 // Info says what a store is.

@@ -35,10 +35,7 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 	}
 	s.list(r)
 	s.settle(r, sub.Now)
-	s.note(signalbox.Entry{
-		At: sub.Now, Kind: signalbox.EventSubmit, QueueID: r.task.ID, State: r.task.State,
-		Queue: r.task.Queue, Source: r.task.Source,
-	})
+	s.note(signalbox.SubmitEntry(&r.task, sub.Now))
 	return store.Submitted{Task: r.task}, nil
 }
 

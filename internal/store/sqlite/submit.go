@@ -51,9 +51,8 @@ func (w *writer) submit(sub *store.Submission, rest []byte) (store.Submitted, er
 			return store.Submitted{}, err
 		}
 	}
-	w.note(&signalbox.Entry{
-		At: sub.Now, Kind: signalbox.EventSubmit, QueueID: t.ID, State: t.State, Queue: t.Queue, Source: t.Source,
-	})
+	entry := signalbox.SubmitEntry(&t, sub.Now)
+	w.note(&entry)
 	return store.Submitted{Task: t}, nil
 }
 

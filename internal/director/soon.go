@@ -1,0 +1,21 @@
+package director
+
+import (
+	"net/http"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+func soon(http.ResponseWriter, *http.Request) error {
+	return signalbox.Errorf(signalbox.CodeInternal, "being built")
+}
+
+// soonHandlers stand in for what is being built.
+func (d *Director) soonHandlers() map[string]handler {
+	return map[string]handler{
+		"chat": soon, "bypass": soon, "lane": soon, "openTerminal": soon, "terminal": soon, "sessions": soon,
+		"archiveSession": soon, "restoreSession": soon, "activities": soon, "activity": soon, "audit": soon,
+		"auditHead": soon, "me": soon, "login": soon, "logout": soon, "loginPage": soon, "loginScript": soon,
+		"tokens": soon, "createToken": soon, "revokeToken": soon, "users": soon, "putUser": soon, "removeUser": soon,
+	}
+}

@@ -1,0 +1,87 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Lane is what an agent runs and what waits for it.
+type Lane struct {
+	Agent    signalbox.Agent
+	Slots    int
+	Running  []signalbox.Task // that hold a slot, by slot
+	Isolated []signalbox.Task // that hold a slot of the bypass
+	Withheld int              // slots of lost tasks that the agent may still be at
+	Waiting  []signalbox.Task // in its own queue, in order; at most MaxLane
+	Length   int              // of the queue
+	Pauses   []signalbox.Pause
+}
+
+// MaxLane bounds the waiting tasks that a Lane lists.
+const MaxLane = 1000
+
+// Busy reports whether no slot is free.
+func (l *Lane) Busy() bool { return len(l.Running)+l.Withheld >= l.Slots }
+
+// MaxChats is how many chats may wait for one agent.
+func (e *Engine) MaxChats() int { return e.opts.MaxChats }
+
+// Lane returns the state of an agent's queue, or CodeNotFound.
+func (e *Engine) Lane(ctx context.Context, name string) (Lane, error) {
+	a, err := e.Agent(ctx, name)
+	if err != nil {
+		return Lane{}, err
+	}
+	l := Lane{Agent: a, Slots: a.Slots}
+	for _, live := range e.live.Agents() {
+		if live.Name == name {
+			l.Slots = live.Slots
+		}
+	}
+	if err := e.laneSlots(ctx, &l); err != nil {
+		return l, err
+	}
+	queue := signalbox.AgentQueue(name)
+	if l.Waiting, err = e.store.Waiting(ctx, queue, store.Cursor{}, MaxLane); err != nil {
+		return l, err
+	}
+	counts, err := e.store.Counts(ctx)
+	if err != nil {
+		return l, err
+	}
+	l.Length = counts.Queues[queue]
+	pauses, err := e.store.Pauses(ctx)
+	l.Pauses = slices.DeleteFunc(pauses, func(p signalbox.Pause) bool { return p.Queue != "" && p.Queue != queue })
+	return l, err
+}
+
+// laneSlots reads what holds the slots: the rows are the truth.
+func (e *Engine) laneSlots(ctx context.Context, l *Lane) error {
+	slots, err := e.store.Slots(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range slots {
+		if s.Agent != l.Agent.Name {
+			continue
+		}
+		t, err := e.store.Task(ctx, s.TaskID)
+		switch {
+		case signalbox.CodeOf(err) == signalbox.CodeNotFound: // a withheld slot outlives its task
+			l.Withheld++
+		case err != nil:
+			return err
+		case s.Withheld:
+			l.Withheld++
+		case !t.State.InFlight(): // it ended since the slots were read
+		case signalbox.Isolated(s.Slot):
+			l.Isolated = append(l.Isolated, t)
+		default:
+			l.Running = append(l.Running, t)
+		}
+	}
+	return nil
+}
