@@ -193,6 +193,15 @@ func (f *fakeLive) Agents() []engine.LiveAgent {
 	return append([]engine.LiveAgent(nil), f.agents...)
 }
 
+func (f *fakeLive) LiveAgent(name string) (engine.LiveAgent, bool) {
+	for _, a := range f.Agents() {
+		if a.Name == name {
+			return a, true
+		}
+	}
+	return engine.LiveAgent{}, false
+}
+
 func (f *fakeLive) set(a engine.LiveAgent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -211,6 +211,17 @@ func (d *Dispatcher) running() []*run {
 	return runs
 }
 
+// LiveAgent implements engine.Live.
+func (d *Dispatcher) LiveAgent(name string) (engine.LiveAgent, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.lanes[name]
+	if l == nil {
+		return engine.LiveAgent{}, false
+	}
+	return l.live(), true
+}
+
 // Agents implements engine.Live.
 func (d *Dispatcher) Agents() []engine.LiveAgent {
 	d.mu.Lock()

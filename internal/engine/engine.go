@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -54,6 +55,7 @@ type Engine struct {
 	hub   hub
 	runs  runTimes
 	live  Live
+	calls sync.Mutex // one call of an agent at a time is looked at: two could close a circle together
 }
 
 // New returns an engine over a store.
@@ -125,14 +127,17 @@ type LiveAgent struct {
 	LastProgress       time.Time
 }
 
-// Live is what the dispatcher knows about agents; Why and ETA need it.
+// Live is what the dispatcher knows about agents; Why, ETA and the calls that
+// want an agent at once need it.
 type Live interface {
 	Agents() []LiveAgent
+	LiveAgent(name string) (a LiveAgent, known bool)
 }
 
 type noAgents struct{}
 
-func (noAgents) Agents() []LiveAgent { return nil }
+func (noAgents) Agents() []LiveAgent                { return nil }
+func (noAgents) LiveAgent(string) (LiveAgent, bool) { return LiveAgent{}, false }
 
 // SetLive tells the engine who knows the agents. Call it before the engine is
 // used by others.

@@ -77,6 +77,15 @@ func (b *box) Agents() []engine.LiveAgent {
 	return append([]engine.LiveAgent(nil), b.fleet...)
 }
 
+func (b *box) LiveAgent(name string) (engine.LiveAgent, bool) {
+	for _, a := range b.Agents() {
+		if a.Name == name {
+			return a, true
+		}
+	}
+	return engine.LiveAgent{}, false
+}
+
 // see says how the dispatcher sees an agent.
 func (b *box) see(a engine.LiveAgent) {
 	b.mu.Lock()

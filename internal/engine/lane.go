@@ -36,10 +36,8 @@ func (e *Engine) Lane(ctx context.Context, name string) (Lane, error) {
 		return Lane{}, err
 	}
 	l := Lane{Agent: a, Slots: a.Slots}
-	for _, live := range e.live.Agents() {
-		if live.Name == name {
-			l.Slots = live.Slots
-		}
+	if live, ok := e.live.LiveAgent(name); ok {
+		l.Slots = live.Slots
 	}
 	if err := e.laneSlots(ctx, &l); err != nil {
 		return l, err

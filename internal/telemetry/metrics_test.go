@@ -19,6 +19,9 @@ import (
 // fleet is one agent that is up.
 type fleet struct{ signalbox.Agent }
 
+func (f fleet) LiveAgent(name string) (engine.LiveAgent, bool) {
+	return engine.LiveAgent{Agent: f.Agent, Up: true}, name == f.Name
+}
 func (f fleet) Agents() []engine.LiveAgent { return []engine.LiveAgent{{Agent: f.Agent, Up: true}} }
 
 func newEngine(t *testing.T) (*engine.Engine, *memory.Store, signalbox.Agent) {
