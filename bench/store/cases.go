@@ -84,6 +84,8 @@ type bench struct {
 	cases     []*aCase
 	append    []float64 // syncs a second, by round
 	overwrite []float64
+	pairs     []*pair
+	crowds    int // made so far
 }
 
 func (b *bench) open() error {

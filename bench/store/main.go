@@ -36,10 +36,6 @@ func run() error {
 	}
 	defer os.RemoveAll(tmp)
 	b := &bench{dir: tmp, span: *span, deep: *deep}
-	defer b.close()
-	if err := b.prepare(*only); err != nil {
-		return err
-	}
 	if *profile != "" {
 		f, err := os.Create(*profile)
 		if err != nil {
@@ -50,14 +46,47 @@ func run() error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	for n := range *rounds {
-		fmt.Fprintf(os.Stderr, "round %d of %d\n", n+1, *rounds)
+	if err := b.turns(*only, *rounds); err != nil {
+		return err
+	}
+	if err := b.lanes(*only, *rounds); err != nil {
+		return err
+	}
+	return b.write(*jsonFile)
+}
+
+// turns measures the cases and prints their table.
+func (b *bench) turns(only string, rounds int) error {
+	defer b.close()
+	if err := b.prepare(only); err != nil || len(b.cases) == 0 {
+		return err
+	}
+	for n := range rounds {
+		fmt.Fprintf(os.Stderr, "round %d of %d\n", n+1, rounds)
 		if err := b.round(context.Background()); err != nil {
 			return err
 		}
 	}
 	fmt.Print(b.table())
-	return b.write(*jsonFile)
+	return nil
+}
+
+// lanes measures the pairs and prints theirs.
+func (b *bench) lanes(only string, rounds int) error {
+	for _, p := range pairs() {
+		if !strings.Contains(p.name, only) {
+			continue
+		}
+		fmt.Fprintln(os.Stderr, p.name)
+		if err := b.compare(p, rounds); err != nil {
+			return err
+		}
+		b.pairs = append(b.pairs, p)
+	}
+	if len(b.pairs) > 0 {
+		fmt.Print(b.pairTable())
+	}
+	return nil
 }
 
 func (b *bench) prepare(only string) error {

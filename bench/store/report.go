@@ -27,6 +27,16 @@ type report struct {
 	Overwrite float64 `json:"fdatasync_overwrite_per_second"`
 	Append    float64 `json:"fdatasync_append_per_second"`
 	Rows      []row   `json:"rows"`
+	Pairs     []match `json:"pairs,omitempty"`
+}
+
+// match is a line of the second table.
+type match struct {
+	Case   string    `json:"case"`
+	Many   float64   `json:"many_per_second"` // 10,000 agents with one slot; medians of the rounds
+	One    float64   `json:"one_per_second"`  // one agent with 10,000 slots
+	Ratio  float64   `json:"ratio"`
+	Ratios []float64 `json:"ratios"` // by round
 }
 
 func median[T cmp.Ordered](list []T) T {
@@ -42,7 +52,13 @@ func pick[T any](figures []figure, of func(figure, int) T) (list []T) {
 }
 
 func (b *bench) report() report {
-	r := report{Go: runtime.Version(), CPUs: runtime.NumCPU(), Overwrite: median(b.overwrite), Append: median(b.append)}
+	r := report{Go: runtime.Version(), CPUs: runtime.NumCPU()}
+	if len(b.cases) > 0 {
+		r.Overwrite, r.Append = median(b.overwrite), median(b.append)
+	}
+	for _, p := range b.pairs {
+		r.Pairs = append(r.Pairs, match{p.name, median(p.many.rate), median(p.one.rate), median(p.ratio), p.ratio})
+	}
 	for _, c := range b.cases {
 		r.Rows = append(r.Rows, row{
 			Case:      c.name,
@@ -72,4 +88,15 @@ func (b *bench) table() string {
 
 func brief(d time.Duration) string {
 	return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
+}
+
+func (b *bench) pairTable() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "\n%s, %d CPUs; median of %d rounds in turns; 100,000 tasks wait, 10,000 are in flight; an execution is finish, claim, accept\n\n",
+		runtime.Version(), runtime.NumCPU(), len(b.pairs[0].ratio))
+	s.WriteString("| case | 10,000 agents, 1 slot each | 1 agent, 10,000 slots | ratio | target |\n|---|---|---|---|---|\n")
+	for _, m := range b.report().Pairs {
+		fmt.Fprintf(&s, "| %s | %.0f/s | %.0f/s | %.2f | ≥ %.2f |\n", m.Case, m.Many, m.One, m.Ratio, laneTarget)
+	}
+	return s.String()
 }
