@@ -35,6 +35,9 @@ type call struct {
 	accept string
 	seen   string        // Last-Event-ID
 	wait   time.Duration // the answer may take that much longer
+	long   bool          // the answer may take as long as the context
+	prefer string        // Prefer
+	caller string        // X-Signalbox-Execution
 }
 
 func get(path string, query url.Values) call {
@@ -73,24 +76,38 @@ func (c *Client) do(ctx context.Context, req call, out any) error {
 
 // raw sends a request and returns the body of a successful answer.
 func (c *Client) raw(ctx context.Context, req call) ([]byte, error) {
-	short, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout+req.wait, errNoReply)
+	data, _, err := c.answer(ctx, req)
+	return data, err
+}
+
+// answer is raw with the status of the answer.
+func (c *Client) answer(ctx context.Context, req call) ([]byte, int, error) {
+	short, cancel := c.bound(ctx, req)
 	defer cancel()
 	resp, err := c.send(short, req)
 	if err != nil {
-		return nil, c.noAnswer(ctx, short, req, err)
+		return nil, 0, c.noAnswer(ctx, short, req, err)
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return nil, c.noAnswer(ctx, short, req, fmt.Errorf("%w: %w", errCutOff, err))
+		return nil, 0, c.noAnswer(ctx, short, req, fmt.Errorf("%w: %w", errCutOff, err))
 	}
 	if len(data) > maxAnswer {
-		return nil, c.unexpected(resp.StatusCode, fmt.Sprintf("the answer to %s %s is larger than 64 MiB", req.method, req.path))
+		return nil, 0, c.unexpected(resp.StatusCode, fmt.Sprintf("the answer to %s %s is larger than 64 MiB", req.method, req.path))
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return nil, c.refusal(resp, data)
+		return nil, 0, c.refusal(resp, data)
 	}
-	return data, nil
+	return data, resp.StatusCode, nil
+}
+
+// bound is the context of one request.
+func (c *Client) bound(ctx context.Context, req call) (context.Context, context.CancelFunc) {
+	if req.long {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, c.opts.Timeout+req.wait, errNoReply)
 }
 
 func (c *Client) send(ctx context.Context, req call) (*http.Response, error) {
@@ -126,6 +143,12 @@ func (c *Client) setHeaders(r *http.Request, req call) {
 	if req.seen != "" {
 		r.Header.Set("Last-Event-ID", req.seen)
 	}
+	if req.prefer != "" {
+		r.Header.Set("Prefer", req.prefer)
+	}
+	if req.caller != "" {
+		r.Header.Set(executionHeader, req.caller)
+	}
 	if c.opts.Token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.opts.Token)
 	}
@@ -153,6 +176,10 @@ func (c *Client) noAnswer(ctx, short context.Context, req call, err error) error
 
 // refusal makes the error of an answer that is not a success.
 func (c *Client) refusal(resp *http.Response, data []byte) error {
+	var chat api.ChatError
+	if json.Unmarshal(data, &chat) == nil && chat.Code != "" {
+		return &ChatError{Status: resp.StatusCode, Body: chat}
+	}
 	e := &Error{Status: resp.StatusCode}
 	if json.Unmarshal(data, &e.Body) == nil && e.Body.Error != "" {
 		return e

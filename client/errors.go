@@ -30,6 +30,44 @@ func (e *Error) Error() string {
 // Code returns the director's code for what went wrong, such as queue_full.
 func (e *Error) Code() string { return e.Body.Error }
 
+// ChatError says why a chat or a bypass task was refused or did not complete.
+// It is an *Error too.
+type ChatError struct {
+	Status int // HTTP status; 0 where it came as an event of a stream
+	Body   api.ChatError
+}
+
+func (e *ChatError) Error() string {
+	if e.Body.Message != "" {
+		return e.Body.Message
+	}
+	return fmt.Sprintf("the chat with %s did not complete: %s", e.Body.Agent, e.Body.Code)
+}
+
+// Code returns what went wrong, such as agent_busy or wait_timeout.
+func (e *ChatError) Code() string { return e.Body.Code }
+
+// ID returns the queue_id of the task, "" where none was stored.
+func (e *ChatError) ID() string {
+	if e.Body.Execution == nil {
+		return ""
+	}
+	return e.Body.Execution.ID
+}
+
+// Unwrap makes it an *Error, for those who want no more than its code.
+func (e *ChatError) Unwrap() error {
+	b := e.Body
+	return &Error{Status: e.Status, Body: api.Error{
+		Error: b.Code, Message: b.Message, Hint: b.Hint, Retryable: b.Retryable, RetryAfter: b.RetryAfter, RequestID: b.RequestID,
+	}}
+}
+
+func isChatError(err error) bool {
+	var e *ChatError
+	return errors.As(err, &e)
+}
+
 // UnreachableError says that no answer came from the director.
 type UnreachableError struct {
 	URL string // of the director

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/signalbox-ai/signalbox/api"
 )
@@ -23,6 +24,10 @@ const KindReset = "reset"
 type EventsOptions struct {
 	After   int64  // the seq after which to begin; 0: the oldest that is kept; Now
 	QueueID string // only events of this task
+	Agent   string // only events of this agent and its queue
+	// Include asks for events of the moment besides: position, output. They
+	// have no seq, and those that were missed do not come again.
+	Include []string
 	// OnOpen, if set, is called each time the stream is open. What is read
 	// from the director after the first time cannot be missed by the stream.
 	OnOpen func()
@@ -38,7 +43,7 @@ func (c *Client) Events(ctx context.Context, opts EventsOptions) iter.Seq2[api.E
 		r := eventReader{after: opts.After, yield: yield, onOpen: opts.OnOpen}
 		p := c.newPatience()
 		for {
-			err := c.stream(ctx, r.call(opts.QueueID), p, &r)
+			err := c.stream(ctx, r.call(opts), p, &r)
 			if r.stopped {
 				return
 			}
@@ -64,8 +69,8 @@ type eventReader struct {
 	err     error
 }
 
-func (r *eventReader) call(queueID string) call {
-	query := values("queue_id", queueID)
+func (r *eventReader) call(opts EventsOptions) call {
+	query := values("queue_id", opts.QueueID, "agent", opts.Agent, "include", strings.Join(opts.Include, ","))
 	req := call{method: http.MethodGet, path: "/api/events", query: query}
 	if r.after == Now {
 		return req
@@ -103,6 +108,7 @@ func (r *eventReader) message(m message) bool {
 		return false
 	}
 	switch {
+	case m.id == "" && event.Seq == 0 && event.Kind != KindReset: // of the moment
 	case m.name == KindReset || event.Kind == KindReset:
 		event.Kind = KindReset
 		r.after = max(0, event.Seq-1) // it goes on with the event of that seq

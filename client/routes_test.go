@@ -54,6 +54,36 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"removeAgent": func(ctx context.Context, c *client.Client) error { return c.RemoveAgent(ctx, "coder") },
 	"clearLane":   func(ctx context.Context, c *client.Client) error { return second(c.ClearLane(ctx, "coder")) },
 	"releaseLane": func(ctx context.Context, c *client.Client) error { return second(c.ReleaseLane(ctx, "coder")) },
+	"chat": func(ctx context.Context, c *client.Client) error {
+		return second(c.Chat(ctx, "coder", api.ChatRequest{Message: "m"}, client.ChatOptions{}))
+	},
+	"bypass": func(ctx context.Context, c *client.Client) error {
+		return second(c.Bypass(ctx, "coder", api.BypassRequest{Message: "m"}, client.ChatOptions{}))
+	},
+	"lane":         func(ctx context.Context, c *client.Client) error { return second(c.Lane(ctx, "coder")) },
+	"openTerminal": func(ctx context.Context, c *client.Client) error { return second(c.OpenTerminal(ctx, "coder")) },
+	"sessions": func(ctx context.Context, c *client.Client) error {
+		return second(c.Sessions(ctx, client.SessionsOptions{}))
+	},
+	"archiveSession": func(ctx context.Context, c *client.Client) error { return second(c.ArchiveSession(ctx, "s/1")) },
+	"restoreSession": func(ctx context.Context, c *client.Client) error { return second(c.RestoreSession(ctx, "s1")) },
+	"activities": func(ctx context.Context, c *client.Client) error {
+		return second(c.Activities(ctx, client.ActivitiesOptions{}))
+	},
+	"activity":  func(ctx context.Context, c *client.Client) error { return second(c.Activity(ctx, "queue-1")) },
+	"audit":     func(ctx context.Context, c *client.Client) error { return second(c.Audit(ctx, client.AuditOptions{})) },
+	"auditHead": func(ctx context.Context, c *client.Client) error { return second(c.AuditHead(ctx)) },
+	"me":        func(ctx context.Context, c *client.Client) error { return second(c.Me(ctx)) },
+	"login":     func(ctx context.Context, c *client.Client) error { return second(c.Login(ctx, "u", "p")) },
+	"logout":    func(ctx context.Context, c *client.Client) error { return c.Logout(ctx) },
+	"tokens":    func(ctx context.Context, c *client.Client) error { return second(c.Tokens(ctx)) },
+	"createToken": func(ctx context.Context, c *client.Client) error {
+		return second(c.CreateToken(ctx, api.NewToken{Name: "ci"}))
+	},
+	"revokeToken": func(ctx context.Context, c *client.Client) error { return c.RevokeToken(ctx, "tok-1") },
+	"users":       func(ctx context.Context, c *client.Client) error { return second(c.Users(ctx)) },
+	"putUser":     func(ctx context.Context, c *client.Client) error { return second(c.PutUser(ctx, "u", api.PutUser{})) },
+	"removeUser":  func(ctx context.Context, c *client.Client) error { return c.RemoveUser(ctx, "u") },
 	"status":      func(ctx context.Context, c *client.Client) error { return second(c.Status(ctx)) },
 	"openapi":     func(ctx context.Context, c *client.Client) error { return second(c.OpenAPI(ctx)) },
 	"healthz":     func(ctx context.Context, c *client.Client) error { return second(c.Health(ctx)) },
@@ -61,11 +91,21 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"metrics":     func(ctx context.Context, c *client.Client) error { return second(c.Metrics(ctx)) },
 }
 
+// notHere are the routes that no method calls.
+var notHere = map[string]string{
+	"terminal":    "a WebSocket, which the standard library does not have: OpenTerminal gives its ticket",
+	"loginPage":   "a page for browsers",
+	"loginScript": "part of that page",
+}
+
 func second[T any](_ T, err error) error { return err }
 
 func TestEveryRouteHasAMethod(t *testing.T) {
 	for _, route := range api.Routes() {
 		t.Run(route.Name, func(t *testing.T) {
+			if notHere[route.Name] != "" {
+				return
+			}
 			call, ok := calls[route.Name]
 			if !ok {
 				t.Fatalf("no method of the client is known to call %s %s: add it to calls", route.Method, route.Path)

@@ -18,6 +18,9 @@ type SubmitOptions struct {
 	// Empty: a random one is made for this call, so that its repeats after a
 	// lost reply find the same task.
 	IdempotencyKey string
+	// Execution is the queue_id of the execution that makes the call, where
+	// the token is that of an agent; default: the only one that it runs.
+	Execution string
 }
 
 // NewIdempotencyKey makes a random key, for callers that want to keep it.
@@ -53,6 +56,7 @@ func (c *Client) submitTo(ctx context.Context, path string, body any, opts Submi
 	if err != nil {
 		return out, err
 	}
+	req.caller = opts.Execution
 	req.key = opts.IdempotencyKey
 	if req.key == "" {
 		req.key = NewIdempotencyKey()

@@ -1,0 +1,118 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// executionHeader names the execution that makes a call.
+const executionHeader = "X-Signalbox-Execution"
+
+// ChatOptions go with a chat or a bypass task.
+type ChatOptions struct {
+	// IdempotencyKey, 1 to 255 printable characters, makes at most one task:
+	// a second call with it waits for the same one, also after its end. Empty:
+	// a random one is made, so that repeats after a lost reply find the task.
+	IdempotencyKey string
+	// Execution is the queue_id of the execution that makes the call, where
+	// the token is that of an agent; default: the only one that it runs.
+	Execution string
+	// Async asks for the answer as soon as the task is stored.
+	Async bool
+	// Wait asks for an answer after that long at most, in whole seconds; 0:
+	// when the task has ended.
+	Wait time.Duration
+}
+
+// ChatReply is the answer to a chat: one of its fields is set.
+type ChatReply struct {
+	// Response is the answer of the agent.
+	Response *api.ChatResponse
+	// Accepted says that the task is stored and goes on without the caller:
+	// Client.Wait waits for its end. It comes with ChatOptions Async and Wait,
+	// for a chat in the backlog that still waits after wait_timeout, and from
+	// a director that stops.
+	Accepted *api.ChatAccepted
+}
+
+// Chat says something to an agent and waits for its answer. It waits as long
+// as the context lasts. A reply that is lost is asked for again with the same
+// key, until Options.Patience has passed without an answer.
+//
+// An error is a *ChatError where the chat was refused (agent_busy, queue_full,
+// agent_down) or did not complete, in which case it names the execution; other
+// codes: not_found, validation_error, call_cycle, call_depth, forbidden.
+func (c *Client) Chat(ctx context.Context, agent string, req api.ChatRequest, opts ChatOptions) (ChatReply, error) {
+	return c.chatTo(ctx, agentPath(agent, "/chat"), req, opts)
+}
+
+// Bypass runs an isolated task of an agent beside its queue and waits for the
+// answer. Errors are those of Chat; code unsupported: the agent has no bypass.
+func (c *Client) Bypass(ctx context.Context, agent string, req api.BypassRequest, opts ChatOptions) (ChatReply, error) {
+	return c.chatTo(ctx, agentPath(agent, "/task"), req, opts)
+}
+
+func (c *Client) chatTo(ctx context.Context, path string, body any, opts ChatOptions) (ChatReply, error) {
+	req, err := chatCall(path, body, opts)
+	if err != nil {
+		return ChatReply{}, err
+	}
+	p := c.newPatience()
+	for lost := false; ; {
+		data, status, err := c.answer(ctx, req)
+		if err == nil {
+			return c.chatReply(req, status, data)
+		}
+		if lost = lost || chatLost(err); !lost || isChatError(err) {
+			return ChatReply{}, err
+		}
+		if waited := p.wait(ctx, err); waited != nil {
+			return ChatReply{}, c.chatGone(ctx, req, waited)
+		}
+	}
+}
+
+func chatCall(path string, body any, opts ChatOptions) (call, error) {
+	req, err := post(path, body)
+	req.key, req.caller, req.long = opts.IdempotencyKey, opts.Execution, true
+	if req.key == "" {
+		req.key = NewIdempotencyKey()
+	}
+	switch {
+	case opts.Async:
+		req.prefer = "respond-async"
+	case opts.Wait > 0:
+		req.prefer = fmt.Sprintf("wait=%d", max(1, int(opts.Wait/time.Second)))
+	}
+	return req, err
+}
+
+func (c *Client) chatReply(req call, status int, data []byte) (reply ChatReply, err error) {
+	if status == http.StatusAccepted {
+		err = json.Unmarshal(data, &reply.Accepted)
+	} else {
+		err = json.Unmarshal(data, &reply.Response)
+	}
+	if err != nil || reply == (ChatReply{}) {
+		return ChatReply{}, c.unexpected(status, fmt.Sprintf("%s %s did not answer with the expected JSON: %v", req.method, req.path, err))
+	}
+	return reply, nil
+}
+
+// chatLost reports whether err leaves open what became of a chat. The director
+// answers 502 and 504 itself, but says then how the task ended.
+func chatLost(err error) bool { return !isChatError(err) && lostReply(err) }
+
+// chatGone is the error of a caller that gives up: without an answer it
+// carries the key.
+func (c *Client) chatGone(ctx context.Context, req call, err error) error {
+	if ctx.Err() != nil || !passing(err) {
+		return err
+	}
+	return c.lostKey(req, err)
+}

@@ -1,0 +1,138 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// Me returns who the caller is to the director.
+func (c *Client) Me(ctx context.Context) (api.Me, error) {
+	var out api.Me
+	return out, c.do(ctx, get("/api/me", nil), &out)
+}
+
+// Login logs in with a password. The answer sets a cookie, which needs an
+// Options.HTTPClient with a Jar; programs had better use a token.
+// Codes: unauthorized, rate_limited.
+func (c *Client) Login(ctx context.Context, user, password string) (api.Me, error) {
+	var out api.Me
+	req, err := post("/api/login", api.LoginRequest{User: user, Password: password})
+	if err != nil {
+		return out, err
+	}
+	return out, c.do(ctx, req, &out)
+}
+
+// Logout ends the login of the cookie.
+func (c *Client) Logout(ctx context.Context) error {
+	return c.do(ctx, call{method: http.MethodPost, path: "/api/logout"}, nil)
+}
+
+// Tokens returns the tokens, without their secrets.
+func (c *Client) Tokens(ctx context.Context) ([]api.Token, error) {
+	var out api.Tokens
+	err := c.do(ctx, get("/api/tokens", nil), &out)
+	return out.Tokens, err
+}
+
+// CreateToken makes a token. Its secret is shown this once: one whose reply
+// was lost has to be revoked and made again.
+func (c *Client) CreateToken(ctx context.Context, token api.NewToken) (api.TokenCreated, error) {
+	var out api.TokenCreated
+	req, err := post("/api/tokens", token)
+	if err != nil {
+		return out, err
+	}
+	return out, c.do(ctx, req, &out)
+}
+
+// RevokeToken makes a token worthless at once. Codes: not_found, conflict (it
+// is the last that may administer).
+func (c *Client) RevokeToken(ctx context.Context, id string) error {
+	return c.do(ctx, call{method: http.MethodDelete, path: "/api/tokens/" + url.PathEscape(id)}, nil)
+}
+
+// Users returns the people who can log in.
+func (c *Client) Users(ctx context.Context) ([]api.User, error) {
+	var out api.Users
+	err := c.do(ctx, get("/api/users", nil), &out)
+	return out.Users, err
+}
+
+// PutUser makes or changes a user. Its fields replace what was there, but for
+// the password, which stays where it is left out.
+func (c *Client) PutUser(ctx context.Context, id string, user api.PutUser) (api.User, error) {
+	var out api.User
+	req, err := post("/api/users/"+url.PathEscape(id), user)
+	if err != nil {
+		return out, err
+	}
+	req.method = http.MethodPut
+	return out, c.do(ctx, req, &out)
+}
+
+// RemoveUser forgets a user, with its tokens. Codes: not_found, conflict (the
+// last who may administer).
+func (c *Client) RemoveUser(ctx context.Context, id string) error {
+	return c.do(ctx, call{method: http.MethodDelete, path: "/api/users/" + url.PathEscape(id)}, nil)
+}
+
+// AuditOptions say which rows Audit returns. Empty fields do not restrict.
+type AuditOptions struct {
+	After     int64 // the seq after which to begin; with Newest: before which
+	Newest    bool  // newest first
+	EventType string
+	Action    string
+	UserID    string
+	Agent     string
+	Severity  string // info, warning or critical
+	Since     string // RFC 3339, or an age such as 2h
+	Limit     int    // of one page, 1 to 1000; 0: 100
+}
+
+// Audit returns one page of the audit log, oldest first unless Newest.
+func (c *Client) Audit(ctx context.Context, opts AuditOptions) (api.AuditLog, error) {
+	var out api.AuditLog
+	query := values("event_type", opts.EventType, "action", opts.Action, "user_id", opts.UserID, "agent", opts.Agent,
+		"severity", opts.Severity, "since", opts.Since, "limit", number(opts.Limit))
+	if opts.After > 0 {
+		query.Set("after", strconv.FormatInt(opts.After, 10))
+	}
+	if opts.Newest {
+		query.Set("newest", "true")
+	}
+	return out, c.do(ctx, get("/api/audit", query), &out)
+}
+
+// AllAudit goes through all pages of Audit. An error is its last pair.
+func (c *Client) AllAudit(ctx context.Context, opts AuditOptions) iter.Seq2[api.AuditRow, error] {
+	return func(yield func(api.AuditRow, error) bool) {
+		for {
+			page, err := c.Audit(ctx, opts)
+			if err != nil {
+				yield(api.AuditRow{}, err)
+				return
+			}
+			for _, row := range page.Rows {
+				if !yield(row, nil) {
+					return
+				}
+			}
+			if page.Next == 0 || page.Next == opts.After {
+				return
+			}
+			opts.After = page.Next
+		}
+	}
+}
+
+// AuditHead returns number and hash of the newest audit row.
+func (c *Client) AuditHead(ctx context.Context) (api.AuditHead, error) {
+	var out api.AuditHead
+	return out, c.do(ctx, get("/api/audit/head", nil), &out)
+}
