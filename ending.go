@@ -36,8 +36,8 @@ func finish(c *Change, ev Event) error {
 	}
 	bind(c, ev.SessionID)
 	c.Result = ev.Result
-	if ev.Reason == ReasonCancelled {
-		return endCancelled(c, ev)
+	if ev.Reason == ReasonCancelled || (t.StopReason != "" && ev.Reason != ReasonCompleted) {
+		return endCancelled(c, ev) // an agent that was told to stop may call that what it likes
 	}
 	return end(c, ev, ev.Reason, ev.Message)
 }

@@ -227,3 +227,37 @@ func TestNextTimesNeverRunBack(t *testing.T) {
 		t.Errorf("ended %v: %s", got.EndedAt, got.Message)
 	}
 }
+
+// A limit that fires tells the agent to stop, and is the reason of the end
+// whatever the agent calls it: a stall is never a timeout, nor a cancel.
+func TestNextStopByALimit(t *testing.T) {
+	for _, tt := range []struct {
+		limit, said, want signalbox.Reason
+	}{
+		{signalbox.ReasonStalled, signalbox.ReasonCancelled, signalbox.ReasonStalled},
+		{signalbox.ReasonStalled, signalbox.ReasonAgentError, signalbox.ReasonStalled},
+		{signalbox.ReasonStalled, signalbox.ReasonRunTimeout, signalbox.ReasonStalled},
+		{signalbox.ReasonRunTimeout, signalbox.ReasonCancelled, signalbox.ReasonRunTimeout},
+		{signalbox.ReasonStalled, signalbox.ReasonCompleted, signalbox.ReasonCompleted}, // it came to its end first
+	} {
+		task := taskIn("working")
+		step := func(ev signalbox.Event) {
+			t.Helper()
+			ev.Fence, ev.Now = task.Fence, noon
+			c, err := signalbox.Next(task, ev)
+			if err != nil {
+				t.Fatal(err)
+			}
+			task = c.Task
+		}
+		step(signalbox.Event{Kind: signalbox.EventStop, Reason: tt.limit, Message: "no output for 5m0s"})
+		if task.State != signalbox.Cancelling || !task.CancelRequested {
+			t.Fatalf("after the limit it is %s", task.State)
+		}
+		step(signalbox.Event{Kind: signalbox.EventCancel, By: "someone"})
+		step(signalbox.Event{Kind: signalbox.EventFinish, Reason: tt.said})
+		if task.Reason != tt.want || (tt.want == tt.limit && task.Message != "no output for 5m0s") {
+			t.Errorf("%s, then the agent says %s: %s %q, want %s", tt.limit, tt.said, task.Reason, task.Message, tt.want)
+		}
+	}
+}

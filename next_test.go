@@ -44,6 +44,9 @@ var legal = []struct {
 	{"finish run_timeout", all("timeout/run_timeout free")},
 	{"finish cancelled", all("cancelled/cancelled free")},
 	{"finish interrupted", all("failed/interrupted free")},
+	{"stop run_timeout", [5]string{"!conflict", "!conflict", "!conflict", "cancelling", "cancelling"}},
+	{"stop stalled", [5]string{"!conflict", "!conflict", "!conflict", "cancelling", "cancelling"}},
+	{"stop cancelled", [5]string{"!conflict", "!conflict", "!conflict", "!conflict", "cancelling"}},
 	// These are not an agent's to say.
 	{"finish wait_timeout", all("!conflict")},
 	{"finish dispatch_failed", all("!conflict")},

@@ -170,12 +170,16 @@ type Task struct {
 }
 
 // QueueStatus is the seed's word for how the task fared at submit: "running",
-// or "queued:N" with its place in line (seed execution-queue).
+// or "queued:N" with its place in line (seed execution-queue). A task that was
+// only put into a queue is "queued".
 func (t *Task) QueueStatus() string {
-	if t.QueuedAs == 0 {
-		return "running"
+	switch {
+	case t.QueuedAs > 0:
+		return "queued:" + strconv.Itoa(t.QueuedAs)
+	case t.Mode == ModeQueue:
+		return "queued"
 	}
-	return "queued:" + strconv.Itoa(t.QueuedAs)
+	return "running"
 }
 
 // OrderKey is the key by which waiting tasks are taken: the time of

@@ -216,7 +216,7 @@ func (d *Dispatcher) LiveAgent(name string) (engine.LiveAgent, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l := d.lanes[name]
-	if l == nil {
+	if l == nil || l.removed {
 		return engine.LiveAgent{}, false
 	}
 	return l.live(), true

@@ -14,6 +14,7 @@ type Edit struct {
 	Env            map[string]string
 	IdempotencyKey string
 	Source         signalbox.Source
+	By             signalbox.Principal
 }
 
 // Retry submits an ended task anew, as a new task that names the old one.
@@ -39,6 +40,7 @@ func (e *Engine) Retry(ctx context.Context, id string, edit Edit) (Receipt, erro
 		Prompt: r.Prompt, Model: r.Model, Tier: r.Tier, TimeoutSeconds: r.TimeoutSeconds, Project: r.Project, Thinking: r.Thinking,
 		SessionID: r.SessionID, Session: t.SessionMode, Source: edit.Source, SourceJob: t.SourceJob,
 		Priority: t.Priority, OnLost: t.OnLost, RetryOf: id, Env: edit.Env, IdempotencyKey: edit.IdempotencyKey,
+		Mode: t.Mode, AllowedTools: r.AllowedTools, SystemPrompt: r.SystemPrompt, By: edit.By,
 	}
 	if n.SessionID == "" {
 		n.Session = ""
@@ -51,6 +53,8 @@ func (e *Engine) Retry(ctx context.Context, id string, edit Edit) (Receipt, erro
 // route sets the agent or kind that the queue asked for stands for.
 func (n *NewTask) route(queue string) {
 	if name, ok := signalbox.QueueAgent(queue); ok {
+		n.Agent = name
+	} else if name, ok := signalbox.QueueBypass(queue); ok {
 		n.Agent = name
 	} else if kind, ok := signalbox.QueueKind(queue); ok {
 		n.Kind = kind

@@ -24,25 +24,31 @@ type NewTask struct {
 	SourceJob      string
 	Agent          string // only this agent
 	Kind           string // only agents of this kind
-	Priority       int
+	Priority       int    // 0: that of the source (Options.SourcePriority)
 	NotBefore      time.Time
-	WaitTimeout    time.Duration // 0: waits for ever
+	WaitTimeout    time.Duration // 0: waits for ever; with overflow wait, Options.WaitTimeout
 	OnLost         signalbox.OnLost
 	RetryOf        string
-	Mode           signalbox.Mode // chat and bypass need an Agent
-	// By is who asks; it takes no part in the digest.
-	By signalbox.Principal `json:"-"`
+
+	// What follows is left out of the digest where it is empty, so that the
+	// digests of tasks without it are what they always were.
+
+	Mode signalbox.Mode `json:",omitempty"` // chat and bypass need an Agent
 	// Overflow says what to do when no agent can start it at once: "" is wait
-	// for a chat, persist for a queued task, and always reject for the bypass.
-	Overflow   signalbox.Overflow
-	NewSession bool // a chat that begins a conversation
+	// for a chat, reject for the bypass (which knows nothing else), else persist.
+	Overflow   signalbox.Overflow `json:",omitempty"`
+	NewSession bool               `json:",omitempty"` // a chat that begins a conversation
+	// Of the bypass, for runners that know them.
+	AllowedTools []string `json:",omitempty"`
+	SystemPrompt string   `json:",omitempty"`
+
+	// By is who asks. It takes no part in the digest: keys are kept apart by
+	// owner.
+	By signalbox.Principal `json:"-"`
 	// CallerID is the execution of By, an agent, that makes the call; "" is
 	// the only one that the agent runs. Waits says that it waits for the end.
-	CallerID string
-	Waits    bool
-	// Of the bypass, for runners that know them.
-	AllowedTools []string
-	SystemPrompt string
+	CallerID string `json:"-"`
+	Waits    bool   `json:"-"`
 	// IdempotencyKey makes at most one task; it takes no part in the digest.
 	IdempotencyKey string `json:"-"`
 }
@@ -58,25 +64,34 @@ type Receipt struct {
 // Submit stores a task. When it returns without an error the task is durable.
 //
 // Errors: CodeValidation with the field, CodeNotFound for an agent that is
-// not known, CodeQueueFull, CodeIdempotency, CodeStoreFailed.
+// not known, CodeQueueFull, CodeIdempotency, CodeStoreFailed. Of calls that
+// want an agent at once: CodeAgentBusy, CodeAgentDown, CodeUnsupported. Of
+// calls that an agent makes: CodeForbidden, CodeCallDepth, CodeCallCycle.
 func (e *Engine) Submit(ctx context.Context, n NewTask) (Receipt, error) {
-	if err := n.normalize(); err != nil {
+	if err := n.normalize(e.opts.WaitTimeout, e.opts.SourcePriority); err != nil {
 		return Receipt{}, err
 	}
-	sub, err := e.submission(n)
+	if n.By.Kind == signalbox.PrincipalAgent { // until it is stored, no other call may close a circle with it
+		e.calls.Lock()
+		defer e.calls.Unlock()
+	}
+	from, err := e.callOf(ctx, &n)
+	if err != nil {
+		return Receipt{}, err
+	}
+	sub, err := e.submission(n, from)
 	if err != nil {
 		return Receipt{}, err
 	}
 	if err := e.checkRoute(ctx, n); err != nil {
 		return Receipt{}, err
 	}
-	got, err := e.store.Submit(ctx, sub)
-	if signalbox.CodeOf(err) == signalbox.CodeQueueFull {
-		e.log.Warn("", "queue", "submit_rejected", "reason", "queue_full", "depth", e.opts.MaxSize)
-		return Receipt{}, signalbox.Errorf(signalbox.CodeQueueFull, "Queue is at capacity (%d tasks)", e.opts.MaxSize)
-	}
-	if err != nil {
+	if err := e.makeRoom(&n, &sub); err != nil {
 		return Receipt{}, err
+	}
+	got, err := e.store.Submit(ctx, sub)
+	if err != nil {
+		return Receipt{}, e.noRoom(err, &n, &sub)
 	}
 	if !got.Replayed {
 		e.publish("", got.Task, signalbox.Entry{Kind: signalbox.EventSubmit})
@@ -85,7 +100,7 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (Receipt, error) {
 }
 
 // submission makes the row of a new task.
-func (e *Engine) submission(n NewTask) (store.Submission, error) {
+func (e *Engine) submission(n NewTask, from call) (store.Submission, error) {
 	now := e.Now()
 	if n.NotBefore.Sub(now) > MaxNotBefore {
 		return store.Submission{}, signalbox.Invalid("not_before", "not_before lies more than 366 days ahead")
@@ -95,21 +110,25 @@ func (e *Engine) submission(n NewTask) (store.Submission, error) {
 		return store.Submission{}, err
 	}
 	t := signalbox.Task{
-		ID: id, State: signalbox.Pending, Queue: n.queue(), Limit: signalbox.LimitWork,
+		ID: id, State: signalbox.Pending, Queue: n.queue(), Mode: n.Mode,
 		Priority: n.Priority, Bias: time.Duration(n.Priority) * e.opts.AgeStep,
 		NotBefore: n.NotBefore, SessionID: n.SessionID, SessionMode: n.Session, OnLost: n.OnLost,
 		MaxAttempts: e.opts.MaxAttempts, RetryOf: n.RetryOf, Source: n.Source, SourceJob: n.SourceJob,
 		Preview: signalbox.Preview(n.Prompt), CreatedAt: now, HasEnv: len(n.Env) > 0,
+		Owner: n.By.Key(), OwnerEmail: n.By.Email, ParentID: from.parent, Depth: from.depth, Waits: n.Waits && from.parent != "",
 	}
+	sub := store.Submission{FollowSession: n.Session != "", Now: now}
+	t.Limit, sub.Cap = e.limit(&n)
 	if n.WaitTimeout > 0 {
 		t.WaitUntil = now.Add(n.WaitTimeout)
 	}
 	if n.IdempotencyKey != "" {
-		t.IdempotencyKey, t.IdempotencyHash = n.IdempotencyKey, e.digest(n)
+		t.IdempotencyKey, t.IdempotencyHash = ownKey(n.By, n.IdempotencyKey), e.digest(n)
 	}
 	r := signalbox.Request{
 		Prompt: n.Prompt, Model: n.Model, Tier: n.Tier, TimeoutSeconds: n.TimeoutSeconds,
 		Project: n.Project, Thinking: n.Thinking, SessionID: n.SessionID, Queue: t.Queue, HadEnv: t.HasEnv,
+		AllowedTools: n.AllowedTools, SystemPrompt: n.SystemPrompt,
 	}
 	if t.HasEnv {
 		plain, err := json.Marshal(n.Env)
@@ -118,9 +137,29 @@ func (e *Engine) submission(n NewTask) (store.Submission, error) {
 		}
 		r.SealedEnv = e.opts.Sealer.Seal(plain, id)
 	}
-	return store.Submission{
-		Task: t, Request: r, Cap: e.opts.MaxSize, FollowSession: n.Session != "", Now: now,
-	}, nil
+	sub.Task, sub.Request = t, r
+	return sub, nil
+}
+
+// limit returns the limit that a task counts against while it waits, and how
+// many that allows.
+func (e *Engine) limit(n *NewTask) (name string, most int) {
+	switch {
+	case n.Mode == signalbox.ModeBypass:
+		return signalbox.LimitBypass(n.Agent), 0 // it does not wait: its room is what bounds it
+	case n.Mode == signalbox.ModeChat && n.Overflow != signalbox.OverflowPersist:
+		return signalbox.LimitChat(n.Agent), e.opts.MaxChats
+	}
+	return signalbox.LimitWork, e.opts.MaxSize
+}
+
+// ownKey keeps the idempotency keys of different principals apart: nobody
+// gets another one's task by guessing its key.
+func ownKey(by signalbox.Principal, key string) string {
+	if owner := by.Key(); owner != "" {
+		return owner + " " + key
+	}
+	return key
 }
 
 // digest stands for the body of a submit when its idempotency key comes
@@ -135,38 +174,14 @@ func (e *Engine) digest(n NewTask) string {
 
 func (n *NewTask) queue() string {
 	switch {
+	case n.Mode == signalbox.ModeBypass:
+		return signalbox.BypassQueue(n.Agent)
 	case n.Agent != "":
 		return signalbox.AgentQueue(n.Agent)
 	case n.Kind != "":
 		return signalbox.PoolQueue(n.Kind)
 	}
 	return signalbox.QueueWork
-}
-
-// checkRoute refuses a task for an agent that nobody knows, and one for
-// another agent than the one that holds its session.
-func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
-	if n.Agent == "" {
-		return nil
-	}
-	agents, err := e.store.Agents(ctx)
-	if err != nil {
-		return err
-	}
-	if !hasAgent(agents, n.Agent) {
-		return &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent", Message: unknownAgent(n.Agent, agents)}
-	}
-	if n.SessionID == "" {
-		return nil
-	}
-	s, err := e.store.Session(ctx, n.SessionID)
-	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
-		return nil
-	}
-	if err == nil && s.Agent != n.Agent {
-		return signalbox.Invalid("agent", "session %s is held by agent %s: leave out agent, or name %s", n.SessionID, s.Agent, s.Agent)
-	}
-	return err
 }
 
 // receipt adds the place in line.

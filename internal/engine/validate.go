@@ -26,7 +26,10 @@ const (
 
 // normalize fills in defaults and refuses what cannot be run. The error names
 // the field as the API has it.
-func (n *NewTask) normalize() error {
+func (n *NewTask) normalize(waitTimeout time.Duration, priority map[signalbox.Source]int) error {
+	if n.By.Kind == signalbox.PrincipalAgent {
+		n.Source = signalbox.SourceAgent // whatever the body says
+	}
 	if n.Source == "" {
 		n.Source = signalbox.SourceAPI
 	}
@@ -38,11 +41,82 @@ func (n *NewTask) normalize() error {
 	if n.SessionID != "" && n.Session == "" && n.Agent == "" {
 		n.Session = signalbox.SessionRequire
 	}
+	n.overflow(waitTimeout)
+	if n.Priority == 0 {
+		n.Priority = priority[n.Source]
+	}
 	n.NotBefore = n.NotBefore.UTC().Truncate(time.Millisecond)
-	for _, check := range []func() error{n.checkPrompt, n.checkWords, n.checkRouting, n.checkChoices, n.checkTimes, n.checkEnv, n.checkKey} {
+	for _, check := range []func() error{n.checkPrompt, n.checkWords, n.checkMode, n.checkExtras, n.checkRouting, n.checkChoices, n.checkTimes, n.checkEnv, n.checkKey} {
 		if err := check(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// overflow fills in the policy of the mode, and the bound of a wait.
+func (n *NewTask) overflow(waitTimeout time.Duration) {
+	if n.Overflow == "" {
+		switch n.Mode {
+		case signalbox.ModeChat:
+			n.Overflow = signalbox.OverflowWait
+		case signalbox.ModeBypass:
+			n.Overflow = signalbox.OverflowReject
+		default:
+			n.Overflow = signalbox.OverflowPersist
+		}
+	}
+	if n.Overflow == signalbox.OverflowWait && n.WaitTimeout == 0 {
+		n.WaitTimeout = waitTimeout
+	}
+	if n.Overflow == signalbox.OverflowReject && n.WaitTimeout == 0 {
+		n.WaitTimeout = waitTimeout // what is in front of it in another queue can still take the slot
+	}
+}
+
+func (n *NewTask) checkMode() error {
+	talk := n.Mode == signalbox.ModeChat
+	switch {
+	case n.Mode != signalbox.ModeQueue && !talk && n.Mode != signalbox.ModeBypass:
+		return signalbox.Invalid("mode", "mode must be chat or bypass, not %q", n.Mode)
+	case n.Mode != signalbox.ModeQueue && n.Agent == "":
+		return signalbox.Invalid("agent", "a chat or bypass task needs an agent")
+	case !slices.Contains([]signalbox.Overflow{signalbox.OverflowReject, signalbox.OverflowWait, signalbox.OverflowPersist}, n.Overflow):
+		return signalbox.Invalid("overflow", "overflow must be reject, wait or persist, not %q", n.Overflow)
+	case n.Mode == signalbox.ModeBypass && n.Overflow != signalbox.OverflowReject:
+		return signalbox.Invalid("overflow", "a bypass task starts at once or is refused: it cannot wait")
+	case n.NewSession && !talk:
+		return signalbox.Invalid("new_session", "new_session belongs to a chat")
+	case n.NewSession && n.SessionID != "":
+		return signalbox.Invalid("new_session", "new_session and session_id exclude each other")
+	case n.Mode == signalbox.ModeBypass && n.SessionID != "":
+		return signalbox.Invalid("session_id", "a bypass task has no conversation: use chat to go on with one")
+	case !n.NotBefore.IsZero() && n.Overflow == signalbox.OverflowReject:
+		return signalbox.Invalid("not_before", "a task that must start at once cannot have a not_before")
+	}
+	return nil
+}
+
+// Limits of what a bypass task may bring along.
+const (
+	MaxAllowedTools      = 100
+	MaxSystemPromptBytes = 64 << 10
+)
+
+func (n *NewTask) checkExtras() error {
+	if (len(n.AllowedTools) > 0 || n.SystemPrompt != "") && n.Mode != signalbox.ModeBypass {
+		return signalbox.Invalid("allowed_tools", "allowed_tools and system_prompt belong to a bypass task: a conversation keeps its own")
+	}
+	if len(n.AllowedTools) > MaxAllowedTools {
+		return signalbox.Invalid("allowed_tools", "allowed_tools has %d entries; at most %d are allowed", len(n.AllowedTools), MaxAllowedTools)
+	}
+	for _, tool := range n.AllowedTools {
+		if tool == "" || len(tool) > MaxWordBytes || !printable(tool) || strings.HasPrefix(tool, "-") {
+			return signalbox.Invalid("allowed_tools", "an entry of allowed_tools must be printable, 1 to %d bytes, and not begin with a hyphen", MaxWordBytes)
+		}
+	}
+	if len(n.SystemPrompt) > MaxSystemPromptBytes || !utf8.ValidString(n.SystemPrompt) || strings.ContainsRune(n.SystemPrompt, 0) {
+		return signalbox.Invalid("system_prompt", "system_prompt must be UTF-8 without NUL and at most %d bytes", MaxSystemPromptBytes)
 	}
 	return nil
 }

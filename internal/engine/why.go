@@ -159,7 +159,7 @@ func (e *Engine) gateConnected(t *signalbox.Task) (Gate, []LiveAgent) {
 	var down []string
 	for _, a := range e.live.Agents() {
 		switch {
-		case !slices.Contains(a.Queues(), t.Queue):
+		case !a.Serves(t.Queue):
 		case a.Up:
 			up = append(up, a)
 		default:
@@ -168,6 +168,9 @@ func (e *Engine) gateConnected(t *signalbox.Task) (Gate, []LiveAgent) {
 	}
 	g := Gate{Name: "agent_connected", OK: len(up) > 0}
 	name, one := signalbox.QueueAgent(t.Queue)
+	if !one {
+		name, one = signalbox.QueueBypass(t.Queue)
+	}
 	switch {
 	case g.OK && one:
 		g.Text = "Agent " + name + " is connected"
@@ -193,8 +196,15 @@ func (e *Engine) gateFree(ctx context.Context, t *signalbox.Task, servers []Live
 		g.Text = "No connected agent to be free"
 		return g, nil
 	}
+	if full, g := e.fleetGate(); full {
+		return g, nil
+	}
 	var held []string
+	_, bypass := signalbox.QueueBypass(t.Queue)
 	for _, a := range servers {
+		if bypass {
+			a.InUse, a.Slots, a.Held = a.IsolatedInUse, e.bypassSlots(a.IsolatedSlots), false
+		}
 		if !a.Held && a.InUse < a.Slots {
 			g.OK, g.Agent = true, a.Name
 			g.Text = "Agent " + a.Name + " is free"
@@ -211,6 +221,22 @@ func (e *Engine) gateFree(ctx context.Context, t *signalbox.Task, servers []Live
 		return g, nil
 	}
 	return e.busyGate(ctx, g, servers)
+}
+
+// fleetGate is shut while as many executions run as all agents together may.
+func (e *Engine) fleetGate() (full bool, g Gate) {
+	if e.opts.Fleet == 0 {
+		return false, g
+	}
+	running := 0
+	for _, a := range e.live.Agents() {
+		running += a.InUse
+	}
+	return running >= e.opts.Fleet, Gate{
+		Name: "agent_free", Text: fmt.Sprintf("The fleet is at its ceiling: %d of %d executions run", running, e.opts.Fleet),
+		Detail: "queue.fleet bounds the executions of all agents together",
+		Cure:   "Wait, or raise queue.fleet in the configuration.",
+	}
 }
 
 // busyGate names the task that will free a slot first as far as anyone can

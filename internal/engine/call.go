@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// call is what is known of a request that an agent makes from within one of
+// its executions.
+type call struct {
+	parent string // id of the execution; "": it is made from outside of any
+	depth  int
+}
+
+// callOf finds the execution of an agent that makes a call, and refuses a call
+// that is too deep or that would wait for itself.
+//
+// Errors: CodeForbidden where the execution that is named is not one of the
+// agent's; CodeValidation where several could be meant and none is named;
+// CodeCallDepth; CodeCallCycle with the cycle.
+func (e *Engine) callOf(ctx context.Context, n *NewTask) (call, error) {
+	if n.By.Kind != signalbox.PrincipalAgent {
+		return call{}, nil
+	}
+	g, err := e.waits(ctx)
+	if err != nil {
+		return call{}, err
+	}
+	parent, err := g.executionOf(n.By.ID, n.CallerID)
+	if err != nil || parent == nil {
+		return call{}, err
+	}
+	c := call{parent: parent.ID, depth: parent.Depth + 1}
+	if c.depth > signalbox.MaxCallDepth {
+		return c, signalbox.Errorf(signalbox.CodeCallDepth,
+			"%d agents have called one another to get here, the most there may be: do the rest in %s itself", signalbox.MaxCallDepth, n.By.ID)
+	}
+	if !n.Waits || n.Mode != signalbox.ModeChat || n.Overflow == signalbox.OverflowReject {
+		return c, nil // it does not wait for a slot
+	}
+	path, err := g.blocked(parent.ID, n.Agent)
+	if err == nil && path != nil {
+		err = signalbox.Errorf(signalbox.CodeCallCycle, "the call would wait for itself: %s, which holds the slot it would wait for; submit the task without waiting for it, or answer from %s",
+			circle(parent, path), n.By.ID)
+	}
+	return c, err
+}
+
+// waits is the graph of who waits for whom, as it is now: an execution waits
+// for the chats that it called, a waiting chat for the executions that hold
+// the slots of its agent.
+type waits struct {
+	e      *Engine
+	ctx    context.Context //nolint:containedctx // of one question
+	flying map[string]*signalbox.Task
+	at     map[string][]*signalbox.Task // executions that hold a slot, by agent
+	all    map[string][]*signalbox.Task // with the isolated ones
+	met    map[string]bool              // executions on the way: to meet one again is to wait in a circle
+}
+
+func (e *Engine) waits(ctx context.Context) (*waits, error) {
+	flying, err := e.store.InFlight(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g := &waits{e: e, ctx: ctx, flying: map[string]*signalbox.Task{}, at: map[string][]*signalbox.Task{}, all: map[string][]*signalbox.Task{}, met: map[string]bool{}}
+	for i := range flying {
+		t := &flying[i]
+		g.flying[t.ID] = t
+		g.all[t.Agent] = append(g.all[t.Agent], t)
+		if !signalbox.Isolated(t.Slot) {
+			g.at[t.Agent] = append(g.at[t.Agent], t)
+		}
+	}
+	return g, nil
+}
+
+// executionOf returns the execution of an agent that has the id, or the only
+// one that it runs; nil if it runs none.
+func (g *waits) executionOf(agent, id string) (*signalbox.Task, error) {
+	runs := g.all[agent]
+	if id != "" {
+		if t := g.flying[id]; t != nil && t.Agent == agent {
+			return t, nil
+		}
+		return nil, signalbox.Errorf(signalbox.CodeForbidden, "agent %s does not run an execution %s: leave X-Signalbox-Execution out, or name one that it runs", agent, clip(id))
+	}
+	switch len(runs) {
+	case 0:
+		return nil, nil
+	case 1:
+		return runs[0], nil
+	}
+	return nil, signalbox.Invalid("X-Signalbox-Execution", "agent %s runs %d executions: say which one calls, with the header X-Signalbox-Execution (SIGNALBOX_QUEUE_ID in its environment)", agent, len(runs))
+}
+
+// blocked reports whether agent cannot have a free slot before caller has
+// ended: then it returns the executions on the way from that agent to caller.
+func (g *waits) blocked(caller, agent string) (path []*signalbox.Task, err error) {
+	holders := g.at[agent]
+	live, known := g.e.live.LiveAgent(agent)
+	if !known || len(holders) < live.Slots {
+		return nil, nil
+	}
+	for _, h := range holders {
+		way, err := g.stuck(caller, h)
+		if err != nil || way == nil {
+			return nil, err
+		}
+		if path == nil || way[len(way)-1].ID == caller {
+			path = way
+		}
+	}
+	return path, nil
+}
+
+// stuck reports whether an execution cannot end before caller has: it is
+// caller, or one of the chats that it waits for is stuck. path begins with it.
+func (g *waits) stuck(caller string, t *signalbox.Task) (path []*signalbox.Task, err error) {
+	if t.ID == caller || g.met[t.ID] {
+		return []*signalbox.Task{t}, nil
+	}
+	g.met[t.ID] = true
+	defer delete(g.met, t.ID)
+	children, err := g.e.store.Children(g.ctx, t.ID, batch)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range children {
+		if !c.Waits || c.State.Terminal() {
+			continue
+		}
+		var way []*signalbox.Task
+		if f := g.flying[c.ID]; f != nil {
+			way, err = g.stuck(caller, f)
+		} else if name, own := signalbox.QueueAgent(c.Queue); own {
+			way, err = g.blocked(caller, name)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if way != nil {
+			return append([]*signalbox.Task{t}, way...), nil
+		}
+	}
+	return nil, nil
+}
+
+// circle names the agents of a cycle that begins and ends at caller.
+func circle(caller *signalbox.Task, path []*signalbox.Task) string {
+	names := []string{fmt.Sprintf("%s (%s)", caller.Agent, caller.ID)}
+	for _, t := range path {
+		if t.ID == caller.ID {
+			break
+		}
+		names = append(names, fmt.Sprintf("%s (%s)", t.Agent, t.ID))
+	}
+	return strings.Join(append(names, caller.Agent), " → ")
+}

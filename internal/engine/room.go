@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// checkRoute refuses a task for an agent that nobody knows, and one for
+// another agent than the one that holds its session.
+func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
+	if n.Agent == "" {
+		return nil
+	}
+	if _, live := e.live.LiveAgent(n.Agent); !live { // or it was made known a moment ago
+		if _, err := e.Agent(ctx, n.Agent); err != nil {
+			return err
+		}
+	}
+	if n.SessionID == "" {
+		return nil
+	}
+	s, err := e.store.Session(ctx, n.SessionID)
+	switch {
+	case signalbox.CodeOf(err) == signalbox.CodeNotFound:
+		return nil
+	case err != nil:
+		return err
+	case s.Agent != n.Agent:
+		return signalbox.Invalid("agent", "session %s is held by agent %s: leave out agent, or name %s", n.SessionID, s.Agent, s.Agent)
+	case s.State == signalbox.SessionGone && n.Mode == signalbox.ModeChat:
+		return signalbox.Errorf(signalbox.CodeConflict, "agent %s no longer has session %s: leave session_id out, or begin a new one with new_session", s.Agent, n.SessionID)
+	}
+	return nil
+}
+
+// makeRoom says what a call that wants an agent at once needs of it, and in
+// which conversation a chat takes place.
+func (e *Engine) makeRoom(n *NewTask, sub *store.Submission) error {
+	if n.Mode == signalbox.ModeQueue {
+		if n.Overflow == signalbox.OverflowReject {
+			sub.Room = e.roomAnywhere(sub.Task.Queue)
+		}
+		return nil
+	}
+	a, known := e.live.LiveAgent(n.Agent)
+	if (!known || !a.Up) && n.Overflow != signalbox.OverflowPersist {
+		return signalbox.Errorf(signalbox.CodeAgentDown, "agent %s is not connected (%s): start it again, or let the task wait for it with overflow persist",
+			n.Agent, or(a.Message, "not heard from"))
+	}
+	if n.Mode == signalbox.ModeBypass {
+		return e.bypassRoom(a, n, sub)
+	}
+	sub.Room = &store.Room{
+		Queues: []string{sub.Task.Queue}, Agents: []store.RoomAgent{{Name: n.Agent, Slots: offerable(a)}}, Fleet: e.opts.Fleet,
+		Must: n.Overflow == signalbox.OverflowReject,
+	}
+	sub.Talk = &store.Talk{Agent: n.Agent, Continue: !n.NewSession && n.SessionID == ""}
+	if a.Sessions && n.SessionID == "" {
+		sub.Talk.New = newSessionID()
+	}
+	return nil
+}
+
+func (e *Engine) bypassRoom(a LiveAgent, n *NewTask, sub *store.Submission) error {
+	slots := e.bypassSlots(a.IsolatedSlots)
+	if slots == 0 {
+		return signalbox.Errorf(signalbox.CodeUnsupported, "agent %s offers no isolated executions: use its chat, or an agent of our own daemon", n.Agent)
+	}
+	sub.Room = &store.Room{
+		Queues: []string{sub.Task.Queue}, Agents: []store.RoomAgent{{Name: n.Agent, Slots: slots}},
+		Isolated: true, Fleet: e.opts.BypassFleet, Must: true,
+	}
+	return nil
+}
+
+// roomAnywhere is the room of a queued task that does not want to wait: the
+// agents that serve its queue now.
+func (e *Engine) roomAnywhere(queue string) *store.Room {
+	room := &store.Room{Queues: []string{queue}, Fleet: e.opts.Fleet, Must: true}
+	for _, a := range e.live.Agents() {
+		if a.Serves(queue) {
+			room.Agents = append(room.Agents, store.RoomAgent{Name: a.Name, Slots: offerable(a)})
+		}
+	}
+	return room
+}
+
+// offerable is how many slots an agent has as far as it can be offered
+// anything.
+func offerable(a LiveAgent) int {
+	if !a.Up || a.Held {
+		return 0
+	}
+	return a.Slots
+}
+
+// newSessionID makes the id of a conversation: a version 4 UUID, which is
+// what the coding CLIs take.
+func newSessionID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// noRoom words the refusal of a store for the caller.
+func (e *Engine) noRoom(err error, n *NewTask, sub *store.Submission) error {
+	switch signalbox.CodeOf(err) {
+	case signalbox.CodeQueueFull:
+		e.log.Warn("", "queue", "submit_rejected", "reason", "queue_full", "limit", sub.Task.Limit, "depth", sub.Cap)
+		if sub.Task.Limit != signalbox.LimitWork {
+			return signalbox.Errorf(signalbox.CodeQueueFull, "Agent '%s' is busy with %d queued requests. Please try again later.", n.Agent, sub.Cap)
+		}
+		return signalbox.Errorf(signalbox.CodeQueueFull, "Queue is at capacity (%d tasks)", sub.Cap)
+	case signalbox.CodeAgentBusy:
+		e.log.Warn("", "queue", "submit_rejected", "reason", "agent_busy", "in", sub.Task.Queue)
+		switch {
+		case n.Mode == signalbox.ModeBypass:
+			return signalbox.Errorf(signalbox.CodeAgentBusy, "agent %s, or all agents together, run as many isolated executions as they may (%d, %d): try again later",
+				n.Agent, sub.Room.Agents[0].Slots, sub.Room.Fleet)
+		case n.Agent == "":
+			return signalbox.Errorf(signalbox.CodeAgentBusy, "no agent that serves %s is free, and the task does not want to wait: leave overflow reject out to queue it", sub.Task.Queue)
+		}
+		return signalbox.Errorf(signalbox.CodeAgentBusy, "Agent '%s' is busy, and the request does not want to wait.", n.Agent)
+	}
+	return err
+}
