@@ -31,7 +31,8 @@ func (l *line) add(key, tie int64, r *row) {
 
 func (l *line) remove(key, tie int64) {
 	n := l.rank(key, tie)
-	if n == 0 { // the head goes most often: nobody behind it has to move
+	if n < len(l.spots)/2 { // those before it are fewer than those behind it; the head goes most often
+		copy(l.spots[1:n+1], l.spots[:n])
 		l.spots[0] = spot{}
 		l.spots = l.spots[1:]
 		return
