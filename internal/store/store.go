@@ -70,8 +70,8 @@ type Writer interface {
 	RemoveAgent(ctx context.Context, name string, entry signalbox.Entry) error
 
 	// PutSession stores a session by id. One that is Current takes that from
-	// the agent's other sessions. The entry is written when it is new or
-	// differs from what was stored.
+	// the agent's other sessions; one without a State is active. The entry is
+	// written when it is new or differs from what was stored.
 	PutSession(ctx context.Context, s signalbox.Session, entry signalbox.Entry) error
 
 	// KeepStale keeps what a void execution of a task said, beside what is
@@ -166,7 +166,8 @@ type Reader interface {
 	Pauses(ctx context.Context) ([]signalbox.Pause, error)
 	// Session returns the row of a session, or CodeNotFound.
 	Session(ctx context.Context, id string) (signalbox.Session, error)
-	// Sessions lists sessions, the last used first.
+	// Sessions lists sessions, the last used first; of those used at the same
+	// time the one with the highest id, byte by byte.
 	Sessions(ctx context.Context, q SessionQuery) (SessionPage, error)
 
 	// Journal returns entries with a Seq above after, oldest first, at most
@@ -198,10 +199,12 @@ type Submission struct {
 	Now  time.Time
 }
 
-// Room is where a task could start at once. It has room while fewer tasks
-// wait in Queues than slots are free at Agents, and, with a Fleet, while
-// fewer than that many slots are in use over all agents. Of the slots only
-// those are counted that are isolated, or only those that are not.
+// Room is where a task could start at once. It has room while fewer tasks of
+// Queues could start now than slots are free at Agents, and, with a Fleet,
+// than may yet be taken over all agents. Of the slots only those are counted
+// that are isolated, or only those that are not. There is no room while the
+// task's queue is paused, its time has not come, or another turn of its
+// session is ready or in flight.
 //
 // Task.QueuedAs becomes 0 where there is room, else one more than the number
 // of tasks that wait in Task.Queue.
@@ -221,7 +224,9 @@ type RoomAgent struct {
 }
 
 // Talk says in which conversation of an agent a chat takes place. The session
-// becomes Task.SessionID and the agent's current one.
+// becomes Task.SessionID and the agent's current one. A Task.SessionID that
+// was asked for stays: the session becomes current if that agent holds it,
+// and is begun if nobody does; one that another agent holds is left alone.
 type Talk struct {
 	Agent string
 	// Continue goes on with the agent's current session, if it has one.

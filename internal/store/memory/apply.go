@@ -35,7 +35,7 @@ func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (s
 		r.request.SealedEnv = nil
 	}
 	if c.Session {
-		s.bind(&r.task, now)
+		s.bind(&before, &r.task, now)
 	}
 	s.settle(r, now)
 	s.note(c.Entry)
@@ -59,11 +59,15 @@ func (s *Store) merge(before *signalbox.Task, c *signalbox.Change) signalbox.Tas
 // bind notes which agent holds the task's session. Its tasks that wait where
 // any agent could take them move to that agent's queue: each a change of the
 // row, so that a change made from an older reading is stale.
-func (s *Store) bind(t *signalbox.Task, now time.Time) {
+func (s *Store) bind(before, t *signalbox.Task, now time.Time) {
 	if t.SessionID == "" || t.Agent == "" {
 		return
 	}
-	s.sessions[t.SessionID] = signalbox.Session{ID: t.SessionID, Agent: t.Agent, LastUsed: now}
+	var was *signalbox.Session
+	if held, known := s.sessions[t.SessionID]; known {
+		was = &held
+	}
+	s.keepSession(store.BindSession(was, before, t, now))
 	k := s.talk[t.SessionID]
 	if k == nil {
 		return

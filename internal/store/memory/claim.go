@@ -15,7 +15,7 @@ func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed,
 		return store.Claimed{}, err
 	}
 	defer s.mu.Unlock()
-	slot, free := s.freeSlot(c.Agent, c.Slots)
+	slot, free := s.freeSlot(&c)
 	if !free {
 		return store.Claimed{}, nil
 	}
@@ -40,16 +40,20 @@ func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed,
 	return store.Claimed{Found: true, Task: t, Request: copyRequest(r.request)}, nil
 }
 
-// freeSlot returns the agent's lowest free slot. Every row of the agent
-// counts, withheld ones and those above a lowered number of slots too: each
-// may be an execution.
-func (s *Store) freeSlot(agent string, slots int) (int, bool) {
-	used := s.slots[agent]
-	if len(used) >= slots {
+// freeSlot returns the agent's lowest free slot of the sort that is asked for,
+// unless the fleet's ceiling is reached. Every row of that sort counts,
+// withheld ones and those above a lowered number of slots too: each may be an
+// execution.
+func (s *Store) freeSlot(c *store.ClaimRequest) (int, bool) {
+	sort, first, slots := sortOf(c.Isolated), 0, min(c.Slots, signalbox.FirstIsolatedSlot)
+	if c.Isolated {
+		first, slots = signalbox.FirstIsolatedSlot, c.Slots
+	}
+	if s.used[sort][c.Agent] >= slots || (c.Fleet > 0 && s.inUse[sort] >= c.Fleet) {
 		return 0, false
 	}
-	for n := range slots {
-		if used[n] == nil {
+	for n := first; n < first+slots; n++ {
+		if s.slots[c.Agent][n] == nil {
 			return n, true
 		}
 	}

@@ -149,19 +149,6 @@ func (s *Store) Pauses(ctx context.Context) ([]signalbox.Pause, error) {
 	return pauses, nil
 }
 
-// Session returns the row of a session, or CodeNotFound.
-func (s *Store) Session(ctx context.Context, id string) (signalbox.Session, error) {
-	if err := s.lock(ctx); err != nil {
-		return signalbox.Session{}, err
-	}
-	defer s.mu.Unlock()
-	held, ok := s.sessions[id]
-	if !ok {
-		return signalbox.Session{}, signalbox.Errorf(signalbox.CodeNotFound, "no agent holds session %q", id)
-	}
-	return held, nil
-}
-
 // Journal returns entries with a Seq above after, oldest first.
 func (s *Store) Journal(ctx context.Context, after int64, limit int) ([]signalbox.Entry, error) {
 	if err := s.lock(ctx); err != nil {

@@ -11,6 +11,7 @@ type row struct {
 	task    signalbox.Task
 	request signalbox.Request
 	result  signalbox.Result
+	stales  []signalbox.Stale // by Fence
 }
 
 // replace gives a row new contents and its new place in every line.
@@ -97,6 +98,7 @@ func copyRequest(q signalbox.Request) signalbox.Request {
 	q.Project = copyOf(q.Project)
 	q.Thinking = copyOf(q.Thinking)
 	q.SealedEnv = slices.Clone(q.SealedEnv)
+	q.AllowedTools = slices.Clone(q.AllowedTools)
 	return q
 }
 

@@ -7,7 +7,31 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
+// Slots for isolated executions are counted and numbered apart from the
+// others.
+const (
+	common = iota
+	isolated
+	sorts
+)
+
+func sortOf(apart bool) int {
+	if apart {
+		return isolated
+	}
+	return common
+}
+
+func (s *Store) countSlot(row *signalbox.Slot, n int) {
+	sort := sortOf(signalbox.Isolated(row.Slot))
+	s.inUse[sort] += n
+	if s.used[sort][row.Agent] += n; s.used[sort][row.Agent] == 0 {
+		delete(s.used[sort], row.Agent)
+	}
+}
+
 func (s *Store) takeSlot(row signalbox.Slot) {
+	s.countSlot(&row, 1)
 	if s.slots[row.Agent] == nil {
 		s.slots[row.Agent] = map[int]*signalbox.Slot{}
 	}
@@ -23,6 +47,7 @@ func (s *Store) slot(agent string, slot int, fence int64) *signalbox.Slot {
 }
 
 func (s *Store) dropSlot(row *signalbox.Slot) {
+	s.countSlot(row, -1)
 	delete(s.slots[row.Agent], row.Slot)
 	if len(s.slots[row.Agent]) == 0 {
 		delete(s.slots, row.Agent)

@@ -39,9 +39,14 @@ type Store struct {
 	limits    map[string]int
 
 	slots    map[string]map[int]*signalbox.Slot // by agent and slot
+	used     [sorts]map[string]int              // slots in use by agent, of each sort
+	inUse    [sorts]int                         // slots in use over all agents, of each sort
 	agents   map[string]signalbox.Agent
 	pauses   map[string]signalbox.Pause
 	sessions map[string]signalbox.Session
+	tokens   map[string]signalbox.Token
+	users    map[string]signalbox.User
+	audit    []signalbox.Audit // the Seq is the index plus one
 
 	journal []signalbox.Entry // without gaps: the Seq is the first one's plus the index
 
@@ -66,9 +71,12 @@ func New(o Options) *Store {
 		ready:    lines{},
 		limits:   map[string]int{},
 		slots:    map[string]map[int]*signalbox.Slot{},
+		used:     [sorts]map[string]int{{}, {}},
 		agents:   map[string]signalbox.Agent{},
 		pauses:   map[string]signalbox.Pause{},
 		sessions: map[string]signalbox.Session{},
+		tokens:   map[string]signalbox.Token{},
+		users:    map[string]signalbox.User{},
 	}
 }
 

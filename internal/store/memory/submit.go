@@ -18,6 +18,10 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 	if known := s.known(&sub.Task); known != nil {
 		return replay(known, &sub.Task)
 	}
+	s.chooseSession(&sub.Task, sub.Talk)
+	if sub.FollowSession {
+		s.followSession(&sub.Task)
+	}
 	if err := s.admit(&sub); err != nil {
 		return store.Submitted{}, err
 	}
@@ -25,9 +29,7 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 	s.lastSeq++
 	r.task.Seq, r.task.Rev, r.task.Ready = s.lastSeq, 1, false
 	s.enqueue(&r.task, sub.Now)
-	if sub.FollowSession {
-		s.followSession(&r.task)
-	}
+	s.converse(&r.task, sub.Talk, sub.Now)
 	s.rows[r.task.ID] = r
 	s.submitted.add(r.task.Seq, 0, r)
 	if r.task.IdempotencyKey != "" {
@@ -58,10 +60,34 @@ func (s *Store) admit(sub *store.Submission) error {
 	if s.rows[sub.Task.ID] != nil {
 		return signalbox.Errorf(signalbox.CodeConflict, "there is a task %s already", sub.Task.ID)
 	}
+	if sub.Room != nil {
+		if err := sub.Room.Admit(&sub.Task, s.crowd(&sub.Task, sub.Room, sub.Now)); err != nil {
+			return err
+		}
+	}
 	if n := s.limits[sub.Task.Limit]; sub.Cap > 0 && n >= sub.Cap {
 		return signalbox.Errorf(signalbox.CodeQueueFull, "queue is at capacity (%d tasks)", sub.Cap)
 	}
 	return nil
+}
+
+// crowd counts what stands before a task.
+func (s *Store) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Crowd {
+	sort := sortOf(r.Isolated)
+	c := &store.Crowd{
+		Fleet: s.inUse[sort], Waiting: len(s.waiting.get(t.Queue).spots), Later: t.NotBefore.After(now),
+		Paused: s.paused("", now) || s.paused(t.Queue, now),
+	}
+	for _, a := range r.Agents {
+		c.AddAgent(a.Slots, s.used[sort][a.Name])
+	}
+	for _, queue := range r.Queues {
+		c.Ready += len(s.ready.get(queue).spots)
+	}
+	if k := s.talk[t.SessionID]; k != nil {
+		c.Turn = k.ready != nil || !k.flying.empty()
+	}
+	return c
 }
 
 // enqueue gives t the next place. Its time never lies before that of an

@@ -185,7 +185,10 @@ func bindNames(b *box) {
 	b.acceptIn(t.ID, "s")
 	got, err := b.Session(b.ctx, "s")
 	b.must(err)
-	b.same("session", got, signalbox.Session{ID: "s", Agent: "a", LastUsed: b.now})
+	b.same("session", got, signalbox.Session{
+		ID: "s", Agent: "a", Source: signalbox.SourceAPI, Title: "task 1", State: signalbox.SessionActive, Turns: 1,
+		CreatedAt: b.now, LastUsed: b.now,
+	})
 }
 
 func bindMoves(b *box) {
@@ -266,7 +269,10 @@ func bindAgain(b *box) {
 	b.bind("b", "s")
 	got, err := b.Session(b.ctx, "s")
 	b.must(err)
-	b.same("session", got, signalbox.Session{ID: "s", Agent: "b", LastUsed: b.now})
+	b.same("session", got, signalbox.Session{
+		ID: "s", Agent: "b", Source: signalbox.SourceAPI, Title: "task 1", State: signalbox.SessionActive, Turns: 2,
+		CreatedAt: start, LastUsed: b.now,
+	})
 }
 
 func bindFollow(b *box) {

@@ -1,0 +1,161 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// chooseSession sets the session of a chat that names none.
+func (s *Store) chooseSession(t *signalbox.Task, k *store.Talk) {
+	if k == nil || t.SessionID != "" {
+		return
+	}
+	t.SessionID = k.New
+	if !k.Continue {
+		return
+	}
+	for id, held := range s.sessions {
+		if held.Current && held.Agent == k.Agent {
+			t.SessionID = id
+		}
+	}
+}
+
+// converse makes the session of a chat the agent's current one, and begins it
+// where there is none.
+func (s *Store) converse(t *signalbox.Task, k *store.Talk, now time.Time) {
+	if k == nil || t.SessionID == "" {
+		return
+	}
+	held, known := s.sessions[t.SessionID]
+	switch {
+	case !known:
+		held = store.BeginSession(t, k.Agent, now)
+	case held.Agent != k.Agent:
+		return
+	}
+	held.Current = true
+	s.keepSession(held)
+}
+
+// keepSession stores the row of a session. A current one takes that from the
+// agent's others.
+func (s *Store) keepSession(held signalbox.Session) {
+	if held.Current {
+		for id, other := range s.sessions {
+			if other.Current && other.Agent == held.Agent {
+				other.Current = false
+				s.sessions[id] = other
+			}
+		}
+	}
+	s.sessions[held.ID] = held
+}
+
+// PutSession stores a session by id.
+func (s *Store) PutSession(ctx context.Context, held signalbox.Session, e signalbox.Entry) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if held.State == "" {
+		held.State = signalbox.SessionActive
+	}
+	if was, known := s.sessions[held.ID]; known && was == held {
+		return nil
+	}
+	s.keepSession(held)
+	s.note(e)
+	return nil
+}
+
+// Session returns the row of a session, or CodeNotFound.
+func (s *Store) Session(ctx context.Context, id string) (signalbox.Session, error) {
+	if err := s.lock(ctx); err != nil {
+		return signalbox.Session{}, err
+	}
+	defer s.mu.Unlock()
+	held, ok := s.sessions[id]
+	if !ok {
+		return signalbox.Session{}, signalbox.Errorf(signalbox.CodeNotFound, "no agent holds session %q", id)
+	}
+	return held, nil
+}
+
+// Sessions lists sessions, the last used first.
+func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (store.SessionPage, error) {
+	if err := s.lock(ctx); err != nil {
+		return store.SessionPage{}, err
+	}
+	defer s.mu.Unlock()
+	var page store.SessionPage
+	if q.Limit < 1 || q.Limit > 1000 {
+		return page, signalbox.Invalid("limit", "the limit of a page is 1 to 1000, not %d", q.Limit)
+	}
+	from, err := sessionCursor(q.Before)
+	if err != nil {
+		return page, err
+	}
+	for _, held := range s.sessionsBefore(from) {
+		if !chosenSession(&q, &held) {
+			continue
+		}
+		if len(page.Sessions) == q.Limit {
+			last := page.Sessions[q.Limit-1]
+			page.Next = fmt.Sprintf("%d_%s", last.LastUsed.UnixMilli(), last.ID)
+			break
+		}
+		page.Sessions = append(page.Sessions, held)
+	}
+	return page, nil
+}
+
+// sessionSpot is a place in the list of sessions.
+type sessionSpot struct {
+	used int64
+	id   string
+}
+
+func compareSessions(a, b sessionSpot) int {
+	return cmp.Or(cmp.Compare(b.used, a.used), cmp.Compare(b.id, a.id))
+}
+
+// sessionsBefore returns the sessions that the list has behind a place.
+func (s *Store) sessionsBefore(from sessionSpot) []signalbox.Session {
+	var list []signalbox.Session
+	spotOf := func(held *signalbox.Session) sessionSpot { return sessionSpot{held.LastUsed.UnixMilli(), held.ID} }
+	for _, held := range s.sessions {
+		if compareSessions(from, spotOf(&held)) < 0 {
+			list = append(list, held)
+		}
+	}
+	slices.SortFunc(list, func(a, b signalbox.Session) int { return compareSessions(spotOf(&a), spotOf(&b)) })
+	return list
+}
+
+// sessionCursor reads the place of the last row of an earlier page.
+func sessionCursor(cursor string) (sessionSpot, error) {
+	if cursor == "" {
+		return sessionSpot{used: math.MaxInt64}, nil
+	}
+	used, id, cut := strings.Cut(cursor, "_")
+	ms, err := strconv.ParseInt(used, 10, 64)
+	if !cut || err != nil {
+		return sessionSpot{}, signalbox.Invalid("before", "%q is not the cursor of an earlier page", cursor)
+	}
+	return sessionSpot{ms, id}, nil
+}
+
+func chosenSession(q *store.SessionQuery, s *signalbox.Session) bool {
+	return among(q.Agent, s.Agent) && among(q.Owner, s.Owner) && among(q.Source, s.Source) && among(q.State, s.State) &&
+		(!q.Current || s.Current)
+}

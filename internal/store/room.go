@@ -1,0 +1,65 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// Crowd is what stands before a task where it would run, as a store counts it
+// within the step that stores the task.
+type Crowd struct {
+	Slots   int // of the room's agents
+	Used    int // of those, in use
+	Free    int // of those, free; not the difference where an agent has fewer slots than it uses
+	Fleet   int // slots of that sort in use over all agents
+	Ready   int // tasks in the room's queues that could start now
+	Waiting int // all tasks that wait in the queue of the task
+	Turn    bool
+	Later   bool
+	Paused  bool
+}
+
+// AddAgent counts an agent that uses so many slots of the room's sort.
+func (c *Crowd) AddAgent(slots, used int) {
+	c.Slots += slots
+	c.Used += used
+	c.Free += max(0, slots-used)
+}
+
+// Admit sets how the task fares: whether it could start at once, or its place
+// in line. It refuses the task where there is no room and there must be.
+func (r *Room) Admit(t *signalbox.Task, c *Crowd) error {
+	why := r.blocked(c)
+	if why == "" {
+		t.QueuedAs = 0
+		return nil
+	}
+	if r.Must {
+		return signalbox.Errorf(signalbox.CodeAgentBusy, "%s; wait for it, or try again later", why)
+	}
+	t.QueuedAs = c.Waiting + 1
+	return nil
+}
+
+// blocked says why the task could not start at once; "" if it could.
+func (r *Room) blocked(c *Crowd) string {
+	who := "no agent is free"
+	if len(r.Agents) == 1 {
+		who = "agent " + r.Agents[0].Name + " is busy"
+	}
+	count := fmt.Sprintf("%d of %d slots in use, %d waiting", c.Used, c.Slots, c.Waiting)
+	switch {
+	case c.Paused:
+		return "the queue is paused: " + count
+	case c.Later:
+		return "its time has not come: " + count
+	case c.Turn:
+		return who + " with another turn of the session: " + count
+	case c.Ready >= c.Free:
+		return who + ": " + count
+	case r.Fleet > 0 && c.Fleet+c.Ready >= r.Fleet:
+		return fmt.Sprintf("no more than %d executions may run at a time over all agents: %d run, %d waiting", r.Fleet, c.Fleet, c.Waiting)
+	}
+	return ""
+}

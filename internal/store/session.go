@@ -1,0 +1,44 @@
+package store
+
+import (
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// BeginSession is the row of a conversation that a task begins at an agent.
+func BeginSession(t *signalbox.Task, agent string, now time.Time) signalbox.Session {
+	return signalbox.Session{
+		ID: t.SessionID, Agent: agent, Source: t.Source, Owner: t.Owner, Title: t.Preview,
+		State: signalbox.SessionActive, CreatedAt: now, LastUsed: now,
+	}
+}
+
+// BindSession is the row of a session after a change bound it: before and
+// after are the rows of the task, was is the session's row, where there is
+// one.
+//
+// A turn is counted once: when the agent accepts it, or when it names the
+// session later, at the end. A session that its agent runs is active again,
+// whatever was thought of it. One that another agent holds from now on is no
+// longer the current one of its old agent; one that an agent chose for a chat
+// is the one that its chats go on with.
+func BindSession(was *signalbox.Session, before, after *signalbox.Task, now time.Time) signalbox.Session {
+	var s signalbox.Session
+	if was != nil {
+		s = *was
+	} else {
+		s = BeginSession(after, after.Agent, now)
+	}
+	if s.Agent != after.Agent {
+		s.Agent, s.Current = after.Agent, false
+	}
+	s.LastUsed, s.State = now, signalbox.SessionActive
+	if before.State == signalbox.Dispatching || before.SessionID == "" || s.Turns == 0 {
+		s.Turns++
+	}
+	if after.Mode == signalbox.ModeChat && before.SessionID == "" {
+		s.Current = true
+	}
+	return s
+}
