@@ -116,6 +116,15 @@ func (k *kin) end(grace time.Duration) error {
 	return &UnkillableError{PIDs: k.alive()}
 }
 
+// hangUp is what closing a terminal does to those who use it.
+func (k *kin) hangUp(wait time.Duration) {
+	if wait > 0 {
+		k.signal(syscall.SIGHUP)
+		k.signal(syscall.SIGCONT)
+		k.waitDead(wait, func() {})
+	}
+}
+
 // waitDead looks until nothing lives or d is over, calling again before each
 // look.
 func (k *kin) waitDead(d time.Duration, again func()) bool {

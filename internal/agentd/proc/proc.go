@@ -18,6 +18,8 @@ const (
 	// killWait bounds the time from SIGKILL to proof. A process that lives
 	// longer hangs in the kernel and cannot be killed by anyone.
 	killWait = 5 * time.Second
+	// hangUpWait bounds what a terminal's programs get for SIGHUP alone.
+	hangUpWait = time.Second
 	// drainWait bounds the reading of output once nothing of the run lives;
 	// what is in the pipes by then arrives at once.
 	drainWait = 2 * time.Second
@@ -35,6 +37,10 @@ type Spec struct {
 	Stderr io.Writer     // likewise, from another goroutine
 	Mark   string        // unique per run, without control characters
 	Grace  time.Duration // from SIGTERM to SIGKILL; 0 kills at once
+
+	// TTY gives the program a terminal of that size for its input and outputs;
+	// what it prints there goes to Stdout, and Stdin and Stderr are not used.
+	TTY *Size
 }
 
 // Ident names a started program beyond the life of the process that started
@@ -74,7 +80,8 @@ type Process struct {
 	spec  Spec
 	id    Ident
 	kin   *kin
-	pipes []*os.File
+	pipes []pipe
+	tty   *os.File // our side of its terminal, if it has one; also in pipes
 
 	exited  chan struct{} // the program itself has been reaped
 	drained chan struct{} // both outputs are at their end
@@ -91,33 +98,26 @@ func Start(spec Spec) (*Process, error) {
 		return nil, errors.New("no program to start")
 	}
 	becomeSubreaper()
-	stdin, err := stdinFile(spec.Stdin)
-	if err != nil {
-		return nil, err
-	}
-	defer stdin.Close()
 	p := &Process{spec: spec, exited: make(chan struct{}), drained: make(chan struct{}), ended: make(chan struct{})}
-	outR, outW, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer outW.Close()
-	errR, errW, err := os.Pipe()
-	if err != nil {
-		outR.Close()
-		return nil, err
-	}
-	defer errW.Close()
-	p.pipes = []*os.File{outR, errR}
-
 	p.cmd = exec.Command(spec.Argv[0], spec.Argv[1:]...)
 	p.cmd.Dir = spec.Dir
 	p.cmd.Env = append(append([]string{}, spec.Env...), MarkVar+"="+spec.Mark)
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, outW, errW
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := p.cmd.Start(); err != nil {
-		outR.Close()
-		errR.Close()
+	wire := p.wirePipes
+	if spec.TTY != nil {
+		wire = p.wireTTY
+	}
+	theirs, err := wire()
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	for _, f := range theirs {
+		f.Close()
+	}
+	if err != nil {
+		for _, pipe := range p.pipes {
+			pipe.f.Close()
+		}
 		return nil, err
 	}
 	p.id = Identify(p.cmd.Process.Pid)
@@ -127,6 +127,31 @@ func Start(spec Spec) (*Process, error) {
 	go p.drain()
 	go p.watch()
 	return p, nil
+}
+
+// pipe is an output of the program, and where it goes.
+type pipe struct {
+	f  *os.File
+	to io.Writer
+}
+
+// wirePipes gives the program its input as a file, and pipes for its outputs.
+// It returns the files that are the program's alone.
+func (p *Process) wirePipes() (theirs []*os.File, err error) {
+	stdin, err := stdinFile(p.spec.Stdin)
+	if err != nil {
+		return nil, err
+	}
+	theirs = append(theirs, stdin)
+	for _, to := range []io.Writer{p.spec.Stdout, p.spec.Stderr} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return theirs, err
+		}
+		theirs, p.pipes = append(theirs, w), append(p.pipes, pipe{r, to})
+	}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs[0], theirs[1], theirs[2]
+	return theirs, nil
 }
 
 // Ident names the program for a later Clear.
@@ -139,12 +164,16 @@ func (p *Process) Exited() <-chan struct{} { return p.exited }
 // Alive lists the processes of the run that live.
 func (p *Process) Alive() []int { return p.kin.alive() }
 
-// End ends whatever still lives, SIGTERM first and SIGKILL after the grace,
+// End ends whatever still lives, SIGTERM first (for a terminal SIGHUP, as when
+// a person closes it, and then SIGTERM) and SIGKILL after the grace,
 // and returns how the program itself ended once nothing of the run lives and
 // its output has been read. The error is an *UnkillableError when that could
 // not be reached. Calls after the first wait for it and answer the same.
 func (p *Process) End() (Exit, error) {
 	p.end.Do(func() {
+		if p.tty != nil {
+			p.kin.hangUp(min(p.spec.Grace, hangUpWait))
+		}
 		p.exitErr = p.kin.end(p.spec.Grace)
 		close(p.ended)
 		if p.exitErr != nil {
@@ -167,8 +196,8 @@ func (p *Process) End() (Exit, error) {
 }
 
 func (p *Process) closePipes() {
-	for _, f := range p.pipes {
-		f.Close()
+	for _, pipe := range p.pipes {
+		pipe.f.Close()
 	}
 	<-p.drained
 }
@@ -180,11 +209,12 @@ func (p *Process) wait() {
 
 func (p *Process) drain() {
 	var wg sync.WaitGroup
-	for i, w := range []io.Writer{p.spec.Stdout, p.spec.Stderr} {
-		if w == nil {
-			w = io.Discard
+	for _, pipe := range p.pipes {
+		to := pipe.to
+		if to == nil {
+			to = io.Discard
 		}
-		wg.Go(func() { _, _ = io.Copy(writerOnly{w}, readerOnly{p.pipes[i]}) })
+		wg.Go(func() { _, _ = io.Copy(writerOnly{to}, readerOnly{pipe.f}) })
 	}
 	wg.Wait()
 	close(p.drained)
