@@ -163,7 +163,8 @@ func (b *box) next(a signalbox.Agent) (signalbox.Task, bool) {
 
 func (b *box) work(a signalbox.Agent) signalbox.Task {
 	b.t.Helper()
-	t, err := b.Accept(b.t.Context(), b.claim(a).Task, "task-1", "")
+	c := b.claim(a)
+	t, err := b.Accept(b.t.Context(), c.Task, "task-1", c.Task.SessionID)
 	b.must(err)
 	return t
 }

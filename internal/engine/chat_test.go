@@ -1,0 +1,298 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// talker makes an agent that keeps its conversations and runs isolated tasks.
+func (b *box) talker(name string, slots int) signalbox.Agent {
+	a := b.agent(name, "claude", slots)
+	b.see(engine.LiveAgent{Agent: a, Up: true, Sessions: true, IsolatedSlots: 2})
+	return a
+}
+
+func chat(agent, prompt string) engine.NewTask {
+	return engine.NewTask{Prompt: prompt, Agent: agent, Mode: signalbox.ModeChat, Source: signalbox.SourceUser}
+}
+
+func (b *box) refusedAs(code signalbox.Code, n engine.NewTask) error {
+	b.t.Helper()
+	got, err := b.Submit(b.t.Context(), n)
+	if signalbox.CodeOf(err) != code {
+		b.t.Fatalf("submit gave %+v, %v; want %s", got.Task, err, code)
+	}
+	return err
+}
+
+func TestChatIsToldHowItStands(t *testing.T) {
+	b := newBox(t)
+	a := b.talker("coder", 1)
+	first := b.submit(chat("coder", "one"))
+	if got := first.QueueStatus(); got != "running" || first.Limit != "chat:coder" || first.Queue != "agent:coder" {
+		t.Fatalf("the first chat is %q under %s in %s", got, first.Limit, first.Queue)
+	}
+	b.work(a)
+	for _, want := range []string{"queued:1", "queued:2", "queued:3"} {
+		if c := b.submit(chat("coder", want)); c.QueueStatus() != want {
+			t.Errorf("got %q, want %q", c.QueueStatus(), want)
+		}
+	}
+	err := b.refusedAs(signalbox.CodeQueueFull, chat("coder", "one too many"))
+	if want := "Agent 'coder' is busy with 3 queued requests. Please try again later."; err.Error() != want {
+		t.Errorf("the refusal says %q, want %q", err, want)
+	}
+}
+
+func TestOverflowPolicies(t *testing.T) {
+	b := newBox(t)
+	a := b.talker("coder", 1)
+	reject := chat("coder", "now or never")
+	reject.Overflow = signalbox.OverflowReject
+	b.submit(reject)
+	b.work(a)
+	b.refusedAs(signalbox.CodeAgentBusy, reject)
+
+	wait := b.submit(chat("coder", "for a while"))
+	if got := wait.WaitUntil.Sub(wait.CreatedAt); got != engine.DefaultWaitTimeout {
+		t.Errorf("a chat waits %s, want %s", got, engine.DefaultWaitTimeout)
+	}
+	for range engine.DefaultMaxChats - 1 {
+		b.submit(chat("coder", "fills the line"))
+	}
+	persist := chat("coder", "for as long as it takes")
+	persist.Overflow = signalbox.OverflowPersist
+	kept := b.submit(persist)
+	if kept.Limit != signalbox.LimitWork || !kept.WaitUntil.IsZero() || kept.Mode != signalbox.ModeChat {
+		t.Errorf("the backlog holds %s until %v under %s", kept.ID, kept.WaitUntil, kept.Limit)
+	}
+
+	b.pass(engine.DefaultWaitTimeout + time.Second)
+	n, err := b.EndOverdue(t.Context())
+	b.must(err)
+	if n != engine.DefaultMaxChats {
+		t.Errorf("%d chats ended, want %d: those of the line, not that of the backlog", n, engine.DefaultMaxChats)
+	}
+	if row := b.task(wait.ID); row.State != signalbox.Timeout || row.Reason != signalbox.ReasonWaitTimeout {
+		t.Errorf("the chat that waited ended %s (%s)", row.State, row.Reason)
+	}
+}
+
+func TestRejectOfAQueuedTaskLooksAtAllAgents(t *testing.T) {
+	b := newBox(t)
+	one := b.agent("one", "claude", 1)
+	n := engine.NewTask{Prompt: "x", Overflow: signalbox.OverflowReject}
+	b.submit(n)
+	b.refusedAs(signalbox.CodeAgentBusy, n) // the first waits for the only slot
+	b.work(one)
+	b.refusedAs(signalbox.CodeAgentBusy, n)
+	b.agent("two", "codex", 1)
+	b.submit(n)
+}
+
+func TestChatOfAnAgentThatIsNotThere(t *testing.T) {
+	b := newBox(t)
+	b.refusedAs(signalbox.CodeNotFound, chat("nobody", "hello"))
+	a := b.talker("coder", 1)
+	b.see(engine.LiveAgent{Agent: a, Message: "connection refused"})
+	err := b.refusedAs(signalbox.CodeAgentDown, chat("coder", "hello"))
+	if !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), "start it again") {
+		t.Errorf("the refusal names neither cause nor cure: %v", err)
+	}
+	late := chat("coder", "later")
+	late.Overflow = signalbox.OverflowPersist
+	b.submit(late)
+}
+
+func TestChatGoesOnWithTheCurrentSession(t *testing.T) {
+	b := newBox(t)
+	a := b.talker("coder", 1)
+	first := b.submit(chat("coder", "my name is One"))
+	if first.SessionID == "" {
+		t.Fatal("a chat has no session")
+	}
+	second := b.submit(chat("coder", "who am I"))
+	if second.SessionID != first.SessionID || second.Ready {
+		t.Errorf("the second chat is in %s (ready %v), the first in %s", second.SessionID, second.Ready, first.SessionID)
+	}
+	fresh := chat("coder", "begin anew")
+	fresh.NewSession = true
+	third := b.submit(fresh)
+	if third.SessionID == first.SessionID {
+		t.Error("new_session went on with the old one")
+	}
+	if current, err := b.CurrentSession(t.Context(), "coder"); err != nil || current != third.SessionID {
+		t.Errorf("the current session is %q, %v; want %q", current, err, third.SessionID)
+	}
+	b.talker("other", 1)
+	if c := b.submit(chat("other", "hello")); c.SessionID == third.SessionID {
+		t.Error("two agents share a conversation")
+	}
+
+	run := b.work(a)
+	_, err := b.ArchiveSession(t.Context(), run.SessionID, "someone")
+	if signalbox.CodeOf(err) != signalbox.CodeConflict {
+		t.Errorf("a session with a turn under way was archived: %v", err)
+	}
+}
+
+func TestArchiveAndRestore(t *testing.T) {
+	b := newBox(t)
+	a := b.talker("coder", 1)
+	b.submit(chat("coder", "hello"))
+	run := b.work(a)
+	b.finish(run, signalbox.ReasonCompleted)
+	s, err := b.ArchiveSession(t.Context(), run.SessionID, "someone")
+	b.must(err)
+	if s.State != signalbox.SessionArchived || s.Current || s.Turns != 1 || s.Title != "hello" || s.Source != signalbox.SourceUser {
+		t.Errorf("archived: %+v", s)
+	}
+	if c := b.submit(chat("coder", "again")); c.SessionID == s.ID {
+		t.Error("a chat went on with an archived session")
+	}
+	s, err = b.RestoreSession(t.Context(), s.ID, "someone")
+	b.must(err)
+	if current, _ := b.CurrentSession(t.Context(), "coder"); current != s.ID {
+		t.Errorf("the current session is %s after %s was restored", current, s.ID)
+	}
+}
+
+func TestSessionsAreReconciledWithTheAgent(t *testing.T) {
+	b := newBox(t)
+	a := b.talker("coder", 1)
+	b.submit(chat("coder", "hello"))
+	run := b.work(a)
+	b.finish(run, signalbox.ReasonCompleted)
+	found := signalbox.Session{ID: "begun-by-hand", LastUsed: b.clock()}
+	b.must(b.ReconcileSessions(t.Context(), "coder", []signalbox.Session{found}))
+
+	old, err := b.Read().Session(t.Context(), run.SessionID)
+	b.must(err)
+	if old.State != signalbox.SessionGone || old.Current {
+		t.Errorf("a session that the agent lost is %s, current %v", old.State, old.Current)
+	}
+	adopted, err := b.Read().Session(t.Context(), "begun-by-hand")
+	b.must(err)
+	if adopted.Agent != "coder" || adopted.State != signalbox.SessionActive {
+		t.Errorf("a session that the agent has is %+v", adopted)
+	}
+	gone := chat("coder", "go on")
+	gone.SessionID = run.SessionID
+	b.refusedAs(signalbox.CodeConflict, gone)
+	if c := b.submit(chat("coder", "go on")); c.SessionID == run.SessionID {
+		t.Error("a chat went on with a conversation that is gone")
+	}
+	b.must(b.ReconcileSessions(t.Context(), "coder", []signalbox.Session{found, {ID: run.SessionID}}))
+	if old, _ = b.Read().Session(t.Context(), run.SessionID); old.State != signalbox.SessionActive {
+		t.Errorf("a session that came back is %s", old.State)
+	}
+}
+
+func bypass(agent string) engine.NewTask {
+	return engine.NewTask{Prompt: "aside", Agent: agent, Mode: signalbox.ModeBypass, Source: signalbox.SourceUser}
+}
+
+func TestBypassHasACapOfItsOwn(t *testing.T) {
+	b := newBox(t)
+	a := b.talker("coder", 1)
+	b.submit(chat("coder", "holds the slot"))
+	b.work(a)
+	for range 2 {
+		n := b.submit(bypass("coder"))
+		if n.Queue != "bypass:coder" || n.QueueStatus() != "running" {
+			t.Errorf("a bypass task is %q in %s", n.QueueStatus(), n.Queue)
+		}
+		c, found, err := b.ClaimBypass(t.Context(), a, 2, 0)
+		if err != nil || !found || !signalbox.Isolated(c.Task.Slot) {
+			t.Fatalf("claimed %v in slot %d: %v", found, c.Task.Slot, err)
+		}
+	}
+	b.refusedAs(signalbox.CodeAgentBusy, bypass("coder"))
+	plain := b.agent("plain", "codex", 1)
+	b.refusedAs(signalbox.CodeUnsupported, bypass(plain.Name))
+
+	lane, err := b.Lane(t.Context(), "coder")
+	b.must(err)
+	if !lane.Busy() || len(lane.Running) != 1 || len(lane.Isolated) != 2 {
+		t.Errorf("the lane runs %d and %d isolated", len(lane.Running), len(lane.Isolated))
+	}
+}
+
+func TestSourcePriorityIsAnOption(t *testing.T) {
+	b := newBox(t, func(o *engine.Options) {
+		o.SourcePriority = map[signalbox.Source]int{signalbox.SourceUser: 2, signalbox.SourceScheduler: 1}
+	})
+	user := b.submit(engine.NewTask{Prompt: "x", Source: signalbox.SourceUser})
+	job := b.submit(engine.NewTask{Prompt: "x", Source: signalbox.SourceScheduler})
+	given := b.submit(engine.NewTask{Prompt: "x", Source: signalbox.SourceUser, Priority: -3})
+	agent := b.submit(engine.NewTask{Prompt: "x", Source: signalbox.SourceUser, By: signalbox.Principal{Kind: signalbox.PrincipalAgent, ID: "a"}})
+	for _, tt := range []struct {
+		task signalbox.Task
+		want int
+	}{{user, 2}, {job, 1}, {given, -3}, {agent, 0}} {
+		if tt.task.Priority != tt.want || tt.task.Bias != time.Duration(tt.want)*engine.DefaultAgeStep {
+			t.Errorf("a task of %s has priority %d, want %d", tt.task.Source, tt.task.Priority, tt.want)
+		}
+	}
+	// Ageing: what has waited longer than the steps are worth is first all the same.
+	a := b.agent("one", "claude", 1)
+	b.pass(10 * time.Minute)
+	b.submit(engine.NewTask{Prompt: "late", Source: signalbox.SourceUser})
+	order := []string{}
+	for range 5 {
+		c, found, err := b.Claim(t.Context(), a, 0)
+		if err != nil || !found {
+			t.Fatal(found, err)
+		}
+		order = append(order, c.Task.ID)
+		_, err = b.Finish(t.Context(), c.Task, engine.Outcome{Reason: signalbox.ReasonCompleted})
+		b.must(err)
+	}
+	if order[0] != user.ID || order[1] != job.ID || order[2] != agent.ID || order[3] != given.ID {
+		t.Errorf("they were taken in the order %v", order)
+	}
+}
+
+func TestFleetCeiling(t *testing.T) {
+	b := newBox(t, func(o *engine.Options) { o.Fleet = 1 })
+	one, two := b.agent("one", "claude", 1), b.agent("two", "claude", 1)
+	b.submit(engine.NewTask{Prompt: "x"})
+	waits := b.submit(engine.NewTask{Prompt: "y"})
+	run := b.work(one)
+	b.see(engine.LiveAgent{Agent: one, Up: true, InUse: 1})
+	if _, found, err := b.Claim(t.Context(), two, 0); found || err != nil {
+		t.Fatalf("claimed beyond the ceiling: %v %v", found, err)
+	}
+	why, err := b.Why(t.Context(), waits.ID)
+	b.must(err)
+	if !strings.Contains(why.Summary, "ceiling: 1 of 1") {
+		t.Errorf("why says %q", why.Summary)
+	}
+	_, err = b.Finish(t.Context(), run, engine.Outcome{Reason: signalbox.ReasonCompleted})
+	b.must(err)
+	if _, found, err := b.Claim(t.Context(), two, 0); !found || err != nil {
+		t.Fatalf("not claimed under the ceiling: %v %v", found, err)
+	}
+}
+
+func TestIdempotencyKeysAreKeptApartByOwner(t *testing.T) {
+	b := newBox(t)
+	n := engine.NewTask{Prompt: "x", IdempotencyKey: "k"}
+	mine, theirs := n, n
+	mine.By = signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "one"}
+	theirs.By = signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "two"}
+	first, second, nobody := b.submit(mine), b.submit(theirs), b.submit(n)
+	if first.ID == second.ID || first.ID == nobody.ID {
+		t.Error("a key of one principal found the task of another")
+	}
+	if again := b.submit(mine); again.ID != first.ID {
+		t.Error("the same key of the same principal made another task")
+	}
+	if first.Owner != "user:one" || nobody.Owner != "" {
+		t.Errorf("owners %q and %q", first.Owner, nobody.Owner)
+	}
+}
