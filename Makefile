@@ -31,6 +31,7 @@ soak: setup check ## the long loops, whole
 bench: ## the figures of docs/benchmarks.md, measured here
 	$(GO) run ./bench/store
 	$(GO) run ./bench/http
+	$(GO) run ./bench/idle
 
 lint: ## golangci-lint, with the reasons in .golangci.yml
 	golangci-lint run
