@@ -82,6 +82,8 @@ func (s *service) assemble(sealer *seal.Sealer) error {
 	q := s.cfg.Queue
 	s.engine = engine.New(s.store, engine.Options{
 		MaxSize: q.MaxSize, MaxAttempts: q.MaxAttempts, AgeStep: q.AgeStep, ExecutionTTL: s.cfg.ExecutionTTL,
+		MaxChats: q.ChatMaxSize, WaitTimeout: q.WaitTimeout, Fleet: q.Fleet, SourcePriority: s.cfg.Priorities,
+		BypassSlots: s.cfg.Bypass.Slots, BypassFleet: s.cfg.Bypass.Fleet,
 		Sealer: sealer, Log: s.log,
 	})
 	metrics := telemetry.NewMetrics(s.engine)

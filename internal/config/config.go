@@ -3,6 +3,8 @@ package config
 import (
 	"strconv"
 	"time"
+
+	"github.com/signalbox-ai/signalbox"
 )
 
 // SecretKeyEnv names the environment variable with the key that encrypts
@@ -28,7 +30,15 @@ type Config struct {
 	Log   Log
 	Queue Queue
 
+	Bypass Bypass
+	// Priorities is the priority, -10 to 10, of tasks that give none, by their
+	// source; default none, which is 0 for all.
+	Priorities map[signalbox.Source]int
+
 	ExecutionTTL time.Duration // silence after which an agent's slot lease ends, 1s to 24h; default 600s
+	StallLimit   time.Duration // a run that prints nothing for that long is stopped, 1s to 168h; 0 (default): never
+	RunGrace     time.Duration // a run that outstays its timeout by that much is stopped, 1s to 1h; default 30s
+	Terminal     bool          // the director opens terminals of its agents; default false
 	SessionGrace time.Duration // how long the tasks of a session wait for its lost agent, 0 to 24h; default 60s
 	Grace        time.Duration // what a stop waits for running tasks, 0 to 24h; default 30s
 	OnShutdown   string        // what a stop does with tasks that still run: leave (default) or stop
@@ -49,10 +59,19 @@ type Log struct {
 // Queue holds the rules of the queue.
 type Queue struct {
 	MaxSize         int           // tasks that may wait, 1 to 1000000; default 50
+	ChatMaxSize     int           // chats that may wait for one agent, 1 to 10000; default 3
+	WaitTimeout     time.Duration // what a chat that gives none waits for its turn, 1s to 720h; default 120s
+	Fleet           int           // executions of all agents side by side, the bypass apart, 0 to 1000000; 0 (default): no ceiling
 	MaxAttempts     int           // failed dispatches after which a task fails, 1 to 1000; default 3
 	DispatchTimeout time.Duration // how long an agent may take to accept a task, 1ms to 1h; default 30s
 	AgeStep         time.Duration // waiting time that one step of priority is worth, 0 to 24h; default 60s
 	Retention       time.Duration // how long ended tasks stay readable, 1m to 10 years; default 168h
+}
+
+// Bypass bounds the executions beside the queue.
+type Bypass struct {
+	Slots int // of one agent, 0 to 10000; 0 (default): as many as it offers
+	Fleet int // of all agents, 1 to 1000000; default 16
 }
 
 // RemoteAgent is an agent elsewhere, which the director calls.
@@ -74,6 +93,7 @@ type Agent struct {
 	WorkDir        string            // absolute folder in which tasks run; "" (default): the current one
 	Home           string            // absolute HOME of the coding CLI; "" (default): the user's
 	Slots          int               // executions side by side, 1 to 64; default 1
+	IsolatedSlots  int               // isolated executions beside them, for the bypass, 1 to 64; default 4
 	Model          string            // for tasks that name none; "" (default): the CLI's own
 	Timeout        time.Duration     // of tasks that give none, 1s to 168h; default 30m
 	PermissionMode string            // what the CLI may do unasked; "" (default): the runner's own, the safest
@@ -82,6 +102,10 @@ type Agent struct {
 	Args           []string          // further arguments for the CLI
 	ProjectRoots   []string          // absolute folders in which a task's project must lie; default: WorkDir
 	PassEnv        []string          // names of variables to pass on to the CLI beside the usual ones
+
+	Terminal        bool          // it offers terminals; default false
+	TerminalCommand []string      // what runs in them; default: the CLI, or the user's shell for the kinds command and demo
+	TerminalIdle    time.Duration // without input or output a terminal ends after that long, 10s to 24h; default 15m
 }
 
 // PortRange is a range of TCP ports. The zero value is none.
@@ -110,15 +134,20 @@ func (c *Config) Origin(key string) string {
 // empty where home is.
 func Default(home string) Config {
 	c := Config{
-		Addr:         "127.0.0.1:8080",
-		Store:        "sqlite:",
-		Log:          Log{Format: "text", Level: "info"},
-		Queue:        Queue{MaxSize: 50, MaxAttempts: 3, DispatchTimeout: 30 * time.Second, AgeStep: time.Minute, Retention: 168 * time.Hour},
+		Addr:  "127.0.0.1:8080",
+		Store: "sqlite:",
+		Log:   Log{Format: "text", Level: "info"},
+		Queue: Queue{
+			MaxSize: 50, ChatMaxSize: 3, WaitTimeout: 120 * time.Second, MaxAttempts: 3,
+			DispatchTimeout: 30 * time.Second, AgeStep: time.Minute, Retention: 168 * time.Hour,
+		},
+		Bypass:       Bypass{Fleet: 16},
 		ExecutionTTL: 600 * time.Second,
+		RunGrace:     30 * time.Second,
 		SessionGrace: time.Minute,
 		Grace:        30 * time.Second,
 		OnShutdown:   "leave",
-		Agent:        Agent{Addr: "127.0.0.1:9000", Slots: 1, Timeout: 30 * time.Minute},
+		Agent:        Agent{Addr: "127.0.0.1:9000", Slots: 1, IsolatedSlots: 4, Timeout: 30 * time.Minute, TerminalIdle: 15 * time.Minute},
 		origins:      map[string]string{},
 	}
 	if home != "" {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
 
@@ -89,6 +90,14 @@ queue:
   dispatch_timeout: 45
   age_step: 1.5
   retention: "24h"
+  chat_max_size: 4
+  wait_timeout: 90
+  fleet: 20
+bypass: {slots: 2, fleet: 8}
+priorities: {user: 5, schedule: 0, agent: -5}
+stall_limit: 5m
+run_grace: 45
+terminal: true
 execution_ttl: &ttl 300s
 session_grace: *ttl
 grace: 0
@@ -115,6 +124,10 @@ agent:
     - --verbose
   project_roots: [., /srv/projects]
   pass_env: [ANTHROPIC_API_KEY]
+  isolated_slots: 6
+  terminal: true
+  terminal_command: [bash, --login]
+  terminal_idle: 5m
 `)
 	c := w.mustLoad("")
 	path := filepath.Join(w.dir, "signalbox.yaml")
@@ -122,7 +135,8 @@ agent:
 		Name: "local", Kind: "command", Addr: "127.0.0.1:9100", Token: "t", WorkDir: filepath.Join(w.home, "work"), Home: "/srv/home",
 		Slots: 2, Model: "opus", Timeout: 90 * time.Minute, PermissionMode: "plan", Tiers: map[string]string{"fast": "haiku", "deep": "opus"},
 		Command: []string{"echo", "${prompt}", "3"}, Args: []string{"--verbose"}, ProjectRoots: []string{w.dir, "/srv/projects"},
-		PassEnv: []string{"ANTHROPIC_API_KEY"},
+		PassEnv: []string{"ANTHROPIC_API_KEY"}, IsolatedSlots: 6,
+		Terminal: true, TerminalCommand: []string{"bash", "--login"}, TerminalIdle: 5 * time.Minute,
 	}
 	if !reflect.DeepEqual(c.Agent, agent) {
 		t.Errorf("agent: %+v\nwant   %+v", c.Agent, agent)
@@ -134,13 +148,18 @@ agent:
 	if !reflect.DeepEqual(c.Agents, agents) {
 		t.Errorf("agents: %+v", c.Agents)
 	}
-	queue := config.Queue{MaxSize: 7, MaxAttempts: 5, DispatchTimeout: 45 * time.Second, AgeStep: 1500 * time.Millisecond, Retention: 24 * time.Hour}
+	queue := config.Queue{MaxSize: 7, ChatMaxSize: 4, WaitTimeout: 90 * time.Second, Fleet: 20, MaxAttempts: 5, DispatchTimeout: 45 * time.Second, AgeStep: 1500 * time.Millisecond, Retention: 24 * time.Hour}
 	if c.Queue != queue || c.Log != (config.Log{Format: "json", Level: "debug"}) {
 		t.Errorf("%+v %+v", c.Queue, c.Log)
 	}
 	if c.File != path || c.Director != "http://box:8080" || c.Token != "abc" || c.Addr != ":9999" || c.Data != filepath.Join(w.dir, "state") ||
 		c.Store != "postgres://u:p@db/signalbox" || len(c.Hosts) != 2 || c.ExecutionTTL != 5*time.Minute || c.SessionGrace != 5*time.Minute ||
 		c.Grace != 0 || c.OnShutdown != "stop" || c.Discover != (config.PortRange{}) {
+		t.Errorf("%+v", c)
+	}
+	priorities := map[signalbox.Source]int{signalbox.SourceUser: 5, signalbox.SourceScheduler: 0, signalbox.SourceAgent: -5}
+	if c.Bypass != (config.Bypass{Slots: 2, Fleet: 8}) || !reflect.DeepEqual(c.Priorities, priorities) ||
+		c.StallLimit != 5*time.Minute || c.RunGrace != 45*time.Second || !c.Terminal {
 		t.Errorf("%+v", c)
 	}
 	if got := c.Origin("queue.max_size"); got != "signalbox.yaml:10" {
@@ -171,6 +190,21 @@ func TestPrecedence(t *testing.T) {
 		if got := c.Origin(key); got != want {
 			t.Errorf("origin of %s: %s, want %s", key, got, want)
 		}
+	}
+}
+
+// The names and the plain seconds of the seed execution-queue.
+func TestSeedVariables(t *testing.T) {
+	w := newWorld(t)
+	w.env["MAX_QUEUE_SIZE"], w.env["QUEUE_WAIT_TIMEOUT"], w.env["EXECUTION_TTL"] = "5", "60", "900"
+	c := w.mustLoad("")
+	if c.Queue.ChatMaxSize != 5 || c.Queue.WaitTimeout != time.Minute || c.ExecutionTTL != 15*time.Minute || c.Queue.MaxSize != 50 {
+		t.Fatalf("%+v", c)
+	}
+	w.env["SIGNALBOX_CHAT_MAX_SIZE"], w.env["SIGNALBOX_QUEUE_WAIT_TIMEOUT"], w.env["SIGNALBOX_EXECUTION_TTL"] = "6", "2m", "1h"
+	c = w.mustLoad("", flag("--terminal", "terminal", "true"))
+	if c.Queue.ChatMaxSize != 6 || c.Queue.WaitTimeout != 2*time.Minute || c.ExecutionTTL != time.Hour || !c.Terminal {
+		t.Fatalf("ours are stronger: %+v", c)
 	}
 }
 
@@ -252,6 +286,22 @@ func TestBadInput(t *testing.T) {
 			`signalbox.yaml:5: store: want sqlite:[FILE], postgres://…, redis://… or memory:, got something else`,
 			`signalbox.yaml:6: agent.kind: want claude, codex, opencode, command or demo, got "gpt"`,
 			`signalbox.yaml:6: agent.name: want 1 to 64 letters, digits, dots, underscores or hyphens, got "a b"`,
+		}},
+		{name: "lanes", file: "queue: {chat_max_size: 0, wait_timeout: 0, fleet: -1}\nbypass: {slots: many, fleet: 0}\npriorities: {user: 11, schedule: high, boss: 1}\nstall_limit: 1ms\nrun_grace: 0\nterminal: \"true\"\nagent: {terminal: 1, terminal_idle: 1s, isolated_slots: 0}\n", want: []string{
+			`signalbox.yaml:1: queue.chat_max_size: want a whole number from 1 to 10000, got the number 0`,
+			`signalbox.yaml:1: queue.wait_timeout: want a duration from 1s to 720h, such as 90s, 1h30m or a number of seconds, got the number 0`,
+			`signalbox.yaml:1: queue.fleet: want a whole number from 0 to 1000000, got the number -1`,
+			`signalbox.yaml:2: bypass.slots: want a whole number from 0 to 10000, got "many"`,
+			`signalbox.yaml:2: bypass.fleet: want a whole number from 1 to 1000000, got the number 0`,
+			`signalbox.yaml:3: priorities.user: want a whole number from -10 to 10, got the number 11`,
+			`signalbox.yaml:3: priorities.schedule: want a whole number from -10 to 10, got "high"`,
+			`signalbox.yaml:3: priorities.boss: there is no such key`,
+			`signalbox.yaml:4: stall_limit: want a duration from 1s to 168h, such as 90s, 1h30m or a number of seconds, or 0 for none, got "1ms"`,
+			`signalbox.yaml:5: run_grace: want a duration from 1s to 1h, such as 90s, 1h30m or a number of seconds, got the number 0`,
+			`signalbox.yaml:6: terminal: want true or false, got "true"`,
+			`signalbox.yaml:7: agent.terminal: want true or false, got the number 1`,
+			`signalbox.yaml:7: agent.terminal_idle: want a duration from 10s to 24h, such as 90s, 1h30m or a number of seconds, got "1s"`,
+			`signalbox.yaml:7: agent.isolated_slots: want a whole number from 1 to 64, got the number 0`,
 		}},
 		{name: "variables", file: "token: ${NOT_SET}\naddr: ${ALSO-NOT}\ndata: \"${OPEN\"\nagent:\n  args: [ok, \"${GONE}\"]\nqueue: {max_size: \"${WORDS}\"}\n", env: map[string]string{"WORDS": "many"}, want: []string{
 			`signalbox.yaml:1: token: the environment variable NOT_SET is not set`,

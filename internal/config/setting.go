@@ -95,6 +95,32 @@ func duration[T any](key string, lo, hi time.Duration, p func(*T) *time.Duration
 	}}
 }
 
+// limit is a duration that may also be 0, for none.
+func limit[T any](key string, lo, hi time.Duration, p func(*T) *time.Duration) setting[T] {
+	x := duration(key, lo, hi, p)
+	within := x.set
+	x.want += ", or 0 for none"
+	x.set = func(c *T, v value) bool {
+		if d, ok := v.asDuration(); ok && d == 0 {
+			*p(c) = 0
+			return true
+		}
+		return within(c, v)
+	}
+	return x
+}
+
+func boolean[T any](key string, p func(*T) *bool) setting[T] {
+	return setting[T]{key: key, want: "true or false", set: func(c *T, v value) bool {
+		on := v.text == "true"
+		ok := v.form == formBoolean || v.form == formText && v.loose
+		if ok = ok && (on || v.text == "false"); ok {
+			*p(c) = on
+		}
+		return ok
+	}}
+}
+
 // brief writes a duration without the parts that are zero.
 func brief(d time.Duration) string {
 	s := d.String()

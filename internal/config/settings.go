@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net"
 	"regexp"
 	"strconv"
@@ -32,6 +33,11 @@ var settings = schema[Config]{
 
 	whole("queue.max_size", 1, 1_000_000, func(c *Config) *int { return &c.Queue.MaxSize }).
 		from("SIGNALBOX_QUEUE_MAX_SIZE", "AG_QUEUE_MAX_SIZE"),
+	whole("queue.chat_max_size", 1, 10_000, func(c *Config) *int { return &c.Queue.ChatMaxSize }).
+		from("SIGNALBOX_CHAT_MAX_SIZE", "MAX_QUEUE_SIZE"),
+	duration("queue.wait_timeout", time.Second, 30*day, func(c *Config) *time.Duration { return &c.Queue.WaitTimeout }).
+		from("SIGNALBOX_QUEUE_WAIT_TIMEOUT", "QUEUE_WAIT_TIMEOUT"),
+	whole("queue.fleet", 0, 1_000_000, func(c *Config) *int { return &c.Queue.Fleet }),
 	whole("queue.max_attempts", 1, 1000, func(c *Config) *int { return &c.Queue.MaxAttempts }).
 		from("SIGNALBOX_QUEUE_MAX_ATTEMPTS", "AG_QUEUE_MAX_ATTEMPTS"),
 	duration("queue.dispatch_timeout", time.Millisecond, time.Hour, func(c *Config) *time.Duration { return &c.Queue.DispatchTimeout }).
@@ -39,7 +45,21 @@ var settings = schema[Config]{
 	duration("queue.age_step", 0, day, func(c *Config) *time.Duration { return &c.Queue.AgeStep }),
 	duration("queue.retention", time.Minute, 3650*day, func(c *Config) *time.Duration { return &c.Queue.Retention }),
 
-	duration("execution_ttl", time.Second, day, func(c *Config) *time.Duration { return &c.ExecutionTTL }),
+	whole("bypass.slots", 0, signalbox.MaxAgentSlots, func(c *Config) *int { return &c.Bypass.Slots }),
+	whole("bypass.fleet", 1, 1_000_000, func(c *Config) *int { return &c.Bypass.Fleet }),
+
+	priority("user", signalbox.SourceUser),
+	priority("schedule", signalbox.SourceScheduler),
+	priority("agent", signalbox.SourceAgent),
+	priority("web", signalbox.SourceWeb),
+	priority("cli", signalbox.SourceCLI),
+	priority("api", signalbox.SourceAPI),
+
+	duration("execution_ttl", time.Second, day, func(c *Config) *time.Duration { return &c.ExecutionTTL }).
+		from("SIGNALBOX_EXECUTION_TTL", "EXECUTION_TTL"),
+	limit("stall_limit", time.Second, 168*time.Hour, func(c *Config) *time.Duration { return &c.StallLimit }),
+	duration("run_grace", time.Second, time.Hour, func(c *Config) *time.Duration { return &c.RunGrace }),
+	boolean("terminal", func(c *Config) *bool { return &c.Terminal }),
 	duration("session_grace", 0, day, func(c *Config) *time.Duration { return &c.SessionGrace }),
 	duration("grace", 0, day, func(c *Config) *time.Duration { return &c.Grace }),
 	oneOf("on_shutdown", func(c *Config) *string { return &c.OnShutdown }, "leave", "stop"),
@@ -53,6 +73,7 @@ var settings = schema[Config]{
 	path("agent.workdir", func(c *Config) *string { return &c.Agent.WorkDir }),
 	path("agent.home", func(c *Config) *string { return &c.Agent.Home }),
 	whole("agent.slots", 1, 64, func(c *Config) *int { return &c.Agent.Slots }),
+	whole("agent.isolated_slots", 1, 64, func(c *Config) *int { return &c.Agent.IsolatedSlots }),
 	text("agent.model", "a model's name", func(c *Config) *string { return &c.Agent.Model }, notEmpty),
 	duration("agent.timeout", time.Second, 168*time.Hour, func(c *Config) *time.Duration { return &c.Agent.Timeout }),
 	text("agent.permission_mode", "a mode of the CLI, such as acceptEdits", func(c *Config) *string { return &c.Agent.PermissionMode }, notEmpty),
@@ -61,6 +82,9 @@ var settings = schema[Config]{
 	list("agent.args", "arguments", func(c *Config) *[]string { return &c.Agent.Args }, func(string) bool { return true }),
 	paths("agent.project_roots", func(c *Config) *[]string { return &c.Agent.ProjectRoots }),
 	list("agent.pass_env", "names of variables", func(c *Config) *[]string { return &c.Agent.PassEnv }, envName.MatchString),
+	boolean("agent.terminal", func(c *Config) *bool { return &c.Agent.Terminal }),
+	list("agent.terminal_command", "arguments, the program first", func(c *Config) *[]string { return &c.Agent.TerminalCommand }, func(string) bool { return true }),
+	duration("agent.terminal_idle", 10*time.Second, day, func(c *Config) *time.Duration { return &c.Agent.TerminalIdle }),
 }
 
 // agentSettings are the keys of one entry of agents.
@@ -105,6 +129,23 @@ func validStore(s string) bool {
 		return strings.HasPrefix(rest, "//") && len(rest) > 2
 	}
 	return false
+}
+
+// priority is the key of the priority of one source. The seeds say schedule
+// for what is scheduler here.
+func priority(name string, source signalbox.Source) setting[Config] {
+	const most = 10
+	want := fmt.Sprintf("a whole number from %d to %d", -most, most)
+	return setting[Config]{key: "priorities." + name, want: want, set: func(c *Config, v value) bool {
+		n, ok := v.asWhole()
+		if ok = ok && n >= -most && n <= most; ok {
+			if c.Priorities == nil {
+				c.Priorities = map[signalbox.Source]int{}
+			}
+			c.Priorities[source] = n
+		}
+		return ok
+	}}
 }
 
 func setTiers(c *Config, v value) bool {
