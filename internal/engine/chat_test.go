@@ -151,6 +151,9 @@ func TestArchiveAndRestore(t *testing.T) {
 	if s.State != signalbox.SessionArchived || s.Current || s.Turns != 1 || s.Title != "hello" || s.Source != signalbox.SourceUser {
 		t.Errorf("archived: %+v", s)
 	}
+	named := chat("coder", "again")
+	named.SessionID = s.ID
+	b.refusedAs(signalbox.CodeConflict, named)
 	if c := b.submit(chat("coder", "again")); c.SessionID == s.ID {
 		t.Error("a chat went on with an archived session")
 	}
@@ -294,5 +297,29 @@ func TestIdempotencyKeysAreKeptApartByOwner(t *testing.T) {
 	}
 	if first.Owner != "user:one" || nobody.Owner != "" {
 		t.Errorf("owners %q and %q", first.Owner, nobody.Owner)
+	}
+}
+
+func TestLimitsOfAPrincipal(t *testing.T) {
+	b := newBox(t)
+	mine, theirs := b.talker("mine", 1), b.talker("theirs", 1)
+	by := signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "one", Agents: []string{"mine"}}
+	own, other, anywhere := chat("mine", "x"), chat("theirs", "x"), engine.NewTask{Prompt: "x"}
+	own.By, other.By, anywhere.By = by, by, by
+	held := b.submit(own)
+	b.work(mine)
+	b.refusedAs(signalbox.CodeNotFound, other)
+	b.refusedAs(signalbox.CodeForbidden, anywhere)
+
+	elsewhere := b.submit(chat("theirs", "hello"))
+	b.work(theirs)
+	turn := anywhere
+	turn.SessionID = elsewhere.SessionID
+	b.refusedAs(signalbox.CodeForbidden, turn)
+	turn.SessionID, turn.Session = held.SessionID, signalbox.SessionPrefer
+	b.refusedAs(signalbox.CodeForbidden, turn) // it could move to any agent
+	turn.Session = signalbox.SessionRequire
+	if task := b.submit(turn); task.Queue != "agent:mine" {
+		t.Errorf("a turn of the session waits in %s", task.Queue)
 	}
 }

@@ -4,16 +4,21 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"strings"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// checkRoute refuses a task for an agent that nobody knows, and one for
-// another agent than the one that holds its session.
+// checkRoute refuses a task for an agent that nobody knows, one for another
+// agent than the one that holds its session, and one for an agent that the
+// principal may not use.
 func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 	if n.Agent == "" {
-		return nil
+		return e.checkLimits(ctx, n)
+	}
+	if !n.By.MayUse(n.Agent) {
+		return &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent", Message: notYours(n.Agent, n.By)}
 	}
 	if _, live := e.live.LiveAgent(n.Agent); !live { // or it was made known a moment ago
 		if _, err := e.Agent(ctx, n.Agent); err != nil {
@@ -31,10 +36,37 @@ func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 		return err
 	case s.Agent != n.Agent:
 		return signalbox.Invalid("agent", "session %s is held by agent %s: leave out agent, or name %s", n.SessionID, s.Agent, s.Agent)
+	case s.State == signalbox.SessionArchived && n.Mode == signalbox.ModeChat:
+		return signalbox.Errorf(signalbox.CodeConflict, "session %s is archived: restore it first (signalbox sessions restore %s)", n.SessionID, n.SessionID)
 	case s.State == signalbox.SessionGone && n.Mode == signalbox.ModeChat:
 		return signalbox.Errorf(signalbox.CodeConflict, "agent %s no longer has session %s: leave session_id out, or begin a new one with new_session", s.Agent, n.SessionID)
 	}
 	return nil
+}
+
+// checkLimits refuses a task that any agent could take to a principal that may
+// use only some: it must name one of them, or a session that one of them holds.
+func (e *Engine) checkLimits(ctx context.Context, n NewTask) error {
+	if len(n.By.Agents) == 0 {
+		return nil
+	}
+	if n.SessionID != "" && n.Session == signalbox.SessionRequire {
+		s, err := e.store.Session(ctx, n.SessionID)
+		if err == nil && n.By.MayUse(s.Agent) {
+			return nil
+		}
+		if err != nil && signalbox.CodeOf(err) != signalbox.CodeNotFound {
+			return err
+		}
+	}
+	return &signalbox.Error{Code: signalbox.CodeForbidden, Field: "agent",
+		Message: fmt.Sprintf("this token is limited to %s: name one of them in agent", strings.Join(n.By.Agents, ", "))}
+}
+
+// notYours is what a principal is told of an agent that it may not use: the
+// same whether there is such an agent or not.
+func notYours(agent string, by signalbox.Principal) string {
+	return fmt.Sprintf("no agent is named %s among those that this token may use: %s", agent, strings.Join(by.Agents, ", "))
 }
 
 // makeRoom says what a call that wants an agent at once needs of it, and in
