@@ -32,6 +32,10 @@ var statuses = map[signalbox.Code]outcome{
 	signalbox.CodeConflict:            {status: http.StatusConflict},
 	signalbox.CodeAlreadyEnded:        {status: http.StatusConflict},
 	signalbox.CodeAgentBusy:           {status: http.StatusConflict, retryable: true},
+	signalbox.CodeAgentDown:           {status: http.StatusServiceUnavailable, retryable: true, hint: "signalbox agents shows which agents are there; overflow persist lets a chat wait for its agent"},
+	signalbox.CodeCallCycle:           {status: http.StatusConflict, hint: "send Prefer: respond-async and end without waiting for the answer, or use the bypass of the other agent"},
+	signalbox.CodeCallDepth:           {status: http.StatusConflict},
+	signalbox.CodeUnsupported:         {status: http.StatusNotImplemented},
 	signalbox.CodeUnauthorized:        {status: http.StatusUnauthorized, hint: "send Authorization: Bearer TOKEN; the command line takes --token or SIGNALBOX_TOKEN"},
 	signalbox.CodeForbidden:           {status: http.StatusForbidden},
 	signalbox.CodeRateLimited:         {status: http.StatusTooManyRequests, retryable: true},
@@ -56,7 +60,8 @@ var hiddenText = map[signalbox.Code]string{
 type refusal struct {
 	err        *signalbox.Error
 	hint       string
-	retryAfter int // seconds
+	retryAfter int  // seconds
+	plain      bool // its text is for the caller, whatever its code; to try again is no cure
 }
 
 func (r *refusal) Error() string { return r.err.Error() }
@@ -113,6 +118,9 @@ func errorBody(err error) (api.Error, outcome) {
 			body.Hint = extra.hint
 		}
 		body.RetryAfter = extra.retryAfter
+		if extra.plain {
+			body.Message, body.Retryable = plain.Message, false
+		}
 	}
 	return body, what
 }

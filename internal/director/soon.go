@@ -14,8 +14,8 @@ func soon(http.ResponseWriter, *http.Request) error {
 func (d *Director) soonHandlers() map[string]handler {
 	return map[string]handler{
 		"chat": soon, "bypass": soon, "lane": soon, "openTerminal": soon, "terminal": soon, "sessions": soon,
-		"archiveSession": soon, "restoreSession": soon, "activities": soon, "activity": soon, "audit": soon,
-		"auditHead": soon, "me": soon, "login": soon, "logout": soon, "loginPage": soon, "loginScript": soon,
+		"archiveSession": soon, "restoreSession": soon, "activities": soon, "activity": soon, "audit": d.auditLog,
+		"auditHead": d.auditHead, "me": soon, "login": soon, "logout": soon, "loginPage": soon, "loginScript": soon,
 		"tokens": soon, "createToken": soon, "revokeToken": soon, "users": soon, "putUser": soon, "removeUser": soon,
 	}
 }

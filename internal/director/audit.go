@@ -1,0 +1,137 @@
+package director
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"unicode"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// The words of the audit log.
+const (
+	auditSuccess = "success"
+	auditDenied  = "denied"
+	auditFailed  = "failed"
+
+	severityWarning = "warning"
+)
+
+// maxUserAgent is what is kept of a User-Agent header, in characters.
+const maxUserAgent = 200
+
+// audit writes a row about what the caller of r did. Who it was comes from
+// the identity that was proved, where it came from off the connection; the
+// handler says what was done.
+func (d *Director) audit(r *http.Request, row signalbox.Audit) error {
+	return d.auditAs(r, callerOf(r).who, row)
+}
+
+// auditAs is audit for a caller that was proved in another way than by the
+// headers of r, such as by a ticket.
+func (d *Director) auditAs(r *http.Request, who signalbox.Principal, row signalbox.Audit) error {
+	row.Principal = who.Key()
+	if who.Kind == signalbox.PrincipalUser {
+		row.UserID = who.ID
+	}
+	row.IPAddress, row.UserAgent = callerFrom(r).addr, printable(r.UserAgent())
+	if row.Result == "" {
+		row.Result = auditSuccess
+	}
+	if _, err := d.engine.Audit(r.Context(), row); err != nil {
+		return &refusal{
+			err:   &signalbox.Error{Code: signalbox.CodeInternal, Message: "it was done, but it could not be recorded in the audit log", Err: err},
+			hint:  "look at the state before you try again; the director's log has the cause under the request id",
+			plain: true,
+		}
+	}
+	return nil
+}
+
+// details makes the details of an audit row.
+func details(v map[string]any) string {
+	data, err := json.Marshal(v)
+	if err != nil { // strings, numbers and lists of them always marshal
+		return "{}"
+	}
+	return string(data)
+}
+
+// printable cuts a header to what may stand in a log: one line, bounded.
+func printable(s string) string {
+	var out strings.Builder
+	n := 0
+	for _, r := range s {
+		if n == maxUserAgent {
+			break
+		}
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			r = '?'
+		}
+		out.WriteRune(r)
+		n++
+	}
+	return out.String()
+}
+
+// auditLog is GET /api/audit.
+func (d *Director) auditLog(w http.ResponseWriter, r *http.Request) error {
+	q, err := d.auditQuery(r)
+	if err != nil {
+		return err
+	}
+	rows, err := d.engine.Read().AuditLog(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	out := api.AuditLog{Rows: make([]api.AuditRow, len(rows))}
+	for i := range rows {
+		out.Rows[i] = api.AuditRow(rows[i])
+	}
+	if len(rows) == q.Limit {
+		out.Next = rows[len(rows)-1].Seq
+	}
+	d.answer(w, http.StatusOK, out)
+	return nil
+}
+
+func (d *Director) auditQuery(r *http.Request) (q store.AuditQuery, err error) {
+	q = store.AuditQuery{
+		EventType: param(r, "event_type"), Action: param(r, "action"), UserID: param(r, "user_id"),
+		AgentName: param(r, "agent"), Severity: param(r, "severity"),
+	}
+	after, err := position("after", param(r, "after"))
+	if err != nil {
+		return q, err
+	}
+	q.After = max(after, 0)
+	switch s := param(r, "newest"); s {
+	case "", "false":
+	case "true":
+		q.Newest = true
+	default:
+		return q, signalbox.Invalid("newest", "newest must be true or false, not %q", clip(s))
+	}
+	if q.Since, err = when(r, "since", d.engine.Now()); err != nil {
+		return q, err
+	}
+	q.Limit, err = limitOf(r)
+	return q, err
+}
+
+// auditHead is GET /api/audit/head.
+func (d *Director) auditHead(w http.ResponseWriter, r *http.Request) error {
+	head, err := d.engine.Read().AuditHead(r.Context())
+	if err != nil {
+		return err
+	}
+	out := api.AuditHead{Seq: head.Seq, Hash: head.Hash, At: timePtr(head.At)}
+	if out.Hash == "" { // an empty log ends with what its first row will follow
+		out.Hash = signalbox.AuditRoot
+	}
+	d.answer(w, http.StatusOK, out)
+	return nil
+}
