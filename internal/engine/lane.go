@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -28,6 +29,9 @@ func (l *Lane) Busy() bool { return len(l.Running)+l.Withheld >= l.Slots }
 
 // MaxChats is how many chats may wait for one agent.
 func (e *Engine) MaxChats() int { return e.opts.MaxChats }
+
+// WaitTimeout is how long calls wait that do not say how long.
+func (e *Engine) WaitTimeout() time.Duration { return e.opts.WaitTimeout }
 
 // Lane returns the state of an agent's queue, or CodeNotFound.
 func (e *Engine) Lane(ctx context.Context, name string) (Lane, error) {
