@@ -138,7 +138,7 @@ func (w *writer) applySession(before, after *signalbox.Task, c *signalbox.Change
 		return *after, nil
 	}
 	if c.Session {
-		if err := w.bind(after, now); err != nil {
+		if err := w.bind(before, after, now); err != nil {
 			return *after, err
 		}
 	}

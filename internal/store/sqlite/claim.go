@@ -22,7 +22,7 @@ func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (got store.Clai
 }
 
 func (w *writer) claim(c *store.ClaimRequest) (store.Claimed, error) {
-	slot, free := w.freeSlot(c.Agent, c.Slots)
+	slot, free := w.freeSlot(c)
 	if !free {
 		return store.Claimed{}, nil
 	}

@@ -15,15 +15,29 @@ import (
 // time. A new field goes to the end, under a new version.
 const packedVersion = 1
 
+// withOwner is the version of a journal entry that has an owner, withTools
+// that of a request which says what tools it may use.
+const (
+	withOwner = 2
+	withTools = 2
+)
+
 // A row of the journal holds entries one after the other, each led by its
 // length. The Seq is not stored; it is that of the row's first entry, and one
 // more for each. entry appends one to such a row.
 func (p *packer) entry(b []byte, e *signalbox.Entry) []byte {
-	p.b = append(p.b[:0], packedVersion)
+	version := byte(packedVersion)
+	if e.Owner != "" {
+		version = withOwner
+	}
+	p.b = append(p.b[:0], version)
 	p.int(e.At.UnixMilli())
 	p.int(e.Fence)
 	p.int(int64(e.Attempts))
 	p.texts(string(e.Kind), e.QueueID, string(e.State), string(e.Reason), e.Message, e.Queue, e.Agent, string(e.Source), e.By)
+	if e.Owner != "" {
+		p.texts(e.Owner)
+	}
 	b = binary.AppendUvarint(b, uint64(len(p.b)))
 	return append(b, p.b...)
 }
@@ -50,7 +64,7 @@ func readEntries(b []byte, seq int64) ([]signalbox.Entry, error) {
 
 func readEntry(body []byte) (signalbox.Entry, error) {
 	d := decoder{b: body}
-	if len(body) == 0 || body[0] != packedVersion {
+	if len(body) == 0 || (body[0] != packedVersion && body[0] != withOwner) {
 		return signalbox.Entry{}, errJournal
 	}
 	d.b = body[1:]
@@ -60,6 +74,9 @@ func readEntry(body []byte) (signalbox.Entry, error) {
 		Kind: signalbox.EventKind(d.text()), QueueID: d.text(), State: signalbox.State(d.text()),
 		Reason: signalbox.Reason(d.text()), Message: d.text(), Queue: d.text(), Agent: d.text(),
 		Source: signalbox.Source(d.text()), By: d.text(),
+	}
+	if body[0] == withOwner {
+		e.Owner = d.text()
 	}
 	if d.bad {
 		return e, errJournal

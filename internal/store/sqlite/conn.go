@@ -166,6 +166,7 @@ func (q *query) run() error {
 func (q *query) textAt(col int) string { return q.st.ColumnText(col) }
 func (q *query) intAt(col int) int64   { return q.st.ColumnInt64(col) }
 func (q *query) boolAt(col int) bool   { return q.st.ColumnInt64(col) != 0 }
+func (q *query) isNull(col int) bool   { return q.st.ColumnType(col) == sqlite.TypeNull }
 
 func (q *query) bytesAt(col int) []byte {
 	n := q.st.ColumnLen(col)
@@ -178,7 +179,7 @@ func (q *query) bytesAt(col int) []byte {
 }
 
 func (q *query) timeAt(col int) time.Time {
-	if q.st.ColumnType(col) == sqlite.TypeNull {
+	if q.isNull(col) {
 		return time.Time{}
 	}
 	return time.UnixMilli(q.st.ColumnInt64(col)).UTC()

@@ -63,7 +63,7 @@ func (w *writer) removeAgent(name string, e *signalbox.Entry) error {
 	if _, known := w.agents[name]; !known {
 		return signalbox.Errorf(signalbox.CodeNotFound, "there is no agent %q", name)
 	}
-	if n := len(w.slots[name]); n > 0 {
+	if n := w.used(name, common) + w.used(name, isolated); n > 0 {
 		return signalbox.Errorf(signalbox.CodeConflict, "agent %q still holds %d slots: release them first", name, n)
 	}
 	q := w.write(stAgentDelete)

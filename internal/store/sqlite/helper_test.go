@@ -87,8 +87,8 @@ func same(t *testing.T, what string, got, want any) {
 func ledgerView(l *ledger) map[string]any {
 	slots := map[string]map[int]int64{}
 	for agent, used := range l.slots {
-		slots[agent] = map[int]int64{}
-		for n, row := range used {
+		slots[agent] = map[int]int64{-1: int64(used.count[common]), -2: int64(used.count[isolated])}
+		for n, row := range used.rows {
 			slots[agent][n] = row.fence
 			if row.withheld {
 				slots[agent][n] = -row.fence
@@ -96,8 +96,8 @@ func ledgerView(l *ledger) map[string]any {
 		}
 	}
 	return map[string]any{
-		"counters": []any{l.seq, l.place, l.fence, l.entry, l.enqueued}, "limits": l.limits, "ready": l.ready, "turn": l.turn,
-		"loose": l.loose, "flying": l.flying, "hot": l.hot, "slots": slots, "agents": l.agents, "pauses": l.pauses,
+		"counters": []any{l.seq, l.place, l.fence, l.entry, l.enqueued}, "limits": l.limits, "lines": l.lines, "ready": l.ready, "turn": l.turn,
+		"loose": l.loose, "flying": l.flying, "hot": l.hot, "slots": slots, "in use": l.inUse, "agents": l.agents, "pauses": l.pauses,
 		"journal": []int64{l.firstEntry, l.lastEntry},
 	}
 }

@@ -6,10 +6,13 @@ import "github.com/signalbox-ai/signalbox"
 // nothing else is in it, as for most.
 func packRequest(r *signalbox.Request) []byte {
 	if r.Model == "" && r.Tier == "" && r.TimeoutSeconds == 0 && r.Project == nil && r.Thinking == nil &&
-		r.SessionID == "" && r.Queue == "" && !r.HadEnv {
+		r.SessionID == "" && r.Queue == "" && !r.HadEnv && r.AllowedTools == nil && r.SystemPrompt == "" {
 		return nil
 	}
 	p := packer{[]byte{packedVersion}}
+	if r.AllowedTools != nil || r.SystemPrompt != "" {
+		p.b[0] = withTools
+	}
 	p.texts(r.Model, r.Tier, r.SessionID, r.Queue)
 	p.int(int64(r.TimeoutSeconds))
 	p.bool(r.HadEnv)
@@ -21,6 +24,10 @@ func packRequest(r *signalbox.Request) []byte {
 	if r.Thinking != nil {
 		p.bool(*r.Thinking)
 	}
+	if p.b[0] == withTools {
+		list(&p, r.AllowedTools)
+		p.texts(r.SystemPrompt)
+	}
 	return p.b
 }
 
@@ -29,7 +36,7 @@ func unpackRequest(prompt string, rest, sealed []byte) (signalbox.Request, error
 	if len(rest) == 0 {
 		return r, nil
 	}
-	d := decoder{b: rest[1:], bad: rest[0] != packedVersion}
+	d := decoder{b: rest[1:], bad: rest[0] != packedVersion && rest[0] != withTools}
 	r.Model, r.Tier, r.SessionID, r.Queue = d.text(), d.text(), d.text(), d.text()
 	r.TimeoutSeconds = int(d.int())
 	r.HadEnv = d.bool()
@@ -39,6 +46,9 @@ func unpackRequest(prompt string, rest, sealed []byte) (signalbox.Request, error
 	if d.bool() {
 		thinking := d.bool()
 		r.Thinking = &thinking
+	}
+	if rest[0] == withTools {
+		r.AllowedTools, r.SystemPrompt = listOf[string](&d), d.text()
 	}
 	if d.bad {
 		return r, damaged("request")

@@ -20,12 +20,14 @@ type ledger struct {
 	stored counters // as they are in the file
 
 	limits map[string]int             // pending tasks by limit
+	lines  map[string]int             // pending tasks by queue
 	ready  map[string]int             // ready tasks by queue
 	turn   map[string]int64           // the ready task of a session, by Seq
 	loose  map[string]int             // pending tasks of a session outside an agent's own queue
 	flying map[string]int             // tasks of a session in flight
 	hot    map[string]*signalbox.Task // tasks in flight by id; never changed in place
-	slots  map[string]map[int]slotRow // slots in use by agent
+	slots  map[string]*usage          // slots in use by agent
+	inUse  [sorts]int                 // slots in use over all agents
 
 	agents map[string]signalbox.Agent
 	pauses map[string]signalbox.Pause
@@ -51,17 +53,11 @@ type ledger struct {
 
 type rowChange struct{ before, after *signalbox.Task }
 
-// slotRow is a slot in use.
-type slotRow struct {
-	fence    int64
-	withheld bool
-}
-
 func (l *ledger) init() {
-	l.limits, l.ready, l.turn = map[string]int{}, map[string]int{}, map[string]int64{}
+	l.limits, l.lines, l.ready, l.turn = map[string]int{}, map[string]int{}, map[string]int{}, map[string]int64{}
 	l.loose, l.flying, l.hot = map[string]int{}, map[string]int{}, map[string]*signalbox.Task{}
 	l.prunedAt = math.MinInt64
-	l.slots, l.agents, l.pauses = map[string]map[int]slotRow{}, map[string]signalbox.Agent{}, map[string]signalbox.Pause{}
+	l.slots, l.agents, l.pauses = map[string]*usage{}, map[string]signalbox.Agent{}, map[string]signalbox.Pause{}
 }
 
 // row notes that a task changed; before is nil for a new one, after for one
@@ -98,6 +94,7 @@ func (l *ledger) count(t *signalbox.Task, n int) {
 
 func (l *ledger) countPending(t *signalbox.Task, n int) {
 	bump(l.limits, t.Limit, n)
+	bump(l.lines, t.Queue, n)
 	if t.Ready {
 		bump(l.ready, t.Queue, n)
 	}
@@ -116,55 +113,6 @@ func (l *ledger) countPending(t *signalbox.Task, n int) {
 	} else if t.Ready {
 		delete(l.turn, t.SessionID)
 	}
-}
-
-// Slots.
-
-func (l *ledger) slot(agent string, slot int, fence int64) (slotRow, bool) {
-	row, used := l.slots[agent][slot]
-	return row, used && row.fence == fence
-}
-
-// setSlot puts a row in a slot; nil empties it.
-func (l *ledger) setSlot(agent string, slot int, row *slotRow) {
-	if was, used := l.slots[agent][slot]; used {
-		l.undoing(func() { l.putSlot(agent, slot, &was) })
-	} else {
-		l.undoing(func() { l.putSlot(agent, slot, nil) })
-	}
-	l.putSlot(agent, slot, row)
-}
-
-func (l *ledger) putSlot(agent string, slot int, row *slotRow) {
-	used := l.slots[agent]
-	if row == nil {
-		delete(used, slot)
-		if len(used) == 0 {
-			delete(l.slots, agent)
-		}
-		return
-	}
-	if used == nil {
-		used = map[int]slotRow{}
-		l.slots[agent] = used
-	}
-	used[slot] = *row
-}
-
-// freeSlot returns the agent's lowest free slot. Every row of the agent
-// counts, withheld ones and those above a lowered number of slots too: each
-// may be an execution.
-func (l *ledger) freeSlot(agent string, slots int) (int, bool) {
-	used := l.slots[agent]
-	if len(used) >= slots {
-		return 0, false
-	}
-	for n := range slots {
-		if _, taken := used[n]; !taken {
-			return n, true
-		}
-	}
-	return 0, false
 }
 
 // paused reports whether a pause of exactly that queue is in force.

@@ -148,18 +148,6 @@ func (s *Store) SessionTasks(ctx context.Context, id string, limit int) (list []
 	return list, err
 }
 
-// Session returns the row of a session, or CodeNotFound.
-func (s *Store) Session(ctx context.Context, id string) (held signalbox.Session, err error) {
-	err = s.read(ctx, func(c *conn) (err error) {
-		var found bool
-		if held, found, err = c.session(id); err == nil && !found {
-			err = signalbox.Errorf(signalbox.CodeNotFound, "no agent holds session %q", id)
-		}
-		return err
-	})
-	return held, err
-}
-
 // historyRows is how many rows History looks at for one page.
 const historyRows = 10_000
 

@@ -35,6 +35,8 @@ var mayScan = map[stmtID]string{
 	stSlotsHeld:  "one row for each slot in use: as many as run at once",
 	stAgentsAll:  "read once, at open",
 	stPausesAll:  "read once, at open",
+	stTokensAll:  "one row for each token, and for each login",
+	stUsersAll:   "one row for each person",
 	stPendingAll: "read once, at open: what waits is counted, over an index that holds nothing else",
 }
 

@@ -45,7 +45,7 @@ func (w *writer) pruneTasks(ended time.Time, limit int) (int, error) {
 		return 0, err
 	}
 	for _, seq := range old {
-		for _, id := range []stmtID{stTaskDelete, stRequestDelete, stResultDelete} {
+		for _, id := range []stmtID{stTaskDelete, stRequestDelete, stResultDelete, stStaleDelete} {
 			q := w.write(id)
 			if err := q.int(seq).run(); err != nil {
 				return 0, err

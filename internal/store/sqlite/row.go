@@ -55,11 +55,23 @@ func bindFixed(q *query, t *signalbox.Task) *query {
 	return q.time(t.CreatedAt)
 }
 
+// bindRare binds the columns that are fixed at submit and NULL in most rows.
+func bindRare(q *query, t *signalbox.Task) {
+	q.text(t.ParentID).bytes(packExtra(t))
+}
+
+// bindStop binds what a limit that fired leaves in a row.
+func bindStop(q *query, t *signalbox.Task) {
+	q.text(string(t.StopReason)).text(t.StopMessage)
+}
+
 // bindTask binds all columns of taskColumns.
 func bindTask(q *query, t *signalbox.Task) {
 	bindMutable(q, t)
 	bindFixed(q, t)
 	bindTook(q, t)
+	bindRare(q, t)
+	bindStop(q, t)
 }
 
 // bindNew binds the columns of a task that has nothing behind it.
@@ -68,6 +80,7 @@ func bindNew(q *query, t *signalbox.Task) {
 	q.text(t.SessionID).time(t.NotBefore).time(t.WaitUntil).bool(t.HasEnv)
 	q.text(t.Limit).some(int64(t.Priority)).some(int64(t.Bias)).int(t.EnqueuedAt.UnixMilli())
 	bindFixed(q, t)
+	bindRare(q, t)
 }
 
 // isNew reports whether bindNew binds all of t: whether what a run leaves in
@@ -77,7 +90,7 @@ func isNew(t *signalbox.Task) bool {
 	n.Reason, n.Message, n.DispatchedAt, n.StartedAt, n.EndedAt = "", "", time.Time{}, time.Time{}, time.Time{}
 	n.Agent, n.AgentURL, n.Slot, n.Fence, n.TaskID = "", "", 0, 0, ""
 	n.Attempts, n.Claims, n.NoAnswers, n.LastError = 0, 0, 0, ""
-	n.CancelRequested, n.CancelledBy = false, ""
+	n.CancelRequested, n.CancelledBy, n.StopReason, n.StopMessage = false, "", "", ""
 	return n == *t && t.State == signalbox.Pending && t.Rev == 1
 }
 
@@ -108,6 +121,7 @@ func bindUpdate(q *query, id stmtID, t *signalbox.Task) {
 	if id == stTaskUpdate {
 		bindMutable(q, t)
 		bindTook(q, t)
+		bindStop(q, t)
 		return
 	}
 	q.int(t.Seq).int(t.Rev).int(stateNumbers[t.State]).text(t.TaskID).text(t.Message).time(t.StartedAt)
@@ -127,7 +141,7 @@ func scanTask(q *query) (*signalbox.Task, error) {
 	if number < rowPending || number > rowTimeout {
 		return nil, signalbox.Errorf(signalbox.CodeStoreCorrupt, "the row of task %q holds the unknown state %d: the file is damaged, or was changed by another program", q.textAt(1), number)
 	}
-	return &signalbox.Task{
+	t := &signalbox.Task{
 		Seq: q.intAt(0), ID: q.textAt(1), State: stateNames[number], Rev: q.intAt(3), Queue: q.textAt(4), Ready: q.boolAt(5),
 		Place: q.intAt(7), SessionID: q.textAt(8), NotBefore: q.timeAt(9), WaitUntil: q.timeAt(10), EndedAt: q.timeAt(11),
 		Agent: q.textAt(12), Reason: signalbox.Reason(q.textAt(13)), Message: q.textAt(14), AgentURL: q.textAt(15),
@@ -138,7 +152,9 @@ func scanTask(q *query) (*signalbox.Task, error) {
 		SessionMode: signalbox.SessionMode(q.textAt(32)), OnLost: signalbox.OnLost(q.textAt(33)), MaxAttempts: int(q.intAt(34)),
 		RetryOf: q.textAt(35), Source: signalbox.Source(q.textAt(36)), SourceJob: q.textAt(37), Preview: q.textAt(38),
 		IdempotencyKey: q.textAt(39), IdempotencyHash: q.textAt(40), CreatedAt: q.timeAt(41),
-	}, nil
+		ParentID: q.textAt(43), StopReason: signalbox.Reason(q.textAt(45)), StopMessage: q.textAt(46),
+	}
+	return t, unpackExtra(t, q.bytesAt(44))
 }
 
 // one runs a statement that returns at most one task; nil if it returns none.

@@ -12,7 +12,7 @@ type migration struct {
 }
 
 // migrations are all steps, in order.
-var migrations = []migration{{1, schema1}}
+var migrations = []migration{{1, schema1}, {2, schema2}}
 
 // Numbers that the rows of tasks hold for states: part of the file's format.
 const (
@@ -139,4 +139,62 @@ var schema1 = []string{
 		first INTEGER NOT NULL,
 		newest_ms INTEGER NOT NULL,
 		body BLOB NOT NULL)`,
+}
+
+// schema2: chats, bypass tasks, identity and audit. Columns that few tasks
+// have are NULL in all others, and cost them nothing: parent_id is sought by,
+// extra is packed (extra.go) because it is fixed at submit.
+var schema2 = []string{
+	`ALTER TABLE tasks ADD COLUMN parent_id TEXT`,
+	`ALTER TABLE tasks ADD COLUMN extra BLOB`,
+	`ALTER TABLE tasks ADD COLUMN stop_reason TEXT`,
+	`ALTER TABLE tasks ADD COLUMN stop_message TEXT`,
+	`CREATE INDEX tasks_parent ON tasks(parent_id) WHERE parent_id IS NOT NULL`,
+
+	// state is NULL for an active session; current is 1 or NULL.
+	`ALTER TABLE sessions ADD COLUMN source TEXT`,
+	`ALTER TABLE sessions ADD COLUMN owner TEXT`,
+	`ALTER TABLE sessions ADD COLUMN title TEXT`,
+	`ALTER TABLE sessions ADD COLUMN state TEXT`,
+	`ALTER TABLE sessions ADD COLUMN turns INTEGER`,
+	`ALTER TABLE sessions ADD COLUMN created_ms INTEGER`,
+	`ALTER TABLE sessions ADD COLUMN current INTEGER`,
+	// Only what an agent had accepted had a row until now.
+	`UPDATE sessions SET turns = 1, created_ms = last_used_ms`,
+	`CREATE INDEX sessions_agent ON sessions(agent, last_used_ms)`,
+	`CREATE UNIQUE INDEX sessions_current ON sessions(agent) WHERE current = 1`,
+
+	`CREATE TABLE stales(
+		seq INTEGER NOT NULL,
+		fence INTEGER NOT NULL,
+		agent TEXT,
+		task_id TEXT,
+		at_ms INTEGER,
+		state TEXT,
+		message TEXT,
+		output TEXT,
+		tail TEXT,
+		rest BLOB)`,
+	`CREATE UNIQUE INDEX stales_task ON stales(seq, fence)`,
+
+	// Nothing is sought in them but the id: body is packed (extra.go).
+	`CREATE TABLE tokens(id TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID`,
+	`CREATE TABLE users(id TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID`,
+
+	`CREATE TABLE audit(
+		seq INTEGER PRIMARY KEY,
+		at_ms INTEGER,
+		event_type TEXT,
+		action TEXT,
+		principal TEXT,
+		user_id TEXT,
+		agent_name TEXT,
+		resource TEXT,
+		result TEXT,
+		ip_address TEXT,
+		user_agent TEXT,
+		details TEXT,
+		severity TEXT,
+		prev TEXT NOT NULL,
+		hash TEXT NOT NULL)`,
 }

@@ -49,6 +49,10 @@ const (
 
 	stSessionGet
 	stSessionPut
+	stSessionCurrent
+	stSessionUncurrent
+	stSessionsBefore
+	stSessionsOfAgent
 	stSessionDelete
 	stSessionsUnused
 	stSessionNamed
@@ -64,6 +68,7 @@ const (
 	stWaiting
 	stEnded
 	stEndedBefore
+	stChildren
 	stDurations
 	stIDsFrom
 	stIDsNewest
@@ -74,6 +79,22 @@ const (
 	stPausePut
 	stPauseDelete
 	stPausesAll
+
+	stStalePut
+	stStaleCut
+	stStalesOf
+	stStaleDelete
+
+	stTokenPut
+	stTokenDelete
+	stTokensAll
+	stUserPut
+	stUserDelete
+	stUsersAll
+
+	stAuditInsert
+	stAuditAfter
+	stAuditBefore
 
 	stJournalInsert
 	stJournalAfter
@@ -94,9 +115,24 @@ const taskColumns = `seq, id, state, rev, queue, ready, order_key, place, sessio
 	ended_ms, agent, reason, message, agent_url, slot, fence, task_id, dispatched_ms, started_ms, attempts, claims,
 	no_answers, last_error, has_env, cancel_requested, cancelled_by, limit_name, priority, bias_ns, enqueued_ms,
 	session_mode, on_lost, max_attempts, retry_of, source, source_job, preview, idempotency_key, idempotency_hash,
-	created_ms, took_ms`
+	created_ms, took_ms, parent_id, extra, stop_reason, stop_message`
 
 const selectTask = `SELECT ` + taskColumns + ` FROM tasks `
+
+// sessionColumns is the order in which rows of sessions are written and read;
+// see bindSession and scanSession.
+const sessionColumns = `id, agent, source, owner, title, state, turns, created_ms, last_used_ms, current`
+
+const selectSession = `SELECT ` + sessionColumns + ` FROM sessions `
+
+// auditColumns is the order in which rows of the audit log are written and
+// read; see bindAudit and scanAudit.
+const auditColumns = `seq, at_ms, event_type, action, principal, user_id, agent_name, resource, result, ip_address,
+	user_agent, details, severity, prev, hash`
+
+// chosenAudit are the filters of an audit query; a NULL chooses all.
+const chosenAudit = ` AND (?2 IS NULL OR event_type = ?2) AND (?3 IS NULL OR action = ?3) AND (?4 IS NULL OR user_id = ?4)
+	AND (?5 IS NULL OR agent_name = ?5) AND (?6 IS NULL OR severity = ?6) AND (?7 IS NULL OR at_ms >= ?7) ORDER BY seq `
 
 // statements is every statement that the package prepares.
 var statements = [numStatements]string{
@@ -111,18 +147,20 @@ var statements = [numStatements]string{
 
 	stTaskInsert: `INSERT INTO tasks(` + taskColumns + `) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
 		?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36,
-		?37, ?38, ?39, ?40, ?41, ?42, ?43)`,
+		?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47)`,
 	// A task that has not been claimed has none of the rest.
 	stTaskNew: `INSERT INTO tasks(seq, id, state, rev, queue, ready, order_key, place, session_id, not_before_ms,
 		wait_until_ms, has_env, limit_name, priority, bias_ns, enqueued_ms, session_mode, on_lost, max_attempts, retry_of,
-		source, source_job, preview, idempotency_key, idempotency_hash, created_ms) VALUES(?1, ?2, 1, 1, ?3, ?4, ?5, ?6, ?7,
-		?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)`,
+		source, source_job, preview, idempotency_key, idempotency_hash, created_ms, parent_id, extra) VALUES(?1, ?2, 1, 1, ?3, ?4, ?5, ?6, ?7,
+		?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25,
+		?26)`,
 	// All that a change can change; the rest is fixed at submit.
 	stTaskUpdate: `UPDATE tasks SET state = ?3, rev = ?4, queue = ?5, ready = ?6, order_key = ?7, place = ?8,
 		session_id = ?9, not_before_ms = ?10, wait_until_ms = ?11, ended_ms = ?12, agent = ?13, reason = ?14, message = ?15,
 		agent_url = ?16, slot = ?17, fence = ?18, task_id = ?19, dispatched_ms = ?20, started_ms = ?21, attempts = ?22,
 		claims = ?23, no_answers = ?24, last_error = ?25, has_env = ?26, cancel_requested = ?27, cancelled_by = ?28,
-		limit_name = ?29, priority = ?30, bias_ns = ?31, enqueued_ms = ?32, took_ms = ?33 WHERE seq = ?1 AND id = ?2`,
+		limit_name = ?29, priority = ?30, bias_ns = ?31, enqueued_ms = ?32, took_ms = ?33,
+		stop_reason = ?34, stop_message = ?35 WHERE seq = ?1 AND id = ?2`,
 	// The three changes of every life, which touch fewer indexes: see update.
 	stTaskClaim: `UPDATE tasks SET rev = ?2, state = ?3, task_id = ?4, message = ?5, started_ms = ?6, cancel_requested = ?7,
 		cancelled_by = ?8, ready = ?9, agent = ?10, agent_url = ?11, slot = ?12, fence = ?13, dispatched_ms = ?14,
@@ -163,9 +201,16 @@ var statements = [numStatements]string{
 	stSlotsAll:     `SELECT agent, slot, task_id, fence, expires_ms, withheld, seq FROM slots ORDER BY agent, slot`,
 	stSlotsHeld:    `SELECT seq FROM slots WHERE withheld = 0`,
 
-	stSessionGet: `SELECT agent, last_used_ms FROM sessions WHERE id = ?1`,
-	stSessionPut: `INSERT INTO sessions(id, agent, last_used_ms) VALUES(?1, ?2, ?3)
-		ON CONFLICT(id) DO UPDATE SET agent = ?2, last_used_ms = ?3`,
+	stSessionGet: selectSession + `WHERE id = ?1`,
+	stSessionPut: `INSERT INTO sessions(` + sessionColumns + `) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+		ON CONFLICT(id) DO UPDATE SET agent = ?2, source = ?3, owner = ?4, title = ?5, state = ?6, turns = ?7, created_ms = ?8,
+		last_used_ms = ?9, current = ?10`,
+	stSessionCurrent:   selectSession + `WHERE agent = ?1 AND current = 1`,
+	stSessionUncurrent: `UPDATE sessions SET current = NULL WHERE agent = ?1 AND current = 1 AND id <> ?2`,
+	stSessionsBefore: selectSession + `WHERE (last_used_ms, id) < (?1, ?2)
+		ORDER BY last_used_ms DESC, id DESC LIMIT ?3`,
+	stSessionsOfAgent: selectSession + `WHERE agent = ?4 AND (last_used_ms, id) < (?1, ?2)
+		ORDER BY last_used_ms DESC, id DESC LIMIT ?3`,
 	stSessionDelete:  `DELETE FROM sessions WHERE id = ?1`,
 	stSessionsUnused: `SELECT last_used_ms, id FROM sessions WHERE (last_used_ms, id) > (?1, ?2) AND last_used_ms < ?3 ORDER BY last_used_ms, id LIMIT ?4`,
 	stSessionNamed:   `SELECT 1 FROM tasks WHERE session_id = ?1 LIMIT 1`,
@@ -187,6 +232,7 @@ var statements = [numStatements]string{
 		ORDER BY order_key, place LIMIT ?4`,
 	stEnded:       selectTask + `WHERE ended_ms IS NOT NULL AND (ended_ms, seq) < (?1, ?2) ORDER BY ended_ms DESC, seq DESC LIMIT ?3`,
 	stEndedBefore: `SELECT seq FROM tasks WHERE ended_ms IS NOT NULL AND ended_ms < ?1 ORDER BY ended_ms, seq LIMIT ?2`,
+	stChildren:    selectTask + `WHERE parent_id = ?1 ORDER BY seq LIMIT ?2`,
 	stDurations:   `SELECT took_ms FROM tasks WHERE took_ms IS NOT NULL AND agent = ?1 ORDER BY ended_ms DESC, seq DESC LIMIT ?2`,
 	stIDsFrom:     `SELECT id, seq FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3`,
 	stIDsNewest:   `SELECT id, seq FROM tasks WHERE seq <= ?1 ORDER BY seq DESC LIMIT ?2`,
@@ -201,6 +247,26 @@ var statements = [numStatements]string{
 		ON CONFLICT(queue) DO UPDATE SET reason = ?2, paused_by = ?3, at_ms = ?4, until_ms = ?5`,
 	stPauseDelete: `DELETE FROM pauses WHERE queue = ?1`,
 	stPausesAll:   `SELECT queue, reason, paused_by, at_ms, until_ms FROM pauses ORDER BY queue`,
+
+	stStalePut: `INSERT INTO stales(seq, fence, agent, task_id, at_ms, state, message, output, tail, rest)
+		VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT(seq, fence) DO UPDATE SET agent = ?3, task_id = ?4,
+		at_ms = ?5, state = ?6, message = ?7, output = ?8, tail = ?9, rest = ?10`,
+	stStaleCut: `DELETE FROM stales WHERE seq = ?1
+		AND fence <= (SELECT fence FROM stales WHERE seq = ?1 ORDER BY fence DESC LIMIT 1 OFFSET ?2)`,
+	stStalesOf: `SELECT s.fence, s.agent, s.task_id, s.at_ms, s.state, s.message, s.output, s.tail, s.rest FROM tasks t
+		LEFT JOIN stales s ON s.seq = t.seq WHERE t.id = ?1 ORDER BY s.fence`,
+	stStaleDelete: `DELETE FROM stales WHERE seq = ?1`,
+
+	stTokenPut:    `INSERT INTO tokens(id, body) VALUES(?1, ?2) ON CONFLICT(id) DO UPDATE SET body = ?2`,
+	stTokenDelete: `DELETE FROM tokens WHERE id = ?1 RETURNING 1`,
+	stTokensAll:   `SELECT id, body FROM tokens ORDER BY id`,
+	stUserPut:     `INSERT INTO users(id, body) VALUES(?1, ?2) ON CONFLICT(id) DO UPDATE SET body = ?2`,
+	stUserDelete:  `DELETE FROM users WHERE id = ?1 RETURNING 1`,
+	stUsersAll:    `SELECT id, body FROM users ORDER BY id`,
+
+	stAuditInsert: `INSERT INTO audit(` + auditColumns + `) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)`,
+	stAuditAfter:  `SELECT ` + auditColumns + ` FROM audit WHERE seq > ?1` + chosenAudit + `LIMIT ?8`,
+	stAuditBefore: `SELECT ` + auditColumns + ` FROM audit WHERE seq < ?1` + chosenAudit + `DESC LIMIT ?8`,
 
 	stJournalInsert: `INSERT INTO journal(last, first, newest_ms, body) VALUES(?1, ?2, ?3, ?4)`,
 	stJournalAfter:  `SELECT first, body FROM journal WHERE last > ?1 ORDER BY last LIMIT ?2`,

@@ -31,22 +31,33 @@ func (w *writer) submit(sub *store.Submission, rest []byte) (store.Submitted, er
 	if known != nil {
 		return replay(known, &sub.Task)
 	}
+	t := sub.Task
+	if err := w.chooseSession(&t, sub.Talk); err != nil {
+		return store.Submitted{}, err
+	}
+	if err := w.followSession(sub.FollowSession, &t); err != nil {
+		return store.Submitted{}, err
+	}
+	if sub.Room != nil {
+		if err := sub.Room.Admit(&t, w.crowd(&t, sub.Room, sub.Now)); err != nil {
+			return store.Submitted{}, w.taken(&t, err)
+		}
+	}
 	if n := w.limits[sub.Task.Limit]; sub.Cap > 0 && n >= sub.Cap {
 		return store.Submitted{}, w.full(sub)
 	}
-	t := sub.Task
 	w.seq++
 	t.Seq, t.Rev, t.Ready = w.seq, 1, false
 	t.HasEnv = t.HasEnv || len(sub.Request.SealedEnv) > 0 // it is what gets the environment erased
 	w.enqueue(&t, sub.Now)
-	if err := w.followSession(sub.FollowSession, &t); err != nil {
-		return store.Submitted{}, err
-	}
 	t.Ready = t.SessionID == "" && due(&t, sub.Now)
 	if err := w.insert(&t, sub, rest); err != nil {
 		return store.Submitted{}, err
 	}
 	if t.SessionID != "" {
+		if err := w.converse(&t, sub.Talk, sub.Now); err != nil {
+			return store.Submitted{}, err
+		}
 		if t, err = w.settledRow(&t, sub.Now); err != nil {
 			return store.Submitted{}, err
 		}
@@ -124,6 +135,23 @@ func replay(known, t *signalbox.Task) (store.Submitted, error) {
 	return store.Submitted{Task: *known, Replayed: true}, nil
 }
 
+// crowd counts what stands before a task.
+func (w *writer) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Crowd {
+	sort := sortOf(r.Isolated)
+	c := &store.Crowd{
+		Fleet: w.inUse[sort], Waiting: w.lines[t.Queue], Later: t.NotBefore.After(now),
+		Paused: w.paused("", now) || w.paused(t.Queue, now),
+		Turn:   t.SessionID != "" && (w.turn[t.SessionID] != 0 || w.flying[t.SessionID] > 0),
+	}
+	for _, a := range r.Agents {
+		c.AddAgent(a.Slots, w.used(a.Name, sort))
+	}
+	for _, queue := range r.Queues {
+		c.Ready += w.ready[queue]
+	}
+	return c
+}
+
 // enqueue gives t the next place. Its time never lies before that of an
 // earlier enqueueing, so a clock that jumps back lets nobody jump the line.
 func (w *writer) enqueue(t *signalbox.Task, now time.Time) {
@@ -139,8 +167,8 @@ func (w *writer) followSession(follow bool, t *signalbox.Task) error {
 	if !follow || t.SessionID == "" {
 		return nil
 	}
-	held, found, err := w.session(t.SessionID)
-	if err == nil && found {
+	held, err := w.session(t.SessionID)
+	if err == nil && held != nil {
 		t.Queue = signalbox.AgentQueue(held.Agent)
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // One turn of a session is ready or in flight at a time. Whatever changes the
@@ -84,18 +85,21 @@ func (w *writer) settledRow(t *signalbox.Task, now time.Time) (signalbox.Task, e
 // bind notes which agent holds the task's session. Its tasks that wait where
 // any agent could take them move to that agent's queue: each a change of the
 // row, so that a change made from an older reading is stale.
-func (w *writer) bind(t *signalbox.Task, now time.Time) error {
+func (w *writer) bind(before, t *signalbox.Task, now time.Time) error {
 	if t.SessionID == "" || t.Agent == "" {
 		return nil
 	}
-	q := w.write(stSessionPut)
-	if err := q.exact(t.SessionID).exact(t.Agent).int(now.UnixMilli()).run(); err != nil {
+	was, err := w.session(t.SessionID)
+	if err != nil {
+		return err
+	}
+	if err := w.keepSession(store.BindSession(was, before, t, now)); err != nil {
 		return err
 	}
 	if w.loose[t.SessionID] == 0 {
 		return nil
 	}
-	q = w.on(stSessionWaiting)
+	q := w.on(stSessionWaiting)
 	waiting, err := all(q.exact(t.SessionID))
 	if err != nil {
 		return err
@@ -112,13 +116,4 @@ func (w *writer) bind(t *signalbox.Task, now time.Time) error {
 		}
 	}
 	return nil
-}
-
-func (c *conn) session(id string) (held signalbox.Session, found bool, err error) {
-	q := c.on(stSessionGet)
-	q.exact(id)
-	if found = q.next(); found {
-		held = signalbox.Session{ID: id, Agent: q.textAt(0), LastUsed: q.timeAt(1)}
-	}
-	return held, found, q.end()
 }
