@@ -160,9 +160,10 @@ type Event struct {
 
 	// The events that a reader asks for with ?include= are of the moment: they
 	// have no seq and are not repeated to one that comes back.
-	Position int    `json:"position,omitempty"` // position: its place in line
-	After    int64  `json:"after,omitempty"`    // output: position of text in the whole log
-	Text     string `json:"text,omitempty"`     // output
+	Position  int    `json:"position,omitempty"`  // position: its place in line
+	After     int64  `json:"after,omitempty"`     // output: position of text in the whole log
+	Text      string `json:"text,omitempty"`      // output
+	Truncated bool   `json:"truncated,omitempty"` // output: what lies before it is left out
 }
 
 // DirectorFile is ~/.signalbox/director.json, where a running director says
