@@ -50,11 +50,13 @@ func (d *Director) agentViews(ctx context.Context, rows []signalbox.Agent) ([]ap
 	return views, nil
 }
 
-func agentView(row *signalbox.Agent, live engine.LiveAgent, running []api.RunningTask) api.Agent {
+func agentView(row *signalbox.Agent, live engine.LiveAgent, slots []api.RunningTask) api.Agent {
+	running, isolated := apart(slots)
 	v := api.Agent{
 		Name: row.Name, Kind: row.Kind, URL: row.URL, Slots: row.Slots, Fencing: row.Fencing, Source: string(row.Source),
 		Version: row.Version, WorkDir: row.WorkDir, Message: live.Message, InUse: len(running), Running: running,
 		LastHeard: timePtr(live.LastHeard), LastProgress: timePtr(live.LastProgress),
+		IsolatedSlots: live.IsolatedSlots, Isolated: isolated, Terminal: live.Terminal,
 	}
 	works := slices.ContainsFunc(running, func(t api.RunningTask) bool { return !t.Withheld })
 	switch {
@@ -70,6 +72,20 @@ func agentView(row *signalbox.Agent, live engine.LiveAgent, running []api.Runnin
 		v.State = "idle"
 	}
 	return v
+}
+
+// apart takes the isolated executions out, and numbers their slots as their
+// agent does.
+func apart(slots []api.RunningTask) (running, isolated []api.RunningTask) {
+	for _, t := range slots {
+		if !signalbox.Isolated(t.Slot) {
+			running = append(running, t)
+			continue
+		}
+		t.Slot -= signalbox.FirstIsolatedSlot
+		isolated = append(isolated, t)
+	}
+	return running, isolated
 }
 
 // runningTasks returns the tasks in slots by agent: slots in use are exactly

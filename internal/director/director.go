@@ -50,6 +50,8 @@ type Director struct {
 	gate    gate
 	names   agentNames
 	feed    feed
+	callers callers
+	heads   lineHeads
 	lookup  lookup
 	openapi []byte
 	handler http.Handler

@@ -26,14 +26,13 @@ func (d *Director) events(w http.ResponseWriter, r *http.Request) error {
 	if seen >= 0 {
 		after = seen // a reader that comes back asks with the URL of its first time
 	}
-	only := param(r, "queue_id")
-	if only != "" {
-		if !signalbox.ValidID(only) {
-			return signalbox.Invalid("queue_id", "%q is not the id of a task", clip(only))
-		}
-		if _, err := d.engine.Read().Task(r.Context(), only); err != nil {
-			return err
-		}
+	filter, err := d.eventFilter(r)
+	if err != nil {
+		return err
+	}
+	extra, err := d.momentsOf(r, filter)
+	if err != nil {
+		return err
 	}
 	signs, leave := d.feed.join() // before the range is read: nothing is missed in between
 	defer leave()
@@ -46,7 +45,7 @@ func (d *Director) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer s.close()
-	reader := eventReader{feed: &d.feed, stream: s, only: only, now: d.engine.Now}
+	reader := eventReader{feed: &d.feed, stream: s, filter: filter, moments: extra, now: d.engine.Now}
 	if err := reader.begin(after, oldest, newest); err != nil {
 		return nil
 	}
@@ -58,12 +57,51 @@ func (d *Director) events(w http.ResponseWriter, r *http.Request) error {
 
 // eventReader is one reader of the journal. It holds one batch at a time.
 type eventReader struct {
-	feed   *feed
-	stream *stream
-	only   string // id of the only task whose events are sent
-	now    func() time.Time
-	at     int64 // seq of the last entry that was sent or passed over
-	told   int64 // the last place that the reader was told
+	feed    *feed
+	stream  *stream
+	filter  eventFilter
+	moments *moments // nil: the reader asked for none
+	now     func() time.Time
+	at      int64 // seq of the last entry that was sent or passed over
+	told    int64 // the last place that the reader was told
+}
+
+// eventFilter says which events a reader gets: those that it asked for, of
+// what it may see.
+type eventFilter struct {
+	who   signalbox.Principal
+	task  string // id of the only task
+	agent string // the only agent
+}
+
+func (d *Director) eventFilter(r *http.Request) (eventFilter, error) {
+	f := eventFilter{who: callerOf(r).who, task: param(r, "queue_id"), agent: param(r, "agent")}
+	if f.agent != "" && !signalbox.ValidName(f.agent) {
+		return f, signalbox.Invalid("agent", "%q is not the name of an agent", clip(f.agent))
+	}
+	if f.task == "" {
+		return f, nil
+	}
+	if !signalbox.ValidID(f.task) {
+		return f, signalbox.Invalid("queue_id", "%q is not the id of a task", clip(f.task))
+	}
+	t, err := d.engine.Read().Task(r.Context(), f.task)
+	if err == nil && !f.who.SeesTask(&t) {
+		err = signalbox.Errorf(signalbox.CodeNotFound, "there is no task %s", f.task)
+	}
+	return f, err
+}
+
+func (f *eventFilter) takes(e *framed) bool {
+	return (f.task == "" || e.queueID == f.task) && f.ofAgent(e.queue, e.agent) && f.who.Sees(e.owner, e.queue, e.agent)
+}
+
+func (f *eventFilter) ofAgent(queue, agent string) bool {
+	return f.agent == "" || agent == f.agent || queue == signalbox.AgentQueue(f.agent) || queue == signalbox.BypassQueue(f.agent)
+}
+
+func (f *eventFilter) takesTask(t *signalbox.Task) bool {
+	return (f.task == "" || t.ID == f.task) && f.ofAgent(t.Queue, t.Agent) && f.who.SeesTask(t)
 }
 
 // begin finds the place from which to go on, and tells the reader where that
@@ -97,6 +135,8 @@ func (e *eventReader) reset(at int64) error {
 func (e *eventReader) follow(ctx context.Context, signs, stopping <-chan struct{}) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
+	due, stop := e.moments.ticks()
+	defer stop()
 	for {
 		for {
 			batch, err := e.feed.after(ctx, e.at)
@@ -118,6 +158,13 @@ func (e *eventReader) follow(ctx context.Context, signs, stopping <-chan struct{
 		}
 		select {
 		case <-signs:
+		case <-due:
+			if err := e.moments.tell(ctx, e.stream); err != nil {
+				if e.stream.gone || ctx.Err() != nil {
+					return nil
+				}
+				return err
+			}
 		case <-beat.C:
 			if e.beat() != nil {
 				return nil
@@ -155,7 +202,8 @@ func (e *eventReader) send(batch []framed) error {
 	var out []byte
 	for _, f := range batch {
 		e.at = f.seq
-		if e.only == "" || f.queueID == e.only {
+		e.moments.note(&f)
+		if e.filter.takes(&f) {
 			out = append(out, f.bytes...)
 			e.told = f.seq
 		}

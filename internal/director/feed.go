@@ -21,11 +21,13 @@ const (
 	feedBackstop = time.Second
 )
 
-// framed is a journal entry, ready to be sent.
+// framed is a journal entry, ready to be sent, with what decides who gets it.
 type framed struct {
-	seq     int64
-	queueID string
-	bytes   []byte
+	seq                          int64
+	kind                         signalbox.EventKind
+	state                        signalbox.State
+	queueID, queue, agent, owner string
+	bytes                        []byte
 }
 
 // feed tails the journal once for all readers. It runs while there are
@@ -38,11 +40,16 @@ type feed struct {
 	readers map[chan struct{}]struct{}
 	ring    []framed // oldest first, without gaps
 	stop    context.CancelFunc
+	// lines has the last entry that changed who stands where in a queue,
+	// since all were forgotten, which the generation counts.
+	lines      map[string]int64
+	generation int64
 }
 
 func (f *feed) init(e *engine.Engine, log *slog.Logger) {
 	f.engine, f.log = e, log
 	f.readers = map[chan struct{}]struct{}{}
+	f.lines = map[string]int64{}
 }
 
 // join adds a reader, which gets a sign after the journal grew. Signs
@@ -55,6 +62,7 @@ func (f *feed) join() (signs <-chan struct{}, leave func()) {
 	if f.stop == nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		f.stop, f.ring = cancel, nil
+		f.forgetLines()
 		go f.run(ctx)
 	}
 	return c, func() {
@@ -79,7 +87,7 @@ func (f *feed) run(ctx context.Context) {
 		var err error
 		if at < 0 {
 			_, at, err = f.engine.Read().JournalRange(ctx)
-			f.wake(ctx, nil) // what came before is read from the store
+			f.begin(ctx) // what came before is read from the store
 		}
 		for more := err == nil; more; {
 			at, more, err = f.tail(ctx, at)
@@ -95,6 +103,16 @@ func (f *feed) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// begin tells the readers that the feed stands at its beginning.
+func (f *feed) begin(ctx context.Context) {
+	f.mu.Lock()
+	if ctx.Err() == nil {
+		f.forgetLines() // what changed before it is not known
+	}
+	f.mu.Unlock()
+	f.wake(ctx, nil)
 }
 
 // tail reads one batch behind at. more says that there may be another.
@@ -123,6 +141,7 @@ func (f *feed) wake(ctx context.Context, add []framed) {
 			f.ring = nil // the ring has no gaps
 		}
 		f.ring = append(f.ring, add...)
+		f.noteLines(add)
 		if over := len(f.ring) - ringEntries; over > 0 {
 			f.ring = append(f.ring[:0:0], f.ring[over:]...)
 		}
@@ -167,7 +186,7 @@ func frames(entries []signalbox.Entry) ([]framed, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[i] = framed{seq: e.Seq, queueID: e.QueueID, bytes: b}
+		out[i] = framed{seq: e.Seq, kind: e.Kind, state: e.State, queueID: e.QueueID, queue: e.Queue, agent: e.Agent, owner: e.Owner, bytes: b}
 	}
 	return out, nil
 }

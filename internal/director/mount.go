@@ -36,6 +36,16 @@ func (d *Director) handlers() map[string]handler {
 		"removeAgent":   d.removeAgent,
 		"clearLane":     d.clearLane,
 		"releaseLane":   d.releaseLane,
+		"lane":          d.lane,
+		"chat":          d.chat,
+		"bypass":        d.bypass,
+		"sessions":      d.sessions,
+		"activities":    d.activities,
+		"activity":      d.activity,
+
+		"archiveSession": d.archiveSession,
+		"restoreSession": d.restoreSession,
+
 		"status":        d.status,
 		"openapi":       d.describe,
 		"healthz":       d.healthz,

@@ -79,13 +79,13 @@ func TestTheSeedsBodies(t *testing.T) {
 	wantBody(t, second, http.StatusAccepted, `{"queue_id":"`+got.QueueID+`","position":2,"state":"pending","queue":"work","message":"Task queued for execution"}`)
 	c.pass(4 * time.Minute)
 	wantBody(t, b.do("GET", "/api/queue", ""), http.StatusOK, `{"depth":2,"max_size":50,"oldest_age_seconds":300,"dispatched_count":0,"tasks":[`+
-		`{"queue_id":"`+id+`","state":"pending","queue":"work","position":1,"created_at":"2025-01-17T10:00:00Z","attempts":0,"max_attempts":3,"source":"scheduler","source_job":"nightly-maintenance","on_lost":"fail","session_id":"optional-session-id","prompt_preview":"Task prompt here"},`+
-		`{"queue_id":"`+got.QueueID+`","state":"pending","queue":"work","position":2,"created_at":"2025-01-17T10:01:00Z","attempts":0,"max_attempts":3,"source":"web","on_lost":"fail","prompt_preview":"Review pull request..."}]}`)
-	wantBody(t, b.do("GET", "/api/queue/"+id, ""), http.StatusOK, `{"queue_id":"`+id+`","state":"pending","queue":"work","position":1,"created_at":"2025-01-17T10:00:00Z","attempts":0,"max_attempts":3,"source":"scheduler","source_job":"nightly-maintenance","on_lost":"fail","session_id":"optional-session-id",`+
+		`{"queue_id":"`+id+`","state":"pending","queue":"work","position":1,"created_at":"2025-01-17T10:00:00Z","attempts":0,"max_attempts":3,"source":"scheduler","source_job":"nightly-maintenance","on_lost":"fail","session_id":"optional-session-id","mode":"queue","prompt_preview":"Task prompt here"},`+
+		`{"queue_id":"`+got.QueueID+`","state":"pending","queue":"work","position":2,"created_at":"2025-01-17T10:01:00Z","attempts":0,"max_attempts":3,"source":"web","on_lost":"fail","mode":"queue","prompt_preview":"Review pull request..."}]}`)
+	wantBody(t, b.do("GET", "/api/queue/"+id, ""), http.StatusOK, `{"queue_id":"`+id+`","state":"pending","queue":"work","position":1,"created_at":"2025-01-17T10:00:00Z","attempts":0,"max_attempts":3,"source":"scheduler","source_job":"nightly-maintenance","on_lost":"fail","session_id":"optional-session-id","mode":"queue",`+
 		`"prompt_preview":"Task prompt here","prompt":"Task prompt here","model":"sonnet","timeout_seconds":1800}`)
 	a := b.agent("coder", 1)
 	b.work(a)
-	wantBody(t, b.do("GET", "/api/queue/"+id, ""), http.StatusOK, `{"queue_id":"`+id+`","state":"working","queue":"work","created_at":"2025-01-17T10:00:00Z","dispatched_at":"2025-01-17T10:05:00Z","started_at":"2025-01-17T10:05:00Z","attempts":0,"max_attempts":3,"source":"scheduler","source_job":"nightly-maintenance","on_lost":"fail","session_id":"optional-session-id",`+
+	wantBody(t, b.do("GET", "/api/queue/"+id, ""), http.StatusOK, `{"queue_id":"`+id+`","state":"working","queue":"work","created_at":"2025-01-17T10:00:00Z","dispatched_at":"2025-01-17T10:05:00Z","started_at":"2025-01-17T10:05:00Z","attempts":0,"max_attempts":3,"source":"scheduler","source_job":"nightly-maintenance","on_lost":"fail","session_id":"optional-session-id","mode":"queue",`+
 		`"agent":"coder","agent_url":"http://127.0.0.1:9000","task_id":"task-1","fence":1,"prompt_preview":"Task prompt here","prompt":"Task prompt here","model":"sonnet","timeout_seconds":1800}`)
 	wantBody(t, b.do("POST", "/api/queue/"+got.QueueID+"/cancel", ""), http.StatusOK,
 		`{"queue_id":"`+got.QueueID+`","state":"cancelled","was_dispatched":false,"message":"cancelled by a local caller"}`)

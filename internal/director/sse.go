@@ -24,34 +24,53 @@ type stream struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 	close func()
+	gone  bool // a write failed: nobody reads any more
 }
 
 func (d *Director) openStream(w http.ResponseWriter) (*stream, error) {
+	leave, err := d.reserveStream()
+	if err != nil {
+		return nil, err
+	}
+	s, err := beginStream(w)
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	s.close = leave
+	return s, nil
+}
+
+// reserveStream takes one of the places for open streams.
+func (d *Director) reserveStream() (leave func(), err error) {
 	if d.streams.Add(1) > maxStreams {
 		d.streams.Add(-1)
 		return nil, &refusal{err: signalbox.Errorf(signalbox.CodeUnavailable, "%d streams are open, the most there can be", maxStreams), retryAfter: 5}
 	}
+	return func() { d.streams.Add(-1) }, nil
+}
+
+// beginStream answers 200: from then on there are only events.
+func beginStream(w http.ResponseWriter) (*stream, error) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store, no-transform")
 	h.Set("X-Accel-Buffering", "no") // a proxy that buffers would hold events back
-	s := &stream{w: w, rc: http.NewResponseController(w), close: func() { d.streams.Add(-1) }}
+	s := &stream{w: w, rc: http.NewResponseController(w), close: func() {}}
 	w.WriteHeader(http.StatusOK)
-	if err := s.write(fmt.Appendf(nil, "retry: %d\n\n", reconnectMS)); err != nil {
-		s.close()
-		return nil, err
-	}
-	return s, nil
+	return s, s.write(fmt.Appendf(nil, "retry: %d\n\n", reconnectMS))
 }
 
 // write sends bytes at once. A reader that does not take them in time is
 // gone.
 func (s *stream) write(b []byte) error {
 	extendWrite(s.w)
-	if _, err := s.w.Write(b); err != nil {
-		return err
+	_, err := s.w.Write(b)
+	if err == nil {
+		err = s.rc.Flush()
 	}
-	return s.rc.Flush()
+	s.gone = s.gone || err != nil
+	return err
 }
 
 func (s *stream) comment() error { return s.write([]byte(": alive\n\n")) }
@@ -61,6 +80,16 @@ func (s *stream) place(id int64) error { return s.write(fmt.Appendf(nil, "id: %d
 
 func (s *stream) send(id int64, name string, v any) error {
 	f, err := frame(id, name, v)
+	if err != nil {
+		return err
+	}
+	return s.write(f)
+}
+
+// moment sends an event without a place: it is not repeated to a reader that
+// comes back.
+func (s *stream) moment(name string, v any) error {
+	f, err := frameMoment(name, v)
 	if err != nil {
 		return err
 	}
@@ -85,9 +114,23 @@ func frame(id int64, name string, v any) ([]byte, error) {
 	b := make([]byte, 0, len(data)+len(name)+48)
 	b = append(b, "id: "...)
 	b = strconv.AppendInt(b, id, 10)
-	b = append(b, "\nevent: "...)
+	b = append(b, '\n')
+	return event(b, name, data), nil
+}
+
+// frameMoment is an event without an id.
+func frameMoment(name string, v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return event(make([]byte, 0, len(data)+len(name)+24), name, data), nil
+}
+
+func event(b []byte, name string, data []byte) []byte {
+	b = append(b, "event: "...)
 	b = append(b, name...)
 	b = append(b, "\ndata: "...)
 	b = append(b, data...)
-	return append(b, "\n\n"...), nil
+	return append(b, "\n\n"...)
 }

@@ -58,6 +58,11 @@ func (d *Director) detail(ctx context.Context, id string) (api.Task, error) {
 		return v, err
 	}
 	addRequest(&v, &req)
+	stales, err := read.Stales(ctx, id)
+	if err != nil {
+		return v, err
+	}
+	v.Stale = staleViews(stales)
 	switch {
 	case t.State.Terminal():
 		res, err := read.Result(ctx, id)

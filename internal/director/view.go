@@ -1,6 +1,7 @@
 package director
 
 import (
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -17,6 +18,12 @@ func taskView(t *signalbox.Task) api.Task {
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, LastError: t.LastError,
 		Source: string(t.Source), SourceJob: t.SourceJob, Priority: t.Priority, OnLost: string(t.OnLost),
 		SessionID: t.SessionID, RetryOf: t.RetryOf, CancelRequested: t.CancelRequested, PromptPreview: t.Preview,
+		Mode: modeView(t.Mode), SourceUserEmail: t.OwnerEmail, ParentID: t.ParentID, Depth: t.Depth,
+	}
+	v.SourceUserID, _ = signalbox.OwnerUser(t.Owner)
+	v.SourceAgent, _ = signalbox.OwnerAgent(t.Owner)
+	if name, ok := strings.CutPrefix(t.Owner, string(signalbox.PrincipalService)+":"); ok {
+		v.SourceService = name
 	}
 	if t.State == signalbox.Pending {
 		return v // what the row keeps of its last claim would look as if an agent had it
@@ -24,6 +31,23 @@ func taskView(t *signalbox.Task) api.Task {
 	v.Agent, v.AgentURL, v.TaskID, v.Fence = t.Agent, t.AgentURL, t.TaskID, t.Fence
 	v.DispatchedAt, v.StartedAt = timePtr(t.DispatchedAt), timePtr(t.StartedAt)
 	return v
+}
+
+func modeView(m signalbox.Mode) string {
+	if m == signalbox.ModeQueue {
+		return "queue"
+	}
+	return string(m)
+}
+
+// staleViews are the words of executions that had lost their slot.
+func staleViews(stales []signalbox.Stale) []api.StaleResult {
+	views := make([]api.StaleResult, len(stales))
+	for i := range stales {
+		s := &stales[i]
+		views[i] = api.StaleResult{Fence: s.Fence, Agent: s.Agent, TaskID: s.TaskID, At: s.At, State: s.State, Message: s.Message, Result: plainResult(&s.Result)}
+	}
+	return views
 }
 
 // addRequest adds what lists leave out.
@@ -39,15 +63,20 @@ func resultView(t *signalbox.Task, r *signalbox.Result) *api.Result {
 	if t.StartedAt.IsZero() && r.Output == "" && r.Tail == "" && r.ErrorType == "" {
 		return nil
 	}
-	v := &api.Result{
+	v := plainResult(r)
+	if v.DurationSeconds == 0 && !t.StartedAt.IsZero() {
+		v.DurationSeconds = max(0, t.EndedAt.Sub(t.StartedAt).Seconds())
+	}
+	return &v
+}
+
+func plainResult(r *signalbox.Result) api.Result {
+	v := api.Result{
 		Output: r.Output, Tail: r.Tail, Truncated: r.Truncated, ExitCode: r.ExitCode, CostUSD: r.CostUSD,
-		DurationSeconds: r.DurationSeconds, ErrorType: r.ErrorType,
+		DurationSeconds: max(0, r.DurationSeconds), ErrorType: r.ErrorType,
 	}
 	if r.InputTokens != 0 || r.OutputTokens != 0 {
 		v.TokenUsage = &api.TokenUsage{Input: r.InputTokens, Output: r.OutputTokens}
-	}
-	if v.DurationSeconds == 0 && !t.StartedAt.IsZero() {
-		v.DurationSeconds = max(0, t.EndedAt.Sub(t.StartedAt).Seconds())
 	}
 	return v
 }
