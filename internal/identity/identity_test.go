@@ -1,0 +1,472 @@
+package identity_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/identity"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rows is a store that two directors may share.
+type rows struct {
+	mu     sync.Mutex
+	tokens map[string]signalbox.Token
+	users  map[string]signalbox.User
+	reads  int
+	fail   error
+}
+
+func newRows() *rows {
+	return &rows{tokens: map[string]signalbox.Token{}, users: map[string]signalbox.User{}}
+}
+
+func (r *rows) PutToken(_ context.Context, t signalbox.Token) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fail == nil {
+		r.tokens[t.ID] = t
+	}
+	return r.fail
+}
+
+func (r *rows) DeleteToken(_ context.Context, id string) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, was := r.tokens[id]
+	delete(r.tokens, id)
+	return was, r.fail
+}
+
+func (r *rows) PutUser(_ context.Context, u signalbox.User) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fail == nil {
+		r.users[u.ID] = u
+	}
+	return r.fail
+}
+
+func (r *rows) DeleteUser(_ context.Context, id string) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, was := r.users[id]
+	delete(r.users, id)
+	return was, r.fail
+}
+
+func (r *rows) Tokens(context.Context) ([]signalbox.Token, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reads++
+	return slices.Collect(maps.Values(r.tokens)), r.fail
+}
+
+func (r *rows) Users(context.Context) ([]signalbox.User, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.users)), r.fail
+}
+
+// cheap makes hashes that cost nothing.
+var cheap = identity.Cost{MemoryKiB: 8, Passes: 1}
+
+// house is a Keeper over rows, with a clock.
+type house struct {
+	*identity.Keeper
+	t    *testing.T
+	rows *rows
+	now  time.Time
+}
+
+func newHouse(t *testing.T, change ...func(*identity.Options)) *house {
+	t.Helper()
+	return newHouseOver(t, newRows(), change...)
+}
+
+func newHouseOver(t *testing.T, r *rows, change ...func(*identity.Options)) *house {
+	t.Helper()
+	h := &house{t: t, rows: r, now: time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)}
+	o := identity.Options{Now: func() time.Time { return h.now }, Cost: cheap}
+	for _, f := range change {
+		f(&o)
+	}
+	var err error
+	if h.Keeper, err = identity.New(t.Context(), r, o); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func (h *house) token(n identity.NewToken) (identity.Known, string) {
+	h.t.Helper()
+	got, secret, err := h.CreateToken(h.t.Context(), n)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return got, secret
+}
+
+func (h *house) admin() (identity.Known, string) {
+	h.t.Helper()
+	return h.token(identity.NewToken{Name: "admin", Scopes: []signalbox.Scope{signalbox.ScopeAdmin}})
+}
+
+func (h *house) user(p identity.PutUser) signalbox.User {
+	h.t.Helper()
+	u, _, err := h.PutUser(h.t.Context(), p)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return u
+}
+
+func (h *house) login(user, password string) string {
+	h.t.Helper()
+	_, secret, _, err := h.Login(h.t.Context(), user, password, "192.0.2.1")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return secret
+}
+
+func wantCode(t *testing.T, err error, code signalbox.Code, words ...string) {
+	t.Helper()
+	if signalbox.CodeOf(err) != code {
+		t.Fatalf("got %v, want code %q", err, code)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q does not say %q", err, w)
+		}
+	}
+}
+
+const (
+	right = "a right long password"
+	wrong = "a wrong long password"
+)
+
+func TestATokenIsShownOnceAndStoredHashed(t *testing.T) {
+	h := newHouse(t)
+	tok, secret := h.token(identity.NewToken{Name: "coder", Agent: "coder", By: "a local caller"})
+	if !strings.HasPrefix(secret, "sbxa_"+strings.TrimPrefix(tok.ID, "tok-")+"_") || len(secret) != len("sbxa_")+16+1+43 {
+		t.Errorf("the secret of an agent is %q", secret)
+	}
+	for _, row := range h.rows.tokens {
+		if strings.Contains(string(row.Hash), secret[22:]) || len(row.Hash) != 32 {
+			t.Error("the store has the secret itself")
+		}
+	}
+	who, err := h.FromToken(secret)
+	if err != nil || who.Key() != "agent:coder" || who.TokenID != tok.ID {
+		t.Errorf("got %+v, %v", who, err)
+	}
+	if want := []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit, signalbox.ScopeAgent}; !slices.Equal(who.Scopes, want) {
+		t.Errorf("an agent has %v, want %v", who.Scopes, want)
+	}
+	_, other := h.admin()
+	if !strings.HasPrefix(other, "sbxt_") || other == secret {
+		t.Errorf("the secret of a service is %q", other)
+	}
+	for _, bad := range []string{"", "sbxa_", secret[:len(secret)-1], secret + "x", "sbxt_" + secret[5:], strings.Replace(secret, "_", "-", 1), strings.ToUpper(secret), other[:22] + secret[22:]} {
+		_, err := h.FromToken(bad)
+		wantCode(t, err, signalbox.CodeUnauthorized)
+	}
+}
+
+func TestAStaticTokenHasEveryRight(t *testing.T) {
+	h := newHouse(t, func(o *identity.Options) { o.Static = "correct-horse-battery-staple" })
+	who, ok := h.FromStatic("correct-horse-battery-staple")
+	if !ok || who.Key() != "service:static" || !who.Has(signalbox.ScopeTerminal) || h.Open() {
+		t.Errorf("got %+v %v, open %v", who, ok, h.Open())
+	}
+	if _, ok := h.FromStatic("correct-horse-battery-stapl"); ok || !h.Guessable() {
+		t.Error("a wrong one was taken, or 28 characters count as unguessable")
+	}
+	if _, ok := newHouse(t).FromStatic(""); ok {
+		t.Error("no static token is taken for an empty one")
+	}
+	// With a static token others may be made in any order, and the last revoked.
+	tok, _ := h.token(identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
+	if _, err := h.RevokeToken(t.Context(), tok.ID); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestExpiredAndRevokedTokensAreRefused(t *testing.T) {
+	h := newHouse(t)
+	h.admin()
+	tok, secret := h.token(identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead}, Expires: time.Hour})
+	h.now = h.now.Add(time.Hour - time.Millisecond)
+	if _, err := h.FromToken(secret); err != nil {
+		t.Fatal(err)
+	}
+	for _, known := range h.Tokens() {
+		if used := known.LastUsed; known.ID == tok.ID && !used.Equal(h.now) {
+			t.Errorf("last used %v, want %v", used, h.now)
+		}
+	}
+	h.now = h.now.Add(time.Millisecond)
+	_, err := h.FromToken(secret)
+	wantCode(t, err, signalbox.CodeUnauthorized, "expired", "2025-01-17 11:00:00")
+	h.now = h.now.Add(-time.Minute)
+	for range 2 {
+		got, err := h.RevokeToken(t.Context(), tok.ID)
+		if err != nil || !got.RevokedAt.Equal(h.now) {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	_, err = h.FromToken(secret)
+	wantCode(t, err, signalbox.CodeUnauthorized, "revoked")
+	_, err = h.RevokeToken(t.Context(), "tok-nothing")
+	wantCode(t, err, signalbox.CodeNotFound)
+	// Rows of what ended long ago go when the next is made.
+	h.now = h.now.Add(31 * 24 * time.Hour)
+	h.token(identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
+	if _, ok := h.Token(tok.ID); ok {
+		t.Error("a token that was revoked a month ago is still there")
+	}
+}
+
+// A request costs no read of the store, and what another director changed
+// counts within seconds.
+func TestAnotherDirectorsChangesCount(t *testing.T) {
+	h := newHouse(t)
+	other := newHouseOver(t, h.rows)
+	h.admin()
+	tok, secret := h.token(identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
+	reads := h.rows.reads
+	for range 1000 {
+		if _, err := h.FromToken(secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h.rows.reads > reads+1 {
+		t.Errorf("1000 requests read the store %d times", h.rows.reads-reads)
+	}
+	other.Age()
+	if _, err := other.FromToken(secret); err != nil {
+		t.Errorf("the other director does not know the token: %v", err)
+	}
+	if _, err := other.RevokeToken(t.Context(), tok.ID); err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	h.OnChange(func() { told++ })
+	h.Age()
+	if _, err := h.FromToken(secret); signalbox.CodeOf(err) != signalbox.CodeUnauthorized || told != 1 {
+		t.Errorf("revoked elsewhere, it is still taken: %v (told %d times)", err, told)
+	}
+	// A store that does not answer leaves what was known.
+	h.rows.fail = errors.New("no store")
+	h.Age()
+	if h.Open() {
+		t.Error("a store that fails opened the director")
+	}
+}
+
+func TestOpenUntilTheFirstAdmin(t *testing.T) {
+	ctx := t.Context()
+	h := newHouse(t)
+	if !h.Open() {
+		t.Fatal("closed without anyone")
+	}
+	// Agents' tokens close nothing; others would shut nobody out.
+	h.token(identity.NewToken{Name: "coder", Agent: "coder"})
+	_, _, err := h.CreateToken(ctx, identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
+	wantCode(t, err, signalbox.CodeConflict, "open", "--scope admin")
+	_, _, err = h.PutUser(ctx, identity.PutUser{ID: "anna", Password: right})
+	wantCode(t, err, signalbox.CodeConflict, "--role admin")
+	h.user(identity.PutUser{ID: "anna", Role: signalbox.RoleAdmin}) // cannot log in yet
+	if !h.Open() {
+		t.Fatal("an admin who cannot log in closed the director")
+	}
+	h.user(identity.PutUser{ID: "anna", Password: right})
+	if h.Open() {
+		t.Fatal("open with an admin")
+	}
+	// She is the last, in whatever way she would go.
+	wantCode(t, h.RemoveUser(ctx, "anna"), signalbox.CodeConflict, "last admin")
+	_, _, err = h.PutUser(ctx, identity.PutUser{ID: "anna", Disabled: true})
+	wantCode(t, err, signalbox.CodeConflict, "last admin")
+	_, _, err = h.PutUser(ctx, identity.PutUser{ID: "anna", Role: signalbox.RoleUser})
+	wantCode(t, err, signalbox.CodeConflict, "last admin")
+	// Her own token goes with her.
+	h.token(identity.NewToken{Name: "anna", User: "anna"})
+	wantCode(t, h.RemoveUser(ctx, "anna"), signalbox.CodeConflict, "last admin")
+	tok, secret := h.admin()
+	if err := h.RemoveUser(ctx, "anna"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.RevokeToken(ctx, tok.ID)
+	wantCode(t, err, signalbox.CodeConflict, "last admin", "--token")
+	if _, err := h.FromToken(secret); err != nil {
+		t.Error(err)
+	}
+}
+
+// Time alone must not open a director.
+func TestAnExpiredAdminKeepsTheDirectorClosed(t *testing.T) {
+	h := newHouse(t)
+	tok, _ := h.token(identity.NewToken{Name: "admin", Scopes: []signalbox.Scope{signalbox.ScopeAdmin}, Expires: time.Hour})
+	h.now = h.now.Add(40 * 24 * time.Hour)
+	h.token(identity.NewToken{Name: "coder", Agent: "coder"})
+	if h.Open() {
+		t.Error("an hour later everyone is admin")
+	}
+	if _, ok := h.Token(tok.ID); !ok {
+		t.Error("its row is gone, and with it what keeps the director closed")
+	}
+}
+
+func TestWhatATokenMayNotBe(t *testing.T) {
+	h := newHouse(t)
+	h.admin()
+	h.user(identity.PutUser{ID: "ben", Role: signalbox.RoleUser})
+	h.user(identity.PutUser{ID: "anna", Role: signalbox.RoleAdmin})
+	scopes := func(s ...signalbox.Scope) []signalbox.Scope { return s }
+	for name, n := range map[string]identity.NewToken{
+		"no name":                  {Scopes: scopes("read")},
+		"a name with a line":       {Name: "a\nb", Scopes: scopes("read")},
+		"no scopes":                {Name: "ci"},
+		"an unknown scope":         {Name: "ci", Scopes: scopes("root")},
+		"the name static":          {Name: "static", Scopes: scopes("read")},
+		"both user and agent":      {Name: "ci", User: "ben", Agent: "coder"},
+		"an agent that is admin":   {Name: "ci", Agent: "coder", Scopes: scopes("admin")},
+		"a service as an agent":    {Name: "ci", Scopes: scopes("agent")},
+		"a limited admin":          {Name: "ci", Scopes: scopes("admin"), Agents: []string{"coder"}},
+		"a limited user as admin":  {Name: "ci", User: "anna", Agents: []string{"coder"}},
+		"more than the role":       {Name: "ci", User: "ben", Scopes: scopes("read", "release")},
+		"an agent that is no name": {Name: "ci", Agent: "../x"},
+		"limits that are no names": {Name: "ci", Scopes: scopes("read"), Agents: []string{"a b"}},
+		"a negative life":          {Name: "ci", Scopes: scopes("read"), Expires: -1},
+		"too long a life":          {Name: "ci", Scopes: scopes("read"), Expires: 20 * 365 * 24 * time.Hour},
+	} {
+		_, _, err := h.CreateToken(t.Context(), n)
+		if signalbox.CodeOf(err) != signalbox.CodeValidation {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, _, err := h.CreateToken(t.Context(), identity.NewToken{Name: "ci", User: "carl"})
+	wantCode(t, err, signalbox.CodeNotFound, "carl")
+}
+
+func TestATokenNeverOutlivesItsUser(t *testing.T) {
+	ctx := t.Context()
+	h := newHouse(t)
+	h.admin()
+	h.user(identity.PutUser{ID: "ben", Email: "ben@example.com", Role: signalbox.RoleAdmin, Password: right})
+	_, secret := h.token(identity.NewToken{Name: "laptop", User: "ben"})
+	cookie := h.login("ben", right)
+	who, err := h.FromToken(secret)
+	if err != nil || !who.Has(signalbox.ScopeRelease) || who.Email != "ben@example.com" {
+		t.Fatalf("%+v, %v", who, err)
+	}
+	before := who
+	h.user(identity.PutUser{ID: "ben", Role: signalbox.RoleUser, Agents: []string{"coder"}})
+	if who, err = h.FromToken(secret); err != nil || who.Has(signalbox.ScopeRelease) || !slices.Equal(who.Agents, []string{"coder"}) {
+		t.Errorf("as a user it still is %+v, %v", who, err)
+	}
+	if h.InForce(before) || !h.InForce(who) {
+		t.Error("a stream would go on with the rights of before")
+	}
+	h.user(identity.PutUser{ID: "ben", Disabled: true})
+	_, err = h.FromToken(secret)
+	wantCode(t, err, signalbox.CodeUnauthorized, "disabled")
+	_, err = h.FromLogin(cookie)
+	wantCode(t, err, signalbox.CodeUnauthorized)
+	_, _, _, err = h.Login(ctx, "ben", right, "192.0.2.7")
+	wantCode(t, err, signalbox.CodeUnauthorized)
+	h.user(identity.PutUser{ID: "ben"})
+	if _, err = h.FromToken(secret); err != nil {
+		t.Error(err)
+	}
+	if _, err = h.FromLogin(cookie); err == nil {
+		t.Error("a login came alive again with its user")
+	}
+	// Whoever gets the name later does not get the tokens.
+	stale := maps.Clone(h.rows.tokens)
+	if err := h.RemoveUser(ctx, "ben"); err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(h.rows.tokens, stale) // as if another director had made one at the same time
+	h.now = h.now.Add(time.Minute)
+	h.user(identity.PutUser{ID: "anna"})
+	h.user(identity.PutUser{ID: "ben", Password: right})
+	if _, err = h.FromToken(secret); err == nil {
+		t.Error("the token of the first ben is one of the second")
+	}
+	wantCode(t, h.RemoveUser(ctx, "nobody"), signalbox.CodeNotFound)
+}
+
+func TestLimitsOfTokenAndUserBothHold(t *testing.T) {
+	h := newHouse(t)
+	h.admin()
+	h.user(identity.PutUser{ID: "ben", Agents: []string{"coder", "reviewer"}})
+	_, one := h.token(identity.NewToken{Name: "one", User: "ben", Agents: []string{"coder", "writer"}})
+	_, none := h.token(identity.NewToken{Name: "none", User: "ben", Agents: []string{"writer"}})
+	_, agent := h.token(identity.NewToken{Name: "agent", Agent: "boss", Agents: []string{"coder"}})
+	for secret, want := range map[string]map[string]bool{
+		one:   {"coder": true, "reviewer": false, "writer": false},
+		none:  {"coder": false, "reviewer": false, "writer": false},
+		agent: {"coder": true, "reviewer": false, "boss": true},
+	} {
+		who, err := h.FromToken(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, may := range want {
+			if who.MayUse(name) != may {
+				t.Errorf("limits %v: may use %s is %v", who.Agents, name, who.MayUse(name))
+			}
+		}
+	}
+}
+
+func TestUpMakesOneTokenForAnAgent(t *testing.T) {
+	h := newHouse(t)
+	byHand, _ := h.token(identity.NewToken{Name: "up:coder", Agent: "coder", By: "anna"})
+	first, err := h.EnsureAgentToken(t.Context(), "coder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := h.EnsureAgentToken(t.Context(), "coder")
+	if err != nil || first == second {
+		t.Fatal(err)
+	}
+	if _, err := h.EnsureAgentToken(t.Context(), "reviewer"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.FromToken(first); err == nil {
+		t.Error("the one of before is still in force")
+	}
+	if who, err := h.FromToken(second); err != nil || who.Key() != "agent:coder" {
+		t.Errorf("%+v, %v", who, err)
+	}
+	if _, ok := h.Token(byHand.ID); !ok || len(h.Tokens()) != 3 {
+		t.Errorf("tokens: %+v", h.Tokens())
+	}
+	if _, err := h.EnsureAgentToken(t.Context(), "a b"); signalbox.CodeOf(err) != signalbox.CodeValidation {
+		t.Error(err)
+	}
+}
+
+func TestWithoutAStore(t *testing.T) {
+	k, err := identity.New(t.Context(), nil, identity.Options{Static: "x"})
+	if err != nil || k.Open() {
+		t.Fatal(err)
+	}
+	_, _, err = k.CreateToken(t.Context(), identity.NewToken{Name: "a", Agent: "coder"})
+	wantCode(t, err, signalbox.CodeUnsupported)
+}

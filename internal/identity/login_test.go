@@ -1,0 +1,225 @@
+package identity_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/identity"
+)
+
+func withAnna(t *testing.T) *house {
+	h := newHouse(t)
+	h.user(identity.PutUser{ID: "anna", Email: "anna@example.com", Password: right, Role: signalbox.RoleAdmin})
+	return h
+}
+
+func TestALoginIsNotATokenAndATokenNoLogin(t *testing.T) {
+	h := withAnna(t)
+	cookie := h.login("anna", right)
+	_, token := h.token(identity.NewToken{Name: "laptop", User: "anna"})
+	who, err := h.FromLogin(cookie)
+	if err != nil || who.Key() != "user:anna" || !who.Has(signalbox.ScopeAdmin) || who.Email != "anna@example.com" {
+		t.Errorf("%+v, %v", who, err)
+	}
+	_, err = h.FromToken(cookie)
+	wantCode(t, err, signalbox.CodeUnauthorized)
+	_, err = h.FromLogin(token)
+	wantCode(t, err, signalbox.CodeUnauthorized)
+	for _, tok := range h.Tokens() {
+		if tok.Login {
+			t.Error("a login is listed")
+		}
+	}
+	_, err = h.RevokeToken(t.Context(), who.TokenID)
+	wantCode(t, err, signalbox.CodeNotFound)
+	if h.login("anna", right) == cookie {
+		t.Error("a second login has the secret of the first")
+	}
+	if err := h.Logout(t.Context(), cookie); err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.FromLogin(cookie)
+	wantCode(t, err, signalbox.CodeUnauthorized)
+	if err := h.Logout(t.Context(), cookie); err != nil {
+		t.Errorf("logging out twice: %v", err)
+	}
+}
+
+func TestALoginEnds(t *testing.T) {
+	h := withAnna(t)
+	cookie := h.login("anna", right)
+	h.now = h.now.Add(identity.LoginFor)
+	_, err := h.FromLogin(cookie)
+	wantCode(t, err, signalbox.CodeUnauthorized, "expired")
+	// A new password ends the logins of the old one, not the tokens.
+	cookie = h.login("anna", right)
+	_, token := h.token(identity.NewToken{Name: "laptop", User: "anna"})
+	h.user(identity.PutUser{ID: "anna", Password: "another long password"})
+	if _, err = h.FromLogin(cookie); err == nil {
+		t.Error("a login outlived its password")
+	}
+	if _, err = h.FromToken(token); err != nil {
+		t.Error(err)
+	}
+	_, _, _, err = h.Login(t.Context(), "anna", right, "192.0.2.1")
+	wantCode(t, err, signalbox.CodeUnauthorized)
+	// Logins do not pile up.
+	for range identity.MaxLogins + 5 {
+		h.now = h.now.Add(time.Second)
+		h.login("anna", "another long password")
+	}
+	if n := len(h.rows.tokens) - 1; n > identity.MaxLogins {
+		t.Errorf("%d logins of one user", n)
+	}
+}
+
+// Whether there is such a user shows neither in what is said nor in what is
+// done.
+func TestUsersCannotBeEnumerated(t *testing.T) {
+	h := withAnna(t)
+	h.user(identity.PutUser{ID: "ben", Password: right})
+	h.user(identity.PutUser{ID: "ben", Disabled: true})
+	h.user(identity.PutUser{ID: "carl"}) // without a password
+	said := map[string]bool{}
+	for i, user := range []string{"anna", "ben", "carl", "nobody", "../etc", strings.Repeat("x", 5000), "-"} {
+		password := wrong
+		if user == "ben" {
+			password = right
+		}
+		_, _, _, err := h.Login(t.Context(), user, password, fmt.Sprintf("192.0.2.%d", i))
+		wantCode(t, err, signalbox.CodeUnauthorized)
+		said[err.Error()] = true
+	}
+	if len(said) != 1 {
+		t.Errorf("the errors differ: %v", said)
+	}
+	for _, bad := range []string{"", strings.Repeat("x", identity.MaxPassword+1)} {
+		_, _, _, err := h.Login(t.Context(), "anna", bad, "192.0.2.1")
+		wantCode(t, err, signalbox.CodeValidation)
+	}
+}
+
+func TestFailedLoginsAreSlowedDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := withAnna(t)
+		try := func(user, password, addr string) error {
+			_, _, _, err := h.Login(t.Context(), user, password, addr)
+			return err
+		}
+		const there, elsewhere = "203.0.113.9", "203.0.113.10"
+		for range identity.UserFailures {
+			wantCode(t, try("anna", wrong, there), signalbox.CodeUnauthorized)
+		}
+		err := try("anna", right, there)
+		wantCode(t, err, signalbox.CodeRateLimited)
+		var blocked *identity.Blocked
+		if !errors.As(err, &blocked) || blocked.Wait > identity.BlockedFor || blocked.Wait < identity.BlockedFor-time.Minute {
+			t.Errorf("%+v", blocked)
+		}
+		if err := try("anna", right, elsewhere); err != nil {
+			t.Errorf("she is locked out from afar: %v", err)
+		}
+		wantCode(t, try("ben", wrong, there), signalbox.CodeUnauthorized) // another user from there
+		time.Sleep(identity.BlockedFor)
+		h.now = h.now.Add(identity.BlockedFor)
+		if err := try("anna", right, there); err != nil {
+			t.Errorf("an hour later: %v", err)
+		}
+		// A success forgives.
+		for range 3 {
+			for range identity.UserFailures - 1 {
+				wantCode(t, try("anna", wrong, there), signalbox.CodeUnauthorized)
+			}
+			if err := try("anna", right, there); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// One address that goes through many names is blocked whole; an IPv6 host has
+// a whole /64 to choose from.
+func TestSprayingUsersIsSlowedDown(t *testing.T) {
+	h := withAnna(t)
+	for i := range identity.AddrFailures {
+		_, _, _, err := h.Login(t.Context(), fmt.Sprint("user", i), wrong, fmt.Sprintf("2001:db8::%x", i))
+		wantCode(t, err, signalbox.CodeUnauthorized)
+	}
+	_, _, _, err := h.Login(t.Context(), "anna", right, "2001:db8::ffff")
+	wantCode(t, err, signalbox.CodeRateLimited, "minutes")
+	if _, _, _, err = h.Login(t.Context(), "anna", right, "2001:db8:1::1"); err != nil {
+		t.Error(err)
+	}
+}
+
+// Many guesses at once are counted before they are made, and two at most are
+// hashed.
+func TestGuessesAtOnceAreCounted(t *testing.T) {
+	h := newHouse(t, func(o *identity.Options) { o.Cost = identity.Cost{MemoryKiB: 1 << 10, Passes: 1} })
+	h.user(identity.PutUser{ID: "anna", Password: right, Role: signalbox.RoleAdmin})
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	codes := map[signalbox.Code]int{}
+	for range 30 {
+		wg.Go(func() {
+			_, _, _, err := h.Login(t.Context(), "anna", wrong, "192.0.2.1")
+			mu.Lock()
+			defer mu.Unlock()
+			codes[signalbox.CodeOf(err)]++
+			if n := h.Hashing(); n > identity.MaxHashes {
+				t.Errorf("%d hashes at once", n)
+			}
+		})
+	}
+	wg.Wait()
+	if codes[signalbox.CodeUnauthorized] != identity.UserFailures || codes[signalbox.CodeRateLimited] != 30-identity.UserFailures {
+		t.Errorf("%v", codes)
+	}
+}
+
+func TestPasswordsAreStoredAsArgon2id(t *testing.T) {
+	h := newHouse(t)
+	for _, bad := range []string{"short", strings.Repeat("x", 11), strings.Repeat("x", 1025)} {
+		_, _, err := h.PutUser(t.Context(), identity.PutUser{ID: "anna", Role: signalbox.RoleAdmin, Password: bad})
+		wantCode(t, err, signalbox.CodeValidation, "12 to 1024")
+	}
+	long := strings.Repeat("x", 1024)
+	h.user(identity.PutUser{ID: "anna", Role: signalbox.RoleAdmin, Password: long})
+	h.user(identity.PutUser{ID: "ben", Role: signalbox.RoleAdmin, Password: long})
+	a, b := h.rows.users["anna"].Password, h.rows.users["ben"].Password
+	if !strings.HasPrefix(a, "$argon2id$v=19$m=8,t=1,p=1$") || a == b {
+		t.Errorf("stored as %q and %q", a, b)
+	}
+	h.login("anna", long)
+	for _, bad := range []string{"", "plain", a[:len(a)-40], strings.Replace(a, "m=8", "m=99999999", 1), strings.Replace(a, "argon2id", "argon2i", 1), strings.Replace(a, "t=1", "t=0", 1)} {
+		if signalbox.CodeOf(identity.ParsePHC(bad)) != signalbox.CodeStoreCorrupt {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+	for _, p := range []identity.PutUser{
+		{ID: "a b"}, {ID: "anna", Role: "root"}, {ID: "anna", Email: "anna"}, {ID: "anna", Email: "a\r\n@b"}, {ID: "anna", Email: "a@b@c"},
+		{ID: "anna", Agents: []string{"coder"}, Role: signalbox.RoleAdmin}, {ID: "anna", Agents: []string{".."}},
+	} {
+		_, _, err := h.PutUser(t.Context(), p)
+		wantCode(t, err, signalbox.CodeValidation)
+	}
+}
+
+// What a login costs by default is bounded from below.
+func TestDefaultCost(t *testing.T) {
+	if c := identity.DefaultCost; c.MemoryKiB < 19<<10 || c.Passes < 1 {
+		t.Errorf("%+v is less than what is advised", c)
+	}
+	h := newHouse(t, func(o *identity.Options) { o.Cost = identity.Cost{} })
+	h.user(identity.PutUser{ID: "anna", Password: right, Role: signalbox.RoleAdmin})
+	h.login("anna", right)
+	if !strings.HasPrefix(h.rows.users["anna"].Password, "$argon2id$v=19$m=65536,t=2,p=1$") {
+		t.Error(h.rows.users["anna"].Password)
+	}
+}

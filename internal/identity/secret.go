@@ -1,0 +1,131 @@
+package identity
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base32"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// The forms of a secret: "sbxa_ID_SECRET" of an agent, "sbxt_ID_SECRET" else.
+// ID are the letters of the token's id: with it the row is found, by the rest
+// it is proved.
+const (
+	agentPrefix = "sbxa_"
+	otherPrefix = "sbxt_"
+	idPrefix    = "tok-"
+	secretBytes = 32
+	idBytes     = 10
+)
+
+var letters = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+// newSecret makes the id and the secret of a token, with its hash.
+func (k *Keeper) newSecret(kind signalbox.PrincipalKind) (id, secret string, hash []byte, err error) {
+	var b [idBytes + secretBytes]byte
+	if _, err := io.ReadFull(k.opts.Random, b[:]); err != nil {
+		return "", "", nil, fmt.Errorf("read random bytes for a token: %w", err)
+	}
+	short := letters.EncodeToString(b[:idBytes])
+	prefix := otherPrefix
+	if kind == signalbox.PrincipalAgent {
+		prefix = agentPrefix
+	}
+	secret = prefix + short + "_" + base64.RawURLEncoding.EncodeToString(b[idBytes:])
+	return idPrefix + short, secret, hashOf(secret), nil
+}
+
+func hashOf(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}
+
+// idOf returns the id that a secret names, "" if it is none of ours.
+func idOf(secret string) string {
+	rest, ok := strings.CutPrefix(secret, agentPrefix)
+	if !ok {
+		if rest, ok = strings.CutPrefix(secret, otherPrefix); !ok {
+			return ""
+		}
+	}
+	short, _, ok := strings.Cut(rest, "_")
+	if !ok {
+		return ""
+	}
+	return idPrefix + short
+}
+
+var errWrong = signalbox.Errorf(signalbox.CodeUnauthorized, "the token is not the right one")
+
+// guessable is the length in characters below which a static token might be
+// guessed by someone who tries for long. Those made here have 256 bits.
+const guessable = 32
+
+// Guessable reports whether the static token is so short that guesses must be
+// slowed down.
+func (k *Keeper) Guessable() bool { return len(k.opts.Static) < guessable }
+
+// FromStatic returns the principal of the static token if that is it.
+func (k *Keeper) FromStatic(secret string) (signalbox.Principal, bool) {
+	got := sha256.Sum256([]byte(secret))
+	if subtle.ConstantTimeCompare(got[:], k.static[:]) != 1 || k.opts.Static == "" {
+		return signalbox.Principal{}, false
+	}
+	return signalbox.Principal{Kind: signalbox.PrincipalService, ID: staticName, TokenID: staticName, Scopes: signalbox.Scopes()}, true
+}
+
+// staticName is how the static token is named.
+const staticName = "static"
+
+// FromToken returns the principal of a stored token.
+func (k *Keeper) FromToken(secret string) (signalbox.Principal, error) { return k.prove(secret, false) }
+
+// FromLogin returns the principal of a login. A token is none, so that nobody
+// can make a browser speak for someone else by handing it one.
+func (k *Keeper) FromLogin(secret string) (signalbox.Principal, error) { return k.prove(secret, true) }
+
+func (k *Keeper) prove(secret string, login bool) (signalbox.Principal, error) {
+	hash := hashOf(secret)
+	c := k.current().tokens[idOf(secret)]
+	if c == nil || subtle.ConstantTimeCompare(hash, c.row.Hash) != 1 || c.row.Login != login {
+		return signalbox.Principal{}, errWrong
+	}
+	now := k.now()
+	switch {
+	case c.reason != "":
+		return signalbox.Principal{}, signalbox.Errorf(signalbox.CodeUnauthorized, "the token is no longer in force: %s", c.reason)
+	case c.expired(now):
+		return signalbox.Principal{}, signalbox.Errorf(signalbox.CodeUnauthorized, "the token expired at %s", c.row.ExpiresAt.Format("2006-01-02 15:04:05 MST"))
+	}
+	k.note(c.row.ID, now.UnixMilli())
+	return c.who, nil
+}
+
+// note remembers when a token was last used, for people to see. It is not
+// stored: a request is not to cost a write.
+func (k *Keeper) note(id string, ms int64) {
+	at, ok := k.used.Load(id)
+	if !ok {
+		at, _ = k.used.LoadOrStore(id, new(atomic.Int64))
+	}
+	at.(*atomic.Int64).Store(ms)
+}
+
+// InForce reports whether a principal that was proved before still would be,
+// with the same rights.
+func (k *Keeper) InForce(who signalbox.Principal) bool {
+	if who.TokenID == "" {
+		return k.Open()
+	}
+	if who.TokenID == staticName {
+		return k.Static()
+	}
+	c := k.seen.Load().tokens[who.TokenID]
+	return c != nil && c.reason == "" && !c.expired(k.now()) && sameRights(c.who, who)
+}

@@ -1,0 +1,312 @@
+package identity
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+const (
+	// MaxTokens bounds the tokens, as MaxUsers the users: all are in memory.
+	MaxTokens = 10_000
+	MaxUsers  = 10_000
+	// maxLimits bounds the agents that a token or user is limited to.
+	maxLimits = 100
+	// keepEnded is how long tokens that were revoked or have expired are
+	// shown.
+	keepEnded = 30 * 24 * time.Hour
+	// maxLife is the longest time for which a token can be made.
+	maxLife = 10 * 365 * 24 * time.Hour
+)
+
+// NewToken is what is asked for. With neither User nor Agent it is a token of
+// a service, which bears the token's name.
+type NewToken struct {
+	Name    string
+	User    string
+	Agent   string
+	Scopes  []signalbox.Scope
+	Agents  []string
+	Expires time.Duration // 0: never
+	By      string        // who makes it, for people
+}
+
+// Known is a token as it is shown, with when it was last used since the
+// start; zero if it was not.
+type Known struct {
+	signalbox.Token
+	LastUsed time.Time
+}
+
+var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,63}$`)
+
+// CreateToken makes a token. Its secret is returned this once.
+//
+// Errors: CodeValidation; CodeNotFound for a user that is not known;
+// CodeConflict where it would be the first credential and not an admin's, or
+// one too many.
+func (k *Keeper) CreateToken(ctx context.Context, n NewToken) (Known, string, error) {
+	t, err := n.row(k.now())
+	if err != nil {
+		return Known{}, "", err
+	}
+	var secret string
+	err = k.alter(ctx, func(v *view) error {
+		if secret, err = k.addToken(ctx, v, &t); err != nil {
+			return err
+		}
+		return k.forgetEnded(ctx, v, t.CreatedAt)
+	})
+	return Known{Token: t}, secret, err
+}
+
+// row checks what is asked for as far as that can be done without the store.
+func (n *NewToken) row(now time.Time) (t signalbox.Token, err error) {
+	t = signalbox.Token{
+		Name: n.Name, Kind: signalbox.PrincipalService, Principal: n.Name, Scopes: n.Scopes, CreatedAt: now, CreatedBy: n.By,
+	}
+	switch {
+	case !tokenName.MatchString(n.Name):
+		return t, signalbox.Invalid("name", "name must be 1 to 64 letters, digits and ._:@/- , the first a letter or digit")
+	case n.User != "" && n.Agent != "":
+		return t, signalbox.Invalid("agent", "a token speaks for a user or for an agent: give one of them")
+	case n.User != "" && !signalbox.ValidName(n.User):
+		return t, signalbox.Errorf(signalbox.CodeNotFound, "there is no user of that name")
+	case n.Agent != "" && !signalbox.ValidName(n.Agent):
+		return t, signalbox.Invalid("agent", "agent must be the name of an agent")
+	case n.Expires < 0 || n.Expires > maxLife:
+		return t, signalbox.Invalid("expires_in_seconds", "expires_in_seconds must be 0, for never, to %d", int64(maxLife/time.Second))
+	}
+	switch {
+	case n.User != "":
+		t.Kind, t.Principal = signalbox.PrincipalUser, n.User
+	case n.Agent != "":
+		t.Kind, t.Principal = signalbox.PrincipalAgent, n.Agent
+	case n.Name == staticName:
+		return t, signalbox.Invalid("name", "static is the name of the token in the configuration: choose another")
+	}
+	if n.Expires > 0 {
+		t.ExpiresAt = now.Add(n.Expires)
+	}
+	if t.Agents, err = limits(n.Agents); err != nil {
+		return t, err
+	}
+	return t, checkScopes(&t)
+}
+
+// limits checks a list of agents.
+func limits(agents []string) ([]string, error) {
+	if len(agents) > maxLimits {
+		return nil, signalbox.Invalid("agents", "agents may name at most %d agents", maxLimits)
+	}
+	for _, name := range agents {
+		if !signalbox.ValidName(name) {
+			return nil, signalbox.Invalid("agents", "agents must be names of agents")
+		}
+	}
+	sorted := slices.Clone(agents)
+	slices.Sort(sorted)
+	return slices.Compact(sorted), nil
+}
+
+// agentScopes are the rights of an agent's token unless others are asked for.
+var agentScopes = []signalbox.Scope{signalbox.ScopeSubmit, signalbox.ScopeRead, signalbox.ScopeAgent}
+
+func checkScopes(t *signalbox.Token) error {
+	for _, s := range t.Scopes {
+		if !slices.Contains(signalbox.Scopes(), s) {
+			return signalbox.Invalid("scopes", "scopes are %s", words(signalbox.Scopes()))
+		}
+	}
+	t.Scopes = inOrder(t.Scopes)
+	has := func(s signalbox.Scope) bool { return slices.Contains(t.Scopes, s) }
+	switch {
+	case t.Kind == signalbox.PrincipalAgent && len(t.Scopes) == 0:
+		t.Scopes = inOrder(agentScopes)
+	case t.Kind == signalbox.PrincipalAgent && has(signalbox.ScopeAdmin):
+		return signalbox.Invalid("scopes", "the token of an agent cannot have scope admin: whoever prompts the agent would be admin")
+	case t.Kind == signalbox.PrincipalService && len(t.Scopes) == 0:
+		return signalbox.Invalid("scopes", "say which scopes the token has: %s", words(signalbox.Scopes()))
+	case t.Kind == signalbox.PrincipalService && has(signalbox.ScopeAgent) && !has(signalbox.ScopeAdmin):
+		return signalbox.Invalid("scopes", "scope agent is for the token of an agent: name the agent")
+	}
+	if len(t.Agents) > 0 && has(signalbox.ScopeAdmin) {
+		return signalbox.Invalid("agents", "an admin has no limits, for it could make itself a token without: leave out agents, or the scope admin")
+	}
+	return nil
+}
+
+// inOrder sorts scopes as signalbox.Scopes has them, each once.
+func inOrder(scopes []signalbox.Scope) []signalbox.Scope {
+	return slices.DeleteFunc(signalbox.Scopes(), func(s signalbox.Scope) bool { return !slices.Contains(scopes, s) })
+}
+
+func words(scopes []signalbox.Scope) string {
+	list := make([]string, len(scopes))
+	for i, s := range scopes {
+		list[i] = string(s)
+	}
+	return strings.Join(list, ", ")
+}
+
+// addToken checks a row against what is there, gives it a secret and stores
+// it.
+func (k *Keeper) addToken(ctx context.Context, v *view, t *signalbox.Token) (secret string, err error) {
+	if t.Kind == signalbox.PrincipalUser {
+		if err := ofKnownUser(v, t); err != nil {
+			return "", err
+		}
+	}
+	if len(v.tokens) >= MaxTokens {
+		return "", signalbox.Errorf(signalbox.CodeConflict, "there are %d tokens, the most there can be: revoke some", len(v.tokens))
+	}
+	admin := slices.Contains(t.Scopes, signalbox.ScopeAdmin)
+	if t.Kind != signalbox.PrincipalAgent && !admin && !k.Static() && !v.admin {
+		return "", errFirst
+	}
+	t.ID, secret, t.Hash, err = k.newSecret(t.Kind)
+	if err != nil {
+		return "", err
+	}
+	return secret, k.store.PutToken(ctx, *t)
+}
+
+// errFirst keeps people from making what does nothing yet: an open director
+// lets everyone in, with every right.
+var errFirst = signalbox.Errorf(signalbox.CodeConflict,
+	"this director is open: everyone on its host has every right, so this would limit nobody. Make an admin first, which closes it: signalbox tokens create admin --scope admin, or signalbox users set NAME --role admin --password-stdin")
+
+// ofKnownUser bounds a token by its user's role.
+func ofKnownUser(v *view, t *signalbox.Token) error {
+	u, ok := v.users[t.Principal]
+	if !ok {
+		return signalbox.Errorf(signalbox.CodeNotFound, "there is no user %s: make it first", t.Principal)
+	}
+	allowed := u.Role.Scopes()
+	if len(t.Scopes) == 0 {
+		t.Scopes = inOrder(allowed)
+	}
+	for _, s := range t.Scopes {
+		if !slices.Contains(allowed, s) {
+			return signalbox.Invalid("scopes", "user %s has the role %s, which does not include %s but %s", u.ID, u.Role, s, words(allowed))
+		}
+	}
+	if len(t.Agents) > 0 && slices.Contains(t.Scopes, signalbox.ScopeAdmin) {
+		return signalbox.Invalid("agents", "an admin has no limits: give scopes without admin")
+	}
+	t.CreatedAt = later(t.CreatedAt, u.CreatedAt)
+	return nil
+}
+
+// forgetEnded drops rows of tokens that ended long ago. One with scope admin
+// that expired stays: it is what keeps the director closed.
+func (k *Keeper) forgetEnded(ctx context.Context, v *view, now time.Time) error {
+	var gone []string
+	for _, c := range v.tokens {
+		ended := c.row.RevokedAt
+		if ended.IsZero() && !slices.Contains(c.row.Scopes, signalbox.ScopeAdmin) {
+			ended = c.row.ExpiresAt
+		}
+		if !ended.IsZero() && now.Sub(ended) > keepEnded {
+			gone = append(gone, c.row.ID)
+		}
+	}
+	return k.deleteTokens(ctx, gone)
+}
+
+// Tokens lists the tokens, without logins, the newest first.
+func (k *Keeper) Tokens() []Known {
+	var list []Known
+	for _, c := range k.current().tokens {
+		if !c.row.Login {
+			list = append(list, Known{Token: c.row, LastUsed: k.lastUsed(c.row.ID)})
+		}
+	}
+	slices.SortFunc(list, func(a, b Known) int {
+		if c := b.CreatedAt.Compare(a.CreatedAt); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return list
+}
+
+func (k *Keeper) lastUsed(id string) time.Time {
+	at, ok := k.used.Load(id)
+	if !ok {
+		return time.Time{}
+	}
+	return time.UnixMilli(at.(*atomic.Int64).Load()).UTC()
+}
+
+// Token returns the row of a token or login that was proved.
+func (k *Keeper) Token(id string) (signalbox.Token, bool) {
+	if c := k.current().tokens[id]; c != nil {
+		return c.row, true
+	}
+	return signalbox.Token{}, false
+}
+
+// RevokeToken takes a token out of force, at once. Revoking twice is no error.
+//
+// Errors: CodeNotFound; CodeConflict for the last admin credential where there
+// is no static token.
+func (k *Keeper) RevokeToken(ctx context.Context, id string) (signalbox.Token, error) {
+	var row signalbox.Token
+	err := k.alter(ctx, func(v *view) error {
+		c := v.tokens[id]
+		if c == nil || c.row.Login {
+			return signalbox.Errorf(signalbox.CodeNotFound, "there is no token of that id: signalbox tokens lists them")
+		}
+		row = c.row
+		if !row.RevokedAt.IsZero() {
+			return nil
+		}
+		if c.admin() && !k.Static() && !v.keepsAdmin(k.now(), func(t *signalbox.Token, _ string) bool { return t != nil && t.ID == id }) {
+			return errLast
+		}
+		row.RevokedAt = k.now()
+		return k.store.PutToken(ctx, row)
+	})
+	return row, err
+}
+
+// errLast keeps a closed director from being locked, or from opening itself.
+var errLast = signalbox.Errorf(signalbox.CodeConflict,
+	"it is the last admin credential: nobody could manage this director without it. Make another one first, or start the director with a static token (--token)")
+
+// upName names the token that signalbox up makes for an agent.
+func upName(agent string) string { return "up:" + agent }
+
+// upBy says who made it.
+const upBy = "signalbox up"
+
+// EnsureAgentToken makes a fresh token for an agent that the same process
+// starts, and forgets the one that it made before: its holder is gone.
+func (k *Keeper) EnsureAgentToken(ctx context.Context, agent string) (secret string, err error) {
+	n := NewToken{Name: "up:agent", Agent: agent, By: upBy}
+	t, err := n.row(k.now())
+	if err != nil {
+		return "", err
+	}
+	t.Name = upName(agent)
+	err = k.alter(ctx, func(v *view) error {
+		var old []string
+		for _, c := range v.tokens {
+			if c.row.Kind == signalbox.PrincipalAgent && c.row.Principal == agent && c.row.Name == t.Name && c.row.CreatedBy == upBy {
+				old = append(old, c.row.ID)
+			}
+		}
+		if err := k.deleteTokens(ctx, old); err != nil {
+			return err
+		}
+		secret, err = k.addToken(ctx, v, &t)
+		return err
+	})
+	return secret, err
+}

@@ -1,0 +1,127 @@
+package identity
+
+import (
+	"slices"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// view is what the store had when it was last read. It is not changed.
+type view struct {
+	tokens map[string]*credential
+	users  map[string]signalbox.User
+	admin  bool // there is a credential with scope admin that was not revoked
+}
+
+// credential is a token with whom it speaks for.
+type credential struct {
+	row    signalbox.Token
+	who    signalbox.Principal
+	reason string // why it is refused, "" if it is not; its end apart
+}
+
+func newView(tokens []signalbox.Token, users []signalbox.User) *view {
+	v := &view{tokens: make(map[string]*credential, len(tokens)), users: make(map[string]signalbox.User, len(users))}
+	for _, u := range users {
+		v.users[u.ID] = u
+		v.admin = v.admin || logsInAsAdmin(&u)
+	}
+	for _, t := range tokens {
+		c := v.credential(t)
+		v.tokens[t.ID] = c
+		v.admin = v.admin || c.admin()
+	}
+	return v
+}
+
+// logsInAsAdmin reports whether the user can log in and is an admin.
+func logsInAsAdmin(u *signalbox.User) bool {
+	return u.Role == signalbox.RoleAdmin && !u.Disabled && u.Password != ""
+}
+
+// admin reports whether it is a credential of its own with scope admin. A
+// login is none: it comes of the user's password and ends within hours.
+func (c *credential) admin() bool {
+	return c.reason == "" && !c.row.Login && c.who.Has(signalbox.ScopeAdmin)
+}
+
+func (c *credential) expired(now time.Time) bool {
+	return !c.row.ExpiresAt.IsZero() && !now.Before(c.row.ExpiresAt)
+}
+
+func (v *view) credential(t signalbox.Token) *credential {
+	c := &credential{row: t, who: signalbox.Principal{Kind: t.Kind, ID: t.Principal, TokenID: t.ID, Scopes: t.Scopes, Agents: t.Agents}}
+	if !t.RevokedAt.IsZero() {
+		c.reason = "it was revoked"
+	}
+	switch t.Kind {
+	case signalbox.PrincipalAgent:
+		if len(t.Agents) > 0 { // an agent always sees itself
+			c.who.Agents = append(slices.Clone(t.Agents), t.Principal)
+		}
+	case signalbox.PrincipalUser:
+		v.ofUser(c)
+	}
+	return c
+}
+
+// ofUser bounds a token by what its user is now: a token never outlives its
+// user, nor the user's role.
+func (v *view) ofUser(c *credential) {
+	u, ok := v.users[c.row.Principal]
+	switch {
+	case !ok || c.row.CreatedAt.Before(u.CreatedAt): // of someone who had the same name before
+		c.reason = "its user was removed"
+		return
+	case u.Disabled:
+		c.reason = "its user is disabled"
+	}
+	c.who.Email = u.Email
+	if c.row.Login {
+		c.who.Scopes = u.Role.Scopes()
+	} else if u.Role != signalbox.RoleAdmin {
+		allowed := u.Role.Scopes()
+		c.who.Scopes = slices.DeleteFunc(slices.Clone(c.row.Scopes), func(s signalbox.Scope) bool { return !slices.Contains(allowed, s) })
+	}
+	c.who.Agents = both(c.row.Agents, u.Agents)
+}
+
+// noAgent stands for a limit that leaves no agent: it is no name, so none has
+// it, and an empty list would mean all.
+const noAgent = "-"
+
+// both returns the agents that two limits allow.
+func both(a, b []string) []string {
+	switch {
+	case len(a) == 0:
+		return b
+	case len(b) == 0:
+		return a
+	}
+	shared := slices.DeleteFunc(slices.Clone(a), func(name string) bool { return !slices.Contains(b, name) })
+	if len(shared) == 0 {
+		return []string{noAgent}
+	}
+	return shared
+}
+
+// keepsAdmin reports whether an admin credential is in force besides those
+// that without says are to go.
+func (v *view) keepsAdmin(now time.Time, without func(t *signalbox.Token, userID string) bool) bool {
+	for _, u := range v.users {
+		if logsInAsAdmin(&u) && !without(nil, u.ID) {
+			return true
+		}
+	}
+	for _, c := range v.tokens {
+		user := ""
+		if c.row.Kind == signalbox.PrincipalUser {
+			user = c.row.Principal
+		}
+		if c.admin() && !c.expired(now) && !without(&c.row, user) {
+			return true
+		}
+	}
+	return false
+}
