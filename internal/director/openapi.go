@@ -116,7 +116,28 @@ func responses(route api.Route, s *schemas, errorRef node) node {
 			"content":     node{"application/json": node{"schema": errorRef}},
 		}
 	}
+	if isCall(route) {
+		describeCall(out, s, errorRef)
+	}
 	return out
+}
+
+func isCall(route api.Route) bool { return route.Name == "chat" || route.Name == "bypass" }
+
+// describeCall describes what the calls of agents answer besides: 202 is no
+// error, and errors that say something of the agent have a body of their own.
+func describeCall(out node, s *schemas, errorRef node) {
+	out["202"] = node{
+		"description": "It is stored and goes on",
+		"content":     node{"application/json": node{"schema": s.ref(reflect.TypeFor[api.ChatAccepted](), false)}},
+	}
+	chatError := s.ref(reflect.TypeFor[api.ChatError](), false)
+	for _, status := range []string{"409", "429", "501", "502", "503", "504"} {
+		if out[status] == nil {
+			continue
+		}
+		out[status].(node)["content"] = node{"application/json": node{"schema": node{"anyOf": []node{errorRef, chatError}}}}
+	}
 }
 
 // alsoSuccess has the successes of a route beyond the one in the table.
@@ -137,7 +158,7 @@ func answerContent(route api.Route, s *schemas) node {
 	default:
 		return nil
 	}
-	if route.Name == "output" {
+	if route.Name == "output" || isCall(route) {
 		content["text/event-stream"] = node{"schema": node{"type": "string"}}
 	}
 	return content

@@ -72,10 +72,16 @@ func (s *schemas) of(t reflect.Type, closed bool) node {
 	return node{"type": "string"}
 }
 
+var (
+	promptOrMessage = node{"oneOf": []node{{"required": []string{"prompt"}}, {"required": []string{"message"}}}}
+	overflows       = []signalbox.Overflow{signalbox.OverflowReject, signalbox.OverflowWait, signalbox.OverflowPersist}
+	onDisconnects   = []string{"continue", "cancel"}
+)
+
 // rules adds what Go types do not say, from the constants that the engine
 // checks against.
 var rules = map[string]node{
-	"SubmitRequest": {"oneOf": []node{{"required": []string{"prompt"}}, {"required": []string{"message"}}}},
+	"SubmitRequest": promptOrMessage,
 
 	"SubmitRequest.prompt":          {"minLength": 1},
 	"SubmitRequest.message":         {"minLength": 1},
@@ -91,21 +97,47 @@ var rules = map[string]node{
 	"SubmitRequest.agent":           {"maxLength": signalbox.MaxAgentNameLength},
 	"SubmitRequest.kind":            {"maxLength": signalbox.MaxAgentNameLength},
 	"SubmitRequest.source_job":      {"maxLength": signalbox.MaxAgentNameLength},
+	"SubmitRequest.overflow":        {"enum": overflows},
+	"ChatRequest":                   promptOrMessage,
+	"ChatRequest.prompt":            {"minLength": 1},
+	"ChatRequest.message":           {"minLength": 1},
+	"ChatRequest.timeout_seconds":   {"minimum": 0, "maximum": engine.MaxTimeoutSeconds},
+	"ChatRequest.priority":          {"minimum": signalbox.MinPriority, "maximum": signalbox.MaxPriority},
+	"ChatRequest.wait_timeout":      {"minimum": 0, "maximum": int(engine.MaxWaitTimeout.Seconds())},
+	"ChatRequest.on_lost":           {"enum": []signalbox.OnLost{signalbox.LostFail, signalbox.LostRequeue}},
+	"ChatRequest.session_id":        {"maxLength": signalbox.MaxSessionIDLength},
+	"ChatRequest.model":             {"maxLength": engine.MaxWordBytes},
+	"ChatRequest.tier":              {"maxLength": engine.MaxWordBytes},
+	"ChatRequest.overflow":          {"enum": overflows},
+	"ChatRequest.on_disconnect":     {"enum": onDisconnects},
+	"BypassRequest":                 promptOrMessage,
+	"BypassRequest.prompt":          {"minLength": 1},
+	"BypassRequest.message":         {"minLength": 1},
+	"BypassRequest.timeout_seconds": {"minimum": 0, "maximum": engine.MaxTimeoutSeconds},
+	"BypassRequest.allowed_tools":   {"maxItems": engine.MaxAllowedTools},
+	"BypassRequest.model":           {"maxLength": engine.MaxWordBytes},
+	"BypassRequest.tier":            {"maxLength": engine.MaxWordBytes},
+	"BypassRequest.on_disconnect":   {"enum": onDisconnects},
 	"RetryRequest.timeout_seconds":  {"minimum": 0, "maximum": engine.MaxTimeoutSeconds},
 	"RegisterAgent.slots":           {"minimum": 0, "maximum": signalbox.MaxAgentSlots},
 	"PauseRequest.seconds":          {"minimum": 0, "maximum": maxPauseSeconds},
 	"Heartbeat.state":               {"enum": []string{"idle", "working"}},
 
-	"Task.state":    {"enum": signalbox.States()},
-	"Task.reason":   {"enum": signalbox.Reasons()},
-	"Task.source":   {"enum": signalbox.Sources()},
-	"Agent.state":   {"enum": []string{"idle", "working", "withheld", "down"}},
-	"Status.state":  {"enum": []string{"running", "draining"}},
-	"Error.error":   {"enum": codes()},
-	"Event.kind":    {"minLength": 1},
-	"Output.seq":    {"minimum": 0},
-	"Output.next":   {"minimum": 0},
-	"Task.attempts": {"minimum": 0},
+	"Task.state":   {"enum": signalbox.States()},
+	"Task.reason":  {"enum": signalbox.Reasons()},
+	"Task.source":  {"enum": signalbox.Sources()},
+	"Agent.state":  {"enum": []string{"idle", "working", "withheld", "down"}},
+	"Status.state": {"enum": []string{"running", "draining"}},
+	"Error.error":  {"enum": codes()},
+
+	"Session.state":  {"enum": []signalbox.SessionState{signalbox.SessionActive, signalbox.SessionArchived, signalbox.SessionGone}},
+	"Activity.state": {"enum": []string{activityQueued, activityStarted, activityCompleted, activityFailed}},
+	"Activity.type":  {"enum": []string{typeChat, typeTask, typeSchedule, typeCollaboration}},
+	"Task.mode":      {"enum": []string{"queue", "chat", "bypass"}},
+	"Event.kind":     {"minLength": 1},
+	"Output.seq":     {"minimum": 0},
+	"Output.next":    {"minimum": 0},
+	"Task.attempts":  {"minimum": 0},
 }
 
 // codes lists the error codes that have a status.
