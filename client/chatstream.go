@@ -20,8 +20,9 @@ type ChatEvent struct {
 
 // ChatOutput is a part of the log of a run.
 type ChatOutput struct {
-	After int64  `json:"after"` // position of text in the whole log
-	Text  string `json:"text"`
+	After     int64  `json:"after"` // position of text in the whole log
+	Text      string `json:"text"`
+	Truncated bool   `json:"truncated,omitempty"` // what lies before it is no longer there
 }
 
 // ChatStream is Chat with its progress: each is called for every event until

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) agentsCmd() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "List the agents and what they do",
 		Args:  cobra.NoArgs,
@@ -28,6 +28,27 @@ func (a *app) agentsCmd() *cobra.Command {
 		}),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	cmd.AddCommand(a.removeAgentCmd())
+	return cmd
+}
+
+func (a *app) removeAgentCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Forget an agent",
+		Long: "Forget an agent. One that runs a task, or that stands in the director's configuration, is not forgotten;\n" +
+			"one that still runs registers itself again.",
+		Args: cobra.ExactArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				if err := c.RemoveAgent(ctx, args[0]); err != nil {
+					return err
+				}
+				return a.print(done{ID: args[0], Status: "removed"}, func() error { return a.say("Removed: %s", clean(args[0])) })
+			})
+		}),
+		ValidArgsFunction: a.completeAgents,
+	}
 }
 
 func (a *app) agentTable(agents []api.Agent) error {
@@ -35,17 +56,25 @@ func (a *app) agentTable(agents []api.Agent) error {
 		a.note("No agents. Start one with signalbox agent, or signalbox up for all that are installed here.")
 		return nil
 	}
-	rows := [][]string{{"NAME", "KIND", "STATE", "SLOTS", "WAITING", "HEARD", "RUNNING"}}
+	rows := [][]string{{"NAME", "KIND", "STATE", "SLOTS", "BYPASS", "WAITING", "HEARD", "RUNNING"}}
 	for _, g := range agents {
 		heard := "never"
 		if g.LastHeard != nil {
 			heard = ago(a.io.Now().Sub(*g.LastHeard)) + " ago"
 		}
 		rows = append(rows, []string{
-			g.Name, g.Kind, g.State, fmt.Sprintf("%d/%d", g.InUse, g.Slots), fmt.Sprint(g.Waiting), heard, a.runningText(g),
+			g.Name, g.Kind, g.State, fmt.Sprintf("%d/%d", g.InUse, g.Slots), bypassText(g), fmt.Sprint(g.Waiting), heard, a.runningText(g),
 		})
 	}
 	return a.table(rows)
+}
+
+// bypassText is how many isolated executions an agent runs, of how many.
+func bypassText(g api.Agent) string {
+	if g.IsolatedSlots == 0 && len(g.Isolated) == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", len(g.Isolated), g.IsolatedSlots)
 }
 
 // runningText says what an agent runs, or why it takes nothing.
@@ -70,6 +99,16 @@ func (a *app) runningText(g api.Agent) string {
 	}
 	if still := a.io.Now().Sub(printed); g.State == "working" && !printed.IsZero() && still >= time.Minute {
 		parts = append(parts, "printed nothing for "+ago(still)) // the second clock: it answers, but does it get on?
+	}
+	for _, r := range g.Isolated {
+		text := shortID(r.QueueID) + " bypass"
+		if r.StartedAt != nil {
+			text += " (" + ago(a.io.Now().Sub(*r.StartedAt)) + ")"
+		}
+		parts = append(parts, text)
+	}
+	for _, t := range g.Terminals {
+		parts = append(parts, "terminal of "+t.By+" ("+ago(a.io.Now().Sub(t.Since))+")")
 	}
 	if g.Message != "" {
 		parts = append(parts, g.Message)

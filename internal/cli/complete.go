@@ -135,11 +135,13 @@ func (a *app) completeFlags(root *cobra.Command) {
 	}
 	byName := map[string]completer{
 		"agent": ask(agentNames), "session-mode": words("require", "prefer"), "on-lost": words("fail", "requeue"),
-		"state": words("completed", "failed", "cancelled", "timeout"), "color": words("auto", "always", "never"),
+		"overflow": words("reject", "wait", "persist"), "role": words("admin", "user"), "scope": words(scopeNames()...),
+		"limit-agents": ask(agentNames), "severity": words("info", "warning", "critical"), "session": ask(sessionIDs),
+		"color":       words("auto", "always", "never"),
 		"on-shutdown": words("leave", "stop"), "log-format": words("text", "json"), "log-level": words("debug", "info", "warn", "error"),
 		"task": ask(func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, anyTask) }),
 	}
-	for _, cmd := range append(root.Commands(), root) {
+	for _, cmd := range withBelow(root) {
 		for name, f := range byName {
 			register(cmd, name, f)
 		}
@@ -148,10 +150,24 @@ func (a *app) completeFlags(root *cobra.Command) {
 		switch cmd.Name() {
 		case "submit":
 			register(cmd, "kind", ask(agentKinds))
+		case "activities":
+			register(cmd, "state", words("queued", "started", "completed", "failed"))
+			register(cmd, "type", words("chat_start", "task_start", "schedule_start", "agent_collaboration"))
+		case "history":
+			register(cmd, "state", words("completed", "failed", "cancelled", "timeout"))
 		case "agent":
 			register(cmd, "kind", words("claude", "codex", "opencode", "command", "demo"))
 		}
 	}
+}
+
+// withBelow is a command and all that are below it.
+func withBelow(cmd *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{cmd}
+	for _, below := range cmd.Commands() {
+		all = append(all, withBelow(below)...)
+	}
+	return all
 }
 
 func register(cmd *cobra.Command, flag string, f completer) {

@@ -4,6 +4,6 @@
 //
 // Its output is a contract. Results go to standard output, all else to
 // standard error. --json prints one document, streams print one a line. It
-// never asks a question. The exit codes stand in exit.go, docs/cli.md is made
-// from the commands themselves.
+// asks no question, but for the password of a new user. The exit codes stand
+// in exit.go, docs/cli.md is made from the commands themselves.
 package cli

@@ -20,7 +20,8 @@ const docsIntro = `# The command line
 <!-- Made from the commands by: go test ./internal/cli -run TestDocs -update -->
 
 One binary, ` + "`signalbox`" + `. Results go to standard output, everything else to standard error, so that
-` + "`signalbox submit PROMPT --wait > answer`" + ` holds the answer and nothing more. It never asks a question.
+` + "`signalbox submit PROMPT --wait > answer`" + ` holds the answer and nothing more. It asks no question, but for the password
+of a new user.
 
 Flags may stand before or after arguments. Durations are written as ` + "`90s`" + `, ` + "`1h30m`" + ` or a number of seconds.
 
@@ -93,7 +94,13 @@ func commands() []*cobra.Command {
 	root.SetArgs([]string{"--help"})
 	root.SetOut(new(strings.Builder))
 	root.ExecuteContext(context.Background()) // cobra adds its own commands and flags when it runs
-	return append([]*cobra.Command{root}, root.Commands()...)
+	all := []*cobra.Command{root}
+	for _, cmd := range root.Commands() {
+		if all = append(all, cmd); cmd.Name() != "completion" { // its shells are cobra's own
+			all = append(all, cmd.Commands()...)
+		}
+	}
+	return all
 }
 
 func docs() string {
@@ -113,7 +120,8 @@ func docs() string {
 }
 
 func section(b *strings.Builder, cmd *cobra.Command) {
-	fmt.Fprintf(b, "\n## %s\n\n", cmd.Name())
+	name := strings.TrimPrefix(cmd.CommandPath(), "signalbox ")
+	fmt.Fprintf(b, "\n%s %s\n\n", strings.Repeat("#", 2+strings.Count(name, " ")), name)
 	text := cmd.Long
 	if text == "" || cmd.Name() == "completion" {
 		text = cmd.Short + "."

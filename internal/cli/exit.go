@@ -28,7 +28,7 @@ var exitCodes = []struct {
 	{exitNotFound, "not found"},
 	{exitNotAllowed, "not allowed"},
 	{exitConflict, "conflict: not possible in this state"},
-	{exitQueueFull, "the queue is full"},
+	{exitQueueFull, "the queue is full, or the agent busy and the caller does not wait"},
 	{exitUnreachable, "the director cannot be reached, or is stopping"},
 	{exitFailed, "the task that was waited for failed"},
 	{exitCancelled, "the task that was waited for was cancelled"},

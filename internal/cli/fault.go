@@ -22,6 +22,7 @@ type fault struct {
 	hint      string
 	retryable bool
 	matches   []string // for ambiguous
+	id        string   // of the task that it is about, where it was made
 	silent    bool     // all has been said; only the exit code is left
 }
 
@@ -43,6 +44,7 @@ type errorDocument struct {
 	Hint      string   `json:"hint"`
 	Retryable bool     `json:"retryable"`
 	Matches   []string `json:"matches,omitempty"`
+	QueueID   string   `json:"queue_id,omitempty"`
 }
 
 // report writes an error and returns the exit code.
@@ -54,7 +56,7 @@ func report(w io.Writer, asJSON bool, err error) int {
 	switch {
 	case f.silent:
 	case asJSON:
-		_ = writeJSON(w, errorDocument{f.code, f.message, f.hint, f.retryable, f.matches})
+		_ = writeJSON(w, errorDocument{f.code, f.message, f.hint, f.retryable, f.matches, f.id})
 	default:
 		fmt.Fprintln(w, "Error: "+cleanLines(f.message))
 		for _, match := range f.matches {
@@ -71,6 +73,7 @@ func report(w io.Writer, asJSON bool, err error) int {
 func toFault(err error) *fault {
 	var f *fault
 	var answer *client.Error
+	var chat *client.ChatError
 	var gone *client.UnreachableError
 	var conf config.Problems
 	switch {
@@ -78,6 +81,8 @@ func toFault(err error) *fault {
 		return f
 	case errors.As(err, &gone): // before the answer of a gateway that it may wrap
 		return unreachable(gone)
+	case errors.As(err, &chat):
+		return chatFault(chat)
 	case errors.As(err, &answer):
 		return refused(answer)
 	case errors.As(err, &conf):
@@ -127,7 +132,7 @@ func refused(e *client.Error) *fault {
 // hints are for answers that bring none of their own.
 var hints = map[string]string{
 	"queue_full":   "wait for a place with --wait-for-room, or cancel what is no longer needed",
-	"unauthorized": "give the token with --token or SIGNALBOX_TOKEN",
+	"unauthorized": "give a token with --token or SIGNALBOX_TOKEN; who administers the director makes one with signalbox tokens create",
 	"not_found":    "signalbox status and signalbox history list the tasks, signalbox agents the agents",
 }
 
@@ -139,8 +144,10 @@ func exitOf(e *client.Error) int {
 		return exitNotFound
 	case "unauthorized", "forbidden", "rate_limited":
 		return exitNotAllowed
-	case "queue_full":
+	case "queue_full", "agent_busy":
 		return exitQueueFull
+	case "agent_down", "call_cycle", "call_depth":
+		return exitConflict
 	case "unavailable":
 		return exitUnreachable
 	}

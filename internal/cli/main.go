@@ -23,24 +23,32 @@ type IO struct {
 	// Env looks up an environment variable, Dir is the working folder.
 	Env func(string) (string, bool)
 	Dir string
-	// OutTTY and ErrTTY say that Out or Err is a terminal that a person
-	// looks at; Columns is its width, 0 if unknown.
+	// InTTY says that In is a terminal that a person types at, OutTTY and
+	// ErrTTY that Out or Err is one that a person looks at; Columns is its
+	// width, 0 if unknown.
+	InTTY          bool
 	OutTTY, ErrTTY bool
 	Columns        int
 	Now            func() time.Time
 	// After is time.After; tests put a clock of their own here.
 	After func(time.Duration) <-chan time.Time
+	// TTY is the terminal that In and Out are; nil where they are not one.
+	TTY TTY
 }
 
 // System is the IO of the process.
 func System() IO {
 	columns, _, _ := term.GetSize(int(os.Stderr.Fd()))
 	dir, _ := os.Getwd() // whoever needs it will say that it is gone
-	return IO{
+	world := IO{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Dir: dir,
-		OutTTY: term.IsTerminal(int(os.Stdout.Fd())), ErrTTY: term.IsTerminal(int(os.Stderr.Fd())),
+		InTTY: term.IsTerminal(int(os.Stdin.Fd())), OutTTY: term.IsTerminal(int(os.Stdout.Fd())), ErrTTY: term.IsTerminal(int(os.Stderr.Fd())),
 		Columns: columns, Now: time.Now, After: time.After,
 	}
+	if world.InTTY && world.OutTTY {
+		world.TTY = systemTTY{}
+	}
+	return world
 }
 
 // Roles are the long-running commands. Each returns when its work is done,
@@ -144,10 +152,14 @@ func (a *app) root() *cobra.Command {
 	root.AddGroup(
 		&cobra.Group{ID: groupTasks, Title: "Tasks:"},
 		&cobra.Group{ID: groupQueue, Title: "Queue and agents:"},
+		&cobra.Group{ID: groupAccess, Title: "Access and audit:"},
 		&cobra.Group{ID: groupRoles, Title: "Roles:"},
 	)
-	a.addTo(root, groupTasks, a.submitCmd(), a.statusCmd(), a.cancelCmd(), a.whyCmd(), a.logsCmd(), a.retryCmd(), a.historyCmd())
-	a.addTo(root, groupQueue, a.agentsCmd(), a.releaseCmd(), a.clearCmd(), a.pauseCmd(), a.resumeCmd(), a.eventsCmd())
+	a.addTo(root, groupTasks, a.submitCmd(), a.chatCmd(), a.statusCmd(), a.cancelCmd(), a.whyCmd(), a.logsCmd(), a.retryCmd(), a.historyCmd(),
+		a.activitiesCmd())
+	a.addTo(root, groupQueue, a.agentsCmd(), a.laneCmd(), a.sessionsCmd(), a.releaseCmd(), a.clearCmd(), a.pauseCmd(), a.resumeCmd(),
+		a.eventsCmd(), a.terminalCmd())
+	a.addTo(root, groupAccess, a.whoamiCmd(), a.tokensCmd(), a.usersCmd(), a.auditCmd())
 	a.addTo(root, groupRoles, a.upCmd(), a.directorCmd(), a.agentCmd())
 	root.AddCommand(a.versionCmd())
 	a.completeFlags(root)
@@ -155,24 +167,33 @@ func (a *app) root() *cobra.Command {
 }
 
 const (
-	groupTasks = "tasks"
-	groupQueue = "queue"
-	groupRoles = "roles"
+	groupTasks  = "tasks"
+	groupQueue  = "queue"
+	groupAccess = "access"
+	groupRoles  = "roles"
 )
 
-// addTo adds commands to a group, and marks what they return as theirs.
+// addTo adds commands to a group.
 func (a *app) addTo(root *cobra.Command, group string, commands ...*cobra.Command) {
 	for _, c := range commands {
 		c.GroupID = group
-		c.Args = usageArgs(c.Args)
-		run := c.RunE
-		c.RunE = func(cmd *cobra.Command, args []string) error {
-			if err := run(cmd, args); err != nil {
-				return commandError{err}
-			}
-			return nil
-		}
+		own(c)
 		root.AddCommand(c)
+	}
+}
+
+// own marks what a command and those below it return as theirs.
+func own(c *cobra.Command) {
+	c.Args = usageArgs(c.Args)
+	run := c.RunE
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := run(cmd, args); err != nil {
+			return commandError{err}
+		}
+		return nil
+	}
+	for _, below := range c.Commands() {
+		own(below)
 	}
 }
 
@@ -188,8 +209,11 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 }
 
 func argHint(cmd *cobra.Command, args []string) string {
-	if cmd.Name() == "submit" && len(args) > 1 {
+	switch {
+	case cmd.Name() == "submit" && len(args) > 1:
 		return "put the prompt in quotes"
+	case cmd.Name() == "chat" && len(args) > 2:
+		return "put the message in quotes"
 	}
 	return cmd.CommandPath() + " --help"
 }

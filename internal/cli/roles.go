@@ -38,6 +38,9 @@ type AgentOptions struct {
 // keyFlag is a flag of a role that sets a key of the configuration.
 type keyFlag struct{ name, key, usage string }
 
+// terminalFlag is a flag that may stand without a value.
+const terminalFlag = "terminal"
+
 var serverFlags = []keyFlag{
 	{"addr", "addr", "`host:port` to listen on (default 127.0.0.1:8080)"},
 	{"data", "data", "`folder` of store, keys and logs (default ~/.signalbox/data)"},
@@ -45,6 +48,7 @@ var serverFlags = []keyFlag{
 	{"discover", "discover", "`ports` of this host on which to look for agents, such as 9000-9010 (default off)"},
 	{"grace", "grace", "`duration` that a stop waits for running tasks (default 30s)"},
 	{"on-shutdown", "on_shutdown", "`what` a stop does with tasks that still run: leave (default) or stop"},
+	{terminalFlag, "terminal", "`true` lets those with the right open terminals at agents that offer them (default false)"},
 	{"log-format", "log.format", "`format` of the log: text (default) or json"},
 	{"log-level", "log.level", "`level` of the log: debug, info (default), warn or error"},
 }
@@ -65,6 +69,7 @@ var agentFlags = []keyFlag{
 	{"addr", "agent.addr", "`host:port` to listen on (default 127.0.0.1:9000)"},
 	{"data", "data", "`folder` of records and logs (default ~/.signalbox/data)"},
 	{"home", "agent.home", "`folder` that is HOME for the CLI (default: yours)"},
+	{terminalFlag, "agent.terminal", "`true` lets the director open terminals here (default false)"},
 	{"agent-token", "agent.token", "`token` that callers of the agent must present"},
 	{"log-format", "log.format", "`format` of the log: text (default) or json"},
 	{"log-level", "log.level", "`level` of the log: debug, info (default), warn or error"},
@@ -81,6 +86,9 @@ func addKeyFlags(f *pflag.FlagSet, flags ...[]keyFlag) {
 	for _, group := range flags {
 		for _, k := range group {
 			f.String(k.name, "", k.usage)
+			if k.name == terminalFlag {
+				f.Lookup(k.name).NoOptDefVal = "true"
+			}
 		}
 	}
 }
@@ -107,7 +115,11 @@ func (a *app) upCmd() *cobra.Command {
 			"there is none.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.load(given(cmd.Flags(), serverFlags, childFlags))
+			flags := given(cmd.Flags(), serverFlags, childFlags)
+			if f := cmd.Flags().Lookup(terminalFlag); f.Changed { // for both ends
+				flags = append(flags, config.Flag{Name: "--" + terminalFlag, Key: "agent.terminal", Values: []string{f.Value.String()}})
+			}
+			cfg, err := a.load(flags)
 			if err != nil {
 				return err
 			}

@@ -88,12 +88,15 @@ func (a *app) taskRows(t api.Task) [][]string {
 		{"reason", t.Reason}, {"message", t.Message}, {"last error", t.LastError},
 		{"agent", t.Agent}, {"agent's id", t.TaskID}, {"attempts", attempts(t)},
 		{"model", t.Model}, {"tier", t.Tier}, {"session", t.SessionID},
-		{"source", t.Source}, {"job", t.SourceJob}, {"retry of", t.RetryOf},
+		{"mode", modeText(t)}, {"source", t.Source}, {"by", ownerText(t)}, {"called by", t.ParentID}, {"job", t.SourceJob}, {"retry of", t.RetryOf},
 		{"created", a.clock(t.CreatedAt)}, {"not before", a.clockOf(t.NotBefore)},
 		{"dispatched", a.clockOf(t.DispatchedAt)}, {"started", a.clockOf(t.StartedAt)}, {"ended", a.clockOf(t.EndedAt)},
 	}
 	if t.Result != nil {
 		rows = append(rows, resultRows(t.Result)...)
+	}
+	for _, s := range t.Stale {
+		rows = append(rows, []string{"stale", fmt.Sprintf("%s said %s at %s, after it had lost its slot: kept aside", s.Agent, s.State, a.clock(s.At))})
 	}
 	var said [][]string
 	for _, row := range rows {
@@ -102,6 +105,29 @@ func (a *app) taskRows(t api.Task) [][]string {
 		}
 	}
 	return said
+}
+
+// modeText is how a task was called, where that is not the usual way.
+func modeText(t api.Task) string {
+	if t.Mode == "queue" {
+		return ""
+	}
+	return t.Mode
+}
+
+// ownerText is who submitted a task.
+func ownerText(t api.Task) string {
+	switch {
+	case t.SourceUserEmail != "":
+		return t.SourceUserEmail
+	case t.SourceUserID != "":
+		return "user " + t.SourceUserID
+	case t.SourceAgent != "":
+		return "agent " + t.SourceAgent
+	case t.SourceService != "":
+		return "service " + t.SourceService
+	}
+	return ""
 }
 
 func resultRows(r *api.Result) [][]string {

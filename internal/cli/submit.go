@@ -72,6 +72,7 @@ func (s *submitFlags) register(cmd *cobra.Command) {
 	f.StringVar(&s.notBefore, "not-before", "", "`time` in RFC 3339, or a duration from now, before which it does not start")
 	f.Var(&s.startWithin, "start-within", "end it as timed out when it has not started after this long (default: it waits for ever)")
 	f.Var(newChoice(&s.req.OnLost, "", "fail", "requeue"), "on-lost", "what becomes of it when its agent is lost: fail (default) or requeue")
+	f.Var(newChoice(&s.req.Overflow, "", "reject", "wait", "persist"), "overflow", "when no agent is free for it: persist (wait in the backlog, default), wait (for 2m, or --start-within) or reject")
 	f.StringVar(&s.req.SourceJob, "source-job", "", "`name` of the job that submits it")
 	f.StringVar(&s.key, "idempotency-key", "", "the same `key` makes at most one task (default: a new one)")
 	f.BoolVar(&s.room, "wait-for-room", false, "wait instead of failing when the queue is full")
@@ -170,7 +171,7 @@ func (a *app) submit(ctx context.Context, s *submitFlags) error {
 
 func (a *app) submitWithRoom(ctx context.Context, c *client.Client, s *submitFlags) (api.SubmitResponse, error) {
 	for try := 0; ; try++ {
-		job, err := c.Submit(ctx, s.req, client.SubmitOptions{IdempotencyKey: s.key})
+		job, err := c.Submit(ctx, s.req, client.SubmitOptions{IdempotencyKey: s.key, Execution: a.executionID()})
 		var e *client.Error
 		if !s.room || !errors.As(err, &e) || e.Body.Error != "queue_full" {
 			return job, err

@@ -144,7 +144,7 @@ func (a *app) retry(ctx context.Context, part string, edit api.RetryRequest, key
 	if err != nil {
 		return err
 	}
-	job, err := c.Retry(ctx, id, edit, client.SubmitOptions{IdempotencyKey: key})
+	job, err := c.Retry(ctx, id, edit, client.SubmitOptions{IdempotencyKey: key, Execution: a.executionID()})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,198 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// chatFlags are the flags of chat.
+type chatFlags struct {
+	agent   string
+	req     api.ChatRequest
+	timeout span
+	env     []string
+	key     string
+
+	noWait, persist   bool
+	waitTimeout       span
+	async, follow     bool
+	cancelOnInterrupt bool
+
+	bypass       bool
+	allowedTools []string
+	systemPrompt string
+}
+
+func (a *app) chatCmd() *cobra.Command {
+	var s chatFlags
+	cmd := &cobra.Command{
+		Use:   "chat AGENT [MESSAGE]",
+		Short: "Say something to an agent and print its answer",
+		Long: "Say something to an agent, wait for its turn and print the answer. It goes on with the agent's current\n" +
+			"conversation. MESSAGE is one argument, so put it in quotes; - or none reads it from standard input.\n\n" +
+			"The answer goes to standard output, the place in line to standard error, and the exit code says how it\n" +
+			"ended. Ctrl-C leaves the task alone and says how to come back to it. Within a run of an agent it calls as\n" +
+			"that agent, for that run (SIGNALBOX_TOKEN and SIGNALBOX_QUEUE_ID are set there).",
+		Example: "  signalbox chat coder \"and now the tests\"\n" +
+			"  git diff | signalbox chat reviewer --new --follow\n" +
+			"  signalbox chat coder --bypass \"is this name taken?\"",
+		Args: cobra.RangeArgs(1, 2),
+		RunE: run(func(ctx context.Context, args []string) error {
+			if err := a.fillChat(&s, args); err != nil {
+				return err
+			}
+			return a.chat(ctx, &s)
+		}),
+		ValidArgsFunction: a.completeAgents,
+	}
+	s.register(cmd)
+	return cmd
+}
+
+func (s *chatFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&s.req.NewSession, "new", false, "begin a conversation, which becomes the agent's current one")
+	f.StringVar(&s.req.SessionID, "session", "", "`id` of the conversation to go on with (default: the agent's current one)")
+	f.StringVar(&s.req.Model, "model", "", "`model` to run it with")
+	f.StringVar(&s.req.Tier, "tier", "", "`tier` of model to run it with")
+	f.Var(&s.timeout, "timeout", "limit of the run, such as 30m (default: the agent's; with --bypass 5m)")
+	f.StringArrayVar(&s.env, "env", nil, "variable for the run, `NAME=VALUE`, or NAME to take it from here; repeatable")
+	f.BoolVar(&s.noWait, "no-wait", false, "fail when the agent is busy, instead of waiting")
+	f.BoolVar(&s.persist, "persist", false, "wait in the backlog, however long it takes, where the agent's own line is full too")
+	f.Var(&s.waitTimeout, "wait-timeout", "end it when it has not started after this long (default: 2m); with --persist only the wait here ends")
+	f.BoolVar(&s.async, "async", false, "do not wait: print the task's id")
+	f.BoolVarP(&s.follow, "follow", "f", false, "print the output as it is written; with --json an event a line")
+	f.BoolVar(&s.cancelOnInterrupt, "cancel-on-interrupt", false, "let Ctrl-C cancel the task, instead of leaving it alone")
+	f.StringVar(&s.key, "idempotency-key", "", "the same `key` makes at most one task (default: a new one)")
+	f.BoolVar(&s.bypass, "bypass", false, "run it beside the agent's line, isolated and without a conversation: at once or not at all")
+	f.StringSliceVar(&s.allowedTools, "allowed-tools", nil, "`tools` that it may use, with commas; with --bypass")
+	f.StringVar(&s.systemPrompt, "system-prompt", "", "`text` that is put before the message; with --bypass")
+}
+
+// fillChat makes the request of what was typed.
+func (a *app) fillChat(s *chatFlags, args []string) (err error) {
+	s.agent = args[0]
+	if s.req.Message, err = a.message(args[1:]); err != nil {
+		return err
+	}
+	if err := s.check(); err != nil {
+		return err
+	}
+	switch {
+	case s.noWait:
+		s.req.Overflow = "reject"
+	case s.persist:
+		s.req.Overflow = "persist"
+	}
+	if s.key == "" {
+		s.key = client.NewIdempotencyKey()
+	}
+	s.req.TimeoutSeconds, s.req.WaitTimeout = s.timeout.seconds(), s.waitTimeout.seconds()
+	s.req.Env, err = a.taskEnv(s.env)
+	return err
+}
+
+func (a *app) message(args []string) (string, error) {
+	switch {
+	case len(args) == 1:
+		return a.prompt(args[0])
+	case a.io.InTTY:
+		return "", usage("no message: want signalbox chat AGENT MESSAGE").hinted("- reads it from standard input")
+	}
+	return a.prompt("-")
+}
+
+// check refuses flags that do not go together.
+func (s *chatFlags) check() error {
+	line := s.noWait || s.persist || s.waitTimeout != 0
+	talk := s.req.NewSession || s.req.SessionID != ""
+	switch {
+	case s.req.NewSession && s.req.SessionID != "":
+		return usage("--new and --session do not go together: a conversation is new or has an id")
+	case s.noWait && (s.persist || s.waitTimeout != 0):
+		return usage("--no-wait does not go with --persist or --wait-timeout: it does not wait at all")
+	case s.bypass && (line || talk):
+		return usage("--bypass has no line and no conversation: leave out --no-wait, --persist, --wait-timeout, --new and --session")
+	case !s.bypass && (len(s.allowedTools) > 0 || s.systemPrompt != ""):
+		return usage("--allowed-tools and --system-prompt go with --bypass")
+	case s.async && (s.follow || s.cancelOnInterrupt):
+		return usage("--async does not wait: leave out --follow and --cancel-on-interrupt")
+	}
+	return nil
+}
+
+func (s *chatFlags) bypassRequest() api.BypassRequest {
+	return api.BypassRequest{
+		Message: s.req.Message, Model: s.req.Model, Tier: s.req.Tier, Env: s.req.Env, TimeoutSeconds: s.req.TimeoutSeconds,
+		AllowedTools: s.allowedTools, SystemPrompt: s.systemPrompt,
+	}
+}
+
+// executionID is the execution within which this command runs: an agent's
+// runner sets it, and its token makes it count.
+func (a *app) executionID() string {
+	t, err := a.target()
+	if err != nil || !strings.HasPrefix(t.token, agentSecret) {
+		return ""
+	}
+	return a.set("", "SIGNALBOX_QUEUE_ID")
+}
+
+// agentSecret is how the token of an agent begins.
+const agentSecret = "sbxa_"
+
+func (a *app) chat(ctx context.Context, s *chatFlags) error {
+	c, err := a.following()
+	if err != nil {
+		return err
+	}
+	opts := client.ChatOptions{IdempotencyKey: s.key, Execution: a.executionID(), Async: s.async}
+	if s.async {
+		return a.chatAsync(ctx, c, s, opts)
+	}
+	return a.chatLive(ctx, c, s, opts)
+}
+
+// chatAsync leaves a task and prints its id.
+func (a *app) chatAsync(ctx context.Context, c *client.Client, s *chatFlags, opts client.ChatOptions) error {
+	var reply client.ChatReply
+	var err error
+	if s.bypass {
+		reply, err = c.Bypass(ctx, s.agent, s.bypassRequest(), opts)
+	} else {
+		reply, err = c.Chat(ctx, s.agent, s.req, opts)
+	}
+	if err != nil {
+		return err
+	}
+	if reply.Response != nil { // the key was known, and its task has ended
+		return a.print(reply.Response, func() error { return a.say("%s", clean(reply.Response.Execution.ID)) })
+	}
+	got := reply.Accepted
+	return a.print(got, func() error {
+		if got.Position > 0 {
+			a.note("%s", queuedAt(got.Position, got.ETA))
+		}
+		a.note("It goes on by itself: %s", comeBack(got.Execution.ID))
+		return a.say("%s", clean(got.Execution.ID))
+	})
+}
+
+// queuedAt is the line of the seed's interface.
+func queuedAt(position int, e *api.ETA) string {
+	line := fmt.Sprintf("Queued at position %d", position)
+	if about := eta(e); about != "" {
+		line += " (" + about + ")"
+	}
+	return line
+}
+
+func comeBack(id string) string {
+	return fmt.Sprintf("come back with signalbox logs -f %s, stop it with signalbox cancel %s", id, id)
+}

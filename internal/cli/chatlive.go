@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// chatLive is a chat while someone waits for its answer.
+type chatLive struct {
+	*app
+	s   *chatFlags
+	out io.Writer
+	// drawing says that the place in line is one line of the terminal that is
+	// written over and over.
+	drawing bool
+	begun   func() // stops the clock that bounds the wait for its start
+
+	id    string // of the task, once it is stored
+	state string // queued or running
+	tail  tail   // of the output that was shown
+}
+
+func (a *app) chatLive(ctx context.Context, c *client.Client, s *chatFlags, opts client.ChatOptions) error {
+	l := &chatLive{app: a, s: s, out: a.outWriter(), drawing: a.io.ErrTTY && !a.dumb() && !a.json, state: "queued"}
+	wait, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	l.begun = func() {}
+	if s.persist && s.waitTimeout != 0 {
+		clock := time.AfterFunc(time.Duration(s.waitTimeout), func() { cancel(errWaitOver) })
+		l.begun = func() { clock.Stop() }
+	}
+	var end api.ChatResponse
+	var err error
+	if s.bypass {
+		end, err = c.BypassStream(wait, s.agent, s.bypassRequest(), opts, l.event)
+	} else {
+		end, err = c.ChatStream(wait, s.agent, s.req, opts, l.event)
+	}
+	l.begun()
+	a.line.clear()
+	switch {
+	case err == nil:
+		return l.answer(end)
+	case ctx.Err() != nil:
+		return l.interrupted(ctx, c)
+	case errors.Is(context.Cause(wait), errWaitOver):
+		return l.waitOver()
+	}
+	return l.failed(err)
+}
+
+// event shows what the stream says.
+func (l *chatLive) event(e client.ChatEvent) error {
+	switch {
+	case e.Accepted != nil:
+		l.id = e.Accepted.Execution.ID
+	case e.Name == "started":
+		l.state = "running"
+		l.begun()
+	}
+	if l.json {
+		return l.document(e)
+	}
+	switch {
+	case e.Accepted != nil && e.Accepted.Position > 0:
+		l.place(e.Accepted.Position, e.Accepted.ETA)
+	case e.Position != nil && e.Position.Position > 0:
+		l.place(e.Position.Position, e.Position.ETA)
+	case e.Name == "started":
+		l.note("%s", "Running on "+l.s.agent+": "+l.id)
+	case e.Output != nil && l.s.follow:
+		if e.Output.Truncated {
+			l.note("(part of the output is no longer kept)")
+		}
+		_, _ = l.tail.Write([]byte(e.Output.Text))
+		_, err := io.WriteString(l.out, e.Output.Text)
+		return err
+	}
+	return nil
+}
+
+// place shows the place in line.
+func (l *chatLive) place(n int, e *api.ETA) {
+	if l.drawing {
+		l.line.draw(shortID(l.id)+" · "+queuedAt(n, e), l.io.Columns)
+		return
+	}
+	l.note("%s", queuedAt(n, e))
+}
+
+// chatDocument is an event as --json --follow prints it.
+type chatDocument struct {
+	Event string `json:"event"`
+	Data  any    `json:"data"`
+}
+
+func (l *chatLive) document(e client.ChatEvent) error {
+	if !l.s.follow {
+		return nil
+	}
+	d := chatDocument{Event: e.Name, Data: struct{}{}}
+	switch {
+	case e.Accepted != nil:
+		d.Data = e.Accepted
+	case e.Position != nil:
+		d.Data = e.Position
+	case e.Output != nil:
+		d.Data = e.Output
+	}
+	return writeLine(l.io.Out, d)
+}
+
+// answer prints the response, unless it was just seen as the end of the
+// output.
+func (l *chatLive) answer(end api.ChatResponse) error {
+	switch {
+	case l.json && l.s.follow:
+		return writeLine(l.io.Out, chatDocument{"result", end})
+	case l.json:
+		return writeJSON(l.io.Out, end)
+	}
+	return l.result(api.Task{Result: &api.Result{Output: end.Response}}, string(l.tail))
+}
+
+// interrupted leaves the task alone, or cancels it where that is wanted.
+func (l *chatLive) interrupted(ctx context.Context, c *client.Client) error {
+	if l.id == "" {
+		f := &fault{exit: exitDetached, code: "interrupted", retryable: true, message: "interrupted before the director answered"}
+		return f.hinted("it may have been stored; the same command with --idempotency-key %s finds it or submits it, never twice", l.s.key)
+	}
+	if l.s.cancelOnInterrupt {
+		return l.cancel(context.WithoutCancel(ctx), c)
+	}
+	if !l.json {
+		l.note("Detached: %s goes on (%s).", l.id, l.state)
+		l.note("Hint: %s", comeBack(l.id))
+		return &fault{exit: exitDetached, silent: true}
+	}
+	f := &fault{exit: exitDetached, code: "detached", id: l.id, message: fmt.Sprintf("detached: %s goes on (%s)", l.id, l.state)}
+	return f.hinted("%s", comeBack(l.id))
+}
+
+// cancel asks for the end of the task, and says what came of it.
+func (l *chatLive) cancel(ctx context.Context, c *client.Client) error {
+	const patience = 10 * time.Second
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	got, err := c.Cancel(ctx, l.id)
+	f := &fault{exit: exitDetached, id: l.id}
+	switch {
+	case client.Code(err) == "already_ended":
+		f.code, f.message = "already_ended", l.id+" ended before it could be cancelled"
+		return f.hinted("signalbox status %s", l.id)
+	case err != nil:
+		f.code, f.message = "detached", fmt.Sprintf("%s could not be cancelled and goes on: %v", l.id, err)
+		return f.hinted("%s", comeBack(l.id))
+	case got.State == "cancelled":
+		f.exit, f.code, f.message = exitCancelled, "task_cancelled", l.id+" cancelled"
+		return f
+	}
+	f.code, f.message = "task_cancelling", l.id+" is being cancelled: its agent has not confirmed yet"
+	return f.hinted("signalbox status %s", l.id)
+}
+
+func (l *chatLive) waitOver() error {
+	f := &fault{exit: exitWaitOver, code: "wait_over", retryable: true, id: l.id}
+	f.message = fmt.Sprintf("the wait is over; %s goes on (%s)", l.id, l.state)
+	return f.hinted("%s", comeBack(l.id))
+}
+
+// failed is the end of a chat without an answer.
+func (l *chatLive) failed(err error) error {
+	f := *toFault(err)
+	var chat *client.ChatError
+	if errors.As(err, &chat) || l.id == "" {
+		return &f
+	}
+	f.id = l.id // the connection ended, not the task
+	f.message = fmt.Sprintf("%s; %s goes on as far as is known", f.message, l.id)
+	return f.hinted("%s", comeBack(l.id))
+}
+
+// chatFault is the error of a chat that was refused or did not complete.
+func chatFault(e *client.ChatError) *fault {
+	var plain *client.Error
+	_ = errors.As(error(e), &plain) // it always is one
+	f := refused(plain)
+	if f.id = e.ID(); f.id != "" && e.Body.State != "" {
+		end := endFault(api.Task{QueueID: f.id, State: e.Body.State, Reason: e.Body.Code, Message: e.Body.Message})
+		if end != nil {
+			f.exit, f.message, f.hint = end.exit, end.message, end.hint
+		}
+	}
+	if cure := chatCure(e); cure != "" {
+		f.hint = cure
+	}
+	if e.Body.RetryAfter > 0 && f.exit == exitQueueFull {
+		f.hint = strings.TrimPrefix(fmt.Sprintf("%s; or again in %s", f.hint, time.Duration(e.Body.RetryAfter)*time.Second), "; or ")
+	}
+	return f
+}
+
+// chatCure is a hint in the words of the command line, for what it has a flag
+// for. The bypass and the backlog say the same codes with other statuses.
+func chatCure(e *client.ChatError) string {
+	switch code := e.Body.Code; {
+	case code == "agent_busy" && e.Status == http.StatusConflict:
+		return "without --no-wait it waits for its turn"
+	case code == "queue_full" && e.Status == http.StatusTooManyRequests:
+		return "--persist waits in the backlog instead"
+	case code == "wait_timeout":
+		return "--wait-timeout waits longer, --persist waits in the backlog"
+	}
+	return ""
+}

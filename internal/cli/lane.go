@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+func (a *app) laneCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "lane AGENT",
+		Short: "Show what an agent runs and what waits for it",
+		Args:  cobra.ExactArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				lane, err := c.Lane(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return a.print(lane, func() error { return a.laneText(lane) })
+			})
+		}),
+		ValidArgsFunction: a.completeAgents,
+	}
+}
+
+func (a *app) laneText(lane api.Lane) error {
+	busy := "idle"
+	if lane.IsBusy {
+		busy = "busy"
+	} else if len(lane.Executions) > 0 {
+		busy = "has room"
+	}
+	if err := a.say("%s: %s, %d of %s in use, %d waiting", clean(lane.AgentName), busy, len(lane.Executions),
+		plural(lane.Slots, "slot", "slots"), lane.QueueLength); err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		mark string
+		rows []api.Execution
+	}{{"running", lane.Executions}, {"bypass", lane.Bypass}} {
+		for _, e := range part.rows {
+			if err := a.say("  %s %s%s", a.paint(bold, part.mark), a.executionText(e), a.since(e)); err != nil {
+				return err
+			}
+		}
+	}
+	for i, e := range lane.QueuedExecutions {
+		if err := a.say("  %d. %s", i+1, a.executionText(e)); err != nil {
+			return err
+		}
+	}
+	if more := lane.QueueLength - len(lane.QueuedExecutions); more > 0 {
+		a.note("%d more wait.", more)
+	}
+	for _, p := range lane.Paused {
+		a.note("%s", a.pauseLine(p))
+	}
+	return nil
+}
+
+// executionText says what an execution is and whose.
+func (a *app) executionText(e api.Execution) string {
+	from := e.Source
+	for _, who := range []string{e.SourceUserID, e.SourceUserEmail, e.SourceAgent} {
+		if who != "" {
+			from = e.Source + " " + who
+		}
+	}
+	return fmt.Sprintf("%s [%s] %s", clean(e.ID), clean(from), clean(e.Message))
+}
+
+func (a *app) since(e api.Execution) string {
+	if e.StartedAt == nil {
+		return ""
+	}
+	return " (" + ago(a.io.Now().Sub(*e.StartedAt)) + ")"
+}
+
+func (a *app) sessionsCmd() *cobra.Command {
+	var opts client.SessionsOptions
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "sessions",
+		Short: "List the conversations of the agents, the last used first",
+		Long: "List the conversations of the agents, the last used first. A chat goes on with the current one of its\n" +
+			"agent, which is marked with a star.",
+		Args: cobra.NoArgs,
+		RunE: run(func(ctx context.Context, _ []string) error {
+			if all {
+				opts.State = "all"
+			}
+			return a.with(ctx, func(c *client.Client) error {
+				page, err := c.Sessions(ctx, opts)
+				if err != nil {
+					return err
+				}
+				return a.print(page, func() error { return a.sessionTable(page) })
+			})
+		}),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := cmd.Flags()
+	f.StringVar(&opts.Agent, "agent", "", "only conversations of this `agent`")
+	f.StringVar(&opts.Source, "source", "", "only those begun from this `source`: web, scheduler, cli, agent, user or api")
+	f.StringVar(&opts.Owner, "owner", "", "only those begun by this `owner`, such as user:ID or agent:NAME")
+	f.BoolVar(&all, "all", false, "also those that were put away or are gone")
+	f.StringVar(&opts.Before, "before", "", "go on from this `cursor`, next of an earlier answer")
+	f.IntVar(&opts.Limit, "limit", 50, "`number` of conversations, 1 to 1000")
+	cmd.AddCommand(
+		a.sessionCmd("archive", "Put a conversation away: chats no longer go on with it", (*client.Client).ArchiveSession),
+		a.sessionCmd("restore", "Make a conversation the current one of its agent again", (*client.Client).RestoreSession),
+	)
+	return cmd
+}
+
+func (a *app) sessionTable(page api.Sessions) error {
+	if len(page.Sessions) == 0 {
+		a.note("No conversations.")
+		return nil
+	}
+	rows := [][]string{{"", "SESSION", "AGENT", "STATE", "TURNS", "USED", "BY", "TITLE"}}
+	for _, s := range page.Sessions {
+		mark := ""
+		if s.Current {
+			mark = "*"
+		}
+		rows = append(rows, []string{
+			mark, s.SessionID, s.Agent, s.State, fmt.Sprint(s.Turns), ago(a.io.Now().Sub(s.LastUsed)) + " ago", firstOf(s.Owner, s.Source), s.Title,
+		})
+	}
+	if err := a.table(rows); err != nil {
+		return err
+	}
+	if page.Next != "" {
+		a.note("There are more: --before %s", page.Next)
+	}
+	return nil
+}
+
+// firstOf is the first text that says something.
+func firstOf(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+func (a *app) sessionCmd(verb, short string, call func(*client.Client, context.Context, string) (api.Session, error)) *cobra.Command {
+	return &cobra.Command{
+		Use:   verb + " ID",
+		Short: short,
+		Args:  cobra.ExactArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				got, err := call(c, ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return a.print(got, func() error {
+					return a.say("Session %s of %s is %s", clean(got.SessionID), clean(got.Agent), clean(sessionState(got)))
+				})
+			})
+		}),
+		ValidArgsFunction: a.completeSessions(verb),
+	}
+}
+
+func sessionState(s api.Session) string {
+	if s.Current {
+		return s.State + " and current"
+	}
+	return s.State
+}
+
+func sessionIDs(ctx context.Context, c *client.Client) []string {
+	page, _ := c.Sessions(ctx, client.SessionsOptions{Limit: 50})
+	var out []string
+	for _, s := range page.Sessions {
+		out = append(out, described(s.SessionID, s.Agent+" "+s.Title))
+	}
+	return out
+}
+
+// completeSessions offers the conversations that a verb is for.
+func (a *app) completeSessions(verb string) completer {
+	state := "active"
+	if verb == "restore" {
+		state = "all"
+	}
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.asked(cmd, func(ctx context.Context, c *client.Client) []string {
+			page, _ := c.Sessions(ctx, client.SessionsOptions{State: state, Limit: 50})
+			var out []string
+			for _, s := range page.Sessions {
+				if verb == "archive" || !s.Current {
+					out = append(out, described(s.SessionID, s.Agent+" "+s.Title))
+				}
+			}
+			return out
+		})
+	}
+}

@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+const (
+	maxFrame  = 1 << 20 // bytes of one message of a terminal
+	dialLimit = 30 * time.Second
+)
+
+func (a *app) terminalCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "terminal AGENT",
+		Short: "Open a terminal at an agent",
+		Long: "Open a terminal at an agent: its CLI, or a shell, beside its line. Director and agent must have been started\n" +
+			"with --terminal, and the token must have the right terminal. It ends with the program in it, after a while\n" +
+			"without input or output, or when you type Enter ~ . and nothing else.",
+		Args: cobra.ExactArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			if a.io.TTY == nil {
+				return usage("standard input and output are not a terminal").hinted("signalbox chat %s MESSAGE talks to it from a script", clean(args[0]))
+			}
+			return a.with(ctx, func(c *client.Client) error { return a.terminal(ctx, c, args[0]) })
+		}),
+		ValidArgsFunction: a.completeAgents,
+	}
+}
+
+// terminal opens one and stays until it has ended.
+func (a *app) terminal(ctx context.Context, c *client.Client, agent string) error {
+	ticket, err := c.OpenTerminal(ctx, agent)
+	if err != nil {
+		return err
+	}
+	conn, err := dialTerminal(ctx, c.URL()+ticket.URL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.CloseNow() }()
+	t := &terminal{app: a, conn: conn}
+	columns, rows := a.io.TTY.Size()
+	if err := t.send(ctx, api.TerminalMessage{Type: "auth", Token: ticket.Ticket, Cols: columns, Rows: rows}); err != nil {
+		return err
+	}
+	restore, err := a.io.TTY.Raw()
+	if err != nil {
+		return fmt.Errorf("the terminal cannot be made raw: %w", err)
+	}
+	end := t.run(ctx)
+	if err := restore(); err != nil {
+		a.note("The terminal could not be set back (%v): the command reset helps.", err)
+	}
+	return t.ended(agent, end)
+}
+
+func dialTerminal(ctx context.Context, url string) (*websocket.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	conn, resp, err := websocket.Dial(ctx, url, nil)
+	if resp != nil && resp.Body != nil {
+		defer resp.Body.Close()
+	}
+	if err != nil {
+		f := &fault{exit: exitUnreachable, code: "unreachable", message: fmt.Sprintf("the terminal cannot be opened: %v", err)}
+		if resp != nil {
+			f.exit, f.code = exitError, "terminal_refused"
+		}
+		return nil, f.hinted("a proxy in front of the director must let WebSockets pass")
+	}
+	conn.SetReadLimit(maxFrame)
+	return conn, nil
+}
+
+// terminal is the person's side of an open terminal.
+type terminal struct {
+	*app
+	conn *websocket.Conn
+}
+
+// Ways for a terminal to end here.
+var (
+	errLeft   = errors.New("left with Enter ~ .")
+	errHungUp = errors.New("standard input has ended")
+)
+
+// exited is the word that the program in a terminal has ended.
+type exited api.TerminalMessage
+
+func (exited) Error() string { return "exited" }
+
+// run passes everything on, both ways, until one side ends.
+func (t *terminal) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() { cancel(t.typed(ctx)) }() // reading the keyboard cannot be cut short; it ends with the process
+	go t.resized(ctx)
+	err := t.shown(ctx)
+	if cause := context.Cause(ctx); cause != nil {
+		_ = t.conn.Close(websocket.StatusNormalClosure, "the person left")
+		return cause
+	}
+	return err
+}
+
+// typed sends what is typed.
+func (t *terminal) typed(ctx context.Context) error {
+	var leave leaver
+	buf := make([]byte, 4096)
+	for {
+		n, err := t.io.In.Read(buf)
+		if n > 0 {
+			if leave.in(buf[:n]) {
+				return errLeft
+			}
+			if err := t.conn.Write(ctx, websocket.MessageBinary, buf[:n]); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return errHungUp
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// resized tells the other side the size of the window when it changes.
+func (t *terminal) resized(ctx context.Context) {
+	changed := t.io.TTY.Resized(ctx)
+	for {
+		select {
+		case <-changed:
+			columns, rows := t.io.TTY.Size()
+			if t.send(ctx, api.TerminalMessage{Type: "resize", Cols: columns, Rows: rows}) != nil {
+				return // the reading side knows why
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// shown shows what comes, until the end.
+func (t *terminal) shown(ctx context.Context) error {
+	for {
+		kind, data, err := t.conn.Read(ctx)
+		if err != nil {
+			return err
+		}
+		if kind == websocket.MessageBinary {
+			if _, err := t.io.Out.Write(data); err != nil {
+				return err
+			}
+			continue
+		}
+		var m api.TerminalMessage
+		if err := json.Unmarshal(data, &m); err != nil {
+			return fmt.Errorf("the terminal sent a message that is not JSON: %w", err)
+		}
+		switch m.Type {
+		case "exit":
+			return exited(m)
+		case "error":
+			return &fault{exit: exitError, code: "terminal_error", message: firstOf(m.Reason, "the terminal ended with an error")}
+		}
+	}
+}
+
+func (t *terminal) send(ctx context.Context, m api.TerminalMessage) error {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return t.conn.Write(ctx, websocket.MessageText, data)
+}
+
+// ended says how a terminal ended.
+func (t *terminal) ended(agent string, err error) error {
+	var exit exited
+	var said websocket.CloseError
+	switch {
+	case errors.As(err, &exit):
+		text := fmt.Sprintf("The terminal of %s ended: exit code %d", agent, exit.Code)
+		if exit.Reason != "" {
+			text += " (" + exit.Reason + ")"
+		}
+		t.note("%s", text)
+		if exit.Code != 0 {
+			return &fault{exit: exitError, silent: true}
+		}
+		return nil
+	case errors.Is(err, errLeft), errors.Is(err, errHungUp):
+		t.note("The terminal of %s ended: %v.", agent, err)
+		return nil
+	case errors.As(err, &said):
+		return &fault{exit: exitError, code: "terminal_closed", message: fmt.Sprintf("the terminal of %s was closed: %s", agent, firstOf(said.Reason, said.Code.String()))}
+	case errors.Is(err, context.Canceled):
+		return &fault{exit: exitDetached, code: "interrupted", message: "interrupted; the terminal of " + agent + " is closed"}
+	}
+	var f *fault
+	if errors.As(err, &f) {
+		return f
+	}
+	return &fault{exit: exitUnreachable, code: "unreachable", retryable: true, message: fmt.Sprintf("the connection to the terminal of %s broke: %v", agent, err)}
+}
+
+// leaver watches for Enter ~ . , the way out of a terminal that hangs.
+type leaver struct{ seen int } // 1 after Enter, 2 after Enter ~
+
+func (l *leaver) in(typed []byte) bool {
+	for _, b := range typed {
+		switch {
+		case b == '\r' || b == '\n':
+			l.seen = 1
+		case l.seen == 1 && b == '~':
+			l.seen = 2
+		case l.seen == 2 && b == '.':
+			return true
+		default:
+			l.seen = 0
+		}
+	}
+	return false
+}

@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+func (a *app) whoamiCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "whoami",
+		Short: "Say who you are to the director, and what you may do",
+		Args:  cobra.NoArgs,
+		RunE: run(func(ctx context.Context, _ []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				me, err := c.Me(ctx)
+				if err != nil {
+					return err
+				}
+				return a.print(me, func() error { return a.meText(me) })
+			})
+		}),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+}
+
+func (a *app) meText(me api.Me) error {
+	who := me.Kind
+	if me.ID != "" {
+		who += " " + me.ID
+	}
+	if me.Email != "" {
+		who += " (" + me.Email + ")"
+	}
+	if err := a.say("%s", clean(who)); err != nil {
+		return err
+	}
+	if me.Open {
+		a.note("The director is open: it asks nobody for a token. signalbox tokens create NAME --scope admin closes it.")
+	}
+	rows := [][]string{{"  may:", strings.Join(me.Scopes, ", ")}, {"  agents:", agentLimits(me.Agents)}}
+	if me.TokenID != "" {
+		rows = append(rows, []string{"  token:", me.TokenID})
+	}
+	if me.ExpiresAt != nil {
+		rows = append(rows, []string{"  until:", a.clock(*me.ExpiresAt)})
+	}
+	return a.table(rows)
+}
+
+func agentLimits(agents []string) string {
+	if len(agents) == 0 {
+		return "all"
+	}
+	return strings.Join(agents, ", ")
+}
+
+func (a *app) tokensCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tokens",
+		Short: "List the tokens, without their secrets",
+		Args:  cobra.NoArgs,
+		RunE: run(func(ctx context.Context, _ []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				tokens, err := c.Tokens(ctx)
+				if err != nil {
+					return err
+				}
+				return a.print(api.Tokens{Tokens: tokens}, func() error { return a.tokenTable(tokens) })
+			})
+		}),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.AddCommand(a.createTokenCmd(), a.revokeTokenCmd())
+	return cmd
+}
+
+func (a *app) tokenTable(tokens []api.Token) error {
+	if len(tokens) == 0 {
+		a.note("No tokens. signalbox tokens create NAME --scope admin makes the first, and closes the director.")
+		return nil
+	}
+	rows := [][]string{{"ID", "NAME", "FOR", "MAY", "AGENTS", "USED", "STATE"}}
+	for _, t := range tokens {
+		used := "not since the start"
+		if t.LastUsedAt != nil {
+			used = ago(a.io.Now().Sub(*t.LastUsedAt)) + " ago"
+		}
+		rows = append(rows, []string{
+			t.ID, t.Name, t.Kind + " " + t.Principal, strings.Join(t.Scopes, ","), agentLimits(t.Agents), used, a.tokenState(t),
+		})
+	}
+	return a.table(rows)
+}
+
+func (a *app) tokenState(t api.Token) string {
+	switch {
+	case t.RevokedAt != nil:
+		return "revoked"
+	case t.ExpiresAt == nil:
+		return "in force"
+	case t.ExpiresAt.Before(a.io.Now()):
+		return "expired"
+	}
+	return "until " + a.clock(*t.ExpiresAt)
+}
+
+func (a *app) createTokenCmd() *cobra.Command {
+	var req api.NewToken
+	var expires span
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make a token and print its secret, this once",
+		Long: "Make a token and print its secret, this once: it alone goes to standard output. The token speaks for an\n" +
+			"agent, for a user, or for a service of its own name. The first with the scope admin closes the director,\n" +
+			"which from then on asks everyone for a token.",
+		Example: "  signalbox tokens create laptop --scope admin > ~/.config/signalbox.token\n" +
+			"  signalbox tokens create ci --scope submit,read --limit-agents tests --expires 720h\n" +
+			"  signalbox tokens create coder --agent coder",
+		Args: cobra.ExactArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			req.Name, req.ExpiresInSeconds = args[0], int64(expires.seconds())
+			if req.Agent != "" && req.User != "" {
+				return usage("--agent and --user do not go together: a token speaks for one")
+			}
+			if req.Agent == "" && req.User == "" && len(req.Scopes) == 0 {
+				return usage("--scope: a token of a service needs its rights, such as --scope submit,read").hinted("rights: %s", strings.Join(scopeNames(), ", "))
+			}
+			return a.with(ctx, func(c *client.Client) error { return a.createToken(ctx, c, req) })
+		}),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	f := cmd.Flags()
+	f.StringVar(&req.Agent, "agent", "", "it speaks for this `agent`")
+	f.StringVar(&req.User, "user", "", "it speaks for this `user`")
+	f.StringSliceVar(&req.Scopes, "scope", nil, "its `rights`, with commas: "+strings.Join(scopeNames(), ", ")+" (default: those of the agent or user)")
+	f.StringSliceVar(&req.Agents, "limit-agents", nil, "the only `agents` that it may use and see, with commas (default: all)")
+	f.Var(&expires, "expires", "it ends by itself after this long, such as 720h (default: never)")
+	return cmd
+}
+
+func scopeNames() []string {
+	var out []string
+	for _, s := range signalbox.Scopes() {
+		out = append(out, string(s))
+	}
+	return out
+}
+
+func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToken) error {
+	got, err := c.CreateToken(ctx, req)
+	if err != nil {
+		if client.IsUnreachable(err) { // who repeats it would leave a token behind whose secret nobody has
+			f := toFault(err)
+			return f.hinted("signalbox tokens shows whether it was made; if so, revoke it and make another")
+		}
+		return err
+	}
+	return a.print(got, func() error {
+		a.note("Token %s (%s) for %s: may %s, agents %s, %s.", got.ID, got.Name, got.Kind+" "+got.Principal,
+			strings.Join(got.Scopes, ", "), agentLimits(got.Agents), a.tokenState(got.Token))
+		a.note("The secret is shown this once. Give it as SIGNALBOX_TOKEN.")
+		return a.say("%s", clean(got.Secret))
+	})
+}
+
+func (a *app) revokeTokenCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke ID",
+		Short: "Make a token worthless at once",
+		Args:  cobra.ExactArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				if err := c.RevokeToken(ctx, args[0]); err != nil {
+					return err
+				}
+				return a.print(done{ID: args[0], Status: "revoked"}, func() error { return a.say("Revoked: %s", clean(args[0])) })
+			})
+		}),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return a.asked(cmd, tokenIDs)
+		},
+	}
+}
+
+// done is the document of a command whose route answers with nothing.
+type done struct {
+	ID     string `json:"id"`
+	Status string `json:"status"`
+}
+
+func tokenIDs(ctx context.Context, c *client.Client) []string {
+	tokens, _ := c.Tokens(ctx)
+	var out []string
+	for _, t := range tokens {
+		if t.RevokedAt == nil && (t.ExpiresAt == nil || t.ExpiresAt.After(time.Now())) {
+			out = append(out, described(t.ID, fmt.Sprintf("%s (%s %s)", t.Name, t.Kind, t.Principal)))
+		}
+	}
+	return out
+}
