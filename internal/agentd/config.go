@@ -50,7 +50,15 @@ type Config struct {
 	Runner  runner.Options
 	Environ []string // environment to take the allow-list from; default os.Environ()
 	PassEnv []string // names to pass to the CLI besides the allow-list
-	ExecLog string   // file that gets a JSON line at start and end of each execution
+
+	Director      string // URL that runs are told, so that they can call other agents; "" if not known
+	DirectorToken string // token of this agent at the director; runs get it only if it is an agent's
+
+	Terminal        bool          // offer terminals; they also need Token
+	TerminalCommand []string      // what runs in one; default: the CLI, for the kinds command and demo $SHELL
+	TerminalIdle    time.Duration // without input or output a terminal ends; default 15 min
+
+	ExecLog string // file that gets a JSON line at start and end of each execution
 	Logger  *slog.Logger
 }
 
@@ -72,6 +80,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDuration(&c.CancelWait, 5*time.Second)
 	setDuration(&c.LockWait, 10*time.Minute)
 	setDuration(&c.SettleWait, 10*time.Second)
+	setDuration(&c.TerminalIdle, 15*time.Minute)
 	if c.LogCap == 0 {
 		c.LogCap = 64 << 20
 	}
@@ -96,10 +105,12 @@ func (c *Config) check() error {
 		return fmt.Errorf("slots is %d: 1 to 64", c.Slots)
 	case c.IsolatedSlots < 1 || c.IsolatedSlots > 64:
 		return fmt.Errorf("isolated slots is %d: 1 to 64", c.IsolatedSlots)
-	case c.DefaultTimeout < 0 || c.KillGrace < 0 || c.CancelWait < 0 || c.LockWait < 0 || c.SettleWait < 0:
+	case c.DefaultTimeout < 0 || c.KillGrace < 0 || c.CancelWait < 0 || c.LockWait < 0 || c.SettleWait < 0 || c.TerminalIdle < 0:
 		return fmt.Errorf("durations may not be negative")
 	case c.LogCap < 4096 || c.BodyLimit < 1024:
 		return fmt.Errorf("log cap must be at least 4096 bytes and body limit at least 1024")
+	case len(c.TerminalCommand) > 0 && c.TerminalCommand[0] == "":
+		return fmt.Errorf("the terminal command has no program")
 	case c.Model != "" && !modelForm.MatchString(c.Model):
 		return fmt.Errorf("model %q is not a model name", c.Model)
 	}

@@ -22,6 +22,7 @@ type Daemon struct {
 	started time.Time
 	lock    *dirLock // on the data folder
 	ledger  *ledger
+	listing sync.Mutex // held by who lists the conversations
 	keeping sync.Mutex // held by who puts the data folder in order; taken before stored and mu
 
 	quit      chan time.Duration // POST /shutdown: how long running tasks may go on
@@ -32,10 +33,11 @@ type Daemon struct {
 
 	mu        sync.Mutex
 	lanes     map[laneID]*run
-	runs      map[string]*run // by task_id: running and the newest ended
-	byQueue   map[string]*run // newest of each queue_id
-	ended     []*run          // oldest first
-	forgotten []*run          // no longer known, and still on the disk
+	runs      map[string]*run      // by task_id: running and the newest ended
+	byQueue   map[string]*run      // newest of each queue_id
+	ended     []*run               // oldest first
+	forgotten []*run               // no longer known, and still on the disk
+	terminals map[string]*terminal // open, by id
 	fences    map[string]fenceMark
 	serving   string // director of the newest fence, and that fence
 	highest   int64
@@ -73,7 +75,7 @@ func New(cfg Config) (*Daemon, error) {
 	d := &Daemon{
 		cfg: cfg, runner: r, exec: execLog{path: cfg.ExecLog}, started: time.Now(),
 		quit:  make(chan time.Duration, 1),
-		lanes: map[laneID]*run{}, runs: map[string]*run{}, byQueue: map[string]*run{},
+		lanes: map[laneID]*run{}, runs: map[string]*run{}, byQueue: map[string]*run{}, terminals: map[string]*terminal{},
 		changed: make(chan struct{}), closed: make(chan struct{}),
 	}
 	if d.disk, err = openDisk(cfg.DataDir); err != nil {
@@ -159,6 +161,9 @@ func (d *Daemon) stopAll(ctx context.Context, drain time.Duration) {
 		}
 		break
 	}
+	d.mu.Lock()
+	d.stopTerminals()
+	d.mu.Unlock()
 	for _, r := range live {
 		r.requestStop(stop{stateFailed, "interrupted", "the agent was shut down while the task ran; its processes were stopped"})
 	}
@@ -202,6 +207,8 @@ func (d *Daemon) Status() api.AgentStatus {
 		Config:        api.AgentConfig{Port: d.port, Model: d.cfg.Model},
 		Name:          d.cfg.Name, Slots: d.cfg.Slots, Fencing: true, LongPoll: true,
 		HighestFence: d.highest, Director: d.serving, WorkDir: d.cfg.WorkDir,
+		IsolatedSlots: d.cfg.IsolatedSlots, Sessions: true,
+		Terminal: d.cfg.Terminal && d.cfg.Token != "", Terminals: d.openTerminals(),
 	}
 	for _, isolated := range []bool{false, true} {
 		n := d.cfg.Slots

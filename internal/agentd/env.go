@@ -26,6 +26,31 @@ var passKind = map[string][]string{
 // home that the daemon locks.
 var keepOut = []string{"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "CODEX_SANDBOX", "OPENCODE_CONFIG_DIR"}
 
+// agentTokenPrefix is that of a token which speaks for one agent alone.
+const agentTokenPrefix = "sbxa_"
+
+// self tells a program whose agent it runs in, and where its director is.
+func (d *Daemon) self() []string {
+	env := []string{"SIGNALBOX_AGENT=" + d.cfg.Name}
+	if d.cfg.Director != "" {
+		env = append(env, "SIGNALBOX_DIRECTOR="+d.cfg.Director)
+	}
+	return env
+}
+
+// identity lets a run call other agents as this agent, within its execution.
+// A token that may do more than that stays with the daemon.
+func (r *run) identity() []string {
+	env := r.d.self()
+	if id := r.record().QueueID; id != "" {
+		env = append(env, "SIGNALBOX_QUEUE_ID="+id)
+	}
+	if strings.HasPrefix(r.d.cfg.DirectorToken, agentTokenPrefix) {
+		env = append(env, "SIGNALBOX_TOKEN="+r.d.cfg.DirectorToken)
+	}
+	return env
+}
+
 // buildEnv makes the environment of a run from the allow-list, the runner's
 // own variables and the task's, which may not be dangerous (checkEnv).
 func (d *Daemon) buildEnv(home string, plan []string, task map[string]string) []string {

@@ -92,6 +92,7 @@ func (r *run) plan(p place) (runner.Plan, error) {
 	return r.d.runner.Plan(runner.Task{
 		Prompt: r.task.Prompt, Model: r.job.model, SessionID: rec.SessionID,
 		CLISession: cli, Resume: resume, Thinking: r.task.Thinking, Home: p.home,
+		AllowedTools: r.task.AllowedTools, SystemPrompt: r.task.SystemPrompt,
 	})
 }
 
@@ -101,6 +102,7 @@ func (r *run) runFunc(p place) verdict {
 	if err != nil {
 		return notStarted(err)
 	}
+	r.noteNamed(p)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	r.logExecution("start", time.Now(), os.Getpid())
@@ -121,7 +123,7 @@ func (r *run) runFunc(p place) verdict {
 }
 
 func (r *run) overLimit() stop {
-	return stop{stateFailed, "timeout", fmt.Sprintf("the task ran longer than its limit of %s and was stopped", r.job.timeout)}
+	return stop{stateFailed, "timeout", fmt.Sprintf("the task was stopped at its run timeout of %s (%s)", r.job.timeout, r.job.limit)}
 }
 
 // runProcess executes a program.
@@ -138,7 +140,7 @@ func (r *run) runProcess(p place) verdict {
 	// Before the program starts: a kill in between must not hide a start.
 	r.logExecution("start", time.Now(), 0)
 	child, err := proc.Start(proc.Spec{
-		Argv: plan.Argv, Dir: p.dir, Env: r.d.buildEnv(p.home, plan.Env, r.task.Env), Stdin: plan.Stdin,
+		Argv: plan.Argv, Dir: p.dir, Env: r.d.buildEnv(p.home, append(plan.Env, r.identity()...), r.task.Env), Stdin: plan.Stdin,
 		Stdout: out.stdout(), Stderr: out.stderr(), Mark: r.record().TaskID, Grace: r.d.cfg.KillGrace,
 	})
 	if err != nil {
@@ -146,6 +148,7 @@ func (r *run) runProcess(p place) verdict {
 		return notStarted(err)
 	}
 	r.notePID(child.Ident())
+	r.noteNamed(p)
 	finished := r.await(child, out)
 	exit, err := child.End()
 	out.flush()
@@ -246,7 +249,7 @@ func (r *run) finish(v verdict) {
 func (r *run) settle(rec record, lives func() []int) {
 	d := r.d
 	r.mu.Lock()
-	r.task.Prompt, r.task.Env = "", nil
+	r.task.Prompt, r.task.Env, r.task.SystemPrompt = "", nil, ""
 	r.prev, r.replaced = nil, nil
 	r.mu.Unlock()
 	d.mu.Lock()

@@ -27,6 +27,8 @@ func (d *Daemon) handler(anyIP bool) http.Handler {
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, d.Status()) })
 	mux.HandleFunc("GET /history", d.getHistory)
 	mux.HandleFunc("GET /history/{id}", d.withRun(d.getEnded))
+	mux.HandleFunc("GET /sessions", d.getSessions)
+	mux.HandleFunc("GET /terminal", d.getTerminal)
 	mux.HandleFunc("POST /shutdown", d.shutdown)
 	return d.guard(jsonErrors(mux), anyIP)
 }

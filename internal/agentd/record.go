@@ -54,10 +54,11 @@ type fenceMark struct {
 //	runs/<task_id>/          output.log, events.jsonl, stderr.log, result.txt, as far as there is anything
 //	fences.json              highest fences, as of the last time that ledger slots were made free
 //	sessions/                conversations: our name → the CLI's id
+//	terminals/               marks of the open ones, to end them after a crash
 type disk struct{ dir string }
 
 func openDisk(dir string) (*disk, error) {
-	for _, d := range []string{"", "records", "runs", "sessions", "slots"} {
+	for _, d := range []string{"", "records", "runs", "sessions", "slots", "terminals"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			return nil, err
 		}

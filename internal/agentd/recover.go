@@ -21,6 +21,9 @@ func (d *Daemon) recover() error {
 		return err
 	}
 	d.fences = fences
+	if err := d.clearTerminals(); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
 	if err := d.disk.pruneSessions(); err != nil {
 		return fmt.Errorf("data folder: %w", err)
 	}

@@ -1,14 +1,11 @@
 package agentd
 
 import (
-	"cmp"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -167,58 +164,4 @@ func readHead(path string, limit int64) (string, error) {
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, limit))
 	return clean(whole(b)), err
-}
-
-// session is what is remembered of a conversation.
-type session struct {
-	CLI  string `json:"cli"`  // the CLI's own id of it
-	Home string `json:"home"` // HOME it was held in
-	Dir  string `json:"dir"`  // working directory it was held in
-}
-
-func (d *disk) sessionPath(name string) string {
-	return filepath.Join(d.dir, "sessions", name+".json")
-}
-
-func (d *disk) loadSession(name string) (session, bool) {
-	var s session
-	b, err := os.ReadFile(d.sessionPath(name))
-	if err != nil || json.Unmarshal(b, &s) != nil {
-		return session{}, false // the conversation begins anew
-	}
-	return s, s.CLI != ""
-}
-
-// sessionsKept bounds the conversations that are remembered.
-const sessionsKept = 10_000
-
-// pruneSessions forgets the conversations that were used least recently.
-func (d *disk) pruneSessions() error {
-	dir := filepath.Join(d.dir, "sessions")
-	names, err := os.ReadDir(dir)
-	if err != nil || len(names) <= sessionsKept {
-		return err
-	}
-	used := func(e os.DirEntry) int64 {
-		info, err := e.Info()
-		if err != nil {
-			return 0
-		}
-		return info.ModTime().UnixNano()
-	}
-	slices.SortFunc(names, func(a, b os.DirEntry) int { return cmp.Compare(used(a), used(b)) })
-	for _, n := range names[:len(names)-sessionsKept] {
-		if err := os.Remove(filepath.Join(dir, n.Name())); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *disk) saveSession(name string, s session) error {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return writeDurable(d.sessionPath(name), b)
 }

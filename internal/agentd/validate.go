@@ -21,13 +21,14 @@ var (
 type job struct {
 	model   string
 	timeout time.Duration
+	limit   string // who set the timeout, for people
 	dir     string // of the project; empty: the slot's own
 }
 
 // check refuses what could not be executed as asked. Each message names the
 // field.
 func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
-	j := job{timeout: d.cfg.DefaultTimeout}
+	j := job{timeout: d.cfg.DefaultTimeout, limit: "this agent's default, agent.timeout"}
 	switch {
 	case strings.TrimSpace(t.Prompt) == "":
 		return j, invalid("prompt is required")
@@ -41,6 +42,10 @@ func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 		return j, invalid("session_id cannot be used with isolated, which has no conversation")
 	case t.Isolated && t.Project != nil && t.Project.Path != "":
 		return j, invalid("project.path cannot be used with isolated, which has a working directory of its own")
+	case !t.Isolated && len(t.AllowedTools) > 0:
+		return j, invalid("allowed_tools needs isolated: a conversation has the tools of its agent")
+	case !t.Isolated && t.SystemPrompt != "":
+		return j, invalid("system_prompt needs isolated: a conversation has the system prompt that it began with")
 	case t.Model != "" && !modelForm.MatchString(t.Model):
 		return j, invalid("model is not a model name: letters, digits and . _ : / @ + [ ] -, at most 200")
 	case t.QueueID != "" && !queueForm.MatchString(t.QueueID):
@@ -53,10 +58,13 @@ func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 		return j, invalid("director may have 200 bytes at most")
 	}
 	if t.TimeoutSeconds > 0 {
-		j.timeout = time.Duration(t.TimeoutSeconds) * time.Second
+		j.timeout, j.limit = time.Duration(t.TimeoutSeconds)*time.Second, "timeout_seconds of the task"
 	}
 	if ref := checkEnv(t.Env); ref != nil {
 		return j, ref
+	}
+	if err := d.runner.CheckExtras(t.AllowedTools, t.SystemPrompt); err != nil {
+		return j, invalid("%v", err)
 	}
 	var err error
 	if j.model, err = d.runner.Model(t.Model, t.Tier, d.cfg.Model); err != nil {

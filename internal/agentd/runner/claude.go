@@ -47,8 +47,9 @@ func (c claudeRunner) Plan(t Task) (Plan, error) {
 	if c.opt.MaxTurns > 0 {
 		args = append(args, "--max-turns", strconv.Itoa(c.opt.MaxTurns))
 	}
-	if len(c.opt.AllowedTools) > 0 {
-		args = append(args, "--allowedTools", strings.Join(c.opt.AllowedTools, ","))
+	args = append(args, c.toolArgs(t.AllowedTools)...)
+	if t.SystemPrompt != "" {
+		args = append(args, "--append-system-prompt="+t.SystemPrompt)
 	}
 	switch {
 	case t.CLISession != "" && t.Resume:
@@ -81,6 +82,21 @@ func (c claudeRunner) SessionExists(home, id string) bool {
 	}
 	m, _ := filepath.Glob(filepath.Join(c.StateDir(home), "projects", "*", id+".jsonl"))
 	return len(m) > 0
+}
+
+// SessionsIn reads the names of the conversations once.
+func (c claudeRunner) SessionsIn(home string) func(string) bool {
+	files, _ := filepath.Glob(filepath.Join(c.StateDir(home), "projects", "*", "*.jsonl"))
+	ids := make(map[string]bool, len(files))
+	for _, f := range files {
+		ids[strings.TrimSuffix(filepath.Base(f), ".jsonl")] = true
+	}
+	return func(id string) bool { return ids[id] }
+}
+
+func (c claudeRunner) Terminal(string) (argv, env []string, err error) {
+	bin, err := c.binary()
+	return []string{bin}, nil, err
 }
 
 func (claudeRunner) StateDir(home string) string { return filepath.Join(home, ".claude") }

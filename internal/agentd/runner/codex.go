@@ -40,6 +40,9 @@ func (c codexRunner) Plan(t Task) (Plan, error) {
 		}
 		args = append(args, "-c", `model_reasoning_effort="`+effort+`"`)
 	}
+	if t.SystemPrompt != "" {
+		args = append(args, "-c", "developer_instructions="+tomlString(t.SystemPrompt))
+	}
 	if t.CLISession != "" && t.Resume {
 		args = append(args, "resume", t.CLISession)
 	}
@@ -59,6 +62,32 @@ func (c codexRunner) SessionExists(home, id string) bool {
 	}
 	m, _ := filepath.Glob(filepath.Join(c.StateDir(home), "sessions", "*", "*", "*", "rollout-*-"+id+".jsonl"))
 	return len(m) > 0
+}
+
+// SessionsIn reads the names of the conversations once.
+func (c codexRunner) SessionsIn(home string) func(string) bool {
+	files, _ := filepath.Glob(filepath.Join(c.StateDir(home), "sessions", "*", "*", "*", "rollout-*.jsonl"))
+	ids := make(map[string]bool, len(files))
+	for _, f := range files {
+		if name := strings.TrimSuffix(filepath.Base(f), ".jsonl"); len(name) > 36 {
+			ids[name[len(name)-36:]] = true
+		}
+	}
+	return func(id string) bool { return ids[id] }
+}
+
+// CheckExtras takes a system prompt, which the CLI calls developer
+// instructions.
+func (c codexRunner) CheckExtras(allowedTools []string, systemPrompt string) error {
+	if err := c.base.CheckExtras(allowedTools, ""); err != nil {
+		return err
+	}
+	return checkSystemPrompt(systemPrompt)
+}
+
+func (c codexRunner) Terminal(home string) (argv, env []string, err error) {
+	bin, err := c.binary()
+	return []string{bin}, []string{"CODEX_HOME=" + c.StateDir(home)}, err
 }
 
 func (codexRunner) StateDir(home string) string { return filepath.Join(home, ".codex") }

@@ -28,9 +28,6 @@ var (
 	demoFail  = regexp.MustCompile(`\bfail\b`)
 )
 
-// Kind is "demo".
-func (Demo) Kind() string { return "demo" }
-
 // Model accepts every model and tier, since none is used.
 func (Demo) Model(model, tier, fallback string) (string, error) {
 	for _, m := range []string{model, tier, fallback} {

@@ -47,6 +47,15 @@ func (c opencodeRunner) Plan(t Task) (Plan, error) {
 // does not know one.
 func (opencodeRunner) SessionExists(_, id string) bool { return strings.HasPrefix(id, "ses_") }
 
+func (c opencodeRunner) SessionsIn(home string) func(string) bool {
+	return func(id string) bool { return c.SessionExists(home, id) }
+}
+
+func (c opencodeRunner) Terminal(string) (argv, env []string, err error) {
+	bin, err := c.binary()
+	return []string{bin}, nil, err
+}
+
 func (opencodeRunner) StateDir(home string) string {
 	return filepath.Join(home, ".local", "share", "opencode")
 }

@@ -31,7 +31,7 @@ type Options struct {
 
 	Tiers        map[string]string // tier → model; added to the kind's own
 	MaxTurns     int               // claude: --max-turns; 0 is none
-	AllowedTools []string          // claude: --allowedTools
+	AllowedTools []string          // claude: --allowedTools, used without asking
 	ExtraArgs    []string          // put before what the runner itself adds
 	Command      []string          // command: the argument template
 }
@@ -45,6 +45,9 @@ type Task struct {
 	Resume     bool
 	Thinking   *bool
 	Home       string // HOME of the CLI
+
+	AllowedTools []string // the only tools it may use; checked by CheckExtras, as is what follows
+	SystemPrompt string   // added to the CLI's own
 }
 
 // Plan is how to execute one task: a program, or for Func set a function of
@@ -101,6 +104,14 @@ type Runner interface {
 	// NewSession returns the CLI's id for a new conversation that we call
 	// name, or "" when the CLI chooses it.
 	NewSession(name string) string
+	// CheckExtras refuses allowed tools and a system prompt where the CLI has
+	// nothing that is the same, or where they are not well formed.
+	CheckExtras(allowedTools []string, systemPrompt string) error
+	// Terminal is the CLI as a person starts it, and what its environment gets
+	// on top; without a program the person's shell is meant.
+	Terminal(home string) (argv, env []string, err error)
+	// SessionsIn returns SessionExists for many conversations of one home.
+	SessionsIn(home string) func(cliSession string) bool
 	// SessionExists reports whether the CLI itself knows the conversation.
 	SessionExists(home, cliSession string) bool
 	// StateDir is the folder below home that the CLI keeps its state in, and
@@ -123,7 +134,7 @@ func New(kind string, o Options) (Runner, error) {
 	case "command":
 		return newCommand(o)
 	case "demo":
-		return Demo{}, nil
+		return Demo{base{kind: "demo"}}, nil
 	}
 	return nil, fmt.Errorf("unknown kind %q: claude, codex, opencode, command or demo", kind)
 }
@@ -140,6 +151,22 @@ func (b base) NewSession(string) string          { return "" }
 func (b base) SessionExists(string, string) bool { return false }
 func (b base) StateDir(string) string            { return "" }
 func (b base) LoginFiles() []string              { return nil }
+
+// SessionsIn is for kinds whose program has no conversations of its own: what
+// it is told by the name of one is its own business.
+func (b base) SessionsIn(string) func(string) bool { return func(string) bool { return true } }
+
+func (b base) Terminal(string) (argv, env []string, err error) { return nil, nil, nil }
+
+func (b base) CheckExtras(allowedTools []string, systemPrompt string) error {
+	switch {
+	case len(allowedTools) > 0:
+		return fmt.Errorf("allowed_tools cannot be used with a %s agent: it has no such option", b.kind)
+	case systemPrompt != "":
+		return fmt.Errorf("system_prompt cannot be used with a %s agent: it has no such option", b.kind)
+	}
+	return nil
+}
 
 func (b base) Model(model, tier, fallback string) (string, error) {
 	if model != "" {

@@ -1,0 +1,132 @@
+package agentd
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// session is what is remembered of a conversation.
+type session struct {
+	CLI  string `json:"cli"`  // the CLI's own id of it
+	Home string `json:"home"` // HOME it was held in
+	Dir  string `json:"dir"`  // working directory it was held in
+}
+
+func (d *disk) sessionPath(name string) string {
+	return filepath.Join(d.dir, "sessions", name+".json")
+}
+
+func (d *disk) loadSession(name string) (session, bool) {
+	var s session
+	b, err := os.ReadFile(d.sessionPath(name))
+	if err != nil || json.Unmarshal(b, &s) != nil {
+		return session{}, false // the conversation begins anew
+	}
+	return s, s.CLI != ""
+}
+
+// sessionsKept bounds the conversations that are remembered.
+const sessionsKept = 10_000
+
+// pruneSessions forgets the conversations that were used least recently.
+func (d *disk) pruneSessions() error {
+	dir := filepath.Join(d.dir, "sessions")
+	names, err := os.ReadDir(dir)
+	if err != nil || len(names) <= sessionsKept {
+		return err
+	}
+	used := func(e os.DirEntry) int64 {
+		info, err := e.Info()
+		if err != nil {
+			return 0
+		}
+		return info.ModTime().UnixNano()
+	}
+	slices.SortFunc(names, func(a, b os.DirEntry) int { return cmp.Compare(used(a), used(b)) })
+	for _, n := range names[:len(names)-sessionsKept] {
+		if err := os.Remove(filepath.Join(dir, n.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *disk) saveSession(name string, s session) error {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return writeDurable(d.sessionPath(name), b)
+}
+
+// noteNamed remembers a conversation of a kind whose program keeps none that
+// could be asked for: the director named it, or the program is told its name.
+func (r *run) noteNamed(p place) {
+	if r.d.runner.StateDir(p.home) != "" || r.task.Isolated || (r.task.SessionID == "" && !r.d.tellsSession()) {
+		return
+	}
+	rec := r.record()
+	b, err := json.Marshal(session{CLI: rec.SessionID, Home: p.home, Dir: p.dir})
+	if err == nil {
+		err = replaceFile(r.d.disk.sessionPath(rec.SessionID), b) // after a power cut the conversation begins anew
+	}
+	if err != nil {
+		r.d.cfg.Logger.Error("a conversation could not be remembered", "session", rec.SessionID, "error", err)
+	}
+}
+
+func (d *Daemon) tellsSession() bool {
+	return slices.ContainsFunc(d.cfg.Runner.Command, func(a string) bool { return strings.Contains(a, "{session_id}") })
+}
+
+// getSessions is GET /sessions.
+func (d *Daemon) getSessions(w http.ResponseWriter, _ *http.Request) {
+	list, err := d.sessions()
+	if err != nil {
+		replyError(w, err)
+		return
+	}
+	reply(w, http.StatusOK, api.AgentSessions{Sessions: list})
+}
+
+// sessions lists the conversations that a task could go on with, the last used
+// first. One at a time: it reads up to sessionsKept files.
+func (d *Daemon) sessions() ([]api.AgentSession, error) {
+	d.listing.Lock()
+	defer d.listing.Unlock()
+	files, err := os.ReadDir(filepath.Join(d.disk.dir, "sessions"))
+	if err != nil {
+		return nil, err
+	}
+	all := make([]api.AgentSession, 0, len(files))
+	for _, f := range files {
+		name, ok := strings.CutSuffix(f.Name(), ".json")
+		info, err := f.Info()
+		if ok && err == nil && validSession(name) { // else it was being written, or has just gone
+			all = append(all, api.AgentSession{SessionID: name, LastUsed: info.ModTime().UTC().Truncate(time.Millisecond)})
+		}
+	}
+	slices.SortFunc(all, func(a, b api.AgentSession) int {
+		return cmp.Or(b.LastUsed.Compare(a.LastUsed), strings.Compare(a.SessionID, b.SessionID))
+	})
+	all = all[:min(len(all), sessionsKept)]
+	homes := map[string]func(string) bool{}
+	return slices.DeleteFunc(all, func(a api.AgentSession) bool {
+		s, ok := d.disk.loadSession(a.SessionID)
+		if !ok {
+			return true
+		}
+		if homes[s.Home] == nil {
+			homes[s.Home] = d.runner.SessionsIn(s.Home)
+		}
+		return !homes[s.Home](s.CLI)
+	}), nil
+}

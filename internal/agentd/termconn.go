@@ -1,0 +1,212 @@
+package agentd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentd/proc"
+)
+
+const (
+	// typeWait is how long a program may leave input unread before the input
+	// is dropped, and typeWaitStuck the same once it has.
+	typeWait      = 5 * time.Second
+	typeWaitStuck = 20 * time.Millisecond
+	// drainTerminal is how long the end of the output may take to reach the
+	// client when the program has ended.
+	drainTerminal = 5 * time.Second
+)
+
+// termConn carries a terminal between its program and its client. A client
+// that does not read holds up the program, as a terminal does: nothing is
+// buffered beyond one message.
+type termConn struct {
+	d     *Daemon
+	t     *terminal
+	conn  *websocket.Conn
+	ready chan struct{} // closed once the client was told that output follows
+	ctx   context.Context
+	end   context.CancelCauseFunc // its cause is told to the client
+	out   context.Context         // of writes: outlives ctx a little, because who cuts a write cuts the connection
+	cut   context.CancelFunc
+	idle  *time.Timer
+	stuck bool // the program did not read the last input
+}
+
+// errClientGone ends a terminal whose client needs not be told why.
+var errClientGone = errors.New("the client has gone")
+
+func newTermConn(d *Daemon, t *terminal, conn *websocket.Conn) *termConn {
+	c := &termConn{d: d, t: t, conn: conn, ready: make(chan struct{}), idle: time.NewTimer(d.cfg.TerminalIdle)}
+	c.ctx, c.end = context.WithCancelCause(t.end)
+	c.out, c.cut = context.WithCancel(context.Background())
+	return c
+}
+
+// serve starts the program and returns when nothing of it lives and the client
+// knows.
+func (c *termConn) serve() {
+	defer c.idle.Stop()
+	defer c.end(nil)
+	defer c.cut()
+	context.AfterFunc(c.ctx, func() { time.AfterFunc(terminalFarewell, c.cut) })
+	child, err := c.d.startTerminal(c.t, c)
+	if err != nil {
+		close(c.ready)
+		c.farewell(api.TerminalMessage{Type: "error", Reason: "the terminal could not be started: " + err.Error()})
+		return
+	}
+	c.d.cfg.Logger.Info("terminal opened", "by", c.t.view.By)
+	if err := c.say(api.TerminalMessage{Type: "ready"}); err != nil {
+		c.end(errClientGone)
+	}
+	close(c.ready)
+	go c.ping()
+	reading := make(chan struct{})
+	go func() {
+		defer close(reading)
+		c.end(c.read(child))
+	}()
+	c.await(child)
+	exit := c.endProgram(child)
+	c.d.leaveTerminal(c.t) // before the last word: who hears it may open another
+	c.d.cfg.Logger.Info("terminal closed", "by", c.t.view.By)
+	switch cause := context.Cause(c.ctx); {
+	case cause == nil:
+		c.farewell(api.TerminalMessage{Type: "exit", Code: exit.Code, Reason: exit.String()})
+	case !errors.Is(cause, errClientGone):
+		c.farewell(api.TerminalMessage{Type: "error", Reason: cause.Error()})
+	}
+	_ = c.conn.CloseNow()
+	<-reading
+}
+
+// await returns when the program has ended or must end.
+func (c *termConn) await(child *proc.Process) {
+	select {
+	case <-child.Exited():
+	case <-c.ctx.Done():
+	case <-c.idle.C:
+		c.end(fmt.Errorf("the terminal was closed after %s without input or output", c.d.cfg.TerminalIdle))
+	}
+}
+
+// endProgram ends what lives. The rest of the output still goes to a client
+// that takes it.
+func (c *termConn) endProgram(child *proc.Process) proc.Exit {
+	ended := make(chan proc.Exit, 1)
+	go func() { ended <- c.d.endTerminal(c.t, child) }()
+	late := time.NewTimer(drainTerminal)
+	defer late.Stop()
+	select {
+	case exit := <-ended:
+		return exit
+	case <-late.C:
+	case <-c.ctx.Done():
+	}
+	c.end(errClientGone) // has no effect where there is a better reason
+	return <-ended
+}
+
+// Write sends output of the program.
+func (c *termConn) Write(b []byte) (int, error) {
+	<-c.ready
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if err := c.conn.Write(c.out, websocket.MessageBinary, b); err != nil {
+		c.end(errClientGone)
+		return 0, err
+	}
+	c.idle.Reset(c.d.cfg.TerminalIdle)
+	return len(b), nil
+}
+
+// read takes what the client sends until it is gone, and returns why it ends.
+// Its reads end with the connection alone, so that the last word can be said.
+func (c *termConn) read(child *proc.Process) error {
+	for {
+		kind, b, err := c.conn.Read(context.Background())
+		if err != nil {
+			return errClientGone
+		}
+		c.idle.Reset(c.d.cfg.TerminalIdle)
+		if kind == websocket.MessageBinary {
+			c.typed(child, b)
+			continue
+		}
+		if err := c.resize(child, b); err != nil {
+			return err
+		}
+	}
+}
+
+// typed passes on input. A program that does not read its input loses it,
+// rather than that the client could no longer be heard.
+func (c *termConn) typed(child *proc.Process, b []byte) {
+	wait := typeWait
+	if c.stuck {
+		wait = typeWaitStuck
+	}
+	c.stuck = errors.Is(child.Type(b, wait), os.ErrDeadlineExceeded)
+}
+
+func (c *termConn) resize(child *proc.Process, b []byte) error {
+	var m api.TerminalMessage
+	if err := json.Unmarshal(b, &m); err != nil {
+		return errors.New("a text message that is not JSON: input goes in binary messages")
+	}
+	size := proc.Size{Cols: m.Cols, Rows: m.Rows}
+	switch {
+	case m.Type != "resize":
+		return fmt.Errorf("a message of type %q: only resize is expected here", preview(m.Type))
+	case size.Cols < 1 || size.Cols > maxTerminalSide || size.Rows < 1 || size.Rows > maxTerminalSide:
+		return fmt.Errorf("resize to %d columns and %d rows: each is 1 to %d", size.Cols, size.Rows, maxTerminalSide)
+	}
+	if err := child.Resize(size); err != nil {
+		c.d.cfg.Logger.Debug("terminal not resized", "error", err) // it has just ended
+	}
+	return nil
+}
+
+// ping keeps proxies from closing a quiet connection. A peer that is gone is
+// found by the system's keepalive, or by the idle limit: one that is slow to
+// read could not answer a ping in time either.
+func (c *termConn) ping() {
+	t := time.NewTicker(terminalPing)
+	defer t.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-t.C:
+			ctx, cancel := context.WithTimeout(c.ctx, terminalPing/2)
+			_ = c.conn.Ping(ctx)
+			cancel()
+		}
+	}
+}
+
+func (c *termConn) say(m api.TerminalMessage) error {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), terminalFarewell)
+	defer cancel()
+	return c.conn.Write(ctx, websocket.MessageText, b)
+}
+
+// farewell says the last word, and closes.
+func (c *termConn) farewell(m api.TerminalMessage) {
+	if c.say(m) == nil {
+		_ = c.conn.Close(websocket.StatusNormalClosure, "")
+	}
+}
