@@ -63,7 +63,9 @@ func (d *Dispatcher) adoptTask(ctx context.Context, t signalbox.Task) error {
 		return err
 	}
 	d.log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", l.name, "state", string(t.State))
-	d.begin(l, c, (*run).resume)
+	r := d.newRun(l, c)
+	r.adopted = true
+	d.start(r, (*run).resume)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -24,10 +25,12 @@ func (d *Dispatcher) loadAgents(ctx context.Context) error {
 	defer d.mu.Unlock()
 	d.order = slices.DeleteFunc(d.order, func(l *lane) bool {
 		l.removed = !known[l.name]
+		d.mark(l)
 		if !l.removed || len(l.runs) > 0 {
 			return false
 		}
 		l.stop()
+		l.returned()
 		delete(d.lanes, l.name)
 		return true
 	})
@@ -36,6 +39,9 @@ func (d *Dispatcher) loadAgents(ctx context.Context) error {
 
 // putLane adds a lane for an agent, or takes in that its row changed.
 func (d *Dispatcher) putLane(row signalbox.Agent) {
+	if !d.differs(row) {
+		return // each of many agents that register one after another touches only its own lane
+	}
 	token, err := d.engine.AgentToken(row)
 	if err != nil {
 		d.log.Error("agent cannot be used", "agent", row.Name, "error", err)
@@ -44,11 +50,12 @@ func (d *Dispatcher) putLane(row signalbox.Agent) {
 	defer d.mu.Unlock()
 	if l := d.lanes[row.Name]; l != nil {
 		l.change(row, newConn(row.URL, token, d.opts.Transport))
+		d.mark(l)
 		return
 	}
 	ctx, stop := context.WithCancel(d.ctx)
 	l := &lane{
-		name: row.Name, row: row, conn: newConn(row.URL, token, d.opts.Transport), stop: stop,
+		name: row.Name, row: row, stored: row, conn: newConn(row.URL, token, d.opts.Transport), stop: stop,
 		wake: make(chan struct{}, 1), probing: make(chan struct{}, 1), runs: map[string]*run{}, downSince: d.opts.Monotonic(),
 	}
 	d.lanes[l.name] = l
@@ -58,9 +65,18 @@ func (d *Dispatcher) putLane(row signalbox.Agent) {
 	d.group.Go(func() { d.probeLoop(ctx, l) })
 }
 
+// differs reports whether the row of an agent is another one than it was.
+func (d *Dispatcher) differs(row signalbox.Agent) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.lanes[row.Name]
+	return l == nil || !reflect.DeepEqual(l.stored, row)
+}
+
 // change takes in another row of the agent. What it said of itself counts
 // more than its row, as long as it is still the same agent.
 func (l *lane) change(row signalbox.Agent, c *conn) {
+	l.stored = row
 	if l.conn.base != c.base || l.conn.token != c.token {
 		l.conn, l.status = c, api.AgentStatus{}
 		l.up, l.message = false, "it moved to "+row.URL

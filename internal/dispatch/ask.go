@@ -65,7 +65,9 @@ func (r *run) ask(ctx context.Context, cause error) {
 }
 
 func (r *run) silenceMessage(err error) string {
-	return fmt.Sprintf("agent %s has been silent for %s: %v", r.lane.name, r.silence().Round(time.Second), err)
+	ttl := r.d.engine.ExecutionTTL()
+	return fmt.Sprintf("agent %s has been silent for %s: the slot lease (execution_ttl) of %s ran out; what came last: %v",
+		r.lane.name, max(r.silence(), ttl).Round(time.Second), ttl, err)
 }
 
 // found goes on with a task that the agent knows.

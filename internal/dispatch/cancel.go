@@ -51,13 +51,6 @@ func (d *Dispatcher) tellCancel(r *run) {
 	})
 }
 
-// stopStray tells the agent to stop an execution that was taken away, for as
-// long as the execution could have been followed.
-func (d *Dispatcher) stopStray(r *run) {
-	begun := d.opts.Monotonic()
-	d.tell(r, func() bool { return d.opts.Monotonic().Sub(begun) < d.engine.ExecutionTTL() })
-}
-
 // tell asks the agent to stop a task until it has heard it, or worth says no.
 func (d *Dispatcher) tell(r *run, worth func() bool) {
 	for delay := firstDelay; worth(); delay = min(2*delay, maxDelay) {
@@ -99,7 +92,12 @@ func (d *Dispatcher) released(t signalbox.Task) {
 	if l == nil {
 		return
 	}
-	defer poke(l.wake)
+	defer func() {
+		l.bypass = true
+		d.mark(l)
+		d.slotFreed()
+		poke(l.wake)
+	}()
 	if t.ID == "" { // nothing held a slot: someone wants the agent to be offered tasks all the same
 		l.unhold()
 		l.forced = true
@@ -110,9 +108,8 @@ func (d *Dispatcher) released(t signalbox.Task) {
 	if r == nil || r.fence != t.Fence {
 		return
 	}
-	delete(l.runs, t.ID)
-	l.epoch++
-	if !l.row.Fencing {
+	d.drop(r)
+	if !l.row.Fencing && !r.isolated {
 		// It would answer busy, and the next task would lose its place.
 		l.hold("asked to stop " + t.ID + ", and has not said yet that it is free")
 		poke(l.probing)
@@ -120,8 +117,5 @@ func (d *Dispatcher) released(t signalbox.Task) {
 	if r.agentTask == "" {
 		return // the offer is under way: its answer finds out, and stops the agent then
 	}
-	r.stop()
-	if !d.stopped {
-		d.group.Go(func() { d.stopStray(r) })
-	}
+	d.pursueHeld(r)
 }

@@ -69,6 +69,7 @@ func (c *chores) round(ctx context.Context) time.Duration {
 		c.complain(ctx, "pauses not ended", d.engine.ResumeDue(ctx))
 		d.strand(ctx)
 		c.complain(ctx, "waiting tasks not counted", d.kickWaiting(ctx))
+		d.enforceLimits()
 	}
 	if c.due(&c.renewed, now, d.engine.RenewInterval()) {
 		c.complain(ctx, "leases not renewed", d.engine.Renew(ctx, d.heardOf()))
@@ -107,11 +108,9 @@ func (d *Dispatcher) heardOf() []signalbox.Task {
 	defer d.mu.Unlock()
 	var held []signalbox.Task
 	now := d.opts.Monotonic()
-	for _, l := range d.order {
-		for _, r := range l.runs {
-			if now.Sub(r.heardAt) < 2*d.engine.RenewInterval() {
-				held = append(held, r.claimed.Task)
-			}
+	for _, r := range d.runs {
+		if now.Sub(r.heardAt) < 2*d.engine.RenewInterval() {
+			held = append(held, r.claimed.Task)
 		}
 	}
 	return held

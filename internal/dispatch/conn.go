@@ -83,6 +83,9 @@ func (r *refusal) Error() string {
 	if text == "" {
 		text = r.AgentRefusal.Error
 	}
+	if r.status/100 == 3 {
+		text = "a redirect, which is not followed: give the agent's own address"
+	}
 	if text == "" {
 		text = strings.ToLower(http.StatusText(r.status))
 	}
@@ -192,6 +195,9 @@ func read(resp *http.Response, answer any) error {
 	if answer == nil {
 		return nil
 	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return fmt.Errorf("answer %d is empty", resp.StatusCode)
+	}
 	if err := json.Unmarshal(data, answer); err != nil {
 		return fmt.Errorf("answer %d is not what an agent says: %w", resp.StatusCode, err)
 	}
@@ -220,7 +226,11 @@ func (c *conn) task(ctx context.Context, id string, wait time.Duration) (s api.A
 	if wait > 0 {
 		q = "?wait=" + seconds(wait)
 	}
-	return s, c.call(ctx, http.MethodGet, "/task/"+url.PathEscape(id)+q, nil, &s)
+	err = c.call(ctx, http.MethodGet, "/task/"+url.PathEscape(id)+q, nil, &s)
+	if err == nil && s.State == "" {
+		err = errors.New("answer about the task names no state")
+	}
+	return s, err
 }
 
 func (c *conn) output(ctx context.Context, id string, after int64, wait time.Duration) (o api.AgentOutput, err error) {
@@ -244,6 +254,20 @@ func (c *conn) status(ctx context.Context) (s api.AgentStatus, err error) {
 
 func (c *conn) history(ctx context.Context, limit int) (h api.AgentHistory, err error) {
 	return h, c.call(ctx, http.MethodGet, "/history?page=1&limit="+strconv.Itoa(limit), nil, &h)
+}
+
+// maxSessions is how many conversations an agent lists: the newest.
+const maxSessions = 10_000
+
+func (c *conn) sessions(ctx context.Context) ([]api.AgentSession, error) {
+	var s api.AgentSessions
+	if err := c.call(ctx, http.MethodGet, "/sessions", nil, &s); err != nil {
+		return nil, err
+	}
+	if s.Sessions == nil {
+		return nil, errors.New("answer to /sessions lists none, not even an empty list")
+	}
+	return s.Sessions, nil
 }
 
 func seconds(d time.Duration) string {

@@ -25,6 +25,7 @@ const (
 	DefaultAskTimeout      = 5 * time.Second
 	DefaultConfirm         = time.Second
 	DefaultProbe           = 5 * time.Second
+	DefaultRunGrace        = 30 * time.Second
 )
 
 // Options configures a Dispatcher. Zero fields take the defaults.
@@ -38,6 +39,11 @@ type Options struct {
 	SessionGrace    time.Duration // absence of an agent before its session tasks are dealt with
 	Retention       time.Duration // for which ended tasks stay readable
 	Tick            time.Duration // the backstop behind the events
+	// StallLimit stops a run that printed nothing for so long; 0: no limit.
+	StallLimit time.Duration
+	// RunGrace is how long a run may overstay its timeout_seconds, which its
+	// agent keeps, before it is stopped from here.
+	RunGrace time.Duration
 	// Transport carries the requests. It must tell httptrace when it has got a
 	// connection, as http.Transport does: a request that ended before that is
 	// known not to have reached its agent.
@@ -62,12 +68,16 @@ type Dispatcher struct {
 
 	mu       sync.Mutex
 	lanes    map[string]*lane
-	order    []*lane // by name
+	order    []*lane         // by name
+	open     []*lane         // those with a free slot that nothing was announced to, by name (open.go)
+	runs     map[string]*run // by task id
 	draining bool
 	stopped  bool
 	busy     int              // runs, and claims under way
 	fences   map[string]int64 // highest fence an agent reported
 	first    int              // where the backstop begins to look for a free agent
+	freed    int64            // counts slots that became free
+	starved  bool             // a claim found nothing, perhaps because of a ceiling over all agents
 	started  time.Time        // monotonic
 
 	adopted chan struct{} // closed when the tasks in flight have been taken up
@@ -93,6 +103,7 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	def(&opts.AskTimeout, DefaultAskTimeout)
 	def(&opts.Confirm, DefaultConfirm)
 	def(&opts.Probe, DefaultProbe)
+	def(&opts.RunGrace, DefaultRunGrace)
 	// An agent that is heard once in a long poll must not look silent.
 	opts.FollowWait = min(opts.FollowWait, e.ExecutionTTL()/4)
 	opts.PollInterval = min(opts.PollInterval, e.ExecutionTTL()/4)
@@ -107,7 +118,7 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	}
 	d := &Dispatcher{
 		engine: e, opts: opts, log: opts.Log, id: e.Info().ID,
-		lanes: map[string]*lane{}, fences: map[string]int64{},
+		lanes: map[string]*lane{}, runs: map[string]*run{}, fences: map[string]int64{},
 		adopted: make(chan struct{}), left: make(chan struct{}, 1), care: make(chan struct{}, 1),
 		recheck: make(chan struct{}, 1), refresh: make(chan struct{}, 1),
 	}
@@ -204,11 +215,7 @@ func (d *Dispatcher) Stop() {
 func (d *Dispatcher) running() []*run {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var runs []*run
-	for _, l := range d.order {
-		runs = slices.AppendSeq(runs, maps.Values(l.runs))
-	}
-	return runs
+	return slices.Collect(maps.Values(d.runs))
 }
 
 // LiveAgent implements engine.Live.

@@ -13,6 +13,7 @@ import (
 // follow stays with a running task until the agent says how it ended, no
 // longer knows it, or has been silent for the slot lease.
 func (r *run) follow(ctx context.Context) {
+	r.startClocks()
 	for delay := firstDelay; ctx.Err() == nil; {
 		s, err := r.step(ctx)
 		switch {
@@ -82,11 +83,14 @@ func (r *run) listen(ctx context.Context) (s api.AgentTaskStatus, news bool, err
 		default:
 			news = r.read(o)
 		}
-		if err == nil && !o.Done {
-			return s, news, nil
-		}
-		if err == nil && o.Final != nil {
+		switch {
+		case err != nil:
+		case o.Done && o.Final != nil && ended(o.Final.State):
 			return *o.Final, true, nil // the log came with the end
+		case !o.Done && news:
+			return api.AgentTaskStatus{State: "working"}, true, nil
+		case !o.Done:
+			wait = 0 // a log that stays empty proves little: its state says that it runs
 		}
 	}
 	s, err = r.conn().task(ctx, id, wait)
@@ -99,7 +103,7 @@ func (r *run) read(o api.AgentOutput) (news bool) {
 		return false
 	}
 	r.tail.add(o.Seq, o.Text, o.Next)
-	r.d.progress(r.lane)
+	r.progress()
 	return true
 }
 
@@ -156,12 +160,22 @@ func (r *run) ended(ctx context.Context, s api.AgentTaskStatus) {
 	r.catchUp(ctx, s)
 	o, lost := outcome(s)
 	o.Message = r.mask(o.Message)
-	r.tail.result(o.Result)
-	if lost {
-		r.loseWith(ctx, o.Reason, o.Message, o.Result)
-		return
+	if r.isolated {
+		o.SessionID = ""
 	}
-	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Finish(ctx, t, o) })
+	r.tail.result(o.Result)
+	how := stored
+	if lost {
+		how = r.loseWith(ctx, o.Reason, o.Message, o.Result)
+	} else {
+		how = r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Finish(ctx, t, o) })
+	}
+	switch how {
+	case stored:
+		r.took(ctx, o.SessionID)
+	case void:
+		r.keep(s, o)
+	}
 }
 
 // catchUp reads what was not yet read of the log of a run that ended while
@@ -210,10 +224,13 @@ func (r *run) lose(ctx context.Context, reason signalbox.Reason, message string)
 	result := &signalbox.Result{}
 	r.tail.result(result)
 	result.Output = strings.TrimSpace(result.Tail)
-	r.loseWith(ctx, reason, message, result)
+	silent := r.silence() >= r.d.engine.ExecutionTTL()
+	if how := r.loseWith(ctx, reason, message, result); how != interrupted && silent {
+		r.d.pursue(r) // when it comes back it is told to stop, and its last word is kept
+	}
 }
 
-func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message string, result *signalbox.Result) {
+func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message string, result *signalbox.Result) settled {
 	// An agent that ignores fences may still be at it: its slot is not free
 	// before it says so. One that answered has said so.
 	withhold := !r.fencing() && r.silence() >= r.d.engine.ExecutionTTL()
@@ -225,4 +242,5 @@ func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message str
 		r.withheld = true
 		r.d.mu.Unlock()
 	}
+	return how
 }

@@ -164,6 +164,9 @@ func (h *house) start() *house {
 
 func (h *house) stop() {
 	if h.d != nil {
+		if err := h.d.CheckBooks(); err != nil {
+			h.t.Errorf("books: %v", err)
+		}
 		h.d.Stop()
 		h.d = nil
 	}

@@ -15,8 +15,9 @@ type lane struct {
 	wake chan struct{} // capacity 1: something may be there for it
 	stop func()        // ends its goroutines
 
-	row  signalbox.Agent
-	conn *conn
+	row    signalbox.Agent // with what the agent says of itself
+	stored signalbox.Agent // the row as it is stored
+	conn   *conn
 
 	up       bool
 	failures int    // probes that failed in a row
@@ -34,6 +35,10 @@ type lane struct {
 	// stale asks for a fresh status though the agent is heard of anyway.
 	stale   bool
 	removed bool // its agent is no longer known; it goes with its last run
+	open    bool // it is in Dispatcher.open
+	// leaving is until when its answers do not bring it up: it said that it
+	// stops. Zero where it did not.
+	leaving time.Time
 
 	// lastHeard carries a monotonic reading; wall clock jumps do not matter.
 	lastHeard    time.Time
@@ -41,10 +46,20 @@ type lane struct {
 	downSince    time.Time
 	everUp       bool
 
-	runs     map[string]*run // by task id
+	runs     map[string]*run // by task id, isolated ones too
+	isolated int             // how many of them are
 	withheld []withheld
 	signals  []string // queues it was woken for and has not looked at yet
 	probing  chan struct{}
+
+	bypass      bool          // something may wait in its bypass queue
+	bypassHeld  bool          // it said busy to an isolated offer a moment ago
+	bypassPause time.Duration // how long it is not offered another one then
+
+	sessionsDue, reconciling bool // its list of conversations is to be asked for, is asked for
+
+	strays  int           // executions that were taken away and are followed to their end
+	upAgain chan struct{} // closed when it comes up or goes for good; nil while nobody waits
 }
 
 // withheld is a slot whose task was lost while its agent may still be at it.
@@ -53,8 +68,43 @@ type withheld struct {
 	id string // the agent's own id of the task, "" if it never told
 }
 
-// inUse counts the slots that are taken.
-func (l *lane) inUse() int { return len(l.runs) + len(l.withheld) }
+// inUse counts the slots that are taken, those for isolated executions apart.
+func (l *lane) inUse() int { return len(l.runs) - l.isolated + l.withheldSlots(false) }
+
+func (l *lane) withheldSlots(isolated bool) (n int) {
+	for _, w := range l.withheld {
+		if signalbox.Isolated(w.Slot.Slot) == isolated {
+			n++
+		}
+	}
+	return n
+}
+
+// put adds a run. One of the same task that is about to leave gives way.
+func (l *lane) put(r *run) {
+	if before := l.runs[r.taskID]; before != nil {
+		l.take(before)
+	}
+	l.runs[r.taskID] = r
+	if r.isolated {
+		l.isolated++
+		return
+	}
+	l.epoch++
+}
+
+// take removes a run, if it is still there.
+func (l *lane) take(r *run) {
+	if l.runs[r.taskID] != r {
+		return
+	}
+	delete(l.runs, r.taskID)
+	if r.isolated {
+		l.isolated--
+		return
+	}
+	l.epoch++
+}
 
 // free is how many tasks it could be offered now.
 func (l *lane) free() int {
@@ -69,14 +119,28 @@ func (l *lane) free() int {
 func (l *lane) heard(now time.Time) (cameUp bool) {
 	l.lastHeard = now
 	l.failures = 0
+	if now.Before(l.leaving) {
+		return false
+	}
 	cameUp = !l.up
 	if cameUp {
-		l.up, l.everUp = true, true
+		l.up, l.everUp, l.leaving = true, true, time.Time{}
+		l.sessionsDue, l.bypass = true, true
 		if !l.held {
 			l.message = ""
 		}
+		l.returned()
 	}
 	return cameUp
+}
+
+// returned tells those who wait for the agent that it is up, or that it is no
+// longer worth to wait.
+func (l *lane) returned() {
+	if l.upAgain != nil {
+		close(l.upAgain)
+		l.upAgain = nil
+	}
 }
 
 // gone marks the agent down. It reports whether that is news.
@@ -98,16 +162,12 @@ func (l *lane) learn(s api.AgentStatus) {
 	if s.HighestFence > maxFence {
 		s.HighestFence = 0
 	}
+	s.IsolatedSlots = min(max(0, s.IsolatedSlots), signalbox.MaxAgentSlots)
 	l.status = s
 	l.row.Fencing = s.Fencing
 	l.row.Kind = knownKind(l.row.Kind, s)
 	if s.Slots > 0 {
 		l.row.Slots = min(s.Slots, signalbox.MaxAgentSlots)
-	}
-	for _, c := range s.CurrentTasks {
-		if c.LastProgressAt != nil && c.LastProgressAt.After(l.lastProgress) {
-			l.lastProgress = *c.LastProgressAt
-		}
 	}
 }
 
@@ -155,7 +215,7 @@ func (l *lane) foreign(director string) (names []string, listed bool) {
 			continue
 		}
 		live++
-		if r.agentTask == "" {
+		if r.agentTask == "" && !r.isolated {
 			unknown++
 		}
 	}
@@ -217,10 +277,14 @@ func currentTasks(s *api.AgentStatus) []api.AgentCurrentTask {
 }
 
 // hear notes that the agent spoke of these tasks: it is not silent about them.
-func (l *lane) hear(tasks []api.AgentCurrentTask, now time.Time) {
+func (l *lane) hear(tasks []api.AgentCurrentTask, now, wall time.Time) {
 	for _, c := range tasks {
+		if c.LastProgressAt != nil && c.LastProgressAt.After(l.lastProgress) {
+			l.lastProgress = *c.LastProgressAt
+		}
 		if r := l.runOf(c); r != nil {
 			r.heardAt = now
+			r.progressSaid(c, now, wall)
 		}
 	}
 }
@@ -229,6 +293,8 @@ func (l *lane) hear(tasks []api.AgentCurrentTask, now time.Time) {
 func (l *lane) live() engine.LiveAgent {
 	a := engine.LiveAgent{
 		Agent: l.row, Up: l.up, Held: l.held, Message: l.message, InUse: l.inUse(),
+		IsolatedSlots: l.status.IsolatedSlots, IsolatedInUse: l.isolatedInUse(),
+		Sessions: l.status.Sessions, Terminal: l.status.Terminal,
 		LastHeard: l.lastHeard, LastProgress: l.lastProgress,
 	}
 	if !l.up && !l.everUp && l.message == "" {

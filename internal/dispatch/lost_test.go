@@ -165,7 +165,7 @@ func (h *house) silent(a *Agent) {
 // the old run for it.
 func TestSilentFencingAgentIsOfferedAHigherFenceWhenBack(t *testing.T) {
 	h := newHouse(t, impatient, func(h *house, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
-	a := h.agent(Options{})
+	a := h.agent(Options{Deaf: true})
 	id := h.submit(engine.NewTask{})
 	h.start()
 	h.untilState(id, signalbox.Working)
@@ -195,7 +195,7 @@ func TestSilentPlainAgentKeepsItsSlotUntilItIsFree(t *testing.T) {
 	for _, how := range []string{"idle", "forgot", "released"} {
 		t.Run(how, func(t *testing.T) {
 			h := newHouse(t, impatient)
-			a := h.agent(Options{Plain: true, Sloppy: true})
+			a := h.agent(Options{Plain: true, Sloppy: true, Deaf: true})
 			id := h.submit(engine.NewTask{})
 			h.start()
 			h.untilState(id, signalbox.Working)
@@ -294,7 +294,7 @@ func TestLogOfASecondAttemptFollowsTheFirst(t *testing.T) {
 // what its own agent says, not by what another agent calls the task.
 func TestWithheldSlotAsksForItsOwnExecution(t *testing.T) {
 	h := newHouse(t, impatient, fast)
-	a := h.agent(Options{Name: "a", Plain: true, Sloppy: true})
+	a := h.agent(Options{Name: "a", Plain: true, Sloppy: true, Deaf: true})
 	id := h.submit(engine.NewTask{OnLost: signalbox.LostRequeue})
 	h.start()
 	h.untilState(id, signalbox.Working)

@@ -25,7 +25,7 @@ func outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 	}
 	o.Message = message
 	switch {
-	case s.State == "completed":
+	case s.State == "completed" && !cutShort[kind]:
 		o.Reason = signalbox.ReasonCompleted
 	case s.State == "cancelled" || kind == "cancelled":
 		o.Reason = signalbox.ReasonCancelled
@@ -48,6 +48,10 @@ func outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 	}
 	return o, lost
 }
+
+// cutShort are the agent's words for a run that did not come to its own end:
+// one that was cancelled is no success, whatever state goes with it.
+var cutShort = map[string]bool{"cancelled": true, "timeout": true, "interrupted": true, "stale_fence": true}
 
 func result(s api.AgentTaskStatus) *signalbox.Result {
 	r := &signalbox.Result{

@@ -41,10 +41,5 @@ func (d *Dispatcher) Output(ctx context.Context, id string, after int64, wait ti
 func (d *Dispatcher) findRun(id string) *run {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, l := range d.order {
-		if r := l.runs[id]; r != nil {
-			return r
-		}
-	}
-	return nil
+	return d.runs[id]
 }

@@ -17,11 +17,31 @@ const (
 	probeDown     = 5  // the seed's discovery interval of 1 s
 	probeFailures = 3  // after this many in a row an agent is gone (seed)
 	probeTimeout  = 2 * time.Second
-	heartbeat     = 10 * time.Second
 )
 
+// How often agents that registered beat: every minHeartbeat, and less often
+// where there are so many that more than maxBeats a second would come.
+const (
+	minHeartbeat = 10 * time.Second
+	maxHeartbeat = 30 * time.Second
+	maxBeats     = 30
+)
+
+// leavingFor is how long an agent that said that it stops is not offered
+// anything though it still answers.
+const leavingFor = time.Minute
+
 // HeartbeatInterval is how often agents that registered should beat.
-func (d *Dispatcher) HeartbeatInterval() time.Duration { return heartbeat }
+func (d *Dispatcher) HeartbeatInterval() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.heartbeat()
+}
+
+func (d *Dispatcher) heartbeat() time.Duration {
+	each := time.Duration((len(d.order)+maxBeats-1)/maxBeats) * time.Second
+	return min(max(each, minHeartbeat), maxHeartbeat)
+}
 
 // probeLoop keeps knowing whether the agent is there and what it does.
 func (d *Dispatcher) probeLoop(ctx context.Context, l *lane) {
@@ -56,7 +76,7 @@ func (d *Dispatcher) due(l *lane) bool {
 // patience is how long an agent may say nothing before it is asked.
 func (d *Dispatcher) patience(l *lane) time.Duration {
 	if l.row.Source == signalbox.AgentRegistered || l.row.Source == signalbox.AgentChild {
-		return heartbeat + d.opts.Probe
+		return d.heartbeat() + d.opts.Probe
 	}
 	return d.opts.Probe
 }
@@ -71,6 +91,17 @@ func (d *Dispatcher) probeInterval(l *lane) time.Duration {
 		return d.opts.Probe / probeHeld
 	}
 	return max(d.patience(l)-d.opts.Monotonic().Sub(l.lastHeard), d.opts.Probe/probeHeld)
+}
+
+// reask wants a fresh status of an agent that has just registered: it may have
+// been restarted.
+func (d *Dispatcher) reask(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if l := d.lanes[name]; l != nil {
+		l.stale, l.leaving = true, time.Time{}
+		d.probe(l)
+	}
 }
 
 // probe asks for a probe soon.
@@ -98,14 +129,17 @@ func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 	if l.epoch == epoch { // else the status may be older than what happened since
 		l.judge(d.id)
 	}
+	l.bypass = l.bypass || l.status.IsolatedSlots > 0
+	d.mark(l)
 	d.mu.Unlock()
+	d.askSessions(l)
 	poke(l.wake)
 }
 
 func (d *Dispatcher) probeFailed(l *lane, err error) {
 	d.mu.Lock()
 	l.failures++
-	l.stale = true
+	l.stale, l.leaving = true, time.Time{}
 	gone := unsent(err) || l.failures >= probeFailures || statusOf(err) != 0
 	d.mu.Unlock()
 	if gone {
@@ -117,6 +151,7 @@ func (d *Dispatcher) probeFailed(l *lane, err error) {
 func (d *Dispatcher) unreachable(l *lane, why string) {
 	d.mu.Lock()
 	news, url := l.gone(d.opts.Monotonic(), why), l.row.URL
+	d.mark(l)
 	d.mu.Unlock()
 	if news {
 		d.log.Warn("", "agent", "down", "name", l.name, "url", url, "error", why)
@@ -133,6 +168,7 @@ func (d *Dispatcher) noteHeard(l *lane, ask bool) {
 	d.mu.Lock()
 	news, url := l.heard(d.opts.Monotonic()), l.row.URL
 	l.stale = l.stale || (news && ask)
+	d.mark(l)
 	d.mu.Unlock()
 	if news {
 		d.log.Info("", "agent", "up", "name", l.name, "url", url)
@@ -144,10 +180,12 @@ func (d *Dispatcher) noteHeard(l *lane, ask bool) {
 
 // learn takes in a status. What the agent says it runs was heard of, too.
 func (d *Dispatcher) learn(l *lane, s api.AgentStatus) {
+	wall := d.engine.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l.learn(s)
-	l.hear(currentTasks(&s), d.opts.Monotonic())
+	l.hear(currentTasks(&s), d.opts.Monotonic(), wall)
+	d.mark(l)
 }
 
 // hold withholds offers from an agent that said busy to a run, until it
@@ -156,6 +194,7 @@ func (d *Dispatcher) hold(r *run, why string) {
 	d.mu.Lock()
 	r.refused = true
 	r.lane.hold(why)
+	d.mark(r.lane)
 	d.mu.Unlock()
 	d.probe(r.lane)
 }
@@ -166,12 +205,6 @@ func (d *Dispatcher) raiseFence(l *lane, highest int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fences[l.name] = max(d.fences[l.name], highest)
-}
-
-func (d *Dispatcher) progress(l *lane) {
-	d.mu.Lock()
-	l.lastProgress = d.engine.Now()
-	d.mu.Unlock()
 }
 
 // freeWithheld gives back the slots of lost tasks that the agent no longer
@@ -187,6 +220,9 @@ func (d *Dispatcher) freeWithheld(ctx context.Context, l *lane, s api.AgentStatu
 		}
 		d.mu.Lock()
 		l.withheld = slices.DeleteFunc(l.withheld, func(o withheld) bool { return o == w })
+		l.bypass = l.bypass || signalbox.Isolated(w.Slot.Slot)
+		d.mark(l)
+		d.slotFreed()
 		d.mu.Unlock()
 		d.log.Info("", "agent", "slot_freed", "name", l.name, "slot", w.Slot.Slot, "queue_id", w.TaskID)
 	}
@@ -215,23 +251,32 @@ func (d *Dispatcher) stillRuns(ctx context.Context, l *lane, w withheld) bool {
 // is false where the agent of that name is known at another address: then
 // another one speaks, or this one must register again.
 func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) (ok bool) {
+	wall := d.engine.Now()
 	d.mu.Lock()
 	l := d.lanes[name]
-	if l == nil || (beat.URL != "" && beat.URL != l.row.URL) {
+	switch {
+	case l == nil || (beat.URL != "" && beat.URL != l.row.URL):
 		d.mu.Unlock()
 		return l == nil // it was registered a moment ago
+	case beat.State == "stopping":
+		l.leaving = d.opts.Monotonic().Add(leavingFor)
+		d.mu.Unlock()
+		d.unreachable(l, "it said that it stops")
+		return true
 	}
+	l.leaving = time.Time{}
 	if !l.up || l.status.AgentKind == "" {
 		d.mu.Unlock()
 		d.probe(l)
 		return true
 	}
 	l.status.State, l.status.CurrentTasks, l.status.CurrentTask = beat.State, beat.CurrentTasks, nil
-	l.hear(beat.CurrentTasks, d.opts.Monotonic())
+	l.hear(beat.CurrentTasks, d.opts.Monotonic(), wall)
 	l.heard(d.opts.Monotonic())
 	wasHeld := l.held
 	l.judge(d.id)
 	free := wasHeld && !l.held
+	d.mark(l)
 	d.mu.Unlock()
 	if free {
 		poke(l.wake)

@@ -17,12 +17,19 @@ type run struct {
 	d     *Dispatcher
 	lane  *lane
 	tail  *tail
+	ctx   context.Context
 	stop  context.CancelFunc // ends the following
 	again chan struct{}      // capacity 1: a plain agent is worth asking now
+	done  chan struct{}      // closed when its own goroutine has ended
 
 	taskID string // of this execution: its task, fence and slot
 	fence  int64
 	slot   int
+	// isolated says that the slot is one of the bypass; adopted that another
+	// director began the execution; talk is the conversation of its row at
+	// that time.
+	isolated, adopted bool
+	talk              string
 
 	claimed engine.Claimed // what was claimed; its Task is the row as last known, guarded by d.mu
 
@@ -31,6 +38,9 @@ type run struct {
 	cancelling bool      // a goroutine tells the agent to stop; guarded by d.mu
 	refused    bool      // the agent said busy; guarded by d.mu
 	withheld   bool      // it ended as lost and keeps its slot; guarded by d.mu
+	pursued    bool      // it was taken away and is followed to its end all the same; guarded by d.mu
+	kept       bool      // what it said then is kept; guarded by d.mu
+	clocks     clocks    // guarded by d.mu
 	noOutput   bool      // the agent has no log to read; used by the run's own goroutine
 }
 
@@ -112,13 +122,18 @@ func (r *run) offer() api.AgentTask {
 	if q.Project != nil {
 		a.Project = &api.Project{Name: q.Project.Name, Path: q.Project.Path}
 	}
+	if r.isolated {
+		r.isolate(&a)
+	}
 	return a
 }
 
 // dispatch sends a claimed task and follows it to its end.
 func (r *run) dispatch(ctx context.Context) {
+	offer := r.offer()
+	r.goOn(ctx, &offer)
 	sending, cancel := context.WithTimeout(ctx, r.d.opts.DispatchTimeout)
-	accepted, err := r.conn().start(sending, r.offer(), r.fencing())
+	accepted, err := r.conn().start(sending, offer, r.fencing())
 	cancel()
 	status := statusOf(err)
 	switch {
@@ -160,7 +175,11 @@ func (r *run) busy(ctx context.Context, err error) {
 		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Unsent(ctx, t, message) })
 		return
 	}
-	r.d.hold(r, message)
+	if r.isolated {
+		r.d.holdIsolated(r.lane)
+	} else {
+		r.d.hold(r, message)
+	}
 	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Busy(ctx, t, busyMessage(err)) })
 }
 
@@ -204,7 +223,7 @@ func (r *run) settle(ctx context.Context, change func(signalbox.Task) (signalbox
 			r.setRow(t)
 			return stored
 		case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound, signalbox.CodeConflict:
-			r.d.log.Warn("answer of a void execution discarded", "queue_id", r.taskID, "agent", r.lane.name, "error", err)
+			r.d.log.Warn("the word of a void execution changes nothing", "queue_id", r.taskID, "agent", r.lane.name, "error", err)
 			return void
 		}
 		if ctx.Err() != nil {
@@ -220,8 +239,14 @@ func (r *run) settle(ctx context.Context, change func(signalbox.Task) (signalbox
 // accept notes that the agent runs the task, and follows it. If the task was
 // taken away in the meantime, the agent is told to stop what nobody waits for.
 func (r *run) accept(ctx context.Context, taskID, sessionID string) {
+	if r.isolated {
+		sessionID = ""
+	}
 	r.d.mu.Lock()
 	r.agentTask = taskID
+	if r.isolated {
+		r.lane.bypassPause = 0
+	}
 	r.d.mu.Unlock()
 	how := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
 		return r.d.engine.Accept(ctx, t, taskID, sessionID)
@@ -230,9 +255,10 @@ func (r *run) accept(ctx context.Context, taskID, sessionID string) {
 	case interrupted:
 		return
 	case void:
-		r.d.stopStray(r)
+		r.d.pursue(r)
 		return
 	}
+	r.took(ctx, sessionID)
 	if r.row().State == signalbox.Cancelling {
 		r.d.tellCancel(r)
 	}

@@ -25,6 +25,7 @@ func (d *Dispatcher) applied(a engine.Applied) {
 	t := a.Task
 	switch a.Kind {
 	case signalbox.EventAgentAdded, signalbox.EventAgentRemoved:
+		d.reask(t.Agent)
 		poke(d.refresh)
 		return
 	case signalbox.EventResumed:
@@ -36,6 +37,8 @@ func (d *Dispatcher) applied(a engine.Applied) {
 		if t.State == signalbox.Cancelling {
 			d.tellCancelOf(t)
 		}
+	case signalbox.EventStop:
+		d.tellCancelOf(t)
 	}
 	switch {
 	case t.State == signalbox.Pending && t.Ready:
@@ -48,44 +51,11 @@ func (d *Dispatcher) applied(a engine.Applied) {
 	}
 }
 
-// kick wakes an agent for a task that waits in queue.
-func (d *Dispatcher) kick(queue string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.kickFrom(0, queue)
-}
-
-// kickFrom begins with the agent at first in order.
-func (d *Dispatcher) kickFrom(first int, queue string) {
-	if name, ok := signalbox.QueueAgent(queue); ok {
-		if l := d.lanes[name]; l != nil {
-			l.kick(queue)
-		}
-		return
-	}
-	kind, pool := signalbox.QueueKind(queue)
-	for i := range d.order {
-		l := d.order[(first+i)%len(d.order)]
-		if (!pool || l.row.Kind == kind) && l.kick(queue) {
-			return
-		}
-	}
-}
-
-// kick wakes the agent if it has a free slot that it was not woken for yet.
-func (l *lane) kick(queue string) bool {
-	if l.free() <= len(l.signals) {
-		return false
-	}
-	l.signals = append(l.signals, queue)
-	poke(l.wake)
-	return true
-}
-
 func (d *Dispatcher) wakeAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, l := range d.order {
+		l.bypass = true
 		poke(l.wake)
 	}
 }
@@ -125,6 +95,9 @@ func (d *Dispatcher) laneLoop(ctx context.Context, l *lane) {
 		}
 		for {
 			more, err := d.claimOne(ctx, l)
+			if !more && err == nil {
+				more, err = d.claimIsolated(ctx, l)
+			}
 			if ctx.Err() != nil {
 				return
 			}
@@ -146,7 +119,8 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 	signals := l.signals
 	l.signals = nil
 	able := !d.draining && l.free() > 0
-	row, above := l.row, max(l.status.HighestFence, d.fences[l.name])
+	d.mark(l)
+	row, above, freed := l.row, max(l.status.HighestFence, d.fences[l.name]), d.freed
 	switch {
 	case able:
 		d.busy++
@@ -162,11 +136,16 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 	if err != nil {
 		d.mu.Lock()
 		l.signals = append(signals, l.signals...)
+		d.mark(l)
 		d.mu.Unlock()
 		return false, err
 	}
+	ceiling := d.engine.Fleet() > 0
 	if !found {
-		return false, nil
+		return ceiling && d.wentWithout(freed), nil
+	}
+	if ceiling {
+		poke(d.recheck) // below the ceiling there may be room for more
 	}
 	d.begin(l, claimed, (*run).dispatch)
 	if i := slices.Index(signals, claimed.Task.Queue); i >= 0 {
@@ -189,24 +168,44 @@ func (d *Dispatcher) passOn(queues []string) {
 
 // begin starts a run on its own goroutine.
 func (d *Dispatcher) begin(l *lane, c engine.Claimed, first func(*run, context.Context)) {
-	ctx, stop := context.WithCancel(d.ctx)
+	d.start(d.newRun(l, c), first)
+}
+
+// newRun makes the run of a task. ctx ends when the dispatcher stops or the
+// execution is taken away.
+func (d *Dispatcher) newRun(l *lane, c engine.Claimed) *run {
 	r := &run{
-		d: d, lane: l, tail: newTail(), stop: stop, again: make(chan struct{}, 1),
-		taskID: c.Task.ID, fence: c.Task.Fence, slot: c.Task.Slot,
+		d: d, lane: l, tail: newTail(), again: make(chan struct{}, 1), done: make(chan struct{}),
+		taskID: c.Task.ID, fence: c.Task.Fence, slot: c.Task.Slot, isolated: signalbox.Isolated(c.Task.Slot), talk: c.Task.SessionID,
 		claimed: c, agentTask: c.Task.TaskID, heardAt: d.opts.Monotonic(),
 	}
+	r.ctx, r.stop = context.WithCancel(d.ctx)
+	return r
+}
+
+func (d *Dispatcher) start(r *run, first func(*run, context.Context)) {
 	d.mu.Lock()
-	l.runs[c.Task.ID] = r
-	l.epoch++
+	r.lane.put(r)
+	d.runs[r.taskID] = r
+	d.mark(r.lane)
 	d.busy++
 	d.mu.Unlock()
 	d.group.Go(func() {
+		defer close(r.done)
 		defer d.unbusy()
-		defer stop()
-		r.followEarlier(ctx)
-		first(r, ctx)
+		defer r.stop()
+		r.followEarlier(r.ctx)
+		first(r, r.ctx)
 		d.leave(r)
 	})
+}
+
+// drop takes a run off the books, if it is still there. Dispatcher.mu is held.
+func (d *Dispatcher) drop(r *run) {
+	r.lane.take(r)
+	if d.runs[r.taskID] == r {
+		delete(d.runs, r.taskID)
+	}
 }
 
 // followEarlier begins the log behind that of an attempt that was lost.
@@ -225,10 +224,7 @@ func (d *Dispatcher) leave(r *run) {
 	r.tail.end()
 	d.mu.Lock()
 	l := r.lane
-	if l.runs[r.taskID] == r {
-		delete(l.runs, r.taskID)
-		l.epoch++
-	}
+	d.drop(r)
 	if r.withheld {
 		r.withheld = false
 		l.withheld = append(l.withheld, withheld{
@@ -239,6 +235,9 @@ func (d *Dispatcher) leave(r *run) {
 	if l.removed {
 		poke(d.refresh)
 	}
+	l.bypass = l.bypass || r.isolated
+	d.mark(l)
+	d.slotFreed()
 	d.mu.Unlock()
 	poke(l.wake)
 }

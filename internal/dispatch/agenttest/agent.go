@@ -34,6 +34,13 @@ type Options struct {
 	Auto bool
 	// NoSession makes it name no conversation of its own.
 	NoSession bool
+	// Isolated is how many isolated executions it takes beside its slots.
+	Isolated int
+	// Sessions makes it list its conversations: those it began and was not
+	// told to forget.
+	Sessions bool
+	// Quiet makes it say nothing of when its runs printed last.
+	Quiet bool
 	// Token is the bearer token it insists on.
 	Token string
 }
@@ -52,7 +59,8 @@ type Agent struct {
 	scripts  map[Request][]Step
 	requests []Seen
 	execs    []*execution // in the order of their starts
-	fences   map[int]int64
+	fences   map[place]int64
+	sessions map[string]time.Time // its conversations, with their last use
 	director string
 	clock    int // counts starts and ends
 	serial   int
@@ -73,7 +81,7 @@ func New(t testing.TB, o Options) *Agent {
 		o.Slots = 1
 	}
 	a := &Agent{
-		Options: o, t: t, changed: make(chan struct{}), scripts: map[Request][]Step{}, fences: map[int]int64{},
+		Options: o, t: t, changed: make(chan struct{}), scripts: map[Request][]Step{}, fences: map[place]int64{}, sessions: map[string]time.Time{},
 		now: func() time.Time { return time.Now().UTC() },
 	}
 	a.Up()

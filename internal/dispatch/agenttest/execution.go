@@ -13,7 +13,10 @@ type Execution struct {
 	QueueID string // "" if it was started by nobody's queue
 	Fence   int64
 	Slot    int
-	Prompt  string
+	// Isolated says that Slot is one of those beside its slots.
+	Isolated bool
+	Prompt   string
+	Session  string // conversation, "" if it was isolated
 	// Start and End count the starts and ends of the agent; End is 0 while
 	// it runs.
 	Start, End int
@@ -28,10 +31,18 @@ type End struct {
 	Exit   *int
 }
 
+// place is where an execution runs: the slots for isolated ones are apart.
+type place struct {
+	isolated bool
+	slot     int
+}
+
+func (e *Execution) place() place { return place{e.Isolated, e.Slot} }
+
 type execution struct {
 	Execution
-	session   string
 	begun     time.Time
+	printed   time.Time // zero: nothing yet
 	ended     time.Time
 	log       string
 	result    End
@@ -77,6 +88,7 @@ func (a *Agent) Print(id, text string) {
 	for _, e := range a.execs {
 		if e.End == 0 && (e.QueueID == id || e.TaskID == id) {
 			e.log += text
+			e.printed = a.now()
 			a.change()
 		}
 	}
@@ -94,16 +106,19 @@ func (a *Agent) RunForeign(prompt string) string {
 func (a *Agent) start(t api.AgentTask) *execution {
 	a.serial++
 	a.clock++
-	e := &execution{begun: a.now(), session: t.SessionID}
+	e := &execution{begun: a.now()}
 	e.Execution = Execution{
 		TaskID: fmt.Sprintf("task-%s-%08x", a.Name, a.serial), QueueID: t.QueueID, Fence: t.Fence, Slot: t.Slot,
-		Prompt: t.Prompt, Start: a.clock, State: "working",
+		Isolated: t.Isolated, Prompt: t.Prompt, Session: t.SessionID, Start: a.clock, State: "working",
 	}
 	if a.Plain {
 		e.Slot = 0
 	}
-	if e.session == "" && !a.NoSession {
-		e.session = "session-" + e.TaskID
+	if e.Session == "" && !a.NoSession && !e.Isolated {
+		e.Session = "session-" + e.TaskID
+	}
+	if e.Session != "" {
+		a.sessions[e.Session] = e.begun
 	}
 	a.execs = append(a.execs, e)
 	a.change()
@@ -152,11 +167,22 @@ func (a *Agent) Overlaps() []string {
 	list := a.Executions()
 	for i, x := range list {
 		for _, y := range list[i+1:] {
-			if x.Slot == y.Slot && (x.End == 0 || x.End > y.Start) {
+			if x.place() == y.place() && (x.End == 0 || x.End > y.Start) {
 				found = append(found, fmt.Sprintf("%s (fence %d) began on slot %d of %s while %s (fence %d) ran",
 					y.QueueID, y.Fence, y.Slot, a.Name, x.QueueID, x.Fence))
 			}
 		}
 	}
 	return found
+}
+
+// SetSessions replaces its conversations, as those of an agent whose disk was
+// cleared or that was spoken to directly.
+func (a *Agent) SetSessions(ids ...string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.sessions)
+	for _, id := range ids {
+		a.sessions[id] = a.now()
+	}
 }

@@ -2,6 +2,7 @@ package agenttest
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -16,12 +17,13 @@ type Request string
 
 // The kinds of requests.
 const (
-	Offer   Request = "POST /task"
-	State   Request = "GET /task/{id}"
-	Output  Request = "GET /task/{id}/output"
-	Cancel  Request = "POST /task/{id}/cancel"
-	Status  Request = "GET /status"
-	History Request = "GET /history"
+	Offer    Request = "POST /task"
+	State    Request = "GET /task/{id}"
+	Output   Request = "GET /task/{id}/output"
+	Cancel   Request = "POST /task/{id}/cancel"
+	Status   Request = "GET /status"
+	History  Request = "GET /history"
+	Sessions Request = "GET /sessions"
 )
 
 // Seen is a request that came.
@@ -51,7 +53,7 @@ func (a *Agent) Requests(kind Request) []Seen {
 func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
 	for kind, answer := range map[Request]func(*Exchange){
-		Offer: a.offer, State: a.state, Output: a.output, Cancel: a.cancel, Status: a.status, History: a.history,
+		Offer: a.offer, State: a.state, Output: a.output, Cancel: a.cancel, Status: a.status, History: a.history, Sessions: a.listSessions,
 	} {
 		mux.HandleFunc(string(kind), func(w http.ResponseWriter, r *http.Request) { a.serve(kind, answer, w, r) })
 	}
@@ -111,6 +113,9 @@ func (a *Agent) offer(x *Exchange) {
 
 // accept decides about an offer; the caller holds mu.
 func (a *Agent) accept(t api.AgentTask) (int, any) {
+	if t.Isolated && (t.Slot < 0 || t.Slot >= a.Isolated) {
+		return http.StatusConflict, api.AgentRefusal{Error: "agent_busy", Message: fmt.Sprintf("there is no slot %d for isolated runs", t.Slot)}
+	}
 	if a.Plain {
 		t.Slot = 0
 	} else if t.Fence > 0 {
@@ -118,14 +123,14 @@ func (a *Agent) accept(t api.AgentTask) (int, any) {
 		if e := a.find(t.QueueID); e != nil && e.Fence == t.Fence {
 			return http.StatusCreated, accepted(e)
 		}
-		if top := a.fences[t.Slot]; t.Fence <= top {
+		if top := a.fences[placeOf(t)]; t.Fence <= top {
 			return http.StatusConflict, api.AgentRefusal{Error: "stale_fence", Message: "a higher fence was seen", HighestFence: top}
 		}
-		a.fences[t.Slot] = t.Fence
+		a.fences[placeOf(t)] = t.Fence
 	}
 	for _, e := range a.running() {
 		switch {
-		case e.Slot != t.Slot || a.Sloppy:
+		case e.place() != placeOf(t) || a.Sloppy:
 		case !a.Plain && e.Fence > 0:
 			a.end(e, End{State: "failed", Error: &api.AgentError{Type: "stale_fence", Message: "a newer fence voided the run"}})
 		default:
@@ -138,13 +143,15 @@ func (a *Agent) accept(t api.AgentTask) (int, any) {
 		a.end(e, End{Output: "done: " + t.Prompt})
 	}
 	if a.Plain {
-		return http.StatusCreated, api.AgentTaskAccepted{TaskID: e.TaskID, SessionID: e.session, Status: "working"}
+		return http.StatusCreated, api.AgentTaskAccepted{TaskID: e.TaskID, SessionID: e.Session, Status: "working"}
 	}
 	return http.StatusCreated, accepted(e)
 }
 
+func placeOf(t api.AgentTask) place { return place{t.Isolated, t.Slot} }
+
 func accepted(e *execution) api.AgentTaskAccepted {
-	return api.AgentTaskAccepted{TaskID: e.TaskID, SessionID: e.session, Status: "working", QueueID: e.QueueID, Fence: e.Fence}
+	return api.AgentTaskAccepted{TaskID: e.TaskID, SessionID: e.Session, Status: "working", QueueID: e.QueueID, Fence: e.Fence}
 }
 
 // await waits for a change until ok says so, the wait of the request is over
@@ -205,7 +212,7 @@ func (a *Agent) state(x *Exchange) {
 func (a *Agent) taskStatus(e *execution) api.AgentTaskStatus {
 	begun := e.begun
 	s := api.AgentTaskStatus{
-		TaskID: e.TaskID, State: e.State, Output: e.log, SessionID: e.session, StartedAt: &begun, Error: e.result.Error, ExitCode: e.result.Exit,
+		TaskID: e.TaskID, State: e.State, Output: e.log, SessionID: e.Session, StartedAt: &begun, Error: e.result.Error, ExitCode: e.result.Exit,
 	}
 	if e.End != 0 {
 		ended := e.ended
@@ -263,7 +270,11 @@ func (a *Agent) cancel(x *Exchange) {
 func (a *Agent) current(e *execution) api.AgentCurrentTask {
 	c := api.AgentCurrentTask{ID: e.TaskID, StartedAt: e.begun, PromptPreview: e.Prompt}
 	if !a.Plain {
-		c.QueueID, c.Fence, c.Slot = e.QueueID, e.Fence, e.Slot
+		c.QueueID, c.Fence, c.Slot, c.Isolated = e.QueueID, e.Fence, e.Slot, e.Isolated
+		if !a.Quiet && !e.printed.IsZero() {
+			printed := e.printed
+			c.LastProgressAt = &printed
+		}
 	}
 	return c
 }
@@ -279,6 +290,7 @@ func (a *Agent) status(x *Exchange) {
 		c := a.current(running[0])
 		s.CurrentTask = &c
 	}
+	s.IsolatedSlots, s.Sessions = a.Isolated, a.Sessions
 	if !a.Plain {
 		s.Name, s.Slots, s.Fencing, s.LongPoll, s.Director = a.Name, a.Slots, true, true, a.director
 		for _, f := range a.fences {
@@ -303,4 +315,18 @@ func (a *Agent) history(x *Exchange) {
 	h.Total = len(h.Entries)
 	a.mu.Unlock()
 	x.Answer(http.StatusOK, h)
+}
+
+func (a *Agent) listSessions(x *Exchange) {
+	if !a.Options.Sessions {
+		x.Answer(http.StatusNotFound, api.AgentRefusal{Error: "not_found", Message: "it lists no conversations"})
+		return
+	}
+	a.mu.Lock()
+	list := api.AgentSessions{Sessions: []api.AgentSession{}}
+	for id, used := range a.sessions {
+		list.Sessions = append(list.Sessions, api.AgentSession{SessionID: id, LastUsed: used})
+	}
+	a.mu.Unlock()
+	x.Answer(http.StatusOK, list)
 }

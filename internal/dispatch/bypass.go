@@ -1,0 +1,82 @@
+package dispatch
+
+import (
+	"context"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// The bypass: isolated executions beside the slots of an agent, in slot rows
+// of their own. What they do and what becomes of them says nothing about the
+// agent's slots, and the other way round.
+
+func (l *lane) isolatedInUse() int { return l.isolated + l.withheldSlots(true) }
+
+// freeIsolated is how many isolated executions it could be offered now.
+func (l *lane) freeIsolated() int {
+	if !l.up || l.removed || l.bypassHeld {
+		return 0
+	}
+	return max(0, l.status.IsolatedSlots-l.isolatedInUse())
+}
+
+// kickBypass says that something may wait in the agent's bypass queue.
+func (l *lane) kickBypass() {
+	l.bypass = true
+	if l.freeIsolated() > 0 {
+		poke(l.wake)
+	}
+}
+
+// claimIsolated gives the agent one bypass task if one may wait for it and it
+// has room for another isolated execution.
+func (d *Dispatcher) claimIsolated(ctx context.Context, l *lane) (more bool, err error) {
+	d.mu.Lock()
+	able := l.bypass && !d.draining && l.freeIsolated() > 0
+	if able {
+		l.bypass = false
+		d.busy++
+	}
+	row, slots, freed := l.row, l.status.IsolatedSlots, d.freed
+	above := max(l.status.HighestFence, d.fences[l.name])
+	d.mu.Unlock()
+	if !able {
+		return false, nil
+	}
+	defer d.unbusy()
+	claimed, found, err := d.engine.ClaimBypass(ctx, row, slots, above)
+	if more = err == nil && (found || d.wentWithout(freed)); more || err != nil {
+		d.mu.Lock()
+		l.bypass = true // there may be another one, or the same one still
+		d.mu.Unlock()
+	}
+	if found {
+		d.begin(l, claimed, (*run).dispatch)
+	}
+	return more, err
+}
+
+// holdIsolated offers no more isolated executions for a while to an agent that
+// said busy to one. Its slots have nothing to do with that.
+func (d *Dispatcher) holdIsolated(l *lane) {
+	d.mu.Lock()
+	l.bypassHeld = true
+	l.bypassPause = min(max(firstDelay, 2*l.bypassPause), maxDelay)
+	pause := l.bypassPause
+	d.mu.Unlock()
+	d.spawn(func() {
+		sleep(d.ctx, pause)
+		d.mu.Lock()
+		l.bypassHeld = false
+		l.kickBypass()
+		d.mu.Unlock()
+	})
+}
+
+// isolate makes an offer one of an isolated execution: no conversation, and a
+// slot number of those alone.
+func (r *run) isolate(a *api.AgentTask) {
+	a.Isolated, a.Slot, a.SessionID = true, r.slot-signalbox.FirstIsolatedSlot, ""
+	a.AllowedTools, a.SystemPrompt = r.claimed.Request.AllowedTools, r.claimed.Request.SystemPrompt
+}

@@ -1,0 +1,38 @@
+package dispatch
+
+import "fmt"
+
+// CheckBooks says where what the dispatcher keeps beside its lanes does not
+// agree with them.
+func (d *Dispatcher) CheckBooks() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	open := map[*lane]bool{}
+	for _, l := range d.open {
+		open[l] = true
+	}
+	runs := 0
+	for _, l := range d.order {
+		if want := l.free() > len(l.signals); l.open != want || open[l] != want {
+			return fmt.Errorf("lane %s: open is %v, listed %v, want %v", l.name, l.open, open[l], want)
+		}
+		isolated := 0
+		for _, r := range l.runs {
+			if r.isolated {
+				isolated++
+			}
+		}
+		if l.isolated != isolated {
+			return fmt.Errorf("lane %s: counts %d isolated runs and has %d", l.name, l.isolated, isolated)
+		}
+		delete(open, l)
+		runs += len(l.runs)
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("%d lanes are listed as open and not known", len(open))
+	}
+	if len(d.runs) > runs {
+		return fmt.Errorf("%d runs are listed, the lanes have %d", len(d.runs), runs)
+	}
+	return nil
+}

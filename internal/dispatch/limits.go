@@ -1,0 +1,128 @@
+package dispatch
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// Three limits end an execution, and the message of its end always says which
+// one did: silence (execution_ttl, ask.go), the run timeout (timeout_seconds)
+// and the stall limit. An agent that is heard of is never silent, however long
+// it takes. The run timeout is the agent's to keep; it is stopped from here
+// where the agent does not. Both clocks are monotonic.
+
+// clocks of a run that its agent accepted.
+type clocks struct {
+	overdue    time.Time // when its timeout and the grace are over; zero: it has none
+	progressAt time.Time // when it last printed something
+	said       time.Time // last_progress_at, as the agent last said it
+	fired      bool      // a limit fired, and the task is being stopped
+}
+
+// startClocks begins to measure. The run timeout counts from the start of the
+// run, also where another director saw that; the stall limit from now, until
+// the agent says when it printed last.
+func (r *run) startClocks() {
+	d := r.d
+	wall := d.engine.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.opts.Monotonic()
+	r.clocks.progressAt = now
+	if timeout := r.timeout(); timeout > 0 {
+		ran := max(0, wall.Sub(r.claimed.Task.StartedAt))
+		r.clocks.overdue = now.Add(timeout + d.opts.RunGrace - ran)
+	}
+}
+
+func (r *run) timeout() time.Duration {
+	return time.Duration(r.claimed.Request.TimeoutSeconds) * time.Second
+}
+
+// progress notes that the run printed something.
+func (r *run) progress() {
+	d := r.d
+	wall := d.engine.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r.lane.lastProgress = wall
+	r.clocks.progressAt = d.opts.Monotonic()
+}
+
+// progressSaid takes in when the run printed last, in the agent's word.
+// Dispatcher.mu is held.
+func (r *run) progressSaid(c api.AgentCurrentTask, now, wall time.Time) {
+	if c.LastProgressAt == nil || !c.LastProgressAt.After(r.clocks.said) {
+		return
+	}
+	first := r.clocks.said.IsZero()
+	r.clocks.said = *c.LastProgressAt
+	r.clocks.progressAt = now
+	if first && r.adopted {
+		// It may have been long ago. How long after its start is measured by
+		// one clock, the agent's, which may differ from ours.
+		after := max(0, c.LastProgressAt.Sub(c.StartedAt))
+		age := wall.Sub(r.claimed.Task.StartedAt.Add(after))
+		r.clocks.progressAt = now.Add(-max(0, age))
+	}
+}
+
+// limit says which limit a run has reached.
+func (r *run) limit(now time.Time) (reason signalbox.Reason, message string) {
+	c, stall := &r.clocks, r.d.opts.StallLimit
+	if c.fired || r.claimed.Task.State != signalbox.Working || c.progressAt.IsZero() {
+		return "", ""
+	}
+	switch {
+	case !c.overdue.IsZero() && !now.Before(c.overdue):
+		return signalbox.ReasonRunTimeout, fmt.Sprintf("still running %s after its run timeout of %s (timeout_seconds): the agent did not keep it",
+			inSeconds(r.d.opts.RunGrace), inSeconds(r.timeout()))
+	case stall > 0 && now.Sub(c.progressAt) >= stall:
+		return signalbox.ReasonStalled, fmt.Sprintf("no output for %s: the stall limit (stall_limit) fired", stall)
+	}
+	return "", ""
+}
+
+// inSeconds is a duration as timeouts are given.
+func inSeconds(d time.Duration) string { return fmt.Sprintf("%gs", d.Seconds()) }
+
+// stopOrder is a run that has reached a limit.
+type stopOrder struct {
+	run     *run
+	task    signalbox.Task
+	reason  signalbox.Reason
+	message string
+}
+
+// enforceLimits stops the runs that have reached a limit.
+func (d *Dispatcher) enforceLimits() {
+	for _, o := range d.overLimit() {
+		_, err := d.engine.Stop(d.ctx, o.task, o.reason, o.message)
+		switch signalbox.CodeOf(err) {
+		case "", signalbox.CodeAlreadyEnded, signalbox.CodeStaleFence, signalbox.CodeNotFound:
+			continue
+		}
+		if d.ctx.Err() == nil {
+			d.log.Error("run over its limit not stopped, trying again", "queue_id", o.task.ID, "error", err)
+		}
+		d.mu.Lock()
+		o.run.clocks.fired = false
+		d.mu.Unlock()
+	}
+}
+
+func (d *Dispatcher) overLimit() (due []stopOrder) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.opts.Monotonic()
+	for _, r := range d.runs {
+		if reason, message := r.limit(now); reason != "" {
+			r.clocks.fired = true
+			due = append(due, stopOrder{r, r.claimed.Task, reason, message})
+		}
+	}
+	return due
+}
