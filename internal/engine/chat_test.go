@@ -171,7 +171,12 @@ func TestSessionsAreReconciledWithTheAgent(t *testing.T) {
 	run := b.work(a)
 	b.finish(run, signalbox.ReasonCompleted)
 	found := signalbox.Session{ID: "begun-by-hand", LastUsed: b.clock()}
-	b.must(b.ReconcileSessions(t.Context(), "coder", []signalbox.Session{found}))
+	later := b.clock().Add(time.Second)
+	b.must(b.ReconcileSessions(t.Context(), "coder", nil, b.clock()))
+	if s, err := b.Read().Session(t.Context(), run.SessionID); err != nil || s.State != signalbox.SessionActive {
+		t.Errorf("a session that was used since the agent was asked is %s, %v", s.State, err)
+	}
+	b.must(b.ReconcileSessions(t.Context(), "coder", []signalbox.Session{found}, later))
 
 	old, err := b.Read().Session(t.Context(), run.SessionID)
 	b.must(err)
@@ -189,7 +194,7 @@ func TestSessionsAreReconciledWithTheAgent(t *testing.T) {
 	if c := b.submit(chat("coder", "go on")); c.SessionID == run.SessionID {
 		t.Error("a chat went on with a conversation that is gone")
 	}
-	b.must(b.ReconcileSessions(t.Context(), "coder", []signalbox.Session{found, {ID: run.SessionID}}))
+	b.must(b.ReconcileSessions(t.Context(), "coder", []signalbox.Session{found, {ID: run.SessionID}}, later))
 	if old, _ = b.Read().Session(t.Context(), run.SessionID); old.State != signalbox.SessionActive {
 		t.Errorf("a session that came back is %s", old.State)
 	}

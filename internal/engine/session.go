@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -60,11 +61,34 @@ func (e *Engine) putSession(ctx context.Context, s signalbox.Session, by, what s
 	return err
 }
 
+// TakeSession makes the conversation in which an agent ran chat t, as it says,
+// the one that its chats go on with: for agents that name their conversations
+// themselves. One that another agent holds, or that someone has put away,
+// stays as it is.
+func (e *Engine) TakeSession(ctx context.Context, t signalbox.Task, id string) error {
+	s, err := e.store.Session(ctx, id)
+	switch {
+	case signalbox.CodeOf(err) == signalbox.CodeNotFound:
+		now := e.Now()
+		s = signalbox.Session{
+			ID: id, Agent: t.Agent, Source: t.Source, Owner: t.Owner, Title: t.Preview, State: signalbox.SessionActive,
+			Turns: 1, CreatedAt: now, LastUsed: now,
+		}
+	case err != nil:
+		return err
+	case s.Agent != t.Agent || s.State == signalbox.SessionArchived || s.Current:
+		return nil
+	}
+	s.State, s.Current = signalbox.SessionActive, true
+	return e.putSession(ctx, s, "", "is the current one")
+}
+
 // ReconcileSessions makes the stored sessions of an agent agree with those
-// that it says it has: what it no longer has is gone, unless a turn of it is
-// under way or it was never used; what was thought gone and is there is active
-// again; what it has and nobody knew becomes known, as of this agent.
-func (e *Engine) ReconcileSessions(ctx context.Context, agent string, has []signalbox.Session) error {
+// that it said it had when it was asked: what it no longer has is gone, unless
+// a turn of it is under way, or it was not used before that; what was thought
+// gone and is there is active again; what it has and nobody knew becomes
+// known, as of this agent.
+func (e *Engine) ReconcileSessions(ctx context.Context, agent string, has []signalbox.Session, asked time.Time) error {
 	there := make(map[string]bool, len(has))
 	for _, s := range has {
 		there[s.ID] = true
@@ -77,6 +101,9 @@ func (e *Engine) ReconcileSessions(ctx context.Context, agent string, has []sign
 		}
 		for _, s := range page.Sessions {
 			known[s.ID] = true
+			if !there[s.ID] && !s.LastUsed.Before(asked) {
+				continue // it may have begun after the list was made
+			}
 			if err := e.reconcile(ctx, s, there[s.ID]); err != nil {
 				return err
 			}
