@@ -107,7 +107,7 @@ type RegisterAgent struct {
 
 // Heartbeat is the body of POST /api/agents/{name}/heartbeat.
 type Heartbeat struct {
-	State        string             `json:"state"`         // idle or working
+	State        string             `json:"state"`         // idle or working; stopping: it will not be back for a while
 	URL          string             `json:"url,omitempty"` // as registered: where it differs from what is known, 409
 	CurrentTasks []AgentCurrentTask `json:"current_tasks,omitempty"`
 }

@@ -131,8 +131,8 @@ func (d *Director) heartbeat(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &beat, false); err != nil {
 		return err
 	}
-	if beat.State != "idle" && beat.State != "working" {
-		return signalbox.Invalid("state", "state must be idle or working, not %q", clip(beat.State))
+	if !slices.Contains([]string{"idle", "working", "stopping"}, beat.State) {
+		return signalbox.Invalid("state", "state must be idle or working, or stopping at the end, not %q", clip(beat.State))
 	}
 	if err := d.known(r.Context(), name); err != nil {
 		return err

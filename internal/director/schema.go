@@ -121,7 +121,7 @@ var rules = map[string]node{
 	"RetryRequest.timeout_seconds":  {"minimum": 0, "maximum": engine.MaxTimeoutSeconds},
 	"RegisterAgent.slots":           {"minimum": 0, "maximum": signalbox.MaxAgentSlots},
 	"PauseRequest.seconds":          {"minimum": 0, "maximum": maxPauseSeconds},
-	"Heartbeat.state":               {"enum": []string{"idle", "working"}},
+	"Heartbeat.state":               {"enum": []string{"idle", "working", "stopping"}},
 
 	"Task.state":   {"enum": signalbox.States()},
 	"Task.reason":  {"enum": signalbox.Reasons()},
