@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,7 +129,29 @@ func TestCLIAnswersAndResumes(t *testing.T) {
 			if !resumed {
 				t.Error("the resumed conversation does not hold the first prompt")
 			}
+			nameless := a.end(a.submit(api.AgentTask{Prompt: "begin another"}).TaskID).SessionID
+			want := []string{nameless, "talk-1"}
+			slices.Sort(want)
+			if ids := sessionIDs(a); !slices.Equal(ids, want) {
+				t.Errorf("conversations %q, want %q", ids, want)
+			}
+			if kind != "opencode" { // which keeps them in a database of its own
+				forgetConversations(t, a.cfg.Home)
+				if ids := sessionIDs(a); len(ids) != 0 {
+					t.Errorf("conversations that the CLI no longer has: %q", ids)
+				}
+			}
 		})
+	}
+}
+
+// forgetConversations removes what the CLIs keep of them.
+func forgetConversations(t *testing.T, home string) {
+	t.Helper()
+	for _, dir := range []string{".claude/projects", ".codex/sessions"} {
+		if err := os.RemoveAll(filepath.Join(home, dir)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -189,7 +189,7 @@ func TestTokenGuardsEveryPath(t *testing.T) {
 	cfg := config(t, "demo")
 	cfg.Token = "right-token"
 	a := start(t, cfg)
-	for _, route := range []string{"POST /task", "GET /task/x", "POST /task/x/cancel", "GET /task/x/output", "GET /status", "GET /history", "GET /history/x", "POST /shutdown", "GET /", "GET /nope"} {
+	for _, route := range []string{"POST /task", "GET /task/x", "POST /task/x/cancel", "GET /task/x/output", "GET /status", "GET /history", "GET /history/x", "GET /sessions", "GET /terminal", "POST /shutdown", "GET /", "GET /nope"} {
 		method, path, _ := strings.Cut(route, " ")
 		for _, auth := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Bearer right-tokenn", "Bearer right-toke", "Basic right-token", "right-token"} {
 			code, ref := a.raw(method, path, "", map[string]string{"Authorization": auth, "Content-Type": jsonType})

@@ -118,14 +118,16 @@ func TestCancelOfProcesses(t *testing.T) {
 	}
 }
 
-// A grandchild that holds standard output open does not hold the slot.
-func TestHeldOutputDoesNotHang(t *testing.T) {
+// A grandchild that holds standard output open holds neither the reader nor
+// the slot.
+func TestIncidentGrandchildHoldsStdout(t *testing.T) {
 	a := start(t, command(t, "holder"))
 	acc := a.submit(api.AgentTask{Prompt: "x"})
 	if s := a.end(acc.TaskID); s.State != "completed" || !strings.Contains(s.Output, "parent done") {
 		t.Errorf("%+v", s)
 	}
 	gone(t, acc.TaskID)
+	a.idle()
 }
 
 func TestSlowCancelAnswers202(t *testing.T) {

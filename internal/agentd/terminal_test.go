@@ -391,3 +391,20 @@ func TestTerminalOfACrashedDaemonIsEnded(t *testing.T) {
 	start(t, a.cfg)
 	dead(t, pid)
 }
+
+// The CLIs run in a terminal as a person would start them.
+func TestCLITerminal(t *testing.T) {
+	for _, kind := range clis {
+		t.Run(kind, func(t *testing.T) {
+			a, _ := cli(t, kind, func(c *agentd.Config) { c.Terminal, c.Token = true, "agent-secret" })
+			c := a.open("cols=100&rows=30&by=ann")
+			for !strings.Contains(c.screen.String(), "\x1b[") { // it draws
+				if m, err := c.next(); err != nil || m != nil {
+					t.Fatalf("%v, %+v, %q", err, m, c.screen.String())
+				}
+			}
+			c.conn.CloseNow()
+			a.until("closed", noTerminals)
+		})
+	}
+}
