@@ -45,7 +45,7 @@ func (v *view) checkSlots() {
 func (v *view) checkCapacity() {
 	running := map[string]int{}
 	for _, s := range v.slots {
-		if !s.Withheld {
+		if !s.Withheld && !signalbox.Isolated(s.Slot) {
 			running[s.Agent]++
 		}
 	}
