@@ -38,8 +38,22 @@ func (r *Room) Admit(t *signalbox.Task, c *Crowd) error {
 	if r.Must {
 		return signalbox.Errorf(signalbox.CodeAgentBusy, "%s; wait for it, or try again later", why)
 	}
-	t.QueuedAs = c.Waiting + 1
+	t.QueuedAs = max(1, c.Waiting+1-r.Starting(c))
 	return nil
+}
+
+// Starting is how many of the tasks that wait have a slot free for them: a
+// claim will take them in a moment. They stand in nobody's way and fill no
+// limit.
+func (r *Room) Starting(c *Crowd) int {
+	n := min(c.Ready, c.Free)
+	if r.Fleet > 0 {
+		n = min(n, max(0, r.Fleet-c.Fleet))
+	}
+	if c.Paused {
+		return 0
+	}
+	return n
 }
 
 // blocked says why the task could not start at once; "" if it could.

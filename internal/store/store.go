@@ -207,7 +207,8 @@ type Submission struct {
 // session is ready or in flight.
 //
 // Task.QueuedAs becomes 0 where there is room, else one more than the number
-// of tasks that wait in Task.Queue.
+// of tasks that wait in Task.Queue, less those that a slot is free for. Those
+// do not count against Submission.Cap either.
 type Room struct {
 	Queues   []string
 	Agents   []RoomAgent

@@ -60,12 +60,15 @@ func (s *Store) admit(sub *store.Submission) error {
 	if s.rows[sub.Task.ID] != nil {
 		return signalbox.Errorf(signalbox.CodeConflict, "there is a task %s already", sub.Task.ID)
 	}
+	n := s.limits[sub.Task.Limit]
 	if sub.Room != nil {
-		if err := sub.Room.Admit(&sub.Task, s.crowd(&sub.Task, sub.Room, sub.Now)); err != nil {
+		c := s.crowd(&sub.Task, sub.Room, sub.Now)
+		if err := sub.Room.Admit(&sub.Task, c); err != nil {
 			return err
 		}
+		n -= sub.Room.Starting(c)
 	}
-	if n := s.limits[sub.Task.Limit]; sub.Cap > 0 && n >= sub.Cap {
+	if sub.Cap > 0 && n >= sub.Cap {
 		return signalbox.Errorf(signalbox.CodeQueueFull, "queue is at capacity (%d tasks)", sub.Cap)
 	}
 	return nil

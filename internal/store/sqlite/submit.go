@@ -38,12 +38,15 @@ func (w *writer) submit(sub *store.Submission, rest []byte) (store.Submitted, er
 	if err := w.followSession(sub.FollowSession, &t); err != nil {
 		return store.Submitted{}, err
 	}
+	n := w.limits[sub.Task.Limit]
 	if sub.Room != nil {
-		if err := sub.Room.Admit(&t, w.crowd(&t, sub.Room, sub.Now)); err != nil {
+		c := w.crowd(&t, sub.Room, sub.Now)
+		if err := sub.Room.Admit(&t, c); err != nil {
 			return store.Submitted{}, w.taken(&t, err)
 		}
+		n -= sub.Room.Starting(c)
 	}
-	if n := w.limits[sub.Task.Limit]; sub.Cap > 0 && n >= sub.Cap {
+	if sub.Cap > 0 && n >= sub.Cap {
 		return store.Submitted{}, w.full(sub)
 	}
 	w.seq++
