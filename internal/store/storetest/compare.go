@@ -47,6 +47,7 @@ func (p *pair) verbs() map[string]func(*rapid.T) {
 		"turn": p.turn, "turn 2": p.turn, "turn 3": p.turn,
 		"progress": p.progress, "progress 2": p.progress,
 		"event": p.event, "stale": p.stale, "renew": p.renew, "free": p.free, "wake": p.wake, "agent": p.agent,
+		"session": p.session, "said late": p.keepStale, "credential": p.credential, "audit": p.audit, "chat": p.chat,
 		"pause": p.pause, "note": p.note, "prune": p.prune, "time": p.time, "pages": p.pages, "pages 2": p.pages,
 	}
 }
@@ -142,7 +143,8 @@ func (p *pair) submit(t *rapid.T) {
 	key := pick(t, "key", "", "", "", "k1", "k2")
 	s := store.Submission{
 		Task: signalbox.Task{
-			ID: name, State: signalbox.Pending, Queue: pick(t, "queue", someQueues...),
+			Mode: pick(t, "mode", "", "", signalbox.ModeChat, signalbox.ModeBypass), Owner: pick(t, "owner", "", "user:ann"),
+			ParentID: pick(t, "parent", "", "", id(1), id(2)), ID: name, State: signalbox.Pending, Queue: pick(t, "queue", someQueues...),
 			Limit: pick(t, "limit", "work", "work", "chat:a"), Priority: priority, Bias: time.Duration(priority) * time.Minute,
 			NotBefore: p.soon(t, "not before"), WaitUntil: p.soon(t, "wait until"),
 			SessionID: pick(t, "session", someSessions...), SessionMode: signalbox.SessionRequire,
@@ -154,11 +156,16 @@ func (p *pair) submit(t *rapid.T) {
 		Request:       signalbox.Request{Prompt: fmt.Sprint("do ", name), Model: pick(t, "model", "", "m")},
 		Cap:           pick(t, "cap", 0, 0, 0, 3),
 		FollowSession: rapid.Bool().Draw(t, "follow"),
+		Room:          p.room(t),
 		Now:           p.now,
 	}
 	if s.Task.HasEnv {
 		s.Request.SealedEnv = []byte("sealed " + name)
 	}
+	p.store(t, s)
+}
+
+func (p *pair) store(t *rapid.T, s store.Submission) {
 	_, _ = both(t, p, "Submit", func(to store.Store) (store.Submitted, error) { return to.Submit(p.ctx, s) })
 }
 
@@ -168,6 +175,7 @@ func (p *pair) claim(t *rapid.T) {
 		Agent: agent, AgentURL: "http://" + agent, Slots: rapid.IntRange(0, 3).Draw(t, "slots"),
 		Queues:     pick(t, "queues", []string{"agent:" + agent, "pool:k", "work"}, []string{"work"}, someQueues, nil),
 		FenceAbove: pick[int64](t, "fence above", 0, 0, 0, 10, 100), Expires: p.now.Add(time.Minute), Now: p.now,
+		Isolated: rapid.IntRange(0, 4).Draw(t, "isolated") == 0, Fleet: pick(t, "fleet", 0, 0, 0, 1, 3),
 	}
 	_, _ = both(t, p, "Claim", func(to store.Store) (store.Claimed, error) { return to.Claim(p.ctx, c) })
 }

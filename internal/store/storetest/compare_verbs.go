@@ -30,7 +30,7 @@ func (p *pair) progress(t *rapid.T) {
 	task := rapid.SampledFrom(flying).Draw(t, "in flight")
 	kind := signalbox.EventAccept
 	if task.State != signalbox.Dispatching {
-		kind = pick(t, "kind", signalbox.EventFinish, signalbox.EventFinish, signalbox.EventLost, signalbox.EventRelease)
+		kind = pick(t, "kind", signalbox.EventFinish, signalbox.EventFinish, signalbox.EventLost, signalbox.EventRelease, signalbox.EventStop)
 	}
 	ev := p.anyEvent(t, kind)
 	ev.Fence = task.Fence
@@ -54,6 +54,8 @@ func (p *pair) anyEvent(t *rapid.T, kind signalbox.EventKind) signalbox.Event {
 	switch kind {
 	case signalbox.EventFinish:
 		ev.Reason = pick(t, "reason", signalbox.ReasonCompleted, signalbox.ReasonCompleted, signalbox.ReasonAgentError, signalbox.ReasonCancelled)
+	case signalbox.EventStop:
+		ev.Reason = pick(t, "reason", signalbox.ReasonRunTimeout, signalbox.ReasonStalled)
 	case signalbox.EventLost:
 		ev.Reason = pick(t, "reason", signalbox.ReasonLost, signalbox.ReasonInterrupted)
 	}
@@ -180,6 +182,7 @@ func (p *pair) pages(t *rapid.T) {
 		q.Since, q.Until = p.soon(t, "since"), p.soon(t, "until")
 	}
 	_, _ = both(t, p, fmt.Sprintf("History %+v", q), func(s store.Store) ([]signalbox.Task, error) { return p.historyPages(s, q) })
+	p.identityPages(t, limit)
 	after := int64(rapid.IntRange(0, 30).Draw(t, "after"))
 	_, _ = both(t, p, "Journal", func(s store.Store) ([]signalbox.Entry, error) { return s.Journal(p.ctx, after, limit) })
 	_, _ = both(t, p, "Overdue", func(s store.Store) ([]signalbox.Task, error) { return s.Overdue(p.ctx, p.now, limit) })

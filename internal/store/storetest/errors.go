@@ -37,6 +37,13 @@ func verbs(b *box) map[string]func(context.Context) error {
 		"Resume":       func(ctx context.Context) error { return second(b.Resume(ctx, "pool:k", e)) },
 		"Note":         func(ctx context.Context) error { return b.Note(ctx, e) },
 		"Prune":        func(ctx context.Context) error { return second(b.Prune(ctx, now.Add(time.Hour), 1)) },
+		"PutSession":   func(ctx context.Context) error { return b.PutSession(ctx, aSession("s"), e) },
+		"KeepStale":    func(ctx context.Context) error { return b.KeepStale(ctx, t.ID, aStale(1)) },
+		"PutToken":     func(ctx context.Context) error { return b.PutToken(ctx, aToken("t")) },
+		"DeleteToken":  func(ctx context.Context) error { return second(b.DeleteToken(ctx, "t")) },
+		"PutUser":      func(ctx context.Context) error { return b.PutUser(ctx, aUser("u")) },
+		"DeleteUser":   func(ctx context.Context) error { return second(b.DeleteUser(ctx, "u")) },
+		"AppendAudit":  func(ctx context.Context) error { return second(b.AppendAudit(ctx, anAudit(1))) },
 		"Task":         func(ctx context.Context) error { return second(b.Task(ctx, t.ID)) },
 		"Request":      func(ctx context.Context) error { return second(b.Request(ctx, t.ID)) },
 		"Result":       func(ctx context.Context) error { return second(b.Result(ctx, t.ID)) },
@@ -53,6 +60,13 @@ func verbs(b *box) map[string]func(context.Context) error {
 		"Slots":        func(ctx context.Context) error { return second(b.Slots(ctx)) },
 		"Pauses":       func(ctx context.Context) error { return second(b.Pauses(ctx)) },
 		"Session":      func(ctx context.Context) error { return second(b.Session(ctx, "s")) },
+		"Sessions":     func(ctx context.Context) error { return second(b.Sessions(ctx, store.SessionQuery{Limit: 1})) },
+		"Children":     func(ctx context.Context) error { return second(b.Children(ctx, t.ID, 1)) },
+		"Stales":       func(ctx context.Context) error { return second(b.Stales(ctx, t.ID)) },
+		"Tokens":       func(ctx context.Context) error { return second(b.Tokens(ctx)) },
+		"Users":        func(ctx context.Context) error { return second(b.Users(ctx)) },
+		"AuditLog":     func(ctx context.Context) error { return second(b.AuditLog(ctx, store.AuditQuery{Limit: 1})) },
+		"AuditHead":    func(ctx context.Context) error { return second(b.AuditHead(ctx)) },
 		"Journal":      func(ctx context.Context) error { return second(b.Journal(ctx, 0, 1)) },
 		"JournalRange": func(ctx context.Context) error { _, _, err := b.JournalRange(ctx); return err },
 	}
@@ -95,7 +109,8 @@ func everything(b *box) []any {
 	b.must(err)
 	return []any{
 		counts, b.waiting("", store.Cursor{}, 100), b.slots(), b.agents(), b.pauses(), b.journal(),
-		b.history(store.HistoryQuery{Limit: 100}),
+		b.history(store.HistoryQuery{Limit: 100}), b.sessions(store.SessionQuery{Limit: 100}), b.tokens(), b.users(),
+		b.auditLog(store.AuditQuery{Limit: 100}),
 	}
 }
 

@@ -26,6 +26,9 @@ func submitStores(b *box) {
 	s := b.submission(inQueue("pool:coder"), inSession("s-1"), prioritised(3), withEnv("sealed"), keyed("key", "hash"),
 		waitUntil(start.Add(time.Hour)), notBefore(start.Add(time.Minute)))
 	s.Task.RetryOf, s.Task.SourceJob, s.Task.MaxAttempts = "queue-older", "nightly", 7
+	s.Task.Mode, s.Task.Owner, s.Task.OwnerEmail = signalbox.ModeBypass, "user:ann", "ann@example.com"
+	s.Task.ParentID, s.Task.Depth, s.Task.Waits, s.Task.QueuedAs = "queue-parent", 8, true, 3
+	s.Request.AllowedTools, s.Request.SystemPrompt = []string{"Read", ""}, "be brief"
 	s.Request.Model, s.Request.Tier, s.Request.TimeoutSeconds = "large", "best", 90
 	s.Request.Project, s.Request.Thinking = &signalbox.Project{Name: "p", Path: "/p"}, &thinking
 	_, err := b.Submit(b.ctx, s)

@@ -41,6 +41,10 @@ func (s *survey) task(id string) {
 	s.say("Request "+id, request, err)
 	result, err := s.r.Result(s.ctx, id)
 	s.say("Result "+id, result, err)
+	stales, err := s.r.Stales(s.ctx, id)
+	s.say("Stales "+id, stales, err)
+	children, err := s.r.Children(s.ctx, id, 1000)
+	s.say("Children "+id, children, err)
 	place, err := s.r.Position(s.ctx, id)
 	if place.Approximate {
 		place.N = 0 // an estimate is each store's own
@@ -50,7 +54,7 @@ func (s *survey) task(id string) {
 
 // The queues, sessions and agents that cases and histories speak of.
 var (
-	someQueues   = []string{"work", "pool:k", "agent:a", "agent:b"}
+	someQueues   = []string{"work", "pool:k", "agent:a", "agent:b", "bypass:a"}
 	someSessions = []string{"", "s", "r"}
 	someAgents   = []string{"a", "b"}
 )
@@ -87,6 +91,16 @@ func (s *survey) lists(now time.Time) {
 	s.say("Slots", slots, err)
 	pauses, err := s.r.Pauses(s.ctx)
 	s.say("Pauses", pauses, err)
+	sessions, err := s.r.Sessions(s.ctx, store.SessionQuery{Limit: 1000})
+	s.say("Sessions", sessions.Sessions, err)
+	tokens, err := s.r.Tokens(s.ctx)
+	s.say("Tokens", tokens, err)
+	users, err := s.r.Users(s.ctx)
+	s.say("Users", users, err)
+	log, err := s.r.AuditLog(s.ctx, store.AuditQuery{Limit: 1000})
+	s.say("AuditLog", log, err)
+	head, err := s.r.AuditHead(s.ctx)
+	s.say("AuditHead", head, err)
 	entries, err := s.r.Journal(s.ctx, 0, 1000)
 	s.say("Journal", entries, err)
 	oldest, newest, err := s.r.JournalRange(s.ctx)

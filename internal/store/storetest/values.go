@@ -53,7 +53,9 @@ func valuesHostile(b *box) {
 	for _, h := range hostile() {
 		s := b.submission(keyed(h, h), withEnv(h), inQueue("agent:a"))
 		s.Task.SourceJob, s.Task.Preview, s.Task.RetryOf, s.Task.Message = h, h, h, h
+		s.Task.Owner, s.Task.OwnerEmail, s.Task.ParentID, s.Task.Mode = h, h, h, signalbox.Mode(h)
 		s.Request.Prompt, s.Request.Model, s.Request.Tier, s.Request.Project = h, h, h, &signalbox.Project{Name: h, Path: h}
+		s.Request.AllowedTools, s.Request.SystemPrompt = []string{h, h}, h
 		_, err := b.Submit(b.ctx, s)
 		b.must(err)
 		claimed, err := b.Claim(b.ctx, b.offer("a"))
@@ -66,6 +68,7 @@ func valuesHostile(b *box) {
 		})
 		ended, err := b.Apply(b.ctx, c, b.now)
 		b.must(err)
+		b.same("owner", [3]string{ended.Owner, ended.OwnerEmail, ended.ParentID}, [3]string{h, h, h})
 		b.same("message", [3]string{ended.Message, ended.TaskID, ended.Preview}, [3]string{h, h, h})
 		b.same("task", b.task(s.Task.ID), ended)
 		result, err := b.Result(b.ctx, s.Task.ID)
@@ -73,7 +76,7 @@ func valuesHostile(b *box) {
 		b.same("result", result, *c.Result)
 		entries := b.journal()
 		last := entries[len(entries)-1]
-		b.same("entry", [2]string{last.Message, last.By}, [2]string{h, h})
+		b.same("entry", [3]string{last.Message, last.By, last.Owner}, [3]string{h, h, h})
 	}
 }
 
@@ -143,7 +146,7 @@ func second[T any](_ T, err error) error { return err }
 func valuesAbsent(b *box) {
 	no, zero := false, 0
 	b.must(second(b.Submit(b.ctx, b.submission(func(s *store.Submission) {
-		s.Request.Thinking, s.Request.Project = &no, &signalbox.Project{}
+		s.Request.Thinking, s.Request.Project, s.Request.AllowedTools = &no, &signalbox.Project{}, []string{}
 	}))))
 	b.submit()
 	with, err := b.Request(b.ctx, id(1))
@@ -155,6 +158,9 @@ func valuesAbsent(b *box) {
 	}
 	if with.Project == nil || without.Project != nil {
 		b.Fatalf("project: %v and %v", with.Project, without.Project)
+	}
+	if with.AllowedTools == nil || without.AllowedTools != nil {
+		b.Fatalf("allowed tools: %v and %v", with.AllowedTools, without.AllowedTools)
 	}
 	b.happen(b.claim("a").ID, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{ExitCode: &zero}})
 	b.run("a")
@@ -170,13 +176,15 @@ func valuesAbsent(b *box) {
 func valuesNoAlias(b *box) {
 	thinking, code := true, 1
 	s := b.submission(withEnv("sealed"))
-	s.Request.Thinking, s.Request.Project = &thinking, &signalbox.Project{Name: "p"}
+	s.Request.Thinking, s.Request.Project, s.Request.AllowedTools = &thinking, &signalbox.Project{Name: "p"}, []string{"Read"}
 	b.must(second(b.Submit(b.ctx, s)))
-	scribble := func(q signalbox.Request) { *q.Thinking, q.Project.Name, q.SealedEnv[0] = false, "?", '?' }
+	scribble := func(q signalbox.Request) {
+		*q.Thinking, q.Project.Name, q.SealedEnv[0], q.AllowedTools[0] = false, "?", '?', "?"
+	}
 	check := func() signalbox.Request {
 		q, err := b.Request(b.ctx, id(1))
 		b.must(err)
-		if !*q.Thinking || q.Project.Name != "p" || string(q.SealedEnv) != "sealed" {
+		if !*q.Thinking || q.Project.Name != "p" || string(q.SealedEnv) != "sealed" || q.AllowedTools[0] != "Read" {
 			b.Fatalf("the stored request changed: %+v", q)
 		}
 		return q

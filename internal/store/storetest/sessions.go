@@ -1,0 +1,240 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+func sessionsRules() []rule {
+	return []rule{
+		{"a session is stored by id, as it is", sessionsStored},
+		{"the entry is written when something differs", sessionsEntry},
+		{"one session of an agent is current", sessionsCurrent},
+		{"the last used is listed first, then the highest id", sessionsOrder},
+		{"each filter chooses", sessionsFilters},
+		{"pages have no gaps and nothing twice", sessionsPages},
+		{"a page is of 1 to 1,000", sessionsLimit},
+		{"a cursor that is none is refused", sessionsBadCursor},
+		{"a turn is counted when it is accepted, and once", sessionsTurns},
+		{"a session named at the end of a turn counts it", sessionsTurnAtEnd},
+		{"a session that its agent runs is active again", sessionsActiveAgain},
+		{"a session that goes to another agent is not current there", sessionsMove},
+		{"a turn changes neither source, owner, title nor creation", sessionsKeep},
+		{"an archived session that nobody uses goes", sessionsPruned},
+	}
+}
+
+func aSession(name string) signalbox.Session {
+	return signalbox.Session{
+		ID: name, Agent: "a", Source: signalbox.SourceWeb, Owner: "user:ann", Title: "about " + name,
+		State: signalbox.SessionActive, Turns: 3, CreatedAt: start.Add(-time.Hour), LastUsed: start,
+	}
+}
+
+func (b *box) putSession(s signalbox.Session) {
+	b.Helper()
+	b.must(b.PutSession(b.ctx, s, signalbox.Entry{At: b.now, Kind: signalbox.EventSession, Agent: s.Agent}))
+}
+
+// sessions reads all pages.
+func (b *box) sessions(q store.SessionQuery) []string {
+	b.Helper()
+	list, err := sessionPages(b.ctx, b.Store, q)
+	b.must(err)
+	var names []string
+	for _, s := range list {
+		names = append(names, s.ID)
+	}
+	return names
+}
+
+func sessionsStored(b *box) {
+	for _, h := range append(hostile(), "s") {
+		s := aSession(h)
+		s.Owner, s.Title, s.Agent = h, h, h
+		b.putSession(s)
+		b.same("session", b.session(h), s)
+		s.Turns, s.State, s.LastUsed = 0, signalbox.SessionGone, start.Add(time.Second)
+		b.putSession(s)
+		b.same("session", b.session(h), s)
+	}
+	b.putSession(signalbox.Session{ID: "plain", Agent: "a", LastUsed: start})
+	b.same("without a state", b.session("plain"), signalbox.Session{ID: "plain", Agent: "a", State: signalbox.SessionActive, LastUsed: start})
+}
+
+func sessionsEntry(b *box) {
+	s := aSession("s")
+	b.putSession(s)
+	b.putSession(s)
+	b.same("entries", kinds(b.journal()), []signalbox.EventKind{"session"})
+	for n, change := range []func(){
+		func() { s.Agent = "b" }, func() { s.Source = "cli" }, func() { s.Owner = "" }, func() { s.Title = "t" },
+		func() { s.State = signalbox.SessionArchived }, func() { s.Turns++ }, func() { s.CreatedAt = start },
+		func() { s.LastUsed = start.Add(1e6) }, func() { s.Current = true },
+	} {
+		change()
+		b.putSession(s)
+		b.same("entries", len(b.journal()), n+2)
+	}
+}
+
+func sessionsCurrent(b *box) {
+	put := func(name, agent string, current bool) {
+		s := aSession(name)
+		s.Agent, s.Current = agent, current
+		b.putSession(s)
+	}
+	put("s", "a", true)
+	put("r", "a", true)
+	put("q", "b", true)
+	b.current("a", "r")
+	b.current("b", "q")
+	put("q", "a", true) // to the other agent
+	b.current("a", "q")
+	b.current("b", "")
+	put("q", "a", false)
+	b.current("a", "")
+	b.same("entries: of what was put", len(b.journal()), 5)
+}
+
+func sessionsOrder(b *box) {
+	for n, name := range []string{"b", "a", "C", "z"} {
+		s := aSession(name)
+		s.LastUsed = start.Add(time.Duration(n/3) * time.Second)
+		b.putSession(s)
+	}
+	for _, agent := range []string{"", "a"} {
+		b.same("sessions", b.sessions(store.SessionQuery{Agent: agent, Limit: 2}), []string{"z", "b", "a", "C"})
+	}
+}
+
+func sessionsFilters(b *box) {
+	for n, change := range []func(*signalbox.Session){
+		func(*signalbox.Session) {}, func(s *signalbox.Session) { s.Agent = "b" }, func(s *signalbox.Session) { s.Owner = "" },
+		func(s *signalbox.Session) { s.Source = "cli" }, func(s *signalbox.Session) { s.State = signalbox.SessionArchived },
+		func(s *signalbox.Session) { s.Current = true },
+	} {
+		s := aSession(fmt.Sprint("s", n))
+		change(&s)
+		b.putSession(s)
+	}
+	for _, c := range []struct {
+		name  string
+		query store.SessionQuery
+		want  []string
+	}{
+		{"agent", store.SessionQuery{Agent: "b"}, []string{"s1"}},
+		{"owner", store.SessionQuery{Owner: "user:ann", Agent: "a"}, []string{"s5", "s4", "s3", "s0"}},
+		{"source", store.SessionQuery{Source: "cli"}, []string{"s3"}},
+		{"state", store.SessionQuery{State: signalbox.SessionArchived}, []string{"s4"}},
+		{"active", store.SessionQuery{State: signalbox.SessionActive, Agent: "a"}, []string{"s5", "s3", "s2", "s0"}},
+		{"current", store.SessionQuery{Current: true}, []string{"s5"}},
+		{"current of an agent", store.SessionQuery{Current: true, Agent: "a"}, []string{"s5"}},
+		{"current, and else", store.SessionQuery{Current: true, Agent: "a", Source: "cli"}, nil},
+		{"nothing fits", store.SessionQuery{Agent: "nobody"}, nil},
+	} {
+		for _, limit := range []int{1, 2, 10} {
+			c.query.Limit = limit
+			b.same(fmt.Sprintf("%s, pages of %d", c.name, limit), b.sessions(c.query), c.want)
+		}
+	}
+}
+
+func sessionsPages(b *box) {
+	for n := range 20 {
+		s := aSession(fmt.Sprintf("s_%02d", n))
+		s.LastUsed = start.Add(time.Duration(n/5) * time.Second)
+		b.putSession(s)
+	}
+	want := b.sessions(store.SessionQuery{Limit: 1000})
+	b.same("length", len(want), 20)
+	for _, size := range []int{1, 3, 10, 19} {
+		b.same(fmt.Sprintf("pages of %d", size), b.sessions(store.SessionQuery{Limit: size}), want)
+	}
+}
+
+func sessionsLimit(b *box) {
+	for _, limit := range []int{-1, 0, 1001} {
+		_, err := b.Sessions(b.ctx, store.SessionQuery{Limit: limit})
+		b.refused(err, signalbox.CodeValidation)
+	}
+}
+
+func sessionsBadCursor(b *box) {
+	b.putSession(aSession("s"))
+	for _, cursor := range []string{"x", "-", "1", "_s", "x_s", "'; DROP TABLE sessions; --", "\x00"} {
+		_, err := b.Sessions(b.ctx, store.SessionQuery{Limit: 1, Before: cursor})
+		b.refused(err, signalbox.CodeValidation)
+	}
+}
+
+func sessionsTurns(b *box) {
+	for n := range 3 {
+		t := b.bind("a", "s")
+		b.same("turns at the acceptance", b.session("s").Turns, n+1)
+		b.acceptIn(t.ID, "s") // it says so again
+		b.happen(t.ID, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, SessionID: "s"})
+		b.same("turns at the end", b.session("s").Turns, n+1)
+	}
+}
+
+func sessionsTurnAtEnd(b *box) {
+	end := signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, SessionID: "s"}
+	for n := range 2 {
+		t := b.submit()
+		b.claim("a")
+		b.accept(t.ID)
+		b.happen(t.ID, end)
+		b.same("turns, named at the end", b.session("s").Turns, n+1)
+	}
+	t := b.submit(inSession("s"))
+	b.claim("a")
+	b.happen(t.ID, end)
+	b.same("turns, never accepted before its end", b.session("s").Turns, 3)
+}
+
+func sessionsActiveAgain(b *box) {
+	for _, state := range []signalbox.SessionState{signalbox.SessionGone, signalbox.SessionArchived} {
+		s := aSession("s")
+		s.State = state
+		b.putSession(s)
+		b.finish(b.bind("a", "s").ID)
+		b.same("state", b.session("s").State, signalbox.SessionActive)
+	}
+}
+
+func sessionsMove(b *box) {
+	s := aSession("s")
+	s.Current = true
+	b.putSession(s)
+	r := aSession("r")
+	r.Agent, r.Current = "b", true
+	b.putSession(r)
+	b.bind("b", "s")
+	b.current("a", "")
+	b.current("b", "r")
+}
+
+func sessionsKeep(b *box) {
+	s := aSession("s")
+	s.Current = true
+	b.putSession(s)
+	b.pass(time.Minute)
+	b.bind("a", "s")
+	s.Turns, s.LastUsed = s.Turns+1, b.now
+	b.same("session", b.session("s"), s)
+}
+
+func sessionsPruned(b *box) {
+	s := aSession("s")
+	s.State = signalbox.SessionArchived
+	b.putSession(s)
+	b.prune(start, 10)
+	b.session("s")
+	b.prune(start.Add(time.Millisecond), 10)
+	_, err := b.Session(b.ctx, "s")
+	b.refused(err, signalbox.CodeNotFound)
+}
