@@ -3,6 +3,7 @@ package cli_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -37,6 +38,10 @@ type fake struct {
 	submits  []submitted
 	heard    map[string]bool // id → its events are listened to
 	looked   map[string]bool // id → it was read after that
+
+	said  []said
+	audit []api.AuditRow
+	users []api.PutUser
 }
 
 type submitted struct {
@@ -47,7 +52,7 @@ type submitted struct {
 func newFake(t testing.TB) *fake {
 	f := &fake{
 		max: 50, changed: make(chan struct{}), keys: map[string]string{}, refuse: map[string]api.Error{},
-		heard: map[string]bool{}, looked: map[string]bool{},
+		heard: map[string]bool{}, looked: map[string]bool{}, audit: chain(5),
 		agents: []api.Agent{{Name: "coder", Kind: "claude", URL: "http://127.0.0.1:9000", State: "idle", Slots: 2}},
 	}
 	f.Server = httptest.NewServer(f.mux())
@@ -73,6 +78,7 @@ func (f *fake) mux() http.Handler {
 		},
 		"healthz": func(w http.ResponseWriter, r *http.Request) { answer(w, 200, api.Health{Status: "ok"}) },
 	}
+	maps.Copy(handlers, f.access())
 	mux := http.NewServeMux()
 	for _, route := range api.Routes() {
 		handle := handlers[route.Name]

@@ -63,11 +63,19 @@ type program struct {
 	code      chan int
 }
 
+// start runs the command line with nothing on standard input.
 func start(t *testing.T, f *fake, io cli.IO, args ...string) *program {
+	t.Helper()
+	io.In = strings.NewReader("")
+	return startAt(t, f, io, args...)
+}
+
+// startAt runs the command line at a world that has its standard input.
+func startAt(t *testing.T, f *fake, io cli.IO, args ...string) *program {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &program{out: newScreen(), err: newScreen(), interrupt: cancel, code: make(chan int, 1)}
-	io.Out, io.Err, io.In = p.out, p.err, strings.NewReader("")
+	io.Out, io.Err = p.out, p.err
 	io.Now = func() time.Time { return noon.Add(11 * time.Minute) }
 	io.Dir = t.TempDir()
 	env := io.Env

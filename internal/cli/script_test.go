@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
@@ -52,6 +54,9 @@ func TestScripts(t *testing.T) {
 			env.Setenv("SIGNALBOX_DIRECTOR", f.URL)
 			env.Setenv("SIGNALBOX_HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("URL", f.URL)
+			for n, row := range chain(5) {
+				env.Setenv("HASH"+strconv.Itoa(n+1), row.Hash)
+			}
 			for n := 1; n <= 4; n++ {
 				env.Setenv("ID"+strconv.Itoa(n), id(n))
 			}
@@ -119,12 +124,52 @@ func fakeCmd(ts *testscript.TestScript, neg bool, args []string) {
 		if got := fmt.Sprintf("%d %d", n, len(keys)); got != strings.Join(args[1:], " ") {
 			ts.Fatalf("submits and keys: %s", got)
 		}
+	case "said": // PATH KEY EXECUTION PREFER BODY of the last chat
+		last := f.said[len(f.said)-1]
+		body := any(last.chat)
+		if strings.HasSuffix(last.path, "/task") {
+			body = last.bypass
+		}
+		data, err := json.Marshal(body)
+		ts.Check(err)
+		if got := fmt.Sprintf("%s %s %s %s", last.path, last.execution, last.prefer, data); got != strings.Join(args[1:], " ") {
+			ts.Fatalf("said: %s", got)
+		}
+	case "put": // the last user
+		data, err := json.Marshal(f.users[len(f.users)-1])
+		ts.Check(err)
+		if string(data) != args[1] {
+			ts.Fatalf("put: %s", data)
+		}
+	case "forge": // changed, missing, short, anew
+		forge(f, args[1])
 	case "gone":
 		f.mu.Unlock()
 		f.Close()
 		f.mu.Lock()
 	default:
 		ts.Fatalf("fake cannot %s", args[0])
+	}
+}
+
+// forge tampers with the audit log.
+func forge(f *fake, how string) {
+	switch how {
+	case "changed":
+		f.audit[2].UserID = "eve"
+	case "missing":
+		f.audit = append(f.audit[:2], f.audit[3:]...)
+	case "short":
+		f.audit = chain(4)
+	case "anew":
+		rows := chain(5)
+		for i := 2; i < 5; i++ {
+			row := signalbox.Audit(rows[i])
+			row.UserID, row.Prev = "eve", rows[i-1].Hash
+			row.Hash = row.Sum()
+			rows[i] = api.AuditRow(row)
+		}
+		f.audit = rows
 	}
 }
 

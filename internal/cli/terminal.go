@@ -91,7 +91,7 @@ type terminal struct {
 
 // Ways for a terminal to end here.
 var (
-	errLeft   = errors.New("left with Enter ~ .")
+	errLeft   = errors.New("you left it")
 	errHungUp = errors.New("standard input has ended")
 )
 

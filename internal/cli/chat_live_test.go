@@ -1,0 +1,105 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/internal/cli"
+)
+
+func TestChatOnATerminal(t *testing.T) {
+	f := newFake(t)
+	p := start(t, f, cli.IO{OutTTY: true, ErrTTY: true, Columns: 100}, "chat", "coder", "queued \x1b[2Jhello", "-f")
+	p.exits(t, 0)
+	want := "\r\x1b[Kqueue-…0001 · Queued at position 2 (about 3–5 min)" +
+		"\r\x1b[Kqueue-…0001 · Queued at position 1 (about 60–90 s)" +
+		"\r\x1b[KRunning on coder: " + id(1) + "\n"
+	if p.err.String() != want {
+		t.Errorf("standard error %q\nwant %q", p.err, want)
+	}
+	if got := p.out.String(); got != "thinking\nhello\n" {
+		t.Errorf("standard output %q", got)
+	}
+}
+
+func TestChatWithoutAMessageOnATerminal(t *testing.T) {
+	p := start(t, newFake(t), cli.IO{InTTY: true}, "chat", "coder")
+	p.exits(t, 2)
+	if !strings.Contains(p.err.String(), "no message: want signalbox chat AGENT MESSAGE") {
+		t.Fatal(p.err)
+	}
+}
+
+func TestInterruptLeavesAChatAlone(t *testing.T) {
+	for fate, state := range map[string]string{"hang": "running", "line": "queued"} {
+		t.Run(fate, func(t *testing.T) {
+			f := newFake(t)
+			p := start(t, f, cli.IO{}, "chat", "coder", fate)
+			p.err.await(t, map[string]string{"hang": "Running on coder: ", "line": "Queued at position 2"}[fate])
+			p.interrupt()
+			p.exits(t, 130)
+			for _, want := range []string{"Detached: " + id(1) + " goes on (" + state + ").\n", "signalbox logs -f " + id(1), "signalbox cancel " + id(1)} {
+				if !strings.Contains(p.err.String(), want) {
+					t.Errorf("%q is missing in %q", want, p.err)
+				}
+			}
+			if p.out.String() != "" {
+				t.Errorf("standard output: %q", p.out)
+			}
+		})
+	}
+}
+
+func TestInterruptCancelsAChatWhereThatIsWanted(t *testing.T) {
+	f := newFake(t)
+	p := start(t, f, cli.IO{}, "chat", "coder", "line", "--cancel-on-interrupt")
+	p.err.await(t, "Queued at position 2")
+	p.interrupt()
+	p.exits(t, 11)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.tasks[0].State != "cancelled" || !strings.Contains(p.err.String(), "Error: "+id(1)+" cancelled\n") {
+		t.Fatalf("%s %q", f.tasks[0].State, p.err)
+	}
+}
+
+func TestInterruptOfARunThatTakesItsTimeToStop(t *testing.T) {
+	f := newFake(t)
+	p := start(t, f, cli.IO{}, "chat", "coder", "hang", "--cancel-on-interrupt", "--json", "-f")
+	p.out.await(t, `{"event":"started","data":{}}`)
+	p.interrupt()
+	p.exits(t, 130)
+	for _, want := range []string{`"error": "task_cancelling"`, `"queue_id": "` + id(1) + `"`} {
+		if !strings.Contains(p.err.String(), want) {
+			t.Errorf("%s is missing in %s", want, p.err)
+		}
+	}
+}
+
+// With --persist it is the wait here that ends, not the task.
+func TestWaitForAPersistentChatEnds(t *testing.T) {
+	f := newFake(t)
+	p := start(t, f, cli.IO{}, "chat", "coder", "line", "--persist", "--wait-timeout", "20ms")
+	p.exits(t, 124)
+	if !strings.Contains(p.err.String(), "Error: the wait is over; "+id(1)+" goes on (queued)\n") {
+		t.Fatal(p.err)
+	}
+	p = start(t, f, cli.IO{}, "chat", "coder", "hang", "--persist", "--wait-timeout", "1h")
+	p.err.await(t, "Running on coder") // from here on nothing bounds it
+	p.interrupt()
+	p.exits(t, 130)
+}
+
+func TestChatWithALostConnectionNamesTheTask(t *testing.T) {
+	f := newFake(t)
+	p := start(t, f, cli.IO{}, "chat", "coder", "hang", "--idempotency-key", "k1")
+	p.err.await(t, "Running on coder")
+	f.mu.Lock()
+	f.token = "closed" // the director was closed, and refuses who comes back
+	f.mu.Unlock()
+	f.CloseClientConnections()
+	p.exits(t, 4)
+	if !strings.Contains(p.err.String(), "a token is required; "+id(1)+" goes on as far as is known") {
+		t.Fatal(p.err)
+	}
+}
