@@ -14,11 +14,25 @@
 //   - Numbers. Seq, Place and journal Seq begin at 1 and grow by one for each
 //     row stored; a refused verb uses none. A fence is one above the higher of
 //     the last fence and FenceAbove. No number starts again after a Prune.
+//     Isolated slots are numbered from FirstIsolatedSlot; a free slot is the
+//     lowest one of its sort.
 //   - Submit looks for the idempotency key first (so a replay succeeds when
 //     the limit is reached), then for the id (CodeConflict if it exists), then
-//     at the cap. A replay returns the row as it is now. FollowSession wins
-//     over any queue that was asked for. Its entry has At, Kind, QueueID,
-//     State, Queue and Source.
+//     at the room (CodeAgentBusy), then at the cap. A replay returns the row
+//     as it is now and changes nothing, no session either. FollowSession wins
+//     over any queue that was asked for. Its entry is SubmitEntry.
+//   - A Room has room where the task could start at once: while fewer ready
+//     tasks stand in its queues than slots are free, each agent for itself, and
+//     the fleet has that many left; and the task's queue is not paused, its time
+//     has come, and no turn of its session is ready or in flight. Tasks that
+//     are not ready take nobody's room. A withheld row is a slot in use.
+//     Ready tasks that a slot is free for are about to start: they count
+//     neither in QueuedAs nor against the cap. Without a Room, QueuedAs is
+//     stored as it came.
+//   - A Talk chooses the session before the room is looked at, and writes it
+//     after the task is accepted, without an entry. A session that is current
+//     is so whatever its state. One that was asked for is not changed but for
+//     Current, and LastUsed stays until a turn is accepted.
 //   - Readiness in a session is a function of its tasks: none while one is in
 //     flight, else the first by order whose time has come. So a task that is
 //     ready gives way to one that comes to stand before it, and to a turn
@@ -37,8 +51,21 @@
 //     idempotency key are the stored ones; with Back, EnqueuedAt comes from
 //     Entry.At. A slot row that is gone or has another fence is left alone
 //     without an error. A nil Result keeps the stored one.
-//   - A bind sets LastUsed to now. It moves all pending tasks of the session
+//   - A bind sets LastUsed to now, makes the session active, and counts the
+//     turn: at the acceptance, or at the end where the agent named the session
+//     only then (for a task that named it itself: where none was counted yet).
+//     A new row has the task's Source, Owner and Preview. It is current only
+//     where the agent chose it for a chat; one that another agent held is not
+//     current at the new one. A bind moves all pending tasks of the session
 //     whose queue is not "agent:…"; each gets a new Rev, none an entry.
+//   - PutSession stores what it is given; "" is the active state. Sessions that
+//     lose Current by it get no entry.
+//   - KeepStale keeps one word for each fence, the last; a fence below the ten
+//     highest is dropped. Stales of an unknown task are CodeNotFound, Children
+//     of one are none: a parent may have been pruned.
+//   - AppendAudit cuts At to the millisecond before it sums. A log is filtered
+//     to its end: an answer below the limit means that there is no more.
+//     Tokens, users and audit rows write no journal entry.
 //   - Renew counts withheld rows. PutAgent keeps the first CreatedAt, which is
 //     no difference. RemoveAgent of an unknown agent is CodeNotFound; any slot
 //     row, withheld too, is CodeConflict. SetPause always writes its entry,
@@ -48,11 +75,12 @@
 //     the journal goes the beginning up to the first entry that is not older,
 //     whatever the limit. Slot rows stay.
 //   - Orders: Overdue by WaitUntil, then Place; History by EndedAt, then Seq,
-//     both falling; Agents, Slots and Pauses by name, byte by byte.
-//   - Limits at or below 0 give nothing; History refuses one outside 1 to 1000
-//     and a cursor it did not make (CodeValidation). Find takes every
-//     character as it is, letters in their case; "" fits all. Text of a
-//     HistoryQuery fits without regard to the case of any letter.
+//     both falling; Agents, Slots, Pauses, Tokens and Users by name, byte by byte.
+//     Sessions by LastUsed, then id, both falling.
+//   - Limits at or below 0 give nothing; History, Sessions and AuditLog refuse
+//     one outside 1 to 1000, and a cursor they did not make (CodeValidation).
+//     Find takes every character as it is, letters in their case; "" fits all.
+//     Text of a HistoryQuery fits without regard to the case of any letter.
 //   - SessionTasks of "" is empty. Durations are never negative. Position is
 //     approximate above 1,000. Limit "" is counted like any other.
 //   - A context that is done at the call: CodeStoreFailed around ctx.Err().

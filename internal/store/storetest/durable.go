@@ -56,6 +56,8 @@ func durableRules() []durableRule {
 		{"slots, leases and withheld slots are as they were", durableSlots},
 		{"an erased environment stays erased", durableEnv},
 		{"limits count what waits", durableLimits},
+		{"rooms count what runs and waits", durableRoom},
+		{"the audit log goes on where it ended", durableAudit},
 		{"the identity of the data stays", durableID},
 	}
 }
@@ -67,6 +69,18 @@ func durableAll(b *reopened) {
 	b.submit(inSession("s"), withEnv("sealed"), prioritised(2), notBefore(b.now.Add(time.Hour)), waitUntil(b.now.Add(2*time.Hour)))
 	b.submits(2)
 	b.run("b")
+	b.submit(inQueue("bypass:a"), calledBy(id(1)), func(s *store.Submission) {
+		s.Task.Mode, s.Task.Owner, s.Task.OwnerEmail, s.Task.Depth, s.Task.Waits = signalbox.ModeBypass, "user:ann", "ann@example.com", 1, true
+		s.Request.AllowedTools, s.Request.SystemPrompt = []string{"Read"}, "be brief"
+	})
+	isolated := b.claimed(b.apart("a", 2))
+	b.accept(isolated.ID)
+	b.happen(isolated.ID, signalbox.Event{Kind: signalbox.EventStop, Reason: signalbox.ReasonStalled, Message: "quiet"})
+	b.chat("r")
+	b.must(b.KeepStale(b.ctx, id(1), aStale(1)))
+	b.must(b.PutToken(b.ctx, aToken("t")))
+	b.must(b.PutUser(b.ctx, aUser("u")))
+	b.audit(anAudit(1))
 	before := surveyOf(b.ctx, b.Store, b.now, 10)
 	b.reopen()
 	b.same("everything", surveyOf(b.ctx, b.Store, b.now, 10), before)
@@ -184,6 +198,28 @@ func durableLimits(b *reopened) {
 	b.refused(err, signalbox.CodeQueueFull)
 	b.claim("a")
 	b.submit(capped("work", 2))
+}
+
+func durableRoom(b *reopened) {
+	b.submits(2, inQueue("agent:a"))
+	b.submit(inQueue("bypass:a"))
+	b.claim("a")
+	b.claimed(b.apart("a", 1))
+	b.reopen()
+	b.same("queued as", b.call(roomAt("a", 1)).QueuedAs, 2)
+	b.noClaim(b.offer("a"))
+	b.noClaim(b.apart("a", 1))
+	c := b.offer("b")
+	c.Fleet = 1
+	b.submit()
+	b.noClaim(c)
+}
+
+func durableAudit(b *reopened) {
+	first := b.audit(anAudit(1))
+	b.reopen()
+	second := b.audit(anAudit(2))
+	b.same("chain", [2]any{second.Seq, second.Prev}, [2]any{int64(2), first.Hash})
 }
 
 func durableID(b *reopened) {

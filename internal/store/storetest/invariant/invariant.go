@@ -1,7 +1,8 @@
 // Package invariant checks, through the reads of a store alone, what must
 // hold between any two verbs: the invariants 3, 6 and 7 of the design (slots,
 // slot rows, one place for each task), terminal rows that say why they ended,
-// the claim index, the order of enqueueing and a journal without gaps.
+// the claim index, the order of enqueueing, a journal without gaps, one current
+// session of an agent and an audit log whose rows follow each other.
 //
 // The reads are not one snapshot. On a store that others write to meanwhile,
 // a finding is a reason to look again, not a proof.
@@ -30,6 +31,7 @@ func Check(ctx context.Context, r store.Reader) error {
 	v.checkCapacity()
 	v.checkReady()
 	v.checkJournal()
+	v.checkSessions()
 	return errors.Join(v.found...)
 }
 
@@ -43,6 +45,7 @@ type view struct {
 	counts   store.Counts
 	slots    []signalbox.Slot
 	agents   []signalbox.Agent
+	sessions []signalbox.Session
 	sequence []int64 // of the journal
 	oldest   int64
 	newest   int64
@@ -81,6 +84,12 @@ func load(ctx context.Context, r store.Reader) (*view, error) {
 		}
 	}
 	if err := v.loadEnded(ctx, r); err != nil {
+		return nil, err
+	}
+	if err := v.loadSessions(ctx, r); err != nil {
+		return nil, err
+	}
+	if err := v.checkAudit(ctx, r); err != nil {
 		return nil, err
 	}
 	return v, v.loadJournal(ctx, r)

@@ -24,6 +24,8 @@ type liar struct {
 	agents  func([]signalbox.Agent) []signalbox.Agent
 	counts  func(*store.Counts)
 	journal func([]signalbox.Entry) []signalbox.Entry
+	talks   func([]signalbox.Session) []signalbox.Session
+	audit   func([]signalbox.Audit) []signalbox.Audit
 }
 
 func bend[T any](f func([]T) []T, list []T, err error) ([]T, error) {
@@ -78,9 +80,24 @@ func (l liar) Journal(ctx context.Context, after int64, limit int) ([]signalbox.
 	return bend(l.journal, list, err)
 }
 
+func (l liar) Sessions(ctx context.Context, q store.SessionQuery) (store.SessionPage, error) {
+	page, err := l.Reader.Sessions(ctx, q)
+	page.Sessions, err = bend(l.talks, page.Sessions, err)
+	return page, err
+}
+
+func (l liar) AuditLog(ctx context.Context, q store.AuditQuery) ([]signalbox.Audit, error) {
+	list, err := l.Reader.AuditLog(ctx, q)
+	if len(list) == 0 {
+		return list, err
+	}
+	return bend(l.audit, list, err)
+}
+
 // busy is a store with tasks in every place: 1 has ended, 2 was lost and
 // withholds slot 0 of agent a, 3 runs there in slot 1, 4 waits for the end of
-// 3 in their session, 5 and 6 wait for nothing, 7 for its time.
+// 3 in their session, 5 and 6 wait for nothing, 7 for its time. Agent a has two
+// sessions, the last used of which is current, and three rows of audit.
 func busy(t *testing.T) store.Store {
 	t.Helper()
 	ctx, s := context.Background(), memory.New(memory.Options{})
@@ -91,6 +108,14 @@ func busy(t *testing.T) store.Store {
 		}
 	}
 	must(s.PutAgent(ctx, signalbox.Agent{Name: "a", Slots: 2}, signalbox.Entry{At: noon}))
+	for n, id := range []string{"old", "new"} {
+		at := noon.Add(time.Duration(n) * time.Minute)
+		must(s.PutSession(ctx, signalbox.Session{ID: id, Agent: "a", LastUsed: at, Current: n == 1}, signalbox.Entry{At: noon}))
+	}
+	for range 3 {
+		_, err := s.AppendAudit(ctx, signalbox.Audit{At: noon, Action: "submit"})
+		must(err)
+	}
 	for n := 1; n <= 7; n++ {
 		task := signalbox.Task{ID: string(rune('0' + n)), State: signalbox.Pending, Queue: "work", Limit: "work", MaxAttempts: 3, CreatedAt: noon}
 		if n == 3 || n == 4 {
@@ -189,6 +214,18 @@ func TestCheckFinds(t *testing.T) {
 		{"an end with a reason of another state", "ended completed with reason", liar{ended: change("1", func(t *signalbox.Task) { t.Reason = signalbox.ReasonLost })}},
 		{"two tasks in one place in line", "does not follow", liar{waiting: change("6", func(t *signalbox.Task) { t.Place = 5 })}},
 		{"an enqueueing before an earlier one", "does not follow", liar{waiting: change("7", func(t *signalbox.Task) { t.EnqueuedAt = noon.Add(-time.Hour) })}},
+		{"two current sessions of an agent", "both current", liar{talks: func(l []signalbox.Session) []signalbox.Session { l[1].Current = true; return l }}},
+		{"a session in two places", "listed twice", liar{talks: func(l []signalbox.Session) []signalbox.Session { return append(l, l[1]) }}},
+		{"sessions out of order", "stands before", liar{talks: func(l []signalbox.Session) []signalbox.Session { return []signalbox.Session{l[1], l[0]} }}},
+		{"a session without a state", "unknown state", liar{talks: func(l []signalbox.Session) []signalbox.Session { l[0].State = ""; return l }}},
+		{"a changed row of the audit log", "row 2 was changed", liar{audit: func(l []signalbox.Audit) []signalbox.Audit { l[1].Action = "x"; return l }}},
+		{"a row of the audit log is missing", "1 rows are missing", liar{audit: func(l []signalbox.Audit) []signalbox.Audit { return append(l[:1:1], l[2:]...) }}},
+		{"the end of the audit log is missing", "its head is row 3", liar{audit: func(l []signalbox.Audit) []signalbox.Audit {
+			if l[0].Seq == 3 {
+				return nil
+			}
+			return l[:2]
+		}}},
 		{"a gap in the journal", "follows", liar{journal: func(l []signalbox.Entry) []signalbox.Entry { return append(l[:2:2], l[3:]...) }}},
 		{"a journal with another range", "its range says", liar{journal: func(l []signalbox.Entry) []signalbox.Entry { return l[1:] }}},
 	} {
