@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/dispatch"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
@@ -34,6 +35,7 @@ type service struct {
 	listener net.Listener
 	store    store.Store
 	engine   *engine.Engine
+	identity *identity.Keeper
 	dispatch *dispatch.Dispatcher
 	director *director.Director
 	url      string
@@ -58,9 +60,6 @@ func openService(ctx context.Context, cfg config.Config, out streams) (s *servic
 			s = nil
 		}
 	}()
-	if err = director.CheckListen(cfg.Addr, cfg.Token); err != nil {
-		return s, err
-	}
 	if err = os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return s, fmt.Errorf("data folder: %w", err)
 	}
@@ -75,10 +74,10 @@ func openService(ctx context.Context, cfg config.Config, out streams) (s *servic
 		return s, err
 	}
 	s.url = "http://" + reachable(s.listener.Addr())
-	return s, s.assemble(sealer)
+	return s, s.assemble(ctx, sealer)
 }
 
-func (s *service) assemble(sealer *seal.Sealer) error {
+func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error) {
 	q := s.cfg.Queue
 	s.engine = engine.New(s.store, engine.Options{
 		MaxSize: q.MaxSize, MaxAttempts: q.MaxAttempts, AgeStep: q.AgeStep, ExecutionTTL: s.cfg.ExecutionTTL,
@@ -90,9 +89,12 @@ func (s *service) assemble(sealer *seal.Sealer) error {
 	s.dispatch = dispatch.New(s.engine, dispatch.Options{
 		DispatchTimeout: q.DispatchTimeout, SessionGrace: s.cfg.SessionGrace, Retention: q.Retention, Log: s.log,
 	})
-	var err error
+	s.identity, err = identity.New(ctx, s.store, identity.Options{Static: s.cfg.Token, Now: s.engine.Now, Log: s.log})
+	if err != nil {
+		return err
+	}
 	s.director, err = director.New(director.Config{
-		Engine: s.engine, Runs: s.dispatch, Token: s.cfg.Token, Hosts: s.cfg.Hosts,
+		Engine: s.engine, Runs: s.dispatch, Identity: s.identity, Hosts: s.cfg.Hosts,
 		Addr: s.listener.Addr().String(), Version: version, Log: s.log, Metrics: metrics,
 	})
 	return err
@@ -122,7 +124,7 @@ func (s *service) run(ctx context.Context, ready func(ctx context.Context) error
 		s.log.Warn("the command line will not find this director by itself", "error", err)
 	}
 	defer withdraw(s.url)
-	s.log.Info("director ready", "url", s.url, "data", s.cfg.Data, "store", s.store.Info().Kind, "durability", s.store.Info().Durability, "open", s.cfg.Token == "")
+	s.log.Info("director ready", "url", s.url, "data", s.cfg.Data, "store", s.store.Info().Kind, "durability", s.store.Info().Durability, "open", s.identity.Open())
 	if err := ready(ctx); err != nil {
 		return err
 	}

@@ -18,6 +18,8 @@ func (d *Director) agents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	who := callerOf(r).who
+	rows = slices.DeleteFunc(slices.Clone(rows), func(a signalbox.Agent) bool { return !who.MayUse(a.Name) })
 	views, err := d.agentViews(r.Context(), rows)
 	if err != nil {
 		return err
@@ -160,6 +162,9 @@ func (d *Director) removeAgent(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	d.names.forget()
+	if err := d.audit(r, signalbox.Audit{EventType: "agent", Action: "remove", AgentName: name, Resource: row.URL}); err != nil {
+		return err
+	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
@@ -182,6 +187,12 @@ func (d *Director) clearLane(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := d.audit(r, signalbox.Audit{
+		EventType: "agent_queue", Action: "clear_queue", AgentName: row.Name, Resource: signalbox.AgentQueue(row.Name),
+		Details: details(map[string]any{"cleared_count": n}),
+	}); err != nil {
+		return err
+	}
 	d.answer(w, http.StatusOK, api.LaneCleared{Status: "cleared", Agent: row.Name, ClearedCount: n})
 	return nil
 }
@@ -197,6 +208,12 @@ func (d *Director) releaseLane(w http.ResponseWriter, r *http.Request) error {
 	}
 	ids, err := d.engine.ReleaseLane(r.Context(), row.Name, callerOf(r).String())
 	if err != nil {
+		return err
+	}
+	if err := d.audit(r, signalbox.Audit{
+		EventType: "agent_queue", Action: "force_release", AgentName: row.Name, Resource: signalbox.AgentQueue(row.Name), Severity: severityWarning,
+		Details: details(map[string]any{"was_running": len(ids) > 0, "queue_ids": ids}),
+	}); err != nil {
 		return err
 	}
 	d.answer(w, http.StatusOK, api.Released{

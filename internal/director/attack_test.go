@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/director"
+	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 const secret = "correct-horse-battery-staple"
@@ -147,21 +148,31 @@ func TestAttackGuessingTokens(t *testing.T) {
 	})
 }
 
+// only knows a static token and nobody else.
+func only(t *testing.T, token string) *identity.Keeper {
+	t.Helper()
+	k, err := identity.New(t.Context(), nil, identity.Options{Static: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
 func TestAttackPublicWithoutAToken(t *testing.T) {
 	for addr, token := range map[string]string{
 		"0.0.0.0:8080": "", ":8080": "", "[::]:8080": "", "192.168.1.7:80": "", "box.lan:8080": "", "203.0.113.1:8080": "short", "8080": secret, "localhost.evil.example:1": "",
 	} {
-		err := director.CheckListen(addr, token)
+		err := director.CheckListen(addr, only(t, token))
 		if signalbox.CodeOf(err) != signalbox.CodeValidation {
 			t.Errorf("%s with token %q: %v", addr, token, err)
 		}
 	}
 	for addr, token := range map[string]string{"127.0.0.1:8080": "", "localhost:0": "", "[::1]:80": "", "127.1.2.3:1": "", "0.0.0.0:8080": secret} {
-		if err := director.CheckListen(addr, token); err != nil {
+		if err := director.CheckListen(addr, only(t, token)); err != nil {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
-	if err := director.CheckListen("0.0.0.0:8080", ""); !strings.Contains(err.Error(), "without a token") || !strings.Contains(err.Error(), "SIGNALBOX_TOKEN") || !strings.Contains(err.Error(), "127.0.0.1:8080") {
+	if err := director.CheckListen("0.0.0.0:8080", only(t, "")); !strings.Contains(err.Error(), "without a token") || !strings.Contains(err.Error(), "SIGNALBOX_TOKEN") || !strings.Contains(err.Error(), "127.0.0.1:8080") {
 		t.Errorf("no cure in %q", err)
 	}
 	b := newBox(t)

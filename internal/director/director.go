@@ -10,6 +10,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 // Metrics takes note of requests; *telemetry.Metrics does. As a handler it
@@ -27,8 +28,11 @@ type Metrics interface {
 type Config struct {
 	Engine *engine.Engine // required
 	Runs   Runs           // nil: nothing is dispatched
-	// Token is the static bearer token that every route but the public ones
-	// asks for; "" asks for none, which CheckListen allows on loopback only.
+	// Identity knows who asks. nil: there is the static Token at most, and
+	// nobody can log in or be given a token.
+	Identity *identity.Keeper
+	// Token is the static bearer token, which has every right, where Identity
+	// is nil; else it is Identity that has it.
 	Token string
 	// Hosts are names under which the director is reached beyond loopback
 	// and the host of Addr, without a port.
@@ -42,12 +46,17 @@ type Config struct {
 
 // Director answers the HTTP API. Make one with New.
 type Director struct {
-	cfg     Config
-	engine  *engine.Engine
-	runs    Runs
-	log     *slog.Logger
-	hosts   hostList
-	gate    gate
+	cfg    Config
+	engine *engine.Engine
+	runs   Runs
+	log    *slog.Logger
+	hosts  hostList
+
+	identity *identity.Keeper
+	gate     gate
+	held     held
+	denials  denials
+
 	names   agentNames
 	feed    feed
 	callers callers
@@ -76,8 +85,14 @@ func New(cfg Config) (*Director, error) {
 	if cfg.Engine == nil {
 		return nil, errors.New("director: Config.Engine is required")
 	}
+	if cfg.Identity == nil {
+		var err error
+		if cfg.Identity, err = identity.New(context.Background(), nil, identity.Options{Static: cfg.Token}); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.Addr != "" {
-		if err := CheckListen(cfg.Addr, cfg.Token); err != nil {
+		if err := CheckListen(cfg.Addr, cfg.Identity); err != nil {
 			return nil, err
 		}
 	}
@@ -92,12 +107,14 @@ func New(cfg Config) (*Director, error) {
 	}
 	d := &Director{
 		cfg: cfg, engine: cfg.Engine, runs: cfg.Runs, log: cfg.Log,
-		hosts: newHostList(cfg.Addr, cfg.Hosts), gate: newGate(cfg.Token),
+		hosts: newHostList(cfg.Addr, cfg.Hosts), identity: cfg.Identity, gate: newGate(cfg.Identity),
+		held: held{all: map[*hold]struct{}{}}, denials: newDenials(),
 		cross: http.NewCrossOriginProtection(), lookup: systemLookup,
 		started: cfg.Engine.Now(), cancelWait: cancelWait,
 	}
 	d.life, d.end = context.WithCancel(context.Background())
 	d.feed.init(cfg.Engine, cfg.Log)
+	cfg.Identity.OnChange(d.letGo)
 	mux, err := d.mount()
 	if err != nil {
 		return nil, err

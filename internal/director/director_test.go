@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
@@ -29,6 +30,7 @@ type box struct {
 	t      *testing.T
 	store  *memory.Store
 	engine *engine.Engine
+	id     *identity.Keeper
 	dir    *director.Director
 	runs   *fakeRuns
 	live   *fakeLive
@@ -54,6 +56,12 @@ func newBox(t *testing.T, change ...func(*options)) *box {
 	b.engine = engine.New(b.store, o.engine)
 	b.engine.SetLive(b.live)
 	o.director.Engine = b.engine
+	if b.id, err = identity.New(t.Context(), b.store, identity.Options{
+		Static: o.director.Token, Now: b.engine.Now, Random: o.engine.Random, Cost: identity.Cost{MemoryKiB: 8, Passes: 1},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	o.director.Identity = b.id
 	if b.dir, err = director.New(o.director); err != nil {
 		t.Fatal(err)
 	}

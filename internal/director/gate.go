@@ -2,22 +2,20 @@ package director
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 // caller is who sent a request.
 type caller struct {
-	trusted  bool // showed the token
+	trusted  bool // showed a token, or the cookie of a login
 	loopback bool // asks from this host, with no proxy in between
 	addr     string
 	who      signalbox.Principal
@@ -25,12 +23,10 @@ type caller struct {
 
 // String names the caller for the journal and for messages such as
 // "cancelled by …".
-func (c caller) String() string {
-	if c.loopback {
-		return "a local caller"
-	}
-	return "a caller at " + c.addr
-}
+func (c caller) String() string { return c.who.String() }
+
+// limited reports whether the caller may use and see some agents only.
+func (c caller) limited() bool { return len(c.who.Agents) > 0 }
 
 type callerKey struct{}
 
@@ -43,48 +39,148 @@ func callerOf(r *http.Request) caller {
 	return c
 }
 
+// loginCookie is the name of the cookie that a login sets.
+const loginCookie = "signalbox_login"
+
 // gate decides who may use which route.
 type gate struct {
-	open bool // no token is asked for
-	want [sha256.Size]byte
-	bad  *badTokens
+	id  *identity.Keeper
+	bad *badTokens
 }
 
-func newGate(token string) gate {
-	return gate{open: token == "", want: sha256.Sum256([]byte(token)), bad: &badTokens{seen: map[netip.Prefix]*bucket{}}}
+func newGate(id *identity.Keeper) gate { return gate{id: id, bad: newBadTokens()} }
+
+// admit returns the caller of a request, and an error unless it may use the
+// route.
+func (g gate) admit(r *http.Request, route api.Route) (caller, error) {
+	c := callerFrom(r)
+	if route.Scope == api.ScopePublic || route.Scope == api.ScopeTicket {
+		return c, nil
+	}
+	if err := g.identify(r, &c); err != nil {
+		return c, err
+	}
+	return c, allow(r, route, c.who)
 }
 
-// admit returns the caller of a request if it may use a route of that scope.
-// There is one token, which has every right.
-func (g gate) admit(r *http.Request, scope api.Scope) (caller, error) {
-	who := callerFrom(r)
-	if g.open || scope == api.ScopePublic {
+// identify finds out who the caller is. A token goes before a cookie; one that
+// is shown must be right, also where none is asked for.
+func (g gate) identify(r *http.Request, c *caller) error {
+	addr := c.who.Addr
+	token, given, err := bearer(r)
+	switch {
+	case err != nil:
+		return err
+	case given:
+		if c.who, err = g.fromToken(token, c.addr); err != nil {
+			return err
+		}
+		c.trusted = true
+	default:
+		// What was a login once is no more than no token at all: the page in
+		// which it stands shall come to the login page.
+		if c.who, err = g.id.FromLogin(cookieOf(r)); err == nil {
+			c.trusted = true
+		} else if !g.id.Open() {
+			return signalbox.Errorf(signalbox.CodeUnauthorized, "this director asks for a token")
+		} else {
+			c.who = signalbox.Principal{Scopes: signalbox.Scopes()}
+		}
+	}
+	c.who.Addr = addr
+	return nil
+}
+
+// fromToken proves a token. One that is right is never held up by the wrong
+// ones of others at the same address, unless it is short enough to be
+// guessed: then a guess is not even looked at while there were too many.
+func (g gate) fromToken(token, addr string) (signalbox.Principal, error) {
+	who, err := g.id.FromToken(token)
+	if err == nil {
 		return who, nil
 	}
-	token, given := bearer(r)
-	if !given {
-		return who, signalbox.Errorf(signalbox.CodeUnauthorized, "this director asks for a token")
+	key := identity.AddrBlock(addr)
+	wait := g.bad.wait(key, time.Now())
+	if wait <= 0 || !g.id.Guessable() {
+		if who, ok := g.id.FromStatic(token); ok {
+			return who, nil
+		}
 	}
-	key := addrKey(who.addr)
-	if wait := g.bad.wait(key, time.Now()); wait > 0 {
+	if wait > 0 {
 		return who, &refusal{
-			err:        signalbox.Errorf(signalbox.CodeRateLimited, "too many wrong tokens came from %s", who.addr),
+			err:        signalbox.Errorf(signalbox.CodeRateLimited, "too many wrong tokens came from %s", addr),
 			retryAfter: int(wait/time.Second) + 1,
 		}
 	}
-	got := sha256.Sum256([]byte(token))
-	if subtle.ConstantTimeCompare(got[:], g.want[:]) != 1 {
-		g.bad.note(key, time.Now())
-		return who, signalbox.Errorf(signalbox.CodeUnauthorized, "the token is not the right one")
-	}
-	who.trusted = true
-	return who, nil
+	g.bad.note(key, time.Now())
+	return who, err
 }
 
-func bearer(r *http.Request) (string, bool) {
-	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+// allow decides by the route's scope.
+func allow(r *http.Request, route api.Route, who signalbox.Principal) error {
+	switch route.Scope {
+	case api.ScopeAny:
+		return nil
+	case api.ScopeAgent:
+		return allowAgent(r.PathValue("name"), who)
+	}
+	if who.Has(signalbox.Scope(route.Scope)) {
+		return nil
+	}
+	return refuse(signalbox.CodeForbidden, "show a token that has it; signalbox tokens create makes one, signalbox whoami says what this one may do",
+		"this needs the scope %s, and %s has %s", route.Scope, who.String(), scopeWords(who.Scopes))
+}
+
+// allowAgent lets an agent speak for itself, and admins for any. Without a
+// name in the path the handler looks at the one in the body.
+func allowAgent(name string, who signalbox.Principal) error {
+	switch {
+	case who.Has(signalbox.ScopeAdmin):
+		return nil
+	case who.Kind != signalbox.PrincipalAgent || !who.Has(signalbox.ScopeAgent):
+		return refuse(signalbox.CodeForbidden, "signalbox tokens create NAME --agent AGENT makes a token for an agent",
+			"this is for agents, which show their own token, and %s is none", who.String())
+	case name != "" && name != who.ID:
+		return refuse(signalbox.CodeForbidden, "show the token of that agent",
+			"the token shown is that of agent %s, which cannot speak for agent %s", who.ID, clip(name))
+	}
+	return nil
+}
+
+func scopeWords(scopes []signalbox.Scope) string {
+	if len(scopes) == 0 {
+		return "none"
+	}
+	list := make([]string, len(scopes))
+	for i, s := range scopes {
+		list[i] = string(s)
+	}
+	return strings.Join(list, ", ")
+}
+
+// bearer returns the token of a request. Two are none: what is in front of
+// the director might have looked at the other one.
+func bearer(r *http.Request) (token string, given bool, err error) {
+	values := r.Header.Values("Authorization")
+	if len(values) > 1 {
+		return "", false, signalbox.Errorf(signalbox.CodeUnauthorized, "Authorization is given %d times; send it once", len(values))
+	}
+	if len(values) == 0 {
+		return "", false, nil
+	}
+	scheme, token, ok := strings.Cut(values[0], " ")
 	token = strings.TrimSpace(token)
-	return token, ok && strings.EqualFold(scheme, "Bearer") && token != ""
+	return token, ok && strings.EqualFold(scheme, "Bearer") && token != "", nil
+}
+
+// cookieOf returns the secret of the login in a request; "" also where there
+// are several, of which another site may have set one.
+func cookieOf(r *http.Request) string {
+	found := r.CookiesNamed(loginCookie)
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0].Value
 }
 
 // callerFrom reads the address of the connection. What a proxy claims is not
@@ -98,76 +194,9 @@ func callerFrom(r *http.Request) caller {
 	ip, err := netip.ParseAddr(host)
 	proxied := r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("X-Real-Ip") != ""
 	c.loopback = err == nil && ip.Unmap().IsLoopback() && !proxied
+	c.who.Addr = c.addr
+	if c.loopback {
+		c.who.Addr = "local"
+	}
 	return c
-}
-
-// addrKey groups addresses that one caller can choose among: an IPv6 host
-// has a whole /64.
-func addrKey(addr string) netip.Prefix {
-	ip, err := netip.ParseAddr(addr)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	ip = ip.Unmap().WithZone("")
-	bits := ip.BitLen()
-	if ip.Is6() {
-		bits = 64
-	}
-	p, _ := ip.Prefix(bits)
-	return p
-}
-
-// Ten wrong tokens may come at once from one address, then one in six
-// seconds.
-const (
-	badBurst    = 10
-	badRefill   = 6 * time.Second
-	maxBadAddrs = 10_000
-)
-
-// badTokens counts wrong tokens by address.
-type badTokens struct {
-	mu   sync.Mutex
-	seen map[netip.Prefix]*bucket
-}
-
-// bucket holds when the address would be free of blame.
-type bucket struct{ until time.Time }
-
-// wait returns how long the address has to wait before a token of its is
-// looked at again.
-func (b *badTokens) wait(key netip.Prefix, now time.Time) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	got := b.seen[key]
-	if got == nil {
-		return 0
-	}
-	return got.until.Sub(now) - (badBurst-1)*badRefill
-}
-
-// note counts a wrong token. The table is bounded: when it is full, the
-// addresses that are free of blame go, or else all do.
-func (b *badTokens) note(key netip.Prefix, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.seen) >= maxBadAddrs {
-		for k, old := range b.seen {
-			if old.until.Before(now) {
-				delete(b.seen, k)
-			}
-		}
-		if len(b.seen) >= maxBadAddrs {
-			clear(b.seen)
-		}
-	}
-	got := b.seen[key]
-	if got == nil {
-		got = &bucket{}
-		b.seen[key] = got
-	}
-	if got.until.Before(now) {
-		got.until = now
-	}
-	got.until = got.until.Add(badRefill)
 }

@@ -46,11 +46,24 @@ func (d *Director) handlers() map[string]handler {
 		"archiveSession": d.archiveSession,
 		"restoreSession": d.restoreSession,
 
-		"status":        d.status,
-		"openapi":       d.describe,
-		"healthz":       d.healthz,
-		"readyz":        d.readyz,
-		"metrics":       d.metrics,
+		"audit":       d.auditLog,
+		"auditHead":   d.auditHead,
+		"me":          d.me,
+		"login":       d.login,
+		"logout":      d.logout,
+		"loginPage":   d.loginPage,
+		"loginScript": d.loginScript,
+		"tokens":      d.tokens,
+		"createToken": d.createToken,
+		"revokeToken": d.revokeToken,
+		"users":       d.users,
+		"putUser":     d.putUser,
+		"removeUser":  d.removeUser,
+		"status":      d.status,
+		"openapi":     d.describe,
+		"healthz":     d.healthz,
+		"readyz":      d.readyz,
+		"metrics":     d.metrics,
 	}
 }
 
@@ -77,28 +90,49 @@ func (d *Director) mountRoutes(routes []api.Route, handlers map[string]handler) 
 	return mux, nil
 }
 
-// guard wraps a handler with what its route asks for: the caller's right, no
-// query parameter that the table does not name, JSON on writes.
+// guard wraps a handler with what its route asks for: the caller's right and
+// limits, no query parameter that the table does not name, JSON on writes.
 func (d *Director) guard(route api.Route, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		noteRoute(w, route.Name)
-		who, err := d.gate.admit(r, route.Scope)
+		c, err := d.gate.admit(r, route)
+		r = r.WithContext(withCaller(r.Context(), c))
 		if err == nil {
-			err = checkQuery(r, route)
-		}
-		if err == nil {
-			err = checkMedia(r)
-		}
-		if err == nil && route.Request == nil && hasBody(r) && isWrite(r) {
-			err = decode(w, r, &struct{}{}, true)
+			err = d.pass(w, r, route, h)
 		}
 		if err == nil {
-			err = h(w, r.WithContext(withCaller(r.Context(), who)))
+			return
 		}
-		if err != nil {
-			d.answerError(w, r, err)
+		if signalbox.CodeOf(err) == signalbox.CodeForbidden {
+			d.auditDenied(r, route.Name)
 		}
+		d.answerError(w, r, discreet(err, r, c))
 	})
+}
+
+// pass hands a request of a caller with the right to the handler.
+func (d *Director) pass(w http.ResponseWriter, r *http.Request, route api.Route, h handler) error {
+	c := callerOf(r)
+	if err := checkQuery(r, route); err != nil {
+		return err
+	}
+	if err := checkMedia(r); err != nil {
+		return err
+	}
+	if _, err := callOf(r); err != nil {
+		return err
+	}
+	if err := d.narrow(r, route, c); err != nil {
+		return err
+	}
+	if route.Request == nil && hasBody(r) && isWrite(r) {
+		if err := decode(w, r, &struct{}{}, true); err != nil {
+			return err
+		}
+	}
+	r, done := d.whileAllowed(r, route, c)
+	defer done()
+	return h(w, r)
 }
 
 // unmatched answers what no route matches, in JSON: 405 where the path

@@ -38,10 +38,10 @@ func (d *Director) queue(w http.ResponseWriter, r *http.Request) error {
 	figures := queueStatus(counts, d.engine.MaxSize(), d.engine.Now())
 	out := api.Queue{
 		Depth: figures.Depth, MaxSize: figures.MaxSize, OldestAgeSeconds: figures.OldestAgeSeconds,
-		DispatchedCount: figures.DispatchedCount, Tasks: []api.Task{}, Paused: pauseViews(pauses),
+		DispatchedCount: figures.DispatchedCount, Tasks: []api.Task{}, Paused: pauseViews(visiblePauses(pauses, callerOf(r))),
 	}
 	if after == (store.Cursor{}) {
-		if out.Tasks, err = d.dispatching(r.Context(), name); err != nil {
+		if out.Tasks, err = d.dispatching(r, name); err != nil {
 			return err
 		}
 	}
@@ -56,17 +56,21 @@ func (d *Director) queue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out.Tasks = append(out.Tasks, views...)
+	for i := range views { // numbered with those that the caller does not see
+		if callerOf(r).who.SeesTask(&waiting[i]) {
+			out.Tasks = append(out.Tasks, views[i])
+		}
+	}
 	d.answer(w, http.StatusOK, out)
 	return nil
 }
 
-func (d *Director) dispatching(ctx context.Context, queue string) ([]api.Task, error) {
-	running, err := d.engine.Read().InFlight(ctx)
+func (d *Director) dispatching(r *http.Request, queue string) ([]api.Task, error) {
+	running, err := d.engine.Read().InFlight(r.Context())
 	views := []api.Task{}
 	for i := range running {
 		t := &running[i]
-		if t.State == signalbox.Dispatching && (queue == "" || t.Queue == queue) && len(views) < maxLimit {
+		if t.State == signalbox.Dispatching && (queue == "" || t.Queue == queue) && len(views) < maxLimit && callerOf(r).who.SeesTask(t) {
 			views = append(views, taskView(t))
 		}
 	}
@@ -130,6 +134,9 @@ func (d *Director) find(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if ids, err = d.visibleIDs(r.Context(), ids, callerOf(r)); err != nil {
+		return err
+	}
 	if ids == nil {
 		ids = []string{}
 	}
@@ -147,9 +154,10 @@ func (d *Director) history(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := api.History{Tasks: make([]api.Task, len(page.Tasks)), Next: page.Next}
-	for i := range page.Tasks {
-		out.Tasks[i] = taskView(&page.Tasks[i])
+	tasks := visible(page.Tasks, callerOf(r))
+	out := api.History{Tasks: make([]api.Task, len(tasks)), Next: page.Next}
+	for i := range tasks {
+		out.Tasks[i] = taskView(&tasks[i])
 	}
 	d.answer(w, http.StatusOK, out)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"reflect"
 	"sync"
 	"time"
 
@@ -28,10 +29,17 @@ func (d *Director) registerAgent(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &req, false); err != nil {
 		return err
 	}
+	if err := allowAgent(req.Name, who.who); err != nil {
+		return err
+	}
 	if err := d.checkAgentURL(r.Context(), req.URL, who.trusted); err != nil {
 		return err
 	}
-	status, err := d.registerStatus(r.Context(), &req)
+	known, err := d.engine.Read().Agents(r.Context())
+	if err != nil {
+		return err
+	}
+	status, err := d.registerStatus(r.Context(), known, &req)
 	if err != nil {
 		return err
 	}
@@ -46,6 +54,9 @@ func (d *Director) registerAgent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := d.auditRegistered(r, known, row); err != nil {
+		return err
+	}
 	views, err := d.agentViews(r.Context(), []signalbox.Agent{row})
 	if err != nil {
 		return err
@@ -57,11 +68,7 @@ func (d *Director) registerAgent(w http.ResponseWriter, r *http.Request) error {
 // registerStatus is 201 for an agent that is new, 200 for one that was known.
 // A name does not change hands while the agent that has it answers: the
 // newcomer would get its tasks, and what it runs would be taken for lost.
-func (d *Director) registerStatus(ctx context.Context, req *api.RegisterAgent) (int, error) {
-	known, err := d.engine.Read().Agents(ctx)
-	if err != nil {
-		return 0, err
-	}
+func (d *Director) registerStatus(ctx context.Context, known []signalbox.Agent, req *api.RegisterAgent) (int, error) {
 	for _, a := range known {
 		switch {
 		case a.Name != req.Name:
@@ -77,6 +84,24 @@ func (d *Director) registerStatus(ctx context.Context, req *api.RegisterAgent) (
 		}
 	}
 	return http.StatusCreated, nil
+}
+
+// auditRegistered records an agent that is new, or not as it was known: agents
+// register again whenever they start.
+func (d *Director) auditRegistered(r *http.Request, known []signalbox.Agent, row signalbox.Agent) error {
+	action := "register"
+	for _, a := range known {
+		if a.Name == row.Name {
+			if reflect.DeepEqual(a, row) {
+				return nil
+			}
+			action = "change"
+		}
+	}
+	return d.audit(r, signalbox.Audit{
+		EventType: "agent", Action: action, AgentName: row.Name, Resource: row.URL,
+		Details: details(map[string]any{"kind": row.Kind, "slots": row.Slots, "source": string(row.Source)}),
+	})
 }
 
 // sameAgent reports whether a token proves that it is the agent of this row.

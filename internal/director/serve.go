@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 // Limits of a connection. There is no limit on a whole answer: long polls and
@@ -27,9 +28,13 @@ const (
 // A listener that is not on loopback is refused without a token.
 func (d *Director) Serve(ctx context.Context, l net.Listener) error {
 	if tcp, ok := l.Addr().(*net.TCPAddr); ok {
-		if err := CheckListen(tcp.String(), d.cfg.Token); err != nil {
+		if err := CheckListen(tcp.String(), d.identity); err != nil {
 			return err
 		}
+	}
+	if d.identity.Open() {
+		d.log.Warn("this director is open: whoever reaches it, every program of this host, has every right",
+			"close", "signalbox tokens create admin --scope admin, or start it with --token")
 	}
 	srv := &http.Server{
 		Handler:           d.handler,
@@ -58,13 +63,10 @@ func (d *Director) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// minPublicToken is the length in characters below which a token is no
-// protection on a public address.
-const minPublicToken = 16
-
-// CheckListen refuses an address that others can reach without a token that
-// keeps them out: whoever reaches a director can run prompts on its agents.
-func CheckListen(addr, token string) error {
+// CheckListen refuses an address that others can reach unless a token or an
+// admin's password keeps them out: whoever reaches a director can run prompts
+// on its agents.
+func CheckListen(addr string, id *identity.Keeper) error {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return signalbox.Invalid("addr", "%q is not an address to listen on: want HOST:PORT, such as 127.0.0.1:8080", addr)
@@ -74,10 +76,10 @@ func CheckListen(addr, token string) error {
 	}
 	const cure = "set one of 16 characters or more (--token or SIGNALBOX_TOKEN; openssl rand -hex 32 makes one), or listen on "
 	switch {
-	case token == "":
-		return signalbox.Invalid("token", "will not listen on %s without a token, for whoever reaches it could run tasks: %s127.0.0.1:%s", addr, cure, port)
-	case len(token) < minPublicToken:
-		return signalbox.Invalid("token", "will not listen on %s with a token of %d characters, which can be guessed: %s127.0.0.1:%s", addr, len(token), cure, port)
+	case id.Open():
+		return signalbox.Invalid("token", "will not listen on %s without a token, for whoever reaches it could run tasks: %s127.0.0.1:%s and make an admin there first", addr, cure, port)
+	case id.Static() && id.ShortStatic():
+		return signalbox.Invalid("token", "will not listen on %s with a token that is so short that it can be guessed: %s127.0.0.1:%s", addr, cure, port)
 	}
 	return nil
 }

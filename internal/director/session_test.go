@@ -45,7 +45,7 @@ func newSession(t *testing.T) *session {
 }
 
 func (s *session) withMetrics() {
-	d, err := director.New(director.Config{Engine: s.engine, Runs: s.runs, Version: "1.0.0", Metrics: telemetry.NewMetrics(s.engine)})
+	d, err := director.New(director.Config{Engine: s.engine, Identity: s.id, Runs: s.runs, Version: "1.0.0", Metrics: telemetry.NewMetrics(s.engine)})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -54,21 +54,24 @@ func seesSession(who signalbox.Principal, s *signalbox.Session) bool {
 
 // archiveSession is POST /api/sessions/{id}/archive.
 func (d *Director) archiveSession(w http.ResponseWriter, r *http.Request) error {
-	return d.changeSession(w, r, d.engine.ArchiveSession)
+	return d.changeSession(w, r, "archive", d.engine.ArchiveSession)
 }
 
 // restoreSession is POST /api/sessions/{id}/restore.
 func (d *Director) restoreSession(w http.ResponseWriter, r *http.Request) error {
-	return d.changeSession(w, r, d.engine.RestoreSession)
+	return d.changeSession(w, r, "restore", d.engine.RestoreSession)
 }
 
-func (d *Director) changeSession(w http.ResponseWriter, r *http.Request, change func(ctx context.Context, id, by string) (signalbox.Session, error)) error {
+func (d *Director) changeSession(w http.ResponseWriter, r *http.Request, action string, change func(ctx context.Context, id, by string) (signalbox.Session, error)) error {
 	id := r.PathValue("id")
 	unknown := refuse(signalbox.CodeNotFound, "GET /api/sessions lists them", "there is no session %s", clip(id))
 	if !signalbox.ValidSessionID(id) {
 		return unknown
 	}
 	s, err := d.engine.Read().Session(r.Context(), id)
+	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
+		return unknown
+	}
 	if err != nil {
 		return err
 	}
@@ -76,6 +79,9 @@ func (d *Director) changeSession(w http.ResponseWriter, r *http.Request, change 
 		return unknown
 	}
 	if s, err = change(r.Context(), id, callerOf(r).String()); err != nil {
+		return err
+	}
+	if err := d.audit(r, signalbox.Audit{EventType: "session", Action: action, AgentName: s.Agent, Resource: s.ID}); err != nil {
 		return err
 	}
 	d.answer(w, http.StatusOK, sessionView(&s))

@@ -22,7 +22,7 @@ func (d *Director) status(w http.ResponseWriter, r *http.Request) error {
 		Queue:  queueStatus(counts, d.engine.MaxSize(), now),
 		Agents: d.agentCounts(),
 		Store:  api.StoreStatus{Kind: info.Kind, Durability: info.Durability},
-		Open:   d.gate.open,
+		Open:   d.identity.Open(),
 	}
 	if d.draining.Load() {
 		out.State = "draining"

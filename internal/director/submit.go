@@ -48,6 +48,10 @@ func (d *Director) store(w http.ResponseWriter, r *http.Request, req api.SubmitR
 	if err == nil {
 		n.IdempotencyKey, err = idempotencyKey(r)
 	}
+	if err == nil {
+		n.By = callerOf(r).who
+		n.CallerID, err = callOf(r)
+	}
 	if err != nil {
 		return d.refused(err)
 	}
@@ -74,7 +78,7 @@ func (d *Director) retry(w http.ResponseWriter, r *http.Request) error {
 		return d.refused(err)
 	}
 	got, err := d.engine.Retry(r.Context(), id, engine.Edit{
-		Prompt: req.Prompt, Model: req.Model, TimeoutSeconds: req.TimeoutSeconds, Env: req.Env, IdempotencyKey: key,
+		Prompt: req.Prompt, Model: req.Model, TimeoutSeconds: req.TimeoutSeconds, Env: req.Env, IdempotencyKey: key, By: callerOf(r).who,
 	})
 	if err != nil {
 		return d.submitError(r, err)

@@ -87,9 +87,17 @@ func (d *Director) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	t, err := d.engine.Cancel(r.Context(), id, callerOf(r).String())
+	who := callerOf(r).who
+	t, err := d.engine.Cancel(r.Context(), id, who.String())
 	if err != nil {
 		return err
+	}
+	if t.Owner != who.Key() {
+		if err := d.audit(r, signalbox.Audit{
+			EventType: "task", Action: "cancel", AgentName: agentOf(&t), Resource: id, Details: details(map[string]any{"owner": t.Owner}),
+		}); err != nil {
+			return err
+		}
 	}
 	dispatched := !t.State.Terminal()
 	if dispatched {
@@ -143,6 +151,11 @@ func (d *Director) pause(w http.ResponseWriter, r *http.Request) error {
 	if err := d.engine.Pause(r.Context(), req.Queue, req.Reason, callerOf(r).String(), until); err != nil {
 		return err
 	}
+	if err := d.audit(r, signalbox.Audit{
+		EventType: "queue", Action: "pause", Resource: orAll(req.Queue), AgentName: queueAgent(req.Queue), Details: details(map[string]any{"reason": req.Reason}),
+	}); err != nil {
+		return err
+	}
 	return d.paused(w, r)
 }
 
@@ -163,7 +176,23 @@ func (d *Director) resume(w http.ResponseWriter, r *http.Request) error {
 	if err := d.engine.Resume(r.Context(), req.Queue, callerOf(r).String()); err != nil {
 		return err
 	}
+	if err := d.audit(r, signalbox.Audit{EventType: "queue", Action: "resume", Resource: orAll(req.Queue), AgentName: queueAgent(req.Queue)}); err != nil {
+		return err
+	}
 	return d.paused(w, r)
+}
+
+// orAll names the queue of a pause for the audit log.
+func orAll(queue string) string {
+	if queue == "" {
+		return "all queues"
+	}
+	return queue
+}
+
+func queueAgent(queue string) string {
+	name, _ := signalbox.QueueAgent(queue)
+	return name
 }
 
 func (d *Director) paused(w http.ResponseWriter, r *http.Request) error {

@@ -1,0 +1,121 @@
+package director
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// How a route is narrowed for a caller that is limited to some agents.
+type narrowing int
+
+const (
+	narrowClosed  narrowing = iota // not for such callers: deny by default
+	narrowFree                     // it shows nothing of agents or tasks
+	narrowTask                     // {id} is a task, which the caller must see
+	narrowAgent                    // {name} is an agent, which the caller may use
+	narrowHandler                  // the handler leaves out, or refuses, what is not the caller's
+)
+
+// narrowings says it for every route that is not only for admins, who have no
+// limits. Figures of the whole (depth, counts, positions) are shown to all.
+var narrowings = map[string]narrowing{
+	"me": narrowFree, "login": narrowFree, "logout": narrowFree, "loginPage": narrowFree, "loginScript": narrowFree,
+	"status": narrowFree, "openapi": narrowFree, "healthz": narrowFree, "readyz": narrowFree,
+	"task": narrowTask, "cancel": narrowTask, "retry": narrowTask, "why": narrowTask, "output": narrowTask, "activity": narrowTask,
+	"heartbeat": narrowAgent, "clearLane": narrowAgent, "releaseLane": narrowAgent, "lane": narrowAgent,
+	"chat": narrowAgent, "bypass": narrowAgent, "openTerminal": narrowAgent,
+	"terminal": narrowFree, // its ticket was given to one that may
+	"submit":   narrowHandler, "submitTask": narrowHandler, "queue": narrowHandler, "find": narrowHandler, "history": narrowHandler,
+	"events": narrowHandler, "agents": narrowHandler, "registerAgent": narrowHandler, "sessions": narrowHandler,
+	"archiveSession": narrowHandler, "restoreSession": narrowHandler, "activities": narrowHandler,
+}
+
+// narrow refuses what lies beyond a caller's limits. What one may not see is
+// answered as if it were not there.
+func (d *Director) narrow(r *http.Request, route api.Route, c caller) error {
+	if !c.limited() {
+		return nil
+	}
+	switch narrowings[route.Name] {
+	case narrowClosed:
+		return refuse(signalbox.CodeForbidden, "show a token without limits", "this is not for a caller that is limited to some agents (%s)", strings.Join(c.who.Agents, ", "))
+	case narrowAgent:
+		if name := r.PathValue("name"); !c.who.MayUse(name) {
+			return notYours(name, c.who)
+		}
+	case narrowTask:
+		return d.seesTask(r.Context(), r.PathValue("id"), c.who)
+	case narrowFree, narrowHandler:
+	}
+	return nil
+}
+
+// seesTask returns CodeNotFound, in the store's own words, for a task that the
+// principal does not see.
+func (d *Director) seesTask(ctx context.Context, id string, who signalbox.Principal) error {
+	if !signalbox.ValidID(id) {
+		return nil // the handler says so
+	}
+	t, err := d.engine.Read().Task(ctx, id)
+	if err == nil && !who.SeesTask(&t) {
+		err = signalbox.Errorf(signalbox.CodeNotFound, "there is no task %q: it never existed or has been pruned", id)
+	}
+	return err
+}
+
+// notYours is what a limited caller is told of an agent that it may not use:
+// the same whether there is such an agent or not.
+func notYours(name string, who signalbox.Principal) error {
+	return &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent",
+		Message: "no agent is named " + clip(name) + " among those that this token may use: " + strings.Join(who.Agents, ", ")}
+}
+
+// discreet takes the names of other agents out of an error for a caller that
+// is not to know of them.
+func discreet(err error, r *http.Request, c caller) error {
+	var e *signalbox.Error
+	if c.limited() && errors.As(err, &e) && e.Code == signalbox.CodeNotFound && e.Field == "agent" && r.PathValue("name") != "" {
+		return notYours(r.PathValue("name"), c.who)
+	}
+	return err
+}
+
+// visible leaves out of a list of tasks what the caller does not see. A page
+// may become shorter by it, even empty, and still have a next.
+func visible(tasks []signalbox.Task, c caller) []signalbox.Task {
+	if !c.limited() {
+		return tasks
+	}
+	return slices.DeleteFunc(slices.Clone(tasks), func(t signalbox.Task) bool { return !c.who.SeesTask(&t) })
+}
+
+// visibleIDs is visible for ids.
+func (d *Director) visibleIDs(ctx context.Context, ids []string, c caller) ([]string, error) {
+	if !c.limited() {
+		return ids, nil
+	}
+	var seen []string
+	for _, id := range ids {
+		err := d.seesTask(ctx, id, c.who)
+		if err == nil {
+			seen = append(seen, id)
+		} else if signalbox.CodeOf(err) != signalbox.CodeNotFound {
+			return nil, err
+		}
+	}
+	return seen, nil
+}
+
+// visiblePauses leaves out the queues of agents that the caller may not use.
+func visiblePauses(pauses []signalbox.Pause, c caller) []signalbox.Pause {
+	return slices.DeleteFunc(slices.Clone(pauses), func(p signalbox.Pause) bool {
+		name, ok := signalbox.QueueAgent(p.Queue)
+		return ok && !c.who.MayUse(name)
+	})
+}

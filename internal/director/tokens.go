@@ -1,0 +1,84 @@
+package director
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/identity"
+)
+
+// tokens is GET /api/tokens.
+func (d *Director) tokens(w http.ResponseWriter, _ *http.Request) error {
+	out := api.Tokens{Tokens: []api.Token{}}
+	for _, t := range d.identity.Tokens() {
+		out.Tokens = append(out.Tokens, tokenView(t))
+	}
+	d.answer(w, http.StatusOK, out)
+	return nil
+}
+
+func tokenView(t identity.Known) api.Token {
+	return api.Token{
+		ID: t.ID, Name: t.Name, Kind: string(t.Kind), Principal: t.Principal, Scopes: scopeList(t.Scopes), Agents: t.Agents,
+		CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy, ExpiresAt: timePtr(t.ExpiresAt), RevokedAt: timePtr(t.RevokedAt), LastUsedAt: timePtr(t.LastUsed),
+	}
+}
+
+// createToken is POST /api/tokens.
+func (d *Director) createToken(w http.ResponseWriter, r *http.Request) error {
+	var req api.NewToken
+	if err := decode(w, r, &req, false); err != nil {
+		return err
+	}
+	scopes := make([]signalbox.Scope, len(req.Scopes))
+	for i, s := range req.Scopes {
+		scopes[i] = signalbox.Scope(s)
+	}
+	t, secret, err := d.identity.CreateToken(r.Context(), identity.NewToken{
+		Name: req.Name, User: req.User, Agent: req.Agent, Scopes: scopes, Agents: req.Agents,
+		Expires: lifeOf(req.ExpiresInSeconds), By: callerOf(r).String(),
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.audit(r, signalbox.Audit{
+		EventType: "token", Action: "create", AgentName: agentOfToken(t.Token), Resource: t.ID,
+		Details: details(map[string]any{"name": t.Name, "principal": string(t.Kind) + ":" + t.Principal, "scopes": t.Scopes, "agents": t.Agents, "expires_in_seconds": req.ExpiresInSeconds}),
+	}); err != nil {
+		return err
+	}
+	d.answer(w, http.StatusCreated, api.TokenCreated{Token: tokenView(t), Secret: secret})
+	return nil
+}
+
+// lifeOf makes a duration of seconds. A number that no duration can hold must
+// not wrap around into one that would do.
+func lifeOf(seconds int64) time.Duration {
+	const most = 1 << 33 // seconds, which a duration holds, and more than a token may live
+	return time.Duration(max(-1, min(seconds, most))) * time.Second
+}
+
+func agentOfToken(t signalbox.Token) string {
+	if t.Kind == signalbox.PrincipalAgent {
+		return t.Principal
+	}
+	return ""
+}
+
+// revokeToken is DELETE /api/tokens/{id}.
+func (d *Director) revokeToken(w http.ResponseWriter, r *http.Request) error {
+	t, err := d.identity.RevokeToken(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	if err := d.audit(r, signalbox.Audit{
+		EventType: "token", Action: "revoke", AgentName: agentOfToken(t), Resource: t.ID,
+		Details: details(map[string]any{"name": t.Name, "principal": string(t.Kind) + ":" + t.Principal}),
+	}); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
