@@ -243,6 +243,15 @@ type failing struct {
 	store.Store
 	down  atomic.Bool
 	tries atomic.Int64
+	stale atomic.Int64 // so many times stale words cannot be kept
+}
+
+func (f *failing) KeepStale(ctx context.Context, id string, s signalbox.Stale) error {
+	if f.stale.Add(-1) >= 0 {
+		return signalbox.Errorf(signalbox.CodeStoreFailed, "disk full")
+	}
+	f.stale.Store(0)
+	return f.Store.KeepStale(ctx, id, s)
 }
 
 func (f *failing) fail() error {

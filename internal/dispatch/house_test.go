@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/dispatch"
 	"github.com/signalbox-ai/signalbox/internal/dispatch/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/engine"
@@ -317,4 +318,8 @@ func (h *house) checkJournal() {
 			ended[e.QueueID] = e
 		}
 	}
+}
+
+func failure(message string) *api.AgentError {
+	return &api.AgentError{Type: "claude_error", Message: message}
 }

@@ -21,6 +21,7 @@ type Execution struct {
 	// it runs.
 	Start, End int
 	State      string
+	Begun      time.Time
 }
 
 // End is how an execution ends.
@@ -41,7 +42,6 @@ func (e *Execution) place() place { return place{e.Isolated, e.Slot} }
 
 type execution struct {
 	Execution
-	begun     time.Time
 	printed   time.Time // zero: nothing yet
 	ended     time.Time
 	log       string
@@ -106,10 +106,10 @@ func (a *Agent) RunForeign(prompt string) string {
 func (a *Agent) start(t api.AgentTask) *execution {
 	a.serial++
 	a.clock++
-	e := &execution{begun: a.now()}
+	e := &execution{}
 	e.Execution = Execution{
 		TaskID: fmt.Sprintf("task-%s-%08x", a.Name, a.serial), QueueID: t.QueueID, Fence: t.Fence, Slot: t.Slot,
-		Isolated: t.Isolated, Prompt: t.Prompt, Session: t.SessionID, Start: a.clock, State: "working",
+		Isolated: t.Isolated, Prompt: t.Prompt, Session: t.SessionID, Start: a.clock, State: "working", Begun: a.now(),
 	}
 	if a.Plain {
 		e.Slot = 0
@@ -118,7 +118,7 @@ func (a *Agent) start(t api.AgentTask) *execution {
 		e.Session = "session-" + e.TaskID
 	}
 	if e.Session != "" {
-		a.sessions[e.Session] = e.begun
+		a.sessions[e.Session] = e.Begun
 	}
 	a.execs = append(a.execs, e)
 	a.change()

@@ -210,7 +210,7 @@ func (a *Agent) state(x *Exchange) {
 }
 
 func (a *Agent) taskStatus(e *execution) api.AgentTaskStatus {
-	begun := e.begun
+	begun := e.Begun
 	s := api.AgentTaskStatus{
 		TaskID: e.TaskID, State: e.State, Output: e.log, SessionID: e.Session, StartedAt: &begun, Error: e.result.Error, ExitCode: e.result.Exit,
 	}
@@ -268,7 +268,7 @@ func (a *Agent) cancel(x *Exchange) {
 }
 
 func (a *Agent) current(e *execution) api.AgentCurrentTask {
-	c := api.AgentCurrentTask{ID: e.TaskID, StartedAt: e.begun, PromptPreview: e.Prompt}
+	c := api.AgentCurrentTask{ID: e.TaskID, StartedAt: e.Begun, PromptPreview: e.Prompt}
 	if !a.Plain {
 		c.QueueID, c.Fence, c.Slot, c.Isolated = e.QueueID, e.Fence, e.Slot, e.Isolated
 		if !a.Quiet && !e.printed.IsZero() {
