@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -75,7 +76,7 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 		return err
 	}
 	defer func() { _ = listener.Close() }() // Serve has closed it already, unless it was not reached
-	daemon, err := agentd.New(daemonConfig(cfg, folder, log))
+	daemon, err := agentd.New(daemonConfig(cfg, o, folder, log))
 	if err != nil {
 		return fmt.Errorf("agent %s: %w", a.Name, err)
 	}
@@ -88,12 +89,16 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 	defer stop()
 	contact := &contactListener{Listener: listener}
 	contact.touch()
+	var beside sync.WaitGroup
 	if linger > 0 {
-		go contact.endWhenForgotten(ctx, daemon, linger, stop)
+		beside.Go(func() { contact.endWhenForgotten(ctx, daemon, linger, stop) })
 	} else {
-		go keepRegistered(ctx, log, o, daemon, file)
+		beside.Go(func() { keepRegistered(ctx, log, o, daemon, file) })
 	}
-	return daemon.Serve(ctx, contact)
+	err = daemon.Serve(ctx, contact)
+	stop()
+	beside.Wait() // the farewell, which is bounded
+	return err
 }
 
 func lingering() (time.Duration, error) {
@@ -108,15 +113,20 @@ func lingering() (time.Duration, error) {
 	return d, nil
 }
 
-func daemonConfig(cfg config.Config, folder string, log *slog.Logger) agentd.Config {
+func daemonConfig(cfg config.Config, o cli.AgentOptions, folder string, log *slog.Logger) agentd.Config {
 	a := cfg.Agent
-	return agentd.Config{
+	c := agentd.Config{
 		Name: a.Name, Kind: a.Kind, Version: version, DataDir: folder,
-		WorkDir: a.WorkDir, ProjectRoots: a.ProjectRoots, Home: a.Home, Slots: a.Slots, Model: a.Model,
+		WorkDir: a.WorkDir, ProjectRoots: a.ProjectRoots, Home: a.Home, Slots: a.Slots, IsolatedSlots: a.IsolatedSlots, Model: a.Model,
 		Token: a.Token, Hosts: cfg.Hosts, DefaultTimeout: a.Timeout, PassEnv: a.PassEnv,
-		Runner:  runner.Options{Permission: a.PermissionMode, Tiers: a.Tiers, ExtraArgs: a.Args, Command: a.Command},
-		ExecLog: os.Getenv(execLogEnv), Logger: log,
+		Runner:   runner.Options{Permission: a.PermissionMode, Tiers: a.Tiers, ExtraArgs: a.Args, Command: a.Command},
+		Terminal: a.Terminal, TerminalCommand: a.TerminalCommand, TerminalIdle: a.TerminalIdle,
+		DirectorToken: o.Token, ExecLog: os.Getenv(execLogEnv), Logger: log,
 	}
+	if o.Known {
+		c.Director = o.Director
+	}
+	return c
 }
 
 // defaultKind is the first coding CLI on PATH, else the demo agent.
@@ -136,6 +146,7 @@ func keepRegistered(ctx context.Context, log *slog.Logger, o cli.AgentOptions, d
 		log.Error("not registered", "director", o.Director, "error", err)
 		return
 	}
+	known := false
 	for told := ""; ctx.Err() == nil; wait(ctx, 2*time.Second) {
 		s := d.Status()
 		_, err := c.RegisterAgent(ctx, api.RegisterAgent{
@@ -143,13 +154,27 @@ func keepRegistered(ctx context.Context, log *slog.Logger, o cli.AgentOptions, d
 		})
 		if err == nil {
 			log.Info("registered", "director", o.Director, "name", f.Name)
-			told = ""
+			told, known = "", true
 			err = beat(ctx, c, d, f)
 		}
 		if ctx.Err() == nil && err != nil && err.Error() != told {
 			told = err.Error() // once, not every two seconds
 			log.Warn("director not reached, trying again", "director", o.Director, "error", err)
 		}
+	}
+	if known {
+		farewell(ctx, log, c, f)
+	}
+}
+
+// farewell tells the director that the agent stops, so that nothing is offered
+// to it meanwhile and nobody waits to learn that it is gone.
+func farewell(ctx context.Context, log *slog.Logger, c *client.Client, f agentFile) {
+	const patience = 2 * time.Second
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if _, err := c.Heartbeat(ctx, f.Name, api.Heartbeat{State: "stopping", URL: f.URL}); err != nil {
+		log.Info("the director was not told that this agent stops", "error", err) // it will find out
 	}
 }
 

@@ -88,6 +88,7 @@ func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error)
 	metrics := telemetry.NewMetrics(s.engine)
 	s.dispatch = dispatch.New(s.engine, dispatch.Options{
 		DispatchTimeout: q.DispatchTimeout, SessionGrace: s.cfg.SessionGrace, Retention: q.Retention, Log: s.log,
+		StallLimit: s.cfg.StallLimit, RunGrace: s.cfg.RunGrace,
 	})
 	s.identity, err = identity.New(ctx, s.store, identity.Options{Static: s.cfg.Token, Now: s.engine.Now, Log: s.log})
 	if err != nil {
