@@ -58,6 +58,7 @@ var serverFlags = []keyFlag{
 var childFlags = []keyFlag{
 	{"workdir", "agent.workdir", "`folder` in which tasks run (default: the current one)"},
 	{"slots", "agent.slots", "`number` of tasks side by side (default 1)"},
+	{"isolated-slots", "agent.isolated_slots", "`number` of isolated tasks beside them, for the bypass (default 4)"},
 	{"model", "agent.model", "`model` of tasks that name none (default: the CLI's own)"},
 	{"timeout", "agent.timeout", "`duration` limit of tasks that name none (default 30m)"},
 	{"permission-mode", "agent.permission_mode", "`mode`: what the CLI may do unasked (default: the safest that works)"},

@@ -1,0 +1,44 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestDocs keeps docs/configuration.md complete: every key with its variables,
+// and no key that does not exist.
+func TestDocs(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{} // key → its row
+	name := regexp.MustCompile("`([a-z_.]+)`")
+	for _, line := range strings.Split(string(data), "\n") {
+		if cells := strings.Split(line, "|"); len(cells) > 2 {
+			for _, m := range name.FindAllStringSubmatch(cells[1], -1) {
+				documented[m[1]] = line
+			}
+		}
+	}
+	for _, x := range settings {
+		row, ok := documented[x.key]
+		if !ok {
+			t.Errorf("%s is not in docs/configuration.md", x.key)
+		}
+		for _, env := range x.env {
+			if !strings.Contains(row, "`"+env+"`") {
+				t.Errorf("%s: its variable %s is not in docs/configuration.md", x.key, env)
+			}
+		}
+	}
+	for key := range documented {
+		if !slices.ContainsFunc(settings, func(x setting[Config]) bool { return x.key == key }) {
+			t.Errorf("docs/configuration.md has the key %s, which does not exist", key)
+		}
+	}
+}
