@@ -47,6 +47,7 @@ func (d *Director) agentViews(ctx context.Context, rows []signalbox.Agent) ([]ap
 	for i := range rows {
 		views[i] = agentView(&rows[i], live[rows[i].Name], running[rows[i].Name])
 		views[i].Waiting = counts.Queues[signalbox.AgentQueue(rows[i].Name)]
+		views[i].Terminals = d.terminals(rows[i].Name)
 	}
 	slices.SortFunc(views, func(a, b api.Agent) int { return strings.Compare(a.Name, b.Name) })
 	return views, nil

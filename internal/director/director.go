@@ -37,6 +37,8 @@ type Config struct {
 	// Hosts are names under which the director is reached beyond loopback
 	// and the host of Addr, without a port.
 	Hosts []string
+	// Terminal has the director open terminals of agents that offer them.
+	Terminal bool
 	// Addr is the address it listens on, HOST:PORT; "" in tests.
 	Addr    string
 	Version string
@@ -56,6 +58,7 @@ type Director struct {
 	gate     gate
 	held     held
 	denials  denials
+	terms    termTable
 
 	names   agentNames
 	feed    feed
@@ -114,7 +117,9 @@ func New(cfg Config) (*Director, error) {
 	}
 	d.life, d.end = context.WithCancel(context.Background())
 	d.feed.init(cfg.Engine, cfg.Log)
+	d.terms.init(cfg.Engine.Now)
 	cfg.Identity.OnChange(d.letGo)
+	cfg.Identity.OnChange(d.reviewTerminals)
 	mux, err := d.mount()
 	if err != nil {
 		return nil, err

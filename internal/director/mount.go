@@ -43,6 +43,8 @@ func (d *Director) handlers() map[string]handler {
 		"activities":    d.activities,
 		"activity":      d.activity,
 
+		"openTerminal":   d.openTerminal,
+		"terminal":       d.terminal,
 		"archiveSession": d.archiveSession,
 		"restoreSession": d.restoreSession,
 
@@ -70,7 +72,6 @@ func (d *Director) handlers() map[string]handler {
 // mount walks the route table: deny by default.
 func (d *Director) mount() (*http.ServeMux, error) {
 	handlers := d.handlers()
-	maps.Copy(handlers, d.soonHandlers())
 	return d.mountRoutes(api.Routes(), handlers)
 }
 

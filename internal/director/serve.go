@@ -60,6 +60,7 @@ func (d *Director) Serve(ctx context.Context, l net.Listener) error {
 		err = errors.Join(err, srv.Close())
 	}
 	<-failed //nolint:errcheck // it was told to end
+	d.terms.wait(shutdownTimeout)
 	return err
 }
 

@@ -1,0 +1,133 @@
+package director
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// terminalLimits bound terminals. Tests shorten them.
+type terminalLimits struct {
+	ticket time.Duration // from the ticket to its use
+	auth   time.Duration // from the connection to its first message
+	whole  time.Duration // of one terminal
+	look   time.Duration // between two looks whether its user still may; also the pings
+}
+
+var defaultTerminalLimits = terminalLimits{ticket: 30 * time.Second, auth: 10 * time.Second, whole: 12 * time.Hour, look: 30 * time.Second}
+
+const (
+	maxTerminalMessage = 64 << 10
+	// lastWord bounds what is said to a client that may be gone.
+	lastWord = 2 * time.Second
+)
+
+// openTerminal is POST /api/agents/{name}/terminal: a ticket, which opens one
+// terminal. So no token stands in the address of a WebSocket, where a browser
+// would have to put it.
+func (d *Director) openTerminal(w http.ResponseWriter, r *http.Request) error {
+	row, err := d.terminalAgent(r)
+	if err != nil {
+		return err
+	}
+	who := callerOf(r).who
+	if since, is := d.terms.isOpen(who, row.Name); is {
+		return secondTerminal(row.Name, since)
+	}
+	secret, ends, err := d.terms.issue(who, row.Name)
+	if err != nil {
+		return err
+	}
+	d.answer(w, http.StatusCreated, api.TerminalTicket{
+		Ticket: secret, Agent: row.Name, URL: "/api/agents/" + row.Name + "/terminal", ExpiresAt: ends.UTC().Truncate(time.Millisecond),
+	})
+	return nil
+}
+
+func secondTerminal(agent string, since time.Time) error {
+	return signalbox.Errorf(signalbox.CodeConflict, "you have had a terminal of agent %s open since %s, and there is one for each user and agent: close that one first",
+		agent, since.UTC().Format(time.RFC3339))
+}
+
+// terminalAgent returns an agent if a terminal of it can be opened now.
+func (d *Director) terminalAgent(r *http.Request) (signalbox.Agent, error) {
+	row, err := d.agentRow(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return row, err
+	}
+	if err := d.terminalsOn(); err != nil {
+		return row, err
+	}
+	var live engine.LiveAgent
+	for _, a := range d.engine.LiveAgents() {
+		if a.Name == row.Name {
+			live = a
+		}
+	}
+	switch {
+	case !live.Up:
+		return row, refuse(signalbox.CodeAgentDown, "start the agent again; signalbox agents shows which are there",
+			"agent %s is not connected (%s)", row.Name, clip(cmp.Or(live.Message, "not heard from yet")))
+	case !live.Terminal:
+		return row, refuse(signalbox.CodeUnsupported, "start the agent with --terminal and a token (agent.terminal: true, agent.token)",
+			"agent %s offers no terminal", row.Name)
+	}
+	return row, nil
+}
+
+func (d *Director) terminalsOn() error {
+	if d.cfg.Terminal {
+		return nil
+	}
+	return refuse(signalbox.CodeUnsupported, "start the director with --terminal, or terminal: true in its configuration",
+		"this director opens no terminals")
+}
+
+// terminal is GET /api/agents/{name}/terminal, the WebSocket. Who asks is
+// proved by the ticket in its first message, and nothing is said about the
+// agent before; a page of another site was refused already (checkOrigin).
+func (d *Director) terminal(w http.ResponseWriter, r *http.Request) error {
+	if err := d.terminalsOn(); err != nil {
+		return err
+	}
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return signalbox.Invalid("Upgrade", "a terminal is a WebSocket: ask for it with Connection: Upgrade and Upgrade: websocket")
+	}
+	proved, leave, err := d.terms.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	conn, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return nil //nolint:nilerr // it has answered
+	}
+	defer conn.CloseNow() //nolint:errcheck // it is over
+	conn.SetReadLimit(maxTerminalMessage)
+	s := &termSession{d: d, r: r, client: newTermClient(conn)}
+	s.serve(proved)
+	return nil
+}
+
+// terminals lists the open ones of an agent, the oldest first.
+func (d *Director) terminals(agent string) []api.AgentTerminal { return d.terms.list(agent) }
+
+// reviewTerminals ends those whose users may no longer have them.
+func (d *Director) reviewTerminals() {
+	for _, o := range d.terms.all() {
+		d.reviewTerminal(o)
+	}
+}
+
+func (d *Director) reviewTerminal(o *openTerm) {
+	if !d.identity.InForce(o.who) {
+		o.stop(errRevoked)
+	}
+}

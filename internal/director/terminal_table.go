@@ -1,0 +1,183 @@
+package director
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+const (
+	maxTickets        = 1000
+	maxTicketsOf      = 20  // of one principal
+	maxTermsUnproved  = 64  // connections that have not shown a ticket yet
+	maxTerms          = 500 // open at once
+	ticketRandomBytes = 32
+)
+
+// termTable is what a director knows of terminals: tickets that were not used
+// yet, and the open ones. It is lost with the process, as they are.
+type termTable struct {
+	limits terminalLimits
+	now    func() time.Time
+
+	mu       sync.Mutex
+	tickets  map[[sha256.Size]byte]ticket
+	open     map[termKey]*openTerm
+	unproved int
+	serving  sync.WaitGroup
+}
+
+// ticket is kept under the hash of its secret.
+type ticket struct {
+	who   signalbox.Principal
+	agent string
+	ends  time.Time
+}
+
+type termKey struct{ principal, agent string }
+
+// openTerm is an open terminal.
+type openTerm struct {
+	who   signalbox.Principal
+	agent string
+	since time.Time
+	stop  context.CancelCauseFunc // its cause is told to the client
+}
+
+func (t *termTable) init(now func() time.Time) {
+	t.limits, t.now = defaultTerminalLimits, now
+	t.tickets, t.open = map[[sha256.Size]byte]ticket{}, map[termKey]*openTerm{}
+}
+
+// issue makes a ticket.
+func (t *termTable) issue(who signalbox.Principal, agent string) (secret string, ends time.Time, err error) {
+	var b [ticketRandomBytes]byte
+	_, _ = rand.Read(b[:]) // never fails
+	secret = base64.RawURLEncoding.EncodeToString(b[:])
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now, own := t.now(), 0
+	for k, old := range t.tickets {
+		switch {
+		case !now.Before(old.ends):
+			delete(t.tickets, k)
+		case old.who.Key() == who.Key():
+			own++
+		}
+	}
+	if own >= maxTicketsOf || len(t.tickets) >= maxTickets {
+		return "", ends, &refusal{
+			err:        signalbox.Errorf(signalbox.CodeUnavailable, "too many tickets for terminals wait to be used"),
+			hint:       "use them, or wait until they have expired",
+			retryAfter: int(t.limits.ticket/time.Second) + 1,
+		}
+	}
+	ends = now.Add(t.limits.ticket)
+	t.tickets[sha256.Sum256([]byte(secret))] = ticket{who: who, agent: agent, ends: ends}
+	return secret, ends, nil
+}
+
+// redeem takes a ticket. Whatever is wrong with it, it is used up.
+func (t *termTable) redeem(secret, agent string) (who signalbox.Principal, ok bool) {
+	key := sha256.Sum256([]byte(secret))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	got, ok := t.tickets[key]
+	delete(t.tickets, key)
+	return got.who, ok && t.now().Before(got.ends) && got.agent == agent
+}
+
+// enter counts a connection: proved says that it has shown its ticket, or none
+// in time, and leave that it is over.
+func (t *termTable) enter() (proved, leave func(), err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.unproved >= maxTermsUnproved {
+		return nil, nil, &refusal{err: signalbox.Errorf(signalbox.CodeUnavailable, "too many terminals are being opened"), retryAfter: 5}
+	}
+	t.unproved++
+	t.serving.Add(1)
+	proved = sync.OnceFunc(func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.unproved--
+	})
+	return proved, func() { proved(); t.serving.Done() }, nil
+}
+
+// claim makes a terminal the one of its principal and agent.
+func (t *termTable) claim(o *openTerm) error {
+	key := termKey{o.who.Key(), o.agent}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if other := t.open[key]; other != nil {
+		return secondTerminal(o.agent, other.since)
+	}
+	if len(t.open) >= maxTerms {
+		return signalbox.Errorf(signalbox.CodeUnavailable, "%d terminals are open, the most there can be", maxTerms)
+	}
+	t.open[key] = o
+	return nil
+}
+
+func (t *termTable) release(o *openTerm) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if key := (termKey{o.who.Key(), o.agent}); t.open[key] == o {
+		delete(t.open, key)
+	}
+}
+
+func (t *termTable) isOpen(who signalbox.Principal, agent string) (since time.Time, is bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := t.open[termKey{who.Key(), agent}]
+	if o == nil {
+		return since, false
+	}
+	return o.since, true
+}
+
+func (t *termTable) all() []*openTerm {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]*openTerm, 0, len(t.open))
+	for _, o := range t.open {
+		list = append(list, o)
+	}
+	slices.SortFunc(list, func(a, b *openTerm) int { return a.since.Compare(b.since) })
+	return list
+}
+
+func (t *termTable) list(agent string) []api.AgentTerminal {
+	var list []api.AgentTerminal
+	for _, o := range t.all() {
+		if o.agent == agent {
+			list = append(list, api.AgentTerminal{By: o.who.String(), Since: o.since})
+		}
+	}
+	return list
+}
+
+// wait returns when none is served any more, or after most: their ends are
+// written to the audit log before the store closes.
+func (t *termTable) wait(most time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t.serving.Wait()
+	}()
+	limit := time.NewTimer(most)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-limit.C:
+	}
+}
