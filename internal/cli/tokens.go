@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -154,7 +155,18 @@ func scopeNames() []string {
 	return out
 }
 
+// closing is what to say where the director was open until now.
+const closing = "The director was open. From now on it asks everyone for a token."
+
+// open reports whether the director asks nobody for a token. Where that cannot
+// be learnt it is no matter: it is only for a note.
+func open(ctx context.Context, c *client.Client) bool {
+	me, err := c.Me(ctx)
+	return err == nil && me.Open
+}
+
 func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToken) error {
+	wasOpen := open(ctx, c)
 	got, err := c.CreateToken(ctx, req)
 	if err != nil {
 		if client.IsUnreachable(err) { // who repeats it would leave a token behind whose secret nobody has
@@ -166,6 +178,9 @@ func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToke
 	return a.print(got, func() error {
 		a.note("Token %s (%s) for %s: may %s, agents %s, %s.", got.ID, got.Name, got.Kind+" "+got.Principal,
 			strings.Join(got.Scopes, ", "), agentLimits(got.Agents), a.tokenState(got.Token))
+		if wasOpen && slices.Contains(got.Scopes, string(signalbox.ScopeAdmin)) {
+			a.note("%s", closing)
+		}
 		a.note("The secret is shown this once. Give it as SIGNALBOX_TOKEN.")
 		return a.say("%s", clean(got.Secret))
 	})

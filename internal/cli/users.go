@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 )
@@ -112,11 +113,17 @@ func (a *app) setUser(ctx context.Context, c *client.Client, flags *pflag.FlagSe
 	if req.Password, err = a.newPassword(s, at < 0); err != nil {
 		return err
 	}
+	wasOpen := open(ctx, c)
 	got, err := c.PutUser(ctx, id, req)
 	if err != nil {
 		return err
 	}
-	return a.print(got, func() error { return a.say("User %s (%s)", clean(got.ID), clean(got.Role)) })
+	return a.print(got, func() error {
+		if wasOpen && got.Role == string(signalbox.RoleAdmin) {
+			a.note("%s", closing)
+		}
+		return a.say("User %s (%s)", clean(got.ID), clean(got.Role))
+	})
 }
 
 // newPassword reads a password where one is wanted.

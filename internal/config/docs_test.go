@@ -16,6 +16,16 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, example, _ := strings.Cut(string(data), "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	path := filepath.Join(t.TempDir(), "example.yaml")
+	if err := os.WriteFile(path, []byte(example), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := func(name string) (string, bool) { return "/home/ada", name == "CODER_TOKEN" || name == "HOME" }
+	if c, err := Load(Sources{File: path, Env: env}); err != nil || len(c.Agents) != 1 || len(c.Priorities) != 2 {
+		t.Errorf("the example: %v %+v", err, c)
+	}
 	documented := map[string]string{} // key → its row
 	name := regexp.MustCompile("`([a-z_.]+)`")
 	for _, line := range strings.Split(string(data), "\n") {
