@@ -95,7 +95,7 @@ func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error)
 		return err
 	}
 	s.director, err = director.New(director.Config{
-		Engine: s.engine, Runs: s.dispatch, Identity: s.identity, Hosts: s.cfg.Hosts,
+		Engine: s.engine, Runs: s.dispatch, Identity: s.identity, Terminal: s.cfg.Terminal, Hosts: s.cfg.Hosts,
 		Addr: s.listener.Addr().String(), Version: version, Log: s.log, Metrics: metrics,
 	})
 	return err

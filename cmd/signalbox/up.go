@@ -29,8 +29,15 @@ import (
 // long enough for a restart to take it up again, with what it runs.
 const childLinger = 10 * time.Minute
 
-// agentTokenEnv carries the token to a child, where no ps shows it.
-const agentTokenEnv = "SIGNALBOX_AGENT_TOKEN"
+// What a child is told in its environment, where no ps shows it: the token
+// that its callers must present, and where the director is and by which token
+// it knows the child. With these a run of the child can call other agents, as
+// the agent that it is and no more.
+const (
+	agentTokenEnv = "SIGNALBOX_AGENT_TOKEN"
+	directorEnv   = "SIGNALBOX_DIRECTOR"
+	tokenEnv      = "SIGNALBOX_TOKEN"
+)
 
 // child is an agent that signalbox up keeps running.
 type child struct {
@@ -160,8 +167,13 @@ func (c *child) spawn(ctx context.Context) (f agentFile, err error) {
 	}
 	defer log.Close()
 	c.token = rand.Text()
+	known, err := c.s.identity.EnsureAgentToken(ctx, c.name)
+	if err != nil {
+		return f, fmt.Errorf("no token could be made for it: %w", err)
+	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, c.args()...) // it outlives up
-	cmd.Env = append(os.Environ(), agentTokenEnv+"="+c.token, lingerEnv+"="+childLinger.String())
+	cmd.Env = append(os.Environ(), agentTokenEnv+"="+c.token, lingerEnv+"="+childLinger.String(),
+		directorEnv+"="+c.s.url, tokenEnv+"="+known) // the last of a name counts: up's own token stays with up
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -177,7 +189,8 @@ func (c *child) spawn(ctx context.Context) (f agentFile, err error) {
 func (c *child) args() []string {
 	cfg, a := c.s.cfg, c.s.cfg.Agent
 	args := []string{"agent", "--kind=" + c.kind, "--name=" + c.name, "--addr=127.0.0.1:0", "--data=" + cfg.Data,
-		"--slots=" + strconv.Itoa(a.Slots), "--timeout=" + a.Timeout.String(), "--log-format=" + cfg.Log.Format, "--log-level=" + cfg.Log.Level}
+		"--slots=" + strconv.Itoa(a.Slots), "--isolated-slots=" + strconv.Itoa(a.IsolatedSlots),
+		"--terminal=" + strconv.FormatBool(a.Terminal), "--timeout=" + a.Timeout.String(), "--log-format=" + cfg.Log.Format, "--log-level=" + cfg.Log.Level}
 	for flag, value := range map[string]string{
 		"--config": cfg.File, "--workdir": a.WorkDir, "--home": a.Home, "--model": a.Model, "--permission-mode": a.PermissionMode,
 	} {
