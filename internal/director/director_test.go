@@ -56,7 +56,7 @@ func newBox(t *testing.T, change ...func(*options)) *box {
 	b.engine = engine.New(b.store, o.engine)
 	b.engine.SetLive(b.live)
 	o.director.Engine = b.engine
-	if b.id, err = identity.New(t.Context(), b.store, identity.Options{
+	if b.id, err = identity.New(context.Background(), b.store, identity.Options{ // a fuzz test has no context
 		Static: o.director.Token, Now: b.engine.Now, Random: o.engine.Random, Cost: identity.Cost{MemoryKiB: 8, Passes: 1},
 	}); err != nil {
 		t.Fatal(err)

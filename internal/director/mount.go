@@ -131,9 +131,19 @@ func (d *Director) pass(w http.ResponseWriter, r *http.Request, route api.Route,
 			return err
 		}
 	}
-	r, done := d.whileAllowed(r, route, c)
+	during, done := d.whileAllowed(r, route, c)
 	defer done()
-	return h(w, r)
+	err := h(w, during)
+	if during.Context().Err() != nil && r.Context().Err() == nil && !hasAnswered(w) {
+		return signalbox.Errorf(signalbox.CodeUnauthorized, "what was shown is no longer in force")
+	}
+	return err
+}
+
+// hasAnswered reports whether there is an answer already.
+func hasAnswered(w http.ResponseWriter) bool {
+	rec, ok := w.(*recorder)
+	return ok && rec.status != 0
 }
 
 // unmatched answers what no route matches, in JSON: 405 where the path

@@ -91,7 +91,7 @@ func (n *NewToken) row(now time.Time) (t signalbox.Token, err error) {
 		return t, signalbox.Invalid("name", "static is the name of the token in the configuration: choose another")
 	}
 	if n.Expires > 0 {
-		t.ExpiresAt = now.Add(n.Expires)
+		t.ExpiresAt = now.Add(n.Expires).Truncate(time.Millisecond) // as times are stored
 	}
 	if t.Agents, err = limits(n.Agents); err != nil {
 		return t, err
