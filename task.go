@@ -83,6 +83,7 @@ type Request struct {
 	SessionID      string   `json:"session_id,omitempty"` // as asked for; Task.SessionID may be the agent's
 	Queue          string   `json:"queue,omitempty"`      // as asked for; Task.Queue may be the session holder's
 	HadEnv         bool     `json:"had_env,omitempty"`
+	NewSession     bool     `json:"new_session,omitempty"` // a chat that begins a conversation
 	// For ModeBypass, where the runner knows them.
 	AllowedTools []string `json:"allowed_tools,omitempty"`
 	SystemPrompt string   `json:"system_prompt,omitempty"`

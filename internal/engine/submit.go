@@ -128,7 +128,7 @@ func (e *Engine) submission(n NewTask, from call) (store.Submission, error) {
 	r := signalbox.Request{
 		Prompt: n.Prompt, Model: n.Model, Tier: n.Tier, TimeoutSeconds: n.TimeoutSeconds,
 		Project: n.Project, Thinking: n.Thinking, SessionID: n.SessionID, Queue: t.Queue, HadEnv: t.HasEnv,
-		AllowedTools: n.AllowedTools, SystemPrompt: n.SystemPrompt,
+		AllowedTools: n.AllowedTools, SystemPrompt: n.SystemPrompt, NewSession: n.NewSession,
 	}
 	if t.HasEnv {
 		plain, err := json.Marshal(n.Env)

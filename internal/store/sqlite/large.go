@@ -6,11 +6,11 @@ import "github.com/signalbox-ai/signalbox"
 // nothing else is in it, as for most.
 func packRequest(r *signalbox.Request) []byte {
 	if r.Model == "" && r.Tier == "" && r.TimeoutSeconds == 0 && r.Project == nil && r.Thinking == nil &&
-		r.SessionID == "" && r.Queue == "" && !r.HadEnv && r.AllowedTools == nil && r.SystemPrompt == "" {
+		r.SessionID == "" && r.Queue == "" && !r.HadEnv && r.AllowedTools == nil && r.SystemPrompt == "" && !r.NewSession {
 		return nil
 	}
 	p := packer{[]byte{packedVersion}}
-	if r.AllowedTools != nil || r.SystemPrompt != "" {
+	if r.AllowedTools != nil || r.SystemPrompt != "" || r.NewSession {
 		p.b[0] = withTools
 	}
 	p.texts(r.Model, r.Tier, r.SessionID, r.Queue)
@@ -27,6 +27,7 @@ func packRequest(r *signalbox.Request) []byte {
 	if p.b[0] == withTools {
 		list(&p, r.AllowedTools)
 		p.texts(r.SystemPrompt)
+		p.bool(r.NewSession)
 	}
 	return p.b
 }
@@ -49,6 +50,7 @@ func unpackRequest(prompt string, rest, sealed []byte) (signalbox.Request, error
 	}
 	if rest[0] == withTools {
 		r.AllowedTools, r.SystemPrompt = listOf[string](&d), d.text()
+		r.NewSession = d.bool()
 	}
 	if d.bad {
 		return r, damaged("request")
