@@ -123,7 +123,7 @@ func (s *story) finishOne(a *Agent) {
 func (s *story) fault() Step {
 	faults := []Step{
 		Busy(nil), Say(500, nil), Say(503, nil), Garbage(200), Taking(Garbage(201)), Reset(), Taking(Reset()), Hang(), Taking(Hang()),
-		Say(400, api.AgentRefusal{Message: "no"}), Redirect("http://127.0.0.1:1/"), Drip(),
+		Say(400, api.AgentRefusal{Message: "no"}), Redirect("http://127.0.0.1:1/"), Drip(201),
 	}
 	return faults[s.r.IntN(len(faults))]
 }

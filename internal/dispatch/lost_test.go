@@ -16,8 +16,8 @@ func TestLostReplyIsAskedFor(t *testing.T) {
 	lost := map[string]Step{
 		"reset":        Reset(),
 		"hang":         Hang(),
-		"drip":         Drip(),
-		"flood":        Flood(),
+		"drip":         Drip(201),
+		"flood":        Flood(201),
 		"garbage":      Garbage(200),
 		"no task_id":   Say(201, map[string]string{"status": "working"}),
 		"huge task_id": Say(201, api.AgentTaskAccepted{TaskID: strings.Repeat("x", 10_000)}),

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
@@ -12,16 +13,20 @@ import (
 // agent names its conversations itself: a chat is offered to it with the one
 // that is current then, and what it answers is the one to go on with.
 
-// goOn puts the conversation to go on with into the offer of a chat that has
-// none of its own.
+// goOn puts the conversation to go on with into the offer of a chat that names
+// none and was given none that is sure to last.
 func (r *run) goOn(ctx context.Context, offer *api.AgentTask) {
-	t := r.row()
-	if t.Mode != signalbox.ModeChat || t.SessionID != "" {
+	t, q := r.row(), r.claimed.Request
+	r.d.mu.Lock()
+	lasts := r.lane.status.Sessions && t.SessionID != ""
+	r.d.mu.Unlock()
+	if t.Mode != signalbox.ModeChat || q.SessionID != "" || q.NewSession || lasts {
 		return
 	}
 	id, err := r.d.engine.CurrentSession(ctx, r.lane.name)
 	if err != nil {
-		r.d.log.Error("conversation to go on with is not known: the chat begins a new one", "queue_id", t.ID, "agent", r.lane.name, "error", err)
+		r.d.log.Error("conversation to go on with is not known", "queue_id", t.ID, "agent", r.lane.name, "error", err)
+		return
 	}
 	offer.SessionID = id
 }
@@ -77,9 +82,14 @@ func (d *Dispatcher) reconcileSessions(ctx context.Context, agent string, c *con
 	}
 	has := make([]signalbox.Session, 0, len(list))
 	for _, s := range list {
-		if signalbox.ValidSessionID(s.SessionID) {
-			has = append(has, signalbox.Session{ID: s.SessionID, LastUsed: s.LastUsed.UTC()})
+		if !signalbox.ValidSessionID(s.SessionID) {
+			continue
 		}
+		used := s.LastUsed.UTC().Truncate(time.Millisecond) // a store keeps no more
+		if used.IsZero() || used.After(asked) {
+			used = asked // its clock is ahead, or it does not say
+		}
+		has = append(has, signalbox.Session{ID: s.SessionID, LastUsed: used})
 	}
 	return d.engine.ReconcileSessions(ctx, agent, has, asked)
 }

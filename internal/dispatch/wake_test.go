@@ -256,8 +256,12 @@ func TestSessionTurnAfterBusy(t *testing.T) {
 	})
 	h.start()
 	h.ends(second, signalbox.ReasonCompleted)
-	if got := h.task(first); got.State.Terminal() || len(b.Executions()) != 1 {
-		t.Errorf("first is %s", got.State)
+	if got := b.Executions()[0].QueueID; got != second {
+		t.Errorf("%s ran before it", got)
+	}
+	// The session is b's now, and so is the turn that was sent back.
+	if got := h.ends(first, signalbox.ReasonCompleted); got.Agent != "b" {
+		t.Errorf("the turn of a session that b holds ran at %s", got.Agent)
 	}
 }
 

@@ -39,6 +39,9 @@ type Options struct {
 	// Sessions makes it list its conversations: those it began and was not
 	// told to forget.
 	Sessions bool
+	// Renames makes it go on with a conversation under another id each time,
+	// as some CLIs do.
+	Renames bool
 	// Quiet makes it say nothing of when its runs printed last.
 	Quiet bool
 	// Token is the bearer token it insists on.

@@ -16,7 +16,8 @@ type Execution struct {
 	// Isolated says that Slot is one of those beside its slots.
 	Isolated bool
 	Prompt   string
-	Session  string // conversation, "" if it was isolated
+	Session  string // conversation that it was offered, or began
+	Answered string // the id that the agent calls it by
 	// Start and End count the starts and ends of the agent; End is 0 while
 	// it runs.
 	Start, End int
@@ -117,8 +118,12 @@ func (a *Agent) start(t api.AgentTask) *execution {
 	if e.Session == "" && !a.NoSession && !e.Isolated {
 		e.Session = "session-" + e.TaskID
 	}
-	if e.Session != "" {
-		a.sessions[e.Session] = e.Begun
+	e.Answered = e.Session
+	if a.Renames && e.Session != "" {
+		e.Answered = "session-" + e.TaskID
+	}
+	if e.Answered != "" {
+		a.sessions[e.Answered] = e.Begun
 	}
 	a.execs = append(a.execs, e)
 	a.change()

@@ -143,7 +143,7 @@ func (a *Agent) accept(t api.AgentTask) (int, any) {
 		a.end(e, End{Output: "done: " + t.Prompt})
 	}
 	if a.Plain {
-		return http.StatusCreated, api.AgentTaskAccepted{TaskID: e.TaskID, SessionID: e.Session, Status: "working"}
+		return http.StatusCreated, api.AgentTaskAccepted{TaskID: e.TaskID, SessionID: e.Answered, Status: "working"}
 	}
 	return http.StatusCreated, accepted(e)
 }
@@ -151,7 +151,7 @@ func (a *Agent) accept(t api.AgentTask) (int, any) {
 func placeOf(t api.AgentTask) place { return place{t.Isolated, t.Slot} }
 
 func accepted(e *execution) api.AgentTaskAccepted {
-	return api.AgentTaskAccepted{TaskID: e.TaskID, SessionID: e.Session, Status: "working", QueueID: e.QueueID, Fence: e.Fence}
+	return api.AgentTaskAccepted{TaskID: e.TaskID, SessionID: e.Answered, Status: "working", QueueID: e.QueueID, Fence: e.Fence}
 }
 
 // await waits for a change until ok says so, the wait of the request is over
@@ -212,7 +212,7 @@ func (a *Agent) state(x *Exchange) {
 func (a *Agent) taskStatus(e *execution) api.AgentTaskStatus {
 	begun := e.Begun
 	s := api.AgentTaskStatus{
-		TaskID: e.TaskID, State: e.State, Output: e.log, SessionID: e.Session, StartedAt: &begun, Error: e.result.Error, ExitCode: e.result.Exit,
+		TaskID: e.TaskID, State: e.State, Output: e.log, SessionID: e.Answered, StartedAt: &begun, Error: e.result.Error, ExitCode: e.result.Exit,
 	}
 	if e.End != 0 {
 		ended := e.ended

@@ -113,19 +113,22 @@ func After(sign <-chan struct{}, next Step) Step {
 	}
 }
 
+// Nothing answers with a status and an empty body.
+func Nothing(status int) Step { return func(x *Exchange) { x.W.WriteHeader(status) } }
+
 // Drip writes an answer that never ends, one byte at a time.
-func Drip() Step {
-	return func(x *Exchange) { x.pour(" ", time.Millisecond) }
+func Drip(status int) Step {
+	return func(x *Exchange) { x.pour(status, " ", time.Millisecond) }
 }
 
 // Flood writes an answer that never ends, as fast as it is read.
-func Flood() Step {
-	return func(x *Exchange) { x.pour(strings.Repeat(" ", 64<<10), 0) }
+func Flood(status int) Step {
+	return func(x *Exchange) { x.pour(status, strings.Repeat(" ", 64<<10), 0) }
 }
 
 // pour writes a piece again and again until the caller hangs up.
-func (x *Exchange) pour(piece string, pause time.Duration) {
-	x.W.WriteHeader(http.StatusCreated)
+func (x *Exchange) pour(status int, piece string, pause time.Duration) {
+	x.W.WriteHeader(status)
 	flush := http.NewResponseController(x.W)
 	for x.R.Context().Err() == nil {
 		if _, err := x.W.Write([]byte(piece)); err != nil {
