@@ -53,6 +53,9 @@ func openService(ctx context.Context, cfg config.Config, out streams) (s *servic
 	if err != nil {
 		return nil, err
 	}
+	if err := staticToken(&cfg, log); err != nil {
+		return nil, err
+	}
 	s = &service{cfg: cfg, log: log, out: out}
 	defer func() {
 		if err != nil {
