@@ -28,6 +28,10 @@ func TestMain(m *testing.M) {
 		reap(dir)
 		return
 	}
+	if spec := os.Getenv(laneAgentEnv); spec != "" {
+		fmt.Fprintln(os.Stderr, serveLaneAgent(spec))
+		os.Exit(1)
+	}
 	code, err := buildAndRun(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

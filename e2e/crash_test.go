@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -39,13 +40,15 @@ type role struct {
 	name string
 	env  []string
 	args []string
-	p    *process
-	all  []*process        // this one and those before
-	died map[int]time.Time // pid → when it was dead
+	// program is what is started; "" is the binary under test.
+	program string
+	p       *process
+	all     []*process        // this one and those before
+	died    map[int]time.Time // pid → when it was dead
 }
 
 func (r *role) start() {
-	r.p = launch(r.b.t, r.b.work, r.b.environ(r.env...), r.args...)
+	r.p = launchProgram(r.b.t, cmp.Or(r.program, binary), r.b.work, r.b.environ(r.env...), r.args...)
 	r.all = append(r.all, r.p)
 }
 
@@ -100,7 +103,8 @@ func TestNothingIsLostWhenEverythingIsKilled(t *testing.T) {
 	}
 }
 
-func newCrash(t *testing.T) *crash {
+// seedOf is the seed of a test's random choices, which it logs.
+func seedOf(t *testing.T) uint64 {
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("SIGNALBOX_SEED"); text != "" {
 		var err error
@@ -109,6 +113,11 @@ func newCrash(t *testing.T) *crash {
 		}
 	}
 	t.Logf("SIGNALBOX_SEED=%d", seed)
+	return seed
+}
+
+func newCrash(t *testing.T) *crash {
+	seed := seedOf(t)
 	c := &crash{box: newBox(t), rng: rand.New(rand.NewPCG(seed, 1))}
 	c.vars["SIGNALBOX_QUEUE_MAX_SIZE"] = "100000"
 	// An agent that is down refuses connections, which costs attempts. This

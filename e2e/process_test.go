@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,8 +31,14 @@ type process struct {
 // launch starts the binary under test in a process group of its own.
 func launch(t *testing.T, dir string, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, name: "signalbox " + strings.Join(args, " "), out: newTape(), err: newTape(), done: make(chan struct{})}
-	p.cmd = exec.Command(binary, args...)
+	return launchProgram(t, binary, dir, env, args...)
+}
+
+// launchProgram starts another program, which is watched in the same way.
+func launchProgram(t *testing.T, program, dir string, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, name: filepath.Base(program) + " " + strings.Join(args, " "), out: newTape(), err: newTape(), done: make(chan struct{})}
+	p.cmd = exec.Command(program, args...)
 	p.cmd.Dir, p.cmd.Env = dir, env
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.err
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
