@@ -96,13 +96,18 @@ func (p Principal) Sees(owner, queue, agent string) bool {
 func (p Principal) SeesTask(t *Task) bool { return p.Sees(t.Owner, t.Queue, t.Agent) }
 
 // OwnerUser returns the id of the user that an owner key names, if it does.
-func OwnerUser(owner string) (id string, ok bool) {
-	return strings.CutPrefix(owner, string(PrincipalUser)+":")
-}
+func OwnerUser(owner string) (id string, ok bool) { return ownerOf(owner, PrincipalUser) }
 
 // OwnerAgent returns the name of the agent that an owner key names, if it does.
-func OwnerAgent(owner string) (name string, ok bool) {
-	return strings.CutPrefix(owner, string(PrincipalAgent)+":")
+func OwnerAgent(owner string) (name string, ok bool) { return ownerOf(owner, PrincipalAgent) }
+
+// ownerOf returns "" for an owner of another kind: callers that ask for the
+// name alone must not be handed the whole key.
+func ownerOf(owner string, kind PrincipalKind) (id string, ok bool) {
+	if id, ok = strings.CutPrefix(owner, string(kind)+":"); !ok {
+		return "", false
+	}
+	return id, true
 }
 
 // Token is the row of a credential. Its secret is shown once and stored as a
