@@ -60,8 +60,10 @@ func agentOf(t *signalbox.Task) string {
 	if name, ok := signalbox.QueueAgent(t.Queue); ok {
 		return name
 	}
-	name, _ := signalbox.QueueBypass(t.Queue)
-	return name
+	if name, ok := signalbox.QueueBypass(t.Queue); ok {
+		return name
+	}
+	return ""
 }
 
 // seedSource is the seed's word for who triggered a task.
