@@ -180,8 +180,8 @@ func TestWhatDoesNotExist(t *testing.T) {
 	b := newBox(t)
 	never := "queue-00000000000000000000000000"
 	for _, route := range api.Routes() {
-		if !strings.Contains(route.Path, "{id}") {
-			continue
+		if !strings.HasPrefix(route.Path, "/api/queue/{id}") && !strings.HasPrefix(route.Path, "/api/activities/{id}") {
+			continue // {id} is no task
 		}
 		e := b.do(route.Method, strings.Replace(route.Path, "{id}", never, 1), "").wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 		if !strings.Contains(e.Message, never) {

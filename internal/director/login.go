@@ -65,7 +65,7 @@ func (d *Director) loginFailed(r *http.Request, user string, err error) error {
 // setLoginCookie sets the cookie of a login, or with an age below 0 takes it
 // away. No script can read it, and no other site makes a browser send it.
 func setLoginCookie(w http.ResponseWriter, r *http.Request, secret string, age time.Duration) {
-	seconds := int(age / time.Second)
+	seconds := int((age + time.Second - 1) / time.Second)
 	if age < 0 {
 		seconds = -1
 	}

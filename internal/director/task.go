@@ -191,8 +191,10 @@ func orAll(queue string) string {
 }
 
 func queueAgent(queue string) string {
-	name, _ := signalbox.QueueAgent(queue)
-	return name
+	if name, ok := signalbox.QueueAgent(queue); ok {
+		return name
+	}
+	return ""
 }
 
 func (d *Director) paused(w http.ResponseWriter, r *http.Request) error {
