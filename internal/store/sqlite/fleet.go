@@ -71,6 +71,7 @@ func (w *writer) removeAgent(name string, e *signalbox.Entry) error {
 		return err
 	}
 	setKey(w, w.agents, name, nil)
+	delete(w.slots, name) // it is empty, which is what no entry means too
 	w.note(e)
 	return nil
 }

@@ -87,6 +87,9 @@ func same(t *testing.T, what string, got, want any) {
 func ledgerView(l *ledger) map[string]any {
 	slots := map[string]map[int]int64{}
 	for agent, used := range l.slots {
+		if len(used.rows) == 0 {
+			continue
+		}
 		slots[agent] = map[int]int64{-1: int64(used.count[common]), -2: int64(used.count[isolated])}
 		for n, row := range used.rows {
 			slots[agent][n] = row.fence

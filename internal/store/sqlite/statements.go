@@ -135,7 +135,7 @@ const chosenAudit = ` AND (?2 IS NULL OR event_type = ?2) AND (?3 IS NULL OR act
 	AND (?5 IS NULL OR agent_name = ?5) AND (?6 IS NULL OR severity = ?6) AND (?7 IS NULL OR at_ms >= ?7) ORDER BY seq `
 
 // statements is every statement that the package prepares.
-var statements = [numStatements]string{
+var statements = [numStatements]string{ //nolint:gosec // SQL that names the table of tokens holds no secret
 	stBegin:      `BEGIN IMMEDIATE`,
 	stCommit:     `COMMIT`,
 	stRollback:   `ROLLBACK`,

@@ -29,7 +29,8 @@ type slotRow struct {
 	withheld bool
 }
 
-// usage is what an agent uses of its slots.
+// usage is what an agent uses of its slots. It stays when the agent uses none,
+// because it will again, until the agent is removed.
 type usage struct {
 	rows  map[int]slotRow
 	count [sorts]int
@@ -68,6 +69,9 @@ func (l *ledger) setSlot(agent string, slot int, row *slotRow) {
 func (l *ledger) putSlot(agent string, slot int, row *slotRow) {
 	u := l.slots[agent]
 	if u == nil {
+		if row == nil {
+			return
+		}
 		u = &usage{rows: map[int]slotRow{}}
 		l.slots[agent] = u
 	}
@@ -79,9 +83,6 @@ func (l *ledger) putSlot(agent string, slot int, row *slotRow) {
 		return
 	}
 	delete(u.rows, slot)
-	if len(u.rows) == 0 {
-		delete(l.slots, agent)
-	}
 }
 
 func (l *ledger) countSlot(u *usage, slot int, taken bool) {
