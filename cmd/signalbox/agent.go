@@ -159,12 +159,23 @@ func keepRegistered(ctx context.Context, log *slog.Logger, o cli.AgentOptions, d
 		}
 		if ctx.Err() == nil && err != nil && err.Error() != told {
 			told = err.Error() // once, not every two seconds
-			log.Warn("director not reached, trying again", "director", o.Director, "error", err)
+			log.Warn("director not reached, trying again", "director", o.Director, "error", err, "cure", cure(err, f.Name))
 		}
 	}
 	if known {
 		farewell(ctx, log, c, f)
 	}
+}
+
+// cure says what a person can do about a refusal.
+func cure(err error, name string) string {
+	switch client.Code(err) {
+	case "unauthorized", "forbidden":
+		return fmt.Sprintf("give this agent a token of its own in SIGNALBOX_TOKEN; who administers the director makes it with: signalbox tokens create %s --agent %s", name, name)
+	case "conflict":
+		return "give this agent another --name, or stop the one that has it"
+	}
+	return "check --director, and that a director runs there"
 }
 
 // farewell tells the director that the agent stops, so that nothing is offered

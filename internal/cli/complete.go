@@ -135,7 +135,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 	}
 	byName := map[string]completer{
 		"agent": ask(agentNames), "session-mode": words("require", "prefer"), "on-lost": words("fail", "requeue"),
-		"overflow": words("reject", "wait", "persist"), "role": words("admin", "user"), "scope": words(scopeNames()...),
+		"include": words("position", "output"), "overflow": words("reject", "wait", "persist"), "role": words("admin", "user"), "scope": words(scopeNames()...),
 		"limit-agents": ask(agentNames), "severity": words("info", "warning", "critical"), "session": ask(sessionIDs),
 		"color":       words("auto", "always", "never"),
 		"on-shutdown": words("leave", "stop"), "log-format": words("text", "json"), "log-level": words("debug", "info", "warn", "error"),

@@ -35,7 +35,8 @@ line. An error is then a document on standard error: ` + "`{\"error\": code, \"m
 
 The first that is given of: ` + "`--director`" + `, ` + "`SIGNALBOX_DIRECTOR`" + `, ` + "`director`" + ` in the file that ` + "`--config`" + ` names, the director that runs on
 this host (` + "`~/.signalbox/director.json`" + `), http://127.0.0.1:8080. The token likewise: ` + "`--token`" + `, ` + "`SIGNALBOX_TOKEN`" + `, ` + "`token`" + ` in the
-named file, the token file of the director that runs here, which is sent to that director alone.
+named file, the token file of the director that runs here, which is sent to that director alone. ` + "`signalbox tokens create`" + ` makes tokens;
+` + "`signalbox whoami`" + ` says who a token speaks for and what it may do.
 ` + "`SIGNALBOX_HOME`" + ` puts ` + "`~/.signalbox`" + ` elsewhere.
 
 The roles ` + "`up`, `director` and `agent`" + ` read ` + "`./signalbox.yaml`" + `, else ` + "`~/.signalbox/config.yaml`" + `, without ` + "`--config`" + ` too. A flag is stronger
@@ -49,6 +50,13 @@ than an environment variable, and that than the file.
 
 then its log follows live. Elsewhere each change of state is a line on standard error. The wait outlives a restart of
 the director. Ctrl-C leaves the task alone and says how to come back to it.
+
+` + "`chat`" + ` waits for its turn and prints the answer; meanwhile it says its place on standard error,
+
+    Queued at position 2 (about 3–5 min)
+
+and outlives a restart of the director too. Within a run of an agent of ours, ` + "`chat` and `submit`" + ` call as that agent, for that
+run: ` + "`SIGNALBOX_TOKEN` and `SIGNALBOX_QUEUE_ID`" + ` stand in its environment.
 
 A submit whose answer is lost is sent again with the same idempotency key, so that it makes one task. If no answer
 comes at all, the error names the key: the same command with it finds the task or submits it, never twice.

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +30,8 @@ func (a *app) eventsCmd() *cobra.Command {
 	}
 	cmd.Flags().Int64Var(&opts.After, "after", client.Now, "begin after the event with this `seq`; 0: with the oldest; -1: now")
 	cmd.Flags().StringVar(&task, "task", "", "only events of the task with this `id`")
+	cmd.Flags().StringVar(&opts.Agent, "agent", "", "only events of this `agent` and its queue")
+	cmd.Flags().StringSliceVar(&opts.Include, "include", nil, "`events` of the moment besides: position, output, or both with a comma")
 	return cmd
 }
 
@@ -59,6 +63,9 @@ func (a *app) events(ctx context.Context, opts client.EventsOptions, task string
 
 func (a *app) eventLine(e api.Event) string {
 	line := a.paint(dim, a.clock(e.At)) + " " + clean(e.Kind)
+	if e.Seq == 0 && e.At.IsZero() { // of the moment
+		line = clean(e.Kind)
+	}
 	if e.QueueID != "" {
 		line += " " + clean(e.QueueID)
 	} else if e.Queue != "" {
@@ -73,8 +80,14 @@ func (a *app) eventLine(e api.Event) string {
 	if e.By != "" {
 		line += " by " + clean(e.By)
 	}
+	if e.Position > 0 {
+		line += fmt.Sprintf(" position %d", e.Position)
+	}
 	if e.Message != "" {
 		line += ": " + clean(e.Message)
+	}
+	if e.Text != "" {
+		line += ": " + clean(strings.TrimRight(e.Text, "\n"))
 	}
 	return line
 }

@@ -40,7 +40,7 @@ func (f *fakeTTY) Size() (int, int) {
 	return 80, 24
 }
 func (f *fakeTTY) Resized(context.Context) <-chan os.Signal { return f.resized }
-func (f *fakeTTY) Password(string) (string, error) {
+func (f *fakeTTY) Password(context.Context, string) (string, error) {
 	if len(f.passwords) == 0 {
 		return "", errors.New("asked too often")
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -17,8 +18,8 @@ type TTY interface {
 	Size() (columns, rows int)
 	// Resized says when the size has changed, until ctx ends.
 	Resized(ctx context.Context) <-chan os.Signal
-	// Password reads a line without showing it.
-	Password(prompt string) (string, error)
+	// Password reads a line without showing it, until ctx ends.
+	Password(ctx context.Context, prompt string) (string, error)
 }
 
 // systemTTY is the terminal of the process.
@@ -42,9 +43,27 @@ func (systemTTY) Resized(ctx context.Context) <-chan os.Signal {
 	return resized
 }
 
-func (systemTTY) Password(prompt string) (string, error) {
+func (systemTTY) Password(ctx context.Context, prompt string) (string, error) {
+	fd := int(os.Stdin.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", err
+	}
 	fmt.Fprint(os.Stderr, prompt)
 	defer fmt.Fprintln(os.Stderr)
-	secret, err := term.ReadPassword(int(os.Stdin.Fd()))
-	return string(secret), err
+	type line struct {
+		text []byte
+		err  error
+	}
+	read := make(chan line, 1)
+	go func() {
+		text, err := term.ReadPassword(fd)
+		read <- line{text, err}
+	}()
+	select {
+	case got := <-read:
+		return string(got.text), got.err
+	case <-ctx.Done(): // Ctrl-C ends no read: it must not leave a terminal that shows nothing
+		return "", errors.Join(context.Cause(ctx), term.Restore(fd, before))
+	}
 }

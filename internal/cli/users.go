@@ -110,7 +110,7 @@ func (a *app) setUser(ctx context.Context, c *client.Client, flags *pflag.FlagSe
 	if flags.Changed("disabled") {
 		req.Disabled = s.disabled
 	}
-	if req.Password, err = a.newPassword(s, at < 0); err != nil {
+	if req.Password, err = a.newPassword(ctx, s, at < 0); err != nil {
 		return err
 	}
 	wasOpen := open(ctx, c)
@@ -127,7 +127,7 @@ func (a *app) setUser(ctx context.Context, c *client.Client, flags *pflag.FlagSe
 }
 
 // newPassword reads a password where one is wanted.
-func (a *app) newPassword(s *userFlags, isNew bool) (string, error) {
+func (a *app) newPassword(ctx context.Context, s *userFlags, isNew bool) (string, error) {
 	const most = 1024 // bytes; the director takes no more
 	switch {
 	case s.onStandardInput:
@@ -145,11 +145,11 @@ func (a *app) newPassword(s *userFlags, isNew bool) (string, error) {
 	case a.io.TTY == nil:
 		return "", usage("no terminal to ask for the password").hinted("give it with --password-stdin")
 	}
-	first, err := a.io.TTY.Password("Password (12 bytes or more): ")
+	first, err := a.io.TTY.Password(ctx, "Password (12 bytes or more): ")
 	if err != nil {
 		return "", err
 	}
-	again, err := a.io.TTY.Password("Again: ")
+	again, err := a.io.TTY.Password(ctx, "Again: ")
 	if err == nil && first != again {
 		err = usage("the two are not the same")
 	}
