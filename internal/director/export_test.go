@@ -21,6 +21,7 @@ const (
 	BodyTimeout   = bodyTimeout
 	WriteTimeout  = writeTimeout
 	Heartbeat     = heartbeat
+	MaxStreams    = maxStreams
 	CancelWait    = cancelWait
 	BadBurst      = badBurst
 	BadRefill     = badRefill
@@ -30,6 +31,9 @@ const (
 func (d *Director) SetLookup(f func(ctx context.Context, host string) ([]netip.Addr, error)) {
 	d.lookup = f
 }
+
+// AddStream takes one of the places for open streams.
+func (d *Director) AddStream() { d.streams.Add(1) }
 
 // Streams is the number of open streams.
 func (d *Director) Streams() int64 { return d.streams.Load() }
