@@ -25,6 +25,7 @@ const (
 	CancelWait    = cancelWait
 	BadBurst      = badBurst
 	BadRefill     = badRefill
+	AllDenials    = allDenials
 )
 
 // SetLookup makes hosts resolve as a test wants.
