@@ -123,6 +123,10 @@ func (c *Client) send(ctx context.Context, req call) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The transport would send a request with a key again by itself and, where
+	// nobody listens any more, report a refused connection: as if nothing had
+	// been sent the first time. Who repeats it must know (chatTo, keyed).
+	r.GetBody = nil
 	c.setHeaders(r, req)
 	return c.opts.HTTPClient.Do(r)
 }
