@@ -89,6 +89,9 @@ func (p Principal) Sees(owner, queue, agent string) bool {
 	if name, ok := QueueAgent(queue); ok {
 		return p.MayUse(name)
 	}
+	if name, ok := QueueBypass(queue); ok {
+		return p.MayUse(name)
+	}
 	return agent != "" && p.MayUse(agent)
 }
 
