@@ -108,7 +108,7 @@ func shownBody(t *testing.T, x exchange) string {
 		return ""
 	}
 	switch x.route {
-	case "openapi":
+	case "openapi", "loginPage", "loginScript":
 		lines := strings.SplitN(string(x.answer.body), "\n", 9)
 		return strings.Join(lines[:8], "\n") + "\n…"
 	case "metrics":

@@ -69,7 +69,7 @@ func setLoginCookie(w http.ResponseWriter, r *http.Request, secret string, age t
 	if age < 0 {
 		seconds = -1
 	}
-	http.SetCookie(w, &http.Cookie{
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // without TLS a Secure cookie would never come back
 		Name: loginCookie, Value: secret, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		// Whoever claims a proxy with TLS that is not there harms only itself.
 		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",

@@ -1,11 +1,13 @@
 package director
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 // schemas makes a JSON schema of each wire type, once, under its Go name.
@@ -26,6 +28,14 @@ func (s *schemas) ref(t reflect.Type, closed bool) node {
 
 func (s *schemas) object(t reflect.Type, closed bool) node {
 	props, required := node{}, []string{}
+	for i := range t.NumField() { // what is embedded is part of it
+		if f := t.Field(i); f.Anonymous && f.Tag.Get("json") == "" {
+			inner := s.object(f.Type, closed)
+			maps.Copy(props, inner["properties"].(node))
+			more, _ := inner["required"].([]string)
+			required = append(required, more...)
+		}
+	}
 	for _, f := range jsonFields(t) {
 		schema := s.of(t.Field(f.index).Type, closed)
 		for k, v := range rules[t.Name()+"."+f.name] {
@@ -121,6 +131,11 @@ var rules = map[string]node{
 	"RetryRequest.timeout_seconds":  {"minimum": 0, "maximum": engine.MaxTimeoutSeconds},
 	"RegisterAgent.slots":           {"minimum": 0, "maximum": signalbox.MaxAgentSlots},
 	"PauseRequest.seconds":          {"minimum": 0, "maximum": maxPauseSeconds},
+	"NewToken.name":                 {"minLength": 1, "maxLength": 64},
+	"NewToken.expires_in_seconds":   {"minimum": 0},
+	"LoginRequest.password":         {"minLength": 1, "maxLength": identity.MaxPassword},
+	"PutUser.password":              {"minLength": identity.MinPassword, "maxLength": identity.MaxPassword},
+	"PutUser.role":                  {"enum": []signalbox.Role{signalbox.RoleAdmin, signalbox.RoleUser}},
 	"Heartbeat.state":               {"enum": []string{"idle", "working", "stopping"}},
 
 	"Task.state":   {"enum": signalbox.States()},

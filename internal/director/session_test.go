@@ -41,6 +41,7 @@ func newSession(t *testing.T) *session {
 	s.endStory()
 	s.agentStory()
 	s.streamStory()
+	s.identityStory()
 	return s
 }
 

@@ -1,0 +1,38 @@
+package director_test
+
+import (
+	"net/http"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// identityStory comes at the very end: its first user is an admin, which
+// closes the director.
+func (s *session) identityStory() {
+	s.ask("me", "Where nobody is asked for a token", "/api/me", "")
+	s.ask("putUser", "", "/api/users/anna", `{"email":"anna@example.com","password":"correct horse battery staple","role":"admin"}`)
+	s.ask("me", "From now on", "/api/me", "")
+	anna := cookie(s.ask("login", "", "/api/login", `{"user":"anna","password":"correct horse battery staple"}`))
+	s.ask("login", "All ways to fail look the same", "/api/login", `{"user":"nobody","password":"correct horse battery staple"}`)
+	s.ask("me", "With the cookie of a login, or a token", "/api/me", "", anna)
+	s.ask("users", "", "/api/users", "", anna)
+	var agent api.TokenCreated
+	s.ask("createToken", "For an agent, which registers and calls others with it", "/api/tokens", `{"name":"coder at home","agent":"coder"}`, anna)
+	s.ask("createToken", "", "/api/tokens", `{"name":"coder-at-home","agent":"coder"}`, anna).want(s.t, http.StatusCreated, &agent)
+	var ci api.TokenCreated
+	s.ask("createToken", "For a program that may use one agent", "/api/tokens", `{"name":"ci","scopes":["submit","read"],"agents":["coder"],"expires_in_seconds":2592000}`, anna).
+		want(s.t, http.StatusCreated, &ci)
+	s.ask("tokens", "", "/api/tokens", "", anna)
+	s.ask("clearLane", "Without the right", "/api/agents/coder/queue/clear", "", bearer(ci.Secret))
+	s.ask("lane", "Of an agent beyond the limits of a token", "/api/agents/reviewer/queue", "", bearer(ci.Secret))
+	s.ask("submit", "With a name that is not the caller's", "/api/queue/task", `{"prompt":"p","agent":"coder"}`, bearer(ci.Secret), header("X-Source-Agent", "reviewer"))
+	s.ask("revokeToken", "", "/api/tokens/"+ci.ID, "", anna)
+	s.do("PUT", "/api/users/ben", `{}`, anna).want(s.t, http.StatusOK, nil)
+	s.ask("removeUser", "", "/api/users/ben", "", anna)
+	s.ask("removeUser", "The last admin", "/api/users/anna", "", anna)
+	s.ask("audit", "", "/api/audit?newest=true&limit=2", "", anna)
+	s.ask("auditHead", "", "/api/audit/head", "", anna)
+	s.ask("loginPage", "", "/login", "")
+	s.ask("loginScript", "", "/login.js", "")
+	s.ask("logout", "", "/api/logout", "", anna)
+}
