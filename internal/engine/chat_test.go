@@ -328,3 +328,22 @@ func TestLimitsOfAPrincipal(t *testing.T) {
 		t.Errorf("a turn of the session waits in %s", task.Queue)
 	}
 }
+
+// A caller that comes back with its key gets its task, though the same call
+// would be refused by now: after a restart no agent has been heard from yet.
+func TestACallerThatComesBackIsNotRefused(t *testing.T) {
+	b := newBox(t)
+	a := b.talker("coder", 1)
+	n := chat("coder", "hello")
+	n.IdempotencyKey = "key"
+	first := b.submit(n)
+	b.see(engine.LiveAgent{Agent: a, Message: "not heard from yet"})
+	again, err := b.Submit(t.Context(), n)
+	if err != nil || again.Task.ID != first.ID || !again.Replayed {
+		t.Errorf("the same call again: %+v, %v; want %s", again.Task, err, first.ID)
+	}
+	n.IdempotencyKey = "another key"
+	b.refusedAs(signalbox.CodeAgentDown, n)
+	n.IdempotencyKey, n.Prompt = "key", "something else"
+	b.refusedAs(signalbox.CodeIdempotency, n)
+}

@@ -75,21 +75,30 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (Receipt, error) {
 		e.calls.Lock()
 		defer e.calls.Unlock()
 	}
-	from, err := e.callOf(ctx, &n)
-	if err != nil {
-		return Receipt{}, err
-	}
+	from, refused := e.callOf(ctx, &n)
 	sub, err := e.submission(n, from)
 	if err != nil {
 		return Receipt{}, err
 	}
-	if err := e.checkRoute(ctx, n); err != nil {
-		return Receipt{}, err
+	if refused == nil {
+		refused = e.checkRoute(ctx, n)
 	}
-	if err := e.makeRoom(&n, &sub); err != nil {
-		return Receipt{}, err
+	if refused == nil {
+		refused = e.makeRoom(&n, &sub)
+	}
+	if refused != nil {
+		if n.IdempotencyKey == "" {
+			return Receipt{}, refused
+		}
+		// The call may be one that was stored when it was not to be refused: its
+		// caller has come back for the answer. A room without agents takes no
+		// new one.
+		sub.Room, sub.Talk = &store.Room{Queues: []string{sub.Task.Queue}, Must: true}, nil
 	}
 	got, err := e.store.Submit(ctx, sub)
+	if err != nil && refused != nil && signalbox.CodeOf(err) == signalbox.CodeAgentBusy {
+		return Receipt{}, refused
+	}
 	if err != nil {
 		return Receipt{}, e.noRoom(err, &n, &sub)
 	}
