@@ -61,8 +61,20 @@ func newFake(t testing.TB) *fake {
 }
 
 func (f *fake) Close() {
-	f.CloseClientConnections() // streams do not end by themselves
-	f.Server.Close()
+	f.Listener.Close() // first: who was cut off must not come back before the end
+	closed := make(chan struct{})
+	go func() {
+		f.Server.Close()
+		close(closed)
+	}()
+	for {
+		f.CloseClientConnections() // streams and long polls do not end by themselves
+		select {
+		case <-closed:
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }
 
 func (f *fake) mux() http.Handler {
