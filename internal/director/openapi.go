@@ -39,8 +39,11 @@ func describe(version string) ([]byte, error) {
 		"servers": []node{{"url": "/"}},
 		"paths":   paths,
 		"components": node{
-			"schemas":         s.all,
-			"securitySchemes": node{"bearer": node{"type": "http", "scheme": "bearer"}},
+			"schemas": s.all,
+			"securitySchemes": node{
+				"bearer": node{"type": "http", "scheme": "bearer"},
+				"login":  node{"type": "apiKey", "in": "cookie", "name": loginCookie},
+			},
 		},
 	}, "", "  ")
 }
@@ -67,9 +70,9 @@ func operation(route api.Route, s *schemas, errorRef node) node {
 		}
 	}
 	op["security"] = []node{}
-	if route.Scope != api.ScopePublic {
+	if route.Scope != api.ScopePublic && route.Scope != api.ScopeTicket {
 		// The empty alternative: a director on loopback may ask for no token.
-		op["security"] = []node{{"bearer": []string{}}, {}}
+		op["security"] = []node{{"bearer": []string{}}, {"login": []string{}}, {}}
 	}
 	return op
 }
