@@ -17,6 +17,7 @@ type chatFlags struct {
 	req     api.ChatRequest
 	timeout span
 	env     []string
+	project string
 	key     string
 
 	noWait, persist   bool
@@ -62,6 +63,8 @@ func (s *chatFlags) register(cmd *cobra.Command) {
 	f.StringVar(&s.req.Model, "model", "", "`model` to run it with")
 	f.StringVar(&s.req.Tier, "tier", "", "`tier` of model to run it with")
 	f.Var(&s.timeout, "timeout", "limit of the run, such as 30m (default: the agent's; with --bypass 5m)")
+	f.StringVar(&s.project, "project", "", "`folder` on the agent to run in, absolute or relative to its work folder")
+	f.IntVar(&s.req.Priority, "priority", 0, "`number` from -10 to 10; each step overtakes what came up to a minute before")
 	f.StringArrayVar(&s.env, "env", nil, "variable for the run, `NAME=VALUE`, or NAME to take it from here; repeatable")
 	f.BoolVar(&s.noWait, "no-wait", false, "fail when the agent is busy, instead of waiting")
 	f.BoolVar(&s.persist, "persist", false, "wait in the backlog, however long it takes, where the agent's own line is full too")
@@ -93,6 +96,9 @@ func (a *app) fillChat(s *chatFlags, args []string) (err error) {
 	if s.key == "" {
 		s.key = client.NewIdempotencyKey()
 	}
+	if s.project != "" {
+		s.req.Project = &api.Project{Path: s.project}
+	}
 	s.req.TimeoutSeconds, s.req.WaitTimeout = s.timeout.seconds(), s.waitTimeout.seconds()
 	s.req.Env, err = a.taskEnv(s.env)
 	return err
@@ -110,17 +116,19 @@ func (a *app) message(args []string) (string, error) {
 
 // check refuses flags that do not go together.
 func (s *chatFlags) check() error {
-	line := s.noWait || s.persist || s.waitTimeout != 0
-	talk := s.req.NewSession || s.req.SessionID != ""
+	line := s.noWait || s.persist || s.waitTimeout != 0 || s.req.Priority != 0
+	talk := s.req.NewSession || s.req.SessionID != "" || s.project != ""
 	switch {
 	case s.req.NewSession && s.req.SessionID != "":
 		return usage("--new and --session do not go together: a conversation is new or has an id")
 	case s.noWait && (s.persist || s.waitTimeout != 0):
 		return usage("--no-wait does not go with --persist or --wait-timeout: it does not wait at all")
 	case s.bypass && (line || talk):
-		return usage("--bypass has no line and no conversation: leave out --no-wait, --persist, --wait-timeout, --new and --session")
+		return usage("--bypass has no line and no conversation: leave out --no-wait, --persist, --wait-timeout, --priority, --new, --session and --project")
 	case !s.bypass && (len(s.allowedTools) > 0 || s.systemPrompt != ""):
 		return usage("--allowed-tools and --system-prompt go with --bypass")
+	case s.req.Priority < -10 || s.req.Priority > 10:
+		return usage("--priority: want a number from -10 to 10, got %d", s.req.Priority)
 	case s.async && (s.follow || s.cancelOnInterrupt):
 		return usage("--async does not wait: leave out --follow and --cancel-on-interrupt")
 	}

@@ -216,6 +216,8 @@ func chatCure(e *client.ChatError) string {
 		return "without --no-wait it waits for its turn"
 	case code == "queue_full" && e.Status == http.StatusTooManyRequests:
 		return "--persist waits in the backlog instead"
+	case code == "call_cycle":
+		return "--async does not wait for the answer, --bypass runs it beside the agent's line"
 	case code == "wait_timeout":
 		return "--wait-timeout waits longer, --persist waits in the backlog"
 	}

@@ -56,6 +56,8 @@ func refuseChat(w http.ResponseWriter, word string) bool {
 		status, e.Error, e.Code, e.Message, e.Hint = 429, "Bypass is full", "agent_busy", "4 of 4 isolated executions run", "try again later"
 	case "full":
 		status, e.Error, e.Code, e.Message = 429, "Agent queue is full", "queue_full", "Agent 'coder' is busy with 3 queued requests. Please try again later."
+	case "cycle":
+		status, e.Error, e.Code, e.Message, e.RetryAfter = 409, "call_cycle", "call_cycle", "the call would wait for itself", 0
 	case "down":
 		status, e.Error, e.Code, e.Message, e.Hint = 503, "agent_down", "agent_down", "agent coder is down", "start it"
 	default:
