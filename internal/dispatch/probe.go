@@ -112,7 +112,7 @@ func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 	conn, epoch, lost := l.conn, l.epoch, slices.Clone(l.withheld)
 	l.stale = false // who wants a fresh status from now on wants the next one
 	d.mu.Unlock()
-	asking, cancel := context.WithTimeout(ctx, probeTimeout)
+	asking, cancel := context.WithTimeout(ctx, min(probeTimeout, d.opts.AskTimeout))
 	s, err := conn.status(asking)
 	cancel()
 	if ctx.Err() != nil {
@@ -237,7 +237,7 @@ func (d *Dispatcher) stillRuns(ctx context.Context, l *lane, w withheld) bool {
 	d.mu.Lock()
 	conn := l.conn
 	d.mu.Unlock()
-	asking, cancel := context.WithTimeout(ctx, probeTimeout)
+	asking, cancel := context.WithTimeout(ctx, min(probeTimeout, d.opts.AskTimeout))
 	defer cancel()
 	s, err := conn.task(asking, w.id, 0)
 	if statusOf(err) == http.StatusNotFound {

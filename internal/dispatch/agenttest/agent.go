@@ -60,6 +60,7 @@ type Agent struct {
 	changed  chan struct{} // closed at the next change of anything below
 	silent   chan struct{} // not nil while it answers nothing; closed when it speaks again
 	scripts  map[Request][]Step
+	habits   map[Request]Step
 	requests []Seen
 	execs    []*execution // in the order of their starts
 	fences   map[place]int64
@@ -84,7 +85,7 @@ func New(t testing.TB, o Options) *Agent {
 		o.Slots = 1
 	}
 	a := &Agent{
-		Options: o, t: t, changed: make(chan struct{}), scripts: map[Request][]Step{}, fences: map[place]int64{}, sessions: map[string]time.Time{},
+		Options: o, t: t, changed: make(chan struct{}), scripts: map[Request][]Step{}, habits: map[Request]Step{}, fences: map[place]int64{}, sessions: map[string]time.Time{},
 		now: func() time.Time { return time.Now().UTC() },
 	}
 	a.Up()

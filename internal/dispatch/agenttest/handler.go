@@ -87,7 +87,7 @@ func (a *Agent) serve(kind Request, answer func(*Exchange), w http.ResponseWrite
 		}
 	}
 	a.mu.Lock()
-	var step Step
+	step := a.habits[kind]
 	if s := a.scripts[kind]; len(s) > 0 {
 		step, a.scripts[kind] = s[0], s[1:]
 	}

@@ -32,11 +32,19 @@ func (a *Agent) Script(kind Request, steps ...Step) {
 	a.scripts[kind] = append(a.scripts[kind], steps...)
 }
 
-// Calm drops what is left of all scripts.
+// Always says how all requests of a kind are answered that no script is for.
+func (a *Agent) Always(kind Request, step Step) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.habits[kind] = step
+}
+
+// Calm drops what is left of all scripts, and all habits.
 func (a *Agent) Calm() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	clear(a.scripts)
+	clear(a.habits)
 }
 
 // Answer writes a JSON answer.

@@ -1,0 +1,149 @@
+package dispatch_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// idleAgents is the transport to any number of agents that have nothing to do.
+type idleAgents struct{ requests atomic.Int64 }
+
+func (i *idleAgents) RoundTrip(r *http.Request) (*http.Response, error) {
+	i.requests.Add(1)
+	body, err := json.Marshal(api.AgentStatus{Type: "agent", AgentKind: "demo", State: "idle", Slots: 1, Fencing: true, LongPoll: true})
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, err
+}
+
+// idlers makes a house as it is in production, with n agents of that transport.
+func idlers(t *testing.T, n int) (*house, *idleAgents) {
+	t.Helper()
+	agents := &idleAgents{}
+	h := newHouse(t, func(h *house, eo *engine.Options) {
+		h.opts.Tick, h.opts.Probe, h.opts.PollInterval, h.opts.Confirm = time.Second, 5*time.Second, 5*time.Second, time.Second
+		h.opts.Transport = agents
+		eo.Log = slog.New(slog.DiscardHandler)
+	})
+	for i := range n {
+		if err := h.store.PutAgent(t.Context(), idler(i), signalbox.Entry{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.start()
+	return h, agents
+}
+
+func nth(i int) string { return fmt.Sprintf("agent-%04d", i) }
+
+func idler(i int) signalbox.Agent {
+	return signalbox.Agent{
+		Name: nth(i), Kind: "demo", URL: fmt.Sprintf("http://127.0.0.1:%d", 10_000+i), Slots: 1, Fencing: true, Source: signalbox.AgentRegistered,
+	}
+}
+
+// cpu is what the process has used so far.
+func cpu(t *testing.T) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// Agents that register one after another are asked for their status each for
+// themselves: one that comes makes nobody ask the others.
+func TestAgentsThatRegisterCostNothingToTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, agents := idlers(t, 0)
+		const n = 200
+		for i := range n {
+			h.put(idler(i), "a-token-of-its-own")
+			synctest.Wait()
+		}
+		time.Sleep(2 * time.Second)
+		if got := agents.requests.Load(); got > 3*n {
+			t.Errorf("%d agents were asked %d times while they registered", n, got)
+		}
+	})
+}
+
+// A thousand agents that beat and have nothing to do are asked nothing, and
+// cost next to nothing. The time of the test is not real, its work is.
+func TestThousandIdleAgents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n, minutes = 1000, 10
+		h, agents := idlers(t, n)
+		time.Sleep(10 * time.Second)
+		every := h.d.HeartbeatInterval()
+		if every != 30*time.Second {
+			t.Fatalf("%d agents beat every %s, want 30s", n, every)
+		}
+		round := func() {
+			for i := range n {
+				if !h.d.Heartbeat(nth(i), api.Heartbeat{State: "idle"}) {
+					t.Fatalf("the heartbeat of %s was refused", nth(i))
+				}
+				time.Sleep(every / n)
+			}
+		}
+		round() // the first one finds its rhythm
+		asked, used, begun := agents.requests.Load(), cpu(t), time.Now()
+		for range int(minutes * time.Minute / every) {
+			round()
+		}
+		took, share := time.Since(begun), cpu(t)-used
+		if got := agents.requests.Load() - asked; got != 0 {
+			t.Errorf("agents that beat were asked %d times", got)
+		}
+		if share > took/50 {
+			t.Errorf("it used %s of processor time in %s, more than 2 %% of a core", share, took)
+		}
+		t.Logf("%d idle agents for %s: %s of processor time, %.3f %% of a core", n, took, share, 100*share.Seconds()/took.Seconds())
+		for i := 0; i < n; i += 97 {
+			if !h.live(nth(i)).Up {
+				t.Fatalf("%s is down", nth(i))
+			}
+		}
+	})
+}
+
+func TestHeartbeatIntervalGrowsWithTheAgents(t *testing.T) {
+	for n, want := range map[int]time.Duration{
+		0: 10 * time.Second, 1: 10 * time.Second, 300: 10 * time.Second, 450: 15 * time.Second, 900: 30 * time.Second, 1200: 30 * time.Second,
+	} {
+		h, _ := idlers(t, n)
+		if got := h.d.HeartbeatInterval(); got != want {
+			t.Errorf("%d agents beat every %s, want %s", n, got, want)
+		}
+		h.stop()
+	}
+}
+
+// An idle agent that stops beating is asked, and found to be gone.
+func TestAgentThatStopsBeatingIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, agents := idlers(t, 1)
+		time.Sleep(time.Second)
+		asked := agents.requests.Load()
+		time.Sleep(13 * time.Second) // 10 s to its beat, and 5 s of patience
+		if got := agents.requests.Load() - asked; got != 0 {
+			t.Errorf("it was asked %d times before it was late", got)
+		}
+		time.Sleep(3 * time.Second)
+		if got := agents.requests.Load() - asked; got == 0 {
+			t.Error("it is late and was not asked")
+		}
+	})
+}
