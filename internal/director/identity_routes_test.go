@@ -235,7 +235,7 @@ func TestLoginPage(t *testing.T) {
 		}
 	}
 	script := b.do("GET", "/login.js", "").want(t, http.StatusOK, nil)
-	if media := script.Header.Get("Content-Type"); media != "text/javascript; charset=utf-8" || strings.Contains(string(script.body), "innerHTML") {
+	if media := script.Header.Get("Content-Type"); media != "text/javascript; charset=utf-8" || strings.Contains(string(script.body), "innerHTML") || strings.Contains(string(script.body), "pathname") {
 		t.Errorf("%s", media)
 	}
 	b.do("GET", "/login?evil=1", "").want(t, http.StatusBadRequest, nil)

@@ -5,13 +5,14 @@
   const at = (id) => document.getElementById(id);
   const form = at("login"), said = at("said"), wrong = at("wrong"), logout = at("logout");
 
-  // next is where to go after the login: a path of this site, or nothing.
-  // A browser reads "//host" and "/\host" as another site.
+  // next is where to go after the login: a path of this site, or nothing. It
+  // is a whole address with this origin: a browser reads "//host", "/\host" and
+  // what comes of "/.//host" as another site.
   const next = () => {
     const asked = new URLSearchParams(location.search).get("next");
     if (!asked || !/^\/(?![\/\\])/.test(asked)) return "";
     const url = new URL(asked, location.origin);
-    return url.origin === location.origin ? url.pathname + url.search + url.hash : "";
+    return url.origin === location.origin ? url.href : "";
   };
 
   // goOn leaves for next, or for the pages of the director where it has some.
