@@ -37,6 +37,9 @@ func (d *Director) events(w http.ResponseWriter, r *http.Request) error {
 	signs, leave := d.feed.join() // before the range is read: nothing is missed in between
 	defer leave()
 	oldest, newest, err := d.engine.Read().JournalRange(r.Context())
+	if err == nil {
+		err = extra.begin(r.Context(), newest)
+	}
 	if err != nil {
 		return err
 	}

@@ -39,12 +39,22 @@ func (d *Director) momentsOf(r *http.Request, f eventFilter) (*moments, error) {
 		case kindPosition:
 			m.lines = newLineMoments()
 		case kindOutput:
-			m.output = newOutputMoments()
+			m.output = &outputMoments{}
 		default:
 			return nil, signalbox.Invalid("include", "include must be position, output, or both with a comma, not %q", clip(asked))
 		}
 	}
 	return m, nil
+}
+
+// begin takes stock, when the newest entry of the journal is newest: what is
+// older is no event of the moment.
+func (m *moments) begin(ctx context.Context, newest int64) error {
+	if m == nil || m.output == nil {
+		return nil
+	}
+	m.output.since = newest
+	return m.lookForRuns(ctx)
 }
 
 // ticks says when there may be something to tell.
@@ -191,8 +201,8 @@ const (
 
 // outputMoments tells what running tasks print.
 type outputMoments struct {
-	first    bool // what runs already is to be looked for
-	crowded  bool // more runs than can be followed
+	since    int64 // entries up to this one are from before the reader came
+	crowded  bool  // more runs than can be followed
 	followed []*followed
 	budget   int
 	next     int // who is asked first, in turns
@@ -207,16 +217,20 @@ type followed struct {
 	ended bool
 }
 
-func newOutputMoments() *outputMoments { return &outputMoments{first: true} }
-
 // note follows a task that starts and lets go of one that ends. visible says
 // that the reader may see it and asked for it.
 func (o *outputMoments) note(e *framed, visible bool) {
+	if e.seq <= o.since {
+		return
+	}
 	at := slices.IndexFunc(o.followed, func(f *followed) bool { return f.id == e.queueID })
+	starts := e.kind == signalbox.EventAccept
 	switch {
 	case at >= 0:
-		o.followed[at].ended = o.followed[at].ended || !e.state.InFlight()
-	case e.kind != signalbox.EventAccept || !visible || o.first: // the first look finds it
+		f := o.followed[at]
+		f.begin = f.begin && !starts // it began while stock was taken
+		f.ended = f.ended || !e.state.InFlight()
+	case !starts || !visible:
 	case len(o.followed) >= maxFollowed:
 		o.crowded = true
 	default:

@@ -15,7 +15,7 @@ import (
 // left out and marked where it has become too much.
 func (m *moments) tellOutput(ctx context.Context, s *stream) error {
 	o := m.output
-	if o.first || o.crowded {
+	if o.crowded && len(o.followed) < maxFollowed {
 		if err := m.lookForRuns(ctx); err != nil {
 			return err
 		}
@@ -45,14 +45,11 @@ func (m *moments) tellOutput(ctx context.Context, s *stream) error {
 // room.
 func (m *moments) lookForRuns(ctx context.Context) error {
 	o := m.output
-	if !o.first && len(o.followed) >= maxFollowed {
-		return nil
-	}
 	running, err := m.d.engine.Read().InFlight(ctx)
 	if err != nil {
 		return err
 	}
-	o.first, o.crowded = false, false
+	o.crowded = false
 	for i := range running {
 		t := &running[i]
 		if t.State == signalbox.Dispatching || !m.filter.takesTask(t) || slices.ContainsFunc(o.followed, func(f *followed) bool { return f.id == t.ID }) {
