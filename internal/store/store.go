@@ -143,7 +143,8 @@ type Reader interface {
 	// History lists ended tasks, newest end first.
 	History(ctx context.Context, q HistoryQuery) (HistoryPage, error)
 	// Durations returns the run times of the newest completed tasks of an
-	// agent, newest first, at most limit.
+	// agent, newest first, at most limit, and at most as many as the store
+	// keeps: 100 or more, fewer after a restart if they are long ago.
 	Durations(ctx context.Context, agent string, limit int) ([]time.Duration, error)
 
 	// Children lists the tasks that the execution of a task called, by Seq,

@@ -19,6 +19,7 @@ type board struct {
 	oldest line             // pending tasks: created, seq
 	limits map[string]int   // pending tasks by limit; no zeros
 	flight map[signalbox.State]int
+	runs   map[string]runs // by agent
 	recent recent
 
 	agents []signalbox.Agent // by name; replaced, never changed
@@ -28,11 +29,13 @@ type board struct {
 }
 
 func (b *board) init() {
+	b.runs = map[string]runs{}
 	b.lines, b.limits, b.flight = map[string]*line{}, map[string]int{}, map[signalbox.State]int{}
 }
 
 // row moves a task from where it stood to where it stands; nil is nowhere.
 func (b *board) row(before, after *signalbox.Task) {
+	b.ran(before, after)
 	if before != nil {
 		b.count(before, -1)
 		b.recent.drop(before.ID)

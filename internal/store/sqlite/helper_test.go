@@ -114,8 +114,18 @@ func boardView(b *board) map[string]any {
 	}
 	return map[string]any{
 		"lines": lines, "oldest": spotsOf(&b.oldest), "limits": b.limits, "flight": b.flight, "agents": b.agents,
-		"pauses": b.pauses, "journal": []int64{b.firstEntry, b.lastEntry},
+		"pauses": b.pauses, "journal": []int64{b.firstEntry, b.lastEntry}, "runs": runsView(b.runs),
 	}
+}
+
+func runsView(all map[string]runs) map[string][]int64 {
+	flat := map[string][]int64{}
+	for agent, list := range all {
+		for _, r := range list {
+			flat[agent] = append(flat[agent], r.key, r.tie, int64(r.took))
+		}
+	}
+	return flat
 }
 
 func spotsOf(l *line) (flat []int64) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/signalbox-ai/signalbox"
 )
 
 // Bounds of one Prune beyond its tasks. What is left goes the next time.
@@ -35,22 +37,25 @@ func (w *writer) pruneTasks(ended time.Time, limit int) (int, error) {
 	if limit <= 0 {
 		return 0, nil
 	}
-	var old []int64
+	var old []*signalbox.Task
 	q := w.on(stEndedBefore)
 	q.int(ended.UnixMilli()).int(int64(limit))
 	for q.next() {
-		old = append(old, q.intAt(0))
+		old = append(old, &signalbox.Task{
+			Seq: q.intAt(0), ID: q.textAt(1), State: stateOf(q.intAt(2)), Agent: q.textAt(3), EndedAt: q.timeAt(4),
+		})
 	}
 	if err := q.end(); err != nil {
 		return 0, err
 	}
-	for _, seq := range old {
+	for _, t := range old {
 		for _, id := range []stmtID{stTaskDelete, stRequestDelete, stResultDelete, stStaleDelete} {
 			q := w.write(id)
-			if err := q.int(seq).run(); err != nil {
+			if err := q.int(t.Seq).run(); err != nil {
 				return 0, err
 			}
 		}
+		w.row(t, nil)
 	}
 	return len(old), nil
 }

@@ -216,16 +216,11 @@ func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
 }
 
 // Durations returns the run times of the newest completed tasks of an agent.
-func (s *Store) Durations(ctx context.Context, agent string, limit int) (took []time.Duration, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		q := c.on(stDurations)
-		q.exact(agent).int(int64(max(0, limit)))
-		for q.next() {
-			took = append(took, time.Duration(q.intAt(0))*time.Millisecond)
-		}
-		return q.end()
-	})
-	return took, err
+func (s *Store) Durations(ctx context.Context, agent string, limit int) ([]time.Duration, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	return s.board.durations(agent, limit), nil
 }
 
 // Agents lists the agents by name.

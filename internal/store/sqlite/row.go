@@ -19,6 +19,14 @@ var stateNames = [...]signalbox.State{
 	rowCancelled: signalbox.Cancelled, rowTimeout: signalbox.Timeout,
 }
 
+// stateOf returns the state that a number stands for; "" if it stands for none.
+func stateOf(number int64) signalbox.State {
+	if number < rowPending || number > rowTimeout {
+		return ""
+	}
+	return stateNames[number]
+}
+
 // bindMutable binds the columns that a change can change, in the order of
 // taskColumns.
 func bindMutable(q *query, t *signalbox.Task) {
@@ -138,11 +146,12 @@ func bindUpdate(q *query, id stmtID, t *signalbox.Task) {
 // scanTask reads a row of taskColumns.
 func scanTask(q *query) (*signalbox.Task, error) {
 	number := q.intAt(2)
-	if number < rowPending || number > rowTimeout {
+	state := stateOf(number)
+	if state == "" {
 		return nil, signalbox.Errorf(signalbox.CodeStoreCorrupt, "the row of task %q holds the unknown state %d: the file is damaged, or was changed by another program", q.textAt(1), number)
 	}
 	t := &signalbox.Task{
-		Seq: q.intAt(0), ID: q.textAt(1), State: stateNames[number], Rev: q.intAt(3), Queue: q.textAt(4), Ready: q.boolAt(5),
+		Seq: q.intAt(0), ID: q.textAt(1), State: state, Rev: q.intAt(3), Queue: q.textAt(4), Ready: q.boolAt(5),
 		Place: q.intAt(7), SessionID: q.textAt(8), NotBefore: q.timeAt(9), WaitUntil: q.timeAt(10), EndedAt: q.timeAt(11),
 		Agent: q.textAt(12), Reason: signalbox.Reason(q.textAt(13)), Message: q.textAt(14), AgentURL: q.textAt(15),
 		Slot: int(q.intAt(16)), Fence: q.intAt(17), TaskID: q.textAt(18), DispatchedAt: q.timeAt(19), StartedAt: q.timeAt(20),

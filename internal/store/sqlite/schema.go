@@ -149,6 +149,7 @@ var schema2 = []string{
 	`ALTER TABLE tasks ADD COLUMN extra BLOB`,
 	`ALTER TABLE tasks ADD COLUMN stop_reason TEXT`,
 	`ALTER TABLE tasks ADD COLUMN stop_message TEXT`,
+	`DROP INDEX tasks_runs`, // see runs.go
 	`CREATE INDEX tasks_parent ON tasks(parent_id) WHERE parent_id IS NOT NULL`,
 
 	// state is NULL for an active session; current is 1 or NULL.

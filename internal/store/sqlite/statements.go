@@ -69,7 +69,7 @@ const (
 	stEnded
 	stEndedBefore
 	stChildren
-	stDurations
+	stRunsNewest
 	stIDsFrom
 	stIDsNewest
 
@@ -231,9 +231,9 @@ var statements = [numStatements]string{ //nolint:gosec // SQL that names the tab
 		UNION ALL SELECT order_key, place, seq FROM tasks WHERE queue = ?1 AND ready = 1 AND (order_key, place) > (?2, ?3)
 		ORDER BY order_key, place LIMIT ?4`,
 	stEnded:       selectTask + `WHERE ended_ms IS NOT NULL AND (ended_ms, seq) < (?1, ?2) ORDER BY ended_ms DESC, seq DESC LIMIT ?3`,
-	stEndedBefore: `SELECT seq FROM tasks WHERE ended_ms IS NOT NULL AND ended_ms < ?1 ORDER BY ended_ms, seq LIMIT ?2`,
+	stEndedBefore: `SELECT seq, id, state, agent, ended_ms FROM tasks WHERE ended_ms IS NOT NULL AND ended_ms < ?1 ORDER BY ended_ms, seq LIMIT ?2`,
 	stChildren:    selectTask + `WHERE parent_id = ?1 ORDER BY seq LIMIT ?2`,
-	stDurations:   `SELECT took_ms FROM tasks WHERE took_ms IS NOT NULL AND agent = ?1 ORDER BY ended_ms DESC, seq DESC LIMIT ?2`,
+	stRunsNewest:  `SELECT agent, ended_ms, seq, took_ms FROM tasks WHERE ended_ms IS NOT NULL AND ended_ms < ?1 ORDER BY ended_ms DESC, seq DESC LIMIT ?2`,
 	stIDsFrom:     `SELECT id, seq FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3`,
 	stIDsNewest:   `SELECT id, seq FROM tasks WHERE seq <= ?1 ORDER BY seq DESC LIMIT ?2`,
 
