@@ -114,8 +114,8 @@ func TestTerminalIsClosed(t *testing.T) {
 	b.up("--agents", "demo", "--terminal")
 	before := len(b.living())
 	s := b.screen(80, 24, "terminal", "demo")
-	s.types("PS1=; (trap '' HUP TERM; while :; do read x; done <" + b.newGate().fifo + ") & echo it has begun\n")
-	s.shows("\nit has begun")
+	s.types("PS1=; (trap '' HUP TERM; while :; do read x; done <" + b.newGate().fifo + ") & echo begun $((6*7))\n")
+	s.shows("begun 42") // computed: it is neither the echo of what was typed nor bound to a prompt
 	s.types("\r~.")
 	<-s.done
 	b.until("everything of the terminal has ended", func() bool { return len(b.living()) == before })
