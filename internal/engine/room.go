@@ -2,8 +2,8 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/signalbox-ai/signalbox"
@@ -91,10 +91,12 @@ func (e *Engine) makeRoom(n *NewTask, sub *store.Submission) error {
 		Must: n.Overflow == signalbox.OverflowReject,
 	}
 	sub.Talk = &store.Talk{Agent: n.Agent, Continue: !n.NewSession && n.SessionID == ""}
-	if a.Sessions && n.SessionID == "" {
-		sub.Talk.New = newSessionID()
+	if !a.Sessions || n.SessionID != "" {
+		return nil
 	}
-	return nil
+	var err error
+	sub.Talk.New, err = e.newSessionID()
+	return err
 }
 
 func (e *Engine) bypassRoom(a LiveAgent, n *NewTask, sub *store.Submission) error {
@@ -132,11 +134,13 @@ func offerable(a LiveAgent) int {
 
 // newSessionID makes the id of a conversation: a version 4 UUID, which is
 // what the coding CLIs take.
-func newSessionID() string {
+func (e *Engine) newSessionID() (string, error) {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
+	if _, err := io.ReadFull(e.opts.Random, b[:]); err != nil {
+		return "", err
+	}
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:]), nil
 }
 
 // noRoom words the refusal of a store for the caller.
