@@ -1,6 +1,12 @@
 package director
 
-import "time"
+import (
+	"io"
+	"time"
+)
+
+// SetTicketRandom makes tickets of what a test wants.
+func (d *Director) SetTicketRandom(r io.Reader) { d.terms.random = r }
 
 // SetTerminalLimits shortens the limits of terminals; 0 leaves one as it is.
 func (d *Director) SetTerminalLimits(ticket, auth, whole, look time.Duration) {

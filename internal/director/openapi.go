@@ -152,6 +152,8 @@ var alsoSuccess = map[string][]int{
 func answerContent(route api.Route, s *schemas) node {
 	content := node{}
 	switch {
+	case route.Status == http.StatusSwitchingProtocols:
+		return nil // what follows is no HTTP
 	case route.Answer != nil:
 		content["application/json"] = node{"schema": s.ref(reflect.TypeOf(route.Answer), false)}
 	case route.Media == "application/json":

@@ -162,7 +162,7 @@ func (d description) checkOperation(path, method string, op tree, ids map[string
 		d.t.Errorf("%s: responses %v", id, responses)
 	}
 	for status, r := range responses {
-		if !regexp.MustCompile(`^[2-5]\d\d$`).MatchString(status) || r.(tree)["description"] == "" {
+		if !regexp.MustCompile(`^(101|[2-5]\d\d)$`).MatchString(status) || r.(tree)["description"] == "" {
 			d.t.Errorf("%s: response %s %v", id, status, r)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"io"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +27,7 @@ const (
 type termTable struct {
 	limits terminalLimits
 	now    func() time.Time
+	random io.Reader
 
 	mu       sync.Mutex
 	tickets  map[[sha256.Size]byte]ticket
@@ -52,14 +54,16 @@ type openTerm struct {
 }
 
 func (t *termTable) init(now func() time.Time) {
-	t.limits, t.now = defaultTerminalLimits, now
+	t.limits, t.now, t.random = defaultTerminalLimits, now, rand.Reader
 	t.tickets, t.open = map[[sha256.Size]byte]ticket{}, map[termKey]*openTerm{}
 }
 
 // issue makes a ticket.
 func (t *termTable) issue(who signalbox.Principal, agent string) (secret string, ends time.Time, err error) {
 	var b [ticketRandomBytes]byte
-	_, _ = rand.Read(b[:]) // never fails
+	if _, err := io.ReadFull(t.random, b[:]); err != nil {
+		return "", ends, err
+	}
 	secret = base64.RawURLEncoding.EncodeToString(b[:])
 	t.mu.Lock()
 	defer t.mu.Unlock()
