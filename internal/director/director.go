@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -65,7 +66,7 @@ type Director struct {
 	callers callers
 	heads   lineHeads
 	lookup  lookup
-	openapi []byte
+	openapi func() ([]byte, error) // made when it is first asked for
 	handler http.Handler
 	cross   *http.CrossOriginProtection
 
@@ -124,9 +125,7 @@ func New(cfg Config) (*Director, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.openapi, err = describe(cfg.Version); err != nil {
-		return nil, err
-	}
+	d.openapi = sync.OnceValues(func() ([]byte, error) { return describe(cfg.Version) })
 	d.handler = d.outer(mux)
 	return d, nil
 }

@@ -2,6 +2,7 @@ package director_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,10 +105,11 @@ func TestEveryRouteForEveryCaller(t *testing.T) {
 				b, show = newPeople(t)
 			}
 		}
-		delete(table, route.Name)
 	}
 	for name := range table {
-		t.Errorf("there is no route %s", name)
+		if !slices.ContainsFunc(api.Routes(), func(r api.Route) bool { return r.Name == name }) {
+			t.Errorf("there is no route %s", name)
+		}
 	}
 }
 

@@ -51,9 +51,13 @@ func (d *Director) agentCounts() api.AgentCounts {
 
 // describe is GET /openapi.json.
 func (d *Director) describe(w http.ResponseWriter, _ *http.Request) error {
+	page, err := d.openapi()
+	if err != nil {
+		return err
+	}
 	w.Header().Set("Content-Type", "application/json")
 	extendWrite(w)
-	w.Write(d.openapi)
+	w.Write(page)
 	return nil
 }
 
