@@ -157,7 +157,7 @@ func (d *Daemon) newRun(t api.AgentTask, job job, lane laneID) *run {
 	_, _ = rand.Read(id[:]) // never fails
 	r := &run{
 		d: d, task: t, job: job,
-		admitted: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}),
+		admitted: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}), told: make(chan struct{}),
 	}
 	r.rec = record{
 		Slot: lane.Slot, Isolated: lane.Isolated, Director: t.Director, PromptPreview: preview(t.Prompt),

@@ -130,7 +130,7 @@ func (d *Daemon) Serve(ctx context.Context, ln net.Listener) error {
 	case <-ctx.Done():
 	case drain = <-d.quit:
 	}
-	d.stopAll(ctx, drain)
+	awaitTold(d.stopAll(ctx, drain))
 	end, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
 	if err := srv.Shutdown(end); err != nil {
@@ -141,8 +141,9 @@ func (d *Daemon) Serve(ctx context.Context, ln net.Listener) error {
 }
 
 // stopAll ends the service: no new tasks, running ones may go on for drain
-// and are then stopped. It returns once nothing runs, or cannot be stopped.
-func (d *Daemon) stopAll(ctx context.Context, drain time.Duration) {
+// and are then stopped. It returns, with those that ran, once nothing runs, or
+// cannot be stopped.
+func (d *Daemon) stopAll(ctx context.Context, drain time.Duration) []*run {
 	d.mu.Lock()
 	d.closing = true
 	var live []*run
@@ -168,6 +169,7 @@ func (d *Daemon) stopAll(ctx context.Context, drain time.Duration) {
 		r.requestStop(stop{stateFailed, "interrupted", "the agent was shut down while the task ran; its processes were stopped"})
 	}
 	d.wg.Wait()
+	return live
 }
 
 // Close stops everything that runs, with proof, and gives the data folder

@@ -26,6 +26,8 @@ type run struct {
 	stopOnce sync.Once
 	done     chan struct{} // closed once terminal, and written down
 	log      *outLog
+	told     chan struct{} // closed once someone was told of the end
+	toldOnce sync.Once
 
 	stored sync.Mutex // held while the record on disk changes; taken before mu
 	seq    int64      // of the entry in the ledger, 0 if it has none
@@ -47,7 +49,7 @@ type stop struct {
 
 // endedRun is a run of an earlier life of the daemon.
 func (d *Daemon) endedRun(rec record) *run {
-	r := &run{d: d, rec: rec, admitted: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{})}
+	r := &run{d: d, rec: rec, admitted: make(chan struct{}), stopping: make(chan struct{}), done: make(chan struct{}), told: make(chan struct{})}
 	r.onDisk = true
 	r.log = endedLog(d.outputPath(rec.TaskID), rec.Log, rec.OutputSeq)
 	close(r.admitted)
@@ -112,6 +114,7 @@ func (r *run) status(limit int64) (api.AgentTaskStatus, error) {
 	rec := r.record()
 	s := rec.AgentTaskStatus
 	if rec.terminal() {
+		r.tell()
 		return r.withAnswer(s, limit)
 	}
 	total, last := r.log.progress()
