@@ -264,7 +264,8 @@ func (l *contactListener) endWhenForgotten(ctx context.Context, d *agentd.Daemon
 			return
 		case <-tick.C:
 		}
-		if silent := time.Since(time.Unix(0, l.last.Load())); silent > linger && d.Status().State == "idle" {
+		now := d.Status()
+		if silent := time.Since(time.Unix(0, l.last.Load())); silent > linger && now.State == "idle" && len(now.Terminals) == 0 {
 			stop()
 			return
 		}
