@@ -152,6 +152,7 @@ func TestAgentThatSaysThatItStops(t *testing.T) {
 		if live := h.live("fake"); live.Up || live.Message != "it said that it stops" {
 			t.Fatalf("it is %+v", live)
 		}
+		h.await("claims that began before are over", func() bool { return h.d.Busy() == 0 })
 		id := h.submit(engine.NewTask{})
 		seen := len(a.Requests(Status))
 		a.AwaitRequest(Status, seen+5) // it is asked and still answers

@@ -36,3 +36,10 @@ func (d *Dispatcher) CheckBooks() error {
 	}
 	return nil
 }
+
+// Busy counts runs, and claims under way.
+func (d *Dispatcher) Busy() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.busy
+}

@@ -164,7 +164,7 @@ func (r *run) ended(ctx context.Context, s api.AgentTaskStatus) {
 		o.SessionID = ""
 	}
 	r.tail.result(o.Result)
-	how := stored
+	var how settled
 	if lost {
 		how = r.loseWith(ctx, o.Reason, o.Message, o.Result)
 	} else {

@@ -133,16 +133,15 @@ func TestLostExecutionIsToldToStopWhenItsAgentIsBack(t *testing.T) {
 func TestUnansweredOfferIsToldToStopByItsFence(t *testing.T) {
 	h := newHouse(t, impatient, fast)
 	a := h.agent(Options{})
-	b := h.agent(Options{Name: "other"})
 	a.Script(Offer, Taking(func(x *Exchange) {
 		go x.Agent.Down() // waits for this request
 		Hang()(x)
 	}))
-	b.Script(Offer, Busy(nil))
 	id := h.submit(engine.NewTask{})
 	h.start()
 	a.AwaitStart(1)
 	h.await("the agent is down", func() bool { return !h.live("fake").Up })
+	h.agent(Options{Name: "other"})
 	h.clock.silenceFor(ttl)
 	h.until(id, "working elsewhere", func(t signalbox.Task) bool { return t.State == signalbox.Working && t.Agent == "other" })
 	a.Up()
