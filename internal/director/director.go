@@ -32,8 +32,8 @@ type Config struct {
 	// Identity knows who asks. nil: there is the static Token at most, and
 	// nobody can log in or be given a token.
 	Identity *identity.Keeper
-	// Token is the static bearer token, which has every right, where Identity
-	// is nil; else it is Identity that has it.
+	// Token is the static bearer token, which has every right. Where there is
+	// an Identity it must know it.
 	Token string
 	// Hosts are names under which the director is reached beyond loopback
 	// and the host of Addr, without a port.
@@ -94,6 +94,9 @@ func New(cfg Config) (*Director, error) {
 		if cfg.Identity, err = identity.New(context.Background(), nil, identity.Options{Static: cfg.Token}); err != nil {
 			return nil, err
 		}
+	}
+	if cfg.Token != "" && !cfg.Identity.Static() {
+		return nil, errors.New("director: Config.Identity must know Config.Token, or nobody would be asked for it")
 	}
 	if cfg.Addr != "" {
 		if err := CheckListen(cfg.Addr, cfg.Identity); err != nil {

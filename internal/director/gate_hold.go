@@ -8,16 +8,20 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 // lasting names the routes whose answers may take long. They end when what
 // their caller showed is no longer in force, not only when it comes again.
 var lasting = map[string]bool{"events": true, "output": true, "task": true, "chat": true, "bypass": true}
 
-// held are the answers under way that last.
+// held are the answers under way that last. As long as there are some, the
+// identities are looked at again and again, also when nobody asks anything:
+// another director may have taken rights away.
 type held struct {
-	mu  sync.Mutex
-	all map[*hold]struct{}
+	mu      sync.Mutex
+	all     map[*hold]struct{}
+	looking bool
 }
 
 type hold struct {
@@ -25,8 +29,8 @@ type hold struct {
 	end context.CancelFunc
 }
 
-// whileAllowed returns a request whose context ends when the caller loses the rights
-// with which it came.
+// whileAllowed returns a request whose context ends when the caller loses the
+// rights with which it came.
 func (d *Director) whileAllowed(r *http.Request, route api.Route, c caller) (*http.Request, func()) {
 	if !lasting[route.Name] {
 		return r, func() {}
@@ -39,7 +43,12 @@ func (d *Director) whileAllowed(r *http.Request, route api.Route, c caller) (*ht
 	h := &hold{who: c.who, end: cancel}
 	d.held.mu.Lock()
 	d.held.all[h] = struct{}{}
+	begin := !d.held.looking
+	d.held.looking = true
 	d.held.mu.Unlock()
+	if begin {
+		time.AfterFunc(identity.RefreshEvery, d.look)
+	}
 	if !d.identity.InForce(c.who) { // it was taken away since it was looked at
 		cancel()
 	}
@@ -48,6 +57,19 @@ func (d *Director) whileAllowed(r *http.Request, route api.Route, c caller) (*ht
 		delete(d.held.all, h)
 		d.held.mu.Unlock()
 		cancel()
+	}
+}
+
+// look has the identities read anew where they are old, and comes again while
+// something is held.
+func (d *Director) look() {
+	d.identity.Refresh()
+	d.held.mu.Lock()
+	d.held.looking = len(d.held.all) > 0
+	again := d.held.looking
+	d.held.mu.Unlock()
+	if again {
+		time.AfterFunc(identity.RefreshEvery, d.look)
 	}
 }
 

@@ -266,7 +266,7 @@ func TestARightTokenIsNeverHeldUp(t *testing.T) {
 
 // What ends a token ends what its holder has open, at once.
 func TestARevokedTokenEndsItsStreams(t *testing.T) {
-	for _, how := range []string{"revoked", "expired"} {
+	for _, how := range []string{"revoked", "expired", "revoked by another director"} {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBox(t, withToken)
@@ -280,10 +280,20 @@ func TestARevokedTokenEndsItsStreams(t *testing.T) {
 				if b.dir.Streams() != 1 {
 					t.Fatal("no stream")
 				}
-				if how == "revoked" {
+				switch how {
+				case "revoked":
 					b.do("DELETE", "/api/tokens/"+tok.ID, "", bearer(secret)).want(t, http.StatusNoContent, nil)
-				} else {
+				case "expired":
 					time.Sleep(time.Hour)
+				default: // and nobody asks this one anything
+					other, err := identity.New(t.Context(), b.store, identity.Options{Static: secret})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := other.RevokeToken(t.Context(), tok.ID); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(identity.RefreshEvery)
 				}
 				synctest.Wait()
 				select {

@@ -130,13 +130,18 @@ func (d *Director) find(w http.ResponseWriter, r *http.Request) error {
 	if len(part) > 64 {
 		return signalbox.Invalid("part", "a part of an id has at most 64 characters")
 	}
-	ids, err := d.engine.Read().Find(r.Context(), part, most)
+	limit := most
+	if callerOf(r).limited() { // of many it may see few
+		limit = maxLimit
+	}
+	ids, err := d.engine.Read().Find(r.Context(), part, limit)
 	if err != nil {
 		return err
 	}
 	if ids, err = d.visibleIDs(r.Context(), ids, callerOf(r)); err != nil {
 		return err
 	}
+	ids = ids[:min(len(ids), most)]
 	if ids == nil {
 		ids = []string{}
 	}

@@ -4,5 +4,5 @@
 //
 // What it needs at every request stands in memory: a request costs a hash and
 // a look into a map, and no read of the store. A change made here counts at
-// once; one made by another director after refreshEvery at the latest.
+// once; one made by another director after RefreshEvery at the latest.
 package identity

@@ -1,7 +1,7 @@
 package identity
 
 // Age makes what is known old enough to be looked at anew.
-func (k *Keeper) Age() { k.read.Add(-int64(refreshEvery)) }
+func (k *Keeper) Age() { k.read.Add(-int64(RefreshEvery)) }
 
 // AddrFailures and UserFailures are the limits of the back-off.
 const (

@@ -35,9 +35,9 @@ type Options struct {
 }
 
 const (
-	// refreshEvery is how long a change that another director made may go
+	// RefreshEvery is how long a change that another director made may go
 	// unseen.
-	refreshEvery = 5 * time.Second
+	RefreshEvery = 5 * time.Second
 	// refreshTimeout bounds how long a request waits for that look.
 	refreshTimeout = 2 * time.Second
 )
@@ -113,7 +113,7 @@ func (k *Keeper) refresh(ctx context.Context) error {
 // store that does not answer leaves what was known: then nothing else works
 // either.
 func (k *Keeper) current() *view {
-	if k.store == nil || time.Since(k.started)-time.Duration(k.read.Load()) < refreshEvery || !k.change.TryLock() {
+	if k.store == nil || time.Since(k.started)-time.Duration(k.read.Load()) < RefreshEvery || !k.change.TryLock() {
 		return k.seen.Load()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
@@ -127,6 +127,9 @@ func (k *Keeper) current() *view {
 	}
 	return k.seen.Load()
 }
+
+// Refresh looks at the store anew if what is known is old.
+func (k *Keeper) Refresh() { k.current() }
 
 // alter makes a change of the store, and makes it count at once.
 func (k *Keeper) alter(ctx context.Context, change func(v *view) error) error {
