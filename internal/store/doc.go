@@ -23,6 +23,10 @@
 //     a session could be, the one with the lowest order key, then place, is.
 //     Submit, Apply, Claim and Wake keep this true in the same step that
 //     changes it: the end of one turn readies the next one.
+//   - Room and session. Whether a task could start at once, and in which
+//     conversation a chat takes place, is decided in the step that stores it.
+//     What that means is written once, for all stores: Room.Admit,
+//     BeginSession, BindSession. A store counts and keeps.
 //   - Fences. Each claim gets a fence above all fences given before by this
 //     store and above ClaimRequest.FenceAbove.
 //

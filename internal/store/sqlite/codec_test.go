@@ -17,6 +17,7 @@ func FuzzReadEntries(f *testing.F) {
 		row = p.entry(row, &signalbox.Entry{At: time.UnixMilli(1), Kind: signalbox.EventClaim, QueueID: "queue-1", Fence: -1, Message: "m"})
 	}
 	f.Add(row)
+	f.Add(p.entry(nil, &signalbox.Entry{Kind: signalbox.EventSubmit, Owner: "user:ann"}))
 	f.Add(row[:len(row)-1])
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Add([]byte{1, 2})
@@ -40,6 +41,8 @@ func FuzzUnpack(f *testing.F) {
 	yes, code := true, -3
 	f.Add(packRequest(&signalbox.Request{Model: "m", Project: &signalbox.Project{Name: "p"}, Thinking: &yes, HadEnv: true}))
 	f.Add(packResult(&signalbox.Result{ExitCode: &code, CostUSD: 0.25, ErrorType: "e", Truncated: true}))
+	f.Add(packRequest(&signalbox.Request{AllowedTools: []string{"Read", ""}, SystemPrompt: "s"}))
+	f.Add(packRequest(&signalbox.Request{AllowedTools: []string{}}))
 	f.Add([]byte{2})
 	f.Fuzz(func(t *testing.T, rest []byte) {
 		if r, err := unpackRequest("prompt", rest, nil); err == nil {
@@ -52,6 +55,34 @@ func FuzzUnpack(f *testing.F) {
 			again, err := unpackResult("output", "tail", packResult(&r))
 			if err != nil || !reflect.DeepEqual(again, r) {
 				t.Fatalf("result: got %+v (%v), want %+v", again, err, r)
+			}
+		}
+	})
+}
+
+// Nor may rows that hold what few tasks have, tokens or users, when they are
+// damaged.
+func FuzzUnpackExtra(f *testing.F) {
+	now := time.UnixMilli(7).UTC()
+	f.Add(packExtra(&signalbox.Task{Mode: signalbox.ModeChat, Owner: "user:ann", Depth: 8, Waits: true, QueuedAs: 3}))
+	f.Add(packToken(&signalbox.Token{Name: "n", Hash: []byte{1}, Scopes: []signalbox.Scope{"read"}, Agents: []string{}, ExpiresAt: now}))
+	f.Add(packUser(&signalbox.User{Email: "e", Password: "p", Agents: []string{"a", ""}, CreatedAt: now, Disabled: true}))
+	f.Add([]byte{1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f})
+	f.Fuzz(func(t *testing.T, row []byte) {
+		var task, again signalbox.Task
+		if unpackExtra(&task, row) == nil {
+			if err := unpackExtra(&again, packExtra(&task)); err != nil || again != task {
+				t.Fatalf("extra: got %+v (%v), want %+v", again, err, task)
+			}
+		}
+		if token, err := unpackToken("t", row); err == nil {
+			if again, err := unpackToken("t", packToken(&token)); err != nil || !reflect.DeepEqual(again, token) {
+				t.Fatalf("token: got %+v (%v), want %+v", again, err, token)
+			}
+		}
+		if user, err := unpackUser("u", row); err == nil {
+			if again, err := unpackUser("u", packUser(&user)); err != nil || !reflect.DeepEqual(again, user) {
+				t.Fatalf("user: got %+v (%v), want %+v", again, err, user)
 			}
 		}
 	})

@@ -15,7 +15,7 @@ type run struct {
 
 // runs are the newest completed tasks of an agent, the oldest first. They are
 // kept in memory: an index over them by agent is written at another place for
-// each of ten thousand agents, which costs them a tenth of the throughput.
+// each of ten thousand agents, which costs them a tenth of the writer's time.
 type runs []run
 
 // Bounds on what is kept of an agent, and looked at when the file is opened.

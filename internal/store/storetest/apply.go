@@ -9,6 +9,7 @@ import (
 
 func applyRules() []rule {
 	return []rule{
+		{"a limit that fired is kept until the end, and is its reason", applyStop},
 		{"the answer is the row as stored, one revision on", applyAnswers},
 		{"a change of an older revision is stale and has no effect", applyStale},
 		{"a change of a later revision is stale too", applyFuture},
@@ -236,4 +237,17 @@ func applyEveryEnd(b *box) {
 	counts, err := b.Counts(b.ctx)
 	b.must(err)
 	b.same("counts", counts, store.Counts{})
+}
+
+func applyStop(b *box) {
+	t := b.submit()
+	b.claim("a")
+	b.accept(t.ID)
+	stopped := b.happen(t.ID, signalbox.Event{Kind: signalbox.EventStop, Reason: signalbox.ReasonRunTimeout, Message: "ran 60 s, timeout_seconds is 60"})
+	b.same("stored", b.task(t.ID), stopped)
+	b.same("why", [2]any{stopped.State, stopped.StopReason}, [2]any{signalbox.Cancelling, signalbox.ReasonRunTimeout})
+	ended := b.happen(t.ID, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCancelled})
+	b.same("stored", b.task(t.ID), ended)
+	b.same("end", [3]any{ended.State, ended.Reason, ended.Message},
+		[3]any{signalbox.Timeout, signalbox.ReasonRunTimeout, "ran 60 s, timeout_seconds is 60"})
 }
