@@ -136,7 +136,9 @@ func (s *callStream) look(ctx context.Context, anew bool) error {
 		return nil
 	}
 	s.started = true
-	return s.moment("started", acceptedView(s.c, &t, store.Position{}, nil, ""))
+	begun := acceptedView(s.c, &t, store.Position{}, nil, "")
+	begun.State = string(signalbox.Working) // so it was when it started, though it may have ended since
+	return s.moment("started", begun)
 }
 
 func (s *callStream) tellPlace(ctx context.Context, anew bool) error {

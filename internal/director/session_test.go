@@ -39,14 +39,16 @@ func newSession(t *testing.T) *session {
 	s.queueStory()
 	s.runStory()
 	s.endStory()
+	s.terminalStory()
 	s.agentStory()
+	s.chatStory()
 	s.streamStory()
 	s.identityStory()
 	return s
 }
 
 func (s *session) withMetrics() {
-	d, err := director.New(director.Config{Engine: s.engine, Identity: s.id, Runs: s.runs, Version: "1.0.0", Metrics: telemetry.NewMetrics(s.engine)})
+	d, err := director.New(director.Config{Engine: s.engine, Identity: s.id, Runs: s.runs, Terminal: true, Version: "1.0.0", Metrics: telemetry.NewMetrics(s.engine)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
