@@ -147,7 +147,7 @@ func (e *Engine) newSessionID() (string, error) {
 func (e *Engine) noRoom(err error, n *NewTask, sub *store.Submission) error {
 	switch signalbox.CodeOf(err) {
 	case signalbox.CodeQueueFull:
-		e.log.Warn("", "queue", "submit_rejected", "reason", "queue_full", "limit", sub.Task.Limit, "depth", sub.Cap)
+		e.log.Warn("", "queue", "submit_rejected", "reason", "queue_full", "depth", sub.Cap, "limit", sub.Task.Limit)
 		if sub.Task.Limit != signalbox.LimitWork {
 			return signalbox.Errorf(signalbox.CodeQueueFull, "Agent '%s' is busy with %d queued requests. Please try again later.", n.Agent, sub.Cap)
 		}
