@@ -462,6 +462,74 @@ func TestUpMakesOneTokenForAnAgent(t *testing.T) {
 	}
 }
 
+// Whoever is told of a change may ask at once, however old what is known is.
+func TestAListenerMayAsk(t *testing.T) {
+	h := newHouse(t)
+	_, secret := h.token(identity.NewToken{Name: "coder", Agent: "coder"})
+	who, err := h.FromToken(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	asked := 0
+	h.OnChange(func() {
+		mu.Lock() // a second call from within this one would wait for ever
+		defer mu.Unlock()
+		h.Age()
+		if h.InForce(signalbox.Principal{}) && h.InForce(who) {
+			asked++
+		}
+	})
+	h.Age()
+	h.Refresh()
+	if _, err := h.EnsureAgentToken(t.Context(), "other"); err != nil {
+		t.Fatal(err)
+	}
+	if asked != 2 {
+		t.Errorf("asked %d times, want 2", asked)
+	}
+}
+
+// Many at once, of two directors: nothing is lost, nothing that was revoked
+// comes back.
+func TestManyAtOnce(t *testing.T) {
+	h := newHouse(t)
+	other := newHouseOver(t, h.rows)
+	h.admin()
+	var wg sync.WaitGroup
+	for i := range 40 {
+		k := h
+		if i%2 == 1 {
+			k = other
+		}
+		wg.Go(func() {
+			n := identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead}}
+			tok, secret, err := k.CreateToken(t.Context(), n)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := k.FromToken(secret); err != nil {
+				t.Errorf("made and not known: %v", err)
+			}
+			if _, err := k.RevokeToken(t.Context(), tok.ID); err != nil {
+				t.Error(err)
+			}
+			for range 20 {
+				k.Age()
+				if _, err := k.FromToken(secret); err == nil {
+					t.Error("revoked and back")
+				}
+			}
+		})
+	}
+	wg.Wait()
+	h.Age()
+	if n := len(h.Tokens()); n != 41 {
+		t.Errorf("%d tokens, want 41", n)
+	}
+}
+
 func TestWithoutAStore(t *testing.T) {
 	k, err := identity.New(t.Context(), nil, identity.Options{Static: "x"})
 	if err != nil || k.Open() {
