@@ -204,7 +204,7 @@ func (s *termSession) carry(ctx context.Context, o *openTerm, agent *websocket.C
 	if got != nil {
 		limit := time.AfterFunc(lastWord, cut) // a client that does not read is cut off
 		defer limit.Stop()
-		<-got
+		<-got //nolint:errcheck // it was cut off, and end says more
 	}
 	return end
 }
