@@ -29,7 +29,7 @@ func (d *Dispatcher) adopt(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return d.adoptStrays(ctx)
 }
 
 // adoptWithheld goes on withholding a slot. Its task's row tells what the
@@ -65,6 +65,7 @@ func (d *Dispatcher) adoptTask(ctx context.Context, t signalbox.Task) error {
 	d.log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", l.name, "state", string(t.State))
 	r := d.newRun(l, c)
 	r.adopted = true
+	r.startClocks()
 	d.start(r, (*run).resume)
 	return nil
 }

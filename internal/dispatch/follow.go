@@ -13,7 +13,6 @@ import (
 // follow stays with a running task until the agent says how it ended, no
 // longer knows it, or has been silent for the slot lease.
 func (r *run) follow(ctx context.Context) {
-	r.startClocks()
 	for delay := firstDelay; ctx.Err() == nil; {
 		s, err := r.step(ctx)
 		switch {

@@ -22,7 +22,8 @@ type clocks struct {
 	fired      bool      // a limit fired, and the task is being stopped
 }
 
-// startClocks begins to measure. The run timeout counts from the start of the
+// startClocks begins to measure, before the run is known to work: its limits
+// hold from then on. The run timeout counts from the start of the
 // run, also where another director saw that; the stall limit from now, until
 // the agent says when it printed last.
 func (r *run) startClocks() {
@@ -33,7 +34,10 @@ func (r *run) startClocks() {
 	now := d.opts.Monotonic()
 	r.clocks.progressAt = now
 	if timeout := r.timeout(); timeout > 0 {
-		ran := max(0, wall.Sub(r.claimed.Task.StartedAt))
+		ran := time.Duration(0)
+		if r.adopted && !r.claimed.Task.StartedAt.IsZero() {
+			ran = max(0, wall.Sub(r.claimed.Task.StartedAt))
+		}
 		r.clocks.overdue = now.Add(timeout + d.opts.RunGrace - ran)
 	}
 }

@@ -93,7 +93,7 @@ func TestRestartLosesTasksOfForgottenAgents(t *testing.T) {
 // A withheld slot is withheld by the next director too.
 func TestRestartGoesOnWithholding(t *testing.T) {
 	h := newHouse(t, impatient)
-	a := h.agent(Options{Plain: true, Sloppy: true})
+	a := h.agent(Options{Plain: true, Sloppy: true, Deaf: true})
 	id := h.submit(engine.NewTask{})
 	h.start()
 	h.untilState(id, signalbox.Working)

@@ -248,6 +248,7 @@ func (r *run) accept(ctx context.Context, taskID, sessionID string) {
 		r.lane.bypassPause = 0
 	}
 	r.d.mu.Unlock()
+	r.startClocks()
 	how := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
 		return r.d.engine.Accept(ctx, t, taskID, sessionID)
 	})

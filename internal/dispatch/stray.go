@@ -3,11 +3,13 @@ package dispatch
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // A stray is an execution that was taken away, by a release or a loss, while
@@ -45,6 +47,36 @@ func (d *Dispatcher) pursueHeld(r *run) {
 		d.mu.Unlock()
 		poke(l.probing) // the agent may be free now
 	})
+}
+
+// adoptStrays takes up the executions that were taken away within the last
+// slot lease: whether their agents heard of it, the director that did it can
+// no longer say. What said its last word is left alone.
+func (d *Dispatcher) adoptStrays(ctx context.Context) error {
+	since := d.engine.Now().Add(-d.engine.ExecutionTTL())
+	for _, reason := range []signalbox.Reason{signalbox.ReasonReleased, signalbox.ReasonLost} {
+		page, err := d.engine.Read().History(ctx, store.HistoryQuery{Reason: reason, Since: since, Limit: 100})
+		if err != nil {
+			return err
+		}
+		for _, t := range page.Tasks {
+			d.adoptStray(ctx, t)
+		}
+	}
+	return nil
+}
+
+func (d *Dispatcher) adoptStray(ctx context.Context, t signalbox.Task) {
+	d.mu.Lock()
+	l := d.lanes[t.Agent]
+	d.mu.Unlock()
+	stales, err := d.engine.Read().Stales(ctx, t.ID)
+	if l == nil || t.TaskID == "" || err != nil || slices.ContainsFunc(stales, func(s signalbox.Stale) bool { return s.Fence == t.Fence }) {
+		return // it is a kindness to its agent, not a duty: no reason not to start
+	}
+	r := d.newRun(l, engine.Claimed{Task: t})
+	close(r.done) // it never had a goroutine of its own here
+	d.pursue(r)
 }
 
 // chase tells the agent to stop a stray and stays with it to its end: for as

@@ -191,3 +191,36 @@ func TestStaleWordIsKeptWhenTheStoreIsBack(t *testing.T) {
 		t.Error("the store was not down")
 	}
 }
+
+// A director that ended before the agent heard of a release tells it when it
+// is back; one whose word is kept already is left alone.
+func TestStrayOutlivesTheDirector(t *testing.T) {
+	h := newHouse(t, func(h *house, _ *engine.Options) { h.opts.FollowWait = 20 * time.Millisecond })
+	a := h.agent(Options{Slots: 2})
+	h.start()
+	told, untold := h.submit(engine.NewTask{}), h.submit(engine.NewTask{})
+	h.untilState(told, signalbox.Working)
+	h.untilState(untold, signalbox.Working)
+	a.Finish(told, End{})
+	h.ends(told, signalbox.ReasonCompleted)
+	a.Always(Cancel, Hang())
+	h.release("fake")
+	h.ends(untold, signalbox.ReasonReleased)
+	a.AwaitRequest(Cancel, 1)
+	h.stop()
+	a.Calm()
+	h.start()
+	if got := h.stale(untold, 1)[0]; got.State != "cancelled" {
+		t.Errorf("kept %+v", got)
+	}
+	heard := len(a.Requests(Cancel))
+	h.restart()
+	h.untilUp("fake")
+	next := h.submit(engine.NewTask{})
+	h.untilState(next, signalbox.Working)
+	a.Finish(next, End{})
+	h.ends(next, signalbox.ReasonCompleted)
+	if got := len(a.Requests(Cancel)); got != heard {
+		t.Errorf("it was told %d times more", got-heard)
+	}
+}
