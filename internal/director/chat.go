@@ -1,6 +1,7 @@
 package director
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -177,7 +178,9 @@ func (d *Director) call(w http.ResponseWriter, r *http.Request, c *call) error {
 		}
 		defer leave()
 	}
-	got, err := d.engine.Submit(r.Context(), c.task)
+	// A caller that goes away now must not leave open whether there is a task:
+	// it is stored or refused, and then dealt with as the caller wished.
+	got, err := d.engine.Submit(context.WithoutCancel(r.Context()), c.task)
 	if err != nil {
 		return d.callRefused(w, r, c, err)
 	}

@@ -1,7 +1,10 @@
 package director_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -487,4 +490,40 @@ func TestChatErrorHasTheFieldsOfAnError(t *testing.T) {
 	if got.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("%v", got.Header)
 	}
+}
+
+// The seed's log line, as fields.
+func TestChatIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	b := newBox(t, func(o *options) { o.director.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	a := b.talker("coder", 1)
+	var one, two api.ChatAccepted
+	async := header("Prefer", "respond-async")
+	b.do("POST", chatPath, `{"message":"m"}`, async).want(t, 202, &one)
+	b.accept(a)
+	b.do("POST", chatPath, `{"message":"m"}`, async).want(t, 202, &two)
+	for _, line := range []string{
+		"chat=submitted agent=coder execution=" + one.Execution.ID + " queue_status=running",
+		"chat=submitted agent=coder execution=" + two.Execution.ID + " queue_status=queued:1",
+	} {
+		if !strings.Contains(log.String(), line) {
+			t.Errorf("no %q in %s", line, log.String())
+		}
+	}
+}
+
+// A caller that has gone before its task was stored leaves a task that is
+// dealt with as it wished.
+func TestChatWhoseCallerGoesAwayAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBox(t)
+		b.talker("coder", 1)
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		b.ask("POST", chatPath, `{"message":"m","on_disconnect":"cancel"}`, func(r *http.Request) { *r = *r.WithContext(gone) }).answer()
+		page, err := b.store.History(t.Context(), store.HistoryQuery{Limit: 10})
+		if err != nil || len(page.Tasks) != 1 || page.Tasks[0].State != signalbox.Cancelled {
+			t.Errorf("%+v, %v", page, err)
+		}
+	})
 }
