@@ -50,7 +50,9 @@ func (d description) schema(s tree, strict bool) *jsonschema.Resolved {
 func (d description) compile(s tree, strict bool) *jsonschema.Resolved {
 	d.t.Helper()
 	defs := d.root["components"].(tree)["schemas"].(tree)
-	whole, err := json.Marshal(tree{"$defs": defs, "allOf": []any{s}})
+	needed := tree{}
+	need(s, defs, needed)
+	whole, err := json.Marshal(tree{"$defs": needed, "allOf": []any{s}})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -73,6 +75,26 @@ func (d description) compile(s tree, strict bool) *jsonschema.Resolved {
 		d.t.Fatal(err)
 	}
 	return resolved
+}
+
+// need collects the schemas that v refers to, and those that they do: to
+// compile all for each one costs seconds.
+func need(v any, defs, needed tree) {
+	switch v := v.(type) {
+	case tree:
+		ref, _ := v["$ref"].(string)
+		if name, ok := strings.CutPrefix(ref, "#/components/schemas/"); ok && needed[name] == nil && defs[name] != nil {
+			needed[name] = defs[name]
+			need(defs[name], defs, needed)
+		}
+		for _, child := range v {
+			need(child, defs, needed)
+		}
+	case []any:
+		for _, child := range v {
+			need(child, defs, needed)
+		}
+	}
 }
 
 func shut(v any) {
