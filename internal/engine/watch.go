@@ -121,7 +121,9 @@ func (e *Engine) Wait(ctx context.Context, id string, wait time.Duration, done f
 	backstop := time.NewTicker(pollWait)
 	defer backstop.Stop()
 	for {
-		t, err := e.store.Task(ctx, id)
+		// A wait that is cut short answers with what there is: also when it is
+		// cut in the moment in which it looks.
+		t, err := e.store.Task(context.WithoutCancel(ctx), id)
 		if err != nil || done(t) {
 			return t, err
 		}
