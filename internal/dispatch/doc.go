@@ -16,9 +16,14 @@
 // by the monotonic clock, so a wall clock that jumps loses nobody.
 //
 // An agent is offered nothing while it is held: it said busy, or says that it
-// works at something that is not from here. Its own word frees it (lane.go).
+// works at something that is not from here. Its own word frees it (judge.go).
 // An execution that was taken away, by a release or a loss, has no say any
-// more, and its agent is told to stop it (cancel.go).
+// more. Its agent is told to stop it, and its last word is kept aside
+// (stray.go).
+//
+// Isolated executions, the bypass, have slots of their own beside those of
+// their agent (bypass.go). Which limit ends a run that goes on for too long is
+// decided in limits.go; which conversation a chat goes on with, in talk.go.
 //
 // agenttest is an agent that does what a test tells it.
 package dispatch

@@ -42,12 +42,13 @@ func TestRandomHistories(t *testing.T) {
 				r: rand.New(rand.NewPCG(seed, 7)), freed: map[string]bool{},
 				house: newHouse(t, fast, attempts(6), on(open(t)), func(h *house, _ *engine.Options) {
 					h.opts.DispatchTimeout, h.opts.AskTimeout, h.opts.FollowWait = 150*time.Millisecond, 150*time.Millisecond, 100*time.Millisecond
-				}),
+				}, fleetOf([]int{0, 2}[seed%2]), bypassFleetOf(2)),
 			}
 			for n := range 3 {
 				// Sloppy ones take whatever is offered: an overlap is our fault.
 				s.agents = append(s.agents, s.agent(Options{
 					Name: string(rune('a' + n)), Kind: []string{"red", "blue"}[n%2], Plain: n == 1, Sloppy: n == 1, Slots: []int{1, 1, 2}[n],
+					Isolated: []int{2, 0, 1}[n], Sessions: n == 0, Deaf: n == 2 && seed%3 == 0,
 				}))
 			}
 			s.start()
@@ -63,7 +64,7 @@ func TestRandomHistories(t *testing.T) {
 
 func (s *story) step() {
 	a := s.agents[s.r.IntN(len(s.agents))]
-	switch s.r.IntN(16) {
+	switch s.r.IntN(17) {
 	case 0, 1, 2, 3, 4, 5:
 		s.submitOne()
 	case 6, 7, 8, 9:
@@ -86,6 +87,9 @@ func (s *story) step() {
 		a.Restart(s.r.IntN(2) == 0)
 	case 14:
 		a.Script(Offer, s.fault())
+	case 16:
+		s.d.Heartbeat(a.Name, beat("stopping"))
+		s.d.Heartbeat(a.Name, beat("working"))
 	case 15:
 		a.Script(State, Say(500, nil), Reset())
 		a.Script(Output, Garbage(200))
@@ -95,7 +99,11 @@ func (s *story) step() {
 
 func (s *story) submitOne() {
 	n := engine.NewTask{Prompt: fmt.Sprint("task ", len(s.ids))}
-	switch s.r.IntN(6) {
+	switch s.r.IntN(8) {
+	case 6:
+		n.Agent, n.Mode = s.agents[s.r.IntN(len(s.agents))].Name, signalbox.ModeBypass
+	case 7:
+		n.Agent, n.Mode, n.NewSession = s.agents[s.r.IntN(len(s.agents))].Name, signalbox.ModeChat, s.r.IntN(3) == 0
 	case 0:
 		n.Agent = s.agents[s.r.IntN(len(s.agents))].Name
 	case 1:
@@ -103,7 +111,12 @@ func (s *story) submitOne() {
 	case 2:
 		n.OnLost = signalbox.LostRequeue
 	}
-	s.ids = append(s.ids, s.submit(n))
+	got, err := s.engine.Submit(context.Background(), n)
+	if err == nil {
+		s.ids = append(s.ids, got.Task.ID)
+	} else if n.Mode == signalbox.ModeQueue {
+		s.t.Fatal(err)
+	}
 }
 
 func (s *story) finishOne(a *Agent) {
@@ -171,6 +184,24 @@ func (s *story) check() {
 	}
 	s.checkOnce()
 	s.checkOrder()
+	s.checkStale()
+}
+
+// checkStale proves that nothing is kept aside of an execution whose word
+// counted.
+func (s *story) checkStale() {
+	for _, id := range s.ids {
+		t := s.task(id)
+		list, err := s.store.Stales(context.Background(), id)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, w := range list {
+			if w.Fence == t.Fence && (t.Reason == signalbox.ReasonCompleted || t.Reason == signalbox.ReasonAgentError) {
+				s.t.Errorf("the word of fence %d is kept as stale, and ended task %s", w.Fence, id)
+			}
+		}
+	}
 }
 
 // checkOnce proves that every task ended exactly once.
@@ -197,7 +228,7 @@ func (s *story) checkOrder() {
 	}
 	queues := map[string][]signalbox.Task{}
 	for _, t := range page.Tasks {
-		if t.Claims == 1 {
+		if t.Claims == 1 && t.Mode == signalbox.ModeQueue { // chats wait for the turn before them, whatever its place
 			queues[t.Queue] = append(queues[t.Queue], t)
 		}
 	}

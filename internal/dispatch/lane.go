@@ -62,12 +62,6 @@ type lane struct {
 	upAgain chan struct{} // closed when it comes up or goes for good; nil while nobody waits
 }
 
-// withheld is a slot whose task was lost while its agent may still be at it.
-type withheld struct {
-	signalbox.Slot
-	id string // the agent's own id of the task, "" if it never told
-}
-
 // inUse counts the slots that are taken, those for isolated executions apart.
 func (l *lane) inUse() int { return len(l.runs) - l.isolated + l.withheldSlots(false) }
 
@@ -178,94 +172,6 @@ func knownKind(row string, s api.AgentStatus) string {
 		return s.AgentKind
 	}
 	return row
-}
-
-// hold withholds offers until judge finds the agent free.
-func (l *lane) hold(why string) {
-	l.held, l.refused, l.forced, l.message = true, true, false, why
-	l.epoch++
-}
-
-// unhold lets offers go to the agent again.
-func (l *lane) unhold() { l.held, l.refused, l.message = false, false, "" }
-
-// judge decides by the agent's own word whether offers are withheld.
-func (l *lane) judge(director string) {
-	foreign, listed := l.foreign(director)
-	switch {
-	case l.status.State == "idle":
-		l.forced = false
-		l.unhold()
-	case l.forced:
-	case len(foreign) > 0 && (l.refused || len(foreign) >= l.row.Slots-l.inUse()):
-		l.held = true
-		l.message = "busy with " + foreign[0] + ", which is not from this queue"
-	case l.refused && !listed: // working, and it does not say at what: it said busy, so it is until it is idle
-	default:
-		l.unhold()
-	}
-}
-
-// foreign names what the agent runs that is not from here, as far as it
-// lists what it runs.
-func (l *lane) foreign(director string) (names []string, listed bool) {
-	live, unknown := 0, 0 // runs; those whose id at the agent is not known yet: it may list them
-	for _, r := range l.runs {
-		if r.refused {
-			continue
-		}
-		live++
-		if r.agentTask == "" && !r.isolated {
-			unknown++
-		}
-	}
-	tasks := currentTasks(&l.status)
-	if len(tasks) == 0 {
-		if live == 0 && len(l.withheld) == 0 {
-			names = append(names, "something")
-		}
-		return names, false
-	}
-	for _, c := range tasks {
-		switch {
-		case c.Isolated || l.runOf(c) != nil || l.withholds(c):
-		case l.status.Fencing && l.status.Director == director && c.Fence > 0:
-			// It was lost or released here. The agent stops it, with proof,
-			// before it accepts the next fence.
-		case unknown > 0 && !l.status.Fencing:
-			unknown--
-		default:
-			names = append(names, c.ID)
-		}
-	}
-	return names, true
-}
-
-// runOf returns the run that the agent speaks of.
-func (l *lane) runOf(c api.AgentCurrentTask) *run {
-	if c.QueueID != "" {
-		if r := l.runs[c.QueueID]; r != nil && r.fence == c.Fence {
-			return r
-		}
-		return nil
-	}
-	for _, r := range l.runs {
-		if c.ID != "" && r.agentTask == c.ID {
-			return r
-		}
-	}
-	return nil
-}
-
-// withholds reports whether a slot is withheld for the task that the agent
-// speaks of.
-func (l *lane) withholds(c api.AgentCurrentTask) bool {
-	for _, w := range l.withheld {
-		if w.id == c.ID && c.ID != "" {
-			return true
-		}
-	}
-	return false
 }
 
 // currentTasks lists what an agent says it runs: a plain one names one task.

@@ -137,9 +137,7 @@ func TestDrainLeavesRunningTasks(t *testing.T) {
 	h.untilState(id, signalbox.Working)
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	if left := h.d.Drain(over); left != 1 {
-		t.Errorf("%d runs are left", left)
-	}
+	h.await("the run alone is left", func() bool { return h.d.Drain(over) == 1 }) // a claim may have been under way
 	waiting := h.submit(engine.NewTask{})
 	done := make(chan int)
 	go func() { done <- h.d.Drain(context.Background()) }()
