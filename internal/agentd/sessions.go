@@ -103,6 +103,9 @@ func (d *Daemon) sessions() ([]api.AgentSession, error) {
 	d.listing.Lock()
 	defer d.listing.Unlock()
 	files, err := os.ReadDir(filepath.Join(d.disk.dir, "sessions"))
+	if err == nil && len(files) > sessionsKept+sessionsKept/10 {
+		err = d.disk.pruneSessions() // a daemon that runs for years
+	}
 	if err != nil {
 		return nil, err
 	}
