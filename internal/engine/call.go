@@ -41,7 +41,11 @@ func (e *Engine) callOf(ctx context.Context, n *NewTask) (call, error) {
 	if !n.Waits || n.Mode != signalbox.ModeChat || n.Overflow == signalbox.OverflowReject {
 		return c, nil // it does not wait for a slot
 	}
-	path, err := g.blocked(parent.ID, n.Agent)
+	session, err := e.talkOf(ctx, n)
+	if err != nil {
+		return c, err
+	}
+	path, err := g.blocked(parent.ID, n.Agent, session)
 	if err == nil && path != nil {
 		err = signalbox.Errorf(signalbox.CodeCallCycle, "the call would wait for itself: %s, which holds the slot it would wait for; submit the task without waiting for it, or answer from %s",
 			circle(parent, path), n.By.ID)
@@ -49,9 +53,17 @@ func (e *Engine) callOf(ctx context.Context, n *NewTask) (call, error) {
 	return c, err
 }
 
+// talkOf is the conversation in which a chat will take place; "" for a new one.
+func (e *Engine) talkOf(ctx context.Context, n *NewTask) (session string, err error) {
+	if n.SessionID != "" || n.NewSession {
+		return n.SessionID, nil
+	}
+	return e.CurrentSession(ctx, n.Agent)
+}
+
 // waits is the graph of who waits for whom, as it is now: an execution waits
 // for the chats that it called, a waiting chat for the executions that hold
-// the slots of its agent.
+// the slots of its agent, and for the turn of its conversation before it.
 type waits struct {
 	e      *Engine
 	ctx    context.Context //nolint:containedctx // of one question
@@ -97,10 +109,19 @@ func (g *waits) executionOf(agent, id string) (*signalbox.Task, error) {
 	return nil, signalbox.Invalid("X-Signalbox-Execution", "agent %s runs %d executions: say which one calls, with the header X-Signalbox-Execution (SIGNALBOX_QUEUE_ID in its environment)", agent, len(runs))
 }
 
-// blocked reports whether agent cannot have a free slot before caller has
-// ended: then it returns the executions on the way from that agent to caller.
-func (g *waits) blocked(caller, agent string) (path []*signalbox.Task, err error) {
+// blocked reports whether a chat of agent in session cannot start before
+// caller has ended, for want of a free slot or because it is not its turn: then
+// it returns the executions on the way from that agent to caller.
+func (g *waits) blocked(caller, agent, session string) (path []*signalbox.Task, err error) {
 	holders := g.at[agent]
+	for _, h := range holders {
+		if session == "" || h.SessionID != session {
+			continue
+		}
+		if way, err := g.stuck(caller, h); err != nil || way != nil {
+			return way, err
+		}
+	}
 	live, known := g.e.live.LiveAgent(agent)
 	if !known || len(holders) < live.Slots {
 		return nil, nil
@@ -137,7 +158,7 @@ func (g *waits) stuck(caller string, t *signalbox.Task) (path []*signalbox.Task,
 		if f := g.flying[c.ID]; f != nil {
 			way, err = g.stuck(caller, f)
 		} else if name, own := signalbox.QueueAgent(c.Queue); own {
-			way, err = g.blocked(caller, name)
+			way, err = g.blocked(caller, name, c.SessionID)
 		}
 		if err != nil {
 			return nil, err

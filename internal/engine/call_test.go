@@ -133,6 +133,24 @@ func TestCallMayWaitWhereAnotherSlotComesFree(t *testing.T) {
 	b.submit(back) // both slots of one are taken, but the second ends by itself
 }
 
+// A free slot is of no use to a turn of the conversation that the caller's own
+// turn holds up.
+func TestCallThatWouldWaitForItsOwnConversation(t *testing.T) {
+	b := newBox(t)
+	one, two := b.talker("one", 2), b.talker("two", 1)
+	b.submit(chat("one", "begin"))
+	root := b.work(one)
+	b.submit(as("one", "two"))
+	b.work(two)
+	b.refused(signalbox.CodeCallCycle, as("two", "one"), "two (", "→ one ("+root.ID+") → two")
+	named := as("two", "one")
+	named.SessionID = root.SessionID
+	b.refused(signalbox.CodeCallCycle, named)
+	fresh := as("two", "one")
+	fresh.NewSession = true
+	b.submit(fresh)
+}
+
 // An incident of the seed's system: nothing bounded chains of agents.
 func TestIncidentNoCallDepthGuard(t *testing.T) {
 	b := newBox(t)
