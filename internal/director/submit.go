@@ -8,7 +8,6 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
-	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // submit is POST /api/queue/task.
@@ -77,8 +76,13 @@ func (d *Director) retry(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return d.refused(err)
 	}
+	caller, err := callOf(r)
+	if err != nil {
+		return d.refused(err)
+	}
 	got, err := d.engine.Retry(r.Context(), id, engine.Edit{
-		Prompt: req.Prompt, Model: req.Model, TimeoutSeconds: req.TimeoutSeconds, Env: req.Env, IdempotencyKey: key, By: callerOf(r).who,
+		Prompt: req.Prompt, Model: req.Model, TimeoutSeconds: req.TimeoutSeconds, Env: req.Env, IdempotencyKey: key,
+		By: callerOf(r).who, CallerID: caller,
 	})
 	if err != nil {
 		return d.submitError(r, err)
@@ -99,14 +103,12 @@ func (d *Director) receipt(w http.ResponseWriter, got engine.Receipt, status int
 }
 
 func newTask(req api.SubmitRequest) (engine.NewTask, error) {
-	if req.Message != "" {
-		if req.Prompt != "" {
-			return engine.NewTask{}, signalbox.Invalid("message", "message is another name for prompt: give one of them")
-		}
-		req.Prompt = req.Message
+	prompt, err := promptOf(req.Prompt, req.Message)
+	if err != nil {
+		return engine.NewTask{}, err
 	}
 	n := engine.NewTask{
-		Prompt: req.Prompt, Model: req.Model, Tier: req.Tier, TimeoutSeconds: req.TimeoutSeconds,
+		Prompt: prompt, Model: req.Model, Tier: req.Tier, TimeoutSeconds: req.TimeoutSeconds,
 		SessionID: req.SessionID, Session: signalbox.SessionMode(req.Session), Env: req.Env, Thinking: req.Thinking,
 		Source: signalbox.Source(req.Source), SourceJob: req.SourceJob, Agent: req.Agent, Kind: req.Kind,
 		Priority: req.Priority, WaitTimeout: waitTimeout(req.WaitTimeout), OnLost: signalbox.OnLost(req.OnLost),
@@ -155,7 +157,7 @@ func (d *Director) submitError(r *http.Request, err error) error {
 		return err
 	}
 	copied := *full
-	return &refusal{err: &copied, retryAfter: d.roomIn(r)}
+	return &refusal{err: &copied, retryAfter: d.retryAfter(r.Context(), signalbox.QueueWork)}
 }
 
 // Bounds of the Retry-After of a full queue, in seconds. The seed's answer
@@ -164,12 +166,3 @@ const (
 	defaultRetryAfter = 30
 	maxRetryAfter     = 300
 )
-
-// roomIn estimates when the first waiting task starts, which makes room.
-func (d *Director) roomIn(r *http.Request) int {
-	eta := d.engine.ETA(r.Context(), &signalbox.Task{State: signalbox.Pending, Queue: signalbox.QueueWork}, store.Position{N: 1})
-	if eta == nil {
-		return defaultRetryAfter
-	}
-	return min(max(1, int(eta.High/time.Second)), maxRetryAfter)
-}

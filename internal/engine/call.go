@@ -47,7 +47,7 @@ func (e *Engine) callOf(ctx context.Context, n *NewTask) (call, error) {
 	}
 	path, err := g.blocked(parent.ID, n.Agent, session)
 	if err == nil && path != nil {
-		err = signalbox.Errorf(signalbox.CodeCallCycle, "the call would wait for itself: %s, which holds the slot it would wait for; submit the task without waiting for it, or answer from %s",
+		err = signalbox.Errorf(signalbox.CodeCallCycle, "the call would wait for itself: %s, which holds what it would wait for; submit the task without waiting for it, or answer from %s",
 			circle(parent, path), n.By.ID)
 	}
 	return c, err

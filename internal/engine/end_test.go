@@ -135,6 +135,33 @@ func TestRetryOfASession(t *testing.T) {
 	}
 }
 
+func TestRetryOfAChat(t *testing.T) {
+	b := newBox(t)
+	a := b.talker("coder", 2)
+	begins := chat("coder", "begin anew")
+	begins.NewSession, begins.Overflow = true, signalbox.OverflowPersist
+	first := b.submit(begins)
+	b.finish(b.work(a), signalbox.ReasonAgentError)
+	r, err := b.Retry(t.Context(), first.ID, engine.Edit{})
+	b.must(err)
+	if got := r.Task; got.Mode != signalbox.ModeChat || got.Limit != signalbox.LimitWork || got.SessionID == "" || got.SessionID == first.SessionID {
+		t.Errorf("the retry is no chat in the backlog with a conversation of its own: %+v", got)
+	}
+
+	// An agent that runs several executions says which one calls.
+	b.work(a)
+	b.submit(begins)
+	second := b.work(a)
+	by := signalbox.Principal{Kind: signalbox.PrincipalAgent, ID: "coder"}
+	_, err = b.Retry(t.Context(), first.ID, engine.Edit{By: by})
+	wantCode(t, err, signalbox.CodeValidation, "X-Signalbox-Execution")
+	r, err = b.Retry(t.Context(), first.ID, engine.Edit{By: by, CallerID: second.ID})
+	b.must(err)
+	if r.Task.ParentID != second.ID {
+		t.Errorf("the parent is %q, want %s", r.Task.ParentID, second.ID)
+	}
+}
+
 func TestRelease(t *testing.T) {
 	b := newBox(t)
 	a, other := b.agent("coder", "demo", 4), b.agent("other", "demo", 1)

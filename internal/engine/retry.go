@@ -15,6 +15,7 @@ type Edit struct {
 	IdempotencyKey string
 	Source         signalbox.Source
 	By             signalbox.Principal
+	CallerID       string // as in NewTask
 }
 
 // Retry submits an ended task anew, as a new task that names the old one.
@@ -40,10 +41,14 @@ func (e *Engine) Retry(ctx context.Context, id string, edit Edit) (Receipt, erro
 		Prompt: r.Prompt, Model: r.Model, Tier: r.Tier, TimeoutSeconds: r.TimeoutSeconds, Project: r.Project, Thinking: r.Thinking,
 		SessionID: r.SessionID, Session: t.SessionMode, Source: edit.Source, SourceJob: t.SourceJob,
 		Priority: t.Priority, OnLost: t.OnLost, RetryOf: id, Env: edit.Env, IdempotencyKey: edit.IdempotencyKey,
-		Mode: t.Mode, AllowedTools: r.AllowedTools, SystemPrompt: r.SystemPrompt, By: edit.By,
+		Mode: t.Mode, NewSession: r.NewSession, AllowedTools: r.AllowedTools, SystemPrompt: r.SystemPrompt,
+		By: edit.By, CallerID: edit.CallerID,
 	}
 	if n.SessionID == "" {
 		n.Session = ""
+	}
+	if t.Mode == signalbox.ModeChat && t.Limit == signalbox.LimitWork {
+		n.Overflow = signalbox.OverflowPersist
 	}
 	n.route(r.Queue)
 	edit.apply(&n)
