@@ -230,6 +230,34 @@ func TestBypassHasACapOfItsOwn(t *testing.T) {
 	}
 }
 
+// A slot of the bypass that is kept for an agent that went silent takes none
+// of the lane's own.
+func TestLostBypassTaskLeavesTheLaneFree(t *testing.T) {
+	b := newBox(t)
+	a := b.talker("coder", 1)
+	lose := func(c engine.Claimed) {
+		t.Helper()
+		_, err := b.Lose(t.Context(), c.Task, signalbox.ReasonLost, "silent", true, nil)
+		b.must(err)
+	}
+	busy := func() bool {
+		t.Helper()
+		lane, err := b.Lane(t.Context(), "coder")
+		b.must(err)
+		return lane.Busy()
+	}
+	b.submit(bypass("coder"))
+	c, _, err := b.ClaimBypass(t.Context(), a, 2, 0)
+	b.must(err)
+	if lose(c); busy() {
+		t.Error("the lane is busy with a slot of the bypass")
+	}
+	b.submit(chat("coder", "hello"))
+	if lose(b.claim(a)); !busy() {
+		t.Error("the lane is free though its only slot is withheld")
+	}
+}
+
 func TestSourcePriorityIsAnOption(t *testing.T) {
 	b := newBox(t, func(o *engine.Options) {
 		o.SourcePriority = map[signalbox.Source]int{signalbox.SourceUser: 2, signalbox.SourceScheduler: 1}

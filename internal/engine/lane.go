@@ -15,7 +15,7 @@ type Lane struct {
 	Slots    int
 	Running  []signalbox.Task // that hold a slot, by slot
 	Isolated []signalbox.Task // that hold a slot of the bypass
-	Withheld int              // slots of lost tasks that the agent may still be at
+	Withheld int              // slots of lost tasks that the agent may still be at, the bypass apart
 	Waiting  []signalbox.Task // in its own queue, in order; at most MaxLane
 	Length   int              // of the queue
 	Pauses   []signalbox.Pause
@@ -70,14 +70,17 @@ func (e *Engine) laneSlots(ctx context.Context, l *Lane) error {
 		if s.Agent != l.Agent.Name {
 			continue
 		}
+		if s.Withheld { // it outlives its task
+			if !signalbox.Isolated(s.Slot) {
+				l.Withheld++
+			}
+			continue
+		}
 		t, err := e.store.Task(ctx, s.TaskID)
 		switch {
-		case signalbox.CodeOf(err) == signalbox.CodeNotFound: // a withheld slot outlives its task
-			l.Withheld++
+		case signalbox.CodeOf(err) == signalbox.CodeNotFound:
 		case err != nil:
 			return err
-		case s.Withheld:
-			l.Withheld++
 		case !t.State.InFlight(): // it ended since the slots were read
 		case signalbox.Isolated(s.Slot):
 			l.Isolated = append(l.Isolated, t)
