@@ -88,11 +88,7 @@ func (d *Director) eventFilter(r *http.Request) (eventFilter, error) {
 	if !signalbox.ValidID(f.task) {
 		return f, signalbox.Invalid("queue_id", "%q is not the id of a task", clip(f.task))
 	}
-	t, err := d.engine.Read().Task(r.Context(), f.task)
-	if err == nil && !f.who.SeesTask(&t) {
-		err = signalbox.Errorf(signalbox.CodeNotFound, "there is no task %s", f.task)
-	}
-	return f, err
+	return f, d.seesTask(r.Context(), f.task, f.who)
 }
 
 func (f *eventFilter) takes(e *framed) bool {

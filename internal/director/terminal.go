@@ -10,7 +10,6 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
 // terminalLimits bound terminals. Tests shorten them.
@@ -65,12 +64,7 @@ func (d *Director) terminalAgent(r *http.Request) (signalbox.Agent, error) {
 	if err := d.terminalsOn(); err != nil {
 		return row, err
 	}
-	var live engine.LiveAgent
-	for _, a := range d.engine.LiveAgents() {
-		if a.Name == row.Name {
-			live = a
-		}
-	}
+	live, _ := d.engine.LiveAgent(row.Name)
 	switch {
 	case !live.Up:
 		return row, refuse(signalbox.CodeAgentDown, "start the agent again; signalbox agents shows which are there",

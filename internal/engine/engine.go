@@ -146,6 +146,9 @@ func (e *Engine) SetLive(l Live) { e.live = l }
 // LiveAgents returns the agents as the dispatcher sees them now.
 func (e *Engine) LiveAgents() []LiveAgent { return e.live.Agents() }
 
+// LiveAgent returns an agent as the dispatcher sees it now.
+func (e *Engine) LiveAgent(name string) (a LiveAgent, known bool) { return e.live.LiveAgent(name) }
+
 // apply brings event ev to the task with this id. It begins with row when the
 // caller has it, which saves a read, and reads the row anew when it changed.
 func (e *Engine) apply(ctx context.Context, id string, row *signalbox.Task, ev signalbox.Event) (signalbox.Task, error) {

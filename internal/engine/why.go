@@ -82,12 +82,11 @@ func (e *Engine) standing(t signalbox.Task) string {
 // silence says that an agent is not connected: what it ran when it was last
 // heard may not run any more.
 func (e *Engine) silence(agent string) string {
-	for _, a := range e.live.Agents() {
-		if a.Name == agent && !a.Up {
-			return fmt.Sprintf("; the agent is not connected (%s)", or(a.Message, "not heard from"))
-		}
+	a, known := e.live.LiveAgent(agent)
+	if !known || a.Up {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("; the agent is not connected (%s)", or(a.Message, "not heard from"))
 }
 
 func (e *Engine) since(at time.Time) time.Duration {
