@@ -86,7 +86,7 @@ func fast(h *house, _ *engine.Options) { h.clock.scale = 1000 }
 
 // impatient gives up on an answer soon.
 func impatient(h *house, _ *engine.Options) {
-	h.opts.DispatchTimeout, h.opts.AskTimeout = 100*time.Millisecond, 100*time.Millisecond
+	h.opts.DispatchTimeout, h.opts.AskTimeout = 200*time.Millisecond, 200*time.Millisecond // a well-behaved agent answers within it on a busy machine
 }
 
 // freshConnections makes a connection for every request: that an agent refuses
