@@ -349,6 +349,11 @@ func TestLimitsOfAPrincipal(t *testing.T) {
 	turn := anywhere
 	turn.SessionID = elsewhere.SessionID
 	b.refusedAs(signalbox.CodeForbidden, turn)
+	foreign := own
+	foreign.SessionID = elsewhere.SessionID
+	if err := b.refusedAs(signalbox.CodeValidation, foreign); strings.Contains(err.Error(), "theirs") {
+		t.Errorf("it is told which agent has a session: %v", err)
+	}
 	turn.SessionID, turn.Session = held.SessionID, signalbox.SessionPrefer
 	b.refusedAs(signalbox.CodeForbidden, turn) // it could move to any agent
 	turn.Session = signalbox.SessionRequire
