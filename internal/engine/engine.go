@@ -55,7 +55,7 @@ type Engine struct {
 	hub   hub
 	runs  runTimes
 	live  Live
-	calls sync.Mutex // one call of an agent at a time is looked at: two could close a circle together
+	calls sync.Mutex // one waiting call of an agent at a time is looked at: two could close a circle together
 }
 
 // New returns an engine over a store.

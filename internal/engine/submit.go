@@ -71,7 +71,7 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (Receipt, error) {
 	if err := n.normalize(e.opts.WaitTimeout, e.opts.SourcePriority); err != nil {
 		return Receipt{}, err
 	}
-	if n.By.Kind == signalbox.PrincipalAgent { // until it is stored, no other call may close a circle with it
+	if n.By.Kind == signalbox.PrincipalAgent && n.Waits { // until it is stored, no other call may close a circle with it
 		e.calls.Lock()
 		defer e.calls.Unlock()
 	}
