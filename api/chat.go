@@ -86,11 +86,12 @@ type ChatAccepted struct {
 }
 
 // ChatError is the answer to a chat that did not complete, and the data of
-// the event "error" of a stream. error is agent_busy (409), queue_full (429),
-// agent_down (503), or once it was stored the reason of its end: wait_timeout
-// and run_timeout (504), cancelled and released (409), all others 502.
+// the event "error" of a stream. code is agent_busy (409, 429 of a bypass
+// task), queue_full (429, 503 for the backlog), agent_down (503), or once it was
+// stored the reason of its end: wait_timeout and run_timeout (504), cancelled
+// and released (409), all others 502.
 type ChatError struct {
-	Error      string        `json:"error"` // "Agent is busy", "Agent queue is full" (the seed's texts), else as code
+	Error      string        `json:"error"` // "Agent is busy", "Agent queue is full" (the seed's texts), "Bypass is full", else as code
 	Code       string        `json:"code"`
 	Agent      string        `json:"agent"`
 	Message    string        `json:"message"`

@@ -72,12 +72,13 @@ type User struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// PutUser is the body of PUT /api/users/{id}, which makes or changes a user.
+// PutUser is the body of PUT /api/users/{id}, which makes or changes a user:
+// but for the password and the role, what is left out is taken away.
 type PutUser struct {
 	Email    string   `json:"email,omitempty"`
 	Password string   `json:"password,omitempty"` // 12 to 1024 bytes; left out it stays as it is
-	Role     string   `json:"role,omitempty"`     // admin or user (default)
-	Agents   []string `json:"agents,omitempty"`
+	Role     string   `json:"role,omitempty"`     // admin or user; left out it stays as it is, user for a new one
+	Agents   []string `json:"agents,omitempty"`   // the only ones it may use; left out: all, whatever was there
 	Disabled bool     `json:"disabled,omitempty"` // no login, and its tokens are refused
 }
 

@@ -65,7 +65,7 @@ func (c *Client) Users(ctx context.Context) ([]api.User, error) {
 }
 
 // PutUser makes or changes a user. Its fields replace what was there, but for
-// the password, which stays where it is left out.
+// the password and the role, which stay where they are left out.
 func (c *Client) PutUser(ctx context.Context, id string, user api.PutUser) (api.User, error) {
 	var out api.User
 	req, err := post("/api/users/"+url.PathEscape(id), user)
