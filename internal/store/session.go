@@ -14,6 +14,14 @@ func BeginSession(t *signalbox.Task, agent string, now time.Time) signalbox.Sess
 	}
 }
 
+// NotTheirs reports whether an agent names, for a task that came without a
+// conversation, one that another agent holds. It is not believed: an agent
+// could have the turns of any conversation sent to it whose id it knows. The
+// task stays without one, and the session as it was.
+func NotTheirs(held *signalbox.Session, before, after *signalbox.Task) bool {
+	return held != nil && before.SessionID == "" && held.Agent != after.Agent
+}
+
 // BindSession is the row of a session after a change bound it: before and
 // after are the rows of the task, was is the session's row, where there is
 // one.

@@ -26,7 +26,11 @@ func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (s
 		return signalbox.Task{}, signalbox.Errorf(signalbox.CodeConflict, "task %s: a slot is taken by Claim, not by Apply", c.Task.ID)
 	}
 	before := r.task
-	s.replace(r, s.merge(&before, &c))
+	after := s.merge(&before, &c)
+	if held, known := s.sessions[after.SessionID]; c.Session && known && store.NotTheirs(&held, &before, &after) {
+		after.SessionID, c.Session = "", false
+	}
+	s.replace(r, after)
 	s.applySlot(&c)
 	if c.Result != nil {
 		r.result = copyResult(*c.Result)

@@ -39,6 +39,10 @@ func (w *writer) apply(c *signalbox.Change, rest []byte, now time.Time) (signalb
 		return signalbox.Task{}, signalbox.Errorf(signalbox.CodeConflict, "task %s: a slot is taken by Claim, not by Apply", c.Task.ID)
 	}
 	after := w.merge(before, c)
+	binds, err := w.believed(before, &after, c)
+	if err != nil {
+		return signalbox.Task{}, err
+	}
 	if after.SessionID == "" && after.State == signalbox.Pending && due(&after, now) {
 		after.Ready = true
 	}
@@ -51,7 +55,7 @@ func (w *writer) apply(c *signalbox.Change, rest []byte, now time.Time) (signalb
 	if err := w.applyLarge(before, &after, c, rest); err != nil {
 		return signalbox.Task{}, err
 	}
-	row, err := w.applySession(before, &after, c, now)
+	row, err := w.applySession(before, &after, binds, now)
 	if err != nil {
 		return signalbox.Task{}, err
 	}
@@ -131,13 +135,27 @@ func (w *writer) eraseEnv(seq int64) error {
 	return nil
 }
 
+// believed reports whether the change binds the session. One that the agent
+// may not name is taken out of the row.
+func (w *writer) believed(before, after *signalbox.Task, c *signalbox.Change) (bool, error) {
+	if !c.Session || before.SessionID != "" {
+		return c.Session, nil
+	}
+	held, err := w.session(after.SessionID)
+	if err != nil || !store.NotTheirs(held, before, after) {
+		return true, err
+	}
+	after.SessionID = ""
+	return false, nil
+}
+
 // applySession binds the session and settles the one the task was in and the
 // one it is in. It returns the row as stored.
-func (w *writer) applySession(before, after *signalbox.Task, c *signalbox.Change, now time.Time) (signalbox.Task, error) {
+func (w *writer) applySession(before, after *signalbox.Task, binds bool, now time.Time) (signalbox.Task, error) {
 	if before.SessionID == "" && after.SessionID == "" {
 		return *after, nil
 	}
-	if c.Session {
+	if binds {
 		if err := w.bind(before, after, now); err != nil {
 			return *after, err
 		}

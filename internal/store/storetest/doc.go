@@ -56,8 +56,11 @@
 //     only then (for a task that named it itself: where none was counted yet).
 //     A new row has the task's Source, Owner and Preview. It is current only
 //     where the agent chose it for a chat; one that another agent held is not
-//     current at the new one. A bind moves all pending tasks of the session
-//     whose queue is not "agent:…"; each gets a new Rev, none an entry.
+//     current at the new one. A session that another agent holds is bound only
+//     by a task that named it: an agent that names it for one that came without
+//     is not believed, and the task stays without. A bind moves all pending
+//     tasks of the session whose queue is not "agent:…"; each gets a new Rev,
+//     none an entry.
 //   - PutSession stores what it is given; "" is the active state. Sessions that
 //     lose Current by it get no entry.
 //   - KeepStale keeps one word for each fence, the last; a fence below the ten

@@ -157,6 +157,7 @@ func bindRules() []rule {
 		{"a session the agent made is the task's from then on", bindNew},
 		{"a session that turns out to be running readies nothing", bindRunning},
 		{"a later bind gives the session to the other agent", bindAgain},
+		{"an agent cannot take a session of another by naming it", bindTheft},
 		{"a submission follows the session if it says so", bindFollow},
 		{"there is nothing to follow in an unbound session", bindFollowNothing},
 		{"a bind at the end counts", bindAtEnd},
@@ -273,6 +274,24 @@ func bindAgain(b *box) {
 		ID: "s", Agent: "b", Source: signalbox.SourceAPI, Title: "task 1", State: signalbox.SessionActive, Turns: 2,
 		CreatedAt: start, LastUsed: b.now,
 	})
+}
+
+func bindTheft(b *box) {
+	b.finish(b.bind("a", "s").ID)
+	was := b.session("s")
+	thief, late := b.submit(), b.submit(inQueue("agent:b"))
+	b.claimID("b", thief.ID)
+	b.pass(time.Minute)
+	b.same("session of the task", b.acceptIn(thief.ID, "s").SessionID, "")
+	b.same("session", b.session("s"), was)
+	next := b.submit(inSession("s"), followSession)
+	b.same("queue of the next turn", next.Queue, "agent:a")
+	b.ready(late.ID, next.ID) // no turn of it is under way
+	b.finish(thief.ID)
+	b.claimID("b", late.ID)
+	b.happen(late.ID, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, SessionID: "s"})
+	b.same("session of the task at its end", b.task(late.ID).SessionID, "")
+	b.same("session at the end", b.session("s"), was)
 }
 
 func bindFollow(b *box) {
