@@ -5,6 +5,9 @@ GO       ?= go
 AGENTS   ?= $(CURDIR)/.cache/agents/bin
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PACKAGES  = ./...
+# Simulated time with many goroutines, which the race detector's runtime does
+# not bear.
+BUBBLES   = ^TestBubble
 LDFLAGS   = -s -w -X main.version=$(VERSION)
 
 .PHONY: help build setup test check soak bench lint clean
@@ -24,6 +27,7 @@ check: ## formatting and vet
 
 test: setup check ## every test, race detector on
 	SIGNALBOX_TEST_AGENTS=$(AGENTS) $(GO) test -race -timeout 18m $(PACKAGES)
+	$(GO) test -run '$(BUBBLES)' ./internal/dispatch
 
 soak: setup check ## the long loops, whole
 	SIGNALBOX_SOAK=1 SIGNALBOX_TEST_AGENTS=$(AGENTS) $(GO) test -race -timeout 8h $(PACKAGES)

@@ -15,7 +15,7 @@ import (
 
 // A thousand agents that beat and have nothing to do are asked nothing, and
 // cost next to nothing. The time of the test is not real, its work is.
-func TestThousandIdleAgentsForTenMinutes(t *testing.T) {
+func TestBubbleThousandIdleAgentsForTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n, minutes = 1000, 10
 		h, agents := idlers(t, n)
@@ -54,7 +54,7 @@ func TestThousandIdleAgentsForTenMinutes(t *testing.T) {
 }
 
 // An idle agent that stops beating is asked, and found to be gone.
-func TestAgentThatStopsBeatingIsAsked(t *testing.T) {
+func TestBubbleAgentThatStopsBeatingIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, agents := idlers(t, 1)
 		time.Sleep(time.Second)
