@@ -126,6 +126,17 @@ func cancelWorking(c *Change, ev Event) error {
 	return nil
 }
 
+// begun refuses a cancel that is for tasks that wait: this one was taken in the
+// meantime.
+func begun(move func(*Change, Event) error) func(*Change, Event) error {
+	return func(c *Change, ev Event) error {
+		if ev.Waiting {
+			return Errorf(CodeConflict, "task %s is %s: it no longer waits", c.Task.ID, c.Task.State)
+		}
+		return move(c, ev)
+	}
+}
+
 func requestCancel(c *Change, ev Event) {
 	c.Task.CancelRequested = true
 	c.Task.CancelledBy = or(c.Task.CancelledBy, ev.By)

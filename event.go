@@ -51,8 +51,8 @@ type Event struct {
 	Now  time.Time
 
 	// Fence of the execution that speaks: claim (the new one), accept, busy,
-	// refuse, unsent, reject, finish, lost, release. A fence other than the
-	// task's is refused as stale.
+	// refuse, unsent, reject, finish, lost, release, stop. A fence other than
+	// the task's is refused as stale.
 	Fence int64
 
 	Agent    string // claim
@@ -70,9 +70,10 @@ type Event struct {
 	// agent says that it is free (design §3: agents that ignore fences).
 	Withhold bool
 
-	By     string  // cancel, release: who asked
-	Queue  string  // move: where to
-	Result *Result // finish: what it left behind
+	By      string  // cancel, release: who asked
+	Waiting bool    // cancel: only while it waits
+	Queue   string  // move: where to
+	Result  *Result // finish: what it left behind
 }
 
 // SlotAction says what a transition does to the slot that the task holds.

@@ -73,7 +73,7 @@ func init() {
 			Dispatching: release, Working: release, Cancelling: releaseCancelling,
 		}},
 		EventCancel: {from: moves{
-			Pending: cancelPending, Dispatching: cancelDispatching, Working: cancelWorking, Cancelling: same,
+			Pending: cancelPending, Dispatching: begun(cancelDispatching), Working: begun(cancelWorking), Cancelling: begun(same),
 		}},
 		EventWaitTimeout:   {from: moves{Pending: waitTimeout}},
 		EventMove:          {from: moves{Pending: moveQueue}},

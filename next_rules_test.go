@@ -112,6 +112,22 @@ func TestNextCancelIsSticky(t *testing.T) {
 	}
 }
 
+func TestNextCancelOfWhatWaits(t *testing.T) {
+	for _, situation := range []string{"pending", "dispatching", "working", "cancelling"} {
+		task := taskIn(situation)
+		ev := eventOf("cancel", task)
+		ev.Waiting = true
+		got, err := signalbox.Next(task, ev)
+		if situation == "pending" {
+			if err != nil || got.Task.State != signalbox.Cancelled {
+				t.Errorf("%s: %s, %v", situation, got.Task.State, err)
+			}
+		} else if signalbox.CodeOf(err) != signalbox.CodeConflict {
+			t.Errorf("%s: %v", situation, err)
+		}
+	}
+}
+
 func TestNextRepeatedAcceptChangesNothing(t *testing.T) {
 	for _, situation := range []string{"working", "cancelling"} {
 		task := taskIn(situation)

@@ -17,7 +17,7 @@ func (e *Engine) Cancel(ctx context.Context, id, by string) (signalbox.Task, err
 }
 
 // ClearLane cancels all that waits in an agent's own queue and returns how
-// many that were. What runs goes on.
+// many that were. What runs goes on, also what began to in the meantime.
 func (e *Engine) ClearLane(ctx context.Context, agent, by string) (int, error) {
 	if _, err := e.Agent(ctx, agent); err != nil {
 		return 0, err
@@ -28,15 +28,13 @@ func (e *Engine) ClearLane(ctx context.Context, agent, by string) (int, error) {
 	}
 	n := 0
 	for _, t := range waiting {
-		if t.State != signalbox.Pending {
-			continue
-		}
-		after, err := e.Cancel(ctx, t.ID, by)
-		if err != nil && signalbox.CodeOf(err) != signalbox.CodeAlreadyEnded {
-			return n, err
-		}
-		if err == nil && after.State == signalbox.Cancelled {
+		_, err := e.apply(ctx, t.ID, &t, signalbox.Event{Kind: signalbox.EventCancel, Waiting: true, By: by})
+		switch signalbox.CodeOf(err) {
+		case "":
 			n++
+		case signalbox.CodeConflict, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound: // it was taken or ended first
+		default:
+			return n, err
 		}
 	}
 	return n, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 func TestCancelInEachState(t *testing.T) {
@@ -213,6 +214,28 @@ func TestClearLane(t *testing.T) {
 	}
 	_, err = b.ClearLane(t.Context(), "nobody", "me")
 	wantCode(t, err, signalbox.CodeNotFound, "agent")
+}
+
+// A task that is taken while its lane is being cleared is not stopped.
+func TestClearLaneLeavesWhatIsJustTaken(t *testing.T) {
+	b := newBox(t)
+	b.agent("coder", "demo", 1)
+	first, second := b.submit(engine.NewTask{Agent: "coder"}), b.submit(engine.NewTask{Agent: "coder"})
+	b.Observe(func(a engine.Applied) {
+		if a.Kind != signalbox.EventCancel {
+			return
+		}
+		got, err := b.store.Claim(t.Context(), store.ClaimRequest{Agent: "coder", Slots: 1, Queues: []string{"agent:coder"}, Now: b.clock(), Expires: b.clock()})
+		if err != nil || got.Task.ID != second.ID {
+			t.Errorf("claimed %s, %v", got.Task.ID, err)
+		}
+	})
+	n, err := b.ClearLane(t.Context(), "coder", "me")
+	b.must(err)
+	taken := b.task(second.ID)
+	if n != 1 || b.task(first.ID).State != signalbox.Cancelled || taken.State != signalbox.Dispatching || taken.CancelRequested {
+		t.Errorf("%d cleared; the other is %s, to be cancelled: %t", n, taken.State, taken.CancelRequested)
+	}
 }
 
 // Fences: what an execution says that lost its slot changes nothing.
