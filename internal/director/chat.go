@@ -86,10 +86,6 @@ func overflowOf(req api.ChatRequest) (signalbox.Overflow, error) {
 	return given, nil
 }
 
-// bypassTimeout is the seed's limit on the run of a bypass task that gives
-// none, in seconds.
-const bypassTimeout = 300
-
 // bypass is POST /api/agents/{name}/task.
 func (d *Director) bypass(w http.ResponseWriter, r *http.Request) error {
 	var req api.BypassRequest
@@ -106,9 +102,6 @@ func (d *Director) bypass(w http.ResponseWriter, r *http.Request) error {
 	n := &c.task
 	n.Model, n.Tier, n.TimeoutSeconds, n.Thinking, n.Env = req.Model, req.Tier, req.TimeoutSeconds, req.Thinking, req.Env
 	n.AllowedTools, n.SystemPrompt = req.AllowedTools, req.SystemPrompt
-	if n.TimeoutSeconds == 0 {
-		n.TimeoutSeconds = bypassTimeout
-	}
 	return d.call(w, r, c)
 }
 

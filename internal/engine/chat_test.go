@@ -218,6 +218,9 @@ func TestBypassHasACapOfItsOwn(t *testing.T) {
 		if err != nil || !found || !signalbox.Isolated(c.Task.Slot) {
 			t.Fatalf("claimed %v in slot %d: %v", found, c.Task.Slot, err)
 		}
+		if c.Request.TimeoutSeconds != engine.DefaultBypassTimeout {
+			t.Errorf("its run is limited to %d s", c.Request.TimeoutSeconds)
+		}
 	}
 	b.refusedAs(signalbox.CodeAgentBusy, bypass("coder"))
 	plain := b.agent("plain", "codex", 1)

@@ -24,6 +24,9 @@ const (
 	DefaultMaxChats     = 3                 // seed execution-queue: MAX_QUEUE_SIZE
 	DefaultWaitTimeout  = 120 * time.Second // seed execution-queue: QUEUE_WAIT_TIMEOUT
 	DefaultBypassFleet  = 16
+	// DefaultBypassTimeout is the limit on the run of a bypass task that gives
+	// none, in seconds.
+	DefaultBypassTimeout = 300
 )
 
 // Options configures an Engine. Zero fields take the defaults above.

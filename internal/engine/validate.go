@@ -41,6 +41,9 @@ func (n *NewTask) normalize(waitTimeout time.Duration, priority map[signalbox.So
 	if n.SessionID != "" && n.Session == "" && n.Agent == "" {
 		n.Session = signalbox.SessionRequire
 	}
+	if n.Mode == signalbox.ModeBypass && n.TimeoutSeconds == 0 {
+		n.TimeoutSeconds = DefaultBypassTimeout
+	}
 	n.overflow(waitTimeout)
 	if n.Priority == 0 {
 		n.Priority = priority[n.Source]
