@@ -1,6 +1,11 @@
 package dispatch
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
 
 // CheckBooks says where what the dispatcher keeps beside its lanes does not
 // agree with them.
@@ -43,3 +48,6 @@ func (d *Dispatcher) Busy() int {
 	defer d.mu.Unlock()
 	return d.busy
 }
+
+// ResultOf is what is stored of an agent's last word.
+func ResultOf(s api.AgentTaskStatus) *signalbox.Result { return result(s) }

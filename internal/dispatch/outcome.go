@@ -53,10 +53,16 @@ func outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 // one that was cancelled is no success, whatever state goes with it.
 var cutShort = map[string]bool{"cancelled": true, "timeout": true, "interrupted": true, "stale_fence": true}
 
+// maxDuration is longer than any run takes, in seconds; what is longer fits no
+// time.Duration either.
+const maxDuration = 10 * 365 * 24 * 3600
+
 func result(s api.AgentTaskStatus) *signalbox.Result {
 	r := &signalbox.Result{
-		Output: clip(s.Output, signalbox.OutputBytes), ExitCode: s.ExitCode, CostUSD: s.CostUSD,
-		DurationSeconds: max(0, s.DurationSeconds), // a skewed clock must not store a negative duration
+		Output: clip(s.Output, signalbox.OutputBytes), ExitCode: s.ExitCode, CostUSD: max(0, s.CostUSD),
+	}
+	if s.DurationSeconds > 0 && s.DurationSeconds < maxDuration { // what a clock that jumped measured is not known
+		r.DurationSeconds = s.DurationSeconds
 	}
 	if s.TokenUsage != nil {
 		r.InputTokens, r.OutputTokens = max(0, s.TokenUsage.Input), max(0, s.TokenUsage.Output)
