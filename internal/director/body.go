@@ -45,15 +45,14 @@ func decode(w http.ResponseWriter, r *http.Request, into any, optional bool) err
 }
 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	large := signalbox.Errorf(signalbox.CodeTooLarge, "the body is larger than %d bytes, the most that is allowed", maxBodyBytes)
 	if r.ContentLength > maxBodyBytes {
-		return nil, large // unread: who sent Expect: 100-continue is not asked for it
+		return nil, tooLargeBody() // unread: who sent Expect: 100-continue is not asked for it
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, large
+		return nil, tooLargeBody()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body did not arrive within %s", bodyTimeout)
 	case err != nil:
@@ -62,6 +61,10 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	// The deadline was for the body; what follows may be a long poll.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return data, nil
+}
+
+func tooLargeBody() error {
+	return signalbox.Errorf(signalbox.CodeTooLarge, "the body is larger than %d bytes, the most that is allowed", maxBodyBytes)
 }
 
 // object is a JSON object, its members in the order in which they came.
