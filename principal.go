@@ -86,10 +86,7 @@ func (p Principal) Sees(owner, queue, agent string) bool {
 	if len(p.Agents) == 0 || (owner != "" && owner == p.Key()) {
 		return true
 	}
-	if name, ok := QueueAgent(queue); ok {
-		return p.MayUse(name)
-	}
-	if name, ok := QueueBypass(queue); ok {
+	if name, ok := OnlyAgent(queue); ok {
 		return p.MayUse(name)
 	}
 	return agent != "" && p.MayUse(agent)

@@ -28,6 +28,18 @@ func QueueBypass(queue string) (agent string, ok bool) { return strings.CutPrefi
 // QueueAgent returns the agent that alone serves queue, if it is such a queue.
 func QueueAgent(queue string) (name string, ok bool) { return strings.CutPrefix(queue, agentPrefix) }
 
+// OnlyAgent returns the agent that alone takes tasks from queue, into its slots
+// or its bypass, if it is such a queue.
+func OnlyAgent(queue string) (name string, ok bool) {
+	if name, ok = QueueAgent(queue); ok {
+		return name, true
+	}
+	if name, ok = QueueBypass(queue); ok {
+		return name, true
+	}
+	return "", false
+}
+
 // QueueKind returns the kind of agents that serve queue, if it is a pool.
 func QueueKind(queue string) (kind string, ok bool) { return strings.CutPrefix(queue, poolPrefix) }
 

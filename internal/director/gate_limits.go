@@ -115,7 +115,7 @@ func (d *Director) visibleIDs(ctx context.Context, ids []string, c caller) ([]st
 // visiblePauses leaves out the queues of agents that the caller may not use.
 func visiblePauses(pauses []signalbox.Pause, c caller) []signalbox.Pause {
 	return slices.DeleteFunc(slices.Clone(pauses), func(p signalbox.Pause) bool {
-		name, ok := signalbox.QueueAgent(p.Queue)
+		name, ok := signalbox.OnlyAgent(p.Queue)
 		return ok && !c.who.MayUse(name)
 	})
 }

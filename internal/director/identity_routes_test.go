@@ -102,7 +102,9 @@ func TestALimitedCallerSeesItsAgentsAlone(t *testing.T) {
 	for _, name := range []string{"mine", "theirs"} {
 		b.agent(name, 1)
 		b.submitAs(`{"prompt":"for `+name+`","agent":"`+name+`"}`, bearer(secret))
-		b.do("POST", "/api/queue/pause", `{"queue":"agent:`+name+`"}`, bearer(secret)).want(t, http.StatusOK, nil)
+		for _, queue := range []string{"agent:" + name, "bypass:" + name} {
+			b.do("POST", "/api/queue/pause", `{"queue":"`+queue+`"}`, bearer(secret)).want(t, http.StatusOK, nil)
+		}
 	}
 	b.submitAs(`{"prompt":"for all"}`, bearer(secret))
 	me := bearer(b.token(identity.NewToken{Name: "me", Scopes: []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit}, Agents: []string{"mine"}}))
@@ -119,7 +121,7 @@ func TestALimitedCallerSeesItsAgentsAlone(t *testing.T) {
 	}
 	var q api.Queue
 	b.do("GET", "/api/queue", "", me).want(t, http.StatusOK, &q)
-	if len(q.Tasks) != 1 || q.Tasks[0].PromptPreview != "for mine" || q.Depth != 3 || len(q.Paused) != 1 {
+	if len(q.Tasks) != 1 || q.Tasks[0].PromptPreview != "for mine" || q.Depth != 3 || len(q.Paused) != 2 {
 		t.Errorf("%+v", q)
 	}
 	var found api.Found

@@ -57,13 +57,8 @@ func agentOf(t *signalbox.Task) string {
 	if t.State != signalbox.Pending && t.Agent != "" {
 		return t.Agent
 	}
-	if name, ok := signalbox.QueueAgent(t.Queue); ok {
-		return name
-	}
-	if name, ok := signalbox.QueueBypass(t.Queue); ok {
-		return name
-	}
-	return ""
+	name, _ := signalbox.OnlyAgent(t.Queue)
+	return name
 }
 
 // seedSource is the seed's word for who triggered a task.

@@ -191,10 +191,8 @@ func orAll(queue string) string {
 }
 
 func queueAgent(queue string) string {
-	if name, ok := signalbox.QueueAgent(queue); ok {
-		return name
-	}
-	return ""
+	name, _ := signalbox.OnlyAgent(queue)
+	return name
 }
 
 func (d *Director) paused(w http.ResponseWriter, r *http.Request) error {

@@ -57,9 +57,7 @@ func (e *Engine) Retry(ctx context.Context, id string, edit Edit) (Receipt, erro
 
 // route sets the agent or kind that the queue asked for stands for.
 func (n *NewTask) route(queue string) {
-	if name, ok := signalbox.QueueAgent(queue); ok {
-		n.Agent = name
-	} else if name, ok := signalbox.QueueBypass(queue); ok {
+	if name, ok := signalbox.OnlyAgent(queue); ok {
 		n.Agent = name
 	} else if kind, ok := signalbox.QueueKind(queue); ok {
 		n.Kind = kind

@@ -166,10 +166,7 @@ func (e *Engine) gateConnected(t *signalbox.Task) (Gate, []LiveAgent) {
 		}
 	}
 	g := Gate{Name: "agent_connected", OK: len(up) > 0}
-	name, one := signalbox.QueueAgent(t.Queue)
-	if !one {
-		name, one = signalbox.QueueBypass(t.Queue)
-	}
+	name, one := signalbox.OnlyAgent(t.Queue)
 	switch {
 	case g.OK && one:
 		g.Text = "Agent " + name + " is connected"
