@@ -26,6 +26,11 @@ const (
 	laneWaiting = 100_000
 	laneWorkers = 64
 	laneTarget  = 0.90
+
+	// A round is so many slices of each side, in turns: short ones, so that
+	// what else the machine does hits both alike.
+	sliceCount = 10
+	sliceEach  = 32 // executions of each worker
 )
 
 // crowd is a number of agents with slots enough for 10,000 executions.
@@ -34,7 +39,9 @@ type crowd struct {
 	own    bool // tasks wait in the agents' own queues, else all in one line
 	store  store.Store
 	engine *engine.Engine
+	byName map[string]signalbox.Agent
 	rings  [][]signalbox.Task // what each worker has in flight
+	next   []int              // which of them each worker ends next
 	filled int                // tasks submitted, which says whose turn it is
 	rate   []float64          // executions a second, by round
 }
@@ -45,11 +52,15 @@ func newCrowd(s store.Store, agents int, own bool) (*crowd, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &crowd{own: own, store: s, engine: engine.New(s, engine.Options{Sealer: sealer, MaxSize: 1 << 30}), rings: make([][]signalbox.Task, laneWorkers)}
+	c := &crowd{
+		own: own, store: s, engine: engine.New(s, engine.Options{Sealer: sealer, MaxSize: 1 << 30}),
+		byName: map[string]signalbox.Agent{}, rings: make([][]signalbox.Task, laneWorkers), next: make([]int, laneWorkers),
+	}
 	for n := range agents {
 		c.agents = append(c.agents, signalbox.Agent{
 			Name: fmt.Sprintf("agent-%d", n), Kind: "claude", URL: "http://127.0.0.1:9000", Slots: laneSlots / agents,
 		})
+		c.byName[c.agents[n].Name] = c.agents[n]
 	}
 	if err := c.fill(laneSlots + laneWaiting); err != nil {
 		return nil, err
@@ -122,35 +133,30 @@ func (c *crowd) start(a signalbox.Agent) (signalbox.Task, error) {
 	return c.engine.Accept(ctx, got.Task, "task-1", "")
 }
 
-// turn lets every execution end twice, and one that waited take its place.
-func (c *crowd) turn() error {
-	byName := map[string]signalbox.Agent{}
-	for _, a := range c.agents {
-		byName[a.Name] = a
-	}
+// slice lets each worker end some executions, and one that waited take the
+// place of each. It returns how long that took.
+func (c *crowd) slice() (time.Duration, error) {
 	var all errgroup
 	began := time.Now()
-	for _, ring := range c.rings {
+	for w := range c.rings {
 		all.Go(func() error {
-			for n := range 2 * len(ring) {
-				at := n % len(ring)
-				if _, err := c.engine.Finish(context.Background(), ring[at], engine.Outcome{Reason: signalbox.ReasonCompleted, Result: result}); err != nil {
+			for range sliceEach {
+				held := &c.rings[w][c.next[w]]
+				c.next[w] = (c.next[w] + 1) % len(c.rings[w])
+				if _, err := c.engine.Finish(context.Background(), *held, engine.Outcome{Reason: signalbox.ReasonCompleted, Result: result}); err != nil {
 					return err
 				}
-				t, err := c.start(byName[ring[at].Agent])
+				t, err := c.start(c.byName[held.Agent])
 				if err != nil {
 					return err
 				}
-				ring[at] = t
+				*held = t
 			}
 			return nil
 		})
 	}
-	if err := all.Wait(); err != nil {
-		return err
-	}
-	c.rate = append(c.rate, 2*laneSlots/time.Since(began).Seconds())
-	return c.fill(2 * laneSlots)
+	err := all.Wait()
+	return time.Since(began), err
 }
 
 // pair is a comparison.
@@ -193,13 +199,32 @@ func (b *bench) compare(p *pair, rounds int) (err error) {
 	}
 	p.many, p.one = crowds[0], crowds[1]
 	for range rounds {
-		for _, i := range rand.Perm(2) {
-			if err := crowds[i].turn(); err != nil {
-				return fmt.Errorf("%s, %d agents: %w", p.name, len(crowds[i].agents), err)
-			}
+		if err := p.round(); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		last := len(p.one.rate) - 1
-		p.ratio = append(p.ratio, p.many.rate[last]/p.one.rate[last])
 	}
+	return nil
+}
+
+func (p *pair) round() error {
+	const done = sliceCount * sliceEach * laneWorkers
+	sides := []*crowd{p.many, p.one}
+	var took [2]time.Duration
+	for range sliceCount {
+		for _, i := range rand.Perm(2) {
+			d, err := sides[i].slice()
+			if err != nil {
+				return err
+			}
+			took[i] += d
+		}
+	}
+	for i, c := range sides {
+		c.rate = append(c.rate, done/took[i].Seconds())
+		if err := c.fill(done); err != nil {
+			return err
+		}
+	}
+	p.ratio = append(p.ratio, took[1].Seconds()/took[0].Seconds())
 	return nil
 }
