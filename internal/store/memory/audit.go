@@ -55,18 +55,9 @@ func (s *Store) AuditLog(ctx context.Context, q store.AuditQuery) ([]signalbox.A
 		if len(list) == q.Limit {
 			break
 		}
-		if chosenAudit(&q, &a) {
+		if q.Takes(&a) {
 			list = append(list, a)
 		}
 	}
 	return list, nil
-}
-
-func chosenAudit(q *store.AuditQuery, a *signalbox.Audit) bool {
-	behind := a.Seq > q.After
-	if q.Newest {
-		behind = q.After == 0 || a.Seq < q.After
-	}
-	return behind && among(q.EventType, a.EventType) && among(q.Action, a.Action) && among(q.UserID, a.UserID) &&
-		among(q.AgentName, a.AgentName) && among(q.Severity, a.Severity) && (q.Since.IsZero() || !a.At.Before(q.Since))
 }

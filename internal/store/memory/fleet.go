@@ -1,10 +1,10 @@
 package memory
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // PutAgent stores an agent by name. Its CreatedAt is that of the first time.
@@ -17,17 +17,12 @@ func (s *Store) PutAgent(ctx context.Context, a signalbox.Agent, e signalbox.Ent
 	if known {
 		a.CreatedAt = was.CreatedAt
 	}
-	if known && sameAgent(&a, &was) {
+	if known && store.SameAgent(&a, &was) {
 		return nil
 	}
 	s.agents[a.Name] = copyAgent(a)
 	s.note(e)
 	return nil
-}
-
-func sameAgent(a, b *signalbox.Agent) bool {
-	return a.Name == b.Name && a.Kind == b.Kind && a.URL == b.URL && a.Slots == b.Slots && a.Fencing == b.Fencing &&
-		a.Source == b.Source && bytes.Equal(a.SealedToken, b.SealedToken) && a.WorkDir == b.WorkDir && a.Version == b.Version
 }
 
 // RemoveAgent forgets an agent that holds no slots.

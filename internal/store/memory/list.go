@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -96,7 +95,7 @@ func (s *Store) History(ctx context.Context, q store.HistoryQuery) (store.Histor
 	lowest := max(0, older-historyRows)
 	for n := older - 1; n >= lowest; n-- {
 		t := &s.ended.spots[n].row.task
-		if chosen(&q, t) {
+		if q.Takes(t) {
 			page.Tasks = append(page.Tasks, *t)
 		}
 		if n > 0 && (len(page.Tasks) == q.Limit || n == lowest) {
@@ -119,13 +118,3 @@ func parseCursor(cursor string) (key, seq int64, err error) {
 	}
 	return key, seq, nil
 }
-
-func chosen(q *store.HistoryQuery, t *signalbox.Task) bool {
-	return among(q.State, t.State) && among(q.Reason, t.Reason) && among(q.Agent, t.Agent) && among(q.Queue, t.Queue) &&
-		among(q.Source, t.Source) && among(q.SourceJob, t.SourceJob) && among(q.SessionID, t.SessionID) &&
-		(q.Since.IsZero() || !t.EndedAt.Before(q.Since)) && (q.Until.IsZero() || t.EndedAt.Before(q.Until)) &&
-		strings.Contains(strings.ToLower(t.Preview), strings.ToLower(q.Text))
-}
-
-// among reports whether the value passes a filter; an empty one passes all.
-func among[T ~string](filter, value T) bool { return filter == "" || filter == value }

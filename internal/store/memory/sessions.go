@@ -1,13 +1,8 @@
 package memory
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -101,17 +96,16 @@ func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (store.Sessi
 	if q.Limit < 1 || q.Limit > 1000 {
 		return page, signalbox.Invalid("limit", "the limit of a page is 1 to 1000, not %d", q.Limit)
 	}
-	from, err := sessionCursor(q.Before)
+	from, err := store.ParseSessionSpot(q.Before)
 	if err != nil {
 		return page, err
 	}
 	for _, held := range s.sessionsBefore(from) {
-		if !chosenSession(&q, &held) {
+		if !q.Takes(&held) {
 			continue
 		}
 		if len(page.Sessions) == q.Limit {
-			last := page.Sessions[q.Limit-1]
-			page.Next = fmt.Sprintf("%d_%s", last.LastUsed.UnixMilli(), last.ID)
+			page.Next = store.SpotOf(&page.Sessions[q.Limit-1]).Cursor()
 			break
 		}
 		page.Sessions = append(page.Sessions, held)
@@ -119,43 +113,14 @@ func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (store.Sessi
 	return page, nil
 }
 
-// sessionSpot is a place in the list of sessions.
-type sessionSpot struct {
-	used int64
-	id   string
-}
-
-func compareSessions(a, b sessionSpot) int {
-	return cmp.Or(cmp.Compare(b.used, a.used), cmp.Compare(b.id, a.id))
-}
-
 // sessionsBefore returns the sessions that the list has behind a place.
-func (s *Store) sessionsBefore(from sessionSpot) []signalbox.Session {
+func (s *Store) sessionsBefore(from store.SessionSpot) []signalbox.Session {
 	var list []signalbox.Session
-	spotOf := func(held *signalbox.Session) sessionSpot { return sessionSpot{held.LastUsed.UnixMilli(), held.ID} }
 	for _, held := range s.sessions {
-		if compareSessions(from, spotOf(&held)) < 0 {
+		if from.Compare(store.SpotOf(&held)) < 0 {
 			list = append(list, held)
 		}
 	}
-	slices.SortFunc(list, func(a, b signalbox.Session) int { return compareSessions(spotOf(&a), spotOf(&b)) })
+	slices.SortFunc(list, func(a, b signalbox.Session) int { return store.SpotOf(&a).Compare(store.SpotOf(&b)) })
 	return list
-}
-
-// sessionCursor reads the place of the last row of an earlier page.
-func sessionCursor(cursor string) (sessionSpot, error) {
-	if cursor == "" {
-		return sessionSpot{used: math.MaxInt64}, nil
-	}
-	used, id, cut := strings.Cut(cursor, "_")
-	ms, err := strconv.ParseInt(used, 10, 64)
-	if !cut || err != nil {
-		return sessionSpot{}, signalbox.Invalid("before", "%q is not the cursor of an earlier page", cursor)
-	}
-	return sessionSpot{ms, id}, nil
-}
-
-func chosenSession(q *store.SessionQuery, s *signalbox.Session) bool {
-	return among(q.Agent, s.Agent) && among(q.Owner, s.Owner) && among(q.Source, s.Source) && among(q.State, s.State) &&
-		(!q.Current || s.Current)
 }

@@ -16,7 +16,7 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 	}
 	defer s.mu.Unlock()
 	if known := s.known(&sub.Task); known != nil {
-		return replay(known, &sub.Task)
+		return store.Replay(&known.task, &sub.Task)
 	}
 	s.chooseSession(&sub.Task, sub.Talk)
 	if sub.FollowSession {
@@ -46,14 +46,6 @@ func (s *Store) known(t *signalbox.Task) *row {
 		return nil
 	}
 	return s.keys[t.IdempotencyKey]
-}
-
-func replay(known *row, t *signalbox.Task) (store.Submitted, error) {
-	if known.task.IdempotencyHash != t.IdempotencyHash {
-		return store.Submitted{}, signalbox.Errorf(signalbox.CodeIdempotency,
-			"the idempotency key was used with another body, for task %s: use a new key for a new request", known.task.ID)
-	}
-	return store.Submitted{Task: known.task, Replayed: true}, nil
 }
 
 func (s *Store) admit(sub *store.Submission) error {

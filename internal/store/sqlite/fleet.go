@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // PutAgent stores an agent by name. Its CreatedAt is that of the first time.
@@ -20,7 +21,7 @@ func (w *writer) putAgent(a signalbox.Agent, e *signalbox.Entry) error {
 	if known {
 		a.CreatedAt = was.CreatedAt
 	}
-	if known && sameAgent(&a, &was) {
+	if known && store.SameAgent(&a, &was) {
 		return nil
 	}
 	q := w.write(stAgentPut)
@@ -31,11 +32,6 @@ func (w *writer) putAgent(a signalbox.Agent, e *signalbox.Entry) error {
 	setKey(w, w.agents, a.Name, &a)
 	w.note(e)
 	return nil
-}
-
-func sameAgent(a, b *signalbox.Agent) bool {
-	return a.Name == b.Name && a.Kind == b.Kind && a.URL == b.URL && a.Slots == b.Slots && a.Fencing == b.Fencing &&
-		a.Source == b.Source && bytes.Equal(a.SealedToken, b.SealedToken) && a.WorkDir == b.WorkDir && a.Version == b.Version
 }
 
 // setKey changes a map of the ledger, nil deletes, and notes how to take it

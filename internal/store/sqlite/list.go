@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -174,7 +173,6 @@ func (s *Store) History(ctx context.Context, h store.HistoryQuery) (page store.H
 }
 
 func (c *conn) history(h *store.HistoryQuery, from spot) (page store.HistoryPage, err error) {
-	h.Text = strings.ToLower(h.Text)
 	q := c.on(stEnded)
 	q.int(from.key).int(from.tie).int(historyRows + 1)
 	var last spot
@@ -192,7 +190,7 @@ func (c *conn) history(h *store.HistoryQuery, from spot) (page store.HistoryPage
 			err = bad
 			break
 		}
-		if chosen(h, t) {
+		if h.Takes(t) {
 			page.Tasks = append(page.Tasks, *t)
 		}
 	}
@@ -215,12 +213,3 @@ func parseCursor(cursor string) (spot, error) {
 	}
 	return s, nil
 }
-
-func chosen(h *store.HistoryQuery, t *signalbox.Task) bool {
-	return among(h.State, t.State) && among(h.Reason, t.Reason) && among(h.Agent, t.Agent) && among(h.Queue, t.Queue) &&
-		among(h.Source, t.Source) && among(h.SourceJob, t.SourceJob) && among(h.SessionID, t.SessionID) &&
-		(h.Text == "" || strings.Contains(strings.ToLower(t.Preview), h.Text))
-}
-
-// among reports whether the value passes a filter; an empty one passes all.
-func among[T ~string](filter, value T) bool { return filter == "" || filter == value }

@@ -2,10 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
-	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -153,7 +149,7 @@ func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (page store.
 	if q.Limit < 1 || q.Limit > 1000 {
 		return page, signalbox.Invalid("limit", "the limit of a page is 1 to 1000, not %d", q.Limit)
 	}
-	from, err := sessionCursor(q.Before)
+	from, err := store.ParseSessionSpot(q.Before)
 	if err != nil {
 		return page, err
 	}
@@ -171,56 +167,32 @@ func (s *Store) Sessions(ctx context.Context, q store.SessionQuery) (page store.
 // currentPage is the page of an agent's current session: there is one at most.
 func (c *conn) currentPage(q *store.SessionQuery) (page store.SessionPage, err error) {
 	held, err := c.current(q.Agent)
-	if err == nil && held != nil && chosenSession(q, held) {
+	if err == nil && held != nil && q.Takes(held) {
 		page.Sessions = []signalbox.Session{*held}
 	}
 	return page, err
 }
 
-func (c *conn) sessionPage(s *store.SessionQuery, from sessionSpot) (page store.SessionPage, err error) {
+func (c *conn) sessionPage(s *store.SessionQuery, from store.SessionSpot) (page store.SessionPage, err error) {
 	id := stSessionsBefore
 	if s.Agent != "" {
 		id = stSessionsOfAgent
 	}
 	q := c.on(id)
-	q.int(from.used).exact(from.id).int(sessionRows + 1)
+	q.int(from.Used).exact(from.ID).int(sessionRows + 1)
 	if s.Agent != "" {
 		q.exact(s.Agent)
 	}
 	var last signalbox.Session
 	for n := 0; q.next(); n++ {
 		if n == sessionRows || len(page.Sessions) == s.Limit {
-			page.Next = fmt.Sprintf("%d_%s", last.LastUsed.UnixMilli(), last.ID)
+			page.Next = store.SpotOf(&last).Cursor()
 			break
 		}
 		last = scanSession(&q)
-		if chosenSession(s, &last) {
+		if s.Takes(&last) {
 			page.Sessions = append(page.Sessions, last)
 		}
 	}
 	return page, q.end()
-}
-
-// sessionSpot is a place in the list of sessions.
-type sessionSpot struct {
-	used int64
-	id   string
-}
-
-// sessionCursor reads the place of the last row that an earlier page looked at.
-func sessionCursor(cursor string) (sessionSpot, error) {
-	if cursor == "" {
-		return sessionSpot{used: math.MaxInt64}, nil
-	}
-	used, id, cut := strings.Cut(cursor, "_")
-	ms, err := strconv.ParseInt(used, 10, 64)
-	if !cut || err != nil {
-		return sessionSpot{}, signalbox.Invalid("before", "%q is not the cursor of an earlier page", cursor)
-	}
-	return sessionSpot{ms, id}, nil
-}
-
-func chosenSession(q *store.SessionQuery, s *signalbox.Session) bool {
-	return among(q.Agent, s.Agent) && among(q.Owner, s.Owner) && among(q.Source, s.Source) && among(q.State, s.State) &&
-		(!q.Current || s.Current)
 }

@@ -29,7 +29,7 @@ func (w *writer) submit(sub *store.Submission, rest []byte) (store.Submitted, er
 		return store.Submitted{}, err
 	}
 	if known != nil {
-		return replay(known, &sub.Task)
+		return store.Replay(known, &sub.Task)
 	}
 	t := sub.Task
 	if err := w.chooseSession(&t, sub.Talk); err != nil {
@@ -128,14 +128,6 @@ func (w *writer) byKey(key string) (*signalbox.Task, error) {
 	}
 	q := w.on(stTaskByKey)
 	return one(q.exact(key))
-}
-
-func replay(known, t *signalbox.Task) (store.Submitted, error) {
-	if known.IdempotencyHash != t.IdempotencyHash {
-		return store.Submitted{}, signalbox.Errorf(signalbox.CodeIdempotency,
-			"the idempotency key was used with another body, for task %s: use a new key for a new request", known.ID)
-	}
-	return store.Submitted{Task: *known, Replayed: true}, nil
 }
 
 // crowd counts what stands before a task.

@@ -1,0 +1,86 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// What stores that keep their rows in different ways decide alike.
+
+// Takes reports whether the query chooses an ended task.
+func (q *HistoryQuery) Takes(t *signalbox.Task) bool {
+	return among(q.State, t.State) && among(q.Reason, t.Reason) && among(q.Agent, t.Agent) && among(q.Queue, t.Queue) &&
+		among(q.Source, t.Source) && among(q.SourceJob, t.SourceJob) && among(q.SessionID, t.SessionID) &&
+		(q.Since.IsZero() || !t.EndedAt.Before(q.Since)) && (q.Until.IsZero() || t.EndedAt.Before(q.Until)) &&
+		(q.Text == "" || strings.Contains(strings.ToLower(t.Preview), strings.ToLower(q.Text)))
+}
+
+// Takes reports whether the query chooses a session.
+func (q *SessionQuery) Takes(s *signalbox.Session) bool {
+	return among(q.Agent, s.Agent) && among(q.Owner, s.Owner) && among(q.Source, s.Source) && among(q.State, s.State) &&
+		(!q.Current || s.Current)
+}
+
+// Takes reports whether the query chooses a row of the audit log.
+func (q *AuditQuery) Takes(a *signalbox.Audit) bool {
+	behind := a.Seq > q.After
+	if q.Newest {
+		behind = q.After == 0 || a.Seq < q.After
+	}
+	return behind && among(q.EventType, a.EventType) && among(q.Action, a.Action) && among(q.UserID, a.UserID) &&
+		among(q.AgentName, a.AgentName) && among(q.Severity, a.Severity) && (q.Since.IsZero() || !a.At.Before(q.Since))
+}
+
+// among reports whether the value passes a filter; an empty one passes all.
+func among[T ~string](filter, value T) bool { return filter == "" || filter == value }
+
+// SessionSpot is a place in the list of sessions, the last used first.
+type SessionSpot struct {
+	Used int64 // Unix milliseconds
+	ID   string
+}
+
+// SpotOf returns the place of s.
+func SpotOf(s *signalbox.Session) SessionSpot { return SessionSpot{s.LastUsed.UnixMilli(), s.ID} }
+
+// Compare is below 0 where the spot comes before other.
+func (p SessionSpot) Compare(other SessionSpot) int {
+	return cmp.Or(cmp.Compare(other.Used, p.Used), cmp.Compare(other.ID, p.ID))
+}
+
+// Cursor names the place to who asks for the page behind it.
+func (p SessionSpot) Cursor() string { return fmt.Sprintf("%d_%s", p.Used, p.ID) }
+
+// ParseSessionSpot reads a cursor; "" is the place before all.
+func ParseSessionSpot(cursor string) (SessionSpot, error) {
+	if cursor == "" {
+		return SessionSpot{Used: math.MaxInt64}, nil
+	}
+	used, id, cut := strings.Cut(cursor, "_")
+	ms, err := strconv.ParseInt(used, 10, 64)
+	if !cut || err != nil {
+		return SessionSpot{}, signalbox.Invalid("before", "%q is not the cursor of an earlier page", cursor)
+	}
+	return SessionSpot{ms, id}, nil
+}
+
+// Replay answers a submission whose idempotency key is that of a known task.
+func Replay(known, t *signalbox.Task) (Submitted, error) {
+	if known.IdempotencyHash != t.IdempotencyHash {
+		return Submitted{}, signalbox.Errorf(signalbox.CodeIdempotency,
+			"the idempotency key was used with another body, for task %s: use a new key for a new request", known.ID)
+	}
+	return Submitted{Task: *known, Replayed: true}, nil
+}
+
+// SameAgent reports whether two rows say the same of an agent.
+func SameAgent(a, b *signalbox.Agent) bool {
+	return a.Name == b.Name && a.Kind == b.Kind && a.URL == b.URL && a.Slots == b.Slots && a.Fencing == b.Fencing &&
+		a.Source == b.Source && bytes.Equal(a.SealedToken, b.SealedToken) && a.WorkDir == b.WorkDir && a.Version == b.Version
+}
