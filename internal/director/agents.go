@@ -1,6 +1,7 @@
 package director
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -184,15 +185,15 @@ func (d *Director) clearLane(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	n, err := d.engine.ClearLane(r.Context(), row.Name, callerOf(r).String())
-	if err != nil {
-		return err
+	n, failed := d.engine.ClearLane(r.Context(), row.Name, callerOf(r).String())
+	if failed != nil && n == 0 {
+		return failed
 	}
-	if err := d.audit(r, signalbox.Audit{
-		EventType: "agent_queue", Action: "clear_queue", AgentName: row.Name, Resource: signalbox.AgentQueue(row.Name),
+	if err := d.audit(r, signalbox.Audit{ // what was done before it failed, too
+		EventType: "agent_queue", Action: "clear_queue", AgentName: row.Name, Resource: signalbox.AgentQueue(row.Name), Result: resultOf(failed),
 		Details: details(map[string]any{"cleared_count": n}),
-	}); err != nil {
-		return err
+	}); err != nil || failed != nil {
+		return cmp.Or(failed, err)
 	}
 	d.answer(w, http.StatusOK, api.LaneCleared{Status: "cleared", Agent: row.Name, ClearedCount: n})
 	return nil
@@ -207,15 +208,15 @@ func (d *Director) releaseLane(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ids, err := d.engine.ReleaseLane(r.Context(), row.Name, callerOf(r).String())
-	if err != nil {
-		return err
+	ids, failed := d.engine.ReleaseLane(r.Context(), row.Name, callerOf(r).String())
+	if failed != nil && len(ids) == 0 {
+		return failed
 	}
-	if err := d.audit(r, signalbox.Audit{
+	if err := d.audit(r, signalbox.Audit{ // what was done before it failed, too
 		EventType: "agent_queue", Action: "force_release", AgentName: row.Name, Resource: signalbox.AgentQueue(row.Name), Severity: severityWarning,
-		Details: details(map[string]any{"was_running": len(ids) > 0, "queue_ids": ids}),
-	}); err != nil {
-		return err
+		Result: resultOf(failed), Details: details(map[string]any{"was_running": len(ids) > 0, "queue_ids": ids}),
+	}); err != nil || failed != nil {
+		return cmp.Or(failed, err)
 	}
 	d.answer(w, http.StatusOK, api.Released{
 		Status: "released", Agent: row.Name, WasRunning: len(ids) > 0, Warning: releaseWarning, QueueIDs: ids,

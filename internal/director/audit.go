@@ -20,6 +20,14 @@ const (
 	severityWarning = "warning"
 )
 
+// resultOf is the word for how a deed went.
+func resultOf(err error) string {
+	if err != nil {
+		return auditFailed
+	}
+	return auditSuccess
+}
+
 // maxUserAgent is what is kept of a User-Agent header, in characters.
 const maxUserAgent = 200
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,5 +219,66 @@ func TestWhatCannotBeRecordedIsAnError(t *testing.T) {
 	rows, err := b.store.Tokens(t.Context())
 	if err != nil || len(rows) != 0 {
 		t.Errorf("it left %v, %v", rows, err)
+	}
+}
+
+// once is a store that makes one change of a task and no more.
+type once struct {
+	*memory.Store
+	left atomic.Int64
+}
+
+func (o *once) Apply(ctx context.Context, c signalbox.Change, now time.Time) (signalbox.Task, error) {
+	if o.left.Add(-1) < 0 {
+		return signalbox.Task{}, errors.New("disk full")
+	}
+	return o.Store.Apply(ctx, c, now)
+}
+
+// A lane that was cleared or released in part is recorded, though the caller
+// is told that it failed.
+func TestWhatWasDoneInPartIsRecorded(t *testing.T) {
+	sealer, err := seal.New(bytes.Repeat([]byte{7}, seal.KeyBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &box{t: t, store: memory.New(memory.Options{}), live: &fakeLive{}}
+	s := &once{Store: b.store}
+	b.engine = engine.New(s, engine.Options{Sealer: sealer})
+	b.engine.SetLive(b.live)
+	a := b.agent("coder", 2)
+	if b.dir, err = director.New(director.Config{Engine: b.engine}); err != nil {
+		t.Fatal(err)
+	}
+	last := func() signalbox.Audit {
+		t.Helper()
+		head, err := b.store.AuditHead(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return head
+	}
+	for range 4 {
+		b.submit(`{"prompt":"p","agent":"coder"}`)
+	}
+	s.left.Store(1)
+	b.do("POST", "/api/agents/coder/queue/clear", "").wantError(t, http.StatusInternalServerError, signalbox.CodeInternal)
+	if row := last(); row.Action != "clear_queue" || row.Result != "failed" || row.Details != `{"cleared_count":1}` {
+		t.Errorf("%+v", row)
+	}
+	for range 2 {
+		if _, found, err := b.engine.Claim(t.Context(), a, 0); err != nil || !found {
+			t.Fatal(found, err)
+		}
+	}
+	s.left.Store(1)
+	b.do("POST", "/api/agents/coder/queue/release", "").wantError(t, http.StatusInternalServerError, signalbox.CodeInternal)
+	if row := last(); row.Action != "force_release" || row.Result != "failed" || !strings.Contains(row.Details, `"was_running":true`) {
+		t.Errorf("%+v", row)
+	}
+	head := last()
+	b.do("POST", "/api/agents/coder/queue/release", "").wantError(t, http.StatusInternalServerError, signalbox.CodeInternal)
+	if last() != head {
+		t.Error("what did nothing was recorded")
 	}
 }
