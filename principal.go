@@ -80,6 +80,13 @@ func (p Principal) MayUse(agent string) bool {
 	return len(p.Agents) == 0 || slices.Contains(p.Agents, agent)
 }
 
+// NoAgent is what a principal with limits is told of an agent that it may not
+// use: the same whether there is such an agent or not.
+func (p Principal) NoAgent(name string) *Error {
+	return &Error{Code: CodeNotFound, Field: "agent",
+		Message: "no agent is named " + name + " among those that this token may use: " + strings.Join(p.Agents, ", ")}
+}
+
 // Sees reports whether it may see what has that owner, queue and agent: all
 // without limits, else what is its own and what belongs to its agents.
 func (p Principal) Sees(owner, queue, agent string) bool {

@@ -47,7 +47,7 @@ func (d *Director) narrow(r *http.Request, route api.Route, c caller) error {
 		return refuse(signalbox.CodeForbidden, "show a token without limits", "this is not for a caller that is limited to some agents (%s)", strings.Join(c.who.Agents, ", "))
 	case narrowAgent:
 		if name := r.PathValue("name"); !c.who.MayUse(name) {
-			return notYours(name, c.who)
+			return c.who.NoAgent(clip(name))
 		}
 	case narrowTask:
 		return d.seesTask(r.Context(), r.PathValue("id"), c.who)
@@ -69,19 +69,12 @@ func (d *Director) seesTask(ctx context.Context, id string, who signalbox.Princi
 	return err
 }
 
-// notYours is what a limited caller is told of an agent that it may not use:
-// the same whether there is such an agent or not.
-func notYours(name string, who signalbox.Principal) error {
-	return &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent",
-		Message: "no agent is named " + clip(name) + " among those that this token may use: " + strings.Join(who.Agents, ", ")}
-}
-
 // discreet takes the names of other agents out of an error for a caller that
 // is not to know of them.
 func discreet(err error, r *http.Request, c caller) error {
 	var e *signalbox.Error
 	if c.limited() && errors.As(err, &e) && e.Code == signalbox.CodeNotFound && e.Field == "agent" && r.PathValue("name") != "" {
-		return notYours(r.PathValue("name"), c.who)
+		return c.who.NoAgent(clip(r.PathValue("name")))
 	}
 	return err
 }

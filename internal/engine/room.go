@@ -18,7 +18,7 @@ func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 		return e.checkLimits(ctx, n)
 	}
 	if !n.By.MayUse(n.Agent) {
-		return &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent", Message: notYours(n.Agent, n.By)}
+		return n.By.NoAgent(n.Agent)
 	}
 	if _, live := e.live.LiveAgent(n.Agent); !live { // or it was made known a moment ago
 		if _, err := e.Agent(ctx, n.Agent); err != nil {
@@ -63,12 +63,6 @@ func (e *Engine) checkLimits(ctx context.Context, n NewTask) error {
 	}
 	return &signalbox.Error{Code: signalbox.CodeForbidden, Field: "agent",
 		Message: fmt.Sprintf("this token is limited to %s: name one of them in agent", strings.Join(n.By.Agents, ", "))}
-}
-
-// notYours is what a principal is told of an agent that it may not use: the
-// same whether there is such an agent or not.
-func notYours(agent string, by signalbox.Principal) string {
-	return fmt.Sprintf("no agent is named %s among those that this token may use: %s", agent, strings.Join(by.Agents, ", "))
 }
 
 // makeRoom says what a call that wants an agent at once needs of it, and in
