@@ -143,9 +143,10 @@ func (d *Director) checkAgentURL(ctx context.Context, raw string, trusted bool) 
 	return nil
 }
 
-// namesFor is how long the names of agents are good for. Thousands of agents
-// beat every few seconds; each beat must not read them all.
-const namesFor = time.Second
+// namesFor is how long the names of agents are good for: one that another
+// director removed may beat on for so long. Thousands of agents beat; each beat
+// must not read them all.
+const namesFor = 10 * time.Second
 
 // agentNames remembers which agents are known.
 type agentNames struct {
@@ -183,12 +184,13 @@ func (d *Director) known(ctx context.Context, name string) error {
 	if d.names.has(name, now) {
 		return nil
 	}
-	if _, err := d.agentRow(ctx, name); err != nil {
+	agents, err := d.engine.Read().Agents(ctx)
+	if err != nil {
 		return err
 	}
-	agents, err := d.engine.Read().Agents(ctx)
-	if err == nil {
-		d.names.set(agents, now)
+	if d.names.set(agents, now); d.names.has(name, now) {
+		return nil
 	}
+	_, err = d.agentRow(ctx, name) // says what is wrong with the name
 	return err
 }
