@@ -3,6 +3,8 @@ package identity_test
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -221,5 +223,22 @@ func TestDefaultCost(t *testing.T) {
 	h.login("anna", right)
 	if !strings.HasPrefix(h.rows.users["anna"].Password, "$argon2id$v=19$m=65536,t=2,p=1$") {
 		t.Error(h.rows.users["anna"].Password)
+	}
+}
+
+// The director collects its garbage late, and whoever guesses passwords must
+// not make it grow: what a hash needed is free when it has been made.
+func TestGuessesDoNotPileUpMemory(t *testing.T) {
+	const hash = 16 << 20
+	h := newHouse(t, func(o *identity.Options) { o.Cost = identity.Cost{MemoryKiB: hash >> 10, Passes: 1} })
+	h.user(identity.PutUser{ID: "anna", Password: right, Role: signalbox.RoleAdmin})
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, _, _, err := h.Login(t.Context(), "anna", wrong, "192.0.2.1")
+	wantCode(t, err, signalbox.CodeUnauthorized)
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > hash/2 {
+		t.Errorf("a guess left %d bytes behind", grown)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 
 	"golang.org/x/crypto/argon2"
@@ -75,7 +76,21 @@ func (k *Keeper) hashPassword(ctx context.Context, password string) (string, err
 	}
 	defer leave()
 	c := k.opts.Cost
-	return c.encode(salt, argon2.IDKey([]byte(password), salt, c.Passes, c.MemoryKiB, 1, keyBytes)), nil
+	return c.encode(salt, c.derive(password, salt, keyBytes)), nil
+}
+
+// collectFrom is the memory of a hash from which on it is worth a collection.
+const collectFrom = 16 << 10 // KiB
+
+// derive makes the key of a password. Its memory is free for the next one at
+// once: a server that collects its garbage late would else grow to many times
+// what maxHashes need, as soon as a stranger guesses passwords.
+func (c Cost) derive(password string, salt []byte, n uint32) []byte {
+	key := argon2.IDKey([]byte(password), salt, c.Passes, c.MemoryKiB, 1, n)
+	if c.MemoryKiB >= collectFrom {
+		runtime.GC()
+	}
+	return key
 }
 
 // enter waits until a hash may be made.
@@ -104,7 +119,7 @@ func (k *Keeper) verify(ctx context.Context, stored, password string) (bool, err
 		return false, err
 	}
 	defer leave()
-	got := argon2.IDKey([]byte(password), salt, c.Passes, c.MemoryKiB, 1, uint32(len(want)))
+	got := c.derive(password, salt, uint32(len(want)))
 	return subtle.ConstantTimeCompare(got, want) == 1, nil
 }
 
