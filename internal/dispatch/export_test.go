@@ -51,3 +51,13 @@ func (d *Dispatcher) Busy() int {
 
 // ResultOf is what is stored of an agent's last word.
 func ResultOf(s api.AgentTaskStatus) *signalbox.Result { return result(s) }
+
+// SlotsOf is how many slots an agent has that says it has n, and how many
+// when its row has changed after that.
+func SlotsOf(n int) (before, after int) {
+	l := &lane{conn: &conn{}, probing: make(chan struct{}, 1)}
+	l.learn(api.AgentStatus{AgentKind: "demo", Slots: n})
+	before = l.row.Slots
+	l.change(signalbox.Agent{Slots: 1}, &conn{})
+	return before, l.row.Slots
+}

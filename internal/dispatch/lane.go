@@ -156,12 +156,13 @@ func (l *lane) learn(s api.AgentStatus) {
 	if s.HighestFence > maxFence {
 		s.HighestFence = 0
 	}
+	s.Slots = min(s.Slots, signalbox.MaxAgentSlots)
 	s.IsolatedSlots = min(max(0, s.IsolatedSlots), signalbox.MaxAgentSlots)
 	l.status = s
 	l.row.Fencing = s.Fencing
 	l.row.Kind = knownKind(l.row.Kind, s)
 	if s.Slots > 0 {
-		l.row.Slots = min(s.Slots, signalbox.MaxAgentSlots)
+		l.row.Slots = s.Slots
 	}
 }
 

@@ -254,3 +254,13 @@ func TestFiguresThatCannotBeAreNotStored(t *testing.T) {
 		t.Errorf("of a run of a week this is stored: %+v", got)
 	}
 }
+
+// More slots than there can be would reach into the numbers of the isolated
+// ones.
+func TestSlotsThatAnAgentClaimsAreBounded(t *testing.T) {
+	for said, want := range map[int]int{4: 4, 1_000_000_000: signalbox.MaxAgentSlots} {
+		if before, after := dispatch.SlotsOf(said); before != want || after != want {
+			t.Errorf("an agent that says %d has %d slots, and %d when its row has changed; want %d", said, before, after, want)
+		}
+	}
+}
