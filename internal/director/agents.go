@@ -62,6 +62,9 @@ func agentView(row *signalbox.Agent, live engine.LiveAgent, slots []api.RunningT
 		LastHeard: timePtr(live.LastHeard), LastProgress: timePtr(live.LastProgress),
 		IsolatedSlots: live.IsolatedSlots, Isolated: isolated, Terminal: live.Terminal,
 	}
+	if live.Up { // what it says of itself is what it is offered by
+		v.Kind, v.Slots, v.Fencing = live.Kind, live.Slots, live.Fencing
+	}
 	works := slices.ContainsFunc(running, func(t api.RunningTask) bool { return !t.Withheld })
 	switch {
 	case live.Name == "":

@@ -295,6 +295,21 @@ func TestHeartbeat(t *testing.T) {
 	b.do("POST", "/api/agents/coder/heartbeat", beat).wantError(t, 404, signalbox.CodeNotFound)
 }
 
+func TestAnAgentIsShownAsItSaysThatItIs(t *testing.T) {
+	b := newBox(t)
+	row := b.agent("coder", 1)
+	said := row
+	said.Kind, said.Slots, said.Fencing = "codex", 3, !row.Fencing
+	for up, want := range map[bool]signalbox.Agent{true: said, false: row} {
+		b.live.set(engine.LiveAgent{Agent: said, Up: up})
+		var out api.Agents
+		b.do("GET", "/api/agents", "").want(t, 200, &out)
+		if got := out.Agents[0]; got.Kind != want.Kind || got.Slots != want.Slots || got.Fencing != want.Fencing {
+			t.Errorf("up %t: %+v, want %+v", up, got, want)
+		}
+	}
+}
+
 func TestAgentsOfTheConfigurationStay(t *testing.T) {
 	b := newBox(t)
 	_, err := b.engine.PutAgent(t.Context(), signalbox.Agent{Name: "fixed", Kind: "demo", URL: "http://127.0.0.1:9000", Source: signalbox.AgentFromConfig}, "")
