@@ -147,7 +147,9 @@ func TestBypassLost(t *testing.T) {
 		a := h.agent(Options{Isolated: 1, Plain: plain, Deaf: true, Sloppy: true})
 		h.start()
 		h.untilUp("fake")
-		id := h.submit(aside())
+		long := aside()
+		long.TimeoutSeconds = 3600 // its own limit is not what ends it
+		id := h.submit(long)
 		h.untilState(id, signalbox.Working)
 		h.silent(a)
 		h.ends(id, signalbox.ReasonLost)
