@@ -73,13 +73,14 @@ type User struct {
 }
 
 // PutUser is the body of PUT /api/users/{id}, which makes or changes a user:
-// but for the password and the role, what is left out is taken away.
+// what is left out stays as it is. A new user is then in force, with role user,
+// all agents and no password.
 type PutUser struct {
-	Email    string   `json:"email,omitempty"`
-	Password string   `json:"password,omitempty"` // 12 to 1024 bytes; left out it stays as it is
-	Role     string   `json:"role,omitempty"`     // admin or user; left out it stays as it is, user for a new one
-	Agents   []string `json:"agents,omitempty"`   // the only ones it may use; left out: all, whatever was there
-	Disabled bool     `json:"disabled,omitempty"` // no login, and its tokens are refused
+	Email    *string  `json:"email,omitempty"`    // "" takes it away
+	Password string   `json:"password,omitempty"` // 12 to 1024 bytes
+	Role     string   `json:"role,omitempty"`     // admin or user
+	Agents   []string `json:"agents,omitzero"`    // the only ones it may use; [], not nil, is all
+	Disabled *bool    `json:"disabled,omitempty"` // true: no login, and its tokens are refused
 }
 
 // AuditLog is the answer to GET /api/audit.

@@ -64,8 +64,9 @@ func (c *Client) Users(ctx context.Context) ([]api.User, error) {
 	return out.Users, err
 }
 
-// PutUser makes or changes a user. Its fields replace what was there, but for
-// the password and the role, which stay where they are left out.
+// PutUser makes or changes a user. What is nil or "" stays as it is; Email and
+// Disabled point to what is to be there, and Agents that are empty but not nil
+// take the limits away.
 func (c *Client) PutUser(ctx context.Context, id string, user api.PutUser) (api.User, error) {
 	var out api.User
 	req, err := post("/api/users/"+url.PathEscape(id), user)

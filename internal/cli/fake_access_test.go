@@ -140,5 +140,5 @@ func (f *fake) putUser(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.users = append(f.users, req)
 	f.mu.Unlock()
-	answer(w, 200, api.User{ID: r.PathValue("id"), Email: req.Email, Role: req.Role, Agents: req.Agents, Disabled: req.Disabled})
+	answer(w, 200, api.User{ID: r.PathValue("id"), Role: req.Role, Agents: req.Agents})
 }

@@ -92,25 +92,18 @@ func (a *app) setUser(ctx context.Context, c *client.Client, flags *pflag.FlagSe
 	if err != nil {
 		return err
 	}
-	var req api.PutUser
-	at := slices.IndexFunc(users, func(u api.User) bool { return u.ID == id })
-	if at >= 0 { // what is put replaces what was there
-		u := users[at]
-		req = api.PutUser{Email: u.Email, Role: u.Role, Agents: u.Agents, Disabled: u.Disabled}
-	}
+	isNew := !slices.ContainsFunc(users, func(u api.User) bool { return u.ID == id })
+	req := api.PutUser{Role: s.role}
 	if flags.Changed("email") {
-		req.Email = s.email
+		req.Email = &s.email
 	}
-	if flags.Changed("role") {
-		req.Role = s.role
-	}
-	if flags.Changed("limit-agents") {
-		req.Agents = slices.DeleteFunc(s.agents, func(name string) bool { return name == "" })
+	if flags.Changed("limit-agents") { // none is all, and not nil
+		req.Agents = slices.DeleteFunc(append([]string{}, s.agents...), func(name string) bool { return name == "" })
 	}
 	if flags.Changed("disabled") {
-		req.Disabled = s.disabled
+		req.Disabled = &s.disabled
 	}
-	if req.Password, err = a.newPassword(ctx, s, at < 0); err != nil {
+	if req.Password, err = a.newPassword(ctx, s, isNew); err != nil {
 		return err
 	}
 	wasOpen := open(ctx, c)

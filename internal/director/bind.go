@@ -160,7 +160,7 @@ func jsonFields(t reflect.Type) []jsonField {
 		if name == "" || name == "-" {
 			continue
 		}
-		fields = append(fields, jsonField{name: name, index: i, optional: strings.Contains(opts, "omitempty")})
+		fields = append(fields, jsonField{name: name, index: i, optional: strings.Contains(opts, "omit")})
 	}
 	return fields
 }

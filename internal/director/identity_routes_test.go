@@ -78,6 +78,18 @@ func TestUsers(t *testing.T) {
 	if len(list.Users) != 2 || list.Users[1].ID != "ben" || list.Users[1].Role != "user" || !slices.Equal(list.Users[1].Agents, []string{"coder"}) {
 		t.Errorf("%+v", list)
 	}
+	// What is left out stays; an empty list takes the limits away.
+	for _, step := range []struct {
+		body     string
+		agents   []string
+		disabled bool
+	}{{`{"disabled":true}`, []string{"coder"}, true}, {`{"disabled":false,"agents":null}`, []string{"coder"}, false}, {`{"agents":[]}`, nil, false}} {
+		var got api.User
+		b.do("PUT", "/api/users/ben", step.body, admin).want(t, http.StatusOK, &got)
+		if !slices.Equal(got.Agents, step.agents) || got.Disabled != step.disabled {
+			t.Errorf("%s: %+v", step.body, got)
+		}
+	}
 	// A login is the user, and ends with the user.
 	anna := b.login("anna")
 	var me api.Me

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -298,7 +299,7 @@ func TestOpenUntilTheFirstAdmin(t *testing.T) {
 	}
 	// She is the last, in whatever way she would go.
 	wantCode(t, h.RemoveUser(ctx, "anna"), signalbox.CodeConflict, "last admin")
-	_, _, err = h.PutUser(ctx, identity.PutUser{ID: "anna", Disabled: true})
+	_, _, err = h.PutUser(ctx, identity.PutUser{ID: "anna", Disabled: new(true)})
 	wantCode(t, err, signalbox.CodeConflict, "last admin")
 	_, _, err = h.PutUser(ctx, identity.PutUser{ID: "anna", Role: signalbox.RoleUser})
 	wantCode(t, err, signalbox.CodeConflict, "last admin")
@@ -366,7 +367,7 @@ func TestATokenNeverOutlivesItsUser(t *testing.T) {
 	ctx := t.Context()
 	h := newHouse(t)
 	h.admin()
-	h.user(identity.PutUser{ID: "ben", Email: "ben@example.com", Role: signalbox.RoleAdmin, Password: right})
+	h.user(identity.PutUser{ID: "ben", Email: new("ben@example.com"), Role: signalbox.RoleAdmin, Password: right})
 	_, secret := h.token(identity.NewToken{Name: "laptop", User: "ben"})
 	cookie := h.login("ben", right)
 	who, err := h.FromToken(secret)
@@ -381,14 +382,14 @@ func TestATokenNeverOutlivesItsUser(t *testing.T) {
 	if h.InForce(before) || !h.InForce(who) {
 		t.Error("a stream would go on with the rights of before")
 	}
-	h.user(identity.PutUser{ID: "ben", Disabled: true})
+	h.user(identity.PutUser{ID: "ben", Disabled: new(true)})
 	_, err = h.FromToken(secret)
 	wantCode(t, err, signalbox.CodeUnauthorized, "disabled")
 	_, err = h.FromLogin(cookie)
 	wantCode(t, err, signalbox.CodeUnauthorized)
 	_, _, _, err = h.Login(ctx, "ben", right, "192.0.2.7")
 	wantCode(t, err, signalbox.CodeUnauthorized)
-	h.user(identity.PutUser{ID: "ben"})
+	h.user(identity.PutUser{ID: "ben", Disabled: new(false)})
 	if _, err = h.FromToken(secret); err != nil {
 		t.Error(err)
 	}
@@ -408,6 +409,26 @@ func TestATokenNeverOutlivesItsUser(t *testing.T) {
 		t.Error("the token of the first ben is one of the second")
 	}
 	wantCode(t, h.RemoveUser(ctx, "nobody"), signalbox.CodeNotFound)
+}
+
+// To change one thing of a user must not take its limits away.
+func TestWhatIsNotGivenOfAUserStays(t *testing.T) {
+	h := newHouse(t)
+	h.admin()
+	h.user(identity.PutUser{ID: "ben", Email: new("ben@example.com"), Password: right, Agents: []string{"coder"}})
+	want := h.rows.users["ben"]
+	for _, p := range []identity.PutUser{{ID: "ben", Disabled: new(true)}, {ID: "ben", Role: signalbox.RoleUser}, {ID: "ben", Disabled: new(false)}, {ID: "ben"}} {
+		h.user(p)
+	}
+	if got := h.rows.users["ben"]; !reflect.DeepEqual(got, want) || len(got.Agents) != 1 {
+		t.Errorf("it was %+v and is %+v", want, got)
+	}
+	_, _, err := h.PutUser(t.Context(), identity.PutUser{ID: "ben", Role: signalbox.RoleAdmin})
+	wantCode(t, err, signalbox.CodeValidation, "empty list")
+	h.user(identity.PutUser{ID: "ben", Role: signalbox.RoleAdmin, Agents: []string{}, Email: new("")})
+	if got := h.rows.users["ben"]; got.Agents != nil || got.Email != "" || got.Role != signalbox.RoleAdmin || got.Password != want.Password {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestLimitsOfTokenAndUserBothHold(t *testing.T) {

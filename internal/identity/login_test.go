@@ -17,7 +17,7 @@ import (
 
 func withAnna(t *testing.T) *house {
 	h := newHouse(t)
-	h.user(identity.PutUser{ID: "anna", Email: "anna@example.com", Password: right, Role: signalbox.RoleAdmin})
+	h.user(identity.PutUser{ID: "anna", Email: new("anna@example.com"), Password: right, Role: signalbox.RoleAdmin})
 	return h
 }
 
@@ -86,7 +86,7 @@ func TestALoginEnds(t *testing.T) {
 func TestUsersCannotBeEnumerated(t *testing.T) {
 	h := withAnna(t)
 	h.user(identity.PutUser{ID: "ben", Password: right})
-	h.user(identity.PutUser{ID: "ben", Disabled: true})
+	h.user(identity.PutUser{ID: "ben", Disabled: new(true)})
 	h.user(identity.PutUser{ID: "carl"}) // without a password
 	said := map[string]bool{}
 	for i, user := range []string{"anna", "ben", "carl", "nobody", "../etc", strings.Repeat("x", 5000), "-"} {
@@ -205,7 +205,7 @@ func TestPasswordsAreStoredAsArgon2id(t *testing.T) {
 		}
 	}
 	for _, p := range []identity.PutUser{
-		{ID: "a b"}, {ID: "anna", Role: "root"}, {ID: "anna", Email: "anna"}, {ID: "anna", Email: "a\r\n@b"}, {ID: "anna", Email: "a@b@c"},
+		{ID: "a b"}, {ID: "anna", Role: "root"}, {ID: "anna", Email: new("anna")}, {ID: "anna", Email: new("a\r\n@b")}, {ID: "anna", Email: new("a@b@c")},
 		{ID: "anna", Agents: []string{"coder"}, Role: signalbox.RoleAdmin}, {ID: "anna", Agents: []string{".."}},
 	} {
 		_, _, err := h.PutUser(t.Context(), p)

@@ -9,15 +9,16 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// PutUser is what a user is to be. Role "" and Password "" keep what a known
-// user has; a new one is a user without a password, who cannot log in.
+// PutUser is what a user is to be. What is nil, and Role "" and Password "",
+// keep what a known user has: a change of one thing must not widen another. A
+// new one is a user without limits and without a password, who cannot log in.
 type PutUser struct {
 	ID       string
-	Email    string
+	Email    *string
 	Password string
 	Role     signalbox.Role
-	Agents   []string
-	Disabled bool
+	Agents   []string // empty, not nil: all
+	Disabled *bool
 }
 
 const maxEmail = 254
@@ -28,7 +29,7 @@ func (p *PutUser) check() (err error) {
 		return signalbox.Invalid("id", "the id of a user is 1 to 64 letters, digits, dots, underscores or hyphens, the first a letter or digit")
 	case p.Role != "" && p.Role != signalbox.RoleAdmin && p.Role != signalbox.RoleUser:
 		return signalbox.Invalid("role", "role must be admin or user")
-	case p.Email != "" && !validEmail(p.Email):
+	case p.Email != nil && *p.Email != "" && !validEmail(*p.Email):
 		return signalbox.Invalid("email", "email must be an address, NAME@HOST, of at most %d bytes", maxEmail)
 	}
 	if p.Password != "" {
@@ -86,23 +87,39 @@ func (k *Keeper) merge(v *view, p PutUser, hash string) (u signalbox.User, creat
 			return u, true, signalbox.Errorf(signalbox.CodeConflict, "there are %d users, the most there can be", len(v.users))
 		}
 	}
-	u.Email, u.Agents, u.Disabled = p.Email, p.Agents, p.Disabled
-	if p.Role != "" {
-		u.Role = p.Role
-	}
+	p.change(&u)
 	if hash != "" {
 		u.Password = hash
 	}
 	admin := u.Role == signalbox.RoleAdmin && !u.Disabled
 	switch {
 	case u.Role == signalbox.RoleAdmin && len(u.Agents) > 0:
-		return u, !known, signalbox.Invalid("agents", "an admin has no limits: leave out agents, or give the role user")
+		return u, !known, signalbox.Invalid("agents", "an admin has no limits: take them away with an empty list of agents, or give the role user")
 	case u.Role != signalbox.RoleAdmin && !k.Static() && !v.admin:
 		return u, !known, errFirst
 	case !admin && !k.Static() && v.admin && !v.keepsAdmin(k.now(), isUser(u.ID)):
 		return u, !known, errLast
 	}
 	return u, !known, nil
+}
+
+// change puts into a row what is given.
+func (p *PutUser) change(u *signalbox.User) {
+	if p.Email != nil {
+		u.Email = *p.Email
+	}
+	if p.Agents != nil {
+		u.Agents = slices.Clip(p.Agents)
+	}
+	if len(u.Agents) == 0 {
+		u.Agents = nil
+	}
+	if p.Disabled != nil {
+		u.Disabled = *p.Disabled
+	}
+	if p.Role != "" {
+		u.Role = p.Role
+	}
 }
 
 // isUser matches the credentials of a user.
