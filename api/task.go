@@ -24,6 +24,7 @@ type SubmitRequest struct {
 	WaitTimeout    int               `json:"wait_timeout,omitempty"` // seconds it may wait before it ends as timeout; 0: for ever
 	OnLost         string            `json:"on_lost,omitempty"`      // fail (default) or requeue, when its agent is lost
 	Overflow       string            `json:"overflow,omitempty"`     // persist (default); wait: wait_timeout is 120 s unless given; reject: 409 unless an agent is free for it
+	Waits          bool              `json:"waits,omitempty"`        // the caller will wait for its end: a call of an agent that would then wait for itself is refused
 }
 
 // SubmitResponse is the 201 answer to POST /api/queue/task and to a retry,

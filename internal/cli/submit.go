@@ -160,6 +160,9 @@ func (a *app) submit(ctx context.Context, s *submitFlags) error {
 	if s.key == "" {
 		s.key = client.NewIdempotencyKey() // one for all tries, with room or without
 	}
+	// A run that waits for what it submits is to be told if that would be for
+	// ever; directors without agents that call need not know the word.
+	s.req.Waits = s.wait.on && a.executionID() != ""
 	wait, cancel := s.wait.bound(ctx)
 	defer cancel()
 	job, err := a.submitWithRoom(wait, c, s)

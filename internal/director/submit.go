@@ -112,7 +112,7 @@ func newTask(req api.SubmitRequest) (engine.NewTask, error) {
 		SessionID: req.SessionID, Session: signalbox.SessionMode(req.Session), Env: req.Env, Thinking: req.Thinking,
 		Source: signalbox.Source(req.Source), SourceJob: req.SourceJob, Agent: req.Agent, Kind: req.Kind,
 		Priority: req.Priority, WaitTimeout: waitTimeout(req.WaitTimeout), OnLost: signalbox.OnLost(req.OnLost),
-		Overflow: signalbox.Overflow(req.Overflow),
+		Overflow: signalbox.Overflow(req.Overflow), Waits: req.Waits,
 	}
 	if req.Project != nil {
 		n.Project = &signalbox.Project{Name: req.Project.Name, Path: req.Project.Path}

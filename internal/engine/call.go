@@ -38,14 +38,14 @@ func (e *Engine) callOf(ctx context.Context, n *NewTask) (call, error) {
 		return c, signalbox.Errorf(signalbox.CodeCallDepth,
 			"%d agents have called one another to get here, the most there may be: do the rest in %s itself", signalbox.MaxCallDepth, n.By.ID)
 	}
-	if !n.Waits || n.Mode != signalbox.ModeChat || n.Overflow == signalbox.OverflowReject {
+	if !n.Waits || n.Overflow == signalbox.OverflowReject {
 		return c, nil // it does not wait for a slot
 	}
-	session, err := e.talkOf(ctx, n)
+	queue, session, err := e.lineOf(ctx, n)
 	if err != nil {
 		return c, err
 	}
-	path, err := g.blocked(parent.ID, n.Agent, session)
+	path, err := g.blockedIn(parent.ID, queue, session)
 	if err == nil && path != nil {
 		err = signalbox.Errorf(signalbox.CodeCallCycle, "the call would wait for itself: %s, which holds what it would wait for; submit the task without waiting for it, or answer from %s",
 			circle(parent, path), n.By.ID)
@@ -53,17 +53,32 @@ func (e *Engine) callOf(ctx context.Context, n *NewTask) (call, error) {
 	return c, err
 }
 
-// talkOf is the conversation in which a chat will take place; "" for a new one.
-func (e *Engine) talkOf(ctx context.Context, n *NewTask) (session string, err error) {
-	if n.SessionID != "" || n.NewSession {
-		return n.SessionID, nil
+// lineOf says in which queue a task will wait, and for the turn of which
+// conversation; "" for none, or a new one.
+func (e *Engine) lineOf(ctx context.Context, n *NewTask) (queue, session string, err error) {
+	if n.Mode == signalbox.ModeChat {
+		session = n.SessionID
+		if session == "" && !n.NewSession {
+			session, err = e.CurrentSession(ctx, n.Agent)
+		}
+		return n.queue(), session, err
 	}
-	return e.CurrentSession(ctx, n.Agent)
+	if n.SessionID != "" && n.Agent == "" { // it follows the agent that holds its session
+		held, err := e.store.Session(ctx, n.SessionID)
+		switch {
+		case err == nil:
+			return signalbox.AgentQueue(held.Agent), n.SessionID, nil
+		case signalbox.CodeOf(err) != signalbox.CodeNotFound:
+			return "", "", err
+		}
+	}
+	return n.queue(), n.SessionID, nil
 }
 
 // waits is the graph of who waits for whom, as it is now: an execution waits
-// for the chats that it called, a waiting chat for the executions that hold
-// the slots of its agent, and for the turn of its conversation before it.
+// for the tasks that it called and waits for, a waiting task for the executions
+// that hold the slots of the agents that serve its queue, and for the turn of
+// its conversation before it.
 type waits struct {
 	e      *Engine
 	ctx    context.Context //nolint:containedctx // of one question
@@ -109,7 +124,27 @@ func (g *waits) executionOf(agent, id string) (*signalbox.Task, error) {
 	return nil, signalbox.Invalid("X-Signalbox-Execution", "agent %s runs %d executions: say which one calls, with the header X-Signalbox-Execution (SIGNALBOX_QUEUE_ID in its environment)", agent, len(runs))
 }
 
-// blocked reports whether a chat of agent in session cannot start before
+// blockedIn reports whether a task that waits in queue cannot start before
+// caller has ended: no agent that serves the queue can take it. An agent that
+// is not known to serve it may still come.
+func (g *waits) blockedIn(caller, queue, session string) (path []*signalbox.Task, err error) {
+	if name, own := signalbox.QueueAgent(queue); own {
+		return g.blocked(caller, name, session)
+	}
+	for _, a := range g.e.live.Agents() {
+		if !a.Up || !a.Serves(queue) {
+			continue
+		}
+		way, err := g.blocked(caller, a.Name, session)
+		if err != nil || way == nil {
+			return nil, err
+		}
+		path = way
+	}
+	return path, nil
+}
+
+// blocked reports whether a task of agent in session cannot start before
 // caller has ended, for want of a free slot or because it is not its turn: then
 // it returns the executions on the way from that agent to caller.
 func (g *waits) blocked(caller, agent, session string) (path []*signalbox.Task, err error) {
@@ -139,7 +174,7 @@ func (g *waits) blocked(caller, agent, session string) (path []*signalbox.Task, 
 }
 
 // stuck reports whether an execution cannot end before caller has: it is
-// caller, or one of the chats that it waits for is stuck. path begins with it.
+// caller, or one of the tasks that it waits for is stuck. path begins with it.
 func (g *waits) stuck(caller string, t *signalbox.Task) (path []*signalbox.Task, err error) {
 	if t.ID == caller || g.met[t.ID] {
 		return []*signalbox.Task{t}, nil
@@ -157,8 +192,8 @@ func (g *waits) stuck(caller string, t *signalbox.Task) (path []*signalbox.Task,
 		var way []*signalbox.Task
 		if f := g.flying[c.ID]; f != nil {
 			way, err = g.stuck(caller, f)
-		} else if name, own := signalbox.QueueAgent(c.Queue); own {
-			way, err = g.blocked(caller, name, c.SessionID)
+		} else {
+			way, err = g.blockedIn(caller, c.Queue, c.SessionID)
 		}
 		if err != nil {
 			return nil, err

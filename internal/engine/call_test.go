@@ -168,3 +168,42 @@ func TestIncidentNoCallDepthGuard(t *testing.T) {
 	b.talker("one-too-many", 1)
 	b.refused(signalbox.CodeCallDepth, as(last.Name, "one-too-many"), "8 agents have called one another")
 }
+
+// queued is a task that an agent submits from within what it runs, and waits
+// for.
+func queued(caller string, n engine.NewTask) engine.NewTask {
+	n.By, n.Waits = signalbox.Principal{Kind: signalbox.PrincipalAgent, ID: caller}, true
+	return n
+}
+
+func TestSubmitThatWaitsForItselfIsRefused(t *testing.T) {
+	b := newBox(t)
+	one := b.talker("one", 1)
+	b.submit(chat("one", "begin"))
+	run := b.work(one)
+	b.refused(signalbox.CodeCallCycle, queued("one", engine.NewTask{Prompt: "x", Agent: "one"}), "one ("+run.ID+")")
+	b.refused(signalbox.CodeCallCycle, queued("one", engine.NewTask{Prompt: "x"})) // nobody else serves work
+	b.refused(signalbox.CodeCallCycle, queued("one", engine.NewTask{Prompt: "x", SessionID: run.SessionID}))
+	b.refused(signalbox.CodeCallCycle, queued("one", engine.NewTask{Prompt: "x", Kind: "claude"}))
+	b.talker("two", 1)
+	b.submit(queued("one", engine.NewTask{Prompt: "x"}))
+	b.submit(queued("one", engine.NewTask{Prompt: "x", Kind: "claude"}))
+}
+
+// To come back with the key of a call that was made without waiting, and wait
+// for it now, closes the circle as well.
+func TestReplayThatWaitsForItselfIsRefused(t *testing.T) {
+	b := newBox(t)
+	one := b.talker("one", 1)
+	b.submit(chat("one", "begin"))
+	run := b.work(one)
+	call := as("one", "one")
+	call.Waits, call.IdempotencyKey = false, "k"
+	first := b.submit(call)
+	call.Waits = true
+	b.refused(signalbox.CodeCallCycle, call)
+	b.finish(run, signalbox.ReasonCompleted)
+	if again := b.submit(call); again.ID != first.ID {
+		t.Errorf("the key found %s, want %s", again.ID, first.ID)
+	}
+}

@@ -102,6 +102,9 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, e.noRoom(err, &n, &sub)
 	}
+	if signalbox.CodeOf(refused) == signalbox.CodeCallCycle && !got.Task.State.Terminal() {
+		return Receipt{}, refused // to come back and wait for what was called without waiting closes the circle too
+	}
 	if !got.Replayed {
 		e.publish("", got.Task, signalbox.Entry{Kind: signalbox.EventSubmit})
 	}
