@@ -2,6 +2,7 @@ package director
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -155,9 +156,9 @@ func promptOf(prompt, message string) (string, error) {
 // name is the word for such calls in the log.
 func (c *call) name() string {
 	if c.task.Mode == signalbox.ModeBypass {
-		return "bypass"
+		return "Task"
 	}
-	return "chat"
+	return "Chat"
 }
 
 // call stores the task of a call and answers as its caller prefers. From then
@@ -180,12 +181,11 @@ func (d *Director) call(w http.ResponseWriter, r *http.Request, c *call) error {
 	t := &got.Task
 	w.Header().Set(queueIDHeader, t.ID)
 	w.Header().Set("Location", taskURL(t.ID))
-	event := "submitted"
 	if got.Replayed {
-		event = "replayed"
 		w.Header().Set("Idempotency-Replayed", "true")
+	} else { // in the seed's words
+		d.log.Info(fmt.Sprintf("[%s] Agent '%s' execution %s: %s", c.name(), c.agent, t.ID, t.QueueStatus()))
 	}
-	d.log.Info("", c.name(), event, "agent", c.agent, "execution", t.ID, "queue_status", t.QueueStatus())
 	switch {
 	case c.prefer.async():
 		w.Header().Set("Preference-Applied", "respond-async")

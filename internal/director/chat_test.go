@@ -103,7 +103,7 @@ func TestChatThatDoesNotWait(t *testing.T) {
 			got := b.do("POST", chatPath, body)
 			e := got.wantChatError(t, http.StatusConflict, "agent_busy")
 			if e.Error != "Agent is busy" || e.Current == nil || e.Current.ID != task.ID || e.Current.Status != "running" || e.Current.Message != "Take your time" ||
-				e.RetryAfter != 30 || got.Header.Get("Retry-After") != "30" || !e.Retryable || e.Execution != nil || e.Message != "Agent 'coder' is busy, and the request does not want to wait." {
+				e.RetryAfter != 30 || got.Header.Get("Retry-After") != "30" || !e.Retryable || e.Execution != nil || e.Message != "agent coder is busy with another turn of the session: 1 of 1 slots in use, 0 waiting; wait for it, or try again later" {
 				t.Errorf("%+v", e)
 			}
 		}
@@ -324,8 +324,8 @@ func TestChatIsLogged(t *testing.T) {
 	b.accept(a)
 	b.do("POST", chatPath, `{"message":"m"}`, async).want(t, 202, &two)
 	for _, line := range []string{
-		"chat=submitted agent=coder execution=" + one.Execution.ID + " queue_status=running",
-		"chat=submitted agent=coder execution=" + two.Execution.ID + " queue_status=queued:1",
+		"[Chat] Agent 'coder' execution " + one.Execution.ID + ": running",
+		"[Chat] Agent 'coder' execution " + two.Execution.ID + ": queued:1",
 	} {
 		if !strings.Contains(log.String(), line) {
 			t.Errorf("no %q in %s", line, log.String())

@@ -38,10 +38,8 @@ func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 		return signalbox.Invalid("session_id", "agent %s has no session %s: leave session_id out, or name one of its own", n.Agent, n.SessionID)
 	case s.Agent != n.Agent:
 		return signalbox.Invalid("agent", "session %s is held by agent %s: leave out agent, or name %s", n.SessionID, s.Agent, s.Agent)
-	case s.State == signalbox.SessionArchived && n.Mode == signalbox.ModeChat:
-		return signalbox.Errorf(signalbox.CodeConflict, "session %s is archived: restore it first (signalbox sessions restore %s)", n.SessionID, n.SessionID)
-	case s.State == signalbox.SessionGone && n.Mode == signalbox.ModeChat:
-		return signalbox.Errorf(signalbox.CodeConflict, "agent %s no longer has session %s: leave session_id out, or begin a new one with new_session", s.Agent, n.SessionID)
+	case n.Mode == signalbox.ModeChat:
+		return store.CheckTalk(&s) // the store looks again: here it is said before that there is no room
 	}
 	return nil
 }
@@ -152,12 +150,11 @@ func (e *Engine) noRoom(err error, n *NewTask, sub *store.Submission) error {
 		e.log.Warn("", "queue", "submit_rejected", "reason", "agent_busy", "in", sub.Task.Queue)
 		switch {
 		case n.Mode == signalbox.ModeBypass:
-			return signalbox.Errorf(signalbox.CodeAgentBusy, "agent %s, or all agents together, run as many isolated executions as they may (%d, %d): try again later",
-				n.Agent, sub.Room.Agents[0].Slots, sub.Room.Fleet)
+			return signalbox.Errorf(signalbox.CodeAgentBusy, "an isolated execution at agent %s cannot start at once: %s", n.Agent, err)
 		case n.Agent == "":
-			return signalbox.Errorf(signalbox.CodeAgentBusy, "no agent that serves %s is free, and the task does not want to wait: leave overflow reject out to queue it", sub.Task.Queue)
+			return signalbox.Errorf(signalbox.CodeAgentBusy, "the task cannot start at once in %s, and does not want to wait: %s", sub.Task.Queue, err)
 		}
-		return signalbox.Errorf(signalbox.CodeAgentBusy, "Agent '%s' is busy, and the request does not want to wait.", n.Agent)
+		return err // it says what is in the way
 	}
 	return err
 }
