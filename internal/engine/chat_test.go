@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -382,4 +383,32 @@ func TestACallerThatComesBackIsNotRefused(t *testing.T) {
 	b.refusedAs(signalbox.CodeAgentDown, n)
 	n.IdempotencyKey, n.Prompt = "key", "something else"
 	b.refusedAs(signalbox.CodeIdempotency, n)
+}
+
+// A lane is released without what runs beside it, but for isolated executions
+// that will not stop.
+func TestReleaseLeavesIsolatedExecutionsAlone(t *testing.T) {
+	b := newBox(t)
+	a := b.talker("coder", 1)
+	b.submit(chat("coder", "stuck"))
+	stuck := b.work(a)
+	goes, stays := b.submit(bypass("coder")), b.submit(bypass("coder"))
+	for range 2 {
+		c, found, err := b.ClaimBypass(t.Context(), a, 2, 0)
+		if err != nil || !found {
+			t.Fatal(found, err)
+		}
+		_, err = b.Accept(t.Context(), c.Task, "theirs-"+c.Task.ID, "")
+		b.must(err)
+	}
+	_, err := b.Cancel(t.Context(), goes.ID, "someone")
+	b.must(err)
+	ids, err := b.ReleaseLane(t.Context(), "coder", "someone")
+	b.must(err)
+	if len(ids) != 2 || !slices.Contains(ids, stuck.ID) || !slices.Contains(ids, goes.ID) {
+		t.Errorf("released %v", ids)
+	}
+	if row := b.task(stays.ID); row.State != signalbox.Working {
+		t.Errorf("an isolated execution that nobody asked to stop is %s", row.State)
+	}
 }

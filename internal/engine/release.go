@@ -8,7 +8,9 @@ import (
 
 // ReleaseLane takes the slots of an agent away from the tasks that hold them
 // and returns their ids. The tasks end as released (cancelled where someone
-// had asked for that); whatever their executions say later is stale.
+// had asked for that); whatever their executions say later is stale. Isolated
+// executions stand beside the lane: only those that someone has asked to stop
+// lose their slots with it.
 func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, error) {
 	if _, err := e.Agent(ctx, agent); err != nil {
 		return nil, err
@@ -22,6 +24,12 @@ func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, e
 		if s.Agent != agent {
 			continue
 		}
+		if spare, err := e.spared(ctx, s); spare || err != nil {
+			if err != nil {
+				return ids, err
+			}
+			continue
+		}
 		if err := e.release(ctx, s, by); err != nil {
 			return ids, err
 		}
@@ -31,6 +39,18 @@ func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, e
 		e.hub.publish(Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{Agent: agent}, By: by})
 	}
 	return ids, nil
+}
+
+// spared reports whether a slot is one of the bypass whose execution goes on.
+func (e *Engine) spared(ctx context.Context, s signalbox.Slot) (bool, error) {
+	if !signalbox.Isolated(s.Slot) || s.Withheld {
+		return false, nil
+	}
+	t, err := e.store.Task(ctx, s.TaskID)
+	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
+		return false, nil
+	}
+	return !t.CancelRequested, err
 }
 
 func (e *Engine) release(ctx context.Context, s signalbox.Slot, by string) error {
