@@ -58,6 +58,7 @@ func TestTheFirstAdminClosesTheDirector(t *testing.T) {
 	}
 	b.do("DELETE", "/api/tokens/"+made.ID, "", admin).wantError(t, http.StatusConflict, signalbox.CodeConflict)
 	b.do("POST", "/api/tokens", `{"name":"ci","scopes":["read"]}`, admin).want(t, http.StatusCreated, nil)
+	b.do("POST", "/api/tokens", `{"name":"ci","scopes":["submit"]}`, admin).wantError(t, http.StatusConflict, signalbox.CodeConflict)
 	b.do("POST", "/api/tokens", `{"name":"x","user":"nobody"}`, admin).wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 	b.do("POST", "/api/tokens", `{"name":"x","scopes":["read"],"expires_in_seconds":9223372036854775807}`, admin).wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
 }

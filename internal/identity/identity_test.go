@@ -3,6 +3,7 @@ package identity_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -363,6 +364,29 @@ func TestWhatATokenMayNotBe(t *testing.T) {
 	wantCode(t, err, signalbox.CodeNotFound, "carl")
 }
 
+// A service is known by the name of its token: two programs of one name would
+// be one principal, and see and replay what the other submitted.
+func TestTwoServicesDoNotShareAName(t *testing.T) {
+	h := newHouse(t)
+	h.admin()
+	ci := identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead}, Expires: time.Hour}
+	first, _ := h.token(ci)
+	_, _, err := h.CreateToken(t.Context(), ci)
+	wantCode(t, err, signalbox.CodeConflict, "another name", "signalbox tokens revoke "+first.ID)
+	// An agent or a user of that name is another principal, and may have several.
+	h.user(identity.PutUser{ID: "ci"})
+	for range 2 {
+		h.token(identity.NewToken{Name: "ci", Agent: "ci"})
+		h.token(identity.NewToken{Name: "ci", User: "ci"})
+	}
+	if _, err = h.RevokeToken(t.Context(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	h.token(ci)
+	h.now = h.now.Add(2 * time.Hour) // it has expired
+	h.token(ci)
+}
+
 func TestATokenNeverOutlivesItsUser(t *testing.T) {
 	ctx := t.Context()
 	h := newHouse(t)
@@ -524,7 +548,7 @@ func TestManyAtOnce(t *testing.T) {
 			k = other
 		}
 		wg.Go(func() {
-			n := identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead}}
+			n := identity.NewToken{Name: fmt.Sprint("ci-", i), Scopes: []signalbox.Scope{signalbox.ScopeRead}}
 			tok, secret, err := k.CreateToken(t.Context(), n)
 			if err != nil {
 				t.Error(err)

@@ -48,8 +48,8 @@ var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,63}$`)
 // CreateToken makes a token. Its secret is returned this once.
 //
 // Errors: CodeValidation; CodeNotFound for a user that is not known;
-// CodeConflict where it would be the first credential and not an admin's, or
-// one too many.
+// CodeConflict where it would be the first credential and not an admin's, one
+// too many, or the second in force of a service.
 func (k *Keeper) CreateToken(ctx context.Context, n NewToken) (Known, string, error) {
 	t, err := n.row(k.now())
 	if err != nil {
@@ -161,6 +161,11 @@ func (k *Keeper) addToken(ctx context.Context, v *view, t *signalbox.Token) (sec
 		if err := ofKnownUser(v, t); err != nil {
 			return "", err
 		}
+	}
+	if old := v.service(t.Principal, k.now()); t.Kind == signalbox.PrincipalService && old != nil {
+		return "", signalbox.Errorf(signalbox.CodeConflict,
+			"there is a token of service %s already, %s, and two of one name would own each other's tasks and idempotency keys: choose another name, or revoke that one first (signalbox tokens revoke %s)",
+			t.Principal, old.ID, old.ID)
 	}
 	if len(v.tokens) >= MaxTokens {
 		return "", signalbox.Errorf(signalbox.CodeConflict, "there are %d tokens, the most there can be: revoke some", len(v.tokens))

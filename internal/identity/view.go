@@ -50,6 +50,16 @@ func (c *credential) expired(now time.Time) bool {
 	return !c.row.ExpiresAt.IsZero() && !now.Before(c.row.ExpiresAt)
 }
 
+// service returns the token in force of a service, nil if there is none.
+func (v *view) service(name string, now time.Time) *signalbox.Token {
+	for _, c := range v.tokens {
+		if c.row.Kind == signalbox.PrincipalService && c.row.Principal == name && c.reason == "" && !c.expired(now) {
+			return &c.row
+		}
+	}
+	return nil
+}
+
 func (v *view) credential(t signalbox.Token) *credential {
 	c := &credential{row: t, who: signalbox.Principal{Kind: t.Kind, ID: t.Principal, TokenID: t.ID, Scopes: t.Scopes, Agents: t.Agents}}
 	if !t.RevokedAt.IsZero() {
