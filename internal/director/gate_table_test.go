@@ -153,7 +153,7 @@ func newPeople(t *testing.T) (*box, map[string][]edit) {
 	b.agent("coder", 1)
 	b.agent("other", 1)
 	b.do("POST", "/api/queue/task", `{"prompt":"p","agent":"coder"}`, bearer(secret)).want(t, http.StatusCreated, nil)
-	if err := b.store.PutSession(t.Context(), signalbox.Session{ID: "talk-1", Agent: "coder", State: signalbox.SessionActive}, signalbox.Entry{Kind: signalbox.EventSession}); err != nil {
+	if err := b.store.PutSession(t.Context(), signalbox.Session{}, signalbox.Session{ID: "talk-1", Agent: "coder", State: signalbox.SessionActive}, signalbox.Entry{Kind: signalbox.EventSession}); err != nil {
 		t.Fatal(err)
 	}
 	show := map[string][]edit{"anon": nil, "static": {bearer(secret)}}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -23,42 +24,66 @@ func (e *Engine) CurrentSession(ctx context.Context, agent string) (string, erro
 //
 // Errors: CodeNotFound; CodeConflict while a turn of it waits or runs.
 func (e *Engine) ArchiveSession(ctx context.Context, id, by string) (signalbox.Session, error) {
-	s, err := e.store.Session(ctx, id)
-	if err != nil {
-		return s, err
+	for {
+		s, err := e.changeSession(ctx, id, by, func(s signalbox.Session, missing error) (signalbox.Session, string, error) {
+			s.State, s.Current = signalbox.SessionArchived, false
+			return s, "archived", missing
+		})
+		if signalbox.CodeOf(err) != signalbox.CodeConflict {
+			return s, err
+		}
+		turns, err := e.store.SessionTasks(ctx, id, 1)
+		if err != nil {
+			return s, err
+		}
+		if len(turns) > 0 { // else it has ended since
+			return s, signalbox.Errorf(signalbox.CodeConflict, "session %s has a turn under way, %s (%s): wait for it or cancel it first", id, turns[0].ID, turns[0].State)
+		}
 	}
-	turns, err := e.store.SessionTasks(ctx, id, 1)
-	if err != nil {
-		return s, err
-	}
-	if len(turns) > 0 {
-		return s, signalbox.Errorf(signalbox.CodeConflict, "session %s has a turn under way, %s (%s): wait for it or cancel it first", id, turns[0].ID, turns[0].State)
-	}
-	s.State, s.Current = signalbox.SessionArchived, false
-	return s, e.putSession(ctx, s, by, "archived")
 }
 
 // RestoreSession makes a conversation the current one of its agent again.
 //
 // Errors: CodeNotFound; CodeConflict where its agent no longer has it.
 func (e *Engine) RestoreSession(ctx context.Context, id, by string) (signalbox.Session, error) {
-	s, err := e.store.Session(ctx, id)
-	if err != nil {
-		return s, err
-	}
-	if s.State == signalbox.SessionGone {
-		return s, signalbox.Errorf(signalbox.CodeConflict, "agent %s no longer has session %s: begin a new one", s.Agent, id)
-	}
-	s.State, s.Current = signalbox.SessionActive, true
-	return s, e.putSession(ctx, s, by, "restored")
+	return e.changeSession(ctx, id, by, func(s signalbox.Session, missing error) (signalbox.Session, string, error) {
+		if missing == nil && s.State == signalbox.SessionGone {
+			return s, "", signalbox.Errorf(signalbox.CodeConflict, "agent %s no longer has session %s: begin a new one", s.Agent, id)
+		}
+		s.State, s.Current = signalbox.SessionActive, true
+		return s, "restored", missing
+	})
 }
 
-func (e *Engine) putSession(ctx context.Context, s signalbox.Session, by, what string) error {
-	err := e.store.PutSession(ctx, s, signalbox.Entry{
-		At: e.Now(), Kind: signalbox.EventSession, Agent: s.Agent, Message: "session " + s.ID + " " + what, By: by, Owner: s.Owner,
-	})
-	e.hub.noted()
-	return err
+// decision is what becomes of a session, and how that is told; "" leaves it as
+// it is. missing is the error where there is none: s is zero then.
+type decision func(s signalbox.Session, missing error) (after signalbox.Session, told string, err error)
+
+// changeSession stores what is decided about a session as it is now. Where it
+// changed in the meantime it is read and decided anew: what an agent accepts
+// at the same time is not undone. It returns the session as stored.
+func (e *Engine) changeSession(ctx context.Context, id, by string, decide decision) (signalbox.Session, error) {
+	for {
+		before, missing := e.store.Session(ctx, id)
+		if missing != nil && signalbox.CodeOf(missing) != signalbox.CodeNotFound {
+			return before, missing
+		}
+		after, told, err := decide(before, missing)
+		if err != nil || told == "" {
+			return before, err
+		}
+		err = e.store.PutSession(ctx, before, after, signalbox.Entry{
+			At: e.Now(), Kind: signalbox.EventSession, Agent: after.Agent, Message: "session " + id + " " + told, By: by, Owner: after.Owner,
+		})
+		switch {
+		case errors.Is(err, store.ErrStale):
+			continue
+		case err != nil:
+			return before, err
+		}
+		e.hub.noted()
+		return after, nil
+	}
 }
 
 // TakeSession makes the conversation in which an agent ran chat t, as it says,
@@ -66,21 +91,19 @@ func (e *Engine) putSession(ctx context.Context, s signalbox.Session, by, what s
 // themselves. One that another agent holds, or that someone has put away,
 // stays as it is.
 func (e *Engine) TakeSession(ctx context.Context, t signalbox.Task, id string) error {
-	s, err := e.store.Session(ctx, id)
-	switch {
-	case signalbox.CodeOf(err) == signalbox.CodeNotFound:
-		now := e.Now()
-		s = signalbox.Session{
-			ID: id, Agent: t.Agent, Source: t.Source, Owner: t.Owner, Title: t.Preview, State: signalbox.SessionActive,
-			Turns: 1, CreatedAt: now, LastUsed: now,
+	_, err := e.changeSession(ctx, id, "", func(s signalbox.Session, missing error) (signalbox.Session, string, error) {
+		if missing != nil {
+			now := e.Now()
+			s = signalbox.Session{
+				ID: id, Agent: t.Agent, Source: t.Source, Owner: t.Owner, Title: t.Preview, Turns: 1, CreatedAt: now, LastUsed: now,
+			}
+		} else if s.Agent != t.Agent || s.State == signalbox.SessionArchived || s.Current {
+			return s, "", nil
 		}
-	case err != nil:
-		return err
-	case s.Agent != t.Agent || s.State == signalbox.SessionArchived || s.Current:
-		return nil
-	}
-	s.State, s.Current = signalbox.SessionActive, true
-	return e.putSession(ctx, s, "", "is the current one")
+		s.State, s.Current = signalbox.SessionActive, true
+		return s, "is the current one", nil
+	})
+	return err
 }
 
 // ReconcileSessions makes the stored sessions of an agent agree with those
@@ -101,10 +124,7 @@ func (e *Engine) ReconcileSessions(ctx context.Context, agent string, has []sign
 		}
 		for _, s := range page.Sessions {
 			known[s.ID] = true
-			if !there[s.ID] && !s.LastUsed.Before(asked) {
-				continue // it may have begun after the list was made
-			}
-			if err := e.reconcile(ctx, s, there[s.ID]); err != nil {
+			if err := e.reconcile(ctx, s, there[s.ID], asked); err != nil {
 				return err
 			}
 		}
@@ -123,34 +143,54 @@ func (e *Engine) ReconcileSessions(ctx context.Context, agent string, has []sign
 	return nil
 }
 
-func (e *Engine) reconcile(ctx context.Context, s signalbox.Session, there bool) error {
+// reconcile makes one session, which is listed as s, agree with its agent.
+func (e *Engine) reconcile(ctx context.Context, s signalbox.Session, there bool, asked time.Time) error {
+	if _, told := agree(s, there, asked); told == "" {
+		return nil // as most are: none of them is read again
+	}
+	_, err := e.changeSession(ctx, s.ID, "", func(now signalbox.Session, missing error) (signalbox.Session, string, error) {
+		if missing != nil || now.Agent != s.Agent {
+			return now, "", nil // it went while we looked
+		}
+		after, told := agree(now, there, asked)
+		return after, told, nil
+	})
+	if signalbox.CodeOf(err) == signalbox.CodeConflict {
+		return nil // a turn of it is under way: that will show whether it is there
+	}
+	return err
+}
+
+// agree is what becomes of a session whose agent said whether it has it.
+func agree(s signalbox.Session, there bool, asked time.Time) (after signalbox.Session, told string) {
 	switch {
 	case there && s.State == signalbox.SessionGone:
 		s.State = signalbox.SessionActive
-		return e.putSession(ctx, s, "", "is back")
-	case there || s.State == signalbox.SessionGone || s.Turns == 0:
-		return nil
-	}
-	turns, err := e.store.SessionTasks(ctx, s.ID, 1)
-	if err != nil || len(turns) > 0 {
-		return err
+		return s, "is back"
+	case there, s.State == signalbox.SessionGone, s.Turns == 0:
+		return s, ""
+	case !s.LastUsed.Before(asked):
+		return s, "" // it may have begun after the list was made
 	}
 	s.State, s.Current = signalbox.SessionGone, false
-	return e.putSession(ctx, s, "", "is gone: agent "+s.Agent+" no longer has it")
+	return s, "is gone: agent " + s.Agent + " no longer has it"
 }
 
 // adopt makes a conversation known that the agent has and nobody here began.
 // One that another agent holds stays with that one.
-func (e *Engine) adopt(ctx context.Context, agent string, s signalbox.Session) error {
-	if !signalbox.ValidSessionID(s.ID) {
+func (e *Engine) adopt(ctx context.Context, agent string, found signalbox.Session) error {
+	if !signalbox.ValidSessionID(found.ID) {
 		return nil
 	}
-	if _, err := e.store.Session(ctx, s.ID); signalbox.CodeOf(err) != signalbox.CodeNotFound {
-		return err
+	found.Agent, found.Source, found.State, found.Current = agent, signalbox.SourceAgent, signalbox.SessionActive, false
+	if found.CreatedAt.IsZero() {
+		found.CreatedAt = found.LastUsed
 	}
-	s.Agent, s.Source, s.State, s.Current = agent, signalbox.SourceAgent, signalbox.SessionActive, false
-	if s.CreatedAt.IsZero() {
-		s.CreatedAt = s.LastUsed
-	}
-	return e.putSession(ctx, s, "", "was found at its agent")
+	_, err := e.changeSession(ctx, found.ID, "", func(s signalbox.Session, missing error) (signalbox.Session, string, error) {
+		if missing == nil {
+			return s, "", nil
+		}
+		return found, "was found at its agent", nil
+	})
+	return err
 }

@@ -14,6 +14,47 @@ func BeginSession(t *signalbox.Task, agent string, now time.Time) signalbox.Sess
 	}
 }
 
+// CheckTalk refuses a chat in a conversation that was put away, or that its
+// agent no longer has.
+func CheckTalk(s *signalbox.Session) error {
+	switch s.State {
+	case signalbox.SessionArchived:
+		return signalbox.Errorf(signalbox.CodeConflict, "session %s is archived: restore it first (signalbox sessions restore %s)", s.ID, s.ID)
+	case signalbox.SessionGone:
+		return signalbox.Errorf(signalbox.CodeConflict, "agent %s no longer has session %s: leave session_id out, or begin a new one with new_session", s.Agent, s.ID)
+	}
+	return nil
+}
+
+// PutSession is what Store.PutSession does to the row of a session: was is the
+// stored one, where there is one, and busy whether a turn of it is under way.
+// It returns the row to store; write is false where that is the stored one.
+func PutSession(was *signalbox.Session, before, after signalbox.Session, busy bool) (row signalbox.Session, write bool, err error) {
+	if after.State == "" {
+		after.State = signalbox.SessionActive
+	}
+	var stored signalbox.Session
+	if was != nil {
+		stored = *was
+	}
+	switch {
+	case !sameSession(stored, before):
+		return after, false, ErrStale
+	case busy && after.State != signalbox.SessionActive:
+		return after, false, signalbox.Errorf(signalbox.CodeConflict, "session %s has a turn under way: wait for it or cancel it first", after.ID)
+	}
+	return after, !sameSession(stored, after), nil
+}
+
+// sameSession compares times as times: a caller may have them in its own zone.
+func sameSession(a, b signalbox.Session) bool {
+	if !a.CreatedAt.Equal(b.CreatedAt) || !a.LastUsed.Equal(b.LastUsed) {
+		return false
+	}
+	b.CreatedAt, b.LastUsed = a.CreatedAt, a.LastUsed
+	return a == b
+}
+
 // NotTheirs reports whether an agent names, for a task that came without a
 // conversation, one that another agent holds. It is not believed: an agent
 // could have the turns of any conversation sent to it whose id it knows. The

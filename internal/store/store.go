@@ -8,9 +8,9 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// ErrStale is returned by Apply when the row has another revision than the
-// change was made from: read it again, ask Next again.
-var ErrStale = errors.New("the task changed in the meantime")
+// ErrStale is returned by Apply and PutSession when the row is no longer the
+// one that the change was made from: read it again, decide again.
+var ErrStale = errors.New("the row changed in the meantime")
 
 // Store keeps everything that must outlive the process.
 type Store interface {
@@ -31,8 +31,9 @@ type Writer interface {
 	// one CodeIdempotency. If the task has a SessionID and a Session row
 	// names its agent, and the submission says so, the task's queue becomes
 	// the queue of that agent. With a Room it may be refused as
-	// CodeAgentBusy; with a Talk the store chooses its session. The checks
-	// come in this order: key, id, room, limit.
+	// CodeAgentBusy; with a Talk the store chooses its session, and refuses
+	// one that is not active (CodeConflict). The checks come in this order:
+	// key, id, session, room, limit.
 	Submit(ctx context.Context, s Submission) (Submitted, error)
 
 	// Claim gives the best ready task of the request's queues to a free slot
@@ -69,10 +70,13 @@ type Writer interface {
 	// RemoveAgent forgets an agent. CodeConflict if it holds slots.
 	RemoveAgent(ctx context.Context, name string, entry signalbox.Entry) error
 
-	// PutSession stores a session by id. One that is Current takes that from
-	// the agent's other sessions; one without a State is active. The entry is
-	// written when it is new or differs from what was stored.
-	PutSession(ctx context.Context, s signalbox.Session, entry signalbox.Entry) error
+	// PutSession stores after by its id where the stored row is still before
+	// (the zero before: where there is none), else ErrStale. One that is not
+	// to be active is refused with CodeConflict while a turn of it is pending
+	// or in flight. One that is Current takes that from the agent's other
+	// sessions; one without a State is active. The entry is written when it is
+	// new or differs from what was stored.
+	PutSession(ctx context.Context, before, after signalbox.Session, entry signalbox.Entry) error
 
 	// KeepStale keeps what a void execution of a task said, beside what is
 	// kept already, by its fence: the newest signalbox.MaxStale. It changes
@@ -229,9 +233,11 @@ type RoomAgent struct {
 // becomes Task.SessionID and the agent's current one. A Task.SessionID that
 // was asked for stays: the session becomes current if that agent holds it,
 // and is begun if nobody does; one that another agent holds is left alone.
+// One that is archived or gone is refused with CodeConflict, whoever holds it.
 type Talk struct {
 	Agent string
-	// Continue goes on with the agent's current session, if it has one.
+	// Continue goes on with the agent's current session, if it has one that is
+	// active.
 	Continue bool
 	// New is the id of the session that is begun otherwise, active, with the
 	// task's Source, Owner and Preview; "" begins none.

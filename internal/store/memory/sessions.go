@@ -19,7 +19,7 @@ func (s *Store) chooseSession(t *signalbox.Task, k *store.Talk) {
 		return
 	}
 	for id, held := range s.sessions {
-		if held.Current && held.Agent == k.Agent {
+		if held.Current && held.Agent == k.Agent && held.State == signalbox.SessionActive {
 			t.SessionID = id
 		}
 	}
@@ -56,19 +56,29 @@ func (s *Store) keepSession(held signalbox.Session) {
 	s.sessions[held.ID] = held
 }
 
-// PutSession stores a session by id.
-func (s *Store) PutSession(ctx context.Context, held signalbox.Session, e signalbox.Entry) error {
+// checkTalk refuses a chat in a session that is not active.
+func (s *Store) checkTalk(t *signalbox.Task, k *store.Talk) error {
+	if held, known := s.sessions[t.SessionID]; known && k != nil {
+		return store.CheckTalk(&held)
+	}
+	return nil
+}
+
+// PutSession stores a session where it is still as it was.
+func (s *Store) PutSession(ctx context.Context, before, after signalbox.Session, e signalbox.Entry) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	if held.State == "" {
-		held.State = signalbox.SessionActive
+	var was *signalbox.Session
+	if held, known := s.sessions[after.ID]; known {
+		was = &held
 	}
-	if was, known := s.sessions[held.ID]; known && was == held {
-		return nil
+	row, write, err := store.PutSession(was, before, after, s.talk[after.ID] != nil)
+	if err != nil || !write {
+		return err
 	}
-	s.keepSession(held)
+	s.keepSession(row)
 	s.note(e)
 	return nil
 }

@@ -52,6 +52,9 @@ func (s *Store) admit(sub *store.Submission) error {
 	if s.rows[sub.Task.ID] != nil {
 		return signalbox.Errorf(signalbox.CodeConflict, "there is a task %s already", sub.Task.ID)
 	}
+	if err := s.checkTalk(&sub.Task, sub.Talk); err != nil {
+		return err
+	}
 	n := s.limits[sub.Task.Limit]
 	if sub.Room != nil {
 		c := s.crowd(&sub.Task, sub.Room, sub.Now)

@@ -65,10 +65,25 @@ func (w *writer) chooseSession(t *signalbox.Task, k *store.Talk) error {
 		return nil
 	}
 	held, err := w.current(k.Agent)
-	if err == nil && held != nil {
+	if err == nil && held != nil && held.State == signalbox.SessionActive {
 		t.SessionID = held.ID
 	}
 	return err
+}
+
+// checkTalk refuses a chat in a session that is not active.
+func (w *writer) checkTalk(t *signalbox.Task, k *store.Talk) error {
+	if k == nil || t.SessionID == "" {
+		return nil
+	}
+	held, err := w.session(t.SessionID)
+	if err != nil || held == nil {
+		return err
+	}
+	if err := store.CheckTalk(held); err != nil {
+		return w.taken(t, err)
+	}
+	return nil
 }
 
 // converse makes the session of a chat the agent's current one, and begins it
@@ -104,22 +119,37 @@ func (w *writer) keepSession(s signalbox.Session) error {
 	return bindSession(&q, &s).run()
 }
 
-// PutSession stores a session by id.
-func (s *Store) PutSession(ctx context.Context, held signalbox.Session, e signalbox.Entry) error {
-	if held.State == "" {
-		held.State = signalbox.SessionActive
-	}
-	return s.do(ctx, len(held.Title), func(w *writer) error {
-		was, err := w.session(held.ID)
-		if err != nil || (was != nil && *was == held) {
+// PutSession stores a session where it is still as it was.
+func (s *Store) PutSession(ctx context.Context, before, after signalbox.Session, e signalbox.Entry) error {
+	return s.do(ctx, len(after.Title), func(w *writer) error {
+		was, err := w.session(after.ID)
+		if err != nil {
 			return err
 		}
-		if err := w.keepSession(held); err != nil {
+		busy, err := w.underWay(after.ID)
+		if err != nil {
+			return err
+		}
+		row, write, err := store.PutSession(was, before, after, busy)
+		if err != nil || !write {
+			return err
+		}
+		if err := w.keepSession(row); err != nil {
 			return err
 		}
 		w.note(&e)
 		return nil
 	})
+}
+
+// underWay reports whether a turn of a session is pending or in flight.
+func (w *writer) underWay(session string) (bool, error) {
+	if session == "" {
+		return false, nil
+	}
+	q := w.on(stSessionIn)
+	turn, err := one(q.exact(session).int(1))
+	return turn != nil, err
 }
 
 // Session returns the row of a session, or CodeNotFound.

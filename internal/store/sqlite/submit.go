@@ -38,6 +38,9 @@ func (w *writer) submit(sub *store.Submission, rest []byte) (store.Submitted, er
 	if err := w.followSession(sub.FollowSession, &t); err != nil {
 		return store.Submitted{}, err
 	}
+	if err := w.checkTalk(&t, sub.Talk); err != nil {
+		return store.Submitted{}, err
+	}
 	n := w.limits[sub.Task.Limit]
 	if sub.Room != nil {
 		c := w.crowd(&t, sub.Room, sub.Now)

@@ -41,7 +41,8 @@ func (p *pair) chat(t *rapid.T) {
 	})
 }
 
-// session stores one, of those that tasks name or another.
+// session stores one, of those that tasks name or another, as it is or as it
+// might have been.
 func (p *pair) session(t *rapid.T) {
 	s := signalbox.Session{
 		ID: pick(t, "session", "s", "r", "x"), Agent: pick(t, "agent", someAgents...), Source: pick(t, "source", "", signalbox.SourceWeb),
@@ -50,7 +51,14 @@ func (p *pair) session(t *rapid.T) {
 		CreatedAt: p.soon(t, "created"), LastUsed: p.now, Current: rapid.Bool().Draw(t, "current"),
 	}
 	e := signalbox.Entry{At: p.now, Kind: signalbox.EventSession, Agent: s.Agent}
-	_, _ = both(t, p, "PutSession", func(to store.Store) (bool, error) { return true, to.PutSession(p.ctx, s, e) })
+	var before signalbox.Session
+	if held, err := p.a.Session(p.ctx, s.ID); err == nil && rapid.IntRange(0, 4).Draw(t, "read first") > 0 {
+		before = held
+	}
+	if rapid.IntRange(0, 9).Draw(t, "read long ago") == 0 {
+		before.Turns++
+	}
+	_, _ = both(t, p, "PutSession", func(to store.Store) (bool, error) { return true, to.PutSession(p.ctx, before, s, e) })
 }
 
 func (p *pair) keepStale(t *rapid.T) {

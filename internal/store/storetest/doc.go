@@ -30,9 +30,11 @@
 //     neither in QueuedAs nor against the cap. Without a Room, QueuedAs is
 //     stored as it came.
 //   - A Talk chooses the session before the room is looked at, and writes it
-//     after the task is accepted, without an entry. A session that is current
-//     is so whatever its state. One that was asked for is not changed but for
-//     Current, and LastUsed stays until a turn is accepted.
+//     after the task is accepted, without an entry. It goes on with no session
+//     that is archived or gone: a current one is passed over, one that was
+//     asked for is refused (CodeConflict), whichever agent holds it. One that
+//     was asked for is not changed but for Current, and LastUsed stays until a
+//     turn is accepted. A task without a Talk may wait in any session.
 //   - Readiness in a session is a function of its tasks: none while one is in
 //     flight, else the first by order whose time has come. So a task that is
 //     ready gives way to one that comes to stand before it, and to a turn
@@ -61,8 +63,10 @@
 //     is not believed, and the task stays without. A bind moves all pending
 //     tasks of the session whose queue is not "agent:…"; each gets a new Rev,
 //     none an entry.
-//   - PutSession stores what it is given; "" is the active state. Sessions that
-//     lose Current by it get no entry.
+//   - PutSession looks at the stored row (ErrStale), then for turns under way
+//     (CodeConflict, also where nothing would change), then stores what it is
+//     given; "" is the active state. The row is that of after.ID: a before with
+//     another id is stale. Sessions that lose Current by it get no entry.
 //   - KeepStale keeps one word for each fence, the last; a fence below the ten
 //     highest is dropped. Stales of an unknown task are CodeNotFound, Children
 //     of one are none: a parent may have been pruned.

@@ -37,7 +37,7 @@ func verbs(b *box) map[string]func(context.Context) error {
 		"Resume":       func(ctx context.Context) error { return second(b.Resume(ctx, "pool:k", e)) },
 		"Note":         func(ctx context.Context) error { return b.Note(ctx, e) },
 		"Prune":        func(ctx context.Context) error { return second(b.Prune(ctx, now.Add(time.Hour), 1)) },
-		"PutSession":   func(ctx context.Context) error { return b.PutSession(ctx, aSession("s"), e) },
+		"PutSession":   func(ctx context.Context) error { return b.PutSession(ctx, signalbox.Session{}, aSession("s"), e) },
 		"KeepStale":    func(ctx context.Context) error { return b.KeepStale(ctx, t.ID, aStale(1)) },
 		"PutToken":     func(ctx context.Context) error { return b.PutToken(ctx, aToken("t")) },
 		"DeleteToken":  func(ctx context.Context) error { return second(b.DeleteToken(ctx, "t")) },

@@ -24,6 +24,10 @@ func sessionsRules() []rule {
 		{"a session that goes to another agent is not current there", sessionsMove},
 		{"a turn changes neither source, owner, title nor creation", sessionsKeep},
 		{"an archived session that nobody uses goes", sessionsPruned},
+		{"a session that changed since it was read is stale", sessionsStale},
+		{"a session with a turn under way is not put away", sessionsUnderWay},
+		{"a session is put away or gone on with, not both", sessionsRace},
+		{"changes made at once lose nothing", sessionsLostUpdate},
 	}
 }
 
@@ -36,7 +40,15 @@ func aSession(name string) signalbox.Session {
 
 func (b *box) putSession(s signalbox.Session) {
 	b.Helper()
-	b.must(b.PutSession(b.ctx, s, signalbox.Entry{At: b.now, Kind: signalbox.EventSession, Agent: s.Agent}))
+	before, err := b.Session(b.ctx, s.ID)
+	if err != nil {
+		b.refused(err, signalbox.CodeNotFound)
+	}
+	b.must(b.changeSession(before, s))
+}
+
+func (b *box) changeSession(before, after signalbox.Session) error {
+	return b.PutSession(b.ctx, before, after, signalbox.Entry{At: b.now, Kind: signalbox.EventSession, Agent: after.Agent})
 }
 
 // sessions reads all pages.

@@ -16,6 +16,8 @@ func talkRules() []rule {
 		{"each agent has a current session of its own", talkOwn},
 		{"a session that was asked for becomes current and is not changed else", talkAsked},
 		{"a session that was asked for and nobody has is begun", talkAskedUnknown},
+		{"a session that was put away or is gone takes no chat", talkAskedAway},
+		{"a current session that is not active is not gone on with", talkCurrentAway},
 		{"a session of another agent is left alone", talkAskedElsewhere},
 		{"a replay changes nothing", talkReplay},
 		{"a refused chat changes nothing", talkRefused},
@@ -110,8 +112,6 @@ func talkOwn(b *box) {
 func talkAsked(b *box) {
 	b.finish(b.bind("a", "s").ID)
 	was := b.session("s")
-	was.State = signalbox.SessionArchived
-	b.putSession(was)
 	b.chat("r")
 	b.pass(time.Minute)
 	t := b.submit(inSession("s"), talking(store.Talk{Agent: "a", Continue: true, New: "q"}))
@@ -126,6 +126,34 @@ func talkAskedUnknown(b *box) {
 	b.submit(inSession("s"), talking(store.Talk{Agent: "a", Continue: true}))
 	b.current("a", "s")
 	b.same("title", b.session("s").Title, "task 2")
+}
+
+func talkAskedAway(b *box) {
+	for _, agent := range []string{"a", "b"} {
+		for _, state := range []signalbox.SessionState{signalbox.SessionArchived, signalbox.SessionGone} {
+			s := aSession("s")
+			s.Agent, s.State = agent, state
+			b.putSession(s)
+			before := everything(b)
+			ask := []option{inSession("s"), talking(store.Talk{Agent: "a", Continue: true, New: "q"}), capped("chat:a", 1)}
+			_, err := b.Submit(b.ctx, b.submission(ask...))
+			b.refused(err, signalbox.CodeConflict)
+			b.same("what is stored", everything(b), before)
+		}
+	}
+	b.submit(inSession("s")) // no chat
+}
+
+func talkCurrentAway(b *box) {
+	for _, state := range []signalbox.SessionState{signalbox.SessionArchived, signalbox.SessionGone} {
+		s := aSession("s")
+		s.State, s.Current = state, true
+		b.putSession(s)
+		b.same("session", b.chat("").SessionID, "")
+		b.current("a", "s")
+		b.same("session", b.chat(string(state)).SessionID, string(state))
+		b.current("a", string(state))
+	}
 }
 
 func talkAskedElsewhere(b *box) {

@@ -110,7 +110,7 @@ func busy(t *testing.T) store.Store {
 	must(s.PutAgent(ctx, signalbox.Agent{Name: "a", Slots: 2}, signalbox.Entry{At: noon}))
 	for n, id := range []string{"old", "new"} {
 		at := noon.Add(time.Duration(n) * time.Minute)
-		must(s.PutSession(ctx, signalbox.Session{ID: id, Agent: "a", LastUsed: at, Current: n == 1}, signalbox.Entry{At: noon}))
+		must(s.PutSession(ctx, signalbox.Session{}, signalbox.Session{ID: id, Agent: "a", LastUsed: at, Current: n == 1}, signalbox.Entry{At: noon}))
 	}
 	for range 3 {
 		_, err := s.AppendAudit(ctx, signalbox.Audit{At: noon, Action: "submit"})
