@@ -89,7 +89,18 @@ func (d *Dispatcher) probeInterval(l *lane) time.Duration {
 	case l.held || len(l.withheld) > 0:
 		return d.opts.Probe / probeHeld
 	}
-	return max(d.patience(l)-d.opts.Monotonic().Sub(l.lastHeard), d.opts.Probe/probeHeld)
+	return d.together(max(d.patience(l)-d.opts.Monotonic().Sub(l.lastHeard), d.opts.Probe/probeHeld))
+}
+
+// together puts off a look at an agent that is there, a little, to a moment
+// that all lanes share: to wake an idle process costs more than the look, and
+// thousands that beat are looked at as often as they beat.
+func (d *Dispatcher) together(wait time.Duration) time.Duration {
+	every := d.opts.Probe / probeHeld
+	if every <= 0 {
+		return wait
+	}
+	return wait + every - (d.opts.Monotonic().Sub(d.started)+wait)%every
 }
 
 // reask wants a fresh status of an agent that has just registered: it may have
