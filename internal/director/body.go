@@ -48,7 +48,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength > maxBodyBytes {
 		return nil, tooLargeBody() // unread: who sent Expect: 100-continue is not asked for it
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	data, err := arrived(w, r)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -61,6 +61,19 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	// The deadline was for the body; what follows may be a long poll.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return data, nil
+}
+
+// smallBody is a length up to which memory is set aside at once, on the word of
+// who sends it.
+const smallBody = 4 << 10
+
+func arrived(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength < 0 || r.ContentLength > smallBody {
+		return io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	}
+	data := make([]byte, r.ContentLength) // more than that net/http does not hand out
+	_, err := io.ReadFull(r.Body, data)
+	return data, err
 }
 
 func tooLargeBody() error {
@@ -77,6 +90,14 @@ type object struct {
 // *object. It refuses what encoding/json lets pass: invalid UTF-8, halves of
 // surrogate pairs, repeated members, deep nesting.
 func parse(data []byte) (any, error) {
+	if tree, ok := parsePlain(data); ok {
+		return tree, nil
+	}
+	return parseAny(data)
+}
+
+// parseAny is parse for every text, whatever is in it.
+func parseAny(data []byte) (any, error) {
 	if !utf8.Valid(data) {
 		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body is not valid UTF-8")
 	}
