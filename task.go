@@ -205,6 +205,7 @@ type Result struct {
 	InputTokens     int64   `json:"input_tokens,omitempty"`
 	OutputTokens    int64   `json:"output_tokens,omitempty"`
 	CostUSD         float64 `json:"cost_usd,omitempty"`
+	ToolCount       int64   `json:"tool_count,omitempty"`       // uses of tools
 	DurationSeconds float64 `json:"duration_seconds,omitempty"` // as the agent measured it
 	ErrorType       string  `json:"error_type,omitempty"`       // the agent's own word
 }

@@ -69,6 +69,7 @@ type ChatMetadata struct {
 	DurationMS   int64   `json:"duration_ms"`
 	InputTokens  int64   `json:"input_tokens"`
 	OutputTokens int64   `json:"output_tokens"`
+	ToolCount    int64   `json:"tool_count"` // uses of tools
 }
 
 // ChatAccepted is the 202 answer: with Prefer: respond-async, or when a chat

@@ -108,6 +108,7 @@ type Result struct {
 	ExitCode        *int        `json:"exit_code,omitempty"`
 	TokenUsage      *TokenUsage `json:"token_usage,omitempty"`
 	CostUSD         float64     `json:"cost_usd,omitempty"`
+	ToolCount       int64       `json:"tool_count,omitempty"` // uses of tools
 	DurationSeconds float64     `json:"duration_seconds"`
 	ErrorType       string      `json:"error_type,omitempty"` // the agent's own word for what went wrong
 }

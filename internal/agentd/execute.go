@@ -227,7 +227,7 @@ func (r *run) finish(v verdict) {
 	rec.Log, rec.OutputSeq = r.log.finish()
 	rec.State, rec.CompletedAt = v.state, &now
 	rec.DurationSeconds = max(0, time.Since(*rec.StartedAt).Seconds())
-	rec.ExitCode, rec.TokenUsage, rec.CostUSD = v.out.ExitCode, v.out.Usage, v.out.CostUSD
+	rec.ExitCode, rec.TokenUsage, rec.CostUSD, rec.ToolCount = v.out.ExitCode, v.out.Usage, v.out.CostUSD, v.out.ToolCount
 	if !last.IsZero() {
 		rec.LastProgressAt = &last
 	}

@@ -59,7 +59,7 @@ func (d *Director) endOf(ctx context.Context, c *call, t *signalbox.Task) (endin
 	v := &api.ChatResponse{
 		Response: res.Output, Agent: c.agent, Execution: refView(t), SessionID: t.SessionID, Timestamp: t.EndedAt,
 		Metadata: api.ChatMetadata{
-			CostUSD: res.CostUSD, DurationMS: runMS(t, &res), InputTokens: res.InputTokens, OutputTokens: res.OutputTokens,
+			CostUSD: res.CostUSD, DurationMS: runMS(t, &res), InputTokens: res.InputTokens, OutputTokens: res.OutputTokens, ToolCount: res.ToolCount,
 		},
 	}
 	if t.Mode == signalbox.ModeBypass {

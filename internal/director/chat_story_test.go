@@ -45,7 +45,7 @@ func (s *session) chatStory() {
 	s.ask("lane", "", "/api/agents/writer/queue", "")
 	s.bypassStory(a)
 	s.clock.pass(2 * time.Second)
-	s.finish(one, signalbox.ReasonCompleted, signalbox.Result{Output: "Hello! What shall I write?", CostUSD: 0.004, DurationSeconds: 1.9, InputTokens: 312, OutputTokens: 9})
+	s.finish(one, signalbox.ReasonCompleted, signalbox.Result{Output: "Hello! What shall I write?", CostUSD: 0.004, DurationSeconds: 1.9, InputTokens: 312, OutputTokens: 9, ToolCount: 1})
 	first()
 	s.clock.pass(time.Second)
 	two := s.claim(a)

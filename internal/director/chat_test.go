@@ -47,7 +47,7 @@ func TestChatAnswersWithTheEnd(t *testing.T) {
 			t.Errorf("%+v %+v %v", task, req, err)
 		}
 		time.Sleep(2 * time.Second)
-		b.finish(task, signalbox.ReasonCompleted, signalbox.Result{Output: "Hi.", CostUSD: 0.5, DurationSeconds: 1.5, InputTokens: 7, OutputTokens: 2})
+		b.finish(task, signalbox.ReasonCompleted, signalbox.Result{Output: "Hi.", CostUSD: 0.5, DurationSeconds: 1.5, InputTokens: 7, OutputTokens: 2, ToolCount: 3})
 		synctest.Wait()
 		b.complete(b.accept(a), "Hi again.")
 
@@ -59,7 +59,7 @@ func TestChatAnswersWithTheEnd(t *testing.T) {
 		}
 		got.wantCall(t, two.Execution.ID)
 		if one.Agent != "coder" || one.Execution != (api.ExecutionRef{ID: task.ID, QueueStatus: "running"}) || one.SessionID == "" || one.Timestamp.IsZero() ||
-			one.Metadata != (api.ChatMetadata{CostUSD: 0.5, DurationMS: 1500, InputTokens: 7, OutputTokens: 2}) || one.ExecutionLog != "" {
+			one.Metadata != (api.ChatMetadata{CostUSD: 0.5, DurationMS: 1500, InputTokens: 7, OutputTokens: 2, ToolCount: 3}) || one.ExecutionLog != "" {
 			t.Errorf("%+v", one)
 		}
 		if two.Response != "Hi again." || two.Execution.QueueStatus != "queued:1" || !two.Execution.WasQueued || two.SessionID != one.SessionID {

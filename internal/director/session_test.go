@@ -114,7 +114,7 @@ func (s *session) runStory() {
 	s.ask("output", "", "/api/queue/"+task.ID+"/output?after=8", "")
 	s.clock.pass(2 * time.Minute)
 	code := 0
-	s.finish(task, signalbox.ReasonCompleted, signalbox.Result{Output: "All done.", Tail: "Reading the logs …\nAll done.\n", ExitCode: &code, InputTokens: 1200, OutputTokens: 85, CostUSD: 0.012, DurationSeconds: 119.5})
+	s.finish(task, signalbox.ReasonCompleted, signalbox.Result{Output: "All done.", Tail: "Reading the logs …\nAll done.\n", ExitCode: &code, InputTokens: 1200, OutputTokens: 85, CostUSD: 0.012, ToolCount: 4, DurationSeconds: 119.5})
 	s.runs.end(task.ID)
 	s.ask("task", "Once it has ended", "/api/queue/"+task.ID+"?wait=30s", "")
 	s.ask("retry", "", "/api/queue/"+task.ID+"/retry", `{"model":"opus"}`)

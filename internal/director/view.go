@@ -72,7 +72,7 @@ func resultView(t *signalbox.Task, r *signalbox.Result) *api.Result {
 
 func plainResult(r *signalbox.Result) api.Result {
 	v := api.Result{
-		Output: r.Output, Tail: r.Tail, Truncated: r.Truncated, ExitCode: r.ExitCode, CostUSD: r.CostUSD,
+		Output: r.Output, Tail: r.Tail, Truncated: r.Truncated, ExitCode: r.ExitCode, CostUSD: r.CostUSD, ToolCount: r.ToolCount,
 		DurationSeconds: max(0, r.DurationSeconds), ErrorType: r.ErrorType,
 	}
 	if r.InputTokens != 0 || r.OutputTokens != 0 {

@@ -59,7 +59,7 @@ const maxDuration = 10 * 365 * 24 * 3600
 
 func result(s api.AgentTaskStatus) *signalbox.Result {
 	r := &signalbox.Result{
-		Output: clip(s.Output, signalbox.OutputBytes), ExitCode: s.ExitCode, CostUSD: max(0, s.CostUSD),
+		Output: clip(s.Output, signalbox.OutputBytes), ExitCode: s.ExitCode, CostUSD: max(0, s.CostUSD), ToolCount: max(0, s.ToolCount),
 	}
 	if s.DurationSeconds > 0 && s.DurationSeconds < maxDuration { // what a clock that jumped measured is not known
 		r.DurationSeconds = s.DurationSeconds

@@ -244,13 +244,13 @@ func TestOutputWhileItRuns(t *testing.T) {
 func TestFiguresThatCannotBeAreNotStored(t *testing.T) {
 	for _, seconds := range []float64{-1, 1e12, 1e308} {
 		got := dispatch.ResultOf(api.AgentTaskStatus{
-			DurationSeconds: seconds, CostUSD: -0.5, TokenUsage: &api.TokenUsage{Input: -1, Output: -1},
+			DurationSeconds: seconds, CostUSD: -0.5, ToolCount: -1, TokenUsage: &api.TokenUsage{Input: -1, Output: -1},
 		})
-		if got.DurationSeconds != 0 || got.CostUSD != 0 || got.InputTokens != 0 || got.OutputTokens != 0 {
+		if got.DurationSeconds != 0 || got.CostUSD != 0 || got.ToolCount != 0 || got.InputTokens != 0 || got.OutputTokens != 0 {
 			t.Errorf("of a run of %g seconds this is stored: %+v", seconds, got)
 		}
 	}
-	if got := dispatch.ResultOf(api.AgentTaskStatus{DurationSeconds: 604800.5, CostUSD: 0.5}); got.DurationSeconds != 604800.5 || got.CostUSD != 0.5 {
+	if got := dispatch.ResultOf(api.AgentTaskStatus{DurationSeconds: 604800.5, CostUSD: 0.5, ToolCount: 9}); got.DurationSeconds != 604800.5 || got.CostUSD != 0.5 || got.ToolCount != 9 {
 		t.Errorf("of a run of a week this is stored: %+v", got)
 	}
 }

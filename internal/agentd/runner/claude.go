@@ -114,6 +114,7 @@ func NewUUID() string {
 type claudeStream struct {
 	session string
 	lastSay string
+	tools   int64
 	result  *claudeEvent
 }
 
@@ -174,7 +175,8 @@ func (s *claudeStream) assistant(e claudeEvent) string {
 				s.lastSay = b.Text
 				out.WriteString(strings.TrimRight(b.Text, "\n") + "\n")
 			}
-		case "tool_use":
+		case "tool_use", "server_tool_use", "mcp_tool_use":
+			s.tools++
 			out.WriteString(toolLine(b.Name, b.Input))
 		}
 	}
@@ -186,7 +188,7 @@ func (s *claudeStream) Done() bool      { return s.result != nil }
 
 func (s *claudeStream) Outcome(x Exit) Outcome {
 	code := x.Code
-	o := Outcome{ExitCode: &code}
+	o := Outcome{ExitCode: &code, ToolCount: s.tools}
 	if s.result == nil {
 		return noResult("claude", x, o)
 	}

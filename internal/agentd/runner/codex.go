@@ -100,6 +100,7 @@ type codexStream struct {
 	lastSay string
 	lastErr string
 	usage   *api.TokenUsage
+	tools   int64
 	done    bool
 	failed  bool
 }
@@ -157,7 +158,15 @@ func (s *codexStream) Line(line []byte) string {
 	return ""
 }
 
+// codexTools are the items that are uses of tools.
+var codexTools = map[string]bool{
+	"command_execution": true, "file_change": true, "mcp_tool_call": true, "collab_tool_call": true, "web_search": true,
+}
+
 func (s *codexStream) item(e codexEvent) string {
+	if codexTools[e.Item.Type] {
+		s.tools++
+	}
 	switch it := e.Item; it.Type {
 	case "agent_message":
 		s.lastSay = it.Text
@@ -183,7 +192,7 @@ func (s *codexStream) Done() bool      { return s.done }
 
 func (s *codexStream) Outcome(x Exit) Outcome {
 	code := x.Code
-	o := Outcome{Output: s.lastSay, Usage: s.usage, ExitCode: &code}
+	o := Outcome{Output: s.lastSay, Usage: s.usage, ExitCode: &code, ToolCount: s.tools}
 	switch {
 	case s.failed:
 		return failed("claude_error", apiErrorText(s.lastErr), x, o)

@@ -71,6 +71,7 @@ type opencodeStream struct {
 	err     string
 	usage   api.TokenUsage
 	cost    float64
+	tools   int64
 	done    bool
 }
 
@@ -116,7 +117,8 @@ func (s *opencodeStream) Line(line []byte) string {
 		}
 		s.texts = append(s.texts, e.Part.Text)
 		return strings.TrimRight(e.Part.Text, "\n") + "\n"
-	case "tool_use":
+	case "tool_use": // said once for each use, when it has ended
+		s.tools++
 		return toolLine(e.Part.Tool, e.Part.State.Input)
 	case "step_finish":
 		s.step(e)
@@ -145,7 +147,7 @@ func (s *opencodeStream) Done() bool { return false }
 func (s *opencodeStream) Outcome(x Exit) Outcome {
 	code := x.Code
 	usage := s.usage
-	o := Outcome{Output: strings.Join(s.texts, "\n"), CostUSD: s.cost, ExitCode: &code, Usage: &usage}
+	o := Outcome{Output: strings.Join(s.texts, "\n"), CostUSD: s.cost, ExitCode: &code, Usage: &usage, ToolCount: s.tools}
 	switch {
 	case s.err != "":
 		return failed("claude_error", s.err, x, o)

@@ -90,6 +90,7 @@ type Outcome struct {
 	ExitCode   *int
 	Usage      *api.TokenUsage
 	CostUSD    float64
+	ToolCount  int64 // uses of tools, those that failed too
 }
 
 // Runner makes plans.

@@ -167,6 +167,40 @@ func TestCodexEvents(t *testing.T) {
 	}
 }
 
+// Every use of a tool counts once, and what only begins or is said does not.
+func TestToolsAreCounted(t *testing.T) {
+	claude := []string{
+		`{"type":"assistant","message":{"content":[{"type":"text","text":"Look."},{"type":"tool_use","name":"Read"},{"type":"tool_use","name":"Bash"}]}}`,
+		`{"type":"user","message":{"content":[{"type":"tool_result"},{"type":"tool_result"}]}}`,
+		`{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Bash"}]}}`,
+	}
+	for _, c := range []struct {
+		kind  string
+		lines []string
+	}{
+		{"claude", append(claude, `{"type":"result","subtype":"success"}`)},
+		{"claude", claude}, // it was stopped
+		{"codex", []string{
+			`{"type":"item.started","item":{"type":"command_execution","command":"ls"}}`,
+			`{"type":"item.completed","item":{"type":"command_execution","command":"ls"}}`,
+			`{"type":"item.completed","item":{"type":"reasoning","text":"Hm."}}`,
+			`{"type":"item.completed","item":{"type":"file_change"}}`,
+			`{"type":"item.updated","item":{"type":"todo_list"}}`,
+			`{"type":"item.completed","item":{"type":"mcp_tool_call","server":"s","tool":"t"}}`,
+			`{"type":"item.completed","item":{"type":"agent_message","text":"Done."}}`,
+			`{"type":"turn.completed"}`,
+		}},
+		{"opencode", []string{
+			`{"type":"step_start"}`, `{"type":"tool_use","part":{"tool":"bash"}}`, `{"type":"tool_use","part":{"tool":"read"}}`,
+			`{"type":"step_finish","part":{"reason":"tool-calls"}}`, `{"type":"tool_use","part":{"tool":"edit"}}`, `{"type":"step_finish","part":{"reason":"stop"}}`,
+		}},
+	} {
+		if _, _, o := events(t, c.kind, runner.Exit{}, c.lines...); o.ToolCount != 3 {
+			t.Errorf("%s counts %d uses, want 3", c.kind, o.ToolCount)
+		}
+	}
+}
+
 func FuzzStreams(f *testing.F) {
 	f.Add(`{"type":"assistant","message":{"content":[{"type":"tool_use","input":[1]}]}}`)
 	f.Add(`{"type":"error","error":"text"}`)

@@ -40,7 +40,7 @@ func FuzzReadEntries(f *testing.F) {
 func FuzzUnpack(f *testing.F) {
 	yes, code := true, -3
 	f.Add(packRequest(&signalbox.Request{Model: "m", Project: &signalbox.Project{Name: "p"}, Thinking: &yes, HadEnv: true}))
-	f.Add(packResult(&signalbox.Result{ExitCode: &code, CostUSD: 0.25, ErrorType: "e", Truncated: true}))
+	f.Add(packResult(&signalbox.Result{ExitCode: &code, CostUSD: 0.25, ErrorType: "e", Truncated: true, ToolCount: 3}))
 	f.Add(packRequest(&signalbox.Request{AllowedTools: []string{"Read", ""}, SystemPrompt: "s"}))
 	f.Add(packRequest(&signalbox.Request{AllowedTools: []string{}}))
 	f.Add([]byte{2})

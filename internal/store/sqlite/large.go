@@ -77,6 +77,9 @@ func packResult(r *signalbox.Result) []byte {
 	p.float(r.CostUSD)
 	p.float(r.DurationSeconds)
 	p.texts(r.ErrorType)
+	if r.ToolCount != 0 { // rows of before have none
+		p.int(r.ToolCount)
+	}
 	return p.b
 }
 
@@ -95,6 +98,9 @@ func unpackResult(output, tail string, rest []byte) (signalbox.Result, error) {
 	r.InputTokens, r.OutputTokens = d.int(), d.int()
 	r.CostUSD, r.DurationSeconds = d.float(), d.float()
 	r.ErrorType = d.text()
+	if len(d.b) > 0 {
+		r.ToolCount = d.int()
+	}
 	if d.bad {
 		return r, damaged("result")
 	}

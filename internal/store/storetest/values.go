@@ -132,7 +132,7 @@ func valuesNumbers(b *box) {
 	code := math.MinInt32
 	want := signalbox.Result{
 		ExitCode: &code, TailSeq: math.MaxInt64, InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, CostUSD: 0.1 + 0.2,
-		DurationSeconds: math.SmallestNonzeroFloat64,
+		DurationSeconds: math.SmallestNonzeroFloat64, ToolCount: math.MaxInt64,
 	}
 	b.happen(t.ID, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, Result: &want})
 	got, err := b.Result(b.ctx, t.ID)
