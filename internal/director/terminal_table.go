@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -16,7 +17,7 @@ import (
 
 const (
 	maxTickets        = 1000
-	maxTicketsOf      = 20  // of one principal
+	maxTicketsOf      = 4   // of one principal, so that none takes up those of all
 	maxTermsUnproved  = 64  // connections that have not shown a ticket yet
 	maxTerms          = 500 // open at once
 	ticketRandomBytes = 32
@@ -76,16 +77,33 @@ func (t *termTable) issue(who signalbox.Principal, agent string) (secret string,
 			own++
 		}
 	}
-	if own >= maxTicketsOf || len(t.tickets) >= maxTickets {
-		return "", ends, &refusal{
-			err:        signalbox.Errorf(signalbox.CodeUnavailable, "too many tickets for terminals wait to be used"),
-			hint:       "use them, or wait until they have expired",
-			retryAfter: int(t.limits.ticket/time.Second) + 1,
-		}
+	if err := t.tooMany(own); err != nil {
+		return "", ends, err
 	}
 	ends = now.Add(t.limits.ticket)
 	t.tickets[sha256.Sum256([]byte(secret))] = ticket{who: who, agent: agent, ends: ends}
 	return secret, ends, nil
+}
+
+// tooMany refuses one more ticket, also to one that has own ones unused. The
+// caller has the lock.
+func (t *termTable) tooMany(own int) error {
+	wait := int(t.limits.ticket/time.Second) + 1 // by then they have expired
+	switch {
+	case own >= maxTicketsOf:
+		return &refusal{
+			err:        signalbox.Errorf(signalbox.CodeRateLimited, "you have %d tickets for terminals that were not used, the most there can be", own),
+			hint:       fmt.Sprintf("open terminals with them, or ask again in %d s, when they have expired", wait),
+			retryAfter: wait,
+		}
+	case len(t.tickets) >= maxTickets:
+		return &refusal{
+			err:        signalbox.Errorf(signalbox.CodeUnavailable, "too many tickets for terminals wait to be used"),
+			hint:       fmt.Sprintf("ask again in %d s, when they have expired", wait),
+			retryAfter: wait,
+		}
+	}
+	return nil
 }
 
 // redeem takes a ticket. Whatever is wrong with it, it is used up.

@@ -190,8 +190,14 @@ func TestTerminalConnectionsWithoutTicketAreBounded(t *testing.T) {
 	for range director.MaxTicketsOf {
 		b.ticket(b.user)
 	}
-	b.do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).wantError(t, http.StatusServiceUnavailable, signalbox.CodeUnavailable)
+	b.do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).wantError(t, http.StatusTooManyRequests, signalbox.CodeRateLimited)
 	b.ticket("the-static-token") // others are not held up
+	b.dir.SetTerminalLimits(-time.Second, 0, 0, 0)
+	b.user2()
+	ann := b.login("ann")
+	for range director.MaxTicketsOf + 1 { // what has expired does not count
+		b.do("POST", "/api/agents/coder/terminal", "", ann).want(t, http.StatusCreated, nil)
+	}
 }
 
 func TestTerminalIsOneForEachUserAndAgent(t *testing.T) {
