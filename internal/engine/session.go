@@ -148,9 +148,9 @@ func (e *Engine) reconcile(ctx context.Context, s signalbox.Session, there bool,
 	if _, told := agree(s, there, asked); told == "" {
 		return nil // as most are: none of them is read again
 	}
-	_, err := e.changeSession(ctx, s.ID, "", func(now signalbox.Session, missing error) (signalbox.Session, string, error) {
-		if missing != nil || now.Agent != s.Agent {
-			return now, "", nil // it went while we looked
+	_, err := e.changeSession(ctx, s.ID, "", func(now signalbox.Session, _ error) (signalbox.Session, string, error) {
+		if now.Agent != s.Agent {
+			return now, "", nil // it went while we looked, to another or for good
 		}
 		after, told := agree(now, there, asked)
 		return after, told, nil
