@@ -36,10 +36,7 @@ func (d *Director) whileAllowed(r *http.Request, route api.Route, c caller) (*ht
 		return r, func() {}
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	if t, ok := d.identity.Token(c.who.TokenID); ok && !t.ExpiresAt.IsZero() {
-		over := time.AfterFunc(t.ExpiresAt.Sub(d.engine.Now()), cancel)
-		context.AfterFunc(ctx, func() { over.Stop() })
-	}
+	d.untilExpiry(ctx, c.who, cancel)
 	h := &hold{who: c.who, end: cancel}
 	d.held.mu.Lock()
 	d.held.all[h] = struct{}{}
@@ -58,6 +55,17 @@ func (d *Director) whileAllowed(r *http.Request, route api.Route, c caller) (*ht
 		d.held.mu.Unlock()
 		cancel()
 	}
+}
+
+// untilExpiry calls end when the token or login of a caller expires, unless
+// the context has ended by then.
+func (d *Director) untilExpiry(ctx context.Context, who signalbox.Principal, end func()) {
+	t, ok := d.identity.Token(who.TokenID)
+	if !ok || t.ExpiresAt.IsZero() {
+		return
+	}
+	over := time.AfterFunc(t.ExpiresAt.Sub(d.engine.Now()), end)
+	context.AfterFunc(ctx, func() { over.Stop() })
 }
 
 // look has the identities read anew where they are old, and comes again while

@@ -77,6 +77,7 @@ func (s *termSession) open(first api.TerminalMessage) error {
 	}
 	ctx, stop := context.WithCancelCause(s.d.life)
 	defer stop(nil)
+	s.d.untilExpiry(ctx, who, func() { stop(errRevoked) })
 	o := &openTerm{who: who, agent: s.agent.Name, since: s.d.engine.Now().UTC(), stop: stop}
 	if err := s.d.terms.claim(o); err != nil {
 		return err
@@ -132,12 +133,15 @@ func (s *termSession) dial(ctx context.Context, who signalbox.Principal, first a
 			q.Set(name, strconv.Itoa(n))
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	dialing, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	conn, resp, err := websocket.Dial(ctx, strings.TrimRight(s.agent.URL, "/")+"/terminal?"+q.Encode(), &websocket.DialOptions{
+	conn, resp, err := websocket.Dial(dialing, strings.TrimRight(s.agent.URL, "/")+"/terminal?"+q.Encode(), &websocket.DialOptions{
 		HTTPClient: termHTTP, HTTPHeader: http.Header{"Authorization": {"Bearer " + token}},
 	})
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil: // the agent is not to blame
+		return nil, s.whyOver(ctx)
+	case err != nil:
 		return nil, fmt.Errorf("agent %s: %s", s.agent.Name, refusalText(resp, err))
 	}
 	conn.SetReadLimit(maxTerminalMessage)
@@ -191,10 +195,7 @@ func (s *termSession) carry(ctx context.Context, o *openTerm, agent *websocket.C
 		case end = <-got:
 			got, on = nil, false
 		case <-ctx.Done():
-			end, on = context.Cause(ctx), false
-			if s.d.life.Err() != nil {
-				end = errStopping
-			}
+			end, on = s.whyOver(ctx), false
 		case <-look.C:
 			s.d.reviewTerminal(o)
 			go s.ping()
@@ -207,6 +208,14 @@ func (s *termSession) carry(ctx context.Context, o *openTerm, agent *websocket.C
 		<-got //nolint:errcheck // it was cut off, and end says more
 	}
 	return end
+}
+
+// whyOver says why the context of a terminal has ended.
+func (s *termSession) whyOver(ctx context.Context) error {
+	if s.d.life.Err() != nil {
+		return errStopping
+	}
+	return context.Cause(ctx)
 }
 
 // ping keeps proxies from closing a quiet connection. That no answer comes

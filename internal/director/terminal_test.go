@@ -262,13 +262,17 @@ func TestTerminalLimits(t *testing.T) {
 	})
 	t.Run("expiry", func(t *testing.T) {
 		b := newTermBox(t)
-		b.dir.SetTerminalLimits(0, 0, 0, 20*time.Millisecond)
+		b.dir.SetTerminalLimits(0, 0, 0, time.Hour) // it is not looked for
 		brief := b.token(identity.NewToken{Name: "brief", Scopes: []signalbox.Scope{signalbox.ScopeTerminal}, Expires: 2 * time.Second})
 		c := b.connect(b.ticket(brief)) // on a slow machine it may have expired by now
-		for m := c.message(); m.Type != "error"; m = c.message() {
+		m := c.message()
+		for ; m.Type != "error"; m = c.message() {
 			if m.Type != "ready" {
 				t.Fatalf("told %+v", m)
 			}
+		}
+		if !strings.Contains(m.Reason, "no longer in force") {
+			t.Errorf("told %+v", m)
 		}
 		c.closed(websocket.StatusPolicyViolation)
 		b.empty()
