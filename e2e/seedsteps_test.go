@@ -101,7 +101,7 @@ func TestExecutionQueueSeedSteps(t *testing.T) {
 	if execution["id"] != current["id"] || len(execution) != 3 {
 		t.Errorf("execution %v, while it ran: %v", execution, current)
 	}
-	for _, field := range []string{"cost_usd", "duration_ms", "input_tokens", "output_tokens"} {
+	for _, field := range []string{"cost_usd", "duration_ms", "input_tokens", "output_tokens", "tool_count"} {
 		if _, ok := hello["metadata"].(map[string]any)[field]; !ok {
 			t.Errorf("metadata has no %s: %v", field, hello["metadata"])
 		}
