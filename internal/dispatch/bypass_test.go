@@ -113,13 +113,13 @@ func TestBypassRefusedAsBusy(t *testing.T) {
 	}
 }
 
-func TestBypassCancelReleaseAndRestart(t *testing.T) {
+func TestBypassCancelAndRestart(t *testing.T) {
 	h := newHouse(t)
 	a := h.agent(Options{Isolated: 3})
 	h.start()
 	h.untilUp("fake")
-	cancelled, kept, released := h.submit(aside()), h.submit(aside()), h.submit(aside())
-	for _, id := range []string{cancelled, kept, released} {
+	cancelled, kept, other := h.submit(aside()), h.submit(aside()), h.submit(aside())
+	for _, id := range []string{cancelled, kept, other} {
 		h.untilState(id, signalbox.Working)
 	}
 	h.cancel(cancelled)
@@ -131,12 +131,30 @@ func TestBypassCancelReleaseAndRestart(t *testing.T) {
 	}
 	a.Finish(kept, End{})
 	h.ends(kept, signalbox.ReasonCompleted)
+	h.cancel(other)
+	h.ends(other, signalbox.ReasonCancelled)
+}
+
+// A release leaves isolated runs alone, but for one that was asked to stop and
+// does not.
+func TestBypassRelease(t *testing.T) {
+	h := newHouse(t)
+	a := h.agent(Options{Isolated: 2, Deaf: true})
+	h.start()
+	h.untilUp("fake")
+	stuck, goesOn := h.submit(aside()), h.submit(aside())
+	h.untilState(stuck, signalbox.Working)
+	h.untilState(goesOn, signalbox.Working)
+	h.cancel(stuck)
+	h.untilState(stuck, signalbox.Cancelling)
 	h.release("fake")
-	h.ends(released, signalbox.ReasonReleased)
-	a.Await("the released run stops", func() bool { return a.Executions()[2].End != 0 })
+	h.ends(stuck, signalbox.ReasonCancelled)
+	h.await("its slot is free", func() bool { return h.live("fake").IsolatedInUse == 1 })
 	if h.live("fake").Held {
 		t.Error("the release of an isolated run held the agent")
 	}
+	a.Finish(goesOn, End{})
+	h.ends(goesOn, signalbox.ReasonCompleted)
 }
 
 // An isolated run of an agent that went silent is lost like any other, and its
