@@ -80,7 +80,11 @@ func settings(c *conn) (string, error) {
 		"PRAGMA journal_mode = WAL",
 		"PRAGMA synchronous = FULL",
 		"PRAGMA wal_autocheckpoint = 10000",
-		"PRAGMA cache_size = -65536",
+		// Where a tree is balanced, SQLite gives a page a number of 262145 for a
+		// moment, and so takes its cache for one that holds such pages: at the
+		// commit it looks through all of it for pages behind the end of the
+		// file. So each commit costs the more, the larger the cache is.
+		"PRAGMA cache_size = -16384",
 		"PRAGMA temp_store = MEMORY",
 		"PRAGMA secure_delete = FAST",
 		"PRAGMA trusted_schema = OFF",
