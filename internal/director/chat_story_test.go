@@ -49,11 +49,11 @@ func (s *session) chatStory() {
 	first()
 	s.clock.pass(time.Second)
 	two := s.claim(a)
-	s.runs.print(two.ID, "Translating …\n")
 	two, err := s.engine.Accept(s.t.Context(), two, "task-2", two.SessionID)
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	s.runs.print(two.ID, "Translating …\n") // no agent prints before it has said yes: the order of the events rests on that
 	s.clock.pass(3 * time.Second)
 	s.finish(two, signalbox.ReasonCompleted, signalbox.Result{Output: "Bonjour !", Tail: "Translating …\n", DurationSeconds: 2.8})
 	next()
