@@ -24,10 +24,11 @@ func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, e
 		if s.Agent != agent {
 			continue
 		}
-		if spare, err := e.spared(ctx, s); spare || err != nil {
-			if err != nil {
-				return ids, err
-			}
+		spared, err := e.spared(ctx, s)
+		if err != nil {
+			return ids, err
+		}
+		if spared {
 			continue
 		}
 		if err := e.release(ctx, s, by); err != nil {
