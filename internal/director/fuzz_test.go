@@ -85,7 +85,7 @@ func FuzzQueries(f *testing.F) {
 		b.t = t
 		escaped := strings.NewReplacer("%", "%25", "&", "%26", "+", "%2B", "#", "%23", ";", "%3B", " ", "%20").Replace(s)
 		if strings.ContainsFunc(escaped, func(r rune) bool { return r < '!' || r > '~' }) || len(s) > 1000 {
-			t.Skip()
+			t.Skip("no client can send this as a query")
 		}
 		for _, path := range []string{"/api/queue?after=", "/api/queue?limit=", "/api/queue?queue=", "/api/history?since=", "/api/history?before=", "/api/history?q=", "/api/events?queue_id="} {
 			got := b.do("GET", path+escaped, "")
