@@ -34,6 +34,12 @@ const (
 	CodeUnavailable         Code = "unavailable" // shutting down
 	CodeInternal            Code = "internal"
 	CodeUnresolvedReference Code = "ambiguous" // a part of an id fits several
+
+	CodeToolDown     Code = "tool_down"          // the tool's server is not there
+	CodeToolTimeout  Code = "tool_timeout"       // the tool did not answer in its time
+	CodeToolFailed   Code = "tool_failed"        // what the tool's server answered is of no use
+	CodeToolQueue    Code = "tool_queue_full"    // as many calls wait for the tool as may
+	CodeToolQueueOut Code = "tool_queue_timeout" // the call waited for the tool for as long as it may
 )
 
 // Error is an error a person can act on.

@@ -40,6 +40,7 @@ const (
 	// of admins.
 	ScopeAgent    Scope = "agent"
 	ScopeTerminal Scope = "terminal"
+	ScopeTool     Scope = "tool"
 	// ScopeTicket routes authenticate by a one-use ticket of their own.
 	ScopeTicket Scope = "ticket"
 	// ScopeAny routes are for whoever shows a valid token, whatever its rights.
@@ -135,6 +136,13 @@ func Routes() []Route {
 		{Name: "users", Method: http.MethodGet, Path: "/api/users", Summary: "The people who can log in", Status: 200, Scope: ScopeAdmin, Answer: Users{}},
 		{Name: "putUser", Method: http.MethodPut, Path: "/api/users/{id}", Summary: "Make or change a user", Status: 200, Scope: ScopeAdmin, Request: PutUser{}, Answer: User{}, Errors: []int{409}},
 		{Name: "removeUser", Method: http.MethodDelete, Path: "/api/users/{id}", Summary: "Forget a user, with its tokens", Status: 204, Scope: ScopeAdmin, Errors: []int{404, 409}},
+		{Name: "tools", Method: http.MethodGet, Path: "/api/tools", Summary: "The tools behind the gateway, and the servers that have them", Status: 200, Scope: ScopeTool, Answer: Tools{}},
+		{Name: "toolQueues", Method: http.MethodGet, Path: "/api/tools/queues", Summary: "The tool queues: who holds their slots and who waits", Status: 200, Scope: ScopeTool, Answer: ToolQueues{}},
+		{Name: "callTool", Method: http.MethodPost, Path: "/api/tools/{tool}/call", Summary: "Call a tool through its queue; a stream with Accept: text/event-stream", Status: 200, Scope: ScopeTool,
+			Query: []Param{executionParam, sourceAgentParam}, Request: ToolCall{}, Answer: ToolResult{}, Errors: []int{404, 502, 503, 504}},
+		{Name: "mcp", Method: http.MethodPost, Path: "/mcp", Summary: "The tools as an MCP server, streamable HTTP", Status: 200, Scope: ScopeTool, Media: "text/event-stream", Errors: []int{404}},
+		{Name: "mcpStream", Method: http.MethodGet, Path: "/mcp", Summary: "What the MCP server says unasked", Status: 200, Scope: ScopeTool, Media: "text/event-stream", Errors: []int{404, 405}},
+		{Name: "mcpEnd", Method: http.MethodDelete, Path: "/mcp", Summary: "End an MCP session", Status: 204, Scope: ScopeTool, Errors: []int{404, 405}},
 		{Name: "status", Method: http.MethodGet, Path: "/status", Summary: "The director and its queue in figures", Status: 200, Scope: ScopeRead, Answer: Status{}},
 		{Name: "openapi", Method: http.MethodGet, Path: "/openapi.json", Summary: "This description", Status: 200, Scope: ScopePublic, Media: "application/json"},
 		{Name: "healthz", Method: http.MethodGet, Path: "/healthz", Summary: "The process lives", Status: 200, Scope: ScopePublic, Answer: Health{}},

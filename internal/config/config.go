@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
 // SecretKeyEnv names the environment variable with the key that encrypts
@@ -42,6 +43,13 @@ type Config struct {
 	SessionGrace time.Duration // how long the tasks of a session wait for its lost agent, 0 to 24h; default 60s
 	Grace        time.Duration // what a stop waits for running tasks, 0 to 24h; default 30s
 	OnShutdown   string        // what a stop does with tasks that still run: leave (default) or stop
+
+	// Tools are the tools behind the gateway, of the file's own keys and of the
+	// files that its key tools and the flag --tools name; default none.
+	Tools toolconf.Config
+	// SeedMetrics exports the tool queues' metrics under the names of the seed
+	// tool-queue-manager too; default false.
+	SeedMetrics bool
 
 	Agents   []RemoteAgent // agents that the director polls; default none
 	Discover PortRange     // loopback ports on which the director looks for agents; default none
@@ -87,7 +95,7 @@ type RemoteAgent struct {
 // the children that signalbox up starts.
 type Agent struct {
 	Name           string            // default: the kind
-	Kind           string            // claude, codex, opencode, command or demo; default: the coding CLI found on PATH
+	Kind           string            // claude, codex, opencode, command, llm or demo; default: the coding CLI found on PATH
 	Addr           string            // host:port on which it listens; default 127.0.0.1:9000
 	Token          string            // that callers of the agent must present; "": none
 	WorkDir        string            // absolute folder in which tasks run; "" (default): the current one
@@ -99,6 +107,7 @@ type Agent struct {
 	PermissionMode string            // what the CLI may do unasked; "" (default): the runner's own, the safest
 	Tiers          map[string]string // tier → model; default: the runner's own
 	Command        []string          // argument template of kind command
+	LLM            LLM               // options of kind llm
 	Args           []string          // further arguments for the CLI
 	ProjectRoots   []string          // absolute folders in which a task's project must lie; default: WorkDir
 	PassEnv        []string          // names of variables to pass on to the CLI beside the usual ones
@@ -106,6 +115,23 @@ type Agent struct {
 	Terminal        bool          // it offers terminals; default false
 	TerminalCommand []string      // what runs in them; default: the CLI, or the user's shell for the kinds command and demo
 	TerminalIdle    time.Duration // without input or output a terminal ends after that long, 10s to 24h; default 15m
+}
+
+// LLM holds the options of an agent of kind llm: a loop of our own around a
+// model, with the tools of a gateway.
+type LLM struct {
+	Provider  string   // openai (default; any endpoint that speaks its chat completions) or anthropic
+	BaseURL   string   // "" (default): the vendor's
+	APIKey    string   // "" (default): OPENAI_API_KEY or ANTHROPIC_API_KEY
+	System    string   // system prompt; default none
+	MaxTokens int      // of one turn, 1 to 1000000; default 8192
+	MaxTurns  int      // 1 to 1000; default 10
+	Tools     string   // URL of an MCP endpoint, director (default): the director's, or none
+	Exempt    []string // tools that the limit does not count; default none
+	Approval  []string // tools that need a person's approval, so that they are not run; default none
+
+	MaxParallelToolCalls int    // tool calls of one step, 1 to 1000; default 10
+	OverLimit            string // what becomes of those beyond: reject (default) or queue
 }
 
 // PortRange is a range of TCP ports. The zero value is none.
@@ -147,8 +173,9 @@ func Default(home string) Config {
 		SessionGrace: time.Minute,
 		Grace:        30 * time.Second,
 		OnShutdown:   "leave",
-		Agent:        Agent{Addr: "127.0.0.1:9000", Slots: 1, IsolatedSlots: 4, Timeout: 30 * time.Minute, TerminalIdle: 15 * time.Minute},
-		origins:      map[string]string{},
+		Agent: Agent{Addr: "127.0.0.1:9000", Slots: 1, IsolatedSlots: 4, Timeout: 30 * time.Minute, TerminalIdle: 15 * time.Minute,
+			LLM: LLM{Provider: "openai", MaxTokens: 8192, MaxTurns: 10, MaxParallelToolCalls: 10, OverLimit: "reject", Tools: "director"}},
+		origins: map[string]string{},
 	}
 	if home != "" {
 		c.Data = dataFolder(home)

@@ -1,0 +1,123 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Kind says what provides a tool.
+type Kind string
+
+// The kinds. Internal tools are Signalbox's own and bypass all tool queues.
+const (
+	KindMCP      Kind = "mcp"
+	KindREST     Kind = "rest"
+	KindOpenAPI  Kind = "openapi"
+	KindInternal Kind = "internal"
+)
+
+// Tool is what callers can call.
+type Tool struct {
+	Name   string // as callers name it: server__tool, rest__name
+	Server string // of which provider it is: the server's name, "rest", the description's name
+	Kind   Kind
+	Queue  string // "": it bypasses all queues
+	// Definition is the MCP Tool object as the upstream wrote it, but for its name.
+	Definition json.RawMessage
+	Timeout    time.Duration // of one call, and of its wait in line
+}
+
+// Caller is who calls.
+type Caller struct {
+	Session   string // keeps a session lease; "": every call is for itself
+	Principal string // signalbox.Principal.Key of it
+	Agent     string // the agent in whose execution the call is made, if known
+	Execution string // its queue_id, if known
+}
+
+// Call is one call of a tool.
+type Call struct {
+	Tool      string
+	Arguments json.RawMessage // a JSON object, or empty
+	Meta      json.RawMessage // the request's _meta without its progress token, or empty
+	Caller    Caller
+	// Progress takes what the caller is to be told while it waits: its place in
+	// line, then what the upstream says. nil: the caller does not want to know.
+	// It is called from one goroutine at a time.
+	Progress func(Progress)
+}
+
+// Progress is a word on how far a call is.
+type Progress struct {
+	Progress float64
+	Total    float64 // 0: unknown
+	Message  string
+	// Position is the place in line while the call waits, else 0.
+	Position int
+}
+
+// Result is what a tool answered: an MCP CallToolResult in its parts, each as
+// the upstream wrote it.
+type Result struct {
+	Content    json.RawMessage // an array of content blocks
+	Structured json.RawMessage // structuredContent, or empty
+	Meta       json.RawMessage // _meta, or empty
+	IsError    bool
+}
+
+// ProtocolError is a JSON-RPC error of an upstream; it is handed on unchanged.
+type ProtocolError struct {
+	Code    int64
+	Message string
+	Data    json.RawMessage
+}
+
+func (e *ProtocolError) Error() string { return e.Message }
+
+// State is how a provider's server is.
+type State string
+
+// The states of a server.
+const (
+	StateStarting State = "starting"
+	StateReady    State = "ready"
+	StateFailed   State = "failed" // it is tried again after a while
+	StateStopped  State = "stopped"
+)
+
+// Server is one provider, for those who look at the gateway.
+type Server struct {
+	Name     string
+	Kind     Kind
+	State    State
+	Error    string    // why it is not ready
+	Restarts int       // since the start
+	PIDs     []int     // of the processes it started
+	Tools    int       // how many it offers
+	Since    time.Time // of the state
+}
+
+// Provider has tools. All methods are safe for use from several goroutines.
+type Provider interface {
+	// Name names the provider among all of them.
+	Name() string
+	// Start connects. It returns soon: what takes time goes on in the
+	// background until ctx ends, and shows in Server. changed is called
+	// whenever the tools are others than before, with nothing locked.
+	Start(ctx context.Context, changed func()) error
+	// Tools are those that can be called now or that could be called before
+	// the server went away. Queue and Timeout are filled in.
+	Tools() []Tool
+	// Call calls one of Tools by its Name; the slot is held already. It
+	// returns soon after ctx ends, having told the upstream. Errors are
+	// *ProtocolError for what the upstream said, else *signalbox.Error.
+	Call(ctx context.Context, c Call) (Result, error)
+	// EndSession is told that a session will not call again.
+	EndSession(session string)
+	// Server describes it.
+	Server() Server
+	// Close ends all connections and processes, with their children, and
+	// returns when they are gone.
+	Close() error
+}

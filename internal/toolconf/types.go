@@ -1,0 +1,89 @@
+package toolconf
+
+import "time"
+
+// Config is all that the gateway is configured with. The zero Config has no
+// tools.
+type Config struct {
+	Queues  map[string]Queue // has "default" whenever there is a tool
+	Servers []Server         // by name, as are the others
+	Rest    []RestTool
+	OpenAPI []OpenAPI
+}
+
+// Empty reports whether there is nothing to serve.
+func (c Config) Empty() bool { return len(c.Servers)+len(c.Rest)+len(c.OpenAPI) == 0 }
+
+// Queue is a named capacity.
+type Queue struct {
+	Concurrent int           // calls side by side, 1 to 1000000
+	MaxWait    time.Duration // 0: a tool's own timeout
+	MaxWaiters int           // 0: any number
+	LeaseIdle  time.Duration // session lease: ends without a call for that long; 0: no lease
+	LeaseHold  time.Duration // session lease: ends after that long; 0: no bound
+	Where      string        // file:line
+}
+
+// Transport is how an MCP server is reached.
+type Transport string
+
+// The transports.
+const (
+	Stdio     Transport = "stdio"
+	HTTP      Transport = "http" // streamable HTTP
+	SSE       Transport = "sse"  // HTTP with SSE, of protocol version 2024-11-05
+	WebSocket Transport = "websocket"
+)
+
+// Server is an MCP server.
+type Server struct {
+	Name      string
+	Transport Transport
+	Command   string            // of stdio
+	Args      []string          // of stdio
+	Env       map[string]string // of stdio, on top of a small environment
+	Cwd       string            // of stdio; "": the gateway's
+	URL       string            // of the others
+	Headers   map[string]string // of the others
+
+	ToolsAllowed []string // by the server's own names; empty: all
+	ToolsDenied  []string
+	// Shared servers serve all sessions with one connection or process; the
+	// others have one for each session.
+	Shared         bool
+	HealthProbe    string        // ping, listTools or off
+	RequestTimeout time.Duration // of one call
+	Queue          string        // of its tools
+	ToolQueues     map[string]string
+	Where          string // file:line
+}
+
+// RestTool is one HTTP request as a tool. Its URL, headers and body are
+// templates with ${parameters.NAME}.
+type RestTool struct {
+	Name         string
+	Description  string
+	Method       string
+	URL          string
+	Headers      map[string]string
+	Parameters   []byte // JSON Schema of the arguments; empty: an object of anything
+	BodyTemplate []byte // JSON; empty: no body, unless the method has one: then the arguments as JSON
+	Queue        string
+	Timeout      time.Duration
+	Where        string
+}
+
+// OpenAPI is a description whose operations are tools.
+type OpenAPI struct {
+	Name           string
+	Spec           string // a file, absolute, or a URL
+	BaseURL        string // "": the description's first server
+	Headers        map[string]string
+	IncludeMethods []string // upper case; empty: all
+	TagFilter      []string // empty: all
+	ToolNamePrefix string
+	Queue          string
+	ToolQueues     map[string]string
+	Timeout        time.Duration
+	Where          string
+}
