@@ -3,6 +3,9 @@
 
 GO       ?= go
 AGENTS   ?= $(CURDIR)/.cache/agents/bin
+NPM      ?= $(CURDIR)/.cache/npm
+# What the tests find there: the coding CLIs, and MCP servers from npm.
+REAL      = SIGNALBOX_TEST_AGENTS=$(AGENTS) SIGNALBOX_TEST_NPM=$(NPM)
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PACKAGES  = ./...
 # Simulated time with many goroutines, which the race detector's runtime does
@@ -19,23 +22,25 @@ build: ## the binary, in bin/
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/signalbox ./cmd/signalbox
 
 setup: ## what the tests need and this machine lacks
-	@SIGNALBOX_TEST_AGENTS=$(AGENTS) scripts/setup.sh
+	@$(REAL) scripts/setup.sh
 
 check: ## formatting and vet
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted with gofmt:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet $(PACKAGES)
 
 test: setup check ## every test, race detector on
-	SIGNALBOX_TEST_AGENTS=$(AGENTS) $(GO) test -race -timeout 18m $(PACKAGES)
+	$(REAL) $(GO) test -race -timeout 18m $(PACKAGES)
 	$(GO) test -run '$(BUBBLES)' ./internal/dispatch
 
 soak: setup check ## the long loops, whole
-	SIGNALBOX_SOAK=1 SIGNALBOX_TEST_AGENTS=$(AGENTS) $(GO) test -race -timeout 8h $(PACKAGES)
+	SIGNALBOX_SOAK=1 $(REAL) $(GO) test -race -timeout 8h $(PACKAGES)
 
 bench: ## the figures of docs/benchmarks.md, measured here
 	$(GO) run ./bench/store
 	$(GO) run ./bench/http
 	$(GO) run ./bench/idle
+	$(GO) run ./bench/toolqueue
+	$(GO) run ./bench/gateway
 
 lint: ## golangci-lint, with the reasons in .golangci.yml
 	golangci-lint run

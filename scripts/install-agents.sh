@@ -6,9 +6,8 @@
 #
 # Where: $SIGNALBOX_TEST_AGENTS_CACHE, else $SIGNALBOX_TEST_AGENTS if that is
 # set, else .cache/agents under the repository. A second run finds everything
-# in place and takes milliseconds. Only the npm registry is asked: the
-# packages' own install scripts, which may download from elsewhere, are not
-# run; the executables come out of the platform packages.
+# in place and takes milliseconds. The executables come out of the platform
+# packages.
 set -euo pipefail
 
 claude_version=2.1.329
@@ -16,21 +15,11 @@ codex_version=0.169.0
 opencode_version=1.18.33
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+. "$root/scripts/npm.sh"
 cache=${SIGNALBOX_TEST_AGENTS_CACHE:-${SIGNALBOX_TEST_AGENTS:-$root/.cache/agents}}
 # The printed bin folder is a valid value of the variable too.
 case $cache in */bin) cache=${cache%/bin} ;; esac
 bin=$cache/bin
-stamp="claude $claude_version codex $codex_version opencode $opencode_version"
-
-fail() {
-	echo "install-agents: $*" >&2
-	exit 1
-}
-
-ready() {
-	[ "$(cat "$cache/.installed" 2>/dev/null)" = "$stamp" ] &&
-		[ -x "$bin/claude" ] && [ -x "$bin/codex" ] && [ -x "$bin/opencode" ]
-}
 
 # Node's names of this platform, as the packages use them.
 platform() {
@@ -46,19 +35,6 @@ platform() {
 	*) fail "no packages for the processor $(uname -m)" ;;
 	esac
 	echo "$os-$arch"
-}
-
-fetch() {
-	local try log=$cache/npm.log
-	for try in 1 2 3; do
-		if (cd "$cache" && npm install --ignore-scripts --no-audit --no-fund --no-save \
-			--loglevel=error --fetch-retries=4 --fetch-timeout=120000 "$@") >"$log" 2>&1; then
-			return 0
-		fi
-		[ "$try" = 3 ] || sleep $((try * 3))
-	done
-	sed 's/^/  /' "$log" >&2
-	fail "npm could not install $*; its output is above"
 }
 
 # link NAME EXECUTABLE: makes $bin/NAME, after trying that it starts.
@@ -81,24 +57,17 @@ codex_binary() {
 install() {
 	local p
 	p=$(platform)
-	command -v npm >/dev/null || fail "npm is needed (it comes with Node.js 20 or newer)"
-	mkdir -p "$cache" "$bin" "$cache/home"
-	[ -f "$cache/package.json" ] || echo '{"private": true}' >"$cache/package.json"
+	mkdir -p "$bin" "$cache/home"
 	fetch "@anthropic-ai/claude-code-$p@$claude_version" \
 		"@openai/codex-$p@npm:@openai/codex@$codex_version-$p" \
 		"opencode-$p@$opencode_version"
 	link claude "$cache/node_modules/@anthropic-ai/claude-code-$p/claude"
 	link codex "$(codex_binary "$cache/node_modules/@openai/codex-$p")"
 	link opencode "$cache/node_modules/opencode-$p/bin/opencode"
-	echo "$stamp" >"$cache/.installed"
 }
 
-if ! ready; then
-	mkdir -p "$cache"
-	if command -v flock >/dev/null; then
-		exec 9>"$cache/.lock"
-		flock 9
-	fi
-	ready || install
-fi
+for cli in claude codex opencode; do
+	[ -x "$bin/$cli" ] || rm -f "$cache/.installed"
+done
+once install "claude $claude_version codex $codex_version opencode $opencode_version"
 echo "$bin"

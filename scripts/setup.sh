@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what the tests need beyond Go and git, where it is missing: Debian
-# packages (as root, or with CI=true and sudo) and the coding CLIs (npm, into
-# a cache folder). Where it may not install, it prints the one command that
-# would, and the tests that need it are skipped by name.
+# packages (as root, or with CI=true and sudo), and the coding CLIs and MCP
+# servers (npm, into cache folders). Where it may not install, it prints the
+# one command that would, and the tests that need it are skipped by name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,6 +13,7 @@ need node nodejs
 need npm npm
 need strace strace
 need python3 python3
+need chromium chromium # what the Playwright MCP server drives
 
 if [ ${#missing[@]} -gt 0 ]; then
 	install="apt-get install -y --no-install-recommends ${missing[*]}"
@@ -28,11 +29,13 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 if command -v npm >/dev/null 2>&1; then
-	if ! scripts/install-agents.sh >/dev/null; then
-		[ "${CI:-}" = true ] && exit 1
-		echo "setup: the coding CLIs could not be installed; their tests are skipped" >&2
-	fi
+	for what in install-agents install-mcp-servers; do
+		if ! "scripts/$what.sh" >/dev/null; then
+			[ "${CI:-}" = true ] && exit 1
+			echo "setup: $what did not succeed; the tests that need it are skipped" >&2
+		fi
+	done
 else
 	[ "${CI:-}" = true ] && { echo "setup: npm is missing" >&2; exit 1; }
-	echo "setup: no npm: the tests of the real coding CLIs are skipped" >&2
+	echo "setup: no npm: the tests of the real coding CLIs and MCP servers are skipped" >&2
 fi
