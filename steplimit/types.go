@@ -1,0 +1,135 @@
+package steplimit
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// DefaultMax is how many calls of a step run where nothing else is said.
+const DefaultMax = 10
+
+// AbortedText answers a call whose context ended before it did.
+const AbortedText = "Tool execution aborted by the user."
+
+// Call is one tool call, as the model asked for it.
+type Call struct {
+	ID   string
+	Name string
+	// Arguments is the model's raw string. It need not be JSON, and is never
+	// parsed or written anew here.
+	Arguments string
+}
+
+// Answer is what a tool said, also when it said that it failed.
+type Answer struct {
+	Text    string
+	IsError bool
+}
+
+// Execute runs one call. An error says that it could not be run, and becomes
+// the answer. It must come back soon after ctx ends: a step waits for it. It is
+// called from several goroutines at a time.
+type Execute func(ctx context.Context, c Call) (Answer, error)
+
+// Result is how one call of a step ended. Text is always fit for the model.
+type Result struct {
+	Answer
+	Call     Call
+	Outcome  Outcome
+	Step     int
+	Position int           // among the counted calls of the step, from 1; 0 for those that do not count
+	Limit    int           // of the step
+	Waited   time.Duration // for its turn or for approval
+	Took     time.Duration // to execute
+	Err      error         // with Failed and Aborted: why, for logs
+}
+
+// Outcome says what became of a call.
+type Outcome string
+
+// The outcomes.
+const (
+	Executed      Outcome = "executed"       // the tool answered
+	Failed        Outcome = "failed"         // it could not be run, or panicked
+	Refused       Outcome = "refused"        // beyond the limit
+	NeedsApproval Outcome = "needs_approval" // and nobody is there to give it
+	Denied        Outcome = "denied"         // a person said no
+	Aborted       Outcome = "aborted"        // the context ended first
+)
+
+// Policy says what becomes of the calls beyond the limit.
+type Policy string
+
+// The policies.
+const (
+	Reject Policy = "reject" // answered with RefusalText; the default
+	Queue  Policy = "queue"  // run when others are done
+)
+
+// Options say what a step may do. The zero value is the seed's: ten calls of a
+// step run, the rest are refused.
+type Options struct {
+	// Max is how many calls of a step run; 0: DefaultMax. Less than 1 counts as 1.
+	Max int
+	// MaxFunc, where it is set, is asked for Max at the beginning of each step,
+	// so that the limit follows the load. Less than 1 counts as 1.
+	MaxFunc func() int
+
+	Policy Policy // "": Reject
+
+	// Exempt says which calls do not count. NeedsApproval says which need a
+	// person's. See Named for lists of tools.
+	Exempt        func(Call) bool
+	NeedsApproval func(Call) bool
+	// Approve asks a person and returns when they have answered or ctx has
+	// ended. It is called from several goroutines at a time. Nil: nobody is
+	// there, and the call is answered with ApprovalText.
+	Approve func(ctx context.Context, c Call) (Decision, error)
+
+	Hooks  Hooks
+	Logger *slog.Logger // nil: nothing is logged
+	Prefix string       // of log lines; "": the seed's, [streamChat]
+}
+
+// Decision is a person's answer.
+type Decision struct {
+	Approved bool
+	Reason   string // for the model, where it was not approved; may be empty
+}
+
+// Hooks are told what happens, for metrics. Each may be nil. They are called
+// from several goroutines at a time and must return soon.
+type Hooks struct {
+	Queued func(c Call, step, position, limit int) // a call beyond the limit begins to wait
+	Asked  func(c Call, step int)                  // a call that needs approval begins to wait for it
+	Ended  func(Result)                            // each call, once
+}
+
+// Named returns a test for the calls of these tools, for Options.
+func Named(tools ...string) func(Call) bool {
+	set := make(map[string]bool, len(tools))
+	for _, t := range tools {
+		set[t] = true
+	}
+	return func(c Call) bool { return set[c.Name] }
+}
+
+// RefusalText answers a call beyond the limit, in the words of the seed.
+func RefusalText(c Call) string {
+	return "The tool " + c.Name + " with arguments " + c.Arguments + " could not be executed due to rate limit. Call it again."
+}
+
+// ApprovalText answers a call that needs approval where nobody can give it.
+func ApprovalText(c Call) string {
+	return "The tool " + c.Name + " needs a person's approval, which nobody can give here. It was not executed. Go on without it, or say what you need it for."
+}
+
+// DeniedText answers a call that a person did not approve.
+func DeniedText(c Call, reason string) string {
+	text := "The tool " + c.Name + " was not executed: a person did not approve it."
+	if reason != "" {
+		text += " They said: " + reason
+	}
+	return text
+}
