@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/agentd/proc"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 // verdict is how a run ended.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/agentd/proc"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 // recover loads what earlier lives of the daemon left, and ends the runs that

@@ -5,8 +5,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/signalbox-ai/signalbox/internal/agentd/proc"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 // stdio carries what a program prints to where it belongs: text for people to

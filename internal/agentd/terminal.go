@@ -19,7 +19,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/agentd/proc"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 const (

@@ -16,7 +16,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
-	"github.com/signalbox-ai/signalbox/internal/agentd/proc"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 // tty is a client of a terminal.

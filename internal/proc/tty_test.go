@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signalbox-ai/signalbox/internal/agentd/proc"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 // screen is what a terminal shows; seen waits for a text.

@@ -19,7 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/signalbox-ai/signalbox/internal/agentd/proc"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 const flag = "proc-test-"
