@@ -2,55 +2,179 @@ package gateway
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// DefaultTimeout bounds a call of a tool that sets no timeout of its own.
-const DefaultTimeout = 5 * time.Minute
+const (
+	// DefaultTimeout bounds a call of a tool that sets no timeout of its own.
+	DefaultTimeout = 5 * time.Minute
+	// DefaultGrace is how long Close lets calls under way go on.
+	DefaultGrace = 5 * time.Second
+	// MaxAnswer bounds one answer of an upstream, in bytes.
+	MaxAnswer = 16 << 20
+)
 
 // Options are what a Gateway is made of.
 type Options struct {
 	Queues    *toolqueue.Queues // required, with every queue that a tool names
 	Providers []Provider
 	Log       *slog.Logger
+	// Grace is how long Close lets calls under way go on: 0 is DefaultGrace,
+	// less than 0 not at all.
+	Grace time.Duration
+	// Ended is told of every call that is over. It must return soon.
+	Ended func(Ended)
+	// Traces takes a span for each call; nil: none are made.
+	Traces trace.TracerProvider
 }
 
 // Gateway calls tools. Make one with New.
-type Gateway struct{}
+type Gateway struct {
+	queues    *toolqueue.Queues
+	providers []Provider
+	log       *slog.Logger
+	grace     time.Duration
+	ended     func(Ended)
+	tracer    trace.Tracer // nil: no spans
+
+	table atomic.Pointer[table] // what can be called; a lookup takes no lock
+
+	rebuilding sync.Mutex // one rebuild at a time, so that the newest stands
+
+	mu        sync.Mutex
+	under     map[*underway]struct{} // calls that wait or run
+	closing   bool
+	idle      chan struct{} // closed when closing and no call is under way
+	listeners map[int]func()
+	nextID    int
+	stop      context.CancelFunc // ends what the providers do in the background
+
+	closeOnce sync.Once
+	closeErr  error
+}
 
 // New makes a Gateway. Every queue that a tool is bound to must be there, and
 // no two tools may have one name: all mistakes are reported together.
-func New(Options) (*Gateway, error) { panic("being built") }
+func New(o Options) (*Gateway, error) {
+	if o.Queues == nil {
+		return nil, errors.New("gateway: the tool queues are missing")
+	}
+	g := &Gateway{
+		queues: o.Queues, providers: slices.Clone(o.Providers), log: o.Log, grace: o.Grace, ended: o.Ended,
+		under: map[*underway]struct{}{}, idle: make(chan struct{}), listeners: map[int]func(){}, stop: func() {},
+	}
+	if g.log == nil {
+		g.log = slog.New(slog.DiscardHandler)
+	}
+	if g.grace == 0 {
+		g.grace = DefaultGrace
+	}
+	if o.Traces != nil {
+		g.tracer = o.Traces.Tracer(tracerName)
+	}
+	t := makeTable(g.providers, g.queues)
+	g.table.Store(t)
+	return g, errors.Join(slices.Concat(sameNames(g.providers), t.errors())...)
+}
 
-// Start starts the providers. What takes time goes on in the background.
-func (g *Gateway) Start(ctx context.Context) error { panic("being built") }
+func sameNames(providers []Provider) []error {
+	var errs []error
+	seen := map[string]bool{}
+	for _, p := range providers {
+		if seen[p.Name()] {
+			errs = append(errs, fmt.Errorf("two servers are named %q: give one of them another name", p.Name()))
+		}
+		seen[p.Name()] = true
+	}
+	return errs
+}
 
-// Close ends all calls and then all providers.
-func (g *Gateway) Close() error { panic("being built") }
+// Start starts the providers. What takes time goes on in the background until
+// Close, whatever becomes of ctx.
+func (g *Gateway) Start(ctx context.Context) error {
+	g.mu.Lock()
+	if g.closing {
+		g.mu.Unlock()
+		return errClosing
+	}
+	ctx, g.stop = context.WithCancel(context.WithoutCancel(ctx))
+	g.mu.Unlock()
+	var errs []error
+	for _, p := range g.providers {
+		if err := p.Start(ctx, g.rebuild); err != nil {
+			errs = append(errs, fmt.Errorf("server %s: %w", p.Name(), err))
+		}
+	}
+	g.rebuild()
+	return errors.Join(errs...)
+}
 
-// Tools are those that can be called now, by name.
-func (g *Gateway) Tools() []Tool { panic("being built") }
+// Tools are those that can be called now, by name. The caller must not change
+// what their definitions point to.
+func (g *Gateway) Tools() []Tool { return slices.Clone(g.table.Load().tools) }
 
-// Servers are the providers, by name.
-func (g *Gateway) Servers() []Server { panic("being built") }
+// Servers are the providers, by name. One whose tools are left out says so in
+// its Error, whatever its state.
+func (g *Gateway) Servers() []Server {
+	problems := g.table.Load().problems
+	out := make([]Server, 0, len(g.providers))
+	for _, p := range g.providers {
+		s := p.Server()
+		texts := problems[s.Name]
+		if s.Error != "" {
+			texts = append([]string{s.Error}, texts...)
+		}
+		s.Error = strings.Join(texts, "; ")
+		out = append(out, s)
+	}
+	slices.SortStableFunc(out, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
 
-// Queues are the tool queues at this moment.
-func (g *Gateway) Queues() []toolqueue.Status { panic("being built") }
+// maxShown bounds how many waiters of a queue Queues shows.
+const maxShown = 1000
 
-// OnChange has f called whenever Tools changes, until stop is called.
-func (g *Gateway) OnChange(f func()) (stop func()) { panic("being built") }
+// Queues are the tool queues at this moment, with the first 1,000 waiters of
+// each. Their sessions are as callers gave them, which may be as good as a
+// password: show Mark of them.
+func (g *Gateway) Queues() []toolqueue.Status { return g.queues.All(maxShown) }
 
-// Call takes a call through its tool's queue and runs it. A failure of the
-// tool itself is a Result with IsError; an error is a *ProtocolError of the
-// upstream or a *signalbox.Error: not_found, validation_error, tool_down,
-// tool_timeout, tool_failed, tool_queue_full, tool_queue_timeout, too_large, or the context's.
-func (g *Gateway) Call(ctx context.Context, c Call) (Result, error) { panic("being built") }
+// OnChange has f called whenever Tools changes, until stop is called. It must
+// return soon.
+func (g *Gateway) OnChange(f func()) (stop func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	id := g.nextID
+	g.nextID++
+	g.listeners[id] = f
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.listeners, id)
+	}
+}
 
 // EndSession hands on what a session holds: its leases, its servers of its own.
-func (g *Gateway) EndSession(session string) { panic("being built") }
+func (g *Gateway) EndSession(session string) {
+	if session == "" {
+		return
+	}
+	g.queues.EndSession(session)
+	for _, p := range g.providers {
+		p.EndSession(session)
+	}
+}
 
 type callerKey struct{}
 

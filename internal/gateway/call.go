@@ -1,0 +1,151 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// Ended tells of a call that is over.
+type Ended struct {
+	Server  string // "": no server has such a tool
+	Tool    string // "" as well then: it is a caller's word
+	Outcome string // an Outcome constant or an error code
+	Took    time.Duration
+	Waited  time.Duration // in line; 0 if it did not have to wait
+}
+
+// The outcomes of a call that are no error codes.
+const (
+	OutcomeOK        = "ok"
+	OutcomeError     = "error"          // the tool itself failed: isError
+	OutcomeProtocol  = "protocol_error" // the upstream answered with a JSON-RPC error
+	OutcomeCancelled = "cancelled"      // the caller went away
+)
+
+// Call takes a call through its tool's queue and runs it. A failure of the
+// tool itself is a Result with IsError; an error is a *ProtocolError of the
+// upstream or a *signalbox.Error: not_found, validation_error, tool_down,
+// tool_timeout, tool_failed, tool_queue_full, tool_queue_timeout, too_large,
+// unavailable; or it is the context's.
+func (g *Gateway) Call(ctx context.Context, c Call) (Result, error) {
+	begin := time.Now()
+	e := g.table.Load().entries[c.Tool]
+	if e == nil {
+		err := g.unknown(c.Tool)
+		g.tell(Ended{Outcome: outcomeOf(Result{}, err), Took: time.Since(begin)})
+		return Result{}, err
+	}
+	ctx, span := g.startSpan(ctx, e, &c)
+	u := &underway{entry: e, call: &c, span: span}
+	r, err := g.guide(ctx, u)
+	took, outcome := time.Since(begin), outcomeOf(r, err)
+	span.end(r, err, outcome)
+	g.logFinished(u, outcome, took, err)
+	g.tell(Ended{Server: e.tool.Server, Tool: e.tool.Name, Outcome: outcome, Took: took, Waited: u.waited})
+	if err != nil {
+		return Result{}, err
+	}
+	return r, nil
+}
+
+func (g *Gateway) tell(e Ended) {
+	if g.ended != nil {
+		g.ended(e)
+	}
+}
+
+// guide takes a call through its tool's queue. What is deferred comes undone
+// in this order: the slot is given up, the caller hears no more, the call is
+// no longer under way.
+func (g *Gateway) guide(ctx context.Context, u *underway) (Result, error) {
+	if err := checkArguments(u.call); err != nil {
+		return Result{}, err
+	}
+	if err := g.enter(ctx, u); err != nil {
+		return Result{}, err
+	}
+	defer g.leave(u)
+	news := newNews(u.call.Progress)
+	defer news.end()
+	if news != nil {
+		u.call.Progress = news.upstream
+	}
+	permit, err := g.acquire(u, news)
+	if err != nil {
+		return Result{}, g.notAcquired(ctx, u, err)
+	}
+	defer permit.Release()
+	if err := g.begin(u); err != nil {
+		return Result{}, err
+	}
+	g.logStarted(u)
+	running, cancel := context.WithTimeoutCause(u.ctx, u.entry.tool.Timeout, errTimeout)
+	defer cancel()
+	r, err := g.run(running, u)
+	return g.judge(ctx, running, u, r, err)
+}
+
+// acquire takes a slot of the tool's queue. Internal tools take none.
+func (g *Gateway) acquire(u *underway, news *news) (toolqueue.Permit, error) {
+	e, caller := u.entry, u.call.Caller
+	if e.tool.Queue == "" {
+		return toolqueue.Permit{}, u.ctx.Err()
+	}
+	var since time.Time
+	who := toolqueue.Who{Session: caller.Session, Agent: caller.Agent, Tool: e.tool.Name}
+	who.Waits = func(w toolqueue.Waiting) {
+		since = time.Now()
+		u.span.waits(u.ctx, e.tool.Queue, since)
+		news.follow(w)
+	}
+	permit, err := g.queues.AcquireWithin(u.ctx, e.tool.Queue, who, e.within)
+	news.waitOver()
+	if !since.IsZero() {
+		u.waited = time.Since(since)
+		u.span.waitOver(err)
+	}
+	return permit, err
+}
+
+// run calls the provider. One that panics has failed, and nothing else has.
+func (g *Gateway) run(ctx context.Context, u *underway) (r Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			g.logPanic(u, p)
+			r, err = Result{}, signalbox.Errorf(signalbox.CodeToolFailed, "The tool %q failed inside Signalbox: this is a fault of Signalbox, its log has more.", u.entry.tool.Name)
+		}
+	}()
+	return u.entry.provider.Call(ctx, *u.call)
+}
+
+// checkArguments accepts an object, or nothing.
+func checkArguments(c *Call) error {
+	args := bytes.TrimSpace(c.Arguments)
+	switch {
+	case len(args) == 0 || bytes.Equal(args, []byte("null")):
+		c.Arguments = nil
+		return nil
+	case !isObject(args):
+		return signalbox.Invalid("arguments", "The arguments of a tool must be a JSON object such as {\"name\": \"value\"}, not %s.", jsonKind(args))
+	}
+	return nil
+}
+
+func jsonKind(raw json.RawMessage) string {
+	switch c := raw[0]; {
+	case !json.Valid(raw):
+		return "text that is no JSON"
+	case c == '[':
+		return "an array"
+	case c == '"':
+		return "a string"
+	case c == 't' || c == 'f':
+		return "a boolean"
+	}
+	return "a number"
+}

@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// LevelVerbose is the level VRB of the seed (tool-queue-manager, step 6), for
+// what happens to each call: between debug and info.
+const LevelVerbose = slog.Level(-2)
+
+// Mark stands for a session where people look: whoever knows an MCP session's
+// id could speak for it.
+func Mark(session string) string {
+	if session == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(session))
+	return hex.EncodeToString(sum[:4])
+}
+
+// Hooks writes the seed's log lines about waiting, and calls those of others
+// too. The line queued is written when the wait begins, so that one who waits
+// for ever is seen; a call that does not wait has none.
+func Hooks(log *slog.Logger, others ...toolqueue.Hooks) toolqueue.Hooks {
+	var h toolqueue.Hooks
+	for _, o := range others {
+		h = joined(h, o)
+	}
+	return joined(toolqueue.Hooks{
+		Queued: func(queue string, who toolqueue.Who, depth, concurrent int) {
+			if log.Enabled(context.Background(), LevelVerbose) {
+				write(log, LevelVerbose, "queued", who, "reason", "capacity", "queue", queue, "queued_at_depth", depth, "max_concurrent", concurrent)
+			}
+		},
+		Waited: func(queue string, who toolqueue.Who, wait time.Duration) {
+			if log.Enabled(context.Background(), LevelVerbose) {
+				write(log, LevelVerbose, "waited", who, "queue", queue, "wait_ms", wait.Milliseconds())
+			}
+		},
+		Refused: func(queue string, who toolqueue.Who, r toolqueue.Reason, wait time.Duration) {
+			level := slog.LevelWarn
+			if r == toolqueue.ReasonCancelled {
+				level = LevelVerbose
+			}
+			if log.Enabled(context.Background(), level) {
+				write(log, level, "not queued any more", who, "reason", string(r), "queue", queue, "wait_ms", wait.Milliseconds())
+			}
+		},
+	}, h)
+}
+
+func write(log *slog.Logger, level slog.Level, msg string, who toolqueue.Who, args ...any) {
+	args = append(args, "tool", who.Tool)
+	if who.Session != "" {
+		args = append(args, "session", Mark(who.Session))
+	}
+	if who.Agent != "" {
+		args = append(args, "agent", who.Agent)
+	}
+	log.Log(context.Background(), level, msg, args...)
+}
+
+// joined calls a, then b. A hook that neither has stays nil, which costs the
+// queue nothing.
+func joined(a, b toolqueue.Hooks) toolqueue.Hooks {
+	h := a
+	if f, g := a.Depth, b.Depth; g != nil {
+		h.Depth = g
+		if f != nil {
+			h.Depth = func(queue string, depth int) { f(queue, depth); g(queue, depth) }
+		}
+	}
+	if f, g := a.Queued, b.Queued; g != nil {
+		h.Queued = g
+		if f != nil {
+			h.Queued = func(q string, w toolqueue.Who, depth, concurrent int) {
+				f(q, w, depth, concurrent)
+				g(q, w, depth, concurrent)
+			}
+		}
+	}
+	if f, g := a.Waited, b.Waited; g != nil {
+		h.Waited = g
+		if f != nil {
+			h.Waited = func(q string, w toolqueue.Who, d time.Duration) { f(q, w, d); g(q, w, d) }
+		}
+	}
+	if f, g := a.Refused, b.Refused; g != nil {
+		h.Refused = g
+		if f != nil {
+			h.Refused = func(q string, w toolqueue.Who, r toolqueue.Reason, d time.Duration) { f(q, w, r, d); g(q, w, r, d) }
+		}
+	}
+	return h
+}
+
+// logStarted and logFinished are the seed's lines of every call.
+func (g *Gateway) logStarted(u *underway) {
+	if g.log.Enabled(context.Background(), LevelVerbose) {
+		g.logCall(u, "started")
+	}
+}
+
+func (g *Gateway) logFinished(u *underway, outcome string, took time.Duration, err error) {
+	if !g.log.Enabled(context.Background(), LevelVerbose) {
+		return
+	}
+	args := []any{"outcome", outcome, "duration_ms", took.Milliseconds()}
+	if err != nil {
+		args = append(args, "error", err.Error())
+	}
+	g.logCall(u, "finished", args...)
+}
+
+func (g *Gateway) logCall(u *underway, msg string, args ...any) {
+	args = append(args, "server", u.entry.tool.Server)
+	if e := u.call.Caller.Execution; e != "" {
+		args = append(args, "queue_id", e)
+	}
+	caller := u.call.Caller
+	write(g.log, LevelVerbose, msg, toolqueue.Who{Session: caller.Session, Agent: caller.Agent, Tool: u.entry.tool.Name}, args...)
+}
+
+// logPanic writes what no caller is told.
+func (g *Gateway) logPanic(u *underway, p any) {
+	g.log.Error("a provider panicked", "server", u.entry.tool.Server, "tool", u.entry.tool.Name, "panic", p, "stack", string(debug.Stack()))
+}

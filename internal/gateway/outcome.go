@@ -1,0 +1,140 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// judge says what a call came to. Once its context has ended, whatever error the
+// provider gives for that is ours to put into words.
+func (g *Gateway) judge(caller, running context.Context, u *underway, r Result, err error) (Result, error) {
+	if err == nil {
+		if n := len(r.Content) + len(r.Structured) + len(r.Meta); n > MaxAnswer {
+			return Result{}, signalbox.Errorf(signalbox.CodeTooLarge, "The tool %q answered with %d bytes; at most %d are handed on. Ask it for less, such as one page or one part.", u.entry.tool.Name, n, MaxAnswer)
+		}
+		if len(r.Content) == 0 {
+			r.Content = json.RawMessage("[]")
+		}
+		return r, nil
+	}
+	if running.Err() != nil {
+		return Result{}, endedBy(caller, running, u)
+	}
+	var protocol *ProtocolError
+	var ours *signalbox.Error
+	if errors.As(err, &protocol) {
+		return Result{}, protocol
+	}
+	if errors.As(err, &ours) {
+		return Result{}, err
+	}
+	failed := signalbox.Errorf(signalbox.CodeToolFailed, "The tool %q failed, and its server %s did not say how; the gateway's log may have more.", u.entry.tool.Name, u.entry.tool.Server)
+	failed.Err = err
+	return Result{}, failed
+}
+
+// endedBy is the error of a call whose context has ended while it ran.
+func endedBy(caller, running context.Context, u *underway) error {
+	cause := context.Cause(running)
+	switch {
+	case caller.Err() != nil:
+		return caller.Err()
+	case errors.Is(cause, errTimeout):
+		return signalbox.Errorf(signalbox.CodeToolTimeout, "The tool %q did not answer within %v, so the call was cancelled. It may have had an effect all the same. Ask it for less, or raise its timeout.", u.entry.tool.Name, plain(u.entry.tool.Timeout))
+	}
+	return errClosing
+}
+
+// notAcquired is the error of a call that got no slot.
+func (g *Gateway) notAcquired(caller context.Context, u *underway, err error) error {
+	if caller.Err() == nil && errors.Is(context.Cause(u.ctx), errClosing) {
+		return errClosing
+	}
+	var code signalbox.Code
+	switch {
+	case errors.Is(err, toolqueue.ErrFull):
+		code = signalbox.CodeToolQueue
+	case errors.Is(err, toolqueue.ErrTimeout):
+		code = signalbox.CodeToolQueueOut
+	case errors.Is(err, toolqueue.ErrUnknown):
+		code = signalbox.CodeToolFailed
+	default:
+		return err // the caller's context, with how long it had waited
+	}
+	return &signalbox.Error{Code: code, Message: "The tool \"" + u.entry.tool.Name + "\" was not called: " + err.Error()}
+}
+
+// unknown is the error for a name that no tool has. A server that has not said
+// yet which tools it has may have it.
+func (g *Gateway) unknown(name string) error {
+	shown := cut(name, 128)
+	for _, p := range g.providers {
+		s := p.Server()
+		if !strings.HasPrefix(name, s.Name+"__") || s.State == StateReady || s.Tools > 0 {
+			continue
+		}
+		why := string(s.State)
+		if s.Error != "" {
+			why += " (" + s.Error + ")"
+		}
+		return signalbox.Errorf(signalbox.CodeToolDown, "The tool %q cannot be called yet: its server %s is %s. Try again in a moment.", shown, s.Name, why)
+	}
+	hint := "signalbox tools lists those that there are"
+	if near := g.table.Load().near(name); near != "" {
+		hint = "did you mean \"" + near + "\"?"
+	}
+	return signalbox.Errorf(signalbox.CodeNotFound, "There is no tool %q: %s", shown, hint)
+}
+
+// near finds the one tool that a wrong name may mean: in another case, or
+// without its server.
+func (t *table) near(name string) string {
+	found := ""
+	if name == "" {
+		return ""
+	}
+	for _, tool := range t.tools {
+		if strings.EqualFold(tool.Name, name) || strings.HasSuffix(tool.Name, "__"+name) {
+			if found != "" {
+				return ""
+			}
+			found = tool.Name
+		}
+	}
+	return found
+}
+
+// outcomeOf is the word for how a call ended: one of a fixed set.
+func outcomeOf(r Result, err error) string {
+	var protocol *ProtocolError
+	var ours *signalbox.Error
+	switch {
+	case err == nil && r.IsError:
+		return OutcomeError
+	case err == nil:
+		return OutcomeOK
+	case errors.As(err, &protocol):
+		return OutcomeProtocol
+	case errors.As(err, &ours):
+		return string(ours.Code)
+	}
+	return OutcomeCancelled
+}
+
+// plain writes a time as people do: 5m, not 5m0s.
+func plain(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

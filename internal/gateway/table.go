@@ -1,0 +1,141 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// entry is a tool with all that a call of it needs.
+type entry struct {
+	tool     Tool
+	provider Provider
+	// within bounds the wait in line: the tool's timeout, or 0 where the queue
+	// has a bound of its own.
+	within time.Duration
+}
+
+// table is what can be called. It is never changed: a new one takes its place.
+type table struct {
+	entries  map[string]*entry
+	tools    []Tool              // by name
+	problems map[string][]string // by server: which of its tools are left out, and why
+}
+
+// makeTable asks all providers. Of two tools with one name the one stands whose
+// provider comes first, so that it does not depend on which server is up first.
+func makeTable(providers []Provider, queues *toolqueue.Queues) *table {
+	t := &table{entries: map[string]*entry{}, problems: map[string][]string{}}
+	waits := map[string]time.Duration{}
+	for _, s := range queues.All(0) {
+		waits[s.Name] = s.MaxWait
+	}
+	for _, p := range providers {
+		for _, tool := range p.Tools() {
+			if why := t.add(p, tool, waits); why != "" {
+				t.problems[p.Name()] = append(t.problems[p.Name()], why)
+			}
+		}
+	}
+	slices.SortFunc(t.tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
+	return t
+}
+
+// add takes a tool in, or says why not.
+func (t *table) add(p Provider, tool Tool, waits map[string]time.Duration) string {
+	if tool.Timeout <= 0 {
+		tool.Timeout = DefaultTimeout
+	}
+	e := &entry{tool: tool, provider: p, within: tool.Timeout}
+	if !validName(tool.Name) {
+		return fmt.Sprintf("a tool is left out: its name must be 1 to 256 printable characters, not %q", cut(tool.Name, 64))
+	}
+	if other := t.entries[tool.Name]; other != nil {
+		return fmt.Sprintf("the tool %q is left out: server %s has one of that name; rename one of the servers", tool.Name, other.provider.Name())
+	}
+	if tool.Queue != "" {
+		wait, ok := waits[tool.Queue]
+		if !ok {
+			return fmt.Sprintf("the tool %q is left out: its queue %q is not configured; add it under queues", tool.Name, tool.Queue)
+		}
+		if wait > 0 {
+			e.within = 0
+		}
+	}
+	if !isObject(tool.Definition) {
+		return fmt.Sprintf("the tool %q is left out: its definition is not a JSON object", tool.Name)
+	}
+	t.entries[tool.Name] = e
+	t.tools = append(t.tools, tool)
+	return ""
+}
+
+func (t *table) errors() []error {
+	var errs []error
+	for server, texts := range t.problems {
+		for _, text := range texts {
+			errs = append(errs, errors.New("server "+server+": "+text))
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errs
+}
+
+// rebuild puts a new table in place and tells the listeners if the tools are
+// others than before.
+func (g *Gateway) rebuild() {
+	g.rebuilding.Lock()
+	old := g.table.Load()
+	made := makeTable(g.providers, g.queues)
+	g.table.Store(made)
+	g.rebuilding.Unlock()
+	for server, texts := range made.problems {
+		for _, text := range texts {
+			if !slices.Contains(old.problems[server], text) {
+				g.log.Warn("tool left out", "server", server, "error", text)
+			}
+		}
+	}
+	if slices.EqualFunc(old.tools, made.tools, sameTool) {
+		return
+	}
+	g.mu.Lock()
+	listeners := make([]func(), 0, len(g.listeners))
+	for _, f := range g.listeners {
+		listeners = append(listeners, f)
+	}
+	g.mu.Unlock()
+	for _, f := range listeners {
+		f()
+	}
+}
+
+func sameTool(a, b Tool) bool {
+	return a.Name == b.Name && a.Server == b.Server && a.Kind == b.Kind && a.Queue == b.Queue && a.Timeout == b.Timeout &&
+		bytes.Equal(a.Definition, b.Definition)
+}
+
+func validName(s string) bool {
+	bad := func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) || unicode.IsSpace(r) }
+	return s != "" && len(s) <= 256 && !strings.ContainsFunc(s, bad)
+}
+
+// isObject reports whether raw is a JSON object.
+func isObject(raw json.RawMessage) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) && json.Valid(raw)
+}
+
+// cut bounds text of others that an error repeats.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "..."
+}

@@ -1,0 +1,146 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+)
+
+const tracerName = "github.com/signalbox-ai/signalbox/internal/gateway"
+
+// w3c is the form in which a trace travels: traceparent and tracestate, as HTTP
+// headers or in _meta.
+var w3c propagation.TraceContext
+
+// WithTrace takes over the trace of a caller's HTTP request. One that stands in
+// the _meta of a call goes before it.
+func WithTrace(ctx context.Context, h http.Header) context.Context {
+	return w3c.Extract(ctx, propagation.HeaderCarrier(h))
+}
+
+// SetTrace hands the trace on to an HTTP upstream.
+func SetTrace(ctx context.Context, h http.Header) { w3c.Inject(ctx, propagation.HeaderCarrier(h)) }
+
+// span is the trace of a call. A nil span is none.
+type span struct {
+	tracer trace.Tracer
+	span   trace.Span
+	wait   trace.Span // nil: it has not waited
+}
+
+// startSpan begins the span of a call, as the MCP conventions of OpenTelemetry
+// name it, and puts the trace into the _meta that the upstream will see.
+func (g *Gateway) startSpan(ctx context.Context, e *entry, c *Call) (context.Context, *span) {
+	if g.tracer == nil {
+		if trace.SpanContextFromContext(ctx).IsValid() {
+			c.Meta = setMeta(ctx, c.Meta, false)
+		}
+		return ctx, nil
+	}
+	ctx = w3c.Extract(ctx, metaCarrier(c.Meta))
+	attrs := []attribute.KeyValue{
+		attribute.String("mcp.method.name", "tools/call"),
+		attribute.String("gen_ai.operation.name", "execute_tool"),
+		attribute.String("gen_ai.tool.name", e.tool.Name),
+		attribute.String("signalbox.tool.server", e.tool.Server),
+		attribute.String("signalbox.tool.kind", string(e.tool.Kind)),
+	}
+	if e.tool.Queue != "" {
+		attrs = append(attrs, attribute.String("signalbox.tool.queue", e.tool.Queue))
+	}
+	if c.Caller.Agent != "" {
+		attrs = append(attrs, attribute.String("gen_ai.agent.name", c.Caller.Agent))
+	}
+	if c.Caller.Execution != "" {
+		attrs = append(attrs, attribute.String("signalbox.queue_id", c.Caller.Execution))
+	}
+	if c.Caller.Session != "" {
+		attrs = append(attrs, attribute.String("signalbox.session", Mark(c.Caller.Session)))
+	}
+	ctx, s := g.tracer.Start(ctx, "tools/call "+e.tool.Name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attrs...))
+	c.Meta = setMeta(ctx, c.Meta, true)
+	return ctx, &span{tracer: g.tracer, span: s}
+}
+
+// waits begins the span of the wait in line.
+func (s *span) waits(ctx context.Context, queue string, since time.Time) {
+	if s != nil {
+		_, s.wait = s.tracer.Start(ctx, "tool queue wait", trace.WithTimestamp(since), trace.WithAttributes(attribute.String("signalbox.tool.queue", queue)))
+	}
+}
+
+func (s *span) waitOver(err error) {
+	if s == nil || s.wait == nil {
+		return
+	}
+	if err != nil {
+		s.wait.RecordError(err)
+		s.wait.SetStatus(codes.Error, "no slot")
+	}
+	s.wait.End()
+}
+
+func (s *span) end(r Result, err error, outcome string) {
+	if s == nil {
+		return
+	}
+	switch {
+	case err != nil:
+		s.span.RecordError(err)
+		s.span.SetStatus(codes.Error, outcome)
+		s.span.SetAttributes(attribute.String("error.type", outcome))
+	case r.IsError:
+		s.span.SetStatus(codes.Error, "the tool failed")
+		s.span.SetAttributes(attribute.String("error.type", "tool_error")) // the word of the conventions
+	}
+	s.span.End()
+}
+
+// setMeta puts the trace of ctx into a _meta object; replace says whether one
+// that is there gives way. What else stands there stays as it is written.
+func setMeta(ctx context.Context, meta json.RawMessage, replace bool) json.RawMessage {
+	fields := map[string]json.RawMessage{}
+	if len(meta) > 0 && (json.Unmarshal(meta, &fields) != nil || fields == nil) {
+		return meta // no object: not ours to mend
+	}
+	if _, there := fields["traceparent"]; there && !replace {
+		return meta
+	}
+	carrier := propagation.MapCarrier{}
+	w3c.Inject(ctx, carrier)
+	for _, k := range w3c.Fields() {
+		if v := carrier.Get(k); v != "" {
+			fields[k], _ = json.Marshal(v) // a string always marshals
+		} else if replace {
+			delete(fields, k)
+		}
+	}
+	out, err := json.Marshal(fields)
+	if err != nil || len(fields) == 0 {
+		return meta
+	}
+	return out
+}
+
+// metaCarrier reads the trace out of a _meta object.
+func metaCarrier(meta json.RawMessage) propagation.TextMapCarrier {
+	carrier := propagation.MapCarrier{}
+	if len(meta) == 0 {
+		return carrier
+	}
+	var fields struct {
+		Parent string `json:"traceparent"`
+		State  string `json:"tracestate"`
+	}
+	if json.Unmarshal(meta, &fields) == nil {
+		carrier.Set("traceparent", fields.Parent)
+		carrier.Set("tracestate", fields.State)
+	}
+	return carrier
+}
