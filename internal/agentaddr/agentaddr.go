@@ -1,6 +1,7 @@
-// Package agentaddr decides which network addresses an agent may have. The
-// director asks when an agent registers, and the dispatcher again when it
-// dials, because a name may resolve to something else by then.
+// Package agentaddr decides which network addresses an agent may have, and at
+// which ones nobody may be asked for anything. The director asks when an agent
+// registers, and the dispatcher again when it dials, because a name may resolve
+// to something else by then; so does who calls a tool over HTTP.
 package agentaddr
 
 import (
@@ -20,6 +21,9 @@ var metadata = []netip.Prefix{
 	netip.MustParsePrefix("fd20:ce::254/128"),   // Google Cloud over IPv6
 }
 
+// shared is the address space behind the NAT of a provider (RFC 6598).
+var shared = netip.MustParsePrefix("100.64.0.0/10")
+
 // embedded are prefixes of IPv6 addresses that carry an IPv4 address in
 // their last four bytes, which a gateway would reach.
 var embedded = []netip.Prefix{
@@ -32,18 +36,35 @@ var embedded = []netip.Prefix{
 // says that a token vouches for the agent; otherwise the address must be
 // loopback.
 func Check(ip netip.Addr, trusted bool) error {
+	if err := Never(ip); err != nil {
+		return err
+	}
+	if ip = plain(ip); !trusted && !ip.IsLoopback() {
+		return fmt.Errorf("%s is not on this host: an agent elsewhere needs a token that vouches for it", ip)
+	}
+	return nil
+}
+
+// Never returns why nobody may be asked at the address ip, whatever he is, or
+// nil: link-local and metadata addresses hand out credentials to whoever asks
+// from within, and unspecified and multicast ones are no host's.
+func Never(ip netip.Addr) error {
 	ip = plain(ip)
 	switch {
 	case !ip.IsValid():
 		return fmt.Errorf("it is not an address")
 	case ip.IsLinkLocalUnicast() || isMetadata(ip):
-		return fmt.Errorf("%s is a link-local or cloud metadata address, where no agent may be", ip)
+		return fmt.Errorf("%s is a link-local or cloud metadata address, where nobody may be asked", ip)
 	case ip.IsUnspecified() || ip.IsMulticast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
 		return fmt.Errorf("%s is not the address of a host", ip)
-	case !trusted && !ip.IsLoopback():
-		return fmt.Errorf("%s is not on this host: an agent elsewhere needs a token that vouches for it", ip)
 	}
 	return nil
+}
+
+// Public reports whether ip is neither this host nor in a private network.
+func Public(ip netip.Addr) bool {
+	ip = plain(ip)
+	return Never(ip) == nil && !ip.IsLoopback() && !ip.IsPrivate() && !shared.Contains(ip)
 }
 
 // plain takes an IPv4 address out of the IPv6 address that wraps it.

@@ -47,3 +47,15 @@ func TestControlStopsTheDial(t *testing.T) {
 	}
 	c.Close()
 }
+
+func TestPublic(t *testing.T) {
+	for text, want := range map[string]bool{
+		"8.8.8.8": true, "2001:db8::1": true, "::ffff:8.8.8.8": true,
+		"127.0.0.1": false, "::1": false, "10.1.2.3": false, "172.16.0.1": false, "192.168.0.1": false, "fd00::1": false,
+		"100.64.0.1": false, "169.254.169.254": false, "0.0.0.0": false, "::ffff:10.0.0.1": false,
+	} {
+		if got := agentaddr.Public(netip.MustParseAddr(text)); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
