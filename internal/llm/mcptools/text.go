@@ -1,0 +1,103 @@
+package mcptools
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// block is one content block, of whatever kind.
+type block struct {
+	Type     string   `json:"type"`
+	Text     string   `json:"text"`
+	MIMEType string   `json:"mimeType"`
+	Data     string   `json:"data"` // base64
+	URI      string   `json:"uri"`
+	Name     string   `json:"name"`
+	Size     *int64   `json:"size"`
+	Resource resource `json:"resource"`
+}
+
+type resource struct {
+	URI      string  `json:"uri"`
+	MIMEType string  `json:"mimeType"`
+	Text     *string `json:"text"`
+	Blob     string  `json:"blob"` // base64
+}
+
+// readResult makes text of what a tool answered: text as it stands, other
+// content by its kind, type and size, and the structured content where there
+// is no text.
+func readResult(raw json.RawMessage) (text string, isError bool, err error) {
+	var res struct {
+		Type       string            `json:"resultType"`
+		Content    []json.RawMessage `json:"content"`
+		Structured json.RawMessage   `json:"structuredContent"`
+		IsError    bool              `json:"isError"`
+	}
+	if err := json.Unmarshal(raw, &res); err != nil {
+		return "", false, fmt.Errorf("the answer is not a tool's result: %w", err)
+	}
+	if res.Type != "" && res.Type != "complete" {
+		return fmt.Sprintf("The tool wants something that cannot be given here (%s).", plain(res.Type)), true, nil
+	}
+	var parts []string
+	readable := false
+	for _, c := range res.Content {
+		var b block
+		if json.Unmarshal(c, &b) != nil {
+			parts = append(parts, fmt.Sprintf("[content of an unknown form, %d bytes]", len(c)))
+			continue
+		}
+		readable = readable || b.Type == "text" && b.Text != ""
+		parts = append(parts, b.text(len(c)))
+	}
+	if s := bytes.TrimSpace(res.Structured); !readable && len(s) > 0 && string(s) != "null" {
+		parts = append(parts, string(s))
+	}
+	if len(parts) == 0 {
+		parts = []string{"[no content]"}
+	}
+	return strings.ToValidUTF8(strings.Join(parts, "\n"), "\uFFFD"), res.IsError, nil
+}
+
+// text shows a block whose JSON has so many bytes.
+func (b block) text(size int) string {
+	switch b.Type {
+	case "text":
+		return b.Text
+	case "image", "audio":
+		return note(b.Type, b.MIMEType, bytesText(decodedSize(b.Data)))
+	case "resource_link":
+		bytes := ""
+		if b.Size != nil {
+			bytes = bytesText(int(*b.Size))
+		}
+		return note("link to "+b.URI, b.Name, b.MIMEType, bytes)
+	case "resource":
+		if b.Resource.Text != nil {
+			return note("resource "+b.Resource.URI, b.Resource.MIMEType) + "\n" + *b.Resource.Text
+		}
+		return note("resource "+b.Resource.URI, b.Resource.MIMEType, bytesText(decodedSize(b.Resource.Blob)))
+	}
+	return note("content of kind "+plain(b.Type), b.MIMEType, bytesText(size)+" of JSON")
+}
+
+// note puts what is known of a block into brackets.
+func note(parts ...string) string {
+	var known []string
+	for _, p := range parts {
+		if p != "" {
+			known = append(known, p)
+		}
+	}
+	return "[" + strings.Join(known, ", ") + "]"
+}
+
+func bytesText(n int) string { return fmt.Sprintf("%d bytes", n) }
+
+// decodedSize is how many bytes a text in base64 stands for.
+func decodedSize(s string) int {
+	return len(strings.TrimRight(s, "=")) * 3 / 4
+}

@@ -1,0 +1,342 @@
+package mcptools
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox/internal/llm"
+)
+
+// Options say where the tools are and who calls them.
+type Options struct {
+	URL       string // of the MCP endpoint, streamable HTTP
+	Token     string // Authorization: Bearer; "": none
+	Execution string // queue_id of the execution in which tools are called; "": none
+
+	// Allowed narrows the tools; nil: all of them.
+	Allowed func(name string) bool
+	// Progress is told how far a call is. It is called from several goroutines.
+	Progress func(call llm.ToolCall, text string)
+	// Patience is how long an endpoint that is not there is looked for, so
+	// that a director may be started again in the middle of a run; default 30 s.
+	Patience time.Duration
+}
+
+// Tools is an llm.Toolset. Make one with New, and Close it.
+type Tools struct {
+	o       Options
+	shown   string // the URL without what may be secret
+	carrier *carrier
+	client  *mcp.Client
+	last    atomic.Int64 // number of the newest request
+
+	turn chan struct{} // holds one token, for who looks after the session
+	now  *session      // guarded by turn
+
+	mu       sync.Mutex
+	progress map[string]func(text string) // by the token of the request
+}
+
+// session is a connection to the server.
+type session struct {
+	*mcp.ClientSession
+	wire   *wire
+	broken atomic.Bool
+}
+
+// maxTools and maxPages bound a list of tools.
+const (
+	maxTools = 1000
+	maxPages = 100
+)
+
+// New prepares a toolset; it connects at the first use.
+func New(o Options) (*Tools, error) {
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("the endpoint of the tools is not a URL such as http://127.0.0.1:8080/mcp")
+	}
+	if o.Patience == 0 {
+		o.Patience = 30 * time.Second
+	}
+	t := &Tools{
+		o: o, shown: (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(),
+		carrier: newCarrier(u, o.Token, o.Execution), turn: make(chan struct{}, 1), progress: map[string]func(string){},
+	}
+	t.client = mcp.NewClient(&mcp.Implementation{Name: "signalbox-agent", Version: "1"}, &mcp.ClientOptions{
+		Capabilities:                &mcp.ClientCapabilities{},
+		MultiRoundTrip:              &mcp.MultiRoundTripOptions{Disabled: true},
+		ProgressNotificationHandler: t.heard,
+	})
+	return t, nil
+}
+
+// Close ends the session, so that the server hands on what it holds for it.
+func (t *Tools) Close() error {
+	t.turn <- struct{}{}
+	defer func() { <-t.turn }()
+	if t.now != nil {
+		t.now.Close() // the server finds out by itself where it cannot be told
+		t.now = nil
+	}
+	t.carrier.base.CloseIdleConnections()
+	return nil
+}
+
+// Tools lists the tools that may be called.
+func (t *Tools) Tools(ctx context.Context) ([]llm.Tool, error) {
+	all, err := t.list(ctx)
+	if err != nil {
+		return nil, t.explain(ctx, err)
+	}
+	return all, nil
+}
+
+func (t *Tools) list(ctx context.Context) ([]llm.Tool, error) {
+	for tries := 1; ; tries++ {
+		s, err := t.session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all, err := t.listOn(ctx, s)
+		if err == nil || ctx.Err() != nil || !t.drop(s, err) || tries == 3 {
+			return all, err
+		}
+	}
+}
+
+func (t *Tools) listOn(ctx context.Context, s *session) ([]llm.Tool, error) {
+	var all []llm.Tool
+	for page, cursor := 0, ""; ; page++ {
+		token := t.token()
+		_, err := s.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor, Meta: mcp.Meta{"progressToken": token}})
+		raw := s.wire.take(token)
+		if err != nil {
+			s.wire.forget(token)
+			return nil, err
+		}
+		var list struct {
+			Tools []struct {
+				Name        string          `json:"name"`
+				Description string          `json:"description"`
+				Schema      json.RawMessage `json:"inputSchema"`
+			} `json:"tools"`
+			Next string `json:"nextCursor"`
+		}
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return nil, fmt.Errorf("its list of tools cannot be read: %w", err)
+		}
+		for _, tool := range list.Tools {
+			if t.allowed(tool.Name) {
+				all = append(all, llm.Tool{Name: tool.Name, Description: tool.Description, Schema: tool.Schema})
+			}
+		}
+		if len(all) > maxTools || page == maxPages {
+			return nil, fmt.Errorf("it offers more than %d tools, which is more than a model can be told of", maxTools)
+		}
+		if cursor = list.Next; cursor == "" {
+			return all, nil
+		}
+	}
+}
+
+func (t *Tools) allowed(name string) bool { return t.o.Allowed == nil || t.o.Allowed(name) }
+
+// Call runs a tool. A call is sent again only where the server cannot have
+// carried it out: it was not reached, or no longer knew the session.
+func (t *Tools) Call(ctx context.Context, c llm.ToolCall) (string, bool, error) {
+	if !t.allowed(c.Name) {
+		return fmt.Sprintf("There is no tool %s.", plain(c.Name)), true, nil
+	}
+	args := json.RawMessage(bytes.TrimSpace([]byte(c.Arguments)))
+	if len(args) == 0 {
+		args = json.RawMessage("{}")
+	}
+	if args[0] != '{' || !json.Valid(args) {
+		return "The arguments are not a JSON object.", true, nil
+	}
+	for tries := 1; ; tries++ {
+		s, err := t.session(ctx)
+		if err != nil {
+			return "", false, t.explain(ctx, err)
+		}
+		text, isError, err := t.callOn(ctx, s, c, args)
+		var said *jsonrpc.Error
+		switch {
+		case err == nil:
+			return text, isError, nil
+		case ctx.Err() != nil:
+			return "", false, context.Cause(ctx)
+		case unsent(err) && tries < 5:
+			t.drop(s, err)
+		case errors.As(err, &said):
+			return fmt.Sprintf("%s (error %d)", said.Message, said.Code), true, nil
+		case t.drop(s, err):
+			return fmt.Sprintf("The connection was lost while %s ran: whether it was carried out is not known.", c.Name), true, nil
+		default:
+			return "", false, t.explain(ctx, err)
+		}
+	}
+}
+
+func (t *Tools) callOn(ctx context.Context, s *session, c llm.ToolCall, args json.RawMessage) (string, bool, error) {
+	token := t.token()
+	t.listen(token, c)
+	defer t.listen(token, llm.ToolCall{})
+	defer s.wire.forget(token)
+	_, err := s.CallTool(ctx, &mcp.CallToolParams{Name: c.Name, Arguments: args, Meta: mcp.Meta{"progressToken": token}})
+	if err != nil {
+		return "", false, err
+	}
+	return readResult(s.wire.take(token))
+}
+
+func (t *Tools) token() string { return "call-" + strconv.FormatInt(t.last.Add(1), 10) }
+
+// listen has the progress of a request go to that call; to none at its end.
+func (t *Tools) listen(token string, c llm.ToolCall) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.Name == "" || t.o.Progress == nil {
+		delete(t.progress, token)
+		return
+	}
+	t.progress[token] = func(text string) { t.o.Progress(c, text) }
+}
+
+// heard takes a progress notification.
+func (t *Tools) heard(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
+	token, _ := req.Params.ProgressToken.(string)
+	t.mu.Lock()
+	tell := t.progress[token]
+	t.mu.Unlock()
+	if tell == nil {
+		return
+	}
+	text := plain(req.Params.Message)
+	if text == "" && req.Params.Total > 0 {
+		text = fmt.Sprintf("%g of %g", req.Params.Progress, req.Params.Total)
+	}
+	if text != "" {
+		tell(text)
+	}
+}
+
+// session returns a session that is not known to be broken, and looks for the
+// server for as long as Patience where it is not there.
+func (t *Tools) session(ctx context.Context) (*session, error) {
+	select {
+	case t.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-t.turn }()
+	if t.now != nil && !t.now.broken.Load() {
+		return t.now, nil
+	}
+	if t.now != nil {
+		t.now.Close()
+		t.now = nil
+	}
+	give := time.Now().Add(t.o.Patience)
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		s, err := t.connect(ctx)
+		if err == nil {
+			t.now = s
+			return s, nil
+		}
+		if ctx.Err() != nil || !unsent(err) || time.Now().Add(pause).After(give) {
+			return nil, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// connect begins a session. The era of the protocol that has sessions comes
+// first: at their end the server hands on at once what it holds for them. A
+// server of the newer era alone is spoken to in that.
+func (t *Tools) connect(ctx context.Context) (*session, error) {
+	s, err := t.connectAs(ctx, "2025-11-25")
+	var refused *Refused
+	if err == nil || ctx.Err() != nil || unsent(err) || errors.As(err, &refused) && refused.Status != 400 {
+		return s, err
+	}
+	if newer, again := t.connectAs(ctx, ""); again == nil {
+		return newer, nil
+	}
+	return nil, err
+}
+
+func (t *Tools) connectAs(ctx context.Context, version string) (*session, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Second, errors.New("no answer within 10s"))
+	defer cancel()
+	t.carrier.version.Store(nil)
+	w := newWire(&mcp.StreamableClientTransport{
+		Endpoint: t.o.URL, HTTPClient: t.carrier.client(), MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: maxAnswer,
+	}, t.carrier)
+	cs, err := t.client.Connect(ctx, w, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, err
+	}
+	return &session{ClientSession: cs, wire: w}, nil
+}
+
+// drop gives a session up after an error of the connection; it reports false
+// for an error that says nothing against it.
+func (t *Tools) drop(s *session, err error) bool {
+	var said *jsonrpc.Error
+	var refused *Refused
+	if errors.As(err, &said) || errors.As(err, &refused) && !unsent(err) {
+		return false
+	}
+	s.broken.Store(true)
+	return true
+}
+
+// unsent reports that a request cannot have been carried out.
+func unsent(err error) bool {
+	var dial *net.OpError
+	var refused *Refused
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, mcp.ErrSessionMissing) ||
+		errors.As(err, &refused) && refused.Code == "unavailable"
+}
+
+// explain makes an error of the connection one that a person can act on.
+func (t *Tools) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var refused *Refused
+	var dial *net.OpError
+	switch {
+	case errors.As(err, &refused):
+		return fmt.Errorf("the tools at %s cannot be used: %w", t.shown, refused)
+	case errors.As(err, &dial):
+		return fmt.Errorf("there is no tool server at %s: %w", t.shown, dial)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return fmt.Errorf("the tools at %s cannot be used: the connection was closed", t.shown)
+	}
+	return fmt.Errorf("the tools at %s cannot be used: %w", t.shown, err)
+}
