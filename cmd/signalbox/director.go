@@ -215,8 +215,8 @@ func sameAddr(f api.DirectorFile, addr string) bool {
 type streams struct{ Out, Err io.Writer }
 
 func newLogger(w io.Writer, cfg config.Config) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(cfg.Log.Level)); err != nil {
+	level, err := telemetry.ParseLevel(cfg.Log.Level)
+	if err != nil {
 		return nil, err
 	}
 	return telemetry.NewLogger(w, cfg.Log.Format, level)

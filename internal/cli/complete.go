@@ -138,7 +138,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 		"include": words("position", "output"), "overflow": words("reject", "wait", "persist"), "role": words("admin", "user"), "scope": words(scopeNames()...),
 		"limit-agents": ask(agentNames), "severity": words("info", "warning", "critical"), "session": ask(sessionIDs),
 		"color":       words("auto", "always", "never"),
-		"on-shutdown": words("leave", "stop"), "log-format": words("text", "json"), "log-level": words("debug", "info", "warn", "error"),
+		"on-shutdown": words("leave", "stop"), "log-format": words("text", "json"), "log-level": words("debug", "verbose", "info", "warn", "error"),
 		"task": ask(func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, anyTask) }),
 	}
 	for _, cmd := range withBelow(root) {

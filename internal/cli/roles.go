@@ -50,7 +50,7 @@ var serverFlags = []keyFlag{
 	{"on-shutdown", "on_shutdown", "`what` a stop does with tasks that still run: leave (default) or stop"},
 	{terminalFlag, "terminal", "`true` lets those with the right open terminals at agents that offer them (default false)"},
 	{"log-format", "log.format", "`format` of the log: text (default) or json"},
-	{"log-level", "log.level", "`level` of the log: debug, info (default), warn or error"},
+	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
 }
 
 // childFlags are those of an agent that also make sense for the children of
@@ -73,7 +73,7 @@ var agentFlags = []keyFlag{
 	{terminalFlag, "agent.terminal", "`true` lets the director open terminals here (default false)"},
 	{"agent-token", "agent.token", "`token` that callers of the agent must present"},
 	{"log-format", "log.format", "`format` of the log: text (default) or json"},
-	{"log-level", "log.level", "`level` of the log: debug, info (default), warn or error"},
+	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
 }
 
 // listFlags of an agent can be given several times.

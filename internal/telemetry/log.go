@@ -11,7 +11,30 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
+
+// LevelVerbose is between debug and info: what happens to each tool call. The
+// lines have VRB, as in the seed (tool-queue-manager, step 6).
+const LevelVerbose = gateway.LevelVerbose
+
+// ParseLevel reads a level by its name: debug, verbose, info, warn or error.
+func ParseLevel(name string) (slog.Level, error) {
+	if strings.EqualFold(name, "verbose") {
+		return LevelVerbose, nil
+	}
+	var level slog.Level
+	err := level.UnmarshalText([]byte(name))
+	return level, err
+}
+
+func levelName(l slog.Level) string {
+	if l == LevelVerbose {
+		return "VRB"
+	}
+	return l.String()
+}
 
 // NewLogger returns a logger that writes to w. format is "text", the seed's
 // shape, or "json", one object a line.
@@ -34,6 +57,8 @@ func jsonShape(groups []string, a slog.Attr) slog.Attr {
 	switch {
 	case a.Key == slog.TimeKey && a.Value.Kind() == slog.KindTime:
 		return slog.String(slog.TimeKey, a.Value.Time().UTC().Format(time.RFC3339))
+	case a.Key == slog.LevelKey && a.Value.Any() == LevelVerbose:
+		return slog.String(slog.LevelKey, levelName(LevelVerbose))
 	case a.Key == slog.MessageKey && a.Value.String() == "":
 		return slog.Attr{}
 	}
@@ -74,7 +99,7 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 		b = r.Time.UTC().AppendFormat(b, time.RFC3339)
 		b = append(b, ' ')
 	}
-	b = append(b, r.Level.String()...)
+	b = append(b, levelName(r.Level)...)
 	if r.Message != "" {
 		b = append(b, ' ')
 		b = append(b, message(r.Message)...)

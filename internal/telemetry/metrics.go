@@ -15,7 +15,8 @@ import (
 
 // Metrics counts what happens. Make one with NewMetrics.
 type Metrics struct {
-	handler http.Handler
+	handler  http.Handler
+	registry *prometheus.Registry
 
 	// Handles are bound in advance: the hot path looks nothing up by label.
 	submitted map[signalbox.Source]prometheus.Counter
@@ -47,7 +48,7 @@ var seconds = []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 15, 30, 60, 120, 300, 600, 1
 // NewMetrics watches an engine. Call it before the engine is used.
 func NewMetrics(e *engine.Engine) *Metrics {
 	reg := prometheus.NewRegistry()
-	m := &Metrics{routes: map[string]bool{"": true}}
+	m := &Metrics{registry: reg, routes: map[string]bool{"": true}}
 	for _, r := range api.Routes() {
 		m.routes[r.Name] = true
 	}
@@ -85,7 +86,7 @@ func (m *Metrics) bindTasks(reg *prometheus.Registry) {
 	m.run = histogram(reg, "signalbox_task_run_seconds", "Time from acceptance by an agent until the end.")
 }
 
-func counters(reg *prometheus.Registry, name, help string, labels ...string) *prometheus.CounterVec {
+func counters(reg prometheus.Registerer, name, help string, labels ...string) *prometheus.CounterVec {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	reg.MustRegister(v)
 	return v
@@ -141,6 +142,9 @@ func (m *Metrics) Request(route string, status int) {
 
 // Refused counts a submit that was not accepted.
 func (m *Metrics) Refused(code signalbox.Code) { m.refusals.WithLabelValues(string(code)).Inc() }
+
+// Gatherer has all metrics, for those who send them elsewhere.
+func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 
 // ServeHTTP answers GET /metrics.
 func (m *Metrics) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.ServeHTTP(w, r) }
