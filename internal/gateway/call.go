@@ -41,7 +41,7 @@ func (g *Gateway) Call(ctx context.Context, c Call) (Result, error) {
 		return Result{}, err
 	}
 	ctx, span := g.startSpan(ctx, e, &c)
-	u := &underway{entry: e, call: &c, span: span}
+	u := &underway{entry: e, call: &c, span: span, begin: begin}
 	r, err := g.guide(ctx, u)
 	took, outcome := time.Since(begin), outcomeOf(r, err)
 	span.end(r, err, outcome)
@@ -97,7 +97,7 @@ func (g *Gateway) acquire(u *underway, news *news) (toolqueue.Permit, error) {
 		return toolqueue.Permit{}, u.ctx.Err()
 	}
 	var since time.Time
-	who := toolqueue.Who{Session: caller.Session, Agent: caller.Agent, Tool: e.tool.Name}
+	who := toolqueue.Who{Session: caller.Session, Agent: caller.Agent, Tool: e.tool.Name, Since: u.begin}
 	who.Waits = func(w toolqueue.Waiting) {
 		since = time.Now()
 		u.span.waits(u.ctx, e.tool.Queue, since)

@@ -30,6 +30,7 @@ type underway struct {
 	entry *entry
 	call  *Call
 	span  *span
+	begin time.Time
 
 	ctx     context.Context // ends with the caller, or when the gateway closes
 	cancel  context.CancelCauseFunc
