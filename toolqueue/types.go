@@ -1,9 +1,6 @@
 package toolqueue
 
-import (
-	"errors"
-	"time"
-)
+import "time"
 
 // Default is the queue of tools that name none, DefaultConcurrent its
 // capacity where nobody configures queues (seed tool-queue-manager).
@@ -38,30 +35,14 @@ type Who struct {
 	Session string
 	Agent   string
 	Tool    string
+	// Since is when the call began, if the caller knows: reading a clock costs
+	// more than taking a free slot. It is what Holder shows of a call that did
+	// not have to wait; for one that did, the queue has read its own clock.
+	Since time.Time
 	// Waits is called once if the call has to wait, in the goroutine that
 	// called Acquire and before it waits. It must return soon.
 	Waits func(Waiting)
 }
-
-// Reason says why a call got no slot.
-type Reason string
-
-// The reasons.
-const (
-	ReasonFull      Reason = "full"      // as many wait as may
-	ReasonTimeout   Reason = "timeout"   // it waited for as long as it may
-	ReasonCancelled Reason = "cancelled" // its context ended
-	ReasonUnknown   Reason = "unknown_queue"
-)
-
-// The errors of Acquire, for errors.Is. What Acquire returns is an *Error,
-// which has the figures. One that was cancelled is also the context's error.
-var (
-	ErrFull      = errors.New("the tool queue is full")
-	ErrTimeout   = errors.New("waited too long in the tool queue")
-	ErrCancelled = errors.New("gave up waiting in the tool queue")
-	ErrUnknown   = errors.New("there is no such tool queue")
-)
 
 // Hooks are told what happens. Each may be nil. Depth is called in the order
 // of the changes and with the queue locked: it must be quick and must not use
@@ -71,34 +52,4 @@ type Hooks struct {
 	Queued  func(queue string, who Who, depth, concurrent int)     // a call begins to wait; depth counts it
 	Waited  func(queue string, who Who, wait time.Duration)        // it has waited and has got its slot
 	Refused func(queue string, who Who, r Reason, d time.Duration) // it got none, after waiting for d
-}
-
-// Status is a queue at one moment.
-type Status struct {
-	Name       string
-	Concurrent int
-	InUse      int // slots that are taken, by a call or by a lease
-	Depth      int // calls in line
-	MaxWait    time.Duration
-	MaxWaiters int
-	Lease      Lease
-	Holders    []Holder // one for each slot in use
-	Waiters    []Waiter // in order
-}
-
-// Holder is who has a slot.
-type Holder struct {
-	Session, Agent, Tool string
-	Since                time.Time // when the slot was taken; zero if it was not noted
-	Leased               bool      // held by the session from call to call
-	Idle                 bool      // a lease with no call under way
-	Expires              time.Time // of a lease: when it ends if nothing happens
-	Behind               int       // calls of that session that wait for their own slot
-}
-
-// Waiter is who stands in line.
-type Waiter struct {
-	Session, Agent, Tool string
-	Since                time.Time
-	Position             int // from 1
 }

@@ -1,0 +1,94 @@
+package toolqueue
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// MaxConcurrent is the greatest capacity of a queue.
+const MaxConcurrent = 1_000_000
+
+// Configure makes the queues that are not there yet and raises the bounds of
+// those that are: the greater value stands for each field, and what is smaller
+// or zero changes nothing. A raised capacity lets waiting calls in at once; a
+// raised wait is for the calls that come after. Mistakes are reported all
+// together and then nothing is changed.
+func (q *Queues) Configure(configs map[string]Config) error {
+	var mistakes []error
+	names := slices.Sorted(maps.Keys(configs))
+	for _, name := range names {
+		mistakes = append(mistakes, check(name, configs[name]))
+	}
+	if err := errors.Join(mistakes...); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	all := maps.Clone(*q.queues.Load())
+	for _, name := range names {
+		if old := all[name]; old != nil {
+			old.raise(configs[name])
+		} else {
+			all[name] = &queue{name: name, hooks: &q.hooks, start: q.start, config: configs[name]}
+		}
+	}
+	q.queues.Store(&all)
+	return nil
+}
+
+// raise takes the greater of each bound and lets in who now finds room.
+func (q *queue) raise(to Config) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c := &q.config
+	c.Concurrent = max(c.Concurrent, to.Concurrent)
+	c.MaxWait = max(c.MaxWait, to.MaxWait)
+	c.MaxWaiters = max(c.MaxWaiters, to.MaxWaiters)
+	c.Lease.Idle = max(c.Lease.Idle, to.Lease.Idle)
+	c.Lease.MaxHold = max(c.Lease.MaxHold, to.Lease.MaxHold)
+	for q.line.first != nil && q.inUse < c.Concurrent {
+		q.pass(q.takeFree()).wake()
+	}
+}
+
+// check reports all that is wrong with a queue.
+func check(name string, c Config) error {
+	var mistakes []error
+	bad := func(format string, args ...any) {
+		mistakes = append(mistakes, fmt.Errorf("tool queue %q: "+format, append([]any{name}, args...)...))
+	}
+	if !validName(name) {
+		bad("a name is 1 to 64 letters, digits, dots, underscores and hyphens")
+	}
+	if c.Concurrent < 1 || c.Concurrent > MaxConcurrent {
+		bad("concurrent is %d; it must be from 1 to %d", c.Concurrent, MaxConcurrent)
+	}
+	if c.MaxWaiters < 0 {
+		bad("the maximum number of waiters is %d; it must be 0, for any number, or more", c.MaxWaiters)
+	}
+	for _, d := range []struct {
+		what string
+		is   time.Duration
+	}{{"the maximum wait", c.MaxWait}, {"the idle time of the session lease", c.Lease.Idle}, {"the maximum hold of the session lease", c.Lease.MaxHold}} {
+		if d.is < 0 {
+			bad("%s is %s; it must be 0, for none, or more", d.what, d.is)
+		}
+	}
+	if c.Lease.MaxHold > 0 && c.Lease.Idle == 0 {
+		bad("the session lease has a maximum hold but no idle time, without which there is no lease; set both")
+	}
+	return errors.Join(mistakes...)
+}
+
+func validName(name string) bool {
+	for _, c := range []byte(name) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !letter && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return len(name) >= 1 && len(name) <= 64
+}

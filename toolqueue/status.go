@@ -1,0 +1,92 @@
+package toolqueue
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Status is a queue at one moment.
+type Status struct {
+	Name       string
+	Concurrent int
+	InUse      int // slots that are taken, by a call or by a lease
+	Depth      int // calls that wait: those in line, and those behind their own session's slot
+	MaxWait    time.Duration
+	MaxWaiters int
+	Lease      Lease
+	Holders    []Holder // one for each slot in use
+	Waiters    []Waiter // those in line, in order
+}
+
+// Holder is who has a slot.
+type Holder struct {
+	Session, Agent, Tool string
+	Since                time.Time // when the slot was taken; zero if it was not noted
+	Leased               bool      // held by the session from call to call
+	Idle                 bool      // a lease with no call under way
+	Expires              time.Time // of a lease: when it ends if nothing happens; zero: it does not
+	Behind               int       // calls of that session that wait for their own slot
+}
+
+// Waiter is who stands in line.
+type Waiter struct {
+	Session, Agent, Tool string
+	Since                time.Time
+	Position             int // from 1
+}
+
+// Status is a queue at this moment, with at most maxWaiters of its waiters.
+func (q *Queues) Status(queue string, maxWaiters int) (Status, bool) {
+	in := q.find(queue)
+	if in == nil {
+		return Status{}, false
+	}
+	return in.status(maxWaiters), true
+}
+
+// All is the Status of all queues, by name.
+func (q *Queues) All(maxWaiters int) []Status {
+	queues := *q.queues.Load()
+	all := make([]Status, 0, len(queues))
+	for _, name := range slices.Sorted(maps.Keys(queues)) {
+		all = append(all, queues[name].status(maxWaiters))
+	}
+	return all
+}
+
+func (q *queue) status(maxWaiters int) Status {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c := q.config
+	s := Status{Name: q.name, Concurrent: c.Concurrent, InUse: q.inUse, Depth: q.depth, MaxWait: c.MaxWait, MaxWaiters: c.MaxWaiters, Lease: c.Lease}
+	for _, slot := range q.slots {
+		if slot.held {
+			s.Holders = append(s.Holders, q.holder(slot))
+		}
+	}
+	for w := q.line.first; w != nil && len(s.Waiters) < maxWaiters; w = w.links[byQueue].next {
+		s.Waiters = append(s.Waiters, Waiter{w.who.Session, w.who.Agent, w.who.Tool, q.at(w.since), len(s.Waiters) + 1})
+	}
+	return s
+}
+
+func (q *queue) holder(slot *slot) Holder {
+	h := Holder{Session: slot.who.Session, Agent: slot.who.Agent, Tool: slot.who.Tool, Since: slot.since}
+	s := slot.session
+	if s == nil {
+		return h
+	}
+	h.Leased, h.Idle, h.Since = true, !s.busy, q.at(s.taken)
+	for w := s.waits.first; w != nil; w = w.links[bySession].next {
+		h.Behind++
+	}
+	ends := q.heldUntil(s)
+	if h.Idle {
+		ends = s.expires
+	}
+	if ends != always {
+		h.Expires = q.at(ends)
+	}
+	return h
+}
