@@ -1,0 +1,188 @@
+package endpoint
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+)
+
+// Limits, unless Options say otherwise.
+const (
+	DefaultSessionIdle     = 30 * time.Minute
+	DefaultMaxSessions     = 1000
+	DefaultMaxPerPrincipal = 100
+	// MaxBody is how large a request may be.
+	MaxBody = 4 << 20
+)
+
+// Options are how tools are served. All may be left out.
+type Options struct {
+	Version      string
+	Instructions string // for the model, on how to use the tools
+	Log          *slog.Logger
+
+	SessionIdle     time.Duration // a session without a request ends after that long
+	MaxSessions     int           // at once
+	MaxPerPrincipal int           // of them, of one principal
+
+	beat time.Duration // for tests
+}
+
+func (o *Options) fill() {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.SessionIdle <= 0 {
+		o.SessionIdle = DefaultSessionIdle
+	}
+	if o.MaxSessions <= 0 {
+		o.MaxSessions = DefaultMaxSessions
+	}
+	if o.MaxPerPrincipal <= 0 {
+		o.MaxPerPrincipal = DefaultMaxPerPrincipal
+	}
+	if o.beat <= 0 {
+		o.beat = beatEvery
+	}
+}
+
+// Headers of the protocol, and the one by which a message finds the request
+// that brought it: the SDK hands on headers and no context.
+const (
+	versionHeader = "Mcp-Protocol-Version"
+	sessionHeader = "Mcp-Session-Id"
+	requestHeader = "X-Signalbox-Request"
+)
+
+// Endpoint is an http.Handler for one path. Who calls is known before: see
+// gateway.WithCaller. Make one with New.
+type Endpoint struct {
+	opts     Options
+	server   *server
+	legacy   http.Handler
+	modern   http.Handler
+	sessions *sessions
+	stop     func() // to hear of changes
+
+	requests sync.Map // key → *request
+	keys     atomic.Uint64
+
+	life context.Context //nolint:containedctx // that of the endpoint: it ends what is under way
+	end  context.CancelFunc
+	busy sync.WaitGroup
+	mu   sync.Mutex // guards busy against a Close that waits already
+}
+
+// New returns the endpoint of a gateway.
+func New(gw Gateway, o Options) *Endpoint {
+	o.fill()
+	e := &Endpoint{opts: o, server: newServer(gw, o)}
+	e.life, e.end = context.WithCancel(context.Background())
+	e.sessions = newSessions(o, gw.EndSession)
+	e.server.from = e.find
+	e.server.opened = func(r *request, ss *mcp.ServerSession) error { return e.sessions.begin(r.caller.Principal, ss) }
+	one := func(*http.Request) *mcp.Server { return e.server.sdk }
+	// Names of hosts are the business of what is around this handler. Sessions
+	// expire here and not in the SDK, for which one with an open stream is idle.
+	e.legacy = mcp.NewStreamableHTTPHandler(one, &mcp.StreamableHTTPOptions{
+		DisableLocalhostProtection: true, MaxRequestBodyBytes: MaxBody,
+	})
+	e.modern = mcp.NewStreamableHTTPHandler(one, &mcp.StreamableHTTPOptions{
+		DisableLocalhostProtection: true, MaxRequestBodyBytes: MaxBody, Stateless: true, PropagateRequestCancellation: true,
+	})
+	e.stop = gw.OnChange(e.server.changed)
+	return e
+}
+
+// find returns the request that brought a message, while that is under way.
+func (e *Endpoint) find(extra *mcp.RequestExtra) *request {
+	if extra == nil {
+		return nil
+	}
+	r, _ := e.requests.Load(extra.Header.Get(requestHeader))
+	found, _ := r.(*request)
+	return found
+}
+
+// ServeHTTP answers one request of a client.
+func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !e.enter() {
+		refuse(w, http.StatusServiceUnavailable, "unavailable: the gateway is stopping")
+		return
+	}
+	defer e.busy.Done()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(e.life, cancel)()
+	from := &request{ctx: ctx, caller: gateway.CallerOf(ctx), answer: &answer{ResponseWriter: w, every: e.opts.beat}}
+	defer from.answer.end()
+
+	key := strconv.FormatUint(e.keys.Add(1), 36)
+	e.requests.Store(key, from)
+	defer e.requests.Delete(key)
+	r = r.Clone(ctx)
+	r.Header.Set(requestHeader, key) // in place of what a client may have sent
+
+	if isModern(r.Header.Get(versionHeader)) {
+		e.modern.ServeHTTP(from.answer, r)
+		return
+	}
+	if id := r.Header.Get(sessionHeader); id != "" {
+		leave, ok := e.sessions.join(id, from.caller.Principal, from, cancel)
+		if !ok {
+			refuse(w, http.StatusNotFound, "session not found: it has ended, or is another's; begin a new one with initialize")
+			return
+		}
+		defer leave()
+		from.caller.Session = sessionPrefix + id
+		if r.Method == http.MethodDelete {
+			e.sessions.cut(id, from)
+		}
+	}
+	e.legacy.ServeHTTP(from.answer, r)
+}
+
+// enter counts a request in, unless the endpoint has been closed.
+func (e *Endpoint) enter() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.life.Err() != nil {
+		return false
+	}
+	e.busy.Add(1)
+	return true
+}
+
+// Close ends all requests and sessions and returns when they have ended.
+func (e *Endpoint) Close() error {
+	e.mu.Lock()
+	e.end()
+	e.mu.Unlock()
+	e.stop()
+	e.sessions.close()
+	e.busy.Wait()
+	e.sessions.close() // those that a request began in the meantime
+	return nil
+}
+
+// refuse answers what does not reach the SDK, as the protocol has errors.
+func refuse(w http.ResponseWriter, status int, message string) {
+	body, err := json.Marshal(map[string]any{
+		"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": codeRefused, "message": message},
+	})
+	if err != nil { // text always marshals
+		body = nil
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // an error here is the client's, which has gone
+}

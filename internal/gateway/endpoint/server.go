@@ -1,0 +1,207 @@
+package endpoint
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sort"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+)
+
+// Gateway is what the endpoint serves; *gateway.Gateway does.
+type Gateway interface {
+	Tools() []gateway.Tool
+	Call(ctx context.Context, c gateway.Call) (gateway.Result, error)
+	OnChange(f func()) (stop func())
+	EndSession(session string)
+}
+
+const (
+	// modern is the first version of the protocol without sessions.
+	modern = "2026-07-28"
+	// pageSize is how many tools a page of tools/list has. Clients that do not
+	// turn pages are many, so it is large.
+	pageSize = 500
+
+	methodInitialize = "initialize"
+	methodListTools  = "tools/list"
+	methodCallTool   = "tools/call"
+)
+
+// request is where a message of a client came from.
+type request struct {
+	ctx    context.Context //nolint:containedctx // the connection's: a call ends with it
+	caller gateway.Caller
+	answer *answer // nil on stdio
+}
+
+// server is the MCP server behind every way in.
+type server struct {
+	gw  Gateway
+	sdk *mcp.Server
+	log *slog.Logger
+	// from finds where a message came from.
+	from func(*mcp.RequestExtra) *request
+	// opened is asked whether a session may begin; nil: any may.
+	opened func(*request, *mcp.ServerSession) error
+}
+
+func newServer(gw Gateway, o Options) *server {
+	s := &server{gw: gw, log: o.Log}
+	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "signalbox", Title: "Signalbox", Version: o.Version}, &mcp.ServerOptions{
+		Instructions: o.Instructions,
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
+	})
+	s.sdk.AddReceivingMiddleware(s.middleware)
+	return s
+}
+
+// changed tells all sessions that the tools are others. The SDK does so when a
+// tool of its own is put in place; no list shows that one, for none is its.
+func (s *server) changed() {
+	s.sdk.AddTool(&mcp.Tool{Name: "signalbox", InputSchema: json.RawMessage(`{"type":"object"}`)},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return nil, errNoOwn })
+}
+
+var errNoOwn = errors.New("endpoint: the SDK was asked for a tool")
+
+// middleware answers what is about tools in place of the SDK.
+func (s *server) middleware(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch r := req.(type) {
+		case *mcp.ListToolsRequest:
+			if method == methodListTools {
+				return s.listTools(r)
+			}
+		case *mcp.CallToolRequest:
+			if method == methodCallTool {
+				return s.callTool(ctx, r)
+			}
+		}
+		if method == methodInitialize && s.opened != nil {
+			ss, _ := req.GetSession().(*mcp.ServerSession)
+			if err := s.opened(s.from(req.GetExtra()), ss); err != nil {
+				return nil, &jsonrpc.Error{Code: codeRefused, Message: err.Error()}
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// codeRefused is that of a session that is not begun, from the range that
+// JSON-RPC leaves to servers.
+const codeRefused = -32000
+
+func isModern(version string) bool { return version >= modern }
+
+// listTools answers tools/list with the definitions as their servers wrote them.
+func (s *server) listTools(r *mcp.ListToolsRequest) (mcp.Result, error) {
+	var after string
+	if r.Params != nil && r.Params.Cursor != "" {
+		name, err := base64.RawURLEncoding.DecodeString(r.Params.Cursor)
+		if err != nil {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the cursor is not one of this server: begin again without it"}
+		}
+		after = string(name)
+	}
+	tools := s.gw.Tools()
+	first := sort.Search(len(tools), func(i int) bool { return tools[i].Name > after })
+	if after == "" {
+		first = 0
+	}
+	tools = tools[first:]
+	list := &toolList{modern: isModern(r.ProtocolVersion())}
+	if len(tools) > pageSize {
+		tools = tools[:pageSize]
+		list.next = base64.RawURLEncoding.EncodeToString([]byte(tools[pageSize-1].Name))
+	}
+	list.tools = make([]json.RawMessage, len(tools))
+	for i := range tools {
+		list.tools[i] = tools[i].Definition
+	}
+	return list, nil
+}
+
+// callTool answers tools/call through the gateway.
+func (s *server) callTool(ctx context.Context, r *mcp.CallToolRequest) (mcp.Result, error) {
+	from := s.from(r.GetExtra())
+	if from == nil {
+		return nil, context.Canceled // its connection is gone already
+	}
+	args := bytes.TrimSpace(r.Params.Arguments)
+	if bytes.Equal(args, []byte("null")) {
+		args = nil
+	}
+	if len(args) > 0 && args[0] != '{' {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "arguments must be an object"}
+	}
+	meta, err := metaOf(r.Params.Meta)
+	if err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "_meta: " + err.Error()}
+	}
+	// The connection's context, because it ends with the connection, also where
+	// the protocol itself would let the call go on.
+	during, cancel := context.WithCancel(from.ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	if from.answer != nil {
+		from.answer.begin()
+		defer from.answer.pause()
+	}
+	res, err := s.gw.Call(during, gateway.Call{
+		Tool: r.Params.Name, Arguments: args, Meta: meta, Caller: from.caller, Progress: s.progress(ctx, r),
+	})
+	if err != nil {
+		return s.failed(during, r.Params.Name, isModern(r.ProtocolVersion()), err)
+	}
+	return &callResult{Result: res, modern: isModern(r.ProtocolVersion())}, nil
+}
+
+// failed turns an error of the gateway into what a client expects: what the
+// upstream said as it said it, an unknown tool as the protocol has it, and all
+// else as a result, which the model gets to read.
+func (s *server) failed(ctx context.Context, tool string, modern bool, err error) (mcp.Result, error) {
+	var said *gateway.ProtocolError
+	if errors.As(err, &said) {
+		return nil, &jsonrpc.Error{Code: said.Code, Message: said.Message, Data: said.Data}
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil, err
+	}
+	var known *signalbox.Error
+	if !errors.As(err, &known) || known.Code == signalbox.CodeInternal {
+		s.log.Error("tool call failed", "tool", tool, "error", err)
+		known = signalbox.Errorf(signalbox.CodeInternal, "something went wrong inside the gateway; its log has the cause")
+	}
+	if known.Code == signalbox.CodeNotFound {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: known.Message}
+	}
+	text, err := json.Marshal([]map[string]string{{"type": "text", "text": fmt.Sprintf("%s: %s", known.Code, known.Message)}})
+	return &callResult{Result: gateway.Result{Content: text, IsError: true}, modern: modern}, err
+}
+
+// metaOf is the request's _meta without what is between the client and this
+// endpoint alone.
+func metaOf(meta mcp.Meta) (json.RawMessage, error) {
+	rest := map[string]any{}
+	for k, v := range meta {
+		switch k {
+		case "progressToken", mcp.MetaKeyProtocolVersion, mcp.MetaKeyClientInfo, mcp.MetaKeyClientCapabilities, mcp.MetaKeyLogLevel:
+		default:
+			rest[k] = v
+		}
+	}
+	if len(rest) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(rest)
+}

@@ -1,0 +1,169 @@
+package endpoint
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// sessionPrefix keeps the name of an MCP session from being that of a session
+// that another way in made.
+const sessionPrefix = "mcp:"
+
+// sessions are those of the older protocol.
+type sessions struct {
+	idle             time.Duration
+	max, maxEach     int
+	ended            func(session string)
+	mu               sync.Mutex
+	all              map[string]*session
+	closed           bool
+	ends             sync.WaitGroup
+}
+
+// session belongs to the principal that opened it.
+type session struct {
+	id        string
+	principal string
+	sdk       *mcp.ServerSession
+	open      map[*request]func() // requests under way, with what ends each
+	lastUsed  time.Time
+	expiry    *time.Timer // runs while no request is under way
+}
+
+func newSessions(o Options, ended func(string)) *sessions {
+	return &sessions{idle: o.SessionIdle, max: o.MaxSessions, maxEach: o.MaxPerPrincipal, ended: ended, all: map[string]*session{}}
+}
+
+// begin takes a new session in. Where there are as many as may be, one that
+// nobody uses makes room; where all are in use the error says so.
+func (t *sessions) begin(principal string, ss *mcp.ServerSession) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return fmt.Errorf("unavailable: the gateway is stopping")
+	}
+	if err := t.makeRoom(principal); err != nil {
+		return err
+	}
+	s := &session{id: ss.ID(), principal: principal, sdk: ss, open: map[*request]func(){}, lastUsed: time.Now()}
+	s.expiry = time.AfterFunc(t.idle, func() { t.expire(s) })
+	t.all[s.id] = s
+	t.ends.Go(func() {
+		_ = ss.Wait() // how it ended is the same to all
+		t.mu.Lock()
+		s.expiry.Stop()
+		delete(t.all, s.id)
+		t.mu.Unlock()
+		t.ended(sessionPrefix + s.id)
+	})
+	return nil
+}
+
+// makeRoom sees to it that one more session may begin. Without tokens all
+// callers are one principal, which then has all the room there is.
+func (t *sessions) makeRoom(principal string) error {
+	each := 0
+	for _, s := range t.all {
+		if s.principal == principal {
+			each++
+		}
+	}
+	if principal != "" && each >= t.maxEach {
+		if !t.evict(func(s *session) bool { return s.principal == principal }) {
+			return fmt.Errorf("unavailable: you have %d MCP sessions open, the most that one caller may have: end some (DELETE /mcp) or try again later", each)
+		}
+		return nil
+	}
+	if len(t.all) >= t.max && !t.evict(func(*session) bool { return true }) {
+		return fmt.Errorf("unavailable: %d MCP sessions are open, the most there can be: try again later", len(t.all))
+	}
+	return nil
+}
+
+// evict ends the session that has been without a request for longest, of those
+// that may be ended. Its client is told by 404 to begin a new one.
+func (t *sessions) evict(may func(*session) bool) bool {
+	var oldest *session
+	for _, s := range t.all {
+		if len(s.open) == 0 && may(s) && (oldest == nil || s.lastUsed.Before(oldest.lastUsed)) {
+			oldest = s
+		}
+	}
+	if oldest == nil || time.Since(oldest.lastUsed) < min(t.idle, minIdle) {
+		return false
+	}
+	delete(t.all, oldest.id)
+	go oldest.sdk.Close() //nolint:errcheck // it waits for nothing but itself
+	return true
+}
+
+// minIdle is for how long a session that makes room for another one must have
+// been without a request: one between two calls is in use.
+const minIdle = time.Minute
+
+func (t *sessions) expire(s *session) {
+	t.mu.Lock()
+	over := len(s.open) == 0
+	t.mu.Unlock()
+	if over {
+		_ = s.sdk.Close() // whoever comes later is told 404
+	}
+}
+
+// join notes a request to a session, which lives at least until leave. It is
+// refused where there is none, or where it is another's: to that one there is
+// none either.
+func (t *sessions) join(id, principal string, r *request, end func()) (leave func(), ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.all[id]
+	if s == nil || s.principal != principal {
+		return nil, false
+	}
+	s.open[r] = end
+	s.expiry.Stop()
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(s.open, r)
+		s.lastUsed = time.Now()
+		if len(s.open) == 0 && t.all[id] == s {
+			s.expiry.Reset(t.idle)
+		}
+	}, true
+}
+
+// cut ends the requests of a session: what they wait for is of no use to a
+// client that ends it.
+func (t *sessions) cut(id string, but *request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.all[id]; s != nil {
+		for r, end := range s.open {
+			if r != but {
+				end()
+			}
+		}
+	}
+}
+
+// close ends all sessions and returns when they have ended.
+func (t *sessions) close() {
+	t.mu.Lock()
+	t.closed = true
+	var open []*mcp.ServerSession
+	for _, s := range t.all {
+		for _, end := range s.open {
+			end()
+		}
+		open = append(open, s.sdk)
+	}
+	t.mu.Unlock()
+	for _, ss := range open {
+		_ = ss.Close() // it waits for the calls, which were ended
+	}
+	t.ends.Wait()
+}
