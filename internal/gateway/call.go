@@ -66,6 +66,11 @@ func (g *Gateway) guide(ctx context.Context, u *underway) (Result, error) {
 	if err := checkArguments(u.call); err != nil {
 		return Result{}, err
 	}
+	if p, ok := u.entry.provider.(Checker); ok {
+		if err := p.Check(*u.call); err != nil {
+			return Result{}, err
+		}
+	}
 	if err := g.enter(ctx, u); err != nil {
 		return Result{}, err
 	}

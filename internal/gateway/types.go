@@ -121,3 +121,11 @@ type Provider interface {
 	// returns when they are gone.
 	Close() error
 }
+
+// Checker is a Provider that can tell a call that does not fit its tool from
+// one that does without asking anyone. It is asked before the call waits for
+// a slot.
+type Checker interface {
+	// Check returns a validation_error, or nil.
+	Check(c Call) error
+}
