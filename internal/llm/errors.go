@@ -16,9 +16,6 @@ type ModelError struct {
 	Err     error // cause; nil where the endpoint answered
 }
 
-// maxErrorText bounds what an endpoint says in an error: some answer a page.
-const maxErrorText = 2 << 10
-
 // Error says what was wrong and what to do.
 func (e *ModelError) Error() string {
 	var b strings.Builder
@@ -60,21 +57,6 @@ func (e *ModelError) hint() string {
 		return "check the base URL and that the endpoint is there"
 	}
 	return ""
-}
-
-// Scrub makes what came from an endpoint fit for an error: without the
-// secrets, and not longer than a person reads.
-func Scrub(text string, secrets ...string) string {
-	for _, s := range secrets {
-		if s != "" {
-			text = strings.ReplaceAll(text, s, "[secret]")
-		}
-	}
-	text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD")
-	if len(text) > maxErrorText {
-		text = strings.ToValidUTF8(text[:maxErrorText], "") + " …"
-	}
-	return text
 }
 
 // IsTooLong reports whether err says that the conversation is longer than the

@@ -1,10 +1,12 @@
-package llm
+package wire
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
 	"slices"
+
+	"github.com/signalbox-ai/signalbox/internal/llm"
 )
 
 // maxName is how long a tool's name may be at the stricter vendor.
@@ -21,7 +23,7 @@ type Names struct {
 }
 
 // NewNames names these tools.
-func NewNames(tools []Tool) *Names {
+func NewNames(tools []llm.Tool) *Names {
 	n := &Names{to: map[string]string{}, from: map[string]string{}}
 	var odd []string
 	for _, t := range tools {
@@ -70,9 +72,9 @@ func (n *Names) Tool(vendor string) string {
 	return vendor
 }
 
-// VendorID makes the id of a call fit for both vendors (1 to 40 of the same
+// ID makes the id of a call fit for both vendors (1 to 40 of the same
 // characters as names): a conversation may have begun at another one.
-func VendorID(id string) string {
+func ID(id string) string {
 	if vendorName.MatchString(id) && len(id) <= 40 {
 		return id
 	}

@@ -1,0 +1,104 @@
+// Package anthropic is a model behind an endpoint that speaks Anthropic's
+// messages.
+package anthropic
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"github.com/signalbox-ai/signalbox/internal/llm"
+	"github.com/signalbox-ai/signalbox/internal/llm/wire"
+)
+
+// VendorURL is the base URL of Anthropic itself.
+const VendorURL = "https://api.anthropic.com"
+
+// DefaultMaxTokens bounds a turn where nothing else is said: the vendor
+// demands a number.
+const DefaultMaxTokens = 8192
+
+// Options say where the endpoint is.
+type Options struct {
+	BaseURL string       // with or without a /v1; "": VendorURL
+	APIKey  string       // "": none is sent
+	Client  *http.Client // nil: one with the usual proxies
+	Retries int          // of a request that got no answer, 429 or 5xx; 0: 2, negative: none
+}
+
+// Model speaks messages. Nothing is read from the environment.
+type Model struct {
+	messages sdk.MessageService
+	secrets  []string
+}
+
+// New makes a Model. It does not ask the endpoint for anything.
+func New(o Options) (*Model, error) {
+	if o.BaseURL == "" {
+		o.BaseURL = VendorURL
+	}
+	base, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(o.BaseURL, "/"), "/v1"))
+	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
+		return nil, errors.New("the base URL of the model is not one such as " + VendorURL)
+	}
+	if o.Client == nil {
+		o.Client = &http.Client{Transport: http.DefaultTransport}
+	}
+	opts := []option.RequestOption{
+		option.WithoutEnvironmentDefaults(), option.WithoutOpenTelemetry(),
+		option.WithBaseURL(base.String()), option.WithHTTPClient(o.Client), option.WithMiddleware(wire.Bound),
+	}
+	if o.APIKey != "" {
+		opts = append(opts, option.WithAPIKey(o.APIKey))
+	}
+	if o.Retries != 0 {
+		opts = append(opts, option.WithMaxRetries(max(o.Retries, 0)))
+	}
+	m := &Model{messages: sdk.NewMessageService(opts...), secrets: []string{o.APIKey}}
+	if p, ok := base.User.Password(); ok {
+		m.secrets = append(m.secrets, p)
+	}
+	return m, nil
+}
+
+// Stream runs one turn.
+func (m *Model) Stream(ctx context.Context, r llm.Request, text func(string)) (llm.Turn, error) {
+	names := wire.NewNames(r.Tools)
+	s := m.messages.NewStreaming(ctx, params(r, names))
+	defer s.Close()
+	a := answer{gather: wire.NewGather(names, text)}
+	for s.Next() {
+		if err := a.event(s.Current()); err != nil {
+			return a.turn(), wire.Broken(ctx, err, m.secrets...)
+		}
+	}
+	err := s.Err()
+	if err == nil && a.stop == "" {
+		err = errors.New("it broke off before its end")
+	}
+	if err != nil {
+		return a.turn(), m.problem(ctx, err)
+	}
+	return a.turn(), nil
+}
+
+// problem says in our words what the SDK says in its own.
+func (m *Model) problem(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var api *sdk.Error
+	if !errors.As(err, &api) {
+		return wire.Broken(ctx, err, m.secrets...)
+	}
+	status := api.StatusCode
+	if status == http.StatusOK {
+		status = 0 // it was said in the middle of the stream
+	}
+	return wire.Refusal(status, string(api.Type()), "", []byte(api.RawJSON()), m.secrets...)
+}

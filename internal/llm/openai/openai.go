@@ -1,0 +1,165 @@
+// Package openai is a model behind any endpoint that speaks OpenAI's chat
+// completions: the vendor's own, or one of the many that are compatible.
+package openai
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+
+	"github.com/signalbox-ai/signalbox/internal/llm"
+	"github.com/signalbox-ai/signalbox/internal/llm/wire"
+)
+
+// VendorURL is the base URL of OpenAI itself.
+const VendorURL = "https://api.openai.com/v1"
+
+// Options say where the endpoint is.
+type Options struct {
+	BaseURL string       // with its /v1 where it has one; "": VendorURL
+	APIKey  string       // "": none is sent
+	Client  *http.Client // nil: one with the usual proxies
+	Retries int          // of a request that got no answer, 429 or 5xx; 0: 2, negative: none
+}
+
+// Model speaks chat completions. Nothing is read from the environment.
+type Model struct {
+	chat    sdk.ChatCompletionService
+	secrets []string
+	// What the endpoint turned out not to know, for all later turns.
+	oldLimit atomic.Bool // max_completion_tokens: it wants max_tokens
+	newLimit atomic.Bool // max_tokens: it wants max_completion_tokens
+	noUsage  atomic.Bool // stream_options
+}
+
+// New makes a Model. It does not ask the endpoint for anything.
+func New(o Options) (*Model, error) {
+	base, err := url.Parse(orVendor(o.BaseURL))
+	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
+		return nil, errors.New("the base URL of the model is not one such as " + VendorURL)
+	}
+	if o.Client == nil {
+		o.Client = &http.Client{Transport: http.DefaultTransport}
+	}
+	opts := []option.RequestOption{
+		option.WithBaseURL(base.String()), option.WithHTTPClient(o.Client), option.WithMiddleware(wire.Bound),
+	}
+	if o.APIKey != "" {
+		opts = append(opts, option.WithAPIKey(o.APIKey))
+	}
+	if o.Retries != 0 {
+		opts = append(opts, option.WithMaxRetries(max(o.Retries, 0)))
+	}
+	m := &Model{chat: sdk.NewChatCompletionService(opts...), secrets: []string{o.APIKey}}
+	if p, ok := base.User.Password(); ok {
+		m.secrets = append(m.secrets, p)
+	}
+	// The vendor's newer models refuse max_tokens; most compatible endpoints
+	// know nothing else.
+	m.oldLimit.Store(!strings.HasSuffix(base.Hostname(), "openai.com") && !strings.HasSuffix(base.Hostname(), "azure.com"))
+	return m, nil
+}
+
+func orVendor(base string) string {
+	if base == "" {
+		return VendorURL
+	}
+	return base
+}
+
+// Stream runs one turn.
+func (m *Model) Stream(ctx context.Context, r llm.Request, text func(string)) (llm.Turn, error) {
+	names := wire.NewNames(r.Tools)
+	for {
+		turn, err := m.once(ctx, r, names, text)
+		if !m.learn(err) {
+			return turn, err
+		}
+	}
+}
+
+// learn notes what an endpoint says it does not know, and reports whether
+// it is new. Each thing is learnt once, so that this comes to an end.
+func (m *Model) learn(err error) bool {
+	var e *llm.ModelError
+	if !errors.As(err, &e) || (e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity) {
+		return false
+	}
+	switch says := e.Message; {
+	case strings.Contains(says, "stream_options"):
+		return m.noUsage.CompareAndSwap(false, true)
+	case strings.Contains(says, "max_tokens") && m.oldLimit.Load() && strings.Contains(says, "max_completion_tokens"):
+		m.oldLimit.Store(false)
+		return m.newLimit.CompareAndSwap(false, true)
+	case strings.Contains(says, "max_completion_tokens") && !m.newLimit.Load():
+		return m.oldLimit.CompareAndSwap(false, true)
+	}
+	return false
+}
+
+func (m *Model) once(ctx context.Context, r llm.Request, names *wire.Names, text func(string)) (llm.Turn, error) {
+	s := m.chat.NewStreaming(ctx, m.params(r, names))
+	defer s.Close()
+	a := answer{gather: wire.NewGather(names, text)}
+	for s.Next() {
+		if err := a.chunk(s.Current()); err != nil {
+			return a.turn(), wire.Broken(ctx, err, m.secrets...)
+		}
+	}
+	err := s.Err()
+	if err == nil && a.stop == "" {
+		err = errors.New("it broke off before its end")
+	}
+	if err != nil {
+		return a.turn(), m.problem(ctx, err)
+	}
+	return a.turn(), nil
+}
+
+func (m *Model) params(r llm.Request, names *wire.Names) sdk.ChatCompletionNewParams {
+	p := sdk.ChatCompletionNewParams{Model: r.Model, Messages: messages(r, names)}
+	if !m.noUsage.Load() {
+		p.StreamOptions.IncludeUsage = param.NewOpt(true)
+	}
+	switch {
+	case r.MaxTokens <= 0:
+	case m.oldLimit.Load():
+		p.MaxTokens = param.NewOpt(int64(r.MaxTokens))
+	default:
+		p.MaxCompletionTokens = param.NewOpt(int64(r.MaxTokens))
+	}
+	p.Tools = tools(r.Tools, names)
+	if len(p.Tools) > 0 && r.NoTools {
+		p.ToolChoice.OfAuto = param.NewOpt(string(sdk.ChatCompletionToolChoiceOptionAutoNone))
+	}
+	return p
+}
+
+// problem says in our words what the SDK says in its own.
+func (m *Model) problem(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var api *sdk.Error
+	if errors.As(err, &api) {
+		var body []byte
+		if api.Response != nil {
+			body = api.DumpResponse(true)
+			_, body, _ = cutHead(body)
+		}
+		return wire.Refusal(api.StatusCode, orWord(api.Code, api.Type), api.Message, body, m.secrets...)
+	}
+	var stream *ssestream.StreamError
+	if errors.As(err, &stream) {
+		return wire.Refusal(0, "", "", stream.Event.Data, m.secrets...)
+	}
+	return wire.Broken(ctx, err, m.secrets...)
+}
