@@ -1,0 +1,219 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	signalbox "github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+)
+
+// MaxAnswer bounds one answer of an upstream.
+const MaxAnswer = 16 << 20
+
+// Action is a tool and how a call of it becomes a request.
+type Action struct {
+	Tool   gateway.Tool
+	Schema *Schema
+	Build  func(args map[string]any, raw []byte) (*Request, error) // raw: the arguments as they came
+}
+
+// Request is what an upstream is asked.
+type Request struct {
+	Method string
+	URL    string
+	Header http.Header
+	Body   []byte // nil: none
+}
+
+// Client makes the requests of one provider. Make one with NewClient.
+type Client struct {
+	http  *http.Client
+	reach Reach
+	life  context.Context // ends with Close
+	end   context.CancelCauseFunc
+	mu    sync.Mutex // orders Add before Wait
+	calls sync.WaitGroup
+}
+
+// NewClient makes a Client that asks nobody beyond reach.
+func NewClient(reach Reach) *Client {
+	d := &dialer{reach: reach}
+	life, end := context.WithCancelCause(context.Background())
+	return &Client{
+		reach: reach, life: life, end: end,
+		http: &http.Client{
+			CheckRedirect: sameOrigin,
+			Transport: &http.Transport{
+				Proxy: d.proxy, DialContext: d.DialContext, ForceAttemptHTTP2: true,
+				MaxIdleConnsPerHost: 16, MaxIdleConns: 64, IdleConnTimeout: time.Minute,
+				TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: 256 << 10,
+			},
+		},
+	}
+}
+
+// Check says whether a call fits its tool, without making a request.
+func (c *Client) Check(a *Action, call gateway.Call) error {
+	_, err := a.request(call)
+	return err
+}
+
+// Call makes the request of one call.
+func (c *Client) Call(ctx context.Context, a *Action, call gateway.Call) (gateway.Result, error) {
+	r, err := a.request(call)
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	answer, err := c.Do(ctx, r, MaxAnswer)
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	return answer.result(), nil
+}
+
+func (a *Action) request(call gateway.Call) (*Request, error) {
+	args, err := a.Schema.Arguments(call.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	raw := []byte(call.Arguments)
+	if len(args) == 0 {
+		raw = []byte("{}")
+	}
+	return a.Build(args, raw)
+}
+
+// Answer is what an upstream answered.
+type Answer struct {
+	Status int
+	Type   string // its media type
+	Body   []byte
+	url    *url.URL
+	method string
+}
+
+// Do makes a request and reads an answer of at most max bytes. Its errors are
+// *signalbox.Error or the context's; they name the host and nothing else of
+// the request.
+func (c *Client) Do(ctx context.Context, r *Request, max int64) (*Answer, error) {
+	if !c.enter() {
+		return nil, signalbox.Errorf(signalbox.CodeToolDown, "the tool is being shut down")
+	}
+	defer c.calls.Done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.life, func() { cancel(context.Cause(c.life)) })()
+
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	req, err := newRequest(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.reach.Check(req.URL.Hostname()); err != nil {
+		return nil, failure(ctx, req.URL, err, false)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if resp != nil {
+			resp.Body.Close()
+		}
+		return nil, failure(ctx, req.URL, err, connected.Load())
+	}
+	defer resp.Body.Close()
+	if resp.ContentLength > max {
+		return nil, tooLarge(req.URL, max)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, max+1))
+	if err != nil {
+		return nil, failure(ctx, req.URL, err, true)
+	}
+	if int64(len(body)) > max {
+		return nil, tooLarge(req.URL, max)
+	}
+	return &Answer{Status: resp.StatusCode, Type: resp.Header.Get("Content-Type"), Body: body, url: req.URL, method: r.Method}, nil
+}
+
+func newRequest(ctx context.Context, r *Request) (*http.Request, error) {
+	var body io.Reader
+	if r.Body != nil {
+		body = bytes.NewReader(r.Body)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, body)
+	if err != nil {
+		return nil, signalbox.Invalid("arguments", "the arguments make no valid request")
+	}
+	for name, values := range r.Header {
+		req.Header[name] = values
+	}
+	if host := req.Header.Get("Host"); host != "" {
+		req.Host = host
+		req.Header.Del("Host")
+	}
+	setDefault(req.Header, "User-Agent", "signalbox")
+	setDefault(req.Header, "Accept", "application/json, text/*;q=0.9, */*;q=0.8")
+	return req, nil
+}
+
+func setDefault(h http.Header, name, value string) {
+	if len(h.Values(name)) == 0 {
+		h.Set(name, value)
+	}
+}
+
+// failure is the error of a request that got no answer of use.
+func failure(ctx context.Context, u *url.URL, err error, connected bool) error {
+	if cause := context.Cause(ctx); cause != nil {
+		var e *signalbox.Error
+		if errors.As(cause, &e) {
+			return e
+		}
+		return ctx.Err()
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err // without the URL, in whose query a secret may stand
+	}
+	var refused *refusedError
+	switch {
+	case errors.As(err, &refused):
+		return signalbox.Errorf(signalbox.CodeToolFailed, "%s is not asked: %s", u.Host, refused.why)
+	case errors.Is(err, errElsewhere):
+		return signalbox.Errorf(signalbox.CodeToolFailed, "%s answered with a %v", u.Host, err)
+	case connected:
+		return signalbox.Errorf(signalbox.CodeToolFailed, "%s did not answer as expected: %s", u.Host, cut(err.Error(), 300))
+	}
+	return signalbox.Errorf(signalbox.CodeToolDown, "%s cannot be reached: %s", u.Host, cut(err.Error(), 300))
+}
+
+func tooLarge(u *url.URL, max int64) error {
+	return signalbox.Errorf(signalbox.CodeTooLarge, "the answer of %s is larger than %d MiB", u.Host, max>>20)
+}
+
+func (c *Client) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.life.Err() != nil {
+		return false
+	}
+	c.calls.Add(1)
+	return true
+}
+
+// Close ends all calls and connections.
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.end(signalbox.Errorf(signalbox.CodeToolDown, "the tool was shut down in the middle of the call"))
+	c.mu.Unlock()
+	c.calls.Wait()
+	c.http.CloseIdleConnections()
+}

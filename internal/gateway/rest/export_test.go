@@ -1,0 +1,12 @@
+package rest
+
+import "github.com/signalbox-ai/signalbox/internal/gateway"
+
+// BuildForTest is the request that a call makes.
+func BuildForTest(p *Provider, call gateway.Call) (*Request, error) {
+	a, err := p.action(call.Tool)
+	if err != nil {
+		return nil, err
+	}
+	return a.request(call)
+}

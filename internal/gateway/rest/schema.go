@@ -1,0 +1,209 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	signalbox "github.com/signalbox-ai/signalbox"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// Schema says what the arguments of a tool have to be.
+type Schema struct {
+	JSON     json.RawMessage // for the tool's definition
+	check    *jsonschema.Resolved
+	required []string
+	defaults map[string]any
+}
+
+// anything is the schema of a tool that says nothing about its arguments.
+var anything = json.RawMessage(`{"type":"object"}`)
+
+// ParseSchema reads a JSON Schema of an object. One whose references go in a
+// circle is passed on, but only its required arguments are looked for: it
+// could ask for a check without an end. So is one that Go cannot check, as for
+// a pattern with a look-ahead.
+func ParseSchema(raw json.RawMessage) (*Schema, error) {
+	if len(raw) == 0 {
+		raw = anything
+	}
+	v, err := decode(raw)
+	if err != nil {
+		return nil, fmt.Errorf("it is not JSON: %w", err)
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, errors.New("it has to be a JSON object")
+	}
+	switch m["type"] {
+	case "object":
+	case nil:
+		m["type"] = "object" // a tool's arguments are one; MCP asks for the word
+		raw = encode(m)
+	default:
+		return nil, fmt.Errorf(`its type is %s: the arguments of a tool are an "object"`, encode(m["type"]))
+	}
+	s := unchecked(raw, m)
+	if circular(m) {
+		return s, nil
+	}
+	delete(m, "$schema") // an older version than the library knows differs in nothing that tools use
+	var parsed jsonschema.Schema
+	if err := json.Unmarshal(encode(m), &parsed); err != nil {
+		return nil, fmt.Errorf("it is not a JSON Schema: %w", err)
+	}
+	if s.check, err = parsed.Resolve(nil); err != nil && !strings.Contains(err.Error(), "regexp") {
+		return nil, fmt.Errorf("it is not a JSON Schema: %w", err)
+	}
+	return s, nil
+}
+
+// UncheckedSchema is a Schema of which only the required arguments are looked
+// for.
+func UncheckedSchema(raw json.RawMessage) *Schema {
+	v, _ := decode(raw)
+	m, _ := v.(map[string]any)
+	return unchecked(raw, m)
+}
+
+func unchecked(raw json.RawMessage, m map[string]any) *Schema {
+	s := &Schema{JSON: raw, defaults: map[string]any{}}
+	required, _ := m["required"].([]any)
+	for _, r := range required {
+		if name, ok := r.(string); ok {
+			s.required = append(s.required, name)
+		}
+	}
+	properties, _ := m["properties"].(map[string]any)
+	for name, p := range properties {
+		if p, ok := p.(map[string]any); ok && p["default"] != nil {
+			s.defaults[name] = p["default"]
+		}
+	}
+	return s
+}
+
+// Arguments reads the arguments of a call and checks them.
+func (s *Schema) Arguments(raw json.RawMessage) (map[string]any, error) {
+	args := map[string]any{}
+	if len(raw) > 0 {
+		v, err := decode(raw)
+		if err != nil {
+			return nil, signalbox.Invalid("arguments", "the arguments are not JSON: %v", err)
+		}
+		var ok bool
+		if args, ok = v.(map[string]any); !ok && v != nil {
+			return nil, signalbox.Invalid("arguments", "the arguments have to be a JSON object")
+		}
+	}
+	for _, name := range s.required {
+		if _, ok := args[name]; !ok {
+			return nil, signalbox.Invalid("arguments."+name, "the argument %s is missing", name)
+		}
+	}
+	if args == nil {
+		args = map[string]any{}
+	}
+	if err := s.validate(raw); err != nil {
+		return nil, signalbox.Invalid("arguments", "the arguments do not fit the tool's schema: %s", cut(strings.TrimPrefix(err.Error(), "validating root: "), 500))
+	}
+	return args, nil
+}
+
+// validate checks against the whole schema. One that the library stumbles
+// over does not stand in the way: whoever is asked checks for himself.
+func (s *Schema) validate(raw json.RawMessage) (err error) {
+	if s.check == nil {
+		return nil
+	}
+	args := map[string]any{} // with plain numbers: the library takes those that are kept as written for strings
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &args); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		if recover() != nil {
+			err = nil
+		}
+	}()
+	if args == nil {
+		args = map[string]any{}
+	}
+	return s.check.Validate(args)
+}
+
+// withDefaults are the arguments and, for those that are not there, what the
+// schema says they are.
+func (s *Schema) withDefaults(args map[string]any) map[string]any {
+	all := make(map[string]any, len(args)+len(s.defaults))
+	for name, v := range s.defaults {
+		all[name] = v
+	}
+	for name, v := range args {
+		all[name] = v
+	}
+	return all
+}
+
+// circular reports whether following the schema's references could go on for
+// ever. References by anything but their place count as such.
+func circular(root map[string]any) bool {
+	c := circles{root: root, done: map[string]bool{}}
+	return c.in(root)
+}
+
+type circles struct {
+	root  any
+	under []string        // the references that are being followed
+	done  map[string]bool // those that lead to no circle
+}
+
+func (c *circles) in(v any) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, c.in)
+	case map[string]any:
+		if _, ok := v["$dynamicRef"].(string); ok {
+			return true
+		}
+		if ref, ok := v["$ref"].(string); ok && c.through(ref) {
+			return true
+		}
+		for _, e := range v {
+			if c.in(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *circles) through(ref string) bool {
+	if c.done[ref] {
+		return false
+	}
+	path, ok := strings.CutPrefix(ref, "#/")
+	if !ok || slices.Contains(c.under, ref) {
+		return true
+	}
+	target := c.root
+	for name := range strings.SplitSeq(path, "/") {
+		m, ok := target.(map[string]any)
+		if !ok {
+			return false // leads nowhere: Resolve says so
+		}
+		target = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)]
+	}
+	c.under = append(c.under, ref)
+	defer func() { c.under = c.under[:len(c.under)-1] }()
+	if c.in(target) {
+		return true
+	}
+	c.done[ref] = true
+	return false
+}

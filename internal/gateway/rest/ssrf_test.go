@@ -1,0 +1,127 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	signalbox "github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/gateway/rest"
+	"github.com/signalbox-ai/signalbox/internal/toolconf"
+)
+
+// Who is asked is decided by the address that a name resolves to, in the
+// moment of connecting.
+func TestWhoMayBeAsked(t *testing.T) {
+	page, _ := upstream(t, ok)
+	port := page[strings.LastIndex(page, ":"):]
+	for _, c := range []struct {
+		host  string
+		reach rest.Reach
+		ok    bool
+	}{
+		{"127.0.0.1", rest.Reach{Named: []string{"127.0.0.1"}}, true},
+		{"localhost", rest.Reach{Named: []string{"LocalHost."}}, true},
+		{"127.0.0.1", rest.Reach{Private: true}, true},
+		{"localhost", rest.Reach{Private: true}, true},
+		{"127.0.0.1", rest.Reach{}, false},
+		{"localhost", rest.Reach{}, false},
+		{"localhost.", rest.Reach{}, false},
+		{"[::1]", rest.Reach{}, false},
+		{"[::ffff:127.0.0.1]", rest.Reach{}, false},
+		{"2130706433", rest.Reach{}, false}, // 127.0.0.1 as one number
+		{"0.0.0.0", rest.Reach{Private: true}, false},
+		{"10.0.0.1", rest.Reach{}, false},
+		{"169.254.169.254", rest.Reach{Private: true}, false},
+		{"[fd00:ec2::254]", rest.Reach{Private: true}, false},
+		{"[::ffff:169.254.169.254]", rest.Reach{Private: true}, false},
+		{"metadata.google.internal", rest.Reach{Private: true}, false},
+		{"METADATA.google.internal.", rest.Reach{Private: true}, false},
+	} {
+		client := rest.NewClient(c.reach)
+		_, err := client.Do(t.Context(), &rest.Request{Method: "GET", URL: "http://" + c.host + port, Header: http.Header{}}, 1<<20)
+		if c.ok != (err == nil) {
+			t.Errorf("%s, %+v: %v", c.host, c.reach, err)
+		}
+		if code := signalbox.CodeOf(err); err != nil && code != signalbox.CodeToolFailed && code != signalbox.CodeToolDown {
+			t.Errorf("%s: code %s of %v", c.host, code, err)
+		}
+		client.Close()
+	}
+}
+
+// A metadata address is asked only where the configuration names it, as an
+// address.
+func TestNamedMetadataAddress(t *testing.T) {
+	named := rest.Reach{Named: []string{"169.254.169.254"}}
+	if err := named.Check("169.254.169.254"); err != nil {
+		t.Error(err)
+	}
+	if err := named.Check("169.254.170.2"); err == nil {
+		t.Error("another address than the one that is named is allowed")
+	}
+}
+
+// FuzzTemplates: whatever the arguments are, a request goes to the configured
+// host, to a path of as many segments, with as many pairs and headers.
+func FuzzTemplates(f *testing.F) {
+	for _, s := range []string{"x", "", "..", "/", "//evil.test/", "@evil.test", "\\\\evil.test", "?a=b&c", "#f", "%2e%2e", "%00", "a\r\nX-Evil: 1", "\u2028", "\xff", ":80", "‥", "%0d%0a", "${parameters.b}", "..;/", "%252e%252e%252f"} {
+		f.Add(s, s)
+	}
+	p, err := rest.New([]toolconf.RestTool{{
+		Name: "t", Method: "POST", URL: "http://joe@api.example.test:8080/v1/${parameters.a}/x-${parameters.b}.json?q=${parameters.a}&${parameters.b}=1",
+		Headers: map[string]string{"X-A": "${parameters.a}", "X-B": "b ${parameters.b}"}, BodyTemplate: []byte(`{"a":"${parameters.a}","b":"-${parameters.b}"}`),
+	}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { p.Close() })
+	f.Fuzz(func(t *testing.T, a, b string) {
+		args, err := json.Marshal(map[string]string{"a": a, "b": b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := rest.BuildForTest(p, gateway.Call{Tool: "rest__t", Arguments: args})
+		if err != nil {
+			if signalbox.CodeOf(err) != signalbox.CodeValidation {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		req, err := http.NewRequest(r.Method, r.URL, nil)
+		if err != nil {
+			t.Fatalf("%q: %v", r.URL, err)
+		}
+		u, err := url.Parse(req.URL.String())
+		if err != nil || u.Scheme != "http" || u.Host != "api.example.test:8080" || u.User.String() != "joe" || u.Fragment != "" {
+			t.Fatalf("%q leads to %+v, %v", r.URL, u, err)
+		}
+		segments := strings.Split(u.EscapedPath(), "/")
+		if len(segments) != 4 || segments[1] != "v1" || segments[2] == "" || segments[2] == ".." || segments[2] == "." {
+			t.Fatalf("path %q", u.EscapedPath())
+		}
+		if clean := u.JoinPath(); clean.EscapedPath() != u.EscapedPath() {
+			t.Fatalf("path %q is %q when cleaned", u.EscapedPath(), clean.EscapedPath())
+		}
+		query, err := url.ParseQuery(u.RawQuery)
+		var pairs int
+		for _, v := range query {
+			pairs += len(v)
+		}
+		if err != nil || pairs != 2 {
+			t.Fatalf("query %q: %v", u.RawQuery, err)
+		}
+		for name, values := range r.Header {
+			if name != "X-A" && name != "X-B" && name != "Content-Type" || len(values) != 1 || strings.ContainsAny(values[0], "\r\n\x00") {
+				t.Fatalf("headers %v", r.Header)
+			}
+		}
+		var body map[string]string
+		if err := json.Unmarshal(r.Body, &body); err != nil || len(body) != 2 {
+			t.Fatalf("body %s: %v", r.Body, err)
+		}
+	})
+}
