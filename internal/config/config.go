@@ -46,7 +46,8 @@ type Config struct {
 
 	// Tools are the tools behind the gateway, of the file's own keys and of the
 	// files that its key tools and the flag --tools name; default none.
-	Tools toolconf.Config
+	Tools     toolconf.Config
+	ToolFiles []string // those files, absolute; default none
 	// SeedMetrics exports the tool queues' metrics under the names of the seed
 	// tool-queue-manager too; default false.
 	SeedMetrics bool
@@ -61,7 +62,7 @@ type Config struct {
 // Log says how a server writes its log.
 type Log struct {
 	Format string // text (default) or json
-	Level  string // debug, info (default), warn or error
+	Level  string // debug, verbose, info (default), warn or error
 }
 
 // Queue holds the rules of the queue.

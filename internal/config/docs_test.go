@@ -27,7 +27,7 @@ func TestDocs(t *testing.T) {
 		t.Errorf("the example: %v %+v", err, c)
 	}
 	documented := map[string]string{} // key → its row
-	name := regexp.MustCompile("`([a-z_.]+)`")
+	name := regexp.MustCompile("`([A-Za-z_.]+)`")
 	for _, line := range strings.Split(string(data), "\n") {
 		if cells := strings.Split(line, "|"); len(cells) > 2 {
 			for _, m := range name.FindAllStringSubmatch(cells[1], -1) {

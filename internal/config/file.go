@@ -3,131 +3,80 @@ package config
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+	"github.com/signalbox-ai/signalbox/internal/conffile"
+	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// maxFile bounds a configuration file in bytes.
-const maxFile = 1 << 20
-
-type node = ast.Node
+type node = *conffile.Node
 
 // file is a configuration file while it is read.
 type file struct {
-	name    string // as the person knows it
-	env     func(string) (string, bool)
-	base    string
-	home    string
-	anchors map[string]node
-	found   Problems
+	name  string // as the person knows it
+	env   conffile.Env
+	base  string
+	home  string
+	found Problems
 	// seen holds the place of every key that was set.
 	seen map[string]string
+	// tools are the sections that toolconf reads.
+	tools []conffile.Pair
 }
 
-// read reads and parses the file and applies it to c.
+// read reads the file and applies it to c.
 func (f *file) read(path string, c *Config) {
-	data, err := readBounded(path)
+	root, err := conffile.Read(path, conffile.YAML)
 	if err != nil {
-		f.found = append(f.found, Problem{Where: f.name, Text: err.Error()})
+		p := Problem{Where: f.name, Text: err.Error()}
+		var bad *conffile.Error
+		if errors.As(err, &bad) {
+			p.Where = conffile.Where(f.name, bad.Line)
+		}
+		f.found = append(f.found, p)
 		return
 	}
-	tree, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		f.syntax(err)
-		return
-	}
-	var docs []node
-	for _, doc := range tree.Docs {
-		if doc.Body != nil && doc.Body.Type() != ast.NullType {
-			docs = append(docs, doc.Body)
-		}
-	}
-	if len(docs) > 1 {
-		f.add(docs[1], "", "the file holds a second document: want one")
-	}
-	if len(docs) > 0 {
-		f.anchors = anchors(docs[0])
-		walk(f, docs[0], "", settings, c)
+	if root != nil {
+		walk(f, root, "", settings, c)
 	}
 }
 
-func readBounded(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, errors.Unwrap(err)
-	}
-	if info.IsDir() {
-		return nil, errors.New("it is a folder, want a file")
-	}
-	if info.Size() > maxFile {
-		return nil, fmt.Errorf("it is larger than %d bytes", maxFile)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, errors.Unwrap(err)
-	}
-	return data, nil
+func (f *file) where(line int) string { return conffile.Where(f.name, line) }
+
+func (f *file) add(line int, key, text string) {
+	f.found = append(f.found, Problem{Where: f.where(line), Key: key, Text: text})
 }
 
-// syntax adds the parser's error, which ends the reading.
-func (f *file) syntax(err error) {
-	where, text := f.name, err.Error()
-	var bad *yaml.SyntaxError
-	if errors.As(err, &bad) {
-		text = bad.Message
-		if bad.Token != nil && bad.Token.Position != nil {
-			where = fmt.Sprintf("%s:%d", f.name, bad.Token.Position.Line)
-		}
-	}
-	f.found = append(f.found, Problem{Where: where, Text: "it is not YAML: " + text})
-}
-
-func (f *file) where(n node) string {
-	if tok := n.GetToken(); tok != nil && tok.Position != nil {
-		return fmt.Sprintf("%s:%d", f.name, tok.Position.Line)
-	}
-	return f.name
-}
-
-func (f *file) add(n node, key, text string) {
-	f.found = append(f.found, Problem{Where: f.where(n), Key: key, Text: text})
-}
-
-// walk applies a mapping to target. prefix is "" or the section with its dot.
+// walk applies a section to target. prefix is "" or the section with its dot.
 func walk[T any](f *file, n node, prefix string, s schema[T], target *T) {
-	pairs, ok := f.pairs(n)
-	if !ok {
-		f.add(n, strings.TrimSuffix(prefix, "."), "want a section of keys and values, got "+f.value(n).shown())
+	if n.Form != conffile.Section {
+		f.add(n.Line, strings.TrimSuffix(prefix, "."), "want a section of keys and values, got "+f.value(n).shown())
 		return
 	}
 	first := map[string]string{}
-	for _, pair := range pairs {
-		key := prefix + keyName(pair.Key)
+	for _, pair := range n.Pairs {
+		key := prefix + pair.Key
 		if before, twice := first[key]; twice {
-			f.add(pair.Key, key, "it stands twice, first at "+before)
+			f.add(pair.Line, key, "it stands twice, first at "+before)
 			continue
 		}
-		first[key] = f.where(pair.Key)
+		first[key] = f.where(pair.Line)
 		walkPair(f, pair, key, s, target)
 	}
 }
 
-func walkPair[T any](f *file, pair *ast.MappingValueNode, key string, s schema[T], target *T) {
+func walkPair[T any](f *file, pair conffile.Pair, key string, s schema[T], target *T) {
 	x := s.find(key)
 	switch {
 	case x == nil && s.section(key):
-		if pair.Value.Type() != ast.NullType { // a section whose keys are all commented out
+		if pair.Value.Form != conffile.Nothing { // a section whose keys are all commented out
 			walk(f, pair.Value, key+".", s, target)
 		}
 	case x == nil:
-		f.add(pair.Key, key, "there is no such key"+suggest(key, s))
+		f.add(pair.Line, key, unknown(key, s))
 	case x.nested != nil:
-		x.nested(f, pair.Value, target)
+		x.nested(f, pair, target)
 	default:
 		before := len(f.found)
 		v := f.value(pair.Value)
@@ -138,25 +87,40 @@ func walkPair[T any](f *file, pair *ast.MappingValueNode, key string, s schema[T
 			return
 		}
 		if text := x.apply(target, v); text != "" {
-			f.add(pair.Value, key, text)
+			f.add(pair.Value.Line, key, text)
 			return
 		}
-		f.seen[key] = f.where(pair.Key)
+		f.seen[key] = f.where(pair.Line)
 	}
 }
 
+func unknown[T any](key string, s schema[T]) string {
+	if text := toolconf.Retired(key[strings.LastIndex(key, ".")+1:]); text != "" {
+		return text
+	}
+	known := make([]string, len(s))
+	for i, x := range s {
+		known[i] = x.key
+	}
+	return "there is no such key" + conffile.Suggest(key, known)
+}
+
+// keepForTools leaves a section to toolconf, which reads it with the files
+// that name tools.
+func keepForTools(f *file, pair conffile.Pair, _ *Config) { f.tools = append(f.tools, pair) }
+
 // decodeAgents decodes the list of agents elsewhere.
-func decodeAgents(f *file, n node, c *Config) {
-	n = f.resolve(n)
-	if n.Type() == ast.NullType {
+func decodeAgents(f *file, pair conffile.Pair, c *Config) {
+	n := pair.Value
+	switch n.Form {
+	case conffile.Nothing:
+		return
+	case conffile.List:
+	default:
+		f.add(n.Line, "agents", "want a list of agents, got "+f.value(n).shown())
 		return
 	}
-	seq, ok := n.(*ast.SequenceNode)
-	if !ok {
-		f.add(n, "agents", "want a list of agents, got "+f.value(n).shown())
-		return
-	}
-	for i, item := range seq.Values {
+	for i, item := range n.Items {
 		one := *f
 		one.found, one.seen = nil, map[string]string{}
 		var agent RemoteAgent
@@ -175,52 +139,70 @@ func decodeAgents(f *file, n node, c *Config) {
 func (f *file) checkAgent(n node, key string, agent RemoteAgent, c *Config) {
 	switch {
 	case agent.Name == "":
-		f.add(n, key, "it has no name")
+		f.add(n.Line, key, "it has no name")
 	case agent.URL == "":
-		f.add(n, key, fmt.Sprintf("agent %s has no url", agent.Name))
+		f.add(n.Line, key, fmt.Sprintf("agent %s has no url", agent.Name))
 	case slices.ContainsFunc(c.Agents, func(a RemoteAgent) bool { return a.Name == agent.Name }):
-		f.add(n, key, fmt.Sprintf("there is already an agent named %s", agent.Name))
+		f.add(n.Line, key, fmt.Sprintf("there is already an agent named %s", agent.Name))
 	default:
 		c.Agents = append(c.Agents, agent)
 	}
 }
 
-// suggest names the key that was probably meant.
-func suggest[T any](key string, s schema[T]) string {
-	best, least := "", 3
-	for _, x := range s {
-		if d := distance(key, x.key); d < least {
-			best, least = x.key, d
-		}
+// value turns a node into a value, with variables filled in. What is wrong
+// with the node itself is added to the problems.
+func (f *file) value(n node) value {
+	v := f.scalar(n)
+	switch n.Form {
+	case conffile.List:
+		v.list = f.texts(n)
+	case conffile.Section:
+		v.table = f.table(n)
 	}
-	last := key[strings.LastIndex(key, ".")+1:]
-	for _, x := range s {
-		if best == "" && strings.HasSuffix(x.key, "."+last) {
-			best = x.key // the right name in the wrong section
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return ": did you mean " + best + "?"
+	return v
 }
 
-// distance is the number of characters to add, drop or change.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// scalar is value without what is inside a list or section.
+func (f *file) scalar(n node) value {
+	v := value{form: n.Form, text: n.Text, base: f.base, home: f.home}
+	if n.Fault != "" {
+		f.add(n.Line, "", n.Fault)
 	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := last
-			if a[i] != b[j] {
-				cost = 1 + min(last, row[j], row[j+1])
-			}
-			last, row[j+1] = row[j+1], cost
+	if n.Form == conffile.Text {
+		out, used, err := conffile.Expand(n.Text, f.env, nil)
+		if err != nil {
+			f.add(n.Line, "", err.Error())
 		}
+		v.text, v.loose = out, used
 	}
-	return row[len(b)]
+	return v
+}
+
+// texts returns the items of a list, all of which must be texts. Numbers are
+// taken as they are written: arguments often are.
+func (f *file) texts(n node) []string {
+	out := make([]string, 0, len(n.Items))
+	for _, item := range n.Items {
+		v := f.scalar(item)
+		if v.form != conffile.Text && v.form != conffile.Number {
+			f.add(item.Line, "", "want a text in the list, got "+v.shown())
+			continue
+		}
+		out = append(out, v.text)
+	}
+	return out
+}
+
+// table returns the entries of a section of texts. What is not a text is
+// reported by whoever wanted one.
+func (f *file) table(n node) map[string]string {
+	out := map[string]string{}
+	for _, pair := range n.Pairs {
+		v := f.scalar(pair.Value)
+		if v.form != conffile.Text {
+			v.text = "" // no value of a table may be empty
+		}
+		out[pair.Key] = v.text
+	}
+	return out
 }

@@ -3,6 +3,10 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox/internal/conffile"
+	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
 // Sources say where a configuration comes from.
@@ -12,9 +16,12 @@ type Sources struct {
 	File string
 	// NoSearch leaves out the search: no File, no file.
 	NoSearch bool
-	Dir      string                      // the working folder; default: the process's
-	Env      func(string) (string, bool) // default os.LookupEnv
-	Flags    []Flag                      // those that were given, the last of a key wins
+	// NoTools leaves out the tools, for those who do not serve any: their
+	// variables need not be set, nor their files be there.
+	NoTools bool
+	Dir     string                      // the working folder; default: the process's
+	Env     func(string) (string, bool) // default os.LookupEnv
+	Flags   []Flag                      // those that were given, the last of a key wins
 }
 
 // Flag is a flag that sets a key.
@@ -39,9 +46,12 @@ func Load(src Sources) (Config, error) {
 	}
 	home := Home(src.Env)
 	c := Default(home)
-	found := loadFile(&c, src, home)
+	own, found := loadFile(&c, src, home)
 	found = append(found, loadEnv(&c, src)...)
 	found = append(found, loadFlags(&c, src)...)
+	if !src.NoTools {
+		found = append(found, loadTools(&c, src, own)...)
+	}
 	if len(found) == 0 {
 		found = check(&c)
 	}
@@ -51,17 +61,37 @@ func Load(src Sources) (Config, error) {
 	return c, nil
 }
 
-func loadFile(c *Config, src Sources, home string) Problems {
+func loadFile(c *Config, src Sources, home string) (toolconf.Own, Problems) {
 	name, path := findFile(src, home)
 	if path == "" {
-		return nil
+		return toolconf.Own{}, nil
 	}
 	f := file{
 		name: name, env: src.Env, base: filepath.Dir(path), home: userHome(src.Env), seen: c.origins,
 	}
 	f.read(path, c)
 	c.File = path
-	return f.found
+	return toolconf.Own{Name: name, Base: f.base, Pairs: f.tools}, f.found
+}
+
+// loadTools reads the tools that the file has and those of the files that it,
+// a variable or flags name.
+func loadTools(c *Config, src Sources, own toolconf.Own) Problems {
+	s := toolconf.Source{Own: own, Env: src.Env, Home: userHome(src.Env)}
+	for _, path := range c.ToolFiles {
+		s.Files = append(s.Files, toolconf.File{Name: near(src.Dir, path), Path: path, From: c.Origin("tools")})
+	}
+	tools, found := toolconf.Load(s)
+	c.Tools = tools
+	return found
+}
+
+// near is a path as a person in dir would write it.
+func near(dir, path string) string {
+	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
 }
 
 // findFile returns the file to read, as the person knows it and as a path;
@@ -102,7 +132,11 @@ func loadEnv(c *Config, src Sources) Problems {
 			if !ok || text == "" {
 				continue
 			}
-			if bad := x.apply(c, src.loose(text)); bad != "" {
+			v := src.loose(text)
+			if x.commas {
+				v.form, v.list = conffile.List, words(text)
+			}
+			if bad := x.apply(c, v); bad != "" {
 				found = append(found, Problem{Where: name, Key: x.key, Text: bad})
 			} else {
 				c.origins[x.key] = name
@@ -111,6 +145,17 @@ func loadEnv(c *Config, src Sources) Problems {
 		}
 	}
 	return found
+}
+
+// words are the parts of a list with commas.
+func words(text string) []string {
+	var out []string
+	for _, part := range strings.Split(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
 }
 
 func loadFlags(c *Config, src Sources) Problems {
@@ -125,7 +170,7 @@ func loadFlags(c *Config, src Sources) Problems {
 			v.text = flag.Values[len(flag.Values)-1]
 		}
 		if len(flag.Values) > 1 {
-			v.form, v.list = formList, flag.Values
+			v.form, v.list = conffile.List, flag.Values
 		}
 		if bad := x.apply(c, v); bad != "" {
 			found = append(found, Problem{Where: flag.Name, Text: bad})
@@ -138,7 +183,7 @@ func loadFlags(c *Config, src Sources) Problems {
 
 // loose makes a value of a text from where all is text.
 func (src Sources) loose(text string) value {
-	return value{form: formText, text: text, loose: true, base: src.Dir, home: userHome(src.Env)}
+	return value{form: conffile.Text, text: text, loose: true, base: src.Dir, home: userHome(src.Env)}
 }
 
 // check looks at what only several values together can tell.

@@ -128,7 +128,30 @@ agent:
   terminal: true
   terminal_command: [bash, --login]
   terminal_idle: 5m
+  llm:
+    provider: anthropic
+    base_url: http://127.0.0.1:4000
+    api_key: "${AGENT_TOKEN}"
+    system: Be brief.
+    max_tokens: 100
+    max_turns: 5
+    max_parallel_tool_calls: 3
+    over_limit: queue
+    exempt: [fs__read]
+    approval: [fs__write]
+    tools: none
+tools: [more.json]
+seed_metrics: true
+queues:
+  default: {concurrent: 8}
+mcpServers:
+  fs: {command: fs-server}
+restTools:
+  search: {url: "https://api.example.com/${parameters.q}"}
+openapiSpecs:
+  shop: {spec: shop.yaml}
 `)
+	w.write(filepath.Join(w.dir, "more.json"), `{"mcpServers": {"web": {"url": "http://127.0.0.1:3000/mcp"}}}`)
 	c := w.mustLoad("")
 	path := filepath.Join(w.dir, "signalbox.yaml")
 	agent := config.Agent{
@@ -137,6 +160,10 @@ agent:
 		Command: []string{"echo", "${prompt}", "3"}, Args: []string{"--verbose"}, ProjectRoots: []string{w.dir, "/srv/projects"},
 		PassEnv: []string{"ANTHROPIC_API_KEY"}, IsolatedSlots: 6,
 		Terminal: true, TerminalCommand: []string{"bash", "--login"}, TerminalIdle: 5 * time.Minute,
+		LLM: config.LLM{
+			Provider: "anthropic", BaseURL: "http://127.0.0.1:4000", APIKey: "s3same", System: "Be brief.", MaxTokens: 100, MaxTurns: 5,
+			MaxParallelToolCalls: 3, OverLimit: "queue", Exempt: []string{"fs__read"}, Approval: []string{"fs__write"}, Tools: "none",
+		},
 	}
 	if !reflect.DeepEqual(c.Agent, agent) {
 		t.Errorf("agent: %+v\nwant   %+v", c.Agent, agent)
@@ -161,6 +188,10 @@ agent:
 	if c.Bypass != (config.Bypass{Slots: 2, Fleet: 8}) || !reflect.DeepEqual(c.Priorities, priorities) ||
 		c.StallLimit != 5*time.Minute || c.RunGrace != 45*time.Second || !c.Terminal {
 		t.Errorf("%+v", c)
+	}
+	if tools := c.Tools; !c.SeedMetrics || len(c.ToolFiles) != 1 || len(tools.Servers) != 2 || tools.Servers[0].Name != "fs" || tools.Servers[1].Where != "more.json:1" ||
+		len(tools.Rest) != 1 || len(tools.OpenAPI) != 1 || tools.OpenAPI[0].Spec != filepath.Join(w.dir, "shop.yaml") || tools.Queues["default"].Concurrent != 8 {
+		t.Errorf("%+v", c.Tools)
 	}
 	if got := c.Origin("queue.max_size"); got != "signalbox.yaml:10" {
 		t.Errorf("origin of queue.max_size: %s", got)
@@ -216,6 +247,42 @@ func TestFlags(t *testing.T) {
 	if c.Agent.Slots != 2 || c.Agent.ProjectRoots[0] != filepath.Join(w.dir, "a") || len(c.Hosts) != 2 ||
 		c.Data != filepath.Join(w.dir, "d") || c.Discover != (config.PortRange{First: 9000, Last: 9000}) || len(c.Agent.Command) != 2 {
 		t.Fatalf("%+v", c)
+	}
+}
+
+// TestTools has the ways by which files of tools are named, and that a flag is
+// stronger than a variable and that than the file.
+func TestTools(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		w.write(filepath.Join(w.dir, "sub", name+".json"), `{"mcpServers": {"`+name+`": {"command": "x"}}}`)
+	}
+	w.file("tools: [sub/a.json]\nmcpServers: {own: {command: x}}\n")
+	names := func(c config.Config) string {
+		var out []string
+		for _, s := range c.Tools.Servers {
+			out = append(out, s.Name)
+		}
+		return strings.Join(out, " ")
+	}
+	if got := names(w.mustLoad("")); got != "a own" {
+		t.Errorf("of the file: %s", got)
+	}
+	w.env["SIGNALBOX_TOOLS"] = "sub/b.json, " + filepath.Join(w.dir, "sub", "c.json")
+	if got := names(w.mustLoad("")); got != "b c own" {
+		t.Errorf("of the variable: %s", got)
+	}
+	if got := names(w.mustLoad("", flag("--tools", "tools", "sub/d.json"))); got != "d own" {
+		t.Errorf("of the flag: %s", got)
+	}
+	w.env["SIGNALBOX_TOOLS"] = "sub/gone.json"
+	_, err := w.load("")
+	if want := "SIGNALBOX_TOOLS: tools: sub/gone.json: no such file or directory"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	c, err := config.Load(config.Sources{Dir: w.dir, NoTools: true, Env: func(n string) (string, bool) { v, ok := w.env[n]; return v, ok }})
+	if err != nil || !c.Tools.Empty() {
+		t.Errorf("without tools: %v %+v", err, c.Tools)
 	}
 }
 
@@ -284,7 +351,7 @@ func TestBadInput(t *testing.T) {
 			`signalbox.yaml:3: on_shutdown: want leave or stop, got "kill"`,
 			`signalbox.yaml:4: discover: want a range of ports such as 9000-9010, at most 100 of them, or off, got "9010-9000"`,
 			`signalbox.yaml:5: store: want sqlite:[FILE], postgres://…, redis://… or memory:, got something else`,
-			`signalbox.yaml:6: agent.kind: want claude, codex, opencode, command or demo, got "gpt"`,
+			`signalbox.yaml:6: agent.kind: want claude, codex, opencode, command, llm or demo, got "gpt"`,
 			`signalbox.yaml:6: agent.name: want 1 to 64 letters, digits, dots, underscores or hyphens, got "a b"`,
 		}},
 		{name: "lanes", file: "queue: {chat_max_size: 0, wait_timeout: 0, fleet: -1}\nbypass: {slots: many, fleet: 0}\npriorities: {user: 11, schedule: high, boss: 1}\nstall_limit: 1ms\nrun_grace: 0\nterminal: \"true\"\nagent: {terminal: 1, terminal_idle: 1s, isolated_slots: 0}\n", want: []string{
@@ -305,8 +372,8 @@ func TestBadInput(t *testing.T) {
 		}},
 		{name: "variables", file: "token: ${NOT_SET}\naddr: ${ALSO-NOT}\ndata: \"${OPEN\"\nagent:\n  args: [ok, \"${GONE}\"]\nqueue: {max_size: \"${WORDS}\"}\n", env: map[string]string{"WORDS": "many"}, want: []string{
 			`signalbox.yaml:1: token: the environment variable NOT_SET is not set`,
-			`signalbox.yaml:2: addr: ${ALSO-NOT} is not a variable: want ${NAME}, or $${ for a ${ that stays`,
-			`signalbox.yaml:3: data: ${OPEN is not a variable: want ${NAME}, or $${ for a ${ that stays`,
+			`signalbox.yaml:2: addr: what stands between ${ and } is not the name of a variable: want ${NAME}, or $${ for a ${ that stays`,
+			`signalbox.yaml:3: data: a ${ has no end: want ${NAME}, or $${ for a ${ that stays`,
 			`signalbox.yaml:5: agent.args: the environment variable GONE is not set`,
 			`signalbox.yaml:6: queue.max_size: want a whole number from 1 to 1000000, got "many"`,
 		}},
@@ -317,6 +384,15 @@ func TestBadInput(t *testing.T) {
 			`signalbox.yaml:6: agents[4]: want a section of keys and values, got the number 5`,
 			`signalbox.yaml:7: agents[5].url: want a URL such as http://127.0.0.1:8080, got "h:1"`,
 			`signalbox.yaml:7: agents[5].slotz: there is no such key: did you mean slots?`,
+		}},
+		{name: "tools", file: "tools: one.json\nparallelToolCalls: true\nagent: {maxConcurrentTools: 3}\nseed_metrics: 1\nmcpServers:\n  fs: {comand: x}\nmcpServer: {}\n", want: []string{
+			`signalbox.yaml:1: tools: want a list of paths, got "one.json"`,
+			`signalbox.yaml:2: parallelToolCalls: this key is retired: calls of tools always run side by side, as far as queues.NAME.concurrent lets them; agent.llm.max_parallel_tool_calls bounds those of one step of our own agents`,
+			`signalbox.yaml:3: agent.maxConcurrentTools: this key is retired: what bounds the calls of tools is the capacity of their queue, queues.NAME.concurrent, for all sessions together`,
+			`signalbox.yaml:4: seed_metrics: want true or false, got the number 1`,
+			`signalbox.yaml:7: mcpServer: there is no such key: did you mean mcpServers?`,
+			`signalbox.yaml:6: mcpServers.fs: it has neither a command nor a url: want the command that starts the server, or the url where it is`,
+			`signalbox.yaml:6: mcpServers.fs.comand: there is no such key: did you mean command?`,
 		}},
 		{name: "agents as a section", file: "agents: {name: a}\n", want: []string{`signalbox.yaml:1: agents: want a list of agents, got a section`}},
 		{name: "a list at the top", file: "- addr\n", want: []string{`signalbox.yaml:1: want a section of keys and values, got a list`}},

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
 // setting is one key: what it takes and where that goes.
@@ -14,9 +16,10 @@ type setting[T any] struct {
 	want   string // what is expected, for people
 	env    []string
 	secret bool // its value is not shown in errors
+	commas bool // its variables hold a list
 	set    func(*T, value) bool
 	// nested takes a value that is not one scalar or one plain list.
-	nested func(*file, node, *T)
+	nested func(*file, conffile.Pair, *T)
 }
 
 type schema[T any] []setting[T]
@@ -39,7 +42,7 @@ func (x *setting[T]) apply(target *T, v value) string {
 	if x.set != nil && x.set(target, v) {
 		return ""
 	}
-	if x.secret && v.form == formText {
+	if x.secret && v.form == conffile.Text {
 		return "want " + x.want + ", got something else"
 	}
 	return "want " + x.want + ", got " + v.shown()
@@ -47,6 +50,7 @@ func (x *setting[T]) apply(target *T, v value) string {
 
 func (x setting[T]) from(env ...string) setting[T] { x.env = env; return x }
 func (x setting[T]) hidden() setting[T]            { x.secret = true; return x }
+func (x setting[T]) several() setting[T]           { x.commas = true; return x }
 
 func text[T any](key, want string, p func(*T) *string, ok func(string) bool) setting[T] {
 	return setting[T]{key: key, want: want, set: func(c *T, v value) bool {
@@ -113,7 +117,7 @@ func limit[T any](key string, lo, hi time.Duration, p func(*T) *time.Duration) s
 func boolean[T any](key string, p func(*T) *bool) setting[T] {
 	return setting[T]{key: key, want: "true or false", set: func(c *T, v value) bool {
 		on := v.text == "true"
-		ok := v.form == formBoolean || v.form == formText && v.loose
+		ok := v.form == conffile.Boolean || v.form == conffile.Text && v.loose
 		if ok = ok && (on || v.text == "false"); ok {
 			*p(c) = on
 		}

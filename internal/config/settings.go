@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
 const (
@@ -29,7 +30,7 @@ var settings = schema[Config]{
 	list("hosts", "host names", func(c *Config) *[]string { return &c.Hosts }, validHost),
 	list("public_hosts", "host names", func(c *Config) *[]string { return &c.Hosts }, validHost), // the same as hosts
 	oneOf("log.format", func(c *Config) *string { return &c.Log.Format }, "text", "json"),
-	oneOf("log.level", func(c *Config) *string { return &c.Log.Level }, "debug", "info", "warn", "error"),
+	oneOf("log.level", func(c *Config) *string { return &c.Log.Level }, "debug", "verbose", "info", "warn", "error"),
 
 	whole("queue.max_size", 1, 1_000_000, func(c *Config) *int { return &c.Queue.MaxSize }).
 		from("SIGNALBOX_QUEUE_MAX_SIZE", "AG_QUEUE_MAX_SIZE"),
@@ -64,6 +65,12 @@ var settings = schema[Config]{
 	duration("grace", 0, day, func(c *Config) *time.Duration { return &c.Grace }),
 	oneOf("on_shutdown", func(c *Config) *string { return &c.OnShutdown }, "leave", "stop"),
 	{key: "agents", nested: decodeAgents},
+	paths("tools", func(c *Config) *[]string { return &c.ToolFiles }).from("SIGNALBOX_TOOLS").several(),
+	{key: "queues", nested: keepForTools},
+	{key: "mcpServers", nested: keepForTools},
+	{key: "restTools", nested: keepForTools},
+	{key: "openapiSpecs", nested: keepForTools},
+	boolean("seed_metrics", func(c *Config) *bool { return &c.SeedMetrics }),
 	{key: "discover", want: "a range of ports such as 9000-9010, at most 100 of them, or off", set: setPorts},
 
 	text("agent.name", wantName, func(c *Config) *string { return &c.Agent.Name }, signalbox.ValidName),
@@ -81,7 +88,7 @@ var settings = schema[Config]{
 	list("agent.command", "arguments, the program first", func(c *Config) *[]string { return &c.Agent.Command }, func(string) bool { return true }),
 	list("agent.args", "arguments", func(c *Config) *[]string { return &c.Agent.Args }, func(string) bool { return true }),
 	paths("agent.project_roots", func(c *Config) *[]string { return &c.Agent.ProjectRoots }),
-	list("agent.pass_env", "names of variables", func(c *Config) *[]string { return &c.Agent.PassEnv }, envName.MatchString),
+	list("agent.pass_env", "names of variables", func(c *Config) *[]string { return &c.Agent.PassEnv }, conffile.ValidEnvName),
 	oneOf("agent.llm.provider", func(c *Config) *string { return &c.Agent.LLM.Provider }, "openai", "anthropic"),
 	text("agent.llm.base_url", wantURL, func(c *Config) *string { return &c.Agent.LLM.BaseURL }, validURL),
 	text("agent.llm.api_key", wantToken, func(c *Config) *string { return &c.Agent.LLM.APIKey }, validToken).hidden().from("SIGNALBOX_LLM_API_KEY"),
@@ -110,7 +117,6 @@ var agentSettings = schema[RemoteAgent]{
 }
 
 var (
-	envName  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?$`)
 )
 
@@ -162,7 +168,7 @@ func priority(name string, source signalbox.Source) setting[Config] {
 }
 
 func setTiers(c *Config, v value) bool {
-	if v.form != formTable && v.form != formNothing {
+	if v.form != conffile.Section && v.form != conffile.Nothing {
 		return false
 	}
 	for tier, model := range v.table {
@@ -178,10 +184,10 @@ func setTiers(c *Config, v value) bool {
 const maxPorts = 100
 
 func setPorts(c *Config, v value) bool {
-	if v.form != formText && v.form != formNumber {
+	if v.form != conffile.Text && v.form != conffile.Number {
 		return false
 	}
-	if v.form == formText && (v.text == "off" || v.text == "") {
+	if v.form == conffile.Text && (v.text == "off" || v.text == "") {
 		c.Discover = PortRange{}
 		return true
 	}

@@ -6,23 +6,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
-)
 
-// form is what a value is by its own look.
-type form string
-
-const (
-	formText    form = "the text"
-	formNumber  form = "the number"
-	formBoolean form = "the boolean"
-	formList    form = "a list"
-	formTable   form = "a section"
-	formNothing form = "nothing"
+	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
 // value is a value before it is known what it should be.
 type value struct {
-	form  form
+	form  conffile.Form
 	text  string
 	list  []string
 	table map[string]string
@@ -34,28 +24,12 @@ type value struct {
 }
 
 // shown is the value as an error cites it.
-func (v value) shown() string {
-	switch v.form {
-	case formText:
-		return strconv.Quote(cut(v.text))
-	case formNumber, formBoolean:
-		return string(v.form) + " " + cut(v.text)
-	}
-	return string(v.form)
-}
+func (v value) shown() string { return conffile.Shown(v.form, v.text) }
 
-func cut(s string) string {
-	const most = 60
-	if runes := []rune(s); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return s
-}
-
-func (v value) asText() (string, bool) { return v.text, v.form == formText }
+func (v value) asText() (string, bool) { return v.text, v.form == conffile.Text }
 
 func (v value) asWhole() (int, bool) {
-	if v.form != formNumber && !(v.form == formText && v.loose) {
+	if v.form != conffile.Number && !(v.form == conffile.Text && v.loose) {
 		return 0, false
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(v.text))
@@ -64,7 +38,7 @@ func (v value) asWhole() (int, bool) {
 
 // asDuration takes a Go duration, or a number of seconds.
 func (v value) asDuration() (time.Duration, bool) {
-	if v.form != formNumber && v.form != formText {
+	if v.form != conffile.Number && v.form != conffile.Text {
 		return 0, false
 	}
 	text := strings.TrimSpace(v.text)
@@ -79,9 +53,9 @@ func (v value) asDuration() (time.Duration, bool) {
 // asList takes a list, or from a flag or variable a text as a list of one.
 func (v value) asList() ([]string, bool) {
 	switch {
-	case v.form == formList, v.form == formNothing:
+	case v.form == conffile.List, v.form == conffile.Nothing:
 		return v.list, true
-	case v.form == formText && v.loose:
+	case v.form == conffile.Text && v.loose:
 		return []string{v.text}, true
 	}
 	return nil, false

@@ -9,6 +9,23 @@ type Config struct {
 	Servers []Server         // by name, as are the others
 	Rest    []RestTool
 	OpenAPI []OpenAPI
+	Notes   []Note // for the log of whoever serves the tools
+}
+
+// Note is something in a file that is no mistake and that a person should
+// know, such as a key of another program that means nothing here.
+type Note struct {
+	Where   string // file:line
+	Key     string
+	Text    string
+	Warning bool // something that was set does not hold
+}
+
+func (n Note) String() string {
+	if n.Key == "" {
+		return n.Where + ": " + n.Text
+	}
+	return n.Where + ": " + n.Key + ": " + n.Text
 }
 
 // Empty reports whether there is nothing to serve.
@@ -47,15 +64,15 @@ type Server struct {
 	Headers   map[string]string // of the others
 
 	ToolsAllowed []string // by the server's own names; empty: all
-	ToolsDenied  []string
+	ToolsDenied  []string // is stronger
 	// Shared servers serve all sessions with one connection or process; the
 	// others have one for each session.
 	Shared         bool
-	HealthProbe    string        // ping, listTools or off
-	RequestTimeout time.Duration // of one call
-	Queue          string        // of its tools
-	ToolQueues     map[string]string
-	Where          string // file:line
+	HealthProbe    string            // ping, listTools or off
+	RequestTimeout time.Duration     // of one call; 0: the gateway's
+	Queue          string            // of its tools, never empty
+	ToolQueues     map[string]string // of some of them, by the server's own names
+	Where          string            // file:line
 }
 
 // RestTool is one HTTP request as a tool. Its URL, headers and body are
@@ -63,13 +80,13 @@ type Server struct {
 type RestTool struct {
 	Name         string
 	Description  string
-	Method       string
-	URL          string
+	Method       string // upper case
+	URL          string // its scheme and host are free of parameters
 	Headers      map[string]string
-	Parameters   []byte // JSON Schema of the arguments; empty: an object of anything
-	BodyTemplate []byte // JSON; empty: no body, unless the method has one: then the arguments as JSON
-	Queue        string
-	Timeout      time.Duration
+	Parameters   []byte        // JSON Schema of the arguments; empty: an object of anything
+	BodyTemplate []byte        // JSON; empty: no body, unless the method has one: then the arguments as JSON
+	Queue        string        // never empty
+	Timeout      time.Duration // 0: the gateway's
 	Where        string
 }
 
@@ -82,8 +99,8 @@ type OpenAPI struct {
 	IncludeMethods []string // upper case; empty: all
 	TagFilter      []string // empty: all
 	ToolNamePrefix string
-	Queue          string
-	ToolQueues     map[string]string
-	Timeout        time.Duration
+	Queue          string            // never empty
+	ToolQueues     map[string]string // by operationId, or what stands for it, without the prefix
+	Timeout        time.Duration     // 0: the gateway's
 	Where          string
 }

@@ -1,0 +1,217 @@
+package conffile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// parseJSON reads JSON token by token: decoding into values would lose lines,
+// the order of keys, and keys that stand twice.
+func parseJSON(data []byte) (*Node, error) {
+	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
+		line := 0
+		var bad *json.SyntaxError
+		if errors.As(err, &bad) {
+			line = 1 + bytes.Count(data[:min(int(bad.Offset), len(data))], []byte("\n"))
+		}
+		return nil, &Error{Line: line, Text: "it is not JSON: " + err.Error()}
+	}
+	r := jsonReader{data: data, dec: json.NewDecoder(bytes.NewReader(data)), line: 1}
+	r.dec.UseNumber()
+	return r.node(0)
+}
+
+type jsonReader struct {
+	data []byte
+	dec  *json.Decoder
+	seen int // bytes in which lines have been counted
+	line int
+}
+
+// token is the next one, and the line on which it ends.
+func (r *jsonReader) token() (json.Token, int, error) {
+	t, err := r.dec.Token()
+	if err != nil {
+		return nil, r.line, &Error{Line: r.line, Text: "it is not JSON: " + err.Error()}
+	}
+	end := int(r.dec.InputOffset())
+	r.line += bytes.Count(r.data[r.seen:end], []byte("\n"))
+	r.seen = end
+	return t, r.line, nil
+}
+
+func (r *jsonReader) node(depth int) (*Node, error) {
+	t, line, err := r.token()
+	if err != nil {
+		return nil, err
+	}
+	if depth > maxDepth {
+		return nil, tooDeep(line)
+	}
+	n := &Node{Line: line}
+	switch t := t.(type) {
+	case nil:
+		n.Form = Nothing
+	case string:
+		n.Form, n.Text = Text, t
+	case json.Number:
+		n.Form, n.Text = Number, t.String()
+	case bool:
+		n.Form, n.Text = Boolean, strconv.FormatBool(t)
+	case json.Delim:
+		if t == '[' {
+			return n, r.list(n, depth)
+		}
+		return n, r.section(n, depth)
+	}
+	return n, nil
+}
+
+func (r *jsonReader) list(n *Node, depth int) error {
+	n.Form = List
+	for r.dec.More() {
+		item, err := r.node(depth + 1)
+		if err != nil {
+			return err
+		}
+		n.Items = append(n.Items, item)
+	}
+	_, _, err := r.token()
+	return err
+}
+
+func (r *jsonReader) section(n *Node, depth int) error {
+	n.Form = Section
+	for r.dec.More() {
+		t, line, err := r.token()
+		if err != nil {
+			return err
+		}
+		key, _ := t.(string)
+		value, err := r.node(depth + 1)
+		if err != nil {
+			return err
+		}
+		n.Pairs = append(n.Pairs, Pair{Key: key, Line: line, Value: value})
+	}
+	_, _, err := r.token()
+	return err
+}
+
+func tooDeep(line int) error {
+	return &Error{Line: line, Text: fmt.Sprintf("it is nested more than %d levels deep", maxDepth)}
+}
+
+// maxJSON bounds the nodes of a value that becomes JSON again: aliases of YAML
+// can make many out of few.
+const maxJSON = 10_000
+
+// ToJSON writes a node as JSON. fill, which may be nil, makes of each text
+// what is to stand there; keys stay.
+func ToJSON(n *Node, fill func(*Node) string) ([]byte, error) {
+	w := jsonWriter{fill: fill}
+	if err := w.write(n, 0); err != nil {
+		return nil, err
+	}
+	return w.out.Bytes(), nil
+}
+
+type jsonWriter struct {
+	out   bytes.Buffer
+	fill  func(*Node) string
+	nodes int
+}
+
+func (w *jsonWriter) write(n *Node, depth int) error {
+	w.nodes++
+	switch {
+	case n.Fault != "":
+		return &Error{Line: n.Line, Text: n.Fault}
+	case w.nodes > maxJSON:
+		return &Error{Line: n.Line, Text: fmt.Sprintf("it has more than %d parts", maxJSON)}
+	case depth > maxDepth:
+		return tooDeep(n.Line)
+	}
+	switch n.Form {
+	case Nothing:
+		w.out.WriteString("null")
+	case Boolean:
+		w.out.WriteString(n.Text)
+	case Number:
+		return w.number(n)
+	case Text:
+		text := n.Text
+		if w.fill != nil {
+			text = w.fill(n)
+		}
+		w.text(text)
+	case List:
+		return w.list(n, depth)
+	case Section:
+		return w.section(n, depth)
+	}
+	return nil
+}
+
+func (w *jsonWriter) list(n *Node, depth int) error {
+	w.out.WriteByte('[')
+	for i, item := range n.Items {
+		if i > 0 {
+			w.out.WriteByte(',')
+		}
+		if err := w.write(item, depth+1); err != nil {
+			return err
+		}
+	}
+	w.out.WriteByte(']')
+	return nil
+}
+
+func (w *jsonWriter) section(n *Node, depth int) error {
+	w.out.WriteByte('{')
+	seen := make(map[string]int, len(n.Pairs))
+	for i, pair := range n.Pairs {
+		if before, twice := seen[pair.Key]; twice {
+			return &Error{Line: pair.Line, Text: fmt.Sprintf("the key %s stands twice, first at line %d", strconv.Quote(Cut(pair.Key)), before)}
+		}
+		seen[pair.Key] = pair.Line
+		if i > 0 {
+			w.out.WriteByte(',')
+		}
+		w.text(pair.Key)
+		w.out.WriteByte(':')
+		if err := w.write(pair.Value, depth+1); err != nil {
+			return err
+		}
+	}
+	w.out.WriteByte('}')
+	return nil
+}
+
+func (w *jsonWriter) text(s string) {
+	enc := json.NewEncoder(&w.out)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string always can be
+	w.out.Truncate(w.out.Len() - 1)
+}
+
+// number writes what YAML knows and JSON does not, such as 1. or +3, as JSON
+// has it.
+func (w *jsonWriter) number(n *Node) error {
+	if json.Valid([]byte(n.Text)) {
+		w.out.WriteString(n.Text)
+		return nil
+	}
+	f, err := strconv.ParseFloat(n.Text, 64)
+	if err == nil {
+		var text []byte
+		if text, err = json.Marshal(f); err == nil {
+			w.out.Write(text)
+			return nil
+		}
+	}
+	return &Error{Line: n.Line, Text: "the number " + Cut(n.Text) + " cannot be written in JSON"}
+}

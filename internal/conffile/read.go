@@ -1,0 +1,107 @@
+package conffile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	maxFile  = 1 << 20 // bytes of a file
+	maxDepth = 100     // levels of a file
+)
+
+// Format is the language of a file.
+type Format string
+
+// The formats.
+const (
+	YAML Format = "YAML"
+	JSON Format = "JSON"
+)
+
+// Error is why a file could not be read.
+type Error struct {
+	Line int // 0: the file as a whole
+	Text string
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// Read reads a file. An error is an *Error. An empty file is nil.
+func Read(path string, format Format) (*Node, error) {
+	data, err := readBounded(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(data, format)
+}
+
+// Parse reads the text of a file.
+func Parse(data []byte, format Format) (*Node, error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, nil
+	}
+	if format == JSON {
+		return parseJSON(data)
+	}
+	return parseYAML(data)
+}
+
+// FormatOf tells the format by the name, and where that says nothing, by the
+// first character.
+func FormatOf(path string) Format {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".json":
+		return JSON
+	case ".yaml", ".yml":
+		return YAML
+	}
+	data, err := readBounded(path)
+	if err == nil && bytes.HasPrefix(bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))), []byte("{")) {
+		return JSON
+	}
+	return YAML
+}
+
+func readBounded(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, plain(err)
+	}
+	switch {
+	case info.IsDir():
+		return nil, &Error{Text: "it is a folder, want a file"}
+	case info.Size() > maxFile:
+		return nil, tooLarge()
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, plain(err)
+	}
+	defer f.Close()
+	// A device or a file that grows has another size than it says.
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, plain(err)
+	}
+	if len(data) > maxFile {
+		return nil, tooLarge()
+	}
+	return data, nil
+}
+
+func tooLarge() error { return &Error{Text: fmt.Sprintf("it is larger than %d bytes", maxFile)} }
+
+// plain is an error of the system without the path, which the caller names.
+func plain(err error) error {
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner
+	}
+	return &Error{Text: err.Error()}
+}

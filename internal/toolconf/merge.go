@@ -1,0 +1,151 @@
+package toolconf
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox/internal/conffile"
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// merge puts together what the files say.
+type merge struct {
+	problems conffile.Problems
+	notes    []Note
+
+	blocks  []string        // where a file has queues
+	named   map[string]bool // queues that are named, also those with mistakes
+	queues  map[string]Queue
+	servers map[string]Server
+	rest    map[string]RestTool
+	openapi map[string]OpenAPI
+	refs    []reference
+}
+
+// reference is a place that names a queue.
+type reference struct{ where, key, queue string }
+
+func newMerge() *merge {
+	return &merge{
+		named: map[string]bool{}, queues: map[string]Queue{}, servers: map[string]Server{}, rest: map[string]RestTool{}, openapi: map[string]OpenAPI{},
+	}
+}
+
+func (m *merge) problem(where, key, text string) {
+	m.problems = append(m.problems, conffile.Problem{Where: where, Key: key, Text: text})
+}
+
+func (m *merge) note(where, key, text string, warning bool) {
+	m.notes = append(m.notes, Note{Where: where, Key: key, Text: text, Warning: warning})
+}
+
+// addQueue keeps the greater of each bound: a file can only raise what
+// another one gives.
+func (m *merge) addQueue(name string, q Queue) {
+	have, ok := m.queues[name]
+	if !ok {
+		m.queues[name] = q
+		return
+	}
+	have.Concurrent = max(have.Concurrent, q.Concurrent)
+	have.MaxWait = max(have.MaxWait, q.MaxWait)
+	have.MaxWaiters = max(have.MaxWaiters, q.MaxWaiters)
+	have.LeaseIdle = max(have.LeaseIdle, q.LeaseIdle)
+	have.LeaseHold = max(have.LeaseHold, q.LeaseHold)
+	m.queues[name] = have
+}
+
+func (m *merge) addServer(s Server) {
+	if other, ok := m.openapi[s.Name]; ok {
+		m.taken(s.Where, keyServers+"."+s.Name, "a description", other.Where)
+	} else if have, ok := m.servers[s.Name]; !ok {
+		m.servers[s.Name] = s
+	} else if where := have.Where; true {
+		have.Where = s.Where
+		if !reflect.DeepEqual(have, s) {
+			m.taken(s.Where, keyServers+"."+s.Name, "another server", where)
+		}
+	}
+}
+
+func (m *merge) addRest(t RestTool) {
+	have, ok := m.rest[t.Name]
+	if !ok {
+		m.rest[t.Name] = t
+		return
+	}
+	where := have.Where
+	have.Where = t.Where
+	if !reflect.DeepEqual(have, t) {
+		m.taken(t.Where, keyRest+"."+t.Name, "another tool", where)
+	}
+}
+
+func (m *merge) addOpenAPI(o OpenAPI) {
+	if other, ok := m.servers[o.Name]; ok {
+		m.taken(o.Where, keyOpenAPI+"."+o.Name, "a server", other.Where)
+	} else if have, ok := m.openapi[o.Name]; !ok {
+		m.openapi[o.Name] = o
+	} else if where := have.Where; true {
+		have.Where = o.Where
+		if !reflect.DeepEqual(have, o) {
+			m.taken(o.Where, keyOpenAPI+"."+o.Name, "another description", where)
+		}
+	}
+}
+
+func (m *merge) taken(where, key, what, first string) {
+	m.problem(where, key, fmt.Sprintf("there is already %s of that name, at %s: give one of them another name, or switch it off with enabled: false", what, first))
+}
+
+// finish checks what only all files together can tell.
+func (m *merge) finish() (Config, conffile.Problems) {
+	tools := len(m.servers)+len(m.rest)+len(m.openapi) > 0
+	switch {
+	case len(m.blocks) > 0 && !m.named[toolqueue.Default]:
+		m.problem(m.blocks[0], keyQueues, fmt.Sprintf("there is no queue named %s, which is for the tools that name none: want %s: {concurrent: %d} beside the others",
+			toolqueue.Default, toolqueue.Default, toolqueue.DefaultConcurrent))
+		m.named[toolqueue.Default] = true // it has been said
+	case len(m.blocks) == 0 && (tools || len(m.refs) > 0):
+		m.named[toolqueue.Default] = true
+		m.queues[toolqueue.Default] = Queue{Concurrent: toolqueue.DefaultConcurrent}
+	}
+	names := slices.Sorted(maps.Keys(m.named))
+	for _, r := range m.refs {
+		if !m.named[r.queue] {
+			m.problem(r.where, r.key, fmt.Sprintf("there is no tool queue named %s%s: want one of %s, or %s under %s",
+				r.queue, strings.TrimSuffix(conffile.Suggest(r.queue, names), "?"), strings.Join(names, ", "), r.queue, keyQueues))
+		}
+	}
+	if len(m.problems) > 0 {
+		return Config{}, m.problems
+	}
+	c := Config{Servers: sorted(m.servers), Rest: sorted(m.rest), OpenAPI: sorted(m.openapi), Notes: m.notes}
+	if len(m.queues) > 0 {
+		c.Queues = m.queues
+	}
+	return c, nil
+}
+
+func sorted[T any](m map[string]T) []T {
+	var out []T
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		out = append(out, m[name])
+	}
+	return out
+}
+
+// ToolQueues is what toolqueue.Configure takes.
+func (c Config) ToolQueues() map[string]toolqueue.Config {
+	out := make(map[string]toolqueue.Config, len(c.Queues))
+	for name, q := range c.Queues {
+		out[name] = toolqueue.Config{
+			Concurrent: q.Concurrent, MaxWait: q.MaxWait, MaxWaiters: q.MaxWaiters,
+			Lease: toolqueue.Lease{Idle: q.LeaseIdle, MaxHold: q.LeaseHold},
+		}
+	}
+	return out
+}

@@ -1,0 +1,143 @@
+package toolconf
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox/internal/conffile"
+)
+
+var (
+	restName    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	placeholder = regexp.MustCompile(`\$\{parameters\.([^}.\[]*)[^}]*\}`)
+)
+
+// isParameter keeps what a call fills in.
+func isParameter(inner string) bool { return strings.HasPrefix(inner, "parameters.") }
+
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
+
+var method = rule{want: "one of " + strings.Join(methods, ", "), ok: func(s string) bool { return slices.Contains(methods, strings.ToUpper(s)) }}
+
+func (r *reader) rest(name string, s *section) {
+	before := len(r.merge.problems)
+	if !restName.MatchString(name) {
+		s.problem(s.line, s.key, "want 1 to 64 letters, digits, underscores or hyphens as its name")
+	}
+	t := RestTool{Name: name, Method: strings.ToUpper(s.text(method, "method")), Where: r.where(s.line)}
+	if t.Method == "" {
+		t.Method = "GET"
+	}
+	t.Description = s.text(rule{want: "a text", keep: isParameter}, "description")
+	t.URL = s.template()
+	value := headerVal
+	value.keep = isParameter
+	t.Headers = s.table(headerKey, value, "headers")
+	t.Parameters = s.schema()
+	t.BodyTemplate = s.body()
+	t.Timeout = s.timeout()
+	t.Queue = s.binding()
+	s.finish(foreignRest)
+	if len(r.merge.problems) > before {
+		return
+	}
+	s.parameters(&t)
+	if len(r.merge.problems) == before {
+		r.merge.addRest(t)
+	}
+}
+
+// template reads the URL. Its host is fixed: a model that could choose it
+// could make the gateway call anything that the gateway can reach.
+func (s *section) template() string {
+	pair, given := s.given("url")
+	text := s.text(rule{want: notEmpty.want, ok: notEmpty.ok, secret: true, keep: isParameter}, "url")
+	switch {
+	case !given:
+		s.problem(s.line, s.key, "it has no url: want the one that it calls")
+	case text == "": // it has been reported
+	default:
+		scheme, rest, _ := strings.Cut(text, "://")
+		host := rest
+		if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+			host = rest[:i]
+		}
+		switch {
+		case strings.Contains(scheme, "${parameters.") || strings.Contains(host, "${parameters."):
+			s.problem(pair.Line, s.key+".url", "want a scheme and host without parameters: a call may only fill in what comes after")
+		case !validURL(scheme+"://"+host, "http", "https"):
+			s.problem(pair.Line, s.key+".url", "want a URL such as https://api.example.com/search?q=${parameters.query}, got another text")
+		}
+	}
+	return text
+}
+
+// schema reads the JSON Schema of the arguments, as it is written.
+func (s *section) schema() []byte {
+	pair, key, ok := s.take("parametersSchema")
+	if !ok {
+		return nil
+	}
+	if pair.Value.Form != conffile.Section {
+		s.wrong(pair.Value, key, "a JSON Schema of an object", false)
+		return nil
+	}
+	out := s.json(pair.Value, key, nil)
+	var schema struct {
+		Type any `json:"type"`
+	}
+	if out != nil && (json.Unmarshal(out, &schema) != nil || schema.Type != nil && schema.Type != "object") {
+		s.problem(pair.Value.Line, key+".type", "want object: the arguments of a tool are one")
+	}
+	return out
+}
+
+func (s *section) body() []byte {
+	pair, key, ok := s.take("bodyTemplate")
+	if !ok {
+		return nil
+	}
+	return s.json(pair.Value, key, func(n *conffile.Node) string {
+		text, _, _ := s.fill(n, key, isParameter)
+		return text
+	})
+}
+
+func (s *section) json(n *conffile.Node, key string, fill func(*conffile.Node) string) []byte {
+	out, err := conffile.ToJSON(n, fill)
+	if err != nil {
+		line := n.Line
+		if bad, ok := err.(*conffile.Error); ok && bad.Line > 0 {
+			line = bad.Line
+		}
+		s.problem(line, key, err.Error())
+		return nil
+	}
+	return out
+}
+
+// parameters checks that the templates name parameters that there are.
+func (s *section) parameters(t *RestTool) {
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(t.Parameters, &schema) != nil || schema.Properties == nil {
+		return
+	}
+	texts := []string{t.URL, string(t.BodyTemplate)}
+	for _, value := range t.Headers {
+		texts = append(texts, value)
+	}
+	var missing []string
+	for _, m := range placeholder.FindAllStringSubmatch(strings.Join(texts, "\n"), -1) {
+		if _, ok := schema.Properties[m[1]]; !ok && !slices.Contains(missing, m[1]) {
+			missing = append(missing, m[1])
+		}
+	}
+	slices.Sort(missing)
+	for _, name := range missing {
+		s.odd(s.line, s.key, "a template names the parameter "+shownName(name)+", which parametersSchema does not have")
+	}
+}
