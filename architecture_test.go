@@ -27,11 +27,12 @@ var rules = []rule{
 	{who: "/client", may: []string{"/api"}, std: true, why: "the SDK must bring nothing along"},
 	{who: "/toolqueue", std: true, why: "the tool queues are for programs in any repository"},
 	{who: "/steplimit", std: true, why: "the step limit is for programs in any repository"},
-	{who: "/internal/toolconf", may: []string{"", "/toolqueue"}, why: "configuration is data"},
+	{who: "/internal/conffile", why: "a file's text is read without knowing its keys"},
+	{who: "/internal/toolconf", may: []string{"", "/toolqueue", "/internal/conffile"}, why: "configuration is data"},
 	{who: "/internal/gateway", may: []string{"", "/toolqueue"}, why: "the gateway knows no provider, no way in and no configuration file"},
-	{who: "/internal/gateway/mcp", may: []string{"", "/toolqueue", "/internal/gateway", "/internal/toolconf", "/internal/proc", "/internal/gateway/mcp/..."}, why: "a provider is below all ways in"},
-	{who: "/internal/gateway/rest", may: []string{"", "/toolqueue", "/internal/agentaddr", "/internal/gateway", "/internal/toolconf", "/internal/gateway/rest/..."}, why: "a provider is below all ways in"},
-	{who: "/internal/gateway/openapi", may: []string{"", "/toolqueue", "/internal/agentaddr", "/internal/gateway", "/internal/gateway/rest", "/internal/toolconf"}, why: "a provider is below all ways in"},
+	{who: "/internal/gateway/mcp", may: []string{"", "/toolqueue", "/internal/gateway", "/internal/toolconf", "/internal/conffile", "/internal/proc", "/internal/gateway/mcp/..."}, why: "a provider is below all ways in"},
+	{who: "/internal/gateway/rest", may: []string{"", "/toolqueue", "/internal/agentaddr", "/internal/gateway", "/internal/toolconf", "/internal/conffile", "/internal/gateway/rest/..."}, why: "a provider is below all ways in"},
+	{who: "/internal/gateway/openapi", may: []string{"", "/toolqueue", "/internal/agentaddr", "/internal/gateway", "/internal/gateway/rest", "/internal/toolconf", "/internal/conffile"}, why: "a provider is below all ways in"},
 	{who: "/internal/gateway/endpoint", may: []string{"", "/toolqueue", "/internal/gateway"}, why: "the MCP endpoint is a way in and knows no provider"},
 	{who: "/internal/llm", may: []string{"/steplimit"}, why: "the loop around a model knows neither agents nor tool servers"},
 	{who: "/internal/seal", std: true, why: "encryption needs nothing but the standard library"},
@@ -45,8 +46,8 @@ var rules = []rule{
 	{who: "/internal/dispatch", may: []string{"", "/api", "/internal/agentaddr", "/internal/engine", "/internal/store", "/internal/seal"}, std: true, why: "dispatch is below the director"},
 	{who: "/internal/director", may: []string{"", "/api", "/internal/engine", "/internal/store", "/internal/seal", "/internal/agentaddr", "/internal/identity", "/internal/gateway", "/toolqueue", "/internal/director/..."}, why: "handlers hold no rules and name no store, dispatcher or agent"},
 	{who: "/internal/agentd", may: []string{"", "/api", "/client", "/steplimit", "/internal/llm/...", "/internal/llm", "/internal/proc", "/internal/agentd/..."}, why: "the agent daemon speaks to the director through client"},
-	{who: "/internal/cli", may: []string{"", "/api", "/client", "/toolqueue", "/internal/config", "/internal/toolconf"}, why: "the CLI speaks to the director through client"},
-	{who: "/internal/config", may: []string{"", "/toolqueue", "/internal/toolconf"}, why: "configuration is data"},
+	{who: "/internal/cli", may: []string{"", "/api", "/client", "/toolqueue", "/internal/config", "/internal/toolconf", "/internal/conffile"}, why: "the CLI speaks to the director through client"},
+	{who: "/internal/config", may: []string{"", "/toolqueue", "/internal/toolconf", "/internal/conffile"}, why: "configuration is data"},
 }
 
 // TestImportsRunDownhill asserts the import rules with go list, over all that
