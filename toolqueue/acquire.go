@@ -8,21 +8,33 @@ import (
 // Acquire takes a slot of a queue, waiting in line where none is free. The
 // error is an *Error; after one, there is nothing to release.
 func (q *Queues) Acquire(ctx context.Context, queue string, who Who) (Permit, error) {
-	return q.AcquireWithin(ctx, queue, who, 0)
+	in := q.queues.Load().find(queue)
+	if in != nil && in.closed.Load() == 0 && ctx.Err() == nil {
+		if p, ok := in.tryOpen(&who); ok {
+			return p, nil
+		}
+	}
+	return q.acquire(ctx, in, queue, who, 0)
 }
 
 // AcquireWithin is Acquire with a bound on the wait, where it is shorter than
 // the queue's own. 0 is no bound.
 func (q *Queues) AcquireWithin(ctx context.Context, queue string, who Who, maxWait time.Duration) (Permit, error) {
-	in := q.find(queue)
-	if in == nil {
-		q.hooks.refused(queue, who, ReasonUnknown, 0)
-		return Permit{}, &Error{Queue: queue, Reason: ReasonUnknown, Err: ErrUnknown}
+	in := q.queues.Load().find(queue)
+	if in != nil && in.closed.Load() == 0 && ctx.Err() == nil {
+		if p, ok := in.tryOpen(&who); ok {
+			return p, nil
+		}
 	}
-	return in.acquire(ctx, who, maxWait)
+	return q.acquire(ctx, in, queue, who, maxWait)
 }
 
-func (q *queue) acquire(ctx context.Context, who Who, maxWait time.Duration) (Permit, error) {
+// acquire is Acquire with the queue's lock.
+func (all *Queues) acquire(ctx context.Context, q *queue, name string, who Who, maxWait time.Duration) (Permit, error) {
+	if q == nil {
+		all.hooks.refused(name, who, ReasonUnknown, 0)
+		return Permit{}, &Error{Queue: name, Reason: ReasonUnknown, Err: ErrUnknown}
+	}
 	if ctx.Err() != nil {
 		return Permit{}, q.refuse(who, ReasonCancelled, cancelled(ctx), 0)
 	}
@@ -30,10 +42,14 @@ func (q *queue) acquire(ctx context.Context, who Who, maxWait time.Duration) (Pe
 	p, next, s := q.enter(&who)
 	if p.slot != nil {
 		q.mu.Unlock()
+		next.wake()
 		return p, nil
 	}
 	if most := q.config.MaxWaiters; most > 0 && q.depth >= most {
 		q.forget(s)
+		if q.line.first == nil {
+			q.open(closedLine)
+		}
 		q.mu.Unlock()
 		next.wake()
 		return Permit{}, q.refuse(who, ReasonFull, ErrFull, 0)
@@ -51,7 +67,7 @@ func (q *queue) acquire(ctx context.Context, who Who, maxWait time.Duration) (Pe
 }
 
 // enter takes a slot for a call where it need not wait. Else it returns its
-// session, if it has one, and who is to be woken.
+// session, if it has one. The waiter is one to be woken.
 func (q *queue) enter(who *Who) (Permit, *waiter, *session) {
 	s := q.sessionOf(who)
 	var next *waiter
@@ -67,13 +83,19 @@ func (q *queue) enter(who *Who) (Permit, *waiter, *session) {
 	}
 	slot := q.takeFree()
 	if slot == nil {
-		return Permit{}, next, s
+		// One may become free before it is seen that somebody waits.
+		q.close(closedLine)
+		if slot = q.takeFree(); slot == nil {
+			return Permit{}, next, s
+		}
+		q.open(closedLine)
 	}
-	p := slot.occupy(*who, who.Since)
-	if s != nil {
-		q.grant(s, slot)
-		slot.since = q.at(s.taken)
+	if s == nil {
+		return slot.occupy(who), next, s
 	}
+	who.Since = q.at(q.now())
+	p := slot.occupy(who)
+	q.grant(s, slot)
 	return p, next, s
 }
 

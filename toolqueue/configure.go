@@ -27,15 +27,18 @@ func (q *Queues) Configure(configs map[string]Config) error {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	all := maps.Clone(*q.queues.Load())
+	all := map[string]*queue{}
+	for _, in := range q.queues.Load().list {
+		all[in.name] = in
+	}
 	for _, name := range names {
 		if old := all[name]; old != nil {
 			old.raise(configs[name])
 		} else {
-			all[name] = &queue{name: name, hooks: &q.hooks, start: q.start, config: configs[name]}
+			all[name] = newQueue(name, &q.hooks, q.start, configs[name])
 		}
 	}
-	q.queues.Store(&all)
+	q.queues.Store(newDirectory(all))
 	return nil
 }
 
@@ -49,9 +52,15 @@ func (q *queue) raise(to Config) {
 	c.MaxWaiters = max(c.MaxWaiters, to.MaxWaiters)
 	c.Lease.Idle = max(c.Lease.Idle, to.Lease.Idle)
 	c.Lease.MaxHold = max(c.Lease.MaxHold, to.Lease.MaxHold)
-	for q.line.first != nil && q.inUse < c.Concurrent {
-		q.pass(q.takeFree()).wake()
+	if c.Lease.Idle > 0 {
+		q.close(closedLease)
 	}
+	for i := range min(c.Concurrent, openSlots) {
+		if s := &q.first[i]; s.state.Load() == absent {
+			s.state.Store(oneUse)
+		}
+	}
+	q.letIn()
 }
 
 // check reports all that is wrong with a queue.

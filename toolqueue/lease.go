@@ -50,8 +50,7 @@ func (q *queue) grant(s *session, slot *slot) {
 	s.busy, s.over, s.used = true, false, false
 	s.taken = q.now()
 	for w := s.waits.first; w != nil; w = w.links[bySession].next {
-		w.inLine = false
-		q.line.remove(w)
+		q.unstand(w)
 	}
 }
 
@@ -63,7 +62,8 @@ func (q *queue) resume(s *session, who *Who) (Permit, *waiter) {
 	}
 	s.timer.Stop()
 	s.busy = true
-	return s.slot.occupy(*who, q.at(now)), nil
+	who.Since = q.at(now)
+	return s.slot.occupy(who), nil
 }
 
 // callEnded is told of the end of a call in a lease. It returns who is to be

@@ -2,22 +2,24 @@ package toolqueue
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // queue is one named queue. Nobody stands in its line beside a free slot: who
-// gives up a slot, or makes one, gives it to the first in line in the same
-// step.
+// gives up a slot, or makes one, sees to it that the first in line has it.
 type queue struct {
 	name  string
 	hooks *Hooks
 	start time.Time // its clock is the time since then, which no one can set back
 
+	closed atomic.Uint32 // why the lock is needed; 0: it is not
+	first  [openSlots]slot
+
 	mu       sync.Mutex
 	config   Config
-	inUse    int
-	slots    []*slot // made when first needed, at most config.Concurrent
-	free     *slot
+	more     []*slot // beyond the first, made when needed
+	free     *slot   // of these
 	line     line
 	depth    int // calls that wait, in line or for their own session's slot
 	sessions map[string]*session
@@ -25,45 +27,20 @@ type queue struct {
 	spares   int
 }
 
-// slot is one place in a queue.
-type slot struct {
-	queue *queue
-	// use counts the permits given for it: one of an earlier use is over.
-	use     uint64
-	held    bool
-	who     Who
-	since   time.Time
-	session *session // whose lease it is; nil: held for one call
-	next    *slot    // in the queue's list of free slots
+func newQueue(name string, hooks *Hooks, start time.Time, c Config) *queue {
+	q := &queue{name: name, hooks: hooks, start: start}
+	for i := range q.first {
+		s := &q.first[i]
+		s.queue, s.open = q, true
+		s.state.Store(absent)
+	}
+	q.raise(c)
+	return q
 }
 
 func (q *queue) now() time.Duration { return time.Since(q.start) }
 
 func (q *queue) at(d time.Duration) time.Time { return q.start.Add(d) }
-
-// takeFree takes a slot that nobody holds, if there is one.
-func (q *queue) takeFree() *slot {
-	if q.inUse >= q.config.Concurrent {
-		return nil
-	}
-	s := q.free
-	if s == nil {
-		s = &slot{queue: q}
-		q.slots = append(q.slots, s)
-	} else {
-		q.free, s.next = s.next, nil
-	}
-	s.held = true
-	q.inUse++
-	return s
-}
-
-// occupy gives a call a slot that is held for it already.
-func (s *slot) occupy(who Who, since time.Time) Permit {
-	s.use++
-	s.who, s.since = who, since
-	return Permit{s, s.use}
-}
 
 // setDepth keeps the depth and those who look at it the same at every moment.
 func (q *queue) setDepth(depth int) {
@@ -88,15 +65,25 @@ func (q *queue) enqueue(w *waiter) {
 
 func (q *queue) stand(w *waiter) {
 	w.inLine = true
+	if q.line.first == nil {
+		q.close(closedLine)
+	}
 	q.line.push(w)
+}
+
+func (q *queue) unstand(w *waiter) {
+	w.inLine = false
+	q.line.remove(w)
+	if q.line.first == nil {
+		q.open(closedLine)
+	}
 }
 
 // leave takes a call out of all lines.
 func (q *queue) leave(w *waiter) {
 	w.waits = false
 	if w.inLine {
-		w.inLine = false
-		q.line.remove(w)
+		q.unstand(w)
 	}
 	if w.session != nil {
 		w.session.waits.remove(w)
@@ -106,26 +93,33 @@ func (q *queue) leave(w *waiter) {
 
 // Permit is the right to one slot, for one call. The zero Permit holds none.
 type Permit struct {
-	slot *slot
-	use  uint64
+	slot  *slot
+	state uint64 // of the slot while the permit holds
 }
 
 // Release gives the slot back, or to the session's lease. It may be called
 // more than once, also of a copy: only the first counts.
 func (p Permit) Release() {
-	if p.slot != nil {
+	s := p.slot
+	if s == nil {
+		return
+	}
+	q := s.queue
+	if !s.open || q.closed.Load() != 0 {
 		p.giveBack(false)
+	} else if s.state.CompareAndSwap(p.state, p.state-held+oneUse) && q.closed.Load() != 0 {
+		q.sweep()
 	}
 }
 
-// giveBack ends a permit. A call that never made use of it leaves no lease.
+// giveBack ends a permit under the lock. A call that never made use of it
+// leaves no lease.
 func (p Permit) giveBack(unused bool) {
 	s := p.slot
 	q := s.queue
 	q.mu.Lock()
 	var next *waiter
-	if s.use == p.use {
-		s.use++
+	if s.reuse(p) {
 		if s.session != nil {
 			next = q.callEnded(s.session, unused)
 		} else {
@@ -140,9 +134,7 @@ func (p Permit) giveBack(unused bool) {
 func (q *queue) pass(s *slot) *waiter {
 	w := q.line.first
 	if w == nil {
-		s.held, s.who = false, Who{}
-		s.next, q.free = q.free, s
-		q.inUse--
+		q.putFree(s)
 		return nil
 	}
 	q.leave(w)
@@ -154,7 +146,10 @@ func (q *queue) pass(s *slot) *waiter {
 }
 
 // hand gives a call that has left the line its slot.
-func (q *queue) hand(w *waiter, s *slot) { w.permit = s.occupy(w.who, q.at(q.now())) }
+func (q *queue) hand(w *waiter, s *slot) {
+	w.who.Since = q.at(q.now())
+	w.permit = s.occupy(&w.who)
+}
 
 // wake tells a call that it has its slot. Nobody waits for room in ready.
 func (w *waiter) wake() {

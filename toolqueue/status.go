@@ -1,10 +1,6 @@
 package toolqueue
 
-import (
-	"maps"
-	"slices"
-	"time"
-)
+import "time"
 
 // Status is a queue at one moment.
 type Status struct {
@@ -38,7 +34,7 @@ type Waiter struct {
 
 // Status is a queue at this moment, with at most maxWaiters of its waiters.
 func (q *Queues) Status(queue string, maxWaiters int) (Status, bool) {
-	in := q.find(queue)
+	in := q.queues.Load().find(queue)
 	if in == nil {
 		return Status{}, false
 	}
@@ -47,10 +43,10 @@ func (q *Queues) Status(queue string, maxWaiters int) (Status, bool) {
 
 // All is the Status of all queues, by name.
 func (q *Queues) All(maxWaiters int) []Status {
-	queues := *q.queues.Load()
+	queues := q.queues.Load().list
 	all := make([]Status, 0, len(queues))
-	for _, name := range slices.Sorted(maps.Keys(queues)) {
-		all = append(all, queues[name].status(maxWaiters))
+	for _, in := range queues {
+		all = append(all, in.status(maxWaiters))
 	}
 	return all
 }
@@ -59,12 +55,11 @@ func (q *queue) status(maxWaiters int) Status {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c := q.config
-	s := Status{Name: q.name, Concurrent: c.Concurrent, InUse: q.inUse, Depth: q.depth, MaxWait: c.MaxWait, MaxWaiters: c.MaxWaiters, Lease: c.Lease}
-	for _, slot := range q.slots {
-		if slot.held {
-			s.Holders = append(s.Holders, q.holder(slot))
-		}
-	}
+	s := Status{Name: q.name, Concurrent: c.Concurrent, Depth: q.depth, MaxWait: c.MaxWait, MaxWaiters: c.MaxWaiters, Lease: c.Lease}
+	q.close(closedLook)
+	q.holders(func(slot *slot) { s.Holders = append(s.Holders, q.holder(slot)) })
+	q.open(closedLook)
+	s.InUse = len(s.Holders)
 	for w := q.line.first; w != nil && len(s.Waiters) < maxWaiters; w = w.links[byQueue].next {
 		s.Waiters = append(s.Waiters, Waiter{w.who.Session, w.who.Agent, w.who.Tool, q.at(w.since), len(s.Waiters) + 1})
 	}
@@ -72,7 +67,7 @@ func (q *queue) status(maxWaiters int) Status {
 }
 
 func (q *queue) holder(slot *slot) Holder {
-	h := Holder{Session: slot.who.Session, Agent: slot.who.Agent, Tool: slot.who.Tool, Since: slot.since}
+	h := Holder{Session: slot.by.session, Agent: slot.by.agent, Tool: slot.by.tool, Since: slot.by.since}
 	s := slot.session
 	if s == nil {
 		return h
