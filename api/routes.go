@@ -52,6 +52,7 @@ var (
 	limitParam       = Param{"limit", "query", "how many, 1 to 1000 (default 100)"}
 	preferParam      = Param{"Prefer", "header", "respond-async: answer 202 at once; wait=N: after N seconds at most"}
 	executionParam   = Param{"X-Signalbox-Execution", "header", "with an agent's token: queue_id of the execution that makes the call; default: the only one that the agent runs"}
+	toolSessionParam = Param{"X-Signalbox-Session", "header", "name of the session that keeps a tool's slot from call to call; default: the execution that calls, else the token"}
 	sourceAgentParam = Param{"X-Source-Agent", "header", "name of the calling agent; believed from that agent's own token alone, else 403"}
 
 	idempotency = Param{"Idempotency-Key", "header", "1 to 255 printable characters; the same key makes at most one task"}
@@ -139,9 +140,10 @@ func Routes() []Route {
 		{Name: "tools", Method: http.MethodGet, Path: "/api/tools", Summary: "The tools behind the gateway, and the servers that have them", Status: 200, Scope: ScopeTool, Answer: Tools{}},
 		{Name: "toolQueues", Method: http.MethodGet, Path: "/api/tools/queues", Summary: "The tool queues: who holds their slots and who waits", Status: 200, Scope: ScopeTool, Answer: ToolQueues{}},
 		{Name: "callTool", Method: http.MethodPost, Path: "/api/tools/{tool}/call", Summary: "Call a tool through its queue; a stream with Accept: text/event-stream", Status: 200, Scope: ScopeTool,
-			Query: []Param{executionParam, sourceAgentParam}, Request: ToolCall{}, Answer: ToolResult{}, Errors: []int{404, 502, 503, 504}},
-		{Name: "mcp", Method: http.MethodPost, Path: "/mcp", Summary: "The tools as an MCP server, streamable HTTP", Status: 200, Scope: ScopeTool, Media: "text/event-stream", Errors: []int{404}},
-		{Name: "mcpStream", Method: http.MethodGet, Path: "/mcp", Summary: "What the MCP server says unasked", Status: 200, Scope: ScopeTool, Media: "text/event-stream", Errors: []int{404, 405}},
+			Query: []Param{toolSessionParam, executionParam, sourceAgentParam}, Request: ToolCall{}, Answer: ToolResult{}, Errors: []int{404, 502, 503, 504}},
+		{Name: "mcp", Method: http.MethodPost, Path: "/mcp", Summary: "The tools as an MCP server, streamable HTTP", Status: 200, Scope: ScopeTool,
+			Query: []Param{toolSessionParam, executionParam, sourceAgentParam}, Media: "text/event-stream", Errors: []int{404, 503}},
+		{Name: "mcpStream", Method: http.MethodGet, Path: "/mcp", Summary: "What the MCP server says unasked", Status: 200, Scope: ScopeTool, Media: "text/event-stream", Errors: []int{404, 405, 503}},
 		{Name: "mcpEnd", Method: http.MethodDelete, Path: "/mcp", Summary: "End an MCP session", Status: 204, Scope: ScopeTool, Errors: []int{404, 405}},
 		{Name: "status", Method: http.MethodGet, Path: "/status", Summary: "The director and its queue in figures", Status: 200, Scope: ScopeRead, Answer: Status{}},
 		{Name: "openapi", Method: http.MethodGet, Path: "/openapi.json", Summary: "This description", Status: 200, Scope: ScopePublic, Media: "application/json"},

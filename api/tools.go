@@ -83,6 +83,14 @@ type ToolCall struct {
 	Session   string          `json:"session,omitempty"`   // keeps a session lease from call to call; 1 to 128 characters
 }
 
+// ToolProgress is the data of the event progress in the stream of a call.
+type ToolProgress struct {
+	Progress float64 `json:"progress"`
+	Total    float64 `json:"total,omitempty"`
+	Message  string  `json:"message,omitempty"`
+	Position int     `json:"position,omitempty"` // in line, while the call waits
+}
+
 // ToolResult is the answer to POST /api/tools/{tool}/call: an MCP
 // CallToolResult. A tool that failed answers with isError, not with an error.
 type ToolResult struct {

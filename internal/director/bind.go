@@ -11,15 +11,21 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-var timeType = reflect.TypeFor[time.Time]()
+var (
+	timeType = reflect.TypeFor[time.Time]()
+	rawType  = reflect.TypeFor[json.RawMessage]()
+)
 
 // bind puts a decoded JSON value into v. Errors name the field and the rule.
 func bind(v reflect.Value, tree any, path string) error {
 	if tree == nil && path != "" {
 		return nil // null: left out
 	}
-	if v.Type() == timeType {
+	switch v.Type() {
+	case timeType:
 		return bindTime(v, tree, path)
+	case rawType:
+		return bindRaw(v, tree, path)
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -163,4 +169,43 @@ func jsonFields(t reflect.Type) []jsonField {
 		fields = append(fields, jsonField{name: name, index: i, optional: strings.Contains(opts, "omit")})
 	}
 	return fields
+}
+
+// bindRaw keeps an object as JSON, its members in their order and its numbers
+// as they were written: it is for someone else.
+func bindRaw(v reflect.Value, tree any, path string) error {
+	o, ok := tree.(*object)
+	if ok {
+		v.SetBytes(appendJSON(nil, o))
+	}
+	return want(ok, path, "an object", tree)
+}
+
+func appendJSON(b []byte, tree any) []byte {
+	switch t := tree.(type) {
+	case *object:
+		b = append(b, '{')
+		for i, key := range t.keys {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendJSON(b, key), ':')
+			b = appendJSON(b, t.values[key])
+		}
+		return append(b, '}')
+	case []any:
+		b = append(b, '[')
+		for i, elem := range t {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendJSON(b, elem)
+		}
+		return append(b, ']')
+	}
+	leaf, err := json.Marshal(tree) // text, a number, true, false or null
+	if err != nil {
+		return append(b, "null"...)
+	}
+	return append(b, leaf...)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
@@ -40,6 +41,12 @@ type Config struct {
 	Hosts []string
 	// Terminal has the director open terminals of agents that offer them.
 	Terminal bool
+	// Tools are the tools behind the gateway, and MCP is the MCP server with
+	// them; nil: there are none.
+	Tools Tools
+	MCP   http.Handler
+	// ToolsOnly leaves out all that is not about tools.
+	ToolsOnly bool
 	// Addr is the address it listens on, HOST:PORT; "" in tests.
 	Addr    string
 	Version string
@@ -128,7 +135,11 @@ func New(cfg Config) (*Director, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.openapi = sync.OnceValues(func() ([]byte, error) { return describe(cfg.Version) })
+	routes := api.Routes()
+	if cfg.ToolsOnly {
+		routes = toolRoutes()
+	}
+	d.openapi = sync.OnceValues(func() ([]byte, error) { return describe(cfg.Version, routes) })
 	d.handler = d.outer(mux)
 	return d, nil
 }

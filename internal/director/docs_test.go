@@ -80,18 +80,18 @@ func writeExchange(t *testing.T, page *bytes.Buffer, x exchange) {
 		fmt.Fprintf(page, "\n%s:\n", x.title)
 	}
 	fmt.Fprintf(page, "\n```http\n%s %s\n", x.request.Method, x.request.URL.RequestURI())
-	for _, name := range []string{"Accept", "Last-Event-ID", "Idempotency-Key", "Prefer"} {
+	for _, name := range []string{"Accept", "Last-Event-ID", "Idempotency-Key", "Prefer", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Mcp-Session-Id"} {
 		if v := x.request.Header.Get(name); v != "" {
-			fmt.Fprintf(page, "%s: %s\n", name, v)
+			fmt.Fprintf(page, "%s: %s\n", name, hidden(name, v))
 		}
 	}
 	if x.body != "" {
 		fmt.Fprintf(page, "Content-Type: application/json\n\n%s\n", pretty(t, []byte(x.body)))
 	}
 	fmt.Fprintf(page, "```\n```http\n%d %s\n", x.answer.StatusCode, http.StatusText(x.answer.StatusCode))
-	for _, name := range []string{"X-Signalbox-Queue-Id", "Location", "Preference-Applied", "Retry-After", "Idempotency-Replayed"} {
+	for _, name := range []string{"X-Signalbox-Queue-Id", "Location", "Preference-Applied", "Retry-After", "Idempotency-Replayed", "Mcp-Session-Id"} {
 		if v := x.answer.Header.Get(name); v != "" {
-			fmt.Fprintf(page, "%s: %s\n", name, v)
+			fmt.Fprintf(page, "%s: %s\n", name, hidden(name, v))
 		}
 	}
 	if body := shownBody(t, x); body != "" {

@@ -34,6 +34,8 @@ var narrowings = map[string]narrowing{
 	"submit":   narrowHandler, "submitTask": narrowHandler, "queue": narrowHandler, "find": narrowHandler, "history": narrowHandler,
 	"events": narrowHandler, "agents": narrowHandler, "registerAgent": narrowHandler, "sessions": narrowHandler,
 	"archiveSession": narrowHandler, "restoreSession": narrowHandler, "activities": narrowHandler,
+	"tools": narrowFree, "callTool": narrowFree, "mcp": narrowFree, "mcpStream": narrowFree, "mcpEnd": narrowFree, // tools are no agent's
+	"toolQueues": narrowHandler,
 }
 
 // narrow refuses what lies beyond a caller's limits. What one may not see is

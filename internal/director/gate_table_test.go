@@ -62,6 +62,12 @@ var table = map[string]string{
 	"users":          "1    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"putUser":        "1    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"removeUser":     "1    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"tools":          "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
+	"toolQueues":     "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
+	"callTool":       "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
+	"mcp":            "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
+	"mcpStream":      "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
+	"mcpEnd":         "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
 	"status":         "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
 	"metrics":        "1    +    3    3    3    3    3    +    +    +    +    +    +    3    1    1",
 	// For everyone: what is shown is not even looked at.
@@ -92,7 +98,7 @@ func TestEveryRouteForEveryCaller(t *testing.T) {
 		}
 		b, show := newPeople(t)
 		for i, want := range row {
-			path := strings.NewReplacer("{id}", idFor(b, route), "{name}", "coder", "{part}", "k2m9").Replace(route.Path)
+			path := strings.NewReplacer("{id}", idFor(b, route), "{name}", "coder", "{part}", "k2m9", "{tool}", "search__find").Replace(route.Path)
 			body := bodies[route.Name]
 			if body == "" && route.Request != nil {
 				body = "{}"
@@ -148,7 +154,7 @@ func idFor(b *box, route api.Route) string {
 // session, an agent other, and one caller of each sort.
 func newPeople(t *testing.T) (*box, map[string][]edit) {
 	t.Helper()
-	b := newBox(t, withToken)
+	b := newBox(t, withToken, withTools(newFakeTools()))
 	b.dir.Stop() // streams end once they have said what there is
 	b.agent("coder", 1)
 	b.agent("other", 1)

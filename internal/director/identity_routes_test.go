@@ -28,7 +28,7 @@ func TestTheFirstAdminClosesTheDirector(t *testing.T) {
 	// Whoever shows a token is known by it all the same, and must have a right one.
 	agent := b.token(identity.NewToken{Name: "coder", Agent: "coder"})
 	b.do("GET", "/api/me", "", bearer(agent)).want(t, http.StatusOK, &me)
-	if me.Kind != "agent" || me.ID != "coder" || !slices.Equal(me.Scopes, []string{"read", "submit", "agent"}) {
+	if me.Kind != "agent" || me.ID != "coder" || !slices.Equal(me.Scopes, []string{"read", "submit", "tool", "agent"}) {
 		t.Errorf("%+v", me)
 	}
 	b.do("POST", "/api/queue/pause", "{}", bearer(agent)).want(t, http.StatusForbidden, nil)

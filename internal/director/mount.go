@@ -61,12 +61,12 @@ func (d *Director) handlers() map[string]handler {
 		"users":       d.users,
 		"putUser":     d.putUser,
 		"removeUser":  d.removeUser,
-		"tools":       d.soon,
-		"toolQueues":  d.soon,
-		"callTool":    d.soon,
-		"mcp":         d.soon,
-		"mcpStream":   d.soon,
-		"mcpEnd":      d.soon,
+		"tools":       d.tools,
+		"toolQueues":  d.toolQueues,
+		"callTool":    d.callTool,
+		"mcp":         d.mcp,
+		"mcpStream":   d.mcp,
+		"mcpEnd":      d.mcp,
 		"status":      d.status,
 		"openapi":     d.describe,
 		"healthz":     d.healthz,
@@ -78,7 +78,21 @@ func (d *Director) handlers() map[string]handler {
 // mount walks the route table: deny by default.
 func (d *Director) mount() (*http.ServeMux, error) {
 	handlers := d.handlers()
-	return d.mountRoutes(api.Routes(), handlers)
+	if !d.cfg.ToolsOnly {
+		return d.mountRoutes(api.Routes(), handlers)
+	}
+	maps.DeleteFunc(handlers, func(name string, _ handler) bool { return !aboutTools[name] })
+	return d.mountRoutes(toolRoutes(), handlers)
+}
+
+// aboutTools names the routes of a gateway alone.
+var aboutTools = map[string]bool{
+	"tools": true, "toolQueues": true, "callTool": true, "mcp": true, "mcpStream": true, "mcpEnd": true,
+	"me": true, "openapi": true, "healthz": true, "readyz": true, "metrics": true,
+}
+
+func toolRoutes() []api.Route {
+	return slices.DeleteFunc(api.Routes(), func(r api.Route) bool { return !aboutTools[r.Name] })
 }
 
 func (d *Director) mountRoutes(routes []api.Route, handlers map[string]handler) (*http.ServeMux, error) {
@@ -126,7 +140,7 @@ func (d *Director) pass(w http.ResponseWriter, r *http.Request, route api.Route,
 	if err := checkMedia(r); err != nil {
 		return err
 	}
-	if route.Scope != api.ScopePublic && route.Scope != api.ScopeTicket { // there nobody was asked who they are
+	if route.Scope != api.ScopePublic && route.Scope != api.ScopeTicket && !d.cfg.ToolsOnly { // there nobody was asked who they are, or could prove to be an agent
 		if _, err := callOf(r); err != nil {
 			return err
 		}
@@ -134,7 +148,7 @@ func (d *Director) pass(w http.ResponseWriter, r *http.Request, route api.Route,
 	if err := d.narrow(r, route, c); err != nil {
 		return err
 	}
-	if route.Request == nil && hasBody(r) && isWrite(r) {
+	if route.Request == nil && hasBody(r) && isWrite(r) && route.Path != mcpPath {
 		if err := decode(w, r, &struct{}{}, true); err != nil {
 			return err
 		}
@@ -164,8 +178,11 @@ func (d *Director) unmatched(w http.ResponseWriter, r *http.Request, fallback ht
 		d.answerError(w, r, signalbox.Errorf(signalbox.CodeMethodNotAllowed, "%s is not possible on %s: use %s", clip(r.Method), clip(r.URL.Path), allow))
 		return
 	}
-	d.answerError(w, r, refuse(signalbox.CodeNotFound, "GET /openapi.json lists all paths",
-		"there is nothing at %s", clip(r.URL.Path)))
+	what := "there is nothing at %s"
+	if d.cfg.ToolsOnly {
+		what = "there is nothing at %s: this is a gateway alone, which has tools and no queue of tasks; signalbox up or signalbox director has both"
+	}
+	d.answerError(w, r, refuse(signalbox.CodeNotFound, "GET /openapi.json lists all paths", what, clip(r.URL.Path)))
 }
 
 // captured takes the answer of the mux for itself.

@@ -14,12 +14,12 @@ import (
 // node is an object of the description.
 type node map[string]any
 
-// describe makes the OpenAPI 3.1 description of the route table.
-func describe(version string) ([]byte, error) {
+// describe makes the OpenAPI 3.1 description of routes of the table.
+func describe(version string, routes []api.Route) ([]byte, error) {
 	s := schemas{all: node{}}
 	errorRef := s.ref(reflect.TypeFor[api.Error](), false)
 	paths := map[string]node{}
-	for _, route := range api.Routes() {
+	for _, route := range routes {
 		path := openPath(route.Path)
 		if paths[path] == nil {
 			paths[path] = node{}
@@ -78,7 +78,7 @@ func operation(route api.Route, s *schemas, errorRef node) node {
 }
 
 // optionalBody names the routes that do without their body.
-var optionalBody = map[string]bool{"retry": true, "pause": true, "resume": true}
+var optionalBody = map[string]bool{"retry": true, "pause": true, "resume": true, "callTool": true}
 
 func parameters(route api.Route) []node {
 	var list []node
@@ -163,7 +163,7 @@ func answerContent(route api.Route, s *schemas) node {
 	default:
 		return nil
 	}
-	if route.Name == "output" || isCall(route) {
+	if route.Name == "output" || route.Name == "callTool" || isCall(route) {
 		content["text/event-stream"] = node{"schema": node{"type": "string"}}
 	}
 	return content

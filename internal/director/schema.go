@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
@@ -60,8 +61,11 @@ func (s *schemas) object(t reflect.Type, closed bool) node {
 }
 
 func (s *schemas) of(t reflect.Type, closed bool) node {
-	if t == timeType {
+	switch t {
+	case timeType:
 		return node{"type": "string", "format": "date-time"}
+	case rawType: // as someone else wrote it; rules say more
+		return node{}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -137,6 +141,13 @@ var rules = map[string]node{
 	"PutUser.password":              {"minLength": identity.MinPassword, "maxLength": identity.MaxPassword},
 	"PutUser.role":                  {"enum": []signalbox.Role{signalbox.RoleAdmin, signalbox.RoleUser}},
 	"Heartbeat.state":               {"enum": []string{"idle", "working", "stopping"}},
+
+	"ToolCall.arguments": {"type": "object"},
+	"ToolCall.session":   {"maxLength": maxSessionName},
+	"Tool.inputSchema":   {"type": "object"},
+	"Tool.kind":          {"enum": []gateway.Kind{gateway.KindMCP, gateway.KindREST, gateway.KindOpenAPI, gateway.KindInternal}},
+	"ToolServer.state":   {"enum": []gateway.State{gateway.StateStarting, gateway.StateReady, gateway.StateFailed, gateway.StateStopped}},
+	"ToolResult.content": {"type": "array", "items": node{"type": "object"}},
 
 	"Task.state":   {"enum": signalbox.States()},
 	"Task.reason":  {"enum": signalbox.Reasons()},

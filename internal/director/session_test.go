@@ -29,6 +29,9 @@ type session struct {
 	*box
 	clock     clock
 	exchanges []exchange
+
+	tools      *fakeTools
+	mcpSession edit
 }
 
 func newSession(t *testing.T) *session {
@@ -42,13 +45,16 @@ func newSession(t *testing.T) *session {
 	s.terminalStory()
 	s.agentStory()
 	s.chatStory()
+	s.toolStory()
 	s.streamStory()
+	s.toolStreamStory()
 	s.identityStory()
 	return s
 }
 
 func (s *session) withMetrics() {
-	d, err := director.New(director.Config{Engine: s.engine, Identity: s.id, Runs: s.runs, Terminal: true, Version: "1.0.0", Metrics: telemetry.NewMetrics(s.engine)})
+	mcp := s.toolsAndMCP()
+	d, err := director.New(director.Config{Tools: s.tools, MCP: mcp, Engine: s.engine, Identity: s.id, Runs: s.runs, Terminal: true, Version: "1.0.0", Metrics: telemetry.NewMetrics(s.engine)})
 	if err != nil {
 		s.t.Fatal(err)
 	}

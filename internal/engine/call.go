@@ -53,6 +53,25 @@ func (e *Engine) callOf(ctx context.Context, n *NewTask) (call, error) {
 	return c, err
 }
 
+// ExecutionOf returns the id of the execution in which an agent makes a call:
+// the one it names, else the only one that it runs, else "". several says that
+// it runs more than one and named none. Errors: CodeForbidden where it does not
+// run the one it names.
+func (e *Engine) ExecutionOf(ctx context.Context, agent, named string) (id string, several bool, err error) {
+	g, err := e.waits(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	if named == "" && len(g.all[agent]) > 1 {
+		return "", true, nil
+	}
+	t, err := g.executionOf(agent, named)
+	if err != nil || t == nil {
+		return "", false, err
+	}
+	return t.ID, false, nil
+}
+
 // lineOf says in which queue a task will wait, and for the turn of which
 // conversation; "" for none, or a new one.
 func (e *Engine) lineOf(ctx context.Context, n *NewTask) (queue, session string, err error) {

@@ -174,7 +174,7 @@ func TestATokenIsShownOnceAndStoredHashed(t *testing.T) {
 	if err != nil || who.Key() != "agent:coder" || who.TokenID != tok.ID {
 		t.Errorf("got %+v, %v", who, err)
 	}
-	if want := []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit, signalbox.ScopeAgent}; !slices.Equal(who.Scopes, want) {
+	if want := []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit, signalbox.ScopeTool, signalbox.ScopeAgent}; !slices.Equal(who.Scopes, want) {
 		t.Errorf("an agent has %v, want %v", who.Scopes, want)
 	}
 	_, other := h.admin()

@@ -115,7 +115,7 @@ func limits(agents []string) ([]string, error) {
 }
 
 // agentScopes are the rights of an agent's token unless others are asked for.
-var agentScopes = []signalbox.Scope{signalbox.ScopeSubmit, signalbox.ScopeRead, signalbox.ScopeAgent}
+var agentScopes = []signalbox.Scope{signalbox.ScopeSubmit, signalbox.ScopeRead, signalbox.ScopeTool, signalbox.ScopeAgent}
 
 func checkScopes(t *signalbox.Token) error {
 	for _, s := range t.Scopes {

@@ -1,0 +1,162 @@
+package director
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+)
+
+// callTool is POST /api/tools/{tool}/call. Whoever goes away meanwhile leaves
+// the tool's queue, or ends the call.
+func (d *Director) callTool(w http.ResponseWriter, r *http.Request) error {
+	if d.cfg.Tools == nil {
+		return errNoTools()
+	}
+	var req api.ToolCall
+	if err := decode(w, r, &req, true); err != nil {
+		return err
+	}
+	if header := r.Header.Get(sessionHeader); req.Session != "" && header != "" && header != req.Session {
+		return signalbox.Invalid("session", "session contradicts the header %s: leave one of them out", sessionHeader)
+	}
+	who, err := d.toolCaller(r, req.Session)
+	if err != nil {
+		return err
+	}
+	call := gateway.Call{Tool: r.PathValue("tool"), Arguments: req.Arguments, Caller: who}
+	ctx, cancel := d.untilStopped(r.Context())
+	defer cancel()
+	if wantsStream(r) {
+		return d.streamTool(ctx, w, r, call)
+	}
+	res, err := d.cfg.Tools.Call(ctx, call)
+	if err != nil {
+		return d.toolError(r, err)
+	}
+	d.answer(w, http.StatusOK, toolResultView(res))
+	return nil
+}
+
+// toolError is what a caller is told of a call that came to nothing.
+func (d *Director) toolError(r *http.Request, err error) error {
+	var said *gateway.ProtocolError
+	switch {
+	case errors.As(err, &said):
+		return signalbox.Errorf(signalbox.CodeToolFailed, "the tool's server answered with the error %d: %s", said.Code, clipText(said.Message))
+	case r.Context().Err() != nil:
+		return context.Canceled
+	case d.life.Err() != nil:
+		return &refusal{err: signalbox.Errorf(signalbox.CodeUnavailable, "the director is stopping: call the tool again when it is back"), retryAfter: 5}
+	}
+	return err
+}
+
+// maxToolText bounds what an upstream says of an error.
+const maxToolText = 4 << 10
+
+func clipText(s string) string {
+	if len(s) > maxToolText {
+		s = s[:maxToolText] + "..."
+	}
+	return s
+}
+
+// toolStream tells the caller of one call how it fares: progress as it comes,
+// then result or error.
+type toolStream struct {
+	*stream
+	news chan api.ToolProgress
+	end  chan toolEnd
+}
+
+type toolEnd struct {
+	res gateway.Result
+	err error
+}
+
+// streamTool answers a call with a stream. Errors that are known before it
+// waits are in the stream as well: it has begun by then.
+func (d *Director) streamTool(ctx context.Context, w http.ResponseWriter, r *http.Request, call gateway.Call) error {
+	out, err := d.openStream(w)
+	if err != nil {
+		return err
+	}
+	defer out.close()
+	ctx, cancel := context.WithCancel(ctx)
+	s := &toolStream{stream: out, news: make(chan api.ToolProgress, 16), end: make(chan toolEnd, 1)}
+	call.Progress = s.take
+	go func() {
+		res, err := d.cfg.Tools.Call(ctx, call)
+		s.end <- toolEnd{res, err}
+	}()
+	end, err := s.follow()
+	cancel()
+	if err != nil { // the caller has gone; the call does not outlive the answer
+		<-s.end
+		return nil
+	}
+	if end.err == nil {
+		_ = s.moment("result", toolResultView(end.res)) // who does not take it has gone
+		return nil
+	}
+	err = d.toolError(r, end.err)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	body, what := errorBody(err)
+	body.RequestID = w.Header().Get(requestIDHeader)
+	if what.hidden {
+		d.log.Error("tool call failed", "request_id", body.RequestID, "tool", clip(call.Tool), "error", end.err)
+	}
+	_ = s.moment("error", body) // as above
+	return nil
+}
+
+// take hands on progress without holding up the call: what the caller does not
+// take in time is left out.
+func (s *toolStream) take(p gateway.Progress) {
+	select {
+	case s.news <- api.ToolProgress{Progress: p.Progress, Total: p.Total, Message: p.Message, Position: p.Position}:
+	default:
+	}
+}
+
+// follow writes progress until the call has ended; an error says that nobody
+// reads any more.
+func (s *toolStream) follow() (toolEnd, error) {
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		var err error
+		select {
+		case p := <-s.news:
+			err = s.moment("progress", p)
+		case <-beat.C:
+			err = s.comment()
+		case end := <-s.end:
+			return end, s.rest()
+		}
+		if err != nil {
+			return toolEnd{}, err
+		}
+	}
+}
+
+// rest writes the progress that came before the end.
+func (s *toolStream) rest() error {
+	for {
+		select {
+		case p := <-s.news:
+			if err := s.moment("progress", p); err != nil {
+				return nil // the end is written all the same, to nobody
+			}
+		default:
+			return nil
+		}
+	}
+}
