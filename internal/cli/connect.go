@@ -30,7 +30,7 @@ type target struct {
 func (a *app) target() (target, error) {
 	t := target{url: a.set(a.director, "SIGNALBOX_DIRECTOR"), token: a.set(a.token, "SIGNALBOX_TOKEN")}
 	if a.config != "" {
-		cfg, err := a.load(nil)
+		cfg, err := a.loadWithoutTools(nil)
 		if err != nil {
 			return t, err
 		}
@@ -111,13 +111,24 @@ func (a *app) directorFile() (api.DirectorFile, error) {
 // only where --config names it, so that a fault in a server's configuration
 // does not keep anyone from asking the server.
 func (a *app) load(flags []config.Flag) (config.Config, error) {
+	return a.loadFrom(config.Sources{Flags: flags})
+}
+
+// loadWithoutTools is load for a command that serves no tools: it does not
+// fail because of them.
+func (a *app) loadWithoutTools(flags []config.Flag) (config.Config, error) {
+	return a.loadFrom(config.Sources{Flags: flags, NoTools: true})
+}
+
+func (a *app) loadFrom(src config.Sources) (config.Config, error) {
 	if a.director != "" {
-		flags = append(flags, config.Flag{Name: "--director", Key: "director", Values: []string{a.director}})
+		src.Flags = append(src.Flags, config.Flag{Name: "--director", Key: "director", Values: []string{a.director}})
 	}
 	if a.token != "" {
-		flags = append(flags, config.Flag{Name: "--token", Key: "token", Values: []string{a.token}})
+		src.Flags = append(src.Flags, config.Flag{Name: "--token", Key: "token", Values: []string{a.token}})
 	}
-	return config.Load(config.Sources{File: a.config, Dir: a.io.Dir, Env: a.io.Env, Flags: flags})
+	src.File, src.Dir, src.Env = a.config, a.io.Dir, a.io.Env
+	return config.Load(src)
 }
 
 // client makes a client of the director.

@@ -76,6 +76,11 @@ var agentFlags = []keyFlag{
 	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
 }
 
+// serverLists are flags of a server that can be given several times.
+var serverLists = []keyFlag{
+	{"tools", "tools", "`file` of tools: .mcp.json, .ai-agent.json or YAML; repeatable"},
+}
+
 // listFlags of an agent can be given several times.
 var listFlags = []keyFlag{
 	{"arg", "agent.args", "further `argument` for the CLI; repeatable"},
@@ -107,6 +112,23 @@ func given(f *pflag.FlagSet, groups ...[]keyFlag) []config.Flag {
 	return out
 }
 
+func addListFlags(f *pflag.FlagSet, flags []keyFlag) {
+	for _, k := range flags {
+		f.StringArray(k.name, nil, k.usage)
+	}
+}
+
+// givenLists is given for flags that can be given several times.
+func givenLists(f *pflag.FlagSet, flags []keyFlag) []config.Flag {
+	var out []config.Flag
+	for _, k := range flags {
+		if values, _ := f.GetStringArray(k.name); len(values) > 0 {
+			out = append(out, config.Flag{Name: "--" + k.name, Key: k.key, Values: values})
+		}
+	}
+	return out
+}
+
 func (a *app) upCmd() *cobra.Command {
 	var kinds []string
 	cmd := &cobra.Command{
@@ -116,7 +138,7 @@ func (a *app) upCmd() *cobra.Command {
 			"there is none.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			flags := given(cmd.Flags(), serverFlags, childFlags)
+			flags := append(given(cmd.Flags(), serverFlags, childFlags), givenLists(cmd.Flags(), serverLists)...)
 			if f := cmd.Flags().Lookup(terminalFlag); f.Changed { // for both ends
 				flags = append(flags, config.Flag{Name: "--" + terminalFlag, Key: "agent.terminal", Values: []string{f.Value.String()}})
 			}
@@ -135,6 +157,7 @@ func (a *app) upCmd() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	addKeyFlags(cmd.Flags(), serverFlags, childFlags)
+	addListFlags(cmd.Flags(), serverLists)
 	cmd.Flags().StringSliceVar(&kinds, "agents", nil, "`kinds` of agents to start, such as claude,codex, or none (default: each CLI found)")
 	return cmd
 }
@@ -159,7 +182,7 @@ func (a *app) directorCmd() *cobra.Command {
 		Short: "Run a director",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.load(given(cmd.Flags(), serverFlags))
+			cfg, err := a.load(append(given(cmd.Flags(), serverFlags), givenLists(cmd.Flags(), serverLists)...))
 			if err != nil {
 				return err
 			}
@@ -168,6 +191,7 @@ func (a *app) directorCmd() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	addKeyFlags(cmd.Flags(), serverFlags)
+	addListFlags(cmd.Flags(), serverLists)
 	return cmd
 }
 
@@ -184,9 +208,7 @@ func (a *app) agentCmd() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	addKeyFlags(cmd.Flags(), agentFlags, childFlags)
-	for _, k := range listFlags {
-		cmd.Flags().StringArray(k.name, nil, k.usage)
-	}
+	addListFlags(cmd.Flags(), listFlags)
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "runner" { // the word for a kind in the agent's own world
 			name = "kind"
@@ -198,12 +220,7 @@ func (a *app) agentCmd() *cobra.Command {
 
 func (a *app) agent(cmd *cobra.Command, args []string) error {
 	f := cmd.Flags()
-	flags := given(f, agentFlags, childFlags)
-	for _, k := range listFlags {
-		if values, _ := f.GetStringArray(k.name); len(values) > 0 {
-			flags = append(flags, config.Flag{Name: "--" + k.name, Key: k.key, Values: values})
-		}
-	}
+	flags := append(given(f, agentFlags, childFlags), givenLists(f, listFlags)...)
 	if len(args) > 0 {
 		if f.ArgsLenAtDash() != 0 {
 			return usage("got argument %q: a command stands after --", args[0]).hinted("signalbox agent -- %s", args[0])
@@ -213,7 +230,7 @@ func (a *app) agent(cmd *cobra.Command, args []string) error {
 			flags = append(flags, config.Flag{Name: "--", Key: "agent.kind", Values: []string{"command"}})
 		}
 	}
-	cfg, err := a.load(flags)
+	cfg, err := a.loadWithoutTools(flags)
 	if err != nil {
 		return err
 	}
