@@ -185,7 +185,9 @@ func TestApproval(t *testing.T) {
 	})
 	t.Run("the approved have a line of their own", func(t *testing.T) {
 		o := steplimit.Options{Max: 1, NeedsApproval: need}
-		o.Approve = func(context.Context, steplimit.Call) (steplimit.Decision, error) { return steplimit.Decision{Approved: true}, nil }
+		o.Approve = func(context.Context, steplimit.Call) (steplimit.Decision, error) {
+			return steplimit.Decision{Approved: true}, nil
+		}
 		var running, most, counted atomic.Int32
 		rs := steplimit.New(o).Run(t.Context(), 1, calls(4), func(_ context.Context, c steplimit.Call) (steplimit.Answer, error) {
 			if c.Name == "tool_4" {
