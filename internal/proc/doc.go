@@ -16,6 +16,7 @@
 // two looks is found only where its parent is still seen. On macOS the
 // environment of others is not read, so a mark does not help there.
 //
-// Pdeathsig is not used: it fires when the forking thread ends, not the
-// process, and the Go runtime ends threads as it likes.
+// Pdeathsig fires when the forking thread ends, not the process, and the Go
+// runtime ends threads as it likes. So only a program that is Bound has it, and
+// those are forked by one thread that is kept for that.
 package proc

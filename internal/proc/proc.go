@@ -33,10 +33,19 @@ type Spec struct {
 	Dir    string        // working directory
 	Env    []string      // the whole environment, "K=V"; Start adds MarkVar
 	Stdin  string        // given as a file, so nobody has to feed it; empty is end of file
+	Input  *os.File      // its input instead of Stdin; Start closes it
 	Stdout io.Writer     // written from one goroutine; nil discards
 	Stderr io.Writer     // likewise, from another goroutine
 	Mark   string        // unique per run, without control characters
 	Grace  time.Duration // from SIGTERM to SIGKILL; 0 kills at once
+
+	// Look is the time between two looks at what it started; 0 is a second.
+	Look time.Duration
+	// Bound has the program get SIGTERM when this process dies, be it by
+	// SIGKILL, on Linux. What it started itself is its own to end.
+	Bound bool
+	// LeaveOrphans leaves orphans to whom the system hands them.
+	LeaveOrphans bool
 
 	// TTY gives the program a terminal of that size for its input and outputs;
 	// what it prints there goes to Stdout, and Stdin and Stderr are not used.
@@ -97,7 +106,9 @@ func Start(spec Spec) (*Process, error) {
 	if len(spec.Argv) == 0 {
 		return nil, errors.New("no program to start")
 	}
-	becomeSubreaper()
+	if !spec.LeaveOrphans {
+		becomeSubreaper()
+	}
 	p := &Process{spec: spec, exited: make(chan struct{}), drained: make(chan struct{}), ended: make(chan struct{})}
 	p.cmd = exec.Command(spec.Argv[0], spec.Argv[1:]...)
 	p.cmd.Dir = spec.Dir
@@ -108,7 +119,9 @@ func Start(spec Spec) (*Process, error) {
 		wire = p.wireTTY
 	}
 	theirs, err := wire()
-	if err == nil {
+	if err == nil && spec.Bound {
+		err = startBound(p.cmd)
+	} else if err == nil {
 		err = p.cmd.Start()
 	}
 	for _, f := range theirs {
@@ -138,9 +151,11 @@ type pipe struct {
 // wirePipes gives the program its input as a file, and pipes for its outputs.
 // It returns the files that are the program's alone.
 func (p *Process) wirePipes() (theirs []*os.File, err error) {
-	stdin, err := stdinFile(p.spec.Stdin)
-	if err != nil {
-		return nil, err
+	stdin := p.spec.Input
+	if stdin == nil {
+		if stdin, err = stdinFile(p.spec.Stdin); err != nil {
+			return nil, err
+		}
 	}
 	theirs = append(theirs, stdin)
 	for _, to := range []io.Writer{p.spec.Stdout, p.spec.Stderr} {
@@ -160,6 +175,10 @@ func (p *Process) Ident() Ident { return p.id }
 // Exited is closed when the program itself has ended; what it started may
 // live on until End.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
+
+// Drained is closed when both its outputs are at their end: nobody who could
+// write to them lives.
+func (p *Process) Drained() <-chan struct{} { return p.drained }
 
 // Alive lists the processes of the run that live.
 func (p *Process) Alive() []int { return p.kin.alive() }
@@ -223,7 +242,11 @@ func (p *Process) drain() {
 // watch looks at the descendants from time to time, so that one that leaves
 // the session and loses its parent later is still known.
 func (p *Process) watch() {
-	t := time.NewTicker(lookEvery)
+	every := p.spec.Look
+	if every == 0 {
+		every = lookEvery
+	}
+	t := time.NewTicker(every)
 	defer t.Stop()
 	for {
 		select {

@@ -1,0 +1,213 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+)
+
+const (
+	// progressRoom is how many words of progress may wait for a slow caller;
+	// of more, the oldest are dropped.
+	progressRoom = 64
+	// settleWait is what the SDK gets to see that a call is answered. Where
+	// only we can know (a POST that was refused, its answer due on a stream)
+	// it never does.
+	settleWait = time.Second
+)
+
+// errSessionLost is the end of an instance whose session the server has
+// forgotten: the call was not run and may be sent to the next one.
+var errSessionLost = errors.New("it has forgotten the session")
+
+// call calls a tool by the server's own name for it.
+func (i *instance) call(ctx context.Context, tool string, c gateway.Call) (gateway.Result, error) {
+	i.calls.Add(1)
+	defer i.calls.Add(-1)
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(i.ctx, cancel)()
+
+	r := newReply()
+	defer i.tap.forget(r)
+	params := &sdk.CallToolParams{Meta: hopMeta(c.Meta), Name: tool, Arguments: json.RawMessage("{}")}
+	if len(c.Arguments) > 0 {
+		params.Arguments = c.Arguments
+	}
+	words := make(chan json.RawMessage, progressRoom)
+	if c.Progress != nil {
+		r.token = "p" + strconv.FormatInt(i.tap.tokens.Add(1), 10)
+		r.progress = func(p json.RawMessage) { push(words, p) }
+		params.SetProgressToken(r.token)
+	}
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, err = i.session.CallTool(withReply(running, r), params)
+	}()
+	follow(r, c.Progress, words, done, cancel)
+	return i.outcome(ctx, r, err)
+}
+
+// follow hands progress on until the call is done, and what is left of it
+// then.
+func follow(r *reply, tell func(gateway.Progress), words <-chan json.RawMessage, done <-chan struct{}, cancel func()) {
+	settled := r.settled
+	for over := false; !over; {
+		select {
+		case w := <-words:
+			tellProgress(tell, w)
+		case <-settled:
+			settled = nil
+			t := time.AfterFunc(settleWait, cancel)
+			defer t.Stop()
+		case <-done:
+			over = true
+		}
+	}
+	for {
+		select {
+		case w := <-words:
+			tellProgress(tell, w)
+		default:
+			return
+		}
+	}
+}
+
+// push puts a word at the end, dropping the oldest where there is no room. It
+// is called from one goroutine at a time.
+func push(words chan json.RawMessage, w json.RawMessage) {
+	for {
+		select {
+		case words <- w:
+			return
+		default:
+		}
+		select {
+		case <-words:
+		default:
+		}
+	}
+}
+
+func tellProgress(tell func(gateway.Progress), params json.RawMessage) {
+	var p struct {
+		Progress float64 `json:"progress"`
+		Total    float64 `json:"total"`
+		Message  string  `json:"message"`
+	}
+	if json.Unmarshal(params, &p) == nil {
+		tell(gateway.Progress{Progress: p.Progress, Total: p.Total, Message: p.Message})
+	}
+}
+
+// outcome is what became of a call: what the server said, else why it could
+// not.
+func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Result, error) {
+	result, rpcError, fault, got := r.answer()
+	switch {
+	case fault != nil:
+		if fault.Code == signalbox.CodeToolDown {
+			poke(i.kick)
+		}
+		return gateway.Result{}, fault
+	case got && rpcError != nil:
+		return gateway.Result{}, i.protocolError(rpcError)
+	case got:
+		return i.result(result)
+	case ctx.Err() != nil:
+		return gateway.Result{}, ctx.Err()
+	case errors.Is(err, sdk.ErrSessionMissing):
+		i.fail(errSessionLost)
+		return gateway.Result{}, errSessionLost
+	case i.ctx.Err() != nil:
+		return gateway.Result{}, i.lost()
+	}
+	poke(i.kick)
+	why := "no answer came"
+	if err != nil {
+		why = i.explain(err).Error()
+	}
+	return gateway.Result{}, signalbox.Errorf(signalbox.CodeToolDown, "The server %q could not be asked: %s.", i.p.server.Name, why)
+}
+
+// lost is the error of a call that was under way when the server went away.
+func (i *instance) lost() error {
+	why := i.explain(context.Cause(i.ctx)).Error()
+	return signalbox.Errorf(signalbox.CodeToolDown, "The server %q went away during the call (%s). Whether the tool did its work is not known.", i.p.server.Name, why)
+}
+
+// protocolError reads a JSON-RPC error.
+func (i *instance) protocolError(raw json.RawMessage) error {
+	var e struct {
+		Code    json.Number     `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	}
+	if json.Unmarshal(raw, &e) != nil {
+		return signalbox.Errorf(signalbox.CodeToolFailed, "The server %q answered with an error that cannot be read.", i.p.server.Name)
+	}
+	code, err := e.Code.Int64()
+	if err != nil {
+		f, _ := e.Code.Float64() // 0 for what is no number at all
+		code = int64(f)
+	}
+	return &gateway.ProtocolError{Code: code, Message: e.Message, Data: e.Data}
+}
+
+// result reads the parts of a CallToolResult.
+func (i *instance) result(raw json.RawMessage) (gateway.Result, error) {
+	var p struct {
+		Content    json.RawMessage `json:"content"`
+		Structured json.RawMessage `json:"structuredContent"`
+		Meta       json.RawMessage `json:"_meta"`
+		IsError    bool            `json:"isError"`
+		Type       string          `json:"resultType"`
+	}
+	failed := func(what string) (gateway.Result, error) {
+		return gateway.Result{}, signalbox.Errorf(signalbox.CodeToolFailed, "The server %q %s.", i.p.server.Name, what)
+	}
+	if len(raw) == 0 || json.Unmarshal(raw, &p) != nil {
+		return failed("answered with neither a result nor an error of the protocol")
+	}
+	if p.Type != "" && p.Type != "complete" {
+		return failed("wants more of its caller before it runs the tool (" + strconv.Quote(p.Type) + "), which does not pass the gateway")
+	}
+	content := notNull(p.Content)
+	if content == nil {
+		content = json.RawMessage("[]")
+	}
+	if content[0] != '[' {
+		return failed("answered with content that is no list")
+	}
+	return gateway.Result{Content: content, Structured: notNull(p.Structured), Meta: notNull(p.Meta), IsError: p.IsError}, nil
+}
+
+// hopMeta is the request's _meta for the server: without what belongs to the
+// way from the caller to us.
+func hopMeta(raw json.RawMessage) sdk.Meta {
+	var in map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &in) // what is no object says nothing
+	out := sdk.Meta{}
+	for k, v := range in {
+		switch strings.TrimPrefix(k, "io.modelcontextprotocol/") {
+		case "protocolVersion", "clientInfo", "clientCapabilities", "progressToken", "logLevel", "related-task":
+		default:
+			out[k] = v
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}

@@ -1,0 +1,151 @@
+package mcp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
+	"github.com/signalbox-ai/signalbox/internal/toolconf"
+)
+
+// soon bounds everything that should happen at once, on a busy machine.
+const soon = 30 * time.Second
+
+// house is a provider under test.
+type house struct {
+	*mcp.Provider
+	t       *testing.T
+	changed chan struct{}
+	log     *logs
+}
+
+// logs collects what is logged.
+type logs struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// child is the test binary as a server.
+func child(role string, env ...string) toolconf.Server {
+	s := toolconf.Server{Name: "srv", Transport: toolconf.Stdio, Command: os.Args[0], Shared: true, HealthProbe: "ping", Queue: "default", Env: map[string]string{roleVar: role}}
+	for _, kv := range env {
+		k, v, _ := strings.Cut(kv, "=")
+		s.Env[k] = v
+	}
+	return s
+}
+
+// start runs a provider until the test ends.
+func start(t *testing.T, s toolconf.Server, opts mcp.Options) *house {
+	t.Helper()
+	h := &house{t: t, changed: make(chan struct{}, 100), log: &logs{}}
+	opts.Log = slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if opts.Backoff == 0 {
+		opts.Backoff = 10 * time.Millisecond
+	}
+	h.Provider = mcp.New(s, opts)
+	if err := h.Start(context.Background(), func() {
+		select {
+		case h.changed <- struct{}{}:
+		default:
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("log:\n%.4000s", h.log)
+		}
+	})
+	return h
+}
+
+// ready starts a provider and waits for its tools.
+func ready(t *testing.T, s toolconf.Server, opts mcp.Options) *house {
+	t.Helper()
+	h := start(t, s, opts)
+	h.until(func(s gateway.Server) bool { return s.State == gateway.StateReady })
+	return h
+}
+
+// until waits for the server to be as wanted.
+func (h *house) until(ok func(gateway.Server) bool) gateway.Server {
+	h.t.Helper()
+	end := time.Now().Add(soon)
+	for {
+		s := h.Server()
+		if ok(s) {
+			return s
+		}
+		if time.Now().After(end) {
+			h.t.Fatalf("the server stayed as %+v", s)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (h *house) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	h.t.Cleanup(cancel)
+	return ctx
+}
+
+func (h *house) call(tool, args string) (gateway.Result, error) {
+	return h.Call(h.ctx(), gateway.Call{Tool: "srv__" + tool, Arguments: json.RawMessage(args)})
+}
+
+// must calls a tool that has to answer.
+func (h *house) must(tool, args string) gateway.Result {
+	h.t.Helper()
+	r, err := h.call(tool, args)
+	if err != nil {
+		h.t.Fatalf("%s: %v", tool, err)
+	}
+	return r
+}
+
+// fails calls a tool that has to fail with a code, and returns the message.
+func (h *house) fails(code signalbox.Code, tool, args string) string {
+	h.t.Helper()
+	r, err := h.call(tool, args)
+	var e *signalbox.Error
+	if !errors.As(err, &e) || e.Code != code {
+		h.t.Fatalf("%s: %s, %v; want the error %s", tool, r.Content, err, code)
+	}
+	return e.Error()
+}
+
+// do are the arguments of a raw server's tool.
+func do(what string, more map[string]any) string {
+	m := map[string]any{"Do": what}
+	for k, v := range more {
+		m[k] = v
+	}
+	b, _ := json.Marshal(m)
+	return string(b)
+}

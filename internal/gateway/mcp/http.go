@@ -1,0 +1,312 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+const (
+	maxErrorBody = 64 << 10 // what is read of an HTTP error
+	maxRedirects = 5
+	dialTimeout  = 10 * time.Second
+	streamWait   = 5 * time.Second // for the headers of a server's own stream
+)
+
+// web is the HTTP side of an instance: it leads what the server answers
+// through the tap, and adds the configured headers for the server's own
+// origin, which redirects elsewhere do not get.
+type web struct {
+	base    *http.Transport
+	tap     *tap
+	origin  *url.URL
+	headers map[string]string
+	ctx     context.Context // all requests end with it
+	posts   bool            // answers come by another way: HTTP with SSE
+}
+
+func newWeb(ctx context.Context, addr string, headers map[string]string, t *tap) (*web, error) {
+	origin, err := url.Parse(addr)
+	if err != nil {
+		return nil, errors.New("its url cannot be read")
+	}
+	return &web{
+		ctx: ctx, tap: t, origin: origin, headers: headers,
+		base: &http.Transport{
+			Proxy:                  http.ProxyFromEnvironment,
+			DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+			ForceAttemptHTTP2:      true,
+			TLSHandshakeTimeout:    dialTimeout,
+			MaxIdleConnsPerHost:    64,
+			IdleConnTimeout:        90 * time.Second,
+			MaxResponseHeaderBytes: 1 << 20,
+		},
+	}, nil
+}
+
+func (w *web) client() *http.Client {
+	return &http.Client{Transport: w, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+		if len(via) > maxRedirects {
+			return fmt.Errorf("more than %d redirects", maxRedirects)
+		}
+		return nil
+	}}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	stop := context.AfterFunc(w.ctx, cancel)
+	done := func() { stop(); cancel() }
+	req = req.Clone(ctx)
+	w.dress(req)
+	call, r, err := w.request(req)
+	if err != nil {
+		done()
+		return nil, err
+	}
+	slow := w.hurry(req, call, cancel)
+	resp, err := w.base.RoundTrip(req)
+	late := !slow.Stop()
+	if err != nil {
+		done()
+		if late && req.Method == http.MethodGet {
+			return noStream(req), nil
+		}
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusSwitchingProtocols { // its body is the connection
+		return resp, nil
+	}
+	resp.Body = &body{ReadCloser: resp.Body, done: done}
+	if isRedirect(resp.StatusCode) {
+		return resp, nil
+	}
+	if r != nil && !(resp.StatusCode == http.StatusNotFound && req.Header.Get("Mcp-Session-Id") != "") {
+		return w.answer(resp, call, r), nil
+	}
+	return w.bound(resp), nil
+}
+
+// hurry ends requests that a server of the other era, or one that sends no
+// headers before there is something to say, may leave without an answer.
+func (w *web) hurry(req *http.Request, call *jsonrpc.Request, cancel func()) *time.Timer {
+	switch {
+	case call != nil && call.Method == "server/discover":
+		return time.AfterFunc(discoverWait, cancel)
+	case req.Method == http.MethodGet && !w.posts && req.Header.Get("Upgrade") == "":
+		return time.AfterFunc(streamWait, cancel)
+	}
+	return time.AfterFunc(time.Hour*24*365, func() {})
+}
+
+// noStream is the answer of a server that offers no stream of its own.
+func noStream(req *http.Request) *http.Response {
+	return &http.Response{
+		StatusCode: http.StatusMethodNotAllowed, Status: "405 Method Not Allowed", Request: req,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody,
+	}
+}
+
+// body ends its request when it is closed.
+type body struct {
+	io.ReadCloser
+	done func()
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	defer b.done()
+	return b.ReadCloser.Close()
+}
+
+// dress adds the headers, or takes off what only the server's own origin may
+// see.
+func (w *web) dress(req *http.Request) {
+	if !w.own(req.URL) {
+		for _, h := range []string{"Mcp-Session-Id", "Last-Event-Id", "Authorization", "Cookie"} {
+			req.Header.Del(h)
+		}
+		return
+	}
+	for k, v := range w.headers {
+		req.Header.Set(k, v)
+	}
+}
+
+func (w *web) own(u *url.URL) bool {
+	return plainScheme(u.Scheme) == plainScheme(w.origin.Scheme) && strings.EqualFold(u.Host, w.origin.Host)
+}
+
+// plainScheme takes the handshake of a WebSocket for the HTTP request it is.
+func plainScheme(s string) string {
+	switch s {
+	case "ws":
+		return "http"
+	case "wss":
+		return "https"
+	}
+	return s
+}
+
+// request finds which call of the SDK a request carries, and whose reply
+// waits for it.
+func (w *web) request(req *http.Request) (*jsonrpc.Request, *reply, error) {
+	if req.Method != http.MethodPost || req.Body == nil || req.GetBody == nil {
+		return nil, nil, nil
+	}
+	copied, err := req.GetBody()
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := io.ReadAll(copied)
+	if err != nil {
+		return nil, nil, err
+	}
+	msg, err := jsonrpc.DecodeMessage(data)
+	call, ok := msg.(*jsonrpc.Request)
+	if err != nil || !ok || !call.IsCall() {
+		return nil, nil, nil //nolint:nilerr // it carries no call, which is no failure
+	}
+	return call, w.tap.outgoing(req.Context(), msg), nil
+}
+
+// answer turns the response to a call whose reply waits into one that the SDK
+// cannot trip over: the reply has what it is about.
+func (w *web) answer(resp *http.Response, call *jsonrpc.Request, r *reply) *http.Response {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if success(resp.StatusCode) {
+		switch {
+		case w.posts:
+			return w.bound(resp)
+		case kind == "text/event-stream":
+			resp.Body = newEvents(resp.Body, w.tap, w.posts)
+			return resp
+		case kind == "application/json":
+			return w.whole(resp, call, r, maxMessage, w.misread())
+		}
+	}
+	return w.whole(resp, call, r, maxErrorBody, w.refused(resp.StatusCode))
+}
+
+// whole reads a response in one piece. What is no JSON-RPC response settles
+// the reply with the fault.
+func (w *web) whole(resp *http.Response, call *jsonrpc.Request, r *reply, limit int64, fault *signalbox.Error) *http.Response {
+	data, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	resp.Body.Close()
+	var msg jsonrpc.Message
+	switch {
+	case int64(len(data)) > limit && limit == maxMessage:
+		fault = errTooLarge(w.tap.name)
+	case int64(len(data)) > limit:
+	case err != nil:
+		fault = signalbox.Errorf(signalbox.CodeToolDown, "The connection to the server %q was lost while it answered.", w.tap.name)
+	default:
+		msg = w.parse(data, call.ID)
+	}
+	if msg == nil {
+		r.settle(nil, nil, fault)
+		msg = stub(call.ID)
+	}
+	out, err := jsonrpc.EncodeMessage(msg)
+	if err != nil {
+		out, _ = jsonrpc.EncodeMessage(stub(call.ID))
+	}
+	resp.StatusCode, resp.Status = http.StatusOK, "200 OK"
+	resp.Header.Set("Content-Type", "application/json")
+	resp.Header.Del("Content-Length")
+	resp.ContentLength = int64(len(out))
+	resp.Body = io.NopCloser(bytes.NewReader(out))
+	return resp
+}
+
+// parse takes a body for the response to a call.
+func (w *web) parse(data []byte, id jsonrpc.ID) jsonrpc.Message {
+	data = bytes.TrimSpace(data)
+	if len(data) == 0 || data[0] != '{' {
+		return nil
+	}
+	msg, ok := w.tap.incoming(data).(*jsonrpc.Response)
+	if !ok || msg.ID != id {
+		return nil
+	}
+	return msg
+}
+
+func (w *web) misread() *signalbox.Error {
+	return signalbox.Errorf(signalbox.CodeToolFailed, "The server %q answered with something that is no MCP message.", w.tap.name)
+}
+
+// refused is the fault of an HTTP status.
+func (w *web) refused(status int) *signalbox.Error {
+	code := signalbox.CodeToolFailed
+	switch status {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		code = signalbox.CodeToolDown
+	}
+	hint := ""
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		hint = " Check the headers that are configured for it."
+	}
+	if success(status) {
+		return w.misread()
+	}
+	return signalbox.Errorf(code, "The server %q answered HTTP %s to the call.%s", w.tap.name, statusText(status), hint)
+}
+
+// bound keeps a response that is nobody's reply within the limit.
+func (w *web) bound(resp *http.Response) *http.Response {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case success(resp.StatusCode) && kind == "text/event-stream":
+		resp.Body = newEvents(resp.Body, w.tap, w.posts)
+	case success(resp.StatusCode):
+		resp.Body = &limited{ReadCloser: resp.Body, left: maxMessage}
+	default:
+		resp.Body = &limited{ReadCloser: resp.Body, left: maxErrorBody}
+	}
+	return resp
+}
+
+// limited fails a body that is longer than it may be.
+type limited struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read implements io.Reader.
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errors.New("its answer is too long")
+	}
+	n, err := l.ReadCloser.Read(p[:min(int64(len(p)), l.left)])
+	l.left -= int64(n)
+	return n, err
+}
+
+func success(status int) bool { return status >= 200 && status < 300 }
+
+func isRedirect(status int) bool {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+func statusText(status int) string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
+}

@@ -1,0 +1,162 @@
+package mcp
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/toolconf"
+)
+
+const (
+	longestWait = time.Minute     // between two starts
+	goodLife    = time.Minute     // after which a server starts anew as if for the first time
+	restartWait = 3 * time.Second // what a call waits for a server that is being restarted
+)
+
+// keeper keeps one instance of a server running, or for a server that is not
+// shared learns its tools from one.
+type keeper struct {
+	p *Provider
+
+	mu       sync.Mutex
+	inst     *instance // while ready, of a shared server
+	state    gateway.State
+	since    time.Time
+	err      string
+	next     time.Time     // of a failed server, when it is tried again
+	news     chan struct{} // closed at the next change of state
+	restarts int
+}
+
+func newKeeper(p *Provider) *keeper {
+	return &keeper{p: p, state: gateway.StateStopped, since: time.Now(), news: make(chan struct{})}
+}
+
+func (k *keeper) set(state gateway.State, inst *instance, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.state, k.inst, k.since = state, inst, time.Now()
+	switch {
+	case err != nil:
+		k.err = err.Error()
+	case state == gateway.StateReady || state == gateway.StateStopped:
+		k.err = ""
+	}
+	close(k.news)
+	k.news = make(chan struct{})
+}
+
+// run starts the server again and again until ctx ends.
+func (k *keeper) run(ctx context.Context) {
+	wait := k.p.opts.Backoff
+	legacy := false
+	for {
+		k.set(gateway.StateStarting, nil, nil)
+		born := time.Now()
+		heard, err := k.once(ctx, legacy)
+		if ctx.Err() != nil {
+			break
+		}
+		if err == nil { // its tools are learnt, and that was all
+			k.set(gateway.StateReady, nil, nil)
+			<-ctx.Done()
+			break
+		}
+		if time.Since(born) > goodLife {
+			wait = k.p.opts.Backoff
+		}
+		if !heard && k.p.server.Transport == toolconf.Stdio {
+			legacy = !legacy // it may have died of a question of the newer era
+		}
+		pause := wait/2 + rand.N(wait)
+		k.down(err, pause)
+		if !sleep(ctx, pause) {
+			break
+		}
+		wait = min(2*wait, longestWait)
+	}
+	k.set(gateway.StateStopped, nil, nil)
+}
+
+// once starts the server and, where it is shared, stays until it is down. It
+// returns when nothing of it is left.
+func (k *keeper) once(ctx context.Context, legacy bool) (heard bool, err error) {
+	inst, err := k.p.connect(ctx, legacy)
+	if err != nil {
+		return false, err
+	}
+	defer inst.end()
+	if err := k.p.learn(inst); err != nil {
+		inst.fail(err)
+		inst.end()
+		return true, inst.explain(err)
+	}
+	if !k.p.server.Shared {
+		return true, nil
+	}
+	k.set(gateway.StateReady, inst, nil)
+	<-inst.ctx.Done()
+	k.set(gateway.StateStarting, nil, nil) // no call gets it any more
+	inst.end()
+	return true, inst.explain(context.Cause(inst.ctx))
+}
+
+// down notes why the server is not there and when it is tried again.
+func (k *keeper) down(err error, pause time.Duration) {
+	k.mu.Lock()
+	k.restarts++
+	k.next = time.Now().Add(pause)
+	k.mu.Unlock()
+	k.set(gateway.StateFailed, nil, err)
+	k.p.log.Warn("a tool server is down", "server", k.p.server.Name, "reason", err.Error(), "again_in_ms", pause.Milliseconds())
+}
+
+// ready returns the instance, waiting a little for a server that is just being
+// started again.
+func (k *keeper) ready(ctx context.Context) (*instance, error) {
+	until := time.Now().Add(restartWait)
+	t := time.NewTimer(restartWait)
+	defer t.Stop()
+	for {
+		k.mu.Lock()
+		inst, state, why, next, news := k.inst, k.state, k.err, k.next, k.news
+		k.mu.Unlock()
+		if inst != nil && inst.ctx.Err() == nil {
+			return inst, nil
+		}
+		if state == gateway.StateStopped || state == gateway.StateFailed && next.After(until) {
+			return nil, k.p.notThere(why)
+		}
+		select {
+		case <-news:
+		case <-t.C:
+			return nil, k.p.notThere(why)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// notThere is the error of a call to a server that is down.
+func (p *Provider) notThere(why string) error {
+	if why != "" {
+		why = ": " + why
+	}
+	return signalbox.Errorf(signalbox.CodeToolDown, "The server %q is not there%s. It is started again by itself.", p.server.Name, why)
+}
+
+// sleep reports whether d passed before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,232 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+)
+
+const (
+	maxTools    = 1000 // of one server, that are offered
+	maxListed   = 100_000
+	maxPages    = 1000
+	maxName     = 128
+	listTimeout = 30 * time.Second
+)
+
+// tool is one that is offered, and what the server calls it.
+type tool struct {
+	gateway.Tool
+	own string
+}
+
+// list asks the server for its tools, page by page, each as it wrote it.
+func (i *instance) list() ([]json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(i.ctx, listTimeout)
+	defer cancel()
+	var all []json.RawMessage
+	params := &sdk.ListToolsParams{}
+	for range maxPages {
+		page, err := i.page(ctx, params)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, page.Tools...); len(all) > maxListed {
+			return nil, fmt.Errorf("it lists more than %d tools", maxListed)
+		}
+		if page.Next == "" || page.Next == params.Cursor {
+			return all, nil
+		}
+		params = &sdk.ListToolsParams{Cursor: page.Next}
+	}
+	return nil, fmt.Errorf("it lists its tools on more than %d pages", maxPages)
+}
+
+type page struct {
+	Tools []json.RawMessage `json:"tools"`
+	Next  string            `json:"nextCursor"`
+}
+
+// page asks for one page. The SDK sees it too, for what it needs to know of a
+// tool when it is called over HTTP; that it cannot read all of it is no harm.
+func (i *instance) page(ctx context.Context, params *sdk.ListToolsParams) (page, error) {
+	r := newReply()
+	r.passOn = true
+	defer i.tap.forget(r)
+	_, err := i.session.ListTools(withReply(ctx, r), params)
+	result, rpcError, fault, got := r.answer()
+	var p page
+	switch {
+	case fault != nil:
+		return p, fault
+	case rpcError != nil:
+		return p, fmt.Errorf("it does not list its tools: %w", i.protocolError(rpcError))
+	case !got && i.ctx.Err() != nil:
+		return p, context.Cause(i.ctx)
+	case !got && ctx.Err() != nil:
+		return p, errors.New("it does not list its tools in time")
+	case !got && err != nil:
+		return p, err
+	case json.Unmarshal(result, &p) != nil:
+		return p, errors.New("its list of tools cannot be read")
+	}
+	return p, nil
+}
+
+// offer makes the tools that are offered of those a server lists. One that no
+// client could take is left out, lest it cost them all the others.
+func (p *Provider) offer(listed []json.RawMessage) (map[string]tool, error) {
+	out := map[string]tool{}
+	for _, raw := range listed {
+		own, err := check(raw)
+		if err != nil {
+			p.log.Warn("a tool is left out", "server", p.server.Name, "tool", fmt.Sprintf("%.80q", own), "reason", err.Error())
+			continue
+		}
+		if !p.allows(own) {
+			continue
+		}
+		t := tool{own: own, Tool: gateway.Tool{
+			Name: p.server.Name + "__" + own, Server: p.server.Name, Kind: gateway.KindMCP,
+			Queue: p.queueOf(own), Timeout: p.timeout(),
+		}}
+		if _, twice := out[t.Name]; twice {
+			p.log.Warn("a tool is left out", "server", p.server.Name, "tool", own, "reason", "the server lists it twice; the first one stands")
+			continue
+		}
+		if t.Definition, err = rename(raw, t.Name); err != nil {
+			return nil, err
+		}
+		if out[t.Name] = t; len(out) > maxTools {
+			return nil, fmt.Errorf("it has more than %d tools: name those to be offered in toolsAllowed", maxTools)
+		}
+	}
+	return out, nil
+}
+
+// check reads a tool's own name, and whether the rest is what a client
+// expects. Clients refuse a whole list for one tool with a wrong schema.
+func check(raw json.RawMessage) (string, error) {
+	var t struct {
+		Name        string          `json:"name"`
+		Title       string          `json:"title"`
+		Description string          `json:"description"`
+		Input       json.RawMessage `json:"inputSchema"`
+		Output      json.RawMessage `json:"outputSchema"`
+		Annotations map[string]any  `json:"annotations"`
+		Meta        map[string]any  `json:"_meta"`
+	}
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' {
+		return "", errors.New("it is no object")
+	}
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return t.Name, errors.New("a part of it has the wrong type")
+	}
+	switch {
+	case t.Name == "":
+		return "", errors.New("it has no name")
+	case len(t.Name) > maxName:
+		return t.Name, fmt.Errorf("its name is longer than %d characters", maxName)
+	case strings.ContainsFunc(t.Name, func(r rune) bool { return !nameRune(r) }):
+		return t.Name, errors.New("its name has characters other than letters, digits and _ - . / :")
+	case !isObjectSchema(t.Input):
+		return t.Name, errors.New(`its inputSchema is no JSON Schema of type "object"`)
+	case notNull(t.Output) != nil && !isObjectSchema(t.Output):
+		return t.Name, errors.New(`its outputSchema is no JSON Schema of type "object"`)
+	}
+	return t.Name, nil
+}
+
+func nameRune(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-./:", r)
+}
+
+func isObjectSchema(raw json.RawMessage) bool {
+	var s struct {
+		Type any `json:"type"`
+	}
+	return len(raw) > 0 && raw[0] == '{' && json.Unmarshal(raw, &s) == nil && s.Type == "object"
+}
+
+// rename gives a Tool object another name and leaves every other byte as it
+// is.
+func rename(raw json.RawMessage, name string) (json.RawMessage, error) {
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		return nil, err
+	}
+	var out []byte
+	from := 0
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if _, err := dec.Token(); err != nil { // {
+		return nil, err
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, err
+		}
+		if key == "name" {
+			end := int(dec.InputOffset())
+			out = append(append(out, raw[from:end-len(value)]...), quoted...)
+			from = end
+		}
+	}
+	return append(out, raw[from:]...), nil
+}
+
+// allows tells whether a tool is offered: by toolsAllowed, unless it is empty,
+// and not by toolsDenied.
+func (p *Provider) allows(own string) bool {
+	fits := func(pattern string) bool { return glob(pattern, own) }
+	return (len(p.server.ToolsAllowed) == 0 || slices.ContainsFunc(p.server.ToolsAllowed, fits)) &&
+		!slices.ContainsFunc(p.server.ToolsDenied, fits)
+}
+
+// glob matches a name with a pattern in which * stands for any text.
+func glob(pattern, name string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == name
+	}
+	if !strings.HasPrefix(name, parts[0]) {
+		return false
+	}
+	name = name[len(parts[0]):]
+	last := parts[len(parts)-1]
+	for _, part := range parts[1 : len(parts)-1] {
+		_, after, ok := strings.Cut(name, part)
+		if !ok {
+			return false
+		}
+		name = after
+	}
+	return strings.HasSuffix(name, last)
+}
+
+func (p *Provider) queueOf(own string) string {
+	if q := p.server.ToolQueues[own]; q != "" {
+		return q
+	}
+	return p.server.Queue
+}
+
+func (p *Provider) timeout() time.Duration {
+	if p.server.RequestTimeout > 0 {
+		return p.server.RequestTimeout
+	}
+	return gateway.DefaultTimeout
+}
