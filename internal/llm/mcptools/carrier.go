@@ -36,8 +36,10 @@ func newCarrier(endpoint *url.URL, token, execution string) *carrier {
 		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
 		ForceAttemptHTTP2:   true,
 		TLSHandshakeTimeout: 10 * time.Second,
-		MaxIdleConnsPerHost: 16,
 		IdleConnTimeout:     time.Minute,
+		// A connection that was kept may be dead, and then it is not known what
+		// became of a call; a new one costs next to nothing without TLS.
+		DisableKeepAlives: endpoint.Scheme == "http",
 	}}
 }
 

@@ -28,7 +28,8 @@ type Options struct {
 
 	// Allowed narrows the tools; nil: all of them.
 	Allowed func(name string) bool
-	// Progress is told how far a call is. It is called from several goroutines.
+	// Progress is told how far a call is, before the call returns and one word at
+	// a time. It must return soon: all calls wait for it.
 	Progress func(call llm.ToolCall, text string)
 	// Patience is how long an endpoint that is not there is looked for, so
 	// that a director may be started again in the middle of a run; default 30 s.
@@ -77,9 +78,8 @@ func New(o Options) (*Tools, error) {
 		carrier: newCarrier(u, o.Token, o.Execution), turn: make(chan struct{}, 1), progress: map[string]func(string){},
 	}
 	t.client = mcp.NewClient(&mcp.Implementation{Name: "signalbox-agent", Version: "1"}, &mcp.ClientOptions{
-		Capabilities:                &mcp.ClientCapabilities{},
-		MultiRoundTrip:              &mcp.MultiRoundTripOptions{Disabled: true},
-		ProgressNotificationHandler: t.heard,
+		Capabilities:   &mcp.ClientCapabilities{},
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
 	})
 	return t, nil
 }
@@ -174,7 +174,7 @@ func (t *Tools) Call(ctx context.Context, c llm.ToolCall) (string, bool, error) 
 			return "", false, t.explain(ctx, err)
 		}
 		text, isError, err := t.callOn(ctx, s, c, args)
-		var said *jsonrpc.Error
+		said := spoken(err)
 		switch {
 		case err == nil:
 			return text, isError, nil
@@ -182,7 +182,7 @@ func (t *Tools) Call(ctx context.Context, c llm.ToolCall) (string, bool, error) 
 			return "", false, context.Cause(ctx)
 		case unsent(err) && tries < 5:
 			t.drop(s, err)
-		case errors.As(err, &said):
+		case said != nil:
 			return fmt.Sprintf("%s (error %d)", said.Message, said.Code), true, nil
 		case t.drop(s, err):
 			return fmt.Sprintf("The connection was lost while %s ran: whether it was carried out is not known.", c.Name), true, nil
@@ -217,18 +217,17 @@ func (t *Tools) listen(token string, c llm.ToolCall) {
 	t.progress[token] = func(text string) { t.o.Progress(c, text) }
 }
 
-// heard takes a progress notification.
-func (t *Tools) heard(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
-	token, _ := req.Params.ProgressToken.(string)
+// heard takes a word on how far the request with the token is.
+func (t *Tools) heard(token string, p progress) {
 	t.mu.Lock()
 	tell := t.progress[token]
 	t.mu.Unlock()
 	if tell == nil {
 		return
 	}
-	text := plain(req.Params.Message)
-	if text == "" && req.Params.Total > 0 {
-		text = fmt.Sprintf("%g of %g", req.Params.Progress, req.Params.Total)
+	text := plain(p.Message)
+	if text == "" && p.Total > 0 {
+		text = fmt.Sprintf("%g of %g", p.Progress, p.Total)
 	}
 	if text != "" {
 		tell(text)
@@ -292,7 +291,7 @@ func (t *Tools) connectAs(ctx context.Context, version string) (*session, error)
 	t.carrier.version.Store(nil)
 	w := newWire(&mcp.StreamableClientTransport{
 		Endpoint: t.o.URL, HTTPClient: t.carrier.client(), MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: maxAnswer,
-	}, t.carrier)
+	}, t.carrier, t.heard)
 	cs, err := t.client.Connect(ctx, w, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		if ctx.Err() != nil {
@@ -306,13 +305,23 @@ func (t *Tools) connectAs(ctx context.Context, version string) (*session, error)
 // drop gives a session up after an error of the connection; it reports false
 // for an error that says nothing against it.
 func (t *Tools) drop(s *session, err error) bool {
-	var said *jsonrpc.Error
 	var refused *Refused
-	if errors.As(err, &said) || errors.As(err, &refused) && !unsent(err) {
+	if spoken(err) != nil || errors.As(err, &refused) && !unsent(err) {
 		return false
 	}
 	s.broken.Store(true)
 	return true
+}
+
+// spoken is the error that the server itself answered with. The SDK marks what
+// could not be sent with such an error too.
+func spoken(err error) *jsonrpc.Error {
+	var said *jsonrpc.Error
+	var transport *url.Error
+	if errors.As(err, &transport) || !errors.As(err, &said) {
+		return nil
+	}
+	return said
 }
 
 // unsent reports that a request cannot have been carried out.

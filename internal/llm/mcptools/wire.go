@@ -15,6 +15,7 @@ import (
 type wire struct {
 	inner   mcp.Transport
 	carrier *carrier
+	heard   func(token string, p progress)
 
 	mu   sync.Mutex
 	open map[jsonrpc.ID]request     // asked and not answered
@@ -30,8 +31,16 @@ var hollow = map[string]json.RawMessage{
 	"tools/call": json.RawMessage(`{"content":[]}`),
 }
 
-func newWire(inner mcp.Transport, c *carrier) *wire {
-	return &wire{inner: inner, carrier: c, open: map[jsonrpc.ID]request{}, kept: map[string]json.RawMessage{}}
+// progress is a word on how far a request is.
+type progress struct {
+	Token    any     `json:"progressToken"`
+	Message  string  `json:"message"`
+	Progress float64 `json:"progress"`
+	Total    float64 `json:"total"`
+}
+
+func newWire(inner mcp.Transport, c *carrier, heard func(string, progress)) *wire {
+	return &wire{inner: inner, carrier: c, heard: heard, open: map[jsonrpc.ID]request{}, kept: map[string]json.RawMessage{}}
 }
 
 func (w *wire) Connect(ctx context.Context) (mcp.Connection, error) {
@@ -86,10 +95,24 @@ func (c *wireConn) Write(ctx context.Context, m jsonrpc.Message) error {
 
 func (c *wireConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	m, err := c.Connection.Read(ctx)
-	if r, ok := m.(*jsonrpc.Response); ok && err == nil && r.Error == nil {
-		return c.keep(r), nil
+	if err != nil {
+		return m, err
 	}
-	return m, err
+	switch r := m.(type) {
+	case *jsonrpc.Request:
+		// Here, because the SDK tells of progress beside the answer, and so
+		// perhaps after it.
+		var p progress
+		if r.Method == "notifications/progress" && json.Unmarshal(r.Params, &p) == nil {
+			token, _ := p.Token.(string)
+			c.w.heard(token, p)
+		}
+	case *jsonrpc.Response:
+		if r.Error == nil {
+			return c.keep(r), nil
+		}
+	}
+	return m, nil
 }
 
 // keep puts an answer aside that was asked for by token.
