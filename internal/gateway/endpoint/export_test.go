@@ -1,0 +1,6 @@
+package endpoint
+
+import "time"
+
+// Beating are options with which a silent answer says so that often.
+func Beating(every time.Duration) Options { return Options{beat: every} }

@@ -1,0 +1,92 @@
+package endpoint_test
+
+import (
+	"context"
+	"io"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
+)
+
+// stdio serves one client over pipes. hangUp closes the client's side.
+func (r *rig) stdio(version string) (c *client, hangUp func(), served <-chan error) {
+	r.t.Helper()
+	serverIn, clientOut := io.Pipe()
+	clientIn, serverOut := io.Pipe()
+	ended := make(chan error, 1)
+	ctx, stop := context.WithCancel(r.t.Context())
+	go func() {
+		ended <- endpoint.ServeStdio(ctx, r.gateway, gateway.Caller{Session: "stdio:1", Agent: "coder"}, serverIn, serverOut, endpoint.Options{})
+		serverOut.Close()
+	}()
+	c = &client{progress: make(chan *mcp.ProgressNotificationParams, 100), cut: stop}
+	sdk := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, p *mcp.ProgressNotificationClientRequest) { c.progress <- p.Params },
+	})
+	session, err := sdk.Connect(r.t.Context(), &mcp.IOTransport{Reader: clientIn, Writer: clientOut}, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c.ClientSession = session
+	r.t.Cleanup(func() { clientOut.Close(); session.Close(); stop() })
+	return c, func() { clientOut.Close() }, ended
+}
+
+func TestStdioServesOneClient(t *testing.T) {
+	inEachEra(t, func(t *testing.T, version string) {
+		r := newRig(t, endpoint.Options{})
+		c, hangUp, served := r.stdio(version)
+		if list, err := c.ListTools(t.Context(), nil); err != nil || len(list.Tools) != 3 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		holding := c.call(t.Context(), "s__hold", nil)
+		if call := take(t, "the call runs", r.script.came); call.Caller.Agent != "coder" || call.Caller.Session != "stdio:1" {
+			t.Errorf("%+v", call.Caller)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		waiting := c.call(ctx, "s__hold", mcp.Meta{"progressToken": "p"})
+		if p := take(t, "its place", c.progress); p.Message != "queued, position 1" {
+			t.Errorf("%+v", p)
+		}
+		cancel()
+		if err := take(t, "the call is given up", waiting); err == nil {
+			t.Error("a cancelled call succeeded")
+		}
+		until(t, "it has left the line", func() bool { return r.queue("one").Depth == 0 })
+		_ = c.call(t.Context(), "s__hold", nil)
+		until(t, "another waits", func() bool { return r.queue("one").Depth == 1 })
+		hangUp()
+		take(t, "the client's end ends its calls", r.script.gone)
+		if err := take(t, "it is served no more", served); err != nil {
+			t.Error(err)
+		}
+		if err := take(t, "the call that ran ends", holding); err == nil {
+			t.Error("the call succeeded")
+		}
+		if q := r.queue("one"); q.Depth != 0 || q.InUse != 0 {
+			t.Errorf("%+v", q)
+		}
+		if ended := take(t, "the session ends", r.script.ended); ended != "stdio:1" {
+			t.Error(ended)
+		}
+	})
+}
+
+func TestStdioEndsWhenItIsTold(t *testing.T) {
+	r := newRig(t, endpoint.Options{})
+	c, _, served := r.stdio("2025-11-25")
+	done := c.call(t.Context(), "s__hold", nil)
+	take(t, "the call runs", r.script.came)
+	c.cut()
+	if err := take(t, "it is served no more", served); err != nil {
+		t.Error(err)
+	}
+	take(t, "the call is cancelled", r.script.gone)
+	if err := take(t, "the call ends", done); err == nil {
+		t.Error("the call succeeded")
+	}
+}
