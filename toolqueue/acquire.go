@@ -38,8 +38,9 @@ func (all *Queues) acquire(ctx context.Context, q *queue, name string, who Who, 
 	if ctx.Err() != nil {
 		return Permit{}, q.refuse(who, ReasonCancelled, cancelled(ctx), 0)
 	}
+	now := q.now() // not under the lock: others want it
 	q.mu.Lock()
-	p, next, s := q.enter(&who)
+	p, next, s := q.enter(&who, now)
 	if p.slot != nil {
 		q.mu.Unlock()
 		next.wake()
@@ -54,26 +55,25 @@ func (all *Queues) acquire(ctx context.Context, q *queue, name string, who Who, 
 		next.wake()
 		return Permit{}, q.refuse(who, ReasonFull, ErrFull, 0)
 	}
-	w := q.newWaiter(who, s, q.now())
+	w := q.newWaiter(&who, s, now)
 	q.enqueue(w)
-	waiting := Waiting{w, w.use}
-	depth, concurrent := q.depth, q.config.Concurrent
+	wait := wait{queue: q, waiter: w, who: &who, use: w.use, depth: q.depth, concurrent: q.config.Concurrent, most: maxWait}
 	if own := q.config.MaxWait; own > 0 && (maxWait <= 0 || own < maxWait) {
-		maxWait = own
+		wait.most = own
 	}
 	q.mu.Unlock()
 	next.wake()
-	return q.wait(ctx, waiting, who, maxWait, depth, concurrent)
+	return wait.run(ctx)
 }
 
 // enter takes a slot for a call where it need not wait. Else it returns its
 // session, if it has one. The waiter is one to be woken.
-func (q *queue) enter(who *Who) (Permit, *waiter, *session) {
+func (q *queue) enter(who *Who, now time.Duration) (Permit, *waiter, *session) {
 	s := q.sessionOf(who)
 	var next *waiter
 	if s != nil && s.slot != nil && !s.busy {
 		var p Permit
-		if p, next = q.resume(s, who); p.slot != nil {
+		if p, next = q.resume(s, who, now); p.slot != nil {
 			return p, nil, s
 		}
 		s = q.sessionOf(who)
@@ -93,90 +93,105 @@ func (q *queue) enter(who *Who) (Permit, *waiter, *session) {
 	if s == nil {
 		return slot.occupy(who), next, s
 	}
-	who.Since = q.at(q.now())
-	p := slot.occupy(who)
-	q.grant(s, slot)
-	return p, next, s
+	who.Since = q.at(now)
+	q.grant(s, slot, now)
+	return slot.occupy(who), next, s
 }
 
-// wait stays in line until the call has its slot, or may wait no longer.
-func (q *queue) wait(ctx context.Context, waiting Waiting, who Who, maxWait time.Duration, depth, concurrent int) (p Permit, err error) {
-	w := waiting.w
+// wait is one call's wait in line.
+type wait struct {
+	queue             *queue
+	waiter            *waiter
+	who               *Who
+	use               uint64 // of the waiter
+	depth, concurrent int    // when it began
+	most              time.Duration
+}
+
+// run stays in line until the call has its slot, or may wait no longer.
+func (t *wait) run(ctx context.Context) (Permit, error) {
+	q, w := t.queue, t.waiter
 	settled := false
 	defer func() {
 		if !settled { // a hook panicked: the line must not hand a slot to nobody
-			q.giveUp(w)
+			if p := t.leave(); p.slot != nil {
+				p.giveBack(true)
+			}
 		}
 	}()
+	if q.hooks.Queued != nil {
+		q.hooks.Queued(q.name, *t.who, t.depth, t.concurrent)
+	}
+	if t.who.Waits != nil {
+		t.who.Waits(Waiting{w, t.use})
+	}
+	reason := t.sleep(ctx)
+	settled = true
+	if reason == "" && ctx.Err() == nil {
+		return t.granted(w.permit)
+	}
+	return t.gaveUp(ctx, reason)
+}
+
+// sleep returns once the slot is there, or with why the wait is over.
+func (t *wait) sleep(ctx context.Context) Reason {
+	done := ctx.Done()
+	if t.most <= 0 && done == nil { // much cheaper than a select
+		<-t.waiter.ready
+		return ""
+	}
 	var timeout <-chan time.Time
-	if maxWait > 0 {
-		timer := time.NewTimer(maxWait)
+	if t.most > 0 {
+		timer := time.NewTimer(t.most)
 		defer timer.Stop()
 		timeout = timer.C
 	}
-	if q.hooks.Queued != nil {
-		q.hooks.Queued(q.name, who, depth, concurrent)
-	}
-	if who.Waits != nil {
-		who.Waits(waiting)
-	}
-	reason := ReasonCancelled
 	select {
-	case <-w.ready:
-		reason = ""
-	case <-ctx.Done():
+	case <-t.waiter.ready:
+		return ""
+	case <-done:
+		return ReasonCancelled
 	case <-timeout:
-		reason = ReasonTimeout
+		return ReasonTimeout
 	}
-	settled = true
-	return q.settle(ctx, w, who, reason)
 }
 
-// settle ends a wait. reason is empty if the slot is there. Also a call that
-// gives up may have been handed a slot at the last moment: one that was
-// cancelled hands it on, any other is glad of it.
-func (q *queue) settle(ctx context.Context, w *waiter, who Who, reason Reason) (Permit, error) {
-	q.mu.Lock()
-	waited := q.now() - w.since
-	p := w.permit
-	if w.waits {
-		q.leave(w)
-		q.forget(w.session)
-	}
-	if p.slot != nil && reason != "" {
-		q.mu.Unlock()
-		<-w.ready // it comes at once
-		q.mu.Lock()
-	}
-	q.keep(w)
-	q.mu.Unlock()
-	switch {
-	case ctx.Err() != nil && (p.slot != nil || reason == ReasonCancelled):
-		if p.slot != nil {
-			p.giveBack(true)
-		}
-		return Permit{}, q.refuse(who, ReasonCancelled, cancelled(ctx), waited)
-	case p.slot == nil:
-		return Permit{}, q.refuse(who, reason, ErrTimeout, waited)
-	}
-	if q.hooks.Waited != nil {
-		q.hooks.Waited(q.name, who, waited)
+func (t *wait) granted(p Permit) (Permit, error) {
+	if t.queue.hooks.Waited != nil {
+		t.queue.hooks.Waited(t.queue.name, *t.who, t.waiter.handed-t.waiter.since)
 	}
 	return p, nil
 }
 
-// giveUp leaves the line for good, and hands on a slot that came meanwhile.
-func (q *queue) giveUp(w *waiter) {
-	q.mu.Lock()
-	p := w.permit
-	if w.waits {
-		q.leave(w)
-		q.forget(w.session)
+// gaveUp ends a wait early. The call may have been handed a slot at the last
+// moment: one that was cancelled hands it on, any other is glad of it.
+func (t *wait) gaveUp(ctx context.Context, reason Reason) (Permit, error) {
+	p := t.leave()
+	if p.slot != nil && ctx.Err() == nil {
+		return t.granted(p)
 	}
-	q.mu.Unlock()
+	waited := t.queue.now() - t.waiter.since
 	if p.slot != nil {
 		p.giveBack(true)
 	}
+	if p.slot == nil && reason == ReasonTimeout {
+		return Permit{}, t.queue.refuse(*t.who, reason, ErrTimeout, waited)
+	}
+	return Permit{}, t.queue.refuse(*t.who, ReasonCancelled, cancelled(ctx), waited)
+}
+
+// leave takes the call out of line, or returns what it was handed.
+func (t *wait) leave() Permit {
+	q, w := t.queue, t.waiter
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if w.waits {
+		q.leave(w)
+		q.forget(w.session)
+	} else {
+		w.permit.slot.waiter = nil // its token may still be on the way
+	}
+	return w.permit
 }
 
 // refuse says why a call gets no slot.

@@ -45,20 +45,19 @@ func (q *queue) forget(s *session) {
 }
 
 // grant begins a lease with a call.
-func (q *queue) grant(s *session, slot *slot) {
+func (q *queue) grant(s *session, slot *slot, now time.Duration) {
 	s.slot, slot.session = slot, s
 	s.busy, s.over, s.used = true, false, false
-	s.taken = q.now()
+	s.taken = now
 	for w := s.waits.first; w != nil; w = w.links[bySession].next {
 		q.unstand(w)
 	}
 }
 
 // resume begins a call in the lease of its session, if that is idle.
-func (q *queue) resume(s *session, who *Who) (Permit, *waiter) {
-	now := q.now()
+func (q *queue) resume(s *session, who *Who, now time.Duration) (Permit, *waiter) {
 	if now >= s.expires { // its timer is late
-		return Permit{}, q.end(s)
+		return Permit{}, q.end(s, now)
 	}
 	s.timer.Stop()
 	s.busy = true
@@ -68,19 +67,18 @@ func (q *queue) resume(s *session, who *Who) (Permit, *waiter) {
 
 // callEnded is told of the end of a call in a lease. It returns who is to be
 // woken.
-func (q *queue) callEnded(s *session, unused bool) *waiter {
+func (q *queue) callEnded(s *session, now time.Duration, unused bool) *waiter {
 	s.busy = false
 	s.used = s.used || !unused
-	now := q.now()
 	held := q.heldUntil(s)
 	if w := s.waits.first; w != nil && !s.over && now < held {
 		q.leave(w)
-		q.hand(w, s.slot)
+		q.hand(w, s.slot, now)
 		s.busy = true
 		return w
 	}
 	if s.over || !s.used || now >= held {
-		return q.end(s)
+		return q.end(s, now)
 	}
 	s.expires = min(held, now+q.config.Lease.Idle)
 	if s.timer == nil {
@@ -103,7 +101,7 @@ func (q *queue) heldUntil(s *session) time.Duration {
 
 // end takes the slot from an idle lease and hands it on. The session's calls
 // that wait for it queue anew.
-func (q *queue) end(s *session) *waiter {
+func (q *queue) end(s *session, now time.Duration) *waiter {
 	slot := s.slot
 	s.slot, slot.session = nil, nil
 	if s.timer != nil {
@@ -113,7 +111,7 @@ func (q *queue) end(s *session) *waiter {
 		q.stand(w)
 	}
 	q.forget(s)
-	return q.pass(slot)
+	return q.pass(slot, now)
 }
 
 // expire is what the timer of an idle lease does. A call may have come first,
@@ -121,8 +119,8 @@ func (q *queue) end(s *session) *waiter {
 func (q *queue) expire(s *session) {
 	q.mu.Lock()
 	var next *waiter
-	if s.slot != nil && !s.busy && q.now() >= s.expires {
-		next = q.end(s)
+	if now := q.now(); s.slot != nil && !s.busy && now >= s.expires {
+		next = q.end(s, now)
 	}
 	q.mu.Unlock()
 	next.wake()
@@ -134,7 +132,7 @@ func (q *queue) endSession(name string) {
 	var next *waiter
 	if s := q.sessions[name]; s != nil && s.slot != nil {
 		if s.over = s.busy; !s.over {
-			next = q.end(s)
+			next = q.end(s, q.now())
 		}
 	}
 	q.mu.Unlock()

@@ -55,8 +55,9 @@ func (l *line) position(w *waiter) (n int) {
 type waiter struct {
 	links   [2]links
 	queue   *queue
-	who     Who
+	who     caller
 	since   time.Duration // on the queue's clock
+	handed  time.Duration // when it got its slot
 	session *session      // nil: a call for itself
 	// inLine says that it waits for any slot, else for the one that its
 	// session holds. waits says that it waits at all.
@@ -75,7 +76,7 @@ type waiter struct {
 const spareWaiters = 256
 
 // newWaiter returns one that stands in no line yet.
-func (q *queue) newWaiter(who Who, s *session, now time.Duration) *waiter {
+func (q *queue) newWaiter(who *Who, s *session, now time.Duration) *waiter {
 	w := q.spare
 	if w == nil {
 		w = &waiter{queue: q, ready: make(chan struct{}, 1)}
@@ -83,13 +84,21 @@ func (q *queue) newWaiter(who Who, s *session, now time.Duration) *waiter {
 		q.spare, w.next = w.next, nil
 		q.spares--
 	}
-	w.who, w.session, w.since = who, s, now
+	w.who.set(who)
+	w.session, w.since = s, now
 	return w
 }
 
-// keep takes back a waiter whose call has got its token or will get none.
-func (q *queue) keep(w *waiter) {
-	w.who, w.session, w.permit = Who{}, nil, Permit{}
+// keep takes back the waiter that was last handed a slot, when the use of the
+// slot is over: by then its call has long looked at it for the last time. One
+// that gave up is left to the garbage collector.
+func (q *queue) keep(s *slot) {
+	w := s.waiter
+	if w == nil {
+		return
+	}
+	s.waiter = nil
+	w.session, w.permit = nil, Permit{}
 	w.use++
 	if q.spares < spareWaiters {
 		w.next, q.spare = q.spare, w

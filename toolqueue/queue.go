@@ -117,13 +117,15 @@ func (p Permit) Release() {
 func (p Permit) giveBack(unused bool) {
 	s := p.slot
 	q := s.queue
+	now := q.now() // not under the lock: others want it
 	q.mu.Lock()
 	var next *waiter
 	if s.reuse(p) {
+		q.keep(s)
 		if s.session != nil {
-			next = q.callEnded(s.session, unused)
+			next = q.callEnded(s.session, now, unused)
 		} else {
-			next = q.pass(s)
+			next = q.pass(s, now)
 		}
 	}
 	q.mu.Unlock()
@@ -131,24 +133,27 @@ func (p Permit) giveBack(unused bool) {
 }
 
 // pass hands a slot to the first in line, or to nobody.
-func (q *queue) pass(s *slot) *waiter {
+func (q *queue) pass(s *slot, now time.Duration) *waiter {
 	w := q.line.first
 	if w == nil {
 		q.putFree(s)
 		return nil
 	}
 	q.leave(w)
-	q.hand(w, s)
+	q.hand(w, s, now)
 	if w.session != nil {
-		q.grant(w.session, s)
+		q.grant(w.session, s, now)
 	}
 	return w
 }
 
 // hand gives a call that has left the line its slot.
-func (q *queue) hand(w *waiter, s *slot) {
-	w.who.Since = q.at(q.now())
-	w.permit = s.occupy(&w.who)
+func (q *queue) hand(w *waiter, s *slot, now time.Duration) {
+	w.handed = max(now, w.since)
+	s.by = w.who
+	s.by.since = q.at(w.handed)
+	s.waiter = w
+	w.permit = Permit{s, s.state.Load()}
 }
 
 // wake tells a call that it has its slot. Nobody waits for room in ready.

@@ -26,6 +26,7 @@ type slot struct {
 	by      caller
 	queue   *queue
 	session *session // whose lease it is; nil: held for one call
+	waiter  *waiter  // who was handed it last, to be used again
 	next    *slot    // in the queue's list of free slots
 	open    bool     // one of the openSlots
 }
@@ -147,7 +148,8 @@ func (q *queue) letIn() {
 		if s == nil {
 			return
 		}
-		q.pass(s).wake()
+		q.keep(s)
+		q.pass(s, q.now()).wake()
 	}
 }
 

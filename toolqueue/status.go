@@ -61,7 +61,7 @@ func (q *queue) status(maxWaiters int) Status {
 	q.open(closedLook)
 	s.InUse = len(s.Holders)
 	for w := q.line.first; w != nil && len(s.Waiters) < maxWaiters; w = w.links[byQueue].next {
-		s.Waiters = append(s.Waiters, Waiter{w.who.Session, w.who.Agent, w.who.Tool, q.at(w.since), len(s.Waiters) + 1})
+		s.Waiters = append(s.Waiters, Waiter{w.who.session, w.who.agent, w.who.tool, q.at(w.since), len(s.Waiters) + 1})
 	}
 	return s
 }
