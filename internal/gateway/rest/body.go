@@ -38,7 +38,7 @@ func parseValue(v any) (any, error) {
 	case map[string]any:
 		for k := range v {
 			if strings.Contains(k, opening) {
-				return nil, fmt.Errorf("the bodyTemplate has a template in the key %q: only values may have them", cut(k, 60))
+				return nil, fmt.Errorf("the bodyTemplate has a template in the key %q: only values may have them", Cut(k, 60))
 			}
 			if v[k], err = parseValue(v[k]); err != nil {
 				return nil, err
@@ -95,19 +95,20 @@ func (t *bodyTemplate) fill(args map[string]any, mediaType string) ([]byte, erro
 	}
 	kind, _, _ := mime.ParseMediaType(mediaType)
 	switch s, isText := v.(string); {
-	case kind == formType:
-		return encodeForm(v)
-	case isText && kind != "" && !isJSON(kind):
+	case kind == FormType:
+		return EncodeForm(v)
+	case isText && kind != "" && !IsJSON(kind):
 		return []byte(s), nil
 	}
-	return encode(v), nil
+	return EncodeJSON(v), nil
 }
 
-const formType = "application/x-www-form-urlencoded"
+// FormType is the media type of a form.
+const FormType = "application/x-www-form-urlencoded"
 
-// encodeForm writes an object as a form: lists as several pairs, objects as
+// EncodeForm writes an object as a form: lists as several pairs, objects as
 // JSON.
-func encodeForm(v any) ([]byte, error) {
+func EncodeForm(v any) ([]byte, error) {
 	m, ok := v.(map[string]any)
 	if !ok {
 		if s, ok := v.(string); ok {
@@ -144,9 +145,9 @@ func decode(raw []byte) (any, error) {
 	return v, nil
 }
 
-// encode writes JSON without turning <, > and & into something else. What it
+// EncodeJSON writes JSON without turning <, > and & into something else. What it
 // is given came from JSON, so that it cannot fail.
-func encode(v any) []byte {
+func EncodeJSON(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

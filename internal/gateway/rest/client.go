@@ -190,9 +190,9 @@ func failure(ctx context.Context, u *url.URL, err error, connected bool) error {
 	case errors.Is(err, errElsewhere):
 		return signalbox.Errorf(signalbox.CodeToolFailed, "%s answered with a %v", u.Host, err)
 	case connected:
-		return signalbox.Errorf(signalbox.CodeToolFailed, "%s did not answer as expected: %s", u.Host, cut(err.Error(), 300))
+		return signalbox.Errorf(signalbox.CodeToolFailed, "%s did not answer as expected: %s", u.Host, Cut(err.Error(), 300))
 	}
-	return signalbox.Errorf(signalbox.CodeToolDown, "%s cannot be reached: %s", u.Host, cut(err.Error(), 300))
+	return signalbox.Errorf(signalbox.CodeToolDown, "%s cannot be reached: %s", u.Host, Cut(err.Error(), 300))
 }
 
 func tooLarge(u *url.URL, max int64) error {

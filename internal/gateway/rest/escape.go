@@ -19,9 +19,9 @@ func Escape(s string) string {
 	})
 }
 
-// escapeLiteral encodes what may not stand in a URL at all, for what the
+// EscapeLiteral encodes what may not stand in a URL at all, for what the
 // configuration wrote itself.
-func escapeLiteral(s string) string {
+func EscapeLiteral(s string) string {
 	return escape(s, func(c byte) bool { return c > ' ' && c < 0x7f && strings.IndexByte("\"<>\\^`{|}", c) < 0 })
 }
 
@@ -62,7 +62,7 @@ func CheckHeaderName(name string) error {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
 	}) {
-		return fmt.Errorf("%q is no name of a header", cut(name, 60))
+		return fmt.Errorf("%q is no name of a header", Cut(name, 60))
 	}
 	if slices.Contains(reserved, http.CanonicalHeaderKey(name)) {
 		return fmt.Errorf("the header %s is not a tool's to set", http.CanonicalHeaderKey(name))

@@ -44,7 +44,7 @@ func (a *Answer) result() gateway.Result {
 		return gateway.Result{Content: textContent(a.refusal(status, kind, charset)), IsError: true}
 	case len(a.Body) == 0:
 		return gateway.Result{Content: textContent(status)}
-	case isJSON(kind) && json.Valid(a.Body):
+	case IsJSON(kind) && json.Valid(a.Body):
 		return jsonResult(a.Body)
 	case isText(kind):
 		return gateway.Result{Content: textContent(toText(a.Body, charset))}
@@ -79,7 +79,7 @@ func (a *Answer) refusal(status, kind, charset string) string {
 	if len(text) <= maxErrorText {
 		return status + "\n" + text
 	}
-	return fmt.Sprintf("%s\n%s\n(%d bytes more)", status, cut(text, maxErrorText), len(text)-maxErrorText)
+	return fmt.Sprintf("%s\n%s\n(%d bytes more)", status, Cut(text, maxErrorText), len(text)-maxErrorText)
 }
 
 // place is the URL without what may be secret in it.
@@ -100,7 +100,8 @@ func (a *Answer) kind() (kind, charset string) {
 	return kind, strings.ToLower(params["charset"])
 }
 
-func isJSON(kind string) bool {
+// IsJSON reports whether a media type is JSON.
+func IsJSON(kind string) bool {
 	return kind == "application/json" || kind == "text/json" || strings.HasSuffix(kind, "+json")
 }
 
@@ -108,11 +109,11 @@ func isJSON(kind string) bool {
 var textual = map[string]bool{
 	"application/xml": true, "application/javascript": true, "application/x-javascript": true, "application/ecmascript": true,
 	"application/yaml": true, "application/x-yaml": true, "application/toml": true, "application/x-ndjson": true, "application/jsonl": true,
-	"application/x-sh": true, "application/sql": true, "application/graphql": true, formType: true,
+	"application/x-sh": true, "application/sql": true, "application/graphql": true, FormType: true,
 }
 
 func isText(kind string) bool {
-	return strings.HasPrefix(kind, "text/") || isJSON(kind) || textual[kind] ||
+	return strings.HasPrefix(kind, "text/") || IsJSON(kind) || textual[kind] ||
 		strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+yaml")
 }
 
@@ -137,4 +138,4 @@ func textContent(s string) json.RawMessage {
 	return content(block{Type: "text", Text: &s})
 }
 
-func content(b block) json.RawMessage { return encode([]block{b}) }
+func content(b block) json.RawMessage { return EncodeJSON([]block{b}) }

@@ -43,9 +43,9 @@ func ParseSchema(raw json.RawMessage) (*Schema, error) {
 	case "object":
 	case nil:
 		m["type"] = "object" // a tool's arguments are one; MCP asks for the word
-		raw = encode(m)
+		raw = EncodeJSON(m)
 	default:
-		return nil, fmt.Errorf(`its type is %s: the arguments of a tool are an "object"`, encode(m["type"]))
+		return nil, fmt.Errorf(`its type is %s: the arguments of a tool are an "object"`, EncodeJSON(m["type"]))
 	}
 	s := unchecked(raw, m)
 	if circular(m) {
@@ -53,7 +53,7 @@ func ParseSchema(raw json.RawMessage) (*Schema, error) {
 	}
 	delete(m, "$schema") // an older version than the library knows differs in nothing that tools use
 	var parsed jsonschema.Schema
-	if err := json.Unmarshal(encode(m), &parsed); err != nil {
+	if err := json.Unmarshal(EncodeJSON(m), &parsed); err != nil {
 		return nil, fmt.Errorf("it is not a JSON Schema: %w", err)
 	}
 	if s.check, err = parsed.Resolve(nil); err != nil && !strings.Contains(err.Error(), "regexp") {
@@ -109,7 +109,7 @@ func (s *Schema) Arguments(raw json.RawMessage) (map[string]any, error) {
 		args = map[string]any{}
 	}
 	if err := s.validate(raw); err != nil {
-		return nil, signalbox.Invalid("arguments", "the arguments do not fit the tool's schema: %s", cut(strings.TrimPrefix(err.Error(), "validating root: "), 500))
+		return nil, signalbox.Invalid("arguments", "the arguments do not fit the tool's schema: %s", Cut(strings.TrimPrefix(err.Error(), "validating root: "), 500))
 	}
 	return args, nil
 }

@@ -33,12 +33,12 @@ func parseText(s string) (text, error) {
 		}
 		name, rest, closed := strings.Cut(after, "}")
 		if !closed {
-			return nil, fmt.Errorf("%s%s is not closed: expected ${parameters.NAME}", opening, cut(after, 40))
+			return nil, fmt.Errorf("%s%s is not closed: expected ${parameters.NAME}", opening, Cut(after, 40))
 		}
 		path := strings.Split(name, ".")
 		for _, p := range path {
 			if p == "" || strings.ContainsAny(p, "{}/?#&=%$ \t\r\n\\") {
-				return nil, fmt.Errorf("${parameters.%s} names no parameter: expected ${parameters.NAME} or ${parameters.NAME.NAME}", cut(name, 40))
+				return nil, fmt.Errorf("${parameters.%s} names no parameter: expected ${parameters.NAME} or ${parameters.NAME.NAME}", Cut(name, 40))
 			}
 		}
 		t = append(t, part{path: path})
@@ -117,13 +117,13 @@ func Text(v any) string {
 		}
 		return "false"
 	}
-	return string(encode(v))
+	return string(EncodeJSON(v))
 }
 
 func same(s string) string { return s }
 
-// cut is s shortened to n bytes, for messages.
-func cut(s string, n int) string {
+// Cut is s shortened to n bytes, for messages.
+func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -53,11 +53,11 @@ func read(c toolconf.RestTool) (*Action, *urlTemplate, error) {
 		}
 	}
 	if !validName.MatchString(c.Name) || len(Prefix+c.Name) > MaxName {
-		wrong("name", fmt.Errorf("the name %q cannot be a tool's: expected up to %d letters, digits, underscores, dashes and dots", cut(c.Name, 60), MaxName-len(Prefix)))
+		wrong("name", fmt.Errorf("the name %q cannot be a tool's: expected up to %d letters, digits, underscores, dashes and dots", Cut(c.Name, 60), MaxName-len(Prefix)))
 	}
 	argBody, known := methods[t.method]
 	if !known {
-		wrong("method", fmt.Errorf("%q is no method of a tool: expected GET, POST, PUT, PATCH, DELETE, HEAD or OPTIONS", cut(c.Method, 20)))
+		wrong("method", fmt.Errorf("%q is no method of a tool: expected GET, POST, PUT, PATCH, DELETE, HEAD or OPTIONS", Cut(c.Method, 20)))
 	}
 	var err error
 	t.url, err = parseURL(c.URL)
@@ -140,7 +140,7 @@ func parseHeaders(headers map[string]string) (map[string]text, error) {
 			err = errors.New("it has a line end or another control character in it")
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", cut(name, 60), err))
+			errs = append(errs, fmt.Errorf("%s: %w", Cut(name, 60), err))
 		}
 		all[http.CanonicalHeaderKey(name)] = t
 	}
@@ -158,7 +158,7 @@ type Definition struct {
 }
 
 // JSON is the definition as a gateway.Tool has it.
-func (d Definition) JSON() json.RawMessage { return encode(d) }
+func (d Definition) JSON() json.RawMessage { return EncodeJSON(d) }
 
 // Hints are the MCP annotations that follow from what an HTTP method means.
 func Hints(method string) map[string]bool {

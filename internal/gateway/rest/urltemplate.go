@@ -78,7 +78,7 @@ func parsePair(s string) (p pair, err error) {
 func urlText(s string) (text, error) {
 	t, err := parseText(s)
 	for i, p := range t {
-		t[i].literal = escapeLiteral(p.literal)
+		t[i].literal = EscapeLiteral(p.literal)
 	}
 	return t, err
 }

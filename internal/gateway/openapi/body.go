@@ -1,0 +1,175 @@
+package openapi
+
+import (
+	"fmt"
+	"mime"
+	"slices"
+	"strings"
+
+	signalbox "github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway/rest"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// body is the body of an operation, as arguments of its tool.
+type body struct {
+	kind     string // media type
+	required bool
+	about    string
+	schema   *openapi3.SchemaRef
+	name     string   // of the argument that is all of it, or ""
+	names    []string // else of its properties
+	more     bool     // else: arguments that nothing else has a name for are its properties too
+}
+
+// newBody reads the body; taken are the names of the parameters.
+func newBody(op *openapi3.Operation, taken []*argument) (*body, error) {
+	if op.RequestBody == nil || op.RequestBody.Value == nil || len(op.RequestBody.Value.Content) == 0 {
+		return nil, nil
+	}
+	r := op.RequestBody.Value
+	b := &body{required: r.Required, about: r.Description}
+	if b.kind = choose(r.Content); b.kind == "" {
+		if !r.Required {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("its body has to be %s, which no argument is", strings.Join(sortedKeys(r.Content), " or "))
+	}
+	if media := r.Content[b.kind]; media != nil {
+		b.schema = media.Schema
+	}
+	has := func(name string) bool {
+		return slices.ContainsFunc(taken, func(a *argument) bool { return a.name == name })
+	}
+	if b.beside(has) {
+		return b, nil
+	}
+	b.names, b.more = nil, false
+	for b.name = "body"; has(b.name); b.name = "request_" + b.name {
+	}
+	return b, nil
+}
+
+// choose picks the media type that arguments can be turned into.
+func choose(c openapi3.Content) string {
+	rank := func(kind string) int {
+		plain, _, err := mime.ParseMediaType(kind)
+		switch {
+		case err != nil:
+			return 0
+		case plain == "application/json":
+			return 4
+		case rest.IsJSON(plain):
+			return 3
+		case plain == rest.FormType:
+			return 2
+		case plain == "*/*" || plain == "application/*" || plain == "text/plain":
+			return 1
+		}
+		return 0
+	}
+	best := ""
+	for _, kind := range sortedKeys(c) {
+		if r := rank(kind); r > 0 && (best == "" || r > rank(best)) {
+			best = kind
+		}
+	}
+	return best
+}
+
+// beside reports whether the properties of the body can stand beside the
+// parameters, and collects their names.
+func (b *body) beside(taken func(string) bool) bool {
+	if b.schema == nil || b.schema.Value == nil || b.kind == "text/plain" {
+		return false
+	}
+	v := b.schema.Value
+	plain := (v.Type.Is("object") || v.Type.IsEmpty()) && len(v.Properties) > 0 && !v.Nullable &&
+		len(v.OneOf)+len(v.AnyOf)+len(v.AllOf)+len(v.PatternProperties)+len(v.DependentSchemas)+len(v.DependentRequired) == 0 &&
+		v.Not == nil && v.If == nil && v.PropertyNames == nil && v.MinProps == 0 && v.MaxProps == nil &&
+		v.UnevaluatedProperties.Has == nil && v.UnevaluatedProperties.Schema == nil && len(v.Enum) == 0 && v.Const == nil
+	if !plain || !b.required && len(v.Required) > 0 {
+		return false
+	}
+	for _, name := range sortedKeys(v.Properties) {
+		if taken(name) || !validArgument(name) {
+			return false
+		}
+		b.names = append(b.names, name)
+	}
+	more := v.AdditionalProperties
+	b.more = more.Schema != nil || more.Has != nil && *more.Has
+	return true
+}
+
+// add adds the body to the input schema of the tool.
+func (b *body) add(in *input, s *schemas) error {
+	if b.name != "" {
+		v, err := (&argument{schema: b.schema, about: b.about}).property(s)
+		in.add(b.name, v, b.required)
+		return err
+	}
+	// Its properties are the tool's own, so the reference to all of them is
+	// written out even where references are kept.
+	v, err := s.written(b.schema.Value)
+	if err != nil {
+		return err
+	}
+	m, _ := v.(map[string]any)
+	properties, _ := m["properties"].(map[string]any)
+	required, _ := m["required"].([]string)
+	for name, p := range properties {
+		in.add(name, p, slices.Contains(required, name))
+	}
+	if b.more {
+		in.more = m["additionalProperties"]
+	}
+	return nil
+}
+
+// write makes the body of one call; nil: none.
+func (b *body) write(args map[string]any, parameters []*argument) ([]byte, error) {
+	var v any
+	if b.name != "" {
+		var given bool
+		if v, given = args[b.name]; !given {
+			return nil, nil
+		}
+	} else if v = b.collect(args, parameters); v == nil {
+		return nil, nil
+	}
+	kind, _, _ := mime.ParseMediaType(b.kind)
+	switch text, isText := v.(string); {
+	case kind == rest.FormType:
+		return rest.EncodeForm(v)
+	case kind == "text/plain" && isText:
+		return []byte(text), nil
+	case kind == "text/plain":
+		return nil, signalbox.Invalid("arguments."+b.name, "the body has to be a string")
+	}
+	return rest.EncodeJSON(v), nil
+}
+
+// collect is the object of those arguments that are properties of the body.
+func (b *body) collect(args map[string]any, parameters []*argument) any {
+	m := map[string]any{}
+	for name, v := range args {
+		isParameter := slices.ContainsFunc(parameters, func(a *argument) bool { return a.name == name })
+		if slices.Contains(b.names, name) || b.more && !isParameter {
+			m[name] = v
+		}
+	}
+	if len(m) == 0 && !b.required {
+		return nil
+	}
+	return m
+}
+
+// contentType is what the request says the body is.
+func (b *body) contentType() string {
+	if strings.Contains(b.kind, "*") {
+		return "application/json"
+	}
+	return b.kind
+}

@@ -1,0 +1,199 @@
+package openapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	signalbox "github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway/rest"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+const (
+	maxDescription = 4 << 10
+	maxSchema      = 256 << 10 // bytes of one tool's input schema
+)
+
+// operation is what a tool's calls become.
+type operation struct {
+	method     string
+	base       *url.URL
+	path       string // with {name}
+	parameters []*argument
+	body       *body       // nil: none
+	headers    http.Header // of the configuration
+}
+
+// input is the input schema of a tool while it is put together.
+type input struct {
+	properties map[string]any
+	required   []string
+	more       any // additionalProperties; nil: false
+}
+
+func (in *input) add(name string, v any, required bool) {
+	in.properties[name] = v
+	if required {
+		in.required = append(in.required, name)
+	}
+}
+
+// schema is the input schema of the operation's tool. Only one without
+// references is used to check arguments: others could ask for a check that
+// takes for ever.
+func (o *operation) schema(old bool) (*rest.Schema, error) {
+	raw, err := o.inputSchema(newSchemas(old, false))
+	kept := errors.Is(err, errKeepRefs)
+	if kept {
+		raw, err = o.inputSchema(newSchemas(old, true))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > maxSchema {
+		return nil, fmt.Errorf("its input schema has %d bytes, more than %d", len(raw), maxSchema)
+	}
+	if !kept {
+		if s, err := rest.ParseSchema(raw); err == nil {
+			return s, nil
+		}
+	}
+	return rest.UncheckedSchema(raw), nil
+}
+
+// forget lets go of the document, of which nothing more is needed.
+func (o *operation) forget() {
+	for _, a := range o.parameters {
+		a.schema = nil
+	}
+	if o.body != nil {
+		o.body.schema = nil
+	}
+}
+
+func (o *operation) inputSchema(s *schemas) ([]byte, error) {
+	in := &input{properties: map[string]any{}}
+	for _, a := range o.parameters {
+		p, err := a.property(s)
+		if err != nil {
+			return nil, err
+		}
+		in.add(a.name, p, a.required)
+	}
+	if o.body != nil {
+		if err := o.body.add(in, s); err != nil {
+			return nil, err
+		}
+	}
+	root := map[string]any{"type": "object", "properties": in.properties, "additionalProperties": false}
+	if in.more != nil {
+		root["additionalProperties"] = in.more
+	}
+	if slices.Sort(in.required); len(in.required) > 0 {
+		root["required"] = in.required
+	}
+	if len(s.defs) > 0 {
+		root["$defs"] = s.defs
+	}
+	return rest.EncodeJSON(root), nil
+}
+
+// build makes the request of one call.
+func (o *operation) build(args map[string]any, _ []byte) (*rest.Request, error) {
+	r := &rest.Request{Method: o.method, Header: o.headers.Clone()}
+	for _, a := range o.parameters {
+		if _, ok := a.value(args); a.required && !ok {
+			return nil, signalbox.Invalid("arguments."+a.name, "the argument %s is missing", a.name)
+		}
+	}
+	var err error
+	if r.URL, err = o.url(args); err != nil {
+		return nil, err
+	}
+	if err := o.setHeaders(r.Header, args); err != nil {
+		return nil, err
+	}
+	if o.body != nil {
+		r.Body, err = o.body.write(args, o.parameters)
+		if r.Body != nil && r.Header.Get("Content-Type") == "" {
+			r.Header.Set("Content-Type", o.body.contentType())
+		}
+	}
+	return r, err
+}
+
+func (o *operation) url(args map[string]any) (string, error) {
+	var b strings.Builder
+	b.WriteString((&url.URL{Scheme: o.base.Scheme, User: o.base.User, Host: o.base.Host}).String())
+	b.WriteString(strings.TrimRight(o.base.EscapedPath(), "/"))
+	for segment := range strings.SplitSeq(strings.TrimPrefix(o.path, "/"), "/") {
+		filled, err := o.segment(segment, args)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString("/" + filled)
+	}
+	var query []string
+	if o.base.RawQuery != "" {
+		query = append(query, o.base.RawQuery)
+	}
+	for _, a := range o.parameters {
+		if v, ok := a.value(args); ok && a.in == openapi3.ParameterInQuery {
+			query = append(query, a.inQuery(v)...)
+		}
+	}
+	if len(query) > 0 {
+		b.WriteString("?" + strings.Join(query, "&"))
+	}
+	return rest.SameHost(o.base, b.String())
+}
+
+// segment fills the parameters of one segment of the path.
+func (o *operation) segment(template string, args map[string]any) (string, error) {
+	var b strings.Builder
+	for left := template; ; {
+		before, after, found := strings.Cut(left, "{")
+		b.WriteString(rest.EscapeLiteral(before))
+		if !found {
+			break
+		}
+		name, tail, _ := strings.Cut(after, "}")
+		for _, a := range o.parameters {
+			if v, ok := a.value(args); ok && a.in == openapi3.ParameterInPath && a.to == name {
+				b.WriteString(a.inPath(v))
+			}
+		}
+		left = tail
+	}
+	if strings.Contains(template, "{") {
+		return b.String(), rest.CheckSegment(b.String(), "the URL's path")
+	}
+	return b.String(), nil
+}
+
+func (o *operation) setHeaders(h http.Header, args map[string]any) error {
+	cookies := h.Values("Cookie")
+	for _, a := range o.parameters {
+		v, ok := a.value(args)
+		switch {
+		case !ok:
+		case a.in == openapi3.ParameterInHeader:
+			s := simple(v, a.explode, func(s string) string { return s })
+			if err := rest.CheckHeaderValue(a.to, s); err != nil {
+				return err
+			}
+			h.Set(a.to, s)
+		case a.in == openapi3.ParameterInCookie:
+			cookies = append(cookies, a.to+"="+simple(v, false, rest.Escape))
+		}
+	}
+	if len(cookies) > 0 {
+		h.Set("Cookie", strings.Join(cookies, "; "))
+	}
+	return nil
+}

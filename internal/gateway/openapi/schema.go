@@ -1,0 +1,194 @@
+package openapi
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+// Bounds of the input schema of one tool.
+const (
+	maxInline = 3000  // subschemas with every reference written out
+	maxNodes  = 20000 // subschemas with references kept
+)
+
+// errKeepRefs says that references cannot all be written out: they go in a
+// circle, or it would be too much.
+var errKeepRefs = errors.New("references have to be kept")
+
+// schemas turns OpenAPI schemas into the JSON Schema that a model reads.
+// References are written out, which every model understands; if that cannot be
+// done for a tool, all of its references are kept as $defs.
+type schemas struct {
+	old   bool // version 3.0, whose schemas are a dialect of their own
+	keep  bool // references are kept
+	nodes int
+	under []*openapi3.Schema // that are being written out
+	defs  map[string]any
+	names map[*openapi3.Schema]string
+}
+
+func newSchemas(old, keep bool) *schemas {
+	return &schemas{old: old, keep: keep, defs: map[string]any{}, names: map[*openapi3.Schema]string{}}
+}
+
+// of is the JSON Schema of a schema or a reference to one.
+func (s *schemas) of(r *openapi3.SchemaRef) (any, error) {
+	if r == nil || r.Value == nil {
+		return map[string]any{}, nil
+	}
+	if r.Ref == "" {
+		return s.written(r.Value)
+	}
+	if s.keep {
+		return s.kept(r)
+	}
+	if slices.Contains(s.under, r.Value) {
+		return nil, errKeepRefs
+	}
+	s.under = append(s.under, r.Value)
+	defer func() { s.under = s.under[:len(s.under)-1] }()
+	return s.written(r.Value)
+}
+
+// kept is a reference into $defs, where its target is put once.
+func (s *schemas) kept(r *openapi3.SchemaRef) (any, error) {
+	name, known := s.names[r.Value]
+	if !known {
+		base := fit(clean(path.Base(r.Ref)), maxArgument)
+		name = base
+		for n := 2; s.defs[name] != nil; n++ {
+			name = fmt.Sprintf("%s_%d", base, n)
+		}
+		s.names[r.Value] = name
+		s.defs[name] = true // the name is taken, also while the target refers to itself
+		target, err := s.written(r.Value)
+		if err != nil {
+			return nil, err
+		}
+		s.defs[name] = target
+	}
+	return map[string]any{"$ref": "#/$defs/" + name}, nil
+}
+
+// dropped are keywords that mean nothing to who calls the tool, or that would
+// change what the others mean at their new place.
+var dropped = []string{"xml", "externalDocs", "discriminator", "readOnly", "writeOnly", "nullable", "example", "allowEmptyValue",
+	"$schema", "$id", "$anchor", "$dynamicAnchor", "$dynamicRef", "$comment", "$defs"}
+
+func (s *schemas) written(v *openapi3.Schema) (any, error) {
+	if s.nodes++; !s.keep && s.nodes > maxInline {
+		return nil, errKeepRefs
+	}
+	if s.nodes > maxNodes {
+		return nil, fmt.Errorf("its schema has more than %d parts", maxNodes)
+	}
+	fields, err := v.MarshalYAML()
+	if err != nil {
+		return nil, err
+	}
+	m, ok := fields.(map[string]any)
+	if !ok {
+		return fields, nil // true or false
+	}
+	out := make(map[string]any, len(m))
+	for key, value := range m {
+		if strings.HasPrefix(key, "x-") || slices.Contains(dropped, key) {
+			continue
+		}
+		if out[key], err = s.child(value); err != nil {
+			return nil, err
+		}
+	}
+	s.withoutReadOnly(v, out)
+	if v.Example != nil && len(v.Examples) == 0 {
+		out["examples"] = []any{v.Example}
+	}
+	if s.old {
+		return modern(v, out), nil
+	}
+	return out, nil
+}
+
+// child turns the value of a keyword, if it is made of schemas.
+func (s *schemas) child(value any) (any, error) {
+	switch value := value.(type) {
+	case *openapi3.SchemaRef:
+		return s.of(value)
+	case *openapi3.BoolSchema:
+		if value.Has != nil {
+			return *value.Has, nil
+		}
+		return s.of(value.Schema)
+	case openapi3.SchemaRefs:
+		list := make([]any, len(value))
+		for i, r := range value {
+			var err error
+			if list[i], err = s.of(r); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	case openapi3.Schemas:
+		all := make(map[string]any, len(value))
+		for _, name := range sortedKeys(value) {
+			var err error
+			if all[name], err = s.of(value[name]); err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
+	}
+	return value, nil
+}
+
+// withoutReadOnly leaves out what only answers have: a schema here always is
+// of something that is sent.
+func (s *schemas) withoutReadOnly(v *openapi3.Schema, out map[string]any) {
+	properties, ok := out["properties"].(map[string]any)
+	if !ok {
+		return
+	}
+	required := slices.Clone(v.Required)
+	for name, p := range v.Properties {
+		if p != nil && p.Value != nil && p.Value.ReadOnly {
+			delete(properties, name)
+			required = slices.DeleteFunc(required, func(r string) bool { return r == name })
+		}
+	}
+	if delete(out, "required"); len(required) > 0 {
+		out["required"] = required
+	}
+}
+
+// modern turns what version 3.0 says in its own way into JSON Schema.
+func modern(v *openapi3.Schema, out map[string]any) any {
+	bound(out, "exclusiveMinimum", "minimum", v.ExclusiveMin, v.Min)
+	bound(out, "exclusiveMaximum", "maximum", v.ExclusiveMax, v.Max)
+	if !v.Nullable {
+		return out
+	}
+	if types := v.Type.Slice(); len(types) > 0 {
+		out["type"] = append(slices.Clone(types), "null")
+		if len(v.Enum) > 0 && !slices.Contains(v.Enum, nil) {
+			out["enum"] = append(slices.Clone(v.Enum), nil)
+		}
+		return out
+	}
+	return map[string]any{"anyOf": []any{out, map[string]any{"type": "null"}}}
+}
+
+func bound(out map[string]any, exclusive, inclusive string, b openapi3.ExclusiveBound, limit *float64) {
+	if b.Bool == nil {
+		return
+	}
+	delete(out, exclusive)
+	if *b.Bool && limit != nil {
+		out[exclusive] = *limit
+		delete(out, inclusive)
+	}
+}
