@@ -114,10 +114,10 @@ func (n *news) end() {
 	if n == nil {
 		return
 	}
-	n.mu.Lock()
-	n.over = true
-	n.mu.Unlock()
 	if n.done != nil {
 		<-n.done
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.over = true
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -126,37 +125,31 @@ func (g *Gateway) idleWithin(d time.Duration) bool {
 }
 
 func (g *Gateway) closeProviders() []error {
-	var mu sync.Mutex
-	var errs []error
-	open := map[string]bool{}
-	done := make(chan struct{})
-	var group sync.WaitGroup
+	type closed struct {
+		name string
+		err  error
+	}
+	open, results := map[string]bool{}, make(chan closed, len(g.providers))
 	for _, p := range g.providers {
 		open[p.Name()] = true
-		group.Go(func() {
-			err := p.Close()
-			mu.Lock()
-			defer mu.Unlock()
-			delete(open, p.Name())
-			if err != nil {
-				errs = append(errs, fmt.Errorf("server %s: %w", p.Name(), err))
+		go func() { results <- closed{p.Name(), p.Close()} }()
+	}
+	var errs []error
+	limit := time.NewTimer(closeBound)
+	defer limit.Stop()
+	for range g.providers {
+		select {
+		case c := <-results:
+			delete(open, c.name)
+			if c.err != nil {
+				errs = append(errs, fmt.Errorf("server %s: %w", c.name, c.err))
 			}
-		})
-	}
-	go func() {
-		group.Wait()
-		close(done)
-	}()
-	t := time.NewTimer(closeBound)
-	defer t.Stop()
-	select {
-	case <-done:
-	case <-t.C:
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	for name := range open {
-		errs = append(errs, fmt.Errorf("server %s did not end within %v", name, closeBound))
+		case <-limit.C:
+			for name := range open {
+				errs = append(errs, fmt.Errorf("server %s did not end within %v", name, closeBound))
+			}
+			return errs
+		}
 	}
 	return errs
 }
