@@ -63,7 +63,7 @@ func lookup(inner string, env Env) (string, error) {
 	}
 	value, ok := env(name)
 	switch {
-	case optional && value == "":
+	case optional && (!ok || value == ""):
 		return instead, nil
 	case !ok:
 		return "", fmt.Errorf("the environment variable %s is not set", name)

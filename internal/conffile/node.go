@@ -3,6 +3,8 @@ package conffile
 import (
 	"fmt"
 	"strconv"
+	"strings"
+	"time"
 )
 
 // Form is what a node is by its own look.
@@ -68,6 +70,18 @@ func Cut(s string) string {
 	}
 	if runes := []rune(s); len(runes) > most {
 		return string(runes[:most]) + "…"
+	}
+	return s
+}
+
+// Brief writes a duration without the parts that are zero.
+func Brief(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
 }

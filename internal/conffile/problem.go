@@ -23,13 +23,20 @@ func (p Problem) String() string {
 // were met.
 type Problems []Problem
 
+// maxShown is how many of them a message has: nobody reads more at once.
+const maxShown = 100
+
 func (p Problems) Error() string {
 	if len(p) == 1 {
 		return p[0].String()
 	}
-	lines := make([]string, len(p))
-	for i, problem := range p {
+	shown := p[:min(len(p), maxShown)]
+	lines := make([]string, len(shown))
+	for i, problem := range shown {
 		lines[i] = "  " + problem.String()
+	}
+	if left := len(p) - len(shown); left > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more", left))
 	}
 	return fmt.Sprintf("%d problems in the configuration:\n%s", len(p), strings.Join(lines, "\n"))
 }

@@ -9,6 +9,30 @@ import (
 	"testing"
 )
 
+// TestDocsTools loads the example of docs/tools.md as signalbox.yaml.
+func TestDocsTools(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "tools.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, mark := range map[string]string{"signalbox.yaml": "```yaml\n", ".mcp.json": "```json\n"} {
+		_, text, _ := strings.Cut(string(data), mark)
+		text, _, _ = strings.Cut(text, "```")
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := func(name string) (string, bool) { return "t0ken", name == "TRACKER_TOKEN" || name == "HOME" }
+	c, err := Load(Sources{Dir: dir, Env: env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Tools.Servers) != 4 || len(c.Tools.Rest) != 1 || len(c.Tools.OpenAPI) != 1 || c.Tools.Queues["default"].Concurrent != 64 || c.Tools.Queues["search"].MaxWait == 0 {
+		t.Errorf("%+v", c.Tools)
+	}
+}
+
 // TestDocs keeps docs/configuration.md complete: every key with its variables,
 // and no key that does not exist.
 func TestDocs(t *testing.T) {

@@ -89,7 +89,7 @@ func whole[T any](key string, lo, hi int, p func(*T) *int) setting[T] {
 }
 
 func duration[T any](key string, lo, hi time.Duration, p func(*T) *time.Duration) setting[T] {
-	want := fmt.Sprintf("a duration from %s to %s, such as 90s, 1h30m or a number of seconds", brief(lo), brief(hi))
+	want := fmt.Sprintf("a duration from %s to %s, such as 90s, 1h30m or a number of seconds", conffile.Brief(lo), conffile.Brief(hi))
 	return setting[T]{key: key, want: want, set: func(c *T, v value) bool {
 		d, ok := v.asDuration()
 		if ok = ok && d >= lo && d <= hi; ok {
@@ -123,18 +123,6 @@ func boolean[T any](key string, p func(*T) *bool) setting[T] {
 		}
 		return ok
 	}}
-}
-
-// brief writes a duration without the parts that are zero.
-func brief(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 func list[T any](key, want string, p func(*T) *[]string, ok func(string) bool) setting[T] {

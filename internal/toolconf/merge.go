@@ -61,39 +61,37 @@ func (m *merge) addQueue(name string, q Queue) {
 func (m *merge) addServer(s Server) {
 	if other, ok := m.openapi[s.Name]; ok {
 		m.taken(s.Where, keyServers+"."+s.Name, "a description", other.Where)
-	} else if have, ok := m.servers[s.Name]; !ok {
-		m.servers[s.Name] = s
-	} else if where := have.Where; true {
-		have.Where = s.Where
-		if !reflect.DeepEqual(have, s) {
-			m.taken(s.Where, keyServers+"."+s.Name, "another server", where)
-		}
+		return
 	}
+	add(m, m.servers, s, func(s *Server) (string, *string) { return s.Name, &s.Where }, keyServers, "another server")
 }
 
 func (m *merge) addRest(t RestTool) {
-	have, ok := m.rest[t.Name]
-	if !ok {
-		m.rest[t.Name] = t
-		return
-	}
-	where := have.Where
-	have.Where = t.Where
-	if !reflect.DeepEqual(have, t) {
-		m.taken(t.Where, keyRest+"."+t.Name, "another tool", where)
-	}
+	add(m, m.rest, t, func(t *RestTool) (string, *string) { return t.Name, &t.Where }, keyRest, "another tool")
 }
 
 func (m *merge) addOpenAPI(o OpenAPI) {
 	if other, ok := m.servers[o.Name]; ok {
 		m.taken(o.Where, keyOpenAPI+"."+o.Name, "a server", other.Where)
-	} else if have, ok := m.openapi[o.Name]; !ok {
-		m.openapi[o.Name] = o
-	} else if where := have.Where; true {
-		have.Where = o.Where
-		if !reflect.DeepEqual(have, o) {
-			m.taken(o.Where, keyOpenAPI+"."+o.Name, "another description", where)
-		}
+		return
+	}
+	add(m, m.openapi, o, func(o *OpenAPI) (string, *string) { return o.Name, &o.Where }, keyOpenAPI, "another description")
+}
+
+// add takes an entry in, unless there is another one of its name: one that is
+// defined in the same way elsewhere is the same.
+func add[T any](m *merge, all map[string]T, entry T, of func(*T) (name string, where *string), key, what string) {
+	name, where := of(&entry)
+	have, ok := all[name]
+	if !ok {
+		all[name] = entry
+		return
+	}
+	_, at := of(&have)
+	first := *at
+	*at = *where
+	if !reflect.DeepEqual(have, entry) {
+		m.taken(*where, key+"."+name, what, first)
 	}
 }
 
@@ -116,8 +114,8 @@ func (m *merge) finish() (Config, conffile.Problems) {
 	names := slices.Sorted(maps.Keys(m.named))
 	for _, r := range m.refs {
 		if !m.named[r.queue] {
-			m.problem(r.where, r.key, fmt.Sprintf("there is no tool queue named %s%s: want one of %s, or %s under %s",
-				r.queue, strings.TrimSuffix(conffile.Suggest(r.queue, names), "?"), strings.Join(names, ", "), r.queue, keyQueues))
+			m.problem(r.where, r.key, fmt.Sprintf("there is no tool queue named %s: want it under %s, or one of %s%s",
+				r.queue, keyQueues, strings.Join(names, ", "), conffile.Suggest(r.queue, names)))
 		}
 	}
 	if len(m.problems) > 0 {

@@ -2,6 +2,7 @@ package toolconf
 
 import (
 	"encoding/json"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -109,7 +110,8 @@ func (s *section) json(n *conffile.Node, key string, fill func(*conffile.Node) s
 	out, err := conffile.ToJSON(n, fill)
 	if err != nil {
 		line := n.Line
-		if bad, ok := err.(*conffile.Error); ok && bad.Line > 0 {
+		var bad *conffile.Error
+		if errors.As(err, &bad) && bad.Line > 0 {
 			line = bad.Line
 		}
 		s.problem(line, key, err.Error())

@@ -19,13 +19,12 @@ var (
 )
 
 var (
-	toolName  = rule{want: "a tool's name", ok: func(s string) bool { return s != "" && len(s) <= 256 && !strings.ContainsFunc(s, control) }}
+	toolName  = rule{want: "the name of a tool", ok: func(s string) bool { return s != "" && len(s) <= 256 && !strings.ContainsFunc(s, control) }}
 	anyText   = rule{want: "a text", secret: true}
 	notEmpty  = rule{want: "a text that is not empty", secret: true, ok: func(s string) bool { return strings.TrimSpace(s) != "" }}
-	envEntry  = rule{want: "a variable's name", ok: func(s string) bool { return s != "" && !strings.ContainsAny(s, "=\x00") }}
-	headerKey = rule{want: "a header's name", ok: headerName.MatchString}
+	envEntry  = rule{want: "the name of a variable", ok: func(s string) bool { return s != "" && !strings.ContainsAny(s, "=\x00") }}
+	headerKey = rule{want: "the name of a header", ok: headerName.MatchString}
 	headerVal = rule{want: "a text of one line", secret: true, ok: func(s string) bool { return !strings.ContainsFunc(s, control) }}
-	listed    = rule{want: "a tool's name (patterns are not supported)", ok: func(s string) bool { return toolName.ok(s) && (s == "*" || !strings.Contains(s, "*")) }}
 	probe     = rule{want: "ping, listTools or off", ok: func(s string) bool { return slices.Contains([]string{"ping", "listTools", "off"}, s) }}
 )
 
@@ -81,7 +80,7 @@ func (s *section) names(ours string, theirs ...string) []string {
 }
 
 func (s *section) toolList(ours string, theirs ...string) []string {
-	return s.texts(listed, s.names(ours, theirs...)...)
+	return s.texts(toolName, s.names(ours, theirs...)...)
 }
 
 // timeout reads the limit of one call.

@@ -63,7 +63,7 @@ type Server struct {
 	URL       string            // of the others
 	Headers   map[string]string // of the others
 
-	ToolsAllowed []string // by the server's own names; empty: all
+	ToolsAllowed []string // by the server's own names, * stands for any text; empty: all
 	ToolsDenied  []string // is stronger
 	// Shared servers serve all sessions with one connection or process; the
 	// others have one for each session.
