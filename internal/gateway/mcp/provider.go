@@ -19,6 +19,9 @@ import (
 type Options struct {
 	Log     *slog.Logger
 	Version string // of Signalbox, for the servers
+	// OwnNames has tools named as the server names them, without its own name in
+	// front: it is a gateway itself, and the only one.
+	OwnNames bool
 
 	StartTimeout time.Duration // for a server to answer after its start; a minute and a half, as npx may have to download it
 	ProbeEvery   time.Duration // between health probes; 30 s

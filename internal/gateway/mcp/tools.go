@@ -96,7 +96,7 @@ func (p *Provider) offer(listed []json.RawMessage) (map[string]tool, error) {
 			continue
 		}
 		t := tool{own: own, Tool: gateway.Tool{
-			Name: p.server.Name + "__" + own, Server: p.server.Name, Kind: gateway.KindMCP,
+			Name: p.nameOf(own), Server: p.server.Name, Kind: gateway.KindMCP,
 			Queue: p.queueOf(own), Timeout: p.timeout(),
 		}}
 		if _, twice := out[t.Name]; twice {
@@ -111,6 +111,14 @@ func (p *Provider) offer(listed []json.RawMessage) (map[string]tool, error) {
 		}
 	}
 	return out, nil
+}
+
+// nameOf is the name under which a tool is offered.
+func (p *Provider) nameOf(own string) string {
+	if p.opts.OwnNames {
+		return own
+	}
+	return p.server.Name + "__" + own
 }
 
 // check reads a tool's own name, and whether the rest is what a client
