@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// depths are how many wait while the steps of a wait are measured.
+var depths = [2]int{100, 10_000}
+
+// steps are the times of the parts of a wait.
+type steps struct {
+	Enqueue float64 `json:"enqueue_ns"`
+	Cancel  float64 `json:"cancel_ns"`
+	HandOff float64 `json:"hand_off_ns"`
+}
+
+const (
+	handOffs = 200_000
+	lineUps  = 20_000
+)
+
+// measureLine measures one depth once.
+func measureLine(depth int) steps {
+	c := newCrowd(depth)
+	enqueue, cancel := c.lineUp()
+	return steps{enqueue, cancel, c.handOn()}
+}
+
+// crowd is a queue of capacity 1 whose slot is held while many wait.
+type crowd struct {
+	queues *toolqueue.Queues
+	held   toolqueue.Permit
+	all    sync.WaitGroup
+}
+
+// newCrowd has each of its callers wait, and then, once the slot is given
+// back, take it and pass it on as often as makes handOffs for all of them.
+func newCrowd(depth int) *crowd {
+	ctx := context.Background()
+	c := &crowd{queues: newQueues(1)}
+	c.held, _ = c.queues.Acquire(ctx, "browser", toolqueue.Who{})
+	waits := make(chan struct{})
+	for range depth {
+		c.all.Go(func() {
+			who := toolqueue.Who{Waits: func(toolqueue.Waiting) { waits <- struct{}{} }}
+			for range handOffs / depth {
+				p, err := c.queues.Acquire(ctx, "browser", who)
+				if err != nil {
+					panic(err)
+				}
+				who.Waits = nil
+				p.Release()
+			}
+		})
+		<-waits
+	}
+	return c
+}
+
+// lineUp measures a call that takes its place in line and then gives up.
+func (c *crowd) lineUp() (enqueue, cancel float64) {
+	var into, out time.Duration
+	for range lineUps {
+		ctx, stop := context.WithCancel(context.Background())
+		var waits time.Time
+		began := time.Now()
+		_, err := c.queues.Acquire(ctx, "browser", toolqueue.Who{Waits: func(toolqueue.Waiting) {
+			waits = time.Now()
+			stop()
+		}})
+		if err == nil {
+			panic("got a slot that is held")
+		}
+		into, out = into+waits.Sub(began), out+time.Since(waits)
+	}
+	return float64(into.Nanoseconds()) / lineUps, float64(out.Nanoseconds()) / lineUps
+}
+
+// handOn lets the slot go through the line. A hand-off is a release, a wake-up
+// and a new place at the end of the line.
+func (c *crowd) handOn() float64 {
+	began := time.Now()
+	c.held.Release()
+	c.all.Wait()
+	return float64(time.Since(began).Nanoseconds()) / handOffs
+}

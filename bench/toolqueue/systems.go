@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+const capacity = 4
+
+// system is one way to let four in at a time. A call of run takes a place and
+// gives it back, n times over.
+type system struct {
+	name string
+	open func() run
+}
+
+// run does it n times; while, if it is not nil, is called with the place held.
+type run func(ctx context.Context, n int, while func())
+
+var systems = []system{
+	{"toolqueue", func() run { return ours(newQueues(capacity)) }},
+	{"semaphore", weighted},
+	{"channel with context", selecting},
+	{"channel", channel},
+}
+
+// told counts what the hooks say: the least that telemetry does.
+var told atomic.Int64
+
+func newQueues(concurrent int) *toolqueue.Queues {
+	q := toolqueue.New(toolqueue.Hooks{
+		Depth:   func(_ string, depth int) { told.Store(int64(depth)) },
+		Queued:  func(string, toolqueue.Who, int, int) {},
+		Waited:  func(string, toolqueue.Who, time.Duration) {},
+		Refused: func(string, toolqueue.Who, toolqueue.Reason, time.Duration) {},
+	})
+	if err := q.Configure(map[string]toolqueue.Config{
+		toolqueue.Default: {Concurrent: toolqueue.DefaultConcurrent},
+		"browser":         {Concurrent: concurrent}, "fetcher": {Concurrent: 8},
+	}); err != nil {
+		panic(err)
+	}
+	return q
+}
+
+func ours(q *toolqueue.Queues) run {
+	who := toolqueue.Who{Session: "session-1", Agent: "claude-1", Tool: "browser__click", Since: time.Now()}
+	return func(ctx context.Context, n int, while func()) {
+		for range n {
+			p, err := q.Acquire(ctx, "browser", who)
+			if err != nil {
+				panic(err)
+			}
+			if while != nil {
+				while()
+			}
+			p.Release()
+		}
+	}
+}
+
+func weighted() run {
+	s := semaphore.NewWeighted(capacity)
+	return func(ctx context.Context, n int, while func()) {
+		for range n {
+			if err := s.Acquire(ctx, 1); err != nil {
+				panic(err)
+			}
+			if while != nil {
+				while()
+			}
+			s.Release(1)
+		}
+	}
+}
+
+func selecting() run {
+	s := make(chan struct{}, capacity)
+	return func(ctx context.Context, n int, while func()) {
+		for range n {
+			select {
+			case s <- struct{}{}:
+			case <-ctx.Done():
+				panic(ctx.Err())
+			}
+			if while != nil {
+				while()
+			}
+			<-s
+		}
+	}
+}
+
+func channel() run {
+	s := make(chan struct{}, capacity)
+	return func(_ context.Context, n int, while func()) {
+		for range n {
+			s <- struct{}{}
+			if while != nil {
+				while()
+			}
+			<-s
+		}
+	}
+}
