@@ -57,13 +57,13 @@ func (all *Queues) acquire(ctx context.Context, q *queue, name string, who Who, 
 	}
 	w := q.newWaiter(&who, s, now)
 	q.enqueue(w)
-	wait := wait{queue: q, waiter: w, who: &who, use: w.use, depth: q.depth, concurrent: q.config.Concurrent, most: maxWait}
+	t := wait{queue: q, waiter: w, who: who, use: w.use, depth: q.depth, concurrent: q.config.Concurrent, most: maxWait}
 	if own := q.config.MaxWait; own > 0 && (maxWait <= 0 || own < maxWait) {
-		wait.most = own
+		t.most = own
 	}
 	q.mu.Unlock()
 	next.wake()
-	return wait.run(ctx)
+	return t.run(ctx)
 }
 
 // enter takes a slot for a call where it need not wait. Else it returns its
@@ -102,7 +102,7 @@ func (q *queue) enter(who *Who, now time.Duration) (Permit, *waiter, *session) {
 type wait struct {
 	queue             *queue
 	waiter            *waiter
-	who               *Who
+	who               Who
 	use               uint64 // of the waiter
 	depth, concurrent int    // when it began
 	most              time.Duration
@@ -120,7 +120,7 @@ func (t *wait) run(ctx context.Context) (Permit, error) {
 		}
 	}()
 	if q.hooks.Queued != nil {
-		q.hooks.Queued(q.name, *t.who, t.depth, t.concurrent)
+		q.hooks.Queued(q.name, t.who, t.depth, t.concurrent)
 	}
 	if t.who.Waits != nil {
 		t.who.Waits(Waiting{w, t.use})
@@ -158,7 +158,7 @@ func (t *wait) sleep(ctx context.Context) Reason {
 
 func (t *wait) granted(p Permit) (Permit, error) {
 	if t.queue.hooks.Waited != nil {
-		t.queue.hooks.Waited(t.queue.name, *t.who, t.waiter.handed-t.waiter.since)
+		t.queue.hooks.Waited(t.queue.name, t.who, t.waiter.handed-t.waiter.since)
 	}
 	return p, nil
 }
@@ -175,9 +175,9 @@ func (t *wait) gaveUp(ctx context.Context, reason Reason) (Permit, error) {
 		p.giveBack(true)
 	}
 	if p.slot == nil && reason == ReasonTimeout {
-		return Permit{}, t.queue.refuse(*t.who, reason, ErrTimeout, waited)
+		return Permit{}, t.queue.refuse(t.who, reason, ErrTimeout, waited)
 	}
-	return Permit{}, t.queue.refuse(*t.who, ReasonCancelled, cancelled(ctx), waited)
+	return Permit{}, t.queue.refuse(t.who, ReasonCancelled, cancelled(ctx), waited)
 }
 
 // leave takes the call out of line, or returns what it was handed.
