@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -37,13 +38,13 @@ type span struct {
 // startSpan begins the span of a call, as the MCP conventions of OpenTelemetry
 // name it, and puts the trace into the _meta that the upstream will see.
 func (g *Gateway) startSpan(ctx context.Context, e *entry, c *Call) (context.Context, *span) {
+	ctx = w3c.Extract(ctx, metaCarrier(c.Meta))
 	if g.tracer == nil {
 		if trace.SpanContextFromContext(ctx).IsValid() {
 			c.Meta = setMeta(ctx, c.Meta, false)
 		}
 		return ctx, nil
 	}
-	ctx = w3c.Extract(ctx, metaCarrier(c.Meta))
 	attrs := []attribute.KeyValue{
 		attribute.String("mcp.method.name", "tools/call"),
 		attribute.String("gen_ai.operation.name", "execute_tool"),
@@ -131,7 +132,7 @@ func setMeta(ctx context.Context, meta json.RawMessage, replace bool) json.RawMe
 // metaCarrier reads the trace out of a _meta object.
 func metaCarrier(meta json.RawMessage) propagation.TextMapCarrier {
 	carrier := propagation.MapCarrier{}
-	if len(meta) == 0 {
+	if !bytes.Contains(meta, []byte(`"traceparent"`)) {
 		return carrier
 	}
 	var fields struct {
