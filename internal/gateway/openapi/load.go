@@ -20,6 +20,7 @@ import (
 const (
 	maxOperations = 1000
 	maxSchemas    = 32 << 20 // bytes of all input schemas
+	mostMistakes  = 20       // that one error has
 )
 
 // Description is what a description comes to.
@@ -97,7 +98,7 @@ func (s *source) parse() (*openapi3.T, error) {
 		return nil, refused
 	}
 	if err != nil {
-		return nil, mistakes(err)
+		return nil, unresolved(data, mistakes(err))
 	}
 	// Examples, defaults and patterns are not what a request is made of, and
 	// real descriptions are often careless with them.
@@ -134,11 +135,10 @@ func mistakes(err error) error {
 	if !errors.As(err, &all) {
 		all = openapi3.MultiError{err}
 	}
-	const most = 20
 	text := "it is no valid OpenAPI description:"
 	for i, e := range all {
-		if i == most {
-			text += fmt.Sprintf("\n  and %d mistakes more", len(all)-most)
+		if i == mostMistakes {
+			text += fmt.Sprintf("\n  and %d mistakes more", len(all)-i)
 			break
 		}
 		text += "\n  " + rest.Cut(strings.Join(strings.Fields(e.Error()), " "), 300)

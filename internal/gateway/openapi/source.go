@@ -137,7 +137,7 @@ func (s *source) readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }() // nothing was written
 	if info, err := root.Stat(inside); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no file", inside) // a pipe would be waited for
 	}
