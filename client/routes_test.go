@@ -57,6 +57,11 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"chat": func(ctx context.Context, c *client.Client) error {
 		return second(c.Chat(ctx, "coder", api.ChatRequest{Message: "m"}, client.ChatOptions{}))
 	},
+	"tools":      func(ctx context.Context, c *client.Client) error { return second(c.ListTools(ctx)) },
+	"toolQueues": func(ctx context.Context, c *client.Client) error { return second(c.ToolQueues(ctx)) },
+	"callTool": func(ctx context.Context, c *client.Client) error {
+		return second(c.CallTool(ctx, "search__find", api.ToolCall{}, client.ToolOptions{}))
+	},
 	"bypass": func(ctx context.Context, c *client.Client) error {
 		return second(c.Bypass(ctx, "coder", api.BypassRequest{Message: "m"}, client.ChatOptions{}))
 	},
@@ -96,6 +101,9 @@ var notHere = map[string]string{
 	"terminal":    "a WebSocket, which the standard library does not have: OpenTerminal gives its ticket",
 	"loginPage":   "a page for browsers",
 	"loginScript": "part of that page",
+	"mcp":         "a protocol with clients of its own; CallTool takes the same way",
+	"mcpStream":   "part of that protocol",
+	"mcpEnd":      "part of that protocol",
 }
 
 func second[T any](_ T, err error) error { return err }

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// maxStreamLine bounds one line of a stream in bytes.
-const maxStreamLine = 16 << 20
+// maxStreamLine bounds one line of a stream in bytes. The largest honest one is
+// the answer of a tool, of up to 16 MiB, in its event.
+const maxStreamLine = 32 << 20
 
 var errSilent = errors.New("the stream fell silent")
 
