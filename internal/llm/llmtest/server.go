@@ -63,7 +63,7 @@ type Reply struct {
 	Header http.Header
 
 	Break bool          // the connection ends after text and calls
-	Hang  chan struct{} // closed after text and calls; then nothing more comes
+	Hang  chan struct{} // nothing comes after text and calls; closed when the client has digested those
 	Raw   string        // sent as it is, instead of all else
 }
 
@@ -77,6 +77,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	requests []Request
+	hang     chan struct{}
 }
 
 // New starts one that answers each turn as answer says.
@@ -85,6 +86,7 @@ func New(t testing.TB, v Vendor, answer func(Request) Reply) *Server {
 	s := &Server{Vendor: v, t: t, answer: answer}
 	h := httptest.NewServer(s)
 	s.client = h.Client()
+	s.client.Transport = watch{s.client.Transport.(*http.Transport), s}
 	t.Cleanup(h.Close)
 	s.URL = h.URL
 	if v == OpenAI {
@@ -171,7 +173,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 			return
 		}
 		if reply.Hang != nil {
-			close(reply.Hang)
+			s.mu.Lock()
+			s.hang = reply.Hang
+			s.mu.Unlock()
+			io.WriteString(w, hanging)
+			o.rc.Flush()
 			<-q.Context().Done()
 		}
 		panic(http.ErrAbortHandler)

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 
 	sdk "github.com/openai/openai-go/v3"
@@ -74,11 +73,6 @@ func schema(raw json.RawMessage) shared.FunctionParameters {
 		p[k] = v
 	}
 	return p
-}
-
-// cutHead parts a response from its head.
-func cutHead(dump []byte) (head, body []byte, found bool) {
-	return bytes.Cut(dump, []byte("\r\n\r\n"))
 }
 
 func orWord(a, b string) string {

@@ -5,6 +5,7 @@ package openai
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -106,7 +107,8 @@ func (m *Model) learn(err error) bool {
 }
 
 func (m *Model) once(ctx context.Context, r llm.Request, names *wire.Names, text func(string)) (llm.Turn, error) {
-	s := m.chat.NewStreaming(ctx, m.params(r, names))
+	var res *http.Response
+	s := m.chat.NewStreaming(ctx, m.params(r, names), option.WithResponseInto(&res))
 	defer s.Close()
 	a := answer{gather: wire.NewGather(names, text)}
 	for s.Next() {
@@ -119,7 +121,7 @@ func (m *Model) once(ctx context.Context, r llm.Request, names *wire.Names, text
 		err = errors.New("it broke off before its end")
 	}
 	if err != nil {
-		return a.turn(), m.problem(ctx, err)
+		return a.turn(), m.problem(ctx, err, res)
 	}
 	return a.turn(), nil
 }
@@ -143,23 +145,30 @@ func (m *Model) params(r llm.Request, names *wire.Names) sdk.ChatCompletionNewPa
 	return p
 }
 
-// problem says in our words what the SDK says in its own.
-func (m *Model) problem(ctx context.Context, err error) error {
+// problem says in our words what the SDK says in its own. The SDK knows only
+// the vendor's form of an error; the body is there for those of others.
+func (m *Model) problem(ctx context.Context, err error, res *http.Response) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	var api *sdk.Error
-	if errors.As(err, &api) {
-		var body []byte
-		if api.Response != nil {
-			body = api.DumpResponse(true)
-			_, body, _ = cutHead(body)
-		}
-		return wire.Refusal(api.StatusCode, orWord(api.Code, api.Type), api.Message, body, m.secrets...)
-	}
 	var stream *ssestream.StreamError
-	if errors.As(err, &stream) {
+	switch {
+	case errors.As(err, &api):
+		return wire.Refusal(api.StatusCode, orWord(api.Code, api.Type), api.Message, rest(res), m.secrets...)
+	case errors.As(err, &stream):
 		return wire.Refusal(0, "", "", stream.Event.Data, m.secrets...)
+	case res != nil && res.StatusCode >= 400:
+		return wire.Refusal(res.StatusCode, "", "", rest(res), m.secrets...)
 	}
 	return wire.Broken(ctx, err, m.secrets...)
+}
+
+// rest is the body of an answer that the SDK has read and put back.
+func rest(res *http.Response) []byte {
+	if res == nil || res.Body == nil {
+		return nil
+	}
+	b, _ := io.ReadAll(res.Body) // a part of it serves as well
+	return b
 }
