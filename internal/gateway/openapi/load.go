@@ -50,7 +50,7 @@ func Load(ctx context.Context, c toolconf.OpenAPI) (d *Description, err error) {
 	if err != nil {
 		return nil, wrong(c, err)
 	}
-	l := &loading{conf: c, doc: doc, hosts: h, headers: http.Header{}, names: map[string]string{}}
+	l := &loading{conf: c, doc: doc, hosts: h, headers: http.Header{}, names: map[string]string{}, bound: map[string]bool{}}
 	l.d.Reach = h.reach()
 	for name, value := range c.Headers {
 		l.headers.Set(name, value)
@@ -153,6 +153,7 @@ type loading struct {
 	hosts   *hosts
 	headers http.Header
 	names   map[string]string // of the tools so far, and what they are of
+	bound   map[string]bool   // keys of ToolQueues that a tool has
 	bytes   int
 	d       Description
 }
@@ -265,9 +266,9 @@ func (l *loading) tool(name, method, path string, op *openapi3.Operation, schema
 		Name: d.Name, Server: l.conf.Name, Kind: gateway.KindOpenAPI,
 		Queue: l.conf.Queue, Timeout: l.conf.Timeout, Definition: d.JSON(),
 	}
-	for _, key := range []string{name, op.OperationID, d.Name} {
+	for _, key := range []string{d.Name, name, op.OperationID, toolName("", op.OperationID, method, path)} {
 		if q := l.conf.ToolQueues[key]; q != "" {
-			t.Queue = q
+			t.Queue, l.bound[key] = q, true
 		}
 	}
 	rest.Bind(&t)
@@ -277,10 +278,7 @@ func (l *loading) tool(name, method, path string, op *openapi3.Operation, schema
 // checkQueues says which tools that have a queue of their own do not exist.
 func (l *loading) checkQueues() {
 	for _, key := range sortedKeys(l.conf.ToolQueues) {
-		known := slices.ContainsFunc(l.d.Actions, func(a *rest.Action) bool {
-			return a.Tool.Name == key || a.Tool.Name == rest.Prefix+key || a.Tool.Name == rest.Prefix+toolName(l.conf.ToolNamePrefix, key, "", "")
-		})
-		if !known {
+		if !l.bound[key] {
 			l.d.Warnings = append(l.d.Warnings, fmt.Sprintf("toolQueues names %s, which is no tool of this description", rest.Cut(key, 100)))
 		}
 	}

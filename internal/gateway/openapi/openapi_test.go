@@ -33,7 +33,7 @@ func parcels(t *testing.T) toolconf.OpenAPI {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return toolconf.OpenAPI{Name: "parcels", Spec: spec, ToolNamePrefix: "mail", ToolQueues: map[string]string{"getLabel": "labels"}}
+	return toolconf.OpenAPI{Name: "parcels", Spec: spec, ToolNamePrefix: "mail", ToolQueues: map[string]string{"getLabel": "labels", "parcels_create": "made", "delete_parcels_id": "gone"}}
 }
 
 // The tools of a description, as a model is given them.

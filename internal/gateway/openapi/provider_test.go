@@ -173,8 +173,8 @@ func TestWhichServer(t *testing.T) {
 // The configuration chooses by method and tag.
 func TestFilters(t *testing.T) {
 	c := parcels(t)
-	c.ToolNamePrefix, c.Queue, c.IncludeMethods, c.TagFilter = "", "web", []string{"PUT", "GET"}, []string{"depots", "none"}
-	c.ToolQueues = map[string]string{"rest__route": "slow", "setTree": "slower", "nothing": "x"}
+	c.ToolNamePrefix, c.Queue, c.IncludeMethods, c.TagFilter = "mail_", "web", []string{"PUT", "GET"}, []string{"depots", "none"}
+	c.ToolQueues = map[string]string{"rest__mail_route": "slow", "setTree": "slower", "nothing": "x"}
 	d, err := openapi.Load(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestFilters(t *testing.T) {
 	for _, a := range d.Actions {
 		got[a.Tool.Name] = a.Tool.Queue
 	}
-	if diff := cmp.Diff(map[string]string{"rest__route": "slow", "rest__setTree": "slower"}, got); diff != "" {
+	if diff := cmp.Diff(map[string]string{"rest__mail_route": "slow", "rest__mail_setTree": "slower"}, got); diff != "" {
 		t.Error(diff)
 	}
 	if len(d.Warnings) != 1 || !strings.Contains(d.Warnings[0], "nothing") {

@@ -4,8 +4,9 @@
 //	              do they    fill the  method,     the one    content kinds
 //	              fit?       templates URL, body   way out    by media type
 //
-// Templates: ${parameters.NAME}, nested as ${parameters.a.b}, in the URL, the
-// values of headers and the strings of the body. A template that is all of a
+// Templates: ${parameters.NAME}, nested as ${parameters.a.b} or
+// ${parameters.list[0].b}, in the URL, the values of headers and the strings of
+// the body. A template that is all of a
 // query value, a header or a member of the body may go without its argument:
 // the pair, the header, the member is then left out. Anywhere else its
 // argument is required.

@@ -125,6 +125,7 @@ func TestBodies(t *testing.T) {
 		"all of it missing": {toolconf.RestTool{Method: "POST", BodyTemplate: []byte(`"${parameters.doc}"`)}, `{}`, ``},
 		"form":              {toolconf.RestTool{Method: "POST", Headers: form, BodyTemplate: []byte(`{"a":"${parameters.a}","b":"${parameters.b}"}`)}, `{"a":"x&y","b":[1,2]}`, `a=x%26y&b=1&b=2`},
 		"text":              {toolconf.RestTool{Method: "POST", Headers: map[string]string{"Content-Type": "text/plain"}, BodyTemplate: []byte(`"say ${parameters.a}"`)}, `{"a":"\"hi\""}`, `say "hi"`},
+		"places in lists":   {toolconf.RestTool{Method: "POST", BodyTemplate: []byte(`["${parameters.l[0].a}","${parameters.l.1}","${parameters.l[9]}","${parameters.l.x}"]`)}, `{"l":[{"a":1},"y"]}`, `[1,"y"]`},
 		"not a template":    {toolconf.RestTool{Method: "POST", BodyTemplate: []byte(`"${x} $y ${parameters.a}"`)}, `{"a":"${parameters.a}"}`, `"${x} $y ${parameters.a}"`},
 	} {
 		t.Run(name, func(t *testing.T) {

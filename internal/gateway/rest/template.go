@@ -3,6 +3,7 @@ package rest
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	signalbox "github.com/signalbox-ai/signalbox"
@@ -35,7 +36,7 @@ func parseText(s string) (text, error) {
 		if !closed {
 			return nil, fmt.Errorf("%s%s is not closed: expected ${parameters.NAME}", opening, Cut(after, 40))
 		}
-		path := strings.Split(name, ".")
+		path := strings.Split(strings.NewReplacer("[", ".", "]", "").Replace(name), ".")
 		for _, p := range path {
 			if p == "" || strings.ContainsAny(p, "{}/?#&=%$ \t\r\n\\") {
 				return nil, fmt.Errorf("${parameters.%s} names no parameter: expected ${parameters.NAME} or ${parameters.NAME.NAME}", Cut(name, 40))
@@ -90,11 +91,19 @@ func missing(path []string, where string) error {
 func lookup(args map[string]any, path []string) (any, bool) {
 	var v any = args
 	for _, name := range path {
-		m, ok := v.(map[string]any)
-		if !ok {
-			return nil, false
-		}
-		if v, ok = m[name]; !ok {
+		switch at := v.(type) {
+		case map[string]any:
+			var ok bool
+			if v, ok = at[name]; !ok {
+				return nil, false
+			}
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i < 0 || i >= len(at) {
+				return nil, false
+			}
+			v = at[i]
+		default:
 			return nil, false
 		}
 	}
