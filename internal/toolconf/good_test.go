@@ -42,7 +42,7 @@ func TestExampleOfOurs(t *testing.T) {
 		}},
 		OpenAPI: []toolconf.OpenAPI{{
 			Name: "shop", Spec: filepath.Join(w.dir, "sub", "shop", "openapi.json"), BaseURL: "https://shop.example.com/api", IncludeMethods: []string{"GET"},
-			TagFilter: []string{"catalogue"}, ToolNamePrefix: "shop_", Queue: "search", Where: "sub/tools.yaml:30",
+			TagFilter: []string{"catalogue"}, ToolNamePrefix: "shop", Queue: "search", Where: "sub/tools.yaml:30",
 		}},
 	}
 	if !reflect.DeepEqual(c, want) {

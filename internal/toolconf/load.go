@@ -28,9 +28,7 @@ type File struct {
 	From string // who names it: file:line, a variable or a flag
 }
 
-// Keys are those of signalbox.yaml that Own has.
-func Keys() []string { return []string{keyQueues, keyServers, keyRest, keyOpenAPI} }
-
+// The keys that Own has.
 const (
 	keyQueues  = "queues"
 	keyServers = "mcpServers"

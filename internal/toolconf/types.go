@@ -100,7 +100,7 @@ type OpenAPI struct {
 	TagFilter      []string // empty: all
 	ToolNamePrefix string
 	Queue          string            // never empty
-	ToolQueues     map[string]string // by operationId, or what stands for it, without the prefix
+	ToolQueues     map[string]string // by operationId, or by the tool's name
 	Timeout        time.Duration     // 0: the gateway's
 	Where          string
 }
