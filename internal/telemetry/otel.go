@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ const (
 	flushTimeout = 2 * time.Second
 	// complainEvery bounds the lines about a receiver that does not answer.
 	complainEvery = time.Minute
+	protocol      = "http/protobuf"
 )
 
 // OTelOptions are what StartOTel needs.
@@ -47,47 +49,66 @@ type OTel struct {
 // StartOTel sends spans and metrics over OTLP (HTTP, protobuf) where the
 // environment names a receiver: OTEL_EXPORTER_OTLP_ENDPOINT, or the variable of
 // its own that traces and metrics each have. Without one nothing is set up and
-// nothing is spent. A receiver that does not answer costs no call anything:
-// what cannot be sent is dropped, with a line in the log now and then.
-func StartOTel(ctx context.Context, o OTelOptions) (*OTel, error) {
+// nothing is spent.
+//
+// It never keeps anything from starting, and a receiver that does not answer
+// costs no call anything: what is wrong in the environment is a line in the
+// log, and what cannot be sent is dropped, with a line now and then.
+func StartOTel(ctx context.Context, o OTelOptions) *OTel {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	traces, metrics := wanted(o.Getenv, "TRACES"), wanted(o.Getenv, "METRICS") && o.Gatherer != nil
+	warn := func(what string, err error) {
+		if err != nil {
+			o.Log.Warn(what, "error", err.Error())
+		}
+	}
+	traces, err := wanted(o.Getenv, "TRACES")
+	warn("no OpenTelemetry traces", err)
+	metrics, err := wanted(o.Getenv, "METRICS")
+	warn("no OpenTelemetry metrics", err)
+	metrics = metrics && o.Gatherer != nil
 	out := &OTel{}
 	if !traces && !metrics {
-		return out, nil
+		return out
 	}
 	otel.SetErrorHandler(&complaints{log: o.Log})
 	res, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", "signalbox"), attribute.String("service.version", o.Version)),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
-	if err != nil {
-		return out, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
-	}
+	warn("OpenTelemetry resource attributes", err) // those that could be read are there
 	if traces {
-		err = out.startTraces(ctx, res)
+		warn("no OpenTelemetry traces", out.startTraces(ctx, res))
 	}
-	if metrics && err == nil {
-		err = out.startMetrics(ctx, res, o.Gatherer)
-	}
-	if err != nil {
-		return out, errors.Join(fmt.Errorf("OpenTelemetry: %w", err), out.Close())
+	if metrics {
+		warn("no OpenTelemetry metrics", out.startMetrics(ctx, res, o.Gatherer))
 	}
 	o.Log.Info("OpenTelemetry is on", "traces", traces, "metrics", metrics)
-	return out, nil
+	return out
 }
 
-// wanted reports whether the environment names a receiver of a signal that we
-// can speak to.
-func wanted(getenv func(string) string, signal string) bool {
+// wanted reports whether the environment names a receiver of a signal. One
+// that it names in a way we cannot speak to is an error.
+func wanted(getenv func(string) string, signal string) (bool, error) {
 	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || getenv("OTEL_"+signal+"_EXPORTER") == "none" {
-		return false
+		return false, nil
 	}
-	return cmp.Or(getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT"), getenv("OTEL_EXPORTER_OTLP_ENDPOINT")) != ""
+	const general = "OTEL_EXPORTER_OTLP_"
+	own := general + signal + "_"
+	endpoint := cmp.Or(getenv(own+"ENDPOINT"), getenv(general+"ENDPOINT"))
+	if endpoint == "" {
+		return false, nil
+	}
+	if u, err := url.Parse(endpoint); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return false, fmt.Errorf("%sENDPOINT or %sENDPOINT must be a URL such as http://localhost:4318", own, general)
+	}
+	if p := cmp.Or(getenv(own+"PROTOCOL"), getenv(general+"PROTOCOL"), protocol); p != protocol {
+		return false, fmt.Errorf("%sPROTOCOL or %sPROTOCOL is %q: only %s is spoken here; set it, with the receiver's port for it, often 4318", own, general, p, protocol)
+	}
+	return true, nil
 }
 
 func (t *OTel) startTraces(ctx context.Context, res *resource.Resource) error {
@@ -96,7 +117,11 @@ func (t *OTel) startTraces(ctx context.Context, res *resource.Resource) error {
 		return err
 	}
 	t.traces = sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res))
-	t.ends = append(t.ends, t.traces.Shutdown)
+	t.ends = append(t.ends, func(ctx context.Context) error {
+		err := t.traces.Shutdown(ctx)
+		_ = exporter.Shutdown(ctx) // a request that is still under way ends here
+		return err
+	})
 	return nil
 }
 
