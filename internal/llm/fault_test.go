@@ -179,10 +179,14 @@ func TestEventsComeOneAtATime(t *testing.T) {
 		s := llmtest.New(t, v, llmtest.Script(llmtest.Reply{Text: "I look around", Chunk: 4, Calls: searches(1, 3)}, llmtest.Reply{Text: "done"}))
 		var log []string // without a lock: that is what is promised
 		e := llm.Events{
-			Text:      func(turn int, d string) { log = append(log, fmt.Sprintf("%d text %s", turn, d)) },
-			TurnEnded: func(turn int, _ llm.Turn, u llm.Usage) { log = append(log, fmt.Sprintf("%d ended %d", turn, u.OutputTokens)) },
+			Text: func(turn int, d string) { log = append(log, fmt.Sprintf("%d text %s", turn, d)) },
+			TurnEnded: func(turn int, _ llm.Turn, u llm.Usage) {
+				log = append(log, fmt.Sprintf("%d ended %d", turn, u.OutputTokens))
+			},
 			ToolBegan: func(turn int, c llm.ToolCall) { log = append(log, fmt.Sprintf("%d began %s", turn, c.ID)) },
-			ToolEnded: func(turn int, r steplimit.Result) { log = append(log, fmt.Sprintf("%d %s %s", turn, r.Outcome, r.Call.ID)) },
+			ToolEnded: func(turn int, r steplimit.Result) {
+				log = append(log, fmt.Sprintf("%d %s %s", turn, r.Outcome, r.Call.ID))
+			},
 		}
 		mustRun(t, llm.Loop{Model: s.Model(), Tools: tools("search"), Limit: steplimit.Options{Max: 2}, Events: e}, llm.Input{})
 		if want := []string{"1 text I lo", "1 text ok a", "1 text roun", "1 text d", "1 ended 7"}; !slices.Equal(log[:5], want) {

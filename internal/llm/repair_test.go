@@ -108,7 +108,9 @@ func TestRepairOfConversations(t *testing.T) {
 	a := llm.ToolCall{ID: "a", Name: "search", Arguments: `{"q": "x", "n`}
 	b := llm.ToolCall{ID: "b", Name: "search", Arguments: `no JSON`}
 	ask := llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{a, b}}
-	told := func(id string) llm.Message { return llm.Message{Role: llm.RoleTool, ToolID: id, ToolName: "search", Text: "told " + id} }
+	told := func(id string) llm.Message {
+		return llm.Message{Role: llm.RoleTool, ToolID: id, ToolName: "search", Text: "told " + id}
+	}
 	abort := llm.Message{Role: llm.RoleTool, ToolID: "a", ToolName: "search", Text: steplimit.AbortedText, IsError: true}
 	mended := a
 	mended.Arguments = `{"q": "x"}`

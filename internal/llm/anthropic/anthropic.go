@@ -70,7 +70,7 @@ func New(o Options) (*Model, error) {
 func (m *Model) Stream(ctx context.Context, r llm.Request, text func(string)) (llm.Turn, error) {
 	names := wire.NewNames(r.Tools)
 	s := m.messages.NewStreaming(ctx, params(r, names))
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	a := answer{gather: wire.NewGather(names, text)}
 	for s.Next() {
 		if err := a.event(s.Current()); err != nil {

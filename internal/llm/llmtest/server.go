@@ -177,7 +177,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 			s.hang = reply.Hang
 			s.mu.Unlock()
 			io.WriteString(w, hanging)
-			o.rc.Flush()
+			_ = o.rc.Flush()
 			<-q.Context().Done()
 		}
 		panic(http.ErrAbortHandler)
@@ -214,7 +214,7 @@ func (o *out) event(name string, v any) {
 		fmt.Fprintf(o.w, "event: %s\n", name)
 	}
 	fmt.Fprintf(o.w, "data: %s\n\n", b)
-	o.rc.Flush()
+	_ = o.rc.Flush()
 }
 
 // parts cuts s, between characters.

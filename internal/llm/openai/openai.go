@@ -109,7 +109,7 @@ func (m *Model) learn(err error) bool {
 func (m *Model) once(ctx context.Context, r llm.Request, names *wire.Names, text func(string)) (llm.Turn, error) {
 	var res *http.Response
 	s := m.chat.NewStreaming(ctx, m.params(r, names), option.WithResponseInto(&res))
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	a := answer{gather: wire.NewGather(names, text)}
 	for s.Next() {
 		if err := a.chunk(s.Current()); err != nil {

@@ -1,0 +1,110 @@
+package wire_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/signalbox-ai/signalbox/internal/llm"
+	"github.com/signalbox-ai/signalbox/internal/llm/wire"
+)
+
+var fit = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+func named(names ...string) *wire.Names {
+	var tools []llm.Tool
+	for _, n := range names {
+		tools = append(tools, llm.Tool{Name: n})
+	}
+	return wire.NewNames(tools)
+}
+
+func TestNames(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		odd := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z._/]{1,6}`), rapid.StringMatching(`[a-z_]{60,70}`))
+		list := rapid.SliceOfDistinct(odd, rapid.ID[string]).Draw(t, "names")
+		n := named(list...)
+		seen := map[string]string{}
+		for _, name := range list {
+			v := n.Vendor(name)
+			if !fit.MatchString(v) {
+				t.Fatalf("%q became %q", name, v)
+			}
+			if other, ok := seen[v]; ok {
+				t.Fatalf("%q and %q both became %q", name, other, v)
+			}
+			seen[v] = name
+			if n.Tool(v) != name {
+				t.Fatalf("%q became %q, and back %q", name, v, n.Tool(v))
+			}
+			if fit.MatchString(name) && v != name {
+				t.Fatalf("%q is fit and became %q", name, v)
+			}
+		}
+		slices.Reverse(list)
+		again := named(list...)
+		for v, name := range seen {
+			if again.Vendor(name) != v {
+				t.Fatalf("%q depends on the order", name)
+			}
+		}
+	})
+}
+
+// TestNamesThatPretend : a tool that is called what another's name becomes
+// does not take its place.
+func TestNamesThatPretend(t *testing.T) {
+	v := named("a.b").Vendor("a.b")
+	n := named("a.b", v)
+	if n.Vendor(v) != v || n.Tool(v) != v || n.Vendor("a.b") == v || n.Tool(n.Vendor("a.b")) != "a.b" {
+		t.Errorf("%q and %q", n.Vendor("a.b"), n.Vendor(v))
+	}
+}
+
+func TestNamesOfToolsThatAreNoMore(t *testing.T) {
+	n := named("other")
+	if got := n.Vendor("gone"); got != "gone" || !fit.MatchString(n.Vendor("gone.too")) || n.Tool("never") != "never" {
+		t.Errorf("%q %q", got, n.Vendor("gone.too"))
+	}
+}
+
+func TestIDs(t *testing.T) {
+	seen := map[string]bool{}
+	for _, id := range []string{"call_abc", "toolu_01AbC-x", "", "functions.search:0", "functions.search:1", strings.Repeat("x", 41), strings.Repeat("x", 42), "ä"} {
+		got := wire.ID(id)
+		if !fit.MatchString(got) || len(got) > 40 || seen[got] || got != wire.ID(id) {
+			t.Errorf("%q became %q", id, got)
+		}
+		seen[got] = true
+	}
+	if wire.ID("call_abc") != "call_abc" {
+		t.Error("an id that is fit was changed")
+	}
+}
+
+func TestScrub(t *testing.T) {
+	got := wire.Scrub("  key k1 and k1, pass p2\xff"+strings.Repeat("ä", 4000), "k1", "", "p2")
+	if strings.Contains(got, "k1") || strings.Contains(got, "p2") || len(got) > 2100 || !strings.HasPrefix(got, "key [secret] and [secret], pass [secret]\uFFFD") {
+		t.Errorf("%.80s (%d bytes)", got, len(got))
+	}
+}
+
+func TestGatherBoundsCalls(t *testing.T) {
+	g := wire.NewGather(named(), nil)
+	var err error
+	n := 0
+	for ; err == nil && n < 5000; n++ {
+		_, err = g.Begin(int64(n))
+	}
+	if err == nil || n > 1100 {
+		t.Errorf("%d calls, %v", n, err)
+	}
+	g.Text("not heard by anyone")
+	if fmt.Sprint(g.Message().Text) != "not heard by anyone" {
+		t.Errorf("%+v", g.Message())
+	}
+}
