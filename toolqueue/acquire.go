@@ -111,9 +111,9 @@ type wait struct {
 // run stays in line until the call has its slot, or may wait no longer.
 func (t *wait) run(ctx context.Context) (Permit, error) {
 	q, w := t.queue, t.waiter
-	settled := false
+	returns := false
 	defer func() {
-		if !settled { // a hook panicked: the line must not hand a slot to nobody
+		if !returns { // a hook panicked: the line must not hand a slot to nobody
 			if p := t.leave(); p.slot != nil {
 				p.giveBack(true)
 			}
@@ -125,12 +125,9 @@ func (t *wait) run(ctx context.Context) (Permit, error) {
 	if t.who.Waits != nil {
 		t.who.Waits(Waiting{w, t.use})
 	}
-	reason := t.sleep(ctx)
-	settled = true
-	if reason == "" && ctx.Err() == nil {
-		return t.granted(w.permit)
-	}
-	return t.gaveUp(ctx, reason)
+	p, err := t.end(ctx, t.sleep(ctx))
+	returns = true
+	return p, err
 }
 
 // sleep returns once the slot is there, or with why the wait is over.
@@ -156,28 +153,31 @@ func (t *wait) sleep(ctx context.Context) Reason {
 	}
 }
 
-func (t *wait) granted(p Permit) (Permit, error) {
-	if t.queue.hooks.Waited != nil {
-		t.queue.hooks.Waited(t.queue.name, t.who, t.waiter.handed-t.waiter.since)
+// end is the outcome of a wait that is over for a reason, or for none because
+// the slot is there. A call that gives up may have been handed a slot at the
+// last moment: one that was cancelled hands it on, any other is glad of it.
+func (t *wait) end(ctx context.Context, reason Reason) (Permit, error) {
+	q, w := t.queue, t.waiter
+	var p Permit
+	if reason == "" {
+		p = w.permit
+	} else {
+		p = t.leave()
 	}
-	return p, nil
-}
-
-// gaveUp ends a wait early. The call may have been handed a slot at the last
-// moment: one that was cancelled hands it on, any other is glad of it.
-func (t *wait) gaveUp(ctx context.Context, reason Reason) (Permit, error) {
-	p := t.leave()
 	if p.slot != nil && ctx.Err() == nil {
-		return t.granted(p)
+		if q.hooks.Waited != nil {
+			q.hooks.Waited(q.name, t.who, w.handed-w.since)
+		}
+		return p, nil
 	}
-	waited := t.queue.now() - t.waiter.since
+	waited := q.now() - w.since
+	if p.slot == nil && reason == ReasonTimeout {
+		return Permit{}, q.refuse(t.who, reason, ErrTimeout, waited)
+	}
 	if p.slot != nil {
 		p.giveBack(true)
 	}
-	if p.slot == nil && reason == ReasonTimeout {
-		return Permit{}, t.queue.refuse(t.who, reason, ErrTimeout, waited)
-	}
-	return Permit{}, t.queue.refuse(t.who, ReasonCancelled, cancelled(ctx), waited)
+	return Permit{}, q.refuse(t.who, ReasonCancelled, cancelled(ctx), waited)
 }
 
 // leave takes the call out of line, or returns what it was handed.
@@ -185,11 +185,14 @@ func (t *wait) leave() Permit {
 	q, w := t.queue, t.waiter
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if w.use != t.use {
+		return Permit{} // another call's by now
+	}
 	if w.waits {
 		q.leave(w)
 		q.forget(w.session)
-	} else {
-		w.permit.slot.waiter = nil // its token may still be on the way
+	} else if s := w.permit.slot; s != nil {
+		s.waiter = nil // not to be used again: its token may still be on the way
 	}
 	return w.permit
 }

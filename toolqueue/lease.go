@@ -80,7 +80,7 @@ func (q *queue) callEnded(s *session, now time.Duration, unused bool) *waiter {
 	if s.over || !s.used || now >= held {
 		return q.end(s, now)
 	}
-	s.expires = min(held, now+q.config.Lease.Idle)
+	s.expires = min(held, later(now, q.config.Lease.Idle))
 	if s.timer == nil {
 		s.timer = time.AfterFunc(s.expires-now, func() { q.expire(s) })
 	} else {
@@ -91,10 +91,18 @@ func (q *queue) callEnded(s *session, now time.Duration, unused bool) *waiter {
 
 const always = time.Duration(1<<63 - 1)
 
+// later is d after now; what is too far off to say is always.
+func later(now, d time.Duration) time.Duration {
+	if now > always-d {
+		return always
+	}
+	return now + d
+}
+
 // heldUntil is when the lease is over whatever its calls do.
 func (q *queue) heldUntil(s *session) time.Duration {
-	if hold := q.config.Lease.MaxHold; hold > 0 && s.taken+hold > 0 {
-		return s.taken + hold
+	if hold := q.config.Lease.MaxHold; hold > 0 {
+		return later(s.taken, hold)
 	}
 	return always
 }

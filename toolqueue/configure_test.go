@@ -1,0 +1,111 @@
+package toolqueue_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+func TestRaisingWakesWaiters(t *testing.T) {
+	for _, capacity := range []int{1, 8} {
+		q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: capacity}))
+		for range capacity {
+			take(t, q, "a", tool("holder"))
+		}
+		first, second, third := start(t, q, "a", tool("1"), 0), start(t, q, "a", tool("2"), 0), start(t, q, "a", tool("3"), 0)
+		if err := q.Configure(one("a", toolqueue.Config{Concurrent: capacity + 2})); err != nil {
+			t.Fatal(err)
+		}
+		first.has()
+		second.has()
+		if !third.waits() {
+			t.Fatal("two more slots let three calls in")
+		}
+		counts(t, q, "a", capacity+2, 1)
+	}
+}
+
+func TestConfigureTwice(t *testing.T) {
+	big := toolqueue.Config{Concurrent: 4, MaxWait: time.Minute, MaxWaiters: 9, Lease: toolqueue.Lease{Idle: time.Second, MaxHold: time.Hour}}
+	q := newQueues(t, toolqueue.Hooks{}, one("a", big))
+	held := take(t, q, "a", tool("holder"))
+	for _, c := range []toolqueue.Config{big, {Concurrent: 1}, {Concurrent: 2, MaxWait: 1, MaxWaiters: 1, Lease: toolqueue.Lease{Idle: 1, MaxHold: 1}}} {
+		if err := q.Configure(map[string]toolqueue.Config{"a": c, "b": {Concurrent: 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := status(t, q, "a")
+	if got := (toolqueue.Config{Concurrent: s.Concurrent, MaxWait: s.MaxWait, MaxWaiters: s.MaxWaiters, Lease: s.Lease}); got != big {
+		t.Errorf("configuration is %+v; want %+v", got, big)
+	}
+	counts(t, q, "a", 1, 0)
+	held.Release()
+	counts(t, q, "a", 0, 0)
+}
+
+func TestConfigureReportsAllMistakes(t *testing.T) {
+	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1}))
+	err := q.Configure(map[string]toolqueue.Config{
+		"a":                     {Concurrent: 5},
+		"good":                  {Concurrent: 1},
+		"":                      {Concurrent: 1},
+		"a b":                   {Concurrent: 1},
+		strings.Repeat("x", 65): {Concurrent: 1},
+		"none":                  {},
+		"many":                  {Concurrent: toolqueue.MaxConcurrent + 1},
+		"wait":                  {Concurrent: 1, MaxWait: -1, MaxWaiters: -1},
+		"lease":                 {Concurrent: 1, Lease: toolqueue.Lease{Idle: -1, MaxHold: -1}},
+		"hold":                  {Concurrent: 1, Lease: toolqueue.Lease{MaxHold: 1}},
+	})
+	if err == nil {
+		t.Fatal("no mistake was found")
+	}
+	text := err.Error()
+	for _, want := range []string{
+		`"": a name`, `"a b": a name`, `xxx": a name`, `"none": concurrent is 0`, `"many": concurrent is 1000001`, `"wait": the maximum wait is -1ns`,
+		`"wait": the maximum number of waiters is -1`, `"lease": the idle time`, `"lease": the maximum hold`, `"hold": the session lease has a maximum hold but no idle time`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in:\n%s", want, text)
+		}
+	}
+	if s := status(t, q, "a"); s.Concurrent != 1 || len(q.All(0)) != 1 {
+		t.Errorf("a mistake changed something: %+v", q.All(0))
+	}
+	if err := q.Configure(one(strings.Repeat("x", 64), toolqueue.Config{Concurrent: toolqueue.MaxConcurrent})); err != nil {
+		t.Errorf("the greatest queue: %v", err)
+	}
+}
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	for _, c := range []struct {
+		err  toolqueue.Error
+		want string
+	}{
+		{toolqueue.Error{Queue: "q", Reason: toolqueue.ReasonFull, Depth: 20, Concurrent: 1}, `tool queue "q" is full: 20 calls in line for its 1 slot, and no more may wait; call again later, or raise its maximum number of waiters`},
+		{toolqueue.Error{Queue: "q", Reason: toolqueue.ReasonTimeout, Waited: 30 * time.Second, Depth: 3, Concurrent: 2}, `waited 30s for one of the 2 slots of tool queue "q", as long as it may (others in line: 3); call again later, or raise its capacity or its maximum wait`},
+		{toolqueue.Error{Queue: "q", Reason: toolqueue.ReasonUnknown}, `there is no tool queue "q": add it to the queues, or bind the tool to one that is there`},
+		{toolqueue.Error{Queue: "q", Reason: toolqueue.ReasonCancelled, Waited: 1234567 * time.Nanosecond, Concurrent: 2}, `gave up after 1ms in line for one of the 2 slots of tool queue "q" (others in line: 0): the call was cancelled or its time was over`},
+	} {
+		if got := c.err.Error(); got != c.want {
+			t.Errorf("%s\nwant\n%s", got, c.want)
+		}
+	}
+}
+
+func TestDefaultQueue(t *testing.T) {
+	q := newQueues(t, toolqueue.Hooks{}, one(toolqueue.Default, toolqueue.Config{Concurrent: toolqueue.DefaultConcurrent}))
+	for range toolqueue.DefaultConcurrent {
+		take(t, q, toolqueue.Default, tool("t"))
+	}
+	counts(t, q, toolqueue.Default, toolqueue.DefaultConcurrent, 0)
+	ctx, cancel := context.WithCancel(context.Background())
+	who := tool("one too many")
+	who.Waits = func(toolqueue.Waiting) { cancel() }
+	if _, err := q.Acquire(ctx, toolqueue.Default, who); err == nil {
+		t.Error("no bound")
+	}
+}
