@@ -57,8 +57,8 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 	a.Kind = cmp.Or(a.Kind, defaultKind())
 	a.Name = cmp.Or(a.Name, a.Kind)
 	folder := agentFolder(cfg.Data, a.Name)
-	if a.Kind == "demo" && a.WorkDir == "" {
-		// It touches nothing: two demo agents need not take turns in a folder.
+	if (a.Kind == "demo" || a.Kind == "llm") && a.WorkDir == "" {
+		// It touches nothing: two such agents need not take turns in a folder.
 		a.WorkDir = filepath.Join(folder, "work")
 		if err := os.MkdirAll(a.WorkDir, 0o700); err != nil {
 			return err
@@ -119,7 +119,7 @@ func daemonConfig(cfg config.Config, o cli.AgentOptions, folder string, log *slo
 		Name: a.Name, Kind: a.Kind, Version: version, DataDir: folder,
 		WorkDir: a.WorkDir, ProjectRoots: a.ProjectRoots, Home: a.Home, Slots: a.Slots, IsolatedSlots: a.IsolatedSlots, Model: a.Model,
 		Token: a.Token, Hosts: cfg.Hosts, DefaultTimeout: a.Timeout, PassEnv: a.PassEnv,
-		Runner:   runner.Options{Permission: a.PermissionMode, Tiers: a.Tiers, ExtraArgs: a.Args, Command: a.Command},
+		Runner:   runner.Options{Permission: a.PermissionMode, Tiers: a.Tiers, ExtraArgs: a.Args, Command: a.Command, LLM: llmOptions(a.LLM)},
 		Terminal: a.Terminal, TerminalCommand: a.TerminalCommand, TerminalIdle: a.TerminalIdle,
 		DirectorToken: o.Token, ExecLog: os.Getenv(execLogEnv), Logger: log,
 	}
@@ -127,6 +127,14 @@ func daemonConfig(cfg config.Config, o cli.AgentOptions, folder string, log *slo
 		c.Director = o.Director
 	}
 	return c
+}
+
+func llmOptions(o config.LLM) runner.LLM {
+	return runner.LLM{
+		Provider: o.Provider, BaseURL: o.BaseURL, APIKey: o.APIKey, System: o.System, MaxTokens: o.MaxTokens, MaxTurns: o.MaxTurns,
+		Tools: o.Tools, Exempt: o.Exempt, Approval: o.Approval,
+		MaxParallelToolCalls: o.MaxParallelToolCalls, OverLimit: o.OverLimit,
+	}
 }
 
 // defaultKind is the first coding CLI on PATH, else the demo agent.

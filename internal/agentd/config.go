@@ -24,7 +24,7 @@ const (
 // Config configures a Daemon. Only Kind and DataDir have no default.
 type Config struct {
 	Name    string // shown in status; default: Kind
-	Kind    string // claude, codex, opencode, command or demo
+	Kind    string // claude, codex, opencode, command, llm or demo
 	Version string // shown in status; default "dev"
 	DataDir string // records, logs, sessions; created 0700, for one daemon alone
 
@@ -55,7 +55,7 @@ type Config struct {
 	DirectorToken string // token of this agent at the director; runs get it only if it is an agent's
 
 	Terminal        bool          // offer terminals; they also need Token
-	TerminalCommand []string      // what runs in one; default: the CLI, for the kinds command and demo $SHELL
+	TerminalCommand []string      // what runs in one; default: the CLI, for the kinds command, llm and demo $SHELL
 	TerminalIdle    time.Duration // without input or output a terminal ends; default 15 min
 
 	ExecLog string // file that gets a JSON line at start and end of each execution
@@ -66,7 +66,7 @@ type Config struct {
 // field and its range.
 func (c Config) withDefaults() (Config, error) {
 	if c.Kind == "" {
-		return c, fmt.Errorf("kind is required: claude, codex, opencode, command or demo")
+		return c, fmt.Errorf("kind is required: claude, codex, opencode, command, llm or demo")
 	}
 	if c.DataDir == "" {
 		return c, fmt.Errorf("data dir is required")

@@ -23,6 +23,7 @@ type Daemon struct {
 	lock    *dirLock // on the data folder
 	ledger  *ledger
 	listing sync.Mutex // held by who lists the conversations
+	talks   talks      // conversations that runs within this process go on with
 	keeping sync.Mutex // held by who puts the data folder in order; taken before stored and mu
 
 	quit      chan time.Duration // POST /shutdown: how long running tasks may go on

@@ -19,6 +19,7 @@ var passKind = map[string][]string{
 	"claude":   {"ANTHROPIC_", "CLAUDE_", "DISABLE_", "API_TIMEOUT_MS", "MAX_THINKING_TOKENS", "BASH_DEFAULT_TIMEOUT_MS", "BASH_MAX_TIMEOUT_MS"},
 	"codex":    {"OPENAI_", "CODEX_", "AZURE_OPENAI_"},
 	"opencode": {"OPENCODE_", "ANTHROPIC_", "OPENAI_", "OPENROUTER_", "GEMINI_", "GOOGLE_GENERATIVE_AI_", "GROQ_", "MISTRAL_", "DEEPSEEK_", "XAI_"},
+	"llm":      {"OPENAI_", "ANTHROPIC_"},
 }
 
 // keepOut are names with a passed prefix that would tie a run to the session

@@ -46,8 +46,8 @@ func (r *run) perform() verdict {
 	if s := r.stopReason(); s != nil {
 		return s.verdict(runner.Outcome{})
 	}
-	if r.d.cfg.Kind == "demo" {
-		return r.runFunc(place{})
+	if r.d.runner.Inside() {
+		return r.performInside()
 	}
 	p := r.place()
 	dirs, err := r.prepare(p)
@@ -67,13 +67,33 @@ func (r *run) perform() verdict {
 	return r.runProcess(p)
 }
 
+// performInside executes a run that uses no folder but the agent's own: all it
+// may have to wait for is another turn of its conversation.
+func (r *run) performInside() verdict {
+	p := place{home: r.d.cfg.DataDir, dir: r.d.cfg.WorkDir}
+	if rec := r.record(); !rec.Isolated && r.d.tellsSession() {
+		ctx, cancel := r.patience()
+		defer cancel()
+		err := r.d.talks.take(ctx, rec.SessionID, func() {
+			fmt.Fprintf(r.log, "[signalbox] waiting for another turn of %s\n", rec.SessionID)
+		})
+		if s := r.stopReason(); s != nil && err != nil {
+			return s.verdict(runner.Outcome{})
+		} else if err != nil {
+			return notStarted(err)
+		}
+		defer r.d.talks.give(rec.SessionID)
+	}
+	return r.runFunc(p)
+}
+
 var errLockWait = errors.New("waited too long")
 
-// lock waits for the run's folders, until the run is stopped or LockWait is
-// over. The task's own limit counts from the start of the program.
-func (r *run) lock(dirs []string) ([]*dirLock, error) {
+// patience is how long a run waits for what another one uses: until it is
+// stopped or LockWait is over. The task's own limit counts from the start of
+// the program.
+func (r *run) patience() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), r.d.cfg.LockWait, errLockWait)
-	defer cancel()
 	go func() {
 		select {
 		case <-r.stopping:
@@ -81,6 +101,13 @@ func (r *run) lock(dirs []string) ([]*dirLock, error) {
 		case <-ctx.Done():
 		}
 	}()
+	return ctx, cancel
+}
+
+// lock waits for the run's folders.
+func (r *run) lock(dirs []string) ([]*dirLock, error) {
+	ctx, cancel := r.patience()
+	defer cancel()
 	return lockDirs(ctx, dirs, func(dir string) {
 		fmt.Fprintf(r.log, "[signalbox] waiting for %s, which another run is using\n", dir)
 	})
@@ -93,6 +120,7 @@ func (r *run) plan(p place) (runner.Plan, error) {
 		Prompt: r.task.Prompt, Model: r.job.model, SessionID: rec.SessionID,
 		CLISession: cli, Resume: resume, Thinking: r.task.Thinking, Home: p.home,
 		AllowedTools: r.task.AllowedTools, SystemPrompt: r.task.SystemPrompt,
+		Env: r.d.buildEnv(p.home, r.identity(), r.task.Env), Brought: r.task.Env,
 	})
 }
 

@@ -24,7 +24,7 @@ func (d *Daemon) recover() error {
 	if err := d.clearTerminals(); err != nil {
 		return fmt.Errorf("data folder: %w", err)
 	}
-	if err := d.disk.pruneSessions(); err != nil {
+	if err := d.disk.pruneSessions(d.forgetSession); err != nil {
 		return fmt.Errorf("data folder: %w", err)
 	}
 	ledger, past, err := openLedger(d.disk.ledgerPath())

@@ -36,8 +36,9 @@ func (d *disk) loadSession(name string) (session, bool) {
 // sessionsKept bounds the conversations that are remembered.
 const sessionsKept = 10_000
 
-// pruneSessions forgets the conversations that were used least recently.
-func (d *disk) pruneSessions() error {
+// pruneSessions forgets the conversations that were used least recently, and
+// has what is kept of them removed.
+func (d *disk) pruneSessions(forget func(name string) error) error {
 	dir := filepath.Join(d.dir, "sessions")
 	names, err := os.ReadDir(dir)
 	if err != nil || len(names) <= sessionsKept {
@@ -52,12 +53,17 @@ func (d *disk) pruneSessions() error {
 	}
 	slices.SortFunc(names, func(a, b os.DirEntry) int { return cmp.Compare(used(a), used(b)) })
 	for _, n := range names[:len(names)-sessionsKept] {
+		if err := forget(strings.TrimSuffix(n.Name(), ".json")); err != nil {
+			return err
+		}
 		if err := os.Remove(filepath.Join(dir, n.Name())); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+func (d *Daemon) forgetSession(name string) error { return d.runner.Forget(d.cfg.DataDir, name) }
 
 func (d *disk) saveSession(name string, s session) error {
 	b, err := json.Marshal(s)
@@ -83,8 +89,9 @@ func (r *run) noteNamed(p place) {
 	}
 }
 
+// tellsSession reports that each run is told the name of its conversation.
 func (d *Daemon) tellsSession() bool {
-	return slices.ContainsFunc(d.cfg.Runner.Command, func(a string) bool { return strings.Contains(a, "{session_id}") })
+	return d.cfg.Kind == "llm" || slices.ContainsFunc(d.cfg.Runner.Command, func(a string) bool { return strings.Contains(a, "{session_id}") })
 }
 
 // getSessions is GET /sessions.
@@ -104,7 +111,7 @@ func (d *Daemon) sessions() ([]api.AgentSession, error) {
 	defer d.listing.Unlock()
 	files, err := os.ReadDir(filepath.Join(d.disk.dir, "sessions"))
 	if err == nil && len(files) > sessionsKept+sessionsKept/10 {
-		err = d.disk.pruneSessions() // a daemon that runs for years
+		err = d.disk.pruneSessions(d.forgetSession) // a daemon that runs for years
 	}
 	if err != nil {
 		return nil, err

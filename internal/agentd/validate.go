@@ -68,7 +68,11 @@ func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 	}
 	var err error
 	if j.model, err = d.runner.Model(t.Model, t.Tier, d.cfg.Model); err != nil {
-		return j, invalid("tier: %v", err)
+		field := "model"
+		if t.Model == "" && t.Tier != "" {
+			field = "tier"
+		}
+		return j, invalid("%s: %v", field, err)
 	}
 	j.dir, err = d.projectDir(t.Project)
 	if err != nil {

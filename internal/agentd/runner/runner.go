@@ -34,6 +34,7 @@ type Options struct {
 	AllowedTools []string          // claude: --allowedTools, used without asking
 	ExtraArgs    []string          // put before what the runner itself adds
 	Command      []string          // command: the argument template
+	LLM          LLM               // llm: the model, and what it may do
 }
 
 // Task is what a runner needs to know of a task.
@@ -48,6 +49,11 @@ type Task struct {
 
 	AllowedTools []string // the only tools it may use; checked by CheckExtras, as is what follows
 	SystemPrompt string   // added to the CLI's own
+
+	// Env is the environment that a program of the run gets, for runs that are
+	// no program, and Brought what of it the task itself brought.
+	Env     []string
+	Brought map[string]string
 }
 
 // Plan is how to execute one task: a program, or for Func set a function of
@@ -95,8 +101,12 @@ type Outcome struct {
 
 // Runner makes plans.
 type Runner interface {
-	// Kind is claude, codex, opencode, command or demo.
+	// Kind is claude, codex, opencode, command, llm or demo.
 	Kind() string
+	// Inside reports that runs are functions of this process, which use no
+	// working folder. What they keep of conversations lies in the agent's own
+	// data folder, which is their Home.
+	Inside() bool
 	// Plan returns an error that a person can act on when the task cannot be
 	// started, such as for a CLI that is not installed.
 	Plan(Task) (Plan, error)
@@ -115,6 +125,8 @@ type Runner interface {
 	SessionsIn(home string) func(cliSession string) bool
 	// SessionExists reports whether the CLI itself knows the conversation.
 	SessionExists(home, cliSession string) bool
+	// Forget removes what is kept of a conversation that is ours alone.
+	Forget(home, cliSession string) error
 	// StateDir is the folder below home that the CLI keeps its state in, and
 	// that two runs must not share at a time; "" for none.
 	StateDir(home string) string
@@ -134,10 +146,12 @@ func New(kind string, o Options) (Runner, error) {
 		return newOpencode(o)
 	case "command":
 		return newCommand(o)
+	case "llm":
+		return newLLM(o)
 	case "demo":
 		return Demo{base{kind: "demo"}}, nil
 	}
-	return nil, fmt.Errorf("unknown kind %q: claude, codex, opencode, command or demo", kind)
+	return nil, fmt.Errorf("unknown kind %q: claude, codex, opencode, command, llm or demo", kind)
 }
 
 // base has what the runners share and defaults for what most do not need.
@@ -148,8 +162,10 @@ type base struct {
 }
 
 func (b base) Kind() string                      { return b.kind }
+func (b base) Inside() bool                      { return false }
 func (b base) NewSession(string) string          { return "" }
 func (b base) SessionExists(string, string) bool { return false }
+func (b base) Forget(string, string) error       { return nil }
 func (b base) StateDir(string) string            { return "" }
 func (b base) LoginFiles() []string              { return nil }
 

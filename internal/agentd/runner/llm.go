@@ -1,0 +1,167 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/llm"
+	"github.com/signalbox-ai/signalbox/internal/llm/anthropic"
+	"github.com/signalbox-ai/signalbox/internal/llm/openai"
+)
+
+// LLM are the options of kind llm, a loop of our own around a model.
+type LLM struct {
+	Provider  string // openai (default) or anthropic
+	BaseURL   string // of the model's endpoint; "": the provider's *_BASE_URL, else the vendor's
+	APIKey    string // "": the provider's *_API_KEY
+	System    string
+	MaxTokens int      // of one turn; 0: 8192
+	MaxTurns  int      // 0: 10
+	Tools     string   // URL of an MCP endpoint, director (default): the director's, or none
+	Exempt    []string // tools that the limit does not count
+	Approval  []string // tools that are not run, for nobody is there to approve them
+
+	MaxParallelToolCalls int    // 0: 10
+	OverLimit            string // reject (default) or queue
+
+	Patience time.Duration // how long tools that are not there are looked for; 0: 30 s
+	Retries  int           // of a request to the model; 0: 2, negative: none
+}
+
+// llmRunner answers a prompt within this process: the model decides, the
+// tools are those of an MCP endpoint. It uses no working folder and no CLI.
+type llmRunner struct{ base }
+
+func newLLM(o Options) (Runner, error) {
+	l := &o.LLM
+	setDefault(&l.Provider, "openai")
+	setDefault(&l.OverLimit, "reject")
+	setDefault(&l.Tools, "director")
+	if l.MaxTokens == 0 {
+		l.MaxTokens = 8192
+	}
+	if err := oneOf("llm provider", l.Provider, []string{"openai", "anthropic"}); err != nil {
+		return nil, err
+	}
+	if err := oneOf("llm over_limit", l.OverLimit, []string{"reject", "queue"}); err != nil {
+		return nil, err
+	}
+	return llmRunner{base{kind: "llm", opt: o}}, nil
+}
+
+func setDefault(s *string, v string) {
+	if *s == "" {
+		*s = v
+	}
+}
+
+func (llmRunner) Inside() bool { return true }
+
+// Model wants one: no endpoint has a model of its own.
+func (l llmRunner) Model(model, tier, fallback string) (string, error) {
+	m, err := l.base.Model(model, tier, fallback)
+	if err == nil && m == "" {
+		err = errors.New("there is none: name one in the task, or set agent.model for this agent")
+	}
+	return m, err
+}
+
+// A conversation has our own name for it, and a file below home.
+
+func (llmRunner) NewSession(name string) string { return name }
+
+func conversations(home string) (*llm.Store, error) {
+	return llm.OpenStore(filepath.Join(home, "conversations"))
+}
+
+func (l llmRunner) SessionExists(home, id string) bool { return l.SessionsIn(home)(id) }
+
+func (llmRunner) SessionsIn(home string) func(string) bool {
+	store, err := conversations(home)
+	if err != nil {
+		return func(string) bool { return false }
+	}
+	return store.Exists
+}
+
+func (llmRunner) Forget(home, id string) error {
+	store, err := conversations(home)
+	if err != nil {
+		return err
+	}
+	return store.Remove(id)
+}
+
+// mcpTool is the name of a tool, or the beginning of some before a star.
+var mcpTool = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./:-]{0,199}\*?$|^\*$`)
+
+func (llmRunner) CheckExtras(allowedTools []string, systemPrompt string) error {
+	if len(allowedTools) > maxAllowedTools {
+		return fmt.Errorf("allowed_tools has %d entries: %d at most", len(allowedTools), maxAllowedTools)
+	}
+	for _, tool := range allowedTools {
+		if !mcpTool.MatchString(tool) {
+			return fmt.Errorf("allowed_tools: %q is not the name of a tool, such as server__tool, or server__* for all of a server", clip(tool))
+		}
+	}
+	return checkSystemPrompt(systemPrompt)
+}
+
+func (l llmRunner) Plan(t Task) (Plan, error) {
+	r := &llmRun{o: l.opt.LLM, task: t}
+	if t.Model == "" {
+		return Plan{}, errors.New("no model is named: name one in the task, or set agent.model for this agent")
+	}
+	if err := r.findModel(); err != nil {
+		return Plan{}, err
+	}
+	if err := r.findTools(); err != nil {
+		return Plan{}, err
+	}
+	return Plan{Func: func(ctx context.Context, out io.Writer) Outcome { return r.do(ctx, out) }}, nil
+}
+
+// findModel prepares the model's endpoint and the key for it: what the task
+// brought, else what the agent is configured with, else its environment's.
+func (r *llmRun) findModel() error {
+	prefix := strings.ToUpper(r.o.Provider)
+	keyName := prefix + "_API_KEY"
+	key := firstText(r.task.Brought[keyName], r.o.APIKey, env(r.task.Env, keyName))
+	base := firstText(r.o.BaseURL, env(r.task.Env, prefix+"_BASE_URL"))
+	if key == "" && (base == "" || vendorHost(base)) {
+		return fmt.Errorf("there is no API key for %s: set %s for this agent, or agent.llm.api_key; for another endpoint set agent.llm.base_url", r.o.Provider, keyName)
+	}
+	r.transport = http.DefaultTransport.(*http.Transport).Clone()
+	client := &http.Client{Transport: r.transport}
+	var err error
+	if r.o.Provider == "anthropic" {
+		r.model, err = anthropic.New(anthropic.Options{BaseURL: base, APIKey: key, Client: client, Retries: r.o.Retries})
+	} else {
+		r.model, err = openai.New(openai.Options{BaseURL: base, APIKey: key, Client: client, Retries: r.o.Retries})
+	}
+	return err
+}
+
+// vendorHost reports whether a URL is one of the vendors', who serve nobody
+// without a key.
+func vendorHost(base string) bool {
+	u, err := url.Parse(base)
+	return err == nil && (u.Hostname() == "api.openai.com" || u.Hostname() == "api.anthropic.com")
+}
+
+func env(vars []string, name string) string {
+	for _, kv := range vars {
+		if n, v, _ := strings.Cut(kv, "="); n == name {
+			return v
+		}
+	}
+	return ""
+}

@@ -1,0 +1,191 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/llm"
+	"github.com/signalbox-ai/signalbox/steplimit"
+)
+
+// llmRun is one run of kind llm.
+type llmRun struct {
+	o         LLM
+	task      Task
+	model     llm.Model
+	transport *http.Transport
+	tools     *startingTools // nil: none
+	lines     *lines
+
+	store *llm.Store // nil: the run has no conversation
+	past  []llm.Message
+	said  []llm.Message // by this run, as far as it has come
+	uses  int64         // of tools
+}
+
+func (r *llmRun) say(format string, args ...any) {
+	r.lines.line("[signalbox] " + fmt.Sprintf(format, args...))
+}
+
+// progress shows how far a tool call is, such as its place in line.
+func (r *llmRun) progress(c llm.ToolCall, text string) {
+	if !r.lines.often(c.ID) {
+		r.lines.line(fmt.Sprintf("[%s] %s (ID: %s)", c.Name, text, c.ID))
+	}
+}
+
+// do runs the task to its end. What is wrong within it is an outcome, never a
+// crash of the agent with all that it runs.
+func (r *llmRun) do(ctx context.Context, out io.Writer) (o Outcome) {
+	r.lines = &lines{out: out}
+	defer r.transport.CloseIdleConnections()
+	if r.tools != nil {
+		defer r.tools.set.Close()
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			r.say("panic: %v\n%s", v, debug.Stack())
+			o.ErrType, o.ErrMessage = "no_result", fmt.Sprintf("the run failed in a way that it was not made for: %v", v)
+		}
+	}()
+	if err := r.open(); err != nil {
+		return Outcome{ErrType: "storage_error", ErrMessage: err.Error()}
+	}
+	res, err := r.loop().Run(ctx, llm.Input{
+		Model: r.task.Model, System: r.system(), MaxTokens: r.o.MaxTokens, History: r.past, Prompt: r.task.Prompt,
+	})
+	r.lines.end()
+	o = r.outcome(res, err)
+	if err := r.close(res); err != nil {
+		r.say("%v", err)
+		o.ErrType = cmp.Or(o.ErrType, "storage_error")
+		o.ErrMessage = cmp.Or(o.ErrMessage, "the task was carried out, but "+err.Error())
+	}
+	return o
+}
+
+func (r *llmRun) loop() *llm.Loop {
+	log := slog.New(linesHandler{r.lines})
+	l := &llm.Loop{
+		Model: r.model, MaxTurns: r.o.MaxTurns, Logger: log,
+		Limit: steplimit.Options{
+			Max: r.o.MaxParallelToolCalls, Policy: steplimit.Policy(r.o.OverLimit),
+			Exempt: steplimit.Named(r.o.Exempt...), NeedsApproval: steplimit.Named(r.o.Approval...),
+		},
+		Events: llm.Events{
+			Text:      func(_ int, delta string) { r.lines.text(delta) },
+			TurnEnded: r.turnEnded,
+			ToolEnded: r.toolEnded,
+		},
+	}
+	if r.tools != nil {
+		l.Tools = r.tools
+	}
+	return l
+}
+
+func (r *llmRun) system() string {
+	if r.o.System != "" && r.task.SystemPrompt != "" {
+		return r.o.System + "\n\n" + r.task.SystemPrompt
+	}
+	return r.o.System + r.task.SystemPrompt
+}
+
+// open reads the conversation that the run goes on with, and puts the prompt
+// into it.
+func (r *llmRun) open() error {
+	r.said = []llm.Message{{Role: llm.RoleUser, Text: r.task.Prompt}}
+	if r.task.CLISession == "" {
+		return nil
+	}
+	var err error
+	if r.store, err = conversations(r.task.Home); err != nil {
+		return err
+	}
+	r.past, err = r.store.Load(r.task.CLISession)
+	var damaged *llm.CorruptError
+	if errors.As(err, &damaged) {
+		r.say("%v", damaged)
+	} else if err != nil {
+		return err
+	}
+	return r.save()
+}
+
+// save keeps what there is so far, for a run that goes on after a crash of the
+// agent. Calls that were under way then have no answer; the next run repairs that.
+func (r *llmRun) save() error {
+	if r.store == nil {
+		return nil
+	}
+	return r.store.Save(r.task.CLISession, append(r.past[:len(r.past):len(r.past)], r.said...))
+}
+
+// turnEnded keeps what the model said before its tools are run.
+func (r *llmRun) turnEnded(_ int, t llm.Turn, _ llm.Usage) {
+	r.lines.end()
+	if t.Message.Text == "" && len(t.Message.ToolCalls) == 0 {
+		return
+	}
+	r.said = append(r.said, t.Message)
+	if err := r.save(); err != nil {
+		r.say("%v", err) // the end of the run will tell whether it matters
+	}
+}
+
+func (r *llmRun) toolEnded(_ int, e steplimit.Result) {
+	if e.Outcome == steplimit.Executed || e.Outcome == steplimit.Failed {
+		r.uses++
+	}
+	r.said = append(r.said, llm.Message{Role: llm.RoleTool, ToolID: e.Call.ID, ToolName: e.Call.Name, Text: e.Text, IsError: e.IsError})
+}
+
+// close keeps the conversation. A run that failed before anything was said to
+// it leaves the conversation as it was, so that it can be tried again.
+func (r *llmRun) close(res llm.Outcome) error {
+	switch {
+	case r.store == nil:
+		return nil
+	case res.End != llm.Failed || len(r.said) > 1:
+		return r.store.Save(r.task.CLISession, res.Messages)
+	case len(r.past) > 0:
+		return r.store.Save(r.task.CLISession, r.past)
+	}
+	return r.store.Remove(r.task.CLISession)
+}
+
+// outcome says how the run ended.
+func (r *llmRun) outcome(res llm.Outcome, err error) Outcome {
+	o := Outcome{Output: res.Text, ToolCount: r.uses, Usage: &api.TokenUsage{Input: res.Usage.InputTokens, Output: res.Usage.OutputTokens}}
+	var model *llm.ModelError
+	switch res.End {
+	case llm.Completed:
+	case llm.MaxTurns:
+		o.ErrType = "max_turns"
+		o.ErrMessage = fmt.Sprintf("the model was not done after its %d turns (agent.llm.max_turns)", res.Turns)
+	case llm.MaxTokens:
+		o.ErrType = "max_tokens"
+		o.ErrMessage = fmt.Sprintf("the model's answer was cut off at its limit of %d tokens (agent.llm.max_tokens)", r.o.MaxTokens)
+	case llm.Refused:
+		o.ErrType, o.ErrMessage = "refusal", "the model, or its vendor's filter, would not answer"
+		if res.Text != "" {
+			o.ErrMessage += ": " + oneLine(res.Text, 500)
+		}
+	case llm.Aborted: // whoever ended it says why
+	default:
+		o.ErrType, o.ErrMessage = "tools_error", fmt.Sprint(err)
+		if errors.As(err, &model) {
+			o.ErrType = "model_error"
+		} else if r.tools != nil {
+			o.ErrMessage += "; " + toolsCure(err)
+		}
+	}
+	return o
+}

@@ -1,0 +1,131 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/llm"
+	"github.com/signalbox-ai/signalbox/internal/llm/mcptools"
+)
+
+// toolsWait is how long a run waits for the first tools of servers that are
+// still starting.
+const toolsWait = 5 * time.Second
+
+// findTools prepares the tools. The run's own token goes to its director and
+// to nobody else.
+func (r *llmRun) findTools() error {
+	if r.o.Tools == "none" {
+		return nil
+	}
+	director := strings.TrimRight(env(r.task.Env, "SIGNALBOX_DIRECTOR"), "/")
+	at := r.o.Tools
+	if at == "director" {
+		if director == "" {
+			return errors.New("this agent knows no director to have tools from: start it with --director URL, or set agent.llm.tools to the URL of an MCP endpoint, or to none")
+		}
+		at = director + "/mcp"
+	}
+	o := mcptools.Options{URL: at, Allowed: r.allows, Progress: r.progress, Patience: r.o.Patience}
+	if sameOrigin(at, director) {
+		o.Token, o.Execution = env(r.task.Env, "SIGNALBOX_TOKEN"), env(r.task.Env, "SIGNALBOX_QUEUE_ID")
+	}
+	tools, err := mcptools.New(o)
+	if err != nil {
+		return fmt.Errorf("agent.llm.tools: %w", err)
+	}
+	r.tools = &startingTools{set: tools, say: r.say, wants: r.task.AllowedTools}
+	return nil
+}
+
+func sameOrigin(a, b string) bool {
+	u, err := url.Parse(a)
+	v, other := url.Parse(b)
+	return err == nil && other == nil && u.Host != "" && u.Scheme == v.Scheme && u.Host == v.Host
+}
+
+// allows reports whether the task lets the run have a tool.
+func (r *llmRun) allows(name string) bool {
+	if len(r.task.AllowedTools) == 0 {
+		return true
+	}
+	for _, a := range r.task.AllowedTools {
+		start, all := strings.CutSuffix(a, "*")
+		if name == a || all && strings.HasPrefix(name, start) {
+			return true
+		}
+	}
+	return false
+}
+
+// startingTools waits for the first list to have something in it: a gateway
+// that was just started serves before its servers do.
+type startingTools struct {
+	set   *mcptools.Tools
+	say   func(format string, args ...any)
+	wants []string
+	once  sync.Once
+}
+
+func (s *startingTools) Tools(ctx context.Context) (list []llm.Tool, err error) {
+	first := false
+	s.once.Do(func() { first = true })
+	list, err = s.set.Tools(ctx)
+	if !first {
+		return list, err
+	}
+	give := time.Now().Add(toolsWait)
+	for err == nil && s.missing(list) != "" && time.Now().Before(give) {
+		if !pause(ctx, 200*time.Millisecond) {
+			return nil, context.Cause(ctx)
+		}
+		list, err = s.set.Tools(ctx)
+	}
+	if what := s.missing(list); err == nil && what != "" {
+		s.say("%s", what)
+	}
+	return list, err
+}
+
+// Call runs a tool.
+func (s *startingTools) Call(ctx context.Context, c llm.ToolCall) (string, bool, error) {
+	return s.set.Call(ctx, c)
+}
+
+// missing says what a list lacks, or "".
+func (s *startingTools) missing(list []llm.Tool) string {
+	known := map[string]bool{}
+	for _, t := range list {
+		known[t.Name] = true
+	}
+	for _, name := range s.wants {
+		if !strings.HasSuffix(name, "*") && !known[name] {
+			return fmt.Sprintf("allowed_tools: there is no tool %s", name)
+		}
+	}
+	if len(list) == 0 {
+		return "no tools are offered at this time"
+	}
+	return ""
+}
+
+// toolsCure says what a person can do about tools that cannot be had.
+func toolsCure(err error) string {
+	var refused *mcptools.Refused
+	if !errors.As(err, &refused) {
+		return "see that the director, or what agent.llm.tools names, runs; or set agent.llm.tools to none"
+	}
+	switch refused.Status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return "give this agent a token of its own in SIGNALBOX_TOKEN; who administers the director makes it with: signalbox tokens create NAME --agent NAME"
+	case http.StatusNotFound:
+		return "give the director tools (signalbox up --tools FILE), or set agent.llm.tools to none for an agent without tools"
+	}
+	return "see agent.llm.tools"
+}
