@@ -124,7 +124,11 @@ func (p *Provider) load(ctx context.Context) error {
 		p.server.State, p.server.Error = gateway.StateFailed, err.Error()
 		return err
 	}
-	for _, w := range d.Warnings {
+	for i, w := range d.Warnings {
+		if i == mostMistakes {
+			p.o.Log.Warn("the description of tools is used in part", "server", p.conf.Name, "more_reasons", len(d.Warnings)-i)
+			break
+		}
 		p.o.Log.Warn("the description of tools is used in part", "server", p.conf.Name, "reason", w)
 	}
 	p.actions = make(map[string]*rest.Action, len(d.Actions))

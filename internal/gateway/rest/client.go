@@ -16,9 +16,6 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// MaxAnswer bounds one answer of an upstream.
-const MaxAnswer = 16 << 20
-
 // Action is a tool and how a call of it becomes a request.
 type Action struct {
 	Tool   gateway.Tool
@@ -73,7 +70,7 @@ func (c *Client) Call(ctx context.Context, a *Action, call gateway.Call) (gatewa
 	if err != nil {
 		return gateway.Result{}, err
 	}
-	answer, err := c.Do(ctx, r, MaxAnswer)
+	answer, err := c.Do(ctx, r, gateway.MaxAnswer)
 	if err != nil {
 		return gateway.Result{}, err
 	}

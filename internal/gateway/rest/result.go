@@ -61,7 +61,7 @@ func (a *Answer) result() gateway.Result {
 // alone if twice would be more than an answer may be.
 func jsonResult(body []byte) gateway.Result {
 	r := gateway.Result{Content: textContent(string(body))}
-	if object := bytes.TrimSpace(body); object[0] == '{' && utf8.Valid(object) && len(r.Content)+len(object) <= MaxAnswer {
+	if object := bytes.TrimSpace(body); object[0] == '{' && utf8.Valid(object) && len(r.Content)+len(object) <= gateway.MaxAnswer {
 		r.Structured = object
 	}
 	return r
