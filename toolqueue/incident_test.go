@@ -1,0 +1,116 @@
+package toolqueue_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// What went wrong in the seed's own system.
+
+// TestIncidentAbortLeavesDepthStale: the depth gauge kept a waiter that had
+// gone.
+func TestIncidentAbortLeavesDepthStale(t *testing.T) {
+	var gauge atomic.Int64
+	q := newQueues(t, toolqueue.Hooks{Depth: func(_ string, depth int) { gauge.Store(int64(depth)) }}, one("a", toolqueue.Config{Concurrent: 1}))
+	take(t, q, "a", tool("holder"))
+	first, second := start(t, q, "a", tool("1"), 0), start(t, q, "a", tool("2"), 0)
+	if gauge.Load() != 2 {
+		t.Fatalf("gauge %d; want 2", gauge.Load())
+	}
+	first.cancel()
+	_ = first.end()
+	if gauge.Load() != 1 {
+		t.Errorf("gauge %d after one of two has gone", gauge.Load())
+	}
+	second.cancel()
+	_ = second.end()
+	if gauge.Load() != 0 {
+		t.Errorf("gauge %d after both have gone", gauge.Load())
+	}
+	counts(t, q, "a", 1, 0)
+}
+
+// TestIncidentRaisedCapacityWakesNobody: those in line went on waiting for a
+// release, though there was room.
+func TestIncidentRaisedCapacityWakesNobody(t *testing.T) {
+	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1}))
+	take(t, q, "a", tool("holder"))
+	first, second := start(t, q, "a", tool("1"), 0), start(t, q, "a", tool("2"), 0)
+	if err := q.Configure(one("a", toolqueue.Config{Concurrent: 3})); err != nil {
+		t.Fatal(err)
+	}
+	first.has()
+	second.has()
+}
+
+// TestIncidentUnboundedWait: nothing bounded how long a call waited.
+func TestIncidentUnboundedWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueues(t, toolqueue.Hooks{}, map[string]toolqueue.Config{"own": {Concurrent: 1, MaxWait: time.Minute}, "none": {Concurrent: 1}})
+		for _, name := range []string{"own", "none"} {
+			held := take(t, q, name, tool("stuck"))
+			began := time.Now()
+			_, err := q.AcquireWithin(context.Background(), name, tool("waiter"), 2*time.Minute)
+			want := map[string]time.Duration{"own": time.Minute, "none": 2 * time.Minute}[name]
+			if !errors.Is(err, toolqueue.ErrTimeout) || time.Since(began) != want {
+				t.Errorf("%s: %v after %s; want a timeout after %s", name, err, time.Since(began), want)
+			}
+			held.Release()
+			counts(t, q, name, 0, 0)
+		}
+	})
+}
+
+// TestIncidentUnboundedWaiters: nothing bounded how many calls waited.
+func TestIncidentUnboundedWaiters(t *testing.T) {
+	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1, MaxWaiters: 3}))
+	take(t, q, "a", tool("stuck"))
+	for range 3 {
+		start(t, q, "a", tool("waiter"), 0)
+	}
+	for range 10 {
+		if _, err := q.Acquire(context.Background(), "a", tool("one too many")); !errors.Is(err, toolqueue.ErrFull) {
+			t.Fatalf("error %v; want full", err)
+		}
+	}
+	counts(t, q, "a", 1, 3)
+}
+
+// TestIncidentQueuedLineAfterTheWait: "queued" was said when the wait was
+// over, so that one who was stuck was never seen.
+func TestIncidentQueuedLineAfterTheWait(t *testing.T) {
+	queued := make(chan int, 1)
+	q := newQueues(t, toolqueue.Hooks{Queued: func(_ string, _ toolqueue.Who, depth, _ int) { queued <- depth }}, one("a", toolqueue.Config{Concurrent: 1}))
+	held := take(t, q, "a", tool("stuck"))
+	if len(queued) != 0 {
+		t.Error("queued is said of a call that did not wait")
+	}
+	c := start(t, q, "a", tool("waiter"), 0)
+	if len(queued) != 1 || !c.waits() {
+		t.Fatal("queued is not said while the call waits")
+	}
+	held.Release()
+	c.has()
+}
+
+// TestIncidentResetAbandonsWaiters: a new configuration left those in line
+// behind, never to be woken.
+func TestIncidentResetAbandonsWaiters(t *testing.T) {
+	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1}))
+	held := take(t, q, "a", tool("holder"))
+	c := start(t, q, "a", tool("waiter"), 0)
+	for range 3 {
+		if err := q.Configure(map[string]toolqueue.Config{"a": {Concurrent: 1}, "b": {Concurrent: 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held.Release()
+	c.has()
+	counts(t, q, "a", 1, 0)
+}

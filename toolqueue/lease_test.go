@@ -1,0 +1,238 @@
+package toolqueue_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// leased is a queue of capacity 1 with a lease that ends after 10 s without a
+// call and after a minute in any case.
+var leased = toolqueue.Config{Concurrent: 1, Lease: toolqueue.Lease{Idle: 10 * time.Second, MaxHold: time.Minute}}
+
+func bubble(t *testing.T, c toolqueue.Config, f func(t *testing.T, q *toolqueue.Queues)) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueues(t, toolqueue.Hooks{}, one("tab", c))
+		f(t, q)
+	})
+}
+
+// drain lets all leases run out, so that the bubble can end.
+func drain(t *testing.T, q *toolqueue.Queues) {
+	t.Helper()
+	time.Sleep(time.Hour)
+	synctest.Wait()
+	counts(t, q, "tab", 0, 0)
+}
+
+func TestLeaseKeepsTheSlotFromCallToCall(t *testing.T) {
+	bubble(t, leased, func(t *testing.T, q *toolqueue.Queues) {
+		take(t, q, "tab", in("s1", "open")).Release()
+		other := start(t, q, "tab", in("s2", "open"), 0)
+		for range 3 {
+			time.Sleep(9 * time.Second)
+			if !other.waits() {
+				t.Fatal("another session got in between two calls")
+			}
+			take(t, q, "tab", in("s1", "click")).Release()
+		}
+		h := status(t, q, "tab").Holders[0]
+		if !h.Leased || !h.Idle || h.Session != "s1" || !h.Expires.Equal(time.Now().Add(10*time.Second)) || !h.Since.Equal(time.Now().Add(-27*time.Second)) {
+			t.Errorf("holder %+v", h)
+		}
+		time.Sleep(9 * time.Second)
+		if !other.waits() {
+			t.Fatal("the lease ended before its time")
+		}
+		time.Sleep(time.Second)
+		other.has().Release()
+		drain(t, q)
+	})
+}
+
+func TestLeaseRunsCallsOfASessionInTurn(t *testing.T) {
+	c := leased
+	c.Concurrent = 2
+	bubble(t, c, func(t *testing.T, q *toolqueue.Queues) {
+		first := take(t, q, "tab", in("s1", "1"))
+		second, third := start(t, q, "tab", in("s1", "2"), 0), start(t, q, "tab", in("s1", "3"), 0)
+		if !second.waits() || !third.waits() {
+			t.Fatal("two calls of a session at once, in the slot that was free for others")
+		}
+		s := status(t, q, "tab")
+		if s.InUse != 1 || s.Depth != 2 || len(s.Waiters) != 0 || s.Holders[0].Behind != 2 {
+			t.Errorf("status %+v", s)
+		}
+		if n := (<-third.waiting).Position(); n != 2 {
+			t.Errorf("position %d among the session's calls; want 2", n)
+		}
+		take(t, q, "tab", in("s2", "free")).Release() // nobody waits for this slot
+		first.Release()
+		p := second.has()
+		if !third.waits() {
+			t.Fatal("two calls of a session at once")
+		}
+		p.Release()
+		third.has().Release()
+		drain(t, q)
+	})
+}
+
+// TestLeaseTakesItsWaitersAlong: a session that waited with several calls does
+// not wait in line again once the first has a slot.
+func TestLeaseTakesItsWaitersAlong(t *testing.T) {
+	bubble(t, leased, func(t *testing.T, q *toolqueue.Queues) {
+		held := take(t, q, "tab", tool("no session"))
+		a := start(t, q, "tab", in("s1", "a"), 0)
+		b := start(t, q, "tab", in("s2", "b"), 0)
+		c := start(t, q, "tab", in("s1", "c"), 0)
+		held.Release()
+		p := a.has()
+		if s := status(t, q, "tab"); s.Depth != 2 || len(s.Waiters) != 1 || s.Waiters[0].Tool != "b" || s.Holders[0].Behind != 1 {
+			t.Fatalf("status %+v", s)
+		}
+		p.Release()
+		c.has().Release()
+		if !b.waits() {
+			t.Fatal("the lease is not kept")
+		}
+		time.Sleep(10 * time.Second)
+		b.has().Release()
+		drain(t, q)
+	})
+}
+
+func TestLeaseEndsAfterMaxHold(t *testing.T) {
+	bubble(t, leased, func(t *testing.T, q *toolqueue.Queues) {
+		p := take(t, q, "tab", in("s1", "long"))
+		next := start(t, q, "tab", in("s1", "next"), 0)
+		other := start(t, q, "tab", in("s2", "other"), 0)
+		time.Sleep(2 * time.Minute)
+		if !other.waits() {
+			t.Fatal("a call under way was cut off")
+		}
+		p.Release()
+		o := other.has() // the session queues anew, at the back
+		if !next.waits() {
+			t.Fatal("a lease that was over went on")
+		}
+		o.Release()
+		q.EndSession("s2")
+		next.has().Release()
+		time.Sleep(9 * time.Second)
+		for range 5 { // 9 to 54 s after it began
+			take(t, q, "tab", in("s1", "again")).Release()
+			time.Sleep(9 * time.Second)
+		}
+		take(t, q, "tab", in("s1", "again")).Release() // at 54 s
+		last := start(t, q, "tab", in("s2", "last"), 0)
+		time.Sleep(5 * time.Second)
+		if !last.waits() {
+			t.Fatal("the lease ended before its time")
+		}
+		time.Sleep(time.Second)
+		last.has().Release()
+		drain(t, q)
+	})
+}
+
+func TestLeaseIsHandedOn(t *testing.T) {
+	bubble(t, leased, func(t *testing.T, q *toolqueue.Queues) {
+		p := take(t, q, "tab", in("s1", "a"))
+		other := start(t, q, "tab", in("s2", "b"), 0)
+		q.EndSession("s1") // under way: it ends with the call
+		next := start(t, q, "tab", in("s1", "c"), 0)
+		if !other.waits() || !next.waits() {
+			t.Fatal("a call under way was cut off")
+		}
+		p.Release()
+		other.has().Release()
+		if !next.waits() {
+			t.Fatal("it kept a slot that it had handed on")
+		}
+		q.EndSession("s2") // idle: at once
+		next.has().Release()
+		q.EndSession("s1")
+		q.EndSession("s1")
+		counts(t, q, "tab", 0, 0)
+	})
+}
+
+func TestLeaseNeedsASession(t *testing.T) {
+	bubble(t, leased, func(t *testing.T, q *toolqueue.Queues) {
+		take(t, q, "tab", tool("a")).Release()
+		take(t, q, "tab", in("s1", "b")).Release()
+		counts(t, q, "tab", 1, 0)
+		q.EndSession("")
+		counts(t, q, "tab", 1, 0)
+		drain(t, q)
+	})
+}
+
+// TestLeaseCountsAllThatWait: bounds hold also for calls behind their session.
+func TestLeaseCountsAllThatWait(t *testing.T) {
+	c := leased
+	c.MaxWaiters, c.MaxWait = 1, time.Second
+	bubble(t, c, func(t *testing.T, q *toolqueue.Queues) {
+		p := take(t, q, "tab", in("s1", "a"))
+		behind := start(t, q, "tab", in("s1", "b"), 0)
+		if err := start(t, q, "tab", in("s1", "c"), 0).end(); err == nil {
+			t.Error("a second may wait behind its session")
+		}
+		if err := start(t, q, "tab", in("s2", "d"), 0).end(); err == nil {
+			t.Error("a second may wait in line")
+		}
+		if err := behind.end(); err == nil {
+			t.Error("no bound on the wait behind its session")
+		}
+		p.Release()
+		drain(t, q)
+	})
+}
+
+func TestLeaseComesWithConfigure(t *testing.T) {
+	bubble(t, toolqueue.Config{Concurrent: 1}, func(t *testing.T, q *toolqueue.Queues) {
+		before := take(t, q, "tab", in("s1", "a"))
+		if err := q.Configure(one("tab", leased)); err != nil {
+			t.Fatal(err)
+		}
+		before.Release()
+		counts(t, q, "tab", 0, 0)
+		take(t, q, "tab", in("s1", "b")).Release()
+		counts(t, q, "tab", 1, 0)
+		drain(t, q)
+	})
+}
+
+func TestLeaseWithoutEndInSight(t *testing.T) {
+	c := toolqueue.Config{Concurrent: 1, Lease: toolqueue.Lease{Idle: 1<<63 - 1}}
+	bubble(t, c, func(t *testing.T, q *toolqueue.Queues) {
+		time.Sleep(time.Second)
+		take(t, q, "tab", in("s1", "a")).Release()
+		if h := status(t, q, "tab").Holders[0]; !h.Idle || !h.Expires.IsZero() {
+			t.Errorf("holder %+v", h)
+		}
+		q.EndSession("s1")
+		counts(t, q, "tab", 0, 0)
+	})
+}
+
+// TestManyLeases: sessions that come and go leave nothing behind.
+func TestManyLeases(t *testing.T) {
+	c := leased
+	c.Concurrent = 20
+	bubble(t, c, func(t *testing.T, q *toolqueue.Queues) {
+		for n := range 1000 {
+			p := take(t, q, "tab", in(fmt.Sprint(n), "a"))
+			time.Sleep(time.Second)
+			p.Release()
+			if s := status(t, q, "tab"); s.InUse > 11 {
+				t.Fatalf("%d leases of 10 s after %d calls, one a second", s.InUse, n)
+			}
+		}
+		drain(t, q)
+	})
+}

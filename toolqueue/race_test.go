@@ -1,0 +1,152 @@
+package toolqueue_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// TestHammer has many callers take, give back, give up and look at once. No
+// more may be in than the capacity, nobody may be left waiting, and all must
+// be free at the end.
+func TestHammer(t *testing.T) {
+	for _, c := range []toolqueue.Config{
+		{Concurrent: 1},
+		{Concurrent: 3, MaxWaiters: 20},
+		{Concurrent: 12, MaxWait: 50 * time.Microsecond},
+		{Concurrent: 2, Lease: toolqueue.Lease{Idle: 20 * time.Microsecond, MaxHold: 100 * time.Microsecond}},
+	} {
+		t.Run(fmt.Sprintf("%d,%t", c.Concurrent, c.Lease.Idle > 0), func(t *testing.T) {
+			h := &hammer{depth: new(atomic.Int64), limit: int64(c.Concurrent)}
+			h.queues = newQueues(t, toolqueue.Hooks{Depth: func(_ string, depth int) { h.depth.Store(int64(depth)) }}, one("a", c))
+			h.run(t)
+			awaitFree(t, h.queues)
+			if h.depth.Load() != 0 {
+				t.Errorf("the hook's last depth is %d", h.depth.Load())
+			}
+			if h.got.Load() == 0 {
+				t.Error("nobody got a slot")
+			}
+		})
+	}
+}
+
+// awaitFree waits for leases to run out.
+func awaitFree(t *testing.T, q *toolqueue.Queues) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		s := status(t, q, "a")
+		if s.InUse == 0 && s.Depth == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("never free: %+v", s)
+		}
+	}
+}
+
+type hammer struct {
+	queues    *toolqueue.Queues
+	depth     *atomic.Int64
+	in, limit int64
+	got       atomic.Int64
+}
+
+func (h *hammer) run(t *testing.T) {
+	var all, lookers sync.WaitGroup
+	stop := make(chan struct{})
+	lookers.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if s := status(t, h.queues, "a"); s.InUse > s.Concurrent || len(s.Holders) != s.InUse {
+					t.Errorf("status %+v", s)
+				}
+				h.queues.EndSession(fmt.Sprint("s", rand.IntN(6)))
+				time.Sleep(20 * time.Microsecond)
+			}
+		}
+	})
+	for i := range 24 {
+		all.Go(func() {
+			for n := range 300 {
+				h.once(t, i, n)
+			}
+		})
+	}
+	all.Wait()
+	close(stop)
+	lookers.Wait()
+}
+
+func (h *hammer) once(t *testing.T, i, n int) {
+	ctx := context.Background()
+	switch n % 3 {
+	case 1:
+		c, cancel := context.WithCancel(ctx)
+		defer cancel()
+		ctx = c
+	case 2:
+		c, cancel := context.WithTimeout(ctx, time.Duration(rand.IntN(200))*time.Microsecond)
+		defer cancel()
+		ctx = c
+	}
+	who := toolqueue.Who{Session: fmt.Sprint("s", i%6), Tool: fmt.Sprint(i)}
+	if n%5 == 0 {
+		who.Waits = func(w toolqueue.Waiting) { _ = w.Position() }
+	}
+	p, err := h.queues.Acquire(ctx, "a", who)
+	if err != nil {
+		p.Release()
+		return
+	}
+	if in := atomic.AddInt64(&h.in, 1); in > h.limit {
+		t.Errorf("%d calls at once; the capacity is %d", in, h.limit)
+	}
+	h.got.Add(1)
+	if n%7 == 0 {
+		time.Sleep(time.Duration(rand.IntN(30)) * time.Microsecond)
+	}
+	atomic.AddInt64(&h.in, -1)
+	again := p
+	if n%2 == 0 {
+		go again.Release()
+	}
+	p.Release()
+	again.Release()
+}
+
+// TestNobodyIsForgotten: without bounds every call gets its slot in the end,
+// however taking without the lock and lining up meet.
+func TestNobodyIsForgotten(t *testing.T) {
+	for _, capacity := range []int{1, 2, 9} {
+		q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: capacity}))
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			var all sync.WaitGroup
+			for range 2 * capacity {
+				all.Go(func() {
+					for range 5000 {
+						take(t, q, "a", tool("t")).Release()
+					}
+				})
+			}
+			all.Wait()
+		}()
+		select {
+		case <-done:
+		case <-time.After(patience):
+			t.Fatalf("somebody waits for ever: %+v", status(t, q, "a"))
+		}
+		counts(t, q, "a", 0, 0)
+	}
+}
