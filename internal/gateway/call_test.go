@@ -33,11 +33,6 @@ func TestWhatAProviderCanDo(t *testing.T) {
 			return gateway.Result{Content: text, IsError: true}, nil
 		}, "", gateway.OutcomeError, ""},
 		"panic": {func(context.Context) (gateway.Result, error) { panic("inner secret") }, signalbox.CodeToolFailed, "tool_failed", "fault of Signalbox"},
-		"nil map": {func(context.Context) (gateway.Result, error) {
-			var m map[string]int
-			m["a"]++
-			return gateway.Result{}, nil
-		}, signalbox.CodeToolFailed, "tool_failed", ""},
 		"plain error": {func(context.Context) (gateway.Result, error) { return gateway.Result{}, errors.New("EOF") }, signalbox.CodeToolFailed, "tool_failed", "server s"},
 		"own error": {func(context.Context) (gateway.Result, error) {
 			return gateway.Result{}, signalbox.Errorf(signalbox.CodeToolDown, "the server is away")
