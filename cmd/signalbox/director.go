@@ -37,6 +37,8 @@ type service struct {
 	engine   *engine.Engine
 	identity *identity.Keeper
 	dispatch *dispatch.Dispatcher
+	tools    *toolbox // nil: there are none
+	otel     *telemetry.OTel
 	director *director.Director
 	url      string
 }
@@ -97,10 +99,16 @@ func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error)
 	if err != nil {
 		return err
 	}
-	s.director, err = director.New(director.Config{
+	s.otel = startOTel(ctx, metrics, s.log)
+	if s.tools, err = newToolbox(s.cfg, metrics, s.otel.Traces(), s.log); err != nil {
+		return err
+	}
+	c := director.Config{
 		Engine: s.engine, Runs: s.dispatch, Identity: s.identity, Terminal: s.cfg.Terminal, Hosts: s.cfg.Hosts,
 		Addr: s.listener.Addr().String(), Version: version, Log: s.log, Metrics: metrics,
-	})
+	}
+	s.tools.into(&c)
+	s.director, err = director.New(c)
 	return err
 }
 
@@ -112,6 +120,9 @@ func (s *service) run(ctx context.Context, ready func(ctx context.Context) error
 		if err := s.putConfigured(ctx, a); err != nil {
 			return err
 		}
+	}
+	if err := s.tools.start(ctx); err != nil { // before the agents, whose runs call them
+		return err
 	}
 	if err := s.dispatch.Start(ctx); err != nil {
 		return err
@@ -163,6 +174,12 @@ func (s *service) drain(ctx context.Context) {
 }
 
 func (s *service) close() {
+	s.tools.close()
+	if s.otel != nil {
+		if err := s.otel.Close(); err != nil {
+			s.log.Warn("what OpenTelemetry had left was not sent", "error", err)
+		}
+	}
 	if s.listener != nil {
 		_ = s.listener.Close() // serving has closed it already, unless it was not reached
 	}
@@ -239,6 +256,7 @@ func runDirector(ctx context.Context, cfg config.Config, o cli.DirectorOptions) 
 	defer s.close()
 	err = s.run(ctx, func(context.Context) error {
 		fmt.Fprintf(o.Out, "Signalbox director at %s (data %s)\n", s.url, cfg.Data)
+		describeTools(s.out, cfg.Tools, s.url, s.identity.Open())
 		return nil
 	})
 	return unlessStopped(ctx, err)

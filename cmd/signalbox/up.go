@@ -71,6 +71,7 @@ func runUp(ctx context.Context, cfg config.Config, o cli.UpOptions) error {
 			keepers.Go(func() { c.keep(keeping) })
 			c.describe()
 		}
+		describeTools(s.out, cfg.Tools, s.url, s.identity.Open())
 		fmt.Fprintln(o.Out, "\nSubmit a prompt from another terminal:\n  signalbox submit --wait \"say hello\"")
 		return nil
 	})

@@ -39,9 +39,10 @@ type fake struct {
 	heard    map[string]bool // id → its events are listened to
 	looked   map[string]bool // id → it was read after that
 
-	said  []said
-	audit []api.AuditRow
-	users []api.PutUser
+	called []string // tools, with their executions and bodies
+	said   []said
+	audit  []api.AuditRow
+	users  []api.PutUser
 }
 
 type submitted struct {
@@ -91,6 +92,7 @@ func (f *fake) mux() http.Handler {
 		"healthz": func(w http.ResponseWriter, r *http.Request) { answer(w, 200, api.Health{Status: "ok"}) },
 	}
 	maps.Copy(handlers, f.access())
+	maps.Copy(handlers, f.tooling())
 	mux := http.NewServeMux()
 	for _, route := range api.Routes() {
 		handle := handlers[route.Name]

@@ -59,6 +59,7 @@ type Roles struct {
 	Up       func(ctx context.Context, cfg config.Config, opts UpOptions) error
 	Director func(ctx context.Context, cfg config.Config, opts DirectorOptions) error
 	Agent    func(ctx context.Context, cfg config.Config, opts AgentOptions) error
+	Gateway  func(ctx context.Context, cfg config.Config, opts GatewayOptions) error
 }
 
 // Main runs one command line, args without the program's name, and returns
@@ -146,12 +147,13 @@ func (a *app) root() *cobra.Command {
 	f := root.PersistentFlags()
 	f.StringVar(&a.director, "director", "", "the director's `URL` (env SIGNALBOX_DIRECTOR; else the one that runs here, else http://127.0.0.1:8080)")
 	f.StringVar(&a.token, "token", "", "the director's `token` (env SIGNALBOX_TOKEN; else that of the one that runs here)")
-	f.StringVar(&a.config, "config", "", "configuration `file` (for up, director and agent else ./signalbox.yaml, else ~/.signalbox/config.yaml)")
+	f.StringVar(&a.config, "config", "", "configuration `file` (for up, director, agent and gateway else ./signalbox.yaml, else ~/.signalbox/config.yaml)")
 	f.BoolVar(&a.json, "json", false, "print JSON: one document, or one a line for streams")
 	f.Var(newChoice(&a.color, "auto", "auto", "always", "never"), "color", "colours: auto, always or never (env NO_COLOR, TERM=dumb)")
 	root.AddGroup(
 		&cobra.Group{ID: groupTasks, Title: "Tasks:"},
 		&cobra.Group{ID: groupQueue, Title: "Queue and agents:"},
+		&cobra.Group{ID: groupTools, Title: "Tools:"},
 		&cobra.Group{ID: groupAccess, Title: "Access and audit:"},
 		&cobra.Group{ID: groupRoles, Title: "Roles:"},
 	)
@@ -159,8 +161,9 @@ func (a *app) root() *cobra.Command {
 		a.activitiesCmd())
 	a.addTo(root, groupQueue, a.agentsCmd(), a.laneCmd(), a.sessionsCmd(), a.releaseCmd(), a.clearCmd(), a.pauseCmd(), a.resumeCmd(),
 		a.eventsCmd(), a.terminalCmd())
+	a.addTo(root, groupTools, a.toolsCmd())
 	a.addTo(root, groupAccess, a.whoamiCmd(), a.tokensCmd(), a.usersCmd(), a.auditCmd())
-	a.addTo(root, groupRoles, a.upCmd(), a.directorCmd(), a.agentCmd())
+	a.addTo(root, groupRoles, a.upCmd(), a.directorCmd(), a.agentCmd(), a.gatewayCmd())
 	root.AddCommand(a.versionCmd())
 	a.completeFlags(root)
 	return root
@@ -169,6 +172,7 @@ func (a *app) root() *cobra.Command {
 const (
 	groupTasks  = "tasks"
 	groupQueue  = "queue"
+	groupTools  = "tools"
 	groupAccess = "access"
 	groupRoles  = "roles"
 )

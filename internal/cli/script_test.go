@@ -32,6 +32,14 @@ var roles = cli.Roles{
 		}
 		return nil
 	},
+	Gateway: func(_ context.Context, c config.Config, o cli.GatewayOptions) error {
+		bridge := "none"
+		if o.Bridge != nil {
+			bridge = fmt.Sprintf("%s token=%q execution=%v", o.Bridge.URL, o.Bridge.Token, o.Bridge.Execution)
+		}
+		fmt.Fprintf(o.Out, "gateway addr=%s servers=%d stdio=%v bridge=%s\n", c.Addr, len(c.Tools.Servers), o.Stdio, bridge)
+		return nil
+	},
 	Agent: func(_ context.Context, c config.Config, o cli.AgentOptions) error {
 		fmt.Fprintf(o.Out, "agent name=%q kind=%q slots=%d command=%q args=%q director=%s token=%q known=%v\n",
 			c.Agent.Name, c.Agent.Kind, c.Agent.Slots, c.Agent.Command, c.Agent.Args, o.Director, o.Token, o.Known)
@@ -134,6 +142,10 @@ func fakeCmd(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		if got := fmt.Sprintf("%s %s %s %s", last.path, last.execution, last.prefer, data); got != strings.Join(args[1:], " ") {
 			ts.Fatalf("said: %s", got)
+		}
+	case "called": // TOOL EXECUTION BODY of the last call of a tool
+		if got := f.called[len(f.called)-1]; got != strings.Join(args[1:], " ") {
+			ts.Fatalf("called: %s", got)
 		}
 	case "put": // the last user
 		data, err := json.Marshal(f.users[len(f.users)-1])

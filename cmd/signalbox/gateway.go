@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/signalbox-ai/signalbox/internal/cli"
+	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/director"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/identity"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
+	"github.com/signalbox-ai/signalbox/internal/telemetry"
+)
+
+// alone is a gateway without a director around it: the same gate, the same
+// limits and the same routes for tools, over a store that holds nothing.
+type alone struct {
+	cfg      config.Config
+	log      *slog.Logger
+	listener net.Listener
+	engine   *engine.Engine
+	metrics  *telemetry.Metrics
+	otel     *telemetry.OTel
+	tools    *toolbox
+}
+
+// openAlone makes the gateway; what was opened is closed again where that
+// fails.
+func openAlone(ctx context.Context, cfg config.Config, out streams) (g *alone, err error) {
+	log, err := newLogger(out.Err, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := staticToken(&cfg, log); err != nil {
+		return nil, err
+	}
+	g = &alone{cfg: cfg, log: log}
+	g.engine = engine.New(memory.New(memory.Options{}), engine.Options{Log: log})
+	g.metrics = telemetry.NewMetrics(g.engine)
+	defer func() {
+		if err != nil {
+			g.close()
+		}
+	}()
+	g.otel = startOTel(ctx, g.metrics, log)
+	if g.tools, err = newToolbox(cfg, g.metrics, g.otel.Traces(), log); err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+func startOTel(ctx context.Context, m *telemetry.Metrics, log *slog.Logger) *telemetry.OTel {
+	return telemetry.StartOTel(ctx, telemetry.OTelOptions{Gatherer: m.Gatherer(), Version: version, Log: log})
+}
+
+// serve answers over HTTP until ctx ends.
+func (g *alone) serve(ctx context.Context, out streams) (err error) {
+	if g.listener, err = listen(ctx, g.cfg.Addr); err != nil {
+		return err
+	}
+	id, err := identity.New(ctx, nil, identity.Options{Static: g.cfg.Token, Now: g.engine.Now, Log: g.log})
+	if err != nil {
+		return err
+	}
+	c := director.Config{
+		Engine: g.engine, Identity: id, Token: g.cfg.Token, Hosts: g.cfg.Hosts, Addr: g.listener.Addr().String(),
+		Version: version, Log: g.log, Metrics: g.metrics, ToolsOnly: true,
+	}
+	g.tools.into(&c)
+	d, err := director.New(c)
+	if err != nil {
+		return err
+	}
+	if err := g.tools.start(ctx); err != nil {
+		return err
+	}
+	url := "http://" + reachable(g.listener.Addr())
+	g.log.Info("gateway ready", "url", url, "open", id.Open())
+	fmt.Fprintf(out.Out, "Signalbox gateway at %s\n", url)
+	describeTools(out, g.cfg.Tools, url, id.Open())
+	return d.Serve(ctx, g.listener)
+}
+
+func (g *alone) close() {
+	g.tools.close()
+	if g.listener != nil {
+		_ = g.listener.Close() // serving has closed it already, unless it was not reached
+	}
+	if g.otel != nil {
+		if err := g.otel.Close(); err != nil {
+			g.log.Warn("what OpenTelemetry had left was not sent", "error", err)
+		}
+	}
+}
+
+// runGateway is the gateway role.
+func runGateway(ctx context.Context, cfg config.Config, o cli.GatewayOptions) error {
+	out := streams{o.Out, o.Err}
+	if o.Bridge != nil {
+		return runBridge(ctx, cfg, o)
+	}
+	g, err := openAlone(ctx, cfg, out)
+	if err != nil {
+		return unlessStopped(ctx, err)
+	}
+	defer g.close()
+	if !o.Stdio {
+		return unlessStopped(ctx, g.serve(ctx, out))
+	}
+	if err := g.tools.start(ctx); err != nil {
+		return unlessStopped(ctx, err)
+	}
+	fmt.Fprintf(o.Err, "signalbox gateway: tools of this process's own configuration; their capacity is shared with nobody else\n")
+	return unlessStopped(ctx, serveStdio(ctx, settled(g.tools.gateway), o, g.log))
+}

@@ -1,0 +1,69 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// tooling are the fake director's routes of tools.
+func (f *fake) tooling() map[string]http.HandlerFunc {
+	since := noon.Add(-90 * time.Second)
+	return map[string]http.HandlerFunc{
+		"tools": func(w http.ResponseWriter, _ *http.Request) {
+			answer(w, 200, api.Tools{
+				Tools: []api.Tool{
+					{Name: "browser__open", Kind: "mcp", Server: "browser", Queue: "browser", TimeoutSeconds: 300, Description: "Opens a page.\nThen waits for it.", InputSchema: json.RawMessage("{}")},
+					{Name: "rest__weather", Kind: "rest", Server: "rest", Queue: "default", TimeoutSeconds: 20, Description: "The weather of a place, as the station nearest to it measured it last", InputSchema: json.RawMessage("{}")},
+				},
+				Servers: []api.ToolServer{
+					{Name: "browser", Kind: "mcp", State: "failed", Error: "it ended with status 1", Restarts: 3, Tools: 1, Since: since},
+					{Name: "rest", Kind: "rest", State: "ready", Tools: 1, Since: since},
+				},
+			})
+		},
+		"toolQueues": func(w http.ResponseWriter, _ *http.Request) {
+			answer(w, 200, api.ToolQueues{Queues: []api.ToolQueue{
+				{
+					Name: "browser", Concurrent: 2, InUse: 2, Depth: 7,
+					Holders: []api.ToolHolder{{Agent: "coder", Session: "a1b2c3d4", Tool: "browser__open"}, {Session: "ffff0000", Leased: true, Idle: true}},
+					Waiters: []api.ToolWaiter{{Position: 1, Since: since}},
+				},
+				{Name: "default", Concurrent: 64, Holders: []api.ToolHolder{}, Waiters: []api.ToolWaiter{}},
+			}})
+		},
+		"callTool": f.callTool,
+	}
+}
+
+// callTool answers with what its tool is named after, and notes the call.
+func (f *fake) callTool(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	f.mu.Lock()
+	f.called = append(f.called, fmt.Sprintf("%s %s %s", r.PathValue("tool"), r.Header.Get("X-Signalbox-Execution"), body))
+	f.mu.Unlock()
+	w.Header().Set("Content-Type", "text/event-stream")
+	say := func(name, data string) { fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, data) }
+	switch r.PathValue("tool") {
+	case "echo":
+		say("result", `{"content":[{"type":"text","text":"hello\n"},{"type":"image","mimeType":"image/png","data":"AAAA"},{"type":"resource_link","uri":"file:///x"},{"type":"resource","resource":{"uri":"a:b","text":"inside"}}]}`)
+	case "structured":
+		say("result", `{"content":[],"structuredContent":{"n":12345678901234567890}}`)
+	case "waits":
+		say("progress", `{"progress":0,"message":"queued, position 2","position":2}`)
+		say("progress", `{"progress":0,"message":"queued, position 2","position":2}`)
+		say("progress", `{"progress":1,"total":3,"message":"loading"}`)
+		say("result", `{"content":[{"type":"text","text":"done"}]}`)
+	case "fails":
+		say("result", `{"content":[{"type":"text","text":"no such page"}],"isError":true}`)
+	case "hangs":
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	default:
+		say("error", `{"error":"`+r.PathValue("tool")+`","message":"it is as it is"}`)
+	}
+}

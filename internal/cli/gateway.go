@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/config"
+)
+
+// GatewayOptions are what signalbox gateway is told beyond the configuration.
+type GatewayOptions struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// Stdio serves one MCP client on In and Out instead of HTTP.
+	Stdio bool
+	// Bridge, with Stdio, is the director whose tools are served; nil: those of
+	// the configuration.
+	Bridge *Bridge
+}
+
+// Bridge is a director that has tools.
+type Bridge struct {
+	URL, Token string
+	// Execution says that the token is that of an agent, from which the director
+	// believes which of its executions calls.
+	Execution bool
+}
+
+var gatewayFlags = []keyFlag{
+	{"addr", "addr", "`host:port` to listen on (default 127.0.0.1:8080)"},
+	{"log-format", "log.format", "`format` of the log: text (default) or json"},
+	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
+}
+
+func (a *app) gatewayCmd() *cobra.Command {
+	var stdio, alone bool
+	cmd := &cobra.Command{
+		Use:   "gateway",
+		Short: "Run the tools alone, without a director, or as an MCP server on stdin and stdout",
+		Long: "Run the tools of the configuration alone, over HTTP: the MCP server at /mcp and the routes under /api/tools.\n" +
+			"up and director have the same whenever their configuration names tools.\n\n" +
+			"With --stdio it is an MCP server on standard input and output, for programs that start theirs. Where a\n" +
+			"director with tools runs here, or --director or SIGNALBOX_DIRECTOR names one, it has that one's tools and\n" +
+			"their queues, so that all its clients share them. Otherwise, with --alone or with --tools, it has those of its\n" +
+			"own configuration, for its one client.",
+		Example: "  signalbox gateway --tools .mcp.json --addr 127.0.0.1:8090\n" +
+			"  claude mcp add signalbox -- signalbox gateway --stdio",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			flags := append(given(cmd.Flags(), gatewayFlags), givenLists(cmd.Flags(), serverLists)...)
+			own := alone || cmd.Flags().Changed("tools")
+			if !stdio && alone {
+				return usage("--alone goes with --stdio: over HTTP a gateway always is")
+			}
+			return a.gateway(cmd.Context(), flags, stdio, own)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	addKeyFlags(cmd.Flags(), gatewayFlags)
+	addListFlags(cmd.Flags(), serverLists)
+	cmd.Flags().BoolVar(&stdio, "stdio", false, "serve one MCP client on standard input and output")
+	cmd.Flags().BoolVar(&alone, "alone", false, "with --stdio: have the tools of the configuration, also where a director with tools runs")
+	return cmd
+}
+
+// gateway runs the role. own says that it shall have its own tools.
+func (a *app) gateway(ctx context.Context, flags []config.Flag, stdio, own bool) error {
+	opts := GatewayOptions{In: a.io.In, Out: a.io.Out, Err: a.io.Err, Stdio: stdio}
+	if stdio && own && a.director != "" {
+		return usage("--director and --alone or --tools do not go together: the tools are the director's, or its own")
+	}
+	if stdio && !own {
+		bridge, err := a.bridge(ctx)
+		if err != nil {
+			return err
+		}
+		opts.Bridge = bridge
+	}
+	if opts.Bridge != nil {
+		cfg, err := a.loadWithoutTools(flags)
+		if err != nil {
+			return err
+		}
+		return a.roles.Gateway(ctx, cfg, opts)
+	}
+	cfg, err := a.load(flags)
+	if err != nil {
+		return err
+	}
+	if cfg.Tools.Empty() {
+		return usage("there are no tools to serve").
+			hinted("name a file with --tools FILE (.mcp.json, .ai-agent.json or YAML), or put mcpServers, restTools or openapiSpecs into signalbox.yaml")
+	}
+	return a.roles.Gateway(ctx, cfg, opts)
+}
+
+// bridgeWait is how long a director may take to say which tools it has.
+const bridgeWait = 5 * time.Second
+
+// bridge finds the director whose tools are to be served. One that somebody
+// named must have tools; the one that runs here may have none, or have gone.
+func (a *app) bridge(ctx context.Context) (*Bridge, error) {
+	t, err := a.target()
+	if err != nil || !t.found {
+		return nil, err
+	}
+	here, _ := a.directorFile() // a fault in it was told by target, unless somebody named a director
+	named := !sameURL(t.url, here.URL)
+	c, err := client.New(t.url, client.Options{Token: t.token, UserAgent: "signalbox-cli/" + a.roles.Version})
+	if err != nil {
+		return nil, usage("%s", err)
+	}
+	asking, cancel := context.WithTimeout(ctx, bridgeWait)
+	defer cancel()
+	_, err = c.ListTools(asking)
+	switch {
+	case err == nil:
+		return &Bridge{URL: c.URL(), Token: t.token, Execution: a.executionID() != ""}, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case named && client.Code(err) == "not_found":
+		return nil, (&fault{exit: exitNotFound, code: "not_found", message: fmt.Sprintf("the director at %s has no tools", c.URL())}).
+			hinted("--alone serves those of your own configuration")
+	case named, client.Code(err) == "unauthorized", client.Code(err) == "forbidden":
+		return nil, err
+	}
+	return nil, nil // the one that runs here, which has none
+}

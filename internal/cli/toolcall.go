@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// toolCall is a call as the command line has it.
+type toolCall struct {
+	session string
+	timeout span
+}
+
+func (a *app) callToolCmd() *cobra.Command {
+	var t toolCall
+	cmd := &cobra.Command{
+		Use:   "call NAME [ARGUMENTS]",
+		Short: "Call a tool through its queue and print what it answers",
+		Long: "Call a tool through its queue and print what it answers. ARGUMENTS is a JSON object, @FILE with one, or -\n" +
+			"for standard input; none is {}.\n\n" +
+			"The answer's text goes to standard output, the place in line and the tool's progress to standard error; with\n" +
+			"--json the whole answer is printed. A tool that answers with an error ends with the code of a failed task.\n" +
+			"Ctrl-C leaves the line, or has the call cancelled. Within a run of an agent it calls for that run.",
+		Example: "  signalbox tools call search__find '{\"query\": \"signal boxes\"}'\n" +
+			"  signalbox tools call rest__weather @arguments.json --timeout 20s\n" +
+			"  signalbox tools call browser__open '{\"url\": \"http://127.0.0.1:3000/\"}' --session checkout-test",
+		Args: cobra.RangeArgs(1, 2),
+		RunE: run(func(ctx context.Context, args []string) error {
+			given := ""
+			if len(args) > 1 {
+				given = args[1]
+			}
+			raw, err := a.toolArguments(given)
+			if err != nil {
+				return err
+			}
+			return a.callTool(ctx, t, args[0], raw)
+		}),
+		ValidArgsFunction: a.completeTools,
+	}
+	f := cmd.Flags()
+	f.StringVar(&t.session, "session", "", "`name` of a session that keeps the tool's slot from call to call, where its queue has leases")
+	f.Var(&t.timeout, "timeout", "give the call up after this long, the wait in line included (default: the tool's own timeout)")
+	return cmd
+}
+
+// maxToolArguments is what the director takes.
+const maxToolArguments = 1 << 20
+
+// toolArguments reads the arguments of a call.
+func (a *app) toolArguments(given string) (json.RawMessage, error) {
+	from := "ARGUMENTS"
+	var in io.Reader = strings.NewReader(given)
+	switch {
+	case given == "":
+		return nil, nil
+	case given == "-":
+		from, in = "standard input", a.io.In
+	case strings.HasPrefix(given, "@"):
+		from = given[1:]
+		file, err := os.Open(a.inDir(from))
+		if err != nil {
+			return nil, usage("the arguments cannot be read: %v", err)
+		}
+		defer file.Close()
+		in = file
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxToolArguments+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the arguments from %s: %w", from, err)
+	case len(data) > maxToolArguments:
+		return nil, usage("the arguments in %s are larger than %d bytes", from, maxToolArguments)
+	}
+	data = bytes.TrimSpace(data)
+	if !json.Valid(data) || data[0] != '{' {
+		return nil, usage("%s: want a JSON object such as {\"query\": \"signal boxes\"}", clean(from)).hinted("put it in single quotes, or into a file: @FILE")
+	}
+	return data, nil
+}
+
+// inDir is a path as the person meant it, in the folder that they are in.
+func (a *app) inDir(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(a.io.Dir, path)
+}
+
+func (a *app) callTool(ctx context.Context, t toolCall, name string, args json.RawMessage) error {
+	c, err := a.client(client.Options{})
+	if err != nil {
+		return err
+	}
+	if t.timeout > 0 {
+		var cancel context.CancelFunc
+		late := &fault{exit: exitLost, code: "timeout", message: "the call was given up after " + time.Duration(t.timeout).String()}
+		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(t.timeout), late)
+		defer cancel()
+	}
+	res, err := c.CallTool(ctx, name, api.ToolCall{Arguments: args, Session: t.session}, client.ToolOptions{
+		Execution: a.executionID(), Progress: a.toolProgress(),
+	})
+	a.line.clear()
+	if err != nil {
+		return toolFault(ctx, err)
+	}
+	if err := a.print(res, func() error { return a.toolText(res) }); err != nil {
+		return err
+	}
+	if res.IsError {
+		return &fault{exit: exitFailed, code: "tool_error", message: "the tool answered with an error", silent: true}
+	}
+	return nil
+}
+
+// toolProgress tells how a call fares on standard error: what is said again is
+// not repeated.
+func (a *app) toolProgress() func(api.ToolProgress) {
+	last := ""
+	return func(p api.ToolProgress) {
+		text := p.Message
+		switch {
+		case p.Position > 0:
+			text = fmt.Sprintf("Queued at position %d", p.Position)
+		case p.Total > 0:
+			text = strings.TrimSpace(fmt.Sprintf("%s (%g of %g)", text, p.Progress, p.Total))
+		}
+		if text == "" || text == last {
+			return
+		}
+		last = text
+		a.note("%s", text)
+	}
+}
+
+// toolFault gives the errors of calls that say more than their code an exit
+// code of their own.
+func toolFault(ctx context.Context, err error) error {
+	var late *fault
+	if errors.As(context.Cause(ctx), &late) {
+		return late
+	}
+	f := toFault(err)
+	switch f.code {
+	case "tool_failed":
+		f.exit = exitFailed
+	case "tool_timeout", "tool_queue_timeout":
+		f.exit = exitLost
+	case "tool_queue_full":
+		f.exit = exitQueueFull
+	case "tool_down":
+		f.exit = exitConflict
+	case "not_found":
+		if f.hint == hints["not_found"] {
+			f.hint = "signalbox tools lists the tools"
+		}
+	}
+	return f
+}
+
+// toolText prints what a tool answered, as far as it is text. What is not is
+// named in its place.
+func (a *app) toolText(res api.ToolResult) error {
+	var blocks []struct {
+		Type     string `json:"type"`
+		Text     string `json:"text"`
+		MIME     string `json:"mimeType"`
+		Data     string `json:"data"`
+		URI      string `json:"uri"`
+		Resource struct {
+			URI  string `json:"uri"`
+			Text string `json:"text"`
+		} `json:"resource"`
+	}
+	if err := json.Unmarshal(res.Content, &blocks); err != nil {
+		return fmt.Errorf("the tool's answer is no content that this command knows, see --json: %w", err)
+	}
+	out := a.outWriter()
+	for _, b := range blocks {
+		text := b.Text
+		switch b.Type {
+		case "text":
+		case "resource":
+			if text = b.Resource.Text; text == "" {
+				text = "[resource " + b.Resource.URI + "]"
+			}
+		case "resource_link":
+			text = b.URI
+		default:
+			text = strings.TrimSpace(fmt.Sprintf("[%s %s", b.Type, b.MIME)) + fmt.Sprintf(", %d characters: see --json]", len(b.Data))
+		}
+		if _, err := io.WriteString(out, strings.TrimSuffix(text, "\n")+"\n"); err != nil {
+			return err
+		}
+	}
+	if len(blocks) == 0 && len(res.StructuredContent) > 0 {
+		_, err := fmt.Fprintf(out, "%s\n", res.StructuredContent)
+		return err
+	}
+	return nil
+}
