@@ -35,6 +35,7 @@ type Options struct {
 type Model struct {
 	messages sdk.MessageService
 	secrets  []string
+	cache    bool // each turn sends the whole conversation again, which the vendor's cache makes cheap
 }
 
 // New makes a Model. It does not ask the endpoint for anything.
@@ -60,6 +61,7 @@ func New(o Options) (*Model, error) {
 		opts = append(opts, option.WithMaxRetries(max(o.Retries, 0)))
 	}
 	m := &Model{messages: sdk.NewMessageService(opts...), secrets: []string{o.APIKey}}
+	m.cache = strings.HasSuffix("."+base.Hostname(), ".anthropic.com") // others may not know of it
 	if p, ok := base.User.Password(); ok {
 		m.secrets = append(m.secrets, p)
 	}
@@ -69,7 +71,11 @@ func New(o Options) (*Model, error) {
 // Stream runs one turn.
 func (m *Model) Stream(ctx context.Context, r llm.Request, text func(string)) (llm.Turn, error) {
 	names := wire.NewNames(r.Tools)
-	s := m.messages.NewStreaming(ctx, params(r, names))
+	p := params(r, names)
+	if m.cache {
+		p.CacheControl = sdk.NewCacheControlEphemeralParam()
+	}
+	s := m.messages.NewStreaming(ctx, p)
 	defer func() { _ = s.Close() }()
 	a := answer{gather: wire.NewGather(names, text)}
 	for s.Next() {

@@ -111,3 +111,29 @@ func TestAnswersOfOneTurnAreOneMessage(t *testing.T) {
 		t.Errorf("asked %s, %v tokens", choice, asked["max_tokens"])
 	}
 }
+
+// TestVendorCaches : the vendor itself is asked to cache the conversation;
+// other endpoints are not sent what they may not know.
+func TestVendorCaches(t *testing.T) {
+	for base, want := range map[string]bool{"": true, "https://api.anthropic.com/v1": true, "https://proxy.example/": false, "https://notanthropic.com": false} {
+		var body map[string]any
+		client := &http.Client{Transport: trip(func(q *http.Request) (*http.Response, error) {
+			if err := json.NewDecoder(q.Body).Decode(&body); err != nil || q.URL.Path != "/v1/messages" {
+				t.Errorf("%s %v", q.URL, err)
+			}
+			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("")), Request: q}, nil
+		})}
+		m, err := anthropic.New(anthropic.Options{BaseURL: base, APIKey: "k", Client: client, Retries: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = m.Stream(t.Context(), llm.Request{Model: "m", Messages: []llm.Message{{Role: llm.RoleUser, Text: "go"}}}, nil)
+		if got := body["cache_control"] != nil; got != want {
+			t.Errorf("%q: cache_control %v", base, body["cache_control"])
+		}
+	}
+}
+
+type trip func(*http.Request) (*http.Response, error)
+
+func (f trip) RoundTrip(q *http.Request) (*http.Response, error) { return f(q) }
