@@ -65,7 +65,7 @@ func New(o Options) (*Model, error) {
 	}
 	// The vendor's newer models refuse max_tokens; most compatible endpoints
 	// know nothing else.
-	m.oldLimit.Store(!strings.HasSuffix(base.Hostname(), "openai.com") && !strings.HasSuffix(base.Hostname(), "azure.com"))
+	m.oldLimit.Store(!strings.HasSuffix("."+base.Hostname(), ".openai.com") && !strings.HasSuffix("."+base.Hostname(), ".azure.com"))
 	return m, nil
 }
 
