@@ -156,7 +156,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 		case "history":
 			register(cmd, "state", words("completed", "failed", "cancelled", "timeout"))
 		case "agent":
-			register(cmd, "kind", words("claude", "codex", "opencode", "command", "demo"))
+			register(cmd, "kind", words("claude", "codex", "opencode", "command", "llm", "demo"))
 		}
 	}
 }

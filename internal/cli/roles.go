@@ -66,7 +66,7 @@ var childFlags = []keyFlag{
 
 var agentFlags = []keyFlag{
 	{"name", "agent.name", "`name` of the agent (default: its kind)"},
-	{"kind", "agent.kind", "`kind`: claude, codex, opencode, command or demo (default: the CLI found here); also --runner"},
+	{"kind", "agent.kind", "`kind`: claude, codex, opencode, command, llm or demo (default: the CLI found here); also --runner"},
 	{"addr", "agent.addr", "`host:port` to listen on (default 127.0.0.1:9000)"},
 	{"data", "data", "`folder` of records and logs (default ~/.signalbox/data)"},
 	{"home", "agent.home", "`folder` that is HOME for the CLI (default: yours)"},
@@ -168,9 +168,9 @@ func childKinds(kinds []string) ([]string, error) {
 	}
 	for _, kind := range kinds {
 		switch kind {
-		case "claude", "codex", "opencode", "demo":
+		case "claude", "codex", "opencode", "llm", "demo":
 		default:
-			return nil, usage("--agents: want claude, codex, opencode, demo or none, got %q", kind)
+			return nil, usage("--agents: want claude, codex, opencode, llm, demo or none, got %q", kind)
 		}
 	}
 	return kinds, nil
