@@ -64,10 +64,10 @@ func (a anthropic) stream(w *sse, r Request, p Reply) {
 		}
 		end()
 	}
-	if p.Tool != nil {
+	for n, t := range p.calls() {
 		stop = "tool_use"
-		name, input := p.resolve(r)
-		start(map[string]any{"type": "tool_use", "id": fmt.Sprintf("toolu_%d", r.Turn), "name": name, "input": map[string]any{}})
+		name, input := t.resolve(r)
+		start(map[string]any{"type": "tool_use", "id": r.callID("toolu", n), "name": name, "input": map[string]any{}})
 		delta(map[string]any{"type": "input_json_delta", "partial_json": text(input)})
 		end()
 	}
@@ -84,10 +84,10 @@ func (a anthropic) whole(r Request, p Reply) any {
 	if p.Text != "" {
 		content = append(content, map[string]any{"type": "text", "text": p.Text})
 	}
-	if p.Tool != nil {
+	for n, t := range p.calls() {
 		stop = "tool_use"
-		name, input := p.resolve(r)
-		content = append(content, map[string]any{"type": "tool_use", "id": fmt.Sprintf("toolu_%d", r.Turn), "name": name, "input": input})
+		name, input := t.resolve(r)
+		content = append(content, map[string]any{"type": "tool_use", "id": r.callID("toolu", n), "name": name, "input": input})
 	}
 	return a.message(r, content, stop)
 }

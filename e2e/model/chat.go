@@ -39,12 +39,16 @@ func usage() map[string]any {
 	return map[string]any{"prompt_tokens": InputTokens, "completion_tokens": OutputTokens, "total_tokens": InputTokens + OutputTokens}
 }
 
-func toolCall(r Request, p Reply) map[string]any {
-	name, input := p.resolve(r)
-	return map[string]any{
-		"index": 0, "id": fmt.Sprintf("call_%d", r.Turn), "type": "function",
-		"function": map[string]any{"name": name, "arguments": text(input)},
+func toolCalls(r Request, p Reply) []any {
+	var all []any
+	for n, t := range p.calls() {
+		name, input := t.resolve(r)
+		all = append(all, map[string]any{
+			"index": n, "id": r.callID("call", n), "type": "function",
+			"function": map[string]any{"name": name, "arguments": text(input)},
+		})
 	}
+	return all
 }
 
 func (chat) stream(w *sse, r Request, p Reply) {
@@ -59,9 +63,9 @@ func (chat) stream(w *sse, r Request, p Reply) {
 		return
 	}
 	finish := "stop"
-	if p.Tool != nil {
+	if calls := toolCalls(r, p); calls != nil {
 		finish = "tool_calls"
-		w.event("", chunk(map[string]any{"tool_calls": []any{toolCall(r, p)}}, nil))
+		w.event("", chunk(map[string]any{"tool_calls": calls}, nil))
 	}
 	last := chunk(map[string]any{}, finish)
 	last["usage"] = usage()
@@ -71,8 +75,8 @@ func (chat) stream(w *sse, r Request, p Reply) {
 
 func (chat) whole(r Request, p Reply) any {
 	msg, finish := map[string]any{"role": "assistant", "content": p.Text}, "stop"
-	if p.Tool != nil {
-		msg["tool_calls"], finish = []any{toolCall(r, p)}, "tool_calls"
+	if calls := toolCalls(r, p); calls != nil {
+		msg["tool_calls"], finish = calls, "tool_calls"
 	}
 	return map[string]any{
 		"id": fmt.Sprintf("chatcmpl-%d", r.Turn), "object": "chat.completion", "created": 1, "model": r.Model,

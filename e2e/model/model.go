@@ -16,6 +16,7 @@ import (
 type Reply struct {
 	Text   string        // what it says, before a tool call if there is one
 	Tool   *Tool         // the tool it calls
+	Tools  []Tool        // further tools that it calls in the same turn
 	Chunks int           // parts that Text is streamed in; default 1
 	Pause  time.Duration // before each part
 
@@ -184,7 +185,7 @@ func (s *Server) decide(r *Request) Reply {
 		return Reply{Text: "A short title"}
 	}
 	p := script(*r)
-	if p.Text == "" && p.Tool == nil && p.Status == 0 {
+	if p.Text == "" && len(p.calls()) == 0 && p.Status == 0 {
 		p.Text = "ok"
 	}
 	return p
@@ -202,6 +203,22 @@ func (s *Server) note(r *Request) Script {
 		s.arrived = make(chan struct{})
 	}
 	return s.script
+}
+
+// calls are all tools of a reply.
+func (p Reply) calls() []Tool {
+	if p.Tool == nil {
+		return p.Tools
+	}
+	return append([]Tool{*p.Tool}, p.Tools...)
+}
+
+// callID tells the calls of a conversation apart, at n in the reply.
+func (r Request) callID(prefix string, n int) string {
+	if n == 0 {
+		return fmt.Sprintf("%s_%d", prefix, r.Turn)
+	}
+	return fmt.Sprintf("%s_%d_%d", prefix, r.Turn, n)
 }
 
 // parts cuts a reply's text for streaming.
@@ -312,13 +329,13 @@ func texts(v any, out *strings.Builder) {
 	}
 }
 
-// resolve names the tool of a reply as the request offers it, and shapes the
+// resolve names a tool as the request offers it, and shapes the
 // input of the shell to it.
-func (p Reply) resolve(r Request) (string, map[string]any) {
-	if p.Tool.Name != shellName {
-		return p.Tool.Name, p.Tool.Input
+func (t Tool) resolve(r Request) (string, map[string]any) {
+	if t.Name != shellName {
+		return t.Name, t.Input
 	}
-	command := p.Tool.Input["command"]
+	command := t.Input["command"]
 	for _, name := range r.Tools {
 		switch name {
 		case "Bash", "bash":
@@ -331,5 +348,5 @@ func (p Reply) resolve(r Request) (string, map[string]any) {
 			return name, map[string]any{"command": []any{"bash", "-lc", command}}
 		}
 	}
-	return "shell", p.Tool.Input
+	return "shell", t.Input
 }

@@ -57,11 +57,11 @@ func say(r Request, status, words string) map[string]any {
 	}
 }
 
-func call(r Request, p Reply) map[string]any {
-	name, input := p.resolve(r)
+func call(r Request, n int, t Tool) map[string]any {
+	name, input := t.resolve(r)
 	return map[string]any{
-		"id": fmt.Sprintf("fc_%d", r.Turn), "type": "function_call", "status": "completed",
-		"call_id": fmt.Sprintf("call_%d", r.Turn), "name": name, "arguments": text(input),
+		"id": r.callID("fc", n), "type": "function_call", "status": "completed",
+		"call_id": r.callID("call", n), "name": name, "arguments": text(input),
 	}
 }
 
@@ -87,8 +87,8 @@ func (f responses) stream(w *sse, r Request, p Reply) {
 		send("response.output_item.done", map[string]any{"output_index": 0, "item": item})
 		output = append(output, item)
 	}
-	if p.Tool != nil {
-		item := call(r, p)
+	for n, t := range p.calls() {
+		item := call(r, n, t)
 		send("response.output_item.added", map[string]any{"output_index": len(output), "item": item})
 		send("response.output_item.done", map[string]any{"output_index": len(output), "item": item})
 		output = append(output, item)
@@ -101,8 +101,8 @@ func (f responses) whole(r Request, p Reply) any {
 	if p.Text != "" {
 		output = append(output, say(r, "completed", p.Text))
 	}
-	if p.Tool != nil {
-		output = append(output, call(r, p))
+	for n, t := range p.calls() {
+		output = append(output, call(r, n, t))
 	}
 	return f.body(r, "completed", output)
 }
