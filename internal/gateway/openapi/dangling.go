@@ -3,6 +3,8 @@ package openapi
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,30 +13,57 @@ import (
 
 // unresolved adds to the error of a document that could not be put together
 // which of its references lead nowhere: the library names a part of the first.
-func unresolved(data []byte, err error) error {
-	var root any
-	if json.Unmarshal(data, &root) != nil {
-		return err
+func (s *source) unresolved(err error) error {
+	docs := make(map[string]any, len(s.read))
+	for key, data := range s.read {
+		var doc any
+		if json.Unmarshal(data, &doc) == nil {
+			docs[key] = doc
+		}
 	}
 	var dangling []string
-	eachRef(root, func(ref string) {
-		if path, ok := strings.CutPrefix(ref, "#/"); ok && !leads(root, path) && !slices.Contains(dangling, ref) {
-			dangling = append(dangling, ref)
-		}
-	})
+	for _, key := range sortedKeys(docs) {
+		eachRef(docs[key], func(ref string) {
+			if target, path, ok := aim(docs, key, ref); ok && !leads(target, path) {
+				dangling = append(dangling, fmt.Sprintf("the reference %s in %s leads nowhere", rest.Cut(ref, 200), rest.Cut(filepath.Base(key), 100)))
+			}
+		})
+	}
 	if len(dangling) == 0 {
 		return err
 	}
 	slices.Sort(dangling)
+	dangling = slices.Compact(dangling)
 	text := ""
-	for i, ref := range dangling {
+	for i, d := range dangling {
 		if i == mostMistakes {
 			text += fmt.Sprintf("\n  and %d references more", len(dangling)-i)
 			break
 		}
-		text += "\n  the reference " + rest.Cut(ref, 200) + " leads nowhere"
+		text += "\n  " + d
 	}
 	return fmt.Errorf("it is no valid OpenAPI description:%s", text)
+}
+
+// aim is the document that a reference leads into, and the path in it.
+func aim(docs map[string]any, from, ref string) (doc any, path string, ok bool) {
+	file, path, ok := strings.Cut(ref, "#/")
+	if !ok {
+		return nil, "", false
+	}
+	if file == "" {
+		return docs[from], path, true
+	}
+	base, err := url.Parse(from)
+	if err != nil {
+		return nil, "", false
+	}
+	to, err := base.Parse(file)
+	if err != nil {
+		return nil, "", false
+	}
+	doc, ok = docs[to.String()]
+	return doc, path, ok
 }
 
 func eachRef(v any, f func(string)) {

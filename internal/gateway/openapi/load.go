@@ -20,7 +20,6 @@ import (
 const (
 	maxOperations = 1000
 	maxSchemas    = 32 << 20 // bytes of all input schemas
-	mostMistakes  = 20       // that one error has
 )
 
 // Description is what a description comes to.
@@ -46,14 +45,13 @@ func Load(ctx context.Context, c toolconf.OpenAPI) (d *Description, err error) {
 	if err != nil {
 		return nil, wrong(c, err)
 	}
-	doc, err := s.parse()
-	if err != nil {
-		return nil, wrong(c, err)
-	}
-	l := &loading{conf: c, doc: doc, hosts: h, headers: http.Header{}, names: map[string]string{}, bound: map[string]bool{}}
+	l := &loading{conf: c, hosts: h, headers: http.Header{}, names: map[string]string{}, bound: map[string]bool{}}
 	l.d.Reach = h.reach()
 	for name, value := range c.Headers {
 		l.headers.Set(name, value)
+	}
+	if l.doc, err = s.parse(l.count); err != nil {
+		return nil, wrong(c, err)
 	}
 	if err := l.operations(); err != nil {
 		return nil, wrong(c, err)
@@ -74,78 +72,6 @@ func wrong(c toolconf.OpenAPI, err error) error {
 	return fmt.Errorf("%s: %s: %w", where, spec, err)
 }
 
-// parse reads the document with all that it refers to, and validates it.
-func (s *source) parse() (*openapi3.T, error) {
-	data, err := s.open(s.location())
-	if err != nil {
-		return nil, err
-	}
-	if err := checkVersion(data); err != nil {
-		return nil, err
-	}
-	var refused error // the library wraps it more deeply with each reference
-	loader := openapi3.NewLoader()
-	loader.Context = s.ctx
-	loader.ReadFromURIFunc = func(_ *openapi3.Loader, u *url.URL) ([]byte, error) {
-		data, err := s.open(u)
-		if err != nil && refused == nil {
-			refused = err
-		}
-		return data, err
-	}
-	doc, err := loader.LoadFromDataWithPath(data, s.location())
-	if refused != nil {
-		return nil, refused
-	}
-	if err != nil {
-		return nil, unresolved(data, mistakes(err))
-	}
-	// Examples, defaults and patterns are not what a request is made of, and
-	// real descriptions are often careless with them.
-	if err := doc.Validate(s.ctx, openapi3.EnableMultiError(), openapi3.DisableExamplesValidation(),
-		openapi3.DisableSchemaDefaultsValidation(), openapi3.DisableSchemaPatternValidation()); err != nil {
-		return nil, mistakes(err)
-	}
-	return doc, nil
-}
-
-func checkVersion(data []byte) error {
-	var head struct {
-		OpenAPI any `json:"openapi"`
-		Swagger any `json:"swagger"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil {
-		return errors.New("it is no OpenAPI description: expected an object with the key openapi")
-	}
-	version, _ := head.OpenAPI.(string)
-	switch {
-	case head.Swagger != nil:
-		return fmt.Errorf("it is Swagger %v: expected OpenAPI 3.0 or 3.1; there are converters", rest.Cut(fmt.Sprint(head.Swagger), 20))
-	case head.OpenAPI == nil:
-		return errors.New("it is no OpenAPI description: expected an object with the key openapi")
-	case !strings.HasPrefix(version, "3."):
-		return fmt.Errorf("it is OpenAPI %s: expected 3.0 or 3.1", rest.Cut(fmt.Sprint(head.OpenAPI), 20))
-	}
-	return nil
-}
-
-// mistakes puts all that is wrong with a document into one error.
-func mistakes(err error) error {
-	var all openapi3.MultiError
-	if !errors.As(err, &all) {
-		all = openapi3.MultiError{err}
-	}
-	text := "it is no valid OpenAPI description:"
-	for i, e := range all {
-		if i == mostMistakes {
-			text += fmt.Sprintf("\n  and %d mistakes more", len(all)-i)
-			break
-		}
-		text += "\n  " + rest.Cut(strings.Join(strings.Fields(e.Error()), " "), 300)
-	}
-	return errors.New(text)
-}
-
 // loading is a description while its tools are made.
 type loading struct {
 	conf    toolconf.OpenAPI
@@ -156,6 +82,38 @@ type loading struct {
 	bound   map[string]bool   // keys of ToolQueues that a tool has
 	bytes   int
 	d       Description
+}
+
+// count refuses a document with too many operations before the work of
+// reading them in full. What its references add is counted later.
+func (l *loading) count(data []byte) error {
+	var doc struct {
+		Paths map[string]map[string]json.RawMessage `json:"paths"`
+	}
+	if json.Unmarshal(data, &doc) != nil {
+		return nil //nolint:nilerr // the library says what is wrong
+	}
+	n := 0
+	for _, item := range doc.Paths {
+		for key, raw := range item {
+			var op struct {
+				Tags []string `json:"tags"`
+			}
+			if slices.Contains(methods, key) && json.Unmarshal(raw, &op) == nil && l.wanted(key, op.Tags) {
+				n++
+			}
+		}
+	}
+	return tooMany(n)
+}
+
+var methods = []string{"get", "put", "post", "delete", "options", "head", "patch"}
+
+func tooMany(n int) error {
+	if n <= maxOperations {
+		return nil
+	}
+	return fmt.Errorf("it has %d operations, more than the %d that can be tools: choose with includeMethods or tagFilter", n, maxOperations)
 }
 
 func (l *loading) operations() error {
@@ -172,13 +130,13 @@ func (l *loading) operations() error {
 		}
 		operations := item.Operations()
 		for _, method := range sortedKeys(operations) {
-			if op := operations[method]; op != nil && l.wanted(method, op) {
+			if op := operations[method]; op != nil && l.wanted(method, op.Tags) {
 				all = append(all, entry{method, path, item, op})
 			}
 		}
 	}
-	if len(all) > maxOperations {
-		return fmt.Errorf("it has %d operations, more than the %d that can be tools: choose with includeMethods or tagFilter", len(all), maxOperations)
+	if err := tooMany(len(all)); err != nil {
+		return err
 	}
 	var why error
 	for _, e := range all {
@@ -201,12 +159,12 @@ func (l *loading) operations() error {
 }
 
 // wanted reports whether the configuration wants the operation as a tool.
-func (l *loading) wanted(method string, op *openapi3.Operation) bool {
+func (l *loading) wanted(method string, tags []string) bool {
 	if want := l.conf.IncludeMethods; len(want) > 0 && !slices.ContainsFunc(want, func(m string) bool { return strings.EqualFold(m, method) }) {
 		return false
 	}
 	want := l.conf.TagFilter
-	return len(want) == 0 || slices.ContainsFunc(op.Tags, func(tag string) bool { return slices.Contains(want, tag) })
+	return len(want) == 0 || slices.ContainsFunc(tags, func(tag string) bool { return slices.Contains(want, tag) })
 }
 
 // operation makes a tool of one operation.
