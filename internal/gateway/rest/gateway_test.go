@@ -3,9 +3,9 @@ package rest_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"testing"
-	"time"
 
 	signalbox "github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// A call that does not fit its tool takes no turn, and one whose time is over
-// gives its slot up.
+// A call that does not fit its tool takes no turn, and one whose caller goes
+// away gives its slot up.
 func TestThroughTheGateway(t *testing.T) {
 	asked := make(chan struct{})
 	url, _ := upstream(t, func(w http.ResponseWriter, r *http.Request) {
@@ -30,7 +30,7 @@ func TestThroughTheGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	g, err := gateway.New(gateway.Options{Queues: queues, Providers: []gateway.Provider{mustNew(t, toolconf.RestTool{
-		Name: "t", URL: url + "/${parameters.what}", Parameters: []byte(`{"type":"object","required":["what"]}`), Timeout: 300 * time.Millisecond,
+		Name: "t", URL: url + "/${parameters.what}", Parameters: []byte(`{"type":"object","required":["what"]}`),
 	})}})
 	if err != nil {
 		t.Fatal(err)
@@ -40,21 +40,26 @@ func TestThroughTheGateway(t *testing.T) {
 	}
 	t.Cleanup(func() { g.Close() })
 	hung := make(chan error)
-	ask := func(args string) (gateway.Result, error) {
-		return g.Call(context.Background(), gateway.Call{Tool: "rest__t", Arguments: json.RawMessage(args)})
+	ask := func(ctx context.Context, args string) (gateway.Result, error) {
+		return g.Call(ctx, gateway.Call{Tool: "rest__t", Arguments: json.RawMessage(args)})
 	}
+	going, leave := context.WithCancel(t.Context())
+	defer leave()
 	go func() {
-		_, err := ask(`{"what":"hang"}`)
+		_, err := ask(going, `{"what":"hang"}`)
 		hung <- err
 	}()
 	<-asked
-	_, err = ask(`{"what":".."}`)
+	_, err = ask(t.Context(), `{"what":".."}`)
 	wantCode(t, err, signalbox.CodeValidation)
 	if q := g.Queues()[0]; q.InUse != 1 || q.Depth != 0 {
 		t.Errorf("%+v", q)
 	}
-	wantCode(t, <-hung, signalbox.CodeToolTimeout)
-	r, err := ask(`{"what":"x"}`)
+	leave()
+	if err := <-hung; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	r, err := ask(t.Context(), `{"what":"x"}`)
 	if err != nil || string(r.Structured) != `{"ok":true}` {
 		t.Errorf("%s, %v", r.Structured, err)
 	}
