@@ -81,15 +81,12 @@ func (q *queue) enter(who *Who, now time.Duration) (Permit, *waiter, *session) {
 	if q.line.first != nil || s != nil && s.slot != nil {
 		return Permit{}, next, s
 	}
+	q.close(closedLine) // who gives a slot back from now on will look for us
 	slot := q.takeFree()
 	if slot == nil {
-		// One may become free before it is seen that somebody waits.
-		q.close(closedLine)
-		if slot = q.takeFree(); slot == nil {
-			return Permit{}, next, s
-		}
-		q.open(closedLine)
+		return Permit{}, next, s
 	}
+	q.open(closedLine)
 	if s == nil {
 		return slot.occupy(who), next, s
 	}

@@ -12,4 +12,10 @@
 //	defer permit.Release()
 //
 // A slot can also be held by a session for longer than one call: see Lease.
+//
+// While nobody waits, a slot is taken and given back without a lock and without
+// reading a clock (slot.go). Once somebody does, the queue is closed to that:
+// whoever gives back a slot hands it to the first in line, under the lock
+// (queue.go). Lining up, giving up and handing on cost the same however many
+// wait, for the line runs through the waiters themselves (line.go).
 package toolqueue

@@ -32,7 +32,7 @@ type Error struct {
 	Queue      string
 	Reason     Reason
 	Waited     time.Duration
-	Depth      int // calls in line, without this one
+	Depth      int // calls that wait, without this one
 	Concurrent int
 	Err        error // one of the package's errors, joined with the context's
 }

@@ -104,11 +104,18 @@ func (p Permit) Release() {
 	if s == nil {
 		return
 	}
-	q := s.queue
-	if !s.open || q.closed.Load() != 0 {
+	if s.open && s.queue.closed.Load() == 0 {
+		p.giveOpen()
+	} else {
 		p.giveBack(false)
-	} else if s.state.CompareAndSwap(p.state, p.state-held+oneUse) && q.closed.Load() != 0 {
-		q.sweep()
+	}
+}
+
+// giveOpen ends a permit without the lock. Somebody may have lined up since it
+// was seen that nobody does.
+func (p Permit) giveOpen() {
+	if p.slot.state.CompareAndSwap(p.state, p.state-held+oneUse) && p.slot.queue.closed.Load() != 0 {
+		p.slot.queue.sweep()
 	}
 }
 

@@ -123,30 +123,3 @@ func (h *hammer) once(t *testing.T, i, n int) {
 	p.Release()
 	again.Release()
 }
-
-// TestNobodyIsForgotten: without bounds every call gets its slot in the end,
-// however taking without the lock and lining up meet.
-func TestNobodyIsForgotten(t *testing.T) {
-	for _, capacity := range []int{1, 2, 9} {
-		q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: capacity}))
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			var all sync.WaitGroup
-			for range 2 * capacity {
-				all.Go(func() {
-					for range 5000 {
-						take(t, q, "a", tool("t")).Release()
-					}
-				})
-			}
-			all.Wait()
-		}()
-		select {
-		case <-done:
-		case <-time.After(patience):
-			t.Fatalf("somebody waits for ever: %+v", status(t, q, "a"))
-		}
-		counts(t, q, "a", 0, 0)
-	}
-}

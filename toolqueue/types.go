@@ -12,15 +12,19 @@ const (
 // Config says what a queue allows.
 type Config struct {
 	Concurrent int           // calls side by side, at least 1
-	MaxWait    time.Duration // how long a call may wait in line; 0: as long as its context lasts
-	MaxWaiters int           // how many calls may wait in line; 0: any number
+	MaxWait    time.Duration // how long a call may wait; 0: as long as its context lasts
+	MaxWaiters int           // how many calls may wait; 0: any number
 	Lease      Lease         // zero: a slot is held for one call at a time
 }
 
 // Lease makes a session keep its slot from call to call, until it has been
 // idle for Idle or has held it for MaxHold, whichever is first, or hands it
 // on. The calls of one session in one queue then run one after the other. A
-// call under way is never cut off: a lease that is over ends with it.
+// call under way is never cut off: a lease that is over ends with it, and the
+// session's calls that waited for it queue anew, at the back.
+//
+// A call that waits behind another of its own session waits as any other: the
+// queue's bounds hold for it, and the depth counts it.
 //
 // Capacity 1 for each call alone does not keep two sessions from taking
 // turns in one browser tab; a lease does.
@@ -48,7 +52,7 @@ type Who struct {
 // of the changes and with the queue locked: it must be quick and must not use
 // the queue. The others are called with nothing locked.
 type Hooks struct {
-	Depth   func(queue string, depth int)                          // calls in line, whenever that changes
+	Depth   func(queue string, depth int)                          // calls that wait, whenever that changes
 	Queued  func(queue string, who Who, depth, concurrent int)     // a call begins to wait; depth counts it
 	Waited  func(queue string, who Who, wait time.Duration)        // it has waited and has got its slot
 	Refused func(queue string, who Who, r Reason, d time.Duration) // it got none, after waiting for d
