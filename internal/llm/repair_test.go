@@ -91,14 +91,19 @@ func TestEveryBeginningOfArgumentsIsRepaired(t *testing.T) {
 	})
 }
 
-func FuzzRepairArguments(f *testing.F) {
-	for _, s := range []string{``, `{`, `{"a":"\u00`, `{"a":[{"b":-1.`, `[`, `{"a":1}{`, "{\"a\":\"\x00"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, raw string) {
+// TestNonsenseBecomesAnObject : what is no beginning of JSON does too.
+func TestNonsenseBecomesAnObject(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		raw := []byte(object(3).Draw(t, "arguments"))
+		for range rapid.IntRange(0, 4).Draw(t, "changes") {
+			at := rapid.IntRange(0, len(raw)).Draw(t, "at")
+			odd := rapid.SampledFrom([]string{"{", "}", "[", "]", ",", ":", `"`, `\`, "-", "1", "x", "\x00", "\xff"}).Draw(t, "odd")
+			raw = slices.Concat(raw[:at], []byte(odd), raw[min(at+rapid.IntRange(0, 3).Draw(t, "without"), len(raw)):])
+		}
+		raw = append(raw, rapid.SampledFrom([]string{"", "{", `"`}).Draw(t, "more")...)
 		var m map[string]json.RawMessage
-		if got := llm.RepairArguments(raw); json.Unmarshal([]byte(got), &m) != nil || m == nil {
-			t.Errorf("%q became %q", raw, got)
+		if got := llm.RepairArguments(string(raw)); json.Unmarshal([]byte(got), &m) != nil || m == nil {
+			t.Fatalf("%q became %q", raw, got)
 		}
 	})
 }

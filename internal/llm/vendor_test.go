@@ -111,6 +111,9 @@ func TestNonsenseOfAnEndpoint(t *testing.T) {
 			"only the end":    "data: [DONE]\n\n",
 			"a very long one": "data: " + strings.Repeat("z", 40<<20),
 		} {
+			if v == llmtest.Anthropic && len(raw) > 1<<20 {
+				continue // its lines are read as the other's are; one proof takes a second
+			}
 			t.Run(name, func(t *testing.T) {
 				s := llmtest.New(t, v, llmtest.Script(llmtest.Reply{Raw: raw}))
 				contains(t, fails(t, s.Model()).Error(), "the model's answer could not be had")
