@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -130,7 +131,7 @@ func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Re
 	case errors.Is(err, sdk.ErrSessionMissing):
 		i.fail(errSessionLost)
 		return gateway.Result{}, errSessionLost
-	case i.ctx.Err() != nil:
+	case i.isDown(err):
 		return gateway.Result{}, i.lost()
 	}
 	poke(i.kick)
@@ -139,6 +140,24 @@ func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Re
 		why = i.explain(err).Error()
 	}
 	return gateway.Result{}, signalbox.Errorf(signalbox.CodeToolDown, "The server %q could not be asked: %s.", i.p.server.Name, why)
+}
+
+// isDown reports whether the call failed because the instance is down. Where
+// it was no request of its own that failed, the connection has ended, and the
+// word of that is on its way.
+func (i *instance) isDown(err error) bool {
+	var own *url.Error
+	if errors.As(err, &own) {
+		return i.ctx.Err() != nil
+	}
+	t := time.NewTimer(settleWait)
+	defer t.Stop()
+	select {
+	case <-i.ctx.Done():
+		return true
+	case <-t.C:
+		return false
+	}
 }
 
 // lost is the error of a call that was under way when the server went away.

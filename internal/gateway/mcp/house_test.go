@@ -49,7 +49,8 @@ func (l *logs) String() string {
 
 // child is the test binary as a server.
 func child(role string, env ...string) toolconf.Server {
-	s := toolconf.Server{Name: "srv", Transport: toolconf.Stdio, Command: os.Args[0], Shared: true, HealthProbe: "ping", Queue: "default", Env: map[string]string{roleVar: role}}
+	s := toolconf.Server{Name: "srv", Transport: toolconf.Stdio, Command: os.Args[0], Shared: true, HealthProbe: "ping", Queue: "default",
+		Env: map[string]string{roleVar: role, "GORACE": "atexit_sleep_ms=0"}}
 	for _, kv := range env {
 		k, v, _ := strings.Cut(kv, "=")
 		s.Env[k] = v

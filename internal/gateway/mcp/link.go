@@ -121,6 +121,9 @@ func (l *link) fail(err error) {
 		}
 		l.mu.Unlock()
 		l.err = err
+		if !errors.Is(err, io.EOF) { // which is the SDK's way to close it
+			l.tap.bad(err) // before any call can see that it failed
+		}
 		close(l.done)
 		l.hang()
 	})

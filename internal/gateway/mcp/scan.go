@@ -25,8 +25,16 @@ const maxScanned = 256
 
 // feed reads on.
 func (s *scan) feed(p []byte) {
-	for _, c := range p {
-		s.byte(c)
+	for i := 0; i < len(p); i++ {
+		if s.inString && !s.escaped && s.depth != 1 { // most of what is long: a string inside
+			for i < len(p) && p[i] != '"' && p[i] != '\\' {
+				i++
+			}
+			if i == len(p) {
+				return
+			}
+		}
+		s.byte(p[i])
 	}
 }
 

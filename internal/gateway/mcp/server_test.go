@@ -80,7 +80,7 @@ func newServer() *sdk.Server {
 		return nil, nil, ctx.Err()
 	})
 	sdk.AddTool(s, &sdk.Tool{Name: "big"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.Repeat("x", 20<<20)}}}, nil, nil
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: strings.Repeat("x", 17<<20)}}}, nil, nil
 	})
 	sdk.AddTool(s, &sdk.Tool{Name: "fails"}, func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
 		return nil, nil, fmt.Errorf("it did not work")
@@ -240,6 +240,10 @@ func rawCall(out io.Writer, r request, say func(string)) {
 		fmt.Fprintln(os.Stderr, "out of ideas, key", os.Getenv("API_KEY"))
 		os.Exit(7)
 	case "silent":
+	case "pid":
+		say(fmt.Sprintf(`{"content":[],"structuredContent":{"pid":%d}}`, os.Getpid()))
+	case "meta":
+		say(`{"content":[],"structuredContent":` + string(r.Params.Meta) + `}`)
 	case "env":
 		env, _ := json.Marshal(os.Environ())
 		say(`{"content":[],"structuredContent":{"env":` + string(env) + `}}`)

@@ -82,7 +82,7 @@ type tap struct {
 	mask *mask
 	bad  func(error) // the server is of no use
 
-	heard   atomic.Bool  // the server said something
+	over    atomic.Bool  // nothing is taken from the server any more
 	garbage atomic.Int32 // messages of no use in a row
 	tokens  atomic.Int64
 
@@ -131,6 +131,9 @@ func (t *tap) reply(id jsonrpc.ID) *reply {
 // incoming takes one message of the server, and returns what the SDK is to
 // read instead: nil for nothing. It keeps nothing of data.
 func (t *tap) incoming(data []byte) jsonrpc.Message {
+	if t.over.Load() {
+		return nil
+	}
 	var m message
 	if err := json.Unmarshal(data, &m); err != nil {
 		t.skip(data)
@@ -196,7 +199,6 @@ func (t *tap) progress(params json.RawMessage) bool {
 }
 
 func (t *tap) good() {
-	t.heard.Store(true)
 	t.garbage.Store(0)
 }
 
@@ -206,6 +208,7 @@ func (t *tap) skip(data []byte) {
 		t.log.Warn("skipped what is no MCP message", "server", t.name, "text", t.mask.hide(string(data[:min(len(data), 200)])))
 	}
 	if n == maxGarbage {
+		t.over.Store(true)
 		t.bad(errGarbage)
 	}
 }

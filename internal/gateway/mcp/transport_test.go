@@ -50,7 +50,7 @@ func webServer(t *testing.T, kind string) toolconf.Server {
 	case "sse":
 		h, transport = sdk.NewSSEHandler(get, nil), toolconf.SSE
 	case "http-new":
-		h = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true})
+		h = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
 	case "http":
 		h = legacyOnly(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{}))
 	case "http-json":
