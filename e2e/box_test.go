@@ -32,6 +32,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, serveLaneAgent(spec))
 		os.Exit(1)
 	}
+	if log := os.Getenv(mcpServerEnv); log != "" {
+		fmt.Fprintln(os.Stderr, serveMCP(log))
+		return
+	}
 	code, err := buildAndRun(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
