@@ -14,7 +14,10 @@ func (q *Queues) Acquire(ctx context.Context, queue string, who Who) (Permit, er
 			return p, nil
 		}
 	}
-	return q.acquire(ctx, in, queue, who, 0)
+	if in == nil {
+		return Permit{}, q.unknown(queue, who)
+	}
+	return in.acquire(ctx, who, 0)
 }
 
 // AcquireWithin is Acquire with a bound on the wait, where it is shorter than
@@ -26,15 +29,19 @@ func (q *Queues) AcquireWithin(ctx context.Context, queue string, who Who, maxWa
 			return p, nil
 		}
 	}
-	return q.acquire(ctx, in, queue, who, maxWait)
+	if in == nil {
+		return Permit{}, q.unknown(queue, who)
+	}
+	return in.acquire(ctx, who, maxWait)
+}
+
+func (q *Queues) unknown(queue string, who Who) error {
+	q.hooks.refused(queue, who, ReasonUnknown, 0)
+	return &Error{Queue: queue, Reason: ReasonUnknown, Err: ErrUnknown}
 }
 
 // acquire is Acquire with the queue's lock.
-func (all *Queues) acquire(ctx context.Context, q *queue, name string, who Who, maxWait time.Duration) (Permit, error) {
-	if q == nil {
-		all.hooks.refused(name, who, ReasonUnknown, 0)
-		return Permit{}, &Error{Queue: name, Reason: ReasonUnknown, Err: ErrUnknown}
-	}
+func (q *queue) acquire(ctx context.Context, who Who, maxWait time.Duration) (Permit, error) {
 	if ctx.Err() != nil {
 		return Permit{}, q.refuse(who, ReasonCancelled, cancelled(ctx), 0)
 	}
