@@ -32,7 +32,7 @@ func TestWhatAProviderCanDo(t *testing.T) {
 		"isError": {func(context.Context) (gateway.Result, error) {
 			return gateway.Result{Content: text, IsError: true}, nil
 		}, "", gateway.OutcomeError, ""},
-		"panic": {func(context.Context) (gateway.Result, error) { panic("inner secret") }, signalbox.CodeToolFailed, "tool_failed", "fault of Signalbox"},
+		"panic":       {func(context.Context) (gateway.Result, error) { panic("inner secret") }, signalbox.CodeToolFailed, "tool_failed", "fault of Signalbox"},
 		"plain error": {func(context.Context) (gateway.Result, error) { return gateway.Result{}, errors.New("EOF") }, signalbox.CodeToolFailed, "tool_failed", "server s"},
 		"own error": {func(context.Context) (gateway.Result, error) {
 			return gateway.Result{}, signalbox.Errorf(signalbox.CodeToolDown, "the server is away")
