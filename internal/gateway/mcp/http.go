@@ -136,7 +136,7 @@ func (b *body) Close() error {
 // see.
 func (w *web) dress(req *http.Request) {
 	if !w.own(req.URL) {
-		for _, h := range []string{"Mcp-Session-Id", "Last-Event-Id", "Authorization", "Cookie"} {
+		for _, h := range []string{"Mcp-Session-Id", "Last-Event-Id", "Authorization", "Cookie", "Referer"} {
 			req.Header.Del(h)
 		}
 		return

@@ -1,0 +1,204 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
+	"github.com/signalbox-ai/signalbox/internal/toolconf"
+)
+
+// overHTTP is a server whose calls are answered by call, and all else as an
+// ordinary server of the older era does.
+func overHTTP(t *testing.T, call http.HandlerFunc) (toolconf.Server, *httptest.Server) {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var req request
+		_ = json.Unmarshal(body, &req)
+		switch {
+		case r.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case req.Method == "tools/call":
+			r.Header.Set("Request-Id", string(req.ID))
+			call(w, r)
+		case len(req.ID) == 0:
+			w.WriteHeader(http.StatusAccepted)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			rawAnswer(w, req)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	return toolconf.Server{Name: "srv", Transport: toolconf.HTTP, URL: srv.URL + "/mcp?key=hunter2hunter2", Shared: true, HealthProbe: "ping",
+		Headers: map[string]string{"Authorization": "Bearer topsecret"}}, srv
+}
+
+// TestAnHTTPErrorFailsItsCallAlone: what a server answers to one call does not
+// cost the others their session.
+func TestAnHTTPErrorFailsItsCallAlone(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		code   signalbox.Code
+		want   string
+		answer http.HandlerFunc
+	}{
+		{"413", signalbox.CodeToolFailed, "HTTP 413 Request Entity Too Large", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "topsecret", 413) }},
+		{"401", signalbox.CodeToolFailed, "Check the headers", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "topsecret", 401) }},
+		{"500", signalbox.CodeToolFailed, "HTTP 500", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", 500) }},
+		{"503", signalbox.CodeToolDown, "HTTP 503", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", 503) }},
+		{"page", signalbox.CodeToolFailed, "no MCP message", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "<html>")
+		}},
+		{"broken json", signalbox.CodeToolFailed, "no MCP message", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"jsonrpc":`)
+		}},
+		{"other id", signalbox.CodeToolFailed, "no MCP message", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"jsonrpc":"2.0","id":99999,"result":{"content":[]}}`)
+		}},
+		{"cut off", signalbox.CodeToolDown, "was lost while it answered", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, `{"jsonrpc":`)
+		}},
+		{"huge", signalbox.CodeTooLarge, "larger than 16 MiB", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(make([]byte, 17<<20))
+		}},
+		{"stream without an answer", signalbox.CodeToolDown, "", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(w, ": hello\n\nevent: message\ndata: what?\n\n")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var good atomic.Bool
+			s, _ := overHTTP(t, func(w http.ResponseWriter, r *http.Request) {
+				if !good.Load() {
+					c.answer(w, r)
+					return
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprintf(w, "id: 7\r\ndata: {\"jsonrpc\":\"2.0\",\r\ndata: \"id\":%s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":1.0}]}}\r\n\r\n", r.Header.Get("Request-Id"))
+			})
+			h := ready(t, s, mcp.Options{})
+			msg := h.fails(c.code, "a", `{}`)
+			if !strings.Contains(msg, c.want) || strings.Contains(msg, "secret") || strings.Contains(msg, "hunter2") {
+				t.Error(msg)
+			}
+			good.Store(true)
+			if r := h.must("a", `{}`); string(r.Content) != `[{"type":"text","text":1.0}]` {
+				t.Errorf("afterwards %s", r.Content)
+			}
+			if s := h.Server(); s.Restarts != 0 {
+				t.Errorf("afterwards %+v", s)
+			}
+		})
+	}
+}
+
+// TestHeadersStayWithTheServer: a redirect to another host is followed, but
+// without what is secret.
+func TestHeadersStayWithTheServer(t *testing.T) {
+	var mu sync.Mutex
+	var seen []http.Header
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		seen = append(seen, r.Header.Clone())
+		mu.Unlock()
+		http.Error(w, "", http.StatusTeapot)
+	}))
+	defer other.Close()
+	var auth atomic.Value
+	s, _ := overHTTP(t, func(w http.ResponseWriter, r *http.Request) {
+		auth.Store(r.Header.Get("Authorization"))
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+	})
+	s.Headers["X-Api-Key"] = "topsecret"
+	h := ready(t, s, mcp.Options{})
+	h.fails(signalbox.CodeToolFailed, "a", `{}`)
+	if auth.Load() != "Bearer topsecret" {
+		t.Errorf("the server itself saw %v", auth.Load())
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(seen) != 1 || strings.Contains(fmt.Sprint(seen), "topsecret") || strings.Contains(fmt.Sprint(seen), "hunter2") {
+		t.Errorf("the other host saw %v", seen)
+	}
+}
+
+// TestAForgottenSessionIsTakenUpAnew: a server that was started again knows no
+// session; the call is sent once more, in a new one.
+func TestAForgottenSessionIsTakenUpAnew(t *testing.T) {
+	var h atomic.Value
+	fresh := func() {
+		s := newServer()
+		h.Store(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil))
+	}
+	fresh()
+	srv := httptest.NewServer(legacyOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.Load().(http.Handler).ServeHTTP(w, r) })))
+	t.Cleanup(srv.Close)
+	p := ready(t, toolconf.Server{Name: "srv", Transport: toolconf.HTTP, URL: srv.URL, Shared: true, HealthProbe: "off"}, mcp.Options{})
+	p.must("echo", `{"text":"x"}`)
+	fresh()
+	p.must("echo", `{"text":"x"}`)
+	if s := p.until(func(s gateway.Server) bool { return s.State == gateway.StateReady }); s.Restarts != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestAnHTTPServerThatGoesAwayIsNoticed: a call that cannot be sent says so,
+// and has the server looked at.
+func TestAnHTTPServerThatGoesAwayIsNoticed(t *testing.T) {
+	s, srv := overHTTP(t, func(http.ResponseWriter, *http.Request) {})
+	h := ready(t, s, mcp.Options{Backoff: time.Hour})
+	srv.Close()
+	msg := h.fails(signalbox.CodeToolDown, "a", `{}`)
+	if !strings.Contains(msg, "could not be asked") || !strings.Contains(msg, "connection refused") || strings.Contains(msg, "hunter2") {
+		t.Error(msg)
+	}
+	h.until(func(s gateway.Server) bool { return s.State == gateway.StateFailed })
+	msg = h.fails(signalbox.CodeToolDown, "a", `{}`)
+	if !strings.Contains(msg, "is not there") {
+		t.Error(msg)
+	}
+}
+
+// TestAnSSEPostThatIsRefusedFailsItsCallAlone: its answer will not come by the
+// stream.
+func TestAnSSEPostThatIsRefusedFailsItsCallAlone(t *testing.T) {
+	server := newServer()
+	inner := sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return server }, nil)
+	var refuse atomic.Bool
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refuse.Load() && r.Method == http.MethodPost {
+			http.Error(w, "", http.StatusTooManyRequests)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close)
+	h := ready(t, toolconf.Server{Name: "srv", Transport: toolconf.SSE, URL: srv.URL, Shared: true, HealthProbe: "off"}, mcp.Options{})
+	refuse.Store(true)
+	h.fails(signalbox.CodeToolFailed, "echo", `{"text":"x"}`)
+	refuse.Store(false)
+	h.must("echo", `{"text":"x"}`)
+	if s := h.Server(); s.Restarts != 0 {
+		t.Errorf("%+v", s)
+	}
+}
