@@ -382,7 +382,9 @@ func TestLLMKeyOfTheTask(t *testing.T) {
 	cfg := llmConfig(t, m)
 	cfg.Runner.LLM.APIKey = "sk-of-the-agent"
 	a := start(t, cfg)
-	a.end(a.submit(api.AgentTask{Prompt: "x", Env: map[string]string{"ANTHROPIC_API_KEY": llmtest.Key}}).TaskID)
+	if end := a.end(a.submit(api.AgentTask{Prompt: "x", Env: map[string]string{"ANTHROPIC_API_KEY": llmtest.Key}}).TaskID); end.Output != "ok" {
+		t.Errorf("%+v", end)
+	}
 	a.refused(api.AgentTask{Prompt: "x", Env: map[string]string{"ANTHROPIC_BASE_URL": m.URL}}, 400, "validation_error")
 	err := filepath.WalkDir(cfg.DataDir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -396,5 +398,48 @@ func TestLLMKeyOfTheTask(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The run's token is for its director: another MCP endpoint gets none.
+func TestLLMTokenGoesToTheDirectorAlone(t *testing.T) {
+	s := newToolServer(t)
+	s.tool("fs__read", echo)
+	m := llmtest.New(t, llmtest.OpenAI, llmtest.Script(llmtest.Reply{Calls: calls(1)}, llmtest.Reply{Text: "ok"}))
+	cfg := llmConfig(t, m)
+	cfg.Director, cfg.DirectorToken, cfg.Runner.LLM.Tools = "http://127.0.0.1:1", "sbxa_of-this-agent", s.url+"/mcp"
+	a := start(t, cfg)
+	if end := a.end(a.submit(api.AgentTask{Prompt: "x", QueueID: "queue-a", Fence: 1}).TaskID); end.Output != "ok" || end.ToolCount != 1 {
+		t.Fatalf("%+v %+v", end, end.Error)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.seen {
+		if h.Get("Authorization") != "" || h.Get("X-Signalbox-Execution") != "" {
+			t.Errorf("headers %v", h)
+		}
+	}
+}
+
+// A gateway serves before its servers do: the first turn waits for their tools.
+func TestLLMWaitsForToolsThatAreStarting(t *testing.T) {
+	s := newToolServer(t)
+	m := llmtest.New(t, llmtest.OpenAI, llmtest.Script(llmtest.Reply{Text: "ok"}))
+	a := start(t, withTools(llmConfig(t, m), s))
+	acc := a.submit(api.AgentTask{Prompt: "x"})
+	for deadline := time.Now().Add(long); ; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		asked := len(s.seen)
+		s.mu.Unlock()
+		if asked >= 3 { // it has begun a session and listed the tools
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the tools are not asked for")
+		}
+	}
+	s.tool("fs__read", echo)
+	if end := a.end(acc.TaskID); end.Output != "ok" || len(m.Last().Tools) != 1 {
+		t.Errorf("%+v with the tools %+v", end, m.Last().Tools)
 	}
 }

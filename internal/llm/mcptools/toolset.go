@@ -85,15 +85,14 @@ func New(o Options) (*Tools, error) {
 }
 
 // Close ends the session, so that the server hands on what it holds for it.
-func (t *Tools) Close() error {
+func (t *Tools) Close() {
 	t.turn <- struct{}{}
 	defer func() { <-t.turn }()
 	if t.now != nil {
-		t.now.Close() // the server finds out by itself where it cannot be told
+		_ = t.now.Close() // the server finds out by itself where it cannot be told
 		t.now = nil
 	}
 	t.carrier.base.CloseIdleConnections()
-	return nil
 }
 
 // Tools lists the tools that may be called.
@@ -183,7 +182,7 @@ func (t *Tools) Call(ctx context.Context, c llm.ToolCall) (string, bool, error) 
 		case unsent(err) && tries < 5:
 			t.drop(s, err)
 		case said != nil:
-			return fmt.Sprintf("%s (error %d)", said.Message, said.Code), true, nil
+			return fmt.Sprintf("%s (error %d)", said.Message, said.Code), true, nil //nolint:nilerr // the model is told
 		case t.drop(s, err):
 			return fmt.Sprintf("The connection was lost while %s ran: whether it was carried out is not known.", c.Name), true, nil
 		default:
@@ -247,7 +246,7 @@ func (t *Tools) session(ctx context.Context) (*session, error) {
 		return t.now, nil
 	}
 	if t.now != nil {
-		t.now.Close()
+		_ = t.now.Close() // it is broken
 		t.now = nil
 	}
 	give := time.Now().Add(t.o.Patience)
