@@ -72,6 +72,7 @@ type toolStream struct {
 	*stream
 	news chan api.ToolProgress
 	end  chan toolEnd
+	done chan struct{} // closed behind it
 }
 
 type toolEnd struct {
@@ -88,16 +89,17 @@ func (d *Director) streamTool(ctx context.Context, w http.ResponseWriter, r *htt
 	}
 	defer out.close()
 	ctx, cancel := context.WithCancel(ctx)
-	s := &toolStream{stream: out, news: make(chan api.ToolProgress, 16), end: make(chan toolEnd, 1)}
+	s := &toolStream{stream: out, news: make(chan api.ToolProgress, 16), end: make(chan toolEnd, 1), done: make(chan struct{})}
 	call.Progress = s.take
 	go func() {
+		defer close(s.done)
 		res, err := d.cfg.Tools.Call(ctx, call)
 		s.end <- toolEnd{res, err}
 	}()
 	end, err := s.follow()
 	cancel()
 	if err != nil { // the caller has gone; the call does not outlive the answer
-		<-s.end
+		<-s.done
 		return nil
 	}
 	if end.err == nil {
@@ -147,13 +149,14 @@ func (s *toolStream) follow() (toolEnd, error) {
 	}
 }
 
-// rest writes the progress that came before the end.
+// rest writes the progress that came before the end. An error says that nobody
+// reads any more.
 func (s *toolStream) rest() error {
 	for {
 		select {
 		case p := <-s.news:
 			if err := s.moment("progress", p); err != nil {
-				return nil // the end is written all the same, to nobody
+				return err
 			}
 		default:
 			return nil

@@ -50,6 +50,7 @@ func (a *answer) WriteHeader(status int) {
 func (a *answer) head(status int) {
 	a.begun = true
 	a.event = strings.HasPrefix(a.Header().Get("Content-Type"), "text/event-stream")
+	a.extend()
 	a.ResponseWriter.WriteHeader(status)
 }
 
@@ -69,11 +70,16 @@ func (a *answer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// write extends the time that the client has to take what is written. A writer
-// without deadlines, as in tests, has none to extend.
 func (a *answer) write(b []byte) (int, error) {
-	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
+	a.extend()
 	return a.ResponseWriter.Write(b)
+}
+
+// extend gives the client time to take what is written next. The deadline stays
+// with the connection: where it was not extended, that of an answer before
+// would cut this one off. A writer without deadlines, as in tests, has none.
+func (a *answer) extend() {
+	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
 // FlushError sends what was written.
@@ -132,4 +138,5 @@ func (a *answer) end() {
 	if a.beat != nil {
 		a.beat.Stop()
 	}
+	a.extend() // for what the server writes behind it
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -231,6 +232,51 @@ func TestABatch(t *testing.T) {
 	}
 }
 
+// A session that begins twice is refused the second time, and stays one.
+func TestASessionBeginsOnce(t *testing.T) {
+	r := newRig(t, endpoint.Options{MaxSessions: 1})
+	id := r.open()
+	if got := r.send("POST", initialize, "Mcp-Session-Id", id); !strings.Contains(got.body, "duplicate") {
+		t.Errorf("%+v", got)
+	}
+	if got := r.send("DELETE", "", "Mcp-Session-Id", id); got.status != 204 {
+		t.Errorf("%+v", got)
+	}
+	take(t, "the session ends", r.script.ended)
+	if len(r.script.ended) > 0 {
+		t.Error("it ended twice")
+	}
+	r.open()
+}
+
+// The deadline of a write stays with the connection: every answer sets its
+// own, also one that has no body.
+func TestEveryAnswerHasItsOwnDeadline(t *testing.T) {
+	r := newRig(t, endpoint.Options{})
+	id := r.open()
+	w := &deadlined{ResponseRecorder: httptest.NewRecorder()}
+	q := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", strings.NewReader(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	q.Header.Set("Mcp-Session-Id", id)
+	q.Header.Set("Content-Type", "application/json")
+	q.Header.Set("Accept", "application/json, text/event-stream")
+	r.endpoint.ServeHTTP(w, q)
+	if w.Code != 202 || w.atHeader.Before(time.Now()) {
+		t.Errorf("status %d with the deadline %v", w.Code, w.atHeader)
+	}
+}
+
+// deadlined notes the deadline under which a header is written.
+type deadlined struct {
+	*httptest.ResponseRecorder
+	deadline, atHeader time.Time
+}
+
+func (d *deadlined) SetWriteDeadline(t time.Time) error { d.deadline = t; return nil }
+func (d *deadlined) WriteHeader(status int) {
+	d.atHeader = d.deadline
+	d.ResponseRecorder.WriteHeader(status)
+}
+
 // Sessions are bounded. One that is in use is never ended for another.
 func TestSessionsAreBounded(t *testing.T) {
 	r := newRig(t, endpoint.Options{MaxSessions: 3, MaxPerPrincipal: 2})
@@ -298,4 +344,3 @@ func TestALongCallIsNotSilent(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
-

@@ -189,13 +189,16 @@ func (s *server) failed(ctx context.Context, tool string, modern bool, err error
 	return &callResult{Result: gateway.Result{Content: text, IsError: true}, modern: modern}, err
 }
 
+// logLevelKey asks for log messages, of which this endpoint has none.
+const logLevelKey = "io.modelcontextprotocol/logLevel"
+
 // metaOf is the request's _meta without what is between the client and this
 // endpoint alone.
 func metaOf(meta mcp.Meta) (json.RawMessage, error) {
 	rest := map[string]any{}
 	for k, v := range meta {
 		switch k {
-		case "progressToken", mcp.MetaKeyProtocolVersion, mcp.MetaKeyClientInfo, mcp.MetaKeyClientCapabilities, mcp.MetaKeyLogLevel:
+		case "progressToken", mcp.MetaKeyProtocolVersion, mcp.MetaKeyClientInfo, mcp.MetaKeyClientCapabilities, logLevelKey:
 		default:
 			rest[k] = v
 		}

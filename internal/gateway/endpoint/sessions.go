@@ -14,13 +14,13 @@ const sessionPrefix = "mcp:"
 
 // sessions are those of the older protocol.
 type sessions struct {
-	idle             time.Duration
-	max, maxEach     int
-	ended            func(session string)
-	mu               sync.Mutex
-	all              map[string]*session
-	closed           bool
-	ends             sync.WaitGroup
+	idle         time.Duration
+	max, maxEach int
+	ended        func(session string)
+	mu           sync.Mutex
+	all          map[string]*session
+	closed       bool
+	ends         sync.WaitGroup
 }
 
 // session belongs to the principal that opened it.
@@ -44,6 +44,9 @@ func (t *sessions) begin(principal string, ss *mcp.ServerSession) error {
 	defer t.mu.Unlock()
 	if t.closed {
 		return fmt.Errorf("unavailable: the gateway is stopping")
+	}
+	if t.all[ss.ID()] != nil {
+		return nil // it begins a second time, which the SDK refuses
 	}
 	if err := t.makeRoom(principal); err != nil {
 		return err
