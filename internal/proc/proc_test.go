@@ -43,6 +43,15 @@ func play(role string) {
 	switch role {
 	case "exit3":
 		os.Exit(3)
+	case "binds":
+		p, err := proc.Start(proc.Spec{Argv: []string{os.Args[0], flag + "sleep"}, Env: os.Environ(), Mark: "binds", Bound: true})
+		if err != nil {
+			os.Exit(1)
+		}
+		fmt.Println(p.Ident().PID)
+		sleep()
+	case "sleep":
+		sleep()
 	case "cat":
 		_, _ = io.Copy(os.Stdout, os.Stdin)
 	case "flood":
@@ -271,5 +280,60 @@ func TestUnkillableErrorNamesThem(t *testing.T) {
 	var u *proc.UnkillableError
 	if err := error(&proc.UnkillableError{PIDs: []int{7}}); !errors.As(err, &u) || !strings.Contains(err.Error(), "[7]") {
 		t.Error(err)
+	}
+}
+
+// TestABoundProgramEndsWithAKilledParent: the parent is a program of its own,
+// killed by SIGKILL; the child reads no stdin.
+func TestABoundProgramEndsWithAKilledParent(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells a program that its parent has died")
+	}
+	parent := exec.Command(os.Args[0], flag+"binds")
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewScanner(out)
+	if !in.Scan() {
+		t.Fatal("the parent says nothing")
+	}
+	child, err := strconv.Atoi(in.Text())
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := proc.Identify(child)
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait()
+	for end := time.Now().Add(20 * time.Second); len(proc.Alive(id)) > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			_ = syscall.Kill(child, syscall.SIGKILL)
+			t.Fatal("the child outlived its parent")
+		}
+	}
+}
+
+func TestInputIsHandedOn(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	p, err := proc.Start(proc.Spec{Argv: []string{os.Args[0], flag + "cat"}, Env: os.Environ(), Input: r, Stdout: &out, Grace: 5 * time.Second, Mark: "input", LeaveOrphans: true, Look: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(w, "one ")
+	fmt.Fprint(w, "two")
+	w.Close()
+	<-p.Exited()
+	<-p.Drained()
+	if exit, err := p.End(); err != nil || exit.Code != 0 || out.String() != "one two" {
+		t.Errorf("%v, %v, %q", exit, err, out.String())
 	}
 }

@@ -23,6 +23,9 @@ const (
 	// only we can know (a POST that was refused, its answer due on a stream)
 	// it never does.
 	settleWait = time.Second
+	// tellWait bounds the wait for a cancel to go out. Whoever gets the slot
+	// next must not come to the server before it.
+	tellWait = time.Second
 )
 
 // errSessionLost is the end of an instance whose session the server has
@@ -56,7 +59,22 @@ func (i *instance) call(ctx context.Context, tool string, c gateway.Call) (gatew
 		_, err = i.session.CallTool(withReply(running, r), params)
 	}()
 	follow(r, c.Progress, words, done, cancel)
+	if _, _, _, got := r.answer(); !got && ctx.Err() != nil {
+		i.tell(r)
+	}
 	return i.outcome(ctx, r, err)
+}
+
+// tell waits until the server has been told that a call was given up, which
+// the SDK does on its own time.
+func (i *instance) tell(r *reply) {
+	t := time.NewTimer(tellWait)
+	defer t.Stop()
+	select {
+	case <-r.told:
+	case <-i.ctx.Done():
+	case <-t.C:
+	}
 }
 
 // follow hands progress on until the call is done, and what is left of it

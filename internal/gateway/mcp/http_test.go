@@ -148,6 +148,11 @@ func TestAForgottenSessionIsTakenUpAnew(t *testing.T) {
 	var h atomic.Value
 	fresh := func() {
 		s := newServer()
+		t.Cleanup(func() {
+			for session := range s.Sessions() {
+				session.Close()
+			}
+		})
 		h.Store(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil))
 	}
 	fresh()

@@ -145,19 +145,17 @@ func (p *Provider) Server() gateway.Server {
 	k := p.keeper
 	k.mu.Lock()
 	s := gateway.Server{Name: p.server.Name, Kind: gateway.KindMCP, State: k.state, Error: k.err, Restarts: k.restarts, Since: k.since}
-	running := []*instance{k.inst}
+	inst := k.inst
 	k.mu.Unlock()
 	p.mu.Lock()
 	s.Tools = len(p.tools)
 	own := p.sessions
 	p.mu.Unlock()
-	if own != nil {
-		running = append(running, own.instances()...)
+	if inst != nil && inst.child != nil {
+		s.PIDs = inst.child.proc.Alive()
 	}
-	for _, i := range running {
-		if i != nil && i.child != nil {
-			s.PIDs = append(s.PIDs, i.child.proc.Alive()...)
-		}
+	if own != nil {
+		s.PIDs = own.pids()
 	}
 	slices.Sort(s.PIDs)
 	return s
@@ -174,9 +172,7 @@ func (p *Provider) Close() error {
 	cancel()
 	p.all.Wait()
 	if own != nil {
-		own.mu.Lock() // whoever was let in has added itself by now
-		own.mu.Unlock()
-		own.all.Wait()
+		own.close()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -28,6 +28,8 @@ type sessions struct {
 	open map[string]*own
 	once int // names of calls without a session
 	all  sync.WaitGroup
+
+	closed bool
 }
 
 // own is the instance of one session.
@@ -67,7 +69,7 @@ func (s *sessions) call(ctx context.Context, name string, c gateway.Call) (gatew
 func (s *sessions) enter(session string) (*own, string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ctx.Err() != nil {
+	if s.closed || s.ctx.Err() != nil {
 		return nil, "", s.p.notThere(errClosed.Error())
 	}
 	key := "s" + session
@@ -75,7 +77,7 @@ func (s *sessions) enter(session string) (*own, string, error) {
 		s.once++
 		key = "c" + strconv.Itoa(s.once)
 	}
-	if o := s.open[key]; o != nil {
+	if o := s.open[key]; o != nil && !o.down() {
 		o.calls++
 		o.idle.Stop()
 		return o, key, nil
@@ -150,19 +152,46 @@ func (s *sessions) end(session string) {
 	}
 }
 
-// instances are those that run now.
-func (s *sessions) instances() []*instance {
+// pids are the programs that run now, without what they started: to look for
+// that, a hundred times over, would take a while.
+func (s *sessions) pids() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []*instance
+	var pids []int
 	for _, o := range s.open {
-		select {
-		case <-o.started:
-			if o.inst != nil {
-				out = append(out, o.inst)
-			}
-		default:
+		if i := o.running(); i != nil && i.child != nil {
+			pids = append(pids, i.child.proc.Ident().PID)
 		}
 	}
-	return out
+	return pids
+}
+
+// running is the instance, once it has started and until it is down.
+func (o *own) running() *instance {
+	select {
+	case <-o.started:
+		if o.inst != nil && o.inst.ctx.Err() == nil {
+			return o.inst
+		}
+	default:
+	}
+	return nil
+}
+
+// down reports whether the instance has come to its end already.
+func (o *own) down() bool {
+	select {
+	case <-o.started:
+		return o.running() == nil
+	default:
+		return false
+	}
+}
+
+// close waits for the end of all, which their context has been told.
+func (s *sessions) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.all.Wait()
 }

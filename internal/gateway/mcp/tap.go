@@ -40,8 +40,10 @@ type reply struct {
 	progress func(json.RawMessage) // must not block; nil: nobody wants to know
 	token    string                // of its progress
 	settled  chan struct{}         // closed once got
+	told     chan struct{}         // closed once the server was told that nobody waits any more
 
 	mu     sync.Mutex
+	hushed bool // told is closed
 	id     jsonrpc.ID
 	got    bool // the rest says what
 	result json.RawMessage
@@ -49,7 +51,26 @@ type reply struct {
 	fault  *signalbox.Error // of the answer, or of the way it came
 }
 
-func newReply() *reply { return &reply{settled: make(chan struct{})} }
+func newReply() *reply {
+	return &reply{settled: make(chan struct{}), told: make(chan struct{})}
+}
+
+// sent closes told where msg, which has just gone out, is the cancel of the
+// call that waits for r. The SDK sends it with that call's context, on its own
+// time.
+func sent(ctx context.Context, msg jsonrpc.Message) {
+	r, _ := ctx.Value(replyKey{}).(*reply)
+	req, ok := msg.(*jsonrpc.Request)
+	if r == nil || !ok || req.Method != "notifications/cancelled" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.hushed {
+		r.hushed = true
+		close(r.told)
+	}
+}
 
 func (r *reply) settle(result, rpcError json.RawMessage, fault *signalbox.Error) {
 	r.mu.Lock()

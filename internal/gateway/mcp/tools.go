@@ -145,7 +145,7 @@ func check(raw json.RawMessage) (string, error) {
 	case len(t.Name) > maxName:
 		return t.Name, fmt.Errorf("its name is longer than %d characters", maxName)
 	case strings.ContainsFunc(t.Name, func(r rune) bool { return !nameRune(r) }):
-		return t.Name, errors.New("its name has characters other than letters, digits and _ - . / :")
+		return t.Name, errors.New("only letters, digits and _ - . / : may be in a name")
 	case !isObjectSchema(t.Input):
 		return t.Name, errors.New(`its inputSchema is no JSON Schema of type "object"`)
 	case notNull(t.Output) != nil && !isObjectSchema(t.Output):

@@ -16,7 +16,7 @@ const wsProtocol = "mcp"
 // dialWebSocket connects while dial lives; the connection then lives until ctx
 // ends or the link closes.
 func dialWebSocket(dial, ctx context.Context, addr string, client *http.Client, t *tap) (*link, error) {
-	conn, resp, err := websocket.Dial(dial, addr, &websocket.DialOptions{HTTPClient: client, Subprotocols: []string{wsProtocol}})
+	conn, resp, err := websocket.Dial(dial, addr, &websocket.DialOptions{HTTPClient: client, Subprotocols: []string{wsProtocol}}) //nolint:bodyclose // the package does
 	if err != nil {
 		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
 			return nil, fmt.Errorf("it answered HTTP %s to the WebSocket handshake", statusText(resp.StatusCode))
