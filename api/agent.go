@@ -81,7 +81,9 @@ type AgentTaskStatus struct {
 // timeout, cancelled, max_turns, start_error, claude_error (kept from the
 // seed for every CLI that reports an error of its own), exit_nonzero,
 // no_result (the CLI ended without its terminal event), interrupted (the
-// agent was restarted), stale_fence (a newer fence voided the run), unkillable.
+// agent was restarted), stale_fence (a newer fence voided the run), unkillable,
+// storage_error, and of a model with tools model_error, tools_error, max_tokens
+// and refusal.
 type AgentError struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
