@@ -50,7 +50,7 @@ func Hooks(log *slog.Logger, others ...toolqueue.Hooks) toolqueue.Hooks {
 				level = LevelVerbose
 			}
 			if log.Enabled(context.Background(), level) {
-				write(log, level, "not queued any more", who, "reason", string(r), "queue", queue, "wait_ms", wait.Milliseconds())
+				write(log, level, "refused", who, "reason", string(r), "queue", queue, "wait_ms", wait.Milliseconds())
 			}
 		},
 	}, h)

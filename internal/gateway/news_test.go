@@ -49,9 +49,9 @@ func TestACallerHearsItsPlaceInLine(t *testing.T) {
 		}
 		h := newTold()
 		last := b.call(t.Context(), gateway.Call{Tool: "s__click", Progress: h.hear})
-		time.Sleep(6 * time.Second)
+		time.Sleep(6050 * time.Millisecond)
 		letGo <- struct{}{}
-		time.Sleep(time.Second)
+		time.Sleep(950 * time.Millisecond)
 		letGo <- struct{}{}
 		synctest.Wait()
 		letGo <- struct{}{}
