@@ -112,7 +112,7 @@ func (b *box) withLLM(d *desk, provider, queue string) *model.Server {
 	b.file(filepath.Join(b.work, "signalbox.yaml"), fmt.Sprintf(`
 agent:
   model: scripted
-  llm: {provider: %s, base_url: %q, api_key: test-key, system: Be brief., max_parallel_tool_calls: 3}
+  llm: {provider: %s, base_url: %q, api_key: test-key, system: Be brief.}
 queues:
   default: {concurrent: 64}
   desk: %s
@@ -155,6 +155,7 @@ func TestLLMStepLimitAndToolQueue(t *testing.T) {
 			b := newBox(t)
 			d := newDesk(t)
 			m := b.withLLM(d, provider, "{concurrent: 2}")
+			b.vars["NEUROAGENT_AGENT__MAX_PARALLEL_TOOL_CALLS"] = "3"
 			m.Use(model.Replies(
 				model.Reply{Text: "I look at all five.", Tools: looks(1, 2, 3, 4, 5)},
 				model.Reply{Tools: looks(4, 5)},

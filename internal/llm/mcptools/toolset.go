@@ -111,13 +111,20 @@ func (t *Tools) list(ctx context.Context) ([]llm.Tool, error) {
 			return nil, err
 		}
 		all, err := t.listOn(ctx, s)
-		if err == nil || ctx.Err() != nil || !t.drop(s, err) || tries == 3 {
+		if err == nil || ctx.Err() != nil || errors.Is(err, errNoList) || !t.drop(s, err) || tries == 3 {
 			return all, err
 		}
 	}
 }
 
+// listWait bounds one listing; calls are bounded by the server.
+const listWait = 30 * time.Second
+
+var errNoList = errors.New("no list of tools within 30s")
+
 func (t *Tools) listOn(ctx context.Context, s *session) ([]llm.Tool, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, listWait, errNoList)
+	defer cancel()
 	var all []llm.Tool
 	for page, cursor := 0, ""; ; page++ {
 		token := t.token()
@@ -125,6 +132,9 @@ func (t *Tools) listOn(ctx context.Context, s *session) ([]llm.Tool, error) {
 		raw := s.wire.take(token)
 		if err != nil {
 			s.wire.forget(token)
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
 			return nil, err
 		}
 		var list struct {
