@@ -36,6 +36,19 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, serveMCP(log))
 		return
 	}
+	if spec := os.Getenv(upstreamEnv); spec != "" {
+		if err := serveUpstream(spec); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		return
+	}
+	if spec := os.Getenv(callerEnv); spec != "" {
+		if err := runCaller(spec); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	code, err := buildAndRun(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

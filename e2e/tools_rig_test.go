@@ -1,0 +1,247 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// The versions of the protocol that stand for its two eras.
+const (
+	legacyEra = "2025-06-18"
+	modernEra = "2026-07-28"
+)
+
+// fromNPM returns the program of an MCP server that setup has installed, or
+// skips the test; in CI its absence is a failure.
+func fromNPM(t *testing.T, path string) string {
+	t.Helper()
+	dir := os.Getenv("SIGNALBOX_TEST_NPM")
+	if dir == "" {
+		dir = filepath.Join("..", ".cache", "npm")
+	}
+	program, err := filepath.Abs(filepath.Join(dir, "node_modules", path))
+	if err == nil {
+		_, err = os.Stat(program)
+	}
+	if err == nil {
+		return program
+	}
+	reason := fmt.Sprintf("%s is not installed: run make setup and set SIGNALBOX_TEST_NPM to .cache/npm (%v)", path, err)
+	if os.Getenv("CI") == "true" {
+		t.Fatal(reason)
+	}
+	t.Skip(reason)
+	return ""
+}
+
+const everythingPath = "@modelcontextprotocol/server-everything/dist/index.js"
+
+// programs that the tools need are found where the system has them.
+func (b *box) withSystemPath() { b.vars["PATH"] += ":/usr/local/bin:/usr/bin:/bin" }
+
+type object = map[string]any
+
+// toolFile writes a file of tools.
+func (b *box) toolFile(name string, content object) string {
+	b.t.Helper()
+	data, err := json.MarshalIndent(content, "", "  ")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return b.file(name, string(data), 0o600)
+}
+
+func queuesOf(of map[string]int) object {
+	out := object{"default": object{"concurrent": 64}}
+	for name, n := range of {
+		out[name] = object{"concurrent": n}
+	}
+	return out
+}
+
+// toolsReady waits until servers are ready.
+func (b *box) toolsReady(url string, names ...string) {
+	b.t.Helper()
+	for _, name := range names {
+		b.until("server "+name+" is ready", func() bool { return b.toolServer(url, name).State == "ready" })
+	}
+}
+
+func (b *box) toolServer(url, name string) api.ToolServer {
+	b.t.Helper()
+	tools, err := b.client(url).ListTools(b.ctx())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, s := range tools.Servers {
+		if s.Name == name {
+			return s
+		}
+	}
+	b.t.Fatalf("no server %s in %+v", name, tools.Servers)
+	return api.ToolServer{}
+}
+
+func (b *box) toolQueue(url, name string) api.ToolQueue {
+	b.t.Helper()
+	queues, err := b.client(url).ToolQueues(b.ctx())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, q := range queues {
+		if q.Name == name {
+			return q
+		}
+	}
+	b.t.Fatalf("no queue %s in %+v", name, queues)
+	return api.ToolQueue{}
+}
+
+// depth waits until as many calls stand in line.
+func (b *box) depth(url, queue string, n int) {
+	b.t.Helper()
+	b.until(fmt.Sprintf("%d calls wait in %s", n, queue), func() bool { return b.toolQueue(url, queue).Depth == n })
+}
+
+// nothingHeld wants every slot given up and nobody in line. A caller that went
+// away may be a moment ahead of that.
+func (b *box) nothingHeld(url string) {
+	b.t.Helper()
+	b.until("no slot is held", func() bool {
+		queues, err := b.client(url).ToolQueues(b.ctx())
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, q := range queues {
+			if q.InUse+q.Depth > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// caller is an MCP client with a session of its own.
+type caller struct {
+	*mcp.ClientSession
+	b    *box
+	news *tape // of progress: the call's token, progress, total, message
+}
+
+// newCaller connects a client that asks for nothing but tools.
+func (b *box) newCaller(t mcp.Transport, version string) *caller {
+	b.t.Helper()
+	c := &caller{b: b, news: newTape()}
+	client := mcp.NewClient(&mcp.Implementation{Name: "e2e", Version: "1"}, &mcp.ClientOptions{
+		Capabilities: &mcp.ClientCapabilities{},
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+			fmt.Fprintf(c.news, "%v %g %g %s\n", r.Params.ProgressToken, r.Params.Progress, r.Params.Total, r.Params.Message)
+		},
+	})
+	var err error
+	c.ClientSession, err = client.Connect(b.ctx(), t, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// over connects a client to the MCP endpoint of a running signalbox.
+func (b *box) over(url, version string) *caller {
+	b.t.Helper()
+	return b.newCaller(&mcp.StreamableClientTransport{Endpoint: url + "/mcp", MaxEventSize: -1}, version)
+}
+
+// call calls a tool; its progress comes under the token.
+func (c *caller) call(ctx context.Context, tool string, args any, token string) (*mcp.CallToolResult, error) {
+	params := &mcp.CallToolParams{Name: tool, Arguments: args}
+	if token != "" {
+		params.SetProgressToken(token)
+	}
+	return c.CallTool(ctx, params)
+}
+
+// says calls a tool and returns the text of its answer, which is to be no
+// error.
+func (c *caller) says(tool string, args any) string {
+	c.b.t.Helper()
+	res, err := c.call(c.b.ctx(), tool, args, "")
+	if err != nil || res.IsError {
+		c.b.t.Fatalf("%s: %s, %v", tool, textOf(res), err)
+	}
+	return textOf(res)
+}
+
+// hears waits for a word of progress.
+func (c *caller) hears(word string) {
+	c.b.t.Helper()
+	ctx, cancel := context.WithTimeout(c.b.t.Context(), long)
+	defer cancel()
+	if _, err := c.news.line(ctx, word); err != nil {
+		c.b.t.Fatalf("no progress %q: %v; it heard\n%s", word, err, c.news.text())
+	}
+}
+
+// pending is a call under way.
+type pending struct {
+	b      *box
+	tool   string
+	cancel context.CancelFunc
+	done   chan struct{}
+	res    *mcp.CallToolResult
+	err    error
+}
+
+func (c *caller) begin(tool string, args any, token string) *pending {
+	ctx, cancel := context.WithCancel(c.b.ctx())
+	p := &pending{b: c.b, tool: tool, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		defer cancel()
+		p.res, p.err = c.call(ctx, tool, args, token)
+	}()
+	return p
+}
+
+// ends waits for the end of the call.
+func (p *pending) ends() (*mcp.CallToolResult, error) {
+	p.b.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(long):
+		p.b.t.Fatalf("the call of %s does not end", p.tool)
+	}
+	return p.res, p.err
+}
+
+// answers wants a text as the answer of the call.
+func (p *pending) answers(text string) {
+	p.b.t.Helper()
+	if res, err := p.ends(); err != nil || res.IsError || textOf(res) != text {
+		p.b.t.Errorf("%s answered %q, %v; want %q", p.tool, textOf(res), err, text)
+	}
+}
+
+func textOf(res *mcp.CallToolResult) string {
+	if res == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, c := range res.Content {
+		if t, ok := c.(*mcp.TextContent); ok {
+			b.WriteString(t.Text)
+		}
+	}
+	return b.String()
+}
