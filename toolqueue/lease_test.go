@@ -236,3 +236,21 @@ func TestManyLeases(t *testing.T) {
 		drain(t, q)
 	})
 }
+
+// TestIdleLeaseShowsItsLastCall: also one that had waited for the slot.
+func TestIdleLeaseShowsItsLastCall(t *testing.T) {
+	bubble(t, leased, func(t *testing.T, q *toolqueue.Queues) {
+		p := take(t, q, "tab", tool("holder"))
+		c := start(t, q, "tab", in("s1", "waited"), 0)
+		p.Release()
+		c.has().Release()
+		if h := status(t, q, "tab").Holders[0]; !h.Idle || h.Session != "s1" || h.Tool != "waited" {
+			t.Errorf("holder %+v", h)
+		}
+		take(t, q, "tab", in("s1", "resumed")).Release()
+		if h := status(t, q, "tab").Holders[0]; !h.Idle || h.Session != "s1" || h.Tool != "resumed" {
+			t.Errorf("holder %+v", h)
+		}
+		drain(t, q)
+	})
+}

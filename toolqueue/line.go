@@ -98,6 +98,9 @@ func (q *queue) keep(s *slot) {
 		return
 	}
 	s.waiter = nil
+	if s.session != nil && w.permit.state+oneUse == s.state.Load() {
+		s.by = w.who // an idle lease shows whose call was the last
+	}
 	w.session, w.permit = nil, Permit{}
 	w.use++
 	if q.spares < spareWaiters {

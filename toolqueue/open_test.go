@@ -59,8 +59,8 @@ func TestTakenJustAsOneLinesUp(t *testing.T) {
 	if _, ok := q.tryOpen(&Who{Tool: "newcomer"}); ok {
 		t.Fatal("the newcomer overtook the one in line")
 	}
-	if p := <-got; p.slot.by.tool != "waiter" {
-		t.Errorf("%q has the slot", p.slot.by.tool)
+	if p := <-got; p.slot.holder().tool != "waiter" {
+		t.Errorf("%q has the slot", p.slot.holder().tool)
 	} else {
 		p.Release()
 	}

@@ -157,9 +157,7 @@ func (q *queue) pass(s *slot, now time.Duration) *waiter {
 // hand gives a call that has left the line its slot.
 func (q *queue) hand(w *waiter, s *slot, now time.Duration) {
 	w.handed = max(now, w.since)
-	s.by = w.who
-	s.by.since = q.at(w.handed)
-	s.waiter = w
+	s.waiter = w // has the caller: it is not copied while others want the lock
 	w.permit = Permit{s, s.state.Load()}
 }
 

@@ -23,7 +23,7 @@ const openSlots = 8
 // it is held.
 type slot struct {
 	state   atomic.Uint64
-	by      caller
+	by      caller // unless the permit was handed to a waiter, who has it then
 	queue   *queue
 	session *session // whose lease it is; nil: held for one call
 	waiter  *waiter  // who was handed it last, to be used again
@@ -40,6 +40,17 @@ type caller struct {
 
 func (c *caller) set(who *Who) {
 	c.session, c.agent, c.tool, c.since = who.Session, who.Agent, who.Tool, who.Since
+}
+
+// holder is who has the slot.
+func (s *slot) holder() caller {
+	w := s.waiter
+	if w == nil || w.permit != (Permit{s, s.state.Load()}) {
+		return s.by
+	}
+	by := w.who
+	by.since = s.queue.at(w.handed)
+	return by
 }
 
 // What a slot is doing.

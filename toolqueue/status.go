@@ -67,12 +67,13 @@ func (q *queue) status(maxWaiters int) Status {
 }
 
 func (q *queue) holder(slot *slot) Holder {
-	h := Holder{Session: slot.by.session, Agent: slot.by.agent, Tool: slot.by.tool, Since: slot.by.since}
+	by := slot.holder()
+	h := Holder{Session: by.session, Agent: by.agent, Tool: by.tool, Since: by.since}
 	s := slot.session
 	if s == nil {
 		return h
 	}
-	h.Leased, h.Idle, h.Since = true, !s.busy, q.at(s.taken)
+	h.Session, h.Leased, h.Idle, h.Since = s.name, true, !s.busy, q.at(s.taken)
 	for w := s.waits.first; w != nil; w = w.links[bySession].next {
 		h.Behind++
 	}

@@ -46,7 +46,7 @@ func measure(rounds int, only string) report {
 	for n := range rounds {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", n+1, rounds)
 		for _, c := range list {
-			c.round(n)
+			c.round()
 		}
 		for i, depth := range depths {
 			if line {

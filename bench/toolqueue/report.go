@@ -20,7 +20,7 @@ type report struct {
 }
 
 // row is a case: what each system took, and ours in proportion to it, each the
-// median of the rounds.
+// median over all slices.
 type row struct {
 	Case    string   `json:"case"`
 	Target  string   `json:"target"`
@@ -31,7 +31,7 @@ type result struct {
 	System string `json:"system"`
 	figure
 	Ratio  float64  `json:"ours_to_it"`
-	Rounds []figure `json:"rounds"`
+	Slices []figure `json:"slices"`
 }
 
 type lineRow struct {
@@ -66,7 +66,7 @@ func newReport(rounds int, list []*aCase, waits [len(depths)][]steps) report {
 					Allocs: medianOf(f, func(_ int, f figure) float64 { return f.Allocs }),
 				},
 				Ratio:  medianOf(f, func(i int, f figure) float64 { return ours[i].PerOp / f.PerOp }),
-				Rounds: f,
+				Slices: f,
 			})
 		}
 		r.Cases = append(r.Cases, out)
@@ -85,8 +85,8 @@ func newReport(rounds int, list []*aCase, waits [len(depths)][]steps) report {
 
 func (r report) table() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s, %d CPUs; take a place and give it back, capacity %d; medians of %d rounds in turns; in brackets: allocations, and ours as a multiple of it\n\n",
-		r.Go, r.CPUs, capacity, r.Rounds)
+	fmt.Fprintf(&s, "%s, %d CPUs; take a place and give it back, capacity %d; medians of %d rounds of %d turns each; in brackets: allocations, and ours as a multiple of it\n\n",
+		r.Go, r.CPUs, capacity, r.Rounds, turns)
 	s.WriteString("| case |")
 	for _, sys := range systems {
 		fmt.Fprintf(&s, " %s |", sys.name)

@@ -1,0 +1,115 @@
+package toolqueue_test
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// The comparison with a semaphore, in turns within one run, is bench/toolqueue.
+
+func benchQueues(b *testing.B) *toolqueue.Queues {
+	return newQueues(b, toolqueue.Hooks{
+		Depth:  func(string, int) {},
+		Queued: func(string, toolqueue.Who, int, int) {},
+		Waited: func(string, toolqueue.Who, time.Duration) {},
+	}, map[string]toolqueue.Config{"browser": {Concurrent: 4}, toolqueue.Default: {Concurrent: toolqueue.DefaultConcurrent}})
+}
+
+func BenchmarkNobodyWaits(b *testing.B) {
+	q, ctx, who := benchQueues(b), b.Context(), toolqueue.Who{Session: "s", Agent: "a", Tool: "t", Since: time.Now()}
+	b.ReportAllocs()
+	for b.Loop() {
+		p, err := q.Acquire(ctx, "browser", who)
+		if err != nil {
+			b.Fatal(err)
+		}
+		p.Release()
+	}
+}
+
+func BenchmarkNobodyWaitsChannel(b *testing.B) {
+	slots, ctx := make(chan struct{}, 4), b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			b.Fatal(ctx.Err())
+		}
+		<-slots
+	}
+}
+
+// crowd has 64 callers share b.N turns. Each yields while it has its slot, so
+// that all slots are always taken.
+func crowd(b *testing.B, turn func(context.Context)) {
+	b.ReportAllocs()
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			for range b.N/64 + 1 {
+				turn(ctx)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func BenchmarkCrowd(b *testing.B) {
+	q, who := benchQueues(b), toolqueue.Who{Session: "s", Agent: "a", Tool: "t"}
+	crowd(b, func(ctx context.Context) {
+		p, err := q.Acquire(ctx, "browser", who)
+		if err != nil {
+			b.Error(err)
+		}
+		runtime.Gosched()
+		p.Release()
+	})
+}
+
+func BenchmarkCrowdChannel(b *testing.B) {
+	slots := make(chan struct{}, 4)
+	crowd(b, func(ctx context.Context) {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			b.Error(ctx.Err())
+		}
+		runtime.Gosched()
+		<-slots
+	})
+}
+
+// TestTakingAllocatesNothing: neither with a free slot nor by waiting.
+func TestTakingAllocatesNothing(t *testing.T) {
+	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 2}))
+	ctx := context.Background()
+	if n := testing.AllocsPerRun(1000, func() {
+		p, _ := q.Acquire(ctx, "a", tool("t"))
+		p.Release()
+	}); n != 0 {
+		t.Errorf("%v allocations with a free slot", n)
+	}
+	held := take(t, q, "a", tool("holder"))
+	other := take(t, q, "a", tool("holder"))
+	var next toolqueue.Permit
+	who := tool("waiter")
+	who.Waits = func(toolqueue.Waiting) { next.Release() }
+	next = held
+	if n := testing.AllocsPerRun(1000, func() {
+		p, _ := q.Acquire(ctx, "a", who)
+		next = p
+	}); n != 0 {
+		t.Errorf("%v allocations with a wait", n)
+	}
+	next.Release()
+	other.Release()
+	counts(t, q, "a", 0, 0)
+}
