@@ -156,6 +156,7 @@ func newRequest(ctx context.Context, r *Request) (*http.Request, error) {
 		req.Host = host
 		req.Header.Del("Host")
 	}
+	gateway.SetTrace(ctx, req.Header)
 	setDefault(req.Header, "User-Agent", "signalbox")
 	setDefault(req.Header, "Accept", "application/json, text/*;q=0.9, */*;q=0.8")
 	return req, nil
