@@ -173,7 +173,10 @@ func TestACallAsAStream(t *testing.T) {
 		t.Errorf("after the result: %q", lines.Text())
 	}
 	resp = b.stream("POST", "/api/tools/search__broken/call", `{}`)
-	want(t, bufio.NewScanner(resp.Body), "event: error", `"tool_failed"`)
+	lines = bufio.NewScanner(resp.Body)
+	want(t, lines, "event: error", `"tool_failed"`)
+	for lines.Scan() { // to the end, which comes when the handler has returned
+	}
 	if n := b.dir.Streams(); n != 0 {
 		t.Errorf("%d streams are open", n)
 	}
