@@ -299,3 +299,30 @@ func TestLLMOutlivesTheDirector(t *testing.T) {
 	}
 	b.executedOnce(id)
 }
+
+// At a director that wants tokens a run calls tools by the agent's own one. A
+// token that may do more never reaches a run, which then says what to do.
+func TestLLMNeedsATokenOfItsOwn(t *testing.T) {
+	b := newBox(t)
+	d := newDesk(t)
+	d.open()
+	m := b.withLLM(d, "openai", "{concurrent: 1}")
+	m.Use(func(r model.Request) model.Reply {
+		if r.Turn == 0 {
+			return model.Reply{Tools: looks(1)}
+		}
+		return model.Reply{Text: "done"}
+	})
+	b.vars["SIGNALBOX_TOKEN"] = "a-token-of-some-length-0123456789"
+	director := b.director()
+	c := b.client(director.url)
+	b.agentAs(c, "own", director.url, "--kind", "llm")
+	if task := b.completed(c, b.submit(c, api.SubmitRequest{Prompt: "look", Agent: "own"})); task.Result.ToolCount != 1 || len(d.looked) != 1 {
+		t.Errorf("%+v, looked at %q", task.Result, d.looked)
+	}
+	b.agent("more", director.url, "--kind", "llm")
+	task := b.end(c, b.submit(c, api.SubmitRequest{Prompt: "look", Agent: "more"}))
+	if task.State != "failed" || !strings.Contains(task.Message, "401") || !strings.Contains(task.Message, "signalbox tokens create") {
+		t.Errorf("%s: %s", task.State, task.Message)
+	}
+}
