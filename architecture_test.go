@@ -35,6 +35,7 @@ var rules = []rule{
 	{who: "/internal/gateway/openapi", may: []string{"", "/toolqueue", "/internal/agentaddr", "/internal/gateway", "/internal/gateway/rest", "/internal/toolconf", "/internal/conffile"}, why: "a provider is below all ways in"},
 	{who: "/internal/gateway/endpoint", may: []string{"", "/toolqueue", "/internal/gateway"}, why: "the MCP endpoint is a way in and knows no provider"},
 	{who: "/internal/llm", may: []string{"/steplimit"}, why: "the loop around a model knows neither agents nor tool servers"},
+	{who: "/internal/llm/mcptools", may: []string{"/internal/llm", "/steplimit"}, why: "tools of an MCP endpoint know no agent and no gateway"},
 	{who: "/internal/seal", std: true, why: "encryption needs nothing but the standard library"},
 	{who: "/internal/proc", why: "process control knows neither agents nor tools"},
 	{who: "/internal/store", may: []string{""}, std: true, why: "the contract knows the words and nothing else"},
