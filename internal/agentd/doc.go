@@ -25,5 +25,9 @@
 //     folder itself, so two daemons over the same folder take turns too.
 //   - Terminal states are final; the newest 100 are kept.
 //
+// Runs of the kinds demo and llm are functions of the daemon. They use no
+// folder but its own, and what stops a program stops them by their context;
+// two of one conversation take turns (talks).
+//
 // Prompts and env values are not written to records.
 package agentd

@@ -54,6 +54,7 @@ type fenceMark struct {
 //	runs/<task_id>/          output.log, events.jsonl, stderr.log, result.txt, as far as there is anything
 //	fences.json              highest fences, as of the last time that ledger slots were made free
 //	sessions/                conversations: our name → the CLI's id
+//	conversations/           those of kind llm themselves
 //	terminals/               marks of the open ones, to end them after a crash
 type disk struct{ dir string }
 
