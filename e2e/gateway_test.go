@@ -180,8 +180,15 @@ func TestStdioGatewaysShareTheDirectorsTools(t *testing.T) {
 		_, err := two.CallTool(b.ctx(), &mcp.CallToolParams{Name: "held__greet", Meta: mcp.Meta{"progressToken": "p"}})
 		answered <- err
 	}()
-	if got := <-progress; got != "queued, position 1" {
-		t.Error(got)
+	select {
+	case got := <-progress:
+		if got != "queued, position 1" {
+			t.Error(got)
+		}
+	case err := <-answered:
+		t.Fatalf("it did not wait: %v", err)
+	case <-b.ctx().Done():
+		t.Fatal("it is not told its place")
 	}
 	if err := process.Process.Kill(); err != nil {
 		t.Fatal(err)
