@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -64,7 +65,7 @@ func (s *server) start() *server {
 	s.t.Helper()
 	addr := s.addr
 	if addr == "" {
-		addr = "127.0.0.1:0"
+		addr = freeAddr(s.t)
 	}
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -87,6 +88,21 @@ func (s *server) start() *server {
 		_ = srv.Serve(ln)
 	}(s.http, s.done)
 	return s
+}
+
+// freeAddr is outside the range from which the kernel gives ports away, so that
+// it is still free when a server comes back.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	for range 200 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000))
+		if ln, err := net.Listen("tcp", addr); err == nil {
+			ln.Close()
+			return addr
+		}
+	}
+	t.Fatal("no free port")
+	return ""
 }
 
 func (s *server) stop() {
@@ -272,12 +288,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestNobodyThere(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := ln.Addr().String()
-	ln.Close()
+	addr := freeAddr(t)
 	c := tools(t, mcptools.Options{URL: "http://" + addr + "/mcp"})
 	if _, err := c.Tools(ctx(t)); err == nil || !strings.Contains(err.Error(), "no tool server at http://"+addr+"/mcp") {
 		t.Error(err)
