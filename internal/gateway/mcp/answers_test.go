@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -138,5 +139,29 @@ func TestMetaPassesWithoutWhatBelongsToTheHop(t *testing.T) {
 	}
 	if got := string(r.Structured); got != `{"example.org/n":1.0,"progressToken":"p1","traceparent":"00-1"}` {
 		t.Errorf("_meta arrived as %s", got)
+	}
+}
+
+// TestAServerThatDoesNotReadHoldsNobodyUp: what is sent to it waits, the
+// callers go when their time is over.
+func TestAServerThatDoesNotReadHoldsNobodyUp(t *testing.T) {
+	s := child("raw")
+	s.HealthProbe = "off"
+	h := ready(t, s, mcp.Options{})
+	ctx, cancel := context.WithTimeout(h.ctx(), 300*time.Millisecond)
+	defer cancel()
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			args := do("deaf", map[string]any{"Result": strings.Repeat("x", 50_000)})
+			if _, err := h.Call(ctx, gateway.Call{Tool: "srv__a", Arguments: json.RawMessage(args)}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		})
+	}
+	begin := time.Now()
+	all.Wait()
+	if d := time.Since(begin); d > 10*time.Second {
+		t.Errorf("they were held for %v", d)
 	}
 }

@@ -135,6 +135,8 @@ func tellProgress(tell func(gateway.Progress), params json.RawMessage) {
 func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Result, error) {
 	result, rpcError, fault, got := r.answer()
 	switch {
+	case err != nil && ctx.Err() != nil: // also where the server answered to that
+		return gateway.Result{}, ctx.Err()
 	case fault != nil:
 		if fault.Code == signalbox.CodeToolDown {
 			poke(i.kick)
@@ -144,9 +146,7 @@ func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Re
 		return gateway.Result{}, i.protocolError(rpcError)
 	case got:
 		return i.result(result)
-	case ctx.Err() != nil:
-		return gateway.Result{}, ctx.Err()
-	case errors.Is(err, sdk.ErrSessionMissing):
+	case r.forgotten.Load():
 		i.fail(errSessionLost)
 		return gateway.Result{}, errSessionLost
 	case i.isDown(err):

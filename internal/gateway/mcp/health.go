@@ -22,17 +22,19 @@ func (i *instance) look() {
 	t := time.NewTimer(every)
 	defer t.Stop()
 	for {
+		suspect := false
 		select {
 		case <-i.ctx.Done():
 			return
 		case <-i.relist:
 			i.p.relearn(i)
 			continue
-		case <-i.kick:
+		case <-i.kick: // by a call that may not be quite over
+			suspect = true
 		case <-t.C:
 		}
 		switch {
-		case i.p.server.HealthProbe == "off" || i.calls.Load() > 0:
+		case i.p.server.HealthProbe == "off" || i.calls.Load() > 0 && failed == 0 && !suspect:
 			t.Reset(every)
 		case i.probe():
 			failed = 0

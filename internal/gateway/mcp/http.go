@@ -84,7 +84,7 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		done()
 		if late && req.Method == http.MethodGet {
-			return noStream(req), nil
+			return empty(req, http.StatusMethodNotAllowed), nil // it offers no stream of its own
 		}
 		return nil, err
 	}
@@ -95,10 +95,18 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 	if isRedirect(resp.StatusCode) {
 		return resp, nil
 	}
-	if r != nil && !(resp.StatusCode == http.StatusNotFound && req.Header.Get("Mcp-Session-Id") != "") {
-		return w.answer(resp, call, r), nil
+	if call != nil && call.Method == "notifications/cancelled" && !success(resp.StatusCode) {
+		resp.Body.Close()
+		return empty(req, http.StatusAccepted), nil // to the SDK it would be the end of the session
 	}
-	return w.bound(resp), nil
+	switch {
+	case r == nil:
+		return w.bound(resp), nil
+	case resp.StatusCode == http.StatusNotFound && req.Header.Get("Mcp-Session-Id") != "":
+		r.forgotten.Store(true)
+		return w.bound(resp), nil
+	}
+	return w.answer(resp, call, r), nil
 }
 
 // hurry ends requests that a server of the other era, or one that sends no
@@ -113,24 +121,12 @@ func (w *web) hurry(req *http.Request, call *jsonrpc.Request, cancel func()) *ti
 	return time.AfterFunc(time.Hour*24*365, func() {})
 }
 
-// noStream is the answer of a server that offers no stream of its own.
-func noStream(req *http.Request) *http.Response {
+// empty is an answer in the place of the server's.
+func empty(req *http.Request, status int) *http.Response {
 	return &http.Response{
-		StatusCode: http.StatusMethodNotAllowed, Status: "405 Method Not Allowed", Request: req,
+		StatusCode: status, Status: statusText(status), Request: req,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody,
 	}
-}
-
-// body ends its request when it is closed.
-type body struct {
-	io.ReadCloser
-	done func()
-}
-
-// Close implements io.Closer.
-func (b *body) Close() error {
-	defer b.done()
-	return b.ReadCloser.Close()
 }
 
 // dress adds the headers, or takes off what only the server's own origin may
@@ -246,28 +242,6 @@ func (w *web) parse(data []byte, id jsonrpc.ID) jsonrpc.Message {
 	return msg
 }
 
-func (w *web) misread() *signalbox.Error {
-	return signalbox.Errorf(signalbox.CodeToolFailed, "The server %q answered with something that is no MCP message.", w.tap.name)
-}
-
-// refused is the fault of an HTTP status.
-func (w *web) refused(status int) *signalbox.Error {
-	code := signalbox.CodeToolFailed
-	switch status {
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		code = signalbox.CodeToolDown
-	}
-	hint := ""
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		hint = " Check the headers that are configured for it."
-	}
-	if success(status) {
-		return w.misread()
-	}
-	return signalbox.Errorf(code, "The server %q answered HTTP %s to the call.%s", w.tap.name, statusText(status), hint)
-}
-
 // bound keeps a response that is nobody's reply within the limit.
 func (w *web) bound(resp *http.Response) *http.Response {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -280,34 +254,4 @@ func (w *web) bound(resp *http.Response) *http.Response {
 		resp.Body = &limited{ReadCloser: resp.Body, left: maxErrorBody}
 	}
 	return resp
-}
-
-// limited fails a body that is longer than it may be.
-type limited struct {
-	io.ReadCloser
-	left int64
-}
-
-// Read implements io.Reader.
-func (l *limited) Read(p []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, errors.New("its answer is too long")
-	}
-	n, err := l.ReadCloser.Read(p[:min(int64(len(p)), l.left)])
-	l.left -= int64(n)
-	return n, err
-}
-
-func success(status int) bool { return status >= 200 && status < 300 }
-
-func isRedirect(status int) bool {
-	switch status {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return true
-	}
-	return false
-}
-
-func statusText(status int) string {
-	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
 }

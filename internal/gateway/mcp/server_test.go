@@ -240,6 +240,8 @@ func rawCall(out io.Writer, r request, say func(string)) {
 		fmt.Fprintln(os.Stderr, "out of ideas, key", os.Getenv("API_KEY"))
 		os.Exit(7)
 	case "silent":
+	case "deaf":
+		time.Sleep(time.Hour)
 	case "pid":
 		say(fmt.Sprintf(`{"content":[],"structuredContent":{"pid":%d}}`, os.Getpid()))
 	case "meta":

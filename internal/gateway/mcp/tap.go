@@ -40,7 +40,9 @@ type reply struct {
 	progress func(json.RawMessage) // must not block; nil: nobody wants to know
 	token    string                // of its progress
 	settled  chan struct{}         // closed once got
-	told     chan struct{}         // closed once the server was told that nobody waits any more
+
+	forgotten atomic.Bool   // the server knows no such session, and ran nothing
+	told      chan struct{} // closed once the server was told that nobody waits any more
 
 	mu     sync.Mutex
 	hushed bool // told is closed
