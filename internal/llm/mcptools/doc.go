@@ -6,5 +6,5 @@
 // survive (wire.go). What the server says when it refuses a request reaches
 // the reader of the error, and no secret does (carrier.go). A server that is
 // started again in the middle of a run is found again, and a call is only
-// repeated where it is certain that it was not carried out (toolset.go).
+// repeated where it is certain that it was not carried out (toolset.go, session.go).
 package mcptools
