@@ -72,12 +72,14 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 	done := func() { stop(); cancel() }
 	req = req.Clone(ctx)
 	w.dress(req)
-	msg, call, r, err := w.request(req)
+	call, r, err := w.request(req)
 	if err != nil {
 		done()
 		return nil, err
 	}
-	defer sent(ctx, msg)
+	if call != nil {
+		defer sent(ctx, call)
+	}
 	slow := w.hurry(req, call, cancel)
 	resp, err := w.base.RoundTrip(req)
 	late := !slow.Stop()
@@ -158,26 +160,26 @@ func plainScheme(s string) string {
 	return s
 }
 
-// request finds which message of the SDK a request carries, and if that is a
-// call, whose reply waits for it.
-func (w *web) request(req *http.Request) (jsonrpc.Message, *jsonrpc.Request, *reply, error) {
+// request finds which call or notification of the SDK an HTTP request carries,
+// and whose reply waits for it.
+func (w *web) request(req *http.Request) (*jsonrpc.Request, *reply, error) {
 	if req.Method != http.MethodPost || req.Body == nil || req.GetBody == nil {
-		return nil, nil, nil, nil
+		return nil, nil, nil
 	}
 	copied, err := req.GetBody()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	data, err := io.ReadAll(copied)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	msg, err := jsonrpc.DecodeMessage(data)
 	call, ok := msg.(*jsonrpc.Request)
-	if err != nil || !ok || !call.IsCall() {
-		return msg, nil, nil, nil //nolint:nilerr // it carries no call, which is no failure
+	if err != nil || !ok {
+		return nil, nil, nil //nolint:nilerr // it carries neither, which is no failure
 	}
-	return msg, call, w.tap.outgoing(req.Context(), msg), nil
+	return call, w.tap.outgoing(req.Context(), msg), nil
 }
 
 // answer turns the response to a call whose reply waits into one that the SDK

@@ -142,11 +142,14 @@ func (f fixed) Connect(context.Context) (sdk.Connection, error) { return f.conn,
 func (i *instance) end() {
 	i.ending.Do(func() {
 		i.fail(errClosed)
-		if i.session != nil {
-			i.goodbye()
+		if i.child != nil { // to close it is all there is to say
+			i.child.fail(errLinkClosed)
 		}
 		if i.link != nil {
 			i.link.fail(errLinkClosed)
+		}
+		if i.session != nil {
+			i.goodbye()
 		}
 		if i.child != nil {
 			if err := i.child.end(); err != nil {
