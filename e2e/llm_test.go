@@ -162,7 +162,7 @@ func TestLLMStepLimitAndToolQueue(t *testing.T) {
 				model.Reply{Text: "Seen all.", Chunks: 3},
 			))
 			up := b.up("--agents", "llm")
-			if !strings.Contains(up.out.text(), "tools of this director · spends the account of agent.llm.api_key") {
+			if !strings.Contains(up.out.text(), "tools of this director, if it has any · spends the account of agent.llm.api_key") {
 				t.Errorf("up does not describe it:\n%s", up.out.text())
 			}
 			c := b.client(up.url)

@@ -50,6 +50,8 @@ func (c *child) describeLLM() {
 
 func llmTools(tools string) string {
 	switch tools {
+	case "auto":
+		return "of this director, if it has any"
 	case "director":
 		return "of this director"
 	case "none":

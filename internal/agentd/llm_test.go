@@ -356,6 +356,41 @@ func TestLLMFailsReadably(t *testing.T) {
 	}
 }
 
+// Unless tools are required, a run goes on where there are none, and says so
+// once. What keeps it from tools that there may be is an error all the same.
+func TestLLMWithoutTools(t *testing.T) {
+	without := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(404)
+		io.WriteString(w, `{"error":"not_found","message":"this director has no tools"}`)
+	}))
+	t.Cleanup(without.Close)
+	for director, why := range map[string]string{"": "this agent knows no director", without.URL: "the director has none"} {
+		m := llmtest.New(t, llmtest.OpenAI, llmtest.Script(llmtest.Reply{Calls: calls(1)}, llmtest.Reply{Text: "I have none."}))
+		cfg := llmConfig(t, m)
+		cfg.Runner.LLM.Tools, cfg.Director = "auto", director
+		a := start(t, cfg)
+		end := a.end(a.submit(api.AgentTask{Prompt: "x"}).TaskID)
+		if end.State != "completed" || end.Output != "I have none." {
+			t.Errorf("%+v %+v", end, end.Error)
+		}
+		if log, _ := a.collect(end.TaskID); strings.Count(log, "[signalbox] this run has no tools: "+why+"\n") != 1 {
+			t.Errorf("the log:\n%s", log)
+		}
+		if len(m.Last().Tools) != 0 || !strings.Contains(m.Last().Messages[2].Text, "there are no tools") {
+			t.Errorf("asked %+v", m.Last())
+		}
+	}
+	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(401)
+		io.WriteString(w, `{"error":"unauthorized","message":"no token"}`)
+	}))
+	t.Cleanup(locked.Close)
+	cfg := llmConfig(t, llmtest.New(t, llmtest.OpenAI, llmtest.Script(llmtest.Reply{Text: "no"})))
+	cfg.Runner.LLM.Tools, cfg.Director = "auto", locked.URL
+	a := start(t, cfg)
+	wantError(t, a.end(a.submit(api.AgentTask{Prompt: "x"}).TaskID), "failed", "tools_error", "tokens create")
+}
+
 // A model that goes on calling tools is stopped after its turns.
 func TestLLMMaxTurns(t *testing.T) {
 	s := newToolServer(t)

@@ -127,7 +127,7 @@ type LLM struct {
 	System    string   // system prompt; default none
 	MaxTokens int      // of one turn, 1 to 1000000; default 8192
 	MaxTurns  int      // 1 to 1000; default 10
-	Tools     string   // URL of an MCP endpoint, director (default): the director's, or none
+	Tools     string   // URL of an MCP endpoint, director: the director's, auto (default): those if it has any, or none
 	Exempt    []string // tools that the limit does not count; default none
 	Approval  []string // tools that need a person's approval, so that they are not run; default none
 
@@ -175,7 +175,7 @@ func Default(home string) Config {
 		Grace:        30 * time.Second,
 		OnShutdown:   "leave",
 		Agent: Agent{Addr: "127.0.0.1:9000", Slots: 1, IsolatedSlots: 4, Timeout: 30 * time.Minute, TerminalIdle: 15 * time.Minute,
-			LLM: LLM{Provider: "openai", MaxTokens: 8192, MaxTurns: 10, MaxParallelToolCalls: 10, OverLimit: "reject", Tools: "director"}},
+			LLM: LLM{Provider: "openai", MaxTokens: 8192, MaxTurns: 10, MaxParallelToolCalls: 10, OverLimit: "reject", Tools: "auto"}},
 		origins: map[string]string{},
 	}
 	if home != "" {

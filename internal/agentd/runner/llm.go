@@ -25,7 +25,7 @@ type LLM struct {
 	System    string
 	MaxTokens int      // of one turn; 0: 8192
 	MaxTurns  int      // 0: 10
-	Tools     string   // URL of an MCP endpoint, director (default): the director's, or none
+	Tools     string   // URL of an MCP endpoint, director: the director's, auto (default): those if it has any, or none
 	Exempt    []string // tools that the limit does not count
 	Approval  []string // tools that are not run, for nobody is there to approve them
 
@@ -44,7 +44,7 @@ func newLLM(o Options) (Runner, error) {
 	l := &o.LLM
 	setDefault(&l.Provider, "openai")
 	setDefault(&l.OverLimit, "reject")
-	setDefault(&l.Tools, "director")
+	setDefault(&l.Tools, "auto")
 	if l.MaxTokens == 0 {
 		l.MaxTokens = 8192
 	}

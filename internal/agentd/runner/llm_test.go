@@ -51,7 +51,8 @@ func TestLLMPlan(t *testing.T) {
 		{runner.LLM{Tools: "none", BaseURL: "http://127.0.0.1:11434/v1"}, nil, ""},
 		{runner.LLM{Tools: "none"}, []string{"OPENAI_BASE_URL=http://127.0.0.1:11434/v1"}, ""},
 		{runner.LLM{Tools: "none", BaseURL: "127.0.0.1"}, nil, "not one such as"},
-		{runner.LLM{APIKey: "x"}, nil, "--director"},
+		{runner.LLM{APIKey: "x"}, nil, ""},
+		{runner.LLM{APIKey: "x", Tools: "director"}, nil, "--director"},
 		{runner.LLM{APIKey: "x"}, []string{"SIGNALBOX_DIRECTOR=http://127.0.0.1:8080"}, ""},
 		{runner.LLM{APIKey: "x", Tools: "127.0.0.1:1"}, nil, "agent.llm.tools"},
 	} {

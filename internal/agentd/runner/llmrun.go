@@ -22,6 +22,7 @@ type llmRun struct {
 	model     llm.Model
 	transport *http.Transport
 	tools     *startingTools // nil: none
+	without   string         // why there are none, where that is to be said
 	lines     *lines
 
 	store *llm.Store // nil: the run has no conversation
@@ -57,6 +58,9 @@ func (r *llmRun) do(ctx context.Context, out io.Writer) (o Outcome) {
 	}()
 	if err := r.open(); err != nil {
 		return Outcome{ErrType: "storage_error", ErrMessage: err.Error()}
+	}
+	if r.without != "" {
+		r.say(noToolsText, r.without)
 	}
 	res, err := r.loop().Run(ctx, llm.Input{
 		Model: r.task.Model, System: r.system(), MaxTokens: r.o.MaxTokens, History: r.past, Prompt: r.task.Prompt,

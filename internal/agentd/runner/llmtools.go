@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/llm"
@@ -26,7 +27,12 @@ func (r *llmRun) findTools() error {
 	}
 	director := strings.TrimRight(env(r.task.Env, "SIGNALBOX_DIRECTOR"), "/")
 	at := r.o.Tools
-	if at == "director" {
+	auto := at == "auto"
+	if auto || at == "director" {
+		if director == "" && auto {
+			r.without = "this agent knows no director"
+			return nil
+		}
 		if director == "" {
 			return errors.New("this agent knows no director to have tools from: start it with --director URL, or set agent.llm.tools to the URL of an MCP endpoint, or to none")
 		}
@@ -40,7 +46,7 @@ func (r *llmRun) findTools() error {
 	if err != nil {
 		return fmt.Errorf("agent.llm.tools: %w", err)
 	}
-	r.tools = &startingTools{set: tools, say: r.say, wants: r.task.AllowedTools}
+	r.tools = &startingTools{set: tools, auto: auto, say: r.say, wants: r.task.AllowedTools}
 	return nil
 }
 
@@ -68,17 +74,27 @@ func (r *llmRun) allows(name string) bool {
 // that was just started serves before its servers do.
 type startingTools struct {
 	set   *mcptools.Tools
+	auto  bool // a director that has no tools is no error
 	say   func(format string, args ...any)
 	wants []string
 	once  sync.Once
+	none  atomic.Bool // it has none
 }
 
 func (s *startingTools) Tools(ctx context.Context) (list []llm.Tool, err error) {
 	first := false
 	s.once.Do(func() { first = true })
+	if s.none.Load() {
+		return nil, nil
+	}
 	list, err = s.set.Tools(ctx)
 	if !first {
 		return list, err
+	}
+	if s.auto && noSuchEndpoint(err) {
+		s.none.Store(true)
+		s.say(noToolsText, "the director has none")
+		return nil, nil
 	}
 	give := time.Now().Add(toolsWait)
 	for err == nil && s.missing(list) != "" && time.Now().Before(give) {
@@ -91,6 +107,16 @@ func (s *startingTools) Tools(ctx context.Context) (list []llm.Tool, err error) 
 		s.say("%s", what)
 	}
 	return list, err
+}
+
+// noToolsText tells of a run that has no tools with agent.llm.tools: auto.
+const noToolsText = "this run has no tools: %s"
+
+// noSuchEndpoint reports whether a director has no tools at all, rather than
+// none that this agent may have at this time.
+func noSuchEndpoint(err error) bool {
+	var refused *mcptools.Refused
+	return errors.As(err, &refused) && refused.Status == http.StatusNotFound
 }
 
 // Call runs a tool.
@@ -123,9 +149,9 @@ func toolsCure(err error) string {
 	}
 	switch refused.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return "give this agent a token of its own in SIGNALBOX_TOKEN; who administers the director makes it with: signalbox tokens create NAME --agent NAME"
+		return "give this agent a token of its own in SIGNALBOX_TOKEN; who administers the director makes it with: signalbox tokens create NAME --agent NAME. Or set agent.llm.tools to none for an agent without tools"
 	case http.StatusNotFound:
-		return "give the director tools (signalbox up --tools FILE), or set agent.llm.tools to none for an agent without tools"
+		return "give the director tools (signalbox up --tools FILE), or set agent.llm.tools to auto or none"
 	}
 	return "see agent.llm.tools"
 }
