@@ -127,7 +127,7 @@ func (c *Client) Do(ctx context.Context, r *Request, max int64) (*Answer, error)
 		return nil, failure(ctx, req.URL, err, connected.Load())
 	}
 	defer resp.Body.Close()
-	if resp.ContentLength > max {
+	if resp.ContentLength > max && r.Method != http.MethodHead { // which says how much a GET would bring
 		return nil, tooLarge(req.URL, max)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, max+1))
@@ -190,11 +190,11 @@ func failure(ctx context.Context, u *url.URL, err error, connected bool) error {
 	case connected:
 		return signalbox.Errorf(signalbox.CodeToolFailed, "%s did not answer as expected: %s", u.Host, Cut(err.Error(), 300))
 	}
-	return signalbox.Errorf(signalbox.CodeToolDown, "%s cannot be reached: %s", u.Host, Cut(err.Error(), 300))
+	return signalbox.Errorf(signalbox.CodeToolDown, "%s cannot be reached: %s; see that it is there, or try again later", u.Host, Cut(err.Error(), 300))
 }
 
 func tooLarge(u *url.URL, max int64) error {
-	return signalbox.Errorf(signalbox.CodeTooLarge, "the answer of %s is larger than %d MiB", u.Host, max>>20)
+	return signalbox.Errorf(signalbox.CodeTooLarge, "the answer of %s is larger than %d MiB, which is the limit; ask for less at a time", u.Host, max>>20)
 }
 
 func (c *Client) enter() bool {

@@ -93,6 +93,15 @@ func TestIncidentHugeAnswer(t *testing.T) {
 	}
 }
 
+// What a HEAD is told of is not sent.
+func TestHeadOfSomethingHuge(t *testing.T) {
+	url, _ := upstream(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", fmt.Sprint(100<<20)) })
+	r := mustCall(t, mustNew(t, toolconf.RestTool{Name: "t", Method: "HEAD", URL: url}), "rest__t", "")
+	if !strings.Contains(string(r.Content), "HTTP 200 OK") || r.IsError {
+		t.Errorf("%s", r.Content)
+	}
+}
+
 // An upstream that never answers holds a call until its time is over, and is
 // told by the closed connection.
 func TestIncidentNeverAnswering(t *testing.T) {

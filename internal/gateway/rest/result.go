@@ -35,7 +35,7 @@ type resource struct {
 
 // result is the answer in the content kinds of MCP: text as text, JSON objects
 // also as structured content, images and audio as such, the rest as an
-// embedded resource. A status of 400 or more is a failure of the tool.
+// embedded resource. A status of 300 or more is a failure of the tool.
 func (a *Answer) result() gateway.Result {
 	kind, charset := a.kind()
 	status := strings.TrimSpace(fmt.Sprintf("HTTP %d %s", a.Status, http.StatusText(a.Status)))

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 
@@ -153,5 +152,3 @@ func SameHost(want *url.URL, finished string) (string, error) {
 	}
 	return finished, nil
 }
-
-func (t *urlTemplate) String() string { return fmt.Sprintf("%s://%s", t.origin.Scheme, t.origin.Host) }
