@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -57,11 +56,4 @@ func (e *ModelError) hint() string {
 		return "check the base URL and that the endpoint is there"
 	}
 	return ""
-}
-
-// IsTooLong reports whether err says that the conversation is longer than the
-// model takes.
-func IsTooLong(err error) bool {
-	var e *ModelError
-	return errors.As(err, &e) && e.TooLong
 }

@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -72,35 +71,6 @@ func (s *Store) path(session string) string {
 func (s *Store) Exists(session string) bool {
 	_, err := os.Stat(s.path(session))
 	return err == nil
-}
-
-// Sessions returns the names of those that have one. A file that cannot be
-// read is passed over here: Load says so.
-func (s *Store) Sessions() ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(s.dir, "*"+storeSuffix))
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, f := range files {
-		if h, err := readHead(f); err == nil {
-			names = append(names, h.Session)
-		}
-	}
-	return names, nil
-}
-
-func readHead(path string) (storeHead, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return storeHead{}, err
-	}
-	defer f.Close()
-	line, err := bufio.NewReader(f).ReadBytes('\n')
-	if err != nil {
-		return storeHead{}, err
-	}
-	return parseHead(line)
 }
 
 func parseHead(line []byte) (storeHead, error) {

@@ -64,7 +64,7 @@ func TestConversationThatIsTooLong(t *testing.T) {
 		s := llmtest.New(t, v, llmtest.Script(llmtest.Reply{Status: 400, Text: says}))
 		e := fails(t, s.Model())
 		contains(t, e.Error(), "the conversation is too long for the model", "begin a new session", says[:20])
-		if !llm.IsTooLong(e) {
+		if !e.TooLong {
 			t.Errorf("%s: %+v", v, e)
 		}
 	}
