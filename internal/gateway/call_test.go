@@ -137,8 +137,9 @@ func TestArgumentsAreAnObjectOrNothing(t *testing.T) {
 func TestAnUnknownToolSaysWhatMayHelp(t *testing.T) {
 	p := &scripted{name: "s", tools: []gateway.Tool{tool("s__Click", "browser")}}
 	away := &scripted{name: "away", state: gateway.Server{State: gateway.StateFailed, Error: "exit status 1"}}
+	described := &scripted{name: "shop", state: gateway.Server{Kind: gateway.KindOpenAPI, State: gateway.StateStarting}}
 	var ended []gateway.Ended
-	b := open(t, one("browser"), gateway.Options{Ended: func(e gateway.Ended) { ended = append(ended, e) }}, p, away)
+	b := open(t, one("browser"), gateway.Options{Ended: func(e gateway.Ended) { ended = append(ended, e) }}, p, away, described)
 	for name, want := range map[string]struct {
 		code signalbox.Code
 		says string
@@ -148,6 +149,7 @@ func TestAnUnknownToolSaysWhatMayHelp(t *testing.T) {
 		"s__other":                 {signalbox.CodeNotFound, "signalbox tools"},
 		"":                         {signalbox.CodeNotFound, "signalbox tools"},
 		"away__x":                  {signalbox.CodeToolDown, "failed (exit status 1)"},
+		"rest__shop_list":          {signalbox.CodeToolDown, "its server shop is starting"},
 		strings.Repeat("x", 1<<20): {signalbox.CodeNotFound, "xxx..."},
 	} {
 		_, err := b.Call(t.Context(), gateway.Call{Tool: name})

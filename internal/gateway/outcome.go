@@ -75,8 +75,12 @@ func (g *Gateway) notAcquired(caller context.Context, u *underway, err error) er
 func (g *Gateway) unknown(name string) error {
 	shown := cut(name, 128)
 	for _, p := range g.providers {
+		own := strings.HasPrefix(name, p.Name()+"__")
+		if !own && !strings.HasPrefix(name, "rest__") {
+			continue // without a look at its server, which costs
+		}
 		s := p.Server()
-		if !strings.HasPrefix(name, s.Name+"__") || s.State == StateReady || s.Tools > 0 {
+		if !own && s.Kind != KindOpenAPI || s.State == StateReady || s.Tools > 0 {
 			continue
 		}
 		why := string(s.State)
