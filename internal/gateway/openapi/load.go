@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/signalbox-ai/signalbox/internal/conffile"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/rest"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
@@ -59,17 +60,19 @@ func Load(ctx context.Context, c toolconf.OpenAPI) (d *Description, err error) {
 	return &l.d, nil
 }
 
-// wrong says which entry of which file an error is about.
+// wrong says which entry of which file an error is about: it is the
+// configuration that has to be mended.
 func wrong(c toolconf.OpenAPI, err error) error {
-	where := "openapiSpecs." + c.Name
-	if c.Where != "" {
-		where = c.Where + ": " + where
+	key := "openapiSpecs." + c.Name
+	where := c.Where
+	if where == "" {
+		where = key
 	}
 	spec := c.Spec
 	if u, bad := url.Parse(c.Spec); bad == nil && u.Host != "" {
 		spec = place(u)
 	}
-	return fmt.Errorf("%s: %s: %w", where, spec, err)
+	return conffile.Problems{{Where: where, Key: key, Text: spec + ": " + err.Error()}}
 }
 
 // loading is a description while its tools are made.
