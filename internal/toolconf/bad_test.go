@@ -144,7 +144,7 @@ func TestMistakes(t *testing.T) {
 `}, []string{
 			`t.yaml:2: restTools.none: it has no url: want the one that it calls`,
 			`t.yaml:3: restTools.a/b: want 1 to 64 letters, digits, underscores or hyphens as its name`,
-			`t.yaml:4: restTools.method.method: want one of GET, HEAD, POST, PUT, PATCH, DELETE, got "BREW"`,
+			`t.yaml:4: restTools.method.method: want one of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, got "BREW"`,
 			`t.yaml:5: restTools.host.url: want a scheme and host without parameters: a call may only fill in what comes after`,
 			`t.yaml:6: restTools.scheme.url: want a scheme and host without parameters: a call may only fill in what comes after`,
 			`t.yaml:7: restTools.url.url: want a URL such as https://api.example.com/search?q=${parameters.query}, got another text`,
@@ -170,7 +170,7 @@ func TestMistakes(t *testing.T) {
 			`t.yaml:2: openapiSpecs.none: it has no spec: want the file or URL of its description`,
 			`t.yaml:3: openapiSpecs.url.spec: want a file, or a URL such as https://api.example.com/openapi.json, got another text`,
 			`t.yaml:4: openapiSpecs.base.baseUrl: want a URL such as https://api.example.com/v1, got another text`,
-			`t.yaml:5: openapiSpecs.filters.includeMethods[1]: want one of GET, HEAD, POST, PUT, PATCH, DELETE, got "BREW"`,
+			`t.yaml:5: openapiSpecs.filters.includeMethods[1]: want one of GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, got "BREW"`,
 			`t.yaml:5: openapiSpecs.filters.tagFilter[0]: want a tag, got ""`,
 			`t.yaml:5: openapiSpecs.filters.toolNamePrefix: want at most 32 letters, digits, underscores or hyphens, got "a b"`,
 			`t.yaml:7: openapiSpecs.a__b: want a name without two underscores in a row, and none at its end: they stand between it and a tool's name`,

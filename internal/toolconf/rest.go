@@ -18,7 +18,7 @@ var (
 // isParameter keeps what a call fills in.
 func isParameter(inner string) bool { return strings.HasPrefix(inner, "parameters.") }
 
-var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"}
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 var method = rule{want: "one of " + strings.Join(methods, ", "), ok: func(s string) bool { return slices.Contains(methods, strings.ToUpper(s)) }}
 
