@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -148,11 +149,7 @@ func TestTwoSessionsInOneBrowserWithoutALease(t *testing.T) {
 	b.director.signal(syscall.SIGKILL)
 	b.director.exits()
 	b.until("the browser is gone", func() bool {
-		for _, pid := range pids {
-			if syscall.Kill(pid, 0) == nil {
-				return false
-			}
-		}
-		return true
+		left := b.living()
+		return !slices.ContainsFunc(pids, func(pid int) bool { return slices.Contains(left, pid) })
 	})
 }

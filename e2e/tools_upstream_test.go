@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -26,10 +27,9 @@ type upstreamSpec struct {
 
 // workArgs are the arguments of the server's tools.
 type workArgs struct {
-	Name  string `json:"name"`
-	Hold  bool   `json:"hold,omitempty"`  // wait at the door of that name
-	MS    int    `json:"ms,omitempty"`    // else work for that long
-	Bytes int    `json:"bytes,omitempty"` // of the answer
+	Name string `json:"name"`
+	Hold bool   `json:"hold,omitempty"` // wait at the door of that name
+	MS   int    `json:"ms,omitempty"`   // else work for that long
 }
 
 // upstream is the server. It reads one message after the other and notes in
@@ -83,7 +83,7 @@ func serveUpstream(spec string) error {
 			u.answer(string(m.ID), object{})
 		case "tools/list":
 			var tools []object
-			for _, name := range []string{"work", "die", "mute"} {
+			for _, name := range []string{"work", "huge", "die", "mute", "refuse"} {
 				tools = append(tools, object{"name": name, "inputSchema": object{"type": "object"}})
 			}
 			u.answer(string(m.ID), object{"tools": tools})
@@ -123,9 +123,29 @@ func (u *upstream) begin(r *run) {
 		if err := u.run(r); err != nil || !u.over("end", r.id) {
 			return // who cancels a call does not wait for its answer
 		}
-		text := "did " + r.args.Name + strings.Repeat(".", r.args.Bytes)
-		u.answer(r.id, object{"content": []object{{"type": "text", "text": text}}})
+		switch r.tool {
+		case "refuse":
+			u.write(object{"jsonrpc": "2.0", "id": json.RawMessage(r.id), "error": object{"code": -32050, "message": "not today", "data": object{"until": []int{1, 2}}}})
+		case "huge":
+			u.huge(r.id)
+		default:
+			u.answer(r.id, object{"content": []object{{"type": "text", "text": "did " + r.args.Name}}})
+		}
 	}()
+}
+
+// hugeSize is what the tool huge answers.
+const hugeSize = 100 << 20
+
+func (u *upstream) huge(id string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	part := strings.Repeat("x", 1<<20)
+	fmt.Fprintf(os.Stdout, `{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"`)
+	for range hugeSize / len(part) {
+		io.WriteString(os.Stdout, part)
+	}
+	fmt.Fprintf(os.Stdout, `"}]},"id":%s}`+"\n", id)
 }
 
 // over notes the end of a call, once: a line has what happened, to which call,
@@ -143,8 +163,9 @@ func (u *upstream) over(what, id string) bool {
 	return true
 }
 
-// run does what the tool is there for. work waits at a door, or for a time; die
-// ends the server; mute says nothing more, and not even a cancel reaches it.
+// run does what the tool is there for before it answers. work waits at a door,
+// or for a time; die ends the server; mute says nothing more, and not even a
+// cancel reaches it.
 func (u *upstream) run(r *run) error {
 	switch {
 	case r.tool == "die":
