@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/signalbox-ai/signalbox/steplimit"
 )
@@ -112,5 +113,44 @@ func TestLogLines(t *testing.T) {
 	steplimit.New(o).Run(t.Context(), 1, list[:1], echo)
 	if !strings.HasPrefix(out.String(), `msg="[agent] Step 1, Tool 1/3`) {
 		t.Errorf("prefix: %s", out.String())
+	}
+}
+
+// TestTurnOfACallThatIsGivenUp: one whose turn comes as its context ends hands
+// it on, so that the next is not left waiting.
+func TestTurnOfACallThatIsGivenUp(t *testing.T) {
+	queued := make(chan struct{}, 2)
+	o := steplimit.Options{Max: 1, Policy: steplimit.Queue}
+	o.Hooks.Queued = func(steplimit.Call, int, int, int) { queued <- struct{}{} }
+	steps := steplimit.New(o).Steps()
+	c := calls(3)
+	for step := range 300 {
+		inTime, done := context.WithTimeout(t.Context(), time.Minute)
+		givenUp, giveUp := context.WithCancel(inTime)
+		inside, leave := make(chan struct{}), make(chan struct{})
+		var all sync.WaitGroup
+		all.Go(func() {
+			steps.Do(inTime, step, c[0], func(context.Context, steplimit.Call) (steplimit.Answer, error) {
+				close(inside)
+				<-leave
+				giveUp()
+				return steplimit.Answer{}, nil
+			})
+		})
+		<-inside
+		all.Go(func() { steps.Do(givenUp, step, c[1], echo) })
+		<-queued
+		all.Go(func() {
+			if r := steps.Do(inTime, step, c[2], echo); r.Outcome != steplimit.Executed {
+				t.Errorf("the next one: %+v", r)
+			}
+		})
+		<-queued
+		close(leave)
+		all.Wait()
+		done()
+		if t.Failed() {
+			return
+		}
 	}
 }

@@ -2,6 +2,7 @@ package toolqueue_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -122,4 +123,23 @@ func (h *hammer) once(t *testing.T, i, n int) {
 	}
 	p.Release()
 	again.Release()
+}
+
+// TestCancelledJustAsItIsHandedItsSlot: such a call hands it on. Which of the
+// two it sees first is a matter of chance.
+func TestCancelledJustAsItIsHandedItsSlot(t *testing.T) {
+	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1}))
+	for range 20 {
+		holder := take(t, q, "a", tool("holder"))
+		ctx, cancel := context.WithCancel(t.Context())
+		who := tool("late")
+		who.Waits = func(toolqueue.Waiting) {
+			holder.Release()
+			cancel()
+		}
+		if p, err := q.Acquire(ctx, "a", who); !errors.Is(err, toolqueue.ErrCancelled) || p != (toolqueue.Permit{}) {
+			t.Errorf("a cancelled call has %v, %v", p, err)
+		}
+		counts(t, q, "a", 0, 0)
+	}
 }
