@@ -63,6 +63,11 @@ func TestNamedMetadataAddress(t *testing.T) {
 	if err := named.Check("169.254.170.2"); err == nil {
 		t.Error("another address than the one that is named is allowed")
 	}
+	for _, host := range []string{"metadata.google.internal", "METADATA.", "instance-data"} { // also where they do not resolve
+		if err := (rest.Reach{Private: true}).Check(host); err == nil || !strings.Contains(err.Error(), "metadata host") {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
 }
 
 // FuzzTemplates: whatever the arguments are, a request goes to the configured
