@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -72,14 +73,23 @@ func (c *claudeCode) toldTheModel(p *process, tool string) string {
 // A real Claude Code has the tools of /mcp, and its model reads their answers.
 func TestClaudeCodeCallsToolsOfTheGateway(t *testing.T) {
 	b := newBox(t)
+	const token = "a-token-of-some-length-0123456789"
+	b.vars["SIGNALBOX_TOKEN"] = token
 	e := b.everything("stdio")
 	d := b.director("--tools", b.toolFile(".mcp.json", object{"mcpServers": object{"everything": e.entry}}))
 	b.toolsReady(d.url, "everything")
 	const tool = "mcp__signalbox__everything__echo"
-	c := b.claudeCode(object{"type": "http", "url": d.url + "/mcp"})
+	c := b.claudeCode(object{"type": "http", "url": d.url + "/mcp", "headers": object{"Authorization": "Bearer " + token}})
 	c.asks(tool, object{"message": "the points are set"})
 	if told := c.toldTheModel(c.start(tool), tool); !strings.Contains(told, "Echo: the points are set") {
 		t.Errorf("the model was told %s", told)
+	}
+	// The server has the environment that its entry declares, and not ours.
+	if env := b.want(0, "tools", "call", "everything__get-env").out; !strings.Contains(env, `"GREETING": "hello"`) || strings.Contains(env, token) {
+		t.Errorf("the server's environment: %s", env)
+	}
+	if code, said := b.ask("POST", d.url+"/mcp", "{}"); code != http.StatusUnauthorized {
+		t.Errorf("without a token: %d %s", code, said)
 	}
 	b.nothingHeld(d.url)
 }

@@ -94,7 +94,7 @@ restTools:
     parametersSchema: {type: object, properties: {id: {type: string}}, required: [id]}
     queue: shop
 `, 0o600)
-	d := b.director()
+	d := b.up("--agents", "none")
 	b.toolsReady(d.url, "shop")
 
 	c := b.over(d.url, modernEra)

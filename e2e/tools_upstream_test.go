@@ -83,7 +83,7 @@ func serveUpstream(spec string) error {
 			u.answer(string(m.ID), object{})
 		case "tools/list":
 			var tools []object
-			for _, name := range []string{"work", "huge", "die", "mute", "refuse"} {
+			for _, name := range []string{"work", "huge", "die", "mute", "refuse", "pid"} {
 				tools = append(tools, object{"name": name, "inputSchema": object{"type": "object"}})
 			}
 			u.answer(string(m.ID), object{"tools": tools})
@@ -128,6 +128,8 @@ func (u *upstream) begin(r *run) {
 			u.write(object{"jsonrpc": "2.0", "id": json.RawMessage(r.id), "error": object{"code": -32050, "message": "not today", "data": object{"until": []int{1, 2}}}})
 		case "huge":
 			u.huge(r.id)
+		case "pid":
+			u.answer(r.id, object{"content": []object{{"type": "text", "text": fmt.Sprint(os.Getpid())}}})
 		default:
 			u.answer(r.id, object{"content": []object{{"type": "text", "text": "did " + r.args.Name}}})
 		}
