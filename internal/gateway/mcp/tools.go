@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -86,12 +87,14 @@ func (i *instance) page(ctx context.Context, params *sdk.ListToolsParams) (page,
 // client could take is left out, lest it cost them all the others.
 func (p *Provider) offer(listed []json.RawMessage) (map[string]tool, error) {
 	out := map[string]tool{}
+	var names []string
 	for _, raw := range listed {
 		own, err := check(raw)
 		if err != nil {
 			p.log.Warn("a tool is left out", "server", p.server.Name, "tool", fmt.Sprintf("%.80q", own), "reason", err.Error())
 			continue
 		}
+		names = append(names, own)
 		if !p.allows(own) {
 			continue
 		}
@@ -110,7 +113,27 @@ func (p *Provider) offer(listed []json.RawMessage) (map[string]tool, error) {
 			return nil, fmt.Errorf("it has more than %d tools: name those to be offered in toolsAllowed", maxTools)
 		}
 	}
+	p.unmatched(names)
 	return out, nil
+}
+
+// unmatched says which names in the configuration are those of no tool: what
+// they were meant for is offered after all, or in another queue.
+func (p *Provider) unmatched(names []string) {
+	tell := func(key, name string, is func(own string) bool) {
+		if !slices.ContainsFunc(names, is) {
+			p.log.Warn("the configuration names a tool that the server does not have", "server", p.server.Name, "key", key, "tool", name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.server.ToolQueues)) {
+		tell("toolQueues", name, func(own string) bool { return own == name })
+	}
+	for _, name := range p.server.ToolsAllowed {
+		tell("toolsAllowed", name, func(own string) bool { return glob(name, own) })
+	}
+	for _, name := range p.server.ToolsDenied {
+		tell("toolsDenied", name, func(own string) bool { return glob(name, own) })
+	}
 }
 
 // nameOf is the name under which a tool is offered.

@@ -44,6 +44,23 @@ func TestQueueAndTimeoutOfATool(t *testing.T) {
 	}
 }
 
+// A name with a slip of the pen in it would leave its tool where it was not
+// meant to be.
+func TestNamesOfNoToolAreTold(t *testing.T) {
+	s := child("sdk")
+	s.ToolQueues = map[string]string{"echo": "fast", "ecko": "fast", "st*": "fast"}
+	s.ToolsAllowed, s.ToolsDenied = []string{"e*", "st*", "nothing*"}, []string{"grow", "grew"}
+	said := ready(t, s, mcp.Options{}).log.String()
+	for _, word := range []string{"key=toolQueues tool=ecko", "key=toolQueues tool=st*", "key=toolsAllowed tool=nothing*", "key=toolsDenied tool=grew"} {
+		if !strings.Contains(said, word) {
+			t.Errorf("no %q in %s", word, said)
+		}
+	}
+	if n := strings.Count(said, "does not have"); n != 4 {
+		t.Errorf("%d warnings: %s", n, said)
+	}
+}
+
 func TestAllowedAndDeniedTools(t *testing.T) {
 	for _, c := range []struct {
 		allowed, denied []string
