@@ -32,7 +32,11 @@ func (d *Director) Serve(ctx context.Context, l net.Listener) error {
 			return err
 		}
 	}
-	if d.identity.Open() {
+	switch {
+	case d.identity.Open() && d.cfg.ToolsOnly: // which keeps no tokens, and whose only one stands in its configuration
+		d.log.Warn("this gateway is open: whoever reaches it, every program of this host, may call its tools",
+			"close", "start it with SIGNALBOX_TOKEN")
+	case d.identity.Open():
 		d.log.Warn("this director is open: whoever reaches it, every program of this host, has every right",
 			"close", "signalbox tokens create admin --scope admin, or start it with --token")
 	}
@@ -78,7 +82,7 @@ func CheckListen(addr string, id *identity.Keeper) error {
 	const cure = "set one of 16 characters or more (--token or SIGNALBOX_TOKEN; openssl rand -hex 32 makes one), or listen on "
 	switch {
 	case id.Open():
-		return signalbox.Invalid("token", "will not listen on %s without a token, for whoever reaches it could run tasks: %s127.0.0.1:%s and make an admin there first", addr, cure, port)
+		return signalbox.Invalid("token", "will not listen on %s without a token, for whoever reaches it could run tasks and tools: %s127.0.0.1:%s (a director: and make an admin there first)", addr, cure, port)
 	case id.Static() && id.ShortStatic():
 		return signalbox.Invalid("token", "will not listen on %s with a token that is so short that it can be guessed: %s127.0.0.1:%s", addr, cure, port)
 	}
