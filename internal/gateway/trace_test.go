@@ -116,6 +116,28 @@ func TestASpanHasTheError(t *testing.T) {
 	}
 }
 
+// A wait that came to nothing says so in its own span.
+func TestTheSpanOfAWaitHasItsEnd(t *testing.T) {
+	spans, got := traced(t)
+	b := open(t, one("browser"), gateway.Options{Traces: spans}, &scripted{name: "s", tools: []gateway.Tool{tool("s__x", "browser")}})
+	held, err := takeAll(t, b, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held[0].Release()
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = b.Call(ctx, gateway.Call{Tool: "s__x", Progress: func(gateway.Progress) { cancel() }})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	for _, s := range got.Ended() {
+		if s.Name() == "tool queue wait" && s.Status().Code == codes.Error && len(s.Events()) == 1 {
+			return
+		}
+	}
+	t.Errorf("no span of the wait with its error: %v", got.Ended())
+}
+
 // The trace of a caller reaches the upstream also when no spans are made here.
 func TestATraceIsHandedOn(t *testing.T) {
 	var meta, header string
