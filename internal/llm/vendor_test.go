@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -118,6 +119,33 @@ func TestNonsenseOfAnEndpoint(t *testing.T) {
 				s := llmtest.New(t, v, llmtest.Script(llmtest.Reply{Raw: raw}))
 				contains(t, fails(t, s.Model()).Error(), "the model's answer could not be had")
 			})
+		}
+	})
+}
+
+// TestSomethingElseAnswers : a page or a whole answer is not taken for a stream
+// that broke off.
+func TestSomethingElseAnswers(t *testing.T) {
+	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
+		for kind, body := range map[string]string{"text/html; charset=utf-8": "<html>Sign in</html>", "application/json": `{"choices":[]}`} {
+			s := llmtest.New(t, v, llmtest.Script(llmtest.Reply{Status: 200, Body: body, Header: http.Header{"Content-Type": {kind}}}))
+			contains(t, fails(t, s.Model()).Error(), kind, "not with a stream of events", "check the base URL")
+		}
+	})
+}
+
+// TestEndpointThatSendsOn : neither the key nor the conversation goes to
+// another place than the one that was named.
+func TestEndpointThatSendsOn(t *testing.T) {
+	asked := make(chan http.Header, 8)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { asked <- q.Header }))
+	t.Cleanup(other.Close)
+	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
+		s := llmtest.New(t, v, llmtest.Script(llmtest.Reply{Status: 307, Body: "there", Header: http.Header{"Location": {other.URL + "/v9?key=secret"}}}))
+		e := fails(t, s.Model())
+		contains(t, e.Error(), "answered 307", "on to "+other.URL+"/v9;")
+		if strings.Contains(e.Error(), "secret") || len(asked) > 0 {
+			t.Errorf("the other was asked %d times; %v", len(asked), e)
 		}
 	})
 }

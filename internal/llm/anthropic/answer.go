@@ -25,15 +25,15 @@ func (a *answer) event(e sdk.MessageStreamEventUnion) error {
 	case "content_block_delta":
 		switch e.Delta.Type {
 		case "text_delta":
-			a.gather.Text(e.Delta.Text)
+			return a.gather.Text(e.Delta.Text)
 		case "input_json_delta":
 			if c := a.gather.At(e.Index); c != nil {
-				c.Arguments.WriteString(e.Delta.PartialJSON)
+				return a.gather.Arguments(c, e.Delta.PartialJSON)
 			}
 		}
 	case "content_block_stop":
 		if c := a.gather.At(e.Index); c != nil && c.Arguments.Len() == 0 {
-			c.Arguments.WriteString(a.whole[e.Index])
+			return a.gather.Arguments(c, a.whole[e.Index])
 		}
 	case "message_delta":
 		a.usage(e.Usage)
@@ -49,13 +49,15 @@ func (a *answer) event(e sdk.MessageStreamEventUnion) error {
 func (a *answer) block(e sdk.MessageStreamEventUnion) error {
 	switch e.ContentBlock.Type {
 	case "text":
-		a.gather.Text(e.ContentBlock.Text)
+		return a.gather.Text(e.ContentBlock.Text)
 	case "tool_use":
 		c, err := a.gather.Begin(e.Index)
 		if err != nil {
 			return err
 		}
-		c.ID, c.Name = e.ContentBlock.ID, e.ContentBlock.Name
+		if err := a.gather.Named(c, e.ContentBlock.ID, e.ContentBlock.Name); err != nil {
+			return err
+		}
 		// That is {} where parts follow; a tool that takes nothing, and some
 		// endpoints with any tool, leave it at that.
 		if a.whole == nil {

@@ -52,7 +52,7 @@ func New(o Options) (*Model, error) {
 	}
 	opts := []option.RequestOption{
 		option.WithoutEnvironmentDefaults(), option.WithoutOpenTelemetry(),
-		option.WithBaseURL(base.String()), option.WithHTTPClient(o.Client), option.WithMiddleware(wire.Bound),
+		option.WithBaseURL(base.String()), option.WithHTTPClient(wire.Direct(o.Client)), option.WithMiddleware(wire.Bound),
 	}
 	if o.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(o.APIKey))
@@ -75,7 +75,8 @@ func (m *Model) Stream(ctx context.Context, r llm.Request, text func(string)) (l
 	if m.cache {
 		p.CacheControl = sdk.NewCacheControlEphemeralParam()
 	}
-	s := m.messages.NewStreaming(ctx, p)
+	var res *http.Response
+	s := m.messages.NewStreaming(ctx, p, option.WithResponseInto(&res))
 	defer func() { _ = s.Close() }()
 	a := answer{gather: wire.NewGather(names, text)}
 	for s.Next() {
@@ -85,7 +86,7 @@ func (m *Model) Stream(ctx context.Context, r llm.Request, text func(string)) (l
 	}
 	err := s.Err()
 	if err == nil && a.stop == "" {
-		err = errors.New("it broke off before its end")
+		err = wire.Unended(res)
 	}
 	if err != nil {
 		return a.turn(), m.problem(ctx, err)

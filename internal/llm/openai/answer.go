@@ -23,10 +23,13 @@ func (a *answer) chunk(c sdk.ChatCompletionChunk) error {
 		return nil
 	}
 	choice := c.Choices[0]
-	a.gather.Text(choice.Delta.Content)
 	if choice.Delta.Refusal != "" {
 		a.refused = true
-		a.gather.Text(choice.Delta.Refusal)
+	}
+	for _, text := range []string{choice.Delta.Content, choice.Delta.Refusal} {
+		if err := a.gather.Text(text); err != nil {
+			return err
+		}
 	}
 	for _, d := range choice.Delta.ToolCalls {
 		if err := a.call(d); err != nil {
@@ -49,14 +52,10 @@ func (a *answer) call(d sdk.ChatCompletionChunkChoiceDeltaToolCall) error {
 			return err
 		}
 	}
-	if c.ID == "" {
-		c.ID = d.ID
+	if err := a.gather.Named(c, d.ID, d.Function.Name); err != nil {
+		return err
 	}
-	if c.Name == "" {
-		c.Name = d.Function.Name
-	}
-	c.Arguments.WriteString(d.Function.Arguments)
-	return nil
+	return a.gather.Arguments(c, d.Function.Arguments)
 }
 
 func (a *answer) turn() llm.Turn {

@@ -51,7 +51,7 @@ func New(o Options) (*Model, error) {
 		o.Client = &http.Client{Transport: http.DefaultTransport}
 	}
 	opts := []option.RequestOption{
-		option.WithBaseURL(base.String()), option.WithHTTPClient(o.Client), option.WithMiddleware(wire.Bound),
+		option.WithBaseURL(base.String()), option.WithHTTPClient(wire.Direct(o.Client)), option.WithMiddleware(wire.Bound),
 	}
 	if o.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(o.APIKey))
@@ -118,7 +118,7 @@ func (m *Model) once(ctx context.Context, r llm.Request, names *wire.Names, text
 	}
 	err := s.Err()
 	if err == nil && a.stop == "" {
-		err = errors.New("it broke off before its end")
+		err = wire.Unended(res)
 	}
 	if err != nil {
 		return a.turn(), m.problem(ctx, err, res)

@@ -2,7 +2,9 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"mime"
 	"net/http"
 )
 
@@ -27,6 +29,36 @@ func Bound(req *http.Request, next func(*http.Request) (*http.Response, error)) 
 	}
 	return res, err
 }
+
+// Direct is a client that follows no redirects: keys and conversations are for
+// the endpoint that was named, and Go takes only some headers away from another.
+func Direct(c *http.Client) *http.Client {
+	direct := *c
+	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &direct
+}
+
+// Unended says why an answer has no end. Most that are no stream of events come
+// from something else than the endpoint that was meant.
+func Unended(res *http.Response) error {
+	if res == nil {
+		return errUnended
+	}
+	if res.StatusCode >= 300 {
+		to := "elsewhere"
+		if u, err := res.Location(); err == nil {
+			to = "to " + u.Scheme + "://" + u.Host + u.Path
+		}
+		return fmt.Errorf("it answered %d, which sends requests on %s; they are sent to no other place than the base URL", res.StatusCode, to)
+	}
+	kind := res.Header.Get("Content-Type")
+	if media, _, err := mime.ParseMediaType(kind); kind == "" || err == nil && media == "text/event-stream" {
+		return errUnended
+	}
+	return fmt.Errorf("it answered with %q, not with a stream of events", kind)
+}
+
+var errUnended = errors.New("it broke off before its end")
 
 type cut struct {
 	io.Reader

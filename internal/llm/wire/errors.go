@@ -88,6 +88,9 @@ func Broken(ctx context.Context, err error, secrets ...string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if errors.Is(err, errCalls) || errors.Is(err, errContent) || errors.Is(err, ErrTooMuch) {
+		return &llm.ModelError{Message: err.Error()} // it is there, and says too much
+	}
 	text := err.Error()
 	var u *url.Error
 	if errors.As(err, &u) { // its URL may have a key in its query

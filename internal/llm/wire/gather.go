@@ -7,10 +7,16 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/llm"
 )
 
-// maxCalls bounds the tool calls of one turn.
-const maxCalls = 1024
+// Bounds of one turn.
+const (
+	maxCalls   = 1024
+	maxContent = 8 << 20 // bytes of text and arguments; a million tokens are about half of that
+)
 
-var errCalls = errors.New("the model asks for more than 1024 tools in one turn")
+var (
+	errCalls   = errors.New("the model asks for more than 1024 tools in one turn")
+	errContent = errors.New("the model says more than 8 MiB in one turn")
+)
 
 // Gather puts a turn together from its parts.
 type Gather struct {
@@ -19,6 +25,7 @@ type Gather struct {
 	text  strings.Builder
 	calls []*Call
 	at    map[int64]*Call
+	size  int
 }
 
 // Call is a tool call whose arguments are still coming.
@@ -33,14 +40,45 @@ func NewGather(names *Names, emit func(string)) *Gather {
 }
 
 // Text takes a part of the text.
-func (g *Gather) Text(delta string) {
+func (g *Gather) Text(delta string) error {
 	if delta == "" {
-		return
+		return nil
+	}
+	if err := g.grow(delta); err != nil {
+		return err
 	}
 	g.text.WriteString(delta)
 	if g.emit != nil {
 		g.emit(delta)
 	}
+	return nil
+}
+
+// Named notes what a call is called, unless it is known.
+func (g *Gather) Named(c *Call, id, name string) error {
+	if c.ID == "" {
+		c.ID = id
+	}
+	if c.Name == "" {
+		c.Name = name
+	}
+	return g.grow(id + name)
+}
+
+// Arguments takes a part of a call's arguments.
+func (g *Gather) Arguments(c *Call, delta string) error {
+	if err := g.grow(delta); err != nil {
+		return err
+	}
+	c.Arguments.WriteString(delta)
+	return nil
+}
+
+func (g *Gather) grow(delta string) error {
+	if g.size += len(delta); g.size > maxContent {
+		return errContent
+	}
+	return nil
 }
 
 // At is the call with that index, nil if there is none yet.

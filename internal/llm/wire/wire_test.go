@@ -1,7 +1,7 @@
 package wire_test
 
 import (
-	"fmt"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -103,8 +103,29 @@ func TestGatherBoundsCalls(t *testing.T) {
 	if err == nil || n > 1100 {
 		t.Errorf("%d calls, %v", n, err)
 	}
-	g.Text("not heard by anyone")
-	if fmt.Sprint(g.Message().Text) != "not heard by anyone" {
-		t.Errorf("%+v", g.Message())
+	if err := g.Text("not heard by anyone"); err != nil || g.Message().Text != "not heard by anyone" {
+		t.Errorf("%v %+v", err, g.Message())
+	}
+}
+
+// TestGatherBoundsContent : a conversation keeps what a turn says.
+func TestGatherBoundsContent(t *testing.T) {
+	g := wire.NewGather(named(), nil)
+	c, err := g.Begin(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mib := strings.Repeat("x", 1<<20)
+	for range 4 {
+		if err := errors.Join(g.Text(mib), g.Arguments(c, mib)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if g.Text("x") == nil || g.Arguments(c, "x") == nil {
+		t.Error("there is no end to it")
+	}
+	e := wire.Broken(t.Context(), g.Text("x"))
+	if m := g.Message(); len(m.Text) != 4<<20 || !strings.Contains(e.Error(), "8 MiB") || strings.Contains(e.Error(), "base URL") {
+		t.Errorf("%d bytes, %v", len(m.Text), e)
 	}
 }
