@@ -23,6 +23,7 @@ type Store struct{ dir string }
 const (
 	storeFormat = "signalbox-conversation/1"
 	storeSuffix = ".jsonl"
+	maxStored   = 256 << 20 // bytes of a conversation, which is held in memory: far beyond what a model takes
 )
 
 type storeHead struct {
@@ -88,14 +89,26 @@ func parseHead(line []byte) (storeHead, error) {
 // that is damaged is set aside, and the error is a *CorruptError.
 func (s *Store) Load(session string) ([]Message, error) {
 	path := s.path(session)
-	b, err := os.ReadFile(path)
+	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the conversation of session %q: %w", session, err)
 	}
-	messages, err := parse(b, session)
+	var messages []Message
+	switch {
+	case !info.Mode().IsRegular():
+		err = errors.New("it is no plain file") // to read a pipe would take for ever
+	case info.Size() > maxStored:
+		err = fmt.Errorf("it has %d bytes, %d at most", info.Size(), maxStored)
+	default:
+		b, failed := os.ReadFile(path)
+		if failed != nil {
+			return nil, fmt.Errorf("the conversation of session %q: %w", session, failed)
+		}
+		messages, err = parse(b, session)
+	}
 	if err == nil {
 		return messages, nil
 	}
@@ -137,6 +150,9 @@ func (s *Store) Save(session string, messages []Message) error {
 	err := e.Encode(storeHead{Format: storeFormat, Session: session, Messages: len(messages), Saved: time.Now().UTC()})
 	for _, m := range messages {
 		err = errors.Join(err, e.Encode(m))
+	}
+	if err == nil && b.Len() > maxStored {
+		err = fmt.Errorf("it has %d bytes, %d at most: begin a new session", b.Len(), maxStored)
 	}
 	if err == nil {
 		err = replace(s.path(session), b.Bytes())

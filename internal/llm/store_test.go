@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -106,6 +107,28 @@ func TestStoreSetsDamagedFilesAside(t *testing.T) {
 				t.Errorf("afterwards: %v %v", got, err)
 			}
 		})
+	}
+}
+
+// TestStoreReadsPlainFilesAlone : a pipe would never end, a huge file would
+// not fit.
+func TestStoreReadsPlainFilesAlone(t *testing.T) {
+	s, dir := openStore(t)
+	for name, put := range map[string]func(path string) error{
+		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
+		"huge":   func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<40)) },
+	} {
+		if err := put(filepath.Join(dir, name+".jsonl")); err != nil {
+			t.Fatal(err)
+		}
+		var c *llm.CorruptError
+		if _, err := s.Load(name); !errors.As(err, &c) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := s.Save(name, []llm.Message{{Role: llm.RoleUser, Text: "anew"}}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -145,10 +145,14 @@ func (r *llmRun) turnEnded(_ int, t llm.Turn, _ llm.Usage) {
 }
 
 func (r *llmRun) toolEnded(_ int, e steplimit.Result) {
-	if e.Outcome == steplimit.Executed || e.Outcome == steplimit.Failed {
-		r.uses++
-	}
 	r.said = append(r.said, llm.Message{Role: llm.RoleTool, ToolID: e.Call.ID, ToolName: e.Call.Name, Text: e.Text, IsError: e.IsError})
+	if e.Outcome != steplimit.Executed && e.Outcome != steplimit.Failed {
+		return
+	}
+	r.uses++
+	if err := r.save(); err != nil { // what was done is not to be called aborted after a crash
+		r.say("%v", err)
+	}
 }
 
 // close keeps the conversation. A run that failed before anything was said to
