@@ -8,7 +8,13 @@
 //	gate_test.go     work that runs until the test lets it end
 //	journal_test.go  the event stream and the agents' own logs as evidence
 //
+// and for tools:
+//
+//	tools_rig_test.go       MCP clients, files of tools, the tool queues
+//	tools_upstream_test.go  an MCP server that keeps a log of what it has under
+//	                        way, and doors at which its calls wait
+//
 // The other files hold the tests, by theme. SIGNALBOX_SEED=N repeats the
-// random choices of the crash test, SIGNALBOX_SOAK=1 makes it ten times as
-// long.
+// random choices of the crash test, SIGNALBOX_SOAK=1 makes it and the rush of
+// twenty sessions ten times as long.
 package e2e_test

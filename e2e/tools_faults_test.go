@@ -43,7 +43,9 @@ func newFaulty(t *testing.T) *faulty {
 	slow := f.doors.server("slow")
 	slow["requestTimeoutMs"] = 400
 	file := f.toolFile("tools.json", object{
-		"queues": queuesOf(map[string]int{"up": 3, "slow": 1}),
+		"queues": object{
+			"default": object{"concurrent": 64}, "up": object{"concurrent": 3}, "slow": object{"concurrent": 1, "max_wait": "30s"},
+		},
 		"mcpServers": object{
 			"up": f.doors.server("up"), "slow": slow,
 			"unreachable": object{"url": "http://" + freePort(t) + "/mcp"},

@@ -65,14 +65,13 @@ func TestWrongDescriptionsAreRefused(t *testing.T) {
 		"a reference nowhere": {"openapi: 3.1.0\ninfo: {title: x, version: '1'}\npaths: {/a: {get: {responses: {'200': {$ref: '#/components/responses/none'}}}}}\n", "none"},
 	} {
 		b.file("work/shop.yaml", c.text, 0o600)
-		for _, role := range [][]string{b.server("director", nil), {"gateway", "--addr", "127.0.0.1:0"}} {
-			got := b.cli(append(role, "--tools", file)...)
-			if got.code != 2 || !strings.Contains(got.err, c.says) || !strings.Contains(got.err, "openapiSpecs.shop") {
-				t.Errorf("%s, %s: exit code %d, %s", role[0], name, got.code, got.err)
-			}
-			if strings.Contains(got.err, "of the machine") || strings.Contains(got.out, "http://") {
-				t.Errorf("%s, %s: %q %s", role[0], name, got.out, got.err)
-			}
+		got := b.cli(append(b.server("director", nil), "--tools", file)...)
+		if got.code != 2 || !strings.Contains(got.err, c.says) || !strings.Contains(got.err, "tools.json:3: openapiSpecs.shop: ") {
+			t.Errorf("%s: exit code %d, %s", name, got.code, got.err)
+		}
+		if got.out != "" || strings.Contains(got.err, "of the machine") {
+			t.Errorf("%s: %q %s", name, got.out, got.err)
 		}
 	}
+	b.want(2, "gateway", "--addr", "127.0.0.1:0", "--tools", file)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,7 +153,7 @@ func TestANamedSessionKeepsItsSlot(t *testing.T) {
 	b := newBox(t)
 	d := b.doors()
 	file := b.toolFile("tools.json", object{
-		"queues":     object{"default": object{"concurrent": 64}, "desk": object{"concurrent": 1, "session": object{"idle": "1500ms"}}},
+		"queues":     object{"default": object{"concurrent": 64}, "desk": object{"concurrent": 1, "session": object{"idle": "3s"}}},
 		"mcpServers": object{"desk": d.server("desk")},
 	})
 	director := b.director("--tools", file)
@@ -182,7 +183,6 @@ func TestANamedSessionKeepsItsSlot(t *testing.T) {
 	if !slices.Equal(began, []string{"a", "c", "b"}) {
 		t.Errorf("they began as %v", began)
 	}
-	b.nothingHeld(director.url)
 }
 
 // A server that is not shared is a process for each session, which ends with
@@ -214,4 +214,50 @@ func TestAServerForEachSession(t *testing.T) {
 	}
 	director.stop()
 	b.until("no process is left", func() bool { return len(b.living()) == 0 })
+}
+
+// Clients made with the TypeScript library, which most programs use, wait in
+// line, hear of it, and leave it when they give up.
+func TestTypeScriptClients(t *testing.T) {
+	b := newBox(t)
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed: run make setup")
+	}
+	library := filepath.Dir(filepath.Dir(fromNPM(t, "@modelcontextprotocol/sdk/dist/esm/client/index.js")))
+	script, err := filepath.Abs("testdata/caller.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := b.doors()
+	director := b.director("--tools", b.toolFile("tools.json", object{"queues": queuesOf(map[string]int{"scarce": 1}), "mcpServers": object{"scarce": d.server("scarce")}}))
+	b.toolsReady(director.url, "scarce")
+	first := b.over(director.url, modernEra).begin("scarce__work", workArgs{Name: "first", Hold: true}, "")
+	d.arrived("first")
+	start := func(args ...string) *process {
+		return launchProgram(t, node, b.work, b.environ(), append([]string{script, library, director.url + "/mcp"}, args...)...)
+	}
+	patient := start("patient")
+	patient.prints("tools scarce__die scarce__huge scarce__mute scarce__pid scarce__refuse scarce__work")
+	patient.prints("progress queued, position 1")
+	hasty := start("hasty", "abort")
+	hasty.prints("progress queued, position 2")
+	hasty.prints("error ")
+	hasty.prints("closed")
+	b.depth(director.url, "scarce", 1)
+	d.open("first")
+	first.answers("did first")
+	patient.prints("result did patient")
+	patient.prints("closed")
+	for _, p := range []*process{patient, hasty} {
+		if code := p.exits(); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	}
+	b.nothingHeld(director.url)
+	for _, m := range d.moments() {
+		if m.name == "hasty" {
+			t.Errorf("a call that was given up in line reached the server: %v", m)
+		}
+	}
 }
