@@ -15,8 +15,11 @@ func (responses) parse(body []byte, r *Request) (bool, error) {
 		Stream bool            `json:"stream"`
 		Input  json.RawMessage `json:"input"`
 		Tools  []struct {
-			Name string `json:"name"`
-			Type string `json:"type"`
+			Name  string `json:"name"`
+			Type  string `json:"type"`
+			Tools []struct {
+				Name string `json:"name"`
+			} `json:"tools"` // of a namespace
 		} `json:"tools"`
 	}
 	if err := json.Unmarshal(body, &q); err != nil {
@@ -28,6 +31,9 @@ func (responses) parse(body []byte, r *Request) (bool, error) {
 			t.Name = t.Type
 		}
 		r.Tools = append(r.Tools, t.Name)
+		for _, of := range t.Tools {
+			r.Tools = append(r.Tools, t.Name+"."+of.Name)
+		}
 	}
 	var input any
 	if err := json.Unmarshal(q.Input, &input); err != nil {
@@ -59,10 +65,14 @@ func say(r Request, status, words string) map[string]any {
 
 func call(r Request, n int, t Tool) map[string]any {
 	name, input := t.resolve(r)
-	return map[string]any{
+	item := map[string]any{
 		"id": r.callID("fc", n), "type": "function_call", "status": "completed",
 		"call_id": r.callID("call", n), "name": name, "arguments": text(input),
 	}
+	if space, of, ok := strings.Cut(name, "."); ok { // as Request.Tools has it: NAMESPACE.NAME
+		item["namespace"], item["name"] = space, of
+	}
+	return item
 }
 
 func (f responses) stream(w *sse, r Request, p Reply) {
