@@ -326,8 +326,7 @@ func TestLLMAllowedTools(t *testing.T) {
 
 // What is wrong is said with what to do, and no key is in it.
 func TestLLMFailsReadably(t *testing.T) {
-	down := httptest.NewServer(http.NotFoundHandler())
-	down.Close()
+	const down = "http://127.0.0.1:1" // another process may take a port that was just free
 	without := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(404)
 		io.WriteString(w, `{"error":"not_found","message":"this director has no tools"}`)
@@ -342,10 +341,10 @@ func TestLLMFailsReadably(t *testing.T) {
 	}{
 		"no key":            {func(c *agentd.Config) { c.Runner.LLM.APIKey, c.Runner.LLM.BaseURL = "", "" }, "start_error", "OPENAI_API_KEY"},
 		"no director":       {func(c *agentd.Config) { c.Runner.LLM.Tools = "director" }, "start_error", "--director"},
-		"a director down":   {func(c *agentd.Config) { c.Runner.LLM.Tools, c.Director = "director", down.URL }, "tools_error", "no tool server"},
+		"a director down":   {func(c *agentd.Config) { c.Runner.LLM.Tools, c.Director = "director", down }, "tools_error", "no tool server"},
 		"one without":       {func(c *agentd.Config) { c.Runner.LLM.Tools, c.Director = "director", without.URL }, "tools_error", "this director has no tools"},
 		"a model's error":   {func(*agentd.Config) {}, "model_error", "the model has no such thing"},
-		"a model not there": {func(c *agentd.Config) { c.Runner.LLM.BaseURL = down.URL }, "model_error", "check the base URL"},
+		"a model not there": {func(c *agentd.Config) { c.Runner.LLM.BaseURL = down }, "model_error", "check the base URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := llmConfig(t, m)
