@@ -300,6 +300,21 @@ func TestLLMOutlivesTheDirector(t *testing.T) {
 	b.executedOnce(id)
 }
 
+// An open director wants no token, and believes nobody's word for an agent.
+func TestLLMAtAnOpenDirector(t *testing.T) {
+	b := newBox(t)
+	d := newDesk(t)
+	d.open()
+	m := b.withLLM(d, "openai", "{concurrent: 1}")
+	m.Use(model.Replies(model.Reply{Tools: looks(1)}, model.Reply{Text: "done"}))
+	director := b.director()
+	c := b.client(director.url)
+	b.agent("plain", director.url, "--kind", "llm")
+	if task := b.completed(c, b.submit(c, api.SubmitRequest{Prompt: "look", Agent: "plain"})); task.Result.ToolCount != 1 || len(d.looked) != 1 {
+		t.Errorf("%+v, looked at %q", task.Result, d.looked)
+	}
+}
+
 // At a director that wants tokens a run calls tools by the agent's own one. A
 // token that may do more never reaches a run, which then says what to do.
 func TestLLMNeedsATokenOfItsOwn(t *testing.T) {

@@ -40,7 +40,10 @@ func (r *llmRun) findTools() error {
 	}
 	o := mcptools.Options{URL: at, Allowed: r.allows, Progress: r.progress, Patience: r.o.Patience}
 	if sameOrigin(at, director) {
-		o.Token, o.Execution = env(r.task.Env, "SIGNALBOX_TOKEN"), env(r.task.Env, "SIGNALBOX_QUEUE_ID")
+		o.Token = env(r.task.Env, "SIGNALBOX_TOKEN")
+	}
+	if o.Token != "" { // the execution is believed from its agent alone, and refused from others
+		o.Execution = env(r.task.Env, "SIGNALBOX_QUEUE_ID")
 	}
 	tools, err := mcptools.New(o)
 	if err != nil {
