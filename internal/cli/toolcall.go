@@ -165,8 +165,12 @@ func toolFault(ctx context.Context, err error) error {
 	case "tool_down":
 		f.exit = exitConflict
 	case "not_found":
-		if f.hint == hints["not_found"] {
-			f.hint = "signalbox tools lists the tools"
+		const where = "signalbox tools lists"
+		switch {
+		case strings.Contains(f.message, where):
+			f.hint = ""
+		case f.hint == hints["not_found"]:
+			f.hint = where + " the tools"
 		}
 	}
 	return f

@@ -43,8 +43,8 @@ var statuses = map[signalbox.Code]outcome{
 	signalbox.CodeUnsupportedMedia:    {status: http.StatusUnsupportedMediaType, hint: "send Content-Type: application/json"},
 	signalbox.CodeMethodNotAllowed:    {status: http.StatusMethodNotAllowed},
 	signalbox.CodeUnresolvedReference: {status: http.StatusConflict, hint: "give more of the id"},
-	signalbox.CodeToolDown:            {status: http.StatusServiceUnavailable, retryable: true, hint: "signalbox tools servers says why"},
-	signalbox.CodeToolTimeout:         {status: http.StatusGatewayTimeout, retryable: true},
+	signalbox.CodeToolDown:            {status: http.StatusServiceUnavailable, retryable: true, hint: "signalbox tools servers shows how the servers are"},
+	signalbox.CodeToolTimeout:         {status: http.StatusGatewayTimeout}, // it may have had an effect
 	signalbox.CodeToolFailed:          {status: http.StatusBadGateway},
 	signalbox.CodeToolQueue:           {status: http.StatusServiceUnavailable, retryable: true, hint: "signalbox tools queues shows who holds the queue and who waits"},
 	signalbox.CodeToolQueueOut:        {status: http.StatusGatewayTimeout, retryable: true, hint: "signalbox tools queues shows who holds the queue and who waits"},
