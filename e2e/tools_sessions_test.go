@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -159,17 +160,21 @@ func (p *party) checkLog(order []int) {
 	}
 }
 
-// rush has all sessions that are left call at the same time, again and again.
+// rush has all sessions that are left call at the same time, again and again,
+// and give up a call before each that they see through.
 func (p *party) rush() {
 	p.t.Helper()
-	rounds := 3
+	rounds := 4
 	if os.Getenv("SIGNALBOX_SOAK") == "1" {
-		rounds = 30
+		rounds = 40
 	}
 	var all sync.WaitGroup
 	for i, c := range p.callers {
 		all.Go(func() {
 			for round := range rounds {
+				short, cancel := context.WithTimeout(p.ctx(), time.Duration(round+i%5)*time.Millisecond)
+				c.call(short, "scarce__work", workArgs{Name: "given-up", MS: 5}, "") // it may be done by then
+				cancel()
 				name := fmt.Sprintf("r%02d.%d", i, round)
 				if res, err := c.call(p.ctx(), "scarce__work", workArgs{Name: name, MS: 5}, ""); err != nil || textOf(res) != "did "+name {
 					p.t.Errorf("%s answered %q, %v", name, textOf(res), err)
