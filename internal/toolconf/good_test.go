@@ -32,7 +32,7 @@ func TestExampleOfOurs(t *testing.T) {
 				Queue: "browser", ToolQueues: map[string]string{"browser_install": "default"}, Where: "sub/tools.yaml:10",
 			},
 			{
-				Name: "tracker", Transport: toolconf.HTTP, URL: "https://tracker.example.com/mcp", Headers: map[string]string{"Authorization": "Bearer t0ken"},
+				Name: "tracker", Transport: toolconf.HTTP, URL: "https://tracker.example.com/mcp", Headers: map[string]string{"Authorization": "Bearer t0ken"}, Secrets: []string{"t0ken"},
 				ToolsDenied: []string{"delete_*"}, RequestTimeout: 30 * time.Second, Shared: true, HealthProbe: "ping", Queue: "default", Where: "sub/tools.yaml:15",
 			},
 		},
@@ -107,6 +107,20 @@ func TestExampleOfAIAgent(t *testing.T) {
 	})
 }
 
+// TestTheValuesOfVariablesAreKnown, wherever they stand: what is not to be
+// shown later has to be known by then.
+func TestTheValuesOfVariablesAreKnown(t *testing.T) {
+	w := newWorld(t, map[string]string{"x.json": `{"mcpServers": {
+	"a": {"command": "a", "args": ["--key=${TOKEN}", "${NONE:-plain}", "${HOME}/x"], "env": {"DSN": "db://${TOKEN}@h", "TWO": "${SECOND}"}},
+	"b": {"url": "http://h/${SECOND}/mcp"}, "c": {"command": "c"}}}`})
+	w.env["SECOND"], w.env["HOME"] = "another", "/home/ada"
+	for i, want := range [][]string{{"s3same", "another"}, {"another"}, nil} {
+		if got := w.mustLoad(t, "x.json").Servers[i].Secrets; !reflect.DeepEqual(got, want) {
+			t.Errorf("server %d: %q, want %q", i, got, want)
+		}
+	}
+}
+
 // TestForeignKeys has what other programs write for a server.
 func TestForeignKeys(t *testing.T) {
 	w := newWorld(t, map[string]string{"x.json": `{
@@ -121,7 +135,7 @@ func TestForeignKeys(t *testing.T) {
 	c := w.mustLoad(t, "x.json")
 	want := []toolconf.Server{
 		{Name: "a", Transport: toolconf.Stdio, Command: "node", Args: []string{"a.js", "-v"}, Env: map[string]string{"PORT": "80", "ON": "true"}, RequestTimeout: time.Minute},
-		{Name: "b", Transport: toolconf.SSE, URL: "http://h/sse", Headers: map[string]string{"A": "s3same"}},
+		{Name: "b", Transport: toolconf.SSE, URL: "http://h/sse", Headers: map[string]string{"A": "s3same"}, Secrets: []string{"s3same"}},
 		{Name: "c", Transport: toolconf.HTTP, URL: "http://h/mcp", ToolsDenied: []string{"y"}},
 		{Name: "d", Transport: toolconf.SSE, URL: "http://h/"},
 		{Name: "e", Transport: toolconf.WebSocket, URL: "WSS://h/", ToolsAllowed: []string{"t"}},

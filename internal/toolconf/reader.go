@@ -17,6 +17,7 @@ type reader struct {
 	home   string
 	env    conffile.Env
 	merge  *merge
+	filled []string // the values of the variables that were filled in
 }
 
 func (r *reader) where(line int) string { return conffile.Where(r.name, line) }
@@ -131,9 +132,19 @@ func (s *section) given(names ...string) (conffile.Pair, bool) {
 	return conffile.Pair{}, false
 }
 
+// plainVariables are no secrets: to hide them would hide where a file is.
+var plainVariables = []string{"HOME", "PATH", "PWD", "SHELL", "TMPDIR", "USER"}
+
 // fill expands the variables of a text.
 func (s *section) fill(n *conffile.Node, key string, keep func(string) bool) (text string, used, ok bool) {
-	text, used, err := conffile.Expand(n.Text, s.env, keep)
+	env := func(name string) (string, bool) {
+		value, set := s.env(name)
+		if set && value != "" && !slices.Contains(plainVariables, name) && !slices.Contains(s.filled, value) {
+			s.filled = append(s.filled, value)
+		}
+		return value, set
+	}
+	text, used, err := conffile.Expand(n.Text, env, keep)
 	if err != nil {
 		s.problem(n.Line, key, err.Error())
 		return "", used, false

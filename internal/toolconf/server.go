@@ -52,7 +52,9 @@ func (r *reader) server(name string, s *section) {
 	before := len(r.merge.problems)
 	s.provider(name)
 	srv := Server{Name: name, Where: r.where(s.line)}
+	r.filled = nil
 	r.reach(s, &srv)
+	srv.Secrets = r.filled
 	srv.ToolsAllowed = s.toolList("toolsAllowed", "includeTools", "enabledTools", "tools")
 	if slices.Contains(srv.ToolsAllowed, "*") {
 		srv.ToolsAllowed = nil

@@ -62,6 +62,7 @@ type Server struct {
 	Cwd       string            // of stdio; "": the gateway's
 	URL       string            // of the others
 	Headers   map[string]string // of the others
+	Secrets   []string          // values of variables that stand in any of these: never to be shown
 
 	ToolsAllowed []string // by the server's own names, * stands for any text; empty: all
 	ToolsDenied  []string // is stronger

@@ -53,6 +53,9 @@ func newMask(s toolconf.Server) *mask {
 			secrets = append(secrets, v)
 		}
 	}
+	for _, v := range s.Secrets { // also those within an argument or a longer text
+		add(v)
+	}
 	for _, v := range s.Env {
 		add(v)
 	}

@@ -73,6 +73,13 @@ func TestAServerThatDoesNotStartSaysWhy(t *testing.T) {
 	if !strings.Contains(s.Error, "exit status 3") || !strings.Contains(s.Error, "cannot open the key [hidden]") {
 		t.Error(s.Error)
 	}
+	arg := toolconf.Server{Name: "srv", Transport: toolconf.Stdio, Shared: true, Command: "/bin/sh", Secrets: []string{"hunter2hunter2"},
+		Args: []string{"-c", `echo "cannot open $1" >&2; exit 3`, "sh", "--url=db://user:hunter2hunter2@host"}}
+	h = start(t, arg, mcp.Options{Backoff: time.Hour})
+	s = h.until(func(s gateway.Server) bool { return s.State == gateway.StateFailed })
+	if !strings.Contains(s.Error, "--url=db://user:[hidden]@host") || strings.Contains(h.log.String(), "hunter2") {
+		t.Errorf("%s\n%s", s.Error, h.log)
+	}
 	none := child("sdk")
 	none.Command = "/no/such/program"
 	h = start(t, none, mcp.Options{Backoff: time.Hour})
