@@ -90,6 +90,30 @@ func TestGarbageOnStdoutIsSkippedUpToABound(t *testing.T) {
 	}
 }
 
+// TestAServerThatOnlyAsksIsEnded: what it asks and does not let be answered
+// would fill the memory.
+func TestAServerThatOnlyAsksIsEnded(t *testing.T) {
+	t.Parallel()
+	h := ready(t, child("raw"), mcp.Options{})
+	ask := func(n int) string { // it reads none of the answers before it has written all that
+		var lines strings.Builder
+		for i := range n {
+			fmt.Fprintf(&lines, `{"jsonrpc":"2.0","id":"ask-%d","method":"ping"}`+"\n", i)
+		}
+		return do("write", map[string]any{"Result": lines.String() + `{"jsonrpc":"2.0","id":$ID,"result":{"content":[]}}`})
+	}
+	for range 3 { // with the same ids: they have been answered
+		h.must("a", ask(500))
+		h.must("a", do("args", nil))
+	}
+	msg := h.fails(signalbox.CodeToolDown, "a", ask(20_000))
+	if !strings.Contains(msg, "asks more than 1000 things") {
+		t.Error(msg)
+	}
+	h.until(func(s gateway.Server) bool { return s.Restarts == 1 && s.State == gateway.StateReady })
+	h.must("a", do("args", nil))
+}
+
 // TestIncidentSilentUpstream: a server that never answers holds a call until
 // its time is over, and is told.
 func TestIncidentSilentUpstream(t *testing.T) {

@@ -72,14 +72,15 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 	done := func() { stop(); cancel() }
 	req = req.Clone(ctx)
 	w.dress(req)
-	call, r, err := w.request(req)
+	msg, r, err := w.request(req)
 	if err != nil {
 		done()
 		return nil, err
 	}
-	if call != nil {
-		defer sent(ctx, call)
+	if msg != nil {
+		defer w.tap.sent(ctx, msg)
 	}
+	call, _ := msg.(*jsonrpc.Request)
 	slow := w.hurry(req, call, cancel)
 	resp, err := w.base.RoundTrip(req)
 	late := !slow.Stop()
@@ -160,9 +161,9 @@ func plainScheme(s string) string {
 	return s
 }
 
-// request finds which call or notification of the SDK an HTTP request carries,
-// and whose reply waits for it.
-func (w *web) request(req *http.Request) (*jsonrpc.Request, *reply, error) {
+// request finds which message of the SDK an HTTP request carries, and whose
+// reply waits for it.
+func (w *web) request(req *http.Request) (jsonrpc.Message, *reply, error) {
 	if req.Method != http.MethodPost || req.Body == nil || req.GetBody == nil {
 		return nil, nil, nil
 	}
@@ -175,11 +176,10 @@ func (w *web) request(req *http.Request) (*jsonrpc.Request, *reply, error) {
 		return nil, nil, err
 	}
 	msg, err := jsonrpc.DecodeMessage(data)
-	call, ok := msg.(*jsonrpc.Request)
-	if err != nil || !ok {
-		return nil, nil, nil //nolint:nilerr // it carries neither, which is no failure
+	if err != nil {
+		return nil, nil, nil //nolint:nilerr // it carries none, which is no failure
 	}
-	return call, w.tap.outgoing(req.Context(), msg), nil
+	return msg, w.tap.outgoing(req.Context(), msg), nil
 }
 
 // answer turns the response to a call whose reply waits into one that the SDK

@@ -82,7 +82,7 @@ func (l *link) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 	select {
 	case l.out <- data:
-		sent(ctx, msg) // what comes later comes behind it
+		l.tap.sent(ctx, msg) // what comes later comes behind it
 		return nil
 	case <-l.done:
 		return l.err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -21,9 +22,13 @@ const (
 	maxGarbage = 1000
 	// loggedGarbage is how many of them are worth a line each.
 	loggedGarbage = 5
+	// maxAsked is how many requests of a server may be without their answer.
+	maxAsked = 1000
 )
 
 var errGarbage = errors.New("it writes other things than MCP messages where those belong (programs log to stderr)")
+
+var errAsks = fmt.Errorf("it asks more than %d things at a time without reading the answers", maxAsked)
 
 // message is a JSON-RPC message in its parts, each as it was written.
 type message struct {
@@ -57,10 +62,16 @@ func newReply() *reply {
 	return &reply{settled: make(chan struct{}), told: make(chan struct{})}
 }
 
-// sent closes told where msg, which has just gone out, is the cancel of the
-// call that waits for r. The SDK sends it with that call's context, on its own
-// time.
-func sent(ctx context.Context, msg jsonrpc.Message) {
+// sent is told of what has just gone out. Where that is the cancel of the call
+// that waits for r, it closes told: the SDK sends it with that call's context,
+// on its own time.
+func (t *tap) sent(ctx context.Context, msg jsonrpc.Message) {
+	if answer, ok := msg.(*jsonrpc.Response); ok {
+		t.mu.Lock()
+		delete(t.asked, answer.ID)
+		t.mu.Unlock()
+		return
+	}
 	r, _ := ctx.Value(replyKey{}).(*reply)
 	req, ok := msg.(*jsonrpc.Request)
 	if r == nil || !ok || req.Method != "notifications/cancelled" {
@@ -109,12 +120,13 @@ type tap struct {
 	garbage atomic.Int32 // messages of no use in a row
 	tokens  atomic.Int64
 
-	mu   sync.Mutex
-	open map[jsonrpc.ID]*reply
+	mu    sync.Mutex
+	open  map[jsonrpc.ID]*reply
+	asked map[jsonrpc.ID]bool // by the server, and not answered yet
 }
 
 func newTap(name string, log *slog.Logger, m *mask, bad func(error)) *tap {
-	return &tap{name: name, log: log, mask: m, bad: bad, open: map[jsonrpc.ID]*reply{}}
+	return &tap{name: name, log: log, mask: m, bad: bad, open: map[jsonrpc.ID]*reply{}, asked: map[jsonrpc.ID]bool{}}
 }
 
 // outgoing notes to which request of the SDK the reply in its context belongs.
@@ -181,7 +193,27 @@ func (t *tap) incoming(data []byte) jsonrpc.Message {
 		return nil
 	}
 	t.good()
+	if req, ok := msg.(*jsonrpc.Request); ok && req.IsCall() && !t.asks(req.ID) {
+		return nil
+	}
 	return msg
+}
+
+// asks counts a request of the server in. The SDK would keep any number of
+// them in memory; a server that sends so many and reads no answer is of no
+// use. One whose id is taken is dropped: its answer could not be told apart.
+func (t *tap) asks(id jsonrpc.ID) bool {
+	t.mu.Lock()
+	taken, full := t.asked[id], len(t.asked) >= maxAsked
+	if !taken && !full {
+		t.asked[id] = true
+	}
+	t.mu.Unlock()
+	if !taken && full {
+		t.over.Store(true)
+		t.bad(errAsks)
+	}
+	return !taken && !full
 }
 
 // tooLarge is told of a message beyond the limit that answers a request.
