@@ -136,6 +136,9 @@ func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Re
 	result, rpcError, fault, got := r.answer()
 	switch {
 	case err != nil && ctx.Err() != nil: // also where the server answered to that
+		if !got && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			poke(i.kick) // it may hang; while others call it, nobody else would ask
+		}
 		return gateway.Result{}, ctx.Err()
 	case fault != nil:
 		if fault.Code == signalbox.CodeToolDown {

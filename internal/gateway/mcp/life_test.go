@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -151,6 +152,31 @@ func TestTheHealthProbeFindsAServerThatHangs(t *testing.T) {
 			}
 			h.must("echo", `{"text":"x"}`)
 		})
+	}
+}
+
+// TestACallWithoutAnAnswerHasItsServerProbed: also while others call it, which
+// else is taken for a sign of life.
+func TestACallWithoutAnAnswerHasItsServerProbed(t *testing.T) {
+	t.Parallel()
+	h := ready(t, child("sdk"), mcp.Options{ProbeEvery: time.Hour, ProbeTimeout: 500 * time.Millisecond})
+	pid := h.Server().PIDs[0]
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	other := make(chan error, 1)
+	go func() {
+		_, err := h.call("echo", `{"text":"x"}`)
+		other <- err
+	}()
+	ctx, cancel := context.WithTimeout(h.ctx(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := h.Call(ctx, gateway.Call{Tool: "srv__echo", Arguments: json.RawMessage(`{"text":"x"}`)}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	h.until(func(s gateway.Server) bool { return s.Restarts >= 1 && s.State == gateway.StateReady })
+	if err := <-other; err == nil {
+		t.Error("the call to the server that hung was answered")
 	}
 }
 
