@@ -36,10 +36,17 @@ func (i *instance) list() ([]json.RawMessage, error) {
 	defer cancel()
 	var all []json.RawMessage
 	params := &sdk.ListToolsParams{}
+	size := 0
 	for range maxPages {
 		page, err := i.page(ctx, params)
 		if err != nil {
 			return nil, err
+		}
+		for _, raw := range page.Tools {
+			size += len(raw)
+		}
+		if size > maxMessage {
+			return nil, errors.New("its list of tools is larger than 16 MiB")
 		}
 		if all = append(all, page.Tools...); len(all) > maxListed {
 			return nil, fmt.Errorf("it lists more than %d tools", maxListed)

@@ -1,12 +1,21 @@
 package mcp_test
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
+	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
 func (h *house) names() string {
@@ -112,6 +121,25 @@ func TestAToolThatNoClientCouldTakeIsLeftOut(t *testing.T) {
 	}
 	if strings.Contains(h.log.String(), "\x1b[2J") {
 		t.Error("a control character is in the log")
+	}
+}
+
+func TestAListBeyondTheLimitIsAClearError(t *testing.T) {
+	t.Parallel()
+	fat := sdk.NewServer(&sdk.Implementation{Name: "fat", Version: "0"}, &sdk.ServerOptions{PageSize: 1})
+	for i := range 3 { // on a page each
+		fat.AddTool(&sdk.Tool{Name: fmt.Sprint("t", i), Description: strings.Repeat("d", 6<<20), InputSchema: json.RawMessage(`{"type":"object"}`)},
+			func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				return nil, errors.New("nobody calls it")
+			})
+	}
+	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return fat }, nil))
+	t.Cleanup(web.Close)
+	s0 := toolconf.Server{Name: "srv", Transport: toolconf.HTTP, URL: web.URL, Shared: true}
+	h := start(t, s0, mcp.Options{Backoff: time.Hour})
+	s := h.until(func(s gateway.Server) bool { return s.State == gateway.StateFailed })
+	if !strings.Contains(s.Error, "larger than 16 MiB") {
+		t.Errorf("%+v", s)
 	}
 }
 
