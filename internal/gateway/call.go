@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+	"unicode/utf8"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/toolqueue"
@@ -137,6 +138,8 @@ func checkArguments(c *Call) error {
 		return nil
 	case !isObject(args):
 		return signalbox.Invalid("arguments", "The arguments of a tool must be a JSON object such as {\"name\": \"value\"}, not %s.", jsonKind(args))
+	case !utf8.Valid(args): // upstreams that read text end by it
+		return signalbox.Invalid("arguments", "The arguments are not valid UTF-8.")
 	}
 	return nil
 }

@@ -90,6 +90,31 @@ func TestAnUpstreamsJSONRPCErrorIsHandedOn(t *testing.T) {
 	}
 }
 
+// TestWhatIsNoUTF8DoesNotReachClients: one bad byte of an upstream would make
+// the whole message unreadable to them.
+func TestWhatIsNoUTF8DoesNotReachClients(t *testing.T) {
+	bad, good := json.RawMessage("[{\"type\":\"text\",\"text\":\"a\xffb\"}]"), "[{\"type\":\"text\",\"text\":\"a\uFFFDb\"}]"
+	click := tool("s__click", "browser")
+	click.Definition = json.RawMessage("{\"name\":\"s__click\",\"description\":\"\xff\"}")
+	p := &scripted{name: "s", tools: []gateway.Tool{click}, onCall: func(_ context.Context, c gateway.Call) (gateway.Result, error) {
+		if len(c.Arguments) > 0 {
+			return gateway.Result{}, &gateway.ProtocolError{Code: 1, Message: "no", Data: bad}
+		}
+		return gateway.Result{Content: bad, Structured: bad, Meta: bad}, nil
+	}}
+	b := open(t, one("browser"), gateway.Options{}, p)
+	if r, err := b.Call(t.Context(), gateway.Call{Tool: "s__click"}); err != nil || string(r.Content) != good || string(r.Structured) != good || string(r.Meta) != good {
+		t.Errorf("%s, %v", r.Content, err)
+	}
+	var said *gateway.ProtocolError
+	if _, err := b.Call(t.Context(), gateway.Call{Tool: "s__click", Arguments: json.RawMessage(`{"a":1}`)}); !errors.As(err, &said) || string(said.Data) != good {
+		t.Errorf("%q", said.Data)
+	}
+	if d := string(b.Tools()[0].Definition); d != "{\"name\":\"s__click\",\"description\":\"\uFFFD\"}" {
+		t.Errorf("%q", d)
+	}
+}
+
 func TestACallerThatGoesAwayEndsItsCall(t *testing.T) {
 	p, _, _ := holder("s", tool("s__click", "browser"))
 	var ended atomic.Value
@@ -126,7 +151,7 @@ func TestArgumentsAreAnObjectOrNothing(t *testing.T) {
 			t.Errorf("%q arrives as %q, %v", in, seen, err)
 		}
 	}
-	for in, kind := range map[string]string{`[1]`: "an array", `"a"`: "a string", `1`: "a number", `true`: "a boolean", `{"a"`: "no JSON", `{} {}`: "no JSON", `nonsense`: "no JSON"} {
+	for in, kind := range map[string]string{`[1]`: "an array", `"a"`: "a string", `1`: "a number", `true`: "a boolean", `{"a"`: "no JSON", `{} {}`: "no JSON", `nonsense`: "no JSON", "{\"a\":\"\xff\"}": "UTF-8"} {
 		_, err := b.Call(t.Context(), gateway.Call{Tool: "s__click", Arguments: json.RawMessage(in)})
 		if code(t, err) != signalbox.CodeValidation || !strings.Contains(err.Error(), kind) {
 			t.Errorf("%q: %v", in, err)

@@ -1,11 +1,13 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/toolqueue"
@@ -21,7 +23,7 @@ func (g *Gateway) judge(caller, running context.Context, u *underway, r Result, 
 		if len(r.Content) == 0 {
 			r.Content = json.RawMessage("[]")
 		}
-		return r, nil
+		return Result{Content: valid(r.Content), Structured: valid(r.Structured), Meta: valid(r.Meta), IsError: r.IsError}, nil
 	}
 	if running.Err() != nil {
 		return Result{}, endedBy(caller, running, u)
@@ -29,6 +31,7 @@ func (g *Gateway) judge(caller, running context.Context, u *underway, r Result, 
 	var protocol *ProtocolError
 	var ours *signalbox.Error
 	if errors.As(err, &protocol) {
+		protocol.Data = valid(protocol.Data)
 		return Result{}, protocol
 	}
 	if errors.As(err, &ours) {
@@ -37,6 +40,15 @@ func (g *Gateway) judge(caller, running context.Context, u *underway, r Result, 
 	failed := signalbox.Errorf(signalbox.CodeToolFailed, "The tool %q failed, and its server %s did not say how; the gateway's log may have more.", u.entry.tool.Name, u.entry.tool.Server)
 	failed.Err = err
 	return Result{}, failed
+}
+
+// valid has U+FFFD for what is no UTF-8 in JSON of an upstream, which clients
+// would refuse with all that stands around it.
+func valid(raw json.RawMessage) json.RawMessage {
+	if utf8.Valid(raw) {
+		return raw
+	}
+	return bytes.ToValidUTF8(raw, []byte("\uFFFD"))
 }
 
 // endedBy is the error of a call whose context has ended while it ran.

@@ -53,6 +53,7 @@ func (t *table) add(p Provider, tool Tool, waits map[string]time.Duration) strin
 	if tool.Timeout <= 0 {
 		tool.Timeout = DefaultTimeout
 	}
+	tool.Definition = valid(tool.Definition)
 	e := &entry{tool: tool, provider: p, within: tool.Timeout}
 	if !validName(tool.Name) {
 		return fmt.Sprintf("a tool is left out: its name must be 1 to 256 printable characters, not %q", cut(tool.Name, 64))
