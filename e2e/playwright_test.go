@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -26,11 +25,7 @@ const pageForm = `<!doctype html><title>page of %[1]s</title><h1>%[1]s</h1><inpu
 
 func (b *box) browser(queue object) *browser {
 	b.t.Helper()
-	node, err := exec.LookPath("node")
-	chromium, missing := exec.LookPath("chromium")
-	if err != nil || missing != nil {
-		b.t.Skip("node or chromium is not installed: run make setup")
-	}
+	node, chromium := onPath(b.t, "node"), onPath(b.t, "chromium")
 	b.withSystemPath()
 	tmp, err := os.MkdirTemp("", "b") // short: Chromium puts a socket into it
 	if err != nil {

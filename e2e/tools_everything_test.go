@@ -34,10 +34,7 @@ type everything struct {
 
 func (b *box) everything(transport string) *everything {
 	b.t.Helper()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		b.t.Skip("node is not installed: run make setup")
-	}
+	node := onPath(b.t, "node")
 	b.withSystemPath()
 	e := &everything{box: b, transport: transport, node: node, program: fromNPM(b.t, everythingPath)}
 	switch transport {

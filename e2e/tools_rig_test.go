@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,12 +37,28 @@ func fromNPM(t *testing.T, path string) string {
 	if err == nil {
 		return program
 	}
-	reason := fmt.Sprintf("%s is not installed: run make setup and set SIGNALBOX_TEST_NPM to .cache/npm (%v)", path, err)
-	if os.Getenv("CI") == "true" {
-		t.Fatal(reason)
-	}
-	t.Skip(reason)
+	lacking(t, fmt.Sprintf("%s is not installed: run make setup and set SIGNALBOX_TEST_NPM to .cache/npm (%v)", path, err))
 	return ""
+}
+
+// onPath finds a program that make setup installs.
+func onPath(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		lacking(t, name+" is not installed: run make setup")
+	}
+	return path
+}
+
+// lacking skips a test for what the machine lacks, or fails it where all is to
+// be there.
+func lacking(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(what)
+	}
+	t.Skip(what)
 }
 
 const everythingPath = "@modelcontextprotocol/server-everything/dist/index.js"

@@ -220,10 +220,7 @@ func TestAServerForEachSession(t *testing.T) {
 // line, hear of it, and leave it when they give up.
 func TestTypeScriptClients(t *testing.T) {
 	b := newBox(t)
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("node is not installed: run make setup")
-	}
+	node := onPath(t, "node")
 	library := filepath.Dir(filepath.Dir(fromNPM(t, "@modelcontextprotocol/sdk/dist/esm/client/index.js")))
 	script, err := filepath.Abs("testdata/caller.mjs")
 	if err != nil {
