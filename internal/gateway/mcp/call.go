@@ -59,7 +59,7 @@ func (i *instance) call(ctx context.Context, tool string, c gateway.Call) (gatew
 		_, err = i.session.CallTool(withReply(running, r), params)
 	}()
 	follow(r, c.Progress, words, done, cancel)
-	if _, _, _, got := r.answer(); !got && ctx.Err() != nil {
+	if _, _, _, got := r.answer(); !got && (ctx.Err() != nil || i.closing()) {
 		i.tell(r)
 	}
 	return i.outcome(ctx, r, err)
@@ -70,9 +70,13 @@ func (i *instance) call(ctx context.Context, tool string, c gateway.Call) (gatew
 func (i *instance) tell(r *reply) {
 	t := time.NewTimer(tellWait)
 	defer t.Stop()
+	down := i.ctx.Done()
+	if i.closing() {
+		down = nil
+	}
 	select {
 	case <-r.told:
-	case <-i.ctx.Done():
+	case <-down:
 	case <-t.C:
 	}
 }

@@ -77,14 +77,54 @@ func (p *Provider) connect(ctx context.Context, legacy bool) (*instance, error) 
 }
 
 // greet connects and agrees on a protocol version.
-func (i *instance) greet(legacy bool) error {
-	t, old, err := i.transport()
-	if err != nil {
+func (i *instance) greet(legacy bool) (err error) {
+	if i.p.server.Transport == toolconf.HTTP {
+		return i.greetHTTP()
+	}
+	version := ""
+	if legacy {
+		version = legacyVersion
+	}
+	i.session, err = i.open(version)
+	return err
+}
+
+// greetHTTP tries the era with sessions first: there a call costs a server of
+// both about half. One that gives out no session could not be told in that era
+// that a call was given up, and one of the newer era alone does not know it:
+// they are greeted in the newest that they know.
+func (i *instance) greetHTTP() error {
+	first, err := i.open(legacyVersion)
+	if err == nil && first.ID() != "" {
+		i.session = first
+		return nil
+	}
+	if err != nil && i.ctx.Err() != nil {
 		return err
 	}
-	opts := &sdk.ClientSessionOptions{}
-	if old || legacy {
-		opts.ProtocolVersion = legacyVersion
+	newest, again := i.open("")
+	switch {
+	case again == nil:
+		i.session = newest
+		if first != nil {
+			_ = first.Close() // it has no session that the server would hear of
+		}
+	case err == nil:
+		i.session = first
+	default:
+		return again
+	}
+	return nil
+}
+
+// open opens a session: of that version, else of the newest that both know.
+func (i *instance) open(version string) (*sdk.ClientSession, error) {
+	t, old, err := i.transport()
+	if err != nil {
+		return nil, err
+	}
+	if old {
+		version = legacyVersion
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "signalbox", Version: i.p.opts.Version}, &sdk.ClientOptions{
 		Logger:       slog.New(slog.DiscardHandler), // what is worth a line is logged here
@@ -93,8 +133,7 @@ func (i *instance) greet(legacy bool) error {
 			poke(i.relist)
 		},
 	})
-	i.session, err = client.Connect(i.ctx, t, opts)
-	return err
+	return client.Connect(i.ctx, t, &sdk.ClientSessionOptions{ProtocolVersion: version})
 }
 
 // transport starts or dials the server. old: the transport is of the older
@@ -107,11 +146,13 @@ func (i *instance) transport() (t sdk.Transport, old bool, err error) {
 		}
 		return fixed{i.child.link}, false, nil
 	}
-	// Requests outlive ctx for as long as it takes to say goodbye.
-	net, hangUp := context.WithCancel(context.WithoutCancel(i.ctx))
-	i.hangUp = hangUp
-	if i.web, err = newWeb(net, s.URL, s.Headers, i.tap); err != nil {
-		return nil, false, err
+	if i.web == nil {
+		// Requests outlive ctx for as long as it takes to say goodbye.
+		net, hangUp := context.WithCancel(context.WithoutCancel(i.ctx))
+		i.hangUp = hangUp
+		if i.web, err = newWeb(net, s.URL, s.Headers, i.tap); err != nil {
+			return nil, false, err
+		}
 	}
 	switch s.Transport {
 	case toolconf.HTTP:
@@ -123,7 +164,7 @@ func (i *instance) transport() (t sdk.Transport, old bool, err error) {
 		i.web.posts = true
 		return &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: i.web.client(), MaxEventSize: -1}, true, nil
 	case toolconf.WebSocket:
-		if i.link, err = dialWebSocket(i.ctx, net, s.URL, i.web.client(), i.tap); err != nil {
+		if i.link, err = dialWebSocket(i.ctx, i.web.ctx, s.URL, i.web.client(), i.tap); err != nil {
 			return nil, true, err
 		}
 		return fixed{i.link}, true, nil
@@ -149,6 +190,7 @@ func (i *instance) end() {
 			i.link.fail(errLinkClosed)
 		}
 		if i.session != nil {
+			i.hush()
 			i.goodbye()
 		}
 		if i.child != nil {
@@ -167,6 +209,21 @@ func (i *instance) end() {
 		close(i.ended)
 	})
 	<-i.ended
+}
+
+// hush waits until the server was told of the calls that end with the
+// instance: one that ends a session may wait for them.
+func (i *instance) hush() {
+	for end := time.Now().Add(tellWait); i.closing() && i.calls.Load() > 0 && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// closing reports whether an instance of the web has come to its end by us, so
+// that there is still a server to be told.
+func (i *instance) closing() bool {
+	cause := context.Cause(i.ctx)
+	return i.web != nil && (errors.Is(cause, context.Canceled) || errors.Is(cause, errClosed) || errors.Is(cause, errSessionEnded))
 }
 
 // goodbye closes the session, which over HTTP the server is told.

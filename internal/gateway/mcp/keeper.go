@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -62,7 +63,6 @@ func (k *keeper) run(ctx context.Context) {
 			break
 		}
 		if err == nil { // its tools are learnt, and that was all
-			k.set(gateway.StateReady, nil, nil)
 			<-ctx.Done()
 			break
 		}
@@ -73,6 +73,9 @@ func (k *keeper) run(ctx context.Context) {
 			legacy = !legacy // it may have died of a question of the newer era
 		}
 		pause := wait/2 + rand.N(wait)
+		if errors.Is(err, errSessionLost) {
+			pause = 0 // it is there, and a call waits
+		}
 		k.down(err, pause)
 		if !sleep(ctx, pause) {
 			break
@@ -90,19 +93,27 @@ func (k *keeper) once(ctx context.Context, legacy bool) (heard bool, err error) 
 		return false, err
 	}
 	defer inst.end()
-	if err := k.p.learn(inst); err != nil {
+	news, err := k.p.learn(inst)
+	if err != nil {
 		inst.fail(err)
 		inst.end()
 		return true, inst.explain(err)
 	}
 	if !k.p.server.Shared {
+		k.set(gateway.StateReady, nil, nil)
+		news()
 		return true, nil
 	}
 	k.set(gateway.StateReady, inst, nil)
+	news() // who looks then sees it ready
 	<-inst.ctx.Done()
 	k.set(gateway.StateStarting, nil, nil) // no call gets it any more
 	inst.end()
-	return true, inst.explain(context.Cause(inst.ctx))
+	cause := context.Cause(inst.ctx)
+	if errors.Is(cause, errSessionLost) {
+		return true, cause
+	}
+	return true, inst.explain(cause)
 }
 
 // down notes why the server is not there and when it is tried again.

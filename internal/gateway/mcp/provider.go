@@ -185,31 +185,34 @@ func (p *Provider) leftOver(err error) {
 	p.left = errors.Join(p.left, err)
 }
 
-// learn takes over the tools that a server lists now.
-func (p *Provider) learn(i *instance) error {
+// learn takes over the tools that a server lists now; news is to be called when
+// they can be used.
+func (p *Provider) learn(i *instance) (news func(), err error) {
 	listed, err := i.list()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	tools, err := p.offer(listed)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	same := maps.EqualFunc(p.tools, tools, func(a, b tool) bool { return reflect.DeepEqual(a, b) })
 	p.tools = tools
-	changed := p.changed
-	p.mu.Unlock()
-	if !same && changed != nil {
-		changed()
+	if same || p.changed == nil {
+		return func() {}, nil
 	}
-	return nil
+	return p.changed, nil
 }
 
 // relearn is learn for a server that says its tools have changed. A list that
 // is of no use leaves things as they are.
 func (p *Provider) relearn(i *instance) {
-	if err := p.learn(i); err != nil && i.ctx.Err() == nil {
+	news, err := p.learn(i)
+	if err == nil {
+		news()
+	} else if i.ctx.Err() == nil {
 		p.log.Warn("the changed tools of a server could not be taken over", "server", p.server.Name, "reason", i.explain(err).Error())
 	}
 }

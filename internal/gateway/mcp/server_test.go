@@ -22,6 +22,9 @@ import (
 // roleVar makes the test binary a server: see roles.
 const roleVar = "MCP_TEST_ROLE"
 
+// notesVar names a file in which a call of hang is noted that names none.
+const notesVar = "MCP_TEST_NOTES"
+
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVar); role != "" {
 		os.Unsetenv(roleVar)
@@ -57,6 +60,10 @@ type echoArgs struct {
 	Text string `json:"text"`
 }
 
+type hangArgs struct {
+	Text string `json:"text,omitempty"`
+}
+
 // newServer is the server that the transports are tried with.
 func newServer() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)
@@ -69,7 +76,10 @@ func newServer() *sdk.Server {
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "done"}}}, nil, nil
 	})
-	sdk.AddTool(s, &sdk.Tool{Name: "hang"}, func(ctx context.Context, _ *sdk.CallToolRequest, a echoArgs) (*sdk.CallToolResult, any, error) {
+	sdk.AddTool(s, &sdk.Tool{Name: "hang"}, func(ctx context.Context, _ *sdk.CallToolRequest, a hangArgs) (*sdk.CallToolResult, any, error) {
+		if a.Text == "" {
+			a.Text = os.Getenv(notesVar)
+		}
 		if a.Text != "" {
 			note(a.Text, "begun")
 		}

@@ -3,8 +3,8 @@
 //
 //	func TestProvider(t *testing.T) {
 //		providertest.Run(t, func(t *testing.T) providertest.Fixture {
-//			upstream := newUpstream(t)
-//			return providertest.Fixture{Provider: mcp.New(…), Answers: "s__echo", Hangs: "s__sleep", Gone: upstream.Gone}
+//			url, gone := providertest.Serve(t, upstream)
+//			return providertest.Fixture{Provider: mcp.New(…), Answers: "s__echo", Hangs: "s__sleep", Gone: gone}
 //		})
 //	}
 //
@@ -89,7 +89,7 @@ func (b *box) start(t *testing.T) {
 		t.Fatalf("Start: %v", err)
 	}
 	limit := time.After(30 * time.Second)
-	for !b.has(b.Answers) {
+	for !b.has(b.Answers) || b.Provider.Server().State != gateway.StateReady {
 		select {
 		case <-b.changed:
 		case <-limit:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	signalbox "github.com/signalbox-ai/signalbox"
@@ -16,7 +17,10 @@ type Provider struct {
 	client  *Client
 	actions map[string]*Action
 	tools   []gateway.Tool
-	since   time.Time
+
+	mu     sync.Mutex
+	since  time.Time
+	closed bool
 }
 
 var (
@@ -86,13 +90,25 @@ func (p *Provider) action(tool string) (*Action, error) {
 // EndSession does nothing: requests know no session.
 func (p *Provider) EndSession(string) {}
 
-// Server describes it. It is ready always: who answers is known call by call.
+// Server describes it. It is ready until its end: who answers is known call by
+// call.
 func (p *Provider) Server() gateway.Server {
-	return gateway.Server{Name: p.Name(), Kind: gateway.KindREST, State: gateway.StateReady, Tools: len(p.tools), Since: p.since}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	state := gateway.StateReady
+	if p.closed {
+		state = gateway.StateStopped
+	}
+	return gateway.Server{Name: p.Name(), Kind: gateway.KindREST, State: state, Tools: len(p.tools), Since: p.since}
 }
 
 // Close ends all calls and connections.
 func (p *Provider) Close() error {
+	p.mu.Lock()
+	if !p.closed {
+		p.closed, p.since = true, time.Now()
+	}
+	p.mu.Unlock()
 	p.client.Close()
 	return nil
 }
