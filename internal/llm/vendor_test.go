@@ -2,6 +2,7 @@ package llm_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -236,6 +237,27 @@ func TestNamesThatAVendorDoesNotTake(t *testing.T) {
 		for i, want := range append(names, names...) {
 			if got[i] != want {
 				t.Errorf("call %d reached %q, want %q", i, got[i], want)
+			}
+		}
+	})
+}
+
+// TestSchemasThatAreNone : one tool that is badly described does not keep the
+// vendor from all the others.
+func TestSchemasThatAreNone(t *testing.T) {
+	eachVendor(t, func(t *testing.T, v llmtest.Vendor) {
+		for _, schema := range []string{`{"type":"array"}`, `{"type":["object","null"],"properties":null}`, `null`, `7`, ``} {
+			s := llmtest.New(t, v, llmtest.Script(llmtest.Reply{Text: "ok"}))
+			r := llm.Request{Model: "m", Messages: []llm.Message{{Role: llm.RoleUser, Text: "go"}}, Tools: []llm.Tool{{Name: "x", Schema: json.RawMessage(schema)}}}
+			if _, err := s.Model().Stream(inTime(t), r, nil); err != nil {
+				t.Fatal(err)
+			}
+			var got struct {
+				Type       string          `json:"type"`
+				Properties json.RawMessage `json:"properties"`
+			}
+			if err := json.Unmarshal(s.Last().Tools[0].Schema, &got); err != nil || got.Type != "object" || string(got.Properties) != "{}" {
+				t.Errorf("%s is sent as %s, %v", schema, s.Last().Tools[0].Schema, err)
 			}
 		}
 	})

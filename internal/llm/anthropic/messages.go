@@ -43,9 +43,9 @@ func schema(raw json.RawMessage) sdk.ToolInputSchemaParam {
 	}
 	s := sdk.ToolInputSchemaParam{Properties: struct{}{}}
 	for k, v := range members {
-		switch k {
-		case "type": // it is always an object
-		case "properties":
+		switch {
+		case k == "type", string(v) == "null": // it is always an object
+		case k == "properties":
 			s.Properties = v
 		default:
 			if s.ExtraFields == nil {

@@ -70,7 +70,11 @@ func schema(raw json.RawMessage) shared.FunctionParameters {
 	}
 	p := shared.FunctionParameters{"type": "object", "properties": struct{}{}}
 	for k, v := range members {
-		p[k] = v
+		// A vendor refuses all of a request for one schema that is of something
+		// else than an object.
+		if k != "type" && string(v) != "null" {
+			p[k] = v
+		}
 	}
 	return p
 }
