@@ -134,5 +134,12 @@ func (t *Tools) explain(ctx context.Context, err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return fmt.Errorf("the tools at %s cannot be used: the connection was closed", t.shown)
 	}
-	return fmt.Errorf("the tools at %s cannot be used: %w", t.shown, err)
+	return fmt.Errorf("the tools at %s cannot be used: %w", t.shown, brief{err})
 }
+
+// brief is an error in which a server may have said what it likes.
+type brief struct{ error }
+
+func (b brief) Error() string { return plain(b.error.Error()) }
+
+func (b brief) Unwrap() error { return b.error }

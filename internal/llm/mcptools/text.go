@@ -3,6 +3,7 @@ package mcptools
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -36,8 +37,8 @@ func readResult(raw json.RawMessage) (text string, isError bool, err error) {
 		Structured json.RawMessage   `json:"structuredContent"`
 		IsError    bool              `json:"isError"`
 	}
-	if err := json.Unmarshal(raw, &res); err != nil {
-		return "", false, fmt.Errorf("the answer is not a tool's result: %w", err)
+	if json.Unmarshal(raw, &res) != nil {
+		return "", false, errors.New("what it answered is no tool's result")
 	}
 	if res.Type != "" && res.Type != "complete" {
 		return fmt.Sprintf("The tool wants something that cannot be given here (%s).", plain(res.Type)), true, nil

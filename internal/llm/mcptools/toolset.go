@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -135,8 +136,8 @@ func (t *Tools) listOn(ctx context.Context, s *session) ([]llm.Tool, error) {
 			} `json:"tools"`
 			Next string `json:"nextCursor"`
 		}
-		if err := json.Unmarshal(raw, &list); err != nil {
-			return nil, fmt.Errorf("its list of tools cannot be read: %w", err)
+		if json.Unmarshal(raw, &list) != nil {
+			return nil, errors.New("what it answered is no list of tools")
 		}
 		for _, tool := range list.Tools {
 			if t.allowed(tool.Name) {
@@ -184,11 +185,21 @@ func (t *Tools) Call(ctx context.Context, c llm.ToolCall) (string, bool, error) 
 		case said != nil:
 			return fmt.Sprintf("%s (error %d)", said.Message, said.Code), true, nil //nolint:nilerr // the model is told
 		case t.drop(s, err):
-			return fmt.Sprintf("The connection was lost while %s ran: whether it was carried out is not known.", c.Name), true, nil
+			return lost(c.Name, err), true, nil
 		default:
 			return "", false, t.explain(ctx, err)
 		}
 	}
+}
+
+// lost tells of a call whose connection ended, which may have been another
+// call's doing.
+func lost(name string, err error) string {
+	text := "The connection was lost while " + name + " ran: whether it was carried out is not known."
+	if strings.Contains(err.Error(), errTooLarge.Error()) { // the SDK keeps the text alone
+		text += " An answer was larger than 32 MiB; ask for less at a time."
+	}
+	return text
 }
 
 func (t *Tools) callOn(ctx context.Context, s *session, c llm.ToolCall, args json.RawMessage) (string, bool, error) {
@@ -200,7 +211,11 @@ func (t *Tools) callOn(ctx context.Context, s *session, c llm.ToolCall, args jso
 	if err != nil {
 		return "", false, err
 	}
-	return readResult(s.wire.take(token))
+	text, isError, err := readResult(s.wire.take(token))
+	if err != nil { // the connection is not to blame
+		return fmt.Sprintf("The tool %s answered, but %v.", c.Name, err), true, nil
+	}
+	return text, isError, nil
 }
 
 func (t *Tools) token() string { return "call-" + strconv.FormatInt(t.last.Add(1), 10) }

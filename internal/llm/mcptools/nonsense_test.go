@@ -1,0 +1,37 @@
+package mcptools_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/internal/llm"
+	"github.com/signalbox-ai/signalbox/internal/llm/mcptools"
+)
+
+// A list that is none is an error on one line, however much a server says.
+func TestListsThatAreNone(t *testing.T) {
+	for want, body := range map[string]string{
+		"what it answered is no list of tools": `"result":{"tools":"none"}`,
+		"inner trouble":                        `"error":{"code":-32603,"message":"inner\n trouble` + strings.Repeat("e", 100_000) + `"}`,
+	} {
+		c := tools(t, mcptools.Options{URL: scripted(t, func(string) string { return body })})
+		if _, err := c.Tools(ctx(t)); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 500 {
+			t.Errorf("%.500v", err)
+		}
+	}
+}
+
+// What a tool answered is not only called a lost connection.
+func TestAnswersThatAreNone(t *testing.T) {
+	for want, body := range map[string]string{
+		"The tool x answered, but what it answered is no tool's result.": `"result":{"content":"just a text"}`,
+		"is not known. An answer was larger than 32 MiB; ask for less":   `"result":{"content":[{"type":"text","text":"` + strings.Repeat("z", 33<<20) + `"}]}`,
+	} {
+		c := tools(t, mcptools.Options{URL: scripted(t, func(string) string { return body })})
+		for range 2 {
+			if got, isError, err := c.Call(ctx(t), llm.ToolCall{Name: "x"}); err != nil || !isError || !strings.Contains(got, want) {
+				t.Errorf("%.300q %v %v", got, isError, err)
+			}
+		}
+	}
+}
