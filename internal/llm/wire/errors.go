@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,6 +83,9 @@ func tooLong(code, message string) bool {
 	return false
 }
 
+// errLine says it in our words; the bound is the SDKs'.
+var errLine = errors.New("one line of its answer is longer than any event can be")
+
 // Broken is an answer that did not come, or not to its end. The end of ctx
 // stays what it is.
 func Broken(ctx context.Context, err error, secrets ...string) error {
@@ -90,6 +94,9 @@ func Broken(ctx context.Context, err error, secrets ...string) error {
 	}
 	if errors.Is(err, errCalls) || errors.Is(err, errContent) || errors.Is(err, ErrTooMuch) {
 		return &llm.ModelError{Message: err.Error()} // it is there, and says too much
+	}
+	if errors.Is(err, bufio.ErrTooLong) {
+		err = errLine
 	}
 	text := err.Error()
 	var u *url.Error
