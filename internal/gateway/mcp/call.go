@@ -46,8 +46,9 @@ func (i *instance) call(ctx context.Context, tool string, c gateway.Call) (gatew
 	if len(c.Arguments) > 0 {
 		params.Arguments = c.Arguments
 	}
-	words := make(chan json.RawMessage, progressRoom)
+	var words chan json.RawMessage
 	if c.Progress != nil {
+		words = make(chan json.RawMessage, progressRoom)
 		r.token = "p" + strconv.FormatInt(i.tap.tokens.Add(1), 10)
 		r.progress = func(p json.RawMessage) { push(words, p) }
 		params.SetProgressToken(r.token)

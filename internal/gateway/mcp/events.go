@@ -31,7 +31,7 @@ type events struct {
 }
 
 func newEvents(from io.ReadCloser, t *tap, old bool) *events {
-	e := &events{from: from, old: old, in: bufio.NewReaderSize(from, 32<<10)}
+	e := &events{from: from, old: old, in: bufio.NewReader(from)}
 	e.data = gather{tap: t, deliver: e.emit}
 	return e
 }

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -175,11 +176,16 @@ func (w *web) request(req *http.Request) (jsonrpc.Message, *reply, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	msg, err := jsonrpc.DecodeMessage(data)
-	if err != nil {
-		return nil, nil, nil //nolint:nilerr // it carries none, which is no failure
+	// Only what is asked of it is read: the SDK's decoder costs 64 KiB a message.
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
 	}
-	return msg, w.tap.outgoing(req.Context(), msg), nil
+	if json.Unmarshal(data, &m) != nil || m.Method == "" {
+		return nil, nil, nil //nolint:nilerr // it carries neither, which is no failure
+	}
+	call := &jsonrpc.Request{ID: idOf(m.ID), Method: m.Method}
+	return call, w.tap.outgoing(req.Context(), call), nil
 }
 
 // answer turns the response to a call whose reply waits into one that the SDK
