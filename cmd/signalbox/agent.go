@@ -132,7 +132,7 @@ func daemonConfig(cfg config.Config, o cli.AgentOptions, folder string, log *slo
 func llmOptions(o config.LLM) runner.LLM {
 	return runner.LLM{
 		Provider: o.Provider, BaseURL: o.BaseURL, APIKey: o.APIKey, System: o.System, MaxTokens: o.MaxTokens, MaxTurns: o.MaxTurns,
-		Tools: o.Tools, Exempt: o.Exempt, Approval: o.Approval,
+		Tools: o.Tools, Allowed: o.Allowed, Exempt: o.Exempt, Approval: o.Approval,
 		MaxParallelToolCalls: o.MaxParallelToolCalls, OverLimit: o.OverLimit,
 	}
 }

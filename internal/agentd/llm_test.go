@@ -324,6 +324,30 @@ func TestLLMAllowedTools(t *testing.T) {
 	a.refused(api.AgentTask{Prompt: "x", Isolated: true, AllowedTools: []string{"Bash(git *)"}}, 400, "validation_error")
 }
 
+// What the agent does not have no task can give it.
+func TestLLMAllowedToolsOfTheAgent(t *testing.T) {
+	s := newToolServer(t)
+	for _, name := range []string{"fs__read", "fs__write", "web__get"} {
+		s.tool(name, echo)
+	}
+	m := llmtest.New(t, llmtest.OpenAI, llmtest.Script(llmtest.Reply{Text: "ok"}, llmtest.Reply{Text: "ok"}))
+	c := withTools(llmConfig(t, m), s)
+	c.Runner.LLM.Allowed = []string{"fs__*"}
+	a := start(t, c)
+	for allowed, want := range map[string]int{"": 2, "*": 2} {
+		task := api.AgentTask{Prompt: "x"}
+		if allowed != "" {
+			task.Isolated, task.AllowedTools = true, []string{allowed}
+		}
+		if end := a.end(a.submit(task).TaskID); end.State != "completed" {
+			t.Fatalf("%+v", end.Error)
+		}
+		if got := m.Last().Tools; len(got) != want {
+			t.Errorf("with %q allowed by the task it had %+v", allowed, got)
+		}
+	}
+}
+
 // What is wrong is said with what to do, and no key is in it.
 func TestLLMFailsReadably(t *testing.T) {
 	const down = "http://127.0.0.1:1" // another process may take a port that was just free

@@ -128,6 +128,7 @@ type LLM struct {
 	MaxTokens int      // of one turn, 1 to 1000000; default 8192
 	MaxTurns  int      // 1 to 1000; default 10
 	Tools     string   // URL of an MCP endpoint, director: the director's, auto (default): those if it has any, or none
+	Allowed   []string // the only tools it has, where * at the end stands for any rest; default all
 	Exempt    []string // tools that the limit does not count; default none
 	Approval  []string // tools that need a person's approval, so that they are not run; default none
 

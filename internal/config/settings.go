@@ -98,6 +98,7 @@ var settings = schema[Config]{
 	whole("agent.llm.max_parallel_tool_calls", 1, 1000, func(c *Config) *int { return &c.Agent.LLM.MaxParallelToolCalls }).
 		from("SIGNALBOX_MAX_PARALLEL_TOOL_CALLS", "NEUROAGENT_AGENT__MAX_PARALLEL_TOOL_CALLS"),
 	oneOf("agent.llm.over_limit", func(c *Config) *string { return &c.Agent.LLM.OverLimit }, "reject", "queue"),
+	list("agent.llm.allowed_tools", "names of tools", func(c *Config) *[]string { return &c.Agent.LLM.Allowed }, notEmpty),
 	list("agent.llm.exempt", "names of tools", func(c *Config) *[]string { return &c.Agent.LLM.Exempt }, notEmpty),
 	list("agent.llm.approval", "names of tools", func(c *Config) *[]string { return &c.Agent.LLM.Approval }, notEmpty),
 	text("agent.llm.tools", "a URL such as http://127.0.0.1:8080/mcp, auto, director or none", func(c *Config) *string { return &c.Agent.LLM.Tools },

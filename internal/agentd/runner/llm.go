@@ -26,6 +26,7 @@ type LLM struct {
 	MaxTokens int      // of one turn; 0: 8192
 	MaxTurns  int      // 0: 10
 	Tools     string   // URL of an MCP endpoint, director: the director's, auto (default): those if it has any, or none
+	Allowed   []string // the only tools it has; * at the end stands for any rest; empty: all
 	Exempt    []string // tools that the limit does not count
 	Approval  []string // tools that are not run, for nobody is there to approve them
 

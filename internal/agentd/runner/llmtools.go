@@ -59,12 +59,18 @@ func sameOrigin(a, b string) bool {
 	return err == nil && other == nil && u.Host != "" && u.Scheme == v.Scheme && u.Host == v.Host
 }
 
-// allows reports whether the task lets the run have a tool.
+// allows reports whether the agent has a tool and the task lets the run have
+// it: a task may narrow what the agent has, not widen it.
 func (r *llmRun) allows(name string) bool {
-	if len(r.task.AllowedTools) == 0 {
+	return among(r.o.Allowed, name) && among(r.task.AllowedTools, name)
+}
+
+// among reports whether a list of tools, if there is one, has a tool.
+func among(list []string, name string) bool {
+	if len(list) == 0 {
 		return true
 	}
-	for _, a := range r.task.AllowedTools {
+	for _, a := range list {
 		start, all := strings.CutSuffix(a, "*")
 		if name == a || all && strings.HasPrefix(name, start) {
 			return true
@@ -156,5 +162,5 @@ func toolsCure(err error) string {
 	case http.StatusNotFound:
 		return "give the director tools (signalbox up --tools FILE), or set agent.llm.tools to auto or none"
 	}
-	return "see agent.llm.tools"
+	return "see agent.llm.tools and agent.llm.allowed_tools"
 }
