@@ -134,7 +134,10 @@ func TestAListBeyondTheLimitIsAClearError(t *testing.T) {
 			})
 	}
 	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return fat }, nil))
-	t.Cleanup(web.Close)
+	t.Cleanup(func() { // its own streams would else hold it open
+		web.CloseClientConnections()
+		web.Close()
+	})
 	s0 := toolconf.Server{Name: "srv", Transport: toolconf.HTTP, URL: web.URL, Shared: true}
 	h := start(t, s0, mcp.Options{Backoff: time.Hour})
 	s := h.until(func(s gateway.Server) bool { return s.State == gateway.StateFailed })
