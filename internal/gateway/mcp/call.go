@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -36,10 +37,6 @@ var errSessionLost = errors.New("it has forgotten the session")
 func (i *instance) call(ctx context.Context, tool string, c gateway.Call) (gateway.Result, error) {
 	i.calls.Add(1)
 	defer i.calls.Add(-1)
-	running, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(i.ctx, cancel)()
-
 	r := newReply()
 	defer i.tap.forget(r)
 	params := &sdk.CallToolParams{Meta: hopMeta(c.Meta), Name: tool, Arguments: json.RawMessage("{}")}
@@ -53,17 +50,46 @@ func (i *instance) call(ctx context.Context, tool string, c gateway.Call) (gatew
 		r.progress = func(p json.RawMessage) { push(words, p) }
 		params.SetProgressToken(r.token)
 	}
-	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, err = i.session.CallTool(withReply(running, r), params)
-	}()
-	follow(r, c.Progress, words, done, cancel)
+	a := i.ask(ctx, r, params)
+	if a.follow(r, c.Progress, words) {
+		return i.outcome(ctx, r, nil)
+	}
 	if _, _, _, got := r.answer(); !got && (ctx.Err() != nil || i.closing()) {
 		i.tell(r)
 	}
-	return i.outcome(ctx, r, err)
+	return i.outcome(ctx, r, a.err)
+}
+
+// asked is a call in the hands of the SDK.
+type asked struct {
+	cancel func()
+	keep   func() bool // leaves it to itself, unless its caller has gone
+	done   chan struct{}
+	err    error // once done
+	late   atomic.Pointer[time.Timer]
+}
+
+// ask has the SDK make a call, which ends with the caller or the instance.
+func (i *instance) ask(ctx context.Context, r *reply, params *sdk.CallToolParams) *asked {
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	a := &asked{cancel: cancel, keep: context.AfterFunc(ctx, cancel), done: make(chan struct{})}
+	down := context.AfterFunc(i.ctx, cancel)
+	go func() {
+		_, a.err = i.session.CallTool(withReply(running, r), params)
+		close(a.done)
+		a.stop()
+		down()
+		a.keep()
+		cancel()
+	}()
+	return a
+}
+
+// stop ends the wait for the SDK to see the answer, once it is over.
+func (a *asked) stop() {
+	if t := a.late.Load(); t != nil {
+		t.Stop()
+	}
 }
 
 // tell waits until the server has been told that a call was given up, which
@@ -82,9 +108,10 @@ func (i *instance) tell(r *reply) {
 	}
 }
 
-// follow hands progress on until the call is done, and what is left of it
-// then.
-func follow(r *reply, tell func(gateway.Progress), words <-chan json.RawMessage, done <-chan struct{}, cancel func()) {
+// follow hands progress on until the call is answered, and what is left of it
+// then. It reports whether that is all: the SDK, which sees the answer a little
+// later, need not be waited for unless the caller has gone.
+func (a *asked) follow(r *reply, tell func(gateway.Progress), words <-chan json.RawMessage) (answered bool) {
 	settled := r.settled
 	for over := false; !over; {
 		select {
@@ -92,9 +119,15 @@ func follow(r *reply, tell func(gateway.Progress), words <-chan json.RawMessage,
 			tellProgress(tell, w)
 		case <-settled:
 			settled = nil
-			t := time.AfterFunc(settleWait, cancel)
-			defer t.Stop()
-		case <-done:
+			a.late.Store(time.AfterFunc(settleWait, a.cancel))
+			select {
+			case <-a.done:
+				a.stop()
+			default:
+			}
+			answered = a.keep()
+			over = answered
+		case <-a.done:
 			over = true
 		}
 	}
@@ -103,7 +136,7 @@ func follow(r *reply, tell func(gateway.Progress), words <-chan json.RawMessage,
 		case w := <-words:
 			tellProgress(tell, w)
 		default:
-			return
+			return answered
 		}
 	}
 }
