@@ -5,13 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -21,14 +19,13 @@ import (
 
 const (
 	maxErrorBody = 64 << 10 // what is read of an HTTP error
-	maxRedirects = 5
 	dialTimeout  = 10 * time.Second
 	streamWait   = 5 * time.Second // for the headers of a server's own stream
 )
 
 // web is the HTTP side of an instance: it leads what the server answers
-// through the tap, and adds the configured headers for the server's own
-// origin, which redirects elsewhere do not get.
+// through the tap, and adds the configured headers. It asks the configured
+// origin and no other, whatever the server says.
 type web struct {
 	base    *http.Transport
 	tap     *tap
@@ -58,21 +55,23 @@ func newWeb(ctx context.Context, addr string, headers map[string]string, t *tap)
 }
 
 func (w *web) client() *http.Client {
-	return &http.Client{Transport: w, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
-		if len(via) > maxRedirects {
-			return fmt.Errorf("more than %d redirects", maxRedirects)
-		}
-		return nil
+	return &http.Client{Transport: w, CheckRedirect: func(next *http.Request, _ []*http.Request) error {
+		return w.astray(next.Response)
 	}}
 }
 
 // RoundTrip implements http.RoundTripper.
 func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !w.own(req.URL) { // as HTTP with SSE may name any address for its POSTs
+		return nil, elsewhere("it sends messages", req.URL)
+	}
 	ctx, cancel := context.WithCancel(req.Context())
 	stop := context.AfterFunc(w.ctx, cancel)
 	done := func() { stop(); cancel() }
 	req = req.Clone(ctx)
-	w.dress(req)
+	for k, v := range w.headers {
+		req.Header.Set(k, v)
+	}
 	msg, r, err := w.request(req)
 	if err != nil {
 		done()
@@ -97,7 +96,13 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = &body{ReadCloser: resp.Body, done: done}
 	if isRedirect(resp.StatusCode) {
-		return resp, nil
+		err := w.astray(resp)
+		switch {
+		case err == nil || call == nil:
+			return resp, nil // the client follows it, or says why not
+		case r != nil:
+			return w.whole(resp, call, r, maxErrorBody, w.sentAway(err)), nil
+		}
 	}
 	if call != nil && call.Method == "notifications/cancelled" && !success(resp.StatusCode) {
 		resp.Body.Close()
@@ -131,35 +136,6 @@ func empty(req *http.Request, status int) *http.Response {
 		StatusCode: status, Status: statusText(status), Request: req,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody,
 	}
-}
-
-// dress adds the headers, or takes off what only the server's own origin may
-// see.
-func (w *web) dress(req *http.Request) {
-	if !w.own(req.URL) {
-		for _, h := range []string{"Mcp-Session-Id", "Last-Event-Id", "Authorization", "Cookie", "Referer"} {
-			req.Header.Del(h)
-		}
-		return
-	}
-	for k, v := range w.headers {
-		req.Header.Set(k, v)
-	}
-}
-
-func (w *web) own(u *url.URL) bool {
-	return plainScheme(u.Scheme) == plainScheme(w.origin.Scheme) && strings.EqualFold(u.Host, w.origin.Host)
-}
-
-// plainScheme takes the handshake of a WebSocket for the HTTP request it is.
-func plainScheme(s string) string {
-	switch s {
-	case "ws":
-		return "http"
-	case "wss":
-		return "https"
-	}
-	return s
 }
 
 // request finds which message of the SDK an HTTP request carries, and whose
