@@ -178,6 +178,8 @@ func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Re
 			poke(i.kick) // it may hang; while others call it, nobody else would ask
 		}
 		return gateway.Result{}, ctx.Err()
+	case r.forgotten.Load() && i.isForgotten(ctx):
+		return gateway.Result{}, errSessionLost
 	case fault != nil:
 		if fault.Code == signalbox.CodeToolDown {
 			poke(i.kick)
@@ -187,9 +189,6 @@ func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Re
 		return gateway.Result{}, i.protocolError(rpcError)
 	case got:
 		return i.result(result)
-	case r.forgotten.Load():
-		i.fail(errSessionLost)
-		return gateway.Result{}, errSessionLost
 	case i.isDown(err):
 		return gateway.Result{}, i.lost()
 	}

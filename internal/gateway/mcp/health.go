@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -65,6 +66,38 @@ func (i *instance) probe() bool {
 	if _, _, _, got := r.answer(); !got && err == nil { // not asked to list, or answered from the SDK's memory
 		_ = i.session.Ping(asked, &sdk.PingParams{}) // the reply says how it went
 	}
+	if r.forgotten.Load() {
+		i.isForgotten(ctx)
+		return true // it answers; and where the session is forgotten, its end is on the way
+	}
 	_, _, fault, got := r.answer()
 	return got && fault == nil || i.ctx.Err() != nil
+}
+
+// isForgotten reports whether the server has forgotten the session, and ends
+// the instance if so. One 404 does not say it: it may be about a single tool.
+// A server that knows the session answers something else to one of two things
+// that all servers know.
+func (i *instance) isForgotten(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, i.p.opts.ProbeTimeout)
+	defer cancel()
+	defer context.AfterFunc(i.ctx, cancel)()
+	denied, _ := i.word(ctx, func(ctx context.Context) { _ = i.session.Ping(ctx, &sdk.PingParams{}) })
+	if denied {
+		_, known := i.word(ctx, func(ctx context.Context) { _, _ = i.session.ListTools(ctx, &sdk.ListToolsParams{}) })
+		if !known && ctx.Err() == nil {
+			i.fail(errSessionLost)
+		}
+	}
+	return errors.Is(context.Cause(i.ctx), errSessionLost) // also by another call
+}
+
+// word asks the server something: denied is a 404, known any other answer.
+func (i *instance) word(ctx context.Context, ask func(context.Context)) (denied, known bool) {
+	r := newReply()
+	defer i.tap.forget(r)
+	ask(withReply(ctx, r))
+	_, _, _, got := r.answer()
+	denied = r.forgotten.Load()
+	return denied, got && !denied
 }

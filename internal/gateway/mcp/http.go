@@ -108,12 +108,11 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body.Close()
 		return empty(req, http.StatusAccepted), nil // to the SDK it would be the end of the session
 	}
-	switch {
-	case r == nil:
+	if r == nil {
 		return w.bound(resp), nil
-	case resp.StatusCode == http.StatusNotFound && req.Header.Get("Mcp-Session-Id") != "":
-		r.forgotten.Store(true)
-		return w.bound(resp), nil
+	}
+	if resp.StatusCode == http.StatusNotFound && req.Header.Get("Mcp-Session-Id") != "" {
+		r.forgotten.Store(true) // or not: the SDK is not to end the session for it
 	}
 	return w.answer(resp, call, r), nil
 }

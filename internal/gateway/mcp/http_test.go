@@ -111,31 +111,6 @@ func TestAnHTTPErrorFailsItsCallAlone(t *testing.T) {
 	}
 }
 
-// TestAForgottenSessionIsTakenUpAnew: a server that was started again knows no
-// session; the call is sent once more, in a new one.
-func TestAForgottenSessionIsTakenUpAnew(t *testing.T) {
-	var h atomic.Value
-	fresh := func() {
-		s := newServer()
-		t.Cleanup(func() {
-			for session := range s.Sessions() {
-				session.Close()
-			}
-		})
-		h.Store(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil))
-	}
-	fresh()
-	srv := httptest.NewServer(legacyOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.Load().(http.Handler).ServeHTTP(w, r) })))
-	t.Cleanup(srv.Close)
-	p := ready(t, toolconf.Server{Name: "srv", Transport: toolconf.HTTP, URL: srv.URL, Shared: true, HealthProbe: "off"}, mcp.Options{})
-	p.must("echo", `{"text":"x"}`)
-	fresh()
-	p.must("echo", `{"text":"x"}`)
-	if s := p.until(func(s gateway.Server) bool { return s.State == gateway.StateReady }); s.Restarts != 1 {
-		t.Errorf("%+v", s)
-	}
-}
-
 // TestAnHTTPServerThatGoesAwayIsNoticed: a call that cannot be sent says so,
 // and has the server looked at.
 func TestAnHTTPServerThatGoesAwayIsNoticed(t *testing.T) {

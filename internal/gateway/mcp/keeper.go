@@ -72,10 +72,11 @@ func (k *keeper) run(ctx context.Context) {
 		if !heard && k.p.server.Transport == toolconf.Stdio {
 			legacy = !legacy // it may have died of a question of the newer era
 		}
-		pause := wait/2 + rand.N(wait)
-		if errors.Is(err, errSessionLost) {
-			pause = 0 // it is there, and a call waits
+		if errors.Is(err, errSessionLost) { // it is there, and a call waits
+			k.down(err, 0)
+			continue
 		}
+		pause := wait/2 + rand.N(wait)
 		k.down(err, pause)
 		if !sleep(ctx, pause) {
 			break

@@ -46,7 +46,7 @@ type reply struct {
 	token    string                // of its progress
 	settled  chan struct{}         // closed once got
 
-	forgotten atomic.Bool   // the server knows no such session, and ran nothing
+	forgotten atomic.Bool   // 404: the server may know no such session, and ran nothing
 	told      chan struct{} // closed once the server was told that nobody waits any more
 
 	mu     sync.Mutex

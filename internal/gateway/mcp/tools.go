@@ -75,6 +75,9 @@ func (i *instance) page(ctx context.Context, params *sdk.ListToolsParams) (page,
 	var p page
 	switch {
 	case fault != nil:
+		if r.forgotten.Load() {
+			poke(i.kick) // to find out whether all of the session is
+		}
 		return p, fault
 	case rpcError != nil:
 		return p, fmt.Errorf("it does not list its tools: %w", i.protocolError(rpcError))
