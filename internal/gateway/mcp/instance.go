@@ -141,7 +141,7 @@ func (i *instance) open(version string) (*sdk.ClientSession, error) {
 func (i *instance) transport() (t sdk.Transport, old bool, err error) {
 	s := i.p.server
 	if s.Transport == toolconf.Stdio {
-		if i.child, err = startChild(s, i.tap); err != nil {
+		if i.child, err = startChild(s, i.tap, i.p.said); err != nil {
 			return nil, false, err
 		}
 		return fixed{i.child.link}, false, nil

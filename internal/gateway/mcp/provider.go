@@ -37,6 +37,7 @@ type Provider struct {
 	log    *slog.Logger
 	mask   *mask
 	keeper *keeper
+	said   *budget
 
 	mu       sync.Mutex
 	changed  func()
@@ -64,6 +65,9 @@ func New(server toolconf.Server, opts Options) *Provider {
 	or(&opts.SessionIdle, 5*time.Minute)
 	p := &Provider{server: server, opts: opts, log: opts.Log, mask: newMask(server)}
 	p.keeper = newKeeper(p)
+	p.said = &budget{tell: func(left int) {
+		p.log.Debug("lines that a tool server wrote to stderr were left out", "server", server.Name, "lines", left)
+	}}
 	return p
 }
 

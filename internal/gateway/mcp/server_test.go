@@ -246,6 +246,11 @@ func rawCall(out io.Writer, r request, say func(string)) {
 			fmt.Fprintln(out, "this is line", i, "of a chatty program with", os.Getenv("API_KEY"))
 		}
 		say(`{"content":[]}`)
+	case "chatter":
+		for i := range a.Size {
+			fmt.Fprintln(os.Stderr, "this is line", i)
+		}
+		say(`{"content":[]}`)
 	case "die":
 		fmt.Fprintln(os.Stderr, "out of ideas, key", os.Getenv("API_KEY"))
 		os.Exit(7)

@@ -36,12 +36,12 @@ type child struct {
 }
 
 // startChild starts the program; the child is a connection to it.
-func startChild(s toolconf.Server, t *tap) (*child, error) {
+func startChild(s toolconf.Server, t *tap, said *budget) (*child, error) {
 	theirs, ours, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	c := &child{stdin: ours, stderr: newTail(t), ended: make(chan struct{})}
+	c := &child{stdin: ours, stderr: newTail(t, said), ended: make(chan struct{})}
 	c.link = newLink(t, func() { c.stdin.Close() })
 	out := &gather{tap: t, deliver: c.deliver}
 	c.proc, err = proc.Start(proc.Spec{

@@ -16,12 +16,13 @@ const (
 // tail logs what a program writes to stderr, and keeps its last lines.
 type tail struct {
 	tap  *tap
+	said *budget
 	mu   sync.Mutex
 	line []byte
 	kept []string
 }
 
-func newTail(t *tap) *tail { return &tail{tap: t} }
+func newTail(t *tap, said *budget) *tail { return &tail{tap: t, said: said} }
 
 // Write takes what the program writes.
 func (t *tail) Write(p []byte) (int, error) {
@@ -48,7 +49,9 @@ func (t *tail) keep() {
 	if len(text) > tailWidth {
 		text = text[:tailWidth] + "…"
 	}
-	t.tap.log.Log(context.Background(), slog.LevelDebug, "a tool server wrote to stderr", "server", t.tap.name, "text", text)
+	if ctx := context.Background(); t.tap.log.Enabled(ctx, slog.LevelDebug) && t.said.take() {
+		t.tap.log.Log(ctx, slog.LevelDebug, "a tool server wrote to stderr", "server", t.tap.name, "text", text)
+	}
 	t.kept = append(t.kept, text)
 	if len(t.kept) > tailLines {
 		t.kept = t.kept[1:]

@@ -1,0 +1,39 @@
+package mcp_test
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
+)
+
+// TestAServerThatWritesAllTheTimeDoesNotFillTheLog: each line is either logged
+// or counted.
+func TestAServerThatWritesAllTheTimeDoesNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	const lines = 5000
+	h := ready(t, child("raw"), mcp.Options{})
+	begin := time.Now()
+	h.must("a", do("chatter", map[string]any{"Size": lines}))
+	counted := regexp.MustCompile(`left out" server=srv lines=(\d+)`)
+	for end := time.Now().Add(soon); ; time.Sleep(10 * time.Millisecond) {
+		log := h.log.String()
+		logged, left := strings.Count(log, "this is line"), 0
+		for _, m := range counted.FindAllStringSubmatch(log, -1) {
+			n, _ := strconv.Atoi(m[1])
+			left += n
+		}
+		if most := 100 * (2 + int(time.Since(begin).Seconds())); logged > most {
+			t.Fatalf("%d lines are in the log, want %d at the most", logged, most)
+		}
+		if logged+left == lines && left > 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d lines logged and %d counted, of %d", logged, left, lines)
+		}
+	}
+}
