@@ -73,7 +73,12 @@ type asked struct {
 func (i *instance) ask(ctx context.Context, r *reply, params *sdk.CallToolParams) *asked {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a := &asked{cancel: cancel, keep: context.AfterFunc(ctx, cancel), done: make(chan struct{})}
-	down := context.AfterFunc(i.ctx, cancel)
+	down := context.AfterFunc(i.ctx, func() {
+		if i.forgotten() { // as this call will hear in a moment, if the server has not run it
+			sleep(running, tellWait)
+		}
+		cancel()
+	})
 	go func() {
 		_, a.err = i.session.CallTool(withReply(running, r), params)
 		close(a.done)

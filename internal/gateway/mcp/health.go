@@ -89,8 +89,11 @@ func (i *instance) isForgotten(ctx context.Context) bool {
 			i.fail(errSessionLost)
 		}
 	}
-	return errors.Is(context.Cause(i.ctx), errSessionLost) // also by another call
+	return i.forgotten() // also by what another call has found
 }
+
+// forgotten reports whether the instance has ended with its session.
+func (i *instance) forgotten() bool { return errors.Is(context.Cause(i.ctx), errSessionLost) }
 
 // word asks the server something: denied is a 404, known any other answer.
 func (i *instance) word(ctx context.Context, ask func(context.Context)) (denied, known bool) {

@@ -212,9 +212,10 @@ func (i *instance) end() {
 }
 
 // hush waits until the server was told of the calls that end with the
-// instance: one that ends a session may wait for them.
+// instance: one that ends a session may wait for them. Where it has forgotten
+// the session, it waits until they have heard so.
 func (i *instance) hush() {
-	for end := time.Now().Add(tellWait); i.closing() && i.calls.Load() > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(tellWait); (i.closing() || i.forgotten()) && i.calls.Load() > 0 && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
