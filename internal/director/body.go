@@ -27,7 +27,7 @@ const (
 // A member that is null counts as left out. With optional the body may be
 // missing.
 func decode(w http.ResponseWriter, r *http.Request, into any, optional bool) error {
-	data, err := readBody(w, r)
+	data, err := readBody(w, r, maxBodyBytes)
 	if err != nil {
 		return err
 	}
@@ -44,15 +44,16 @@ func decode(w http.ResponseWriter, r *http.Request, into any, optional bool) err
 	return bind(reflect.ValueOf(into).Elem(), tree, "")
 }
 
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if r.ContentLength > maxBodyBytes {
-		return nil, tooLargeBody() // unread: who sent Expect: 100-continue is not asked for it
+// readBody reads a body of at most that many bytes to its end.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if r.ContentLength > limit {
+		return nil, tooLargeBody(limit) // unread: who sent Expect: 100-continue is not asked for it
 	}
-	data, err := arrived(w, r)
+	data, err := arrived(w, r, limit)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, tooLargeBody()
+		return nil, tooLargeBody(limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body did not arrive within %s", bodyTimeout)
 	case err != nil:
@@ -67,17 +68,17 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // who sends it.
 const smallBody = 4 << 10
 
-func arrived(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func arrived(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength < 0 || r.ContentLength > smallBody {
-		return io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+		return io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	}
 	data := make([]byte, r.ContentLength) // more than that net/http does not hand out
 	_, err := io.ReadFull(r.Body, data)
 	return data, err
 }
 
-func tooLargeBody() error {
-	return signalbox.Errorf(signalbox.CodeTooLarge, "the body is larger than %d bytes, the most that is allowed", maxBodyBytes)
+func tooLargeBody(limit int64) error {
+	return signalbox.Errorf(signalbox.CodeTooLarge, "the body is larger than %d bytes, the most that is allowed", limit)
 }
 
 // object is a JSON object, its members in the order in which they came.

@@ -2,13 +2,9 @@ package director
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
-	"os"
-	"time"
 
-	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
@@ -38,7 +34,7 @@ func (d *Director) mcp(w http.ResponseWriter, r *http.Request) error {
 	if hasBody(r) {
 		// The SDK would read it under the deadline for bodies and leave that in
 		// force, which would end the call when it is over.
-		body, err := readMCP(w, r)
+		body, err := readBody(w, r, maxMCPBytes)
 		if err != nil {
 			return err
 		}
@@ -49,26 +45,4 @@ func (d *Director) mcp(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy that buffers would hold events back
 	d.cfg.MCP.ServeHTTP(w, r.WithContext(gateway.WithCaller(ctx, who)))
 	return nil
-}
-
-func readMCP(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if r.ContentLength > maxMCPBytes {
-		return nil, tooLargeMCP()
-	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMCPBytes))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, tooLargeMCP()
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body did not arrive within %s", bodyTimeout)
-	case err != nil:
-		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body could not be read to its end")
-	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	return data, nil
-}
-
-func tooLargeMCP() error {
-	return signalbox.Errorf(signalbox.CodeTooLarge, "the message is larger than %d bytes, the most that is allowed", maxMCPBytes)
 }
