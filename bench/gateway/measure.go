@@ -37,9 +37,9 @@ func measure(ctx context.Context, dir string, rounds, calls int) ([]figure, erro
 	if err != nil {
 		return nil, err
 	}
-	defer d.stop()
+	defer d.Stop()
 	for _, era := range []string{modernEra, legacyEra} {
-		if err := b.era(ctx, upstream.URL, d.url, era); err != nil {
+		if err := b.era(ctx, upstream.URL, d.URL, era); err != nil {
 			return nil, err
 		}
 	}

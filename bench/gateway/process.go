@@ -1,20 +1,18 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
-	"syscall"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox/bench/internal/director"
 )
 
 // bench holds what the sections share.
@@ -53,48 +51,18 @@ func newUpstream() *httptest.Server {
 	}))
 }
 
-// director is a running director with the upstream behind it.
-type director struct {
-	url string
-	cmd *exec.Cmd
-}
-
-var addressForm = regexp.MustCompile(`at (http://[0-9.:]+)`)
-
-func (b *bench) start(ctx context.Context, upstream string) (*director, error) {
-	binary, tools := filepath.Join(b.dir, "signalbox"), filepath.Join(b.dir, "tools.json")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "github.com/signalbox-ai/signalbox/cmd/signalbox")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build: %w\n%s", err, out)
+// start runs a director with the upstream behind it.
+func (b *bench) start(ctx context.Context, upstream string) (*director.Process, error) {
+	binary, err := director.Build(ctx, b.dir)
+	if err != nil {
+		return nil, err
 	}
+	tools, data := filepath.Join(b.dir, "tools.json"), filepath.Join(b.dir, "data")
 	config := `{"queues":{"default":{"concurrent":64}},"mcpServers":{"s":{"type":"http","url":` + strconv.Quote(upstream) + `}}}`
 	if err := os.WriteFile(tools, []byte(config), 0o600); err != nil {
 		return nil, err
 	}
-	data := filepath.Join(b.dir, "data")
 	cmd := exec.CommandContext(ctx, binary, "director", "--addr", "127.0.0.1:0", "--data", data, "--tools", tools, "--grace", "0s", "--log-level", "error")
 	cmd.Env = append(os.Environ(), "SIGNALBOX_HOME="+data)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if m := addressForm.FindStringSubmatch(lines.Text()); m != nil {
-			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return &director{m[1], cmd}, nil
-		}
-	}
-	_ = cmd.Wait()
-	return nil, fmt.Errorf("the director did not say where it is")
-}
-
-func (d *director) stop() {
-	_ = syscall.Kill(-d.cmd.Process.Pid, syscall.SIGTERM)
-	_ = d.cmd.Wait()
+	return director.Start(cmd)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/bench/internal/director"
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 )
@@ -78,13 +79,13 @@ func (b *bench) latencies(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer d.stop()
+	defer d.Stop()
 	a, err := b.newAgent()
 	if err != nil {
 		return err
 	}
 	defer a.close()
-	c, err := client.New(d.url, client.Options{})
+	c, err := client.New(d.URL, client.Options{})
 	if err != nil {
 		return err
 	}
@@ -103,12 +104,12 @@ func (b *bench) latencies(ctx context.Context) error {
 }
 
 // pickup submits to an idle agent, one task at a time.
-func (b *bench) pickup(ctx context.Context, d *director, a *agent, c *client.Client) error {
+func (b *bench) pickup(ctx context.Context, d *director.Process, a *agent, c *client.Client) error {
 	var ms []float64
 	h := newClient()
 	for i := range 60 * b.rounds {
 		begin := time.Now()
-		if err := submit(ctx, h, d.url, body); err != nil {
+		if err := submit(ctx, h, d.URL, body); err != nil {
 			return err
 		}
 		id := <-a.news
@@ -130,11 +131,11 @@ func (b *bench) pickup(ctx context.Context, d *director, a *agent, c *client.Cli
 
 // gap lets tasks wait and measures the time between the end of one and the
 // acceptance of the next.
-func (b *bench) gap(ctx context.Context, d *director, a *agent, c *client.Client) error {
+func (b *bench) gap(ctx context.Context, d *director.Process, a *agent, c *client.Client) error {
 	n := 60 * b.rounds
 	h := newClient()
 	for range n {
-		if err := submit(ctx, h, d.url, []byte(`{"prompt":"sleep 10ms","source":"api"}`)); err != nil {
+		if err := submit(ctx, h, d.URL, []byte(`{"prompt":"sleep 10ms","source":"api"}`)); err != nil {
 			return err
 		}
 	}

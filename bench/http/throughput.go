@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/bench/internal/director"
 )
 
 const (
@@ -27,7 +29,7 @@ func (b *bench) throughput(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer d.stop()
+	defer d.Stop()
 	return b.compare(ctx, d, "durable submits over HTTP", 2)
 }
 
@@ -42,11 +44,11 @@ func (b *bench) slowThroughput(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer d.stop()
+	defer d.Stop()
 	return b.compare(ctx, d, fmt.Sprintf("durable submits over HTTP, %d ms added to each sync", addedMS), 5)
 }
 
-func (b *bench) compare(ctx context.Context, d *director, name string, target float64) error {
+func (b *bench) compare(ctx context.Context, d *director.Process, name string, target float64) error {
 	var one, many, ratio []float64
 	for range b.rounds {
 		a, err := rate(ctx, d, 1)
@@ -67,7 +69,7 @@ func (b *bench) compare(ctx context.Context, d *director, name string, target fl
 }
 
 // rate is how many submits a second n clients are acknowledged.
-func rate(ctx context.Context, d *director, n int) (float64, error) {
+func rate(ctx context.Context, d *director.Process, n int) (float64, error) {
 	var done atomic.Int64
 	var failure atomic.Pointer[error]
 	begin := time.Now()
@@ -77,7 +79,7 @@ func rate(ctx context.Context, d *director, n int) (float64, error) {
 			c := newClient()
 			defer c.CloseIdleConnections()
 			for time.Since(begin) < stretch {
-				if err := submit(ctx, c, d.url, body); err != nil {
+				if err := submit(ctx, c, d.URL, body); err != nil {
 					failure.Store(&err)
 					return
 				}
@@ -104,9 +106,9 @@ func (b *bench) syncs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer d.stop()
+	defer d.Stop()
 	c := newClient()
-	if err := submit(ctx, c, d.url, body); err != nil { // the first may create files
+	if err := submit(ctx, c, d.URL, body); err != nil { // the first may create files
 		return err
 	}
 	before, err := count(trace)
@@ -115,7 +117,7 @@ func (b *bench) syncs(ctx context.Context) error {
 	}
 	const n = 200
 	for range n {
-		if err := submit(ctx, c, d.url, body); err != nil {
+		if err := submit(ctx, c, d.URL, body); err != nil {
 			return err
 		}
 	}

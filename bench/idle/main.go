@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/bench/internal/director"
 )
 
 // target is the share of one core that an idle director may use.
@@ -77,14 +79,14 @@ func measure(ctx context.Context, agents int, length time.Duration, rounds int, 
 	if err != nil {
 		return f, err
 	}
-	defer d.stop()
-	c := &crowd{url: d.url, every: every}
+	defer d.Stop()
+	c := &crowd{url: d.URL, every: every}
 	defer c.stop()
 	if err := c.start(ctx, agents); err != nil {
 		return f, err
 	}
 	f.Agents = agents
-	if f.Started, err = d.cpu(); err != nil {
+	if f.Started, err = cpuTime(d.PID()); err != nil {
 		return f, err
 	}
 	// The first beats, spread over an interval, belong to the start.
@@ -106,9 +108,9 @@ func measure(ctx context.Context, agents int, length time.Duration, rounds int, 
 }
 
 // watch looks at the director for a while.
-func (c *crowd) watch(ctx context.Context, d *process, length time.Duration) (s span, err error) {
+func (c *crowd) watch(ctx context.Context, d *director.Process, length time.Duration) (s span, err error) {
 	beats, asked := c.beats.Load(), c.asked.Load()
-	used, err := d.cpu()
+	used, err := cpuTime(d.PID())
 	if err != nil {
 		return s, err
 	}
@@ -116,13 +118,13 @@ func (c *crowd) watch(ctx context.Context, d *process, length time.Duration) (s 
 	if err := sleep(ctx, length); err != nil {
 		return s, err
 	}
-	now, err := d.cpu()
+	now, err := cpuTime(d.PID())
 	if err != nil {
 		return s, err
 	}
 	s.Percent = 100 * (now - used) / time.Since(began).Seconds()
 	s.Beats, s.Asked = c.beats.Load()-beats, c.asked.Load()-asked
-	s.RSS, err = d.rss()
+	s.RSS, err = rss(d.PID())
 	if n := c.failed.Load(); n > 0 && err == nil {
 		err = fmt.Errorf("%d heartbeats failed, the last one: %s", n, c.why.Load())
 	}

@@ -1,67 +1,35 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"github.com/signalbox-ai/signalbox/bench/internal/director"
 )
 
-// process is the director under measurement.
-type process struct {
-	url string
-	cmd *exec.Cmd
-}
-
-var addressForm = regexp.MustCompile(`at (http://[0-9.:]+)`)
-
-func startDirector(ctx context.Context, dir string) (*process, error) {
-	binary := filepath.Join(dir, "signalbox")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "github.com/signalbox-ai/signalbox/cmd/signalbox")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build: %w\n%s", err, out)
+func startDirector(ctx context.Context, dir string) (*director.Process, error) {
+	binary, err := director.Build(ctx, dir)
+	if err != nil {
+		return nil, err
 	}
 	data := filepath.Join(dir, "data")
 	cmd := exec.CommandContext(ctx, binary, "director", "--addr", "127.0.0.1:0", "--data", data, "--grace", "0s", "--log-level", "warn")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME="+dir, "SIGNALBOX_HOME="+data)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if m := addressForm.FindStringSubmatch(lines.Text()); m != nil {
-			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return &process{m[1], cmd}, nil
-		}
-	}
-	_ = cmd.Wait()
-	return nil, fmt.Errorf("the director did not say where it is")
-}
-
-func (p *process) stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	_ = p.cmd.Wait()
+	return director.Start(cmd)
 }
 
 // ticks is the unit of /proc/PID/stat, the same on every Linux.
 const ticks = 100
 
-// cpu is the processor time that the process has used, in seconds.
-func (p *process) cpu() (float64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+// cpuTime is the processor time that a process has used, in seconds.
+func cpuTime(pid int) (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
@@ -80,9 +48,9 @@ func (p *process) cpu() (float64, error) {
 	return (user + system) / ticks, err
 }
 
-// rss is the memory that the process holds, in bytes.
-func (p *process) rss() (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
+// rss is the memory that a process holds, in bytes.
+func rss(pid int) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
 		return 0, err
 	}
