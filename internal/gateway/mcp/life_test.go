@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -45,13 +46,14 @@ func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
 // TestIncidentServerDiesMidCall: the call fails at once and says so, the
 // server is started again, and nothing of the secret in its last words shows.
 func TestIncidentServerDiesMidCall(t *testing.T) {
-	h := ready(t, child("raw", "API_KEY=hunter2hunter2"), mcp.Options{})
+	notes := filepath.Join(t.TempDir(), "notes")
+	h := ready(t, child("raw", "API_KEY=hunter2hunter2", notesVar+"="+notes), mcp.Options{})
 	beside := make(chan error, 1)
 	go func() {
 		_, err := h.call("a", do("silent", nil))
 		beside <- err
 	}()
-	time.Sleep(10 * time.Millisecond) // it may come first or second; both must end
+	waitFor(t, notes, "begun")
 	msg := h.fails(signalbox.CodeToolDown, "a", do("die", nil))
 	if !strings.Contains(msg, "went away during the call") || !strings.Contains(msg, "out of ideas, key [hidden]") {
 		t.Error(msg)

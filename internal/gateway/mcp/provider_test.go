@@ -4,11 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -49,20 +46,11 @@ func program(t *testing.T, shared bool) providertest.Fixture {
 	f := fixture(s)
 	f.Hanging = func(t *testing.T) {
 		t.Helper()
-		for end := time.Now().Add(soon); !strings.Contains(read(notes), "begun"); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("the call did not come to the server")
-			}
-		}
+		waitFor(t, notes, "begun")
 	}
 	p := f.Provider.(*mcp.Provider)
 	f.Gone = func() bool { return len(p.Server().PIDs) == 0 }
 	return f
-}
-
-func read(file string) string {
-	b, _ := os.ReadFile(file) // none yet is nothing
-	return string(b)
 }
 
 func address(t *testing.T, o *sdk.StreamableHTTPOptions) providertest.Fixture {

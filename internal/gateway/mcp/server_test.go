@@ -22,7 +22,7 @@ import (
 // roleVar makes the test binary a server: see roles.
 const roleVar = "MCP_TEST_ROLE"
 
-// notesVar names a file in which a call of hang is noted that names none.
+// notesVar names a file in which a call is noted that hangs and names none.
 const notesVar = "MCP_TEST_NOTES"
 
 func TestMain(m *testing.M) {
@@ -255,6 +255,9 @@ func rawCall(out io.Writer, r request, say func(string)) {
 		fmt.Fprintln(os.Stderr, "out of ideas, key", os.Getenv("API_KEY"))
 		os.Exit(7)
 	case "silent":
+		if file := os.Getenv(notesVar); file != "" {
+			note(file, "begun")
+		}
 	case "deaf":
 		time.Sleep(time.Hour)
 	case "pid":
