@@ -2,6 +2,7 @@ package signalbox
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,6 +15,7 @@ const (
 	AgentRegistered     AgentSource = "registered" // it announced itself
 	AgentDiscovered     AgentSource = "discovered" // found by the port scan
 	AgentChild          AgentSource = "child"      // started by signalbox up
+	AgentInternal       AgentSource = "internal"   // the director's own executor
 	DefaultAgentSlots               = 1
 	MaxAgentSlots                   = 10000
 	MaxAgents                       = 10000
@@ -41,9 +43,37 @@ type Agent struct {
 	CreatedAt   time.Time
 }
 
+// The director's own executor has an agent row for each of its queues, with a
+// name that no agent can have: nothing is dispatched to it over HTTP.
+const (
+	ExecutorCommands = "commands" // slots of async command tools
+	ExecutorCalls    = "calls"    // slots of tool calls that became tasks
+)
+
+// DefaultInstance is the instance of a director that is the only one on its
+// store.
+const DefaultInstance = "local"
+
+// ExecutorName is the name of the executor's row of that kind in one instance
+// of the director.
+func ExecutorName(kind, instance string) string { return kind + "@" + instance }
+
+// ExecutorKind returns the kind of the director's own executor that has that
+// name, if one has it.
+func ExecutorKind(name string) (kind string, ok bool) {
+	kind, _, ok = strings.Cut(name, "@")
+	return kind, ok && (kind == ExecutorCommands || kind == ExecutorCalls)
+}
+
 // Queues returns the queues that the agent serves. There is no order between
 // them: the best head wins.
 func (a *Agent) Queues() []string {
+	switch kind, _ := ExecutorKind(a.Name); kind {
+	case ExecutorCommands:
+		return []string{QueueCommands}
+	case ExecutorCalls:
+		return []string{QueueCalls}
+	}
 	return []string{AgentQueue(a.Name), PoolQueue(a.Kind), QueueWork}
 }
 

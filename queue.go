@@ -5,7 +5,8 @@ import "strings"
 // Names of queues. A queue says who may take its tasks.
 const (
 	QueueWork     = "work"     // every agent serves it
-	QueueCommands = "commands" // the director's own executor serves it
+	QueueCommands = "commands" // async command tools; the director's own executor serves it
+	QueueCalls    = "calls"    // other tool calls that became tasks; the director's own executor serves it
 	poolPrefix    = "pool:"
 	agentPrefix   = "agent:"
 	bypassPrefix  = "bypass:"
@@ -54,13 +55,14 @@ func ValidQueue(queue string) bool {
 	if name, ok := QueueBypass(queue); ok {
 		return ValidName(name)
 	}
-	return queue == QueueWork || queue == QueueCommands
+	return queue == QueueWork || queue == QueueCommands || queue == QueueCalls
 }
 
 // Names of limits. A limit says how many tasks may wait; it is not a queue.
 const (
 	LimitWork     = "work"     // waiting tasks of the work-queue ways in, whatever their queue
 	LimitCommands = "commands" // waiting command tasks
+	LimitCalls    = "calls"    // tool calls that became tasks, until they are claimed
 )
 
 // LimitChat is the limit on the waiting chats of one agent.

@@ -1,6 +1,7 @@
 package signalbox
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 )
@@ -50,6 +51,7 @@ const (
 	ModeQueue  Mode = ""       // submitted: nobody need wait for it
 	ModeChat   Mode = "chat"   // a turn of the agent's conversation, in the agent's own queue
 	ModeBypass Mode = "bypass" // isolated, beside the queue, without a conversation
+	ModeTool   Mode = "tool"   // a tool call as a task, run by the director's own executor
 )
 
 // Overflow says what becomes of a call when its agent cannot start it at once.
@@ -87,6 +89,13 @@ type Request struct {
 	// For ModeBypass, where the runner knows them.
 	AllowedTools []string `json:"allowed_tools,omitempty"`
 	SystemPrompt string   `json:"system_prompt,omitempty"`
+	// For ModeTool. Arguments are those of the call, a JSON object without the
+	// properties that the tool marks as secret: these are in SealedEnv, as JSON
+	// by their names. Metadata is a JSON object or empty; TimeoutMS is the task's
+	// own limit on the run, 0: the tool's.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Metadata  json.RawMessage `json:"metadata,omitempty"`
+	TimeoutMS int64           `json:"timeout_ms,omitempty"`
 	// SealedEnv is the task's environment, encrypted. The store keeps it
 	// apart and erases it when the task ends.
 	SealedEnv []byte `json:"-"`
@@ -132,6 +141,8 @@ type Task struct {
 	IdempotencyHash string
 
 	Mode Mode
+	// Tool is the tool that it calls, for ModeTool.
+	Tool string
 	// Owner is the key of the principal who asked (Principal.Key), from the
 	// identity that was shown, never from the body; "" is nobody in particular.
 	Owner      string
@@ -208,6 +219,10 @@ type Result struct {
 	ToolCount       int64   `json:"tool_count,omitempty"`       // uses of tools
 	DurationSeconds float64 `json:"duration_seconds,omitempty"` // as the agent measured it
 	ErrorType       string  `json:"error_type,omitempty"`       // the agent's own word
+	// Answer is what a tool answered, an MCP CallToolResult as JSON, with the
+	// key metadata as the seed async-task-queue has it. "" for prompts, and for
+	// calls that came to nothing.
+	Answer string `json:"answer,omitempty"`
 }
 
 // TailBytes bounds the tail of a run's log that the director keeps, 128 KiB.

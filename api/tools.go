@@ -98,4 +98,7 @@ type ToolResult struct {
 	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
 	IsError           bool            `json:"isError,omitempty"`
 	Meta              json.RawMessage `json:"_meta,omitempty"`
+	// Metadata is {"agent": …} of a command tool, and what the seed
+	// async-task-queue says of a call that became a task.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
 }

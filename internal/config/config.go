@@ -48,6 +48,7 @@ type Config struct {
 	// files that its key tools and the flag --tools name; default none.
 	Tools     toolconf.Config
 	ToolFiles []string // those files, absolute; default none
+	Commands  Commands
 	// SeedMetrics exports the tool queues' metrics under the names of the seed
 	// tool-queue-manager too; default false.
 	SeedMetrics bool
@@ -172,6 +173,7 @@ func Default(home string) Config {
 		Bypass:       Bypass{Fleet: 16},
 		ExecutionTTL: 600 * time.Second,
 		RunGrace:     30 * time.Second,
+		Commands:     Commands{Limits: "auto", TaskAfter: 5 * time.Second},
 		SessionGrace: time.Minute,
 		Grace:        30 * time.Second,
 		OnShutdown:   "leave",
@@ -183,4 +185,13 @@ func Default(home string) Config {
 		c.Data = dataFolder(home)
 	}
 	return c
+}
+
+// Commands is how async command tools and other tool tasks are run.
+type Commands struct {
+	MaxConcurrent int           // side by side, 1 to 10000; 0 (default): as the tool files say, else 10
+	MaxWaiting    int           // that may wait, 0 to 1000000; 0 (default): any number
+	AgentName     string        // metadata.agent of results; default the tool's name
+	Limits        string        // how children are bounded: auto (default), cgroup2, cgroup1 or rlimit
+	TaskAfter     time.Duration // how long a call waits in its tool queue before it becomes a task, for MCP clients that declared tasks, 0 to 1h; default 5s
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
@@ -45,6 +46,8 @@ type Config struct {
 	// them; nil: there are none.
 	Tools Tools
 	MCP   http.Handler
+	// ToolTasks makes tool calls into tasks; nil: they cannot be.
+	ToolTasks gateway.Tasks
 	// ToolsOnly leaves out all that is not about tools.
 	ToolsOnly bool
 	// Addr is the address it listens on, HOST:PORT; "" in tests.

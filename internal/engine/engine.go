@@ -39,6 +39,7 @@ type Options struct {
 	WaitTimeout  time.Duration // of tasks with overflow wait that give none
 	BypassSlots  int           // isolated executions of one agent; 0: as many as it offers
 	BypassFleet  int           // isolated executions of all agents
+	MaxCommands  int           // command tasks that may wait; 0: any number
 	Fleet        int           // executions of all agents, the bypass apart; 0: no ceiling
 	// SourcePriority is the priority of tasks that give none, by their source.
 	// Empty: 0 for all. Ageing keeps it from starving anyone (AgeStep).
@@ -145,6 +146,22 @@ func (noAgents) LiveAgent(string) (LiveAgent, bool) { return LiveAgent{}, false 
 // SetLive tells the engine who knows the agents. Call it before the engine is
 // used by others.
 func (e *Engine) SetLive(l Live) { e.live = l }
+
+// AddLive tells the engine who knows more agents: the director's own executor.
+// Call it after SetLive and before the engine is used by others.
+func (e *Engine) AddLive(l Live) { e.live = lives{e.live, l} }
+
+// lives are two who know agents, each others.
+type lives [2]Live
+
+func (l lives) Agents() []LiveAgent { return append(l[0].Agents(), l[1].Agents()...) }
+
+func (l lives) LiveAgent(name string) (a LiveAgent, known bool) {
+	if a, known = l[0].LiveAgent(name); known {
+		return a, known
+	}
+	return l[1].LiveAgent(name)
+}
 
 // LiveAgents returns the agents as the dispatcher sees them now.
 func (e *Engine) LiveAgents() []LiveAgent { return e.live.Agents() }

@@ -41,6 +41,18 @@ type NewTask struct {
 	// Of the bypass, for runners that know them.
 	AllowedTools []string `json:",omitempty"`
 	SystemPrompt string   `json:",omitempty"`
+	// Of ModeTool: what is called. Secrets are the properties of the arguments
+	// that the tool marks as secret, as JSON by name; they are not in Arguments.
+	Tool      string            `json:",omitempty"`
+	Arguments json.RawMessage   `json:",omitempty"`
+	Metadata  json.RawMessage   `json:",omitempty"`
+	Secrets   map[string]string `json:",omitempty"`
+	TimeoutMS int64             `json:",omitempty"`
+	// Waiter says of a ModeTool task that it is a call which waits in its tool
+	// queue already: it goes to the queue calls, under its ID.
+	Waiter bool `json:"-"`
+	// ID is the id of a Waiter, made with NewID; all others get theirs here.
+	ID string `json:"-"`
 
 	// By is who asks. It takes no part in the digest: keys are kept apart by
 	// owner.

@@ -60,17 +60,33 @@ func (g *Gateway) tell(e Ended) {
 	}
 }
 
+// Check returns what Call would refuse at once: a tool that is not there
+// (not_found), arguments that do not fit it (validation_error).
+func (g *Gateway) Check(c Call) error {
+	e := g.table.Load().entries[c.Tool]
+	if e == nil {
+		return g.unknown(c.Tool)
+	}
+	return check(e.provider, &c)
+}
+
+// check is made before a call waits for anything.
+func check(p Provider, c *Call) error {
+	if err := checkArguments(c); err != nil {
+		return err
+	}
+	if p, ok := p.(Checker); ok {
+		return p.Check(*c)
+	}
+	return nil
+}
+
 // guide takes a call through its tool's queue. What is deferred comes undone
 // in this order: the slot is given up, the caller hears no more, the call is
 // no longer under way.
 func (g *Gateway) guide(ctx context.Context, u *underway) (Result, error) {
-	if err := checkArguments(u.call); err != nil {
+	if err := check(u.entry.provider, u.call); err != nil {
 		return Result{}, err
-	}
-	if p, ok := u.entry.provider.(Checker); ok {
-		if err := p.Check(*u.call); err != nil {
-			return Result{}, err
-		}
 	}
 	if err := g.enter(ctx, u); err != nil {
 		return Result{}, err

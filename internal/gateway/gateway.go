@@ -124,6 +124,15 @@ func (g *Gateway) Start(ctx context.Context) error {
 // what their definitions point to.
 func (g *Gateway) Tools() []Tool { return slices.Clone(g.table.Load().tools) }
 
+// Tool returns the tool of that name, if it can be called now.
+func (g *Gateway) Tool(name string) (Tool, bool) {
+	e := g.table.Load().entries[name]
+	if e == nil {
+		return Tool{}, false
+	}
+	return e.tool, true
+}
+
 // Servers are the providers, by name. One whose tools are left out says so in
 // its Error, whatever its state.
 func (g *Gateway) Servers() []Server {

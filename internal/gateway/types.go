@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"github.com/signalbox-ai/signalbox"
 )
 
 // Kind says what provides a tool.
@@ -14,6 +16,7 @@ const (
 	KindMCP      Kind = "mcp"
 	KindREST     Kind = "rest"
 	KindOpenAPI  Kind = "openapi"
+	KindCommand  Kind = "command"
 	KindInternal Kind = "internal"
 )
 
@@ -25,7 +28,21 @@ type Tool struct {
 	Queue  string // "": it bypasses all queues
 	// Definition is the MCP Tool object as the upstream wrote it, but for its name.
 	Definition json.RawMessage
-	Timeout    time.Duration // of one call, and of its wait in line
+	Timeout    time.Duration // of one call, and of its wait in line; 0 for an Async one: no limit
+	// Async says that a call becomes a task and is answered with its id.
+	Async bool
+	// Restart says what becomes of its tasks when the director restarts.
+	Restart RestartPolicy
+	// Secrets are the properties of the arguments whose values are kept
+	// encrypted and hidden in all output.
+	Secrets []string
+}
+
+// RestartPolicy says what becomes of a tool's tasks when the director
+// restarts (seed async-task-queue: both fail).
+type RestartPolicy struct {
+	FailPending    bool // what waits fails, else it is kept; false by default
+	RequeueRunning bool // what ran starts anew, else it fails; false by default
 }
 
 // Caller is who calls.
@@ -34,6 +51,8 @@ type Caller struct {
 	Principal string // signalbox.Principal.Key of it
 	Agent     string // the agent in whose execution the call is made, if known
 	Execution string // its queue_id, if known
+	// Who is the principal itself, where tasks can be made.
+	Who signalbox.Principal
 }
 
 // Call is one call of a tool.
@@ -46,6 +65,16 @@ type Call struct {
 	// line, then what the upstream says. nil: the caller does not want to know.
 	// It is called from one goroutine at a time.
 	Progress func(Progress)
+	// Task is the id of the task that the call is part of, "" if it is none.
+	Task string
+	// Limit, if above 0, is the task's own limit on the run, before the tool's.
+	Limit time.Duration
+	// Log, if set, takes what the tool prints while it runs, as it comes. It is
+	// called from one goroutine at a time.
+	Log func(stream string, text []byte)
+	// Begun, if set, is called when the call has its slot and before it runs. An
+	// error ends the call with it.
+	Begun func() error
 }
 
 // Progress is a word on how far a call is.
@@ -64,6 +93,9 @@ type Result struct {
 	Structured json.RawMessage // structuredContent, or empty
 	Meta       json.RawMessage // _meta, or empty
 	IsError    bool
+	// Metadata is the key metadata beside the content, as the seed
+	// async-task-queue has it; or empty.
+	Metadata json.RawMessage
 }
 
 // ProtocolError is a JSON-RPC error of an upstream; it is handed on unchanged.

@@ -47,9 +47,21 @@ type Spec struct {
 	// LeaveOrphans leaves orphans to whom the system hands them.
 	LeaveOrphans bool
 
+	// Box, if set, starts the program and knows what lives of it.
+	Box Box
+
 	// TTY gives the program a terminal of that size for its input and outputs;
 	// what it prints there goes to Stdout, and Stdin and Stderr are not used.
 	TTY *Size
+}
+
+// Box is a place for one run that the system keeps apart, such as a control
+// group; *confine.Box is one.
+type Box interface {
+	Start(cmd *exec.Cmd) error
+	// Alive lists what lives in it; ok is false where the box cannot know.
+	Alive() (pids []int, ok bool)
+	Signal(sig syscall.Signal) error
 }
 
 // Ident names a started program beyond the life of the process that started

@@ -9,7 +9,12 @@ type Config struct {
 	Servers []Server         // by name, as are the others
 	Rest    []RestTool
 	OpenAPI []OpenAPI
-	Notes   []Note // for the log of whoever serves the tools
+	// Commands are the command tools, by name.
+	Commands []CommandTool
+	// MaxConcurrent is how many async commands may run side by side, as a file of
+	// tools says (maxConcurrent, maxParallelTasks); 0: none says.
+	MaxConcurrent int
+	Notes         []Note // for the log of whoever serves the tools
 }
 
 // Note is something in a file that is no mistake and that a person should
@@ -29,7 +34,7 @@ func (n Note) String() string {
 }
 
 // Empty reports whether there is nothing to serve.
-func (c Config) Empty() bool { return len(c.Servers)+len(c.Rest)+len(c.OpenAPI) == 0 }
+func (c Config) Empty() bool { return len(c.Servers)+len(c.Rest)+len(c.OpenAPI)+len(c.Commands) == 0 }
 
 // Queue is a named capacity.
 type Queue struct {

@@ -16,10 +16,12 @@ import (
 const packedVersion = 1
 
 // withOwner is the version of a journal entry that has an owner, withTools
-// that of a request which says what tools it may use.
+// that of a request which says what tools it may use, withCall that of one
+// that is a tool call.
 const (
 	withOwner = 2
 	withTools = 2
+	withCall  = 3
 )
 
 // A row of the journal holds entries one after the other, each led by its

@@ -9,7 +9,7 @@ import (
 // packExtra packs what is fixed at submit and few tasks have; nil for the
 // others.
 func packExtra(t *signalbox.Task) []byte {
-	if t.Mode == "" && t.Owner == "" && t.OwnerEmail == "" && t.Depth == 0 && !t.Waits && t.QueuedAs == 0 {
+	if t.Mode == "" && t.Owner == "" && t.OwnerEmail == "" && t.Depth == 0 && !t.Waits && t.QueuedAs == 0 && t.Tool == "" {
 		return nil
 	}
 	p := packer{make([]byte, 0, 16+len(t.Mode)+len(t.Owner)+len(t.OwnerEmail))}
@@ -18,6 +18,9 @@ func packExtra(t *signalbox.Task) []byte {
 	p.int(int64(t.Depth))
 	p.bool(t.Waits)
 	p.int(int64(t.QueuedAs))
+	if t.Tool != "" { // rows of before have none
+		p.texts(t.Tool)
+	}
 	return p.b
 }
 
@@ -30,6 +33,9 @@ func unpackExtra(t *signalbox.Task, extra []byte) error {
 	t.Depth = int(d.int())
 	t.Waits = d.bool()
 	t.QueuedAs = int(d.int())
+	if len(d.b) > 0 {
+		t.Tool = d.text()
+	}
 	if d.bad {
 		return damaged("row")
 	}

@@ -1,17 +1,25 @@
 package sqlite
 
-import "github.com/signalbox-ai/signalbox"
+import (
+	"encoding/json"
+
+	"github.com/signalbox-ai/signalbox"
+)
 
 // packRequest packs a request without its prompt and environment; nil if
 // nothing else is in it, as for most.
 func packRequest(r *signalbox.Request) []byte {
 	if r.Model == "" && r.Tier == "" && r.TimeoutSeconds == 0 && r.Project == nil && r.Thinking == nil &&
-		r.SessionID == "" && r.Queue == "" && !r.HadEnv && r.AllowedTools == nil && r.SystemPrompt == "" && !r.NewSession {
+		r.SessionID == "" && r.Queue == "" && !r.HadEnv && r.AllowedTools == nil && r.SystemPrompt == "" && !r.NewSession &&
+		r.Arguments == nil && r.Metadata == nil && r.TimeoutMS == 0 {
 		return nil
 	}
 	p := packer{[]byte{packedVersion}}
 	if r.AllowedTools != nil || r.SystemPrompt != "" || r.NewSession {
 		p.b[0] = withTools
+	}
+	if r.Arguments != nil || r.Metadata != nil || r.TimeoutMS != 0 {
+		p.b[0] = withCall
 	}
 	p.texts(r.Model, r.Tier, r.SessionID, r.Queue)
 	p.int(int64(r.TimeoutSeconds))
@@ -24,10 +32,14 @@ func packRequest(r *signalbox.Request) []byte {
 	if r.Thinking != nil {
 		p.bool(*r.Thinking)
 	}
-	if p.b[0] == withTools {
+	if p.b[0] != packedVersion {
 		list(&p, r.AllowedTools)
 		p.texts(r.SystemPrompt)
 		p.bool(r.NewSession)
+	}
+	if p.b[0] == withCall {
+		p.texts(string(r.Arguments), string(r.Metadata))
+		p.int(r.TimeoutMS)
 	}
 	return p.b
 }
@@ -37,7 +49,7 @@ func unpackRequest(prompt string, rest, sealed []byte) (signalbox.Request, error
 	if len(rest) == 0 {
 		return r, nil
 	}
-	d := decoder{b: rest[1:], bad: rest[0] != packedVersion && rest[0] != withTools}
+	d := decoder{b: rest[1:], bad: rest[0] != packedVersion && rest[0] != withTools && rest[0] != withCall}
 	r.Model, r.Tier, r.SessionID, r.Queue = d.text(), d.text(), d.text(), d.text()
 	r.TimeoutSeconds = int(d.int())
 	r.HadEnv = d.bool()
@@ -48,9 +60,13 @@ func unpackRequest(prompt string, rest, sealed []byte) (signalbox.Request, error
 		thinking := d.bool()
 		r.Thinking = &thinking
 	}
-	if rest[0] == withTools {
+	if rest[0] != packedVersion {
 		r.AllowedTools, r.SystemPrompt = listOf[string](&d), d.text()
 		r.NewSession = d.bool()
+	}
+	if rest[0] == withCall {
+		r.Arguments, r.Metadata = rawOf(d.text()), rawOf(d.text())
+		r.TimeoutMS = d.int()
 	}
 	if d.bad {
 		return r, damaged("request")
@@ -77,8 +93,11 @@ func packResult(r *signalbox.Result) []byte {
 	p.float(r.CostUSD)
 	p.float(r.DurationSeconds)
 	p.texts(r.ErrorType)
-	if r.ToolCount != 0 { // rows of before have none
+	if r.ToolCount != 0 || r.Answer != "" { // rows of before have none
 		p.int(r.ToolCount)
+	}
+	if r.Answer != "" { // likewise
+		p.texts(r.Answer)
 	}
 	return p.b
 }
@@ -101,10 +120,21 @@ func unpackResult(output, tail string, rest []byte) (signalbox.Result, error) {
 	if len(d.b) > 0 {
 		r.ToolCount = d.int()
 	}
+	if len(d.b) > 0 {
+		r.Answer = d.text()
+	}
 	if d.bad {
 		return r, damaged("result")
 	}
 	return r, nil
+}
+
+// rawOf tells no JSON from an empty text.
+func rawOf(s string) json.RawMessage {
+	if s == "" {
+		return nil
+	}
+	return json.RawMessage(s)
 }
 
 func damaged(what string) error {

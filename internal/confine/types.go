@@ -1,0 +1,60 @@
+package confine
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Options say how a Host is opened.
+type Options struct {
+	// Name is that of the control group of all boxes, the same at each start of
+	// one director: what a predecessor left in it is killed by Open.
+	Name string
+	// Method asks for one way: "auto" (or ""), "cgroup2", "cgroup1", "rlimit".
+	Method string
+	Log    *slog.Logger
+}
+
+// Limits bound a run. 0 is no limit.
+type Limits struct {
+	Memory    int64         // bytes, of all its processes together (of each one with rlimits)
+	CPUs      float64       // cores' worth of time; not with rlimits
+	CPUTime   time.Duration // of all its processes together (of each one with rlimits)
+	Processes int           // alive at one time, threads included
+	FileSize  int64         // bytes, of one file
+	OpenFiles int           // of one process
+}
+
+// Sandbox is what a run may reach. The zero Sandbox is all that the director
+// may.
+type Sandbox struct {
+	On       bool
+	Required bool     // refuse to start where there is none
+	Kind     string   // "" any, bubblewrap or landlock
+	Read     []string // absolute paths it may read, beyond the system's folders
+	Write    []string // absolute paths it may change
+	Network  bool
+}
+
+// Report says what this machine gives, for doctor and the log.
+type Report struct {
+	Method     string // cgroup2, cgroup1 or rlimit
+	Detail     string // where, or why nothing better
+	Limits     []LimitReport
+	NoNewPrivs bool
+	Sandbox    []SandboxReport
+}
+
+// LimitReport says how one limit is kept.
+type LimitReport struct {
+	Name string // memory, cpus, cpu_time, processes, file_size, open_files
+	By   string // cgroup2, cgroup1, rlimit, or "" where it cannot be kept
+	Note string
+}
+
+// SandboxReport says whether a sandbox can be had.
+type SandboxReport struct {
+	Kind string // bubblewrap or landlock
+	OK   bool
+	Note string // version, or why not
+}
