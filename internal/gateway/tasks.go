@@ -46,6 +46,7 @@ type TaskCall struct {
 	Source         signalbox.Source // "" is api
 	IdempotencyKey string
 	Priority       int
+	RetryOf        string // id of the task that this one repeats
 }
 
 // ToolTask is a task of a tool as those see it who asked for it.
@@ -65,6 +66,9 @@ type ToolTask struct {
 	// TTL is how long after its creation it can be asked for at the least; 0: as
 	// long as the director keeps it, which is not known yet.
 	TTL time.Duration
+	// Replayed says of a Submit that its idempotency key was known: this is the
+	// task of that time.
+	Replayed bool
 }
 
 // UpdatedAt is when something last happened to it.
