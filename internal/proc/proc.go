@@ -200,12 +200,17 @@ func (p *Process) Alive() []int { return p.kin.alive() }
 // and returns how the program itself ended once nothing of the run lives and
 // its output has been read. The error is an *UnkillableError when that could
 // not be reached. Calls after the first wait for it and answer the same.
-func (p *Process) End() (Exit, error) {
+func (p *Process) End() (Exit, error) { return p.endWithin(p.spec.Grace) }
+
+// Kill is End with SIGKILL at once.
+func (p *Process) Kill() (Exit, error) { return p.endWithin(0) }
+
+func (p *Process) endWithin(grace time.Duration) (Exit, error) {
 	p.end.Do(func() {
 		if p.tty != nil {
-			p.kin.hangUp(min(p.spec.Grace, hangUpWait))
+			p.kin.hangUp(min(grace, hangUpWait))
 		}
-		p.exitErr = p.kin.end(p.spec.Grace)
+		p.exitErr = p.kin.end(grace)
 		close(p.ended)
 		if p.exitErr != nil {
 			p.exit = Exit{Code: -1}
