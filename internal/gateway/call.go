@@ -32,7 +32,8 @@ const (
 // tool itself is a Result with IsError; an error is a *ProtocolError of the
 // upstream or a *signalbox.Error: not_found, validation_error, tool_down,
 // tool_timeout, tool_failed, tool_queue_full, tool_queue_timeout, too_large,
-// unavailable; or it is the context's.
+// unavailable; or it is the context's. An Async tool is run as any other: those
+// ways in that make tasks of its calls call Tasks.
 func (g *Gateway) Call(ctx context.Context, c Call) (Result, error) {
 	begin := time.Now()
 	e := g.table.Load().entries[c.Tool]
@@ -101,15 +102,64 @@ func (g *Gateway) guide(ctx context.Context, u *underway) (Result, error) {
 	if err != nil {
 		return Result{}, g.notAcquired(ctx, u, err)
 	}
-	defer permit.Release()
+	living := false
+	defer func() {
+		if !living {
+			permit.Release()
+		}
+	}()
 	if err := g.begin(u); err != nil {
 		return Result{}, err
 	}
+	if u.call.Begun != nil {
+		if err := u.call.Begun(u.call); err != nil {
+			return Result{}, err
+		}
+	}
 	g.logStarted(u)
-	running, cancel := context.WithTimeoutCause(u.ctx, u.entry.tool.Timeout, errTimeout)
+	running, cancel := u.timed()
 	defer cancel()
 	r, err := g.run(running, u)
+	if living = r.Run != nil && r.Run.Alive != nil; living {
+		g.holdOn(u, r.Run.Alive, permit)
+	}
 	return g.judge(ctx, running, u, r, err)
+}
+
+// timed bounds the run. A command's provider does that itself: a context that
+// ended would be a cancel to it, and no timeout.
+func (u *underway) timed() (context.Context, context.CancelFunc) {
+	if u.call.Limit <= 0 {
+		u.call.Limit = u.entry.tool.Timeout
+	}
+	if u.call.Limit <= 0 || u.entry.tool.Kind == KindCommand {
+		return context.WithCancel(u.ctx)
+	}
+	return context.WithTimeoutCause(u.ctx, u.call.Limit, errTimeout)
+}
+
+// lookEvery is how often it is looked whether what cannot be killed has died.
+const lookEvery = 5 * time.Second
+
+// holdOn keeps the slot of a run of which something lives that cannot be
+// killed, until nothing does: the next call must not run beside it.
+func (g *Gateway) holdOn(u *underway, alive func() []int, permit toolqueue.Permit) {
+	g.log.Error("processes of a tool cannot be killed: its slot stays taken until they are dead",
+		"tool", u.entry.tool.Name, "queue", u.entry.tool.Queue, "pids", alive())
+	stop := g.closed
+	g.background.Go(func() {
+		defer permit.Release()
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		for len(alive()) > 0 {
+			select {
+			case <-tick.C:
+			case <-stop:
+				return
+			}
+		}
+		g.log.Info("a tool's processes that could not be killed are dead: its slot is free", "tool", u.entry.tool.Name, "queue", u.entry.tool.Queue)
+	})
 }
 
 // acquire takes a slot of the tool's queue. Internal tools take none.
@@ -123,9 +173,16 @@ func (g *Gateway) acquire(u *underway, news *news) (toolqueue.Permit, error) {
 	who.Waits = func(w toolqueue.Waiting) {
 		since = time.Now()
 		u.span.waits(u.ctx, e.tool.Queue, since)
+		if u.call.Waits != nil {
+			u.call.Waits(w)
+		}
 		news.follow(w)
 	}
-	permit, err := g.queues.AcquireWithin(u.ctx, e.tool.Queue, who, e.within)
+	within := e.within
+	if u.call.Patient {
+		within = 0
+	}
+	permit, err := g.queues.AcquireWithin(u.ctx, e.tool.Queue, who, within)
 	news.waitOver()
 	if !since.IsZero() {
 		u.waited = time.Since(since)

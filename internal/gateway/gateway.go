@@ -60,6 +60,9 @@ type Gateway struct {
 	nextID    int
 	stop      context.CancelFunc // ends what the providers do in the background
 
+	closed     chan struct{}  // closed by Close
+	background sync.WaitGroup // what holds slots for runs that cannot be killed
+
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -72,7 +75,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		queues: o.Queues, providers: slices.Clone(o.Providers), log: o.Log, grace: o.Grace, ended: o.Ended,
-		under: map[*underway]struct{}{}, idle: make(chan struct{}), listeners: map[int]func(){}, stop: func() {},
+		under: map[*underway]struct{}{}, idle: make(chan struct{}), closed: make(chan struct{}), listeners: map[int]func(){}, stop: func() {},
 	}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)

@@ -16,14 +16,20 @@ import (
 // judge says what a call came to. Once its context has ended, whatever error the
 // provider gives for that is ours to put into words.
 func (g *Gateway) judge(caller, running context.Context, u *underway, r Result, err error) (Result, error) {
+	if err == nil && running.Err() != nil && u.call.Task == "" && r.Run != nil && r.Run.Reason == signalbox.ReasonCancelled {
+		return Result{}, endedBy(caller, running, u)
+	}
 	if err == nil {
-		if n := len(r.Content) + len(r.Structured) + len(r.Meta); n > MaxAnswer {
+		if n := len(r.Content) + len(r.Structured) + len(r.Meta) + len(r.Metadata); n > MaxAnswer {
 			return Result{}, signalbox.Errorf(signalbox.CodeTooLarge, "The tool %q answered with %d bytes; at most %d are handed on. Ask it for less, such as one page or one part.", u.entry.tool.Name, n, MaxAnswer)
 		}
 		if len(r.Content) == 0 {
 			r.Content = json.RawMessage("[]")
 		}
-		return Result{Content: valid(r.Content), Structured: valid(r.Structured), Meta: valid(r.Meta), IsError: r.IsError}, nil
+		return Result{
+			Content: valid(r.Content), Structured: valid(r.Structured), Meta: valid(r.Meta), IsError: r.IsError,
+			Metadata: valid(r.Metadata), Run: r.Run,
+		}, nil
 	}
 	if running.Err() != nil {
 		return Result{}, endedBy(caller, running, u)
@@ -58,7 +64,7 @@ func endedBy(caller, running context.Context, u *underway) error {
 	case caller.Err() != nil:
 		return caller.Err()
 	case errors.Is(cause, errTimeout):
-		return signalbox.Errorf(signalbox.CodeToolTimeout, "The tool %q did not answer within %v, so the call was cancelled. It may have had an effect all the same. Ask it for less, or raise its timeout.", u.entry.tool.Name, plain(u.entry.tool.Timeout))
+		return signalbox.Errorf(signalbox.CodeToolTimeout, "The tool %q did not answer within %v, so the call was cancelled. It may have had an effect all the same. Ask it for less, or raise its timeout.", u.entry.tool.Name, plain(u.call.Limit))
 	}
 	return errClosing
 }

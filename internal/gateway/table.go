@@ -18,7 +18,7 @@ type entry struct {
 	tool     Tool
 	provider Provider
 	// within bounds the wait in line: the tool's timeout, or 0 where the queue
-	// has a bound of its own.
+	// has a bound of its own, and for an async tool.
 	within time.Duration
 }
 
@@ -52,9 +52,15 @@ func makeTable(providers []Provider, queues *toolqueue.Queues) *table {
 func (t *table) add(p Provider, tool Tool, waits map[string]time.Duration) string {
 	if tool.Timeout <= 0 {
 		tool.Timeout = DefaultTimeout
+		if tool.Async {
+			tool.Timeout = 0
+		}
 	}
 	tool.Definition = valid(tool.Definition)
 	e := &entry{tool: tool, provider: p, within: tool.Timeout}
+	if tool.Async {
+		e.within = 0
+	}
 	if !validName(tool.Name) {
 		return fmt.Sprintf("a tool is left out: its name must be 1 to 256 printable characters, not %q", cut(tool.Name, 64))
 	}
@@ -120,7 +126,7 @@ func (g *Gateway) rebuild() {
 
 func sameTool(a, b Tool) bool {
 	return a.Name == b.Name && a.Server == b.Server && a.Kind == b.Kind && a.Queue == b.Queue && a.Timeout == b.Timeout &&
-		bytes.Equal(a.Definition, b.Definition)
+		a.Async == b.Async && a.Restart == b.Restart && slices.Equal(a.Secrets, b.Secrets) && bytes.Equal(a.Definition, b.Definition)
 }
 
 func validName(s string) bool {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
 // Kind says what provides a tool.
@@ -28,7 +29,7 @@ type Tool struct {
 	Queue  string // "": it bypasses all queues
 	// Definition is the MCP Tool object as the upstream wrote it, but for its name.
 	Definition json.RawMessage
-	Timeout    time.Duration // of one call, and of its wait in line; 0 for an Async one: no limit
+	Timeout    time.Duration // of one call, and of its wait in line; 0 for an Async one: no limit. An Async one waits without regard to it
 	// Async says that a call becomes a task and is answered with its id.
 	Async bool
 	// Restart says what becomes of its tasks when the director restarts.
@@ -67,14 +68,28 @@ type Call struct {
 	Progress func(Progress)
 	// Task is the id of the task that the call is part of, "" if it is none.
 	Task string
+	// Mark names the run among all processes of the machine (SIGNALBOX_RUN in
+	// their environment), so that what is left of it can be found when this
+	// process is gone. "": whoever starts a process makes one.
+	Mark string
 	// Limit, if above 0, is the task's own limit on the run, before the tool's.
+	// A provider of KindCommand keeps that time by itself, because its runs end
+	// with proof: for it Limit is the time that holds, the tool's own where the
+	// caller gave none, and 0 where there is none.
 	Limit time.Duration
+	// Patient says that only the queue's own bound ends the wait in line, and
+	// not the tool's timeout: nobody holds a connection for it.
+	Patient bool
 	// Log, if set, takes what the tool prints while it runs, as it comes. It is
 	// called from one goroutine at a time.
 	Log func(stream string, text []byte)
-	// Begun, if set, is called when the call has its slot and before it runs. An
-	// error ends the call with it.
-	Begun func() error
+	// Waits, if set, is told once when the call has to stand in line, before it
+	// does. It must return soon.
+	Waits func(toolqueue.Waiting)
+	// Begun, if set, is called when the call has its slot and before it runs. It
+	// may fill in Task, Mark and Log, for those who know them only then. An error
+	// ends the call with it, and nothing runs.
+	Begun func(*Call) error
 }
 
 // Progress is a word on how far a call is.
@@ -96,6 +111,21 @@ type Result struct {
 	// Metadata is the key metadata beside the content, as the seed
 	// async-task-queue has it; or empty.
 	Metadata json.RawMessage
+	// Run is how the run ended, where a provider of KindCommand made one,
+	// whether or not it completed. Nobody outside of the process is told it.
+	Run *RunEnd
+}
+
+// RunEnd is how the run of a command ended.
+type RunEnd struct {
+	Reason    signalbox.Reason // completed, exit_nonzero, run_timeout, cancelled or agent_error
+	Message   string           // why it did not complete
+	ExitCode  *int             // nil where a signal ended it, or nothing was started
+	Truncated bool             // more was printed than the answer holds
+	Took      time.Duration
+	// Alive lists what could not be killed and lives on; nil: nothing does. The
+	// slot of the run is given to nobody else before Alive returns none.
+	Alive func() []int
 }
 
 // ProtocolError is a JSON-RPC error of an upstream; it is handed on unchanged.

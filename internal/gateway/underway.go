@@ -104,6 +104,8 @@ func (g *Gateway) close() error {
 			errs = append(errs, fmt.Errorf("tool calls did not end within %v of being cancelled", cancelBound))
 		}
 	}
+	close(g.closed)
+	g.background.Wait()
 	errs = append(errs, g.closeProviders()...)
 	stop()
 	return errors.Join(errs...)
