@@ -77,7 +77,7 @@ func loadFile(c *Config, src Sources, home string) (toolconf.Own, Problems) {
 // loadTools reads the tools that the file has and those of the files that it,
 // a variable or flags name.
 func loadTools(c *Config, src Sources, own toolconf.Own) Problems {
-	s := toolconf.Source{Own: own, Env: src.Env, Home: userHome(src.Env)}
+	s := toolconf.Source{Own: own, Env: src.Env, Home: userHome(src.Env), Dir: src.Dir}
 	for _, path := range c.ToolFiles {
 		s.Files = append(s.Files, toolconf.File{Name: near(src.Dir, path), Path: path, From: c.Origin("tools")})
 	}

@@ -70,3 +70,20 @@ var foreignRest = map[string]string{
 	"streaming":     "an answer is taken as a whole",
 	"complexParams": noUse, "complexQueryParamNames": noUse, "hasComplexQueryParams": noUse, "queryParamsFormat": noUse,
 }
+
+// foreignTop are the keys that a mcp-config.json may have beside its tools.
+var foreignTop = map[string]string{
+	"resources": "the gateway hands on tools only", "prompts": "the gateway hands on tools only",
+	"toolWorkers":          "each call starts its program anew",
+	"maxParallelSyncCalls": "what bounds the calls of tools is the capacity of their queue, queues.NAME.concurrent",
+	"taskLogTailBytes":     "the last 128 KiB of what a run prints are kept",
+	"agent":                noUse, "capabilities": noUse, "description": noUse, "name": noUse, "tags": noUse, "version": noUse,
+}
+
+// foreignCommand are the keys that it may have for a tool.
+var foreignCommand = map[string]string{
+	"worker":            "each call starts its program anew",
+	"taskLogRetention":  "the last 128 KiB of what a run prints are kept",
+	"providerExecution": "there is no such provider here",
+	"continuationTool":  noUse, "taskMessageTool": noUse, "outputSchema": noUse, "annotations": noUse, "capabilities": noUse, "tags": noUse, "name": noUse,
+}

@@ -233,6 +233,6 @@ func TestNothing(t *testing.T) {
 	equal(t, "notes", notes(w.mustLoad(t, "empty.json", "none.json")), []string{
 		"warn empty.json: the file is empty",
 		"warn none.json:1: other: there is no such key (ignored)",
-		"warn none.json: the file names no tools: want them under mcpServers, restTools or openapiSpecs",
+		"warn none.json: the file names no tools: want them under mcpServers, restTools, openapiSpecs or commandTools",
 	})
 }

@@ -12,6 +12,7 @@ type Source struct {
 	Files []File
 	Env   conffile.Env
 	Home  string // what ~ stands for; "": nothing
+	Dir   string // the folder in which the program was started
 }
 
 // Own are the sections of signalbox.yaml, as far as they are of tools.
@@ -30,10 +31,11 @@ type File struct {
 
 // The keys that Own has.
 const (
-	keyQueues  = "queues"
-	keyServers = "mcpServers"
-	keyRest    = "restTools"
-	keyOpenAPI = "openapiSpecs"
+	keyQueues   = "queues"
+	keyServers  = "mcpServers"
+	keyRest     = "restTools"
+	keyOpenAPI  = "openapiSpecs"
+	keyCommands = "commandTools"
 )
 
 // Load reads and merges all sources and returns all that is wrong with them.
@@ -41,7 +43,7 @@ const (
 func Load(src Source) (Config, conffile.Problems) {
 	m := newMerge()
 	if len(src.Own.Pairs) > 0 {
-		r := reader{name: src.Own.Name, strict: true, base: src.Own.Base, home: src.Home, env: src.Env, merge: m}
+		r := reader{name: src.Own.Name, strict: true, base: src.Own.Base, home: src.Home, dir: src.Dir, env: src.Env, merge: m}
 		r.read(&conffile.Node{Form: conffile.Section, Pairs: src.Own.Pairs})
 	}
 	seen := map[string]bool{}
@@ -57,7 +59,7 @@ func Load(src Source) (Config, conffile.Problems) {
 // file reads a file of tools.
 func (m *merge) file(file File, src Source) {
 	format := conffile.FormatOf(file.Path)
-	r := reader{name: file.Name, strict: format == conffile.YAML, base: folder(file.Path), home: src.Home, env: src.Env, merge: m}
+	r := reader{name: file.Name, strict: format == conffile.YAML, base: folder(file.Path), home: src.Home, dir: src.Dir, env: src.Env, merge: m}
 	root, err := conffile.Read(file.Path, format)
 	var bad *conffile.Error
 	switch {
@@ -87,10 +89,13 @@ func (r *reader) read(root *conffile.Node) {
 	each(keyServers, r.server)
 	each(keyRest, r.rest)
 	each(keyOpenAPI, r.openapi)
+	each(keyCommands, r.commandTool)
+	named = r.toolList(top) || named
+	r.atOnce(top)
 	r.elsewhere(top)
-	top.finish(nil)
+	top.finish(foreignTop)
 	if _, queues := top.pairs[keyQueues]; !named && !queues && !r.strict && len(r.merge.problems) == before {
-		r.merge.note(r.name, "", "the file names no tools: want them under "+keyServers+", "+keyRest+" or "+keyOpenAPI, true)
+		r.merge.note(r.name, "", "the file names no tools: want them under "+keyServers+", "+keyRest+", "+keyOpenAPI+" or "+keyCommands, true)
 	}
 }
 

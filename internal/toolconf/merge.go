@@ -23,6 +23,9 @@ type merge struct {
 	rest    map[string]RestTool
 	openapi map[string]OpenAPI
 	refs    []reference
+
+	commands      map[string]CommandTool
+	maxConcurrent int // the greatest that a file gives
 }
 
 // reference is a place that names a queue.
@@ -31,6 +34,7 @@ type reference struct{ where, key, queue string }
 func newMerge() *merge {
 	return &merge{
 		named: map[string]bool{}, queues: map[string]Queue{}, servers: map[string]Server{}, rest: map[string]RestTool{}, openapi: map[string]OpenAPI{},
+		commands: map[string]CommandTool{},
 	}
 }
 
@@ -78,6 +82,10 @@ func (m *merge) addOpenAPI(o OpenAPI) {
 	add(m, m.openapi, o, func(o *OpenAPI) (string, *string) { return o.Name, &o.Where }, keyOpenAPI, "another description")
 }
 
+func (m *merge) addCommand(t CommandTool) {
+	add(m, m.commands, t, func(t *CommandTool) (string, *string) { return t.Name, &t.Where }, keyCommands, "another tool")
+}
+
 // add takes an entry in, unless there is another one of its name: one that is
 // defined in the same way elsewhere is the same.
 func add[T any](m *merge, all map[string]T, entry T, of func(*T) (name string, where *string), key, what string) {
@@ -101,7 +109,7 @@ func (m *merge) taken(where, key, what, first string) {
 
 // finish checks what only all files together can tell.
 func (m *merge) finish() (Config, conffile.Problems) {
-	tools := len(m.servers)+len(m.rest)+len(m.openapi) > 0
+	tools := len(m.servers)+len(m.rest)+len(m.openapi)+len(m.commands) > 0
 	switch {
 	case len(m.blocks) > 0 && !m.named[toolqueue.Default]:
 		m.problem(m.blocks[0], keyQueues, fmt.Sprintf("there is no queue named %s, which is for the tools that name none: want %s: {concurrent: %d} beside the others",
@@ -118,14 +126,25 @@ func (m *merge) finish() (Config, conffile.Problems) {
 				r.queue, keyQueues, strings.Join(names, ", "), conffile.Suggest(r.queue, names)))
 		}
 	}
+	m.prefixes()
 	if len(m.problems) > 0 {
 		return Config{}, m.problems
 	}
-	c := Config{Servers: sorted(m.servers), Rest: sorted(m.rest), OpenAPI: sorted(m.openapi), Notes: m.notes}
+	c := Config{Servers: sorted(m.servers), Rest: sorted(m.rest), OpenAPI: sorted(m.openapi), Commands: sorted(m.commands), MaxConcurrent: m.maxConcurrent, Notes: m.notes}
 	if len(m.queues) > 0 {
 		c.Queues = m.queues
 	}
 	return c, nil
+}
+
+// prefixes reports commands that a server's tool could have the name of.
+func (m *merge) prefixes() {
+	for _, t := range sorted(m.commands) {
+		server, _, ok := strings.Cut(t.Name, "__")
+		if s, there := m.servers[server]; ok && there {
+			m.problem(t.Where, keyCommands+"."+t.Name, "want another name: those of the tools of the server at "+s.Where+" begin with "+server+"__")
+		}
+	}
 }
 
 func sorted[T any](m map[string]T) []T {

@@ -15,6 +15,7 @@ type reader struct {
 	strict bool   // the file is ours alone: what is not known is a mistake
 	base   string // relative paths are relative to it
 	home   string
+	dir    string // where the program was started
 	env    conffile.Env
 	merge  *merge
 	filled []string // the values of the variables that were filled in
@@ -41,6 +42,8 @@ type section struct {
 	pairs map[string]conffile.Pair
 	list  []conffile.Pair // in order, each key once
 	known []string        // what was asked for
+	// millis has plain numbers count milliseconds.
+	millis bool
 }
 
 // open makes a section of a node, or reports why it is none. Retired keys are

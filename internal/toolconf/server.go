@@ -87,15 +87,21 @@ func (s *section) toolList(ours string, theirs ...string) []string {
 
 // timeout reads the limit of one call.
 func (s *section) timeout() time.Duration {
+	s.sayUnit("requestTimeoutMs")
+	d, _ := s.duration(time.Millisecond, longest, "timeout", "requestTimeoutMs", "timeoutMs")
+	return d
+}
+
+// sayUnit notes what a plain number is taken for in a file that others read
+// too, and the key that leaves no doubt.
+func (s *section) sayUnit(clear string) {
 	if pair, ok := s.given("timeout"); ok && !s.strict && pair.Value.Form == conffile.Number {
 		word := "seconds"
 		if s.unit(pair) == time.Millisecond {
 			word = "milliseconds"
 		}
-		s.merge.note(s.where(pair.Line), s.sub("timeout"), conffile.Cut(pair.Value.Text)+" is taken for "+word+": requestTimeoutMs leaves no doubt", false)
+		s.merge.note(s.where(pair.Line), s.sub("timeout"), conffile.Cut(pair.Value.Text)+" is taken for "+word+": "+clear+" leaves no doubt", false)
 	}
-	d, _ := s.duration(time.Millisecond, longest, "timeout", "requestTimeoutMs", "timeoutMs")
-	return d
 }
 
 // reach reads how a server is reached.

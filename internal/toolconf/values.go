@@ -179,7 +179,7 @@ func (s *section) duration(lo, hi time.Duration, names ...string) (time.Duration
 func (s *section) unit(pair conffile.Pair) time.Duration {
 	const hour = 3600
 	n, err := strconv.ParseFloat(pair.Value.Text, 64)
-	if strings.HasSuffix(pair.Key, "Ms") || !s.strict && pair.Key == "timeout" && err == nil && n > hour {
+	if strings.HasSuffix(pair.Key, "Ms") || s.millis || !s.strict && pair.Key == "timeout" && err == nil && n > hour {
 		return time.Millisecond
 	}
 	return time.Second

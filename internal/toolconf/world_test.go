@@ -34,7 +34,7 @@ func newWorld(t testing.TB, files map[string]string) *world {
 
 // load reads files in the order in which they are given.
 func (w *world) load(names ...string) (toolconf.Config, conffile.Problems) {
-	src := toolconf.Source{Home: "/home/ada", Env: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }}
+	src := toolconf.Source{Home: "/home/ada", Dir: "/srv/start", Env: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok }}
 	for _, name := range names {
 		src.Files = append(src.Files, toolconf.File{Name: name, Path: filepath.Join(w.dir, name), From: "--tools"})
 	}

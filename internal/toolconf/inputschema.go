@@ -1,0 +1,140 @@
+package toolconf
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/signalbox-ai/signalbox/internal/conffile"
+)
+
+// inputSchema is the schema of a command's input.
+type inputSchema struct {
+	text []byte // JSON Schema; empty: an object of anything
+	root map[string]any
+}
+
+// properties are those at the top, or nil where it names none.
+func (i inputSchema) properties() map[string]any {
+	out, _ := i.root["properties"].(map[string]any)
+	return out
+}
+
+// knows reports whether an input may have the property.
+func (i inputSchema) knows(name string) bool {
+	properties := i.properties()
+	_, ok := properties[name]
+	return ok || properties == nil
+}
+
+// inputSchema reads the schema: JSON Schema, or the short form of it that a
+// mcp-config.json has, a section of fields.
+func (s *section) inputSchema() inputSchema {
+	pair, key, ok := s.take("inputSchema", "input_schema")
+	if !ok {
+		return inputSchema{}
+	}
+	node := pair.Value
+	if node.Form != conffile.Section {
+		s.wrong(node, key, "a JSON Schema of an object, or a section of fields", false)
+		return inputSchema{}
+	}
+	if isFields(node) {
+		f := fields{section: s}
+		if node = f.object(node, key); node == nil {
+			return inputSchema{}
+		}
+	}
+	out := inputSchema{text: s.json(node, key, nil)}
+	if out.text == nil || json.Unmarshal(out.text, &out.root) != nil {
+		return inputSchema{}
+	}
+	if t, ok := out.root["type"]; ok && t != "object" {
+		s.problem(pair.Value.Line, key+".type", "want object: the input of a tool is one")
+		return inputSchema{}
+	}
+	if err := checkSchema(out.root); err != nil {
+		s.problem(pair.Value.Line, key, "it is not a JSON Schema: "+conffile.Cut(err.Error()))
+	}
+	return out
+}
+
+// checkSchema reports what is wrong with a JSON Schema.
+func checkSchema(root map[string]any) error {
+	root = maps.Clone(root)
+	delete(root, "$schema") // an older version than the library knows differs in nothing that tools use
+	text, err := json.Marshal(root)
+	if err != nil {
+		return err
+	}
+	var parsed jsonschema.Schema
+	if err := json.Unmarshal(text, &parsed); err != nil {
+		return plainSchemaError(err)
+	}
+	// A pattern that Go cannot check, such as one with a look-ahead, is no
+	// mistake: it stands in the schema for callers, and is left out of the check.
+	if _, err := parsed.Resolve(nil); err != nil && !strings.Contains(err.Error(), "regexp") {
+		return err
+	}
+	return nil
+}
+
+// plainSchemaError is the inmost of an error of decoding: what is around it
+// repeats the schema's own structure in terms of Go.
+func plainSchemaError(err error) error {
+	var bad *json.UnmarshalTypeError
+	if errors.As(err, &bad) {
+		return errors.New("a " + bad.Value + " stands where it cannot" + after(bad.Field))
+	}
+	return err
+}
+
+func after(field string) string {
+	if field == "" {
+		return ""
+	}
+	return ", at " + field
+}
+
+// secrets are the properties that the key secrets names, and those that the
+// schema marks (writeOnly, or the format password), at the top or anywhere below
+// one.
+func (s *section) secrets(schema inputSchema) []string {
+	var out []string
+	pair, _ := s.given("secrets")
+	for _, name := range s.texts(propertyName, "secrets") {
+		if !schema.knows(name) {
+			s.odd(pair.Line, s.sub("secrets"), "it names the property "+shownName(name)+", which inputSchema does not have")
+			continue
+		}
+		out = append(out, name)
+	}
+	for name, property := range schema.properties() {
+		if marked(property) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func marked(v any) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, marked)
+	case map[string]any:
+		if v["writeOnly"] == true || v["format"] == "password" {
+			return true
+		}
+		for _, inner := range v {
+			if marked(inner) {
+				return true
+			}
+		}
+	}
+	return false
+}
