@@ -141,7 +141,8 @@ func (s *section) addCommand(t CommandTool) {
 	}
 	s.outside(t)
 	s.missing(t)
-	s.merge.addCommand(t)
+	section, _, _ := strings.Cut(s.key, ".")
+	s.merge.addCommand(t, section)
 }
 
 // outside reports a working folder that cannot be, as far as one can tell by

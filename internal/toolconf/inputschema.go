@@ -57,10 +57,51 @@ func (s *section) inputSchema() inputSchema {
 		s.problem(pair.Value.Line, key+".type", "want object: the input of a tool is one")
 		return inputSchema{}
 	}
-	if err := checkSchema(out.root); err != nil {
-		s.problem(pair.Value.Line, key, "it is not a JSON Schema: "+conffile.Cut(err.Error()))
+	if at, err := wrongSchema(out.root, ""); err != nil {
+		s.problem(lineOf(pair.Value, at), key+at, "it is not a JSON Schema: "+conffile.Cut(err.Error()))
 	}
 	return out
+}
+
+// wrongSchema finds what is wrong with a schema, and where: in the innermost
+// property that has it.
+func wrongSchema(root map[string]any, at string) (string, error) {
+	err := checkSchema(root)
+	if err == nil {
+		return "", nil
+	}
+	properties, _ := root["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		property, ok := properties[name].(map[string]any)
+		if !ok {
+			if _, boolean := properties[name].(bool); !boolean {
+				return at + ".properties." + shownName(name), errors.New("want a section")
+			}
+			continue
+		}
+		// What a property refers to stands outside it, so that alone it may fail
+		// by a reference that is well.
+		if property = maps.Clone(property); property["$defs"] == nil && root["$defs"] != nil {
+			property["$defs"] = root["$defs"]
+		}
+		place, inner := wrongSchema(property, at+".properties."+shownName(name))
+		if inner != nil && (inner.Error() == err.Error() || !strings.Contains(inner.Error(), "JSON Pointer")) {
+			return place, inner
+		}
+	}
+	return at, err
+}
+
+// lineOf is the line of a place in a schema, or that of the schema.
+func lineOf(n *conffile.Node, at string) int {
+	for name := range strings.SplitSeq(strings.TrimPrefix(at, "."), ".") {
+		i := slices.IndexFunc(n.Pairs, func(p conffile.Pair) bool { return shownName(p.Key) == name })
+		if i < 0 {
+			break
+		}
+		n = n.Pairs[i].Value
+	}
+	return n.Line
 }
 
 // checkSchema reports what is wrong with a JSON Schema.
@@ -83,21 +124,16 @@ func checkSchema(root map[string]any) error {
 	return nil
 }
 
-// plainSchemaError is the inmost of an error of decoding: what is around it
-// repeats the schema's own structure in terms of Go.
+// plainSchemaError is an error of decoding without the terms of Go.
 func plainSchemaError(err error) error {
 	var bad *json.UnmarshalTypeError
 	if errors.As(err, &bad) {
-		return errors.New("a " + bad.Value + " stands where it cannot" + after(bad.Field))
+		err = errors.New("a " + bad.Value + " stands where it cannot")
+	}
+	if _, text, ok := strings.Cut(err.Error(), "cannot be unmarshaled into "); ok {
+		err = errors.New("a value is not " + text)
 	}
 	return err
-}
-
-func after(field string) string {
-	if field == "" {
-		return ""
-	}
-	return ", at " + field
 }
 
 // secrets are the properties that the key secrets names, and those that the

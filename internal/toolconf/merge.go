@@ -82,8 +82,9 @@ func (m *merge) addOpenAPI(o OpenAPI) {
 	add(m, m.openapi, o, func(o *OpenAPI) (string, *string) { return o.Name, &o.Where }, keyOpenAPI, "another description")
 }
 
-func (m *merge) addCommand(t CommandTool) {
-	add(m, m.commands, t, func(t *CommandTool) (string, *string) { return t.Name, &t.Where }, keyCommands, "another tool")
+// addCommand takes a tool in that stands in the section of that key.
+func (m *merge) addCommand(t CommandTool, key string) {
+	add(m, m.commands, t, func(t *CommandTool) (string, *string) { return t.Name, &t.Where }, key, "another tool")
 }
 
 // add takes an entry in, unless there is another one of its name: one that is
@@ -142,7 +143,7 @@ func (m *merge) prefixes() {
 	for _, t := range sorted(m.commands) {
 		server, _, ok := strings.Cut(t.Name, "__")
 		if s, there := m.servers[server]; ok && there {
-			m.problem(t.Where, keyCommands+"."+t.Name, "want another name: those of the tools of the server at "+s.Where+" begin with "+server+"__")
+			m.problem(t.Where, "", "want another name than "+t.Name+": those of the tools of the server at "+s.Where+" begin with "+server+"__")
 		}
 	}
 }
