@@ -179,7 +179,11 @@ func moveQueue(c *Change, ev Event) error {
 }
 
 func undeliverable(c *Change, ev Event) error {
-	return end(c, ev, ReasonDispatchFailed, ev.Message)
+	reason := ReasonDispatchFailed
+	if ev.Reason == ReasonInterrupted { // the director was restarted, and its tool wants no call kept
+		reason = ReasonInterrupted
+	}
+	return end(c, ev, reason, ev.Message)
 }
 
 // end makes the task terminal. The message is never empty.

@@ -62,7 +62,7 @@ type Event struct {
 	TaskID    string // accept: the agent's own id
 	SessionID string // accept, finish: the conversation it runs in
 
-	Reason  Reason        // finish; lost: ReasonLost or ReasonInterrupted; stop: ReasonRunTimeout or ReasonStalled
+	Reason  Reason        // finish; lost: ReasonLost or ReasonInterrupted; stop: ReasonRunTimeout or ReasonStalled; undeliverable: ReasonInterrupted or none
 	Message string        // finish, reject, lost, release, cancel, undeliverable, busy, refuse
 	Delay   time.Duration // refuse, unsent: the task is not offered again before
 

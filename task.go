@@ -188,7 +188,7 @@ func (t *Task) QueueStatus() string {
 	switch {
 	case t.QueuedAs > 0:
 		return "queued:" + strconv.Itoa(t.QueuedAs)
-	case t.Mode == ModeQueue:
+	case t.Mode == ModeQueue || t.Mode == ModeTool:
 		return "queued"
 	}
 	return "running"

@@ -16,7 +16,7 @@ func (d *Dispatcher) adopt(ctx context.Context) error {
 		return err
 	}
 	for _, s := range slots {
-		if s.Withheld {
+		if s.Withheld && !ours(s.Agent) {
 			d.adoptWithheld(ctx, s)
 		}
 	}
@@ -25,6 +25,9 @@ func (d *Dispatcher) adopt(ctx context.Context) error {
 		return err
 	}
 	for _, t := range tasks {
+		if ours(t.Agent) {
+			continue
+		}
 		if err := d.adoptTask(ctx, t); err != nil {
 			return err
 		}
@@ -100,7 +103,7 @@ func (d *Dispatcher) reconcile(ctx context.Context, before map[string]suspect) m
 	}
 	now := d.opts.Monotonic()
 	for _, t := range tasks {
-		if d.runOf(t) != nil {
+		if ours(t.Agent) || d.runOf(t) != nil {
 			continue
 		}
 		s, known := before[t.ID]

@@ -18,6 +18,9 @@ func (d *Dispatcher) loadAgents(ctx context.Context) error {
 	}
 	known := map[string]bool{}
 	for _, row := range rows {
+		if ours(row.Name) {
+			continue
+		}
 		known[row.Name] = true
 		d.putLane(row)
 	}
@@ -35,6 +38,13 @@ func (d *Dispatcher) loadAgents(ctx context.Context) error {
 		return true
 	})
 	return nil
+}
+
+// ours reports whether a name is that of the director's own executor, which
+// follows its tasks by itself: it has no lane, and its tasks no run here.
+func ours(agent string) bool {
+	_, own := signalbox.ExecutorKind(agent)
+	return own
 }
 
 // putLane adds a lane for an agent, or takes in that its row changed.

@@ -58,11 +58,8 @@ type chores struct {
 // round does what is due and returns when the next round is.
 func (c *chores) round(ctx context.Context) time.Duration {
 	d, now := c.d, c.d.opts.Monotonic()
-	queues, next, err := d.engine.Wake(ctx)
+	_, next, err := d.engine.Wake(ctx) // applied hears of each
 	c.complain(ctx, "due tasks not woken", err)
-	for _, q := range queues {
-		d.kick(q)
-	}
 	if c.due(&c.ticked, now, d.opts.Tick) {
 		_, err = d.engine.EndOverdue(ctx)
 		c.complain(ctx, "overdue tasks not ended", err)

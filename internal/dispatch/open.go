@@ -47,6 +47,9 @@ func (d *Dispatcher) kickFrom(first int, queue string) {
 		return
 	}
 	kind, pool := signalbox.QueueKind(queue)
+	if !pool && queue != signalbox.QueueWork {
+		return // no agent serves it
+	}
 	for i := range d.open {
 		l := d.open[(first+i)%len(d.open)]
 		if !pool || l.row.Kind == kind {

@@ -16,7 +16,7 @@ import (
 // resumes it or, where until is not zero, until then.
 func (e *Engine) Pause(ctx context.Context, queue, reason, by string, until time.Time) error {
 	if queue != "" && !signalbox.ValidQueue(queue) {
-		return signalbox.Invalid("queue", "%q is not a queue: use work, commands, agent:NAME, pool:KIND, or leave it out for all", queue)
+		return signalbox.Invalid("queue", "%q is not a queue: use work, commands, calls, agent:NAME, pool:KIND, or leave it out for all", queue)
 	}
 	if len(reason) > MaxReasonBytes || !printable(reason) {
 		return signalbox.Invalid("reason", "reason must be one printable line of at most %d bytes", MaxReasonBytes)
@@ -101,6 +101,9 @@ func (e *Engine) AgentToken(a signalbox.Agent) (string, error) {
 
 func checkAgent(a signalbox.Agent, token string) error {
 	u, err := url.Parse(a.URL)
+	if err := executorRefusal(a.Name); err != nil {
+		return err
+	}
 	switch {
 	case !signalbox.ValidName(a.Name):
 		return signalbox.Invalid("name", "%q cannot be the name of an agent: %s", a.Name, nameRule)
@@ -137,6 +140,9 @@ func (e *Engine) Agent(ctx context.Context, name string) (signalbox.Agent, error
 // RemoveAgent forgets an agent. CodeConflict while it holds slots. Tasks that
 // wait for it go on waiting, for an agent of that name can come back.
 func (e *Engine) RemoveAgent(ctx context.Context, name, by string) error {
+	if err := executorRefusal(name); err != nil {
+		return err
+	}
 	if _, err := e.Agent(ctx, name); err != nil {
 		return err
 	}

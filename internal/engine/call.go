@@ -22,6 +22,9 @@ type call struct {
 // agent's; CodeValidation where several could be meant and none is named;
 // CodeCallDepth; CodeCallCycle with the cycle.
 func (e *Engine) callOf(ctx context.Context, n *NewTask) (call, error) {
+	if n.Mode == signalbox.ModeTool {
+		return e.toolCallOf(ctx, n)
+	}
 	if n.By.Kind != signalbox.PrincipalAgent {
 		return call{}, nil
 	}

@@ -19,6 +19,9 @@ func (e *Engine) Cancel(ctx context.Context, id, by string) (signalbox.Task, err
 // ClearLane cancels all that waits in an agent's own queue and returns how
 // many that were. What runs goes on, also what began to in the meantime.
 func (e *Engine) ClearLane(ctx context.Context, agent, by string) (int, error) {
+	if err := executorRefusal(agent); err != nil {
+		return 0, err
+	}
 	if _, err := e.Agent(ctx, agent); err != nil {
 		return 0, err
 	}

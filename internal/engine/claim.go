@@ -61,7 +61,11 @@ func (e *Engine) claim(ctx context.Context, r store.ClaimRequest) (c Claimed, fo
 			return c, true, nil
 		}
 		// It can never run; the next one may.
-		if _, err := e.Reject(ctx, got.Task, "its env "+err.Error()+"; submit the task again"); err != nil {
+		what := "env"
+		if got.Task.Mode == signalbox.ModeTool {
+			what = "secret arguments"
+		}
+		if _, err := e.Reject(ctx, got.Task, "its "+what+" "+err.Error()+"; submit the task again"); err != nil {
 			return Claimed{}, false, err
 		}
 	}

@@ -17,7 +17,7 @@ func (e *Engine) logChange(t signalbox.Task, entry signalbox.Entry) {
 	attempt := fmt.Sprintf("%d/%d", t.Attempts, t.MaxAttempts)
 	switch entry.Kind {
 	case signalbox.EventSubmit:
-		e.log.Info("", "queue", "task_added", "queue_id", t.ID, "depth", e.depth(), "source", string(t.Source), "in", t.Queue)
+		e.log.Info("", "queue", "task_added", "queue_id", t.ID, "depth", e.depth(&t), "source", string(t.Source), "in", t.Queue)
 	case signalbox.EventClaim:
 		e.log.Info("", "queue", "dispatch", "queue_id", t.ID, "agent", t.AgentURL, "name", t.Agent, "fence", t.Fence)
 	case signalbox.EventAccept:
@@ -39,12 +39,16 @@ func (e *Engine) logChange(t signalbox.Task, entry signalbox.Entry) {
 	}
 }
 
-// depth is the number of tasks that wait under the limit "work"; 0 if the
-// store does not say.
-func (e *Engine) depth() int {
+// depth is the number of tasks that wait under the limit "work", of a tool call
+// under its own; 0 if the store does not say.
+func (e *Engine) depth(t *signalbox.Task) int {
+	limit := signalbox.LimitWork
+	if t.Mode == signalbox.ModeTool {
+		limit = t.Limit
+	}
 	counts, err := e.store.Counts(context.Background())
 	if err != nil {
 		return 0
 	}
-	return counts.Limits[signalbox.LimitWork]
+	return counts.Limits[limit]
 }

@@ -12,6 +12,9 @@ import (
 // executions stand beside the lane: only those that someone has asked to stop
 // lose their slots with it.
 func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, error) {
+	if err := executorRefusal(agent); err != nil {
+		return nil, err
+	}
 	if _, err := e.Agent(ctx, agent); err != nil {
 		return nil, err
 	}

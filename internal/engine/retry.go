@@ -34,6 +34,9 @@ func (e *Engine) Retry(ctx context.Context, id string, edit Edit) (Receipt, erro
 	if err != nil {
 		return Receipt{}, err
 	}
+	if t.Mode == signalbox.ModeTool {
+		return e.retryTool(ctx, &t, &r, edit)
+	}
 	if r.HadEnv && edit.Env == nil {
 		return Receipt{}, signalbox.Invalid("env", "the env of task %s was erased when it ended: give env anew, {} for none", id)
 	}
@@ -53,6 +56,21 @@ func (e *Engine) Retry(ctx context.Context, id string, edit Edit) (Receipt, erro
 	n.route(r.Queue)
 	edit.apply(&n)
 	return e.Submit(ctx, n)
+}
+
+// retryTool makes the same call again.
+func (e *Engine) retryTool(ctx context.Context, t *signalbox.Task, r *signalbox.Request, edit Edit) (Receipt, error) {
+	switch {
+	case r.HadEnv:
+		return Receipt{}, signalbox.Invalid("arguments", "task %s had secret arguments, which were erased when it ended: call the tool %s anew with all its arguments", t.ID, t.Tool)
+	case edit.Prompt != "" || edit.Model != "" || edit.TimeoutSeconds != 0 || len(edit.Env) > 0:
+		return Receipt{}, signalbox.Invalid("prompt", "a tool call is repeated as it was: call the tool %s anew to change something", t.Tool)
+	}
+	return e.Submit(ctx, NewTask{
+		Mode: signalbox.ModeTool, Tool: t.Tool, Arguments: r.Arguments, Metadata: r.Metadata, TimeoutMS: r.TimeoutMS,
+		Calls: r.Queue == signalbox.QueueCalls, Source: edit.Source, SourceJob: t.SourceJob, Priority: t.Priority, OnLost: t.OnLost,
+		RetryOf: t.ID, IdempotencyKey: edit.IdempotencyKey, By: edit.By, CallerID: edit.CallerID,
+	})
 }
 
 // route sets the agent or kind that the queue asked for stands for.

@@ -14,6 +14,9 @@ import (
 // agent than the one that holds its session, and one for an agent that the
 // principal may not use.
 func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
+	if n.Mode == signalbox.ModeTool {
+		return nil // who may call tools is decided by the way in
+	}
 	if n.Agent == "" {
 		return e.checkLimits(ctx, n)
 	}
@@ -66,6 +69,9 @@ func (e *Engine) checkLimits(ctx context.Context, n NewTask) error {
 // makeRoom says what a call that wants an agent at once needs of it, and in
 // which conversation a chat takes place.
 func (e *Engine) makeRoom(n *NewTask, sub *store.Submission) error {
+	if n.Mode == signalbox.ModeTool {
+		return nil
+	}
 	if n.Mode == signalbox.ModeQueue {
 		if n.Overflow == signalbox.OverflowReject {
 			sub.Room = e.roomAnywhere(sub.Task.Queue)
@@ -142,6 +148,9 @@ func (e *Engine) noRoom(err error, n *NewTask, sub *store.Submission) error {
 	switch signalbox.CodeOf(err) {
 	case signalbox.CodeQueueFull:
 		e.log.Warn("", "queue", "submit_rejected", "reason", "queue_full", "depth", sub.Cap, "limit", sub.Task.Limit)
+		if sub.Task.Limit == signalbox.LimitCommands {
+			return signalbox.Errorf(signalbox.CodeQueueFull, "The queue commands is at capacity (%d tasks wait for a command slot): try again later, or raise commands.max_waiting", sub.Cap)
+		}
 		if sub.Task.Limit != signalbox.LimitWork {
 			return signalbox.Errorf(signalbox.CodeQueueFull, "Agent '%s' is busy with %d queued requests. Please try again later.", n.Agent, sub.Cap)
 		}

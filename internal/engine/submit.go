@@ -48,8 +48,12 @@ type NewTask struct {
 	Metadata  json.RawMessage   `json:",omitempty"`
 	Secrets   map[string]string `json:",omitempty"`
 	TimeoutMS int64             `json:",omitempty"`
-	// Waiter says of a ModeTool task that it is a call which waits in its tool
-	// queue already: it goes to the queue calls, under its ID.
+	// Calls says of a ModeTool task that its tool is no async command: it goes
+	// to the queue calls.
+	Calls bool `json:"-"`
+	// Waiter says that the call stands in line of its tool queue already: it goes
+	// to the queue calls, under its ID, and before all others, because its place
+	// is in the other line.
 	Waiter bool `json:"-"`
 	// ID is the id of a Waiter, made with NewID; all others get theirs here.
 	ID string `json:"-"`
@@ -129,7 +133,10 @@ func (e *Engine) submission(n NewTask, from call) (store.Submission, error) {
 	if n.NotBefore.Sub(now) > MaxNotBefore {
 		return store.Submission{}, signalbox.Invalid("not_before", "not_before lies more than 366 days ahead")
 	}
-	id, err := signalbox.NewID(now, e.opts.Random)
+	id, err := n.ID, error(nil)
+	if id == "" {
+		id, err = signalbox.NewID(now, e.opts.Random)
+	}
 	if err != nil {
 		return store.Submission{}, err
 	}
@@ -138,8 +145,16 @@ func (e *Engine) submission(n NewTask, from call) (store.Submission, error) {
 		Priority: n.Priority, Bias: time.Duration(n.Priority) * e.opts.AgeStep,
 		NotBefore: n.NotBefore, SessionID: n.SessionID, SessionMode: n.Session, OnLost: n.OnLost,
 		MaxAttempts: e.opts.MaxAttempts, RetryOf: n.RetryOf, Source: n.Source, SourceJob: n.SourceJob,
-		Preview: signalbox.Preview(n.Prompt), CreatedAt: now, HasEnv: len(n.Env) > 0,
+		Preview: signalbox.Preview(n.Prompt), CreatedAt: now, HasEnv: len(n.Env) > 0, Tool: n.Tool,
 		Owner: n.By.Key(), OwnerEmail: n.By.Email, ParentID: from.parent, Depth: from.depth, Waits: n.Waits && from.parent != "",
+	}
+	secrets := n.Env
+	if n.Mode == signalbox.ModeTool {
+		t.Preview, secrets = signalbox.Preview("tool "+n.Tool), n.Secrets
+		t.HasEnv = len(secrets) > 0
+	}
+	if n.Waiter {
+		t.Bias = waiterBias
 	}
 	sub := store.Submission{FollowSession: n.Session != "", Now: now}
 	t.Limit, sub.Cap = e.limit(&n)
@@ -153,9 +168,10 @@ func (e *Engine) submission(n NewTask, from call) (store.Submission, error) {
 		Prompt: n.Prompt, Model: n.Model, Tier: n.Tier, TimeoutSeconds: n.TimeoutSeconds,
 		Project: n.Project, Thinking: n.Thinking, SessionID: n.SessionID, Queue: t.Queue, HadEnv: t.HasEnv,
 		AllowedTools: n.AllowedTools, SystemPrompt: n.SystemPrompt, NewSession: n.NewSession,
+		Arguments: n.Arguments, Metadata: n.Metadata, TimeoutMS: n.TimeoutMS,
 	}
 	if t.HasEnv {
-		plain, err := json.Marshal(n.Env)
+		plain, err := json.Marshal(secrets)
 		if err != nil {
 			return store.Submission{}, err
 		}
@@ -173,6 +189,10 @@ func (e *Engine) limit(n *NewTask) (name string, most int) {
 		return signalbox.LimitBypass(n.Agent), 0 // it does not wait: its room is what bounds it
 	case n.Mode == signalbox.ModeChat && n.Overflow != signalbox.OverflowPersist:
 		return signalbox.LimitChat(n.Agent), e.opts.MaxChats
+	case n.Mode == signalbox.ModeTool && n.toolQueue() == signalbox.QueueCalls:
+		return signalbox.LimitCalls, 0 // each has a place in a tool queue, which has a bound of its own
+	case n.Mode == signalbox.ModeTool:
+		return signalbox.LimitCommands, e.opts.MaxCommands
 	}
 	return signalbox.LimitWork, e.opts.MaxSize
 }
@@ -189,6 +209,9 @@ func ownKey(by signalbox.Principal, key string) string {
 // digest stands for the body of a submit when its idempotency key comes
 // again. It is keyed, because env values go into it.
 func (e *Engine) digest(n NewTask) string {
+	if n.Mode == signalbox.ModeTool {
+		n.OnLost = "" // the tool's configuration says it, not the caller
+	}
 	body, err := json.Marshal(n)
 	if err != nil { // strings, numbers and times always marshal
 		panic(err)
@@ -198,6 +221,8 @@ func (e *Engine) digest(n NewTask) string {
 
 func (n *NewTask) queue() string {
 	switch {
+	case n.Mode == signalbox.ModeTool:
+		return n.toolQueue()
 	case n.Mode == signalbox.ModeBypass:
 		return signalbox.BypassQueue(n.Agent)
 	case n.Agent != "":

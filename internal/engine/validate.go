@@ -44,6 +44,12 @@ func (n *NewTask) normalize(waitTimeout time.Duration, priority map[signalbox.So
 	if n.Mode == signalbox.ModeBypass && n.TimeoutSeconds == 0 {
 		n.TimeoutSeconds = DefaultBypassTimeout
 	}
+	if n.Mode == signalbox.ModeTool {
+		if n.Priority == 0 {
+			n.Priority = priority[n.Source]
+		}
+		return n.normalizeTool()
+	}
 	n.overflow(waitTimeout)
 	if n.Priority == 0 {
 		n.Priority = priority[n.Source]
@@ -86,6 +92,8 @@ func (n *NewTask) checkMode() error {
 		return signalbox.Invalid("agent", "a chat or bypass task needs an agent")
 	case !slices.Contains([]signalbox.Overflow{signalbox.OverflowReject, signalbox.OverflowWait, signalbox.OverflowPersist}, n.Overflow):
 		return signalbox.Invalid("overflow", "overflow must be reject, wait or persist, not %q", n.Overflow)
+	case n.Tool != "" || n.Arguments != nil || n.Metadata != nil || n.TimeoutMS != 0 || n.Secrets != nil || n.Calls || n.Waiter || n.ID != "":
+		return signalbox.Invalid("tool", "tool, arguments, metadata and timeout_ms belong to a tool call")
 	case n.Mode == signalbox.ModeBypass && n.Overflow != signalbox.OverflowReject:
 		return signalbox.Invalid("overflow", "a bypass task starts at once or is refused: it cannot wait")
 	case n.NewSession && !talk:
@@ -161,6 +169,9 @@ func printable(s string) bool {
 }
 
 func (n *NewTask) checkRouting() error {
+	if err := executorRefusal(n.Agent); err != nil {
+		return err
+	}
 	switch {
 	case n.Agent != "" && n.Kind != "":
 		return signalbox.Invalid("kind", "agent and kind exclude each other: an agent has one kind")

@@ -68,6 +68,9 @@ func (e *Engine) Why(ctx context.Context, id string) (Why, error) {
 
 // standing describes a task that no longer waits.
 func (e *Engine) standing(t signalbox.Task) string {
+	if t.Mode == signalbox.ModeTool {
+		return e.toolStanding(&t)
+	}
 	switch t.State {
 	case signalbox.Dispatching:
 		return fmt.Sprintf("It is being handed to agent %s for %s now.", t.Agent, e.since(t.DispatchedAt))
@@ -154,6 +157,9 @@ func (e *Engine) gateSession(ctx context.Context, t *signalbox.Task) (Gate, erro
 
 // gateConnected also returns the agents that could take the task.
 func (e *Engine) gateConnected(t *signalbox.Task) (Gate, []LiveAgent) {
+	if ofTools(t.Queue) {
+		return e.toolConnected(t)
+	}
 	var up []LiveAgent
 	var down []string
 	for _, a := range e.live.Agents() {
@@ -187,6 +193,9 @@ func (e *Engine) gateConnected(t *signalbox.Task) (Gate, []LiveAgent) {
 }
 
 func (e *Engine) gateFree(ctx context.Context, t *signalbox.Task, servers []LiveAgent) (Gate, error) {
+	if ofTools(t.Queue) {
+		return e.toolFree(ctx, t, servers)
+	}
 	g := Gate{Name: "agent_free"}
 	if len(servers) == 0 {
 		g.Text = "No connected agent to be free"
@@ -226,7 +235,9 @@ func (e *Engine) fleetGate() (full bool, g Gate) {
 	}
 	running := 0
 	for _, a := range e.live.Agents() {
-		running += a.InUse
+		if _, own := signalbox.ExecutorKind(a.Name); !own {
+			running += a.InUse
+		}
 	}
 	return running >= e.opts.Fleet, Gate{
 		Name: "agent_free", Text: fmt.Sprintf("The fleet is at its ceiling: %d of %d executions run", running, e.opts.Fleet),

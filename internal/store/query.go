@@ -17,6 +17,7 @@ import (
 func (q *HistoryQuery) Takes(t *signalbox.Task) bool {
 	return among(q.State, t.State) && among(q.Reason, t.Reason) && among(q.Agent, t.Agent) && among(q.Queue, t.Queue) &&
 		among(q.Source, t.Source) && among(q.SourceJob, t.SourceJob) && among(q.SessionID, t.SessionID) &&
+		among(q.Mode, t.Mode) && among(q.Tool, t.Tool) &&
 		(q.Since.IsZero() || !t.EndedAt.Before(q.Since)) && (q.Until.IsZero() || t.EndedAt.Before(q.Until)) &&
 		(q.Text == "" || strings.Contains(strings.ToLower(t.Preview), strings.ToLower(q.Text)))
 }

@@ -258,7 +258,7 @@ type ClaimRequest struct {
 	Queues     []string // that it serves
 	FenceAbove int64    // highest fence the agent has seen; 0 if unknown
 	Isolated   bool     // a slot for an isolated execution: Slots is the number of those
-	Fleet      int      // slots of that sort that may be in use over all agents; 0: no ceiling
+	Fleet      int      // slots of that sort that may be in use over all agents, the director's own executor apart; 0: no ceiling
 	Expires    time.Time
 	Now        time.Time
 }
@@ -318,6 +318,8 @@ type HistoryQuery struct {
 	Source    signalbox.Source
 	SourceJob string
 	SessionID string
+	Mode      signalbox.Mode // "": all, not ModeQueue alone
+	Tool      string
 	Text      string    // part of the preview, letters of either case
 	Since     time.Time // ended at or after
 	Until     time.Time // ended before

@@ -28,6 +28,7 @@ type gauges struct {
 	engine                                   *engine.Engine
 	depth, maxSize, inFlight, oldest, agents *prometheus.Desc
 	info, up                                 *prometheus.Desc
+	toolSlots, toolInUse                     *prometheus.Desc
 }
 
 func newGauges(e *engine.Engine) *gauges {
@@ -35,19 +36,21 @@ func newGauges(e *engine.Engine) *gauges {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	return &gauges{
-		engine:   e,
-		depth:    desc("signalbox_queue_depth", "Pending tasks, by queue; the smallest of more than 100 queues are summed up as other.", "queue"),
-		maxSize:  desc("signalbox_queue_max_size", "Pending tasks that the limit work allows."),
-		inFlight: desc("signalbox_tasks_in_flight", "Tasks that hold a slot, by state.", "state"),
-		oldest:   desc("signalbox_queue_oldest_age_seconds", "Age of the task that has waited longest; 0 if none waits."),
-		agents:   desc("signalbox_agents", "Agents, by state: up (connected), idle (connected with all slots free).", "state"),
-		info:     desc("signalbox_store_info", "The store; the value is always 1.", "kind"),
-		up:       desc("signalbox_store_up", "1 if the store answered this scrape."),
+		engine:    e,
+		depth:     desc("signalbox_queue_depth", "Pending tasks, by queue; the smallest of more than 100 queues are summed up as other.", "queue"),
+		maxSize:   desc("signalbox_queue_max_size", "Pending tasks that the limit work allows."),
+		inFlight:  desc("signalbox_tasks_in_flight", "Tasks that hold a slot, by state.", "state"),
+		oldest:    desc("signalbox_queue_oldest_age_seconds", "Age of the task that has waited longest; 0 if none waits."),
+		agents:    desc("signalbox_agents", "Agents, by state: up (connected), idle (connected with all slots free).", "state"),
+		toolSlots: desc("signalbox_tool_task_slots", "Slots of the director's own executor, by the queue that it serves.", "queue"),
+		toolInUse: desc("signalbox_tool_task_slots_in_use", "Of these, slots that a tool call holds.", "queue"),
+		info:      desc("signalbox_store_info", "The store; the value is always 1.", "kind"),
+		up:        desc("signalbox_store_up", "1 if the store answered this scrape."),
 	}
 }
 
 func (g *gauges) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.depth, g.maxSize, g.inFlight, g.oldest, g.agents, g.info, g.up} {
+	for _, d := range []*prometheus.Desc{g.depth, g.maxSize, g.inFlight, g.oldest, g.agents, g.info, g.up, g.toolSlots, g.toolInUse} {
 		c <- d
 	}
 }
@@ -58,6 +61,12 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	}
 	set(g.info, 1, g.engine.Info().Kind)
 	set(g.maxSize, float64(g.engine.MaxSize()))
+	for _, a := range g.engine.LiveAgents() {
+		if kind, own := signalbox.ExecutorKind(a.Name); own {
+			set(g.toolSlots, float64(a.Slots), kind)
+			set(g.toolInUse, float64(a.InUse), kind)
+		}
+	}
 	up, idle := g.countAgents()
 	set(g.agents, up, "up")
 	set(g.agents, idle, "idle")
@@ -86,7 +95,7 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 
 func (g *gauges) countAgents() (up, idle float64) {
 	for _, a := range g.engine.LiveAgents() {
-		if !a.Up {
+		if _, own := signalbox.ExecutorKind(a.Name); own || !a.Up {
 			continue
 		}
 		up++

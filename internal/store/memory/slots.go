@@ -24,7 +24,9 @@ func sortOf(apart bool) int {
 
 func (s *Store) countSlot(row *signalbox.Slot, n int) {
 	sort := sortOf(signalbox.Isolated(row.Slot))
-	s.inUse[sort] += n
+	if _, own := signalbox.ExecutorKind(row.Agent); !own {
+		s.inUse[sort] += n
+	}
 	if s.used[sort][row.Agent] += n; s.used[sort][row.Agent] == 0 {
 		delete(s.used[sort], row.Agent)
 	}

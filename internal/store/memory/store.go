@@ -40,7 +40,7 @@ type Store struct {
 
 	slots    map[string]map[int]*signalbox.Slot // by agent and slot
 	used     [sorts]map[string]int              // slots in use by agent, of each sort
-	inUse    [sorts]int                         // slots in use over all agents, of each sort
+	inUse    [sorts]int                         // slots in use over all agents, of each sort; the executor's apart
 	agents   map[string]signalbox.Agent
 	pauses   map[string]signalbox.Pause
 	sessions map[string]signalbox.Session

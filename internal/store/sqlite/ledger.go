@@ -27,7 +27,7 @@ type ledger struct {
 	flying map[string]int             // tasks of a session in flight
 	hot    map[string]*signalbox.Task // tasks in flight by id; never changed in place
 	slots  map[string]*usage          // slots in use by agent
-	inUse  [sorts]int                 // slots in use over all agents
+	inUse  [sorts]int                 // slots in use over all agents, the executor's apart
 
 	agents map[string]signalbox.Agent
 	pauses map[string]signalbox.Pause

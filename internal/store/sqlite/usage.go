@@ -35,6 +35,7 @@ type usage struct {
 	rows  map[int]slotRow
 	count [sorts]int
 	taken [sorts]bitmap
+	apart bool // the director's own executor: no ceiling over all agents counts it
 }
 
 // used returns how many slots of a sort an agent uses.
@@ -72,7 +73,8 @@ func (l *ledger) putSlot(agent string, slot int, row *slotRow) {
 		if row == nil {
 			return
 		}
-		u = &usage{rows: map[int]slotRow{}}
+		_, own := signalbox.ExecutorKind(agent)
+		u = &usage{rows: map[int]slotRow{}, apart: own}
 		l.slots[agent] = u
 	}
 	if _, used := u.rows[slot]; used != (row != nil) {
@@ -94,7 +96,9 @@ func (l *ledger) countSlot(u *usage, slot int, taken bool) {
 		n = 1
 	}
 	u.count[sort] += n
-	l.inUse[sort] += n
+	if !u.apart {
+		l.inUse[sort] += n
+	}
 	u.taken[sort].set(number, taken)
 }
 
