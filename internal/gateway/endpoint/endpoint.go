@@ -34,6 +34,16 @@ type Options struct {
 	MaxSessions     int           // at once
 	MaxPerPrincipal int           // of them, of one principal
 
+	// Tasks makes calls into tasks: those of async tools, and for clients that
+	// declared tasks also those that wait in their tool queue for longer than
+	// TaskAfter. nil: none are.
+	Tasks     gateway.Tasks
+	TaskAfter time.Duration // 0: as soon as a call has to wait
+	AgentName string        // metadata.agent of what is said of a task; "": the tool's name
+	// Relay, in place of Tasks, is the endpoint whose tools these are: the calls
+	// of clients that declared tasks go on to it as they are.
+	Relay *Relay
+
 	beat time.Duration // for tests
 }
 
@@ -133,6 +143,9 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Set(requestHeader, key) // in place of what a client may have sent
 
 	if isModern(r.Header.Get(versionHeader)) {
+		if e.server.hasTasks() && !routedRight(from.answer, r) {
+			return
+		}
 		e.modern.ServeHTTP(from.answer, r)
 		return
 	}
@@ -176,10 +189,14 @@ func (e *Endpoint) Close() error {
 
 // refuse answers what does not reach the SDK, as the protocol has errors.
 func refuse(w http.ResponseWriter, status int, message string) {
+	refuseWith(w, status, json.RawMessage("null"), codeRefused, message)
+}
+
+func refuseWith(w http.ResponseWriter, status int, id json.RawMessage, code int64, message string) {
 	body, err := json.Marshal(map[string]any{
-		"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": codeRefused, "message": message},
+		"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": message},
 	})
-	if err != nil { // text always marshals
+	if err != nil { // the id came out of JSON
 		body = nil
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -28,11 +28,24 @@ func (r *callResult) MarshalJSON() ([]byte, error) {
 		Content    json.RawMessage `json:"content"`
 		Structured json.RawMessage `json:"structuredContent,omitempty"`
 		IsError    bool            `json:"isError,omitempty"`
-	}{Meta: meta, Type: resultType(r.modern), Content: r.Content, Structured: r.Structured, IsError: r.IsError}
+		Metadata   json.RawMessage `json:"metadata,omitempty"`
+	}{
+		Meta: meta, Type: resultType(r.modern), Content: r.Content, Structured: r.Structured,
+		IsError: r.IsError, Metadata: r.Metadata,
+	}
 	if len(out.Content) == 0 {
 		out.Content = json.RawMessage("[]")
 	}
 	return marshal(out)
+}
+
+// textResult is an answer in words of ours.
+func textResult(text string, isError bool) gateway.Result {
+	content, err := marshal([]map[string]string{{"type": "text", "text": text}})
+	if err != nil { // text always marshals
+		content = nil
+	}
+	return gateway.Result{Content: content, IsError: isError}
 }
 
 // toolList is an answer to tools/list.
@@ -67,7 +80,7 @@ func (l *toolList) MarshalJSON() ([]byte, error) {
 
 func resultType(modern bool) string {
 	if modern {
-		return "complete"
+		return resultComplete
 	}
 	return ""
 }

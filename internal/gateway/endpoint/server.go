@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sort"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -51,17 +52,30 @@ type server struct {
 	log *slog.Logger
 	// from finds where a message came from.
 	from func(*mcp.RequestExtra) *request
+	// Of tasks; both nil: there are none.
+	tasks     gateway.Tasks
+	relay     *Relay
+	taskAfter time.Duration
+	agentName string
 	// opened is asked whether a session may begin; nil: any may.
 	opened func(*request, *mcp.ServerSession) error
 }
 
 func newServer(gw Gateway, o Options) *server {
-	s := &server{gw: gw, log: o.Log}
+	s := &server{gw: gw, log: o.Log, tasks: o.Tasks, relay: o.Relay, taskAfter: o.TaskAfter, agentName: o.AgentName}
+	able := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}
+	if s.hasTasks() {
+		able.AddExtension(extension, nil)
+	}
 	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "signalbox", Title: "Signalbox", Version: o.Version}, &mcp.ServerOptions{
-		Instructions: o.Instructions,
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
+		Instructions: o.Instructions, Capabilities: able,
 	})
 	s.sdk.AddReceivingMiddleware(s.middleware)
+	if s.hasTasks() {
+		if err := s.offerTasks(); err != nil { // the SDK has tasks of its own now
+			panic(err)
+		}
+	}
 	return s
 }
 
@@ -86,15 +100,29 @@ func (s *server) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 			if method == methodCallTool {
 				return s.callTool(ctx, r)
 			}
+		case *taskRequest:
+			return s.aboutTask(ctx, method, r)
 		}
-		if method == methodInitialize && s.opened != nil {
-			ss, _ := req.GetSession().(*mcp.ServerSession)
-			if err := s.opened(s.from(req.GetExtra()), ss); err != nil {
-				return nil, &jsonrpc.Error{Code: codeRefused, Message: err.Error()}
-			}
+		if method == methodInitialize {
+			return s.initialize(ctx, next, req)
 		}
 		return next(ctx, method, req)
 	}
+}
+
+// initialize begins a session of the older protocol.
+func (s *server) initialize(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
+	if s.opened != nil {
+		ss, _ := req.GetSession().(*mcp.ServerSession)
+		if err := s.opened(s.from(req.GetExtra()), ss); err != nil {
+			return nil, &jsonrpc.Error{Code: codeRefused, Message: err.Error()}
+		}
+	}
+	res, err := next(ctx, methodInitialize, req)
+	if r, ok := res.(*mcp.InitializeResult); ok && r != nil {
+		delete(r.Capabilities.Extensions, extension) // tasks are of the newer one; the SDK has made this a copy
+	}
+	return res, err
 }
 
 // codeRefused is that of a session that is not begun, from the range that
@@ -157,13 +185,21 @@ func (s *server) callTool(ctx context.Context, r *mcp.CallToolRequest) (mcp.Resu
 		from.answer.begin()
 		defer from.answer.pause()
 	}
-	res, err := s.gw.Call(during, gateway.Call{
-		Tool: r.Params.Name, Arguments: args, Meta: meta, Caller: from.caller, Progress: s.progress(ctx, r),
-	})
-	if err != nil {
-		return s.failed(during, r.Params.Name, isModern(r.ProtocolVersion()), err)
+	era := r.ProtocolVersion()
+	tasks := declared(era, r.Params.Meta)
+	if tasks && s.relay != nil {
+		return s.relay.callTool(during, r)
 	}
-	return &callResult{Result: res, modern: isModern(r.ProtocolVersion())}, nil
+	res, task, err := s.carryOut(during, gateway.Call{
+		Tool: r.Params.Name, Arguments: args, Meta: meta, Caller: from.caller, Progress: s.progress(ctx, r),
+	}, tasks)
+	switch {
+	case err != nil:
+		return s.failed(during, r.Params.Name, isModern(era), err)
+	case task != nil:
+		return &taskResult{task: wireTask(task, false), kind: resultTask}, nil
+	}
+	return &callResult{Result: res, modern: isModern(era)}, nil
 }
 
 // failed turns an error of the gateway into what a client expects: what the
@@ -185,8 +221,7 @@ func (s *server) failed(ctx context.Context, tool string, modern bool, err error
 	if known.Code == signalbox.CodeNotFound {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: known.Message}
 	}
-	text, err := json.Marshal([]map[string]string{{"type": "text", "text": fmt.Sprintf("%s: %s", known.Code, known.Message)}})
-	return &callResult{Result: gateway.Result{Content: text, IsError: true}, modern: modern}, err
+	return &callResult{Result: textResult(fmt.Sprintf("%s: %s", known.Code, known.Message), true), modern: modern}, nil
 }
 
 // logLevelKey asks for log messages, of which this endpoint has none.

@@ -12,14 +12,18 @@ import (
 )
 
 // stdio serves one client over pipes. hangUp closes the client's side.
-func (r *rig) stdio(version string) (c *client, hangUp func(), served <-chan error) {
+func (r *rig) stdio(version string, more ...endpoint.Options) (c *client, hangUp func(), served <-chan error) {
 	r.t.Helper()
+	var o endpoint.Options
+	if len(more) > 0 {
+		o = more[0]
+	}
 	serverIn, clientOut := io.Pipe()
 	clientIn, serverOut := io.Pipe()
 	ended := make(chan error, 1)
 	ctx, stop := context.WithCancel(r.t.Context())
 	go func() {
-		ended <- endpoint.ServeStdio(ctx, r.gateway, gateway.Caller{Session: "stdio:1", Agent: "coder"}, serverIn, serverOut, endpoint.Options{})
+		ended <- endpoint.ServeStdio(ctx, r.gateway, gateway.Caller{Session: "stdio:1", Agent: "coder"}, serverIn, serverOut, o)
 		serverOut.Close()
 	}()
 	c = &client{progress: make(chan *mcp.ProgressNotificationParams, 100), cut: stop}

@@ -1,0 +1,194 @@
+package endpoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sort"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+)
+
+// The tasks extension of the protocol (SEP-2663). The SDK does not have it: what
+// is here and in the files tasks_*.go is all there is of it, so that the SDK's
+// own can take its place one day.
+const (
+	extension = "io.modelcontextprotocol/tasks"
+
+	methodGetTask    = "tasks/get"
+	methodUpdateTask = "tasks/update"
+	methodCancelTask = "tasks/cancel"
+)
+
+// taskParams are those of all methods about a task.
+type taskParams struct {
+	mcp.ParamsBase
+	TaskID    string          `json:"taskId"`
+	Responses json.RawMessage `json:"inputResponses,omitempty"` // to questions, of which our tasks ask none
+}
+
+type taskRequest = mcp.ServerRequest[*taskParams]
+
+// hasTasks says whether the extension is served at all.
+func (s *server) hasTasks() bool { return s.tasks != nil || s.relay != nil }
+
+// offerTasks makes the methods known to the SDK, which hands them to the
+// middleware as it does with its own.
+func (s *server) offerTasks() error {
+	for _, method := range []string{methodGetTask, methodUpdateTask, methodCancelTask} {
+		if err := mcp.AddReceivingCustomMethod(s.sdk, method, func(context.Context, *mcp.ServerSession, *taskParams) (*ack, error) {
+			return nil, errNoOwn
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// declared says whether a request is of a client that can take a task for an
+// answer. It says so in each request; what it said before does not count.
+func declared(version string, meta mcp.Meta) bool {
+	if !isModern(version) {
+		return false
+	}
+	able, _ := meta[mcp.MetaKeyClientCapabilities].(map[string]any)
+	extensions, _ := able["extensions"].(map[string]any)
+	return extensions[extension] != nil
+}
+
+// errUndeclared is the answer to one who did not declare the extension and asks
+// for what it brings.
+func errUndeclared() error {
+	data, err := json.Marshal(map[string]any{"requiredCapabilities": map[string]any{"extensions": map[string]any{extension: struct{}{}}}})
+	if err != nil { // text always marshals
+		data = nil
+	}
+	return &jsonrpc.Error{
+		Code: mcp.CodeMissingRequiredClientCapabilities, Data: data,
+		Message: "missing required client capability: tasks are for clients that declare the extension " + extension + " in the _meta of each request",
+	}
+}
+
+// carryOut makes a call, or a task of it: for a client that declared tasks where
+// the tool is slow or its queue is, for any other where the tool is async. That
+// one is told the task's id in words.
+func (s *server) carryOut(ctx context.Context, c gateway.Call, tasks bool) (gateway.Result, *gateway.ToolTask, error) {
+	switch {
+	case s.tasks == nil:
+	case tasks:
+		res, task, err := s.tasks.CallOr(ctx, gateway.TaskCall{Call: c}, s.taskAfter)
+		if task != nil {
+			return gateway.Result{}, task, s.untold(ctx, task, c.Caller)
+		}
+		return res, nil, err
+	case s.async(c.Tool):
+		task, err := s.tasks.Submit(ctx, gateway.TaskCall{Call: c})
+		if err == nil {
+			err = s.untold(ctx, &task, c.Caller)
+		}
+		if err != nil {
+			return gateway.Result{}, nil, err
+		}
+		return gateway.Queued(task, s.agentName), nil, nil
+	}
+	res, err := s.gw.Call(ctx, c)
+	return res, nil, err
+}
+
+// untold cancels a task whose creator has gone before it was told the id: to
+// close the connection is to cancel the call, and nobody could ask for it.
+func (s *server) untold(ctx context.Context, t *gateway.ToolTask, by gateway.Caller) error {
+	gone := ctx.Err()
+	if gone == nil {
+		return nil
+	}
+	if _, err := s.tasks.Cancel(context.WithoutCancel(ctx), t.Task.ID, by.Who.String()); err != nil && !isCode(err, signalbox.CodeAlreadyEnded) {
+		s.log.Error("a task whose caller has gone could not be cancelled", "task", t.Task.ID, "error", err)
+	}
+	return gone
+}
+
+// async says whether a tool's calls are tasks.
+func (s *server) async(name string) bool {
+	tools := s.gw.Tools()
+	i := sort.Search(len(tools), func(i int) bool { return tools[i].Name >= name })
+	return i < len(tools) && tools[i].Name == name && tools[i].Async
+}
+
+// aboutTask answers the methods of the extension.
+func (s *server) aboutTask(ctx context.Context, method string, r *taskRequest) (mcp.Result, error) {
+	if !isModern(r.ProtocolVersion()) { // an older version has methods of that name that are others
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("%q is served from protocol version %s on", method, modern)}
+	}
+	from := s.from(r.Extra)
+	if from == nil {
+		return nil, context.Canceled // its connection is gone already
+	}
+	if r.Params == nil || !declared(r.ProtocolVersion(), r.Params.Meta) {
+		return nil, errUndeclared()
+	}
+	if s.relay != nil {
+		return s.relay.aboutTask(ctx, method, r.Params)
+	}
+	task, err := s.taskOf(ctx, from.caller, r.Params.TaskID)
+	if err != nil {
+		return nil, err
+	}
+	switch method {
+	case methodGetTask:
+		return &taskResult{task: wireTask(&task, true), kind: resultComplete}, nil
+	case methodCancelTask:
+		if _, err := s.tasks.Cancel(ctx, task.Task.ID, from.caller.Who.String()); err != nil && !isCode(err, signalbox.CodeAlreadyEnded) {
+			return nil, s.taskError(ctx, err)
+		}
+	}
+	return &ack{}, nil
+}
+
+// taskOf is a task of the caller's own. Another's is not there: who asks learns
+// the same of both, and after the same look into the store.
+func (s *server) taskOf(ctx context.Context, who gateway.Caller, id string) (gateway.ToolTask, error) {
+	if !signalbox.ValidID(id) {
+		return gateway.ToolTask{}, errUnknownTask(id)
+	}
+	task, err := s.tasks.Task(ctx, id)
+	switch {
+	case isCode(err, signalbox.CodeNotFound) || err == nil && task.Task.Owner != who.Principal:
+		return gateway.ToolTask{}, errUnknownTask(id)
+	case err != nil:
+		return gateway.ToolTask{}, s.taskError(ctx, err)
+	}
+	return task, nil
+}
+
+func errUnknownTask(id string) error {
+	const most = 64
+	if len(id) > most {
+		id = id[:most] + "…"
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("there is no task %q of yours: it never was, or it ended so long ago that it was pruned", id)}
+}
+
+// taskError is what a caller is told of a failure that is ours.
+func (s *server) taskError(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return err
+	}
+	s.log.Error("a task cannot be served", "error", err)
+	message := "something went wrong inside the gateway; its log has the cause"
+	var known *signalbox.Error
+	if errors.As(err, &known) && known.Code != signalbox.CodeInternal {
+		message = string(known.Code) + ": " + known.Message
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: message}
+}
+
+func isCode(err error, code signalbox.Code) bool {
+	var known *signalbox.Error
+	return errors.As(err, &known) && known.Code == code
+}

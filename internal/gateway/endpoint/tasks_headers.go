@@ -1,0 +1,57 @@
+package endpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	methodHeader = "Mcp-Method"
+	nameHeader   = "Mcp-Name"
+)
+
+// routedRight answers requests about tasks whose header Mcp-Name does not name
+// the task: what is on the way may have gone by it. The SDK has looked at
+// Mcp-Method when it is its turn, and looks at Mcp-Name for its own methods
+// only.
+func routedRight(w http.ResponseWriter, r *http.Request) bool {
+	if !strings.HasPrefix(r.Header.Get(methodHeader), "tasks/") || r.Body == nil {
+		return true
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if err != nil {
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			refuse(w, http.StatusRequestEntityTooLarge, "the request is too large")
+		} else {
+			refuse(w, http.StatusBadRequest, "the request could not be read")
+		}
+		return false
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Params struct {
+			TaskID *string `json:"taskId"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(body, &m) != nil || m.Params.TaskID == nil {
+		return true // the SDK says what is wrong with it
+	}
+	var wrong string
+	switch name := r.Header.Get(nameHeader); name {
+	case *m.Params.TaskID:
+		return true
+	case "":
+		wrong = "missing required Mcp-Name header: requests about a task carry its id there"
+	default:
+		wrong = "header mismatch: Mcp-Name is not the taskId of the body"
+	}
+	refuseWith(w, http.StatusBadRequest, m.ID, mcp.CodeHeaderMismatch, wrong)
+	return false
+}

@@ -1,0 +1,151 @@
+package endpoint
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+)
+
+// Kinds of results.
+const (
+	resultComplete = "complete"
+	resultTask     = "task"
+)
+
+// The states of a task in the protocol. It has none for waiting: that is said in
+// the status message. input_required is not ours.
+const (
+	statusWorking   = "working"
+	statusCompleted = "completed"
+	statusFailed    = "failed"
+	statusCancelled = "cancelled"
+)
+
+// task is a task as the protocol writes it.
+type task struct {
+	ID        string          `json:"taskId"`
+	Status    string          `json:"status"`
+	Message   string          `json:"statusMessage,omitempty"`
+	CreatedAt string          `json:"createdAt"`
+	UpdatedAt string          `json:"lastUpdatedAt"`
+	TTL       *int64          `json:"ttlMs"`
+	Poll      int64           `json:"pollIntervalMs,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	Error     *taskFailure    `json:"error,omitempty"`
+}
+
+// taskFailure is a JSON-RPC error: the call came to no answer of the tool.
+type taskFailure struct {
+	Code    int64  `json:"code"`
+	Message string `json:"message"`
+	Data    any    `json:"data,omitempty"`
+}
+
+// wireTask writes a task, whole or without what it came to.
+func wireTask(t *gateway.ToolTask, whole bool) task {
+	out := task{
+		ID: t.Task.ID, Status: statusOf(t), Message: messageOf(t),
+		CreatedAt: wireTime(t.Task.CreatedAt), UpdatedAt: wireTime(t.UpdatedAt()),
+	}
+	if t.TTL > 0 {
+		ms := max(t.TTL.Milliseconds(), 1)
+		out.TTL = &ms
+	}
+	if !t.Task.State.Terminal() && t.Poll > 0 {
+		out.Poll = max(t.Poll.Milliseconds(), 1)
+	}
+	if !whole {
+		return out
+	}
+	switch out.Status {
+	case statusCompleted:
+		out.Result = answerOf(t)
+	case statusFailed:
+		out.Error = &taskFailure{Code: jsonrpc.CodeInternalError, Message: t.Task.Message, Data: map[string]signalbox.Reason{"reason": t.Task.Reason}}
+	}
+	return out
+}
+
+// statusOf says how a task is. One whose tool failed is completed, with a result
+// that says so: failed is for calls that came to no answer at all.
+func statusOf(t *gateway.ToolTask) string {
+	switch {
+	case !t.Task.State.Terminal():
+		return statusWorking
+	case t.Task.State == signalbox.Cancelled:
+		return statusCancelled
+	case t.Task.State == signalbox.Completed, t.Task.Reason == signalbox.ReasonExitNonzero, t.Task.Reason == signalbox.ReasonAgentError:
+		return statusCompleted
+	}
+	return statusFailed
+}
+
+// messageOf is for people and models.
+func messageOf(t *gateway.ToolTask) string {
+	switch t.Task.State {
+	case signalbox.Completed, signalbox.Working:
+		return t.Wait
+	case signalbox.Cancelling:
+		return "being cancelled"
+	case signalbox.Pending, signalbox.Dispatching:
+		switch {
+		case t.Position > 0:
+			return fmt.Sprintf("queued, position %d", t.Position)
+		case t.Wait != "":
+			return t.Wait
+		}
+		return "queued"
+	}
+	return t.Task.Message
+}
+
+// answerOf is what the tool answered, or the words for that it did not.
+func answerOf(t *gateway.ToolTask) json.RawMessage {
+	res := callResult{}
+	if t.Result != nil {
+		res.Result = *t.Result
+	} else {
+		res.Result = textResult(t.Task.Message, t.Task.State != signalbox.Completed)
+	}
+	data, err := res.MarshalJSON()
+	if err != nil { // the store has it as it was, whole
+		return json.RawMessage(`{"content":[],"isError":true}`)
+	}
+	return data
+}
+
+// wireTime is the same length for every time, in UTC.
+func wireTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// taskResult is a task as an answer: to tools/call, or to tasks/get.
+type taskResult struct {
+	mcp.ResultBase
+	task
+	kind string
+}
+
+// MarshalJSON writes the task with what the protocol asks of a result.
+func (r *taskResult) MarshalJSON() ([]byte, error) {
+	return marshal(struct {
+		Meta map[string]any `json:"_meta,omitempty"`
+		Type string         `json:"resultType"`
+		task
+	}{r.GetMeta(), r.kind, r.task})
+}
+
+// ack is the answer that says only that a request was taken.
+type ack struct{ mcp.ResultBase }
+
+// MarshalJSON writes it as complete.
+func (a *ack) MarshalJSON() ([]byte, error) {
+	return marshal(struct {
+		Meta map[string]any `json:"_meta,omitempty"`
+		Type string         `json:"resultType"`
+	}{a.GetMeta(), resultComplete})
+}
