@@ -45,7 +45,7 @@ func (d *Director) streamCall(w http.ResponseWriter, r *http.Request, c *call, g
 	ended, err := s.run(ctx, w, got)
 	last := leave()
 	switch {
-	case ended, d.life.Err() != nil:
+	case ended, d.life.Err() != nil, left(r.Context()):
 	case err != nil && !s.gone && r.Context().Err() == nil:
 		return s.fail(d, err) // the store's fault: who comes back with the same key is told by a proper answer
 	default:

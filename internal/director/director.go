@@ -48,6 +48,9 @@ type Config struct {
 	MCP   http.Handler
 	// ToolTasks makes tool calls into tasks; nil: they cannot be.
 	ToolTasks gateway.Tasks
+	// QueueTools are the queue itself as tools, which the gateway behind Tools
+	// has as one of its providers; nil: it has none.
+	QueueTools *QueueTools
 	// ToolsOnly leaves out all that is not about tools.
 	ToolsOnly bool
 	// Addr is the address it listens on, HOST:PORT; "" in tests.
@@ -99,6 +102,9 @@ func New(cfg Config) (*Director, error) {
 	if cfg.Engine == nil {
 		return nil, errors.New("director: Config.Engine is required")
 	}
+	if cfg.ToolsOnly && cfg.QueueTools != nil {
+		return nil, errors.New("director: a gateway alone has no queue: leave Config.QueueTools out")
+	}
 	if cfg.Identity == nil {
 		var err error
 		if cfg.Identity, err = identity.New(context.Background(), nil, identity.Options{Static: cfg.Token}); err != nil {
@@ -144,6 +150,9 @@ func New(cfg Config) (*Director, error) {
 	}
 	d.openapi = sync.OnceValues(func() ([]byte, error) { return describe(cfg.Version, routes) })
 	d.handler = d.outer(mux)
+	if cfg.QueueTools != nil {
+		cfg.QueueTools.bind(d)
+	}
 	return d, nil
 }
 

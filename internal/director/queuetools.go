@@ -1,0 +1,138 @@
+package director
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+)
+
+// queueToolsServer is the name under which the gateway has the queue's tools.
+const queueToolsServer = "signalbox"
+
+// The queue's own tools.
+const (
+	toolSubmit = "submit_task"
+	toolStatus = "task_status"
+	toolOutput = "task_output"
+	toolCancel = "cancel_task"
+	toolAgents = "list_agents"
+	toolQueue  = "queue_status"
+	toolChat   = "chat_with_agent"
+)
+
+// Limits of the queue's tools.
+const (
+	maxToolWait   = 60   // seconds that task_status and task_output wait at most
+	maxChatWait   = 3600 // seconds that chat_with_agent waits at most
+	chatWait      = 50   // unless it is told: clients that are told nothing give up after 60
+	maxToolOutput = 32 << 10
+)
+
+// queueToolTimes bound the calls, above all that they may be told to wait.
+var queueToolTimes = map[string]time.Duration{
+	toolStatus: 2 * time.Minute, toolOutput: 2 * time.Minute, toolChat: maxChatWait*time.Second + time.Minute,
+}
+
+//go:embed queuetools.json
+var queueToolsJSON []byte
+
+// QueueTools are the queue itself as tools, for the gateway: whoever has the
+// tools can submit tasks, follow them and talk with agents. A call asks the
+// director's own handlers as the same caller, so that rights, limits, rules,
+// audit and texts are those of the HTTP API. It has nothing to do with a
+// gateway alone, which has no queue.
+type QueueTools struct {
+	tools []gateway.Tool
+	since time.Time
+	d     atomic.Pointer[Director] // nil before New
+}
+
+var _ gateway.Provider = (*QueueTools)(nil)
+
+// NewQueueTools makes the tools. They answer once a Director has been made with
+// them in its Config.
+func NewQueueTools() *QueueTools {
+	var all []json.RawMessage
+	if err := json.Unmarshal(queueToolsJSON, &all); err != nil {
+		panic("director: queuetools.json: " + err.Error()) // it is part of the program
+	}
+	p := &QueueTools{since: time.Now()}
+	for _, definition := range all {
+		var named struct {
+			Name string `json:"name"`
+		}
+		if err := json.Unmarshal(definition, &named); err != nil {
+			panic("director: queuetools.json: " + err.Error()) // as above
+		}
+		timeout := queueToolTimes[named.Name]
+		if timeout == 0 {
+			timeout = time.Minute
+		}
+		p.tools = append(p.tools, gateway.Tool{
+			Name: named.Name, Server: queueToolsServer, Kind: gateway.KindInternal, Definition: compact(definition), Timeout: timeout,
+		})
+	}
+	return p
+}
+
+func (p *QueueTools) bind(d *Director) { p.d.Store(d) }
+
+// Name is that of the provider.
+func (p *QueueTools) Name() string { return queueToolsServer }
+
+// Start has nothing to start.
+func (p *QueueTools) Start(context.Context, func()) error { return nil }
+
+// Tools are always the same.
+func (p *QueueTools) Tools() []gateway.Tool { return p.tools }
+
+// EndSession has nothing to end: no tool of the queue has sessions.
+func (p *QueueTools) EndSession(string) {}
+
+// Server describes it.
+func (p *QueueTools) Server() gateway.Server {
+	return gateway.Server{Name: queueToolsServer, Kind: gateway.KindInternal, State: gateway.StateReady, Tools: len(p.tools), Since: p.since}
+}
+
+// Close has nothing to close.
+func (p *QueueTools) Close() error { return nil }
+
+// Call answers a call. All that is refused is a result, which the model gets
+// to read.
+func (p *QueueTools) Call(ctx context.Context, c gateway.Call) (gateway.Result, error) {
+	a := asking{d: p.d.Load(), from: askerOf(ctx), call: c}
+	if a.d == nil || a.from == nil {
+		return gateway.Result{}, signalbox.Errorf(signalbox.CodeUnavailable, "The tool %q was not called: it answers calls that come to the director, at /mcp or POST /api/tools/{tool}/call.", c.Tool)
+	}
+	answer := map[string]func(context.Context, *asking) (gateway.Result, error){
+		toolSubmit: submitTool, toolStatus: statusTool, toolOutput: outputTool, toolCancel: cancelTool,
+		toolAgents: agentsTool, toolQueue: queueTool, toolChat: chatTool,
+	}[c.Tool]
+	r, err := answer(ctx, &a)
+	if err == nil {
+		return r, nil
+	}
+	if ctx.Err() != nil {
+		return gateway.Result{}, err // its caller has gone
+	}
+	return refusedTool(err), nil
+}
+
+type askerKey struct{}
+
+// withAsker notes the request in which a tool is called: the queue's tools ask
+// as the one who sent it.
+func withAsker(r *http.Request) context.Context {
+	return context.WithValue(r.Context(), askerKey{}, r)
+}
+
+func askerOf(ctx context.Context) *http.Request {
+	r, _ := ctx.Value(askerKey{}).(*http.Request)
+	return r
+}

@@ -1,0 +1,352 @@
+package director
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+)
+
+// submitArgs are the arguments of submit_task.
+type submitArgs struct {
+	Prompt         string       `json:"prompt"`
+	Agent          string       `json:"agent"`
+	Kind           string       `json:"kind"`
+	Model          string       `json:"model"`
+	Tier           string       `json:"tier"`
+	SessionID      string       `json:"session_id"`
+	TimeoutSeconds int          `json:"timeout_seconds"`
+	Priority       int          `json:"priority"`
+	Project        *api.Project `json:"project"`
+	NotBefore      *time.Time   `json:"not_before"`
+	IdempotencyKey *string      `json:"idempotency_key"`
+}
+
+// submittedTask is the answer of submit_task.
+type submittedTask struct {
+	QueueID     string   `json:"queue_id"`
+	State       string   `json:"state"`
+	Queue       string   `json:"queue"`
+	Position    int      `json:"position"`
+	Approximate bool     `json:"position_approximate,omitempty"`
+	ETA         *api.ETA `json:"eta,omitempty"`
+	Replayed    bool     `json:"replayed,omitempty"`
+	Next        string   `json:"next"`
+}
+
+// submitTool is submit_task.
+func submitTool(ctx context.Context, a *asking) (gateway.Result, error) {
+	var in submitArgs
+	if err := a.read(&in); err != nil {
+		return gateway.Result{}, err
+	}
+	body := api.SubmitRequest{
+		Prompt: in.Prompt, Agent: in.Agent, Kind: in.Kind, Model: in.Model, Tier: in.Tier, SessionID: in.SessionID,
+		TimeoutSeconds: in.TimeoutSeconds, Priority: in.Priority, Project: in.Project, NotBefore: in.NotBefore,
+	}
+	if a.who().Kind == signalbox.PrincipalAgent {
+		body.Source = string(signalbox.SourceAgent)
+	}
+	q := question{method: http.MethodPost, path: "/api/queue/task", header: map[string]string{}, body: body}
+	if in.IdempotencyKey != nil {
+		q.header["Idempotency-Key"] = *in.IdempotencyKey
+	}
+	var got api.SubmitResponse
+	if err := a.ask(ctx, q, &got); err != nil {
+		return gateway.Result{}, err
+	}
+	out := submittedTask{
+		QueueID: got.QueueID, State: got.State, Queue: got.Queue, Position: got.Position, Approximate: got.PositionApproximate,
+		ETA: got.ETA, Replayed: got.Replayed, Next: askStatus(got.QueueID),
+	}
+	place := "state " + got.State
+	if got.Position > 0 {
+		place = fmt.Sprintf("position %d in %s", got.Position, got.Queue)
+	}
+	if when := etaWords(got.ETA); when != "" {
+		place += "; " + when
+	}
+	return told(out, fmt.Sprintf("Queued: %s (%s).\n%s", got.QueueID, place, out.Next))
+}
+
+// taskArgs are the arguments of the tools that are about one task.
+type taskArgs struct {
+	TaskID      string `json:"task_id"`
+	WaitSeconds int    `json:"wait_seconds"`
+	After       int64  `json:"after"`
+}
+
+// id returns the task's id, which is to stand in a path.
+func (t *taskArgs) id() (string, error) {
+	switch {
+	case t.TaskID == "":
+		return "", signalbox.Invalid("task_id", "task_id is missing: give the queue_id of a task")
+	case !signalbox.ValidID(t.TaskID):
+		return "", signalbox.Errorf(signalbox.CodeNotFound, "%q is not the id of a task: an id is %q and 26 lower-case letters and digits", clip(t.TaskID), signalbox.IDPrefix)
+	case t.WaitSeconds < 0 || t.WaitSeconds > maxToolWait:
+		return "", signalbox.Invalid("wait_seconds", "wait_seconds must be 0 to %d, not %d; ask again where a task takes longer", maxToolWait, t.WaitSeconds)
+	}
+	return t.TaskID, nil
+}
+
+func waitQuery(seconds int) url.Values {
+	if seconds == 0 {
+		return nil
+	}
+	return url.Values{"wait": {strconv.Itoa(seconds)}}
+}
+
+// statusTool is task_status.
+func statusTool(ctx context.Context, a *asking) (gateway.Result, error) {
+	var in struct {
+		TaskID      string `json:"task_id"`
+		WaitSeconds int    `json:"wait_seconds"`
+	}
+	if err := a.read(&in); err != nil {
+		return gateway.Result{}, err
+	}
+	id, err := (&taskArgs{TaskID: in.TaskID, WaitSeconds: in.WaitSeconds}).id()
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	var call api.ToolTask
+	isCall, err := a.askTools(ctx, question{method: http.MethodGet, path: "/api/tools/tasks/" + id, query: waitQuery(in.WaitSeconds)}, &call)
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	if isCall {
+		return tellTask(statusOfCall(&call), call.Result)
+	}
+	var t api.Task
+	if err := a.ask(ctx, question{method: http.MethodGet, path: taskURL(id), query: waitQuery(in.WaitSeconds)}, &t); err != nil {
+		return gateway.Result{}, err
+	}
+	out := statusOfTask(&t)
+	if !out.Ended && t.StartedAt == nil {
+		var why api.Why
+		if err := a.ask(ctx, question{method: http.MethodGet, path: taskURL(id) + "/why"}, &why); err == nil { // a word more; the rest stands without
+			out.WaitsFor = why.Summary
+		}
+	}
+	return tellTask(out, nil)
+}
+
+// askTools asks about a task as one of a tool. ok is false where it is none, or
+// none that the caller may see as one: then it is asked for in the queue.
+func (a *asking) askTools(ctx context.Context, q question, into any) (ok bool, err error) {
+	if a.d.cfg.ToolTasks == nil {
+		return false, nil
+	}
+	err = a.ask(ctx, q, into)
+	if isRefused(err, http.StatusNotFound, http.StatusForbidden) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// outputTool is task_output.
+func outputTool(ctx context.Context, a *asking) (gateway.Result, error) {
+	var in taskArgs
+	if err := a.read(&in); err != nil {
+		return gateway.Result{}, err
+	}
+	id, err := in.id()
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	query := url.Values{"after": {strconv.FormatInt(in.After, 10)}}
+	if in.WaitSeconds > 0 {
+		query.Set("wait", strconv.Itoa(in.WaitSeconds))
+	}
+	var got api.Output
+	if err := a.ask(ctx, question{method: http.MethodGet, path: taskURL(id) + "/output", query: query}, &got); err != nil {
+		return gateway.Result{}, err
+	}
+	out := newTaskOutput(&got)
+	head := fmt.Sprintf("%s is %s; bytes %d to %d of its output", id, out.State, out.Seq, out.Next)
+	switch {
+	case out.Truncated:
+		head += "; what came before is no longer kept"
+	case out.Text == "" && !out.Done:
+		head += ": nothing new yet"
+	}
+	if out.Done {
+		head += "; this is its end."
+	} else {
+		head += fmt.Sprintf("; ask again with after %d.", out.Next)
+	}
+	return told(out, head, out.Text)
+}
+
+// taskOutput is the answer of task_output.
+type taskOutput struct {
+	QueueID   string `json:"queue_id"`
+	State     string `json:"state"`
+	Seq       int64  `json:"seq"`
+	Text      string `json:"text"`
+	Next      int64  `json:"next"`
+	Truncated bool   `json:"truncated"`
+	Done      bool   `json:"done"`
+}
+
+// newTaskOutput cuts a log to what one call gives.
+func newTaskOutput(o *api.Output) taskOutput {
+	out := taskOutput{QueueID: o.QueueID, State: o.State, Seq: o.Seq, Text: o.Text, Next: o.Next, Truncated: o.Truncated, Done: o.Done}
+	if len(out.Text) <= maxToolOutput {
+		return out
+	}
+	end := maxToolOutput
+	for !utf8.RuneStart(out.Text[end]) {
+		end--
+	}
+	out.Text, out.Done = out.Text[:end], false
+	out.Next = min(o.Next, o.Seq+int64(end)) // what was no UTF-8 is shorter in the log than here
+	return out
+}
+
+// cancelTool is cancel_task.
+func cancelTool(ctx context.Context, a *asking) (gateway.Result, error) {
+	var in struct {
+		TaskID string `json:"task_id"`
+	}
+	if err := a.read(&in); err != nil {
+		return gateway.Result{}, err
+	}
+	id, err := (&taskArgs{TaskID: in.TaskID}).id()
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	out := struct {
+		QueueID string `json:"queue_id"`
+		State   string `json:"state"`
+		Message string `json:"message,omitempty"`
+	}{QueueID: id}
+	var call api.ToolTask
+	isCall, err := a.askTools(ctx, question{method: http.MethodPost, path: "/api/tools/tasks/" + id + "/cancel"}, &call)
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	out.State, out.Message = call.State, call.Message
+	if !isCall {
+		var got api.Cancelled
+		if err := a.ask(ctx, question{method: http.MethodPost, path: taskURL(id) + "/cancel"}, &got); err != nil {
+			return gateway.Result{}, err
+		}
+		out.State, out.Message = got.State, got.Message
+	}
+	if !signalbox.State(out.State).Terminal() {
+		out.Message = "it is being stopped, which takes a moment. " + askStatus(id)
+	}
+	return told(out, strings.TrimSpace(fmt.Sprintf("%s is %s. %s", id, out.State, out.Message)))
+}
+
+// taskStatus is the answer of task_status.
+type taskStatus struct {
+	QueueID     string     `json:"queue_id"`
+	State       string     `json:"state"`
+	Ended       bool       `json:"ended"`
+	Agent       string     `json:"agent,omitempty"`
+	Tool        string     `json:"tool,omitempty"`
+	Position    int        `json:"position,omitempty"`
+	Approximate bool       `json:"position_approximate,omitempty"`
+	ETA         *api.ETA   `json:"eta,omitempty"`
+	WaitsFor    string     `json:"waits_for,omitempty"`
+	Reason      string     `json:"reason,omitempty"`
+	Message     string     `json:"message,omitempty"`
+	Result      *string    `json:"result,omitempty"`
+	Structured  any        `json:"structured_result,omitempty"`
+	ExitCode    *int       `json:"exit_code,omitempty"`
+	SessionID   string     `json:"session_id,omitempty"`
+	CreatedAt   time.Time  `json:"created_at"`
+	StartedAt   *time.Time `json:"started_at,omitempty"`
+	EndedAt     *time.Time `json:"ended_at,omitempty"`
+	Next        string     `json:"next,omitempty"`
+}
+
+func statusOfTask(t *api.Task) *taskStatus {
+	s := &taskStatus{
+		QueueID: t.QueueID, State: t.State, Ended: signalbox.State(t.State).Terminal(), Agent: t.Agent,
+		Position: t.Position, Approximate: t.PositionApproximate, ETA: t.ETA, Reason: t.Reason, Message: t.Message,
+		SessionID: t.SessionID, CreatedAt: t.CreatedAt, StartedAt: t.StartedAt, EndedAt: t.EndedAt,
+	}
+	if t.Result != nil {
+		s.Result, s.ExitCode = &t.Result.Output, t.Result.ExitCode
+	}
+	return s
+}
+
+func statusOfCall(t *api.ToolTask) *taskStatus {
+	s := &taskStatus{
+		QueueID: t.ID, State: t.State, Ended: signalbox.State(t.State).Terminal(), Tool: t.ToolName, Position: t.Position,
+		Reason: t.Reason, Message: t.Message, ExitCode: t.ExitCode, CreatedAt: t.CreatedAt,
+	}
+	if s.Ended {
+		s.EndedAt = timePtr(t.UpdatedAt)
+	} else {
+		s.WaitsFor, s.Message = t.Message, ""
+	}
+	if t.Result != nil {
+		text := textOfResult(t.Result)
+		s.Result = &text
+		if len(t.Result.StructuredContent) > 0 {
+			s.Structured = t.Result.StructuredContent
+		}
+	}
+	return s
+}
+
+// tellTask tells how a task is; what its tool answered stands behind it as it
+// was, for it may be more than text.
+func tellTask(s *taskStatus, answer *api.ToolResult) (gateway.Result, error) {
+	if !s.Ended {
+		s.Next = askStatus(s.QueueID)
+	}
+	words, result := s.words(), ""
+	if s.Result != nil && answer == nil {
+		result = *s.Result
+	}
+	r, err := told(s, words, result)
+	if err == nil && answer != nil {
+		r.Content = joined(r.Content, answer.Content)
+	}
+	return r, err
+}
+
+func (s *taskStatus) words() string {
+	what := s.QueueID
+	if s.Tool != "" {
+		what += " (" + s.Tool + ")"
+	}
+	if s.Ended {
+		text := what + " has ended: " + s.State
+		if s.Reason != s.State {
+			text += " (" + s.Reason + ")"
+		}
+		if s.Message != "" {
+			text += ". " + s.Message
+		}
+		return text
+	}
+	text := what + " is " + s.State
+	if s.Agent != "" {
+		text += " at agent " + s.Agent
+	}
+	if s.Position > 0 {
+		text += fmt.Sprintf(", position %d", s.Position)
+	}
+	if when := etaWords(s.ETA); when != "" {
+		text += "; " + when
+	}
+	if s.WaitsFor != "" {
+		text += ". It waits: " + strings.TrimSuffix(s.WaitsFor, ".")
+	}
+	return text + ".\n" + s.Next
+}
