@@ -73,7 +73,7 @@ func (r *run) listen(ctx context.Context) (s api.AgentTaskStatus, news bool, err
 	defer cancel()
 	id := r.idAtAgent()
 	if !r.noOutput {
-		o, err := r.conn().output(ctx, id, r.tail.position(), wait)
+		o, err := r.conn().output(ctx, id, r.tail.Position(), wait)
 		switch {
 		case statusOf(err) == http.StatusNotFound:
 			r.noOutput = true // or the task is not known: its state says which
@@ -98,10 +98,10 @@ func (r *run) listen(ctx context.Context) (s api.AgentTaskStatus, news bool, err
 
 // read takes in a piece of the log.
 func (r *run) read(o api.AgentOutput) (news bool) {
-	if o.Next <= r.tail.position() {
+	if o.Next <= r.tail.Position() {
 		return false
 	}
-	r.tail.add(o.Seq, o.Text, o.Next)
+	r.tail.Add(o.Seq, o.Text, o.Next)
 	r.progress()
 	return true
 }
@@ -130,7 +130,7 @@ func (r *run) poll(ctx context.Context) (api.AgentTaskStatus, error) {
 
 // readAnswer takes the answer so far of a plain agent for its log.
 func (r *run) readAnswer(s api.AgentTaskStatus) {
-	if at, n := r.tail.position(), int64(len(s.Output)); n > at {
+	if at, n := r.tail.Position(), int64(len(s.Output)); n > at {
 		r.read(api.AgentOutput{Seq: at, Text: s.Output[at:], Next: n})
 	}
 }
@@ -162,7 +162,7 @@ func (r *run) ended(ctx context.Context, s api.AgentTaskStatus) {
 	if r.isolated {
 		o.SessionID = ""
 	}
-	r.tail.result(o.Result)
+	r.tail.Result(o.Result)
 	var how settled
 	if lost {
 		how = r.loseWith(ctx, o.Reason, o.Message, o.Result)
@@ -190,7 +190,7 @@ func (r *run) catchUp(ctx context.Context, s api.AgentTaskStatus) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
 	defer cancel()
-	from := max(r.tail.position(), s.OutputSeq-signalbox.TailBytes)
+	from := max(r.tail.Position(), s.OutputSeq-signalbox.TailBytes)
 	for from < s.OutputSeq && !r.noOutput {
 		o, err := r.conn().output(ctx, s.TaskID, from, 0)
 		if err != nil || o.Next <= from {
@@ -221,7 +221,7 @@ func (r *run) forgotten(ctx context.Context) {
 // lose ends an execution that nobody will report on.
 func (r *run) lose(ctx context.Context, reason signalbox.Reason, message string) {
 	result := &signalbox.Result{}
-	r.tail.result(result)
+	r.tail.Result(result)
 	result.Output = strings.TrimSpace(result.Tail)
 	silent := r.silence() >= r.d.engine.ExecutionTTL()
 	if how := r.loseWith(ctx, reason, message, result); how != interrupted && silent {

@@ -15,27 +15,11 @@ func (d *Dispatcher) Output(ctx context.Context, id string, after int64, wait ti
 	if r == nil {
 		return api.Output{}, false
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	for {
-		out, more := r.tail.read(after)
-		t := r.row()
-		out.QueueID, out.State = t.ID, string(t.State)
-		// The stored result is the truth of a run that has ended.
-		if out.Done {
-			return out, false
-		}
-		if out.Text != "" {
-			return out, true
-		}
-		select {
-		case <-more:
-		case <-timer.C:
-			return out, true
-		case <-ctx.Done():
-			return out, true
-		}
-	}
+	p := r.tail.Read(ctx, after, wait)
+	t := r.row()
+	return api.Output{
+		QueueID: t.ID, State: string(t.State), Text: p.Text, Seq: p.Seq, Next: p.Next, Truncated: p.Truncated, Done: p.Done,
+	}, !p.Done // the stored result is the truth of a run that has ended
 }
 
 func (d *Dispatcher) findRun(id string) *run {

@@ -10,13 +10,14 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/tail"
 )
 
 // run is one execution, from the claim or the adoption to its end.
 type run struct {
 	d     *Dispatcher
 	lane  *lane
-	tail  *tail
+	tail  *tail.Tail
 	ctx   context.Context
 	stop  context.CancelFunc // ends the following
 	again chan struct{}      // capacity 1: a plain agent is worth asking now

@@ -127,7 +127,7 @@ func (r *run) lastWord(ctx context.Context) (over, news bool) {
 		r.catchUp(ctx, s)
 		o, _ := outcome(s)
 		o.Message = r.mask(o.Message)
-		r.tail.result(o.Result)
+		r.tail.Result(o.Result)
 		r.keep(s, o)
 		return true, true
 	case statusOf(err) == http.StatusNotFound && !r.elsewhere(ctx, err):

@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/tail"
 )
 
 // How a waiting task finds a free slot without a tick:
@@ -175,7 +176,7 @@ func (d *Dispatcher) begin(l *lane, c engine.Claimed, first func(*run, context.C
 // execution is taken away.
 func (d *Dispatcher) newRun(l *lane, c engine.Claimed) *run {
 	r := &run{
-		d: d, lane: l, tail: newTail(), again: make(chan struct{}, 1), done: make(chan struct{}),
+		d: d, lane: l, tail: tail.New(), again: make(chan struct{}, 1), done: make(chan struct{}),
 		taskID: c.Task.ID, fence: c.Task.Fence, slot: c.Task.Slot, isolated: signalbox.Isolated(c.Task.Slot), talk: c.Task.SessionID,
 		claimed: c, agentTask: c.Task.TaskID, heardAt: d.opts.Monotonic(),
 	}
@@ -215,13 +216,13 @@ func (r *run) followEarlier(ctx context.Context) {
 	}
 	earlier, err := r.d.engine.Read().Result(ctx, r.taskID)
 	if err == nil { // else the log of this attempt stands alone
-		r.tail.follow(earlier)
+		r.tail.Follow(earlier)
 	}
 }
 
 // leave takes a run off its lane and lets the lane look for more.
 func (d *Dispatcher) leave(r *run) {
-	r.tail.end()
+	r.tail.End()
 	d.mu.Lock()
 	l := r.lane
 	d.drop(r)
