@@ -171,7 +171,7 @@ type Activities struct {
 // the task's row: there is no second record of what runs.
 type Activity struct {
 	ID                 string          `json:"id"`    // the queue_id
-	Type               string          `json:"type"`  // chat_start, task_start, schedule_start, agent_collaboration
+	Type               string          `json:"type"`  // chat_start, task_start, schedule_start, agent_collaboration, tool_call
 	State              string          `json:"state"` // queued, started, completed, failed
 	AgentName          string          `json:"agent_name,omitempty"`
 	ParentActivityID   string          `json:"parent_activity_id,omitempty"`
@@ -194,6 +194,7 @@ type ActivityDetails struct {
 	QueueStatus string `json:"queue_status"` // running, or queued:N
 	WasQueued   bool   `json:"was_queued"`
 	Message     string `json:"message,omitempty"`
+	Tool        string `json:"tool,omitempty"` // of a tool_call
 	SessionID   string `json:"session_id,omitempty"`
 	Job         string `json:"job,omitempty"`    // of a schedule
 	Depth       int    `json:"depth,omitempty"`  // agents that lead to it

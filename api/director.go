@@ -23,13 +23,15 @@ type Status struct {
 	UptimeSeconds float64     `json:"uptime_seconds"`
 	Queue         QueueStatus `json:"queue"`
 	Agents        AgentCounts `json:"agents"`
-	Store         StoreStatus `json:"store"`
-	Open          bool        `json:"open"` // no token is asked for
+	// Tools are the tool calls that are tasks, where there can be any.
+	Tools *ToolTaskCounts `json:"tool_tasks,omitempty"`
+	Store StoreStatus     `json:"store"`
+	Open  bool            `json:"open"` // no token is asked for
 }
 
 // QueueStatus is the queue block of Status.
 type QueueStatus struct {
-	Depth            int   `json:"depth"`
+	Depth            int   `json:"depth"` // pending tasks, tool calls apart
 	MaxSize          int   `json:"max_size"`
 	OldestAgeSeconds int64 `json:"oldest_age_seconds"`
 	DispatchedCount  int   `json:"dispatched_count"`
@@ -52,19 +54,23 @@ type StoreStatus struct {
 // Agents is the answer to GET /api/agents.
 type Agents struct {
 	Agents []Agent `json:"agents"`
+	// Executors are the director's own, which run tool calls that are tasks;
+	// they are no agents, and nothing can be submitted to them. Where there are
+	// no tools there is none.
+	Executors []Agent `json:"executors,omitempty"`
 }
 
 // Agent is an agent as the director sees it now.
 type Agent struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
-	URL     string `json:"url"`
+	URL     string `json:"url,omitempty"` // an executor has none
 	State   string `json:"state"` // idle, working, withheld (busy with something else, or not yet known to be free), down
 	Message string `json:"message,omitempty"`
 	Slots   int    `json:"slots"`
 	InUse   int    `json:"in_use"`
 	Fencing bool   `json:"fencing"`
-	Source  string `json:"source"` // config, registered, discovered, child
+	Source  string `json:"source"` // config, registered, discovered, child, internal
 	Version string `json:"version,omitempty"`
 	WorkDir string `json:"work_dir,omitempty"`
 	Waiting int    `json:"waiting"` // pending tasks in its own queue

@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // SubmitRequest is the body of POST /api/queue/task and POST /api/task.
 // Unknown fields are refused.
@@ -75,7 +78,8 @@ type Task struct {
 	SessionID           string     `json:"session_id,omitempty"`
 	RetryOf             string     `json:"retry_of,omitempty"`
 	CancelRequested     bool       `json:"cancel_requested,omitempty"`
-	Mode                string     `json:"mode"` // queue, chat or bypass
+	Mode                string     `json:"mode"`           // queue, chat, bypass or tool
+	Tool                string     `json:"tool,omitempty"` // that it calls, for mode tool
 	SourceUserID        string     `json:"source_user_id,omitempty"`
 	SourceUserEmail     string     `json:"source_user_email,omitempty"`
 	SourceAgent         string     `json:"source_agent,omitempty"`
@@ -95,6 +99,11 @@ type Task struct {
 	TimeoutSeconds int      `json:"timeout_seconds,omitempty"`
 	Project        *Project `json:"project,omitempty"`
 	Thinking       *bool    `json:"thinking,omitempty"`
+	// Of mode tool, not in lists: what the tool is called with, without what it
+	// marks as secret. GET /api/tools/tasks/{id} has the whole answer.
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Metadata  json.RawMessage `json:"metadata,omitempty"`
+	TimeoutMS int64           `json:"timeout_ms,omitempty"` // its own limit on the run
 
 	Result *Result       `json:"result,omitempty"` // once it has ended; not in lists
 	Stale  []StaleResult `json:"stale,omitempty"`  // what executions said that had lost their slot; not in lists
@@ -116,13 +125,14 @@ type Result struct {
 // Queue is the answer to GET /api/queue: waiting and dispatching tasks in
 // the order in which they will be taken, and the seed's figures.
 type Queue struct {
-	Depth            int     `json:"depth"` // pending tasks
-	MaxSize          int     `json:"max_size"`
-	OldestAgeSeconds int64   `json:"oldest_age_seconds"`
-	DispatchedCount  int     `json:"dispatched_count"` // working tasks
-	Tasks            []Task  `json:"tasks"`
-	Next             string  `json:"next,omitempty"` // cursor: ask with ?after=
-	Paused           []Pause `json:"paused,omitempty"`
+	Depth            int             `json:"depth"` // pending tasks, tool calls apart
+	MaxSize          int             `json:"max_size"`
+	OldestAgeSeconds int64           `json:"oldest_age_seconds"`
+	DispatchedCount  int             `json:"dispatched_count"`     // working tasks
+	Tools            *ToolTaskCounts `json:"tool_tasks,omitempty"` // tool calls that are tasks, where there can be any
+	Tasks            []Task          `json:"tasks"`
+	Next             string          `json:"next,omitempty"` // cursor: ask with ?after=
+	Paused           []Pause         `json:"paused,omitempty"`
 }
 
 // Cancelled is the answer to POST /api/queue/{id}/cancel: 200 with state

@@ -17,10 +17,12 @@ type Tool struct {
 	Title          string          `json:"title,omitempty"`
 	Description    string          `json:"description,omitempty"`
 	Server         string          `json:"server"`
-	Kind           string          `json:"kind"` // mcp, rest, openapi or internal
+	Kind           string          `json:"kind"` // mcp, rest, openapi, command or internal
 	Queue          string          `json:"queue,omitempty"`
-	TimeoutSeconds float64         `json:"timeout_seconds"`
-	InputSchema    json.RawMessage `json:"inputSchema"` // JSON Schema, as the upstream wrote it
+	TimeoutSeconds float64         `json:"timeout_seconds"`   // 0: no limit, of an async one
+	Async          bool            `json:"async,omitempty"`   // a call becomes a task and is answered with its id
+	Secrets        []string        `json:"secrets,omitempty"` // arguments that are kept encrypted and hidden in all output
+	InputSchema    json.RawMessage `json:"inputSchema"`       // JSON Schema, as the upstream wrote it
 	OutputSchema   json.RawMessage `json:"outputSchema,omitempty"`
 }
 

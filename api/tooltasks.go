@@ -37,6 +37,12 @@ type ToolTask struct {
 	Truncated      bool   `json:"truncated,omitempty"` // more was printed than tail or result hold
 }
 
+// ToolTaskCounts says how many tool calls are tasks that have not ended.
+type ToolTaskCounts struct {
+	Waiting int `json:"waiting"`
+	Running int `json:"running"` // that have a slot; some may wait for their tool queue
+}
+
 // ToolTasks is the answer to GET /api/tools/tasks.
 type ToolTasks struct {
 	Tasks []ToolTask `json:"tasks"`          // that have not ended in order, then newest end first

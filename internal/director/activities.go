@@ -79,7 +79,7 @@ func (d *Director) activities(w http.ResponseWriter, r *http.Request) error {
 
 func activityFilterOf(r *http.Request) (activityFilter, error) {
 	f := activityFilter{who: callerOf(r).who, agent: param(r, "agent"), kind: param(r, "type"), state: param(r, "state")}
-	types := []string{typeChat, typeTask, typeSchedule, typeCollaboration}
+	types := []string{typeChat, typeTask, typeSchedule, typeCollaboration, typeTool}
 	states := []string{activityQueued, activityStarted, activityCompleted, activityFailed}
 	if f.kind != "" && !slices.Contains(types, f.kind) {
 		return f, signalbox.Invalid("type", "type must be one of %s, not %q", strings.Join(types, ", "), clip(f.kind))

@@ -11,6 +11,7 @@ const (
 	typeTask          = "task_start"
 	typeSchedule      = "schedule_start"
 	typeCollaboration = "agent_collaboration"
+	typeTool          = "tool_call"
 
 	activityQueued    = "queued"
 	activityStarted   = "started"
@@ -25,7 +26,7 @@ func activityView(t *signalbox.Task) api.Activity {
 		TriggeredBy: seedSource(t), RelatedExecutionID: t.ID, CreatedAt: t.CreatedAt, CompletedAt: timePtr(t.EndedAt),
 		Details: api.ActivityDetails{
 			ExecutionID: t.ID, QueueStatus: t.QueueStatus(), WasQueued: t.QueuedAs > 0, Message: t.Preview,
-			SessionID: t.SessionID, Job: t.SourceJob, Depth: t.Depth, Reason: string(t.Reason),
+			Tool: t.Tool, SessionID: t.SessionID, Job: t.SourceJob, Depth: t.Depth, Reason: string(t.Reason),
 		},
 	}
 	v.UserID, _ = signalbox.OwnerUser(t.Owner)
@@ -44,10 +45,13 @@ func activityView(t *signalbox.Task) api.Activity {
 }
 
 // activityType says what kind of activity a task is. What an agent asks of
-// another is a collaboration, also when it asks by a chat.
+// another is a collaboration, also when it asks by a chat; what it asks of a
+// tool is a call of the tool.
 func activityType(t *signalbox.Task) string {
 	_, byAgent := signalbox.OwnerAgent(t.Owner)
 	switch {
+	case isTool(t):
+		return typeTool
 	case byAgent:
 		return typeCollaboration
 	case t.Mode == signalbox.ModeChat:

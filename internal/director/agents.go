@@ -25,7 +25,9 @@ func (d *Director) agents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d.answer(w, http.StatusOK, api.Agents{Agents: views})
+	var out api.Agents
+	out.Agents, out.Executors = splitExecutors(views)
+	d.answer(w, http.StatusOK, out)
 	return nil
 }
 
@@ -47,7 +49,7 @@ func (d *Director) agentViews(ctx context.Context, rows []signalbox.Agent) ([]ap
 	views := make([]api.Agent, len(rows))
 	for i := range rows {
 		views[i] = agentView(&rows[i], live[rows[i].Name], running[rows[i].Name])
-		views[i].Waiting = counts.Queues[signalbox.AgentQueue(rows[i].Name)]
+		views[i].Waiting = counts.Queues[ownQueue(rows[i].Name)]
 		views[i].Terminals = d.terminals(rows[i].Name)
 	}
 	slices.SortFunc(views, func(a, b api.Agent) int { return strings.Compare(a.Name, b.Name) })
@@ -176,6 +178,9 @@ func (d *Director) removeAgent(w http.ResponseWriter, r *http.Request) error {
 
 // agentRow reads an agent. What cannot be a name names no agent.
 func (d *Director) agentRow(ctx context.Context, name string) (signalbox.Agent, error) {
+	if isExecutor(name) {
+		return signalbox.Agent{}, noAgent(name)
+	}
 	if !signalbox.ValidName(name) {
 		return signalbox.Agent{}, signalbox.Errorf(signalbox.CodeNotFound, "%q is not the name of an agent", clip(name))
 	}

@@ -110,6 +110,9 @@ func (d *Director) bypass(w http.ResponseWriter, r *http.Request) error {
 // what is to become of the answer.
 func (d *Director) newCall(r *http.Request, mode signalbox.Mode, onDisconnect string) (*call, error) {
 	name, who := r.PathValue("name"), callerOf(r).who
+	if isExecutor(name) {
+		return nil, noAgent(name)
+	}
 	if !signalbox.ValidName(name) {
 		return nil, signalbox.Errorf(signalbox.CodeNotFound, "%q is not the name of an agent", clip(name))
 	}

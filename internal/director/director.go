@@ -12,7 +12,6 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
-	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
@@ -47,10 +46,15 @@ type Config struct {
 	Tools Tools
 	MCP   http.Handler
 	// ToolTasks makes tool calls into tasks; nil: they cannot be.
-	ToolTasks gateway.Tasks
+	ToolTasks ToolTasks
+	// AgentName is metadata.agent of the answer to a call that became a task
+	// (AGENT_NAME); "" is the tool's name.
+	AgentName string
 	// QueueTools are the queue itself as tools, which the gateway behind Tools
 	// has as one of its providers; nil: it has none.
 	QueueTools *QueueTools
+	// Doctor are more looks that GET /api/doctor takes.
+	Doctor []DoctorCheck
 	// ToolsOnly leaves out all that is not about tools.
 	ToolsOnly bool
 	// Addr is the address it listens on, HOST:PORT; "" in tests.
@@ -129,7 +133,7 @@ func New(cfg Config) (*Director, error) {
 		cfg.Metrics = noMetrics{}
 	}
 	d := &Director{
-		cfg: cfg, engine: cfg.Engine, runs: cfg.Runs, log: cfg.Log,
+		cfg: cfg, engine: cfg.Engine, runs: withToolRuns(cfg.Runs, cfg.ToolTasks), log: cfg.Log,
 		hosts: newHostList(cfg.Addr, cfg.Hosts), identity: cfg.Identity, gate: newGate(cfg.Identity),
 		held: held{all: map[*hold]struct{}{}}, denials: newDenials(),
 		cross: http.NewCrossOriginProtection(), lookup: systemLookup,

@@ -35,7 +35,8 @@ var narrowings = map[string]narrowing{
 	"events": narrowHandler, "agents": narrowHandler, "registerAgent": narrowHandler, "sessions": narrowHandler,
 	"archiveSession": narrowHandler, "restoreSession": narrowHandler, "activities": narrowHandler,
 	"tools": narrowFree, "callTool": narrowFree, "mcp": narrowFree, "mcpStream": narrowFree, "mcpEnd": narrowFree, // tools are no agent's
-	"toolQueues": narrowHandler,
+	"toolQueues": narrowHandler, "createToolTask": narrowFree, "toolTasks": narrowHandler, "toolTask": narrowHandler, "cancelToolTask": narrowHandler,
+	"getTaskStatus": narrowHandler, "doctor": narrowFree,
 }
 
 // narrow refuses what lies beyond a caller's limits. What one may not see is

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/identity"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 const password = "a right long password"
@@ -21,7 +22,7 @@ var columns = strings.Fields("anon read submit cancel release tool terminal code
 
 // table says for each route and caller: + it may, 1: 401, 3: 403, 4: 404, as
 // if it were not there. Paths name the agent coder, and a task and a session
-// of that agent.
+// of that agent; those of tools a task that none of them asked for.
 var table = map[string]string{
 	//                 anon read subm canc rele tool term codr othr user admn cook stat lim  exp  rev
 	"submit":         "1    3    +    3    3    3    3    +    +    +    +    +    +    +    1    1",
@@ -65,6 +66,12 @@ var table = map[string]string{
 	"tools":          "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
 	"toolQueues":     "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
 	"callTool":       "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
+	"createToolTask": "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
+	"toolTasks":      "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
+	"toolTask":       "1    3    3    3    3    4    3    +    +    +    +    +    +    4    1    1",
+	"cancelToolTask": "1    3    3    3    3    4    3    3    3    +    +    +    +    4    1    1",
+	"getTaskStatus":  "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
+	"doctor":         "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
 	"mcp":            "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
 	"mcpStream":      "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
 	"mcpEnd":         "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
@@ -143,22 +150,27 @@ func idFor(b *box, route api.Route) string {
 	case strings.HasPrefix(route.Path, "/api/users"):
 		return "ben"
 	}
-	ids, err := b.store.Find(b.t.Context(), signalbox.IDPrefix, 1)
-	if err != nil || len(ids) != 1 {
-		b.t.Fatal(ids, err)
+	queue := signalbox.AgentQueue("coder")
+	if strings.HasPrefix(route.Path, "/api/tools/tasks") {
+		queue = signalbox.QueueCommands
 	}
-	return ids[0]
+	tasks, err := b.store.Waiting(b.t.Context(), queue, store.Cursor{}, 1)
+	if err != nil || len(tasks) != 1 {
+		b.t.Fatal(tasks, err)
+	}
+	return tasks[0].ID
 }
 
 // newPeople makes a closed director with an agent coder that has a task and a
 // session, an agent other, and one caller of each sort.
 func newPeople(t *testing.T) (*box, map[string][]edit) {
 	t.Helper()
-	b := newBox(t, withToken, withTools(newFakeTools()))
+	b, _ := newToolBox(t, withToken)
 	b.dir.Stop() // streams end once they have said what there is
 	b.agent("coder", 1)
 	b.agent("other", 1)
 	b.do("POST", "/api/queue/task", `{"prompt":"p","agent":"coder"}`, bearer(secret)).want(t, http.StatusCreated, nil)
+	b.toolTask(`{}`, bearer(secret))
 	if err := b.store.PutSession(t.Context(), signalbox.Session{}, signalbox.Session{ID: "talk-1", Agent: "coder", State: signalbox.SessionActive}, signalbox.Entry{Kind: signalbox.EventSession}); err != nil {
 		t.Fatal(err)
 	}

@@ -54,6 +54,9 @@ func executionView(t *signalbox.Task) api.Execution {
 // agentOf is the agent that runs or ran a task, or else the only one that may;
 // "" where that is not known yet.
 func agentOf(t *signalbox.Task) string {
+	if isTool(t) {
+		return "" // the director's own executor is none
+	}
 	if t.State != signalbox.Pending && t.Agent != "" {
 		return t.Agent
 	}

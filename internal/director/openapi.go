@@ -78,7 +78,7 @@ func operation(route api.Route, s *schemas, errorRef node) node {
 }
 
 // optionalBody names the routes that do without their body.
-var optionalBody = map[string]bool{"retry": true, "pause": true, "resume": true, "callTool": true}
+var optionalBody = map[string]bool{"retry": true, "pause": true, "resume": true, "callTool": true, "createToolTask": true}
 
 func parameters(route api.Route) []node {
 	var list []node
@@ -145,8 +145,9 @@ func describeCall(out node, s *schemas, errorRef node) {
 
 // alsoSuccess has the successes of a route beyond the one in the table.
 var alsoSuccess = map[string][]int{
-	"cancel":        {http.StatusAccepted},
-	"registerAgent": {http.StatusOK},
+	"cancel":         {http.StatusAccepted},
+	"cancelToolTask": {http.StatusAccepted},
+	"registerAgent":  {http.StatusOK},
 }
 
 func answerContent(route api.Route, s *schemas) node {

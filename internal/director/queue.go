@@ -20,7 +20,7 @@ func (d *Director) queue(w http.ResponseWriter, r *http.Request) error {
 	}
 	name := param(r, "queue")
 	if name != "" && !signalbox.ValidQueue(name) {
-		return signalbox.Invalid("queue", "%q is not a queue: use work, commands, agent:NAME or pool:KIND", clip(name))
+		return signalbox.Invalid("queue", "%q is not a queue: use work, commands, calls, agent:NAME or pool:KIND", clip(name))
 	}
 	after, err := parseCursor(param(r, "after"))
 	if err != nil {
@@ -38,7 +38,7 @@ func (d *Director) queue(w http.ResponseWriter, r *http.Request) error {
 	figures := queueStatus(counts, d.engine.MaxSize(), d.engine.Now())
 	out := api.Queue{
 		Depth: figures.Depth, MaxSize: figures.MaxSize, OldestAgeSeconds: figures.OldestAgeSeconds,
-		DispatchedCount: figures.DispatchedCount, Tasks: []api.Task{}, Paused: pauseViews(visiblePauses(pauses, callerOf(r))),
+		DispatchedCount: figures.DispatchedCount, Tools: toolTaskCounts(counts, d.engine.LiveAgents()), Tasks: []api.Task{}, Paused: pauseViews(visiblePauses(pauses, callerOf(r))),
 	}
 	if after == (store.Cursor{}) {
 		if out.Tasks, err = d.dispatching(r, name); err != nil {

@@ -24,6 +24,27 @@ type Runs interface {
 	HeartbeatInterval() time.Duration
 }
 
+// withToolRuns adds what runs in the director itself.
+func withToolRuns(r Runs, t ToolTasks) Runs {
+	if t == nil {
+		return r
+	}
+	return toolRuns{r, t}
+}
+
+type toolRuns struct {
+	Runs
+	tasks ToolTasks
+}
+
+func (r toolRuns) Output(ctx context.Context, id string, after int64, wait time.Duration) (api.Output, bool) {
+	text, seq, next, truncated, ok := r.tasks.Output(ctx, id, after, wait)
+	if !ok {
+		return r.Runs.Output(ctx, id, after, wait)
+	}
+	return api.Output{QueueID: id, Text: text, Seq: seq, Next: next, Truncated: truncated}, true
+}
+
 // noRuns stands in where nothing is dispatched.
 type noRuns struct{}
 

@@ -39,6 +39,9 @@ func (s *schemas) object(t reflect.Type, closed bool) node {
 	}
 	for _, f := range jsonFields(t) {
 		schema := s.of(t.Field(f.index).Type, closed)
+		if t.Field(f.index).Type.Kind() == reflect.Pointer && !f.optional {
+			schema = node{"anyOf": []node{schema, {"type": "null"}}}
+		}
 		for k, v := range rules[t.Name()+"."+f.name] {
 			schema[k] = v
 		}
@@ -145,9 +148,19 @@ var rules = map[string]node{
 	"ToolCall.arguments": {"type": "object"},
 	"ToolCall.session":   {"maxLength": maxSessionName},
 	"Tool.inputSchema":   {"type": "object"},
-	"Tool.kind":          {"enum": []gateway.Kind{gateway.KindMCP, gateway.KindREST, gateway.KindOpenAPI, gateway.KindInternal}},
+	"Tool.kind":          {"enum": []gateway.Kind{gateway.KindMCP, gateway.KindREST, gateway.KindOpenAPI, gateway.KindCommand, gateway.KindInternal}},
 	"ToolServer.state":   {"enum": []gateway.State{gateway.StateStarting, gateway.StateReady, gateway.StateFailed, gateway.StateStopped}},
 	"ToolResult.content": {"type": "array", "items": node{"type": "object"}},
+
+	"ToolResult.metadata":    {"type": "object"},
+	"NewToolTask.arguments":  {"type": "object"},
+	"NewToolTask.metadata":   {"type": "object"},
+	"NewToolTask.timeout_ms": {"minimum": 0, "maximum": maxToolTimeoutMS},
+	"NewToolTask.priority":   {"minimum": signalbox.MinPriority, "maximum": signalbox.MaxPriority},
+	"ToolTask.status":        {"enum": seedStatuses},
+	"ToolTask.state":         {"enum": signalbox.States()},
+	"Task.arguments":         {"type": "object"},
+	"Task.metadata":          {"type": "object"},
 
 	"Task.state":   {"enum": signalbox.States()},
 	"Task.reason":  {"enum": signalbox.Reasons()},
@@ -158,8 +171,8 @@ var rules = map[string]node{
 
 	"Session.state":  {"enum": []signalbox.SessionState{signalbox.SessionActive, signalbox.SessionArchived, signalbox.SessionGone}},
 	"Activity.state": {"enum": []string{activityQueued, activityStarted, activityCompleted, activityFailed}},
-	"Activity.type":  {"enum": []string{typeChat, typeTask, typeSchedule, typeCollaboration}},
-	"Task.mode":      {"enum": []string{"queue", "chat", "bypass"}},
+	"Activity.type":  {"enum": []string{typeChat, typeTask, typeSchedule, typeCollaboration, typeTool}},
+	"Task.mode":      {"enum": []string{"queue", "chat", "bypass", "tool"}},
 	"Event.kind":     {"minLength": 1},
 	"Output.seq":     {"minimum": 0},
 	"Output.next":    {"minimum": 0},

@@ -31,6 +31,7 @@ type session struct {
 	exchanges []exchange
 
 	tools      *fakeTools
+	toolTasks  *fakeToolTasks
 	mcpSession edit
 }
 
@@ -46,6 +47,7 @@ func newSession(t *testing.T) *session {
 	s.agentStory()
 	s.chatStory()
 	s.toolStory()
+	s.toolTaskStory()
 	s.streamStory()
 	s.toolStreamStory()
 	s.identityStory()
@@ -54,7 +56,9 @@ func newSession(t *testing.T) *session {
 
 func (s *session) withMetrics() {
 	mcp := s.toolsAndMCP()
-	d, err := director.New(director.Config{Tools: s.tools, MCP: mcp, Engine: s.engine, Identity: s.id, Runs: s.runs, Terminal: true, Version: "1.0.0", Metrics: telemetry.NewMetrics(s.engine)})
+	s.toolTasks = newFakeToolTasks()
+	s.toolTasks.store, s.toolTasks.engine = s.store, s.engine
+	d, err := director.New(director.Config{Tools: s.tools, ToolTasks: s.toolTasks, MCP: mcp, Engine: s.engine, Identity: s.id, Runs: s.runs, Terminal: true, Version: "1.0.0", Metrics: telemetry.NewMetrics(s.engine)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -159,7 +163,7 @@ func (s *session) agentStory() {
 // director stopped, those of events end once they have said what there is.
 func (s *session) streamStory() {
 	var h api.History
-	s.do("GET", "/api/history?state=completed", "").want(s.t, 200, &h)
+	s.do("GET", "/api/history?state=completed&agent=writer", "").want(s.t, 200, &h)
 	s.ask("output", "As a stream", "/api/queue/"+h.Tasks[0].QueueID+"/output?after=8", "", header("Accept", "text/event-stream"))
 	s.dir.Stop()
 	newest := s.newest()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
 // status is GET /status.
@@ -15,12 +16,13 @@ func (d *Director) status(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	now, info := d.engine.Now(), d.engine.Info()
+	now, info, live := d.engine.Now(), d.engine.Info(), d.engine.LiveAgents()
 	out := api.Status{
 		Type: "view", Interfaces: []string{"statusable", "observable", "taskable"}, Version: d.cfg.Version,
 		State: "running", UptimeSeconds: max(0, now.Sub(d.started).Seconds()),
 		Queue:  queueStatus(counts, d.engine.MaxSize(), now),
-		Agents: d.agentCounts(),
+		Agents: agentCounts(withoutExecutors(live)),
+		Tools:  toolTaskCounts(counts, live),
 		Store:  api.StoreStatus{Kind: info.Kind, Durability: info.Durability},
 		Open:   d.identity.Open(),
 	}
@@ -31,9 +33,9 @@ func (d *Director) status(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (d *Director) agentCounts() api.AgentCounts {
+func agentCounts(live []engine.LiveAgent) api.AgentCounts {
 	var c api.AgentCounts
-	for _, a := range d.engine.LiveAgents() {
+	for _, a := range live {
 		c.Total++
 		if !a.Up {
 			continue

@@ -72,6 +72,9 @@ func (d *Director) retry(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &req, true); err != nil {
 		return d.refused(err)
 	}
+	if t, err := d.engine.Read().Task(r.Context(), id); err == nil && isTool(&t) {
+		return d.retryTool(w, r, &t, req)
+	}
 	key, err := idempotencyKey(r)
 	if err != nil {
 		return d.refused(err)
@@ -103,6 +106,9 @@ func (d *Director) receipt(w http.ResponseWriter, got engine.Receipt, status int
 }
 
 func newTask(req api.SubmitRequest) (engine.NewTask, error) {
+	if isExecutor(req.Agent) {
+		return engine.NewTask{}, refuse(signalbox.CodeValidation, "POST /api/tools/{tool}/tasks calls a tool as a task", "agent: %s is the director's own executor, which takes tool calls and no prompts", clip(req.Agent))
+	}
 	prompt, err := promptOf(req.Prompt, req.Message)
 	if err != nil {
 		return engine.NewTask{}, err

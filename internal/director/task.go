@@ -88,7 +88,7 @@ func (d *Director) cancel(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	who := callerOf(r).who
-	t, err := d.engine.Cancel(r.Context(), id, who.String())
+	t, err := d.cancelTask(r.Context(), id, who.String())
 	if err != nil {
 		return err
 	}
@@ -115,9 +115,26 @@ func (d *Director) cancel(w http.ResponseWriter, r *http.Request) error {
 	if !t.State.Terminal() {
 		status = http.StatusAccepted
 		out.Message = "the agent has not confirmed yet; signalbox release " + t.Agent + " takes the slot away from the task"
+		if isTool(&t) {
+			out.Message = stillStopping
+		}
 	}
 	d.answer(w, status, out)
 	return nil
+}
+
+// stillStopping is said of a tool's run that was cancelled and still lives.
+const stillStopping = "it has not ended yet: what it started is still being stopped"
+
+// cancelTask cancels a task where it runs.
+func (d *Director) cancelTask(ctx context.Context, id, by string) (signalbox.Task, error) {
+	if d.cfg.ToolTasks != nil {
+		if t, err := d.engine.Read().Task(ctx, id); err == nil && isTool(&t) {
+			got, err := d.cfg.ToolTasks.Cancel(ctx, id, by)
+			return got.Task, err
+		}
+	}
+	return d.engine.Cancel(ctx, id, by)
 }
 
 // why is GET /api/queue/{id}/why.

@@ -14,6 +14,7 @@ import (
 // Tools are the tools behind the gateway; *gateway.Gateway has them.
 type Tools interface {
 	Tools() []gateway.Tool
+	Tool(name string) (gateway.Tool, bool)
 	Servers() []gateway.Server
 	Queues() []toolqueue.Status
 	Call(ctx context.Context, c gateway.Call) (gateway.Result, error)
@@ -79,7 +80,7 @@ const maxSessionName = 128
 // one calls has none: they would share what is held for one.
 func (d *Director) toolCaller(r *http.Request, named string) (gateway.Caller, error) {
 	who := callerOf(r).who
-	c := gateway.Caller{Principal: who.Key()}
+	c := gateway.Caller{Principal: who.Key(), Who: who}
 	several := false
 	switch {
 	case d.cfg.ToolsOnly:

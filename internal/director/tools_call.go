@@ -34,12 +34,30 @@ func (d *Director) callTool(w http.ResponseWriter, r *http.Request) error {
 	if wantsStream(r) {
 		return d.streamTool(ctx, w, r, call)
 	}
-	res, err := d.cfg.Tools.Call(ctx, call)
+	res, err := d.callOrQueue(ctx, call)
 	if err != nil {
 		return d.toolError(r, err)
 	}
 	d.answer(w, http.StatusOK, toolResultView(res))
 	return nil
+}
+
+// callOrQueue calls a tool. An async one is answered at once: its call is a
+// task by then, and the answer has its id (seed async-task-queue).
+func (d *Director) callOrQueue(ctx context.Context, call gateway.Call) (gateway.Result, error) {
+	if tool, ok := d.cfg.Tools.Tool(call.Tool); !ok || !tool.Async {
+		return d.cfg.Tools.Call(ctx, call)
+	}
+	tasks, err := d.toolTasksOr(signalbox.CodeUnsupported)
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	// It is stored or it is not, whoever has gone meanwhile.
+	t, err := tasks.Submit(context.WithoutCancel(ctx), gateway.TaskCall{Call: call, Source: signalbox.SourceAPI})
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	return gateway.Queued(t, d.cfg.AgentName), nil
 }
 
 // toolError is what a caller is told of a call that came to nothing.
@@ -93,7 +111,7 @@ func (d *Director) streamTool(ctx context.Context, w http.ResponseWriter, r *htt
 	call.Progress = s.take
 	go func() {
 		defer close(s.done)
-		res, err := d.cfg.Tools.Call(ctx, call)
+		res, err := d.callOrQueue(ctx, call)
 		s.end <- toolEnd{res, err}
 	}()
 	end, err := s.follow()

@@ -3,6 +3,7 @@ package director_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// fakeTools is a gateway with two tools: search__find answers what it was
-// asked, and browser__open waits until a test lets it go on.
+// fakeTools is a gateway with three tools: search__find answers what it was
+// asked, browser__open waits until a test lets it go on, and report is async.
 type fakeTools struct {
 	mu     sync.Mutex
 	calls  []gateway.Call
@@ -30,11 +31,24 @@ func newFakeTools() *fakeTools {
 
 var toolsSince = time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)
 
+func (f *fakeTools) Tool(name string) (gateway.Tool, bool) {
+	tools := f.Tools()
+	at := slices.IndexFunc(tools, func(t gateway.Tool) bool { return t.Name == name })
+	if at < 0 {
+		return gateway.Tool{}, false
+	}
+	return tools[at], true
+}
+
 func (f *fakeTools) Tools() []gateway.Tool {
 	return []gateway.Tool{
 		{
 			Name: "browser__open", Server: "browser", Kind: gateway.KindMCP, Queue: "browser", Timeout: time.Minute,
 			Definition: json.RawMessage(`{"name":"browser__open","title":"Open a page","description":"Opens a page in the browser","inputSchema":{"type":"object","properties":{"url":{"type":"string"}},"required":["url"]}}`),
+		},
+		{
+			Name: "report", Server: "commands", Kind: gateway.KindCommand, Async: true, Secrets: []string{"password"},
+			Definition: json.RawMessage(`{"name":"report","description":"Makes the report of a month","inputSchema":{"type":"object","properties":{"month":{"type":"string"},"password":{"type":"string"}}}}`),
 		},
 		{
 			Name: "search__find", Server: "search", Kind: gateway.KindMCP, Queue: "default", Timeout: 30 * time.Second,

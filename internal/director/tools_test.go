@@ -35,7 +35,7 @@ func TestToolsAndQueuesAreShown(t *testing.T) {
 	b := newBox(t, withTools(f), withToken)
 	var tools api.Tools
 	b.do("GET", "/api/tools", "", bearer(secret)).want(t, 200, &tools)
-	if len(tools.Tools) != 2 || tools.Tools[0].Title != "Open a page" || tools.Tools[0].TimeoutSeconds != 60 ||
+	if len(tools.Tools) != 3 || !tools.Tools[1].Async || tools.Tools[0].Title != "Open a page" || tools.Tools[0].TimeoutSeconds != 60 ||
 		!strings.Contains(string(tools.Tools[0].InputSchema), `"required"`) || len(tools.Servers) != 2 || tools.Servers[1].Error == "" {
 		t.Errorf("%+v", tools)
 	}
@@ -254,7 +254,7 @@ func TestAGatewayAloneHasToolsAndNothingElse(t *testing.T) {
 	}
 	var described struct{ Paths map[string]json.RawMessage }
 	b.do("GET", "/openapi.json", "").want(t, 200, &described)
-	if len(described.Paths) != 9 || described.Paths["/api/queue"] != nil {
+	if len(described.Paths) != 15 || described.Paths["/api/queue"] != nil {
 		t.Errorf("%d paths are described", len(described.Paths))
 	}
 	// It knows no agents: what callers say of theirs is taken as they say it.

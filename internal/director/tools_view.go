@@ -27,6 +27,7 @@ func toolView(t *gateway.Tool) api.Tool {
 	return api.Tool{
 		Name: t.Name, Title: cmp.Or(def.Title, def.Annotations.Title), Description: def.Description, Server: t.Server, Kind: string(t.Kind),
 		Queue: t.Queue, TimeoutSeconds: t.Timeout.Seconds(), InputSchema: def.Input, OutputSchema: def.Output,
+		Async: t.Async, Secrets: t.Secrets,
 	}
 }
 
@@ -73,5 +74,5 @@ func toolResultView(r gateway.Result) api.ToolResult {
 	if len(r.Content) == 0 {
 		r.Content = json.RawMessage("[]")
 	}
-	return api.ToolResult{Content: r.Content, StructuredContent: r.Structured, IsError: r.IsError, Meta: r.Meta}
+	return api.ToolResult{Content: r.Content, StructuredContent: r.Structured, IsError: r.IsError, Meta: r.Meta, Metadata: r.Metadata}
 }

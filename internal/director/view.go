@@ -18,7 +18,7 @@ func taskView(t *signalbox.Task) api.Task {
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, LastError: t.LastError,
 		Source: string(t.Source), SourceJob: t.SourceJob, Priority: t.Priority, OnLost: string(t.OnLost),
 		SessionID: t.SessionID, RetryOf: t.RetryOf, CancelRequested: t.CancelRequested, PromptPreview: t.Preview,
-		Mode: modeView(t.Mode), SourceUserEmail: t.OwnerEmail, ParentID: t.ParentID, Depth: t.Depth,
+		Mode: modeView(t.Mode), Tool: t.Tool, SourceUserEmail: t.OwnerEmail, ParentID: t.ParentID, Depth: t.Depth,
 	}
 	v.SourceUserID, _ = signalbox.OwnerUser(t.Owner)
 	v.SourceAgent, _ = signalbox.OwnerAgent(t.Owner)
@@ -53,6 +53,7 @@ func staleViews(stales []signalbox.Stale) []api.StaleResult {
 // addRequest adds what lists leave out.
 func addRequest(v *api.Task, r *signalbox.Request) {
 	v.Prompt, v.Model, v.Tier, v.TimeoutSeconds, v.Thinking = r.Prompt, r.Model, r.Tier, r.TimeoutSeconds, r.Thinking
+	v.Arguments, v.Metadata, v.TimeoutMS = r.Arguments, r.Metadata, r.TimeoutMS
 	if r.Project != nil {
 		v.Project = &api.Project{Name: r.Project.Name, Path: r.Project.Path}
 	}
@@ -103,7 +104,7 @@ func pauseViews(pauses []signalbox.Pause) []api.Pause {
 // that is being cancelled still runs.
 func queueStatus(c store.Counts, maxSize int, now time.Time) api.QueueStatus {
 	q := api.QueueStatus{
-		Depth: c.Pending, MaxSize: maxSize,
+		Depth: c.Pending - waitingTools(c), MaxSize: maxSize,
 		DispatchedCount: c.InFlight[signalbox.Working] + c.InFlight[signalbox.Cancelling],
 	}
 	if !c.Oldest.IsZero() {

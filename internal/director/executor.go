@@ -1,0 +1,75 @@
+package director
+
+import (
+	"slices"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// isExecutor reports whether a name is that of a row of the director's own
+// executor, which is no agent: nothing can be submitted to it.
+func isExecutor(name string) bool {
+	_, ok := signalbox.ExecutorKind(name)
+	return ok
+}
+
+// noAgent refuses the name of the executor where an agent is wanted, with what
+// to do instead.
+func noAgent(name string) error {
+	kind, _ := signalbox.ExecutorKind(name)
+	return refuse(signalbox.CodeNotFound,
+		"signalbox tools tasks lists what it runs, signalbox cancel ID ends one of them, signalbox pause "+kind+" lets it begin nothing",
+		"%s is no agent: it is the director's own executor, which runs tool calls that are tasks", clip(name))
+}
+
+// ownQueue is the queue of which an agent, or a part of the executor, is the
+// only server in its director.
+func ownQueue(name string) string {
+	if kind, ok := signalbox.ExecutorKind(name); ok {
+		return kind
+	}
+	return signalbox.AgentQueue(name)
+}
+
+// splitExecutors takes the rows of the director's own executor out of those of
+// agents.
+func splitExecutors(views []api.Agent) (agents, executors []api.Agent) {
+	agents = []api.Agent{}
+	for _, v := range views {
+		if isExecutor(v.Name) {
+			executors = append(executors, v)
+		} else {
+			agents = append(agents, v)
+		}
+	}
+	return agents, executors
+}
+
+// withoutExecutors leaves the director's own executor out of what is alive.
+func withoutExecutors(live []engine.LiveAgent) []engine.LiveAgent {
+	return slices.DeleteFunc(slices.Clone(live), func(a engine.LiveAgent) bool { return isExecutor(a.Name) })
+}
+
+// waitingTools is how many tool calls wait as tasks.
+func waitingTools(c store.Counts) int {
+	return c.Queues[signalbox.QueueCommands] + c.Queues[signalbox.QueueCalls]
+}
+
+// toolTaskCounts is nil where no tool call can be a task, and none is.
+func toolTaskCounts(c store.Counts, live []engine.LiveAgent) *api.ToolTaskCounts {
+	out := api.ToolTaskCounts{Waiting: waitingTools(c)}
+	known := out.Waiting > 0
+	for _, a := range live {
+		if isExecutor(a.Name) {
+			known = true
+			out.Running += a.InUse
+		}
+	}
+	if !known {
+		return nil
+	}
+	return &out
+}
