@@ -9,9 +9,15 @@ import (
 
 // Agents returns the agents and what they do.
 func (c *Client) Agents(ctx context.Context) ([]api.Agent, error) {
-	var out api.Agents
-	err := c.do(ctx, get("/api/agents", nil), &out)
+	out, err := c.AgentsAndExecutors(ctx)
 	return out.Agents, err
+}
+
+// AgentsAndExecutors is Agents with the director's own executors, which run
+// tool calls that are tasks.
+func (c *Client) AgentsAndExecutors(ctx context.Context) (api.Agents, error) {
+	var out api.Agents
+	return out, c.do(ctx, get("/api/agents", nil), &out)
 }
 
 // RegisterAgent makes an agent known to the director, or tells it the new

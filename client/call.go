@@ -38,6 +38,8 @@ type call struct {
 	long   bool          // the answer may take as long as the context
 	prefer string        // Prefer
 	caller string        // X-Signalbox-Execution
+	// session is X-Signalbox-Session.
+	session string
 }
 
 func get(path string, query url.Values) call {
@@ -152,6 +154,9 @@ func (c *Client) setHeaders(r *http.Request, req call) {
 	}
 	if req.caller != "" {
 		r.Header.Set(executionHeader, req.caller)
+	}
+	if req.session != "" {
+		r.Header.Set(sessionHeader, req.session)
 	}
 	if c.opts.Token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.opts.Token)

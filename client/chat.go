@@ -13,6 +13,9 @@ import (
 // executionHeader names the execution that makes a call.
 const executionHeader = "X-Signalbox-Execution"
 
+// sessionHeader names the session that keeps a tool's slot.
+const sessionHeader = "X-Signalbox-Session"
+
 // ChatOptions go with a chat or a bypass task.
 type ChatOptions struct {
 	// IdempotencyKey, 1 to 255 printable characters, makes at most one task:

@@ -89,21 +89,31 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"users":       func(ctx context.Context, c *client.Client) error { return second(c.Users(ctx)) },
 	"putUser":     func(ctx context.Context, c *client.Client) error { return second(c.PutUser(ctx, "u", api.PutUser{})) },
 	"removeUser":  func(ctx context.Context, c *client.Client) error { return c.RemoveUser(ctx, "u") },
-	"status":      func(ctx context.Context, c *client.Client) error { return second(c.Status(ctx)) },
-	"openapi":     func(ctx context.Context, c *client.Client) error { return second(c.OpenAPI(ctx)) },
-	"healthz":     func(ctx context.Context, c *client.Client) error { return second(c.Health(ctx)) },
-	"readyz":      func(ctx context.Context, c *client.Client) error { return second(c.Ready(ctx)) },
-	"metrics":     func(ctx context.Context, c *client.Client) error { return second(c.Metrics(ctx)) },
+	"createToolTask": func(ctx context.Context, c *client.Client) error {
+		return second(c.CreateToolTask(ctx, "report", api.NewToolTask{}, client.ToolTaskOptions{}))
+	},
+	"toolTask": func(ctx context.Context, c *client.Client) error { return second(c.ToolTask(ctx, "queue-1")) },
+	"toolTasks": func(ctx context.Context, c *client.Client) error {
+		return second(c.ToolTasks(ctx, client.ToolTasksOptions{}))
+	},
+	"cancelToolTask": func(ctx context.Context, c *client.Client) error { return second(c.CancelToolTask(ctx, "queue-1")) },
+	"doctor":         func(ctx context.Context, c *client.Client) error { return second(c.Doctor(ctx)) },
+	"status":         func(ctx context.Context, c *client.Client) error { return second(c.Status(ctx)) },
+	"openapi":        func(ctx context.Context, c *client.Client) error { return second(c.OpenAPI(ctx)) },
+	"healthz":        func(ctx context.Context, c *client.Client) error { return second(c.Health(ctx)) },
+	"readyz":         func(ctx context.Context, c *client.Client) error { return second(c.Ready(ctx)) },
+	"metrics":        func(ctx context.Context, c *client.Client) error { return second(c.Metrics(ctx)) },
 }
 
 // notHere are the routes that no method calls.
 var notHere = map[string]string{
-	"terminal":    "a WebSocket, which the standard library does not have: OpenTerminal gives its ticket",
-	"loginPage":   "a page for browsers",
-	"loginScript": "part of that page",
-	"mcp":         "a protocol with clients of its own; CallTool takes the same way",
-	"mcpStream":   "part of that protocol",
-	"mcpEnd":      "part of that protocol",
+	"getTaskStatus": "the seed's way to ask what ToolTask asks",
+	"terminal":      "a WebSocket, which the standard library does not have: OpenTerminal gives its ticket",
+	"loginPage":     "a page for browsers",
+	"loginScript":   "part of that page",
+	"mcp":           "a protocol with clients of its own; CallTool takes the same way",
+	"mcpStream":     "part of that protocol",
+	"mcpEnd":        "part of that protocol",
 }
 
 func second[T any](_ T, err error) error { return err }

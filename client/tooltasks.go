@@ -1,0 +1,105 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// ToolTaskOptions go with a tool call that becomes a task.
+type ToolTaskOptions struct {
+	// IdempotencyKey and Execution are as in SubmitOptions.
+	IdempotencyKey string
+	Execution      string
+	// Session keeps a session lease from call to call; 1 to 128 characters.
+	Session string
+}
+
+// CreateToolTask calls a tool as a durable task, which goes on whoever waits
+// for it. Any tool can be called so. A reply that is lost is asked for again
+// with the same key, as Submit does.
+//
+// Codes: not_found (the tool), validation_error, queue_full,
+// idempotency_conflict, unsupported (the gateway has no queue).
+func (c *Client) CreateToolTask(ctx context.Context, tool string, task api.NewToolTask, opts ToolTaskOptions) (api.ToolTask, error) {
+	var out api.ToolTask
+	req, err := post("/api/tools/"+url.PathEscape(tool)+"/tasks", task)
+	if err != nil {
+		return out, err
+	}
+	req.caller, req.session = opts.Execution, opts.Session
+	if req.key = opts.IdempotencyKey; req.key == "" {
+		req.key = NewIdempotencyKey()
+	}
+	return out, c.keyed(ctx, req, &out)
+}
+
+// ToolTask returns a tool's task by its full id, with its result once it has
+// ended. Code not_found: it never existed, has been pruned, is none of a tool,
+// or is not for the caller to see.
+func (c *Client) ToolTask(ctx context.Context, id string) (api.ToolTask, error) {
+	var out api.ToolTask
+	return out, c.do(ctx, get(toolTaskPath(id, ""), nil), &out)
+}
+
+// WaitToolTask returns a tool's task once it has ended. It polls with ?wait=
+// and outlives restarts of the director (see Options.Patience).
+func (c *Client) WaitToolTask(ctx context.Context, id string) (api.ToolTask, error) {
+	p := c.newPatience()
+	for {
+		began := time.Now()
+		var task api.ToolTask
+		req := get(toolTaskPath(id, ""), url.Values{"wait": {seconds(c.opts.PollWait)}})
+		req.wait = c.opts.PollWait
+		err := c.do(ctx, req, &task)
+		if err == nil && Ended(task.State) {
+			return task, nil
+		}
+		if err == nil {
+			p.answered()
+			err = c.unspin(ctx, began)
+		} else {
+			err = p.wait(ctx, err)
+		}
+		if err != nil {
+			return api.ToolTask{}, err
+		}
+	}
+}
+
+// ToolTasksOptions say which tasks ToolTasks returns. Empty fields do not
+// restrict.
+type ToolTasksOptions struct {
+	Tool   string
+	Status string // pending, running, completed, failed or cancelled
+	Limit  int    // of one page, 1 to 1000; 0: 100
+	Before string // cursor: Next of the page before
+}
+
+// ToolTasks returns one page of tools' tasks: those that have not ended in
+// order, then the others, newest end first.
+func (c *Client) ToolTasks(ctx context.Context, opts ToolTasksOptions) (api.ToolTasks, error) {
+	var out api.ToolTasks
+	query := values("tool", opts.Tool, "status", opts.Status, "limit", number(opts.Limit), "before", opts.Before)
+	return out, c.do(ctx, get("/api/tools/tasks", query), &out)
+}
+
+// CancelToolTask asks for the end of a tool's task. Status "running" in the
+// answer means that what it started is still being stopped.
+//
+// Codes: not_found, already_ended, forbidden (it is somebody else's).
+func (c *Client) CancelToolTask(ctx context.Context, id string) (api.ToolTask, error) {
+	var out api.ToolTask
+	return out, c.do(ctx, call{method: http.MethodPost, path: toolTaskPath(id, "/cancel")}, &out)
+}
+
+func toolTaskPath(id, below string) string { return "/api/tools/tasks/" + url.PathEscape(id) + below }
+
+// Doctor returns what the director finds when it looks at itself.
+func (c *Client) Doctor(ctx context.Context) (api.Doctor, error) {
+	var out api.Doctor
+	return out, c.do(ctx, get("/api/doctor", nil), &out)
+}
