@@ -77,24 +77,34 @@ func submitTool(ctx context.Context, a *asking) (gateway.Result, error) {
 	return told(out, fmt.Sprintf("Queued: %s (%s).\n%s", got.QueueID, place, out.Next))
 }
 
-// taskArgs are the arguments of the tools that are about one task.
-type taskArgs struct {
-	TaskID      string `json:"task_id"`
-	WaitSeconds int    `json:"wait_seconds"`
-	After       int64  `json:"after"`
-}
-
-// id returns the task's id, which is to stand in a path.
-func (t *taskArgs) id() (string, error) {
-	switch {
-	case t.TaskID == "":
-		return "", signalbox.Invalid("task_id", "task_id is missing: give the queue_id of a task")
-	case !signalbox.ValidID(t.TaskID):
-		return "", signalbox.Errorf(signalbox.CodeNotFound, "%q is not the id of a task: an id is %q and 26 lower-case letters and digits", clip(t.TaskID), signalbox.IDPrefix)
-	case t.WaitSeconds < 0 || t.WaitSeconds > maxToolWait:
-		return "", signalbox.Invalid("wait_seconds", "wait_seconds must be 0 to %d, not %d; ask again where a task takes longer", maxToolWait, t.WaitSeconds)
+// Arguments of the tools that are about one task.
+type (
+	statusArgs struct {
+		TaskID      string `json:"task_id"`
+		WaitSeconds int    `json:"wait_seconds"`
 	}
-	return t.TaskID, nil
+	outputArgs struct {
+		TaskID      string `json:"task_id"`
+		After       int64  `json:"after"`
+		WaitSeconds int    `json:"wait_seconds"`
+	}
+	cancelArgs struct {
+		TaskID string `json:"task_id"`
+	}
+)
+
+// checkTask looks at an id, which is to stand in a path, and at a wait, which is
+// shorter here than in the API: a client gives up sooner.
+func checkTask(id string, wait int) error {
+	switch {
+	case id == "":
+		return signalbox.Invalid("task_id", "task_id is missing: give the queue_id of a task")
+	case !signalbox.ValidID(id):
+		return signalbox.Errorf(signalbox.CodeNotFound, "%q is not the id of a task: an id is %q and 26 lower-case letters and digits", clip(id), signalbox.IDPrefix)
+	case wait < 0 || wait > maxToolWait:
+		return signalbox.Invalid("wait_seconds", "wait_seconds must be 0 to %d, not %d; ask again where a task takes longer", maxToolWait, wait)
+	}
+	return nil
 }
 
 func waitQuery(seconds int) url.Values {
@@ -106,17 +116,15 @@ func waitQuery(seconds int) url.Values {
 
 // statusTool is task_status.
 func statusTool(ctx context.Context, a *asking) (gateway.Result, error) {
-	var in struct {
-		TaskID      string `json:"task_id"`
-		WaitSeconds int    `json:"wait_seconds"`
+	var in statusArgs
+	err := a.read(&in)
+	if err == nil {
+		err = checkTask(in.TaskID, in.WaitSeconds)
 	}
-	if err := a.read(&in); err != nil {
-		return gateway.Result{}, err
-	}
-	id, err := (&taskArgs{TaskID: in.TaskID, WaitSeconds: in.WaitSeconds}).id()
 	if err != nil {
 		return gateway.Result{}, err
 	}
+	id := in.TaskID
 	var call api.ToolTask
 	isCall, err := a.askTools(ctx, question{method: http.MethodGet, path: "/api/tools/tasks/" + id, query: waitQuery(in.WaitSeconds)}, &call)
 	if err != nil {
@@ -154,14 +162,15 @@ func (a *asking) askTools(ctx context.Context, q question, into any) (ok bool, e
 
 // outputTool is task_output.
 func outputTool(ctx context.Context, a *asking) (gateway.Result, error) {
-	var in taskArgs
-	if err := a.read(&in); err != nil {
-		return gateway.Result{}, err
+	var in outputArgs
+	err := a.read(&in)
+	if err == nil {
+		err = checkTask(in.TaskID, in.WaitSeconds)
 	}
-	id, err := in.id()
 	if err != nil {
 		return gateway.Result{}, err
 	}
+	id := in.TaskID
 	query := url.Values{"after": {strconv.FormatInt(in.After, 10)}}
 	if in.WaitSeconds > 0 {
 		query.Set("wait", strconv.Itoa(in.WaitSeconds))
@@ -214,16 +223,15 @@ func newTaskOutput(o *api.Output) taskOutput {
 
 // cancelTool is cancel_task.
 func cancelTool(ctx context.Context, a *asking) (gateway.Result, error) {
-	var in struct {
-		TaskID string `json:"task_id"`
+	var in cancelArgs
+	err := a.read(&in)
+	if err == nil {
+		err = checkTask(in.TaskID, 0)
 	}
-	if err := a.read(&in); err != nil {
-		return gateway.Result{}, err
-	}
-	id, err := (&taskArgs{TaskID: in.TaskID}).id()
 	if err != nil {
 		return gateway.Result{}, err
 	}
+	id := in.TaskID
 	out := struct {
 		QueueID string `json:"queue_id"`
 		State   string `json:"state"`
