@@ -1,41 +1,223 @@
 package command
 
 import (
-	"context"
+	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/confine"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
+// MaxInput bounds the input of a run, 4 MiB.
+const MaxInput = 4 << 20
+
 // Options are what all tools of a process share.
 type Options struct {
-	Host      *confine.Host // required
-	AgentName string        // metadata.agent of all results (AGENT_NAME); "": the tool's name
+	// Host bounds the runs. Without one limits are not kept, but for time and
+	// output, and a tool that requires a sandbox does not run.
+	Host      *confine.Host
+	AgentName string // metadata.agent of all results (AGENT_NAME); "": the tool's name
 	Log       *slog.Logger
 }
 
-// Tool is a command tool, ready to run.
-type Tool struct{}
+// Tool is a command tool, ready to run. Its methods are safe for use from
+// several goroutines.
+type Tool struct {
+	conf     toolconf.CommandTool
+	host     *confine.Host
+	log      *slog.Logger
+	schema   *schema
+	env      []string
+	hide     []pattern
+	limits   confine.Limits
+	sandbox  confine.Sandbox
+	metadata json.RawMessage
+	name     []byte // as JSON
+}
 
 // New compiles a tool: its schema, its places. An error names what is wrong
 // with it. Whether its program is there is looked at when a run begins.
-func New(t toolconf.CommandTool, o Options) (*Tool, error) { panic("being built") }
+func New(t toolconf.CommandTool, o Options) (*Tool, error) {
+	var errs []error
+	wrong := func(key string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: command tool %s: %s: %w", t.Where, t.Name, key, err))
+		}
+	}
+	s, err := compileSchema(t.InputSchema)
+	wrong("inputSchema", err)
+	wrong("command", usable(t.Command))
+	wrong("cwd", place(t.Cwd, t.CwdRoot))
+	for name, value := range t.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			wrong("env", fmt.Errorf("the variable %s cannot be given to a program", shown(name)))
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	t.Secrets = withMarked(t.Secrets, s.root)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	for _, note := range s.notes {
+		o.Log.Warn("command tool: "+note, "tool", t.Name, "where", t.Where)
+	}
+	return &Tool{
+		conf: t, host: o.Host, log: o.Log, schema: s,
+		env: environment(t.Env), hide: valuePatterns(t.Values),
+		limits: limitsOf(t.Limits), sandbox: sandboxOf(t.Sandbox),
+		metadata: plainJSON(map[string]string{"agent": cmp.Or(o.AgentName, t.Name)}),
+		name:     plainJSON(t.Name),
+	}, nil
+}
 
-// Config is what it was made of.
-func (t *Tool) Config() toolconf.CommandTool { panic("being built") }
+func usable(command string) error {
+	switch {
+	case command == "":
+		return errors.New("it is missing: want the path of a program, or a name that is looked up in PATH")
+	case strings.ContainsRune(command, 0):
+		return errors.New("it has a NUL character")
+	case strings.Contains(command, "/") && !filepath.IsAbs(command):
+		return errors.New("want an absolute path, or a name without a slash")
+	}
+	return nil
+}
+
+// place checks the working folder and the one that it has to lie in, as far as
+// they are there by now.
+func place(cwd, root string) error {
+	switch {
+	case cwd != "" && !filepath.IsAbs(cwd):
+		return fmt.Errorf("%s is not an absolute path", cwd)
+	case root == "":
+		return nil
+	case cwd == "":
+		return fmt.Errorf("it is missing: want a folder within cwdRoot, %s", root)
+	case !filepath.IsAbs(root):
+		return fmt.Errorf("cwdRoot: %s is not an absolute path", root)
+	}
+	realRoot, err1 := filepath.EvalSymlinks(root)
+	realCwd, err2 := filepath.EvalSymlinks(cwd)
+	if err1 == nil && err2 == nil && !inside(realRoot, realCwd) {
+		return fmt.Errorf("%s lies outside of cwdRoot, %s", cwd, root)
+	}
+	return nil
+}
+
+func environment(env map[string]string) []string {
+	out := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		out = append(out, name+"="+env[name])
+	}
+	return out
+}
+
+func valuePatterns(values []string) []pattern {
+	var out []pattern
+	for _, v := range values {
+		out = patterns(out, hideForms(v)...)
+	}
+	return out
+}
+
+func limitsOf(l toolconf.CommandLimits) confine.Limits {
+	return confine.Limits{
+		Memory: l.Memory, CPUs: l.CPUs, CPUTime: l.CPUTime,
+		Processes: l.Processes, FileSize: l.FileSize, OpenFiles: l.OpenFiles,
+	}
+}
+
+func sandboxOf(s toolconf.Sandbox) confine.Sandbox {
+	on := s.Mode == toolconf.SandboxAuto || s.Mode == toolconf.SandboxRequired
+	if !on {
+		return confine.Sandbox{}
+	}
+	return confine.Sandbox{
+		On: true, Required: s.Mode == toolconf.SandboxRequired, Kind: s.Kind,
+		Read: s.Read, Write: s.Write, Network: s.Network,
+	}
+}
+
+// Config is what it was made of. Its Secrets are all that are kept encrypted and
+// hidden, those that the schema marks among them.
+func (t *Tool) Config() toolconf.CommandTool { return t.conf }
+
+// Schema is the JSON Schema of its input, as declared, with the type that MCP
+// asks for.
+func (t *Tool) Schema() json.RawMessage { return t.schema.json }
 
 // Check returns a validation_error that names the property, where the input
-// does not fit the schema or names a working folder that it may not.
-func (t *Tool) Check(input json.RawMessage) error { panic("being built") }
+// does not fit the schema or names a working folder that it may not, or that is
+// not there.
+func (t *Tool) Check(input json.RawMessage) error {
+	if len(input) > MaxInput {
+		return signalbox.Invalid("arguments", "The arguments have %d bytes; a command tool takes up to %d. Give it a file's name, or less.", len(input), MaxInput)
+	}
+	if len(input) == 0 || string(input) == "null" {
+		input = json.RawMessage("{}")
+	}
+	if !isObject(input) {
+		return signalbox.Invalid("arguments", "The arguments must be a JSON object such as {\"name\": \"value\"}.")
+	}
+	if err := t.schema.validate(input); err != nil {
+		return err
+	}
+	if _, err := secretsOf(input, t.conf.Secrets); err != nil {
+		return err
+	}
+	if t.conf.CwdFrom == "" {
+		return nil
+	}
+	_, err := t.folder(input)
+	if err == nil {
+		return nil
+	}
+	var wrong *signalbox.Error
+	if !errors.As(err, &wrong) {
+		wrong = signalbox.Invalid("arguments."+t.conf.CwdFrom, "The argument %s names the working folder: %v.", shown(t.conf.CwdFrom), err)
+	}
+	wrong.Message = mask(t.hide, wrong.Message)
+	return wrong
+}
 
-// Run runs it and returns when nothing of the run lives, or cannot be killed
-// (Outcome.Alive). Ending ctx cancels the run.
-func (t *Tool) Run(ctx context.Context, r Run) Outcome { panic("being built") }
+// isObject reports whether it is a JSON object.
+func isObject(raw json.RawMessage) bool {
+	for _, c := range raw {
+		switch c {
+		case ' ', '\t', '\r', '\n':
+			continue
+		case '{':
+			return json.Valid(raw)
+		}
+		break
+	}
+	return false
+}
 
 // Answer is what a caller is given, an MCP CallToolResult as JSON: the seed's
 // parts of a run that completed; of another its message, with isError.
 func (t *Tool) Answer(o Outcome) (content, metadata json.RawMessage, isError bool) {
-	panic("being built")
+	if o.Reason != signalbox.ReasonCompleted {
+		return plainJSON([]part{{"text", o.Message}}), t.metadata, true
+	}
+	parts := []part{{"text", cmp.Or(o.Stdout, NoOutput)}}
+	if strings.TrimSpace(o.Stderr) != "" {
+		parts = append(parts, part{"text", StderrPrefix + o.Stderr})
+	}
+	return plainJSON(parts), t.metadata, false
+}
+
+// part is a content block of an MCP result.
+type part struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
 }

@@ -128,7 +128,7 @@ func tools(t *testing.T, b *box) {
 		if err := json.Unmarshal(tool.Definition, &def); err != nil || def.Name != tool.Name {
 			t.Errorf("the definition of %s is named %q: %v", tool.Name, def.Name, err)
 		}
-		if tool.Server != b.Provider.Name() || tool.Kind == "" || tool.Timeout <= 0 || tool.Queue == "" && tool.Kind != gateway.KindInternal {
+		if tool.Server != b.Provider.Name() || tool.Kind == "" || tool.Timeout <= 0 && !tool.Async || tool.Queue == "" && tool.Kind != gateway.KindInternal && !tool.Async {
 			t.Errorf("the tool is not whole: %+v", tool)
 		}
 	}

@@ -1,0 +1,168 @@
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+)
+
+const (
+	// hidden stands in the place of a value that is not to be shown.
+	hidden = "***"
+	// hideFrom is the length from which a value is hidden; see the package.
+	hideFrom = 4
+)
+
+// pattern is a hidden value, with what is needed to find it in one pass over
+// the text however it is cut (Knuth, Morris and Pratt): overlap[i] is how many
+// bytes of its beginning stand also at the end of its first i+1 bytes.
+type pattern struct {
+	text    []byte
+	overlap []int32
+}
+
+func newPattern(text string) pattern {
+	p := pattern{text: []byte(text), overlap: make([]int32, len(text))}
+	for i, n := 1, int32(0); i < len(text); i++ {
+		for n > 0 && text[i] != text[n] {
+			n = p.overlap[n-1]
+		}
+		if text[i] == text[n] {
+			n++
+		}
+		p.overlap[i] = n
+	}
+	return p
+}
+
+// patterns makes them of values, without those that are too short and those
+// that are there twice.
+func patterns(have []pattern, values ...string) []pattern {
+	out := have[:len(have):len(have)]
+	for _, v := range values {
+		same := func(p pattern) bool { return string(p.text) == v }
+		if len(v) >= hideFrom && !slices.ContainsFunc(out, same) {
+			out = append(out, newPattern(v))
+		}
+	}
+	return out
+}
+
+// span is a part of the text that is hidden. A start below 0 says that its
+// stars have been written.
+type span struct{ start, end int }
+
+// masker hides patterns in a text that comes in pieces.
+type masker struct {
+	patterns []pattern
+	found    []int  // of each pattern: how much of it stands at the end of the text
+	tail     []byte // end of the text that may be the beginning of a pattern
+	spans    []span // in tail
+	out      []byte
+}
+
+func newMasker(p []pattern) *masker {
+	if len(p) == 0 {
+		return nil
+	}
+	return &masker{patterns: p, found: make([]int, len(p))}
+}
+
+// feed takes a piece and returns what can be shown by now; last says that
+// nothing follows. What it returns stands until the next call.
+func (m *masker) feed(piece []byte, last bool) []byte {
+	if m == nil {
+		return piece
+	}
+	from := len(m.tail)
+	m.tail = append(m.tail, piece...)
+	hold := 0
+	for i := range m.patterns {
+		hold = max(hold, m.find(i, from))
+	}
+	if last {
+		hold = 0
+	}
+	m.merge()
+	return m.show(len(m.tail) - hold)
+}
+
+// find looks for a pattern in the text from there on, and returns how much of
+// it stands at the end.
+func (m *masker) find(which, from int) int {
+	p, n := &m.patterns[which], m.found[which]
+	for i := from; i < len(m.tail); i++ {
+		if n == 0 {
+			skip := bytes.IndexByte(m.tail[i:], p.text[0])
+			if skip < 0 {
+				break
+			}
+			i, n = i+skip, 1
+			continue
+		}
+		for n > 0 && m.tail[i] != p.text[n] {
+			n = int(p.overlap[n-1])
+		}
+		if m.tail[i] == p.text[n] {
+			n++
+		}
+		if n == len(p.text) {
+			m.add(span{i + 1 - n, i + 1})
+			n = int(p.overlap[n-1])
+		}
+	}
+	m.found[which] = n
+	return n
+}
+
+func (m *masker) add(s span) {
+	if k := len(m.spans) - 1; k >= 0 && s.start >= m.spans[k].start && s.start < m.spans[k].end {
+		m.spans[k].end = max(s.end, m.spans[k].end)
+		return
+	}
+	m.spans = append(m.spans, s)
+}
+
+// merge makes one of spans that overlap: no part of a value is shown because
+// another begins within it.
+func (m *masker) merge() {
+	if len(m.spans) < 2 {
+		return
+	}
+	slices.SortFunc(m.spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	all := m.spans
+	m.spans = all[:0]
+	for _, s := range all {
+		m.add(s)
+	}
+}
+
+// show returns the text up to there without what is hidden, and keeps the rest.
+func (m *masker) show(end int) []byte {
+	m.out = m.out[:0]
+	pos, kept := 0, m.spans[:0]
+	for _, s := range m.spans {
+		if s.start >= end {
+			kept = append(kept, span{s.start - end, s.end - end})
+			continue
+		}
+		if s.start >= 0 {
+			m.out = append(append(m.out, m.tail[pos:s.start]...), hidden...)
+		}
+		if pos = s.end; s.end > end {
+			pos = end
+			kept = append(kept, span{-1, s.end - end})
+		}
+	}
+	m.out = append(m.out, m.tail[pos:end]...)
+	m.tail, m.spans = append(m.tail[:0], m.tail[end:]...), kept
+	return m.out
+}
+
+// mask hides the patterns in a whole text.
+func mask(p []pattern, text string) string {
+	if len(p) == 0 || text == "" {
+		return text
+	}
+	return string(newMasker(p).feed([]byte(text), true))
+}
