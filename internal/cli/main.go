@@ -160,7 +160,7 @@ func (a *app) root() *cobra.Command {
 	a.addTo(root, groupTasks, a.submitCmd(), a.chatCmd(), a.statusCmd(), a.cancelCmd(), a.whyCmd(), a.logsCmd(), a.retryCmd(), a.historyCmd(),
 		a.activitiesCmd())
 	a.addTo(root, groupQueue, a.agentsCmd(), a.laneCmd(), a.sessionsCmd(), a.releaseCmd(), a.clearCmd(), a.pauseCmd(), a.resumeCmd(),
-		a.eventsCmd(), a.terminalCmd())
+		a.eventsCmd(), a.terminalCmd(), a.doctorCmd())
 	a.addTo(root, groupTools, a.toolsCmd())
 	a.addTo(root, groupAccess, a.whoamiCmd(), a.tokensCmd(), a.usersCmd(), a.auditCmd())
 	a.addTo(root, groupRoles, a.upCmd(), a.directorCmd(), a.agentCmd(), a.gatewayCmd())

@@ -1,0 +1,199 @@
+package director
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// DoctorCheck looks at something that the director stands on. What only who
+// administers it may know, such as a path, is said for admin alone.
+type DoctorCheck func(ctx context.Context, admin bool) []api.Check
+
+// doctorTimeout bounds all checks together: one that hangs is a finding.
+const doctorTimeout = 20 * time.Second
+
+// doctor is GET /api/doctor. A look that fails is a finding itself, so that the
+// answer is 200 as long as there is a director to give it.
+func (d *Director) doctor(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), doctorTimeout)
+	defer cancel()
+	c := callerOf(r)
+	admin := d.cfg.ToolsOnly || c.who.Has(signalbox.ScopeAdmin)
+	out := api.Doctor{Checks: []api.Check{d.checkSelf()}}
+	add := func(checks ...api.Check) { out.Checks = append(out.Checks, checks...) }
+	if !d.cfg.ToolsOnly {
+		add(d.checkAccess())
+		add(d.checkStore(ctx, c)...)
+		add(d.checkAgents(c.who)...)
+	}
+	if d.cfg.Tools != nil {
+		add(checkServers(d.cfg.Tools.Servers(), admin)...)
+	}
+	for _, check := range d.cfg.Doctor {
+		add(check(ctx, admin)...)
+	}
+	d.answer(w, http.StatusOK, out)
+	return nil
+}
+
+// Findings.
+func fine(area, format string, args ...any) api.Check {
+	return api.Check{Area: area, State: "ok", Text: fmt.Sprintf(format, args...)}
+}
+
+func warning(area, cure, format string, args ...any) api.Check {
+	return api.Check{Area: area, State: "warn", Text: fmt.Sprintf(format, args...), Cure: cure}
+}
+
+func failure(area, cure, format string, args ...any) api.Check {
+	return api.Check{Area: area, State: "fail", Text: fmt.Sprintf(format, args...), Cure: cure}
+}
+
+func (d *Director) checkSelf() api.Check {
+	up := d.engine.Now().Sub(d.started).Truncate(time.Second)
+	if d.draining.Load() {
+		return warning("director", "wait for its end and start it again", "it is about to stop: it stores submits and makes no claims")
+	}
+	return fine("director", "version %s, up for %s", d.cfg.Version, max(0, up))
+}
+
+func (d *Director) checkAccess() api.Check {
+	if d.identity.Open() {
+		return warning("access", "signalbox tokens create admin --scope admin closes it", "it is open: every program of this machine has every right")
+	}
+	return fine("access", "it is closed: who calls shows a token or logs in")
+}
+
+// checkStore looks at the store and, as far as it answers, at the queue in it.
+func (d *Director) checkStore(ctx context.Context, c caller) []api.Check {
+	const cure = "see the director's log, and whether the disk is full"
+	info := d.engine.Info()
+	counts, err := d.engine.Read().Counts(ctx)
+	if err != nil {
+		d.log.Error("store does not answer", "error", err)
+		return []api.Check{failure("store", cure, "the store (%s) does not answer", info.Kind)}
+	}
+	pauses, err := d.engine.Read().Pauses(ctx)
+	if err != nil {
+		d.log.Error("store does not answer", "error", err)
+		return []api.Check{failure("store", cure, "the store (%s) does not answer", info.Kind)}
+	}
+	kept := fine("store", "%s, schema %d: %s", info.Kind, info.Schema, info.Durability)
+	if info.Kind == "memory" {
+		kept = warning("store", "start the director with --store sqlite:", "memory: nothing outlives the director")
+	}
+	return append([]api.Check{kept, d.checkDepth(counts), d.checkStarts(counts)}, checkPauses(visiblePauses(pauses, c))...)
+}
+
+// checkDepth compares what waits with the limit of the backlog. A fifth of it is
+// left when it warns.
+func (d *Director) checkDepth(counts store.Counts) api.Check {
+	const cure = "raise queue.max_size, add agents, or cancel what is no longer needed"
+	waiting, most := counts.Limits[signalbox.LimitWork], d.engine.MaxSize()
+	text := fmt.Sprintf("%d of %d places of the backlog are taken", waiting, most)
+	switch {
+	case waiting >= most:
+		return failure("queue", cure, "%s: submits are refused", text)
+	case waiting*5 >= most*4:
+		return warning("queue", cure, "%s", text)
+	}
+	return fine("queue", "%s", text)
+}
+
+// checkStarts looks for tasks that nobody could start.
+func (d *Director) checkStarts(counts store.Counts) api.Check {
+	live := d.engine.LiveAgents()
+	up := agentCounts(withoutExecutors(live)).Up
+	waiting := counts.Pending - counts.Queues[signalbox.QueueCommands] - counts.Queues[signalbox.QueueCalls]
+	if waiting > 0 && up == 0 {
+		return failure("queue", "signalbox agent starts one, signalbox up one for each coding CLI", "%d tasks wait, and no agent is up", waiting)
+	}
+	running := 0
+	for _, n := range counts.InFlight {
+		running += n
+	}
+	return fine("queue", "%d tasks wait, %d are under way", counts.Pending, running)
+}
+
+func checkPauses(pauses []signalbox.Pause) []api.Check {
+	var out []api.Check
+	for _, p := range pauses {
+		text := "all queues are paused"
+		cure := "signalbox resume"
+		if p.Queue != "" {
+			text, cure = "the queue "+p.Queue+" is paused", cure+" "+p.Queue
+		}
+		if p.UntilMS != 0 {
+			text += " until " + time.UnixMilli(p.UntilMS).UTC().Format(time.RFC3339)
+		}
+		if p.Reason != "" {
+			text += ": " + p.Reason
+		}
+		out = append(out, warning("queue", cure, "%s", text))
+	}
+	return out
+}
+
+// checkAgents looks at the agents that the caller may know.
+func (d *Director) checkAgents(who signalbox.Principal) []api.Check {
+	var out []api.Check
+	var up []string
+	for _, a := range withoutExecutors(d.engine.LiveAgents()) {
+		switch {
+		case !who.MayUse(a.Name):
+		case a.Up:
+			up = append(up, a.Name)
+		default:
+			out = append(out, downAgent(a))
+		}
+	}
+	switch {
+	case len(up) > 0:
+		return append([]api.Check{fine("agents", "%d up: %s", len(up), strings.Join(up, ", "))}, out...)
+	case len(out) == 0:
+		return []api.Check{warning("agents", "signalbox agent starts one, signalbox up one for each coding CLI", "there is none")}
+	}
+	return out
+}
+
+func downAgent(a engine.LiveAgent) api.Check {
+	text := "agent " + a.Name + " is down"
+	if !a.LastHeard.IsZero() {
+		text += ", last heard from at " + a.LastHeard.UTC().Format(time.RFC3339)
+	}
+	if a.Message != "" {
+		text += ": " + a.Message
+	}
+	return warning("agents", "start it again, or signalbox agents remove "+a.Name, "%s", text)
+}
+
+// checkServers looks at the servers of tools. Their own words may hold paths
+// and addresses.
+func checkServers(servers []gateway.Server, admin bool) []api.Check {
+	var out []api.Check
+	ready := 0
+	for _, s := range servers {
+		switch s.State {
+		case gateway.StateReady:
+			ready++
+		case gateway.StateFailed:
+			text := "server " + s.Name + " has failed"
+			if admin && s.Error != "" {
+				text += ": " + s.Error
+			}
+			out = append(out, warning("tools", "signalbox tools servers says more; it is tried again by itself", "%s", text))
+		case gateway.StateStarting, gateway.StateStopped:
+			out = append(out, warning("tools", "signalbox tools servers says more", "server %s is %s", s.Name, s.State))
+		}
+	}
+	return append([]api.Check{fine("tools", "%d of %d servers are ready", ready, len(servers))}, out...)
+}
