@@ -65,7 +65,7 @@ type Agent struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
 	URL     string `json:"url,omitempty"` // an executor has none
-	State   string `json:"state"` // idle, working, withheld (busy with something else, or not yet known to be free), down
+	State   string `json:"state"`         // idle, working, withheld (busy with something else, or not yet known to be free), down
 	Message string `json:"message,omitempty"`
 	Slots   int    `json:"slots"`
 	InUse   int    `json:"in_use"`

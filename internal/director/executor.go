@@ -39,7 +39,8 @@ func ownQueue(name string) string {
 func splitExecutors(views []api.Agent) (agents, executors []api.Agent) {
 	agents = []api.Agent{}
 	for _, v := range views {
-		if isExecutor(v.Name) {
+		if kind, ok := signalbox.ExecutorKind(v.Name); ok {
+			v.Kind = kind
 			executors = append(executors, v)
 		} else {
 			agents = append(agents, v)

@@ -32,6 +32,9 @@ func (d *Director) registerAgent(w http.ResponseWriter, r *http.Request) error {
 	if err := allowAgent(req.Name, who.who); err != nil {
 		return err
 	}
+	if isExecutor(req.Name) {
+		return signalbox.Invalid("name", "%s is the director's own executor: give the agent another name", clip(req.Name))
+	}
 	if err := d.checkAgentURL(r.Context(), req.URL, who.trusted); err != nil {
 		return err
 	}
@@ -171,7 +174,7 @@ func (n *agentNames) has(name string, now time.Time) bool {
 func (n *agentNames) set(agents []signalbox.Agent, now time.Time) {
 	seen := make(map[string]bool, len(agents))
 	for _, a := range agents {
-		seen[a.Name] = true
+		seen[a.Name] = !isExecutor(a.Name)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -155,7 +155,7 @@ var rules = map[string]node{
 	"ToolResult.metadata":    {"type": "object"},
 	"NewToolTask.arguments":  {"type": "object"},
 	"NewToolTask.metadata":   {"type": "object"},
-	"NewToolTask.timeout_ms": {"minimum": 0, "maximum": maxToolTimeoutMS},
+	"NewToolTask.timeout_ms": {"minimum": 0, "maximum": engine.MaxToolTimeoutMS},
 	"NewToolTask.priority":   {"minimum": signalbox.MinPriority, "maximum": signalbox.MaxPriority},
 	"ToolTask.status":        {"enum": seedStatuses},
 	"ToolTask.state":         {"enum": signalbox.States()},

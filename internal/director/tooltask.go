@@ -21,9 +21,6 @@ type ToolTasks interface {
 	Output(ctx context.Context, id string, after int64, wait time.Duration) (text string, seq, next int64, truncated, ok bool)
 }
 
-// maxToolTimeoutMS bounds a task's own limit on its run, in ms.
-const maxToolTimeoutMS = engine.MaxTimeoutSeconds * 1000
-
 // toolTasksOr returns who makes tool calls into tasks, or why nobody does.
 func (d *Director) toolTasksOr(code signalbox.Code) (ToolTasks, error) {
 	switch {
@@ -70,8 +67,8 @@ const toolTaskPath = "/api/tools/tasks/"
 
 // taskCall makes a call of what was asked for.
 func (d *Director) taskCall(r *http.Request, req api.NewToolTask) (gateway.TaskCall, error) {
-	if req.TimeoutMS < 0 || req.TimeoutMS > maxToolTimeoutMS {
-		return gateway.TaskCall{}, signalbox.Invalid("timeout_ms", "timeout_ms must be 1 to %d, not %d", maxToolTimeoutMS, req.TimeoutMS)
+	if req.TimeoutMS < 0 || req.TimeoutMS > engine.MaxToolTimeoutMS {
+		return gateway.TaskCall{}, signalbox.Invalid("timeout_ms", "timeout_ms must be 1 to %d, not %d", engine.MaxToolTimeoutMS, req.TimeoutMS)
 	}
 	if req.Priority < signalbox.MinPriority || req.Priority > signalbox.MaxPriority {
 		return gateway.TaskCall{}, signalbox.Invalid("priority", "priority must be %d to %d, not %d", signalbox.MinPriority, signalbox.MaxPriority, req.Priority)

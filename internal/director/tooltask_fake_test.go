@@ -184,7 +184,7 @@ func (f *fakeToolTasks) last() gateway.TaskCall {
 func (b *box) executor() signalbox.Agent {
 	b.t.Helper()
 	a := signalbox.Agent{
-		Name: signalbox.ExecutorName(signalbox.ExecutorCommands, signalbox.DefaultInstance), Kind: signalbox.ExecutorCommands,
+		Name: signalbox.ExecutorName(signalbox.ExecutorCommands, signalbox.DefaultInstance), Kind: "executor",
 		Slots: 10, Fencing: true, Source: signalbox.AgentInternal,
 	}
 	if err := b.store.PutAgent(b.t.Context(), a, signalbox.Entry{}); err != nil {

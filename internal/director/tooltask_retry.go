@@ -6,6 +6,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
@@ -61,8 +62,8 @@ func (d *Director) callAgain(r *http.Request, t *signalbox.Task, edit api.RetryR
 			"the secret arguments of task %s were erased when it ended: it cannot be made anew", t.ID)
 	}
 	again := api.NewToolTask{Arguments: req.Arguments, Metadata: req.Metadata, TimeoutMS: req.TimeoutMS, Priority: t.Priority}
-	if edit.TimeoutSeconds < 0 || edit.TimeoutSeconds > maxToolTimeoutMS/1000 {
-		return call, signalbox.Invalid("timeout_seconds", "timeout_seconds must be 0 to %d, not %d", maxToolTimeoutMS/1000, edit.TimeoutSeconds)
+	if edit.TimeoutSeconds < 0 || edit.TimeoutSeconds > engine.MaxTimeoutSeconds {
+		return call, signalbox.Invalid("timeout_seconds", "timeout_seconds must be 0 to %d, not %d", engine.MaxTimeoutSeconds, edit.TimeoutSeconds)
 	}
 	if edit.TimeoutSeconds > 0 {
 		again.TimeoutMS = (time.Duration(edit.TimeoutSeconds) * time.Second).Milliseconds()
