@@ -93,6 +93,7 @@ func (f *fake) mux() http.Handler {
 	}
 	maps.Copy(handlers, f.access())
 	maps.Copy(handlers, f.tooling())
+	maps.Copy(handlers, f.doctoring())
 	mux := http.NewServeMux()
 	for _, route := range api.Routes() {
 		handle := handlers[route.Name]

@@ -1,0 +1,138 @@
+package director_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/director"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// findings asks the doctor.
+func (b *box) findings(edits ...edit) []string {
+	b.t.Helper()
+	var got api.Doctor
+	b.do("GET", "/api/doctor", "", edits...).want(b.t, 200, &got)
+	var out []string
+	for _, c := range got.Checks {
+		if (c.Cure == "") != (c.State == "ok") || c.Text == "" || c.Area == "" {
+			b.t.Errorf("%+v: want a cure unless it is ok", c)
+		}
+		out = append(out, c.State+" "+c.Area+": "+c.Text)
+	}
+	return out
+}
+
+func has(t *testing.T, all []string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, w) }) {
+			t.Errorf("want %q among\n  %s", w, strings.Join(all, "\n  "))
+		}
+	}
+}
+
+func hasNot(t *testing.T, all []string, not ...string) {
+	t.Helper()
+	for _, n := range not {
+		if slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, n) }) {
+			t.Errorf("%q should not be among\n  %s", n, strings.Join(all, "\n  "))
+		}
+	}
+}
+
+func TestDoctorOfAFreshDirector(t *testing.T) {
+	b := newBox(t)
+	has(t, b.findings(),
+		"ok director: version 1.0.0", "warn access: it is open", "warn store: memory: nothing outlives", "ok queue: 0 of 50 places",
+		"ok queue: 0 tasks wait, 0 are under way", "warn agents: there is none",
+	)
+}
+
+func TestDoctorOfAQueueInTrouble(t *testing.T) {
+	b := newBox(t, func(o *options) { o.engine.MaxSize = 5 })
+	submit := func() { b.do("POST", "/api/queue/task", `{"prompt": "x"}`).want(t, 201, nil) }
+	for range 4 {
+		submit()
+	}
+	has(t, b.findings(), "warn queue: 4 of 5 places", "fail queue: 4 tasks wait, and no agent is up")
+	submit()
+	if err := b.engine.Pause(t.Context(), "", "upgrade", "ada", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.engine.Pause(t.Context(), "agent:coder", "", "ada", b.engine.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	b.dir.SetDraining(true)
+	has(t, b.findings(), "fail queue: 5 of 5 places of the backlog are taken: submits are refused",
+		"warn queue: all queues are paused: upgrade", "warn queue: the queue agent:coder is paused until 2", "warn director: it is about to stop")
+}
+
+func TestDoctorOfAgents(t *testing.T) {
+	b := newBox(t)
+	up := engine.LiveAgent{Agent: signalbox.Agent{Name: "coder"}, Up: true}
+	down := engine.LiveAgent{Agent: signalbox.Agent{Name: "writer"}, Message: "connection refused", LastHeard: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	b.live.set(up)
+	b.live.set(down)
+	b.live.set(engine.LiveAgent{Agent: signalbox.Agent{Name: signalbox.ExecutorName(signalbox.QueueCommands, signalbox.DefaultInstance)}, Up: true})
+	has(t, b.findings(), "ok agents: 1 up: coder", "warn agents: agent writer is down, last heard from at 2026-01-02T03:04:05Z: connection refused")
+}
+
+// TestDoctorTellsAdminsMore than it tells others: paths and errors are theirs.
+func TestDoctorTellsAdminsMore(t *testing.T) {
+	tools := newFakeTools()
+	b := newBox(t, func(o *options) {
+		o.director.Token = "static-token-of-16"
+		o.director.Tools = failedTools{tools}
+		o.director.Doctor = []director.DoctorCheck{func(_ context.Context, admin bool) []api.Check {
+			return []api.Check{{Area: "data", State: "ok", Text: fmt.Sprintf("told admin=%v", admin)}}
+		}}
+	})
+	b.live.set(engine.LiveAgent{Agent: signalbox.Agent{Name: "coder"}, Message: "down"})
+	b.live.set(engine.LiveAgent{Agent: signalbox.Agent{Name: "writer"}, Message: "down"})
+	var made api.TokenCreated
+	admin := header("Authorization", "Bearer static-token-of-16")
+	b.do("POST", "/api/tokens", `{"name": "look", "scopes": ["read"], "agents": ["coder"]}`, admin).want(t, 201, &made)
+	has(t, b.findings(admin), "ok access: it is closed", "warn tools: server browser has failed: exec /srv/browser: no such file", "told admin=true", "agent writer")
+	theirs := b.findings(header("Authorization", "Bearer "+made.Secret))
+	has(t, theirs, "warn tools: server browser has failed", "told admin=false", "agent coder")
+	hasNot(t, theirs, "/srv/browser", "writer")
+	b.do("GET", "/api/doctor", "").want(t, 401, nil)
+}
+
+type failedTools struct{ *fakeTools }
+
+func (failedTools) Servers() []gateway.Server {
+	return []gateway.Server{
+		{Name: "browser", State: gateway.StateFailed, Error: "exec /srv/browser: no such file"}, {Name: "search", State: gateway.StateReady},
+		{Name: "late", State: gateway.StateStarting},
+	}
+}
+
+// TestDoctorOfAStoreThatDoesNotAnswer: the answer is a finding, not an error.
+func TestDoctorOfAStoreThatDoesNotAnswer(t *testing.T) {
+	b := newBox(t)
+	broken := &brokenStore{Store: b.store}
+	e := engine.New(broken, engine.Options{})
+	d, err := director.New(director.Config{Engine: e})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.dir = d
+	has(t, b.findings(), "fail store: the store (memory) does not answer")
+}
+
+type brokenStore struct{ store.Store }
+
+func (brokenStore) Counts(context.Context) (store.Counts, error) {
+	return store.Counts{}, errors.New("input/output error")
+}
