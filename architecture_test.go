@@ -38,6 +38,7 @@ var rules = []rule{
 	{who: "/internal/confine", why: "limits on children know neither tools nor agents"},
 	{who: "/internal/command", may: []string{"", "/toolqueue", "/internal/confine", "/internal/proc", "/internal/toolconf", "/internal/conffile"}, why: "running a command knows neither tasks nor the gateway"},
 	{who: "/internal/tooltask", may: []string{"", "/toolqueue", "/internal/engine", "/internal/store", "/internal/seal", "/internal/gateway", "/internal/proc", "/internal/tail"}, why: "the executor knows tools by the gateway, and no way in"},
+	{who: "/internal/doctor", may: []string{"", "/api", "/toolqueue", "/internal/store", "/internal/confine", "/internal/toolconf", "/internal/conffile"}, why: "a look at what a director stands on knows no director"},
 	{who: "/internal/llm", may: []string{"/steplimit"}, why: "the loop around a model knows neither agents nor tool servers"},
 	{who: "/internal/llm/mcptools", may: []string{"/internal/llm", "/steplimit"}, why: "tools of an MCP endpoint know no agent and no gateway"},
 	{who: "/internal/seal", std: true, why: "encryption needs nothing but the standard library"},

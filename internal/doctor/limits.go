@@ -1,0 +1,130 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/confine"
+	"github.com/signalbox-ai/signalbox/internal/toolconf"
+)
+
+// Look is one look; it is a director.DoctorCheck.
+type Look = func(ctx context.Context, admin bool) []api.Check
+
+// Areas.
+const (
+	areaLimits  = "limits"
+	areaSandbox = "sandbox"
+	areaStore   = "store"
+	areaData    = "data"
+)
+
+// Limits says how the programs of command tools are bounded on this machine,
+// and which bounds of the tools cannot be kept.
+func Limits(report confine.Report, tools []toolconf.CommandTool) Look {
+	return func(_ context.Context, admin bool) []api.Check {
+		return append(limits(report, tools, admin), sandboxes(report, tools)...)
+	}
+}
+
+func limits(report confine.Report, tools []toolconf.CommandTool, admin bool) []api.Check {
+	text := "programs are bounded by " + report.Method
+	if admin && report.Detail != "" {
+		text += " (" + report.Detail + ")"
+	}
+	var kept []string
+	var out []api.Check
+	for _, l := range report.Limits {
+		if l.By != "" {
+			kept = append(kept, l.Name+" by "+l.By)
+			continue
+		}
+		if users := using(tools, l.Name); len(users) > 0 {
+			out = append(out, api.Check{
+				Area: areaLimits, State: "warn", Text: fmt.Sprintf("%s cannot be bounded here%s, and these tools ask for it: %s", l.Name, because(l.Note), strings.Join(users, ", ")),
+				Cure: "run the director where it may make control groups (as root, in a container with a delegated group, or under systemd with Delegate=yes)",
+			})
+		}
+	}
+	if len(kept) > 0 {
+		text += ": " + strings.Join(kept, ", ")
+	}
+	if report.NoNewPrivs {
+		text += "; none can gain privileges"
+	}
+	state := api.Check{Area: areaLimits, State: "ok", Text: text}
+	if !report.NoNewPrivs {
+		state.State, state.Cure = "warn", "use a Linux of 3.5 or later"
+		state.Text += "; they can gain privileges, by a setuid program for instance"
+	}
+	return append([]api.Check{state}, out...)
+}
+
+func because(note string) string {
+	if note == "" {
+		return ""
+	}
+	return " (" + note + ")"
+}
+
+// using are the tools that ask for a limit.
+func using(tools []toolconf.CommandTool, limit string) []string {
+	var out []string
+	for _, t := range tools {
+		l := t.Limits
+		asked := map[string]bool{
+			"memory": l.Memory > 0, "cpus": l.CPUs > 0, "cpu_time": l.CPUTime > 0,
+			"processes": l.Processes > 0, "file_size": l.FileSize > 0, "open_files": l.OpenFiles > 0,
+		}
+		if asked[limit] {
+			out = append(out, t.Name)
+		}
+	}
+	return out
+}
+
+// sandboxes says which there are, and which tools go without.
+func sandboxes(report confine.Report, tools []toolconf.CommandTool) []api.Check {
+	var have, lack []string
+	for _, s := range report.Sandbox {
+		words := s.Kind + because(s.Note)
+		if s.OK {
+			have = append(have, words)
+		} else {
+			lack = append(lack, words)
+		}
+	}
+	var out []api.Check
+	if len(have) > 0 {
+		out = append(out, api.Check{Area: areaSandbox, State: "ok", Text: "there is " + strings.Join(have, " and ")})
+	} else {
+		out = append(out, api.Check{Area: areaSandbox, State: "ok", Text: "there is none, and no tool asks for one: " + strings.Join(lack, ", ")})
+	}
+	var refused, open []string
+	for _, t := range tools {
+		if t.Sandbox.Mode == toolconf.SandboxOff || slices.ContainsFunc(report.Sandbox, func(s confine.SandboxReport) bool {
+			return s.OK && (t.Sandbox.Kind == "" || t.Sandbox.Kind == s.Kind)
+		}) {
+			continue
+		}
+		if t.Sandbox.Mode == toolconf.SandboxRequired {
+			refused = append(refused, t.Name)
+		} else {
+			open = append(open, t.Name)
+		}
+	}
+	const cure = "install bubblewrap, or use a Linux with Landlock (5.13 or later)"
+	if len(refused)+len(open) > 0 && len(have) == 0 {
+		out = nil
+	}
+	if len(refused) > 0 {
+		out = append(out, api.Check{Area: areaSandbox, State: "fail", Cure: cure, Text: "these tools are refused, for they require a sandbox that is not here: " + strings.Join(refused, ", ")})
+	}
+	if len(open) > 0 {
+		out = append(out, api.Check{Area: areaSandbox, State: "warn", Cure: cure, Text: "these tools run without the sandbox that they ask for: " + strings.Join(open, ", ")})
+	}
+	return out
+}
