@@ -1,8 +1,12 @@
 package director
 
 import (
+	"net/http"
 	"reflect"
 	"slices"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
 var queueToolArgs = map[string]any{
@@ -21,4 +25,15 @@ func QueueToolArguments(tool string) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// ChatToolNews is what a caller of chat_with_agent is told of a stream that
+// began at that time and comes in those pieces.
+func ChatToolNews(agent string, begun time.Time, pieces ...string) (news []string) {
+	turn := &chatTurn{agent: agent, begun: begun, progress: func(p gateway.Progress) { news = append(news, p.Message) }}
+	w := &answerWriter{header: http.Header{"Content-Type": {"text/event-stream"}}, event: turn.event}
+	for _, p := range pieces {
+		_, _ = w.Write([]byte(p)) // it has no errors
+	}
+	return news
 }

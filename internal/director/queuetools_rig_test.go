@@ -43,7 +43,7 @@ type yard struct {
 type yardOptions struct {
 	engine engine.Options
 	token  string              // static
-	tasks  director.ToolTasks // nil: tool calls cannot be tasks
+	tasks  director.ToolTasks  // nil: tool calls cannot be tasks
 	agents []agenttest.Options // coder, if there are none
 	more   []gateway.Provider
 }

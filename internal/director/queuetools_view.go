@@ -43,9 +43,6 @@ func agentsTool(ctx context.Context, a *asking) (gateway.Result, error) {
 	lines := []string{}
 	for i := range all.Agents {
 		v := &all.Agents[i]
-		if _, own := signalbox.ExecutorKind(v.Name); own { // no task can be given to it
-			continue
-		}
 		t := toolAgent{
 			Name: v.Name, Kind: v.Kind, State: v.State, Message: v.Message, Slots: v.Slots, InUse: v.InUse, Waiting: v.Waiting,
 			ParallelSlots: v.IsolatedSlots, ParallelInUse: len(v.Isolated),
@@ -79,8 +76,10 @@ type toolQueues struct {
 	MaxChats  int             `json:"max_chats"`
 	OldestAge int64           `json:"oldest_age_seconds"`
 	Agents    api.AgentCounts `json:"agents"`
-	Queues    []queueDepth    `json:"queues"`
-	Paused    []api.Pause     `json:"paused"`
+	// Tools are the tool calls that are tasks, where there can be any.
+	Tools  *api.ToolTaskCounts `json:"tool_tasks,omitempty"`
+	Queues []queueDepth        `json:"queues"`
+	Paused []api.Pause         `json:"paused"`
 }
 
 type queueDepth struct {
@@ -103,7 +102,7 @@ func queueTool(ctx context.Context, a *asking) (gateway.Result, error) {
 	}
 	out := toolQueues{
 		State: status.State, Depth: queue.Depth, Running: queue.DispatchedCount, MaxSize: queue.MaxSize, MaxChats: a.d.engine.MaxChats(),
-		OldestAge: queue.OldestAgeSeconds, Agents: status.Agents, Queues: []queueDepth{}, Paused: queue.Paused,
+		OldestAge: queue.OldestAgeSeconds, Agents: status.Agents, Tools: queue.Tools, Queues: []queueDepth{}, Paused: queue.Paused,
 	}
 	if out.Paused == nil {
 		out.Paused = []api.Pause{}
@@ -125,6 +124,9 @@ func (q *toolQueues) String() string {
 	fmt.Fprintf(&b, "%d of %d tasks wait, %d run; %d of %d agents are up, %d idle.", q.Depth, q.MaxSize, q.Running, q.Agents.Up, q.Agents.Total, q.Agents.Idle)
 	if q.Depth > 0 {
 		fmt.Fprintf(&b, " The oldest has waited for %d s.", q.OldestAge)
+	}
+	if q.Tools != nil {
+		fmt.Fprintf(&b, " Of tool calls that are tasks %d wait and %d run.", q.Tools.Waiting, q.Tools.Running)
 	}
 	for _, one := range q.Queues {
 		fmt.Fprintf(&b, "\n%s: %d waiting", one.Queue, one.Depth)
