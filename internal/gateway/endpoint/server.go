@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"sort"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -57,6 +59,9 @@ type server struct {
 	relay     *Relay
 	taskAfter time.Duration
 	agentName string
+	// watched are the definitions of the tools whose headers are compared.
+	watchMu sync.Mutex
+	watched map[string]string
 	// opened is asked whether a session may begin; nil: any may.
 	opened func(*request, *mcp.ServerSession) error
 }
@@ -76,12 +81,14 @@ func newServer(gw Gateway, o Options) *server {
 			panic(err)
 		}
 	}
+	s.watchHeaders()
 	return s
 }
 
 // changed tells all sessions that the tools are others. The SDK does so when a
 // tool of its own is put in place; no list shows that one, for none is its.
 func (s *server) changed() {
+	s.watchHeaders()
 	s.sdk.AddTool(&mcp.Tool{Name: "signalbox", InputSchema: json.RawMessage(`{"type":"object"}`)},
 		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return nil, errNoOwn })
 }
@@ -103,12 +110,18 @@ func (s *server) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 		case *taskRequest:
 			return s.aboutTask(ctx, method, r)
 		}
-		if method == methodInitialize {
+		switch group, _, _ := strings.Cut(method, "/"); {
+		case method == methodInitialize:
 			return s.initialize(ctx, next, req)
+		case notServed[group]: // the SDK would answer some of them, with nothing
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("%q is not served: this server has tools only", method)}
 		}
 		return next(ctx, method, req)
 	}
 }
+
+// notServed are the groups of methods that the capabilities do not name.
+var notServed = map[string]bool{"prompts": true, "resources": true, "completion": true, "logging": true}
 
 // initialize begins a session of the older protocol.
 func (s *server) initialize(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
@@ -187,7 +200,7 @@ func (s *server) callTool(ctx context.Context, r *mcp.CallToolRequest) (mcp.Resu
 	}
 	era := r.ProtocolVersion()
 	tasks := declared(era, r.Params.Meta)
-	if tasks && s.relay != nil {
+	if tasks && s.relay != nil && !s.headered(r.Params.Name) {
 		return s.relay.callTool(during, r)
 	}
 	res, task, err := s.carryOut(during, gateway.Call{
