@@ -2,7 +2,7 @@
 // and knows what of it lives.
 //
 //	Open ──▶ Host ──Take──▶ Box ──Start──▶ a process, confined before its first instruction
-//	          │              │ Alive, Kill, Struck
+//	          │              │ Alive, Signal, Struck
 //	          └─ Report      └─ Free (only when nothing lives in it)
 //
 // A Box is a place for one run at a time. Where the system has control groups
@@ -13,5 +13,10 @@
 //
 // A box has a thread of its own, on which programs are started: what a thread
 // gives up (new privileges, by Landlock its right to files) its children never
-// get, and the rest of the director keeps.
+// get, and the rest of the director keeps. The thread also enters the groups
+// of version 1 once, so that a start pays for no move between groups. It lives
+// as long as what it started: the kernel ties the child's death to it.
+//
+// A process that is allowed to write the control groups, as root is, can leave
+// its box. The sandbox takes that from it.
 package confine

@@ -13,6 +13,8 @@ type Options struct {
 	// Method asks for one way: "auto" (or ""), "cgroup2", "cgroup1", "rlimit".
 	Method string
 	Log    *slog.Logger
+
+	noUnified bool // as on a machine without version 2, for tests
 }
 
 // Limits bound a run. 0 is no limit.
@@ -38,7 +40,7 @@ type Sandbox struct {
 
 // Report says what this machine gives, for doctor and the log.
 type Report struct {
-	Method     string // cgroup2, cgroup1 or rlimit
+	Method     string // cgroup2, cgroup1 or rlimit; none where there are no limits
 	Detail     string // where, or why nothing better
 	Limits     []LimitReport
 	NoNewPrivs bool

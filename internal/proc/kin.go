@@ -22,6 +22,7 @@ type kin struct {
 	mu     sync.Mutex
 	known  map[int]uint64 // pid → start time of all that were ever seen
 	strict bool           // trust the group only while its leader is seen: it was not watched all along
+	spare  bool           // the leader only holds a sandbox: SIGTERM would take the run down at once
 }
 
 func newKin(id Ident) *kin {
@@ -101,54 +102,14 @@ func (k *kin) alive() []int {
 	return pids
 }
 
-// end signals until nothing lives: SIGTERM, then SIGKILL after grace.
-func (k *kin) end(grace time.Duration) error {
-	if grace > 0 {
-		k.signal(syscall.SIGTERM)
-		k.signal(syscall.SIGCONT) // a stopped process takes the signal only when it goes on
-		if k.waitDead(grace, func() {}) {
-			return nil
-		}
-	}
-	if k.waitDead(killWait, func() { k.signal(syscall.SIGKILL) }) {
-		return nil
-	}
-	return &UnkillableError{PIDs: k.alive()}
-}
-
-// hangUp is what closing a terminal does to those who use it.
-func (k *kin) hangUp(wait time.Duration) {
-	if wait > 0 {
-		k.signal(syscall.SIGHUP)
-		k.signal(syscall.SIGCONT)
-		k.waitDead(wait, func() {})
-	}
-}
-
-// waitDead looks until nothing lives or d is over, calling again before each
-// look.
-func (k *kin) waitDead(d time.Duration, again func()) bool {
-	deadline := time.Now().Add(d)
-	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		again()
-		if len(k.alive()) == 0 {
-			return true
-		}
-		if time.Now().After(deadline) {
-			return false
-		}
-		time.Sleep(min(pause, time.Until(deadline)+time.Millisecond))
-	}
-}
-
 // signal sends to the group as one, which no fork can outrun, and to each
 // member outside it.
 func (k *kin) signal(sig syscall.Signal) {
 	for _, e := range k.look() {
-		if e.zombie {
+		if e.zombie || k.spare && sig != syscall.SIGKILL && e.pid == k.id.PID {
 			continue
 		}
-		if e.pgid == k.id.PID && e.pgid > 1 {
+		if e.pgid == k.id.PID && e.pgid > 1 && (!k.spare || sig == syscall.SIGKILL) {
 			_ = syscall.Kill(-k.id.PID, sig) // gone by now is fine
 			continue
 		}
@@ -189,7 +150,7 @@ func Clear(id Ident, grace time.Duration) error {
 	}
 	k := newKin(id)
 	k.strict = marksReadable
-	return k.end(grace)
+	return k.ending().end(grace)
 }
 
 // Alive lists what lives of a program that another process started.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -47,21 +48,13 @@ type Spec struct {
 	// LeaveOrphans leaves orphans to whom the system hands them.
 	LeaveOrphans bool
 
-	// Box, if set, starts the program and knows what lives of it.
+	// Box, if set, starts the program and knows what lives of it. Its owner
+	// frees it after End.
 	Box Box
 
 	// TTY gives the program a terminal of that size for its input and outputs;
 	// what it prints there goes to Stdout, and Stdin and Stderr are not used.
 	TTY *Size
-}
-
-// Box is a place for one run that the system keeps apart, such as a control
-// group; *confine.Box is one.
-type Box interface {
-	Start(cmd *exec.Cmd) error
-	// Alive lists what lives in it; ok is false where the box cannot know.
-	Alive() (pids []int, ok bool)
-	Signal(sig syscall.Signal) error
 }
 
 // Ident names a started program beyond the life of the process that started
@@ -101,13 +94,17 @@ type Process struct {
 	spec  Spec
 	id    Ident
 	kin   *kin
+	boxed bool // its box knows what lives, so that nobody looks at all processes
 	pipes []pipe
 	tty   *os.File // our side of its terminal, if it has one; also in pipes
 
 	exited  chan struct{} // the program itself has been reaped
 	drained chan struct{} // both outputs are at their end
+	reading atomic.Int32  // outputs that are not
 
 	end     sync.Once
+	hurry   chan struct{} // closed when there is no grace any more
+	hurried sync.Once
 	ended   chan struct{} // closed when the watch may stop
 	exit    Exit
 	exitErr error
@@ -121,7 +118,9 @@ func Start(spec Spec) (*Process, error) {
 	if !spec.LeaveOrphans {
 		becomeSubreaper()
 	}
-	p := &Process{spec: spec, exited: make(chan struct{}), drained: make(chan struct{}), ended: make(chan struct{})}
+	p := &Process{
+		spec: spec, exited: make(chan struct{}), drained: make(chan struct{}), hurry: make(chan struct{}), ended: make(chan struct{}),
+	}
 	p.cmd = exec.Command(spec.Argv[0], spec.Argv[1:]...)
 	p.cmd.Dir = spec.Dir
 	p.cmd.Env = append(append([]string{}, spec.Env...), MarkVar+"="+spec.Mark)
@@ -131,9 +130,13 @@ func Start(spec Spec) (*Process, error) {
 		wire = p.wireTTY
 	}
 	theirs, err := wire()
-	if err == nil && spec.Bound {
+	switch {
+	case err != nil:
+	case spec.Box != nil:
+		err = spec.Box.Start(p.cmd)
+	case spec.Bound:
 		err = startBound(p.cmd)
-	} else if err == nil {
+	default:
 		err = p.cmd.Start()
 	}
 	for _, f := range theirs {
@@ -148,9 +151,15 @@ func Start(spec Spec) (*Process, error) {
 	p.id = Identify(p.cmd.Process.Pid)
 	p.id.Mark = spec.Mark
 	p.kin = newKin(p.id)
+	if spec.Box != nil {
+		p.kin.spare = spec.Box.Wraps()
+		_, p.boxed = spec.Box.Alive()
+	}
+	p.drain()
 	go p.wait()
-	go p.drain()
-	go p.watch()
+	if !p.boxed {
+		go p.watch()
+	}
 	return p, nil
 }
 
@@ -192,45 +201,6 @@ func (p *Process) Exited() <-chan struct{} { return p.exited }
 // write to them lives.
 func (p *Process) Drained() <-chan struct{} { return p.drained }
 
-// Alive lists the processes of the run that live.
-func (p *Process) Alive() []int { return p.kin.alive() }
-
-// End ends whatever still lives, SIGTERM first (for a terminal SIGHUP, as when
-// a person closes it, and then SIGTERM) and SIGKILL after the grace,
-// and returns how the program itself ended once nothing of the run lives and
-// its output has been read. The error is an *UnkillableError when that could
-// not be reached. Calls after the first wait for it and answer the same.
-func (p *Process) End() (Exit, error) { return p.endWithin(p.spec.Grace) }
-
-// Kill is End with SIGKILL at once.
-func (p *Process) Kill() (Exit, error) { return p.endWithin(0) }
-
-func (p *Process) endWithin(grace time.Duration) (Exit, error) {
-	p.end.Do(func() {
-		if p.tty != nil {
-			p.kin.hangUp(min(grace, hangUpWait))
-		}
-		p.exitErr = p.kin.end(grace)
-		close(p.ended)
-		if p.exitErr != nil {
-			p.exit = Exit{Code: -1}
-			p.closePipes()
-			return
-		}
-		<-p.exited
-		p.exit = exitOf(p.cmd.ProcessState)
-		p.kin.reap()
-		t := time.NewTimer(drainWait)
-		defer t.Stop()
-		select {
-		case <-p.drained:
-		case <-t.C:
-		}
-		p.closePipes()
-	})
-	return p.exit, p.exitErr
-}
-
 func (p *Process) closePipes() {
 	for _, pipe := range p.pipes {
 		pipe.f.Close()
@@ -243,18 +213,27 @@ func (p *Process) wait() {
 	close(p.exited)
 }
 
+// drain reads the outputs until both are at their end.
 func (p *Process) drain() {
-	var wg sync.WaitGroup
+	p.reading.Store(int32(len(p.pipes)))
 	for _, pipe := range p.pipes {
 		to := pipe.to
 		if to == nil {
 			to = io.Discard
 		}
-		wg.Go(func() { _, _ = io.Copy(writerOnly{to}, readerOnly{pipe.f}) })
+		go func() {
+			buf := buffers.Get().(*[]byte)
+			_, _ = io.CopyBuffer(writerOnly{to}, readerOnly{pipe.f}, *buf)
+			buffers.Put(buf)
+			if p.reading.Add(-1) == 0 {
+				close(p.drained)
+			}
+		}()
 	}
-	wg.Wait()
-	close(p.drained)
 }
+
+// buffers are those that outputs are read into.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
 // watch looks at the descendants from time to time, so that one that leaves
 // the session and loses its parent later is still known.
@@ -287,25 +266,4 @@ func exitOf(st *os.ProcessState) Exit {
 		return Exit{Code: -1, Signal: ws.Signal().String()}
 	}
 	return Exit{Code: st.ExitCode()}
-}
-
-// stdinFile returns the text as an open, nameless file.
-func stdinFile(text string) (*os.File, error) {
-	if text == "" {
-		return os.Open(os.DevNull)
-	}
-	f, err := os.CreateTemp("", "signalbox-stdin-") // 0600
-	if err != nil {
-		return nil, err
-	}
-	os.Remove(f.Name())
-	if _, err := f.WriteString(text); err != nil {
-		f.Close()
-		return nil, err
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
 }

@@ -1,0 +1,223 @@
+package confine
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// group is a directory of control files. The files that were used stay open,
+// and a value that stands there already is not written again.
+type group struct {
+	dir string
+
+	mu     sync.Mutex
+	files  map[string]*os.File
+	wrote  map[string]string
+	killed bool // by cgroup.kill
+}
+
+// groupAt opens a directory that is there.
+func groupAt(dir string) *group {
+	return &group{dir: dir, files: map[string]*os.File{}, wrote: map[string]string{}}
+}
+
+// makeGroup makes the directory, or opens it where it is.
+func makeGroup(dir string) (*group, error) {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	return groupAt(dir), nil
+}
+
+// file opens a file of the group; "" is its directory.
+func (g *group) file(name string) (*os.File, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if f := g.files[name]; f != nil {
+		return f, nil
+	}
+	if name == "" {
+		f, err := os.Open(g.dir)
+		if err == nil {
+			g.files[name] = f
+		}
+		return f, err
+	}
+	path := filepath.Join(g.dir, name)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		if f, err = os.Open(path); err != nil {
+			f, err = os.OpenFile(path, os.O_WRONLY, 0)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	g.files[name] = f
+	return f, nil
+}
+
+// write writes a value, whatever stands there.
+func (g *group) write(name, value string) error {
+	f, err := g.file(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt([]byte(value), 0)
+	return err
+}
+
+// set writes a value unless it was the last one written.
+func (g *group) set(name, value string) error {
+	if g.last(name) == value {
+		return nil
+	}
+	g.remember(name, "")
+	if err := g.write(name, value); err != nil {
+		return err
+	}
+	g.remember(name, value)
+	return nil
+}
+
+// last is the value that set wrote last; "" is not known.
+func (g *group) last(name string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.wrote[name]
+}
+
+func (g *group) remember(name, value string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.wrote[name] = value
+}
+
+func (g *group) has(name string) bool {
+	_, err := os.Lstat(filepath.Join(g.dir, name))
+	return err == nil
+}
+
+// read returns what a short file says.
+func (g *group) read(name string) (string, error) {
+	f, err := g.file(name)
+	if err != nil {
+		return "", err
+	}
+	var buf [4096]byte
+	n, err := f.ReadAt(buf[:], 0)
+	if n == 0 && err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	return string(buf[:n]), nil
+}
+
+// counter returns the number after a key in a file of keys, or the number that
+// is all of it where key is "". What cannot be read is 0.
+func (g *group) counter(name, key string) int64 {
+	text, err := g.read(name)
+	if err != nil {
+		return 0
+	}
+	if key == "" {
+		n, _ := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+		return n
+	}
+	for line := range strings.Lines(text) {
+		if k, v, _ := strings.Cut(strings.TrimSpace(line), " "); k == key {
+			n, _ := strconv.ParseInt(v, 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// pids lists the processes of the group and of those below it, but not us.
+func (g *group) pids() []int { return pidsBelow(g.dir) }
+
+// pidsBelow lists them where a group is not open.
+func pidsBelow(dir string) []int {
+	pids := pidsIn(dir)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.IsDir() {
+			pids = append(pids, pidsBelow(filepath.Join(dir, e.Name()))...)
+		}
+	}
+	return pids
+}
+
+func pidsIn(dir string) []int {
+	var pids []int
+	b, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	for f := range bytes.FieldsSeq(b) {
+		if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// noteKill remembers that cgroup.kill was used.
+func (g *group) noteKill() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.killed = true
+}
+
+func (g *group) wasKilled() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.killed
+}
+
+// close lets go of the files.
+func (g *group) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, f := range g.files {
+		f.Close()
+	}
+	clear(g.files)
+}
+
+// remove removes the group and those below it. What has just died holds a
+// group for a moment, so it is tried again.
+func (g *group) remove() error {
+	g.close()
+	deadline := time.Now().Add(removeWait)
+	for {
+		err := removeTree(g.dir)
+		if !errors.Is(err, syscall.EBUSY) || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func removeTree(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeTree(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &os.PathError{Op: "rmdir", Path: dir, Err: err}
+	}
+	return nil
+}

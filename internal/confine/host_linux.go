@@ -1,0 +1,261 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// emptyWait bounds the time from SIGKILL to proof. A process that lives
+	// longer hangs in the kernel and cannot be killed by anyone.
+	emptyWait = 5 * time.Second
+	// removeWait bounds how long the groups of what has died are waited for.
+	removeWait = 2 * time.Second
+	// settleWait bounds how long dead orphans are waited for, which count among
+	// a box's processes until somebody has collected them.
+	settleWait = 50 * time.Millisecond
+	// maxIdle is how many boxes are kept for the next runs.
+	maxIdle = 64
+)
+
+// The limits, as Struck and Report name them.
+const (
+	memory    = "memory"
+	cpus      = "cpus"
+	cpuTime   = "cpu_time"
+	processes = "processes"
+	fileSize  = "file_size"
+	openFiles = "open_files"
+)
+
+// Who keeps a limit.
+const (
+	byV2     = "cgroup2"
+	byV1     = "cgroup1"
+	byRlimit = "rlimit"
+)
+
+// Host is what this machine gives to bound children with.
+type Host struct {
+	o      Options
+	by     map[string]string // limit → who keeps it
+	method string
+	detail []string
+
+	members string            // the group of all boxes, in the hierarchy that knows what lives in them; "" none
+	unified bool              // that hierarchy is version 2
+	shown   string            // the same group as /proc/<pid>/cgroup names it
+	v1      map[string]string // controller → the group of all boxes in its hierarchy
+
+	byFD  bool // a child can be born into its group
+	trace bool // a child can be held at its first instruction
+
+	sandboxes sync.Once
+	found     []SandboxReport // of probeSandboxes
+	bwrap     string
+	landlock  int
+	netns     bool
+	warned    sync.Once
+
+	mu     sync.Mutex
+	idle   []*Box
+	inUse  map[*Box]bool
+	aside  []*Box // could not be emptied
+	made   int
+	closed bool
+	wake   chan struct{}
+	stop   chan struct{}
+	kept   chan struct{} // closed when the keeper has ended
+}
+
+// Open finds the best method, and kills, with proof, whatever an earlier
+// process of that name left in its boxes. It fails only where the method that
+// Options ask for cannot be had.
+func Open(o Options) (*Host, error) {
+	if o.Name == "" || strings.ContainsAny(o.Name, "/\n") || o.Name[0] == '.' {
+		return nil, fmt.Errorf("confine: %q cannot be the name of a control group", o.Name)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &Host{
+		o: o, by: map[string]string{}, v1: map[string]string{}, inUse: map[*Box]bool{},
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), kept: make(chan struct{}),
+	}
+	if err := h.setUp(); err != nil {
+		return nil, err
+	}
+	h.clearTemp()
+	if err := h.probe(); err != nil {
+		h.removeAll()
+		return nil, err
+	}
+	go h.keep()
+	return h, nil
+}
+
+// Take returns an empty box with these limits. It is the caller's until Free.
+// An error says that the sandbox is required and cannot be had, or that the
+// system gives no box.
+func (h *Host) Take(l Limits, s Sandbox) (*Box, error) {
+	kind, err := h.choose(s)
+	if err != nil {
+		return nil, err
+	}
+	b, err := h.box(func(b *Box) error { return b.begin(l, s, kind) })
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	h.inUse[b] = true
+	h.mu.Unlock()
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+	return b, nil
+}
+
+// box readies an idle box, or a new one where that fails: in one that was used
+// there may be more memory left than the new limit allows.
+func (h *Host) box(ready func(*Box) error) (*Box, error) {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil, errors.New("confine: the host is closed")
+	}
+	var b *Box
+	if n := len(h.idle); n > 0 {
+		b, h.idle = h.idle[n-1], h.idle[:n-1]
+	}
+	h.mu.Unlock()
+	if b != nil {
+		if ready(b) == nil {
+			return b, nil
+		}
+		b.retire()
+	}
+	b, err := h.newBox(h.newName())
+	if err == nil {
+		if err = ready(b); err != nil {
+			b.retire()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("confine: no box for a run: %w", err)
+	}
+	return b, nil
+}
+
+// newName is a name that no box has, also none that could not be emptied.
+func (h *Host) newName() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for {
+		h.made++
+		name := fmt.Sprintf("box-%d", h.made)
+		taken := false
+		for _, dir := range h.dirs() {
+			_, err := os.Lstat(at(dir, name))
+			taken = taken || err == nil
+		}
+		if !taken {
+			return name
+		}
+	}
+}
+
+// putBack takes a box out of use. Only a clean one is used again.
+func (h *Host) putBack(b *Box, clean bool) {
+	h.mu.Lock()
+	delete(h.inUse, b)
+	keep := clean && !h.closed && len(h.idle) < maxIdle
+	if keep {
+		h.idle = append(h.idle, b)
+	}
+	h.mu.Unlock()
+	if !keep {
+		b.retire()
+	}
+}
+
+// setAside keeps a box that could not be emptied, with its thread, out of use.
+func (h *Host) setAside(b *Box) {
+	h.mu.Lock()
+	delete(h.inUse, b)
+	h.aside = append(h.aside, b)
+	h.mu.Unlock()
+}
+
+// used lists the boxes in use.
+func (h *Host) used() []*Box {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	boxes := make([]*Box, 0, len(h.inUse))
+	for b := range h.inUse {
+		boxes = append(boxes, b)
+	}
+	return boxes
+}
+
+// Close gives back what the host made. All boxes must be free.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil
+	}
+	if n := len(h.inUse); n > 0 {
+		h.mu.Unlock()
+		return fmt.Errorf("confine: %d boxes are still in use", n)
+	}
+	h.closed = true
+	boxes := append(h.idle, h.aside...)
+	h.idle, h.aside = nil, nil
+	h.mu.Unlock()
+	close(h.stop)
+	<-h.kept
+	var errs []error
+	for _, b := range boxes {
+		if b.empty() == nil {
+			b.retire()
+		} else {
+			errs = append(errs, fmt.Errorf("confine: processes %v live on in %s", b.pids(), b.name))
+		}
+	}
+	return errors.Join(append(errs, h.removeAll())...)
+}
+
+// removeAll removes the groups of all boxes.
+func (h *Host) removeAll() error {
+	var errs []error
+	for _, dir := range h.dirs() {
+		errs = append(errs, groupAt(dir).remove())
+	}
+	return errors.Join(errs...)
+}
+
+// dirs are the groups of all boxes, in every hierarchy that is used.
+func (h *Host) dirs() []string {
+	var dirs []string
+	seen := map[string]bool{"": true}
+	add := func(d string) {
+		if !seen[d] {
+			seen[d], dirs = true, append(dirs, d)
+		}
+	}
+	add(h.members)
+	for _, d := range h.v1 {
+		add(d)
+	}
+	return dirs
+}
+
+// at is the directory of a box in a group of all boxes.
+func at(dir, box string) string { return filepath.Join(dir, box) }

@@ -1,0 +1,72 @@
+//go:build !linux
+
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// Host is what this machine gives to bound children with: here, nothing.
+type Host struct{ o Options }
+
+// Open finds the best method. It fails only where the method that Options ask
+// for cannot be had.
+func Open(o Options) (*Host, error) {
+	if m := o.Method; m != "" && m != "auto" {
+		return nil, fmt.Errorf("confine: method %s cannot be had on %s", m, runtime.GOOS)
+	}
+	return &Host{o: o}, nil
+}
+
+// Report says what was found.
+func (h *Host) Report() Report {
+	r := Report{Method: "none", Detail: "limits and sandboxes need Linux"}
+	for _, n := range []string{"memory", "cpus", "cpu_time", "processes", "file_size", "open_files"} {
+		r.Limits = append(r.Limits, LimitReport{Name: n, Note: "needs Linux"})
+	}
+	for _, k := range []string{bubblewrap, landlocked} {
+		r.Sandbox = append(r.Sandbox, SandboxReport{Kind: k, Note: "needs Linux"})
+	}
+	return r
+}
+
+// Take returns a box. An error says that the sandbox is required: there is
+// none.
+func (h *Host) Take(_ Limits, s Sandbox) (*Box, error) {
+	if s.On && s.Required {
+		return nil, fmt.Errorf("the sandbox is required and cannot be had: there is none on %s", runtime.GOOS)
+	}
+	return &Box{}, nil
+}
+
+// Close gives back what the host made.
+func (h *Host) Close() error { return nil }
+
+// Box is a place for one run at a time. It is a proc.Box.
+type Box struct{}
+
+// Start starts cmd.
+func (b *Box) Start(cmd *exec.Cmd) error { return cmd.Start() }
+
+// Alive lists what lives in the box; ok is false where it cannot know.
+func (b *Box) Alive() (pids []int, ok bool) { return nil, false }
+
+// Signal is not possible here: proc knows what lives.
+func (b *Box) Signal(syscall.Signal) error { return errors.ErrUnsupported }
+
+// Wraps tells whether what Start starts only holds the sandbox in which the
+// program runs.
+func (b *Box) Wraps() bool { return false }
+
+// SandboxKind names the sandbox in force: here, none.
+func (b *Box) SandboxKind() string { return "" }
+
+// Struck names the limits that made the run fail: none are kept here.
+func (b *Box) Struck() []string { return nil }
+
+// Free gives the box back.
+func (b *Box) Free() error { return nil }

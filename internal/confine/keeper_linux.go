@@ -1,0 +1,171 @@
+package confine
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// keepEvery is the time between two looks at what the boxes have used.
+	keepEvery = 100 * time.Millisecond
+	// reapEvery is the time between two looks for dead orphans.
+	reapEvery = time.Second
+)
+
+// keep ends runs that are over a limit which the kernel only counts, and
+// collects dead orphans that were handed to this process. It sleeps while no
+// box is in use.
+func (h *Host) keep() {
+	defer close(h.kept)
+	t := time.NewTicker(keepEvery)
+	defer t.Stop()
+	for n := 0; ; n++ {
+		boxes := h.used()
+		if len(boxes) == 0 {
+			t.Stop()
+			select {
+			case <-h.stop:
+				return
+			case <-h.wake:
+				t.Reset(keepEvery)
+			}
+		}
+		select {
+		case <-h.stop:
+			return
+		case <-t.C:
+		}
+		for _, b := range boxes {
+			b.enforce()
+		}
+		if n%int(reapEvery/keepEvery) == 0 && len(boxes) > 0 {
+			h.reap()
+		}
+	}
+}
+
+// enforce kills a run that is over a limit.
+func (b *Box) enforce() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.busy && b.members != nil && (b.limits.CPUTime > 0 || b.limits.Memory > 0) && b.look() {
+		_ = b.kill() // it is tried again at the next look
+	}
+}
+
+// reap collects dead orphans of the boxes that were handed to this process,
+// because it is a subreaper or pid 1. Other children are left to whoever
+// started them.
+func (h *Host) reap() {
+	if !h.unified {
+		return // a zombie is in no group of version 1
+	}
+	boxes := map[string]*Box{}
+	for _, b := range h.used() {
+		boxes[filepath.Base(b.members.dir)] = b
+	}
+	for _, pid := range children() {
+		name, ok := h.boxOfZombie(pid)
+		if !ok {
+			continue
+		}
+		if b := boxes[name]; b != nil && !b.orphan(pid) {
+			continue
+		}
+		var ws syscall.WaitStatus
+		_, _ = syscall.Wait4(pid, &ws, syscall.WNOHANG, nil)
+	}
+}
+
+// orphan tells that a process is not the one that the box was started with.
+func (b *Box) orphan(pid int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.starting && b.leader != pid
+}
+
+// boxOfZombie names the box in which a dead child was.
+func (h *Host) boxOfZombie(pid int) (string, bool) {
+	if state, _ := stat(pid); state != "Z" {
+		return "", false
+	}
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+	if err != nil {
+		return "", false
+	}
+	for line := range strings.Lines(string(b)) {
+		path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		if !ok {
+			continue
+		}
+		rest, ok := strings.CutPrefix(strings.TrimSuffix(path, " (deleted)"), strings.TrimSuffix(h.shown, "/")+"/")
+		name, _, _ := strings.Cut(rest, "/")
+		return name, ok
+	}
+	return "", false
+}
+
+// children lists our children, of whichever thread.
+func children() []int {
+	lists, _ := filepath.Glob("/proc/self/task/*/children")
+	if len(lists) == 0 {
+		return childrenByStat()
+	}
+	var pids []int
+	for _, l := range lists {
+		b, _ := os.ReadFile(l)
+		for f := range bytes.FieldsSeq(b) {
+			if pid, err := strconv.Atoi(string(f)); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// childrenByStat is for kernels without those lists.
+func childrenByStat() []int {
+	var pids []int
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if _, ppid := stat(pid); ppid == os.Getpid() {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// stat reads state and parent of a process.
+func stat(pid int) (state string, ppid int) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return "", 0
+	}
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(f) < 2 {
+		return "", 0
+	}
+	ppid, _ = strconv.Atoi(f[1])
+	return f[0], ppid
+}
+
+// descends tells whether a process is us or descends from us.
+func descends(pid int) bool {
+	for range 1000 {
+		if pid == os.Getpid() {
+			return true
+		}
+		if pid <= 1 {
+			return false
+		}
+		_, pid = stat(pid)
+	}
+	return false
+}

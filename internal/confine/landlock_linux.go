@@ -1,0 +1,124 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Rights of Landlock, by the version that knows them.
+const (
+	llFile  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE
+	llRead  = llFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	llAll1  = 1<<13 - 1 // of version 1
+	llFiles = llFile | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	llTCP   = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+	llScope = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
+)
+
+// devices every program may use.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+// landlockABI asks the kernel.
+func landlockABI() (int, error) {
+	n, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
+
+// handled is what a ruleset forbids unless a rule allows it.
+func handled(abi int, network bool) unix.LandlockRulesetAttr {
+	a := unix.LandlockRulesetAttr{Handled_access_fs: llAll1}
+	if abi >= 2 {
+		a.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_REFER
+	}
+	if abi >= 3 {
+		a.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if abi >= 4 && !network {
+		a.Handled_access_net = llTCP
+	}
+	if abi >= 5 {
+		a.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	if abi >= 6 {
+		a.Scoped = llScope
+	}
+	return a
+}
+
+// enforce takes from the thread it runs on, for good, all that is not in the
+// ruleset.
+func (r *ruleset) enforce() error {
+	attr := handled(r.abi, r.network)
+	size := unsafe.Offsetof(attr.Quiet_access_fs)
+	switch { // a kernel refuses a structure that is longer than what it knows
+	case r.abi < 4:
+		size = unsafe.Offsetof(attr.Handled_access_net)
+	case r.abi < 6:
+		size = unsafe.Offsetof(attr.Scoped)
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
+	if errno != 0 {
+		return fmt.Errorf("create ruleset: %w", errno)
+	}
+	defer unix.Close(int(fd)) //nolint:errcheck // nothing was written
+	if err := r.allow(int(fd), attr.Handled_access_fs); err != nil {
+		return err
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
+		return fmt.Errorf("restrict: %w", errno)
+	}
+	return nil
+}
+
+func (r *ruleset) allow(fd int, all uint64) error {
+	for _, p := range r.read {
+		if err := allowPath(fd, p, llRead, all); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := allowPath(fd, "/proc", llRead, all); err != nil {
+		return err
+	}
+	for _, p := range r.write {
+		if err := allowPath(fd, p, all, all); err != nil {
+			return err
+		}
+	}
+	for _, p := range devices {
+		if err := allowPath(fd, p, llFiles, all); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// allowPath adds a rule. A file has no rights of folders.
+func allowPath(ruleset int, path string, access, all uint64) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		access &= llFiles
+	}
+	attr := unix.LandlockPathBeneathAttr{Allowed_access: access & all, Parent_fd: int32(fd)}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
+		uintptr(unsafe.Pointer(&attr)), 0, 0, 0)
+	if errno != 0 {
+		return fmt.Errorf("allow %s: %w", path, errno)
+	}
+	return nil
+}

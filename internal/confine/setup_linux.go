@@ -1,0 +1,276 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// controllers of control groups that limits need.
+var wanted = map[string]string{memory: "memory", processes: "pids", cpus: "cpu"}
+
+// directorLeaf is where this process moves to when its own group has to have
+// groups below it: in version 2 a group has either processes or controlled
+// groups.
+const directorLeaf = "signalbox-director"
+
+// setUp decides who keeps which limit, and makes the groups of all boxes.
+func (h *Host) setUp() error {
+	switch h.o.Method {
+	case "", "auto", byV2, byV1, byRlimit:
+	default:
+		return fmt.Errorf("confine: method is %q; it must be auto, cgroup2, cgroup1 or rlimit", h.o.Method)
+	}
+	if h.o.Method == byRlimit {
+		h.method = byRlimit
+		h.note("asked for")
+		h.fillRlimits()
+		return nil
+	}
+	trees := findTrees()
+	h.useUnified(trees)
+	if h.count(byV2) == 0 || h.o.Method == byV1 {
+		h.useV1(trees)
+	}
+	defer h.fillRlimits()
+	switch {
+	case h.count(byV2) > 0:
+		h.method = byV2
+	case h.count(byV1) > 0:
+		h.method = byV1
+	default:
+		h.method = byRlimit
+	}
+	if m := h.o.Method; m != "" && m != "auto" && m != h.method {
+		err := fmt.Errorf("confine: method %s cannot be had: %s", m, strings.Join(h.detail, "; "))
+		return errors.Join(err, h.removeAll())
+	}
+	return nil
+}
+
+func (h *Host) note(format string, a ...any) { h.detail = append(h.detail, fmt.Sprintf(format, a...)) }
+
+func (h *Host) count(by string) (n int) {
+	for _, b := range h.by {
+		if b == by {
+			n++
+		}
+	}
+	return n
+}
+
+// fillRlimits gives to each process what no group keeps. The time is counted by
+// every group of version 2.
+func (h *Host) fillRlimits() {
+	if h.unified {
+		h.by[cpuTime] = byV2
+	}
+	for _, l := range []string{memory, cpuTime, fileSize, openFiles} {
+		if h.by[l] == "" {
+			h.by[l] = byRlimit
+		}
+	}
+	if h.by[processes] == "" && os.Getuid() != 0 {
+		h.by[processes] = byRlimit // root is not bound by it
+	}
+}
+
+// useUnified makes the group of all boxes in the hierarchy of version 2, which
+// knows what lives in a box also where it has no controllers.
+func (h *Host) useUnified(trees []tree) {
+	i := slices.IndexFunc(trees, func(t tree) bool { return t.version == 2 })
+	if i < 0 || h.o.noUnified {
+		h.note("no control groups of version 2")
+		return
+	}
+	t := trees[i]
+	if filepath.Base(t.own) == directorLeaf {
+		t.own, t.shown = filepath.Dir(t.own), filepath.Dir(t.shown)
+	}
+	all := filepath.Join(t.own, h.o.Name)
+	h.clear(all, true)
+	g, err := makeGroup(all)
+	if err != nil {
+		h.note("control group %s: %v (delegate it: systemd-run --user --scope -p Delegate=yes, or Delegate=yes in the unit)", t.own, reason(err))
+		return
+	}
+	h.members, h.unified, h.shown = all, true, filepath.Join(t.shown, h.o.Name)
+	if h.o.Method == byV1 {
+		h.note("%s knows what lives", all)
+		g.close()
+		return
+	}
+	h.enable(t.own, g)
+	g.close()
+	if h.count(byV2) == 0 {
+		h.note("%s knows what lives, but has no controllers", all)
+		return
+	}
+	h.note("%s", all)
+}
+
+// enable has the controllers that limits need count below a group.
+func (h *Host) enable(own string, all *group) {
+	parent := groupAt(own)
+	defer parent.close()
+	have, _ := parent.read("cgroup.controllers")
+	for limit, c := range wanted {
+		if !slices.Contains(strings.Fields(have), c) {
+			continue
+		}
+		err := parent.write("cgroup.subtree_control", "+"+c)
+		if errors.Is(err, syscall.EBUSY) {
+			if err = moveAside(own); err == nil {
+				err = parent.write("cgroup.subtree_control", "+"+c)
+			}
+		}
+		if err == nil {
+			err = all.write("cgroup.subtree_control", "+"+c)
+		}
+		if err != nil {
+			h.note("controller %s: %v", c, reason(err))
+			continue
+		}
+		h.by[limit] = byV2
+	}
+}
+
+// moveAside moves us, and what we or pid 1 of our container started, into a
+// leaf. It does not touch a group in which anybody else lives.
+func moveAside(own string) error {
+	ours := append(pidsIn(own), os.Getpid())
+	for _, pid := range ours {
+		if pid != 1 && !descends(pid) {
+			return fmt.Errorf("process %d is in the same group %s and is not ours", pid, own)
+		}
+	}
+	leaf, err := makeGroup(filepath.Join(own, directorLeaf))
+	if err != nil {
+		return err
+	}
+	defer leaf.close()
+	for _, pid := range ours {
+		if err := leaf.write("cgroup.procs", fmt.Sprint(pid)); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+	}
+	return nil
+}
+
+// useV1 makes the groups of all boxes in the hierarchies of version 1.
+func (h *Host) useV1(trees []tree) {
+	use := func(limit, controller string) {
+		i := slices.IndexFunc(trees, func(t tree) bool { return slices.Contains(t.controllers, controller) })
+		if i < 0 {
+			return
+		}
+		all := filepath.Join(trees[i].own, h.o.Name)
+		if !slices.Contains(h.dirs(), all) {
+			h.clear(all, false)
+		}
+		g, err := makeGroup(all)
+		if err != nil {
+			h.note("controller %s: %v", controller, reason(err))
+			return
+		}
+		g.close()
+		h.v1[controller], h.by[limit] = all, byV1
+	}
+	for limit, c := range wanted {
+		use(limit, c)
+	}
+	if h.members == "" {
+		use(cpuTime, "cpuacct")
+		h.members = h.v1["pids"]
+	}
+	if d := h.v1["memory"]; d != "" {
+		h.note("limits by version 1, memory in %s", d)
+	}
+}
+
+// reason is an error without the path that stands beside it.
+func reason(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// clear kills what an earlier process left, and removes its groups.
+func (h *Host) clear(all string, unified bool) {
+	if _, err := os.Lstat(all); err != nil {
+		return
+	}
+	g := groupAt(all)
+	defer g.close()
+	if left := g.pids(); len(left) > 0 {
+		h.o.Log.Warn("Processes of an earlier start are killed", "pids", left, "group", all)
+	}
+	if err := killGroup(g, unified, emptyWait); err != nil {
+		h.o.Log.Error("Processes of an earlier start could not be killed", "pids", g.pids(), "group", all)
+		return
+	}
+	if err := g.remove(); err != nil {
+		h.o.Log.Warn("The control groups of an earlier start could not be removed", "error", err)
+	}
+}
+
+// probe finds how a child comes into its group, with one that does nothing.
+func (h *Host) probe() error {
+	h.byFD, h.trace = h.members != "" && h.unified, true
+	path, err := exec.LookPath("true")
+	if err != nil {
+		return nil // nothing harmless to try it with: the first run tells
+	}
+	try := func(trace bool) error {
+		b, err := h.box(func(b *Box) error { return b.begin(Limits{}, Sandbox{}, "") })
+		if err != nil {
+			return err
+		}
+		b.stopAlways = trace
+		defer func() { b.stopAlways = false }()
+		cmd := exec.Command(path)
+		if err = b.Start(cmd); err == nil {
+			err = cmd.Wait()
+		}
+		return errors.Join(err, b.Free())
+	}
+	if err := try(true); errors.Is(err, syscall.EPERM) {
+		h.trace = false
+		h.note("ptrace is refused: limits of single processes hold from just after their start")
+	}
+	err = try(false)
+	if err != nil && h.byFD {
+		h.byFD = false
+		err = try(true)
+	}
+	if err != nil && h.members != "" && h.o.Method != byV2 && h.o.Method != byV1 {
+		h.note("no child can be started in a control group: %v", reason(err))
+		err = h.withoutGroups()
+	}
+	if err != nil {
+		return fmt.Errorf("confine: no program can be started in a box: %w", err)
+	}
+	return nil
+}
+
+// withoutGroups goes on with rlimits alone.
+func (h *Host) withoutGroups() error {
+	h.mu.Lock()
+	boxes := h.idle
+	h.idle = nil
+	h.mu.Unlock()
+	for _, b := range boxes {
+		b.retire()
+	}
+	err := h.removeAll()
+	h.by, h.v1, h.members, h.unified, h.method = map[string]string{}, map[string]string{}, "", false, byRlimit
+	h.fillRlimits()
+	return err
+}

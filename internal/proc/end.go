@@ -1,0 +1,150 @@
+package proc
+
+import (
+	"syscall"
+	"time"
+)
+
+// Alive lists the processes of the run that live.
+func (p *Process) Alive() []int {
+	if p.boxed {
+		if pids, ok := p.spec.Box.Alive(); ok {
+			return pids
+		}
+	}
+	return p.kin.alive()
+}
+
+// End is EndWithin the grace of its Spec.
+func (p *Process) End() (Exit, error) { return p.EndWithin(p.spec.Grace) }
+
+// EndWithin ends whatever still lives, SIGTERM first (for a terminal SIGHUP, as
+// when a person closes it, and then SIGTERM) and SIGKILL after the grace, and
+// returns how the program itself ended once nothing of the run lives and its
+// output has been read. A grace of 0 is SIGKILL at once: for a run that is out
+// of time, and for what a program that has ended by itself left behind.
+//
+// The error is an *UnkillableError when that could not be reached. Calls after
+// the first wait for it and answer the same; one with a grace of 0 cuts short
+// the grace that another gave.
+func (p *Process) EndWithin(grace time.Duration) (Exit, error) {
+	if grace <= 0 {
+		p.hurried.Do(func() { close(p.hurry) })
+	}
+	p.end.Do(func() { p.exitErr = p.endAll(grace) })
+	return p.exit, p.exitErr
+}
+
+func (p *Process) endAll(grace time.Duration) error {
+	e := p.ending()
+	if p.tty != nil {
+		e.hangUp(min(grace, hangUpWait))
+	}
+	err := e.end(grace)
+	close(p.ended)
+	if err != nil {
+		p.exit = Exit{Code: -1}
+		p.closePipes()
+		return err
+	}
+	<-p.exited
+	p.exit = exitOf(p.cmd.ProcessState)
+	if !p.boxed {
+		p.kin.reap() // a box collects its own
+	}
+	select { // mostly both outputs are at their end by now
+	case <-p.drained:
+	default:
+		t := time.NewTimer(drainWait)
+		defer t.Stop()
+		select {
+		case <-p.drained:
+		case <-t.C: // somebody outside the run holds a pipe: nothing more of the run can come
+		}
+	}
+	p.closePipes()
+	return nil
+}
+
+// ending ends what belongs to a run, however that is known.
+type ending struct {
+	alive  func() []int
+	signal func(syscall.Signal)
+	over   bool            // the program has ended: mostly nothing is left to be signalled
+	hurry  <-chan struct{} // closed when there is no grace any more
+	pause  time.Duration   // before the second look
+}
+
+func (k *kin) ending() ending {
+	return ending{alive: k.alive, signal: k.signal, pause: time.Millisecond}
+}
+
+func (p *Process) ending() ending {
+	e := p.kin.ending()
+	if p.boxed {
+		e = ending{alive: p.Alive, signal: p.signalBox, pause: 100 * time.Microsecond}
+	}
+	e.hurry = p.hurry
+	select {
+	case <-p.exited:
+		e.over = true
+	default:
+	}
+	return e
+}
+
+// signalBox falls back on what can be seen where the box fails.
+func (p *Process) signalBox(sig syscall.Signal) {
+	if p.spec.Box.Signal(sig) != nil {
+		p.kin.signal(sig)
+	}
+}
+
+// end signals until nothing lives: SIGTERM, then SIGKILL after grace.
+func (e ending) end(grace time.Duration) error {
+	if e.over && len(e.alive()) == 0 {
+		return nil
+	}
+	if grace > 0 {
+		e.signal(syscall.SIGTERM)
+		e.signal(syscall.SIGCONT) // a stopped process takes the signal only when it goes on
+		if e.waitDead(grace, e.hurry, func() {}) {
+			return nil
+		}
+	}
+	if e.waitDead(killWait, nil, func() { e.signal(syscall.SIGKILL) }) {
+		return nil
+	}
+	return &UnkillableError{PIDs: e.alive()}
+}
+
+// hangUp is what closing a terminal does to those who use it.
+func (e ending) hangUp(wait time.Duration) {
+	if wait > 0 {
+		e.signal(syscall.SIGHUP)
+		e.signal(syscall.SIGCONT)
+		e.waitDead(wait, e.hurry, func() {})
+	}
+}
+
+// waitDead looks until nothing lives, d is over or there is a hurry, calling
+// again before each look.
+func (e ending) waitDead(d time.Duration, hurry <-chan struct{}, again func()) bool {
+	deadline := time.Now().Add(d)
+	for pause := e.pause; ; pause = min(2*pause, 50*time.Millisecond) {
+		again()
+		if len(e.alive()) == 0 {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		t := time.NewTimer(min(pause, time.Until(deadline)+time.Millisecond))
+		select {
+		case <-t.C:
+		case <-hurry:
+			t.Stop()
+			return false
+		}
+	}
+}

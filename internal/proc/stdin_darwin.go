@@ -1,0 +1,5 @@
+package proc
+
+import "os"
+
+func namelessFile() (*os.File, error) { return tempFile() }
