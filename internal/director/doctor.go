@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,13 +116,13 @@ func (d *Director) checkStarts(counts store.Counts) api.Check {
 	up := agentCounts(withoutExecutors(live)).Up
 	waiting := counts.Pending - counts.Queues[signalbox.QueueCommands] - counts.Queues[signalbox.QueueCalls]
 	if waiting > 0 && up == 0 {
-		return failure("queue", "signalbox agent starts one, signalbox up one for each coding CLI", "%d tasks wait, and no agent is up", waiting)
+		return failure("queue", "signalbox agent starts one, signalbox up one for each coding CLI", "no agent is up, and tasks wait: %d", waiting)
 	}
 	running := 0
 	for _, n := range counts.InFlight {
 		running += n
 	}
-	return fine("queue", "%d tasks wait, %d are under way", counts.Pending, running)
+	return fine("queue", "waiting: %d, under way: %d", counts.Pending, running)
 }
 
 func checkPauses(pauses []signalbox.Pause) []api.Check {
@@ -156,6 +157,7 @@ func (d *Director) checkAgents(who signalbox.Principal) []api.Check {
 			out = append(out, downAgent(a))
 		}
 	}
+	slices.Sort(up)
 	switch {
 	case len(up) > 0:
 		return append([]api.Check{fine("agents", "%d up: %s", len(up), strings.Join(up, ", "))}, out...)

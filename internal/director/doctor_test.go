@@ -54,7 +54,7 @@ func TestDoctorOfAFreshDirector(t *testing.T) {
 	b := newBox(t)
 	has(t, b.findings(),
 		"ok director: version 1.0.0", "warn access: it is open", "warn store: memory: nothing outlives", "ok queue: 0 of 50 places",
-		"ok queue: 0 tasks wait, 0 are under way", "warn agents: there is none",
+		"ok queue: waiting: 0, under way: 0", "warn agents: there is none",
 	)
 }
 
@@ -64,7 +64,7 @@ func TestDoctorOfAQueueInTrouble(t *testing.T) {
 	for range 4 {
 		submit()
 	}
-	has(t, b.findings(), "warn queue: 4 of 5 places", "fail queue: 4 tasks wait, and no agent is up")
+	has(t, b.findings(), "warn queue: 4 of 5 places", "fail queue: no agent is up, and tasks wait: 4")
 	submit()
 	if err := b.engine.Pause(t.Context(), "", "upgrade", "ada", time.Time{}); err != nil {
 		t.Fatal(err)

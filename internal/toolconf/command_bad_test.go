@@ -123,10 +123,12 @@ tools: [{name: x, command: y}]
 			`t.yaml:30: commandTools.queue.queue: there is no tool queue named nowhere: want it under queues, or one of default`,
 		}},
 		{"between files", map[string]string{
-			"a.yaml": "commandTools:\n  one: {command: /bin/sh}\n  two: {command: /bin/sh}\nmcpServers:\n  shop: {command: x}\n",
+			"a.yaml": "commandTools:\n  one: {command: /bin/sh}\n  two: {command: /bin/sh}\nmcpServers:\n  shop: {command: x}\n  commands: {command: x}\nopenapiSpecs:\n  signalbox: {spec: x}\n",
 			"b.json": "{\"tools\": [\n{\"name\": \"one\", \"command\": \"/bin/ls\"},\n{\"name\": \"three\", \"command\": \"/bin/sh\"},\n{\"name\": \"three\", \"command\": \"/bin/sh\"},\n{\"name\": \"shop__x\", \"command\": \"/bin/sh\"},\n" +
 				"{\"name\": \"times\", \"command\": \"/bin/sh\", \"timeout\": 5, \"timeoutMs\": 6},\n{\"name\": \"args\", \"command\": \"/bin/sh\", \"args\": [{}, \"${NOT_SET}\"]}],\n\"maxParallelTasks\": 4, \"maxConcurrent\": 5}",
 		}, []string{
+			`a.yaml:6: mcpServers.commands: want another name: commands is what Signalbox's own tools stand under`,
+			`a.yaml:8: openapiSpecs.signalbox: want another name: signalbox is what Signalbox's own tools stand under`,
 			`b.json:2: tools.one: there is already another tool of that name, at a.yaml:2: give one of them another name, or switch it off with enabled: false`,
 			`b.json:4: tools.three: there is already a tool of that name, at b.json:3: give one of them another name`,
 			`b.json:6: tools.times.timeout: it says another time than timeoutMs, which stands at b.json:6: give one of them`,

@@ -13,6 +13,10 @@ import (
 // reserved is what the names of REST tools begin with.
 const reserved = "rest"
 
+// ownServers are names of what Signalbox itself has: the command tools and the
+// queue as tools.
+var ownServers = []string{"commands", "signalbox"}
+
 var (
 	serverName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
@@ -39,6 +43,8 @@ func (s *section) provider(name string) bool {
 		text = "want 1 to 64 letters, digits, underscores or hyphens as its name"
 	case strings.Contains(name, "__") || strings.HasSuffix(name, "_"):
 		text = "want a name without two underscores in a row, and none at its end: they stand between it and a tool's name"
+	case slices.Contains(ownServers, name):
+		text = "want another name: " + name + " is what Signalbox's own tools stand under"
 	case name == reserved:
 		text = "want another name: those of the REST tools begin with " + reserved + "__"
 	}
