@@ -18,11 +18,14 @@ func (p *Process) Alive() []int {
 // End is EndWithin the grace of its Spec.
 func (p *Process) End() (Exit, error) { return p.EndWithin(p.spec.Grace) }
 
+// Kill is EndWithin 0: SIGKILL at once. It is for a run that is out of time, and
+// for what a program that has ended by itself left behind.
+func (p *Process) Kill() (Exit, error) { return p.EndWithin(0) }
+
 // EndWithin ends whatever still lives, SIGTERM first (for a terminal SIGHUP, as
 // when a person closes it, and then SIGTERM) and SIGKILL after the grace, and
 // returns how the program itself ended once nothing of the run lives and its
-// output has been read. A grace of 0 is SIGKILL at once: for a run that is out
-// of time, and for what a program that has ended by itself left behind.
+// output has been read.
 //
 // The error is an *UnkillableError when that could not be reached. Calls after
 // the first wait for it and answer the same; one with a grace of 0 cuts short
