@@ -3,14 +3,12 @@ package command
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 // takeBox takes a place for the run.
-func (u *run) takeBox(path, dir string) error {
+func (u *run) takeBox() error {
 	t := u.t
 	if t.host == nil {
 		if t.sandbox.Required {
@@ -18,14 +16,7 @@ func (u *run) takeBox(path, dir string) error {
 		}
 		return nil
 	}
-	sandbox := t.sandbox
-	if sandbox.On {
-		sandbox.Read = append(slices.Clone(sandbox.Read), path)
-		if dir != "" {
-			sandbox.Read = append(sandbox.Read, dir)
-		}
-	}
-	box, err := t.host.Take(t.limits, sandbox)
+	box, err := t.host.Take(t.limits, t.sandbox)
 	if err != nil {
 		return err
 	}
@@ -33,36 +24,34 @@ func (u *run) takeBox(path, dir string) error {
 	return nil
 }
 
-// freeBox gives the place back when nothing lives in it.
-func (u *run) freeBox() {
+// freeBox gives the place back. In one that cannot be emptied something of the
+// run lives: then the run is not over for whoever counts that.
+func (u *run) freeBox(o *Outcome) {
 	if u.box == nil {
 		return
 	}
-	if err := u.box.Free(); err != nil {
-		u.t.log.Error("the place of a command's run is not used again", "tool", u.t.conf.Name, "mark", u.r.Mark, "error", err)
+	err := u.box.Free()
+	if err == nil {
+		return
+	}
+	u.t.log.Error("the place of a command's run is not used again", "tool", u.t.conf.Name, "mark", u.r.Mark, "error", err)
+	if alive, _ := u.box.Alive(); len(alive) > 0 && o.Still == nil {
+		o.Alive, o.Still = alive, u.aliveInBox
 	}
 }
 
-// lookAgain is the time between two looks at what cannot be killed.
-const lookAgain = time.Second
+func (u *run) aliveInBox() []int {
+	alive, _ := u.box.Alive()
+	return alive
+}
 
-// unkillable says that the run is not over for whoever counts what lives. Its
-// box is given back when it is.
+// unkillable says that something of the run lives on.
 func (u *run) unkillable(o *Outcome, err error) {
 	var alive *proc.UnkillableError
-	if errors.As(err, &alive) {
-		o.Alive = alive.PIDs
-	}
-	o.Still = u.child.Alive
-	o.Message += fmt.Sprintf("\nProcesses %v of it live on after SIGKILL: they hang in the system.", o.Alive)
-	u.t.log.Error("processes of a command's run live on after SIGKILL", "tool", u.t.conf.Name, "mark", u.r.Mark, "pids", o.Alive)
-	if u.box == nil {
+	if !errors.As(err, &alive) {
 		return
 	}
-	go func() {
-		for len(u.child.Alive()) > 0 {
-			time.Sleep(lookAgain)
-		}
-		u.freeBox()
-	}()
+	o.Alive, o.Still = alive.PIDs, u.child.Alive
+	o.Message += fmt.Sprintf("\nProcesses %v of it live on after SIGKILL: they hang in the system.", o.Alive)
+	u.t.log.Error("processes of a command's run live on after SIGKILL", "tool", u.t.conf.Name, "mark", u.r.Mark, "pids", o.Alive)
 }

@@ -1,8 +1,10 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -23,6 +25,9 @@ const (
 	StruckFileSize  = "file_size"
 	StruckOutput    = "output"
 )
+
+// byWeight are those that a box tells of; of two the latter ended the run.
+var byWeight = []string{StruckProcesses, StruckFileSize, StruckCPUTime, StruckMemory}
 
 // failed is the outcome of a run that was not started.
 func (u *run) failed(err error) Outcome {
@@ -94,7 +99,9 @@ func (u *run) strike(o *Outcome, seen []string, exit proc.Exit) {
 	by := func(s syscall.Signal) bool { return exit.Signal == s.String() || exit.Code == 128+int(s) }
 	switch {
 	case len(seen) > 0:
-		o.Struck = seen[0]
+		// A program can live with a fork that failed, so that comes last.
+		rank := func(limit string) int { return slices.Index(byWeight, limit) }
+		o.Struck = slices.MaxFunc(seen, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	case l.FileSize > 0 && by(syscall.SIGXFSZ):
 		o.Struck = StruckFileSize
 	case l.CPUTime > 0 && by(syscall.SIGXCPU):

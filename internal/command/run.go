@@ -63,13 +63,14 @@ func (u *run) do(ctx context.Context) Outcome {
 	if err != nil {
 		return u.failed(err)
 	}
-	if err := u.takeBox(path, dir); err != nil {
+	if err := u.takeBox(); err != nil {
 		return u.failed(err)
 	}
 	u.out = newCapture(u.hide, outputLimit(u.t.conf.Limits), u.r.Log)
 	if err := u.start(path, dir, line); err != nil {
-		u.freeBox()
-		return u.failed(notStarted(err, path, dir))
+		o := u.failed(notStarted(err, path, dir))
+		u.freeBox(&o)
+		return o
 	}
 	if u.r.Started != nil {
 		u.r.Started(u.child.Ident().PID)
@@ -226,11 +227,11 @@ func (u *run) settle(ctx context.Context) {
 
 // end ends what lives of the run, and says what it came to.
 func (u *run) end(why ending) Outcome {
-	stop := u.child.End
+	grace := CancelGrace
 	if why == outOfTime || why == flooded {
-		stop = u.child.Kill
+		grace = 0
 	}
-	exit, err := stop()
+	exit, err := u.child.EndWithin(grace)
 	if u.fed != nil {
 		u.stdin.Close() // where nobody ever read it
 		<-u.fed
@@ -240,13 +241,12 @@ func (u *run) end(why ending) Outcome {
 		why = flooded // whatever it said of itself in the end
 	}
 	o := u.outcome(why, exit)
-	if err != nil {
-		u.unkillable(&o, err)
-		return o
-	}
 	if u.box != nil && o.Reason != signalbox.ReasonCompleted && o.Struck == "" && why == byItself {
 		u.strike(&o, u.box.Struck(), exit)
 	}
-	u.freeBox()
+	if err != nil {
+		u.unkillable(&o, err)
+	}
+	u.freeBox(&o)
 	return o
 }

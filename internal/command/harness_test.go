@@ -1,0 +1,169 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/command"
+	"github.com/signalbox-ai/signalbox/internal/toolconf"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction("github.com/signalbox-ai/signalbox/internal/proc.keptThread"),
+	)
+}
+
+// within is how long what happens soon may take on a busy machine.
+const within = 20 * time.Second
+
+// file writes a file that can be run.
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tool")
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// sh writes a shell script.
+func sh(t *testing.T, text string) string {
+	t.Helper()
+	return file(t, "#!/bin/sh\n"+text)
+}
+
+// open makes a tool named t.
+func open(t *testing.T, c toolconf.CommandTool) *command.Tool {
+	t.Helper()
+	c.Name = "t"
+	if c.Cwd == "" {
+		c.Cwd = t.TempDir()
+	}
+	tool, err := command.New(c, command.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tool
+}
+
+var marks atomic.Int64
+
+// run runs a tool and looks that nothing of it lives when it has ended.
+func run(ctx context.Context, t *testing.T, tool *command.Tool, r command.Run) command.Outcome {
+	t.Helper()
+	if r.Mark == "" {
+		r.Mark = "test-" + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatInt(marks.Add(1), 10)
+	}
+	o := tool.Run(ctx, r)
+	if len(o.Alive) > 0 {
+		t.Errorf("alive: %v", o.Alive)
+	}
+	if pids := marked(t, r.Mark); len(pids) > 0 {
+		t.Errorf("processes %v of the run live when it is over", pids)
+	}
+	if o.Reason == "" || (o.Message == "") != (o.Reason == signalbox.ReasonCompleted) {
+		t.Errorf("reason %q, message %q", o.Reason, o.Message)
+	}
+	if o.Took <= 0 {
+		t.Errorf("it took %v", o.Took)
+	}
+	return o
+}
+
+// marked finds the living processes whose environment has the mark.
+func marked(t *testing.T, mark string) []int {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil || len(dirs) == 0 {
+		t.Skip("there is no /proc to see by what lives")
+	}
+	var pids []int
+	for _, dir := range dirs {
+		env, err := os.ReadFile(dir + "/environ") // a zombie has none
+		if err == nil && bytes.Contains(env, []byte("SIGNALBOX_RUN="+mark+"\x00")) {
+			pid, _ := strconv.Atoi(filepath.Base(dir))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func runSh(t *testing.T, text string) command.Outcome {
+	t.Helper()
+	return run(t.Context(), t, open(t, toolconf.CommandTool{Command: sh(t, text)}), command.Run{})
+}
+
+// fifo is a pipe with a name by which a program says how far it is.
+func fifo(t *testing.T) (path string, said func() string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "said")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return path, func() string {
+		_ = f.SetReadDeadline(time.Now().Add(within))
+		b := make([]byte, 256)
+		n, err := f.Read(b)
+		if err != nil {
+			t.Fatalf("the program said nothing: %v", err)
+		}
+		return strings.TrimSpace(string(b[:n]))
+	}
+}
+
+// log gathers what a run prints.
+type log struct {
+	mu     sync.Mutex
+	text   strings.Builder
+	pieces []string
+}
+
+func (l *log) take(stream string, text []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.WriteString(stream + "|" + string(text))
+	l.pieces = append(l.pieces, string(text))
+}
+
+func wantMessage(t *testing.T, o command.Outcome, reason signalbox.Reason, message string) {
+	t.Helper()
+	if o.Reason != reason || o.Message != message {
+		t.Errorf("it ended %s: %q; want %s: %q", o.Reason, o.Message, reason, message)
+	}
+}
+
+// text is the text of an answer's only part.
+func text(t *testing.T, content json.RawMessage) []string {
+	t.Helper()
+	var parts []struct{ Type, Text string }
+	if err := json.Unmarshal(content, &parts); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, p := range parts {
+		if p.Type != "text" {
+			t.Errorf("a part of type %q", p.Type)
+		}
+		out = append(out, p.Text)
+	}
+	return out
+}

@@ -1,0 +1,269 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/command"
+	"github.com/signalbox-ai/signalbox/internal/toolconf"
+)
+
+func chmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A child that ignores SIGTERM, and one that it started, are dead when the
+// cancel has ended; they had their two seconds.
+func TestCancelOfAChildThatIgnoresTerm(t *testing.T) {
+	path, said := fifo(t)
+	tool := open(t, toolconf.CommandTool{Command: sh(t, "trap '' TERM\n(trap '' TERM; while :; do sleep 1; done) &\necho up > "+path+"\nwhile :; do sleep 1; done")})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan command.Outcome, 1)
+	go func() { done <- run(ctx, t, tool, command.Run{}) }()
+	said()
+	begin := time.Now()
+	cancel()
+	o := <-done
+	wantMessage(t, o, signalbox.ReasonCancelled, "the run was cancelled")
+	if took := time.Since(begin); took < command.CancelGrace-100*time.Millisecond || took > command.CancelGrace+within {
+		t.Errorf("the cancel took %v", took)
+	}
+}
+
+// SIGTERM comes first, so that a child can put its things in order; that it then
+// ends with 0 makes no success of it.
+func TestCancelLetsAChildEndByItself(t *testing.T) {
+	path, said := fifo(t)
+	tool := open(t, toolconf.CommandTool{Command: sh(t, "trap 'echo tidied; exit 0' TERM\necho up > "+path+"\nwhile :; do sleep 0.05; done")})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan command.Outcome, 1)
+	go func() { done <- run(ctx, t, tool, command.Run{}) }()
+	said()
+	cancel()
+	o := <-done
+	wantMessage(t, o, signalbox.ReasonCancelled, "the run was cancelled")
+	if o.Stdout != "tidied\n" {
+		t.Errorf("stdout %q", o.Stdout)
+	}
+}
+
+// Out of time is SIGKILL at once, to what left the session as well.
+func TestTimeoutKillsAtOnceWhateverItStarted(t *testing.T) {
+	path, said := fifo(t)
+	tool := open(t, toolconf.CommandTool{Command: sh(t, "trap '' TERM\nsetsid sh -c \"trap '' TERM; echo up > "+path+"; while :; do sleep 1; done\" &\nwhile :; do sleep 1; done"), Timeout: time.Second})
+	begin := time.Now()
+	o := run(t.Context(), t, tool, command.Run{})
+	said()
+	wantMessage(t, o, signalbox.ReasonRunTimeout, "Task timed out after 1000ms")
+	if o.Struck != command.StruckTime || o.ExitCode != nil {
+		t.Errorf("%+v", o)
+	}
+	if took := time.Since(begin); took > time.Second+within {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// Fault of the seeds' systems: a grandchild that holds the output kept the
+// reader waiting, and the slot with it, for ever.
+func TestIncidentGrandchildHoldsStdout(t *testing.T) {
+	for name, script := range map[string]string{
+		"in the group":            "(sleep 300) &\necho done",
+		"in a session of its own": "setsid sh -c 'sleep 300 & exec sleep 300' &\necho done",
+		"that ignores TERM":       "(trap '' TERM; while :; do sleep 1; done) &\necho done",
+		"without its mark":        "env -i setsid sh -c 'sleep 300' &\necho done",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begin := time.Now()
+			o := runSh(t, script)
+			if o.Reason != signalbox.ReasonCompleted || o.Stdout != "done\n" {
+				t.Errorf("%+v", o)
+			}
+			if took := time.Since(begin); took > within {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
+// What a program piped its output through may say its last line.
+func TestWhatIsPrintedRightAfterTheEndCounts(t *testing.T) {
+	o := runSh(t, "(sleep 0.05; echo last) &\necho first")
+	if o.Stdout != "first\nlast\n" {
+		t.Errorf("stdout %q", o.Stdout)
+	}
+}
+
+func TestStdinThatNobodyReads(t *testing.T) {
+	big, err := json.Marshal(map[string]string{"text": strings.Repeat("x", command.MaxInput-64)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range map[string]string{
+		"closed at once":   "exec <&-\nsleep 0.1\necho done",
+		"never read":       "sleep 0.1\necho done",
+		"read a little of": "head -c 10 > /dev/null\nsleep 0.1\necho done",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, input := range []json.RawMessage{nil, big} {
+				tool := open(t, toolconf.CommandTool{Command: sh(t, script)})
+				if o := run(t.Context(), t, tool, command.Run{Input: input}); o.Reason != signalbox.ReasonCompleted || o.Stdout != "done\n" {
+					t.Errorf("%d bytes: %+v", len(input), o)
+				}
+			}
+		})
+	}
+	t.Run("read to its end", func(t *testing.T) {
+		tool := open(t, toolconf.CommandTool{Command: sh(t, "wc -c; cat")})
+		o := run(t.Context(), t, tool, command.Run{Input: big})
+		if want := len(big) + len(`{"tool":"t","input":,"metadata":{}}`) + 1; strings.TrimSpace(o.Stdout) != itoa(want) {
+			t.Errorf("it read %s bytes of %d", o.Stdout, want)
+		}
+	})
+	t.Run("held by a grandchild when the time is over", func(t *testing.T) {
+		tool := open(t, toolconf.CommandTool{Command: sh(t, "setsid sleep 300 &\nsleep 300"), Timeout: 200 * time.Millisecond})
+		wantMessage(t, run(t.Context(), t, tool, command.Run{Input: big}), signalbox.ReasonRunTimeout, "Task timed out after 200ms")
+	})
+}
+
+func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
+
+// A flood is read, and ended, at its limit; of each output the first MiB is
+// kept.
+func TestFloodEndsAtTheOutputLimit(t *testing.T) {
+	for name, script := range map[string]string{
+		"one that ends by signal": "exec yes aaaaaaa",
+		"one that goes on":        "trap '' PIPE TERM\nwhile :; do yes bbbbbbb; done",
+		"both outputs":            "yes ccccccc >&2 & exec yes ddddddd",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var logged int64
+			tool := open(t, toolconf.CommandTool{Command: sh(t, script), Limits: toolconf.CommandLimits{Output: 3 << 20}})
+			o := run(t.Context(), t, tool, command.Run{Log: func(_ string, text []byte) { logged += int64(len(text)) }})
+			wantMessage(t, o, signalbox.ReasonAgentError, "ended: it printed more than its output limit of 3 MiB (limits.output)")
+			if o.Struck != command.StruckOutput || !o.Truncated {
+				t.Errorf("struck %q, truncated %v", o.Struck, o.Truncated)
+			}
+			if logged != 3<<20 || len(o.Stdout)+len(o.Stderr) < command.KeptOutput || len(o.Stdout) > command.KeptOutput || len(o.Stderr) > command.KeptOutput {
+				t.Errorf("%d bytes logged, %d and %d kept", logged, len(o.Stdout), len(o.Stderr))
+			}
+		})
+	}
+}
+
+// One that printed more than is kept, and no more than it may, has completed.
+func TestMoreThanIsKept(t *testing.T) {
+	o := runSh(t, "head -c 1048575 /dev/zero | tr '\\0' a\nprintf 'ä end'")
+	if o.Reason != signalbox.ReasonCompleted || !o.Truncated || len(o.Stdout) != command.KeptOutput-1 || strings.Trim(o.Stdout, "a") != "" {
+		t.Errorf("%s, truncated %v, %d bytes that end in %q", o.Reason, o.Truncated, len(o.Stdout), o.Stdout[len(o.Stdout)-10:])
+	}
+	exact := runSh(t, "head -c 1048576 /dev/zero | tr '\\0' a")
+	if exact.Truncated || len(exact.Stdout) != command.KeptOutput {
+		t.Errorf("truncated %v, %d bytes", exact.Truncated, len(exact.Stdout))
+	}
+}
+
+func TestBinaryOutputIsText(t *testing.T) {
+	bytesOf := append([]byte("head\xff\xfe\x00\xc3"), 'x')
+	path := file(t, string(bytesOf))
+	tool := open(t, toolconf.CommandTool{Command: sh(t, "cat "+path+"; printf '\\342\\202'; cat /bin/ls >&2")})
+	var l log
+	o := run(t.Context(), t, tool, command.Run{Log: l.take})
+	if want := "head\uFFFD\x00\uFFFDx\uFFFD"; o.Stdout != want {
+		t.Errorf("stdout %q, want %q", o.Stdout, want)
+	}
+	if !utf8.ValidString(o.Stderr) || !utf8.ValidString(l.text.String()) || len(o.Stderr) < 1000 {
+		t.Errorf("%d bytes of stderr", len(o.Stderr))
+	}
+}
+
+// A character that is printed in two halves is one character.
+func TestACharacterInTwoHalves(t *testing.T) {
+	path, said := fifo(t)
+	tool := open(t, toolconf.CommandTool{Command: sh(t, "printf 'a\\303'; echo up > "+path+"; sleep 0.1; printf '\\244b'")})
+	var l log
+	o := run(t.Context(), t, tool, command.Run{Log: l.take})
+	said()
+	if o.Stdout != "aäb" {
+		t.Errorf("%q", o.Stdout)
+	}
+	for _, p := range l.pieces {
+		if !utf8.ValidString(p) {
+			t.Errorf("the log was given %q", p)
+		}
+	}
+}
+
+func TestEndBySignal(t *testing.T) {
+	for script, want := range map[string]string{
+		"kill -KILL $$":                 "command ended by signal SIGKILL (killed)",
+		"kill -SEGV $$":                 "command ended by signal SIGSEGV (segmentation fault)",
+		"echo why >&2; kill -TERM $$":   "why\ncommand ended by signal SIGTERM (terminated)",
+		"echo out; kill -USR1 $$; wait": "command ended by signal SIGUSR1 (user defined signal 1)",
+	} {
+		o := runSh(t, script)
+		wantMessage(t, o, signalbox.ReasonAgentError, want)
+		if o.ExitCode != nil || o.Struck != "" {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
+// A program that is being replaced while it is called is waited for.
+func TestAProgramThatIsBeingWritten(t *testing.T) {
+	path := sh(t, "echo done")
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(30*time.Millisecond, func() { f.Close() })
+	if o := run(t.Context(), t, open(t, toolconf.CommandTool{Command: path}), command.Run{}); o.Stdout != "done\n" {
+		t.Errorf("%+v", o)
+	}
+}
+
+// A program that is stopped is ended like any other.
+func TestAStoppedProgramIsEnded(t *testing.T) {
+	path, said := fifo(t)
+	tool := open(t, toolconf.CommandTool{Command: sh(t, "echo $$ > "+path+"\nkill -STOP $$")})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan command.Outcome, 1)
+	go func() { done <- run(ctx, t, tool, command.Run{}) }()
+	said()
+	cancel()
+	wantMessage(t, <-done, signalbox.ReasonCancelled, "the run was cancelled")
+}
+
+// Many runs side by side are each their own.
+func TestRunsSideBySide(t *testing.T) {
+	tool := open(t, toolconf.CommandTool{Command: sh(t, "cat")})
+	done := make(chan error, 20)
+	for i := range 20 {
+		go func() {
+			input, _ := json.Marshal(map[string]int{"i": i})
+			o := tool.Run(t.Context(), command.Run{Mark: "side-" + itoa(i), Input: input})
+			if !bytes.Contains([]byte(o.Stdout), input) {
+				t.Errorf("run %d: %+v", i, o)
+			}
+			done <- nil
+		}()
+	}
+	for range 20 {
+		<-done
+	}
+}
