@@ -36,7 +36,7 @@ func TestAnAsyncToolBecomesATask(t *testing.T) {
 	r.script.goOn <- struct{}{}
 	until(t, "it is completed", func() bool { return r.read(r.about("tasks/get", made.TaskID)).Result.Status == "completed" })
 	w := r.read(r.about("tasks/get", made.TaskID)).Result
-	if string(w.Result) != `{"content":[{"type":"text","text":"held"}]}` || w.Poll != 0 || w.Error != nil {
+	if string(w.Result) != `{"resultType":"complete","content":[{"type":"text","text":"held"}]}` || w.Poll != 0 || w.Error != nil {
 		t.Errorf("%+v", w)
 	}
 	if c := take(t, "the call", b.calls); string(c.Arguments) != `{"n":1}` || strings.Contains(string(c.Meta), "clientCapabilities") {
@@ -178,9 +178,9 @@ func TestTheStatesOfATask(t *testing.T) {
 		{state: signalbox.Dispatching, want: "working queued"},
 		{state: signalbox.Working, want: "working "},
 		{state: signalbox.Cancelling, want: "working being cancelled"},
-		{state: signalbox.Completed, reason: signalbox.ReasonCompleted, with: gateway.ToolTask{Result: &gateway.Result{Content: json.RawMessage(`[]`)}}, want: "completed ", result: `{"content":[]}`},
-		{state: signalbox.Failed, reason: signalbox.ReasonExitNonzero, with: gateway.ToolTask{Result: words}, want: "completed it says so", result: `{"content":[{"type":"text","text":"no such file"}],"isError":true,"metadata":{"agent":"a"}}`},
-		{state: signalbox.Failed, reason: signalbox.ReasonAgentError, want: "completed it says so", result: `{"content":[{"text":"it says so","type":"text"}],"isError":true}`},
+		{state: signalbox.Completed, reason: signalbox.ReasonCompleted, with: gateway.ToolTask{Result: &gateway.Result{Content: json.RawMessage(`[]`)}}, want: "completed ", result: `{"resultType":"complete","content":[]}`},
+		{state: signalbox.Failed, reason: signalbox.ReasonExitNonzero, with: gateway.ToolTask{Result: words}, want: "completed it says so", result: `{"resultType":"complete","content":[{"type":"text","text":"no such file"}],"isError":true,"metadata":{"agent":"a"}}`},
+		{state: signalbox.Failed, reason: signalbox.ReasonAgentError, want: "completed it says so", result: `{"resultType":"complete","content":[{"text":"it says so","type":"text"}],"isError":true}`},
 		{state: signalbox.Failed, reason: signalbox.ReasonInterrupted, want: "failed it says so", code: -32603},
 		{state: signalbox.Failed, reason: signalbox.ReasonLost, want: "failed it says so", code: -32603},
 		{state: signalbox.Failed, reason: signalbox.ReasonDispatchFailed, want: "failed it says so", code: -32603},

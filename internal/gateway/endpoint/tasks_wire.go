@@ -107,7 +107,7 @@ func messageOf(t *gateway.ToolTask) string {
 
 // answerOf is what the tool answered, or the words for that it did not.
 func answerOf(t *gateway.ToolTask) json.RawMessage {
-	res := callResult{}
+	res := callResult{modern: true}
 	if t.Result != nil {
 		res.Result = *t.Result
 	} else {
@@ -115,7 +115,7 @@ func answerOf(t *gateway.ToolTask) json.RawMessage {
 	}
 	data, err := res.MarshalJSON()
 	if err != nil { // the store has it as it was, whole
-		return json.RawMessage(`{"content":[],"isError":true}`)
+		return json.RawMessage(`{"resultType":"complete","content":[],"isError":true}`)
 	}
 	return data
 }
