@@ -149,6 +149,23 @@ maxConcurrent: 3
 	})
 }
 
+// TestExampleOfCommands reads the example of docs/tools.md.
+func TestExampleOfCommands(t *testing.T) {
+	w := newWorld(t, map[string]string{"tools.yaml": example(t, "tools.yaml"), "wordcount": ""})
+	chmod(t, filepath.Join(w.dir, "wordcount"))
+	c := w.mustLoad(t, "tools.yaml")
+	want := []toolconf.CommandTool{{
+		Name: "wordcount", Description: "Counts the words of a text", Command: filepath.Join(w.dir, "wordcount"), Cwd: w.dir,
+		Env: map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin"}, Async: true, Timeout: 5 * time.Minute,
+		InputSchema: []byte(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`),
+		Restart:     toolconf.Restart{Pending: "keep", Running: "fail"}, Sandbox: toolconf.Sandbox{Mode: "off"},
+		Limits: toolconf.CommandLimits{Memory: 256 << 20, Processes: 16, Output: toolconf.DefaultOutput}, Where: "tools.yaml:2",
+	}}
+	if !reflect.DeepEqual(c.Commands, want) || len(c.Notes) > 0 {
+		t.Errorf("%+v\nwant %+v\n%v", c.Commands, want, c.Notes)
+	}
+}
+
 // TestShortSchemas has what a field may be, and what tells fields from JSON
 // Schema.
 func TestShortSchemas(t *testing.T) {

@@ -43,6 +43,9 @@ func TestDocsKeys(t *testing.T) {
 		"type", "command", "args", "env", "cwd", "url", "headers", "toolsAllowed", "toolsDenied", "shared", "healthProbe", "requestTimeoutMs", "timeout",
 		"timeoutMs", "queue", "toolQueues", "enabled", "disabled", "method", "description", "parametersSchema", "bodyTemplate",
 		"spec", "baseUrl", "includeMethods", "tagFilter", "toolNamePrefix",
+		"title", "cwdRoot", "cwdFrom", "inputSchema", "secrets", "async", "restart", "limits", "sandbox", "maxConcurrent", "maxParallelTasks",
+		"memory", "cpus", "cpuTime", "processes", "fileSize", "openFiles", "output", "pending", "running", "mode", "kind", "read", "write", "network",
+		"cwd_root", "cwd_from", "input_schema", "cpu_time", "file_size", "open_files",
 	} {
 		if !strings.Contains(text, "`"+key+"`") {
 			t.Errorf("%s is not in docs/tools.md", key)
