@@ -2,9 +2,12 @@ package tooltask
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/toolqueue"
@@ -19,6 +22,31 @@ const (
 
 // Interrupted is the seed's text for a task that a restart ended.
 const Interrupted = "Task interrupted before completion (agent restart)"
+
+const (
+	// claimers is how many goroutines claim calls; each call then has its own.
+	claimers = 4
+	// storeRetry is the first pause after something that the store could not do.
+	storeRetry = 100 * time.Millisecond
+	// backstop is how often it is looked whether something waits that no event
+	// named.
+	backstop = 5 * time.Second
+	// lookEvery is how often it is looked whether what cannot be killed has died.
+	lookEvery = 5 * time.Second
+	// storeGrace is how long Stop lets the store take in how a run ended.
+	storeGrace = 5 * time.Second
+	// toolGrace is how long a task waits for its tool where the tool's server
+	// has not said yet which tools it has.
+	toolGrace = time.Minute
+)
+
+// The causes for which the executor ends a run.
+var (
+	errCancelled = errors.New("the task is being cancelled")
+	errStopping  = errors.New("the director is stopping")
+	errUnclaimed = errors.New("the task of the call was not to be had: its queue is paused")
+	errNotOurs   = errors.New("the task is no longer in our hands")
+)
 
 // Gateway is what runs the calls; *gateway.Gateway does.
 type Gateway interface {
@@ -40,67 +68,215 @@ type Options struct {
 	Log        *slog.Logger
 }
 
-// Executor runs the tasks of tools. It implements gateway.Tasks and
-// engine.Live.
-type Executor struct{}
+// Executor runs the tasks of tools. It implements gateway.Tasks, engine.Live
+// and engine.Teller.
+type Executor struct {
+	engine   *engine.Engine
+	gateway  Gateway
+	opts     Options
+	log      *slog.Logger
+	commands *pool
+	calls    *pool
 
-var _ gateway.Tasks = (*Executor)(nil)
+	working context.Context // of those who claim; ends first
+	rest    context.CancelFunc
+	life    context.Context // of what runs
+	end     context.CancelCauseFunc
+	late    context.Context // ends when the store has had its time, after Stop
+	group   sync.WaitGroup
+
+	mu       sync.Mutex
+	runs     map[string]*run    // that hold a slot, by task
+	waiters  map[string]*waiter // calls that become tasks, or have, and whose task nobody has claimed yet
+	early    map[string]bool    // tasks that were cancelled between their claim and their run
+	started  bool
+	draining bool
+	stopped  bool
+	busy     int           // runs, and claims under way
+	left     chan struct{} // busy went down
+}
+
+var (
+	_ gateway.Tasks = (*Executor)(nil)
+	_ engine.Live   = (*Executor)(nil)
+	_ engine.Teller = (*Executor)(nil)
+)
+
+// pool is the slots of one queue.
+type pool struct {
+	kind string // of the executor's row
+	row  signalbox.Agent
+	wake chan struct{} // a sign for each of those who claim
+	used int           // slots that runs hold, guarded by Executor.mu
+}
+
+// poke leaves a sign, unless there are enough for all.
+func (p *pool) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
 
 // New returns an executor that does nothing until Start.
-func New(o Options) *Executor { panic("being built") }
+func New(o Options) *Executor {
+	if o.Instance == "" {
+		o.Instance = signalbox.DefaultInstance
+	}
+	if o.Concurrent == 0 {
+		o.Concurrent = DefaultConcurrent
+	}
+	if o.Calls == 0 {
+		o.Calls = DefaultCalls
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	x := &Executor{
+		engine: o.Engine, gateway: o.Gateway, opts: o, log: o.Log,
+		commands: &pool{kind: signalbox.ExecutorCommands, wake: make(chan struct{}, o.Concurrent)},
+		calls:    &pool{kind: signalbox.ExecutorCalls, wake: make(chan struct{}, claimers)},
+		runs:     map[string]*run{}, waiters: map[string]*waiter{}, early: map[string]bool{},
+		left: make(chan struct{}, 1),
+	}
+	x.commands.row = signalbox.Agent{Name: signalbox.ExecutorName(x.commands.kind, o.Instance), Slots: o.Concurrent}
+	x.calls.row = signalbox.Agent{Name: signalbox.ExecutorName(x.calls.kind, o.Instance), Slots: o.Calls}
+	x.working, x.rest = context.WithCancel(context.Background())
+	x.life, x.end = context.WithCancelCause(context.Background())
+	x.late = context.Background()
+	x.engine.Observe(x.applied)
+	return x
+}
 
 // Start takes up what a predecessor left, by the tools' restart policies, and
-// begins to run tasks. Nothing of a run of before lives when it returns.
-func (x *Executor) Start(ctx context.Context) error { panic("being built") }
+// begins to run tasks. Nothing of a run of before lives when it returns, but
+// for what cannot be killed: that keeps its slot.
+func (x *Executor) Start(ctx context.Context) error {
+	for _, p := range []*pool{x.commands, x.calls} {
+		row, err := x.engine.PutExecutor(ctx, p.kind, x.opts.Instance, p.row.Slots)
+		if err != nil {
+			return err
+		}
+		x.mu.Lock()
+		p.row = row
+		x.mu.Unlock()
+	}
+	if err := x.takeUp(ctx); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	x.started = true
+	x.mu.Unlock()
+	for range x.opts.Concurrent {
+		x.group.Go(func() { x.claimLoop(x.commands, x.run) })
+	}
+	for range claimers {
+		x.group.Go(func() { x.claimLoop(x.calls, func(r *run) { x.group.Go(func() { x.run(r) }) }) })
+	}
+	x.group.Go(x.care)
+	x.kickAll()
+	return nil
+}
 
 // Drain ends claiming and returns when nothing runs or ctx ends, with the
 // number of runs that are left.
-func (x *Executor) Drain(ctx context.Context) int { panic("being built") }
+func (x *Executor) Drain(ctx context.Context) int {
+	x.mu.Lock()
+	x.draining = true
+	x.mu.Unlock()
+	for {
+		x.mu.Lock()
+		busy := x.busy
+		x.mu.Unlock()
+		if busy == 0 {
+			return 0
+		}
+		select {
+		case <-x.left:
+		case <-ctx.Done():
+			return busy
+		}
+	}
+}
 
 // Stop ends what runs, by the tools' restart policies, and returns when
-// nothing of it lives.
-func (x *Executor) Stop() { panic("being built") }
-
-// Submit implements gateway.Tasks.
-func (x *Executor) Submit(ctx context.Context, c gateway.TaskCall) (gateway.ToolTask, error) {
-	panic("being built")
+// nothing of it lives, but for what cannot be killed. Calls that are no tasks
+// yet end with their callers.
+func (x *Executor) Stop() {
+	x.mu.Lock()
+	first := !x.stopped
+	x.draining, x.stopped = true, true
+	if first {
+		var cancel context.CancelFunc
+		x.late, cancel = context.WithCancel(context.Background())
+		time.AfterFunc(storeGrace, cancel)
+	}
+	x.mu.Unlock()
+	x.rest()
+	x.end(errStopping)
+	x.group.Wait()
 }
 
-// CallOr implements gateway.Tasks.
-func (x *Executor) CallOr(ctx context.Context, c gateway.TaskCall, grace time.Duration) (gateway.Result, *gateway.ToolTask, error) {
-	panic("being built")
+// lastly is the context of what must still be written; it ends a while after
+// Stop.
+func (x *Executor) lastly() context.Context {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.late
 }
 
-// Task implements gateway.Tasks.
-func (x *Executor) Task(ctx context.Context, id string) (gateway.ToolTask, error) {
-	panic("being built")
+func (x *Executor) stopping() bool { return x.life.Err() != nil }
+
+// care renews the leases of what runs, and is the backstop behind the events.
+func (x *Executor) care() {
+	tick := time.NewTicker(backstop)
+	defer tick.Stop()
+	renewed := time.Now()
+	for {
+		select {
+		case <-x.working.Done():
+			return
+		case <-tick.C:
+		}
+		x.kickWaiting()
+		if time.Since(renewed) < x.engine.RenewInterval() {
+			continue
+		}
+		renewed = time.Now()
+		if err := x.engine.Renew(x.working, x.held()); err != nil && x.working.Err() == nil {
+			x.log.Error("leases of tool tasks not renewed", "error", err)
+		}
+	}
 }
 
-// Wait implements gateway.Tasks.
-func (x *Executor) Wait(ctx context.Context, id string, wait time.Duration) (gateway.ToolTask, error) {
-	panic("being built")
+func (x *Executor) held() []signalbox.Task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	held := make([]signalbox.Task, 0, len(x.runs))
+	for _, r := range x.runs {
+		held = append(held, r.task)
+	}
+	return held
 }
 
-// Cancel implements gateway.Tasks.
-func (x *Executor) Cancel(ctx context.Context, id, by string) (gateway.ToolTask, error) {
-	panic("being built")
+// kickWaiting wakes those who claim where something waits.
+func (x *Executor) kickWaiting() {
+	counts, err := x.engine.Read().Counts(x.working)
+	if err != nil {
+		return // the next round finds out
+	}
+	if counts.Queues[signalbox.QueueCommands] > 0 {
+		x.commands.poke()
+	}
+	if counts.Queues[signalbox.QueueCalls] > 0 {
+		x.calls.poke()
+	}
 }
 
-// List implements gateway.Tasks.
-func (x *Executor) List(ctx context.Context, q gateway.TaskQuery) (gateway.TaskPage, error) {
-	panic("being built")
-}
-
-// Agents implements engine.Live: the executor's own rows.
-func (x *Executor) Agents() []engine.LiveAgent { panic("being built") }
-
-// LiveAgent implements engine.Live.
-func (x *Executor) LiveAgent(name string) (engine.LiveAgent, bool) { panic("being built") }
-
-// Log is the end of what a task that runs has printed, from byte after, as
-// dispatch.Output has it for agents: while there is nothing it waits until
-// there is, the run ends, wait is over or ctx ends. ok is false if the task
-// does not run here.
-func (x *Executor) Output(ctx context.Context, id string, after int64, wait time.Duration) (text string, seq, next int64, truncated, ok bool) {
-	panic("being built")
+func (x *Executor) kickAll() {
+	for _, p := range []*pool{x.commands, x.calls} {
+		for range cap(p.wake) {
+			p.poke()
+		}
+	}
 }

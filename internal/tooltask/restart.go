@@ -1,0 +1,155 @@
+package tooltask
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// clearers is how many runs of a predecessor are looked for side by side.
+const clearers = 4
+
+// takeUp deals with what a predecessor left: nothing of it may live, and then
+// the restart policies say what becomes of each task.
+//
+//	            default   fail_pending   requeue_running
+//	pending     kept      failed         kept
+//	dispatching kept      failed         kept              it has not run
+//	working     failed    failed         to the back, an attempt
+//	cancelling  cancelled cancelled      cancelled
+func (x *Executor) takeUp(ctx context.Context) error {
+	if err := x.failPending(ctx); err != nil { // first: what is requeued below waits anew
+		return err
+	}
+	flying, err := x.engine.Read().InFlight(ctx)
+	if err != nil {
+		return err
+	}
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	var errs []error
+	places := make(chan struct{}, clearers)
+	for _, t := range flying {
+		p := x.poolOfAgent(t.Agent)
+		if p == nil {
+			continue
+		}
+		places <- struct{}{}
+		group.Go(func() {
+			defer func() { <-places }()
+			if err := x.takeUpOne(ctx, p, t); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+func (x *Executor) poolOfAgent(agent string) *pool {
+	for _, p := range []*pool{x.commands, x.calls} {
+		if p.row.Name == agent {
+			return p
+		}
+	}
+	return nil
+}
+
+func (x *Executor) takeUpOne(ctx context.Context, p *pool, t signalbox.Task) error {
+	if x.hasProcesses(t.Tool) && t.State != signalbox.Dispatching {
+		id := proc.Ident{Mark: markOf(&t)}
+		var unkillable *proc.UnkillableError
+		if err := proc.Clear(id, 0); errors.As(err, &unkillable) {
+			x.keepStuck(p, t, func() []int { return proc.Alive(id) })
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	x.log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", t.Agent, "state", string(t.State))
+	err := x.putAway(ctx, t, nil)
+	switch signalbox.CodeOf(err) {
+	case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound:
+		return nil
+	}
+	return err
+}
+
+// hasProcesses reports whether the runs of a tool are processes of this
+// machine. Of a tool that is not there any more it is not known.
+func (x *Executor) hasProcesses(name string) bool {
+	tool, known := x.gateway.Tool(name)
+	return !known || tool.Kind == gateway.KindCommand
+}
+
+// putAway does to a task whose execution is over, and nothing of which lives,
+// what its tool's restart policy says.
+func (x *Executor) putAway(ctx context.Context, t signalbox.Task, result *signalbox.Result) error {
+	var err error
+	switch {
+	case t.State == signalbox.Dispatching && x.failsPending(t.Tool) && !t.CancelRequested:
+		_, err = x.engine.Finish(ctx, t, engine.Outcome{Reason: signalbox.ReasonInterrupted, Message: Interrupted})
+	case t.State == signalbox.Dispatching:
+		_, err = x.engine.Unsent(ctx, t, "the director stopped before the call ran")
+	default:
+		_, err = x.engine.Lose(ctx, t, signalbox.ReasonInterrupted, Interrupted, false, result)
+	}
+	return err
+}
+
+func (x *Executor) failsPending(name string) bool {
+	tool, _ := x.gateway.Tool(name)
+	return tool.Restart.FailPending
+}
+
+// failPending ends the tasks that waited when the predecessor ended, of those
+// tools that want it so.
+func (x *Executor) failPending(ctx context.Context) error {
+	for _, queue := range []string{signalbox.QueueCommands, signalbox.QueueCalls} {
+		var after store.Cursor
+		for {
+			page, err := x.engine.Read().Waiting(ctx, queue, after, maxPage)
+			if err != nil {
+				return err
+			}
+			for i := range page {
+				t := page[i]
+				after = store.CursorOf(&t)
+				if !x.failsPending(t.Tool) {
+					continue
+				}
+				_, err := x.engine.Interrupt(ctx, t, Interrupted)
+				if code := signalbox.CodeOf(err); err != nil && code != signalbox.CodeAlreadyEnded && code != signalbox.CodeConflict && code != signalbox.CodeNotFound {
+					return err
+				}
+			}
+			if len(page) < maxPage {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// keepStuck keeps the slot of a task of before, of which something lives that
+// cannot be killed, until nothing does.
+func (x *Executor) keepStuck(p *pool, t signalbox.Task, alive func() []int) {
+	x.mu.Lock()
+	x.busy++
+	x.mu.Unlock()
+	r, _ := x.enroll(p, engine.Claimed{Task: t})
+	x.group.Go(func() {
+		defer x.leave(r)
+		if r.outlive(alive) {
+			r.interrupt()
+		}
+	})
+}

@@ -1,0 +1,181 @@
+package tooltask
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/tail"
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// run is a task that has a slot.
+type run struct {
+	x     *Executor
+	pool  *pool
+	id    string
+	fence int64
+
+	task    signalbox.Task // guarded by Executor.mu
+	request signalbox.Request
+	secrets map[string]string
+
+	ctx  context.Context
+	stop context.CancelCauseFunc
+	tail *tail.Tail
+	log  *feeder
+	line atomic.Pointer[toolqueue.Waiting] // its place in its tool queue, once it stands there
+
+	begun  time.Time // when it became working; zero before
+	notOur bool      // the task was taken away
+}
+
+func newRun(x *Executor, p *pool, c engine.Claimed) *run {
+	r := &run{
+		x: x, pool: p, id: c.Task.ID, fence: c.Task.Fence, task: c.Task, request: c.Request, secrets: c.Env, tail: tail.New(),
+	}
+	r.ctx, r.stop = context.WithCancelCause(x.life)
+	r.log = &feeder{to: r.tail}
+	return r
+}
+
+// markOf names the processes of a run.
+func markOf(t *signalbox.Task) string { return fmt.Sprintf("%s.%d", t.ID, t.Fence) }
+
+// row is the task as it was last seen.
+func (r *run) row() signalbox.Task {
+	r.x.mu.Lock()
+	defer r.x.mu.Unlock()
+	return r.task
+}
+
+func (r *run) setRow(t signalbox.Task) {
+	r.x.mu.Lock()
+	defer r.x.mu.Unlock()
+	r.task = t
+}
+
+// run makes the call of a task that was claimed and stays with it to its end.
+func (x *Executor) run(r *run) {
+	defer x.leave(r)
+	args, err := withSecrets(r.request.Arguments, r.secrets)
+	if err == nil {
+		err = x.awaitTool(r)
+	}
+	if err != nil {
+		r.conclude(gateway.Result{}, err)
+		return
+	}
+	t := r.row()
+	agent, _ := signalbox.OwnerAgent(t.Owner)
+	r.conclude(x.gateway.Call(r.ctx, gateway.Call{
+		Tool: t.Tool, Arguments: args, Meta: r.request.Metadata,
+		Caller:  gateway.Caller{Principal: t.Owner, Agent: agent, Execution: t.ParentID},
+		Task:    r.id,
+		Mark:    markOf(&t),
+		Limit:   time.Duration(r.request.TimeoutMS) * time.Millisecond,
+		Patient: true,
+		Log:     r.log.take,
+		Waits:   func(w toolqueue.Waiting) { r.line.Store(&w) },
+		Begun:   func(*gateway.Call) error { return r.accept() },
+	}))
+}
+
+// awaitTool waits for a tool whose server is still starting, as after a restart.
+func (x *Executor) awaitTool(r *run) error {
+	until := time.Now().Add(toolGrace)
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		t := r.row()
+		if _, there := x.gateway.Tool(t.Tool); there {
+			return nil
+		}
+		err := x.gateway.Check(gateway.Call{Tool: t.Tool})
+		switch code := signalbox.CodeOf(err); {
+		case code == signalbox.CodeNotFound:
+			return signalbox.Errorf(code, "tool %s is no longer there: %v", t.Tool, err)
+		case code != signalbox.CodeToolDown || time.Now().After(until):
+			return err
+		}
+		if !sleep(r.ctx, pause) {
+			return r.ctx.Err()
+		}
+	}
+}
+
+// accept makes the task working, durably, before anything of it runs.
+func (r *run) accept() error {
+	for pause := storeRetry; ; pause = min(2*pause, storeGrace) {
+		if r.ctx.Err() != nil {
+			return context.Cause(r.ctx)
+		}
+		t, err := r.x.engine.Accept(context.WithoutCancel(r.ctx), r.row(), "", "")
+		switch signalbox.CodeOf(err) {
+		case "":
+			r.setRow(t)
+			r.line.Store(nil)
+			r.begun = time.Now()
+			r.follow(&t)
+			if t.CancelRequested {
+				r.stop(errCancelled)
+				return errCancelled
+			}
+			return nil
+		case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound, signalbox.CodeConflict:
+			r.notOur = true
+			return errNotOurs
+		}
+		r.x.log.Error("start of a tool task not stored, trying again", "queue_id", r.id, "error", err)
+		if !sleep(r.ctx, pause) {
+			return context.Cause(r.ctx)
+		}
+	}
+}
+
+// follow begins the log behind that of an attempt that was lost.
+func (r *run) follow(t *signalbox.Task) {
+	if t.Attempts == 0 {
+		return
+	}
+	if earlier, err := r.x.engine.Read().Result(r.ctx, r.id); err == nil {
+		r.tail.Follow(earlier)
+	}
+}
+
+// waitsFor says for people what a run waits for before it begins.
+func (r *run) waitsFor() (text string, position int) {
+	w := r.line.Load()
+	if w == nil {
+		return "", 0
+	}
+	queue := "its tool queue"
+	if tool, ok := r.x.gateway.Tool(r.row().Tool); ok && tool.Queue != "" {
+		queue = fmt.Sprintf("tool queue %q", tool.Queue)
+	}
+	position = w.Position()
+	if position == 0 {
+		return "", 0 // it has its slot, or left the line
+	}
+	return fmt.Sprintf("queued, position %d in %s", position, queue), position
+}
+
+// withSecrets puts the secret properties back among the others.
+func withSecrets(args json.RawMessage, secrets map[string]string) (json.RawMessage, error) {
+	if len(secrets) == 0 {
+		return args, nil
+	}
+	all := map[string]json.RawMessage{}
+	if len(args) > 0 {
+		if err := json.Unmarshal(args, &all); err != nil {
+			return nil, signalbox.Errorf(signalbox.CodeStoreCorrupt, "the arguments of the task cannot be read: call the tool again")
+		}
+	}
+	for name, value := range secrets {
+		all[name] = json.RawMessage(value)
+	}
+	return json.Marshal(all)
+}
