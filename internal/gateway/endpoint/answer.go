@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -69,6 +70,22 @@ func (a *answer) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
+
+// notify writes an event between those of the SDK, once these have begun.
+func (a *answer) notify(message []byte) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over || !a.event {
+		return errNotAStream
+	}
+	event := append([]byte("event: message\ndata: "), message...)
+	if _, err := a.write(append(event, "\n\n"...)); err != nil {
+		return err
+	}
+	return http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+var errNotAStream = errors.New("endpoint: the answer is no stream of events")
 
 func (a *answer) write(b []byte) (int, error) {
 	a.extend()

@@ -9,6 +9,14 @@
 // In both eras a caller whose connection breaks leaves its tool queue at once:
 // streams are not resumed here, so nobody could take the answer.
 //
+// Clients of the newer era that declare the tasks extension in a request may be
+// answered with a task: for an async tool, and for a call that has waited long
+// in its tool queue. All others are answered at once with the id of a task that
+// an async tool became, in words, and go on waiting in a tool queue. The task is
+// durable before the answer. A client that goes away before the answer has
+// cancelled the call, and the task that it became; after it, nothing but
+// tasks/cancel does.
+//
 // The SDK keeps the protocol. What a tool is and what it answers does not pass
 // through its types, which would drop what they do not know: lists and results
 // go out as the upstream wrote them.

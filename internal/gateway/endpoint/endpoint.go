@@ -143,7 +143,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Set(requestHeader, key) // in place of what a client may have sent
 
 	if isModern(r.Header.Get(versionHeader)) {
-		if e.server.hasTasks() && !routedRight(from.answer, r) {
+		if e.server.hasTasks() && !aboutTasks(from, r) {
 			return
 		}
 		e.modern.ServeHTTP(from.answer, r)

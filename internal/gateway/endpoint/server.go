@@ -45,6 +45,7 @@ type request struct {
 	ctx    context.Context //nolint:containedctx // the connection's: a call ends with it
 	caller gateway.Caller
 	answer *answer // nil on stdio
+	listen *listen // of a request to listen that names tasks
 }
 
 // server is the MCP server behind every way in.
@@ -77,6 +78,7 @@ func newServer(gw Gateway, o Options) *server {
 	})
 	s.sdk.AddReceivingMiddleware(s.middleware)
 	if s.hasTasks() {
+		s.sdk.AddSendingMiddleware(s.acknowledge)
 		if err := s.offerTasks(); err != nil { // the SDK has tasks of its own now
 			panic(err)
 		}
@@ -107,6 +109,8 @@ func (s *server) middleware(next mcp.MethodHandler) mcp.MethodHandler {
 			if method == methodCallTool {
 				return s.callTool(ctx, r)
 			}
+		case *mcp.SubscriptionsListenRequest:
+			return s.listen(ctx, next, r)
 		case *taskRequest:
 			return s.aboutTask(ctx, method, r)
 		}

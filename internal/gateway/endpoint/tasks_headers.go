@@ -16,14 +16,14 @@ const (
 	nameHeader   = "Mcp-Name"
 )
 
-// routedRight answers requests about tasks whose header Mcp-Name does not name
-// the task: what is on the way may have gone by it. The SDK has looked at
-// Mcp-Method when it is its turn, and looks at Mcp-Name for its own methods
-// only.
-func routedRight(w http.ResponseWriter, r *http.Request) bool {
-	if !strings.HasPrefix(r.Header.Get(methodHeader), "tasks/") || r.Body == nil {
+// aboutTasks looks at a request for what of tasks the SDK does not look at. It
+// has answered those that it says no of.
+func aboutTasks(from *request, r *http.Request) bool {
+	method := r.Header.Get(methodHeader) // the SDK sees to it that the body says so too
+	if method != methodListen && !strings.HasPrefix(method, "tasks/") || r.Body == nil {
 		return true
 	}
+	w := from.answer
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	if err != nil {
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
@@ -34,6 +34,17 @@ func routedRight(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
+	if method == methodListen {
+		from.listen = listenOf(body)
+		return true
+	}
+	return routedRight(w, r.Header.Get(nameHeader), body)
+}
+
+// routedRight answers requests about tasks whose header Mcp-Name does not name
+// the task: what is on the way may have gone by it. The SDK compares that header
+// for its own methods only.
+func routedRight(w http.ResponseWriter, name string, body []byte) bool {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Params struct {
@@ -44,7 +55,7 @@ func routedRight(w http.ResponseWriter, r *http.Request) bool {
 		return true // the SDK says what is wrong with it
 	}
 	var wrong string
-	switch name := r.Header.Get(nameHeader); name {
+	switch name {
 	case *m.Params.TaskID:
 		return true
 	case "":

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -164,8 +165,14 @@ func (b *books) Cancel(_ context.Context, id, by string) (gateway.ToolTask, erro
 	return *t, nil
 }
 
-func (b *books) Wait(ctx context.Context, id string, _ time.Duration) (gateway.ToolTask, error) {
-	return b.Task(ctx, id)
+// Wait looks at the task from time to time.
+func (b *books) Wait(ctx context.Context, id string, wait time.Duration) (gateway.ToolTask, error) {
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		t, err := b.Task(ctx, id)
+		if err != nil || ctx.Err() != nil || t.Task.State.Terminal() || time.Since(begin) > wait {
+			return t, err
+		}
+	}
 }
 
 func (b *books) List(context.Context, gateway.TaskQuery) (gateway.TaskPage, error) {
@@ -293,4 +300,35 @@ func (r *rig) line(o endpoint.Options) (ask func(t *testing.T, method, params, m
 		}
 		cancel()
 	}
+}
+
+// listens opens a stream of notifications and returns their data.
+func (r *rig) listens(what, meta string, headers ...string) (events <-chan string, stop func()) {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(r.t.Context())
+	body := `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{` + what + `},"_meta":{` + modernMeta + meta + `}}}`
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	headers = append(headers, "Content-Type", "application/json", "Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", modern, "Mcp-Method", "subscriptions/listen")
+	for i := 0; i < len(headers); i += 2 {
+		q.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(q)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	out := make(chan string, 100)
+	go func() {
+		defer close(out)
+		defer resp.Body.Close()
+		lines := bufio.NewScanner(resp.Body)
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				out <- data
+			}
+		}
+	}()
+	return out, cancel
 }

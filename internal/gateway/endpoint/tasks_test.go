@@ -355,3 +355,54 @@ func TestARelayToNobodySaysSo(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 }
+
+// A client that listens is told of its tasks as they change, and of no others.
+func TestTasksAreToldToWhoListens(t *testing.T) {
+	r, b := newTaskRig(t, endpoint.Options{})
+	ask := func(who string) string {
+		return r.read(r.sendModern("tools/call", `"name":"s__job"`, declaring, principalHeader, who)).Result.TaskID
+	}
+	mine, another := ask("user:anna"), ask("user:ben")
+	b.set(mine, func(t *gateway.ToolTask) { t.Task.State, t.Position = signalbox.Pending, 2 })
+	events, closeStream := r.listens(`"taskIds":["`+mine+`","`+another+`","x","`+mine+`"]`, declaring, principalHeader, "user:anna")
+	defer closeStream()
+	if first := take(t, "the acknowledgement", events); !strings.Contains(first, `"method":"notifications/subscriptions/acknowledged"`) || !strings.Contains(first, `"taskIds":["`+mine+`"]`) || !strings.Contains(first, `"io.modelcontextprotocol/subscriptionId":7`) {
+		t.Error(first)
+	}
+	next := func(what string, want ...string) {
+		t.Helper()
+		got := take(t, what, events)
+		for _, w := range append(want, `"method":"notifications/tasks"`, `"taskId":"`+mine+`"`, `"io.modelcontextprotocol/subscriptionId":7`) {
+			if !strings.Contains(got, w) {
+				t.Errorf("%s: %s has no %s", what, got, w)
+			}
+		}
+	}
+	next("how it is", `"status":"working"`, "queued, position 2")
+	b.set(mine, func(t *gateway.ToolTask) { t.Task.State, t.Position = signalbox.Working, 0 })
+	next("that it runs", `"status":"working"`)
+	b.set(mine, func(t *gateway.ToolTask) {
+		t.Task.State, t.Task.Reason, t.Result = signalbox.Completed, signalbox.ReasonCompleted, &gateway.Result{Content: json.RawMessage(`[]`)}
+	})
+	next("its end", `"status":"completed"`, `"result":{"resultType":"complete","content":[]}`)
+	if last := take(t, "the end of the stream, for nothing else is told there", events); !strings.Contains(last, `"id":7`) || !strings.Contains(last, `"result"`) {
+		t.Error(last)
+	}
+	got := r.sendModern("subscriptions/listen", `"notifications":{"taskIds":["`+mine+`"]}`, "")
+	if e := r.read(got).Error; e == nil || e.Code != -32021 || got.status != 400 {
+		t.Errorf("one who did not declare tasks: %+v", got)
+	}
+	// Tasks and tools on one stream, which lives until the client goes.
+	both, closeBoth := r.listens(`"taskIds":["`+another+`"],"toolsListChanged":true`, declaring, principalHeader, "user:ben")
+	if first := take(t, "the acknowledgement", both); !strings.Contains(first, `"toolsListChanged":true`) || !strings.Contains(first, another) {
+		t.Error(first)
+	}
+	take(t, "how it is", both)
+	r.script.offer(r.script.Tools()[:1])
+	if word := take(t, "that tools are others", both); !strings.Contains(word, "tools/list_changed") {
+		t.Error(word)
+	}
+	closeBoth()
+	for range both { // until it is closed
+	}
+}
