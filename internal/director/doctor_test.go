@@ -109,6 +109,14 @@ func TestDoctorTellsAdminsMore(t *testing.T) {
 	b.do("GET", "/api/doctor", "").want(t, 401, nil)
 }
 
+// TestDoctorOfAGatewayAlone says nothing of a queue that there is not.
+func TestDoctorOfAGatewayAlone(t *testing.T) {
+	b := newBox(t, func(o *options) { o.director.Tools, o.director.ToolsOnly = failedTools{newFakeTools()}, true })
+	all := b.findings()
+	has(t, all, "ok director: ", "ok tools: 1 of 3 servers are ready", "warn tools: server browser has failed: exec /srv/browser", "warn tools: server late is starting")
+	hasNot(t, all, " queue:", " agents:", " store:")
+}
+
 type failedTools struct{ *fakeTools }
 
 func (failedTools) Servers() []gateway.Server {

@@ -135,10 +135,7 @@ func (s *section) commandQueue(async bool) string {
 
 // addCommand takes a tool in that has no mistake.
 func (s *section) addCommand(t CommandTool) {
-	if t.Command != "" {
-		// The values of variables are kept, so that no output shows them.
-		t.Values = s.filled
-	}
+	t.Values = s.filled // so that no output shows them
 	s.outside(t)
 	s.missing(t)
 	section, _, _ := strings.Cut(s.key, ".")
