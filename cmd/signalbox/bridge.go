@@ -33,7 +33,8 @@ type bridge struct {
 	next      int
 }
 
-func newBridge(to cli.Bridge, log *slog.Logger) *bridge {
+// bridgeHeaders are those of all requests of a bridge.
+func bridgeHeaders(to cli.Bridge) map[string]string {
 	headers := map[string]string{"X-Signalbox-Session": "stdio-" + rand.Text()}
 	if to.Token != "" {
 		headers["Authorization"] = "Bearer " + to.Token
@@ -41,6 +42,10 @@ func newBridge(to cli.Bridge, log *slog.Logger) *bridge {
 	if id := os.Getenv(executionEnv); to.Execution && signalbox.ValidID(id) {
 		headers["X-Signalbox-Execution"] = id
 	}
+	return headers
+}
+
+func newBridge(to cli.Bridge, headers map[string]string, log *slog.Logger) *bridge {
 	return &bridge{listeners: map[int]func(){}, Provider: mcp.New(toolconf.Server{
 		Name: "director", Transport: toolconf.HTTP, URL: to.URL + "/mcp", Headers: headers, Shared: true, HealthProbe: "ping",
 	}, mcp.Options{Log: log, Version: version, OwnNames: true, Backoff: 200 * time.Millisecond})}
@@ -77,12 +82,15 @@ func runBridge(ctx context.Context, cfg config.Config, o cli.GatewayOptions) err
 	if err != nil {
 		return err
 	}
-	b := newBridge(*o.Bridge, log)
+	headers := bridgeHeaders(*o.Bridge)
+	b := newBridge(*o.Bridge, headers, log)
 	if err := b.Start(ctx, b.changed); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Err, "signalbox gateway: tools of the director at %s, whose queues all its callers share\n", o.Bridge.URL)
-	err = serveStdio(ctx, settled(b), o, log)
+	options := endpointOptions(log)
+	options.Relay = &endpoint.Relay{URL: o.Bridge.URL + "/mcp", Headers: headers}
+	err = serveStdio(ctx, settled(b), o, options)
 	if closed := b.Close(); closed != nil {
 		log.Error("the connection to the director did not end as it should", "error", closed)
 	}
@@ -90,9 +98,9 @@ func runBridge(ctx context.Context, cfg config.Config, o cli.GatewayOptions) err
 }
 
 // serveStdio serves one client until it goes or ctx ends.
-func serveStdio(ctx context.Context, gw endpoint.Gateway, o cli.GatewayOptions, log *slog.Logger) error {
+func serveStdio(ctx context.Context, gw endpoint.Gateway, o cli.GatewayOptions, options endpoint.Options) error {
 	caller := gateway.Caller{Session: "stdio:" + rand.Text(), Execution: os.Getenv(executionEnv)}
-	return endpoint.ServeStdio(ctx, gw, caller, io.NopCloser(o.In), nopCloser{o.Out}, endpointOptions(log))
+	return endpoint.ServeStdio(ctx, gw, caller, io.NopCloser(o.In), nopCloser{o.Out}, options)
 }
 
 // nopCloser is an output that is not ours to close.

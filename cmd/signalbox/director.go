@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/dispatch"
+	"github.com/signalbox-ai/signalbox/internal/doctor"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/seal"
@@ -37,7 +38,7 @@ type service struct {
 	engine   *engine.Engine
 	identity *identity.Keeper
 	dispatch *dispatch.Dispatcher
-	tools    *toolbox // nil: there are none
+	tools    *toolbox
 	otel     *telemetry.OTel
 	director *director.Director
 	url      string
@@ -87,7 +88,7 @@ func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error)
 	s.engine = engine.New(s.store, engine.Options{
 		MaxSize: q.MaxSize, MaxAttempts: q.MaxAttempts, AgeStep: q.AgeStep, ExecutionTTL: s.cfg.ExecutionTTL,
 		MaxChats: q.ChatMaxSize, WaitTimeout: q.WaitTimeout, Fleet: q.Fleet, SourcePriority: s.cfg.Priorities,
-		BypassSlots: s.cfg.Bypass.Slots, BypassFleet: s.cfg.Bypass.Fleet,
+		BypassSlots: s.cfg.Bypass.Slots, BypassFleet: s.cfg.Bypass.Fleet, MaxCommands: s.cfg.Commands.MaxWaiting,
 		Sealer: sealer, Log: s.log,
 	})
 	metrics := telemetry.NewMetrics(s.engine)
@@ -100,16 +101,31 @@ func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error)
 		return err
 	}
 	s.otel = startOTel(ctx, metrics, s.log)
-	if s.tools, err = newToolbox(s.cfg, metrics, s.otel.Traces(), s.log); err != nil {
+	s.tools, err = newToolbox(s.cfg, parts{
+		engine: s.engine, metrics: metrics, traces: s.otel.Traces(), queue: director.NewQueueTools(), log: s.log,
+	})
+	if err != nil {
 		return err
 	}
 	c := director.Config{
 		Engine: s.engine, Runs: s.dispatch, Identity: s.identity, Terminal: s.cfg.Terminal, Hosts: s.cfg.Hosts,
-		Addr: s.listener.Addr().String(), Version: version, Log: s.log, Metrics: metrics,
+		Addr: s.listener.Addr().String(), Version: version, Log: s.log, Metrics: metrics, AgentName: s.cfg.Commands.AgentName,
+		Doctor: s.looks(),
 	}
 	s.tools.into(&c)
 	s.director, err = director.New(c)
 	return err
+}
+
+// looks are what doctor looks at beyond the director itself.
+func (s *service) looks() []director.DoctorCheck {
+	looks := []director.DoctorCheck{
+		doctor.Data(s.cfg.Data, seal.KeyFile, seal.EnvKey), doctor.Store(s.store),
+	}
+	if s.tools.host != nil {
+		looks = append(looks, doctor.Limits(s.tools.host.Report(), s.cfg.Tools.Commands))
+	}
+	return looks
 }
 
 // run serves until ctx ends, then drains: no new claims, a wait for what
@@ -161,6 +177,7 @@ func (s *service) drain(ctx context.Context) {
 	grace, cancel := context.WithTimeout(impatient, s.cfg.Grace)
 	defer cancel()
 	s.log.Info("stopping: no new claims", "grace", s.cfg.Grace)
+	s.tools.tasks.Drain(grace) // what is left of it is ended with the process, by its tools' restart policy
 	left := s.dispatch.Drain(grace)
 	if left > 0 && s.cfg.OnShutdown == "stop" {
 		s.dispatch.CancelRunning(impatient, "the director's shutdown")

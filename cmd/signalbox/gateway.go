@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"net"
@@ -9,8 +10,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/director"
+	"github.com/signalbox-ai/signalbox/internal/dispatch"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/identity"
+	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
@@ -24,6 +27,7 @@ type alone struct {
 	engine   *engine.Engine
 	metrics  *telemetry.Metrics
 	otel     *telemetry.OTel
+	dispatch *dispatch.Dispatcher // of no agent: it looks after the tasks of tools
 	tools    *toolbox
 }
 
@@ -38,7 +42,14 @@ func openAlone(ctx context.Context, cfg config.Config, out streams) (g *alone, e
 		return nil, err
 	}
 	g = &alone{cfg: cfg, log: log}
-	g.engine = engine.New(memory.New(memory.Options{}), engine.Options{Log: log})
+	key := make([]byte, seal.KeyBytes)
+	_, _ = rand.Read(key) // it never fails
+	sealer, err := seal.New(key)
+	if err != nil {
+		return nil, err
+	}
+	g.engine = engine.New(memory.New(memory.Options{}), engine.Options{Log: log, Sealer: sealer, MaxCommands: cfg.Commands.MaxWaiting})
+	g.dispatch = dispatch.New(g.engine, dispatch.Options{Retention: cfg.Queue.Retention, Log: log})
 	g.metrics = telemetry.NewMetrics(g.engine)
 	defer func() {
 		if err != nil {
@@ -46,7 +57,8 @@ func openAlone(ctx context.Context, cfg config.Config, out streams) (g *alone, e
 		}
 	}()
 	g.otel = startOTel(ctx, g.metrics, log)
-	if g.tools, err = newToolbox(cfg, g.metrics, g.otel.Traces(), log); err != nil {
+	g.tools, err = newToolbox(cfg, parts{engine: g.engine, metrics: g.metrics, traces: g.otel.Traces(), log: log})
+	if err != nil {
 		return nil, err
 	}
 	return g, nil
@@ -67,14 +79,14 @@ func (g *alone) serve(ctx context.Context, out streams) (err error) {
 	}
 	c := director.Config{
 		Engine: g.engine, Identity: id, Token: g.cfg.Token, Hosts: g.cfg.Hosts, Addr: g.listener.Addr().String(),
-		Version: version, Log: g.log, Metrics: g.metrics, ToolsOnly: true,
+		Version: version, Log: g.log, Metrics: g.metrics, ToolsOnly: true, AgentName: g.cfg.Commands.AgentName,
 	}
 	g.tools.into(&c)
 	d, err := director.New(c)
 	if err != nil {
 		return err
 	}
-	if err := g.tools.start(ctx); err != nil {
+	if err := g.start(ctx); err != nil {
 		return err
 	}
 	url := "http://" + reachable(g.listener.Addr())
@@ -84,8 +96,17 @@ func (g *alone) serve(ctx context.Context, out streams) (err error) {
 	return d.Serve(ctx, g.listener)
 }
 
+// start begins to run tools and tasks.
+func (g *alone) start(ctx context.Context) error {
+	if err := g.tools.start(ctx); err != nil {
+		return err
+	}
+	return g.dispatch.Start(ctx)
+}
+
 func (g *alone) close() {
 	g.tools.close()
+	g.dispatch.Stop()
 	if g.listener != nil {
 		_ = g.listener.Close() // serving has closed it already, unless it was not reached
 	}
@@ -110,9 +131,9 @@ func runGateway(ctx context.Context, cfg config.Config, o cli.GatewayOptions) er
 	if !o.Stdio {
 		return unlessStopped(ctx, g.serve(ctx, out))
 	}
-	if err := g.tools.start(ctx); err != nil {
+	if err := g.start(ctx); err != nil {
 		return unlessStopped(ctx, err)
 	}
 	fmt.Fprintf(o.Err, "signalbox gateway: tools of this process's own configuration; their capacity is shared with nobody else\n")
-	return unlessStopped(ctx, serveStdio(ctx, settled(g.tools.gateway), o, g.log))
+	return unlessStopped(ctx, serveStdio(ctx, settled(g.tools.gateway), o, g.tools.endpoint))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,54 +10,119 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/signalbox-ai/signalbox/internal/command"
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/confine"
 	"github.com/signalbox-ai/signalbox/internal/director"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	commands "github.com/signalbox-ai/signalbox/internal/gateway/command"
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
 	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
 	"github.com/signalbox-ai/signalbox/internal/gateway/openapi"
 	"github.com/signalbox-ai/signalbox/internal/gateway/rest"
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
+	"github.com/signalbox-ai/signalbox/internal/tooltask"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// toolbox is the gateway of a process with its ways in. A nil toolbox has no
-// tools.
+// toolbox is the gateway of a process with its ways in, and the executor of
+// the calls that become tasks.
 type toolbox struct {
-	gateway *gateway.Gateway
-	mcp     *endpoint.Endpoint
+	gateway  *gateway.Gateway
+	tasks    *tooltask.Executor
+	mcp      *endpoint.Endpoint
+	endpoint endpoint.Options // of all MCP endpoints of the process
+	host     *confine.Host    // nil: there are no command tools
+	queue    *director.QueueTools
+	log      *slog.Logger
+}
+
+// parts are what a toolbox stands on.
+type parts struct {
+	engine  *engine.Engine
+	metrics *telemetry.Metrics
+	traces  trace.TracerProvider
+	queue   *director.QueueTools // nil: a gateway alone, which has no queue
 	log     *slog.Logger
 }
 
-// newToolbox makes the gateway of a configuration; nil where that has no tools.
-// Nothing runs before start.
-func newToolbox(cfg config.Config, metrics *telemetry.Metrics, traces trace.TracerProvider, log *slog.Logger) (*toolbox, error) {
-	for _, n := range cfg.Tools.Notes {
+// newToolbox makes the gateway of a configuration. Nothing runs before start.
+func newToolbox(cfg config.Config, p parts) (t *toolbox, err error) {
+	noteTools(cfg.Tools.Notes, p.log)
+	counts := p.metrics.Tools(cfg.SeedMetrics)
+	queues := toolqueue.New(gateway.Hooks(p.log, counts.Hooks()))
+	if !cfg.Tools.Empty() {
+		if err := queues.Configure(cfg.Tools.ToolQueues()); err != nil {
+			return nil, err
+		}
+	}
+	counts.Watch(queues)
+	t = &toolbox{queue: p.queue, log: p.log}
+	defer func() {
+		if err != nil && t.host != nil {
+			_ = t.host.Close() // nothing has run in it
+		}
+	}()
+	providers, err := toolProviders(cfg.Tools, p.log)
+	if err != nil {
+		return nil, err
+	}
+	if len(cfg.Tools.Commands) > 0 {
+		commands, err := t.commands(cfg, p)
+		if err != nil {
+			return nil, err
+		}
+		providers = append(providers, commands)
+	}
+	if p.queue != nil {
+		providers = append(providers, p.queue)
+	}
+	t.gateway, err = gateway.New(gateway.Options{Queues: queues, Providers: providers, Log: p.log, Ended: counts.Ended, Traces: p.traces})
+	if err != nil {
+		return nil, err
+	}
+	t.tasks = tooltask.New(tooltask.Options{
+		Engine: p.engine, Gateway: t.gateway, Retention: cfg.Queue.Retention, Log: p.log,
+		Concurrent: cmp.Or(cfg.Commands.MaxConcurrent, cfg.Tools.MaxConcurrent, tooltask.DefaultConcurrent),
+	})
+	p.engine.AddLive(t.tasks)
+	t.endpoint = endpointOptions(p.log)
+	t.endpoint.Tasks, t.endpoint.TaskAfter, t.endpoint.AgentName = t.tasks, cfg.Commands.TaskAfter, cfg.Commands.AgentName
+	t.mcp = endpoint.New(t.gateway, t.endpoint)
+	return t, nil
+}
+
+func noteTools(notes []toolconf.Note, log *slog.Logger) {
+	for _, n := range notes {
 		level := slog.LevelInfo
 		if n.Warning {
 			level = slog.LevelWarn
 		}
 		log.Log(context.Background(), level, n.String())
 	}
-	if cfg.Tools.Empty() {
-		return nil, nil
-	}
-	counts := metrics.Tools(cfg.SeedMetrics)
-	queues := toolqueue.New(gateway.Hooks(log, counts.Hooks()))
-	if err := queues.Configure(cfg.Tools.ToolQueues()); err != nil {
-		return nil, err
-	}
-	counts.Watch(queues)
-	providers, err := toolProviders(cfg.Tools, log)
+}
+
+// commands makes the provider of the command tools. The control group of their
+// runs is named after the store, so that a director finds what one before it
+// left there.
+func (t *toolbox) commands(cfg config.Config, p parts) (gateway.Provider, error) {
+	host, err := confine.Open(confine.Options{Name: "signalbox-" + p.engine.Info().ID, Method: cfg.Commands.Limits, Log: p.log})
 	if err != nil {
+		return nil, fmt.Errorf("commands.limits: %w", err)
+	}
+	t.host = host
+	tools := make([]*command.Tool, len(cfg.Tools.Commands))
+	var errs []error
+	for i, c := range cfg.Tools.Commands {
+		tools[i], err = command.New(c, command.Options{Host: host, AgentName: cfg.Commands.AgentName, Log: p.log})
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	g, err := gateway.New(gateway.Options{Queues: queues, Providers: providers, Log: log, Ended: counts.Ended, Traces: traces})
-	if err != nil {
-		return nil, err
-	}
-	return &toolbox{gateway: g, log: log, mcp: endpoint.New(g, endpointOptions(log))}, nil
+	return commands.New(tools, commands.Options{Log: p.log}), nil
 }
 
 func endpointOptions(log *slog.Logger) endpoint.Options {
@@ -82,30 +148,33 @@ func toolProviders(c toolconf.Config, log *slog.Logger) ([]gateway.Provider, err
 	return all, nil
 }
 
-// start starts the servers; they connect in the background.
+// start starts the servers, which connect in the background, and the executor,
+// which deals with what one before it left.
 func (t *toolbox) start(ctx context.Context) error {
-	if t == nil {
-		return nil
+	if err := t.gateway.Start(ctx); err != nil {
+		return err
 	}
-	return t.gateway.Start(ctx)
+	return t.tasks.Start(ctx)
 }
 
-// close ends all calls, sessions and servers, with their children.
+// close ends all calls, tasks, sessions and servers, with their children.
 func (t *toolbox) close() {
 	if t == nil {
 		return
 	}
-	if err := errors.Join(t.mcp.Close(), t.gateway.Close()); err != nil {
+	t.tasks.Stop()
+	err := errors.Join(t.mcp.Close(), t.gateway.Close())
+	if t.host != nil {
+		err = errors.Join(err, t.host.Close())
+	}
+	if err != nil {
 		t.log.Error("the tools did not end as they should", "error", err)
 	}
 }
 
-// into hands the tools to a director. A nil toolbox leaves it without: a nil
-// pointer in an interface would not be nil.
+// into hands the tools to a director.
 func (t *toolbox) into(c *director.Config) {
-	if t != nil {
-		c.Tools, c.MCP = t.gateway, t.mcp
-	}
+	c.Tools, c.ToolTasks, c.MCP, c.QueueTools = t.gateway, t.tasks, t.mcp, t.queue
 }
 
 // describeTools prints what tools there are, and how a program is pointed at
@@ -121,6 +190,13 @@ func describeTools(out streams, c toolconf.Config, url string, open bool) {
 			names[i] = s.Name
 		}
 		have = append(have, counted(len(names), "MCP server", "MCP servers")+" ("+someOf(names)+")")
+	}
+	if len(c.Commands) > 0 {
+		names := make([]string, len(c.Commands))
+		for i := range c.Commands {
+			names[i] = c.Commands[i].Name
+		}
+		have = append(have, counted(len(names), "command", "commands")+" ("+someOf(names)+")")
 	}
 	if len(c.Rest) > 0 {
 		have = append(have, counted(len(c.Rest), "REST tool", "REST tools"))

@@ -22,6 +22,9 @@ import (
 // KeyBytes is the length of the key.
 const KeyBytes = 32
 
+// KeyFile is the file of the data folder that holds the key.
+const KeyFile = "secret.key"
+
 // EnvKey is the environment variable that holds the key where several
 // directors share a store: 32 bytes in hex or base64.
 const EnvKey = "SIGNALBOX_SECRET_KEY"
@@ -80,7 +83,7 @@ func Load(dir, env string) (*Sealer, error) {
 		}
 		return New(key)
 	}
-	path := filepath.Join(dir, "secret.key")
+	path := filepath.Join(dir, KeyFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		text, err = create(path)
