@@ -35,7 +35,7 @@ func (a *app) activitiesCmd() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&opts.Agent, "agent", "", "only activities of this `agent`")
-	f.StringVar(&opts.Type, "type", "", "only this `type`: chat_start, task_start, schedule_start or agent_collaboration")
+	f.StringVar(&opts.Type, "type", "", "only this `type`: chat_start, task_start, schedule_start, agent_collaboration or tool_call")
 	f.StringVar(&opts.State, "state", "", "only this `state`: queued, started, completed or failed")
 	f.StringVar(&opts.Before, "before", "", "go on from this `cursor`, next of an earlier answer")
 	f.IntVar(&opts.Limit, "limit", 50, "`number` of activities, 1 to 1000")
@@ -89,7 +89,10 @@ func (a *app) activityText(x api.Activity) string {
 	if from := firstOf(x.SourceAgent, x.UserID); from != "" {
 		parts = append(parts, "for "+clean(from))
 	}
-	if text := firstOf(x.Error, x.Details.Message); text != "" {
+	if x.Details.Tool != "" {
+		parts = append(parts, clean(x.Details.Tool))
+	}
+	if text := firstOf(x.Error, x.Details.Message); text != "" && (x.Error != "" || x.Details.Tool == "") {
 		parts = append(parts, clean(text))
 	}
 	return strings.Join(parts, " ")

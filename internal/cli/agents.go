@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 )
@@ -16,14 +17,21 @@ func (a *app) agentsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "List the agents and what they do",
-		Args:  cobra.NoArgs,
+		Long: "List the agents and what they do. Calls of tools that are tasks run in the director itself, which is no agent:\n" +
+			"while there are any, a line below says how many.",
+		Args: cobra.NoArgs,
 		RunE: run(func(ctx context.Context, _ []string) error {
 			return a.with(ctx, func(c *client.Client) error {
-				agents, err := c.Agents(ctx)
+				all, err := c.AgentsAndExecutors(ctx)
 				if err != nil {
 					return err
 				}
-				return a.print(api.Agents{Agents: agents}, func() error { return a.agentTable(agents) })
+				return a.print(all, func() error {
+					if err := a.agentTable(all.Agents); err != nil {
+						return err
+					}
+					return a.executorLine(all.Executors)
+				})
 			})
 		}),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -67,6 +75,26 @@ func (a *app) agentTable(agents []api.Agent) error {
 		})
 	}
 	return a.table(rows)
+}
+
+// executorLine says what the director's own executors do, if anything.
+func (a *app) executorLine(executors []api.Agent) error {
+	var parts []string
+	for _, x := range executors {
+		if x.InUse > 0 || x.Waiting > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d/%d running, %d waiting", clean(x.Kind), x.InUse, x.Slots, x.Waiting))
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return a.say("Tool tasks: %s", strings.Join(parts, "; "))
+}
+
+// isExecutor reports whether a name is that of the director's own executor.
+func isExecutor(name string) bool {
+	_, ok := signalbox.ExecutorKind(name)
+	return ok
 }
 
 // bypassText is how many isolated executions an agent runs, of how many.

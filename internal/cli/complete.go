@@ -71,9 +71,12 @@ func (a *app) completeQueues(cmd *cobra.Command, args []string, _ string) ([]str
 		for _, kind := range agentKinds(ctx, c) {
 			out = append(out, signalbox.PoolQueue(kind))
 		}
-		agents, _ := c.Agents(ctx)
-		for _, g := range agents {
+		all, _ := c.AgentsAndExecutors(ctx)
+		for _, g := range all.Agents {
 			out = append(out, signalbox.AgentQueue(clean(g.Name)))
+		}
+		for _, x := range all.Executors { // whose kind is the name of their queue
+			out = append(out, clean(x.Kind))
 		}
 		return out
 	})
@@ -100,8 +103,8 @@ func taskIDs(ctx context.Context, c *client.Client, which int) []string {
 	var out []string
 	add := func(id, state, preview string) { out = append(out, described(id, state+" "+preview)) }
 	if which&liveTask != 0 {
-		agents, _ := c.Agents(ctx)
-		for _, g := range agents {
+		all, _ := c.AgentsAndExecutors(ctx)
+		for _, g := range append(all.Agents, all.Executors...) {
 			for _, r := range g.Running {
 				if r.State != "dispatching" { // those stand in the queue
 					add(r.QueueID, r.State, r.PromptPreview)
@@ -139,6 +142,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 		"limit-agents": ask(agentNames), "severity": words("info", "warning", "critical"), "session": ask(sessionIDs),
 		"color":       words("auto", "always", "never"),
 		"on-shutdown": words("leave", "stop"), "log-format": words("text", "json"), "log-level": words("debug", "verbose", "info", "warn", "error"),
+		"tool": ask(toolNames), "status": words("pending", "running", "completed", "failed", "cancelled"),
 		"task": ask(func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, anyTask) }),
 	}
 	for _, cmd := range withBelow(root) {
@@ -152,7 +156,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 			register(cmd, "kind", ask(agentKinds))
 		case "activities":
 			register(cmd, "state", words("queued", "started", "completed", "failed"))
-			register(cmd, "type", words("chat_start", "task_start", "schedule_start", "agent_collaboration"))
+			register(cmd, "type", words("chat_start", "task_start", "schedule_start", "agent_collaboration", "tool_call"))
 		case "history":
 			register(cmd, "state", words("completed", "failed", "cancelled", "timeout"))
 		case "agent":

@@ -57,12 +57,17 @@ func (f *fake) task(w http.ResponseWriter, r *http.Request) {
 	if t == nil {
 		return
 	}
+	f.waited(w, r, t, func(t *api.Task) any { return t })
+}
+
+// waited answers with a task at once, or when it has ended; f.mu is held.
+func (f *fake) waited(w http.ResponseWriter, r *http.Request, t *api.Task, view func(*api.Task) any) {
 	if r.URL.Query().Get("wait") == "" {
 		if f.heard[t.QueueID] && !f.looked[t.QueueID] {
 			f.looked[t.QueueID] = true
 			f.poke()
 		}
-		answer(w, 200, t)
+		answer(w, 200, view(t))
 		return
 	}
 	for !client.Ended(t.State) {
@@ -73,7 +78,7 @@ func (f *fake) task(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	answer(w, 200, t)
+	answer(w, 200, view(t))
 }
 
 // wait waits for a change; f.mu is held before and after.
@@ -118,7 +123,10 @@ func (f *fake) stream(w http.ResponseWriter, r *http.Request) {
 func (f *fake) queue(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	q := api.Queue{MaxSize: f.max, Tasks: []api.Task{}, Paused: f.paused, Depth: f.waiting()}
+	q := api.Queue{MaxSize: f.max, Tasks: []api.Task{}, Paused: f.paused, Depth: f.waiting(), Tools: f.toolCounts()}
+	if q.Tools != nil {
+		q.Depth -= q.Tools.Waiting
+	}
 	for _, t := range f.tasks {
 		if t.State == "pending" || t.State == "dispatching" {
 			row := *t

@@ -82,7 +82,9 @@ func (f *fake) mux() http.Handler {
 	handlers := map[string]http.HandlerFunc{
 		"submit": f.submit, "queue": f.queue, "task": f.task, "find": f.find, "cancel": f.cancel, "retry": f.retry, "why": f.why,
 		"output": f.output, "pause": f.pause, "resume": f.resume, "history": f.history, "events": f.stream,
-		"agents": func(w http.ResponseWriter, r *http.Request) { answer(w, 200, api.Agents{Agents: f.agents}) },
+		"agents": func(w http.ResponseWriter, r *http.Request) {
+			answer(w, 200, api.Agents{Agents: f.agents, Executors: f.executors()})
+		},
 		"clearLane": func(w http.ResponseWriter, r *http.Request) {
 			f.lane(w, r, api.LaneCleared{Agent: "coder", ClearedCount: 3})
 		},
@@ -226,6 +228,9 @@ func (f *fake) set(t *api.Task, kind, state string) {
 	switch state {
 	case "dispatching":
 		t.Agent, t.Position, t.DispatchedAt = "coder", 0, &at
+		if t.Tool != "" {
+			t.Agent = "commands@local"
+		}
 	case "working":
 		t.StartedAt = &at
 	case "pending":

@@ -19,6 +19,7 @@ func (f *fake) tooling() map[string]http.HandlerFunc {
 				Tools: []api.Tool{
 					{Name: "browser__open", Kind: "mcp", Server: "browser", Queue: "browser", TimeoutSeconds: 300, Description: "Opens a page.\nThen waits for it.", InputSchema: json.RawMessage("{}")},
 					{Name: "rest__weather", Kind: "rest", Server: "rest", Queue: "default", TimeoutSeconds: 20, Description: "The weather of a place, as the station nearest to it measured it last", InputSchema: json.RawMessage("{}")},
+					{Name: "report", Kind: "command", Server: "commands", Async: true, Description: "Makes the report of a month", InputSchema: json.RawMessage("{}")},
 				},
 				Servers: []api.ToolServer{
 					{Name: "browser", Kind: "mcp", State: "failed", Error: "it ended with status 1", Restarts: 3, Tools: 1, Since: since},
@@ -36,7 +37,7 @@ func (f *fake) tooling() map[string]http.HandlerFunc {
 				{Name: "default", Concurrent: 64, Holders: []api.ToolHolder{}, Waiters: []api.ToolWaiter{}},
 			}})
 		},
-		"callTool": f.callTool,
+		"callTool": f.callTool, "createToolTask": f.createToolTask, "toolTasks": f.toolTasks, "toolTask": f.toolTask,
 	}
 }
 
@@ -60,6 +61,8 @@ func (f *fake) callTool(w http.ResponseWriter, r *http.Request) {
 		say("result", `{"content":[{"type":"text","text":"done"}]}`)
 	case "fails":
 		say("result", `{"content":[{"type":"text","text":"no such page"}],"isError":true}`)
+	case "report":
+		say("result", `{"content":[{"type":"text","text":"Task 'report' queued with id `+id(9)+`"}],"metadata":{"agent":"report","taskId":"`+id(9)+`","toolName":"report","status":"pending"}}`)
 	case "hangs":
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()

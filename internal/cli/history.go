@@ -71,7 +71,11 @@ func (a *app) historyLines(all api.History) error {
 		if t.Reason != "" && t.Reason != t.State {
 			state += ": " + t.Reason
 		}
-		if err := a.say("%s  %s [%s] %s%s", a.clockOf(t.EndedAt), clean(t.QueueID), a.paint(stateColour(t.State), clean(state)), ranBy(t), clean(t.PromptPreview)); err != nil {
+		text := t.PromptPreview
+		if t.Tool != "" && t.State != "completed" && t.Message != "" {
+			text += ": " + firstLine(t.Message) // a tool's task has no answer where it would stand
+		}
+		if err := a.say("%s  %s [%s] %s%s", a.clockOf(t.EndedAt), clean(t.QueueID), a.paint(stateColour(t.State), clean(state)), ranBy(t), clean(text)); err != nil {
 			return err
 		}
 	}
@@ -89,5 +93,9 @@ func ranBy(t api.Task) string {
 	if t.Agent == "" || t.StartedAt == nil || t.EndedAt == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s %s: ", clean(t.Agent), t.EndedAt.Sub(*t.StartedAt).Round(time.Second))
+	took := t.EndedAt.Sub(*t.StartedAt).Round(time.Second)
+	if isExecutor(t.Agent) {
+		return took.String() + ": "
+	}
+	return fmt.Sprintf("%s %s: ", clean(t.Agent), took)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
-const queueArg = "QUEUE is work, pool:KIND or agent:NAME; without it all queues are meant."
+const queueArg = "QUEUE is work, pool:KIND, agent:NAME, or commands or calls for tools' tasks; without it all queues are meant."
 
 func (a *app) pauseCmd() *cobra.Command {
 	var req api.PauseRequest

@@ -98,6 +98,9 @@ func whoServes(queue string) string {
 	if kind, ok := signalbox.QueueKind(queue); ok {
 		return "any " + kind
 	}
+	if queue == signalbox.QueueCommands || queue == signalbox.QueueCalls {
+		return queue
+	}
 	return "any agent"
 }
 
@@ -146,10 +149,12 @@ func (w *waiter) behind(ctx context.Context, task api.Task) string {
 // running says what a task that is not waiting does, and for how long.
 func running(task api.Task, now time.Time) string {
 	text, since := task.State, task.StartedAt
-	switch task.State {
-	case "dispatching":
+	switch {
+	case task.State == "dispatching" && isExecutor(task.Agent):
+		since = task.DispatchedAt
+	case task.State == "dispatching":
 		text, since = "dispatching to "+task.Agent, task.DispatchedAt
-	case "working":
+	case task.State == "working" && !isExecutor(task.Agent):
 		text = "working on " + task.Agent
 	}
 	if since != nil {

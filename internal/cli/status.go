@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -45,22 +47,64 @@ func (a *app) queueStatus(ctx context.Context, c *client.Client, opts client.Que
 		if err := a.say("Queue: %d/%d tasks", queue.Depth, queue.MaxSize); err != nil {
 			return err
 		}
-		for i, task := range queue.Tasks {
-			if err := a.say("  %d. %s [%s] %s", i+1, clean(task.QueueID), a.state(task.State), clean(task.PromptPreview)); err != nil {
-				return err
-			}
+		ofAgents, ofTools := apart(queue.Tasks)
+		if err := a.queueLines(ofAgents); err != nil {
+			return err
+		}
+		if err := a.toolLines(queue.Tools, ofTools); err != nil {
+			return err
 		}
 		if queue.Next != "" {
 			a.note("There are more; --limit shows them.")
 		}
-		if queue.DispatchedCount > 0 {
-			a.note("%s running; signalbox agents shows where.", plural(queue.DispatchedCount, "task is", "tasks are"))
+		if running := queue.DispatchedCount - runningTools(queue.Tools); running > 0 {
+			a.note("%s running; signalbox agents shows where.", plural(running, "task is", "tasks are"))
 		}
 		for _, p := range queue.Paused {
 			a.note("%s", a.pauseLine(p))
 		}
 		return nil
 	})
+}
+
+// apart takes the calls of tools out of a list of tasks.
+func apart(tasks []api.Task) (ofAgents, ofTools []api.Task) {
+	for _, t := range tasks {
+		if t.Tool != "" {
+			ofTools = append(ofTools, t)
+		} else {
+			ofAgents = append(ofAgents, t)
+		}
+	}
+	return ofAgents, ofTools
+}
+
+func (a *app) queueLines(tasks []api.Task) error {
+	for i, task := range tasks {
+		if err := a.say("  %d. %s [%s] %s", i+1, clean(task.QueueID), a.state(task.State), clean(task.PromptPreview)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// toolLines shows the calls of tools that are tasks, where there are any: they
+// take no place of the queue.
+func (a *app) toolLines(counts *api.ToolTaskCounts, tasks []api.Task) error {
+	if counts == nil || counts.Waiting+counts.Running == 0 {
+		return a.queueLines(tasks)
+	}
+	if err := a.say("Tool tasks: %d waiting, %d running", counts.Waiting, counts.Running); err != nil {
+		return err
+	}
+	return a.queueLines(tasks)
+}
+
+func runningTools(counts *api.ToolTaskCounts) int {
+	if counts == nil {
+		return 0
+	}
+	return counts.Running
 }
 
 func (a *app) taskStatus(ctx context.Context, c *client.Client, part string) error {
@@ -83,7 +127,11 @@ func (a *app) taskStatus(ctx context.Context, c *client.Client, part string) err
 // taskRows are what a person may want to know of a task, a name and a value
 // each.
 func (a *app) taskRows(t api.Task) [][]string {
+	if isExecutor(t.Agent) { // the director itself: its id and name are no news
+		t.Agent, t.TaskID = "", ""
+	}
 	rows := [][]string{
+		{"tool", t.Tool}, {"arguments", oneLine(t.Arguments)}, {"metadata", oneLine(t.Metadata)}, {"limit", limitText(t.TimeoutMS)},
 		{"queue", t.Queue}, {"position", positionText(t)}, {"start", eta(t.ETA)},
 		{"reason", t.Reason}, {"message", t.Message}, {"last error", t.LastError},
 		{"agent", t.Agent}, {"agent's id", t.TaskID}, {"attempts", attempts(t)},
@@ -107,9 +155,25 @@ func (a *app) taskRows(t api.Task) [][]string {
 	return said
 }
 
+// oneLine is a JSON text as a table shows it.
+func oneLine(raw json.RawMessage) string {
+	var out bytes.Buffer
+	if json.Compact(&out, raw) != nil {
+		return ""
+	}
+	return firstLine(out.String())
+}
+
+func limitText(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	return (time.Duration(ms) * time.Millisecond).String()
+}
+
 // modeText is how a task was called, where that is not the usual way.
 func modeText(t api.Task) string {
-	if t.Mode == "queue" {
+	if t.Mode == "queue" || t.Tool != "" { // which says it
 		return ""
 	}
 	return t.Mode

@@ -50,7 +50,11 @@ func (a *app) cancelled(got api.Cancelled) error {
 		if got.State == "cancelled" {
 			return a.say("Cancelled: %s", clean(got.QueueID))
 		}
-		a.note("Its agent has not confirmed yet. If it does not, signalbox release takes the slot away from it.")
+		note := "Its agent has not confirmed yet. If it does not, signalbox release takes the slot away from it."
+		if got.Message != "" && got.AgentURL == "" { // it runs in the director itself
+			note = got.Message
+		}
+		a.note("%s", note)
 		return a.say("Cancelling: %s", clean(got.QueueID))
 	})
 }
@@ -111,8 +115,9 @@ func (a *app) retryCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry ID",
 		Short: "Submit an ended task anew, as it was or edited",
-		Long:  "Submit an ended task anew, as it was or edited. Variables are never kept: give them again with --env.",
-		Args:  cobra.ExactArgs(1),
+		Long: "Submit an ended task anew, as it was or edited. Variables are never kept: give them again with --env.\n" +
+			"A tool's task is called anew with the same arguments, unless it had secret ones, which are not kept.",
+		Args: cobra.ExactArgs(1),
 		RunE: run(func(ctx context.Context, args []string) (err error) {
 			if wait.limit != 0 && !wait.on {
 				return usage("--wait-timeout bounds a wait: it goes with --wait")

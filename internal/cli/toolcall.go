@@ -22,6 +22,11 @@ import (
 type toolCall struct {
 	session string
 	timeout span
+
+	task     bool // it becomes one
+	priority int
+	key      string
+	wait     waitFlags
 }
 
 func (a *app) callToolCmd() *cobra.Command {
@@ -33,19 +38,30 @@ func (a *app) callToolCmd() *cobra.Command {
 			"for standard input; none is {}.\n\n" +
 			"The answer's text goes to standard output, the place in line and the tool's progress to standard error; with\n" +
 			"--json the whole answer is printed. A tool that answers with an error ends with the code of a failed task.\n" +
-			"Ctrl-C leaves the line, or has the call cancelled. Within a run of an agent it calls for that run.",
+			"Ctrl-C leaves the line, or has the call cancelled. Within a run of an agent it calls for that run.\n\n" +
+			"With --task the call becomes a durable task, which goes on whoever waits for it, also over a restart of the\n" +
+			"director as far as its tool allows: the id is printed, and with --wait its log and then what the tool answers,\n" +
+			"with the exit code of submit --wait. An async tool's call becomes one in any case; without --task it is\n" +
+			"answered at once with the id.",
 		Example: "  signalbox tools call search__find '{\"query\": \"signal boxes\"}'\n" +
 			"  signalbox tools call rest__weather @arguments.json --timeout 20s\n" +
-			"  signalbox tools call browser__open '{\"url\": \"http://127.0.0.1:3000/\"}' --session checkout-test",
+			"  signalbox tools call browser__open '{\"url\": \"http://127.0.0.1:3000/\"}' --session checkout-test\n" +
+			"  signalbox tools call report '{\"month\": \"2026-10\"}' --task --wait --timeout 1h",
 		Args: cobra.RangeArgs(1, 2),
 		RunE: run(func(ctx context.Context, args []string) error {
 			given := ""
 			if len(args) > 1 {
 				given = args[1]
 			}
+			if err := t.check(); err != nil {
+				return err
+			}
 			raw, err := a.toolArguments(given)
 			if err != nil {
 				return err
+			}
+			if t.task {
+				return a.callAsTask(ctx, t, args[0], raw)
 			}
 			return a.callTool(ctx, t, args[0], raw)
 		}),
@@ -53,7 +69,11 @@ func (a *app) callToolCmd() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&t.session, "session", "", "`name` of a session that keeps the tool's slot from call to call, where its queue has leases")
-	f.Var(&t.timeout, "timeout", "give the call up after this long, the wait in line included (default: the tool's own timeout)")
+	f.Var(&t.timeout, "timeout", "give the call up after this long, the wait in line included; with --task the limit of its run (default: the tool's own timeout)")
+	f.BoolVar(&t.task, "task", false, "make a durable task of the call and print its id")
+	f.IntVar(&t.priority, "priority", 0, "with --task: `number` from -10 to 10; each step overtakes tasks submitted up to a minute before")
+	f.StringVar(&t.key, "idempotency-key", "", "with --task: the same `key` makes at most one task (default: a new one)")
+	t.wait.register(cmd)
 	return cmd
 }
 
@@ -120,6 +140,9 @@ func (a *app) callTool(ctx context.Context, t toolCall, name string, args json.R
 	}
 	if err := a.print(res, func() error { return a.toolText(res) }); err != nil {
 		return err
+	}
+	if id := taskOf(res); id != "" && !a.json {
+		a.note("It is a task now: signalbox logs -f %s follows it, signalbox tools tasks %s shows what it answers.", id, id)
 	}
 	if res.IsError {
 		return &fault{exit: exitFailed, code: "tool_error", message: "the tool answered with an error", silent: true}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 )
@@ -17,14 +18,15 @@ func (a *app) toolsCmd() *cobra.Command {
 		Use:   "tools",
 		Short: "List the tools behind the gateway",
 		Long: "List the tools behind the director's gateway. All callers of a tool share the capacity of its queue, by\n" +
-			"whichever way they come: MCP, HTTP, the LLM runner or this command.",
+			"whichever way they come: MCP, HTTP, the LLM runner or this command. A call of a tool whose queue is commands\n" +
+			"becomes a task and is answered at once.",
 		Args: cobra.NoArgs,
 		RunE: run(func(ctx context.Context, _ []string) error {
 			return a.withTools(ctx, func(t api.Tools) error { return a.print(t, func() error { return a.toolTable(t) }) })
 		}),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.AddCommand(a.toolQueuesCmd(), a.toolServersCmd(), a.callToolCmd())
+	cmd.AddCommand(a.toolQueuesCmd(), a.toolServersCmd(), a.callToolCmd(), a.toolTasksCmd())
 	return cmd
 }
 
@@ -50,13 +52,29 @@ func (a *app) toolTable(t api.Tools) error {
 	}
 	rows := [][]string{{"NAME", "KIND", "QUEUE", "TIMEOUT", "DESCRIPTION"}}
 	for _, tool := range t.Tools {
-		queue := tool.Queue
-		if queue == "" {
-			queue = "-" // it waits for nobody
-		}
-		rows = append(rows, []string{tool.Name, tool.Kind, queue, seconds(tool.TimeoutSeconds), brief(tool.Description)})
+		rows = append(rows, []string{tool.Name, tool.Kind, queueOf(tool), timeoutOf(tool), brief(tool.Description)})
 	}
 	return a.table(rows)
+}
+
+// queueOf says where a call of a tool waits.
+func queueOf(tool api.Tool) string {
+	switch {
+	case tool.Async && tool.Queue != "":
+		return signalbox.QueueCommands + ", " + tool.Queue
+	case tool.Async:
+		return signalbox.QueueCommands
+	case tool.Queue == "":
+		return "-" // it waits for nobody
+	}
+	return tool.Queue
+}
+
+func timeoutOf(tool api.Tool) string {
+	if tool.TimeoutSeconds == 0 {
+		return "none"
+	}
+	return seconds(tool.TimeoutSeconds)
 }
 
 // brief is the beginning of a description, for a line.
@@ -171,12 +189,14 @@ func (a *app) completeTools(cmd *cobra.Command, args []string, _ string) ([]stri
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault // the arguments may be a file
 	}
-	return a.asked(cmd, func(ctx context.Context, c *client.Client) []string {
-		tools, _ := c.ListTools(ctx)
-		var out []string
-		for _, t := range tools.Tools {
-			out = append(out, described(t.Name, brief(t.Description)))
-		}
-		return out
-	})
+	return a.asked(cmd, toolNames)
+}
+
+func toolNames(ctx context.Context, c *client.Client) []string {
+	tools, _ := c.ListTools(ctx)
+	var out []string
+	for _, t := range tools.Tools {
+		out = append(out, described(t.Name, brief(t.Description)))
+	}
+	return out
 }

@@ -64,16 +64,26 @@ type outcome struct {
 // wait waits until wait ends and reports the task's end. ctx is the person's
 // own, which tells an interrupt from a wait that is over.
 func (a *app) wait(ctx, wait context.Context, c *client.Client, job api.SubmitResponse) error {
+	end, seen, err := a.await(ctx, wait, c, job.QueueID, job.State, func(ctx context.Context) (api.Task, error) { return c.Wait(ctx, job.QueueID) })
+	if err != nil {
+		return err
+	}
+	return a.finish(end, seen)
+}
+
+// await shows what becomes of a task until its end, which until waits for. seen
+// is the end of what a person has seen of its log.
+func (a *app) await(ctx, wait context.Context, c *client.Client, id, state string, until func(context.Context) (api.Task, error)) (task api.Task, seen string, err error) {
 	w := &waiter{
-		app: a, c: c, id: job.QueueID, drawing: a.io.ErrTTY && !a.dumb() && !a.json,
+		app: a, c: c, id: id, drawing: a.io.ErrTTY && !a.dumb() && !a.json,
 		opened: make(chan struct{}, 1), events: make(chan api.Event, 64), ended: make(chan outcome, 1),
 	}
 	live, stop := context.WithCancel(wait)
 	defer stop()
-	w.show(live, job.State, "", "")
+	w.show(live, state, "", "")
 	go w.listen(live)
 	go func() {
-		task, err := c.Wait(live, w.id)
+		task, err := until(live)
 		w.ended <- outcome{task, err}
 	}()
 	end := w.follow(live)
@@ -82,11 +92,11 @@ func (a *app) wait(ctx, wait context.Context, c *client.Client, job api.SubmitRe
 	}
 	a.line.clear()
 	if end.err != nil {
-		return a.stillRunning(ctx, wait, w, end.err)
+		return task, "", a.stillRunning(ctx, wait, w, end.err)
 	}
-	seen := w.log.finish(live) // the log first: the last line is about its end
+	seen = w.log.finish(live) // the log first: the last line is about its end
 	w.show(live, end.task.State, end.task.Agent, end.task.Message)
-	return a.finish(end.task, seen)
+	return end.task, seen, nil
 }
 
 // listen hands over the task's events. Without them the wait goes on: only
@@ -199,6 +209,9 @@ func (w *waiter) show(ctx context.Context, state, agent, message string) {
 
 func stateLine(id, state, agent, message string) string {
 	line := id + " " + state
+	if isExecutor(agent) {
+		agent = "" // the director itself: it is no news to a person
+	}
 	switch {
 	case state == "dispatching" && agent != "":
 		line += " to " + agent

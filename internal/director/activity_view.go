@@ -31,6 +31,9 @@ func activityView(t *signalbox.Task) api.Activity {
 	}
 	v.UserID, _ = signalbox.OwnerUser(t.Owner)
 	v.SourceAgent, _ = signalbox.OwnerAgent(t.Owner)
+	if isTool(t) { // it is put in line, and nobody looks for a free slot first
+		v.Details.QueueStatus = activityQueued
+	}
 	if t.State != signalbox.Pending {
 		v.StartedAt = timePtr(t.StartedAt)
 	}

@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// check refuses flags that do not go together.
+func (t *toolCall) check() error {
+	switch {
+	case !t.task && (t.wait.on || t.wait.limit != 0):
+		return usage("--wait waits for a task: it goes with --task").hinted("without --task the call is waited for in any case, with --timeout as the limit")
+	case !t.task && (t.key != "" || t.priority != 0):
+		return usage("--idempotency-key and --priority are for a task: they go with --task")
+	case t.wait.limit != 0 && !t.wait.on:
+		return usage("--wait-timeout bounds a wait: it goes with --wait")
+	case t.priority < signalbox.MinPriority || t.priority > signalbox.MaxPriority:
+		return usage("--priority: want a number from -10 to 10, got %d", t.priority)
+	}
+	return nil
+}
+
+// callAsTask makes a task of a call and, where that is wanted, waits for it.
+func (a *app) callAsTask(ctx context.Context, t toolCall, name string, args json.RawMessage) error {
+	c, err := a.following()
+	if err != nil {
+		return err
+	}
+	task, err := c.CreateToolTask(ctx, name,
+		api.NewToolTask{Arguments: args, TimeoutMS: time.Duration(t.timeout).Milliseconds(), Priority: t.priority},
+		client.ToolTaskOptions{IdempotencyKey: t.key, Execution: a.executionID(), Session: t.session})
+	if err != nil {
+		return toolFault(ctx, err)
+	}
+	line := queuedLine(api.SubmitResponse{QueueID: task.ID, State: task.State, Position: task.Position})
+	if !t.wait.on {
+		return a.print(task, func() error {
+			if err := a.say("%s", line); err != nil {
+				return err
+			}
+			a.note("signalbox logs -f %s follows it, signalbox tools tasks %s shows what it answers.", task.ID, task.ID)
+			return nil
+		})
+	}
+	a.note("%s", line)
+	wait, cancel := t.wait.bound(ctx)
+	defer cancel()
+	return a.waitForTool(ctx, wait, c, task)
+}
+
+// waitForTool shows what becomes of a tool's task, and what it answers.
+func (a *app) waitForTool(ctx, wait context.Context, c *client.Client, task api.ToolTask) error {
+	var end api.ToolTask
+	_, seen, err := a.await(ctx, wait, c, task.ID, task.State, func(ctx context.Context) (_ api.Task, err error) {
+		end, err = c.WaitToolTask(ctx, task.ID)
+		return plainTask(end), err
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.print(end, func() error { return a.toolAnswer(end, seen) }); err != nil {
+		return err
+	}
+	return a.toolEnd(end)
+}
+
+// plainTask is a tool's task in the words of all tasks, as far as a wait needs
+// them.
+func plainTask(t api.ToolTask) api.Task {
+	return api.Task{QueueID: t.ID, State: t.State, Reason: t.Reason, Message: t.Message, Tool: t.ToolName}
+}
+
+// toolEnd says how a task ended, by the exit code; nil where it completed.
+func (a *app) toolEnd(t api.ToolTask) error {
+	f := endFault(plainTask(t))
+	if f == nil {
+		return nil
+	}
+	f.silent = a.json // the document has said it
+	return f
+}
+
+// toolAnswer writes what the tool answered, unless all of it was just seen in
+// the task's log.
+func (a *app) toolAnswer(t api.ToolTask, seen string) error {
+	if t.Result == nil || wasSeen(t.Result.Content, seen) {
+		return nil
+	}
+	return a.toolText(*t.Result)
+}
+
+// wasSeen reports whether a log has all texts of an answer. A command's errors
+// stand in the answer under a word of their own (seed async-task-queue).
+func wasSeen(content json.RawMessage, log string) bool {
+	var blocks []struct{ Type, Text string }
+	if log == "" || json.Unmarshal(content, &blocks) != nil {
+		return false
+	}
+	for _, b := range blocks {
+		text := strings.TrimSpace(strings.TrimPrefix(b.Text, "stderr:\n"))
+		if b.Type != "text" || text == "" || !strings.Contains(log, text) {
+			return false
+		}
+	}
+	return true
+}
+
+// taskOf is the id of the task that a call became, where the answer says so
+// (seed async-task-queue).
+func taskOf(res api.ToolResult) string {
+	var meta struct {
+		TaskID string `json:"taskId"`
+	}
+	if json.Unmarshal(res.Metadata, &meta) != nil || !signalbox.ValidID(meta.TaskID) {
+		return ""
+	}
+	return meta.TaskID
+}
+
+func (a *app) toolTasksCmd() *cobra.Command {
+	var opts client.ToolTasksOptions
+	cmd := &cobra.Command{
+		Use:   "tasks [ID]",
+		Short: "List the calls of tools that are tasks, or print what one answered",
+		Long: "List the calls of tools that are tasks: those that wait and run in order, then those that have ended, newest\n" +
+			"first. With ID print what the tool answered, as tools call does, with the exit code of a task that was\n" +
+			"waited for; one that has not ended is shown as it is. signalbox status, logs, why, cancel and retry take\n" +
+			"their ids too.",
+		Example: "  signalbox tools tasks --status failed\n" +
+			"  signalbox tools tasks k2m9",
+		Args: cobra.MaximumNArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			if len(args) == 1 && (opts.Tool != "" || opts.Status != "" || opts.Before != "") {
+				return usage("--tool, --status and --before choose from the list: leave them out with an ID")
+			}
+			if opts.Limit < 1 || opts.Limit > maxPage {
+				return usage("--limit: want 1 to %d, got %d", maxPage, opts.Limit)
+			}
+			return a.with(ctx, func(c *client.Client) error {
+				if len(args) == 1 {
+					return a.toolTask(ctx, c, args[0])
+				}
+				return a.toolTasks(ctx, c, opts)
+			})
+		}),
+		ValidArgsFunction: a.completeToolTasks,
+	}
+	f := cmd.Flags()
+	f.StringVar(&opts.Tool, "tool", "", "only of this `tool`")
+	f.Var(newChoice(&opts.Status, "", "pending", "running", "completed", "failed", "cancelled"), "status", "only those that are pending, running, completed, failed or cancelled")
+	f.IntVar(&opts.Limit, "limit", 50, "`number` of tasks, 1 to 1000")
+	f.StringVar(&opts.Before, "before", "", "go on from this `cursor`, next of an earlier answer")
+	return cmd
+}
+
+func (a *app) toolTasks(ctx context.Context, c *client.Client, opts client.ToolTasksOptions) error {
+	page, err := c.ToolTasks(ctx, opts)
+	if err != nil {
+		return err
+	}
+	return a.print(page, func() error {
+		for _, t := range page.Tasks {
+			if err := a.say("%s", a.toolTaskLine(t)); err != nil {
+				return err
+			}
+		}
+		switch {
+		case len(page.Tasks) == 0:
+			a.note("No calls of tools are tasks. signalbox tools call NAME --task makes one.")
+		case page.Next != "":
+			a.note("There are more: --before %s", page.Next)
+		}
+		return nil
+	})
+}
+
+// toolTaskLine is a tool's task in one line: which, how it is, what it waits
+// for or why it failed.
+func (a *app) toolTaskLine(t api.ToolTask) string {
+	line := fmt.Sprintf("%s  %s [%s] %s", a.clock(t.CreatedAt), clean(t.ID), a.paint(statusColour(t.Status), clean(t.Status)), clean(t.ToolName))
+	switch {
+	case t.Status == "running":
+		line += " for " + ago(a.io.Now().Sub(t.UpdatedAt))
+	case t.Status == "completed":
+		line += " in " + t.UpdatedAt.Sub(t.CreatedAt).Round(time.Second).String()
+	case t.Message != "" && t.Message != t.Status:
+		line += ": " + clean(firstLine(t.Message))
+	}
+	return line
+}
+
+// statusColour is stateColour for the seed's words.
+func statusColour(status string) string {
+	if status == "running" {
+		return bold
+	}
+	return stateColour(status)
+}
+
+// toolTask prints what a task answered, or how it is.
+func (a *app) toolTask(ctx context.Context, c *client.Client, part string) error {
+	id, err := resolve(ctx, c, part)
+	if err != nil {
+		return err
+	}
+	t, err := c.ToolTask(ctx, id)
+	if err != nil {
+		return toolTaskFault(err)
+	}
+	if !client.Ended(t.State) {
+		return a.print(t, func() error { return a.say("%s", a.toolTaskLine(t)) })
+	}
+	if err := a.print(t, func() error { return a.toolAnswer(t, "") }); err != nil {
+		return err
+	}
+	return a.toolEnd(t)
+}
+
+// toolTaskFault names the command that lists what there is.
+func toolTaskFault(err error) error {
+	f := toFault(err)
+	if f.code == "not_found" && !errors.Is(err, context.Canceled) {
+		f.hint = "signalbox tools tasks lists them; signalbox status shows tasks of agents"
+	}
+	return f
+}
+
+func (a *app) completeToolTasks(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.asked(cmd, func(ctx context.Context, c *client.Client) []string {
+		page, _ := c.ToolTasks(ctx, client.ToolTasksOptions{Limit: 50})
+		var out []string
+		for _, t := range page.Tasks {
+			out = append(out, described(t.ID, t.Status+" "+t.ToolName))
+		}
+		return out
+	})
+}
