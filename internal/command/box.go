@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
@@ -46,12 +47,15 @@ func (u *run) aliveInBox() []int {
 }
 
 // unkillable says that something of the run lives on.
-func (u *run) unkillable(o *Outcome, err error) {
+func (u *run) unkillable(o *Outcome, why ending, err error) {
 	var alive *proc.UnkillableError
 	if !errors.As(err, &alive) {
 		return
 	}
 	o.Alive, o.Still = alive.PIDs, u.child.Alive
+	if why == byItself {
+		o.Reason, o.Message = signalbox.ReasonAgentError, "the command's run could not be ended"
+	}
 	o.Message += fmt.Sprintf("\nProcesses %v of it live on after SIGKILL: they hang in the system.", o.Alive)
 	u.t.log.Error("processes of a command's run live on after SIGKILL", "tool", u.t.conf.Name, "mark", u.r.Mark, "pids", o.Alive)
 }

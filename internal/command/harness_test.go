@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,13 +20,59 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/command"
+	"github.com/signalbox-ai/signalbox/internal/confine"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
+// boxes is what this machine gives to bound runs with; nil: nothing.
+var boxes *confine.Host
+
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreTopFunction("github.com/signalbox-ai/signalbox/internal/proc.keptThread"),
-	)
+	os.Setenv("NOT_DECLARED", "leaked")
+	var err error
+	boxes, err = confine.Open(confine.Options{Name: "signalbox-test-command-" + strconv.Itoa(os.Getpid())})
+	if err != nil {
+		fmt.Println("no boxes:", err)
+	}
+	code := m.Run()
+	if boxes != nil {
+		if err := boxes.Close(); err != nil {
+			fmt.Println("the boxes are not free:", err)
+			code = max(code, 1)
+		}
+	}
+	if code == 0 {
+		if err := goleak.Find(goleak.IgnoreTopFunction("github.com/signalbox-ai/signalbox/internal/proc.keptThread")); err != nil {
+			fmt.Println(err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// both runs a test with tools that have boxes and with some that have none.
+func both(t *testing.T, test func(t *testing.T)) {
+	t.Parallel()
+	t.Run("plain", func(t *testing.T) {
+		t.Parallel()
+		test(t)
+	})
+	t.Run(boxed, func(t *testing.T) {
+		t.Parallel()
+		if boxes == nil {
+			t.Skip("this machine gives no boxes")
+		}
+		test(t)
+	})
+}
+
+const boxed = "boxed"
+
+func hostOf(t *testing.T) *confine.Host {
+	if slices.Contains(strings.Split(t.Name(), "/"), boxed) {
+		return boxes
+	}
+	return nil
 }
 
 // within is how long what happens soon may take on a busy machine.
@@ -53,7 +101,7 @@ func open(t *testing.T, c toolconf.CommandTool) *command.Tool {
 	if c.Cwd == "" {
 		c.Cwd = t.TempDir()
 	}
-	tool, err := command.New(c, command.Options{})
+	tool, err := command.New(c, command.Options{Host: hostOf(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

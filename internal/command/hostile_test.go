@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -24,7 +26,9 @@ func chmod(t *testing.T, path string, mode os.FileMode) {
 
 // A child that ignores SIGTERM, and one that it started, are dead when the
 // cancel has ended; they had their two seconds.
-func TestCancelOfAChildThatIgnoresTerm(t *testing.T) {
+func TestCancelOfAChildThatIgnoresTerm(t *testing.T) { both(t, testCancelOfAChildThatIgnoresTerm) }
+
+func testCancelOfAChildThatIgnoresTerm(t *testing.T) {
 	path, said := fifo(t)
 	tool := open(t, toolconf.CommandTool{Command: sh(t, "trap '' TERM\n(trap '' TERM; while :; do sleep 1; done) &\necho up > "+path+"\nwhile :; do sleep 1; done")})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -43,7 +47,9 @@ func TestCancelOfAChildThatIgnoresTerm(t *testing.T) {
 
 // SIGTERM comes first, so that a child can put its things in order; that it then
 // ends with 0 makes no success of it.
-func TestCancelLetsAChildEndByItself(t *testing.T) {
+func TestCancelLetsAChildEndByItself(t *testing.T) { both(t, testCancelLetsAChildEndByItself) }
+
+func testCancelLetsAChildEndByItself(t *testing.T) {
 	path, said := fifo(t)
 	tool := open(t, toolconf.CommandTool{Command: sh(t, "trap 'echo tidied; exit 0' TERM\necho up > "+path+"\nwhile :; do sleep 0.05; done")})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -61,6 +67,10 @@ func TestCancelLetsAChildEndByItself(t *testing.T) {
 
 // Out of time is SIGKILL at once, to what left the session as well.
 func TestTimeoutKillsAtOnceWhateverItStarted(t *testing.T) {
+	both(t, testTimeoutKillsAtOnceWhateverItStarted)
+}
+
+func testTimeoutKillsAtOnceWhateverItStarted(t *testing.T) {
 	path, said := fifo(t)
 	tool := open(t, toolconf.CommandTool{Command: sh(t, "trap '' TERM\nsetsid sh -c \"trap '' TERM; echo up > "+path+"; while :; do sleep 1; done\" &\nwhile :; do sleep 1; done"), Timeout: time.Second})
 	begin := time.Now()
@@ -77,12 +87,13 @@ func TestTimeoutKillsAtOnceWhateverItStarted(t *testing.T) {
 
 // Fault of the seeds' systems: a grandchild that holds the output kept the
 // reader waiting, and the slot with it, for ever.
-func TestIncidentGrandchildHoldsStdout(t *testing.T) {
+func TestIncidentGrandchildHoldsStdout(t *testing.T) { both(t, testIncidentGrandchildHoldsStdout) }
+
+func testIncidentGrandchildHoldsStdout(t *testing.T) {
 	for name, script := range map[string]string{
 		"in the group":            "(sleep 300) &\necho done",
 		"in a session of its own": "setsid sh -c 'sleep 300 & exec sleep 300' &\necho done",
 		"that ignores TERM":       "(trap '' TERM; while :; do sleep 1; done) &\necho done",
-		"without its mark":        "env -i setsid sh -c 'sleep 300' &\necho done",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -98,15 +109,41 @@ func TestIncidentGrandchildHoldsStdout(t *testing.T) {
 	}
 }
 
+// What left the session, lost its parent and has no mark any more is known by
+// nothing but its box.
+func TestABoxKnowsWhatHidesItself(t *testing.T) {
+	t.Run(boxed, func(t *testing.T) {
+		if boxes == nil || boxes.Report().Method == "rlimit" {
+			t.Skip("this machine has no control groups")
+		}
+		path, said := fifo(t)
+		o := runSh(t, "env -i setsid sh -c 'echo $$ > "+path+"; sleep 300; :' &\nsleep 0.1; echo done")
+		pid, err := strconv.Atoi(said())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.Stdout != "done\n" || syscall.Kill(pid, 0) == nil {
+			t.Errorf("%+v, and process %d lives on", o, pid)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
+}
+
 // What a program piped its output through may say its last line.
 func TestWhatIsPrintedRightAfterTheEndCounts(t *testing.T) {
+	both(t, testWhatIsPrintedRightAfterTheEndCounts)
+}
+
+func testWhatIsPrintedRightAfterTheEndCounts(t *testing.T) {
 	o := runSh(t, "(sleep 0.05; echo last) &\necho first")
 	if o.Stdout != "first\nlast\n" {
 		t.Errorf("stdout %q", o.Stdout)
 	}
 }
 
-func TestStdinThatNobodyReads(t *testing.T) {
+func TestStdinThatNobodyReads(t *testing.T) { both(t, testStdinThatNobodyReads) }
+
+func testStdinThatNobodyReads(t *testing.T) {
 	big, err := json.Marshal(map[string]string{"text": strings.Repeat("x", command.MaxInput-64)})
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +180,9 @@ func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
 
 // A flood is read, and ended, at its limit; of each output the first MiB is
 // kept.
-func TestFloodEndsAtTheOutputLimit(t *testing.T) {
+func TestFloodEndsAtTheOutputLimit(t *testing.T) { both(t, testFloodEndsAtTheOutputLimit) }
+
+func testFloodEndsAtTheOutputLimit(t *testing.T) {
 	for name, script := range map[string]string{
 		"one that ends by signal": "exec yes aaaaaaa",
 		"one that goes on":        "trap '' PIPE TERM\nwhile :; do yes bbbbbbb; done",
@@ -208,7 +247,9 @@ func TestACharacterInTwoHalves(t *testing.T) {
 	}
 }
 
-func TestEndBySignal(t *testing.T) {
+func TestEndBySignal(t *testing.T) { both(t, testEndBySignal) }
+
+func testEndBySignal(t *testing.T) {
 	for script, want := range map[string]string{
 		"kill -KILL $$":                 "command ended by signal SIGKILL (killed)",
 		"kill -SEGV $$":                 "command ended by signal SIGSEGV (segmentation fault)",
@@ -224,7 +265,9 @@ func TestEndBySignal(t *testing.T) {
 }
 
 // A program that is being replaced while it is called is waited for.
-func TestAProgramThatIsBeingWritten(t *testing.T) {
+func TestAProgramThatIsBeingWritten(t *testing.T) { both(t, testAProgramThatIsBeingWritten) }
+
+func testAProgramThatIsBeingWritten(t *testing.T) {
 	path := sh(t, "echo done")
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
@@ -237,7 +280,9 @@ func TestAProgramThatIsBeingWritten(t *testing.T) {
 }
 
 // A program that is stopped is ended like any other.
-func TestAStoppedProgramIsEnded(t *testing.T) {
+func TestAStoppedProgramIsEnded(t *testing.T) { both(t, testAStoppedProgramIsEnded) }
+
+func testAStoppedProgramIsEnded(t *testing.T) {
 	path, said := fifo(t)
 	tool := open(t, toolconf.CommandTool{Command: sh(t, "echo $$ > "+path+"\nkill -STOP $$")})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -250,7 +295,9 @@ func TestAStoppedProgramIsEnded(t *testing.T) {
 }
 
 // Many runs side by side are each their own.
-func TestRunsSideBySide(t *testing.T) {
+func TestRunsSideBySide(t *testing.T) { both(t, testRunsSideBySide) }
+
+func testRunsSideBySide(t *testing.T) {
 	tool := open(t, toolconf.CommandTool{Command: sh(t, "cat")})
 	done := make(chan error, 20)
 	for i := range 20 {

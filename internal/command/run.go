@@ -245,7 +245,7 @@ func (u *run) end(why ending) Outcome {
 		u.strike(&o, u.box.Struck(), exit)
 	}
 	if err != nil {
-		u.unkillable(&o, err)
+		u.unkillable(&o, why, err)
 	}
 	u.freeBox(&o)
 	return o

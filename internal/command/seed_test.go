@@ -14,7 +14,9 @@ import (
 )
 
 // The rows of the seed's table of errors that are about a run.
-func TestSeedErrorTableOfRuns(t *testing.T) {
+func TestSeedErrorTableOfRuns(t *testing.T) { both(t, testSeedErrorTableOfRuns) }
+
+func testSeedErrorTableOfRuns(t *testing.T) {
 	for name, c := range map[string]struct {
 		script  string
 		timeout time.Duration
@@ -51,7 +53,9 @@ func exitCode(o command.Outcome) int {
 
 // "Execution exception: failed, error: the exception's message": what can keep
 // a program from being started at all.
-func TestSeedErrorTableOfPrograms(t *testing.T) {
+func TestSeedErrorTableOfPrograms(t *testing.T) { both(t, testSeedErrorTableOfPrograms) }
+
+func testSeedErrorTableOfPrograms(t *testing.T) {
 	dir := t.TempDir()
 	plain := file(t, "#!/bin/sh\n")
 	chmod(t, plain, 0o644)
@@ -81,7 +85,9 @@ func TestSeedErrorTableOfPrograms(t *testing.T) {
 	}
 }
 
-func TestSeedResultFormat(t *testing.T) {
+func TestSeedResultFormat(t *testing.T) { both(t, testSeedResultFormat) }
+
+func testSeedResultFormat(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
 		want   []string
@@ -126,8 +132,9 @@ func TestSeedTimeoutOfTheTask(t *testing.T) {
 
 // The program is given one line of JSON and the end of its input, its arguments
 // as they are, and no environment but its own.
-func TestSeedPayload(t *testing.T) {
-	t.Setenv("NOT_DECLARED", "leaked")
+func TestSeedPayload(t *testing.T) { both(t, testSeedPayload) }
+
+func testSeedPayload(t *testing.T) {
 	tool := open(t, toolconf.CommandTool{
 		Command: sh(t, `cat; for a; do echo "[$a]"; done; env -0 | tr '\0' '\n' | grep -v '^PWD=\|^_=\|^SHLVL=\|^OLDPWD=' | sort`),
 		Args:    []string{"a b", "$HOME", "*", ""}, Env: map[string]string{"B": "two words", "A": "1", "PATH": "/usr/bin:/bin"},
