@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
 // Free space of the data folder below which a look warns and fails.
@@ -70,7 +69,7 @@ func room(name, dir string) api.Check {
 		return api.Check{Area: areaData, State: "warn", Text: "how much room is left cannot be told: " + err.Error(), Cure: "see whether its file system is there"}
 	}
 	free := int64(s.Bavail) * s.Bsize //nolint:unconvert // the width of both differs by system
-	text := fmt.Sprintf("%s left on the disk of %s", toolconf.Size(free&^(1<<20-1)), name)
+	text := fmt.Sprintf("%.1f GiB left on the disk of %s", float64(free)/(1<<30), name)
 	const cure = "make room: a full disk refuses every submit"
 	switch {
 	case free < none:

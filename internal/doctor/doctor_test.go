@@ -54,19 +54,19 @@ func TestLimits(t *testing.T) {
 	want(t, doctor.Limits(good, tools)(t.Context(), false)[:1],
 		"ok limits: programs are bounded by cgroup2: memory by cgroup2, cpus by cgroup2; none can gain privileges")
 	poor := confine.Report{
-		Method: "rlimit", Limits: []confine.LimitReport{{Name: "memory", By: "rlimit"}, {Name: "cpus", Note: "needs control groups"}},
+		Method: "rlimit", Limits: []confine.LimitReport{{Name: "memory", By: "rlimit", Note: "of each process"}, {Name: "cpus", Note: "needs control groups"}},
 		Sandbox: []confine.SandboxReport{{Kind: "bubblewrap", Note: "not on PATH"}, {Kind: "landlock", Note: "no such system call"}},
 	}
 	want(t, doctor.Limits(poor, tools)(t.Context(), false),
-		"warn limits: programs are bounded by rlimit: memory by rlimit; they can gain privileges, by a setuid program for instance",
+		"warn limits: programs are bounded by rlimit: memory by rlimit (of each process); they can gain privileges, by a setuid program for instance",
 		"warn limits: cpus cannot be bounded here (needs control groups), and these tools ask for it: bound, strict",
 		"fail sandbox: these tools are refused, for they require a sandbox that is not here: strict",
 		"warn sandbox: these tools run without the sandbox that they ask for: bound")
 	want(t, doctor.Limits(poor, tools[:1])(t.Context(), false)[1:],
-		"ok sandbox: there is none, and no tool asks for one: bubblewrap (not on PATH), landlock (no such system call)")
+		"ok sandbox: there is none, and no tool asks for one: bubblewrap, landlock")
 	poor.Sandbox[0].OK = true // but strict asks for the other kind
 	want(t, doctor.Limits(poor, tools[1:])(t.Context(), false)[2:],
-		"ok sandbox: there is bubblewrap (not on PATH)",
+		"ok sandbox: there is bubblewrap",
 		"fail sandbox: these tools are refused, for they require a sandbox that is not here: strict")
 }
 

@@ -26,7 +26,7 @@ const (
 // and which bounds of the tools cannot be kept.
 func Limits(report confine.Report, tools []toolconf.CommandTool) Look {
 	return func(_ context.Context, admin bool) []api.Check {
-		return append(limits(report, tools, admin), sandboxes(report, tools)...)
+		return append(limits(report, tools, admin), sandboxes(report, tools, admin)...)
 	}
 }
 
@@ -39,7 +39,7 @@ func limits(report confine.Report, tools []toolconf.CommandTool, admin bool) []a
 	var out []api.Check
 	for _, l := range report.Limits {
 		if l.By != "" {
-			kept = append(kept, l.Name+" by "+l.By)
+			kept = append(kept, l.Name+" by "+l.By+because(l.Note))
 			continue
 		}
 		if users := using(tools, l.Name); len(users) > 0 {
@@ -87,10 +87,13 @@ func using(tools []toolconf.CommandTool, limit string) []string {
 }
 
 // sandboxes says which there are, and which tools go without.
-func sandboxes(report confine.Report, tools []toolconf.CommandTool) []api.Check {
+func sandboxes(report confine.Report, tools []toolconf.CommandTool, admin bool) []api.Check {
 	var have, lack []string
 	for _, s := range report.Sandbox {
-		words := s.Kind + because(s.Note)
+		words := s.Kind
+		if admin {
+			words += because(s.Note)
+		}
 		if s.OK {
 			have = append(have, words)
 		} else {
