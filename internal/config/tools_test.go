@@ -43,3 +43,31 @@ func TestTools(t *testing.T) {
 		t.Errorf("without tools: %v %+v", err, c.Tools)
 	}
 }
+
+// TestCommands has command tools of signalbox.yaml and of a mcp-config.json, and
+// the keys of how they are run.
+func TestCommands(t *testing.T) {
+	w := newWorld(t)
+	w.write(filepath.Join(w.dir, "sub", "mcp-config.json"), `{"maxParallelTasks": 4, "tools": [{"name": "listed", "command": "/bin/sh", "cwd": "workspace"}]}`)
+	w.file("tools: [sub/mcp-config.json]\ncommandTools:\n  own: {command: /bin/sh, cwd: work}\ncommands: {max_waiting: 5, limits: rlimit, task_after: 0}\n")
+	w.env["AGENT_NAME"] = "clerk"
+	c := w.mustLoad("")
+	var cwd []string
+	for _, tool := range c.Tools.Commands {
+		cwd = append(cwd, tool.Name+" "+tool.Cwd)
+	}
+	if got, want := strings.Join(cwd, ", "), "listed "+w.dir+", own "+filepath.Join(w.dir, "work"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	want := config.Commands{MaxWaiting: 5, AgentName: "clerk", Limits: "rlimit"}
+	if c.Commands != want || c.Tools.MaxConcurrent != 4 {
+		t.Errorf("%+v %d", c.Commands, c.Tools.MaxConcurrent)
+	}
+	w.file("commands: {max_concurrent: 0, limits: cgroups, task_after: 2h}\n")
+	_, err := w.load("")
+	for _, part := range []string{"commands.max_concurrent: want a whole number from 1", "commands.limits: want", "commands.task_after: want"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%v, want %s", err, part)
+		}
+	}
+}
