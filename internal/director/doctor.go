@@ -31,8 +31,10 @@ func (d *Director) doctor(w http.ResponseWriter, r *http.Request) error {
 	admin := d.cfg.ToolsOnly || c.who.Has(signalbox.ScopeAdmin)
 	out := api.Doctor{Checks: []api.Check{d.checkSelf()}}
 	add := func(checks ...api.Check) { out.Checks = append(out.Checks, checks...) }
-	if !d.cfg.ToolsOnly {
-		add(d.checkAccess())
+	add(d.checkAccess())
+	if d.cfg.ToolsOnly {
+		add(fine("store", "tasks of tools are kept in memory: they end with the gateway"))
+	} else {
 		add(d.checkStore(ctx, c)...)
 		add(d.checkAgents(c.who)...)
 	}
@@ -69,7 +71,11 @@ func (d *Director) checkSelf() api.Check {
 
 func (d *Director) checkAccess() api.Check {
 	if d.identity.Open() {
-		return warning("access", "signalbox tokens create admin --scope admin closes it", "it is open: every program of this machine has every right")
+		cure := "signalbox tokens create admin --scope admin closes it"
+		if d.cfg.ToolsOnly {
+			cure = "start it with --token"
+		}
+		return warning("access", cure, "it is open: every program of this machine has every right")
 	}
 	return fine("access", "it is closed: who calls shows a token or logs in")
 }
