@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -20,7 +19,12 @@ const (
 // has answered those that it says no of.
 func aboutTasks(from *request, r *http.Request) bool {
 	method := r.Header.Get(methodHeader) // the SDK sees to it that the body says so too
-	if method != methodListen && !strings.HasPrefix(method, "tasks/") || r.Body == nil {
+	switch method {
+	case methodListen, methodGetTask, methodUpdateTask, methodCancelTask:
+	default:
+		return true
+	}
+	if r.Body == nil {
 		return true
 	}
 	w := from.answer
