@@ -26,7 +26,7 @@ type run struct {
 	box   *confine.Box // nil: none
 	child *proc.Process
 	fed   <-chan struct{} // closed when nobody writes to its input any more
-	stdin *os.File        // our end of its input, while that is written
+	stdin *os.File        // our end of its input, where that is written bit by bit
 }
 
 // Run runs it and returns when nothing of the run lives, or cannot be killed
@@ -129,7 +129,7 @@ func (u *run) start(path, dir string, line []byte) error {
 }
 
 func (u *run) startOnce(path, dir string, line []byte) error {
-	theirs, ours, err := os.Pipe()
+	theirs, err := u.input(line)
 	if err != nil {
 		return err
 	}
@@ -142,30 +142,39 @@ func (u *run) startOnce(path, dir string, line []byte) error {
 		spec.Box = u.box
 	}
 	if u.child, err = proc.Start(spec); err != nil {
-		ours.Close()
+		if u.stdin != nil {
+			u.stdin.Close()
+			u.stdin = nil
+		}
 		return err
 	}
-	u.feed(ours, line)
+	if u.stdin != nil {
+		u.feed(line)
+	}
 	return nil
 }
 
 // surelyFits is what an empty pipe takes at once, whatever its size.
 const surelyFits = 4096
 
-// feed gives the program its line and then the end of its input. One that
-// closes its input early or never reads it is none the worse.
-func (u *run) feed(ours *os.File, line []byte) {
+// input is where the program reads its line and then the end of it. One that
+// closes its input early or never reads it is none the worse: a long line is
+// written by feed.
+func (u *run) input(line []byte) (theirs *os.File, err error) {
 	if len(line) <= surelyFits {
-		_, _ = ours.Write(line)
-		ours.Close()
-		return
+		return shortInput(line)
 	}
+	theirs, u.stdin, err = os.Pipe()
+	return theirs, err
+}
+
+func (u *run) feed(line []byte) {
 	done := make(chan struct{})
-	u.stdin, u.fed = ours, done
+	u.fed = done
 	go func() {
 		defer close(done)
-		_, _ = ours.Write(line)
-		ours.Close()
+		_, _ = u.stdin.Write(line)
+		u.stdin.Close()
 	}()
 }
 

@@ -1,0 +1,20 @@
+//go:build !linux
+
+package command
+
+import "os"
+
+// shortInput is a pipe with a line in it that surely fits, and the end of it
+// after that.
+func shortInput(line []byte) (*os.File, error) {
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer ours.Close()
+	if _, err := ours.Write(line); err != nil {
+		theirs.Close()
+		return nil, err
+	}
+	return theirs, nil
+}
