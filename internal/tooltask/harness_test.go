@@ -2,6 +2,7 @@ package tooltask_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -33,6 +34,7 @@ type provider struct {
 	tools []gateway.Tool
 	play  map[string]func(ctx context.Context, c gateway.Call) (gateway.Result, error)
 	check func(c gateway.Call) error
+	state gateway.State // "": ready
 }
 
 func (p *provider) Name() string                        { return "s" }
@@ -40,7 +42,7 @@ func (p *provider) Start(context.Context, func()) error { return nil }
 func (p *provider) EndSession(string)                   {}
 func (p *provider) Close() error                        { return nil }
 func (p *provider) Server() gateway.Server {
-	return gateway.Server{Name: "s", State: gateway.StateReady, Tools: len(p.tools)}
+	return gateway.Server{Name: "s", State: cmp.Or(p.state, gateway.StateReady), Tools: len(p.tools)}
 }
 
 func (p *provider) Tools() []gateway.Tool {
