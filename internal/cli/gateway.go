@@ -94,7 +94,7 @@ func (a *app) gateway(ctx context.Context, flags []config.Flag, stdio, own bool)
 	}
 	if cfg.Tools.Empty() {
 		return usage("there are no tools to serve").
-			hinted("name a file with --tools FILE (.mcp.json, .ai-agent.json or YAML), or put mcpServers, restTools or openapiSpecs into signalbox.yaml")
+			hinted("name a file with --tools FILE (.mcp.json, .ai-agent.json, mcp-config.json or YAML), or put mcpServers, restTools, openapiSpecs or commandTools into signalbox.yaml")
 	}
 	return a.roles.Gateway(ctx, cfg, opts)
 }

@@ -78,7 +78,7 @@ var agentFlags = []keyFlag{
 
 // serverLists are flags of a server that can be given several times.
 var serverLists = []keyFlag{
-	{"tools", "tools", "`file` of tools: .mcp.json, .ai-agent.json or YAML; repeatable"},
+	{"tools", "tools", "`file` of tools: .mcp.json, .ai-agent.json, mcp-config.json or YAML; repeatable"},
 }
 
 // listFlags of an agent can be given several times.

@@ -22,7 +22,7 @@ type Tools interface {
 
 // errNoTools answers for the tools of a director that has none.
 func errNoTools() error {
-	return refuse(signalbox.CodeNotFound, "name MCP servers or REST tools in its configuration (mcpServers, restTools, openapiSpecs), or start it with --tools FILE",
+	return refuse(signalbox.CodeNotFound, "name MCP servers, REST tools or commands in its configuration (mcpServers, restTools, openapiSpecs, commandTools), or start it with --tools FILE",
 		"this director has no tools")
 }
 
