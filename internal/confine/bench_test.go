@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -108,7 +109,7 @@ func BenchmarkTrue(b *testing.B) {
 }
 
 func runTrue(path string, box proc.Box) error {
-	spec := proc.Spec{Argv: []string{path}, Env: []string{}, Stdin: "{}\n", Mark: "bench"}
+	spec := proc.Spec{Argv: []string{path}, Env: []string{}, Stdin: "{}\n", Mark: strconv.FormatInt(marks.Add(1), 10)}
 	if box != nil {
 		spec.Box = box
 	}

@@ -117,6 +117,9 @@ func (b *Box) begin(l Limits, s Sandbox, kind string) error {
 	}
 	b.busy, b.limits, b.sandbox, b.kind = true, l, s, kind
 	b.leader, b.cmd, b.struck = 0, nil, nil
+	if b.members != nil && !b.h.unified {
+		b.members.forget()
+	}
 	b.before = b.count()
 	return nil
 }

@@ -15,6 +15,9 @@ const (
 	keepEvery = 100 * time.Millisecond
 	// reapEvery is the time between two looks for dead orphans.
 	reapEvery = time.Second
+	// lastLooks are those for which the keeper stays awake when no box is in
+	// use: what was killed last takes a moment to be dead.
+	lastLooks = 3
 )
 
 // keep ends runs that are over a limit which the kernel only counts, and
@@ -24,15 +27,20 @@ func (h *Host) keep() {
 	defer close(h.kept)
 	t := time.NewTicker(keepEvery)
 	defer t.Stop()
+	idle := 0
 	for n := 0; ; n++ {
 		boxes := h.used()
-		if len(boxes) == 0 {
+		if idle++; len(boxes) > 0 {
+			idle = 0
+		}
+		if idle > lastLooks {
 			t.Stop()
 			select {
 			case <-h.stop:
 				return
 			case <-h.wake:
 				t.Reset(keepEvery)
+				idle = 0
 			}
 		}
 		select {
@@ -43,7 +51,7 @@ func (h *Host) keep() {
 		for _, b := range boxes {
 			b.enforce()
 		}
-		if n%int(reapEvery/keepEvery) == 0 && len(boxes) > 0 {
+		if n%int(reapEvery/keepEvery) == 0 || idle == lastLooks {
 			h.reap()
 		}
 	}
@@ -62,23 +70,54 @@ func (b *Box) enforce() {
 // because it is a subreaper or pid 1. Other children are left to whoever
 // started them.
 func (h *Host) reap() {
+	used := h.used()
 	if !h.unified {
-		return // a zombie is in no group of version 1
+		for _, b := range used {
+			b.reapSeen()
+		}
+		return
 	}
 	boxes := map[string]*Box{}
-	for _, b := range h.used() {
-		boxes[filepath.Base(b.members.dir)] = b
+	for _, b := range used {
+		boxes[b.place()] = b
 	}
 	for _, pid := range children() {
 		name, ok := h.boxOfZombie(pid)
 		if !ok {
 			continue
 		}
-		if b := boxes[name]; b != nil && !b.orphan(pid) {
+		if b := boxes[name]; b == nil || b.orphan(pid) {
+			collect(pid)
+		}
+	}
+}
+
+func collect(pid int) {
+	var ws syscall.WaitStatus
+	_, _ = syscall.Wait4(pid, &ws, syscall.WNOHANG, nil) // somebody else's: ECHILD
+}
+
+// place is the name of the group that the box has now.
+func (b *Box) place() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return filepath.Base(b.members.dir)
+}
+
+// reapSeen collects those that were seen to live in the box: where there are
+// only groups of version 1, a zombie is in none.
+func (b *Box) reapSeen() {
+	if b.members == nil {
+		return
+	}
+	for pid, began := range b.members.everSeen() {
+		if !b.orphan(pid) {
 			continue
 		}
-		var ws syscall.WaitStatus
-		_, _ = syscall.Wait4(pid, &ws, syscall.WNOHANG, nil)
+		now := stat(pid)
+		if now.state == "Z" && now.start == began && now.ppid == os.Getpid() {
+			collect(pid)
+		}
 	}
 }
 
@@ -91,7 +130,7 @@ func (b *Box) orphan(pid int) bool {
 
 // boxOfZombie names the box in which a dead child was.
 func (h *Host) boxOfZombie(pid int) (string, bool) {
-	if state, _ := stat(pid); state != "Z" {
+	if stat(pid).state != "Z" {
 		return "", false
 	}
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
@@ -134,7 +173,7 @@ func childrenByStat() []int {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if _, ppid := stat(pid); ppid == os.Getpid() {
+			if stat(pid).ppid == os.Getpid() {
 				pids = append(pids, pid)
 			}
 		}
@@ -142,18 +181,25 @@ func childrenByStat() []int {
 	return pids
 }
 
-// stat reads state and parent of a process.
-func stat(pid int) (state string, ppid int) {
+// status is a row of the process table.
+type status struct {
+	state string
+	ppid  int
+	start string
+}
+
+// stat reads it. The name in it is in parentheses and may hold anything.
+func stat(pid int) status {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return "", 0
+		return status{}
 	}
 	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(f) < 2 {
-		return "", 0
+	if len(f) < 20 {
+		return status{}
 	}
-	ppid, _ = strconv.Atoi(f[1])
-	return f[0], ppid
+	ppid, _ := strconv.Atoi(f[1])
+	return status{f[0], ppid, f[19]}
 }
 
 // descends tells whether a process is us or descends from us.
@@ -165,7 +211,7 @@ func descends(pid int) bool {
 		if pid <= 1 {
 			return false
 		}
-		_, pid = stat(pid)
+		pid = stat(pid).ppid
 	}
 	return false
 }

@@ -49,11 +49,12 @@ func (h *Host) probeBwrap() SandboxReport {
 	}
 	var said strings.Builder
 	cmd.Stderr = &said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	l, err := newLauncher(nil)
 	if err == nil {
 		err = l.do(cmd.Run)
 		l.stop()
+		collectGroup(cmd.Process)
 	}
 	if err != nil {
 		r.Note = strings.TrimSpace(fmt.Sprintf("%s does not work here: %v %s", path, err, said.String()))
@@ -64,12 +65,29 @@ func (h *Host) probeBwrap() SandboxReport {
 	return r
 }
 
+// collectGroup collects what a trial left: bubblewrap does not wait for the
+// first process of its sandbox, which may be handed to us.
+func collectGroup(p *os.Process) {
+	if p == nil {
+		return
+	}
+	for end := time.Now().Add(settleWait); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		var ws syscall.WaitStatus
+		if _, err := syscall.Wait4(-p.Pid, &ws, syscall.WNOHANG, nil); errors.Is(err, syscall.ECHILD) {
+			return
+		}
+	}
+}
+
 // probeLandlock asks the kernel for its version of Landlock, and whether a
 // child can have a network of its own, which Landlock cannot take from it
 // whole.
 func (h *Host) probeLandlock() SandboxReport {
 	r := SandboxReport{Kind: landlocked}
 	abi, err := landlockABI()
+	if h.o.noLandlock {
+		err = syscall.ENOSYS
+	}
 	if err != nil {
 		r.Note = fmt.Sprintf("the kernel has it not, or not switched on (lsm=landlock): %v", err)
 		return r

@@ -14,7 +14,7 @@ type Options struct {
 	Method string
 	Log    *slog.Logger
 
-	noUnified bool // as on a machine without version 2, for tests
+	noUnified, noLandlock bool // as on a machine without them, for tests
 }
 
 // Limits bound a run. 0 is no limit.

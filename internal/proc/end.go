@@ -8,6 +8,9 @@ import (
 // Alive lists the processes of the run that live.
 func (p *Process) Alive() []int {
 	if p.boxed {
+		if p.proven.Load() {
+			return nil // by now the box may be another run's
+		}
 		if pids, ok := p.spec.Box.Alive(); ok {
 			return pids
 		}
@@ -50,6 +53,7 @@ func (p *Process) endAll(grace time.Duration) error {
 		p.closePipes()
 		return err
 	}
+	p.proven.Store(true)
 	<-p.exited
 	p.exit = exitOf(p.cmd.ProcessState)
 	if !p.boxed {

@@ -103,6 +103,7 @@ type Process struct {
 	reading atomic.Int32  // outputs that are not
 
 	end     sync.Once
+	proven  atomic.Bool   // nothing of the run lives
 	hurry   chan struct{} // closed when there is no grace any more
 	hurried sync.Once
 	ended   chan struct{} // closed when the watch may stop

@@ -1,0 +1,113 @@
+//go:build linux
+
+package confine_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/confine"
+	"github.com/signalbox-ai/signalbox/internal/proc"
+)
+
+// direct is a director that runs one command which leaves its session.
+func direct(name, method string) {
+	h, err := confine.Open(confine.Options{Name: name, Method: method})
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+	b, err := h.Take(confine.Limits{}, confine.Sandbox{})
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+	_, err = proc.Start(proc.Spec{
+		Argv:   []string{"/bin/sh", "-c", `(setsid env -i /bin/sh -c 'echo leftover $$; exec /bin/sleep 1000' &); echo leader $$; exec sleep 1000`},
+		Env:    []string{"PATH=/usr/bin:/bin"},
+		Stdout: os.Stdout, Mark: "killed", Box: b, LeaveOrphans: true,
+	})
+	if err != nil {
+		fmt.Println("error", err)
+		os.Exit(1)
+	}
+	time.Sleep(time.Hour)
+}
+
+// TestADirectorThatIsKilled: its command dies with it, and what that left is
+// killed at the next start.
+func TestADirectorThatIsKilled(t *testing.T) {
+	for _, method := range []string{"auto", "rlimit"} {
+		t.Run(method, func(t *testing.T) {
+			o := confine.Options{Name: name(t), Method: method}
+			leader, leftover := killedDirector(t, o)
+			waitDead(t, leader)
+			if method == "rlimit" {
+				_ = exec.Command("kill", "-9", leftover).Run() // nothing but its mark could find it, and it has none
+				return
+			}
+			h, err := confine.Open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dead(t, leftover)
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+			if left := groups(o.Name); len(left) > 0 {
+				t.Errorf("groups are left: %v", left)
+			}
+		})
+	}
+}
+
+func killedDirector(t *testing.T, o confine.Options) (leader, leftover string) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, asDirector, o.Name, o.Method)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for sc := bufio.NewScanner(out); (leader == "" || leftover == "") && sc.Scan(); {
+		switch what, pid, _ := strings.Cut(sc.Text(), " "); what {
+		case "leader":
+			leader = pid
+		case "leftover":
+			leftover = pid
+		default:
+			t.Error(sc.Text())
+		}
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if leader == "" || leftover == "" {
+		t.Fatal("the director did not get far")
+	}
+	return leader, leftover
+}
+
+func waitDead(t *testing.T, pid string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+		var n int
+		_, _ = fmt.Sscan(pid, &n)
+		if s := state(n); s == "" || s == "Z" {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s outlived its director", pid)
+		}
+	}
+}

@@ -1,0 +1,191 @@
+//go:build linux
+
+package confine_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/internal/confine"
+)
+
+var kinds = []string{"bubblewrap", "landlock"}
+
+// need skips where a sandbox cannot be had.
+func need(t *testing.T, h *confine.Host, kind string) {
+	t.Helper()
+	for _, r := range h.Report().Sandbox {
+		if r.Kind == kind && !r.OK {
+			t.Skipf("no %s: %s", kind, r.Note)
+		}
+	}
+}
+
+func TestSandboxFiles(t *testing.T) {
+	for _, kind := range kinds {
+		for _, method := range []string{"groups", "rlimit"} {
+			t.Run(kind+"/"+method, func(t *testing.T) {
+				h := open(t, method)
+				need(t, h, kind)
+				dir := t.TempDir()
+				place := func(n string) string {
+					d := filepath.Join(dir, n)
+					if err := os.Mkdir(d, 0o755); err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(filepath.Join(d, "file"), []byte("content of "+n+"\n"), 0o644); err != nil {
+						t.Fatal(err)
+					}
+					return d
+				}
+				secret, read, write := place("secret"), place("read"), place("write")
+				s := confine.Sandbox{On: true, Required: true, Kind: kind, Read: []string{read}, Write: []string{write}}
+				r := start(t, h, confine.Limits{Processes: 20, FileSize: 1 << 20}, s, strings.NewReplacer("SECRET", secret, "READ", read, "WRITE", write).Replace(`
+cat SECRET/file && echo can read a secret
+cat READ/file
+echo x > READ/new && echo can write what it may only read
+echo x > SECRET/new && echo can write elsewhere
+echo x > /usr/share/new && echo can write to the system
+echo written > WRITE/new
+t=${TMPDIR:-/tmp}; echo x > $t/new && echo has a tmp
+echo x > /dev/null && echo has null
+grep NoNew /proc/self/status`))
+				exit, _ := r.finish()
+				out := r.out.String()
+				for _, want := range []string{"content of read", "has a tmp", "has null", "NoNewPrivs:\t1"} {
+					if !strings.Contains(out, want) {
+						t.Errorf("no %q", want)
+					}
+				}
+				if exit.Code != 0 || strings.Contains(out, "can ") || strings.Contains(out, "content of secret") {
+					t.Errorf("%v: %s", exit, out)
+				}
+				if b, err := os.ReadFile(filepath.Join(write, "new")); string(b) != "written\n" {
+					t.Errorf("%q, %v", b, err)
+				}
+				if r.box.SandboxKind() != kind {
+					t.Errorf("the sandbox is %q", r.box.SandboxKind())
+				}
+			})
+		}
+	}
+}
+
+func TestSandboxNetwork(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("no bash, which connects without another program")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	script := fmt.Sprintf(`bash -c 'echo > /dev/tcp/127.0.0.1/%d' && echo connected`, l.Addr().(*net.TCPAddr).Port)
+	for _, kind := range kinds {
+		for _, network := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/%v", kind, network), func(t *testing.T) {
+				h := open(t, "groups")
+				need(t, h, kind)
+				r := start(t, h, confine.Limits{}, confine.Sandbox{On: true, Kind: kind, Network: network}, script)
+				r.finish()
+				if got := strings.Contains(r.out.String(), "connected"); got != network {
+					t.Errorf("connected: %v: %s", got, r.out)
+				}
+			})
+		}
+	}
+}
+
+// A box whose thread gave up rights for one run gives the next one its own.
+func TestSandboxOfOneRunIsNotThatOfTheNext(t *testing.T) {
+	h := open(t, "groups")
+	need(t, h, "landlock")
+	a, b := t.TempDir(), t.TempDir()
+	for _, c := range []struct {
+		s    confine.Sandbox
+		want string
+	}{
+		{confine.Sandbox{On: true, Kind: "landlock", Write: []string{a}}, "a"},
+		{confine.Sandbox{On: true, Kind: "landlock", Write: []string{a}}, "a"},
+		{confine.Sandbox{On: true, Kind: "landlock", Write: []string{b}}, "b"},
+		{confine.Sandbox{}, "ab"},
+	} {
+		r := start(t, h, confine.Limits{}, c.s, `exec 2>/dev/null; (: > `+a+`/x) && printf a; (: > `+b+`/x) && printf b; ls -A ${TMPDIR:-/var/empty}; : > ${TMPDIR:-/dev}/null`)
+		r.finish()
+		if got := r.out.String(); got != c.want {
+			t.Errorf("%+v: wrote %q", c.s, got)
+		}
+		r.done()
+	}
+}
+
+// Cancel gives the program in the sandbox its grace, though what holds the
+// sandbox would end at once by the same signal.
+func TestSandboxGrace(t *testing.T) {
+	for _, kind := range kinds {
+		for _, method := range []string{"groups", "rlimit"} {
+			t.Run(kind+"/"+method, func(t *testing.T) {
+				h := open(t, method)
+				need(t, h, kind)
+				r := start(t, h, confine.Limits{}, confine.Sandbox{On: true, Kind: kind}, `trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.01; done`)
+				r.out.said(t, "ready")
+				exit, err := r.EndWithin(20e9)
+				if err != nil || exit.Code != 7 || !strings.Contains(r.out.String(), "bye") {
+					t.Errorf("%v, %v: %s", exit, err, r.out)
+				}
+			})
+		}
+	}
+}
+
+func TestSandboxRequiredFailsClosed(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	var log strings.Builder
+	o := confine.WithoutLandlock(confine.Options{Name: name(t), Method: "rlimit", Log: slog.New(slog.NewTextHandler(&log, nil))})
+	h, err := confine.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	for _, kind := range []string{"", "bubblewrap", "landlock"} {
+		_, err := h.Take(confine.Limits{}, confine.Sandbox{On: true, Required: true, Kind: kind})
+		if err == nil || kind != "landlock" && !strings.Contains(err.Error(), "install the package bubblewrap") {
+			t.Errorf("%q: %v", kind, err)
+		}
+	}
+	for range 2 { // not required, it runs without, and says so once
+		b, err := h.Take(confine.Limits{}, confine.Sandbox{On: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.SandboxKind() != "" {
+			t.Errorf("a sandbox of nothing: %s", b.SandboxKind())
+		}
+		if err := b.Free(); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := strings.Count(log.String(), "without the sandbox"); n != 1 {
+		t.Errorf("warned %d times: %s", n, log.String())
+	}
+}
+
+func TestSandboxBadPlaces(t *testing.T) {
+	h := open(t, "rlimit")
+	for _, s := range []confine.Sandbox{
+		{On: true, Read: []string{"relative"}},
+		{On: true, Write: []string{"/nonexistent/place"}},
+		{On: true, Kind: "chroot"},
+	} {
+		if b, err := h.Take(confine.Limits{}, s); err == nil {
+			t.Errorf("%+v was taken", s)
+			_ = b.Free()
+		}
+	}
+}
