@@ -119,13 +119,8 @@ func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error)
 
 // looks are what doctor looks at beyond the director itself.
 func (s *service) looks() []director.DoctorCheck {
-	looks := []director.DoctorCheck{
-		doctor.Data(s.cfg.Data, seal.KeyFile, seal.EnvKey), doctor.Store(s.store),
-	}
-	if s.tools.host != nil {
-		looks = append(looks, doctor.Limits(s.tools.host.Report(), s.cfg.Tools.Commands))
-	}
-	return looks
+	looks := []director.DoctorCheck{doctor.Data(s.cfg.Data, seal.KeyFile, seal.EnvKey), doctor.Store(s.store)}
+	return append(looks, s.tools.looks()...)
 }
 
 // run serves until ctx ends, then drains: no new claims, a wait for what

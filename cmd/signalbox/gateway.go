@@ -79,7 +79,7 @@ func (g *alone) serve(ctx context.Context, out streams) (err error) {
 	}
 	c := director.Config{
 		Engine: g.engine, Identity: id, Token: g.cfg.Token, Hosts: g.cfg.Hosts, Addr: g.listener.Addr().String(),
-		Version: version, Log: g.log, Metrics: g.metrics, ToolsOnly: true, AgentName: g.cfg.Commands.AgentName,
+		Version: version, Log: g.log, Metrics: g.metrics, ToolsOnly: true, Doctor: g.tools.looks(), AgentName: g.cfg.Commands.AgentName,
 	}
 	g.tools.into(&c)
 	d, err := director.New(c)

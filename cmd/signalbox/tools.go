@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/confine"
 	"github.com/signalbox-ai/signalbox/internal/director"
+	"github.com/signalbox-ai/signalbox/internal/doctor"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	commands "github.com/signalbox-ai/signalbox/internal/gateway/command"
@@ -35,6 +36,7 @@ type toolbox struct {
 	mcp      *endpoint.Endpoint
 	endpoint endpoint.Options // of all MCP endpoints of the process
 	host     *confine.Host    // nil: there are no command tools
+	declared []toolconf.CommandTool
 	queue    *director.QueueTools
 	log      *slog.Logger
 }
@@ -112,7 +114,7 @@ func (t *toolbox) commands(cfg config.Config, p parts) (gateway.Provider, error)
 	if err != nil {
 		return nil, fmt.Errorf("commands.limits: %w", err)
 	}
-	t.host = host
+	t.host, t.declared = host, cfg.Tools.Commands
 	tools := make([]*command.Tool, len(cfg.Tools.Commands))
 	var errs []error
 	for i, c := range cfg.Tools.Commands {
@@ -175,6 +177,14 @@ func (t *toolbox) close() {
 // into hands the tools to a director.
 func (t *toolbox) into(c *director.Config) {
 	c.Tools, c.ToolTasks, c.MCP, c.QueueTools = t.gateway, t.tasks, t.mcp, t.queue
+}
+
+// looks are what doctor looks at of them beyond their servers.
+func (t *toolbox) looks() []director.DoctorCheck {
+	if t.host == nil {
+		return nil
+	}
+	return []director.DoctorCheck{doctor.Limits(t.host.Report(), t.declared)}
 }
 
 // describeTools prints what tools there are, and how a program is pointed at
