@@ -22,7 +22,7 @@ type ToolTask struct {
 	CreatedAt time.Time   `json:"createdAt"`
 	UpdatedAt time.Time   `json:"updatedAt"`
 	Error     *string     `json:"error"`  // why it failed
-	Result    *ToolResult `json:"result"` // of one that completed
+	Result    *ToolResult `json:"result"` // of one that completed; not in lists
 
 	State          string `json:"state"`             // the task's own state, as in GET /api/queue/{id}
 	Reason         string `json:"reason,omitempty"`  // why it ended

@@ -175,7 +175,8 @@ func (f *fake) retry(w http.ResponseWriter, r *http.Request) {
 		prompt = edit.Prompt
 	}
 	again := f.add(prompt)
-	answer(w, 201, api.SubmitResponse{QueueID: again.QueueID, State: "pending", Position: again.Position, RetryOf: t.QueueID})
+	again.Mode, again.Tool, again.Queue = t.Mode, t.Tool, t.Queue
+	answer(w, 201, api.SubmitResponse{QueueID: again.QueueID, State: "pending", Queue: again.Queue, Position: again.Position, RetryOf: t.QueueID})
 }
 
 func (f *fake) why(w http.ResponseWriter, r *http.Request) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 )
@@ -224,6 +225,9 @@ func (a *app) submitted(ctx, wait context.Context, c *client.Client, job api.Sub
 		return a.print(job, func() error { return a.say("%s", queuedLine(job)) })
 	}
 	a.note("%s", queuedLine(job))
+	if job.Queue == signalbox.QueueCommands || job.Queue == signalbox.QueueCalls {
+		return a.waitForTool(ctx, wait, c, api.ToolTask{ID: job.QueueID, State: job.State})
+	}
 	return a.wait(ctx, wait, c, job)
 }
 

@@ -107,7 +107,10 @@ func (d *Director) receipt(w http.ResponseWriter, got engine.Receipt, status int
 
 func newTask(req api.SubmitRequest) (engine.NewTask, error) {
 	if isExecutor(req.Agent) {
-		return engine.NewTask{}, refuse(signalbox.CodeValidation, "POST /api/tools/{tool}/tasks calls a tool as a task", "agent: %s is the director's own executor, which takes tool calls and no prompts", clip(req.Agent))
+		return engine.NewTask{}, &refusal{
+			err:  signalbox.Invalid("agent", "agent %s is the director's own executor, which takes tool calls and no prompts", clip(req.Agent)),
+			hint: "POST /api/tools/{tool}/tasks calls a tool as a task, as signalbox tools call --task does",
+		}
 	}
 	prompt, err := promptOf(req.Prompt, req.Message)
 	if err != nil {

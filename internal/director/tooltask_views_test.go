@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
@@ -83,6 +85,32 @@ func TestTheExecutorIsNoAgent(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	b.do("POST", "/api/agents", `{"name":"commands@local","kind":"demo","url":"http://127.0.0.1:9000"}`).wantError(t, 400, signalbox.CodeValidation)
+}
+
+// What a tool prints is among the events of the moment.
+func TestEventsWithOutputOfATool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, f := newToolBox(t)
+		s := b.ask("GET", "/api/events?include=output", "")
+		synctest.Wait()
+		id := b.toolTask(`{}`).ID
+		row := b.runTool(f, "half way\n")
+		time.Sleep(time.Second)
+		b.answerTool(f, row, "half way\ndone\n", "")
+		time.Sleep(time.Second)
+		text := ""
+		for _, e := range of(t, s.events(), "output") {
+			if e.QueueID != id || e.Queue != "commands" {
+				t.Errorf("%+v", e)
+			}
+			text += e.Text
+		}
+		if text != "half way\ndone\n" {
+			t.Errorf("%q", text)
+		}
+		s.leave()
+		s.answer()
+	})
 }
 
 func TestQueuesOfToolsCanBePaused(t *testing.T) {
