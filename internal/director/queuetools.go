@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -120,6 +121,12 @@ func (p *QueueTools) Call(ctx context.Context, c gateway.Call) (gateway.Result, 
 	}
 	if ctx.Err() != nil {
 		return gateway.Result{}, err // its caller has gone
+	}
+	var refused *toolRefusal
+	if !errors.As(err, &refused) { // that one is in the log already, if it belongs there
+		if body, what := errorBody(err); what.hidden {
+			a.d.log.Error("a tool of the queue failed", "tool", c.Tool, "code", body.Error, "error", err)
+		}
 	}
 	return refusedTool(err), nil
 }

@@ -114,6 +114,9 @@ func chatTool(ctx context.Context, a *asking) (gateway.Result, error) {
 		return gateway.Result{}, ctx.Err()
 	}
 	if err != nil && turn.accepted == nil {
+		if errors.Is(err, context.Canceled) { // the time was over before there was an answer
+			err = signalbox.Errorf(signalbox.CodeUnavailable, "the queue did not take the turn within wait_seconds: call again, with an idempotency_key so that it is taken once")
+		}
 		return gateway.Result{}, err
 	}
 	return turn.answer(w)

@@ -14,6 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/dispatch/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
 // queueTools are the tools in the order in which lists have them.
@@ -313,5 +315,36 @@ func TestQueueToolsOverREST(t *testing.T) {
 	b.do("GET", "/api/tools", "").want(t, http.StatusOK, &tools)
 	if len(tools.Tools) != len(queueTools) || tools.Tools[0].Kind != "internal" || tools.Tools[0].Server != "signalbox" || tools.Tools[0].Queue != "" {
 		t.Errorf("%+v", tools.Tools)
+	}
+}
+
+// namesake is a provider whose tools have names of the queue's.
+type namesake struct{ *director.QueueTools }
+
+func (namesake) Name() string { return "other" }
+
+// A tool with the name of one of the queue's is a mistake, whoever has it.
+func TestQueueToolsKeepTheirNames(t *testing.T) {
+	for _, providers := range [][]gateway.Provider{
+		{director.NewQueueTools(), namesake{director.NewQueueTools()}},
+		{namesake{director.NewQueueTools()}, director.NewQueueTools()},
+	} {
+		_, err := gateway.New(gateway.Options{Queues: toolqueue.New(toolqueue.Hooks{}), Providers: providers})
+		for _, name := range queueTools {
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the tool %q is left out", name)) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// Without a request to answer, as from a gateway of another kind, a call says
+// where the tools are.
+func TestQueueToolsAnswerTheDirectorsCallsAlone(t *testing.T) {
+	y := newYard(t, yardOptions{agents: []agenttest.Options{}})
+	for _, tools := range []*director.QueueTools{y.tools, director.NewQueueTools()} {
+		if _, err := tools.Call(t.Context(), gateway.Call{Tool: "list_agents"}); signalbox.CodeOf(err) != signalbox.CodeUnavailable || !strings.Contains(err.Error(), "/mcp") {
+			t.Errorf("%v", err)
+		}
 	}
 }
