@@ -262,6 +262,9 @@ type readerOnly struct{ io.Reader }
 type writerOnly struct{ io.Writer }
 
 func exitOf(st *os.ProcessState) Exit {
+	if st == nil { // somebody else collected it: how it ended is lost
+		return Exit{Code: -1}
+	}
 	ws, ok := st.Sys().(syscall.WaitStatus)
 	if ok && ws.Signaled() {
 		return Exit{Code: -1, Signal: ws.Signal().String()}
