@@ -303,7 +303,7 @@ func testRunsSideBySide(t *testing.T) {
 	for i := range 20 {
 		go func() {
 			input, _ := json.Marshal(map[string]int{"i": i})
-			o := tool.Run(t.Context(), command.Run{Mark: "side-" + itoa(i), Input: input})
+			o := tool.Run(t.Context(), command.Run{Mark: t.Name() + itoa(i), Input: input})
 			if !bytes.Contains([]byte(o.Stdout), input) {
 				t.Errorf("run %d: %+v", i, o)
 			}

@@ -139,13 +139,14 @@ func testSeedPayload(t *testing.T) {
 		Command: sh(t, `cat; for a; do echo "[$a]"; done; env -0 | tr '\0' '\n' | grep -v '^PWD=\|^_=\|^SHLVL=\|^OLDPWD=' | sort`),
 		Args:    []string{"a b", "$HOME", "*", ""}, Env: map[string]string{"B": "two words", "A": "1", "PATH": "/usr/bin:/bin"},
 	})
+	mark := "the-mark-of-" + strings.ReplaceAll(t.Name(), "/", "-")
 	o := run(t.Context(), t, tool, command.Run{
-		TaskID: "queue-1", Mark: "the-mark",
+		TaskID: "queue-1", Mark: mark,
 		Input:    json.RawMessage("{\n  \"text\": \"line one\\nline <two>\",\n\"n\": 12345678901234567890 }"),
 		Metadata: json.RawMessage(` {"user": "u"} `),
 	})
 	want := `{"tool":"t","input":{"text":"line one\nline <two>","n":12345678901234567890},"metadata":{"user":"u"},"taskId":"queue-1"}` +
-		"\n[a b]\n[$HOME]\n[*]\n[]\nA=1\nB=two words\nPATH=/usr/bin:/bin\nSIGNALBOX_RUN=the-mark\n"
+		"\n[a b]\n[$HOME]\n[*]\n[]\nA=1\nB=two words\nPATH=/usr/bin:/bin\nSIGNALBOX_RUN=" + mark + "\n"
 	if o.Stdout != want {
 		t.Errorf("it saw\n%s\nwant\n%s", o.Stdout, want)
 	}
