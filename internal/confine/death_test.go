@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -46,6 +48,7 @@ func TestADirectorThatIsKilled(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			o := confine.Options{Name: name(t), Method: method}
 			leader, leftover := killedDirector(t, o)
+			defer collect(leader, leftover) // this process is a subreaper by now, and they are its
 			waitDead(t, leader)
 			if method == "rlimit" {
 				_ = exec.Command("kill", "-9", leftover).Run() // nothing but its mark could find it, and it has none
@@ -96,6 +99,15 @@ func killedDirector(t *testing.T, o confine.Options) (leader, leftover string) {
 		t.Fatal("the director did not get far")
 	}
 	return leader, leftover
+}
+
+// collect waits for dead children.
+func collect(pids ...string) {
+	for _, p := range pids {
+		if pid, err := strconv.Atoi(p); err == nil {
+			_, _ = syscall.Wait4(pid, nil, 0, nil)
+		}
+	}
 }
 
 func waitDead(t *testing.T, pid string) {

@@ -34,7 +34,7 @@ func groupAt(dir string) *group {
 
 // makeGroup makes the directory, or opens it where it is.
 func makeGroup(dir string) (*group, error) {
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(dir, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	return groupAt(dir), nil

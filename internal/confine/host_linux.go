@@ -93,8 +93,7 @@ func Open(o Options) (*Host, error) {
 	}
 	h.clearTemp()
 	if err := h.probe(); err != nil {
-		h.removeAll()
-		return nil, err
+		return nil, errors.Join(err, h.removeAll())
 	}
 	go h.keep()
 	return h, nil

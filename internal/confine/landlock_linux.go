@@ -64,7 +64,7 @@ func (r *ruleset) enforce() error {
 	case r.abi < 6:
 		size = unsafe.Offsetof(attr.Scoped)
 	}
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0) //nolint:gosec // the kernel is given a structure
 	if errno != 0 {
 		return fmt.Errorf("create ruleset: %w", errno)
 	}
@@ -116,7 +116,7 @@ func allowPath(ruleset int, path string, access, all uint64) error {
 	}
 	attr := unix.LandlockPathBeneathAttr{Allowed_access: access & all, Parent_fd: int32(fd)}
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
-		uintptr(unsafe.Pointer(&attr)), 0, 0, 0)
+		uintptr(unsafe.Pointer(&attr)), 0, 0, 0) //nolint:gosec // the kernel is given a structure
 	if errno != 0 {
 		return fmt.Errorf("allow %s: %w", path, errno)
 	}

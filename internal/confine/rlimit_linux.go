@@ -86,7 +86,7 @@ func traceStop(pid int) error {
 func signalIn(info *unix.Siginfo) unix.Signal {
 	const word = unsafe.Sizeof(uintptr(0))
 	const union = (3*4 + word - 1) / word * word
-	return unix.Signal(*(*int32)(unsafe.Add(unsafe.Pointer(info), union+8)))
+	return unix.Signal(*(*int32)(unsafe.Add(unsafe.Pointer(info), union+8))) //nolint:gosec // within Siginfo, which is longer
 }
 
 // tasksOfUser counts the tasks of our user, among which RLIMIT_NPROC counts.

@@ -112,7 +112,9 @@ func canUnshareNet() bool {
 	if err != nil || os.Getuid() != 0 {
 		return false
 	}
-	cmd := exec.Command(path)
+	ctx, cancel := context.WithTimeout(context.Background(), probeWait)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	return cmd.Run() == nil
 }
@@ -172,8 +174,11 @@ func (b *Box) wrap(cmd *exec.Cmd) (*ruleset, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	if b.kind == "" || cmd.Err != nil {
+	if b.kind == "" {
 		return nil, nil
+	}
+	if cmd.Err != nil {
+		return nil, cmd.Err
 	}
 	if err := resolve(cmd); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -224,8 +225,8 @@ func (h *Host) clear(all string, unified bool) {
 // probe finds how a child comes into its group, with one that does nothing.
 func (h *Host) probe() error {
 	h.byFD, h.trace = h.members != "" && h.unified, true
-	path, err := exec.LookPath("true")
-	if err != nil {
+	path, _ := exec.LookPath("true")
+	if path == "" {
 		return nil // nothing harmless to try it with: the first run tells
 	}
 	try := func(trace bool) error {
@@ -235,13 +236,16 @@ func (h *Host) probe() error {
 		}
 		b.stopAlways = trace
 		defer func() { b.stopAlways = false }()
-		cmd := exec.Command(path)
+		ctx, cancel := context.WithTimeout(context.Background(), probeWait)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, path)
 		if err = b.Start(cmd); err == nil {
 			err = cmd.Wait()
 		}
 		return errors.Join(err, b.Free())
 	}
-	if err := try(true); errors.Is(err, syscall.EPERM) {
+	err := try(true)
+	if errors.Is(err, syscall.EPERM) {
 		h.trace = false
 		h.note("ptrace is refused: limits of single processes hold from just after their start")
 	}
