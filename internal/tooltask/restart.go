@@ -95,7 +95,7 @@ func (x *Executor) hasProcesses(name string) bool {
 func (x *Executor) putAway(ctx context.Context, t signalbox.Task, result *signalbox.Result) error {
 	var err error
 	switch {
-	case t.State == signalbox.Dispatching && x.failsPending(t.Tool) && !t.CancelRequested:
+	case t.State == signalbox.Dispatching && x.failsPending(&t) && !t.CancelRequested:
 		_, err = x.engine.Finish(ctx, t, engine.Outcome{Reason: signalbox.ReasonInterrupted, Message: Interrupted})
 	case t.State == signalbox.Dispatching:
 		_, err = x.engine.Unsent(ctx, t, "the director stopped before the call ran")
@@ -105,9 +105,13 @@ func (x *Executor) putAway(ctx context.Context, t signalbox.Task, result *signal
 	return err
 }
 
-func (x *Executor) failsPending(name string) bool {
-	tool, _ := x.gateway.Tool(name)
-	return tool.Restart.FailPending
+// failsPending reports whether a restart fails a task that has not begun. One
+// that an earlier restart put back in line did begin: its tool's policy for what
+// runs has said that it is to run again, however many restarts it takes.
+func (x *Executor) failsPending(t *signalbox.Task) bool {
+	tool, _ := x.gateway.Tool(t.Tool)
+	requeued := t.OnLost == signalbox.LostRequeue && t.Attempts > 0
+	return tool.Restart.FailPending && !requeued
 }
 
 // failPending ends the tasks that waited when the predecessor ended, of those
@@ -123,7 +127,7 @@ func (x *Executor) failPending(ctx context.Context) error {
 			for i := range page {
 				t := page[i]
 				after = store.CursorOf(&t)
-				if !x.failsPending(t.Tool) {
+				if !x.failsPending(&t) {
 					continue
 				}
 				_, err := x.engine.Interrupt(ctx, t, Interrupted)

@@ -96,6 +96,33 @@ func TestDrainAndStop(t *testing.T) {
 	}
 }
 
+// What a stop put back in line is not failed by the next start as if it had
+// waited: its tool says that what ran is to run again.
+func TestRequeuedByAStopRunsAgain(t *testing.T) {
+	h := newHouse(t, async("tool", func(tool *gateway.Tool) {
+		tool.Restart = gateway.RestartPolicy{FailPending: true, RequeueRunning: true}
+	}))
+	h.options.Concurrent = 1
+	begun, goOn := h.hangs("tool")
+	x := h.open()
+	ran := h.submit(x, "tool")
+	got(h, begun)
+	waited := h.submit(x, "tool")
+	x.Stop()
+	next := h.open()
+	if v := h.end(next, waited); v.Task.Reason != signalbox.ReasonInterrupted {
+		t.Errorf("what waited: %s", v.Task.Reason)
+	}
+	h.eventually("it is due again", func() bool {
+		_, _, err := h.engine.Wake(t.Context())
+		return err == nil && len(begun) > 0
+	})
+	close(goOn)
+	if v := h.end(next, ran); v.Task.State != signalbox.Completed {
+		t.Errorf("what ran: %s: %s", v.Task.State, v.Task.Message)
+	}
+}
+
 // The log of an attempt follows that of the one before.
 func TestRequeuedLogGoesOn(t *testing.T) {
 	h := newHouse(t, async("tool", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true }))
