@@ -48,7 +48,7 @@ func (s *stream) Write(b []byte) (int, error) {
 		close(c.flood)
 	}
 	c.left -= int64(len(b))
-	s.take(b, false)
+	s.take(s.mask.feed(b, false), false)
 	return n, nil
 }
 
@@ -56,12 +56,13 @@ func (s *stream) Write(b []byte) (int, error) {
 func (c *capture) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.out.take(nil, true)
-	c.err.take(nil, true)
+	for _, s := range []*stream{&c.out, &c.err} {
+		s.take(s.mask.end(), true)
+	}
 }
 
-func (s *stream) take(b []byte, last bool) {
-	text := s.clean.feed(s.mask.feed(b, last), last)
+func (s *stream) take(masked []byte, last bool) {
+	text := s.clean.feed(masked, last)
 	if len(text) == 0 {
 		return
 	}

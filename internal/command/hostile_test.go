@@ -206,7 +206,11 @@ func testFloodEndsAtTheOutputLimit(t *testing.T) {
 
 // One that printed more than is kept, and no more than it may, has completed.
 func TestMoreThanIsKept(t *testing.T) {
-	o := runSh(t, "head -c 1048575 /dev/zero | tr '\\0' a\nprintf 'ä end'")
+	tool := open(t, toolconf.CommandTool{Command: sh(t, "head -c 1048575 /dev/zero | tr '\\0' a\nprintf 'ä end'")})
+	o := run(t.Context(), t, tool, command.Run{})
+	if _, metadata, _ := tool.Answer(o); string(metadata) != `{"agent":"t","truncated":true}` {
+		t.Errorf("the metadata is %s", metadata)
+	}
 	if o.Reason != signalbox.ReasonCompleted || !o.Truncated || len(o.Stdout) != command.KeptOutput-1 || strings.Trim(o.Stdout, "a") != "" {
 		t.Errorf("%s, truncated %v, %d bytes that end in %q", o.Reason, o.Truncated, len(o.Stdout), o.Stdout[len(o.Stdout)-10:])
 	}

@@ -87,6 +87,18 @@ func (m *masker) feed(piece []byte, last bool) []byte {
 	return m.show(len(m.tail) - hold)
 }
 
+// end returns the rest. One that is as long as what is hidden and begins like it
+// is hidden too: the program may have been cut off in the midst of the value.
+func (m *masker) end() []byte {
+	if m == nil {
+		return nil
+	}
+	if len(m.tail) >= hideFrom {
+		m.add(span{0, len(m.tail)})
+	}
+	return m.feed(nil, true)
+}
+
 // find looks for a pattern in the text from there on, and returns how much of
 // it stands at the end.
 func (m *masker) find(which, from int) int {

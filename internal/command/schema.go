@@ -105,7 +105,7 @@ func (s *schema) validate(input json.RawMessage) error {
 	if err := json.Unmarshal(input, &args); err != nil {
 		return signalbox.Invalid("arguments", "The arguments are not JSON.")
 	}
-	err := s.check.Validate(args)
+	err := s.fits(args)
 	if err == nil {
 		return nil
 	}
@@ -116,6 +116,17 @@ func (s *schema) validate(input json.RawMessage) error {
 		return signalbox.Invalid("arguments."+f.path, "The argument %s %s.", f.path, f.want)
 	}
 	return signalbox.Invalid("arguments", "The arguments do not fit the tool's inputSchema: see %s in it.", partOf(err))
+}
+
+// fits asks the library. Where that stumbles the input is refused: nothing that
+// was not checked is stored.
+func (s *schema) fits(args map[string]any) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = errors.New("it could not be checked")
+		}
+	}()
+	return s.check.Validate(args)
 }
 
 // partOf is the part of the schema that an error of the library is about,

@@ -45,6 +45,20 @@ exit 1`),
 	}
 }
 
+// A run that is cut off in the midst of a secret does not show its beginning.
+func TestASecretThatIsCutOffIsHidden(t *testing.T) {
+	tool := open(t, toolconf.CommandTool{
+		Command: sh(t, "exec yes s3cret-token"), Values: []string{"s3cret-token"}, Limits: toolconf.CommandLimits{Output: 24},
+	})
+	if o := run(t.Context(), t, tool, command.Run{}); o.Stdout != "***\n***" {
+		t.Errorf("stdout %q", o.Stdout)
+	}
+	quiet := open(t, toolconf.CommandTool{Command: sh(t, "printf 'out s3cret-to'"), Values: []string{"s3cret-token"}})
+	if o := run(t.Context(), t, quiet, command.Run{}); o.Stdout != "out ***" {
+		t.Errorf("stdout %q", o.Stdout)
+	}
+}
+
 // A value of the configuration does not show where a run cannot begin.
 func TestValuesAreHiddenInMessages(t *testing.T) {
 	tool := open(t, toolconf.CommandTool{Command: "/opt/customer-4711/tool", Values: []string{"customer-4711"}})

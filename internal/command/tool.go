@@ -204,16 +204,22 @@ func isObject(raw json.RawMessage) bool {
 }
 
 // Answer is what a caller is given, an MCP CallToolResult as JSON: the seed's
-// parts of a run that completed; of another its message, with isError.
+// parts of a run that completed; of another its message, with isError. The
+// metadata is the seed's, with truncated where more was printed than the answer
+// holds.
 func (t *Tool) Answer(o Outcome) (content, metadata json.RawMessage, isError bool) {
 	if o.Reason != signalbox.ReasonCompleted {
 		return plainJSON([]part{{"text", o.Message}}), t.metadata, true
+	}
+	metadata = t.metadata
+	if o.Truncated {
+		metadata = append(metadata[:len(metadata)-1:len(metadata)-1], `,"truncated":true}`...)
 	}
 	parts := []part{{"text", cmp.Or(o.Stdout, NoOutput)}}
 	if strings.TrimSpace(o.Stderr) != "" {
 		parts = append(parts, part{"text", StderrPrefix + o.Stderr})
 	}
-	return plainJSON(parts), t.metadata, false
+	return plainJSON(parts), metadata, false
 }
 
 // part is a content block of an MCP result.
