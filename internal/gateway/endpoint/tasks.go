@@ -113,8 +113,17 @@ func (s *server) untold(ctx context.Context, t *gateway.ToolTask, by gateway.Cal
 	return gone
 }
 
+// finder is a Gateway that has tools by name, without a copy of their list.
+type finder interface {
+	Tool(name string) (gateway.Tool, bool)
+}
+
 // async says whether a tool's calls are tasks.
 func (s *server) async(name string) bool {
+	if f, ok := s.gw.(finder); ok {
+		tool, _ := f.Tool(name)
+		return tool.Async
+	}
 	tools := s.gw.Tools()
 	i := sort.Search(len(tools), func(i int) bool { return tools[i].Name >= name })
 	return i < len(tools) && tools[i].Name == name && tools[i].Async
