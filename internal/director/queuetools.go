@@ -31,7 +31,7 @@ const (
 const (
 	maxToolWait   = 60   // seconds that task_status and task_output wait at most
 	maxChatWait   = 3600 // seconds that chat_with_agent waits at most
-	chatWait      = 50   // unless it is told: clients that are told nothing give up after 60
+	chatWait      = 50   // unless it is told: many clients give up on a call after 60
 	maxToolOutput = 32 << 10
 )
 

@@ -149,9 +149,9 @@ func etaWords(e *api.ETA) string {
 	return fmt.Sprintf("it starts in about %.0f to %.0f s", e.LowSeconds, e.HighSeconds)
 }
 
-// askStatus tells how to follow a task.
+// askStatus tells how to follow a task, with a wait that clients allow.
 func askStatus(id string) string {
-	return fmt.Sprintf(`Ask task_status {"task_id": %q, "wait_seconds": %d} until it has ended.`, id, maxToolWait)
+	return fmt.Sprintf(`Ask task_status {"task_id": %q, "wait_seconds": %d} until it has ended.`, id, chatWait)
 }
 
 // textOfResult is what a tool answered, as far as it is text.
