@@ -16,8 +16,8 @@ const (
 	notificationAck   = "notifications/subscriptions/acknowledged"
 	notificationTasks = "notifications/tasks"
 
-	// maxWatched bounds the tasks that one stream tells of; those beyond are not
-	// agreed to, and can be polled.
+	// maxWatched bounds the tasks that one stream can ask for; those beyond are
+	// not agreed to, and can be polled.
 	maxWatched = 100
 	// leastPoll and mostPoll bound how often a watched task is looked at while it
 	// has not ended. Its end is told at once.
@@ -64,7 +64,10 @@ func (s *server) listen(ctx context.Context, next mcp.MethodHandler, r *mcp.Subs
 	l := from.listen
 	seen := map[string]bool{}
 	for _, id := range l.wanted {
-		if seen[id] || len(l.agreed) == maxWatched {
+		if len(seen) == maxWatched {
+			break // also of those that are not there: each costs a look into the store
+		}
+		if seen[id] {
 			continue
 		}
 		seen[id] = true

@@ -1,13 +1,10 @@
 package endpoint_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -268,67 +265,4 @@ func (r *rig) read(got reply) wire {
 		r.t.Fatalf("%d %s: %v", got.status, got.body, err)
 	}
 	return w
-}
-
-// line serves a client over pipes and returns what sends one request on it.
-func (r *rig) line(o endpoint.Options) (ask func(t *testing.T, method, params, meta string) wire, stop func()) {
-	in, toServer := io.Pipe()
-	fromServer, out := io.Pipe()
-	ctx, cancel := context.WithCancel(r.t.Context())
-	served := make(chan error, 1)
-	go func() {
-		served <- endpoint.ServeStdio(ctx, r.gateway, gateway.Caller{Session: "stdio:1"}, in, out, o)
-		out.Close()
-	}()
-	answers := bufio.NewReader(fromServer)
-	ask = func(t *testing.T, method, params, meta string) wire {
-		t.Helper()
-		_, err := fmt.Fprintf(toServer, `{"jsonrpc":"2.0","id":7,"method":%q,"params":{%s,"_meta":{%s%s}}}`+"\n", method, params, modernMeta, meta)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := answers.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.read(reply{body: text})
-	}
-	return ask, func() {
-		toServer.Close()
-		if err := take(r.t, "it is served no more", served); err != nil {
-			r.t.Error(err)
-		}
-		cancel()
-	}
-}
-
-// listens opens a stream of notifications and returns their data.
-func (r *rig) listens(what, meta string, headers ...string) (events <-chan string, stop func()) {
-	r.t.Helper()
-	ctx, cancel := context.WithCancel(r.t.Context())
-	body := `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{` + what + `},"_meta":{` + modernMeta + meta + `}}}`
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, strings.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	headers = append(headers, "Content-Type", "application/json", "Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", modern, "Mcp-Method", "subscriptions/listen")
-	for i := 0; i < len(headers); i += 2 {
-		q.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(q)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	out := make(chan string, 100)
-	go func() {
-		defer close(out)
-		defer resp.Body.Close()
-		lines := bufio.NewScanner(resp.Body)
-		for lines.Scan() {
-			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-				out <- data
-			}
-		}
-	}()
-	return out, cancel
 }

@@ -1,0 +1,123 @@
+package endpoint_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
+)
+
+// line serves a client over pipes and returns what sends one request on it.
+func (r *rig) line(o endpoint.Options) (ask func(t *testing.T, method, params, meta string) wire, stop func()) {
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	ctx, cancel := context.WithCancel(r.t.Context())
+	served := make(chan error, 1)
+	go func() {
+		served <- endpoint.ServeStdio(ctx, r.gateway, gateway.Caller{Session: "stdio:1"}, in, out, o)
+		out.Close()
+	}()
+	answers := bufio.NewReader(fromServer)
+	ask = func(t *testing.T, method, params, meta string) wire {
+		t.Helper()
+		_, err := fmt.Fprintf(toServer, `{"jsonrpc":"2.0","id":7,"method":%q,"params":{%s,"_meta":{%s%s}}}`+"\n", method, params, modernMeta, meta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := answers.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.read(reply{body: text})
+	}
+	return ask, func() {
+		toServer.Close()
+		if err := take(r.t, "it is served no more", served); err != nil {
+			r.t.Error(err)
+		}
+		cancel()
+	}
+}
+
+// On stdin and stdout tasks are as over HTTP, also where they are another
+// endpoint's.
+func TestTasksOverStdio(t *testing.T) {
+	r, b := newTaskRig(t, endpoint.Options{TaskAfter: 10 * time.Millisecond})
+	for name, o := range map[string]endpoint.Options{
+		"of its own": {Tasks: b, TaskAfter: time.Minute},
+		"of another": {Relay: &endpoint.Relay{URL: r.url, Headers: map[string]string{"Test-Session": "s"}, Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			line, stop := r.line(o)
+			defer stop()
+			made := line(t, "tools/call", `"name":"s__job"`, declaring)
+			if made.Result.Type != "task" {
+				t.Fatalf("%+v", made)
+			}
+			take(t, "the tool runs", r.script.came)
+			about := `"taskId":"` + made.Result.TaskID + `"`
+			if w := line(t, "tasks/get", about, declaring).Result; w.Status != "working" {
+				t.Errorf("%+v", w)
+			}
+			if w := line(t, "tasks/get", about, "").Error; w == nil || w.Code != -32021 {
+				t.Errorf("%+v", w)
+			}
+			r.script.goOn <- struct{}{}
+			until(t, "it is completed", func() bool { return line(t, "tasks/get", about, declaring).Result.Status == "completed" })
+			if w := line(t, "tasks/cancel", about, declaring); w.Error != nil || w.Result.Type != "complete" {
+				t.Errorf("%+v", w)
+			}
+			if w := line(t, "tasks/get", `"taskId":"x"`, declaring).Error; w == nil || w.Code != -32602 {
+				t.Errorf("%+v", w)
+			}
+			if w := line(t, "tools/call", `"name":"s__echo","arguments":{"n":12345678901234567890}`, declaring); w.Result.Type != "complete" {
+				t.Errorf("%+v", w)
+			}
+		})
+	}
+}
+
+// A relay hands progress back, and gives up a call that its client gives up.
+func TestARelayHandsProgressBack(t *testing.T) {
+	r, _ := newTaskRig(t, endpoint.Options{TaskAfter: time.Hour})
+	holder := r.connect(modern)
+	_ = holder.call(t.Context(), "s__hold", nil)
+	take(t, "the queue is held", r.script.came)
+	c, hangUp, served := r.stdio(modern, endpoint.Options{Relay: &endpoint.Relay{URL: r.url, Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := c.call(ctx, "s__hold", mcp.Meta{
+		"progressToken": "p", "io.modelcontextprotocol/clientCapabilities": map[string]any{"extensions": map[string]any{"io.modelcontextprotocol/tasks": map[string]any{}}},
+	})
+	if p := take(t, "its place", c.progress); p.Message != "queued, position 1" {
+		t.Errorf("%+v", p)
+	}
+	cancel()
+	if err := take(t, "the call is given up", done); err == nil {
+		t.Error("a cancelled call succeeded")
+	}
+	until(t, "it has left the line", func() bool { return r.queue("one").Depth == 0 })
+	hangUp()
+	if err := take(t, "it is served no more", served); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARelayToNobodySaysSo(t *testing.T) {
+	r, _ := newTaskRig(t, endpoint.Options{})
+	line, stop := r.line(endpoint.Options{Relay: &endpoint.Relay{URL: "http://127.0.0.1:1/mcp"}})
+	defer stop()
+	w := line(t, "tools/call", `"name":"s__job"`, declaring)
+	if w.Error == nil || !strings.Contains(w.Error.Message, "is it running?") {
+		t.Errorf("%+v", w)
+	}
+}
