@@ -37,7 +37,7 @@ func directorFile() string { return config.DirectorFile(config.Home(os.LookupEnv
 // announce writes where this director is, for the command line to find it. A
 // director that is there already stays the one that is found.
 func announce(cfg config.Config, url string) error {
-	if f, ok := readDirectorFile(); ok && f.PID != os.Getpid() && alive(f.PID) && answers(f.URL) {
+	if f, ok := readDirectorFile(); ok && f.URL != url && f.PID != os.Getpid() && alive(f.PID) && answers(f.URL) {
 		return fmt.Errorf("%s is the director that runs at %s; use --director %s for this one", directorFile(), f.URL, url)
 	}
 	return writeJSON(directorFile(), api.DirectorFile{URL: url, PID: os.Getpid(), Data: cfg.Data, StartedAt: time.Now().UTC().Truncate(time.Second)})
