@@ -1,0 +1,112 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+const (
+	ackedTasks = 160
+	ackers     = 4
+	ackKills   = 4
+)
+
+// Calls are made as tasks while the director is killed with kill -9 between
+// its answers. What was acknowledged is there and ends; what has no answer is
+// asked for again with its key and is one task; nothing begins twice, but for a
+// tool that is to be requeued.
+func TestNoAcknowledgedToolTaskIsLost(t *testing.T) {
+	seed := seedOf(t)
+	rng := rand.New(rand.NewPCG(seed, 2))
+	b := newCommandBox(t, autoLimits, object{
+		"once":  object{"command": "note"},
+		"again": object{"command": "note", "restart": "requeue"},
+	}, "max_concurrent: 8")
+	b.start()
+	tasks, kills := ackedTasks, ackKills
+	if os.Getenv("SIGNALBOX_SOAK") != "" {
+		tasks, kills = 10*tasks, 10*kills
+	}
+	acked := make(chan string, tasks)
+	var mu sync.Mutex
+	tools := map[string]string{} // of what was acknowledged
+	var submitters sync.WaitGroup
+	for who := range ackers {
+		submitters.Go(func() {
+			for i := range tasks / ackers {
+				tool := []string{"once", "again"}[i%2]
+				task, err := b.acknowledged(tool)
+				if err != nil {
+					t.Errorf("submitter %d, task %d: %v", who, i, err)
+					return
+				}
+				mu.Lock()
+				tools[task.ID] = tool
+				mu.Unlock()
+				acked <- task.ID
+			}
+		})
+	}
+	go func() { submitters.Wait(); close(acked) }()
+	for n := range acked {
+		_ = n
+		if kills > 0 && rng.IntN(tasks/(ackKills+1)) == 0 {
+			kills--
+			time.Sleep(time.Duration(rng.IntN(20)) * time.Millisecond)
+			b.d.signal(syscall.SIGKILL)
+			b.d.exits()
+			b.start()
+		}
+	}
+	if len(tools) != tasks && !t.Failed() {
+		t.Errorf("%d tasks, want %d", len(tools), tasks)
+	}
+	ends := map[string]int{}
+	for id, tool := range tools {
+		task := b.ended(id)
+		if task.Status == "failed" && failure(task) != interrupted || tool == "again" && task.Status != "completed" {
+			t.Errorf("%s of %s: %s: %s", id, tool, task.Status, failure(task))
+		}
+		ends[tool+" "+task.Status]++
+	}
+	for id, n := range b.runs() {
+		switch tool := tools[id]; {
+		case tool == "":
+			t.Errorf("%s ran, and nobody was told of it", id)
+		case tool == "once" && n > 1:
+			t.Errorf("%s began %d times", id, n)
+		}
+	}
+	t.Logf("%v", ends)
+	page, err := b.c.ToolTasks(b.ctx(), client.ToolTasksOptions{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tasks < 1000 && len(page.Tasks) != tasks {
+		t.Errorf("the list has %d tasks, want %d", len(page.Tasks), tasks)
+	}
+}
+
+// acknowledged makes a task of a call, with the same key until that is
+// acknowledged.
+func (b *commandBox) acknowledged(tool string) (api.ToolTask, error) {
+	opts := client.ToolTaskOptions{IdempotencyKey: client.NewIdempotencyKey()}
+	for ctx := b.ctx(); ; time.Sleep(20 * time.Millisecond) {
+		task, err := b.c.CreateToolTask(ctx, tool, api.NewToolTask{Arguments: json.RawMessage(`{}`)}, opts)
+		if err == nil && task.ID == "" {
+			err = fmt.Errorf("an answer without an id: %+v", task)
+		}
+		if !client.IsUnreachable(err) || ctx.Err() != nil {
+			return task, err
+		}
+	}
+}

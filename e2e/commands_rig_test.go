@@ -1,0 +1,244 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// interrupted is the text of the seed async-task-queue for what a restart ended.
+const interrupted = "Task interrupted before completion (agent restart)"
+
+// The ways in which the limits of commands are kept that the tests are run
+// with: the best of this machine, which knows all that lives of a run by its
+// control group, and the one that every machine has.
+const (
+	autoLimits = "auto"
+	rlimits    = "rlimit"
+)
+
+// commandBox is a machine with a director that has command tools.
+type commandBox struct {
+	*box
+	dir      string // DIR of the programs: what they note, and their gate
+	programs string // the folder of the programs
+	limits   string
+	args     []string
+	d        *process
+	c        *client.Client
+}
+
+// newCommandBox prepares a director with these tools; start starts it. Further
+// lines are put into the section commands of signalbox.yaml.
+func newCommandBox(t *testing.T, limits string, tools object, settings ...string) *commandBox {
+	t.Helper()
+	b := &commandBox{box: newBox(t), limits: limits}
+	b.dir = filepath.Join(b.root, "notes")
+	if err := os.Mkdir(b.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if b.programs, err = filepath.Abs("testdata/commands"); err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range tools {
+		b.complete(tool.(object))
+	}
+	yaml := "commands:\n  limits: " + limits + "\n"
+	for _, line := range settings {
+		yaml += "  " + line + "\n"
+	}
+	config := b.file("signalbox.yaml", yaml, 0o600)
+	file := b.toolFile("tools.json", object{"commandTools": tools})
+	addr := freePort(t)
+	b.args = []string{"--addr", addr, "--config", config, "--tools", file, "--grace", "100ms"}
+	b.c = b.client("http://" + addr)
+	t.Cleanup(b.endAll)
+	return b
+}
+
+// complete gives a tool what all of them have: a program of the tests by its
+// name, or a line of shell, and the environment of the programs.
+func (b *commandBox) complete(tool object) {
+	switch command, _ := tool["command"].(string); {
+	case tool["sh"] != nil:
+		tool["command"], tool["args"] = "/bin/sh", []string{"-c", tool["sh"].(string)}
+		delete(tool, "sh")
+	case command != "" && !strings.Contains(command, "/"):
+		tool["command"] = filepath.Join(b.programs, command)
+	}
+	env := object{"DIR": b.dir, "PATH": "/usr/local/bin:/usr/bin:/bin"}
+	if more, ok := tool["env"].(object); ok {
+		maps.Copy(env, more)
+	}
+	tool["env"] = env
+	if tool["async"] == nil {
+		tool["async"] = true
+	}
+}
+
+// start starts the director, also after it has ended.
+func (b *commandBox) start() {
+	b.t.Helper()
+	b.d = b.director(b.args...)
+}
+
+// submit makes a task of a call and returns its id.
+func (b *commandBox) call(tool, arguments string) string {
+	b.t.Helper()
+	task, err := b.c.CreateToolTask(b.ctx(), tool, api.NewToolTask{Arguments: json.RawMessage(arguments)}, client.ToolTaskOptions{})
+	if err != nil {
+		b.t.Fatalf("%s: %v", tool, err)
+	}
+	return task.ID
+}
+
+// ended waits for the end of a task.
+func (b *commandBox) ended(id string) api.ToolTask {
+	b.t.Helper()
+	task, err := b.c.WaitToolTask(b.ctx(), id)
+	if err != nil {
+		b.t.Fatalf("%s: %v", id, err)
+	}
+	return task
+}
+
+// did wants a task to complete with a text.
+func (b *commandBox) did(id, text string) {
+	b.t.Helper()
+	if task := b.ended(id); task.Status != "completed" || said(task) != text {
+		b.t.Errorf("%s of %s: %s (%s): %q, want %q", id, task.ToolName, task.Status, task.Message, said(task), text)
+	}
+}
+
+// said is the text of a task's result.
+func said(task api.ToolTask) string {
+	if task.Result == nil {
+		return ""
+	}
+	var parts []struct{ Text string }
+	if err := json.Unmarshal(task.Result.Content, &parts); err != nil {
+		return err.Error()
+	}
+	var all []string
+	for _, p := range parts {
+		all = append(all, p.Text)
+	}
+	return strings.Join(all, "")
+}
+
+// failure is why a task failed.
+func failure(task api.ToolTask) string {
+	if task.Error == nil {
+		return ""
+	}
+	return *task.Error
+}
+
+// life is a process that a program of the tests has noted.
+type life struct {
+	task  string
+	pid   int
+	start string // by which it is told from a later one with its pid
+}
+
+func (l life) String() string { return fmt.Sprintf("process %d of %s", l.pid, l.task) }
+
+// lives reads who has been there.
+func (b *commandBox) lives() []life {
+	b.t.Helper()
+	text, err := os.ReadFile(filepath.Join(b.dir, "lives"))
+	if err != nil && !os.IsNotExist(err) {
+		b.t.Fatal(err)
+	}
+	var all []life
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 || !strings.HasSuffix(line, "\n") {
+			continue // it is being written
+		}
+		pid, err := strconv.Atoi(fields[1])
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		all = append(all, life{fields[0], pid, fields[2]})
+	}
+	return all
+}
+
+// alive reports whether a process lives; one that is dead and has not been
+// waited for does not.
+func (l life) alive() bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", l.pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	return len(fields) > 19 && fields[19] == l.start && fields[0] != "Z" && fields[0] != "X"
+}
+
+// survivors are the processes of a task that live, or of all where id is "".
+func (b *commandBox) survivors(id string) []life {
+	b.t.Helper()
+	var left []life
+	for _, l := range b.lives() {
+		if (id == "" || l.task == id) && l.alive() {
+			left = append(left, l)
+		}
+	}
+	return left
+}
+
+// endAll ends what a failed test left.
+func (b *commandBox) endAll() {
+	for _, l := range b.survivors("") {
+		b.t.Errorf("%s lives at the end of the test", l)
+		_ = syscall.Kill(l.pid, syscall.SIGKILL)
+	}
+}
+
+// runs counts how often each task has begun.
+func (b *commandBox) runs() map[string]int {
+	text, _ := os.ReadFile(filepath.Join(b.dir, "runs"))
+	count := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		count[strings.TrimSpace(line)]++
+	}
+	return count
+}
+
+// open lets all runs of family end at once that begin from now on.
+func (b *commandBox) open() { b.file(filepath.Join(b.dir, "open"), "", 0o600) }
+
+// grouped reports whether this machine has control groups, by which also what
+// hides from the table of processes is found.
+func (b *commandBox) grouped() bool {
+	b.t.Helper()
+	return b.limits == autoLimits && strings.Contains(b.doctorSays("limits"), "cgroup")
+}
+
+// doctorSays is what doctor says of an area.
+func (b *commandBox) doctorSays(area string) string {
+	b.t.Helper()
+	doctor, err := b.c.Doctor(b.ctx())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var all []string
+	for _, check := range doctor.Checks {
+		if check.Area == area {
+			all = append(all, check.Text)
+		}
+	}
+	return strings.Join(all, "\n")
+}
