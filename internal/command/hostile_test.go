@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -317,4 +319,58 @@ func testRunsSideBySide(t *testing.T) {
 	for range 20 {
 		<-done
 	}
+}
+
+// Children that fork twice, leave the session, drop their environment and ignore
+// SIGTERM do not survive the end of their run.
+func TestNothingSurvivesAKill(t *testing.T) {
+	t.Run(boxed, func(t *testing.T) {
+		if boxes == nil || boxes.Report().Method == "rlimit" {
+			t.Skip("this machine has no control groups")
+		}
+		kills := 60
+		if os.Getenv("SIGNALBOX_SOAK") != "" {
+			kills = 1000
+		}
+		seconds := "100000." + itoa(os.Getpid()) // nobody else sleeps as long
+		tool := open(t, toolconf.CommandTool{
+			Command: sh(t, "trap '' TERM\n(setsid sh -c 'env -i sleep "+seconds+" & env -i sleep "+seconds+" & echo up' &)\nexec sleep "+seconds),
+			Limits:  toolconf.CommandLimits{Output: 2}, // its end comes with the word
+		})
+		todo := make(chan int, kills)
+		for i := range kills {
+			todo <- i
+		}
+		close(todo)
+		var workers sync.WaitGroup
+		for range 8 {
+			workers.Go(func() {
+				for i := range todo {
+					if o := tool.Run(t.Context(), command.Run{Mark: t.Name() + itoa(i)}); o.Struck != command.StruckOutput || o.Alive != nil {
+						t.Errorf("%+v", o)
+					}
+				}
+			})
+		}
+		workers.Wait()
+		if left := named(t, seconds); len(left) > 0 {
+			t.Errorf("%d processes survived %d kills", len(left), kills)
+		}
+	})
+}
+
+// named finds processes by a word of their command line.
+func named(t *testing.T, word string) []string {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, dir := range dirs {
+		if line, err := os.ReadFile(dir + "/cmdline"); err == nil && bytes.Contains(line, []byte(word+"\x00")) {
+			found = append(found, dir)
+		}
+	}
+	return found
 }
