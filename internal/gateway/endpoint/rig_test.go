@@ -119,6 +119,7 @@ type rig struct {
 	gateway  *gateway.Gateway
 	endpoint *endpoint.Endpoint
 	url      string
+	left     chan string // of requests whose connection has closed, or that were answered: Mcp-Name
 }
 
 // principalHeader says who asks, in place of a gate.
@@ -126,7 +127,7 @@ const principalHeader = "Test-Principal"
 
 func newRig(t *testing.T, o endpoint.Options, more ...func(*scripted)) *rig {
 	t.Helper()
-	r := &rig{t: t, script: newScripted()}
+	r := &rig{t: t, script: newScripted(), left: make(chan string, 10000)}
 	for _, f := range more {
 		f(r.script)
 	}
@@ -146,6 +147,7 @@ func newRig(t *testing.T, o endpoint.Options, more ...func(*scripted)) *rig {
 	}
 	r.endpoint = endpoint.New(r.gateway, o)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		context.AfterFunc(q.Context(), func() { r.left <- q.Header.Get("Mcp-Name") })
 		who := gateway.Caller{Principal: q.Header.Get(principalHeader), Session: q.Header.Get("Test-Session")}
 		r.endpoint.ServeHTTP(w, q.WithContext(gateway.WithCaller(q.Context(), who)))
 	}))

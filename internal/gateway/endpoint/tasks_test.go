@@ -256,7 +256,9 @@ func TestWhoGoesAwayBeforeTheIDIsToldCancels(t *testing.T) {
 			if err := take(t, "the call ends", done); err == nil {
 				t.Error("it was answered")
 			}
-			time.Sleep(20 * time.Millisecond) // for the server to see that the connection is closed
+			for take(t, "the server sees that the connection is closed", r.left) != "s__job" {
+				continue
+			}
 			close(b.hold)
 			take(t, "the task is cancelled", b.ended)
 		})
