@@ -147,7 +147,12 @@ func newRig(t *testing.T, o endpoint.Options, more ...func(*scripted)) *rig {
 	}
 	r.endpoint = endpoint.New(r.gateway, o)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		context.AfterFunc(q.Context(), func() { r.left <- q.Header.Get("Mcp-Name") })
+		context.AfterFunc(q.Context(), func() {
+			select {
+			case r.left <- q.Header.Get("Mcp-Name"):
+			default: // nobody asks
+			}
+		})
 		who := gateway.Caller{Principal: q.Header.Get(principalHeader), Session: q.Header.Get("Test-Session")}
 		r.endpoint.ServeHTTP(w, q.WithContext(gateway.WithCaller(q.Context(), who)))
 	}))
