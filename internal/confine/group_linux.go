@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -184,10 +185,15 @@ func pidsBelow(dir string) []int {
 }
 
 func pidsIn(dir string) []int {
+	return slices.DeleteFunc(allIn(dir), func(pid int) bool { return pid == os.Getpid() })
+}
+
+// allIn lists the processes of a group, with us.
+func allIn(dir string) []int {
 	var pids []int
 	b, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	for f := range bytes.FieldsSeq(b) {
-		if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 && pid != os.Getpid() {
+		if pid, err := strconv.Atoi(string(f)); err == nil && pid > 0 {
 			pids = append(pids, pid)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// controllers of control groups that limits need.
-var wanted = map[string]string{memory: "memory", processes: "pids", cpus: "cpu"}
+// wanted are the controllers of control groups that limits need.
+var wanted = []struct{ limit, controller string }{{memory, "memory"}, {processes, "pids"}, {cpus, "cpu"}}
 
 // directorLeaf is where this process moves to when its own group has to have
 // groups below it: in version 2 a group has either processes or controlled
@@ -120,31 +120,44 @@ func (h *Host) enable(own string, all *group) {
 	parent := groupAt(own)
 	defer parent.close()
 	have, _ := parent.read("cgroup.controllers")
-	for limit, c := range wanted {
-		if !slices.Contains(strings.Fields(have), c) {
+	free := false
+	for _, w := range wanted {
+		if !slices.Contains(strings.Fields(have), w.controller) {
 			continue
 		}
-		err := parent.write("cgroup.subtree_control", "+"+c)
-		if errors.Is(err, syscall.EBUSY) {
-			if err = moveAside(own); err == nil {
-				err = parent.write("cgroup.subtree_control", "+"+c)
+		if !free {
+			if err := makeRoom(parent); err != nil {
+				h.note("no controllers: %v", err)
+				return
 			}
+			free = true
 		}
+		err := parent.write("cgroup.subtree_control", "+"+w.controller)
 		if err == nil {
-			err = all.write("cgroup.subtree_control", "+"+c)
+			err = all.write("cgroup.subtree_control", "+"+w.controller)
 		}
 		if err != nil {
-			h.note("controller %s: %v", c, reason(err))
+			h.note("controller %s: %v", w.controller, reason(err))
 			continue
 		}
-		h.by[limit] = byV2
+		h.by[w.limit] = byV2
 	}
+}
+
+// makeRoom sees that no process is in a group, lest some controllers, once
+// enabled, make the groups below it such as take no processes. The root of all
+// is excepted: it has no type.
+func makeRoom(g *group) error {
+	if !g.has("cgroup.type") || len(allIn(g.dir)) == 0 {
+		return nil
+	}
+	return moveAside(g.dir)
 }
 
 // moveAside moves us, and what we or pid 1 of our container started, into a
 // leaf. It does not touch a group in which anybody else lives.
 func moveAside(own string) error {
-	ours := append(pidsIn(own), os.Getpid())
+	ours := allIn(own)
 	for _, pid := range ours {
 		if pid != 1 && !descends(pid) {
 			return fmt.Errorf("process %d is in the same group %s and is not ours", pid, own)
@@ -182,8 +195,11 @@ func (h *Host) useV1(trees []tree) {
 		g.close()
 		h.v1[controller], h.by[limit] = all, byV1
 	}
-	for limit, c := range wanted {
-		use(limit, c)
+	for _, w := range wanted {
+		use(w.limit, w.controller)
+	}
+	if len(h.v1) == 0 {
+		h.note("no control groups of version 1")
 	}
 	if h.members == "" {
 		use(cpuTime, "cpuacct")

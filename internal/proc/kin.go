@@ -21,6 +21,7 @@ type kin struct {
 
 	mu     sync.Mutex
 	known  map[int]uint64 // pid → start time of all that were ever seen
+	last   []entry        // what the last look found
 	strict bool           // trust the group only while its leader is seen: it was not watched all along
 	spare  bool           // the leader only holds a sandbox: SIGTERM would take the run down at once
 }
@@ -40,7 +41,8 @@ func (k *kin) look() []entry {
 		byPID[e.pid] = e
 	}
 	if _, ok := byPID[os.Getpid()]; !ok {
-		return k.blind()
+		k.last = k.blind()
+		return k.last
 	}
 	// The kernel gives no pid away that still names a group or session. If
 	// the leader's pid is another's now, the group is empty.
@@ -78,6 +80,7 @@ func (k *kin) look() []entry {
 		out = append(out, byPID[pid])
 		k.known[pid] = byPID[pid].start
 	}
+	k.last = out
 	return out
 }
 
@@ -130,10 +133,13 @@ func signalOne(e entry, sig syscall.Signal) {
 	}
 }
 
-// reap collects dead orphans that were handed to this process. The leader is
-// left to exec.Cmd.
+// reap collects dead orphans that were handed to this process, as the last look
+// found them. The leader is left to exec.Cmd.
 func (k *kin) reap() {
-	for _, e := range k.look() {
+	k.mu.Lock()
+	last := k.last
+	k.mu.Unlock()
+	for _, e := range last {
 		if e.zombie && e.ppid == os.Getpid() && e.pid != k.id.PID {
 			var ws syscall.WaitStatus
 			_, _ = syscall.Wait4(e.pid, &ws, syscall.WNOHANG, nil)

@@ -54,20 +54,47 @@ func table() []entry {
 // readStat reads /proc/<pid>/stat. The name in it is in parentheses and may
 // hold anything, so the fields are counted from its end.
 func readStat(pid int) (entry, bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	var buf [1024]byte
+	b := buf[:readSmall("/proc/"+strconv.Itoa(pid)+"/stat", buf[:])]
+	rest := b[bytes.LastIndexByte(b, ')')+1:]
+	e, i := entry{pid: pid}, 0
+	for f := range bytes.FieldsSeq(rest) {
+		switch i {
+		case 0:
+			e.zombie = f[0] == 'Z' || f[0] == 'X'
+		case 1:
+			e.ppid = number(f)
+		case 2:
+			e.pgid = number(f)
+		case 3:
+			e.sid = number(f)
+		case 19:
+			e.start, _ = strconv.ParseUint(string(f), 10, 64)
+			return e, true
+		}
+		i++
+	}
+	return entry{}, false
+}
+
+func number(b []byte) int {
+	n, _ := strconv.Atoi(string(b))
+	return n
+}
+
+// readSmall reads a file of /proc that is shorter than buf, without what a file
+// costs that may have to be waited for: a look reads hundreds.
+func readSmall(path string, buf []byte) int {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return entry{}, false
+		return 0
 	}
-	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(f) < 20 {
-		return entry{}, false
+	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	n, err := unix.Read(fd, buf)
+	if err != nil {
+		return 0
 	}
-	num := func(i int) int { n, _ := strconv.Atoi(f[i]); return n }
-	start, _ := strconv.ParseUint(f[19], 10, 64)
-	return entry{
-		pid: pid, ppid: num(1), pgid: num(2), sid: num(3), start: start,
-		zombie: f[0] == "Z" || f[0] == "X",
-	}, true
+	return n
 }
 
 // marked reports whether the environment that the process was started with

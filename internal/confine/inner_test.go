@@ -1,0 +1,184 @@
+//go:build linux
+
+package confine
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestTrees(t *testing.T) {
+	const (
+		systemd   = "29 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+		container = "600 590 0:26 / /sys/fs/cgroup ro,nosuid - cgroup2 cgroup rw\n"
+		older     = `31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
+33 31 0:30 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
+35 31 0:32 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
+36 31 0:33 /elsewhere /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids
+40 31 0:37 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd
+41 31 0:38 / /sys/fs/cgroup/uni\040fied rw - cgroup2 cgroup2 rw
+`
+	)
+	for _, c := range []struct {
+		mounts, groups string
+		want           []tree
+	}{
+		{systemd, "0::/user.slice/app.scope\n", []tree{{2, nil, "/sys/fs/cgroup/user.slice/app.scope", "/user.slice/app.scope"}}},
+		{container, "0::/\n", []tree{{2, nil, "/sys/fs/cgroup", "/"}}},
+		{older, "9:name=systemd:/x\n8:pids:/docker/abc\n4:memory:/docker/abc/in\n2:cpu,cpuacct:/docker/abc\n0::/u\n", []tree{
+			{1, []string{"cpu", "cpuacct"}, "/sys/fs/cgroup/cpu,cpuacct/docker/abc", "/docker/abc"},
+			{1, []string{"memory"}, "/sys/fs/cgroup/memory/in", "/docker/abc/in"},
+			{2, nil, "/sys/fs/cgroup/uni fied/u", "/u"},
+		}},
+		{"", "", nil},
+		{"garbage\n", "1:2\n", nil},
+	} {
+		if got := parseTrees(c.mounts, c.groups); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%q in %q:\n%+v, want\n%+v", c.groups, c.mounts, got, c.want)
+		}
+	}
+}
+
+// fake is a group of version 2 made of ordinary files.
+func fake(t *testing.T, files map[string]string) *group {
+	t.Helper()
+	dir := t.TempDir()
+	for n, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, n), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := groupAt(dir)
+	t.Cleanup(g.close)
+	return g
+}
+
+func TestLimitsOfVersion2(t *testing.T) {
+	g := fake(t, map[string]string{"memory.max": "", "memory.swap.max": "", "pids.max": "", "cpu.max": ""})
+	b := &Box{h: &Host{by: map[string]string{memory: byV2, processes: byV2, cpus: byV2}}, members: g}
+	for _, c := range []struct {
+		l    Limits
+		kind string
+		want map[string]string
+	}{
+		{Limits{Memory: 64 << 20, Processes: 50, CPUs: 0.5}, "", map[string]string{
+			"memory.max": "67108864", "memory.swap.max": "0", "pids.max": "50", "cpu.max": "50000 100000"}},
+		{Limits{Processes: 5, CPUs: 0.001}, bubblewrap, map[string]string{
+			"memory.max": "max", "memory.swap.max": "max", "pids.max": "7", "cpu.max": "1000 100000"}},
+		{Limits{}, "", map[string]string{
+			"memory.max": "max", "memory.swap.max": "max", "pids.max": "max", "cpu.max": "max 100000"}},
+	} {
+		for n := range c.want { // ordinary files keep the end of what was longer
+			if err := os.Truncate(filepath.Join(g.dir, n), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.wrote = map[string]string{}
+		if err := b.setLimits(c.l, c.kind); err != nil {
+			t.Fatal(err)
+		}
+		for n, want := range c.want {
+			if got, err := g.read(n); got != want {
+				t.Errorf("%+v: %s is %q, %v; want %q", c.l, n, got, err, want)
+			}
+		}
+	}
+}
+
+func TestStruckOfVersion2(t *testing.T) {
+	g := fake(t, map[string]string{
+		"memory.events": "low 0\nmax 10\noom 1\noom_kill 3\n", "pids.events": "max 4\n", "cpu.stat": "usage_usec 1000000\nuser_usec 5\n",
+	})
+	b := &Box{h: &Host{by: map[string]string{memory: byV2, processes: byV2, cpuTime: byV2}}, members: g}
+	b.limits = Limits{Memory: 1, Processes: 1, CPUTime: time.Second}
+	b.before = b.count()
+	if want := (counters{oom: 3, forks: 4, cpu: time.Second}); b.before != want {
+		t.Errorf("%+v, want %+v", b.before, want)
+	}
+	if b.look() || len(b.Struck()) > 0 {
+		t.Errorf("struck %v by what was there before", b.struck)
+	}
+	for n, text := range map[string]string{"memory.events": "oom_kill 4\n", "pids.events": "max 5\n", "cpu.stat": "usage_usec 2000000\n"} {
+		if err := os.WriteFile(filepath.Join(g.dir, n), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !b.look() || !slices.Equal(b.Struck(), []string{memory, processes, cpuTime}) {
+		t.Errorf("struck %v", b.Struck())
+	}
+}
+
+// A system that lets no child be born into a group, or be held at its first
+// instruction, confines it just after.
+func TestWithoutClone3AndPtrace(t *testing.T) {
+	for _, trace := range []bool{true, false} {
+		h, err := Open(Options{Name: "signalbox-test-late"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.members == "" || !h.unified {
+			t.Skip("no control groups: ", h.Report().Detail)
+		}
+		h.byFD, h.trace = false, trace
+		b, err := h.Take(Limits{FileSize: 1 << 20, CPUs: 1}, Sandbox{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("/bin/sh", "-c", "read go; ulimit -f; cat /proc/self/cgroup")
+		var out strings.Builder
+		cmd.Stdout = &out
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Start(cmd); err != nil {
+			t.Fatal(err)
+		}
+		if pids, ok := b.Alive(); !ok || !slices.Equal(pids, []int{cmd.Process.Pid}) {
+			t.Errorf("%v, %v live, not %d", pids, ok, cmd.Process.Pid)
+		}
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+		if s := out.String(); !strings.HasPrefix(s, "2048\n") || !strings.Contains(s, b.place()) {
+			t.Errorf("it says %s", s)
+		}
+		if err := b.Free(); err != nil {
+			t.Error(err)
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	for _, o := range []Options{{}, {Name: "a/b"}, {Name: ".."}, {Name: "x", Method: "jail"}} {
+		if _, err := Open(o); err == nil {
+			t.Errorf("%+v was taken", o)
+		}
+	}
+}
+
+func TestBoundsOfFolders(t *testing.T) {
+	args := bwrapArgs(Sandbox{Read: []string{"/data", "/data/in/deep"}, Write: []string{"/data/in", "/tmp/work/"}, Network: true}, "/data")
+	line := strings.Join(args, " ")
+	last := -1
+	for _, want := range []string{"--ro-bind /data /data", "--bind /data/in /data/in", "--ro-bind /data/in/deep /data/in/deep", "--tmpfs /tmp", "--bind /tmp/work /tmp/work", "--remount-ro /", "--chdir /data --"} {
+		i := strings.Index(line, want)
+		if i <= last {
+			t.Errorf("%q is not in its place in %s", want, line)
+		}
+		last = i
+	}
+	if strings.Contains(line, "--unshare-net") {
+		t.Error("the network is gone")
+	}
+}
