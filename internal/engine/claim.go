@@ -20,8 +20,12 @@ type Claimed struct {
 // false when there is no free slot or nothing to take. fenceAbove is the
 // highest fence that the agent reported.
 func (e *Engine) Claim(ctx context.Context, a signalbox.Agent, fenceAbove int64) (c Claimed, found bool, err error) {
+	fleet := e.opts.Fleet
+	if _, own := signalbox.ExecutorKind(a.Name); own {
+		fleet = 0 // the ceiling is on agents
+	}
 	return e.claim(ctx, store.ClaimRequest{
-		Agent: a.Name, AgentURL: a.URL, Slots: a.Slots, Queues: a.Queues(), FenceAbove: fenceAbove, Fleet: e.opts.Fleet,
+		Agent: a.Name, AgentURL: a.URL, Slots: a.Slots, Queues: a.Queues(), FenceAbove: fenceAbove, Fleet: fleet,
 	})
 }
 

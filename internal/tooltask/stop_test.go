@@ -23,7 +23,7 @@ func contains(s string, parts ...string) bool {
 
 // hangs is a tool that runs until it is told to end, as a command does.
 func (h *house) hangs(tools ...string) (begun chan string, goOn chan struct{}) {
-	begun, goOn = make(chan string, 16), make(chan struct{})
+	begun, goOn = make(chan string, 100), make(chan struct{})
 	for _, tool := range tools {
 		h.play(tool, func(ctx context.Context, c gateway.Call) (gateway.Result, error) {
 			if c.Log != nil {
