@@ -79,7 +79,7 @@ func TestInterruptOfARunThatTakesItsTimeToStop(t *testing.T) {
 // With --persist it is the wait here that ends, not the task.
 func TestWaitForAPersistentChatEnds(t *testing.T) {
 	f := newFake(t)
-	p := start(t, f, cli.IO{}, "chat", "coder", "line", "--persist", "--wait-timeout", "20ms")
+	p := start(t, f, cli.IO{}, "chat", "coder", "line", "--persist", "--wait-timeout", "400ms")
 	p.exits(t, 124)
 	if !strings.Contains(p.err.String(), "Error: the wait is over; "+id(1)+" goes on (queued)\n") {
 		t.Fatal(p.err)
@@ -88,6 +88,20 @@ func TestWaitForAPersistentChatEnds(t *testing.T) {
 	p.err.await(t, "Running on coder") // from here on nothing bounds it
 	p.interrupt()
 	p.exits(t, 130)
+}
+
+// A director that does not answer in the time of the wait may have stored it.
+func TestWaitForAPersistentChatEndsBeforeTheAnswer(t *testing.T) {
+	f := newFake(t)
+	f.mu.Lock()
+	p := start(t, f, cli.IO{}, "chat", "coder", "line", "--persist", "--wait-timeout", "50ms", "--idempotency-key", "k1")
+	p.exits(t, 124)
+	f.mu.Unlock()
+	for _, want := range []string{"Error: the wait is over before the director answered\n", "--idempotency-key k1 finds it"} {
+		if !strings.Contains(p.err.String(), want) {
+			t.Errorf("%q is missing in %q", want, p.err)
+		}
+	}
 }
 
 func TestChatWithALostConnectionNamesTheTask(t *testing.T) {

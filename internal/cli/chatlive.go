@@ -133,8 +133,7 @@ func (l *chatLive) answer(end api.ChatResponse) error {
 // interrupted leaves the task alone, or cancels it where that is wanted.
 func (l *chatLive) interrupted(ctx context.Context, c *client.Client) error {
 	if l.id == "" {
-		f := &fault{exit: exitDetached, code: "interrupted", retryable: true, message: "interrupted before the director answered"}
-		return f.hinted("it may have been stored; the same command with --idempotency-key %s finds it or submits it, never twice", l.s.key)
+		return l.unanswered(&fault{exit: exitDetached, code: "interrupted", retryable: true, message: "interrupted before the director answered"})
 	}
 	if l.s.cancelOnInterrupt {
 		return l.cancel(context.WithoutCancel(ctx), c)
@@ -170,7 +169,15 @@ func (l *chatLive) cancel(ctx context.Context, c *client.Client) error {
 	return f.hinted("signalbox status %s", l.id)
 }
 
+// unanswered is the end of a chat of which not even the id is known.
+func (l *chatLive) unanswered(f *fault) error {
+	return f.hinted("it may have been stored; the same command with --idempotency-key %s finds it or submits it, never twice", l.s.key)
+}
+
 func (l *chatLive) waitOver() error {
+	if l.id == "" {
+		return l.unanswered(&fault{exit: exitWaitOver, code: "wait_over", retryable: true, message: "the wait is over before the director answered"})
+	}
 	f := &fault{exit: exitWaitOver, code: "wait_over", retryable: true, id: l.id}
 	f.message = fmt.Sprintf("the wait is over; %s goes on (%s)", l.id, l.state)
 	return f.hinted("%s", comeBack(l.id))
