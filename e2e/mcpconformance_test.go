@@ -147,7 +147,7 @@ func (s *suite) checks(name, version string) ([]check, error) {
 	if names.MatchString(name) {
 		at = s.named
 	}
-	args := []string{"server", "--url", at, "--scenario", name, "-o", dir}
+	args := []string{"server", "--url", at, "--scenario", name, "-o", dir, "--timeout", "90000"}
 	if version != "" {
 		args = append(args, "--spec-version", version)
 	}

@@ -232,6 +232,25 @@ func TestACallOverflowsIntoATask(t *testing.T) {
 	}
 }
 
+// Clients of either era that did not declare tasks are told the id in words, and
+// follow the task with the plain tools.
+func TestClientsWithoutTasksFollowAnAsyncTool(t *testing.T) {
+	j := newBox(t).jobs(nil)
+	for _, era := range []string{legacyEra, modernEra} {
+		c := j.over(j.director.url, era)
+		said := c.says("job", object{"name": era})
+		id, ok := strings.CutPrefix(said, "Task 'job' queued with id ")
+		if !ok {
+			t.Fatal(said)
+		}
+		j.began(era)
+		j.goOn(era)
+		j.until("it is completed", func() bool {
+			return strings.Contains(c.says("task_status", object{"task_id": id}), "did "+era)
+		})
+	}
+}
+
 // spoken is a client of signalbox gateway --stdio that writes its messages
 // itself: the libraries' calls know no tasks.
 type spoken struct {
