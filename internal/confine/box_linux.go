@@ -247,7 +247,8 @@ func bind(pid int, held bool, p plan) error {
 }
 
 // Free gives the box back. It kills what still lives in it, and a box that
-// cannot be emptied is not used again: then the error names what lives.
+// cannot be emptied is not used again: then the error names what lives, and
+// Alive goes on telling.
 func (b *Box) Free() error {
 	b.mu.Lock()
 	if !b.busy {

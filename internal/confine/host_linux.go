@@ -62,6 +62,7 @@ type Host struct {
 	landlock  int
 	netns     bool
 	warned    sync.Once
+	warnedNet sync.Once
 
 	mu     sync.Mutex
 	idle   []*Box

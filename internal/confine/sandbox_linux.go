@@ -143,6 +143,11 @@ func (h *Host) choose(s Sandbox) (string, error) {
 			why = append(why, r.Kind+" cannot take the network away whole ("+r.Note+"); allow the network or install bubblewrap")
 			continue
 		}
+		if r.Kind == landlocked && !s.Network && !h.netns {
+			h.warnedNet.Do(func() {
+				h.o.Log.Warn("Commands in a sandbox can still use the network", "reason", r.Note)
+			})
+		}
 		return r.Kind, nil
 	}
 	reason := strings.Join(why, "; ")

@@ -130,6 +130,9 @@ func Start(spec Spec) (*Process, error) {
 	if spec.TTY != nil {
 		wire = p.wireTTY
 	}
+	if spec.Box != nil { // it is empty yet, so it is told at once
+		_, p.boxed = spec.Box.Alive()
+	}
 	theirs, err := wire()
 	switch {
 	case err != nil:
@@ -154,7 +157,6 @@ func Start(spec Spec) (*Process, error) {
 	p.kin = newKin(p.id)
 	if spec.Box != nil {
 		p.kin.spare = spec.Box.Wraps()
-		_, p.boxed = spec.Box.Alive()
 	}
 	p.drain()
 	go p.wait()
@@ -181,7 +183,7 @@ func (p *Process) wirePipes() (theirs []*os.File, err error) {
 	}
 	theirs = append(theirs, stdin)
 	for _, to := range []io.Writer{p.spec.Stdout, p.spec.Stderr} {
-		r, w, err := os.Pipe()
+		r, w, err := pipeOut()
 		if err != nil {
 			return theirs, err
 		}
