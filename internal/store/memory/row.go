@@ -99,6 +99,7 @@ func copyRequest(q signalbox.Request) signalbox.Request {
 	q.Thinking = copyOf(q.Thinking)
 	q.SealedEnv = slices.Clone(q.SealedEnv)
 	q.AllowedTools = slices.Clone(q.AllowedTools)
+	q.Arguments, q.Metadata = slices.Clone(q.Arguments), slices.Clone(q.Metadata)
 	return q
 }
 

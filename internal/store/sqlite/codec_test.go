@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"encoding/json"
 	"reflect"
 	"testing"
 	"time"
@@ -43,6 +44,9 @@ func FuzzUnpack(f *testing.F) {
 	f.Add(packResult(&signalbox.Result{ExitCode: &code, CostUSD: 0.25, ErrorType: "e", Truncated: true, ToolCount: 3}))
 	f.Add(packRequest(&signalbox.Request{AllowedTools: []string{"Read", ""}, SystemPrompt: "s"}))
 	f.Add(packRequest(&signalbox.Request{AllowedTools: []string{}}))
+	f.Add(packRequest(&signalbox.Request{Arguments: json.RawMessage(`{"a":1}`), Metadata: json.RawMessage(`{}`), TimeoutMS: 1500, HadEnv: true}))
+	f.Add(packRequest(&signalbox.Request{TimeoutMS: 1}))
+	f.Add(packResult(&signalbox.Result{Answer: `{"content":[]}`}))
 	f.Add([]byte{2})
 	f.Fuzz(func(t *testing.T, rest []byte) {
 		if r, err := unpackRequest("prompt", rest, nil); err == nil {
@@ -65,6 +69,7 @@ func FuzzUnpack(f *testing.F) {
 func FuzzUnpackExtra(f *testing.F) {
 	now := time.UnixMilli(7).UTC()
 	f.Add(packExtra(&signalbox.Task{Mode: signalbox.ModeChat, Owner: "user:ann", Depth: 8, Waits: true, QueuedAs: 3}))
+	f.Add(packExtra(&signalbox.Task{Mode: signalbox.ModeTool, Tool: "report"}))
 	f.Add(packToken(&signalbox.Token{Name: "n", Hash: []byte{1}, Scopes: []signalbox.Scope{"read"}, Agents: []string{}, ExpiresAt: now}))
 	f.Add(packUser(&signalbox.User{Email: "e", Password: "p", Agents: []string{"a", ""}, CreatedAt: now, Disabled: true}))
 	f.Add([]byte{1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f})
@@ -86,4 +91,32 @@ func FuzzUnpackExtra(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Rows that were written before there were tool calls say nothing of them, and
+// those of tasks that are none are written as ever.
+func TestRowsOfBeforeToolCalls(t *testing.T) {
+	tools := packRequest(&signalbox.Request{Model: "m", AllowedTools: []string{"Read"}})
+	plain := packRequest(&signalbox.Request{Model: "m"})
+	if tools[0] != withTools || plain[0] != packedVersion {
+		t.Errorf("versions %d and %d", tools[0], plain[0])
+	}
+	for _, row := range [][]byte{tools, plain, nil} {
+		if r, err := unpackRequest("p", row, nil); err != nil || r.Arguments != nil || r.Metadata != nil || r.TimeoutMS != 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	long := packResult(&signalbox.Result{ErrorType: "e", ToolCount: 3, Answer: "a"})
+	short := packResult(&signalbox.Result{ErrorType: "e", ToolCount: 3})
+	if string(long[:len(short)]) != string(short) {
+		t.Error("a result without an answer is not written as it was")
+	}
+	if r, err := unpackResult("o", "t", short); err != nil || r.Answer != "" || r.ToolCount != 3 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	var task signalbox.Task
+	before := packExtra(&signalbox.Task{Mode: signalbox.ModeChat, Owner: "user:ann"})
+	if err := unpackExtra(&task, before); err != nil || task.Tool != "" || task.Owner != "user:ann" {
+		t.Errorf("%+v, %v", task, err)
+	}
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -143,7 +144,7 @@ func (p *pair) submit(t *rapid.T) {
 	key := pick(t, "key", "", "", "", "k1", "k2")
 	s := store.Submission{
 		Task: signalbox.Task{
-			Mode: pick(t, "mode", "", "", signalbox.ModeChat, signalbox.ModeBypass), Owner: pick(t, "owner", "", "user:ann"),
+			Mode: pick(t, "mode", "", "", signalbox.ModeChat, signalbox.ModeBypass, signalbox.ModeTool), Owner: pick(t, "owner", "", "user:ann"),
 			ParentID: pick(t, "parent", "", "", id(1), id(2)), ID: name, State: signalbox.Pending, Queue: pick(t, "queue", someQueues...),
 			Limit: pick(t, "limit", "work", "work", "chat:a"), Priority: priority, Bias: time.Duration(priority) * time.Minute,
 			NotBefore: p.soon(t, "not before"), WaitUntil: p.soon(t, "wait until"),
@@ -158,6 +159,10 @@ func (p *pair) submit(t *rapid.T) {
 		FollowSession: rapid.Bool().Draw(t, "follow"),
 		Room:          p.room(t),
 		Now:           p.now,
+	}
+	if s.Task.Mode == signalbox.ModeTool {
+		s.Task.Tool, s.Request.Prompt = pick(t, "tool", "report", "build"), ""
+		s.Request.Arguments, s.Request.TimeoutMS = json.RawMessage(`{"n":"`+name+`"}`), pick[int64](t, "timeout", 0, 1500)
 	}
 	if s.Task.HasEnv {
 		s.Request.SealedEnv = []byte("sealed " + name)

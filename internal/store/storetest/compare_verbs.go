@@ -61,7 +61,7 @@ func (p *pair) anyEvent(t *rapid.T, kind signalbox.EventKind) signalbox.Event {
 	}
 	if rapid.Bool().Draw(t, "result") {
 		code := rapid.IntRange(0, 2).Draw(t, "exit code")
-		ev.Result = &signalbox.Result{Output: "out", Tail: "tail", TailSeq: 7, ExitCode: &code, CostUSD: 0.1}
+		ev.Result = &signalbox.Result{Output: "out", Tail: "tail", TailSeq: 7, ExitCode: &code, CostUSD: 0.1, Answer: pick(t, "answer", "", `{"content":[]}`)}
 	}
 	return ev
 }
@@ -177,6 +177,7 @@ func (p *pair) pages(t *rapid.T) {
 	q := store.HistoryQuery{Limit: limit}
 	if rapid.Bool().Draw(t, "filtered") {
 		q.State, q.Agent = pick(t, "state", "", signalbox.Completed, signalbox.Cancelled), pick(t, "agent", "", "a")
+		q.Mode, q.Tool = pick(t, "mode", "", signalbox.ModeTool), pick(t, "tool", "", "report")
 		q.Queue, q.Source = queue, pick(t, "source", "", signalbox.SourceAPI)
 		q.SessionID, q.Text = pick(t, "session", someSessions...), pick(t, "text", "", "ä", "%")
 		q.Since, q.Until = p.soon(t, "since"), p.soon(t, "until")

@@ -46,7 +46,8 @@
 //     else it is the earliest NotBefore still to come, of whatever session.
 //   - Claim counts every slot row of the agent against Slots, withheld rows
 //     and those above Slots too. A lease whose end has passed still holds its
-//     slot. A pause whose UntilMS is at or before Now holds nothing back, and
+//     slot. The ceiling over all agents counts no slots of the director's own
+//     executor (signalbox.ExecutorKind). A pause whose UntilMS is at or before Now holds nothing back, and
 //     stays listed until Resume.
 //   - Apply looks for the task (CodeNotFound), then at Rev (ErrStale), then
 //     refuses SlotTake (CodeConflict). Seq, Place, EnqueuedAt, Ready and the

@@ -61,6 +61,9 @@ func historyOf(b *box) {
 	options := func(n int, queue string, source signalbox.Source, job, session, preview string) option {
 		return func(s *store.Submission) {
 			s.Task.Queue, s.Task.Source, s.Task.SourceJob, s.Task.SessionID, s.Task.Preview = queue, source, job, session, preview
+			if n < 3 {
+				s.Task.Mode, s.Task.Tool = signalbox.ModeTool, []string{"", "report", "other"}[n]
+			}
 		}
 	}
 	for n, o := range []option{
@@ -101,6 +104,8 @@ func historyFilters(b *box) {
 		{"source", store.HistoryQuery{Source: "api"}, []int{4, 3}},
 		{"job", store.HistoryQuery{SourceJob: "nightly"}, []int{2}},
 		{"session", store.HistoryQuery{SessionID: "s"}, []int{3, 2}},
+		{"mode", store.HistoryQuery{Mode: signalbox.ModeTool}, []int{2, 1}},
+		{"tool", store.HistoryQuery{Tool: "report"}, []int{1}},
 		{"text", store.HistoryQuery{Text: "fix"}, []int{4, 1}},
 		{"text, letters of either case", store.HistoryQuery{Text: "äRGER"}, []int{1}},
 		{"text as it is", store.HistoryQuery{Text: "0% d"}, []int{2}},

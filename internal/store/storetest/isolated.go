@@ -11,6 +11,7 @@ func isolatedRules() []rule {
 		{"isolated slots and the others do not count for each other", isolatedApart},
 		{"the ceiling over all agents is of each sort", isolatedFleet},
 		{"a withheld slot counts under the ceiling", isolatedFleetWithheld},
+		{"the ceiling over all agents counts no slot of the director's own executor", isolatedFleetExecutor},
 		{"of many slots the lowest free one is taken", isolatedMany},
 		{"an agent that holds an isolated slot is not removed", isolatedRemove},
 		{"an isolated execution lives and ends like any other", isolatedLife},
@@ -71,6 +72,26 @@ func isolatedFleetWithheld(b *box) {
 	c := b.offer("b")
 	c.Fleet = 1
 	b.noClaim(c)
+}
+
+func isolatedFleetExecutor(b *box) {
+	b.submits(2, inQueue(signalbox.QueueCommands))
+	c := b.offerSlots(signalbox.ExecutorName(signalbox.ExecutorCommands, signalbox.DefaultInstance), 2)
+	c.Queues = []string{signalbox.QueueCommands}
+	b.claimed(c)
+	b.claimed(c)
+	b.noClaim(c) // its own slots are counted
+	b.submits(2)
+	under := b.offer("a")
+	under.Fleet = 1
+	room := &store.Room{Queues: []string{signalbox.QueueWork}, Agents: []store.RoomAgent{{Name: "a", Slots: 3}}, Fleet: 3, Must: true}
+	b.submit(func(s *store.Submission) { s.Room = room })
+	b.claimed(under)
+	under = b.offer("b")
+	under.Fleet = 1
+	b.noClaim(under)
+	b.finish(id(1))
+	b.noClaim(under)
 }
 
 func isolatedMany(b *box) {

@@ -54,9 +54,9 @@ func (s *survey) task(id string) {
 
 // The queues, sessions and agents that cases and histories speak of.
 var (
-	someQueues   = []string{"work", "pool:k", "agent:a", "agent:b", "bypass:a"}
+	someQueues   = []string{"work", "pool:k", "agent:a", "agent:b", "bypass:a", "commands"}
 	someSessions = []string{"", "s", "r"}
-	someAgents   = []string{"a", "b"}
+	someAgents   = []string{"a", "b", "commands@local"}
 )
 
 func (s *survey) lines() {

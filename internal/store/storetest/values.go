@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
 	"time"
@@ -56,6 +57,7 @@ func valuesHostile(b *box) {
 		s.Task.Owner, s.Task.OwnerEmail, s.Task.ParentID, s.Task.Mode = h, h, h, signalbox.Mode(h)
 		s.Request.Prompt, s.Request.Model, s.Request.Tier, s.Request.Project = h, h, h, &signalbox.Project{Name: h, Path: h}
 		s.Request.AllowedTools, s.Request.SystemPrompt = []string{h, h}, h
+		s.Task.Tool, s.Request.Arguments, s.Request.Metadata, s.Request.TimeoutMS = h, json.RawMessage(h), json.RawMessage(h), math.MaxInt64
 		_, err := b.Submit(b.ctx, s)
 		b.must(err)
 		claimed, err := b.Claim(b.ctx, b.offer("a"))
@@ -64,11 +66,11 @@ func valuesHostile(b *box) {
 		b.same("key and job", [2]string{claimed.Task.IdempotencyKey, claimed.Task.SourceJob}, [2]string{h, h})
 		c := b.change(claimed.Task, signalbox.Event{
 			Kind: signalbox.EventFinish, Reason: signalbox.ReasonAgentError, Message: h, TaskID: h, By: h,
-			Result: &signalbox.Result{Output: h, Tail: h, ErrorType: h},
+			Result: &signalbox.Result{Output: h, Tail: h, ErrorType: h, Answer: h},
 		})
 		ended, err := b.Apply(b.ctx, c, b.now)
 		b.must(err)
-		b.same("owner", [3]string{ended.Owner, ended.OwnerEmail, ended.ParentID}, [3]string{h, h, h})
+		b.same("owner", [4]string{ended.Owner, ended.OwnerEmail, ended.ParentID, ended.Tool}, [4]string{h, h, h, h})
 		b.same("message", [3]string{ended.Message, ended.TaskID, ended.Preview}, [3]string{h, h, h})
 		b.same("task", b.task(s.Task.ID), ended)
 		result, err := b.Result(b.ctx, s.Task.ID)
@@ -147,6 +149,7 @@ func valuesAbsent(b *box) {
 	no, zero := false, 0
 	b.must(second(b.Submit(b.ctx, b.submission(func(s *store.Submission) {
 		s.Request.Thinking, s.Request.Project, s.Request.AllowedTools = &no, &signalbox.Project{}, []string{}
+		s.Request.Arguments = json.RawMessage("{}")
 	}))))
 	b.submit()
 	with, err := b.Request(b.ctx, id(1))
@@ -158,6 +161,9 @@ func valuesAbsent(b *box) {
 	}
 	if with.Project == nil || without.Project != nil {
 		b.Fatalf("project: %v and %v", with.Project, without.Project)
+	}
+	if string(with.Arguments) != "{}" || without.Arguments != nil || without.Metadata != nil {
+		b.Fatalf("arguments: %q and %q", with.Arguments, without.Arguments)
 	}
 	if with.AllowedTools == nil || without.AllowedTools != nil {
 		b.Fatalf("allowed tools: %v and %v", with.AllowedTools, without.AllowedTools)
@@ -177,14 +183,17 @@ func valuesNoAlias(b *box) {
 	thinking, code := true, 1
 	s := b.submission(withEnv("sealed"))
 	s.Request.Thinking, s.Request.Project, s.Request.AllowedTools = &thinking, &signalbox.Project{Name: "p"}, []string{"Read"}
+	s.Request.Arguments, s.Request.Metadata = json.RawMessage(`{"a":1}`), json.RawMessage(`{"m":1}`)
 	b.must(second(b.Submit(b.ctx, s)))
 	scribble := func(q signalbox.Request) {
 		*q.Thinking, q.Project.Name, q.SealedEnv[0], q.AllowedTools[0] = false, "?", '?', "?"
+		q.Arguments[0], q.Metadata[0] = '?', '?'
 	}
 	check := func() signalbox.Request {
 		q, err := b.Request(b.ctx, id(1))
 		b.must(err)
-		if !*q.Thinking || q.Project.Name != "p" || string(q.SealedEnv) != "sealed" || q.AllowedTools[0] != "Read" {
+		if !*q.Thinking || q.Project.Name != "p" || string(q.SealedEnv) != "sealed" || q.AllowedTools[0] != "Read" ||
+			string(q.Arguments) != `{"a":1}` || string(q.Metadata) != `{"m":1}` {
 			b.Fatalf("the stored request changed: %+v", q)
 		}
 		return q

@@ -41,7 +41,9 @@ func (v *view) checkSlots() {
 
 // checkCapacity: at most as many executions as slots for each agent that the
 // store knows (design §4.3). It also finds an agent whose number of slots was
-// lowered below what it runs.
+// lowered below what it runs. Calls of tools that stand in line of their tool
+// queue take a slot of the executor each, however many it has: that line is what
+// bounds them.
 func (v *view) checkCapacity() {
 	running := map[string]int{}
 	for _, s := range v.slots {
@@ -50,6 +52,9 @@ func (v *view) checkCapacity() {
 		}
 	}
 	for _, a := range v.agents {
+		if kind, _ := signalbox.ExecutorKind(a.Name); kind == signalbox.ExecutorCalls {
+			a.Slots = signalbox.MaxAgentSlots
+		}
 		if n := running[a.Name]; n > a.Slots {
 			v.wrong("agent %s runs %d tasks in %d slots", a.Name, n, a.Slots)
 		}
