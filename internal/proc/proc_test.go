@@ -126,13 +126,18 @@ func (o *output) ready(t *testing.T) int {
 
 func start(t *testing.T, role string, out io.Writer, grace time.Duration) *proc.Process {
 	t.Helper()
+	return startMarked(t, t.Name(), role, out, grace)
+}
+
+func startMarked(t *testing.T, mark, role string, out io.Writer, grace time.Duration) *proc.Process {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p, err := proc.Start(proc.Spec{
 		Argv: []string{exe, flag + role}, Dir: t.TempDir(), Env: append(os.Environ(), "GORACE=atexit_sleep_ms=0"), Stdin: "from stdin",
-		Stdout: out, Mark: t.Name(), Grace: grace,
+		Stdout: out, Mark: mark, Grace: grace,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -247,6 +252,36 @@ func TestClearByIdent(t *testing.T) {
 			dead(t, pid)
 			_, _ = p.End()
 		})
+	}
+}
+
+// Many runs are cleared together, and nobody else is.
+func TestClearMarks(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("reading another's environment needs /proc")
+	}
+	var marks []string
+	var pids []int
+	for _, role := range []string{"stubborn", "setsid", "double-fork", "hang"} {
+		out := newOutput()
+		p := startMarked(t, t.Name()+" "+role, role, out, time.Second)
+		pids = append(pids, out.ready(t))
+		go io.Copy(io.Discard, out.pr)
+		defer out.pw.Close()
+		marks = append(marks, p.Ident().Mark)
+	}
+	last := len(marks) - 1
+	if left := proc.ClearMarks([]string{marks[0], marks[1], "", "unknown", marks[2]}); len(left) > 0 {
+		t.Errorf("left %v", left)
+	}
+	for _, pid := range pids[:last] {
+		dead(t, pid)
+	}
+	if err := syscall.Kill(pids[last], 0); err != nil {
+		t.Error("one that is none of theirs was killed")
+	}
+	if left := proc.ClearMarks(nil); left != nil {
+		t.Errorf("left %v", left)
 	}
 }
 

@@ -100,18 +100,20 @@ func readSmall(path string, buf []byte) int {
 // marked reports whether the environment that the process was started with
 // carries the mark.
 func marked(pid int, mark string) bool {
-	if mark == "" {
-		return false
-	}
+	return mark != "" && markAmong(pid, func(m string) bool { return m == mark }) != ""
+}
+
+// markAmong returns the first mark in the environment that the process was
+// started with which is one of those that are looked for.
+func markAmong(pid int, wanted func(mark string) bool) string {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
-		return false
+		return ""
 	}
-	want := []byte(MarkVar + "=" + mark)
 	for v := range bytes.SplitSeq(b, []byte{0}) {
-		if bytes.Equal(v, want) {
-			return true
+		if mark, ok := bytes.CutPrefix(v, []byte(MarkVar+"=")); ok && wanted(string(mark)) {
+			return string(mark)
 		}
 	}
-	return false
+	return ""
 }

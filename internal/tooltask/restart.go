@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// clearers is how many runs of a predecessor are looked for side by side.
-const clearers = 4
+// clearers is how many tasks of a predecessor are put away side by side.
+const clearers = 16
 
 // takeUp deals with what a predecessor left: nothing of it may live, and then
 // the restart policies say what becomes of each task.
@@ -31,6 +31,7 @@ func (x *Executor) takeUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	stuck := proc.ClearMarks(x.marksOf(flying))
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	var errs []error
@@ -43,7 +44,7 @@ func (x *Executor) takeUp(ctx context.Context) error {
 		places <- struct{}{}
 		group.Go(func() {
 			defer func() { <-places }()
-			if err := x.takeUpOne(ctx, p, t); err != nil {
+			if err := x.takeUpOne(ctx, p, t, len(stuck[markOf(&t)]) > 0); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				errs = append(errs, err)
@@ -63,16 +64,22 @@ func (x *Executor) poolOfAgent(agent string) *pool {
 	return nil
 }
 
-func (x *Executor) takeUpOne(ctx context.Context, p *pool, t signalbox.Task) error {
-	if x.hasProcesses(t.Tool) && t.State != signalbox.Dispatching {
-		id := proc.Ident{Mark: markOf(&t)}
-		var unkillable *proc.UnkillableError
-		if err := proc.Clear(id, 0); errors.As(err, &unkillable) {
-			x.keepStuck(p, t, func() []int { return proc.Alive(id) })
-			return nil
-		} else if err != nil {
-			return err
+// marksOf are the marks of the executor's tasks that may have processes.
+func (x *Executor) marksOf(flying []signalbox.Task) []string {
+	var marks []string
+	for i := range flying {
+		t := &flying[i]
+		if x.poolOfAgent(t.Agent) != nil && x.hasProcesses(t.Tool) && t.State != signalbox.Dispatching {
+			marks = append(marks, markOf(t))
 		}
+	}
+	return marks
+}
+
+func (x *Executor) takeUpOne(ctx context.Context, p *pool, t signalbox.Task, stuck bool) error {
+	if stuck {
+		x.keepStuck(p, t, func() []int { return proc.Alive(proc.Ident{Mark: markOf(&t)}) })
+		return nil
 	}
 	x.log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", t.Agent, "state", string(t.State))
 	err := x.putAway(ctx, t, nil)
