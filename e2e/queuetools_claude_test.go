@@ -60,7 +60,7 @@ func TestClaudeCodePlansWithTheQueue(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, tail(p.out.text()))
 	}
 	turns := turnsOf(c.model)
-	for _, name := range []string{"submit_task", "task_status", "task_output", "cancel_task", "list_agents", "queue_status", "chat_with_agent"} {
+	for _, name := range queueTools {
 		if !slices.Contains(turns[0].Tools, queueTool(name)) {
 			t.Errorf("the model was not offered %s: %v", name, turns[0].Tools)
 		}

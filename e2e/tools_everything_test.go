@@ -126,7 +126,7 @@ func (e *everything) sameTools(direct, through *caller) {
 		if list, err = through.ListTools(e.ctx(), nil); err != nil {
 			e.t.Fatal(err)
 		}
-		return len(list.Tools) == len(own.Tools)
+		return len(configured(list.Tools)) == len(own.Tools)
 	})
 	named := map[string]*mcp.Tool{}
 	for _, tool := range list.Tools {
