@@ -301,7 +301,7 @@ func TestMCPConformance(t *testing.T) {
 		}
 	}
 	var mu sync.Mutex
-	used, passed := map[string]bool{}, 0
+	used, ran, passed := map[string]bool{}, 0, 0
 	t.Run("scenarios", func(t *testing.T) {
 		for _, r := range runs {
 			t.Run(strings.TrimSuffix(r.name+"/"+r.version, "/"), func(t *testing.T) {
@@ -312,6 +312,7 @@ func TestMCPConformance(t *testing.T) {
 				}
 				mu.Lock()
 				defer mu.Unlock()
+				ran++
 				for _, c := range got {
 					switch {
 					case c.Status == "SUCCESS" || c.Status == "INFO":
@@ -326,11 +327,11 @@ func TestMCPConformance(t *testing.T) {
 		}
 	})
 	for id := range unmet {
-		if !used[id] {
+		if !used[id] && ran == len(runs) { // not where -run chose some
 			t.Errorf("the check %s has passed, or is gone: it needs no reason any more", id)
 		}
 	}
-	t.Logf("%d runs of scenarios, %d checks passed, in %v", len(runs), passed, time.Since(begin).Round(time.Millisecond))
+	t.Logf("%d runs of scenarios, %d checks passed, in %v", ran, passed, time.Since(begin).Round(time.Millisecond))
 	s.nothingHeld(strings.TrimSuffix(s.direct, "/mcp"))
 }
 
