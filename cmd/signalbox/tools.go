@@ -91,10 +91,18 @@ func newToolbox(cfg config.Config, p parts) (t *toolbox, err error) {
 	})
 	p.engine.AddLive(t.tasks)
 	t.endpoint = endpointOptions(p.log)
+	if p.queue != nil {
+		t.endpoint.Instructions = instructions
+	}
 	t.endpoint.Tasks, t.endpoint.TaskAfter, t.endpoint.AgentName = t.tasks, cfg.Commands.TaskAfter, cfg.Commands.AgentName
 	t.mcp = endpoint.New(t.gateway, t.endpoint)
 	return t, nil
 }
+
+// instructions tell a model what the queue's own tools are for.
+const instructions = "Hand work to other agents with submit_task (list_agents shows them), and follow it with task_status and task_output; " +
+	"ask an agent and read its answer with chat_with_agent. A tool that answers \"Task … queued with id …\" goes on by itself: " +
+	"task_status has its result. queue_status shows what waits, cancel_task stops a task."
 
 func noteTools(notes []toolconf.Note, log *slog.Logger) {
 	for _, n := range notes {
