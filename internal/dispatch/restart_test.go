@@ -245,3 +245,50 @@ func TestRemovedAgentIsOfferedNothing(t *testing.T) {
 	h.put(a.Row(), "") // and it comes back
 	h.untilState(next, signalbox.Working)
 }
+
+// The director's own executor follows its tasks by itself: it is no agent to be
+// asked, and its tasks are neither taken up nor lost, however long they run.
+func TestExecutorsAreLeftAlone(t *testing.T) {
+	h := newHouse(t)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	row, err := h.engine.PutExecutor(t.Context(), signalbox.ExecutorCommands, signalbox.DefaultInstance, 5)
+	must(err)
+	var tasks []signalbox.Task
+	for i := range 3 {
+		_, err := h.engine.Submit(t.Context(), engine.NewTask{Mode: signalbox.ModeTool, Tool: "report"})
+		must(err)
+		c, found, err := h.engine.Claim(t.Context(), row, 0)
+		must(err)
+		if !found {
+			t.Fatal("nothing to claim")
+		}
+		if i > 0 {
+			c.Task, err = h.engine.Accept(t.Context(), c.Task, "", "")
+			must(err)
+		}
+		tasks = append(tasks, c.Task)
+	}
+	h.start()
+	if _, known := h.d.LiveAgent(row.Name); known || len(h.d.Agents()) != 0 {
+		t.Errorf("%+v", h.d.Agents())
+	}
+	h.clock.silenceFor(2 * ttl)
+	a := h.agent(Options{}) // more of its rounds
+	id := h.submit(engine.NewTask{})
+	a.Finish(a.AwaitStart(1).TaskID, End{Output: "done"})
+	h.ends(id, signalbox.ReasonCompleted)
+	for _, task := range tasks {
+		if now := h.task(task.ID); now.Rev != task.Rev {
+			t.Errorf("%s is %s: %s", now.ID, now.State, now.Message)
+		}
+	}
+	for _, task := range tasks {
+		_, err := h.engine.Finish(t.Context(), task, engine.Outcome{Reason: signalbox.ReasonCompleted})
+		must(err)
+	}
+}

@@ -233,10 +233,8 @@ func TestExecutorIsNoAgent(t *testing.T) {
 	if _, found := b.next(a); found {
 		t.Error("it was given a task of agents")
 	}
-	lane, err := b.Lane(t.Context(), name)
-	b.must(err)
 	b.toolTask()
-	if lane, err = b.Lane(t.Context(), name); err != nil || lane.Length != 1 || len(lane.Waiting) != 1 {
+	if lane, err := b.Lane(t.Context(), name); err != nil || lane.Length != 1 || len(lane.Waiting) != 1 {
 		t.Errorf("%+v, %v", lane, err)
 	}
 }

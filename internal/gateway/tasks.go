@@ -36,7 +36,8 @@ type Tasks interface {
 	// not wait for the end.
 	Cancel(ctx context.Context, id, by string) (ToolTask, error)
 	// List returns tasks of tools, those that have not ended first, in order,
-	// then the others, newest end first.
+	// then the others, newest end first. They come without their Result, which
+	// may be large: Task has it.
 	List(ctx context.Context, q TaskQuery) (TaskPage, error)
 }
 

@@ -161,3 +161,24 @@ func BenchmarkObserve(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "submits/s")
 }
+
+// The director's own executor is counted by its slots, and not among agents.
+func TestToolTaskSlots(t *testing.T) {
+	e, _, _ := newEngine(t)
+	e.AddLive(executors{})
+	got := scrape(t, telemetry.NewMetrics(e))
+	for _, want := range []string{
+		`signalbox_tool_task_slots{queue="commands"} 10`, `signalbox_tool_task_slots_in_use{queue="commands"} 3`, `signalbox_agents{state="up"} 1`, `signalbox_agents{state="idle"} 1`,
+	} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("no %s in:\n%s", want, got)
+		}
+	}
+}
+
+type executors struct{}
+
+func (executors) Agents() []engine.LiveAgent {
+	return []engine.LiveAgent{{Agent: signalbox.Agent{Name: "commands@local", Slots: 10}, Up: true, InUse: 3}}
+}
+func (executors) LiveAgent(string) (engine.LiveAgent, bool) { return engine.LiveAgent{}, false }
