@@ -48,6 +48,9 @@ type Host struct {
 	method string
 	detail []string
 
+	name    string            // of the groups of all boxes: that of the options, or one beside it
+	lock    *os.File          // of that group, while we live
+	swept   []string          // groups of dead processes that were removed
 	members string            // the group of all boxes, in the hierarchy that knows what lives in them; "" none
 	unified bool              // that hierarchy is version 2
 	shown   string            // the same group as /proc/<pid>/cgroup names it
@@ -86,7 +89,7 @@ func Open(o Options) (*Host, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	h := &Host{
-		o: o, by: map[string]string{}, v1: map[string]string{}, inUse: map[*Box]bool{},
+		o: o, name: o.Name, by: map[string]string{}, v1: map[string]string{}, inUse: map[*Box]bool{},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), kept: make(chan struct{}),
 	}
 	if err := h.setUp(); err != nil {
@@ -94,7 +97,9 @@ func Open(o Options) (*Host, error) {
 	}
 	h.clearTemp()
 	if err := h.probe(); err != nil {
-		return nil, errors.Join(err, h.removeAll())
+		err = errors.Join(err, h.removeAll())
+		h.unlock()
+		return nil, err
 	}
 	go h.keep()
 	return h, nil
@@ -229,7 +234,9 @@ func (h *Host) Close() error {
 			errs = append(errs, fmt.Errorf("confine: processes %v live on in %s", b.pids(), b.name))
 		}
 	}
-	return errors.Join(append(errs, h.removeAll())...)
+	err := h.removeAll()
+	h.unlock()
+	return errors.Join(append(errs, err)...)
 }
 
 // removeAll removes the groups of all boxes.

@@ -112,6 +112,19 @@ func TestFileSizeAndOpenFiles(t *testing.T) {
 	}
 }
 
+// Without groups a user's limit stands in: not for root, whom it does not bind.
+func TestProcessesOfAUser(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("the limit of a user does not bind root")
+	}
+	h := open(t, "rlimit")
+	r := start(t, h, confine.Limits{Processes: 50}, confine.Sandbox{}, `n=0; while [ $n -lt 400 ]; do sleep 100 & n=$((n+1)); echo n $n; done; echo through`)
+	r.finish()
+	if strings.Contains(r.out.String(), "through") || !strings.Contains(r.out.String(), "n 20\n") {
+		t.Errorf("it said %s", r.out)
+	}
+}
+
 // Other limits for the next run of the same box hold too.
 func TestLimitsOfOneRunAreNotThoseOfTheNext(t *testing.T) {
 	h := open(t, "groups")

@@ -49,7 +49,9 @@ func (h *Host) setUp() error {
 	}
 	if m := h.o.Method; m != "" && m != "auto" && m != h.method {
 		err := fmt.Errorf("confine: method %s cannot be had: %s", m, strings.Join(h.detail, "; "))
-		return errors.Join(err, h.removeAll())
+		err = errors.Join(err, h.removeAll())
+		h.unlock()
+		return err
 	}
 	return nil
 }
@@ -93,14 +95,13 @@ func (h *Host) useUnified(trees []tree) {
 	if filepath.Base(t.own) == directorLeaf {
 		t.own, t.shown = filepath.Dir(t.own), filepath.Dir(t.shown)
 	}
-	all := filepath.Join(t.own, h.o.Name)
-	h.clear(all, true)
-	g, err := makeGroup(all)
+	all, err := h.claim(t.own, true)
 	if err != nil {
 		h.note("control group %s: %v (delegate it: systemd-run --user --scope -p Delegate=yes, or Delegate=yes in the unit)", t.own, reason(err))
 		return
 	}
-	h.members, h.unified, h.shown = all, true, filepath.Join(t.shown, h.o.Name)
+	g := groupAt(all)
+	h.members, h.unified, h.shown = all, true, filepath.Join(t.shown, h.name)
 	if h.o.Method == byV1 {
 		h.note("%s knows what lives", all)
 		g.close()
@@ -178,14 +179,20 @@ func moveAside(own string) error {
 
 // useV1 makes the groups of all boxes in the hierarchies of version 1.
 func (h *Host) useV1(trees []tree) {
+	if h.members == "" {
+		i := slices.IndexFunc(trees, func(t tree) bool { return slices.Contains(t.controllers, "pids") })
+		if i >= 0 {
+			h.members, _ = h.claim(trees[i].own, false) // where it cannot, its note comes below
+		}
+	}
 	use := func(limit, controller string) {
 		i := slices.IndexFunc(trees, func(t tree) bool { return slices.Contains(t.controllers, controller) })
 		if i < 0 {
 			return
 		}
-		all := filepath.Join(trees[i].own, h.o.Name)
+		all := filepath.Join(trees[i].own, h.name)
 		if !slices.Contains(h.dirs(), all) {
-			h.clear(all, false)
+			h.sweepV1(trees[i].own)
 		}
 		g, err := makeGroup(all)
 		if err != nil {
@@ -201,9 +208,8 @@ func (h *Host) useV1(trees []tree) {
 	if len(h.v1) == 0 {
 		h.note("no control groups of version 1")
 	}
-	if h.members == "" {
+	if !h.unified {
 		use(cpuTime, "cpuacct")
-		h.members = h.v1["pids"]
 	}
 	if d := h.v1["memory"]; d != "" {
 		h.note("limits by version 1, memory in %s", d)
@@ -290,6 +296,7 @@ func (h *Host) withoutGroups() error {
 		b.retire()
 	}
 	err := h.removeAll()
+	h.unlock()
 	h.by, h.v1, h.members, h.unified, h.method = map[string]string{}, map[string]string{}, "", false, byRlimit
 	h.fillRlimits()
 	return err

@@ -8,7 +8,9 @@ import (
 // Options say how a Host is opened.
 type Options struct {
 	// Name is that of the control group of all boxes, the same at each start of
-	// one director: what a predecessor left in it is killed by Open.
+	// one director: what a dead predecessor left in it is killed by Open. What
+	// comes before its first "-" names the program: empty groups of other dead
+	// ones are removed.
 	Name string
 	// Method asks for one way: "auto" (or ""), "cgroup2", "cgroup1", "rlimit".
 	Method string
