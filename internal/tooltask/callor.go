@@ -103,9 +103,10 @@ func (x *Executor) launch(w *waiter, ctx context.Context, call gateway.Call, gra
 	if tell := call.Progress; tell != nil {
 		call.Progress = func(p gateway.Progress) { w.tell(tell, p) }
 	}
+	var timer *time.Timer // of the goroutine that makes the call
 	call.Waits = func(place toolqueue.Waiting) {
 		w.line.Store(&place)
-		time.AfterFunc(grace, func() {
+		timer = time.AfterFunc(grace, func() {
 			select {
 			case w.overdue <- struct{}{}:
 			default:
@@ -117,6 +118,9 @@ func (x *Executor) launch(w *waiter, ctx context.Context, call gateway.Call, gra
 		defer stopped()
 		defer w.stop(nil)
 		res, err := x.gateway.Call(ctx, call)
+		if timer != nil {
+			timer.Stop()
+		}
 		w.ended(res, err)
 	})
 	return true
@@ -127,6 +131,9 @@ func (w *waiter) wait(ctx context.Context, tool *gateway.Tool, c *gateway.TaskCa
 	for {
 		select {
 		case a := <-w.answer:
+			if a.err != nil && ctx.Err() == nil && w.x.stopping() && interrupted(a.err) {
+				a.err = signalbox.Errorf(signalbox.CodeUnavailable, "The director is stopping: call the tool %q again when it is back.", tool.Name)
+			}
 			return a.res, nil, a.err
 		case <-ctx.Done():
 			w.stop(context.Cause(ctx))

@@ -128,18 +128,20 @@ func (x *Executor) patience(pause time.Duration) bool {
 
 // outcome says what a call came to, in the words of the engine.
 func (r *run) outcome(res gateway.Result, err error) engine.Outcome {
-	o := engine.Outcome{Result: &signalbox.Result{}}
+	o, text := engine.Outcome{Result: &signalbox.Result{}}, ""
 	if err != nil {
 		o.Reason, o.Message = r.reasonOf(err)
 	} else {
 		o.Reason, o.Message = reasonOf(&res)
 		o.Result.Answer = string(answerOf(&res))
-		o.Result.Output = clipText(textOf(res.Content), signalbox.OutputBytes)
+		text = textOf(res.Content)
+		o.Result.Output = clipText(text, signalbox.OutputBytes)
 	}
 	if !r.log.any && o.Result.Output != "" {
 		r.tail.Append(o.Result.Output) // of a tool that prints nothing while it runs
 	}
 	r.tail.Result(o.Result)
+	o.Result.Truncated = o.Result.Truncated || len(o.Result.Output) < len(text)
 	if !r.begun.IsZero() {
 		o.Result.DurationSeconds = time.Since(r.begun).Seconds()
 	}
