@@ -1,0 +1,79 @@
+package confine
+
+import (
+	"os"
+	"time"
+)
+
+// Free gives the box back. It kills what still lives in it, and a box that
+// cannot be emptied is not used again: then the error names what lives, and
+// Alive goes on telling.
+func (b *Box) Free() error {
+	b.mu.Lock()
+	if !b.busy {
+		b.mu.Unlock()
+		return nil
+	}
+	b.busy = false // the keeper looks at it no more
+	b.mu.Unlock()
+	if err := b.empty(); err != nil {
+		b.h.setAside(b)
+		return err
+	}
+	clean := b.settle() && b.clearTemp() == nil && b.lean()
+	b.mu.Lock()
+	b.cmd, b.leader = nil, 0
+	b.mu.Unlock()
+	clean = clean && b.renew() == nil
+	b.h.putBack(b, clean)
+	return nil
+}
+
+// settle waits until no dead process of the run is left that would count among
+// the processes of the next one.
+func (b *Box) settle() bool {
+	g, own := b.pidsGroup()
+	if g == nil || g.counter("pids.current", "") <= own {
+		return true
+	}
+	deadline := time.Now().Add(settleWait)
+	for {
+		b.h.reap()
+		if g.counter("pids.current", "") <= own {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// lean tells whether so little memory is left in the box, such as files that
+// were read, that the next run can have its whole limit.
+func (b *Box) lean() bool {
+	const much = 32 << 20
+	switch b.h.by[memory] {
+	case byV2:
+		return b.members.counter("memory.current", "") < much
+	case byV1:
+		return b.v1["memory"].counter("memory.usage_in_bytes", "") < much
+	}
+	return true
+}
+
+// retire gives back all that the box has. Nothing lives in it.
+func (b *Box) retire() {
+	if b.launcher != nil {
+		b.launcher.stop()
+		b.launcher = nil
+	}
+	if b.tmp != "" {
+		_ = os.RemoveAll(b.tmp) // a folder of the run, in the system's temporary folder
+	}
+	for _, g := range b.groups() {
+		if err := g.remove(); err != nil {
+			b.h.o.Log.Warn("A control group could not be removed", "error", err)
+		}
+	}
+}
