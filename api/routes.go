@@ -11,6 +11,7 @@ type Route struct {
 	Summary string
 	Status  int // of a success
 	Scope   Scope
+	Own     Scope // is enough for a task of the caller's own; "": none is
 	Query   []Param
 	Request any // zero value of the body's type; nil: no body
 	Answer  any // zero value of the answer's type; nil: not JSON
@@ -71,7 +72,7 @@ func Routes() []Route {
 			Query: []Param{waitParam}, Answer: Task{}, Errors: []int{404}},
 		{Name: "find", Method: http.MethodGet, Path: "/api/find/{part}", Summary: "Ids that begin or end with a part", Status: 200, Scope: ScopeRead,
 			Answer: Found{}},
-		{Name: "cancel", Method: http.MethodPost, Path: "/api/queue/{id}/cancel", Summary: "Cancel a task, waiting or running", Status: 200, Scope: ScopeCancel,
+		{Name: "cancel", Method: http.MethodPost, Path: "/api/queue/{id}/cancel", Summary: "Cancel a task, waiting or running; one's own with the scope submit alone", Status: 200, Scope: ScopeCancel, Own: ScopeSubmit,
 			Answer: Cancelled{}, Errors: []int{404, 409}},
 		{Name: "retry", Method: http.MethodPost, Path: "/api/queue/{id}/retry", Summary: "Submit an ended task anew, as it was or edited", Status: 201, Scope: ScopeSubmit,
 			Query: []Param{idempotency, executionParam, sourceAgentParam}, Request: RetryRequest{}, Answer: SubmitResponse{}, Errors: []int{404, 409, 422, 501, 503}},

@@ -39,12 +39,36 @@ var narrowings = map[string]narrowing{
 	"getTaskStatus": narrowHandler, "doctor": narrowFree,
 }
 
-// narrow refuses what lies beyond a caller's limits. What one may not see is
-// answered as if it were not there.
+// narrow refuses what lies beyond a caller's limits, and what is not its own
+// where it has the right to that alone. What one may not see is answered as if it
+// were not there.
 func (d *Director) narrow(r *http.Request, route api.Route, c caller) error {
-	if !c.limited() {
-		return nil
+	if c.limited() {
+		if err := d.narrowToAgents(r, route, c); err != nil {
+			return err
+		}
 	}
+	if route.Own != "" && !c.who.Has(signalbox.Scope(route.Scope)) {
+		return d.ownsTask(r, route, c.who)
+	}
+	return nil
+}
+
+// ownsTask refuses the task of somebody else.
+func (d *Director) ownsTask(r *http.Request, route api.Route, who signalbox.Principal) error {
+	id := r.PathValue("id")
+	if !signalbox.ValidID(id) {
+		return nil // the handler says so
+	}
+	t, err := d.engine.Read().Task(r.Context(), id)
+	if err != nil || who.Key() != "" && t.Owner == who.Key() {
+		return err
+	}
+	return refuse(signalbox.CodeForbidden, "show a token that has it, or that of who asked for the task",
+		"this needs the scope %s where somebody else asked for the task, and %s has %s", route.Scope, who.String(), scopeWords(who.Scopes))
+}
+
+func (d *Director) narrowToAgents(r *http.Request, route api.Route, c caller) error {
 	switch narrowings[route.Name] {
 	case narrowClosed:
 		return refuse(signalbox.CodeForbidden, "show a token without limits", "this is not for a caller that is limited to some agents (%s)", strings.Join(c.who.Agents, ", "))
