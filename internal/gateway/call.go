@@ -139,7 +139,7 @@ func (u *underway) timed() (context.Context, context.CancelFunc) {
 }
 
 // lookEvery is how often it is looked whether what cannot be killed has died.
-const lookEvery = 5 * time.Second
+const lookEvery = time.Second
 
 // holdOn keeps the slot of a run of which something lives that cannot be
 // killed, until nothing does: the next call must not run beside it.

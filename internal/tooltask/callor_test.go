@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/tooltask"
 )
 
@@ -122,7 +123,7 @@ type valueKey struct{}
 
 // A call that gets its slot within the grace, or waits for nothing, is a call.
 func TestCallOrWithinTheGrace(t *testing.T) {
-	h, release := lineHouse(t, openStore(t), plain("free", ""))
+	h, release := lineHouse(t, memory.New(memory.Options{}), plain("free", ""))
 	x := h.open()
 	if r, task, err := x.CallOr(t.Context(), call("free"), 0); err != nil || task != nil || string(r.Content) != string(said("done").Content) {
 		t.Errorf("%v %+v", err, task)
@@ -172,7 +173,7 @@ func TestCallOrOfAnAsyncTool(t *testing.T) {
 
 // A client that goes away while its call is a call ends it, and nothing is left.
 func TestCallOrClientGoesBefore(t *testing.T) {
-	h, release := lineHouse(t, openStore(t))
+	h, release := lineHouse(t, memory.New(memory.Options{}))
 	ran := make(chan struct{}, 1)
 	h.play("tool", func(ctx context.Context, _ gateway.Call) (gateway.Result, error) {
 		ran <- struct{}{}
@@ -220,7 +221,7 @@ func (g *gate) Submit(ctx context.Context, s store.Submission) (store.Submitted,
 // A client that goes away in the moment in which its call becomes a task does
 // not know its id: the task is cancelled.
 func TestCallOrClientGoesMeanwhile(t *testing.T) {
-	g := &gate{Store: openStore(t), enter: make(chan struct{}), leave: make(chan struct{})}
+	g := &gate{Store: memory.New(memory.Options{}), enter: make(chan struct{}), leave: make(chan struct{})}
 	h, release := lineHouse(t, g)
 	ran := make(chan struct{}, 1)
 	h.play("tool", func(context.Context, gateway.Call) (gateway.Result, error) {
@@ -253,7 +254,7 @@ func TestCallOrClientGoesMeanwhile(t *testing.T) {
 // A call that gets its slot while it becomes a task runs when the task is
 // durable, and not before.
 func TestCallOrSlotComesMeanwhile(t *testing.T) {
-	g := &gate{Store: openStore(t), enter: make(chan struct{}), leave: make(chan struct{})}
+	g := &gate{Store: memory.New(memory.Options{}), enter: make(chan struct{}), leave: make(chan struct{})}
 	h, release := lineHouse(t, g)
 	ran := make(chan string, 1)
 	h.play("tool", func(_ context.Context, c gateway.Call) (gateway.Result, error) {
@@ -285,7 +286,7 @@ func TestCallOrSlotComesMeanwhile(t *testing.T) {
 
 // Where the task cannot be stored the call goes on as it was.
 func TestCallOrSubmitFails(t *testing.T) {
-	g := &gate{Store: openStore(t), fail: signalbox.Errorf(signalbox.CodeStoreFailed, "disk full")}
+	g := &gate{Store: memory.New(memory.Options{}), fail: signalbox.Errorf(signalbox.CodeStoreFailed, "disk full")}
 	h, release := lineHouse(t, g)
 	x := h.open()
 	waits := h.callOr(t.Context(), x, call("tool"), 0)
@@ -300,7 +301,7 @@ func TestCallOrSubmitFails(t *testing.T) {
 // While its queue is paused a call that became a task does not run. It is made
 // anew when the queue goes on.
 func TestCallOrWhilePaused(t *testing.T) {
-	h, release := lineHouse(t, openStore(t))
+	h, release := lineHouse(t, memory.New(memory.Options{}))
 	ran := make(chan struct{}, 4)
 	h.play("tool", func(context.Context, gateway.Call) (gateway.Result, error) {
 		ran <- struct{}{}
@@ -326,7 +327,7 @@ func TestCallOrWhilePaused(t *testing.T) {
 
 // A task that was cancelled while its call stands in line leaves the line.
 func TestCallOrCancelled(t *testing.T) {
-	h, release := lineHouse(t, openStore(t))
+	h, release := lineHouse(t, memory.New(memory.Options{}))
 	x := h.open()
 	defer release()
 	o := got(h, h.callOr(t.Context(), x, call("tool"), 0))
@@ -343,7 +344,7 @@ func TestCallOrCancelled(t *testing.T) {
 // others of that queue: a call that has its tool's slot never waits for one
 // that waits for that slot.
 func TestIncidentCallsWaitForNoSlotOfTheirOwn(t *testing.T) {
-	h, release := lineHouse(t, openStore(t))
+	h, release := lineHouse(t, memory.New(memory.Options{}))
 	h.options.Calls = 2
 	x := h.open()
 	var ids []string

@@ -32,7 +32,7 @@ const (
 	// named.
 	backstop = 5 * time.Second
 	// lookEvery is how often it is looked whether what cannot be killed has died.
-	lookEvery = 5 * time.Second
+	lookEvery = time.Second
 	// storeGrace is how long Stop lets the store take in how a run ended.
 	storeGrace = 5 * time.Second
 	// toolGrace is how long a task waits for its tool where the tool's server

@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
 	"github.com/signalbox-ai/signalbox/internal/tooltask"
 	"github.com/signalbox-ai/signalbox/toolqueue"
@@ -123,9 +124,10 @@ func (l *logged) String() string {
 
 func newHouse(t *testing.T, tools ...gateway.Tool) *house {
 	t.Helper()
-	return newHouseOver(t, openStore(t), tools...)
+	return newHouseOver(t, memory.New(memory.Options{}), tools...)
 }
 
+// openStore is the store that a director has unless told otherwise.
 func openStore(t *testing.T) store.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "signalbox.db"), Fatal: func(err error) { t.Errorf("fatal: %v", err) }})

@@ -127,9 +127,6 @@ func TestFewerSlotsThanBefore(t *testing.T) {
 // A slot whose run left something that cannot be killed is given to nobody
 // before that is dead; nor is the slot of its tool queue.
 func TestIncidentUnkillableKeepsItsSlot(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it waits for the next look, 5 s")
-	}
 	h := newHouse(t, async("tool", inQueue("one")))
 	h.options.Concurrent = 1
 	var lives atomic.Bool
