@@ -72,8 +72,48 @@ func (r *ruleset) enforce() error {
 	if err := r.allow(int(fd), attr.Handled_access_fs); err != nil {
 		return err
 	}
+	if err := renounce(); err != nil {
+		return err
+	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
 		return fmt.Errorf("restrict: %w", errno)
+	}
+	return nil
+}
+
+// renounce sees to it that what the thread it runs on starts has no
+// capabilities, also as root: Landlock leaves to root what no file stands for,
+// such as making a device of the disk. The thread keeps its own, which it needs
+// to give its children a network of their own.
+func renounce() error {
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("clear ambient capabilities: %w", err)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var have [2]unix.CapUserData
+	if err := unix.Capget(&header, &have[0]); err != nil {
+		return fmt.Errorf("read capabilities: %w", err)
+	}
+	if have[0].Inheritable|have[1].Inheritable != 0 {
+		have[0].Inheritable, have[1].Inheritable = 0, 0
+		if err := unix.Capset(&header, &have[0]); err != nil {
+			return fmt.Errorf("clear inheritable capabilities: %w", err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return nil // a program that it starts gains none: no_new_privs
+	}
+	for c := uintptr(0); ; c++ {
+		in, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, c, 0, 0, 0)
+		if err != nil {
+			break // there are no more
+		}
+		if in == 0 {
+			continue
+		}
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil {
+			return fmt.Errorf("take capability %d from what it starts: %w (give Signalbox CAP_SETPCAP, run it as another user than root, or install bubblewrap)", c, err)
+		}
 	}
 	return nil
 }

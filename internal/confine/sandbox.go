@@ -54,6 +54,9 @@ func bwrapArgs(s Sandbox, dir string) []string {
 	if _, ok := mounts["/"]; !ok {
 		args = append(args, "--remount-ro", "/") // which is bubblewrap's own and empty
 	}
+	if mounts["/proc"][0] == "--proc" {
+		args = append(args, "--remount-ro", "/proc") // root may set the whole system's sysctls in it, without any capability
+	}
 	if dir != "" {
 		args = append(args, "--chdir", dir)
 	}
