@@ -57,10 +57,12 @@ func (h *Host) newBox(name string) (*Box, error) {
 		}
 	}
 	for c, dir := range h.v1 {
-		if b.v1[c], err = open(dir); err != nil {
+		g, err := open(dir)
+		if err != nil {
 			b.retire()
 			return nil, err
 		}
+		b.v1[c] = g
 	}
 	if err = b.groupKill(); err != nil {
 		b.retire()

@@ -167,6 +167,19 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
+// A group that cannot be made is an error of this run, and no more: its folder
+// may be taken away while the director lives.
+func TestBoxWhoseGroupCannotBeMade(t *testing.T) {
+	here := t.TempDir()
+	h := &Host{v1: map[string]string{"memory": filepath.Join(here, "gone"), "pids": here}}
+	if b, err := h.newBox("box-1"); err == nil {
+		t.Errorf("%+v", b)
+	}
+	if left, err := os.ReadDir(here); err != nil || len(left) > 0 {
+		t.Errorf("%v is left, %v", left, err)
+	}
+}
+
 func TestBoundsOfFolders(t *testing.T) {
 	args := bwrapArgs(Sandbox{Read: []string{"/data", "/data/in/deep"}, Write: []string{"/data/in", "/tmp/work/"}, Network: true}, "/data")
 	line := strings.Join(args, " ")
