@@ -21,7 +21,8 @@ type Edit struct {
 // Retry submits an ended task anew, as a new task that names the old one.
 //
 // Errors: those of Submit; CodeConflict while the task has not ended;
-// CodeValidation if it had an env, which was erased, and none is given.
+// CodeValidation if it had an env, which was erased, and none is given;
+// CodeUnsupported for a call of a tool, which goes through the gateway again.
 func (e *Engine) Retry(ctx context.Context, id string, edit Edit) (Receipt, error) {
 	t, err := e.store.Task(ctx, id)
 	if err != nil {
@@ -30,12 +31,12 @@ func (e *Engine) Retry(ctx context.Context, id string, edit Edit) (Receipt, erro
 	if !t.State.Terminal() {
 		return Receipt{}, signalbox.Errorf(signalbox.CodeConflict, "task %s is %s: it can be retried when it has ended; cancel it first", id, t.State)
 	}
+	if t.Mode == signalbox.ModeTool { // what its tool asks for today, the gateway knows
+		return Receipt{}, signalbox.Errorf(signalbox.CodeUnsupported, "task %s is a call of the tool %s: call the tool anew", id, t.Tool)
+	}
 	r, err := e.store.Request(ctx, id)
 	if err != nil {
 		return Receipt{}, err
-	}
-	if t.Mode == signalbox.ModeTool {
-		return e.retryTool(ctx, &t, &r, edit)
 	}
 	if r.HadEnv && edit.Env == nil {
 		return Receipt{}, signalbox.Invalid("env", "the env of task %s was erased when it ended: give env anew, {} for none", id)
@@ -56,21 +57,6 @@ func (e *Engine) Retry(ctx context.Context, id string, edit Edit) (Receipt, erro
 	n.route(r.Queue)
 	edit.apply(&n)
 	return e.Submit(ctx, n)
-}
-
-// retryTool makes the same call again.
-func (e *Engine) retryTool(ctx context.Context, t *signalbox.Task, r *signalbox.Request, edit Edit) (Receipt, error) {
-	switch {
-	case r.HadEnv:
-		return Receipt{}, signalbox.Invalid("arguments", "task %s had secret arguments, which were erased when it ended: call the tool %s anew with all its arguments", t.ID, t.Tool)
-	case edit.Prompt != "" || edit.Model != "" || edit.TimeoutSeconds != 0 || len(edit.Env) > 0:
-		return Receipt{}, signalbox.Invalid("prompt", "a tool call is repeated as it was: call the tool %s anew to change something", t.Tool)
-	}
-	return e.Submit(ctx, NewTask{
-		Mode: signalbox.ModeTool, Tool: t.Tool, Arguments: r.Arguments, Metadata: r.Metadata, TimeoutMS: r.TimeoutMS,
-		Calls: r.Queue == signalbox.QueueCalls, Source: edit.Source, SourceJob: t.SourceJob, Priority: t.Priority, OnLost: t.OnLost,
-		RetryOf: t.ID, IdempotencyKey: edit.IdempotencyKey, By: edit.By, CallerID: edit.CallerID,
-	})
 }
 
 // route sets the agent or kind that the queue asked for stands for.
