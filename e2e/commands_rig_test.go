@@ -41,7 +41,14 @@ type commandBox struct {
 // lines are put into the section commands of signalbox.yaml.
 func newCommandBox(t *testing.T, limits string, tools object, settings ...string) *commandBox {
 	t.Helper()
-	b := &commandBox{box: newBox(t), limits: limits}
+	return commandBoxIn(newBox(t), limits, tools, settings...)
+}
+
+// commandBoxIn is newCommandBox on a machine that is there.
+func commandBoxIn(m *box, limits string, tools object, settings ...string) *commandBox {
+	t := m.t
+	t.Helper()
+	b := &commandBox{box: m, limits: limits}
 	b.dir = filepath.Join(b.root, "notes")
 	if err := os.Mkdir(b.dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -73,7 +80,7 @@ func (b *commandBox) complete(tool object) {
 	case tool["sh"] != nil:
 		tool["command"], tool["args"] = "/bin/sh", []string{"-c", tool["sh"].(string)}
 		delete(tool, "sh")
-	case command != "" && !strings.Contains(command, "/"):
+	case command != "" && !strings.Contains(command, "/") && tool["args"] == nil:
 		tool["command"] = filepath.Join(b.programs, command)
 	}
 	env := object{"DIR": b.dir, "PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -86,13 +93,20 @@ func (b *commandBox) complete(tool object) {
 	}
 }
 
+// within is the same machine for a test within its test.
+func (b *commandBox) within(t *testing.T) *commandBox {
+	inner, machine := *b, *b.box
+	machine.t, inner.box = t, &machine
+	return &inner
+}
+
 // start starts the director, also after it has ended.
 func (b *commandBox) start() {
 	b.t.Helper()
 	b.d = b.director(b.args...)
 }
 
-// submit makes a task of a call and returns its id.
+// call makes a task of a call and returns its id.
 func (b *commandBox) call(tool, arguments string) string {
 	b.t.Helper()
 	task, err := b.c.CreateToolTask(b.ctx(), tool, api.NewToolTask{Arguments: json.RawMessage(arguments)}, client.ToolTaskOptions{})

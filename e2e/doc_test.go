@@ -14,7 +14,12 @@
 //	tools_upstream_test.go  an MCP server that keeps a log of what it has under
 //	                        way, and doors at which its calls wait
 //
+// and for command tools:
+//
+//	commands_rig_test.go    a director with command tools, and who lives of
+//	                        their runs; the programs are in testdata/commands
+//
 // The other files hold the tests, by theme. SIGNALBOX_SEED=N repeats the
-// random choices of the crash test, SIGNALBOX_SOAK=1 makes it and the rush of
-// twenty sessions ten times as long.
+// random choices of the crash tests, SIGNALBOX_SOAK=1 makes them, the rush of
+// twenty sessions and the kills of commands ten times as long.
 package e2e_test
