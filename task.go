@@ -220,8 +220,9 @@ type Result struct {
 	DurationSeconds float64 `json:"duration_seconds,omitempty"` // as the agent measured it
 	ErrorType       string  `json:"error_type,omitempty"`       // the agent's own word
 	// Answer is what a tool answered, an MCP CallToolResult as JSON, with the
-	// key metadata as the seed async-task-queue has it. "" for prompts, and for
-	// calls that came to nothing.
+	// key metadata as the seed async-task-queue has it, or the key error with the
+	// JSON-RPC error of its server. "" for prompts, and for calls that came to
+	// nothing.
 	Answer string `json:"answer,omitempty"`
 }
 

@@ -57,6 +57,9 @@ type ToolTask struct {
 	// whose tool failed (IsError). nil while it has not ended, and where nothing
 	// was answered: Task.Message says why.
 	Result *Result
+	// Error is what the tool's server said instead of an answer: a JSON-RPC
+	// error. nil where it said none.
+	Error *ProtocolError
 	// Wait says what it waits for, for people; "" once it runs.
 	Wait string
 	// Position is its place in line, from 1, while it waits: in the queue

@@ -131,6 +131,7 @@ func (r *run) outcome(res gateway.Result, err error) engine.Outcome {
 	o, text := engine.Outcome{Result: &signalbox.Result{}}, ""
 	if err != nil {
 		o.Reason, o.Message = r.reasonOf(err)
+		o.Result.Answer = string(refusalOf(err))
 	} else {
 		o.Reason, o.Message = reasonOf(&res)
 		o.Result.Answer = string(answerOf(&res))
@@ -199,38 +200,6 @@ func (r *run) limit() time.Duration {
 	}
 	tool, _ := r.x.gateway.Tool(r.row().Tool)
 	return tool.Timeout
-}
-
-// wire is an MCP CallToolResult with the key metadata of the seed.
-type wire struct {
-	Content    json.RawMessage `json:"content"`
-	Structured json.RawMessage `json:"structuredContent,omitempty"`
-	IsError    bool            `json:"isError,omitempty"`
-	Meta       json.RawMessage `json:"_meta,omitempty"`
-	Metadata   json.RawMessage `json:"metadata,omitempty"`
-}
-
-// answerOf is the answer as it is stored; nil where the tool said what is no
-// JSON.
-func answerOf(res *gateway.Result) []byte {
-	content := res.Content
-	if len(content) == 0 {
-		content = json.RawMessage("[]")
-	}
-	b, err := json.Marshal(wire{content, res.Structured, res.IsError, res.Meta, res.Metadata})
-	if err != nil {
-		return nil
-	}
-	return b
-}
-
-// resultOf reads a stored answer; nil if there is none.
-func resultOf(answer string) *gateway.Result {
-	var w wire
-	if answer == "" || json.Unmarshal([]byte(answer), &w) != nil {
-		return nil
-	}
-	return &gateway.Result{Content: w.Content, Structured: w.Structured, IsError: w.IsError, Meta: w.Meta, Metadata: w.Metadata}
 }
 
 // textOf is the text of an answer.

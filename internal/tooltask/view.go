@@ -45,7 +45,7 @@ func (x *Executor) full(ctx context.Context, t *signalbox.Task) (gateway.ToolTas
 	if err != nil {
 		return v, err
 	}
-	v.Result = resultOf(r.Answer)
+	v.Result, v.Error = answered(r.Answer)
 	return v, nil
 }
 

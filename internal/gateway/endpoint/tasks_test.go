@@ -180,6 +180,7 @@ func TestTheStatesOfATask(t *testing.T) {
 		{state: signalbox.Completed, reason: signalbox.ReasonCompleted, with: gateway.ToolTask{Result: &gateway.Result{Content: json.RawMessage(`[]`)}}, want: "completed ", result: `{"resultType":"complete","content":[]}`},
 		{state: signalbox.Failed, reason: signalbox.ReasonExitNonzero, with: gateway.ToolTask{Result: words}, want: "completed it says so", result: `{"resultType":"complete","content":[{"type":"text","text":"no such file"}],"isError":true,"metadata":{"agent":"a"}}`},
 		{state: signalbox.Failed, reason: signalbox.ReasonAgentError, want: "completed it says so", result: `{"resultType":"complete","content":[{"text":"it says so","type":"text"}],"isError":true}`},
+		{state: signalbox.Failed, reason: signalbox.ReasonAgentError, with: gateway.ToolTask{Error: &gateway.ProtocolError{Code: -32042, Message: "it says so"}}, want: "failed it says so", code: -32042},
 		{state: signalbox.Failed, reason: signalbox.ReasonInterrupted, want: "failed it says so", code: -32603},
 		{state: signalbox.Failed, reason: signalbox.ReasonLost, want: "failed it says so", code: -32603},
 		{state: signalbox.Failed, reason: signalbox.ReasonDispatchFailed, want: "failed it says so", code: -32603},
@@ -188,7 +189,7 @@ func TestTheStatesOfATask(t *testing.T) {
 	} {
 		b.set(id, func(t *gateway.ToolTask) {
 			t.Task.State, t.Task.Reason, t.Task.Message = c.state, c.reason, "it says so"
-			t.Position, t.Wait, t.Result, t.TTL = c.with.Position, c.with.Wait, c.with.Result, 0
+			t.Position, t.Wait, t.Result, t.Error, t.TTL = c.with.Position, c.with.Wait, c.with.Result, c.with.Error, 0
 		})
 		got := r.about("tasks/get", id)
 		w := r.read(got).Result

@@ -67,9 +67,22 @@ func wireTask(t *gateway.ToolTask, whole bool) task {
 	case statusCompleted:
 		out.Result = answerOf(t)
 	case statusFailed:
-		out.Error = &taskFailure{Code: jsonrpc.CodeInternalError, Message: t.Task.Message, Data: map[string]signalbox.Reason{"reason": t.Task.Reason}}
+		out.Error = failureOf(t)
 	}
 	return out
+}
+
+// failureOf is what the tool's server said instead of an answer, unchanged as a
+// call has it, or in words of ours why there was none.
+func failureOf(t *gateway.ToolTask) *taskFailure {
+	if e := t.Error; e != nil {
+		out := &taskFailure{Code: e.Code, Message: e.Message}
+		if len(e.Data) > 0 {
+			out.Data = e.Data
+		}
+		return out
+	}
+	return &taskFailure{Code: jsonrpc.CodeInternalError, Message: t.Task.Message, Data: map[string]signalbox.Reason{"reason": t.Task.Reason}}
 }
 
 // statusOf says how a task is. One whose tool failed is completed, with a result
@@ -80,6 +93,8 @@ func statusOf(t *gateway.ToolTask) string {
 		return statusWorking
 	case t.Task.State == signalbox.Cancelled:
 		return statusCancelled
+	case t.Error != nil:
+		return statusFailed
 	case t.Task.State == signalbox.Completed, t.Task.Reason == signalbox.ReasonExitNonzero, t.Task.Reason == signalbox.ReasonAgentError:
 		return statusCompleted
 	}
