@@ -181,7 +181,7 @@ func (r *run) reasonOf(err error) (signalbox.Reason, string) {
 	var protocol *gateway.ProtocolError
 	var ours *signalbox.Error
 	switch {
-	case r.cancelAsked() && (errors.Is(err, context.Canceled) || errors.Is(err, errCancelled)):
+	case r.cancelAsked() && (errors.Is(err, errCancelled) || interrupted(err)):
 		return signalbox.ReasonCancelled, ""
 	case errors.As(err, &protocol):
 		return signalbox.ReasonAgentError, fmt.Sprintf("the tool's server answered with the error %d: %s", protocol.Code, protocol.Message)

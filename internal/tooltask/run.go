@@ -110,7 +110,10 @@ func (x *Executor) awaitTool(r *run) error {
 // accept makes the task working, durably, before anything of it runs.
 func (r *run) accept() error {
 	for pause := storeRetry; ; pause = min(2*pause, storeGrace) {
-		if r.ctx.Err() != nil {
+		switch {
+		case r.x.stopping(): // its own context may not have heard of it yet, while another run gave its slot up for that
+			return errStopping
+		case r.ctx.Err() != nil:
 			return context.Cause(r.ctx)
 		}
 		t, err := r.x.engine.Accept(context.WithoutCancel(r.ctx), r.row(), "", "")
