@@ -55,7 +55,7 @@ func stored(w wire) []byte {
 // answered reads what is stored of an answer. Both are nil if there is none.
 func answered(answer string) (*gateway.Result, *gateway.ProtocolError) {
 	var w wire
-	if answer == "" || json.Unmarshal([]byte(answer), &w) != nil {
+	if read := answer != "" && json.Unmarshal([]byte(answer), &w) == nil; !read {
 		return nil, nil
 	}
 	if e := w.Error; e != nil {
