@@ -11,7 +11,6 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
-	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -38,9 +37,7 @@ func (d *Director) doctor(w http.ResponseWriter, r *http.Request) error {
 		add(d.checkStore(ctx, c)...)
 		add(d.checkAgents(c.who)...)
 	}
-	if d.cfg.Tools != nil {
-		add(checkServers(d.cfg.Tools.Servers(), admin)...)
-	}
+	add(d.checkTools(ctx, admin)...)
 	for _, check := range d.cfg.Doctor {
 		add(check(ctx, admin)...)
 	}
@@ -182,26 +179,4 @@ func downAgent(a engine.LiveAgent) api.Check {
 		text += ": " + a.Message
 	}
 	return warning("agents", "start it again, or signalbox agents remove "+a.Name, "%s", text)
-}
-
-// checkServers looks at the servers of tools. Their own words may hold paths
-// and addresses.
-func checkServers(servers []gateway.Server, admin bool) []api.Check {
-	var out []api.Check
-	ready := 0
-	for _, s := range servers {
-		switch s.State {
-		case gateway.StateReady:
-			ready++
-		case gateway.StateFailed:
-			text := "server " + s.Name + " has failed"
-			if admin && s.Error != "" {
-				text += ": " + s.Error
-			}
-			out = append(out, warning("tools", "signalbox tools servers says more; it is tried again by itself", "%s", text))
-		case gateway.StateStarting, gateway.StateStopped:
-			out = append(out, warning("tools", "signalbox tools servers says more", "server %s is %s", s.Name, s.State))
-		}
-	}
-	return append([]api.Check{fine("tools", "%d of %d servers are ready", ready, len(servers))}, out...)
 }

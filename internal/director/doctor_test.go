@@ -105,7 +105,7 @@ func TestDoctorTellsAdminsMore(t *testing.T) {
 	has(t, b.findings(admin), "ok access: it is closed", "warn tools: server browser has failed: exec /srv/browser: no such file", "told admin=true", "agent writer")
 	theirs := b.findings(header("Authorization", "Bearer "+made.Secret))
 	has(t, theirs, "warn tools: server browser has failed", "told admin=false", "agent coder")
-	hasNot(t, theirs, "/srv/browser", "writer")
+	hasNot(t, theirs, "/srv/browser", "writer", "4711")
 	b.do("GET", "/api/doctor", "").want(t, 401, nil)
 }
 
@@ -113,8 +113,39 @@ func TestDoctorTellsAdminsMore(t *testing.T) {
 func TestDoctorOfAGatewayAlone(t *testing.T) {
 	b := newBox(t, func(o *options) { o.director.Tools, o.director.ToolsOnly = failedTools{newFakeTools()}, true })
 	all := b.findings()
-	has(t, all, "ok director: ", "warn access: it is open", "ok store: tasks of tools are kept in memory", "ok tools: 1 of 3 servers are ready", "warn tools: server browser has failed: exec /srv/browser", "warn tools: server late is starting")
+	has(t, all, "ok director: ", "warn access: it is open", "ok store: tasks of tools are kept in memory", "ok tools: 2 of 4 servers are ready", "warn tools: server commands is ready, with a fault: processes [4711]", "warn tools: server browser has failed: exec /srv/browser", "warn tools: server late is starting")
 	hasNot(t, all, " queue:", " agents:")
+}
+
+// TestDoctorOfCommands compares what waits for a command slot with the limit, and
+// says which slots nobody can free.
+func TestDoctorOfCommands(t *testing.T) {
+	b := newBox(t, func(o *options) { o.director.Tools, o.engine.MaxCommands = newFakeTools(), 5 })
+	executor := engine.LiveAgent{Agent: signalbox.Agent{Name: signalbox.ExecutorName(signalbox.ExecutorCommands, signalbox.DefaultInstance), Slots: 10}, Up: true, InUse: 10}
+	b.live.set(executor)
+	wait := func(n int) {
+		for range n {
+			if _, err := b.engine.Submit(t.Context(), engine.NewTask{Mode: signalbox.ModeTool, Tool: "report"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	wait(3)
+	has(t, b.findings(), "ok tools: 10 of 10 command slots are taken, 3 of at most 5 commands wait")
+	wait(1)
+	has(t, b.findings(), "warn tools: 10 of 10 command slots are taken, 4 of at most 5 commands wait")
+	wait(1)
+	executor.Message = "1 of its 10 slots stay taken by runs that cannot be killed"
+	b.live.set(executor)
+	has(t, b.findings(), "fail tools: 10 of 10 command slots are taken, 5 of at most 5 commands wait: calls are refused",
+		"warn tools: commands: 1 of its 10 slots stay taken by runs that cannot be killed")
+	hasNot(t, b.findings(), "agents: 1 up")
+
+	b = newBox(t, func(o *options) { o.director.Tools = newFakeTools() })
+	executor.Message, executor.InUse = "", 0
+	b.live.set(executor)
+	wait(2)
+	has(t, b.findings(), "ok tools: 0 of 10 command slots are taken, 2 commands wait")
 }
 
 type failedTools struct{ *fakeTools }
@@ -122,7 +153,7 @@ type failedTools struct{ *fakeTools }
 func (failedTools) Servers() []gateway.Server {
 	return []gateway.Server{
 		{Name: "browser", State: gateway.StateFailed, Error: "exec /srv/browser: no such file"}, {Name: "search", State: gateway.StateReady},
-		{Name: "late", State: gateway.StateStarting},
+		{Name: "late", State: gateway.StateStarting}, {Name: "commands", State: gateway.StateReady, Error: "processes [4711] of commands live on"},
 	}
 }
 

@@ -112,6 +112,9 @@ func (e *Engine) Info() store.Info { return e.store.Info() }
 // MaxSize is the cap of the limit "work".
 func (e *Engine) MaxSize() int { return e.opts.MaxSize }
 
+// MaxCommands is the cap of the limit "commands", 0: there is none.
+func (e *Engine) MaxCommands() int { return e.opts.MaxCommands }
+
 // ExecutionTTL is the length of the slot lease.
 func (e *Engine) ExecutionTTL() time.Duration { return e.opts.ExecutionTTL }
 

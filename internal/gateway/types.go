@@ -153,7 +153,7 @@ type Server struct {
 	Name     string
 	Kind     Kind
 	State    State
-	Error    string    // why it is not ready
+	Error    string    // why it is not ready, or what is wrong although it is
 	Restarts int       // since the start
 	PIDs     []int     // of the processes it started
 	Tools    int       // how many it offers

@@ -108,6 +108,7 @@ type pool struct {
 	row  signalbox.Agent
 	wake chan struct{} // a sign for each of those who claim
 	used int           // slots that runs hold, guarded by Executor.mu
+	hung int           // of these, those of runs that cannot be killed
 }
 
 // poke leaves a sign, unless there are enough for all.

@@ -2,6 +2,7 @@ package tooltask
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/engine"
@@ -29,6 +30,8 @@ func (x *Executor) live(p *pool) engine.LiveAgent {
 		a.Message = "the director is stopping"
 	case !x.started:
 		a.Message = "the director is starting"
+	case p.hung > 0:
+		a.Message = fmt.Sprintf("%d of its %d slots stay taken by runs that cannot be killed", p.hung, p.row.Slots)
 	}
 	return a
 }

@@ -69,6 +69,8 @@ func (r *run) outlive(alive func() []int) bool {
 	}
 	t := r.row()
 	r.x.log.Error("processes of a tool task cannot be killed: its slot stays taken until they are dead", "queue_id", r.id, "tool", t.Tool, "pids", pids)
+	r.hang(1)
+	defer r.hang(-1)
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for len(pids) > 0 {
@@ -81,6 +83,13 @@ func (r *run) outlive(alive func() []int) bool {
 	}
 	r.x.log.Info("what could not be killed of a tool task is dead: its slot is free", "queue_id", r.id, "tool", t.Tool)
 	return true
+}
+
+// hang counts the slots that nobody can free.
+func (r *run) hang(n int) {
+	r.x.mu.Lock()
+	defer r.x.mu.Unlock()
+	r.pool.hung += n
 }
 
 // finish writes the end of a task, until it is durable: before that its slot is

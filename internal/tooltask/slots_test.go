@@ -156,11 +156,17 @@ func TestIncidentUnkillableKeepsItsSlot(t *testing.T) {
 	if s, _ := h.queues.Status("one", 0); s.InUse != 1 {
 		t.Errorf("tool queue: %+v", s)
 	}
+	if a := x.Agents()[0]; a.Message != "1 of its 1 slots stay taken by runs that cannot be killed" {
+		t.Errorf("%+v", a)
+	}
 	lives.Store(false)
 	if v := h.end(x, stuck); v.Task.Reason != signalbox.ReasonRunTimeout {
 		t.Errorf("%s: %s", v.Task.Reason, v.Task.Message)
 	}
 	if v := h.end(x, waits); v.Task.State != signalbox.Completed {
 		t.Errorf("%s", v.Task.State)
+	}
+	if a := x.Agents()[0]; a.Message != "" {
+		t.Errorf("%+v", a)
 	}
 }

@@ -199,6 +199,9 @@ func (p *provider) Server() gateway.Server {
 	if p.closed {
 		s.State = gateway.StateStopped
 	}
+	if err := p.living(); err != nil {
+		s.Error = err.Error()
+	}
 	for r := range maps.Keys(p.runs) {
 		if r.pid > 0 {
 			s.PIDs = append(s.PIDs, r.pid)
@@ -222,12 +225,20 @@ func (p *provider) Close() error {
 	p.running.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.living()
+}
+
+// living names what could not be killed and lives on, and forgets the runs of
+// which nothing does.
+func (p *provider) living() error {
 	var alive []int
-	for _, still := range p.left {
-		alive = append(alive, still()...)
+	p.left = slices.DeleteFunc(p.left, func(still func() []int) bool {
+		pids := still()
+		alive = append(alive, pids...)
+		return len(pids) == 0
+	})
+	if len(alive) == 0 {
+		return nil
 	}
-	if len(alive) > 0 {
-		return fmt.Errorf("processes %v of commands live on after SIGKILL: they hang in the system", alive)
-	}
-	return nil
+	return fmt.Errorf("processes %v of commands live on after SIGKILL: they hang in the system", alive)
 }
