@@ -31,8 +31,15 @@ func (u *run) freeBox(o *Outcome) {
 	if u.box == nil {
 		return
 	}
+	knows := false
+	if o.Still != nil {
+		_, knows = u.box.Alive()
+	}
 	err := u.box.Free()
 	if err == nil {
+		if knows { // what hung a moment ago is dead: from now on the box is another run's
+			o.Alive, o.Still = nil, nil
+		}
 		return
 	}
 	u.t.log.Error("the place of a command's run is not used again", "tool", u.t.conf.Name, "mark", u.r.Mark, "error", err)
