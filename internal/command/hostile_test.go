@@ -111,24 +111,21 @@ func testIncidentGrandchildHoldsStdout(t *testing.T) {
 	}
 }
 
-// What left the session, lost its parent and has no mark any more is known by
-// nothing but its box.
-func TestABoxKnowsWhatHidesItself(t *testing.T) {
-	t.Run(boxed, func(t *testing.T) {
-		if boxes == nil || boxes.Report().Method == "rlimit" {
-			t.Skip("this machine has no control groups")
-		}
-		path, said := fifo(t)
-		o := runSh(t, "env -i setsid sh -c 'echo $$ > "+path+"; sleep 300; :' &\nsleep 0.1; echo done")
-		pid, err := strconv.Atoi(said())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if o.Stdout != "done\n" || syscall.Kill(pid, 0) == nil {
-			t.Errorf("%+v, and process %d lives on", o, pid)
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-	})
+// What left the session, lost its parent and has no mark any more is known by its
+// box, and where there is none by the output that it holds.
+func TestWhatHidesItselfIsEnded(t *testing.T) { both(t, testWhatHidesItselfIsEnded) }
+
+func testWhatHidesItselfIsEnded(t *testing.T) {
+	path, said := fifo(t)
+	o := runSh(t, "env -i setsid sh -c 'echo $$ > "+path+"; sleep 300; :' &\nsleep 0.1; echo done")
+	pid, err := strconv.Atoi(said())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Stdout != "done\n" || syscall.Kill(pid, 0) == nil {
+		t.Errorf("%+v, and process %d lives on", o, pid)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
 }
 
 // What a program piped its output through may say its last line.

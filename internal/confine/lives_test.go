@@ -28,9 +28,6 @@ var stubborn = map[string]string{
 func TestNothingSurvivesTheEnd(t *testing.T) {
 	for _, method := range methods {
 		for what, script := range stubborn {
-			if method == "rlimit" && what == "forgets its env" {
-				continue // found only by luck without groups, as doc.go of proc says
-			}
 			for how, grace := range map[string]time.Duration{"killed": 0, "cancelled": 30 * time.Millisecond} {
 				t.Run(method+"/"+what+"/"+how, func(t *testing.T) {
 					h := open(t, method)

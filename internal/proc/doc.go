@@ -6,15 +6,17 @@
 //
 //   - is in that session or process group, or
 //   - descends from a process that is, as far as that could be seen, or
-//   - carries the run's mark SIGNALBOX_RUN=<mark> in its environment.
+//   - carries the run's mark SIGNALBOX_RUN=<mark> in its environment, or
+//   - keeps an output of the run open when all else of it has ended, and was
+//     started after it.
 //
 // The first finds ordinary children, the second those that called setsid, the
-// third those that also let their parents die (a double fork). On Linux this
-// process becomes the one to which orphans are handed (a child subreaper), so
-// that none disappears from its tree; a process that does all three of
-// setsid, double fork and clearing its environment within the second between
-// two looks is found only where its parent is still seen. On macOS the
-// environment of others is not read, so a mark does not help there.
+// third those that also let their parents die (a double fork), the fourth those
+// that cleared their environment besides. On Linux this process becomes the one
+// to which orphans are handed (a child subreaper), so that none disappears from
+// its tree. A process that leaves session, parents, environment and outputs, all
+// within the second between two looks, is found by a Box alone. On macOS neither
+// the environment nor the files of others are read.
 //
 // Pdeathsig fires when the forking thread ends, not the process, and the Go
 // runtime ends threads as it likes. So only a program that is Bound has it, and

@@ -53,24 +53,15 @@ func (p *Process) endAll(grace time.Duration) error {
 		p.closePipes()
 		return err
 	}
-	p.proven.Store(true)
 	<-p.exited
 	p.exit = exitOf(p.cmd.ProcessState)
 	if !p.boxed {
 		p.kin.reap() // a box collects its own
 	}
-	select { // mostly both outputs are at their end by now
-	case <-p.drained:
-	default:
-		t := time.NewTimer(drainWait)
-		defer t.Stop()
-		select {
-		case <-p.drained:
-		case <-t.C: // somebody outside the run holds a pipe: nothing more of the run can come
-		}
-	}
+	p.exit.Held, err = p.drainRest()
+	p.proven.Store(err == nil)
 	p.closePipes()
-	return nil
+	return err
 }
 
 // ending ends what belongs to a run, however that is known.

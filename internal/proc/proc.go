@@ -70,6 +70,9 @@ type Ident struct {
 type Exit struct {
 	Code   int    // exit status; -1 when a signal ended it
 	Signal string // name of that signal
+	// Held tells that somebody keeps an output open who is not known to be of the
+	// run: what that one prints from now on is lost.
+	Held bool
 }
 
 // String says it in words.

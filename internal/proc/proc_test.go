@@ -78,6 +78,10 @@ func play(role string) {
 		spawn("double-fork-2", nil, nil)
 	case "double-fork-2":
 		spawn("stubborn", &syscall.SysProcAttr{Setsid: true}, nil)
+	case "gone": // ends; its child ends; the grandchild has neither mark nor session nor parents
+		spawn("gone-2", nil, nil)
+	case "gone-2":
+		spawn("stubborn-noenv", &syscall.SysProcAttr{Setsid: true}, []string{})
 	case "no-env": // a grandchild without the mark, in a session of its own
 		spawn("stubborn-noenv", &syscall.SysProcAttr{Setsid: true}, []string{})
 		sleep()

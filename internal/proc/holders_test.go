@@ -1,0 +1,72 @@
+package proc_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// parent reads who is the parent of a process.
+func parent(t *testing.T, pid int) int {
+	t.Helper()
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	n, err := strconv.Atoi(strings.Fields(rest)[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Who has left session, parents and environment before anybody looked is known by
+// the output that it holds, and ended.
+func TestWhoHoldsAnOutputIsEnded(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("who has a file open is known on Linux alone")
+	}
+	out := newOutput()
+	p := start(t, "gone", out, 0)
+	pid := out.ready(t)
+	go io.Copy(io.Discard, out.pr)
+	<-p.Exited()
+	for deadline := time.Now().Add(10 * time.Second); parent(t, pid) != os.Getpid(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the parent of %d is %d", pid, parent(t, pid))
+		}
+	}
+	exit, err := p.End()
+	if err != nil || exit.Held {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	out.pw.Close()
+	dead(t, pid)
+}
+
+// Who was there before the run keeps what it holds, and that is said.
+func TestAnOutputThatSomebodyElseHoldsIsSaid(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("an output is opened by /proc")
+	}
+	out := newOutput()
+	p := start(t, "hang", out, 0)
+	out.ready(t)
+	go io.Copy(io.Discard, out.pr)
+	mine, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/1", p.Ident().PID), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Close()
+	exit, err := p.End()
+	if err != nil || !exit.Held {
+		t.Errorf("%+v, %v", exit, err)
+	}
+	out.pw.Close()
+}
