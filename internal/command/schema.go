@@ -199,24 +199,30 @@ func (c *rounds) here(v any) error {
 			return err
 		}
 	}
-	for _, key := range inPlace {
-		var inner []any
-		switch e := m[key].(type) {
-		case []any:
-			inner = e
-		case map[string]any:
-			inner = []any{e}
-			if strings.HasPrefix(key, "depend") {
-				inner = slices.Collect(maps.Values(e))
-			}
-		}
-		for _, e := range inner {
-			if err := c.here(e); err != nil {
-				return err
-			}
+	for _, e := range sameValue(m) {
+		if err := c.here(e); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// sameValue are the schemas in one that are about the same value, but for the
+// one that it refers to.
+func sameValue(schema map[string]any) (all []any) {
+	for _, key := range inPlace {
+		switch e := schema[key].(type) {
+		case []any:
+			all = append(all, e...)
+		case map[string]any:
+			if strings.HasPrefix(key, "depend") {
+				all = slices.AppendSeq(all, maps.Values(e))
+			} else {
+				all = append(all, e)
+			}
+		}
+	}
+	return all
 }
 
 func (c *rounds) through(ref string) error {

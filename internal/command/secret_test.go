@@ -45,6 +45,55 @@ exit 1`),
 	}
 }
 
+// A secret is hidden however deep it lies, as the caller wrote it, and as those
+// write it who made the input whole again or print it with another library.
+func TestSecretsAreHiddenInEveryJSON(t *testing.T) {
+	tool := open(t, toolconf.CommandTool{Secrets: []string{"all"}, Command: sh(t, "cat")})
+	for _, input := range []string{
+		`{"all": "a<b>&c"}`,
+		`{"all": "a\u003cb\u003e\u0026c"}`,
+		`{"all": {"k": ["a<b>&c", {"k" : "a\u003cb\u003e\u0026c"}]}}`,
+		`{"all": {"k": ["\u0061<b>\u0026c"]}}`,
+		`{"other": "a\u003cb\u003e\u0026c", "all": {"k": "a<b>&c"}}`,
+		`{"other": "pa\u00dfw\ud83d\ude00rt", "all": {"k": "paßw😀rt"}}`,
+	} {
+		o := run(t.Context(), t, tool, command.Run{Input: json.RawMessage(input)})
+		for _, secret := range []string{"a<", `\u0061`, `\u003c`, `\u00df`, "paß"} {
+			if strings.Contains(o.Stdout, secret) {
+				t.Errorf("%s: %s", input, o.Stdout)
+			}
+		}
+	}
+}
+
+// What a schema marks is secret wherever it says so.
+func TestMarksOfTheSchema(t *testing.T) {
+	const secret = `{"type":"string","writeOnly":true}`
+	for schema, want := range map[string]string{
+		`{"properties":{"a":` + secret + `,"b":{"type":"string"}}}`:                                                               "a",
+		`{"properties":{"a":{"$ref":"#/$defs/s"},"b":{"$ref":"#/$defs/t"}},"$defs":{"s":` + secret + `,"t":{"type":"string"}}}`:   "a",
+		`{"properties":{"a":{"properties":{"deep":{"$ref":"#/$defs/s"}}}},"$defs":{"s":{"anyOf":[` + secret + `]}}}`:              "a",
+		`{"properties":{"a":{"$ref":"#/$defs/list"}},"$defs":{"list":{"properties":{"next":{"$ref":"#/$defs/list"}}}}}`:           "",
+		`{"properties":{"a":{"$ref":"#/$defs/l"}},"$defs":{"l":{"properties":{"next":{"$ref":"#/$defs/l"},"v":` + secret + `}}}}`: "a",
+		`{"allOf":[{"properties":{"a":` + secret + `}}],"if":{},"then":{"properties":{"b":` + secret + `}}}`:                      "a b",
+		`{"$ref":"#/$defs/in","$defs":{"in":{"properties":{"a":` + secret + `}}}}`:                                                "a",
+	} {
+		tool, err := command.New(toolconf.CommandTool{Name: "t", Command: "/bin/true", InputSchema: []byte(schema)}, command.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", schema, err)
+			continue
+		}
+		if got := strings.Join(tool.Config().Secrets, " "); got != want {
+			t.Errorf("%s: the secrets are %q, want %q", schema, got, want)
+		}
+	}
+	for _, schema := range []string{`{"additionalProperties":` + secret + `}`, `{"patternProperties":{"^p":` + secret + `}}`} {
+		if _, err := command.New(toolconf.CommandTool{Name: "t", Command: "/bin/true", InputSchema: []byte(schema)}, command.Options{}); err == nil || !strings.Contains(err.Error(), "name each secret property") {
+			t.Errorf("%s: %v", schema, err)
+		}
+	}
+}
+
 // A run that is cut off in the midst of a secret does not show its beginning.
 func TestASecretThatIsCutOffIsHidden(t *testing.T) {
 	tool := open(t, toolconf.CommandTool{

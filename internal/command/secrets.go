@@ -3,8 +3,12 @@ package command
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/signalbox-ai/signalbox"
 )
@@ -13,18 +17,28 @@ import (
 // in all that the program prints.
 const maxSecrets = 64
 
-// markedSecret reports whether a property's schema says, at the top or below,
-// that a value is not to be shown: writeOnly, or the format of passwords.
-func markedSecret(schema any) bool {
+// marks finds what a schema says is not to be shown: writeOnly, or the format of
+// passwords, wherever it stands.
+type marks struct {
+	root map[string]any
+	refs map[string]bool // that have been followed
+	open bool            // something marked has no name in the schema
+}
+
+// marked reports whether a schema, or one below it, is marked.
+func (m *marks) marked(schema any) bool {
 	switch s := schema.(type) {
 	case []any:
-		return slices.ContainsFunc(s, markedSecret)
+		return slices.ContainsFunc(s, m.marked)
 	case map[string]any:
 		if s["writeOnly"] == true || s["format"] == "password" {
 			return true
 		}
+		if ref, ok := s["$ref"].(string); ok && m.markedAt(ref) {
+			return true
+		}
 		for _, inner := range s {
-			if markedSecret(inner) {
+			if m.marked(inner) {
 				return true
 			}
 		}
@@ -32,18 +46,51 @@ func markedSecret(schema any) bool {
 	return false
 }
 
-// withMarked are the names with those of the schema's properties that are
-// marked, in order.
-func withMarked(names []string, schema map[string]any) []string {
-	out := slices.Clone(names)
-	properties, _ := schema["properties"].(map[string]any)
+// markedAt looks at each place once: a schema may lead back to itself.
+func (m *marks) markedAt(ref string) bool {
+	if m.refs[ref] {
+		return false
+	}
+	m.refs[ref] = true
+	target, ok := follow(m.root, ref)
+	return ok && m.marked(target)
+}
+
+// names are the marked properties of the input itself, also of the schemas that
+// are about the same value.
+func (m *marks) names(schema any, under []string) (names []string) {
+	s, _ := schema.(map[string]any)
+	properties, _ := s["properties"].(map[string]any)
 	for name, p := range properties {
-		if markedSecret(p) {
-			out = append(out, name)
+		m.refs = map[string]bool{}
+		if m.marked(p) {
+			names = append(names, name)
 		}
 	}
+	for _, key := range []string{"additionalProperties", "patternProperties", "unevaluatedProperties"} {
+		m.refs = map[string]bool{}
+		m.open = m.open || m.marked(s[key])
+	}
+	if ref, ok := s["$ref"].(string); ok && !slices.Contains(under, ref) {
+		target, _ := follow(m.root, ref)
+		names = append(names, m.names(target, append(under, ref))...)
+	}
+	for _, inner := range sameValue(s) {
+		names = append(names, m.names(inner, under)...)
+	}
+	return names
+}
+
+// withMarked are the names with those of the schema's properties that are
+// marked, in order.
+func withMarked(names []string, schema map[string]any) ([]string, error) {
+	m := &marks{root: schema}
+	out := slices.Concat(names, m.names(schema, nil))
+	if m.open {
+		return nil, errors.New("it marks as secret what has no name in it (additionalProperties or patternProperties): name each secret property in properties, or in secrets")
+	}
 	slices.Sort(out)
-	return slices.Compact(out)
+	return slices.Compact(out), nil
 }
 
 // secretsOf returns the texts of an input that are to be hidden: those of the
@@ -84,46 +131,74 @@ type collector struct {
 }
 
 func (c *collector) collect(value json.RawMessage) {
-	var v any
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.UseNumber()
-	if d.Decode(&v) != nil {
-		return
-	}
-	if _, ok := v.(string); ok { // as the caller has written it
-		c.texts = append(c.texts, strings.TrimSpace(string(value[1:len(value)-1])))
-	}
-	c.walk(v)
+	c.walk(d, value)
 }
 
-func (c *collector) walk(v any) {
-	if c.leaves > maxSecrets {
-		return
+// walk takes the next value of d, which reads all, and reports whether more may
+// follow.
+func (c *collector) walk(d *json.Decoder, all []byte) bool {
+	from := d.InputOffset()
+	t, err := d.Token()
+	if err != nil || c.leaves > maxSecrets {
+		return false
 	}
-	switch v := v.(type) {
+	switch v := t.(type) {
+	case json.Delim:
+		for d.More() {
+			if v == '{' {
+				_, _ = d.Token() // the name, which is not hidden
+			}
+			if !c.walk(d, all) {
+				return false
+			}
+		}
+		_, err = d.Token() // its end
 	case string:
 		c.leaves++
-		c.texts = append(c.texts, hideForms(v)...)
+		written := bytes.TrimLeft(all[from:d.InputOffset()], " \t\r\n:,")
+		c.texts = append(append(c.texts, hideForms(v)...), strings.TrimSpace(string(written[1:len(written)-1])))
 	case json.Number:
 		c.leaves++
 		c.texts = append(c.texts, v.String())
-	case []any:
-		for _, e := range v {
-			c.walk(e)
-		}
-	case map[string]any:
-		for _, e := range v {
-			c.walk(e)
-		}
 	}
+	return err == nil
 }
 
 // hideForms are the ways in which a value is found: as it is, without the space
-// around it that programs like to leave away, and as JSON writes it.
+// around it that programs like to leave away, and as JSON writes it: plainly, as
+// Go does for HTML (so does what puts secrets back into an input), and as Python
+// does, in ASCII alone.
 func hideForms(v string) []string {
 	v = strings.TrimSpace(v)
-	quoted := strings.TrimSpace(string(plainJSON(v)))
-	return []string{v, quoted[1 : len(quoted)-1]}
+	if len(v) < hideFrom {
+		return []string{v}
+	}
+	inner := func(quoted []byte) string { return strings.TrimSpace(string(quoted[1 : len(quoted)-1])) }
+	plain := plainJSON(v)
+	html, err := json.Marshal(v)
+	if err != nil { // text always marshals
+		html = plain
+	}
+	return []string{v, inner(plain), inner(html), inner(asciiJSON(plain))}
+}
+
+// asciiJSON writes what is not ASCII as JSON may.
+func asciiJSON(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		switch {
+		case r < utf8.RuneSelf:
+			out = append(out, byte(r))
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
 }
 
 // plainJSON encodes without the escapes that HTML wants.

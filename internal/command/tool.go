@@ -61,10 +61,13 @@ func New(t toolconf.CommandTool, o Options) (*Tool, error) {
 			wrong("env", fmt.Errorf("the variable %s cannot be given to a program", shown(name)))
 		}
 	}
+	if err == nil {
+		t.Secrets, err = withMarked(t.Secrets, s.root)
+		wrong("inputSchema", err)
+	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	t.Secrets = withMarked(t.Secrets, s.root)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
