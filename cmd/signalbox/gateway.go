@@ -54,14 +54,12 @@ func openAlone(ctx context.Context, cfg config.Config, out streams) (g *alone, e
 	defer func() {
 		if err != nil {
 			g.close()
+			g = nil
 		}
 	}()
 	g.otel = startOTel(ctx, g.metrics, log)
 	g.tools, err = newToolbox(cfg, parts{engine: g.engine, metrics: g.metrics, traces: g.otel.Traces(), log: log})
-	if err != nil {
-		return nil, err
-	}
-	return g, nil
+	return g, err
 }
 
 func startOTel(ctx context.Context, m *telemetry.Metrics, log *slog.Logger) *telemetry.OTel {

@@ -51,7 +51,7 @@ type parts struct {
 }
 
 // newToolbox makes the gateway of a configuration. Nothing runs before start.
-func newToolbox(cfg config.Config, p parts) (t *toolbox, err error) {
+func newToolbox(cfg config.Config, p parts) (_ *toolbox, err error) {
 	noteTools(cfg.Tools.Notes, p.log)
 	counts := p.metrics.Tools(cfg.SeedMetrics)
 	queues := toolqueue.New(gateway.Hooks(p.log, counts.Hooks()))
@@ -61,7 +61,7 @@ func newToolbox(cfg config.Config, p parts) (t *toolbox, err error) {
 		}
 	}
 	counts.Watch(queues)
-	t = &toolbox{queue: p.queue, log: p.log}
+	t := &toolbox{queue: p.queue, log: p.log}
 	defer func() {
 		if err != nil && t.host != nil {
 			_ = t.host.Close() // nothing has run in it
