@@ -121,6 +121,19 @@ func TestObserversAndLog(t *testing.T) {
 	}
 }
 
+// The log has the beginning of what a program said, and not all of it.
+func TestLogIsBriefAboutHowATaskEnded(t *testing.T) {
+	b := newBox(t)
+	b.submit(engine.NewTask{})
+	task := b.work(b.agent("coder", "demo", 1))
+	_, err := b.Finish(t.Context(), task, engine.Outcome{Reason: signalbox.ReasonExitNonzero, Message: strings.Repeat("ä", 1<<15)})
+	b.must(err)
+	log := b.log.String()
+	if n := strings.Count(log, "ä"); n != 512 || !strings.Contains(log, "ä …") {
+		t.Errorf("%d characters of it: %.3000s", n, log)
+	}
+}
+
 // Two engines over one store: a task goes to one of them, and a change made
 // from a stale row is made anew.
 func TestTwoEnginesShareAStore(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/signalbox-ai/signalbox"
 )
@@ -32,11 +33,22 @@ func (e *Engine) logChange(t signalbox.Task, entry signalbox.Entry) {
 		e.log.Warn("", "queue", "dispatch_failed", "queue_id", t.ID, "error", t.Message, "attempt", attempt, "final", true)
 	default:
 		if t.State.Terminal() {
-			e.log.Info("", "queue", "task_ended", "queue_id", t.ID, "state", string(t.State), "reason", string(t.Reason), "message", t.Message)
+			e.log.Info("", "queue", "task_ended", "queue_id", t.ID, "state", string(t.State), "reason", string(t.Reason), "message", briefly(t.Message))
 			return
 		}
 		e.log.Info("", "queue", "task_"+string(entry.Kind), "queue_id", t.ID, "state", string(t.State))
 	}
+}
+
+// maxLogged bounds what a line of the log has of a message: that of a tool that
+// failed is all that it wrote to its standard error.
+const maxLogged = 1 << 10
+
+func briefly(message string) string {
+	if len(message) <= maxLogged {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxLogged], "") + " …"
 }
 
 // depth is the number of tasks that wait under the limit "work", of a tool call
