@@ -42,6 +42,10 @@ func (d *Director) callAgain(r *http.Request, t *signalbox.Task, edit api.RetryR
 		return call, refuse(signalbox.CodeForbidden, "show a token that has it", "task %s is a call of a tool: to make it anew needs the scope %s, and %s has %s",
 			t.ID, signalbox.ScopeTool, who.String(), scopeWords(who.Scopes))
 	}
+	if who := callerOf(r).who; !seesToolTask(who, t) { // the arguments come with it, and what the tool says of them
+		return call, refuse(signalbox.CodeForbidden, "show a token that has it, or that of who called the tool",
+			"to make a call anew that someone else has made needs the scope %s, and %s has %s", signalbox.ScopeRead, who.String(), scopeWords(who.Scopes))
+	}
 	if !t.State.Terminal() {
 		return call, signalbox.Errorf(signalbox.CodeConflict, "task %s is %s: it can be retried when it has ended; cancel it first", t.ID, t.State)
 	}

@@ -162,6 +162,9 @@ func TestRetryOfAToolTask(t *testing.T) {
 	// Who may submit prompts may not call tools by way of a retry.
 	submitter := bearer(b.token(identity.NewToken{Name: "s", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}))
 	b.do("POST", retry, "", submitter).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+	// Nor does a retry show the arguments of others to those who may not read.
+	blind := bearer(b.token(identity.NewToken{Name: "blind", Scopes: []signalbox.Scope{signalbox.ScopeSubmit, signalbox.ScopeTool}}))
+	b.do("POST", retry, "", blind).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 
 	for range 2 { // those that were made above
 		b.answerTool(f, b.runTool(f, ""), "", "")
