@@ -51,14 +51,16 @@ func (s *server) offerTasks() error {
 }
 
 // declared says whether a request is of a client that can take a task for an
-// answer. It says so in each request; what it said before does not count.
+// answer. It says so in each request, with an object of settings; what it said
+// before does not count, nor does any other value, such as false.
 func declared(version string, meta mcp.Meta) bool {
 	if !isModern(version) {
 		return false
 	}
 	able, _ := meta[mcp.MetaKeyClientCapabilities].(map[string]any)
 	extensions, _ := able["extensions"].(map[string]any)
-	return extensions[extension] != nil
+	_, can := extensions[extension].(map[string]any)
+	return can
 }
 
 // errUndeclared is the answer to one who did not declare the extension and asks

@@ -109,7 +109,10 @@ func TestTasksAreForThoseWhoDeclareThem(t *testing.T) {
 	r.sendModern("tools/call", `"name":"s__job"`, declaring)
 	id := b.only(t)
 	for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
-		for _, meta := range []string{"", `,"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":null}}`, `,"io.modelcontextprotocol/clientCapabilities":{"tasks":{}}`} {
+		undeclared := func(value string) string {
+			return `,"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":` + value + `}}`
+		}
+		for _, meta := range []string{"", undeclared("null"), undeclared("false"), undeclared("[]"), `,"io.modelcontextprotocol/clientCapabilities":{"tasks":{}}`} {
 			got := r.sendModern(method, `"taskId":"`+id+`"`, meta, "Mcp-Name", id)
 			if e := r.read(got).Error; got.status != 400 || e == nil || e.Code != -32021 || string(e.Data) != `{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}` {
 				t.Errorf("%s with %s: %+v", method, meta, got)
