@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -18,8 +17,8 @@ const maxNames = 100
 // claim makes the group of all boxes, and locks it while this process lives: a
 // second process of the same name takes another, and does not take the first
 // one's runs for leftovers.
-func (h *Host) claim(parent string, unified bool) (string, error) {
-	h.sweep(parent, unified)
+func (h *Host) claim(parent string, unified bool, trees []tree) (string, error) {
+	h.sweep(parent, unified, trees)
 	for n := 1; n <= maxNames; n++ {
 		name := h.o.Name
 		if n > 1 {
@@ -42,8 +41,10 @@ func (h *Host) claim(parent string, unified bool) (string, error) {
 }
 
 // sweep kills what dead processes of our name left, and removes the empty
-// groups of other dead ones.
-func (h *Host) sweep(parent string, unified bool) {
+// groups of other dead ones. A group of all boxes goes last: while it is there
+// and locked by us, nobody can take its name, and with it the groups of that
+// name in other hierarchies.
+func (h *Host) sweep(parent string, unified bool, trees []tree) {
 	family, _, ok := strings.Cut(h.o.Name, "-")
 	entries, _ := os.ReadDir(parent)
 	for _, e := range entries {
@@ -58,8 +59,12 @@ func (h *Host) sweep(parent string, unified bool) {
 		}
 		g := groupAt(dir)
 		if some, err := populated(g, unified); ours || err == nil && !some {
+			for _, t := range trees {
+				if other := filepath.Join(t.own, name); t.version == 1 && other != dir {
+					h.clear(other, false)
+				}
+			}
 			h.clear(dir, unified)
-			h.swept = append(h.swept, name)
 		}
 		g.close()
 		lock.Close()
@@ -101,12 +106,5 @@ func (h *Host) unlock() {
 	if h.lock != nil {
 		h.lock.Close()
 		h.lock = nil
-	}
-}
-
-// sweepV1 removes what belonged to the groups that were swept.
-func (h *Host) sweepV1(parent string) {
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(append(h.swept, h.name)))) {
-		h.clear(filepath.Join(parent, name), false)
 	}
 }

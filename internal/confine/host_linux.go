@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,7 +51,6 @@ type Host struct {
 
 	name    string            // of the groups of all boxes: that of the options, or one beside it
 	lock    *os.File          // of that group, while we live
-	swept   []string          // groups of dead processes that were removed
 	members string            // the group of all boxes, in the hierarchy that knows what lives in them; "" none
 	unified bool              // that hierarchy is version 2
 	shown   string            // the same group as /proc/<pid>/cgroup names it
@@ -239,10 +239,11 @@ func (h *Host) Close() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// removeAll removes the groups of all boxes.
+// removeAll removes the groups of all boxes, that which is locked last: with it
+// the name is free for another.
 func (h *Host) removeAll() error {
 	var errs []error
-	for _, dir := range h.dirs() {
+	for _, dir := range slices.Backward(h.dirs()) {
 		errs = append(errs, groupAt(dir).remove())
 	}
 	return errors.Join(errs...)

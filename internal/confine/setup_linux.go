@@ -93,7 +93,7 @@ func (h *Host) useUnified(trees []tree) {
 	if filepath.Base(t.own) == directorLeaf {
 		t.own, t.shown = filepath.Dir(t.own), filepath.Dir(t.shown)
 	}
-	all, err := h.claim(t.own, true)
+	all, err := h.claim(t.own, true, trees)
 	if err != nil {
 		h.note("control group %s: %v (delegate it: systemd-run --user --scope -p Delegate=yes, or Delegate=yes in the unit)", t.own, reason(err))
 		return
@@ -180,7 +180,7 @@ func (h *Host) useV1(trees []tree) {
 	if h.members == "" {
 		i := slices.IndexFunc(trees, func(t tree) bool { return slices.Contains(t.controllers, "pids") })
 		if i >= 0 {
-			h.members, _ = h.claim(trees[i].own, false) // where it cannot, its note comes below
+			h.members, _ = h.claim(trees[i].own, false, trees) // where it cannot, its note comes below
 		}
 	}
 	use := func(limit, controller string) {
@@ -190,7 +190,7 @@ func (h *Host) useV1(trees []tree) {
 		}
 		all := filepath.Join(trees[i].own, h.name)
 		if !slices.Contains(h.dirs(), all) {
-			h.sweepV1(trees[i].own)
+			h.clear(all, false) // the name is ours
 		}
 		g, err := makeGroup(all)
 		if err != nil {
