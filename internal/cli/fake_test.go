@@ -91,6 +91,7 @@ func (f *fake) mux() http.Handler {
 		"releaseLane": func(w http.ResponseWriter, r *http.Request) {
 			f.lane(w, r, api.Released{Agent: "coder", WasRunning: true, QueueIDs: []string{id(9)}, Warning: "what it still reports is discarded"})
 		},
+		"status":  func(w http.ResponseWriter, r *http.Request) { answer(w, 200, api.Status{}) },
 		"healthz": func(w http.ResponseWriter, r *http.Request) { answer(w, 200, api.Health{Status: "ok"}) },
 	}
 	maps.Copy(handlers, f.access())

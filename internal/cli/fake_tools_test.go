@@ -37,7 +37,7 @@ func (f *fake) tooling() map[string]http.HandlerFunc {
 				{Name: "default", Concurrent: 64, Holders: []api.ToolHolder{}, Waiters: []api.ToolWaiter{}},
 			}})
 		},
-		"callTool": f.callTool, "createToolTask": f.createToolTask, "toolTasks": f.toolTasks, "toolTask": f.toolTask,
+		"callTool": f.callTool, "createToolTask": f.createToolTask, "toolTasks": f.toolTasks, "toolTask": f.toolTask, "cancelToolTask": f.cancelToolTask,
 	}
 }
 

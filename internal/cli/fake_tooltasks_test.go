@@ -82,6 +82,23 @@ func (f *fake) toolTask(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// cancelToolTask is refused where the queue's own cancel would not be.
+func (f *fake) cancelToolTask(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.of(w, r)
+	switch {
+	case t == nil:
+	case t.Tool == "":
+		fail(w, 404, "not_found", "there is no task "+t.QueueID+" of a tool")
+	case client.Ended(t.State):
+		fail(w, 409, "already_ended", "task "+t.QueueID+" has ended: "+t.State)
+	default:
+		f.end(t, "cancelled", "cancelled", "cancelled", "")
+		answer(w, 200, toolView(t))
+	}
+}
+
 func (f *fake) toolTasks(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

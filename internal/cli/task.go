@@ -30,7 +30,7 @@ func (a *app) cancelCmd() *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: run(func(ctx context.Context, args []string) error {
 			return a.withTask(ctx, args[0], func(c *client.Client, id string) error {
-				got, err := c.Cancel(ctx, id)
+				got, err := cancelTask(ctx, c, id)
 				if err != nil {
 					return err
 				}

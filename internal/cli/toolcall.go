@@ -142,7 +142,7 @@ func (a *app) callTool(ctx context.Context, t toolCall, name string, args json.R
 		return err
 	}
 	if id := taskOf(res); id != "" && !a.json {
-		a.note("It is a task now: signalbox logs -f %s follows it, signalbox tools tasks %s shows what it answers.", id, id)
+		a.note("It is a task now: %s", a.followTool(ctx, c, id))
 	}
 	if res.IsError {
 		return &fault{exit: exitFailed, code: "tool_error", message: "the tool answered with an error", silent: true}

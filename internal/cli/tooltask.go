@@ -48,7 +48,7 @@ func (a *app) callAsTask(ctx context.Context, t toolCall, name string, args json
 			if err := a.say("%s", line); err != nil {
 				return err
 			}
-			a.note("signalbox logs -f %s follows it, signalbox tools tasks %s shows what it answers.", task.ID, task.ID)
+			a.note("%s", a.followTool(ctx, c, task.ID))
 			return nil
 		})
 	}
@@ -71,7 +71,7 @@ func (a *app) waitForTool(ctx, wait context.Context, c *client.Client, task api.
 	if err := a.print(end, func() error { return a.toolAnswer(end, seen) }); err != nil {
 		return err
 	}
-	return a.toolEnd(end)
+	return a.toolEnd(ctx, c, end)
 }
 
 // plainTask is a tool's task in the words of all tasks, as far as a wait needs
@@ -81,10 +81,13 @@ func plainTask(t api.ToolTask) api.Task {
 }
 
 // toolEnd says how a task ended, by the exit code; nil where it completed.
-func (a *app) toolEnd(t api.ToolTask) error {
+func (a *app) toolEnd(ctx context.Context, c *client.Client, t api.ToolTask) error {
 	f := endFault(plainTask(t))
 	if f == nil {
 		return nil
+	}
+	if a.alone(ctx, c) {
+		f.hinted("signalbox tools tasks %s --json has the end of its log, signalbox tools call %s calls the tool anew", t.ID, t.ToolName)
 	}
 	f.silent = a.json // the document has said it
 	return f
@@ -223,7 +226,7 @@ func (a *app) toolTask(ctx context.Context, c *client.Client, part string) error
 	if err := a.print(t, func() error { return a.toolAnswer(t, "") }); err != nil {
 		return err
 	}
-	return a.toolEnd(t)
+	return a.toolEnd(ctx, c, t)
 }
 
 // toolTaskFault names the command that lists what there is.

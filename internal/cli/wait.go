@@ -225,7 +225,7 @@ func stateLine(id, state, agent, message string) string {
 
 // stillRunning words the end of a wait that came before the task's.
 func (a *app) stillRunning(ctx, wait context.Context, w *waiter, err error) error {
-	back := fmt.Sprintf("come back with signalbox logs -f %s, stop it with signalbox cancel %s", w.id, w.id)
+	back := a.comeBackTo(ctx, w.c, w.id)
 	state, _, _ := strings.Cut(w.shown, " ")
 	switch {
 	case ctx.Err() != nil:
