@@ -87,7 +87,7 @@ func (a *app) toolEnd(ctx context.Context, c *client.Client, t api.ToolTask) err
 		return nil
 	}
 	if a.alone(ctx, c) {
-		f.hinted("signalbox tools tasks %s --json has the end of its log, signalbox tools call %s calls the tool anew", t.ID, t.ToolName)
+		f = f.hinted("signalbox tools tasks %s --json has the end of its log, signalbox tools call %s calls the tool anew", t.ID, t.ToolName)
 	}
 	f.silent = a.json // the document has said it
 	return f
