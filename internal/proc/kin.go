@@ -35,7 +35,7 @@ func newKin(id Ident) *kin {
 func (k *kin) look() []entry {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all := table()
+	all := seen()
 	byPID := make(map[int]entry, len(all))
 	for _, e := range all {
 		byPID[e.pid] = e

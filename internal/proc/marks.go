@@ -59,7 +59,7 @@ type clearing struct {
 
 // look returns what lives of the runs, with the mark of each.
 func (c *clearing) look() map[life]string {
-	all := table()
+	all := seen()
 	of := map[int]string{}
 	for _, e := range all {
 		mark := c.known[life{e.pid, e.start}]
