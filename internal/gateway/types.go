@@ -80,8 +80,8 @@ type Call struct {
 	// Patient says that only the queue's own bound ends the wait in line, and
 	// not the tool's timeout: nobody holds a connection for it.
 	Patient bool
-	// Log, if set, takes what the tool prints while it runs, as it comes. It is
-	// called from one goroutine at a time.
+	// Log, if set, takes what the tool prints while it runs, as it comes: whole
+	// characters of UTF-8. It is called from one goroutine at a time.
 	Log func(stream string, text []byte)
 	// Waits, if set, is told once when the call has to stand in line, before it
 	// does. It must return soon.

@@ -21,7 +21,6 @@ const maxMessage = 64 << 10
 // conclude ends a task with what its call came to.
 func (r *run) conclude(res gateway.Result, err error) {
 	r.line.Store(nil)
-	r.log.end()
 	t := r.row()
 	switch {
 	case r.notOur:
@@ -147,7 +146,7 @@ func (r *run) outcome(res gateway.Result, err error) engine.Outcome {
 		text = textOf(res.Content)
 		o.Result.Output = clipText(text, signalbox.OutputBytes)
 	}
-	if !r.log.any && o.Result.Output != "" {
+	if !r.told && o.Result.Output != "" {
 		r.tail.Append(o.Result.Output) // of a tool that prints nothing while it runs
 	}
 	r.tail.Result(o.Result)

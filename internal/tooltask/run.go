@@ -28,7 +28,7 @@ type run struct {
 	ctx  context.Context
 	stop context.CancelCauseFunc
 	tail *tail.Tail
-	log  *feeder
+	told bool                              // the tool printed something while it ran
 	line atomic.Pointer[toolqueue.Waiting] // its place in its tool queue, once it stands there
 
 	begun  time.Time // when it became working; zero before
@@ -40,12 +40,17 @@ func newRun(x *Executor, p *pool, c engine.Claimed) *run {
 		x: x, pool: p, id: c.Task.ID, fence: c.Task.Fence, task: c.Task, request: c.Request, secrets: c.Env, tail: tail.New(),
 	}
 	r.ctx, r.stop = context.WithCancelCause(x.life)
-	r.log = &feeder{to: r.tail}
 	return r
 }
 
 // markOf names the processes of a run.
 func markOf(t *signalbox.Task) string { return fmt.Sprintf("%s.%d", t.ID, t.Fence) }
+
+// heard is gateway.Call.Log.
+func (r *run) heard(_ string, text []byte) {
+	r.told = true
+	r.tail.Append(string(text))
+}
 
 // row is the task as it was last seen.
 func (r *run) row() signalbox.Task {
@@ -80,7 +85,7 @@ func (x *Executor) run(r *run) {
 		Mark:    markOf(&t),
 		Limit:   time.Duration(r.request.TimeoutMS) * time.Millisecond,
 		Patient: true,
-		Log:     r.log.take,
+		Log:     r.heard,
 		Waits:   func(w toolqueue.Waiting) { r.line.Store(&w) },
 		Begun:   func(*gateway.Call) error { return r.accept() },
 	}))
