@@ -3,6 +3,7 @@ package confine
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
@@ -45,6 +46,11 @@ func (h *Host) newBox(name string) (*Box, error) {
 			return g, nil
 		}
 		g, err := makeGroup(at(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			if err = h.remake(dir); err == nil {
+				g, err = makeGroup(at(dir, name))
+			}
+		}
 		if err == nil {
 			made[dir] = g
 		}
@@ -68,6 +74,38 @@ func (h *Host) newBox(name string) (*Box, error) {
 		b.retire()
 	}
 	return b, err
+}
+
+// there tells whether nobody has removed the groups of an idle box, as a service
+// manager does with empty ones where it has not been told that they are ours.
+func (b *Box) there() bool {
+	for _, g := range b.groups() {
+		if _, err := os.Lstat(g.dir); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// remake makes the group of all boxes again, as setUp left it.
+func (h *Host) remake(dir string) error {
+	all, err := makeGroup(dir)
+	if err != nil {
+		return err
+	}
+	defer all.close()
+	if !h.unified || dir != h.members {
+		return nil
+	}
+	for _, w := range wanted {
+		if h.by[w.limit] != byV2 {
+			continue
+		}
+		if err := all.write("cgroup.subtree_control", "+"+w.controller); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // groups are all groups of the box.

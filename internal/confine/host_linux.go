@@ -141,7 +141,7 @@ func (h *Host) box(ready func(*Box) error) (*Box, error) {
 	}
 	h.mu.Unlock()
 	if b != nil {
-		if ready(b) == nil {
+		if b.there() && ready(b) == nil {
 			return b, nil
 		}
 		b.retire()

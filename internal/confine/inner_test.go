@@ -171,7 +171,7 @@ func TestBadOptions(t *testing.T) {
 // may be taken away while the director lives.
 func TestBoxWhoseGroupCannotBeMade(t *testing.T) {
 	here := t.TempDir()
-	h := &Host{v1: map[string]string{"memory": filepath.Join(here, "gone"), "pids": here}}
+	h := &Host{v1: map[string]string{"memory": filepath.Join(here, "gone", "too"), "pids": here}}
 	if b, err := h.newBox("box-1"); err == nil {
 		t.Errorf("%+v", b)
 	}

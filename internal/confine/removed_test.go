@@ -1,0 +1,48 @@
+//go:build linux
+
+package confine_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/internal/confine"
+)
+
+// A service manager may remove groups in which nothing lives. The next run has
+// others, with its limits.
+func TestGroupsThatSomebodyRemoved(t *testing.T) {
+	for _, method := range []string{"groups", "version1"} {
+		t.Run(method, func(t *testing.T) {
+			h := open(t, method)
+			hello := func(when string) {
+				t.Helper()
+				r := start(t, h, confine.Limits{Processes: 5, Memory: 64 << 20}, confine.Sandbox{}, "echo hello; i=0; while [ $i -lt 20 ]; do sleep 1 & i=$((i+1)); done")
+				r.finish()
+				if out := r.out.String(); !strings.HasPrefix(out, "hello\n") || !strings.Contains(out, "fork") {
+					t.Errorf("%s: %s", when, out)
+				}
+				r.done()
+			}
+			hello("at first")
+			for _, dir := range groups(name(t)) {
+				boxes, _ := filepath.Glob(filepath.Join(dir, "box-*"))
+				for _, b := range boxes {
+					_ = os.Remove(b) // one that our thread is in stays
+				}
+			}
+			hello("without the boxes")
+			hello("once more")
+			for _, dir := range groups(name(t)) {
+				boxes, _ := filepath.Glob(filepath.Join(dir, "box-*"))
+				for _, b := range append(boxes, dir) {
+					_ = os.Remove(b)
+				}
+			}
+			hello("without the group of all boxes")
+			hello("once more")
+		})
+	}
+}
