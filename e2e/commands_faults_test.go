@@ -71,11 +71,12 @@ func faults(b *box) []fault {
 }
 
 // growth is what the director's memory may grow by, at its peak, over all that
-// the faults do: half of it stands for 1 MiB of each output of some runs, for
-// what is read ahead, and for the tails. The race detector takes a multiple.
+// the faults do; about half of it is used. What is kept of a run is 1 MiB of
+// each output and the tail, whatever it prints. The race detector takes twice
+// as much.
 func growth() int {
 	if raceEnabled {
-		return 600 << 20
+		return 300 << 20
 	}
 	return 150 << 20
 }

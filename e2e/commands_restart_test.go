@@ -121,7 +121,7 @@ func (b *commandBox) endsAs(id, status string, runs int) {
 	}
 	want := map[string]string{"failed": interrupted, "completed": "did " + id + "\n"}[status]
 	if task.Status != status || text != want {
-		b.t.Errorf("%s: %s: %q; want %s: %q", task.ToolName, task.Status, text, status, want)
+		b.t.Errorf("%s: %s: %q, %s; want %s: %q", task.ToolName, task.Status, text, task.Message, status, want)
 	}
 	if n := b.runs()[id]; n != runs {
 		b.t.Errorf("a task of %s that ends as %s began %d times, want %d", task.ToolName, status, n, runs)
