@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -172,8 +173,10 @@ func (s *service) drain(ctx context.Context) {
 	grace, cancel := context.WithTimeout(impatient, s.cfg.Grace)
 	defer cancel()
 	s.log.Info("stopping: no new claims", "grace", s.cfg.Grace)
-	s.tools.tasks.Drain(grace) // what is left of it is ended with the process, by its tools' restart policy
+	var group sync.WaitGroup
+	group.Go(func() { s.tools.tasks.Drain(grace) }) // what is left of it is ended with the process, by its tools' restart policy
 	left := s.dispatch.Drain(grace)
+	group.Wait()
 	if left > 0 && s.cfg.OnShutdown == "stop" {
 		s.dispatch.CancelRunning(impatient, "the director's shutdown")
 		ending, cancel := context.WithTimeout(impatient, 10*time.Second)
