@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -43,7 +44,7 @@ func (t *Tool) Run(ctx context.Context, r Run) Outcome {
 }
 
 func (u *run) do(ctx context.Context) Outcome {
-	secrets, err := secretsOf(u.r.Input, u.t.conf.Secrets)
+	secrets, err := secretsOf(u.r.Input, slices.Concat(u.t.conf.Secrets, u.r.Secrets))
 	if err != nil {
 		return u.failed(err)
 	}

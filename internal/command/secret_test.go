@@ -66,6 +66,16 @@ func TestSecretsAreHiddenInEveryJSON(t *testing.T) {
 	}
 }
 
+// A property that was secret when the call was made stays so, though the tool's
+// definition has changed meanwhile.
+func TestSecretsOfTheCall(t *testing.T) {
+	tool := open(t, toolconf.CommandTool{Command: sh(t, "cat")})
+	o := run(t.Context(), t, tool, command.Run{Input: json.RawMessage(`{"key":"s3cret-key","name":"shown"}`), Secrets: []string{"key"}})
+	if strings.Contains(o.Stdout, "s3cret") || !strings.Contains(o.Stdout, `"name":"shown"`) {
+		t.Error(o.Stdout)
+	}
+}
+
 // What a schema marks is secret wherever it says so.
 func TestMarksOfTheSchema(t *testing.T) {
 	const secret = `{"type":"string","writeOnly":true}`

@@ -31,6 +31,7 @@ type Run struct {
 	Input    json.RawMessage // an object that Check has passed, or empty
 	Metadata json.RawMessage // an object, or empty
 	Timeout  time.Duration   // before the tool's own; 0: the tool's
+	Secrets  []string        // properties of the input that are hidden, beside the tool's own
 	// Log takes what it prints as it comes, "stdout" or "stderr", from one
 	// goroutine at a time: whole characters of UTF-8, secrets hidden. The text is
 	// its until it returns.

@@ -72,6 +72,9 @@ type Call struct {
 	// their environment), so that what is left of it can be found when this
 	// process is gone. "": whoever starts a process makes one.
 	Mark string
+	// Secrets are arguments that are not to be shown, beside those that the tool
+	// names: it may have named them when the call was made, and no longer does.
+	Secrets []string
 	// Limit, if above 0, is the task's own limit on the run, before the tool's.
 	// A provider of KindCommand keeps that time by itself, because its runs end
 	// with proof: for it Limit is the time that holds, the tool's own where the

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -83,6 +85,7 @@ func (x *Executor) run(r *run) {
 		Caller:  gateway.Caller{Principal: t.Owner, Agent: agent, Execution: t.ParentID},
 		Task:    r.id,
 		Mark:    markOf(&t),
+		Secrets: slices.Collect(maps.Keys(r.secrets)),
 		Limit:   time.Duration(r.request.TimeoutMS) * time.Millisecond,
 		Patient: true,
 		Log:     r.heard,

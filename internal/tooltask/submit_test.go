@@ -102,7 +102,7 @@ func TestIncidentSecretsAreNotStoredInClear(t *testing.T) {
 	h := newHouseOver(t, s, async("tool", func(tool *gateway.Tool) { tool.Secrets = []string{"key", "absent"} }))
 	args := make(chan string, 2)
 	h.play("tool", func(_ context.Context, c gateway.Call) (gateway.Result, error) {
-		args <- string(c.Arguments)
+		args <- string(c.Arguments) + strings.Join(c.Secrets, " ")
 		return said("done"), nil
 	})
 	h.must(h.engine.Pause(t.Context(), "", "", "", time.Time{}))
@@ -115,7 +115,7 @@ func TestIncidentSecretsAreNotStoredInClear(t *testing.T) {
 	}
 	h.must(h.engine.Resume(t.Context(), "", ""))
 	h.end(x, id)
-	if a := got(h, args); a != `{"key":"`+secret+`","plain":{"key":1}}` {
+	if a := got(h, args); a != `{"key":"`+secret+`","plain":{"key":1}}key` {
 		t.Errorf("the tool got %s", a)
 	}
 	if r, err = h.engine.Read().Request(t.Context(), id); err != nil || len(r.SealedEnv) > 0 {

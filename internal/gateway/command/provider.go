@@ -132,7 +132,8 @@ func (p *provider) Call(ctx context.Context, c gateway.Call) (gateway.Result, er
 	}
 	o := t.Run(running, command.Run{
 		TaskID: c.Task, Mark: cmp.Or(c.Mark, "tool-"+rand.Text()), Input: c.Arguments, Metadata: c.Meta, Timeout: c.Limit,
-		Log: c.Log, Started: func(pid int) { p.started(r, pid) },
+		Secrets: c.Secrets,
+		Log:     c.Log, Started: func(pid int) { p.started(r, pid) },
 	})
 	ended := running.Err() != nil
 	p.end(r, o)
