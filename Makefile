@@ -41,6 +41,7 @@ bench: ## the figures of docs/benchmarks.md, measured here
 	$(GO) run ./bench/idle
 	$(GO) run ./bench/toolqueue
 	$(GO) run ./bench/gateway
+	$(GO) run ./bench/commands
 
 lint: ## golangci-lint, with the reasons in .golangci.yml
 	golangci-lint run
