@@ -28,8 +28,8 @@ const (
 	claimers = 4
 	// storeRetry is the first pause after something that the store could not do.
 	storeRetry = 100 * time.Millisecond
-	// backstop is how often it is looked whether something waits that no event
-	// named.
+	// backstop is how often it is looked for what no event named: what waits, and
+	// claims whose answer was lost.
 	backstop = 5 * time.Second
 	// lookEvery is how often it is looked whether what cannot be killed has died.
 	lookEvery = time.Second
@@ -65,6 +65,7 @@ type Options struct {
 	Concurrent int            // async commands side by side, 1 to signalbox.MaxAgentSlots
 	Calls      int            // other calls that became tasks, side by side
 	Retention  time.Duration  // for which ended tasks stay readable
+	Look       time.Duration  // between two looks for what no event named; 5 s
 	Log        *slog.Logger
 }
 
@@ -94,6 +95,8 @@ type Executor struct {
 	stopped  bool
 	busy     int           // runs, and claims under way
 	left     chan struct{} // busy went down
+
+	strays map[string]int64 // of care: tasks that were seen with a slot and without a run, with their fences
 }
 
 var (
@@ -129,6 +132,9 @@ func New(o Options) *Executor {
 	}
 	if o.Calls == 0 {
 		o.Calls = DefaultCalls
+	}
+	if o.Look == 0 {
+		o.Look = backstop
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -230,7 +236,7 @@ func (x *Executor) stopping() bool { return x.life.Err() != nil }
 
 // care renews the leases of what runs, and is the backstop behind the events.
 func (x *Executor) care() {
-	tick := time.NewTicker(backstop)
+	tick := time.NewTicker(x.opts.Look)
 	defer tick.Stop()
 	renewed := time.Now()
 	for {
@@ -239,6 +245,7 @@ func (x *Executor) care() {
 			return
 		case <-tick.C:
 		}
+		x.putBackStrays()
 		x.kickWaiting()
 		if time.Since(renewed) < x.engine.RenewInterval() {
 			continue

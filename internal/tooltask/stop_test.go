@@ -163,6 +163,38 @@ func (b *broken) Apply(ctx context.Context, c signalbox.Change, now time.Time) (
 	return b.Store.Apply(ctx, c, now)
 }
 
+// deaf is a store that makes the next claims and says that it has not.
+type deaf struct {
+	store.Store
+	claims atomic.Int32
+}
+
+func (d *deaf) Claim(ctx context.Context, r store.ClaimRequest) (store.Claimed, error) {
+	c, err := d.Store.Claim(ctx, r)
+	if err == nil && c.Found && d.claims.Add(-1) >= 0 {
+		return store.Claimed{}, signalbox.Errorf(signalbox.CodeStoreFailed, "connection lost")
+	}
+	return c, err
+}
+
+// A claim whose answer was lost holds a slot without a run: it is given back, and
+// the task runs once.
+func TestAClaimWhoseAnswerIsLost(t *testing.T) {
+	d := &deaf{Store: openStore(t)}
+	h := newHouseOver(t, d, async("tool"))
+	h.options.Concurrent, h.options.Look = 1, 20*time.Millisecond
+	x := h.open()
+	d.claims.Store(2)
+	id := h.submit(x, "tool")
+	if v := h.end(x, id); v.Task.State != signalbox.Completed || v.Task.Claims < 2 {
+		t.Errorf("%s after %d claims: %s", v.Task.State, v.Task.Claims, v.Task.Message)
+	}
+	h.slots(0)
+	if !contains(h.log.String(), "the answer to a claim of a tool task was lost") {
+		t.Error(h.log.String())
+	}
+}
+
 // Nothing runs whose start is not stored, and a slot is not free before the end
 // is stored.
 func TestStoreFailsMeanwhile(t *testing.T) {

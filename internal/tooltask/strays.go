@@ -1,0 +1,30 @@
+package tooltask
+
+import "github.com/signalbox-ai/signalbox"
+
+// putBackStrays gives back the slots of claims of which nobody heard the answer:
+// the store made them, and said that it had not, or nothing. A claim that was
+// made a moment ago is seen without its run as well, so it takes two looks. It is
+// called from one goroutine.
+func (x *Executor) putBackStrays() {
+	flying, err := x.engine.Read().InFlight(x.working)
+	if err != nil {
+		return // the next round finds out
+	}
+	before := x.strays
+	x.strays = map[string]int64{}
+	for i := range flying {
+		t := flying[i]
+		if t.State != signalbox.Dispatching || x.poolOfAgent(t.Agent) == nil || x.runOf(t.ID) != nil {
+			continue
+		}
+		x.strays[t.ID] = t.Fence
+		if before[t.ID] != t.Fence {
+			continue
+		}
+		x.log.Warn("the answer to a claim of a tool task was lost: it goes back to its place", "queue_id", t.ID, "fence", t.Fence)
+		if _, err := x.engine.Unsent(x.working, t, "the answer to its claim was lost"); err != nil {
+			x.log.Error("a tool task could not be put back, trying again", "queue_id", t.ID, "error", err)
+		}
+	}
+}
