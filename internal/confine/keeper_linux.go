@@ -70,22 +70,29 @@ func (b *Box) enforce() {
 // because it is a subreaper or pid 1. Other children are left to whoever
 // started them.
 func (h *Host) reap() {
-	used := h.used()
 	if !h.unified {
-		for _, b := range used {
+		for _, b := range h.used() {
 			b.reapSeen()
 		}
 		return
 	}
+	dead := map[int]string{}
+	for _, pid := range children() {
+		if name, ok := h.boxOfZombie(pid); ok {
+			dead[pid] = name
+		}
+	}
+	if len(dead) == 0 {
+		return
+	}
+	// Only now: a box that is taken after this look has no part in those that
+	// are dead by now, and of one that was taken before it its program, which
+	// nobody but proc may collect, is known.
 	boxes := map[string]*Box{}
-	for _, b := range used {
+	for _, b := range h.used() {
 		boxes[b.place()] = b
 	}
-	for _, pid := range children() {
-		name, ok := h.boxOfZombie(pid)
-		if !ok {
-			continue
-		}
+	for pid, name := range dead {
 		if b := boxes[name]; b == nil || b.orphan(pid) {
 			collect(pid)
 		}
