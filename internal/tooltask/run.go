@@ -124,18 +124,10 @@ func (r *run) accept() error {
 		case r.ctx.Err() != nil:
 			return context.Cause(r.ctx)
 		}
-		t, err := r.x.engine.Accept(context.WithoutCancel(r.ctx), r.row(), "", "")
+		t, err := r.tryAccept(pause > storeRetry)
 		switch signalbox.CodeOf(err) {
 		case "":
-			r.setRow(t)
-			r.line.Store(nil)
-			r.begun = time.Now()
-			r.follow(&t)
-			if t.CancelRequested {
-				r.stop(errCancelled)
-				return errCancelled
-			}
-			return nil
+			return r.accepted(t)
 		case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound, signalbox.CodeConflict:
 			r.notOur = true
 			return errNotOurs
@@ -145,6 +137,32 @@ func (r *run) accept() error {
 			return context.Cause(r.ctx)
 		}
 	}
+}
+
+// tryAccept accepts the task. An earlier try may have been stored though the
+// store said that it was not: then the task is working in our hands already.
+func (r *run) tryAccept(again bool) (signalbox.Task, error) {
+	t, err := r.x.engine.Accept(context.WithoutCancel(r.ctx), r.row(), "", "")
+	if err == nil || !again {
+		return t, err
+	}
+	if now := r.x.stateOf(r.id); now.Fence == r.fence && (now.State == signalbox.Working || now.State == signalbox.Cancelling) {
+		return now, nil
+	}
+	return t, err
+}
+
+// accepted takes in that the task is working.
+func (r *run) accepted(t signalbox.Task) error {
+	r.setRow(t)
+	r.line.Store(nil)
+	r.begun = time.Now()
+	r.follow(&t)
+	if t.CancelRequested {
+		r.stop(errCancelled)
+		return errCancelled
+	}
+	return nil
 }
 
 // follow begins the log behind that of an attempt that was lost.

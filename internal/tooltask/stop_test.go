@@ -163,10 +163,19 @@ func (b *broken) Apply(ctx context.Context, c signalbox.Change, now time.Time) (
 	return b.Store.Apply(ctx, c, now)
 }
 
-// deaf is a store that makes the next claims and says that it has not.
+// deaf is a store that makes the next claims, or the next starts, and says that
+// it has not.
 type deaf struct {
 	store.Store
-	claims atomic.Int32
+	claims, starts atomic.Int32
+}
+
+func (d *deaf) Apply(ctx context.Context, c signalbox.Change, now time.Time) (signalbox.Task, error) {
+	t, err := d.Store.Apply(ctx, c, now)
+	if err == nil && t.State == signalbox.Working && d.starts.Add(-1) >= 0 {
+		return signalbox.Task{}, signalbox.Errorf(signalbox.CodeStoreFailed, "connection lost")
+	}
+	return t, err
 }
 
 func (d *deaf) Claim(ctx context.Context, r store.ClaimRequest) (store.Claimed, error) {
@@ -193,6 +202,24 @@ func TestAClaimWhoseAnswerIsLost(t *testing.T) {
 	if !contains(h.log.String(), "the answer to a claim of a tool task was lost") {
 		t.Error(h.log.String())
 	}
+}
+
+// A start that was stored, though the store said that it was not, is a start: the
+// task runs once.
+func TestAStartWhoseAnswerIsLost(t *testing.T) {
+	d := &deaf{Store: openStore(t)}
+	h := newHouseOver(t, d, async("tool"))
+	var runs atomic.Int32
+	h.play("tool", func(context.Context, gateway.Call) (gateway.Result, error) {
+		runs.Add(1)
+		return said("done"), nil
+	})
+	x := h.open()
+	d.starts.Store(1)
+	if v := h.end(x, h.submit(x, "tool")); v.Task.State != signalbox.Completed || v.Task.Claims != 1 || runs.Load() != 1 {
+		t.Errorf("%s after %d claims and %d runs: %s", v.Task.State, v.Task.Claims, runs.Load(), v.Task.Message)
+	}
+	h.slots(0)
 }
 
 // Nothing runs whose start is not stored, and a slot is not free before the end
