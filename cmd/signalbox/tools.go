@@ -118,7 +118,7 @@ func noteTools(notes []toolconf.Note, log *slog.Logger) {
 // runs is named after the store, so that a director finds what one before it
 // left there.
 func (t *toolbox) commands(cfg config.Config, p parts) (gateway.Provider, error) {
-	host, err := confine.Open(confine.Options{Name: "signalbox-" + p.engine.Info().ID, Method: cfg.Commands.Limits, Log: p.log})
+	host, err := confine.Open(confine.Options{Name: "signalbox-" + p.engine.Info().ID, Method: cfg.Commands.Limits, Hidden: []string{cfg.Data}, Log: p.log})
 	if err != nil {
 		return nil, fmt.Errorf("commands.limits: %w", err)
 	}

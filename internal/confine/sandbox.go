@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,6 +44,9 @@ func bwrapArgs(s Sandbox, dir string) []string {
 	for _, p := range s.Write {
 		mounts[filepath.Clean(p)] = []string{"--bind", filepath.Clean(p)}
 	}
+	for p := range s.covering() {
+		mounts[p] = []string{"--tmpfs"}
+	}
 	paths := make([]string, 0, len(mounts))
 	for p := range mounts {
 		paths = append(paths, p)
@@ -61,6 +65,26 @@ func bwrapArgs(s Sandbox, dir string) []string {
 		args = append(args, "--chdir", dir)
 	}
 	return append(args, "--")
+}
+
+// covering yields where the folders that no sandbox shows would be seen all the
+// same, because one in which they lie is shown. One that is itself named to be
+// shown is.
+func (s *Sandbox) covering() iter.Seq2[string, string] {
+	return func(yield func(seen, place string) bool) {
+		for _, p := range slices.Concat(s.Read, s.Write) {
+			real, err := filepath.EvalSymlinks(p)
+			if err != nil {
+				continue // then it is not shown
+			}
+			for _, h := range s.hidden {
+				rel, err := filepath.Rel(real, h)
+				if err == nil && rel != "." && filepath.IsLocal(rel) && !yield(filepath.Join(p, rel), p) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // byDepth orders a folder before all that lies in it.

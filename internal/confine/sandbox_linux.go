@@ -189,11 +189,16 @@ func (b *Box) wrap(cmd *exec.Cmd) (*ruleset, error) {
 		return nil, err
 	}
 	s := b.sandbox
-	s.Read = readable(cmd, s)
+	s.Read, s.hidden = readable(cmd, s), b.h.hidden()
 	if b.kind == bubblewrap {
 		cmd.Args = slices.Concat([]string{"bwrap"}, bwrapArgs(s, cmd.Dir), []string{cmd.Path}, cmd.Args[1:])
 		cmd.Path = b.h.bwrap
 		return nil, nil
+	}
+	for seen, place := range s.covering() {
+		if s.Required {
+			return nil, fmt.Errorf("sandbox landlock: it cannot show %s and hide %s, which is Signalbox's own: keep them apart, or install bubblewrap", place, seen)
+		}
 	}
 	if err := b.ownTemp(); err != nil {
 		return nil, err
@@ -226,6 +231,17 @@ func resolve(cmd *exec.Cmd) error {
 	}
 	_, err := exec.LookPath(cmd.Path)
 	return err
+}
+
+// hidden are the folders that no sandbox shows, as far as they are there, with
+// their links followed.
+func (h *Host) hidden() (all []string) {
+	for _, p := range h.o.Hidden {
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			all = append(all, real)
+		}
+	}
+	return all
 }
 
 // readable adds the program and its working folder to what a sandbox shows.

@@ -14,6 +14,9 @@ type Options struct {
 	Name string
 	// Method asks for one way: "auto" (or ""), "cgroup2", "cgroup1", "rlimit".
 	Method string
+	// Hidden are folders that no sandbox shows, unless it names one itself or
+	// what lies in it: those with the director's own store and key.
+	Hidden []string
 	Log    *slog.Logger
 
 	noUnified, noLandlock bool // as on a machine without them, for tests
@@ -38,6 +41,8 @@ type Sandbox struct {
 	Read     []string // absolute paths it may read, beyond the system's folders
 	Write    []string // absolute paths it may change
 	Network  bool
+
+	hidden []string // Options.Hidden, with their links followed
 }
 
 // Report says what this machine gives, for doctor and the log.
