@@ -12,6 +12,3 @@ func WithoutLandlock(o Options) Options {
 	o.noLandlock = true
 	return o
 }
-
-// Reap is what the keeper does now and then.
-func (h *Host) Reap() { h.reap() }
