@@ -7,8 +7,8 @@
 //   - is in that session or process group, or
 //   - descends from a process that is, as far as that could be seen, or
 //   - carries the run's mark SIGNALBOX_RUN=<mark> in its environment, or
-//   - keeps an output of the run open when all else of it has ended, and was
-//     started after it.
+//   - keeps an output of the run open when all else of it has ended, descends
+//     from this process and was started after the run.
 //
 // The first finds ordinary children, the second those that called setsid, the
 // third those that also let their parents die (a double fork), the fourth those

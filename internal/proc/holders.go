@@ -14,10 +14,12 @@ const (
 	holdLook = 20 * time.Millisecond
 )
 
-// drainRest returns when both outputs are at their ends. Who keeps one open is of
-// the run, though it has left its session and its parents and cleared its
-// environment, and is ended with it. held tells that somebody keeps one open who
-// cannot be seen, or who was there before the run: that one is left alone.
+// drainRest returns when both outputs are at their ends. An orphan of ours that
+// keeps one open is of the run, though it has left its session and its parents
+// and cleared its environment, and is ended with it. held tells that somebody
+// else does: who was there before the run, who is not ours, or who cannot be
+// seen. That one is left alone, for a run may have handed its output to anybody,
+// lest he be killed. What a box says lives is all that lives.
 func (p *Process) drainRest() (held bool, err error) {
 	deadline := time.Now().Add(drainWait)
 	if p.drainedWithin(holdWait) {
@@ -57,10 +59,10 @@ func (p *Process) drainedWithin(d time.Duration) bool {
 	}
 }
 
-// holders are those who can write to the run's outputs and were started after
-// it.
+// holders are those who can write to the run's outputs, descend from us, were
+// started after it and are of no other run.
 func (p *Process) holders() []entry {
-	if p.tty != nil {
+	if p.tty != nil || p.boxed {
 		return nil
 	}
 	var outputs []uint64
@@ -69,7 +71,7 @@ func (p *Process) holders() []entry {
 			outputs = append(outputs, n)
 		}
 	}
-	return writers(outputs, p.id.Start)
+	return writers(outputs, p.id)
 }
 
 func inBoth(a, b []entry) []entry {

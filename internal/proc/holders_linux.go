@@ -24,20 +24,36 @@ func inode(f *os.File) (n uint64) {
 	return n
 }
 
-// writers are the processes, started at that time or later, that have one of
-// the pipes open to be written. This process reads them.
-func writers(pipes []uint64, since uint64) []entry {
+// writers are our descendants that have one of the pipes open to be written, were
+// started after the run and carry no other's mark.
+func writers(pipes []uint64, run Ident) []entry {
 	names := make([]string, len(pipes))
 	for i, n := range pipes {
 		names[i] = fmt.Sprintf("pipe:[%d]", n)
 	}
-	var out []entry
-	for _, e := range table() {
-		if e.start >= since && !e.zombie && e.pid > 1 && e.pid != os.Getpid() && writes(e.pid, names) {
+	parents, out := map[int]int{}, []entry(nil)
+	all := seen()
+	for _, e := range all {
+		parents[e.pid] = e.ppid
+	}
+	others := func(mark string) bool { return mark != run.Mark }
+	for _, e := range all {
+		if e.start >= run.Start && !e.zombie && ours(e.ppid, parents) && markAmong(e.pid, others) == "" && writes(e.pid, names) {
 			out = append(out, e)
 		}
 	}
 	return out
+}
+
+// ours tells whether a process is this one or descends from it.
+func ours(pid int, parents map[int]int) bool {
+	for range len(parents) { // a table that was read while it changed may go in a circle
+		if pid == os.Getpid() {
+			return true
+		}
+		pid = parents[pid]
+	}
+	return false
 }
 
 func writes(pid int, names []string) bool {
