@@ -143,6 +143,8 @@ var errNotFound = errors.New("command not found")
 func runnable(path string) error {
 	_, err := exec.LookPath(path) // it has a slash, so PATH is not looked at
 	switch {
+	case err == nil && !regular(path):
+		return fmt.Errorf("%s is no file that can be run: it is a pipe, a socket or a device", path)
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.EISDIR):
@@ -156,6 +158,13 @@ func runnable(path string) error {
 		return fmt.Errorf("%s may not be run by the user of this process", path)
 	}
 	return fmt.Errorf("%s cannot be run: %w", path, bare(err))
+}
+
+// regular looks at what is there. To open a pipe that nobody writes would take
+// for ever, and its run with it.
+func regular(path string) bool {
+	info, err := os.Stat(path)
+	return err != nil || info.Mode().IsRegular()
 }
 
 // notStarted says why the system did not start a program that looked runnable.
@@ -189,7 +198,7 @@ func notStarted(err error, path, dir string) error {
 // firstLine returns the beginning of a file's first line, and a blank for a
 // file that begins with an empty one.
 func firstLine(path string) string {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return " "
 	}

@@ -3,8 +3,10 @@ package command_test
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -62,12 +64,17 @@ func testSeedErrorTableOfPrograms(t *testing.T) {
 	lost := file(t, "#!/no/such/interpreter -x\n")
 	empty := file(t, "")
 	bare := file(t, "echo this shell is not asked\n")
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct{ command, cwd, message string }{
 		"a path that is not there":   {command: "/no/such/program", message: "command not found: /no/such/program"},
 		"a path through a file":      {command: plain + "/x", message: "command not found: " + plain + "/x"},
 		"a name that is not in PATH": {command: "no-such-program", message: "command not found: no-such-program is in no folder of PATH"},
 		"not executable":             {command: plain, message: plain + " is not executable: chmod +x " + plain},
 		"a folder":                   {command: dir, message: dir + " is a folder, not a command"},
+		"a pipe":                     {command: pipe, message: pipe + " is no file that can be run: it is a pipe, a socket or a device"},
 		"no first line":              {command: bare, message: bare + " is no program that this system can run: a script needs a first line such as #!/bin/sh"},
 		"an empty file":              {command: empty, message: empty + " is empty: there is nothing to run"},
 		"no such interpreter":        {command: lost, message: lost + " cannot be started: its interpreter /no/such/interpreter is not there (first line of the script)"},
