@@ -95,6 +95,7 @@ func (h *Host) probeLandlock() SandboxReport {
 	h.landlock = abi
 	r.OK, r.Note = true, fmt.Sprintf("version %d", abi)
 	h.netns = canUnshareNet()
+	r.Leaky = !h.netns
 	switch {
 	case h.netns:
 	case abi >= 4:
@@ -139,7 +140,7 @@ func (h *Host) choose(s Sandbox) (string, error) {
 			why = append(why, r.Kind+": "+r.Note)
 			continue
 		}
-		if r.Kind == landlocked && s.Required && !s.Network && !h.netns {
+		if r.Leaky && s.Required && !s.Network {
 			why = append(why, r.Kind+" cannot take the network away whole ("+r.Note+"); allow the network or install bubblewrap")
 			continue
 		}

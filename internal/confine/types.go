@@ -66,4 +66,7 @@ type SandboxReport struct {
 	Kind string // bubblewrap or landlock
 	OK   bool
 	Note string // version, or why not
+	// Leaky says that it cannot take the network away whole: a tool that requires
+	// to be without is refused.
+	Leaky bool
 }

@@ -68,6 +68,10 @@ func TestLimits(t *testing.T) {
 	want(t, doctor.Limits(poor, tools[1:])(t.Context(), false)[2:],
 		"ok sandbox: there is bubblewrap",
 		"fail sandbox: these tools are refused, for they require a sandbox that is not here: strict")
+	poor.Sandbox[1] = confine.SandboxReport{Kind: "landlock", OK: true, Leaky: true} // and to be without network
+	want(t, doctor.Limits(poor, tools[1:])(t.Context(), false)[2:],
+		"ok sandbox: there is bubblewrap and landlock",
+		"fail sandbox: these tools are refused, for they require a sandbox that is not here: strict")
 }
 
 // rows is a store whose reads say what a test wants, one look after another.

@@ -109,7 +109,8 @@ func sandboxes(report confine.Report, tools []toolconf.CommandTool, admin bool) 
 	var refused, open []string
 	for _, t := range tools {
 		if t.Sandbox.Mode == toolconf.SandboxOff || slices.ContainsFunc(report.Sandbox, func(s confine.SandboxReport) bool {
-			return s.OK && (t.Sandbox.Kind == "" || t.Sandbox.Kind == s.Kind)
+			refused := s.Leaky && t.Sandbox.Mode == toolconf.SandboxRequired && !t.Sandbox.Network
+			return s.OK && !refused && (t.Sandbox.Kind == "" || t.Sandbox.Kind == s.Kind)
 		}) {
 			continue
 		}
