@@ -8,12 +8,14 @@ import (
 	"syscall"
 
 	"github.com/signalbox-ai/signalbox/internal/cli"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 // version is set by the linker.
 var version = "dev"
 
 func main() {
+	proc.OwnFiles()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the next signal is not swallowed
 	code := cli.Main(ctx, os.Args[1:], cli.System(), cli.Roles{

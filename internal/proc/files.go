@@ -3,6 +3,8 @@ package proc
 import (
 	"io"
 	"os"
+	"strconv"
+	"syscall"
 )
 
 // stdinFile returns the text as an open, nameless file.
@@ -33,4 +35,20 @@ func tempFile() (*os.File, error) {
 	}
 	os.Remove(f.Name())
 	return f, nil
+}
+
+// OwnFiles keeps the files that this process was started with, beyond its
+// input and outputs, from the programs that it starts: whoever started it may
+// have left open what is not for them. Call it before anything is started.
+func OwnFiles() {
+	const first = 3 // behind standard error
+	open, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		return // a system that does not tell which there are
+	}
+	for _, f := range open {
+		if fd, err := strconv.Atoi(f.Name()); err == nil && fd >= first {
+			syscall.CloseOnExec(fd)
+		}
+	}
 }

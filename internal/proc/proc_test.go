@@ -59,6 +59,15 @@ func play(role string) {
 		for range 512 {
 			_, _ = os.Stdout.Write(b)
 		}
+	case "owns", "shares": // what a program that it starts has of its files
+		if role == "owns" {
+			proc.OwnFiles()
+		}
+		cmd := exec.Command("/bin/sh", "-c", "if [ -e /dev/fd/3 ]; then echo true; else echo false; fi")
+		cmd.Stdout = os.Stdout
+		if err := cmd.Run(); err != nil {
+			os.Exit(1)
+		}
 	case "hang":
 		say()
 		sleep()
