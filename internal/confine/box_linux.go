@@ -94,8 +94,11 @@ func (h *Host) remake(dir string) error {
 		return err
 	}
 	defer all.close()
-	if !h.unified || dir != h.members {
+	if dir != h.members {
 		return nil
+	}
+	if err := h.relock(); err != nil || !h.unified {
+		return err
 	}
 	for _, w := range wanted {
 		if h.by[w.limit] != byV2 {

@@ -57,18 +57,57 @@ func (h *Host) sweep(parent string, unified bool, trees []tree) {
 		if err != nil {
 			continue // its process lives
 		}
-		g := groupAt(dir)
-		if some, err := populated(g, unified); ours || err == nil && !some {
-			for _, t := range trees {
-				if other := filepath.Join(t.own, name); t.version == 1 && other != dir {
-					h.clear(other, false)
-				}
+		all := append(namesakes(name, dir, trees), dir)
+		switch {
+		case ours:
+			for _, d := range all {
+				h.clear(d, unified && d == dir)
 			}
-			h.clear(dir, unified)
+		case deserted(all):
+			for _, d := range all {
+				_ = removeTree(d) // somebody may have come: then it stays
+			}
 		}
-		g.close()
 		lock.Close()
 	}
+}
+
+// namesakes are the groups of a name in the hierarchies of version 1, but for dir.
+func namesakes(name, dir string, trees []tree) (all []string) {
+	for _, t := range trees {
+		if other := filepath.Join(t.own, name); t.version == 1 && other != dir {
+			all = append(all, other)
+		}
+	}
+	return all
+}
+
+// deserted tells whether nothing lives in groups of another name. The director
+// that they belong to is in those of version 1 itself, with the threads of its
+// boxes: one that lives and has no lock, such as an older one, is let be.
+func deserted(groups []string) bool {
+	for _, dir := range groups {
+		if len(pidsBelow(dir)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// relock locks the group of all boxes where it was made again.
+func (h *Host) relock() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lock != nil && stillAt(h.lock, h.members) == nil {
+		return nil
+	}
+	lock, err := lockDir(h.members)
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", h.members, err)
+	}
+	h.unlock()
+	h.lock = lock
+	return nil
 }
 
 // lockDir locks a directory. The lock goes with this process.

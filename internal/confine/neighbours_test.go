@@ -4,11 +4,64 @@ package confine_test
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/confine"
 )
+
+// A director that starts kills nothing of another, also where that has no lock:
+// it may be an older one. The threads of its boxes are in the groups of version 1.
+func TestANeighbourWithoutALockLives(t *testing.T) {
+	h, err := confine.Open(confine.Options{Name: name(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := groups(name(t))
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(mine) == 0 {
+		t.Skip("no control groups")
+	}
+	other := exec.Command("sleep", "60")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var dirs []string
+	for _, dir := range mine {
+		dirs = append(dirs, dir+"-other")
+		if err := os.Mkdir(dir+"-other", 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(dir+"-other", "cgroup.controllers")); err == nil && len(mine) > 1 {
+			continue // in version 2 it has a group for itself
+		}
+		if err := os.WriteFile(filepath.Join(dir+"-other", "cgroup.procs"), []byte(strconv.Itoa(other.Process.Pid)), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h, err = confine.Open(confine.Options{Name: name(t)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	_ = other.Process.Signal(syscall.SIGTERM)
+	_ = other.Wait()
+	if other.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Errorf("it was ended: %v", other.ProcessState)
+	}
+	for _, dir := range dirs {
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	}
+}
 
 // A director that starts removes what dead ones of other names left. Of one
 // that is just starting again it takes nothing, in no hierarchy.

@@ -43,6 +43,18 @@ func TestGroupsThatSomebodyRemoved(t *testing.T) {
 			}
 			hello("without the group of all boxes")
 			hello("once more")
+			// What was made again is ours: a neighbour that starts lets it be.
+			before := groups(name(t))
+			n, err := confine.Open(confine.Options{Name: name(t) + "-neighbour"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := n.Close(); err != nil {
+				t.Error(err)
+			}
+			if after := groups(name(t)); len(after) != len(before) {
+				t.Errorf("of %v are left %v", before, after)
+			}
 		})
 	}
 }
