@@ -235,7 +235,7 @@ func TestTypeScriptClients(t *testing.T) {
 		return launchProgram(t, node, b.work, b.environ(), append([]string{script, library, director.url + "/mcp"}, args...)...)
 	}
 	patient := start("patient")
-	patient.prints("tools scarce__die scarce__huge scarce__mute scarce__pid scarce__refuse scarce__work")
+	patient.prints(" scarce__die scarce__huge scarce__mute scarce__pid scarce__refuse scarce__work")
 	patient.prints("progress queued, position 1")
 	hasty := start("hasty", "abort")
 	hasty.prints("progress queued, position 2")
