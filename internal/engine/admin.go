@@ -173,8 +173,10 @@ func hasAgent(agents []signalbox.Agent, name string) bool {
 
 func unknownAgent(name string, agents []signalbox.Agent) string {
 	names := make([]string, 0, 10)
-	for _, a := range agents[:min(len(agents), 10)] {
-		names = append(names, a.Name)
+	for _, a := range agents {
+		if _, own := signalbox.ExecutorKind(a.Name); !own && len(names) < cap(names) { // an executor takes no work of callers
+			names = append(names, a.Name)
+		}
 	}
 	if len(names) == 0 {
 		return fmt.Sprintf("no agent is named %s, and none is known at all: start one with signalbox agent", name)

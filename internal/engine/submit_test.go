@@ -123,6 +123,11 @@ func TestSubmitRoutes(t *testing.T) {
 	if !strings.Contains(err.Error(), "known are coder, other") {
 		t.Errorf("%v", err)
 	}
+	b.executor(signalbox.ExecutorCalls, 1)
+	_, err = b.Submit(t.Context(), engine.NewTask{Prompt: "p", Agent: "codr"})
+	if wantCode(t, err, signalbox.CodeNotFound, "agent"); strings.Contains(err.Error(), "@") {
+		t.Errorf("an executor stands among the agents: %v", err)
+	}
 	for want, n := range map[string]engine.NewTask{
 		"agent:coder": {Agent: "coder"}, "pool:claude": {Kind: "claude"}, "work": {},
 	} {
