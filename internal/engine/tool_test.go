@@ -311,7 +311,18 @@ func TestWakeIsHeard(t *testing.T) {
 	b.seen = nil
 	_, _, err := b.Wake(t.Context())
 	b.must(err)
-	if len(b.seen) != 1 || b.seen[0].Task.ID != task.ID || !b.seen[0].Task.Ready {
+	if len(b.seen) != 1 || b.seen[0].Kind != "" || b.seen[0].Task.ID != task.ID || !b.seen[0].Task.Ready {
 		t.Errorf("%+v", b.seen)
+	}
+}
+
+// What is too long to be shown is cut between two characters.
+func TestErrorsCutAtACharacter(t *testing.T) {
+	b := newBox(t)
+	for _, lead := range []string{"", "a"} {
+		_, err := b.PutExecutor(t.Context(), lead+strings.Repeat("é", engine.MaxWordBytes), signalbox.DefaultInstance, 1)
+		if err == nil || !strings.Contains(err.Error(), "é...") || strings.Contains(err.Error(), `\x`) {
+			t.Errorf("%v", err)
+		}
 	}
 }

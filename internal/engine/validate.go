@@ -220,12 +220,16 @@ func (n *NewTask) checkTimes() error {
 // envName is the form that agents accept too.
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// clip cuts what a caller sent for an error to show.
+// clip cuts what a caller sent for an error to show, between two characters.
 func clip(s string) string {
-	if len(s) > MaxWordBytes {
-		return s[:MaxWordBytes] + "..."
+	if len(s) <= MaxWordBytes {
+		return s
 	}
-	return s
+	end := MaxWordBytes
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "..."
 }
 
 func (n *NewTask) checkEnv() error {
