@@ -13,7 +13,8 @@ import (
 const batch = 500
 
 // Wake makes due tasks ready and returns the queues in which they wait, and
-// when the next task is due (zero: none).
+// when the next task is due (zero: none). Observers hear of each task that was
+// woken as an Applied without a Kind.
 func (e *Engine) Wake(ctx context.Context) (queues []string, next time.Time, err error) {
 	ids, next, err := e.store.Wake(ctx, e.Now(), batch)
 	if err != nil {

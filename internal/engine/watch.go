@@ -10,9 +10,9 @@ import (
 
 // Applied is a change that is durable.
 type Applied struct {
-	From signalbox.State // "" for a submit
-	Task signalbox.Task  // after it
-	Kind signalbox.EventKind
+	From signalbox.State     // "" for a submit
+	Task signalbox.Task      // after it
+	Kind signalbox.EventKind // "" for a task that was woken: that is no event of it
 	By   string
 }
 
