@@ -21,6 +21,12 @@ func (r *reader) atOnce(top *section) {
 // key of that name that holds no list of sections is of another program.
 func (r *reader) toolList(top *section) bool {
 	pair, ok := top.given(keyList)
+	if ok && !r.strict && pair.Value.Form == conffile.Section {
+		// Another program may well mean something by it, so it is no mistake.
+		top.known = append(top.known, keyList)
+		r.odd(pair.Line, keyList, "want a list of tools, each a section with a name and a command, got "+form(pair.Value))
+		return false
+	}
 	if !ok || pair.Value.Form != conffile.List || !sections(pair.Value.Items) {
 		return false
 	}

@@ -232,6 +232,7 @@ func TestListedTools(t *testing.T) {
 		"b.json": `{"maxParallelTasks": 7, "tools": [], "mcpServers": {"s": {"command": "x"}}}`,
 		"c.json": `{"tools": ["x", "y"], "mcpServers": {"t": {"command": "x"}}}`,
 		"d.json": `{"tools": [{"name": "c", "command": "/bin/sh", "timeoutMs": 0}]}`,
+		"e.json": `{"tools": {}, "mcpServers": {"u": {"command": "x"}}}`,
 	})
 	c := w.mustLoad(t, "a.json", "b.json", "c.json")
 	if len(c.Commands) != 2 || c.Commands[0].Cwd != filepath.Join(w.dir, "workspace") || c.Commands[0].Command != "/bin/sh" ||
@@ -243,6 +244,9 @@ func TestListedTools(t *testing.T) {
 		"info a.json:3: tools.b: it is switched off and left out",
 		"warn a.json:3: tools[2]: it has no name (left out)",
 		"warn c.json:1: tools: there is no such key (ignored)",
+	})
+	equal(t, "notes", notes(w.mustLoad(t, "e.json")), []string{
+		"warn e.json:1: tools: want a list of tools, each a section with a name and a command, got a section (ignored)",
 	})
 	if c := w.mustLoad(t, "a.json", "d.json"); len(c.Commands) != 2 {
 		t.Errorf("the same tool in two files: %+v", c.Commands)
