@@ -27,7 +27,17 @@ const (
 // A member that is null counts as left out. With optional the body may be
 // missing.
 func decode(w http.ResponseWriter, r *http.Request, into any, optional bool) error {
-	data, err := readBody(w, r, maxBodyBytes)
+	return decodeUpTo(w, r, maxBodyBytes, into, optional)
+}
+
+// decodeCall is decode for a call of a tool: its arguments may be as long over
+// HTTP as over MCP.
+func decodeCall(w http.ResponseWriter, r *http.Request, into any) error {
+	return decodeUpTo(w, r, maxMCPBytes, into, true)
+}
+
+func decodeUpTo(w http.ResponseWriter, r *http.Request, limit int64, into any, optional bool) error {
+	data, err := readBody(w, r, limit)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func (d *Director) callTool(w http.ResponseWriter, r *http.Request) error {
 		return errNoTools()
 	}
 	var req api.ToolCall
-	if err := decode(w, r, &req, true); err != nil {
+	if err := decodeCall(w, r, &req); err != nil {
 		return err
 	}
 	if header := r.Header.Get(sessionHeader); req.Session != "" && header != "" && header != req.Session {

@@ -11,7 +11,8 @@ import (
 // mcpPath is that of the MCP server, whose bodies have rules of their own.
 const mcpPath = "/mcp"
 
-// maxMCPBytes bounds a message to the MCP server: arguments may hold whole files.
+// maxMCPBytes bounds a message to the MCP server, and a call of a tool over HTTP:
+// arguments may hold whole files.
 const maxMCPBytes = 4 << 20
 
 // mcp is all methods of /mcp. The gate has been passed; from here the protocol

@@ -212,6 +212,25 @@ func TestARevokedTokenEndsItsCalls(t *testing.T) {
 	a.answer().wantError(t, 401, signalbox.CodeUnauthorized)
 }
 
+// Arguments may be as long over HTTP as they may over MCP.
+func TestToolCallsTakeLongArguments(t *testing.T) {
+	b, f := newToolBox(t)
+	const call = "/api/tools/search__find/call"
+	long := `{"arguments":{"a":"` + strings.Repeat("x", 3<<20) + `"}}`
+	b.do("POST", call, long).want(t, 200, nil)
+	b.do("POST", reportPath, long).want(t, 201, nil)
+	if n := len(f.last().Arguments); n < 3<<20 {
+		t.Errorf("%d bytes of arguments", n)
+	}
+	for _, path := range []string{call, reportPath} {
+		e := b.do("POST", path, `{"arguments":{"a":"`+strings.Repeat("x", 4<<20)+`"}}`).wantError(t, 413, signalbox.CodeTooLarge)
+		if !strings.Contains(e.Message, "4194304 bytes") {
+			t.Errorf("%+v", e)
+		}
+	}
+	b.do("POST", "/api/queue/task", `{"prompt":"`+strings.Repeat("x", 1<<20)+`"}`).wantError(t, 413, signalbox.CodeTooLarge)
+}
+
 func TestMCPPassesTheGateAndHasItsOwnRules(t *testing.T) {
 	f := newFakeTools()
 	b := newBox(t, withTools(f), withToken).serve()

@@ -40,7 +40,7 @@ func (d *Director) createToolTask(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	var req api.NewToolTask
-	if err := decode(w, r, &req, true); err != nil {
+	if err := decodeCall(w, r, &req); err != nil {
 		return d.refused(err)
 	}
 	call, err := d.taskCall(r, req)

@@ -131,7 +131,7 @@ func TestToolTaskRefusesWhatIsWrong(t *testing.T) {
 			t.Errorf("%.80s: %+v", c.body, e)
 		}
 	}
-	b.do("POST", reportPath, `{"arguments":{"a":"`+strings.Repeat("x", 1<<20)+`"}}`).wantError(t, 413, signalbox.CodeTooLarge)
+	b.do("POST", reportPath, `{"arguments":{"a":"`+strings.Repeat("x", 4<<20)+`"}}`).wantError(t, 413, signalbox.CodeTooLarge)
 	b.do("POST", reportPath+"?wait=30s", `{}`).wantError(t, 400, signalbox.CodeValidation)
 	b.do("POST", reportPath, `{}`, header("Idempotency-Key", "")).wantError(t, 400, signalbox.CodeValidation)
 	b.do("POST", "/api/tools/nothing/tasks", `{}`).wantError(t, 404, signalbox.CodeNotFound)
