@@ -11,7 +11,7 @@ type Route struct {
 	Summary string
 	Status  int // of a success
 	Scope   Scope
-	Own     Scope // is enough for a task of the caller's own; "": none is
+	Own     []Scope // each is enough for a task of the caller's own
 	Query   []Param
 	Request any // zero value of the body's type; nil: no body
 	Answer  any // zero value of the answer's type; nil: not JSON
@@ -72,13 +72,13 @@ func Routes() []Route {
 			Query: []Param{waitParam}, Answer: Task{}, Errors: []int{404}},
 		{Name: "find", Method: http.MethodGet, Path: "/api/find/{part}", Summary: "Ids that begin or end with a part", Status: 200, Scope: ScopeRead,
 			Answer: Found{}},
-		{Name: "cancel", Method: http.MethodPost, Path: "/api/queue/{id}/cancel", Summary: "Cancel a task, waiting or running; one's own with the scope submit alone", Status: 200, Scope: ScopeCancel, Own: ScopeSubmit,
+		{Name: "cancel", Method: http.MethodPost, Path: "/api/queue/{id}/cancel", Summary: "Cancel a task, waiting or running; one's own with the scope submit alone", Status: 200, Scope: ScopeCancel, Own: []Scope{ScopeSubmit},
 			Answer: Cancelled{}, Errors: []int{404, 409}},
 		{Name: "retry", Method: http.MethodPost, Path: "/api/queue/{id}/retry", Summary: "Submit an ended task anew, as it was or edited", Status: 201, Scope: ScopeSubmit,
 			Query: []Param{idempotency, executionParam, sourceAgentParam}, Request: RetryRequest{}, Answer: SubmitResponse{}, Errors: []int{404, 409, 422, 501, 503}},
 		{Name: "why", Method: http.MethodGet, Path: "/api/queue/{id}/why", Summary: "Why a task is not running: its gates in order", Status: 200, Scope: ScopeRead,
 			Answer: Why{}, Errors: []int{404}},
-		{Name: "output", Method: http.MethodGet, Path: "/api/queue/{id}/output", Summary: "The log of a task; a stream with Accept: text/event-stream", Status: 200, Scope: ScopeRead,
+		{Name: "output", Method: http.MethodGet, Path: "/api/queue/{id}/output", Summary: "The log of a task; a stream with Accept: text/event-stream; that of one's own with the scope submit or tool alone", Status: 200, Scope: ScopeRead, Own: []Scope{ScopeSubmit, ScopeTool},
 			Query: []Param{{"after", "query", "position in bytes from which to read (default 0)"}, waitParam}, Answer: Output{}, Errors: []int{404, 503}},
 		{Name: "pause", Method: http.MethodPost, Path: "/api/queue/pause", Summary: "Pause one queue or all", Status: 200, Scope: ScopeAdmin,
 			Request: PauseRequest{}, Answer: Paused{}},

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,7 +125,7 @@ func allow(r *http.Request, route api.Route, who signalbox.Principal) error {
 	case api.ScopeAgent:
 		return allowAgent(r.PathValue("name"), who)
 	}
-	if who.Has(signalbox.Scope(route.Scope)) || route.Own != "" && who.Has(signalbox.Scope(route.Own)) {
+	if who.Has(signalbox.Scope(route.Scope)) || slices.ContainsFunc(route.Own, func(s api.Scope) bool { return who.Has(signalbox.Scope(s)) }) {
 		return nil // which task it may be about is decided by narrow
 	}
 	return refuse(signalbox.CodeForbidden, "show a token that has it; signalbox tokens create makes one, signalbox whoami says what this one may do",

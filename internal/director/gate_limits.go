@@ -48,7 +48,7 @@ func (d *Director) narrow(r *http.Request, route api.Route, c caller) error {
 			return err
 		}
 	}
-	if route.Own != "" && !c.who.Has(signalbox.Scope(route.Scope)) {
+	if len(route.Own) > 0 && !c.who.Has(signalbox.Scope(route.Scope)) {
 		return d.ownsTask(r, route, c.who)
 	}
 	return nil

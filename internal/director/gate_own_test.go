@@ -46,6 +46,36 @@ func TestWhoSubmittedATaskMayCancelIt(t *testing.T) {
 	cancel(theirs, secret).want(t, http.StatusOK, nil)
 }
 
+// Who asked for a task may read its output with the right to ask for it, be it
+// to submit or to use tools. That of anybody else needs the right to read.
+func TestWhoAskedForATaskMayReadItsOutput(t *testing.T) {
+	b, _ := newToolBox(t, withToken)
+	token := func(name string, scope signalbox.Scope) edit {
+		return bearer(b.token(identity.NewToken{Name: name, Scopes: []signalbox.Scope{scope}}))
+	}
+	output := func(id string, who ...edit) reply { return b.do("GET", "/api/queue/"+id+"/output", "", who...) }
+	tools, otherTools := token("tools", signalbox.ScopeTool), token("other-tools", signalbox.ScopeTool)
+	submits, otherSubmits := token("submits", signalbox.ScopeSubmit), token("other-submits", signalbox.ScopeSubmit)
+	call := b.toolTask(`{}`, tools).ID
+	var prompt struct {
+		ID string `json:"queue_id"`
+	}
+	b.do("POST", "/api/queue/task", `{"prompt":"p"}`, submits).want(t, http.StatusCreated, &prompt)
+	output(call, tools).want(t, http.StatusOK, nil)
+	output(prompt.ID, submits).want(t, http.StatusOK, nil)
+	reader, canceller := token("reader", signalbox.ScopeRead), token("canceller", signalbox.ScopeCancel)
+	for _, id := range []string{call, prompt.ID} {
+		output(id, reader).want(t, http.StatusOK, nil)
+		for _, who := range []edit{otherTools, otherSubmits, canceller} {
+			output(id, who).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+			output(id, who, header("Accept", "text/event-stream")).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+		}
+		output(id).wantError(t, http.StatusUnauthorized, signalbox.CodeUnauthorized)
+	}
+	output(call, submits).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+	output(prompt.ID, tools).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+}
+
 // An agent that plans takes back what it handed out, with its own token.
 func TestAnAgentCancelsWhatItHandedOut(t *testing.T) {
 	y := newYard(t, yardOptions{token: secret, agents: []agenttest.Options{{Name: "lead"}, {Name: "coder"}}})

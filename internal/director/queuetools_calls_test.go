@@ -92,7 +92,7 @@ func TestQueueToolsFollowToolCalls(t *testing.T) {
 		t.Errorf("%+v %s", end, got.text)
 	}
 	var out outputSaid
-	admin.call("task_output", args{"task_id": first}, &out)
+	c.call("task_output", args{"task_id": first}, &out)
 	if out.Text != "building\nbuilt 3 files" || !out.Done {
 		t.Errorf("%+v", out)
 	}
