@@ -154,22 +154,6 @@ func askStatus(id string) string {
 	return fmt.Sprintf(`Ask task_status {"task_id": %q, "wait_seconds": %d} until it has ended.`, id, chatWait)
 }
 
-// textOfResult is what a tool answered, as far as it is text.
-func textOfResult(r *api.ToolResult) string {
-	var blocks []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	_ = json.Unmarshal(r.Content, &blocks) // what is no list of blocks has no text
-	var all []string
-	for _, b := range blocks {
-		if b.Type == "text" {
-			all = append(all, b.Text)
-		}
-	}
-	return strings.Join(all, "\n")
-}
-
 // joined are two lists of content blocks in one.
 func joined(a, b json.RawMessage) json.RawMessage {
 	var one, two []json.RawMessage

@@ -100,7 +100,7 @@ func statusOfCall(t *api.ToolTask) *taskStatus {
 		s.WaitsFor, s.Message = t.Message, ""
 	}
 	if t.Result != nil {
-		text := textOfResult(t.Result)
+		text := gateway.TextOf(t.Result.Content)
 		s.Result = &text
 		if len(t.Result.StructuredContent) > 0 {
 			s.Structured = t.Result.StructuredContent

@@ -2,7 +2,6 @@ package tooltask
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -143,7 +142,7 @@ func (r *run) outcome(res gateway.Result, err error) engine.Outcome {
 	} else {
 		o.Reason, o.Message = reasonOf(&res)
 		o.Result.Answer = string(answerOf(&res))
-		text = textOf(res.Content)
+		text = gateway.TextOf(res.Content)
 		o.Result.Output = clipText(text, signalbox.OutputBytes)
 	}
 	if !r.told && o.Result.Output != "" {
@@ -174,7 +173,7 @@ func reasonOf(res *gateway.Result) (signalbox.Reason, string) {
 	case run != nil && run.Reason != signalbox.ReasonCompleted:
 		return run.Reason, run.Message
 	case res.IsError:
-		message := strings.TrimSpace(textOf(res.Content))
+		message := strings.TrimSpace(gateway.TextOf(res.Content))
 		if message == "" {
 			message = "the tool failed without a text"
 		}
@@ -208,21 +207,6 @@ func (r *run) limit() time.Duration {
 	}
 	tool, _ := r.x.gateway.Tool(r.row().Tool)
 	return tool.Timeout
-}
-
-// textOf is the text of an answer.
-func textOf(content json.RawMessage) string {
-	var parts []struct{ Type, Text string }
-	if json.Unmarshal(content, &parts) != nil {
-		return ""
-	}
-	var texts []string
-	for _, p := range parts {
-		if p.Type == "text" {
-			texts = append(texts, p.Text)
-		}
-	}
-	return strings.Join(texts, "\n")
 }
 
 // clipText cuts text to at most n bytes at a character's edge.
