@@ -119,7 +119,6 @@ type rig struct {
 	gateway  *gateway.Gateway
 	endpoint *endpoint.Endpoint
 	url      string
-	left     chan string // of requests whose connection has closed, or that were answered: Mcp-Name
 }
 
 // principalHeader says who asks, in place of a gate.
@@ -127,7 +126,7 @@ const principalHeader = "Test-Principal"
 
 func newRig(t *testing.T, o endpoint.Options, more ...func(*scripted)) *rig {
 	t.Helper()
-	r := &rig{t: t, script: newScripted(), left: make(chan string, 10000)}
+	r := &rig{t: t, script: newScripted()}
 	for _, f := range more {
 		f(r.script)
 	}
@@ -147,12 +146,6 @@ func newRig(t *testing.T, o endpoint.Options, more ...func(*scripted)) *rig {
 	}
 	r.endpoint = endpoint.New(r.gateway, o)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		context.AfterFunc(q.Context(), func() {
-			select {
-			case r.left <- q.Header.Get("Mcp-Name"):
-			default: // nobody asks
-			}
-		})
 		who := gateway.Caller{Principal: q.Header.Get(principalHeader), Session: q.Header.Get("Test-Session")}
 		r.endpoint.ServeHTTP(w, q.WithContext(gateway.WithCaller(q.Context(), who)))
 	}))

@@ -19,7 +19,7 @@ import (
 type books struct {
 	gw    *gateway.Gateway
 	full  bool               // nothing more is taken
-	hold  chan struct{}      // if set, CallOr and Submit wait for it before they return
+	slow  bool               // CallOr and Submit return when the caller has gone
 	calls chan gateway.Call  // that became tasks
 	ended chan string        // by Cancel: who
 	life  context.Context    //nolint:containedctx // of the runs
@@ -53,8 +53,8 @@ func (b *books) Submit(ctx context.Context, c gateway.TaskCall) (gateway.ToolTas
 		b.finish(id, res, err)
 	})
 	b.calls <- c.Call
-	if b.hold != nil {
-		<-b.hold
+	if b.slow {
+		<-ctx.Done()
 	}
 	return t, nil
 }
