@@ -24,9 +24,13 @@ type Metrics struct {
 	failures  map[signalbox.EventKind]prometheus.Counter
 	refusals  *prometheus.CounterVec
 	requests  *prometheus.CounterVec
-	wait, run prometheus.Histogram
+	agents    times
+	tools     map[string]times // by the queue of tool tasks
 	routes    map[string]bool
 }
+
+// times are those of a task: until it was claimed, and from then on.
+type times struct{ wait, run prometheus.Observer }
 
 // endKey is how a task ended.
 type endKey struct {
@@ -41,7 +45,7 @@ var failureKinds = []signalbox.EventKind{
 	signalbox.EventLost, signalbox.EventUndeliverable,
 }
 
-// seconds are the buckets of both histograms, 10 ms to about a day: a wait is
+// seconds are the buckets of the histograms of tasks, 10 ms to about a day: a wait is
 // often nothing, a run often hours.
 var seconds = []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400}
 
@@ -82,8 +86,20 @@ func (m *Metrics) bindTasks(reg *prometheus.Registry) {
 	for _, kind := range failureKinds {
 		m.failures[kind] = failures.WithLabelValues(string(kind))
 	}
-	m.wait = histogram(reg, "signalbox_task_wait_seconds", "Time from when a task could first start until it was claimed.")
-	m.run = histogram(reg, "signalbox_task_run_seconds", "Time from acceptance by an agent until the end.")
+	m.bindTimes(reg)
+}
+
+func (m *Metrics) bindTimes(reg *prometheus.Registry) {
+	m.agents = times{
+		wait: histogram(reg, "signalbox_task_wait_seconds", "Time from when an agent's task could first start until it was claimed."),
+		run:  histogram(reg, "signalbox_task_run_seconds", "Time from acceptance by an agent until the end."),
+	}
+	wait := histograms(reg, "signalbox_tool_task_wait_seconds", "Time from when a tool call that is a task could first start until it was claimed.", seconds, "queue")
+	run := histograms(reg, "signalbox_tool_task_run_seconds", "Time from the start of a tool call that is a task until its end.", seconds, "queue")
+	m.tools = map[string]times{}
+	for _, queue := range []string{signalbox.QueueCommands, signalbox.QueueCalls} {
+		m.tools[queue] = times{wait.WithLabelValues(queue), run.WithLabelValues(queue)}
+	}
 }
 
 func counters(reg prometheus.Registerer, name, help string, labels ...string) *prometheus.CounterVec {
@@ -109,7 +125,7 @@ func (m *Metrics) observe(a engine.Applied) {
 		if t.NotBefore.After(since) {
 			since = t.NotBefore
 		}
-		m.wait.Observe(max(0, t.DispatchedAt.Sub(since).Seconds()))
+		m.timesOf(t).wait.Observe(max(0, t.DispatchedAt.Sub(since).Seconds()))
 	}
 	count(m.failures, a.Kind)
 	if !t.State.Terminal() || t.ID == "" {
@@ -117,8 +133,17 @@ func (m *Metrics) observe(a engine.Applied) {
 	}
 	count(m.ended, endKey{t.State, t.Reason})
 	if !t.StartedAt.IsZero() {
-		m.run.Observe(max(0, t.EndedAt.Sub(t.StartedAt).Seconds()))
+		m.timesOf(t).run.Observe(max(0, t.EndedAt.Sub(t.StartedAt).Seconds()))
 	}
+}
+
+// timesOf keeps tool tasks apart: they wait for the director's own executor, and
+// many last but moments, which would hide how long agents take.
+func (m *Metrics) timesOf(t *signalbox.Task) times {
+	if own, ok := m.tools[t.Queue]; ok && t.Mode == signalbox.ModeTool {
+		return own
+	}
+	return m.agents
 }
 
 // count adds one to a counter that was bound; what was not is not counted.

@@ -110,6 +110,36 @@ func TestMetricsFollowTheTasks(t *testing.T) {
 	}
 }
 
+// A tool task waits for no agent and is none's: its times stand apart.
+func TestTimesOfToolTasksStandApart(t *testing.T) {
+	e, _, a := newEngine(t)
+	m := telemetry.NewMetrics(e)
+	ctx := t.Context()
+	executor, err := e.PutExecutor(ctx, signalbox.ExecutorCommands, signalbox.DefaultInstance, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := e.Submit(ctx, engine.NewTask{Mode: signalbox.ModeTool, Tool: "report"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	running, err := e.Accept(ctx, claim(t, e, executor).Task, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Finish(ctx, running, engine.Outcome{Reason: signalbox.ReasonCompleted}); err != nil {
+		t.Fatal(err)
+	}
+	claim(t, e, executor)
+	submit(t, e, engine.NewTask{})
+	claim(t, e, a)
+	has(t, scrape(t, m),
+		`signalbox_task_wait_seconds_count 1`, `signalbox_task_run_seconds_count 0`,
+		`signalbox_tool_task_wait_seconds_count{queue="commands"} 2`, `signalbox_tool_task_run_seconds_count{queue="commands"} 1`,
+		`signalbox_tool_task_wait_seconds_count{queue="calls"} 0`, `signalbox_tool_task_run_seconds_count{queue="calls"} 0`)
+}
+
 func claim(t *testing.T, e *engine.Engine, a signalbox.Agent) engine.Claimed {
 	t.Helper()
 	c, found, err := e.Claim(t.Context(), a, 0)
