@@ -48,6 +48,7 @@ type Host struct {
 	by     map[string]string // limit → who keeps it
 	method string
 	detail []string
+	cure   string // of what is not kept
 
 	name    string            // of the groups of all boxes: that of the options, or one beside it
 	lock    *os.File          // of that group, while we live

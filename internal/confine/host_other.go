@@ -24,7 +24,7 @@ func Open(o Options) (*Host, error) {
 
 // Report says what was found.
 func (h *Host) Report() Report {
-	r := Report{Method: "none", Detail: "limits and sandboxes need Linux"}
+	r := Report{Method: "none", Detail: "limits and sandboxes need Linux", Cure: "run the director on Linux"}
 	for _, n := range []string{"memory", "cpus", "cpu_time", "processes", "file_size", "open_files"} {
 		r.Limits = append(r.Limits, LimitReport{Name: n, Note: "needs Linux"})
 	}

@@ -195,3 +195,36 @@ func TestBoundsOfFolders(t *testing.T) {
 		t.Error("the network is gone")
 	}
 }
+
+// A machine is told only of the cure that it can be given.
+func TestCureIsThatOfTheMachine(t *testing.T) {
+	v1, v2 := tree{version: 1, controllers: []string{"pids"}}, tree{version: 2}
+	for _, c := range []struct {
+		o        Options
+		trees    []tree
+		has, not string
+	}{
+		{Options{}, []tree{v1, v2}, "Delegate=yes", "version 1"},
+		{Options{}, []tree{v1}, "version 1", "Delegate"},
+		{Options{noUnified: true}, []tree{v1, v2}, "version 1", "Delegate"},
+		{Options{Method: byV1}, []tree{v1, v2}, "version 1", "Delegate"},
+		{Options{}, nil, "/sys/fs/cgroup", "Delegate"},
+		{Options{Method: byRlimit}, []tree{v2}, "commands.limits", "Delegate"},
+	} {
+		if got := cureOf(c.o, c.trees); !strings.Contains(got, c.has) || strings.Contains(got, c.not) {
+			t.Errorf("%+v, %v: %q", c.o, c.trees, got)
+		}
+	}
+}
+
+// Without groups nothing claims to know all that lives of a run.
+func TestReportSaysWhetherRunsAreTracked(t *testing.T) {
+	h, err := Open(Options{Name: "signalbox-test-tracked", Method: byRlimit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if r := h.Report(); r.Tracked || r.Cure == "" {
+		t.Errorf("%+v", r)
+	}
+}

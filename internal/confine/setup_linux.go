@@ -25,13 +25,14 @@ func (h *Host) setUp() error {
 	default:
 		return fmt.Errorf("confine: method is %q; it must be auto, cgroup2, cgroup1 or rlimit", h.o.Method)
 	}
+	trees := findTrees()
+	h.cure = cureOf(h.o, trees)
 	if h.o.Method == byRlimit {
 		h.method = byRlimit
 		h.note("asked for")
 		h.fillRlimits()
 		return nil
 	}
-	trees := findTrees()
 	h.useUnified(trees)
 	if h.count(byV2) == 0 || h.o.Method == byV1 {
 		h.useV1(trees)

@@ -51,7 +51,11 @@ type Report struct {
 	Detail     string // where, or why nothing better
 	Limits     []LimitReport
 	NoNewPrivs bool
-	Sandbox    []SandboxReport
+	// Tracked says that all that lives of a run is known, whatever it does.
+	Tracked bool
+	// Cure is what to do where a limit is not kept, or not whole.
+	Cure    string
+	Sandbox []SandboxReport
 }
 
 // LimitReport says how one limit is kept.

@@ -37,6 +37,11 @@ func want(t *testing.T, checks []api.Check, want ...string) {
 	}
 }
 
+const (
+	leftovers = "what a program leaves behind is not found where it left its session and its parents, cleared its environment and let go of its outputs"
+	eachAlone = "memory is bounded for each process alone, not for all of a run"
+)
+
 func TestLimits(t *testing.T) {
 	tools := []toolconf.CommandTool{
 		{Name: "free", Sandbox: toolconf.Sandbox{Mode: "off"}},
@@ -44,7 +49,7 @@ func TestLimits(t *testing.T) {
 		{Name: "strict", Limits: toolconf.CommandLimits{CPUs: 2}, Sandbox: toolconf.Sandbox{Mode: "required", Kind: "landlock"}},
 	}
 	good := confine.Report{
-		Method: "cgroup2", Detail: "/sys/fs/cgroup/x", NoNewPrivs: true,
+		Method: "cgroup2", Detail: "/sys/fs/cgroup/x", NoNewPrivs: true, Tracked: true,
 		Limits:  []confine.LimitReport{{Name: "memory", By: "cgroup2"}, {Name: "cpus", By: "cgroup2"}},
 		Sandbox: []confine.SandboxReport{{Kind: "bubblewrap", OK: true, Note: "0.8"}, {Kind: "landlock", OK: true}},
 	}
@@ -58,10 +63,20 @@ func TestLimits(t *testing.T) {
 		Sandbox: []confine.SandboxReport{{Kind: "bubblewrap", Note: "not on PATH"}, {Kind: "landlock", Note: "no such system call"}},
 	}
 	want(t, doctor.Limits(poor, tools)(t.Context(), false),
-		"warn limits: programs are bounded by rlimit: memory by rlimit (of each process); they can gain privileges, by a setuid program for instance",
+		"warn limits: programs are bounded by rlimit: memory by rlimit (of each process); they can gain privileges, by a setuid program for instance; "+leftovers+"; "+eachAlone,
 		"warn limits: cpus cannot be bounded here (needs control groups), and these tools ask for it: bound, strict",
 		"fail sandbox: these tools are refused, for they require a sandbox that is not here: strict",
 		"warn sandbox: these tools run without the sandbox that they ask for: bound")
+	poor.NoNewPrivs, poor.Cure = true, "ask the administrator"
+	got := doctor.Limits(poor, tools)(t.Context(), false)
+	want(t, got[:1], "warn limits: programs are bounded by rlimit: memory by rlimit (of each process); none can gain privileges; "+leftovers+"; "+eachAlone)
+	for _, c := range got[:2] { // no other cure is named beside that of the machine
+		if c.Cure != "to have all of it kept, ask the administrator" {
+			t.Errorf("%+v", c)
+		}
+	}
+	poor.Tracked = true
+	want(t, doctor.Limits(poor, tools)(t.Context(), false)[:1], "warn limits: programs are bounded by rlimit: memory by rlimit (of each process); none can gain privileges; "+eachAlone)
 	want(t, doctor.Limits(poor, tools[:1])(t.Context(), false)[1:],
 		"ok sandbox: there is none, and no tool asks for one: bubblewrap, landlock")
 	poor.Sandbox[0].OK = true // but strict asks for the other kind

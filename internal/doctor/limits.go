@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -45,22 +46,45 @@ func limits(report confine.Report, tools []toolconf.CommandTool, admin bool) []a
 		if users := using(tools, l.Name); len(users) > 0 {
 			out = append(out, api.Check{
 				Area: areaLimits, State: "warn", Text: fmt.Sprintf("%s cannot be bounded here%s, and these tools ask for it: %s", l.Name, because(l.Note), strings.Join(users, ", ")),
-				Cure: "run the director where it may make control groups (as root, in a container with a delegated group, or under systemd with Delegate=yes)",
+				Cure: cureOf(report),
 			})
 		}
 	}
 	if len(kept) > 0 {
 		text += ": " + strings.Join(kept, ", ")
 	}
-	if report.NoNewPrivs {
-		text += "; none can gain privileges"
+	return append([]api.Check{hold(report, text)}, out...)
+}
+
+// hold says how firmly a program is held, whichever limits its tool asks for.
+func hold(report confine.Report, text string) api.Check {
+	c := api.Check{Area: areaLimits, State: "ok"}
+	words := []string{text, "none can gain privileges"}
+	gaps := gapsOf(report)
+	if len(gaps) > 0 {
+		c.State, c.Cure = "warn", cureOf(report)
 	}
-	state := api.Check{Area: areaLimits, State: "ok", Text: text}
 	if !report.NoNewPrivs {
-		state.State, state.Cure = "warn", "use a Linux of 3.5 or later"
-		state.Text += "; they can gain privileges, by a setuid program for instance"
+		c.State, c.Cure = "warn", "use a Linux of 3.5 or later"
+		words[1] = "they can gain privileges, by a setuid program for instance"
 	}
-	return append([]api.Check{state}, out...)
+	c.Text = strings.Join(append(words, gaps...), "; ")
+	return c
+}
+
+// gapsOf is what only control groups keep, where there are none.
+func gapsOf(report confine.Report) (gaps []string) {
+	if !report.Tracked {
+		gaps = append(gaps, "what a program leaves behind is not found where it left its session and its parents, cleared its environment and let go of its outputs")
+	}
+	if slices.ContainsFunc(report.Limits, func(l confine.LimitReport) bool { return l.Name == "memory" && l.By == "rlimit" }) {
+		gaps = append(gaps, "memory is bounded for each process alone, not for all of a run")
+	}
+	return gaps
+}
+
+func cureOf(report confine.Report) string {
+	return "to have all of it kept, " + cmp.Or(report.Cure, "run the director where it may make control groups")
 }
 
 func because(note string) string {
