@@ -198,13 +198,16 @@ func TestBoundsOfFolders(t *testing.T) {
 
 // A machine is told only of the cure that it can be given.
 func TestCureIsThatOfTheMachine(t *testing.T) {
-	v1, v2 := tree{version: 1, controllers: []string{"pids"}}, tree{version: 2}
+	v1, v2, other := tree{version: 1, controllers: []string{"pids"}}, tree{version: 2}, tree{version: 1, controllers: []string{"devices"}}
 	for _, c := range []struct {
 		o        Options
 		trees    []tree
 		has, not string
 	}{
-		{Options{}, []tree{v1, v2}, "Delegate=yes", "version 1"},
+		{Options{}, []tree{v2}, "Delegate=yes", "version 1"},
+		{Options{}, []tree{other, v2}, "Delegate=yes", "version 1"},
+		{Options{}, []tree{v1, v2}, "version 1", "Delegate"}, // its version 2 has no controllers
+		{Options{Method: byV2}, []tree{v1, v2}, "Delegate=yes", "version 1"},
 		{Options{}, []tree{v1}, "version 1", "Delegate"},
 		{Options{noUnified: true}, []tree{v1, v2}, "version 1", "Delegate"},
 		{Options{Method: byV1}, []tree{v1, v2}, "version 1", "Delegate"},

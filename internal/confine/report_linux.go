@@ -15,21 +15,27 @@ func (h *Host) Report() Report {
 	return r
 }
 
-// cureOf says how control groups are had on a machine. One that has those of
-// version 1 alone is not told to delegate: systemd does so in version 2 only.
+// cureOf says how control groups are had on a machine. Where version 1 has the
+// controllers nobody is told to delegate: systemd does so in version 2 only.
 func cureOf(o Options, trees []tree) string {
-	has := func(version int) bool {
-		return slices.ContainsFunc(trees, func(t tree) bool { return t.version == version })
-	}
+	unified := slices.ContainsFunc(trees, func(t tree) bool { return t.version == 2 })
 	switch {
 	case o.Method == byRlimit:
 		return "set commands.limits to auto: control groups are used where they can be had"
-	case has(2) && !o.noUnified && o.Method != byV1:
-		return "run the director where it may make control groups (as root, in a container with a delegated group, or under systemd with Delegate=yes)"
-	case has(1):
+	case controlledByV1(trees) && o.Method != byV2:
 		return "run the director where it may make control groups of version 1 (as root, or in a container that may write pids, memory, cpu and cpuacct below /sys/fs/cgroup)"
+	case unified && !o.noUnified && o.Method != byV1:
+		return "run the director where it may make control groups (as root, in a container with a delegated group, or under systemd with Delegate=yes)"
 	}
 	return "run the director where there are control groups, mounted at /sys/fs/cgroup"
+}
+
+// controlledByV1 reports whether limits are a matter of version 1 here: then
+// version 2, where it is mounted besides, has none of these controllers.
+func controlledByV1(trees []tree) bool {
+	return slices.ContainsFunc(trees, func(t tree) bool {
+		return t.version == 1 && slices.ContainsFunc(wanted, func(w want) bool { return slices.Contains(t.controllers, w.controller) })
+	})
 }
 
 // limitNote says what a limit does not do.

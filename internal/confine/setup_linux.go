@@ -11,7 +11,9 @@ import (
 )
 
 // wanted are the controllers of control groups that limits need.
-var wanted = []struct{ limit, controller string }{{memory, "memory"}, {processes, "pids"}, {cpus, "cpu"}}
+var wanted = []want{{memory, "memory"}, {processes, "pids"}, {cpus, "cpu"}}
+
+type want struct{ limit, controller string }
 
 // directorLeaf is where this process moves to when its own group has to have
 // groups below it: in version 2 a group has either processes or controlled
@@ -96,7 +98,11 @@ func (h *Host) useUnified(trees []tree) {
 	}
 	all, err := h.claim(t.own, true, trees)
 	if err != nil {
-		h.note("control group %s: %v (delegate it: systemd-run --user --scope -p Delegate=yes, or Delegate=yes in the unit)", t.own, reason(err))
+		hint := ""
+		if !controlledByV1(trees) {
+			hint = " (delegate it: systemd-run --user --scope -p Delegate=yes, or Delegate=yes in the unit)"
+		}
+		h.note("control group %s: %v%s", t.own, reason(err), hint)
 		return
 	}
 	g := groupAt(all)
@@ -204,7 +210,7 @@ func (h *Host) useV1(trees []tree) {
 	for _, w := range wanted {
 		use(w.limit, w.controller)
 	}
-	if len(h.v1) == 0 {
+	if !controlledByV1(trees) {
 		h.note("no control groups of version 1")
 	}
 	if !h.unified {
