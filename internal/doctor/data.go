@@ -68,7 +68,7 @@ func room(name, dir string) api.Check {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return api.Check{Area: areaData, State: "warn", Text: "how much room is left cannot be told: " + err.Error(), Cure: "see whether its file system is there"}
 	}
-	free := int64(s.Bavail) * s.Bsize //nolint:unconvert // the width of both differs by system
+	free := int64(s.Bavail) * int64(s.Bsize) //nolint:unconvert // the width of both differs by system
 	text := fmt.Sprintf("%.1f GiB left on the disk of %s", float64(free)/(1<<30), name)
 	const cure = "make room: a full disk refuses every submit"
 	switch {
