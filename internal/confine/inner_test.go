@@ -181,10 +181,10 @@ func TestBoxWhoseGroupCannotBeMade(t *testing.T) {
 }
 
 func TestBoundsOfFolders(t *testing.T) {
-	args := bwrapArgs(Sandbox{Read: []string{"/data", "/data/in/deep"}, Write: []string{"/data/in", "/tmp/work/"}, Network: true}, "/data")
+	args := bwrapArgs(Sandbox{Read: []string{"/data", "/data/in/deep"}, Write: []string{"/data/in", "/tmp/place/"}, Network: true}, "/data")
 	line := strings.Join(args, " ")
 	last := -1
-	for _, want := range []string{"--ro-bind /data /data", "--bind /data/in /data/in", "--ro-bind /data/in/deep /data/in/deep", "--tmpfs /tmp", "--bind /tmp/work /tmp/work", "--remount-ro /", "--chdir /data --"} {
+	for _, want := range []string{"--ro-bind /data /data", "--bind /data/in /data/in", "--ro-bind /data/in/deep /data/in/deep", "--tmpfs /tmp", "--bind /tmp/place /tmp/place", "--remount-ro /", "--chdir /data --"} {
 		i := strings.Index(line, want)
 		if i <= last {
 			t.Errorf("%q is not in its place in %s", want, line)
