@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/bench/internal/figures"
 )
 
 const (
@@ -24,7 +26,7 @@ const (
 type bench struct {
 	rounds, runs int
 	profile      string
-	figures      []figure
+	figures      []figures.Figure
 	method       string
 }
 
@@ -150,7 +152,7 @@ func (b *bench) latency(s *system) {
 }
 
 func (b *bench) add(name string, value float64, unit, target string, met *bool, note string) {
-	b.figures = append(b.figures, figure{name, value, unit, target, met, note})
+	b.figures = append(b.figures, figures.Figure{Name: name, Value: value, Unit: unit, Target: target, Met: met, Note: note})
 }
 
 func is(met bool) *bool { return &met }

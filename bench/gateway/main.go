@@ -10,23 +10,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
-)
 
-// figure is one line of the table.
-type figure struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	Unit   string  `json:"unit"`
-	Target string  `json:"target,omitempty"`
-	Met    *bool   `json:"met,omitempty"`
-	Note   string  `json:"note,omitempty"`
-}
+	"github.com/signalbox-ai/signalbox/bench/internal/figures"
+)
 
 func main() {
 	rounds := flag.Int("rounds", 9, "how often each figure is measured; medians are shown")
@@ -36,31 +26,12 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	figures, err := measure(ctx, *dir, *rounds, *calls)
-	if err == nil && *out != "" {
-		data, _ := json.MarshalIndent(figures, "", "  ")
-		err = os.WriteFile(*out, append(data, '\n'), 0o644)
+	all, err := measure(ctx, *dir, *rounds, *calls)
+	if err == nil {
+		err = figures.Show(all, 3, "", *out)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
-	}
-	print(figures)
-}
-
-func print(figures []figure) {
-	fmt.Printf("%d CPUs, %s/%s, %s\n\n", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
-	fmt.Println("| figure | value | target | met |")
-	fmt.Println("|---|---|---|---|")
-	for _, f := range figures {
-		met := ""
-		if f.Met != nil {
-			met = map[bool]string{true: "yes", false: "**no**"}[*f.Met]
-		}
-		name := f.Name
-		if f.Note != "" {
-			name += " (" + f.Note + ")"
-		}
-		fmt.Printf("| %s | %.3f %s | %s | %s |\n", name, f.Value, f.Unit, f.Target, met)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox/bench/internal/figures"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 	side = 16
 )
 
-func measure(ctx context.Context, dir string, rounds, calls int) ([]figure, error) {
+func measure(ctx context.Context, dir string, rounds, calls int) ([]figures.Figure, error) {
 	work, err := os.MkdirTemp(dir, "signalbox-bench-")
 	if err != nil {
 		return nil, err

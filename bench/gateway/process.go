@@ -13,17 +13,18 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/signalbox-ai/signalbox/bench/internal/director"
+	"github.com/signalbox-ai/signalbox/bench/internal/figures"
 )
 
 // bench holds what the sections share.
 type bench struct {
 	dir           string
 	rounds, calls int
-	figures       []figure
+	figures       []figures.Figure
 }
 
 func (b *bench) add(name string, value float64, unit, target string, met *bool, note string) {
-	b.figures = append(b.figures, figure{name, value, unit, target, met, note})
+	b.figures = append(b.figures, figures.Figure{Name: name, Value: value, Unit: unit, Target: target, Met: met, Note: note})
 	fmt.Fprintf(os.Stderr, "%-70s %10.3f %s\n", name, value, unit)
 }
 

@@ -10,23 +10,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
-)
 
-// figure is one line of the table.
-type figure struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	Unit   string  `json:"unit"`
-	Target string  `json:"target,omitempty"`
-	Met    *bool   `json:"met,omitempty"`
-	Note   string  `json:"note,omitempty"`
-}
+	"github.com/signalbox-ai/signalbox/bench/internal/figures"
+)
 
 func main() {
 	rounds := flag.Int("rounds", 5, "how often each figure is measured; medians are shown")
@@ -35,22 +25,17 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	figures, err := measure(ctx, *dir, *rounds)
+	all, err := measure(ctx, *dir, *rounds)
+	if err == nil {
+		err = figures.Show(all, 2, "", *out)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-	print(figures)
-	if *out != "" {
-		data, _ := json.MarshalIndent(figures, "", "  ")
-		if err := os.WriteFile(*out, append(data, '\n'), 0o644); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
-	}
 }
 
-func measure(ctx context.Context, dir string, rounds int) ([]figure, error) {
+func measure(ctx context.Context, dir string, rounds int) ([]figures.Figure, error) {
 	work, err := os.MkdirTemp(dir, "signalbox-bench-")
 	if err != nil {
 		return nil, err
@@ -66,21 +51,4 @@ func measure(ctx context.Context, dir string, rounds int) ([]figure, error) {
 		}
 	}
 	return b.figures, nil
-}
-
-func print(figures []figure) {
-	fmt.Printf("%d CPUs, %s/%s, %s\n\n", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
-	fmt.Println("| figure | value | target | met |")
-	fmt.Println("|---|---|---|---|")
-	for _, f := range figures {
-		met := ""
-		if f.Met != nil {
-			met = map[bool]string{true: "yes", false: "**no**"}[*f.Met]
-		}
-		name := f.Name
-		if f.Note != "" {
-			name += " (" + f.Note + ")"
-		}
-		fmt.Printf("| %s | %.2f %s | %s | %s |\n", name, f.Value, f.Unit, f.Target, met)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/bench/internal/director"
+	"github.com/signalbox-ai/signalbox/bench/internal/figures"
 )
 
 // bench holds what the sections share.
@@ -19,12 +20,12 @@ type bench struct {
 	dir     string
 	rounds  int
 	binary  string
-	figures []figure
+	figures []figures.Figure
 	n       int
 }
 
 func (b *bench) add(name string, value float64, unit, target string, met *bool, note string) {
-	b.figures = append(b.figures, figure{name, value, unit, target, met, note})
+	b.figures = append(b.figures, figures.Figure{Name: name, Value: value, Unit: unit, Target: target, Met: met, Note: note})
 	fmt.Fprintf(os.Stderr, "%-60s %10.2f %s\n", name, value, unit)
 }
 
