@@ -155,6 +155,18 @@ func runSh(t *testing.T, text string) command.Outcome {
 	return run(t.Context(), t, open(t, toolconf.CommandTool{Command: sh(t, text)}), command.Run{})
 }
 
+// begun starts a run and returns when the program has said that it is up, with
+// what cancels the run and brings its end.
+func begun(t *testing.T, tool *command.Tool, said func() string) (cancel context.CancelFunc, done <-chan command.Outcome) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	end := make(chan command.Outcome, 1)
+	go func() { end <- run(ctx, t, tool, command.Run{}) }()
+	said()
+	return cancel, end
+}
+
 // fifo is a pipe with a name by which a program says how far it is.
 func fifo(t *testing.T) (path string, said func() string) {
 	t.Helper()

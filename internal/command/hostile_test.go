@@ -2,7 +2,6 @@ package command_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -33,11 +32,7 @@ func TestCancelOfAChildThatIgnoresTerm(t *testing.T) { both(t, testCancelOfAChil
 func testCancelOfAChildThatIgnoresTerm(t *testing.T) {
 	path, said := fifo(t)
 	tool := open(t, toolconf.CommandTool{Command: sh(t, "trap '' TERM\n(trap '' TERM; while :; do sleep 1; done) &\necho up > "+path+"\nwhile :; do sleep 1; done")})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	done := make(chan command.Outcome, 1)
-	go func() { done <- run(ctx, t, tool, command.Run{}) }()
-	said()
+	cancel, done := begun(t, tool, said)
 	begin := time.Now()
 	cancel()
 	o := <-done
@@ -54,11 +49,7 @@ func TestCancelLetsAChildEndByItself(t *testing.T) { both(t, testCancelLetsAChil
 func testCancelLetsAChildEndByItself(t *testing.T) {
 	path, said := fifo(t)
 	tool := open(t, toolconf.CommandTool{Command: sh(t, "trap 'echo tidied; exit 0' TERM\necho up > "+path+"\nwhile :; do sleep 0.05; done")})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	done := make(chan command.Outcome, 1)
-	go func() { done <- run(ctx, t, tool, command.Run{}) }()
-	said()
+	cancel, done := begun(t, tool, said)
 	cancel()
 	o := <-done
 	wantMessage(t, o, signalbox.ReasonCancelled, "the run was cancelled")
@@ -288,11 +279,7 @@ func TestAStoppedProgramIsEnded(t *testing.T) { both(t, testAStoppedProgramIsEnd
 func testAStoppedProgramIsEnded(t *testing.T) {
 	path, said := fifo(t)
 	tool := open(t, toolconf.CommandTool{Command: sh(t, "echo $$ > "+path+"\nkill -STOP $$")})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	done := make(chan command.Outcome, 1)
-	go func() { done <- run(ctx, t, tool, command.Run{}) }()
-	said()
+	cancel, done := begun(t, tool, said)
 	cancel()
 	wantMessage(t, <-done, signalbox.ReasonCancelled, "the run was cancelled")
 }
