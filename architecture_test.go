@@ -51,10 +51,16 @@ var rules = []rule{
 	{who: "/internal/identity", may: []string{""}, why: "who asks is known without a store, a transport or a queue"},
 	{who: "/internal/tail", may: []string{""}, std: true, why: "what was printed is kept without knowing who printed it"},
 	{who: "/internal/dispatch", may: []string{"", "/api", "/internal/tail", "/internal/agentaddr", "/internal/engine", "/internal/store", "/internal/seal"}, std: true, why: "dispatch is below the director"},
-	{who: "/internal/director", may: []string{"", "/api", "/internal/engine", "/internal/store", "/internal/seal", "/internal/agentaddr", "/internal/identity", "/internal/gateway", "/toolqueue", "/internal/director/..."}, why: "handlers hold no rules and name no store, dispatcher or agent"},
+	{who: "/internal/cron", std: true, why: "when a job is due is known without a queue or a clock"},
+	{who: "/internal/schedule", may: []string{"", "/internal/cron"}, std: true, why: "what a schedule does at an instant is decided without a store, an engine or a transport"},
+	{who: "/internal/schedule/inside", may: []string{"", "/internal/cron", "/internal/schedule", "/internal/engine", "/internal/store", "/internal/seal"}, std: true, why: "the director's own scheduler is below its handlers"},
+	{who: "/internal/schedule/alone", may: []string{"", "/api", "/client", "/internal/cron", "/internal/schedule"}, std: true, why: "a scheduler that stands alone goes only through the queue"},
+	{who: "/internal/dashboard", std: true, why: "the pages read only the public API"},
+	{who: "/internal/top", may: []string{"", "/api", "/client"}, why: "the terminal view is another client of the live stream"},
+	{who: "/internal/director", may: []string{"", "/internal/cron", "/internal/schedule", "/api", "/internal/engine", "/internal/store", "/internal/seal", "/internal/agentaddr", "/internal/identity", "/internal/gateway", "/toolqueue", "/internal/director/..."}, why: "handlers hold no rules and name no store, dispatcher or agent"},
 	{who: "/internal/agentd", may: []string{"", "/api", "/client", "/steplimit", "/internal/llm/...", "/internal/llm", "/internal/proc", "/internal/agentd/..."}, why: "the agent daemon speaks to the director through client"},
-	{who: "/internal/cli", may: []string{"", "/api", "/client", "/toolqueue", "/internal/config", "/internal/toolconf", "/internal/conffile"}, why: "the CLI speaks to the director through client"},
-	{who: "/internal/config", may: []string{"", "/toolqueue", "/internal/toolconf", "/internal/conffile"}, why: "configuration is data"},
+	{who: "/internal/cli", may: []string{"", "/api", "/client", "/toolqueue", "/internal/config", "/internal/toolconf", "/internal/conffile", "/internal/cron", "/internal/top"}, why: "the CLI speaks to the director through client"},
+	{who: "/internal/config", may: []string{"", "/internal/cron", "/toolqueue", "/internal/toolconf", "/internal/conffile"}, why: "configuration is data"},
 }
 
 // TestImportsRunDownhill asserts the import rules with go list, over all that

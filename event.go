@@ -35,6 +35,9 @@ const (
 	EventPaused       EventKind = "queue_paused"
 	EventResumed      EventKind = "queue_resumed"
 	EventSession      EventKind = "session" // a session was archived, restored, or is gone
+
+	EventScheduleChanged EventKind = "schedule_changed" // a schedule was added, edited, enabled, disabled or removed, as the message says
+	EventScheduleFired   EventKind = "schedule_fired"   // a firing was decided; the message is its RunStatus
 )
 
 // TaskEvents lists the inputs of Next.
@@ -118,7 +121,8 @@ type Entry struct {
 	Attempts int       `json:"attempts,omitempty"`
 	Source   Source    `json:"source,omitempty"`
 	By       string    `json:"by,omitempty"`
-	Owner    string    `json:"owner,omitempty"` // of the task
+	Owner    string    `json:"owner,omitempty"`    // of the task, or of the schedule
+	Schedule string    `json:"schedule,omitempty"` // name of the schedule that it is about
 }
 
 // SubmitEntry is the entry of a task that was just stored.

@@ -96,6 +96,9 @@ type Request struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	Metadata  json.RawMessage `json:"metadata,omitempty"`
 	TimeoutMS int64           `json:"timeout_ms,omitempty"`
+	// Trace is the W3C traceparent of the span that submitted it: what follows
+	// is traced under it, across restarts. "" where nothing is traced.
+	Trace string `json:"trace,omitempty"`
 	// SealedEnv is the task's environment, encrypted. The store keeps it
 	// apart and erases it when the task ends.
 	SealedEnv []byte `json:"-"`

@@ -27,6 +27,17 @@ type Status struct {
 	Tools *ToolTaskCounts `json:"tool_tasks,omitempty"`
 	Store StoreStatus     `json:"store"`
 	Open  bool            `json:"open"` // no token is asked for
+	// Health is the sentence that the pages begin with.
+	Health    *Verdict         `json:"health,omitempty"`
+	Scheduler *SchedulerCounts `json:"scheduler,omitempty"` // absent where none runs here
+}
+
+// SchedulerCounts is the scheduler block of Status.
+type SchedulerCounts struct {
+	Schedules int        `json:"schedules"`
+	Enabled   int        `json:"enabled"`
+	Failing   int        `json:"failing"` // enabled ones whose newest firing made no task
+	NextRun   *time.Time `json:"next_run,omitempty"`
 }
 
 // QueueStatus is the queue block of Status.

@@ -44,6 +44,10 @@ type Config struct {
 	Grace        time.Duration // what a stop waits for running tasks, 0 to 24h; default 30s
 	OnShutdown   string        // what a stop does with tasks that still run: leave (default) or stop
 
+	Scheduler Scheduler
+	// Jobs are the schedules of the file; default none.
+	Jobs []Job
+
 	// Tools are the tools behind the gateway, of the file's own keys and of the
 	// files that its key tools and the flag --tools name; default none.
 	Tools     toolconf.Config
@@ -82,6 +86,20 @@ type Queue struct {
 type Bypass struct {
 	Slots int // of one agent, 0 to 10000; 0 (default): as many as it offers
 	Fleet int // of all agents, 1 to 1000000; default 16
+}
+
+// Scheduler says how schedules are run.
+type Scheduler struct {
+	Enabled  bool   // in the director; default true
+	Timezone string // IANA name, of schedules that give none; default UTC
+	Addr     string // host:port on which signalbox scheduler listens; default 127.0.0.1:9100
+}
+
+// Job is a schedule of the file (seed work-queue): what is to be submitted
+// when.
+type Job struct {
+	signalbox.Schedule     // without ID, times and cursor; Enabled is what the file says
+	Line               int // in the file, for messages
 }
 
 // RemoteAgent is an agent elsewhere, which the director calls.
@@ -173,6 +191,7 @@ func Default(home string) Config {
 		Bypass:       Bypass{Fleet: 16},
 		ExecutionTTL: 600 * time.Second,
 		RunGrace:     30 * time.Second,
+		Scheduler:    Scheduler{Enabled: true, Timezone: "UTC", Addr: "127.0.0.1:9100"},
 		Commands:     Commands{Limits: "auto", TaskAfter: 5 * time.Second},
 		SessionGrace: time.Minute,
 		Grace:        30 * time.Second,

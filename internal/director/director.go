@@ -55,6 +55,11 @@ type Config struct {
 	QueueTools *QueueTools
 	// Doctor are more looks that GET /api/doctor takes.
 	Doctor []DoctorCheck
+	// Schedules is the scheduler; nil: there is none, and its routes answer 404.
+	Schedules Schedules
+	// Pages are the dashboard; nil: there is none. It sets the headers of its
+	// answers itself, and sees only GET and HEAD of /ui/.
+	Pages http.Handler
 	// ToolsOnly leaves out all that is not about tools.
 	ToolsOnly bool
 	// Addr is the address it listens on, HOST:PORT; "" in tests.

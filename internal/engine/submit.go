@@ -65,6 +65,8 @@ type NewTask struct {
 	// the only one that the agent runs. Waits says that it waits for the end.
 	CallerID string `json:"-"`
 	Waits    bool   `json:"-"`
+	// Trace is the traceparent of the span that submits it; "" for none.
+	Trace string `json:"-"`
 	// IdempotencyKey makes at most one task; it takes no part in the digest.
 	IdempotencyKey string `json:"-"`
 }
@@ -168,7 +170,7 @@ func (e *Engine) submission(n NewTask, from call) (store.Submission, error) {
 		Prompt: n.Prompt, Model: n.Model, Tier: n.Tier, TimeoutSeconds: n.TimeoutSeconds,
 		Project: n.Project, Thinking: n.Thinking, SessionID: n.SessionID, Queue: t.Queue, HadEnv: t.HasEnv,
 		AllowedTools: n.AllowedTools, SystemPrompt: n.SystemPrompt, NewSession: n.NewSession,
-		Arguments: n.Arguments, Metadata: n.Metadata, TimeoutMS: n.TimeoutMS,
+		Arguments: n.Arguments, Metadata: n.Metadata, TimeoutMS: n.TimeoutMS, Trace: n.Trace,
 	}
 	if t.HasEnv {
 		plain, err := json.Marshal(secrets)

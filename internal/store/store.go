@@ -39,8 +39,10 @@ type Writer interface {
 	// Claim gives the best ready task of the request's queues to a free slot
 	// of the agent: lowest order key, then lowest place. Found is false when
 	// the agent has no free slot, the fleet's ceiling is reached, or nothing
-	// ready waits in a queue that is not paused. Isolated slots are counted
-	// and numbered apart from the others.
+	// ready waits in a queue that is not paused. A pause of the agent's own
+	// queue keeps it from all queues: it is drained. Isolated slots are
+	// counted and numbered apart from the others, and drained only by a pause
+	// of their own queue or of all.
 	Claim(ctx context.Context, c ClaimRequest) (Claimed, error)
 
 	// Apply writes a change where the row still has revision
@@ -97,6 +99,20 @@ type Writer interface {
 	// SetPause pauses or changes the pause of a queue; Resume ends it.
 	SetPause(ctx context.Context, p signalbox.Pause, entry signalbox.Entry) error
 	Resume(ctx context.Context, queue string, entry signalbox.Entry) (was bool, err error)
+
+	// PutSchedule stores a schedule where the stored row still has revision
+	// s.Rev (0: where there is none with its id), else ErrStale, and its runs
+	// in the same step: new ones, and those that are stored and open, by id;
+	// one that is stored and no longer open is CodeConflict, so that an instant
+	// is decided once. Of the runs of a schedule the newest MaxScheduleRuns, by
+	// FiredAt then ID, and all that are open are kept. CodeConflict with the
+	// field name if another schedule has its name, and where a new one
+	// would be more than MaxSchedules. An entry with a Kind is written. It
+	// returns the row as stored.
+	PutSchedule(ctx context.Context, s signalbox.Schedule, runs []signalbox.ScheduleRun, entry signalbox.Entry) (signalbox.Schedule, error)
+	// DeleteSchedule forgets a schedule with its runs, and reports whether it
+	// was there; if not, no entry is written.
+	DeleteSchedule(ctx context.Context, id string, entry signalbox.Entry) (was bool, err error)
 
 	// Note writes a journal entry that belongs to no change, such as an agent
 	// that went down.
@@ -175,12 +191,36 @@ type Reader interface {
 	// time the one with the highest id, byte by byte.
 	Sessions(ctx context.Context, q SessionQuery) (SessionPage, error)
 
+	// Schedules lists all schedules by name; Schedule returns one by id, or
+	// CodeNotFound.
+	Schedules(ctx context.Context) ([]signalbox.Schedule, error)
+	Schedule(ctx context.Context, id string) (signalbox.Schedule, error)
+	// ScheduleRuns lists runs of a schedule, the newest first by FiredAt, then
+	// ID, at most limit. Of a schedule that does not exist there are none.
+	ScheduleRuns(ctx context.Context, id string, limit int) ([]signalbox.ScheduleRun, error)
+	// OpenRuns lists the runs of all schedules that are open, oldest first.
+	OpenRuns(ctx context.Context) ([]signalbox.ScheduleRun, error)
+
+	// Snapshot returns what waits and runs at one moment: no write stands
+	// between its parts. Of each line it has the first heads tasks.
+	Snapshot(ctx context.Context, heads int) (Snapshot, error)
+
 	// Journal returns entries with a Seq above after, oldest first, at most
 	// limit.
 	Journal(ctx context.Context, after int64, limit int) ([]signalbox.Entry, error)
 	// JournalRange returns the oldest and newest Seq that Journal can return;
 	// both 0 if the journal is empty.
 	JournalRange(ctx context.Context) (oldest, newest int64, err error)
+}
+
+// Snapshot is a store's queue at one moment.
+type Snapshot struct {
+	Entry    int64 // Seq of the newest journal entry at that moment; 0: none
+	Counts   Counts
+	InFlight []signalbox.Task            // in the order of their claims
+	Slots    []signalbox.Slot            // by agent and slot
+	Heads    map[string][]signalbox.Task // by queue, in the order in which they will be taken; no empty ones
+	Pauses   []signalbox.Pause           // by queue
 }
 
 // MaxExactPosition is the position up to which Position counts.

@@ -1,0 +1,197 @@
+package api
+
+import "time"
+
+// The live stream, GET /api/live, is what the pages, signalbox top and every
+// --watch show: a snapshot, then what changed in it, as server-sent events.
+//
+//	event     id        data
+//	snapshot  revision  Live: all of it
+//	change    revision  Live: the entities that changed, whole, and the keys of those that are gone
+//	resync    revision  Live: all of it anew, because what lies between is no longer known
+//	beat                Beat: nothing changed, and the director lives
+//
+// Revisions grow by one from event to event. An entity changes at most five
+// times a second. A reader that comes back with Last-Event-ID gets what it
+// missed as one change, or resync. Something comes at least once a second.
+// All counts of one event are of one moment of the store.
+//
+// What a reader may not see is left out; the figures of Health and Totals are
+// the same for all, as in GET /status.
+type Live struct {
+	Revision  int64          `json:"revision"`
+	At        time.Time      `json:"at"`
+	Epoch     string         `json:"epoch"` // of the director's process: with another one, revisions begin anew
+	Totals    *Totals        `json:"totals,omitempty"`
+	Health    *Verdict       `json:"health,omitempty"`
+	Agents    []LiveAgent    `json:"agents,omitempty"`    // key: name
+	Queues    []LiveQueue    `json:"queues,omitempty"`    // key: name; lines that no agent owns: work, pools, commands, calls
+	Capacity  []ToolQueue    `json:"capacity,omitempty"`  // key: name
+	Tasks     []LiveTask     `json:"tasks,omitempty"`     // key: queue_id; in a change those that changed state or place, in a snapshot those in flight
+	Schedules []LiveSchedule `json:"schedules,omitempty"` // key: id; those that fired or were changed; in a snapshot none
+	Pauses    *[]Pause       `json:"paused,omitempty"`    // all that are in force
+	Pressure  []Pressure     `json:"pressure,omitempty"`  // in a snapshot up to 30 minutes, oldest first; in a change the newest
+	// Gone are keys that exist no more: agent:NAME, queue:NAME, capacity:NAME,
+	// schedule:ID, task:ID.
+	Gone []string `json:"gone,omitempty"`
+}
+
+// Beat is the data of the event beat.
+type Beat struct {
+	Revision int64     `json:"revision"`
+	At       time.Time `json:"at"`
+	Epoch    string    `json:"epoch"`
+}
+
+// Totals are the figures of the whole, of one moment.
+type Totals struct {
+	Pending          int   `json:"pending"`  // all that waits, tool calls apart
+	Running          int   `json:"running"`  // dispatching, working and cancelling at agents
+	Slots            int   `json:"slots"`    // of agents that are up; running is never more than these and what is withheld
+	Isolated         int   `json:"isolated"` // of running, in bypass slots
+	MaxSize          int   `json:"max_size"` // of the queue
+	OldestAgeSeconds int64 `json:"oldest_age_seconds"`
+	ToolsRunning     int   `json:"tools_running"` // tool calls that are tasks
+	ToolsWaiting     int   `json:"tools_waiting"`
+	Done24h          int   `json:"done_24h"` // completed in the last 24 hours
+	Failed24h        int   `json:"failed_24h"`
+	AgentsUp         int   `json:"agents_up"`
+	Agents           int   `json:"agents"`
+}
+
+// Verdict says in one sentence whether a person is needed.
+type Verdict struct {
+	OK        bool        `json:"ok"`
+	Text      string      `json:"text"`      // one sentence with the cause: of the worst, and how many more there are
+	Attention []Attention `json:"attention"` // worst first, at most 20
+	More      int         `json:"more,omitempty"`
+}
+
+// Attention is something that needs a person.
+type Attention struct {
+	// Kind is agent_silent, agent_down, no_agent, stuck, cancel_unconfirmed,
+	// withheld, capacity_full, queue_full, paused, schedule_overdue,
+	// schedule_failing, tool_down or store.
+	Kind    string    `json:"kind"`
+	Level   string    `json:"level"`          // warning or error
+	Subject string    `json:"subject"`        // the name that the sentence begins with: an agent, a tool queue, a schedule
+	Text    string    `json:"text"`           // the rest of the sentence, with its numbers
+	Cure    string    `json:"cure,omitempty"` // what a person can do; a command where there is one
+	TaskID  string    `json:"queue_id,omitempty"`
+	Since   time.Time `json:"since"`
+}
+
+// LiveAgent is an agent's lane: what runs there, then what waits, in order.
+type LiveAgent struct {
+	Agent
+	// Face is the state as a person calls it: idle, running, waiting for
+	// capacity, cancelling, stuck, paused, draining, down, withheld.
+	Face     string     `json:"face"`
+	FaceText string     `json:"face_text,omitempty"` // why, with numbers
+	IdleAt   *time.Time `json:"idle_at,omitempty"`   // since when nothing runs
+	Pause    *Pause     `json:"pause,omitempty"`     // that keeps it from its work
+	Current  []LiveTask `json:"current"`             // running, dispatching, cancelling; isolated ones last
+	Line     []LiveTask `json:"line"`                // its own queue, the first 10
+	// Typical is the middle half of its last 40 runs; absent below five.
+	Typical *ETA `json:"typical,omitempty"`
+}
+
+// LiveQueue is a line that no single agent owns.
+type LiveQueue struct {
+	Name    string     `json:"name"`
+	Waiting int        `json:"waiting"`
+	Line    []LiveTask `json:"line"` // the first 10
+	Pause   *Pause     `json:"pause,omitempty"`
+}
+
+// LiveTask is a task as a row of a list.
+type LiveTask struct {
+	QueueID       string     `json:"queue_id"`
+	State         string     `json:"state"`
+	Reason        string     `json:"reason,omitempty"`
+	Message       string     `json:"message,omitempty"`
+	Queue         string     `json:"queue"`
+	Position      int        `json:"position,omitempty"` // among the first 10 of its line
+	Agent         string     `json:"agent,omitempty"`
+	Slot          int        `json:"slot"`
+	Fence         int64      `json:"fence,omitempty"`
+	Mode          string     `json:"mode"`
+	Tool          string     `json:"tool,omitempty"`
+	PromptPreview string     `json:"prompt_preview"`
+	Source        string     `json:"source"`
+	SourceJob     string     `json:"source_job,omitempty"`
+	By            string     `json:"by,omitempty"` // who asked, for people
+	Attempts      int        `json:"attempts,omitempty"`
+	CreatedAt     time.Time  `json:"created_at"`
+	StartedAt     *time.Time `json:"started_at,omitempty"`
+	EndedAt       *time.Time `json:"ended_at,omitempty"`
+	CancelledAt   *time.Time `json:"cancelling_since,omitempty"` // as this director saw it
+	LastProgress  *time.Time `json:"last_progress,omitempty"`
+	ETA           *ETA       `json:"eta,omitempty"` // of a waiting one among the first 10
+	// Call is the tool call that it makes or waits for.
+	Call *LiveCall `json:"call,omitempty"`
+}
+
+// LiveCall is what a running task does at a tool queue.
+type LiveCall struct {
+	Tool       string    `json:"tool"`
+	Capacity   string    `json:"capacity"` // name of the tool queue
+	Waiting    bool      `json:"waiting"`
+	Since      time.Time `json:"since"`
+	InUse      int       `json:"in_use"`
+	Concurrent int       `json:"concurrent"`
+}
+
+// LiveSchedule says that a schedule changed: GET /api/schedules/{id} has it.
+type LiveSchedule struct {
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	Enabled    bool   `json:"enabled"`
+	LastStatus string `json:"last_status,omitempty"`
+}
+
+// Pressure is one sample of how much there was to do.
+type Pressure struct {
+	At               time.Time `json:"at"`
+	Running          int       `json:"running"`
+	Pending          int       `json:"pending"`
+	OldestAgeSeconds int64     `json:"oldest_age_seconds"`
+}
+
+// Search is the answer to GET /api/search: waiting and running tasks first, in
+// the order of their lines, then ended ones, newest first.
+type Search struct {
+	Query string     `json:"query"` // as it was understood
+	Tasks []LiveTask `json:"tasks"`
+	Next  string     `json:"next,omitempty"` // cursor: ask with ?after=
+	// Total counts all that match, exactly to 10,000; Approximate says that
+	// there are more.
+	Total       int  `json:"total"`
+	Approximate bool `json:"approximate,omitempty"`
+}
+
+// BulkRequest is the body of POST /api/queue/bulk: what is to happen to all
+// tasks that match. Without expect nothing happens: the answer counts them.
+type BulkRequest struct {
+	Query  string `json:"query"`
+	Action string `json:"action"`           // cancel or retry
+	Expect *int   `json:"expect,omitempty"` // the count that was seen: 409 if it is another now
+}
+
+// Bulk is the answer to POST /api/queue/bulk.
+type Bulk struct {
+	Query   string        `json:"query"`
+	Action  string        `json:"action"`
+	Count   int           `json:"count"` // that match and can be cancelled or retried; at most 10,000
+	Done    int           `json:"done"`
+	Failed  int           `json:"failed"`
+	Results []BulkOutcome `json:"results,omitempty"` // of those that failed, and the new ids of retries
+}
+
+// BulkOutcome is what became of one task of a bulk action.
+type BulkOutcome struct {
+	QueueID string `json:"queue_id"`
+	NewID   string `json:"new_id,omitempty"` // of a retry
+	Error   string `json:"error,omitempty"`  // code
+	Message string `json:"message,omitempty"`
+}

@@ -1,0 +1,152 @@
+package api
+
+import "time"
+
+// NewSchedule is the body of POST /api/schedules and PUT /api/schedules/{id}.
+// What the seeds name differently is accepted under either name, not both:
+// schedule or cron_expression, prompt or message, agent or agent_name.
+// Unknown fields are refused.
+type NewSchedule struct {
+	Name           string `json:"name"` // unique; 1 to 64 letters, digits, dots, underscores or hyphens
+	Description    string `json:"description,omitempty"`
+	CronExpression string `json:"cron_expression,omitempty"` // five fields, or @hourly, @daily, @weekly, @monthly, @yearly
+	Schedule       string `json:"schedule,omitempty"`        // the same (seed work-queue)
+	Timezone       string `json:"timezone,omitempty"`        // IANA name; default scheduler.timezone, UTC unless set
+	Enabled        *bool  `json:"enabled,omitempty"`         // default true
+
+	Message        string   `json:"message,omitempty"` // what the agent is to do
+	Prompt         string   `json:"prompt,omitempty"`  // the same (seed work-queue)
+	AgentName      string   `json:"agent_name,omitempty"`
+	Agent          string   `json:"agent,omitempty"` // the same
+	Kind           string   `json:"kind,omitempty"`  // only agents of this kind; not with an agent
+	Model          string   `json:"model,omitempty"`
+	Tier           string   `json:"tier,omitempty"`
+	TimeoutSeconds int      `json:"timeout_seconds,omitempty"` // limit of the run, 0 to 604800; 0: the agent's default
+	SessionID      string   `json:"session_id,omitempty"`      // conversation to go on with
+	Project        *Project `json:"project,omitempty"`
+	Thinking       *bool    `json:"thinking,omitempty"`
+	Priority       int      `json:"priority,omitempty"` // -10 to 10
+	OnLost         string   `json:"on_lost,omitempty"`  // fail (default) or requeue
+
+	Overlap             string `json:"overlap,omitempty"`               // queue (default), skip, cancel_previous or allow
+	Missed              string `json:"missed,omitempty"`                // skip, once (default) or all
+	MissedWindowSeconds int64  `json:"missed_window_seconds,omitempty"` // older instants are left out, 60 to 31622400; default 86400
+	OnFull              string `json:"on_full,omitempty"`               // skip (default) or retry, until its next instant
+}
+
+// Schedule is a schedule, in the words of the seed execution-queue and, for
+// what its firings came to, of the seed work-queue.
+type Schedule struct {
+	ID             string `json:"id"`
+	Name           string `json:"name"`
+	Description    string `json:"description,omitempty"`
+	CronExpression string `json:"cron_expression"`
+	Words          string `json:"words"` // the expression in plain words
+	Timezone       string `json:"timezone"`
+	Enabled        bool   `json:"enabled"`
+	Source         string `json:"source"` // api, or config: it is changed in the file
+	OwnerID        string `json:"owner_id,omitempty"`
+
+	Message        string   `json:"message"`
+	AgentName      string   `json:"agent_name,omitempty"`
+	Kind           string   `json:"kind,omitempty"`
+	Model          string   `json:"model,omitempty"`
+	Tier           string   `json:"tier,omitempty"`
+	TimeoutSeconds int      `json:"timeout_seconds,omitempty"`
+	SessionID      string   `json:"session_id,omitempty"`
+	Project        *Project `json:"project,omitempty"`
+	Thinking       *bool    `json:"thinking,omitempty"`
+	Priority       int      `json:"priority,omitempty"`
+	OnLost         string   `json:"on_lost,omitempty"`
+
+	Overlap             string `json:"overlap"`
+	Missed              string `json:"missed"`
+	MissedWindowSeconds int64  `json:"missed_window_seconds"`
+	OnFull              string `json:"on_full"`
+
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+
+	NextRunAt   *time.Time  `json:"next_run_at,omitempty"` // while it is enabled
+	NextRuns    []time.Time `json:"next_runs,omitempty"`   // three
+	LastRunAt   *time.Time  `json:"last_run_at,omitempty"`
+	LastStatus  string      `json:"last_status,omitempty"` // queued, skipped_queue_full, skipped_busy, skipped_missed, skipped_no_director, skipped_error; firing or held while it is open
+	LastQueueID string      `json:"last_queue_id,omitempty"`
+	LastError   string      `json:"last_error,omitempty"`
+	// OverdueSeconds is how long ago its next instant was, where that is more
+	// than a minute: nobody runs the scheduler, or its clock went back.
+	OverdueSeconds int64 `json:"overdue_seconds,omitempty"`
+	// Outcomes are its newest firings, at most 20, newest first.
+	Outcomes []ScheduleExecution `json:"outcomes,omitempty"`
+}
+
+// Schedules is the answer to GET /api/schedules, by name. Their outcomes are
+// left out unless ?outcomes=N asks for some.
+type Schedules struct {
+	Schedules []Schedule `json:"schedules"`
+	Next      string     `json:"next,omitempty"` // cursor: ask with ?after=
+}
+
+// ScheduleExecution is the record of one firing of a schedule.
+type ScheduleExecution struct {
+	ID         string    `json:"id"`
+	ScheduleID string    `json:"schedule_id"`
+	Nominal    time.Time `json:"nominal_at"` // the instant of the schedule
+	FiredAt    time.Time `json:"fired_at"`
+	Trigger    string    `json:"trigger"` // cron, missed or manual
+	By         string    `json:"by,omitempty"`
+	// Status is how it goes: held, firing, queued, running, completed, failed,
+	// cancelled, timeout, or skipped. A firing for which the queue had no room is
+	// failed, as the seed execution-queue has it.
+	Status  string `json:"status"`
+	Outcome string `json:"outcome"` // the seed work-queue's word, as in last_status
+	QueueID string `json:"queue_id,omitempty"`
+	Error   string `json:"error,omitempty"`
+	Missed  int    `json:"missed,omitempty"` // instants before it that were left out
+}
+
+// Executions is the answer to GET /api/schedules/{id}/executions, newest
+// first.
+type Executions struct {
+	Executions []ScheduleExecution `json:"executions"`
+}
+
+// Triggered is the answer to POST /api/schedules/{id}/trigger.
+type Triggered struct {
+	Execution ScheduleExecution `json:"execution"`
+	QueueID   string            `json:"queue_id,omitempty"` // absent while it is held, or was skipped
+}
+
+// CronCheck is the answer to GET /api/cron.
+type CronCheck struct {
+	CronExpression string      `json:"cron_expression"`
+	Timezone       string      `json:"timezone"`
+	Words          string      `json:"words"`
+	NextRuns       []time.Time `json:"next_runs"`
+}
+
+// SchedulerStatus is the answer to GET /status of a scheduler that stands
+// alone, as the seed work-queue has it.
+type SchedulerStatus struct {
+	Type       string         `json:"type"`       // "helper"
+	Interfaces []string       `json:"interfaces"` // statusable, observable
+	Version    string         `json:"version"`
+	State      string         `json:"state"` // running or stopping
+	Director   string         `json:"director_url,omitempty"`
+	Jobs       []SchedulerJob `json:"jobs"` // by name
+}
+
+// SchedulerJob is a job of a scheduler that stands alone.
+type SchedulerJob struct {
+	Name        string      `json:"name"`
+	Schedule    string      `json:"schedule"`
+	Timezone    string      `json:"timezone"`
+	Enabled     bool        `json:"enabled"`
+	NextRun     *time.Time  `json:"next_run,omitempty"`
+	NextRuns    []time.Time `json:"next_runs,omitempty"`
+	LastRun     *time.Time  `json:"last_run,omitempty"`
+	LastStatus  string      `json:"last_status,omitempty"`
+	LastQueueID string      `json:"last_queue_id,omitempty"`
+	LastError   string      `json:"last_error,omitempty"`
+	IsRunning   bool        `json:"is_running"` // a firing is open, or its newest task has not ended
+}

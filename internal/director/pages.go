@@ -1,0 +1,29 @@
+package director
+
+import (
+	"net/http"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// pagesRoot is where the pages begin.
+const pagesRoot = "/ui/"
+
+// home is GET /: it leads to the pages.
+func (d *Director) home(w http.ResponseWriter, r *http.Request) error {
+	if d.cfg.Pages == nil {
+		return signalbox.Errorf(signalbox.CodeNotFound, "this director has no pages")
+	}
+	http.Redirect(w, r, pagesRoot, http.StatusSeeOther)
+	return nil
+}
+
+// page is GET /ui/…: the pages and what they are made of.
+func (d *Director) page(w http.ResponseWriter, r *http.Request) error {
+	if d.cfg.Pages == nil {
+		return signalbox.Errorf(signalbox.CodeNotFound, "this director has no pages")
+	}
+	extendWrite(w)
+	d.cfg.Pages.ServeHTTP(w, r)
+	return nil
+}

@@ -1,0 +1,2 @@
+// Package top is the terminal view: another client of the live stream.
+package top
