@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/dashboard"
 	"github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/dispatch"
 	"github.com/signalbox-ai/signalbox/internal/doctor"
@@ -111,7 +112,7 @@ func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error)
 	c := director.Config{
 		Engine: s.engine, Runs: s.dispatch, Identity: s.identity, Terminal: s.cfg.Terminal, Hosts: s.cfg.Hosts,
 		Addr: s.listener.Addr().String(), Version: version, Log: s.log, Metrics: metrics, AgentName: s.cfg.Commands.AgentName,
-		Doctor: s.looks(),
+		Doctor: s.looks(), Pages: dashboard.New(),
 	}
 	s.tools.into(&c)
 	s.director, err = director.New(c)
