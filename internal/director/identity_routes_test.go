@@ -215,7 +215,10 @@ func TestLoginPage(t *testing.T) {
 	b := newBox(t, withToken)
 	got := b.do("GET", "/login?next=/api/agents", "").want(t, http.StatusOK, nil)
 	html, policy := string(got.body), got.Header.Get("Content-Security-Policy")
-	for _, want := range []string{"default-src 'none'", "script-src 'self'", "form-action 'none'", "frame-ancestors 'none'", "base-uri 'none'"} {
+	for _, want := range []string{
+		"default-src 'none'", "script-src 'self'", "form-action 'none'", "frame-ancestors 'none'", "base-uri 'none'",
+		"require-trusted-types-for 'script'", "trusted-types 'none'",
+	} {
 		if !strings.Contains(policy, want) {
 			t.Errorf("the policy lacks %s: %s", want, policy)
 		}

@@ -4,6 +4,7 @@
 (() => {
   const at = (id) => document.getElementById(id);
   const form = at("login"), said = at("said"), wrong = at("wrong"), logout = at("logout");
+  const help = at("help"), onward = at("onward");
 
   // next is where to go after the login: a path of this site, or nothing. It
   // is a whole address with this origin: a browser reads "//host", "/\host" and
@@ -18,15 +19,22 @@
   // goOn leaves for next, or for the pages of the director where it has some.
   const goOn = async (me) => {
     if (next()) { location.assign(next()); return; }
-    const root = await fetch("/", { method: "HEAD" }).catch(() => null);
-    if (root && root.ok) { location.assign("/"); return; }
+    if (await hasPages()) { location.assign("/"); return; }
     show(me);
+  };
+
+  // hasPages tells whether this director serves pages.
+  const hasPages = async () => {
+    const root = await fetch("/", { method: "HEAD" }).catch(() => null);
+    return Boolean(root && root.ok);
   };
 
   const show = (me) => {
     const known = me && me.kind === "user";
-    form.hidden = Boolean(me);
+    form.hidden = help.hidden = Boolean(me);
     logout.hidden = !known;
+    onward.hidden = true;
+    if (me) hasPages().then((yes) => { onward.hidden = !yes; });
     said.textContent = known ? `You are logged in as ${me.email || me.id}.`
       : me ? "This director is open: it asks nobody to log in." : "";
     if (!me) at("user").focus();
