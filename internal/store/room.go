@@ -18,6 +18,7 @@ type Crowd struct {
 	Turn    bool
 	Later   bool
 	Paused  bool
+	Drained int // of the room's agents, those whose own queue is paused: none of their slots is counted
 }
 
 // AddAgent counts an agent that uses so many slots of the room's sort.
@@ -64,6 +65,12 @@ func (r *Room) blocked(c *Crowd) string {
 	}
 	count := fmt.Sprintf("%d of %d slots in use, %d waiting", c.Used, c.Slots, c.Waiting)
 	switch {
+	case c.Drained > 0 && c.Drained == len(r.Agents):
+		return r.drained() + fmt.Sprintf(": %d waiting", c.Waiting)
+	case c.Drained > 0:
+		count += fmt.Sprintf(", %d of %d agents paused", c.Drained, len(r.Agents))
+	}
+	switch {
 	case c.Paused:
 		return "the queue is paused: " + count
 	case c.Later:
@@ -76,4 +83,12 @@ func (r *Room) blocked(c *Crowd) string {
 		return fmt.Sprintf("no more than %d executions may run at a time over all agents: %d run, %d waiting", r.Fleet, c.Fleet, c.Waiting)
 	}
 	return ""
+}
+
+// drained says that all agents of the room are paused.
+func (r *Room) drained() string {
+	if len(r.Agents) == 1 {
+		return "agent " + r.Agents[0].Name + " is paused and takes from no queue"
+	}
+	return fmt.Sprintf("all %d agents that could take it are paused", len(r.Agents))
 }

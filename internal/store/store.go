@@ -202,7 +202,8 @@ type Reader interface {
 	OpenRuns(ctx context.Context) ([]signalbox.ScheduleRun, error)
 
 	// Snapshot returns what waits and runs at one moment: no write stands
-	// between its parts. Of each line it has the first heads tasks.
+	// between its parts. Of each line it has the first heads tasks. It is
+	// cheap, and holds up no writer, however many wait.
 	Snapshot(ctx context.Context, heads int) (Snapshot, error)
 
 	// Journal returns entries with a Seq above after, oldest first, at most
@@ -215,7 +216,7 @@ type Reader interface {
 
 // Snapshot is a store's queue at one moment.
 type Snapshot struct {
-	Entry    int64 // Seq of the newest journal entry at that moment; 0: none
+	Entry    int64 // Seq of the newest journal entry at that moment, pruned or not; 0: there was none
 	Counts   Counts
 	InFlight []signalbox.Task            // in the order of their claims
 	Slots    []signalbox.Slot            // by agent and slot
@@ -247,9 +248,9 @@ type Submission struct {
 // Room is where a task could start at once. It has room while fewer tasks of
 // Queues could start now than slots are free at Agents, and, with a Fleet,
 // than may yet be taken over all agents. Of the slots only those are counted
-// that are isolated, or only those that are not. There is no room while the
-// task's queue is paused, its time has not come, or another turn of its
-// session is ready or in flight.
+// that are isolated, or only those that are not, and of these none of an agent
+// that is drained. There is no room while the task's queue is paused, its time
+// has not come, or another turn of its session is ready or in flight.
 //
 // Task.QueuedAs becomes 0 where there is room, else one more than the number
 // of tasks that wait in Task.Queue, less those that a slot is free for. Those

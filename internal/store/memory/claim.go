@@ -16,7 +16,7 @@ func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed,
 	}
 	defer s.mu.Unlock()
 	slot, free := s.freeSlot(&c)
-	if !free {
+	if !free || (!c.Isolated && s.drained(c.Agent, c.Now)) {
 		return store.Claimed{}, nil
 	}
 	r := s.head(c.Queues, c.Now)
@@ -79,6 +79,11 @@ func (s *Store) head(queues []string, now time.Time) *row {
 		return nil
 	}
 	return best.row
+}
+
+// drained reports whether an agent is kept from all queues: its own is paused.
+func (s *Store) drained(agent string, now time.Time) bool {
+	return s.paused(signalbox.AgentQueue(agent), now)
 }
 
 // paused reports whether a pause of exactly that queue is in force: one whose

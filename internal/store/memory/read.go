@@ -87,6 +87,10 @@ func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
 		return store.Counts{}, err
 	}
 	defer s.mu.Unlock()
+	return s.counts(), nil
+}
+
+func (s *Store) counts() store.Counts {
 	c := store.Counts{
 		Queues:   map[string]int{},
 		Limits:   maps.Clone(s.limits),
@@ -102,7 +106,7 @@ func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
 	if !s.created.empty() {
 		c.Oldest = s.created.spots[0].row.task.CreatedAt
 	}
-	return c, nil
+	return c
 }
 
 // Agents lists the agents by name.
@@ -124,6 +128,10 @@ func (s *Store) Slots(ctx context.Context) ([]signalbox.Slot, error) {
 		return nil, err
 	}
 	defer s.mu.Unlock()
+	return s.slotRows(), nil
+}
+
+func (s *Store) slotRows() []signalbox.Slot {
 	var slots []signalbox.Slot
 	for _, used := range s.slots {
 		for _, row := range used {
@@ -133,7 +141,7 @@ func (s *Store) Slots(ctx context.Context) ([]signalbox.Slot, error) {
 	slices.SortFunc(slots, func(a, b signalbox.Slot) int {
 		return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Slot, b.Slot))
 	})
-	return slots, nil
+	return slots
 }
 
 // Pauses lists the pauses by queue.
@@ -142,11 +150,15 @@ func (s *Store) Pauses(ctx context.Context) ([]signalbox.Pause, error) {
 		return nil, err
 	}
 	defer s.mu.Unlock()
+	return s.pauseRows(), nil
+}
+
+func (s *Store) pauseRows() []signalbox.Pause {
 	var pauses []signalbox.Pause
 	for _, queue := range slices.Sorted(maps.Keys(s.pauses)) {
 		pauses = append(pauses, s.pauses[queue])
 	}
-	return pauses, nil
+	return pauses
 }
 
 // Journal returns entries with a Seq above after, oldest first.

@@ -48,6 +48,10 @@ type Store struct {
 	users    map[string]signalbox.User
 	audit    []signalbox.Audit // the Seq is the index plus one
 
+	plans     map[string]*plan  // by schedule id
+	planNames map[string]string // schedule id by name
+	openPlans map[string]*plan  // those with open runs
+
 	journal []signalbox.Entry // without gaps: the Seq is the first one's plus the index
 
 	// The counters only grow, whatever is pruned.
@@ -77,6 +81,10 @@ func New(o Options) *Store {
 		sessions: map[string]signalbox.Session{},
 		tokens:   map[string]signalbox.Token{},
 		users:    map[string]signalbox.User{},
+
+		plans:     map[string]*plan{},
+		planNames: map[string]string{},
+		openPlans: map[string]*plan{},
 	}
 }
 

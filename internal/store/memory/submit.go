@@ -77,6 +77,10 @@ func (s *Store) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Cr
 		Paused: s.paused("", now) || s.paused(t.Queue, now),
 	}
 	for _, a := range r.Agents {
+		if !r.Isolated && s.drained(a.Name, now) {
+			c.Drained++
+			continue
+		}
 		c.AddAgent(a.Slots, s.used[sort][a.Name])
 	}
 	for _, queue := range r.Queues {
