@@ -12,7 +12,7 @@ type NewSchedule struct {
 	CronExpression string `json:"cron_expression,omitempty"` // five fields, or @hourly, @daily, @weekly, @monthly, @yearly
 	Schedule       string `json:"schedule,omitempty"`        // the same (seed work-queue)
 	Timezone       string `json:"timezone,omitempty"`        // IANA name; default scheduler.timezone, UTC unless set
-	Enabled        *bool  `json:"enabled,omitempty"`         // default true
+	Enabled        *bool  `json:"enabled,omitempty"`         // default true; of one that is changed, as it was
 
 	Message        string   `json:"message,omitempty"` // what the agent is to do
 	Prompt         string   `json:"prompt,omitempty"`  // the same (seed work-queue)
@@ -97,7 +97,8 @@ type ScheduleExecution struct {
 	By         string    `json:"by,omitempty"`
 	// Status is how it goes: held, firing, queued, running, completed, failed,
 	// cancelled, timeout, or skipped. A firing for which the queue had no room is
-	// failed, as the seed execution-queue has it.
+	// failed, as the seed execution-queue has it. One whose task has been pruned
+	// is ended.
 	Status  string `json:"status"`
 	Outcome string `json:"outcome"` // the seed work-queue's word, as in last_status
 	QueueID string `json:"queue_id,omitempty"`
@@ -114,7 +115,7 @@ type Executions struct {
 // Triggered is the answer to POST /api/schedules/{id}/trigger.
 type Triggered struct {
 	Execution ScheduleExecution `json:"execution"`
-	QueueID   string            `json:"queue_id,omitempty"` // absent while it is held, or was skipped
+	QueueID   string            `json:"queue_id,omitempty"` // absent while it is held; a firing that made no task is an error
 }
 
 // CronCheck is the answer to GET /api/cron.

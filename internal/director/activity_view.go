@@ -49,18 +49,18 @@ func activityView(t *signalbox.Task) api.Activity {
 
 // activityType says what kind of activity a task is. What an agent asks of
 // another is a collaboration, also when it asks by a chat; what it asks of a
-// tool is a call of the tool.
+// tool is a call of the tool, and what a schedule asks is a schedule's.
 func activityType(t *signalbox.Task) string {
 	_, byAgent := signalbox.OwnerAgent(t.Owner)
 	switch {
 	case isTool(t):
 		return typeTool
+	case t.Source == signalbox.SourceScheduler && t.Mode == signalbox.ModeQueue: // also that of an agent's schedule: no agent says so of its own calls
+		return typeSchedule
 	case byAgent:
 		return typeCollaboration
 	case t.Mode == signalbox.ModeChat:
 		return typeChat
-	case t.Source == signalbox.SourceScheduler:
-		return typeSchedule
 	}
 	return typeTask
 }

@@ -37,6 +37,9 @@ var narrowings = map[string]narrowing{
 	"tools": narrowFree, "callTool": narrowFree, "mcp": narrowFree, "mcpStream": narrowFree, "mcpEnd": narrowFree, // tools are no agent's
 	"toolQueues": narrowHandler, "createToolTask": narrowFree, "toolTasks": narrowHandler, "toolTask": narrowHandler, "cancelToolTask": narrowHandler,
 	"getTaskStatus": narrowHandler, "doctor": narrowFree,
+	"schedules": narrowHandler, "createSchedule": narrowHandler, "schedule": narrowHandler, "putSchedule": narrowHandler, "removeSchedule": narrowHandler,
+	"enableSchedule": narrowHandler, "disableSchedule": narrowHandler, "triggerSchedule": narrowHandler, "executions": narrowHandler, "checkCron": narrowFree,
+	"search": narrowHandler, "bulk": narrowHandler, "live": narrowHandler, "home": narrowFree, "page": narrowFree, "asset": narrowFree,
 }
 
 // narrow refuses what lies beyond a caller's limits, and what is not its own

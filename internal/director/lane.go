@@ -66,13 +66,10 @@ func agentOf(t *signalbox.Task) string {
 
 // seedSource is the seed's word for who triggered a task.
 func seedSource(t *signalbox.Task) string {
-	if _, ok := signalbox.OwnerAgent(t.Owner); ok {
-		return "agent"
-	}
-	switch t.Source {
-	case signalbox.SourceScheduler:
+	if t.Source == signalbox.SourceScheduler { // also of an agent's schedule
 		return "schedule"
-	case signalbox.SourceAgent:
+	}
+	if _, ok := signalbox.OwnerAgent(t.Owner); ok || t.Source == signalbox.SourceAgent {
 		return "agent"
 	}
 	return "user"

@@ -1,11 +1,16 @@
 package director
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/cron"
 )
 
 // Schedules is the scheduler as the director asks it; *schedule.Scheduler does.
@@ -39,13 +44,223 @@ type Schedules interface {
 
 var errBeingBuilt = signalbox.Errorf(signalbox.CodeUnsupported, "being built")
 
-func (d *Director) schedules(http.ResponseWriter, *http.Request) error       { return errBeingBuilt }
-func (d *Director) createSchedule(http.ResponseWriter, *http.Request) error  { return errBeingBuilt }
-func (d *Director) schedule(http.ResponseWriter, *http.Request) error        { return errBeingBuilt }
-func (d *Director) putSchedule(http.ResponseWriter, *http.Request) error     { return errBeingBuilt }
-func (d *Director) removeSchedule(http.ResponseWriter, *http.Request) error  { return errBeingBuilt }
-func (d *Director) enableSchedule(http.ResponseWriter, *http.Request) error  { return errBeingBuilt }
-func (d *Director) disableSchedule(http.ResponseWriter, *http.Request) error { return errBeingBuilt }
-func (d *Director) triggerSchedule(http.ResponseWriter, *http.Request) error { return errBeingBuilt }
-func (d *Director) executions(http.ResponseWriter, *http.Request) error      { return errBeingBuilt }
-func (d *Director) checkCron(http.ResponseWriter, *http.Request) error       { return errBeingBuilt }
+// Bounds of what is shown of schedules.
+const (
+	maxOutcomes       = 20 // of one schedule
+	defaultExecutions = 20
+	maxInstants       = 50 // of one cron expression
+	defaultInstants   = 3
+)
+
+// scheduler is the scheduler of this director, if it has one.
+func (d *Director) scheduler() (Schedules, error) {
+	if d.cfg.Schedules == nil {
+		return nil, refuse(signalbox.CodeNotFound, "start it with scheduler.enabled: true", "this director runs no scheduler, and has no schedules")
+	}
+	return d.cfg.Schedules, nil
+}
+
+// seesSchedule reports whether a caller may know of a schedule: its tasks are
+// its owner's, and go into the queue that it names.
+func seesSchedule(who signalbox.Principal, s *signalbox.Schedule) bool {
+	return who.Sees(s.Owner, scheduleQueue(s), "")
+}
+
+func scheduleQueue(s *signalbox.Schedule) string {
+	switch {
+	case s.Agent != "":
+		return signalbox.AgentQueue(s.Agent)
+	case s.Kind != "":
+		return signalbox.PoolQueue(s.Kind)
+	}
+	return signalbox.QueueWork
+}
+
+// scheduleOf finds the schedule that a path names. One that the caller may not
+// know of is answered as if it were not there.
+func (d *Director) scheduleOf(r *http.Request) (Schedules, signalbox.Schedule, error) {
+	all, err := d.scheduler()
+	if err != nil {
+		return nil, signalbox.Schedule{}, err
+	}
+	ref := r.PathValue("id")
+	unknown := refuse(signalbox.CodeNotFound, "GET /api/schedules lists them", "there is no schedule %q", clip(ref))
+	if !signalbox.ValidName(ref) { // ids are names too
+		return nil, signalbox.Schedule{}, unknown
+	}
+	s, err := all.Get(r.Context(), ref)
+	if signalbox.CodeOf(err) == signalbox.CodeNotFound || err == nil && !seesSchedule(callerOf(r).who, &s) {
+		return nil, signalbox.Schedule{}, unknown
+	}
+	return all, s, err
+}
+
+// schedules is GET /api/schedules.
+func (d *Director) schedules(w http.ResponseWriter, r *http.Request) error {
+	all, err := d.scheduler()
+	if err != nil {
+		return err
+	}
+	q, err := scheduleQueryOf(r)
+	if err != nil {
+		return err
+	}
+	rows, err := all.All(r.Context())
+	if err != nil {
+		return err
+	}
+	who := callerOf(r).who
+	rows = slices.DeleteFunc(slices.Clone(rows), func(s signalbox.Schedule) bool { return !q.takes(&s) || !seesSchedule(who, &s) })
+	slices.SortFunc(rows, func(a, b signalbox.Schedule) int { return cmp.Compare(a.Name, b.Name) })
+	out := api.Schedules{Schedules: []api.Schedule{}}
+	if len(rows) > q.limit {
+		rows = rows[:q.limit]
+		out.Next = rows[q.limit-1].Name
+	}
+	for i := range rows {
+		v, err := d.scheduleView(r.Context(), all, rows[i], q.outcomes)
+		if err != nil {
+			return err
+		}
+		out.Schedules = append(out.Schedules, v)
+	}
+	d.answer(w, http.StatusOK, out)
+	return nil
+}
+
+// scheduleQuery says which schedules are wanted.
+type scheduleQuery struct {
+	agent, name, after, enabled string
+	outcomes, limit             int
+}
+
+func scheduleQueryOf(r *http.Request) (q scheduleQuery, err error) {
+	q = scheduleQuery{agent: param(r, "agent"), name: param(r, "name"), after: param(r, "after"), enabled: param(r, "enabled")}
+	if q.enabled != "" && q.enabled != "true" && q.enabled != "false" {
+		return q, signalbox.Invalid("enabled", "enabled must be true or false, not %q", clip(q.enabled))
+	}
+	if q.outcomes, err = numberOf(r, "outcomes", 0, 0, maxOutcomes); err != nil {
+		return q, err
+	}
+	q.limit, err = limitOf(r)
+	return q, err
+}
+
+func (q *scheduleQuery) takes(s *signalbox.Schedule) bool {
+	return (q.agent == "" || s.Agent == q.agent) && (q.name == "" || s.Name == q.name) && s.Name > q.after &&
+		(q.enabled == "" || strconv.FormatBool(s.Enabled) == q.enabled)
+}
+
+// numberOf reads a query parameter that is a whole number.
+func numberOf(r *http.Request, name string, def, lo, hi int) (int, error) {
+	s := param(r, name)
+	if s == "" {
+		return def, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < lo || n > hi {
+		return 0, signalbox.Invalid(name, "%s must be %d to %d, not %q", name, lo, hi, clip(s))
+	}
+	return n, nil
+}
+
+// schedule is GET /api/schedules/{id}.
+func (d *Director) schedule(w http.ResponseWriter, r *http.Request) error {
+	all, s, err := d.scheduleOf(r)
+	if err != nil {
+		return err
+	}
+	v, err := d.scheduleView(r.Context(), all, s, maxOutcomes)
+	if err != nil {
+		return err
+	}
+	d.answer(w, http.StatusOK, v)
+	return nil
+}
+
+// executions is GET /api/schedules/{id}/executions.
+func (d *Director) executions(w http.ResponseWriter, r *http.Request) error {
+	limit, err := numberOf(r, "limit", defaultExecutions, 1, signalbox.MaxScheduleRuns)
+	if err != nil {
+		return err
+	}
+	all, s, err := d.scheduleOf(r)
+	if err != nil {
+		return err
+	}
+	list, err := d.executionViews(r.Context(), all, s.ID, limit)
+	if err != nil {
+		return err
+	}
+	d.answer(w, http.StatusOK, api.Executions{Executions: list})
+	return nil
+}
+
+// checkCron is GET /api/cron.
+func (d *Director) checkCron(w http.ResponseWriter, r *http.Request) error {
+	n, err := numberOf(r, "n", defaultInstants, 1, maxInstants)
+	if err != nil {
+		return err
+	}
+	expr, err := cron.Parse(param(r, "expression"))
+	if err != nil {
+		return signalbox.Invalid("expression", "%s", err)
+	}
+	name := param(r, "timezone")
+	if name == "" {
+		name = d.scheduleZone()
+	}
+	zone, err := cron.Zone(name)
+	if err != nil {
+		return signalbox.Invalid("timezone", "%s", err)
+	}
+	out := api.CronCheck{CronExpression: expr.String(), Timezone: name, Words: expr.Words()}
+	for at := d.engine.Now(); len(out.NextRuns) < n; out.NextRuns = append(out.NextRuns, at) {
+		if at = expr.Next(at, zone); at.IsZero() {
+			break
+		}
+	}
+	d.answer(w, http.StatusOK, out)
+	return nil
+}
+
+// scheduleZone is the time zone of schedules that name none.
+func (d *Director) scheduleZone() string {
+	if d.cfg.Schedules == nil {
+		return "UTC"
+	}
+	return cmp.Or(d.cfg.Schedules.Zone(), "UTC")
+}
+
+// schedulerCounts is the scheduler block of GET /status; nil where none runs
+// here.
+func (d *Director) schedulerCounts(ctx context.Context) (*api.SchedulerCounts, error) {
+	if d.cfg.Schedules == nil {
+		return nil, nil
+	}
+	rows, err := d.cfg.Schedules.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &api.SchedulerCounts{Schedules: len(rows)}
+	var next time.Time
+	for i := range rows {
+		if !rows[i].Enabled {
+			continue
+		}
+		c.Enabled++
+		if madeNoTask(rows[i].LastStatus) {
+			c.Failing++
+		}
+		if due := d.cfg.Schedules.Due(rows[i]); !due.IsZero() && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+	}
+	c.NextRun = timePtr(next)
+	return c, nil
+}
+
+// madeNoTask reports whether a firing came to its end without a task.
+func madeNoTask(s signalbox.RunStatus) bool {
+	return s != "" && s != signalbox.RunQueued && !s.Open()
+}

@@ -26,6 +26,9 @@ func (d *Director) status(w http.ResponseWriter, r *http.Request) error {
 		Store:  api.StoreStatus{Kind: info.Kind, Durability: info.Durability},
 		Open:   d.identity.Open(),
 	}
+	if out.Scheduler, err = d.schedulerCounts(r.Context()); err != nil {
+		return err
+	}
 	if d.draining.Load() {
 		out.State = "draining"
 	}

@@ -1,0 +1,249 @@
+package director
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// createSchedule is POST /api/schedules.
+func (d *Director) createSchedule(w http.ResponseWriter, r *http.Request) error {
+	all, err := d.scheduler()
+	if err != nil {
+		return err
+	}
+	req, s, err := readSchedule(w, r)
+	if err != nil {
+		return err
+	}
+	c := callerOf(r)
+	if err := mayAimAt(c, &s); err != nil {
+		return asSent(err, &req)
+	}
+	s.Owner, s.OwnerEmail = c.who.Key(), c.who.Email
+	if s, err = all.Add(r.Context(), s, c.String()); err != nil {
+		return asSent(err, &req)
+	}
+	if err := d.auditSchedule(r, "created", &s, map[string]any{"after": changeable(&s)}, nil); err != nil {
+		return err
+	}
+	return d.answerSchedule(w, r, http.StatusCreated, all, s)
+}
+
+// mayAimAt refuses a schedule for an agent that the caller may not use, and one
+// for any agent to a caller that may use some only.
+func mayAimAt(c caller, s *signalbox.Schedule) error {
+	switch {
+	case !c.limited():
+		return nil
+	case s.Agent == "":
+		return &signalbox.Error{Code: signalbox.CodeForbidden, Field: "agent",
+			Message: fmt.Sprintf("this token is limited to %s: name one of them in agent_name", strings.Join(c.who.Agents, ", "))}
+	case !c.who.MayUse(s.Agent):
+		return c.who.NoAgent(clip(s.Agent))
+	}
+	return nil
+}
+
+// ownScheduleOf finds the schedule that a path names, and refuses it to whoever
+// is neither its owner nor an admin.
+func (d *Director) ownScheduleOf(r *http.Request) (Schedules, signalbox.Schedule, error) {
+	all, s, err := d.scheduleOf(r)
+	if err != nil {
+		return nil, s, err
+	}
+	who := callerOf(r).who
+	if who.Has(signalbox.ScopeAdmin) || s.Owner != "" && s.Owner == who.Key() {
+		return all, s, nil
+	}
+	return nil, s, refuse(signalbox.CodeForbidden, "show the token of its owner, or one with the scope admin",
+		"schedule %s is not that of %s: only its owner and admins change or trigger it", s.Name, who.String())
+}
+
+// putSchedule is PUT /api/schedules/{id}. It stays whose it was, and enabled or
+// not where the body does not say.
+func (d *Director) putSchedule(w http.ResponseWriter, r *http.Request) error {
+	all, before, err := d.ownScheduleOf(r)
+	if err != nil {
+		return err
+	}
+	if before.Source == signalbox.ScheduleFromConfig {
+		return fromFile(&before, "edited")
+	}
+	req, s, err := readSchedule(w, r)
+	if err != nil {
+		return err
+	}
+	c := callerOf(r)
+	if err := mayAimAt(c, &s); err != nil {
+		return asSent(err, &req)
+	}
+	if req.Enabled == nil {
+		s.Enabled = before.Enabled
+	}
+	s.ID, s.Rev, s.Owner, s.OwnerEmail = before.ID, before.Rev, before.Owner, before.OwnerEmail
+	if s, err = all.Edit(r.Context(), s, c.String()); err != nil {
+		return asSent(err, &req)
+	}
+	was, is := difference(changeable(&before), changeable(&s))
+	if err := d.auditSchedule(r, "edited", &s, map[string]any{"before": was, "after": is}, nil); err != nil {
+		return err
+	}
+	return d.answerSchedule(w, r, http.StatusOK, all, s)
+}
+
+func fromFile(s *signalbox.Schedule, what string) error {
+	return refuse(signalbox.CodeConflict, "change it there: the director follows the file; enable, disable and trigger work here too",
+		"schedule %s stands in the director's configuration, and cannot be %s here", s.Name, what)
+}
+
+// removeSchedule is DELETE /api/schedules/{id}.
+func (d *Director) removeSchedule(w http.ResponseWriter, r *http.Request) error {
+	all, s, err := d.ownScheduleOf(r)
+	if err != nil {
+		return err
+	}
+	if s.Source == signalbox.ScheduleFromConfig {
+		return fromFile(&s, "removed")
+	}
+	if err := all.Remove(r.Context(), s.ID, callerOf(r).String()); err != nil {
+		return err
+	}
+	if err := d.auditSchedule(r, "removed", &s, map[string]any{"before": changeable(&s)}, nil); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// enableSchedule is POST /api/schedules/{id}/enable.
+func (d *Director) enableSchedule(w http.ResponseWriter, r *http.Request) error {
+	return d.setEnabled(w, r, "enabled", true)
+}
+
+// disableSchedule is POST /api/schedules/{id}/disable.
+func (d *Director) disableSchedule(w http.ResponseWriter, r *http.Request) error {
+	return d.setEnabled(w, r, "disabled", false)
+}
+
+func (d *Director) setEnabled(w http.ResponseWriter, r *http.Request, action string, on bool) error {
+	all, before, err := d.ownScheduleOf(r)
+	if err != nil {
+		return err
+	}
+	s, err := all.SetEnabled(r.Context(), before.ID, on, callerOf(r).String())
+	if err != nil {
+		return err
+	}
+	if err := d.auditSchedule(r, action, &s, map[string]any{"before": map[string]any{"enabled": before.Enabled}, "after": map[string]any{"enabled": s.Enabled}}, nil); err != nil {
+		return err
+	}
+	return d.answerSchedule(w, r, http.StatusOK, all, s)
+}
+
+// triggerSchedule is POST /api/schedules/{id}/trigger. A firing that made no
+// task is an error to whoever wanted one; it is recorded all the same.
+func (d *Director) triggerSchedule(w http.ResponseWriter, r *http.Request) error {
+	all, s, err := d.ownScheduleOf(r)
+	if err != nil {
+		return err
+	}
+	// Once begun it is carried to its end: who went away would not know of it.
+	run, err := all.Trigger(context.WithoutCancel(r.Context()), s.ID, callerOf(r).String())
+	if err == nil {
+		err = d.noTask(r, &run)
+	}
+	if signalbox.CodeOf(err) != signalbox.CodeNotFound {
+		if noted := d.auditSchedule(r, "triggered", &s, map[string]any{"execution": run.ID, "outcome": run.Status, "queue_id": run.QueueID}, err); err == nil {
+			err = noted
+		}
+	}
+	if err != nil {
+		return err
+	}
+	v, err := d.executionView(r.Context(), &run)
+	if err != nil {
+		return err
+	}
+	d.answer(w, http.StatusCreated, api.Triggered{Execution: v, QueueID: run.QueueID})
+	return nil
+}
+
+// noTask is the error of a firing that came to no task.
+func (d *Director) noTask(r *http.Request, run *signalbox.ScheduleRun) error {
+	const record = "GET /api/schedules/{id}/executions has the record"
+	switch run.Status {
+	case signalbox.SkippedQueueFull:
+		return &refusal{err: signalbox.Errorf(signalbox.CodeQueueFull, "%s", run.Error), retryAfter: d.retryAfter(r.Context(), signalbox.QueueWork)}
+	case signalbox.SkippedBusy:
+		return refuse(signalbox.CodeConflict, "wait for its end, or cancel it", "%s", run.Error)
+	case signalbox.SkippedError, signalbox.SkippedMissed, signalbox.SkippedNoDirector:
+		return refuse(signalbox.CodeConflict, record, "the firing made no task: %s", run.Error)
+	}
+	return nil
+}
+
+func (d *Director) answerSchedule(w http.ResponseWriter, r *http.Request, status int, all Schedules, s signalbox.Schedule) error {
+	v, err := d.scheduleView(r.Context(), all, s, 0)
+	if err != nil {
+		return err
+	}
+	d.answer(w, status, v)
+	return nil
+}
+
+func (d *Director) auditSchedule(r *http.Request, action string, s *signalbox.Schedule, more map[string]any, failed error) error {
+	more["name"] = s.Name
+	if failed != nil {
+		more["error"] = signalbox.CodeOf(failed)
+	}
+	return d.audit(r, signalbox.Audit{
+		EventType: "schedule", Action: action, AgentName: s.Agent, Resource: s.ID, Result: resultOf(failed), Details: details(more),
+	})
+}
+
+// changeable is what a person can change of a schedule, for the audit log: of a
+// text that may be long its beginning, and what tells it from others.
+func changeable(s *signalbox.Schedule) map[string]any {
+	sum := sha256.Sum256([]byte(s.Prompt))
+	out := map[string]any{
+		"name": s.Name, "description": s.Description, "cron_expression": s.Cron, "timezone": s.Timezone, "enabled": s.Enabled, "agent_name": s.Agent, "kind": s.Kind,
+		"message": fmt.Sprintf("%s (%d bytes, sha256 %s)", signalbox.Preview(s.Prompt), len(s.Prompt), hex.EncodeToString(sum[:4])),
+		"model":   s.Model, "tier": s.Tier, "timeout_seconds": s.TimeoutSeconds, "session_id": s.SessionID, "priority": s.Priority, "on_lost": s.OnLost,
+		"overlap": s.Overlap, "missed": s.Missed, "missed_window_seconds": int64(s.MissedWindow.Seconds()), "on_full": s.OnFull,
+	}
+	if s.Project != nil {
+		out["project"] = *s.Project
+	}
+	if s.Thinking != nil {
+		out["thinking"] = *s.Thinking
+	}
+	for key, v := range out { // what was not given is not worth a place
+		if v == "" || v == 0 || v == signalbox.OnLost("") {
+			delete(out, key)
+		}
+	}
+	return out
+}
+
+// difference leaves of two sets of values those that are not the same.
+func difference(a, b map[string]any) (was, is map[string]any) {
+	was, is = map[string]any{}, map[string]any{}
+	for key, v := range a {
+		if other, ok := b[key]; !ok || other != v {
+			was[key] = v
+		}
+	}
+	for key, v := range b {
+		if other, ok := a[key]; !ok || other != v {
+			is[key] = v
+		}
+	}
+	return was, is
+}
