@@ -113,7 +113,7 @@ func TestObserversAndLog(t *testing.T) {
 	}
 	for _, want := range []string{
 		"queue=task_added queue_id=queue-", "depth=1 source=scheduler", "queue=dispatch queue_id=", "agent=http://127.0.0.1:9000",
-		`queue=dispatch_failed`, `error="agent busy" attempt=0/3`, "queue=dispatch_success", "task_id=task-1", "queue=task_ended", "reason=completed",
+		`queue=dispatch_failed`, `error="agent busy" attempt=1/3`, "queue=dispatch_success", "task_id=task-1", "queue=task_ended", "reason=completed",
 	} {
 		if !strings.Contains(b.log.String(), want) {
 			t.Errorf("no %s in the log:\n%s", want, b.log)

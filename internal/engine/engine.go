@@ -59,7 +59,8 @@ type Engine struct {
 	hub   hub
 	runs  runTimes
 	live  Live
-	calls sync.Mutex // one waiting call of an agent at a time is looked at: two could close a circle together
+	trace SubmitTrace // nil: submits are not traced
+	calls sync.Mutex  // one waiting call of an agent at a time is looked at: two could close a circle together
 }
 
 // New returns an engine over a store.
@@ -210,6 +211,10 @@ func (e *Engine) publish(from signalbox.State, t signalbox.Task, entry signalbox
 	if t.State == signalbox.Completed && entry.Kind == signalbox.EventFinish {
 		e.runs.add(t.Agent, t.EndedAt.Sub(t.StartedAt))
 	}
+	e.publishTraced(from, t, entry, "")
+}
+
+func (e *Engine) publishTraced(from signalbox.State, t signalbox.Task, entry signalbox.Entry, trace string) {
 	e.logChange(t, entry)
-	e.hub.publish(Applied{From: from, Task: t, Kind: entry.Kind, By: entry.By})
+	e.hub.publish(Applied{From: from, Task: t, Kind: entry.Kind, By: entry.By, Trace: trace})
 }

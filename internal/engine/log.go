@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // logChange writes the seed's log lines (work-queue, Observability). The
@@ -15,10 +16,14 @@ func (e *Engine) logChange(t signalbox.Task, entry signalbox.Entry) {
 	if !e.log.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
-	attempt := fmt.Sprintf("%d/%d", t.Attempts, t.MaxAttempts)
+	attempt := attemptOf(&t, entry.Kind)
 	switch entry.Kind {
 	case signalbox.EventSubmit:
-		e.log.Info("", "queue", "task_added", "queue_id", t.ID, "depth", e.depth(&t), "source", string(t.Source), "in", t.Queue)
+		added := []any{"queue", "task_added", "queue_id", t.ID, "depth", e.depth(&t), "source", string(t.Source)}
+		if t.Queue != signalbox.QueueWork {
+			added = append(added, "in", t.Queue)
+		}
+		e.log.Info("", added...)
 	case signalbox.EventClaim:
 		e.log.Info("", "queue", "dispatch", "queue_id", t.ID, "agent", t.AgentURL, "name", t.Agent, "fence", t.Fence)
 	case signalbox.EventAccept:
@@ -38,6 +43,27 @@ func (e *Engine) logChange(t signalbox.Task, entry signalbox.Entry) {
 		}
 		e.log.Info("", "queue", "task_"+string(entry.Kind), "queue_id", t.ID, "state", string(t.State))
 	}
+}
+
+// logFull writes the seed's line of a submit for which there was no room. The
+// limit stands behind it where it is not that of the work queue.
+func (e *Engine) logFull(sub *store.Submission) {
+	line := []any{"queue", "submit_rejected", "reason", "queue_full", "depth", sub.Cap}
+	if sub.Task.Limit != signalbox.LimitWork {
+		line = append(line, "limit", sub.Task.Limit)
+	}
+	e.log.Warn("", line...)
+}
+
+// attemptOf says which attempt failed, of how many. One that costs none, such as
+// at an agent that was busy, is counted where it is told of: the seed's line of
+// a busy agent has attempt=1/3.
+func attemptOf(t *signalbox.Task, kind signalbox.EventKind) string {
+	n := t.Attempts
+	if kind != signalbox.EventRefuse {
+		n++
+	}
+	return fmt.Sprintf("%d/%d", n, t.MaxAttempts)
 }
 
 // maxLogged bounds what a line of the log has of a message: that of a tool that

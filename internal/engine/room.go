@@ -147,7 +147,7 @@ func (e *Engine) newSessionID() (string, error) {
 func (e *Engine) noRoom(err error, n *NewTask, sub *store.Submission) error {
 	switch signalbox.CodeOf(err) {
 	case signalbox.CodeQueueFull:
-		e.log.Warn("", "queue", "submit_rejected", "reason", "queue_full", "depth", sub.Cap, "limit", sub.Task.Limit)
+		e.logFull(sub)
 		if sub.Task.Limit == signalbox.LimitCommands {
 			return signalbox.Errorf(signalbox.CodeQueueFull, "The queue commands is at capacity (%d tasks wait for a command slot): try again later, or raise commands.max_waiting", sub.Cap)
 		}

@@ -1,12 +1,17 @@
 package engine_test
 
 import (
+	"bytes"
+	"log/slog"
 	"path/filepath"
+	"regexp"
 	"testing"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
+	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
 // The seed's tests (work-queue, Testing Strategy), by their names.
@@ -81,5 +86,47 @@ func TestQueuePersistence(t *testing.T) {
 	got, found, err := q2.Claim(t.Context(), a, 0)
 	if err != nil || !found || got.Request.Prompt != "persistent" || got.Env["A"] != "1" {
 		t.Errorf("%+v, found %v, %v", got, found, err)
+	}
+}
+
+// The log of a story has the seed's lines (work-queue, Logging) as they stand
+// there, but for the ids. Behind them a line may say more.
+func TestSeedLogLines(t *testing.T) {
+	var out bytes.Buffer
+	log, err := telemetry.NewLogger(&out, "text", slog.LevelInfo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBox(t, func(o *engine.Options) { o.MaxSize, o.Log = 5, log })
+	a := b.agent("coder", "demo", 1)
+	for range 5 {
+		b.submit(engine.NewTask{Source: signalbox.SourceScheduler})
+	}
+	if _, err := b.Submit(t.Context(), engine.NewTask{Prompt: "p"}); signalbox.CodeOf(err) != signalbox.CodeQueueFull {
+		t.Fatal(err)
+	}
+	b.finish(b.work(a), signalbox.ReasonCompleted)
+	_, err = b.Busy(t.Context(), b.claim(a).Task, "agent busy")
+	b.must(err)
+	for n := 0; n < 3; {
+		got, err := b.Refuse(t.Context(), b.claim(a).Task, "timeout")
+		b.must(err)
+		n = got.Attempts
+		b.pass(time.Minute)
+		_, _, err = b.Wake(t.Context())
+		b.must(err)
+	}
+	const stamp, id = `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ `, `queue-[a-z0-9]{26}`
+	for _, want := range []string{
+		stamp + `INFO queue=task_added queue_id=` + id + ` depth=5 source=scheduler$`,
+		stamp + `INFO queue=dispatch queue_id=` + id + ` agent=http://127\.0\.0\.1:9000( |$)`,
+		stamp + `INFO queue=dispatch_success queue_id=` + id + ` task_id=task-1$`,
+		stamp + `WARN queue=dispatch_failed queue_id=` + id + ` error="agent busy" attempt=1/3$`,
+		stamp + `WARN queue=dispatch_failed queue_id=` + id + ` error="timeout" attempt=3/3 final=true$`,
+		stamp + `WARN queue=submit_rejected reason=queue_full depth=5$`,
+	} {
+		if !regexp.MustCompile(`(?m)` + want).MatchString(out.String()) {
+			t.Errorf("no line %s in\n%s", want, out.String())
+		}
 	}
 }

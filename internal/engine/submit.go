@@ -85,7 +85,7 @@ type Receipt struct {
 // not known, CodeQueueFull, CodeIdempotency, CodeStoreFailed. Of calls that
 // want an agent at once: CodeAgentBusy, CodeAgentDown, CodeUnsupported. Of
 // calls that an agent makes: CodeForbidden, CodeCallDepth, CodeCallCycle.
-func (e *Engine) Submit(ctx context.Context, n NewTask) (Receipt, error) {
+func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 	if err := n.normalize(e.opts.WaitTimeout, e.opts.SourcePriority); err != nil {
 		return Receipt{}, err
 	}
@@ -94,6 +94,11 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (Receipt, error) {
 		defer e.calls.Unlock()
 	}
 	from, refused := e.callOf(ctx, &n)
+	if e.trace != nil {
+		var ended func(Receipt, error)
+		n.Trace, ended = e.trace(ctx, from.parent)
+		defer func() { ended(r, err) }()
+	}
 	sub, err := e.submission(n, from)
 	if err != nil {
 		return Receipt{}, err
@@ -124,7 +129,7 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (Receipt, error) {
 		return Receipt{}, refused // to come back and wait for what was called without waiting closes the circle too
 	}
 	if !got.Replayed {
-		e.publish("", got.Task, signalbox.Entry{Kind: signalbox.EventSubmit})
+		e.publishTraced("", got.Task, signalbox.Entry{Kind: signalbox.EventSubmit}, n.Trace)
 	}
 	return e.receipt(ctx, got)
 }

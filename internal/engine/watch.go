@@ -14,6 +14,8 @@ type Applied struct {
 	Task signalbox.Task      // after it
 	Kind signalbox.EventKind // "" for a task that was woken: that is no event of it
 	By   string
+	// Trace is Request.Trace, where Kind is EventSubmit or EventClaim.
+	Trace string
 }
 
 // hub tells observers and waiters of durable changes.
