@@ -63,6 +63,7 @@ type ToolHolder struct {
 	Session string     `json:"session,omitempty"`
 	Agent   string     `json:"agent,omitempty"`
 	Tool    string     `json:"tool,omitempty"`
+	QueueID string     `json:"queue_id,omitempty"` // the task that the call is made by, or is
 	Since   *time.Time `json:"since,omitempty"`
 	Leased  bool       `json:"leased,omitempty"`  // the session keeps it from call to call
 	Idle    bool       `json:"idle,omitempty"`    // of a lease: no call is under way
@@ -76,6 +77,7 @@ type ToolWaiter struct {
 	Session  string    `json:"session,omitempty"`
 	Agent    string    `json:"agent,omitempty"`
 	Tool     string    `json:"tool,omitempty"`
+	QueueID  string    `json:"queue_id,omitempty"` // the task that the call is made by, or is
 	Since    time.Time `json:"since"`
 }
 

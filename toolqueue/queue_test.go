@@ -314,14 +314,14 @@ func TestStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1, MaxWait: time.Hour, MaxWaiters: 9}))
 		began := time.Now()
-		held := take(t, q, "a", toolqueue.Who{Session: "s1", Agent: "claude-1", Tool: "t1", Since: began})
+		held := take(t, q, "a", toolqueue.Who{Session: "s1", Agent: "claude-1", Tool: "t1", Execution: "e1", Since: began})
 		time.Sleep(time.Second)
-		first := start(t, q, "a", toolqueue.Who{Session: "s2", Agent: "claude-2", Tool: "t2"}, 0)
+		first := start(t, q, "a", toolqueue.Who{Session: "s2", Agent: "claude-2", Tool: "t2", Execution: "e2"}, 0)
 		second := start(t, q, "a", tool("t3"), 0)
 		want := toolqueue.Status{
 			Name: "a", Concurrent: 1, InUse: 1, Depth: 2, MaxWait: time.Hour, MaxWaiters: 9,
-			Holders: []toolqueue.Holder{{Session: "s1", Agent: "claude-1", Tool: "t1", Since: began}},
-			Waiters: []toolqueue.Waiter{{Session: "s2", Agent: "claude-2", Tool: "t2", Since: began.Add(time.Second), Position: 1}},
+			Holders: []toolqueue.Holder{{Session: "s1", Agent: "claude-1", Tool: "t1", Execution: "e1", Since: began}},
+			Waiters: []toolqueue.Waiter{{Session: "s2", Agent: "claude-2", Tool: "t2", Execution: "e2", Since: began.Add(time.Second), Position: 1}},
 		}
 		got, _ := q.Status("a", 1)
 		if diff := cmp.Diff(want, got); diff != "" {

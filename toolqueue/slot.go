@@ -34,12 +34,12 @@ type slot struct {
 // caller is who has a slot. It is left there when the slot becomes free, so it
 // has nothing that keeps much alive.
 type caller struct {
-	session, agent, tool string
-	since                time.Time // when the slot was taken, if that is known
+	session, agent, tool, execution string
+	since                           time.Time // when the slot was taken, if that is known
 }
 
 func (c *caller) set(who *Who) {
-	c.session, c.agent, c.tool, c.since = who.Session, who.Agent, who.Tool, who.Since
+	c.session, c.agent, c.tool, c.execution, c.since = who.Session, who.Agent, who.Tool, who.Execution, who.Since
 }
 
 // holder is who has the slot.

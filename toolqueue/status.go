@@ -17,19 +17,19 @@ type Status struct {
 
 // Holder is who has a slot.
 type Holder struct {
-	Session, Agent, Tool string
-	Since                time.Time // when the slot was taken; zero if it was not noted
-	Leased               bool      // held by the session from call to call
-	Idle                 bool      // a lease with no call under way
-	Expires              time.Time // of a lease: when it ends if nothing happens; zero: it does not
-	Behind               int       // calls of that session that wait for their own slot
+	Session, Agent, Tool, Execution string
+	Since                           time.Time // when the slot was taken; zero if it was not noted
+	Leased                          bool      // held by the session from call to call
+	Idle                            bool      // a lease with no call under way
+	Expires                         time.Time // of a lease: when it ends if nothing happens; zero: it does not
+	Behind                          int       // calls of that session that wait for their own slot
 }
 
 // Waiter is who stands in line.
 type Waiter struct {
-	Session, Agent, Tool string
-	Since                time.Time
-	Position             int // from 1
+	Session, Agent, Tool, Execution string
+	Since                           time.Time
+	Position                        int // from 1
 }
 
 // Status is a queue at this moment, with at most maxWaiters of its waiters.
@@ -61,14 +61,14 @@ func (q *queue) status(maxWaiters int) Status {
 	q.open(closedLook)
 	s.InUse = len(s.Holders)
 	for w := q.line.first; w != nil && len(s.Waiters) < maxWaiters; w = w.links[byQueue].next {
-		s.Waiters = append(s.Waiters, Waiter{w.who.session, w.who.agent, w.who.tool, q.at(w.since), len(s.Waiters) + 1})
+		s.Waiters = append(s.Waiters, Waiter{w.who.session, w.who.agent, w.who.tool, w.who.execution, q.at(w.since), len(s.Waiters) + 1})
 	}
 	return s
 }
 
 func (q *queue) holder(slot *slot) Holder {
 	by := slot.holder()
-	h := Holder{Session: by.session, Agent: by.agent, Tool: by.tool, Since: by.since}
+	h := Holder{Session: by.session, Agent: by.agent, Tool: by.tool, Execution: by.execution, Since: by.since}
 	s := slot.session
 	if s == nil {
 		return h

@@ -39,6 +39,8 @@ type Who struct {
 	Session string
 	Agent   string
 	Tool    string
+	// Execution names the piece of work that the call is a part of.
+	Execution string
 	// Since is when the call began, if the caller knows: reading a clock costs
 	// more than taking a free slot. It is what Holder shows of a call that did
 	// not have to wait; for one that did, the queue has read its own clock.

@@ -34,11 +34,12 @@ func toolView(t *gateway.Tool) api.Tool {
 // toolQueueView shows sessions by their mark, for the name of one is as good as
 // a password, and agents to those who may see them.
 func toolQueueView(q *toolqueue.Status, c caller) api.ToolQueue {
-	agent := func(name string) string {
-		if !c.who.MayUse(name) {
-			return ""
+	// ofAgent is what is shown of an agent's call: its task is whose its agent is.
+	ofAgent := func(agent, execution string) (string, string) {
+		if !c.who.MayUse(agent) {
+			return "", ""
 		}
-		return name
+		return agent, execution
 	}
 	out := api.ToolQueue{
 		Name: q.Name, Concurrent: q.Concurrent, InUse: q.InUse, Depth: q.Depth,
@@ -49,14 +50,16 @@ func toolQueueView(q *toolqueue.Status, c caller) api.ToolQueue {
 	}
 	for i, h := range q.Holders {
 		out.Holders[i] = api.ToolHolder{
-			Session: gateway.Mark(h.Session), Agent: agent(h.Agent), Tool: h.Tool, Since: known(h.Since),
+			Session: gateway.Mark(h.Session), Tool: h.Tool, Since: known(h.Since),
 			Leased: h.Leased, Idle: h.Idle, Expires: known(h.Expires), Behind: h.Behind,
 		}
+		out.Holders[i].Agent, out.Holders[i].QueueID = ofAgent(h.Agent, h.Execution)
 	}
 	for i, w := range q.Waiters {
 		out.Waiters[i] = api.ToolWaiter{
-			Position: w.Position, Session: gateway.Mark(w.Session), Agent: agent(w.Agent), Tool: w.Tool, Since: w.Since.UTC(),
+			Position: w.Position, Session: gateway.Mark(w.Session), Tool: w.Tool, Since: w.Since.UTC(),
 		}
+		out.Waiters[i].Agent, out.Waiters[i].QueueID = ofAgent(w.Agent, w.Execution)
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -169,7 +170,7 @@ func (g *Gateway) acquire(u *underway, news *news) (toolqueue.Permit, error) {
 		return toolqueue.Permit{}, u.ctx.Err()
 	}
 	var since time.Time
-	who := toolqueue.Who{Session: caller.Session, Agent: caller.Agent, Tool: e.tool.Name, Since: u.begin}
+	who := toolqueue.Who{Session: caller.Session, Agent: caller.Agent, Tool: e.tool.Name, Execution: cmp.Or(u.call.Task, caller.Execution), Since: u.begin}
 	who.Waits = func(w toolqueue.Waiting) {
 		since = time.Now()
 		u.span.waits(u.ctx, e.tool.Queue, since)
