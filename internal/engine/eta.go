@@ -94,6 +94,17 @@ func (e *Engine) ETA(ctx context.Context, t *signalbox.Task, pos store.Position)
 	return eta
 }
 
+// Typical is how long an agent's runs take: the middle half of those that are
+// known, nil while they are fewer than five.
+func (e *Engine) Typical(ctx context.Context, agent string) *ETA {
+	runs := e.runs.of(ctx, agent)
+	if len(runs) < minRuns {
+		return nil
+	}
+	runs = slices.Sorted(slices.Values(runs))
+	return &ETA{Low: percentile(runs, 25), High: percentile(runs, 75), Runs: len(runs)}
+}
+
 // figures is what an estimate for a queue is made of.
 type figures struct {
 	at          time.Time
