@@ -1,6 +1,7 @@
 package config
 
 import (
+	"os"
 	"strconv"
 	"time"
 
@@ -62,6 +63,8 @@ type Config struct {
 	Agent    Agent
 
 	origins map[string]string
+	sources Sources     // that it was loaded from
+	read    os.FileInfo // of File, before it was read
 }
 
 // Log says how a server writes its log.

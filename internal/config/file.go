@@ -21,6 +21,8 @@ type file struct {
 	found Problems
 	// seen holds the place of every key that was set.
 	seen map[string]string
+	// noJobs leaves out the jobs.
+	noJobs bool
 	// tools are the sections that toolconf reads.
 	tools []conffile.Pair
 }
@@ -97,6 +99,9 @@ func walkPair[T any](f *file, pair conffile.Pair, key string, s schema[T], targe
 func unknown[T any](key string, s schema[T]) string {
 	if text := toolconf.Retired(key[strings.LastIndex(key, ".")+1:]); text != "" {
 		return text
+	}
+	if key == "agent_url" {
+		return "a scheduler submits to the director's queue, which finds the agent: give director_url, and name an agent in a job where it must be that one"
 	}
 	known := make([]string, len(s))
 	for i, x := range s {

@@ -19,9 +19,13 @@ type Sources struct {
 	// NoTools leaves out the tools, for those who do not serve any: their
 	// variables need not be set, nor their files be there.
 	NoTools bool
-	Dir     string                      // the working folder; default: the process's
-	Env     func(string) (string, bool) // default os.LookupEnv
-	Flags   []Flag                      // those that were given, the last of a key wins
+	// Scheduler says that it is for a scheduler that stands alone, which has
+	// jobs and no tools, and whose file may be the seed work-queue's
+	// scheduler.yaml. Without it NoTools leaves out the jobs too.
+	Scheduler bool
+	Dir       string                      // the working folder; default: the process's
+	Env       func(string) (string, bool) // default os.LookupEnv
+	Flags     []Flag                      // those that were given, the last of a key wins
 }
 
 // Flag is a flag that sets a key.
@@ -49,15 +53,16 @@ func Load(src Sources) (Config, error) {
 	own, found := loadFile(&c, src, home)
 	found = append(found, loadEnv(&c, src)...)
 	found = append(found, loadFlags(&c, src)...)
-	if !src.NoTools {
+	if !src.NoTools && !src.Scheduler {
 		found = append(found, loadTools(&c, src, own)...)
 	}
 	if len(found) == 0 {
-		found = check(&c)
+		found = check(&c, src)
 	}
 	if len(found) > 0 {
 		return Config{}, found
 	}
+	c.sources = src
 	return c, nil
 }
 
@@ -67,8 +72,9 @@ func loadFile(c *Config, src Sources, home string) (toolconf.Own, Problems) {
 		return toolconf.Own{}, nil
 	}
 	f := file{
-		name: name, env: src.Env, base: filepath.Dir(path), home: userHome(src.Env), seen: c.origins,
+		name: name, env: src.Env, base: filepath.Dir(path), home: userHome(src.Env), seen: c.origins, noJobs: src.NoTools && !src.Scheduler,
 	}
+	c.read, _ = os.Stat(path) // before: what changes while it is read is found by FollowJobs
 	f.read(path, c)
 	c.File = path
 	return toolconf.Own{Name: name, Base: f.base, Pairs: f.tools}, f.found
@@ -187,7 +193,7 @@ func (src Sources) loose(text string) value {
 }
 
 // check looks at what only several values together can tell.
-func check(c *Config) Problems {
+func check(c *Config, src Sources) Problems {
 	var found Problems
 	if c.Data == "" {
 		found = append(found, Problem{Where: "data", Text: "want a folder: neither HOME nor " + HomeEnv + " is set"})
@@ -195,8 +201,21 @@ func check(c *Config) Problems {
 	if c.Agent.Kind == "command" && len(c.Agent.Command) == 0 {
 		found = append(found, Problem{Where: c.Origin("agent.kind"), Key: "agent.kind", Text: "an agent of kind command needs agent.command, the program and its arguments"})
 	}
-	if one, two := c.origins["hosts"], c.origins["public_hosts"]; one != "" && two != "" {
-		found = append(found, Problem{Where: two, Key: "public_hosts", Text: "it is the same as hosts, which stands at " + one + ": give one of them"})
+	for _, same := range [][2]string{{"hosts", "public_hosts"}, {"scheduler.addr", "port"}, {"log.level", "log_level"}, {"director", "director_url"}} {
+		if one, two := c.fromFile(same[0]), c.fromFile(same[1]); one != "" && two != "" {
+			found = append(found, Problem{Where: two, Key: same[1], Text: "it is the same as " + same[0] + ", which stands at " + one + ": give one of them"})
+		}
+	}
+	if at := c.fromFile("port"); at != "" && !src.Scheduler {
+		found = append(found, Problem{Where: at, Key: "port", Text: "it is the port of a scheduler that stands alone, in a file for signalbox scheduler: where the director listens is addr, and the scheduler scheduler.addr"})
 	}
 	return found
+}
+
+// fromFile is where a key stands in the file, or "".
+func (c *Config) fromFile(key string) string {
+	if from := c.origins[key]; strings.Contains(from, ":") {
+		return from
+	}
+	return "" // a variable or flag, which is stronger and no contradiction
 }

@@ -60,7 +60,7 @@ func flag(name, key string, values ...string) config.Flag {
 
 func TestDefaults(t *testing.T) {
 	w := newWorld(t)
-	c := w.mustLoad("")
+	c := w.mustLoad("").Plain()
 	want := config.Default(filepath.Join(w.home, ".signalbox"))
 	if !reflect.DeepEqual(c, want) {
 		t.Fatalf("%+v\nwant %+v", c, want)

@@ -18,6 +18,8 @@ type setting[T any] struct {
 	secret bool // its value is not shown in errors
 	commas bool // its variables hold a list
 	set    func(*T, value) bool
+	// tell is set for those that can say better what is wrong; "" is nothing.
+	tell func(*T, value) string
 	// nested takes a value that is not one scalar or one plain list.
 	nested func(*file, conffile.Pair, *T)
 }
@@ -39,6 +41,9 @@ func (s schema[T]) section(key string) bool {
 
 // apply sets a value and returns what is wrong with it, or "".
 func (x *setting[T]) apply(target *T, v value) string {
+	if x.tell != nil {
+		return x.tell(target, v)
+	}
 	if x.set != nil && x.set(target, v) {
 		return ""
 	}
@@ -63,9 +68,19 @@ func text[T any](key, want string, p func(*T) *string, ok func(string) bool) set
 	}}
 }
 
-func oneOf[T any](key string, p func(*T) *string, words ...string) setting[T] {
-	want := strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
-	return text(key, want, p, func(s string) bool { return slices.Contains(words, s) })
+func oneOf[T any, W ~string](key string, p func(*T) *W, words ...W) setting[T] {
+	names := make([]string, len(words))
+	for i, w := range words {
+		names[i] = string(w)
+	}
+	want := strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+	return setting[T]{key: key, want: want, set: func(c *T, v value) bool {
+		s, ok := v.asText()
+		if ok = ok && slices.Contains(words, W(s)); ok {
+			*p(c) = W(s)
+		}
+		return ok
+	}}
 }
 
 func path[T any](key string, p func(*T) *string) setting[T] {

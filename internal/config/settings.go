@@ -20,6 +20,8 @@ const (
 	day       = 24 * time.Hour
 )
 
+var logLevels = []string{"debug", "verbose", "info", "warn", "error"}
+
 // settings are all the keys of the file.
 var settings = schema[Config]{
 	text("director", wantURL, func(c *Config) *string { return &c.Director }, validDirector).from("SIGNALBOX_DIRECTOR"),
@@ -30,7 +32,16 @@ var settings = schema[Config]{
 	list("hosts", "host names", func(c *Config) *[]string { return &c.Hosts }, validHost),
 	list("public_hosts", "host names", func(c *Config) *[]string { return &c.Hosts }, validHost), // the same as hosts
 	oneOf("log.format", func(c *Config) *string { return &c.Log.Format }, "text", "json"),
-	oneOf("log.level", func(c *Config) *string { return &c.Log.Level }, "debug", "verbose", "info", "warn", "error"),
+	oneOf("log.level", func(c *Config) *string { return &c.Log.Level }, logLevels...),
+
+	boolean("scheduler.enabled", func(c *Config) *bool { return &c.Scheduler.Enabled }).from("SIGNALBOX_SCHEDULER_ENABLED"),
+	zone("scheduler.timezone", func(c *Config) *string { return &c.Scheduler.Timezone }).from("SIGNALBOX_SCHEDULER_TIMEZONE"),
+	text("scheduler.addr", wantAddr, func(c *Config) *string { return &c.Scheduler.Addr }, validAddr).from("SIGNALBOX_SCHEDULER_ADDR"),
+	{key: "jobs", nested: decodeJobs},
+	// As the seed work-queue has them in its scheduler.yaml.
+	{key: "port", want: "a port from 0 to 65535", set: setSchedulerPort},
+	oneOf("log_level", func(c *Config) *string { return &c.Log.Level }, logLevels...),
+	text("director_url", wantURL, func(c *Config) *string { return &c.Director }, validDirector),
 
 	whole("queue.max_size", 1, 1_000_000, func(c *Config) *int { return &c.Queue.MaxSize }).
 		from("SIGNALBOX_QUEUE_MAX_SIZE", "AG_QUEUE_MAX_SIZE"),

@@ -1,0 +1,166 @@
+package config_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/config"
+)
+
+// following is a file that is followed, with what became of it.
+type following struct {
+	*world
+	taken chan string // names of the jobs
+	fail  chan error  // what the next Take is to return
+	now   chan os.Signal
+	log   *lines
+	path  string
+	hours int // by which the file's time is ahead: two writes within one tick of the clock look the same
+}
+
+// lines is a log that a test waits for.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
+	return l.text.Write(p)
+}
+
+// await waits until the log has a text, n times.
+func (l *lines) await(t *testing.T, text string, n int) {
+	t.Helper()
+	for deadline := time.After(20 * time.Second); ; {
+		l.mu.Lock()
+		all := l.text.String()
+		l.mu.Unlock()
+		if strings.Count(all, text) >= n {
+			return
+		}
+		select {
+		case <-l.more:
+		case <-deadline:
+			t.Fatalf("no %q in:\n%s", text, all)
+		}
+	}
+}
+
+func follow(t *testing.T, every time.Duration, text string) *following {
+	f := &following{world: newWorld(t), taken: make(chan string), fail: make(chan error, 1), now: make(chan os.Signal, 1), log: &lines{more: make(chan struct{}, 1)}}
+	f.path = filepath.Join(f.dir, "signalbox.yaml")
+	f.put(text)
+	c := f.mustLoad("")
+	ctx, stop := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		c.FollowJobs(ctx, config.Follow{
+			Log: slog.New(slog.NewTextHandler(f.log, nil)), Now: f.now, Every: every,
+			Take: func(ctx context.Context, jobs []config.Job) error {
+				select {
+				case err := <-f.fail:
+					return err
+				default:
+				}
+				select {
+				case f.taken <- names(jobs):
+				case <-ctx.Done():
+				}
+				return nil
+			},
+		})
+	})
+	t.Cleanup(func() { stop(); group.Wait() })
+	return f
+}
+
+// put writes the file, with a time that no version of it had before.
+func (f *following) put(text string) {
+	f.t.Helper()
+	f.hours++
+	fresh := f.path + ".new"
+	f.write(fresh, text)
+	at := time.Now().Add(time.Duration(f.hours) * time.Hour)
+	if err := os.Chtimes(fresh, at, at); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.Rename(fresh, f.path); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f *following) await(want string) {
+	f.t.Helper()
+	select {
+	case got := <-f.taken:
+		if got != want {
+			f.t.Fatalf("took %q, want %q", got, want)
+		}
+	case <-time.After(20 * time.Second):
+		f.t.Fatal("the jobs were not taken")
+	}
+}
+
+func job(name string) string {
+	return "  - {name: " + name + ", schedule: \"0 1 * * *\", prompt: p}\n"
+}
+
+func TestJobsFollowTheFile(t *testing.T) {
+	f := follow(t, 5*time.Millisecond, "jobs:\n"+job("a"))
+	f.await("a")
+	f.put("jobs:\n" + job("a") + job("b"))
+	f.await("a b")
+
+	f.put("jobs:\n" + job("a") + "  - {name: b, schedule: \"0 0 31 2 *\", prompt: p}\n")
+	f.log.await(t, "signalbox.yaml:3: jobs[1].schedule", 1)
+	f.put("jobs: [\n")
+	f.log.await(t, "it is not YAML", 1)
+	f.put("")
+	f.log.await(t, "it is gone: write jobs: []", 1)
+	if err := os.Remove(f.path); err != nil {
+		t.Fatal(err)
+	}
+	f.log.await(t, "the file is gone", 1)
+
+	f.put("jobs:\n" + job("c"))
+	f.await("c") // and nothing before it
+	f.put("jobs: []\n")
+	f.await("")
+}
+
+// What cannot be stored now is stored later, and said once.
+func TestJobsThatAreNotTakenAreTriedAgain(t *testing.T) {
+	f := follow(t, 5*time.Millisecond, "jobs:\n"+job("a"))
+	f.await("a")
+	f.fail <- errors.New("the store is away")
+	f.put("jobs:\n" + job("b"))
+	f.await("b")
+	f.log.await(t, "the store is away", 1)
+}
+
+func TestJobsAreReadAtOnceOnASignal(t *testing.T) {
+	f := follow(t, time.Hour, "jobs:\n"+job("a"))
+	f.await("a")
+	f.put("jobs:\n" + job("b"))
+	f.now <- syscall.SIGHUP
+	f.await("b")
+	f.put("jobs: 3\n")
+	f.now <- syscall.SIGHUP
+	f.log.await(t, "want a list of jobs", 1)
+}

@@ -1,0 +1,172 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/conffile"
+	"github.com/signalbox-ai/signalbox/internal/cron"
+)
+
+// jobSettings are the keys of one entry of jobs: those of the seed work-queue,
+// and ours.
+var jobSettings = schema[Job]{
+	text("name", wantName, func(j *Job) *string { return &j.Name }, signalbox.ValidName),
+	{key: "schedule", tell: setCron},
+	text("prompt", "a text", func(j *Job) *string { return &j.Prompt }, notEmpty),
+	text("model", "a model's name", func(j *Job) *string { return &j.Model }, notEmpty),
+	{key: "timeout", want: "a duration from 1s to 168h, such as 30m or a number of seconds", set: setJobTimeout},
+	zone("timezone", func(j *Job) *string { return &j.Timezone }),
+	text("description", "a text", func(j *Job) *string { return &j.Description }, notEmpty),
+	boolean("enabled", func(j *Job) *bool { return &j.Enabled }),
+	text("agent", wantName, func(j *Job) *string { return &j.Agent }, signalbox.ValidName),
+	text("kind", wantName, func(j *Job) *string { return &j.Kind }, signalbox.ValidName),
+	text("tier", "a tier's name", func(j *Job) *string { return &j.Tier }, notEmpty),
+	text("session_id", "1 to 128 letters, digits, dots, underscores or hyphens, the first a letter or digit", func(j *Job) *string { return &j.SessionID }, signalbox.ValidSessionID),
+	whole("priority", signalbox.MinPriority, signalbox.MaxPriority, func(j *Job) *int { return &j.Priority }),
+	{key: "thinking", want: "true or false", set: setThinking},
+	{key: "project", want: "a folder, or a section with name and path", set: setProject},
+	oneOf("on_lost", func(j *Job) *signalbox.OnLost { return &j.OnLost }, signalbox.LostFail, signalbox.LostRequeue),
+	oneOf("overlap", func(j *Job) *signalbox.Overlap { return &j.Overlap }, signalbox.Overlaps()...),
+	oneOf("missed", func(j *Job) *signalbox.Missed { return &j.Missed }, signalbox.MissedPolicies()...),
+	duration("missed_window", time.Minute, 366*day, func(j *Job) *time.Duration { return &j.MissedWindow }),
+	oneOf("on_full", func(j *Job) *signalbox.OnFull { return &j.OnFull }, signalbox.OnFulls()...),
+}
+
+// zone is a key that takes a time zone.
+func zone[T any](key string, p func(*T) *string) setting[T] {
+	const want = "want the IANA name of a time zone, such as Europe/Berlin or UTC, got "
+	return setting[T]{key: key, tell: func(c *T, v value) string {
+		name, ok := v.asText()
+		if !ok || name == "" {
+			return want + v.shown()
+		}
+		if _, err := cron.Zone(name); err != nil {
+			return want + v.shown()
+		}
+		*p(c) = name
+		return ""
+	}}
+}
+
+func setCron(j *Job, v value) string {
+	s, ok := v.asText()
+	if !ok {
+		return "want a cron expression in quotes, such as \"0 1 * * *\" or \"@daily\", got " + v.shown()
+	}
+	expr, err := cron.Parse(s)
+	if err != nil {
+		return err.Error()
+	}
+	j.Cron = expr.String()
+	return ""
+}
+
+func setJobTimeout(j *Job, v value) bool {
+	d, ok := v.asDuration()
+	if ok = ok && d >= time.Second && d <= 168*time.Hour; ok {
+		j.TimeoutSeconds = int((d + time.Second - 1) / time.Second) // tasks count in seconds
+	}
+	return ok
+}
+
+func setThinking(j *Job, v value) bool {
+	on := v.text == "true"
+	ok := v.form == conffile.Boolean && (on || v.text == "false")
+	if ok {
+		j.Thinking = &on
+	}
+	return ok
+}
+
+func setProject(j *Job, v value) bool {
+	if v.form == conffile.Text && v.text != "" {
+		j.Project = &signalbox.Project{Path: v.text}
+		return true
+	}
+	if v.form != conffile.Section || len(v.table) == 0 {
+		return false
+	}
+	for key, text := range v.table {
+		if key != "name" && key != "path" || text == "" {
+			return false
+		}
+	}
+	j.Project = &signalbox.Project{Name: v.table["name"], Path: v.table["path"]}
+	return true
+}
+
+// setSchedulerPort takes the port of the seed's scheduler.yaml.
+func setSchedulerPort(c *Config, v value) bool {
+	ok := v.form == conffile.Number && validPort(v.text, 0)
+	if ok {
+		c.Scheduler.Addr = net.JoinHostPort("127.0.0.1", v.text)
+	}
+	return ok
+}
+
+// decodeJobs decodes the list of schedules.
+func decodeJobs(f *file, pair conffile.Pair, c *Config) {
+	n := pair.Value
+	switch {
+	case n.Form == conffile.Nothing || f.noJobs:
+		return
+	case n.Form != conffile.List:
+		f.add(n.Line, "jobs", "want a list of jobs, got "+f.value(n).shown())
+		return
+	}
+	f.seen["jobs"] = f.where(pair.Line)
+	for i, item := range n.Items {
+		one := *f
+		one.found, one.seen = nil, map[string]string{}
+		job := Job{Line: item.Line, Schedule: signalbox.Schedule{
+			Enabled: true, Source: signalbox.ScheduleFromConfig,
+			Overlap: signalbox.OverlapQueue, Missed: signalbox.MissedOnce, MissedWindow: signalbox.DefaultMissedWindow, OnFull: signalbox.FullSkip,
+		}}
+		walk(&one, item, "", jobSettings, &job)
+		key := fmt.Sprintf("jobs[%d]", i)
+		for _, p := range one.found {
+			p.Key = strings.TrimSuffix(key+"."+p.Key, ".")
+			f.found = append(f.found, p)
+		}
+		if len(one.found) == 0 {
+			f.checkJob(key, job, c)
+		}
+	}
+}
+
+func (f *file) checkJob(key string, job Job, c *Config) {
+	for _, before := range c.Jobs {
+		if before.Name == job.Name {
+			f.add(job.Line, key+".name", fmt.Sprintf("there is already a job named %s, at %s: give this one another name", job.Name, f.where(before.Line)))
+			return
+		}
+	}
+	_, executor := signalbox.ExecutorKind(job.Agent)
+	switch {
+	case job.Name == "":
+		f.add(job.Line, key, "it has no name")
+	case job.Cron == "":
+		f.add(job.Line, key, fmt.Sprintf("job %s has no schedule, such as \"0 1 * * *\"", job.Name))
+	case job.Prompt == "":
+		f.add(job.Line, key, fmt.Sprintf("job %s has no prompt", job.Name))
+	case job.Agent != "" && job.Kind != "":
+		f.add(job.Line, key, fmt.Sprintf("job %s has an agent and a kind, which exclude each other: an agent has one kind", job.Name))
+	case executor:
+		f.add(job.Line, key+".agent", fmt.Sprintf("%s is the director's own executor, which takes tool calls and no prompts", job.Agent))
+	default:
+		c.Jobs = append(c.Jobs, job)
+	}
+}
+
+// Schedules are the jobs without their places in the file.
+func Schedules(jobs []Job) []signalbox.Schedule {
+	out := make([]signalbox.Schedule, len(jobs))
+	for i := range jobs {
+		out[i] = jobs[i].Schedule
+	}
+	return out
+}
