@@ -26,6 +26,10 @@ type board struct {
 	pauses []signalbox.Pause // by queue; replaced, never changed
 
 	firstEntry, lastEntry int64 // both 0 if the journal is empty
+
+	commits int64 // the moment of the file that it shows
+	asking  sync.Mutex
+	asked   []chan store.Counts // readers that see the next moment already, see snapshot.go
 }
 
 func (b *board) init() {
@@ -88,6 +92,11 @@ func bump[K comparable](m map[K]int, key K, n int) {
 func (b *board) counts() store.Counts {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
+	return b.countsHeld()
+}
+
+// countsHeld counts; the lock is held.
+func (b *board) countsHeld() store.Counts {
 	c := store.Counts{
 		Queues:   make(map[string]int, len(b.lines)),
 		Limits:   maps.Clone(b.limits),

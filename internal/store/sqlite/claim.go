@@ -23,7 +23,7 @@ func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (got store.Clai
 
 func (w *writer) claim(c *store.ClaimRequest) (store.Claimed, error) {
 	slot, free := w.freeSlot(c)
-	if !free {
+	if !free || (!c.Isolated && w.drained(c.Agent, c.Now)) {
 		return store.Claimed{}, nil
 	}
 	before, err := w.head(c.Queues, c.Now)

@@ -15,13 +15,18 @@ import (
 // time. A new field goes to the end, under a new version.
 const packedVersion = 1
 
-// withOwner is the version of a journal entry that has an owner, withTools
-// that of a request which says what tools it may use, withCall that of one
-// that is a tool call.
+// The versions of a journal entry: each has what the one before it has.
 const (
-	withOwner = 2
+	withOwner    = 2
+	withSchedule = 3
+)
+
+// The versions of a request, likewise: withTools says what tools it may use,
+// withCall what tool it calls, withTrace under which span it is traced.
+const (
 	withTools = 2
 	withCall  = 3
+	withTrace = 4
 )
 
 // A row of the journal holds entries one after the other, each led by its
@@ -32,13 +37,19 @@ func (p *packer) entry(b []byte, e *signalbox.Entry) []byte {
 	if e.Owner != "" {
 		version = withOwner
 	}
+	if e.Schedule != "" {
+		version = withSchedule
+	}
 	p.b = append(p.b[:0], version)
 	p.int(e.At.UnixMilli())
 	p.int(e.Fence)
 	p.int(int64(e.Attempts))
 	p.texts(string(e.Kind), e.QueueID, string(e.State), string(e.Reason), e.Message, e.Queue, e.Agent, string(e.Source), e.By)
-	if e.Owner != "" {
+	if version >= withOwner {
 		p.texts(e.Owner)
+	}
+	if version >= withSchedule {
+		p.texts(e.Schedule)
 	}
 	b = binary.AppendUvarint(b, uint64(len(p.b)))
 	return append(b, p.b...)
@@ -66,7 +77,7 @@ func readEntries(b []byte, seq int64) ([]signalbox.Entry, error) {
 
 func readEntry(body []byte) (signalbox.Entry, error) {
 	d := decoder{b: body}
-	if len(body) == 0 || (body[0] != packedVersion && body[0] != withOwner) {
+	if len(body) == 0 || body[0] < packedVersion || body[0] > withSchedule {
 		return signalbox.Entry{}, errJournal
 	}
 	d.b = body[1:]
@@ -77,8 +88,11 @@ func readEntry(body []byte) (signalbox.Entry, error) {
 		Reason: signalbox.Reason(d.text()), Message: d.text(), Queue: d.text(), Agent: d.text(),
 		Source: signalbox.Source(d.text()), By: d.text(),
 	}
-	if body[0] == withOwner {
+	if body[0] >= withOwner {
 		e.Owner = d.text()
+	}
+	if body[0] >= withSchedule {
+		e.Schedule = d.text()
 	}
 	if d.bad {
 		return e, errJournal

@@ -99,7 +99,7 @@ func ledgerView(l *ledger) map[string]any {
 		}
 	}
 	return map[string]any{
-		"counters": []any{l.seq, l.place, l.fence, l.entry, l.enqueued}, "limits": l.limits, "lines": l.lines, "ready": l.ready, "turn": l.turn,
+		"counters": []any{l.seq, l.place, l.fence, l.entry, l.enqueued, l.commits}, "limits": l.limits, "lines": l.lines, "ready": l.ready, "turn": l.turn,
 		"loose": l.loose, "flying": l.flying, "hot": l.hot, "slots": slots, "in use": l.inUse, "agents": l.agents, "pauses": l.pauses,
 		"journal": []int64{l.firstEntry, l.lastEntry},
 	}
@@ -114,7 +114,7 @@ func boardView(b *board) map[string]any {
 	}
 	return map[string]any{
 		"lines": lines, "oldest": spotsOf(&b.oldest), "limits": b.limits, "flight": b.flight, "agents": b.agents,
-		"pauses": b.pauses, "journal": []int64{b.firstEntry, b.lastEntry}, "runs": runsView(b.runs),
+		"pauses": b.pauses, "journal": []int64{b.firstEntry, b.lastEntry, b.commits}, "runs": runsView(b.runs),
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 func packRequest(r *signalbox.Request) []byte {
 	if r.Model == "" && r.Tier == "" && r.TimeoutSeconds == 0 && r.Project == nil && r.Thinking == nil &&
 		r.SessionID == "" && r.Queue == "" && !r.HadEnv && r.AllowedTools == nil && r.SystemPrompt == "" && !r.NewSession &&
-		r.Arguments == nil && r.Metadata == nil && r.TimeoutMS == 0 {
+		r.Arguments == nil && r.Metadata == nil && r.TimeoutMS == 0 && r.Trace == "" {
 		return nil
 	}
 	p := packer{[]byte{packedVersion}}
@@ -20,6 +20,9 @@ func packRequest(r *signalbox.Request) []byte {
 	}
 	if r.Arguments != nil || r.Metadata != nil || r.TimeoutMS != 0 {
 		p.b[0] = withCall
+	}
+	if r.Trace != "" {
+		p.b[0] = withTrace
 	}
 	p.texts(r.Model, r.Tier, r.SessionID, r.Queue)
 	p.int(int64(r.TimeoutSeconds))
@@ -32,14 +35,17 @@ func packRequest(r *signalbox.Request) []byte {
 	if r.Thinking != nil {
 		p.bool(*r.Thinking)
 	}
-	if p.b[0] != packedVersion {
+	if p.b[0] >= withTools {
 		list(&p, r.AllowedTools)
 		p.texts(r.SystemPrompt)
 		p.bool(r.NewSession)
 	}
-	if p.b[0] == withCall {
+	if p.b[0] >= withCall {
 		p.texts(string(r.Arguments), string(r.Metadata))
 		p.int(r.TimeoutMS)
+	}
+	if p.b[0] >= withTrace {
+		p.texts(r.Trace)
 	}
 	return p.b
 }
@@ -49,7 +55,7 @@ func unpackRequest(prompt string, rest, sealed []byte) (signalbox.Request, error
 	if len(rest) == 0 {
 		return r, nil
 	}
-	d := decoder{b: rest[1:], bad: rest[0] != packedVersion && rest[0] != withTools && rest[0] != withCall}
+	d := decoder{b: rest[1:], bad: rest[0] < packedVersion || rest[0] > withTrace}
 	r.Model, r.Tier, r.SessionID, r.Queue = d.text(), d.text(), d.text(), d.text()
 	r.TimeoutSeconds = int(d.int())
 	r.HadEnv = d.bool()
@@ -60,13 +66,16 @@ func unpackRequest(prompt string, rest, sealed []byte) (signalbox.Request, error
 		thinking := d.bool()
 		r.Thinking = &thinking
 	}
-	if rest[0] != packedVersion {
+	if rest[0] >= withTools {
 		r.AllowedTools, r.SystemPrompt = listOf[string](&d), d.text()
 		r.NewSession = d.bool()
 	}
-	if rest[0] == withCall {
+	if rest[0] >= withCall {
 		r.Arguments, r.Metadata = rawOf(d.text()), rawOf(d.text())
 		r.TimeoutMS = d.int()
+	}
+	if rest[0] >= withTrace {
+		r.Trace = d.text()
 	}
 	if d.bad {
 		return r, damaged("request")

@@ -11,6 +11,7 @@ import (
 type counters struct {
 	seq, place, fence, entry int64
 	enqueued                 time.Time // newest EnqueuedAt so far
+	commits                  int64     // that wrote something: the moments of the file
 }
 
 // ledger is what the writer must know for each verb and would have to count
@@ -119,6 +120,11 @@ func (l *ledger) countPending(t *signalbox.Task, n int) {
 func (l *ledger) paused(queue string, now time.Time) bool {
 	p, ok := l.pauses[queue]
 	return ok && (p.UntilMS == 0 || now.UnixMilli() < p.UntilMS)
+}
+
+// drained reports whether an agent is kept from all queues: its own is paused.
+func (l *ledger) drained(agent string, now time.Time) bool {
+	return len(l.pauses) > 0 && l.paused(signalbox.AgentQueue(agent), now)
 }
 
 // Taking back.

@@ -93,19 +93,24 @@ func (c *conn) tasks(waiters []waiter) ([]signalbox.Task, error) {
 // InFlight lists the tasks that hold a slot, in the order of their claims.
 func (s *Store) InFlight(ctx context.Context) (list []signalbox.Task, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		return c.snapshot(func() error {
-			var held []waiter
-			q := c.on(stSlotsHeld)
-			for q.next() {
-				held = append(held, waiter{seq: q.intAt(0)})
-			}
-			if err := q.end(); err != nil {
-				return err
-			}
-			list, err = c.tasks(held)
+		return c.snapshot(func() (err error) {
+			list, err = c.inFlight()
 			return err
 		})
 	})
+	return list, err
+}
+
+func (c *conn) inFlight() ([]signalbox.Task, error) {
+	var held []waiter
+	q := c.on(stSlotsHeld)
+	for q.next() {
+		held = append(held, waiter{seq: q.intAt(0)})
+	}
+	if err := q.end(); err != nil {
+		return nil, err
+	}
+	list, err := c.tasks(held)
 	list = slices.DeleteFunc(list, func(t signalbox.Task) bool { return !t.State.InFlight() })
 	slices.SortFunc(list, func(a, b signalbox.Task) int { return cmp.Compare(a.Fence, b.Fence) })
 	return list, err
@@ -113,17 +118,22 @@ func (s *Store) InFlight(ctx context.Context) (list []signalbox.Task, err error)
 
 // Slots lists the slots in use by agent and slot.
 func (s *Store) Slots(ctx context.Context) (list []signalbox.Slot, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		q := c.on(stSlotsAll)
-		for q.next() {
-			list = append(list, signalbox.Slot{
-				Agent: q.textAt(0), Slot: int(q.intAt(1)), TaskID: q.textAt(2), Fence: q.intAt(3), Expires: q.timeAt(4),
-				Withheld: q.boolAt(5),
-			})
-		}
-		return q.end()
+	err = s.read(ctx, func(c *conn) (err error) {
+		list, err = c.slotRows()
+		return err
 	})
 	return list, err
+}
+
+func (c *conn) slotRows() (list []signalbox.Slot, err error) {
+	q := c.on(stSlotsAll)
+	for q.next() {
+		list = append(list, signalbox.Slot{
+			Agent: q.textAt(0), Slot: int(q.intAt(1)), TaskID: q.textAt(2), Fence: q.intAt(3), Expires: q.timeAt(4),
+			Withheld: q.boolAt(5),
+		})
+	}
+	return list, q.end()
 }
 
 // Overdue lists pending tasks that have waited too long, the longest overdue

@@ -22,7 +22,7 @@ func (s *Store) load() (id string, err error) {
 		b.row(nil, t)
 	}
 	b.agents, b.pauses = w.sortedAgents(), w.sortedPauses()
-	b.firstEntry, b.lastEntry = w.firstEntry, w.lastEntry
+	b.firstEntry, b.lastEntry, b.commits = w.firstEntry, w.lastEntry, w.commits
 	w.settled()
 	return id, nil
 }
@@ -32,7 +32,7 @@ func (w *writer) loadCounters() (id string, err error) {
 	found := q.next()
 	if found {
 		id = q.textAt(0)
-		w.counters = counters{seq: q.intAt(1), place: q.intAt(2), fence: q.intAt(3), entry: q.intAt(4), enqueued: q.timeAt(5)}
+		w.counters = counters{seq: q.intAt(1), place: q.intAt(2), fence: q.intAt(3), entry: q.intAt(4), enqueued: q.timeAt(5), commits: q.intAt(6)}
 	}
 	if err := q.end(); err != nil {
 		return "", err
@@ -98,12 +98,21 @@ func (w *writer) loadFleet() error {
 	if err := q.end(); err != nil {
 		return err
 	}
-	q = w.on(stPausesAll)
-	for q.next() {
-		p := signalbox.Pause{Queue: q.textAt(0), Reason: q.textAt(1), By: q.textAt(2), AtMS: q.intAt(3), UntilMS: q.intAt(4)}
+	pauses, err := w.pauseRows()
+	for _, p := range pauses {
 		w.pauses[p.Queue] = p
 	}
-	return q.end()
+	return err
+}
+
+func (c *conn) pauseRows() (list []signalbox.Pause, err error) {
+	q := c.on(stPausesAll)
+	for q.next() {
+		list = append(list, signalbox.Pause{
+			Queue: q.textAt(0), Reason: q.textAt(1), By: q.textAt(2), AtMS: q.intAt(3), UntilMS: q.intAt(4),
+		})
+	}
+	return list, q.end()
 }
 
 func (w *writer) loadJournal() error {

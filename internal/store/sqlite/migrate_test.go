@@ -32,11 +32,11 @@ func TestStepsAreNumberedWithoutGaps(t *testing.T) {
 	}
 }
 
-// schema1File makes the file that version 1 of the schema left, from a dump of
-// one that was written before there was a version 2.
-func schema1File(t *testing.T) string {
+// oldFile makes the file that a version of the schema left, from a dump of one
+// that was written before there was a next one.
+func oldFile(t *testing.T, version int) string {
 	t.Helper()
-	dump, err := os.ReadFile(filepath.Join("testdata", "schema1.sql"))
+	dump, err := os.ReadFile(filepath.Join("testdata", fmt.Sprintf("schema%d.sql", version)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func schema1File(t *testing.T) string {
 		t.Fatal(err)
 	}
 	steps := strings.SplitAfter(string(dump), ";\n")
-	steps = append(steps, "PRAGMA application_id = "+strconv.Itoa(applicationID), "PRAGMA user_version = 1", "PRAGMA journal_mode = WAL")
+	steps = append(steps, "PRAGMA application_id = "+strconv.Itoa(applicationID), "PRAGMA user_version = "+strconv.Itoa(version), "PRAGMA journal_mode = WAL")
 	for _, step := range steps {
 		if _, err := c.exec(step); err != nil {
 			t.Fatalf("%v\n\t%s", err, step)
@@ -58,7 +58,7 @@ func schema1File(t *testing.T) string {
 	return path
 }
 
-// reads is what a file of version 1 held, as that version read it.
+// reads is what an old file held, as the version that wrote it read it.
 type reads struct {
 	Tasks    []signalbox.Task
 	Requests []signalbox.Request // without what was sealed
@@ -67,6 +67,45 @@ type reads struct {
 	Agents   []signalbox.Agent
 	Pauses   []signalbox.Pause
 	Journal  []signalbox.Entry
+	Since2
+}
+
+// Since2 is what files have since version 2.
+type Since2 struct {
+	Sessions []signalbox.Session
+	Stales   []signalbox.Stale // of the first task
+	Tokens   []signalbox.Token
+	Users    []signalbox.User
+	Audit    []signalbox.Audit
+}
+
+// wanted reads what a version of the schema had read of its file.
+func wanted(t *testing.T, version int) (want reads) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", fmt.Sprintf("schema%d.json", version)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	return want
+}
+
+func readsOfSince2(t *testing.T, s *Store, first string) (r Since2) {
+	t.Helper()
+	ctx := context.Background()
+	var errs [5]error
+	page, err := s.Sessions(ctx, store.SessionQuery{Limit: 1000})
+	r.Sessions, errs[0] = page.Sessions, err
+	r.Stales, errs[1] = s.Stales(ctx, first)
+	r.Tokens, errs[2] = s.Tokens(ctx)
+	r.Users, errs[3] = s.Users(ctx)
+	r.Audit, errs[4] = s.AuditLog(ctx, store.AuditQuery{Limit: 1000})
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 func readsOf(t *testing.T, s *Store, tasks []signalbox.Task) reads {
@@ -104,15 +143,8 @@ func readsOf(t *testing.T, s *Store, tasks []signalbox.Task) reads {
 }
 
 func TestFileOfSchema1KeepsEverything(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("testdata", "schema1.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want reads
-	if err := json.Unmarshal(text, &want); err != nil {
-		t.Fatal(err)
-	}
-	s := openTest(t, Options{Path: schema1File(t)})
+	want := wanted(t, 1)
+	s := openTest(t, Options{Path: oldFile(t, 1)})
 	if got := s.Info().Schema; got != len(migrations) {
 		t.Errorf("schema %d, want %d", got, len(migrations))
 	}
@@ -131,6 +163,38 @@ func TestFileOfSchema1KeepsEverything(t *testing.T) {
 		{ID: "talk-1", Agent: "a", State: signalbox.SessionActive, Turns: 1, CreatedAt: at(3), LastUsed: at(3)},
 	})
 	lifeGoesOn(t, s)
+}
+
+func TestFileOfSchema2KeepsEverything(t *testing.T) {
+	want := wanted(t, 2)
+	s := openTest(t, Options{Path: oldFile(t, 2)})
+	if got := s.Info().Schema; got != len(migrations) {
+		t.Errorf("schema %d, want %d", got, len(migrations))
+	}
+	got := readsOf(t, s, want.Tasks)
+	got.Since2 = readsOfSince2(t, s, want.Tasks[0].ID)
+	if len(want.Audit) == 0 || len(want.Stales) == 0 || len(want.Sessions) < 2 {
+		t.Fatal("the file proves too little")
+	}
+	same(t, "what is read", got, want)
+	exact(t, s)
+	if err := invariant.Check(context.Background(), s); err != nil {
+		t.Error(err)
+	}
+	shot, err := s.Snapshot(context.Background(), 10)
+	if err != nil || len(shot.InFlight) != 2 || shot.Entry != want.Journal[len(want.Journal)-1].Seq {
+		t.Errorf("%d in flight at entry %d (%v)", len(shot.InFlight), shot.Entry, err)
+	}
+	row := signalbox.Schedule{ID: "sched-1", Name: "nightly", Cron: "0 2 * * *"}
+	run := signalbox.ScheduleRun{ID: "at-1", Status: signalbox.RunFiring}
+	if _, err := s.PutSchedule(context.Background(), row, []signalbox.ScheduleRun{run}, signalbox.Entry{Kind: signalbox.EventScheduleChanged, Schedule: "nightly"}); err != nil {
+		t.Fatal(err)
+	}
+	if open, err := s.OpenRuns(context.Background()); err != nil || len(open) != 1 || open[0].ScheduleID != "sched-1" {
+		t.Errorf("open runs %+v (%v)", open, err)
+	}
+	mustSubmit(t, s)
+	exact(t, s)
 }
 
 // lifeGoesOn takes what an older file left in flight to its end.

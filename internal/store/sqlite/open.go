@@ -147,7 +147,7 @@ func build(fresh, path string, steps []migration) error {
 	if _, err := migrate(c, path, steps); err != nil {
 		return err
 	}
-	_, err = c.exec(fmt.Sprintf("INSERT INTO meta VALUES(1, '%s', 0, 0, 0, 0, 0)", rand.Text()))
+	_, err = c.exec(fmt.Sprintf("INSERT INTO meta(id, store_id, seq, place, fence, entry, enqueued_ms, commits) VALUES(1, '%s', 0, 0, 0, 0, 0, 0)", rand.Text()))
 	if err != nil {
 		return err
 	}

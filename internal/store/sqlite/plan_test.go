@@ -31,13 +31,15 @@ func openTest(t *testing.T, o Options) *Store {
 
 // mayScan are the statements that may read a whole table or index, and why.
 var mayScan = map[stmtID]string{
-	stSlotsAll:   "one row for each slot in use: as many as run at once",
-	stSlotsHeld:  "one row for each slot in use: as many as run at once",
-	stAgentsAll:  "read once, at open",
-	stPausesAll:  "read once, at open",
-	stTokensAll:  "one row for each token, and for each login",
-	stUsersAll:   "one row for each person",
-	stPendingAll: "read once, at open: what waits is counted, over an index that holds nothing else",
+	stSlotsAll:      "one row for each slot in use: as many as run at once",
+	stSlotsHeld:     "one row for each slot in use: as many as run at once",
+	stAgentsAll:     "read once, at open",
+	stPausesAll:     "read once, at open",
+	stTokensAll:     "one row for each token, and for each login",
+	stUsersAll:      "one row for each person",
+	stSchedulesAll:  "all of them are asked for, once for a scheduler that starts and for each list that someone looks at",
+	stScheduleCount: "once for each new schedule, over the smallest index",
+	stPendingAll:    "read once, at open: what waits is counted, over an index that holds nothing else",
 }
 
 var scans = regexp.MustCompile(`^SCAN `)

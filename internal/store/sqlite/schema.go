@@ -12,7 +12,7 @@ type migration struct {
 }
 
 // migrations are all steps, in order.
-var migrations = []migration{{1, schema1}, {2, schema2}}
+var migrations = []migration{{1, schema1}, {2, schema2}, {3, schema3}}
 
 // Numbers that the rows of tasks hold for states: part of the file's format.
 const (
@@ -198,4 +198,25 @@ var schema2 = []string{
 		severity TEXT,
 		prev TEXT NOT NULL,
 		hash TEXT NOT NULL)`,
+}
+
+// schema3: schedules with their firings, and the number of commits, by which a
+// reader knows the moment that it sees.
+var schema3 = []string{
+	`ALTER TABLE meta ADD COLUMN commits INTEGER NOT NULL DEFAULT 0`,
+
+	// body is packed (schedule_codec.go); n stands for the schedule in its runs.
+	`CREATE TABLE schedules(n INTEGER PRIMARY KEY, id TEXT NOT NULL, rev INTEGER NOT NULL, name TEXT NOT NULL, body BLOB NOT NULL)`,
+	`CREATE UNIQUE INDEX schedules_id ON schedules(id)`,
+	`CREATE UNIQUE INDEX schedules_name ON schedules(name)`,
+	// open is 1 or NULL.
+	`CREATE TABLE schedule_runs(
+		schedule INTEGER NOT NULL,
+		id TEXT NOT NULL,
+		fired_ms INTEGER NOT NULL,
+		open INTEGER,
+		body BLOB NOT NULL,
+		PRIMARY KEY (schedule, id)) WITHOUT ROWID`,
+	`CREATE INDEX schedule_runs_newest ON schedule_runs(schedule, fired_ms, id)`,
+	`CREATE INDEX schedule_runs_open ON schedule_runs(open) WHERE open IS NOT NULL`,
 }

@@ -96,6 +96,21 @@ const (
 	stAuditAfter
 	stAuditBefore
 
+	stScheduleByID
+	stScheduleNamed
+	stScheduleCount
+	stScheduleInsert
+	stScheduleUpdate
+	stScheduleRename
+	stScheduleDelete
+	stSchedulesAll
+	stRunOpen
+	stRunPut
+	stRunsCut
+	stRunsDelete
+	stRunsOf
+	stRunsOpen
+
 	stJournalInsert
 	stJournalAfter
 	stJournalOldest
@@ -104,6 +119,7 @@ const (
 
 	stMetaGet
 	stMetaPut
+	stMetaSeen
 	stPendingAll
 
 	numStatements
@@ -268,14 +284,34 @@ var statements = [numStatements]string{ //nolint:gosec // SQL that names the tab
 	stAuditAfter:  `SELECT ` + auditColumns + ` FROM audit WHERE seq > ?1` + chosenAudit + `LIMIT ?8`,
 	stAuditBefore: `SELECT ` + auditColumns + ` FROM audit WHERE seq < ?1` + chosenAudit + `DESC LIMIT ?8`,
 
+	stScheduleByID:   `SELECT n, id, rev, name, body FROM schedules WHERE id = ?1`,
+	stScheduleNamed:  `SELECT id FROM schedules WHERE name = ?1`,
+	stScheduleCount:  `SELECT count(*) FROM schedules`,
+	stScheduleInsert: `INSERT INTO schedules(id, rev, name, body) VALUES(?1, ?2, ?3, ?4)`,
+	// The name stands in an index, and changes seldom.
+	stScheduleUpdate: `UPDATE schedules SET rev = ?2, body = ?3 WHERE n = ?1`,
+	stScheduleRename: `UPDATE schedules SET name = ?2 WHERE n = ?1`,
+	stScheduleDelete: `DELETE FROM schedules WHERE n = ?1`,
+	stSchedulesAll:   `SELECT n, id, rev, name, body FROM schedules`,
+	stRunOpen:        `SELECT open FROM schedule_runs WHERE schedule = ?1 AND id = ?2`,
+	stRunPut: `INSERT INTO schedule_runs(schedule, id, fired_ms, open, body) VALUES(?1, ?2, ?3, ?4, ?5)
+		ON CONFLICT(schedule, id) DO UPDATE SET fired_ms = ?3, open = ?4, body = ?5`,
+	stRunsCut: `DELETE FROM schedule_runs WHERE schedule = ?1 AND open IS NULL AND (fired_ms, id) <=
+		(SELECT fired_ms, id FROM schedule_runs WHERE schedule = ?1 ORDER BY fired_ms DESC, id DESC LIMIT 1 OFFSET ?2)`,
+	stRunsDelete: `DELETE FROM schedule_runs WHERE schedule = ?1`,
+	stRunsOf: `SELECT id, body FROM schedule_runs WHERE schedule = (SELECT n FROM schedules WHERE id = ?1)
+		ORDER BY fired_ms DESC, id DESC LIMIT ?2`,
+	stRunsOpen: `SELECT r.id, r.body, s.id FROM schedule_runs r JOIN schedules s ON s.n = r.schedule WHERE r.open = 1`,
+
 	stJournalInsert: `INSERT INTO journal(last, first, newest_ms, body) VALUES(?1, ?2, ?3, ?4)`,
 	stJournalAfter:  `SELECT first, body FROM journal WHERE last > ?1 ORDER BY last LIMIT ?2`,
 	stJournalOldest: `SELECT last, first, newest_ms, body FROM journal WHERE last > ?1 ORDER BY last LIMIT ?2`,
 	stJournalDelete: `DELETE FROM journal WHERE last <= ?1`,
 	stJournalCut:    `UPDATE journal SET first = ?2, body = ?3 WHERE last = ?1`,
 
-	stMetaGet: `SELECT store_id, seq, place, fence, entry, enqueued_ms FROM meta WHERE id = 1`,
-	stMetaPut: `UPDATE meta SET seq = ?1, place = ?2, fence = ?3, entry = ?4, enqueued_ms = ?5 WHERE id = 1`,
+	stMetaGet:  `SELECT store_id, seq, place, fence, entry, enqueued_ms, commits FROM meta WHERE id = 1`,
+	stMetaPut:  `UPDATE meta SET seq = ?1, place = ?2, fence = ?3, entry = ?4, enqueued_ms = ?5, commits = ?6 WHERE id = 1`,
+	stMetaSeen: `SELECT commits, entry FROM meta WHERE id = 1`,
 	stPendingAll: `SELECT seq, queue, ready, order_key, place, session_id, limit_name, created_ms FROM tasks
 		WHERE ready IS NOT NULL`,
 }

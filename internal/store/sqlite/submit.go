@@ -142,6 +142,10 @@ func (w *writer) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.C
 		Turn:   t.SessionID != "" && (w.turn[t.SessionID] != 0 || w.flying[t.SessionID] > 0),
 	}
 	for _, a := range r.Agents {
+		if !r.Isolated && w.drained(a.Name, now) {
+			c.Drained++
+			continue
+		}
 		c.AddAgent(a.Slots, w.used(a.Name, sort))
 	}
 	for _, queue := range r.Queues {

@@ -116,18 +116,17 @@ func (w *writer) note(e *signalbox.Entry) {
 // commit writes what the batch has in common, and makes it durable. A batch
 // in which nobody wrote costs nothing.
 func (w *writer) commit() error {
+	if !w.begun && len(w.entries) == 0 && w.counters == w.stored {
+		return nil
+	}
+	w.commits++
 	if len(w.entries) > 0 {
 		if err := w.writeEntries(); err != nil {
 			return err
 		}
 	}
-	if w.counters != w.stored {
-		if err := w.writeCounters(); err != nil {
-			return err
-		}
-	}
-	if !w.begun {
-		return nil
+	if err := w.writeCounters(); err != nil {
+		return err
 	}
 	if w.store.opts.CommitDelay > 0 {
 		time.Sleep(w.store.opts.CommitDelay)
@@ -157,7 +156,7 @@ func (w *writer) writeCounters() error {
 		return err
 	}
 	q := w.on(stMetaPut)
-	return q.int(w.seq).int(w.place).int(w.fence).int(w.entry).int(w.enqueued.UnixMilli()).run()
+	return q.int(w.seq).int(w.place).int(w.fence).int(w.entry).int(w.enqueued.UnixMilli()).int(w.commits).run()
 }
 
 // show brings the board up to date with what is durable now.
@@ -175,7 +174,8 @@ func (w *writer) show() {
 		b.agents, b.pauses = w.sortedAgents(), w.sortedPauses()
 		w.fleetChanged = false
 	}
-	b.firstEntry, b.lastEntry = w.firstEntry, w.lastEntry
+	b.firstEntry, b.lastEntry, b.commits = w.firstEntry, w.lastEntry, w.commits
+	b.answer()
 }
 
 // giveUp takes the batch back and tells everyone. Nobody is acknowledged.
