@@ -97,12 +97,28 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		return second(c.ToolTasks(ctx, client.ToolTasksOptions{}))
 	},
 	"cancelToolTask": func(ctx context.Context, c *client.Client) error { return second(c.CancelToolTask(ctx, "queue-1")) },
-	"doctor":         func(ctx context.Context, c *client.Client) error { return second(c.Doctor(ctx)) },
-	"status":         func(ctx context.Context, c *client.Client) error { return second(c.Status(ctx)) },
-	"openapi":        func(ctx context.Context, c *client.Client) error { return second(c.OpenAPI(ctx)) },
-	"healthz":        func(ctx context.Context, c *client.Client) error { return second(c.Health(ctx)) },
-	"readyz":         func(ctx context.Context, c *client.Client) error { return second(c.Ready(ctx)) },
-	"metrics":        func(ctx context.Context, c *client.Client) error { return second(c.Metrics(ctx)) },
+	"schedules": func(ctx context.Context, c *client.Client) error {
+		return second(c.Schedules(ctx, client.SchedulesOptions{}))
+	},
+	"createSchedule": func(ctx context.Context, c *client.Client) error {
+		return second(c.CreateSchedule(ctx, api.NewSchedule{Name: "nightly"}))
+	},
+	"schedule": func(ctx context.Context, c *client.Client) error { return second(c.Schedule(ctx, "nightly")) },
+	"putSchedule": func(ctx context.Context, c *client.Client) error {
+		return second(c.PutSchedule(ctx, "nightly", api.NewSchedule{Name: "nightly"}))
+	},
+	"removeSchedule":  func(ctx context.Context, c *client.Client) error { return c.RemoveSchedule(ctx, "nightly") },
+	"enableSchedule":  func(ctx context.Context, c *client.Client) error { return second(c.EnableSchedule(ctx, "nightly")) },
+	"disableSchedule": func(ctx context.Context, c *client.Client) error { return second(c.DisableSchedule(ctx, "nightly")) },
+	"triggerSchedule": func(ctx context.Context, c *client.Client) error { return second(c.TriggerSchedule(ctx, "nightly")) },
+	"executions":      func(ctx context.Context, c *client.Client) error { return second(c.Executions(ctx, "nightly", 0)) },
+	"checkCron":       func(ctx context.Context, c *client.Client) error { return second(c.CheckCron(ctx, "@daily", "", 0)) },
+	"doctor":          func(ctx context.Context, c *client.Client) error { return second(c.Doctor(ctx)) },
+	"status":          func(ctx context.Context, c *client.Client) error { return second(c.Status(ctx)) },
+	"openapi":         func(ctx context.Context, c *client.Client) error { return second(c.OpenAPI(ctx)) },
+	"healthz":         func(ctx context.Context, c *client.Client) error { return second(c.Health(ctx)) },
+	"readyz":          func(ctx context.Context, c *client.Client) error { return second(c.Ready(ctx)) },
+	"metrics":         func(ctx context.Context, c *client.Client) error { return second(c.Metrics(ctx)) },
 }
 
 // notHere are the routes that no method calls.
@@ -111,6 +127,9 @@ var notHere = map[string]string{
 	"terminal":      "a WebSocket, which the standard library does not have: OpenTerminal gives its ticket",
 	"loginPage":     "a page for browsers",
 	"loginScript":   "part of that page",
+	"home":          "the way to the pages",
+	"page":          "pages for browsers",
+	"asset":         "part of those pages",
 	"mcp":           "a protocol with clients of its own; CallTool takes the same way",
 	"mcpStream":     "part of that protocol",
 	"mcpEnd":        "part of that protocol",
