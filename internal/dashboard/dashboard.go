@@ -1,8 +1,68 @@
 // Package dashboard has the pages: static files that read only the public
 // API. There is no build step: what is in assets is what is served.
+//
+// Every path below /ui/ is a page and gets the same document; its script looks
+// at the path. What the document is made of lies under /ui/assets/HASH/, where
+// HASH is taken from the content of all of it: such a file never changes, so a
+// browser keeps it and asks no more, and a new program has new addresses.
+//
+// What agents and people wrote reaches the pages only as JSON, and the document
+// only as text nodes. The policy that goes with each answer holds them to it.
 package dashboard
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
+
+const (
+	root       = "/ui/"
+	assetsRoot = root + "assets/"
+)
+
+// Policy is the content security policy of the pages. Nothing inline runs or
+// styles, nothing comes from elsewhere, and no text becomes markup or code.
+// The one trusted type is the address of the worker that the pages share
+// (assets/lib/live.js makes it): browsers count it among the scripts.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"font-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+	"require-trusted-types-for 'script'; trusted-types signalbox"
+
+// pages answers for all below root.
+type pages struct {
+	index  *file
+	assets map[string]*file // by path, as it is asked for
+}
 
 // New returns the handler of /ui/ and all below it.
-func New() http.Handler { return http.NotFoundHandler() }
+func New() http.Handler {
+	assets, index := load()
+	return &pages{index: index, assets: assets}
+}
+
+func (p *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", Policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		h.Set("Allow", "GET, HEAD")
+		http.Error(w, "the pages are only read", http.StatusMethodNotAllowed)
+		return
+	}
+	if !strings.HasPrefix(r.URL.Path, assetsRoot) {
+		h.Set("Cache-Control", "no-cache") // asked for each time, answered 304 as long as it is the same
+		p.index.serve(w, r)
+		return
+	}
+	f, ok := p.assets[r.URL.Path]
+	if !ok {
+		h.Set("Cache-Control", "no-store") // another version's: this director may be that version tomorrow
+		http.Error(w, "there is no such file; the page that asks is perhaps of another version: load it anew", http.StatusNotFound)
+		return
+	}
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	f.serve(w, r)
+}

@@ -1,0 +1,108 @@
+// The director's HTTP API. Whoever is not logged in is led to the login page;
+// all else that goes wrong is thrown as a Refused, with the director's own
+// words.
+import { readEvents } from "./sse.js";
+
+// Refused is an answer that is not a success. code "unreachable" is ours: no
+// answer came at all.
+export class Refused extends Error {
+  constructor(fields) {
+    super(fields.message);
+    Object.assign(this, { code: "", hint: "", field: "", request_id: "", retryable: false, retry_after: 0, status: 0 }, fields);
+  }
+}
+
+const unreachable = () => new Refused({
+  code: "unreachable", retryable: true, message: "The director does not answer",
+  hint: "It may be restarting. See whether it runs: signalbox status",
+});
+
+// refused reads the director's error from an answer.
+const refused = async (answer) => {
+  const body = await answer.json().catch(() => ({}));
+  return new Refused({
+    code: body.error || `http_${answer.status}`,
+    message: body.message || `the director answered ${answer.status}`,
+    hint: body.hint || "", field: body.field || "", retryable: Boolean(body.retryable), retry_after: body.retry_after || 0,
+    request_id: body.request_id || answer.headers.get("X-Request-Id") || "", status: answer.status,
+  });
+};
+
+// toLogin leaves for the login page, which leads back here.
+export const toLogin = () => {
+  location.assign("/login?next=" + encodeURIComponent(location.pathname + location.search));
+};
+
+const ask = async (path, options = {}) => {
+  let answer;
+  try {
+    answer = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options });
+  } catch (cause) {
+    if (cause.name === "AbortError") throw cause;
+    throw unreachable();
+  }
+  if (answer.status === 401) toLogin();
+  if (!answer.ok) throw await refused(answer);
+  return answer;
+};
+
+const read = async (answer) => (answer.status === 204 ? null : answer.json());
+
+const send = (method) => async (path, body, { headers = {}, signal } = {}) => {
+  const options = { method, headers: { ...headers }, signal };
+  if (body !== undefined) {
+    options.headers["Content-Type"] = "application/json";
+    options.body = JSON.stringify(body);
+  }
+  return read(await ask(path, options));
+};
+
+export const get = async (path, { signal } = {}) => read(await ask(path, { signal }));
+export const post = send("POST");
+export const put = send("PUT");
+export const del = send("DELETE");
+
+// query makes the part of an address after the ?, without what is empty.
+export const query = (values) => {
+  const set = Object.entries(values).filter(([, v]) => v !== undefined && v !== null && v !== "");
+  return set.length ? "?" + new URLSearchParams(set) : "";
+};
+
+// stream reads server-sent events of a path: onEvent gets {event, id, data}
+// with data parsed. It comes back by itself after a break, from the last id
+// seen; onState hears "open", "waiting" (and why) and "ended" (the answer says
+// that there is nothing to come back for). Return false from onEvent to end
+// it. The result ends it too.
+export const stream = (path, onEvent, onState = () => {}) => {
+  const over = new AbortController();
+  let last = "";
+  const follow = async () => {
+    const headers = { Accept: "text/event-stream" };
+    if (last) headers["Last-Event-ID"] = last;
+    const answer = await ask(path, { headers, signal: over.signal });
+    onState("open");
+    await readEvents(answer.body, (e) => {
+      if (e.id) last = e.id;
+      if (onEvent({ ...e, data: JSON.parse(e.data) }) === false) over.abort();
+    });
+  };
+  (async () => {
+    for (let wait = 500; !over.signal.aborted; wait = Math.min(wait * 2, 5000)) {
+      try {
+        await follow();
+        wait = 500;
+        onState("waiting", null);
+      } catch (cause) {
+        if (over.signal.aborted) return;
+        if (cause.status >= 400 && cause.status < 500 && cause.status !== 429) return onState("ended", cause);
+        onState("waiting", cause);
+      }
+      await new Promise((resume) => setTimeout(resume, wait));
+    }
+  })();
+  return () => over.abort();
+};
+
+// newKey is an idempotency key: the same request sent twice with it makes one
+// task. crypto.randomUUID is only there on secure origins.
+export const newKey = () => "ui-" + [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, "0")).join("");

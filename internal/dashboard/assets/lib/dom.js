@@ -1,0 +1,48 @@
+// The one door to the vendored library: pages import from here, so that its
+// address stands in one place.
+import { h, html, render, Component, createContext, useState, useReducer, useEffect, useLayoutEffect, useRef, useMemo, useCallback, useContext, useErrorBoundary } from "../vendor/htm/standalone.module.js";
+
+export { h, html, render, Component, createContext, useState, useReducer, useEffect, useLayoutEffect, useRef, useMemo, useCallback, useContext, useErrorBoundary };
+
+// cx joins the names of classes that apply.
+export const cx = (...names) => names.filter(Boolean).join(" ");
+
+let ids = 0;
+// useId is an id that no other element of the page has.
+export const useId = () => useMemo(() => `id${++ids}`, []);
+
+// store is a value that parts of the page watch: get, set and watch, which
+// returns how to stop.
+export const store = (value) => {
+  const watchers = new Set();
+  return {
+    get: () => value,
+    set(next) {
+      if (Object.is(value, next)) return;
+      value = next;
+      for (const tell of [...watchers]) tell(value);
+    },
+    watch(tell) {
+      watchers.add(tell);
+      return () => watchers.delete(tell);
+    },
+  };
+};
+
+// useStore renders anew when select(value) is another one.
+export const useStore = (from, select = (value) => value) => {
+  const [, again] = useReducer((n) => n + 1, 0);
+  const pick = useRef(select);
+  pick.current = select;
+  const chosen = select(from.get());
+  const last = useRef(chosen);
+  last.current = chosen;
+  useEffect(() => {
+    const look = () => {
+      if (!Object.is(pick.current(from.get()), last.current)) again();
+    };
+    look(); // it may have changed between the first rendering and now
+    return from.watch(look);
+  }, [from]);
+  return chosen;
+};

@@ -1,0 +1,42 @@
+// Nothing moves under the pointer. While somebody points at a list, has the
+// focus in it or has picked rows, its rows keep their places: what they say
+// goes on, what would move is counted and waits.
+import { useRef, useState } from "./dom.js";
+
+// useHold takes the items in their newest order and returns
+//   items    in the order to show; one that is gone meanwhile stays, as {gone: true, item}
+//   changes  how many came, went or moved since
+//   release  shows the newest order
+//   props    for the element around the list
+// Each of items is {key, item, gone}. picked holds as pointing does.
+export const useHold = (list, keyOf, picked = false) => {
+  const [pointed, setPointed] = useState(false);
+  const order = useRef([]);
+  const last = useRef(new Map());
+  const newest = list.map((item) => ({ key: keyOf(item), item, gone: false }));
+  const byKey = new Map(newest.map((e) => [e.key, e]));
+  const held = (pointed || picked) && order.current.length > 0;
+  if (!held) {
+    order.current = newest.map((e) => e.key);
+    last.current = byKey;
+    return { items: newest, changes: 0, held, release: () => {}, props: propsOf(setPointed) };
+  }
+  for (const [key, e] of byKey) last.current.set(key, e);
+  const items = order.current.map((key) => byKey.get(key) ?? { ...last.current.get(key), gone: true });
+  const release = () => { order.current = newest.map((e) => e.key); setPointed(false); };
+  return { items, changes: count(order.current, newest, byKey), held, release, props: propsOf(setPointed) };
+};
+
+// count is how many came, went, or stand elsewhere among those that stayed.
+const count = (order, newest, byKey) => {
+  const before = new Set(order);
+  const stayed = order.filter((key) => byKey.has(key));
+  const now = newest.map((e) => e.key).filter((key) => before.has(key));
+  const moved = now.filter((key, i) => stayed[i] !== key).length;
+  return newest.length - now.length + order.length - stayed.length + moved;
+};
+
+const propsOf = (setPointed) => ({
+  onPointerEnter: (e) => { if (e.pointerType === "mouse") setPointed(true); },
+  onPointerLeave: () => setPointed(false),
+});

@@ -1,0 +1,41 @@
+// What a person chose for this browser. A browser that keeps nothing still
+// works: the choice then lasts as long as the page.
+import { store, useStore } from "./dom.js";
+
+const keep = (name, fallback) => {
+  const key = `signalbox.${name}`;
+  let first = fallback;
+  try { first = localStorage.getItem(key) ?? fallback; } catch { /* not allowed here */ }
+  const kept = store(first);
+  kept.watch((value) => {
+    try { localStorage.setItem(key, value); } catch { /* not allowed here */ }
+  });
+  return kept;
+};
+
+export const theme = keep("theme", "system"); // system, light or dark
+export const keysOn = keep("keys", "on"); // on or off
+
+const apply = (value) => {
+  if (value === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = value;
+};
+apply(theme.get());
+theme.watch(apply);
+
+// isDark is what is on the screen, whoever chose it.
+export const isDark = () => {
+  const chosen = theme.get();
+  return chosen === "dark" || (chosen === "system" && matchMedia("(prefers-color-scheme: dark)").matches);
+};
+
+// onTheme calls when the colours on the screen become others.
+export const onTheme = (call) => {
+  const media = matchMedia("(prefers-color-scheme: dark)");
+  media.addEventListener("change", call);
+  const stop = theme.watch(call);
+  return () => { media.removeEventListener("change", call); stop(); };
+};
+
+export const useTheme = () => useStore(theme);
+export const toggleTheme = () => theme.set(isDark() ? "light" : "dark");

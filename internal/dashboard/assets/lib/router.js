@@ -1,0 +1,70 @@
+// Real paths below /ui/: each page can be linked to, kept and gone back to.
+import { store, useStore } from "./dom.js";
+
+const root = "/ui/";
+
+// routes: path below /ui/ → name of the page. :x stands for one part.
+const routes = [
+  ["", "now"], ["tasks", "tasks"], ["tasks/:id", "task"], ["agents", "agents"], ["agents/:name", "agent"],
+  ["capacity", "capacity"], ["schedules", "schedules"], ["schedules/:id", "schedules"], ["audit", "audit"],
+];
+
+// match finds the page of a path: {name, params}; name "missing" where there is
+// none.
+export const match = (path) => {
+  const parts = path.slice(root.length).replace(/\/$/, "").split("/");
+  for (const [pattern, name] of routes) {
+    const wanted = pattern.split("/");
+    if (wanted.length !== parts.length) continue;
+    const params = {};
+    if (wanted.every((w, i) => (w.startsWith(":") ? parts[i] && (params[w.slice(1)] = decode(parts[i])) : w === parts[i]))) return { name, params };
+  }
+  return { name: "missing", params: {} };
+};
+
+const decode = (part) => {
+  try { return decodeURIComponent(part); } catch { return part; }
+};
+
+const read = () => ({ ...match(location.pathname), path: location.pathname, query: new URLSearchParams(location.search) });
+
+export const route = store(read());
+
+// useRoute is {name, params, path, query}.
+export const useRoute = () => useStore(route);
+
+// go leads to a path of these pages. With replace it takes the place of the
+// one before, as for each letter typed into a search.
+export const go = (to, { replace = false } = {}) => {
+  const moved = new URL(to, location.href).pathname !== location.pathname;
+  history[replace ? "replaceState" : "pushState"](null, "", to);
+  route.set(read());
+  if (moved) arrive();
+};
+
+// arrive begins at the top, with the focus on what is new: a reader that speaks
+// says where one is.
+const arrive = () => {
+  scrollTo(0, 0);
+  requestAnimationFrame(() => document.querySelector("main")?.focus({ preventScroll: true }));
+};
+
+addEventListener("popstate", () => route.set(read()));
+
+// Links of these pages do not load them anew.
+document.addEventListener("click", (e) => {
+  const a = e.target.closest?.("a[href]");
+  if (!a || e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
+  if (a.target || a.hasAttribute("download") || a.origin !== location.origin || !a.pathname.startsWith(root)) return;
+  e.preventDefault();
+  if (a.hash && a.pathname === location.pathname) return document.querySelector(a.hash)?.focus();
+  go(a.pathname + a.search);
+});
+
+// link is what an <a> needs to lead to a path.
+export const link = (to) => ({ href: to });
+export const taskPath = (id) => `${root}tasks/${encodeURIComponent(id)}`;
+export const agentPath = (name) => `${root}agents/${encodeURIComponent(name)}`;
+export const schedulePath = (id) => `${root}schedules/${encodeURIComponent(id)}`;
+export const capacityPath = (name) => `${root}capacity${name ? "?name=" + encodeURIComponent(name) : ""}`;
+export const searchPath = (q) => `${root}tasks${q ? "?q=" + encodeURIComponent(q) : ""}`;

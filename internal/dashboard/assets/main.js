@@ -1,0 +1,77 @@
+// The frame around all pages: header, keys, notes, dialogs; and the page that
+// the path names, fetched when it is first asked for.
+import { html, render, useEffect, useErrorBoundary, useState, useStore, cx } from "./lib/dom.js";
+import { attention, connect, togglePause, useAge } from "./lib/live.js";
+import { go, useRoute } from "./lib/router.js";
+import { useKeys } from "./lib/keys.js";
+import { loadMe } from "./lib/me.js";
+import { toggleTheme } from "./lib/prefs.js";
+import { DialogHost } from "./parts/dialog.js";
+import { ErrorBox } from "./parts/errorbox.js";
+import { Toasts } from "./parts/toast.js";
+import { Banner, Header, useSpoken } from "./shell/header.js";
+import { loadPage, titles } from "./shell/pages.js";
+import { openHelp } from "./shell/help.js";
+import { find, newTask } from "./shell/actions.js";
+
+const useShellKeys = () => useKeys({
+  "g n": ["Now", () => go("/ui/")],
+  "g t": ["Tasks", () => go("/ui/tasks")],
+  "g a": ["Agents", () => go("/ui/agents")],
+  "g c": ["Capacity", () => go("/ui/capacity")],
+  "g s": ["Schedules", () => go("/ui/schedules")],
+  "g l": ["Audit log", () => go("/ui/audit")],
+  "/": ["search", () => find()],
+  n: ["new task", () => newTask()],
+  p: ["hold the page, or let it go on", () => togglePause()],
+  t: ["light or dark", toggleTheme],
+  "?": ["these keys", openHelp],
+}, "Everywhere");
+
+// Page shows the page of the path. What it throws ends it alone, not the frame.
+const Page = () => {
+  const route = useRoute();
+  const [shown, setShown] = useState({ name: "", View: null, error: null });
+  const fetchIt = () => loadPage(route.name).then(
+    (View) => setShown({ name: route.name, View, error: null }), (error) => setShown({ name: route.name, View: null, error }));
+  useEffect(() => { fetchIt(); }, [route.name]);
+  if (shown.error) return html`<${ErrorBox} title="This page could not be loaded" error=${lost(shown.error)} retry=${() => location.reload()} />`;
+  if (shown.name !== route.name || !shown.View) return html`<p class="quiet" aria-busy="true">Loading…</p>`;
+  return html`<${Guarded} key=${route.path} View=${shown.View} route=${route} />`;
+};
+
+const lost = (error) => ({ message: "The director does not have it, or does not answer", hint: "Perhaps it was replaced by another version: load the page anew", code: error.name });
+
+const Guarded = ({ View, route }) => {
+  const [error, reset] = useErrorBoundary((cause) => console.error(cause));
+  if (error) return html`<${ErrorBox} title="This page has a fault" error=${{ message: error.message, hint: "The rest of the pages go on", code: error.name }} retry=${reset} />`;
+  return html`<${View} ...${route.params} query=${route.query} />`;
+};
+
+// useTitle says in the tab whether a person is needed.
+const useTitle = () => {
+  const { name } = useRoute(), needs = useStore(attention), { state } = useAge();
+  useEffect(() => {
+    const mark = state === "dead" ? "(!) " : needs > 0 ? `(${needs}) ` : "";
+    document.title = mark + "Signalbox" + (titles[name] ? ` · ${titles[name]}` : "");
+  }, [name, needs, state]);
+};
+
+const App = () => {
+  useShellKeys();
+  useTitle();
+  useSpoken();
+  const { state } = useAge();
+  return html`<div class=${cx("app", state === "dead" && "stale")}>
+    <a class="skip" href="#main">Skip to the page</a>
+    <${Header} />
+    <${Banner} />
+    <main id="main" tabindex="-1"><${Page} /></main>
+    <${Toasts} />
+    <${DialogHost} />
+  </div>`;
+};
+
+loadMe().catch(() => {}); // without it the pages are read only, and the banner says why
+connect();
+render(html`<${App} />`, document.getElementById("app"));

@@ -1,0 +1,74 @@
+// A chart over time. The library is only fetched where there is one. Its text,
+// which screen readers get, says what it shows.
+import { html, useEffect, useRef } from "../lib/dom.js";
+import { onTheme } from "../lib/prefs.js";
+
+let library = null;
+const fetchLibrary = () => {
+  library ??= import("../vendor/uplot/uPlot.esm.js").then((m) => {
+    const style = document.createElement("link");
+    style.rel = "stylesheet";
+    style.href = new URL("../vendor/uplot/uPlot.min.css", import.meta.url).href;
+    const there = new Promise((resume) => { style.onload = style.onerror = resume; });
+    document.head.append(style);
+    return there.then(() => m.default);
+  });
+  return library;
+};
+
+const pad = (n) => String(n).padStart(2, "0");
+const hourMinute = (s) => { const d = new Date(s * 1000); return `${pad(d.getHours())}:${pad(d.getMinutes())}`; };
+
+// Chart: data is [[seconds…], [values…], …], series {label, tone} for each row
+// of values; onSelect(from, to) hears what was dragged over, in ms.
+export const Chart = ({ data, series, label, height = 130, onSelect }) => {
+  const box = useRef(null), plot = useRef(null), newest = useRef(data), select = useRef(onSelect);
+  newest.current = data;
+  select.current = onSelect;
+  useEffect(() => {
+    let over = false;
+    const make = async () => {
+      const UPlot = await fetchLibrary();
+      if (over) return;
+      plot.current?.destroy();
+      plot.current = new UPlot(options(box.current, series, height, (from, to) => select.current?.(from, to)), newest.current, box.current);
+    };
+    make().catch(() => {}); // without the library the text beside the chart says it all
+    const sized = new ResizeObserver(() => plot.current?.setSize({ width: box.current.clientWidth, height }));
+    sized.observe(box.current);
+    const stop = onTheme(make);
+    return () => { over = true; stop(); sized.disconnect(); plot.current?.destroy(); plot.current = null; };
+  }, []);
+  useEffect(() => plot.current?.setData(data), [data]);
+  return html`<div class="chart" role="img" aria-label=${label} ref=${box}></div>`;
+};
+
+const options = (box, series, height, selected) => {
+  const css = getComputedStyle(box);
+  const colour = (name) => css.getPropertyValue(`--${name}`) && resolve(box, name);
+  const quiet = colour("quiet"), line = colour("line");
+  const axis = { stroke: quiet, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+  return {
+    width: box.clientWidth, height, legend: { show: false }, padding: [8, 4, 0, 0],
+    cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
+    scales: { y: { range: (_, low, high) => [0, Math.max(4, Math.ceil((high ?? 0) * 1.1))] } },
+    axes: [{ ...axis, grid: { show: false }, size: 24, space: 70, values: (_, ticks) => ticks.map(hourMinute) }, { ...axis, size: 30, space: 34, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }],
+    series: [{}, ...series.map((s) => ({ label: s.label, stroke: colour(s.tone), width: 1.5, dash: s.dash, points: { show: false } }))],
+    hooks: { setSelect: [(u) => {
+      if (u.select.width < 4) return;
+      selected(u.posToVal(u.select.left, "x") * 1000, u.posToVal(u.select.left + u.select.width, "x") * 1000);
+      u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    }] },
+  };
+};
+
+// resolve is a custom property as the colour that it has here: a canvas knows
+// no light-dark().
+const resolve = (box, name) => {
+  const probe = document.createElement("span");
+  probe.style.color = `var(--${name})`;
+  box.append(probe);
+  const colour = getComputedStyle(probe).color;
+  probe.remove();
+  return colour;
+};

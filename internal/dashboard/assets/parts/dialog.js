@@ -1,0 +1,38 @@
+// Dialogs are the browser's own: the rest of the page is out of reach, Esc
+// closes, and the focus goes back to where it was.
+import { html, store, useStore, useEffect, useRef, useId, cx } from "../lib/dom.js";
+
+const open = store([]);
+
+// openDialog shows what make(close) renders, until close is called.
+export const openDialog = (make) => {
+  const entry = { make, close: () => open.set(open.get().filter((e) => e !== entry)) };
+  open.set([...open.get(), entry]);
+  return entry.close;
+};
+
+// DialogHost renders what openDialog opened; the shell has one.
+export const DialogHost = () => useStore(open).map((entry, i) => html`<${Held} key=${i} entry=${entry} />`);
+const Held = ({ entry }) => entry.make(entry.close);
+
+// Dialog is a form when it has onSubmit. foot has its buttons.
+export const Dialog = ({ title, onClose, onSubmit, foot, wide, children }) => {
+  const ref = useRef(null), id = useId();
+  useEffect(() => {
+    const from = document.activeElement;
+    const dialog = ref.current;
+    dialog.showModal();
+    dialog.querySelector("[data-first]")?.focus();
+    return () => {
+      dialog.close();
+      if (from?.isConnected) from.focus();
+    };
+  }, []);
+  const submit = (e) => { e.preventDefault(); onSubmit?.(e); };
+  const inside = html`<header><h2 id=${id}>${title}</h2><button type="button" class="plain close" aria-label="Close" onClick=${onClose}>✕</button></header>
+    <div class="dialog-body">${children}</div>${foot ? html`<footer>${foot}</footer>` : null}`;
+  return html`<dialog ref=${ref} class=${cx(wide && "wide")} aria-labelledby=${id} onCancel=${(e) => { e.preventDefault(); onClose(); }}
+    onMouseDown=${(e) => { if (e.target === ref.current) onClose(); }}>
+    ${onSubmit ? html`<form onSubmit=${submit} novalidate>${inside}</form>` : html`<div class="form">${inside}</div>`}
+  </dialog>`;
+};

@@ -1,0 +1,10 @@
+// Nothing is there, and this is how there would be something.
+import { html } from "../lib/dom.js";
+import { Copy } from "./copy.js";
+
+export const Empty = ({ title, text, command, children }) => html`<div class="empty">
+  <p class="empty-title">${title}</p>
+  ${text ? html`<p class="quiet">${text}</p>` : null}
+  ${command ? html`<p class="command"><code>${command}</code><${Copy} text=${command} /></p>` : null}
+  ${children}
+</div>`;

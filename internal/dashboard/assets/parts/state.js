@@ -1,0 +1,23 @@
+// A state is icon, word and colour.
+import { html, cx } from "../lib/dom.js";
+import { Icon } from "./icon.js";
+
+// kinds: icon, colour and, where it differs from the state, the word.
+const kinds = {
+  pending: ["clock", "quiet", "waiting"], dispatching: ["arrow", "busy"], working: ["play", "busy", "running"],
+  cancelling: ["slash", "warn"], completed: ["check", "good"], failed: ["cross", "bad"], cancelled: ["slash", "quiet"],
+  timeout: ["timer", "bad", "timed out"],
+  // faces of agents
+  idle: ["ring", "good"], running: ["play", "busy"], "waiting for capacity": ["clock", "warn"], stuck: ["warn", "bad", "stuck?"],
+  paused: ["pause", "warn"], draining: ["pause", "warn"], down: ["cross", "bad"], withheld: ["lock", "warn"],
+};
+
+export const wordOf = (state) => kinds[state]?.[2] ?? state;
+export const toneOf = (state) => kinds[state]?.[1] ?? "quiet";
+
+// State shows a state of a task or a face of an agent; text takes the place of
+// its word.
+export const State = ({ state, text, title }) => {
+  const [icon, tone] = kinds[state] ?? ["ring", "quiet"];
+  return html`<span class=${cx("state", `tone-${tone}`)} title=${title}><${Icon} name=${icon} />${text ?? wordOf(state)}</span>`;
+};

@@ -1,0 +1,66 @@
+// A table of which only the rows in sight are in the document. Rows are of one
+// height and contained, so that one that changes moves nothing else.
+import { html, cx, useEffect, useLayoutEffect, useRef, useState } from "../lib/dom.js";
+
+const spare = 8; // rows beyond both edges
+const phone = matchMedia("(max-width: 640px)");
+
+const usePhone = () => {
+  const [is, setIs] = useState(phone.matches);
+  useEffect(() => {
+    const look = () => setIs(phone.matches);
+    phone.addEventListener("change", look);
+    return () => phone.removeEventListener("change", look);
+  }, []);
+  return is;
+};
+
+// Table: columns [{name, label}], items, keyOf(item), row(item, index) → one
+// child a column. height and phoneHeight are of a row in px. cursor is the
+// index that keys stand at, or -1; onEnd is called near the last row.
+// classOf(item) names further classes of a row.
+export const Table = ({ label, columns, items, keyOf, row, name, height = 40, phoneHeight = 76, cursor = -1, onEnd, classOf }) => {
+  const box = useRef(null);
+  const each = usePhone() ? phoneHeight : height;
+  const [from, to] = useWindow(box, items.length, each);
+  useEffect(() => { if (to >= items.length - spare) onEnd?.(); }, [to, items.length]);
+  useLayoutEffect(() => { if (cursor >= 0) reveal(box.current, cursor, each); }, [cursor, each]);
+  return html`<div class=${cx("table", `table-${name}`)} role="table" aria-label=${label} aria-rowcount=${items.length + 1}>
+    <div role="rowgroup" class="table-head"><div role="row" aria-rowindex="1">${columns.map((c) => html`<div key=${c.name} role="columnheader" class=${`col-${c.name}`}>${c.label}</div>`)}</div></div>
+    <div role="rowgroup" class="table-body" ref=${box} style=${{ height: `${items.length * each}px` }}>
+      ${items.slice(from, to).map((item, i) => html`<div key=${keyOf(item)} role="row" aria-rowindex=${from + i + 2} tabindex="-1" class=${cx("row", cursor === from + i && "row-cursor", classOf?.(item))}
+        style=${{ height: `${each}px`, transform: `translateY(${(from + i) * each}px)` }}>
+        ${row(item, from + i).map((cell, c) => html`<div key=${columns[c].name} role="cell" class=${`col-${columns[c].name}`}>${cell}</div>`)}
+      </div>`)}
+    </div>
+  </div>`;
+};
+
+// useWindow is which rows are in sight as the page stands.
+const useWindow = (box, count, each) => {
+  const [range, setRange] = useState([0, 40]);
+  useEffect(() => {
+    let asked = 0;
+    const look = () => {
+      asked = 0;
+      if (!box.current) return;
+      const top = -box.current.getBoundingClientRect().top;
+      const from = Math.max(0, Math.floor(top / each) - spare);
+      const to = Math.max(from, Math.ceil((top + innerHeight) / each) + spare);
+      setRange((was) => (was[0] === from && was[1] === to ? was : [from, to]));
+    };
+    const soon = () => { asked ||= requestAnimationFrame(look); };
+    look();
+    addEventListener("scroll", soon, { passive: true });
+    addEventListener("resize", soon);
+    return () => { cancelAnimationFrame(asked); removeEventListener("scroll", soon); removeEventListener("resize", soon); };
+  }, [count, each]);
+  return [Math.min(range[0], count), Math.min(range[1], count)];
+};
+
+// reveal scrolls a row into sight, below the header.
+const reveal = (body, index, each) => {
+  const top = body.getBoundingClientRect().top + index * each;
+  if (top < 120) scrollBy(0, top - 120);
+  else if (top + each > innerHeight - 16) scrollBy(0, top + each - innerHeight + 16);
+};

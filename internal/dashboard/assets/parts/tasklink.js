@@ -1,0 +1,9 @@
+// A task's id as people recognise it, leading to its page.
+import { html } from "../lib/dom.js";
+import { taskPath } from "../lib/router.js";
+
+// shortId is the end of an id: its beginning is the time and the same for many.
+export const shortId = (id = "") => (/^queue-.{9,}$/.test(id) ? "…" + id.slice(-4) : id);
+
+export const TaskLink = ({ id, children, title, ...rest }) =>
+  html`<a class="id" href=${taskPath(id)} title=${title ?? id} ...${rest}>${children ?? shortId(id)}</a>`;

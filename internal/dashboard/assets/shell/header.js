@@ -1,0 +1,71 @@
+// The header: where one is, how much waits, how old what is shown is.
+import { html, cx, useEffect, useRef } from "../lib/dom.js";
+import { togglePause, useAge, useLink, useLive, usePaused } from "../lib/live.js";
+import { searchPath, useRoute } from "../lib/router.js";
+import { useMay } from "../lib/me.js";
+import { clock, span } from "../lib/time.js";
+import { Icon } from "../parts/icon.js";
+import { say } from "../parts/toast.js";
+import { find, newTask } from "./actions.js";
+
+const places = [["Now", "/ui/", ["now"]], ["Tasks", "/ui/tasks", ["tasks", "task"]], ["Agents", "/ui/agents", ["agents", "agent"]],
+  ["Capacity", "/ui/capacity", ["capacity"]], ["Schedules", "/ui/schedules", ["schedules"]], ["Audit", "/ui/audit", ["audit"]]];
+
+export const Header = () => {
+  const { name } = useRoute();
+  const may = useMay("submit");
+  return html`<header class="top">
+    <a class="brand" href="/ui/">Signalbox</a>
+    <nav class="nav" aria-label="Pages">${places.map(([text, to, names]) => html`<a key=${to} href=${to} aria-current=${names.includes(name) ? "page" : undefined}>${text}</a>`)}</nav>
+    <div class="top-side">
+      <${Depth} />
+      <${Pill} />
+      <button type="button" class="find" onClick=${find}>Search <kbd aria-hidden="true">/</kbd></button>
+      <button type="button" class="primary" onClick=${() => newTask()} disabled=${!may.ok} title=${may.why || undefined}>New task <kbd aria-hidden="true">n</kbd></button>
+    </div>
+  </header>`;
+};
+
+// Depth is how many tasks wait, of how many there may be.
+const Depth = () => {
+  const totals = useLive((b) => b.totals);
+  if (!totals) return null;
+  const { pending, max_size: most } = totals;
+  const full = most > 0 && pending >= most;
+  return html`<a class=${cx("depth", full && "depth-full")} href=${searchPath("state:pending")} title="waiting tasks, of the most that may wait">Queue ${pending}${most ? `/${most}` : ""}${full ? " full" : ""}</a>`;
+};
+
+// Pill says how old the numbers are. A press holds the page.
+const Pill = () => {
+  const { state, seconds } = useAge(), held = usePaused();
+  const shown = held && state === "live" ? "held" : state;
+  const text = {
+    opening: "connecting", live: `live · ${seconds.toFixed(1)}s`, held: "held, press p to go on",
+    late: `reconnecting, data ${Math.floor(seconds)} s old`, dead: `no connection, data ${span(seconds)} old`,
+  }[shown];
+  return html`<button type="button" class=${`pill pill-${shown}`} aria-pressed=${held ? "true" : "false"} aria-label=${held ? "The page is held" : "Hold the page"} title=${`${text}. Press to ${held ? "go on" : "hold the page"} (p)`} onClick=${togglePause}>${text}</button>`;
+};
+
+// Banner says what is wrong with the connection.
+export const Banner = () => {
+  const { state } = useAge(), { state: link, error } = useLink(), at = useLive((b) => b.at);
+  if (state === "dead") {
+    return html`<div class="banner" role="alert"><${Icon} name="warn" />The director does not answer. ${at ? `What you see is from ${clock(at)} and may be wrong by now` : "There is nothing to show yet"}; what cannot be undone is switched off. Trying again.</div>`;
+  }
+  if (link === "denied") return html`<div class="banner" role="alert"><${Icon} name="lock" />You may not see the board: ${error?.message}.</div>`;
+  if (state === "late" && error) return html`<div class="banner banner-late"><${Icon} name="warn" />The live stream is broken: ${error.message}${error.request_id ? ` (request ${error.request_id})` : ""}. Trying again.</div>`;
+  return null;
+};
+
+// useSpoken tells a screen reader what a person would look up for.
+export const useSpoken = () => {
+  const { state } = useAge(), health = useLive((b) => b.health?.text);
+  const before = useRef({ state: "opening", health: undefined });
+  useEffect(() => {
+    const was = before.current;
+    before.current = { state, health };
+    if (state === "dead" && was.state !== "dead") say("The director does not answer");
+    else if (state === "live" && was.state === "dead") say("The director answers again");
+    else if (health && was.health && health !== was.health) say(health);
+  }, [state, health]);
+};

@@ -1,0 +1,38 @@
+// The pages: what they are called, and how they are fetched. A page's default
+// export is its component; it gets the parts of its path, and query.
+const modules = {
+  now: () => import("../pages/now.js"),
+  tasks: () => import("../pages/tasks.js"),
+  task: () => import("../pages/task.js"),
+  agents: () => import("../pages/agents.js"),
+  agent: () => import("../pages/agent.js"),
+  capacity: () => import("../pages/capacity.js"),
+  schedules: () => import("../pages/schedules.js"),
+  audit: () => import("../pages/audit.js"),
+  missing: () => import("../pages/missing.js"),
+};
+
+// titles are those of the tabs; the first page is Signalbox itself.
+export const titles = {
+  tasks: "Tasks", task: "Task", agents: "Agents", agent: "Agent", capacity: "Capacity", schedules: "Schedules", audit: "Audit", missing: "Not found",
+};
+
+const styled = new Map();
+
+// styleOf fetches a page's style once. A page without its style is still a
+// page.
+const styleOf = (name) => {
+  if (!styled.has(name)) {
+    const style = document.createElement("link");
+    style.rel = "stylesheet";
+    style.href = new URL(`../pages/${name}.css`, import.meta.url).href;
+    styled.set(name, new Promise((resume) => { style.onload = style.onerror = resume; }));
+    document.head.append(style);
+  }
+  return styled.get(name);
+};
+
+export const loadPage = async (name) => {
+  const [module] = await Promise.all([modules[name](), styleOf(name)]);
+  return module.default;
+};

@@ -1,0 +1,32 @@
+// The worker that all tabs of a browser share. It holds one live stream:
+// HTTP/1.1 allows six connections to a host, and with a stream for each tab the
+// seventh would hang.
+import { openFeed } from "./lib/feed.js";
+
+const ports = new Set();
+let feed = null;
+
+const tellAll = (message) => {
+  for (const port of ports) port.postMessage(message);
+};
+
+// join shows a tab what there is; from then on it hears what the others hear.
+const join = (port) => {
+  ports.add(port);
+  feed ??= openFeed(tellAll);
+  port.postMessage({ type: "board", board: feed.board });
+  port.postMessage(feed.state);
+};
+
+// leave ends the stream when nobody reads.
+const leave = (port) => {
+  ports.delete(port);
+  if (ports.size > 0 || !feed) return;
+  feed.close();
+  feed = null;
+};
+
+self.onconnect = ({ ports: [port] }) => {
+  port.onmessage = ({ data }) => (data === "leave" ? leave(port) : join(port));
+  port.start();
+};

@@ -1,0 +1,100 @@
+package dashboard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// file is one file as it goes out, made once.
+type file struct {
+	media string
+	plain body
+	gzip  body // none where it would be no smaller
+}
+
+type body struct {
+	bytes []byte
+	etag  string
+}
+
+func newFile(media string, content []byte) *file {
+	sum := sha256.Sum256(content)
+	tag := hex.EncodeToString(sum[:12])
+	f := &file{media: media, plain: body{content, `"` + tag + `"`}}
+	if packed := compress(content); len(packed) < len(content) {
+		f.gzip = body{packed, `"` + tag + `-gz"`}
+	}
+	return f
+}
+
+func compress(content []byte) []byte {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err == nil {
+		_, err = z.Write(content)
+	}
+	if err == nil {
+		err = z.Close()
+	}
+	if err != nil {
+		return content // a buffer refuses nothing: without gzip it goes out as it is
+	}
+	return b.Bytes()
+}
+
+func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", f.media)
+	h.Add("Vary", "Accept-Encoding")
+	b := f.plain
+	if f.gzip.bytes != nil && takesGzip(r.Header.Get("Accept-Encoding")) {
+		b = f.gzip
+		h.Set("Content-Encoding", "gzip")
+	}
+	h.Set("ETag", b.etag)
+	if knows(r.Header.Get("If-None-Match"), b.etag) {
+		h.Del("Content-Type")
+		h.Del("Content-Encoding")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Length", strconv.Itoa(len(b.bytes)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		w.Write(b.bytes) // an error here is the reader's: it went away
+	}
+}
+
+// takesGzip reads Accept-Encoding as far as it matters: gzip, or all, unless
+// with the weight 0.
+func takesGzip(accept string) bool {
+	all := false
+	for _, part := range strings.Split(accept, ",") {
+		name, weight, weighted := strings.Cut(strings.ToLower(strings.ReplaceAll(part, " ", "")), ";q=")
+		q, err := strconv.ParseFloat(weight, 64)
+		wanted := !weighted || (err == nil && q > 0)
+		switch name {
+		case "gzip":
+			return wanted
+		case "*":
+			all = wanted
+		}
+	}
+	return all
+}
+
+// knows reports whether If-None-Match names a tag.
+func knows(header, tag string) bool {
+	for _, t := range strings.Split(header, ",") {
+		t = strings.TrimPrefix(strings.TrimSpace(t), "W/")
+		if t == tag || t == "*" {
+			return true
+		}
+	}
+	return false
+}
