@@ -21,8 +21,12 @@ const (
 )
 
 // checkQuery refuses query parameters that the route does not name, or that
-// come twice: a misspelt filter must not answer as if there were none.
+// come twice: a misspelt filter must not answer as if there were none. What
+// stands in the address of a page is read by its script alone.
 func checkQuery(r *http.Request, route api.Route) error {
+	if route.Name == "page" {
+		return nil
+	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return signalbox.Errorf(signalbox.CodeValidation, "the query of the URL is malformed")
