@@ -1,0 +1,123 @@
+// One agent: what it runs, its line, its conversations, its last runs, and a
+// terminal of it.
+import { html, useEffect, useRef, useState } from "../lib/dom.js";
+import { useLive } from "../lib/live.js";
+import { useMay } from "../lib/me.js";
+import { go, searchPath } from "../lib/router.js";
+import { age, full, since, span, useNow } from "../lib/time.js";
+import { AgentMenu, forceRelease, pause, resume } from "../parts/agentactions.js";
+import { Bars } from "../parts/bars.js";
+import { Card } from "../parts/card.js";
+import { ErrorBox } from "../parts/errorbox.js";
+import { useLoad } from "../parts/load.js";
+import { State } from "../parts/state.js";
+import { TaskLink } from "../parts/tasklink.js";
+import { Terminal } from "../parts/terminal.js";
+import { Clocks } from "./agents.js";
+import { Runs } from "./agent-runs.js";
+import { Sessions } from "./agent-sessions.js";
+
+export default ({ name, query }) => {
+  const agent = useLive((board) => board.agents.get(name));
+  const ready = useLive((board) => board.ready);
+  if (agent) return html`<${Whole} key=${agent.name} agent=${agent} terminal=${query?.get("terminal") === "1"} />`;
+  return ready ? html`<${Missing} name=${name} />` : html`<p class="quiet">Loading ${name}…</p>`;
+};
+
+// Missing asks once more by another way: the board leaves out what the caller
+// may not see, and the answer says so.
+const Missing = ({ name }) => {
+  const { error } = useLoad(`/api/agents/${encodeURIComponent(name)}/queue`);
+  return html`<div class="page-head"><h1>Agent ${name}</h1></div>
+    ${error ? html`<${ErrorBox} error=${error} title="There is no such agent here" />` : html`<p class="quiet">It is not on the board yet.</p>`}
+    <p><a href="/ui/agents">All agents</a></p>`;
+};
+
+const Whole = ({ agent, terminal }) => {
+  const [shell, setShell] = useState(terminal);
+  const again = useRef(null);
+  const may = useMay("terminal");
+  const close = () => { setShell(false); if (terminal) go(location.pathname, { replace: true }); again.current?.focus(); };
+  useEffect(() => { if (terminal) setShell(true); }, [terminal]);
+  return html`
+    <header class="page-head">
+      <div class="head-title">
+        <h1>${agent.name}</h1>
+        <p class="head-line"><${State} state=${agent.face} /> <span class="quiet">${about(agent)}</span></p>
+      </div>
+      <div class="task-actions" ref=${(el) => { again.current = el?.querySelector("button"); }}><${AgentMenu} agent=${agent} onTerminal=${() => setShell(true)} /></div>
+    </header>
+    <${Notes} agent=${agent} />
+    ${shell && (may.ok ? html`<${Terminal} agent=${agent.name} onClose=${close} />` : html`<p class="note is-warning">${may.why}</p>`)}
+    <div class="task-columns">
+      <div class="task-main">
+        <${Running} agent=${agent} />
+        <${Line} agent=${agent} />
+        <${Runs} name=${agent.name} typical=${agent.typical} />
+      </div>
+      <aside class="task-side" aria-label="About this agent">
+        <${Card} title="Two clocks"><div class="card-body"><${Clocks} agent=${agent} /></div></${Card}>
+        <${Facts} agent=${agent} />
+        <${Sessions} name=${agent.name} />
+      </aside>
+    </div>`;
+};
+
+const about = (agent) => [agent.kind, agent.version, agent.url].filter(Boolean).join(" · ");
+
+// Notes say what keeps the agent from its work, and the way out.
+const Notes = ({ agent }) => {
+  const admin = useMay("admin"), release = useMay("release");
+  const p = agent.pause;
+  return html`
+    ${p && html`<p class="note is-warning"><strong>Paused${p.queue === "" ? " with everything else" : ""}${p.by && ` by ${p.by}`} for ${age(p.since)}${p.until && `, until ${full(p.until)}`}.</strong> ${p.reason}
+      <button type="button" disabled=${!admin.ok} title=${admin.why || undefined} onClick=${() => resume(p.queue)}>Resume</button></p>`}
+    ${["stuck", "withheld", "cancelling", "down"].includes(agent.face) && html`<div class="note is-bad">
+      <p><strong>${agent.face_text || agent.message || "It needs a look."}</strong></p>
+      <p>${agent.current.length > 0 ? "What it runs ends by itself when it has been silent for the slot lease. To go on before that, take the slot away." : agent.face === "down" ? "Start it again on its own computer: signalbox agent" : "It clears by itself when the agent says that it is idle."}
+        ${(agent.current.length > 0 || agent.face === "withheld") && html` <button type="button" class="danger" disabled=${!release.ok} title=${release.why || undefined} onClick=${() => forceRelease(agent.name)}>Force release…</button>`}</p></div>`}
+    ${!p && agent.face === "idle" && agent.waiting > 0 && html`<p class="note is-warning">${agent.waiting} wait for it though it is idle: the first of them says why. <button type="button" class="plain" onClick=${() => pause(`agent:${agent.name}`)}>Pause…</button></p>`}`;
+};
+
+const Running = ({ agent }) => {
+  const now = useNow();
+  const lane = agent.current.filter((t) => t.mode !== "bypass"), beside = agent.current.filter((t) => t.mode === "bypass");
+  return html`
+    <${Card} title="Running" side=${html`<span class="quiet">${agent.in_use} of ${agent.slots}</span> <${Bars} used=${agent.in_use} total=${agent.slots} full=${false} />`}>
+      ${lane.length === 0 && html`<p class="card-body quiet">Nothing. ${agent.face === "idle" ? "The next task starts at once." : ""}</p>`}
+      <ul class="plain-list">${lane.map((task) => html`<${Run} key=${task.queue_id} task=${task} now=${now} />`)}</ul>
+    </${Card}>
+    ${(agent.isolated_slots > 0 || beside.length > 0) && html`
+      <${Card} title="Isolated runs, beside the queue" side=${html`<span class="quiet">${beside.length} of ${agent.isolated_slots ?? 0}</span>`}>
+        ${beside.length === 0 && html`<p class="card-body quiet">None. They take no slot and know nothing of the conversation.</p>`}
+        <ul class="plain-list">${beside.map((task) => html`<${Run} key=${task.queue_id} task=${task} now=${now} />`)}</ul>
+      </${Card}>`}`;
+};
+
+const Run = ({ task, now }) => html`
+  <li class="run-row">
+    <p><${TaskLink} id=${task.queue_id} /> <${State} state=${task.state} /> <span class="cut">${task.prompt_preview}</span></p>
+    <p class="quiet">${task.started_at ? `${span(since(task.started_at, now))}` : "being handed over"} · ${task.by || task.source}${task.call ? ` · ${callText(task.call)}` : ""}${task.last_progress ? ` · printed ${span(since(task.last_progress, now))} ago` : ""}</p>
+  </li>`;
+
+const callText = (call) => (call.waiting ? `waits for ${call.capacity}: ${call.in_use} of ${call.concurrent} in use` : `calls ${call.tool}`);
+
+const Line = ({ agent }) => {
+  const now = useNow();
+  return html`
+    <${Card} title="Its own line, in order" side=${agent.waiting > agent.line.length ? html`<a href=${searchPath(`queue:agent:${agent.name} state:pending`)}>all ${agent.waiting}</a>` : html`<span class="quiet">${agent.waiting}</span>`}>
+      ${agent.line.length === 0 && html`<p class="card-body quiet">Nobody waits for it alone. It also takes from its pool and from the line for all.</p>`}
+      <ol class="plain-list">${agent.line.map((task, i) => html`
+        <li key=${task.queue_id} class="run-row"><p><b>${task.position || i + 1}</b> <${TaskLink} id=${task.queue_id} /> <span class="cut">${task.prompt_preview}</span></p>
+          <p class="quiet">waits ${span(since(task.created_at, now))} · ${task.by || task.source}</p></li>`)}</ol>
+    </${Card}>`;
+};
+
+const Facts = ({ agent }) => html`
+  <${Card} title="Facts"><dl class="facts card-body">
+    ${[["Kind", agent.kind], ["Address", agent.url], ["Came by", sources[agent.source] ?? agent.source], ["Works in", agent.work_dir], ["Fences", agent.fencing ? "yes: it stops an old run before it takes a new one" : "no: after a loss its slot waits until it reports idle"],
+      ["Terminal", agent.terminal ? openText(agent.terminals) : "not offered"], ["Version", agent.version]].filter((row) => row[1]).map(([name, value]) => html`<dt key=${name}>${name}</dt><dd>${value}</dd>`)}
+  </dl></${Card}>`;
+
+const sources = { config: "the configuration", registered: "its own registration", discovered: "being found", child: "signalbox up, which started it" };
+const openText = (terminals = []) => (terminals.length === 0 ? "offered, none open" : terminals.map((t) => `open by ${t.by} for ${age(t.since)}`).join(", "));

@@ -1,0 +1,102 @@
+// What can be done about a task: cancel it, try it again as it was or edited,
+// take the slot away from one whose agent does not confirm a cancel.
+import { html, useId, useState } from "../lib/dom.js";
+import { newKey, post } from "../lib/api.js";
+import { isEnded } from "../lib/board.js";
+import { useKeys } from "../lib/keys.js";
+import { useMay, useMe } from "../lib/me.js";
+import { go, taskPath } from "../lib/router.js";
+import { since, span, useNow } from "../lib/time.js";
+import { forceRelease } from "../parts/agentactions.js";
+import { Confirm } from "../parts/confirm.js";
+import { Dialog, openDialog } from "../parts/dialog.js";
+import { ErrorBox } from "../parts/errorbox.js";
+import { useAction } from "../parts/load.js";
+import { toast } from "../parts/toast.js";
+
+const address = (task, verb) => `/api/queue/${encodeURIComponent(task.queue_id)}/${verb}`;
+
+// useMayCancel: whoever asked for a task may cancel it with less.
+const useMayCancel = (task) => {
+  const me = useMe(), any = useMay("cancel"), own = useMay("submit");
+  const asked = { user: task.source_user_id, service: task.source_service, agent: task.source_agent }[me?.kind];
+  return !any.ok && asked && asked === me.id ? own : any;
+};
+
+export const TaskActions = ({ task, again }) => {
+  const cancel = useMayCancel(task), retry = useMay(task.mode === "tool" ? "tool" : "submit");
+  const ended = isEnded(task.state), cancelling = task.state === "cancelling" || task.cancel_requested;
+  const askCancel = () => { if (!ended && !cancelling && cancel.ok) openDialog((close) => html`<${Cancel} task=${task} again=${again} onClose=${close} />`); };
+  const askRetry = () => { if (ended && retry.ok) openDialog((close) => html`<${Retry} task=${task} onClose=${close} />`); };
+  useKeys({ c: ["cancel this task", askCancel], r: ["retry this task", askRetry] });
+  if (!ended) {
+    return html`<div class="task-actions"><button type="button" disabled=${cancelling || !cancel.ok} title=${cancel.why || undefined} onClick=${askCancel}>${cancelling ? "Cancelling…" : "Cancel…"}</button></div>`;
+  }
+  return html`<div class="task-actions"><button type="button" disabled=${!retry.ok} title=${retry.why || undefined} onClick=${askRetry}>Retry…</button></div>`;
+};
+
+const Cancel = ({ task, again, onClose }) => html`
+  <${Confirm} title="Cancel the task" action="Cancel it" onClose=${onClose}
+    consequence=${[task.state === "pending"
+      ? "It leaves the line and is never started. It can be retried later."
+      : `${task.agent || "Its agent"} is told to stop it. What it has done so far is not undone; what it has printed stays.`]}
+    onConfirm=${async () => {
+      const answer = await post(address(task, "cancel"));
+      toast(outcome(answer));
+      again();
+    }} />`;
+
+const outcome = (answer) => {
+  if (answer.state === "cancelled") return "The task is cancelled.";
+  if (isEnded(answer.state)) return `It had ended before: ${answer.state}.`;
+  return "The agent is told to stop, and has not confirmed yet.";
+};
+
+// Unconfirmed stands while an agent has not confirmed a cancel. began is when
+// the director saw the cancel; without it, when this page did.
+export const Unconfirmed = ({ task, began }) => {
+  const release = useMay("release"), now = useNow();
+  const [first] = useState(() => new Date(now).toISOString());
+  const waited = since(began ?? first, now);
+  return html`<div class="note is-warning">
+    <p><strong>Cancelling for ${span(waited)}${began ? "" : " at least"}:</strong> ${task.agent || "the agent"} has not confirmed that it stopped.</p>
+    ${waited >= 5 && task.agent && html`<p>If it does not answer, its slot can be taken away: the task then ends as cancelled.
+      <button type="button" disabled=${!release.ok} title=${release.why || undefined} onClick=${() => forceRelease(task.agent)}>Force release…</button></p>`}
+  </div>`;
+};
+
+// Retry makes a new task of an ended one. The key is made with the dialog, so
+// that pressing twice makes one.
+const Retry = ({ task, onClose }) => {
+  const tool = task.mode === "tool";
+  const [key] = useState(newKey);
+  const [prompt, setPrompt] = useState(task.prompt ?? ""), [model, setModel] = useState(task.model ?? ""), [limit, setLimit] = useState(String(task.timeout_seconds || ""));
+  const ids = { prompt: useId(), model: useId(), limit: useId() };
+  const edited = { ...(prompt !== (task.prompt ?? "") && { prompt }), ...(model !== (task.model ?? "") && { model }), ...(Number(limit) !== (task.timeout_seconds ?? 0) && { timeout_seconds: Number(limit) }) };
+  const changes = Object.keys(edited).length;
+  const [run, busy, error] = useAction(async () => {
+    const made = await post(address(task, "retry"), changes ? edited : {}, { headers: { "Idempotency-Key": `${key}-${digest(edited)}` } });
+    onClose();
+    go(taskPath(made.queue_id));
+  });
+  const foot = html`<button type="button" onClick=${onClose}>Leave it</button>
+    <button type="submit" class="primary" data-first="" disabled=${busy}>${busy ? "Working…" : changes ? "Retry with the changes" : "Retry as it was"}</button>`;
+  return html`<${Dialog} title="Retry the task" wide=${!tool} onClose=${onClose} onSubmit=${run} foot=${foot}>
+    <p>A new task is made; this one stays as it ended. ${tool ? "The tool is called with the same arguments." : "Change what is to be different, or nothing."}</p>
+    ${!tool && html`
+      <p><label for=${ids.prompt}>Prompt</label><textarea id=${ids.prompt} rows="8" value=${prompt} onInput=${(e) => setPrompt(e.target.value)}></textarea></p>
+      <div class="fields">
+        <p><label for=${ids.model}>Model</label><input id=${ids.model} value=${model} placeholder="the agent's own" autocomplete="off" autocapitalize="none" spellcheck=${false} onInput=${(e) => setModel(e.target.value)} /></p>
+        <p><label for=${ids.limit}>Time limit in seconds</label><input id=${ids.limit} type="number" min="0" max="604800" value=${limit} placeholder="the agent's own" onInput=${(e) => setLimit(e.target.value)} /></p>
+      </div>`}
+    <${ErrorBox} error=${error} />
+  </${Dialog}>`;
+};
+
+// digest tells one text from another: a key stands for one request, and an
+// edited one is another. It needs no secrecy.
+const digest = (value) => {
+  let sum = 0;
+  for (const c of JSON.stringify(value)) sum = (Math.imul(sum, 31) + c.codePointAt(0)) >>> 0;
+  return sum.toString(16);
+};

@@ -1,0 +1,42 @@
+// What an ended task left behind, and what came too late to count.
+import { html } from "../lib/dom.js";
+import { clock, full, span } from "../lib/time.js";
+import { AgentLink } from "../parts/agentlink.js";
+import { Copy } from "../parts/copy.js";
+import { Text } from "../parts/text.js";
+
+export const Result = ({ task }) => {
+  const result = task.result;
+  if (!result) return null;
+  return html`
+    <section class="card" aria-labelledby="result-head">
+      <header class="card-head"><h2 id="result-head">Result</h2><span class="quiet">${figures(result)}</span>
+        ${result.output && html`<${Copy} text=${result.output} label="Copy the result" />`}</header>
+      <div class="card-body">${result.output
+        ? html`<${Text} text=${result.output} lines=${40} />`
+        : html`<p class="quiet">It gave no answer.</p>`}</div>
+    </section>`;
+};
+
+const figures = (result) => [
+  span(result.duration_seconds),
+  result.exit_code !== undefined && `exit ${result.exit_code}`,
+  result.error_type,
+  result.token_usage && `${result.token_usage.input.toLocaleString()} tokens in, ${result.token_usage.output.toLocaleString()} out`,
+  result.cost_usd > 0 && `$${result.cost_usd.toFixed(result.cost_usd < 1 ? 4 : 2)}`,
+  result.tool_count > 0 && `${result.tool_count} uses of tools`,
+].filter(Boolean).join(" · ");
+
+// Stale is what executions said after they had lost their slot.
+export const Stale = ({ list }) => html`
+  <section class="card" aria-labelledby="stale-head">
+    <header class="card-head"><h2 id="stale-head">Said too late</h2></header>
+    <div class="card-body">
+      <p class="quiet">These executions had lost their slot when they answered. What they said is kept and changes nothing.</p>
+      ${list.map((one) => html`
+        <div class="stale" key=${one.fence}>
+          <p><strong>${one.state}</strong> by <${AgentLink} name=${one.agent} />, <span title=${full(one.at)}>${clock(one.at)}</span>, fence ${one.fence}${one.message && `: ${one.message}`}</p>
+          ${one.result?.output && html`<${Text} text=${one.result.output} lines=${8} />`}
+        </div>`)}
+    </div>
+  </section>`;

@@ -1,0 +1,116 @@
+// One task: what it is, where it stands, why, what it said, and what can be
+// done about it.
+import { html, useCallback } from "../lib/dom.js";
+import { useLive, useOnTask } from "../lib/live.js";
+import { full, since, span, useNow } from "../lib/time.js";
+import { isEnded } from "../lib/board.js";
+import { useLoad } from "../parts/load.js";
+import { Output } from "../parts/output.js";
+import { Why } from "../parts/why.js";
+import { Copy } from "../parts/copy.js";
+import { Empty } from "../parts/empty.js";
+import { ErrorBox } from "../parts/errorbox.js";
+import { State } from "../parts/state.js";
+import { Text } from "../parts/text.js";
+import { AgentLink } from "../parts/agentlink.js";
+import { TaskActions, Unconfirmed } from "./task-actions.js";
+import { Attempts } from "./task-attempts.js";
+import { Facts } from "./task-facts.js";
+import { Result, Stale } from "./task-result.js";
+import { Related } from "./task-related.js";
+import { ToolCall } from "./task-tool.js";
+
+const every = 5000; // ms between two looks at a task that has not ended
+
+export default ({ id }) => {
+  const path = `/api/queue/${encodeURIComponent(id)}`;
+  const { data: task, error, again } = useLoad(path, every);
+  useOnTask(id, useCallback(() => { again(); }, [again]));
+  if (!task) return error ? html`<${Missing} id=${id} error=${error} again=${again} />` : html`<p class="quiet">Loading ${id}…</p>`;
+  return html`<${Whole} key=${id} task=${task} error=${error} again=${again} />`;
+};
+
+const Missing = ({ id, error, again }) => {
+  if (error.code !== "not_found") return html`<div class="page-head"><h1>Task</h1></div><${ErrorBox} error=${error} retry=${again} />`;
+  return html`<div class="page-head"><h1>No such task</h1></div>
+    <${Empty} title=${`There is no task ${id}.`} text="It never existed, or it ended so long ago that it has been pruned. These are known:" command="signalbox history">
+      <p><a href="/ui/tasks">All tasks</a></p></${Empty}>`;
+};
+
+const Whole = ({ task, error, again }) => {
+  const ended = isEnded(task.state);
+  return html`
+    <article class="task">
+      <${Head} task=${task} again=${again} />
+      ${error && html`<${ErrorBox} error=${error} retry=${again} />`}
+      <${Notes} task=${task} />
+      <div class="task-columns">
+        <div class="task-main">
+          ${task.mode === "tool" ? html`<${ToolCall} task=${task} />` : html`<${Prompt} text=${task.prompt ?? task.prompt_preview} />`}
+          ${ended && task.mode !== "tool" && html`<${Result} task=${task} />`}
+          <${Output} id=${task.queue_id} state=${task.state} failed=${task.state === "failed" || task.state === "timeout"} />
+          <${Attempts} task=${task} />
+          ${task.stale?.length > 0 && html`<${Stale} list=${task.stale} />`}
+        </div>
+        <aside class="task-side" aria-label="About this task">
+          ${!ended && html`<div class="card"><div class="card-body"><${Why} id=${task.queue_id} /></div></div>`}
+          <${Facts} task=${task} />
+          <${Related} task=${task} />
+        </aside>
+      </div>
+    </article>`;
+};
+
+const Head = ({ task, again }) => html`
+  <header class="page-head">
+    <div class="head-title">
+      <h1 class="cut" title=${task.prompt_preview}>${task.mode === "tool" ? task.tool : firstLine(task.prompt_preview)}</h1>
+      <p class="head-line">
+        <${State} state=${task.state} />
+        <span><code class="task-id">${task.queue_id}</code> <${Copy} text=${task.queue_id} label="Copy the id" /></span>
+        ${task.agent && html`<span>on <${AgentLink} name=${task.agent} /></span>`}
+        <${Clock} task=${task} />
+      </p>
+    </div>
+    <${TaskActions} task=${task} again=${again} />
+  </header>`;
+
+const firstLine = (text) => text.split("\n", 1)[0] || "(an empty prompt)";
+
+// Clock is the one time that matters now.
+const Clock = ({ task }) => {
+  const now = useNow();
+  if (isEnded(task.state)) {
+    return html`<span class="quiet" title=${full(task.ended_at)}>ended ${span(since(task.ended_at, now))} ago</span>`;
+  }
+  if (task.state === "pending") return html`<span class="quiet" title=${full(task.created_at)}>waiting ${span(since(task.created_at, now))}</span>`;
+  const began = task.started_at ?? task.dispatched_at;
+  return html`<span class="quiet" title=${full(began)}>${task.started_at ? "running" : "being handed over"} for ${span(since(began, now))}</span>`;
+};
+
+// Notes are the sentences that must not be missed.
+const Notes = ({ task }) => {
+  const live = useLive((board) => board.tasks.get(task.queue_id));
+  if (task.state === "cancelling") return html`<${Unconfirmed} task=${task} began=${live?.cancelling_since} />`;
+  if (task.state === "failed" || task.state === "timeout") {
+    return html`<p class="note is-bad"><strong>${reasonText(task.reason)}</strong> ${task.message}</p>`;
+  }
+  if (task.state === "cancelled") return html`<p class="note"><strong>Cancelled.</strong> ${task.message}</p>`;
+  if (task.cancel_requested) return html`<p class="note is-warning">A cancel was asked for: it wins as soon as the agent answers.</p>`;
+  if (task.last_error) return html`<p class="note is-warning"><strong>Attempt ${task.attempts}${task.max_attempts ? ` of ${task.max_attempts}` : ""} failed:</strong> ${task.last_error}</p>`;
+  return null;
+};
+
+const reasons = {
+  agent_error: "The agent reported an error.", exit_nonzero: "The command failed.", wait_timeout: "It waited too long.",
+  dispatch_failed: "No agent took it.", rejected: "The agent refused it.", run_timeout: "It ran too long.",
+  lost: "Its agent was lost.", released: "Its slot was taken away.", interrupted: "Its agent was restarted.", stalled: "It printed nothing for too long.",
+};
+
+const reasonText = (reason) => reasons[reason] ?? "It failed.";
+
+const Prompt = ({ text }) => html`
+  <section class="card" aria-labelledby="prompt-head">
+    <header class="card-head"><h2 id="prompt-head">Prompt</h2><${Copy} text=${text} label="Copy the prompt" /></header>
+    <div class="card-body"><${Text} text=${text} /></div>
+  </section>`;

@@ -1,0 +1,165 @@
+// Output shows what a task prints: plain text, the newest lines of it, followed
+// until a person scrolls up or pauses. The lines are put into the document by
+// hand: a list of two thousand that grows five times a second is no work for a
+// comparison.
+import { cx, html, useEffect, useRef, useState } from "../lib/dom.js";
+import { get, stream } from "../lib/api.js";
+import { Lines } from "./lines.js";
+
+const tick = 200; // ms between two looks of the document
+const nearEnd = 24; // px from the end that still count as the end
+
+export const Output = ({ id, state, failed }) => {
+  const box = useRef(null), screen = useRef(null);
+  const [view, setView] = useState({ follow: true, unseen: 0, left: 0, any: false, done: false, broken: null, failure: null });
+  useEffect(() => {
+    const s = open(id, box.current, setView);
+    screen.current = s;
+    return s.close;
+  }, [id]);
+  const follow = (on) => screen.current?.follow(on);
+  return html`
+    <section class="card output" aria-labelledby="output-head">
+      <header class="card-head">
+        <h2 id="output-head">Output</h2>
+        <span class="output-state quiet">${stateText(view)}</span>
+        <span class="output-tools">
+          ${!view.done && html`<button type="button" aria-pressed=${String(view.follow)} onClick=${() => follow(!view.follow)}>${view.follow ? "Pause" : view.unseen ? `Follow (${view.unseen} new)` : "Follow"}</button>`}
+          ${view.any && html`<${Download} id=${id} />`}
+        </span>
+      </header>
+      ${failed && view.done && view.failure && html`
+        <p class="output-failure"><strong>Most likely why:</strong> <code>${view.failure.text}</code>
+          <button type="button" class="plain" onClick=${() => screen.current?.show(view.failure.n)}>Show it</button></p>`}
+      ${view.left > 0 && html`<p class="output-left quiet">${view.left.toLocaleString()} earlier lines are left out here; the download has what is kept.</p>`}
+      ${!view.any && html`<p class="output-none quiet">${noneText(state, view)}</p>`}
+      <div class=${cx("output-box", !view.any && "is-empty")} ref=${box} tabindex="0" role="log" aria-live="off" aria-label="What the task printed"></div>
+    </section>`;
+};
+
+const stateText = (view) => {
+  if (view.broken) return view.broken;
+  if (view.done) return "ended";
+  return view.follow ? "following" : view.unseen ? `paused, ${view.unseen} new lines` : "paused";
+};
+
+const noneText = (state, view) => {
+  if (view.done) return "It printed nothing.";
+  return state === "pending" ? "It has not started. What it prints will stand here." : "It has printed nothing yet.";
+};
+
+// open follows the output of a task into an element.
+const open = (id, box, tell) => {
+  const s = { lines: new Lines(), shown: 0, following: true, done: false, next: 0, broken: null, box, open: null };
+  let timer = 0, stop = () => {};
+  const soon = () => { timer ||= setTimeout(() => { timer = 0; draw(s); tell(viewOf(s)); }, tick); };
+  const take = ({ event, data }) => {
+    if (event !== "output") return true;
+    if (data.truncated) s.lines.gap();
+    s.lines.push(data.text);
+    s.next = data.next;
+    s.done = Boolean(data.done);
+    soon();
+    return !s.done;
+  };
+  const start = () => {
+    stop();
+    stop = () => {};
+    // A tab that nobody looks at gives its connection back: a browser has few.
+    if (s.done || document.hidden) return;
+    stop = stream(`/api/queue/${encodeURIComponent(id)}/output?after=${s.next}`, take, (now, cause) => {
+      s.broken = now === "open" || s.done ? null : now === "ended" ? cause.message : cause ? "waiting for the director" : s.broken;
+      soon();
+    });
+  };
+  const scrolled = () => {
+    const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < nearEnd;
+    if (atEnd !== s.following && !s.done) { s.following = atEnd; soon(); }
+  };
+  document.addEventListener("visibilitychange", start);
+  box.addEventListener("scroll", scrolled, { passive: true });
+  start();
+  return {
+    follow(on) { s.following = on; draw(s); tell(viewOf(s)); },
+    show(n) { s.following = false; draw(s, true); mark(s, n); tell(viewOf(s)); },
+    close() {
+      stop();
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", start);
+      box.removeEventListener("scroll", scrolled);
+      box.replaceChildren();
+    },
+  };
+};
+
+const viewOf = (s) => ({
+  follow: s.following, unseen: Math.max(0, s.lines.count - s.shown), left: s.lines.left, any: s.lines.count > 0 || s.lines.last !== "",
+  done: s.done, broken: s.broken, failure: s.done ? s.lines.failure() : null,
+});
+
+// draw brings the element up to date. While it is paused nothing moves, but
+// for the first screen and the end.
+const draw = (s, always) => {
+  if (!s.following && !s.done && !always && s.shown > 0) return;
+  const first = s.lines.lines[0]?.n ?? s.lines.count + 1;
+  const stay = s.box.scrollHeight - s.box.scrollTop;
+  while (s.box.firstChild && s.box.firstChild !== s.open && Number(s.box.firstChild.dataset.n) < first) s.box.firstChild.remove();
+  s.open ??= s.box.appendChild(line("", 0));
+  const fresh = document.createDocumentFragment();
+  for (const one of s.lines.lines.slice(Math.max(0, s.shown + 1 - first))) fresh.append(line(one.text, one.n, one.gap));
+  s.box.insertBefore(fresh, s.open);
+  s.shown = s.lines.count;
+  s.open.textContent = s.lines.last;
+  s.open.dataset.n = s.lines.count + 1;
+  s.open.hidden = s.lines.last === "";
+  if (s.following) s.box.scrollTop = s.box.scrollHeight;
+  else if (s.done) s.box.scrollTop = s.box.scrollHeight - stay;
+};
+
+const line = (text, n, gap) => {
+  const element = document.createElement("div");
+  element.textContent = text;
+  element.dataset.n = n;
+  if (gap) element.className = "output-gap";
+  return element;
+};
+
+const mark = (s, n) => {
+  for (const old of s.box.querySelectorAll(".is-marked")) old.classList.remove("is-marked");
+  const one = s.box.querySelector(`[data-n="${Number(n)}"]`);
+  one?.classList.add("is-marked");
+  one?.scrollIntoView({ block: "center" });
+};
+
+const mostPages = 512; // of a download
+
+// Download fetches all that is kept of a log, and gives it as a file.
+const Download = ({ id }) => {
+  const [state, setState] = useState("Download");
+  const load = async () => {
+    setState("Loading…");
+    try {
+      const parts = [];
+      for (let after = 0, n = 0; n < mostPages; n++) {
+        const page = await get(`/api/queue/${encodeURIComponent(id)}/output?after=${after}`);
+        if (page.truncated) parts.push("\n… output is missing here …\n");
+        parts.push(page.text);
+        if (page.done || page.next <= after) break;
+        after = page.next;
+      }
+      save(new Blob(parts, { type: "text/plain" }), `${id}.log`);
+      setState("Download");
+    } catch (cause) {
+      setState(`Not loaded: ${cause.message}. Try again`);
+    }
+  };
+  return html`<button type="button" disabled=${state === "Loading…"} onClick=${load}>${state}</button>`;
+};
+
+const save = (blob, name) => {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+};

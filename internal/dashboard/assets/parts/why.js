@@ -1,0 +1,63 @@
+// Why says what stands between a task and its start: the gates in the order in
+// which they are passed, as the director words them everywhere.
+import { cx, html, useCallback } from "../lib/dom.js";
+import { useOnTask } from "../lib/live.js";
+import { range } from "../lib/time.js";
+import { useLoad } from "./load.js";
+import { AgentLink } from "./agentlink.js";
+import { Command } from "./command.js";
+import { ErrorBox } from "./errorbox.js";
+import { TaskLink } from "./tasklink.js";
+
+const every = 5000; // ms: waits and ages grow while nothing happens
+
+// titled is left out where the page itself asks the question. of is the
+// element of the heading.
+export const Why = ({ id, titled = true }) => {
+  const { data: why, error, again } = useLoad(`/api/queue/${encodeURIComponent(id)}/why`, every);
+  useOnTask(id, useCallback(() => { again(); }, [again]));
+  return html`
+    <section class="why" aria-labelledby=${titled ? "why-head" : undefined} aria-label=${titled ? undefined : "Why it is not running"}>
+      ${titled && html`<h2 class="why-head" id="why-head">${heading(why)}</h2>`}
+      ${error && html`<${ErrorBox} error=${error} retry=${again} />`}
+      ${!why && !error && html`<p class="quiet">Asking…</p>`}
+      ${why && html`<${Standing} why=${why} />`}
+      ${why?.gates?.length > 0 && html`<ol class="why-gates">${why.gates.map((gate) => html`<${Gate} key=${gate.name} gate=${gate} />`)}</ol>`}
+    </section>`;
+};
+
+const heading = (why) => {
+  if (!why || why.state === "pending") return "Why is it not running?";
+  return ["completed", "failed", "cancelled", "timeout"].includes(why.state) ? "It has ended" : "It is running";
+};
+
+const Standing = ({ why }) => {
+  if (why.state !== "pending") return html`<p class="why-summary">${why.summary}</p>`;
+  return html`<p class="why-summary">${why.eta
+    ? `Starts ${startsIn(why.eta)} (from the last ${why.eta.runs} runs)`
+    : "When it starts is unknown: fewer than five runs are known."}</p>`;
+};
+
+const startsIn = (eta) => {
+  const text = range(eta);
+  return text.startsWith("about ") ? "in " + text : text;
+};
+
+const Gate = ({ gate }) => html`
+  <li class=${cx("why-gate", gate.ok ? "is-open" : "is-shut")}>
+    <span class="why-mark" aria-hidden="true">${gate.ok ? "✓" : "✗"}</span>
+    <div>
+      <p class="why-text"><span class="unseen">${gate.ok ? "Passed: " : "Not passed: "}</span>${gate.text}</p>
+      ${gate.detail && html`<p class="why-detail">${gate.detail}</p>`}
+      ${!gate.ok && (gate.task_id || gate.agent) && html`<p class="why-links">
+        ${gate.task_id && html`<${TaskLink} id=${gate.task_id} /> `}
+        ${gate.agent && html`<${AgentLink} name=${gate.agent} />`}</p>`}
+      ${gate.cure && html`<${Cure} text=${gate.cure} />`}
+    </div>
+  </li>`;
+
+// Cure is what a person can do: a command to copy where it is one, else a
+// sentence.
+const Cure = ({ text }) => (/^signalbox [a-z]/.test(text)
+  ? html`<${Command} text=${text} />`
+  : html`<p class="why-cure">${text}</p>`);
