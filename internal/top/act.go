@@ -1,0 +1,187 @@
+package top
+
+import (
+	"fmt"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// question is asked before something is changed.
+type question struct {
+	title string
+	lines []string
+	word  string // that must be typed; "": y is enough
+	typed string
+	wrong bool // something else was typed
+	do    tea.Cmd
+}
+
+// answer is what came of a change.
+type answer struct {
+	text string
+	bad  bool
+	open string // a task to look at
+}
+
+func (m *model) answered(a answer) tea.Cmd {
+	if a.bad {
+		m.complain("%s", a.text)
+	} else {
+		m.say("%s", a.text)
+	}
+	if m.detail != nil {
+		m.detail.asked = m.detail.asked.Add(-detailEvery) // it has changed
+	}
+	if m.detail != nil && a.open != "" {
+		return m.openTask(a.open, tabAuto)
+	}
+	return nil
+}
+
+func failed(what string, err error) answer {
+	return answer{text: fmt.Sprintf("%s: %v", what, err), bad: true}
+}
+
+func cancelConsequence(t api.LiveTask) string {
+	switch t.State {
+	case "pending":
+		return "It has not started."
+	case "cancelling":
+		return "It is being cancelled already; R at its agent takes the slot away."
+	}
+	return "It runs on " + plain(t.Agent) + "; what it has done so far stays done."
+}
+
+func (m *model) cancelTask(id string) tea.Cmd {
+	return func() tea.Msg {
+		got, err := m.o.Director.Cancel(m.ctx, id)
+		switch {
+		case err != nil:
+			return failed("Not cancelled", err)
+		case client.Ended(got.State) && got.State != "cancelled":
+			return answer{text: short(id) + " ended before it could be cancelled: " + got.State, bad: true}
+		case got.State == "cancelled":
+			return answer{text: "Cancelled: " + short(id)}
+		}
+		return answer{text: "Cancelling " + short(id) + ": its agent has not confirmed yet. If it does not, R takes the slot away from it."}
+	}
+}
+
+func (m *model) retryTask(id string) tea.Cmd {
+	return func() tea.Msg {
+		got, err := m.o.Director.Retry(m.ctx, id, api.RetryRequest{}, client.SubmitOptions{})
+		if err != nil {
+			return failed("Not submitted", err)
+		}
+		return answer{text: fmt.Sprintf("Queued: %s (position %d)", short(got.QueueID), got.Position), open: got.QueueID}
+	}
+}
+
+// togglePause keeps the selected agent from its work, or lets it go on. On the
+// lane of a queue that queue is meant.
+func (m *model) togglePause() tea.Cmd {
+	queue, pause := "", (*api.Pause)(nil)
+	if a, ok := m.pickedAgent(); ok {
+		queue, pause = "agent:"+a.Name, a.Pause
+	} else if q, ok := m.pickedQueue(); ok {
+		queue, pause = q.Name, q.Pause
+	} else {
+		m.complain("Select an agent or a queue first.")
+		return nil
+	}
+	if pause != nil && pause.Queue != queue {
+		m.complain("%s is paused by a pause of %s: signalbox resume %s ends it.", queue, allQueues(pause.Queue), pause.Queue)
+		return nil
+	}
+	return func() tea.Msg {
+		if pause != nil {
+			if _, err := m.o.Director.Resume(m.ctx, queue); err != nil {
+				return failed("Not resumed", err)
+			}
+			return answer{text: "Resumed: " + queue}
+		}
+		if _, err := m.o.Director.Pause(m.ctx, api.PauseRequest{Queue: queue, Reason: "paused in signalbox top"}); err != nil {
+			return failed("Not paused", err)
+		}
+		return answer{text: "Paused: " + queue + ". What runs goes on; p lets it take work again."}
+	}
+}
+
+func allQueues(queue string) string {
+	if queue == "" {
+		return "all queues"
+	}
+	return queue
+}
+
+// releaseConsequences say what a release does before it is done.
+func releaseConsequences(a api.LiveAgent) []string {
+	lines := []string{"It takes the slots of " + plain(a.Name) + " away from what holds them:"}
+	for _, t := range a.Current {
+		lines = append(lines, "  "+short(t.QueueID)+" "+plain(t.PromptPreview)+" ends as failed (released)")
+	}
+	lines = append(lines, "What they still print or report is discarded.")
+	if len(a.Line) > 0 {
+		return append(lines, "Next to start: "+short(a.Line[0].QueueID)+" "+plain(a.Line[0].PromptPreview))
+	}
+	return append(lines, "Nothing waits for it.")
+}
+
+func (m *model) releaseAgent(name string) tea.Cmd {
+	return func() tea.Msg {
+		got, err := m.o.Director.ReleaseLane(m.ctx, name)
+		if err != nil {
+			return failed("Not released", err)
+		}
+		return answer{text: joined(" ", "Released: "+name, "("+plural(len(got.QueueIDs), "task", "tasks")+")", got.Warning)}
+	}
+}
+
+// searched is the answer to a search.
+type searched struct {
+	query string
+	got   api.Search
+	err   error
+}
+
+// find shows what matches a query; "" is everything.
+func (m *model) find(query string) tea.Cmd {
+	m.search = search{query: query}
+	m.picks[pageTasks], m.tops[pageTasks] = pick{}, 0
+	return m.ask()
+}
+
+func (m *model) ask() tea.Cmd {
+	query := m.search.query
+	m.search.asking, m.search.asked, m.search.revision = true, m.o.Now(), m.board.revision
+	return func() tea.Msg {
+		got, err := m.o.Search(m.ctx, query)
+		return searched{query, got, err}
+	}
+}
+
+// refreshSearch asks anew when something has changed, a second after the last
+// time at the earliest.
+func (m *model) refreshSearch() tea.Cmd {
+	s := &m.search
+	if s.asking || m.o.Now().Sub(s.asked) < tick*2 || s.revision == m.board.revision && s.result != nil {
+		return nil
+	}
+	return m.ask()
+}
+
+func (m *model) found(s searched) {
+	if s.query != m.search.query {
+		return // another has been typed since
+	}
+	m.search.asking, m.search.err = false, ""
+	if s.err != nil {
+		m.search.err = plain(s.err.Error())
+	} else {
+		m.search.result = &s.got
+	}
+	m.keepPicks()
+}

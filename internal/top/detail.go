@@ -1,0 +1,311 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+const (
+	detailEvery = 2 * time.Second // a task and its gates are asked for that often
+	maxLog      = 2000            // lines of output that are kept
+	maxLogLine  = 4000            // bytes of one
+)
+
+// tab is a part of the detail.
+type tab int
+
+// The tabs. tabAuto is the gates of a waiting task, the output of another.
+const (
+	tabAuto tab = iota
+	tabWhy
+	tabLog
+)
+
+// detail is one task from near.
+type detail struct {
+	id     string
+	tab    tab
+	row    api.LiveTask // as it was when it was opened
+	task   *api.Task    // nil: not there yet
+	why    *api.Why
+	err    string
+	asked  time.Time
+	cancel context.CancelFunc // ends the following of its output
+
+	log    []string
+	part   string // of a line that is not whole yet
+	gap    bool   // its beginning is no longer there
+	done   bool
+	logErr string
+	top    int // first line of the tab that is shown, where it is not followed
+	follow bool
+}
+
+type whyMsg struct {
+	id  string
+	why api.Why
+	err error
+}
+
+type taskMsg struct {
+	id   string
+	task api.Task
+	err  error
+}
+
+type outputMsg struct {
+	id  string
+	out api.Output
+}
+
+type outputEnd struct {
+	id  string
+	err error
+}
+
+// open shows the selected task.
+func (m *model) open(t tab) tea.Cmd {
+	task, ok := m.pickedTask()
+	if !ok {
+		return nil
+	}
+	cmd := m.openTask(task.QueueID, t)
+	m.detail.row = task
+	return cmd
+}
+
+func (m *model) openTask(id string, t tab) tea.Cmd {
+	m.closeDetail()
+	ctx, cancel := context.WithCancel(m.ctx)
+	m.detail = &detail{id: id, tab: t, cancel: cancel, follow: true, asked: m.o.Now()}
+	return tea.Batch(m.fetch(id), m.followOutput(ctx, id))
+}
+
+// closeDetail ends what runs for the detail. It returns nil, for the field.
+func (m *model) closeDetail() *detail {
+	if m.detail != nil {
+		m.detail.cancel()
+	}
+	m.detail = nil
+	return nil
+}
+
+func (m *model) fetch(id string) tea.Cmd {
+	return tea.Batch(
+		func() tea.Msg { t, err := m.o.Director.Task(m.ctx, id); return taskMsg{id, t, err} },
+		func() tea.Msg { w, err := m.o.Director.Why(m.ctx, id); return whyMsg{id, w, err} },
+	)
+}
+
+func (m *model) refreshDetail() tea.Cmd {
+	d := m.detail
+	if m.o.Now().Sub(d.asked) < detailEvery || d.task != nil && client.Ended(d.task.State) {
+		return nil
+	}
+	d.asked = m.o.Now()
+	return m.fetch(d.id)
+}
+
+// followOutput brings the output as it is written, until it ends or the detail
+// is closed.
+func (m *model) followOutput(ctx context.Context, id string) tea.Cmd {
+	return func() tea.Msg {
+		err := m.o.Director.FollowOutput(ctx, id, 0, func(o api.Output) error {
+			m.send(outputMsg{id, o})
+			return ctx.Err()
+		})
+		return outputEnd{id, err}
+	}
+}
+
+// detailed takes an answer in that is about the open task.
+func (m *model) detailed(msg tea.Msg) {
+	d := m.detail
+	if d == nil {
+		return
+	}
+	switch msg := msg.(type) {
+	case taskMsg:
+		if msg.id == d.id {
+			d.learn(msg.err)
+			if msg.err == nil {
+				d.task = &msg.task
+			}
+		}
+	case whyMsg:
+		if msg.id == d.id && msg.err == nil {
+			d.why = &msg.why
+		}
+	case outputMsg:
+		if msg.id == d.id {
+			d.print(msg.out)
+		}
+	case outputEnd:
+		if msg.id == d.id {
+			d.done = true
+			if msg.err != nil && !errors.Is(msg.err, context.Canceled) {
+				d.logErr = plain(msg.err.Error())
+			}
+		}
+	}
+}
+
+func (d *detail) learn(err error) {
+	d.err = ""
+	if err != nil {
+		d.err = plain(err.Error())
+	}
+}
+
+// print adds a part of the output. Escape sequences and characters may be cut
+// in two by its edges: a line is made safe once it is whole.
+func (d *detail) print(o api.Output) {
+	d.gap = d.gap || o.Truncated
+	text := d.part + o.Text
+	end := strings.LastIndexByte(text, '\n')
+	if o.Done && text != "" {
+		end = len(text)
+	}
+	if end < 0 {
+		if d.part = text; len(text) < maxLogLine {
+			return
+		}
+		end = len(text) // a line without an end
+	}
+	d.part = strings.TrimPrefix(text[end:], "\n")
+	d.log = append(d.log, plainLines(strings.TrimSuffix(text[:end], "\r"))...)
+	if over := len(d.log) - maxLog; over > 0 {
+		d.log, d.gap = append([]string(nil), d.log[over:]...), true
+		d.top = max(0, d.top-over)
+	}
+}
+
+// keyDetail are the keys of the detail.
+func (m *model) keyDetail(name string) tea.Cmd {
+	d := m.detail
+	switch name {
+	case "esc", "backspace", "left", "h":
+		m.closeDetail()
+		m.keepPicks()
+		return m.refresh()
+	case "w":
+		d.tab, d.top = tabWhy, 0
+	case "o":
+		d.tab, d.follow = tabLog, true
+	case "f":
+		d.follow = !d.follow
+	case "j", "down":
+		m.scroll(1)
+	case "k", "up":
+		m.scroll(-1)
+	case "pgdown", "space", "ctrl+d":
+		m.scroll(m.bodyHeight() / 2)
+	case "pgup", "ctrl+u":
+		m.scroll(-m.bodyHeight() / 2)
+	case "g", "home":
+		d.top, d.follow = 0, false
+	case "G", "end":
+		d.follow = true
+	}
+	return nil
+}
+
+// scroll moves the text of the tab. To scroll back is to stop following.
+func (m *model) scroll(by int) {
+	d := m.detail
+	if d.follow && m.shownTab() == tabLog {
+		d.top = max(0, len(m.logText())-m.tabHeight())
+	}
+	d.top = max(0, d.top+by)
+	d.follow = by > 0 && d.top+m.tabHeight() >= len(m.logText())
+}
+
+// detailTask is what is known of the open task, as a row.
+func (m *model) detailTask() api.LiveTask {
+	d := m.detail
+	if t, ok := m.board.task(d.id); ok && (d.task == nil || !client.Ended(d.task.State)) {
+		return t
+	}
+	if d.task == nil {
+		d.row.QueueID = d.id
+		return d.row
+	}
+	t := d.task
+	return api.LiveTask{
+		QueueID: t.QueueID, State: t.State, Reason: t.Reason, Message: t.Message, Queue: t.Queue, Agent: t.Agent, Mode: t.Mode, Tool: t.Tool,
+		PromptPreview: t.PromptPreview, Source: t.Source, SourceJob: t.SourceJob, Attempts: t.Attempts,
+		CreatedAt: t.CreatedAt, StartedAt: t.StartedAt, EndedAt: t.EndedAt, ETA: t.ETA,
+	}
+}
+
+func (m *model) shownTab() tab {
+	if m.detail.tab != tabAuto {
+		return m.detail.tab
+	}
+	if t := m.detailTask(); t.State == "pending" || t.State == "" {
+		return tabWhy
+	}
+	return tabLog
+}
+
+// facts are the lines that say what a task is and how it stands.
+func (m *model) facts() []string {
+	d, t := m.detail, m.detailTask()
+	look := m.st.state(t.State)
+	lines := []string{joined("  ", m.st.bold.Render(plain(t.QueueID)), look.style.Render(joined(" ", look.sign, t.State)), plain(t.PromptPreview))}
+	if d.err != "" {
+		lines = append(lines, m.st.bad.Render("✗ "+d.err))
+	}
+	if t.State == "" {
+		return append(lines, m.st.dim.Render("asking the director …"))
+	}
+	lines = append(lines, joined(" · ", m.place(&t), whose(&t), m.times(&t)))
+	if a, ok := m.board.agent(t.Agent); ok && t.State != "pending" && !client.Ended(t.State) {
+		lines = append(lines, m.blockMeta(&a, &t))
+	}
+	if said := joined(": ", plain(t.Reason), plain(t.Message)); said != "" {
+		lines = append(lines, look.style.Render(said))
+	}
+	if d.task != nil && d.task.LastError != "" {
+		lines = append(lines, m.st.warn.Render("last error: "+plain(d.task.LastError)))
+	}
+	return lines
+}
+
+// place is where a task is.
+func (m *model) place(t *api.LiveTask) string {
+	attempts := ""
+	if d := m.detail.task; d != nil && d.Attempts > 0 {
+		attempts = plural(d.Attempts, "attempt", "attempts") + " failed"
+	}
+	if t.Agent != "" {
+		return joined(" · ", "agent "+plain(t.Agent), attempts)
+	}
+	where := "queue " + plain(t.Queue)
+	if t.Position > 0 {
+		where += fmt.Sprintf(", position %d", t.Position)
+	}
+	return joined(" · ", where, attempts)
+}
+
+func (m *model) times(t *api.LiveTask) string {
+	said := "submitted " + m.since(t.CreatedAt) + " ago"
+	if t.StartedAt != nil && t.EndedAt == nil {
+		said += ", started " + m.since(*t.StartedAt) + " ago"
+	}
+	if t.EndedAt != nil {
+		said += ", ended " + m.since(*t.EndedAt) + " ago"
+		if t.StartedAt != nil {
+			said += " after " + ago(t.EndedAt.Sub(*t.StartedAt))
+		}
+	}
+	return said
+}

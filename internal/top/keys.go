@@ -1,0 +1,243 @@
+package top
+
+import (
+	"strings"
+	"unicode"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// key acts on a key.
+func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
+	name := k.String()
+	switch {
+	case name == "ctrl+c":
+		return tea.Quit
+	case name == "ctrl+z":
+		return tea.Suspend
+	case m.asking != nil:
+		return m.keyAsking(k)
+	case m.typing != nil:
+		return m.keyTyping(k)
+	case m.help:
+		m.help = false // any key
+		return nil
+	}
+	switch name {
+	case "q":
+		return tea.Quit
+	case "?":
+		m.help = true
+		return nil
+	case "/":
+		text := m.search.query
+		m.typing = &text
+		return nil
+	case "c", "r", "p", "R":
+		return m.change(name)
+	}
+	if m.detail != nil {
+		return m.keyDetail(name)
+	}
+	return m.keyList(name)
+}
+
+// keyList are the keys of the lists.
+func (m *model) keyList(name string) tea.Cmd {
+	switch name {
+	case "1", "2", "3":
+		return m.turn(page(name[0] - '1'))
+	case "tab":
+		return m.turn((m.page + 1) % pages)
+	case "shift+tab":
+		return m.turn((m.page + pages - 1) % pages)
+	case "j", "down":
+		m.move(1)
+	case "k", "up":
+		m.move(-1)
+	case "pgdown", "space", "ctrl+d":
+		m.move(m.bodyHeight() / 2)
+	case "pgup", "ctrl+u":
+		m.move(-m.bodyHeight() / 2)
+	case "g", "home":
+		m.move(-1 << 20)
+	case "G", "end":
+		m.move(1 << 20)
+	case "l", "right":
+		m.moveAside(1)
+	case "h", "left":
+		m.moveAside(-1)
+	case "enter":
+		return m.open(tabAuto)
+	case "w":
+		return m.open(tabWhy)
+	case "o":
+		return m.open(tabLog)
+	case "esc":
+		if m.page == pageTasks && m.search.query != "" {
+			return m.find("")
+		}
+	}
+	return nil
+}
+
+func (m *model) turn(p page) tea.Cmd {
+	m.page = p
+	m.keepPicks()
+	return m.refresh()
+}
+
+// keyTyping edits the search line.
+func (m *model) keyTyping(k tea.KeyPressMsg) tea.Cmd {
+	switch k.String() {
+	case "enter":
+		query := strings.TrimSpace(*m.typing)
+		m.typing, m.detail = nil, m.closeDetail()
+		m.page = pageTasks
+		return m.find(query)
+	case "esc":
+		m.typing = nil
+	default:
+		*m.typing = edited(*m.typing, k)
+	}
+	return nil
+}
+
+// edited is a line of text after a key.
+func edited(text string, k tea.KeyPressMsg) string {
+	const most = 1000
+	switch k.String() {
+	case "backspace":
+		runes := []rune(text)
+		return string(runes[:max(0, len(runes)-1)])
+	case "ctrl+u":
+		return ""
+	case "ctrl+w":
+		text = strings.TrimRightFunc(text, unicode.IsSpace)
+		return text[:strings.LastIndexFunc(text, unicode.IsSpace)+1]
+	}
+	if len(text)+len(k.Text) > most {
+		return text
+	}
+	return text + plain(k.Text)
+}
+
+// paste puts a pasted text where one is being typed, and nowhere else: what is
+// pasted by mistake must not act as keys.
+func (m *model) paste(text string) {
+	const most = 1000
+	text = plain(text)
+	switch {
+	case m.asking != nil && m.asking.word != "":
+		m.asking.typed += text[:min(len(text), most-min(most, len(m.asking.typed)))]
+	case m.asking == nil && m.typing != nil && len(*m.typing)+len(text) <= most:
+		*m.typing += text
+	}
+}
+
+// keyAsking answers a question. Only y, or the word that is asked for, is a
+// yes.
+func (m *model) keyAsking(k tea.KeyPressMsg) tea.Cmd {
+	q := m.asking
+	name := k.String()
+	if name == "esc" {
+		m.asking = nil
+		m.say("Nothing was changed.")
+		return nil
+	}
+	if q.word == "" {
+		m.asking = nil
+		if name == "y" || name == "Y" {
+			return m.unlessStale(q.do)
+		}
+		m.say("Nothing was changed.")
+		return nil
+	}
+	if name != "enter" {
+		q.typed = edited(q.typed, k)
+		return nil
+	}
+	if strings.TrimSpace(q.typed) != q.word {
+		q.wrong = true
+		return nil
+	}
+	m.asking = nil
+	return m.unlessStale(q.do)
+}
+
+// unlessStale keeps a person from acting on what may no longer be so.
+func (m *model) unlessStale(do tea.Cmd) tea.Cmd {
+	if m.stale() {
+		m.complain("Nothing was changed: the data is %s old, and the director does not answer.", ago(m.age()))
+		return nil
+	}
+	return do
+}
+
+// change begins what changes something: cancel, retry, pause, release.
+func (m *model) change(name string) tea.Cmd {
+	if m.stale() {
+		return m.unlessStale(nil)
+	}
+	switch name {
+	case "c":
+		m.askCancel()
+	case "r":
+		m.askRetry()
+	case "p":
+		return m.togglePause()
+	case "R":
+		m.askRelease()
+	}
+	return nil
+}
+
+func (m *model) askCancel() {
+	t, ok := m.pickedTask()
+	switch {
+	case !ok:
+		m.complain("Select a task first.")
+	case client.Ended(t.State):
+		m.complain("%s has ended: %s.", short(t.QueueID), t.State)
+	default:
+		m.asking = &question{
+			title: "Cancel " + short(t.QueueID) + "?", lines: []string{plain(t.PromptPreview), cancelConsequence(t)},
+			do: m.cancelTask(t.QueueID),
+		}
+	}
+}
+
+func (m *model) askRetry() {
+	t, ok := m.pickedTask()
+	switch {
+	case !ok:
+		m.complain("Select a task first.")
+	case t.State == "":
+		m.complain("%s is not known yet.", short(t.QueueID))
+	case !client.Ended(t.State):
+		m.complain("%s has not ended: only an ended task can be submitted anew.", short(t.QueueID))
+	default:
+		m.asking = &question{
+			title: "Submit " + short(t.QueueID) + " anew?", lines: []string{plain(t.PromptPreview), "A new task is made, as this one was."},
+			do: m.retryTask(t.QueueID),
+		}
+	}
+}
+
+func (m *model) askRelease() {
+	a, ok := m.pickedAgent()
+	if !ok {
+		m.complain("Select an agent first.")
+		return
+	}
+	if len(a.Current) == 0 && a.InUse == 0 {
+		m.complain("%s runs nothing: there is nothing to release.", a.Name)
+		return
+	}
+	m.asking = &question{
+		title: "Release " + plain(a.Name) + "?", lines: releaseConsequences(a),
+		word: a.Name, do: m.releaseAgent(a.Name),
+	}
+}

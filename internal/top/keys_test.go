@@ -1,0 +1,177 @@
+package top
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// TestKeys presses keys on the busy board and looks at what the director was
+// asked to do, and at what the screen then says.
+func TestKeys(t *testing.T) {
+	tests := []struct {
+		name  string
+		keys  []string
+		did   string
+		shows string
+	}{
+		{"cancel asks", []string{"c"}, "", "Cancel …t402?"},
+		{"yes cancels", []string{"c", "y"}, "cancel …t402", "Cancelled: …t402"},
+		{"another key does not", []string{"c", "n"}, "", "Nothing was changed."},
+		{"nor does Enter", []string{"c", "<enter>"}, "", "Nothing was changed."},
+		{"nor Esc", []string{"c", "<esc>"}, "", "Nothing was changed."},
+		{"a waiting task of the lane", []string{"l", "l", "c", "y"}, "cancel …t411", "Cancelled: …t411"},
+		{"back in the lane", []string{"<right>", "<right>", "<left>", "c", "y"}, "cancel …t409", "Cancelled: …t409"},
+		{"the lane below", []string{"<down>", "c", "y"}, "cancel …t399", "Cancelled: …t399"},
+		{"an idle lane has no task", []string{"jjj", "c"}, "", "Select a task first."},
+		{"the last lane is a queue", []string{"G", "c", "y"}, "cancel …t430", ""},
+		{"pause", []string{"p"}, "pause agent:coder", "Paused: agent:coder"},
+		{"resume", []string{"j", "p"}, "resume agent:deployer", "Resumed: agent:deployer"},
+		{"pause of a queue", []string{"G", "p"}, "pause work", "Paused: work"},
+		{"release wants the name", []string{"R", "y", "<enter>"}, "", "That is not coder."},
+		{"and takes it", []string{"R", "coder", "<enter>"}, "release coder", "Released: coder (1 task)"},
+		{"release left", []string{"R", "coder", "<esc>"}, "", "Nothing was changed."},
+		{"nothing to release", []string{"jjj", "R"}, "", "triage runs nothing"},
+		{"a running task is not retried", []string{"r"}, "", "has not ended"},
+		{"retry", []string{"3", "G", "r", "y"}, "search , retry …t300", "Queued: …newt (position 2)"},
+		{"an ended task is not cancelled", []string{"3", "G", "c"}, "search ", "…t300 has ended: failed."},
+		{"capacity has no tasks", []string{"2", "c"}, "", "Select a task first."},
+		{"search", []string{"/", "state:failed", "<enter>"}, "search state:failed", "Search: state:failed"},
+		{"search edited", []string{"/", "ab c", "<ctrl+w>", "d", "<backspace>", "e", "<enter>"}, "search ab e", "Search: ab e"},
+		{"search left", []string{"/", "abc", "<esc>"}, "", "1 Lanes"},
+		{"search ended", []string{"/", "abc", "<enter>", "<esc>"}, "search abc, search ", "All tasks"},
+		{"letters of a search are no keys", []string{"/", "qcpr"}, "", "Search: qcpr"},
+		{"help", []string{"?"}, "", "any key goes back"},
+		{"help ends", []string{"?", "q"}, "", "● live"},
+		{"tab goes round", []string{"<tab>", "<tab>", "<tab>", "j"}, "search ", "▸ deployer"},
+		{"quit", []string{"q"}, "quit", ""},
+		{"quit from a question", []string{"c", "<ctrl+c>"}, "quit", ""},
+		{"detail", []string{"<enter>"}, "", "Output"},
+		{"detail of what waits", []string{"l", "w"}, "", "It waits for agent coder"},
+		{"and back", []string{"<enter>", "<esc>"}, "", "▸ coder"},
+		{"cancel in the detail", []string{"<enter>", "c", "y"}, "cancel …t402", "Cancelled: …t402"},
+		{"release in the detail", []string{"<enter>", "R", "coder", "<enter>"}, "release coder", "Released"},
+		{"retry opens the new task", []string{"3", "G", "<enter>", "r", "y"}, "search , retry …t300", "newt"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t, 100, 30)
+			r.dir.found, r.dir.why = foundTasks(), gates()
+			r.snapshot(busyBoard())
+			r.keys(test.keys...)
+			if did := r.dir.took(); did != test.did {
+				t.Errorf("the director was asked: %q, want %q", did, test.did)
+			}
+			r.shows(test.shows)
+		})
+	}
+}
+
+// TestRefusalsAreShown shows what the director says to what it does not do.
+func TestRefusalsAreShown(t *testing.T) {
+	for _, keys := range [][]string{{"c", "y"}, {"p"}, {"j", "p"}, {"R", "coder", "<enter>"}, {"3", "G", "r", "y"}} {
+		r := newRig(t, 100, 30)
+		r.dir.found, r.dir.err = foundTasks(), errors.New("you may not do that: ask \x1b[2Jana")
+		r.snapshot(busyBoard())
+		r.keys(keys...)
+		r.shows("✗ Not ", "you may not do that: ask ana")
+		r.now = r.now.Add(noteFor + time.Second)
+		r.send(Event{Kind: kindBeat, Live: api.Live{At: r.now}})
+		r.send(tickMsg{})
+		r.hides("you may not")
+	}
+}
+
+// TestOldDataIsNotActedOn is the rule that a dead director turns destructive
+// keys off: within 5 s the data is called old, after 15 s nothing can be
+// changed, not even what was asked before.
+func TestOldDataIsNotActedOn(t *testing.T) {
+	r := newRig(t, 100, 30)
+	r.snapshot(busyBoard())
+	r.shows("● live")
+	r.now = r.now.Add(lateAfter)
+	r.shows("reconnecting, data 5s old")
+	r.keys("c") // still possible
+	r.shows("Cancel …t402?")
+	r.now = r.now.Add(staleAfter - lateAfter)
+	r.keys("y")
+	r.shows("Nothing was changed: the data is 15s old")
+	for _, k := range []string{"c", "r", "p", "R"} {
+		r.keys(k)
+		r.hides("?\n", "Type ")
+	}
+	r.keys("<enter>") // to look is allowed
+	r.shows("Output")
+	if did := r.dir.took(); did != "" {
+		t.Errorf("the director was asked: %s", did)
+	}
+	r.send(Event{Kind: kindBeat, Live: api.Live{At: r.now}})
+	r.shows("● live")
+	r.keys("<esc>", "c", "y")
+	if did := r.dir.took(); did != "cancel …t402" {
+		t.Errorf("after the director is back: %q", did)
+	}
+}
+
+// TestAgesStopWithTheData shows that ages do not grow while nobody knows
+// whether what they are of goes on.
+func TestAgesStopWithTheData(t *testing.T) {
+	r := newRig(t, 100, 30)
+	r.snapshot(busyBoard())
+	r.shows("11m 02s")
+	r.now = r.now.Add(3 * time.Second)
+	r.shows("11m 05s")
+	r.now = r.now.Add(time.Hour)
+	r.shows("11m 07s", "data 1h 00m old")
+}
+
+// TestPasteIsNoKeys shows that a text pasted by mistake does nothing.
+func TestPasteIsNoKeys(t *testing.T) {
+	r := newRig(t, 100, 30)
+	r.snapshot(busyBoard())
+	r.send(tea.PasteMsg{Content: "q\ncy\n"})
+	r.keys("/")
+	r.send(tea.PasteMsg{Content: "agent:coder\n\x1b[2J"})
+	r.shows("Search: agent:coder")
+	if did := r.dir.took(); did != "" {
+		t.Errorf("the director was asked: %s", did)
+	}
+}
+
+// TestSelectionFollowsItsTask shows that what is selected is a task, not a
+// place on the screen.
+func TestSelectionFollowsItsTask(t *testing.T) {
+	r := newRig(t, 100, 30)
+	r.snapshot(busyBoard())
+	r.keys("l", "l") // …t411 of coder
+	l := busyBoard()
+	c := l.Agents[1]
+	c.Current, c.Line = []api.LiveTask{c.Line[0]}, c.Line[1:]
+	r.send(Event{Kind: kindChange, Live: api.Live{At: r.now, Agents: []api.LiveAgent{agent("aaa", "idle", nil, nil), c}}})
+	r.shows("▸ coder")
+	r.keys("c", "y")
+	if did := r.dir.took(); did != "cancel …t411" {
+		t.Errorf("the director was asked: %q", did)
+	}
+	r.send(Event{Kind: kindChange, Live: api.Live{At: r.now, Gone: []string{"agent:coder"}}})
+	r.shows("▸ aaa")
+	r.hides("▸ coder")
+}
+
+// TestSearchErrorIsShown shows a query that the director does not understand,
+// and one that is answered again.
+func TestSearchErrorIsShown(t *testing.T) {
+	r := newRig(t, 100, 30)
+	r.snapshot(busyBoard())
+	r.dir.lost = errors.New("q: agnet is no key: did you mean agent?")
+	r.keys("/", "agnet:coder", "<enter>")
+	r.shows("✗ q: agnet is no key: did you mean agent?")
+	r.dir.lost, r.dir.found = nil, foundTasks()
+	r.keys("/", "<ctrl+u>", "agent:coder", "<enter>")
+	r.shows("Search: agent:coder · 5 tasks")
+	r.hides("agnet")
+}

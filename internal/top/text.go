@@ -1,0 +1,123 @@
+package top
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// plain makes a foreign text safe for one line: no escape sequence, no control
+// character, none that turns the text round.
+func plain(s string) string {
+	s = ansi.Strip(strings.ToValidUTF8(s, "?"))
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case hostile(r):
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// hostile reports whether a character could move the cursor, change what
+// stands elsewhere, or show a text other than it is.
+func hostile(r rune) bool {
+	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
+}
+
+// plainLines is plain for a log: its lines, tabs as spaces. What would
+// overwrite a line follows it instead.
+func plainLines(s string) []string {
+	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = plain(strings.ReplaceAll(lines[i], "\t", "    "))
+	}
+	return lines
+}
+
+// width is the number of cells that a text takes, its styles apart.
+func width(s string) int { return ansi.StringWidth(s) }
+
+// cut shortens a text to n cells.
+func cut(s string, n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return ansi.Truncate(s, n, "…")
+}
+
+// fit makes a text exactly n cells wide.
+func fit(s string, n int) string {
+	s = cut(s, n)
+	return s + strings.Repeat(" ", max(0, n-width(s)))
+}
+
+// ends puts one text at each end of a line of n cells; where both do not fit,
+// the left one is cut.
+func ends(left, right string, n int) string {
+	if width(right) >= n {
+		return fit(left, n)
+	}
+	return fit(left, n-width(right)) + right
+}
+
+// wrap breaks a text into lines of at most n cells.
+func wrap(s string, n int) []string {
+	if n < 1 {
+		return nil
+	}
+	return strings.Split(ansi.Wrap(s, n, ""), "\n")
+}
+
+// ago is a length of time in its one or two largest units, short.
+func ago(d time.Duration) string {
+	d = max(0, d)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm %02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh %02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours())/24)
+}
+
+// short is an id as people recognise it.
+func short(id string) string {
+	const shown = 4
+	rest, ours := strings.CutPrefix(id, signalbox.IDPrefix)
+	if !ours || len(rest) <= 2*shown {
+		return plain(id)
+	}
+	return "…" + plain(rest[len(rest)-shown:])
+}
+
+// joined joins the parts that say something.
+func joined(sep string, parts ...string) string {
+	var said []string
+	for _, p := range parts {
+		if p != "" {
+			said = append(said, p)
+		}
+	}
+	return strings.Join(said, sep)
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// seconds is a length of time of the API.
+func seconds(s int64) string { return ago(time.Duration(s) * time.Second) }
