@@ -140,6 +140,9 @@ func (c *Client) setHeaders(r *http.Request, req call) {
 	}
 	r.Header.Set("Accept", accept)
 	r.Header.Set("User-Agent", c.opts.UserAgent)
+	if c.opts.Traceparent != "" {
+		r.Header.Set("Traceparent", c.opts.Traceparent)
+	}
 	if req.method != http.MethodGet {
 		r.Header.Set("Content-Type", "application/json") // wanted on every write, with a body or without
 	}

@@ -23,6 +23,9 @@ type Options struct {
 	HTTPClient *http.Client
 	// UserAgent is sent with each request; default "signalbox-go".
 	UserAgent string
+	// Traceparent, if set, is sent with each request (W3C Trace Context): what
+	// the director does for it is a part of that trace.
+	Traceparent string
 
 	// Timeout bounds one plain request, long polls and streams apart;
 	// default 30 s.

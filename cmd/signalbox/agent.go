@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
 // agentFile is <data>/agents/<name>/agent.json, by which signalbox up finds
@@ -76,7 +77,15 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 		return err
 	}
 	defer func() { _ = listener.Close() }() // Serve has closed it already, unless it was not reached
-	daemon, err := agentd.New(daemonConfig(cfg, o, folder, log))
+	otel := telemetry.StartOTel(ctx, telemetry.OTelOptions{Service: "signalbox-agent", Version: version, Log: log})
+	defer func() {
+		if err := otel.Close(); err != nil {
+			log.Warn("what OpenTelemetry had left was not sent", "error", err)
+		}
+	}()
+	c := daemonConfig(cfg, o, folder, log)
+	c.Traces = otel.Traces()
+	daemon, err := agentd.New(c)
 	if err != nil {
 		return fmt.Errorf("agent %s: %w", a.Name, err)
 	}

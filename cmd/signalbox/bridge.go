@@ -7,8 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/cli"
@@ -41,6 +43,9 @@ func bridgeHeaders(to cli.Bridge) map[string]string {
 	}
 	if id := os.Getenv(executionEnv); to.Execution && signalbox.ValidID(id) {
 		headers["X-Signalbox-Execution"] = id
+	}
+	if trace := os.Getenv("TRACEPARENT"); trace != "" && !strings.ContainsFunc(trace, unicode.IsControl) {
+		headers["Traceparent"] = trace
 	}
 	return headers
 }

@@ -94,24 +94,25 @@ func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error)
 		Sealer: sealer, Log: s.log,
 	})
 	metrics := telemetry.NewMetrics(s.engine)
+	s.otel = startOTel(ctx, metrics, s.log)
+	traces := s.otel.Tasks(s.engine)
 	s.dispatch = dispatch.New(s.engine, dispatch.Options{
 		DispatchTimeout: q.DispatchTimeout, SessionGrace: s.cfg.SessionGrace, Retention: q.Retention, Log: s.log,
-		StallLimit: s.cfg.StallLimit, RunGrace: s.cfg.RunGrace,
+		StallLimit: s.cfg.StallLimit, RunGrace: s.cfg.RunGrace, Traces: traces,
 	})
 	s.identity, err = identity.New(ctx, s.store, identity.Options{Static: s.cfg.Token, Now: s.engine.Now, Log: s.log})
 	if err != nil {
 		return err
 	}
-	s.otel = startOTel(ctx, metrics, s.log)
 	s.tools, err = newToolbox(s.cfg, parts{
-		engine: s.engine, metrics: metrics, traces: s.otel.Traces(), queue: director.NewQueueTools(), log: s.log,
+		engine: s.engine, metrics: metrics, traces: s.otel.Traces(), trace: traces.Context, queue: director.NewQueueTools(), log: s.log,
 	})
 	if err != nil {
 		return err
 	}
 	c := director.Config{
 		Engine: s.engine, Runs: s.dispatch, Identity: s.identity, Terminal: s.cfg.Terminal, Hosts: s.cfg.Hosts,
-		Addr: s.listener.Addr().String(), Version: version, Log: s.log, Metrics: metrics, AgentName: s.cfg.Commands.AgentName,
+		Addr: s.listener.Addr().String(), Version: version, Log: s.log, Metrics: metrics, Traces: traces, AgentName: s.cfg.Commands.AgentName,
 		Doctor: s.looks(), Pages: dashboard.New(),
 	}
 	s.tools.into(&c)

@@ -58,7 +58,7 @@ func openAlone(ctx context.Context, cfg config.Config, out streams) (g *alone, e
 		}
 	}()
 	g.otel = startOTel(ctx, g.metrics, log)
-	g.tools, err = newToolbox(cfg, parts{engine: g.engine, metrics: g.metrics, traces: g.otel.Traces(), log: log})
+	g.tools, err = newToolbox(cfg, parts{engine: g.engine, metrics: g.metrics, traces: g.otel.Traces(), trace: g.otel.Tasks(g.engine).Context, log: log})
 	return g, err
 }
 

@@ -46,7 +46,8 @@ type parts struct {
 	engine  *engine.Engine
 	metrics *telemetry.Metrics
 	traces  trace.TracerProvider
-	queue   *director.QueueTools // nil: a gateway alone, which has no queue
+	trace   func(ctx context.Context, queueID string) context.Context // of a task that runs
+	queue   *director.QueueTools                                      // nil: a gateway alone, which has no queue
 	log     *slog.Logger
 }
 
@@ -86,7 +87,7 @@ func newToolbox(cfg config.Config, p parts) (_ *toolbox, err error) {
 		return nil, err
 	}
 	t.tasks = tooltask.New(tooltask.Options{
-		Engine: p.engine, Gateway: t.gateway, Retention: cfg.Queue.Retention, Log: p.log,
+		Engine: p.engine, Gateway: t.gateway, Trace: p.trace, Retention: cfg.Queue.Retention, Log: p.log,
 		Concurrent: cmp.Or(cfg.Commands.MaxConcurrent, cfg.Tools.MaxConcurrent, tooltask.DefaultConcurrent),
 	})
 	p.engine.AddLive(t.tasks)

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 )
@@ -29,11 +31,11 @@ func invalid(format string, args ...any) *refusal {
 	return refuse(http.StatusBadRequest, "validation_error", format, args...)
 }
 
-// Accept takes a task as POST /task does. It returns once the run is on disk,
+// Accept takes a task as POST /task does, as a part of the trace in ctx. It returns once the run is on disk,
 // and before the program has started. When ctx ends earlier the task
 // may still be accepted; ask by its queue_id.
 func (d *Daemon) Accept(ctx context.Context, t api.AgentTask) (api.AgentTaskAccepted, error) {
-	r, ref := d.reserve(t)
+	r, ref := d.reserve(t, trace.SpanContextFromContext(ctx))
 	if ref != nil {
 		return api.AgentTaskAccepted{}, ref
 	}
@@ -54,7 +56,7 @@ func (d *Daemon) Accept(ctx context.Context, t api.AgentTask) (api.AgentTaskAcce
 
 // reserve decides under one lock what becomes of a task: an earlier run of
 // the same identity, a new run that holds its lane, or a refusal.
-func (d *Daemon) reserve(t api.AgentTask) (*run, *refusal) {
+func (d *Daemon) reserve(t api.AgentTask, caller trace.SpanContext) (*run, *refusal) {
 	job, ref := d.check(t)
 	if ref != nil {
 		return nil, ref
@@ -78,6 +80,7 @@ func (d *Daemon) reserve(t api.AgentTask) (*run, *refusal) {
 		return nil, ref
 	}
 	r := d.newRun(t, job, lane)
+	r.trace.caller = caller
 	if ref := d.checkFence(r); ref != nil {
 		return nil, ref
 	}

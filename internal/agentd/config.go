@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 )
 
@@ -58,7 +60,8 @@ type Config struct {
 	TerminalCommand []string      // what runs in one; default: the CLI, for the kinds command, llm and demo $SHELL
 	TerminalIdle    time.Duration // without input or output a terminal ends; default 15 min
 
-	ExecLog string // file that gets a JSON line at start and end of each execution
+	Traces  trace.TracerProvider // takes a span for each execution; nil: none are made
+	ExecLog string               // file that gets a JSON line at start and end of each execution
 	Logger  *slog.Logger
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 )
@@ -19,6 +21,7 @@ type Daemon struct {
 	runner  runner.Runner
 	disk    *disk
 	exec    execLog
+	tracer  trace.Tracer // nil: no spans
 	started time.Time
 	lock    *dirLock // on the data folder
 	ledger  *ledger
@@ -78,6 +81,9 @@ func New(cfg Config) (*Daemon, error) {
 		quit:  make(chan time.Duration, 1),
 		lanes: map[laneID]*run{}, runs: map[string]*run{}, byQueue: map[string]*run{}, terminals: map[string]*terminal{},
 		changed: make(chan struct{}), closed: make(chan struct{}),
+	}
+	if cfg.Traces != nil {
+		d.tracer = cfg.Traces.Tracer(tracerName)
 	}
 	if d.disk, err = openDisk(cfg.DataDir); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)

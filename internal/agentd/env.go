@@ -49,6 +49,9 @@ func (r *run) identity() []string {
 	if strings.HasPrefix(r.d.cfg.DirectorToken, agentTokenPrefix) {
 		env = append(env, "SIGNALBOX_TOKEN="+r.d.cfg.DirectorToken)
 	}
+	if parent := r.trace.parent(); parent != "" {
+		env = append(env, "TRACEPARENT="+parent)
+	}
 	return env
 }
 

@@ -39,7 +39,10 @@ func (s *stop) verdict(o runner.Outcome) verdict {
 
 // execute carries an accepted run to its end.
 func (r *run) execute() {
-	r.finish(r.perform())
+	r.trace.begin(r)
+	v := r.perform()
+	r.trace.end(r, &v)
+	r.finish(v)
 }
 
 func (r *run) perform() verdict {

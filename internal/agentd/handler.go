@@ -39,7 +39,7 @@ func (d *Daemon) postTask(w http.ResponseWriter, req *http.Request) {
 		replyError(w, ref)
 		return
 	}
-	acc, err := d.Accept(req.Context(), t)
+	acc, err := d.Accept(withTrace(req), t)
 	if err != nil {
 		replyError(w, err)
 		return

@@ -29,6 +29,8 @@ type run struct {
 	told     chan struct{} // closed once someone was told of the end
 	toldOnce sync.Once
 
+	trace runTrace
+
 	stored sync.Mutex // held while the record on disk changes; taken before mu
 	seq    int64      // of the entry in the ledger, 0 if it has none
 	onDisk bool       // there is a record file

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -131,6 +132,17 @@ func (a *app) loadFrom(src config.Sources) (config.Config, error) {
 	return config.Load(src)
 }
 
+var traceparentForm = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+
+// traceparent is the trace that the command is a part of, as in an execution of
+// an agent; "" for none.
+func (a *app) traceparent() string {
+	if given, _ := a.io.Env("TRACEPARENT"); traceparentForm.MatchString(given) {
+		return given
+	}
+	return ""
+}
+
 // client makes a client of the director.
 func (a *app) client(opts client.Options) (*client.Client, error) {
 	t, err := a.target()
@@ -139,6 +151,7 @@ func (a *app) client(opts client.Options) (*client.Client, error) {
 	}
 	opts.Token = t.token
 	opts.UserAgent = "signalbox-cli/" + a.roles.Version
+	opts.Traceparent = a.traceparent()
 	c, err := client.New(t.url, opts)
 	if err != nil {
 		return nil, usage("%s", err)

@@ -20,8 +20,9 @@ import (
 type Metrics interface {
 	http.Handler
 	// Request counts an answered request. route is a name of the route
-	// table, or "" for none of it.
-	Request(route string, status int)
+	// table, or "" for none of it. took is less than 0 where the time says
+	// nothing: of a stream, or of a long poll.
+	Request(route string, status int, took time.Duration)
 	// Refused counts a submit that was not accepted.
 	Refused(code signalbox.Code)
 }
@@ -67,6 +68,7 @@ type Config struct {
 	Version string
 	Log     *slog.Logger
 	Metrics Metrics
+	Traces  Traces // nil: calls are traced as their callers say
 }
 
 // Director answers the HTTP API. Make one with New.
@@ -104,6 +106,9 @@ type Director struct {
 // cancelWait is how long a cancel of a running task waits for the agent's
 // word before it answers 202 (design §2).
 const cancelWait = 5 * time.Second
+
+// OpenStreams is how many streams are open: of events, of what is live, of calls.
+func (d *Director) OpenStreams() int { return int(d.streams.Load()) }
 
 // New makes a Director and mounts the route table. It fails where a route
 // has no handler, or where Addr is public and there is no token.
@@ -180,5 +185,5 @@ func (d *Director) Stop() { d.end() }
 type noMetrics struct{}
 
 func (noMetrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
-func (noMetrics) Request(string, int)                              {}
+func (noMetrics) Request(string, int, time.Duration)               {}
 func (noMetrics) Refused(signalbox.Code)                           {}

@@ -141,7 +141,7 @@ func (d *Director) guard(route api.Route, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		noteRoute(w, route.Name)
 		c, err := d.gate.admit(r, route)
-		r = r.WithContext(withCaller(r.Context(), c))
+		r = traced(r.WithContext(withCaller(r.Context(), c)))
 		if err == nil {
 			err = d.pass(w, r, route, h)
 		}

@@ -26,7 +26,7 @@ var requestIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // outer is what every request passes first, whatever its path.
 func (d *Director) outer(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rec := &recorder{ResponseWriter: w}
+		rec := &recorder{ResponseWriter: w, begun: time.Now()}
 		defer d.finish(rec, r)
 		d.setHeaders(rec, r)
 		if hasBody(r) {
@@ -106,7 +106,16 @@ func (d *Director) finish(w *recorder, r *http.Request) {
 	default:
 		w.status = http.StatusOK
 	}
-	d.cfg.Metrics.Request(w.route, w.status)
+	d.cfg.Metrics.Request(w.route, w.status, w.took(r))
+}
+
+// took is how long the answer took; -1 where that is for the caller to say: of
+// streams, and of polls that wait.
+func (w *recorder) took(r *http.Request) time.Duration {
+	if w.status == http.StatusSwitchingProtocols || strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") || strings.Contains(r.URL.RawQuery, "wait=") {
+		return -1
+	}
+	return time.Since(w.begun)
 }
 
 // statusGone counts callers that went away before their answer. Nobody is
@@ -118,6 +127,7 @@ type recorder struct {
 	http.ResponseWriter
 	status int
 	route  string
+	begun  time.Time
 }
 
 func (w *recorder) WriteHeader(status int) {

@@ -29,7 +29,7 @@ func (d *Director) callTool(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	call := gateway.Call{Tool: r.PathValue("tool"), Arguments: req.Arguments, Caller: who}
-	ctx, cancel := d.untilStopped(gateway.WithTrace(withAsker(r), r.Header))
+	ctx, cancel := d.untilStopped(d.within(withAsker(r), who))
 	defer cancel()
 	if wantsStream(r) {
 		return d.streamTool(ctx, w, r, call)

@@ -41,7 +41,7 @@ func (d *Director) mcp(w http.ResponseWriter, r *http.Request) error {
 		}
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
-	ctx, cancel := d.untilStopped(gateway.WithTrace(withAsker(r), r.Header))
+	ctx, cancel := d.untilStopped(d.within(withAsker(r), who))
 	defer cancel()
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy that buffers would hold events back
 	d.cfg.MCP.ServeHTTP(w, r.WithContext(gateway.WithCaller(ctx, who)))

@@ -68,6 +68,7 @@ func (d *Dispatcher) adoptTask(ctx context.Context, t signalbox.Task) error {
 	d.log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", l.name, "state", string(t.State))
 	r := d.newRun(l, c)
 	r.adopted = true
+	r.traced()
 	r.startClocks()
 	d.start(r, (*run).resume)
 	return nil

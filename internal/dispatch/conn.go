@@ -118,13 +118,13 @@ func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 // call makes one request. A non-nil answer is filled from the JSON of a 2xx
 // answer.
 func (c *conn) call(ctx context.Context, method, path string, body, answer any) error {
-	return c.callOnce(ctx, method, path, "", body, answer)
+	return c.callOnce(ctx, method, path, nil, body, answer)
 }
 
-// callOnce is call for a request that the agent recognises when it comes
-// twice, by key: the transport may then send it again on a new connection
-// when an idle one turns out to be dead.
-func (c *conn) callOnce(ctx context.Context, method, path, key string, body, answer any) error {
+// callOnce is call with more headers. With an Idempotency-Key the agent
+// recognises the request when it comes twice: the transport may then send it
+// again on a new connection when an idle one turns out to be dead.
+func (c *conn) callOnce(ctx context.Context, method, path string, headers map[string]string, body, answer any) error {
 	var sent io.Reader
 	if body != nil {
 		data, err := json.Marshal(body)
@@ -144,8 +144,8 @@ func (c *conn) callOnce(ctx context.Context, method, path, key string, body, ans
 	if body != nil || method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if key != "" {
-		req.Header.Set("Idempotency-Key", key)
+	for name, value := range headers {
+		req.Header.Set(name, value)
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
@@ -205,13 +205,16 @@ func read(resp *http.Response, answer any) error {
 }
 
 // start offers a task. once says that the agent understands fences, so that
-// the same offer twice is one execution.
-func (c *conn) start(ctx context.Context, t api.AgentTask, once bool) (a api.AgentTaskAccepted, err error) {
-	key := ""
+// the same offer twice is one execution; trace is the traceparent of that.
+func (c *conn) start(ctx context.Context, t api.AgentTask, once bool, trace string) (a api.AgentTaskAccepted, err error) {
+	headers := map[string]string{}
 	if once {
-		key = t.QueueID + "/" + strconv.FormatInt(t.Fence, 10)
+		headers["Idempotency-Key"] = t.QueueID + "/" + strconv.FormatInt(t.Fence, 10)
 	}
-	err = c.callOnce(ctx, http.MethodPost, "/task", key, t, &a)
+	if trace != "" {
+		headers["Traceparent"] = trace
+	}
+	err = c.callOnce(ctx, http.MethodPost, "/task", headers, t, &a)
 	if err == nil && (a.TaskID == "" || len(a.TaskID) > maxAgentID) {
 		err = errors.New("answer 201 without a usable task_id is not what an agent says")
 	}

@@ -48,10 +48,20 @@ type Options struct {
 	// connection, as http.Transport does: a request that ended before that is
 	// known not to have reached its agent.
 	Transport http.RoundTripper
+	Traces    Traces // nil: agents are told of no trace
 	Log       *slog.Logger
 	// Monotonic is the clock by which silence is measured: time.Now, whose
 	// readings carry the monotonic clock.
 	Monotonic func() time.Time
+}
+
+// Traces says of which trace an execution is a part; *telemetry.Traces does.
+type Traces interface {
+	// Execution is told of an execution before its agent is, or, where adopted
+	// says so, before it is followed in place of a director that is gone.
+	// stored is the traceparent of its submit, "" for none. It returns the
+	// traceparent for the agent, "" for none.
+	Execution(t *signalbox.Task, stored string, adopted bool) (traceparent string)
 }
 
 // Dispatcher gives waiting tasks to agents and follows them. It implements

@@ -32,6 +32,7 @@ type run struct {
 	isolated, adopted bool
 	talk              string
 
+	trace   string         // traceparent for the agent
 	claimed engine.Claimed // what was claimed; its Task is the row as last known, guarded by d.mu
 
 	agentTask  string    // the agent's own id for it, once known; guarded by d.mu
@@ -129,12 +130,20 @@ func (r *run) offer() api.AgentTask {
 	return a
 }
 
+// traced finds of which trace the execution is a part.
+func (r *run) traced() {
+	if r.d.opts.Traces != nil {
+		t := r.claimed.Task
+		r.trace = r.d.opts.Traces.Execution(&t, r.claimed.Request.Trace, r.adopted)
+	}
+}
+
 // dispatch sends a claimed task and follows it to its end.
 func (r *run) dispatch(ctx context.Context) {
 	offer := r.offer()
 	r.goOn(ctx, &offer)
 	sending, cancel := context.WithTimeout(ctx, r.d.opts.DispatchTimeout)
-	accepted, err := r.conn().start(sending, offer, r.fencing())
+	accepted, err := r.conn().start(sending, offer, r.fencing(), r.trace)
 	cancel()
 	status := statusOf(err)
 	switch {

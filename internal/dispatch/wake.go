@@ -169,7 +169,9 @@ func (d *Dispatcher) passOn(queues []string) {
 
 // begin starts a run on its own goroutine.
 func (d *Dispatcher) begin(l *lane, c engine.Claimed, first func(*run, context.Context)) {
-	d.start(d.newRun(l, c), first)
+	r := d.newRun(l, c)
+	r.traced()
+	d.start(r, first)
 }
 
 // newRun makes the run of a task. ctx ends when the dispatcher stops or the

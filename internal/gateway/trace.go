@@ -25,6 +25,21 @@ func WithTrace(ctx context.Context, h http.Header) context.Context {
 	return w3c.Extract(ctx, propagation.HeaderCarrier(h))
 }
 
+// WithMetaTrace takes over the trace that stands in the _meta of a call, for
+// those who do something about the call before they make it.
+func WithMetaTrace(ctx context.Context, meta json.RawMessage) context.Context {
+	return w3c.Extract(ctx, metaCarrier(meta))
+}
+
+// MetaTrace puts the trace of ctx into a _meta, in place of one that is there.
+// Without a trace the _meta stays as it is.
+func MetaTrace(ctx context.Context, meta json.RawMessage) json.RawMessage {
+	if !trace.SpanContextFromContext(ctx).IsValid() {
+		return meta
+	}
+	return setMeta(ctx, meta, true)
+}
+
 // SetTrace hands the trace on to an HTTP upstream.
 func SetTrace(ctx context.Context, h http.Header) { w3c.Inject(ctx, propagation.HeaderCarrier(h)) }
 
@@ -38,7 +53,7 @@ type span struct {
 // startSpan begins the span of a call, as the MCP conventions of OpenTelemetry
 // name it, and puts the trace into the _meta that the upstream will see.
 func (g *Gateway) startSpan(ctx context.Context, e *entry, c *Call) (context.Context, *span) {
-	ctx = w3c.Extract(ctx, metaCarrier(c.Meta))
+	ctx = WithMetaTrace(ctx, c.Meta)
 	if g.tracer == nil {
 		if trace.SpanContextFromContext(ctx).IsValid() {
 			c.Meta = setMeta(ctx, c.Meta, false)

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -24,7 +25,8 @@ type Metrics struct {
 	failures  map[signalbox.EventKind]prometheus.Counter
 	refusals  *prometheus.CounterVec
 	requests  *prometheus.CounterVec
-	agents    times
+	took      *prometheus.HistogramVec
+	agents    map[string]times // by the kind of queue of agents' tasks
 	tools     map[string]times // by the queue of tool tasks
 	routes    map[string]bool
 }
@@ -49,6 +51,27 @@ var failureKinds = []signalbox.EventKind{
 // often nothing, a run often hours.
 var seconds = []float64{0.01, 0.05, 0.1, 0.5, 1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400}
 
+// answers are the buckets of HTTP requests, 1 ms to 30 s.
+var answers = []float64{0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30}
+
+// The kinds of queue: a label that no caller can make more of.
+const (
+	kindWork, kindPool, kindAgent, kindBypass = "work", "pool", "agent", "bypass"
+)
+
+func kindOf(t *signalbox.Task) string {
+	if t.Mode == signalbox.ModeBypass {
+		return kindBypass
+	}
+	if t.Queue == signalbox.QueueWork {
+		return kindWork
+	}
+	if _, own := signalbox.QueueAgent(t.Queue); own {
+		return kindAgent
+	}
+	return kindPool
+}
+
 // NewMetrics watches an engine. Call it before the engine is used.
 func NewMetrics(e *engine.Engine) *Metrics {
 	reg := prometheus.NewRegistry()
@@ -58,7 +81,9 @@ func NewMetrics(e *engine.Engine) *Metrics {
 	}
 	m.bindTasks(reg)
 	m.refusals = counters(reg, "signalbox_submit_refusals_total", "Submits that were not accepted, by error code.", "code")
+	m.refusals.WithLabelValues(string(signalbox.CodeQueueFull))
 	m.requests = counters(reg, "signalbox_http_requests_total", "Answered HTTP requests, by route and status.", "route", "status")
+	m.took = histograms(reg, "signalbox_http_request_duration_seconds", "Time of HTTP requests, by route; streams and polls that wait apart.", answers, "route")
 	reg.MustRegister(
 		newGauges(e),
 		collectors.NewGoCollector(),
@@ -90,9 +115,11 @@ func (m *Metrics) bindTasks(reg *prometheus.Registry) {
 }
 
 func (m *Metrics) bindTimes(reg *prometheus.Registry) {
-	m.agents = times{
-		wait: histogram(reg, "signalbox_task_wait_seconds", "Time from when an agent's task could first start until it was claimed."),
-		run:  histogram(reg, "signalbox_task_run_seconds", "Time from acceptance by an agent until the end."),
+	agentWait := histograms(reg, "signalbox_task_wait_seconds", "Time from when an agent's task could first start until it was claimed, by the kind of its queue.", seconds, "queue_kind")
+	agentRun := histograms(reg, "signalbox_task_run_seconds", "Time from acceptance by an agent until the end, by the kind of the task's queue.", seconds, "queue_kind")
+	m.agents = map[string]times{}
+	for _, kind := range []string{kindWork, kindPool, kindAgent, kindBypass} {
+		m.agents[kind] = times{agentWait.WithLabelValues(kind), agentRun.WithLabelValues(kind)}
 	}
 	wait := histograms(reg, "signalbox_tool_task_wait_seconds", "Time from when a tool call that is a task could first start until it was claimed.", seconds, "queue")
 	run := histograms(reg, "signalbox_tool_task_run_seconds", "Time from the start of a tool call that is a task until its end.", seconds, "queue")
@@ -106,12 +133,6 @@ func counters(reg prometheus.Registerer, name, help string, labels ...string) *p
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	reg.MustRegister(v)
 	return v
-}
-
-func histogram(reg *prometheus.Registry, name, help string) prometheus.Histogram {
-	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: seconds})
-	reg.MustRegister(h)
-	return h
 }
 
 // observe takes note of a durable change.
@@ -143,7 +164,7 @@ func (m *Metrics) timesOf(t *signalbox.Task) times {
 	if own, ok := m.tools[t.Queue]; ok && t.Mode == signalbox.ModeTool {
 		return own
 	}
-	return m.agents
+	return m.agents[kindOf(t)]
 }
 
 // count adds one to a counter that was bound; what was not is not counted.
@@ -154,8 +175,9 @@ func count[K comparable](bound map[K]prometheus.Counter, key K) {
 }
 
 // Request counts an answered HTTP request. route is a name of the route
-// table; anything else is counted as "".
-func (m *Metrics) Request(route string, status int) {
+// table; anything else is counted as "". took is not counted where it is less
+// than 0.
+func (m *Metrics) Request(route string, status int, took time.Duration) {
 	if !m.routes[route] {
 		route = ""
 	}
@@ -163,6 +185,9 @@ func (m *Metrics) Request(route string, status int) {
 		status = 0
 	}
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	if took >= 0 {
+		m.took.WithLabelValues(route).Observe(took.Seconds())
+	}
 }
 
 // Refused counts a submit that was not accepted.

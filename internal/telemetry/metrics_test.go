@@ -24,14 +24,19 @@ func (f fleet) LiveAgent(name string) (engine.LiveAgent, bool) {
 }
 func (f fleet) Agents() []engine.LiveAgent { return []engine.LiveAgent{{Agent: f.Agent, Up: true}} }
 
-func newEngine(t *testing.T) (*engine.Engine, *memory.Store, signalbox.Agent) {
+func sealer(t *testing.T) *seal.Sealer {
 	t.Helper()
 	sealer, err := seal.New(bytes.Repeat([]byte{1}, seal.KeyBytes))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return sealer
+}
+
+func newEngine(t *testing.T) (*engine.Engine, *memory.Store, signalbox.Agent) {
+	t.Helper()
 	s := memory.New(memory.Options{})
-	e := engine.New(s, engine.Options{Sealer: sealer, MaxSize: 1000})
+	e := engine.New(s, engine.Options{Sealer: sealer(t), MaxSize: 1000})
 	a, err := e.PutAgent(t.Context(), signalbox.Agent{Name: "coder", Kind: "demo", URL: "http://127.0.0.1:9000", Slots: 9}, "")
 	if err != nil {
 		t.Fatal(err)
@@ -78,8 +83,8 @@ func TestMetricsFollowTheTasks(t *testing.T) {
 	}
 	claim(t, e, a)
 	m.Refused(signalbox.CodeQueueFull)
-	m.Request("submit", 201)
-	m.Request("/etc/passwd", 404)
+	m.Request("submit", 201, time.Millisecond)
+	m.Request("/etc/passwd", 404, -1)
 	text := scrape(t, m)
 	for _, want := range []string{
 		`signalbox_tasks_submitted_total{source="web"} 4`,
@@ -93,8 +98,8 @@ func TestMetricsFollowTheTasks(t *testing.T) {
 		`signalbox_submit_refusals_total{code="queue_full"} 1`,
 		`signalbox_http_requests_total{route="submit",status="201"} 1`,
 		`signalbox_http_requests_total{route="",status="404"} 1`,
-		`signalbox_task_wait_seconds_count 3`,
-		`signalbox_task_run_seconds_count 1`,
+		`signalbox_task_wait_seconds_count{queue_kind="work"} 3`,
+		`signalbox_task_run_seconds_count{queue_kind="work"} 1`,
 		`signalbox_agents{state="up"} 1`,
 		`signalbox_agents{state="idle"} 1`,
 		`signalbox_store_info{kind="memory"} 1`,
@@ -135,7 +140,7 @@ func TestTimesOfToolTasksStandApart(t *testing.T) {
 	submit(t, e, engine.NewTask{})
 	claim(t, e, a)
 	has(t, scrape(t, m),
-		`signalbox_task_wait_seconds_count 1`, `signalbox_task_run_seconds_count 0`,
+		`signalbox_task_wait_seconds_count{queue_kind="work"} 1`, `signalbox_task_run_seconds_count{queue_kind="work"} 0`,
 		`signalbox_tool_task_wait_seconds_count{queue="commands"} 2`, `signalbox_tool_task_run_seconds_count{queue="commands"} 1`,
 		`signalbox_tool_task_wait_seconds_count{queue="calls"} 0`, `signalbox_tool_task_run_seconds_count{queue="calls"} 0`)
 }

@@ -22,6 +22,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
 const (
@@ -34,6 +36,7 @@ const (
 
 // OTelOptions are what StartOTel needs.
 type OTelOptions struct {
+	Service  string              // service.name, unless OTEL_SERVICE_NAME says another; "" is signalbox
 	Gatherer prometheus.Gatherer // the metrics to send, each defined there once; nil: none
 	Version  string
 	Log      *slog.Logger
@@ -43,6 +46,7 @@ type OTelOptions struct {
 // OTel sends spans and metrics to an OpenTelemetry receiver.
 type OTel struct {
 	traces *sdktrace.TracerProvider
+	tasks  *Traces // nil: those of no engine
 	ends   []func(context.Context) error
 }
 
@@ -77,7 +81,7 @@ func StartOTel(ctx context.Context, o OTelOptions) *OTel {
 	}
 	otel.SetErrorHandler(&complaints{log: o.Log})
 	res, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", "signalbox"), attribute.String("service.version", o.Version)),
+		resource.WithAttributes(attribute.String("service.name", cmp.Or(o.Service, "signalbox")), attribute.String("service.version", o.Version)),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
 	warn("OpenTelemetry resource attributes", err) // those that could be read are there
 	if traces {
@@ -116,7 +120,7 @@ func (t *OTel) startTraces(ctx context.Context, res *resource.Resource) error {
 	if err != nil {
 		return err
 	}
-	t.traces = sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res))
+	t.traces = sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res), sdktrace.WithIDGenerator(idGenerator{}))
 	t.ends = append(t.ends, func(ctx context.Context) error {
 		err := t.traces.Shutdown(ctx)
 		_ = exporter.Shutdown(ctx) // a request that is still under way ends here
@@ -143,8 +147,18 @@ func (t *OTel) Traces() trace.TracerProvider {
 	return t.traces
 }
 
+// Tasks makes the spans of an engine's tasks; see NewTraces. Call it once, and
+// Close after the last of them has changed.
+func (t *OTel) Tasks(e *engine.Engine) *Traces {
+	t.tasks = NewTraces(e, t.Traces())
+	return t.tasks
+}
+
 // Close sends what is left, within a bound.
 func (t *OTel) Close() error {
+	if t.tasks != nil {
+		t.tasks.Close()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	errs := make([]error, len(t.ends))

@@ -57,6 +57,7 @@ type answer struct {
 
 // CallOr implements gateway.Tasks.
 func (x *Executor) CallOr(ctx context.Context, c gateway.TaskCall, grace time.Duration) (gateway.Result, *gateway.ToolTask, error) {
+	ctx = gateway.WithMetaTrace(ctx, c.Meta)
 	tool, there := x.gateway.Tool(c.Tool)
 	if there && tool.Async {
 		t, err := x.Submit(ctx, c)

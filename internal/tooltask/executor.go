@@ -66,7 +66,10 @@ type Options struct {
 	Calls      int            // other calls that became tasks, side by side
 	Retention  time.Duration  // for which ended tasks stay readable
 	Look       time.Duration  // between two looks for what no event named; 5 s
-	Log        *slog.Logger
+	// Trace puts the trace of the run of a task into a context, for the call
+	// that it makes. nil: the call has that of its _meta, if any.
+	Trace func(ctx context.Context, queueID string) context.Context
+	Log   *slog.Logger
 }
 
 // Executor runs the tasks of tools. It implements gateway.Tasks, engine.Live

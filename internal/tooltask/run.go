@@ -80,8 +80,9 @@ func (x *Executor) run(r *run) {
 	}
 	t := r.row()
 	agent, _ := signalbox.OwnerAgent(t.Owner)
-	r.conclude(x.gateway.Call(r.ctx, gateway.Call{
-		Tool: t.Tool, Arguments: args, Meta: r.request.Metadata,
+	ctx, meta := r.traced()
+	r.conclude(x.gateway.Call(ctx, gateway.Call{
+		Tool: t.Tool, Arguments: args, Meta: meta,
 		Caller:  gateway.Caller{Principal: t.Owner, Agent: agent, Execution: t.ParentID},
 		Task:    r.id,
 		Mark:    markOf(&t),
@@ -92,6 +93,16 @@ func (x *Executor) run(r *run) {
 		Waits:   func(w toolqueue.Waiting) { r.line.Store(&w) },
 		Begun:   func(*gateway.Call) error { return r.accept() },
 	}))
+}
+
+// traced returns the context and the _meta of the run's call: it is a part of
+// the trace of the task.
+func (r *run) traced() (context.Context, json.RawMessage) {
+	if r.x.opts.Trace == nil {
+		return r.ctx, r.request.Metadata
+	}
+	ctx := r.x.opts.Trace(r.ctx, r.id)
+	return ctx, gateway.MetaTrace(ctx, r.request.Metadata)
 }
 
 // awaitTool waits for a tool whose server is still starting, as after a restart.

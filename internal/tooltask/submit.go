@@ -19,7 +19,7 @@ func (x *Executor) Submit(ctx context.Context, c gateway.TaskCall) (gateway.Tool
 	if err != nil {
 		return gateway.ToolTask{}, err
 	}
-	got, err := x.engine.Submit(ctx, n)
+	got, err := x.engine.Submit(gateway.WithMetaTrace(ctx, c.Meta), n)
 	if err != nil {
 		return gateway.ToolTask{}, err
 	}

@@ -19,6 +19,9 @@ import (
 //	print 1MB     print that much (KB, MB; at most 1000 MB)
 //	exit 3        fail with that exit status
 //	fail          fail
+//	call browse for 3s
+//	              half-way, call the director's tool of that name, with the
+//	              seconds that it is to take; repeatable, one after the other
 type Demo struct{ base }
 
 var (
@@ -26,6 +29,7 @@ var (
 	demoPrint = regexp.MustCompile(`(?i)\bprint ([0-9]+) ?([KM]?)B\b`)
 	demoExit  = regexp.MustCompile(`\bexit ([0-9]{1,3})\b`)
 	demoFail  = regexp.MustCompile(`\bfail\b`)
+	demoCall  = regexp.MustCompile(`\bcall ([A-Za-z0-9_.-]{1,128}) for ([0-9][0-9.a-zµ]*)\b`)
 )
 
 // Inside is true: a run is a few pauses.
@@ -60,19 +64,29 @@ func demo(ctx context.Context, t Task, out io.Writer) Outcome {
 	if m := demoPrint.FindStringSubmatch(t.Prompt); m != nil && !demoFlood(ctx, out, m) {
 		return Outcome{}
 	}
+	var uses int64
 	for i := 1; i <= steps; i++ {
 		if !pause(ctx, time.Until(began.Add(total*time.Duration(i)/time.Duration(steps)))) {
 			return Outcome{}
 		}
 		fmt.Fprintf(out, "step %d of %d: %s\n", i, steps, oneLine(t.Prompt, 60))
+		if i != (steps+1)/2 {
+			continue
+		}
+		calling := time.Now()
+		n, err := demoCalls(ctx, t, out)
+		if uses = n; err != nil {
+			return Outcome{ErrType: "tool_error", ErrMessage: err.Error(), ToolCount: uses}
+		}
+		began = began.Add(time.Since(calling)) // the steps after it take as long as those before
 	}
-	return demoOutcome(t)
+	return demoOutcome(t, uses)
 }
 
-func demoOutcome(t Task) Outcome {
+func demoOutcome(t Task, uses int64) Outcome {
 	words := int64(len(strings.Fields(t.Prompt)))
 	code := 0
-	o := Outcome{Usage: &api.TokenUsage{Input: words, Output: words + 4}, ExitCode: &code}
+	o := Outcome{Usage: &api.TokenUsage{Input: words, Output: words + 4}, ExitCode: &code, ToolCount: uses}
 	if m := demoExit.FindStringSubmatch(t.Prompt); m != nil {
 		code, _ = strconv.Atoi(m[1])
 	} else if demoFail.MatchString(t.Prompt) {

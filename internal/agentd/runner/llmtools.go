@@ -45,6 +45,7 @@ func (r *llmRun) findTools() error {
 	if o.Token != "" { // the execution is believed from its agent alone, and refused from others
 		o.Execution = env(r.task.Env, "SIGNALBOX_QUEUE_ID")
 	}
+	o.Trace = env(r.task.Env, "TRACEPARENT")
 	tools, err := mcptools.New(o)
 	if err != nil {
 		return fmt.Errorf("agent.llm.tools: %w", err)

@@ -27,11 +27,12 @@ type carrier struct {
 	endpoint  *url.URL
 	token     string
 	execution string
+	trace     string
 	version   atomic.Pointer[string]
 }
 
-func newCarrier(endpoint *url.URL, token, execution string) *carrier {
-	return &carrier{endpoint: endpoint, token: token, execution: execution, base: &http.Transport{
+func newCarrier(endpoint *url.URL, o *Options) *carrier {
+	return &carrier{endpoint: endpoint, token: o.Token, execution: o.Execution, trace: o.Trace, base: &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
 		ForceAttemptHTTP2:   true,
@@ -58,6 +59,9 @@ func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if c.execution != "" {
 		req.Header.Set("X-Signalbox-Execution", c.execution)
+	}
+	if c.trace != "" {
+		req.Header.Set("Traceparent", c.trace)
 	}
 	const header = "Mcp-Protocol-Version"
 	if v := c.version.Load(); v != nil && req.Header.Get(header) == "" {

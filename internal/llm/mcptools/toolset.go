@@ -23,6 +23,7 @@ type Options struct {
 	URL       string // of the MCP endpoint, streamable HTTP
 	Token     string // Authorization: Bearer; "": none
 	Execution string // queue_id of the execution in which tools are called; "": none
+	Trace     string // traceparent of what the calls are a part of; "": none
 
 	// Allowed narrows the tools; nil: all of them.
 	Allowed func(name string) bool
@@ -66,7 +67,7 @@ func New(o Options) (*Tools, error) {
 	}
 	t := &Tools{
 		o: o, shown: (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(),
-		carrier: newCarrier(u, o.Token, o.Execution), turn: make(chan struct{}, 1), progress: map[string]func(string){},
+		carrier: newCarrier(u, &o), turn: make(chan struct{}, 1), progress: map[string]func(string){},
 	}
 	t.client = mcp.NewClient(&mcp.Implementation{Name: "signalbox-agent", Version: "1"}, &mcp.ClientOptions{
 		Capabilities:   &mcp.ClientCapabilities{},

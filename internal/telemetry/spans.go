@@ -1,0 +1,168 @@
+package telemetry
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// told is a span that is over.
+type told struct {
+	name       string
+	kind       trace.SpanKind
+	parent     trace.SpanContext
+	id         trace.SpanID // zero: any
+	start, end time.Time
+	attrs      []attribute.KeyValue
+	fault      string // "": it went well
+}
+
+func (t *Traces) tell(s told) {
+	if !s.parent.IsValid() {
+		return
+	}
+	ctx := trace.ContextWithRemoteSpanContext(context.Background(), s.parent)
+	if s.id.IsValid() {
+		ctx = context.WithValue(ctx, spanIDKey{}, s.id)
+	}
+	_, span := t.tracer.Start(ctx, s.name, trace.WithTimestamp(s.start), trace.WithSpanKind(s.kind), trace.WithAttributes(s.attrs...))
+	if s.fault != "" {
+		span.SetStatus(codes.Error, s.fault)
+		span.SetAttributes(attribute.String("error.type", s.fault))
+	}
+	end := s.end
+	if end.Before(s.start) {
+		end = s.start
+	}
+	span.End(trace.WithTimestamp(end))
+}
+
+// tellWait tells of a wait that is over, by a claim or by the end of the task.
+func (t *Traces) tellWait(parent trace.SpanContext, task *signalbox.Task, since, until time.Time) {
+	if since.IsZero() {
+		since = task.CreatedAt
+	}
+	s := told{name: "wait", kind: trace.SpanKindInternal, parent: parent, start: since, end: until, attrs: taskAttributes(task)}
+	if task.State.Terminal() {
+		s.attrs, s.fault = append(s.attrs, stateAttributes(task)...), faultOf(task)
+	}
+	t.tell(s)
+}
+
+// tellAttempt tells of an attempt that is over. task is the row since, by kind.
+func (t *Traces) tellAttempt(f *flight, task *signalbox.Task, kind signalbox.EventKind) {
+	end := task.EndedAt
+	if end.IsZero() {
+		end = t.engine.Now()
+	}
+	attrs := append(taskAttributes(task), stateAttributes(task)...)
+	attrs = append(attrs,
+		attribute.String("signalbox.agent", f.task.Agent),
+		attribute.Int64("signalbox.fence", f.task.Fence),
+		attribute.Int("signalbox.slot", f.task.Slot),
+		attribute.Int("signalbox.claim", f.task.Claims),
+	)
+	if f.adopted {
+		attrs = append(attrs, attribute.Bool("signalbox.adopted", true))
+	}
+	fault := faultOf(task)
+	if !task.State.Terminal() {
+		fault = string(kind) // it is tried again
+	}
+	attempt := told{
+		name: "attempt", kind: trace.SpanKindInternal, parent: f.parent, id: spanID("attempt", &f.task),
+		start: f.task.DispatchedAt, end: end, attrs: attrs, fault: fault,
+	}
+	t.tell(attempt)
+	if f.task.StartedAt.IsZero() {
+		return
+	}
+	run := attempt
+	run.name, run.kind, run.id, run.start = "run", trace.SpanKindClient, spanID("run", &f.task), f.task.StartedAt
+	run.parent = f.parent.WithSpanID(attempt.id)
+	t.tell(run)
+}
+
+// faultOf is what went wrong with a task that ended, in a word; "" for one that
+// completed or was cancelled.
+func faultOf(task *signalbox.Task) string {
+	if task.State == signalbox.Failed || task.State == signalbox.Timeout {
+		return string(task.Reason)
+	}
+	return ""
+}
+
+func taskAttributes(t *signalbox.Task) []attribute.KeyValue {
+	mode := string(t.Mode)
+	if mode == "" {
+		mode = "queue"
+	}
+	attrs := []attribute.KeyValue{
+		attribute.String("signalbox.queue_id", t.ID),
+		attribute.String("signalbox.queue", t.Queue),
+		attribute.String("signalbox.mode", mode),
+		attribute.String("signalbox.source", string(t.Source)),
+	}
+	for _, a := range []struct{ key, value string }{
+		{"signalbox.source_job", t.SourceJob}, {"signalbox.parent_id", t.ParentID}, {"signalbox.retry_of", t.RetryOf}, {"gen_ai.tool.name", t.Tool},
+	} {
+		if a.value != "" {
+			attrs = append(attrs, attribute.String(a.key, a.value))
+		}
+	}
+	return attrs
+}
+
+func stateAttributes(t *signalbox.Task) []attribute.KeyValue {
+	attrs := []attribute.KeyValue{attribute.String("signalbox.state", string(t.State)), attribute.Int("signalbox.attempts", t.Attempts)}
+	if t.Reason != "" {
+		attrs = append(attrs, attribute.String("signalbox.reason", string(t.Reason)))
+	}
+	return attrs
+}
+
+// spanID is the id of a span of an execution. It is made of what the row has:
+// whoever follows the execution makes the same.
+func spanID(name string, t *signalbox.Task) (id trace.SpanID) {
+	h := sha256.New()
+	h.Write([]byte(name + "\x00" + t.ID + "\x00"))
+	var fence [8]byte
+	binary.BigEndian.PutUint64(fence[:], uint64(t.Fence))
+	h.Write(fence[:])
+	copy(id[:], h.Sum(nil))
+	if !id.IsValid() {
+		id[7] = 1
+	}
+	return id
+}
+
+type spanIDKey struct{}
+
+// idGenerator makes random ids, and takes those of spans that have theirs
+// already.
+type idGenerator struct{}
+
+// NewIDs implements sdktrace.IDGenerator.
+func (g idGenerator) NewIDs(ctx context.Context) (id trace.TraceID, span trace.SpanID) {
+	for !id.IsValid() {
+		_, _ = rand.Read(id[:]) // it never fails
+	}
+	return id, g.NewSpanID(ctx, id)
+}
+
+// NewSpanID implements sdktrace.IDGenerator.
+func (idGenerator) NewSpanID(ctx context.Context, _ trace.TraceID) (id trace.SpanID) {
+	id, _ = ctx.Value(spanIDKey{}).(trace.SpanID)
+	for !id.IsValid() {
+		_, _ = rand.Read(id[:])
+	}
+	return id
+}

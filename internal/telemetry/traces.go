@@ -1,0 +1,241 @@
+package telemetry
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+const tracerName = "github.com/signalbox-ai/signalbox/internal/telemetry"
+
+var w3c propagation.TraceContext
+
+// Traces makes the spans of a task, from its submit to its end:
+//
+//	submit                       of the caller's span, or a new trace; its traceparent is stored with the task
+//	├─ wait                      from the submit, or the end of the attempt before, to the claim
+//	└─ attempt                   from the claim to the end of the attempt, whatever that is
+//	   └─ run                    from the acceptance; what the agent does is a part of it
+//	      └─ execution, tools/call …
+//
+// Spans are made of the rows once what they tell is durable, and their ids of
+// the queue_id and the fence: a director that takes up an execution of one
+// before it tells the same span, whole. Spans have neither prompts nor
+// messages.
+type Traces struct {
+	engine *engine.Engine
+	tracer trace.Tracer // nil: traces are handed on, and no spans made
+
+	mu      sync.Mutex
+	flights map[string]*flight   // in flight, by task id
+	back    map[string]time.Time // when the attempt before ended, of tasks that wait again
+
+	loose  chan signalbox.Task // ended tasks whose trace is to be read from the store
+	ended  chan struct{}       // closed when no more are
+	cancel context.CancelFunc
+}
+
+// flight is an execution.
+type flight struct {
+	parent  trace.SpanContext // of the submit; not valid: it is not traced
+	task    signalbox.Task
+	adopted bool
+}
+
+// Bounds of what is kept. Beyond them spans are left out.
+const (
+	maxFlights = 100_000
+	maxLoose   = 1000
+)
+
+// NewTraces makes the spans of an engine's tasks. tp nil: none are made, and
+// the traces of callers go on to the agents. Call it before the engine is used.
+func NewTraces(e *engine.Engine, tp trace.TracerProvider) *Traces {
+	t := &Traces{engine: e, cancel: func() {}, ended: make(chan struct{})}
+	e.TraceSubmits(t.submit)
+	if tp == nil {
+		close(t.ended)
+		return t
+	}
+	t.tracer = tp.Tracer(tracerName)
+	t.flights, t.back = map[string]*flight{}, map[string]time.Time{}
+	t.loose = make(chan signalbox.Task, maxLoose)
+	var ctx context.Context
+	ctx, t.cancel = context.WithCancel(context.Background())
+	go t.tellLoose(ctx)
+	e.Observe(t.observe)
+	return t
+}
+
+// Close ends what Traces does beside the engine.
+func (t *Traces) Close() {
+	t.cancel()
+	<-t.ended
+}
+
+// submit is engine.SubmitTrace.
+func (t *Traces) submit(ctx context.Context, parent string) (string, func(engine.Receipt, error)) {
+	ctx = t.Context(ctx, parent)
+	if t.tracer == nil {
+		return traceparent(trace.SpanContextFromContext(ctx)), func(engine.Receipt, error) {}
+	}
+	ctx, span := t.tracer.Start(ctx, "submit", trace.WithSpanKind(trace.SpanKindProducer))
+	return traceparent(span.SpanContext()), func(r engine.Receipt, err error) {
+		if err != nil {
+			code := string(signalbox.CodeOf(err))
+			span.SetStatus(codes.Error, code)
+			span.SetAttributes(attribute.String("error.type", code))
+		} else if span.IsRecording() {
+			span.SetAttributes(taskAttributes(&r.Task)...)
+			span.SetAttributes(attribute.Bool("signalbox.replayed", r.Replayed))
+		}
+		span.End()
+	}
+}
+
+// Context puts the trace of an execution into ctx, unless that has one. queueID
+// "" is none.
+func (t *Traces) Context(ctx context.Context, queueID string) context.Context {
+	if t == nil || t.tracer == nil || queueID == "" || trace.SpanContextFromContext(ctx).IsValid() {
+		return ctx
+	}
+	t.mu.Lock()
+	f := t.flights[queueID]
+	t.mu.Unlock()
+	if f == nil || !f.parent.IsValid() {
+		return ctx
+	}
+	return trace.ContextWithRemoteSpanContext(ctx, f.parent.WithSpanID(spanID("run", &f.task)))
+}
+
+// Execution implements dispatch.Traces: what an agent does for the task is a
+// part of the run.
+func (t *Traces) Execution(task *signalbox.Task, stored string, adopted bool) string {
+	parent := parseTraceparent(stored)
+	if !parent.IsValid() {
+		return ""
+	}
+	if t.tracer == nil {
+		return stored
+	}
+	if adopted {
+		t.keep(task, parent, true)
+	}
+	return traceparent(parent.WithSpanID(spanID("run", task)))
+}
+
+// keep notes an execution. It returns when the attempt before it ended.
+func (t *Traces) keep(task *signalbox.Task, parent trace.SpanContext, adopted bool) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	since := t.back[task.ID]
+	delete(t.back, task.ID)
+	if len(t.flights) < maxFlights {
+		t.flights[task.ID] = &flight{parent: parent, task: *task, adopted: adopted}
+	}
+	return since
+}
+
+// observe takes note of a durable change, on the goroutine that made it.
+func (t *Traces) observe(a engine.Applied) {
+	switch {
+	case a.Task.ID == "":
+	case a.Kind == signalbox.EventClaim:
+		parent := parseTraceparent(a.Trace)
+		since := t.keep(&a.Task, parent, false)
+		t.tellWait(parent, &a.Task, since, a.Task.DispatchedAt)
+	case a.From.InFlight() && !a.Task.State.InFlight():
+		t.landed(&a)
+	case a.From.InFlight():
+		t.mu.Lock()
+		if f := t.flights[a.Task.ID]; f != nil && f.task.Fence == a.Task.Fence {
+			f.task = a.Task
+		}
+		t.mu.Unlock()
+	case a.Task.State.Terminal():
+		t.readLater(a.Task)
+	}
+}
+
+// landed tells of an attempt that is over.
+func (t *Traces) landed(a *engine.Applied) {
+	t.mu.Lock()
+	f := t.flights[a.Task.ID]
+	delete(t.flights, a.Task.ID)
+	if !a.Task.State.Terminal() && len(t.back) < maxFlights {
+		t.back[a.Task.ID] = t.engine.Now()
+	}
+	t.mu.Unlock()
+	if f != nil {
+		t.tellAttempt(f, &a.Task, a.Kind)
+	} else if a.Task.State.Terminal() {
+		t.readLater(a.Task)
+	}
+}
+
+// readLater leaves an ended task to a goroutine that may ask the store.
+func (t *Traces) readLater(task signalbox.Task) {
+	select {
+	case t.loose <- task:
+	default:
+	}
+}
+
+// tellLoose tells of tasks that ended without an execution here.
+func (t *Traces) tellLoose(ctx context.Context) {
+	defer close(t.ended)
+	for {
+		select {
+		case task := <-t.loose:
+			t.tellEnd(task)
+		case <-ctx.Done():
+			for range len(t.loose) {
+				t.tellEnd(<-t.loose)
+			}
+			return
+		}
+	}
+}
+
+func (t *Traces) tellEnd(task signalbox.Task) {
+	t.mu.Lock()
+	since := t.back[task.ID]
+	delete(t.back, task.ID)
+	t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
+	defer cancel()
+	r, err := t.engine.Read().Request(ctx, task.ID)
+	if err != nil {
+		return // pruned, or a store that does not answer: the trace goes without
+	}
+	parent := parseTraceparent(r.Trace)
+	if task.StartedAt.IsZero() {
+		t.tellWait(parent, &task, since, task.EndedAt)
+		return
+	}
+	t.tellAttempt(&flight{parent: parent, task: task}, &task, "")
+}
+
+func parseTraceparent(s string) trace.SpanContext {
+	if s == "" {
+		return trace.SpanContext{}
+	}
+	return trace.SpanContextFromContext(w3c.Extract(context.Background(), propagation.MapCarrier{"traceparent": s}))
+}
+
+func traceparent(sc trace.SpanContext) string {
+	if !sc.IsValid() {
+		return ""
+	}
+	carrier := propagation.MapCarrier{}
+	w3c.Inject(trace.ContextWithSpanContext(context.Background(), sc), carrier)
+	return carrier["traceparent"]
+}
