@@ -47,16 +47,19 @@ type Beat struct {
 type Totals struct {
 	Pending          int   `json:"pending"`  // all that waits, tool calls apart
 	Running          int   `json:"running"`  // dispatching, working and cancelling at agents
-	Slots            int   `json:"slots"`    // of agents that are up; running is never more than these and what is withheld
+	Slots            int   `json:"slots"`    // of agents that are up, and those that are still held elsewhere: running is never more
 	Isolated         int   `json:"isolated"` // of running, in bypass slots
 	MaxSize          int   `json:"max_size"` // of the queue
 	OldestAgeSeconds int64 `json:"oldest_age_seconds"`
 	ToolsRunning     int   `json:"tools_running"` // tool calls that are tasks
 	ToolsWaiting     int   `json:"tools_waiting"`
-	Done24h          int   `json:"done_24h"` // completed in the last 24 hours
-	Failed24h        int   `json:"failed_24h"`
-	AgentsUp         int   `json:"agents_up"`
-	Agents           int   `json:"agents"`
+	Done24h          int   `json:"done_24h"`   // completed in the last 24 hours, tool calls apart
+	Failed24h        int   `json:"failed_24h"` // failed or timed out
+	// EndedSince is from when on these two are complete, Unix ms, where more
+	// has ended in 24 hours than a director reads when it starts.
+	EndedSince int64 `json:"ended_since_ms,omitempty"`
+	AgentsUp   int   `json:"agents_up"`
+	Agents     int   `json:"agents"`
 }
 
 // Verdict says in one sentence whether a person is needed.

@@ -87,6 +87,7 @@ type Director struct {
 
 	names   agentNames
 	feed    feed
+	sight   sight
 	callers callers
 	heads   lineHeads
 	lookup  lookup
@@ -152,6 +153,7 @@ func New(cfg Config) (*Director, error) {
 	d.life, d.end = context.WithCancel(context.Background())
 	d.feed.init(cfg.Engine, cfg.Log)
 	d.terms.init(cfg.Engine.Now)
+	d.sight.init(d)
 	cfg.Identity.OnChange(d.letGo)
 	cfg.Identity.OnChange(d.reviewTerminals)
 	mux, err := d.mount()

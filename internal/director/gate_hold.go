@@ -13,7 +13,7 @@ import (
 
 // lasting names the routes whose answers may take long. They end when what
 // their caller showed is no longer in force, not only when it comes again.
-var lasting = map[string]bool{"events": true, "output": true, "task": true, "chat": true, "bypass": true,
+var lasting = map[string]bool{"events": true, "live": true, "output": true, "task": true, "chat": true, "bypass": true,
 	"callTool": true, "toolTask": true, "mcp": true, "mcpStream": true}
 
 // held are the answers under way that last. As long as there are some, the

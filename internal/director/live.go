@@ -1,7 +1,187 @@
 package director
 
-import "net/http"
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
 
-func (d *Director) live(http.ResponseWriter, *http.Request) error   { return errBeingBuilt }
-func (d *Director) search(http.ResponseWriter, *http.Request) error { return errBeingBuilt }
-func (d *Director) bulk(http.ResponseWriter, *http.Request) error   { return errBeingBuilt }
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// The names of the events of GET /api/live.
+const (
+	liveSnapshot = "snapshot"
+	liveChange   = "change"
+	liveResync   = "resync"
+	liveBeat     = "beat"
+)
+
+// beatEvery is after how long without an event a reader is told that the
+// director lives: a little less than the second that is promised.
+const beatEvery = 900 * time.Millisecond
+
+// live is GET /api/live.
+func (d *Director) live(w http.ResponseWriter, r *http.Request) error {
+	place, err := livePlace(r)
+	if err != nil {
+		return err
+	}
+	signs, leave := d.sight.join()
+	defer leave()
+	if _, err := d.sight.fresh(r.Context()); err != nil {
+		return err
+	}
+	s, err := d.openStream(w)
+	if err != nil || r.Method == http.MethodHead {
+		return err
+	}
+	defer s.close()
+	reader := liveReader{sight: &d.sight, stream: s, who: callerOf(r)}
+	if reader.begin(place) != nil {
+		return nil
+	}
+	return reader.follow(r.Context(), signs, d.life.Done())
+}
+
+// place is where a reader stands: EPOCH.REVISION.
+type place struct {
+	epoch    string
+	revision int64
+}
+
+func (p place) String() string { return p.epoch + "." + strconv.FormatInt(p.revision, 10) }
+
+// livePlace reads the place of a reader that comes back; zero: it is new.
+func livePlace(r *http.Request) (place, error) {
+	name, text := "Last-Event-ID", r.Header.Get("Last-Event-ID")
+	if text == "" {
+		name, text = "after", param(r, "after")
+	}
+	if text == "" {
+		return place{}, nil
+	}
+	epoch, number, ok := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if !ok || epoch == "" || err != nil || n < 0 {
+		return place{}, signalbox.Invalid(name, "%s must be the id of an event of this stream, EPOCH.REVISION, not %q", name, clip(text))
+	}
+	return place{epoch, n}, nil
+}
+
+// liveReader is one reader of the stream. It holds what it is being sent and
+// its place, so that a slow one costs nothing else.
+type liveReader struct {
+	sight  *sight
+	stream *stream
+	who    caller
+	at     int64 // the revision that it has
+}
+
+// begin sends a new reader everything, and one that comes back what it missed.
+func (l *liveReader) begin(from place) error {
+	if from.epoch == "" {
+		return l.whole(liveSnapshot)
+	}
+	missed, ok := l.sight.since(from)
+	if !ok {
+		return l.whole(liveResync)
+	}
+	l.at = from.revision
+	if len(missed) == 0 {
+		return l.beat()
+	}
+	l.at = missed[len(missed)-1].revision
+	frame, err := l.sight.frame(liveChange, together(missed).live(l.who))
+	if err != nil {
+		return err
+	}
+	return l.stream.write(frame)
+}
+
+// whole sends everything as it is.
+func (l *liveReader) whole(name string) error {
+	frame, revision, err := l.sight.whole(name, l.who)
+	if err != nil {
+		return err
+	}
+	l.at = revision
+	return l.stream.write(frame)
+}
+
+// follow sends what changes until the reader goes away or the director stops.
+func (l *liveReader) follow(ctx context.Context, signs, stopping <-chan struct{}) error {
+	quiet := time.NewTimer(beatEvery)
+	defer quiet.Stop()
+	for {
+		sent, err := l.news()
+		if err != nil || ended(ctx, stopping) {
+			return nil
+		}
+		if sent {
+			quiet.Reset(beatEvery)
+		}
+		select {
+		case <-signs:
+		case <-quiet.C:
+			if l.beat() != nil {
+				return nil
+			}
+			quiet.Reset(beatEvery)
+		case <-stopping:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// news sends the changes that the reader does not have, each for itself, or
+// everything where they are no longer known.
+func (l *liveReader) news() (sent bool, err error) {
+	steps, ok := l.sight.since(place{l.sight.epoch, l.at})
+	if !ok {
+		return true, l.whole(liveResync)
+	}
+	if len(steps) == 0 {
+		return false, nil
+	}
+	var out []byte
+	for _, step := range steps {
+		frame := step.frame
+		if l.who.limited() {
+			if frame, err = l.sight.frame(liveChange, step.live(l.who)); err != nil {
+				return false, err
+			}
+		}
+		out = append(out, frame...)
+		l.at = step.revision
+	}
+	return true, l.stream.write(out)
+}
+
+// beat says that nothing has changed. Where that is not known, because the
+// store does not answer, it only keeps the connection: what is shown must not
+// look as if it were of this moment.
+func (l *liveReader) beat() error {
+	at, current := l.sight.lastLook()
+	if !current {
+		return l.stream.comment()
+	}
+	return l.stream.moment(liveBeat, api.Beat{Revision: l.at, At: at, Epoch: l.sight.epoch})
+}
+
+// frame is one event of the stream, with the reader's place behind it.
+func (s *sight) frame(name string, v api.Live) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, 0, len(data)+96)
+	b = append(b, "id: "...)
+	b = append(b, place{s.epoch, v.Revision}.String()...)
+	return event(append(b, '\n'), name, data), nil
+}

@@ -25,6 +25,7 @@ func (d *Director) status(w http.ResponseWriter, r *http.Request) error {
 		Tools:  toolTaskCounts(counts, live),
 		Store:  api.StoreStatus{Kind: info.Kind, Durability: info.Durability},
 		Open:   d.identity.Open(),
+		Health: d.health(r.Context(), callerOf(r).who),
 	}
 	if out.Scheduler, err = d.schedulerCounts(r.Context()); err != nil {
 		return err
