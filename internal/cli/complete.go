@@ -138,6 +138,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 	}
 	byName := map[string]completer{
 		"agent": ask(agentNames), "session-mode": words("require", "prefer"), "on-lost": words("fail", "requeue"),
+		"overlap": words("queue", "skip", "cancel_previous", "allow"), "missed": words("once", "skip", "all"), "on-full": words("skip", "retry"),
 		"include": words("position", "output"), "overflow": words("reject", "wait", "persist"), "role": words("admin", "user"), "scope": words(scopeNames()...),
 		"limit-agents": ask(agentNames), "severity": words("info", "warning", "critical"), "session": ask(sessionIDs),
 		"color":       words("auto", "always", "never"),
@@ -154,6 +155,10 @@ func (a *app) completeFlags(root *cobra.Command) {
 		switch cmd.Name() {
 		case "submit":
 			register(cmd, "kind", ask(agentKinds))
+		case "schedules":
+			for _, below := range cmd.Commands() {
+				register(below, "kind", ask(agentKinds))
+			}
 		case "activities":
 			register(cmd, "state", words("queued", "started", "completed", "failed"))
 			register(cmd, "type", words("chat_start", "task_start", "schedule_start", "agent_collaboration", "tool_call"))

@@ -39,7 +39,7 @@ named file, the token file of the director that runs here, which is sent to that
 ` + "`signalbox whoami`" + ` says who a token speaks for and what it may do.
 ` + "`SIGNALBOX_HOME`" + ` puts ` + "`~/.signalbox`" + ` elsewhere.
 
-The roles ` + "`up`, `director`, `agent` and `gateway`" + ` read ` + "`./signalbox.yaml`" + `, else ` + "`~/.signalbox/config.yaml`" + `, without ` + "`--config`" + ` too. A flag is stronger
+The roles ` + "`up`, `director`, `agent`, `gateway` and `scheduler`" + ` read ` + "`./signalbox.yaml`" + `, else ` + "`~/.signalbox/config.yaml`" + `, without ` + "`--config`" + ` too. A flag is stronger
 than an environment variable, and that than the file.
 
 ## Waiting

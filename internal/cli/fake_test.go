@@ -43,6 +43,7 @@ type fake struct {
 	said   []said
 	audit  []api.AuditRow
 	users  []api.PutUser
+	plans  map[string]*api.Schedule
 }
 
 type submitted struct {
@@ -53,7 +54,7 @@ type submitted struct {
 func newFake(t testing.TB) *fake {
 	f := &fake{
 		max: 50, changed: make(chan struct{}), keys: map[string]string{}, refuse: map[string]api.Error{},
-		heard: map[string]bool{}, looked: map[string]bool{}, audit: chain(5),
+		heard: map[string]bool{}, looked: map[string]bool{}, audit: chain(5), plans: map[string]*api.Schedule{},
 		agents: []api.Agent{{Name: "coder", Kind: "claude", URL: "http://127.0.0.1:9000", State: "idle", Slots: 2}},
 	}
 	f.Server = httptest.NewServer(f.mux())
@@ -97,6 +98,7 @@ func (f *fake) mux() http.Handler {
 	maps.Copy(handlers, f.access())
 	maps.Copy(handlers, f.tooling())
 	maps.Copy(handlers, f.doctoring())
+	maps.Copy(handlers, f.scheduling())
 	mux := http.NewServeMux()
 	for _, route := range api.Routes() {
 		handle := handlers[route.Name]

@@ -60,6 +60,8 @@ type Roles struct {
 	Director func(ctx context.Context, cfg config.Config, opts DirectorOptions) error
 	Agent    func(ctx context.Context, cfg config.Config, opts AgentOptions) error
 	Gateway  func(ctx context.Context, cfg config.Config, opts GatewayOptions) error
+
+	Scheduler func(ctx context.Context, cfg config.Config, opts SchedulerOptions) error
 }
 
 // Main runs one command line, args without the program's name, and returns
@@ -147,7 +149,7 @@ func (a *app) root() *cobra.Command {
 	f := root.PersistentFlags()
 	f.StringVar(&a.director, "director", "", "the director's `URL` (env SIGNALBOX_DIRECTOR; else the one that runs here, else http://127.0.0.1:8080)")
 	f.StringVar(&a.token, "token", "", "the director's `token` (env SIGNALBOX_TOKEN; else that of the one that runs here)")
-	f.StringVar(&a.config, "config", "", "configuration `file` (for up, director, agent and gateway else ./signalbox.yaml, else ~/.signalbox/config.yaml)")
+	f.StringVar(&a.config, "config", "", "configuration `file` (for roles such as up and director else ./signalbox.yaml, else ~/.signalbox/config.yaml)")
 	f.BoolVar(&a.json, "json", false, "print JSON: one document, or one a line for streams")
 	f.Var(newChoice(&a.color, "auto", "auto", "always", "never"), "color", "colours: auto, always or never (env NO_COLOR, TERM=dumb)")
 	root.AddGroup(
@@ -160,10 +162,10 @@ func (a *app) root() *cobra.Command {
 	a.addTo(root, groupTasks, a.submitCmd(), a.chatCmd(), a.statusCmd(), a.cancelCmd(), a.whyCmd(), a.logsCmd(), a.retryCmd(), a.historyCmd(),
 		a.activitiesCmd())
 	a.addTo(root, groupQueue, a.agentsCmd(), a.laneCmd(), a.sessionsCmd(), a.releaseCmd(), a.clearCmd(), a.pauseCmd(), a.resumeCmd(),
-		a.eventsCmd(), a.terminalCmd(), a.doctorCmd())
+		a.schedulesCmd(), a.eventsCmd(), a.terminalCmd(), a.doctorCmd())
 	a.addTo(root, groupTools, a.toolsCmd())
 	a.addTo(root, groupAccess, a.whoamiCmd(), a.tokensCmd(), a.usersCmd(), a.auditCmd())
-	a.addTo(root, groupRoles, a.upCmd(), a.directorCmd(), a.agentCmd(), a.gatewayCmd())
+	a.addTo(root, groupRoles, a.upCmd(), a.directorCmd(), a.agentCmd(), a.gatewayCmd(), a.schedulerCmd())
 	root.AddCommand(a.versionCmd())
 	a.completeFlags(root)
 	return root

@@ -40,6 +40,11 @@ var roles = cli.Roles{
 		fmt.Fprintf(o.Out, "gateway addr=%s servers=%d stdio=%v bridge=%s\n", c.Addr, len(c.Tools.Servers), o.Stdio, bridge)
 		return nil
 	},
+	Scheduler: func(_ context.Context, c config.Config, o cli.SchedulerOptions) error {
+		url, token, known, err := o.Director()
+		fmt.Fprintf(o.Out, "scheduler addr=%s zone=%s token=%q jobs=%d log=%s director=%s %q known=%v %v\n", c.Scheduler.Addr, c.Scheduler.Timezone, c.Scheduler.Token, len(c.Jobs), c.Log.Level, url, token, known, err)
+		return nil
+	},
 	Agent: func(_ context.Context, c config.Config, o cli.AgentOptions) error {
 		fmt.Fprintf(o.Out, "agent name=%q kind=%q slots=%d command=%q args=%q director=%s token=%q known=%v\n",
 			c.Agent.Name, c.Agent.Kind, c.Agent.Slots, c.Agent.Command, c.Agent.Args, o.Director, o.Token, o.Known)
@@ -107,6 +112,8 @@ func fakeCmd(ts *testscript.TestScript, neg bool, args []string) {
 		n, err := strconv.Atoi(args[1])
 		ts.Check(err)
 		f.set(f.tasks[n-1], "test", args[2])
+	case "plan": // NAME LAST
+		f.plan(args[1], args[2])
 	case "max":
 		n, err := strconv.Atoi(args[1])
 		ts.Check(err)

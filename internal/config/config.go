@@ -96,6 +96,7 @@ type Scheduler struct {
 	Enabled  bool   // in the director; default true
 	Timezone string // IANA name, of schedules that give none; default UTC
 	Addr     string // host:port on which signalbox scheduler listens; default 127.0.0.1:9100
+	Token    string // that callers of it must present; "" (default): none
 }
 
 // Job is a schedule of the file (seed work-queue): what is to be submitted

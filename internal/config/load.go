@@ -168,7 +168,7 @@ func loadFlags(c *Config, src Sources) Problems {
 	var found Problems
 	for _, flag := range src.Flags {
 		x := settings.find(flag.Key)
-		if x == nil || x.set == nil {
+		if x == nil || x.set == nil && x.tell == nil {
 			panic("config: flag " + flag.Name + " sets " + flag.Key + ", which is no key")
 		}
 		v := src.loose("")

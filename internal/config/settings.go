@@ -37,6 +37,7 @@ var settings = schema[Config]{
 	boolean("scheduler.enabled", func(c *Config) *bool { return &c.Scheduler.Enabled }).from("SIGNALBOX_SCHEDULER_ENABLED"),
 	zone("scheduler.timezone", func(c *Config) *string { return &c.Scheduler.Timezone }).from("SIGNALBOX_SCHEDULER_TIMEZONE"),
 	text("scheduler.addr", wantAddr, func(c *Config) *string { return &c.Scheduler.Addr }, validAddr).from("SIGNALBOX_SCHEDULER_ADDR"),
+	text("scheduler.token", wantToken, func(c *Config) *string { return &c.Scheduler.Token }, validToken).hidden().from("SIGNALBOX_SCHEDULER_TOKEN"),
 	{key: "jobs", nested: decodeJobs},
 	// As the seed work-queue has them in its scheduler.yaml.
 	{key: "port", want: "a port from 0 to 65535", set: setSchedulerPort},

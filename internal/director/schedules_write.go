@@ -87,6 +87,9 @@ func (d *Director) putSchedule(w http.ResponseWriter, r *http.Request) error {
 	if req.Enabled == nil {
 		s.Enabled = before.Enabled
 	}
+	if before.Timezone == "" && s.Timezone == d.scheduleZone() { // it was shown so, and goes on following the configuration
+		s.Timezone = ""
+	}
 	s.ID, s.Rev, s.Owner, s.OwnerEmail = before.ID, before.Rev, before.Owner, before.OwnerEmail
 	if s, err = all.Edit(r.Context(), s, c.String()); err != nil {
 		return asSent(err, &req)

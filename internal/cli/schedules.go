@@ -1,0 +1,289 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/cron"
+)
+
+func (a *app) schedulesCmd() *cobra.Command {
+	var opts client.SchedulesOptions
+	cmd := &cobra.Command{
+		Use:   "schedules",
+		Short: "List the schedules, when they fire next and what their last firing came to",
+		Args:  cobra.NoArgs,
+		RunE: run(func(ctx context.Context, _ []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				all := api.Schedules{Schedules: []api.Schedule{}}
+				for s, err := range c.AllSchedules(ctx, opts) {
+					if err != nil {
+						return err
+					}
+					all.Schedules = append(all.Schedules, s)
+				}
+				return a.print(all, func() error { return a.scheduleTable(all.Schedules) })
+			})
+		}),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().StringVar(&opts.Agent, "agent", "", "only those for this `agent`")
+	cmd.AddCommand(a.showScheduleCmd(), a.addScheduleCmd(), a.editScheduleCmd(), a.removeScheduleCmd(),
+		a.switchScheduleCmd("enable", "Let a schedule fire from now on", (*client.Client).EnableSchedule),
+		a.switchScheduleCmd("disable", "Let a schedule fire no more", (*client.Client).DisableSchedule),
+		a.triggerScheduleCmd(), a.executionsCmd(), a.checkCronCmd())
+	return cmd
+}
+
+func (a *app) scheduleTable(schedules []api.Schedule) error {
+	if len(schedules) == 0 {
+		a.note("No schedules. signalbox schedules add NAME --cron \"0 1 * * *\" --prompt TEXT makes one.")
+		return nil
+	}
+	rows := [][]string{{"NAME", "WHEN", "FOR", "NEXT", "LAST", "STATE"}}
+	for i := range schedules {
+		s := &schedules[i]
+		rows = append(rows, []string{s.Name, s.Words + ", " + s.Timezone, scheduleTarget(s), a.nextText(s), a.lastText(s), scheduleState(s)})
+	}
+	return a.table(rows)
+}
+
+// scheduleTarget is who a schedule's tasks are for.
+func scheduleTarget(s *api.Schedule) string {
+	switch {
+	case s.AgentName != "":
+		return s.AgentName
+	case s.Kind != "":
+		return "any " + s.Kind
+	}
+	return "any agent"
+}
+
+// nextText says when a schedule fires next.
+func (a *app) nextText(s *api.Schedule) string {
+	switch {
+	case !s.Enabled:
+		return "-"
+	case s.OverdueSeconds > 0:
+		return "overdue by " + ago(time.Duration(s.OverdueSeconds)*time.Second)
+	case s.NextRunAt == nil:
+		return "never"
+	}
+	return "in " + ago(s.NextRunAt.Sub(a.io.Now()))
+}
+
+// lastText says what the newest firing of a schedule came to.
+func (a *app) lastText(s *api.Schedule) string {
+	if s.LastRunAt == nil {
+		return "never"
+	}
+	return outcomeWords(s.LastStatus) + " " + ago(a.io.Now().Sub(*s.LastRunAt)) + " ago"
+}
+
+// outcomeWords says the word for an outcome as people do.
+func outcomeWords(status string) string {
+	if what, skipped := strings.CutPrefix(status, "skipped_"); skipped {
+		return "skipped (" + strings.ReplaceAll(what, "_", " ") + ")"
+	}
+	return status
+}
+
+func scheduleState(s *api.Schedule) string {
+	switch {
+	case !s.Enabled:
+		return "disabled"
+	case s.OverdueSeconds > 0:
+		return "overdue"
+	case strings.HasPrefix(s.LastStatus, "skipped_"):
+		return "failing"
+	}
+	return "enabled"
+}
+
+func (a *app) showScheduleCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show a schedule and its newest firings",
+		Args:  cobra.ExactArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				s, err := c.Schedule(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return a.print(s, func() error { return a.scheduleText(&s) })
+			})
+		}),
+		ValidArgsFunction: a.completeSchedules,
+	}
+}
+
+// scheduleText shows all that there is to know of a schedule.
+func (a *app) scheduleText(s *api.Schedule) error {
+	if err := a.say("%s", strings.TrimSpace(fmt.Sprintf("%s [%s] %s", clean(s.Name), scheduleState(s), clean(s.Description)))); err != nil {
+		return err
+	}
+	rows := [][]string{
+		{"  id:", s.ID},
+		{"  when:", fmt.Sprintf("%s, %s (%s)", s.Words, s.Timezone, s.CronExpression)},
+		{"  next:", a.instants(s)},
+		{"  for:", scheduleTarget(s)},
+		{"  last:", a.lastText(s)},
+	}
+	if s.LastError != "" {
+		rows = append(rows, []string{"  error:", s.LastError})
+	}
+	rows = append(rows,
+		[]string{"  overlap:", s.Overlap},
+		[]string{"  missed:", fmt.Sprintf("%s, within %s", s.Missed, ago(time.Duration(s.MissedWindowSeconds)*time.Second))},
+		[]string{"  queue full:", s.OnFull},
+	)
+	for _, more := range [][2]string{{"  model:", s.Model}, {"  tier:", s.Tier}, {"  session:", s.SessionID}, {"  owner:", s.OwnerID}} {
+		if more[1] != "" {
+			rows = append(rows, more[:])
+		}
+	}
+	if s.TimeoutSeconds > 0 {
+		rows = append(rows, []string{"  timeout:", ago(time.Duration(s.TimeoutSeconds) * time.Second)})
+	}
+	if s.Source == "config" {
+		rows = append(rows, []string{"  from:", "the director's configuration: it is changed there"})
+	}
+	if err := a.table(append(rows, []string{"  prompt:", firstLine(s.Message)})); err != nil || len(s.Outcomes) == 0 {
+		return err
+	}
+	if err := a.say(""); err != nil {
+		return err
+	}
+	return a.executionTable(s.Outcomes)
+}
+
+// instants are the next instants of a schedule, in its own time zone.
+func (a *app) instants(s *api.Schedule) string {
+	text := a.nextText(s)
+	zone, err := cron.Zone(s.Timezone)
+	if err != nil || len(s.NextRuns) == 0 {
+		return text
+	}
+	var times []string
+	for _, at := range s.NextRuns {
+		times = append(times, at.In(zone).Format("2006-01-02 15:04"))
+	}
+	return text + ": " + strings.Join(times, ", ")
+}
+
+func (a *app) executionsCmd() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "executions NAME",
+		Short: "List the firings of a schedule, newest first",
+		Args:  cobra.ExactArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			return a.with(ctx, func(c *client.Client) error {
+				got, err := c.Executions(ctx, args[0], limit)
+				if err != nil {
+					return err
+				}
+				return a.print(got, func() error {
+					if len(got.Executions) == 0 {
+						a.note("It has not fired yet. signalbox schedules trigger %s fires it now.", args[0])
+						return nil
+					}
+					return a.executionTable(got.Executions)
+				})
+			})
+		}),
+		ValidArgsFunction: a.completeSchedules,
+	}
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many, at most 100")
+	return cmd
+}
+
+func (a *app) executionTable(list []api.ScheduleExecution) error {
+	rows := [][]string{{"INSTANT", "BY", "STATUS", "TASK", "NOTE"}}
+	for i := range list {
+		e := &list[i]
+		by := e.Trigger
+		if e.By != "" {
+			by += " (" + e.By + ")"
+		}
+		task := "-"
+		if e.QueueID != "" {
+			task = e.QueueID
+		}
+		rows = append(rows, []string{a.clock(e.Nominal), by, e.Status, task, executionNote(e)})
+	}
+	return a.table(rows)
+}
+
+// executionNote says what the status of a firing leaves unsaid.
+func executionNote(e *api.ScheduleExecution) string {
+	var parts []string
+	if strings.HasPrefix(e.Outcome, "skipped_") {
+		parts = append(parts, outcomeWords(e.Outcome))
+	}
+	if e.Missed > 0 {
+		parts = append(parts, plural(e.Missed, "instant", "instants")+" before it left out")
+	}
+	if e.Error != "" {
+		parts = append(parts, e.Error)
+	}
+	return strings.Join(parts, ": ")
+}
+
+func (a *app) checkCronCmd() *cobra.Command {
+	var zoneName string
+	var n int
+	cmd := &cobra.Command{
+		Use:   "check EXPRESSION",
+		Short: "Say what a cron expression means, and when it is due next",
+		Long:  "Say what a cron expression means, and when it is due next. Put it in quotes. No director is asked.",
+		Example: "  signalbox schedules check \"0 9 * * mon-fri\" --timezone Europe/Berlin\n" +
+			"  signalbox schedules check @daily",
+		Args: cobra.ExactArgs(1),
+		RunE: run(func(_ context.Context, args []string) error {
+			if n < 1 || n > 50 {
+				return usage("-n: want a number from 1 to 50, got %d", n)
+			}
+			return a.checkCron(args[0], zoneName, n)
+		}),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().StringVar(&zoneName, "timezone", "UTC", "IANA `name` of the time zone, such as Europe/Berlin")
+	cmd.Flags().IntVarP(&n, "number", "n", 3, "how many instants, 1 to 50")
+	return cmd
+}
+
+func (a *app) checkCron(expression, zoneName string, n int) error {
+	expr, err := cron.Parse(expression)
+	if err != nil {
+		return usage("%s", err)
+	}
+	zone, err := cron.Zone(zoneName)
+	if err != nil {
+		return usage("--timezone: %s", err)
+	}
+	out := api.CronCheck{CronExpression: expr.String(), Timezone: zone.String(), Words: expr.Words(), NextRuns: []time.Time{}}
+	for at := a.io.Now(); len(out.NextRuns) < n; out.NextRuns = append(out.NextRuns, at) {
+		if at = expr.Next(at, zone); at.IsZero() {
+			break
+		}
+	}
+	return a.print(out, func() error {
+		if err := a.say("%s, %s", out.Words, out.Timezone); err != nil {
+			return err
+		}
+		for _, at := range out.NextRuns {
+			if err := a.say("  %s  in %s", at.In(zone).Format("Mon 2006-01-02 15:04 MST"), ago(at.Sub(a.io.Now()))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
