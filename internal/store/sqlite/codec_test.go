@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"context"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ func FuzzReadEntries(f *testing.F) {
 	}
 	f.Add(row)
 	f.Add(p.entry(nil, &signalbox.Entry{Kind: signalbox.EventSubmit, Owner: "user:ann"}))
+	f.Add(p.entry(nil, &signalbox.Entry{Kind: signalbox.EventScheduleFired, Schedule: "nightly"}))
 	f.Add(row[:len(row)-1])
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Add([]byte{1, 2})
@@ -46,6 +49,7 @@ func FuzzUnpack(f *testing.F) {
 	f.Add(packRequest(&signalbox.Request{AllowedTools: []string{}}))
 	f.Add(packRequest(&signalbox.Request{Arguments: json.RawMessage(`{"a":1}`), Metadata: json.RawMessage(`{}`), TimeoutMS: 1500, HadEnv: true}))
 	f.Add(packRequest(&signalbox.Request{TimeoutMS: 1}))
+	f.Add(packRequest(&signalbox.Request{Trace: "00-1-2-01"}))
 	f.Add(packResult(&signalbox.Result{Answer: `{"content":[]}`}))
 	f.Add([]byte{2})
 	f.Fuzz(func(t *testing.T, rest []byte) {
@@ -91,6 +95,75 @@ func FuzzUnpackExtra(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Nor may those of schedules and their firings.
+func FuzzUnpackSchedule(f *testing.F) {
+	now, yes := time.UnixMilli(7).UTC(), true
+	f.Add(packSchedule(&signalbox.Schedule{Cron: "@daily", Prompt: "p", Project: &signalbox.Project{Name: "p"}, Thinking: &yes, Enabled: true, Cursor: now}))
+	f.Add(packRun(&signalbox.ScheduleRun{Status: signalbox.RunHeld, Previous: "queue-1", By: "ann", FiredAt: now, Missed: 3}))
+	f.Add([]byte{1, 0})
+	f.Fuzz(func(t *testing.T, row []byte) {
+		if s, err := unpackSchedule("s", row); err == nil {
+			if again, err := unpackSchedule("s", packSchedule(&s)); err != nil || !reflect.DeepEqual(again, s) {
+				t.Fatalf("schedule: got %+v (%v), want %+v", again, err, s)
+			}
+		}
+		if r, err := unpackRun("s", "r", row); err == nil {
+			if again, err := unpackRun("s", "r", packRun(&r)); err != nil || !reflect.DeepEqual(again, r) {
+				t.Fatalf("run: got %+v (%v), want %+v", again, err, r)
+			}
+		}
+	})
+}
+
+// Requests and entries that say nothing new are written as they always were,
+// so that a file grows by nothing for those who trace and schedule nothing.
+func TestRowsWithoutTraceAndScheduleAreAsBefore(t *testing.T) {
+	call := signalbox.Request{TimeoutMS: 5}
+	before := packRequest(&call)
+	call.Trace = "00-1-2-01"
+	traced := packRequest(&call)
+	if before[0] != withCall || traced[0] != withTrace || string(traced[1:len(before)]) != string(before[1:]) {
+		t.Errorf("%x and %x", before, traced)
+	}
+	if r, err := unpackRequest("p", before, nil); err != nil || r.Trace != "" || r.TimeoutMS != 5 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	var p packer
+	for want, e := range map[byte]signalbox.Entry{
+		packedVersion: {Kind: signalbox.EventClaim}, withOwner: {Owner: "user:ann"}, withSchedule: {Schedule: "nightly"},
+	} {
+		if row := p.entry(nil, &e); row[1] != want {
+			t.Errorf("%+v is written in version %d, want %d", e, row[1], want)
+		}
+	}
+}
+
+// A schedule whose row is damaged is named, so that it can be removed.
+func TestDamagedScheduleIsNamed(t *testing.T) {
+	s := openTest(t, Options{})
+	ctx := context.Background()
+	row := signalbox.Schedule{ID: "sched-1", Name: "nightly"}
+	if _, err := s.PutSchedule(ctx, row, []signalbox.ScheduleRun{{ID: "r"}}, signalbox.Entry{}); err != nil {
+		t.Fatal(err)
+	}
+	err := s.do(ctx, 0, func(w *writer) error {
+		_, err := w.exec(`UPDATE schedules SET body = x'01ff'`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Schedule(ctx, "sched-1"); signalbox.CodeOf(err) != signalbox.CodeStoreCorrupt || !strings.Contains(err.Error(), "sched-1") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := s.Schedules(ctx); signalbox.CodeOf(err) != signalbox.CodeStoreCorrupt {
+		t.Errorf("got %v", err)
+	}
+	if was, err := s.DeleteSchedule(ctx, "sched-1", signalbox.Entry{}); err != nil || !was {
+		t.Errorf("removed %v (%v)", was, err)
+	}
 }
 
 // Rows that were written before there were tool calls say nothing of them, and

@@ -33,9 +33,15 @@ func packSchedule(s *signalbox.Schedule) []byte {
 
 // scanSchedule reads a row of the columns n, id, rev, name and body.
 func scanSchedule(q *query) (signalbox.Schedule, error) {
-	d := unpacking(q.bytesAt(4))
+	s, err := unpackSchedule(q.textAt(1), q.bytesAt(4))
+	s.Rev, s.Name = q.intAt(2), q.textAt(3)
+	return s, err
+}
+
+func unpackSchedule(id string, body []byte) (signalbox.Schedule, error) {
+	d := unpacking(body)
 	s := signalbox.Schedule{
-		ID: q.textAt(1), Rev: q.intAt(2), Name: q.textAt(3),
+		ID:          id,
 		Description: d.text(), Cron: d.text(), Timezone: d.text(), Source: signalbox.ScheduleSource(d.text()),
 		Owner: d.text(), OwnerEmail: d.text(),
 		Prompt: d.text(), Model: d.text(), Tier: d.text(), SessionID: d.text(), Agent: d.text(), Kind: d.text(),
@@ -53,7 +59,7 @@ func scanSchedule(q *query) (signalbox.Schedule, error) {
 	}
 	s.CreatedAt, s.UpdatedAt, s.Cursor, s.LastRun = d.time(), d.time(), d.time(), d.time()
 	if d.bad {
-		return s, signalbox.Errorf(signalbox.CodeStoreCorrupt, "schedule %q cannot be read: its row is damaged; remove it and make it anew", s.ID)
+		return s, signalbox.Errorf(signalbox.CodeStoreCorrupt, "schedule %q cannot be read: its row is damaged; remove it and make it anew", id)
 	}
 	return s, nil
 }

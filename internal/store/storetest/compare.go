@@ -49,6 +49,7 @@ func (p *pair) verbs() map[string]func(*rapid.T) {
 		"progress": p.progress, "progress 2": p.progress,
 		"event": p.event, "stale": p.stale, "renew": p.renew, "free": p.free, "wake": p.wake, "agent": p.agent,
 		"session": p.session, "said late": p.keepStale, "credential": p.credential, "audit": p.audit, "chat": p.chat,
+		"schedule": p.schedule, "schedule 2": p.schedule,
 		"pause": p.pause, "note": p.note, "prune": p.prune, "time": p.time, "pages": p.pages, "pages 2": p.pages,
 	}
 }
@@ -59,6 +60,7 @@ type pair struct {
 	a, b  store.Store
 	now   time.Time
 	n     int                // tasks submitted
+	fired int                // runs of schedules that have a name of their own
 	old   []signalbox.Change // made at some time, stored or not
 	seen  map[string]any     // what the reads said when the invariants were last checked
 	steps int

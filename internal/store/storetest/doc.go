@@ -48,7 +48,9 @@
 //     and those above Slots too. A lease whose end has passed still holds its
 //     slot. The ceiling over all agents counts no slots of the director's own
 //     executor (signalbox.ExecutorKind). A pause whose UntilMS is at or before Now holds nothing back, and
-//     stays listed until Resume.
+//     stays listed until Resume. An agent whose own queue is paused gets nothing,
+//     whatever queues it asks for; in a Room it counts as if it were not there.
+//     Isolated slots go by their own queue alone.
 //   - Apply looks for the task (CodeNotFound), then at Rev (ErrStale), then
 //     refuses SlotTake (CodeConflict). Seq, Place, EnqueuedAt, Ready and the
 //     idempotency key are the stored ones; with Back, EnqueuedAt comes from
@@ -74,6 +76,14 @@
 //   - AppendAudit cuts At to the millisecond before it sums. A log is filtered
 //     to its end: an answer below the limit means that there is no more.
 //     Tokens, users and audit rows write no journal entry.
+//   - PutSchedule looks at the revision (ErrStale), then at the name, then at
+//     the number of schedules, then at the runs (CodeConflict, also where one
+//     id stands twice in the call). Of a schedule it stores what it is given but
+//     Rev, of a run all but ScheduleID. A run older than those that are kept is
+//     dropped at once, as is an open one when it is decided. FiredAt is compared
+//     to the millisecond. OpenRuns are sorted by FiredAt, schedule, then ID.
+//   - Snapshot has each line's head as Waiting lists it. Entry is the newest Seq
+//     that was given, even where the journal was pruned since.
 //   - Renew counts withheld rows. PutAgent keeps the first CreatedAt, which is
 //     no difference. RemoveAgent of an unknown agent is CodeNotFound; any slot
 //     row, withheld too, is CodeConflict. SetPause always writes its entry,

@@ -58,6 +58,7 @@ func durableRules() []durableRule {
 		{"limits count what waits", durableLimits},
 		{"rooms count what runs and waits", durableRoom},
 		{"the audit log goes on where it ended", durableAudit},
+		{"an instant that was decided stays so, and an open one is found", durableSchedules},
 		{"the identity of the data stays", durableID},
 	}
 }
@@ -81,6 +82,8 @@ func durableAll(b *reopened) {
 	b.must(b.PutToken(b.ctx, aToken("t")))
 	b.must(b.PutUser(b.ctx, aUser("u")))
 	b.audit(anAudit(1))
+	b.plan(aSchedule("a"), aRun("r", start), opened("o", start))
+	b.plan(signalbox.Schedule{ID: "plain", Name: "plain"})
 	before := surveyOf(b.ctx, b.Store, b.now, 10)
 	b.reopen()
 	b.same("everything", surveyOf(b.ctx, b.Store, b.now, 10), before)
@@ -220,6 +223,22 @@ func durableAudit(b *reopened) {
 	b.reopen()
 	second := b.audit(anAudit(2))
 	b.same("chain", [2]any{second.Seq, second.Prev}, [2]any{int64(2), first.Hash})
+}
+
+func durableSchedules(b *reopened) {
+	s := b.plan(aSchedule("a"), aRun("r", start), opened("o", start))
+	b.reopen()
+	b.unplanned(signalbox.CodeConflict, s, aRun("r", start))
+	b.stalePlan(aSchedule("a"))
+	b.unplanned(signalbox.CodeConflict, signalbox.Schedule{ID: "new", Name: "a"})
+	b.same("open", runIDs(b.openRuns()), []string{"o"})
+	b.plan(s, aRun("o", start))
+	b.reopen()
+	b.same("open", len(b.openRuns()), 0)
+	b.same("revision", b.schedule(s.ID).Rev, int64(2))
+	b.unplan(s.ID)
+	b.reopen()
+	b.same("schedules and runs", [2]int{len(b.schedules()), len(b.runs(s.ID))}, [2]int{0, 0})
 }
 
 func durableID(b *reopened) {

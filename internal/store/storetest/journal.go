@@ -89,7 +89,7 @@ func journalNothing(b *box) {
 
 func journalNote(b *box) {
 	b.submit()
-	e := signalbox.Entry{Seq: 77, At: b.now, Kind: signalbox.EventAgentDown, Agent: "a", Message: "gone"}
+	e := signalbox.Entry{Seq: 77, At: b.now, Kind: signalbox.EventAgentDown, Agent: "a", Message: "gone", Schedule: "nightly"}
 	b.must(b.Note(b.ctx, e))
 	e.Seq = 2
 	b.same("entry", b.journal()[1], e)

@@ -105,6 +105,22 @@ func (s *survey) lists(now time.Time) {
 	s.say("Journal", entries, err)
 	oldest, newest, err := s.r.JournalRange(s.ctx)
 	s.say("JournalRange", [2]int64{oldest, newest}, err)
+	s.schedules()
+	shot, err := s.r.Snapshot(s.ctx, 3)
+	s.say("Snapshot", shot, err)
 	found, err := s.r.Find(s.ctx, "queue-0", 1000)
 	s.say("Find", found, err)
+}
+
+func (s *survey) schedules() {
+	list, err := s.r.Schedules(s.ctx)
+	s.say("Schedules", list, err)
+	for _, one := range list {
+		row, err := s.r.Schedule(s.ctx, one.ID)
+		s.say("Schedule "+one.ID, row, err)
+		runs, err := s.r.ScheduleRuns(s.ctx, one.ID, 1000)
+		s.say("ScheduleRuns "+one.ID, runs, err)
+	}
+	open, err := s.r.OpenRuns(s.ctx)
+	s.say("OpenRuns", open, err)
 }

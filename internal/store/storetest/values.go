@@ -58,6 +58,7 @@ func valuesHostile(b *box) {
 		s.Request.Prompt, s.Request.Model, s.Request.Tier, s.Request.Project = h, h, h, &signalbox.Project{Name: h, Path: h}
 		s.Request.AllowedTools, s.Request.SystemPrompt = []string{h, h}, h
 		s.Task.Tool, s.Request.Arguments, s.Request.Metadata, s.Request.TimeoutMS = h, json.RawMessage(h), json.RawMessage(h), math.MaxInt64
+		s.Request.Trace = h
 		_, err := b.Submit(b.ctx, s)
 		b.must(err)
 		claimed, err := b.Claim(b.ctx, b.offer("a"))
@@ -164,6 +165,9 @@ func valuesAbsent(b *box) {
 	}
 	if string(with.Arguments) != "{}" || without.Arguments != nil || without.Metadata != nil {
 		b.Fatalf("arguments: %q and %q", with.Arguments, without.Arguments)
+	}
+	if with.Trace != "" || without.Trace != "" {
+		b.Fatalf("traces: %q and %q", with.Trace, without.Trace)
 	}
 	if with.AllowedTools == nil || without.AllowedTools != nil {
 		b.Fatalf("allowed tools: %v and %v", with.AllowedTools, without.AllowedTools)

@@ -52,6 +52,46 @@ func (v *view) checkSessions() {
 	}
 }
 
+// loadSchedules reads the schedules and what is open of them.
+func (v *view) loadSchedules(ctx context.Context, r store.Reader) (err error) {
+	if v.schedules, err = r.Schedules(ctx); err != nil {
+		return err
+	}
+	v.openRuns, err = r.OpenRuns(ctx)
+	return err
+}
+
+// checkSchedules: each is listed once, under a name of its own, and what is
+// open belongs to one of them.
+func (v *view) checkSchedules() {
+	ids := map[string]bool{}
+	for i, s := range v.schedules {
+		if ids[s.ID] {
+			v.wrong("schedule %s is listed twice", s.ID)
+		}
+		ids[s.ID] = true
+		if s.Rev < 1 {
+			v.wrong("schedule %s has revision %d", s.ID, s.Rev)
+		}
+		if i > 0 && v.schedules[i-1].Name >= s.Name {
+			v.wrong("schedules: %s stands before %s", v.schedules[i-1].Name, s.Name)
+		}
+	}
+	seen := map[[2]string]bool{}
+	for _, run := range v.openRuns {
+		switch at := [2]string{run.ScheduleID, run.ID}; {
+		case !run.Status.Open():
+			v.wrong("firing %s of schedule %s is %s, and listed as open", run.ID, run.ScheduleID, run.Status)
+		case !ids[run.ScheduleID]:
+			v.wrong("firing %s is open, and there is no schedule %s", run.ID, run.ScheduleID)
+		case seen[at]:
+			v.wrong("firing %s of schedule %s is listed twice", run.ID, run.ScheduleID)
+		default:
+			seen[at] = true
+		}
+	}
+}
+
 // checkAudit follows the chain of the audit log to its head. It reads page by
 // page, because the log only grows.
 func (v *view) checkAudit(ctx context.Context, r store.Reader) error {

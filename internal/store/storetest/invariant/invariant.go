@@ -2,7 +2,8 @@
 // hold between any two verbs: the invariants 3, 6 and 7 of the design (slots,
 // slot rows, one place for each task), terminal rows that say why they ended,
 // the claim index, the order of enqueueing, a journal without gaps, one current
-// session of an agent and an audit log whose rows follow each other.
+// session of an agent, an audit log whose rows follow each other, and schedules
+// with a name and, where they are open, firings of their own.
 //
 // The reads are not one snapshot. On a store that others write to meanwhile,
 // a finding is a reason to look again, not a proof.
@@ -32,6 +33,7 @@ func Check(ctx context.Context, r store.Reader) error {
 	v.checkReady()
 	v.checkJournal()
 	v.checkSessions()
+	v.checkSchedules()
 	return errors.Join(v.found...)
 }
 
@@ -49,6 +51,9 @@ type view struct {
 	sequence []int64 // of the journal
 	oldest   int64
 	newest   int64
+
+	schedules []signalbox.Schedule
+	openRuns  []signalbox.ScheduleRun
 
 	found []error
 }
@@ -87,6 +92,9 @@ func load(ctx context.Context, r store.Reader) (*view, error) {
 		return nil, err
 	}
 	if err := v.loadSessions(ctx, r); err != nil {
+		return nil, err
+	}
+	if err := v.loadSchedules(ctx, r); err != nil {
 		return nil, err
 	}
 	if err := v.checkAudit(ctx, r); err != nil {

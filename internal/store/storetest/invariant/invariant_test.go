@@ -26,6 +26,8 @@ type liar struct {
 	journal func([]signalbox.Entry) []signalbox.Entry
 	talks   func([]signalbox.Session) []signalbox.Session
 	audit   func([]signalbox.Audit) []signalbox.Audit
+	plans   func([]signalbox.Schedule) []signalbox.Schedule
+	open    func([]signalbox.ScheduleRun) []signalbox.ScheduleRun
 }
 
 func bend[T any](f func([]T) []T, list []T, err error) ([]T, error) {
@@ -94,10 +96,21 @@ func (l liar) AuditLog(ctx context.Context, q store.AuditQuery) ([]signalbox.Aud
 	return bend(l.audit, list, err)
 }
 
+func (l liar) Schedules(ctx context.Context) ([]signalbox.Schedule, error) {
+	list, err := l.Reader.Schedules(ctx)
+	return bend(l.plans, list, err)
+}
+
+func (l liar) OpenRuns(ctx context.Context) ([]signalbox.ScheduleRun, error) {
+	list, err := l.Reader.OpenRuns(ctx)
+	return bend(l.open, list, err)
+}
+
 // busy is a store with tasks in every place: 1 has ended, 2 was lost and
 // withholds slot 0 of agent a, 3 runs there in slot 1, 4 waits for the end of
 // 3 in their session, 5 and 6 wait for nothing, 7 for its time. Agent a has two
-// sessions, the last used of which is current, and three rows of audit.
+// sessions, the last used of which is current, and three rows of audit. There
+// are two schedules with an open firing each.
 func busy(t *testing.T) store.Store {
 	t.Helper()
 	ctx, s := context.Background(), memory.New(memory.Options{})
@@ -114,6 +127,11 @@ func busy(t *testing.T) store.Store {
 	}
 	for range 3 {
 		_, err := s.AppendAudit(ctx, signalbox.Audit{At: noon, Action: "submit"})
+		must(err)
+	}
+	for _, name := range []string{"x", "y"} {
+		run := signalbox.ScheduleRun{ID: "r", Status: signalbox.RunHeld}
+		_, err := s.PutSchedule(ctx, signalbox.Schedule{ID: "sched-" + name, Name: name}, []signalbox.ScheduleRun{run}, signalbox.Entry{})
 		must(err)
 	}
 	for n := 1; n <= 7; n++ {
@@ -167,7 +185,11 @@ func TestCheckTellsThatItCouldNotRead(t *testing.T) {
 	}
 }
 
-type tasks = []signalbox.Task
+type (
+	tasks = []signalbox.Task
+	plans = []signalbox.Schedule
+	runs  = []signalbox.ScheduleRun
+)
 
 // change returns a lie about one task of a list.
 func change(id string, f func(*signalbox.Task)) func(tasks) tasks {
@@ -218,6 +240,12 @@ func TestCheckFinds(t *testing.T) {
 		{"a session in two places", "listed twice", liar{talks: func(l []signalbox.Session) []signalbox.Session { return append(l, l[1]) }}},
 		{"sessions out of order", "stands before", liar{talks: func(l []signalbox.Session) []signalbox.Session { return []signalbox.Session{l[1], l[0]} }}},
 		{"a session without a state", "unknown state", liar{talks: func(l []signalbox.Session) []signalbox.Session { l[0].State = ""; return l }}},
+		{"a schedule is listed twice", "listed twice", liar{plans: func(l plans) plans { return append(l, l[1]) }}},
+		{"two schedules have one name", "stands before", liar{plans: func(l plans) plans { l[1].Name = l[0].Name; return l }}},
+		{"a schedule without a revision", "has revision 0", liar{plans: func(l plans) plans { l[0].Rev = 0; return l }}},
+		{"a firing of no schedule", "there is no schedule sched-x", liar{plans: func(l plans) plans { return l[1:] }}},
+		{"a decided firing among the open ones", "listed as open", liar{open: func(l runs) runs { l[0].Status = signalbox.RunQueued; return l }}},
+		{"an open firing is listed twice", "listed twice", liar{open: func(l runs) runs { return append(l, l[0]) }}},
 		{"a changed row of the audit log", "row 2 was changed", liar{audit: func(l []signalbox.Audit) []signalbox.Audit { l[1].Action = "x"; return l }}},
 		{"a row of the audit log is missing", "1 rows are missing", liar{audit: func(l []signalbox.Audit) []signalbox.Audit { return append(l[:1:1], l[2:]...) }}},
 		{"the end of the audit log is missing", "its head is row 3", liar{audit: func(l []signalbox.Audit) []signalbox.Audit {

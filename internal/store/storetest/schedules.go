@@ -1,0 +1,333 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+func scheduleRules() []rule {
+	return []rule{
+		{"a schedule is stored by id, as it is", scheduleStored},
+		{"hostile strings come back byte for byte", scheduleHostile},
+		{"numbers and times come back at their limits", scheduleLimits},
+		{"each write is one revision more", scheduleRevisions},
+		{"one that changed in the meantime is stale", scheduleStale},
+		{"one that was removed is stale, and new with revision 0", scheduleRemovedStale},
+		{"of many who write one revision, one does", scheduleRace},
+		{"no two have one name, and the refusal names the field", scheduleNames},
+		{"a name that was given up is free", scheduleRenamed},
+		{"there are 20,000 at most", scheduleMany},
+		{"schedules are listed by name, byte by byte", schedulesSorted},
+		{"an unknown one is not found, and has no runs", scheduleUnknown},
+		{"a removed one is gone with its runs", scheduleDeleted},
+		{"an entry with a kind is written, another is not", scheduleEntries},
+		{"no memory is shared with the callers", scheduleNoAlias},
+	}
+}
+
+func aSchedule(name string) signalbox.Schedule {
+	thinking := true
+	return signalbox.Schedule{
+		ID: "sched-" + name, Name: name, Description: "each night", Cron: "0 2 * * *", Timezone: "Europe/Berlin", Enabled: true,
+		Source: signalbox.ScheduleFromAPI, Owner: "user:ann", OwnerEmail: "ann@example.com",
+		Prompt: "look after it", Model: "m", Tier: "t", TimeoutSeconds: 60, SessionID: "s",
+		Project: &signalbox.Project{Name: "p", Path: "/p"}, Thinking: &thinking, Agent: "a", Kind: "k", Priority: -3,
+		OnLost: signalbox.LostRequeue, Overlap: signalbox.OverlapCancel, Missed: signalbox.MissedAll, MissedWindow: time.Hour,
+		OnFull: signalbox.FullRetry, CreatedAt: start, UpdatedAt: start.Add(time.Second), Cursor: start.Add(time.Minute),
+		LastRun: start.Add(time.Hour), LastStatus: signalbox.RunQueued, LastQueueID: id(1), LastError: "it was full",
+	}
+}
+
+// plan stores a schedule, and returns it as it is stored then.
+func (b *box) plan(s signalbox.Schedule, runs ...signalbox.ScheduleRun) signalbox.Schedule {
+	b.Helper()
+	got, err := b.PutSchedule(b.ctx, s, runs, signalbox.Entry{})
+	b.must(err)
+	return got
+}
+
+// unplanned wants a schedule, or one of its runs, to be refused.
+func (b *box) unplanned(code signalbox.Code, s signalbox.Schedule, runs ...signalbox.ScheduleRun) error {
+	b.Helper()
+	_, err := b.PutSchedule(b.ctx, s, runs, signalbox.Entry{Kind: signalbox.EventScheduleChanged})
+	b.refused(err, code)
+	return err
+}
+
+// stalePlan wants a schedule to be of a revision that is no more.
+func (b *box) stalePlan(s signalbox.Schedule, runs ...signalbox.ScheduleRun) {
+	b.Helper()
+	_, err := b.PutSchedule(b.ctx, s, runs, signalbox.Entry{Kind: signalbox.EventScheduleChanged})
+	if !errors.Is(err, store.ErrStale) {
+		b.Fatalf("got %v, want ErrStale", err)
+	}
+}
+
+func (b *box) schedule(id string) signalbox.Schedule {
+	b.Helper()
+	s, err := b.Schedule(b.ctx, id)
+	b.must(err)
+	return s
+}
+
+func (b *box) schedules() []signalbox.Schedule {
+	b.Helper()
+	list, err := b.Schedules(b.ctx)
+	b.must(err)
+	return list
+}
+
+func (b *box) unplan(id string) bool {
+	b.Helper()
+	was, err := b.DeleteSchedule(b.ctx, id, signalbox.Entry{At: b.now, Kind: signalbox.EventScheduleChanged, Message: "removed"})
+	b.must(err)
+	return was
+}
+
+func scheduleStored(b *box) {
+	b.same("schedules", b.schedules(), []signalbox.Schedule(nil))
+	want := aSchedule("nightly")
+	got := b.plan(want)
+	want.Rev = 1
+	b.same("answer", got, want)
+	b.same("row", b.schedule(want.ID), want)
+	b.same("list", b.schedules(), []signalbox.Schedule{want})
+	plain := signalbox.Schedule{ID: want.ID, Rev: 1, Name: "x"}
+	got = b.plan(plain)
+	plain.Rev = 2
+	b.same("answer", got, plain)
+	b.same("row", b.schedule(want.ID), plain)
+	if s := b.schedule(want.ID); s.Project != nil || s.Thinking != nil || !s.Cursor.IsZero() || !s.LastRun.IsZero() {
+		b.Fatalf("what is absent came back: %+v", s)
+	}
+}
+
+func scheduleHostile(b *box) {
+	var rev int64
+	for n, h := range hostile() {
+		s := aSchedule("odd")
+		s.Rev, s.Name, s.Description, s.Cron, s.Timezone, s.Source = rev, h, h, h, h, signalbox.ScheduleSource(h)
+		s.Owner, s.OwnerEmail, s.Prompt, s.Model, s.Tier, s.SessionID, s.Agent, s.Kind = h, h, h, h, h, h, h, h
+		s.Project, s.OnLost, s.Overlap = &signalbox.Project{Name: h, Path: h}, signalbox.OnLost(h), signalbox.Overlap(h)
+		s.Missed, s.OnFull, s.LastStatus = signalbox.Missed(h), signalbox.OnFull(h), signalbox.RunStatus(h)
+		s.LastQueueID, s.LastError = h, h
+		b.plan(s)
+		rev++
+		s.Rev = rev
+		b.same("row", b.schedule(s.ID), s)
+		_, err := b.Schedule(b.ctx, h)
+		b.refused(err, signalbox.CodeNotFound)
+		b.same("was there", b.unplan(h), false)
+		b.same("runs", len(b.runs(h)), 0)
+		other := signalbox.Schedule{ID: h, Name: fmt.Sprintf("by id %d", n)}
+		b.plan(other, aRun(h, start))
+		other.Rev = 1
+		b.same("row by an odd id", b.schedule(h), other)
+		b.same("runs by an odd id", len(b.runs(h)), 1)
+		b.same("was there", b.unplan(h), true)
+	}
+}
+
+func scheduleLimits(b *box) {
+	far := time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)
+	s := signalbox.Schedule{
+		ID: "x", Name: "x", Prompt: strings.Repeat("0123456789abcdef", 1<<16), TimeoutSeconds: math.MaxInt32, Priority: math.MinInt32,
+		MissedWindow: math.MaxInt64, CreatedAt: time.UnixMilli(0).UTC(), UpdatedAt: time.UnixMilli(-1).UTC(), Cursor: far, LastRun: far,
+	}
+	b.plan(s)
+	s.Rev = 1
+	got := b.schedule("x")
+	if got.Prompt != s.Prompt {
+		b.Fatalf("the prompt has %d bytes", len(got.Prompt))
+	}
+	b.same("row", got, s)
+	for _, at := range []time.Time{got.CreatedAt, got.UpdatedAt, got.Cursor, got.LastRun} {
+		if at.Location() != time.UTC {
+			b.Fatalf("%v is not in UTC", at)
+		}
+	}
+}
+
+func scheduleRevisions(b *box) {
+	s := aSchedule("a")
+	for n := range 5 {
+		s = b.plan(s, aRun(fmt.Sprint(n), start))
+		b.same("revision", s.Rev, int64(n+1))
+		b.same("stored", b.schedule(s.ID).Rev, int64(n+1))
+	}
+}
+
+func scheduleStale(b *box) {
+	first := b.plan(aSchedule("a"))
+	b.plan(first)
+	before := everything(b)
+	for _, rev := range []int64{0, 1, 3, -1} {
+		old := aSchedule("a")
+		old.Rev, old.Description = rev, "changed"
+		b.stalePlan(old, aRun("r", start))
+	}
+	b.same("what is stored", everything(b), before)
+	clash := aSchedule("b") // stale is said first
+	clash.ID, clash.Rev = first.ID, 1
+	b.plan(aSchedule("b"))
+	b.stalePlan(clash)
+	b.same("runs", len(b.runs(first.ID)), 0)
+}
+
+func scheduleRemovedStale(b *box) {
+	s := b.plan(aSchedule("a"))
+	b.unplan(s.ID)
+	b.stalePlan(s)
+	s.Rev = 0
+	b.same("revision", b.plan(s).Rev, int64(1))
+}
+
+func scheduleRace(b *box) {
+	const n = 32
+	s := b.plan(aSchedule("a"))
+	var won int
+	for i, err := range together(n, func(i int) error {
+		run := aRun(signalbox.RunID(start), start) // one instant: two must not have it
+		run.By = fmt.Sprint(i)
+		return second(b.PutSchedule(b.ctx, s, []signalbox.ScheduleRun{run}, signalbox.Entry{Kind: signalbox.EventScheduleFired, Message: fmt.Sprint(i)}))
+	}) {
+		if err == nil {
+			won++
+			b.same("who has the instant", b.runs(s.ID)[0].By, fmt.Sprint(i))
+			continue
+		}
+		if !errors.Is(err, store.ErrStale) {
+			b.Fatal(err)
+		}
+	}
+	b.same("who won", won, 1)
+	b.same("revision", b.schedule(s.ID).Rev, int64(2))
+	b.same("entries", len(b.journal()), 1)
+}
+
+func scheduleNames(b *box) {
+	b.plan(aSchedule("a"))
+	second := b.plan(aSchedule("b"), aRun("r", start))
+	for _, s := range []signalbox.Schedule{{ID: "new", Name: "a"}, {ID: second.ID, Rev: second.Rev, Name: "a"}} {
+		before := everything(b)
+		err := b.unplanned(signalbox.CodeConflict, s, aRun("other", start))
+		var said *signalbox.Error
+		if !errors.As(err, &said) || said.Field != "name" || !strings.Contains(said.Message, "a") {
+			b.Fatalf("%v does not name the field", err)
+		}
+		b.same("what is stored", everything(b), before)
+		b.same("runs", [2]int{len(b.runs("new")), len(b.runs(second.ID))}, [2]int{0, 1})
+	}
+	b.plan(signalbox.Schedule{ID: "upper", Name: "A"}) // another name
+}
+
+func scheduleRenamed(b *box) {
+	s := b.plan(aSchedule("a"), aRun("r", start))
+	s.Name = "z"
+	s = b.plan(s)
+	b.same("runs", len(b.runs(s.ID)), 1)
+	b.plan(signalbox.Schedule{ID: "new", Name: "a"})
+	b.unplanned(signalbox.CodeConflict, signalbox.Schedule{ID: "newer", Name: "z"})
+	b.unplan(s.ID)
+	b.plan(signalbox.Schedule{ID: "newer", Name: "z"})
+}
+
+func scheduleMany(b *box) {
+	const writers = 100
+	for _, err := range together(writers, func(i int) error {
+		for n := i; n < signalbox.MaxSchedules; n += writers {
+			s := signalbox.Schedule{ID: fmt.Sprintf("s%05d", n), Name: fmt.Sprintf("n%05d", n), Cron: "* * * * *", Prompt: "do it"}
+			if _, err := b.PutSchedule(b.ctx, s, nil, signalbox.Entry{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}) {
+		b.must(err)
+	}
+	err := b.unplanned(signalbox.CodeConflict, signalbox.Schedule{ID: "more", Name: "more"})
+	if !strings.Contains(err.Error(), "20000") {
+		b.Fatalf("%v does not name the most", err)
+	}
+	b.unplanned(signalbox.CodeConflict, signalbox.Schedule{ID: "more", Name: "n00001"})
+	b.plan(b.schedule("s00007"), aRun("r", start)) // those that are there go on
+	b.unplan("s00007")
+	b.plan(signalbox.Schedule{ID: "more", Name: "more"})
+	b.same("schedules", len(b.schedules()), signalbox.MaxSchedules)
+}
+
+func schedulesSorted(b *box) {
+	for n, name := range []string{"b", "a", "C", "a.1", "é", "z"} {
+		b.plan(signalbox.Schedule{ID: fmt.Sprint(9 - n), Name: name})
+	}
+	var names []string
+	for _, s := range b.schedules() {
+		names = append(names, s.Name)
+	}
+	b.same("names", names, []string{"C", "a", "a.1", "b", "z", "é"})
+}
+
+func scheduleUnknown(b *box) {
+	_, err := b.Schedule(b.ctx, "sched-x")
+	b.refused(err, signalbox.CodeNotFound)
+	b.same("runs", b.runs("sched-x"), []signalbox.ScheduleRun(nil))
+	b.same("open", b.openRuns(), []signalbox.ScheduleRun(nil))
+}
+
+func scheduleDeleted(b *box) {
+	a := b.plan(aSchedule("a"), aRun("r", start), opened("o", start))
+	other := b.plan(aSchedule("b"), aRun("r", start), opened("o", start))
+	b.same("was there", b.unplan(a.ID), true)
+	b.same("was there", b.unplan(a.ID), false)
+	_, err := b.Schedule(b.ctx, a.ID)
+	b.refused(err, signalbox.CodeNotFound)
+	b.same("runs", len(b.runs(a.ID)), 0)
+	b.same("entries", len(b.journal()), 1)
+	b.same("runs of another", len(b.runs(other.ID)), 2)
+	b.same("open", len(b.openRuns()), 1)
+	a.Rev = 0
+	b.plan(a)
+	b.same("runs, when it is there again", len(b.runs(a.ID)), 0)
+}
+
+func scheduleEntries(b *box) {
+	s := b.plan(aSchedule("a"), aRun("r", start))
+	b.same("entries", len(b.journal()), 0)
+	for n, h := range append(hostile(), "a") {
+		e := signalbox.Entry{Seq: 77, At: b.now, Kind: signalbox.EventScheduleFired, Message: h, Owner: h, Schedule: h}
+		got, err := b.PutSchedule(b.ctx, s, nil, e)
+		b.must(err)
+		s, e.Seq = got, int64(n+1)
+		b.same("entry", b.journal()[n], e)
+	}
+	_, err := b.DeleteSchedule(b.ctx, s.ID, signalbox.Entry{})
+	b.must(err)
+	b.same("entries", len(b.journal()), len(hostile())+1)
+}
+
+func scheduleNoAlias(b *box) {
+	scribble := func(s signalbox.Schedule) {
+		s.Project.Name, *s.Thinking = "?", false
+	}
+	s, runs := aSchedule("a"), []signalbox.ScheduleRun{opened("r", start)}
+	got, err := b.PutSchedule(b.ctx, s, runs, signalbox.Entry{})
+	b.must(err)
+	want := aSchedule("a")
+	want.Rev = 1
+	scribble(s)
+	runs[0].Error = "?"
+	b.same("answer", got, want)
+	scribble(got)
+	scribble(b.schedule(want.ID))
+	scribble(b.schedules()[0])
+	b.runs(want.ID)[0].Error = "?"
+	b.openRuns()[0].Error = "?"
+	b.same("row", b.schedule(want.ID), want)
+	b.same("run", [2]string{b.runs(want.ID)[0].Error, b.openRuns()[0].Error}, [2]string{opened("r", start).Error, opened("r", start).Error})
+}
