@@ -44,6 +44,16 @@ var calls = map[string]func(context.Context, *client.Client) error{
 		}
 		return nil
 	},
+	"live": func(ctx context.Context, c *client.Client) error {
+		for _, err := range c.Live(ctx) {
+			return err
+		}
+		return nil
+	},
+	"search": func(ctx context.Context, c *client.Client) error {
+		return second(c.Search(ctx, "state:failed", client.SearchOptions{}))
+	},
+	"bulk": func(ctx context.Context, c *client.Client) error { return second(c.Bulk(ctx, api.BulkRequest{})) },
 	"agents": func(ctx context.Context, c *client.Client) error { return second(c.Agents(ctx)) },
 	"registerAgent": func(ctx context.Context, c *client.Client) error {
 		return second(c.RegisterAgent(ctx, api.RegisterAgent{Name: "coder"}))
@@ -186,7 +196,7 @@ func answer(w http.ResponseWriter, route api.Route) {
 	switch {
 	case route.Media == "text/event-stream":
 		w.Header().Set("Content-Type", route.Media)
-		fmt.Fprint(w, "id: 1\ndata: {\"seq\":1,\"kind\":\"submit\"}\n\n")
+		fmt.Fprint(w, "id: 1\nevent: snapshot\ndata: {\"seq\":1,\"kind\":\"submit\"}\n\n")
 	case route.Answer != nil:
 		w.WriteHeader(route.Status)
 		json.NewEncoder(w).Encode(route.Answer)
