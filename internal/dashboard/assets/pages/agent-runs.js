@@ -22,7 +22,7 @@ export const Runs = ({ name, typical }) => {
     <${Card} title=${`Last ${runs.length || ""} runs`} side=${html`<span class="quiet">${typical ? `typical: ${range(typical)}, from ${typical.runs} runs` : "typical: unknown below 5 runs"}</span>`}>
       <${ErrorBox} error=${error} retry=${again} />
       ${data && runs.length === 0 && html`<p class="card-body quiet">It has ended no task yet.</p>`}
-      <ul class="plain-list runs">${runs.map((run) => html`
+      <ul class="list runs">${runs.map((run) => html`
         <li key=${run.queue_id} class="run-bar-row">
           <${TaskLink} id=${run.queue_id} /> <${State} state=${run.state} />
           <span class="run-track" aria-hidden="true"><span class=${cx("run-bar", run.state === "completed" ? "is-good" : "is-bad")} style=${{ width: `${(100 * seconds(run)) / longest}%` }}></span></span>

@@ -25,7 +25,7 @@ export const Sessions = ({ name }) => {
     <${Card} title="Conversations" side=${html`<label class="check"><input type="checkbox" checked=${all} onChange=${(e) => setAll(e.target.checked)} /> with archived ones</label>`}>
       <${ErrorBox} error=${error} retry=${again} />
       ${data?.sessions.length === 0 && html`<p class="card-body quiet">It holds none.</p>`}
-      <ul class="plain-list">${data?.sessions.map((s) => html`
+      <ul class="list">${data?.sessions.map((s) => html`
         <li key=${s.session_id} class="run-row">
           <p><a href=${searchPath(`session:${s.session_id}`)} class="cut" title=${s.session_id}>${s.title || s.session_id}</a></p>
           <p class="quiet"><span title=${full(s.last_used_at)}>${s.turns} ${s.turns === 1 ? "turn" : "turns"}, ${age(s.last_used_at)} ago</span>${s.current ? " · chats go on with it" : ""}${s.state !== "active" ? ` · ${s.state}` : ""}

@@ -48,14 +48,14 @@ const Whole = ({ agent, terminal }) => {
       <div class="task-actions" ref=${(el) => { again.current = el?.querySelector("button"); }}><${AgentMenu} agent=${agent} onTerminal=${() => setShell(true)} /></div>
     </header>
     <${Notes} agent=${agent} />
-    ${shell && (may.ok ? html`<${Terminal} agent=${agent.name} onClose=${close} />` : html`<p class="note is-warning">${may.why}</p>`)}
-    <div class="task-columns">
-      <div class="task-main">
+    ${shell && (may.ok ? html`<${Terminal} agent=${agent.name} onClose=${close} />` : html`<p class="note is-warn">${may.why}</p>`)}
+    <div class="columns">
+      <div class="stack">
         <${Running} agent=${agent} />
         <${Line} agent=${agent} />
         <${Runs} name=${agent.name} typical=${agent.typical} />
       </div>
-      <aside class="task-side" aria-label="About this agent">
+      <aside class="stack" aria-label="About this agent">
         <${Card} title="Two clocks"><div class="card-body"><${Clocks} agent=${agent} /></div></${Card}>
         <${Facts} agent=${agent} />
         <${Sessions} name=${agent.name} />
@@ -70,13 +70,13 @@ const Notes = ({ agent }) => {
   const admin = useMay("admin"), release = useMay("release");
   const p = agent.pause;
   return html`
-    ${p && html`<p class="note is-warning"><strong>Paused${p.queue === "" ? " with everything else" : ""}${p.by && ` by ${p.by}`} for ${age(p.since)}${p.until && `, until ${full(p.until)}`}.</strong> ${p.reason}
+    ${p && html`<p class="note is-warn"><strong>Paused${p.queue === "" ? " with everything else" : ""}${p.by && ` by ${p.by}`} for ${age(p.since)}${p.until && `, until ${full(p.until)}`}.</strong> ${p.reason}
       <button type="button" disabled=${!admin.ok} title=${admin.why || undefined} onClick=${() => resume(p.queue)}>Resume</button></p>`}
     ${["stuck", "withheld", "cancelling", "down"].includes(agent.face) && html`<div class="note is-bad">
       <p><strong>${agent.face_text || agent.message || "It needs a look."}</strong></p>
       <p>${agent.current.length > 0 ? "What it runs ends by itself when it has been silent for the slot lease. To go on before that, take the slot away." : agent.face === "down" ? "Start it again on its own computer: signalbox agent" : "It clears by itself when the agent says that it is idle."}
         ${(agent.current.length > 0 || agent.face === "withheld") && html` <button type="button" class="danger" disabled=${!release.ok} title=${release.why || undefined} onClick=${() => forceRelease(agent.name)}>Force release…</button>`}</p></div>`}
-    ${!p && agent.face === "idle" && agent.waiting > 0 && html`<p class="note is-warning">${agent.waiting} wait for it though it is idle: the first of them says why. <button type="button" class="plain" onClick=${() => pause(`agent:${agent.name}`)}>Pause…</button></p>`}`;
+    ${!p && agent.face === "idle" && agent.waiting > 0 && html`<p class="note is-warn">${agent.waiting} wait for it though it is idle: the first of them says why. <button type="button" class="plain" onClick=${() => pause(`agent:${agent.name}`)}>Pause…</button></p>`}`;
 };
 
 const Running = ({ agent }) => {
@@ -85,12 +85,12 @@ const Running = ({ agent }) => {
   return html`
     <${Card} title="Running" side=${html`<span class="quiet">${agent.in_use} of ${agent.slots}</span> <${Bars} used=${agent.in_use} total=${agent.slots} full=${false} />`}>
       ${lane.length === 0 && html`<p class="card-body quiet">Nothing. ${agent.face === "idle" ? "The next task starts at once." : ""}</p>`}
-      <ul class="plain-list">${lane.map((task) => html`<${Run} key=${task.queue_id} task=${task} now=${now} />`)}</ul>
+      <ul class="list">${lane.map((task) => html`<${Run} key=${task.queue_id} task=${task} now=${now} />`)}</ul>
     </${Card}>
     ${(agent.isolated_slots > 0 || beside.length > 0) && html`
       <${Card} title="Isolated runs, beside the queue" side=${html`<span class="quiet">${beside.length} of ${agent.isolated_slots ?? 0}</span>`}>
         ${beside.length === 0 && html`<p class="card-body quiet">None. They take no slot and know nothing of the conversation.</p>`}
-        <ul class="plain-list">${beside.map((task) => html`<${Run} key=${task.queue_id} task=${task} now=${now} />`)}</ul>
+        <ul class="list">${beside.map((task) => html`<${Run} key=${task.queue_id} task=${task} now=${now} />`)}</ul>
       </${Card}>`}`;
 };
 
@@ -107,7 +107,7 @@ const Line = ({ agent }) => {
   return html`
     <${Card} title="Its own line, in order" side=${agent.waiting > agent.line.length ? html`<a href=${searchPath(`queue:agent:${agent.name} state:pending`)}>all ${agent.waiting}</a>` : html`<span class="quiet">${agent.waiting}</span>`}>
       ${agent.line.length === 0 && html`<p class="card-body quiet">Nobody waits for it alone. It also takes from its pool and from the line for all.</p>`}
-      <ol class="plain-list">${agent.line.map((task, i) => html`
+      <ol class="list">${agent.line.map((task, i) => html`
         <li key=${task.queue_id} class="run-row"><p><b>${task.position || i + 1}</b> <${TaskLink} id=${task.queue_id} /> <span class="cut">${task.prompt_preview}</span></p>
           <p class="quiet">waits ${span(since(task.created_at, now))} · ${task.by || task.source}</p></li>`)}</ol>
     </${Card}>`;

@@ -33,7 +33,7 @@ export default () => {
 const All = () => {
   const admin = useMay("admin");
   const paused = useLive((board) => board.pauses.find((p) => p.queue === ""));
-  return html`<span class="page-tools">${paused && html`<span class="warn-text">Everything is paused${paused.by && ` by ${paused.by}`}${paused.reason && `: ${paused.reason}`}</span>`}
+  return html`<span class="page-tools">${paused && html`<span class="tone-warn">Everything is paused${paused.by && ` by ${paused.by}`}${paused.reason && `: ${paused.reason}`}</span>`}
     <button type="button" disabled=${!admin.ok} title=${admin.why || undefined} onClick=${() => (paused ? resume("") : pause(""))}>${paused ? "Resume everything" : "Pause everything…"}</button></span>`;
 };
 

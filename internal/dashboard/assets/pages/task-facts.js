@@ -2,6 +2,7 @@
 import { html } from "../lib/dom.js";
 import { clock, full, range, span } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
+import { figures } from "./task-result.js";
 
 export const Facts = ({ task }) => html`
   <section class="card" aria-labelledby="facts-head">
@@ -23,8 +24,9 @@ const rows = (task) => [
   ["Started", task.started_at && clock(task.started_at), full(task.started_at)],
   ["Ended", task.ended_at && clock(task.ended_at), full(task.ended_at)],
   ["Ran", task.started_at && task.ended_at && span((Date.parse(task.ended_at) - Date.parse(task.started_at)) / 1000)],
-  ["Attempts", `${task.attempts}${task.max_attempts ? ` of ${task.max_attempts}` : ""}`],
+  ["Failed attempts", task.attempts > 0 && `${task.attempts}${task.max_attempts ? ` of ${task.max_attempts}` : ""}`],
   ["Ended because", task.reason],
+  ["Figures", task.result && figures(task.result)],
   ["Model", [task.model, task.tier].filter(Boolean).join(", ")],
   ["Time limit", limit(task)],
   ["Priority", task.priority ? String(task.priority) : ""],

@@ -7,7 +7,8 @@ import { Text } from "../parts/text.js";
 
 export const Result = ({ task }) => {
   const result = task.result;
-  if (!result) return null;
+  // What gave no answer and failed says why elsewhere.
+  if (!result || (!result.output && task.state !== "completed")) return null;
   return html`
     <section class="card" aria-labelledby="result-head">
       <header class="card-head"><h2 id="result-head">Result</h2><span class="quiet">${figures(result)}</span>
@@ -18,7 +19,7 @@ export const Result = ({ task }) => {
     </section>`;
 };
 
-const figures = (result) => [
+export const figures = (result) => [
   span(result.duration_seconds),
   result.exit_code !== undefined && `exit ${result.exit_code}`,
   result.error_type,

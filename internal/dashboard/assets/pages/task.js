@@ -44,15 +44,15 @@ const Whole = ({ task, error, again }) => {
       <${Head} task=${task} again=${again} />
       ${error && html`<${ErrorBox} error=${error} retry=${again} />`}
       <${Notes} task=${task} />
-      <div class="task-columns">
-        <div class="task-main">
+      <div class="columns">
+        <div class="stack">
           ${task.mode === "tool" ? html`<${ToolCall} task=${task} />` : html`<${Prompt} text=${task.prompt ?? task.prompt_preview} />`}
           ${ended && task.mode !== "tool" && html`<${Result} task=${task} />`}
           <${Output} id=${task.queue_id} state=${task.state} failed=${task.state === "failed" || task.state === "timeout"} />
           <${Attempts} task=${task} />
           ${task.stale?.length > 0 && html`<${Stale} list=${task.stale} />`}
         </div>
-        <aside class="task-side" aria-label="About this task">
+        <aside class="stack" aria-label="About this task">
           ${!ended && html`<div class="card"><div class="card-body"><${Why} id=${task.queue_id} /></div></div>`}
           <${Facts} task=${task} />
           <${Related} task=${task} />
@@ -96,8 +96,8 @@ const Notes = ({ task }) => {
     return html`<p class="note is-bad"><strong>${reasonText(task.reason)}</strong> ${task.message}</p>`;
   }
   if (task.state === "cancelled") return html`<p class="note"><strong>Cancelled.</strong> ${task.message}</p>`;
-  if (task.cancel_requested) return html`<p class="note is-warning">A cancel was asked for: it wins as soon as the agent answers.</p>`;
-  if (task.last_error) return html`<p class="note is-warning"><strong>Attempt ${task.attempts}${task.max_attempts ? ` of ${task.max_attempts}` : ""} failed:</strong> ${task.last_error}</p>`;
+  if (task.cancel_requested) return html`<p class="note is-warn">A cancel was asked for: it wins as soon as the agent answers.</p>`;
+  if (task.last_error) return html`<p class="note is-warn"><strong>Attempt ${task.attempts}${task.max_attempts ? ` of ${task.max_attempts}` : ""} failed:</strong> ${task.last_error}</p>`;
   return null;
 };
 

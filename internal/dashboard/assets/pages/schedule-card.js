@@ -1,0 +1,128 @@
+// A schedule in the list: when, what, what came of it, and what can be done.
+import { cx, html, useEffect } from "../lib/dom.js";
+import { del, post } from "../lib/api.js";
+import { onChange } from "../lib/live.js";
+import { useMay, useMe } from "../lib/me.js";
+import { go, schedulePath, taskPath } from "../lib/router.js";
+import { full, serverNow, span } from "../lib/time.js";
+import { AgentLink } from "../parts/agentlink.js";
+import { confirm } from "../parts/confirm.js";
+import { Icon } from "../parts/icon.js";
+import { Menu } from "../parts/menu.js";
+import { shortId } from "../parts/tasklink.js";
+import { toast } from "../parts/toast.js";
+import { editSchedule } from "./schedule-edit.js";
+import { inZone, markOf, outcomeText, overlaps, tally } from "./schedule-words.js";
+
+const soon = 1000; // ms: several changes at once are asked for once
+
+// useRefresh asks anew when the board hears of schedules, or of tasks of theirs.
+export const useRefresh = (again) => useEffect(() => {
+  let timer = 0;
+  const stop = onChange((event, data) => {
+    const ours = event !== "change" || data.schedules?.length || data.tasks?.some((t) => t.source === "scheduler") || data.gone?.some((key) => key.startsWith("schedule:"));
+    if (ours) timer ||= setTimeout(() => { timer = 0; again(); }, soon);
+  });
+  return () => { clearTimeout(timer); stop(); };
+}, [again]);
+
+export const ScheduleCard = ({ schedule: s, again }) => html`
+  <article class=${cx("card", "schedule", !s.enabled && "is-off")} aria-label=${`Schedule ${s.name}`}>
+    <div class="schedule-head">
+      <h2><a href=${schedulePath(s.id)}>${s.name}</a></h2>
+      <${Standing} s=${s} />
+      <${Actions} s=${s} again=${again} />
+    </div>
+    <${When} s=${s} />
+    <p class="schedule-what cut" title=${s.message}>${s.description || s.message}</p>
+    <p class="quiet">${whom(s)} · if it overlaps, it ${overlaps[s.overlap] ?? s.overlap}${s.source === "config" ? " · from the configuration file" : ""}</p>
+    <${Outcomes} s=${s} />
+  </article>`;
+
+export const Standing = ({ s }) => {
+  if (!s.enabled) return html`<span class="state tone-quiet"><${Icon} name="pause" />disabled</span>`;
+  if (s.overdue_seconds > 0) return html`<span class="state tone-bad"><${Icon} name="warn" />overdue ${span(s.overdue_seconds)}</span>`;
+  if (s.last_status?.startsWith("skipped_")) return html`<span class="state tone-warn"><${Icon} name="warn" />last one ${outcomeText({ outcome: s.last_status })}</span>`;
+  return html`<span class="state tone-good"><${Icon} name="check" />enabled</span>`;
+};
+
+export const whom = (s) => (s.agent_name ? html`for <${AgentLink} name=${s.agent_name} />` : s.kind ? `for any agent of kind ${s.kind}` : "for any agent");
+
+// When is the expression in plain words, its zone, and the next three times.
+export const When = ({ s }) => html`
+  <p class="schedule-when"><strong>${s.words || s.cron_expression}</strong> <code>${s.cron_expression}</code> <span class="quiet">${s.timezone}</span></p>
+  ${s.enabled && s.next_runs?.length > 0 && html`<p class="schedule-next"><span class="quiet">Next:</span> ${s.next_runs.slice(0, 3).map((at, i) => html`<span key=${at} class="next" title=${full(at)}>${inZone(at, s.timezone)}${i === 0 && html` <span class="quiet">(${until(at)})</span>`}</span>`)}</p>`}`;
+
+const until = (at) => {
+  const seconds = (Date.parse(at) - serverNow()) / 1000;
+  return seconds > 0 ? `in ${span(seconds)}` : `due ${span(-seconds)} ago`;
+};
+
+// Outcomes are its last firings as small marks, each with its words, and all of
+// them in a sentence.
+export const Outcomes = ({ s }) => {
+  const runs = s.outcomes ?? [];
+  if (runs.length === 0) return html`<p class="quiet">It has not fired yet.</p>`;
+  return html`<div class="outcomes">
+    <ol class="marks" aria-label=${`Last ${runs.length} times, oldest first`}>${runs.toReversed().map((run) => html`<li key=${run.id}><${Mark} run=${run} zone=${s.timezone} /></li>`)}</ol>
+    <p class="quiet">Last ${runs.length}: ${tally(runs)}.${runs[0].queue_id && html` Newest: <a class="id" href=${taskPath(runs[0].queue_id)}>${shortId(runs[0].queue_id)}</a>`}</p>
+    ${s.last_error && html`<p class="schedule-error">${s.last_error}</p>`}
+  </div>`;
+};
+
+const Mark = ({ run, zone }) => {
+  const [icon, tone] = markOf(run);
+  const text = `${inZone(run.nominal_at, zone)}: ${outcomeText(run)}${run.trigger === "manual" ? ", by hand" : run.trigger === "missed" ? ", made up for" : ""}`;
+  const inside = html`<${Icon} name=${icon} /><span class="unseen">${text}</span>`;
+  return run.queue_id
+    ? html`<a class=${`mark tone-${tone}`} href=${taskPath(run.queue_id)} title=${text}>${inside}</a>`
+    : html`<span class=${`mark tone-${tone}`} title=${text}>${inside}</span>`;
+};
+
+// useMayChange: one's own schedules, or as an admin all.
+const useMayChange = (s) => {
+  const me = useMe(), submit = useMay("submit"), admin = useMay("admin");
+  if (admin.ok || !submit.ok) return submit;
+  const mine = !s.owner_id || s.owner_id === me?.id || s.owner_id === `${me?.kind}:${me?.id}`;
+  return mine ? submit : { ok: false, why: `It belongs to ${s.owner_id}.` };
+};
+
+const act = async (s, verb, done) => {
+  try {
+    return await post(`/api/schedules/${encodeURIComponent(s.id)}/${verb}`);
+  } catch (error) {
+    toast(`Not ${done}: ${error.message}.`, "bad");
+    return null;
+  }
+};
+
+// trigger fires it now, and says what came of it.
+const trigger = async (s) => {
+  const answer = await act(s, "trigger", "fired");
+  if (!answer) return;
+  toast(answer.queue_id ? `${s.name} fired: task ${shortId(answer.queue_id)}.` : `${s.name}: ${outcomeText(answer.execution)}.`, answer.execution.outcome?.startsWith("skipped_") ? "bad" : "info");
+};
+
+export const Actions = ({ s, again, gone }) => {
+  const may = useMayChange(s);
+  const file = s.source === "config" && "It stands in the configuration file: change it there.";
+  const then = (verb, done) => async () => { if (await act(s, verb, done)) again(); };
+  return html`<div class="buttons">
+    <button type="button" disabled=${!may.ok} title=${may.why || "beside its times"} onClick=${async () => { await trigger(s); again(); }}>Run now</button>
+    <${Menu} label=${`Actions for ${s.name}`} items=${[
+      s.enabled ? { text: "Disable", act: then("disable", "disabled"), off: may.why } : { text: "Enable", act: then("enable", "enabled"), off: may.why },
+      { text: "Edit…", act: () => editSchedule(s, again), off: may.why || file },
+      { text: "Remove…", danger: true, off: may.why || file, act: () => remove(s, gone ?? again) },
+    ]} /></div>`;
+};
+
+const remove = (s, then) => confirm({
+  title: `Remove ${s.name}`, action: "Remove it", consequence: ["It fires no more, and what is known of its times is forgotten. The tasks that it made stay."],
+  onConfirm: async () => {
+    await del(`/api/schedules/${encodeURIComponent(s.id)}`);
+    toast(`${s.name} is removed.`);
+    then();
+  },
+});
+
+export const toList = () => go("/ui/schedules");
