@@ -140,6 +140,10 @@ func (m *model) releaseAgent(name string) tea.Cmd {
 	}
 }
 
+// searchRows is how many tasks a search shows: who wants more says more of
+// what it is.
+const searchRows = 500
+
 // searched is the answer to a search.
 type searched struct {
 	query string
@@ -156,9 +160,9 @@ func (m *model) find(query string) tea.Cmd {
 
 func (m *model) ask() tea.Cmd {
 	query := m.search.query
-	m.search.asking, m.search.asked, m.search.revision = true, m.o.Now(), m.board.revision
+	m.search.asking, m.search.asked, m.search.revision = true, m.o.Now(), m.board.Revision
 	return func() tea.Msg {
-		got, err := m.o.Search(m.ctx, query)
+		got, err := m.o.Director.Search(m.ctx, query, client.SearchOptions{Limit: searchRows})
 		return searched{query, got, err}
 	}
 }
@@ -167,7 +171,7 @@ func (m *model) ask() tea.Cmd {
 // time at the earliest.
 func (m *model) refreshSearch() tea.Cmd {
 	s := &m.search
-	if s.asking || m.o.Now().Sub(s.asked) < tick*2 || s.revision == m.board.revision && s.result != nil {
+	if s.asking || m.o.Now().Sub(s.asked) < tick*2 || s.revision == m.board.Revision && s.result != nil {
 		return nil
 	}
 	return m.ask()

@@ -13,13 +13,13 @@ const maxBar = 20
 // capacityLines shows the tool queues: who has their slots and who waits. Of
 // the selected one all of them.
 func (m *model) capacityLines() []string {
-	if len(m.board.capacity) == 0 {
+	if len(m.board.Capacity) == 0 {
 		return []string{"", "  No tool queues. Give the director tools: " + m.st.bold.Render("signalbox up --tools FILE")}
 	}
 	var lines []string
 	first, last := 0, 0
-	for i := range m.board.capacity {
-		q := &m.board.capacity[i]
+	for i := range m.board.Capacity {
+		q := &m.board.Capacity[i]
 		begin := len(lines)
 		lines = append(lines, m.capacityRow(q)...)
 		if q.Name == m.picks[pageCapacity].row {

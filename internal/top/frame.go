@@ -25,7 +25,7 @@ func (m *model) frame() string {
 	if m.height > frameLines {
 		lines = append(lines, m.bottom())
 	}
-	grey := m.board.seen && m.age() >= staleAfter
+	grey := m.board.Known && m.age() >= staleAfter
 	for i := range lines {
 		if grey && i > 0 && m.asking == nil {
 			lines[i] = m.st.dim.Render(ansi.Strip(lines[i]))
@@ -49,7 +49,7 @@ func (m *model) body() []string {
 		return m.questionLines()
 	case m.help:
 		return m.helpLines()
-	case !m.board.seen:
+	case !m.board.Known:
 		return []string{"", "  Connecting to " + plain(m.o.URL) + " …"}
 	case m.detail != nil:
 		return m.detailLines()
@@ -80,7 +80,7 @@ func (m *model) header() string {
 func (m *model) pill() string {
 	age := m.age()
 	switch {
-	case !m.board.seen:
+	case !m.board.Known:
 		return m.st.warn.Render("◌ connecting")
 	case age >= staleAfter:
 		return m.st.bad.Render("✗ reconnecting, data " + ago(age) + " old")
@@ -92,9 +92,9 @@ func (m *model) pill() string {
 
 // healthLine says whether a person is needed, and why.
 func (m *model) healthLine() string {
-	h := m.board.health
+	h := m.board.Health
 	switch {
-	case h == nil:
+	case h.Text == "":
 		return ""
 	case h.OK && len(h.Attention) == 0:
 		return m.st.good.Render("✓ ") + plain(h.Text)
@@ -107,10 +107,10 @@ func (m *model) healthLine() string {
 }
 
 func (m *model) totalsLine() string {
-	if !m.board.seen {
+	if !m.board.Known {
 		return ""
 	}
-	t := m.board.totals
+	t := m.board.Totals
 	waiting := fmt.Sprintf("%d/%d waiting", t.Pending, t.MaxSize)
 	if t.Pending > 0 {
 		waiting += ", oldest " + seconds(t.OldestAgeSeconds)
@@ -129,7 +129,7 @@ func (m *model) totalsLine() string {
 
 // pausedText names a pause of everything, which no single lane shows.
 func (m *model) pausedText() string {
-	for _, p := range m.board.pauses {
+	for _, p := range m.board.Pauses {
 		if p.Queue == "" {
 			return m.st.warn.Render(joined(" ", "‖ all queues are paused", byWhom(p)))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,7 +37,7 @@ func newRig(t *testing.T, width, height int) *rig {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
 	r.m = newModel(ctx, Options{
-		URL: "http://127.0.0.1:8080", Director: r.dir, Search: r.dir.search, Now: func() time.Time { return r.now },
+		URL: "http://127.0.0.1:8080", Director: r.dir, Now: func() time.Time { return r.now },
 	})
 	r.m.send = func(msg tea.Msg) { r.m.Update(msg) }
 	r.send(tea.WindowSizeMsg{Width: width, Height: height})
@@ -69,7 +70,7 @@ func (r *rig) do(cmd tea.Cmd) {
 
 func (r *rig) snapshot(l api.Live) {
 	l.At, l.Epoch = r.now, "e1"
-	r.send(Event{Kind: kindSnapshot, Live: l})
+	r.send(client.LiveEvent{Kind: client.LiveSnapshot, Live: l})
 }
 
 // keys presses keys one after the other: names such as <enter>, else letters.
@@ -183,7 +184,9 @@ func (f *fakeDirector) took() string {
 	return said
 }
 
-func (f *fakeDirector) search(_ context.Context, query string) (api.Search, error) {
+func (f *fakeDirector) Live(context.Context) iter.Seq2[client.LiveEvent, error] { return nil }
+
+func (f *fakeDirector) Search(_ context.Context, query string, _ client.SearchOptions) (api.Search, error) {
 	f.note("search " + query)
 	return f.found, f.lost
 }

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
 )
 
 // TestKeys presses keys on the busy board and looks at what the director was
@@ -80,7 +81,7 @@ func TestRefusalsAreShown(t *testing.T) {
 		r.keys(keys...)
 		r.shows("✗ Not ", "you may not do that: ask ana")
 		r.now = r.now.Add(noteFor + time.Second)
-		r.send(Event{Kind: kindBeat, Live: api.Live{At: r.now}})
+		r.send(client.LiveEvent{Kind: client.LiveBeat, Live: api.Live{At: r.now}})
 		r.send(tickMsg{})
 		r.hides("you may not")
 	}
@@ -109,7 +110,7 @@ func TestOldDataIsNotActedOn(t *testing.T) {
 	if did := r.dir.took(); did != "" {
 		t.Errorf("the director was asked: %s", did)
 	}
-	r.send(Event{Kind: kindBeat, Live: api.Live{At: r.now}})
+	r.send(client.LiveEvent{Kind: client.LiveBeat, Live: api.Live{At: r.now}})
 	r.shows("● live")
 	r.keys("<esc>", "c", "y")
 	if did := r.dir.took(); did != "cancel …t402" {
@@ -151,13 +152,13 @@ func TestSelectionFollowsItsTask(t *testing.T) {
 	l := busyBoard()
 	c := l.Agents[1]
 	c.Current, c.Line = []api.LiveTask{c.Line[0]}, c.Line[1:]
-	r.send(Event{Kind: kindChange, Live: api.Live{At: r.now, Agents: []api.LiveAgent{agent("aaa", "idle", nil, nil), c}}})
+	r.send(client.LiveEvent{Kind: client.LiveChange, Live: api.Live{At: r.now, Agents: []api.LiveAgent{agent("aaa", "idle", nil, nil), c}}})
 	r.shows("▸ coder")
 	r.keys("c", "y")
 	if did := r.dir.took(); did != "cancel …t411" {
 		t.Errorf("the director was asked: %q", did)
 	}
-	r.send(Event{Kind: kindChange, Live: api.Live{At: r.now, Gone: []string{"agent:coder"}}})
+	r.send(client.LiveEvent{Kind: client.LiveChange, Live: api.Live{At: r.now, Gone: []string{"agent:coder"}}})
 	r.shows("▸ aaa")
 	r.hides("▸ coder")
 }

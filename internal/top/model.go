@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
 )
 
 // How old data may be.
@@ -104,8 +105,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.key(msg)
 	case tea.PasteMsg:
 		m.paste(msg.Content)
-	case Event:
-		m.board.apply(msg.Kind, &msg.Live)
+	case client.LiveEvent:
+		m.board.take(msg)
 		m.heard = m.o.Now()
 		m.keepPicks()
 	case tickMsg:
@@ -130,7 +131,7 @@ func (m *model) View() tea.View {
 
 // title says, as the pages do, whether something needs a person.
 func (m *model) title() string {
-	if h := m.board.health; h != nil && len(h.Attention)+h.More > 0 {
+	if h := m.board.Health; len(h.Attention)+h.More > 0 {
 		return fmt.Sprintf("(%d) Signalbox", len(h.Attention)+h.More)
 	}
 	return "Signalbox"
@@ -139,11 +140,11 @@ func (m *model) title() string {
 // age is how long nothing has come from the director.
 func (m *model) age() time.Duration { return max(0, m.o.Now().Sub(m.heard)) }
 
-func (m *model) stale() bool { return m.age() >= staleAfter || !m.board.seen }
+func (m *model) stale() bool { return m.age() >= staleAfter || !m.board.Known }
 
 // now is the director's clock, as far as it is known: ages do not grow while
 // nobody knows whether what they are of still goes on.
-func (m *model) now() time.Time { return m.board.at.Add(min(m.age(), lateAfter)) }
+func (m *model) now() time.Time { return m.board.At.Add(min(m.age(), lateAfter)) }
 
 func (m *model) since(t time.Time) string { return ago(m.now().Sub(t)) }
 
@@ -161,7 +162,7 @@ func (m *model) refresh() tea.Cmd {
 	if m.note.text != "" && m.o.Now().After(m.note.until) {
 		m.note = note{}
 	}
-	if m.age() >= lateAfter || !m.board.seen {
+	if m.age() >= lateAfter || !m.board.Known {
 		return nil // the stream knows first when the director is back
 	}
 	if m.detail != nil {

@@ -18,12 +18,12 @@ type lane struct {
 // paused.
 func (m *model) lanes() []lane {
 	var out []lane
-	for i := range m.board.agents {
-		a := &m.board.agents[i]
+	for i := range m.board.Agents {
+		a := &m.board.Agents[i]
 		out = append(out, lane{key: "agent:" + a.Name, agent: a, tasks: slices.Concat(a.Current, a.Line)})
 	}
-	for i := range m.board.queues {
-		q := &m.board.queues[i]
+	for i := range m.board.Queues {
+		q := &m.board.Queues[i]
 		if q.Waiting > 0 || q.Pause != nil {
 			out = append(out, lane{key: "queue:" + q.Name, queue: q, tasks: q.Line})
 		}
@@ -40,8 +40,8 @@ func (m *model) rows() []string {
 			keys = append(keys, l.key)
 		}
 	case pageCapacity:
-		for i := range m.board.capacity {
-			keys = append(keys, m.board.capacity[i].Name)
+		for i := range m.board.Capacity {
+			keys = append(keys, m.board.Capacity[i].Name)
 		}
 	case pageTasks:
 		for _, t := range m.taskRows() {

@@ -14,7 +14,7 @@ func (m *model) taskRows() []api.LiveTask {
 		if m.search.query != "" {
 			return nil
 		}
-		return append(m.board.live(), m.board.ended()...)
+		return append(m.board.live(), m.board.ended...)
 	}
 	rows := make([]api.LiveTask, len(m.search.result.Tasks))
 	for i, t := range m.search.result.Tasks {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"sync"
 	"time"
 
@@ -13,21 +14,6 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 )
-
-// Kinds of events of the stream, see api.Live.
-const (
-	kindSnapshot = "snapshot"
-	kindChange   = "change"
-	kindResync   = "resync"
-	kindBeat     = "beat"
-)
-
-// Event is one event of the live stream. Of a beat only Revision, At and Epoch
-// of Live are set.
-type Event struct {
-	Kind string // snapshot, change, resync or beat
-	Live api.Live
-}
 
 // Director is what the view asks of the director; *client.Client is one.
 type Director interface {
@@ -39,19 +25,16 @@ type Director interface {
 	Pause(ctx context.Context, req api.PauseRequest) (api.Paused, error)
 	Resume(ctx context.Context, queue string) (api.Paused, error)
 	ReleaseLane(ctx context.Context, agent string) (api.Released, error)
+	Search(ctx context.Context, query string, opts client.SearchOptions) (api.Search, error)
+	// Live follows the stream, however often it breaks. The error for which it
+	// gives up ends the view.
+	Live(ctx context.Context) iter.Seq2[client.LiveEvent, error]
 }
 
 // Options say what the view shows and where.
 type Options struct {
-	URL      string // of the director, as people know it
-	Director Director
-	// Live follows the stream, however often it breaks, and hands each event
-	// on. It returns when ctx has ended, or with the error for which it gives
-	// up: that ends the view.
-	Live func(ctx context.Context, each func(Event)) error
-	// Search returns the first tasks that match a query of the search grammar.
-	Search func(ctx context.Context, query string) (api.Search, error)
-
+	URL       string // of the director, as people know it
+	Director  Director
 	In        io.Reader
 	Out       io.Writer
 	NoColours bool
@@ -73,8 +56,12 @@ func Run(ctx context.Context, o Options) error {
 	p := tea.NewProgram(m, opts...)
 	m.send = p.Send
 	beside.Go(func() {
-		if err := o.Live(ctx, func(e Event) { p.Send(e) }); err != nil && ctx.Err() == nil {
-			cancel(err)
+		for e, err := range o.Director.Live(ctx) {
+			if err != nil {
+				cancel(err) // the first cause counts: a person's leave before this
+				return
+			}
+			p.Send(e)
 		}
 	})
 	_, err := p.Run()
