@@ -39,4 +39,7 @@ const count = (order, newest, byKey) => {
 const propsOf = (setPointed) => ({
   onPointerEnter: (e) => { if (e.pointerType === "mouse") setPointed(true); },
   onPointerLeave: () => setPointed(false),
+  // A key's focus holds; that of a click, which stays behind, does not.
+  onfocusin: (e) => { if (e.target.matches(":focus-visible")) setPointed(true); },
+  onfocusout: (e) => { if (!e.currentTarget.contains(e.relatedTarget)) setPointed(e.currentTarget.matches(":hover")); },
 });

@@ -1,0 +1,86 @@
+// Capacity: each tool queue with its slots, who holds them by which call, and
+// the line with its waits.
+import { html, cx, useEffect } from "../lib/dom.js";
+import { useHold } from "../lib/hold.js";
+import { useLive } from "../lib/live.js";
+import { age, clock, full, span, useNow } from "../lib/time.js";
+import { AgentLink } from "../parts/agentlink.js";
+import { Bars } from "../parts/bars.js";
+import { Empty } from "../parts/empty.js";
+import { ErrorBox } from "../parts/errorbox.js";
+import { useLoad } from "../parts/load.js";
+import { State } from "../parts/state.js";
+import { TaskLink } from "../parts/tasklink.js";
+
+const byName = (a, b) => (a.name < b.name ? -1 : 1);
+const most = 50; // waiters shown of a line
+
+export default ({ query }) => {
+  const capacity = useLive((b) => b.capacity), ready = useLive((b) => b.ready);
+  const named = query.get("name") ?? "";
+  const hold = useHold([...capacity.values()].sort(byName), (q) => q.name);
+  useEffect(() => { if (ready && named) document.getElementById(`queue-${named}`)?.scrollIntoView({ block: "center" }); }, [ready, named]);
+  return html`<div class="page-head"><h1>Capacity</h1><p class="quiet">${sum([...capacity.values()])}</p></div>
+    ${hold.changes > 0 && html`<p><button type="button" class="small changes" onClick=${hold.release}>${hold.changes} ${hold.changes === 1 ? "change" : "changes"}: show</button></p>`}
+    ${!ready && html`<p class="quiet" aria-busy="true">Connecting…</p>`}
+    ${ready && capacity.size === 0 && html`<${Empty} title="No tool has a queue yet." text="A tool queue in signalbox.yaml says how many calls run at once, over all agents. This shows the tools that there are:" command="signalbox tools" />`}
+    <div class="queues" ...${hold.props}>${hold.items.map(({ key, item, gone }) => html`<${Queue} key=${key} queue=${item} gone=${gone} named=${key === named} />`)}</div>
+    <${Servers} />`;
+};
+
+const sum = (list) => {
+  const total = (name) => list.reduce((n, q) => n + q[name], 0);
+  return list.length ? `${total("in_use")} of ${total("concurrent")} slots in use, ${total("depth")} ${total("depth") === 1 ? "call waits" : "calls wait"}` : "";
+};
+
+const Queue = ({ queue: q, gone, named }) => {
+  const now = useNow();
+  const holders = q.holders ?? [], waiters = q.waiters ?? [];
+  const pressed = q.in_use >= q.concurrent && q.depth > 0;
+  return html`<section id=${`queue-${q.name}`} class=${cx("card", "queue", gone && "gone", named && "queue-named")} aria-labelledby=${`queue-${q.name}-name`}>
+    <header class="card-head"><h2 id=${`queue-${q.name}-name`}>${q.name}</h2><span class=${pressed ? "card-side tone-warn" : "card-side"}>${q.in_use}/${q.concurrent}${q.depth > 0 ? ` · ${q.depth} ${q.depth === 1 ? "waits" : "wait"}` : ""}</span></header>
+    <div class="card-body">
+      <${Bars} used=${q.in_use} total=${q.concurrent} full=${pressed} />
+      <div class="queue-halves">
+        <div><h3>Held by</h3>
+          ${holders.length === 0 && html`<p class="quiet">nobody: a call starts at once</p>`}
+          <ol class="calls">${holders.map((h, i) => html`<li key=${i}><${Call} call=${h} now=${now} /><${Lease} holder=${h} now=${now} /></li>`)}</ol></div>
+        <div><h3>In line</h3>
+          ${waiters.length === 0 && html`<p class="quiet">nobody</p>`}
+          <ol class="calls">${waiters.slice(0, most).map((w) => html`<li key=${w.position}><b class="place">${w.position}</b><${Call} call=${w} now=${now} /></li>`)}</ol>
+          ${rest(q, waiters) > 0 && html`<p class="quiet">and ${rest(q, waiters)} more</p>`}</div>
+      </div>
+      <p class="quiet small-text">${rules(q)}</p>
+    </div>
+  </section>`;
+};
+
+const rest = (q, waiters) => Math.max(0, waiters.length - most) + (q.waiters_not_shown ?? 0);
+
+// Call is a call of a tool: who makes it, which leads to the task where a task
+// does.
+const Call = ({ call, now }) => html`<span class="call"><span>${isTask(call.session) ? html`<${TaskLink} id=${call.session} /> ` : null}${call.agent ? html`<${AgentLink} name=${call.agent} />` : html`<span title=${call.session}>${isTask(call.session) ? "" : "a session"}</span>`}</span>
+  ${call.tool && html`<code class="cut">${call.tool}</code>`}<span class="quiet" title=${full(call.since)}>${call.since ? age(call.since, now) : ""}</span></span>`;
+
+const isTask = (session) => /^queue-/.test(session ?? "");
+
+const Lease = ({ holder: h, now }) => {
+  if (!h.leased) return null;
+  const behind = h.behind > 0 ? `, ${h.behind} of its calls wait for it` : "";
+  return html`<p class="quiet small-text">kept from call to call${h.idle ? ", no call now" : ""}${h.expires ? `, until ${clock(h.expires, now)} if nothing happens` : ""}${behind}</p>`;
+};
+
+const rules = (q) => [`${q.concurrent} at once`, q.max_wait_seconds ? `a call waits for at most ${span(q.max_wait_seconds)}` : "a call waits as long as it takes",
+  q.max_waiters ? `at most ${q.max_waiters} in line` : "", q.lease_idle_seconds ? `a session keeps its slot for ${span(q.lease_idle_seconds)} between calls` : ""].filter(Boolean).join(" · ");
+
+const faces = { ready: "idle", failed: "down", starting: "dispatching", stopped: "paused" };
+
+// Servers are what provides the tools: one that failed is why a call fails.
+const Servers = () => {
+  const { data, error, again } = useLoad("/api/tools", 15000);
+  const now = useNow();
+  if (error && error.status !== 404 && error.status !== 403) return html`<${ErrorBox} error=${error} title="The tools are not known" retry=${again} />`;
+  if (!data?.servers?.length) return null;
+  return html`<section class="card servers" aria-labelledby="servers-head"><header class="card-head"><h2 id="servers-head">Tool servers</h2><span class="card-side">${data.tools.length} tools</span></header>
+    <ul>${data.servers.map((s) => html`<li key=${s.name}><strong class="cut">${s.name}</strong><${State} state=${faces[s.state] ?? "idle"} text=${s.state} /><span class="quiet">${s.kind}, ${s.tools} ${s.tools === 1 ? "tool" : "tools"}${s.restarts > 0 ? `, started anew ${s.restarts}×` : ""}, for ${age(s.since, now)}</span>${s.error && html`<span class="tone-bad">${s.error}</span>`}</li>`)}</ul></section>`;
+};

@@ -1,0 +1,60 @@
+// The line that says whether a person is needed, why, and what to do; and the
+// figures of the whole, all of one moment.
+import { html, useState, cx } from "../lib/dom.js";
+import { useLive } from "../lib/live.js";
+import { agentPath, capacityPath, schedulePath, searchPath } from "../lib/router.js";
+import { span } from "../lib/time.js";
+import { Copy } from "../parts/copy.js";
+import { Icon } from "../parts/icon.js";
+import { TaskLink } from "../parts/tasklink.js";
+
+const few = 3; // shown at once
+
+export const Attention = () => {
+  const health = useLive((b) => b.health), totals = useLive((b) => b.totals);
+  const [all, setAll] = useState(false);
+  if (!health || !totals) return null;
+  const list = health.attention ?? [];
+  const count = list.length + (health.more ?? 0);
+  const shown = all ? list : list.slice(0, few);
+  const level = list.some((a) => a.level === "error") ? "bad" : "warn";
+  return html`<section class=${cx("attention", count > 0 && `attention-${level}`)} aria-label="Health">
+    ${count === 0
+      ? html`<p class="attention-head tone-good"><${Icon} name="check" />${health.text}</p>`
+      : html`<p class=${`attention-head tone-${level}`}><${Icon} name="warn" />${count} ${count === 1 ? "needs" : "need"} attention</p>`}
+    ${count > 0 && html`<ul class="attention-list">${shown.map((a) => html`<${Item} key=${a.kind + a.subject + (a.queue_id ?? "")} item=${a} />`)}
+      ${(count > shown.length || all) && html`<li><button type="button" class="plain small" onClick=${() => setAll(!all)}>${all ? "fewer" : `and ${count - shown.length} more`}</button>
+        ${all && health.more > 0 ? html`<span class="quiet"> ${health.more} beyond these: signalbox status</span>` : null}</li>`}</ul>`}
+    <${Figures} totals=${totals} />
+  </section>`;
+};
+
+const isCommand = (cure) => /^signalbox [a-z]/.test(cure);
+
+const Item = ({ item }) => html`<li class="attention-item">
+  <span><${Subject} item=${item} /> ${item.text}${item.queue_id ? html` · <${TaskLink} id=${item.queue_id} />` : null}</span>
+  ${item.cure && (isCommand(item.cure) ? html`<span class="cure"><code>${item.cure}</code><${Copy} text=${item.cure} /></span>` : html`<span class="cure quiet">${item.cure}</span>`)}
+</li>`;
+
+// Subject leads to where the thing can be seen and cured.
+const Subject = ({ item }) => {
+  const to = placeOf(item);
+  return to ? html`<a href=${to}>${item.subject}</a>` : html`<strong>${item.subject}</strong>`;
+};
+
+const placeOf = ({ kind, subject }) => {
+  if (/^(agent_|stuck|cancel_unconfirmed|withheld)/.test(kind)) return agentPath(subject);
+  if (kind === "capacity_full" || kind === "tool_down") return capacityPath(subject);
+  if (kind.startsWith("schedule_")) return schedulePath(subject);
+  if (kind === "queue_full" || kind === "no_agent") return searchPath("state:pending");
+  if (kind === "paused" && subject.startsWith("agent:")) return agentPath(subject.slice(6));
+  return "";
+};
+
+const Figures = ({ totals: t }) => {
+  const parts = [`${t.running} running`, `${t.pending} waiting`];
+  if (t.pending > 0) parts.push(`oldest ${span(t.oldest_age_seconds)}`);
+  if (t.tools_running + t.tools_waiting > 0) parts.push(`${t.tools_running} tool calls, ${t.tools_waiting} waiting`);
+  parts.push(`${t.done_24h} done, ${t.failed_24h} failed (24h)`);
+  return html`<p class="figures" title=${`${t.running} of ${t.slots} slots in use, ${t.agents_up} of ${t.agents} agents up`}>${parts.join(" · ")}</p>`;
+};

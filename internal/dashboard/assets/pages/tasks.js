@@ -1,0 +1,86 @@
+// Tasks: all that match a query, waiting and running ones first. The query
+// stands in the address, so that it can be kept, sent and gone back to.
+import { html, useEffect, useRef, useState } from "../lib/dom.js";
+import { useKeys } from "../lib/keys.js";
+import { go, searchPath, taskPath } from "../lib/router.js";
+import { isEnded } from "../lib/board.js";
+import { cancelTask, retryTask } from "../parts/cancel.js";
+import { Empty } from "../parts/empty.js";
+import { ErrorBox } from "../parts/errorbox.js";
+import { Table } from "../parts/table.js";
+import { BulkBar } from "./tasks-bulk.js";
+import { cells, columns } from "./tasks-row.js";
+import { useSearch } from "./tasks-search.js";
+
+const samples = [["all", ""], ["waiting", "state:pending"], ["running", "state:working,dispatching,cancelling"], ["failed today", "state:failed,timeout since:24h"], ["schedules", "source:scheduler"]];
+
+export default ({ query }) => {
+  const q = query.get("q") ?? "";
+  const found = useSearch(q);
+  const [cursor, setCursor] = useState(-1);
+  const [picked, setPicked] = useState(new Map());
+  useEffect(() => { setCursor(-1); setPicked(new Map()); }, [q]);
+  const tasks = found.tasks;
+  const at = Math.min(cursor, tasks.length - 1), task = tasks[at];
+  const toggle = (t) => {
+    if (!t) return false;
+    const next = new Map(picked);
+    if (!next.delete(t.queue_id)) next.set(t.queue_id, t);
+    setPicked(next);
+    return true;
+  };
+  const move = (by) => { if (tasks.length === 0) return false; setCursor(Math.max(0, Math.min(tasks.length - 1, at + by))); return true; };
+  useKeys({
+    j: ["next row", () => move(1)], k: ["row before", () => move(-1)],
+    Enter: ["open the row", () => (task ? go(taskPath(task.queue_id)) : false)],
+    x: ["pick the row", () => toggle(task)],
+    c: ["cancel the row", () => (task && !isEnded(task.state) ? (cancelTask(task), true) : false)],
+    r: ["retry the row", () => (task && isEnded(task.state) ? (retryTask(task), true) : false)],
+    w: ["why does it wait", () => (task ? go(taskPath(task.queue_id)) : false)],
+  });
+  return html`<div class="page-head"><h1>Tasks</h1><p class="quiet" aria-live="off">${countText(found)}</p></div>
+    <${SearchBox} q=${q} error=${found.error} />
+    <${BulkBar} q=${q} found=${found} picked=${picked} clear=${() => setPicked(new Map())} />
+    ${found.changes > 0 && html`<p class="held"><button type="button" class="small changes" onClick=${found.refresh}>${found.changes} ${found.changes === 1 ? "change" : "changes"}: show</button></p>`}
+    ${found.error && found.error.field !== "q" && html`<${ErrorBox} error=${found.error} title="The search did not work" retry=${found.refresh} />`}
+    ${!found.busy && !found.error && tasks.length === 0 && html`<${Nothing} q=${q} />`}
+    ${tasks.length > 0 && html`<div class="card" ...${found.props}><${Table} label="Tasks" name="tasks" columns=${columns} items=${tasks} keyOf=${(t) => t.queue_id} cursor=${at} onEnd=${found.more}
+      classOf=${(t) => (picked.has(t.queue_id) ? "is-picked" : "")} row=${(t) => cells(t, { picked: picked.has(t.queue_id), toggle })} height=${38} phoneHeight=${92} /></div>`}
+    ${found.busy && html`<p class="quiet" aria-busy="true">Searching…</p>`}`;
+};
+
+const countText = ({ total, approximate, busy, tasks }) => {
+  if (busy && tasks.length === 0) return "";
+  const n = total.toLocaleString("en");
+  return approximate ? `more than ${n} tasks` : `${n} ${total === 1 ? "task" : "tasks"}`;
+};
+
+const wait = 250; // ms after the last letter
+
+const SearchBox = ({ q, error }) => {
+  const [text, setText] = useState(q);
+  const timer = useRef(0), sent = useRef(q);
+  useEffect(() => { if (q !== sent.current) { sent.current = q; setText(q); } }, [q]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const send = (value) => { clearTimeout(timer.current); sent.current = value.trim(); go(searchPath(value.trim()), { replace: true }); };
+  const type = (e) => {
+    const value = e.target.value;
+    setText(value);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => send(value), wait);
+  };
+  const wrong = error?.field === "q" ? error : null;
+  return html`<form class="search" role="search" onSubmit=${(e) => { e.preventDefault(); send(text); }}>
+    <label class="unseen" for="search">Search tasks</label>
+    <input id="search" type="search" value=${text} onInput=${type} onKeyDown=${(e) => { if (e.key === "Escape") e.target.blur(); }} maxlength="1000" placeholder=${'agent:coder state:failed since:2h "billing"'} autocomplete="off" autocapitalize="none" spellcheck=${false}
+      aria-invalid=${wrong ? "true" : undefined} aria-describedby="search-note" />
+    <p id="search-note" class=${wrong ? "wrong" : "quiet small-text"} role=${wrong ? "alert" : undefined}>${wrong
+      ? `${wrong.message}${wrong.hint ? ` — ${wrong.hint}` : ""}`
+      : "Keys: agent, state, reason, queue, source, job, session, mode, tool, by, id, since, until, older. A minus before a word leaves it out."}</p>
+    <p class="chips">${samples.map(([name, value]) => html`<a key=${name} class=${q === value ? "chip chip-picked" : "chip"} href=${searchPath(value)} aria-current=${q === value ? "true" : undefined}>${name}</a>`)}</p>
+  </form>`;
+};
+
+const Nothing = ({ q }) => (q
+  ? html`<${Empty} title="No task matches." text="The same from the command line:" command=${`signalbox search '${q.replaceAll("'", "'\\''")}'`} />`
+  : html`<${Empty} title="No tasks yet." text="Press n for the first one, or from the command line:" command=${'signalbox submit "say hello"'} />`);

@@ -1,0 +1,30 @@
+// What a task is about at this moment, in a few words and their tone.
+import { age, clock } from "../lib/time.js";
+
+// whoOf says who asked for a task, and by which way.
+export const whoOf = (task) => {
+  if (task.source_job) return `schedule ${task.source_job}`;
+  if (task.source === "agent") return task.by ? `${task.by} → agent` : "an agent";
+  return [task.by, task.source].filter(Boolean).join(" · ");
+};
+
+// doingOf returns {text, tone} of a running task; agent is its lane, whose
+// stuckness shows here too.
+export const doingOf = (task, agent, now) => {
+  const call = task.call;
+  if (task.state === "cancelling") {
+    const since = task.cancelling_since ? ` ${age(task.cancelling_since, now)}` : "";
+    return { tone: "warn", text: `cancelling${since}, the agent has not confirmed` };
+  }
+  if (task.state === "dispatching") return { tone: "quiet", text: "being handed over" };
+  if (agent?.face === "stuck" && agent.face_text) return { tone: "bad", text: agent.face_text };
+  if (call?.waiting) return { tone: "warn", text: `waiting ${age(call.since, now)} for ${call.capacity} — ${call.in_use}/${call.concurrent} slots` };
+  if (call) return { tone: "busy", text: `calling ${call.tool} (${call.in_use} of ${call.concurrent} slots)` };
+  return null;
+};
+
+// pausedText says why a line hands out nothing.
+export const pausedText = (pause, now) => {
+  const until = pause.until ? ` until ${clock(pause.until, now)}` : "";
+  return `paused${pause.by ? ` by ${pause.by}` : ""}${until}${pause.reason ? `: ${pause.reason}` : ""}`;
+};

@@ -1,0 +1,99 @@
+// The dialog for a new task. It has one idempotency key for each text that is
+// sent, so that pressing twice, or again after no answer came, makes one task.
+import { html, useState, useId } from "../lib/dom.js";
+import { newKey, post } from "../lib/api.js";
+import { useLive } from "../lib/live.js";
+import { taskPath, go } from "../lib/router.js";
+import { range } from "../lib/time.js";
+import { Dialog, openDialog } from "../parts/dialog.js";
+import { ErrorBox } from "../parts/errorbox.js";
+import { shortId } from "../parts/tasklink.js";
+import { toast } from "../parts/toast.js";
+
+const full = "Queue is full. Please try again later."; // the words of the seed
+
+// openNewTask opens it; given has values to begin with, such as {agent}.
+export const openNewTask = (given = {}) => {
+  if (document.querySelector("dialog[open]")) return;
+  openDialog((close) => html`<${NewTask} given=${given} onClose=${close} />`);
+};
+
+const begin = { prompt: "", who: "", model: "", priority: "0", minutes: "", notBefore: "", open: false };
+
+const NewTask = ({ given, onClose }) => {
+  const [form, setForm] = useState({ ...begin, prompt: given.prompt ?? "", who: given.agent ? `agent:${given.agent}` : "" });
+  const [sent, setSent] = useState({ text: "", key: "" });
+  const [state, setState] = useState({ busy: false, error: null });
+  const set = (name) => (e) => setForm({ ...form, [name]: e.target.value });
+  const submit = async () => {
+    const { body, wrong } = bodyOf(form);
+    if (state.busy) return;
+    if (wrong) return setState({ busy: false, error: wrong });
+    const text = JSON.stringify(body);
+    const key = sent.text === text ? sent.key : newKey();
+    setSent({ text, key });
+    setState({ busy: true, error: null });
+    try {
+      const made = await post("/api/queue/task", body, { headers: { "Idempotency-Key": key } });
+      onClose();
+      toast(`${shortId(made.queue_id)} is queued${made.position ? `, position ${made.position} in ${made.queue}` : ""}${made.eta ? `, starts ${range(made.eta)}` : ""}.`);
+      go(taskPath(made.queue_id));
+    } catch (error) {
+      setState({ busy: false, error });
+    }
+    return undefined;
+  };
+  const foot = html`<button type="button" onClick=${onClose}>Discard</button><button type="submit" class="primary" disabled=${state.busy}>${state.busy ? "Sending…" : "Queue it"}</button>`;
+  return html`<${Dialog} title="New task" wide onClose=${onClose} onSubmit=${submit} foot=${foot}>
+    <${Field} label="Prompt" error=${state.error} name="prompt">${(p) => html`<textarea ...${p} data-first="" rows="6" value=${form.prompt} onInput=${set("prompt")} onKeyDown=${(e) => { if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) submit(); }}></textarea>`}</${Field}>
+    <div class="fields">
+      <${Field} label="Who may take it" error=${state.error} name="agent">${(p) => html`<${Who} props=${p} value=${form.who} onChange=${set("who")} />`}</${Field}>
+      <${Field} label="Model" hint="as its agent calls it" error=${state.error} name="model">${(p) => html`<input ...${p} value=${form.model} onInput=${set("model")} placeholder="the agent's own" autocomplete="off" autocapitalize="none" spellcheck=${false} />`}</${Field}>
+    </div>
+    <div class="fields">
+      <${Field} label="Priority" hint="one step overtakes a minute" error=${state.error} name="priority">${(p) => html`<input ...${p} type="number" min="-10" max="10" value=${form.priority} onInput=${set("priority")} />`}</${Field}>
+      <${Field} label="Time limit, minutes" error=${state.error} name="timeout_seconds">${(p) => html`<input ...${p} type="number" min="0" max="10080" step="any" value=${form.minutes} onInput=${set("minutes")} placeholder="the agent's own" />`}</${Field}>
+      <${Field} label="Not before" error=${state.error} name="not_before">${(p) => html`<input ...${p} type="datetime-local" value=${form.notBefore} onInput=${set("notBefore")} />`}</${Field}>
+    </div>
+    ${state.error && !state.error.field && html`<${ErrorBox} title=${state.error.code === "queue_full" ? full : "It was not queued"} error=${state.error} />`}
+  </${Dialog}>`;
+};
+
+// Field is a labelled input; what the director says is wrong with it stands
+// below it.
+const Field = ({ label, hint, error, name, children }) => {
+  const id = useId();
+  const wrong = error?.field === name || (name === "agent" && error?.field === "kind");
+  const note = wrong ? error.message : hint;
+  return html`<div class="field"><label for=${id}>${label}</label>
+    ${children({ id, name, "aria-invalid": wrong ? "true" : undefined, "aria-describedby": note ? `${id}-note` : undefined })}
+    ${note && html`<p id=${`${id}-note`} class=${wrong ? "wrong" : "hint"} role=${wrong ? "alert" : undefined}>${note}</p>`}</div>`;
+};
+
+const Who = ({ props, value, onChange }) => {
+  const agents = useLive((b) => b.agents);
+  const list = [...agents.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const kinds = [...new Set(list.map((a) => a.kind))].sort();
+  return html`<select ...${props} value=${value} onChange=${onChange}>
+    <option value="">any agent</option>
+    ${list.length > 0 && html`<optgroup label="one agent">${list.map((a) => html`<option key=${a.name} value=${`agent:${a.name}`}>${a.name}${a.waiting > 0 ? ` (${a.waiting} waiting)` : ""}${a.face === "down" ? " (down)" : ""}</option>`)}</optgroup>`}
+    ${kinds.length > 0 && html`<optgroup label="a kind of agent">${kinds.map((k) => html`<option key=${k} value=${`kind:${k}`}>any ${k}</option>`)}</optgroup>`}
+  </select>`;
+};
+
+// bodyOf makes the request of the form, or says which field is wrong.
+const bodyOf = (form) => {
+  const body = { prompt: form.prompt, source: "web" };
+  if (!form.prompt.trim()) return { wrong: { field: "prompt", message: "Say what the agent is to do." } };
+  const [kind, name] = form.who.split(/:(.*)/s);
+  if (name) body[kind] = name;
+  if (form.model.trim()) body.model = form.model.trim();
+  const priority = Number(form.priority || 0);
+  if (!Number.isInteger(priority) || priority < -10 || priority > 10) return { wrong: { field: "priority", message: "A whole number from -10 to 10." } };
+  if (priority !== 0) body.priority = priority;
+  const seconds = Math.round(Number(form.minutes || 0) * 60);
+  if (!(seconds >= 0 && seconds <= 604800)) return { wrong: { field: "timeout_seconds", message: "0 to 10080 minutes." } };
+  if (seconds > 0) body.timeout_seconds = seconds;
+  if (form.notBefore) body.not_before = new Date(form.notBefore).toISOString();
+  return { body };
+};
