@@ -1,6 +1,10 @@
 package signalbox
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Query chooses tasks: the one grammar of the pages, the command line and the
 // API, such as
@@ -10,17 +14,166 @@ import "time"
 // Words stand for AND; a word may be key:value, and several values of a key,
 // with commas or in several words, stand for OR. A word or a "text in quotes"
 // without a key is a part of the prompt's first line, whatever its letters'
-// case. A minus before a word or key stands for NOT. The keys are agent,
-// state, reason, queue, source, job, session, mode, tool, by, id, since, until
-// and older.
-type Query struct{}
+// case. A minus before a word or key stands for NOT. The keys are
+//
+//	agent     that runs it, ran it, or alone may take it
+//	state     a state, or waiting, running, ended for several
+//	reason    why it ended
+//	queue     work, pool:KIND, agent:NAME, …
+//	source    web, scheduler, cli, agent, user or api
+//	job       of the schedule that submitted it
+//	session   id of its conversation
+//	mode      queue, chat, bypass or tool
+//	tool      that it calls
+//	by        who asked: an e-mail address, the name of a user, agent or service
+//	id        beginning or end of its id
+//	since     when it ended, or was submitted if it has not: a time, a day or an age such as 2h or 7d
+//	until     the same
+//	older     it was submitted before a time, or longer ago than an age
+//
+// The zero Query chooses all.
+type Query struct {
+	clauses []clause // in canonical order
+	since   moment
+	until   moment
+	older   moment
+}
 
-// ParseQuery reads a query of at most 1,000 bytes. Errors are CodeValidation
-// of the field q and name the word that is wrong.
-func ParseQuery(text string, now time.Time) (Query, error) { panic("being built") }
+// clause is one condition.
+type clause struct {
+	key    string // "" for a text
+	not    bool
+	values []string // one of them; of a text there is one
+}
+
+// moment is a point in time with the word that stands for it.
+type moment struct {
+	word string
+	at   time.Time
+}
+
+// MaxQueryBytes bounds the text of a query.
+const MaxQueryBytes = 1000
+
+// Groups of states that a query has words for.
+var stateWords = map[string][]State{
+	"waiting": {Pending},
+	"running": {Dispatching, Working, Cancelling},
+	"ended":   {Completed, Failed, Cancelled, Timeout},
+}
 
 // String is the query in its canonical form, which parses to the same.
-func (q *Query) String() string { panic("being built") }
+func (q *Query) String() string {
+	var words []string
+	for _, c := range q.clauses {
+		var b strings.Builder
+		if c.not {
+			b.WriteByte('-')
+		}
+		if c.key == "" {
+			b.WriteString(quote(c.values[0]))
+		} else {
+			b.WriteString(c.key + ":")
+		}
+		for i, v := range c.values {
+			if c.key == "" {
+				break
+			}
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(bare(v))
+		}
+		words = append(words, b.String())
+	}
+	for _, m := range []struct {
+		key string
+		moment
+	}{{"since", q.since}, {"until", q.until}, {"older", q.older}} {
+		if m.word != "" {
+			words = append(words, m.key+":"+bare(m.word))
+		}
+	}
+	return strings.Join(words, " ")
+}
 
 // Takes reports whether the query chooses a task.
-func (q *Query) Takes(t *Task) bool { panic("being built") }
+func (q *Query) Takes(t *Task) bool {
+	when := t.EndedAt
+	if !t.State.Terminal() {
+		when = t.CreatedAt
+	}
+	if !q.since.at.IsZero() && when.Before(q.since.at) || !q.until.at.IsZero() && !when.Before(q.until.at) ||
+		!q.older.at.IsZero() && !t.CreatedAt.Before(q.older.at) {
+		return false
+	}
+	for i := range q.clauses {
+		c := &q.clauses[i]
+		if slices.ContainsFunc(c.values, func(v string) bool { return matches(t, c.key, v) }) == c.not {
+			return false
+		}
+	}
+	return true
+}
+
+// matches reports whether a task has a value of a key.
+func matches(t *Task, key, value string) bool {
+	switch key {
+	case "":
+		return strings.Contains(strings.ToLower(t.Preview), strings.ToLower(value))
+	case "agent":
+		only, _ := OnlyAgent(t.Queue)
+		return only == value || t.State != Pending && t.Agent == value
+	case "state":
+		return string(t.State) == value || slices.Contains(stateWords[value], t.State)
+	case "reason":
+		return string(t.Reason) == value
+	case "queue":
+		return t.Queue == value
+	case "source":
+		return string(t.Source) == value
+	case "job":
+		return t.SourceJob == value
+	case "session":
+		return t.SessionID == value
+	case "mode":
+		return string(t.Mode) == value || value == "queue" && t.Mode == ModeQueue
+	case "tool":
+		return t.Tool == value
+	case "by":
+		_, name, _ := strings.Cut(t.Owner, ":")
+		return strings.EqualFold(t.OwnerEmail, value) || strings.EqualFold(t.Owner, value) || strings.EqualFold(name, value)
+	case "id":
+		return strings.HasPrefix(t.ID, value) || strings.HasSuffix(t.ID, value)
+	}
+	return false
+}
+
+// Could reports whether the query may choose a task in that state.
+func (q *Query) Could(s State) bool {
+	for i := range q.clauses {
+		c := &q.clauses[i]
+		switch {
+		case c.key == "state" && slices.ContainsFunc(c.values, func(v string) bool { return string(s) == v || slices.Contains(stateWords[v], s) }) == c.not:
+			return false
+		case c.key == "reason" && !c.not && !slices.ContainsFunc(c.values, func(v string) bool { return Reason(v).End() == s }):
+			return false
+		}
+	}
+	return true
+}
+
+// Only returns the value of a key that all chosen tasks have; "" where there
+// is none, or several.
+func (q *Query) Only(key string) string {
+	for i := range q.clauses {
+		if c := &q.clauses[i]; c.key == key && !c.not && len(c.values) == 1 {
+			return c.values[0]
+		}
+	}
+	return ""
+}
+
+// Span returns the times between which the chosen tasks ended, or were
+// submitted if they have not; zero: no bound.
+func (q *Query) Span() (since, until time.Time) { return q.since.at, q.until.at }
