@@ -95,6 +95,32 @@ func TestRejectOfAQueuedTaskLooksAtAllAgents(t *testing.T) {
 	b.submit(n)
 }
 
+// A call that wants a drained agent at once is refused with what was done to
+// it, and one that may wait is told that it waits.
+func TestCallsOfADrainedAgent(t *testing.T) {
+	b := newBox(t)
+	b.talker("coder", 1)
+	b.must(b.Pause(t.Context(), "agent:coder", "", "ann", time.Time{}))
+	now := chat("coder", "now or never")
+	now.Overflow = signalbox.OverflowReject
+	anybody := engine.NewTask{Prompt: "x", Overflow: signalbox.OverflowReject}
+	for _, n := range []engine.NewTask{now, anybody} {
+		err := b.refusedAs(signalbox.CodeAgentBusy, n)
+		for _, part := range []string{"agent coder is paused and takes from no queue", "signalbox resume agent:coder", "0 waiting"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q does not say %q", err, part)
+			}
+		}
+	}
+	if c := b.submit(chat("coder", "later")); c.QueueStatus() != "queued:1" {
+		t.Errorf("a chat that waits is %q", c.QueueStatus())
+	}
+	b.talker("other", 1)
+	b.submit(anybody) // it can start there
+	b.must(b.Resume(t.Context(), "agent:coder", "ann"))
+	b.claim(b.agent("coder", "claude", 1))
+}
+
 func TestChatOfAnAgentThatIsNotThere(t *testing.T) {
 	b := newBox(t)
 	b.refusedAs(signalbox.CodeNotFound, chat("nobody", "hello"))

@@ -71,7 +71,8 @@ func (r *runTimes) of(ctx context.Context, agent string) []time.Duration {
 }
 
 // ETA estimates when a pending task starts: nil if it is not pending, has to
-// wait for something that has no duration (a pause, an agent that is gone),
+// wait for something that has no duration (a pause of its queue or of all who
+// serve it, an agent that is gone),
 // or fewer than five runs are known.
 func (e *Engine) ETA(ctx context.Context, t *signalbox.Task, pos store.Position) *ETA {
 	if t.State != signalbox.Pending || pos.N == 0 {
@@ -138,12 +139,16 @@ func (r *runTimes) figures(queue string, now time.Time, fresh func() figures) fi
 func (e *Engine) figures(ctx context.Context, queue string) figures {
 	var f figures
 	pauses, err := e.store.Pauses(ctx)
-	if err != nil || slices.ContainsFunc(pauses, func(p signalbox.Pause) bool { return p.Queue == "" || p.Queue == queue }) {
+	if err != nil || slices.ContainsFunc(pauses, func(p signalbox.Pause) bool { return (p.Queue == "" || p.Queue == queue) && e.inForce(&p) }) {
+		return f
+	}
+	drains, err := e.drains(ctx)
+	if err != nil {
 		return f
 	}
 	var runs []time.Duration
 	for _, a := range e.live.Agents() {
-		if !a.Up || !slices.Contains(a.Queues(), queue) {
+		if _, drained := drains[a.Name]; drained || !a.Up || !slices.Contains(a.Queues(), queue) {
 			continue
 		}
 		f.slots += a.Slots

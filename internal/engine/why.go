@@ -118,7 +118,7 @@ func (e *Engine) gateOpen(ctx context.Context, t *signalbox.Task) (Gate, error) 
 	pauses, err := e.store.Pauses(ctx)
 	g := Gate{Name: "queue_open", OK: true, Text: "Queue is open", Detail: t.Queue + " is not paused"}
 	for _, p := range pauses {
-		if p.Queue != "" && p.Queue != t.Queue {
+		if (p.Queue != "" && p.Queue != t.Queue) || !e.inForce(&p) {
 			continue
 		}
 		g.OK = false
@@ -201,11 +201,27 @@ func (e *Engine) gateFree(ctx context.Context, t *signalbox.Task, servers []Live
 		g.Text = "No connected agent to be free"
 		return g, nil
 	}
+	_, bypass := signalbox.QueueBypass(t.Queue)
+	if bypass {
+		return e.gateOfServers(ctx, g, servers, true)
+	}
+	able, drained, cure, err := e.undrained(ctx, servers)
+	if err != nil {
+		return g, err
+	}
+	if len(able) == 0 {
+		return drainedGate(drained, cure), nil
+	}
+	g, err = e.gateOfServers(ctx, g, able, false)
+	return g.withDrained(drained), err
+}
+
+// gateOfServers is open where one of the connected agents has a free slot.
+func (e *Engine) gateOfServers(ctx context.Context, g Gate, servers []LiveAgent, bypass bool) (Gate, error) {
 	if full, g := e.fleetGate(); full {
 		return g, nil
 	}
 	var held []string
-	_, bypass := signalbox.QueueBypass(t.Queue)
 	for _, a := range servers {
 		if bypass {
 			a.InUse, a.Slots, a.Held = a.IsolatedInUse, e.bypassSlots(a.IsolatedSlots), false

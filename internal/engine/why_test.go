@@ -86,6 +86,53 @@ func TestWhyPaused(t *testing.T) {
 	}
 }
 
+// An agent whose own queue is paused takes from no queue, and a task that it
+// could have taken is told so, with the cure.
+func TestWhyDrained(t *testing.T) {
+	b := newBox(t)
+	b.agent("coder", "demo", 1)
+	id := b.submit(engine.NewTask{}).ID
+	b.must(b.Pause(t.Context(), "agent:coder", "upgrade", "ann", time.Time{}))
+	b.pass(time.Minute)
+	g := b.gate(id, "agent_free", false, "coder is paused by ann for 1m0s (upgrade): it takes from no queue")
+	if g.Cure != "signalbox resume agent:coder" {
+		t.Errorf("%+v", g)
+	}
+	b.gate(id, "queue_open", true, "not paused")
+	b.gate(b.submit(engine.NewTask{Agent: "coder"}).ID, "queue_open", false, "agent:coder, by ann")
+	if s := b.why(id).Summary; s != "It waits: "+g.Text+"." {
+		t.Errorf("%s", s)
+	}
+
+	other := b.agent("other", "demo", 1)
+	b.gate(id, "agent_free", true, "Agent other is free")
+	b.see(engine.LiveAgent{Agent: other, Up: true, InUse: 1})
+	b.gate(id, "agent_free", false, "coder is paused by ann") // beside what else is in the way
+	b.must(b.Pause(t.Context(), "agent:other", "", "", b.Now().Add(time.Minute)))
+	g = b.gate(id, "agent_free", false, "coder is paused by ann for 1m0s (upgrade); other is paused by someone for 0s")
+	if g.Text != "All 2 connected agents are paused: they take from no queue" || g.Cure != "signalbox resume agent:coder" {
+		t.Errorf("%+v", g)
+	}
+	b.pass(time.Minute) // the pause of other is over, though its row stands
+	b.gate(id, "agent_free", false, "no free slot")
+	b.see(engine.LiveAgent{Agent: other, Up: true})
+	b.gate(id, "agent_free", true, "Agent other is free")
+	b.must(b.Resume(t.Context(), "agent:coder", "ann"))
+	b.see(engine.LiveAgent{Agent: other})
+	b.gate(id, "agent_free", true, "Agent coder is free")
+}
+
+// The bypass has a queue of its own, which a drain leaves alone.
+func TestWhyDrainLeavesTheBypassAlone(t *testing.T) {
+	b := newBox(t)
+	b.talker("coder", 1)
+	n := chat("coder", "beside the queue")
+	n.Mode = signalbox.ModeBypass
+	b.must(b.Pause(t.Context(), "agent:coder", "", "ann", time.Time{}))
+	id := b.submit(n).ID
+	b.gate(id, "agent_free", true, "Agent coder is free")
+}
+
 func TestWhySession(t *testing.T) {
 	b := newBox(t)
 	a := b.agent("coder", "demo", 2)
@@ -254,6 +301,32 @@ func TestNoETAWhilePaused(t *testing.T) {
 		if b.why(id).ETA == nil {
 			t.Errorf("no estimate after %q was resumed", queue)
 		}
+	}
+}
+
+// A drained agent starts nothing, so that there is no estimate where all are,
+// and its slots and runs take no part in one otherwise.
+func TestNoETAFromDrainedAgents(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", "demo", 1)
+	for range 5 {
+		b.submit(engine.NewTask{})
+		b.run(a, time.Minute)
+	}
+	id := b.submit(engine.NewTask{}).ID
+	b.must(b.Pause(t.Context(), "agent:coder", "", "ann", b.Now().Add(time.Hour)))
+	b.pass(2 * time.Second) // figures are kept for a second
+	if got := b.why(id).ETA; got != nil {
+		t.Errorf("with its only agent drained: %+v", got)
+	}
+	b.agent("other", "demo", 1) // of which no run is known
+	b.pass(2 * time.Second)
+	if got := b.why(id).ETA; got != nil {
+		t.Errorf("from the runs of a drained agent: %+v", got)
+	}
+	b.pass(time.Hour)
+	if b.why(id).ETA == nil {
+		t.Error("no estimate after the pause was over")
 	}
 }
 

@@ -66,7 +66,7 @@ func (r *Room) blocked(c *Crowd) string {
 	count := fmt.Sprintf("%d of %d slots in use, %d waiting", c.Used, c.Slots, c.Waiting)
 	switch {
 	case c.Drained > 0 && c.Drained == len(r.Agents):
-		return r.drained() + fmt.Sprintf(": %d waiting", c.Waiting)
+		return fmt.Sprintf("%s: %d waiting", r.drained(), c.Waiting)
 	case c.Drained > 0:
 		count += fmt.Sprintf(", %d of %d agents paused", c.Drained, len(r.Agents))
 	}
@@ -88,7 +88,8 @@ func (r *Room) blocked(c *Crowd) string {
 // drained says that all agents of the room are paused.
 func (r *Room) drained() string {
 	if len(r.Agents) == 1 {
-		return "agent " + r.Agents[0].Name + " is paused and takes from no queue"
+		name := r.Agents[0].Name
+		return fmt.Sprintf("agent %s is paused and takes from no queue (signalbox resume %s)", name, signalbox.AgentQueue(name))
 	}
-	return fmt.Sprintf("all %d agents that could take it are paused", len(r.Agents))
+	return fmt.Sprintf("all %d agents that could take it are paused (signalbox resume agent:NAME)", len(r.Agents))
 }
