@@ -87,6 +87,7 @@ type Dispatcher struct {
 	fences   map[string]int64 // highest fence an agent reported
 	first    int              // where the backstop begins to look for a free agent
 	freed    int64            // counts slots that became free
+	resumed  int64            // counts queues that were resumed
 	starved  bool             // a claim found nothing, perhaps because of a ceiling over all agents
 	started  time.Time        // monotonic
 

@@ -35,6 +35,7 @@ type lane struct {
 	// stale asks for a fresh status though the agent is heard of anyway.
 	stale   bool
 	removed bool // its agent is no longer known; it goes with its last run
+	drained bool // its own queue is paused: it is offered nothing until a queue is resumed
 	open    bool // it is in Dispatcher.open
 	// leaving is until when its answers do not bring it up: it said that it
 	// stops. Zero where it did not.
@@ -102,7 +103,7 @@ func (l *lane) take(r *run) {
 
 // free is how many tasks it could be offered now.
 func (l *lane) free() int {
-	if !l.up || l.held || l.removed {
+	if !l.up || l.held || l.removed || l.drained {
 		return 0
 	}
 	return max(0, l.row.Slots-l.inUse())

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -64,6 +65,38 @@ func (d *Dispatcher) kickLane(l *lane, queue string) {
 	l.signals = append(l.signals, queue)
 	d.mark(l)
 	poke(l.wake)
+}
+
+// wentDrained notes that a claim found nothing because the agent is drained,
+// and passes on what it was woken for. resumed is the count of resumed queues
+// before that claim: where one was resumed since, the agent was woken again.
+func (d *Dispatcher) wentDrained(ctx context.Context, l *lane, signals []string, resumed int64) bool {
+	if !d.engine.Drained(ctx, l.name) {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.resumed != resumed {
+		l.signals = append(signals, l.signals...)
+		d.mark(l)
+		return true
+	}
+	l.drained = true
+	signals = append(signals, l.signals...)
+	l.signals = nil
+	d.mark(l)
+	d.passOn(signals)
+	return true
+}
+
+// undrain lets all drained agents look again. Dispatcher.mu is held.
+func (d *Dispatcher) undrain() {
+	for _, l := range d.order {
+		if l.drained {
+			l.drained = false
+			d.mark(l)
+		}
+	}
 }
 
 // slotFreed notes that a slot has become free. Where a claim found nothing

@@ -55,6 +55,8 @@ func (d *Dispatcher) applied(a engine.Applied) {
 func (d *Dispatcher) wakeAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.resumed++
+	d.undrain()
 	for _, l := range d.order {
 		l.bypass = true
 		poke(l.wake)
@@ -71,6 +73,7 @@ func (d *Dispatcher) kickWaiting(ctx context.Context) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.undrain() // another director may have resumed a queue
 	for queue := range counts.Queues {
 		d.kickFrom(d.first, queue)
 	}
@@ -121,7 +124,7 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 	l.signals = nil
 	able := !d.draining && l.free() > 0
 	d.mark(l)
-	row, above, freed := l.row, max(l.status.HighestFence, d.fences[l.name]), d.freed
+	row, above, freed, resumed := l.row, max(l.status.HighestFence, d.fences[l.name]), d.freed, d.resumed
 	switch {
 	case able:
 		d.busy++
@@ -142,6 +145,9 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 		return false, err
 	}
 	ceiling := d.engine.Fleet() > 0
+	if !found && d.wentDrained(ctx, l, signals, resumed) {
+		return false, nil
+	}
 	if !found {
 		return ceiling && d.wentWithout(freed), nil
 	}

@@ -215,6 +215,37 @@ func TestPauseAndResume(t *testing.T) {
 	h.untilState(held, signalbox.Working)
 }
 
+// A task that becomes ready wakes an agent with a free slot. Where that one is
+// drained another must take the task, without waiting for the backstop; and a
+// drained agent is back at work as soon as it is resumed.
+func TestDrainedAgentLeavesItsWorkToOthers(t *testing.T) {
+	ctx := context.Background()
+	h := newHouse(t, noTick)
+	h.agent(Options{Name: "a", Slots: 2})
+	h.agent(Options{Name: "b", Slots: 2})
+	h.start()
+	h.untilUp("a")
+	h.untilUp("b")
+	for _, drained := range []string{"a", "b"} {
+		if err := h.engine.Pause(ctx, signalbox.AgentQueue(drained), "maintenance", "tester", time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		own := h.submit(engine.NewTask{Agent: drained})
+		id := h.submit(engine.NewTask{})
+		h.untilState(id, signalbox.Working)
+		if got := h.task(id); got.Agent == drained {
+			t.Errorf("the drained agent %s took a task", drained)
+		}
+		if got := h.task(own); got.State != signalbox.Pending {
+			t.Errorf("the drained agent %s took its own task", drained)
+		}
+		if err := h.engine.Resume(ctx, signalbox.AgentQueue(drained), "tester"); err != nil {
+			t.Fatal(err)
+		}
+		h.untilState(own, signalbox.Working)
+	}
+}
+
 // One turn of a session runs at a time, and the next begins when it has ended,
 // wherever it waits.
 func TestSessionTurnsRunOneAtATime(t *testing.T) {
