@@ -41,7 +41,7 @@ take htm@3.1.1 983Vyg8NwUE7JkZ6NmOqpCZ+sh1bKv2iYTlUkzlWmA5JD2acKoxd4KVxbMmxX/85m
 take preact@10.5.15 5chK29n6QcJc3m1lVrKQSQ+V7K1Gb8HeQY6FViQ5AxCAEGu3DaHffWNDkC9+miZgsLvbvU9rxbV1qinGHMHzqA== preact \
 	LICENSE
 take uplot@1.6.32 KIMVnG68zvu5XXUbC4LQEPnhwOxBuLyW1AHtpm6IKTXImkbLgkMy+jabjLgSLMasNuGGzQm/ep3tOkyTxpiQIw== uplot \
-	dist/uPlot.esm.js dist/uPlot.min.css LICENSE
+	dist/uPlot.iife.min.js dist/uPlot.min.css LICENSE
 take @xterm/xterm@6.0.0 TQwDdQGtwwDt+2cgKDLn0IRaSxYu1tSUjgKarSDkUM0ZNiSRXFpjxEsvc/Zgc5kq5omJ+V0a8/kIM2WD3sMOYg== xterm \
 	lib/xterm.mjs css/xterm.css LICENSE
 

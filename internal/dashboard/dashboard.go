@@ -22,8 +22,8 @@ const (
 
 // Policy is the content security policy of the pages. Nothing inline runs or
 // styles, nothing comes from elsewhere, and no text becomes markup or code.
-// The one trusted type is the address of the worker that the pages share
-// (assets/lib/live.js makes it): browsers count it among the scripts.
+// The one policy of trusted types lets two addresses of ours be scripts: the
+// worker that all tabs share, and the chart's library (assets/lib/trusted.js).
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"font-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types signalbox"

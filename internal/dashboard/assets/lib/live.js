@@ -3,6 +3,7 @@ import { emptyBoard, apply } from "./board.js";
 import { openFeed } from "./feed.js";
 import { store, useStore, useEffect } from "./dom.js";
 import { setClock } from "./time.js";
+import { scriptAddress } from "./trusted.js";
 import { toLogin } from "./api.js";
 
 const lateAfter = 5, deadAfter = 15; // seconds without news
@@ -113,21 +114,11 @@ export const togglePause = () => {
 // useOnTask calls back as long as the component is there.
 export const useOnTask = (id, call) => useEffect(() => onTask(id, call), [id, call]);
 
-// workerAddress is the one address that becomes a trusted script.
-const workerAddress = () => {
-  const address = new URL("../worker.js", import.meta.url).href;
-  if (!self.trustedTypes) return address;
-  const policy = trustedTypes.createPolicy("signalbox", {
-    createScriptURL: (asked) => { if (asked === address) return asked; throw new TypeError("not the worker of these pages"); },
-  });
-  return policy.createScriptURL(address);
-};
-
 // connect opens the stream: the one of all tabs, else one of this tab, which
 // is closed while nobody looks.
 export const connect = () => {
   try {
-    share(new SharedWorker(workerAddress(), { type: "module", name: "signalbox" }));
+    share(new SharedWorker(scriptAddress("worker"), { type: "module", name: "signalbox" }));
   } catch {
     alone();
   }

@@ -2,19 +2,21 @@
 // which screen readers get, says what it shows.
 import { html, useEffect, useRef } from "../lib/dom.js";
 import { onTheme } from "../lib/prefs.js";
+import { scriptAddress } from "../lib/trusted.js";
 
 let library = null;
+// fetchLibrary waits for the script and its style. It is no module: what it
+// has is a global of its name.
 const fetchLibrary = () => {
-  library ??= import("../vendor/uplot/uPlot.esm.js").then((m) => {
-    const style = document.createElement("link");
-    style.rel = "stylesheet";
-    style.href = new URL("../vendor/uplot/uPlot.min.css", import.meta.url).href;
-    const there = new Promise((resume) => { style.onload = style.onerror = resume; });
-    document.head.append(style);
-    return there.then(() => m.default);
-  });
+  library ??= Promise.all([added("script", { src: scriptAddress("chart") }),
+    added("link", { rel: "stylesheet", href: new URL("../vendor/uplot/uPlot.min.css", import.meta.url).href })]).then(() => window.uPlot);
   return library;
 };
+
+const added = (name, properties) => new Promise((resume, fail) => {
+  const element = Object.assign(document.createElement(name), properties, { onload: resume, onerror: fail });
+  document.head.append(element);
+});
 
 const pad = (n) => String(n).padStart(2, "0");
 const hourMinute = (s) => { const d = new Date(s * 1000); return `${pad(d.getHours())}:${pad(d.getMinutes())}`; };
