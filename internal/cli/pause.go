@@ -17,9 +17,9 @@ func (a *app) pauseCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause [QUEUE]",
 		Short: "Let a queue, or all, hand out nothing",
-		Long:  "Let a queue hand out nothing. What runs goes on, and tasks can still be submitted.\n" +
+		Long: "Let a queue hand out nothing. What runs goes on, and tasks can still be submitted.\n" +
 			"A pause of agent:NAME drains that agent: it takes from no queue, its isolated executions apart.\n" + queueArg,
-		Args:  cobra.MaximumNArgs(1),
+		Args: cobra.MaximumNArgs(1),
 		RunE: run(func(ctx context.Context, args []string) error {
 			req.Queue, req.Seconds = first(args), length.seconds()
 			return a.with(ctx, func(c *client.Client) error {
