@@ -174,6 +174,11 @@ func (q *Query) Only(key string) string {
 	return ""
 }
 
+// Names reports whether the query asks for a value of a key in so many words.
+func (q *Query) Names(key, value string) bool {
+	return slices.ContainsFunc(q.clauses, func(c clause) bool { return c.key == key && !c.not && slices.Contains(c.values, value) })
+}
+
 // Span returns the times between which the chosen tasks ended, or were
 // submitted if they have not; zero: no bound.
 func (q *Query) Span() (since, until time.Time) { return q.since.at, q.until.at }

@@ -90,7 +90,7 @@ func TestTheSeedsBodies(t *testing.T) {
 	wantBody(t, b.do("POST", "/api/queue/"+got.QueueID+"/cancel", ""), http.StatusOK,
 		`{"queue_id":"`+got.QueueID+`","state":"cancelled","was_dispatched":false,"message":"cancelled by a local caller"}`)
 	wantBody(t, b.do("GET", "/status", ""), http.StatusOK, `{"type":"view","interfaces":["statusable","observable","taskable"],"version":"1.0.0","state":"running","uptime_seconds":300,`+
-		`"queue":{"depth":0,"max_size":50,"oldest_age_seconds":0,"dispatched_count":1},"agents":{"total":1,"up":1,"idle":1,"working":0},"store":{"kind":"memory","durability":"none: everything is gone when the process ends"},"open":true}`)
+		`"queue":{"depth":0,"max_size":50,"oldest_age_seconds":0,"dispatched_count":1},"agents":{"total":1,"up":1,"idle":1,"working":0},"store":{"kind":"memory","durability":"none: everything is gone when the process ends"},"open":true,"health":{"ok":true,"text":"All is well: 1 agent is connected.","attention":[]}}`)
 	wantBody(t, b.do("POST", "/api/agents/coder/queue/release", ""), http.StatusOK,
 		`{"status":"released","agent":"coder","was_running":true,"warning":"Agent queue state has been reset. Any in-progress execution may still be running.","queue_ids":["`+id+`"]}`)
 	wantBody(t, b.do("POST", "/api/agents/coder/queue/clear", ""), http.StatusOK, `{"status":"cleared","agent":"coder","cleared_count":0}`)
