@@ -168,7 +168,7 @@ type Why struct {
 
 // Gate is one condition for the start of a task.
 type Gate struct {
-	Name   string `json:"name"`             // due, queue_open, session_free, agent_connected, agent_free, position
+	Name   string `json:"name"`             // due, queue_open, session_free, agent_connected, agent_free, position; of a running task tool_capacity
 	OK     bool   `json:"ok"`               //
 	Text   string `json:"text"`             // the condition as it is, with its numbers
 	Detail string `json:"detail,omitempty"` //

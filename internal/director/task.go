@@ -151,6 +151,7 @@ func (d *Director) why(w http.ResponseWriter, r *http.Request) error {
 	for _, g := range got.Gates {
 		out.Gates = append(out.Gates, api.Gate(g))
 	}
+	d.addCapacity(&out, got.Task.State, callerOf(r))
 	d.answer(w, http.StatusOK, out)
 	return nil
 }
