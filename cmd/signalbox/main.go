@@ -19,7 +19,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the next signal is not swallowed
 	code := cli.Main(ctx, os.Args[1:], cli.System(), cli.Roles{
-		Version: version, Up: runUp, Director: runDirector, Agent: runAgent, Gateway: runGateway,
+		Version: version, Up: runUp, Director: runDirector, Agent: runAgent, Gateway: runGateway, Demo: runDemo,
 	})
 	os.Exit(code)
 }

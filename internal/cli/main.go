@@ -60,6 +60,7 @@ type Roles struct {
 	Director func(ctx context.Context, cfg config.Config, opts DirectorOptions) error
 	Agent    func(ctx context.Context, cfg config.Config, opts AgentOptions) error
 	Gateway  func(ctx context.Context, cfg config.Config, opts GatewayOptions) error
+	Demo     func(ctx context.Context, opts DemoOptions) error
 
 	Scheduler func(ctx context.Context, cfg config.Config, opts SchedulerOptions) error
 }
@@ -162,10 +163,10 @@ func (a *app) root() *cobra.Command {
 	a.addTo(root, groupTasks, a.submitCmd(), a.chatCmd(), a.statusCmd(), a.cancelCmd(), a.whyCmd(), a.logsCmd(), a.retryCmd(), a.historyCmd(),
 		a.activitiesCmd())
 	a.addTo(root, groupQueue, a.agentsCmd(), a.laneCmd(), a.sessionsCmd(), a.releaseCmd(), a.clearCmd(), a.pauseCmd(), a.resumeCmd(),
-		a.schedulesCmd(), a.eventsCmd(), a.terminalCmd(), a.doctorCmd())
+		a.schedulesCmd(), a.topCmd(), a.eventsCmd(), a.terminalCmd(), a.doctorCmd())
 	a.addTo(root, groupTools, a.toolsCmd())
 	a.addTo(root, groupAccess, a.whoamiCmd(), a.tokensCmd(), a.usersCmd(), a.auditCmd())
-	a.addTo(root, groupRoles, a.upCmd(), a.directorCmd(), a.agentCmd(), a.gatewayCmd(), a.schedulerCmd())
+	a.addTo(root, groupRoles, a.demoCmd(), a.upCmd(), a.directorCmd(), a.agentCmd(), a.gatewayCmd(), a.schedulerCmd())
 	root.AddCommand(a.versionCmd())
 	a.completeFlags(root)
 	return root

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/cli"
+	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/toolconf"
+)
+
+// demoAgents are the agents of the demo, all of kind demo.
+var demoAgents = []string{"researcher", "coder", "writer"}
+
+// demo is a director with agents, tools and work, for somebody to look at.
+type demo struct {
+	o        cli.DemoOptions
+	folder   *demoFolder
+	s        *service
+	client   *client.Client
+	children []*child
+	end      context.CancelFunc // as q does
+	say      *narrator
+	feed     *feed
+
+	mu     sync.Mutex
+	wedged *child // that was stopped by w; nil: none
+}
+
+// runDemo is the demo role.
+func runDemo(ctx context.Context, o cli.DemoOptions) (err error) {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // the window is closed: that is a way to leave
+	defer stop()
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	folder, err := openDemoFolder()
+	if err != nil {
+		return err
+	}
+	keep := o.Keep
+	defer func() { err = errors.Join(err, folder.close(keep)) }()
+	log, err := os.OpenFile(folder.log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	d := &demo{o: o, folder: folder, end: end, say: &narrator{out: o.Out}}
+	if err := d.open(ctx, streams{o.Out, log}); err != nil {
+		keep = keep || folder.past.PID != 0 // what was to be recovered is still there
+		return unlessStopped(ctx, err)
+	}
+	defer d.s.close()
+	return unlessStopped(ctx, d.run(ctx))
+}
+
+// open makes the director, at the address of the demo before if that is free:
+// its agents, which may have outlived it, call there, and so does a page that
+// is still open.
+func (d *demo) open(ctx context.Context, out streams) error {
+	if err := os.WriteFile(d.folder.config(), []byte("# The demo's agents read no configuration of yours.\n"), 0o600); err != nil {
+		return err
+	}
+	cfg, err := d.config()
+	if err != nil {
+		return err
+	}
+	if cfg.Addr = d.o.Addr; cfg.Addr == "" && d.folder.past.Addr != "" {
+		cfg.Addr = d.folder.past.Addr
+		if d.s, err = openService(ctx, cfg, out); err == nil {
+			return d.opened()
+		}
+		cfg.Addr = ""
+	}
+	if cfg.Addr == "" {
+		cfg.Addr = "127.0.0.1:0"
+	}
+	if d.s, err = openService(ctx, cfg, out); err != nil {
+		return err
+	}
+	return d.opened()
+}
+
+func (d *demo) opened() (err error) {
+	d.say.store = d.s.store
+	d.client, err = client.New(d.s.url, client.Options{})
+	return err
+}
+
+// config is the demo's own: nothing of the person's is read.
+func (d *demo) config() (config.Config, error) {
+	c := config.Default("")
+	c.File, c.Data = d.folder.config(), d.folder.data()
+	c.Grace, c.OnShutdown = 100*time.Millisecond, "stop"
+	c.Queue.Retention = time.Hour // it may run for days
+	c.Commands.Limits = "rlimit"  // its tools need none
+	c.ExecutionTTL = 2 * time.Minute
+	c.Jobs = []config.Job{{Schedule: signalbox.Schedule{
+		Name: "stand-up", Description: "A summary each minute", Cron: "* * * * *", Timezone: "UTC", Enabled: true,
+		Prompt: "Summarise what was done in the last minute\nsleep 2s", Agent: "writer",
+		Overlap: signalbox.OverlapSkip, Missed: signalbox.MissedOnce, MissedWindow: time.Hour, OnFull: signalbox.FullSkip,
+	}}}
+	var err error
+	c.Tools, err = demoTools(d.folder.path)
+	return c, err
+}
+
+// demoTools are two tools, each behind a queue: two browsers, and one account
+// at a code forge. They only wait and answer.
+func demoTools(folder string) (toolconf.Config, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return toolconf.Config{}, err
+	}
+	tool := func(name, queue, description string) toolconf.CommandTool {
+		return toolconf.CommandTool{
+			Name: name, Title: name, Description: description, Queue: queue, Command: self, Args: []string{"demo", "tool"}, Cwd: folder, Timeout: 2 * time.Minute,
+			InputSchema: []byte(`{"type":"object","properties":{"about":{"type":"string"},"seconds":{"type":"number","minimum":0,"maximum":60}}}`),
+			Where:       "signalbox demo",
+		}
+	}
+	return toolconf.Config{
+		Queues: map[string]toolconf.Queue{
+			"default": {Concurrent: 8}, "browser": {Concurrent: 2}, "github": {Concurrent: 1},
+		},
+		Commands: []toolconf.CommandTool{
+			tool("browse", "browser", "Look a thing up in a browser (it waits and answers)"),
+			tool("search_code", "github", "Search the code at the forge (it waits and answers)"),
+		},
+	}, nil
+}
+
+// run shows the demo until a person or a signal ends it.
+func (d *demo) run(ctx context.Context) error {
+	for _, name := range demoAgents {
+		d.children = append(d.children, &child{s: d.s, name: name, kind: "demo"})
+	}
+	found, err := d.look(ctx)
+	if err != nil {
+		return err
+	}
+	d.feed = newFeed(d.client, rand.New(rand.NewPCG(d.o.Seed, 1)), d.o.Pace)
+	unwedge := context.AfterFunc(ctx, d.unwedge) // before what runs is stopped: a wedged agent would not answer
+	defer unwedge()
+	var beside sync.WaitGroup
+	running, stop := context.WithCancel(ctx)
+	err = d.s.run(ctx, func(ctx context.Context) error {
+		if err := startAll(ctx, d.children); err != nil {
+			return err
+		}
+		if err := d.place(nil); err != nil {
+			return err
+		}
+		d.welcome(found)
+		for _, c := range d.children {
+			beside.Go(func() { c.keep(running) })
+		}
+		beside.Go(func() { d.say.follow(running, d.client) })
+		beside.Go(func() { d.feed.run(running, found.tasks()) })
+		if d.o.Keys != nil {
+			go d.keys(running) // reading the keyboard cannot be cut short; it ends with the process
+		}
+		return nil
+	})
+	stop()
+	beside.Wait()
+	d.say.line("Ending the agents …")
+	d.endAll()
+	if err == nil && d.o.Keep {
+		d.say.line("The data stays in %s", d.folder.path)
+	}
+	return err
+}
+
+// place writes where the demo runs, for one that comes after.
+func (d *demo) place(wedged *child) error {
+	p := demoPlace{PID: os.Getpid(), Addr: d.s.listener.Addr().String(), URL: d.s.url}
+	if wedged != nil {
+		p.Wedged = wedged.current().PID
+	}
+	return writeJSON(d.folder.file(), p)
+}
+
+// endAll ends the agents, those that do not listen too.
+func (d *demo) endAll() {
+	d.unwedge()
+	var group sync.WaitGroup
+	for _, c := range d.children {
+		group.Go(func() {
+			c.end(true)
+			d.insist(c)
+		})
+	}
+	group.Wait()
+}
+
+// insist waits until an agent is gone, and kills one that stays.
+func (d *demo) insist(c *child) {
+	const patience = 5 * time.Second
+	pid := c.current().PID
+	for deadline := time.Now().Add(patience); alive(pid) && time.Now().Before(deadline); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if alive(pid) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		fmt.Fprintf(d.o.Err, "Agent %s did not end and was killed (pid %d).\n", c.name, pid)
+	}
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// maxWaiting is how many tasks may wait before the demo stops to add to them.
+const maxWaiting = 6
+
+// errand is a task of the demo: what a person sees of it, and, in the lines
+// below that, what the demo agent does.
+type errand struct{ agent, source, text, does string }
+
+// opening is what there is to see at once: one task holds the only slot of
+// github, another waits for it, and two wait for their agent.
+var opening = []errand{
+	{"coder", "cli", "Upgrade the billing service and run its tests", "sleep 2s, call search_code for 25s"},
+	{"writer", "web", "Draft the release notes from the merged changes", "sleep 3s, call search_code for 8s"},
+	{"researcher", "web", "Summarise the incident channel and open tickets", "sleep 3s, call browse for 12s"},
+	{"coder", "cli", "Fix the flaky login test", "sleep 6s"},
+	{"coder", "web", "Rename the configuration keys", "sleep 5s"},
+	{"", "api", "Translate the changelog", "sleep 4s"},
+}
+
+// errands are what follows, over and over.
+var errands = []errand{
+	{"researcher", "web", "Compare three vector databases", "sleep 2s, call browse for 7s"},
+	{"researcher", "cli", "Find the first report of the outage", "sleep 3s, call browse for 5s"},
+	{"coder", "web", "Add a limit to the upload form", "sleep 4s, call search_code for 6s"},
+	{"coder", "cli", "Remove the dead feature flags", "sleep 6s"},
+	{"writer", "web", "Shorten the onboarding page", "sleep 5s"},
+	{"writer", "api", "Answer the question about quotas", "sleep 2s, call search_code for 5s"},
+	{"", "api", "Sort the bug reports of the week", "sleep 3s, call browse for 4s"},
+	{"", "web", "Check the links of the manual", "sleep 4s, call browse for 6s"},
+	{"", "cli", "Migrate the test database", "sleep 3s, exit 2"},
+}
+
+// feed submits tasks, in an order that its seed decides.
+type feed struct {
+	client *client.Client
+	random *rand.Rand
+	pace   time.Duration
+	now    chan struct{} // one more, at once
+}
+
+func newFeed(c *client.Client, random *rand.Rand, pace time.Duration) *feed {
+	return &feed{client: c, random: random, pace: pace, now: make(chan struct{}, 1)}
+}
+
+// more asks for a task at once.
+func (f *feed) more() {
+	select {
+	case f.now <- struct{}{}:
+	default: // one has been asked for
+	}
+}
+
+// run submits until ctx ends. Where nothing was left by a demo before, the
+// opening comes first.
+func (f *feed) run(ctx context.Context, left int) {
+	if left == 0 {
+		for _, e := range opening {
+			f.submit(ctx, e)
+		}
+	}
+	for ctx.Err() == nil {
+		timer := time.NewTimer(f.pace/2 + time.Duration(f.random.Int64N(int64(f.pace))))
+		asked := false
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-f.now:
+			asked = true
+		}
+		timer.Stop()
+		e := errands[f.random.IntN(len(errands))]
+		if ctx.Err() == nil && (asked || f.room(ctx)) {
+			f.submit(ctx, e)
+		}
+	}
+}
+
+// room reports whether so few wait that one more can be seen to start.
+func (f *feed) room(ctx context.Context) bool {
+	q, err := f.client.Queue(ctx, client.QueueOptions{Limit: 1})
+	return err == nil && q.Depth < maxWaiting
+}
+
+// submit submits a task. One that is refused is left out: the queue is full,
+// or the demo ends.
+func (f *feed) submit(ctx context.Context, e errand) {
+	_, _ = f.client.Submit(ctx, api.SubmitRequest{Prompt: e.text + "\n\n" + e.does, Agent: e.agent, Source: e.source}, client.SubmitOptions{})
+}
