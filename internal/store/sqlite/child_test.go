@@ -67,6 +67,9 @@ func work(path string) error {
 	for n := range 8 {
 		go func() {
 			for {
+				if err := fireAndSay(s, fmt.Sprint("sched-", n), say); err != nil {
+					errs <- err
+				}
 				if err := cycleAndSay(s, fmt.Sprint("agent-", n), say); err != nil {
 					errs <- err
 				}
@@ -99,7 +102,7 @@ func cycleAndSay(s *Store, agent string, say func(string, signalbox.Task)) error
 	return err
 }
 
-// acknowledged is the newest revision of each task that a child spoke of.
+// acknowledged is the newest revision of each task and schedule that a child spoke of.
 type acknowledged map[string]int64
 
 // killed runs a child on path and kills it when it has said so many lines.
@@ -146,6 +149,10 @@ func TestNothingAcknowledgedIsLostWhenTheProcessIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		for id, rev := range known {
+			if strings.HasPrefix(id, "sched-") {
+				checkFired(t, s, id, rev)
+				continue
+			}
 			got, err := s.Task(context.Background(), id)
 			if err != nil || got.Rev < rev {
 				t.Fatalf("round %d: task %s was acknowledged at revision %d, now it is at %d (%v)", n, id, rev, got.Rev, err)

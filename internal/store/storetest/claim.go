@@ -134,8 +134,6 @@ func claimRules() []rule {
 		{"only the queues of the request are looked at", claimOwnQueues},
 		{"a paused queue hands out nothing", claimPaused},
 		{"pausing all pauses all", claimPausedAll},
-		{"a pause of an agent's own queue keeps it from all queues, and no other agent", claimDrained},
-		{"a drained agent goes on with what it runs, and its isolated slots go on", claimDrainedGoesOn},
 		{"a pause that is over holds nothing back", claimPauseOver},
 		{"a session's next task waits until the turn ends", claimSession},
 		{"concurrent claims never share a task", claimRace},
@@ -195,44 +193,6 @@ func claimPausedAll(b *box) {
 	_, err := b.Resume(b.ctx, "", signalbox.Entry{Kind: signalbox.EventResumed, At: b.now})
 	b.must(err)
 	b.claim("a")
-}
-
-func claimDrained(b *box) {
-	b.submits(2)
-	b.submit(inQueue("agent:a"))
-	b.submit(inQueue("pool:k"))
-	b.pause(signalbox.Pause{Queue: "agent:a", UntilMS: b.now.Add(time.Second).UnixMilli()})
-	c := b.offerSlots("a", 5)
-	c.Queues = append(c.Queues, "pool:k")
-	b.noClaim(c)
-	b.claimID("b", id(1))
-	c.Queues = []string{"work"} // whatever it asks for
-	b.noClaim(c)
-	b.pass(time.Second) // it is over
-	c.Now = b.now
-	b.same("claimed", b.claimed(c).ID, id(2))
-	b.pause(signalbox.Pause{Queue: "agent:a"})
-	b.noClaim(b.offerSlots("a", 5))
-	b.resume("agent:a")
-	b.same("claimed", b.claimed(b.offerSlots("a", 5)).ID, id(3))
-}
-
-func claimDrainedGoesOn(b *box) {
-	t := b.submit()
-	b.claim("a")
-	b.pause(signalbox.Pause{Queue: "agent:a"})
-	b.accept(t.ID)
-	b.submit(inQueue("bypass:a"))
-	b.claimed(b.apart("a", 1))
-	b.finish(t.ID)
-	b.submit(inQueue("bypass:a"))
-	b.pause(signalbox.Pause{Queue: "bypass:a"})
-	b.noClaim(b.apart("a", 2))
-	b.resume("bypass:a")
-	b.pause(signalbox.Pause{})
-	b.noClaim(b.apart("a", 2))
-	b.resume("")
-	b.claimed(b.apart("a", 2))
 }
 
 func claimPauseOver(b *box) {

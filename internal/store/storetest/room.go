@@ -21,9 +21,6 @@ func roomRules() []rule {
 		{"isolated slots are another room", roomIsolated},
 		{"the fleet's ceiling leaves no room", roomFleet},
 		{"a paused queue has no room", roomPaused},
-		{"a drained agent lends no slots", roomDrained},
-		{"where all are drained it is said", roomAllDrained},
-		{"isolated slots of a drained agent are room", roomDrainedIsolated},
 		{"another turn of the session leaves no room", roomTurn},
 		{"a time that has not come leaves no room", roomLater},
 		{"where there must be room the task is refused, with the numbers", roomMust},
@@ -169,51 +166,6 @@ func roomPaused(b *box) {
 		b.pass(time.Second) // it is over
 		b.happen(b.call(must(roomAt("a", 1))).ID, signalbox.Event{Kind: signalbox.EventCancel})
 	}
-}
-
-// roomOf is a room of agents with a slot each, for the queue of a kind.
-func roomOf(agents ...string) store.Room {
-	r := store.Room{Queues: []string{"pool:k"}, Must: true}
-	for _, name := range agents {
-		r.Agents = append(r.Agents, store.RoomAgent{Name: name, Slots: 1})
-	}
-	return r
-}
-
-func roomDrained(b *box) {
-	b.pause(signalbox.Pause{Queue: "agent:a", UntilMS: b.now.Add(time.Second).UnixMilli()})
-	b.submit(inQueue("pool:k"), inRoom(roomOf("a", "b")))
-	_, err := b.Submit(b.ctx, b.submission(inQueue("pool:k"), inRoom(roomOf("a", "b")))) // the slot of b is spoken for
-	b.refused(err, signalbox.CodeAgentBusy)
-	for _, part := range []string{"0 of 1 slots in use", "1 waiting", "1 of 2 agents paused"} {
-		if !strings.Contains(err.Error(), part) {
-			b.Errorf("%q does not say %q", err, part)
-		}
-	}
-	b.pass(time.Second) // it is over
-	b.submit(inQueue("pool:k"), inRoom(roomOf("a", "b")))
-}
-
-func roomAllDrained(b *box) {
-	b.pause(signalbox.Pause{Queue: "agent:a"})
-	b.pause(signalbox.Pause{Queue: "agent:b"})
-	for said, r := range map[string]store.Room{"agent a is paused": roomOf("a"), "all 2 agents that could take it are paused": roomOf("a", "b")} {
-		_, err := b.Submit(b.ctx, b.submission(inQueue("pool:k"), inRoom(r)))
-		b.refused(err, signalbox.CodeAgentBusy)
-		if !strings.Contains(err.Error(), said) {
-			b.Errorf("%q does not say %q", err, said)
-		}
-	}
-	waits := roomAt("a", 1)
-	b.same("queued as", b.call(waits, capped("chat:a", 2)).QueuedAs, 1)
-	b.same("queued as", b.call(waits, capped("chat:a", 2)).QueuedAs, 2)
-	_, err := b.Submit(b.ctx, b.submission(inQueue("agent:a"), inRoom(waits), capped("chat:a", 2)))
-	b.refused(err, signalbox.CodeQueueFull) // none of them is about to start
-}
-
-func roomDrainedIsolated(b *box) {
-	b.pause(signalbox.Pause{Queue: "agent:a"})
-	b.submit(inQueue("bypass:a"), inRoom(store.Room{Queues: []string{"bypass:a"}, Agents: []store.RoomAgent{{Name: "a", Slots: 1}}, Isolated: true, Must: true}))
 }
 
 func roomTurn(b *box) {

@@ -24,6 +24,7 @@ func chapters() []chapter {
 		{"submit", submitRules()},
 		{"limit", limitRules()},
 		{"room", roomRules()},
+		{"drained", drainedRules()},
 		{"idempotency", idempotencyRules()},
 		{"order", orderRules()},
 		{"claim", claimRules()},
