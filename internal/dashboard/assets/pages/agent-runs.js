@@ -1,12 +1,13 @@
 // The last runs of an agent, with how long each took.
 import { cx, html, useEffect } from "../lib/dom.js";
 import { onChange } from "../lib/live.js";
-import { clock, full, range, span } from "../lib/time.js";
+import { clock, full, span } from "../lib/time.js";
 import { Card } from "../parts/card.js";
 import { ErrorBox } from "../parts/errorbox.js";
 import { useLoad } from "../parts/load.js";
 import { State } from "../parts/state.js";
 import { TaskLink } from "../parts/tasklink.js";
+import { usual } from "./agents.js";
 
 const count = 40; // as many as an estimate is taken from
 const ended = new Set(["completed", "failed", "cancelled", "timeout"]);
@@ -19,7 +20,7 @@ export const Runs = ({ name, typical }) => {
   const runs = data?.tasks ?? [];
   const longest = Math.max(1, ...runs.map(seconds));
   return html`
-    <${Card} title=${`Last ${runs.length || ""} runs`} side=${html`<span class="quiet">${typical ? `typical: ${range(typical)}, from ${typical.runs} runs` : "typical: unknown below 5 runs"}</span>`}>
+    <${Card} title=${`Last ${runs.length || ""} runs`} side=${html`<span class="quiet">${typical ? `typical: ${usual(typical)}` : "typical: unknown below 5 runs"}</span>`}>
       <${ErrorBox} error=${error} retry=${again} />
       ${data && runs.length === 0 && html`<p class="card-body quiet">It has ended no task yet.</p>`}
       <ul class="list runs">${runs.map((run) => html`

@@ -1,9 +1,9 @@
 // One agent: what it runs, its line, its conversations, its last runs, and a
 // terminal of it.
-import { html, useEffect, useRef, useState } from "../lib/dom.js";
+import { html, useRef, useState } from "../lib/dom.js";
 import { useLive } from "../lib/live.js";
 import { useMay } from "../lib/me.js";
-import { go, searchPath } from "../lib/router.js";
+import { searchPath } from "../lib/router.js";
 import { age, full, since, span, useNow } from "../lib/time.js";
 import { AgentMenu, forceRelease, pause, resume } from "../parts/agentactions.js";
 import { Bars } from "../parts/bars.js";
@@ -12,15 +12,15 @@ import { ErrorBox } from "../parts/errorbox.js";
 import { useLoad } from "../parts/load.js";
 import { State } from "../parts/state.js";
 import { TaskLink } from "../parts/tasklink.js";
-import { Terminal } from "../parts/terminal.js";
+import { takeAsked, Terminal } from "../parts/terminal.js";
 import { Clocks } from "./agents.js";
 import { Runs } from "./agent-runs.js";
 import { Sessions } from "./agent-sessions.js";
 
-export default ({ name, query }) => {
+export default ({ name }) => {
   const agent = useLive((board) => board.agents.get(name));
   const ready = useLive((board) => board.ready);
-  if (agent) return html`<${Whole} key=${agent.name} agent=${agent} terminal=${query?.get("terminal") === "1"} />`;
+  if (agent) return html`<${Whole} key=${agent.name} agent=${agent} />`;
   return ready ? html`<${Missing} name=${name} />` : html`<p class="quiet">Loading ${name}…</p>`;
 };
 
@@ -33,12 +33,11 @@ const Missing = ({ name }) => {
     <p><a href="/ui/agents">All agents</a></p>`;
 };
 
-const Whole = ({ agent, terminal }) => {
-  const [shell, setShell] = useState(terminal);
+const Whole = ({ agent }) => {
+  const [shell, setShell] = useState(() => takeAsked(agent.name));
   const again = useRef(null);
   const may = useMay("terminal");
-  const close = () => { setShell(false); if (terminal) go(location.pathname, { replace: true }); again.current?.focus(); };
-  useEffect(() => { if (terminal) setShell(true); }, [terminal]);
+  const close = () => { setShell(false); again.current?.focus(); };
   return html`
     <header class="page-head">
       <div class="head-title">

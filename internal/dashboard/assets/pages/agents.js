@@ -5,7 +5,7 @@ import { useLive } from "../lib/live.js";
 import { useMay } from "../lib/me.js";
 import { useHold } from "../lib/hold.js";
 import { agentPath, go } from "../lib/router.js";
-import { age, full, range, since, span, useNow } from "../lib/time.js";
+import { age, full, since, span, useNow } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { AgentMenu, pause, resume } from "../parts/agentactions.js";
 import { Bars } from "../parts/bars.js";
@@ -13,6 +13,7 @@ import { Empty } from "../parts/empty.js";
 import { useLoad } from "../parts/load.js";
 import { State } from "../parts/state.js";
 import { TaskLink } from "../parts/tasklink.js";
+import { askTerminal } from "../parts/terminal.js";
 
 const byName = (a, b) => (a.name < b.name ? -1 : 1);
 
@@ -55,7 +56,7 @@ const Row = ({ agent, gone }) => html`
       <${Bars} used=${agent.in_use} total=${agent.slots} full=${false} />
       <p class="quiet">${agent.waiting === 0 ? "nobody waits for it alone" : `${agent.waiting} ${agent.waiting === 1 ? "waits" : "wait"} for it alone`}</p>
     </div>
-    ${gone ? html`<p class="quiet">gone</p>` : html`<${AgentMenu} agent=${agent} onTerminal=${() => go(`${agentPath(agent.name)}?terminal=1`)} />`}
+    ${gone ? html`<p class="quiet">gone</p>` : html`<${AgentMenu} agent=${agent} onTerminal=${() => { askTerminal(agent.name); go(agentPath(agent.name)); }} />`}
   </article>`;
 
 const idleText = (agent) => {
@@ -73,8 +74,15 @@ export const Clocks = ({ agent }) => {
     <dl class="clocks">
       <div class=${cx(silent && "is-late")}><dt>Last heartbeat</dt><dd title=${full(agent.last_heard)}>${agent.last_heard ? `${span(since(agent.last_heard, now))} ago` : "never"}</dd></div>
       <div><dt>Last progress</dt><dd title=${full(agent.last_progress)}>${!busy ? "nothing runs" : agent.last_progress ? `${span(since(agent.last_progress, now))} ago` : "nothing printed yet"}</dd></div>
-      <div><dt>Typical run</dt><dd>${agent.typical ? `${range(agent.typical)}` : "unknown below 5 runs"}</dd></div>
+      <div><dt>Typical run</dt><dd title="the middle half of its last 40 runs; unknown below five">${usual(agent.typical)}</dd></div>
     </dl>`;
+};
+
+// usual says how long runs take: the middle half of them.
+export const usual = (typical) => {
+  if (!typical) return "unknown yet";
+  const low = span(typical.low_seconds), high = span(typical.high_seconds);
+  return typical.high_seconds < 1 ? "under a second" : low === high ? low : `${low} to ${high}`;
 };
 
 // Executors explains the director's own, which are no agents.

@@ -22,9 +22,9 @@ export const Output = ({ id, state, failed }) => {
     <section class="card output" aria-labelledby="output-head">
       <header class="card-head">
         <h2 id="output-head">Output</h2>
-        <span class="output-state quiet">${stateText(view)}</span>
+        <span class="output-state quiet">${stateText(state, view)}</span>
         <span class="output-tools">
-          ${!view.done && html`<button type="button" aria-pressed=${String(view.follow)} onClick=${() => follow(!view.follow)}>${view.follow ? "Pause" : view.unseen ? `Follow (${view.unseen} new)` : "Follow"}</button>`}
+          ${!view.done && view.any && html`<button type="button" onClick=${() => follow(!view.follow)}>${view.follow ? "Pause" : view.unseen ? `Follow (${view.unseen} new)` : "Follow"}</button>`}
           ${view.any && html`<${Download} id=${id} />`}
         </span>
       </header>
@@ -37,9 +37,10 @@ export const Output = ({ id, state, failed }) => {
     </section>`;
 };
 
-const stateText = (view) => {
+const stateText = (state, view) => {
   if (view.broken) return view.broken;
   if (view.done) return "ended";
+  if (state === "pending") return "not started";
   return view.follow ? "following" : view.unseen ? `paused, ${view.unseen} new lines` : "paused";
 };
 

@@ -2,7 +2,7 @@
 // WebSocket. The library is loaded when a terminal is opened, and not before.
 import { html, useEffect, useRef, useState } from "../lib/dom.js";
 import { post } from "../lib/api.js";
-import { strictDocument, strictly } from "./xterm-document.js";
+import { strictStyles } from "./xterm-styles.js";
 
 const vendor = new URL("../vendor/xterm/", import.meta.url);
 const maxPiece = 32 << 10; // bytes of one message; the director takes 64 KiB
@@ -13,6 +13,17 @@ const colours = {
   black: "#3b434f", brightBlack: "#8b96a5", red: "#ff8a80", brightRed: "#ffb4ab", green: "#6fd08c", brightGreen: "#9be8b0",
   yellow: "#e8b84a", brightYellow: "#ffd479", blue: "#7fb0ff", brightBlue: "#a9caff", magenta: "#d69cff", brightMagenta: "#e7c3ff",
   cyan: "#6fd3dc", brightCyan: "#a0eaf0", white: "#d5dae1", brightWhite: "#ffffff",
+};
+
+// A terminal is opened by who asked for it, never by an address: a link of
+// someone else's must not open a shell.
+let asked = "";
+export const askTerminal = (agent) => { asked = agent; };
+// takeAsked tells once whether a terminal of an agent was asked for.
+export const takeAsked = (agent) => {
+  const mine = asked === agent;
+  asked = "";
+  return mine;
 };
 
 // Terminal opens one as soon as it is on the page, and closes it when it is
@@ -52,12 +63,13 @@ const connect = async (agent, host, tell, leave, gone) => {
   if (gone()) return () => {};
   const ticket = await post(`/api/agents/${encodeURIComponent(agent)}/terminal`);
   if (gone()) return () => {}; // the ticket expires by itself
+  const unstrict = strictStyles();
   const screen = new Screen({
-    documentOverride: strictDocument(), theme: colours, fontSize: 14, scrollback: 5000, cursorBlink: false,
+    theme: colours, fontSize: 14, scrollback: 5000, cursorBlink: false,
     fontFamily: "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace",
     linkHandler: { activate() {} }, // an address that a program wrote leads nowhere from here
   });
-  strictly(() => screen.open(host));
+  screen.open(host);
   screen.attachCustomKeyEventHandler((e) => {
     if (!(e.ctrlKey && e.shiftKey && e.code === "KeyX")) return true;
     if (e.type === "keydown") { e.preventDefault(); leave(); }
@@ -65,7 +77,7 @@ const connect = async (agent, host, tell, leave, gone) => {
   });
   const unfit = fit(screen, host);
   const hangUp = talk(screen, ticket, tell);
-  return () => { hangUp(); unfit(); screen.dispose(); };
+  return () => { hangUp(); unfit(); screen.dispose(); unstrict(); };
 };
 
 let loading = null;
@@ -136,7 +148,7 @@ const talk = (screen, ticket, tell) => {
         screen.focus();
         break;
       case "exit":
-        finish(message.reason || `the program ended with code ${message.code ?? 0}`);
+        finish(`the program ended: ${message.reason || `exit status ${message.code ?? 0}`}`);
         break;
       case "error":
         finish(message.reason || "the terminal ended");

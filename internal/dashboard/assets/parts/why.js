@@ -38,9 +38,10 @@ const Standing = ({ why }) => {
     : "When it starts is unknown: fewer than five runs are known."}</p>`;
 };
 
-const startsIn = (eta) => {
+// startsIn says an estimate as what follows "starts".
+export const startsIn = (eta) => {
   const text = range(eta);
-  return text.startsWith("about ") ? "in " + text : text;
+  return text.startsWith("about ") ? "in " + text : "within seconds";
 };
 
 const Gate = ({ gate }) => html`
