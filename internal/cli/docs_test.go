@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,10 +106,15 @@ func commands() []*cobra.Command {
 	all := []*cobra.Command{root}
 	for _, cmd := range root.Commands() {
 		if all = append(all, cmd); cmd.Name() != "completion" { // its shells are cobra's own
-			all = append(all, cmd.Commands()...)
+			all = append(all, shown(cmd)...)
 		}
 	}
 	return all
+}
+
+// shown are the commands below one, without those that are for programs.
+func shown(cmd *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return c.Hidden })
 }
 
 func docs() string {
@@ -141,7 +147,7 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 	if cmd.Example != "" {
 		fmt.Fprintf(b, "\n```\n%s\n```\n", strings.ReplaceAll("\n"+cmd.Example, "\n  ", "\n")[1:])
 	}
-	if subs := cmd.Commands(); len(subs) > 0 {
+	if subs := shown(cmd); len(subs) > 0 {
 		b.WriteString("\n")
 		for _, sub := range subs {
 			fmt.Fprintf(b, "- `%s`: %s\n", sub.CommandPath(), sub.Short)

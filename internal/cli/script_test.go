@@ -45,6 +45,10 @@ var roles = cli.Roles{
 		fmt.Fprintf(o.Out, "scheduler addr=%s zone=%s token=%q jobs=%d log=%s director=%s %q known=%v %v\n", c.Scheduler.Addr, c.Scheduler.Timezone, c.Scheduler.Token, len(c.Jobs), c.Log.Level, url, token, known, err)
 		return nil
 	},
+	Demo: func(_ context.Context, o cli.DemoOptions) error {
+		fmt.Fprintf(o.Out, "demo addr=%q keep=%v seed=%d pace=%s keys=%v\n", o.Addr, o.Keep, o.Seed, o.Pace, o.Keys != nil)
+		return nil
+	},
 	Agent: func(_ context.Context, c config.Config, o cli.AgentOptions) error {
 		fmt.Fprintf(o.Out, "agent name=%q kind=%q slots=%d command=%q args=%q director=%s token=%q known=%v\n",
 			c.Agent.Name, c.Agent.Kind, c.Agent.Slots, c.Agent.Command, c.Agent.Args, o.Director, o.Token, o.Known)
