@@ -25,7 +25,7 @@ func (e *Engine) callOf(ctx context.Context, n *NewTask) (call, error) {
 	if n.Mode == signalbox.ModeTool {
 		return e.toolCallOf(ctx, n)
 	}
-	if n.By.Kind != signalbox.PrincipalAgent {
+	if n.By.Kind != signalbox.PrincipalAgent || n.Scheduled {
 		return call{}, nil
 	}
 	g, err := e.waits(ctx)

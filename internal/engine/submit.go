@@ -61,6 +61,9 @@ type NewTask struct {
 	// By is who asks. It takes no part in the digest: keys are kept apart by
 	// owner.
 	By signalbox.Principal `json:"-"`
+	// Scheduled says that a schedule of By submits it: where By is an agent, it is
+	// no call that the agent makes from within an execution.
+	Scheduled bool `json:"-"`
 	// CallerID is the execution of By, an agent, that makes the call; "" is
 	// the only one that the agent runs. Waits says that it waits for the end.
 	CallerID string `json:"-"`

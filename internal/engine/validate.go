@@ -27,7 +27,7 @@ const (
 // normalize fills in defaults and refuses what cannot be run. The error names
 // the field as the API has it.
 func (n *NewTask) normalize(waitTimeout time.Duration, priority map[signalbox.Source]int) error {
-	if n.By.Kind == signalbox.PrincipalAgent {
+	if n.By.Kind == signalbox.PrincipalAgent && !n.Scheduled {
 		n.Source = signalbox.SourceAgent // whatever the body says
 	}
 	if n.Source == "" {

@@ -1,0 +1,117 @@
+package inside
+
+import (
+	"context"
+	"sync"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/schedule"
+)
+
+// Queue submits to the engine, as the owner of the schedule.
+type Queue struct {
+	engine *engine.Engine
+	owners *owners
+
+	mu    sync.Mutex
+	signs map[chan struct{}]struct{}
+}
+
+var _ schedule.Queue = (*Queue)(nil)
+
+// NewQueue returns the queue of an engine. Call it before the engine is used.
+func NewQueue(e *engine.Engine) *Queue {
+	q := &Queue{engine: e, owners: &owners{engine: e}, signs: map[chan struct{}]struct{}{}}
+	e.Observe(q.observe)
+	return q
+}
+
+// task is what the schedule submits.
+func (q *Queue) task(ctx context.Context, s *signalbox.Schedule) (engine.NewTask, error) {
+	by, err := q.owners.find(ctx, s)
+	return engine.NewTask{
+		Prompt: s.Prompt, Model: s.Model, Tier: s.Tier, TimeoutSeconds: s.TimeoutSeconds, SessionID: s.SessionID,
+		Project: s.Project, Thinking: s.Thinking, Agent: s.Agent, Kind: s.Kind, Priority: s.Priority, OnLost: s.OnLost,
+		Source: signalbox.SourceScheduler, SourceJob: s.Name, By: by, Scheduled: true,
+	}, err
+}
+
+// Check refuses a schedule whose task would be refused: by its own fields, for
+// its agent, or because its owner may not have it (any more).
+func (q *Queue) Check(ctx context.Context, s signalbox.Schedule) error {
+	n, err := q.task(ctx, &s)
+	if err != nil {
+		return err
+	}
+	return q.engine.Check(ctx, n)
+}
+
+// Submit submits what the schedule says.
+func (q *Queue) Submit(ctx context.Context, s signalbox.Schedule, key string) (schedule.Submitted, error) {
+	n, err := q.task(ctx, &s)
+	if err != nil {
+		return schedule.Submitted{}, err
+	}
+	n.IdempotencyKey = key
+	got, err := q.engine.Submit(ctx, n)
+	if signalbox.CodeOf(err) == signalbox.CodeQueueFull {
+		err = &schedule.Full{Waiting: q.depth(ctx), Err: err}
+	}
+	return schedule.Submitted{QueueID: got.Task.ID, Known: got.Replayed}, err
+}
+
+// depth is how many tasks wait under the limit that schedules count against.
+func (q *Queue) depth(ctx context.Context) int {
+	counts, err := q.engine.Read().Counts(ctx)
+	if err != nil {
+		return q.engine.MaxSize() // it was full
+	}
+	return counts.Limits[signalbox.LimitWork]
+}
+
+// Ended reports whether a task has ended; one that does not exist has.
+func (q *Queue) Ended(ctx context.Context, queueID string) (bool, error) {
+	t, err := q.engine.Read().Task(ctx, queueID)
+	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
+		return true, nil
+	}
+	return err == nil && t.State.Terminal(), err
+}
+
+// Cancel asks for the end of a task.
+func (q *Queue) Cancel(ctx context.Context, queueID, by string) error {
+	_, err := q.engine.Cancel(ctx, queueID, by)
+	switch signalbox.CodeOf(err) {
+	case signalbox.CodeAlreadyEnded, signalbox.CodeNotFound:
+		return nil
+	}
+	return err
+}
+
+// Ends gives a sign after tasks of schedules have ended.
+func (q *Queue) Ends() (<-chan struct{}, func()) {
+	c := make(chan struct{}, 1)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.signs[c] = struct{}{}
+	return c, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		delete(q.signs, c)
+	}
+}
+
+func (q *Queue) observe(a engine.Applied) {
+	if a.Task.Source != signalbox.SourceScheduler || !a.Task.State.Terminal() {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for c := range q.signs {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// load reads all schedules and open runs. What was changed here while it read is
+// newer than what it read, and stays.
+func (s *Scheduler) load(ctx context.Context) error {
+	s.mu.Lock()
+	before := s.changes
+	revs := make(map[string]int64, len(s.entries))
+	for id, e := range s.entries {
+		revs[id] = e.row.Rev
+	}
+	s.mu.Unlock()
+	rows, err := s.book.Schedules(ctx)
+	if err != nil {
+		return err
+	}
+	runs, err := s.book.Open(ctx)
+	if err != nil {
+		return err
+	}
+	open := map[string][]signalbox.ScheduleRun{}
+	for _, r := range runs {
+		open[r.ScheduleID] = append(open[r.ScheduleID], r)
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := make(map[string]bool, len(rows))
+	for i := range rows {
+		seen[rows[i].ID] = true
+		s.learn(&rows[i], open[rows[i].ID], revs, s.changes == before)
+	}
+	if s.changes == before { // else one may be new
+		for id, e := range s.entries {
+			if !seen[id] {
+				s.drop(e)
+			}
+		}
+	}
+	return nil
+}
+
+// learn takes over what was read of one schedule.
+func (s *Scheduler) learn(row *signalbox.Schedule, open []signalbox.ScheduleRun, revs map[string]int64, quiet bool) {
+	e := s.entries[row.ID]
+	if e == nil {
+		if !quiet { // it may have been removed since: the next reading tells
+			return
+		}
+		e = &entry{index: -1}
+		s.entries[row.ID] = e
+	} else if e.busy || e.row.Rev != revs[row.ID] {
+		return
+	}
+	if row.Rev != e.row.Rev {
+		s.set(e, *row)
+	}
+	e.open = merge(e.open, open)
+	s.arrange(e)
+}
+
+// merge makes firings of open runs; of those that are known stays what is known
+// beside the run.
+func merge(known []firing, runs []signalbox.ScheduleRun) []firing {
+	open := make([]firing, 0, len(runs))
+	for _, r := range runs {
+		if !r.Status.Open() {
+			continue
+		}
+		f := firing{run: r}
+		if i := slices.IndexFunc(known, func(f firing) bool { return f.run.ID == r.ID }); i >= 0 {
+			f = known[i]
+			f.run = r
+		}
+		open = append(open, f)
+	}
+	slices.SortFunc(open, func(a, b firing) int {
+		return cmp.Or(a.run.FiredAt.Compare(b.run.FiredAt), cmp.Compare(a.run.ID, b.run.ID))
+	})
+	return open
+}
+
+// adopt takes over a row that was written here.
+func (s *Scheduler) adopt(row signalbox.Schedule) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changes++
+	e := s.entries[row.ID]
+	if e != nil && !e.row.CreatedAt.Equal(row.CreatedAt) { // another of that id was removed elsewhere
+		s.drop(e)
+		e = nil
+	}
+	if e == nil {
+		e = &entry{index: -1}
+		s.entries[row.ID] = e
+	}
+	if row.Rev > e.row.Rev {
+		s.set(e, row)
+	}
+	s.arrange(e)
+	s.look()
+}
+
+// leave forgets a schedule that was removed.
+func (s *Scheduler) leave(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changes++
+	if e := s.entries[id]; e != nil {
+		s.drop(e)
+	}
+}

@@ -1,0 +1,154 @@
+package schedule
+
+import (
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/cron"
+)
+
+// maxCounted is how many instants that are left out are counted; beyond it the
+// count stands for "so many or more".
+const maxCounted = 10_000
+
+// plan is what is decided about the instants of a schedule that have passed.
+type plan struct {
+	cursor time.Time // the newest of them; zero: none has passed
+	runs   []signalbox.ScheduleRun
+}
+
+// instants are those of an expression in a zone.
+type instants struct {
+	expr cron.Expr
+	zone *time.Location
+}
+
+// between lists the instants after one moment and not after another, at most
+// so many, the newest. It looks back in steps, so that a long time with many
+// instants costs no more than those that are wanted.
+func (i instants) between(after, until time.Time, most int) []time.Time {
+	for back := time.Hour; ; back *= 4 {
+		from := until.Add(-back)
+		if !from.After(after) {
+			from = after
+		}
+		var list []time.Time
+		for t := i.expr.Next(from, i.zone); !t.IsZero() && !t.After(until); t = i.expr.Next(t, i.zone) {
+			list = append(list, t)
+			if len(list) > 2*most { // of the newest there are enough
+				list = append(list[:0], list[len(list)-most:]...)
+			}
+		}
+		if len(list) >= most || from.Equal(after) {
+			return list[max(0, len(list)-most):]
+		}
+	}
+}
+
+// count counts the instants after one moment and before another.
+func (i instants) count(after, before time.Time) int {
+	n := 0
+	for t := i.expr.Next(after, i.zone); !t.IsZero() && t.Before(before) && n < maxCounted; t = i.expr.Next(t, i.zone) {
+		n++
+	}
+	return n
+}
+
+// planOf decides about the instants after the cursor of a schedule. Those that
+// were decided before, by their run ids, are left alone.
+func planOf(row *signalbox.Schedule, due instants, now time.Time, decided map[string]bool) plan {
+	if !row.Enabled {
+		return plan{}
+	}
+	first := due.expr.Next(row.Cursor, due.zone)
+	if first.IsZero() || first.After(now) {
+		return plan{}
+	}
+	late := now.Add(-signalbox.OnTime - time.Millisecond) // the newest moment that is too late
+	onTime := due.between(latest(row.Cursor, late), now, signalbox.MaxMissed)
+	p := plan{cursor: row.Cursor}
+	if len(onTime) > 0 {
+		p.cursor = onTime[len(onTime)-1]
+	}
+	fresh := undecided(onTime, decided)
+	left := 0
+	if !first.After(late) {
+		missed := due.between(row.Cursor, late, 1)
+		p.cursor = latest(p.cursor, missed[0])
+		left = p.missed(row, due, now, late, decided, len(fresh) > 0)
+	}
+	for _, t := range fresh {
+		p.add(signalbox.ScheduleRun{Nominal: t, Trigger: signalbox.TriggerCron, Status: signalbox.RunFiring, Missed: left}, now)
+		left = 0
+	}
+	return p
+}
+
+// missed decides about the instants that passed too long ago. It returns how
+// many are left out and not told of: the firing that comes next tells it.
+func (p *plan) missed(row *signalbox.Schedule, due instants, now, late time.Time, decided map[string]bool, more bool) int {
+	var fire []time.Time
+	window := latest(row.Cursor, now.Add(-row.MissedWindow-time.Millisecond))
+	switch {
+	case row.Missed == signalbox.MissedAll && window.Before(late):
+		fire = undecided(due.between(window, late, signalbox.MaxMissed), decided)
+	case row.Missed == signalbox.MissedOnce && !more && window.Before(late):
+		fire = undecided(due.between(window, late, 1), decided)
+	case row.Missed == signalbox.MissedOnce && more: // the one that is on time stands for them
+		return due.count(row.Cursor, late.Add(time.Millisecond))
+	}
+	if len(fire) == 0 {
+		newest := due.between(row.Cursor, late, 1)[0]
+		if !decided[signalbox.RunID(newest)] {
+			p.add(signalbox.ScheduleRun{
+				Nominal: newest, Trigger: signalbox.TriggerMissed, Status: signalbox.SkippedMissed,
+				Missed: due.count(row.Cursor, newest), Error: "its instant passed while no scheduler ran, or its clock stood elsewhere",
+			}, now)
+		}
+		return 0
+	}
+	left := due.count(row.Cursor, fire[0])
+	for _, t := range fire {
+		p.add(signalbox.ScheduleRun{Nominal: t, Trigger: signalbox.TriggerMissed, Status: signalbox.RunFiring, Missed: left}, now)
+		left = 0
+	}
+	return 0
+}
+
+// add adds a run. Those of one plan are told apart by a millisecond, which
+// keeps their order.
+func (p *plan) add(r signalbox.ScheduleRun, now time.Time) {
+	r.ID = signalbox.RunID(r.Nominal)
+	r.FiredAt = now.Add(time.Duration(len(p.runs)) * time.Millisecond)
+	if !r.Status.Open() {
+		r.EndedAt = r.FiredAt
+	}
+	p.runs = append(p.runs, r)
+}
+
+// apply writes the plan into the row.
+func (p *plan) apply(row *signalbox.Schedule) {
+	row.Cursor = latest(row.Cursor, p.cursor)
+	if len(p.runs) == 0 {
+		return
+	}
+	last := &p.runs[len(p.runs)-1]
+	row.LastRun, row.LastStatus, row.LastError = last.FiredAt, last.Status, last.Error
+}
+
+func undecided(list []time.Time, decided map[string]bool) []time.Time {
+	var left []time.Time
+	for _, t := range list {
+		if !decided[signalbox.RunID(t)] {
+			left = append(left, t)
+		}
+	}
+	return left
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

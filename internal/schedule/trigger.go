@@ -1,0 +1,151 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// trigger is somebody who wants a firing now and waits for what it comes to.
+type trigger struct {
+	by   string
+	run  signalbox.ScheduleRun // once it is made
+	done chan struct{}
+	err  error
+}
+
+// answer tells what the firing came to. It is called once.
+func (t *trigger) answer(r signalbox.ScheduleRun, err error) {
+	t.run, t.err = r, err
+	close(t.done)
+}
+
+// Trigger fires a schedule now, enabled or not. It returns when the firing is
+// decided or held; where the queue does not answer, as it is after a while or
+// when the context ends: the firing goes on without who asked for it.
+//
+// Errors: CodeNotFound; CodeConflict while a firing of it is open;
+// CodeUnavailable while the scheduler does not run.
+func (s *Scheduler) Trigger(ctx context.Context, ref, by string) (signalbox.ScheduleRun, error) {
+	row, err := s.Get(ctx, ref)
+	if err != nil {
+		return signalbox.ScheduleRun{}, err
+	}
+	t := &trigger{by: by, done: make(chan struct{})}
+	if err := s.ask(row, t); err != nil {
+		return signalbox.ScheduleRun{}, err
+	}
+	select {
+	case <-t.done:
+		return s.settled(ctx, row.ID, t)
+	case <-ctx.Done():
+		return signalbox.ScheduleRun{}, ctx.Err()
+	case <-s.ctx.Done():
+		return signalbox.ScheduleRun{}, notRunning()
+	}
+}
+
+func notRunning() error {
+	return signalbox.Errorf(signalbox.CodeUnavailable, "the scheduler is not running: start it, or try again when it has started")
+}
+
+// ask hands a trigger to the schedule's next turn.
+func (s *Scheduler) ask(row signalbox.Schedule, t *trigger) error {
+	s.mu.Lock()
+	known := s.entries[row.ID] != nil
+	running := s.running && !s.closed
+	s.mu.Unlock()
+	if !running {
+		return notRunning()
+	}
+	if !known {
+		s.adopt(row)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[row.ID]
+	switch {
+	case e == nil:
+		return notFound(row.Name)
+	case e.trigger != nil:
+		return underWay(row.Name, "")
+	case e.busy && len(e.open) > 0: // it may be in a slow submission
+		return underWay(row.Name, e.open[0].run.Status)
+	}
+	e.trigger = t
+	s.arrange(e)
+	s.look()
+	return nil
+}
+
+func underWay(name string, status signalbox.RunStatus) error {
+	if status == "" {
+		status = signalbox.RunFiring
+	}
+	return signalbox.Errorf(signalbox.CodeConflict, "a firing of schedule %s is under way (%s): wait until it is decided", name, status)
+}
+
+// settled is the record of a triggered firing: as it is kept, where another
+// scheduler decided it.
+func (s *Scheduler) settled(ctx context.Context, id string, t *trigger) (signalbox.ScheduleRun, error) {
+	if t.err != nil || t.run.Status != signalbox.RunFiring {
+		return t.run, t.err
+	}
+	runs, err := s.book.Runs(ctx, id, signalbox.MaxScheduleRuns)
+	for _, r := range runs {
+		if r.ID == t.run.ID {
+			return r, nil
+		}
+	}
+	return t.run, err
+}
+
+// manual begins the firing that somebody asked for.
+func (t *turn) manual() {
+	t.s.mu.Lock()
+	tr := t.e.trigger
+	t.e.trigger = nil
+	t.s.mu.Unlock()
+	if tr == nil {
+		return
+	}
+	if err := t.begin(tr); err != nil {
+		tr.answer(signalbox.ScheduleRun{}, err)
+	}
+}
+
+func (t *turn) begin(tr *trigger) error {
+	id, err := newID("run-")
+	if err != nil {
+		return err
+	}
+	for range maxTries {
+		if len(t.open) > 0 {
+			return underWay(t.row.Name, t.open[0].run.Status)
+		}
+		now := t.s.now()
+		tr.run = signalbox.ScheduleRun{
+			ID: id, ScheduleID: t.row.ID, Nominal: now, FiredAt: now, Trigger: signalbox.TriggerManual, Status: signalbox.RunFiring, By: tr.by,
+		}
+		row := t.row
+		row.LastRun, row.LastStatus, row.LastError = now, signalbox.RunFiring, ""
+		err := t.put(row, []signalbox.ScheduleRun{tr.run}, signalbox.Entry{})
+		if errors.Is(err, ErrStale) {
+			err = t.read(true)
+			if err == nil {
+				continue
+			}
+		}
+		if err == nil {
+			t.s.mu.Lock()
+			if t.e.waiters == nil {
+				t.e.waiters = map[string]*trigger{}
+			}
+			t.e.waiters[id] = tr
+			t.s.mu.Unlock()
+		}
+		return err
+	}
+	return underWay(t.row.Name, "")
+}
