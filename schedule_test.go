@@ -1,0 +1,43 @@
+package signalbox_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// An instant has one id, in whatever zone it is spoken of, and ids are in the
+// order of the instants.
+func TestRunIDIsOfTheInstant(t *testing.T) {
+	at := time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC)
+	east := at.In(time.FixedZone("east", 2*3600))
+	if got := signalbox.RunID(east); got != "at-20261025T003000Z" || got != signalbox.RunID(at) {
+		t.Errorf("got %s", got)
+	}
+	if next := signalbox.RunID(at.Add(time.Hour)); next <= signalbox.RunID(at) {
+		t.Errorf("%s does not follow", next)
+	}
+}
+
+// Only what is not decided is open; the policies are the seeds' words.
+func TestWordsOfSchedules(t *testing.T) {
+	for status, open := range map[signalbox.RunStatus]bool{
+		signalbox.RunFiring: true, signalbox.RunHeld: true, signalbox.RunQueued: false, "": false, signalbox.SkippedQueueFull: false,
+		signalbox.SkippedBusy: false, signalbox.SkippedMissed: false, signalbox.SkippedNoDirector: false, signalbox.SkippedError: false,
+	} {
+		if status.Open() != open {
+			t.Errorf("%q is open: %v", status, status.Open())
+		}
+	}
+	if !slices.Equal(signalbox.Overlaps(), []signalbox.Overlap{"queue", "skip", "cancel_previous", "allow"}) {
+		t.Errorf("%v", signalbox.Overlaps())
+	}
+	if !slices.Equal(signalbox.MissedPolicies(), []signalbox.Missed{"skip", "once", "all"}) {
+		t.Errorf("%v", signalbox.MissedPolicies())
+	}
+	if !slices.Equal(signalbox.OnFulls(), []signalbox.OnFull{"skip", "retry"}) {
+		t.Errorf("%v", signalbox.OnFulls())
+	}
+}
