@@ -87,13 +87,15 @@ func openService(ctx context.Context, cfg config.Config, out streams) (s *servic
 
 func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error) {
 	q := s.cfg.Queue
-	s.engine = engine.New(s.store, engine.Options{
+	timed := telemetry.TimeStore(s.store)
+	s.engine = engine.New(timed, engine.Options{
 		MaxSize: q.MaxSize, MaxAttempts: q.MaxAttempts, AgeStep: q.AgeStep, ExecutionTTL: s.cfg.ExecutionTTL,
 		MaxChats: q.ChatMaxSize, WaitTimeout: q.WaitTimeout, Fleet: q.Fleet, SourcePriority: s.cfg.Priorities,
 		BypassSlots: s.cfg.Bypass.Slots, BypassFleet: s.cfg.Bypass.Fleet, MaxCommands: s.cfg.Commands.MaxWaiting,
 		Sealer: sealer, Log: s.log,
 	})
 	metrics := telemetry.NewMetrics(s.engine)
+	metrics.Store(timed)
 	s.otel = startOTel(ctx, metrics, s.log)
 	traces := s.otel.Tasks(s.engine)
 	s.dispatch = dispatch.New(s.engine, dispatch.Options{
@@ -116,8 +118,11 @@ func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error)
 		Doctor: s.looks(), Pages: dashboard.New(),
 	}
 	s.tools.into(&c)
-	s.director, err = director.New(c)
-	return err
+	if s.director, err = director.New(c); err != nil {
+		return err
+	}
+	metrics.Readers(s.director)
+	return nil
 }
 
 // looks are what doctor looks at beyond the director itself.

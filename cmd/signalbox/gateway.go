@@ -84,6 +84,7 @@ func (g *alone) serve(ctx context.Context, out streams) (err error) {
 	if err != nil {
 		return err
 	}
+	g.metrics.Readers(d)
 	if err := g.start(ctx); err != nil {
 		return err
 	}

@@ -111,6 +111,13 @@ const cancelWait = 5 * time.Second
 // OpenStreams is how many streams are open: of events, of what is live, of calls.
 func (d *Director) OpenStreams() int { return int(d.streams.Load()) }
 
+// LiveReaders is how many of them are of what is live.
+func (d *Director) LiveReaders() int {
+	d.sight.mu.Lock()
+	defer d.sight.mu.Unlock()
+	return len(d.sight.readers)
+}
+
 // New makes a Director and mounts the route table. It fails where a route
 // has no handler, or where Addr is public and there is no token.
 func New(cfg Config) (*Director, error) {

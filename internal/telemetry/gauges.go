@@ -5,12 +5,14 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 const (
@@ -25,10 +27,11 @@ const (
 
 // gauges reads the store's counts when it is scraped.
 type gauges struct {
-	engine                                   *engine.Engine
-	depth, maxSize, inFlight, oldest, agents *prometheus.Desc
-	info, up                                 *prometheus.Desc
-	toolSlots, toolInUse                     *prometheus.Desc
+	engine                                      *engine.Engine
+	depth, head, oldest, limit, maxSize, pauses *prometheus.Desc
+	inFlight, agents, slots, inUse              *prometheus.Desc
+	info, up                                    *prometheus.Desc
+	toolSlots, toolInUse                        *prometheus.Desc
 }
 
 func newGauges(e *engine.Engine) *gauges {
@@ -38,10 +41,15 @@ func newGauges(e *engine.Engine) *gauges {
 	return &gauges{
 		engine:    e,
 		depth:     desc("signalbox_queue_depth", "Pending tasks, by queue; the smallest of more than 100 queues are summed up as other.", "queue"),
+		head:      desc("signalbox_queue_head_age_seconds", "Age of the task that stands first, by queue; of the queues that signalbox_queue_depth names.", "queue"),
+		limit:     desc("signalbox_limit_waiting", "Pending tasks, by the limit that they count against: work, chat (of all agents), bypass, commands, calls.", "limit"),
+		pauses:    desc("signalbox_pauses", "Pauses that are in force: of a queue, an agent or all."),
+		slots:     desc("signalbox_agent_slots", "Slots of the agents that are up."),
+		inUse:     desc("signalbox_agent_slots_in_use", "Of these, slots that an execution holds."),
 		maxSize:   desc("signalbox_queue_max_size", "Pending tasks that the limit work allows."),
 		inFlight:  desc("signalbox_tasks_in_flight", "Tasks that hold a slot, by state.", "state"),
 		oldest:    desc("signalbox_queue_oldest_age_seconds", "Age of the task that has waited longest; 0 if none waits."),
-		agents:    desc("signalbox_agents", "Agents, by state: up (connected), idle (connected with all slots free).", "state"),
+		agents:    desc("signalbox_agents", "Agents, by state: up (connected), idle (of these, with all slots free), held (of these, offered nothing), down.", "state"),
 		toolSlots: desc("signalbox_tool_task_slots", "Slots of the director's own executor, by the queue that it serves.", "queue"),
 		toolInUse: desc("signalbox_tool_task_slots_in_use", "Of these, slots that a tool call holds.", "queue"),
 		info:      desc("signalbox_store_info", "The store; the value is always 1.", "kind"),
@@ -50,10 +58,15 @@ func newGauges(e *engine.Engine) *gauges {
 }
 
 func (g *gauges) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.depth, g.maxSize, g.inFlight, g.oldest, g.agents, g.info, g.up, g.toolSlots, g.toolInUse} {
+	for _, d := range []*prometheus.Desc{
+		g.depth, g.head, g.oldest, g.limit, g.maxSize, g.pauses, g.inFlight, g.agents, g.slots, g.inUse, g.info, g.up, g.toolSlots, g.toolInUse,
+	} {
 		c <- d
 	}
 }
+
+// setter sends a figure.
+type setter func(d *prometheus.Desc, v float64, labels ...string)
 
 func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	set := func(d *prometheus.Desc, v float64, labels ...string) {
@@ -61,15 +74,7 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	}
 	set(g.info, 1, g.engine.Info().Kind)
 	set(g.maxSize, float64(g.engine.MaxSize()))
-	for _, a := range g.engine.LiveAgents() {
-		if kind, own := signalbox.ExecutorKind(a.Name); own {
-			set(g.toolSlots, float64(a.Slots), kind)
-			set(g.toolInUse, float64(a.InUse), kind)
-		}
-	}
-	up, idle := g.countAgents()
-	set(g.agents, up, "up")
-	set(g.agents, idle, "idle")
+	g.collectAgents(set)
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	counts, err := g.engine.Read().Counts(ctx)
@@ -78,32 +83,84 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 		return
 	}
 	set(g.up, 1)
-	for queue, n := range capped(counts.Queues) {
-		set(g.depth, float64(n), queue)
-	}
 	for _, s := range signalbox.States() {
 		if s.InFlight() {
 			set(g.inFlight, float64(counts.InFlight[s]), string(s))
 		}
 	}
-	age := 0.0
-	if !counts.Oldest.IsZero() {
-		age = max(0, g.engine.Now().Sub(counts.Oldest).Seconds())
+	set(g.oldest, g.age(counts.Oldest))
+	limits := map[string]int{signalbox.LimitWork: 0, "chat": 0, "bypass": 0, signalbox.LimitCommands: 0, signalbox.LimitCalls: 0}
+	for limit, n := range counts.Limits {
+		kind, _, _ := strings.Cut(limit, ":")
+		if _, known := limits[kind]; known {
+			limits[kind] += n
+		}
 	}
-	set(g.oldest, age)
+	for limit, n := range limits {
+		set(g.limit, float64(n), limit)
+	}
+	for queue, n := range capped(counts.Queues) {
+		set(g.depth, float64(n), queue)
+		if queue != otherQueues {
+			g.collectHead(ctx, set, queue, n)
+		}
+	}
+	if pauses, err := g.engine.Read().Pauses(ctx); err == nil {
+		set(g.pauses, float64(len(pauses)))
+	}
 }
 
-func (g *gauges) countAgents() (up, idle float64) {
-	for _, a := range g.engine.LiveAgents() {
-		if _, own := signalbox.ExecutorKind(a.Name); own || !a.Up {
-			continue
+// collectHead reads the first task of a queue in which n wait. One that has
+// just been claimed is told as none.
+func (g *gauges) collectHead(ctx context.Context, set setter, queue string, n int) {
+	age := 0.0
+	if n > 0 {
+		first, err := g.engine.Read().Waiting(ctx, queue, store.Cursor{}, 1)
+		if err != nil {
+			return
 		}
-		up++
-		if !a.Held && a.InUse == 0 {
-			idle++
+		if len(first) > 0 {
+			age = g.age(first[0].CreatedAt)
 		}
 	}
-	return up, idle
+	set(g.head, age, queue)
+}
+
+// age is how long ago something was, in seconds; 0 for never.
+func (g *gauges) age(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return max(0, g.engine.Now().Sub(t).Seconds())
+}
+
+func (g *gauges) collectAgents(set setter) {
+	states := map[string]float64{"up": 0, "idle": 0, "held": 0, "down": 0}
+	slots, inUse := 0, 0
+	for _, a := range g.engine.LiveAgents() {
+		if kind, own := signalbox.ExecutorKind(a.Name); own {
+			set(g.toolSlots, float64(a.Slots), kind)
+			set(g.toolInUse, float64(a.InUse), kind)
+			continue
+		}
+		if !a.Up {
+			states["down"]++
+			continue
+		}
+		states["up"]++
+		slots, inUse = slots+a.Slots, inUse+a.InUse
+		switch {
+		case a.Held:
+			states["held"]++
+		case a.InUse == 0:
+			states["idle"]++
+		}
+	}
+	for state, n := range states {
+		set(g.agents, n, state)
+	}
+	set(g.slots, float64(slots))
+	set(g.inUse, float64(inUse))
 }
 
 // capped keeps the queue work and the deepest of the others.

@@ -193,6 +193,22 @@ func (m *Metrics) Request(route string, status int, took time.Duration) {
 // Refused counts a submit that was not accepted.
 func (m *Metrics) Refused(code signalbox.Code) { m.refusals.WithLabelValues(string(code)).Inc() }
 
+// Readers are those who read what a director sends on and on; *director.Director
+// counts them.
+type Readers interface {
+	OpenStreams() int
+	LiveReaders() int
+}
+
+// Readers adds who reads. Call it once.
+func (m *Metrics) Readers(r Readers) {
+	gauge := func(name, help string, f func() int) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(f()) }))
+	}
+	gauge("signalbox_streams", "Streams that are open: of events, of what is live, of calls and outputs.", r.OpenStreams)
+	gauge("signalbox_live_readers", "Of these, readers of the live stream: pages, signalbox top.", r.LiveReaders)
+}
+
 // Gatherer has all metrics, for those who send them elsewhere.
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 

@@ -24,9 +24,11 @@ func (f fleet) LiveAgent(name string) (engine.LiveAgent, bool) {
 }
 func (f fleet) Agents() []engine.LiveAgent { return []engine.LiveAgent{{Agent: f.Agent, Up: true}} }
 
+func newSealer() (*seal.Sealer, error) { return seal.New(bytes.Repeat([]byte{1}, seal.KeyBytes)) }
+
 func sealer(t *testing.T) *seal.Sealer {
 	t.Helper()
-	sealer, err := seal.New(bytes.Repeat([]byte{1}, seal.KeyBytes))
+	sealer, err := newSealer()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func (t *Traces) submit(ctx context.Context, parent string) (string, func(engine
 	if t.tracer == nil {
 		return traceparent(trace.SpanContextFromContext(ctx)), func(engine.Receipt, error) {}
 	}
-	ctx, span := t.tracer.Start(ctx, "submit", trace.WithSpanKind(trace.SpanKindProducer))
+	_, span := t.tracer.Start(ctx, "submit", trace.WithSpanKind(trace.SpanKindProducer))
 	return traceparent(span.SpanContext()), func(r engine.Receipt, err error) {
 		if err != nil {
 			code := string(signalbox.CodeOf(err))
