@@ -2,7 +2,7 @@
 import { emptyBoard, apply } from "./board.js";
 import { openFeed } from "./feed.js";
 import { store, useStore, useEffect } from "./dom.js";
-import { setClock } from "./time.js";
+import { setClock, stopClock } from "./time.js";
 import { scriptAddress } from "./trusted.js";
 import { toLogin } from "./api.js";
 
@@ -90,6 +90,7 @@ const look = () => {
   if (!newest.ready && feed !== "refused" && seconds < lateAfter) state = "opening";
   else if (feed === "refused" || seconds >= deadAfter) state = "dead";
   else if (feed !== "open" || seconds >= lateAfter) state = "late";
+  stopClock(state === "dead" || paused.get());
   const before = age.get();
   if (before.state !== state || Math.abs(before.seconds - seconds) >= 0.1) age.set({ state, seconds });
 };
@@ -109,6 +110,7 @@ export const useDanger = () => useStore(age, (a) => a.state === "live" || a.stat
 export const usePaused = () => useStore(paused);
 export const togglePause = () => {
   paused.set(!paused.get());
+  look();
   show();
 };
 // useOnTask calls back as long as the component is there.

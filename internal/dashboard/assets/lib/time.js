@@ -11,8 +11,16 @@ export const setClock = (at) => {
 export const serverNow = () => Date.now() + skew;
 
 const second = store(serverNow());
-setInterval(() => { if (!document.hidden) second.set(serverNow()); }, 1000);
-document.addEventListener("visibilitychange", () => second.set(serverNow()));
+let stopped = false;
+const tick = () => { if (!document.hidden && !stopped) second.set(serverNow()); };
+setInterval(tick, 1000);
+document.addEventListener("visibilitychange", tick);
+// stopClock holds what is shown at one moment: ages that go on beside a
+// director that is dead would look like news.
+export const stopClock = (stop) => {
+  stopped = stop;
+  tick();
+};
 // useNow renders anew each second, and is the director's time in ms.
 export const useNow = () => useStore(second);
 

@@ -3,46 +3,58 @@
 // unless somebody points at the list.
 import { useCallback, useEffect, useMemo, useRef, useState } from "../lib/dom.js";
 import { get, query } from "../lib/api.js";
-import { onChange, useLive } from "../lib/live.js";
+import { current, onChange, useLive } from "../lib/live.js";
 import { useHold } from "../lib/hold.js";
 
 const page = 200, again = 2000; // rows; ms between two searches for what came
 
-const none = { tasks: [], next: "", total: 0, approximate: false, busy: true, error: null };
+const none = { tasks: [], first: [], next: "", total: 0, approximate: false, busy: true, error: null };
 
 export const useSearch = (q) => {
   const [state, setState] = useState(none);
-  const mine = useRef(null), shown = useRef(page), paused = useRef(false);
-  const load = useCallback(async (fresh) => {
-    mine.current?.abort();
-    const asking = mine.current = new AbortController();
-    if (fresh) shown.current = page;
+  const asking = useRef(null);
+  const load = useCallback(async () => {
+    asking.current?.abort();
+    const { signal } = asking.current = new AbortController();
     try {
-      const answer = await pages(q, shown.current, asking.signal);
-      if (!asking.signal.aborted) setState({ ...answer, busy: false, error: null });
+      const answer = await pageOf(q, "", signal);
+      if (!signal.aborted) setState((was) => ({ ...renewed(was, answer), busy: false, error: null }));
     } catch (error) {
-      if (!asking.signal.aborted) setState((was) => ({ ...was, ...(error.field === "q" && { tasks: [], total: 0 }), busy: false, error }));
+      if (!signal.aborted) setState((was) => ({ ...(error.field === "q" ? none : was), busy: false, error }));
     }
   }, [q]);
   useEffect(() => {
-    setState((was) => ({ ...was, busy: true, error: null }));
-    load(true);
-    return () => mine.current?.abort();
+    setState((was) => ({ ...none, total: was.total, approximate: was.approximate }));
+    load();
+    return () => asking.current?.abort();
   }, [load]);
-  useRefresh(load, paused);
+  useRefresh(load);
   const live = useLive((b) => b.tasks);
   const rows = useMemo(() => state.tasks.map((t) => newer(t, live.get(t.queue_id))), [state.tasks, live]);
   const hold = useHold(rows, keyOf);
-  paused.current = hold.held && state.tasks.length > 5000; // so many are not fetched again under the pointer
-  const more = useCallback(() => {
+  const more = async () => {
     if (!state.next || state.busy) return;
-    shown.current = state.tasks.length + page;
     setState((was) => ({ ...was, busy: true }));
-    pageOf(q, state.next).then((answer) => setState((was) => ({ ...was, ...answer, tasks: unique([...was.tasks, ...answer.tasks]), busy: false })),
-      (error) => setState((was) => ({ ...was, busy: false, error })));
-  }, [q, state]);
-  const tasks = useMemo(() => hold.items.map((e) => e.item), [hold.items.map((e) => e.key).join(), rows]);
-  return { ...state, tasks, more, changes: hold.changes, refresh: () => { hold.release(); load(false); }, props: hold.props };
+    try {
+      const answer = await pageOf(q, state.next, asking.current?.signal);
+      setState((was) => ({ ...was, ...answer, tasks: unique([...was.tasks, ...answer.tasks]), busy: false }));
+    } catch (error) {
+      setState((was) => ({ ...was, busy: false, error: error.name === "AbortError" ? null : error }));
+    }
+  };
+  return { ...state, tasks: hold.items.map((e) => e.item), more, changes: hold.changes, refresh: () => { hold.release(); load(); }, props: hold.props };
+};
+
+// renewed puts a new first page before what was fetched after it: the whole of
+// a long list is not fetched again for each change. What the first page had and
+// has no more moved down, unless it is in another state: then it matches no
+// more.
+const renewed = (was, first) => {
+  if (was.tasks.length <= page) return first;
+  const old = new Map(was.first?.map((t) => [t.queue_id, t.state]));
+  const there = new Set(first.tasks.map(keyOf));
+  const kept = was.tasks.filter((t) => there.has(t.queue_id) || !old.has(t.queue_id) || old.get(t.queue_id) === current().tasks.get(t.queue_id)?.state);
+  return { ...first, tasks: unique([...first.tasks, ...kept]), next: was.next };
 };
 
 const keyOf = (t) => t.queue_id;
@@ -53,28 +65,18 @@ const newer = (row, live) => (live && live !== row ? { ...row, ...live } : row);
 
 const pageOf = async (q, after, signal) => {
   const { tasks, next = "", total, approximate = false } = await get("/api/search" + query({ q, limit: page, after }), { signal });
-  return { tasks: tasks ?? [], next, total, approximate };
-};
-
-// pages asks for as many rows as are shown.
-const pages = async (q, count, signal) => {
-  let answer = await pageOf(q, "", signal);
-  while (answer.next && answer.tasks.length < count) {
-    const more = await pageOf(q, answer.next, signal);
-    answer = { ...more, tasks: unique([...answer.tasks, ...more.tasks]) };
-  }
-  return answer;
+  return { tasks: tasks ?? [], next, total, approximate, ...(after ? {} : { first: tasks ?? [] }) };
 };
 
 // unique drops rows that moved from one page to the next while they were read.
 const unique = (tasks) => [...new Map(tasks.map((t) => [t.queue_id, t])).values()];
 
 // useRefresh searches anew when tasks changed, at most every two seconds.
-const useRefresh = (load, paused) => useEffect(() => {
+const useRefresh = (load) => useEffect(() => {
   let timer = 0;
   const stop = onChange((event, data) => {
     if (!data.tasks?.length && !data.gone?.length && event === "change") return;
-    timer ||= setTimeout(() => { timer = 0; if (!document.hidden && !paused.current) load(false); }, again);
+    timer ||= setTimeout(() => { timer = 0; if (!document.hidden) load(); }, again);
   });
   return () => { stop(); clearTimeout(timer); };
-}, [load, paused]);
+}, [load]);

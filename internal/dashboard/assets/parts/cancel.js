@@ -48,5 +48,5 @@ export const retryTask = async (task) => {
 export const CancelButton = ({ task }) => {
   const may = useMay("cancel");
   const under = task.state === "cancelling";
-  return html`<button type="button" class="small" disabled=${!may.ok || under} title=${may.why || undefined} aria-label=${`Cancel ${shortId(task.queue_id)}`} onClick=${() => cancelTask(task)}>${under ? "Cancelling" : "Cancel"}</button>`;
+  return html`<button type="button" class="small" disabled=${!may.ok || under} title=${may.why || undefined} aria-label=${`${under ? "Cancelling" : "Cancel"} ${shortId(task.queue_id)}`} onClick=${() => cancelTask(task)}>${under ? "Cancelling" : "Cancel"}</button>`;
 };

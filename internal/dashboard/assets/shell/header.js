@@ -43,7 +43,7 @@ const Pill = () => {
     opening: "connecting", live: `live · ${seconds.toFixed(1)}s`, held: "held, press p to go on",
     late: `reconnecting, data ${Math.floor(seconds)} s old`, dead: `no connection, data ${span(seconds)} old`,
   }[shown];
-  return html`<button type="button" class=${`pill pill-${shown}`} aria-pressed=${held ? "true" : "false"} aria-label=${held ? "The page is held" : "Hold the page"} title=${`${text}. Press to ${held ? "go on" : "hold the page"} (p)`} onClick=${togglePause}>${text}</button>`;
+  return html`<button type="button" class=${`pill pill-${shown}`} aria-pressed=${held ? "true" : "false"} title=${`${text}. Press to ${held ? "go on" : "hold the page"} (p)`} onClick=${togglePause}>${text}</button>`;
 };
 
 // Banner says what is wrong with the connection.
