@@ -173,7 +173,8 @@ type Event struct {
 	Attempts int       `json:"attempts,omitempty"`
 	Source   string    `json:"source,omitempty"`
 	By       string    `json:"by,omitempty"`
-	Owner    string    `json:"owner,omitempty"` // who submitted the task
+	Owner    string    `json:"owner,omitempty"`    // who submitted the task
+	Schedule string    `json:"schedule,omitempty"` // name of the schedule that it is about
 
 	// The events that a reader asks for with ?include= are of the moment: they
 	// have no seq and are not repeated to one that comes back.

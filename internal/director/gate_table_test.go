@@ -71,16 +71,33 @@ var table = map[string]string{
 	"toolTask":       "1    3    3    3    3    4    3    +    +    +    +    +    +    4    1    1",
 	"cancelToolTask": "1    3    3    3    3    4    3    3    3    +    +    +    +    4    1    1",
 	"getTaskStatus":  "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
-	"doctor":         "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"mcp":            "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
-	"mcpStream":      "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
-	"mcpEnd":         "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
-	"status":         "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"metrics":        "1    +    3    3    3    3    3    +    +    +    +    +    +    3    1    1",
+	// The schedule is of nobody in particular, and for the agent coder.
+	"schedules":       "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"createSchedule":  "1    3    +    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"schedule":        "1    +    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
+	"putSchedule":     "1    3    3    3    3    3    3    3    3    3    +    +    +    4    1    1",
+	"removeSchedule":  "1    3    3    3    3    3    3    3    3    3    +    +    +    4    1    1",
+	"enableSchedule":  "1    3    3    3    3    3    3    3    3    3    +    +    +    4    1    1",
+	"disableSchedule": "1    3    3    3    3    3    3    3    3    3    +    +    +    4    1    1",
+	"triggerSchedule": "1    3    3    3    3    3    3    3    3    3    +    +    +    4    1    1",
+	"executions":      "1    +    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
+	"checkCron":       "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"search":          "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"bulk":            "1    3    3    +    3    3    3    3    3    +    +    +    +    +    1    1",
+	"live":            "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"doctor":          "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"mcp":             "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
+	"mcpStream":       "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
+	"mcpEnd":          "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
+	"status":          "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"metrics":         "1    +    3    3    3    3    3    +    +    +    +    +    +    3    1    1",
 	// For everyone: what is shown is not even looked at.
 	"login":       "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
 	"loginPage":   "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
 	"loginScript": "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
+	"home":        "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
+	"page":        "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
+	"asset":       "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
 	"openapi":     "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
 	"healthz":     "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
 	"readyz":      "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
@@ -92,6 +109,7 @@ var table = map[string]string{
 var bodies = map[string]string{
 	"registerAgent": `{"name":"coder","kind":"demo","url":"http://127.0.0.1:9000"}`,
 	"heartbeat":     `{"state":"idle"}`,
+	"bulk":          `{"query":"state:pending","action":"cancel"}`,
 }
 
 // TestEveryRouteForEveryCaller walks the route table. A new route fails it
@@ -105,7 +123,7 @@ func TestEveryRouteForEveryCaller(t *testing.T) {
 		}
 		b, show := newPeople(t)
 		for i, want := range row {
-			path := strings.NewReplacer("{id}", idFor(b, route), "{name}", "coder", "{part}", "k2m9", "{tool}", "search__find").Replace(route.Path)
+			path := strings.NewReplacer("{id}", idFor(b, route), "{name}", "coder", "{part}", "k2m9", "{tool}", "search__find", "{path...}", "x", "{$}", "").Replace(route.Path)
 			body := bodies[route.Name]
 			if body == "" && route.Request != nil {
 				body = "{}"
@@ -149,6 +167,8 @@ func idFor(b *box, route api.Route) string {
 		return b.id.Tokens()[0].ID
 	case strings.HasPrefix(route.Path, "/api/users"):
 		return "ben"
+	case strings.HasPrefix(route.Path, "/api/schedules"):
+		return "nightly"
 	}
 	queue := signalbox.AgentQueue("coder")
 	if strings.HasPrefix(route.Path, "/api/tools/tasks") {
@@ -165,7 +185,9 @@ func idFor(b *box, route api.Route) string {
 // session, an agent other, and one caller of each sort.
 func newPeople(t *testing.T) (*box, map[string][]edit) {
 	t.Helper()
-	b, _ := newToolBox(t, withToken)
+	var plans *fakeSchedules
+	b, _ := newToolBox(t, withToken, withSchedules(&plans), withPages)
+	plans.rows["sched-1"] = signalbox.Schedule{ID: "sched-1", Name: "nightly", Cron: "@daily", Agent: "coder", Prompt: "p", Enabled: true, Source: signalbox.ScheduleFromAPI}
 	b.dir.Stop() // streams end once they have said what there is
 	b.agent("coder", 1)
 	b.agent("other", 1)

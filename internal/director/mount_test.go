@@ -17,7 +17,7 @@ import (
 
 // sample fills the variables of a path.
 func sample(path string) string {
-	return strings.NewReplacer("{id}", "queue-00000000000000000000000000", "{name}", "coder", "{part}", "k2m9").Replace(path)
+	return strings.NewReplacer("{id}", "queue-00000000000000000000000000", "{name}", "coder", "{part}", "k2m9", "{path...}", "x", "{$}", "").Replace(path)
 }
 
 func TestEveryRouteIsMountedAndNothingElse(t *testing.T) {

@@ -51,7 +51,9 @@ func describe(version string, routes []api.Route) ([]byte, error) {
 var pathVar = regexp.MustCompile(`\{([a-z_]+)(?:\.\.\.)?\}`)
 
 // openPath writes a path of the mux as OpenAPI has it.
-func openPath(p string) string { return pathVar.ReplaceAllString(p, "{$1}") }
+func openPath(p string) string {
+	return pathVar.ReplaceAllString(strings.TrimSuffix(p, "{$}"), "{$1}")
+}
 
 func operation(route api.Route, s *schemas, errorRef node) node {
 	op := node{

@@ -31,7 +31,8 @@ func describe(t *testing.T) description {
 }
 
 func (d description) operation(route api.Route) tree {
-	item, _ := d.root["paths"].(tree)[route.Path].(tree)
+	path := strings.NewReplacer("...}", "}", "{$}", "").Replace(route.Path)
+	item, _ := d.root["paths"].(tree)[path].(tree)
 	op, _ := item[strings.ToLower(route.Method)].(tree)
 	return op
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/cron"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/identity"
@@ -89,8 +90,13 @@ func (s *schemas) of(t reflect.Type, closed bool) node {
 	return node{"type": "string"}
 }
 
+// either says that one of two names of a field is required, and not both.
+func either(one, other string) node {
+	return node{"oneOf": []node{{"required": []string{one}}, {"required": []string{other}}}}
+}
+
 var (
-	promptOrMessage = node{"oneOf": []node{{"required": []string{"prompt"}}, {"required": []string{"message"}}}}
+	promptOrMessage = either("prompt", "message")
 	overflows       = []signalbox.Overflow{signalbox.OverflowReject, signalbox.OverflowWait, signalbox.OverflowPersist}
 	onDisconnects   = []string{"continue", "cancel"}
 )
@@ -168,6 +174,26 @@ var rules = map[string]node{
 	"Agent.state":  {"enum": []string{"idle", "working", "withheld", "down"}},
 	"Status.state": {"enum": []string{"running", "draining"}},
 	"Error.error":  {"enum": codes()},
+
+	"NewSchedule": {"allOf": []node{
+		either("cron_expression", "schedule"), either("message", "prompt"), {"not": node{"required": []string{"agent", "agent_name"}}},
+	}},
+	"NewSchedule.name":                  {"minLength": 1, "maxLength": signalbox.MaxAgentNameLength},
+	"NewSchedule.cron_expression":       {"maxLength": cron.MaxBytes},
+	"NewSchedule.schedule":              {"maxLength": cron.MaxBytes},
+	"NewSchedule.timeout_seconds":       {"minimum": 0, "maximum": engine.MaxTimeoutSeconds},
+	"NewSchedule.priority":              {"minimum": signalbox.MinPriority, "maximum": signalbox.MaxPriority},
+	"NewSchedule.session_id":            {"maxLength": signalbox.MaxSessionIDLength},
+	"NewSchedule.on_lost":               {"enum": []signalbox.OnLost{signalbox.LostFail, signalbox.LostRequeue}},
+	"NewSchedule.overlap":               {"enum": signalbox.Overlaps()},
+	"NewSchedule.missed":                {"enum": signalbox.MissedPolicies()},
+	"NewSchedule.missed_window_seconds": {"minimum": 0, "maximum": maxMissedWindow},
+	"NewSchedule.on_full":               {"enum": signalbox.OnFulls()},
+	"Schedule.source":                   {"enum": []signalbox.ScheduleSource{signalbox.ScheduleFromAPI, signalbox.ScheduleFromConfig}},
+	"ScheduleExecution.status": {"enum": []string{
+		"held", "firing", "queued", "running", "completed", "failed", "cancelled", "timeout", executionSkipped, executionEnded,
+	}},
+	"ScheduleExecution.trigger": {"enum": []signalbox.RunTrigger{signalbox.TriggerCron, signalbox.TriggerMissed, signalbox.TriggerManual}},
 
 	"Session.state":  {"enum": []signalbox.SessionState{signalbox.SessionActive, signalbox.SessionArchived, signalbox.SessionGone}},
 	"Activity.state": {"enum": []string{activityQueued, activityStarted, activityCompleted, activityFailed}},

@@ -32,6 +32,7 @@ type session struct {
 
 	tools      *fakeTools
 	toolTasks  *fakeToolTasks
+	plans      *fakeSchedules
 	mcpSession edit
 }
 
@@ -48,6 +49,8 @@ func newSession(t *testing.T) *session {
 	s.chatStory()
 	s.toolStory()
 	s.toolTaskStory()
+	s.scheduleStory()
+	s.pagesStory()
 	s.streamStory()
 	s.toolStreamStory()
 	s.identityStory()
@@ -58,7 +61,8 @@ func (s *session) withMetrics() {
 	mcp := s.toolsAndMCP()
 	s.toolTasks = newFakeToolTasks()
 	s.toolTasks.store, s.toolTasks.engine = s.store, s.engine
-	d, err := director.New(director.Config{Tools: s.tools, ToolTasks: s.toolTasks, MCP: mcp, Engine: s.engine, Identity: s.id, Runs: s.runs, Terminal: true, Version: "1.0.0", Metrics: telemetry.NewMetrics(s.engine)})
+	s.plans = newFakeSchedules(s.clock.now)
+	d, err := director.New(director.Config{Schedules: s.plans, Pages: http.HandlerFunc(onePage), Tools: s.tools, ToolTasks: s.toolTasks, MCP: mcp, Engine: s.engine, Identity: s.id, Runs: s.runs, Terminal: true, Version: "1.0.0", Metrics: telemetry.NewMetrics(s.engine)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
