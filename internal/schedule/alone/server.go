@@ -1,0 +1,221 @@
+package alone
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// Scheduler is what the API shows; *schedule.Scheduler is one.
+type Scheduler interface {
+	All(ctx context.Context) ([]signalbox.Schedule, error)
+	Get(ctx context.Context, ref string) (signalbox.Schedule, error)
+	Trigger(ctx context.Context, ref, by string) (signalbox.ScheduleRun, error)
+	Next(s signalbox.Schedule, n int) []time.Time
+	Zone() string
+}
+
+// ServerOptions configure a Server.
+type ServerOptions struct {
+	Scheduler Scheduler
+	Book      *Book
+	Queue     *Queue
+	Token     string   // that callers must present; "": none
+	Hosts     []string // names in the Host header that are accepted beside the loopback ones
+	AnyIP     bool     // it listens beyond loopback: plain addresses in the Host header are accepted
+	Version   string
+	Log       *slog.Logger
+}
+
+// Server is the scheduler's HTTP API:
+//
+//	GET  /status         the jobs and what their firings came to
+//	POST /trigger/{job}  fires a job now
+//	GET  /healthz        the process lives
+//	GET  /metrics        for Prometheus
+type Server struct {
+	o        ServerOptions
+	ended    endings
+	stopping atomic.Bool
+}
+
+// NewServer makes a Server.
+func NewServer(o ServerOptions) *Server {
+	s := &Server{o: o}
+	s.ended.queue = o.Queue
+	return s
+}
+
+// Times of the server.
+const (
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	lastAnswers   = 5 * time.Second // what a stop waits for answers that are under way
+)
+
+// Serve answers until ctx ends, and then what is under way.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 32 << 10,
+		ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	s.stopping.Store(true)
+	short, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
+	defer cancel()
+	err := server.Shutdown(short)
+	<-served
+	return err
+}
+
+// Handler serves the API.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", s.status)
+	mux.HandleFunc("POST /trigger/{job}", s.trigger)
+	mux.HandleFunc("GET /metrics", s.metrics)
+	open := http.NewServeMux()
+	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, api.Health{Status: "ok"}) })
+	open.Handle("/", s.asksForToken(inJSON(mux)))
+	return s.guard(inJSON(open))
+}
+
+// status is GET /status.
+func (s *Server) status(w http.ResponseWriter, r *http.Request) {
+	rows, err := s.o.Scheduler.All(r.Context())
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	open := map[string]bool{}
+	runs, err := s.o.Book.Open(r.Context())
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	for _, run := range runs {
+		open[run.ScheduleID] = true
+	}
+	s.ended.ask(r.Context(), rows)
+	out := api.SchedulerStatus{
+		Type: "helper", Interfaces: []string{"statusable", "observable"}, Version: s.o.Version, State: "running", Director: s.o.Queue.URL(),
+		Jobs: make([]api.SchedulerJob, len(rows)),
+	}
+	if s.stopping.Load() {
+		out.State = "stopping"
+	}
+	for i := range rows {
+		out.Jobs[i] = s.job(&rows[i])
+		out.Jobs[i].IsRunning = open[rows[i].ID] || rows[i].LastQueueID != "" && !s.ended.known(rows[i].LastQueueID)
+	}
+	answer(w, http.StatusOK, out)
+}
+
+// nextRuns is how many instants of a job are shown.
+const nextRuns = 3
+
+func (s *Server) job(row *signalbox.Schedule) api.SchedulerJob {
+	j := api.SchedulerJob{
+		Name: row.Name, Schedule: row.Cron, Timezone: row.Timezone, Enabled: row.Enabled, NextRuns: s.o.Scheduler.Next(*row, nextRuns),
+		LastStatus: string(row.LastStatus), LastQueueID: row.LastQueueID, LastError: row.LastError,
+	}
+	if j.Timezone == "" {
+		j.Timezone = s.o.Scheduler.Zone()
+	}
+	if len(j.NextRuns) > 0 {
+		j.NextRun = &j.NextRuns[0]
+	}
+	if !row.LastRun.IsZero() {
+		j.LastRun = &row.LastRun
+	}
+	return j
+}
+
+// triggered is the answer to POST /trigger/{job}.
+type triggered struct {
+	Job     string `json:"job"`
+	Status  string `json:"status"`             // queued or held
+	QueueID string `json:"queue_id,omitempty"` // absent while it is held
+}
+
+// trigger is POST /trigger/{job}. It answers when the firing is decided, or
+// held until the task before has ended.
+func (s *Server) trigger(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("job")
+	row, err := s.o.Scheduler.Get(r.Context(), name)
+	if signalbox.CodeOf(err) == signalbox.CodeNotFound || err == nil && row.Name != name && row.ID != name {
+		fail(w, http.StatusNotFound, "job_not_found", "there is no job "+shown(name)+": GET /status lists them")
+		return
+	}
+	var run signalbox.ScheduleRun
+	if err == nil {
+		// Once begun it is carried to its end: who went away would not know of it.
+		run, err = s.o.Scheduler.Trigger(context.WithoutCancel(r.Context()), row.ID, "a caller at "+host(r.RemoteAddr))
+	}
+	switch {
+	case signalbox.CodeOf(err) == signalbox.CodeConflict:
+		fail(w, http.StatusConflict, "job_already_running", "job "+row.Name+" is being submitted already: "+err.Error())
+	case err != nil:
+		s.refuse(w, err)
+	default:
+		decided(w, row.Name, &run)
+	}
+}
+
+// decided answers with what a firing came to.
+func decided(w http.ResponseWriter, name string, run *signalbox.ScheduleRun) {
+	switch run.Status {
+	case signalbox.RunQueued:
+		answer(w, http.StatusCreated, triggered{Job: name, Status: string(run.Status), QueueID: run.QueueID})
+	case signalbox.RunHeld, signalbox.RunFiring:
+		answer(w, http.StatusAccepted, triggered{Job: name, Status: string(run.Status)})
+	case signalbox.SkippedBusy:
+		fail(w, http.StatusConflict, "job_already_running", "the task before of job "+name+" has not ended: "+run.Error)
+	case signalbox.SkippedQueueFull:
+		fail(w, http.StatusServiceUnavailable, string(signalbox.CodeQueueFull), run.Error)
+	case signalbox.SkippedNoDirector:
+		fail(w, http.StatusServiceUnavailable, "no_director", run.Error)
+	default:
+		fail(w, http.StatusBadGateway, "submit_failed", "job "+name+" was not submitted: "+run.Error)
+	}
+}
+
+// refuse answers an error of the scheduler.
+func (s *Server) refuse(w http.ResponseWriter, err error) {
+	s.o.Log.Error("a request failed", "error", err)
+	if signalbox.CodeOf(err) == signalbox.CodeUnavailable || s.stopping.Load() {
+		fail(w, http.StatusServiceUnavailable, string(signalbox.CodeUnavailable), "the scheduler is about to stop, or the director does not answer; try again")
+		return
+	}
+	fail(w, http.StatusInternalServerError, string(signalbox.CodeInternal), "it could not be done; the scheduler's log has the cause")
+}
+
+func answer(w http.ResponseWriter, status int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil { // the types above always marshal
+		http.Error(w, "", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(data, '\n')) // an error here is the caller's: it went away
+}
+
+// fail answers in the error shape of the seeds.
+func fail(w http.ResponseWriter, status int, code, message string) {
+	answer(w, status, api.Error{Error: code, Message: message})
+}
