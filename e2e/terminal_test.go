@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/creack/pty"
@@ -16,6 +17,7 @@ import (
 type screen struct {
 	*tape
 	b    *box
+	cmd  *exec.Cmd
 	pty  *os.File
 	done chan error
 }
@@ -28,7 +30,7 @@ func (b *box) screen(cols, rows uint16, args ...string) *screen {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	s := &screen{tape: newTape(), b: b, pty: f, done: make(chan error, 1)}
+	s := &screen{tape: newTape(), b: b, cmd: cmd, pty: f, done: make(chan error, 1)}
 	go func() {
 		_, _ = io.Copy(s, f) // it ends with an error when the program has ended
 		s.close()
@@ -38,6 +40,27 @@ func (b *box) screen(cols, rows uint16, args ...string) *screen {
 		f.Close()
 		_ = cmd.Process.Kill() // it has ended, as a rule
 	})
+	return s
+}
+
+// screenOn is screen in a terminal that the test has opened, and that stays
+// open when the command has ended.
+func (b *box) screenOn(master, terminal *os.File, args ...string) *screen {
+	b.t.Helper()
+	cmd := exec.Command(binary, args...)
+	cmd.Dir, cmd.Env = b.work, b.environ()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := pty.Setsize(master, &pty.Winsize{Cols: 80, Rows: 24}); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	s := &screen{tape: newTape(), b: b, cmd: cmd, pty: master, done: make(chan error, 1)}
+	go func() { _, _ = io.Copy(s, master) }() // it ends when the test closes it
+	go func() { s.done <- cmd.Wait() }()
+	b.t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended, as a rule
 	return s
 }
 

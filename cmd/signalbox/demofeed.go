@@ -21,7 +21,7 @@ type errand struct{ agent, source, text, does string }
 var opening = []errand{
 	{"coder", "cli", "Upgrade the billing service and run its tests", "sleep 2s, call search_code for 25s"},
 	{"writer", "web", "Draft the release notes from the merged changes", "sleep 3s, call search_code for 8s"},
-	{"researcher", "web", "Summarise the incident channel and open tickets", "sleep 3s, call browse for 12s"},
+	{"researcher", "web", "Summarise the incident channel and open tickets", "sleep 3s, call browse for 9s"},
 	{"coder", "cli", "Fix the flaky login test", "sleep 6s"},
 	{"coder", "web", "Rename the configuration keys", "sleep 5s"},
 	{"", "api", "Translate the changelog", "sleep 4s"},

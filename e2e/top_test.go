@@ -1,0 +1,92 @@
+package e2e_test
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+	"golang.org/x/term"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// A person watches a director in the terminal: it shows what runs, follows what
+// changes, says when the director is gone and when it is back, and leaves the
+// terminal as it was.
+func TestTop(t *testing.T) {
+	b := newBox(t)
+	b.vars["TERM"] = "xterm-256color"
+	addr := freePort(t)
+	up := b.up("--agents", "demo", "--addr", addr)
+	c := b.client(up.url)
+	master, terminal, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	defer terminal.Close()
+	before := stateOf(t, terminal)
+	s := b.screenOn(master, terminal, "top")
+	s.shows("Signalbox")
+	s.shows("live")
+	s.shows("the next task starts at once")
+	if reflect.DeepEqual(stateOf(t, terminal), before) {
+		t.Error("the terminal is not raw while the view is shown")
+	}
+	b.submit(c, api.SubmitRequest{Prompt: "sleep 60s, greet", Agent: "demo"})
+	s.shows("greet")
+	if err := pty.Setsize(master, &pty.Winsize{Cols: 120, Rows: 40}); err != nil {
+		t.Fatal(err)
+	}
+	s.types("w")
+	s.shows("It is running on agent demo")
+	s.types("\x1b")
+	up.kill()
+	s.shows("reconnecting")
+	b.up("--agents", "demo", "--addr", addr)
+	at := len(s.text())
+	b.until("the view is live again", func() bool { return strings.Contains(s.text()[at:], "live") })
+	s.types("q")
+	if err := <-s.done; err != nil {
+		t.Errorf("q: %v", err)
+	}
+	if !reflect.DeepEqual(stateOf(t, terminal), before) {
+		t.Error("the terminal is not as it was before")
+	}
+	for _, mode := range []string{"\x1b[?1049l", "\x1b[?25h"} { // the screen of before, with its cursor
+		if !strings.Contains(s.text(), mode) {
+			t.Errorf("%q was not sent", mode)
+		}
+	}
+}
+
+func stateOf(t *testing.T, terminal *os.File) *term.State {
+	t.Helper()
+	var state *term.State
+	conn, err := terminal.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Control(func(fd uintptr) { state, err = term.GetState(int(fd)) }); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// Without a terminal, or a director, top says so and what to do.
+func TestTopRefuses(t *testing.T) {
+	b := newBox(t)
+	b.vars["TERM"] = "xterm"
+	if got := b.want(2, "top"); !strings.Contains(got.err, "signalbox status --json") {
+		t.Errorf("without a terminal: %s", got.err)
+	}
+	s := b.screen(80, 24, "top", "--director", "http://"+freePort(t))
+	if err := <-s.done; err == nil || !strings.Contains(s.text(), "start a director with signalbox up") {
+		t.Errorf("without a director: %v\n%s", err, s.text())
+	}
+}
