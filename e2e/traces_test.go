@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"compress/gzip"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	tracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	spanpb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -222,4 +224,62 @@ func TestATraceGoesOnOverARestart(t *testing.T) {
 	if !adopted {
 		t.Errorf("the run does not say that it was taken up: %v", run)
 	}
+}
+
+// under waits for the span of a name that stands under another.
+func (x *tracing) under(above tracedSpan, name string) (found tracedSpan) {
+	x.b.t.Helper()
+	x.b.until("a span "+name+" under "+above.Name, func() bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		for _, s := range x.spans[name] {
+			if s.parent() == above.id() && s.trace() == above.trace() {
+				found = s
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// What comes in over MCP is of the trace that stands in its _meta: a task that
+// a tool submits, and a tool call that becomes a task.
+func TestCallsOverMCPAreOfTheirCallersTrace(t *testing.T) {
+	b := newBox(t)
+	x, tools := b.traced()
+	director := b.director(tools...)
+	b.agent("worker", director.url)
+	const trace, caller = "1af7651916cd43dd8448eb211c80319c", "c7ad6b7169203331"
+	session := b.over(director.url, modernEra)
+	params := &mcp.CallToolParams{Name: "submit_task", Arguments: object{"prompt": "whisper"}}
+	params.Meta = mcp.Meta{"traceparent": "00-" + trace + "-" + caller + "-01"}
+	res, err := session.CallTool(b.ctx(), params)
+	if err != nil || res.IsError {
+		t.Fatalf("%s, %v", textOf(res), err)
+	}
+	top := tracedSpan{Span: &spanpb.Span{Name: "the caller", TraceId: bytesOf(t, trace), SpanId: bytesOf(t, caller)}}
+	call := x.under(top, "tools/call submit_task")
+	x.under(x.under(x.under(x.under(call, "submit"), "attempt"), "run"), "execution")
+
+	code, said := b.ask(http.MethodPost, director.url+"/api/tools/rest__ping/tasks", `{}`, "Traceparent", "00-"+trace+"-"+caller+"-01")
+	if code != http.StatusCreated {
+		t.Fatalf("%d %s", code, said)
+	}
+	run := x.under(x.under(x.under(top, "submit"), "attempt"), "run")
+	call = x.under(run, "tools/call rest__ping")
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.upstreams) != 1 || !strings.Contains(x.upstreams[0], trace+"-"+call.id()) {
+		t.Errorf("the tool was told %q, not of span %s", x.upstreams, call.id())
+	}
+}
+
+func bytesOf(t *testing.T, text string) []byte {
+	t.Helper()
+	out, err := hex.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
