@@ -14,13 +14,18 @@ import (
 )
 
 func (a *app) agentsCmd() *cobra.Command {
+	var watch bool
 	cmd := &cobra.Command{
 		Use:   "agents",
 		Short: "List the agents and what they do",
 		Long: "List the agents and what they do. Calls of tools that are tasks run in the director itself, which is no agent:\n" +
-			"while there are any, a line below says how many.",
+			"while there are any, a line below says how many. With --watch print a line whenever one does something else,\n" +
+			"until Ctrl-C.",
 		Args: cobra.NoArgs,
 		RunE: run(func(ctx context.Context, _ []string) error {
+			if watch {
+				return a.watchAgents(ctx)
+			}
 			return a.with(ctx, func(c *client.Client) error {
 				all, err := c.AgentsAndExecutors(ctx)
 				if err != nil {
@@ -36,6 +41,7 @@ func (a *app) agentsCmd() *cobra.Command {
 		}),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "print what changes, as it changes; with --json an agent a line")
 	cmd.AddCommand(a.removeAgentCmd())
 	return cmd
 }

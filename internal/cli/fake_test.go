@@ -99,6 +99,7 @@ func (f *fake) mux() http.Handler {
 	maps.Copy(handlers, f.tooling())
 	maps.Copy(handlers, f.doctoring())
 	maps.Copy(handlers, f.scheduling())
+	maps.Copy(handlers, f.searching())
 	mux := http.NewServeMux()
 	for _, route := range api.Routes() {
 		handle := handlers[route.Name]

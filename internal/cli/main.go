@@ -160,7 +160,7 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupAccess, Title: "Access and audit:"},
 		&cobra.Group{ID: groupRoles, Title: "Roles:"},
 	)
-	a.addTo(root, groupTasks, a.submitCmd(), a.chatCmd(), a.statusCmd(), a.cancelCmd(), a.whyCmd(), a.logsCmd(), a.retryCmd(), a.historyCmd(),
+	a.addTo(root, groupTasks, a.submitCmd(), a.chatCmd(), a.statusCmd(), a.cancelCmd(), a.whyCmd(), a.logsCmd(), a.retryCmd(), a.searchCmd(), a.historyCmd(),
 		a.activitiesCmd())
 	a.addTo(root, groupQueue, a.agentsCmd(), a.laneCmd(), a.sessionsCmd(), a.releaseCmd(), a.clearCmd(), a.pauseCmd(), a.resumeCmd(),
 		a.schedulesCmd(), a.topCmd(), a.eventsCmd(), a.terminalCmd(), a.doctorCmd())

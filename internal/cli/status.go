@@ -17,13 +17,21 @@ import (
 
 func (a *app) statusCmd() *cobra.Command {
 	var opts client.QueueOptions
+	var watch bool
 	cmd := &cobra.Command{
 		Use:     "status [ID]",
 		Aliases: []string{"queue-status"},
 		Short:   "Show the queue, or one task",
-		Long:    "Show the queue: how full it is and what waits, in order. With ID show one task.",
-		Args:    cobra.MaximumNArgs(1),
+		Long: "Show the queue: in one sentence whether a person is needed, how full it is and what waits, in order. With ID\n" +
+			"show one task. With --watch print a line whenever a figure or the sentence changes, until Ctrl-C.",
+		Args: cobra.MaximumNArgs(1),
 		RunE: run(func(ctx context.Context, args []string) error {
+			if watch && len(args) == 0 {
+				return a.watchQueue(ctx)
+			}
+			if watch {
+				return usage("--watch goes with no ID").hinted("signalbox logs -f ID follows a task")
+			}
 			return a.with(ctx, func(c *client.Client) error {
 				if len(args) == 1 {
 					return a.taskStatus(ctx, c, args[0])
@@ -35,7 +43,14 @@ func (a *app) statusCmd() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&opts.Queue, "queue", "", "only this `queue`, such as work or agent:coder")
 	cmd.Flags().IntVar(&opts.Limit, "limit", 100, "`number` of tasks to list, 1 to 1000")
+	cmd.Flags().BoolVar(&watch, "watch", false, "print what changes, as it changes; with --json an event of GET /api/live a line")
 	return cmd
+}
+
+// queueDocument is the queue with --json.
+type queueDocument struct {
+	api.Queue
+	Health *api.Verdict `json:"health,omitempty"`
 }
 
 func (a *app) queueStatus(ctx context.Context, c *client.Client, opts client.QueueOptions) error {
@@ -43,7 +58,14 @@ func (a *app) queueStatus(ctx context.Context, c *client.Client, opts client.Que
 	if err != nil {
 		return err
 	}
-	return a.print(queue, func() error {
+	status, err := c.Status(ctx)
+	if err != nil {
+		return err
+	}
+	return a.print(queueDocument{queue, status.Health}, func() error {
+		if err := a.healthLine(status.Health); err != nil {
+			return err
+		}
 		if err := a.say("Queue: %d/%d tasks", queue.Depth, queue.MaxSize); err != nil {
 			return err
 		}

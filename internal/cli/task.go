@@ -23,12 +23,22 @@ func (a *app) withTask(ctx context.Context, part string, f func(c *client.Client
 }
 
 func (a *app) cancelCmd() *cobra.Command {
-	return &cobra.Command{
+	var match matchFlags
+	cmd := &cobra.Command{
 		Use:     "cancel ID",
 		Aliases: []string{"queue-cancel"},
 		Short:   "Cancel a task, waiting or running",
-		Args:    cobra.ExactArgs(1),
+		Long:    "Cancel a task, waiting or running, or with --match all that match a query.\n\n" + queryHelp,
+		Example: `  signalbox cancel k2m9
+  signalbox cancel --match 'agent:coder state:waiting older:1h'`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: run(func(ctx context.Context, args []string) error {
+			if err := match.check(args); err != nil {
+				return err
+			}
+			if match.query != "" {
+				return a.bulk(ctx, "cancel", "Cancelled", match)
+			}
 			return a.withTask(ctx, args[0], func(c *client.Client, id string) error {
 				got, err := cancelTask(ctx, c, id)
 				if err != nil {
@@ -39,6 +49,8 @@ func (a *app) cancelCmd() *cobra.Command {
 		}),
 		ValidArgsFunction: a.completeIDs(liveTask),
 	}
+	match.register(cmd)
+	return cmd
 }
 
 func (a *app) cancelled(got api.Cancelled) error {
@@ -112,13 +124,25 @@ func (a *app) retryCmd() *cobra.Command {
 	var env []string
 	var key string
 	var wait waitFlags
+	var match matchFlags
 	cmd := &cobra.Command{
 		Use:   "retry ID",
 		Short: "Submit an ended task anew, as it was or edited",
 		Long: "Submit an ended task anew, as it was or edited. Variables are never kept: give them again with --env.\n" +
-			"A tool's task is called anew with the same arguments, unless it had secret ones, which are not kept.",
-		Args: cobra.ExactArgs(1),
+			"A tool's task is called anew with the same arguments, unless it had secret ones, which are not kept.\n\n" +
+			"With --match all ended tasks that match a query are submitted anew as they were; those that completed only\n" +
+			"where the query says state:completed. " + queryHelp,
+		Args: cobra.MaximumNArgs(1),
 		RunE: run(func(ctx context.Context, args []string) (err error) {
+			if err := match.check(args); err != nil {
+				return err
+			}
+			if match.query != "" {
+				if edit.Prompt != "" || edit.Model != "" || timeout != 0 || len(env) > 0 || key != "" || wait.on {
+					return usage("--match submits tasks anew as they were: it goes with --yes alone")
+				}
+				return a.bulk(ctx, "retry", "Retried", match)
+			}
 			if wait.limit != 0 && !wait.on {
 				return usage("--wait-timeout bounds a wait: it goes with --wait")
 			}
@@ -137,6 +161,7 @@ func (a *app) retryCmd() *cobra.Command {
 	f.StringArrayVar(&env, "env", nil, "variable for the run, `NAME=VALUE`, or NAME to take it from here; repeatable")
 	f.StringVar(&key, "idempotency-key", "", "the same `key` makes at most one task (default: a new one)")
 	wait.register(cmd)
+	match.register(cmd)
 	return cmd
 }
 
