@@ -41,6 +41,7 @@ type service struct {
 	identity *identity.Keeper
 	dispatch *dispatch.Dispatcher
 	tools    *toolbox
+	jobs     *schedules
 	otel     *telemetry.OTel
 	director *director.Director
 	url      string
@@ -117,7 +118,11 @@ func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error)
 		Addr: s.listener.Addr().String(), Version: version, Log: s.log, Metrics: metrics, Traces: traces, AgentName: s.cfg.Commands.AgentName,
 		Doctor: s.looks(), Pages: dashboard.New(),
 	}
+	if s.jobs, err = newSchedules(&s.cfg, s.engine, metrics, s.log); err != nil {
+		return err
+	}
 	s.tools.into(&c)
+	s.jobs.into(&c)
 	if s.director, err = director.New(c); err != nil {
 		return err
 	}
@@ -147,6 +152,10 @@ func (s *service) run(ctx context.Context, ready func(ctx context.Context) error
 		return err
 	}
 	defer s.dispatch.Stop()
+	if err := s.jobs.start(ctx); err != nil {
+		return err
+	}
+	defer s.jobs.close()
 	if s.cfg.Discover != (config.PortRange{}) {
 		go s.dispatch.Discover(ctx, dispatch.Ports{First: s.cfg.Discover.First, Last: s.cfg.Discover.Last})
 	}
