@@ -87,12 +87,20 @@ func newModel(ctx context.Context, o Options) *model {
 
 type tickMsg struct{}
 
-func nextTick() tea.Cmd {
-	return tea.Tick(tick, func(time.Time) tea.Msg { return tickMsg{} })
+// nextTick is tea.Tick, which would go on when the view is left.
+func (m *model) nextTick() tea.Msg {
+	timer := time.NewTimer(tick)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return tickMsg{}
+	case <-m.ctx.Done():
+		return nil
+	}
 }
 
 // Init asks the terminal whether it is dark, and begins to count the time.
-func (m *model) Init() tea.Cmd { return tea.Batch(tea.RequestBackgroundColor, nextTick()) }
+func (m *model) Init() tea.Cmd { return tea.Batch(tea.RequestBackgroundColor, m.nextTick) }
 
 // Update takes one message in.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -110,7 +118,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.heard = m.o.Now()
 		m.keepPicks()
 	case tickMsg:
-		return m, tea.Batch(nextTick(), m.refresh())
+		return m, tea.Batch(m.nextTick, m.refresh())
 	case answer:
 		return m, m.answered(msg)
 	case searched:
