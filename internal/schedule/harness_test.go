@@ -220,17 +220,20 @@ func (q *queue) Submit(ctx context.Context, s signalbox.Schedule, key string) (s
 	if q.fail != nil {
 		return schedule.Submitted{}, q.fail
 	}
-	if t := q.byKey[key]; t != nil {
+	if t := q.byKey[key]; t != nil && !q.lost {
 		if t.prompt != s.Prompt {
 			return schedule.Submitted{}, signalbox.Errorf(signalbox.CodeIdempotency, "another body")
 		}
 		return schedule.Submitted{QueueID: t.id, Known: true}, nil
 	}
+	if q.byKey[key] != nil {
+		return schedule.Submitted{}, errNoAnswer
+	}
 	t := &task{id: fmt.Sprintf("queue-%d", len(q.order)+1), key: key, prompt: s.Prompt, at: q.w.now()}
 	q.byKey[key], q.byID[t.id] = t, t
 	q.order = append(q.order, t)
 	if q.lost {
-		return schedule.Submitted{}, signalbox.Errorf(signalbox.CodeUnavailable, "nobody answered")
+		return schedule.Submitted{}, errNoAnswer
 	}
 	return schedule.Submitted{QueueID: t.id}, nil
 }
@@ -265,6 +268,14 @@ func (q *queue) set(f func(*queue)) {
 	defer q.mu.Unlock()
 	f(q)
 }
+
+// made is how many tasks there are, tries how many submissions came, at the
+// n-th task.
+func (q *queue) made() (n int) { q.set(func(q *queue) { n = len(q.order) }); return n }
+
+func (q *queue) tries() (n int) { q.set(func(q *queue) { n = len(q.asked) }); return n }
+
+func (q *queue) at(n int) (t task) { q.set(func(q *queue) { t = *q.order[n] }); return t }
 
 // end ends a task and says so.
 func (q *queue) end(id string) {
@@ -346,6 +357,8 @@ func (w *world) wantLine(part string) {
 		w.t.Errorf("no line of the log has %q:\n%s", part, strings.Join(w.log.all, "\n"))
 	}
 }
+
+var errNoAnswer = signalbox.Errorf(signalbox.CodeUnavailable, "nobody answered")
 
 var errStore = signalbox.Errorf(signalbox.CodeStoreFailed, "the disk is full")
 

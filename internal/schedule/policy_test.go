@@ -39,7 +39,7 @@ func TestSeedJobIsQueuedAndRecorded(t *testing.T) {
 		if run.ID != "at-20000101T010000Z" || run.Trigger != signalbox.TriggerCron || run.QueueID != "queue-1" || run.EndedAt.IsZero() || run.ScheduleID != row.ID {
 			t.Errorf("run: %+v", run)
 		}
-		if key := w.queue.order[0].key; key != "schedule:"+row.ID+":"+run.ID {
+		if key := w.queue.at(0).key; key != "schedule:"+row.ID+":"+run.ID {
 			t.Errorf("key %q", key)
 		}
 		w.wantLine(`level=INFO msg="" job=nightly-maintenance action=queued queue_id=queue-1`)
@@ -58,7 +58,7 @@ func TestSeedJobIsQueuedAndRecorded(t *testing.T) {
 func TestSeedSkippedQueueFull(t *testing.T) {
 	within(t, func(t *testing.T, w *world) {
 		s := w.start()
-		w.queue.fail = full(3)
+		w.queue.set(func(q *queue) { q.fail = full(3) })
 		row := w.add(s, "0 * * * *")
 		any := w.add(s, "0 * * * *", named("any"), func(s *signalbox.Schedule) { s.Agent = "" })
 		pass(90 * time.Minute)
@@ -72,7 +72,7 @@ func TestSeedSkippedQueueFull(t *testing.T) {
 		if got := w.get(row.ID).LastStatus; got != signalbox.SkippedQueueFull {
 			t.Errorf("last status %q", got)
 		}
-		if n := len(w.queue.asked); n != 2 {
+		if n := w.queue.tries(); n != 2 {
 			t.Errorf("%d submissions of two schedules", n)
 		}
 		w.wantLine(`level=WARN msg="" job=nightly action=skipped reason=queue_full`)
@@ -85,7 +85,7 @@ func TestSeedSkippedQueueFull(t *testing.T) {
 func TestAFullQueueIsTriedUntilTheNextInstant(t *testing.T) {
 	within(t, func(t *testing.T, w *world) {
 		s := w.start()
-		w.queue.fail = full(50)
+		w.queue.set(func(q *queue) { q.fail = full(50) })
 		row := w.add(s, "0 * * * *", onFull(signalbox.FullRetry))
 		pass(80 * time.Minute)
 		w.wantStory(row.ID, "01T01:00 firing")
@@ -98,7 +98,7 @@ func TestAFullQueueIsTriedUntilTheNextInstant(t *testing.T) {
 		w.queue.set(func(q *queue) { q.fail, q.byID["queue-1"].ended = full(50), true })
 		pass(98 * time.Minute) // 02:00 has no room, at 03:00 the next comes
 		w.wantStory(row.ID, "01T01:00 queued, 01T02:00 skipped_queue_full, 01T03:00 firing")
-		if n := len(w.queue.order); n != 1 {
+		if n := w.queue.made(); n != 1 {
 			t.Errorf("%d tasks", n)
 		}
 		w.queue.set(func(q *queue) { q.fail = nil })
@@ -123,7 +123,7 @@ func TestIncidentRunsOverlap(t *testing.T) {
 				row := w.add(w.start(), "0 1,2,3 * * *", overlap(c.policy))
 				pass(3*time.Hour + 30*time.Minute)
 				w.wantStory(row.ID, c.busy)
-				if cancelled := w.queue.byID["queue-1"].cancelled; (cancelled != "") != (c.policy == signalbox.OverlapCancel) {
+				if cancelled := w.queue.at(0).cancelled; (cancelled != "") != (c.policy == signalbox.OverlapCancel) {
 					t.Errorf("the task before was cancelled by %q", cancelled)
 				}
 				w.queue.end("queue-1")
@@ -197,8 +197,8 @@ func TestIncidentMissedRunsAreDropped(t *testing.T) {
 				pass(0)
 				w.wantStory(row.ID, c.story)
 				want := strings.Count(c.story, "queued")
-				if len(w.queue.order) != want {
-					t.Errorf("%d tasks, want %d", len(w.queue.order), want)
+				if w.queue.made() != want {
+					t.Errorf("%d tasks, want %d", w.queue.made(), want)
 				}
 				if strings.Contains(c.story, "skipped_missed") {
 					w.wantLine("action=skipped reason=missed")
@@ -221,10 +221,10 @@ func TestAllMissedFiringsComeOneAfterTheOther(t *testing.T) {
 		pass(20*time.Hour + 30*time.Minute)
 		w.start()
 		for n := 1; n <= 20; n++ {
-			if got := len(w.queue.order); got != n {
+			if got := w.queue.made(); got != n {
 				t.Fatalf("%d tasks side by side, want %d after each other", got, n)
 			}
-			w.queue.end(w.queue.order[n-1].id)
+			w.queue.end(w.queue.at(n - 1).id)
 		}
 		if got := w.story(row.ID); strings.Count(got, "queued") != 20 {
 			t.Errorf("firings: %s", got)
@@ -240,7 +240,7 @@ func TestMissedInstantsAreBounded(t *testing.T) {
 		w.jump(300 * 24 * time.Hour)
 		w.start()
 		pass(0)
-		if n := len(w.queue.order); n != signalbox.MaxMissed+2 { // and two that are on time
+		if n := w.queue.made(); n != signalbox.MaxMissed+2 { // and two that are on time
 			t.Errorf("%d tasks", n)
 		}
 		if runs := w.runs(row.ID); len(runs) != signalbox.MaxScheduleRuns {
