@@ -30,6 +30,7 @@ type world struct {
 	queue  *queue
 	shift  atomic.Int64 // of the clock against the time that really passed
 	log    *lines
+	mu     sync.Mutex
 	check  func(signalbox.Schedule) error
 	alive  []*running
 	zone   string
@@ -67,6 +68,13 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// refuse sets what the owners of schedules may not have.
+func (w *world) refuse(check func(signalbox.Schedule) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.check = check
+}
+
 func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.shift.Load())) }
 
 // jump moves the clock without that time passes.
@@ -82,6 +90,8 @@ func (w *world) startWith(b schedule.Book, q schedule.Queue) *running {
 	w.t.Helper()
 	opts := schedule.Options{Zone: w.zone, Now: w.now, Log: slog.New(slog.NewTextHandler(w.log, nil))}
 	opts.Check = func(_ context.Context, s signalbox.Schedule) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		if w.check == nil {
 			return nil
 		}
