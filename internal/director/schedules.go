@@ -42,8 +42,6 @@ type Schedules interface {
 	Zone() string
 }
 
-var errBeingBuilt = signalbox.Errorf(signalbox.CodeUnsupported, "being built")
-
 // Bounds of what is shown of schedules.
 const (
 	maxOutcomes       = 20 // of one schedule

@@ -12,6 +12,7 @@ import (
 // stays so, and need not be asked for again.
 type endings struct {
 	queue *Queue
+	fresh time.Duration // younger answers are not asked for again
 
 	mu    sync.Mutex
 	ended map[string]bool
@@ -21,7 +22,7 @@ type endings struct {
 // Bounds of what one look at the status asks the director.
 const (
 	sideBySide = 8
-	askFresh   = time.Second // younger answers are not asked for again
+	askFresh   = time.Second
 	askTime    = 2 * time.Second
 )
 
@@ -63,7 +64,7 @@ func (e *endings) open(rows []signalbox.Schedule) []string {
 		case id == "":
 		case e.ended[id]:
 			ended[id] = true
-		case now.Sub(e.asked[id]) < askFresh:
+		case now.Sub(e.asked[id]) < e.fresh:
 			asked[id] = e.asked[id]
 		default:
 			asked[id] = now

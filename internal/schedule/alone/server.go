@@ -3,6 +3,7 @@ package alone
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -48,9 +49,7 @@ type Server struct {
 
 // NewServer makes a Server.
 func NewServer(o ServerOptions) *Server {
-	s := &Server{o: o}
-	s.ended.queue = o.Queue
-	return s
+	return &Server{o: o, ended: endings{queue: o.Queue, fresh: askFresh}}
 }
 
 // Times of the server.
@@ -58,6 +57,7 @@ const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
 	lastAnswers   = 5 * time.Second // what a stop waits for answers that are under way
+	triggerWait   = 10 * time.Second
 )
 
 // Serve answers until ctx ends, and then what is under way.
@@ -77,7 +77,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	short, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
 	defer cancel()
 	err := server.Shutdown(short)
-	<-served
+	_ = <-served // http.ErrServerClosed
 	return err
 }
 
@@ -147,12 +147,12 @@ func (s *Server) job(row *signalbox.Schedule) api.SchedulerJob {
 // triggered is the answer to POST /trigger/{job}.
 type triggered struct {
 	Job     string `json:"job"`
-	Status  string `json:"status"`             // queued or held
-	QueueID string `json:"queue_id,omitempty"` // absent while it is held
+	Status  string `json:"status"`             // queued; held, until the task before has ended; firing, while the director does not answer
+	QueueID string `json:"queue_id,omitempty"` // of the task, once there is one
 }
 
-// trigger is POST /trigger/{job}. It answers when the firing is decided, or
-// held until the task before has ended.
+// trigger is POST /trigger/{job}. It answers when the firing is decided or
+// held, and with 202 where that takes long: GET /status tells it then.
 func (s *Server) trigger(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("job")
 	row, err := s.o.Scheduler.Get(r.Context(), name)
@@ -162,10 +162,13 @@ func (s *Server) trigger(w http.ResponseWriter, r *http.Request) {
 	}
 	var run signalbox.ScheduleRun
 	if err == nil {
-		// Once begun it is carried to its end: who went away would not know of it.
-		run, err = s.o.Scheduler.Trigger(context.WithoutCancel(r.Context()), row.ID, "a caller at "+host(r.RemoteAddr))
+		ctx, cancel := context.WithTimeout(r.Context(), triggerWait)
+		defer cancel()
+		run, err = s.o.Scheduler.Trigger(ctx, row.ID, "a caller at "+host(r.RemoteAddr))
 	}
 	switch {
+	case errors.Is(err, context.DeadlineExceeded): // it goes on without who asked for it
+		answer(w, http.StatusAccepted, triggered{Job: row.Name, Status: string(signalbox.RunFiring)})
 	case signalbox.CodeOf(err) == signalbox.CodeConflict:
 		fail(w, http.StatusConflict, "job_already_running", "job "+row.Name+" is being submitted already: "+err.Error())
 	case err != nil:
@@ -195,11 +198,11 @@ func decided(w http.ResponseWriter, name string, run *signalbox.ScheduleRun) {
 
 // refuse answers an error of the scheduler.
 func (s *Server) refuse(w http.ResponseWriter, err error) {
-	s.o.Log.Error("a request failed", "error", err)
 	if signalbox.CodeOf(err) == signalbox.CodeUnavailable || s.stopping.Load() {
-		fail(w, http.StatusServiceUnavailable, string(signalbox.CodeUnavailable), "the scheduler is about to stop, or the director does not answer; try again")
+		fail(w, http.StatusServiceUnavailable, string(signalbox.CodeUnavailable), "the scheduler is starting, or about to stop: try again")
 		return
 	}
+	s.o.Log.Error("a request failed", "error", err)
 	fail(w, http.StatusInternalServerError, string(signalbox.CodeInternal), "it could not be done; the scheduler's log has the cause")
 }
 

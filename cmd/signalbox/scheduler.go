@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+
+	"github.com/signalbox-ai/signalbox/internal/cli"
+	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/schedule"
+	lone "github.com/signalbox-ai/signalbox/internal/schedule/alone"
+)
+
+// lonely is a scheduler that stands alone, with its parts.
+type lonely struct {
+	cfg       config.Config
+	log       *slog.Logger
+	listener  net.Listener
+	book      *lone.Book
+	queue     *lone.Queue
+	scheduler *schedule.Scheduler
+}
+
+// runScheduler is the scheduler role.
+func runScheduler(ctx context.Context, cfg config.Config, o cli.SchedulerOptions) error {
+	s, err := openScheduler(ctx, cfg, o)
+	if err != nil {
+		return unlessStopped(ctx, err)
+	}
+	defer s.close()
+	return unlessStopped(ctx, s.run(ctx, o))
+}
+
+func openScheduler(ctx context.Context, cfg config.Config, o cli.SchedulerOptions) (s *lonely, err error) {
+	log, err := newLogger(o.Err, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if host, _, err := net.SplitHostPort(cfg.Scheduler.Addr); err == nil && cfg.Scheduler.Token == "" && !isLoopback(host) {
+		return nil, fmt.Errorf("a scheduler on %s, which others can reach, needs a token: whoever reaches it can fire its jobs; give --scheduler-token, or --addr 127.0.0.1:9100", cfg.Scheduler.Addr)
+	}
+	s = &lonely{cfg: cfg, log: log}
+	defer func() {
+		if err != nil {
+			s.close()
+			s = nil
+		}
+	}()
+	if s.listener, err = listen(ctx, cfg.Scheduler.Addr); err != nil {
+		return s, err
+	}
+	if s.book, err = lone.OpenBook(filepath.Join(cfg.Data, "scheduler"), log); err != nil {
+		return s, err
+	}
+	s.queue = lone.NewQueue(func() (lone.Director, bool, error) {
+		url, token, known, err := o.Director()
+		return lone.Director{URL: url, Token: token}, known, err
+	}, "signalbox-scheduler/"+version)
+	s.scheduler, err = schedule.New(s.book, s.queue, schedule.Options{Zone: cfg.Scheduler.Timezone, Log: log})
+	return s, err
+}
+
+// run fires jobs and answers until ctx ends. Firings that are under way then
+// stay open in the book, for the next start.
+func (s *lonely) run(ctx context.Context, o cli.SchedulerOptions) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	followed, err := followJobs(ctx, &s.cfg, s.log, s.scheduler.Sync)
+	if err != nil {
+		return err
+	}
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer stop()
+	beside.Go(followed)
+	failed := make(chan error, 1)
+	beside.Go(func() {
+		failed <- s.scheduler.Run(ctx)
+		stop()
+	})
+	server := lone.NewServer(lone.ServerOptions{
+		Scheduler: s.scheduler, Book: s.book, Queue: s.queue, Token: s.cfg.Scheduler.Token, Hosts: s.cfg.Hosts,
+		AnyIP: !isLoopback(hostOf(s.listener.Addr())), Version: version, Log: s.log,
+	})
+	url, director := "http://"+reachable(s.listener.Addr()), s.queue.URL()
+	s.log.Info("scheduler ready", "url", url, "jobs", len(s.cfg.Jobs), "director", director, "data", s.cfg.Data)
+	fmt.Fprintf(o.Out, "Signalbox scheduler at %s (%d jobs)\n", url, len(s.cfg.Jobs))
+	switch {
+	case len(s.cfg.Jobs) == 0:
+		fmt.Fprintln(o.Err, "There are no jobs: write some under jobs in the configuration, and name the file with --config.")
+	case director == "":
+		fmt.Fprintln(o.Err, "No director is named, and none runs here: what fires until one is there is skipped. Give --director, or director_url in the configuration.")
+	}
+	err = server.Serve(ctx, s.listener)
+	stop()
+	return errors.Join(err, <-failed)
+}
+
+func hostOf(a net.Addr) string {
+	host, _, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	return host
+}
+
+func (s *lonely) close() {
+	if s.scheduler != nil {
+		s.scheduler.Close()
+	}
+	if s.book != nil {
+		if err := s.book.Close(); err != nil {
+			s.log.Error("the scheduler's book was not closed", "error", err)
+		}
+	}
+	if s.listener != nil {
+		_ = s.listener.Close() // serving has closed it already, unless it was not reached
+	}
+}

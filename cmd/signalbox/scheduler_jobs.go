@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"golang.org/x/term"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/config"
+)
+
+// followJobs hands the jobs of the configuration to a scheduler, and again
+// whenever they change in the file, until ctx ends; stopped waits for that. It
+// fails where they cannot be taken now.
+func followJobs(ctx context.Context, cfg *config.Config, log *slog.Logger, take func(context.Context, []signalbox.Schedule) error) (stopped func(), err error) {
+	if err := take(ctx, config.Schedules(cfg.Jobs)); err != nil {
+		return nil, err
+	}
+	again, quiet := hangups()
+	var group sync.WaitGroup
+	group.Go(func() {
+		defer quiet()
+		cfg.FollowJobs(ctx, config.Follow{Log: log, Now: again, Take: func(ctx context.Context, jobs []config.Job) error {
+			return take(ctx, config.Schedules(jobs))
+		}})
+	})
+	return group.Wait, nil
+}
+
+// hangups are the signals that ask a service to read its configuration again.
+// Of a program that a person started in a terminal they say that the terminal
+// was closed, which ends it as ever.
+func hangups() (signals <-chan os.Signal, stop func()) {
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		return nil, func() {}
+	}
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, syscall.SIGHUP)
+	return c, func() { signal.Stop(c) }
+}
