@@ -46,6 +46,7 @@ type feed struct {
 	random *rand.Rand
 	pace   time.Duration
 	now    chan struct{} // one more, at once
+	order  []int         // of the errands that are left of this round
 }
 
 func newFeed(c *client.Client, random *rand.Rand, pace time.Duration) *feed {
@@ -78,11 +79,20 @@ func (f *feed) run(ctx context.Context, left int) {
 			asked = true
 		}
 		timer.Stop()
-		e := errands[f.random.IntN(len(errands))]
 		if ctx.Err() == nil && (asked || f.room(ctx)) {
-			f.submit(ctx, e)
+			f.submit(ctx, f.next())
 		}
 	}
+}
+
+// next goes through all errands, each round in another order.
+func (f *feed) next() errand {
+	if len(f.order) == 0 {
+		f.order = f.random.Perm(len(errands))
+	}
+	e := errands[f.order[0]]
+	f.order = f.order[1:]
+	return e
 }
 
 // room reports whether so few wait that one more can be seen to start.

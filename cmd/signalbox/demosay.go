@@ -53,7 +53,7 @@ func (n *narrator) event(ctx context.Context, e api.Event) string {
 	id := shortTaskID(e.QueueID)
 	switch signalbox.EventKind(e.Kind) {
 	case signalbox.EventSubmit:
-		return fmt.Sprintf("submitted  %s %s", id, n.preview(ctx, e.QueueID)+n.forWhom(ctx, e.QueueID))
+		return n.submitted(ctx, e.QueueID)
 	case signalbox.EventAccept:
 		return fmt.Sprintf("started    %s on %s", id, e.Agent)
 	case signalbox.EventAgentDown:
@@ -69,28 +69,32 @@ func (n *narrator) event(ctx context.Context, e api.Event) string {
 		return fmt.Sprintf("released   %s: its slot is free, what it still reports is discarded", id)
 	}
 	if client.Ended(e.State) {
-		return fmt.Sprintf("%-10s %s %s", e.State, id, e.Message)
+		return n.ended(ctx, e)
 	}
 	return ""
 }
 
-func (n *narrator) preview(ctx context.Context, id string) string {
+func (n *narrator) submitted(ctx context.Context, id string) string {
 	t, err := n.store.Task(ctx, id)
 	if err != nil {
 		return ""
 	}
-	return t.Preview
+	whom, source := "whoever is free", ""
+	if agent, ok := strings.CutPrefix(t.Queue, "agent:"); ok {
+		whom = agent
+	}
+	if t.SourceJob != "" {
+		source = ", by the schedule " + t.SourceJob
+	}
+	return fmt.Sprintf("submitted  %s %s (for %s%s)", shortTaskID(id), t.Preview, whom, source)
 }
 
-func (n *narrator) forWhom(ctx context.Context, id string) string {
-	t, err := n.store.Task(ctx, id)
-	if err != nil {
-		return ""
+func (n *narrator) ended(ctx context.Context, e api.Event) string {
+	said := e.Message
+	if t, err := n.store.Task(ctx, e.QueueID); err == nil && t.State == signalbox.Completed && !t.StartedAt.IsZero() {
+		said = fmt.Sprintf("on %s after %s", t.Agent, t.EndedAt.Sub(t.StartedAt).Round(time.Second))
 	}
-	if agent, ok := strings.CutPrefix(t.Queue, "agent:"); ok {
-		return " (for " + agent + ")"
-	}
-	return " (for whoever is free)"
+	return fmt.Sprintf("%-10s %s %s", e.State, shortTaskID(e.QueueID), said)
 }
 
 // watchTools tells of calls that begin to wait for a slot.
