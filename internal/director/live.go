@@ -24,6 +24,10 @@ const (
 // director lives: a little less than the second that is promised.
 const beatEvery = 900 * time.Millisecond
 
+// maxLiveWrite bounds the changes that are written at once to a reader that is
+// behind, in bytes: it is all that a slow one holds.
+const maxLiveWrite = 64 << 10
+
 // live is GET /api/live.
 func (d *Director) live(w http.ResponseWriter, r *http.Request) error {
 	place, err := livePlace(r)
@@ -123,6 +127,7 @@ func (l *liveReader) follow(ctx context.Context, signs, stopping <-chan struct{}
 		}
 		if sent {
 			quiet.Reset(beatEvery)
+			continue
 		}
 		select {
 		case <-signs:
@@ -150,7 +155,7 @@ func (l *liveReader) news() (sent bool, err error) {
 		return false, nil
 	}
 	var out []byte
-	for _, step := range steps {
+	for _, step := range steps { // the rest follows at once, where it is still known then
 		frame := step.frame
 		if l.who.limited() {
 			if frame, err = l.sight.frame(liveChange, step.live(l.who)); err != nil {
@@ -159,6 +164,9 @@ func (l *liveReader) news() (sent bool, err error) {
 		}
 		out = append(out, frame...)
 		l.at = step.revision
+		if len(out) > maxLiveWrite {
+			break
+		}
 	}
 	return true, l.stream.write(out)
 }
