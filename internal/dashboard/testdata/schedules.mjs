@@ -1,0 +1,30 @@
+// Tests of pages/schedule-words.js: the words of schedules.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+// The clock of the pages ticks for ever; here nobody waits for it.
+const tick = globalThis.setInterval;
+globalThis.setInterval = (...args) => tick(...args).unref();
+globalThis.document = { addEventListener() {}, hidden: true };
+const { inZone, markOf, outcomeText, tally } = await import("../assets/pages/schedule-words.js");
+
+test("outcomes are said in words, and counted", () => {
+  const runs = [{ outcome: "queued", status: "completed" }, { outcome: "skipped_queue_full", status: "failed" }, { outcome: "queued", status: "completed" }];
+  assert.equal(tally(runs), "2 completed; 1 left out: the queue was full");
+  assert.equal(outcomeText({ outcome: "skipped_error", status: "failed", error: "no such agent" }), "not submitted: no such agent");
+  assert.equal(outcomeText({ outcome: "skipped_missed", status: "skipped", missed: 3 }), "left out: its time had passed, 3 before it left out");
+});
+
+test("what was left out never looks as if it had been done", () => {
+  for (const outcome of ["skipped_queue_full", "skipped_busy", "skipped_missed", "skipped_no_director", "skipped_error"]) {
+    assert.notEqual(markOf({ outcome, status: "skipped" })[1], "good", outcome);
+  }
+  assert.deepEqual(markOf({ outcome: "queued", status: "completed" }), ["check", "good"]);
+  assert.deepEqual(markOf({ outcome: "queued", status: "running" }), ["play", "busy"]);
+});
+
+test("instants are said in the schedule's zone", () => {
+  assert.match(inZone("2025-03-30T01:00:00Z", "Europe/Berlin"), /30 Mar.*03:00/);
+  assert.match(inZone("2025-03-30T01:00:00Z", "UTC"), /30 Mar.*01:00/);
+  assert.ok(inZone("2025-03-30T01:00:00Z", "Nowhere/AtAll"));
+});
