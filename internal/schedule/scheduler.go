@@ -76,9 +76,13 @@ func (s *Scheduler) now() time.Time { return s.opts.Now().UTC().Truncate(time.Mi
 // are under way then stay open, and are taken up by whoever runs next.
 func (s *Scheduler) Run(ctx context.Context) error {
 	s.mu.Lock()
-	if s.running || s.closed {
+	if s.closed && !s.running { // it was told to end before it came to begin
 		s.mu.Unlock()
-		return errors.New("the scheduler runs already, or was closed")
+		return nil
+	}
+	if s.running {
+		s.mu.Unlock()
+		return errors.New("the scheduler runs already")
 	}
 	s.running = true
 	s.mu.Unlock()
