@@ -8,11 +8,13 @@ import (
 	"net"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
 	lone "github.com/signalbox-ai/signalbox/internal/schedule/alone"
+	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
 // lonely is a scheduler that stands alone, with its parts.
@@ -23,6 +25,7 @@ type lonely struct {
 	book      *lone.Book
 	queue     *lone.Queue
 	scheduler *schedule.Scheduler
+	metrics   *telemetry.ScheduleMetrics
 }
 
 // runScheduler is the scheduler role.
@@ -60,8 +63,13 @@ func openScheduler(ctx context.Context, cfg config.Config, o cli.SchedulerOption
 		url, token, known, err := o.Director()
 		return lone.Director{URL: url, Token: token}, known, err
 	}, "signalbox-scheduler/"+version)
-	s.scheduler, err = schedule.New(s.book, s.queue, schedule.Options{Zone: cfg.Scheduler.Timezone, Log: log})
-	return s, err
+	s.metrics = telemetry.NewScheduleMetrics(time.Now)
+	s.scheduler, err = schedule.New(s.metrics.Book(s.book), s.queue, schedule.Options{Zone: cfg.Scheduler.Timezone, Log: log})
+	if err != nil {
+		return s, err
+	}
+	s.metrics.Watch(s.scheduler)
+	return s, nil
 }
 
 // run fires jobs and answers until ctx ends. Firings that are under way then
@@ -84,7 +92,7 @@ func (s *lonely) run(ctx context.Context, o cli.SchedulerOptions) error {
 	})
 	server := lone.NewServer(lone.ServerOptions{
 		Scheduler: s.scheduler, Book: s.book, Queue: s.queue, Token: s.cfg.Scheduler.Token, Hosts: s.cfg.Hosts,
-		AnyIP: !isLoopback(hostOf(s.listener.Addr())), Version: version, Log: s.log,
+		AnyIP: !isLoopback(hostOf(s.listener.Addr())), Version: version, Metrics: s.metrics, Log: s.log,
 	})
 	url, director := "http://"+reachable(s.listener.Addr()), s.queue.URL()
 	s.log.Info("scheduler ready", "url", url, "jobs", len(s.cfg.Jobs), "director", director, "data", s.cfg.Data)

@@ -255,7 +255,7 @@ func TestMetricsOfSchedules(t *testing.T) {
 	}
 	fire(s)
 	text := scrape(t, m)
-	has(t, text, `signalbox_schedule_overdue_seconds 3600`, `signalbox_schedules{state="enabled"} 3`, `signalbox_schedules{state="failing"} 1`, `signalbox_schedules{state="disabled"} 1`,
+	has(t, text, `signalbox_schedule_overdue_seconds 3600`, `signalbox_schedules{state="enabled"} 3`, `signalbox_schedules{state="failing"} 1`, `signalbox_schedules{state="disabled"} 1`, `signalbox_schedule_failing{schedule="full"} 1`,
 		`signalbox_schedule_firings_total{status="queued"} 1`, `signalbox_schedule_firings_total{status="skipped_busy"} 1`, `signalbox_schedule_firings_total{status="skipped_error"} 0`)
 	if strings.Contains(text, `status="firing"`) {
 		t.Error("a firing that is not decided is counted")

@@ -32,8 +32,11 @@ type ScheduleMetrics struct {
 	registry *prometheus.Registry
 	handler  http.Handler
 
-	schedules, overdue *prometheus.Desc
+	schedules, failing, overdue *prometheus.Desc
 }
+
+// maxFailing bounds how many schedules are named.
+const maxFailing = 100
 
 // decided are the statuses in which a firing ends.
 var decided = []signalbox.RunStatus{
@@ -61,6 +64,7 @@ func newScheduleMetrics(reg prometheus.Registerer, now func() time.Time) *Schedu
 	m := &ScheduleMetrics{
 		now: now, firings: map[signalbox.RunStatus]prometheus.Counter{},
 		schedules: prometheus.NewDesc("signalbox_schedules", "Schedules, by state: enabled, failing (of these, those whose newest firing made no task), disabled.", []string{"state"}, nil),
+		failing:   prometheus.NewDesc("signalbox_schedule_failing", "1 for each schedule that is failing, the first 100 by name.", []string{"schedule"}, nil),
 		overdue:   prometheus.NewDesc("signalbox_schedule_overdue_seconds", "How long ago the schedule that is overdue for longest should have fired; 0 if none is.", nil, nil),
 	}
 	firings := counters(reg, "signalbox_schedule_firings_total", "Firings of schedules that are decided, by what they came to.", "status")
@@ -104,7 +108,11 @@ func (b countedBook) Put(ctx context.Context, s signalbox.Schedule, runs []signa
 }
 
 // Describe implements prometheus.Collector.
-func (m *ScheduleMetrics) Describe(c chan<- *prometheus.Desc) { c <- m.schedules; c <- m.overdue }
+func (m *ScheduleMetrics) Describe(c chan<- *prometheus.Desc) {
+	c <- m.schedules
+	c <- m.failing
+	c <- m.overdue
+}
 
 // Collect implements prometheus.Collector. Without a scheduler, and where it
 // does not answer, there are no figures.
@@ -129,7 +137,9 @@ func (m *ScheduleMetrics) Collect(c chan<- prometheus.Metric) {
 		}
 		states["enabled"]++
 		if s.LastStatus != "" && s.LastStatus != signalbox.RunQueued && !s.LastStatus.Open() {
-			states["failing"]++
+			if states["failing"]++; states["failing"] <= maxFailing {
+				c <- prometheus.MustNewConstMetric(m.failing, prometheus.GaugeValue, 1, s.Name)
+			}
 		}
 		if due := (*source).Due(*s); !due.IsZero() {
 			overdue = max(overdue, now.Sub(due))

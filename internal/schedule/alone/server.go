@@ -32,6 +32,7 @@ type ServerOptions struct {
 	Hosts     []string // names in the Host header that are accepted beside the loopback ones
 	AnyIP     bool     // it listens beyond loopback: plain addresses in the Host header are accepted
 	Version   string
+	Metrics   http.Handler // answers GET /metrics; nil: there are none
 	Log       *slog.Logger
 }
 
@@ -86,7 +87,9 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", s.status)
 	mux.HandleFunc("POST /trigger/{job}", s.trigger)
-	mux.HandleFunc("GET /metrics", s.metrics)
+	if s.o.Metrics != nil {
+		mux.Handle("GET /metrics", s.o.Metrics)
+	}
 	open := http.NewServeMux()
 	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, api.Health{Status: "ok"}) })
 	open.Handle("/", s.asksForToken(inJSON(mux)))

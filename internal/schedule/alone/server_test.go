@@ -8,11 +8,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
 	"github.com/signalbox-ai/signalbox/internal/schedule/alone"
+	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
 // rig is a scheduler that stands alone, with a director.
@@ -26,10 +28,12 @@ func newRig(t *testing.T, change func(*alone.ServerOptions), jobs ...signalbox.S
 	t.Helper()
 	r := &rig{t: t, director: newDirector(t)}
 	book, queue := openBook(t, t.TempDir()), r.director.queue()
-	s, err := schedule.New(book, queue, schedule.Options{Zone: "Europe/Berlin"})
+	counted := telemetry.NewScheduleMetrics(time.Now)
+	s, err := schedule.New(counted.Book(book), queue, schedule.Options{Zone: "Europe/Berlin"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	counted.Watch(s)
 	if err := s.Sync(t.Context(), jobs); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +45,7 @@ func newRig(t *testing.T, change func(*alone.ServerOptions), jobs ...signalbox.S
 			t.Error(err)
 		}
 	})
-	o := alone.ServerOptions{Scheduler: s, Book: book, Queue: queue, Version: "1.0.0", Log: quiet, Hosts: []string{"jobs.example"}}
+	o := alone.ServerOptions{Scheduler: s, Book: book, Queue: queue, Version: "1.0.0", Metrics: counted, Log: quiet, Hosts: []string{"jobs.example"}}
 	if change != nil {
 		change(&o)
 	}
@@ -158,7 +162,7 @@ func TestATriggerIsAnsweredInTheSeedsWords(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	_, text := r.do("GET", "/metrics")
-	for _, want := range []string{`signalbox_scheduler_jobs{state="enabled"} 4`, `signalbox_scheduler_job_failing{job="bad"} 1`, `signalbox_scheduler_job_failing{job="skip"} 1`, `signalbox_scheduler_job_failing{job="queue"} 0`} {
+	for _, want := range []string{`signalbox_schedules{state="enabled"} 4`, `signalbox_schedule_failing{schedule="bad"} 1`, `signalbox_schedule_failing{schedule="skip"} 1`, `signalbox_schedule_firings_total{status="skipped_error"} 1`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in %s", want, text)
 		}
