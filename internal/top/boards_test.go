@@ -58,7 +58,7 @@ func busyBoard() api.Live {
 		Revision: 1,
 		Totals:   &api.Totals{Pending: 11, Running: 3, Slots: 5, MaxSize: 50, OldestAgeSeconds: 1860, Done24h: 214, Failed24h: 6, AgentsUp: 5, Agents: 5},
 		Health: &api.Verdict{Text: "2 need attention: writer has sent no heartbeat for 6m 12s · github is full and 3 tasks wait (oldest 48s)", Attention: []api.Attention{
-			{Kind: "agent_silent", Level: "error", Subject: "writer"}, {Kind: "capacity_full", Level: "warning", Subject: "github"},
+			{Kind: "agent_silent", Level: "error", Subject: "writer", Cure: "start it again, or give up what it holds: signalbox release writer"}, {Kind: "capacity_full", Level: "warning", Subject: "github"},
 		}},
 		Agents: []api.LiveAgent{
 			agent("researcher", "running", []api.LiveTask{search}, []api.LiveTask{
@@ -105,7 +105,7 @@ func hostileBoard() api.Live {
 	a.FaceText = "said \x1b[5mthis\x1b[0m\nand that"
 	return api.Live{
 		Revision: 1, Totals: &api.Totals{Pending: 1, Running: 1, Slots: 1, MaxSize: 50},
-		Health:   &api.Verdict{Text: "mallory\x1b[8m is stuck\x9b2J", Attention: []api.Attention{{Kind: "stuck", Level: "error"}}},
+		Health:   &api.Verdict{Text: "mallory\x1b[8m is stuck\x9b2J", Attention: []api.Attention{{Kind: "stuck", Level: "error", Cure: evil}}},
 		Agents:   []api.LiveAgent{a},
 		Queues:   []api.LiveQueue{{Name: "pool:e\x1b[1Jvil", Waiting: 1, Pause: &api.Pause{Queue: "pool:evil", Reason: evil, By: evil}}},
 		Capacity: []api.ToolQueue{{Name: "q\x1b[2Jq", Concurrent: 1, InUse: 1, Depth: 1, Holders: []api.ToolHolder{{Agent: evil, Tool: evil}}, Waiters: []api.ToolWaiter{{Position: 1, Agent: evil, Tool: evil, Since: noon}}}},

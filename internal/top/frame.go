@@ -9,25 +9,33 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// frameLines are those around the body: header, health, totals, a rule, and
-// the line at the bottom.
-const frameLines = 5
+// frameFrom is the height from which on there is more than the body.
+const frameFrom = 8
 
-func (m *model) bodyHeight() int { return max(1, m.height-frameLines) }
+// bodyHeight leaves room for the head and the line at the bottom.
+func (m *model) bodyHeight() int {
+	if m.height < frameFrom {
+		return m.height
+	}
+	return m.height - len(m.head()) - 1
+}
+
+// head is what stands above the body: the pages, whether a person is needed,
+// and the figures of all.
+func (m *model) head() []string {
+	lines := append([]string{m.header()}, m.healthLines()...)
+	return append(lines, m.totalsLine(), m.st.dim.Render(strings.Repeat("─", m.width)))
+}
 
 // frame is the screen as text: height lines of at most width cells.
 func (m *model) frame() string {
-	var lines []string
-	if m.height > frameLines {
-		lines = append(lines, m.header(), m.healthLine(), m.totalsLine(), m.st.dim.Render(strings.Repeat("─", m.width)))
-	}
-	lines = append(lines, filled(m.body(), max(1, min(m.height, m.height-frameLines)))...)
-	if m.height > frameLines {
-		lines = append(lines, m.bottom())
+	lines := filled(m.body(), m.bodyHeight())
+	if m.height >= frameFrom {
+		lines = append(append(m.head(), lines...), m.bottom())
 	}
 	grey := m.board.Known && m.age() >= staleAfter
 	for i := range lines {
-		if grey && i > 0 && m.asking == nil {
+		if grey && (i > 0 || m.height < frameFrom) && m.asking == nil {
 			lines[i] = m.st.dim.Render(ansi.Strip(lines[i]))
 		}
 		lines[i] = cut(lines[i], m.width)
@@ -90,20 +98,24 @@ func (m *model) pill() string {
 	return m.st.good.Render("● live")
 }
 
-// healthLine says whether a person is needed, and why.
-func (m *model) healthLine() string {
+// healthLines say whether a person is needed, why, and what to do.
+func (m *model) healthLines() []string {
 	h := m.board.Health
 	switch {
 	case h.Text == "":
-		return ""
-	case h.OK && len(h.Attention) == 0:
-		return m.st.good.Render("✓ ") + plain(h.Text)
+		return []string{""}
+	case len(h.Attention) == 0:
+		return []string{m.st.good.Render("✓ ") + plain(h.Text)}
 	}
-	sign := m.st.warn.Render("▲ ")
-	if len(h.Attention) > 0 && h.Attention[0].Level == "error" {
-		sign = m.st.bad.Render("▲ ")
+	worst, style := h.Attention[0], m.st.warn
+	if worst.Level == "error" {
+		style = m.st.bad
 	}
-	return sign + plain(h.Text)
+	lines := []string{style.Render("▲ ") + plain(h.Text)}
+	if worst.Cure != "" {
+		lines = append(lines, "  → "+plain(worst.Cure))
+	}
+	return lines
 }
 
 func (m *model) totalsLine() string {

@@ -43,6 +43,8 @@ func (m *model) taskLines() []string {
 		head = m.st.bad.Render("✗ " + m.search.err)
 	case r != nil && r.Approximate:
 		head += fmt.Sprintf(" · more than %d", r.Total)
+	case r != nil && r.Total > len(r.Tasks):
+		head += fmt.Sprintf(" · the first %d of %d", len(r.Tasks), r.Total)
 	case r != nil:
 		head += fmt.Sprintf(" · %s", plural(r.Total, "task", "tasks"))
 	case m.search.asking:
