@@ -113,7 +113,7 @@ func TestACrashAnywhereFiresNoInstantTwiceAndLosesNone(t *testing.T) {
 // longer, while a scheduler dies.
 func crash(t *testing.T, w *world, policy signalbox.Overlap, n int, after bool) (died bool) {
 	first := w.start()
-	row := w.add(first, "0 1,2 1 1 *", overlap(policy))
+	row := w.add(first, "1,2 0 1 1 *", overlap(policy))
 	first.stop()
 	m := &mortal{Book: w.book, queue: w.queue, left: n, after: after}
 	doomed := w.startWith(m, line{m})
@@ -131,12 +131,12 @@ func crash(t *testing.T, w *world, policy signalbox.Overlap, n int, after bool) 
 			pass(31 * time.Second)
 		}
 	}
-	step(time.Hour + 10*time.Second)
-	step(time.Hour)
+	step(70 * time.Second)
+	step(time.Minute)
 	end()
 	step(20 * time.Second)
 	pass(time.Minute)
-	if want := "01T01:00 queued, 01T02:00 queued"; w.story(row.ID) != want {
+	if want := "01T00:01 queued, 01T00:02 queued"; w.story(row.ID) != want {
 		t.Errorf("firings: %s", w.story(row.ID))
 	}
 	if w.queue.made() != 2 {

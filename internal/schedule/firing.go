@@ -143,8 +143,8 @@ func (t *turn) later(f *firing, err error) {
 // submit submits a firing.
 func (t *turn) submit(f *firing) error {
 	got, err := t.ask(f)
-	if t.ctx.Err() != nil && err != nil {
-		return nil // whoever runs next goes on with it
+	if err != nil && t.ctx.Err() != nil {
+		return t.ctx.Err() // whoever runs next goes on with it
 	}
 	var full *Full
 	switch code := signalbox.CodeOf(err); {
@@ -191,11 +191,14 @@ func passing(code signalbox.Code) bool {
 
 // fullText is what the seed execution-queue writes into the record.
 func fullText(agent string, waiting int) string {
-	queue := "Queue"
+	queue := "Queue full"
 	if agent != "" {
-		queue = "Agent queue"
+		queue = "Agent queue full"
 	}
-	return fmt.Sprintf("%s full (%d waiting), skipping scheduled execution", queue, waiting)
+	if waiting > 0 {
+		queue += fmt.Sprintf(" (%d waiting)", waiting)
+	}
+	return queue + ", skipping scheduled execution"
 }
 
 func fieldOf(err error) string {

@@ -156,7 +156,11 @@ func (k *keeper) keep() {
 		k.lookAtClock()
 		k.read()
 		k.lookAtEnds()
-		timer.Reset(k.s.startDue())
+		sleep := k.s.startDue()
+		if k.ends {
+			sleep = min(sleep, endsEvery)
+		}
+		timer.Reset(sleep)
 	}
 }
 
@@ -190,7 +194,7 @@ func (k *keeper) read() {
 
 func (k *keeper) lookAtEnds() {
 	if !k.ends || time.Since(k.endsAt) < endsEvery {
-		return // the timer comes soon enough: see startDue
+		return // the timer comes soon enough
 	}
 	k.ends, k.endsAt = false, time.Now()
 	k.s.lookAtHeld()
@@ -206,9 +210,6 @@ func (s *Scheduler) startDue() time.Duration {
 		s.start(e)
 	}
 	sleep := lookEvery
-	if len(s.holding) > 0 {
-		sleep = endsEvery
-	}
 	if next := s.wakes.next(); !next.IsZero() {
 		sleep = min(sleep, max(next.Sub(now), time.Millisecond))
 	}
