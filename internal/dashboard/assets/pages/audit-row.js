@@ -17,7 +17,7 @@ export const Row = ({ row }) => {
       <button type="button" class="plain audit-open" aria-expanded=${String(open)} aria-controls=${id} onClick=${() => setOpen(!open)} title=${full(row.at)}><span class="unseen">Row ${row.seq}, </span>${clock(row.at)}</button>
       <span class="cut" title=${row.principal}>${who(row)}</span>
       <span class="quiet cut" title=${row.user_agent}>${surface(row)}</span>
-      <span class="cut"><strong>${row.action.replaceAll("_", " ")}</strong>${reasonOf(details) && html` <span class="quiet">“${reasonOf(details)}”</span>`}</span>
+      <span class="cut"><strong>${row.action.replaceAll("_", " ")}</strong> <span class="quiet">${row.event_type.replaceAll("_", " ")}</span>${reasonOf(details) && html` <span class="quiet">“${reasonOf(details)}”</span>`}</span>
       <span class="cut">${subject(row)}</span>
       <span class=${`state tone-${tone}`}><${Icon} name=${icon} />${row.result}${row.severity !== "info" && html` <span class="quiet">· ${row.severity}</span>`}</span>
     </div>
@@ -34,7 +34,7 @@ const parse = (text) => {
   }
 };
 
-const who = (row) => row.principal?.replace(/^(user|service|agent):/, "") || row.user_id || "someone without a name";
+const who = (row) => row.principal?.replace(/^(user|service|agent):/, "") || row.user_id || (row.ip_address ? "a local caller" : "the director");
 
 // surface is the way by which it was done, as the program named itself.
 const surface = (row) => {

@@ -59,9 +59,9 @@ const Edit = ({ schedule, then, onClose }) => {
     </div>
     <${Checked} check=${check} />
     ${field({ name: "message", label: "What the agent is to do", rows: 4 })}
-    <div class="fields">
+    <div class="fields fields-wide">
       ${field({ name: "whom", label: "For", options: whoms(f.whom) })}
-      ${field({ name: "overlap", label: "While the one before goes on, it", options: Object.entries(overlaps) })}
+      ${field({ name: "overlap", label: "If it overlaps, it", options: Object.entries(overlaps) })}
       ${field({ name: "missed", label: "Missed times", options: Object.entries(misses) })}
       ${field({ name: "on_full", label: "If the queue is full", options: Object.entries(fulls) })}
     </div>
@@ -97,7 +97,7 @@ const useCheck = (expression, timezone) => {
 };
 
 const Checked = ({ check }) => html`<p class="checked" aria-live="polite">${check.data
-  ? html`<strong>${check.data.words}</strong>, ${check.data.timezone}. Next: ${check.data.next_runs.map((at) => html`<span key=${at} class="next" title=${full(at)}>${inZone(at, check.data.timezone)}</span>`)}`
+  ? html`<strong>${check.data.words}</strong> <span class="quiet">${check.data.timezone}</span> Next: ${check.data.next_runs.map((at) => html`<span key=${at} class="next" title=${full(at)}>${inZone(at, check.data.timezone)}</span>`)}`
   : check.error ? html`<span class="quiet">It would never fire like this.</span>` : html`<span class="quiet">Asking what it means…</span>`}</p>`;
 
 const Field = ({ name, label, value, onInput, wrong, hint, first, max, mono, list, rows, options, number }) => {

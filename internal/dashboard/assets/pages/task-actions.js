@@ -60,7 +60,7 @@ export const Unconfirmed = ({ task, began }) => {
   const waited = since(began ?? first, now);
   return html`<div class="note is-warn">
     <p><strong>Cancelling for ${span(waited)}${began ? "" : " at least"}:</strong> ${task.agent || "the agent"} has not confirmed that it stopped.</p>
-    ${waited >= 5 && task.agent && html`<p>If it does not answer, its slot can be taken away: the task then ends as cancelled.
+    ${waited >= 5 && task.agent && html`<p>If it does not answer, its slot can be taken away: the task then ends as cancelled.${" "}
       <button type="button" disabled=${!release.ok} title=${release.why || undefined} onClick=${() => forceRelease(task.agent)}>Force release…</button></p>`}
   </div>`;
 };

@@ -52,5 +52,5 @@ const asker = (task) => {
     const job = task.source_job;
     return job ? html`schedule <a href=${"/ui/schedules/" + encodeURIComponent(job)}>${job}</a>${who && ` of ${who}`}` : `a schedule${who ? ` of ${who}` : ""}`;
   }
-  return [who || "someone without a name", way, task.source_job].filter(Boolean).join(", ");
+  return [who || "a caller without a name", way, task.source_job].filter(Boolean).join(", ");
 };

@@ -9,49 +9,78 @@ import { toast } from "../parts/toast.js";
 
 export const BulkBar = ({ q, found, picked, clear }) => {
   const cancel = useMay("cancel"), retry = useMay("submit");
-  const rows = [...picked.values()];
+  const newest = new Map(found.tasks.map((t) => [t.queue_id, t]));
+  const rows = [...picked.values()].map((t) => newest.get(t.queue_id) ?? t);
   const open = rows.filter((t) => !isEnded(t.state)).length, over = rows.length - open;
   if (rows.length > 0) {
     return html`<p class="bulk"><strong>${rows.length} picked</strong>
-      <button type="button" class="small" disabled=${!cancel.ok || open === 0} title=${cancel.why || undefined} onClick=${() => bulk(queryOf(rows, false), "cancel", clear)}>Cancel ${open}…</button>
-      <button type="button" class="small" disabled=${!retry.ok || over === 0} title=${retry.why || undefined} onClick=${() => bulk(queryOf(rows, true), "retry", clear)}>Retry ${over}…</button>
+      <button type="button" class="small" disabled=${!cancel.ok || open === 0} title=${cancel.why || undefined} onClick=${() => bulk(queriesOf(rows, false), "cancel", clear)}>Cancel ${open}…</button>
+      <button type="button" class="small" disabled=${!retry.ok || over === 0} title=${retry.why || undefined} onClick=${() => bulk(queriesOf(rows, true), "retry", clear)}>Retry ${over}…</button>
       <button type="button" class="small plain" onClick=${clear}>Pick none</button></p>`;
   }
   // Without anything to do the bar stays: what comes and goes would move the rows.
   if (!q || found.total === 0 || found.error) return html`<p class="bulk quiet">Pick rows to cancel or retry several at once.</p>`;
   return html`<p class="bulk"><span class="quiet">All that match:</span>
-    <button type="button" class="small" disabled=${!cancel.ok} title=${cancel.why || undefined} onClick=${() => bulk(q, "cancel", clear)}>Cancel…</button>
-    <button type="button" class="small" disabled=${!retry.ok} title=${retry.why || undefined} onClick=${() => bulk(q, "retry", clear)}>Retry…</button></p>`;
+    <button type="button" class="small" disabled=${!cancel.ok} title=${cancel.why || undefined} onClick=${() => bulk([q], "cancel", clear)}>Cancel…</button>
+    <button type="button" class="small" disabled=${!retry.ok} title=${retry.why || undefined} onClick=${() => bulk([q], "retry", clear)}>Retry…</button></p>`;
 };
 
-// queryOf names the picked tasks: those that have ended, or those that have
+const most = 25; // ids in one query, which has at most 1,000 bytes
+
+// queriesOf names the picked tasks: those that have ended, or those that have
 // not.
-const queryOf = (rows, ended) => "id:" + rows.filter((t) => isEnded(t.state) === ended).map((t) => t.queue_id).join(",");
+const queriesOf = (rows, ended) => {
+  const ids = rows.filter((t) => isEnded(t.state) === ended).map((t) => t.queue_id);
+  const which = ended ? "state:completed,failed,cancelled,timeout " : ""; // what completed is retried only where it is named
+  return Array.from({ length: Math.ceil(ids.length / most) }, (_, i) => `${which}id:${ids.slice(i * most, (i + 1) * most).join(",")}`);
+};
 
-const words = { cancel: ["Cancel", "cancelled", "What waits leaves its line; what runs is told to stop, and what it has done is not undone."], retry: ["Retry", "tried again", "For each a new task is made; the old ones stay as they ended."] };
+const words = { cancel: ["Cancel", "cancelled", "What waits leaves its line; what runs is told to stop, and what it has done is not undone."], retry: ["Retry", "tried again", "For each a new task is made; the old ones stay as they ended. What completed is left alone, unless the query names it."] };
 
-// bulk counts, asks, and does it to just as many.
-const bulk = async (q, action, done) => {
+const number = (n) => n.toLocaleString("en");
+const tasks = (n) => `${number(n)} ${n === 1 ? "task" : "tasks"}`;
+const sum = (answers, name) => answers.reduce((n, a) => n + a[name], 0);
+
+// send asks the director for each query; expect are the counts that were seen.
+const send = async (queries, action, expect = []) => {
+  const answers = [];
+  for (const [i, query] of queries.entries()) answers.push(await post("/api/queue/bulk", { query, action, expect: expect[i] }));
+  return answers;
+};
+
+// bulk counts, asks, and does it to just as many. Where they are others by
+// then it asks once more.
+const bulk = async (queries, action, done, before) => {
   const [verb, past, note] = words[action];
-  let count;
+  let counts;
   try {
-    ({ count } = await post("/api/queue/bulk", { query: q, action }));
+    counts = (await send(queries, action)).map((a) => a.count);
   } catch (error) {
     toast(`They could not be counted: ${error.message}.`, "bad");
     return;
   }
+  const count = counts.reduce((a, b) => a + b, 0);
   if (count === 0) {
     toast(`None of them can be ${past}.`);
     return;
   }
-  const tasks = `${count.toLocaleString("en")} ${count === 1 ? "task" : "tasks"}`;
+  const again = before !== undefined && `There were ${number(before)} when you were asked; nothing has been done yet.`;
+  const which = queries[0].includes("id:queue-") ? "The tasks that you picked." : `All tasks that match: ${queries[0]}`;
   confirm({
-    title: `${verb} ${tasks}`, action: `${verb} ${tasks}`, consequence: [q.startsWith("id:") ? "The tasks that you picked." : `All tasks that match: ${q}`, note],
-    danger: action === "cancel",
+    title: `${verb} ${tasks(count)}`, action: `${verb} ${tasks(count)}`, consequence: [again, which, note].filter(Boolean), danger: action === "cancel",
     onConfirm: async () => {
-      const answer = await post("/api/queue/bulk", { query: q, action, expect: count });
-      toast(`${answer.done.toLocaleString("en")} ${past}${answer.failed ? `, ${answer.failed} not: ${answer.results?.find((r) => r.message)?.message ?? "see the log"}` : ""}.`, answer.failed ? "bad" : "info");
-      done();
+      try {
+        report(await send(queries, action, counts), past);
+        done();
+      } catch (error) {
+        if (error.status !== 409) throw error;
+        bulk(queries, action, done, count);
+      }
     },
   });
+};
+
+const report = (answers, past) => {
+  const failed = sum(answers, "failed"), why = answers.flatMap((a) => a.results ?? []).find((r) => r.message)?.message;
+  toast(`${tasks(sum(answers, "done"))} ${past}${failed ? `; ${number(failed)} not: ${why ?? "the log of the director says why"}` : ""}.`, failed ? "bad" : "info");
 };

@@ -1,6 +1,7 @@
 // Why says what stands between a task and its start: the gates in the order in
 // which they are passed, as the director words them everywhere.
 import { cx, html, useCallback } from "../lib/dom.js";
+import { isEnded } from "../lib/board.js";
 import { useOnTask } from "../lib/live.js";
 import { range } from "../lib/time.js";
 import { useLoad } from "./load.js";
@@ -28,7 +29,8 @@ export const Why = ({ id, titled = true }) => {
 
 const heading = (why) => {
   if (!why || why.state === "pending") return "Why is it not running?";
-  return ["completed", "failed", "cancelled", "timeout"].includes(why.state) ? "It has ended" : "It is running";
+  if (why.state === "cancelling") return "It is being cancelled";
+  return isEnded(why.state) ? "It has ended" : "It is running";
 };
 
 const Standing = ({ why }) => {
