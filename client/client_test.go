@@ -84,12 +84,15 @@ func TestHeaders(t *testing.T) {
 		if got := r.Header.Get("User-Agent"); got != "test/1" {
 			t.Errorf("User-Agent: %q", got)
 		}
+		if got := r.Header.Get("Traceparent"); got != "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" {
+			t.Errorf("Traceparent: %q", got)
+		}
 		if r.URL.EscapedPath() != "/prefix/api/queue/a%2Fb" {
 			t.Errorf("path: %s", r.URL.EscapedPath())
 		}
 		reply(w, 200, api.Task{})
 	})
-	c := newClient(t, url+"/prefix", client.Options{Token: "sesame", UserAgent: "test/1"})
+	c := newClient(t, url+"/prefix", client.Options{Token: "sesame", UserAgent: "test/1", Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
 	if _, err := c.Task(t.Context(), "a/b"); err != nil {
 		t.Fatal(err)
 	}
