@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
@@ -11,6 +12,18 @@ import (
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store { return memory.New(memory.Options{ID: "test"}) })
+}
+
+func TestFullOfSchedules(t *testing.T) {
+	s := memory.New(memory.Options{})
+	storetest.RunFull(t, s, func(rows []signalbox.Schedule) error {
+		for _, row := range rows {
+			if _, err := s.PutSchedule(t.Context(), row, nil, signalbox.Entry{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // kept is a memory store that outlives its Close, which shows that the cases

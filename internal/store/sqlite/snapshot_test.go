@@ -3,10 +3,12 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest"
 )
 
 // A reader that sees a commit of which the board does not know yet waits for
@@ -56,4 +58,24 @@ func TestCommitsAreNumbered(t *testing.T) {
 		t.Errorf("commit %d after commit %d", got, before)
 	}
 	exact(t, s)
+}
+
+// All are stored in one commit, which is what takes the time otherwise.
+func TestFullOfSchedules(t *testing.T) {
+	s, err := Open(context.Background(), Options{Path: filepath.Join(t.TempDir(), "x.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.RunFull(t, s, func(rows []signalbox.Schedule) error {
+		return s.do(context.Background(), 0, func(w *writer) error {
+			for i := range rows {
+				row := rows[i]
+				row.Rev++
+				if err := w.keepSchedule(&planned{}, &row, packSchedule(&row)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
 }

@@ -22,7 +22,6 @@ func scheduleRules() []rule {
 		{"of many who write one revision, one does", scheduleRace},
 		{"no two have one name, and the refusal names the field", scheduleNames},
 		{"a name that was given up is free", scheduleRenamed},
-		{"there are 20,000 at most", scheduleMany},
 		{"schedules are listed by name, byte by byte", schedulesSorted},
 		{"an unknown one is not found, and has no runs", scheduleUnknown},
 		{"a removed one is gone with its runs", scheduleDeleted},
@@ -236,30 +235,6 @@ func scheduleRenamed(b *box) {
 	b.unplanned(signalbox.CodeConflict, signalbox.Schedule{ID: "newer", Name: "z"})
 	b.unplan(s.ID)
 	b.plan(signalbox.Schedule{ID: "newer", Name: "z"})
-}
-
-func scheduleMany(b *box) {
-	const writers = 100
-	for _, err := range together(writers, func(i int) error {
-		for n := i; n < signalbox.MaxSchedules; n += writers {
-			s := signalbox.Schedule{ID: fmt.Sprintf("s%05d", n), Name: fmt.Sprintf("n%05d", n), Cron: "* * * * *", Prompt: "do it"}
-			if _, err := b.PutSchedule(b.ctx, s, nil, signalbox.Entry{}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}) {
-		b.must(err)
-	}
-	err := b.unplanned(signalbox.CodeConflict, signalbox.Schedule{ID: "more", Name: "more"})
-	if !strings.Contains(err.Error(), "20000") {
-		b.Fatalf("%v does not name the most", err)
-	}
-	b.unplanned(signalbox.CodeConflict, signalbox.Schedule{ID: "more", Name: "n00001"})
-	b.plan(b.schedule("s00007"), aRun("r", start)) // those that are there go on
-	b.unplan("s00007")
-	b.plan(signalbox.Schedule{ID: "more", Name: "more"})
-	b.same("schedules", len(b.schedules()), signalbox.MaxSchedules)
 }
 
 func schedulesSorted(b *box) {
