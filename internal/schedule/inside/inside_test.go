@@ -40,10 +40,10 @@ func within(t *testing.T, f func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, store: memory.New(memory.Options{})}
 		w.e = newEngine(t, w.store)
+		q := inside.NewQueue(w.e)
 		var err error
-		if w.s, err = inside.New(w.e, "", nil); err != nil {
-			t.Fatal(err)
-		}
+		w.s, err = schedule.New(inside.NewBook(w.e, nil), q, schedule.Options{Now: w.e.Now, Check: q.Check})
+		w.must(err)
 		w.coder, err = w.e.PutAgent(t.Context(), signalbox.Agent{Name: "coder", Kind: "demo", URL: "http://127.0.0.1:9000"}, "")
 		w.must(err)
 		done := make(chan error, 1)
