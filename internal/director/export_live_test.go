@@ -18,3 +18,11 @@ func (d *Director) Looks() bool {
 	defer d.sight.mu.Unlock()
 	return d.sight.stop != nil
 }
+
+// SetPlace makes the stream stand at a place that is the same in every run.
+func (d *Director) SetPlace(epoch string, revision int64) {
+	s := &d.sight
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch, s.revision, s.steps, s.full = epoch, revision, nil, nil
+}

@@ -51,7 +51,9 @@ func newSession(t *testing.T) *session {
 	s.toolTaskStory()
 	s.scheduleStory()
 	s.pagesStory()
+	s.searchStory()
 	s.streamStory()
+	s.liveStory()
 	s.toolStreamStory()
 	s.identityStory()
 	return s
