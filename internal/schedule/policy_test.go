@@ -105,6 +105,41 @@ func TestAFullQueueIsTriedUntilTheNextInstant(t *testing.T) {
 	})
 }
 
+// TestIncidentSilentSkipAtTheScheduleBoundary: firings that came to nothing left
+// no record. Here each instant has one, whatever it came to.
+func TestIncidentSilentSkipAtTheScheduleBoundary(t *testing.T) {
+	within(t, func(t *testing.T, w *world) {
+		s := w.start()
+		row := w.add(s, "0 * * * *", missed(signalbox.MissedAll, 24*time.Hour), overlap(signalbox.OverlapSkip))
+		for n, answer := range []error{nil, full(50), nil, signalbox.Errorf(signalbox.CodeForbidden, "no"), full(50), signalbox.Errorf(signalbox.CodeNotFound, "no director"), nil} {
+			w.queue.set(func(q *queue) {
+				q.fail = answer
+				for _, task := range q.order[:min(n/3, len(q.order))] {
+					task.ended = true
+				}
+			})
+			pass(time.Hour)
+		}
+		w.queue.set(func(q *queue) { q.fail = nil })
+		pass(2 * time.Second)
+		w.wantStory(row.ID, "01T01:00 queued, 01T02:00 skipped_busy, 01T03:00 skipped_busy, 01T04:00 skipped_error, 01T05:00 skipped_queue_full, 01T06:00 skipped_no_director, 01T07:00 queued")
+		for _, r := range w.runs(row.ID) {
+			if r.Status != signalbox.RunQueued && r.Error == "" {
+				t.Errorf("%s says not why", r.ID)
+			}
+		}
+		events := 0
+		for _, e := range w.events() {
+			if e.Kind == signalbox.EventScheduleFired {
+				events++
+			}
+		}
+		if events != 7 {
+			t.Errorf("%d events of 7 firings", events)
+		}
+	})
+}
+
 // TestIncidentRunsOverlap: in the system behind the seed work-queue a job was
 // running only while it was submitted, so that its tasks ran side by side.
 func TestIncidentRunsOverlap(t *testing.T) {

@@ -1,0 +1,132 @@
+package schedule_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/schedule"
+)
+
+// queue is a queue that makes a task of each key.
+type queue struct {
+	w     *world
+	mu    sync.Mutex
+	byKey map[string]*task
+	byID  map[string]*task
+	order []*task
+	asked []time.Time // every submission that came
+	fail  error       // what submissions are answered, if anything
+	slow  chan struct{}
+	lost  bool // submissions make a task, and the answer does not arrive
+	signs []chan struct{}
+}
+
+type task struct {
+	id, key, prompt string
+	at              time.Time
+	ended           bool
+	cancelled       string
+}
+
+func (q *queue) Submit(ctx context.Context, s signalbox.Schedule, key string) (schedule.Submitted, error) {
+	q.mu.Lock()
+	q.asked = append(q.asked, q.w.now())
+	slow := q.slow
+	q.mu.Unlock()
+	if slow != nil && s.Name == "slow" {
+		select {
+		case <-slow:
+		case <-ctx.Done():
+			return schedule.Submitted{}, ctx.Err()
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.fail != nil {
+		return schedule.Submitted{}, q.fail
+	}
+	if t := q.byKey[key]; t != nil && !q.lost {
+		if t.prompt != s.Prompt {
+			return schedule.Submitted{}, signalbox.Errorf(signalbox.CodeIdempotency, "another body")
+		}
+		return schedule.Submitted{QueueID: t.id, Known: true}, nil
+	}
+	if q.byKey[key] != nil {
+		return schedule.Submitted{}, errNoAnswer
+	}
+	t := &task{id: fmt.Sprintf("queue-%d", len(q.order)+1), key: key, prompt: s.Prompt, at: q.w.now()}
+	q.byKey[key], q.byID[t.id] = t, t
+	q.order = append(q.order, t)
+	if q.lost {
+		return schedule.Submitted{}, errNoAnswer
+	}
+	return schedule.Submitted{QueueID: t.id}, nil
+}
+
+func (q *queue) Ended(_ context.Context, id string) (bool, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := q.byID[id]
+	return t == nil || t.ended, nil
+}
+
+func (q *queue) Cancel(_ context.Context, id, by string) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t := q.byID[id]; t != nil {
+		t.cancelled = by
+	}
+	return nil
+}
+
+func (q *queue) Ends() (<-chan struct{}, func()) {
+	c := make(chan struct{}, 1)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.signs = append(q.signs, c)
+	return c, func() {}
+}
+
+// set changes how the queue answers.
+func (q *queue) set(f func(*queue)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	f(q)
+}
+
+// made is how many tasks there are, tries how many submissions came, at the
+// n-th task.
+func (q *queue) made() (n int) { q.set(func(q *queue) { n = len(q.order) }); return n }
+
+func (q *queue) tries() (n int) { q.set(func(q *queue) { n = len(q.asked) }); return n }
+
+func (q *queue) at(n int) (t task) { q.set(func(q *queue) { t = *q.order[n] }); return t }
+
+// end ends a task and says so.
+func (q *queue) end(id string) {
+	q.mu.Lock()
+	q.byID[id].ended = true
+	for _, c := range q.signs {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+	q.mu.Unlock()
+	pass(time.Second)
+}
+
+// tasks lists when tasks were made, as "02T15:04:05".
+func (q *queue) tasks() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var at []string
+	for _, t := range q.order {
+		at = append(at, t.at.UTC().Format("02T15:04:05"))
+	}
+	return strings.Join(at, " ")
+}
