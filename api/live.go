@@ -2,8 +2,9 @@ package api
 
 import "time"
 
-// The live stream, GET /api/live, is what the pages, signalbox top and every
-// --watch show: a snapshot, then what changed in it, as server-sent events.
+// Live is the data of the live stream, GET /api/live, which the pages, signalbox
+// top and every --watch show: a snapshot, then what changed in it, as
+// server-sent events.
 //
 //	event     id        data
 //	snapshot  revision  Live: all of it
@@ -27,7 +28,7 @@ type Live struct {
 	Agents    []LiveAgent    `json:"agents,omitempty"`    // key: name
 	Queues    []LiveQueue    `json:"queues,omitempty"`    // key: name; lines that no agent owns: work, pools, commands, calls
 	Capacity  []ToolQueue    `json:"capacity,omitempty"`  // key: name
-	Tasks     []LiveTask     `json:"tasks,omitempty"`     // key: queue_id; in a change those that changed state or place, in a snapshot those in flight
+	Tasks     []LiveTask     `json:"tasks,omitempty"`     // key: queue_id; in a change those that changed (others that only moved up come with their line), in a snapshot those in flight
 	Schedules []LiveSchedule `json:"schedules,omitempty"` // key: id; those that fired or were changed; in a snapshot none
 	Pauses    *[]Pause       `json:"paused,omitempty"`    // all that are in force
 	Pressure  []Pressure     `json:"pressure,omitempty"`  // in a snapshot up to 30 minutes, oldest first; in a change the newest

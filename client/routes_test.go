@@ -53,7 +53,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"search": func(ctx context.Context, c *client.Client) error {
 		return second(c.Search(ctx, "state:failed", client.SearchOptions{}))
 	},
-	"bulk": func(ctx context.Context, c *client.Client) error { return second(c.Bulk(ctx, api.BulkRequest{})) },
+	"bulk":   func(ctx context.Context, c *client.Client) error { return second(c.Bulk(ctx, api.BulkRequest{})) },
 	"agents": func(ctx context.Context, c *client.Client) error { return second(c.Agents(ctx)) },
 	"registerAgent": func(ctx context.Context, c *client.Client) error {
 		return second(c.RegisterAgent(ctx, api.RegisterAgent{Name: "coder"}))

@@ -82,9 +82,7 @@ func (v *view) outlook(s *scene) outlook {
 	judge.agents()
 	judge.queues()
 	judge.tools()
-	for _, a := range v.eyes.plans.judge(v.ctx, v.eyes.d.cfg.Schedules, v.now) {
-		o.all = append(o.all, a)
-	}
+	o.all = append(o.all, v.eyes.plans.judge(v.ctx, v.eyes.d.cfg.Schedules, v.now)...)
 	v.eyes.since(&o, v.now)
 	slices.SortStableFunc(o.all, func(a, b attention) int {
 		return cmp.Or(strings.Compare(a.Level, b.Level), a.Since.Compare(b.Since), strings.Compare(a.Subject, b.Subject))

@@ -152,7 +152,7 @@ func TestSearchIsLimited(t *testing.T) {
 	}
 	var bulk api.Bulk
 	asked(t, h, "POST", "/api/queue/bulk", `{"query":"state:waiting","action":"cancel","expect":1}`).want(t, 200, &bulk)
-	if bulk.Done != 1 || b.search("id:"+waiting[0]).Tasks[0].State != "pending" {
+	if bulk.Done != 1 || b.search("id:" + waiting[0]).Tasks[0].State != "pending" {
 		t.Errorf("%+v", bulk)
 	}
 }
