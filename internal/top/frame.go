@@ -101,7 +101,9 @@ func (m *model) pill() string {
 // healthLines say whether a person is needed, why, and what to do.
 func (m *model) healthLines() []string {
 	h := m.board.Health
-	switch {
+	switch age := m.age(); {
+	case m.board.Known && age >= lateAfter: // that all was well then says nothing
+		return []string{m.st.bad.Render("▲ ") + "The director at " + plain(m.o.URL) + " does not answer: this is how it was " + ago(age) + " ago"}
 	case h.Text == "":
 		return []string{""}
 	case len(h.Attention) == 0:

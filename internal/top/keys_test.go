@@ -95,7 +95,8 @@ func TestOldDataIsNotActedOn(t *testing.T) {
 	r.snapshot(busyBoard())
 	r.shows("● live")
 	r.now = r.now.Add(lateAfter)
-	r.shows("reconnecting, data 5s old")
+	r.shows("reconnecting, data 5s old", "does not answer: this is how it was 5s ago")
+	r.hides("need attention")
 	r.keys("c") // still possible
 	r.shows("Cancel …t402?")
 	r.now = r.now.Add(staleAfter - lateAfter)
