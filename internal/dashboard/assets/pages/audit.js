@@ -23,8 +23,7 @@ export default ({ query }) => {
 const NoAdmin = ({ me }) => html`
   <div class="page-head"><h1>Audit</h1></div>
   <${Empty} title="The audit log is for admins" text=${`You are ${me.email || me.id || "someone without a name"}, and have the rights ${me.scopes.join(", ") || "of nobody"}. An admin can show it to you, or give you the role:`}
-    command=${me.kind === "user" ? `signalbox users set ${me.id} --role admin` : "signalbox audit"}>
-    <p class="quiet">All that you do here is in it.</p></${Empty}>`;
+    command=${me.kind === "user" ? `signalbox users set ${me.id} --role admin` : "signalbox audit"} />`;
 
 // filtersOf are kept in the address, so that a view can be sent to someone.
 const filtersOf = (query) => Object.fromEntries(["event_type", "severity", "user_id", "agent", "action", "since"].map((name) => [name, query.get(name) ?? ""]));
