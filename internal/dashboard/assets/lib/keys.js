@@ -7,6 +7,7 @@ import { keysOn } from "./prefs.js";
 const bound = []; // {key, text, call, group}
 const pairWithin = 1000; // ms between the g and the letter after it
 let first = "", firstAt = 0;
+let taken = false; // the key that is down did something here
 
 // bind binds {key: [text, call]}; a call that returns false did nothing, and
 // the next is asked. A key may be two, as in "g n".
@@ -47,9 +48,15 @@ const pressed = (e) => {
   first = "";
   for (const key of pair ? [pair, e.key] : [e.key]) {
     for (const b of bound.toReversed()) {
-      if (b.key === key && b.call(e) !== false) return e.preventDefault();
+      if (b.key === key && b.call(e) !== false) {
+        taken = true;
+        return e.preventDefault();
+      }
     }
   }
   if (bound.some((b) => b.key.startsWith(e.key + " "))) { first = e.key; firstAt = performance.now(); }
 };
-addEventListener("keydown", pressed);
+addEventListener("keydown", (e) => { taken = false; pressed(e); });
+// What drives a browser may send the character apart from its key: it is not to
+// land in the field that the key led to.
+addEventListener("keypress", (e) => { if (taken) e.preventDefault(); }, true);

@@ -59,10 +59,8 @@ const rest = (q, waiters) => Math.max(0, waiters.length - most) + (q.waiters_not
 
 // Call is a call of a tool: who makes it, which leads to the task where a task
 // does.
-const Call = ({ call, now }) => html`<span class="call"><span>${isTask(call.session) ? html`<${TaskLink} id=${call.session} /> ` : null}${call.agent ? html`<${AgentLink} name=${call.agent} />` : html`<span title=${call.session}>${isTask(call.session) ? "" : "a session"}</span>`}</span>
+const Call = ({ call, now }) => html`<span class="call"><span>${call.queue_id && html`<${TaskLink} id=${call.queue_id} /> `}${call.agent ? html`<${AgentLink} name=${call.agent} />` : !call.queue_id && html`<span title=${call.session}>a session</span>`}</span>
   ${call.tool && html`<code class="cut">${call.tool}</code>`}<span class="quiet" title=${full(call.since)}>${call.since ? age(call.since, now) : ""}</span></span>`;
-
-const isTask = (session) => /^queue-/.test(session ?? "");
 
 const Lease = ({ holder: h, now }) => {
   if (!h.leased) return null;

@@ -3,7 +3,7 @@
 import { html, useState, cx } from "../lib/dom.js";
 import { useLive } from "../lib/live.js";
 import { agentPath, capacityPath, schedulePath, searchPath } from "../lib/router.js";
-import { span } from "../lib/time.js";
+import { clock, span } from "../lib/time.js";
 import { Copy } from "../parts/copy.js";
 import { Icon } from "../parts/icon.js";
 import { TaskLink } from "../parts/tasklink.js";
@@ -55,6 +55,6 @@ const Figures = ({ totals: t }) => {
   const parts = [`${t.running} running`, `${t.pending} waiting`];
   if (t.pending > 0) parts.push(`oldest ${span(t.oldest_age_seconds)}`);
   if (t.tools_running + t.tools_waiting > 0) parts.push(`${t.tools_running} tool calls, ${t.tools_waiting} waiting`);
-  parts.push(`${t.done_24h} done, ${t.failed_24h} failed (24h)`);
+  parts.push(`${t.done_24h} done, ${t.failed_24h} failed (${t.ended_since_ms ? `since ${clock(t.ended_since_ms)}` : "24h"})`);
   return html`<p class="figures" title=${`${t.running} of ${t.slots} slots in use, ${t.agents_up} of ${t.agents} agents up`}>${parts.join(" · ")}</p>`;
 };

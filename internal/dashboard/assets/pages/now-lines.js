@@ -56,10 +56,10 @@ const Row = ({ queue, picked, onPick }) => {
 
 const most = 10;
 
-// Waiting is the queue as one list, the oldest first.
+// Waiting is the queue as one list: the heads of all lines, the oldest first.
 export const Waiting = ({ picked, onPick }) => {
-  const tasks = useLive((b) => b.tasks), totals = useLive((b) => b.totals), now = useNow();
-  const waiting = [...tasks.values()].filter((t) => t.state === "pending").sort((a, b) => (a.created_at < b.created_at ? -1 : 1)).slice(0, most);
+  const agents = useLive((b) => b.agents), queues = useLive((b) => b.queues), totals = useLive((b) => b.totals), now = useNow();
+  const waiting = [...agents.values(), ...queues.values()].flatMap((lane) => lane.line ?? []).sort((a, b) => (a.created_at < b.created_at ? -1 : 1)).slice(0, most);
   const hold = useHold(waiting, (t) => t.queue_id);
   const shown = hold.items;
   const side = totals ? `${totals.pending}${totals.max_size ? ` of ${totals.max_size}` : ""} waiting` : "";

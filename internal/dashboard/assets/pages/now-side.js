@@ -49,17 +49,17 @@ const holders = (list) => {
 const series = [{ label: "waiting", tone: "warn" }, { label: "running", tone: "busy", dash: [6, 3] }];
 
 export const Pressure = () => {
-  const samples = useLive((b) => b.pressure);
+  const samples = useLive((b) => b.pressure), totals = useLive((b) => b.totals);
   const data = useMemo(() => [samples.map((s) => Date.parse(s.at) / 1000), samples.map((s) => s.pending), samples.map((s) => s.running)], [samples]);
   if (samples.length < 2) {
     return html`<${Card} title="Pressure, last 30 min"><p class="card-body quiet">There is something to see after a minute.</p></${Card}>`;
   }
-  const last = samples.at(-1), peak = Math.max(...data[1]);
-  const label = `The last 30 minutes: ${last.pending} waiting now, at most ${peak}; ${last.running} running now, at most ${Math.max(...data[2])}; the oldest waits ${span(last.oldest_age_seconds)}`;
+  const { pending, running, oldest_age_seconds: oldest } = totals; // those of all other figures here: a sample is up to ten seconds old
+  const label = `The last 30 minutes: ${pending} waiting now, at most ${Math.max(...data[1])}; ${running} running now, at most ${Math.max(...data[2])}; the oldest waits ${span(oldest)}`;
   return html`<${Card} title="Pressure, last 30 min" side=${html`<span class="quiet small-text" title="shows the tasks of that time">drag to filter</span>`} name="pressure">
     <div class="card-body">
       <${Chart} data=${data} series=${series} label=${label} height=${130} onSelect=${filter} />
-      <p class="legend"><span><i class="tone-warn"></i>${last.pending} waiting</span><span><i class="tone-busy dashed"></i>${last.running} running</span><span>oldest ${span(last.oldest_age_seconds)}</span></p>
+      <p class="legend"><span><i class="tone-warn"></i>${pending} waiting</span><span><i class="tone-busy dashed"></i>${running} running</span>${pending > 0 && html`<span>oldest ${span(oldest)}</span>`}</p>
     </div>
   </${Card}>`;
 };

@@ -31,7 +31,7 @@ export const say = (text) => {
 
 export const Toasts = () => {
   const all = useStore(notes);
-  return html`<div class="toasts">${all.map((n) => html`<div key=${n.id} class=${cx("toast", n.kind === "bad" && "toast-bad")}>${n.text}</div>`)}</div>
+  return html`${all.length > 0 && html`<aside class="toasts" aria-label="Notes">${all.map((n) => html`<div key=${n.id} class=${cx("toast", n.kind === "bad" && "toast-bad")}>${n.text}</div>`)}</aside>`}
     <${Said} />`;
 };
 

@@ -24,7 +24,7 @@ const NewTask = ({ given, onClose }) => {
   const [form, setForm] = useState({ ...begin, prompt: given.prompt ?? "", who: given.agent ? `agent:${given.agent}` : "" });
   const [sent, setSent] = useState({ text: "", key: "" });
   const [state, setState] = useState({ busy: false, error: null });
-  const set = (name) => (e) => setForm({ ...form, [name]: e.target.value });
+  const set = (name) => ({ target: { value } }) => setForm((was) => ({ ...was, [name]: value }));
   const submit = async () => {
     const { body, wrong } = bodyOf(form);
     if (state.busy) return;
