@@ -1,10 +1,12 @@
 package dashboard_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // TestModules runs the tests of the modules that need no browser.
@@ -20,7 +22,9 @@ func TestModules(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests: %v", err)
 	}
-	out, err := exec.CommandContext(t.Context(), node, append([]string{"--test"}, files...)...).CombinedOutput()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a module that waits for something would wait for ever
+	defer cancel()
+	out, err := exec.CommandContext(ctx, node, append([]string{"--test", "--test-force-exit"}, files...)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
