@@ -87,7 +87,7 @@ type view struct {
 }
 
 // look sees everything as it is.
-func (e *eyes) look(ctx context.Context, before *scene) (*scene, error) {
+func (e *eyes) look(ctx context.Context) (*scene, error) {
 	v, err := e.view(ctx)
 	if err != nil {
 		return nil, err

@@ -157,7 +157,7 @@ func (s *sight) look(ctx context.Context) error {
 	s.mu.Lock()
 	before, watched := s.scene, len(s.readers) > 0 || time.Since(s.left) < comesBack
 	s.mu.Unlock()
-	scene, err := s.eyes.look(ctx, before)
+	scene, err := s.eyes.look(ctx)
 	if err != nil {
 		s.blind(ctx, err)
 		return err
