@@ -9,6 +9,7 @@ import { age, full, since, span, useNow } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { AgentMenu, pause, resume } from "../parts/agentactions.js";
 import { Bars } from "../parts/bars.js";
+import { Changes } from "../parts/changes.js";
 import { Empty } from "../parts/empty.js";
 import { useLoad } from "../parts/load.js";
 import { State } from "../parts/state.js";
@@ -23,8 +24,7 @@ export default () => {
   const list = [...agents.values()].sort(byName);
   const hold = useHold(list, (agent) => agent.name);
   return html`
-    <div class="page-head"><h1>Agents</h1><${All} /></div>
-    ${hold.changes > 0 && html`<p><button type="button" class="plain" onClick=${hold.release}>${hold.changes} ${hold.changes === 1 ? "change" : "changes"}: show</button></p>`}
+    <div class="page-head"><h1>Agents</h1><${Changes} hold=${hold} /><${All} /></div>
     ${ready && list.length === 0 && html`<${Empty} title="No agents yet" text="An agent registers itself when it is started. This starts one that runs Claude Code here:" command="signalbox agent --name coder --kind claude" />`}
     <div class="agents" ...${hold.props}>${hold.items.map(({ key, item, gone }) => html`<${Row} key=${key} agent=${item} gone=${gone} />`)}</div>
     <${Executors} />`;

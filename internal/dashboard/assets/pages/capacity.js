@@ -6,6 +6,7 @@ import { useLive } from "../lib/live.js";
 import { age, clock, full, span, useNow } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { Bars } from "../parts/bars.js";
+import { Changes } from "../parts/changes.js";
 import { Empty } from "../parts/empty.js";
 import { ErrorBox } from "../parts/errorbox.js";
 import { useLoad } from "../parts/load.js";
@@ -20,8 +21,7 @@ export default ({ query }) => {
   const named = query.get("name") ?? "";
   const hold = useHold([...capacity.values()].sort(byName), (q) => q.name);
   useEffect(() => { if (ready && named) document.getElementById(`queue-${named}`)?.scrollIntoView({ block: "center" }); }, [ready, named]);
-  return html`<div class="page-head"><h1>Capacity</h1><p class="quiet">${sum([...capacity.values()])}</p></div>
-    ${hold.changes > 0 && html`<p><button type="button" class="small changes" onClick=${hold.release}>${hold.changes} ${hold.changes === 1 ? "change" : "changes"}: show</button></p>`}
+  return html`<div class="page-head"><h1>Capacity</h1><p class="quiet"><${Changes} hold=${hold} /> ${sum([...capacity.values()])}</p></div>
     ${!ready && html`<p class="quiet" aria-busy="true">Connecting…</p>`}
     ${ready && capacity.size === 0 && html`<${Empty} title="No tool has a queue yet." text="A tool queue in signalbox.yaml says how many calls run at once, over all agents. This shows the tools that there are:" command="signalbox tools" />`}
     <div class="queues" ...${hold.props}>${hold.items.map(({ key, item, gone }) => html`<${Queue} key=${key} queue=${item} gone=${gone} named=${key === named} />`)}</div>

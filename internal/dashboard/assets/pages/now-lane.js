@@ -6,6 +6,7 @@ import { searchPath } from "../lib/router.js";
 import { age, full, range, useNow } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { AgentMenu, forceRelease } from "../parts/agentactions.js";
+import { Changes } from "../parts/changes.js";
 import { Chip } from "../parts/chip.js";
 import { doingOf, pausedText, whoOf } from "../parts/doing.js";
 import { State, toneOf } from "../parts/state.js";
@@ -26,7 +27,7 @@ export const Lane = ({ agent, picked, onPick }) => {
       ${current.map((task) => html`<${Block} key=${task.queue_id} task=${task} agent=${agent} now=${now} />`)}
       ${current.length === 0 && html`<p class="block block-none">${idleText(agent, now)}</p>`}
     </div>
-    <${Line} items=${hold.items} waiting=${agent.waiting} queue=${`agent:${agent.name}`} now=${now} picked=${picked} onPick=${onPick} changes=${hold.changes} onRelease=${hold.release} />
+    <${Line} hold=${hold} waiting=${agent.waiting} queue=${`agent:${agent.name}`} now=${now} picked=${picked} onPick=${onPick} />
     <div class="lane-menu"><${Release} agent=${agent} /><${AgentMenu} agent=${agent} /></div>
   </article>`;
 };
@@ -34,13 +35,13 @@ export const Lane = ({ agent, picked, onPick }) => {
 const faceText = (agent) => (agent.face === "paused" && agent.pause?.by ? `paused by ${agent.pause.by}` : undefined);
 
 // Line are the chips of a line, at most so many, and what else is in it.
-export const Line = ({ items, waiting, queue, now, picked, onPick, changes, onRelease, most = 3 }) => {
-  const shown = items.slice(0, most), rest = waiting - shown.filter((e) => !e.gone).length;
+export const Line = ({ hold, waiting, queue, now, picked, onPick, most = 3 }) => {
+  const { items } = hold, shown = items.slice(0, most), rest = waiting - shown.filter((e) => !e.gone).length;
   return html`<div class="chips">
     ${shown.map(({ key, item, gone }, i) => html`<${Chip} key=${key} task=${item} place=${item.position || i + 1} gone=${gone} now=${now} picked=${key === picked} onPick=${onPick} />`)}
     ${rest > 0 && html`<a class="chip" href=${searchPath(`queue:${queue} state:pending`)} title=${`all that waits in ${queue}`}>+${rest}</a>`}
     ${items.length === 0 && waiting === 0 && html`<span class="quiet small-text">queue empty</span>`}
-    ${changes > 0 && html`<button type="button" class="small changes" onClick=${onRelease} title="The line is held while you point at it">${changes} ${changes === 1 ? "change" : "changes"}</button>`}
+    <${Changes} hold=${hold} />
   </div>`;
 };
 

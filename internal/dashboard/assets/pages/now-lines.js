@@ -9,6 +9,7 @@ import { age, full, range, useNow } from "../lib/time.js";
 import { pause, resume } from "../parts/agentactions.js";
 import { CancelButton } from "../parts/cancel.js";
 import { Card } from "../parts/card.js";
+import { Changes } from "../parts/changes.js";
 import { pausedText } from "../parts/doing.js";
 import { Menu } from "../parts/menu.js";
 import { shortId, TaskLink } from "../parts/tasklink.js";
@@ -47,7 +48,7 @@ const Row = ({ queue, picked, onPick }) => {
   return html`<article class="lane lane-line" aria-label=${`Line ${queue.name}`} ...${hold.props}>
     <div class="lane-name"><h3 class="cut"><a href=${searchPath(`queue:${queue.name} state:pending`)}>${queue.name}</a></h3>
       <p class=${queue.pause ? "tone-warn small-text" : "quiet small-text"}>${queue.pause ? pausedText(queue.pause, now) : about(queue.name)}</p></div>
-    <${Line} most=${6} items=${hold.items} waiting=${queue.waiting} queue=${queue.name} now=${now} picked=${picked} onPick=${onPick} changes=${hold.changes} onRelease=${hold.release} />
+    <${Line} most=${6} hold=${hold} waiting=${queue.waiting} queue=${queue.name} now=${now} picked=${picked} onPick=${onPick} />
     <div class="lane-menu"><${Menu} label=${`Actions for ${queue.name}`} items=${[
       paused ? { text: "Resume", act: () => resume(queue.name), off: may.why } : { text: "Pause…", act: () => pause(queue.name), off: may.why },
     ]} /></div>
@@ -74,6 +75,6 @@ export const Waiting = ({ picked, onPick }) => {
     </li>`)}</ul>
     ${(totals?.pending > shown.length || hold.changes > 0) && html`<p class="card-body">
       ${totals.pending > shown.length && html`<a href=${searchPath("state:pending")}>All ${totals.pending} that wait</a> `}
-      ${hold.changes > 0 && html`<button type="button" class="small changes" onClick=${hold.release}>${hold.changes} ${hold.changes === 1 ? "change" : "changes"}</button>`}</p>`}
+      <${Changes} hold=${hold} /></p>`}
   </${Card}>`;
 };

@@ -5,6 +5,7 @@ import { useKeys } from "../lib/keys.js";
 import { go, searchPath, taskPath } from "../lib/router.js";
 import { isEnded } from "../lib/board.js";
 import { cancelTask, retryTask } from "../parts/cancel.js";
+import { Changes } from "../parts/changes.js";
 import { Empty } from "../parts/empty.js";
 import { ErrorBox } from "../parts/errorbox.js";
 import { Table } from "../parts/table.js";
@@ -38,10 +39,9 @@ export default ({ query }) => {
     r: ["retry the row", () => (task && isEnded(task.state) ? (retryTask(task), true) : false)],
     w: ["why does it wait", () => (task ? go(taskPath(task.queue_id)) : false)],
   });
-  return html`<div class="page-head"><h1>Tasks</h1><p class="quiet" aria-live="off">${countText(found)}</p></div>
+  return html`<div class="page-head"><h1>Tasks</h1><p class="quiet"><${Changes} hold=${found} show=${found.refresh} /> ${countText(found)}</p></div>
     <${SearchBox} q=${q} error=${found.error} />
     <${BulkBar} q=${q} found=${found} picked=${picked} clear=${() => setPicked(new Map())} />
-    ${found.changes > 0 && html`<p class="held"><button type="button" class="small changes" onClick=${found.refresh}>${found.changes} ${found.changes === 1 ? "change" : "changes"}: show</button></p>`}
     ${found.error && found.error.field !== "q" && html`<${ErrorBox} error=${found.error} title="The search did not work" retry=${found.refresh} />`}
     ${!found.busy && !found.error && tasks.length === 0 && html`<${Nothing} q=${q} />`}
     ${tasks.length > 0 && html`<div class="card" ...${found.props}><${Table} label="Tasks" name="tasks" columns=${columns} items=${tasks} keyOf=${(t) => t.queue_id} cursor=${at} onEnd=${found.more}
