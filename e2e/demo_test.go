@@ -247,4 +247,15 @@ func TestDemoFolder(t *testing.T) {
 	if _, err := os.Stat(folder); err != nil {
 		t.Errorf("--keep: %v", err)
 	}
+	again := b.demo()
+	again.prints("The demo before this one kept its data. Found: ")
+	again.kill()
+
+	// What cannot be taken up is left alone, and the way out is said.
+	if err := os.WriteFile(filepath.Join(folder, "data", "signalbox.db"), []byte("no database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.want(1, "demo"); !strings.Contains(got.err, "rm -r "+folder) {
+		t.Errorf("data that cannot be read: %s", got.err)
+	}
 }

@@ -55,7 +55,9 @@ func runDemo(ctx context.Context, o cli.DemoOptions) (err error) {
 	defer log.Close()
 	d := &demo{o: o, folder: folder, end: end, say: &narrator{out: o.Out}}
 	if err := d.open(ctx, streams{o.Out, log}); err != nil {
-		keep = keep || folder.past.PID != 0 // what was to be recovered is still there
+		if folder.past.PID != 0 {
+			keep, err = true, demoStuck{folder.path, err} // what was to be recovered is still there
+		}
 		return unlessStopped(ctx, err)
 	}
 	defer d.s.close()
@@ -156,7 +158,7 @@ func (d *demo) run(ctx context.Context) error {
 		if err := startAll(ctx, d.children); err != nil {
 			return err
 		}
-		if err := d.place(nil); err != nil {
+		if err := d.note(d.place()); err != nil {
 			return err
 		}
 		d.welcome(found)
@@ -174,20 +176,21 @@ func (d *demo) run(ctx context.Context) error {
 	beside.Wait()
 	d.say.line("Ending the agents …")
 	d.endAll()
-	if err == nil && d.o.Keep {
+	if d.o.Keep {
 		d.say.line("The data stays in %s", d.folder.path)
+		p := d.place()
+		p.Ended = true
+		err = errors.Join(err, d.note(p))
 	}
 	return err
 }
 
-// place writes where the demo runs, for one that comes after.
-func (d *demo) place(wedged *child) error {
-	p := demoPlace{PID: os.Getpid(), Addr: d.s.listener.Addr().String(), URL: d.s.url}
-	if wedged != nil {
-		p.Wedged = wedged.current().PID
-	}
-	return writeJSON(d.folder.file(), p)
+// place is where the demo runs, for one that comes after.
+func (d *demo) place() demoPlace {
+	return demoPlace{PID: os.Getpid(), Addr: d.s.listener.Addr().String(), URL: d.s.url}
 }
+
+func (d *demo) note(p demoPlace) error { return writeJSON(d.folder.file(), p) }
 
 // endAll ends the agents, those that do not listen too.
 func (d *demo) endAll() {

@@ -27,7 +27,20 @@ type demoPlace struct {
 	Addr   string `json:"addr"`
 	URL    string `json:"url"`
 	Wedged int    `json:"wedged,omitempty"` // pid of an agent that was stopped
+	Ended  bool   `json:"ended,omitempty"`  // in an orderly way, with --keep
 }
+
+// demoStuck says that what a demo before left keeps a new one from starting.
+type demoStuck struct {
+	path string
+	err  error
+}
+
+func (e demoStuck) Error() string {
+	return fmt.Sprintf("what an earlier demo left in %s cannot be taken up: %v", e.path, e.err)
+}
+func (e demoStuck) Unwrap() error { return e.err }
+func (e demoStuck) Hint() string  { return "rm -r " + e.path + " begins anew" }
 
 // demoRuns says that another demo has the folder.
 type demoRuns struct{ place demoPlace }

@@ -68,7 +68,10 @@ func (f found) String() string {
 func (d *demo) welcome(f found) {
 	url := d.s.url
 	var b strings.Builder
-	if f.before {
+	switch {
+	case f.before && d.folder.past.Ended:
+		fmt.Fprintf(&b, "The demo before this one kept its data. Found: %s.\n\n", f)
+	case f.before:
 		fmt.Fprintf(&b, "The demo before this one was killed. Recovered: %s.\n\n", f)
 	}
 	fmt.Fprintf(&b, "Dashboard   %s\n", url)

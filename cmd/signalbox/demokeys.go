@@ -46,7 +46,9 @@ func (d *demo) wedge(ctx context.Context) {
 		return
 	}
 	c := d.busiest(ctx)
-	if err := d.place(c); err != nil {
+	p := d.place()
+	p.Wedged = c.current().PID
+	if err := d.note(p); err != nil {
 		d.say.line("Not wedged: %v", err)
 		return
 	}
@@ -85,7 +87,7 @@ func (d *demo) unwedgeOne() *child {
 	}
 	d.wedged = nil
 	_ = syscall.Kill(c.current().PID, syscall.SIGCONT) // it has ended, if this fails
-	_ = d.place(nil)                                   // a stale word there does no harm
+	_ = d.note(d.place())                              // a stale word there does no harm
 	d.say.line("goes on    %s", c.name)
 	return c
 }
