@@ -2,6 +2,7 @@
 // was made of it since.
 import { cx, html, useEffect, useState } from "../lib/dom.js";
 import { get, query } from "../lib/api.js";
+import { current } from "../lib/live.js";
 import { clock, full, span } from "../lib/time.js";
 import { isEnded } from "../lib/board.js";
 import { AgentLink } from "../parts/agentlink.js";
@@ -19,7 +20,7 @@ export const Attempts = ({ task }) => {
   }, [task.queue_id, task.retry_of, isEnded(task.state)]);
   const all = chain.map((one) => (one.queue_id === task.queue_id ? { ...one, ...task } : one));
   if (all.length < 2) return null;
-  const first = all[0];
+  const of = new Map(all.map((one) => [one.queue_id, one]));
   return html`
     <section class="card" aria-labelledby="attempts-head">
       <header class="card-head"><h2 id="attempts-head">Tries, side by side</h2><span class="quiet">${all.length}</span></header>
@@ -31,7 +32,7 @@ export const Attempts = ({ task }) => {
             <dt>Agent</dt><dd>${one.agent ? html`<${AgentLink} name=${one.agent} />` : "none yet"}</dd>
             <dt>Ran</dt><dd>${ran(one)}</dd>
             ${one.model && html`<dt>Model</dt><dd>${one.model}</dd>`}
-            ${i > 0 && html`<dt>Edited</dt><dd>${edits(one, first)}</dd>`}
+            ${of.has(one.retry_of) && html`<dt>Edited</dt><dd>${edits(one, of.get(one.retry_of))}</dd>`}
           </dl>
           ${one.message && html`<p class="try-said">${one.message}</p>`}
         </li>`)}</ol>
@@ -40,36 +41,33 @@ export const Attempts = ({ task }) => {
 
 const ran = (task) => (task.started_at && task.ended_at ? span((Date.parse(task.ended_at) - Date.parse(task.started_at)) / 1000) : "–");
 
-const edits = (task, first) => [
-  (task.prompt ?? task.prompt_preview) !== (task.prompt ? first.prompt : first.prompt_preview) && "prompt",
-  (task.model ?? "") !== (first.model ?? "") && "model",
-  (task.timeout_seconds ?? 0) !== (first.timeout_seconds ?? 0) && "time limit",
+const edits = (task, before) => [
+  task.prompt !== before.prompt && "prompt", task.model !== before.model && "model", task.timeout_seconds !== before.timeout_seconds && "time limit",
 ].filter(Boolean).join(", ") || "nothing";
 
 // find walks back to the first try, and on to those that were made of any of
 // them. A task names what it is a retry of; what was made of it is looked for
-// among what is newer.
+// among what is newer: what is in flight stands on the board, the rest has ended.
 const find = async (task, signal) => {
+  const whole = (id) => get(`/api/queue/${encodeURIComponent(id)}`, { signal }).catch(() => null); // pruned by now
   const chain = [task];
   for (let of = task.retry_of; of && chain.length < most; of = chain[0].retry_of) {
-    const before = await get(`/api/queue/${encodeURIComponent(of)}`, { signal }).catch(() => null); // pruned by now
+    const before = await whole(of);
     if (!before) break;
     chain.unshift(before);
   }
-  if (!isEnded(task.state)) return chain; // only what has ended is retried
-  const [waiting, ended] = await Promise.all([
-    get("/api/queue?limit=1000", { signal }), get(`/api/history${query({ since: task.ended_at, limit: 1000 })}`, { signal }),
-  ]);
-  const newer = [...waiting.tasks, ...ended.tasks].filter((t) => t.retry_of);
   const known = new Set(chain.map((t) => t.queue_id));
+  const newer = isEnded(task.state) ? await since(task, signal) : []; // only what has ended is retried
   for (let found = true; found && chain.length < 2 * most;) {
-    found = false;
-    for (const one of newer) {
-      if (known.has(one.queue_id) || !known.has(one.retry_of)) continue;
-      known.add(one.queue_id);
-      chain.push(one);
-      found = true;
-    }
+    const next = newer.filter((t) => known.has(t.retry_of) && !known.has(t.queue_id));
+    found = next.length > 0;
+    for (const t of next) known.add(t.queue_id);
+    chain.push(...(await Promise.all(next.map((t) => whole(t.queue_id)))).filter(Boolean));
   }
   return chain.sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
+};
+
+const since = async (task, signal) => {
+  const ended = await get(`/api/history${query({ since: task.ended_at, limit: 1000 })}`, { signal });
+  return [...current().tasks.values(), ...ended.tasks].filter((t) => t.retry_of);
 };

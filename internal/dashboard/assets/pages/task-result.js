@@ -3,6 +3,7 @@ import { html } from "../lib/dom.js";
 import { clock, full, span } from "../lib/time.js";
 import { AgentLink } from "../parts/agentlink.js";
 import { Copy } from "../parts/copy.js";
+import { withoutEscapes } from "../parts/lines.js";
 import { Text } from "../parts/text.js";
 
 export const Result = ({ task }) => {
@@ -14,7 +15,7 @@ export const Result = ({ task }) => {
       <header class="card-head"><h2 id="result-head">Result</h2><span class="quiet">${figures(result)}</span>
         ${result.output && html`<${Copy} text=${result.output} label="Copy the result" />`}</header>
       <div class="card-body">${result.output
-        ? html`<${Text} text=${result.output} lines=${40} />`
+        ? html`<${Text} text=${withoutEscapes(result.output)} lines=${40} />`
         : html`<p class="quiet">It gave no answer.</p>`}</div>
     </section>`;
 };
@@ -37,7 +38,7 @@ export const Stale = ({ list }) => html`
       ${list.map((one) => html`
         <div class="stale" key=${one.fence}>
           <p><strong>${one.state}</strong> by <${AgentLink} name=${one.agent} />, <span title=${full(one.at)}>${clock(one.at)}</span>, fence ${one.fence}${one.message && `: ${one.message}`}</p>
-          ${one.result?.output && html`<${Text} text=${one.result.output} lines=${8} />`}
+          ${one.result?.output && html`<${Text} text=${withoutEscapes(one.result.output)} lines=${8} />`}
         </div>`)}
     </div>
   </section>`;

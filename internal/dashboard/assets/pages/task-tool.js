@@ -4,6 +4,7 @@ import { isEnded } from "../lib/board.js";
 import { useMay } from "../lib/me.js";
 import { useLoad } from "../parts/load.js";
 import { Copy } from "../parts/copy.js";
+import { withoutEscapes } from "../parts/lines.js";
 import { Text } from "../parts/text.js";
 
 export const ToolCall = ({ task }) => {
@@ -34,5 +35,5 @@ const pretty = (value) => (value === undefined || value === null ? "" : JSON.str
 const said = (result) => {
   if (!result) return "";
   const blocks = Array.isArray(result.content) ? result.content : [];
-  return blocks.map((block) => (block.type === "text" ? block.text : pretty(block))).join("\n");
+  return withoutEscapes(blocks.map((block) => (block.type === "text" ? block.text : pretty(block))).join("\n"));
 };

@@ -65,6 +65,10 @@ export class Lines {
   }
 }
 
+// withoutEscapes is a text that is no log: without escape sequences and control
+// characters, but for tabs and the ends of lines.
+export const withoutEscapes = (text) => text.replace(ESCAPES, "").replaceAll("\r\n", "\n").replace(CONTROLS, "");
+
 // overwrite keeps what stands behind the last carriage return.
 function overwrite(line, open) {
   const end = open && line.endsWith("\r") ? line.length - 1 : line.length;
