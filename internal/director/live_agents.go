@@ -58,6 +58,8 @@ func (v *view) addAgents(s *scene) {
 
 func (v *view) agentPart(row *signalbox.Agent, byID map[string]*signalbox.Task) *part {
 	l := &liveLane{view: v, row: row, live: v.live[row.Name], out: &api.LiveAgent{Current: []api.LiveTask{}}}
+	// To the second, or an agent that prints would change with every look.
+	l.live.LastHeard, l.live.LastProgress = l.live.LastHeard.Truncate(time.Second), l.live.LastProgress.Truncate(time.Second)
 	m := newMarking()
 	var held []api.RunningTask
 	slots := slices.Clone(v.slots[row.Name])

@@ -15,7 +15,7 @@ import (
 func liveTask(t *signalbox.Task) api.LiveTask {
 	v := api.LiveTask{
 		QueueID: t.ID, State: string(t.State), Reason: string(t.Reason), Message: t.Message, Queue: t.Queue,
-		Mode: modeView(t.Mode), Tool: t.Tool, PromptPreview: t.Preview, Source: string(t.Source), SourceJob: t.SourceJob,
+		Mode: modeView(t.Mode), Tool: t.Tool, PromptPreview: t.Preview, Source: string(t.Source), SourceJob: t.SourceJob, RetryOf: t.RetryOf,
 		By: askedBy(t), Attempts: t.Attempts, CreatedAt: t.CreatedAt, EndedAt: timePtr(t.EndedAt),
 	}
 	if t.State != signalbox.Pending { // what the row keeps of its last claim would look as if an agent had it
@@ -74,11 +74,23 @@ func (v *view) findTasks() {
 			row.CancelledAt = &at
 		}
 		row.Call = v.callOf(t)
-		if live := v.live[t.Agent]; !isExecutor(t.Agent) && !t.StartedAt.IsZero() && live.LastProgress.After(t.StartedAt) {
-			row.LastProgress = timePtr(live.LastProgress.UTC())
+		if printed := v.progress(t); !t.StartedAt.IsZero() && printed.After(t.StartedAt) {
+			row.LastProgress = timePtr(printed.UTC().Truncate(time.Second))
 		}
 		v.flying[t.ID] = &row
 	}
+}
+
+// progress is when a task printed anything last; zero: not yet, or not known.
+func (v *view) progress(t *signalbox.Task) time.Time {
+	live := v.live[t.Agent]
+	switch {
+	case isExecutor(t.Agent):
+		return time.Time{}
+	case live.Progress != nil:
+		return live.Progress[t.ID]
+	}
+	return live.LastProgress
 }
 
 // findCalls finds the tasks whose calls hold the slots of tool queues, or wait

@@ -205,6 +205,12 @@ func (l *lane) live() engine.LiveAgent {
 		Sessions: l.status.Sessions, Terminal: l.status.Terminal,
 		LastHeard: l.lastHeard, LastProgress: l.lastProgress,
 	}
+	if len(l.runs) > 1 { // the agent's clock says nothing of one of them
+		a.Progress = make(map[string]time.Time, len(l.runs))
+		for id, r := range l.runs {
+			a.Progress[id] = r.clocks.printed
+		}
+	}
 	if !l.up && !l.everUp && l.message == "" {
 		a.Message = "not heard from yet"
 	}

@@ -19,6 +19,7 @@ type clocks struct {
 	overdue    time.Time // when its timeout and the grace are over; zero: it has none
 	progressAt time.Time // when it last printed something
 	said       time.Time // last_progress_at, as the agent last said it
+	printed    time.Time // when it printed last, by the wall clock; zero: not yet
 	fired      bool      // a limit fired, and the task is being stopped
 }
 
@@ -52,7 +53,7 @@ func (r *run) progress() {
 	wall := d.engine.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r.lane.lastProgress = wall
+	r.lane.lastProgress, r.clocks.printed = wall, wall
 	r.clocks.progressAt = d.opts.Monotonic()
 }
 
@@ -72,6 +73,7 @@ func (r *run) progressSaid(c api.AgentCurrentTask, now, wall time.Time) {
 		age := wall.Sub(r.claimed.Task.StartedAt.Add(after))
 		r.clocks.progressAt = now.Add(-max(0, age))
 	}
+	r.clocks.printed = wall.Add(-now.Sub(r.clocks.progressAt))
 }
 
 // limit says which limit a run has reached.

@@ -133,6 +133,9 @@ type LiveAgent struct {
 	Sessions, Terminal bool
 	LastHeard          time.Time
 	LastProgress       time.Time
+	// Progress is when each of several tasks printed anything, by id; zero: not
+	// yet. nil for an agent that runs one at most.
+	Progress map[string]time.Time
 }
 
 // Live is what the dispatcher knows about agents; Why, ETA and the calls that
