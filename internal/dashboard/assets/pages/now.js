@@ -2,6 +2,9 @@
 import { html, useRef, useState } from "../lib/dom.js";
 import { useLive } from "../lib/live.js";
 import { useKeys } from "../lib/keys.js";
+import { useMay } from "../lib/me.js";
+import { go, taskPath } from "../lib/router.js";
+import { cancelTask } from "../parts/cancel.js";
 import { Card } from "../parts/card.js";
 import { Empty } from "../parts/empty.js";
 import { Why } from "../parts/why.js";
@@ -16,8 +19,14 @@ const byName = (a, b) => (a.name < b.name ? -1 : 1);
 export default () => {
   const ready = useLive((b) => b.ready);
   const agents = useLive((b) => b.agents);
-  const { picked, pick, next } = usePicked(agents);
-  useKeys({ w: ["why the next waiting task waits", next] });
+  const may = useMay("cancel");
+  const { picked, task, pick, move, explain } = usePicked(agents);
+  useKeys({
+    j: ["next waiting task", () => move(1)], k: ["waiting task before", () => move(-1)],
+    Enter: ["open the picked task", () => (task ? go(taskPath(task.queue_id)) : false)],
+    c: ["cancel the picked task", () => (task && may.ok ? (cancelTask(task), true) : false)],
+    w: ["why the picked task waits", explain],
+  });
   const list = [...agents.values()].sort(byName);
   return html`<h1 class="unseen">Now</h1>
     <${Attention} />
@@ -48,15 +57,20 @@ const usePicked = (agents) => {
   const [chosen, setChosen] = useState("");
   const fallback = useRef("");
   const queues = useLive((b) => b.queues);
-  const lines = [...[...agents.values()].sort(byName), ...queues.values()].flatMap((lane) => lane.line ?? []).map((t) => t.queue_id);
-  if (!lines.includes(fallback.current)) fallback.current = lines[0] ?? "";
+  const waiting = [...[...agents.values()].sort(byName), ...queues.values()].flatMap((lane) => lane.line ?? []);
+  const at = (id) => waiting.findIndex((t) => t.queue_id === id);
+  if (at(fallback.current) < 0) fallback.current = waiting[0]?.queue_id ?? "";
   const picked = chosen || fallback.current;
-  const pick = (task) => setChosen(task.queue_id);
-  const next = () => {
-    if (lines.length === 0) return false;
-    setChosen(lines[(lines.indexOf(picked) + 1) % lines.length]);
-    requestAnimationFrame(() => document.getElementById("why-panel")?.focus());
-    return true;
+  const move = (by) => {
+    const to = waiting[Math.max(0, Math.min(waiting.length - 1, at(picked) + by))];
+    if (to) setChosen(to.queue_id);
+    return Boolean(to);
   };
-  return { picked, pick, next };
+  const explain = () => {
+    const panel = document.getElementById("why-panel");
+    panel?.scrollIntoView({ block: "nearest" });
+    panel?.focus({ preventScroll: true });
+    return Boolean(panel);
+  };
+  return { picked, task: waiting[at(picked)], pick: (task) => setChosen(task.queue_id), move, explain };
 };

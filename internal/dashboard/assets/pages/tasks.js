@@ -2,6 +2,7 @@
 // stands in the address, so that it can be kept, sent and gone back to.
 import { html, useEffect, useRef, useState } from "../lib/dom.js";
 import { useKeys } from "../lib/keys.js";
+import { useMay } from "../lib/me.js";
 import { go, searchPath, taskPath } from "../lib/router.js";
 import { isEnded } from "../lib/board.js";
 import { cancelTask, retryTask } from "../parts/cancel.js";
@@ -18,6 +19,7 @@ const samples = [["all", ""], ["waiting", "state:pending"], ["running", "state:w
 export default ({ query }) => {
   const q = query.get("q") ?? "";
   const found = useSearch(q);
+  const cancel = useMay("cancel"), retry = useMay("submit");
   const [cursor, setCursor] = useState(-1);
   const [picked, setPicked] = useState(new Map());
   useEffect(() => { setCursor(-1); setPicked(new Map()); }, [q]);
@@ -35,8 +37,8 @@ export default ({ query }) => {
     j: ["next row", () => move(1)], k: ["row before", () => move(-1)],
     Enter: ["open the row", () => (task ? go(taskPath(task.queue_id)) : false)],
     x: ["pick the row", () => toggle(task)],
-    c: ["cancel the row", () => (task && !isEnded(task.state) ? (cancelTask(task), true) : false)],
-    r: ["retry the row", () => (task && isEnded(task.state) ? (retryTask(task), true) : false)],
+    c: ["cancel the row", () => (task && !isEnded(task.state) && cancel.ok ? (cancelTask(task), true) : false)],
+    r: ["retry the row", () => (task && isEnded(task.state) && retry.ok ? (retryTask(task), true) : false)],
     w: ["why does it wait", () => (task ? go(taskPath(task.queue_id)) : false)],
   });
   return html`<div class="page-head"><h1>Tasks</h1><p class="quiet"><${Changes} hold=${found} show=${found.refresh} /> ${countText(found)}</p></div>
