@@ -1,11 +1,7 @@
 package e2e_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -63,113 +59,6 @@ func TestFullQueueFlow(t *testing.T) {
 	}
 	agent.stop()
 	director.stop()
-}
-
-// scheduledJob is a job as the seed's scheduler holds it. The scheduler itself
-// is a part of its own; here this client plays its role and submits with
-// the request and the error handling of the seed's submitViaQueue and runJob.
-type scheduledJob struct {
-	director   string
-	name       string
-	lastStatus string
-	lastID     string
-}
-
-var errQueueFull = errors.New("queue full")
-
-func (j *scheduledJob) run(prompt string) {
-	id, err := j.submitViaQueue(prompt)
-	switch {
-	case errors.Is(err, errQueueFull):
-		j.lastStatus, j.lastID = "skipped_queue_full", ""
-	case err != nil:
-		j.lastStatus, j.lastID = "skipped_error", ""
-	default:
-		j.lastStatus, j.lastID = "queued", id
-	}
-}
-
-func (j *scheduledJob) submitViaQueue(prompt string) (string, error) {
-	body, err := json.Marshal(map[string]any{
-		"prompt": prompt, "model": "sonnet", "timeout_seconds": 1800, "source": "scheduler", "source_job": j.name,
-	})
-	if err != nil {
-		return "", err
-	}
-	resp, err := http.Post(j.director+"/api/queue/task", "application/json", bytes.NewReader(body))
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode == http.StatusServiceUnavailable {
-		return "", errQueueFull
-	}
-	if resp.StatusCode != http.StatusCreated {
-		return "", fmt.Errorf("unexpected status: %d", resp.StatusCode)
-	}
-	var result struct {
-		QueueID string `json:"queue_id"`
-	}
-	return result.QueueID, errors.Join(json.NewDecoder(resp.Body).Decode(&result), notEmpty(&result.QueueID))
-}
-
-func notEmpty(s *string) error {
-	if *s == "" {
-		return errors.New("an empty queue_id")
-	}
-	return nil
-}
-
-// TestSchedulerQueueIntegration is the integration test of the work-queue
-// seed, with its steps.
-func TestSchedulerQueueIntegration(t *testing.T) {
-	// 1. Start director, agent, scheduler.
-	b := newBox(t)
-	b.vars["AG_QUEUE_MAX_SIZE"] = "2" // the seed's name of the limit
-	director := b.director()
-	gate, command := b.gated()
-	b.agent("worker", director.url, command...)
-	c := b.client(director.url)
-	job := &scheduledJob{director: director.url, name: "test-job"}
-
-	// 2. Make the agent busy.
-	blocking := gate.holdWith(c, "blocking task")
-
-	// 3. Trigger the scheduler's job.
-	job.run("nightly maintenance")
-
-	// 4. Verify the task is queued, not rejected.
-	if job.lastStatus != "queued" {
-		t.Fatalf("last_status %q", job.lastStatus)
-	}
-	queued := job.lastID
-	task, err := c.Task(b.ctx(), queued)
-	if err != nil || task.State != "pending" || task.Source != "scheduler" || task.SourceJob != "test-job" || task.Model != "sonnet" || task.TimeoutSeconds != 1800 {
-		t.Errorf("queued as %+v, %v", task, err)
-	}
-	// A full queue skips the run, stores nothing, and is said in the log.
-	job.run("nightly maintenance")
-	second := job.lastID
-	job.run("nightly maintenance")
-	if job.lastStatus != "skipped_queue_full" {
-		t.Errorf("last_status %q with a full queue", job.lastStatus)
-	}
-	director.says("queue=submit_rejected reason=queue_full depth=2")
-
-	// 5. Wait for the agent to complete.
-	gate.open()
-	b.completed(c, blocking)
-
-	// 6. Verify the queued task is dispatched and the queue is empty.
-	b.completed(c, queued)
-	b.completed(c, second)
-	if queue, err := c.Queue(b.ctx(), client.QueueOptions{}); err != nil || queue.Depth != 0 {
-		t.Errorf("the queue is not empty: %+v, %v", queue, err)
-	}
-	past, err := c.History(b.ctx(), client.HistoryOptions{SourceJob: "test-job"})
-	if err != nil || len(past.Tasks) != 2 {
-		t.Errorf("the job's history: %+v, %v", past, err)
-	}
 }
 
 // Fields of the request travel to the agent's program.

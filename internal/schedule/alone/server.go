@@ -167,7 +167,7 @@ func (s *Server) trigger(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(r.Context(), triggerWait)
 		defer cancel()
-		run, err = s.o.Scheduler.Trigger(ctx, row.ID, "a caller at "+host(r.RemoteAddr))
+		run, err = s.fire(ctx, row.ID, "a caller at "+host(r.RemoteAddr))
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded): // it goes on without who asked for it
@@ -178,6 +178,25 @@ func (s *Server) trigger(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, err)
 	default:
 		decided(w, row.Name, &run)
+	}
+}
+
+// startWait is how often a scheduler is tried that is about to run: the API
+// answers a moment before.
+const startWait = 20 * time.Millisecond
+
+// fire fires a job, of a scheduler that is starting when it has started.
+func (s *Server) fire(ctx context.Context, id, by string) (signalbox.ScheduleRun, error) {
+	for {
+		run, err := s.o.Scheduler.Trigger(ctx, id, by)
+		if signalbox.CodeOf(err) != signalbox.CodeUnavailable || s.stopping.Load() {
+			return run, err
+		}
+		select {
+		case <-time.After(startWait):
+		case <-ctx.Done():
+			return run, err
+		}
 	}
 }
 
