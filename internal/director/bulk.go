@@ -1,6 +1,7 @@
 package director
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -100,6 +101,7 @@ func (d *Director) bulkTasks(r *http.Request, q *signalbox.Query, action string)
 		}
 		return len(tasks) < maxBulk
 	})
+	slices.SortFunc(tasks, func(a, b signalbox.Task) int { return cmp.Compare(a.Seq, b.Seq) }) // what was asked for first is made anew first
 	if err == nil && s.cut {
 		return nil, refuse(signalbox.CodeValidation, "narrow the query, for example with since:7d", "the query would have to look at more than %d tasks", bulkRows)
 	}

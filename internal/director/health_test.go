@@ -232,3 +232,21 @@ func TestHealthOfSchedules(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
+
+// Of several tasks of an agent one is stuck, though the other prints.
+func TestHealthOfOneOfSeveralTasks(t *testing.T) {
+	var c clock
+	b := newBox(t, fixed(&c)).serve()
+	a := b.agent("coder", 2)
+	still, prints := b.submit(`{"prompt":"still"}`).QueueID, b.submit(`{"prompt":"prints"}`).QueueID
+	b.work(a)
+	b.work(a)
+	c.pass(20 * time.Minute)
+	b.told("coder", func(l *engine.LiveAgent) {
+		l.LastHeard, l.LastProgress, l.Fencing = c.now(), c.now(), true
+		l.Progress = map[string]time.Time{still: {}, prints: c.now()}
+	})
+	if at := b.needs("stuck", "warning", "coder", "20 min in "+still); at.TaskID != still {
+		t.Errorf("%+v", at)
+	}
+}
