@@ -1,6 +1,7 @@
 // Asks before something that cannot be undone, and says what it will do. With
 // typed, that text must be typed first.
 import { html, useState, useId } from "../lib/dom.js";
+import { useDanger } from "../lib/live.js";
 import { Dialog, openDialog } from "./dialog.js";
 import { ErrorBox } from "./errorbox.js";
 
@@ -9,7 +10,8 @@ import { ErrorBox } from "./errorbox.js";
 export const Confirm = ({ title, consequence = [], action, typed, danger = true, onConfirm, onClose, children }) => {
   const [text, setText] = useState(""), [busy, setBusy] = useState(false), [error, setError] = useState(null);
   const id = useId();
-  const ready = !busy && (!typed || text === typed);
+  const alive = useDanger(); // the director may have gone since it was opened
+  const ready = alive && !busy && (!typed || text === typed);
   const submit = async () => {
     if (!ready) return;
     setBusy(true);
