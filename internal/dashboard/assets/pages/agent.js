@@ -37,6 +37,9 @@ const Whole = ({ agent }) => {
   const [shell, setShell] = useState(() => takeAsked(agent.name));
   const again = useRef(null);
   const may = useMay("terminal");
+  // A terminal that is open stays on the page, and says itself how it ended.
+  const opened = useRef(false);
+  opened.current = shell && (opened.current || may.ok);
   const close = () => { setShell(false); again.current?.focus(); };
   return html`
     <header class="page-head">
@@ -47,7 +50,7 @@ const Whole = ({ agent }) => {
       <div class="task-actions" ref=${(el) => { again.current = el?.querySelector("button"); }}><${AgentMenu} agent=${agent} onTerminal=${() => setShell(true)} /></div>
     </header>
     <${Notes} agent=${agent} />
-    ${shell && (may.ok ? html`<${Terminal} agent=${agent.name} onClose=${close} />` : html`<p class="note is-warn">${may.why}</p>`)}
+    ${shell && (opened.current ? html`<${Terminal} agent=${agent.name} onClose=${close} />` : html`<p class="note is-warn">${may.why}</p>`)}
     <div class="columns">
       <div class="stack">
         <${Running} agent=${agent} />

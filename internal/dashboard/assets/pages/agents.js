@@ -48,7 +48,8 @@ const Row = ({ agent, gone }) => html`
     <div class="agent-now">
       ${agent.face_text && html`<p class="agent-why">${agent.face_text}</p>`}
       ${agent.current.length === 0 && html`<p class="quiet">${idleText(agent)}</p>`}
-      ${agent.current.map((task) => html`<p class="agent-task" key=${task.queue_id}><${TaskLink} id=${task.queue_id} /> <span class="cut">${task.prompt_preview}</span>${task.mode === "bypass" && html`<span class="quiet"> isolated</span>`}</p>`)}
+      ${agent.current.map((task) => html`<p class="agent-task" key=${task.queue_id}><${TaskLink} id=${task.queue_id} /> <span class="cut">${task.prompt_preview}</span>
+        ${task.mode === "bypass" && html`<span class="quiet">isolated</span>`}${agent.current.length > 1 && html`<span class="quiet task-clock">${task.last_progress ? `printed ${age(task.last_progress)} ago` : "nothing printed"}</span>`}</p>`)}
     </div>
     <${Clocks} agent=${agent} />
     <div class="agent-room">

@@ -2,6 +2,7 @@
 // done about it.
 import { html, useCallback } from "../lib/dom.js";
 import { useLive, useOnTask } from "../lib/live.js";
+import { useKeys } from "../lib/keys.js";
 import { full, since, span, useNow } from "../lib/time.js";
 import { isEnded } from "../lib/board.js";
 import { useLoad } from "../parts/load.js";
@@ -26,8 +27,19 @@ export default ({ id }) => {
   const path = `/api/queue/${encodeURIComponent(id)}`;
   const { data: task, error, again } = useLoad(path, every);
   useOnTask(id, useCallback(() => { again(); }, [again]));
+  useKeys({ w: ["why it is not running", showWhy] });
   if (!task) return error ? html`<${Missing} id=${id} error=${error} again=${again} />` : html`<p class="quiet">Loading ${id}…</p>`;
   return html`<${Whole} key=${id} task=${task} error=${error} again=${again} />`;
+};
+
+// showWhy leads to the panel, which stands at the end on a phone.
+const showWhy = () => {
+  const panel = document.querySelector(".why");
+  if (!panel) return false;
+  panel.tabIndex = -1;
+  panel.focus();
+  panel.scrollIntoView({ block: "nearest" });
+  return true;
 };
 
 const Missing = ({ id, error, again }) => {

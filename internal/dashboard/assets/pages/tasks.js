@@ -39,6 +39,7 @@ export default ({ query }) => {
     x: ["pick the row", () => toggle(task)],
     c: ["cancel the row", () => (task && !isEnded(task.state) && cancel.ok ? (cancelTask(task), true) : false)],
     r: ["retry the row", () => (task && isEnded(task.state) && retry.ok ? (retryTask(task), true) : false)],
+    Escape: ["pick none", () => (picked.size > 0 ? (setPicked(new Map()), true) : false)],
     w: ["why does it wait", () => (task ? go(taskPath(task.queue_id)) : false)],
   });
   return html`<div class="page-head"><h1>Tasks</h1><p class="quiet"><${Changes} hold=${found} show=${found.refresh} /> ${countText(found)}</p></div>

@@ -154,7 +154,7 @@ const talk = (screen, ticket, tell) => {
         finish(message.reason || "the terminal ended");
     }
   };
-  socket.onclose = () => finish(ready ? "the connection to the director was lost; the shell has been ended" : "the terminal could not be opened");
+  socket.onclose = () => finish(ready ? "the connection to the director was lost; the agent ends the shell" : "the terminal could not be opened");
   screen.onData((text) => type(new TextEncoder().encode(text)));
   screen.onBinary((text) => type(Uint8Array.from(text, (c) => c.charCodeAt(0))));
   screen.onResize(({ cols, rows }) => { if (ready) say(JSON.stringify({ type: "resize", cols, rows })); });
