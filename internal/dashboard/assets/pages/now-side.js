@@ -46,7 +46,7 @@ const holders = (list) => {
   return [...count].map(([name, n]) => (n > 1 ? `${name} ×${n}` : name)).join(", ");
 };
 
-const series = [{ label: "waiting", tone: "warn" }, { label: "running", tone: "busy", dash: [6, 3] }];
+const series = [{ label: "waiting", tone: "warn", fill: "warn-soft" }, { label: "running", tone: "busy" }]; // told apart by their form too
 
 export const Pressure = () => {
   const samples = useLive((b) => b.pressure), totals = useLive((b) => b.totals);
@@ -59,7 +59,7 @@ export const Pressure = () => {
   return html`<${Card} title="Pressure, last 30 min" side=${html`<span class="quiet small-text" title="shows the tasks of that time">drag to filter</span>`} name="pressure">
     <div class="card-body">
       <${Chart} data=${data} series=${series} label=${label} height=${130} onSelect=${filter} />
-      <p class="legend"><span><i class="tone-warn"></i>${pending} waiting</span><span><i class="tone-busy dashed"></i>${running} running</span>${pending > 0 && html`<span>oldest ${span(oldest)}</span>`}</p>
+      <p class="legend"><span><i class="tone-warn filled"></i>${pending} waiting</span><span><i class="tone-busy"></i>${running} running</span>${pending > 0 && html`<span>oldest ${span(oldest)}</span>`}</p>
     </div>
   </${Card}>`;
 };

@@ -23,7 +23,7 @@ const shortest = 300; // seconds that the axis has at least
 const pad = (n) => String(n).padStart(2, "0");
 const hourMinute = (s) => { const d = new Date(s * 1000); return `${pad(d.getHours())}:${pad(d.getMinutes())}`; };
 
-// Chart: data is [[seconds…], [values…], …], series {label, tone} for each row
+// Chart: data is [[seconds…], [values…], …], series {label, tone, fill} for each row
 // of values; onSelect(from, to) hears what was dragged over, in ms.
 export const Chart = ({ data, series, label, height = 130, onSelect }) => {
   const box = useRef(null), plot = useRef(null), newest = useRef(data), select = useRef(onSelect);
@@ -57,7 +57,7 @@ const options = (box, series, height, selected) => {
     cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false } },
     scales: { x: { range: (_, from, to) => [Math.min(from, to - shortest), to] }, y: { range: (_, low, high) => [0, Math.max(4, Math.ceil((high ?? 0) * 1.1))] } },
     axes: [{ ...axis, grid: { show: false }, size: 24, space: 60, incrs: [60, 120, 300, 600, 1800, 3600], values: (_, ticks) => ticks.map(hourMinute) }, { ...axis, size: 30, space: 34, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] }],
-    series: [{}, ...series.map((s) => ({ label: s.label, stroke: colour(s.tone), width: 1.5, dash: s.dash, points: { show: false } }))],
+    series: [{}, ...series.map((s) => ({ label: s.label, stroke: colour(s.tone), width: 1.5, fill: s.fill && colour(s.fill), points: { show: false } }))],
     hooks: { setSelect: [(u) => {
       if (u.select.width < 4) return;
       selected(u.posToVal(u.select.left, "x") * 1000, u.posToVal(u.select.left + u.select.width, "x") * 1000);

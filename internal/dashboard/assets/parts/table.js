@@ -25,6 +25,7 @@ export const Table = ({ label, columns, items, keyOf, row, name, height = 40, ph
   const [from, to] = useWindow(box, items.length, each);
   useEffect(() => { if (to >= items.length - spare) onEnd?.(); }, [to, items.length]);
   useLayoutEffect(() => { if (cursor >= 0) reveal(box.current, cursor, each); }, [cursor, each]);
+  useEffect(() => { if (cursor >= 0) step(box.current, cursor); }, [cursor]);
   return html`<div class=${cx("table", `table-${name}`)} role="table" aria-label=${label} aria-rowcount=${items.length + 1}>
     <div role="rowgroup" class="table-head"><div role="row" aria-rowindex="1">${columns.map((c) => html`<div key=${c.name} role="columnheader" class=${`col-${c.name}`}>${c.label}</div>`)}</div></div>
     <div role="rowgroup" class="table-body" ref=${box} style=${{ height: `${items.length * each}px` }}>
@@ -64,3 +65,9 @@ const reveal = (body, index, each) => {
   if (top < 120) scrollBy(0, top - 120);
   else if (top + each > innerHeight - 16) scrollBy(0, top + each - innerHeight + 16);
 };
+
+// step takes the focus along, once the row is there: what is read out is the
+// row that keys stand at.
+const step = (body, index) => requestAnimationFrame(() => requestAnimationFrame(() => {
+  body?.querySelector(`[aria-rowindex="${index + 2}"]`)?.focus({ preventScroll: true });
+}));

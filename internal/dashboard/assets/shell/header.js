@@ -2,7 +2,7 @@
 import { html, cx, useEffect, useRef } from "../lib/dom.js";
 import { togglePause, useAge, useLink, useLive, usePaused } from "../lib/live.js";
 import { searchPath, useRoute } from "../lib/router.js";
-import { useMay } from "../lib/me.js";
+import { useMay, useMe } from "../lib/me.js";
 import { clock, span } from "../lib/time.js";
 import { Icon } from "../parts/icon.js";
 import { say } from "../parts/toast.js";
@@ -20,10 +20,18 @@ export const Header = () => {
     <div class="top-side">
       <${Depth} />
       <${Pill} />
+      <${Who} />
       <button type="button" class="find" onClick=${find}>Search <kbd aria-hidden="true">/</kbd></button>
       <button type="button" class="primary" onClick=${() => newTask()} disabled=${!may.ok} title=${may.why || undefined}>New task <kbd aria-hidden="true">n</kbd></button>
     </div>
   </header>`;
+};
+
+// Who leads whoever is logged in to where that ends.
+const Who = () => {
+  const me = useMe();
+  if (me?.kind !== "user") return null;
+  return html`<a class="who cut" href="/login" title="You are logged in: here is the way out">${me.email || me.id}</a>`;
 };
 
 // Depth is how many tasks wait, of how many there may be.
@@ -49,10 +57,10 @@ const Pill = () => {
 // Banner says what is wrong with the connection.
 export const Banner = () => {
   const { state } = useAge(), { state: link, error } = useLink(), at = useLive((b) => b.at);
+  if (link === "denied") return html`<div class="banner" role="alert"><${Icon} name="lock" />You may not see the board: ${error?.message}.</div>`;
   if (state === "dead") {
     return html`<div class="banner" role="alert"><${Icon} name="warn" />The director does not answer. ${at ? `What you see is from ${clock(at)} and may be wrong by now` : "There is nothing to show yet"}; what cannot be undone is switched off. Trying again.</div>`;
   }
-  if (link === "denied") return html`<div class="banner" role="alert"><${Icon} name="lock" />You may not see the board: ${error?.message}.</div>`;
   if (state === "late" && error) return html`<div class="banner banner-late"><${Icon} name="warn" />The live stream is broken: ${error.message}${error.request_id ? ` (request ${error.request_id})` : ""}. Trying again.</div>`;
   return null;
 };
