@@ -125,7 +125,7 @@ type LiveTask struct {
 	Source        string     `json:"source"`
 	SourceJob     string     `json:"source_job,omitempty"`
 	RetryOf       string     `json:"retry_of,omitempty"` // the task that it was made of
-	By            string     `json:"by,omitempty"` // who asked, for people
+	By            string     `json:"by,omitempty"`       // who asked, for people
 	Attempts      int        `json:"attempts,omitempty"`
 	CreatedAt     time.Time  `json:"created_at"`
 	StartedAt     *time.Time `json:"started_at,omitempty"`
