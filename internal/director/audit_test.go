@@ -282,3 +282,19 @@ func TestWhatWasDoneInPartIsRecorded(t *testing.T) {
 		t.Error("what did nothing was recorded")
 	}
 }
+
+// Of a pause and its end the log has the reason, what was before and what was
+// after.
+func TestAuditOfPauses(t *testing.T) {
+	b, show := newPeople(t)
+	for _, step := range []struct{ path, body, want string }{
+		{"pause", `{"queue":"work","reason":"a new model"}`, `{"after":{"by":"user anna","paused":true,"reason":"a new model"},"before":{"paused":false},"reason":"a new model"}`},
+		{"pause", `{"queue":"work","reason":"for longer"}`, `{"after":{"by":"user anna","paused":true,"reason":"for longer"},"before":{"by":"user anna","paused":true,"reason":"a new model"},"reason":"for longer"}`},
+		{"resume", `{"queue":"work"}`, `{"after":{"paused":false},"before":{"by":"user anna","paused":true,"reason":"for longer"}}`},
+	} {
+		b.do("POST", "/api/queue/"+step.path, step.body, show["cookie"]...).want(t, http.StatusOK, nil)
+		if row := b.last(); row.EventType != "queue" || row.Action != step.path || row.Resource != "work" || row.Details != step.want {
+			t.Errorf("%s: %+v, want %s", step.path, row, step.want)
+		}
+	}
+}

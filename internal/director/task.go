@@ -166,12 +166,14 @@ func (d *Director) pause(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	before, err := d.pauseWords(r.Context(), req.Queue)
+	if err != nil {
+		return err
+	}
 	if err := d.engine.Pause(r.Context(), req.Queue, req.Reason, callerOf(r).String(), until); err != nil {
 		return err
 	}
-	if err := d.audit(r, signalbox.Audit{
-		EventType: "queue", Action: "pause", Resource: orAll(req.Queue), AgentName: queueAgent(req.Queue), Details: details(map[string]any{"reason": req.Reason}),
-	}); err != nil {
+	if err := d.auditPause(r, "pause", req, before); err != nil {
 		return err
 	}
 	return d.paused(w, r)
@@ -191,10 +193,14 @@ func (d *Director) resume(w http.ResponseWriter, r *http.Request) error {
 			return signalbox.Invalid(f.name, "%s belongs to a pause; a resume takes queue alone", f.name)
 		}
 	}
+	before, err := d.pauseWords(r.Context(), req.Queue)
+	if err != nil {
+		return err
+	}
 	if err := d.engine.Resume(r.Context(), req.Queue, callerOf(r).String()); err != nil {
 		return err
 	}
-	if err := d.audit(r, signalbox.Audit{EventType: "queue", Action: "resume", Resource: orAll(req.Queue), AgentName: queueAgent(req.Queue)}); err != nil {
+	if err := d.auditPause(r, "resume", req, before); err != nil {
 		return err
 	}
 	return d.paused(w, r)

@@ -28,6 +28,7 @@ func (d *Director) putUser(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &req, false); err != nil {
 		return err
 	}
+	before := d.userWords(r.PathValue("id"))
 	u, created, err := d.identity.PutUser(r.Context(), identity.PutUser{
 		ID: r.PathValue("id"), Email: req.Email, Password: req.Password, Role: signalbox.Role(req.Role), Agents: req.Agents, Disabled: req.Disabled,
 	})
@@ -36,11 +37,21 @@ func (d *Director) putUser(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err := d.audit(r, signalbox.Audit{
 		EventType: "user", Action: "put", Resource: "user:" + u.ID,
-		Details: details(map[string]any{"created": created, "role": u.Role, "agents": u.Agents, "disabled": u.Disabled, "password_set": req.Password != ""}),
+		Details: details(map[string]any{"created": created, "before": before, "after": d.userWords(u.ID), "password_set": req.Password != ""}),
 	}); err != nil {
 		return err
 	}
 	d.answer(w, http.StatusOK, userView(u))
+	return nil
+}
+
+// userWords is what the audit log says of a user: nothing where there is none.
+func (d *Director) userWords(id string) map[string]any {
+	for _, u := range d.identity.Users() {
+		if u.ID == id {
+			return map[string]any{"email": u.Email, "role": u.Role, "agents": u.Agents, "disabled": u.Disabled}
+		}
+	}
 	return nil
 }
 
