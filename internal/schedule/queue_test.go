@@ -30,6 +30,7 @@ type task struct {
 	at              time.Time
 	ended           bool
 	cancelled       string
+	lost            bool // nobody was told of it
 }
 
 func (q *queue) Submit(ctx context.Context, s signalbox.Schedule, key string) (schedule.Submitted, error) {
@@ -61,7 +62,7 @@ func (q *queue) Submit(ctx context.Context, s signalbox.Schedule, key string) (s
 	t := &task{id: fmt.Sprintf("queue-%d", len(q.order)+1), key: key, prompt: s.Prompt, at: q.w.now()}
 	q.byKey[key], q.byID[t.id] = t, t
 	q.order = append(q.order, t)
-	if q.lost {
+	if t.lost = q.lost; t.lost {
 		return schedule.Submitted{}, errNoAnswer
 	}
 	return schedule.Submitted{QueueID: t.id}, nil

@@ -265,9 +265,15 @@ func (t *turn) goOn() error {
 
 // block lets what comes after a firing that is not decided wait for it.
 func (t *turn) block(first *firing) {
-	until := first.wake(t.s.now())
-	for i := range t.open {
-		if f := &t.open[i]; f != first && f.mine && f.retryAt.Before(until) {
+	now := t.s.now()
+	until := first.wake(now)
+	after := 1 + slices.IndexFunc(t.open, func(f firing) bool { return f.run.ID == first.run.ID })
+	for i := after; i < len(t.open); i++ {
+		f := &t.open[i]
+		if !f.mine && f.forsaken(now) { // it is this scheduler's to go on with, when its turn comes
+			f.mine, f.recovered = true, true
+		}
+		if f.mine && f.retryAt.Before(until) {
 			f.retryAt = until
 		}
 	}
