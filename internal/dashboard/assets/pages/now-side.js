@@ -1,10 +1,10 @@
 // Beside the lanes: the tool queues that all agents share, and how much there
 // was to do in the last half hour.
-import { html, useMemo } from "../lib/dom.js";
+import { html, useMemo, useState } from "../lib/dom.js";
 import { useHold } from "../lib/hold.js";
 import { useLive } from "../lib/live.js";
 import { capacityPath, go, searchPath } from "../lib/router.js";
-import { age, span, useNow } from "../lib/time.js";
+import { age, clock, span, useNow } from "../lib/time.js";
 import { Bars } from "../parts/bars.js";
 import { Card } from "../parts/card.js";
 import { Chart } from "../parts/chart.js";
@@ -49,6 +49,7 @@ const holders = (list) => {
 const series = [{ label: "waiting", tone: "warn", fill: "warn-soft" }, { label: "running", tone: "busy" }]; // told apart by their form too
 
 export const Pressure = () => {
+  const [at, point] = useState(null);
   const samples = useLive((b) => b.pressure), totals = useLive((b) => b.totals);
   const data = useMemo(() => [samples.map((s) => Date.parse(s.at) / 1000), samples.map((s) => s.pending), samples.map((s) => s.running)], [samples]);
   if (samples.length < 2) {
@@ -58,10 +59,17 @@ export const Pressure = () => {
   const label = `The last 30 minutes: ${pending} waiting now, at most ${Math.max(...data[1])}; ${running} running now, at most ${Math.max(...data[2])}; the oldest waits ${span(oldest)}`;
   return html`<${Card} title="Pressure, last 30 min" side=${html`<span class="quiet small-text" title="shows the tasks of that time">drag to filter</span>`} name="pressure">
     <div class="card-body">
-      <${Chart} data=${data} series=${series} label=${label} height=${130} onSelect=${filter} />
-      <p class="legend"><span><i class="tone-warn filled"></i>${pending} waiting</span><span><i class="tone-busy"></i>${running} running</span>${pending > 0 && html`<span>oldest ${span(oldest)}</span>`}</p>
+      <${Chart} data=${data} series=${series} label=${label} height=${130} onSelect=${filter} onPoint=${point} />
+      <${Legend} now=${totals} then=${at === null ? null : samples[at]} />
     </div>
   </${Card}>`;
+};
+
+// Legend says what is now, or what was then, where that is pointed at.
+const Legend = ({ now, then }) => {
+  const { pending, running, oldest_age_seconds: oldest } = then ?? now;
+  return html`<p class="legend"><span><i class="tone-warn filled"></i>${pending} waiting</span><span><i class="tone-busy"></i>${running} running</span>
+    ${pending > 0 && html`<span>oldest ${span(oldest)}</span>`}${then && html`<span>at ${clock(then.at)}</span>`}</p>`;
 };
 
 const second = (ms) => new Date(ms).toISOString().slice(0, 19) + "Z";

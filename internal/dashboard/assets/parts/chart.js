@@ -24,18 +24,19 @@ const pad = (n) => String(n).padStart(2, "0");
 const hourMinute = (s) => { const d = new Date(s * 1000); return `${pad(d.getHours())}:${pad(d.getMinutes())}`; };
 
 // Chart: data is [[seconds…], [values…], …], series {label, tone, fill} for each row
-// of values; onSelect(from, to) hears what was dragged over, in ms.
-export const Chart = ({ data, series, label, height = 130, onSelect }) => {
-  const box = useRef(null), plot = useRef(null), newest = useRef(data), select = useRef(onSelect);
+// of values; onSelect(from, to) hears what was dragged over, in ms, and
+// onPoint(index) what is pointed at, null for nothing.
+export const Chart = ({ data, series, label, height = 130, onSelect, onPoint }) => {
+  const box = useRef(null), plot = useRef(null), newest = useRef(data), hear = useRef({});
   newest.current = data;
-  select.current = onSelect;
+  hear.current = { onSelect, onPoint };
   useEffect(() => {
     let over = false;
     const make = async () => {
       const UPlot = await fetchLibrary();
       if (over) return;
       plot.current?.destroy();
-      plot.current = new UPlot(options(box.current, series, height, (from, to) => select.current?.(from, to)), newest.current, box.current);
+      plot.current = new UPlot(options(box.current, series, height, hear), newest.current, box.current);
     };
     make().catch(() => {}); // without the library the text beside the chart says it all
     const sized = new ResizeObserver(() => plot.current?.setSize({ width: box.current.clientWidth, height }));
@@ -47,7 +48,7 @@ export const Chart = ({ data, series, label, height = 130, onSelect }) => {
   return html`<div class="chart" role="img" aria-label=${label} ref=${box}></div>`;
 };
 
-const options = (box, series, height, selected) => {
+const options = (box, series, height, hear) => {
   const css = getComputedStyle(box);
   const colour = (name) => css.getPropertyValue(`--${name}`) && resolve(box, name);
   const quiet = colour("quiet"), line = colour("line");
@@ -60,9 +61,9 @@ const options = (box, series, height, selected) => {
     series: [{}, ...series.map((s) => ({ label: s.label, stroke: colour(s.tone), width: 1.5, fill: s.fill && colour(s.fill), points: { show: false } }))],
     hooks: { setSelect: [(u) => {
       if (u.select.width < 4) return;
-      selected(u.posToVal(u.select.left, "x") * 1000, u.posToVal(u.select.left + u.select.width, "x") * 1000);
+      hear.current.onSelect?.(u.posToVal(u.select.left, "x") * 1000, u.posToVal(u.select.left + u.select.width, "x") * 1000);
       u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-    }] },
+    }], setCursor: [(u) => hear.current.onPoint?.(u.cursor.idx ?? null)] },
   };
 };
 
