@@ -82,7 +82,7 @@ func (d *Director) scheduleOf(r *http.Request) (Schedules, signalbox.Schedule, e
 		return nil, signalbox.Schedule{}, err
 	}
 	ref := r.PathValue("id")
-	unknown := refuse(signalbox.CodeNotFound, "GET /api/schedules lists them", "there is no schedule %q", clip(ref))
+	unknown := refuse(signalbox.CodeNotFound, "signalbox schedules lists them, as GET /api/schedules does", "there is no schedule %q", clip(ref))
 	if !signalbox.ValidName(ref) { // ids are names too
 		return nil, signalbox.Schedule{}, unknown
 	}

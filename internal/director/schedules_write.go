@@ -180,7 +180,7 @@ func (d *Director) triggerSchedule(w http.ResponseWriter, r *http.Request) error
 
 // noTask is the error of a firing that came to no task.
 func (d *Director) noTask(r *http.Request, run *signalbox.ScheduleRun) error {
-	const record = "GET /api/schedules/{id}/executions has the record"
+	const record = "signalbox schedules executions has the record, as GET /api/schedules/{id}/executions does"
 	switch run.Status {
 	case signalbox.SkippedQueueFull:
 		return &refusal{err: signalbox.Errorf(signalbox.CodeQueueFull, "%s", run.Error), retryAfter: d.retryAfter(r.Context(), signalbox.QueueWork)}
