@@ -1,0 +1,103 @@
+package e2e_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// TestSchedulesFromTheCommandLine makes, fires, looks at and removes a schedule
+// of a director, and refuses what cannot be with the field named.
+func TestSchedulesFromTheCommandLine(t *testing.T) {
+	b := newBox(t)
+	addr := freePort(t)
+	director := b.director("--addr", addr)
+	b.agent("coder", director.url)
+	for field, args := range map[string][]string{
+		"agent_name":      {"--cron", "@daily", "--prompt", "p", "--agent", "nobody"},
+		"timezone":        {"--cron", "@daily", "--prompt", "p", "--timezone", "Mars/Olympus"},
+		"cron_expression": {"--cron", "0 0 31 2 *", "--prompt", "p"},
+	} {
+		code := 2
+		if field == "agent_name" {
+			code = 3
+		}
+		if got := b.want(code, append([]string{"schedules", "add", "wrong"}, args...)...); !strings.Contains(got.err, field) {
+			t.Errorf("%s is not named: %s", field, got.err)
+		}
+	}
+	b.want(0, "schedules", "add", "nightly", "--cron", "0 1 * * *", "--timezone", "Europe/Berlin", "--prompt", "tidy up", "--agent", "coder")
+	if got := b.want(5, "schedules", "add", "nightly", "--cron", "@daily", "--prompt", "p"); !strings.Contains(got.err, "nightly") {
+		t.Errorf("%s", got.err)
+	}
+	if got := b.want(0, "schedules", "trigger", "nightly", "--wait"); got.out != "Demo agent finished: tidy up\n" {
+		t.Errorf("%q", got.out)
+	}
+	b.want(0, "schedules", "edit", "nightly", "--cron", "0 3 * * *")
+	director.kill()
+	director = b.director("--addr", addr)
+
+	// What was acknowledged is there after a crash, and the firing with it.
+	s := parse[api.Schedule](t, b.want(0, "schedules", "show", "nightly", "--json").out)
+	if s.CronExpression != "0 3 * * *" || s.AgentName != "coder" || s.LastStatus != "queued" || len(s.Outcomes) != 1 || s.Outcomes[0].Status != "completed" ||
+		s.Outcomes[0].QueueID != s.LastQueueID || len(s.NextRuns) != 3 || s.NextRuns[0].In(zone(t, "Europe/Berlin")).Hour() != 3 {
+		t.Errorf("%+v", s)
+	}
+	past, err := b.client(director.url).History(b.ctx(), client.HistoryOptions{SourceJob: "nightly"})
+	if err != nil || len(past.Tasks) != 1 || past.Tasks[0].Source != "scheduler" {
+		t.Errorf("%+v %v", past, err)
+	}
+	b.want(0, "schedules", "disable", "nightly")
+	if got := b.want(0, "schedules"); !strings.Contains(got.out, "disabled") {
+		t.Errorf("%s", got.out)
+	}
+	b.want(0, "schedules", "remove", "nightly")
+	b.want(3, "schedules", "show", "nightly")
+}
+
+func zone(t *testing.T, name string) *time.Location {
+	t.Helper()
+	z, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return z
+}
+
+// The jobs of the director's configuration follow its file.
+func TestTheDirectorFollowsTheJobsOfItsFile(t *testing.T) {
+	b := newBox(t)
+	write := func(jobs string) string { return b.file("work/signalbox.yaml", "jobs:\n"+jobs, 0o600) }
+	write("  - {name: a, schedule: \"0 1 * * *\", prompt: p}\n")
+	director := b.director()
+	c := b.client(director.url)
+	names := func() string {
+		var out []string
+		for s, err := range c.AllSchedules(b.ctx(), client.SchedulesOptions{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, s.Name+"/"+s.Source)
+		}
+		return strings.Join(out, " ")
+	}
+	if got := names(); got != "a/config" {
+		t.Fatalf("%s", got)
+	}
+	b.want(5, "schedules", "remove", "a")
+	b.want(0, "schedules", "add", "mine", "--cron", "@daily", "--prompt", "p")
+
+	write("  - {name: b, schedule: \"0 1 * * *\", prompt: p}\n")
+	director.signal(syscall.SIGHUP)
+	b.until("the job of the file is another", func() bool { return names() == "b/config mine/api" })
+	write("  - {name: c, schedule: \"61 1 * * *\", prompt: p}\n")
+	director.says("signalbox.yaml:2: jobs[0].schedule: ") // seen without a signal
+	if got := names(); got != "b/config mine/api" {
+		t.Errorf("%s", got)
+	}
+	director.stop()
+}
