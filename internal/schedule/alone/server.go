@@ -78,7 +78,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	short, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
 	defer cancel()
 	err := server.Shutdown(short)
-	_ = <-served // http.ErrServerClosed
+	if ended := <-served; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
 	return err
 }
 
