@@ -20,6 +20,7 @@ type entry struct {
 	open []firing // oldest first
 
 	busy    bool // a turn runs, or waits for its place
+	skipped bool // there is a revision that was not read: its runs are not in open
 	ends    bool // ends were announced while it was busy
 	trigger *trigger
 	waiters map[string]*trigger // by the run whose decision they wait for
@@ -181,15 +182,14 @@ func (s *Scheduler) rearrange() {
 // drop forgets a schedule. Whoever waits for a firing of it is told so.
 func (s *Scheduler) drop(e *entry) {
 	id := e.row.ID
-	if s.entries[id] != e {
-		return
+	if s.entries[id] == e {
+		delete(s.entries, id)
+		delete(s.holding, id)
+		if s.names[e.row.Name] == id {
+			delete(s.names, e.row.Name)
+		}
+		s.wakes.remove(e)
 	}
-	delete(s.entries, id)
-	delete(s.holding, id)
-	if s.names[e.row.Name] == id {
-		delete(s.names, e.row.Name)
-	}
-	s.wakes.remove(e)
 	gone := notFound(e.row.Name)
 	if e.trigger != nil {
 		e.trigger.answer(signalbox.ScheduleRun{}, gone)

@@ -63,7 +63,7 @@ func (s *Scheduler) learn(row *signalbox.Schedule, open []signalbox.ScheduleRun,
 	if row.Rev != e.row.Rev {
 		s.set(e, *row)
 	}
-	e.open = merge(e.open, open)
+	e.open, e.skipped = merge(e.open, open), false
 	s.arrange(e)
 }
 
@@ -103,6 +103,7 @@ func (s *Scheduler) adopt(row signalbox.Schedule) {
 		s.entries[row.ID] = e
 	}
 	if row.Rev > e.row.Rev {
+		e.skipped = e.skipped || row.Rev > e.row.Rev+1
 		s.set(e, row)
 	}
 	s.arrange(e)

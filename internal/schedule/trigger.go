@@ -110,7 +110,11 @@ func (t *turn) manual() {
 	if tr == nil {
 		return
 	}
-	if err := t.begin(tr); err != nil {
+	err := t.begin(tr)
+	if errors.Is(err, errGone) {
+		err = notFound(t.e.row.Name)
+	}
+	if err != nil {
 		tr.answer(signalbox.ScheduleRun{}, err)
 	}
 }

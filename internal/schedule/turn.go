@@ -88,13 +88,17 @@ func (t *turn) read(stale bool) error {
 	if !stale {
 		known = slices.Clone(t.e.open)
 	}
-	stale = stale || row.Rev != t.e.row.Rev
+	stale = stale || row.Rev != t.e.row.Rev || t.e.skipped
+	t.e.skipped = false
 	t.s.mu.Unlock()
 	t.open = known
 	if stale {
 		// Every change of a run changes the revision of its row.
 		runs, err := t.s.book.Runs(t.ctx, row.ID, signalbox.MaxScheduleRuns+signalbox.MaxMissed+signalbox.MaxHeld)
 		if err != nil {
+			t.s.mu.Lock()
+			t.e.skipped = true
+			t.s.mu.Unlock()
 			return err
 		}
 		t.open = merge(known, runs)
@@ -104,8 +108,9 @@ func (t *turn) read(stale bool) error {
 	return nil
 }
 
-// commit makes what the turn knows the scheduler's.
-func (t *turn) commit() {
+// commit makes what the turn knows the scheduler's, and tells those who wait for
+// the decision of the runs that were written: what they do next must find it.
+func (t *turn) commit(written ...signalbox.ScheduleRun) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
 	if t.row.Rev > t.e.row.Rev || t.e.zone == nil {
@@ -113,6 +118,12 @@ func (t *turn) commit() {
 	}
 	t.due = instants{expr: t.e.expr, zone: t.e.zone}
 	t.e.open = slices.Clone(t.open)
+	for _, r := range written {
+		if tr := t.e.waiters[r.ID]; tr != nil && r.Status != signalbox.RunFiring {
+			delete(t.e.waiters, r.ID)
+			tr.answer(r, nil)
+		}
+	}
 	t.tellDropped()
 }
 
@@ -162,24 +173,9 @@ func (t *turn) put(row signalbox.Schedule, runs []signalbox.ScheduleRun, entry s
 	}
 	for _, r := range runs {
 		t.s.logRun(&t.row, &r)
-		t.answer(&r)
 	}
-	t.commit()
+	t.commit(runs...)
 	return nil
-}
-
-// answer tells who waits for the decision of a run. It comes before the commit,
-// which tells those whose firings others decided.
-func (t *turn) answer(r *signalbox.ScheduleRun) {
-	if r.Status == signalbox.RunFiring {
-		return
-	}
-	t.s.mu.Lock()
-	defer t.s.mu.Unlock()
-	if tr := t.e.waiters[r.ID]; tr != nil {
-		delete(t.e.waiters, r.ID)
-		tr.answer(*r, nil)
-	}
 }
 
 // decide decides about the instants that have passed.

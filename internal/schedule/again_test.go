@@ -1,0 +1,90 @@
+package schedule_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/schedule"
+)
+
+// TestATriggerThatWasAnsweredIsOver: who is told what a firing came to may
+// trigger again at once.
+func TestATriggerThatWasAnsweredIsOver(t *testing.T) {
+	within(t, func(t *testing.T, w *world) {
+		s := w.start()
+		row := w.add(s, "0 1 * * *", func(s *signalbox.Schedule) { s.Overlap = signalbox.OverlapAllow })
+		for n := range 500 {
+			if _, err := s.Trigger(t.Context(), row.ID, "kim"); err != nil {
+				t.Fatalf("trigger %d: %v", n, err)
+			}
+		}
+	})
+}
+
+// gate holds back writes once it is shut.
+type gate struct {
+	schedule.Book
+	shut chan struct{} // nil: it is open
+	held chan struct{}
+}
+
+func (g *gate) Put(ctx context.Context, s signalbox.Schedule, runs []signalbox.ScheduleRun, e signalbox.Entry) (signalbox.Schedule, error) {
+	stored, err := g.Book.Put(ctx, s, runs, e)
+	if g.shut != nil && len(runs) > 0 {
+		g.held <- struct{}{}
+		<-g.shut
+	}
+	return stored, err
+}
+
+// TestATriggerOfWhatIsRemovedMeanwhileIsAnswered: nobody waits for the firing
+// of a schedule that is no longer there.
+func TestATriggerOfWhatIsRemovedMeanwhileIsAnswered(t *testing.T) {
+	within(t, func(t *testing.T, w *world) {
+		g := &gate{Book: w.book, held: make(chan struct{}, 10)}
+		s := w.startWith(g, w.queue)
+		row := w.add(s, "0 1 * * *")
+		g.shut = make(chan struct{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		told := make(chan error, 1)
+		go func() {
+			_, err := s.Trigger(ctx, row.ID, "kim")
+			told <- err
+		}()
+		<-g.held // the firing is written, and nobody knows yet
+		if err := s.Remove(t.Context(), row.ID, "kim"); err != nil {
+			t.Fatal(err)
+		}
+		close(g.shut)
+		if err := <-told; signalbox.CodeOf(err) != signalbox.CodeNotFound {
+			t.Errorf("triggered while it was removed: %v", err)
+		}
+	})
+}
+
+// TestAnEditDoesNotHideTheFiringOfAnother: what another scheduler began between
+// the last look and an edit here is known when the schedule is due next.
+func TestAnEditDoesNotHideTheFiringOfAnother(t *testing.T) {
+	within(t, func(t *testing.T, w *world) {
+		here := w.start()
+		row := w.add(here, "* * * * *")
+		now := w.get(row.ID)
+		began := signalbox.ScheduleRun{ID: "run-elsewhere", Nominal: w.now(), FiredAt: w.now(), Trigger: signalbox.TriggerManual, Status: signalbox.RunFiring}
+		if _, err := w.book.Put(t.Context(), now, []signalbox.ScheduleRun{began}, signalbox.Entry{}); err != nil {
+			t.Fatal(err)
+		}
+		edited := w.get(row.ID)
+		edited.Description = "another"
+		if _, err := here.Edit(t.Context(), edited, "kim"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if _, err := here.Trigger(t.Context(), row.ID, "kim"); signalbox.CodeOf(err) != signalbox.CodeConflict {
+			t.Errorf("triggered beside the firing of another: %v", err)
+		}
+	})
+}
