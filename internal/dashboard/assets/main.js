@@ -32,9 +32,12 @@ const useShellKeys = () => useKeys({
 const Page = () => {
   const route = useRoute();
   const [shown, setShown] = useState({ name: "", View: null, error: null });
-  const fetchIt = () => loadPage(route.name).then(
-    (View) => setShown({ name: route.name, View, error: null }), (error) => setShown({ name: route.name, View: null, error }));
-  useEffect(() => { fetchIt(); }, [route.name]);
+  useEffect(() => {
+    let left = false; // one that comes after the next was asked for is not shown
+    const show = (View, error) => { if (!left) setShown({ name: route.name, View, error }); };
+    loadPage(route.name).then((View) => show(View, null), (error) => show(null, error));
+    return () => { left = true; };
+  }, [route.name]);
   if (shown.error) return html`<${ErrorBox} title="This page could not be loaded" error=${lost(shown.error)} retry=${() => location.reload()} />`;
   if (shown.name !== route.name || !shown.View) return html`<p class="quiet" aria-busy="true">Loading…</p>`;
   return html`<${Guarded} key=${route.path} View=${shown.View} route=${route} />`;

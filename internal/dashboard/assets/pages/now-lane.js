@@ -66,7 +66,7 @@ const idleText = (agent, now) => {
 // Release stands in the open where it is the way out.
 const Release = ({ agent }) => {
   const may = useMay("release");
-  const needed = agent.face === "stuck" || (agent.face === "withheld" && agent.current?.length > 0);
+  const needed = agent.face === "stuck" || (["withheld", "down"].includes(agent.face) && agent.current?.length > 0);
   if (!needed) return null;
   return html`<button type="button" disabled=${!may.ok} title=${may.why || undefined} onClick=${() => forceRelease(agent.name)}>Force release…</button>`;
 };
