@@ -1,6 +1,10 @@
 package schedule
 
-import "github.com/signalbox-ai/signalbox"
+import (
+	"fmt"
+
+	"github.com/signalbox-ai/signalbox"
+)
 
 // logRun writes the seed's log lines (work-queue, Scheduler Integration). The
 // message is empty: the line is its fields.
@@ -17,6 +21,9 @@ func (s *Scheduler) logRun(row *signalbox.Schedule, r *signalbox.ScheduleRun) {
 		s.log.Info("", "job", row.Name, "action", "held", "queue_id", r.Previous)
 	case signalbox.RunQueued:
 		s.log.Info("", "job", row.Name, "action", "queued", "queue_id", r.QueueID)
+		if row.Agent != "" { // the line of the seed execution-queue besides
+			s.log.Info(fmt.Sprintf("[Schedule] Agent '%s' execution %s: queued", row.Agent, r.QueueID))
+		}
 	case signalbox.SkippedQueueFull:
 		skipped("queue_full")
 	case signalbox.SkippedNoDirector:

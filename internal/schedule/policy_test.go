@@ -43,6 +43,7 @@ func TestSeedJobIsQueuedAndRecorded(t *testing.T) {
 			t.Errorf("key %q", key)
 		}
 		w.wantLine(`level=INFO msg="" job=nightly-maintenance action=queued queue_id=queue-1`)
+		w.wantLine(`level=INFO msg="[Schedule] Agent 'coder' execution queue-1: queued"`)
 		next := s.Next(row, 3)
 		if len(next) != 3 || !next[0].Equal(time.Date(2000, 1, 2, 1, 0, 0, 0, time.UTC)) || !next[2].Equal(time.Date(2000, 1, 4, 1, 0, 0, 0, time.UTC)) {
 			t.Errorf("next: %v", next)
