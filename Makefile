@@ -4,8 +4,9 @@
 GO       ?= go
 AGENTS   ?= $(CURDIR)/.cache/agents/bin
 NPM      ?= $(CURDIR)/.cache/npm
-# What the tests find there: the coding CLIs, and MCP servers from npm.
-REAL      = SIGNALBOX_TEST_AGENTS=$(AGENTS) SIGNALBOX_TEST_NPM=$(NPM)
+# What the tests find there: the coding CLIs, packages from npm, and promtool
+# unless there is one on PATH.
+REAL      = SIGNALBOX_TEST_AGENTS=$(AGENTS) SIGNALBOX_TEST_NPM=$(NPM) PATH="$$PATH:$(CURDIR)/.cache/promtool"
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PACKAGES  = ./...
 # Simulated time with many goroutines, which the race detector's runtime does

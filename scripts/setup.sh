@@ -29,6 +29,12 @@ if [ ${#missing[@]} -gt 0 ]; then
 	fi
 fi
 
+if ! command -v promtool >/dev/null 2>&1; then
+	if ! command -v dpkg-deb >/dev/null 2>&1 || ! scripts/install-promtool.sh >/dev/null 2>&1; then
+		echo "setup: no promtool (Debian's package prometheus has it): the alerts are checked by name alone" >&2
+	fi
+fi
+
 if command -v npm >/dev/null 2>&1; then
 	for what in install-agents install-npm-packages; do
 		if ! "scripts/$what.sh" >/dev/null; then
