@@ -101,11 +101,28 @@ func (d *Director) bulkTasks(r *http.Request, q *signalbox.Query, action string)
 		}
 		return len(tasks) < maxBulk
 	})
-	slices.SortFunc(tasks, func(a, b signalbox.Task) int { return cmp.Compare(a.Seq, b.Seq) }) // what was asked for first is made anew first
+	slices.SortFunc(tasks, func(a, b signalbox.Task) int { return bulkOrder(&a, &b, action) })
 	if err == nil && s.cut {
 		return nil, refuse(signalbox.CodeValidation, "narrow the query, for example with since:7d", "the query would have to look at more than %d tasks", bulkRows)
 	}
 	return tasks, err
+}
+
+// bulkOrder has what was asked for first made anew first, and what runs
+// cancelled last: a slot that it frees must not be given to a task that is about
+// to be cancelled.
+func bulkOrder(a, b *signalbox.Task, action string) int {
+	if action == bulkCancel {
+		return cmp.Or(cmp.Compare(inFlight(a), inFlight(b)), cmp.Compare(b.Seq, a.Seq))
+	}
+	return cmp.Compare(a.Seq, b.Seq)
+}
+
+func inFlight(t *signalbox.Task) int {
+	if t.State.InFlight() {
+		return 1
+	}
+	return 0
 }
 
 // doAll does it with all tasks, side by side, and records that in one row of
