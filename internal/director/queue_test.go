@@ -43,8 +43,20 @@ func fixed(c *clock) func(*options) {
 	c.at = time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)
 	return func(o *options) {
 		o.engine.Now = c.now
-		o.engine.Random = rand.NewChaCha8([32]byte{1})
+		o.engine.Random = &sameBytes{from: rand.NewChaCha8([32]byte{1})}
 	}
+}
+
+// sameBytes are the same random bytes in every run, for all who ask at once.
+type sameBytes struct {
+	mu   sync.Mutex
+	from *rand.ChaCha8
+}
+
+func (s *sameBytes) Read(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.from.Read(b)
 }
 
 func wantBody(t *testing.T, got reply, status int, want string) {
