@@ -91,7 +91,8 @@ func (j *judge) stuck(a *api.LiveAgent) {
 	for i := range a.Current {
 		row := &a.Current[i]
 		last := cmp.Or(row.LastProgress, row.StartedAt)
-		if row.State != string(signalbox.Working) || last == nil || j.view.now.Sub(*last) <= stuckAfter {
+		waits := row.Call != nil && row.Call.Waiting // for a tool, which is not the agent's fault
+		if row.State != string(signalbox.Working) || waits || last == nil || j.view.now.Sub(*last) <= stuckAfter {
 			continue
 		}
 		at := j.agent(a, "stuck", levelWarning, fmt.Sprintf("has printed nothing for %s in %s", roughly(j.view.now.Sub(*last)), row.QueueID),

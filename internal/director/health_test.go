@@ -1,6 +1,7 @@
 package director_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -248,5 +249,32 @@ func TestHealthOfOneOfSeveralTasks(t *testing.T) {
 	})
 	if at := b.needs("stuck", "warning", "coder", "20 min in "+still); at.TaskID != still {
 		t.Errorf("%+v", at)
+	}
+}
+
+// Of several tasks of an agent one is stuck; the other waits for a tool, which
+// is no fault of the agent.
+func TestHealthOfATaskThatWaitsForATool(t *testing.T) {
+	var c clock
+	tools := newFakeTools()
+	b := newBox(t, fixed(&c), withTools(tools)).serve()
+	a := b.agent("coder", 2)
+	still, waits := b.submit(`{"prompt":"still"}`).QueueID, b.submit(`{"prompt":"waits"}`).QueueID
+	b.work(a)
+	b.work(a)
+	c.pass(20 * time.Minute)
+	b.told("coder", func(l *engine.LiveAgent) { l.LastHeard, l.Fencing = c.now(), true })
+	tools.mu.Lock()
+	tools.queues = queueStates()[:1]
+	tools.queues[0].Waiters[0].Since, tools.queues[0].Waiters[0].Execution = c.now(), waits
+	tools.mu.Unlock()
+	var stuck []string
+	for _, at := range b.verdict().Attention {
+		if at.Kind == "stuck" {
+			stuck = append(stuck, at.TaskID)
+		}
+	}
+	if !slices.Equal(stuck, []string{still}) {
+		t.Errorf("stuck: %q", stuck)
 	}
 }
