@@ -22,7 +22,7 @@ import "time"
 type Live struct {
 	Revision  int64          `json:"revision"`
 	At        time.Time      `json:"at"`
-	Epoch     string         `json:"epoch"` // of the director's process: with another one, revisions begin anew
+	Epoch     string         `json:"epoch"` // of the director's process, and of what the reader may see: with another one, revisions begin anew
 	Totals    *Totals        `json:"totals,omitempty"`
 	Health    *Verdict       `json:"health,omitempty"`
 	Agents    []LiveAgent    `json:"agents,omitempty"`    // key: name

@@ -2,6 +2,8 @@ package director
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -90,8 +92,9 @@ func (l *liveReader) begin(from place) error {
 	if from.epoch == "" {
 		return l.whole(liveSnapshot)
 	}
-	missed, ok := l.sight.since(from)
-	if !ok {
+	own := from.epoch == l.epoch()
+	missed, ok := l.sight.since(place{l.sight.epoch, from.revision})
+	if !own || !ok {
 		return l.whole(liveResync)
 	}
 	l.at = from.revision
@@ -104,6 +107,20 @@ func (l *liveReader) begin(from place) error {
 		return err
 	}
 	return l.stream.write(frame)
+}
+
+// epoch is that of the reader's own events.
+func (l *liveReader) epoch() string { return l.who.epoch(l.sight.epoch) }
+
+// epoch is that of the events for a caller. Who may not see all has one of its
+// own: what another saw, or it saw itself with other rights, is no place from
+// which it can go on.
+func (c caller) epoch(of string) string {
+	if !c.limited() {
+		return of
+	}
+	sees := sha256.Sum256([]byte(strings.Join(append([]string{of, c.who.Key()}, c.who.Agents...), "\n")))
+	return of + "-" + hex.EncodeToString(sees[:6])
 }
 
 // whole sends everything as it is.
@@ -179,7 +196,7 @@ func (l *liveReader) beat() error {
 	if !current {
 		return l.stream.comment()
 	}
-	return l.stream.moment(liveBeat, api.Beat{Revision: l.at, At: at, Epoch: l.sight.epoch})
+	return l.stream.moment(liveBeat, api.Beat{Revision: l.at, At: at, Epoch: l.epoch()})
 }
 
 // frame is one event of the stream, with the reader's place behind it.
@@ -190,6 +207,6 @@ func (s *sight) frame(name string, v api.Live) ([]byte, error) {
 	}
 	b := make([]byte, 0, len(data)+96)
 	b = append(b, "id: "...)
-	b = append(b, place{s.epoch, v.Revision}.String()...)
+	b = append(b, place{v.Epoch, v.Revision}.String()...)
 	return event(append(b, '\n'), name, data), nil
 }

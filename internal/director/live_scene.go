@@ -199,7 +199,7 @@ func latest[T any](before, now *T) *T {
 
 // live is a step as a caller may see it.
 func (s *step) live(c caller) api.Live {
-	out := api.Live{Revision: s.revision, At: s.at, Epoch: s.epoch, Totals: s.totals, Pressure: s.pressure}
+	out := api.Live{Revision: s.revision, At: s.at, Epoch: c.epoch(s.epoch), Totals: s.totals, Pressure: s.pressure}
 	if s.health != nil {
 		verdict := s.health.verdict(c.who)
 		out.Health = &verdict

@@ -330,3 +330,39 @@ func TestLiveIsLimited(t *testing.T) {
 	s.read()
 	check()
 }
+
+// A reader goes on where it was itself, with the rights that it had. What
+// another saw must not be what its changes are added to.
+func TestLiveOfAnotherCallerIsNoPlace(t *testing.T) {
+	b := newBox(t)
+	b.agent("coder", 1)
+	other := limited
+	other.ID = "another"
+	wider := limited
+	wider.Agents = append([]string{"other"}, limited.Agents...)
+	b.server = httptest.NewServer(b.dir.HandlerAs(limited))
+	t.Cleanup(func() {
+		b.dir.Stop()
+		http.DefaultClient.CloseIdleConnections()
+		b.server.Close()
+	})
+	s := b.watch()
+	s.read()
+	place := s.place()
+	for name, c := range map[string]struct {
+		who  signalbox.Principal
+		want string
+	}{
+		"the same":          {limited, "beat"},
+		"another user":      {other, "resync"},
+		"with other rights": {wider, "resync"},
+		"without limits":    {signalbox.Principal{}, "resync"},
+	} {
+		b.server.Config.Handler = b.dir.HandlerAs(c.who)
+		back := b.watch(header("Last-Event-ID", place))
+		if got := back.read(); got != c.want {
+			t.Errorf("%s: %s", name, got)
+		}
+		back.close()
+	}
+}

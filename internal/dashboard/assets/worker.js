@@ -10,9 +10,14 @@ const tellAll = (message) => {
   for (const port of ports) port.postMessage(message);
 };
 
-// join shows a tab what there is; from then on it hears what the others hear.
+// join shows a tab what there is; from then on it hears what the others hear. A
+// tab that comes after a logout has logged in: it must not hear of that.
 const join = (port) => {
   ports.add(port);
+  if (["login", "denied"].includes(feed?.state.state)) {
+    feed.close();
+    feed = null;
+  }
   feed ??= openFeed(tellAll);
   port.postMessage({ type: "board", board: feed.board });
   port.postMessage(feed.state);

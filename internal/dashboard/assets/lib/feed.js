@@ -30,8 +30,11 @@ const follow = async (feed, signal, say, tell) => {
       if (!answer.ok) {
         const state = { 401: "login", 403: "denied" }[answer.status] ?? "broken";
         const body = await answer.json().catch(() => ({}));
+        if (state !== "broken") {
+          wait = longestWait;
+          forget(feed); // whoever comes next may be somebody else
+        }
         say(state, { code: body.error, message: body.message, request_id: body.request_id });
-        if (state !== "broken") wait = longestWait;
       } else {
         say("open");
         wait = firstWait;
@@ -45,6 +48,11 @@ const follow = async (feed, signal, say, tell) => {
     await new Promise((resume) => setTimeout(resume, wait));
     wait = Math.min(wait * 2, longestWait);
   }
+};
+
+const forget = (feed) => {
+  feed.board = emptyBoard();
+  feed.last = "";
 };
 
 const headersOf = (feed) => ({ Accept: "text/event-stream", ...(feed.last ? { "Last-Event-ID": feed.last } : {}) });

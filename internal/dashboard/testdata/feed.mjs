@@ -1,0 +1,26 @@
+// The feed, with a director that the test plays.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openFeed } from "../assets/lib/feed.js";
+
+const snapshot = 'id: e.1\nevent: snapshot\ndata: {"revision":1,"at":"2026-01-01T12:00:00Z","epoch":"e","agents":[{"name":"secret"}]}\n\n';
+
+test("who is logged out leaves nothing for who comes next", async () => {
+  const asked = [];
+  const answers = [() => new Response(snapshot), () => Response.json({ error: "unauthorized" }, { status: 401 }), () => new Response(snapshot)];
+  globalThis.fetch = async (path, { headers }) => {
+    asked.push(headers["Last-Event-ID"]);
+    return (answers[asked.length - 1] ?? (() => new Promise(() => {})))();
+  };
+  const heard = [];
+  let resume;
+  const opened = new Promise((done) => { resume = done; });
+  const feed = openFeed((message) => {
+    heard.push([message.state ?? message.event, feed.board.agents.size]);
+    if (asked.length === 3) resume();
+  });
+  await opened;
+  feed.close();
+  assert.deepEqual(asked.slice(0, 3), [undefined, "e.1", undefined]);
+  assert.deepEqual(heard.slice(0, 4), [["open", 0], ["snapshot", 1], ["broken", 1], ["login", 0]]);
+});
