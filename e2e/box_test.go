@@ -81,6 +81,7 @@ func buildAndRun(m *testing.M) (int, error) {
 	if err := os.Setenv("TMPDIR", dir); err != nil {
 		return 1, err
 	}
+	defer stopChrome()
 	return m.Run(), nil
 }
 

@@ -1,0 +1,263 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// chrome is the one browser of all tests of the pages. Each test has a context
+// of its own in it, as a private window has: cookies, storage and workers.
+var chrome struct {
+	once sync.Once
+	ctx  context.Context
+	stop func()
+	err  error
+}
+
+func startChrome(path string) {
+	home, err := os.MkdirTemp("", "chrome") // by which the reaper knows it
+	if err != nil {
+		chrome.err = err
+		return
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.UserDataDir(filepath.Join(home, "data")),
+		chromedp.Env("HOME="+home, "XDG_CONFIG_HOME="+home+"/.config", "XDG_CACHE_HOME="+home+"/.cache", "TZ=UTC"))
+	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	browser, end := chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {})) // what is wrong comes as an error too
+	chrome.ctx, chrome.stop = browser, func() { end(); cancel() }
+	chrome.err = chromedp.Do(browser, chromedp.Navigate("about:blank"))
+}
+
+// stopChrome ends the browser, if a test has used it.
+func stopChrome() {
+	if chrome.stop != nil {
+		chrome.stop()
+	}
+}
+
+// window is what one person has open: tabs that share cookies and workers.
+type window struct {
+	t     *testing.T
+	url   string // of the director
+	first context.Context
+	tabs  int
+}
+
+// window opens one. Without Chromium the test is skipped with the reason.
+func (b *box) window(url string) *window {
+	b.t.Helper()
+	path := onPath(b.t, "chromium")
+	chrome.once.Do(func() { startChrome(path) })
+	if chrome.err != nil {
+		b.t.Fatalf("Chromium: %v", chrome.err)
+	}
+	ctx, cancel := chromedp.NewContext(chrome.ctx, chromedp.WithNewBrowserContext())
+	b.t.Cleanup(cancel)
+	return &window{t: b.t, url: url, first: ctx}
+}
+
+// tab is a page of the dashboard in a tab of its own. What a person would find
+// in its console as an error fails the test, and so does what the policy of the
+// pages had to stop.
+type tab struct {
+	t   *testing.T
+	w   *window
+	ctx context.Context
+
+	mu      sync.Mutex
+	wrong   []string
+	allowed []string // errors that the test brings about
+}
+
+// tabOptions change what a tab is before it opens the page.
+type tabOptions struct {
+	width, height int64
+	dark          bool
+	bypass        bool // of the policy, for a tool that is put into the page
+}
+
+func (w *window) tab(path string) *tab { w.t.Helper(); return w.tabWith(path, tabOptions{}) }
+
+func (w *window) tabWith(path string, o tabOptions) *tab {
+	w.t.Helper()
+	ctx := w.first
+	if w.tabs++; w.tabs > 1 {
+		var cancel context.CancelFunc
+		ctx, cancel = chromedp.NewContext(w.first)
+		w.t.Cleanup(cancel)
+	}
+	p := &tab{t: w.t, w: w, ctx: ctx}
+	if err := chromedp.Listen(ctx, p.hear); err != nil {
+		w.t.Fatalf("a tab: %v", err)
+	}
+	p.set(o)
+	w.t.Cleanup(p.finish)
+	p.goTo(path)
+	return p
+}
+
+// set prepares the tab: its size, its colours, and the words of tabScript.
+func (p *tab) set(o tabOptions) {
+	p.t.Helper()
+	if o.width == 0 {
+		o.width, o.height = 1280, 900
+	}
+	scheme := "light"
+	if o.dark {
+		scheme = "dark"
+	}
+	p.run("prepare the tab", chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: tabScript})
+		if err == nil {
+			_, err = cdp.Call(ctx, t, cdplog.Enable, cdp.Empty{})
+		}
+		if err == nil {
+			_, err = cdp.Call(ctx, t, page.SetBypassCSP, page.SetBypassCSPParams{Enabled: o.bypass})
+		}
+		if err == nil { // every tab believes that somebody looks at it
+			_, err = cdp.Call(ctx, t, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+		}
+		if err == nil {
+			_, err = cdp.Call(ctx, t, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+				Width: o.width, Height: o.height, DeviceScaleFactor: 1, Mobile: o.width < 640,
+			})
+		}
+		if err == nil {
+			_, err = cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+				{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+			}})
+		}
+		return err
+	}))
+}
+
+// hear keeps what goes wrong in the page.
+func (p *tab) hear(event any) {
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		p.note(saidBy(e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError {
+			p.note(saidBy("", e.Args...))
+		}
+	case *cdplog.EventEntryAdded:
+		if e.Entry.Level == cdplog.EntryLevelError {
+			p.note(e.Entry.Text + " " + e.Entry.URL)
+		}
+	}
+}
+
+func saidBy(text string, all ...*runtime.RemoteObject) string {
+	for _, one := range all {
+		if one != nil {
+			text += " " + string(one.Value) + one.Description
+		}
+	}
+	return text
+}
+
+func (p *tab) note(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wrong = append(p.wrong, text)
+}
+
+// allow names errors that are the test's own doing.
+func (p *tab) allow(texts ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.allowed = append(p.allowed, texts...)
+}
+
+func (p *tab) finish() {
+	if p.t.Failed() {
+		var said string
+		ctx, cancel := context.WithTimeout(p.ctx, 5*time.Second)
+		defer cancel()
+		said, _ = chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
+		p.t.Logf("the page, at the end: %s", tail(said))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, text := range p.wrong {
+		if !p.allows(text) {
+			p.t.Errorf("the console says: %s", text)
+		}
+	}
+}
+
+func (p *tab) allows(text string) bool {
+	for _, allowed := range p.allowed {
+		if strings.Contains(text, allowed) {
+			return true
+		}
+	}
+	return false
+}
+
+// run does something in the tab.
+func (p *tab) run(what string, action chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, long)
+	defer cancel()
+	if err := chromedp.Do(ctx, action); err != nil {
+		p.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// goTo opens a path of the director and waits until the page is there.
+func (p *tab) goTo(path string) {
+	p.t.Helper()
+	p.run("open "+path, chromedp.Navigate(p.w.url+path))
+}
+
+// ask evaluates an expression; what has no value yet, and a page that is being
+// left, are told by ok.
+func (p *tab) ask(expression string, into any) error {
+	ctx, cancel := context.WithTimeout(p.ctx, long)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf("JSON.stringify((%s) ?? null)", expression)))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(text), into)
+}
+
+// has is the value of an expression now.
+func has[T any](p *tab, expression string) (value T) {
+	p.t.Helper()
+	if err := p.ask(expression, &value); err != nil {
+		p.t.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+// until waits for a condition in the page.
+func (p *tab) until(what, condition string) {
+	p.t.Helper()
+	var last error
+	for deadline := time.Now().Add(long); ; time.Sleep(20 * time.Millisecond) {
+		var met bool
+		if last = p.ask("Boolean("+condition+")", &met); last == nil && met {
+			return
+		}
+		if time.Now().After(deadline) || p.ctx.Err() != nil {
+			p.t.Fatalf("not within %s: %s (%v)", long, what, last)
+		}
+	}
+}
