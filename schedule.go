@@ -145,6 +145,12 @@ const (
 // Open reports whether the firing is not decided yet.
 func (s RunStatus) Open() bool { return s == RunFiring || s == RunHeld }
 
+// Failed reports whether the firing made no task though it should have. One that
+// the schedule's own policies left out has not failed.
+func (s RunStatus) Failed() bool {
+	return s == SkippedQueueFull || s == SkippedNoDirector || s == SkippedError
+}
+
 // ScheduleRun is the record of one firing of a schedule. Its task, where there
 // is one, says itself how it fared: the record is not changed by that.
 type ScheduleRun struct {

@@ -21,7 +21,7 @@ func TestRunIDIsOfTheInstant(t *testing.T) {
 	}
 }
 
-// Only what is not decided is open; the policies are the seeds' words.
+// Only what is not decided is open, and what a policy left out has not failed; the policies are the seeds' words.
 func TestWordsOfSchedules(t *testing.T) {
 	for status, open := range map[signalbox.RunStatus]bool{
 		signalbox.RunFiring: true, signalbox.RunHeld: true, signalbox.RunQueued: false, "": false, signalbox.SkippedQueueFull: false,
@@ -29,6 +29,10 @@ func TestWordsOfSchedules(t *testing.T) {
 	} {
 		if status.Open() != open {
 			t.Errorf("%q is open: %v", status, status.Open())
+		}
+		failed := status == signalbox.SkippedQueueFull || status == signalbox.SkippedNoDirector || status == signalbox.SkippedError
+		if status.Failed() != failed {
+			t.Errorf("%q has failed: %v", status, status.Failed())
 		}
 	}
 	if !slices.Equal(signalbox.Overlaps(), []signalbox.Overlap{"queue", "skip", "cancel_previous", "allow"}) {

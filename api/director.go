@@ -36,7 +36,7 @@ type Status struct {
 type SchedulerCounts struct {
 	Schedules int        `json:"schedules"`
 	Enabled   int        `json:"enabled"`
-	Failing   int        `json:"failing"` // enabled ones whose newest firing made no task
+	Failing   int        `json:"failing"` // enabled ones whose newest firing should have made a task and did not
 	NextRun   *time.Time `json:"next_run,omitempty"`
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/cron"
@@ -100,7 +101,7 @@ func scheduleState(s *api.Schedule) string {
 		return "disabled"
 	case s.OverdueSeconds > 0:
 		return "overdue"
-	case strings.HasPrefix(s.LastStatus, "skipped_"):
+	case signalbox.RunStatus(s.LastStatus).Failed():
 		return "failing"
 	}
 	return "enabled"

@@ -3,7 +3,6 @@ package director
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -69,7 +68,7 @@ func (p *plans) take(s *signalbox.Schedule, from Schedules, now time.Time) {
 		at.Kind, at.Level, at.Since = "schedule_overdue", levelError, due.UTC()
 		at.Text = fmt.Sprintf("should have fired at %s, %s ago, and has not", due.UTC().Format(time.RFC3339), roughly(late))
 		at.Cure = "see that a scheduler runs (signalbox status), or fire it with signalbox schedules trigger " + s.Name
-	case failing(s):
+	case s.LastStatus.Failed():
 		at.Kind, at.Since = "schedule_failing", s.LastRun.UTC()
 		at.Text = fmt.Sprintf("made no task when it fired last (%s)", s.LastStatus)
 		if s.LastError != "" {
@@ -80,12 +79,6 @@ func (p *plans) take(s *signalbox.Schedule, from Schedules, now time.Time) {
 		return
 	}
 	p.wrong = append(p.wrong, at)
-}
-
-// failing reports whether the newest firing came to nothing, and not because
-// the one before still runs.
-func failing(s *signalbox.Schedule) bool {
-	return slices.Contains([]signalbox.RunStatus{signalbox.SkippedError, signalbox.SkippedNoDirector, signalbox.SkippedQueueFull}, s.LastStatus)
 }
 
 func planPart(s *signalbox.Schedule) *part {

@@ -247,7 +247,7 @@ func (d *Director) schedulerCounts(ctx context.Context) (*api.SchedulerCounts, e
 			continue
 		}
 		c.Enabled++
-		if madeNoTask(rows[i].LastStatus) {
+		if rows[i].LastStatus.Failed() {
 			c.Failing++
 		}
 		if due := d.cfg.Schedules.Due(rows[i]); !due.IsZero() && (next.IsZero() || due.Before(next)) {
@@ -256,9 +256,4 @@ func (d *Director) schedulerCounts(ctx context.Context) (*api.SchedulerCounts, e
 	}
 	c.NextRun = timePtr(next)
 	return c, nil
-}
-
-// madeNoTask reports whether a firing came to its end without a task.
-func madeNoTask(s signalbox.RunStatus) bool {
-	return s != "" && s != signalbox.RunQueued && !s.Open()
 }

@@ -86,14 +86,13 @@ const (
 
 // executionStatus says how a firing goes: its task says so itself.
 func (d *Director) executionStatus(ctx context.Context, run *signalbox.ScheduleRun) (string, error) {
-	switch run.Status {
-	case signalbox.RunQueued:
-	case signalbox.SkippedBusy, signalbox.SkippedMissed: // as the schedule wants it
-		return executionSkipped, nil
-	case signalbox.SkippedQueueFull, signalbox.SkippedError, signalbox.SkippedNoDirector:
-		return string(signalbox.Failed), nil
-	default: // firing, held
+	switch {
+	case run.Status.Open():
 		return string(run.Status), nil
+	case run.Status.Failed():
+		return string(signalbox.Failed), nil
+	case run.Status != signalbox.RunQueued: // as the schedule wants it
+		return executionSkipped, nil
 	}
 	t, err := d.engine.Read().Task(ctx, run.QueueID)
 	switch {

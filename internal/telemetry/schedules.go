@@ -63,7 +63,7 @@ func NewScheduleMetrics(now func() time.Time) *ScheduleMetrics {
 func newScheduleMetrics(reg prometheus.Registerer, now func() time.Time) *ScheduleMetrics {
 	m := &ScheduleMetrics{
 		now: now, firings: map[signalbox.RunStatus]prometheus.Counter{},
-		schedules: prometheus.NewDesc("signalbox_schedules", "Schedules, by state: enabled, failing (of these, those whose newest firing made no task), disabled.", []string{"state"}, nil),
+		schedules: prometheus.NewDesc("signalbox_schedules", "Schedules, by state: enabled, failing (of these, those whose newest firing should have made a task and did not), disabled.", []string{"state"}, nil),
 		failing:   prometheus.NewDesc("signalbox_schedule_failing", "1 for each schedule that is failing, the first 100 by name.", []string{"schedule"}, nil),
 		overdue:   prometheus.NewDesc("signalbox_schedule_overdue_seconds", "How long ago the schedule that is overdue for longest should have fired; 0 if none is.", nil, nil),
 	}
@@ -136,7 +136,7 @@ func (m *ScheduleMetrics) Collect(c chan<- prometheus.Metric) {
 			continue
 		}
 		states["enabled"]++
-		if s.LastStatus != "" && s.LastStatus != signalbox.RunQueued && !s.LastStatus.Open() {
+		if s.LastStatus.Failed() {
 			if states["failing"]++; states["failing"] <= maxFailing {
 				c <- prometheus.MustNewConstMetric(m.failing, prometheus.GaugeValue, 1, s.Name)
 			}

@@ -156,7 +156,7 @@ func TestATriggerIsAnsweredInTheSeedsWords(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	_, text := r.do("GET", "/metrics")
-	for _, want := range []string{`signalbox_schedules{state="enabled"} 4`, `signalbox_schedule_failing{schedule="bad"} 1`, `signalbox_schedule_failing{schedule="skip"} 1`, `signalbox_schedule_firings_total{status="skipped_error"} 1`} {
+	for _, want := range []string{`signalbox_schedules{state="enabled"} 4`, `signalbox_schedule_failing{schedule="bad"} 1`, `signalbox_schedules{state="failing"} 2`, `signalbox_schedule_firings_total{status="skipped_error"} 1`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in %s", want, text)
 		}
