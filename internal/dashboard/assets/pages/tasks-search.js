@@ -63,8 +63,14 @@ const keyOf = (t) => t.queue_id;
 // the board does not tell of it stays.
 const newer = (row, live) => (live && live !== row ? { ...row, ...live } : row);
 
+// pageOf goes on until there is a row: an answer looks at so many tasks and no
+// further, and may have found none among them.
 const pageOf = async (q, after, signal) => {
-  const { tasks, next = "", total, approximate = false } = await get("/api/search" + query({ q, limit: page, after }), { signal });
+  let answer = { next: after };
+  do {
+    answer = await get("/api/search" + query({ q, limit: page, after: answer.next }), { signal });
+  } while (!answer.tasks?.length && answer.next);
+  const { tasks, next = "", total, approximate = false } = answer;
   return { tasks: tasks ?? [], next, total, approximate, ...(after ? {} : { first: tasks ?? [] }) };
 };
 

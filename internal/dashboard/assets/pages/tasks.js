@@ -52,10 +52,12 @@ export default ({ query }) => {
     ${found.busy && html`<p class="quiet" aria-busy="true">Searching…</p>`}`;
 };
 
-const countText = ({ total, approximate, busy, tasks }) => {
+const countText = ({ total, approximate, busy, tasks, next }) => {
   if (busy && tasks.length === 0) return "";
-  const n = total.toLocaleString("en");
-  return approximate ? `more than ${n} tasks` : `${n} ${total === 1 ? "task" : "tasks"}`;
+  const about = approximate && next; // all that there are have been fetched otherwise
+  const count = approximate ? Math.max(total, tasks.length) : total;
+  const n = count.toLocaleString("en");
+  return about ? `more than ${n} tasks` : `${n} ${count === 1 ? "task" : "tasks"}`;
 };
 
 const wait = 250; // ms after the last letter
