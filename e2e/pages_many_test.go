@@ -1,0 +1,223 @@
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// Ten thousand tasks: only the rows in sight exist, scrolling goes to the end,
+// and a search answers.
+func TestTenThousandTasks(t *testing.T) {
+	s := newStage(t)
+	s.d.stop()
+	s.vars["SIGNALBOX_QUEUE_MAX_SIZE"] = "20000"
+	s.start()
+	s.crowd(10_000)
+	found := s.submit(s.c, api.SubmitRequest{Prompt: "the needle in it"})
+	p := s.open("/ui/tasks")
+	p.showsIn(".page-head", "10,0")
+	rows := `document.querySelectorAll(".table-tasks .row").length`
+	p.until("rows are there", rows+" > 5")
+	nodes := `document.querySelectorAll("*").length`
+	if n := has[int](p, nodes); n > 3000 {
+		t.Errorf("the document has %d elements", n)
+	}
+	seen := has[string](p, `document.querySelector(".table-tasks .row a").title`)
+	for range 12 { // a page of them is fetched at each end that is reached
+		before := has[int](p, "document.documentElement.scrollHeight")
+		has[any](p, "(scrollTo(0, document.documentElement.scrollHeight), 1)")
+		p.until("more came", fmt.Sprintf("document.documentElement.scrollHeight > %d", before))
+	}
+	p.until("other rows are in sight", fmt.Sprintf(`document.querySelector(".table-tasks .row a") && document.querySelector(".table-tasks .row a").title !== %s`, jsText(seen)))
+	if n := has[int](p, rows); n > 80 {
+		t.Errorf("%d rows exist", n)
+	}
+	if n := has[int](p, nodes); n > 3000 {
+		t.Errorf("the document has %d elements when it was scrolled", n)
+	}
+	p.fill("Search tasks", "needle")
+	p.showsIn(".page-head", "1 task")
+	p.showsIn(".table-tasks .table-body", short(found))
+	p.click(".nav a", "Now")
+	p.showsIn(".card-queue", "10001 of 20000 waiting")
+	p.showsIn(".depth", "Queue 10001/20000")
+}
+
+// crowd submits many tasks that nobody takes.
+func (s *stage) crowd(n int) {
+	s.t.Helper()
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for i := range next {
+				body, _ := json.Marshal(api.SubmitRequest{Prompt: fmt.Sprintf("sleep 1s, report %d", i)})
+				resp, err := http.Post(s.d.url+"/api/queue/task", "application/json", bytes.NewReader(body))
+				if err != nil || resp.StatusCode != http.StatusCreated {
+					s.t.Errorf("submit: %v, %v", resp, err)
+					continue
+				}
+				resp.Body.Close()
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+}
+
+// canary is what must not run wherever people and agents can write.
+const canary = `<script>window.canary="script"</script><img src=x onerror="window.canary='img'"><svg onload="canary='svg'"></svg><a href="javascript:canary='link'">here</a>`
+
+// What people and agents wrote is text, whatever it looks like: prompt, output,
+// answer, message, reason and schedule.
+func TestHostileTextIsText(t *testing.T) {
+	s := newStage(t)
+	s.speaker("builder", `printf '%s\n' "$1" 'error: '"$1"; exit 3`)
+	s.hire("coder")
+	failed := s.end(s.c, s.task("builder", canary)).QueueID
+	completed := s.completed(s.c, s.task("coder", "sleep 1ms "+canary)).QueueID
+	running := s.running("coder", "sleep 10m "+canary)
+	waiting := s.task("coder", canary)
+	if _, err := s.c.Pause(s.ctx(), pauseOf("agent:builder", canary)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.c.CreateSchedule(s.ctx(), api.NewSchedule{Name: "nightly", CronExpression: "0 3 * * *", Message: canary, Description: canary}); err != nil {
+		t.Fatal(err)
+	}
+	p := s.open("/ui/")
+	shown := canary[:len("<script>window.canary")]
+	places := []struct{ path, selector string }{
+		{"/ui/", ".card-lanes"}, {"/ui/", ".card-queue"}, {"/ui/", ".card-lines, .card-lanes"},
+		{"/ui/tasks", ".table-tasks"}, {"/ui/tasks/" + failed, ".output-box"}, {"/ui/tasks/" + failed, ".output-failure"},
+		{"/ui/tasks/" + completed, "#result-head, .stack"}, {"/ui/tasks/" + running, "h1"}, {"/ui/tasks/" + waiting, ".text"},
+		{"/ui/agents", ".agents"}, {"/ui/agents/coder", "main"}, {"/ui/agents/builder", ".note"}, {"/ui/schedules", ".schedules"}, {"/ui/audit", ".audit"},
+	}
+	for i, place := range places {
+		if i > 0 && place.path != places[i-1].path {
+			p.goTo(place.path)
+		}
+		p.showsIn(place.selector, shown)
+		if got := has[any](p, "window.canary"); got != nil {
+			t.Fatalf("%s: it ran: %v", place.path, got)
+		}
+		if n := has[int](p, `document.querySelectorAll('main script, main img, main svg[onload], main a[href^="javascript"], [onerror], [onload]').length`); n > 0 {
+			t.Errorf("%s: %d elements came out of it", place.path, n)
+		}
+	}
+	// In dialogs and notes as well, and as what was typed into a search.
+	p.goTo("/ui/tasks/" + failed)
+	p.click(".task-actions button", "Retry…")
+	p.until("the prompt is in the field", fmt.Sprintf(`document.querySelector("dialog textarea").value.startsWith(%s)`, jsText(shown)))
+	p.allow("/api/search?")
+	p.goTo("/ui/tasks?q=" + "%3Cimg+src%3Dx+onerror%3Dcanary%3D1%3E:x")
+	p.until("it stands in the box", `document.querySelector("#search")?.value.startsWith("<img")`)
+	p.goTo("/ui/agents/%3Cscript%3Ecanary=1%3C%2Fscript%3E")
+	p.allow("404")
+	p.showsIn("main", "<script>canary=1</script>")
+	if got := has[any](p, "window.canary"); got != nil {
+		t.Errorf("it ran: %v", got)
+	}
+}
+
+// axe is the program that looks for what keeps people from using a page.
+func axe(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("SIGNALBOX_TEST_NPM")
+	if dir == "" {
+		dir = filepath.Join("..", ".cache", "npm")
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		lacking(t, "axe-core is not installed: run make setup and set SIGNALBOX_TEST_NPM to .cache/npm")
+	}
+	return string(text)
+}
+
+// violations are what axe finds against WCAG, levels A and AA, as the page
+// stands.
+func (p *tab) violations() []string {
+	p.t.Helper()
+	has[any](p, `(window.axed = null, axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], resultTypes: ["violations"] }).then((r) => {
+		axed = r.violations.flatMap((v) => v.nodes.map((n) => v.id + ": " + n.target.join(" ") + " " + n.html.slice(0, 140) + " " + (n.any[0]?.message ?? n.all[0]?.message ?? "")));
+	}, (error) => { axed = [String(error)]; }), 1)`)
+	p.until("axe has looked", "window.axed")
+	return has[[]string](p, "axed")
+}
+
+// Everybody can use the pages: no violation of WCAG A and AA on any of them, nor
+// in their dialogs, in light and dark and as wide as a phone; and nothing
+// scrolls sideways there.
+func TestEverybodyCanUseThePages(t *testing.T) {
+	script := axe(t)
+	s := newStage(t, "coder", "writer")
+	failed := s.end(s.c, s.task("coder", "sleep 1ms, fail")).QueueID
+	s.completed(s.c, s.task("writer", "sleep 1ms, write it down in a sentence that is as long as those of people are"))
+	running := s.running("coder", "sleep 1ms, call search_code for 10m")
+	waiting := s.task("coder", "sleep 10m, upgrade the billing service")
+	if _, err := s.c.Pause(s.ctx(), pauseOf("agent:writer", "the disk is being changed")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.c.CreateSchedule(s.ctx(), api.NewSchedule{Name: "nightly", CronExpression: "0 3 * * *", Message: "Tidy up", Timezone: "Europe/Berlin"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.c.TriggerSchedule(s.ctx(), "nightly"); err != nil {
+		t.Fatal(err)
+	}
+	type view struct {
+		path, there string
+		dialog      func(*tab)
+	}
+	press := func(selector, words string) func(*tab) {
+		return func(p *tab) {
+			p.click(selector, words)
+			p.until("a dialog or menu", `document.querySelector("dialog[open], [role=menu]")`)
+		}
+	}
+	views := []view{
+		{"/ui/", short(waiting), nil}, {"/ui/", short(waiting), func(p *tab) { p.keys("n"); p.until("the dialog", `document.querySelector("dialog[open]")`) }},
+		{"/ui/", short(waiting), func(p *tab) { p.keys("?"); p.until("the dialog", `document.querySelector("dialog[open]")`) }},
+		{"/ui/", short(waiting), press("button", "Actions for coder")}, {"/ui/", short(waiting), press("button", "Pause everything…")},
+		{"/ui/tasks", short(failed), nil}, {"/ui/tasks/" + running, "Prompt", nil}, {"/ui/tasks/" + running, "Prompt", press("button", "Cancel…")},
+		{"/ui/tasks/" + failed, "Most", nil}, {"/ui/tasks/" + failed, "Retry…", press("button", "Retry…")}, {"/ui/tasks/" + waiting, "Why is it", nil},
+		{"/ui/agents", "Last heartbeat", nil}, {"/ui/agents/coder", "Last 1 runs", nil}, {"/ui/capacity", "search_code", nil},
+		{"/ui/schedules", "nightly", nil}, {"/ui/schedules", "nightly", press("button", "New schedule")}, {"/ui/schedules/nightly", "Tidy up", nil},
+		{"/ui/audit", "Chain", nil}, {"/ui/nowhere", "", nil},
+	}
+	for _, look := range []tabOptions{{bypass: true}, {bypass: true, dark: true}, {bypass: true, width: 390, height: 844}} {
+		p := s.window(s.d.url).tabWith("/ui/", look)
+		for _, v := range views {
+			if strings.Contains(v.there, "Most") {
+				v.there = "The command failed"
+			}
+			p.goTo(v.path)
+			p.until(v.path+" is there", fmt.Sprintf(`e2e.text("main").includes(%s) && !document.querySelector("[aria-busy=true]")`, jsText(v.there)))
+			if v.dialog != nil {
+				v.dialog(p)
+			}
+			if wide := has[[]string](p, sideways); len(wide) > 0 {
+				t.Errorf("%s, %d px wide: it scrolls sideways because of %q", v.path, look.width, wide)
+			}
+			p.run("axe", evaluated(script))
+			for _, found := range p.violations() {
+				t.Errorf("%s (dialog: %t, dark: %t, width %d): %s", v.path, v.dialog != nil, look.dark, look.width, found)
+			}
+		}
+	}
+}
+
+// sideways names what reaches beyond the right edge, where the page can be
+// scrolled there.
+const sideways = `document.documentElement.scrollWidth <= document.documentElement.clientWidth ? [] :
+	[...document.querySelectorAll("main *, header *, dialog *")].filter((el) => el.getBoundingClientRect().right > innerWidth + 1).slice(0, 4).map((el) => el.outerHTML.slice(0, 100))`
