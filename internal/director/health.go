@@ -88,7 +88,10 @@ func (v *view) outlook(s *scene) outlook {
 		return cmp.Or(strings.Compare(a.Level, b.Level), a.Since.Compare(b.Since), strings.Compare(a.Subject, b.Subject))
 	})
 	o.fine = "All is well: " + counted(s.totals.AgentsUp, "agent is", "agents are") + " connected."
-	if s.totals.AgentsUp == 0 {
+	switch waiting := s.totals.Pending; {
+	case s.totals.AgentsUp == 0 && waiting > 0: // for less than unservedAfter, or not to start yet
+		o.fine = "No agent is connected yet, and " + counted(waiting, "task waits.", "tasks wait.")
+	case s.totals.AgentsUp == 0:
 		o.fine = "Nothing waits, and no agent is connected yet."
 	}
 	all := make([]api.Attention, len(o.all))

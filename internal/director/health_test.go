@@ -85,6 +85,11 @@ func TestHealthOfAgents(t *testing.T) {
 	if v := b.verdict(); !v.OK || !strings.Contains(v.Text, "no agent is connected") {
 		t.Errorf("%+v", v)
 	}
+	b.submit(`{"prompt":"p"}`)
+	if v := b.verdict(); !v.OK || v.Text != "No agent is connected yet, and 1 task waits." {
+		t.Errorf("%+v", v)
+	}
+	b.finish(b.work(b.agent("coder", 1)), signalbox.ReasonCompleted, signalbox.Result{})
 	a := b.agent("coder", 1)
 	b.well()
 	b.face("coder", "idle")
