@@ -76,7 +76,7 @@ const Notes = ({ agent }) => {
       <button type="button" disabled=${!admin.ok} title=${admin.why || undefined} onClick=${() => resume(p.queue)}>Resume</button></p>`}
     ${["stuck", "withheld", "cancelling", "down"].includes(agent.face) && html`<div class="note is-bad">
       <p><strong>${agent.face_text || agent.message || "It needs a look."}</strong></p>
-      <p>${agent.current.length > 0 ? "What it runs ends by itself when it has been silent for the slot lease. To go on before that, take the slot away." : agent.face === "down" ? "Start it again on its own computer: signalbox agent" : "It clears by itself when the agent says that it is idle."}
+      <p>${agent.current.length > 0 ? "When the slot lease runs out, what it runs is given up by itself. To go on before that, take the slot away." : agent.face === "down" ? "Start it again on its own computer: signalbox agent" : "It clears by itself when the agent says that it is idle."}
         ${(agent.current.length > 0 || agent.face === "withheld") && html` <button type="button" class="danger" disabled=${!release.ok} title=${release.why || undefined} onClick=${() => forceRelease(agent.name)}>Force release…</button>`}</p></div>`}
     ${!p && agent.face === "idle" && agent.waiting > 0 && html`<p class="note is-warn">${agent.waiting} wait for it though it is idle: the first of them says why. <button type="button" class="plain" onClick=${() => pause(`agent:${agent.name}`)}>Pause…</button></p>`}`;
 };

@@ -55,7 +55,7 @@ const Row = ({ agent, gone }) => html`
     <div class="agent-room">
       <p>${agent.in_use} of ${agent.slots} ${agent.slots === 1 ? "slot" : "slots"}</p>
       <${Bars} used=${agent.in_use} total=${agent.slots} full=${false} />
-      <p class="quiet">${agent.waiting === 0 ? "nobody waits for it alone" : `${agent.waiting} ${agent.waiting === 1 ? "waits" : "wait"} for it alone`}</p>
+      <p class="quiet">${agent.waiting === 0 ? "its own queue is empty" : `${agent.waiting} in its own queue`}</p>
     </div>
     ${gone ? html`<p class="quiet">gone</p>` : html`<${AgentMenu} agent=${agent} onTerminal=${() => { askTerminal(agent.name); go(agentPath(agent.name)); }} />`}
   </article>`;

@@ -67,7 +67,7 @@ const Head = ({ again, busy }) => {
   const [open, setOpen] = useState(false);
   return html`<div class="buttons">
     ${data?.seq > 0 && html`<button type="button" class="plain" aria-expanded=${String(open)} onClick=${() => setOpen(!open)} title=${full(data.at)}>Chain: ${data.seq.toLocaleString()} rows, ${data.hash.slice(0, 12)}…</button>`}
-    <button type="button" disabled=${busy} onClick=${again}>Load anew</button>
+    <button type="button" disabled=${busy} onClick=${again}>Reload</button>
     ${open && data?.seq > 0 && html`<div class="audit-head"><p>Row ${data.seq}${data.at && `, ${clock(data.at)}`}. Each row has the hash of the one before it. Keep this one elsewhere, and later see with it whether rows were changed or taken off the end:</p>
       <${Command} text=${`signalbox audit verify --seq ${data.seq} --head ${data.hash}`} /></div>`}
   </div>`;
@@ -77,7 +77,7 @@ const Filters = ({ filters, set, filtered }) => html`
   <form class="audit-filters" role="search" aria-label="Filter the audit log" onSubmit=${(e) => e.preventDefault()}>
     <${Choice} name="event_type" label="Kind" value=${filters.event_type} set=${set} options=${kinds.map((k) => [k, k.replace("_", " ")])} />
     <${Choice} name="severity" label="Severity" value=${filters.severity} set=${set} options=${["info", "warning", "critical"].map((k) => [k, k])} />
-    <${Choice} name="since" label="Since" value=${filters.since} set=${set} options=${[["1h", "1 hour"], ["24h", "1 day"], ["168h", "7 days"], ["720h", "30 days"]]} all="ever" />
+    <${Choice} name="since" label="Since" value=${filters.since} set=${set} options=${[["1h", "1 hour"], ["24h", "1 day"], ["168h", "7 days"], ["720h", "30 days"]]} all="any time" />
     <${Typed} name="user_id" label="User" value=${filters.user_id} set=${set} />
     <${Typed} name="agent" label="Agent" value=${filters.agent} set=${set} />
     <${Typed} name="action" label="Action" value=${filters.action} set=${set} />

@@ -30,7 +30,7 @@ export const Lines = ({ picked, onPick }) => {
   const all = pauses.find((p) => p.queue === "");
   const list = [...queues.values()].filter((q) => q.name === "work" || q.waiting > 0 || q.pause).sort(byName);
   if (list.length === 0) return null;
-  return html`<${Card} title="Lines of several agents" side=${html`<${Everything} all=${all} />`} name="lines">
+  return html`<${Card} title="Queues that agents share" side=${html`<${Everything} all=${all} />`} name="lines">
     ${list.map((q) => html`<${Row} key=${q.name} queue=${q} picked=${picked} onPick=${onPick} />`)}
   </${Card}>`;
 };
@@ -69,7 +69,7 @@ export const Waiting = ({ picked, onPick }) => {
     <ul class="waiting" ...${hold.props}>${shown.map(({ key, item, gone }) => html`<li key=${key} class=${gone ? "gone" : key === picked ? "is-picked" : ""}>
       <${TaskLink} id=${item.queue_id} />
       <span class="cut waiting-text" title=${item.prompt_preview}>${item.mode === "tool" ? `${item.tool} ` : ""}${item.prompt_preview}</span>
-      <span class="quiet small-text waiting-line">${item.position ? `${item.position}. in ` : ""}${item.queue}</span>
+      <span class="quiet small-text waiting-line">${item.position ? `#${item.position} in ` : ""}${item.queue}</span>
       <span class="quiet small-text waiting-eta" title=${full(item.created_at)}>${age(item.created_at, now)} · ${item.eta ? range(item.eta) : "start unknown"}</span>
       <span class="buttons"><button type="button" class="small" aria-label=${`Why does ${shortId(item.queue_id)} wait?`} onClick=${() => onPick(item)}>Why?</button><${CancelButton} task=${item} /></span>
     </li>`)}</ul>

@@ -31,7 +31,7 @@ const What = ({ task: t }) => {
   return html`<p class="cut" title=${t.prompt_preview}>${t.tool && html`<code>${t.tool}</code> `}${t.prompt_preview}${doing && html` <span class=${`tone-${doing.tone} small-text`}>${doing.text}</span>`}${failed && html` <span class="tone-bad small-text">${t.message}</span>`}</p>`;
 };
 
-const Where = ({ task: t }) => html`<p class="cut small-text quiet">${t.agent && t.state !== "pending" ? html`<${AgentLink} name=${t.agent} />` : html`${t.position ? `${t.position}. in ` : ""}${t.queue}`}${whoOf(t) && ` · ${whoOf(t)}`}</p>`;
+const Where = ({ task: t }) => html`<p class="cut small-text quiet">${t.agent && t.state !== "pending" ? html`<${AgentLink} name=${t.agent} />` : html`${t.position ? `#${t.position} in ` : ""}${t.queue}`}${whoOf(t) && ` · ${whoOf(t)}`}</p>`;
 
 const Time = ({ task: t }) => {
   const now = useNow();
