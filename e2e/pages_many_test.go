@@ -193,7 +193,7 @@ func TestEverybodyCanUseThePages(t *testing.T) {
 		{"/ui/tasks/" + failed, "Most", nil}, {"/ui/tasks/" + failed, "Retry…", press("button", "Retry…")}, {"/ui/tasks/" + waiting, "Why is it", nil},
 		{"/ui/agents", "Last heartbeat", nil}, {"/ui/agents/coder", "Last 1 runs", nil}, {"/ui/capacity", "search_code", nil},
 		{"/ui/schedules", "nightly", nil}, {"/ui/schedules", "nightly", press("button", "New schedule")}, {"/ui/schedules/nightly", "Tidy up", nil},
-		{"/ui/audit", "Chain", nil}, {"/ui/nowhere", "", nil},
+		{"/ui/audit", "Chain", nil}, {"/ui/nowhere", "", nil}, {"/login", "This director is open", nil},
 	}
 	for _, look := range []tabOptions{{bypass: true}, {bypass: true, dark: true}, {bypass: true, width: 390, height: 844}} {
 		p := s.window(s.d.url).tabWith("/ui/", look)

@@ -176,3 +176,16 @@ func evaluated(script string) chromedp.Action[chromedp.Void] {
 		return err
 	})
 }
+
+// point moves the mouse onto an element.
+func (p *tab) point(selector string) {
+	p.t.Helper()
+	box := has[[]float64](p, fmt.Sprintf(`((b) => [b.x + b.width / 2, b.y + b.height / 2])(document.querySelector(%s).getBoundingClientRect())`, jsText(selector)))
+	p.run("point at "+selector, chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, box[0], box[1]))
+}
+
+// noDialog waits until no dialog is open.
+func (p *tab) noDialog() {
+	p.t.Helper()
+	p.until("no dialog is open", `!document.querySelector("dialog[open]")`)
+}

@@ -1,0 +1,31 @@
+package e2e_test
+
+import "testing"
+
+// A terminal in a page: it is opened by who asked for it alone, types both
+// ways under the policy of the pages, and says how it ended.
+func TestTerminalInThePage(t *testing.T) {
+	onPath(t, "chromium")
+	b := newBox(t)
+	b.vars["SHELL"] = "/bin/sh"
+	up := b.up("--agents", "demo", "--terminal")
+	p := b.window(up.url).tab("/ui/agents/demo")
+	p.showsIn("h1", "demo")
+	if has[bool](p, `Boolean(document.querySelector(".terminal"))`) {
+		t.Error("the address alone opened a terminal")
+	}
+	p.click(".page-head button", "Actions for demo")
+	p.click("[role=menuitem]", "Terminal")
+	p.showsIn(".terminal", "open")
+	p.until("the terminal has the focus", `document.activeElement.closest(".xterm")`)
+	p.keys("echo it is $((6*7))\r")
+	p.showsIn(".xterm-rows", "it is 42")
+	agents, err := b.client(up.url).Agents(b.ctx())
+	if err != nil || len(agents) != 1 || len(agents[0].Terminals) != 1 || agents[0].State != "idle" {
+		t.Errorf("the agent while a terminal is open: %+v, %v", agents, err)
+	}
+	p.keys("exit 3\r")
+	p.showsIn(".terminal .card-head", "the program ended")
+	p.click(".terminal button", "Close terminal")
+	p.until("it is gone", `!document.querySelector(".terminal")`)
+}
