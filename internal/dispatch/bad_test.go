@@ -19,6 +19,9 @@ type fault struct {
 	named []string
 }
 
+// late is what people read of an agent that takes too long.
+const late = "timeout: no answer in time"
+
 // faults are answers that are bounded in size and time, whatever they are the
 // answer to.
 var faults = map[string]fault{
@@ -26,8 +29,8 @@ var faults = map[string]fault{
 	"garbage":      {Garbage(200), []string{"not what an agent says"}},
 	"wrong JSON":   {Say(200, []int{1, 2}), []string{"not what an agent says"}},
 	"empty object": {Say(200, struct{}{}), []string{"names no state", "without a usable task_id", "not as an agent"}},
-	"hang":         {Hang(), []string{"timeout"}},
-	"drip":         {Drip(200), []string{"cut off", "timeout"}},
+	"hang":         {Hang(), []string{late}},
+	"drip":         {Drip(200), []string{late}},
 	"10 GB":        {Flood(200), []string{"longer than 8388608 bytes"}},
 	"redirect":     {Redirect("http://127.0.0.1:1/"), []string{"a redirect, which is not followed"}},
 	"500":          {Say(500, nil), []string{"answered 500"}},
@@ -36,7 +39,7 @@ var faults = map[string]fault{
 
 // patience is short where the fault takes as long as it is waited for.
 func (f fault) patience() setting {
-	if slices.Contains(f.named, "timeout") {
+	if slices.Contains(f.named, late) {
 		return impatient
 	}
 	return func(*house, *engine.Options) {}

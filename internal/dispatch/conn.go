@@ -171,13 +171,19 @@ func (c *conn) callOnce(ctx context.Context, method, path string, headers map[st
 func plainError(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
-		if errors.Is(u.Err, context.DeadlineExceeded) {
-			return fmt.Errorf("timeout: %w", u.Err)
-		}
-		return u.Err
+		err = u.Err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return lateError{err}
 	}
 	return err
 }
+
+// lateError is a deadline that passed, in words for people.
+type lateError struct{ error }
+
+func (lateError) Error() string   { return "timeout: no answer in time" }
+func (e lateError) Unwrap() error { return e.error }
 
 func read(resp *http.Response, answer any) error {
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
