@@ -121,7 +121,11 @@ func (e *Expr) read(words []string) error {
 	case len(words) == 6 || len(words) == 7:
 		return refuse("", "the expression has %d fields, and seconds and years are not known: %s", len(words), fiveFields)
 	case len(words) != 5:
-		return refuse("", "the expression has %d fields instead of five: %s", len(words), fiveFields)
+		fields := "fields"
+		if len(words) == 1 {
+			fields = "field"
+		}
+		return refuse("", "the expression has %d %s instead of five: %s", len(words), fields, fiveFields)
 	}
 	sets := [5]*uint64{&e.minutes, &e.hours, &e.days, &e.months, &e.week}
 	for i, word := range words {

@@ -15,6 +15,7 @@ func TestRefusalsSayWhatToWrite(t *testing.T) {
 		{"", "", "write five fields"},
 		{" \t\n", "", "write five fields"},
 		{strings.Repeat("1,", 130) + " * * * *", "", "at most 256"},
+		{"nightly", "", "has 1 field instead of five"},
 		{"* * * *", "", "4 fields instead of five: write five fields, minute"},
 		{"0 0 9 * * 1-5", "", "6 fields, and seconds and years are not known: write five fields"},
 		{"0 0 9 * * 1-5 2026", "", "7 fields, and seconds and years are not known: write five fields"},
