@@ -42,12 +42,12 @@ const Subject = ({ item }) => {
   return to ? html`<a href=${to}>${item.subject}</a>` : html`<strong>${item.subject}</strong>`;
 };
 
-const placeOf = ({ kind, subject }) => {
+const placeOf = ({ kind, subject, cure }) => {
   if (/^(agent_|stuck|cancel_unconfirmed|withheld)/.test(kind)) return agentPath(subject);
   if (kind === "capacity_full" || kind === "tool_down") return capacityPath(subject);
   if (kind.startsWith("schedule_")) return schedulePath(subject);
   if (kind === "queue_full" || kind === "no_agent") return searchPath("state:pending");
-  if (kind === "paused" && subject.startsWith("agent:")) return agentPath(subject.slice(6));
+  if (kind === "paused" && cure === `signalbox resume agent:${subject}`) return agentPath(subject);
   return "";
 };
 

@@ -39,18 +39,26 @@ const words = { cancel: ["Cancel", "cancelled", "What waits leaves its line; wha
 
 const number = (n) => n.toLocaleString("en");
 const tasks = (n) => `${number(n)} ${n === 1 ? "task" : "tasks"}`;
+const total = (counts) => counts.reduce((a, b) => a + b, 0);
 const sum = (answers, name) => answers.reduce((n, a) => n + a[name], 0);
 
 // send asks the director for each query; expect are the counts that were seen.
 const send = async (queries, action, expect = []) => {
   const answers = [];
-  for (const [i, query] of queries.entries()) answers.push(await post("/api/queue/bulk", { query, action, expect: expect[i] }));
+  for (const [i, query] of queries.entries()) {
+    try {
+      answers.push(await post("/api/queue/bulk", { query, action, expect: expect[i] }));
+    } catch (error) {
+      error.left = i; // what was done before is not asked for again
+      throw error;
+    }
+  }
   return answers;
 };
 
 // bulk counts, asks, and does it to just as many. Where they are others by
 // then it asks once more.
-const bulk = async (queries, action, done, before) => {
+const bulk = async (queries, action, done, before, begun) => {
   const [verb, past, note] = words[action];
   let counts;
   try {
@@ -59,12 +67,12 @@ const bulk = async (queries, action, done, before) => {
     toast(`They could not be counted: ${error.message}.`, "bad");
     return;
   }
-  const count = counts.reduce((a, b) => a + b, 0);
+  const count = total(counts);
   if (count === 0) {
     toast(`None of them can be ${past}.`);
     return;
   }
-  const again = before !== undefined && `There were ${number(before)} when you were asked; nothing has been done yet.`;
+  const again = before !== undefined && `There were ${number(before)} when you were asked; ${begun ? "some of them are done, and these are left" : "nothing has been done yet"}.`;
   const which = queries[0].includes("id:queue-") ? "The tasks that you picked." : `All tasks that match: ${queries[0]}`;
   confirm({
     title: `${verb} ${tasks(count)}`, action: `${verb} ${tasks(count)}`, consequence: [again, which, note].filter(Boolean), danger: action === "cancel",
@@ -74,7 +82,7 @@ const bulk = async (queries, action, done, before) => {
         done();
       } catch (error) {
         if (error.status !== 409) throw error;
-        bulk(queries, action, done, count);
+        bulk(queries.slice(error.left), action, done, total(counts.slice(error.left)), error.left > 0);
       }
     },
   });

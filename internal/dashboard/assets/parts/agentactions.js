@@ -4,7 +4,7 @@ import { html, useId, useState } from "../lib/dom.js";
 import { post } from "../lib/api.js";
 import { current, useLive } from "../lib/live.js";
 import { useMay } from "../lib/me.js";
-import { span } from "../lib/time.js";
+import { age } from "../lib/time.js";
 import { Confirm } from "./confirm.js";
 import { Dialog, openDialog } from "./dialog.js";
 import { ErrorBox } from "./errorbox.js";
@@ -101,7 +101,7 @@ const ForceRelease = ({ name, onClose }) => {
   </${Confirm}>`;
 };
 
-const ran = (task) => span((Date.now() - Date.parse(task.started_at ?? task.created_at)) / 1000);
+const ran = (task) => age(task.started_at ?? task.created_at);
 
 const nextOf = (agent) => {
   const next = agent.line?.[0];
