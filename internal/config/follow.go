@@ -94,6 +94,11 @@ func (f *follower) read(why string) {
 		return
 	}
 	f.taken, _ = os.Stat(f.path) // before: what changes while it is read is found
+	// Nothing may ever come of a pipe, and who waits for it would wait for ever.
+	if f.taken != nil && f.taken.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDevice|fs.ModeIrregular) != 0 {
+		f.complain(Problems{{Where: f.path, Text: "it is a pipe or a device, want a file"}})
+		return
+	}
 	fresh, err := Load(f.sources.fixed(f.path))
 	if err == nil && len(fresh.Jobs) == 0 && len(f.jobs) > 0 && fresh.fromFile("jobs") == "" {
 		err = Problems{{Where: f.path, Key: "jobs", Text: "it is gone: write jobs: [] where all of them are to end"}}

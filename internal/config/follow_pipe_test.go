@@ -1,0 +1,27 @@
+//go:build unix
+
+package config_test
+
+import (
+	"os"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A pipe in the place of the file, which nobody writes to, neither holds up
+// the jobs that come after it nor the end of the program.
+func TestAPipeInPlaceOfTheFile(t *testing.T) {
+	f := follow(t, 5*time.Millisecond, "jobs:\n"+job("a"))
+	f.await("a")
+	if err := os.Remove(f.path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(f.path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.log.await(t, "it is a pipe or a device, want a file", 1)
+	f.now <- syscall.SIGHUP
+	f.put("jobs:\n" + job("b"))
+	f.await("b")
+}
