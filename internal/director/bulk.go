@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/signalbox-ai/signalbox"
@@ -68,15 +67,15 @@ func (d *Director) bulkQuery(r *http.Request, req *api.BulkRequest) (*signalbox.
 		return nil, refuse(signalbox.CodeForbidden, "show a token that has it", "to retry needs the scope %s, and %s has %s",
 			signalbox.ScopeSubmit, who.String(), scopeWords(who.Scopes))
 	}
-	if strings.TrimSpace(req.Query) == "" {
-		return nil, signalbox.Invalid("query", "query must say which tasks are meant, such as agent:coder state:waiting; state:waiting,running are all that have not ended")
-	}
 	q, err := signalbox.ParseQuery(req.Query, d.engine.Now())
 	var wrong *signalbox.Error
-	if errors.As(err, &wrong) {
+	switch {
+	case errors.As(err, &wrong):
 		named := *wrong
 		named.Field = "query"
 		return nil, &named
+	case err == nil && q.String() == "": // "" in quotes says as little
+		return nil, signalbox.Invalid("query", "query must say which tasks are meant, such as agent:coder state:waiting; state:waiting,running are all that have not ended")
 	}
 	return &q, err
 }

@@ -229,6 +229,7 @@ func TestBulkRefusals(t *testing.T) {
 	for body, field := range map[string]string{
 		`{"query":"state:failed","action":"delete"}`: "action",
 		`{"query":"  ","action":"cancel"}`:           "query",
+		`{"query":"\"\" -\"\"","action":"cancel"}`:   "query",
 		`{"query":"agnet:x","action":"cancel"}`:      "query",
 		`{"action":"cancel","x":1}`:                  "x",
 	} {
