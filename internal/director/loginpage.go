@@ -23,7 +23,7 @@ var (
 var (
 	loginPageBody   = strings.Replace(loginHTML, "STYLE", loginCSS, 1)
 	loginPagePolicy = "default-src 'none'; script-src 'self'; style-src 'sha256-" + hashOf(loginCSS) +
-		"'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+		"'; img-src data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 
 func hashOf(s string) string {
