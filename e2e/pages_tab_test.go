@@ -77,11 +77,17 @@ func (p *tab) click(selector, words string) {
 func (p *tab) fill(label, text string) {
 	p.t.Helper()
 	p.until("the field "+label, fmt.Sprintf(`(() => { const el = e2e.field(%s, document.querySelector("dialog[open]") ?? document); el?.focus(); el?.select?.(); return document.activeElement === el; })()`, jsText(label)))
+	p.types(text)
+	p.until("the field has the text", fmt.Sprintf("document.activeElement.value === %s", jsText(text)))
+}
+
+// types puts a text where the focus is, all at once.
+func (p *tab) types(text string) {
+	p.t.Helper()
 	p.run("type", chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, input.InsertText, input.InsertTextParams{Text: text})
 		return err
 	}))
-	p.until("the field has the text", fmt.Sprintf("document.activeElement.value === %s", jsText(text)))
 }
 
 // choose takes one of a list by its words.

@@ -1,6 +1,10 @@
 package e2e_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
 
 // A terminal in a page: it is opened by who asked for it alone, types both
 // ways under the policy of the pages, and says how it ended.
@@ -18,13 +22,15 @@ func TestTerminalInThePage(t *testing.T) {
 	p.click("[role=menuitem]", "Terminal")
 	p.showsIn(".terminal", "open")
 	p.until("the terminal has the focus", `document.activeElement.closest(".xterm")`)
-	p.keys("echo it is $((6*7))\r")
+	p.types("echo it is $((6*7))")
+	p.keys(kb.Enter)
 	p.showsIn(".xterm-rows", "it is 42")
 	agents, err := b.client(up.url).Agents(b.ctx())
 	if err != nil || len(agents) != 1 || len(agents[0].Terminals) != 1 || agents[0].State != "idle" {
 		t.Errorf("the agent while a terminal is open: %+v, %v", agents, err)
 	}
-	p.keys("exit 3\r")
+	p.types("exit 3")
+	p.keys(kb.Enter)
 	p.showsIn(".terminal .card-head", "the program ended")
 	p.click(".terminal button", "Close terminal")
 	p.until("it is gone", `!document.querySelector(".terminal")`)
