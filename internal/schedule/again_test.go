@@ -88,3 +88,49 @@ func TestAnEditDoesNotHideTheFiringOfAnother(t *testing.T) {
 		}
 	})
 }
+
+// busy is a book in which something is changed while it is read.
+type busy struct {
+	schedule.Book
+	meanwhile func()
+}
+
+func (b *busy) Schedules(ctx context.Context) ([]signalbox.Schedule, error) {
+	rows, err := b.Book.Schedules(ctx)
+	if b.meanwhile != nil {
+		call := b.meanwhile
+		b.meanwhile = nil
+		call()
+	}
+	return rows, err
+}
+
+// TestWhatIsAddedDuringTheFirstReadingHidesNothing: schedules that were there
+// before are known a second later, not with the next reading of all.
+func TestWhatIsAddedDuringTheFirstReadingHidesNothing(t *testing.T) {
+	within(t, func(t *testing.T, w *world) {
+		before := w.start()
+		row := w.add(before, "* * * * *")
+		before.stop()
+		pass(30 * time.Second)
+		b := &busy{Book: w.book}
+		var s *schedule.Scheduler
+		b.meanwhile = func() {
+			if _, err := s.Add(t.Context(), signalbox.Schedule{Name: "another", Cron: "@yearly", Prompt: "go"}, "kim"); err != nil {
+				t.Error(err)
+			}
+		}
+		s, err := schedule.New(b, w.queue, schedule.Options{Now: w.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- s.Run(context.Background()) }()
+		pass(31 * time.Second)
+		w.wantStory(row.ID, "01T00:01 queued")
+		s.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -9,8 +9,9 @@ import (
 )
 
 // load reads all schedules and open runs. What was changed here while it read is
-// newer than what it read, and stays.
-func (s *Scheduler) load(ctx context.Context) error {
+// newer than what it read, and stays; whole is false where that leaves it open
+// whether there are schedules that are not known.
+func (s *Scheduler) load(ctx context.Context) (whole bool, err error) {
 	s.mu.Lock()
 	before := s.changes
 	revs := make(map[string]int64, len(s.entries))
@@ -20,11 +21,11 @@ func (s *Scheduler) load(ctx context.Context) error {
 	s.mu.Unlock()
 	rows, err := s.book.Schedules(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	runs, err := s.book.Open(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	open := map[string][]signalbox.ScheduleRun{}
 	for _, r := range runs {
@@ -34,18 +35,22 @@ func (s *Scheduler) load(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	seen := make(map[string]bool, len(rows))
+	quiet := s.changes == before
+	whole = true
 	for i := range rows {
-		seen[rows[i].ID] = true
-		s.learn(&rows[i], open[rows[i].ID], revs, s.changes == before)
+		id := rows[i].ID
+		seen[id] = true
+		s.learn(&rows[i], open[id], revs, quiet)
+		whole = whole && s.entries[id] != nil
 	}
-	if s.changes == before { // else one may be new
+	if quiet { // else one may be new
 		for id, e := range s.entries {
 			if !seen[id] {
 				s.drop(e)
 			}
 		}
 	}
-	return nil
+	return whole, nil
 }
 
 // learn takes over what was read of one schedule.

@@ -180,9 +180,12 @@ func (k *keeper) read() {
 	if time.Now().Before(k.readAt) {
 		return
 	}
-	err := k.s.load(k.s.ctx)
+	whole, err := k.s.load(k.s.ctx)
 	if err == nil {
 		k.readAt, k.backoff = time.Now().Add(readEvery), firstBackoff
+		if !whole {
+			k.readAt = time.Now().Add(firstBackoff)
+		}
 		return
 	}
 	if k.s.ctx.Err() == nil {
