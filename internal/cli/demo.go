@@ -60,8 +60,8 @@ func (a *app) demoCmd() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&opts.Addr, "addr", "", "`host:port` to listen on, of the loopback address (default: the one of the demo before, else any free port)")
 	f.BoolVar(&opts.Keep, "keep", false, "leave the data in its folder at the end")
-	f.Uint64Var(&opts.Seed, "seed", 1, "`number` that decides what is submitted when (default 1)")
-	f.Var(&pace, "pace", "about how long from one task to the next (default 4s)")
+	f.Uint64Var(&opts.Seed, "seed", 1, "`number` that decides what is submitted when")
+	f.Var(&pace, "pace", "about how long from one task to the next")
 	cmd.AddCommand(a.demoToolCmd())
 	return cmd
 }

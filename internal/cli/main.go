@@ -208,11 +208,27 @@ func own(c *cobra.Command) {
 // argument is.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if check(cmd, args) == nil {
+		if check(cmd, args) == nil || len(args) == 1 && args[0] == "list" && lists[cmd.Name()] {
 			return nil
 		}
-		return commandError{usage("got %d arguments: want %s", len(args), cmd.UseLine()).hinted("%s", argHint(cmd, args))}
+		if cmd.HasAvailableSubCommands() && len(args) > 0 {
+			return commandError{usage("%s has no command %q%s", cmd.CommandPath(), args[0], meant(cmd, args[0])).hinted("%s --help", cmd.CommandPath())}
+		}
+		return commandError{usage("got %s: want %s", plural(len(args), "argument", "arguments"), cmd.UseLine()).hinted("%s", argHint(cmd, args))}
 	}
+}
+
+// lists are the commands that list what they are named after. People used to
+// other tools say "list" after them.
+var lists = map[string]bool{"activities": true, "agents": true, "schedules": true, "sessions": true, "tokens": true, "tools": true, "users": true}
+
+// meant is the command below cmd that a mistyped word may have meant.
+func meant(cmd *cobra.Command, word string) string {
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(word); len(near) > 0 {
+		return ": did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return ""
 }
 
 func argHint(cmd *cobra.Command, args []string) string {

@@ -174,7 +174,7 @@ func (a *app) instants(s *api.Schedule) string {
 	}
 	var times []string
 	for _, at := range s.NextRuns {
-		times = append(times, at.In(zone).Format("2006-01-02 15:04"))
+		times = append(times, at.In(zone).Format("2006-01-02 15:04 MST"))
 	}
 	return text + ": " + strings.Join(times, ", ")
 }

@@ -43,7 +43,7 @@ func (a *app) trigger(ctx context.Context, c *client.Client, name string, w *wai
 	if err != nil {
 		return err
 	}
-	line := fmt.Sprintf("Queued: %s (%s)", clean(got.QueueID), clean(got.Execution.Status))
+	line := "Queued: " + clean(got.QueueID)
 	if got.QueueID == "" {
 		line = fmt.Sprintf("Held: %s (until the task before has ended)", clean(name))
 	}
