@@ -16,9 +16,10 @@ import (
 
 // followJobs hands the jobs of the configuration to a scheduler, and again
 // whenever they change in the file, until ctx ends; stopped waits for that. It
-// fails where they cannot be taken now.
+// fails where they cannot be taken now, but for a name that a schedule of the
+// API has: that is tried again, for it takes a running director to remove it.
 func followJobs(ctx context.Context, cfg *config.Config, log *slog.Logger, take func(context.Context, []signalbox.Schedule) error) (stopped func(), err error) {
-	if err := take(ctx, config.Schedules(cfg.Jobs)); err != nil {
+	if err := take(ctx, config.Schedules(cfg.Jobs)); err != nil && signalbox.CodeOf(err) != signalbox.CodeConflict {
 		return nil, err
 	}
 	again, quiet := hangups()

@@ -123,7 +123,7 @@ func (f *follower) take(ctx context.Context) {
 		return
 	}
 	if err := f.Take(ctx, slices.Clone(f.jobs)); err != nil {
-		f.say(ctx, "the jobs of the configuration were not taken up; trying again", err)
+		f.say(ctx, "not all jobs of the configuration were taken up; trying again", err)
 		return
 	}
 	f.due, f.said = false, ""

@@ -16,7 +16,8 @@ const byConfig = "the configuration"
 
 // Sync makes the schedules of the configuration those of jobs: new ones are
 // added, changed ones edited, those that are no longer there removed. If one
-// of them cannot be, nothing is changed. An agent need not be known yet.
+// of them is wrong, nothing is changed; one whose name a schedule of the API
+// has is left out, and that is the error. An agent need not be known yet.
 //
 // Enabled is followed where the file changes it while the scheduler runs, and
 // where it says false at the start. Otherwise what somebody set through the
