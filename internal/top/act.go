@@ -124,6 +124,9 @@ func releaseConsequences(a api.LiveAgent) []string {
 		lines = append(lines, "  "+short(t.QueueID)+" "+plain(t.PromptPreview)+" ends as failed (released)")
 	}
 	lines = append(lines, "What they still print or report is discarded.")
+	if a.Pause != nil {
+		return append(lines, "Nothing starts then: "+plain(a.Name)+" is paused.")
+	}
 	if len(a.Line) > 0 {
 		return append(lines, "Next to start: "+short(a.Line[0].QueueID)+" "+plain(a.Line[0].PromptPreview))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 )
 
@@ -79,8 +80,14 @@ var frames = map[string]func(r *rig){
 		r.keys("3", "G")
 		r.keys("<enter>")
 	},
-	"confirm":       func(r *rig) { r.snapshot(busyBoard()); r.keys("c") },
-	"release":       func(r *rig) { r.snapshot(busyBoard()); r.keys("jjjj", "R", "writr", "<enter>") },
+	"confirm":        func(r *rig) { r.snapshot(busyBoard()); r.keys("c") },
+	"release":        func(r *rig) { r.snapshot(busyBoard()); r.keys("jjjj", "R", "writr", "<enter>") },
+	"release-paused": func(r *rig) { r.snapshot(drainingBoard()); r.keys("jjjj", "R") },
+	"search-wrong": func(r *rig) {
+		r.snapshot(busyBoard())
+		_, r.dir.lost = signalbox.ParseQuery("state:bogus", noon)
+		r.keys("3", "/", "state:bogus", "<enter>")
+	},
 	"release-idle":  func(r *rig) { r.snapshot(busyBoard()); r.keys("jjj", "R") },
 	"help":          func(r *rig) { r.snapshot(busyBoard()); r.keys("?") },
 	"all-paused":    func(r *rig) { r.snapshot(pausedBoard()) },
@@ -109,6 +116,17 @@ func gates() api.Why {
 func pausedBoard() api.Live {
 	l := busyBoard()
 	l.Pauses = &[]api.Pause{{By: "ana", Reason: "maintenance", Since: noon}}
+	return l
+}
+
+// drainingBoard is one on which writer is paused while it runs something.
+func drainingBoard() api.Live {
+	l := busyBoard()
+	for i := range l.Agents {
+		if l.Agents[i].Name == "writer" {
+			l.Agents[i].Pause = &api.Pause{Queue: "agent:writer", By: "ana", Since: noon}
+		}
+	}
 	return l
 }
 

@@ -52,7 +52,10 @@ func (m *model) taskLines() []string {
 	}
 	rows := m.taskRows()
 	if len(rows) == 0 {
-		if m.search.asking || m.search.err != "" {
+		if m.search.err != "" {
+			return wrap(head, m.width)
+		}
+		if m.search.asking {
 			return []string{head}
 		}
 		return []string{head, "", "  No tasks. Submit one: " + m.st.bold.Render(`signalbox submit --wait "say hello"`)}
