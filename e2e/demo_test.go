@@ -76,7 +76,7 @@ func (b *box) unended(c *client.Client) (ids []string, running []string) {
 	return ids, running
 }
 
-var recovered = regexp.MustCompile(`Recovered: (\d+) waiting · (\d+) running, taken up where they are · (\d+) held`)
+var recovered = regexp.MustCompile(`Recovered: (\d+) waiting · (\d+) running, taken up where they are`)
 
 // The demo: its address answers, one task visibly waits for capacity and says
 // why; killed and started again it reports what it recovered, and nothing is

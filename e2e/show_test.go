@@ -19,6 +19,9 @@ func TestUpRunsPrompts(t *testing.T) {
 	if !strings.Contains(up.out.text(), "Signalbox at "+up.url+" (data "+b.data+")") {
 		t.Errorf("up does not print its address and data folder:\n%s", up.out.text())
 	}
+	if !strings.Contains(up.out.text(), "Watch it at "+up.url+", or with signalbox top.") {
+		t.Errorf("up does not say where to watch:\n%s", up.out.text())
+	}
 	got := b.want(0, "submit", "--wait", "sleep 10ms and say hello")
 	if want := "Demo agent finished: sleep 10ms and say hello\n"; got.out != want {
 		t.Errorf("standard output is %q, want %q", got.out, want)

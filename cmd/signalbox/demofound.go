@@ -61,7 +61,10 @@ func (f found) String() string {
 	if f.lost > 0 {
 		parts = append(parts, fmt.Sprintf("%d whose agent is gone", f.lost))
 	}
-	return strings.Join(append(parts, fmt.Sprintf("%d held", f.held)), " · ")
+	if f.held > 0 {
+		parts = append(parts, fmt.Sprintf("%d held back by a schedule", f.held))
+	}
+	return strings.Join(parts, " · ")
 }
 
 // welcome says what there is to see, and how.

@@ -57,7 +57,7 @@ func (d *demo) wedge(ctx context.Context) {
 		return
 	}
 	d.wedged = c
-	d.say.line("wedged     %s hangs now (pid %d). The dashboard says so in a moment, and what to do: release it. u undoes this.", c.name, c.current().PID)
+	d.say.line("wedged     %s hangs now (pid %d). Within half a minute the dashboard says so, and what to do: release it. u undoes this.", c.name, c.current().PID)
 }
 
 func (d *demo) busiest(ctx context.Context) *child {

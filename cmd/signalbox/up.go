@@ -72,7 +72,7 @@ func runUp(ctx context.Context, cfg config.Config, o cli.UpOptions) error {
 			c.describe()
 		}
 		describeTools(s.out, cfg.Tools, s.url, s.identity.Open())
-		fmt.Fprintln(o.Out, "\nSubmit a prompt from another terminal:\n  signalbox submit --wait \"say hello\"")
+		fmt.Fprintf(o.Out, "\nSubmit a prompt from another terminal:\n  signalbox submit --wait \"say hello\"\n\nWatch it at %s, or with signalbox top.\n", s.url)
 		return nil
 	})
 	stopKeeping()
