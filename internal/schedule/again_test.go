@@ -2,6 +2,8 @@ package schedule_test
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,6 +133,39 @@ func TestWhatIsAddedDuringTheFirstReadingHidesNothing(t *testing.T) {
 		s.Close()
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// counted counts the writes of a book.
+type counted struct {
+	schedule.Book
+	puts atomic.Int64
+}
+
+func (c *counted) Put(ctx context.Context, s signalbox.Schedule, runs []signalbox.ScheduleRun, e signalbox.Entry) (signalbox.Schedule, error) {
+	c.puts.Add(1)
+	return c.Book.Put(ctx, s, runs, e)
+}
+
+// TestALongLineOfHeldFiringsMovesByItsFirst: the end of a task costs as much
+// with hundreds of firings in line as with one.
+func TestALongLineOfHeldFiringsMovesByItsFirst(t *testing.T) {
+	within(t, func(t *testing.T, w *world) {
+		s := w.start()
+		w.add(s, "* * * * *", func(s *signalbox.Schedule) { s.Missed, s.MissedWindow = signalbox.MissedAll, 24*time.Hour })
+		s.stop()
+		pass(500 * time.Minute)
+		b := &counted{Book: w.book}
+		w.startWith(b, w.queue)
+		pass(time.Second)
+		for n := range 20 {
+			b.puts.Store(0)
+			w.queue.end(fmt.Sprintf("queue-%d", n+1))
+			pass(time.Second)
+			if made, puts := w.queue.made(), b.puts.Load(); made != n+2 || puts > 4 {
+				t.Fatalf("after %d ends: %d tasks, and %d writes for the last", n+1, made, puts)
+			}
 		}
 	})
 }

@@ -243,20 +243,35 @@ func (t *turn) goOn() error {
 	for i := range t.open {
 		ids[i] = t.open[i].run.ID
 	}
+	first := "" // in line, where there is one
 	for _, id := range ids {
 		f := t.find(id)
 		if f == nil {
 			continue
 		}
+		if before := t.find(first); before != nil && t.inLine(f) {
+			f.retryAt = before.retryAt
+			continue
+		}
 		if err := t.step(f); err != nil {
 			return err
 		}
-		if f = t.find(id); f != nil && f.run.Status == signalbox.RunFiring && t.row.Overlap != signalbox.OverlapAllow {
+		f = t.find(id)
+		if f != nil && f.run.Status == signalbox.RunFiring && t.row.Overlap != signalbox.OverlapAllow {
 			t.block(f)
 			break
 		}
+		if f != nil && first == "" && t.inLine(f) {
+			first = id
+		}
 	}
 	return nil
+}
+
+// inLine reports whether a firing is held in a line, in which nobody need be
+// looked at but the first: its task is what the next one then waits for.
+func (t *turn) inLine(f *firing) bool {
+	return f.mine && f.run.Status == signalbox.RunHeld && t.row.Enabled && t.row.Overlap == signalbox.OverlapQueue
 }
 
 // block lets what comes after a firing that is not decided wait for it.
