@@ -41,7 +41,7 @@ func TestTop(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.types("w")
-	s.shows("It is running on agent demo")
+	s.shows("It has been running on agent demo")
 	s.types("\x1b")
 	up.kill()
 	s.shows("reconnecting")

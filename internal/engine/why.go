@@ -75,7 +75,7 @@ func (e *Engine) standing(t signalbox.Task) string {
 	case signalbox.Dispatching:
 		return fmt.Sprintf("It is being handed to agent %s for %s now.", t.Agent, e.since(t.DispatchedAt))
 	case signalbox.Working:
-		return fmt.Sprintf("It is running on agent %s for %s%s.", t.Agent, e.since(t.StartedAt), e.silence(t.Agent))
+		return fmt.Sprintf("It has been running on agent %s for %s%s.", t.Agent, e.since(t.StartedAt), e.silence(t.Agent))
 	case signalbox.Cancelling:
 		return fmt.Sprintf("It is being cancelled; agent %s has not confirmed yet%s. signalbox release %s takes the slot away from it.", t.Agent, e.silence(t.Agent), t.Agent)
 	}
@@ -198,7 +198,7 @@ func (e *Engine) gateFree(ctx context.Context, t *signalbox.Task, servers []Live
 	}
 	g := Gate{Name: "agent_free"}
 	if len(servers) == 0 {
-		g.Text = "No connected agent to be free"
+		g.Text = "No connected agent could be free"
 		return g, nil
 	}
 	_, bypass := signalbox.QueueBypass(t.Queue)
@@ -278,7 +278,7 @@ func (e *Engine) busyGate(ctx context.Context, g Gate, servers []LiveAgent) (Gat
 		if len(servers) > 1 {
 			g.Text = fmt.Sprintf("All %d connected agents are busy", len(servers))
 		}
-		g.Detail = fmt.Sprintf("%s runs %s for %s", r.Agent, r.ID, e.since(r.DispatchedAt)) + typical(e.runs.of(ctx, r.Agent))
+		g.Detail = fmt.Sprintf("%s has been running %s for %s", r.Agent, r.ID, e.since(r.DispatchedAt)) + typical(e.runs.of(ctx, r.Agent))
 		g.Cure = "Wait, or signalbox cancel " + r.ID
 		return g, nil
 	}

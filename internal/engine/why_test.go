@@ -174,7 +174,7 @@ func TestWhyAgents(t *testing.T) {
 	b.work(a)
 	b.see(engine.LiveAgent{Agent: a, Up: true, InUse: 1})
 	b.pass(3 * time.Minute)
-	if g := b.gate(other, "agent_free", false, "coder runs "+id+" for 3m0s"); g.TaskID != id || g.Agent != "coder" || !strings.Contains(g.Cure, id) {
+	if g := b.gate(other, "agent_free", false, "coder has been running "+id+" for 3m0s"); g.TaskID != id || g.Agent != "coder" || !strings.Contains(g.Cure, id) {
 		t.Errorf("%+v", g)
 	}
 	b.agent("coder-2", "claude", 1)
