@@ -53,7 +53,7 @@ export const Pressure = () => {
   const samples = useLive((b) => b.pressure), totals = useLive((b) => b.totals);
   const data = useMemo(() => [samples.map((s) => Date.parse(s.at) / 1000), samples.map((s) => s.pending), samples.map((s) => s.running)], [samples]);
   if (samples.length < 2) {
-    return html`<${Card} title="Pressure, last 30 min"><p class="card-body quiet">There is something to see after a minute.</p></${Card}>`;
+    return html`<${Card} title="Pressure, last 30 min"><p class="card-body quiet">Nothing to draw yet: it begins within half a minute.</p></${Card}>`;
   }
   const { pending, running, oldest_age_seconds: oldest } = totals; // those of all other figures here: a sample is up to ten seconds old
   const label = `The last 30 minutes: ${pending} waiting now, at most ${Math.max(...data[1])}; ${running} running now, at most ${Math.max(...data[2])}; the oldest waits ${span(oldest)}`;

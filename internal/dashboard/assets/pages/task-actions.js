@@ -79,7 +79,7 @@ const Retry = ({ task, onClose }) => {
     onClose();
     go(taskPath(made.queue_id));
   });
-  const foot = html`<button type="button" onClick=${onClose}>Leave it</button>
+  const foot = html`<button type="button" onClick=${onClose}>Discard</button>
     <button type="submit" class="primary" data-first="" disabled=${busy}>${busy ? "Working…" : changes ? "Retry with the changes" : "Retry as it was"}</button>`;
   return html`<${Dialog} title="Retry the task" wide=${!tool} onClose=${onClose} onSubmit=${run} foot=${foot}>
     <p>A new task is made; this one stays as it ended. ${tool ? "The tool is called with the same arguments." : "Change what is to be different, or nothing."}</p>

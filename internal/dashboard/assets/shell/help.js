@@ -9,8 +9,8 @@ const Help = ({ groups, onClose }) => {
   return html`<${Dialog} title="Keys" wide onClose=${onClose} foot=${html`<button type="button" class="primary" onClick=${onClose}>Close</button>`}>
     <div class="keys">${groups.map(([group, keys]) => html`<section key=${group}><h3>${group}</h3>
       <dl>${keys.map(([key, text]) => [html`<dt>${key.split(" ").map((k) => html`<kbd>${k}</kbd> `)}</dt>`, html`<dd>${text}</dd>`])}</dl></section>`)}</div>
-    <label class="check"><input type="checkbox" data-first="" checked=${on} onChange=${(e) => keysOn.set(e.target.checked ? "on" : "off")} />Single keys do something on these pages</label>
-    <fieldset class="themes"><legend>Colours</legend>${[["system", "as the system"], ["light", "light"], ["dark", "dark"]].map(([value, text]) => html`<label key=${value} class="check">
+    <label class="check"><input type="checkbox" data-first="" checked=${on} onChange=${(e) => keysOn.set(e.target.checked ? "on" : "off")} />Single-key shortcuts are on</label>
+    <fieldset class="themes"><legend>Colours</legend>${[["system", "like the system"], ["light", "light"], ["dark", "dark"]].map(([value, text]) => html`<label key=${value} class="check">
       <input type="radio" name="theme" checked=${chosen === value} onChange=${() => theme.set(value)} />${text}</label>`)}</fieldset>
   </${Dialog}>`;
 };

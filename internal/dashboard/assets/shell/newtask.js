@@ -51,7 +51,7 @@ const NewTask = ({ given, onClose }) => {
       <${Field} label="Model" hint="as its agent calls it" error=${state.error} name="model">${(p) => html`<input ...${p} value=${form.model} onInput=${set("model")} placeholder="the agent's own" autocomplete="off" autocapitalize="none" spellcheck=${false} />`}</${Field}>
     </div>
     <div class="fields">
-      <${Field} label="Priority" hint="one step overtakes a minute" error=${state.error} name="priority">${(p) => html`<input ...${p} type="number" min="-10" max="10" value=${form.priority} onInput=${set("priority")} />`}</${Field}>
+      <${Field} label="Priority" hint="one step counts as a minute of waiting" error=${state.error} name="priority">${(p) => html`<input ...${p} type="number" min="-10" max="10" value=${form.priority} onInput=${set("priority")} />`}</${Field}>
       <${Field} label="Time limit, minutes" error=${state.error} name="timeout_seconds">${(p) => html`<input ...${p} type="number" min="0" max="10080" step="any" value=${form.minutes} onInput=${set("minutes")} placeholder="the agent's own" />`}</${Field}>
       <${Field} label="Not before" error=${state.error} name="not_before">${(p) => html`<input ...${p} type="datetime-local" value=${form.notBefore} onInput=${set("notBefore")} />`}</${Field}>
     </div>
