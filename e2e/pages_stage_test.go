@@ -28,7 +28,7 @@ func newStage(t *testing.T, agents ...string) *stage {
 	b := newBox(t)
 	tool := func(queue string) object {
 		return object{
-			"description": "It waits, and answers.", "queue": queue, "command": binary, "args": []string{"demo", "tool"}, "cwd": b.work, "timeout": "2m",
+			"description": "It waits, and answers.", "queue": queue, "command": binary, "args": []string{"demo", "tool"}, "cwd": b.work, "timeout": "30m",
 			"env":         object{"HOME": b.home, "GORACE": "atexit_sleep_ms=0"},
 			"inputSchema": object{"type": "object", "properties": object{"about": object{"type": "string"}, "seconds": object{"type": "number"}}},
 		}

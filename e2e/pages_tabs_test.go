@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -58,8 +59,10 @@ func TestTabsShareOneStream(t *testing.T) {
 	tabs[7].click(".nav a", "Tasks")
 	tabs[7].showsIn(".table-tasks", short(waiting))
 	// With the last tab the stream ends.
-	for _, p := range tabs {
-		p.run("leave", chromedp.Navigate("about:blank"))
+	for _, p := range slices.Backward(tabs) {
+		if err := chromedp.Cancel(p.ctx); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s.until("nobody reads", func() bool { return s.readers() == 0 })
 }
