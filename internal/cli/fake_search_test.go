@@ -22,7 +22,7 @@ func (f *fake) searching() map[string]http.HandlerFunc {
 func (f *fake) matching(w http.ResponseWriter, text string) (q signalbox.Query, tasks []*api.Task, ok bool) {
 	q, err := signalbox.ParseQuery(text, noon)
 	if err != nil {
-		fail(w, 400, "validation_error", err.Error())
+		answer(w, 400, api.Error{Error: "validation_error", Message: err.Error(), Field: "q"})
 		return q, nil, false
 	}
 	for _, t := range f.tasks {

@@ -115,7 +115,7 @@ func refused(e *client.Error) *fault {
 		exit: exitOf(e), code: e.Body.Error, message: e.Error(), hint: e.Body.Hint,
 		retryable: e.Body.Retryable, matches: e.Body.Matches,
 	}
-	if e.Body.Field != "" && !strings.Contains(f.message, e.Body.Field) {
+	if e.Body.Field != "" && e.Body.Field != "q" && !strings.Contains(f.message, e.Body.Field) { // q is a query, which its errors quote
 		f.message = e.Body.Field + ": " + f.message
 	}
 	if f.code == "queue_full" {

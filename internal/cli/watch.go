@@ -56,7 +56,7 @@ func (a *app) watchQueue(ctx context.Context) error {
 			return writeLine(a.io.Out, watched{e.Kind, e.Live})
 		}
 		t := b.Totals
-		line := fmt.Sprintf("%d/%d tasks wait, %d of %s run: %s", t.Pending, t.MaxSize, t.Running, plural(t.Slots, "slot", "slots"), clean(b.Health.Text))
+		line := fmt.Sprintf("%d/%d tasks wait, %d of %s in use: %s", t.Pending, t.MaxSize, t.Running, plural(t.Slots, "slot", "slots"), clean(b.Health.Text))
 		if line == last {
 			return nil
 		}
