@@ -17,6 +17,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
+// keyLife is how long a director elsewhere is taken to know a key: it keeps
+// tasks for a week, unless queue.retention says otherwise.
+const keyLife = 24 * time.Hour
+
 // lonely is a scheduler that stands alone, with its parts.
 type lonely struct {
 	cfg       config.Config
@@ -64,7 +68,7 @@ func openScheduler(ctx context.Context, cfg config.Config, o cli.SchedulerOption
 		return lone.Director{URL: url, Token: token}, known, err
 	}, "signalbox-scheduler/"+version)
 	s.metrics = telemetry.NewScheduleMetrics(time.Now)
-	s.scheduler, err = schedule.New(s.metrics.Book(s.book), s.queue, schedule.Options{Zone: cfg.Scheduler.Timezone, Log: log})
+	s.scheduler, err = schedule.New(s.metrics.Book(s.book), s.queue, schedule.Options{Zone: cfg.Scheduler.Timezone, KeyLife: keyLife, Log: log})
 	if err != nil {
 		return s, err
 	}

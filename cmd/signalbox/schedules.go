@@ -33,7 +33,7 @@ func newSchedules(cfg *config.Config, e *engine.Engine, metrics *telemetry.Metri
 	}
 	counted, queue := metrics.Schedules(e.Now), inside.NewQueue(e)
 	scheduler, err := schedule.New(counted.Book(inside.NewBook(e, log)), queue,
-		schedule.Options{Zone: cfg.Scheduler.Timezone, Now: e.Now, Log: log, Check: queue.Check})
+		schedule.Options{Zone: cfg.Scheduler.Timezone, Now: e.Now, KeyLife: cfg.Queue.Retention, Log: log, Check: queue.Check})
 	if err != nil {
 		return nil, err
 	}

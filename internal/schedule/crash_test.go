@@ -215,13 +215,18 @@ func TestAFiringThatWasBegunIsNotFinishedTooLate(t *testing.T) {
 		with func(*signalbox.Schedule)
 		away time.Duration
 		want string
+		life time.Duration // of the queue's keys
 	}{
-		{missed(signalbox.MissedSkip, 24*time.Hour), 40 * time.Second, "01T01:00 queued"},
-		{missed(signalbox.MissedSkip, 24*time.Hour), time.Hour, "01T01:00 skipped_missed"},
-		{missed(signalbox.MissedOnce, 24*time.Hour), time.Hour, "01T01:00 queued"},
-		{missed(signalbox.MissedOnce, time.Hour), 2 * time.Hour, "01T01:00 skipped_missed"},
+		{missed(signalbox.MissedSkip, 24*time.Hour), 40 * time.Second, "01T01:00 queued", 0},
+		{missed(signalbox.MissedSkip, 24*time.Hour), time.Hour, "01T01:00 skipped_missed", 0},
+		{missed(signalbox.MissedOnce, 24*time.Hour), time.Hour, "01T01:00 queued", 24 * time.Hour},
+		{missed(signalbox.MissedOnce, time.Hour), 2 * time.Hour, "01T01:00 skipped_missed", 0},
+		// The task was made, has ended, and was pruned with its key: a second one
+		// would be made.
+		{missed(signalbox.MissedOnce, 24*time.Hour), 2 * time.Hour, "01T01:00 skipped_missed", time.Hour},
 	} {
 		within(t, func(t *testing.T, w *world) {
+			w.keyLife = c.life
 			m := &mortal{Book: w.book, queue: w.queue, left: 1 << 30}
 			one := w.startWith(m, line{m})
 			row := w.add(one, "0 1 * * *", c.with)

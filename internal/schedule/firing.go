@@ -52,12 +52,17 @@ func (t *turn) overdue(f *firing, now time.Time) (signalbox.RunStatus, string) {
 }
 
 // lateness is how late a firing may still be submitted that was begun before a
-// restart: as late as one that was missed.
+// restart: as late as one that was missed, and only while the queue would know
+// its key.
 func (t *turn) lateness(r *signalbox.ScheduleRun) time.Duration {
+	late := max(t.row.MissedWindow, signalbox.OnTime)
 	if t.row.Missed == signalbox.MissedSkip && r.Trigger != signalbox.TriggerManual {
-		return signalbox.OnTime
+		late = signalbox.OnTime
 	}
-	return max(t.row.MissedWindow, signalbox.OnTime)
+	if life := t.s.opts.KeyLife; life > 0 {
+		late = min(late, life)
+	}
+	return late
 }
 
 // slotEnd is until when a firing is tried: the next instant. Who took it over

@@ -25,16 +25,17 @@ import (
 // It is made within a synctest bubble: time passes when nobody has anything to
 // do, from midnight of 1 January 2000, a Saturday, UTC.
 type world struct {
-	t      *testing.T
-	book   *book
-	queue  *queue
-	shift  atomic.Int64 // of the clock against the time that really passed
-	log    *lines
-	mu     sync.Mutex
-	check  func(signalbox.Schedule) error
-	alive  []*running
-	zone   string
-	events func() []signalbox.Entry
+	t       *testing.T
+	book    *book
+	queue   *queue
+	shift   atomic.Int64 // of the clock against the time that really passed
+	keyLife time.Duration
+	log     *lines
+	mu      sync.Mutex
+	check   func(signalbox.Schedule) error
+	alive   []*running
+	zone    string
+	events  func() []signalbox.Entry
 }
 
 type running struct {
@@ -88,7 +89,7 @@ func (w *world) start() *running {
 
 func (w *world) startWith(b schedule.Book, q schedule.Queue) *running {
 	w.t.Helper()
-	opts := schedule.Options{Zone: w.zone, Now: w.now, Log: slog.New(slog.NewTextHandler(w.log, nil))}
+	opts := schedule.Options{Zone: w.zone, Now: w.now, KeyLife: w.keyLife, Log: slog.New(slog.NewTextHandler(w.log, nil))}
 	opts.Check = func(_ context.Context, s signalbox.Schedule) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -69,6 +69,10 @@ type Options struct {
 	Zone string // time zone of schedules that name none; "" is UTC
 	Now  func() time.Time
 	Log  *slog.Logger
+	// KeyLife is how long the queue knows a key at least: a firing that was begun
+	// before a restart is gone on with no later, for it might make a second
+	// task. 0: for ever.
+	KeyLife time.Duration
 	// Check refuses a schedule that its owner may not have (any more): before it
 	// is stored, and before each firing. nil: all may.
 	Check func(ctx context.Context, s signalbox.Schedule) error
