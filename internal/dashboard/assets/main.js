@@ -1,7 +1,7 @@
 // The frame around all pages: header, keys, notes, dialogs; and the page that
 // the path names, fetched when it is first asked for.
 import { html, render, useEffect, useErrorBoundary, useState, useStore, cx } from "./lib/dom.js";
-import { attention, connect, togglePause, useAge } from "./lib/live.js";
+import { attention, connect, link, togglePause, useAge } from "./lib/live.js";
 import { go, useRoute } from "./lib/router.js";
 import { useKeys } from "./lib/keys.js";
 import { loadMe } from "./lib/me.js";
@@ -75,6 +75,12 @@ const App = () => {
   </div>`;
 };
 
-loadMe().catch(() => {}); // without it the pages are read only, and the banner says why
+const askWho = () => loadMe().catch(() => {}); // without it the pages are read only, and the banner says why
+let away = false; // the stream was; who logs out ends it
+link.watch(({ state }) => {
+  if (state === "open" && away) askWho();
+  away = state !== "open" && state !== "opening";
+});
+askWho();
 connect();
 render(html`<${App} />`, document.getElementById("app"));

@@ -4,7 +4,13 @@ import { store, useStore } from "./dom.js";
 import { useDanger } from "./live.js";
 
 const me = store(null);
-export const loadMe = async () => me.set(await get("/api/me"));
+export const loadMe = async () => {
+  const before = me.get(), now = await get("/api/me");
+  // Another has logged in, in another tab: nothing of what the one before saw
+  // is to stay.
+  if (before && (before.kind !== now.kind || before.id !== now.id)) location.reload();
+  else me.set(now);
+};
 // useMe is the answer to GET /api/me; null until it is there.
 export const useMe = () => useStore(me);
 
