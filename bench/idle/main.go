@@ -86,7 +86,7 @@ func measure(ctx context.Context, agents int, length time.Duration, rounds int, 
 		return f, err
 	}
 	f.Agents = agents
-	if f.Started, err = cpuTime(d.PID()); err != nil {
+	if f.Started, err = director.CPUTime(d.PID()); err != nil {
 		return f, err
 	}
 	// The first beats, spread over an interval, belong to the start.
@@ -110,7 +110,7 @@ func measure(ctx context.Context, agents int, length time.Duration, rounds int, 
 // watch looks at the director for a while.
 func (c *crowd) watch(ctx context.Context, d *director.Process, length time.Duration) (s span, err error) {
 	beats, asked := c.beats.Load(), c.asked.Load()
-	used, err := cpuTime(d.PID())
+	used, err := director.CPUTime(d.PID())
 	if err != nil {
 		return s, err
 	}
@@ -118,13 +118,13 @@ func (c *crowd) watch(ctx context.Context, d *director.Process, length time.Dura
 	if err := sleep(ctx, length); err != nil {
 		return s, err
 	}
-	now, err := cpuTime(d.PID())
+	now, err := director.CPUTime(d.PID())
 	if err != nil {
 		return s, err
 	}
 	s.Percent = 100 * (now - used) / time.Since(began).Seconds()
 	s.Beats, s.Asked = c.beats.Load()-beats, c.asked.Load()-asked
-	s.RSS, err = rss(d.PID())
+	s.RSS, err = director.RSS(d.PID())
 	if n := c.failed.Load(); n > 0 && err == nil {
 		err = fmt.Errorf("%d heartbeats failed, the last one: %s", n, c.why.Load())
 	}

@@ -35,7 +35,7 @@ type Process struct {
 // PID is that of the program which Start was given.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-var addressForm = regexp.MustCompile(`at (http://[0-9.:]+)`)
+var addressForm = regexp.MustCompile(`(?:at|Dashboard) +(http://[0-9.:]+)`)
 
 // Start runs a command line that ends in a director and waits until it has
 // said where it is. Its standard error is ours.

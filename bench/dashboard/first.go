@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/bench/internal/browser"
+	"github.com/signalbox-ai/signalbox/bench/internal/director"
+)
+
+// interactive is put into a page to note when a person can use it: what is live
+// is shown, lanes are there, and a task can be submitted.
+const interactive = `
+new MutationObserver((_, self) => {
+	if (!document.querySelector(".pill-live") || !document.querySelector(".lane") || !document.querySelector(".top button.primary:not([disabled])")) return;
+	window.interactiveAt = performance.now();
+	self.disconnect();
+}).observe(document, { childList: true, subtree: true, attributes: true });`
+
+// firstPage measures what the first page costs somebody who has never been
+// there.
+func (b *bench) firstPage(ctx context.Context) error {
+	data := filepath.Join(b.dir, "data")
+	cmd := exec.CommandContext(ctx, b.binary, "up", "--agents", "demo", "--addr", "127.0.0.1:0", "--data", data, "--grace", "0s", "--on-shutdown", "stop", "--log-level", "error")
+	cmd.Dir, cmd.Env = b.dir, append(os.Environ(), "HOME="+b.dir, "SIGNALBOX_HOME="+data)
+	d, err := director.Start(cmd)
+	if err != nil {
+		return err
+	}
+	defer d.Stop()
+	wire, err := newWire(strings.TrimPrefix(d.URL, "http://"))
+	if err != nil {
+		return err
+	}
+	defer wire.close()
+	if _, err := b.open(d.URL); err != nil { // the first of all starts what the browser starts once, and waits for the agent
+		return err
+	}
+	var times, bytes []float64
+	for range b.loads {
+		took, err := b.open(d.URL)
+		if err != nil {
+			return err
+		}
+		times = append(times, took)
+		before := wire.bytes.Load()
+		if _, err := b.open("http://" + wire.addr()); err != nil {
+			return err
+		}
+		bytes = append(bytes, float64(wire.bytes.Load()-before)/1000)
+	}
+	slices.Sort(times)
+	slices.Sort(bytes)
+	ready, size := times[len(times)/2], bytes[len(bytes)/2]
+	note := fmt.Sprintf("median of %d loads, nothing cached", b.loads)
+	b.add("first page, over the wire until it is interactive", size, "kB", "< 150 kB", is(size < 150), "both ways, with headers; "+note)
+	b.add("first page, interactive after", ready, "ms", "< 500 ms", is(ready < 500), note)
+	return nil
+}
+
+// open loads the first page, and returns after how many ms it could be used.
+func (b *bench) open(address string) (took float64, err error) {
+	page, err := b.browser.Open(browser.Look{Script: interactive})
+	if err != nil {
+		return 0, err
+	}
+	defer page.Close()
+	if err := page.Go(address + "/ui/"); err != nil {
+		return 0, err
+	}
+	if err := page.Until("window.interactiveAt"); err != nil {
+		return 0, err
+	}
+	return took, page.Ask("interactiveAt", &took)
+}
+
+// wire hands connections on to a director and counts what goes over them.
+type wire struct {
+	listener net.Listener
+	to       string
+	bytes    atomic.Int64
+}
+
+func newWire(to string) (*wire, error) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{listener: l, to: to}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go w.carry(conn)
+		}
+	}()
+	return w, nil
+}
+
+func (w *wire) addr() string { return w.listener.Addr().String() }
+func (w *wire) close()       { _ = w.listener.Close() }
+
+func (w *wire) carry(from net.Conn) {
+	defer from.Close()
+	to, err := net.DialTimeout("tcp", w.to, 5*time.Second)
+	if err != nil {
+		return
+	}
+	defer to.Close()
+	go func() {
+		_, _ = io.Copy(to, &counted{from, &w.bytes})
+		_ = to.Close()
+	}()
+	_, _ = io.Copy(from, &counted{to, &w.bytes})
+}
+
+// counted counts what is read.
+type counted struct {
+	io.Reader
+	n *atomic.Int64
+}
+
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	c.n.Add(int64(n))
+	return n, err
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/dashboard"
+)
+
+// hertz is how often a director tells what changed.
+const hertz = 5
+
+// play is a director that says what the pages ask for, of tasks that it makes
+// up.
+type play struct {
+	rate   int
+	random *rand.Rand
+	told   atomic.Int64 // tasks with news, to each reader
+
+	mu       sync.Mutex
+	revision int64
+	tasks    []api.LiveTask
+	readers  map[chan []api.LiveTask]bool
+}
+
+func newPlay(rows, rate int) *play {
+	p := &play{rate: rate, random: rand.New(rand.NewPCG(1, 2)), readers: map[chan []api.LiveTask]bool{}}
+	began := time.Now().Add(-time.Minute)
+	for i := range rows {
+		p.tasks = append(p.tasks, api.LiveTask{
+			QueueID: fmt.Sprintf("queue-06gz%022d", i), State: "working", Queue: "work", Agent: fmt.Sprintf("agent-%03d", i%100), Slot: i / 100,
+			Mode: "async", PromptPreview: fmt.Sprintf("Upgrade service %d to the newest release and run its tests", i), Source: "api", By: "bench",
+			CreatedAt: began, StartedAt: &began, LastProgress: &began,
+		})
+	}
+	return p
+}
+
+// run gives tasks news: all that a director would tell of them in a fifth of a
+// second, at once.
+func (p *play) run(ctx context.Context) {
+	tick := time.NewTicker(time.Second / hertz)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			p.change(p.rate / hertz)
+		}
+	}
+}
+
+func (p *play) change(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	changed := make([]api.LiveTask, 0, n)
+	for _, i := range p.random.Perm(len(p.tasks))[:min(n, len(p.tasks))] {
+		t := &p.tasks[i]
+		t.LastProgress = &now
+		t.Attempts = t.Attempts%9 + 1
+		switch p.random.IntN(3) {
+		case 0:
+			t.Call = nil
+		default:
+			t.Call = &api.LiveCall{Tool: "web_search", Capacity: "search", Waiting: p.random.IntN(2) == 0, Since: now, InUse: p.random.IntN(4), Concurrent: 4}
+		}
+		changed = append(changed, *t)
+	}
+	p.revision++
+	for reader := range p.readers {
+		select {
+		case reader <- changed:
+		default: // it is behind
+		}
+	}
+	p.told.Add(int64(n))
+}
+
+func (p *play) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/ui/", dashboard.New())
+	answer := func(pattern string, body func(*http.Request) any) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(body(r))
+		})
+	}
+	answer("GET /api/me", func(*http.Request) any { return api.Me{Kind: "anonymous", Scopes: []string{"admin"}, Open: true} })
+	answer("GET /api/search", p.search)
+	mux.HandleFunc("GET /api/live", p.live)
+	mux.HandleFunc("GET /plain", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, plain)
+	})
+	return mux
+}
+
+// search pages through the tasks.
+func (p *play) search(r *http.Request) any {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	from, _ := strconv.Atoi(r.URL.Query().Get("after"))
+	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+	to := min(len(p.tasks), from+max(1, limit))
+	out := api.Search{Tasks: p.tasks[from:to], Total: len(p.tasks)}
+	if to < len(p.tasks) {
+		out.Next = strconv.Itoa(to)
+	}
+	return out
+}
+
+// live is the stream, as api.Live has it. With ?each=1 a piece of news is an
+// event of its own, as it comes.
+func (p *play) live(w http.ResponseWriter, r *http.Request) {
+	news := make(chan []api.LiveTask, 64)
+	p.mu.Lock()
+	all := api.Live{
+		Revision: p.revision, At: time.Now(), Epoch: "bench", Tasks: append([]api.LiveTask(nil), p.tasks...),
+		Totals: &api.Totals{Running: len(p.tasks), Slots: len(p.tasks), MaxSize: 50}, Health: &api.Verdict{OK: true, Text: "All is well.", Attention: []api.Attention{}},
+		Pauses: &[]api.Pause{},
+	}
+	p.readers[news] = true
+	p.mu.Unlock()
+	defer func() { p.mu.Lock(); delete(p.readers, news); p.mu.Unlock() }()
+	w.Header().Set("Content-Type", "text/event-stream")
+	send := func(event string, data api.Live) {
+		text, _ := json.Marshal(data)
+		fmt.Fprintf(w, "event: %s\nid: bench.%d\ndata: %s\n\n", event, data.Revision, text)
+	}
+	flush := http.NewResponseController(w).Flush
+	send("snapshot", all)
+	_ = flush()
+	for revision := all.Revision; ; {
+		select {
+		case <-r.Context().Done():
+			return
+		case changed := <-news:
+			if r.URL.Query().Get("each") == "" {
+				revision++
+				send("change", api.Live{Revision: revision, At: time.Now(), Epoch: "bench", Tasks: changed})
+				_ = flush()
+				continue
+			}
+			for _, one := range changed {
+				revision++
+				send("change", api.Live{Revision: revision, At: time.Now(), Epoch: "bench", Tasks: []api.LiveTask{one}})
+				_ = flush()
+				time.Sleep(time.Second / hertz / time.Duration(len(changed)+1))
+			}
+		}
+	}
+}
+
+// plain is the control: a plain table that writes each piece of news as it
+// comes.
+const plain = `<!doctype html><title>A plain table</title><table id="t"></table><script>
+const rows = new Map(), table = document.getElementById("t");
+const write = (task) => {
+	let row = rows.get(task.queue_id);
+	if (!row) { row = table.insertRow(); for (let i = 0; i < 7; i++) row.insertCell(); rows.set(task.queue_id, row); }
+	const call = task.call ? (task.call.waiting ? "waiting for " : "calling ") + task.call.tool + " " + task.call.in_use + "/" + task.call.concurrent : "";
+	const texts = [task.state, task.queue_id.slice(-4), task.prompt_preview, call, task.agent, task.by + " " + task.source, "attempt " + (task.attempts ?? 0)];
+	texts.forEach((text, i) => { row.cells[i].textContent = text; });
+};
+const stream = new EventSource("/api/live?each=1");
+for (const name of ["snapshot", "change"]) stream.addEventListener(name, (e) => { for (const task of JSON.parse(e.data).tasks ?? []) write(task); });
+</script>`

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/bench/internal/browser"
+	"github.com/signalbox-ai/signalbox/bench/internal/director"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// screen is a picture of the documentation.
+type screen struct {
+	file, path string
+	until      string // it shows
+	then       string // is done before the picture: an expression that is true when it is done
+	types      string // is typed after that, and then it shows this twice:
+	shows      string
+	look       browser.Look
+}
+
+var phone = browser.Look{Width: 390, Height: 844}
+
+// shoot makes the pictures: of the demo with a few tasks more, of a terminal,
+// and of the login.
+func (b *bench) shoot(ctx context.Context) error {
+	if err := os.MkdirAll(b.screens, 0o755); err != nil {
+		return err
+	}
+	for _, part := range []func(context.Context) error{b.shootDemo, b.shootTerminal, b.shootLogin} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// server starts a role of the binary in a folder of its own.
+func (b *bench) server(ctx context.Context, args ...string) (*director.Process, error) {
+	home := filepath.Join(b.dir, args[0])
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, b.binary, append(args, "--addr", "127.0.0.1:0")...)
+	cmd.Dir, cmd.Env = home, append(os.Environ(), "HOME="+home, "TMPDIR="+home, "SIGNALBOX_HOME="+filepath.Join(home, ".signalbox"), "SHELL=/bin/sh")
+	return director.Start(cmd)
+}
+
+func (b *bench) shootDemo(ctx context.Context) error {
+	d, err := b.server(ctx, "demo", "--pace", "1h")
+	if err != nil {
+		return err
+	}
+	defer d.Stop()
+	c, err := client.New(d.URL, client.Options{})
+	if err != nil {
+		return err
+	}
+	failed, waiting, err := furnish(ctx, c)
+	if err != nil {
+		return err
+	}
+	const why = `document.querySelector(".why-gate")`
+	return b.take(d.URL, []screen{
+		{file: "now.png", path: "/ui/", until: why + ` && document.querySelector(".card-pressure canvas")`},
+		{file: "now-dark.png", path: "/ui/", until: why + ` && document.querySelector(".card-pressure canvas")`, look: browser.Look{Dark: true}},
+		{file: "now-phone.png", path: "/ui/", until: `document.querySelectorAll(".lane").length > 2`, look: phone},
+		{file: "tasks.png", path: "/ui/tasks", until: `document.querySelectorAll(".table-tasks .row").length > 5`},
+		{file: "task-why.png", path: "/ui/tasks/" + waiting, until: why},
+		{file: "task-failed.png", path: "/ui/tasks/" + failed, until: `document.querySelector(".output-box").childElementCount > 1`},
+		{file: "agents.png", path: "/ui/agents", until: `document.querySelectorAll(".agent-row").length === 3`},
+		{file: "agent.png", path: "/ui/agents/coder", until: `document.querySelectorAll(".run-bar-row").length > 2`},
+		{file: "capacity.png", path: "/ui/capacity", until: `document.querySelectorAll(".calls li").length > 1`},
+		{file: "schedules.png", path: "/ui/schedules", until: `document.querySelectorAll(".schedule").length > 1`},
+		{file: "audit.png", path: "/ui/audit", until: `document.querySelectorAll(".audit-item").length > 2`,
+			then: `(() => { const one = [...document.querySelectorAll(".audit-open")].find((b) => /pause/.test(b.parentElement.innerText)); if (document.querySelector(".audit-change, .audit-all")) return true; one.click(); return false; })()`},
+	})
+}
+
+// furnish gives the demo a past, and something to look at.
+func furnish(ctx context.Context, c *client.Client) (failed, waiting string, err error) {
+	submit := func(agent, source, text string) string {
+		var got api.SubmitResponse
+		if err == nil {
+			got, err = c.Submit(ctx, api.SubmitRequest{Prompt: text, Agent: agent, Source: source}, client.SubmitOptions{})
+		}
+		return got.QueueID
+	}
+	if _, err := c.CreateSchedule(ctx, api.NewSchedule{
+		Name: "dependency-review", Description: "What changed in what we build on", Message: "Review the dependencies and open a task for each that is old\nsleep 2s",
+		CronExpression: "30 6 * * 1-5", Timezone: "Europe/Berlin", Kind: "demo", Overlap: "skip",
+	}); err != nil {
+		return "", "", err
+	}
+	if _, err := c.TriggerSchedule(ctx, "dependency-review"); err != nil {
+		return "", "", err
+	}
+	for _, text := range []string{"Sort the bug reports of the week", "Check the links of the manual", "Rename the configuration keys", "Shorten the onboarding page", "Remove the dead feature flags", "Find the first report of the outage"} {
+		submit("coder", "cli", text+"\n\nsleep 400ms")
+	}
+	failed = submit("coder", "web", "Migrate the test database\n\nsleep 1s, exit 2")
+	if err != nil {
+		return "", "", err
+	}
+	if _, err := c.Wait(ctx, failed); err != nil {
+		return "", "", err
+	}
+	if _, err := c.Pause(ctx, api.PauseRequest{Queue: "agent:researcher", Reason: "the search engine is being moved"}); err != nil {
+		return "", "", err
+	}
+	if err := sleep(ctx, 40*time.Second); err != nil { // the chart of the pressure wants a few samples
+		return "", "", err
+	}
+	submit("coder", "cli", "Upgrade the billing service and run its tests\n\nsleep 2s, call search_code for 60s, call search_code for 60s")
+	submit("writer", "web", "Draft the release notes from the merged changes\n\nsleep 3s, call search_code for 60s, call search_code for 60s")
+	waiting = submit("coder", "web", "Fix the flaky login test\n\nsleep 6s")
+	submit("coder", "web", "Add a limit to the upload form\n\nsleep 5s")
+	submit("researcher", "web", "Compare three vector databases\n\nsleep 5s")
+	submit("writer", "cli", "Answer the question about quotas\n\nsleep 5s")
+	if err == nil {
+		err = sleep(ctx, 5*time.Second) // until one waits for the other's slot
+	}
+	return failed, waiting, err
+}
+
+func (b *bench) shootTerminal(ctx context.Context) error {
+	d, err := b.server(ctx, "up", "--agents", "demo", "--terminal", "--grace", "0s", "--on-shutdown", "stop")
+	if err != nil {
+		return err
+	}
+	defer d.Stop()
+	press := func(selector, words string) string {
+		return fmt.Sprintf(`[...document.querySelectorAll(%q)].find((e) => (e.ariaLabel ?? e.innerText).includes(%q))?.click()`, selector, words)
+	}
+	return b.take(d.URL, []screen{{
+		file: "terminal.png", path: "/ui/agents/demo", until: `document.querySelector(".page-head .menu button")`,
+		then: `(() => {
+			const screen = document.querySelector(".xterm-rows");
+			if (screen && /[$#]/.test(screen.innerText)) return true;
+			if (!document.querySelector("[role=menu], .terminal")) ` + press(".page-head .menu button", "Actions") + `;
+			else if (!document.querySelector(".terminal")) ` + press("[role=menuitem]", "Terminal") + `;
+			return false; })()`,
+		types: "echo the shell of the agent", shows: "the shell of the agent",
+	}})
+}
+
+func (b *bench) shootLogin(ctx context.Context) error {
+	d, err := b.server(ctx, "director", "--token", "a-token-for-a-picture", "--grace", "0s")
+	if err != nil {
+		return err
+	}
+	defer d.Stop()
+	return b.take(d.URL, []screen{{file: "login.png", path: "/login", until: `!document.querySelector("#login").hidden`, look: browser.Look{Width: 800, Height: 520}}})
+}
+
+// take makes pictures.
+func (b *bench) take(address string, all []screen) error {
+	for _, s := range all {
+		page, err := b.browser.Open(s.look)
+		if err != nil {
+			return err
+		}
+		err = b.takeOne(page, address, s)
+		page.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.file, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) takeOne(page *browser.Page, address string, s screen) error {
+	if err := page.Go(address + s.path); err != nil {
+		return err
+	}
+	for _, condition := range []string{`document.readyState === "complete"`, s.until, s.then} {
+		if condition == "" {
+			continue
+		}
+		if err := page.Until(condition); err != nil {
+			return err
+		}
+	}
+	if s.types != "" {
+		if err := page.Type(s.types); err != nil {
+			return err
+		}
+		if err := page.Until(fmt.Sprintf("document.body.innerText.split(%q).length > 2", s.shows)); err != nil {
+			return err
+		}
+	}
+	shot, err := page.Shot()
+	if err != nil {
+		return err
+	}
+	small, err := packed(shot)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "%-20s %4d KB\n", s.file, len(small)/1000)
+	return os.WriteFile(filepath.Join(b.screens, s.file), small, 0o644)
+}
+
+// packed is a picture in as few bytes as PNG has it.
+func packed(shot []byte) ([]byte, error) {
+	picture, err := png.Decode(bytes.NewReader(shot))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	encoder := png.Encoder{CompressionLevel: png.BestCompression}
+	err = encoder.Encode(&out, picture)
+	return out.Bytes(), err
+}
