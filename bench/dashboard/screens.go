@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -206,16 +204,4 @@ func (b *bench) takeOne(page *browser.Page, address string, s screen) error {
 	}
 	fmt.Fprintf(os.Stderr, "%-20s %4d KB\n", s.file, len(small)/1000)
 	return os.WriteFile(filepath.Join(b.screens, s.file), small, 0o644)
-}
-
-// packed is a picture in as few bytes as PNG has it.
-func packed(shot []byte) ([]byte, error) {
-	picture, err := png.Decode(bytes.NewReader(shot))
-	if err != nil {
-		return nil, err
-	}
-	var out bytes.Buffer
-	encoder := png.Encoder{CompressionLevel: png.BestCompression}
-	err = encoder.Encode(&out, picture)
-	return out.Bytes(), err
 }
