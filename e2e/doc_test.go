@@ -19,6 +19,13 @@
 //	commands_rig_test.go    a director with command tools, and who lives of
 //	                        their runs; the programs are in testdata/commands
 //
+// and for the pages:
+//
+//	pages_rig_test.go    one Chromium for all tests; windows and tabs, and what
+//	                     their consoles say
+//	pages_tab_test.go    what a person finds and does in a page
+//	pages_stage_test.go  a director with agents and tools to look at
+//
 // The other files hold the tests, by theme. SIGNALBOX_SEED=N repeats the
 // random choices of the crash tests, SIGNALBOX_SOAK=1 makes them, the rush of
 // twenty sessions and the kills of commands ten times as long.

@@ -45,10 +45,7 @@ window.e2e = {
 
 func quoted(text string) string { return strconv.Quote(text) }
 
-// shows waits until a text is somewhere in the page.
-func (p *tab) shows(text string) { p.t.Helper(); p.showsIn("body", text) }
-
-// showsIn is shows within what a selector finds.
+// showsIn waits until a text is somewhere in what a selector finds.
 func (p *tab) showsIn(selector, text string) {
 	p.t.Helper()
 	p.until(selector+" shows "+text, fmt.Sprintf("e2e.text(%s).includes(%s)", jsText(selector), jsText(text)))
