@@ -68,12 +68,12 @@ export const Banner = () => {
 // useSpoken tells a screen reader what a person would look up for.
 export const useSpoken = () => {
   const { state } = useAge(), health = useLive((b) => b.health?.text);
-  const before = useRef({ state: "opening", health: undefined });
+  const before = useRef({ dead: false, health: undefined });
   useEffect(() => {
-    const was = before.current;
-    before.current = { state, health };
-    if (state === "dead" && was.state !== "dead") say("The director does not answer");
-    else if (state === "live" && was.state === "dead") say("The director answers again");
+    const was = before.current; // between dead and live it may be late
+    before.current = { dead: state === "dead" || was.dead && state !== "live", health };
+    if (state === "dead" && !was.dead) say("The director does not answer");
+    else if (state === "live" && was.dead) say("The director answers again");
     else if (health && was.health && health !== was.health) say(health);
   }, [state, health]);
 };
