@@ -43,6 +43,8 @@ bench: ## the figures of docs/benchmarks.md, measured here
 	$(GO) run ./bench/toolqueue
 	$(GO) run ./bench/gateway
 	$(GO) run ./bench/commands
+	$(GO) run ./bench/schedules
+	$(GO) run ./bench/dashboard
 
 lint: ## golangci-lint, with the reasons in .golangci.yml
 	golangci-lint run

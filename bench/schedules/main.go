@@ -72,6 +72,11 @@ func measure(ctx context.Context, count int, span time.Duration, rounds int) ([]
 		return nil, err
 	}
 	made := time.Since(began)
+	select { // what belongs to making them has ended by then
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(15 * time.Second):
+	}
 	var busy, idle []float64
 	for n := range rounds {
 		for _, side := range []struct {
