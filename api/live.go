@@ -187,7 +187,8 @@ type BulkRequest struct {
 type Bulk struct {
 	Query   string        `json:"query"`
 	Action  string        `json:"action"`
-	Count   int           `json:"count"` // that match and can be cancelled or retried; at most 10,000
+	Count   int           `json:"count"`          // that match and can be cancelled or retried; at most 10,000
+	More    bool          `json:"more,omitempty"` // more than those match: they are left for the next time
 	Done    int           `json:"done"`
 	Failed  int           `json:"failed"`
 	Results []BulkOutcome `json:"results,omitempty"` // of those that failed, and the new ids of retries

@@ -142,7 +142,11 @@ func (a *app) bulk(ctx context.Context, action, done string, m matchFlags) error
 			return err
 		}
 		if counted.Count > 0 {
-			question := fmt.Sprintf("%s (%s). %s?", plural(counted.Count, "task matches", "tasks match"), counted.Query, strings.ToUpper(action[:1])+action[1:])
+			more := ""
+			if counted.More {
+				more = ", and more, which are left for the next time"
+			}
+			question := fmt.Sprintf("%s%s (%s). %s?", plural(counted.Count, "task matches", "tasks match"), more, counted.Query, strings.ToUpper(action[:1])+action[1:])
 			if !m.yes {
 				if err := a.confirm(ctx, question); err != nil {
 					return err

@@ -38,11 +38,11 @@ func (d *Director) bulk(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tasks, err := d.bulkTasks(r, q, req.Action)
+	tasks, more, err := d.bulkTasks(r, q, req.Action)
 	if err != nil {
 		return err
 	}
-	out := api.Bulk{Query: q.String(), Action: req.Action, Count: len(tasks)}
+	out := api.Bulk{Query: q.String(), Action: req.Action, Count: len(tasks), More: more}
 	if req.Expect != nil {
 		if *req.Expect != len(tasks) {
 			return refuse(signalbox.CodeConflict, "look at what matches now, and ask again with that count",
@@ -81,8 +81,9 @@ func (d *Director) bulkQuery(r *http.Request, req *api.BulkRequest) (*signalbox.
 }
 
 // bulkTasks are those that match and with which that can be done, at most
-// maxBulk. What completed is made anew only where the query says so.
-func (d *Director) bulkTasks(r *http.Request, q *signalbox.Query, action string) (tasks []signalbox.Task, err error) {
+// maxBulk, and whether there are more. What completed is made anew only where
+// the query says so.
+func (d *Director) bulkTasks(r *http.Request, q *signalbox.Query, action string) (tasks []signalbox.Task, more bool, err error) {
 	completed := q.Names("state", string(signalbox.Completed)) || q.Names("reason", string(signalbox.ReasonCompleted)) || q.Only("id") != ""
 	can := func(t *signalbox.Task) bool {
 		if action == bulkCancel {
@@ -98,13 +99,16 @@ func (d *Director) bulkTasks(r *http.Request, q *signalbox.Query, action string)
 		if can(t) {
 			tasks = append(tasks, *t)
 		}
-		return len(tasks) < maxBulk
+		return len(tasks) <= maxBulk
 	})
+	if more = len(tasks) > maxBulk; more {
+		tasks = tasks[:maxBulk]
+	}
 	slices.SortFunc(tasks, func(a, b signalbox.Task) int { return bulkOrder(&a, &b, action) })
 	if err == nil && s.cut {
-		return nil, refuse(signalbox.CodeValidation, "narrow the query, for example with since:7d", "the query would have to look at more than %d tasks", bulkRows)
+		return nil, false, refuse(signalbox.CodeValidation, "narrow the query, for example with since:7d", "the query would have to look at more than %d tasks", bulkRows)
 	}
-	return tasks, err
+	return tasks, more, err
 }
 
 // bulkOrder has what was asked for first made anew first, and what runs
