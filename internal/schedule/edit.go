@@ -28,7 +28,7 @@ func newID(prefix string) (string, error) {
 // Errors: CodeValidation and CodeTooLarge with the field, those of
 // Options.Check, CodeConflict where the name is taken.
 func (s *Scheduler) Add(ctx context.Context, row signalbox.Schedule, by string) (signalbox.Schedule, error) {
-	id, err := newID("sched-")
+	id, err := newID(idPrefix)
 	if err != nil {
 		return row, err
 	}

@@ -23,6 +23,7 @@ func TestRefusedSchedulesNameTheField(t *testing.T) {
 			"name":                  func(s *signalbox.Schedule) { s.Name = "" },
 			"name ":                 func(s *signalbox.Schedule) { s.Name = "../x" },
 			"name  ":                func(s *signalbox.Schedule) { s.Name = strings.Repeat("n", 65) },
+			"name   ":               func(s *signalbox.Schedule) { s.Name = "sched-w5f4kq2m9a7x3c1z" },
 			"description":           func(s *signalbox.Schedule) { s.Description = strings.Repeat("d", 5000) },
 			"cron_expression":       func(s *signalbox.Schedule) { s.Cron = "0 0 31 2 *" },
 			"cron_expression ":      func(s *signalbox.Schedule) { s.Cron = "" },

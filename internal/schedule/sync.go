@@ -8,8 +8,11 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
+// idPrefix begins the ids of schedules.
+const idPrefix = "sched-"
+
 // configID is the id of a job of the configuration.
-func configID(name string) string { return "sched-" + name }
+func configID(name string) string { return idPrefix + name }
 
 // byConfig is who changes jobs that follow the configuration.
 const byConfig = "the configuration"

@@ -64,6 +64,8 @@ func checkName(s *signalbox.Schedule) error {
 		return signalbox.Invalid("name", "name is required: %s", nameRule)
 	case !signalbox.ValidName(s.Name):
 		return signalbox.Invalid("name", "%q cannot be the name of a schedule: %s", clip(s.Name), nameRule)
+	case len(s.Name) == len(idPrefix)+16 && strings.HasPrefix(s.Name, idPrefix):
+		return signalbox.Invalid("name", "%q looks like the id of a schedule: choose a name that does not", s.Name)
 	case len(s.Description) > MaxDescriptionBytes || !readable(s.Description):
 		return signalbox.Invalid("description", "description must be text of at most %d bytes", MaxDescriptionBytes)
 	}
