@@ -51,7 +51,7 @@ const noneText = (state, view) => {
 
 // open follows the output of a task into an element.
 const open = (id, box, tell) => {
-  const s = { lines: new Lines(), shown: 0, following: true, done: false, next: 0, broken: null, box, open: null };
+  const s = { lines: new Lines(), shown: 0, following: true, done: false, next: 0, broken: null, box, open: null, top: 0 };
   let timer = 0, stop = () => {};
   const soon = () => { timer ||= setTimeout(() => { timer = 0; draw(s); tell(viewOf(s)); }, tick); };
   const take = ({ event, data }) => {
@@ -74,6 +74,8 @@ const open = (id, box, tell) => {
     });
   };
   const scrolled = () => {
+    if (box.scrollTop === s.top) return; // the echo of our own move, which may come after a press of Pause
+    s.top = box.scrollTop;
     const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < nearEnd;
     if (atEnd !== s.following && !s.done) { s.following = atEnd; soon(); }
   };
@@ -115,6 +117,7 @@ const draw = (s, always) => {
   s.open.hidden = s.lines.last === "";
   if (s.following) s.box.scrollTop = s.box.scrollHeight;
   else if (s.done) s.box.scrollTop = s.box.scrollHeight - stay;
+  s.top = s.box.scrollTop;
 };
 
 const line = (text, n, gap) => {
