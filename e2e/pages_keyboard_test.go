@@ -36,19 +36,18 @@ func TestKeyboardAlone(t *testing.T) {
 	s.becomes(third, "cancelled")
 
 	// A new task, from anywhere.
-	p.keys("n")
-	p.until("the dialog has the focus", `document.activeElement.matches("dialog textarea")`)
+	p.keyUntil("n", "the dialog has the focus", `document.activeElement.matches("dialog textarea")`)
 	p.keys("sleep 10m, by hand")
 	p.tabTo("Queue it", named("button", "Queue it"))
 	p.keys(kb.Enter)
 	p.at("/ui/tasks/queue-")
 	made := strings.TrimPrefix(p.path(), "/ui/tasks/")
 	p.showsIn("h1", "sleep 10m, by hand")
-	p.keys("c")
-	p.showsIn("dialog", "It leaves the line and is never started")
+	p.noDialog()
+	p.keyUntil("c", "it asks", `e2e.text("dialog").includes("It leaves the line and is never started")`)
 	p.keys(kb.Escape)
 	p.noDialog()
-	p.keys("c")
+	p.keyUntil("c", "it asks again", `e2e.text("dialog").includes("It leaves the line")`)
 	p.tabTo("Cancel it", named("dialog button", "Cancel it"))
 	p.keys(kb.Enter)
 	s.becomes(made, "cancelled")
@@ -105,13 +104,13 @@ func TestKeyboardAlone(t *testing.T) {
 
 	// Audit: all of a row.
 	p.keys("g", "l")
+	p.showsIn(".audit-item", "pause")
 	p.tabTo("a row", named("button.audit-open", "Row"))
 	p.keys(kb.Enter)
 	p.until("it is open", `document.activeElement.ariaExpanded === "true" && document.querySelector(".audit-all")`)
 
 	// The keys are listed, and can be switched off.
-	p.keys("?")
-	p.showsIn("dialog", "new task")
+	p.keyUntil("?", "the help", `e2e.text("dialog").includes("new task")`)
 	p.keys(" ", kb.Escape)
 	p.noDialog()
 	p.keys("g", "n", "n")
@@ -179,7 +178,7 @@ func TestLoginPage(t *testing.T) {
 	p.click(".nav a", "Audit")
 	p.showsIn("main", "The audit log is for admins")
 	// It may submit, and is named as who asked.
-	p.keys("n")
+	p.keyUntil("n", "the dialog", `document.querySelector("dialog[open]")`)
 	p.fill("Prompt", "sleep 10m, for the clerk")
 	p.click("dialog button", "Queue it")
 	p.at("/ui/tasks/queue-")

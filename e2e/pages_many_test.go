@@ -200,8 +200,8 @@ func everybody(t *testing.T, look tabOptions) {
 		}
 	}
 	views := []view{
-		{"/ui/", short(waiting), nil}, {"/ui/", short(waiting), func(p *tab) { p.keys("n"); p.until("the dialog", `document.querySelector("dialog[open]")`) }},
-		{"/ui/", short(waiting), func(p *tab) { p.keys("?"); p.until("the dialog", `document.querySelector("dialog[open]")`) }},
+		{"/ui/", short(waiting), nil}, {"/ui/", short(waiting), func(p *tab) { p.keyUntil("n", "the dialog", `document.querySelector("dialog[open]")`) }},
+		{"/ui/", short(waiting), func(p *tab) { p.keyUntil("?", "the dialog", `document.querySelector("dialog[open]")`) }},
 		{"/ui/", short(waiting), press("button", "Actions for coder")}, {"/ui/", short(waiting), press("button", "Pause everything…")},
 		{"/ui/tasks", short(failed), nil}, {"/ui/tasks/" + running, "Prompt", nil}, {"/ui/tasks/" + running, "Prompt", press("button", "Cancel…")},
 		{"/ui/tasks/" + failed, "The command failed", nil}, {"/ui/tasks/" + failed, "Retry…", press("button", "Retry…")}, {"/ui/tasks/" + waiting, "Why is it", nil},

@@ -133,8 +133,7 @@ func TestNeedWhyIsItNotRunning(t *testing.T) {
 	// The key j goes to the next one that waits.
 	third := s.task("coder", "sleep 10m, third")
 	p.showsIn(`article[aria-label="Agent coder"] .chips`, short(third))
-	p.keys("j")
-	p.showsIn(".card-why", "Picked: "+short(third))
+	p.keyUntil("j", "the next one is picked", fmt.Sprintf(`e2e.text(".card-why").includes("Picked: " + %s)`, jsText(short(third))))
 	// It goes on by itself: the reasons are those of the moment.
 	if _, err := s.c.Cancel(s.ctx(), third); err != nil {
 		t.Fatal(err)

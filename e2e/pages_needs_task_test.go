@@ -89,7 +89,7 @@ func TestNeedRetry(t *testing.T) {
 		t.Errorf("the retry is of %q with %q", task.RetryOf, task.Prompt)
 	}
 	p.showsIn(".page-head .state", "failed")
-	p.keys("r")
+	p.keyUntil("r", "it asks", `document.querySelector("dialog[open]")`)
 	p.fill("Prompt", "sleep 1ms, and succeed")
 	p.click("dialog button", "Retry with the changes")
 	p.until("the third is shown", fmt.Sprintf(`location.pathname.startsWith("/ui/tasks/queue-") && !location.pathname.endsWith(%s)`, jsText(second)))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
@@ -104,6 +105,21 @@ func (p *tab) keys(keys ...string) {
 	for _, key := range keys {
 		p.run("press "+key, chromedp.KeyEvent(key))
 	}
+}
+
+// keyUntil presses a key, and again where it came before the page had bound it.
+func (p *tab) keyUntil(key, what, condition string) {
+	p.t.Helper()
+	for deadline := time.Now().Add(long); time.Now().Before(deadline); {
+		p.keys(key)
+		for again := time.Now().Add(2 * time.Second); time.Now().Before(again); time.Sleep(20 * time.Millisecond) {
+			var met bool
+			if p.ask("Boolean("+condition+")", &met) == nil && met {
+				return
+			}
+		}
+	}
+	p.t.Fatalf("not within %s: %s", long, what)
 }
 
 // tabTo presses Tab until what is meant has the focus, and wants the focus to
