@@ -127,10 +127,13 @@ func (t *turn) held() int {
 
 // hold lets a firing wait for the end of a task.
 func (t *turn) hold(f *firing, before string, now time.Time) error {
-	f.retryAt = now.Add(heldEvery)
 	if f.run.Status == signalbox.RunHeld && f.run.Previous == before {
+		f.retryAt = now.Add(heldEvery)
 		return nil
 	}
+	// The task may have ended since it was asked for, and its sign come while
+	// nothing was held: once it is, it is asked for again.
+	f.retryAt = time.Time{}
 	return t.change(f, func(_ *signalbox.Schedule, r *signalbox.ScheduleRun) {
 		r.Status, r.Previous = signalbox.RunHeld, before
 	})
