@@ -100,7 +100,7 @@ func (s *lonely) run(ctx context.Context, o cli.SchedulerOptions) error {
 	})
 	url, director := "http://"+reachable(s.listener.Addr()), s.queue.URL()
 	s.log.Info("scheduler ready", "url", url, "jobs", len(s.cfg.Jobs), "director", director, "data", s.cfg.Data)
-	fmt.Fprintf(o.Out, "Signalbox scheduler at %s, jobs: %d\n", url, len(s.cfg.Jobs))
+	fmt.Fprintf(o.Out, "Signalbox scheduler at %s (jobs: %d)\n", url, len(s.cfg.Jobs))
 	switch {
 	case len(s.cfg.Jobs) == 0:
 		fmt.Fprintln(o.Err, "There are no jobs: write some under jobs in the configuration, and name the file with --config.")
