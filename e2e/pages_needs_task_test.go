@@ -16,7 +16,8 @@ i=0
 while [ $i -lt 3000 ]; do i=$((i+1)); printf '\033[32mline %d of the build\033[0m\n' $i; done
 read line <`+gate.fifo+`
 printf 'one more line\nand another\n'
-read line <`+gate.fifo+`
+# The first pass may still hold the gate: then there is nothing to read.
+until read line <`+gate.fifo+`; do :; done
 echo 'error: the disk is full'
 echo 'bye'
 exit 3`)
