@@ -18,7 +18,7 @@ func (e *Engine) Pause(ctx context.Context, queue, reason, by string, until time
 	if queue != "" && !signalbox.ValidQueue(queue) {
 		return signalbox.Invalid("queue", "%q is not a queue: use work, commands, calls, agent:NAME, pool:KIND, or leave it out for all", queue)
 	}
-	if len(reason) > MaxReasonBytes || !printable(reason) {
+	if len(reason) > MaxReasonBytes || !signalbox.Printable(reason) {
 		return signalbox.Invalid("reason", "reason must be one printable line of at most %d bytes", MaxReasonBytes)
 	}
 	now := e.Now()
@@ -113,11 +113,11 @@ func checkAgent(a signalbox.Agent, token string) error {
 		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT", a.URL)
 	case a.Slots < 1 || a.Slots > signalbox.MaxAgentSlots:
 		return signalbox.Invalid("slots", "slots must be 1 to %d, not %d", signalbox.MaxAgentSlots, a.Slots)
-	case len(a.Version) > MaxWordBytes || !printable(a.Version):
+	case len(a.Version) > MaxWordBytes || !signalbox.Printable(a.Version):
 		return signalbox.Invalid("version", "version must be printable and at most %d bytes", MaxWordBytes)
-	case len(a.WorkDir) > MaxPathBytes || !printable(a.WorkDir):
+	case len(a.WorkDir) > MaxPathBytes || !signalbox.Printable(a.WorkDir):
 		return signalbox.Invalid("work_dir", "work_dir must be printable and at most %d bytes", MaxPathBytes)
-	case len(token) > MaxPathBytes || !printable(token):
+	case len(token) > MaxPathBytes || !signalbox.Printable(token):
 		return signalbox.Invalid("token", "token must be printable and at most %d bytes: it goes into a header", MaxPathBytes)
 	}
 	return nil

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,15 +12,15 @@ import (
 
 // Limits of what callers send.
 const (
-	MaxPromptBytes    = 1 << 20
-	MaxTimeoutSeconds = 7 * 24 * 3600
+	MaxPromptBytes    = signalbox.MaxPromptBytes
+	MaxTimeoutSeconds = signalbox.MaxTimeoutSeconds
 	MaxWaitTimeout    = 30 * 24 * time.Hour
 	MaxEnvEntries     = 100
 	MaxEnvBytes       = 64 << 10
-	MaxWordBytes      = 200 // model, tier, project name
+	MaxWordBytes      = signalbox.MaxWordBytes
 	MaxNotBefore      = 366 * 24 * time.Hour
-	MaxPathBytes      = 4096 // a working directory
-	MaxReasonBytes    = 500  // why a queue is paused
+	MaxPathBytes      = signalbox.MaxPathBytes
+	MaxReasonBytes    = 500 // why a queue is paused
 )
 
 // normalize fills in defaults and refuses what cannot be run. The error names
@@ -122,7 +121,7 @@ func (n *NewTask) checkExtras() error {
 		return signalbox.Invalid("allowed_tools", "allowed_tools has %d entries; at most %d are allowed", len(n.AllowedTools), MaxAllowedTools)
 	}
 	for _, tool := range n.AllowedTools {
-		if tool == "" || len(tool) > MaxWordBytes || !printable(tool) || strings.HasPrefix(tool, "-") {
+		if tool == "" || len(tool) > MaxWordBytes || !signalbox.Printable(tool) || strings.HasPrefix(tool, "-") {
 			return signalbox.Invalid("allowed_tools", "an entry of allowed_tools must be printable, 1 to %d bytes, and not begin with a hyphen", MaxWordBytes)
 		}
 	}
@@ -132,41 +131,9 @@ func (n *NewTask) checkExtras() error {
 	return nil
 }
 
-func (n *NewTask) checkPrompt() error {
-	switch {
-	case strings.TrimSpace(n.Prompt) == "":
-		return signalbox.Invalid("prompt", "prompt is required")
-	case len(n.Prompt) > MaxPromptBytes:
-		return &signalbox.Error{Code: signalbox.CodeTooLarge, Field: "prompt",
-			Message: fmt.Sprintf("prompt has %d bytes; at most %d are allowed", len(n.Prompt), MaxPromptBytes)}
-	case !utf8.ValidString(n.Prompt):
-		return signalbox.Invalid("prompt", "prompt is not valid UTF-8")
-	case strings.ContainsRune(n.Prompt, 0):
-		return signalbox.Invalid("prompt", "prompt contains a NUL character, which no command line can carry")
-	}
-	return nil
-}
+func (n *NewTask) checkPrompt() error { return signalbox.CheckPrompt(n.Prompt) }
 
-func (n *NewTask) checkWords() error {
-	words := map[string]string{"model": n.Model, "tier": n.Tier}
-	if n.Project != nil {
-		words["project.name"] = n.Project.Name
-		if len(n.Project.Path) > MaxPathBytes || !printable(n.Project.Path) {
-			return signalbox.Invalid("project.path", "project.path must be printable and at most %d bytes", MaxPathBytes)
-		}
-	}
-	for _, field := range []string{"model", "tier", "project.name"} {
-		w := words[field]
-		if len(w) > MaxWordBytes || !printable(w) || strings.HasPrefix(w, "-") {
-			return signalbox.Invalid(field, "%s must be printable, at most %d bytes, and not begin with a hyphen", field, MaxWordBytes)
-		}
-	}
-	return nil
-}
-
-func printable(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || (r >= 0x7f && r < 0xa0) })
-}
+func (n *NewTask) checkWords() error { return signalbox.CheckWords(n.Model, n.Tier, n.Project) }
 
 func (n *NewTask) checkRouting() error {
 	if err := executorRefusal(n.Agent); err != nil {
@@ -253,7 +220,7 @@ func (n *NewTask) checkEnv() error {
 }
 
 func (n *NewTask) checkKey() error {
-	if len(n.IdempotencyKey) > signalbox.MaxIdempotencyBytes || !printable(n.IdempotencyKey) {
+	if len(n.IdempotencyKey) > signalbox.MaxIdempotencyBytes || !signalbox.Printable(n.IdempotencyKey) {
 		return signalbox.Invalid("Idempotency-Key", "Idempotency-Key must be 1 to %d printable characters", signalbox.MaxIdempotencyBytes)
 	}
 	return nil

@@ -2,11 +2,9 @@ package schedule
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/cron"
@@ -14,11 +12,7 @@ import (
 
 // Limits of what a schedule says; those of its task are those of any task.
 const (
-	MaxPromptBytes      = 1 << 20
 	MaxDescriptionBytes = 4096
-	MaxTimeoutSeconds   = 7 * 24 * 3600
-	MaxWordBytes        = 200 // model, tier, project name
-	MaxPathBytes        = 4096
 	MinMissedWindow     = time.Minute
 	MaxMissedWindow     = 366 * 24 * time.Hour
 )
@@ -83,35 +77,10 @@ func checkTimes(s *signalbox.Schedule) error {
 	return nil
 }
 
-func checkPrompt(s *signalbox.Schedule) error {
-	switch {
-	case strings.TrimSpace(s.Prompt) == "":
-		return signalbox.Invalid("prompt", "prompt is required: it says what is to be done")
-	case len(s.Prompt) > MaxPromptBytes:
-		return &signalbox.Error{Code: signalbox.CodeTooLarge, Field: "prompt",
-			Message: fmt.Sprintf("prompt has %d bytes; at most %d are allowed", len(s.Prompt), MaxPromptBytes)}
-	case !utf8.ValidString(s.Prompt):
-		return signalbox.Invalid("prompt", "prompt is not valid UTF-8")
-	case strings.ContainsRune(s.Prompt, 0):
-		return signalbox.Invalid("prompt", "prompt contains a NUL character, which no command line can carry")
-	}
-	return nil
-}
+func checkPrompt(s *signalbox.Schedule) error { return signalbox.CheckPrompt(s.Prompt) }
 
 func checkWords(s *signalbox.Schedule) error {
-	words := [][2]string{{"model", s.Model}, {"tier", s.Tier}}
-	if s.Project != nil {
-		words = append(words, [2]string{"project.name", s.Project.Name})
-		if len(s.Project.Path) > MaxPathBytes || !printable(s.Project.Path) {
-			return signalbox.Invalid("project.path", "project.path must be printable and at most %d bytes", MaxPathBytes)
-		}
-	}
-	for _, w := range words {
-		if len(w[1]) > MaxWordBytes || !printable(w[1]) || strings.HasPrefix(w[1], "-") {
-			return signalbox.Invalid(w[0], "%s must be printable, at most %d bytes, and not begin with a hyphen", w[0], MaxWordBytes)
-		}
-	}
-	return nil
+	return signalbox.CheckWords(s.Model, s.Tier, s.Project)
 }
 
 func checkRoute(s *signalbox.Schedule) error {
@@ -135,8 +104,8 @@ func checkChoices(s *signalbox.Schedule) error {
 	switch {
 	case s.Priority < signalbox.MinPriority || s.Priority > signalbox.MaxPriority:
 		return signalbox.Invalid("priority", "priority must be %d to %d, not %d", signalbox.MinPriority, signalbox.MaxPriority, s.Priority)
-	case s.TimeoutSeconds < 0 || s.TimeoutSeconds > MaxTimeoutSeconds:
-		return signalbox.Invalid("timeout_seconds", "timeout_seconds must be 0 to %d, not %d", MaxTimeoutSeconds, s.TimeoutSeconds)
+	case s.TimeoutSeconds < 0 || s.TimeoutSeconds > signalbox.MaxTimeoutSeconds:
+		return signalbox.Invalid("timeout_seconds", "timeout_seconds must be 0 to %d, not %d", signalbox.MaxTimeoutSeconds, s.TimeoutSeconds)
 	case s.OnLost != signalbox.LostFail && s.OnLost != signalbox.LostRequeue:
 		return signalbox.Invalid("on_lost", "on_lost must be fail or requeue, not %q", clip(string(s.OnLost)))
 	case !slices.Contains(signalbox.Overlaps(), s.Overlap):
@@ -152,13 +121,9 @@ func checkChoices(s *signalbox.Schedule) error {
 	return nil
 }
 
-func printable(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || (r >= 0x7f && r < 0xa0) })
-}
-
 // readable is printable text that may have several lines.
 func readable(s string) bool {
-	return printable(strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(s))
+	return signalbox.Printable(strings.NewReplacer("\n", " ", "\t", " ", "\r", " ").Replace(s))
 }
 
 // clip cuts what was sent for an error to show.

@@ -329,17 +329,3 @@ func TestChangesAreThoseOfOtherDirectors(t *testing.T) {
 		}
 	})
 }
-
-// TestLimitsAreThoseOfTasks: what a schedule may say, its task may too.
-func TestLimitsAreThoseOfTasks(t *testing.T) {
-	for name, equal := range map[string]bool{
-		"prompt":          schedule.MaxPromptBytes == engine.MaxPromptBytes,
-		"timeout_seconds": schedule.MaxTimeoutSeconds == engine.MaxTimeoutSeconds,
-		"words":           schedule.MaxWordBytes == engine.MaxWordBytes,
-		"paths":           schedule.MaxPathBytes == engine.MaxPathBytes,
-	} {
-		if !equal {
-			t.Errorf("the limit of %s is another", name)
-		}
-	}
-}
