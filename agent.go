@@ -15,6 +15,7 @@ const (
 	AgentRegistered     AgentSource = "registered" // it announced itself
 	AgentDiscovered     AgentSource = "discovered" // found by the port scan
 	AgentChild          AgentSource = "child"      // started by signalbox up
+	AgentPull           AgentSource = "pull"       // nobody can connect to it: it asks for its tasks
 	AgentInternal       AgentSource = "internal"   // the director's own executor
 	DefaultAgentSlots               = 1
 	MaxAgentSlots                   = 10000
@@ -23,6 +24,22 @@ const (
 	MaxSessionIDLength              = 128
 	MaxIdempotencyBytes             = 255
 )
+
+// PullURL is what stands in the row of an agent that pulls where the address of
+// another stands: no address, but the instance that has the name.
+func PullURL(instance string) string { return pullScheme + instance }
+
+// PullInstance is the instance in such a URL.
+func PullInstance(url string) (instance string, ok bool) { return strings.CutPrefix(url, pullScheme) }
+
+const pullScheme = "pull:"
+
+// ValidInstance reports whether an agent that pulls may call its instance so.
+func ValidInstance(s string) bool {
+	return len(s) >= 8 && len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
+		return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	})
+}
 
 // KindUnknown is the kind of an agent that has not said it yet.
 const KindUnknown = "unknown"

@@ -30,6 +30,7 @@ const (
 	CodeUnsupportedMedia    Code = "unsupported_media_type"
 	CodeMethodNotAllowed    Code = "method_not_allowed"
 	CodeStoreFailed         Code = "store_failed" // nothing was stored, nothing is acknowledged
+	CodeStoreFull           Code = "store_full"   // the same, for there is no room left
 	CodeStoreCorrupt        Code = "store_corrupt"
 	CodeUnavailable         Code = "unavailable" // shutting down
 	CodeInternal            Code = "internal"

@@ -34,7 +34,8 @@ const (
 	EventAgentRemoved EventKind = "agent_removed"
 	EventPaused       EventKind = "queue_paused"
 	EventResumed      EventKind = "queue_resumed"
-	EventSession      EventKind = "session" // a session was archived, restored, or is gone
+	EventRestored     EventKind = "restored" // a task that had ended came from another store
+	EventSession      EventKind = "session"  // a session was archived, restored, or is gone
 
 	EventScheduleChanged EventKind = "schedule_changed" // a schedule was added, edited, enabled, disabled or removed, as the message says
 	EventScheduleFired   EventKind = "schedule_fired"   // a firing was decided; the message is its RunStatus

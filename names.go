@@ -36,8 +36,11 @@ func Preview(prompt string) string {
 		return r
 	}, line)
 	line = strings.TrimSpace(line)
-	if runes := []rune(line); len(runes) > previewRunes {
-		return strings.TrimSpace(string(runes[:previewRunes])) + "..."
+	n := 0
+	for at := range line {
+		if n++; n > previewRunes {
+			return strings.TrimSpace(line[:at]) + "..."
+		}
 	}
 	if more {
 		return line + "..."

@@ -244,6 +244,26 @@ func TestNextTimesNeverRunBack(t *testing.T) {
 	}
 }
 
+// The time that a task waited, and that its offer was under way, is no run time,
+// and the slot is the run's until it ends.
+func TestNextRunBeginsWhenItIsAccepted(t *testing.T) {
+	task := taskIn("pending")
+	for n, tt := range []struct {
+		event string
+		slot  signalbox.SlotAction
+	}{{"claim", signalbox.SlotTake}, {"accept", signalbox.SlotKeep}, {"finish completed", signalbox.SlotFree}} {
+		ev := eventOf(tt.event, task)
+		ev.Now = noon.Add(time.Duration(n+1) * time.Hour)
+		c := step(t, task, ev)
+		if task = c.Task; c.Slot != tt.slot {
+			t.Errorf("%s does %v to the slot, want %v", tt.event, c.Slot, tt.slot)
+		}
+	}
+	if !task.DispatchedAt.Equal(noon.Add(time.Hour)) || !task.StartedAt.Equal(noon.Add(2*time.Hour)) || !task.EndedAt.Equal(noon.Add(3*time.Hour)) {
+		t.Errorf("dispatched %v, started %v, ended %v", task.DispatchedAt, task.StartedAt, task.EndedAt)
+	}
+}
+
 // A limit that fires tells the agent to stop, and is the reason of the end
 // whatever the agent calls it: a stall is never a timeout, nor a cancel.
 func TestNextStopByALimit(t *testing.T) {

@@ -75,13 +75,13 @@ type Agents struct {
 type Agent struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
-	URL     string `json:"url,omitempty"` // an executor has none
+	URL     string `json:"url,omitempty"` // an executor has none, nor has an agent that pulls
 	State   string `json:"state"`         // idle, working, withheld (busy with something else, or not yet known to be free), down
 	Message string `json:"message,omitempty"`
 	Slots   int    `json:"slots"`
 	InUse   int    `json:"in_use"`
 	Fencing bool   `json:"fencing"`
-	Source  string `json:"source"` // config, registered, discovered, child, internal
+	Source  string `json:"source"` // config, registered, discovered, child, pull, internal
 	Version string `json:"version,omitempty"`
 	WorkDir string `json:"work_dir,omitempty"`
 	Waiting int    `json:"waiting"` // pending tasks in its own queue
@@ -113,13 +113,19 @@ type RunningTask struct {
 type RegisterAgent struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
-	URL     string `json:"url"` // http(s)://host:port
+	URL     string `json:"url,omitempty"` // http(s)://host:port; none for an agent that pulls
 	Slots   int    `json:"slots,omitempty"`
 	Fencing bool   `json:"fencing,omitempty"`
 	Token   string `json:"token,omitempty"` // that the director must present; never returned
 	Version string `json:"version,omitempty"`
 	WorkDir string `json:"work_dir,omitempty"`
 	Child   bool   `json:"child,omitempty"` // started by signalbox up on the director's own host
+
+	// Pull says that nobody can connect to the agent: it asks for its tasks.
+	// Instance tells it from others that go by its name, and stays the same
+	// when it is restarted: 8 to 64 letters, digits or hyphens.
+	Pull     bool   `json:"pull,omitempty"`
+	Instance string `json:"instance,omitempty"`
 }
 
 // Heartbeat is the body of POST /api/agents/{name}/heartbeat.
@@ -127,11 +133,16 @@ type Heartbeat struct {
 	State        string             `json:"state"`         // idle or working; stopping: it will not be back for a while
 	URL          string             `json:"url,omitempty"` // as registered: where it differs from what is known, 409
 	CurrentTasks []AgentCurrentTask `json:"current_tasks,omitempty"`
+
+	// Of an agent that pulls: who it is, and all executions in its hands.
+	Instance string    `json:"instance,omitempty"`
+	Runs     []PullRun `json:"runs,omitempty"`
 }
 
 // HeartbeatAnswer tells the agent when to beat again.
 type HeartbeatAnswer struct {
-	IntervalSeconds int `json:"interval_seconds"`
+	IntervalSeconds int        `json:"interval_seconds"`
+	Stop            []PullStop `json:"stop,omitempty"` // to an agent that pulls: runs to end
 }
 
 // LaneCleared is the answer to POST /api/agents/{name}/queue/clear.

@@ -16,7 +16,7 @@ type Route struct {
 	Request any // zero value of the body's type; nil: no body
 	Answer  any // zero value of the answer's type; nil: not JSON
 	Media   string
-	Errors  []int // statuses beyond 400, 401, 403, 413, 415 and 500
+	Errors  []int // statuses beyond 400, 401, 403, 413, 415, 500 and 507
 }
 
 // Param is a query parameter or header of a route.
@@ -100,6 +100,10 @@ func Routes() []Route {
 			Request: RegisterAgent{}, Answer: Agent{}, Errors: []int{409}},
 		{Name: "heartbeat", Method: http.MethodPost, Path: "/api/agents/{name}/heartbeat", Summary: "An agent says that it lives", Status: 200, Scope: ScopeAgent,
 			Request: Heartbeat{}, Answer: HeartbeatAnswer{}, Errors: []int{404, 409}},
+		{Name: "claim", Method: http.MethodPost, Path: "/api/agents/{name}/claim", Summary: "An agent that pulls asks for a task, and hears what to stop", Status: 200, Scope: ScopeAgent,
+			Query: []Param{{"wait", "query", "answer when there is something, or after this long, such as 30s (at most that)"}}, Request: PullClaim{}, Answer: PullAnswer{}, Errors: []int{404, 409, 501, 503}},
+		{Name: "report", Method: http.MethodPost, Path: "/api/agents/{name}/tasks/{id}/report", Summary: "An agent that pulls says how a task fares", Status: 200, Scope: ScopeAgent,
+			Request: PullReport{}, Answer: PullReported{}, Errors: []int{404, 409, 501}},
 		{Name: "removeAgent", Method: http.MethodDelete, Path: "/api/agents/{name}", Summary: "Forget an agent", Status: 204, Scope: ScopeAdmin, Errors: []int{404, 409}},
 		{Name: "clearLane", Method: http.MethodPost, Path: "/api/agents/{name}/queue/clear", Summary: "Cancel all that waits for an agent", Status: 200, Scope: ScopeRelease,
 			Answer: LaneCleared{}, Errors: []int{404}},
@@ -172,11 +176,16 @@ func Routes() []Route {
 			Query: []Param{{"q", "query", "such as agent:coder state:failed since:2h \"billing\"; empty: all"}, limitParam, {"after", "query", "cursor of the page before"}}, Answer: Search{}},
 		{Name: "bulk", Method: http.MethodPost, Path: "/api/queue/bulk", Summary: "Cancel or retry all tasks that match a query; without expect, count them", Status: 200, Scope: ScopeCancel,
 			Request: BulkRequest{}, Answer: Bulk{}, Errors: []int{409}},
+		{Name: "export", Method: http.MethodGet, Path: "/api/export", Summary: "All tasks as they are, for an import at another director", Status: 200, Scope: ScopeAdmin,
+			Query: []Param{limitParam, {"after", "query", "cursor of the page before"}}, Answer: Export{}},
+		{Name: "import", Method: http.MethodPost, Path: "/api/import", Summary: "Store tasks as another director had them; what is known is left alone", Status: 200, Scope: ScopeAdmin,
+			Request: ImportRequest{}, Answer: Imported{}, Errors: []int{413}},
 		{Name: "live", Method: http.MethodGet, Path: "/api/live", Summary: "Everything as it is, and what changes in it, as server-sent events", Status: 200, Scope: ScopeRead,
 			Query: []Param{{"Last-Event-ID", "header", "revision of the last event seen, as EPOCH.REVISION"}, {"after", "query", "the same, for readers that cannot set a header"}}, Media: "text/event-stream", Errors: []int{503}},
 		{Name: "home", Method: http.MethodGet, Path: "/{$}", Summary: "The way to the pages", Status: 303, Scope: ScopePublic, Media: "text/html", Errors: []int{404}},
 		{Name: "page", Method: http.MethodGet, Path: "/ui/{path...}", Summary: "The pages", Status: 200, Scope: ScopePublic, Media: "text/html", Errors: []int{404}},
 		{Name: "asset", Method: http.MethodGet, Path: "/ui/assets/{path...}", Summary: "What the pages are made of", Status: 200, Scope: ScopePublic, Media: "application/octet-stream", Errors: []int{404}},
+		{Name: "directors", Method: http.MethodGet, Path: "/api/directors", Summary: "The directors over the store, and the agents that each dispatches to", Status: 200, Scope: ScopeRead, Answer: Directors{}},
 		{Name: "doctor", Method: http.MethodGet, Path: "/api/doctor", Summary: "What the director finds when it looks at itself", Status: 200, Scope: ScopeRead, Answer: Doctor{}},
 		{Name: "mcp", Method: http.MethodPost, Path: "/mcp", Summary: "The tools as an MCP server, streamable HTTP", Status: 200, Scope: ScopeTool,
 			Query: []Param{toolSessionParam, executionParam, sourceAgentParam}, Media: "text/event-stream", Errors: []int{404, 503}},

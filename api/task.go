@@ -188,6 +188,9 @@ type Output struct {
 	Next      int64  `json:"next"`
 	Truncated bool   `json:"truncated,omitempty"` // what lies between the asked position and seq is no longer there
 	Done      bool   `json:"done,omitempty"`
+	// Message says why there may be more that is not shown: the director that
+	// follows the task does not answer.
+	Message string `json:"message,omitempty"`
 }
 
 // History is the answer to GET /api/history, newest end first.

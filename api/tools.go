@@ -53,6 +53,7 @@ type ToolQueue struct {
 	MaxWaiters      int          `json:"max_waiters,omitempty"`
 	LeaseIdle       float64      `json:"lease_idle_seconds,omitempty"`
 	LeaseHold       float64      `json:"lease_hold_seconds,omitempty"`
+	Shared          bool         `json:"shared,omitempty"` // by all directors over the store: holders and waiters are those of all
 	Holders         []ToolHolder `json:"holders"`
 	Waiters         []ToolWaiter `json:"waiters"`                     // in order, at most 1000
 	WaitersNotShown int          `json:"waiters_not_shown,omitempty"` // beyond those
@@ -69,6 +70,8 @@ type ToolHolder struct {
 	Idle    bool       `json:"idle,omitempty"`    // of a lease: no call is under way
 	Expires *time.Time `json:"expires,omitempty"` // of a lease: when it ends if nothing happens
 	Behind  int        `json:"behind,omitempty"`  // calls of the session that wait for its own slot
+	// Director is the instance at which the call came in, of a shared queue.
+	Director string `json:"director,omitempty"`
 }
 
 // ToolWaiter is who stands in the line of a tool queue.
@@ -79,6 +82,7 @@ type ToolWaiter struct {
 	Tool     string    `json:"tool,omitempty"`
 	QueueID  string    `json:"queue_id,omitempty"` // the task that the call is made by, or is
 	Since    time.Time `json:"since"`
+	Director string    `json:"director,omitempty"` // as of a holder
 }
 
 // ToolCall is the body of POST /api/tools/{tool}/call.

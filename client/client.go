@@ -77,17 +77,21 @@ func parseAddress(address string) (*url.URL, error) {
 		full = "http://" + full
 	}
 	u, err := url.Parse(full)
+	shown := address
+	if at := strings.LastIndex(address, "@"); at >= 0 {
+		shown = "…" + address[at:] // what stands before it may be a password
+	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("director address %q: want a URL such as http://127.0.0.1:8080: %w", address, errors.Unwrap(err))
+		return nil, fmt.Errorf("director address %q: want a URL such as http://127.0.0.1:8080", shown)
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("director address %q: the scheme is %q, want http or https", address, u.Scheme)
+		return nil, fmt.Errorf("director address %q: the scheme is %q, want http or https", shown, u.Scheme)
 	case u.Hostname() == "":
-		return nil, fmt.Errorf("director address %q: it names no host, want a URL such as http://127.0.0.1:8080", address)
+		return nil, fmt.Errorf("director address %q: it names no host, want a URL such as http://127.0.0.1:8080", shown)
 	case u.User != nil:
-		return nil, fmt.Errorf("director address %q: a user name does not belong there, give the token apart", u.Redacted())
+		return nil, fmt.Errorf("director address %q: a user name does not belong there, give the token apart", shown)
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("director address %q: want no query and no fragment", address)
+		return nil, fmt.Errorf("director address %q: want no query and no fragment", shown)
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	return u, nil

@@ -53,6 +53,8 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"search": func(ctx context.Context, c *client.Client) error {
 		return second(c.Search(ctx, "state:failed", client.SearchOptions{}))
 	},
+	"export": func(ctx context.Context, c *client.Client) error { return second(c.Export(ctx, 0, "")) },
+	"import": func(ctx context.Context, c *client.Client) error { return second(c.Import(ctx, api.ImportRequest{})) },
 	"bulk":   func(ctx context.Context, c *client.Client) error { return second(c.Bulk(ctx, api.BulkRequest{})) },
 	"agents": func(ctx context.Context, c *client.Client) error { return second(c.Agents(ctx)) },
 	"registerAgent": func(ctx context.Context, c *client.Client) error {
@@ -60,6 +62,12 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	},
 	"heartbeat": func(ctx context.Context, c *client.Client) error {
 		return second(c.Heartbeat(ctx, "coder", api.Heartbeat{State: "idle"}))
+	},
+	"claim": func(ctx context.Context, c *client.Client) error {
+		return second(c.Claim(ctx, "coder", api.PullClaim{Slots: 1}, 0))
+	},
+	"report": func(ctx context.Context, c *client.Client) error {
+		return second(c.Report(ctx, "coder", "queue-1", api.PullReport{Unknown: true}))
 	},
 	"removeAgent": func(ctx context.Context, c *client.Client) error { return c.RemoveAgent(ctx, "coder") },
 	"clearLane":   func(ctx context.Context, c *client.Client) error { return second(c.ClearLane(ctx, "coder")) },
@@ -123,6 +131,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 	"triggerSchedule": func(ctx context.Context, c *client.Client) error { return second(c.TriggerSchedule(ctx, "nightly")) },
 	"executions":      func(ctx context.Context, c *client.Client) error { return second(c.Executions(ctx, "nightly", 0)) },
 	"checkCron":       func(ctx context.Context, c *client.Client) error { return second(c.CheckCron(ctx, "@daily", "", 0)) },
+	"directors":       func(ctx context.Context, c *client.Client) error { return second(c.Directors(ctx)) },
 	"doctor":          func(ctx context.Context, c *client.Client) error { return second(c.Doctor(ctx)) },
 	"status":          func(ctx context.Context, c *client.Client) error { return second(c.Status(ctx)) },
 	"openapi":         func(ctx context.Context, c *client.Client) error { return second(c.OpenAPI(ctx)) },

@@ -13,6 +13,12 @@ func (c *Client) Status(ctx context.Context) (api.Status, error) {
 	return out, c.do(ctx, get("/status", nil), &out)
 }
 
+// Directors returns the directors over the store, by instance.
+func (c *Client) Directors(ctx context.Context) ([]api.Director, error) {
+	var out api.Directors
+	return out.Directors, c.do(ctx, get("/api/directors", nil), &out)
+}
+
 // Health returns nil-error "ok" while the director's process lives.
 func (c *Client) Health(ctx context.Context) (api.Health, error) {
 	var out api.Health

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Export is the answer to GET /api/export: a page of tasks, waiting ones
+// first in their order, then those that run, then ended ones, newest end
+// first. A task that changes meanwhile may come twice: the later one counts.
+type Export struct {
+	Tasks []ExportedTask `json:"tasks"`
+	Next  string         `json:"next,omitempty"` // cursor: ask with ?after=; absent at the end
+}
+
+// ExportedTask is a whole task, but for the values of its environment and of
+// secret arguments: these are in no export.
+type ExportedTask struct {
+	QueueID     string     `json:"queue_id"`
+	State       string     `json:"state"`
+	Reason      string     `json:"reason,omitempty"`
+	Message     string     `json:"message,omitempty"`
+	Queue       string     `json:"queue"`
+	Limit       string     `json:"limit"` // that it counts against while it waits
+	Mode        string     `json:"mode,omitempty"`
+	Priority    int        `json:"priority,omitempty"`
+	BiasMS      int64      `json:"bias_ms,omitempty"` // what its priority outweighs
+	EnqueuedAt  time.Time  `json:"enqueued_at"`
+	CreatedAt   time.Time  `json:"created_at"`
+	NotBefore   *time.Time `json:"not_before,omitempty"`
+	WaitUntil   *time.Time `json:"wait_until,omitempty"`
+	SessionID   string     `json:"session_id,omitempty"`
+	Session     string     `json:"session,omitempty"` // require or prefer
+	OnLost      string     `json:"on_lost,omitempty"`
+	MaxAttempts int        `json:"max_attempts"`
+	HadEnv      bool       `json:"had_env,omitempty"` // it has values that are not here: it cannot run without them
+	// Env is in no export. Who has the values may put them in before the import.
+	Env        map[string]string `json:"env,omitempty"`
+	RetryOf    string            `json:"retry_of,omitempty"`
+	Source     string            `json:"source"`
+	SourceJob  string            `json:"source_job,omitempty"`
+	Preview    string            `json:"prompt_preview"`
+	Key        string            `json:"idempotency_key,omitempty"`
+	KeyHash    string            `json:"idempotency_hash,omitempty"`
+	Tool       string            `json:"tool,omitempty"`
+	Owner      string            `json:"owner,omitempty"`
+	OwnerEmail string            `json:"owner_email,omitempty"`
+	ParentID   string            `json:"parent_id,omitempty"`
+	Depth      int               `json:"depth,omitempty"`
+
+	// The last execution.
+	DispatchedAt *time.Time `json:"dispatched_at,omitempty"`
+	StartedAt    *time.Time `json:"started_at,omitempty"`
+	EndedAt      *time.Time `json:"ended_at,omitempty"`
+	Agent        string     `json:"agent,omitempty"`
+	AgentURL     string     `json:"agent_url,omitempty"`
+	TaskID       string     `json:"task_id,omitempty"`
+	Attempts     int        `json:"attempts,omitempty"`
+	Claims       int        `json:"claims,omitempty"`
+	LastError    string     `json:"last_error,omitempty"`
+	CancelledBy  string     `json:"cancelled_by,omitempty"`
+
+	Request json.RawMessage `json:"request"`          // what was asked for: prompt, model, arguments, …
+	Result  json.RawMessage `json:"result,omitempty"` // what it left behind: output, tail, exit_code, …
+}
+
+// ImportRequest is the body of POST /api/import, at most 32 MiB.
+type ImportRequest struct {
+	Tasks []ExportedTask `json:"tasks"` // at most 1,000
+	// Running says what becomes of tasks that ran when they were exported:
+	// interrupt (default) ends them as failed, with the reason interrupted;
+	// requeue puts them back in line.
+	Running string `json:"running,omitempty"`
+}
+
+// Imported is the answer to an import. A task whose id or idempotency key is
+// there already is known and left as it is, so that an import can be repeated.
+type Imported struct {
+	Imported int               `json:"imported"`
+	Known    int               `json:"known"`
+	Refused  []ImportedRefusal `json:"refused"`
+}
+
+// ImportedRefusal is a task that was not taken, and why.
+type ImportedRefusal struct {
+	QueueID string `json:"queue_id"`
+	Message string `json:"message"`
+}

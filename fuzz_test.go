@@ -1,0 +1,175 @@
+package signalbox_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// parsers are what reads text or bytes that others wrote, and the fuzz target
+// that is thrown at each. make fuzz runs all targets; go test runs what they
+// found before.
+var parsers = map[string]string{ // what is read, by whom: where the target is
+	"bodies of the API, each route":         "internal/director FuzzRoutes",
+	"bodies of the API, strictly":           "internal/director FuzzBody",
+	"bodies of the API, the short way":      "internal/director FuzzPlain",
+	"queries and filters of the API":        "internal/director FuzzQueries",
+	"places of pages":                       "internal/director FuzzCursors",
+	"headers of the API":                    "internal/director FuzzHeaders",
+	"terminal messages":                     "internal/director FuzzTerminal",
+	"the grammar of the search":             ". FuzzQuery",
+	"names, ids, sessions and queues":       ". FuzzNames",
+	"bodies of the agent API":               "internal/agentd FuzzTask",
+	"slots of an agent's ledger":            "internal/agentd FuzzSlot",
+	"an agent's ledger":                     "internal/agentd FuzzLedger",
+	"what coding CLIs print":                "internal/agentd/runner FuzzStreams",
+	"arguments that a model wrote":          "internal/llm FuzzArguments",
+	"signalbox.yaml":                        "internal/config FuzzFile",
+	".mcp.json, .ai-agent.json, tools":      "internal/toolconf FuzzFile",
+	"argument lists of command tools":       "internal/toolconf FuzzCommands",
+	"YAML and JSON of configuration":        "internal/conffile FuzzParse",
+	"variables in configuration":            "internal/conffile FuzzExpand",
+	"cron expressions and time zones":       "internal/cron FuzzParse",
+	"OpenAPI descriptions":                  "internal/gateway/openapi FuzzDescription",
+	"arguments of OpenAPI tools":            "internal/gateway/openapi FuzzArguments",
+	"templates of REST tools":               "internal/gateway/rest FuzzTemplates",
+	"schemas of tools":                      "internal/gateway/rest FuzzSchema",
+	"messages of MCP servers, over a pipe":  "internal/gateway/mcp FuzzLines",
+	"messages of MCP servers, as events":    "internal/gateway/mcp FuzzEvents",
+	"messages of MCP servers, too large":    "internal/gateway/mcp FuzzScan",
+	"messages of MCP clients":               "internal/gateway/endpoint FuzzFrames",
+	"the director's events, in the SDK":     "client FuzzMessages",
+	"the director's address, in the SDK":    "client FuzzAddress",
+	"addresses of agents and upstreams":     "internal/agentaddr FuzzAddresses",
+	"hashes of passwords":                   "internal/identity FuzzPHC",
+	"sealed values":                         "internal/seal FuzzOpen",
+	"secret keys":                           "internal/seal FuzzKey",
+	"traceparent":                           "internal/telemetry FuzzTraceparent",
+	"levels of the log":                     "internal/telemetry FuzzLevel",
+	"secrets in what commands print":        "internal/command FuzzMask",
+	"the kernel's tables of control groups": "internal/confine FuzzTrees",
+	"files of the seeds' own queues":        "internal/port FuzzSources",
+	"text for a terminal":                   "internal/cli FuzzNeutralise",
+	"places of tool tasks":                  "internal/tooltask FuzzPlace",
+	"places of sessions":                    "internal/store FuzzSessionSpot",
+	"places of history":                     "internal/store FuzzParseCursor",
+	"addresses of PostgreSQL":               "internal/store/postgres FuzzURL",
+	"addresses of Redis":                    "internal/store/redis FuzzURL",
+	"rows in Redis":                         "internal/store/redis FuzzRows",
+	"packed values":                         "internal/store/pack FuzzUnpack",
+	"packed entries":                        "internal/store/pack FuzzReadEntries",
+	"packed extras":                         "internal/store/pack FuzzUnpackExtra",
+	"packed schedules":                      "internal/store/pack FuzzUnpackSchedule",
+	"packed rows":                           "internal/store/pack FuzzReadRows",
+	"packed tasks":                          "internal/store/pack FuzzReadTask",
+}
+
+// read elsewhere are functions that look like parsers of foreign text, and why
+// they need no target of their own.
+var readElsewhere = map[string]string{
+	"cmd/signalbox":               "reads its own files with encoding/json",
+	"internal/top":                "reads keys, and what the SDK has read",
+	"internal/testserver":         "tests only",
+	"internal/dispatch/agenttest": "tests only",
+	"internal/llm/llmtest":        "tests only",
+	"internal/proc":               "reads the kernel's tables of processes",
+	"internal/dashboard":          "reads its own files",
+	"internal/schedule/alone":     "reads what the SDK has read",
+	"internal/store/storetest":    "tests only",
+	"toolqueue":                   "reads no text",
+	"scripts/release":             "reads what git and go print",
+}
+
+var parserName = regexp.MustCompile(`^(parse|Parse|decode|Decode|unmarshal|Unmarshal|unpack|Unpack|split|Split)([A-Z].*)?$`)
+
+// TestEveryParserIsFuzzed: each target that is named is there, each that is there
+// is named, and no package has a parser of text without a target.
+func TestEveryParserIsFuzzed(t *testing.T) {
+	targets, readers := map[string]bool{}, map[string][]string{}
+	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || path == "bench" || path == "e2e" || path == "sim" || d.Name() == "testdata"):
+			return filepath.SkipDir
+		case strings.HasSuffix(path, ".go"):
+			return look(path, targets, readers)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, packages := map[string]bool{}, map[string]bool{}
+	for what, target := range parsers {
+		pkg, _, _ := strings.Cut(target, " ")
+		named[target], packages[pkg] = true, true
+		if !targets[target] {
+			t.Errorf("%s: there is no %s", what, target)
+		}
+	}
+	for target := range targets {
+		if !named[target] {
+			t.Errorf("%s is named nowhere: say in parsers what it is thrown at", target)
+		}
+	}
+	for pkg, names := range readers {
+		if !packages[pkg] && readElsewhere[pkg] == "" {
+			slices.Sort(names)
+			t.Errorf("%s reads text (%s) and has no fuzz target: write one and name it in parsers, or say in readElsewhere why it needs none", pkg, strings.Join(names, ", "))
+		}
+	}
+	if len(readers) < 10 {
+		t.Errorf("only %d packages read text: this test looks at the wrong places", len(readers))
+	}
+}
+
+// look notes the fuzz targets of a file, and its functions that look as if they
+// parsed text.
+func look(path string, targets map[string]bool, readers map[string][]string) error {
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	pkg := filepath.ToSlash(filepath.Dir(path))
+	for _, decl := range file.Decls {
+		f, ok := decl.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		switch test := strings.HasSuffix(path, "_test.go"); {
+		case test && strings.HasPrefix(f.Name.Name, "Fuzz") && f.Recv == nil:
+			targets[pkg+" "+f.Name.Name] = true
+		case !test && parserName.MatchString(f.Name.Name) && takesText(f):
+			readers[pkg] = append(readers[pkg], f.Name.Name)
+		}
+	}
+	return nil
+}
+
+// takesText reports whether a function takes a string, bytes or a reader.
+func takesText(f *ast.FuncDecl) bool {
+	for _, p := range f.Type.Params.List {
+		switch p := p.Type.(type) {
+		case *ast.Ident:
+			if p.Name == "string" {
+				return true
+			}
+		case *ast.ArrayType:
+			if e, ok := p.Elt.(*ast.Ident); ok && e.Name == "byte" {
+				return true
+			}
+		case *ast.SelectorExpr:
+			if p.Sel.Name == "Reader" || p.Sel.Name == "RawMessage" {
+				return true
+			}
+		}
+	}
+	return false
+}
