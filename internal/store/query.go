@@ -66,7 +66,7 @@ func ParseSessionSpot(cursor string) (SessionSpot, error) {
 	used, id, cut := strings.Cut(cursor, "_")
 	ms, err := strconv.ParseInt(used, 10, 64)
 	if !cut || err != nil {
-		return SessionSpot{}, signalbox.Invalid("before", "%q is not the cursor of an earlier page", cursor)
+		return SessionSpot{}, signalbox.Invalid("before", "%.100q is not the cursor of an earlier page", cursor)
 	}
 	return SessionSpot{ms, id}, nil
 }

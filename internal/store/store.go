@@ -36,6 +36,13 @@ type Writer interface {
 	// key, id, session, room, limit.
 	Submit(ctx context.Context, s Submission) (Submitted, error)
 
+	// Restore stores a task as another store had it: one that waits, at the end
+	// of its queue (EnqueuedAt is the one it comes with, or the newest so far,
+	// whichever is later), or one that has ended, with its result. It looks at
+	// no limit, room or session. CodeConflict where its id or its idempotency
+	// key is taken, and for a task in flight. Its entry is RestoreEntry.
+	Restore(ctx context.Context, r Restored) (signalbox.Task, error)
+
 	// Claim gives the best ready task of the request's queues to a free slot
 	// of the agent: lowest order key, then lowest place. Found is false when
 	// the agent has no free slot, the fleet's ceiling is reached, or nothing
@@ -117,6 +124,17 @@ type Writer interface {
 	// Note writes a journal entry that belongs to no change, such as an agent
 	// that went down.
 	Note(ctx context.Context, entry signalbox.Entry) error
+
+	// Beat renews the lease of a director and says who else lives. It is
+	// refused with CodeConflict where CheckBeat says so; then nothing is done.
+	// No journal entry is written.
+	Beat(ctx context.Context, b Beat) (Peers, error)
+
+	// Tickets takes one step of a shared tool queue, as StepTickets says, and
+	// returns its tickets after it: holders by Fence, then those in line by
+	// Place. Who finds no place in line is not among them. No journal entry is
+	// written; a step that changes nothing writes nothing.
+	Tickets(ctx context.Context, s TicketStep) ([]Ticket, error)
 
 	// Prune forgets tasks that ended before ended, with their requests and
 	// results, and journal entries older than ended, at most limit tasks. It
@@ -201,6 +219,12 @@ type Reader interface {
 	// OpenRuns lists the runs of all schedules that are open, oldest first.
 	OpenRuns(ctx context.Context) ([]signalbox.ScheduleRun, error)
 
+	// Directors lists the directors over the store, dead ones too, by ID.
+	Directors(ctx context.Context) ([]Director, error)
+	// Holders says which director holds each agent, by agent; of agents that
+	// nobody ever held there is nothing. A holder may be dead.
+	Holders(ctx context.Context) (map[string]string, error)
+
 	// Snapshot returns what waits and runs at one moment: no write stands
 	// between its parts. Of each line it has the first heads tasks. It is
 	// cheap, and holds up no writer, however many wait.
@@ -212,6 +236,27 @@ type Reader interface {
 	// JournalRange returns the oldest and newest Seq that Journal can return;
 	// both 0 if the journal is empty.
 	JournalRange(ctx context.Context) (oldest, newest int64, err error)
+}
+
+// Shared is what a store has beyond Store where several directors use it.
+type Shared interface {
+	Store
+	// Time is the time by the server's clock, to the millisecond. All directors
+	// go by it, so that leases mean the same to all.
+	Time(ctx context.Context) (time.Time, error)
+	// Changed gets a sign, which stands for any number of changes, when
+	// another process may have changed something. It is a hint: signs may be
+	// missed, and who needs to know looks now and then all the same.
+	Changed() <-chan struct{}
+	// Others returns journal entries with a Seq above after that other
+	// processes wrote, oldest first, and up to which Seq that is all there is:
+	// the after of the next call. At most limit entries are looked at.
+	Others(ctx context.Context, after int64, limit int) (entries []signalbox.Entry, through int64, err error)
+	// Generation grows when the server turns out to have lost what it had
+	// acknowledged. Numbers given before are never given again, so no fence of
+	// before is accepted; but an agent may be at work of which the store knows
+	// nothing any more.
+	Generation() int64
 }
 
 // Snapshot is a store's queue at one moment.
@@ -289,6 +334,9 @@ type Talk struct {
 type Submitted struct {
 	Task     signalbox.Task
 	Replayed bool // the idempotency key was known; Task is the task of that time
+	// Position is its place in line, where the store knows it without looking;
+	// else its N is 0, and Reader.Position tells.
+	Position Position
 }
 
 // ClaimRequest asks for work for one slot of an agent.
@@ -407,13 +455,26 @@ type AuditQuery struct {
 	Limit     int // 1 to 1000
 }
 
+// Grade is how durable a store is.
+type Grade string
+
+// The grades, the worst first.
+const (
+	GradeNone     Grade = "none"     // nothing outlives the process
+	GradeWeak     Grade = "weak"     // what was acknowledged can be lost with a crash or a power cut
+	GradeDisk     Grade = "disk"     // what was acknowledged survives a power cut, not the loss of the disk
+	GradeReplicas Grade = "replicas" // it survives the loss of the server too
+)
+
 // Info says what a store is.
 type Info struct {
 	Kind string // memory, sqlite, …
 	// ID is the identity of this store's data, made when it was created:
 	// fences are compared within it.
 	ID string
-	// Durability says in words what survives what, as read back at start.
+	// Durability says in words what survives what, as read back at start; Grade
+	// says it in one word.
 	Durability string
+	Grade      Grade
 	Schema     int // version of the schema; 0 where there is none
 }

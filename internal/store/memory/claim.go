@@ -45,7 +45,7 @@ func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed,
 // withheld ones and those above a lowered number of slots too: each may be an
 // execution.
 func (s *Store) freeSlot(c *store.ClaimRequest) (int, bool) {
-	sort, first, slots := sortOf(c.Isolated), 0, min(c.Slots, signalbox.FirstIsolatedSlot)
+	sort, first, slots := store.SlotSort(c.Isolated), 0, min(c.Slots, signalbox.FirstIsolatedSlot)
 	if c.Isolated {
 		first, slots = signalbox.FirstIsolatedSlot, c.Slots
 	}

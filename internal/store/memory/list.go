@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -86,7 +85,7 @@ func (s *Store) History(ctx context.Context, q store.HistoryQuery) (store.Histor
 	if q.Limit < 1 || q.Limit > 1000 {
 		return store.HistoryPage{}, signalbox.Invalid("limit", "the limit of a page is 1 to 1000, not %d", q.Limit)
 	}
-	key, seq, err := parseCursor(q.Before)
+	key, seq, err := store.ParseCursor(q.Before)
 	if err != nil {
 		return store.HistoryPage{}, err
 	}
@@ -104,17 +103,4 @@ func (s *Store) History(ctx context.Context, q store.HistoryQuery) (store.Histor
 		}
 	}
 	return page, nil
-}
-
-// parseCursor reads the place of the last row that an earlier page looked at.
-func parseCursor(cursor string) (key, seq int64, err error) {
-	if cursor == "" {
-		return math.MaxInt64, math.MaxInt64, nil
-	}
-	var rest string
-	n, _ := fmt.Sscanf(cursor, "%d-%d%s", &key, &seq, &rest)
-	if n != 2 {
-		return 0, 0, signalbox.Invalid("before", "%q is not the cursor of an earlier page", cursor)
-	}
-	return key, seq, nil
 }

@@ -7,23 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Slots for isolated executions are counted and numbered apart from the
-// others.
-const (
-	common = iota
-	isolated
-	sorts
-)
-
-func sortOf(apart bool) int {
-	if apart {
-		return isolated
-	}
-	return common
-}
-
 func (s *Store) countSlot(row *signalbox.Slot, n int) {
-	sort := sortOf(signalbox.Isolated(row.Slot))
+	sort := store.SlotSort(signalbox.Isolated(row.Slot))
 	if _, own := signalbox.ExecutorKind(row.Agent); !own {
 		s.inUse[sort] += n
 	}

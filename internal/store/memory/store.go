@@ -39,8 +39,8 @@ type Store struct {
 	limits    map[string]int
 
 	slots    map[string]map[int]*signalbox.Slot // by agent and slot
-	used     [sorts]map[string]int              // slots in use by agent, of each sort
-	inUse    [sorts]int                         // slots in use over all agents, of each sort; the executor's apart
+	used     [store.SlotSorts]map[string]int    // slots in use by agent, of each sort
+	inUse    [store.SlotSorts]int               // slots in use over all agents, of each sort; the executor's apart
 	agents   map[string]signalbox.Agent
 	pauses   map[string]signalbox.Pause
 	sessions map[string]signalbox.Session
@@ -52,10 +52,14 @@ type Store struct {
 	planNames map[string]string // schedule id by name
 	openPlans map[string]*plan  // those with open runs
 
+	peerage peerage
+	tickets map[string][]store.Ticket // by tool queue, as StepTickets left them
+
 	journal []signalbox.Entry // without gaps: the Seq is the first one's plus the index
 
 	// The counters only grow, whatever is pruned.
 	lastSeq, lastPlace, lastFence, lastEntry int64
+	ticketPlace, ticketFence                 int64
 	enqueued                                 time.Time // newest EnqueuedAt so far
 }
 
@@ -75,7 +79,7 @@ func New(o Options) *Store {
 		ready:    lines{},
 		limits:   map[string]int{},
 		slots:    map[string]map[int]*signalbox.Slot{},
-		used:     [sorts]map[string]int{{}, {}},
+		used:     [store.SlotSorts]map[string]int{{}, {}},
 		agents:   map[string]signalbox.Agent{},
 		pauses:   map[string]signalbox.Pause{},
 		sessions: map[string]signalbox.Session{},
@@ -85,12 +89,15 @@ func New(o Options) *Store {
 		plans:     map[string]*plan{},
 		planNames: map[string]string{},
 		openPlans: map[string]*plan{},
+
+		peerage: newPeerage(),
+		tickets: map[string][]store.Ticket{},
 	}
 }
 
 // Info says what the store is and what it promises.
 func (s *Store) Info() store.Info {
-	return store.Info{Kind: "memory", ID: s.id, Durability: "none: everything is gone when the process ends"}
+	return store.Info{Kind: "memory", ID: s.id, Durability: "none: everything is gone when the process ends", Grade: store.GradeNone}
 }
 
 // Close refuses all further verbs. Closing twice does no harm.

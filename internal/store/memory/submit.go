@@ -71,7 +71,7 @@ func (s *Store) admit(sub *store.Submission) error {
 
 // crowd counts what stands before a task.
 func (s *Store) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Crowd {
-	sort := sortOf(r.Isolated)
+	sort := store.SlotSort(r.Isolated)
 	c := &store.Crowd{
 		Fleet: s.inUse[sort], Waiting: len(s.waiting.get(t.Queue).spots), Later: t.NotBefore.After(now),
 		Paused: s.paused("", now) || s.paused(t.Queue, now),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
 // Apply writes a change where the row still has the revision that the change
@@ -14,7 +15,7 @@ func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (g
 	size := 0
 	var rest []byte
 	if c.Result != nil {
-		rest = packResult(c.Result)
+		rest = pack.Result(c.Result)
 		size = len(c.Result.Output) + len(c.Result.Tail) + len(rest)
 	}
 	err = s.do(ctx, size, func(w *writer) (err error) {

@@ -34,9 +34,9 @@ func together(t *testing.T, s *Store, verbs ...func() error) []error {
 	errs := make([]error, len(verbs))
 	for n, verb := range verbs {
 		var answered atomic.Bool
-		before := s.inbox.len()
+		before := s.inbox.Len()
 		all.Go(func() { errs[n] = verb(); answered.Store(true) })
-		for s.inbox.len() == before && !answered.Load() { // they wait in the order in which they are named
+		for s.inbox.Len() == before && !answered.Load() { // they wait in the order in which they are named
 			runtime.Gosched()
 		}
 	}

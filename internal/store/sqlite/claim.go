@@ -6,6 +6,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
 // Claim gives the best ready task of the request's queues to the lowest free
@@ -110,5 +111,5 @@ func (w *writer) request(t *signalbox.Task) (signalbox.Request, error) {
 	if err := q.end(); err != nil {
 		return signalbox.Request{}, err
 	}
-	return unpackRequest(prompt, rest, sealed)
+	return pack.ReadRequest(prompt, rest, sealed)
 }

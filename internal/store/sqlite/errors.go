@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -13,10 +12,10 @@ import (
 
 // failed is the answer to a verb whose write did not happen.
 func failed(err error) error {
-	message := "nothing was stored: the database refused the write"
+	code, message := signalbox.CodeStoreFailed, "nothing was stored: the database refused the write"
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultFull:
-		message = "nothing was stored: the disk is full; make room and try again"
+		code, message = signalbox.CodeStoreFull, "nothing was stored: the disk is full; make room and try again"
 	case sqlite.ResultBusy, sqlite.ResultLocked:
 		message = "nothing was stored: another program holds the database file; end it and try again"
 	case sqlite.ResultReadOnly:
@@ -26,7 +25,7 @@ func failed(err error) error {
 	case sqlite.ResultIOErr:
 		message = "nothing was stored: the disk reports an error"
 	}
-	return &signalbox.Error{Code: signalbox.CodeStoreFailed, Message: message, Err: err}
+	return &signalbox.Error{Code: code, Message: message, Err: err}
 }
 
 // unsure is the answer after a commit of which nobody knows how it ended.
@@ -75,17 +74,6 @@ func isLocal(err error) bool {
 func isFatal(err error, onCommit bool) bool {
 	return isCorrupt(err) || (onCommit && sqlite.ErrCode(err).ToPrimary() == sqlite.ResultIOErr)
 }
-
-// gone refuses a verb whose caller could not learn of it any more.
-func gone(ctx context.Context) error {
-	err := ctx.Err()
-	if err == nil {
-		return nil
-	}
-	return &signalbox.Error{Code: signalbox.CodeStoreFailed, Message: "the caller went away, nothing was done", Err: err}
-}
-
-var errClosed = signalbox.Errorf(signalbox.CodeUnavailable, "the store is closed")
 
 func unknownTask(id string) error {
 	return signalbox.Errorf(signalbox.CodeNotFound, "there is no task %q: it never existed or has been pruned", id)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/testdisk"
 )
 
 // broken puts another file in the place of every descriptor of path that can
@@ -56,34 +57,12 @@ func broken(t *testing.T, path, device string) (repair func()) {
 	}
 }
 
-// smallDisk mounts a file system of 8 MiB.
-func smallDisk(t *testing.T) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
-	if err := unix.Mount("signalbox-test", dir, "tmpfs", 0, "size=8m"); err != nil {
-		t.Skipf("needs the right to mount a small file system: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
 func TestFullDiskRefusesAndTheStoreGoesOn(t *testing.T) {
-	dir := smallDisk(t)
+	dir := testdisk.New(t, "size=8m")
 	s := openTest(t, Options{Path: filepath.Join(dir, "test.db")})
 	fullAndAfter(t, s, func() (room func()) {
 		filler := filepath.Join(dir, "filler")
-		f, err := os.Create(filler)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		for err == nil {
-			_, err = f.Write(make([]byte, 4096))
-		}
+		testdisk.Fill(t, filler)
 		// A log that has grown before has room in it; this fills it too.
 		for n := 0; n < 5000; n++ {
 			if _, err := s.Submit(context.Background(), newSubmission()); err != nil {
@@ -133,8 +112,8 @@ func fullAndAfter(t *testing.T, s *Store, fill func() (room func())) {
 	for range 40 {
 		all.Go(func() {
 			_, err := s.Submit(context.Background(), largeSubmission())
-			if signalbox.CodeOf(err) != signalbox.CodeStoreFailed || !strings.Contains(err.Error(), "the disk is full") {
-				t.Errorf("got %v, want %s that says the disk is full", err, signalbox.CodeStoreFailed)
+			if signalbox.CodeOf(err) != signalbox.CodeStoreFull || !strings.Contains(err.Error(), "the disk is full") {
+				t.Errorf("got %v, want %s that says the disk is full", err, signalbox.CodeStoreFull)
 			}
 		})
 	}

@@ -59,12 +59,18 @@ func (w *writer) removeAgent(name string, e *signalbox.Entry) error {
 	if _, known := w.agents[name]; !known {
 		return signalbox.Errorf(signalbox.CodeNotFound, "there is no agent %q", name)
 	}
-	if n := w.used(name, common) + w.used(name, isolated); n > 0 {
+	if n := w.used(name, store.CommonSlots) + w.used(name, store.IsolatedSlots); n > 0 {
 		return signalbox.Errorf(signalbox.CodeConflict, "agent %q still holds %d slots: release them first", name, n)
 	}
 	q := w.write(stAgentDelete)
 	if err := q.exact(name).run(); err != nil {
 		return err
+	}
+	for _, id := range []stmtID{stHoldingDelete, stHeardDelete} {
+		q := w.write(id)
+		if err := q.exact(name).run(); err != nil {
+			return err
+		}
 	}
 	setKey(w, w.agents, name, nil)
 	delete(w.slots, name) // it is empty, which is what no entry means too

@@ -90,7 +90,7 @@ func ledgerView(l *ledger) map[string]any {
 		if len(used.rows) == 0 {
 			continue
 		}
-		slots[agent] = map[int]int64{-1: int64(used.count[common]), -2: int64(used.count[isolated])}
+		slots[agent] = map[int]int64{-1: int64(used.count[store.CommonSlots]), -2: int64(used.count[store.IsolatedSlots])}
 		for n, row := range used.rows {
 			slots[agent][n] = row.fence
 			if row.withheld {
@@ -99,7 +99,7 @@ func ledgerView(l *ledger) map[string]any {
 		}
 	}
 	return map[string]any{
-		"counters": []any{l.seq, l.place, l.fence, l.entry, l.enqueued, l.commits}, "limits": l.limits, "lines": l.lines, "ready": l.ready, "turn": l.turn,
+		"counters": []any{l.seq, l.place, l.fence, l.entry, l.enqueued, l.commits, l.ticketPlace, l.ticketFence}, "limits": l.limits, "lines": l.lines, "ready": l.ready, "turn": l.turn,
 		"loose": l.loose, "flying": l.flying, "hot": l.hot, "slots": slots, "in use": l.inUse, "agents": l.agents, "pauses": l.pauses,
 		"journal": []int64{l.firstEntry, l.lastEntry},
 	}

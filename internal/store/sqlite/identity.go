@@ -4,16 +4,17 @@ import (
 	"context"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
 // PutToken stores a token by id.
 func (s *Store) PutToken(ctx context.Context, t signalbox.Token) error {
-	return s.putBody(ctx, stTokenPut, t.ID, packToken(&t))
+	return s.putBody(ctx, stTokenPut, t.ID, pack.Token(&t))
 }
 
 // PutUser stores a user by id.
 func (s *Store) PutUser(ctx context.Context, u signalbox.User) error {
-	return s.putBody(ctx, stUserPut, u.ID, packUser(&u))
+	return s.putBody(ctx, stUserPut, u.ID, pack.User(&u))
 }
 
 func (s *Store) putBody(ctx context.Context, st stmtID, id string, body []byte) error {
@@ -45,12 +46,12 @@ func (s *Store) deleteBody(ctx context.Context, st stmtID, id string) (was bool,
 
 // Tokens lists the tokens by id.
 func (s *Store) Tokens(ctx context.Context) ([]signalbox.Token, error) {
-	return bodies(ctx, s, stTokensAll, unpackToken)
+	return bodies(ctx, s, stTokensAll, pack.ReadToken)
 }
 
 // Users lists the users by id.
 func (s *Store) Users(ctx context.Context) ([]signalbox.User, error) {
-	return bodies(ctx, s, stUsersAll, unpackUser)
+	return bodies(ctx, s, stUsersAll, pack.ReadUser)
 }
 
 func bodies[T any](ctx context.Context, s *Store, st stmtID, unpack func(id string, body []byte) (T, error)) (list []T, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
 // Journal returns entries with a Seq above after, oldest first.
@@ -15,7 +16,7 @@ func (s *Store) Journal(ctx context.Context, after int64, limit int) (list []sig
 		q := c.on(stJournalAfter)
 		q.int(after).int(int64(limit)) // a row holds at least one entry
 		for len(list) < limit && q.next() {
-			entries, err := readEntries(q.bytesAt(1), q.intAt(0))
+			entries, err := pack.ReadEntries(q.bytesAt(1), q.intAt(0))
 			if err != nil {
 				if end := q.end(); end != nil {
 					return end

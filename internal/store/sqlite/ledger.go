@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // counters only grow, whatever is pruned. They are written with each batch.
@@ -12,6 +13,7 @@ type counters struct {
 	seq, place, fence, entry int64
 	enqueued                 time.Time // newest EnqueuedAt so far
 	commits                  int64     // that wrote something: the moments of the file
+	ticketPlace, ticketFence int64     // newest of tickets: they are apart from those of tasks
 }
 
 // ledger is what the writer must know for each verb and would have to count
@@ -28,7 +30,7 @@ type ledger struct {
 	flying map[string]int             // tasks of a session in flight
 	hot    map[string]*signalbox.Task // tasks in flight by id; never changed in place
 	slots  map[string]*usage          // slots in use by agent
-	inUse  [sorts]int                 // slots in use over all agents, the executor's apart
+	inUse  [store.SlotSorts]int       // slots in use over all agents, the executor's apart
 
 	agents map[string]signalbox.Agent
 	pauses map[string]signalbox.Pause

@@ -168,10 +168,11 @@ func (s *Store) History(ctx context.Context, h store.HistoryQuery) (page store.H
 	if h.Limit < 1 || h.Limit > 1000 {
 		return page, signalbox.Invalid("limit", "the limit of a page is 1 to 1000, not %d", h.Limit)
 	}
-	from, err := parseCursor(h.Before)
+	key, tie, err := store.ParseCursor(h.Before)
 	if err != nil {
 		return page, err
 	}
+	from := spot{key, tie}
 	if until := h.Until.UnixMilli(); !h.Until.IsZero() && until <= from.key {
 		from = spot{until, math.MinInt64}
 	}
@@ -208,18 +209,4 @@ func (c *conn) history(h *store.HistoryQuery, from spot) (page store.HistoryPage
 		return store.HistoryPage{}, end
 	}
 	return page, err
-}
-
-// parseCursor reads the place of the last row that an earlier page looked at.
-func parseCursor(cursor string) (spot, error) {
-	if cursor == "" {
-		return spot{math.MaxInt64, math.MaxInt64}, nil
-	}
-	var s spot
-	var rest string
-	n, _ := fmt.Sscanf(cursor, "%d-%d%s", &s.key, &s.tie, &rest)
-	if n != 2 {
-		return s, signalbox.Invalid("before", "%q is not the cursor of an earlier page", cursor)
-	}
-	return s, nil
 }

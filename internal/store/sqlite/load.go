@@ -32,7 +32,7 @@ func (w *writer) loadCounters() (id string, err error) {
 	found := q.next()
 	if found {
 		id = q.textAt(0)
-		w.counters = counters{seq: q.intAt(1), place: q.intAt(2), fence: q.intAt(3), entry: q.intAt(4), enqueued: q.timeAt(5), commits: q.intAt(6)}
+		w.counters = counters{seq: q.intAt(1), place: q.intAt(2), fence: q.intAt(3), entry: q.intAt(4), enqueued: q.timeAt(5), commits: q.intAt(6), ticketPlace: q.intAt(7), ticketFence: q.intAt(8)}
 	}
 	if err := q.end(); err != nil {
 		return "", err

@@ -7,14 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/filelock"
 )
 
-// fileLock keeps a second process out of the database. The lock is the
-// kernel's and ends with its holder, so what a dead process left behind is no
-// obstacle; the text in the file only says who holds it.
+// fileLock keeps a second process out of the database.
 type fileLock struct{ f *os.File }
 
 func lockFile(path string) (*fileLock, error) {
@@ -25,18 +22,13 @@ func lockFile(path string) (*fileLock, error) {
 	if err != nil {
 		return nil, unusable(path, err)
 	}
-	for {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	err = filelock.Take(f)
+	if errors.Is(err, filelock.ErrHeld) {
 		defer f.Close()
 		return nil, held(path, f)
 	}
 	if err == nil {
-		err = sign(f)
+		err = filelock.Sign(f)
 	}
 	if err != nil {
 		f.Close()
@@ -45,29 +37,8 @@ func lockFile(path string) (*fileLock, error) {
 	return &fileLock{f}, nil
 }
 
-// sign writes who holds the lock.
-func sign(f *os.File) error {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown host"
-	}
-	if err := f.Truncate(0); err != nil {
-		return err
-	}
-	_, err = f.WriteAt(fmt.Appendf(nil, "process %d on %s\n", os.Getpid(), host), 0)
-	return err
-}
-
 func held(path string, f *os.File) error {
-	b := make([]byte, 300)
-	n, err := f.ReadAt(b, 0)
-	who := strings.TrimSpace(string(b[:n]))
-	if st, serr := f.Stat(); serr == nil && who != "" {
-		who += st.ModTime().UTC().Format(" since 2006-01-02T15:04:05Z")
-	}
-	if who == "" || (err != nil && n == 0) {
-		who = "another process"
-	}
+	who := filelock.Holder(f, "another process")
 	return signalbox.Errorf(signalbox.CodeConflict, "%s is in use by %s: stop it first, or choose another folder with --data", path, who)
 }
 

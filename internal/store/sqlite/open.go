@@ -55,7 +55,7 @@ func (s *Store) prepare(c *conn) error {
 	if err != nil {
 		return err
 	}
-	s.info = store.Info{Kind: "sqlite", ID: id, Durability: durability, Schema: version}
+	s.info = store.Info{Kind: "sqlite", ID: id, Durability: durability, Grade: store.GradeDisk, Schema: version}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/group"
 )
 
 // Options says where the store is and how it behaves.
@@ -57,7 +58,7 @@ type Store struct {
 	log   *slog.Logger
 	info  store.Info
 	lock  *fileLock
-	inbox inbox
+	inbox *group.Inbox[verb]
 	board board
 
 	writer  *writer
@@ -75,7 +76,7 @@ var _ store.Store = (*Store)(nil)
 // refused and not touched; so is one that another process uses.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	o.fill()
-	if err := gone(ctx); err != nil {
+	if err := group.Gone(ctx); err != nil {
 		return nil, err
 	}
 	if err := checkPath(o.Path); err != nil {
@@ -86,10 +87,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		opts: o, log: o.Log, lock: lock, stopped: make(chan struct{}), closing: make(chan struct{}),
+		opts: o, log: o.Log, lock: lock, inbox: group.New[verb](), stopped: make(chan struct{}), closing: make(chan struct{}),
 		readers: make(chan *conn, o.Readers),
 	}
-	s.inbox.init()
 	s.board.init()
 	if err := s.open(); err != nil {
 		_ = s.release()
@@ -105,7 +105,7 @@ func (s *Store) Info() store.Info { return s.info }
 // Close waits for running verbs, then folds the write-ahead log into the
 // file. Closing twice does no harm.
 func (s *Store) Close() error {
-	if !s.inbox.close() {
+	if !s.inbox.Close() {
 		<-s.stopped
 		return nil
 	}

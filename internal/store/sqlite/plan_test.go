@@ -38,7 +38,11 @@ var mayScan = map[stmtID]string{
 	stTokensAll:     "one row for each token, and for each login",
 	stUsersAll:      "one row for each person",
 	stSchedulesAll:  "all of them are asked for, once for a scheduler that starts and for each list that someone looks at",
+	stDirectorsAll:  "one row for each director",
+	stHoldingsAll:   "one row for each agent, for who asks which director holds them",
+	stHeardAll:      "one row for each agent that pulls, all of which a beat returns",
 	stScheduleCount: "once for each new schedule, over the smallest index",
+	stStrays:        "for a person who asks doctor: one row for each slot in use",
 	stPendingAll:    "read once, at open: what waits is counted, over an index that holds nothing else",
 }
 

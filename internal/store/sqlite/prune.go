@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
 // Bounds of one Prune beyond its tasks. What is left goes the next time.
@@ -129,9 +130,9 @@ func (w *writer) pruneJournal(older time.Time) error {
 
 // cutJournal drops the rows up to cut and the beginning of the row after it.
 func (w *writer) cutJournal(cut, last, first int64, body []byte, older time.Time) error {
-	entries, err := readEntries(body, first)
+	entries, err := pack.ReadEntries(body, first)
 	if err != nil {
-		return damaged("journal row")
+		return signalbox.Errorf(signalbox.CodeStoreCorrupt, "the journal is damaged at entry %d: run signalbox doctor", first)
 	}
 	n := 0
 	for n < len(entries) && entries[n].At.Before(older) {
@@ -148,7 +149,7 @@ func (w *writer) cutJournal(cut, last, first int64, body []byte, older time.Time
 	}
 	var kept []byte
 	for i := n; i < len(entries); i++ {
-		kept = w.packer.entry(kept, &entries[i])
+		kept = w.packer.Entry(kept, &entries[i])
 	}
 	q := w.write(stJournalCut)
 	return q.int(last).int(w.firstEntry).bytes(kept).run()

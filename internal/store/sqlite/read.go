@@ -8,6 +8,8 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/group"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
 // read runs f on a connection of its own. Reads are short: one that lasts
@@ -23,9 +25,9 @@ func (s *Store) read(ctx context.Context, f func(c *conn) error) error {
 		select {
 		case c = <-s.readers:
 		case <-ctx.Done():
-			return gone(ctx)
+			return group.Gone(ctx)
 		case <-s.closing:
-			return errClosed
+			return group.ErrClosed
 		}
 	}
 	defer func() { s.readers <- c }()
@@ -37,12 +39,12 @@ func (s *Store) read(ctx context.Context, f func(c *conn) error) error {
 
 // ready refuses a read that nobody waits for, or of a closed store.
 func (s *Store) ready(ctx context.Context) error {
-	if err := gone(ctx); err != nil {
+	if err := group.Gone(ctx); err != nil {
 		return err
 	}
 	select {
 	case <-s.closing:
-		return errClosed
+		return group.ErrClosed
 	default:
 		return nil
 	}
@@ -86,7 +88,7 @@ func (s *Store) Request(ctx context.Context, id string) (r signalbox.Request, er
 		q.exact(id)
 		found := q.next()
 		if found {
-			r, err = unpackRequest(q.textAt(0), q.bytesAt(1), q.bytesAt(2))
+			r, err = pack.ReadRequest(q.textAt(0), q.bytesAt(1), q.bytesAt(2))
 		}
 		return after(&q, id, found, err)
 	})
@@ -100,7 +102,7 @@ func (s *Store) Result(ctx context.Context, id string) (r signalbox.Result, err 
 		q.exact(id)
 		found := q.next()
 		if found {
-			r, err = unpackResult(q.textAt(0), q.textAt(1), q.bytesAt(2))
+			r, err = pack.ReadResult(q.textAt(0), q.textAt(1), q.bytesAt(2))
 		}
 		return after(&q, id, found, err)
 	})

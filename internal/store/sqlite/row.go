@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
 // The states as rows hold them.
@@ -65,7 +66,7 @@ func bindFixed(q *query, t *signalbox.Task) *query {
 
 // bindRare binds the columns that are fixed at submit and NULL in most rows.
 func bindRare(q *query, t *signalbox.Task) {
-	q.text(t.ParentID).bytes(packExtra(t))
+	q.text(t.ParentID).bytes(pack.Extra(t))
 }
 
 // bindStop binds what a limit that fired leaves in a row.
@@ -163,7 +164,7 @@ func scanTask(q *query) (*signalbox.Task, error) {
 		IdempotencyKey: q.textAt(39), IdempotencyHash: q.textAt(40), CreatedAt: q.timeAt(41),
 		ParentID: q.textAt(43), StopReason: signalbox.Reason(q.textAt(45)), StopMessage: q.textAt(46),
 	}
-	return t, unpackExtra(t, q.bytesAt(44))
+	return t, pack.ReadExtra(t, q.bytesAt(44))
 }
 
 // one runs a statement that returns at most one task; nil if it returns none.

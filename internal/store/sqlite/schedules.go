@@ -7,11 +7,12 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
 // PutSchedule stores a schedule with its runs.
 func (s *Store) PutSchedule(ctx context.Context, row signalbox.Schedule, runs []signalbox.ScheduleRun, e signalbox.Entry) (signalbox.Schedule, error) {
-	body := packSchedule(&row)
+	body := pack.Schedule(&row)
 	row.Rev++
 	err := s.do(ctx, len(body), func(w *writer) error { return w.putSchedule(&row, body, runs, &e) })
 	if err != nil {
@@ -162,7 +163,7 @@ func (w *writer) keepRun(schedule int64, r *signalbox.ScheduleRun) error {
 	} else {
 		q.null()
 	}
-	return q.bytes(packRun(r)).run()
+	return q.bytes(pack.Run(r)).run()
 }
 
 // DeleteSchedule forgets a schedule with its runs.
@@ -252,7 +253,7 @@ func (s *Store) runRows(ctx context.Context, begin func(*conn) query, schedule f
 		q := begin(c)
 		for err == nil && q.next() {
 			var r signalbox.ScheduleRun
-			r, err = unpackRun(schedule(&q), q.textAt(0), q.bytesAt(1))
+			r, err = pack.ReadRun(schedule(&q), q.textAt(0), q.bytesAt(1))
 			list = append(list, r)
 		}
 		if end := q.end(); end != nil {

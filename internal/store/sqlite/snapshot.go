@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/group"
 )
 
 // A snapshot is made of the file, where the rows are, and of the board, where
@@ -63,7 +64,7 @@ func (s *Store) countsOf(ctx context.Context, c *conn) (store.Counts, int64, err
 	case counts := <-answer:
 		return counts, entry, nil
 	case <-ctx.Done():
-		return store.Counts{}, 0, gone(ctx)
+		return store.Counts{}, 0, group.Gone(ctx)
 	case <-late.C:
 		return store.Counts{}, 0, signalbox.Errorf(signalbox.CodeStoreFailed, "the database could not be read at one moment: its writer stands still")
 	}

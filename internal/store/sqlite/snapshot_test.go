@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
 )
 
@@ -71,7 +72,7 @@ func TestFullOfSchedules(t *testing.T) {
 			for i := range rows {
 				row := rows[i]
 				row.Rev++
-				if err := w.keepSchedule(&planned{}, &row, packSchedule(&row)); err != nil {
+				if err := w.keepSchedule(&planned{}, &row, pack.Schedule(&row)); err != nil {
 					return err
 				}
 			}

@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
 // KeepStale keeps what a void execution of a task said, by its fence.
 func (s *Store) KeepStale(ctx context.Context, id string, said signalbox.Stale) error {
-	rest := packResult(&said.Result)
+	rest := pack.Result(&said.Result)
 	size := len(said.Result.Output) + len(said.Result.Tail) + len(rest)
 	return s.do(ctx, size, func(w *writer) error { return w.keepStale(id, &said, rest) })
 }
@@ -41,7 +42,7 @@ func (s *Store) Stales(ctx context.Context, id string) (list []signalbox.Stale, 
 			said := signalbox.Stale{
 				Fence: q.intAt(0), Agent: q.textAt(1), TaskID: q.textAt(2), At: q.timeAt(3), State: q.textAt(4), Message: q.textAt(5),
 			}
-			said.Result, err = unpackResult(q.textAt(6), q.textAt(7), q.bytesAt(8))
+			said.Result, err = pack.ReadResult(q.textAt(6), q.textAt(7), q.bytesAt(8))
 			list = append(list, said)
 		}
 		return after(&q, id, found, err)

@@ -111,6 +111,21 @@ const (
 	stRunsOf
 	stRunsOpen
 
+	stDirectorPut
+	stDirectorDelete
+	stDirectorsAll
+	stHoldingPut
+	stHoldingDelete
+	stHoldingGet
+	stHoldingsAll
+	stHeardPut
+	stHeardDelete
+	stHeardAll
+
+	stTicketPut
+	stTicketDelete
+	stTicketsOf
+
 	stJournalInsert
 	stJournalAfter
 	stJournalOldest
@@ -121,6 +136,7 @@ const (
 	stMetaPut
 	stMetaSeen
 	stPendingAll
+	stStrays
 
 	numStatements
 )
@@ -303,15 +319,40 @@ var statements = [numStatements]string{ //nolint:gosec // SQL that names the tab
 		ORDER BY fired_ms DESC, id DESC LIMIT ?2`,
 	stRunsOpen: `SELECT r.id, r.body, s.id FROM schedule_runs r JOIN schedules s ON s.n = r.schedule WHERE r.open = 1`,
 
+	stDirectorPut: `INSERT INTO directors(id, run, url, version, secret, started_ms, expires_ms, draining, since_ms)
+		VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT(id) DO UPDATE SET run = ?2, url = ?3, version = ?4, secret = ?5,
+		started_ms = ?6, expires_ms = ?7, draining = ?8, since_ms = ?9`,
+	stDirectorDelete: `DELETE FROM directors WHERE id = ?1`,
+	stDirectorsAll:   `SELECT id, run, url, version, secret, started_ms, expires_ms, draining, since_ms FROM directors ORDER BY id`,
+	stHoldingPut: `INSERT INTO holdings(agent, director, run, since_ms) VALUES(?1, ?2, ?3, ?4)
+		ON CONFLICT(agent) DO UPDATE SET director = ?2, run = ?3, since_ms = ?4`,
+	stHoldingDelete: `DELETE FROM holdings WHERE agent = ?1`,
+	stHoldingGet:    `SELECT agent, director, run, since_ms FROM holdings WHERE agent = ?1`,
+	stHoldingsAll:   `SELECT agent, director, run, since_ms FROM holdings`,
+	stHeardPut:      `INSERT INTO heard(agent, at_ms, status) VALUES(?1, ?2, ?3) ON CONFLICT(agent) DO UPDATE SET at_ms = ?2, status = ?3`,
+	stHeardDelete:   `DELETE FROM heard WHERE agent = ?1`,
+	stHeardAll:      `SELECT agent, at_ms, status FROM heard ORDER BY agent`,
+
+	stTicketPut: `INSERT INTO tickets(queue, id, owner, session, agent, tool, execution, place, fence, since_ms, granted_ms,
+		expires_ms, leased, idle_ms, ends_ms, used, over) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+		ON CONFLICT(queue, id) DO UPDATE SET owner = ?3, session = ?4, agent = ?5, tool = ?6, execution = ?7, place = ?8,
+		fence = ?9, since_ms = ?10, granted_ms = ?11, expires_ms = ?12, leased = ?13, idle_ms = ?14, ends_ms = ?15, used = ?16, over = ?17`,
+	stTicketDelete: `DELETE FROM tickets WHERE queue = ?1 AND id = ?2`,
+	stTicketsOf: `SELECT queue, id, owner, session, agent, tool, execution, place, fence, since_ms, granted_ms, expires_ms,
+		leased, idle_ms, ends_ms, used, over FROM tickets WHERE queue = ?1 ORDER BY id`,
+
 	stJournalInsert: `INSERT INTO journal(last, first, newest_ms, body) VALUES(?1, ?2, ?3, ?4)`,
 	stJournalAfter:  `SELECT first, body FROM journal WHERE last > ?1 ORDER BY last LIMIT ?2`,
 	stJournalOldest: `SELECT last, first, newest_ms, body FROM journal WHERE last > ?1 ORDER BY last LIMIT ?2`,
 	stJournalDelete: `DELETE FROM journal WHERE last <= ?1`,
 	stJournalCut:    `UPDATE journal SET first = ?2, body = ?3 WHERE last = ?1`,
 
-	stMetaGet:  `SELECT store_id, seq, place, fence, entry, enqueued_ms, commits FROM meta WHERE id = 1`,
-	stMetaPut:  `UPDATE meta SET seq = ?1, place = ?2, fence = ?3, entry = ?4, enqueued_ms = ?5, commits = ?6 WHERE id = 1`,
+	stMetaGet: `SELECT store_id, seq, place, fence, entry, enqueued_ms, commits, ticket_place, ticket_fence FROM meta WHERE id = 1`,
+	stMetaPut: `UPDATE meta SET seq = ?1, place = ?2, fence = ?3, entry = ?4, enqueued_ms = ?5, commits = ?6,
+		ticket_place = ?7, ticket_fence = ?8 WHERE id = 1`,
 	stMetaSeen: `SELECT commits, entry FROM meta WHERE id = 1`,
 	stPendingAll: `SELECT seq, queue, ready, order_key, place, session_id, limit_name, created_ms FROM tasks
 		WHERE ready IS NOT NULL`,
+	stStrays: `SELECT id FROM tasks WHERE seq > (SELECT coalesce(max(seq), 0) FROM tasks) - ?1 AND state IN (?2, ?3, ?4)
+		AND seq NOT IN (SELECT seq FROM slots WHERE seq IS NOT NULL) ORDER BY seq LIMIT 100`,
 }

@@ -26,19 +26,30 @@ func open(t *testing.T, dir string) *sqlite.Store {
 	return s
 }
 
+// What the contract asks is not about the disk; TestDurable and the tests that
+// kill processes and break disks are.
 func TestContract(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Store { return open(t, t.TempDir()) })
+	folder := inMemory(t)
+	storetest.Run(t, func(t *testing.T) store.Store { return open(t, folder(t)) })
 }
 
 func TestDurable(t *testing.T) {
 	storetest.RunDurable(t, func(t *testing.T, dir string) store.Store { return open(t, dir) })
 }
 
-// Random histories on this store and on the reference must look the same.
-// Nothing here is about the disk, so they run in memory where there is a file
-// system for that.
+// Random histories on this store and on the reference must look the same. The
+// same is compared for all stores at once, in storetest/stores.
 func TestCompareWithMemory(t *testing.T) {
 	fewerHistories(t)
+	folder := inMemory(t)
+	storetest.Compare(t,
+		func(t *testing.T) store.Store { return memory.New(memory.Options{}) },
+		func(t *testing.T) store.Store { return open(t, folder(t)) })
+}
+
+// inMemory makes folders in memory, where there is a file system for that.
+func inMemory(t *testing.T) (folder func(t *testing.T) string) {
+	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "signalbox-test-")
 	if err != nil {
 		dir = t.TempDir()
@@ -48,15 +59,13 @@ func TestCompareWithMemory(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	storetest.Compare(t,
-		func(t *testing.T) store.Store { return memory.New(memory.Options{}) },
-		func(t *testing.T) store.Store {
-			own, err := os.MkdirTemp(dir, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return open(t, own)
-		})
+	return func(t *testing.T) string {
+		own, err := os.MkdirTemp(dir, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return own
+	}
 }
 
 // fewerHistories keeps a normal run short; -rapid.checks and SIGNALBOX_SOAK
@@ -67,9 +76,9 @@ func fewerHistories(t *testing.T) {
 	if checks == nil || checks.Value.String() != checks.DefValue {
 		return
 	}
-	n := "40"
+	n := "4"
 	if raceDetector {
-		n = "10" // it makes them ten times slower
+		n = "1" // it makes them ten times slower
 	}
 	if os.Getenv("SIGNALBOX_SOAK") != "" {
 		n = "5000"

@@ -6,12 +6,13 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
 // Submit stores a new pending task. A known idempotency key is answered
 // before the limit is looked at: what was accepted once stays accepted.
 func (s *Store) Submit(ctx context.Context, sub store.Submission) (got store.Submitted, err error) {
-	rest := packRequest(&sub.Request)
+	rest := pack.Request(&sub.Request)
 	size := len(sub.Request.Prompt) + len(sub.Request.SealedEnv) + len(rest)
 	err = s.do(ctx, size, func(w *writer) (err error) {
 		got, err = w.submit(&sub, rest)
@@ -135,7 +136,7 @@ func (w *writer) byKey(key string) (*signalbox.Task, error) {
 
 // crowd counts what stands before a task.
 func (w *writer) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Crowd {
-	sort := sortOf(r.Isolated)
+	sort := store.SlotSort(r.Isolated)
 	c := &store.Crowd{
 		Fleet: w.inUse[sort], Waiting: w.lines[t.Queue], Later: t.NotBefore.After(now),
 		Paused: w.paused("", now) || w.paused(t.Queue, now),

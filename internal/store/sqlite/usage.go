@@ -8,21 +8,6 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Slots for isolated executions are counted and numbered apart from the
-// others.
-const (
-	common = iota
-	isolated
-	sorts
-)
-
-func sortOf(apart bool) int {
-	if apart {
-		return isolated
-	}
-	return common
-}
-
 // slotRow is a slot in use.
 type slotRow struct {
 	fence    int64
@@ -33,8 +18,8 @@ type slotRow struct {
 // because it will again, until the agent is removed.
 type usage struct {
 	rows  map[int]slotRow
-	count [sorts]int
-	taken [sorts]bitmap
+	count [store.SlotSorts]int
+	taken [store.SlotSorts]bitmap
 	apart bool // the director's own executor: no ceiling over all agents counts it
 }
 
@@ -88,9 +73,9 @@ func (l *ledger) putSlot(agent string, slot int, row *slotRow) {
 }
 
 func (l *ledger) countSlot(u *usage, slot int, taken bool) {
-	sort, number, n := common, slot, -1
+	sort, number, n := store.CommonSlots, slot, -1
 	if signalbox.Isolated(slot) {
-		sort, number = isolated, slot-signalbox.FirstIsolatedSlot
+		sort, number = store.IsolatedSlots, slot-signalbox.FirstIsolatedSlot
 	}
 	if taken {
 		n = 1
@@ -107,7 +92,7 @@ func (l *ledger) countSlot(u *usage, slot int, taken bool) {
 // withheld ones and those above a lowered number of slots too: each may be an
 // execution.
 func (l *ledger) freeSlot(c *store.ClaimRequest) (int, bool) {
-	sort, first, slots := sortOf(c.Isolated), 0, min(c.Slots, signalbox.FirstIsolatedSlot)
+	sort, first, slots := store.SlotSort(c.Isolated), 0, min(c.Slots, signalbox.FirstIsolatedSlot)
 	if c.Isolated {
 		first, slots = signalbox.FirstIsolatedSlot, c.Slots
 	}

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/group"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
 // writer owns the connection that writes and the ledger. It is one goroutine.
@@ -12,7 +14,7 @@ type writer struct {
 	ledger
 	store *Store
 
-	batch   batch
+	batch   group.Batch[verb]
 	company int // how many callers were around the last commit
 
 	begun      bool // a transaction is open
@@ -21,24 +23,24 @@ type writer struct {
 
 	// The entries of this batch, packed, and their latest time.
 	entries []byte
-	packer  packer // room to pack one
+	packer  pack.Packer // room to pack one
 	newest  int64
 }
 
 // attempt runs one verb. A verb that errs has no effect; the error returned
 // is one that the whole batch cannot survive.
-func (w *writer) attempt(j *job) error {
+func (w *writer) attempt(j *group.Job[verb]) error {
 	at, entries, newest := w.mark(), len(w.entries), w.newest
 	w.wrote = false
-	j.err = j.run(w)
-	if j.err == nil {
+	j.Err = j.Verb(w)
+	if j.Err == nil {
 		return w.release()
 	}
-	if !isRefusal(j.err) {
-		if !isLocal(j.err) {
-			return j.err
+	if !isRefusal(j.Err) {
+		if !isLocal(j.Err) {
+			return j.Err
 		}
-		j.err = failed(j.err)
+		j.Err = failed(j.Err)
 	}
 	if w.wrote && !w.savepoints {
 		return errSavepoint
@@ -107,7 +109,7 @@ func (w *writer) begin() error {
 // note writes a journal entry.
 func (w *writer) note(e *signalbox.Entry) {
 	w.entry++
-	w.entries = w.packer.entry(w.entries, e)
+	w.entries = w.packer.Entry(w.entries, e)
 	if at := e.At.UnixMilli(); w.newest == 0 || at > w.newest {
 		w.newest = at
 	}
@@ -156,7 +158,7 @@ func (w *writer) writeCounters() error {
 		return err
 	}
 	q := w.on(stMetaPut)
-	return q.int(w.seq).int(w.place).int(w.fence).int(w.entry).int(w.enqueued.UnixMilli()).int(w.commits).run()
+	return q.int(w.seq).int(w.place).int(w.fence).int(w.entry).int(w.enqueued.UnixMilli()).int(w.commits).int(w.ticketPlace).int(w.ticketFence).run()
 }
 
 // show brings the board up to date with what is durable now.
@@ -191,11 +193,9 @@ func (w *writer) giveUp(start mark, err error, onCommit bool) {
 	if s.broken != nil {
 		answer = unsure(err)
 	} else {
-		s.log.Error("a commit failed, nothing of it was stored", "verbs", len(w.batch.jobs), "error", err)
+		s.log.Error("a commit failed, nothing of it was stored", "verbs", len(w.batch.Jobs), "error", err)
 	}
-	for _, j := range w.batch.jobs {
-		j.err = answer
-	}
+	w.batch.Fail(answer)
 }
 
 // breakDown ends the process, or where Options.Fatal lets it live, the store.

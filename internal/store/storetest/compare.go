@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,27 +17,36 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Compare runs random histories of verbs on two kinds of store and wants the
-// same answer from both to every verb, and the same from all reads after
-// each. a and b open new, empty stores; Compare closes them. With the memory
-// store as one of the two, it is the reference.
+// Compare runs random histories of verbs on two or more kinds of store and
+// wants the same answer from all to every verb, and the same from all reads
+// after each. The functions open new, empty stores; Compare closes them. The
+// first is what the others are compared with: the memory store is the
+// reference. A store that is Several is one process after the other.
 //
 // A failure prints the shortest history found and a seed that repeats it;
 // -rapid.checks and -rapid.steps make the search longer.
-func Compare(t *testing.T, a, b func(t *testing.T) store.Store) {
+func Compare(t *testing.T, open ...func(t *testing.T) store.Store) {
 	t.Helper()
-	steps := 0
+	if len(open) < 2 {
+		t.Fatal("one store is compared with nothing")
+	}
+	steps, histories := 0, 0
+	var kinds []string
 	rapid.Check(t, func(rt *rapid.T) {
-		p := &pair{ctx: context.Background(), a: a(t), b: b(t), now: start}
+		p := newPair(t, open)
 		defer p.close(rt)
 		for range 2 { // what one run of steps left is the start of the next
 			rt.Repeat(p.verbs())
 		}
-		steps += p.steps
+		steps, histories, kinds = steps+p.steps, histories+1, p.kinds()
 	})
-	if steps == 0 && !t.Failed() {
+	if t.Failed() {
+		return
+	}
+	if steps == 0 {
 		t.Fatal("not one step was compared")
 	}
+	t.Logf("%d histories with %d steps were the same on %s", histories, steps, strings.Join(kinds, ", "))
 }
 
 // verbs are the steps of a history. Those that get tasks on stand in it more
@@ -47,43 +58,84 @@ func (p *pair) verbs() map[string]func(*rapid.T) {
 		"claim": p.claim, "claim 2": p.claim,
 		"turn": p.turn, "turn 2": p.turn, "turn 3": p.turn,
 		"progress": p.progress, "progress 2": p.progress,
-		"event": p.event, "stale": p.stale, "renew": p.renew, "free": p.free, "wake": p.wake, "agent": p.agent,
+		"restore": p.restore,
+		"event":   p.event, "stale": p.stale, "renew": p.renew, "free": p.free, "wake": p.wake, "agent": p.agent,
 		"session": p.session, "said late": p.keepStale, "credential": p.credential, "audit": p.audit, "chat": p.chat,
 		"schedule": p.schedule, "schedule 2": p.schedule,
+		"beat": p.beat, "tickets": p.tickets,
 		"pause": p.pause, "note": p.note, "prune": p.prune, "time": p.time, "pages": p.pages, "pages 2": p.pages,
 	}
 }
 
-// pair is two stores that go through the same history.
+// pair is stores that go through the same history.
 type pair struct {
-	ctx   context.Context
-	a, b  store.Store
-	now   time.Time
-	n     int                // tasks submitted
-	fired int                // runs of schedules that have a name of their own
-	old   []signalbox.Change // made at some time, stored or not
-	seen  map[string]any     // what the reads said when the invariants were last checked
-	steps int
+	ctx    context.Context
+	a      store.Store // the first
+	others []store.Store
+	now    time.Time
+	n      int                // tasks submitted
+	fired  int                // runs of schedules that have a name of their own
+	called int                // calls that stood in line of a tool queue
+	old    []signalbox.Change // made at some time, stored or not
+	seen   map[string]any     // what the reads said when the invariants were last checked
+	steps  int
+}
+
+func newPair(t *testing.T, open []func(t *testing.T) store.Store) *pair {
+	p := &pair{ctx: context.Background(), a: open[0](t), now: start}
+	for _, other := range open[1:] {
+		p.others = append(p.others, other(t))
+	}
+	return p
+}
+
+// Several is a store that more than one process has open.
+type Several interface {
+	store.Store
+	// Process returns the store as the nth of them has it, in turn.
+	Process(n int) store.Store
+}
+
+// inTurn is a store as one process has it: each does two steps, the first of
+// which finds what another one wrote, and the second its own.
+func (p *pair) inTurn(s store.Store) store.Store {
+	if several, ok := s.(Several); ok {
+		return several.Process(p.steps / 2)
+	}
+	return s
+}
+
+func (p *pair) all() []store.Store { return append([]store.Store{p.a}, p.others...) }
+
+func (p *pair) kinds() (list []string) {
+	for _, s := range p.all() {
+		list = append(list, s.Info().Kind)
+	}
+	return list
 }
 
 func (p *pair) close(t *rapid.T) {
-	if err := errors.Join(p.a.Close(), p.b.Close()); err != nil {
-		t.Errorf("Close: %v", err)
+	for _, s := range p.all() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close of %s: %v", s.Info().Kind, err)
+		}
 	}
 }
 
-// both calls a verb on the two stores and wants one answer.
+// both calls a verb on all stores and wants one answer.
 func both[T any](t *rapid.T, p *pair, what string, call func(s store.Store) (T, error)) (T, error) {
 	p.steps++
-	x, errA := call(p.a)
-	y, errB := call(p.b)
-	if outcome(errA) != outcome(errB) {
-		t.Fatalf("%s: the first store says %v, the second %v", what, errA, errB)
+	x, err := call(p.a)
+	for _, other := range p.others {
+		y, err2 := call(p.inTurn(other))
+		if outcome(err) != outcome(err2) {
+			t.Fatalf("%s: %s says %v, %s %v", what, p.a.Info().Kind, err, other.Info().Kind, err2)
+		}
+		if d := diff(x, y); d != "" {
+			t.Fatalf("%s: the answers differ (-%s +%s):\n%s", what, p.a.Info().Kind, other.Info().Kind, d)
+		}
 	}
-	if d := diff(x, y); d != "" {
-		t.Fatalf("%s: the answers differ (-first +second):\n%s", what, d)
-	}
-	return x, errA
+	return x, err
 }
 
 // outcome is what two stores must agree on about an error: not its text.
@@ -95,16 +147,25 @@ func outcome(err error) string {
 }
 
 // checkReads compares all reads and checks the invariants of the first store;
-// the second one, which reads the same, has them too.
+// the others, which read the same, have them too.
 func (p *pair) checkReads(t *rapid.T) {
-	x, y := surveyOf(p.ctx, p.a, p.now, p.n), surveyOf(p.ctx, p.b, p.now, p.n)
-	if d := diff(x, y); d != "" {
-		t.Fatalf("the reads differ (-first +second):\n%s", d)
+	var reads sync.WaitGroup
+	read := make([]map[string]any, len(p.others))
+	for n, other := range p.others {
+		reads.Go(func() { read[n] = surveyOf(p.ctx, p.inTurn(other), p.now, p.n) })
+	}
+	x := surveyOf(p.ctx, p.a, p.now, p.n)
+	reads.Wait()
+	for n, other := range p.others {
+		if d := diff(x, read[n]); d != "" {
+			t.Fatalf("the reads differ (-%s +%s):\n%s", p.a.Info().Kind, other.Info().Kind, d)
+		}
 	}
 	if reflect.DeepEqual(x, p.seen) {
 		return // what held for these rows holds
 	}
 	p.seen = x
+	checkTickets(t, x)
 	if err := Invariants(p.ctx, p.a); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +197,9 @@ func (p *pair) knownID(t *rapid.T, otherwise string) string {
 	return known
 }
 
-func (p *pair) submit(t *rapid.T) {
+func (p *pair) submit(t *rapid.T) { p.store(t, p.anySubmission(t)) }
+
+func (p *pair) anySubmission(t *rapid.T) store.Submission {
 	p.n++
 	name := id(p.n)
 	if rapid.IntRange(0, 19).Draw(t, "same id") == 0 {
@@ -169,11 +232,20 @@ func (p *pair) submit(t *rapid.T) {
 	if s.Task.HasEnv {
 		s.Request.SealedEnv = []byte("sealed " + name)
 	}
-	p.store(t, s)
+	return s
 }
 
 func (p *pair) store(t *rapid.T, s store.Submission) {
-	_, _ = both(t, p, "Submit", func(to store.Store) (store.Submitted, error) { return to.Submit(p.ctx, s) })
+	_, _ = both(t, p, "Submit", func(to store.Store) (store.Submitted, error) {
+		got, err := to.Submit(p.ctx, s)
+		if place := got.Position; place.N > 0 { // a store may say it
+			if asked, err := to.Position(p.ctx, got.Task.ID); err != nil || asked != place {
+				t.Fatalf("Submit says that the place in line is %+v, and Position %+v (%v)", place, asked, err)
+			}
+		}
+		got.Position = store.Position{}
+		return got, err
+	})
 }
 
 func (p *pair) claim(t *rapid.T) {

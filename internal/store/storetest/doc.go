@@ -6,8 +6,9 @@
 //
 // Each case is named for the rule of the contract that it checks, and stands
 // in the file of the verb that the rule is about. After each case, Invariants
-// must hold. Compare runs random histories on two stores and wants the same
-// answers from both.
+// must hold. Compare runs random histories on two stores or more and wants the
+// same answers from all. Cases are counted: a suite of which one did not run to
+// its end, because nothing was there to run it on, fails.
 //
 // Where the contract leaves a choice, the memory store is the reference:
 //
@@ -20,7 +21,8 @@
 //     the limit is reached), then for the id (CodeConflict if it exists), then
 //     at the room (CodeAgentBusy), then at the cap. A replay returns the row
 //     as it is now and changes nothing, no session either. FollowSession wins
-//     over any queue that was asked for. Its entry is SubmitEntry.
+//     over any queue that was asked for. Its entry is SubmitEntry. A store may
+//     say the place in line with it: then Position says the same.
 //   - A Room has room where the task could start at once: while fewer ready
 //     tasks stand in its queues than slots are free, each agent for itself, and
 //     the fleet has that many left; and the task's queue is not paused, its time
@@ -84,6 +86,18 @@
 //     to the millisecond. OpenRuns are sorted by FiredAt, schedule, then ID.
 //   - Snapshot has each line's head as Waiting lists it. Entry is the newest Seq
 //     that was given, even where the journal was pruned since.
+//   - Beat goes by StepBeat. It is compared to the millisecond. A holding counts
+//     while its director has the Run and the Since of when it took the agent:
+//     what a director held that is gone, was started again or let its lease run
+//     out is nobody's, and Holders leaves it out; that of a dead one stands
+//     until somebody takes it.
+//     A director, or a word of an agent, is forgotten a day after its end, at
+//     the next beat of anybody. RemoveAgent forgets who held the agent and what
+//     it said.
+//   - Tickets goes by StepTickets. One pair of numbers serves all tool queues,
+//     and is apart from the Place and Fence of tasks. A step that says nothing
+//     but its Queue changes nothing: so a tool queue is read. What ran out is
+//     listed until the next step of its queue.
 //   - Renew counts withheld rows. PutAgent keeps the first CreatedAt, which is
 //     no difference. RemoveAgent of an unknown agent is CodeNotFound; any slot
 //     row, withheld too, is CodeConflict. SetPause always writes its entry,

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,18 +12,19 @@ import (
 // same folder.
 func RunDurable(t *testing.T, open func(t *testing.T, dir string) store.Store) {
 	t.Helper()
-	var ran atomic.Int64
+	var count tally
 	t.Run("durable", func(t *testing.T) {
 		for _, r := range durableRules() {
+			count.add()
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
-				ran.Add(1)
 				dir := t.TempDir()
 				r.test(&reopened{box: newBox(t, open(t, dir)), open: func() store.Store { return open(t, dir) }})
+				count.done()
 			})
 		}
 	})
-	failIfNone(t, ran.Load())
+	count.check(t)
 }
 
 // reopened is a box that can be closed and opened again.
@@ -59,6 +59,8 @@ func durableRules() []durableRule {
 		{"rooms count what runs and waits", durableRoom},
 		{"the audit log goes on where it ended", durableAudit},
 		{"an instant that was decided stays so, and an open one is found", durableSchedules},
+		{"directors and what they hold are as they were", durablePeers},
+		{"tickets are as they were, and their numbers go on", durableTickets},
 		{"the identity of the data stays", durableID},
 	}
 }
@@ -84,6 +86,8 @@ func durableAll(b *reopened) {
 	b.audit(anAudit(1))
 	b.plan(aSchedule("a"), aRun("r", start), opened("o", start))
 	b.plan(signalbox.Schedule{ID: "plain", Name: "plain"})
+	b.beats(b.director("x"), "a")
+	b.enter("q", "c1", "c2", "c3")
 	before := surveyOf(b.ctx, b.Store, b.now, 10)
 	b.reopen()
 	b.same("everything", surveyOf(b.ctx, b.Store, b.now, 10), before)
@@ -223,6 +227,28 @@ func durableAudit(b *reopened) {
 	b.reopen()
 	second := b.audit(anAudit(2))
 	b.same("chain", [2]any{second.Seq, second.Prev}, [2]any{int64(2), first.Hash})
+}
+
+func durablePeers(b *reopened) {
+	heard := []store.Heard{{Agent: "p", At: b.now, Status: []byte("{}")}}
+	b.beat(store.Beat{Director: b.director("x"), Take: []string{"a", "b"}, Drop: []string{"b"}, Heard: heard})
+	b.pass(time.Second)
+	b.reopen()
+	b.holders(map[string]string{"a": "x", "b": "x"})
+	answer := b.beats(b.director("x"))
+	b.same("answer", answer, store.Peers{Directors: []store.Director{b.director("x")}, Heard: heard})
+	b.same("taken by another", b.beats(b.director("y"), "a", "c").Taken, []string{"c"})
+}
+
+func durableTickets(b *reopened) {
+	b.enter("q", "c1", "c2", "c3")
+	b.give("q", "c1", "c2")
+	before := b.tickets("q")
+	b.reopen()
+	b.same("tickets", b.tickets("q"), before)
+	b.give("q", "c3")
+	b.reopen()
+	b.same("numbers", brief(b.enter("q", "c4", "c5", "c6")), []string{"c4 holds 4", "c5 holds 5", "c6 waits 6"})
 }
 
 func durableSchedules(b *reopened) {

@@ -25,6 +25,8 @@ func verbs(b *box) map[string]func(context.Context) error {
 	b.plan(aSchedule("old"), opened("o", start))
 	sub, cancel := b.submission(), b.change(t, signalbox.Event{Kind: signalbox.EventCancel})
 	offer, now, e := b.offer("a"), b.now, signalbox.Entry{At: b.now}
+	tickets := b.step("q")
+	tickets.Enter = calls("q", "c1")
 	return map[string]func(context.Context) error{
 		"Submit":      func(ctx context.Context) error { return second(b.Submit(ctx, sub)) },
 		"Claim":       func(ctx context.Context) error { return second(b.Claim(ctx, offer)) },
@@ -78,7 +80,13 @@ func verbs(b *box) map[string]func(context.Context) error {
 		"AuditLog":       func(ctx context.Context) error { return second(b.AuditLog(ctx, store.AuditQuery{Limit: 1})) },
 		"AuditHead":      func(ctx context.Context) error { return second(b.AuditHead(ctx)) },
 		"Journal":        func(ctx context.Context) error { return second(b.Journal(ctx, 0, 1)) },
-		"JournalRange":   func(ctx context.Context) error { _, _, err := b.JournalRange(ctx); return err },
+		"Beat": func(ctx context.Context) error {
+			return second(b.Beat(ctx, store.Beat{Director: b.director("x"), Take: []string{"a"}, Now: now}))
+		},
+		"Tickets":      func(ctx context.Context) error { return second(b.Tickets(ctx, tickets)) },
+		"Directors":    func(ctx context.Context) error { return second(b.Directors(ctx)) },
+		"Holders":      func(ctx context.Context) error { return second(b.Holders(ctx)) },
+		"JournalRange": func(ctx context.Context) error { _, _, err := b.JournalRange(ctx); return err },
 	}
 }
 
@@ -120,7 +128,7 @@ func everything(b *box) []any {
 	return []any{
 		counts, b.waiting("", store.Cursor{}, 100), b.slots(), b.agents(), b.pauses(), b.journal(),
 		b.history(store.HistoryQuery{Limit: 100}), b.sessions(store.SessionQuery{Limit: 100}), b.tokens(), b.users(),
-		b.auditLog(store.AuditQuery{Limit: 100}), b.schedules(), b.openRuns(),
+		b.auditLog(store.AuditQuery{Limit: 100}), b.schedules(), b.openRuns(), b.directors(), b.tickets("q"),
 	}
 }
 

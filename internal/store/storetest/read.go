@@ -255,7 +255,7 @@ func readLimitZero(b *box) {
 
 func readInfo(b *box) {
 	info := b.Info()
-	if info.Kind == "" || info.ID == "" || info.Durability == "" {
+	if info.Kind == "" || info.ID == "" || info.Durability == "" || info.Grade == "" {
 		b.Fatalf("info %+v leaves something open", info)
 	}
 	b.same("info", b.Info(), info)

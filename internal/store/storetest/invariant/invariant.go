@@ -2,8 +2,9 @@
 // hold between any two verbs: the invariants 3, 6 and 7 of the design (slots,
 // slot rows, one place for each task), terminal rows that say why they ended,
 // the claim index, the order of enqueueing, a journal without gaps, one current
-// session of an agent, an audit log whose rows follow each other, and schedules
-// with a name and, where they are open, firings of their own.
+// session of an agent, an audit log whose rows follow each other, schedules with a
+// name and, where they are open, firings of their own, and agents held by
+// directors that are there.
 //
 // The reads are not one snapshot. On a store that others write to meanwhile,
 // a finding is a reason to look again, not a proof.
@@ -34,6 +35,7 @@ func Check(ctx context.Context, r store.Reader) error {
 	v.checkJournal()
 	v.checkSessions()
 	v.checkSchedules()
+	v.checkPeers()
 	return errors.Join(v.found...)
 }
 
@@ -49,8 +51,14 @@ type view struct {
 	agents   []signalbox.Agent
 	sessions []signalbox.Session
 	sequence []int64 // of the journal
-	oldest   int64
-	newest   int64
+	// generation counts from 1 how often the server lost something; 0 in a store
+	// that has no server.
+	generation int64
+	oldest     int64
+	newest     int64
+
+	directors []store.Director
+	holders   map[string]string
 
 	schedules []signalbox.Schedule
 	openRuns  []signalbox.ScheduleRun
@@ -94,7 +102,7 @@ func load(ctx context.Context, r store.Reader) (*view, error) {
 	if err := v.loadSessions(ctx, r); err != nil {
 		return nil, err
 	}
-	if err := v.loadSchedules(ctx, r); err != nil {
+	if err := errors.Join(v.loadSchedules(ctx, r), v.loadPeers(ctx, r)); err != nil {
 		return nil, err
 	}
 	if err := v.checkAudit(ctx, r); err != nil {
@@ -142,6 +150,9 @@ func (v *view) loadEnded(ctx context.Context, r store.Reader) error {
 }
 
 func (v *view) loadJournal(ctx context.Context, r store.Reader) error {
+	if shared, ok := r.(interface{ Generation() int64 }); ok {
+		v.generation = shared.Generation()
+	}
 	for after := int64(0); ; {
 		list, err := r.Journal(ctx, after, page)
 		if err != nil || len(list) == 0 {

@@ -61,23 +61,30 @@ func (v *view) checkEnded(t *signalbox.Task) {
 }
 
 // checkOrder: places and submissions are numbered once each, EnqueuedAt never
-// decreases along the places, and every list stands in its order.
+// decreases along the places, and every list stands in its order. What had
+// ended when it was restored was enqueued in another store.
 func (v *view) checkOrder() {
 	all := slices.Collect(maps.Values(v.tasks))
 	slices.SortFunc(all, func(a, b signalbox.Task) int { return int(a.Place - b.Place) })
-	seqs := map[int64]string{}
-	for i, t := range all {
+	seqs, places := map[int64]string{}, map[int64]string{}
+	var before *signalbox.Task
+	for i := range all {
+		t := &all[i]
 		if other, twice := seqs[t.Seq]; twice {
 			v.wrong("tasks %s and %s have both sequence %d", other, t.ID, t.Seq)
 		}
-		seqs[t.Seq] = t.ID
-		if i == 0 {
+		if other, twice := places[t.Place]; twice {
+			v.wrong("task %s does not follow %s: both have place %d", t.ID, other, t.Place)
+		}
+		seqs[t.Seq], places[t.Place] = t.ID, t.ID
+		if restored := t.State.Terminal() && t.Rev == 1; restored {
 			continue
 		}
-		if before := all[i-1]; before.Place == t.Place || before.EnqueuedAt.After(t.EnqueuedAt) {
+		if before != nil && before.EnqueuedAt.After(t.EnqueuedAt) {
 			v.wrong("task %s (place %d, %v) does not follow %s (place %d, %v)",
 				t.ID, t.Place, t.EnqueuedAt, before.ID, before.Place, before.EnqueuedAt)
 		}
+		before = t
 	}
 	sorted := func(list []signalbox.Task, name string, before func(a, b *signalbox.Task) bool) {
 		for i := 1; i < len(list); i++ {

@@ -1,0 +1,181 @@
+package group_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/group"
+)
+
+const patient = 10 * time.Second
+
+// call does a verb, and says what it was told.
+func call(ctx context.Context, b *group.Inbox[string], verb string, alone bool) <-chan error {
+	answer := make(chan error, 1)
+	go func() { answer <- b.Do(ctx, verb, 0, alone) }()
+	return answer
+}
+
+// arrived waits until so many verbs wait.
+func arrived(t *testing.T, b *group.Inbox[string], n int) {
+	t.Helper()
+	for end := time.Now().Add(patient); b.Len() < n; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d verbs wait, want %d", b.Len(), n)
+		}
+	}
+}
+
+func told(t *testing.T, answer <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-answer:
+		return err
+	case <-time.After(patient):
+		t.Fatal("no answer")
+		return nil
+	}
+}
+
+func verbs(batch *group.Batch[string]) (list []string) {
+	for _, j := range batch.Jobs {
+		list = append(list, j.Verb)
+	}
+	return list
+}
+
+func TestAllWhoWaitShareABatch(t *testing.T) {
+	b := group.New[string]()
+	var batch group.Batch[string]
+	first := call(t.Context(), b, "a", false)
+	arrived(t, b, 1)
+	second := call(t.Context(), b, "b", false)
+	arrived(t, b, 2)
+	<-b.Sign()
+	if !b.Take(&batch) || !slices.Equal(verbs(&batch), []string{"a", "b"}) {
+		t.Fatalf("the batch has %v", verbs(&batch))
+	}
+	batch.Jobs[1].Err = errors.New("no")
+	batch.Answer()
+	if err := told(t, first); err != nil {
+		t.Error(err)
+	}
+	if err := told(t, second); err == nil || err.Error() != "no" {
+		t.Errorf("got %v", err)
+	}
+	if b.Take(&batch) {
+		t.Errorf("the batch has %v", verbs(&batch))
+	}
+}
+
+func TestAVerbThatIsAloneSharesNoBatch(t *testing.T) {
+	b := group.New[string]()
+	var answers []<-chan error
+	for n, verb := range []string{"a", "alone", "b"} {
+		answers = append(answers, call(t.Context(), b, verb, verb == "alone"))
+		arrived(t, b, n+1)
+	}
+	for _, want := range []string{"a", "alone", "b"} {
+		var batch group.Batch[string]
+		if <-b.Sign(); !b.Take(&batch) || b.Joined(&batch, 3) || !slices.Equal(verbs(&batch), []string{want}) {
+			t.Fatalf("the batch has %v, want %s", verbs(&batch), want)
+		}
+		batch.Answer()
+	}
+	for _, answer := range answers {
+		if err := told(t, answer); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestACallerWhoGoesBeforeLeavesNothing(t *testing.T) {
+	b := group.New[string]()
+	ctx, cancel := context.WithCancel(t.Context())
+	answer := call(ctx, b, "a", false)
+	arrived(t, b, 1)
+	cancel()
+	if err := told(t, answer); !errors.Is(err, context.Canceled) || signalbox.CodeOf(err) != signalbox.CodeStoreFailed {
+		t.Errorf("got %v", err)
+	}
+	var batch group.Batch[string]
+	if b.Take(&batch) {
+		t.Errorf("the batch has %v", verbs(&batch))
+	}
+}
+
+func TestACallerWhoGoesLaterIsToldTheTruthInTime(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		b := group.New[string]()
+		b.Patience = time.Millisecond
+		if answered {
+			b.Patience = patient
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		answer := call(ctx, b, "a", false)
+		arrived(t, b, 1)
+		var batch group.Batch[string]
+		b.Take(&batch)
+		cancel()
+		if answered {
+			batch.Answer()
+		}
+		err := told(t, answer)
+		if answered != (err == nil) || (err != nil && !errors.Is(err, context.Canceled)) {
+			t.Errorf("answered %v: got %v", answered, err)
+		}
+		if !answered {
+			batch.Answer() // it must not wait for who has gone
+		}
+	}
+}
+
+func TestWhoComesBackJoinsTheBatch(t *testing.T) {
+	b := group.New[string]()
+	first := call(t.Context(), b, "a", false)
+	arrived(t, b, 1)
+	var batch group.Batch[string]
+	b.Take(&batch)
+	if b.Joined(&batch, 1) {
+		t.Error("someone joined one who is alone")
+	}
+	second := call(t.Context(), b, "b", false)
+	arrived(t, b, 1)
+	if !b.Joined(&batch, 2) || !slices.Equal(verbs(&batch), []string{"a", "b"}) {
+		t.Errorf("the batch has %v", verbs(&batch))
+	}
+	batch.Fail(errors.New("no"))
+	batch.Answer()
+	if told(t, first) == nil || told(t, second) == nil {
+		t.Error("a batch that failed is acknowledged")
+	}
+}
+
+func TestAClosedInboxTakesNothing(t *testing.T) {
+	b := group.New[string]()
+	if b.Finished() || b.Closed() != nil || !b.Close() || b.Close() || !b.Finished() {
+		t.Error("closed twice, or not once")
+	}
+	if err := b.Do(t.Context(), "a", 0, false); signalbox.CodeOf(err) != signalbox.CodeUnavailable || b.Closed() == nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Who waits until its time is up has not gone away: the store is what is slow.
+func TestTimeThatIsUpIsNoCallerThatWent(t *testing.T) {
+	late, end := context.WithTimeout(t.Context(), 0)
+	defer end()
+	if err := group.Gone(late); err == nil || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "time was up") {
+		t.Errorf("%v, want that its time was up", err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if err := group.Gone(gone); err == nil || !strings.Contains(err.Error(), "caller went away") {
+		t.Errorf("%v, want that the caller went away", err)
+	}
+}

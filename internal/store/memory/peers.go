@@ -1,0 +1,107 @@
+package memory
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// peerage is what the store keeps of the directors over it.
+type peerage struct {
+	directors map[string]store.Director // by ID
+	holdings  map[string]store.Holding  // by agent
+	heard     map[string]store.Heard    // by agent
+}
+
+func newPeerage() peerage {
+	return peerage{map[string]store.Director{}, map[string]store.Holding{}, map[string]store.Heard{}}
+}
+
+// Beat renews the lease of a director and says who else lives.
+func (s *Store) Beat(ctx context.Context, b store.Beat) (store.Peers, error) {
+	if err := s.lock(ctx); err != nil {
+		return store.Peers{}, err
+	}
+	defer s.mu.Unlock()
+	p := &s.peerage
+	c, answer, err := store.StepBeat(store.BeatRows{Directors: p.list(), Holdings: p.held(&b), Heard: values(p.heard)}, b)
+	if err != nil {
+		return store.Peers{}, err
+	}
+	p.change(&c)
+	for i := range answer.Heard {
+		answer.Heard[i].Status = slices.Clone(answer.Heard[i].Status)
+	}
+	return answer, nil
+}
+
+func (p *peerage) change(c *store.BeatChange) {
+	for _, id := range c.Gone {
+		delete(p.directors, id)
+	}
+	for _, d := range c.Put {
+		p.directors[d.ID] = d
+	}
+	for _, agent := range c.Free {
+		delete(p.holdings, agent)
+	}
+	for _, h := range c.Hold {
+		p.holdings[h.Agent] = h
+	}
+	for _, agent := range c.Forgot {
+		delete(p.heard, agent)
+	}
+	for _, h := range c.Heard {
+		h.Status = slices.Clone(h.Status)
+		p.heard[h.Agent] = h
+	}
+}
+
+// held are the holdings of the agents that a beat names.
+func (p *peerage) held(b *store.Beat) (list []store.Holding) {
+	for _, agents := range [][]string{b.Take, b.Drop} {
+		for _, agent := range agents {
+			if h, ok := p.holdings[agent]; ok {
+				list = append(list, h)
+			}
+		}
+	}
+	return list
+}
+
+// list lists the directors by ID.
+func (p *peerage) list() []store.Director { return values(p.directors) }
+
+// removed forgets an agent.
+func (p *peerage) removed(agent string) {
+	delete(p.holdings, agent)
+	delete(p.heard, agent)
+}
+
+// Directors lists the directors over the store.
+func (s *Store) Directors(ctx context.Context) ([]store.Director, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	return s.peerage.list(), nil
+}
+
+// Holders says which director holds each agent.
+func (s *Store) Holders(ctx context.Context) (map[string]string, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	return store.HoldersOf(s.peerage.list(), values(s.peerage.holdings)), nil
+}
+
+// values lists what a map has, by key.
+func values[V any](m map[string]V) (list []V) {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, m[key])
+	}
+	return list
+}

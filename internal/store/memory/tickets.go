@@ -1,0 +1,25 @@
+package memory
+
+import (
+	"context"
+	"slices"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Tickets takes one step of a shared tool queue.
+func (s *Store) Tickets(ctx context.Context, step store.TicketStep) ([]store.Ticket, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	rows, changed, place, fence := store.StepTickets(s.tickets[step.Queue], step, s.ticketPlace, s.ticketFence)
+	if changed {
+		s.ticketPlace, s.ticketFence = place, fence
+		s.tickets[step.Queue] = slices.Clone(rows)
+	}
+	if len(rows) == 0 {
+		delete(s.tickets, step.Queue)
+	}
+	return rows, nil
+}

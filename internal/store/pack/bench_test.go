@@ -1,0 +1,64 @@
+package pack
+
+import (
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// usual is a task as most rows have it.
+func usual() signalbox.Task {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	return signalbox.Task{
+		ID: "queue-06gz0000000000000000000000", Seq: 123456, Rev: 3, State: signalbox.Working, Queue: signalbox.QueueWork, Limit: signalbox.LimitWork,
+		Source: signalbox.SourceAPI, MaxAttempts: 3, Claims: 1, Fence: 98765, Agent: "coder", AgentURL: "http://127.0.0.1:9000", TaskID: "task-1",
+		Preview: "Read the failing test in the payment service, find out why it fails", IdempotencyKey: "build 4711", IdempotencyHash: "0123456789abcdef",
+		CreatedAt: at, EnqueuedAt: at, DispatchedAt: at, StartedAt: at,
+	}
+}
+
+func BenchmarkTask(b *testing.B) {
+	t, row := usual(), make([]byte, 0, 1024)
+	b.ReportAllocs()
+	for b.Loop() {
+		row = Task(row[:0], &t)
+	}
+}
+
+func BenchmarkReadTask(b *testing.B) {
+	t := usual()
+	row := Task(nil, &t)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ReadTask(row); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkEntry(b *testing.B) {
+	e := signalbox.Entry{At: time.UnixMilli(1_770_000_000_000), Kind: signalbox.EventClaim, QueueID: "queue-06gz0000000000000000000000", Queue: "work", Fence: 98765, Message: "claimed"}
+	p, row := New(256), make([]byte, 0, 1024)
+	b.ReportAllocs()
+	for b.Loop() {
+		row = p.Entry(row[:0], &e)
+	}
+}
+
+// TestPackingAllocatesLittle: a row is written into what the caller has, and
+// reading one makes its texts and nothing else. Each task is packed at every
+// step of its life.
+func TestPackingAllocatesLittle(t *testing.T) {
+	task, row := usual(), make([]byte, 0, 1024)
+	if n := testing.AllocsPerRun(200, func() { row = Task(row[:0], &task) }); n > 0 {
+		t.Errorf("a task is written with %v allocations, none is allowed", n)
+	}
+	if n := testing.AllocsPerRun(200, func() {
+		if _, err := ReadTask(row); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 10 {
+		t.Errorf("a task is read with %v allocations, at most 10 are allowed", n)
+	}
+}

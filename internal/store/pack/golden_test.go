@@ -1,0 +1,132 @@
+package pack
+
+import (
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+var update = flag.Bool("update", false, "write testdata/rows.golden, of a new minor")
+
+const golden = "testdata/rows.golden"
+
+// Directors of one minor share a store, and each reads what the others wrote:
+// within a minor a row has the same bytes, of every release. A test that fails
+// here says that a release would write rows that those before it cannot read, or
+// read otherwise. With a new minor: go test ./internal/store/pack -run Golden -update
+func TestGoldenRowsOfThisMinor(t *testing.T) {
+	var have strings.Builder
+	for _, row := range rowsOfEveryKind(t) {
+		fmt.Fprintf(&have, "%s %s\n", row.kind, hex.EncodeToString(row.body))
+	}
+	if *update {
+		if err := os.WriteFile(golden, []byte(have.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants := strings.Split(string(want), "\n")
+	for i, line := range strings.Split(have.String(), "\n") {
+		if i >= len(wants) || line != wants[i] {
+			kind, _, _ := strings.Cut(line, " ")
+			t.Errorf("a row of the kind %s has other bytes than releases of this minor wrote:\n%s", kind, line)
+		}
+	}
+	if len(wants) != strings.Count(have.String(), "\n")+1 {
+		t.Errorf("%s has %d lines", golden, len(wants)-1)
+	}
+}
+
+type goldenRow struct {
+	kind string
+	body []byte
+}
+
+func rowsOfEveryKind(t *testing.T) []goldenRow {
+	t.Helper()
+	var task signalbox.Task
+	var entry signalbox.Entry
+	var token signalbox.Token
+	var user signalbox.User
+	var request signalbox.Request
+	var result signalbox.Result
+	var agent signalbox.Agent
+	var pause signalbox.Pause
+	var session signalbox.Session
+	var audit signalbox.Audit
+	var stale signalbox.Stale
+	var schedule signalbox.Schedule
+	var run signalbox.ScheduleRun
+	for _, v := range []any{&task, &entry, &token, &user, &request, &result, &agent, &pause, &session, &audit, &stale, &schedule, &run} {
+		n := 0
+		whole(t, reflect.ValueOf(v).Elem(), &n)
+	}
+	journal := New(0)
+	plain := entry
+	plain.Owner, plain.Schedule = "", ""
+	return []goldenRow{
+		{"task", Task(nil, &task)}, {"entry", journal.Entry(nil, &entry)}, {"entry-plain", journal.Entry(nil, &plain)}, {"extra", Extra(&task)}, {"token", Token(&token)}, {"user", User(&user)},
+		{"request", Request(&request)}, {"request-plain", Request(&signalbox.Request{Prompt: "p", Model: "m"})}, {"result", Result(&result)}, {"agent", Agent(&agent)}, {"pause", Pause(&pause)},
+		{"session", Session(&session)}, {"audit", Audit(&audit)}, {"stales", Stales([]signalbox.Stale{stale, stale})},
+		{"schedule", Schedule(&schedule)}, {"run", Run(&run)},
+	}
+}
+
+// whole fills a value so that each field says something of its own, whatever is
+// in it.
+func whole(t *testing.T, v reflect.Value, n *int) {
+	t.Helper()
+	*n++
+	switch v.Interface().(type) {
+	case time.Time:
+		v.Set(reflect.ValueOf(time.UnixMilli(int64(*n) * 1000).UTC()))
+		return
+	case signalbox.State:
+		v.SetString(string(signalbox.Working))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				whole(t, v.Field(i), n)
+			}
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		whole(t, v.Elem(), n)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range 2 {
+			whole(t, v.Index(i), n)
+		}
+	case reflect.Map: // of one, for the order of more is not set
+		v.Set(reflect.MakeMap(v.Type()))
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		whole(t, key, n)
+		whole(t, value, n)
+		v.SetMapIndex(key, value)
+	case reflect.String:
+		v.SetString(fmt.Sprintf("text %d", *n))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(*n))
+	case reflect.Uint8:
+		v.SetUint(uint64(*n % 256))
+	case reflect.Float64:
+		v.SetFloat(float64(*n) / 2)
+	default:
+		t.Fatalf("a row has a field of kind %s: fill it here", v.Kind())
+	}
+}

@@ -1,0 +1,154 @@
+package pack
+
+import (
+	"encoding/json"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// Request packs a request without its prompt and environment; nil if
+// nothing else is in it, as for most.
+func Request(r *signalbox.Request) []byte {
+	if r.Model == "" && r.Tier == "" && r.TimeoutSeconds == 0 && r.Project == nil && r.Thinking == nil &&
+		r.SessionID == "" && r.Queue == "" && !r.HadEnv && r.AllowedTools == nil && r.SystemPrompt == "" && !r.NewSession &&
+		r.Arguments == nil && r.Metadata == nil && r.TimeoutMS == 0 && r.Trace == "" {
+		return nil
+	}
+	p := New(64)
+	if r.AllowedTools != nil || r.SystemPrompt != "" || r.NewSession {
+		p.b[0] = withTools
+	}
+	if r.Arguments != nil || r.Metadata != nil || r.TimeoutMS != 0 {
+		p.b[0] = withCall
+	}
+	if r.Trace != "" {
+		p.b[0] = withTrace
+	}
+	p.Texts(r.Model, r.Tier, r.SessionID, r.Queue)
+	p.Int(int64(r.TimeoutSeconds))
+	p.Bool(r.HadEnv)
+	p.Bool(r.Project != nil)
+	if r.Project != nil {
+		p.Texts(r.Project.Name, r.Project.Path)
+	}
+	p.Bool(r.Thinking != nil)
+	if r.Thinking != nil {
+		p.Bool(*r.Thinking)
+	}
+	if p.b[0] >= withTools {
+		list(&p, r.AllowedTools)
+		p.Texts(r.SystemPrompt)
+		p.Bool(r.NewSession)
+	}
+	if p.b[0] >= withCall {
+		p.Texts(string(r.Arguments), string(r.Metadata))
+		p.Int(r.TimeoutMS)
+	}
+	if p.b[0] >= withTrace {
+		p.Texts(r.Trace)
+	}
+	return p.b
+}
+
+// ReadRequest reads what Request wrote, of a task with that prompt and
+// environment.
+func ReadRequest(prompt string, rest, sealed []byte) (signalbox.Request, error) {
+	r := signalbox.Request{Prompt: prompt, SealedEnv: sealed}
+	if len(rest) == 0 {
+		return r, nil
+	}
+	d := Reader{b: rest[1:], Bad: rest[0] < firstVersion || rest[0] > withTrace}
+	r.Model, r.Tier, r.SessionID, r.Queue = d.Text(), d.Text(), d.Text(), d.Text()
+	r.TimeoutSeconds = int(d.Int())
+	r.HadEnv = d.Bool()
+	if d.Bool() {
+		r.Project = &signalbox.Project{Name: d.Text(), Path: d.Text()}
+	}
+	if d.Bool() {
+		thinking := d.Bool()
+		r.Thinking = &thinking
+	}
+	if rest[0] >= withTools {
+		r.AllowedTools, r.SystemPrompt = listOf[string](&d), d.Text()
+		r.NewSession = d.Bool()
+	}
+	if rest[0] >= withCall {
+		r.Arguments, r.Metadata = rawOf(d.Text()), rawOf(d.Text())
+		r.TimeoutMS = d.Int()
+	}
+	if rest[0] >= withTrace {
+		r.Trace = d.Text()
+	}
+	if d.Bad {
+		return r, damaged("request")
+	}
+	return r, nil
+}
+
+// Result packs a result without its texts; nil if nothing else is in it.
+func Result(r *signalbox.Result) []byte {
+	short := *r
+	short.Output, short.Tail = "", ""
+	if short == (signalbox.Result{}) {
+		return nil
+	}
+	p := New(64)
+	p.Int(r.TailSeq)
+	p.Bool(r.Truncated)
+	p.Bool(r.ExitCode != nil)
+	if r.ExitCode != nil {
+		p.Int(int64(*r.ExitCode))
+	}
+	p.Int(r.InputTokens)
+	p.Int(r.OutputTokens)
+	p.Float(r.CostUSD)
+	p.Float(r.DurationSeconds)
+	p.Texts(r.ErrorType)
+	if r.ToolCount != 0 || r.Answer != "" { // rows of before have none
+		p.Int(r.ToolCount)
+	}
+	if r.Answer != "" { // likewise
+		p.Texts(r.Answer)
+	}
+	return p.b
+}
+
+// ReadResult reads what Result wrote, of a task with those texts.
+func ReadResult(output, tail string, rest []byte) (signalbox.Result, error) {
+	r := signalbox.Result{Output: output, Tail: tail}
+	if len(rest) == 0 {
+		return r, nil
+	}
+	d := Reader{b: rest[1:], Bad: rest[0] != firstVersion}
+	r.TailSeq = d.Int()
+	r.Truncated = d.Bool()
+	if d.Bool() {
+		code := int(d.Int())
+		r.ExitCode = &code
+	}
+	r.InputTokens, r.OutputTokens = d.Int(), d.Int()
+	r.CostUSD, r.DurationSeconds = d.Float(), d.Float()
+	r.ErrorType = d.Text()
+	if len(d.b) > 0 {
+		r.ToolCount = d.Int()
+	}
+	if len(d.b) > 0 {
+		r.Answer = d.Text()
+	}
+	if d.Bad {
+		return r, damaged("result")
+	}
+	return r, nil
+}
+
+// rawOf tells no JSON from an empty text.
+func rawOf(s string) json.RawMessage {
+	if s == "" {
+		return nil
+	}
+	return json.RawMessage(s)
+}
+
+func damaged(what string) error {
+	return signalbox.Errorf(signalbox.CodeStoreCorrupt, "the %s of the task cannot be read: its row is damaged", what)
+}

@@ -1,0 +1,132 @@
+package pack
+
+import (
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// Agent packs all of an agent but its name.
+func Agent(a *signalbox.Agent) []byte {
+	p := New(64)
+	p.Texts(a.Kind, a.URL, string(a.Source), string(a.SealedToken), a.WorkDir, a.Version)
+	p.Int(int64(a.Slots))
+	p.Flags(a.Fencing, a.SealedToken != nil)
+	p.Times(a.CreatedAt)
+	return p.b
+}
+
+// ReadAgent reads what Agent wrote.
+func ReadAgent(name string, body []byte) (signalbox.Agent, error) {
+	d := Read(body)
+	a := signalbox.Agent{Name: name, Kind: d.Text(), URL: d.Text(), Source: signalbox.AgentSource(d.Text())}
+	token, has := d.Bytes(), false
+	a.WorkDir, a.Version, a.Slots = d.Text(), d.Text(), int(d.Int())
+	if d.Flags(&a.Fencing, &has); has {
+		a.SealedToken = append([]byte{}, token...)
+	}
+	a.CreatedAt = d.Time()
+	if d.Bad {
+		return a, signalbox.Errorf(signalbox.CodeStoreCorrupt, "agent %q cannot be read: its row is damaged; remove it and register it anew", name)
+	}
+	return a, nil
+}
+
+// Pause packs all of a pause but its queue.
+func Pause(v *signalbox.Pause) []byte {
+	p := New(64)
+	p.Texts(v.Reason, v.By)
+	p.Ints(v.AtMS, v.UntilMS)
+	return p.b
+}
+
+// ReadPause reads what Pause wrote.
+func ReadPause(queue string, body []byte) (signalbox.Pause, error) {
+	d := Read(body)
+	v := signalbox.Pause{Queue: queue, Reason: d.Text(), By: d.Text(), AtMS: d.Int(), UntilMS: d.Int()}
+	if d.Bad {
+		return v, signalbox.Errorf(signalbox.CodeStoreCorrupt, "the pause of queue %q cannot be read: its row is damaged; resume the queue and pause it anew", queue)
+	}
+	return v, nil
+}
+
+// Session packs all of a session but its id.
+func Session(s *signalbox.Session) []byte {
+	p := Packer{make([]byte, 0, 48+len(s.Agent)+len(s.Owner)+len(s.Title))}
+	p.b = append(p.b, firstVersion)
+	p.Texts(s.Agent, string(s.Source), s.Owner, s.Title, string(s.State))
+	p.Int(int64(s.Turns))
+	p.Flags(s.Current)
+	p.Times(s.CreatedAt, s.LastUsed)
+	return p.b
+}
+
+// ReadSession reads what Session wrote.
+func ReadSession(id string, body []byte) (signalbox.Session, error) {
+	d := Read(body)
+	s := signalbox.Session{
+		ID: id, Agent: d.Text(), Source: signalbox.Source(d.Text()), Owner: d.Text(), Title: d.Text(),
+		State: signalbox.SessionState(d.Text()), Turns: int(d.Int()),
+	}
+	d.Flags(&s.Current)
+	s.CreatedAt, s.LastUsed = d.Time(), d.Time()
+	if d.Bad {
+		return s, signalbox.Errorf(signalbox.CodeStoreCorrupt, "session %q cannot be read: its row is damaged", id)
+	}
+	return s, nil
+}
+
+// Audit packs all of a row of the audit log but its Seq.
+func Audit(a *signalbox.Audit) []byte {
+	p := Packer{make([]byte, 0, 256+len(a.Details))}
+	p.b = append(p.b, firstVersion)
+	p.Int(a.At.UnixMilli())
+	p.Texts(a.EventType, a.Action, a.Principal, a.UserID, a.AgentName, a.Resource, a.Result)
+	p.Texts(a.IPAddress, a.UserAgent, a.Details, a.Severity, a.Prev, a.Hash)
+	return p.b
+}
+
+// ReadAudit reads what Audit wrote.
+func ReadAudit(seq int64, body []byte) (signalbox.Audit, error) {
+	d := Read(body)
+	a := signalbox.Audit{
+		Seq: seq, At: time.UnixMilli(d.Int()).UTC(), EventType: d.Text(), Action: d.Text(), Principal: d.Text(),
+		UserID: d.Text(), AgentName: d.Text(), Resource: d.Text(), Result: d.Text(), IPAddress: d.Text(), UserAgent: d.Text(),
+		Details: d.Text(), Severity: d.Text(), Prev: d.Text(), Hash: d.Text(),
+	}
+	if d.Bad {
+		return a, signalbox.Errorf(signalbox.CodeStoreCorrupt, "row %d of the audit log cannot be read: it is damaged", seq)
+	}
+	return a, nil
+}
+
+// Stales packs what void executions of a task said.
+func Stales(list []signalbox.Stale) []byte {
+	p := New(64)
+	p.Int(int64(len(list)))
+	for i := range list {
+		s := &list[i]
+		p.Int(s.Fence)
+		p.Texts(s.Agent, s.TaskID, s.State, s.Message, s.Result.Output, s.Result.Tail, string(Result(&s.Result)))
+		p.Times(s.At)
+	}
+	return p.b
+}
+
+// ReadStales reads what Stales wrote, of a task with that id.
+func ReadStales(id string, body []byte) (list []signalbox.Stale, err error) {
+	d := Read(body)
+	for n := d.Int(); n > 0 && !d.Bad; n-- {
+		s := signalbox.Stale{Fence: d.Int(), Agent: d.Text(), TaskID: d.Text(), State: d.Text(), Message: d.Text()}
+		output, tail, rest := d.Text(), d.Text(), d.Bytes()
+		s.At = d.Time()
+		if s.Result, err = ReadResult(output, tail, rest); err != nil {
+			break
+		}
+		list = append(list, s)
+	}
+	if d.Bad || err != nil {
+		return nil, signalbox.Errorf(signalbox.CodeStoreCorrupt, "what was said late of task %s cannot be read: its row is damaged", id)
+	}
+	return list, nil
+}

@@ -1,0 +1,71 @@
+package pack
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+func TestRowsComeBackWhole(t *testing.T) {
+	at, code := time.UnixMilli(7).UTC(), 3
+	bad := "\xff\x00"
+	agents := []signalbox.Agent{{Name: "a"}, {
+		Name: "a", Kind: "k", URL: bad, Slots: 2, Fencing: true, Source: signalbox.AgentChild, SealedToken: []byte(bad),
+		WorkDir: "w", Version: "1", CreatedAt: at,
+	}, {Name: "a", SealedToken: []byte{}}}
+	for _, want := range agents {
+		got, err := ReadAgent("a", Agent(&want))
+		same(t, got, want, err)
+	}
+	pause := signalbox.Pause{Queue: bad, Reason: bad, By: "me", AtMS: 1, UntilMS: 2}
+	gotPause, err := ReadPause(bad, Pause(&pause))
+	same(t, gotPause, pause, err)
+	session := signalbox.Session{
+		ID: bad, Agent: "a", Source: signalbox.SourceWeb, Owner: bad, Title: "t", State: signalbox.SessionGone, Turns: 2,
+		CreatedAt: at, LastUsed: at, Current: true,
+	}
+	gotSession, err := ReadSession(bad, Session(&session))
+	same(t, gotSession, session, err)
+	audit := signalbox.Audit{
+		Seq: 4, At: at, EventType: "e", Action: "a", Principal: "p", UserID: "u", AgentName: "n", Resource: "r", Result: "x",
+		IPAddress: "i", UserAgent: bad, Details: "{}", Severity: "s", Prev: "v", Hash: "h",
+	}
+	gotAudit, err := ReadAudit(4, Audit(&audit))
+	same(t, gotAudit, audit, err)
+	stales := []signalbox.Stale{{Fence: 1}, {
+		Fence: 2, Agent: "a", TaskID: "t", At: at, State: "failed", Message: bad,
+		Result: signalbox.Result{Output: bad, Tail: "t", ExitCode: &code, Answer: "{}"},
+	}}
+	gotStales, err := ReadStales("queue-1", Stales(stales))
+	same(t, gotStales, stales, err)
+}
+
+func same(t *testing.T, got, want any, err error) {
+	t.Helper()
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v (%v), want %+v", got, err, want)
+	}
+}
+
+// Whatever stands in a damaged row, reading it ends in an error or a value.
+func FuzzReadRows(f *testing.F) {
+	f.Add(Agent(&signalbox.Agent{Name: "a", SealedToken: []byte("t")}))
+	f.Add(Pause(&signalbox.Pause{UntilMS: 1}))
+	f.Add(Session(&signalbox.Session{Agent: "a", Current: true}))
+	f.Add(Audit(&signalbox.Audit{Hash: "h"}))
+	f.Add(Stales([]signalbox.Stale{{Fence: 1, Result: signalbox.Result{ErrorType: "e"}}}))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		_, agent := ReadAgent("a", body)
+		_, pause := ReadPause("q", body)
+		_, session := ReadSession("s", body)
+		_, audit := ReadAudit(1, body)
+		_, stales := ReadStales("t", body)
+		for _, err := range []error{agent, pause, session, audit, stales} {
+			if err != nil && signalbox.CodeOf(err) != signalbox.CodeStoreCorrupt {
+				t.Fatalf("got %v", err)
+			}
+		}
+	})
+}

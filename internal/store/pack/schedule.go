@@ -1,0 +1,84 @@
+package pack
+
+import (
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// Schedule packs what nothing is sought by: all but the id, the revision
+// and the name.
+func Schedule(s *signalbox.Schedule) []byte {
+	p := Packer{make([]byte, 0, 256+len(s.Prompt)+len(s.Description))}
+	p.b = append(p.b, firstVersion)
+	p.Texts(s.Description, s.Cron, s.Timezone, string(s.Source), s.Owner, s.OwnerEmail)
+	p.Texts(s.Prompt, s.Model, s.Tier, s.SessionID, s.Agent, s.Kind, string(s.OnLost))
+	p.Texts(string(s.Overlap), string(s.Missed), string(s.OnFull))
+	p.Texts(string(s.LastStatus), s.LastQueueID, s.LastError)
+	p.Bool(s.Enabled)
+	p.Int(int64(s.TimeoutSeconds))
+	p.Int(int64(s.Priority))
+	p.Int(int64(s.MissedWindow))
+	p.Bool(s.Project != nil)
+	if s.Project != nil {
+		p.Texts(s.Project.Name, s.Project.Path)
+	}
+	p.Bool(s.Thinking != nil)
+	if s.Thinking != nil {
+		p.Bool(*s.Thinking)
+	}
+	p.Times(s.CreatedAt, s.UpdatedAt, s.Cursor, s.LastRun)
+	return p.b
+}
+
+// ReadSchedule reads what Schedule wrote.
+func ReadSchedule(id string, body []byte) (signalbox.Schedule, error) {
+	d := Read(body)
+	s := signalbox.Schedule{
+		ID:          id,
+		Description: d.Text(), Cron: d.Text(), Timezone: d.Text(), Source: signalbox.ScheduleSource(d.Text()),
+		Owner: d.Text(), OwnerEmail: d.Text(),
+		Prompt: d.Text(), Model: d.Text(), Tier: d.Text(), SessionID: d.Text(), Agent: d.Text(), Kind: d.Text(),
+		OnLost: signalbox.OnLost(d.Text()), Overlap: signalbox.Overlap(d.Text()), Missed: signalbox.Missed(d.Text()),
+		OnFull: signalbox.OnFull(d.Text()), LastStatus: signalbox.RunStatus(d.Text()), LastQueueID: d.Text(), LastError: d.Text(),
+	}
+	s.Enabled = d.Bool()
+	s.TimeoutSeconds, s.Priority, s.MissedWindow = int(d.Int()), int(d.Int()), time.Duration(d.Int())
+	if d.Bool() {
+		s.Project = &signalbox.Project{Name: d.Text(), Path: d.Text()}
+	}
+	if d.Bool() {
+		thinking := d.Bool()
+		s.Thinking = &thinking
+	}
+	s.CreatedAt, s.UpdatedAt, s.Cursor, s.LastRun = d.Time(), d.Time(), d.Time(), d.Time()
+	if d.Bad {
+		return s, signalbox.Errorf(signalbox.CodeStoreCorrupt, "schedule %q cannot be read: its row is damaged; remove it and make it anew", id)
+	}
+	return s, nil
+}
+
+// Run packs all of a run but its id and that of its schedule.
+func Run(r *signalbox.ScheduleRun) []byte {
+	p := New(64)
+	p.Texts(string(r.Trigger), string(r.Status), r.QueueID, r.Previous, r.Error, r.By)
+	p.Int(int64(r.Attempts))
+	p.Int(int64(r.Missed))
+	p.Times(r.Nominal, r.FiredAt, r.EndedAt)
+	return p.b
+}
+
+// ReadRun reads what Run wrote.
+func ReadRun(schedule, id string, body []byte) (signalbox.ScheduleRun, error) {
+	d := Read(body)
+	r := signalbox.ScheduleRun{
+		ID: id, ScheduleID: schedule, Trigger: signalbox.RunTrigger(d.Text()), Status: signalbox.RunStatus(d.Text()),
+		QueueID: d.Text(), Previous: d.Text(), Error: d.Text(), By: d.Text(),
+	}
+	r.Attempts, r.Missed = int(d.Int()), int(d.Int())
+	r.Nominal, r.FiredAt, r.EndedAt = d.Time(), d.Time(), d.Time()
+	if d.Bad {
+		return r, signalbox.Errorf(signalbox.CodeStoreCorrupt, "firing %s of schedule %q cannot be read: its row is damaged; remove the schedule and make it anew", id, schedule)
+	}
+	return r, nil
+}

@@ -1,0 +1,68 @@
+package pack
+
+import (
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// The states as a packed task holds them.
+var states = [...]signalbox.State{
+	1: signalbox.Pending, 2: signalbox.Dispatching, 3: signalbox.Working, 4: signalbox.Cancelling,
+	5: signalbox.Completed, 6: signalbox.Failed, 7: signalbox.Cancelled, 8: signalbox.Timeout,
+}
+
+func numberOf(state signalbox.State) int64 {
+	for n, s := range states {
+		if s == state && n > 0 {
+			return int64(n)
+		}
+	}
+	return 0
+}
+
+// Task appends a whole row of a task to b.
+func Task(b []byte, t *signalbox.Task) []byte {
+	p := Packer{append(b, firstVersion)}
+	p.Ints(t.Seq, t.Rev, numberOf(t.State), t.Place, t.Fence, int64(t.Slot), int64(t.Priority), int64(t.Bias))
+	p.Ints(int64(t.Attempts), int64(t.Claims), int64(t.NoAnswers), int64(t.MaxAttempts), int64(t.Depth), int64(t.QueuedAs))
+	p.Texts(t.ID, string(t.Reason), t.Message, t.Queue, t.Limit, t.SessionID, string(t.SessionMode), string(t.OnLost), t.RetryOf)
+	p.Texts(string(t.Source), t.SourceJob, t.Preview, t.IdempotencyKey, t.IdempotencyHash, string(t.Mode), t.Tool)
+	p.Texts(t.Owner, t.OwnerEmail, t.ParentID, t.Agent, t.AgentURL, t.TaskID, t.LastError, t.CancelledBy)
+	p.Texts(string(t.StopReason), t.StopMessage)
+	p.Flags(t.Ready, t.HasEnv, t.Waits, t.CancelRequested)
+	p.Times(t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt, t.DispatchedAt, t.StartedAt, t.EndedAt)
+	return p.b
+}
+
+// ReadTask reads what Task wrote.
+func ReadTask(b []byte) (signalbox.Task, error) {
+	d := Read(b)
+	t := signalbox.Task{Seq: d.Int(), Rev: d.Int(), State: stateOf(&d), Place: d.Int(), Fence: d.Int(), Slot: int(d.Int())}
+	t.Priority, t.Bias = int(d.Int()), time.Duration(d.Int())
+	t.Attempts, t.Claims, t.NoAnswers, t.MaxAttempts = int(d.Int()), int(d.Int()), int(d.Int()), int(d.Int())
+	t.Depth, t.QueuedAs = int(d.Int()), int(d.Int())
+	t.ID, t.Reason, t.Message, t.Queue, t.Limit = d.Text(), signalbox.Reason(d.Text()), d.Text(), d.Text(), d.Text()
+	t.SessionID, t.SessionMode, t.OnLost, t.RetryOf = d.Text(), signalbox.SessionMode(d.Text()), signalbox.OnLost(d.Text()), d.Text()
+	t.Source, t.SourceJob, t.Preview = signalbox.Source(d.Text()), d.Text(), d.Text()
+	t.IdempotencyKey, t.IdempotencyHash, t.Mode, t.Tool = d.Text(), d.Text(), signalbox.Mode(d.Text()), d.Text()
+	t.Owner, t.OwnerEmail, t.ParentID, t.Agent = d.Text(), d.Text(), d.Text(), d.Text()
+	t.AgentURL, t.TaskID, t.LastError, t.CancelledBy = d.Text(), d.Text(), d.Text(), d.Text()
+	t.StopReason, t.StopMessage = signalbox.Reason(d.Text()), d.Text()
+	d.Flags(&t.Ready, &t.HasEnv, &t.Waits, &t.CancelRequested)
+	t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt = d.Time(), d.Time(), d.Time(), d.Time()
+	t.DispatchedAt, t.StartedAt, t.EndedAt = d.Time(), d.Time(), d.Time()
+	if d.Bad {
+		return t, damaged("row")
+	}
+	return t, nil
+}
+
+func stateOf(d *Reader) signalbox.State {
+	n := d.Int()
+	if n < 1 || n >= int64(len(states)) {
+		d.Bad = true
+		return ""
+	}
+	return states[n]
+}

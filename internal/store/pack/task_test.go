@@ -1,0 +1,68 @@
+package pack
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// filled is a value in which every field says something of its own.
+func filled(t *testing.T, v reflect.Value, n *int) {
+	t.Helper()
+	for i := range v.NumField() {
+		*n++
+		f := v.Field(i)
+		switch f.Interface().(type) {
+		case time.Time:
+			f.Set(reflect.ValueOf(time.UnixMilli(int64(*n)).UTC()))
+			continue
+		case signalbox.State:
+			f.SetString(string(signalbox.Working))
+			continue
+		}
+		switch f.Kind() {
+		case reflect.String:
+			f.SetString("\xff" + string(rune('a'+*n)))
+		case reflect.Int, reflect.Int64:
+			f.SetInt(int64(-*n))
+		case reflect.Bool:
+			f.SetBool(true)
+		default:
+			t.Fatalf("a task has a field of kind %s: pack it, and fill it here", f.Kind())
+		}
+	}
+}
+
+// A field that is added to a task and not packed would be lost without a word.
+func TestEveryFieldOfATaskIsPacked(t *testing.T) {
+	var task signalbox.Task
+	n := 0
+	filled(t, reflect.ValueOf(&task).Elem(), &n)
+	for _, want := range []signalbox.Task{task, {State: signalbox.Pending}, {State: signalbox.Timeout, HasEnv: true}} {
+		row := Task([]byte("before"), &want)
+		got, err := ReadTask(row[len("before"):])
+		if err != nil || got != want {
+			t.Errorf("got %+v (%v), want %+v", got, err, want)
+		}
+	}
+}
+
+func FuzzReadTask(f *testing.F) {
+	f.Add(Task(nil, &signalbox.Task{ID: "queue-1", State: signalbox.Pending, CreatedAt: time.UnixMilli(7)}))
+	f.Add([]byte{})
+	f.Add([]byte{1, 2, 2, 20})
+	f.Fuzz(func(t *testing.T, row []byte) {
+		task, err := ReadTask(row)
+		if err != nil {
+			if signalbox.CodeOf(err) != signalbox.CodeStoreCorrupt {
+				t.Fatalf("got %v", err)
+			}
+			return
+		}
+		if again, err := ReadTask(Task(nil, &task)); err != nil || again != task {
+			t.Fatalf("got %+v (%v), want %+v", again, err, task)
+		}
+	})
+}

@@ -1,0 +1,171 @@
+package postgres
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// The server's codes that mean something here.
+const (
+	codeZeroDivision  = "22012" // of stMetaStep: somebody else's batch came first
+	codeUnique        = "23505"
+	codeSerialization = "40001"
+	codeDeadlock      = "40P01"
+	codeLockTimeout   = "55P03"
+	codeIdleTimeout   = "25P03"
+	codeReadOnly      = "25006"
+	codeCancelled     = "57014"
+	codeDiskFull      = "53100"
+)
+
+// isServer reports whether the server itself says err, and with which code.
+func isServer(err error) (*pgconn.PgError, bool) {
+	var refused *pgconn.PgError
+	ok := errors.As(err, &refused)
+	return refused, ok
+}
+
+// isFatal reports whether the connection ends with err. A server that says so
+// in the middle of a transaction has not told what became of it.
+func isFatal(err *pgconn.PgError) bool {
+	severity := err.SeverityUnlocalized
+	return severity == "FATAL" || severity == "PANIC"
+}
+
+// failed puts an error into words, for a write as for a read: nothing was
+// stored.
+func failed(err error, doing string) error {
+	var own *signalbox.Error
+	if errors.As(err, &own) {
+		return err
+	}
+	refused, said := isServer(err)
+	switch {
+	case !said:
+		return unreachable(err, doing)
+	case passing(refused):
+		return &signalbox.Error{Code: signalbox.CodeUnavailable, Err: plain(refused), Message: doing + " must wait: PostgreSQL is starting, stopping, or changing over to another server"}
+	}
+	code := signalbox.CodeStoreFailed
+	if refused.Code == codeDiskFull {
+		code = signalbox.CodeStoreFull
+	}
+	return &signalbox.Error{Code: code, Err: plain(refused), Message: doing + " failed, nothing was stored: " + cure(refused)}
+}
+
+// passing reports whether an error goes by itself.
+func passing(err *pgconn.PgError) bool {
+	switch {
+	case strings.HasPrefix(err.Code, "57P"), // shutting down, starting
+		strings.HasPrefix(err.Code, "08"),
+		err.Code == "53300",      // too many connections
+		err.Code == codeReadOnly, // a failover: this server was the first one
+		err.Code == codeIdleTimeout:
+		return true
+	}
+	return false
+}
+
+// cure says what to do about what a server refuses.
+func cure(err *pgconn.PgError) string {
+	switch {
+	case err.Code == codeDiskFull:
+		return "the disk of PostgreSQL is full; make room and try again"
+	case err.Code == "53200":
+		return "PostgreSQL is out of memory"
+	case strings.HasPrefix(err.Code, "58"), strings.HasPrefix(err.Code, "XX"):
+		return "PostgreSQL reports an error of its disk or of itself; look into its log"
+	case err.Code == "42501":
+		return "the user of the store lacks a right; give it all rights on the schema and what is in it"
+	case err.Code == "42P01", err.Code == "3F000":
+		return "a table of the store is gone; restore it from a backup"
+	case err.Code == codeLockTimeout:
+		return "another process holds the lock of the store; look for one that stands still, or for an open transaction in psql"
+	case err.Code == codeCancelled:
+		return "it took too long, or someone cancelled it"
+	}
+	return "PostgreSQL refused it"
+}
+
+// plain is what the server says without what it quotes: a detail can hold the
+// values of a row.
+func plain(err *pgconn.PgError) error {
+	return errors.New(err.Severity + ": " + err.Message + " (SQLSTATE " + err.Code + ")")
+}
+
+// unreachable is the answer where there is no connection.
+func unreachable(err error, doing string) error {
+	return &signalbox.Error{Code: signalbox.CodeUnavailable, Err: bare(err), Message: doing + " must wait: PostgreSQL cannot be reached"}
+}
+
+// bare is a fault of a connection without addresses of databases and users
+// that pgconn puts around it.
+func bare(err error) error {
+	if refused, ok := isServer(err); ok {
+		return plain(refused)
+	}
+	var op *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return errors.New("it did not answer in time")
+	case errors.As(err, &op):
+		return op
+	}
+	return errors.New("the connection broke")
+}
+
+// unopened says why a connection could not be made, and what to do.
+func unopened(err error, p *params) error {
+	code, message := signalbox.CodeUnavailable, "cannot be reached; is it running, and are host and port right?"
+	var name *net.DNSError
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var record tls.RecordHeaderError
+	var verification *tls.CertificateVerificationError
+	refused, said := isServer(err)
+	switch {
+	case said:
+		code, message = refusal(refused, p)
+	case errors.As(err, &name):
+		message = "cannot be found: there is no host of that name"
+	case errors.As(err, &authority), errors.As(err, &host), errors.As(err, &verification):
+		code, message = signalbox.CodeStoreFailed, "shows a certificate that does not hold: set sslrootcert to the certificate of who signed it, and use the name that it is for"
+	case strings.Contains(err.Error(), "read only connection"):
+		code, message = signalbox.CodeUnavailable, readOnly
+	case p.wantsTLS() && (errors.As(err, &record) || strings.Contains(err.Error(), "server refused TLS connection")):
+		code, message = signalbox.CodeStoreFailed, "does not speak TLS, which sslmode asks for: set ssl=on there, or sslmode=disable here where the network is your own"
+	case errors.Is(err, context.DeadlineExceeded):
+		message = "does not answer; is a firewall in between?"
+	}
+	return &signalbox.Error{Code: code, Message: p.where() + " " + message, Err: bare(err)}
+}
+
+const readOnly = "is a replica, or takes no writes: name the primary (or all servers, HOST1:5432,HOST2:5432)"
+
+// refusal says why a server lets nobody in.
+func refusal(err *pgconn.PgError, p *params) (signalbox.Code, string) {
+	switch err.Code {
+	case "28P01":
+		return signalbox.CodeStoreFailed, "refuses the password of user " + p.config.User + ": set the right one in the address of the store"
+	case "28000":
+		return signalbox.CodeStoreFailed, "refuses user " + p.config.User + ": make the user, and allow it in pg_hba.conf; if TLS is wanted there, set sslmode=require"
+	case "3D000":
+		return signalbox.CodeStoreFailed, "is not there: create the database (createdb " + p.config.Database + ")"
+	case "53300":
+		return signalbox.CodeUnavailable, "has as many connections as it takes: raise max_connections there, or lower pool_max_conns here"
+	case "42704", "22023":
+		return signalbox.CodeStoreFailed, "does not know a setting that the address of the store names"
+	}
+	if passing(err) {
+		return signalbox.CodeUnavailable, "is starting or stopping"
+	}
+	return signalbox.CodeStoreFailed, "lets nobody in"
+}

@@ -1,0 +1,247 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/chaos"
+	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/testserver"
+)
+
+// known reports whether a task is stored, as another process sees it.
+func known(t *testing.T, g *Ground, id string) bool {
+	t.Helper()
+	task, err := g.Task(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task != nil
+}
+
+// The answer to a commit is lost: before the server had the batch, and after
+// it was stored. What is stored is asked, and is what the answer says.
+func TestIncidentOutcomeOfACommitIsAskedNotGuessed(t *testing.T) {
+	address := testserver.Postgres(t)
+	plain := openTest(t, address)
+	for struck, want := range map[chaos.Fault]bool{chaos.DropBefore: false, chaos.DropAfter: true} {
+		for _, locked := range []bool{false, true} {
+			through, url := newProxy(t, address)
+			p := newProcess(t, openTest(t, url), "one")
+			if locked {
+				p.lock()
+			}
+			d := p.delta()
+			task := p.submit(d, 1)[0]
+			happened := through.Strike(struck, ofBatch)
+			if err := p.try(d); !errors.Is(err, batch.ErrUnknown) {
+				t.Fatalf("%s, locked %t: got %v, want ErrUnknown", struck, locked, err)
+			}
+			<-happened
+			stored, err := p.Committed(t.Context(), "one", d.Number)
+			if err != nil || stored != want {
+				t.Errorf("%s, locked %t: stored is %t (%v), want %t", struck, locked, stored, err, want)
+			}
+			if known(t, plain, task.ID) != want {
+				t.Errorf("%s, locked %t: the task does not agree", struck, locked)
+			}
+			p.load(batch.Want{})
+			d = p.delta() // and it goes on
+			p.submit(d, 1)
+			p.commit(d)
+		}
+	}
+}
+
+func (p *process) lock() {
+	p.Helper()
+	l, err := p.Lock(context.Background(), &batch.Want{Writer: p.name})
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.at, p.number = l.Counters, l.Number
+}
+
+// A batch that is still on its way when it is asked for must not be stored
+// after the answer was no.
+func TestIncidentCommitThatArrivesLateIsRefused(t *testing.T) {
+	address := testserver.Postgres(t)
+	through, url := newProxy(t, address)
+	plain := openTest(t, address)
+	p := newProcess(t, openTest(t, url), "one")
+	d := p.delta()
+	task := p.submit(d, 1)[0]
+	happened := through.Strike(chaos.KeepBack, ofBatch)
+	if err := p.try(d); !errors.Is(err, batch.ErrUnknown) {
+		t.Fatalf("got %v, want ErrUnknown", err)
+	}
+	<-happened
+	if stored, err := p.Committed(t.Context(), "one", d.Number); err != nil || stored {
+		t.Fatalf("stored is %t (%v)", stored, err)
+	}
+	through.Release()
+	if known(t, plain, task.ID) {
+		t.Error("it was stored after all")
+	}
+}
+
+func TestOlderMomentIsRefused(t *testing.T) {
+	address := testserver.Postgres(t)
+	one, two := newProcess(t, openTest(t, address), "one"), newProcess(t, openTest(t, address), "two")
+	d, e := one.delta(), two.delta()
+	one.submit(d, 1)
+	lost := two.submit(e, 2)
+	one.commit(d)
+	if err := two.try(e); !errors.Is(err, batch.ErrMoved) {
+		t.Fatalf("got %v, want ErrMoved", err)
+	}
+	if known(t, one.Ground, lost[1].ID) {
+		t.Error("a part of the batch is stored")
+	}
+	two.lock()
+	e = two.delta()
+	two.submit(e, 1)
+	two.commit(e)
+}
+
+func TestLockShutsOthersOut(t *testing.T) {
+	address := testserver.Postgres(t)
+	one, two := newProcess(t, openTest(t, address), "one"), newProcess(t, openTest(t, address), "two")
+	one.lock()
+	waited := make(chan error, 1)
+	go func() {
+		_, err := two.Lock(context.Background(), &batch.Want{Writer: "two"})
+		waited <- err
+	}()
+	d := one.delta()
+	one.submit(d, 1)
+	one.commit(d)
+	if err := <-waited; err != nil {
+		t.Fatal(err)
+	}
+	two.Unlock(t.Context())
+	one.lock()
+	one.Unlock(t.Context())
+	one.Unlock(t.Context()) // does no harm
+	two.lock()
+	if two.at.Moment != one.at.Moment {
+		t.Errorf("moment %d, want %d", two.at.Moment, one.at.Moment)
+	}
+}
+
+// A process that stands still with the lock, as one that is suspended does,
+// loses it, and what it wanted to write is refused.
+func TestIncidentSuspendedProcessLosesTheLock(t *testing.T) {
+	address := testserver.Postgres(t)
+	g, err := Open(t.Context(), Options{URL: address, limit: timeouts{200 * time.Millisecond, lockTimeout, stillTimeout}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Close() })
+	one, two := newProcess(t, g.(*Ground), "one"), newProcess(t, openTest(t, address), "two")
+	one.lock()
+	d := one.delta()
+	lost := one.submit(d, 1)[0]
+	two.lock() // as soon as the server has ended the session of the other
+	e := two.delta()
+	e.To.Seq, e.To.Place = 10, 10
+	two.submit(e, 1)
+	two.commit(e)
+	if err := one.try(d); !errors.Is(err, batch.ErrMoved) {
+		t.Errorf("got %v, want ErrMoved", err)
+	}
+	if known(t, two.Ground, lost.ID) {
+		t.Error("its batch is stored")
+	}
+	one.load(batch.Want{})
+	d = one.delta()
+	one.submit(d, 1)
+	one.commit(d)
+}
+
+func TestTakenIdsAndKeysAreToldFromFaults(t *testing.T) {
+	p := newProcess(t, openTest(t, testserver.Postgres(t)), "one")
+	d := p.delta()
+	first := p.submit(d, 1, func(t *signalbox.Task) { t.IdempotencyKey = "k\x00" })[0]
+	p.commit(d)
+	for what, change := range map[string]func(t *signalbox.Task){
+		"id": func(t *signalbox.Task) { t.ID = first.ID }, "key": func(t *signalbox.Task) { t.IdempotencyKey = "k\x00" },
+	} {
+		d = p.delta()
+		p.submit(d, 1, change)
+		if err := p.try(d); !errors.Is(err, batch.ErrTaken) {
+			t.Errorf("%s: got %v, want ErrTaken", what, err)
+		}
+	}
+	d = p.delta()
+	p.submit(d, 1)
+	p.commit(d)
+}
+
+func TestOthersAreHeard(t *testing.T) {
+	address := testserver.Postgres(t)
+	one, two := newProcess(t, openTest(t, address), "one"), newProcess(t, openTest(t, address), "two")
+	heard := func(g *Ground) bool {
+		select {
+		case <-g.Changed():
+			return true
+		case <-time.After(10 * time.Second):
+			return false
+		}
+	}
+	write := func(p *process) {
+		p.load(batch.Want{})
+		d := p.delta()
+		p.submit(d, 1)
+		p.commit(d)
+	}
+	if !heard(one.Ground) || !heard(two.Ground) {
+		t.Fatal("nobody listens")
+	}
+	for range 2 { // each sees that the other one writes, and says so from then on
+		write(one)
+		write(two)
+	}
+	if !heard(one.Ground) || !heard(two.Ground) {
+		t.Error("a batch was not heard of")
+	}
+}
+
+func TestLoneProcessTellsNobody(t *testing.T) {
+	s := testserver.NewPostgres(t, testserver.PostgresOptions{Settings: map[string]string{"log_statement": "all"}})
+	p := newProcess(t, openTest(t, s.URL("postgres")), "one")
+	for range 3 {
+		d := p.delta()
+		p.submit(d, 1)
+		p.commit(d)
+	}
+	if said := s.Log(); !contains(said, "UPDATE meta") || contains(said, "execute "+name(stNotify)) {
+		t.Error("it notifies, with nobody there")
+	}
+}
+
+func TestContextThatEndsInACommitLeavesItUnknown(t *testing.T) {
+	address := testserver.Postgres(t)
+	p, other := newProcess(t, openTest(t, address), "one"), newProcess(t, openTest(t, address), "two")
+	other.lock() // so that the commit waits
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	d := p.delta()
+	p.submit(d, 1)
+	if err := p.Commit(ctx, d); !errors.Is(err, batch.ErrUnknown) {
+		t.Fatalf("got %v, want ErrUnknown", err)
+	}
+	other.Unlock(t.Context())
+	if stored, err := p.Committed(t.Context(), "one", d.Number); err != nil {
+		t.Errorf("stored is %t (%v)", stored, err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	p.load(batch.Want{})
+	if err := p.Commit(gone, p.delta()); signalbox.CodeOf(err) != signalbox.CodeUnavailable {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,62 @@
+package postgres_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"slices"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/testserver"
+)
+
+// Random histories on this store and on the reference must look the same.
+func TestCompareWithMemory(t *testing.T) {
+	database := testserver.Postgres(t)
+	fewerHistories(t)
+	storetest.Compare(t,
+		func(*testing.T) store.Store { return memory.New(memory.Options{}) },
+		func(t *testing.T) store.Store { return open(t, schema(database)) })
+}
+
+// fewerHistories keeps a normal run short; -rapid.checks and SIGNALBOX_SOAK
+// are for long ones.
+func fewerHistories(t *testing.T) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	if checks == nil || checks.Value.String() != checks.DefValue {
+		return
+	}
+	n := "3"
+	if os.Getenv("SIGNALBOX_SOAK") != "" {
+		n = "300"
+	}
+	if err := flag.Set("rapid.checks", n); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = flag.Set("rapid.checks", checks.DefValue) })
+}
+
+func TestFullOfSchedules(t *testing.T) {
+	s := open(t, testserver.Postgres(t))
+	storetest.RunFull(t, s, func(rows []signalbox.Schedule) error {
+		var all errgroup.Group
+		for part := range slices.Chunk(rows, 1+len(rows)/1000) {
+			all.Go(func() error {
+				for _, row := range part {
+					if _, err := s.PutSchedule(context.Background(), row, nil, signalbox.Entry{}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		return all.Wait()
+	})
+}

@@ -1,0 +1,49 @@
+package postgres
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/testserver"
+)
+
+// A look at a server makes no store there, and sees one that is there.
+func TestInspectChangesNothing(t *testing.T) {
+	url := testserver.Postgres(t)
+	for _, opened := range []bool{false, true} {
+		if opened {
+			g, err := Open(t.Context(), Options{URL: url})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = g.Close() })
+		}
+		info, err := Inspect(t.Context(), url)
+		if err != nil || info.Kind != "postgres" || info.Grade != store.GradeDisk || (info.Schema > 0) != opened {
+			t.Errorf("a store is there: %t, and %+v, %v", opened, info, err)
+		}
+	}
+	if _, err := Inspect(t.Context(), "postgres://u:swordfish@127.0.0.1:1/db"); err == nil || strings.Contains(err.Error(), "swordfish") {
+		t.Errorf("%v", err)
+	}
+}
+
+// The grade is that of the words.
+func TestGrades(t *testing.T) {
+	for _, c := range []struct {
+		have promise
+		want store.Grade
+	}{
+		{promise{synchronous: "on", fsync: true, pages: true}, store.GradeDisk},
+		{promise{synchronous: "off", fsync: true, pages: true}, store.GradeWeak},
+		{promise{synchronous: "on", pages: true}, store.GradeWeak},
+		{promise{synchronous: "local", standbys: "a", fsync: true}, store.GradeDisk},
+		{promise{synchronous: "remote_write", standbys: "a", fsync: true}, store.GradeDisk},
+		{promise{synchronous: "remote_apply", standbys: "a", fsync: true}, store.GradeReplicas},
+	} {
+		if got := c.have.grade(); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.have, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package postgres
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/batch"
+)
+
+// Options are the settings of a ground.
+type Options struct {
+	// URL is a libpq connection string, postgres://user:password@host:5432/db;
+	// TLS (sslmode, sslrootcert, …) is set in it, and so are schema=NAME, the
+	// schema of the tables (signalbox), pool_max_conns=N, how many connections
+	// read (8; one more writes and one listens), and unsafe=on, which takes a
+	// server that can lose what it acknowledged.
+	URL string
+	Log *slog.Logger
+
+	// Those of tests.
+	migrations []migration
+	limit      timeouts
+}
+
+// Ground is a batch.Ground in PostgreSQL.
+type Ground struct {
+	params *params
+	log    *slog.Logger
+	info   store.Info
+	raise  bool // synchronous_commit must be set
+
+	writer  writer
+	readers readers
+	ears    ears
+}
+
+var _ batch.Ground = (*Ground)(nil)
+
+// Open connects, checks what the server promises, and brings the tables to the
+// schema of this version.
+func Open(ctx context.Context, o Options) (batch.Ground, error) {
+	p, err := parse(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.migrations == nil {
+		o.migrations = migrations
+	}
+	if o.limit != (timeouts{}) {
+		p.limit = o.limit
+	}
+	g := &Ground{params: p, log: o.Log}
+	if err := g.open(ctx, o.migrations); err != nil {
+		return nil, err
+	}
+	g.writer.ground = g
+	g.readers.init(g)
+	g.ears.init(g)
+	return g, nil
+}
+
+// open makes the schema ready, on a connection that is closed again.
+func (g *Ground) open(ctx context.Context, steps []migration) error {
+	p := g.params
+	conn, err := p.dial(ctx, func(c *pgconn.Config) { c.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {} })
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	have, err := p.checks(ctx, conn)
+	if err != nil {
+		return p.unusable(err)
+	}
+	g.raise = have.raised
+	version, err := p.migrate(ctx, conn, steps)
+	if err != nil {
+		return p.unusable(err)
+	}
+	id, err := identity(ctx, conn)
+	if err != nil {
+		return p.unusable(err)
+	}
+	g.info = store.Info{Kind: "postgres", ID: id, Durability: have.words(), Grade: have.grade(), Schema: version}
+	if !have.fsync || have.weak() {
+		g.log.Warn("the store is not safe", "durability", g.info.Durability)
+	}
+	return nil
+}
+
+// unusable explains why a server that lets us in cannot be used.
+func (p *params) unusable(err error) error {
+	refused, said := isServer(err)
+	if said && refused.Code == "42501" {
+		return &signalbox.Error{
+			Code: signalbox.CodeStoreFailed, Err: plain(refused),
+			Message: p.where() + " refuses user " + p.config.User + " a right that the store needs: GRANT CREATE ON DATABASE " +
+				p.config.Database + " TO " + p.config.User + ", and all rights on the schema " + p.schema + " if it is there",
+		}
+	}
+	if said && slices.Contains(foreign, refused.Code) {
+		return p.notOurs(plain(refused))
+	}
+	return failed(err, "opening the store in "+p.where())
+}
+
+// foreign are what a server says of tables that are not as we made them: there
+// is no such column, it has another type, or a table is there already.
+var foreign = []string{"42703", "42804", "42883", "42P07", "42710", "22P02", "42809", "23502"}
+
+// notOurs is the answer where another program has its tables in our schema.
+func (p *params) notOurs(why error) error {
+	return &signalbox.Error{
+		Code: signalbox.CodeStoreFailed, Err: why,
+		Message: p.where() + " has tables of another program in the schema " + p.schema + ": give the store a schema of its own with ?schema=NAME in its address",
+	}
+}
+
+// Info says what the server was when it was opened.
+func (g *Ground) Info() store.Info { return g.info }
+
+// Changed gets a sign when another process may have committed.
+func (g *Ground) Changed() <-chan struct{} { return g.ears.changed }
+
+// Close lets go of the server.
+func (g *Ground) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	g.ears.close()
+	g.writer.session.close(ctx)
+	g.readers.close(ctx)
+	return nil
+}

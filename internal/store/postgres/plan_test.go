@@ -1,0 +1,144 @@
+package postgres
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/testserver"
+)
+
+// mayScan are the statements whose plan may read a whole table or index, and
+// why.
+var mayScan = map[stmtID]string{
+	stInFlight:     "one row for each slot in use: as many as run at once",
+	stStates:       "likewise",
+	stSlots:        "likewise",
+	stCounts:       "one row for each queue and limit",
+	stCountSweep:   "likewise",
+	stWaitingAll:   "likewise; of each line the first rows",
+	stHeadsAll:     "likewise",
+	stOldest:       "the first row of an index",
+	stIDsNewest:    "the last rows of an index",
+	stCut:          "the first rows of an index",
+	stJournalRange: "the first row and the last",
+}
+
+// Each statement is planned once and for all: with 100,000 rows as with none it
+// must go by an index.
+func TestEveryStatementGoesByAnIndex(t *testing.T) {
+	full := newProcess(t, openTest(t, testserver.Postgres(t)), "one")
+	fill(t, full)
+	goByIndexes(t, full)
+}
+
+// A plan that was made when the server knew that a table is empty is the plan
+// of a process that starts before the rush.
+func TestEveryStatementGoesByAnIndexWhenAllIsEmpty(t *testing.T) {
+	p := newProcess(t, openTest(t, testserver.Postgres(t)), "one")
+	p.round(t, 100)
+	vacuum(t, p)
+	goByIndexes(t, p)
+}
+
+func vacuum(t *testing.T, p *process) {
+	t.Helper()
+	if _, err := p.writer.session.conn.Exec(t.Context(), "VACUUM ANALYZE").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func goByIndexes(t *testing.T, p *process) {
+	t.Helper()
+	for id, sql := range statements {
+		if !strings.HasPrefix(sql, "SELECT") && !strings.HasPrefix(sql, "WITH") && !strings.HasPrefix(sql, "UPDATE") && !strings.HasPrefix(sql, "DELETE") {
+			continue
+		}
+		steps := plan(t, p, stmtID(id))
+		for n, step := range steps {
+			if fault := faultOf(step, steps[n+1:]); fault != "" && (mayScan[stmtID(id)] == "" || fault == "joins") {
+				t.Errorf("%s: %s: %s", sql, fault, step)
+			}
+		}
+	}
+}
+
+// faultOf says what is wrong with a step of a plan; next are those behind it.
+func faultOf(step string, next []string) string {
+	what := strings.TrimLeft(step, " ->")
+	switch {
+	case strings.HasPrefix(what, "Hash Join"), strings.HasPrefix(what, "Merge Join"), strings.HasPrefix(what, "Bitmap"):
+		return "joins"
+	case strings.HasPrefix(what, "Seq Scan"):
+		return "scans"
+	case strings.HasPrefix(what, "Index Scan"), strings.HasPrefix(what, "Index Only Scan"):
+		if len(next) == 0 || !strings.Contains(next[0], "Index Cond") {
+			return "reads all of an index"
+		}
+	}
+	return ""
+}
+
+// The head of a line is sought by all that an index knows of it, and comes in
+// its order.
+func TestClaimSeeks(t *testing.T) {
+	p := newProcess(t, openTest(t, testserver.Postgres(t)), "one")
+	steps := plan(t, p, stHeads)
+	for _, want := range []string{
+		"Index Scan using line_pkey on line l", "Index Cond: ((queue = w.queue) AND (ready = true) AND (ROW(order_key, place) > ROW(w.order_key, w.place)))",
+	} {
+		if !slices.ContainsFunc(steps, func(step string) bool { return strings.Contains(step, want) }) {
+			t.Errorf("the plan has no %q:\n%s", want, strings.Join(steps, "\n"))
+		}
+	}
+}
+
+// plan is that of a statement, on a session that it is for.
+func plan(t *testing.T, p *process, id stmtID) []string {
+	t.Helper()
+	s := p.writer.session
+	if s.statements[id] == nil {
+		s = <-p.readers.idle
+		defer func() { p.readers.idle <- s }()
+		if !s.open() {
+			var err error
+			if s, err = p.session(t.Context(), p.params.limits(true)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	nulls := strings.TrimSuffix(strings.Repeat("NULL,", len(s.statements[id].ParamOIDs)), ",")
+	if nulls != "" {
+		nulls = "(" + nulls + ")"
+	}
+	results, err := s.conn.Exec(t.Context(), "EXPLAIN EXECUTE "+name(id)+nulls).ReadAll()
+	if err != nil {
+		t.Fatalf("%s: %v", statements[id], err)
+	}
+	var steps []string
+	for _, row := range results[0].Rows {
+		steps = append(steps, string(row[0]))
+	}
+	return steps
+}
+
+// fill stores 100,000 waiting tasks, most of them not ready.
+func fill(t *testing.T, p *process) {
+	t.Helper()
+	for n := range 20 {
+		d := p.delta()
+		p.submit(d, 5000, func(task *signalbox.Task) {
+			task.Ready = n == 19
+			task.SessionID = fmt.Sprintf("s-%d", task.Seq/1000)
+			task.ParentID = fmt.Sprintf("queue-%d", task.Seq/5)
+		})
+		p.commit(d)
+	}
+	vacuum(t, p)
+	if l := p.load(batch.Want{Lines: []batch.LineWant{{Queue: "work", N: 3}}}); len(l.Lines[0]) != 3 || l.Lines[0][0].Seq != 95_001 {
+		t.Fatalf("the head of the line is %+v", l.Lines[0])
+	}
+}

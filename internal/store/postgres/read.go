@@ -1,0 +1,213 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/batch"
+)
+
+// one keeps the row of a statement that returns at most one.
+func one[T any](to **T, of func(row) (*T, error)) func(row) error {
+	return func(r row) (err error) {
+		*to, err = of(r)
+		return err
+	}
+}
+
+// list keeps the tasks of a statement.
+func list(to *[]signalbox.Task) func(row) error {
+	return func(r row) error {
+		t, err := taskOf(r[0])
+		*to = append(*to, *t)
+		return err
+	}
+}
+
+// Task returns a row.
+func (g *Ground) Task(ctx context.Context, id string) (t *signalbox.Task, err error) {
+	err = g.read(ctx, func(x *exchange) {
+		x.ask(stTaskByID, one(&t, func(r row) (*signalbox.Task, error) { return taskOf(r[0]) }), text(id))
+	})
+	return t, err
+}
+
+// Request returns what was asked for.
+func (g *Ground) Request(ctx context.Context, id string) (got *signalbox.Request, err error) {
+	err = g.read(ctx, func(x *exchange) {
+		x.ask(stRequestByID, one(&got, func(r row) (*signalbox.Request, error) { return readRequest(r[0], r.bytes(1)) }), text(id))
+	})
+	return got, err
+}
+
+// Result returns what a task left behind.
+func (g *Ground) Result(ctx context.Context, id string) (got *signalbox.Result, err error) {
+	err = g.read(ctx, func(x *exchange) {
+		x.ask(stResultByID, one(&got, func(r row) (*signalbox.Result, error) { return readResult(r[0]) }), text(id))
+	})
+	return got, err
+}
+
+// findRows is how many of the newest tasks Find seeks among.
+const findRows = 10_000
+
+// behindAll stands behind every id and every name.
+var behindAll = strings.Repeat("\xff", 64)
+
+// Find returns the ids that begin or end with part, newest first.
+func (g *Ground) Find(ctx context.Context, part string, limit int) ([]string, error) {
+	found := map[int64]string{}
+	take := func(fits func(id string) bool) func(row) error {
+		return func(r row) error {
+			if id := r.text(0); fits(id) {
+				found[r.int(1)] = id
+			}
+			return nil
+		}
+	}
+	err := g.read(ctx, func(x *exchange) {
+		clear(found)
+		x.ask(stIDsFrom, take(func(id string) bool { return strings.HasPrefix(id, part) }), text(part), endOf(part), number(findRows))
+		x.ask(stIDsNewest, take(func(id string) bool { return strings.HasSuffix(id, part) }), number(findRows))
+	})
+	if err != nil {
+		return nil, err
+	}
+	seqs := make([]int64, 0, len(found))
+	for seq := range found {
+		seqs = append(seqs, seq)
+	}
+	slices.Sort(seqs)
+	slices.Reverse(seqs)
+	var ids []string
+	for _, seq := range seqs[:max(0, min(limit, len(seqs)))] {
+		ids = append(ids, found[seq])
+	}
+	return ids, nil
+}
+
+// endOf returns what stands behind all that begins with part.
+func endOf(part string) []byte {
+	end := bytes.TrimRight([]byte(part), "\xff")
+	if len(end) == 0 {
+		return []byte(behindAll)
+	}
+	end[len(end)-1]++
+	return end
+}
+
+// Waiting lists pending tasks of a queue, or of all.
+func (g *Ground) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) (tasks []signalbox.Task, err error) {
+	key, place := spot(after)
+	err = g.read(ctx, func(x *exchange) {
+		tasks = nil
+		if queue == "" {
+			x.ask(stWaitingAll, list(&tasks), number(key), number(place), number(int64(limit)))
+			return
+		}
+		x.ask(stWaiting, list(&tasks), number(key), number(place), text(queue), number(int64(limit)))
+	})
+	return tasks, err
+}
+
+// tasks runs a statement that returns tasks.
+func (g *Ground) tasks(ctx context.Context, id stmtID, params ...[]byte) (tasks []signalbox.Task, err error) {
+	err = g.read(ctx, func(x *exchange) {
+		tasks = nil
+		x.ask(id, list(&tasks), params...)
+	})
+	return tasks, err
+}
+
+// InFlight lists the tasks that hold a slot, in the order of their claims.
+func (g *Ground) InFlight(ctx context.Context) ([]signalbox.Task, error) {
+	return g.tasks(ctx, stInFlight)
+}
+
+// Overdue lists pending tasks that have waited too long.
+func (g *Ground) Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error) {
+	return g.tasks(ctx, stOverdue, number(now.UnixMilli()), number(int64(limit)))
+}
+
+// SessionTasks lists pending and in-flight tasks of a session by order.
+func (g *Ground) SessionTasks(ctx context.Context, session string, limit int) ([]signalbox.Task, error) {
+	return g.tasks(ctx, stSessionTasks, text(session), number(int64(limit)))
+}
+
+// Children lists the tasks of a parent.
+func (g *Ground) Children(ctx context.Context, parent string, limit int) ([]signalbox.Task, error) {
+	return g.tasks(ctx, stChildren, text(parent), number(int64(limit)))
+}
+
+// Ended lists ended tasks that stand before a place, newest end first.
+func (g *Ground) Ended(ctx context.Context, before batch.EndedSpot, limit int) ([]signalbox.Task, error) {
+	return g.tasks(ctx, stEnded, number(before.EndedMS), number(before.Seq), number(int64(limit)))
+}
+
+// Durations returns the run times of the newest completed tasks of an agent.
+func (g *Ground) Durations(ctx context.Context, agent string, limit int) (took []time.Duration, err error) {
+	err = g.read(ctx, func(x *exchange) {
+		took = nil
+		x.ask(stDurations, func(r row) error {
+			took = append(took, time.Duration(r.int(0))*time.Millisecond)
+			return nil
+		}, text(agent), number(int64(limit)))
+	})
+	return took, err
+}
+
+// Slots lists the slots in use by agent and slot.
+func (g *Ground) Slots(ctx context.Context) (slots []signalbox.Slot, err error) {
+	err = g.read(ctx, func(x *exchange) {
+		slots = nil
+		askSlots(x, &slots)
+	})
+	return slots, err
+}
+
+func askSlots(x *exchange, to *[]signalbox.Slot) {
+	x.ask(stSlots, func(r row) error { *to = append(*to, slotOf(r)); return nil })
+}
+
+// Before counts the pending tasks that stand before one in its queue.
+func (g *Ground) Before(ctx context.Context, id string, most int) (n int, pending bool, task *signalbox.Task, err error) {
+	if task, err = g.Task(ctx, id); err != nil || task == nil || task.State != signalbox.Pending {
+		return 0, false, task, err
+	}
+	err = g.read(ctx, func(x *exchange) {
+		x.ask(stBefore, func(r row) error { n = int(r.int(0)); return nil },
+			text(task.Queue), number(task.OrderKey()), number(task.Place), number(int64(most)))
+	})
+	return n, true, task, err
+}
+
+// Time is the time by the server's clock.
+func (g *Ground) Time(ctx context.Context) (at time.Time, err error) {
+	err = g.read(ctx, func(x *exchange) { x.ask(stTime, func(r row) error { at = r.time(0); return nil }) })
+	return at, err
+}
+
+// Doc returns a doc.
+func (g *Ground) Doc(ctx context.Context, k batch.DocKey) (doc *batch.Doc, err error) {
+	w := batch.Want{Docs: []batch.DocKey{k}}
+	err = g.read(ctx, func(x *exchange) {
+		l := &batch.Loaded{}
+		loadDocs(x, &w, l)
+		x.then(func() { doc = l.Docs[0] })
+	})
+	return doc, err
+}
+
+// Docs lists docs of a kind.
+func (g *Ground) Docs(ctx context.Context, p batch.Page) (docs []batch.Doc, err error) {
+	err = g.read(ctx, func(x *exchange) {
+		docs = nil
+		askPage(x, &p, &docs)
+	})
+	return docs, err
+}

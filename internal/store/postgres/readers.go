@@ -1,0 +1,73 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// readers are the connections that read. They are made when they are first
+// needed, and again after they broke.
+type readers struct {
+	ground *Ground
+	idle   chan *session // nil: one that may be made
+}
+
+func (r *readers) init(g *Ground) {
+	r.ground, r.idle = g, make(chan *session, g.params.conns)
+	for range cap(r.idle) {
+		r.idle <- nil
+	}
+}
+
+// read runs an exchange that ask fills. It is one transaction, which sees one
+// moment. One that fails because the connection broke is done once more: the
+// server may have been restarted since the last one.
+func (g *Ground) read(ctx context.Context, ask func(x *exchange)) error {
+	s, err := g.readers.get(ctx)
+	if err != nil {
+		return err
+	}
+	fresh := !s.open()
+	for {
+		if !s.open() {
+			if s, err = g.session(ctx, g.params.limits(true)); err != nil {
+				g.readers.idle <- nil
+				return err
+			}
+		}
+		x := s.exchange()
+		ask(x)
+		_, err = x.run(ctx)
+		if err == nil || s.open() || fresh || ctx.Err() != nil {
+			break
+		}
+		fresh = true
+	}
+	g.readers.idle <- s
+	if err != nil {
+		return failed(err, "reading the store")
+	}
+	return nil
+}
+
+// get takes a connection, or the right to make one.
+func (r *readers) get(ctx context.Context) (*session, error) {
+	select {
+	case s := <-r.idle:
+		return s, nil
+	default:
+	}
+	select {
+	case s := <-r.idle:
+		return s, nil
+	case <-ctx.Done():
+		return nil, &signalbox.Error{Code: signalbox.CodeUnavailable, Message: "reading the store must wait: all connections are in use", Err: ctx.Err()}
+	}
+}
+
+func (r *readers) close(ctx context.Context) {
+	for range cap(r.idle) {
+		(<-r.idle).close(ctx)
+	}
+}

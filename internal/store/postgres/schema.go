@@ -1,0 +1,140 @@
+package postgres
+
+// migration is one step of the schema. Steps are numbered from 1, run in a
+// transaction each, and are never changed once they were released. A step only
+// adds, so that a process of the version before can go on beside it.
+type migration struct {
+	version int
+	sql     []string
+}
+
+// migrations are all steps, in order.
+var migrations = []migration{{1, schema1}, {2, schema2}}
+
+// busy are the settings of a table whose rows come and go: it is vacuumed by
+// the number of its dead rows, however large it is, and without pauses.
+const busy = `autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
+	autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.5, vacuum_truncate = off`
+
+// schema1: times are Unix milliseconds, NULL where there is none.
+var schema1 = []string{
+	// Each batch writes this row; with room beside it a new version needs no
+	// new entry in the index.
+	`CREATE TABLE meta(
+		id int2 PRIMARY KEY CHECK (id = 1),
+		store_id text NOT NULL,
+		moment int8 NOT NULL,
+		generation int8 NOT NULL,
+		seq int8 NOT NULL,
+		place int8 NOT NULL,
+		fence int8 NOT NULL,
+		entry int8 NOT NULL,
+		enqueued_ms int8 NOT NULL,
+		woken_ms int8 NOT NULL,
+		in_use int8 NOT NULL,
+		in_use_isolated int8 NOT NULL,
+		cut int8 NOT NULL) WITH (fillfactor = 10, ` + busy + `)`,
+	`CREATE TABLE writers(
+		writer bytea PRIMARY KEY,
+		number int8 NOT NULL,
+		at timestamptz NOT NULL) WITH (fillfactor = 10, ` + busy + `)`,
+
+	// More than half of a page is left free, for another version of all of its
+	// rows: a batch often changes neighbours, and the last version, which takes
+	// the room of the first, is the largest. body is a packed task, request and
+	// result what is large, env what is erased at the end.
+	`CREATE TABLE tasks(
+		seq int8 PRIMARY KEY,
+		id bytea NOT NULL,
+		state int2 NOT NULL,
+		session bytea,
+		parent bytea,
+		key bytea,
+		body bytea NOT NULL,
+		request bytea,
+		env bytea,
+		result bytea) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0)`,
+	`ALTER TABLE tasks ALTER COLUMN body SET STORAGE MAIN`,
+	`CREATE UNIQUE INDEX tasks_id ON tasks(id)`,
+	`CREATE UNIQUE INDEX tasks_key ON tasks(key) WHERE key IS NOT NULL`,
+	`CREATE INDEX tasks_session ON tasks(session) WHERE session IS NOT NULL`,
+	`CREATE INDEX tasks_parent ON tasks(parent, seq) WHERE parent IS NOT NULL`,
+
+	`CREATE TABLE line(
+		queue bytea NOT NULL,
+		ready bool NOT NULL,
+		order_key int8 NOT NULL,
+		place int8 NOT NULL,
+		seq int8 NOT NULL,
+		created_ms int8 NOT NULL,
+		not_before_ms int8,
+		wait_until_ms int8,
+		PRIMARY KEY (queue, ready, order_key, place)) WITH (` + busy + `)`,
+	`CREATE INDEX line_created ON line(created_ms, seq) WITH (deduplicate_items = off)`,
+	`CREATE INDEX line_timed ON line(not_before_ms, place) WHERE NOT ready AND not_before_ms IS NOT NULL`,
+	`CREATE INDEX line_bounded ON line(wait_until_ms, place) WHERE wait_until_ms IS NOT NULL`,
+
+	`CREATE TABLE turns(
+		session bytea NOT NULL,
+		order_key int8 NOT NULL,
+		place int8 NOT NULL,
+		seq int8 NOT NULL,
+		PRIMARY KEY (session, order_key, place)) WITH (` + busy + `)`,
+
+	// took_ms is how long a completed task ran.
+	`CREATE TABLE ended(
+		ended_ms int8 NOT NULL,
+		seq int8 NOT NULL,
+		agent bytea,
+		took_ms int8,
+		PRIMARY KEY (ended_ms, seq)) WITH (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0)`,
+	`CREATE INDEX ended_runs ON ended(agent, ended_ms, seq) WITH (deduplicate_items = off) WHERE took_ms IS NOT NULL`,
+
+	`CREATE TABLE slots(
+		agent bytea NOT NULL,
+		slot int8 NOT NULL,
+		task bytea NOT NULL,
+		fence int8 NOT NULL,
+		expires_ms int8,
+		withheld bool NOT NULL,
+		PRIMARY KEY (agent, slot)) WITH (fillfactor = 50, ` + busy + `)`,
+
+	// kind is that of counts.go. Rows of nothing stay until a prune.
+	`CREATE TABLE counts(
+		kind int2 NOT NULL,
+		name bytea NOT NULL,
+		waiting int8 NOT NULL,
+		ready int8 NOT NULL,
+		PRIMARY KEY (kind, name)) WITH (fillfactor = 50, ` + busy + `)`,
+
+	`CREATE TABLE docs(
+		kind bytea NOT NULL,
+		id bytea NOT NULL,
+		sort int8 NOT NULL,
+		body bytea NOT NULL,
+		PRIMARY KEY (kind, id)) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)`,
+	`CREATE INDEX docs_sort ON docs(kind, sort, id)`,
+
+	// One row for all entries of a batch: first and last are the numbers of its
+	// oldest and newest entry, newest_ms the latest time among them. They are
+	// packed as tightly as is worth the time, so the server need not try.
+	`CREATE TABLE journal(
+		last int8 PRIMARY KEY,
+		first int8 NOT NULL,
+		newest_ms int8 NOT NULL,
+		writer bytea NOT NULL,
+		body bytea NOT NULL) WITH (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0)`,
+	`ALTER TABLE journal ALTER COLUMN body SET STORAGE EXTERNAL`,
+}
+
+// schema2: what the newest batches changed, for processes that follow them. It
+// is of use for seconds, so it need not survive a crash: then all processes
+// load what they need.
+var schema2 = []string{
+	`CREATE UNLOGGED TABLE logs(
+		moment int8 PRIMARY KEY,
+		body bytea NOT NULL) WITH (` + busy + `,
+		toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 5000, toast.autovacuum_vacuum_cost_delay = 0)`,
+	`ALTER TABLE logs ALTER COLUMN body SET STORAGE EXTERNAL`,
+	`CREATE TABLE turn()`,
+}

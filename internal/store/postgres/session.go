@@ -1,0 +1,179 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// session is a connection on which the statements are prepared that it is for.
+type session struct {
+	conn       *pgconn.PgConn
+	statements [numStatements]*pgconn.StatementDescription
+	warned     bool // the server warned since the last exchange began
+}
+
+// settings are what a connection must be, on every server.
+//
+// Plans are made once and for all, and only ones that go by an index: a plan
+// that the server makes of what it counted some time ago is the wrong one as
+// soon as a line has grown from nothing to a million.
+const settings = `SET default_transaction_isolation = 'repeatable read';
+	SET standard_conforming_strings = on;
+	SET plan_cache_mode = force_generic_plan;
+	SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_bitmapscan = off; SET jit = off;
+	SET max_parallel_workers_per_gather = 0;
+	SET row_security = off;
+	SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 3; SET tcp_keepalives_count = 3;
+	SET lock_timeout = %d;
+	SET statement_timeout = %d;
+	SET idle_in_transaction_session_timeout = %d;
+	SET default_transaction_read_only = %t`
+
+// hopes are settings that not every server knows: one that does not goes
+// without.
+var hopes = []string{
+	`SET default_toast_compression = 'lz4'`,
+	`SET client_connection_check_interval = 1000`,
+	`SET tcp_user_timeout = 15000`,
+}
+
+// prepare makes a connection ready for use.
+func (s *session) prepare(ctx context.Context, l limits) error {
+	sql := fmt.Sprintf(settings, l.lock.Milliseconds(), l.statement.Milliseconds(), l.idle.Milliseconds(), l.readOnly)
+	if _, err := s.conn.Exec(ctx, sql).ReadAll(); err != nil {
+		return err
+	}
+	pipeline := s.conn.StartPipeline(ctx)
+	for _, sql := range hopes {
+		pipeline.SendQueryParams(sql, nil, nil, nil, nil)
+		pipeline.SendPipelineSync()
+	}
+	wanted := wantedBy(l.readOnly)
+	for _, id := range wanted {
+		pipeline.SendPrepare(name(id), statements[id], nil)
+	}
+	if err := pipeline.Sync(); err != nil {
+		return errors.Join(err, pipeline.Close())
+	}
+	if err := s.collect(pipeline, wanted); err != nil {
+		return errors.Join(err, pipeline.Close())
+	}
+	return pipeline.Close()
+}
+
+func name(id stmtID) string { return "s" + strconv.Itoa(int(id)) }
+
+// wantedBy lists the statements of a session that reads, or writes.
+func wantedBy(readOnly bool) (list []stmtID) {
+	for id := range numStatements {
+		reads, both := id >= stTaskByID, id == stMeta || id == stDocs || id >= stPageID
+		if both || reads == readOnly {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// collect reads what the server says to the statements of prepare.
+func (s *session) collect(pipeline *pgconn.Pipeline, wanted []stmtID) error {
+	for done := 0; ; {
+		got, err := pipeline.GetResults()
+		switch got := got.(type) {
+		case *pgconn.ResultReader:
+			_, _ = got.Close() // one of the hopes
+		case *pgconn.StatementDescription:
+			got.Name = name(wanted[done])
+			s.statements[wanted[done]] = got
+			if done++; done == len(wanted) {
+				return nil
+			}
+		case *pgconn.PipelineSync:
+		default:
+			var refused *pgconn.PgError
+			if errors.As(err, &refused) && done == 0 && hopeless(refused) {
+				continue
+			}
+			if err == nil {
+				err = errors.New("the server answered fewer statements than it was asked")
+			}
+			return err
+		}
+	}
+}
+
+// hopeless reports whether an error says that a setting is not to be had.
+func hopeless(err *pgconn.PgError) bool {
+	return err.Code == "42704" || err.Code == "22023" || err.Code == "0A000" || err.Code == "42501"
+}
+
+// exchange is statements that go out together, and are answered together. All
+// of them are one transaction, unless one is open already.
+type exchange struct {
+	session *session
+	batch   pgconn.Batch
+	read    []func(row) error // what becomes of the rows of each
+	last    func()            // what is done when all were read
+	sent    bool              // the server may have got it, or a part of it
+}
+
+func (s *session) exchange() *exchange { return &exchange{session: s} }
+
+var binary1 = []int16{1} // all parameters and results are in the binary format
+
+// do adds a statement whose rows, if any, are of no interest.
+func (x *exchange) do(id stmtID, params ...[]byte) { x.ask(id, nil, params...) }
+
+// ask adds a statement. A parameter that is nil is NULL. read gets each row; the
+// bytes of it are gone with the next.
+func (x *exchange) ask(id stmtID, read func(row) error, params ...[]byte) {
+	x.batch.ExecStatement(x.session.statements[id], params, binary1, binary1)
+	x.read = append(x.read, read)
+}
+
+// then does something when all rows were read.
+func (x *exchange) then(f func()) { x.last = f }
+
+// run sends the statements and reads their answers. at is the statement that
+// failed, the number of statements where the end of the transaction did.
+func (x *exchange) run(ctx context.Context) (at int, err error) {
+	x.session.warned = false
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	// pgconn says of a connection that breaks under a batch that nothing was
+	// sent on it: only what is checked here is sure.
+	x.sent = x.session.open()
+	answers := x.session.conn.ExecBatch(ctx, &x.batch)
+	for answers.NextResult() {
+		answer := answers.ResultReader()
+		for answer.NextRow() {
+			if read := x.read[at]; read != nil && err == nil {
+				err = read(row(answer.Values()))
+			}
+		}
+		if _, bad := answer.Close(); bad != nil {
+			break
+		}
+		at++
+	}
+	if bad := answers.Close(); bad != nil {
+		return at, bad
+	}
+	if err == nil && x.last != nil {
+		x.last()
+	}
+	return at, err
+}
+
+func (s *session) close(ctx context.Context) {
+	if s != nil {
+		_ = s.conn.Close(ctx) // there is nobody to whom it would matter
+	}
+}
+
+// open reports whether the session may still be of use.
+func (s *session) open() bool { return s != nil && !s.conn.IsClosed() }

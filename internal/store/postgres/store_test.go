@@ -1,0 +1,59 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/postgres"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/testserver"
+)
+
+// open opens a store.
+func open(t *testing.T, url string) store.Store {
+	t.Helper()
+	ground, err := postgres.Open(context.Background(), postgres.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := batch.New(context.Background(), ground, batch.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var schemas atomic.Int64
+
+// schema is the address of a new, empty schema in a database.
+func schema(database string) string {
+	return fmt.Sprintf("%s&schema=s%d&pool_max_conns=2", database, schemas.Add(1))
+}
+
+// The server sorts words as people do, where it can: ids and queues are sorted
+// by their bytes all the same.
+func TestContract(t *testing.T) {
+	s := testserver.NewPostgres(t, testserver.PostgresOptions{})
+	database := s.URL("words")
+	err := s.Exec("postgres", "CREATE DATABASE words TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' ENCODING 'UTF8'")
+	if err != nil { // before version 15, or built without ICU
+		database = s.Database(t)
+	}
+	storetest.Run(t, func(t *testing.T) store.Store { return open(t, schema(database)) })
+}
+
+// A folder stands for a schema.
+func TestDurable(t *testing.T) {
+	database := testserver.Postgres(t)
+	var known sync.Map
+	storetest.RunDurable(t, func(t *testing.T, dir string) store.Store {
+		url, _ := known.LoadOrStore(filepath.Clean(dir), schema(database))
+		return open(t, url.(string))
+	})
+}

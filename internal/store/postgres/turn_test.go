@@ -1,0 +1,48 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/testserver"
+)
+
+// Who waits for the lock keeps nothing alive that others leave behind: with
+// several directors one of them waits at any time, and the pages would fill with
+// rows that nobody can see.
+func TestWhoWaitsForTheLockHoldsBackNoVacuum(t *testing.T) {
+	address := testserver.Postgres(t)
+	one, two := newProcess(t, openTest(t, address), "one"), newProcess(t, openTest(t, address), "two")
+	two.lock() // the first time the server looks the table up, and that takes a snapshot
+	two.Unlock(t.Context())
+	one.lock()
+	got := make(chan error, 1)
+	go func() {
+		_, err := two.Lock(t.Context(), &batch.Want{Writer: "two"})
+		got <- err
+	}()
+	conn, err := one.params.dial(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	for waits := false; !waits; {
+		rows, err := query(t.Context(), conn, `SELECT count(*) FILTER (WHERE a.backend_xmin IS NULL AND a.backend_xid IS NULL) || ' of ' || count(*)
+			FROM pg_stat_activity a JOIN pg_locks l USING (pid) WHERE NOT l.granted AND l.relation = 'turn'::regclass`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch rows[0] {
+		case "0 of 0": // not there yet
+		case "1 of 1":
+			waits = true
+		default:
+			t.Fatalf("%s who wait have no snapshot", rows[0])
+		}
+	}
+	one.Unlock(t.Context())
+	if err := <-got; err != nil {
+		t.Fatal(err)
+	}
+	two.Unlock(t.Context())
+}

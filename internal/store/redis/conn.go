@@ -1,0 +1,179 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/batch"
+)
+
+// clients are the connections. Reads of all goroutines share a few, on which
+// they are sent one behind the other. A batch has one of its own: its bytes
+// hold up no read, and no goroutine stands between it and the socket.
+type clients struct {
+	reader, writer rueidis.Client
+}
+
+// side says which of the clients is meant.
+type side func(c *clients) rueidis.Client
+
+func (g *ground) reader(c *clients) rueidis.Client { return c.reader }
+func (g *ground) writer(c *clients) rueidis.Client { return c.writer }
+
+func (c *clients) close() {
+	c.reader.Close()
+	c.writer.Close()
+}
+
+// dial makes both. Nothing is sent again behind our back: what may be, is in
+// again.
+func dial(o rueidis.ClientOption) (*clients, error) {
+	o.DisableRetry, o.DisableCache = true, true
+	reader, err := rueidis.NewClient(o)
+	if err != nil {
+		return nil, err
+	}
+	o.DisableAutoPipelining, o.BlockingPoolSize = true, 2
+	writer, err := rueidis.NewClient(o)
+	if err != nil {
+		reader.Close()
+		return nil, err
+	}
+	return &clients{reader: reader, writer: writer}, nil
+}
+
+// The times that an answer is waited for.
+const (
+	answerTime = 10 * time.Second
+	dialTime   = 5 * time.Second
+)
+
+// run runs a script that may be sent twice, and does so while the server comes
+// back.
+func (g *ground) run(ctx context.Context, by side, script *rueidis.Lua, args []string) (rueidis.RedisMessage, error) {
+	for try := 0; ; try++ {
+		c := g.clients.Load()
+		m, err := g.once(ctx, by(c), script, args)
+		if err == nil {
+			return m, nil
+		}
+		if !g.again(ctx, c, err, try) {
+			return m, g.trouble(ctx, err)
+		}
+	}
+}
+
+func (g *ground) once(ctx context.Context, c rueidis.Client, script *rueidis.Lua, args []string) (rueidis.RedisMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	return script.Exec(ctx, c, []string{g.prefix}, args).ToMessage()
+}
+
+// commit runs a script that writes a batch. It is sent again only where the
+// server said that it was not run, or was never reached.
+func (g *ground) commit(ctx context.Context, script *rueidis.Lua, args []string) (rueidis.RedisMessage, error) {
+	for try := 0; ; try++ {
+		c := g.clients.Load()
+		m, err := g.once(ctx, c.writer, script, args)
+		switch {
+		case err == nil:
+			return m, nil
+		case !unsent(err):
+			return m, errors.Join(batch.ErrUnknown, g.trouble(ctx, err))
+		case !g.again(ctx, c, err, try):
+			return m, g.trouble(ctx, err)
+		}
+	}
+}
+
+// again reports whether an exchange is worth another try at once: connections
+// that were idle broke when the server started again, or another server has
+// taken its place. Who asks decides whether to wait for longer.
+func (g *ground) again(ctx context.Context, c *clients, err error, try int) bool {
+	const tries, first = 3, 10 * time.Millisecond
+	if try >= tries || ctx.Err() != nil || g.closing.Err() != nil || !passing(err) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	pause := time.NewTimer(first << try)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+		return false
+	case <-g.closing.Done():
+		return false
+	}
+	if readOnly(err) {
+		g.reconnect(c)
+	}
+	return true
+}
+
+// reconnect looks for the server anew: the one that we are connected with has
+// become a replica, and its name may lead to another one now.
+func (g *ground) reconnect(old *clients) {
+	g.dialing.Lock()
+	defer g.dialing.Unlock()
+	if g.closing.Err() != nil || g.clients.Load() != old {
+		return // someone else did
+	}
+	fresh, err := dial(g.option)
+	if err != nil {
+		g.log.Warn("Redis cannot be reached anew", "server", g.address, "error", err)
+		return
+	}
+	g.clients.Store(fresh)
+	g.log.Warn("connected with Redis anew: the server had become a replica", "server", g.address)
+	g.leaving.Go(old.close)
+}
+
+// wrote keeps the name of the process, by which its own signs are known.
+func (g *ground) wrote(writer string) {
+	if known := g.name.Load(); known == nil || *known != writer {
+		g.name.Store(&writer)
+	}
+}
+
+// Close lets go of the server.
+func (g *ground) Close() error {
+	g.stop()
+	g.dialing.Lock()
+	defer g.dialing.Unlock()
+	g.closed.Do(func() {
+		g.clients.Load().close()
+		g.leaving.Wait()
+	})
+	return nil
+}
+
+// Time is the time by the server's clock.
+func (g *ground) Time(ctx context.Context) (now time.Time, err error) {
+	var q questions
+	q.ask(func(m rueidis.RedisMessage) error {
+		list, err := texts(m)
+		if err != nil || len(list) != 2 {
+			return errors.Join(err, errAnswer)
+		}
+		now = time.UnixMilli(integer(list[0])*1000 + integer(list[1])/1000).UTC()
+		return nil
+	}, "time", "")
+	return now, g.answers(ctx, g.reader, &q)
+}
+
+// Info says what the server was when it was opened.
+func (g *ground) Info() store.Info { return g.info }
+
+// Changed gets a sign when another process has committed.
+func (g *ground) Changed() <-chan struct{} { return g.changed }
+
+// sign is a channel on which any number of signs are one.
+func sign(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}

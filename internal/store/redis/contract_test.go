@@ -1,0 +1,80 @@
+package redis_test
+
+import (
+	"context"
+	"flag"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
+	"github.com/signalbox-ai/signalbox/internal/store/redis"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/testserver"
+)
+
+// newStore opens a store over a ground; who asks closes it.
+func newStore(t testing.TB, url string) *batch.Store {
+	t.Helper()
+	g, err := redis.Open(context.Background(), redis.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := batch.New(context.Background(), g, batch.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestContract(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Store { return newStore(t, testserver.Redis(t)) })
+}
+
+// A folder stands for a prefix.
+func TestDurable(t *testing.T) {
+	var known sync.Map
+	storetest.RunDurable(t, func(t *testing.T, dir string) store.Store {
+		url, _ := known.LoadOrStore(filepath.Clean(dir), testserver.Redis(t))
+		return newStore(t, url.(string))
+	})
+}
+
+// All stores are compared with each other in storetest/stores; here a few
+// histories suffice, and -rapid.checks asks for more.
+func TestHistoriesAreThoseOfMemory(t *testing.T) {
+	if f := flag.Lookup("rapid.checks"); f != nil && f.Value.String() == f.DefValue {
+		if err := flag.Set("rapid.checks", "4"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = flag.Set("rapid.checks", f.DefValue) })
+	}
+	storetest.Compare(t,
+		func(*testing.T) store.Store { return memory.New(memory.Options{ID: "memory"}) },
+		func(t *testing.T) store.Store { return newStore(t, testserver.Redis(t)) },
+	)
+}
+
+func TestScheduleLimit(t *testing.T) {
+	s := newStore(t, testserver.Redis(t))
+	storetest.RunFull(t, s, func(rows []signalbox.Schedule) error {
+		var all errgroup.Group
+		for part := range slices.Chunk(rows, 1+len(rows)/200) {
+			all.Go(func() error {
+				for _, row := range part {
+					if _, err := s.PutSchedule(context.Background(), row, nil, signalbox.Entry{}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		return all.Wait()
+	})
+}

@@ -1,0 +1,68 @@
+package redis
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/redis/rueidis"
+
+	"github.com/signalbox-ai/signalbox/internal/store/batch"
+)
+
+// Doc returns a doc, nil if there is none.
+func (g *ground) Doc(ctx context.Context, k batch.DocKey) (d *batch.Doc, err error) {
+	var q questions
+	q.docOf(k, &d)
+	return d, g.answers(ctx, g.reader, &q)
+}
+
+// Docs lists a page of a kind.
+func (g *ground) Docs(ctx context.Context, p batch.Page) (list []batch.Doc, err error) {
+	var q questions
+	q.page(&p, &list)
+	return list, g.answers(ctx, g.reader, &q)
+}
+
+func (q *questions) docOf(k batch.DocKey, to **batch.Doc) {
+	q.ask(eachRow(k.Kind, func(d batch.Doc) { *to = &d }), "get", "docs:"+k.Kind, k.ID)
+}
+
+func (q *questions) page(p *batch.Page, to *[]batch.Doc) {
+	index, from := "docs.id:", "1"
+	if p.BySort {
+		index, from = "docs.sort:", "9"
+	}
+	first, last, command := "-", "+", "ZRANGEBYLEX"
+	if p.Falling {
+		first, last, command = "+", "-", "ZREVRANGEBYLEX"
+	}
+	if p.After != nil {
+		first = before(p.After.ID)
+		if p.BySort {
+			first = before(spot(p.After.Sort) + p.After.ID)
+		}
+	}
+	limit := "-1"
+	if p.Limit > 0 {
+		limit = strconv.Itoa(p.Limit)
+	}
+	q.ask(eachRow(p.Kind, func(d batch.Doc) { *to = append(*to, d) }),
+		"of", "docs:"+p.Kind, from, command, index+p.Kind, first, last, "LIMIT", "0", limit)
+}
+
+// eachRow reads rows of docs of a kind; those that are not there are left out.
+func eachRow(kind string, read func(d batch.Doc)) func(m rueidis.RedisMessage) error {
+	return func(m rueidis.RedisMessage) error {
+		rows, err := texts(m)
+		for i := 0; err == nil && i < len(rows); i++ {
+			if rows[i] == "" {
+				continue
+			}
+			var d batch.Doc
+			if d, err = readDoc(kind, rows[i]); err == nil {
+				read(d)
+			}
+		}
+		return err
+	}
+}

@@ -1,0 +1,125 @@
+package redis
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/batch"
+)
+
+// Options are the settings of a ground.
+type Options struct {
+	// URL is redis://user:password@host:6379/db, or rediss:// for TLS. In its
+	// query may stand prefix=NAME, the hash tag of all keys, signalbox if it is
+	// not set: {signalbox}:…; and what rueidis.ParseURL knows, such as
+	// master_set=NAME where the hosts are Sentinels.
+	URL string
+	Log *slog.Logger
+}
+
+// schema is the version of the keys (doc.go). What a program of another one
+// wrote is not touched.
+const schema = 2
+
+type ground struct {
+	option  rueidis.ClientOption
+	address string // for messages: never with a password
+	prefix  string // {name}:
+	info    store.Info
+	log     *slog.Logger
+
+	clients atomic.Pointer[clients]
+	dialing sync.Mutex
+	name    atomic.Pointer[string] // of this process among those that write
+	changed chan struct{}
+	moved   chan struct{}
+	listens atomic.Bool // to the signs of others
+
+	closing context.Context // done when the store is closed
+	stop    context.CancelFunc
+	closed  sync.Once
+	leaving sync.WaitGroup // what must have ended when Close returns
+}
+
+var _ batch.Ground = (*ground)(nil)
+
+// Open connects, and checks what the server promises.
+func Open(ctx context.Context, o Options) (batch.Ground, error) {
+	g := &ground{log: o.Log, changed: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
+	if g.log == nil {
+		g.log = slog.New(slog.DiscardHandler)
+	}
+	if err := g.parse(o.URL); err != nil {
+		return nil, err
+	}
+	g.closing, g.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if err := g.connect(ctx); err != nil {
+		g.stop()
+		return nil, err
+	}
+	if err := g.inspect(ctx); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	g.leaving.Go(g.watch)
+	return g, nil
+}
+
+// startTime is how long a server may take to read its files after a start.
+const startTime = 30 * time.Second
+
+// connect waits for a server that is starting.
+func (g *ground) connect(ctx context.Context) error {
+	late, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for {
+		c, err := dial(g.option)
+		if err == nil {
+			g.clients.Store(c)
+			return nil
+		}
+		if refused, ok := rueidis.IsRedisErr(err); !ok || !strings.HasPrefix(refused.Error(), "LOADING") {
+			return g.unopened(err)
+		}
+		pause := time.NewTimer(startTime / 100)
+		select {
+		case <-pause.C:
+		case <-late.Done():
+			pause.Stop()
+			return g.unopened(err)
+		}
+	}
+}
+
+// begin stores what a store begins with, where there is none, and checks what
+// there is.
+func (g *ground) begin(ctx context.Context, d rueidis.DedicatedClient) error {
+	key := g.prefix + "head"
+	for field, value := range map[string]string{"id": "redis-" + strings.ToLower(rand.Text()), "schema": decimal(schema)} {
+		if err := d.Do(ctx, d.B().Hsetnx().Key(key).Field(field).Value(value).Build()).Error(); err != nil {
+			return refuse(explain(g.address, err), err)
+		}
+	}
+	found, err := d.Do(ctx, d.B().Hmget().Key(key).Field("id", "schema").Build()).AsStrSlice()
+	if err != nil || len(found) != 2 {
+		return refuse(explain(g.address, err), err)
+	}
+	if found[1] != decimal(schema) {
+		return refuse("the store under "+g.prefix+" in Redis was written by another version of signalbox (schema "+found[1]+", this one knows "+decimal(schema)+"): use that one, and signalbox export to take its tasks along, or another prefix in the store's URL (?prefix=NAME)", nil)
+	}
+	g.info = store.Info{Kind: "redis", ID: found[0], Schema: schema}
+	return nil
+}
+
+func refuse(message string, err error) error {
+	return &signalbox.Error{Code: signalbox.CodeStoreFailed, Message: message, Err: err}
+}

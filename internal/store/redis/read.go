@@ -1,0 +1,204 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/batch"
+)
+
+// Task returns a row, nil if there is none.
+func (g *ground) Task(ctx context.Context, id string) (*signalbox.Task, error) {
+	var found [1]*signalbox.Task
+	var q questions
+	q.ask(rowsInto(found[:]), "get", "tasks", id)
+	err := g.answers(ctx, g.reader, &q)
+	return found[0], err
+}
+
+// Request returns what was asked for, nil where there is none.
+func (g *ground) Request(ctx context.Context, id string) (r *signalbox.Request, err error) {
+	var q questions
+	q.large("requests", id, func(row, sealed string) (err error) {
+		r, err = readRequest(row, bytesOf(sealed))
+		return err
+	})
+	return r, g.answers(ctx, g.reader, &q)
+}
+
+// Result returns what the task left behind, nil where there is nothing.
+func (g *ground) Result(ctx context.Context, id string) (r *signalbox.Result, err error) {
+	var q questions
+	q.large("results", id, func(row, _ string) (err error) {
+		r, err = readResult(row)
+		return err
+	})
+	return r, g.answers(ctx, g.reader, &q)
+}
+
+func (q *questions) large(hash, id string, read func(row, sealed string) error) {
+	q.ask(func(m rueidis.RedisMessage) error {
+		list, err := texts(m)
+		if err != nil || len(list) != 3 || list[1] == "" {
+			return err
+		}
+		return read(list[1], list[2])
+	}, "large", hash, id)
+}
+
+// Find returns ids that begin or end with part, newest first.
+func (g *ground) Find(ctx context.Context, part string, limit int) ([]string, error) {
+	type found struct {
+		id  string
+		seq int64
+	}
+	var list []found
+	var q questions
+	q.ask(func(m rueidis.RedisMessage) error {
+		both, err := m.ToArray()
+		if err != nil || len(both) != 2 {
+			return errAnswer
+		}
+		ids, err := texts(both[0])
+		if err != nil {
+			return err
+		}
+		seqs, err := texts(both[1])
+		for i := 0; err == nil && i < len(ids) && i < len(seqs); i++ {
+			if seqs[i] == "" {
+				continue // a recent one that was forgotten
+			}
+			list = append(list, found{ids[i], number(seqs[i])})
+		}
+		return err
+	}, "find", part)
+	if err := g.answers(ctx, g.reader, &q); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list, func(a, b found) int { return cmp.Compare(b.seq, a.seq) })
+	var ids []string
+	for _, f := range list[:min(limit, len(list))] {
+		ids = append(ids, f.id)
+	}
+	return ids, nil
+}
+
+// Waiting lists pending tasks of a queue, or of all, in the order in which they
+// will be taken.
+func (g *ground) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) ([]signalbox.Task, error) {
+	least := "-"
+	if after != (store.Cursor{}) {
+		least = behind(spot(after.OrderKey, after.Place))
+	}
+	one, other := inReady, inHeld
+	if queue == "" {
+		one, other = inAll, inShifted
+	}
+	var list, more []signalbox.Task
+	var q questions
+	q.of(one, queue, tasksInto(&list), "ZRANGEBYLEX", least, "+", "LIMIT", "0", strconv.Itoa(limit))
+	q.of(other, queue, tasksInto(&more), "ZRANGEBYLEX", least, "+", "LIMIT", "0", strconv.Itoa(limit))
+	if err := g.answers(ctx, g.reader, &q); err != nil {
+		return nil, err
+	}
+	return inOrder(list, more, limit), nil
+}
+
+// inOrder joins two lists that are in the order of a queue.
+func inOrder(list, more []signalbox.Task, limit int) []signalbox.Task {
+	if len(more) > 0 {
+		list = append(list, more...)
+		slices.SortFunc(list, func(a, b signalbox.Task) int {
+			return cmp.Or(cmp.Compare(a.OrderKey(), b.OrderKey()), cmp.Compare(a.Place, b.Place))
+		})
+	}
+	return list[:min(limit, len(list))]
+}
+
+// InFlight lists what runs, in the order of the claims.
+func (g *ground) InFlight(ctx context.Context) ([]signalbox.Task, error) {
+	return g.listed(ctx, inFlying, "", "ZRANGE", "0", "-1")
+}
+
+// Overdue lists tasks that have waited too long, the longest overdue first.
+func (g *ground) Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error) {
+	return g.listed(ctx, inBounded, "", "ZRANGEBYLEX", "-", behind(spot(now.UnixMilli(), math.MaxInt64)), "LIMIT", "0", strconv.Itoa(limit))
+}
+
+// SessionTasks lists what waits and runs of a session, in order.
+func (g *ground) SessionTasks(ctx context.Context, session string, limit int) ([]signalbox.Task, error) {
+	return g.listed(ctx, inTurn, session, "ZRANGE", "0", strconv.Itoa(limit-1))
+}
+
+// Children lists tasks that a task called.
+func (g *ground) Children(ctx context.Context, parent string, limit int) ([]signalbox.Task, error) {
+	return g.listed(ctx, inChildren, parent, "ZRANGE", "0", strconv.Itoa(limit-1))
+}
+
+// Ended lists ended tasks that stand before a place, newest end first.
+func (g *ground) Ended(ctx context.Context, at batch.EndedSpot, limit int) ([]signalbox.Task, error) {
+	return g.listed(ctx, inEnded, "", "ZREVRANGEBYLEX", before(spot(at.EndedMS, at.Seq)), "-", "LIMIT", "0", strconv.Itoa(limit))
+}
+
+func (g *ground) listed(ctx context.Context, in index, name, command string, args ...string) (list []signalbox.Task, err error) {
+	var q questions
+	q.of(in, name, tasksInto(&list), command, args...)
+	return list, g.answers(ctx, g.reader, &q)
+}
+
+// Durations returns the run times of the newest completed tasks of an agent.
+func (g *ground) Durations(ctx context.Context, agent string, limit int) (took []time.Duration, err error) {
+	var q questions
+	q.ask(eachText(func(_ int, member string) {
+		if len(member) == 24 {
+			took = append(took, time.Duration(number(member[16:]))*time.Millisecond)
+		}
+	}), "call", "ZREVRANGE", indexes[inRuns].key+agent, "0", strconv.Itoa(limit-1))
+	return took, g.answers(ctx, g.reader, &q)
+}
+
+// Slots lists the slots in use by agent and slot.
+func (g *ground) Slots(ctx context.Context) (list []signalbox.Slot, err error) {
+	var q questions
+	q.slots(&list)
+	return list, g.answers(ctx, g.reader, &q)
+}
+
+func (q *questions) slots(to *[]signalbox.Slot) {
+	q.ask(slotsInto(to), "of", "slots", "1", "ZRANGE", "slots.name", "0", "-1")
+}
+
+// Before counts the tasks that stand before a pending one. That costs the
+// server the same however long the line is.
+func (g *ground) Before(ctx context.Context, id string, most int) (n int, pending bool, task *signalbox.Task, err error) {
+	var q questions
+	q.ask(func(m rueidis.RedisMessage) error {
+		list, err := m.ToArray()
+		if err != nil || len(list) != 2 {
+			return errAnswer
+		}
+		before, err := list[1].AsInt64()
+		if err != nil || list[0].IsNil() {
+			return err
+		}
+		row, err := list[0].ToString()
+		if err != nil {
+			return err
+		}
+		n, pending = min(int(max(0, before)), most), before >= 0
+		task, err = readTask(row)
+		return err
+	}, "before", id)
+	if err = g.answers(ctx, g.reader, &q); err != nil {
+		return 0, false, nil, err
+	}
+	return n, pending, task, nil
+}

@@ -1,0 +1,107 @@
+package redis
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/signalbox-ai/signalbox/internal/store/batch"
+)
+
+// Lock waits for the turn, and loads in the step that takes it.
+func (g *ground) Lock(ctx context.Context, w *batch.Want) (*batch.Loaded, error) {
+	g.wrote(w.Writer)
+	q, l := wanted(w)
+	args := append([]string{w.Writer}, q.args...)
+	for {
+		m, err := g.run(ctx, g.writer, lockScript, args)
+		if err != nil {
+			return nil, err
+		}
+		left, err := m.AsInt64() // for which another has it
+		if err != nil {
+			return l, q.take(m)
+		}
+		if err := g.waitTurn(ctx, time.Duration(left)*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// waitTurn waits until someone commits, or a moment: signs may be missed.
+func (g *ground) waitTurn(ctx context.Context, left time.Duration) error {
+	const most = 20 * time.Millisecond
+	pause := time.NewTimer(max(time.Millisecond, min(left, most)))
+	defer pause.Stop()
+	select {
+	case <-g.moved:
+	case <-pause.C:
+	case <-ctx.Done():
+		return g.trouble(ctx, ctx.Err())
+	case <-g.closing.Done():
+		return g.trouble(ctx, rueidis.ErrClosing)
+	}
+	return nil
+}
+
+// Unlock gives the turn back. If that fails it runs out.
+func (g *ground) Unlock(ctx context.Context) {
+	name := g.name.Load()
+	if name == nil {
+		return
+	}
+	if _, err := g.once(ctx, g.clients.Load().writer, unlockScript, []string{*name}); err != nil {
+		g.log.Debug("the turn was not given back", "error", err)
+	}
+}
+
+// Committed asks what became of a batch whose answer was lost. A batch that is
+// not stored may still arrive: the question itself sees to it that it would be
+// refused then (settle.lua).
+func (g *ground) Committed(ctx context.Context, writer string, number int64) (bool, error) {
+	g.wrote(writer)
+	m, err := g.run(ctx, g.writer, settleScript, []string{writer, decimal(number)})
+	if err != nil {
+		return false, err
+	}
+	stored, err := m.AsInt64()
+	if err != nil {
+		return false, g.trouble(ctx, err)
+	}
+	return stored == 1, nil
+}
+
+// watch turns the signs of other processes into those of this one, until the
+// store is closed.
+func (g *ground) watch() {
+	const pause = 200 * time.Millisecond
+	listening := rueidis.WithOnSubscriptionHook(g.closing, func(s rueidis.PubSubSubscription) {
+		g.listens.Store(s.Kind == "ssubscribe")
+		sign(g.changed) // something may have been missed until now
+	})
+	for told := false; g.closing.Err() == nil; {
+		c := g.clients.Load().reader
+		err := c.Receive(listening, c.B().Ssubscribe().Channel(g.prefix+"moved").Build(), func(m rueidis.PubSubMessage) {
+			what, writer, _ := strings.Cut(m.Message, " ")
+			if name := g.name.Load(); name != nil && *name == writer {
+				return
+			}
+			if sign(g.moved); what == "batch" {
+				sign(g.changed)
+			}
+		})
+		g.listens.Store(false)
+		if refused, ok := rueidis.IsRedisErr(err); ok && denied(refused.Error()) && !told {
+			told = true
+			g.log.Warn("Redis does not allow the user of the store's URL to listen: changes of other directors are seen later", "grant", "ACL SETUSER USER &"+g.prefix+"*")
+		}
+		wait := time.NewTimer(pause)
+		select {
+		case <-wait.C:
+		case <-g.closing.Done():
+		}
+		wait.Stop()
+	}
+}

@@ -1,0 +1,231 @@
+package storetest
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+func beatRules() []rule {
+	return []rule{
+		{"a director is listed as it beat last", beatListed},
+		{"those that live are told of each other", beatOthers},
+		{"what is free is taken, and stays with who has it", beatTake},
+		{"of many who want an agent at once one gets it", beatRace},
+		{"what is given up is free, and nobody gives up for another", beatDrop},
+		{"what a dead director held is free", beatDead},
+		{"one whose lease was over holds nothing more", beatLapsed},
+		{"one that leaves is gone with what it held", beatLeave},
+		{"who never came leaves nothing behind", beatLeaveUnknown},
+		{"a new process of its name begins anew, and may take what it held", beatRestart},
+		{"of two processes of one name the later one stays", beatSuperseded},
+		{"another secret key is refused while one lives", beatKey},
+		{"another minor is refused while one lives", beatVersion},
+		{"a refused beat does nothing", beatRefused},
+		{"those long dead are forgotten", beatForgotten},
+		{"one that another found silent is gone, unless it beat since", beatFoundSilent},
+		{"the newest word of an agent that pulls is passed on", beatHeard},
+		{"an agent that is removed is held and heard no more", beatRemoved},
+		{"no journal entry is written", beatSilent},
+		{"hostile strings come back byte for byte", beatHostile},
+	}
+}
+
+const directorLease = 10 * time.Second
+
+// director is one that was started at the start, and lives until the end of
+// its lease.
+func (b *box) director(id string) store.Director {
+	return store.Director{
+		ID: id, Run: "run of " + id, URL: "http://" + id, Version: "1.2.3", Key: "key", StartedAt: start, Expires: b.now.Add(directorLease),
+		Since: start, // of what is handed over that does not count
+	}
+}
+
+// beats has a director take agents, and returns the answer.
+func (b *box) beats(d store.Director, take ...string) store.Peers {
+	b.Helper()
+	return b.beat(store.Beat{Director: d, Take: take})
+}
+
+func (b *box) beat(beat store.Beat) store.Peers {
+	b.Helper()
+	beat.Now = b.now
+	answer, err := b.Beat(b.ctx, beat)
+	b.must(err)
+	return answer
+}
+
+func (b *box) noBeat(d store.Director) {
+	b.Helper()
+	_, err := b.Beat(b.ctx, store.Beat{Director: d, Take: []string{"a"}, Drop: []string{"b"}, Heard: []store.Heard{{Agent: "p", At: b.now}}, Now: b.now})
+	b.refused(err, signalbox.CodeConflict)
+}
+
+func (b *box) leaves(d store.Director) store.Peers {
+	b.Helper()
+	d.Expires = b.now
+	return b.beats(d)
+}
+
+func (b *box) directors() []store.Director {
+	b.Helper()
+	list, err := b.Directors(b.ctx)
+	b.must(err)
+	return list
+}
+
+func (b *box) holders(want map[string]string) {
+	b.Helper()
+	got, err := b.Holders(b.ctx)
+	b.must(err)
+	b.same("holders", got, want)
+}
+
+func names(list []store.Director) (ids []string) {
+	for i := range list {
+		ids = append(ids, list[i].ID)
+	}
+	return ids
+}
+
+func beatListed(b *box) {
+	d := b.director("x:1")
+	handed := d
+	handed.Since = b.now.Add(time.Hour)
+	answer := b.beats(handed)
+	b.same("directors", b.directors(), []store.Director{d})
+	b.same("answer", answer, store.Peers{Directors: []store.Director{d}, Lapsed: true})
+	b.pass(time.Second)
+	again := b.director("x:1")
+	again.URL, again.Version, again.Draining = "http://elsewhere", "1.2.4", true
+	answer = b.beats(again)
+	b.same("directors", b.directors(), []store.Director{again})
+	b.same("answer", answer, store.Peers{Directors: []store.Director{again}})
+	b.holders(map[string]string{})
+}
+
+func beatOthers(b *box) {
+	b.beats(b.director("y"))
+	b.pass(4 * time.Second)
+	b.beats(b.director("z"))
+	b.same("living", names(b.beats(b.director("x")).Directors), []string{"x", "y", "z"})
+	b.pass(6 * time.Second) // to the end of y's lease
+	b.same("living", names(b.beats(b.director("x")).Directors), []string{"x", "z"})
+	b.same("listed", names(b.directors()), []string{"x", "y", "z"})
+}
+
+func beatTake(b *box) {
+	x, y := b.director("x"), b.director("y")
+	b.same("taken by x", b.beats(x, "b", "a", "b").Taken, []string{"b", "a"})
+	b.same("taken by y", b.beats(y, "a", "b", "c").Taken, []string{"c"})
+	b.same("taken by x again", b.beats(x, "a", "c").Taken, []string{"a"})
+	b.same("asked for nothing", b.beats(x).Taken, []string(nil))
+	b.holders(map[string]string{"a": "x", "b": "x", "c": "y"})
+}
+
+func beatRace(b *box) {
+	var took atomic.Int64
+	var all sync.WaitGroup
+	for n := range 16 {
+		all.Go(func() {
+			d := b.director(id(n))
+			answer, err := b.Beat(b.ctx, store.Beat{Director: d, Take: []string{"a"}, Now: b.now})
+			if err != nil {
+				b.Error(err)
+			}
+			took.Add(int64(len(answer.Taken)))
+		})
+	}
+	all.Wait()
+	b.same("directors that took it", took.Load(), int64(1))
+	b.same("directors", len(b.directors()), 16)
+}
+
+func beatDrop(b *box) {
+	x, y := b.director("x"), b.director("y")
+	b.beats(x, "a", "b", "c")
+	b.beat(store.Beat{Director: y, Drop: []string{"a", "unknown"}})
+	b.holders(map[string]string{"a": "x", "b": "x", "c": "x"})
+	b.same("given up and taken again", b.beat(store.Beat{Director: x, Drop: []string{"a", "b", "b"}, Take: []string{"b"}}).Taken, []string{"b"})
+	b.holders(map[string]string{"b": "x", "c": "x"})
+	b.same("taken", b.beats(y, "a", "b").Taken, []string{"a"})
+	b.holders(map[string]string{"a": "y", "b": "x", "c": "x"})
+}
+
+func beatHeard(b *box) {
+	word := func(agent string, ago time.Duration, said string) store.Heard {
+		return store.Heard{Agent: agent, At: b.now.Add(-ago), Status: []byte(said)}
+	}
+	hears := func(director string, words ...store.Heard) []store.Heard {
+		return b.beat(store.Beat{Director: b.director(director), Heard: words}).Heard
+	}
+	p, q := word("p", time.Second, `{"n":1}`), word("q", 0, "")
+	q.Status = nil
+	b.same("heard", hears("x", q, p), []store.Heard{p, q})
+	b.same("heard, by another", hears("y", word("p", 2*time.Second, "old")), []store.Heard{p, q})
+	newer := word("p", 0, "new")
+	b.same("heard", hears("y", newer, word("p", time.Second, "old")), []store.Heard{newer, q})
+	b.same("what stands stays", hears("y", word("p", 0, "at the same time")), []store.Heard{newer, q})
+	b.pass(time.Second)
+	p = word("p", 0, "again")
+	b.same("heard", hears("x", p), []store.Heard{p, q})
+	b.pass(store.ForgetAfter)
+	b.same("after a day", hears("x"), []store.Heard{p})
+	newer.Status[0] = 'x' // what was handed over is the store's own
+	b.same("of long ago", hears("y", word("z", 2*store.ForgetAfter, "")), []store.Heard{p})
+}
+
+func beatRemoved(b *box) {
+	b.put(anAgent("a"))
+	b.put(anAgent("b"))
+	b.beat(store.Beat{Director: b.director("x"), Take: []string{"a", "b"}, Heard: []store.Heard{{Agent: "a", At: b.now}, {Agent: "b", At: b.now}}})
+	b.must(b.remove("a"))
+	b.holders(map[string]string{"b": "x"})
+	b.same("heard", b.beats(b.director("x")).Heard, []store.Heard{{Agent: "b", At: b.now}})
+	b.put(anAgent("a"))
+	b.same("taken by another", b.beats(b.director("y"), "a", "b").Taken, []string{"a"})
+}
+
+func beatSilent(b *box) {
+	b.beat(store.Beat{Director: b.director("x"), Take: []string{"a"}, Heard: []store.Heard{{Agent: "p", At: b.now}}})
+	b.leaves(b.director("x"))
+	b.same("journal", len(b.journal()), 0)
+	b.same("first entry", b.submit().Seq, int64(1))
+}
+
+func beatHostile(b *box) {
+	for _, h := range hostile() {
+		d := b.director(h)
+		d.Run, d.URL, d.Version = h, h, h
+		heard := []store.Heard{{Agent: h, At: b.now, Status: []byte(h)}}
+		answer := b.beat(store.Beat{Director: d, Take: []string{h}, Heard: heard})
+		b.same("answer", answer, store.Peers{Directors: []store.Director{d}, Taken: []string{h}, Lapsed: true, Heard: heard})
+		b.holders(map[string]string{h: h})
+		b.put(anAgent(h))
+		b.must(b.remove(h))
+		b.same("left", len(b.leaves(d).Directors), 0)
+		b.holders(map[string]string{})
+	}
+}
+
+func beatFoundSilent(b *box) {
+	x, y := b.director("x"), b.director("y")
+	x.Expires = b.now.Add(time.Hour) // by a clock that went back since
+	b.beats(x, "a")
+	seen := b.directors()
+	b.pass(time.Second)
+	x.Expires = b.now.Add(time.Hour)
+	b.beats(x)
+	answer := b.beat(store.Beat{Director: y, Take: []string{"a"}, Silent: seen})
+	b.same("living while x beats", names(answer.Directors), []string{"x", "y"})
+	b.same("taken while x beats", answer.Taken, []string(nil))
+	answer = b.beat(store.Beat{Director: y, Take: []string{"a"}, Silent: b.directors()}) // y itself is not meant
+	b.same("living", names(answer.Directors), []string{"y"})
+	b.same("taken", answer.Taken, []string{"a"})
+	b.same("directors", names(b.directors()), []string{"y"})
+	b.same("x again", b.beats(x).Lapsed, true)
+}

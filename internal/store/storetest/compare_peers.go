@@ -1,0 +1,131 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// someToolQueues are the tool queues that histories speak of, with how many
+// slots each has.
+var someToolQueues = map[string]int{"q": 1, "r": 2}
+
+// beat has one of a few directors beat: now and then one that was started
+// again, has another version or key, or leaves.
+func (p *pair) beat(t *rapid.T) {
+	name := pick(t, "director", "x:1", "y:1", "y:1", "z:1")
+	d := store.Director{
+		ID: name, Run: pick(t, "run", "1", "1", "1", "2"), URL: "http://" + name, StartedAt: start, Expires: p.now.Add(directorLease),
+		Version: pick(t, "version", "1.2.3", "1.2.3", "1.2.3", "1.2.4", "1.3.0"), Key: pick(t, "key", "k", "k", "k", "k", "other"),
+	}
+	if d.Run == "2" {
+		d.StartedAt = start.Add(time.Second)
+	}
+	if rapid.IntRange(0, 9).Draw(t, "leaves") == 0 {
+		d.Expires = p.now
+	}
+	b := store.Beat{Director: d, Take: p.agentsOf(t, "take"), Drop: p.agentsOf(t, "drop"), Now: p.now}
+	for _, agent := range p.agentsOf(t, "heard") {
+		b.Heard = append(b.Heard, store.Heard{
+			Agent: agent, At: p.now.Add(-pick(t, "ago", 0, time.Second, time.Hour, 2*store.ForgetAfter)), Status: []byte(pick(t, "said", "", "{}")),
+		})
+	}
+	answer, err := both(t, p, "Beat", func(s store.Store) (store.Peers, error) { return s.Beat(p.ctx, b) })
+	if err == nil {
+		p.checkTaken(t, &b, &answer)
+	}
+}
+
+func (p *pair) agentsOf(t *rapid.T, what string) []string {
+	return pick(t, what, nil, nil, []string{"a"}, []string{"b", "a"}, someAgents)
+}
+
+// checkTaken: an agent has one holder that lives, and it is who was told so.
+func (p *pair) checkTaken(t *rapid.T, b *store.Beat, answer *store.Peers) {
+	held, err := p.a.Holders(p.ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, agent := range b.Take {
+		took, holder := slices.Contains(answer.Taken, agent), held[agent]
+		alive := slices.ContainsFunc(answer.Directors, func(d store.Director) bool { return d.ID == holder })
+		switch {
+		case took && holder != b.Director.ID:
+			t.Fatalf("%s took agent %s, which %q holds", b.Director.ID, agent, holder)
+		case !took && b.Director.Alive(b.Now) && !alive:
+			t.Fatalf("%s could not take agent %s, which nobody holds who lives", b.Director.ID, agent)
+		}
+	}
+}
+
+// tickets takes a step of a tool queue: with new calls, and with any that were
+// ever made.
+func (p *pair) tickets(t *rapid.T) {
+	queue := pick(t, "tool queue", "q", "r", "r")
+	s := store.TicketStep{
+		Queue: queue, Concurrent: someToolQueues[queue], MaxWaiters: pick(t, "max waiters", 0, 0, 2),
+		LeaseIdle: pick(t, "idle bound", 0, time.Minute), LeaseHold: pick(t, "hold bound", 0, 0, time.Hour),
+		Leave: p.callsOf(t, "leave"), Keep: p.callsOf(t, "keep"), Idle: p.callsOf(t, "idle"), Unused: p.callsOf(t, "unused"),
+		EndSessions: pick(t, "end sessions", nil, nil, nil, nil, []string{"s"}), Now: p.now, Expires: p.now.Add(ticketLease),
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "calls") {
+		p.called++
+		session := pick(t, "session", "", "", "s", "r")
+		s.Enter = append(s.Enter, store.Ticket{
+			Queue: queue, ID: callID(p.called), Owner: pick(t, "owner", "x:1", "y:1"), Session: session, Agent: "a", Tool: "report",
+			Execution: id(p.called), Leased: session != "" && rapid.Bool().Draw(t, "leased"),
+		})
+	}
+	_, _ = both(t, p, fmt.Sprintf("Tickets %+v", s), func(to store.Store) ([]store.Ticket, error) { return to.Tickets(p.ctx, s) })
+}
+
+func callID(n int) string { return fmt.Sprintf("call-%d", n) }
+
+func (p *pair) callsOf(t *rapid.T, what string) (list []string) {
+	for range pick(t, what, 0, 0, 1, 2) {
+		list = append(list, callID(max(1, p.called-rapid.IntRange(0, 9).Draw(t, "call"))))
+	}
+	return list
+}
+
+// peers says who lives, who holds what, and who stands in line for the tools.
+func (s *survey) peers() {
+	list, err := s.r.Directors(s.ctx)
+	s.say("Directors", list, err)
+	held, err := s.r.Holders(s.ctx)
+	s.say("Holders", held, err)
+	to, steps := s.r.(store.Writer)
+	if !steps {
+		return
+	}
+	for queue := range someToolQueues {
+		line, err := to.Tickets(s.ctx, store.TicketStep{Queue: queue})
+		s.say("Tickets "+queue, line, err)
+	}
+}
+
+// checkTickets: a slot of a tool queue is held by one ticket at a time, and
+// only who found none free waits.
+func checkTickets(t interface{ Fatalf(string, ...any) }, all map[string]any) {
+	for queue, slots := range someToolQueues {
+		line, _ := all["Tickets "+queue].([]store.Ticket)
+		fences, places := map[int64]bool{}, map[int64]bool{}
+		for _, x := range line {
+			if x.Queue != queue || places[x.Place] && x.Fence == 0 {
+				t.Fatalf("tool queue %s has the ticket %+v", queue, x)
+			}
+			places[x.Place] = true
+			if x.Fence > 0 && fences[x.Fence] {
+				t.Fatalf("fence %d of tool queue %s is held twice", x.Fence, queue)
+			}
+			fences[x.Fence] = x.Fence > 0
+		}
+		if n := holders(line); n > slots {
+			t.Fatalf("%d tickets hold the %d slots of tool queue %s", n, slots, queue)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+func restoreRules() []rule {
+	return []rule{
+		{"an ended task comes back with all that it had", restoreEnded},
+		{"a waiting task takes its turn by when it was enqueued", restoreOrder},
+		{"a waiting task comes with its request and environment", restoreWaiting},
+		{"a time to come and a session under way hold it back", restoreBlocked},
+		{"its id and its key are taken from then on", restoreTaken},
+		{"what is in flight is refused", restoreInFlight},
+		{"no limit is looked at, but it counts", restoreLimit},
+	}
+}
+
+// other is a task as another store had it: run to its end there.
+func (b *box) other(options ...option) store.Restored {
+	b.Helper()
+	code := 3
+	s := b.submission(options...)
+	t := s.Task
+	t.Seq, t.Rev, t.Place, t.EnqueuedAt = 4711, 9, 815, b.now.Add(-time.Hour)
+	t.State, t.Reason, t.Message, t.EndedAt = signalbox.Completed, signalbox.ReasonCompleted, "done", b.now.Add(-time.Minute)
+	t.StartedAt, t.DispatchedAt, t.Agent, t.Fence, t.TaskID = b.now.Add(-3*time.Minute), b.now.Add(-4*time.Minute), "a", 99, "t1"
+	t.Claims, t.Attempts = 2, 1
+	return store.Restored{Task: t, Request: s.Request, Result: &signalbox.Result{Output: "out", Tail: "tail", ExitCode: &code}, Now: b.now}
+}
+
+// waits makes it one that still waits, since a time.
+func (b *box) waits(since time.Duration, options ...option) store.Restored {
+	b.Helper()
+	s := b.submission(options...)
+	s.Task.EnqueuedAt = b.now.Add(-since)
+	return store.Restored{Task: s.Task, Request: s.Request, Now: b.now}
+}
+
+func (b *box) restore(r store.Restored) signalbox.Task {
+	b.Helper()
+	t, err := b.Restore(b.ctx, r)
+	b.must(err)
+	return t
+}
+
+func restoreEnded(b *box) {
+	b.submit()
+	r := b.other(keyed("k", "h"))
+	got := b.restore(r)
+	want := r.Task
+	want.Seq, want.Rev, want.Place = 2, 1, 2
+	b.same("answer", got, want)
+	b.same("row", b.task(want.ID), want)
+	request, err := b.Request(b.ctx, want.ID)
+	b.must(err)
+	b.same("request", request, r.Request)
+	result, err := b.Result(b.ctx, want.ID)
+	b.must(err)
+	b.same("result", result, *r.Result)
+	took, err := b.Durations(b.ctx, "a", 10)
+	b.must(err)
+	b.same("durations", took, []time.Duration{2 * time.Minute})
+	page, err := b.History(b.ctx, store.HistoryQuery{Limit: 10})
+	b.must(err)
+	b.same("history", ids(page.Tasks), []string{want.ID})
+	entries := b.journal()
+	b.same("entry", entries[1], signalbox.Entry{
+		Seq: 2, At: b.now, Kind: signalbox.EventRestored, QueueID: want.ID, State: signalbox.Completed, Reason: signalbox.ReasonCompleted,
+		Queue: signalbox.QueueWork, Agent: "a", Source: signalbox.SourceAPI,
+	})
+	b.same("slots", b.slots(), []signalbox.Slot(nil))
+}
+
+func restoreOrder(b *box) {
+	first := b.restore(b.waits(2 * time.Hour))
+	second := b.restore(b.waits(time.Hour))
+	late := b.restore(b.waits(3 * time.Hour)) // it came later: nobody is overtaken
+	b.same("its time", late.EnqueuedAt, second.EnqueuedAt)
+	new := b.submit()
+	for _, want := range []string{first.ID, second.ID, late.ID, new.ID} {
+		b.claimID("a", want)
+		b.accept(want)
+		b.finish(want)
+	}
+}
+
+func restoreWaiting(b *box) {
+	r := b.waits(time.Hour, withEnv("sealed"))
+	t := b.restore(r)
+	b.ready(t.ID)
+	got, err := b.Claim(b.ctx, b.offer("a"))
+	b.must(err)
+	b.same("request", got.Request, r.Request)
+	b.same("entry", b.journal()[0], signalbox.Entry{
+		Seq: 1, At: b.now, Kind: signalbox.EventSubmit, QueueID: t.ID, State: signalbox.Pending, Queue: signalbox.QueueWork, Source: signalbox.SourceAPI,
+	})
+}
+
+func restoreBlocked(b *box) {
+	b.restore(b.waits(time.Hour, notBefore(b.now.Add(time.Hour))))
+	turn := b.submit(inSession("s"))
+	b.restore(b.waits(time.Hour, inSession("s")))
+	b.ready(turn.ID)
+}
+
+func restoreTaken(b *box) {
+	r := b.other(keyed("k", "h"))
+	b.restore(r)
+	before := everything(b)
+	_, err := b.Restore(b.ctx, r)
+	b.refused(err, signalbox.CodeConflict)
+	again := b.other(keyed("k", "h"))
+	_, err = b.Restore(b.ctx, again)
+	b.refused(err, signalbox.CodeConflict)
+	b.same("what is stored", everything(b), before)
+	got, err := b.Submit(b.ctx, b.submission(keyed("k", "h")))
+	b.must(err)
+	b.same("replay", []any{got.Replayed, got.Task.ID}, []any{true, r.Task.ID})
+}
+
+func restoreInFlight(b *box) {
+	for _, state := range []signalbox.State{signalbox.Dispatching, signalbox.Working, signalbox.Cancelling} {
+		r := b.waits(time.Hour)
+		r.Task.State = state
+		_, err := b.Restore(b.ctx, r)
+		b.refused(err, signalbox.CodeConflict)
+	}
+	r := b.waits(time.Hour)
+	r.Result = &signalbox.Result{}
+	_, err := b.Restore(b.ctx, r)
+	b.refused(err, signalbox.CodeValidation)
+	r = b.other()
+	r.Task.EndedAt = time.Time{}
+	_, err = b.Restore(b.ctx, r)
+	b.refused(err, signalbox.CodeValidation)
+	b.same("journal", b.journal(), []signalbox.Entry(nil))
+}
+
+func restoreLimit(b *box) {
+	b.submit(capped("l", 1))
+	b.restore(b.waits(time.Hour, capped("l", 1)))
+	counts, err := b.Counts(b.ctx)
+	b.must(err)
+	b.same("limit", counts.Limits, map[string]int{"l": 2})
+	_, err = b.Submit(b.ctx, b.submission(capped("l", 2)))
+	b.refused(err, signalbox.CodeQueueFull)
+}

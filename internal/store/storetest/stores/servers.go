@@ -1,0 +1,129 @@
+package stores
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/postgres"
+	"github.com/signalbox-ai/signalbox/internal/store/redis"
+	"github.com/signalbox-ai/signalbox/internal/testserver"
+)
+
+// Each server is started for the first who needs it, and ends with the
+// process.
+var (
+	postgresServer = sync.OnceValue(func() *testserver.PostgresServer {
+		return testserver.NewPostgres(life{}, testserver.PostgresOptions{Folder: inMemory()})
+	})
+	redisServer = sync.OnceValue(func() *testserver.RedisServer {
+		return testserver.NewRedis(life{}, testserver.RedisOptions{Folder: inMemory()})
+	})
+)
+
+// inMemory is a folder that is no disk, where there is one: nothing here is
+// about the disk.
+func inMemory() string {
+	const shared = "/dev/shm"
+	if _, err := os.Stat(shared); err != nil {
+		return ""
+	}
+	return shared
+}
+
+var schemas atomic.Int64
+
+// openPostgres makes a schema of its own in one database, in a tenth of the
+// time that a database takes.
+func openPostgres(processes int) (store.Store, error) {
+	ctx := context.Background()
+	database := postgresServer().URL("postgres")
+	address, err := url.Parse(database)
+	if err != nil {
+		return nil, err
+	}
+	schema := fmt.Sprintf("store_%d", schemas.Add(1))
+	query := address.Query()
+	query.Set("schema", schema)
+	address.RawQuery = query.Encode()
+	s, err := openEach(processes, func() (batch.Ground, error) {
+		return postgres.Open(ctx, postgres.Options{URL: address.String()})
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.leave = func() error { return drop(ctx, database, schema) }
+	return s, nil
+}
+
+func drop(ctx context.Context, database, schema string) error {
+	c, err := pgx.Connect(ctx, database)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close(ctx) }()
+	_, err = c.Exec(ctx, "DROP SCHEMA "+schema+" CASCADE")
+	return err
+}
+
+func openRedis(processes int) (store.Store, error) {
+	address := redisServer().Prefix()
+	s, err := openEach(processes, func() (batch.Ground, error) {
+		return redis.Open(context.Background(), redis.Options{URL: address})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil // not s itself where there was an error: a nil that is not nil
+}
+
+// several is a store that some processes have open.
+type several struct {
+	leaving
+	processes []store.Store
+}
+
+func (s *several) Process(n int) store.Store { return s.processes[n%len(s.processes)] }
+
+// Close closes the store in all processes.
+func (s *several) Close() error {
+	for _, p := range s.processes[1:] {
+		if err := p.Close(); err != nil {
+			return err
+		}
+	}
+	return s.leaving.Close()
+}
+
+func openEach(processes int, open func() (batch.Ground, error)) (*several, error) {
+	s := &several{leaving: leaving{leave: func() error { return nil }}}
+	for range processes {
+		ground, err := open()
+		if err != nil {
+			return nil, err
+		}
+		p, err := batch.New(context.Background(), ground, batch.Options{})
+		if err != nil {
+			return nil, err
+		}
+		s.processes = append(s.processes, p)
+	}
+	s.Store = s.processes[0]
+	return s, nil
+}
+
+// life is the life of the process: what is bound to it ends with the process.
+type life struct{}
+
+func (life) Helper()                           {}
+func (life) Cleanup(func())                    {}
+func (life) Logf(string, ...any)               {}
+func (life) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (life) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }

@@ -1,0 +1,189 @@
+package stores_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest/stores"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// Two processes submit the same tasks at once and take them for the same
+// agents: each key makes one task, each task is claimed once, and no agent
+// runs two.
+func TestProcessesTogetherKeepTheInvariants(t *testing.T) {
+	for _, kind := range stores.Kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := stores.OpenTwice(t, kind)
+			t.Cleanup(func() {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			processes := []store.Store{s, s}
+			if several, ok := s.(storetest.Several); ok {
+				processes = []store.Store{several.Process(0), several.Process(1)}
+			}
+			r := &rush{T: t, tasks: 60}
+			r.run(processes)
+			for _, p := range processes {
+				r.check(p)
+			}
+		})
+	}
+}
+
+// rush is what all do at once, and what must be true of it.
+type rush struct {
+	*testing.T
+	tasks   int
+	ended   atomic.Int64
+	running [3]atomic.Int64 // by agent
+	fences  sync.Map        // fence: the task that it was given for
+	ids     sync.Map        // key: the one id that was answered
+}
+
+func (r *rush) run(processes []store.Store) {
+	var all sync.WaitGroup
+	for n, p := range processes {
+		for worker := range 3 {
+			all.Go(func() { r.submit(p, n, worker) })
+			all.Go(func() { r.work(p, worker) })
+			all.Go(func() { r.call(p, n, worker) })
+		}
+	}
+	all.Wait()
+}
+
+// submit stores all tasks, each worker from another one on.
+func (r *rush) submit(s store.Store, process, worker int) {
+	for n := range r.tasks {
+		n = (n + worker*r.tasks/3) % r.tasks
+		key := fmt.Sprintf("key-%d", n)
+		got, err := s.Submit(context.Background(), store.Submission{
+			Task: signalbox.Task{
+				ID: fmt.Sprintf("queue-%d-%d-%d", n, process, worker), State: signalbox.Pending, Queue: signalbox.QueueWork,
+				Limit: signalbox.LimitWork, MaxAttempts: 3, IdempotencyKey: key, IdempotencyHash: "h", CreatedAt: noon,
+			},
+			Request: signalbox.Request{Prompt: key}, Now: noon,
+		})
+		if err != nil {
+			r.Errorf("submit of %s: %v", key, err)
+			return
+		}
+		if id, known := r.ids.LoadOrStore(key, got.Task.ID); known && id != got.Task.ID {
+			r.Errorf("%s made the tasks %v and %s", key, id, got.Task.ID)
+		}
+	}
+}
+
+// work takes tasks for an agent with one slot until all have ended.
+func (r *rush) work(s store.Store, agent int) {
+	name := fmt.Sprintf("agent-%d", agent)
+	for end := time.Now().Add(time.Minute); r.ended.Load() < int64(r.tasks) && !r.Failed(); {
+		if time.Now().After(end) {
+			r.Errorf("%d of %d tasks have ended after a minute", r.ended.Load(), r.tasks)
+			return
+		}
+		got, err := s.Claim(context.Background(), store.ClaimRequest{
+			Agent: name, Slots: 1, Queues: []string{signalbox.QueueWork}, Now: noon, Expires: noon.Add(time.Hour),
+		})
+		if err != nil {
+			r.Errorf("claim: %v", err)
+			return
+		}
+		if !got.Found {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		if n := r.running[agent].Add(1); n != 1 {
+			r.Errorf("%s runs %d tasks at once", name, n)
+		}
+		if other, twice := r.fences.LoadOrStore(got.Task.Fence, got.Task.ID); twice {
+			r.Errorf("fence %d was given for %v and for %s", got.Task.Fence, other, got.Task.ID)
+		}
+		r.finish(s, agent, got.Task)
+	}
+}
+
+func (r *rush) finish(s store.Store, agent int, t signalbox.Task) {
+	for _, ev := range []signalbox.Event{{Kind: signalbox.EventAccept, TaskID: "t"}, {Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted}} {
+		ev.Now, ev.Fence = noon, t.Fence
+		c, err := signalbox.Next(t, ev)
+		if err == nil {
+			if ev.Kind == signalbox.EventFinish {
+				r.running[agent].Add(-1)
+			}
+			t, err = s.Apply(context.Background(), c, noon)
+		}
+		if err != nil {
+			r.Errorf("%s of %s: %v", ev.Kind, t.ID, err)
+			return
+		}
+	}
+	r.ended.Add(1)
+}
+
+// call holds a slot of a tool queue with two of them, now and then, and beats.
+func (r *rush) call(s store.Store, process, worker int) {
+	me := store.Director{ID: fmt.Sprintf("director-%d", process), Run: "run", StartedAt: noon, Expires: noon.Add(time.Hour)}
+	for n := range 10 {
+		id := fmt.Sprintf("call-%d-%d-%d", process, worker, n)
+		step := store.TicketStep{Queue: "q", Concurrent: 2, Enter: []store.Ticket{{Queue: "q", ID: id}}, Now: noon, Expires: noon.Add(time.Hour)}
+		list, err := s.Tickets(context.Background(), step)
+		if err != nil {
+			r.Errorf("tickets: %v", err)
+			return
+		}
+		holders := 0
+		for _, x := range list {
+			if x.Fence > 0 {
+				holders++
+			}
+		}
+		if holders > 2 {
+			r.Errorf("%d calls hold two slots", holders)
+		}
+		step.Enter, step.Leave = nil, []string{id}
+		if _, err := s.Tickets(context.Background(), step); err != nil {
+			r.Errorf("tickets: %v", err)
+			return
+		}
+		if _, err := s.Beat(context.Background(), store.Beat{Director: me, Take: []string{"agent-0"}, Now: noon}); err != nil {
+			r.Errorf("beat: %v", err)
+			return
+		}
+	}
+}
+
+// check looks at what is left.
+func (r *rush) check(s store.Store) {
+	ctx := context.Background()
+	if err := storetest.Invariants(ctx, s); err != nil {
+		r.Error(err)
+	}
+	page, err := s.History(ctx, store.HistoryQuery{Limit: 1000})
+	if err != nil || len(page.Tasks) != r.tasks {
+		r.Errorf("%d tasks have ended (%v), want %d", len(page.Tasks), err, r.tasks)
+	}
+	for i := range page.Tasks {
+		if k := &page.Tasks[i]; k.State != signalbox.Completed || k.Claims != 1 {
+			r.Errorf("task %s is %s after %d claims", k.ID, k.State, k.Claims)
+		}
+	}
+	if left, err := s.Tickets(ctx, store.TicketStep{Queue: "q"}); err != nil || len(left) != 0 {
+		r.Errorf("tickets %v are left (%v)", left, err)
+	}
+	if held, err := s.Holders(ctx); err != nil || len(held) != 1 {
+		r.Errorf("held are %v (%v), want one agent", held, err)
+	}
+}

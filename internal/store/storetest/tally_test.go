@@ -1,0 +1,41 @@
+package storetest
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
+)
+
+// TestNothingToRunOn is run by the test below, in a process of its own: a
+// store that is not there.
+func TestNothingToRunOn(t *testing.T) {
+	how := os.Getenv("SIGNALBOX_TEST_TALLY")
+	if how == "" {
+		t.Skip("it fails, and is run by TestSuiteThatRanOnNothingFails alone")
+	}
+	Run(t, func(t *testing.T) store.Store {
+		if how == "none" || strings.Contains(t.Name(), "/beat/") {
+			t.Skip("there is no server")
+		}
+		return memory.New(memory.Options{})
+	})
+}
+
+func TestSuiteThatRanOnNothingFails(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, how := range []string{"none", "some"} {
+		cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestNothingToRunOn$")
+		cmd.Env = append(os.Environ(), "SIGNALBOX_TEST_TALLY="+how)
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "cases ran") {
+			t.Errorf("a suite of which %s of the cases were left out passes (%v):\n%s", how, err, out)
+		}
+	}
+}

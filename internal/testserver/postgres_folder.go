@@ -1,0 +1,179 @@
+package testserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+)
+
+// TB is what a test, a benchmark, or a program that stands in for one, gives.
+type TB interface {
+	Helper()
+	Cleanup(f func())
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Logf(format string, args ...any)
+}
+
+// folder is a temporary folder that goes even if this process is killed: its
+// janitor, a shell, waits for the end of the pipe that this process holds.
+type folder struct {
+	path    string
+	janitor *exec.Cmd
+	alive   *os.File // our end of the pipe
+}
+
+// clean ends the server of a folder whose pid file still names a process that
+// works in it, and removes the folder.
+const clean = `read -r _
+pid=$(cat "$0"/data/*.pid 2>/dev/null | head -n 1)
+if [ -n "$pid" ] && [ "$(readlink "/proc/$pid/cwd")" = "$0/data" ]; then
+	kill -QUIT "$pid"
+	kill -CONT "$pid" $(cat /proc/"$pid"/task/*/children 2>/dev/null) 2>/dev/null # a test may have frozen it
+	while [ -d "/proc/$pid" ]; do sleep 0.02; done
+fi
+rm -rf "$0"`
+
+func newFolder(parent, prefix string) (*folder, error) {
+	if parent == "" && len(os.TempDir()) > 60 {
+		parent = "/tmp" // the path of a Unix socket may be 107 bytes long
+	}
+	path, err := os.MkdirTemp(parent, prefix)
+	if err != nil {
+		return nil, err
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return nil, err
+	}
+	if err := give(path); err != nil {
+		return nil, err
+	}
+	f := &folder{path: path, janitor: exec.CommandContext(context.Background(), "/bin/sh", "-c", clean, path)}
+	end, ours, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer end.Close()
+	// The end of this process is awaited until the janitor is done: go test
+	// waits for all who hold its output.
+	f.alive, f.janitor.Stdin, f.janitor.Stdout, f.janitor.Stderr = ours, end, os.Stdout, os.Stderr
+	f.janitor.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt from the keyboard is not for it
+	if err := f.janitor.Start(); err != nil {
+		return nil, err
+	}
+	folders.Store(path, f)
+	return f, nil
+}
+
+// folders holds all there are: the pipe of one that nobody knows any more would
+// be closed by the garbage collector, and the folder gone.
+var folders sync.Map
+
+// remove has the janitor do its work at once.
+func (f *folder) remove() error {
+	folders.Delete(f.path)
+	return errors.Join(f.alive.Close(), f.janitor.Wait())
+}
+
+// process is a server's process, which can be started again. No goroutine
+// waits for its end, so that tests that look for leaks find none.
+type process struct {
+	folder *folder
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	ended  bool
+}
+
+func (p *process) start(cmd *exec.Cmd) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	p.cmd, p.ended = cmd, false
+	return nil
+}
+
+func (p *process) running() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil || p.ended {
+		return false
+	}
+	var status syscall.WaitStatus
+	pid, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WNOHANG, nil)
+	p.ended = err == nil && pid == p.cmd.Process.Pid
+	return !p.ended
+}
+
+func (p *process) pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cmd == nil {
+		return 0
+	}
+	return p.cmd.Process.Pid
+}
+
+// stop sends a signal and waits for the end.
+func (p *process) stop(sign syscall.Signal) error {
+	if !p.running() {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.cmd.Process.Signal(sign); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	var exit *exec.ExitError
+	if err := p.cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		return err
+	}
+	p.ended = true
+	return nil
+}
+
+// servant is the user that runs PostgreSQL, which refuses to run as root.
+var servant = sync.OnceValues(func() (*syscall.Credential, error) {
+	if os.Getuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(err1, err2)
+	}
+	return nil, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor nobody")
+})
+
+// give makes a file or folder the servant's own.
+func give(path string) error {
+	c, err := servant()
+	if c == nil || err != nil {
+		return err
+	}
+	if err := os.Chown(path, int(c.Uid), int(c.Gid)); err != nil {
+		return fmt.Errorf("give %s to the user of PostgreSQL: %w", path, err)
+	}
+	return nil
+}
+
+func asPostgres(bin string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(context.Background(), bin, args...)
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "TZ=UTC"}
+	if c, err := servant(); err == nil && c != nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c}
+	}
+	return cmd
+}

@@ -1,0 +1,27 @@
+package testserver_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// recorder is a test that is to fail.
+type recorder struct {
+	testing.TB
+	said string
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.said = fmt.Sprintf(format, args...)
+	panic(r)
+}
+
+// catch runs f up to its Fatalf.
+func (r *recorder) catch(f func()) {
+	defer func() {
+		if p := recover(); p != nil && p != any(r) {
+			panic(p)
+		}
+	}()
+	f()
+}
