@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net/url"
@@ -81,7 +82,7 @@ func (e *Engine) PutAgent(ctx context.Context, a signalbox.Agent, token string) 
 // keepSeal returns the sealed token of a known agent if it is still the same
 // one, so that registering again changes no row.
 func (e *Engine) keepSeal(known signalbox.Agent, token string) []byte {
-	if plain, err := e.AgentToken(known); err == nil && plain == token {
+	if plain, err := e.AgentToken(known); err == nil && subtle.ConstantTimeCompare([]byte(plain), []byte(token)) == 1 {
 		return known.SealedToken
 	}
 	return nil
@@ -100,7 +101,7 @@ func (e *Engine) AgentToken(a signalbox.Agent) (string, error) {
 }
 
 func checkAgent(a signalbox.Agent, token string) error {
-	u, err := url.Parse(a.URL)
+	place := checkPlace(&a)
 	if err := executorRefusal(a.Name); err != nil {
 		return err
 	}
@@ -109,8 +110,8 @@ func checkAgent(a signalbox.Agent, token string) error {
 		return signalbox.Invalid("name", "%q cannot be the name of an agent: %s", a.Name, nameRule)
 	case !signalbox.ValidName(a.Kind):
 		return signalbox.Invalid("kind", "%q cannot be a kind of agent: %s", a.Kind, nameRule)
-	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !validPort(u.Port()):
-		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT", a.URL)
+	case place != nil:
+		return place
 	case a.Slots < 1 || a.Slots > signalbox.MaxAgentSlots:
 		return signalbox.Invalid("slots", "slots must be 1 to %d, not %d", signalbox.MaxAgentSlots, a.Slots)
 	case len(a.Version) > MaxWordBytes || !signalbox.Printable(a.Version):
@@ -119,6 +120,22 @@ func checkAgent(a signalbox.Agent, token string) error {
 		return signalbox.Invalid("work_dir", "work_dir must be printable and at most %d bytes", MaxPathBytes)
 	case len(token) > MaxPathBytes || !signalbox.Printable(token):
 		return signalbox.Invalid("token", "token must be printable and at most %d bytes: it goes into a header", MaxPathBytes)
+	}
+	return nil
+}
+
+// checkPlace refuses a row that does not say how its agent is reached, or who
+// it is that nobody can reach.
+func checkPlace(a *signalbox.Agent) error {
+	if a.Source == signalbox.AgentPull {
+		if instance, ok := signalbox.PullInstance(a.URL); !ok || !signalbox.ValidInstance(instance) {
+			return signalbox.Invalid("instance", "%q cannot be the instance of an agent that pulls: want 8 to 64 letters, digits or hyphens", instance)
+		}
+		return nil
+	}
+	u, err := url.Parse(a.URL)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !validPort(u.Port()) {
+		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT", a.URL)
 	}
 	return nil
 }

@@ -56,6 +56,28 @@ func (e *Engine) callOf(ctx context.Context, n *NewTask) (call, error) {
 	return c, err
 }
 
+// closedElsewhere looks once more whether a call that is stored would wait for
+// itself, where other directors are over the store: one of them may have stored
+// another call at the same time, with which this one closes a circle. Then it is
+// taken back; so may be both, and neither waits for ever.
+func (e *Engine) closedElsewhere(ctx context.Context, n *NewTask, t *signalbox.Task) error {
+	if !t.Waits || t.State != signalbox.Pending || !e.following.Load() {
+		return nil
+	}
+	_, refused := e.callOf(ctx, n)
+	if signalbox.CodeOf(refused) != signalbox.CodeCallCycle {
+		return nil // it is stored, and has passed once
+	}
+	_, err := e.apply(context.WithoutCancel(ctx), t.ID, t, signalbox.Event{Kind: signalbox.EventCancel, Waiting: true, By: "the director: the call would wait for itself"})
+	switch signalbox.CodeOf(err) {
+	case signalbox.CodeConflict: // it has its slot
+		return nil
+	case "", signalbox.CodeAlreadyEnded, signalbox.CodeNotFound:
+		return refused
+	}
+	return err
+}
+
 // ExecutionOf returns the id of the execution in which an agent makes a call:
 // the one it names, else the only one that it runs, else "". several says that
 // it runs more than one and named none. Errors: CodeForbidden where it does not

@@ -236,7 +236,12 @@ func TestPrune(t *testing.T) {
 	old := b.submit(engine.NewTask{})
 	b.run(a, time.Second)
 	waiting := b.submit(engine.NewTask{})
-	b.pass(25 * time.Hour)
+	b.pass(23 * time.Hour)
+	if n, err := b.Prune(t.Context(), 24*time.Hour); err != nil || n != 0 {
+		t.Errorf("%d pruned within the retention, %v", n, err)
+	}
+	b.task(old.ID) // still readable
+	b.pass(2 * time.Hour)
 	n, err := b.Prune(t.Context(), 24*time.Hour)
 	if err != nil || n != 1 {
 		t.Errorf("%d pruned, %v", n, err)

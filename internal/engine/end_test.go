@@ -275,7 +275,7 @@ func TestAStaleExecutionIsRefused(t *testing.T) {
 
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
+		b := newMemoryBox(t)
 		a := b.agent("coder", "demo", 1)
 		id := b.submit(engine.NewTask{}).ID
 		got, err := b.Wait(t.Context(), id, 30*time.Second, engine.Ended)

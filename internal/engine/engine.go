@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -53,14 +54,15 @@ type Options struct {
 // Engine applies the rules to a store. Its methods are safe for concurrent
 // use and return *signalbox.Error.
 type Engine struct {
-	store store.Store
-	opts  Options
-	log   *slog.Logger
-	hub   hub
-	runs  runTimes
-	live  Live
-	trace SubmitTrace // nil: submits are not traced
-	calls sync.Mutex  // one waiting call of an agent at a time is looked at: two could close a circle together
+	store     store.Store
+	opts      Options
+	log       *slog.Logger
+	hub       hub
+	runs      runTimes
+	live      Live
+	trace     SubmitTrace // nil: submits are not traced
+	following atomic.Bool // other directors are over the same store
+	calls     sync.Mutex  // one waiting call of an agent at a time is looked at: two could close a circle together
 }
 
 // New returns an engine over a store.
@@ -97,7 +99,7 @@ func New(s store.Store, opts Options) *Engine {
 	}
 	e := &Engine{store: s, opts: opts, log: opts.Log, live: noAgents{}}
 	e.hub.init()
-	e.runs.init(s)
+	e.runs.init(s, e.Now)
 	return e
 }
 

@@ -8,22 +8,19 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/seal"
+	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// box is an engine over an empty memory store, with a clock that a test sets
-// and a fleet that it makes up.
+// box is an engine over an empty store, with a clock that a test sets and a
+// fleet that it makes up.
 type box struct {
 	*engine.Engine
 	t     *testing.T
-	store *memory.Store
+	store store.Store
 	log   *bytes.Buffer
 
 	mu    sync.Mutex
@@ -32,9 +29,22 @@ type box struct {
 	seen  []engine.Applied
 }
 
+// newBox is a box over a store of the kind that the suite runs on.
 func newBox(t *testing.T, change ...func(*engine.Options)) *box {
 	t.Helper()
-	b := &box{t: t, store: memory.New(memory.Options{}), log: &bytes.Buffer{}, now: time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)}
+	return newBoxOver(t, openStore(t), change...)
+}
+
+// newMemoryBox is for tests in simulated time, which stands still while a
+// connection waits for its server.
+func newMemoryBox(t *testing.T) *box {
+	t.Helper()
+	return newBoxOver(t, memory.New(memory.Options{}))
+}
+
+func newBoxOver(t *testing.T, s store.Store, change ...func(*engine.Options)) *box {
+	t.Helper()
+	b := &box{t: t, store: s, log: &bytes.Buffer{}, now: time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)}
 	o := engine.Options{Sealer: newSealer(t), Now: b.clock, Random: rand.NewChaCha8([32]byte{7}), Log: slog.New(slog.NewTextHandler(b.log, nil))}
 	for _, f := range change {
 		f(&o)

@@ -27,14 +27,26 @@ const (
 type runTimes struct {
 	mu     sync.Mutex
 	read   store.Reader
-	agents map[string][]time.Duration // oldest first
+	now    func() time.Time
+	agents map[string]agentRuns
 	queues map[string]figures
+	asked  map[string]bool // queues whose figures somebody makes anew
 }
 
-func (r *runTimes) init(read store.Reader) {
-	r.read = read
-	r.agents = map[string][]time.Duration{}
-	r.queues = map[string]figures{}
+// agentRuns are the run times of an agent.
+type agentRuns struct {
+	times []time.Duration // oldest first
+	read  time.Time
+	stale bool // another director saw a run since
+}
+
+// runsFor is how long run times are good for though another director saw a run
+// since: with hundreds of agents, that is all the time.
+const runsFor = 10 * time.Second
+
+func (r *runTimes) init(read store.Reader, now func() time.Time) {
+	r.read, r.now = read, now
+	r.agents, r.queues, r.asked = map[string]agentRuns{}, map[string]figures{}, map[string]bool{}
 }
 
 func (r *runTimes) add(agent string, d time.Duration) {
@@ -44,30 +56,43 @@ func (r *runTimes) add(agent string, d time.Duration) {
 	if !known {
 		return // read from the store, with this one, when first asked for
 	}
-	runs = append(runs, max(d, 0))
-	r.agents[agent] = runs[max(0, len(runs)-keptRuns):]
+	runs.times = append(runs.times, max(d, 0))
+	runs.times = runs.times[max(0, len(runs.times)-keptRuns):]
+	r.agents[agent] = runs
+}
+
+// forget has the run times of an agent read anew, in time: another director saw
+// one.
+func (r *runTimes) forget(agent string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if runs, known := r.agents[agent]; known {
+		runs.stale = true
+		r.agents[agent] = runs
+	}
 }
 
 // of returns the run times of an agent; from the store the first time.
 func (r *runTimes) of(ctx context.Context, agent string) []time.Duration {
+	now := r.now()
 	r.mu.Lock()
-	runs, known := r.agents[agent]
+	old, known := r.agents[agent]
 	r.mu.Unlock()
-	if known {
-		return runs
+	if age := now.Sub(old.read); known && (!old.stale || (age >= 0 && age < runsFor)) {
+		return old.times
 	}
-	runs, err := r.read.Durations(ctx, agent, keptRuns)
+	times, err := r.read.Durations(ctx, agent, keptRuns)
 	if err != nil {
-		return nil // an estimate is not worth an error
+		return old.times // an estimate is not worth an error
 	}
-	slices.Reverse(runs)
+	slices.Reverse(times)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if newer, known := r.agents[agent]; known {
-		return newer
+	if newer := r.agents[agent]; newer.read.After(old.read) {
+		return newer.times
 	}
-	r.agents[agent] = runs
-	return runs
+	r.agents[agent] = agentRuns{times: times, read: now}
+	return times
 }
 
 // ETA estimates when a pending task starts: nil if it is not pending, has to
@@ -118,17 +143,24 @@ type figures struct {
 // more than the submit that shows them.
 const figuresFor = time.Second
 
+// figures returns those of a queue. Where they are too old one caller makes them
+// anew, and the others take the old ones meanwhile: they would all read the same,
+// and hold each other up.
 func (r *runTimes) figures(queue string, now time.Time, fresh func() figures) figures {
 	r.mu.Lock()
 	f, ok := r.queues[queue]
-	r.mu.Unlock()
-	if age := now.Sub(f.at); ok && age >= 0 && age < figuresFor {
+	age := now.Sub(f.at)
+	if ok && ((age >= 0 && age < figuresFor) || r.asked[queue]) {
+		r.mu.Unlock()
 		return f
 	}
+	r.asked[queue] = true
+	r.mu.Unlock()
 	f = fresh()
 	f.at = now
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	delete(r.asked, queue)
 	if len(r.queues) > signalbox.MaxAgents {
 		clear(r.queues) // names come from callers; the map must not grow with them
 	}

@@ -41,6 +41,7 @@ func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, e
 	}
 	if len(ids) == 0 { // nothing held a slot; what still withholds offers from the agent is told to let go
 		e.hub.publish(Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{Agent: agent}, By: by})
+		e.tellOthers(ctx, signalbox.Entry{Kind: signalbox.EventRelease, Agent: agent, By: by})
 	}
 	return ids, nil
 }
@@ -62,6 +63,7 @@ func (e *Engine) release(ctx context.Context, s signalbox.Slot, by string) error
 		_, err := e.FreeSlot(ctx, s)
 		if err == nil {
 			e.hub.publish(Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{ID: s.TaskID, Agent: s.Agent, Slot: s.Slot, Fence: s.Fence}, By: by})
+			e.tellOthers(ctx, signalbox.Entry{Kind: signalbox.EventRelease, Agent: s.Agent, Fence: s.Fence, By: by})
 		}
 		return err
 	}
@@ -71,4 +73,18 @@ func (e *Engine) release(ctx context.Context, s signalbox.Slot, by string) error
 		return nil // it let go of the slot by itself in the meantime
 	}
 	return err
+}
+
+// tellOthers writes down what is no change of a task, where other directors go
+// by what stands in the journal: the one that dispatches to the agent must hear
+// of it.
+func (e *Engine) tellOthers(ctx context.Context, entry signalbox.Entry) {
+	if !e.following.Load() {
+		return
+	}
+	entry.At = e.Now()
+	if err := e.store.Note(context.WithoutCancel(ctx), entry); err != nil {
+		e.log.Error("the director that dispatches to an agent was not told", "kind", entry.Kind, "agent", entry.Agent, "error", err)
+	}
+	e.hub.noted()
 }

@@ -133,6 +133,9 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 	}
 	if !got.Replayed {
 		e.publishTraced("", got.Task, signalbox.Entry{Kind: signalbox.EventSubmit}, n.Trace)
+		if err := e.closedElsewhere(ctx, &n, &got.Task); err != nil {
+			return Receipt{}, err
+		}
 	}
 	return e.receipt(ctx, got)
 }
@@ -246,11 +249,14 @@ func (n *NewTask) queue() string {
 // receipt adds the place in line.
 func (e *Engine) receipt(ctx context.Context, got store.Submitted) (Receipt, error) {
 	r := Receipt{Task: got.Task, Replayed: got.Replayed}
-	pos, err := e.store.Position(ctx, got.Task.ID)
-	if err != nil {
-		// The task is stored and must be acknowledged; its place can be asked for.
-		e.log.Error("position unknown after submit", "queue_id", got.Task.ID, "error", err)
-		return r, nil
+	pos := got.Position
+	if pos.N == 0 {
+		var err error
+		if pos, err = e.store.Position(ctx, got.Task.ID); err != nil {
+			// The task is stored and must be acknowledged; its place can be asked for.
+			e.log.Error("position unknown after submit", "queue_id", got.Task.ID, "error", err)
+			return r, nil
+		}
 	}
 	if pos.N == 0 && r.Task.State == signalbox.Pending {
 		// It was claimed since. The receipt is of the moment in which it was

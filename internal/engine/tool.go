@@ -187,6 +187,19 @@ func (e *Engine) PutExecutor(ctx context.Context, kind, instance string, slots i
 	return a, err
 }
 
+// RemoveExecutor forgets the executor's row of a director that is gone.
+// CodeConflict while it holds slots.
+func (e *Engine) RemoveExecutor(ctx context.Context, name string) error {
+	if _, ok := signalbox.ExecutorKind(name); !ok {
+		return signalbox.Invalid("name", "%q is no executor", clip(name))
+	}
+	err := e.store.RemoveAgent(ctx, name, signalbox.Entry{At: e.Now(), Kind: signalbox.EventAgentRemoved, Agent: name})
+	if err == nil {
+		e.hub.publish(Applied{Kind: signalbox.EventAgentRemoved, Task: signalbox.Task{Agent: name}})
+	}
+	return err
+}
+
 // Interrupt ends a task that waits because the director was restarted, where
 // its tool wants that.
 func (e *Engine) Interrupt(ctx context.Context, t signalbox.Task, message string) (signalbox.Task, error) {

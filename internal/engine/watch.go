@@ -16,6 +16,10 @@ type Applied struct {
 	By   string
 	// Trace is Request.Trace, where Kind is EventSubmit or EventClaim.
 	Trace string
+	// Foreign says that another director made the change: who counts, leaves it
+	// to that one. Partial says that Task has only what the journal tells of it:
+	// ID, State, Reason, Message, Queue, Agent, Fence, Attempts, Source, Owner.
+	Foreign, Partial bool
 }
 
 // hub tells observers and waiters of durable changes.
@@ -51,6 +55,18 @@ func (h *hub) publish(a Applied) {
 	for _, f := range observers {
 		f(a)
 	}
+}
+
+// pokeAll gives a sign to all who wait, whatever for.
+func (h *hub) pokeAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, waiters := range h.waiters {
+		for c := range waiters {
+			poke(c)
+		}
+	}
+	h.pokeJournal()
 }
 
 func (h *hub) noted() {

@@ -1,0 +1,109 @@
+package engine_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/peers/peerstest"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
+)
+
+// asked is a store that counts who asks how long an agent's runs were, and may
+// keep one of them waiting.
+type asked struct {
+	store.Store
+	reads atomic.Int64
+	hold  atomic.Pointer[chan struct{}] // who asks says so there, and goes on at its next value
+}
+
+func (a *asked) Durations(ctx context.Context, agent string, limit int) ([]time.Duration, error) {
+	a.reads.Add(1)
+	if c := a.hold.Swap(nil); c != nil {
+		*c <- struct{}{}
+		<-*c
+	}
+	return a.Store.Durations(ctx, agent, limit)
+}
+
+// With hundreds of agents an estimate is as many reads: everybody who came while
+// it was made anew made it, too, and a submit took seconds.
+func TestAnEstimateIsMadeAnewByOne(t *testing.T) {
+	s := &asked{Store: openStore(t)}
+	b := newBoxOver(t, s)
+	a := b.agent("coder", "demo", 1)
+	for range 5 {
+		b.submit(engine.NewTask{})
+		b.run(a, time.Minute)
+	}
+	b.see(engine.LiveAgent{Agent: a, Up: true, InUse: 1})
+	b.pass(2 * time.Second)
+	id := b.submit(engine.NewTask{}).ID
+	if got := b.why(id).ETA; got == nil || got.Runs != 5 {
+		t.Fatalf("%+v", got)
+	}
+	b.agent("other", "demo", 1) // of which nothing was read yet
+	b.pass(2 * time.Second)
+	held, first := make(chan struct{}), make(chan engine.Why)
+	s.hold.Store(&held)
+	go func() { first <- b.why(id) }()
+	<-held // the first makes the figures anew, and has not come far
+	reads := s.reads.Load()
+	for range 3 {
+		if got := b.why(id).ETA; got == nil || got.Runs != 5 {
+			t.Errorf("meanwhile: %+v", got)
+		}
+	}
+	if n := s.reads.Load() - reads; n != 0 {
+		t.Errorf("%d reads by those who came meanwhile", n)
+	}
+	held <- struct{}{}
+	<-first
+}
+
+// What another director's agents end is not read again for each end.
+func TestRunsOfAnotherDirectorAreReadInTime(t *testing.T) {
+	w := peerstest.New(memory.New(memory.Options{}))
+	here := w.View()
+	s := &asked{Store: here}
+	there, b := newBoxOver(t, w.View()), newBoxOver(t, s, func(o *engine.Options) { o.Random = rand.NewChaCha8([32]byte{8}) })
+	heard := make(chan struct{}, 1000)
+	b.Observe(func(a engine.Applied) {
+		if a.Foreign && a.Kind == signalbox.EventFinish {
+			heard <- struct{}{}
+		}
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	t.Cleanup(stop)
+	b.must(b.Follow(ctx, here, engine.Following{}))
+	a := there.agent("coder", "demo", 1)
+	b.see(engine.LiveAgent{Agent: a, Up: true})
+	run := func() {
+		there.submit(engine.NewTask{})
+		there.run(a, time.Second)
+		<-heard
+	}
+	for range 5 {
+		run()
+	}
+	later := b.submit(engine.NewTask{NotBefore: b.Now().Add(time.Hour)}).ID
+	check := func(when string, runs int, reads int64) {
+		t.Helper()
+		if got := b.why(later).ETA; got == nil || got.Runs != runs || s.reads.Load() != reads {
+			t.Errorf("%s: %+v after %d reads, want %d runs and %d reads", when, got, s.reads.Load(), runs, reads)
+		}
+	}
+	check("at first", 5, 1)
+	run()
+	b.pass(2 * time.Second)
+	check("soon after another", 5, 1)
+	b.pass(10 * time.Second)
+	check("in time", 6, 2)
+	b.pass(time.Minute)
+	check("with nothing new", 6, 2)
+}

@@ -1,0 +1,240 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Gate is one condition for the start of a task, as it is now.
+type Gate struct {
+	Name   string
+	OK     bool
+	Text   string // the condition with its numbers
+	Detail string
+	Cure   string // what a person can do; empty where the gate is open
+	TaskID string // the task that is in the way
+	Agent  string
+}
+
+func (e *Engine) gateDue(_ context.Context, t *signalbox.Task) (Gate, error) {
+	g := Gate{Name: "due", OK: true, Text: "Task is due", Detail: fmt.Sprintf("created %s ago (%s)", e.since(t.CreatedAt), t.Source)}
+	wait := t.NotBefore.Sub(e.Now())
+	if wait <= 0 {
+		return g, nil
+	}
+	g.OK = false
+	g.Text = fmt.Sprintf("Task is due in %s", wait.Round(time.Second))
+	if t.Attempts > 0 || t.NoAnswers > 0 {
+		g.Detail = fmt.Sprintf("attempt %d of %d failed: %s", t.Attempts, t.MaxAttempts, t.LastError)
+		g.Cure = "It is tried again by itself."
+	} else {
+		g.Detail = "not before " + t.NotBefore.Format(time.RFC3339)
+		g.Cure = "Wait, or cancel it and submit it without not_before."
+	}
+	return g, nil
+}
+
+func (e *Engine) gateOpen(ctx context.Context, t *signalbox.Task) (Gate, error) {
+	pauses, err := e.store.Pauses(ctx)
+	g := Gate{Name: "queue_open", OK: true, Text: "Queue is open", Detail: t.Queue + " is not paused"}
+	for _, p := range pauses {
+		if (p.Queue != "" && p.Queue != t.Queue) || !e.inForce(&p) {
+			continue
+		}
+		g.OK = false
+		name, arg := p.Queue, " "+p.Queue
+		if p.Queue == "" {
+			name, arg = "every queue", ""
+		}
+		g.Text = fmt.Sprintf("Queue is paused: %s, by %s for %s", name, or(p.By, "someone"), e.since(time.UnixMilli(p.AtMS)))
+		g.Detail = or(p.Reason, "no reason was given")
+		g.Cure = "signalbox resume" + arg
+	}
+	return g, err
+}
+
+func (e *Engine) gateSession(ctx context.Context, t *signalbox.Task) (Gate, error) {
+	g := Gate{Name: "session_free", OK: true, Text: "Session is free", Detail: "it belongs to no session"}
+	if t.SessionID == "" {
+		return g, nil
+	}
+	g.Detail = "no other turn of session " + t.SessionID + " is before it"
+	turns, err := e.store.SessionTasks(ctx, t.SessionID, 2)
+	if err != nil {
+		return g, err
+	}
+	for _, other := range turns {
+		if other.ID == t.ID || (other.State == signalbox.Pending && !other.Ready) {
+			continue
+		}
+		g.OK, g.TaskID = false, other.ID
+		g.Text = fmt.Sprintf("Session %s has another turn before it", t.SessionID)
+		g.Detail = fmt.Sprintf("%s is %s; one turn of a session runs at a time", other.ID, other.State)
+		g.Cure = "Wait for it, or signalbox cancel " + other.ID
+	}
+	return g, nil
+}
+
+// gateConnected also returns the agents that could take the task.
+func (e *Engine) gateConnected(t *signalbox.Task) (Gate, []LiveAgent) {
+	if ofTools(t.Queue) {
+		return e.toolConnected(t)
+	}
+	var up []LiveAgent
+	var down []string
+	for _, a := range e.live.Agents() {
+		switch {
+		case !a.Serves(t.Queue):
+		case a.Up:
+			up = append(up, a)
+		default:
+			down = append(down, fmt.Sprintf("%s (%s)", a.Name, or(a.Message, "not heard from")))
+		}
+	}
+	g := Gate{Name: "agent_connected", OK: len(up) > 0}
+	name, one := signalbox.OnlyAgent(t.Queue)
+	switch {
+	case g.OK && one:
+		g.Text = "Agent " + name + " is connected"
+	case g.OK:
+		g.Text = fmt.Sprintf("%d of %d agents that serve %s are connected", len(up), len(up)+len(down), t.Queue)
+	case len(down) > 0:
+		g.Text = "No agent that serves " + t.Queue + " is connected"
+		g.Detail = "gone: " + strings.Join(down[:min(5, len(down))], ", ")
+		g.Cure = "Start the agent again; signalbox agents shows where it was."
+	default:
+		g.Text = "No agent serves " + t.Queue
+		g.Cure = "Start one: signalbox agent --director URL"
+	}
+	if one {
+		g.Agent = name
+	}
+	return g, up
+}
+
+func (e *Engine) gateFree(ctx context.Context, t *signalbox.Task, servers []LiveAgent) (Gate, error) {
+	if ofTools(t.Queue) {
+		return e.toolFree(ctx, t, servers)
+	}
+	g := Gate{Name: "agent_free"}
+	if len(servers) == 0 {
+		g.Text = "No connected agent could be free"
+		return g, nil
+	}
+	_, bypass := signalbox.QueueBypass(t.Queue)
+	if bypass {
+		return e.gateOfServers(ctx, g, servers, true)
+	}
+	able, drained, cure, err := e.undrained(ctx, servers)
+	if err != nil {
+		return g, err
+	}
+	if len(able) == 0 {
+		return drainedGate(drained, cure), nil
+	}
+	g, err = e.gateOfServers(ctx, g, able, false)
+	return g.withDrained(drained), err
+}
+
+// gateOfServers is open where one of the connected agents has a free slot.
+func (e *Engine) gateOfServers(ctx context.Context, g Gate, servers []LiveAgent, bypass bool) (Gate, error) {
+	if full, g := e.fleetGate(); full {
+		return g, nil
+	}
+	var held []string
+	for _, a := range servers {
+		if bypass {
+			a.InUse, a.Slots, a.Held = a.IsolatedInUse, e.bypassSlots(a.IsolatedSlots), false
+		}
+		if !a.Held && a.InUse < a.Slots {
+			g.OK, g.Agent = true, a.Name
+			g.Text = "Agent " + a.Name + " is free"
+			return g, nil
+		}
+		if a.Held {
+			held = append(held, a.Name+": "+or(a.Message, "it has not said that it is free"))
+		}
+	}
+	if len(held) > 0 && len(held) == len(servers) {
+		g.Text = "Offers are withheld"
+		g.Detail = strings.Join(held[:min(5, len(held))], "; ")
+		g.Cure = "It clears by itself when the agent reports idle; signalbox release NAME forces it."
+		return g, nil
+	}
+	return e.busyGate(ctx, g, servers)
+}
+
+// fleetGate is shut while as many executions run as all agents together may.
+func (e *Engine) fleetGate() (full bool, g Gate) {
+	if e.opts.Fleet == 0 {
+		return false, g
+	}
+	running := 0
+	for _, a := range e.live.Agents() {
+		if _, own := signalbox.ExecutorKind(a.Name); !own {
+			running += a.InUse
+		}
+	}
+	return running >= e.opts.Fleet, Gate{
+		Name: "agent_free", Text: fmt.Sprintf("The fleet is at its ceiling: %d of %d executions run", running, e.opts.Fleet),
+		Detail: "queue.fleet bounds the executions of all agents together",
+		Cure:   "Wait, or raise queue.fleet in the configuration.",
+	}
+}
+
+// busyGate names the task that will free a slot first as far as anyone can
+// tell: the one that has run longest.
+func (e *Engine) busyGate(ctx context.Context, g Gate, servers []LiveAgent) (Gate, error) {
+	running, err := e.store.InFlight(ctx)
+	if err != nil {
+		return g, err
+	}
+	for _, r := range running {
+		if !slices.ContainsFunc(servers, func(a LiveAgent) bool { return a.Name == r.Agent }) {
+			continue
+		}
+		g.TaskID, g.Agent = r.ID, r.Agent
+		g.Text = fmt.Sprintf("Agent %s is busy", r.Agent)
+		if len(servers) > 1 {
+			g.Text = fmt.Sprintf("All %d connected agents are busy", len(servers))
+		}
+		g.Detail = fmt.Sprintf("%s has been running %s for %s", r.Agent, r.ID, e.since(r.DispatchedAt)) + typical(e.runs.of(ctx, r.Agent))
+		g.Cure = "Wait, or signalbox cancel " + r.ID
+		return g, nil
+	}
+	g.Text = "The connected agents have no free slot"
+	return g, nil
+}
+
+// typical says what the agent's runs take, where enough are known.
+func typical(runs []time.Duration) string {
+	if len(runs) < minRuns {
+		return ""
+	}
+	runs = slices.Sorted(slices.Values(runs))
+	return fmt.Sprintf("; typical %s–%s", percentile(runs, 25).Round(time.Second), percentile(runs, 75).Round(time.Second))
+}
+
+func gatePosition(t *signalbox.Task, pos store.Position) Gate {
+	about := ""
+	if pos.Approximate {
+		about = "about "
+	}
+	g := Gate{Name: "position", OK: pos.N <= 1, Text: fmt.Sprintf("Position %s%d in %s", about, pos.N, t.Queue)}
+	if g.OK {
+		g.Detail = "next to be taken"
+	} else {
+		g.Detail = fmt.Sprintf("%s%d tasks are before it", about, pos.N-1)
+		if pos.N == 2 {
+			g.Detail = about + "1 task is before it"
+		}
+		g.Cure = "Wait, or submit with a higher priority."
+	}
+	return g
+}

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Transfer is a whole task on its way from one store to another. The values of
+// its environment do not travel.
+type Transfer struct {
+	Task    signalbox.Task
+	Request signalbox.Request
+	Result  *signalbox.Result // nil while it has not ended
+	Env     map[string]string // of one that waits, where who imports it has the values
+}
+
+// Transfer reads a task as it is, for an export.
+func (e *Engine) Transfer(ctx context.Context, t signalbox.Task) (Transfer, error) {
+	out := Transfer{Task: t}
+	var err error
+	if out.Request, err = e.store.Request(ctx, t.ID); err != nil {
+		return out, err
+	}
+	out.Request.SealedEnv, out.Request.Trace = nil, ""
+	if !t.State.Terminal() {
+		return out, nil
+	}
+	result, err := e.store.Result(ctx, t.ID)
+	out.Result = &result
+	return out, err
+}
+
+// Restore stores a task that came from another store. One that ran there is
+// put back in line, or ends as interrupted. CodeConflict where it is known.
+func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signalbox.Task, error) {
+	if err := checkTransfer(&in); err != nil {
+		return signalbox.Task{}, err
+	}
+	now := e.Now()
+	t := &in.Task
+	for _, at := range []*time.Time{&t.CreatedAt, &t.EnqueuedAt, &t.EndedAt} {
+		if at.After(now) { // by a clock that was wrong: all that is put in line later would get that time
+			*at = now
+		}
+	}
+	switch {
+	case t.State.InFlight() && requeue && t.State != signalbox.Cancelling:
+		t.State, t.StartedAt, t.DispatchedAt, t.Attempts = signalbox.Pending, time.Time{}, time.Time{}, t.Attempts+1
+	case t.State.InFlight():
+		t.State, t.Reason, t.EndedAt = signalbox.Failed, signalbox.ReasonInterrupted, now
+		t.Message = "it was " + in.from() + " when it was exported, and its end is not known here; signalbox retry runs it again"
+	}
+	if t.State == signalbox.Pending {
+		if err := e.sealTransfer(&in); err != nil {
+			return *t, err
+		}
+		in.Result, t.Agent, t.TaskID, t.AgentURL = nil, "", "", ""
+	} else if in.Result == nil {
+		in.Result = &signalbox.Result{}
+	}
+	t.Slot, t.Fence = 0, 0 // fences are of one store
+	after, err := e.store.Restore(ctx, store.Restored{Task: *t, Request: in.Request, Result: in.Result, Now: now})
+	if err != nil {
+		return *t, err
+	}
+	e.publish("", after, store.RestoreEntry(&after, now))
+	return after, nil
+}
+
+// sealTransfer encrypts the environment of a task that is to run here.
+func (e *Engine) sealTransfer(in *Transfer) error {
+	if len(in.Env) == 0 {
+		if in.Task.HasEnv {
+			return signalbox.Errorf(signalbox.CodeValidation, "it needs env values or secret arguments, which exports do not hold: put them into its env, or submit it again with them")
+		}
+		return nil
+	}
+	n := NewTask{Env: in.Env}
+	if err := n.checkEnv(); err != nil {
+		return err
+	}
+	plain, err := json.Marshal(in.Env)
+	if err != nil {
+		return err
+	}
+	in.Task.HasEnv, in.Request.HadEnv = true, true
+	in.Request.SealedEnv = e.opts.Sealer.Seal(plain, in.Task.ID)
+	return nil
+}
+
+// from says where a task ran.
+func (in *Transfer) from() string {
+	if in.Task.Agent == "" {
+		return "under way"
+	}
+	return "run by agent " + in.Task.Agent
+}
+
+// checkTransfer refuses what no store of ours can have held.
+func checkTransfer(in *Transfer) error {
+	t := &in.Task
+	switch {
+	case !signalbox.ValidID(t.ID):
+		return signalbox.Invalid("queue_id", "%q is no id of a task", t.ID)
+	case !signalbox.ValidQueue(t.Queue):
+		return signalbox.Invalid("queue", "%q is no queue", t.Queue)
+	case !t.State.Valid():
+		return signalbox.Invalid("state", "%q is no state of a task", t.State)
+	case t.State.Terminal() && t.Reason.End() != t.State:
+		return signalbox.Invalid("reason", "%q is no reason for which a task is %s", t.Reason, t.State)
+	case t.State.Terminal() && strings.TrimSpace(t.Message) == "":
+		return signalbox.Invalid("message", "message is missing: it says why the task is %s", t.State)
+	case t.CreatedAt.IsZero() || t.EnqueuedAt.IsZero():
+		return signalbox.Invalid("created_at", "created_at and enqueued_at are missing")
+	case t.Priority < signalbox.MinPriority || t.Priority > signalbox.MaxPriority:
+		return signalbox.Invalid("priority", "priority is %d to %d", signalbox.MinPriority, signalbox.MaxPriority)
+	case t.Mode == signalbox.ModeTool && t.Tool == "":
+		return signalbox.Invalid("tool", "a tool call needs its tool")
+	case t.State == signalbox.Pending && t.Queue == signalbox.QueueCalls:
+		return signalbox.Errorf(signalbox.CodeConflict, "its caller waited for it at the other director: it cannot go on here")
+	case t.SessionID != "" && !signalbox.ValidSessionID(t.SessionID):
+		return signalbox.Invalid("session_id", "session_id is not valid")
+	case len(t.IdempotencyKey) > 1024 || strings.ContainsRune(t.IdempotencyKey, 0):
+		return signalbox.Invalid("idempotency_key", "idempotency_key is too long or not printable")
+	}
+	if t.Mode == signalbox.ModeTool {
+		return nil
+	}
+	return signalbox.CheckPrompt(in.Request.Prompt)
+}
