@@ -49,7 +49,7 @@ func (r *run) ask(ctx context.Context, cause error) {
 		case errors.Is(err, errNeverSeen):
 			r.heard()
 			unseen = true
-			if !sleep(ctx, r.d.opts.Confirm) {
+			if !r.sleep(ctx, r.d.opts.Confirm) {
 				return
 			}
 			continue
@@ -58,7 +58,7 @@ func (r *run) ask(ctx context.Context, cause error) {
 			return
 		}
 		r.d.probe(r.lane)
-		if !sleep(ctx, delay) {
+		if !r.sleep(ctx, delay) {
 			return
 		}
 	}
@@ -169,13 +169,38 @@ func (r *run) othersAtAgent(ctx context.Context, t signalbox.Task) (map[string]b
 	if err != nil {
 		return nil, err
 	}
-	others := map[string]bool{}
+	others := r.d.pastOf(r.lane)
 	for _, o := range append(flying, page.Tasks...) {
 		if o.ID != t.ID && o.Agent == t.Agent && o.TaskID != "" {
 			others[o.TaskID] = true
 		}
 	}
 	return others, nil
+}
+
+// maxPast is how many executions of an agent are remembered: as many as are
+// asked for of its history, and more.
+const maxPast = 100
+
+// past notes what the agent called a run that leaves. The row does not say it any
+// more where the task goes back to its line. Dispatcher.mu is held.
+func (l *lane) past(r *run) {
+	if r.agentTask == "" || l.row.Fencing {
+		return // who knows fences is asked by them
+	}
+	if l.earlier = append(l.earlier, r.agentTask); len(l.earlier) > maxPast {
+		l.earlier = l.earlier[1:]
+	}
+}
+
+func (d *Dispatcher) pastOf(l *lane) map[string]bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ids := map[string]bool{}
+	for _, id := range l.earlier {
+		ids[id] = true
+	}
+	return ids
 }
 
 // began reports whether something that an agent started at this time can be

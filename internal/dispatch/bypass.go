@@ -2,9 +2,6 @@ package dispatch
 
 import (
 	"context"
-
-	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/api"
 )
 
 // The bypass: isolated executions beside the slots of an agent, in slot rows
@@ -15,7 +12,7 @@ func (l *lane) isolatedInUse() int { return l.isolated + l.withheldSlots(true) }
 
 // freeIsolated is how many isolated executions it could be offered now.
 func (l *lane) freeIsolated() int {
-	if !l.up || l.removed || l.bypassHeld {
+	if !l.up || l.removed || l.bypassHeld || l.amnesia || !l.ours() {
 		return 0
 	}
 	return max(0, l.status.IsolatedSlots-l.isolatedInUse())
@@ -34,9 +31,11 @@ func (l *lane) kickBypass() {
 func (d *Dispatcher) claimIsolated(ctx context.Context, l *lane) (more bool, err error) {
 	d.mu.Lock()
 	able := l.bypass && !d.draining && l.freeIsolated() > 0
+	t := l.term
 	if able {
 		l.bypass = false
 		d.busy++
+		t.group.Add(1)
 	}
 	row, slots, freed := l.row, l.status.IsolatedSlots, d.freed
 	above := max(l.status.HighestFence, d.fences[l.name])
@@ -44,7 +43,11 @@ func (d *Dispatcher) claimIsolated(ctx context.Context, l *lane) (more bool, err
 	if !able {
 		return false, nil
 	}
+	defer t.group.Done()
 	defer d.unbusy()
+	if !d.holds(l.name) {
+		return false, nil // Lost is about to say so
+	}
 	claimed, found, err := d.engine.ClaimBypass(ctx, row, slots, above)
 	if more = err == nil && (found || d.wentWithout(freed)); more || err != nil {
 		d.mu.Lock()
@@ -52,7 +55,7 @@ func (d *Dispatcher) claimIsolated(ctx context.Context, l *lane) (more bool, err
 		d.mu.Unlock()
 	}
 	if found {
-		d.begin(l, claimed, (*run).dispatch)
+		d.begin(l, t, claimed)
 	}
 	return more, err
 }
@@ -67,16 +70,10 @@ func (d *Dispatcher) holdIsolated(l *lane) {
 	d.mu.Unlock()
 	d.spawn(func() {
 		sleep(d.ctx, pause)
+		d.turn("bypass", l.name, 0)
 		d.mu.Lock()
 		l.bypassHeld = false
 		l.kickBypass()
 		d.mu.Unlock()
 	})
-}
-
-// isolate makes an offer one of an isolated execution: no conversation, and a
-// slot number of those alone.
-func (r *run) isolate(a *api.AgentTask) {
-	a.Isolated, a.Slot, a.SessionID = true, r.slot-signalbox.FirstIsolatedSlot, ""
-	a.AllowedTools, a.SystemPrompt = r.claimed.Request.AllowedTools, r.claimed.Request.SystemPrompt
 }

@@ -239,6 +239,31 @@ func TestFleetCeilingLeavesNobodyWaiting(t *testing.T) {
 	}
 }
 
+// An agent that pulls counts under the ceiling, and has no lane here: its end
+// makes the others look as well.
+func TestFleetCeilingHearsOfAgentsThatPull(t *testing.T) {
+	h := newHouse(t, noTick, fleetOf(1))
+	away := signalbox.Agent{Name: "away", Kind: "demo", URL: signalbox.PullURL("the-only-one"), Slots: 1, Fencing: true, Source: signalbox.AgentPull}
+	h.put(away, "")
+	h.agent(Options{Name: "here"})
+	first := h.submit(engine.NewTask{Agent: "away"})
+	h.start()
+	h.untilUp("here")
+	c, found, err := h.engine.Claim(t.Context(), away, 0)
+	if err != nil || !found {
+		t.Fatalf("no task for the agent that pulls: %v", err)
+	}
+	next := h.submit(engine.NewTask{Agent: "here"})
+	time.Sleep(100 * time.Millisecond) // the lane has looked in vain
+	if got := h.task(next); got.State != signalbox.Pending {
+		t.Fatalf("%s under a ceiling of 1, beside %s", got.State, first)
+	}
+	if _, err := h.engine.Finish(t.Context(), c.Task, engine.Outcome{Reason: signalbox.ReasonCompleted}); err != nil {
+		t.Fatal(err)
+	}
+	h.untilState(next, signalbox.Working)
+}
+
 // The same for the ceiling over all isolated executions, where a task came to
 // wait since its agent did not take it at first.
 func TestBypassCeilingLeavesNobodyWaiting(t *testing.T) {

@@ -42,7 +42,10 @@ func (d *Dispatcher) tellCancel(r *run) {
 	if begun {
 		return
 	}
-	d.spawn(func() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.in(r.lane, r.term, func() {
+		r.turn("tell")
 		d.tell(r, func() bool {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -58,7 +61,9 @@ func (d *Dispatcher) tell(r *run, worth func() bool) {
 			poke(r.again)
 			return
 		}
-		if !sleep(d.ctx, delay) {
+		slept := sleep(r.term.ctx, delay)
+		r.turn("tell")
+		if !slept {
 			return
 		}
 	}
@@ -66,7 +71,7 @@ func (d *Dispatcher) tell(r *run, worth func() bool) {
 
 // tellOnce reports whether the agent has heard it.
 func (d *Dispatcher) tellOnce(r *run) bool {
-	ctx, cancel := context.WithTimeout(d.ctx, cancelTimeout)
+	ctx, cancel := context.WithTimeout(r.term.ctx, cancelTimeout)
 	defer cancel()
 	answer, err := r.conn().cancel(ctx, r.idAtAgent())
 	switch statusOf(err) {
@@ -74,7 +79,7 @@ func (d *Dispatcher) tellOnce(r *run) bool {
 		return true
 	}
 	if err != nil {
-		if d.ctx.Err() == nil {
+		if r.term.ctx.Err() == nil {
 			d.log.Warn("agent not reached to cancel", "queue_id", r.taskID, "agent", r.lane.name, "error", err)
 		}
 		return false
@@ -89,8 +94,8 @@ func (d *Dispatcher) released(t signalbox.Task) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l := d.lanes[t.Agent]
-	if l == nil {
-		return
+	if l == nil || l.term == nil {
+		return // the director that dispatches to it hears of it
 	}
 	defer func() {
 		l.bypass = true
@@ -98,12 +103,12 @@ func (d *Dispatcher) released(t signalbox.Task) {
 		d.slotFreed()
 		poke(l.wake)
 	}()
-	if t.ID == "" { // nothing held a slot: someone wants the agent to be offered tasks all the same
+	if t.ID == "" && t.Fence == 0 { // nothing held a slot: someone wants the agent to be offered tasks all the same
 		l.unhold()
-		l.forced = true
+		l.forced, l.amnesia = true, false
 		return
 	}
-	l.withheld = slices.DeleteFunc(l.withheld, func(w withheld) bool { return w.TaskID == t.ID && w.Fence == t.Fence })
+	l.withheld = slices.DeleteFunc(l.withheld, func(w withheld) bool { return w.Fence == t.Fence })
 	r := l.runs[t.ID]
 	if r == nil || r.fence != t.Fence {
 		return

@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -22,27 +24,60 @@ func (d *Dispatcher) careLoop() {
 	defer timer.Stop()
 	c := chores{d: d}
 	for {
-		select {
-		case <-ctx.Done():
+		agents, queues, due := d.cares(ctx, timer.C)
+		if ctx.Err() != nil {
 			return
-		case <-d.refresh:
-			if err := d.loadAgents(ctx); err != nil && ctx.Err() == nil {
-				d.log.Error("agents not loaded, trying again", "error", err)
-				poke(d.refresh)
-				sleep(ctx, claimRetry)
-			}
-			continue
-		case <-d.recheck:
-			if err := d.kickWaiting(ctx); err != nil && ctx.Err() == nil {
-				poke(d.recheck)
-				sleep(ctx, claimRetry)
-			}
-			continue
-		case <-d.care:
-		case <-timer.C:
 		}
-		timer.Reset(c.round(ctx))
+		if agents {
+			d.again(ctx, d.refresh, "agents not loaded, trying again", d.loadAgents(ctx))
+		}
+		if queues {
+			d.again(ctx, d.recheck, "waiting tasks not looked for, trying again", d.kickWaiting(ctx))
+		}
+		if due {
+			timer.Reset(c.round(ctx))
+		}
 	}
+}
+
+// cares waits until there is something to do, and says what all there is: it is
+// done in one order, whatever came first.
+func (d *Dispatcher) cares(ctx context.Context, tick <-chan time.Time) (agents, queues, due bool) {
+	select {
+	case <-ctx.Done():
+		return false, false, false
+	case <-d.refresh:
+		agents = true
+	case <-d.recheck:
+		queues = true
+	case <-d.care:
+		due = true
+	case <-tick:
+		due = true
+	}
+	d.turn("care", "", 0)
+	return taken(d.refresh) || agents, taken(d.recheck) || queues, taken(d.care) || taken(tick) || due
+}
+
+// taken takes what lies in a channel, and reports whether there was anything.
+func taken[T any](c <-chan T) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// again does what failed once more, a little later.
+func (d *Dispatcher) again(ctx context.Context, sign chan struct{}, what string, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	d.log.Error(what, "error", err)
+	poke(sign)
+	sleep(ctx, claimRetry)
+	d.turn("care", "", 0)
 }
 
 // chores remembers when what was done last.
@@ -53,6 +88,7 @@ type chores struct {
 	pruned     time.Time
 	ticked     time.Time
 	suspects   map[string]suspect
+	next       time.Time // when a task is due, as it was last known
 }
 
 // round does what is due and returns when the next round is.
@@ -60,6 +96,10 @@ func (c *chores) round(ctx context.Context) time.Duration {
 	d, now := c.d, c.d.opts.Monotonic()
 	_, next, err := d.engine.Wake(ctx) // applied hears of each
 	c.complain(ctx, "due tasks not woken", err)
+	if !d.alone() && !c.next.IsZero() && !d.engine.Now().Before(c.next) {
+		poke(d.recheck) // another director may have woken it, which is told to nobody
+	}
+	c.next = next
 	if c.due(&c.ticked, now, d.opts.Tick) {
 		_, err = d.engine.EndOverdue(ctx)
 		c.complain(ctx, "overdue tasks not ended", err)
@@ -73,6 +113,9 @@ func (c *chores) round(ctx context.Context) time.Duration {
 	}
 	if c.due(&c.reconciled, now, reconcileEvery) {
 		c.suspects = d.reconcile(ctx, c.suspects)
+		if !d.alone() {
+			d.compareRuns(ctx)
+		}
 	}
 	if c.due(&c.pruned, now, pruneEvery) {
 		d.prune(ctx)
@@ -116,8 +159,9 @@ func (d *Dispatcher) heardOf() []signalbox.Task {
 // strand deals with the session tasks of agents that have been gone for the
 // session grace.
 func (d *Dispatcher) strand(ctx context.Context) {
-	for name, gone := range d.goneFor() {
-		if err := d.engine.Strand(ctx, name, gone); err != nil && ctx.Err() == nil {
+	gone := d.goneFor()
+	for _, name := range slices.Sorted(maps.Keys(gone)) {
+		if err := d.engine.Strand(ctx, name, gone[name]); err != nil && ctx.Err() == nil {
 			d.log.Error("session tasks of a gone agent not dealt with", "agent", name, "error", err)
 		}
 	}
@@ -136,12 +180,12 @@ func (d *Dispatcher) goneFor() map[string]time.Duration {
 	defer d.mu.Unlock()
 	for queue := range counts.Queues {
 		name, ok := signalbox.QueueAgent(queue)
-		if !ok {
+		if !ok || d.pulls[name] {
 			continue
 		}
 		since := d.started
 		if l := d.lanes[name]; l != nil {
-			if l.up {
+			if l.up || l.term == nil {
 				continue
 			}
 			since = l.downSince

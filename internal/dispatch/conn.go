@@ -47,10 +47,10 @@ type conn struct {
 	http  *http.Client
 }
 
-// newTransport is shared by all agents of a dispatcher. Proxies are not used
+// NewTransport is shared by all agents of a dispatcher. Proxies are not used
 // and redirects not followed: the director speaks to the address it was
 // given, and sends its token nowhere else.
-func newTransport() *http.Transport {
+func NewTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: agentaddr.Control(true)}
 	return &http.Transport{
 		DialContext:            dialer.DialContext,

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -49,7 +50,21 @@ type Options struct {
 	// known not to have reached its agent.
 	Transport http.RoundTripper
 	Traces    Traces // nil: agents are told of no trace
-	Log       *slog.Logger
+	// Holds reports whether this director dispatches to an agent, where several
+	// are over the store: Gained and Lost say when that begins and ends. nil:
+	// it dispatches to all, from Start on.
+	Holds func(agent string) bool
+	// Generation is that of the store (store.Shared). nil: it has but one.
+	Generation func() int64
+	// Relisted is told that the agents may be others than before (Names). It
+	// must not wait.
+	Relisted func()
+	// Turn is called by each goroutine here when it has waited for something,
+	// and when it begins, before it looks at anything: a simulation lets one at a
+	// time go on, in an order of its own. what, of and fence name it. nil: all go
+	// on at once.
+	Turn func(what, of string, fence int64)
+	Log  *slog.Logger
 	// Monotonic is the clock by which silence is measured: time.Now, whose
 	// readings carry the monotonic clock.
 	Monotonic func() time.Time
@@ -72,6 +87,8 @@ type Dispatcher struct {
 	log    *slog.Logger
 	id     string // of the store; agents compare fences within it
 
+	generation atomic.Int64 // of the store, as it was looked at last
+
 	ctx    context.Context // of all goroutines
 	cancel context.CancelFunc
 	group  sync.WaitGroup // every goroutine
@@ -81,6 +98,8 @@ type Dispatcher struct {
 	order    []*lane         // by name
 	open     []*lane         // those with a free slot that nothing was announced to, by name (open.go)
 	runs     map[string]*run // by task id
+	pulls    map[string]bool // agents that pull: they have no lane
+	mine     map[string]bool // agents that this director dispatches to, where there are several
 	draining bool
 	stopped  bool
 	busy     int              // runs, and claims under way
@@ -119,7 +138,7 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	opts.FollowWait = min(opts.FollowWait, e.ExecutionTTL()/4)
 	opts.PollInterval = min(opts.PollInterval, e.ExecutionTTL()/4)
 	if opts.Transport == nil {
-		opts.Transport = newTransport()
+		opts.Transport = NewTransport()
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
@@ -129,9 +148,12 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	}
 	d := &Dispatcher{
 		engine: e, opts: opts, log: opts.Log, id: e.Info().ID,
-		lanes: map[string]*lane{}, runs: map[string]*run{}, fences: map[string]int64{},
+		lanes: map[string]*lane{}, mine: map[string]bool{}, runs: map[string]*run{}, fences: map[string]int64{},
 		adopted: make(chan struct{}), left: make(chan struct{}, 1), care: make(chan struct{}, 1),
 		recheck: make(chan struct{}, 1), refresh: make(chan struct{}, 1),
+	}
+	if opts.Generation != nil {
+		d.generation.Store(opts.Generation())
 	}
 	e.SetLive(d)
 	e.Observe(d.applied)
@@ -145,14 +167,17 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 	d.ctx, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	d.started = d.opts.Monotonic()
 	err := d.loadAgents(ctx)
-	if err == nil {
-		err = d.adopt(ctx)
+	if err == nil && d.alone() {
+		err = d.adopt(ctx, d.terms())
 	}
 	if err != nil {
 		d.Stop()
 		return err
 	}
 	close(d.adopted)
+	if d.alone() {
+		d.ready(d.terms())
+	}
 	d.spawn(d.careLoop)
 	return nil
 }
@@ -164,6 +189,13 @@ func (d *Dispatcher) spawn(f func()) {
 	defer d.mu.Unlock()
 	if !d.stopped {
 		d.group.Go(f)
+	}
+}
+
+// turn is where a goroutine goes on after it has waited (Options.Turn).
+func (d *Dispatcher) turn(what, of string, fence int64) {
+	if d.opts.Turn != nil {
+		d.opts.Turn(what, of, fence)
 	}
 }
 
@@ -218,7 +250,7 @@ func (d *Dispatcher) Stop() {
 	}
 	d.cancel()
 	d.group.Wait()
-	if t, ok := d.opts.Transport.(*http.Transport); ok {
+	if t, ok := d.opts.Transport.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}
 }

@@ -25,5 +25,9 @@
 // their agent (bypass.go). Which limit ends a run that goes on for too long is
 // decided in limits.go; which conversation a chat goes on with, in talk.go.
 //
+// Where several directors are over one store, all of this is done for the agents
+// that this one holds (Options.Holds, Gained, Lost); others are asked for their
+// status, and no more (term.go).
+//
 // agenttest is an agent that does what a test tells it.
 package dispatch

@@ -2,6 +2,7 @@ package dispatch_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -359,11 +360,15 @@ func TestFailedClaimIsTriedAgain(t *testing.T) {
 
 // Fault 9: env secrets lie about. They travel to the agent and nowhere else.
 func TestFault09EnvStaysOutOfLogsAndJournal(t *testing.T) {
-	const secret = "hunter2-is-my-password"
+	const secret, end = "hunter2-is-my-password", "-password"
+	env := map[string]string{"PASSWORD": secret}
+	for n := range 5 { // the secret begins with these, and its end is not to stay when they are hidden
+		env[fmt.Sprint("PART_", n)] = secret[:7+n]
+	}
 	h := newHouse(t, fast)
 	a := h.agent(Options{})
 	a.Script(Offer, Say(500, api.AgentRefusal{Message: "no room for " + secret}), Busy(nil))
-	id := h.submit(engine.NewTask{Env: map[string]string{"PASSWORD": secret}})
+	id := h.submit(engine.NewTask{Env: env})
 	h.start()
 	h.untilState(id, signalbox.Working)
 	if got := a.Requests(Offer)[2].Task.Env["PASSWORD"]; got != secret {
@@ -371,15 +376,15 @@ func TestFault09EnvStaysOutOfLogsAndJournal(t *testing.T) {
 	}
 	a.Finish(id, End{State: "failed", Error: &api.AgentError{Type: "claude_error", Message: "cannot log in with " + secret}})
 	got := h.ends(id, signalbox.ReasonAgentError)
-	if strings.Contains(h.log.String(), secret) {
+	if strings.Contains(h.log.String(), end) {
 		t.Errorf("the log names the secret:\n%s", h.log)
 	}
 	for _, e := range h.journal() {
-		if strings.Contains(e.Message, secret) {
+		if strings.Contains(e.Message, end) {
 			t.Errorf("the journal names the secret: %+v", e)
 		}
 	}
-	if strings.Contains(got.Message+got.LastError, secret) || got.HasEnv {
+	if strings.Contains(got.Message+got.LastError, end) || got.HasEnv {
 		t.Errorf("the row names the secret: %+v", got)
 	}
 	if r, _ := h.store.Request(context.Background(), id); len(r.SealedEnv) > 0 {

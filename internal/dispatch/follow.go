@@ -35,7 +35,7 @@ func (r *run) follow(ctx context.Context) {
 			return
 		}
 		r.d.probe(r.lane)
-		if !sleep(ctx, delay) {
+		if !r.sleep(ctx, delay) {
 			return
 		}
 		delay = min(2*delay, maxDelay)
@@ -60,7 +60,7 @@ func (r *run) step(ctx context.Context) (api.AgentTaskStatus, error) {
 	begun := time.Now()
 	s, news, err := r.listen(ctx)
 	if err == nil && !news && time.Since(begun) < firstDelay {
-		sleep(ctx, firstDelay) // it does not wait as it said it would
+		r.sleep(ctx, firstDelay) // it does not wait as it said it would
 	}
 	return s, err
 }
@@ -124,6 +124,8 @@ func (r *run) poll(ctx context.Context) (api.AgentTaskStatus, error) {
 		case <-r.again:
 		case <-ctx.Done():
 		}
+		r.turn("run")
+		taken(r.again)
 	}
 	return s, nil
 }
@@ -220,6 +222,9 @@ func (r *run) forgotten(ctx context.Context) {
 
 // lose ends an execution that nobody will report on.
 func (r *run) lose(ctx context.Context, reason signalbox.Reason, message string) {
+	if !r.d.holds(r.lane.name) {
+		return // it was this process that was silent: whoever has the agent now follows the task
+	}
 	result := &signalbox.Result{}
 	r.tail.Result(result)
 	result.Output = strings.TrimSpace(result.Tail)

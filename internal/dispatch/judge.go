@@ -20,7 +20,7 @@ func (l *lane) judge(director string) {
 	foreign, listed := l.foreign(director)
 	switch {
 	case l.status.State == "idle":
-		l.forced = false
+		l.forced, l.amnesia = false, false
 		l.unhold()
 	case l.forced:
 	case len(foreign) > 0 && (l.refused || len(foreign) >= l.row.Slots-l.inUse()):
@@ -28,6 +28,7 @@ func (l *lane) judge(director string) {
 		l.message = "busy with " + foreign[0] + ", which is not from this queue"
 	case l.refused && !listed: // working, and it does not say at what: it said busy, so it is until it is idle
 	default:
+		l.amnesia = false
 		l.unhold()
 	}
 }
@@ -55,7 +56,7 @@ func (l *lane) foreign(director string) (names []string, listed bool) {
 	for _, c := range tasks {
 		switch {
 		case c.Isolated || l.runOf(c) != nil || l.withholds(c):
-		case l.status.Fencing && l.status.Director == director && c.Fence > 0:
+		case l.status.Fencing && l.status.Director == director && c.Fence > 0 && !l.amnesia:
 			// It was lost or released here. The agent stops it, with proof,
 			// before it accepts the next fence.
 		case unknown > 0 && !l.status.Fencing:

@@ -33,7 +33,11 @@ type lane struct {
 	// whether the agent is free: a run that began or left, a refusal.
 	epoch int64
 	// stale asks for a fresh status though the agent is heard of anyway.
-	stale   bool
+	stale bool
+	// term is the time in which this director dispatches to it; nil where
+	// another one does. amnesia says that the store forgot what it may be at.
+	term    *term
+	amnesia bool
 	removed bool // its agent is no longer known; it goes with its last run
 	drained bool // its own queue is paused: it is offered nothing until a queue is resumed
 	open    bool // it is in Dispatcher.open
@@ -50,6 +54,7 @@ type lane struct {
 	runs     map[string]*run // by task id, isolated ones too
 	isolated int             // how many of them are
 	withheld []withheld
+	earlier  []string // what a plain agent called the runs that left
 	signals  []string // queues it was woken for and has not looked at yet
 	probing  chan struct{}
 
@@ -103,7 +108,7 @@ func (l *lane) take(r *run) {
 
 // free is how many tasks it could be offered now.
 func (l *lane) free() int {
-	if !l.up || l.held || l.removed || l.drained {
+	if !l.up || l.held || l.removed || l.drained || !l.ours() {
 		return 0
 	}
 	return max(0, l.row.Slots-l.inUse())
@@ -197,6 +202,21 @@ func (l *lane) hear(tasks []api.AgentCurrentTask, now, wall time.Time) {
 	}
 }
 
+// says is how many executions it runs by its own word.
+func (l *lane) says() (slots, isolated int) {
+	for _, c := range currentTasks(&l.status) {
+		if c.Isolated {
+			isolated++
+		} else {
+			slots++
+		}
+	}
+	if slots+isolated == 0 && l.status.State == "working" {
+		slots = 1 // it does not say what
+	}
+	return min(slots, l.row.Slots), isolated
+}
+
 // live is the lane as the engine sees it.
 func (l *lane) live() engine.LiveAgent {
 	a := engine.LiveAgent{
@@ -204,6 +224,9 @@ func (l *lane) live() engine.LiveAgent {
 		IsolatedSlots: l.status.IsolatedSlots, IsolatedInUse: l.isolatedInUse(),
 		Sessions: l.status.Sessions, Terminal: l.status.Terminal,
 		LastHeard: l.lastHeard, LastProgress: l.lastProgress,
+	}
+	if l.term == nil { // another director has its runs
+		a.InUse, a.IsolatedInUse = l.says()
 	}
 	if len(l.runs) > 1 { // the agent's clock says nothing of one of them
 		a.Progress = make(map[string]time.Time, len(l.runs))

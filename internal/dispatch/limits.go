@@ -1,7 +1,9 @@
 package dispatch
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -130,5 +132,6 @@ func (d *Dispatcher) overLimit() (due []stopOrder) {
 			due = append(due, stopOrder{r, r.claimed.Task, reason, message})
 		}
 	}
+	slices.SortFunc(due, func(a, b stopOrder) int { return cmp.Compare(a.run.fence, b.run.fence) })
 	return due
 }

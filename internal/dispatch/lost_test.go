@@ -112,6 +112,26 @@ func TestLostReplyIsNotMistakenForAnotherTask(t *testing.T) {
 	}
 }
 
+// Nor is what it ran of a task that goes to the line once more, whose row no
+// longer says what the agent called it.
+func TestLostReplyIsNotMistakenForALostAttempt(t *testing.T) {
+	h := newHouse(t)
+	a := h.agent(Options{Plain: true})
+	before := h.submit(engine.NewTask{Prompt: "before", OnLost: signalbox.LostRequeue})
+	h.start()
+	h.untilState(before, signalbox.Working)
+	id := h.submit(engine.NewTask{Prompt: "the task"})
+	a.Script(Offer, Reset())
+	a.Restart(true)
+	h.until(id, "sent back", func(t signalbox.Task) bool { return t.Attempts == 1 || t.State.Terminal() })
+	if got := h.task(id); got.State.Terminal() {
+		t.Fatalf("it ended with the end of another one: %s (%s)", got.Reason, got.Message)
+	}
+	a.AwaitStart(2)
+	h.cancel(before)
+	h.cancel(id)
+}
+
 // An offer can lie unread in a stopped agent while the first question is
 // answered: "never seen" is believed the second time only.
 func TestNeverSeenIsConfirmed(t *testing.T) {

@@ -109,6 +109,16 @@ func (d *Dispatcher) slotFreed() {
 	}
 }
 
+// freedElsewhere is slotFreed for a task that has no run here: another director
+// freed its slot, or its agent is one that pulls.
+func (d *Dispatcher) freedElsewhere(t signalbox.Task, foreign bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if foreign || d.pulls[t.Agent] {
+		d.slotFreed()
+	}
+}
+
 // wentWithout notes that a claim found nothing which a ceiling may have held
 // back. freed is the count of freed slots before that claim: where one was
 // freed since, it is worth to look again.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/api"
 )
 
 // How often an agent is asked for its status, in parts of Options.Probe. One
@@ -58,6 +57,8 @@ func (d *Dispatcher) probeLoop(ctx context.Context, l *lane) {
 		case <-timer.C:
 		case <-l.probing:
 		}
+		d.turn("probe", l.name, 0)
+		taken(l.probing) // one look is enough for all who want one by now
 		if d.due(l) {
 			d.probeOnce(ctx, l)
 		}
@@ -136,7 +137,7 @@ func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 	d.noteHeard(l, false)
 	d.freeWithheld(ctx, l, s, lost)
 	d.mu.Lock()
-	if l.epoch == epoch { // else the status may be older than what happened since
+	if l.epoch == epoch && l.ours() { // else the status may be older than what happened since
 		l.judge(d.id)
 	}
 	l.bypass = l.bypass || l.status.IsolatedSlots > 0
@@ -161,113 +162,37 @@ func (d *Dispatcher) probeFailed(l *lane, err error) {
 func (d *Dispatcher) unreachable(l *lane, why string) {
 	d.mu.Lock()
 	news, url := l.gone(d.opts.Monotonic(), why), l.row.URL
+	told := l.term != nil || why == itStops // else the director that dispatches to it tells
 	d.mark(l)
 	d.mu.Unlock()
-	if news {
-		d.log.Warn("", "agent", "down", "name", l.name, "url", url, "error", why)
+	if !news {
+		return
+	}
+	d.log.Warn("", "agent", "down", "name", l.name, "url", url, "error", why)
+	if told {
 		d.engine.NoteAgent(d.ctx, signalbox.EventAgentDown, l.name, why)
 	}
 }
 
-// heard notes that an agent answered.
-func (d *Dispatcher) heard(l *lane) { d.noteHeard(l, true) }
+// itStops is what is noted of an agent that said so. Any director may have heard
+// it, and the one that dispatches to the agent goes by it.
+const itStops = "it said that it stops"
 
-// noteHeard takes in that an agent answered. Where it was away, what it does
-// is not known until a status says it.
-func (d *Dispatcher) noteHeard(l *lane, ask bool) {
-	d.mu.Lock()
-	news, url := l.heard(d.opts.Monotonic()), l.row.URL
-	l.stale = l.stale || (news && ask)
-	d.mark(l)
-	d.mu.Unlock()
-	if news {
-		d.log.Info("", "agent", "up", "name", l.name, "url", url)
-		d.engine.NoteAgent(d.ctx, signalbox.EventAgentUp, l.name, url)
-		d.probe(l)
-		poke(l.wake)
-	}
-}
-
-// learn takes in a status. What the agent says it runs was heard of, too.
-func (d *Dispatcher) learn(l *lane, s api.AgentStatus) {
-	wall := d.engine.Now()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	l.learn(s)
-	l.hear(currentTasks(&s), d.opts.Monotonic(), wall)
-	d.mark(l)
-}
-
-// hold withholds offers from an agent that said busy to a run, until it
-// reports idle.
-func (d *Dispatcher) hold(r *run, why string) {
-	d.mu.Lock()
-	r.refused = true
-	r.lane.hold(why)
-	d.mark(r.lane)
-	d.mu.Unlock()
-	d.probe(r.lane)
-}
-
-// raiseFence notes that an agent has seen a higher fence than ours, as after
-// the data folder was restored from a backup.
-func (d *Dispatcher) raiseFence(l *lane, highest int64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.fences[l.name] = max(d.fences[l.name], highest)
-}
-
-// Heartbeat notes that an agent was heard, and what it says of itself. A beat
-// does not bring an agent up: it may speak from where it cannot be reached. ok
-// is false where the agent of that name is known at another address: then
-// another one speaks, or this one must register again.
-func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) (ok bool) {
-	wall := d.engine.Now()
-	d.mu.Lock()
-	l := d.lanes[name]
-	switch {
-	case l == nil || (beat.URL != "" && beat.URL != l.row.URL):
-		d.mu.Unlock()
-		return l == nil // it was registered a moment ago
-	case beat.State == "stopping":
-		l.leaving = d.opts.Monotonic().Add(leavingFor)
-		d.mu.Unlock()
-		d.unreachable(l, "it said that it stops")
-		return true
-	}
-	l.leaving = time.Time{}
-	if !l.up || l.status.AgentKind == "" {
-		d.mu.Unlock()
-		d.probe(l)
-		return true
-	}
-	l.status.State, l.status.CurrentTasks, l.status.CurrentTask = beat.State, beat.CurrentTasks, nil
-	l.hear(beat.CurrentTasks, d.opts.Monotonic(), wall)
-	l.heard(d.opts.Monotonic())
-	wasHeld := l.held
-	l.judge(d.id)
-	free := wasHeld && !l.held
-	d.mark(l)
-	d.mu.Unlock()
-	if free {
-		poke(l.wake)
-	}
-	return true
-}
-
-// Answers asks an agent, at the address that is known of it, whether it is
-// there.
-func (d *Dispatcher) Answers(ctx context.Context, name string) bool {
+// downElsewhere takes in that another director finds an agent down: it is asked
+// from here, unless it said itself that it stops.
+func (d *Dispatcher) downElsewhere(name, why string) {
 	d.mu.Lock()
 	l := d.lanes[name]
 	if l == nil {
 		d.mu.Unlock()
-		return false
+		return
 	}
-	conn := l.conn
+	l.stale = true
+	if why == itStops {
+		l.leaving = d.opts.Monotonic().Add(leavingFor)
+		l.gone(d.opts.Monotonic(), why)
+		d.mark(l)
+	}
 	d.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
-	defer cancel()
-	s, err := conn.status(ctx)
-	return err == nil && s.Type == "agent"
+	d.probe(l)
 }

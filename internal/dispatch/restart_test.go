@@ -3,11 +3,13 @@ package dispatch_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/dispatch"
 	. "github.com/signalbox-ai/signalbox/internal/dispatch/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // A restarted director takes up what was in flight, in each state, with the
@@ -291,4 +293,63 @@ func TestExecutorsAreLeftAlone(t *testing.T) {
 		_, err := h.engine.Finish(t.Context(), task, engine.Outcome{Reason: signalbox.ReasonCompleted})
 		must(err)
 	}
+}
+
+// A task in flight that nobody follows, which should not be, is taken up when it
+// was so for long enough, and its agent is asked about it.
+func TestATaskThatNobodyFollowsIsTakenUp(t *testing.T) {
+	h := newHouse(t)
+	a := h.agent(Options{})
+	foreign := a.RunForeign("so that nothing is offered")
+	h.start()
+	h.await("the agent is held", func() bool { return h.live("fake").Held })
+	id := h.submit(engine.NewTask{})
+	c, found, err := h.engine.Claim(t.Context(), h.live("fake").Agent, 0)
+	if err != nil || !found || c.Task.ID != id {
+		t.Fatalf("claimed %+v, %v, %v", c.Task, found, err)
+	}
+	h.await("it is taken up and given back", func() bool {
+		h.clock.silenceFor(time.Second)
+		return h.task(id).State == signalbox.Pending
+	})
+	if got := h.task(id); got.Attempts != 0 || got.LastError == "" {
+		t.Errorf("%d attempts, %q", got.Attempts, got.LastError)
+	}
+	a.Finish(foreign, End{})
+	h.untilState(id, signalbox.Working)
+	a.Finish(id, End{})
+	h.ends(id, signalbox.ReasonCompleted)
+	if n := len(a.Executions()); n != 2 {
+		t.Errorf("%d executions", n)
+	}
+}
+
+// A director that stood still may withhold a slot when another one has its agent
+// already: that one gives it back when the agent is idle.
+func TestSlotThatSomebodyElseWithheldIsGivenBack(t *testing.T) {
+	h := newHouse(t)
+	a := h.agent(Options{Plain: true})
+	h.start()
+	h.untilUp("fake")
+	h.submit(engine.NewTask{Kind: "nobody"})
+	ctx, now := context.Background(), h.clock.now()
+	got, err := h.store.Claim(ctx, store.ClaimRequest{
+		Agent: "fake", AgentURL: a.URL(), Slots: 1, Queues: []string{signalbox.PoolQueue("nobody")}, Now: now, Expires: now.Add(ttl),
+	})
+	if err != nil || !got.Found {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	task, err := h.engine.Accept(ctx, got.Task, "task-elsewhere", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.engine.Lose(ctx, task, signalbox.ReasonLost, "silent", true, nil); err != nil {
+		t.Fatal(err)
+	}
+	h.clock.silenceFor(11 * time.Second) // it looks for such slots every ten seconds
+	h.await("the slot is free", func() bool {
+		slots, err := h.store.Slots(ctx)
+		return err == nil && len(slots) == 0
+	})
+	h.untilState(h.submit(engine.NewTask{}), signalbox.Working)
 }

@@ -17,6 +17,7 @@ import (
 type run struct {
 	d     *Dispatcher
 	lane  *lane
+	term  *term // in which it was begun
 	tail  *tail.Tail
 	ctx   context.Context
 	stop  context.CancelFunc // ends the following
@@ -114,21 +115,7 @@ func (r *run) silence() time.Duration {
 }
 
 // offer is the task as the agent gets it.
-func (r *run) offer() api.AgentTask {
-	t, q := r.claimed.Task, r.claimed.Request
-	a := api.AgentTask{
-		Prompt: q.Prompt, Model: q.Model, Tier: q.Tier, TimeoutSeconds: q.TimeoutSeconds, SessionID: t.SessionID,
-		Env: r.claimed.Env, Thinking: q.Thinking, Source: string(t.Source), SourceJob: t.SourceJob,
-		QueueID: t.ID, Fence: t.Fence, Slot: t.Slot, Director: r.d.id,
-	}
-	if q.Project != nil {
-		a.Project = &api.Project{Name: q.Project.Name, Path: q.Project.Path}
-	}
-	if r.isolated {
-		r.isolate(&a)
-	}
-	return a
-}
+func (r *run) offer() api.AgentTask { return Offer(r.claimed, r.d.id) }
 
 // traced finds of which trace the execution is a part.
 func (r *run) traced() {
@@ -140,6 +127,9 @@ func (r *run) traced() {
 
 // dispatch sends a claimed task and follows it to its end.
 func (r *run) dispatch(ctx context.Context) {
+	if !r.d.holds(r.lane.name) {
+		return // this process stood still: whoever has the agent now asks it, and finds that it got nothing
+	}
 	offer := r.offer()
 	r.goOn(ctx, &offer)
 	sending, cancel := context.WithTimeout(ctx, r.d.opts.DispatchTimeout)
@@ -198,21 +188,8 @@ func (r *run) refuse(ctx context.Context, message string) {
 	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Refuse(ctx, t, message) })
 }
 
-// maskFrom is the length from which an env value is a secret: shorter ones,
-// such as 1 or true, stand in every text.
-const maskFrom = 6
-
-// mask hides the values of the task's env in what an agent says for people,
-// since that goes into rows, the journal and logs. Agents like to quote what
-// they could not use.
-func (r *run) mask(text string) string {
-	for _, value := range r.claimed.Env {
-		if len(value) >= maskFrom {
-			text = strings.ReplaceAll(text, value, "***")
-		}
-	}
-	return text
-}
+// mask hides the values of the task's env in what an agent says for people.
+func (r *run) mask(text string) string { return Mask(text, r.claimed.Env) }
 
 // settled says what became of a change.
 type settled int
@@ -240,7 +217,7 @@ func (r *run) settle(ctx context.Context, change func(signalbox.Task) (signalbox
 			return interrupted
 		}
 		r.d.log.Error("change not stored, trying again", "queue_id", r.taskID, "error", err)
-		if !sleep(ctx, delay) {
+		if !r.sleep(ctx, delay) {
 			return interrupted
 		}
 	}
@@ -274,6 +251,16 @@ func (r *run) accept(ctx context.Context, taskID, sessionID string) {
 		r.d.tellCancel(r)
 	}
 	r.follow(ctx)
+}
+
+// turn is where a goroutine of the run goes on.
+func (r *run) turn(what string) { r.d.turn(what, r.taskID, r.fence) }
+
+// sleep is sleep on the run's own goroutine.
+func (r *run) sleep(ctx context.Context, d time.Duration) bool {
+	ok := sleep(ctx, d)
+	r.turn("run")
+	return ok
 }
 
 // sleep waits, and reports false when ctx ended first.

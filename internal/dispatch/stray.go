@@ -30,29 +30,32 @@ func (d *Dispatcher) pursue(r *run) {
 func (d *Dispatcher) pursueHeld(r *run) {
 	l := r.lane
 	switch {
-	case d.stopped || r.pursued:
+	case r.pursued:
 		return
 	case l.strays >= maxStrays:
 		d.log.Warn("void execution is not followed, there are too many of its agent", "queue_id", r.taskID, "agent", l.name)
 		return
 	}
-	r.pursued = true
-	l.strays++
-	d.group.Go(func() {
+	begun := d.in(l, r.term, func() {
 		r.stop()
 		<-r.done // its own goroutine may be at its log still
-		r.chase(d.ctx)
+		r.turn("run")
+		r.chase(r.term.ctx)
 		d.mu.Lock()
 		l.strays--
 		d.mu.Unlock()
 		poke(l.probing) // the agent may be free now
 	})
+	if begun {
+		r.pursued = true
+		l.strays++
+	}
 }
 
 // adoptStrays takes up the executions that were taken away within the last
 // slot lease: whether their agents heard of it, the director that did it can
 // no longer say. What said its last word is left alone.
-func (d *Dispatcher) adoptStrays(ctx context.Context) error {
+func (d *Dispatcher) adoptStrays(ctx context.Context, taken map[string]*term) error {
 	since := d.engine.Now().Add(-d.engine.ExecutionTTL())
 	for _, reason := range []signalbox.Reason{signalbox.ReasonReleased, signalbox.ReasonLost} {
 		page, err := d.engine.Read().History(ctx, store.HistoryQuery{Reason: reason, Since: since, Limit: 100})
@@ -60,13 +63,15 @@ func (d *Dispatcher) adoptStrays(ctx context.Context) error {
 			return err
 		}
 		for _, t := range page.Tasks {
-			d.adoptStray(ctx, t)
+			if taken[t.Agent] != nil {
+				d.adoptStray(ctx, t, taken[t.Agent])
+			}
 		}
 	}
 	return nil
 }
 
-func (d *Dispatcher) adoptStray(ctx context.Context, t signalbox.Task) {
+func (d *Dispatcher) adoptStray(ctx context.Context, t signalbox.Task, in *term) {
 	d.mu.Lock()
 	l := d.lanes[t.Agent]
 	d.mu.Unlock()
@@ -74,7 +79,7 @@ func (d *Dispatcher) adoptStray(ctx context.Context, t signalbox.Task) {
 	if l == nil || t.TaskID == "" || err != nil || slices.ContainsFunc(stales, func(s signalbox.Stale) bool { return s.Fence == t.Fence }) {
 		return // it is a kindness to its agent, not a duty: no reason not to start
 	}
-	r := d.newRun(l, engine.Claimed{Task: t})
+	r := d.newRun(l, in, engine.Claimed{Task: t})
 	close(r.done) // it never had a goroutine of its own here
 	d.pursue(r)
 }
@@ -86,6 +91,9 @@ func (r *run) chase(ctx context.Context) {
 	begun, told := d.opts.Monotonic(), false
 	for delay := firstDelay; ctx.Err() == nil; delay = min(2*delay, maxDelay) {
 		waited, there := d.awaitUp(ctx, r.lane)
+		if waited {
+			r.turn("run")
+		}
 		if waited {
 			begun = d.opts.Monotonic()
 		}
@@ -110,7 +118,7 @@ func (r *run) chase(ctx context.Context) {
 			}
 		}
 		d.probe(r.lane)
-		if !sleep(ctx, delay) {
+		if !r.sleep(ctx, delay) {
 			return
 		}
 	}
@@ -197,7 +205,7 @@ func (r *run) keep(s api.AgentTaskStatus, o engine.Outcome) {
 		State: s.State, Message: firstOf(o.Message, s.State), Result: *o.Result,
 	}
 	for delay := 50 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
-		err := r.d.engine.KeepStale(r.d.ctx, r.taskID, stale)
+		err := r.d.engine.KeepStale(r.term.ctx, r.taskID, stale)
 		switch signalbox.CodeOf(err) {
 		case "":
 			r.d.log.Info("", "queue", "stale_kept", "queue_id", r.taskID, "agent", r.lane.name, "fence", r.fence, "agent_state", s.State)
@@ -205,11 +213,11 @@ func (r *run) keep(s api.AgentTaskStatus, o engine.Outcome) {
 		case signalbox.CodeNotFound: // the task was pruned
 			return
 		}
-		if r.d.ctx.Err() != nil {
+		if r.term.ctx.Err() != nil {
 			return
 		}
 		r.d.log.Error("word of a void execution not kept, trying again", "queue_id", r.taskID, "error", err)
-		if !sleep(r.d.ctx, delay) {
+		if !r.sleep(r.term.ctx, delay) {
 			return
 		}
 	}

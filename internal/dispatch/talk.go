@@ -52,13 +52,13 @@ func (r *run) took(ctx context.Context, session string) {
 func (d *Dispatcher) askSessions(l *lane) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.stopped || !l.sessionsDue || l.reconciling || !l.up || !l.status.Sessions {
+	if !l.sessionsDue || l.reconciling || !l.up || !l.status.Sessions || !l.ours() {
 		return
 	}
-	l.sessionsDue, l.reconciling = false, true
-	conn := l.conn
-	d.group.Go(func() {
-		if err := d.reconcileSessions(d.ctx, l.name, conn); err != nil && d.ctx.Err() == nil {
+	conn, t := l.conn, l.term
+	begun := d.in(l, t, func() {
+		d.turn("sessions", l.name, 0)
+		if err := d.reconcileSessions(t.ctx, l.name, conn); err != nil && t.ctx.Err() == nil {
 			d.log.Warn("conversations of an agent not reconciled, tried again when it comes up next", "agent", l.name, "error", err)
 		}
 		d.mu.Lock()
@@ -66,6 +66,9 @@ func (d *Dispatcher) askSessions(l *lane) {
 		d.mu.Unlock()
 		d.askSessions(l) // it came up anew in the meantime
 	})
+	if begun {
+		l.sessionsDue, l.reconciling = false, true
+	}
 }
 
 func (d *Dispatcher) reconcileSessions(ctx context.Context, agent string, c *conn) error {

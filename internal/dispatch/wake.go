@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,6 +26,11 @@ import (
 func (d *Dispatcher) applied(a engine.Applied) {
 	t := a.Task
 	switch a.Kind {
+	case signalbox.EventAgentDown:
+		d.downElsewhere(t.Agent, t.Message)
+		return
+	case signalbox.EventAgentUp:
+		return
 	case signalbox.EventAgentAdded, signalbox.EventAgentRemoved:
 		d.reask(t.Agent)
 		poke(d.refresh)
@@ -41,8 +47,14 @@ func (d *Dispatcher) applied(a engine.Applied) {
 	case signalbox.EventStop:
 		d.tellCancelOf(t)
 	}
+	if a.From.InFlight() && !t.State.InFlight() {
+		if a.Foreign && a.Kind != signalbox.EventRelease {
+			d.endedElsewhere(t, a.Kind)
+		}
+		d.freedElsewhere(t, a.Foreign)
+	}
 	switch {
-	case t.State == signalbox.Pending && t.Ready:
+	case t.State == signalbox.Pending && (t.Ready || a.Partial):
 		d.kick(t.Queue)
 	case t.State == signalbox.Pending:
 		poke(d.care) // it waits for its time: the timer may be set too late
@@ -74,7 +86,7 @@ func (d *Dispatcher) kickWaiting(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.undrain() // another director may have resumed a queue
-	for queue := range counts.Queues {
+	for _, queue := range slices.Sorted(maps.Keys(counts.Queues)) {
 		d.kickFrom(d.first, queue)
 	}
 	d.first++
@@ -97,6 +109,7 @@ func (d *Dispatcher) laneLoop(ctx context.Context, l *lane) {
 			return
 		case <-l.wake:
 		}
+		d.turn("lane", l.name, 0)
 		for {
 			more, err := d.claimOne(ctx, l)
 			if !more && err == nil {
@@ -107,7 +120,9 @@ func (d *Dispatcher) laneLoop(ctx context.Context, l *lane) {
 			}
 			if err != nil {
 				d.log.Error("claim failed, trying again", "agent", l.name, "error", err)
-				if !sleep(ctx, claimRetry) {
+				slept := sleep(ctx, claimRetry)
+				d.turn("lane", l.name, 0)
+				if !slept {
 					return
 				}
 			} else if !more {
@@ -123,11 +138,13 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 	signals := l.signals
 	l.signals = nil
 	able := !d.draining && l.free() > 0
+	t := l.term
 	d.mark(l)
 	row, above, freed, resumed := l.row, max(l.status.HighestFence, d.fences[l.name]), d.freed, d.resumed
 	switch {
 	case able:
 		d.busy++
+		t.group.Add(1)
 	case !d.draining:
 		d.passOn(signals)
 	}
@@ -135,7 +152,11 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 	if !able {
 		return false, nil
 	}
+	defer t.group.Done()
 	defer d.unbusy()
+	if !d.holds(l.name) {
+		return false, nil // Lost is about to say so
+	}
 	claimed, found, err := d.engine.Claim(ctx, row, above)
 	if err != nil {
 		d.mu.Lock()
@@ -154,7 +175,7 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 	if ceiling {
 		poke(d.recheck) // below the ceiling there may be room for more
 	}
-	d.begin(l, claimed, (*run).dispatch)
+	d.begin(l, t, claimed)
 	if i := slices.Index(signals, claimed.Task.Queue); i >= 0 {
 		signals = slices.Delete(signals, i, i+1)
 	}
@@ -173,40 +194,64 @@ func (d *Dispatcher) passOn(queues []string) {
 	}
 }
 
-// begin starts a run on its own goroutine.
-func (d *Dispatcher) begin(l *lane, c engine.Claimed, first func(*run, context.Context)) {
-	r := d.newRun(l, c)
-	r.traced()
-	d.start(r, first)
+// begin starts the run of a task that was claimed in a term. Where that is over
+// by now, or the agent must be asked first, the claim is given back.
+func (d *Dispatcher) begin(l *lane, t *term, c engine.Claimed) {
+	why := "the agent went to another director before the task was sent"
+	if !signalbox.Isolated(c.Task.Slot) && d.doubtful(l) {
+		why = forgetful
+	} else {
+		r := d.newRun(l, t, c)
+		r.traced()
+		if d.start(r, (*run).dispatch) || d.ctx.Err() != nil {
+			return
+		}
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, giveBackFor)
+	defer cancel()
+	if _, err := d.engine.Unsent(ctx, c.Task, why); err != nil {
+		d.log.Warn("a claim was not given back: the director that follows the agent does", "queue_id", c.Task.ID, "error", err)
+	}
 }
 
-// newRun makes the run of a task. ctx ends when the dispatcher stops or the
-// execution is taken away.
-func (d *Dispatcher) newRun(l *lane, c engine.Claimed) *run {
+// giveBackFor bounds how long a claim is given back for which it is too late.
+const giveBackFor = 5 * time.Second
+
+// newRun makes the run of a task. ctx ends when the dispatcher stops, the agent
+// goes to another director, or the execution is taken away.
+func (d *Dispatcher) newRun(l *lane, t *term, c engine.Claimed) *run {
 	r := &run{
-		d: d, lane: l, tail: tail.New(), again: make(chan struct{}, 1), done: make(chan struct{}),
+		d: d, lane: l, term: t, tail: tail.New(), again: make(chan struct{}, 1), done: make(chan struct{}),
 		taskID: c.Task.ID, fence: c.Task.Fence, slot: c.Task.Slot, isolated: signalbox.Isolated(c.Task.Slot), talk: c.Task.SessionID,
 		claimed: c, agentTask: c.Task.TaskID, heardAt: d.opts.Monotonic(),
 	}
-	r.ctx, r.stop = context.WithCancel(d.ctx)
+	r.ctx, r.stop = context.WithCancel(t.ctx)
 	return r
 }
 
-func (d *Dispatcher) start(r *run, first func(*run, context.Context)) {
+// start puts a run on the books, on a goroutine of its own, unless its term is
+// over.
+func (d *Dispatcher) start(r *run, first func(*run, context.Context)) bool {
 	d.mu.Lock()
-	r.lane.put(r)
-	d.runs[r.taskID] = r
-	d.mark(r.lane)
-	d.busy++
-	d.mu.Unlock()
-	d.group.Go(func() {
+	defer d.mu.Unlock()
+	begun := d.in(r.lane, r.term, func() {
 		defer close(r.done)
 		defer d.unbusy()
 		defer r.stop()
+		r.turn("run")
 		r.followEarlier(r.ctx)
 		first(r, r.ctx)
 		d.leave(r)
 	})
+	if !begun {
+		r.stop()
+		return false
+	}
+	r.lane.put(r)
+	d.runs[r.taskID] = r
+	d.mark(r.lane)
+	d.busy++
+	return true
 }
 
 // drop takes a run off the books, if it is still there. Dispatcher.mu is held.
@@ -234,7 +279,8 @@ func (d *Dispatcher) leave(r *run) {
 	d.mu.Lock()
 	l := r.lane
 	d.drop(r)
-	if r.withheld {
+	l.past(r)
+	if r.withheld && l.term == r.term && !l.keeps(r.fence) {
 		r.withheld = false
 		l.withheld = append(l.withheld, withheld{
 			Slot: signalbox.Slot{Agent: l.name, Slot: r.slot, TaskID: r.taskID, Fence: r.fence, Withheld: true}, id: r.agentTask,

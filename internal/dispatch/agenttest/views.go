@@ -1,0 +1,124 @@
+package agenttest
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+func accepted(e *execution) api.AgentTaskAccepted {
+	return api.AgentTaskAccepted{TaskID: e.TaskID, SessionID: e.Answered, Status: "working", QueueID: e.QueueID, Fence: e.Fence}
+}
+
+func (a *Agent) state(x *Exchange) {
+	e := x.lookup()
+	if e == nil {
+		return
+	}
+	x.await(func() bool { return e.End != 0 || e.forgotten })
+	a.mu.Lock()
+	s := a.taskStatus(e)
+	a.mu.Unlock()
+	x.Answer(http.StatusOK, s)
+}
+
+func (a *Agent) taskStatus(e *execution) api.AgentTaskStatus {
+	begun := e.Begun
+	s := api.AgentTaskStatus{
+		TaskID: e.TaskID, State: e.State, Output: e.log, SessionID: e.Answered, StartedAt: &begun, Error: e.result.Error, ExitCode: e.result.Exit,
+	}
+	if e.End != 0 {
+		ended := e.ended
+		s.CompletedAt, s.DurationSeconds = &ended, ended.Sub(begun).Seconds()
+		if e.result.Output != "" {
+			s.Output = e.result.Output
+		}
+	}
+	if !a.Plain {
+		s.QueueID, s.Fence, s.OutputSeq = e.QueueID, e.Fence, int64(len(e.log))
+	}
+	return s
+}
+
+func (a *Agent) output(x *Exchange) {
+	if a.Plain || a.NoOutput {
+		x.Answer(http.StatusNotFound, nil)
+		return
+	}
+	e := x.lookup()
+	if e == nil {
+		return
+	}
+	after, _ := strconv.Atoi(x.R.URL.Query().Get("after"))
+	x.await(func() bool { return e.End != 0 || len(e.log) > after || e.forgotten })
+	a.mu.Lock()
+	after = min(after, len(e.log))
+	o := api.AgentOutput{Seq: int64(after), Text: e.log[after:], Next: int64(len(e.log)), Done: e.End != 0}
+	a.mu.Unlock()
+	x.Answer(http.StatusOK, o)
+}
+
+func (a *Agent) current(e *execution) api.AgentCurrentTask {
+	c := api.AgentCurrentTask{ID: e.TaskID, StartedAt: e.Begun, PromptPreview: e.Prompt}
+	if !a.Plain {
+		c.QueueID, c.Fence, c.Slot, c.Isolated = e.QueueID, e.Fence, e.Slot, e.Isolated
+		if !a.Quiet && !e.printed.IsZero() {
+			printed := e.printed
+			c.LastProgressAt = &printed
+		}
+	}
+	return c
+}
+
+func (a *Agent) status(x *Exchange) {
+	a.mu.Lock()
+	s := api.AgentStatus{
+		Type: "agent", Interfaces: []string{"statusable", "observable", "taskable"}, Version: "0", AgentKind: a.Kind, State: "idle",
+	}
+	running := a.running()
+	if len(running) > 0 {
+		s.State = "working"
+		c := a.current(running[0])
+		s.CurrentTask = &c
+	}
+	s.IsolatedSlots, s.Sessions = a.Isolated, a.Sessions
+	if !a.Plain {
+		s.Name, s.Slots, s.Fencing, s.LongPoll, s.Director = a.Name, a.Slots, true, true, a.director
+		for _, f := range a.fences {
+			s.HighestFence = max(s.HighestFence, f)
+		}
+		for _, e := range running {
+			s.CurrentTasks = append(s.CurrentTasks, a.current(e))
+		}
+	}
+	a.mu.Unlock()
+	x.Answer(http.StatusOK, s)
+}
+
+func (a *Agent) history(x *Exchange) {
+	a.mu.Lock()
+	h := api.AgentHistory{Entries: []api.AgentTaskStatus{}, Page: 1, Limit: 100, TotalPages: 1}
+	for i := len(a.execs) - 1; i >= 0; i-- {
+		if e := a.execs[i]; e.End != 0 && !e.forgotten {
+			h.Entries = append(h.Entries, a.taskStatus(e))
+		}
+	}
+	h.Total = len(h.Entries)
+	a.mu.Unlock()
+	x.Answer(http.StatusOK, h)
+}
+
+func (a *Agent) listSessions(x *Exchange) {
+	if !a.Options.Sessions {
+		x.Answer(http.StatusNotFound, api.AgentRefusal{Error: "not_found", Message: "it lists no conversations"})
+		return
+	}
+	a.mu.Lock()
+	list := api.AgentSessions{Sessions: []api.AgentSession{}}
+	for id, used := range a.sessions {
+		list.Sessions = append(list.Sessions, api.AgentSession{SessionID: id, LastUsed: used})
+	}
+	a.mu.Unlock()
+	x.Answer(http.StatusOK, list)
+}

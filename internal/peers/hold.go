@@ -1,0 +1,66 @@
+package peers
+
+import "slices"
+
+// part leaves agents, each of which goes on as what says when that is done.
+func (p *Peers) part(agents []string, what parting) {
+	p.mu.Lock()
+	agents = slices.DeleteFunc(agents, func(a string) bool { return !p.held[a] })
+	for _, a := range agents {
+		delete(p.held, a)
+		p.parted[a] = what
+	}
+	p.mu.Unlock()
+	if len(agents) == 0 {
+		return
+	}
+	p.parting.Go(func() {
+		p.o.Lost(agents)
+		p.mu.Lock()
+		for _, a := range agents {
+			if p.parted[a] == giving {
+				p.parted[a] = given
+			} else {
+				delete(p.parted, a)
+			}
+		}
+		p.mu.Unlock()
+		p.poke()
+	})
+}
+
+// take takes in which of the agents that were asked for are ours, and that what
+// was dropped is not.
+func (p *Peers) take(asked, taken, dropped []string, lapsed bool) {
+	ours := make(map[string]bool, len(taken))
+	for _, a := range taken {
+		ours[a] = true
+	}
+	p.part(slices.DeleteFunc(slices.Clone(asked), func(a string) bool { return ours[a] }), leaving) // another's
+	p.mu.Lock()
+	for _, a := range dropped {
+		delete(p.parted, a)
+	}
+	if lapsed { // all else that was held is free
+		for a, what := range p.parted {
+			if what == given && !ours[a] {
+				delete(p.parted, a)
+			}
+		}
+	}
+	var gained []string
+	for _, a := range taken {
+		if !p.held[a] && p.parted[a] == 0 {
+			p.held[a] = true
+			gained = append(gained, a)
+		}
+	}
+	if len(gained) > 0 {
+		p.wanting = false
+	}
+	p.mu.Unlock()
+	if len(gained) > 0 {
+		p.log.Info("agents taken", "agents", len(gained))
+		p.o.Gained(gained)
+	}
+}

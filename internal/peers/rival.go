@@ -1,0 +1,63 @@
+package peers
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Two processes of one name would end each other. One that begins takes the
+// name of another over only where that has stopped: it was restarted elsewhere.
+
+const (
+	// rivalLook is for how long whoever has our name is looked at: one that lives
+	// beats at least once in it.
+	rivalLook  = 2*Every + time.Second
+	rivalPause = 250 * time.Millisecond
+)
+
+// unrivalled refuses to begin while another process goes by our name, at
+// another address. Whoever has our address is gone, for we have it.
+func (p *Peers) unrivalled(ctx context.Context) error {
+	first, found, err := p.rival(ctx)
+	if err != nil || !found {
+		return err
+	}
+	p.log.Warn("another process goes by the name of this director: looking whether it lives", "instance", p.me.ID, "url", first.URL, "for", rivalLook)
+	for until := p.o.Monotonic().Add(rivalLook); p.o.Monotonic().Before(until); {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(rivalPause):
+		}
+		now, found, err := p.rival(ctx)
+		switch {
+		case err != nil:
+			return err
+		case !found: // it left, or is about to
+			return nil
+		case now.Run != first.Run || !now.Expires.Equal(first.Expires):
+			return signalbox.Errorf(signalbox.CodeConflict,
+				"a director lives that goes by the name %s too (at %s): give each its own name with --instance, or stop that one first", p.me.ID, now.URL)
+		}
+	}
+	p.log.Warn("the other process of this name does not live: this one takes its place, and ends it if it comes back", "instance", p.me.ID, "url", first.URL)
+	return nil
+}
+
+// rival is the director that has our name and may live, at another address, and
+// means to go on.
+func (p *Peers) rival(ctx context.Context) (d store.Director, found bool, err error) {
+	rows, err := p.store.Directors(ctx)
+	if err != nil {
+		return d, false, err
+	}
+	for _, d := range rows {
+		if d.ID == p.me.ID && d.Run != p.me.Run && d.URL != p.me.URL && !d.Draining && d.Alive(p.o.Now()) {
+			return d, true, nil
+		}
+	}
+	return d, false, nil
+}
