@@ -6,7 +6,6 @@ package agentaddr
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
 	"syscall"
 )
@@ -24,13 +23,6 @@ var metadata = []netip.Prefix{
 // shared is the address space behind the NAT of a provider (RFC 6598).
 var shared = netip.MustParsePrefix("100.64.0.0/10")
 
-// embedded are prefixes of IPv6 addresses that carry an IPv4 address in
-// their last four bytes, which a gateway would reach.
-var embedded = []netip.Prefix{
-	netip.MustParsePrefix("64:ff9b::/96"),
-	netip.MustParsePrefix("::/96"),
-}
-
 // Check returns why an agent may not have the address ip, or nil. Link-local,
 // metadata, unspecified and multicast addresses are always refused. trusted
 // says that a token vouches for the agent; otherwise the address must be
@@ -39,8 +31,10 @@ func Check(ip netip.Addr, trusted bool) error {
 	if err := Never(ip); err != nil {
 		return err
 	}
-	if ip = plain(ip); !trusted && !ip.IsLoopback() {
-		return fmt.Errorf("%s is not on this host: an agent elsewhere needs a token that vouches for it", ip)
+	for _, to := range reached(ip) {
+		if !trusted && !to.IsLoopback() {
+			return fmt.Errorf("%s is not on this host: an agent elsewhere needs a token that vouches for it", to)
+		}
 	}
 	return nil
 }
@@ -49,37 +43,27 @@ func Check(ip netip.Addr, trusted bool) error {
 // nil: link-local and metadata addresses hand out credentials to whoever asks
 // from within, and unspecified and multicast ones are no host's.
 func Never(ip netip.Addr) error {
-	ip = plain(ip)
-	switch {
-	case !ip.IsValid():
-		return fmt.Errorf("it is not an address")
-	case ip.IsLinkLocalUnicast() || isMetadata(ip):
-		return fmt.Errorf("%s is a link-local or cloud metadata address, where nobody may be asked", ip)
-	case ip.IsUnspecified() || ip.IsMulticast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return fmt.Errorf("%s is not the address of a host", ip)
+	for _, to := range reached(ip) {
+		switch {
+		case !to.IsValid():
+			return fmt.Errorf("it is not an address")
+		case to.IsLinkLocalUnicast() || isMetadata(to):
+			return fmt.Errorf("%s is a link-local or cloud metadata address, where nobody may be asked", to)
+		case to.IsUnspecified() || to.IsMulticast() || to == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+			return fmt.Errorf("%s is not the address of a host", to)
+		}
 	}
 	return nil
 }
 
 // Public reports whether ip is neither this host nor in a private network.
 func Public(ip netip.Addr) bool {
-	ip = plain(ip)
-	return Never(ip) == nil && !ip.IsLoopback() && !ip.IsPrivate() && !shared.Contains(ip)
-}
-
-// plain takes an IPv4 address out of the IPv6 address that wraps it.
-func plain(ip netip.Addr) netip.Addr {
-	ip = ip.Unmap().WithZone("")
-	if !ip.Is6() || ip.IsLoopback() || ip.IsUnspecified() {
-		return ip
-	}
-	for _, p := range embedded {
-		if p.Contains(ip) {
-			b := ip.As16()
-			return netip.AddrFrom4([4]byte(b[12:]))
+	for _, to := range reached(ip) {
+		if to.IsLoopback() || to.IsPrivate() || shared.Contains(to) {
+			return false
 		}
 	}
-	return ip
+	return Never(ip) == nil
 }
 
 func isMetadata(ip netip.Addr) bool {
@@ -95,14 +79,16 @@ func isMetadata(ip netip.Addr) bool {
 // to addresses an agent may not have. It sees the resolved address.
 func Control(trusted bool) func(network, address string, c syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
-		host, _, err := net.SplitHostPort(address)
+		to, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return err
 		}
-		ip, err := netip.ParseAddr(host)
-		if err != nil {
-			return err
-		}
-		return Check(ip, trusted)
+		return Check(to.Addr(), trusted)
 	}
+}
+
+// Refuse is for net.Dialer.Control, too: it refuses connections to addresses at
+// which nobody may be asked.
+func Refuse(network, address string, c syscall.RawConn) error {
+	return Control(true)(network, address, c)
 }

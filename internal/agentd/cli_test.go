@@ -92,6 +92,7 @@ enabled = false
 `, url))
 	case "opencode":
 		cfg.Environ = append(cfg.Environ, "OPENCODE_DISABLE_AUTOUPDATE=1", "OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1")
+		write(".npmrc", "offline=true\n") // at its first start in a home it would fetch 90 MB
 		write(".config/opencode/opencode.json", fmt.Sprintf(`{
   "model": "local/scripted", "small_model": "local/scripted", "autoupdate": false, "share": "disabled",
   "provider": {"local": {"npm": "@ai-sdk/openai-compatible", "name": "local",

@@ -53,6 +53,8 @@ type Config struct {
 	Environ []string // environment to take the allow-list from; default os.Environ()
 	PassEnv []string // names to pass to the CLI besides the allow-list
 
+	Pull bool // Pull is called rather than Serve: the end of a run is kept until a director has taken it
+
 	Director      string // URL that runs are told, so that they can call other agents; "" if not known
 	DirectorToken string // token of this agent at the director; runs get it only if it is an agent's
 

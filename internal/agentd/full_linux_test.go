@@ -6,15 +6,13 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/signalbox-ai/signalbox/internal/testdisk"
 )
 
 // A real disk without room, and one that became read-only.
 func TestDiskThatTakesNothing(t *testing.T) {
-	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m,mode=700"); err != nil {
-		t.Skipf("a file system cannot be mounted here: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	dir := testdisk.New(t, "size=4m,mode=0700")
 	cfg := config(t, "demo")
 	cfg.DataDir = filepath.Join(dir, "data")
 	a := start(t, cfg)

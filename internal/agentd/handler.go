@@ -2,10 +2,6 @@ package agentd
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"strconv"
@@ -211,56 +207,6 @@ func alreadyEnded(rec record) *refusal {
 	return ref
 }
 
-func (d *Daemon) getHistory(w http.ResponseWriter, req *http.Request) {
-	page, ref := countParam(req, "page", 1, math.MaxInt32)
-	if ref == nil {
-		var limit int
-		if limit, ref = countParam(req, "limit", 20, historySize); ref == nil {
-			h, err := d.history(page, limit)
-			if err != nil {
-				replyError(w, err)
-				return
-			}
-			reply(w, http.StatusOK, h)
-			return
-		}
-	}
-	replyError(w, ref)
-}
-
-// historyPreview bounds the answers in a list; each is whole under its id.
-const historyPreview = 2 << 10
-
-// history lists ended runs, newest first.
-func (d *Daemon) history(page, limit int) (api.AgentHistory, error) {
-	d.mu.Lock()
-	ended := d.ended[:len(d.ended):len(d.ended)]
-	d.mu.Unlock()
-	h := api.AgentHistory{Entries: []api.AgentTaskStatus{}, Page: page, Limit: limit, Total: len(ended)}
-	h.TotalPages = (h.Total + limit - 1) / limit
-	first := len(ended) - 1 - (page-1)*limit
-	for i := first; i >= 0 && i > first-limit; i-- {
-		s, err := ended[i].status(historyPreview)
-		if err != nil {
-			return h, err
-		}
-		h.Entries = append(h.Entries, s)
-	}
-	return h, nil
-}
-
-func countParam(req *http.Request, name string, def, most int) (int, *refusal) {
-	s := req.URL.Query().Get(name)
-	if s == "" {
-		return def, nil
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > most {
-		return 0, invalid("%s is %q: 1 to %d", name, preview(s), most)
-	}
-	return n, nil
-}
-
 func (d *Daemon) getEnded(w http.ResponseWriter, _ *http.Request, r *run) {
 	if rec := r.record(); !rec.terminal() {
 		replyError(w, refuse(http.StatusNotFound, "not_found", "the task still runs; see /task/%s", rec.TaskID))
@@ -294,55 +240,4 @@ func (d *Daemon) shutdown(w http.ResponseWriter, req *http.Request) {
 	d.mu.Unlock()
 	d.quitOnce.Do(func() { d.quit <- time.Duration(s.TimeoutSeconds) * time.Second })
 	reply(w, http.StatusAccepted, map[string]string{"status": "shutting_down", "message": "the agent takes no more tasks and ends"})
-}
-
-// decode reads a JSON body strictly. Where optional, an absent body is as
-// good as {}.
-func (d *Daemon) decode(w http.ResponseWriter, req *http.Request, into any, optional bool) *refusal {
-	if optional && req.ContentLength == 0 {
-		return nil
-	}
-	if !isJSON(req.Header.Get("Content-Type")) {
-		return refuse(http.StatusUnsupportedMediaType, "validation_error", "Content-Type must be application/json")
-	}
-	// The deadline is for the body alone; an answer may take as long as ?wait.
-	ctl := http.NewResponseController(w)
-	_ = ctl.SetReadDeadline(time.Now().Add(10 * time.Second)) // not every writer has one
-	defer ctl.SetReadDeadline(time.Time{})
-	dec := json.NewDecoder(http.MaxBytesReader(w, req.Body, d.cfg.BodyLimit))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
-	if err == nil {
-		if _, err = dec.Token(); errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = errText("more than one JSON value")
-		}
-	}
-	var tooLong *http.MaxBytesError
-	if errors.As(err, &tooLong) {
-		return refuse(http.StatusRequestEntityTooLarge, "too_large", "the body is larger than %d bytes", tooLong.Limit)
-	}
-	return invalid("the body is not what is expected here: %v", err)
-}
-
-func reply(w http.ResponseWriter, status int, body any) {
-	b, err := json.Marshal(body)
-	if err != nil {
-		status, b = http.StatusInternalServerError, []byte(`{"error":"internal_error","message":"the answer could not be encoded"}`)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // the caller may have gone
-}
-
-func replyError(w http.ResponseWriter, err error) {
-	var ref *refusal
-	if !errors.As(err, &ref) {
-		ref = refuse(http.StatusInternalServerError, "internal_error", "%v", fmt.Errorf("the agent could not answer: %w", err))
-	}
-	reply(w, ref.status, ref.body)
 }

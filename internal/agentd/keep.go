@@ -78,6 +78,9 @@ func (d *Daemon) prune() {
 		if d.lanes[rec.lane()] == old {
 			return // it cannot be killed; all that is younger stays as well
 		}
+		if d.cfg.Pull && rec.QueueID != "" && !old.isTold() {
+			return // no director has taken its end yet
+		}
 		delete(d.runs, rec.TaskID)
 		if d.byQueue[rec.QueueID] == old {
 			delete(d.byQueue, rec.QueueID)

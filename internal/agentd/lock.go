@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/signalbox-ai/signalbox/internal/filelock"
 )
 
 // dirLock is an exclusive flock on a folder itself: it leaves no file behind,
@@ -23,17 +23,12 @@ func tryLockDir(dir string) (*dirLock, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	for {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
+	err = filelock.Take(f)
 	if err == nil {
 		return &dirLock{f}, true, nil
 	}
 	f.Close()
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	if errors.Is(err, filelock.ErrHeld) {
 		return nil, false, nil
 	}
 	return nil, false, fmt.Errorf("lock %s: %w", dir, err)

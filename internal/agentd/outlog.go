@@ -136,6 +136,20 @@ func (l *outLog) ahead(after int64) <-chan struct{} {
 	return l.more
 }
 
+var now = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// aheadOr is ahead with a closed channel where that is so now.
+func (l *outLog) aheadOr(after int64) <-chan struct{} {
+	if c := l.ahead(after); c != nil {
+		return c
+	}
+	return now
+}
+
 // recent returns the last n bytes as text.
 func (l *outLog) recent(n int) string {
 	l.mu.Lock()

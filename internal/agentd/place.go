@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // place is where a run happens.
@@ -40,6 +41,21 @@ func (r *run) place() place {
 		p.dir = r.job.dir
 	}
 	return p
+}
+
+// fromWorkDir finds a program that is given from the agent's working directory,
+// such as ./job.sh, also for a run that has a directory of its own.
+func (r *run) fromWorkDir(argv []string, dir string) []string {
+	name := argv[0]
+	if filepath.IsAbs(name) || !strings.ContainsRune(name, filepath.Separator) {
+		return argv
+	}
+	if r.job.dir != "" {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil { // the project has one of that name
+			return argv
+		}
+	}
+	return append([]string{filepath.Join(r.d.cfg.WorkDir, name)}, argv[1:]...)
 }
 
 // prepare makes the folders of a place and returns those to lock.

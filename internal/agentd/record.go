@@ -27,6 +27,7 @@ type record struct {
 	PromptPreview string      `json:"prompt_preview"`
 	Process       *proc.Ident `json:"process,omitempty"`
 	Log           logShape    `json:"log"`
+	Reported      bool        `json:"reported,omitempty"` // of an agent that pulls: a director has taken its end
 }
 
 func (r record) lane() laneID     { return laneID{Isolated: r.Isolated, Slot: r.Slot} }
@@ -55,6 +56,7 @@ type fenceMark struct {
 //	fences.json              highest fences, as of the last time that ledger slots were made free
 //	sessions/                conversations: our name → the CLI's id
 //	conversations/           those of kind llm themselves
+//	instance                 who this is, of an agent that pulls
 //	terminals/               marks of the open ones, to end them after a crash
 type disk struct{ dir string }
 

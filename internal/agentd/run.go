@@ -56,6 +56,9 @@ func (d *Daemon) endedRun(rec record) *run {
 	r.log = endedLog(d.outputPath(rec.TaskID), rec.Log, rec.OutputSeq)
 	close(r.admitted)
 	close(r.done)
+	if rec.Reported {
+		r.tell()
+	}
 	return r
 }
 
@@ -116,7 +119,9 @@ func (r *run) status(limit int64) (api.AgentTaskStatus, error) {
 	rec := r.record()
 	s := rec.AgentTaskStatus
 	if rec.terminal() {
-		r.tell()
+		if !r.d.cfg.Pull { // else it is told when a director has taken it
+			r.tell()
+		}
 		return r.withAnswer(s, limit)
 	}
 	total, last := r.log.progress()

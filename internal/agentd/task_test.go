@@ -1,6 +1,7 @@
 package agentd_test
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -166,6 +167,42 @@ func TestWorkingFolders(t *testing.T) {
 		want := strings.ReplaceAll(c.dir+" "+c.home+"\n", "TASK", acc.TaskID)
 		if s := a.end(acc.TaskID); s.Output != want {
 			t.Errorf("%s: %q, want %q (%+v)", c.name, s.Output, want, s.Error)
+		}
+	}
+}
+
+// A program that is given from the working directory is found by every run,
+// also by one that has a directory of its own; a project may have its own.
+func TestAProgramOfTheWorkingFolderIsFoundEverywhere(t *testing.T) {
+	cfg := config(t, "command")
+	cfg.Slots, cfg.IsolatedSlots = 2, 1
+	cfg.Runner.Command = []string{"./job.sh", "{prompt}"}
+	script := func(dir, says string) {
+		t.Helper()
+		path := filepath.Join(cfg.WorkDir, dir)
+		if err := errors.Join(os.MkdirAll(path, 0o700), os.WriteFile(filepath.Join(path, "job.sh"), []byte("#!/bin/sh\necho "+says+" $1\n"), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script(".", "ours")
+	script("proj", "theirs")
+	if err := os.Mkdir(filepath.Join(cfg.WorkDir, "bare"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a := start(t, cfg)
+	for name, c := range map[string]struct {
+		task api.AgentTask
+		want string
+	}{
+		"own":            {api.AgentTask{}, "ours x\n"},
+		"second slot":    {api.AgentTask{Slot: 1}, "ours x\n"},
+		"isolated":       {api.AgentTask{Isolated: true}, "ours x\n"},
+		"project":        {api.AgentTask{Project: &api.Project{Path: "proj"}}, "theirs x\n"},
+		"project, plain": {api.AgentTask{Project: &api.Project{Path: "bare"}}, "ours x\n"},
+	} {
+		c.task.Prompt = "x"
+		if s := a.end(a.submit(c.task).TaskID); s.Output != c.want {
+			t.Errorf("%s: %q, want %q (%+v)", name, s.Output, c.want, s.Error)
 		}
 	}
 }

@@ -1,0 +1,229 @@
+package agentd_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentd"
+	"github.com/signalbox-ai/signalbox/internal/llm"
+	"github.com/signalbox-ai/signalbox/internal/llm/llmtest"
+)
+
+// allowed_tools leaves the run no others, whatever the model asks for.
+func TestLLMAllowedTools(t *testing.T) {
+	s := newToolServer(t)
+	for _, name := range []string{"fs__read", "fs__write", "web__get"} {
+		s.tool(name, echo)
+	}
+	m := llmtest.New(t, llmtest.OpenAI, llmtest.Script(
+		llmtest.Reply{Calls: []llm.ToolCall{{ID: "a", Name: "web__get", Arguments: "{}"}, {ID: "b", Name: "fs__write", Arguments: "{}"}}},
+		llmtest.Reply{Text: "ok"}))
+	a := start(t, withTools(llmConfig(t, m), s))
+	end := a.end(a.submit(api.AgentTask{Prompt: "x", Isolated: true, AllowedTools: []string{"fs__*"}}).TaskID)
+	if end.State != "completed" {
+		t.Fatalf("%+v", end.Error)
+	}
+	last := m.Last()
+	if len(last.Tools) != 2 || !strings.Contains(last.Messages[2].Text, "There is no tool") || last.Messages[3].Text != "got {}" {
+		t.Errorf("tools %+v, messages %+v", last.Tools, last.Messages)
+	}
+	a.refused(api.AgentTask{Prompt: "x", Isolated: true, AllowedTools: []string{"Bash(git *)"}}, 400, "validation_error")
+}
+
+// What the agent does not have no task can give it.
+func TestLLMAllowedToolsOfTheAgent(t *testing.T) {
+	s := newToolServer(t)
+	for _, name := range []string{"fs__read", "fs__write", "web__get"} {
+		s.tool(name, echo)
+	}
+	m := llmtest.New(t, llmtest.OpenAI, llmtest.Script(llmtest.Reply{Text: "ok"}, llmtest.Reply{Text: "ok"}))
+	c := withTools(llmConfig(t, m), s)
+	c.Runner.LLM.Allowed = []string{"fs__*"}
+	a := start(t, c)
+	for allowed, want := range map[string]int{"": 2, "*": 2} {
+		task := api.AgentTask{Prompt: "x"}
+		if allowed != "" {
+			task.Isolated, task.AllowedTools = true, []string{allowed}
+		}
+		if end := a.end(a.submit(task).TaskID); end.State != "completed" {
+			t.Fatalf("%+v", end.Error)
+		}
+		if got := m.Last().Tools; len(got) != want {
+			t.Errorf("with %q allowed by the task it had %+v", allowed, got)
+		}
+	}
+}
+
+// What is wrong is said with what to do, and no key is in it.
+func TestLLMFailsReadably(t *testing.T) {
+	const down = "http://127.0.0.1:1" // another process may take a port that was just free
+	without := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(404)
+		io.WriteString(w, `{"error":"not_found","message":"this director has no tools"}`)
+	}))
+	t.Cleanup(without.Close)
+	m := llmtest.New(t, llmtest.OpenAI, func(llmtest.Request) llmtest.Reply {
+		return llmtest.Reply{Status: 400, Text: "the model has no such thing"}
+	})
+	for name, c := range map[string]struct {
+		change    func(*agentd.Config)
+		typ, want string
+	}{
+		"no key":            {func(c *agentd.Config) { c.Runner.LLM.APIKey, c.Runner.LLM.BaseURL = "", "" }, "start_error", "OPENAI_API_KEY"},
+		"no director":       {func(c *agentd.Config) { c.Runner.LLM.Tools = "director" }, "start_error", "--director"},
+		"a director down":   {func(c *agentd.Config) { c.Runner.LLM.Tools, c.Director = "director", down }, "tools_error", "no tool server"},
+		"one without":       {func(c *agentd.Config) { c.Runner.LLM.Tools, c.Director = "director", without.URL }, "tools_error", "this director has no tools"},
+		"a model's error":   {func(*agentd.Config) {}, "model_error", "the model has no such thing"},
+		"a model not there": {func(c *agentd.Config) { c.Runner.LLM.BaseURL = down }, "model_error", "check the base URL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := llmConfig(t, m)
+			c.change(&cfg)
+			a := start(t, cfg)
+			end := a.end(a.submit(api.AgentTask{Prompt: "x", SessionID: "talk-1"}).TaskID)
+			wantError(t, end, "failed", c.typ, c.want)
+			if strings.Contains(end.Error.Message, llmtest.Key) {
+				t.Error("the key is in it")
+			}
+			if ids := sessionIDs(a); len(ids) != 0 {
+				t.Errorf("a conversation in which nothing was said: %q", ids)
+			}
+		})
+	}
+	cfg := llmConfig(t, m)
+	cfg.Model = ""
+	if ref := start(t, cfg).refused(api.AgentTask{Prompt: "x"}, 400, "validation_error"); !strings.Contains(ref.Message, "agent.model") {
+		t.Error(ref.Message)
+	}
+}
+
+// Unless tools are required, a run goes on where there are none, and says so
+// once. What keeps it from tools that there may be is an error all the same.
+func TestLLMWithoutTools(t *testing.T) {
+	without := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(404)
+		io.WriteString(w, `{"error":"not_found","message":"this director has no tools"}`)
+	}))
+	t.Cleanup(without.Close)
+	for director, why := range map[string]string{"": "this agent knows no director", without.URL: "the director has none"} {
+		m := llmtest.New(t, llmtest.OpenAI, llmtest.Script(llmtest.Reply{Calls: calls(1)}, llmtest.Reply{Text: "I have none."}))
+		cfg := llmConfig(t, m)
+		cfg.Runner.LLM.Tools, cfg.Director = "auto", director
+		a := start(t, cfg)
+		end := a.end(a.submit(api.AgentTask{Prompt: "x"}).TaskID)
+		if end.State != "completed" || end.Output != "I have none." {
+			t.Errorf("%+v %+v", end, end.Error)
+		}
+		if log, _ := a.collect(end.TaskID); strings.Count(log, "[signalbox] this run has no tools: "+why+"\n") != 1 {
+			t.Errorf("the log:\n%s", log)
+		}
+		if len(m.Last().Tools) != 0 || !strings.Contains(m.Last().Messages[2].Text, "there are no tools") {
+			t.Errorf("asked %+v", m.Last())
+		}
+	}
+	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(401)
+		io.WriteString(w, `{"error":"unauthorized","message":"no token"}`)
+	}))
+	t.Cleanup(locked.Close)
+	cfg := llmConfig(t, llmtest.New(t, llmtest.OpenAI, llmtest.Script(llmtest.Reply{Text: "no"})))
+	cfg.Runner.LLM.Tools, cfg.Director = "auto", locked.URL
+	a := start(t, cfg)
+	wantError(t, a.end(a.submit(api.AgentTask{Prompt: "x"}).TaskID), "failed", "tools_error", "tokens create")
+}
+
+// A model that goes on calling tools is stopped after its turns.
+func TestLLMMaxTurns(t *testing.T) {
+	s := newToolServer(t)
+	s.tool("fs__read", echo)
+	n := 0
+	m := llmtest.New(t, llmtest.Anthropic, func(llmtest.Request) llmtest.Reply {
+		n++
+		return llmtest.Reply{Calls: []llm.ToolCall{{ID: fmt.Sprint("c", n), Name: "fs__read", Arguments: "{}"}}}
+	})
+	cfg := withTools(llmConfig(t, m), s)
+	cfg.Runner.LLM.MaxTurns = 3
+	a := start(t, cfg)
+	end := a.end(a.submit(api.AgentTask{Prompt: "x"}).TaskID)
+	wantError(t, end, "failed", "max_turns", "3 turns")
+	if len(m.Requests()) != 3 || m.Last().ToolChoice != "none" || end.ToolCount != 2 {
+		t.Errorf("%d requests, the last with tool choice %q, %d tools", len(m.Requests()), m.Last().ToolChoice, end.ToolCount)
+	}
+}
+
+// A task may bring a key of its own, which counts before the agent's; neither
+// is on the disk. (The model refuses any other key than the test's.)
+func TestLLMKeyOfTheTask(t *testing.T) {
+	m := llmtest.New(t, llmtest.Anthropic, llmtest.Script(llmtest.Reply{Text: "ok"}))
+	cfg := llmConfig(t, m)
+	cfg.Runner.LLM.APIKey = "sk-of-the-agent"
+	a := start(t, cfg)
+	if end := a.end(a.submit(api.AgentTask{Prompt: "x", Env: map[string]string{"ANTHROPIC_API_KEY": llmtest.Key}}).TaskID); end.Output != "ok" {
+		t.Errorf("%+v", end)
+	}
+	a.refused(api.AgentTask{Prompt: "x", Env: map[string]string{"ANTHROPIC_BASE_URL": m.URL}}, 400, "validation_error")
+	err := filepath.WalkDir(cfg.DataDir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if strings.Contains(string(b), llmtest.Key) || strings.Contains(string(b), "sk-of-the-agent") {
+			t.Errorf("%s holds a key", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The run's token is for its director: another MCP endpoint gets none.
+func TestLLMTokenGoesToTheDirectorAlone(t *testing.T) {
+	s := newToolServer(t)
+	s.tool("fs__read", echo)
+	m := llmtest.New(t, llmtest.OpenAI, llmtest.Script(llmtest.Reply{Calls: calls(1)}, llmtest.Reply{Text: "ok"}))
+	cfg := llmConfig(t, m)
+	cfg.Director, cfg.DirectorToken, cfg.Runner.LLM.Tools = "http://127.0.0.1:1", "sbxa_of-this-agent", s.url+"/mcp"
+	a := start(t, cfg)
+	if end := a.end(a.submit(api.AgentTask{Prompt: "x", QueueID: "queue-a", Fence: 1}).TaskID); end.Output != "ok" || end.ToolCount != 1 {
+		t.Fatalf("%+v %+v", end, end.Error)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.seen {
+		if h.Get("Authorization") != "" || h.Get("X-Signalbox-Execution") != "" {
+			t.Errorf("headers %v", h)
+		}
+	}
+}
+
+// A gateway serves before its servers do: the first turn waits for their tools.
+func TestLLMWaitsForToolsThatAreStarting(t *testing.T) {
+	s := newToolServer(t)
+	m := llmtest.New(t, llmtest.OpenAI, llmtest.Script(llmtest.Reply{Text: "ok"}))
+	a := start(t, withTools(llmConfig(t, m), s))
+	acc := a.submit(api.AgentTask{Prompt: "x"})
+	for deadline := time.Now().Add(long); ; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		asked := len(s.seen)
+		s.mu.Unlock()
+		if asked >= 3 { // it has begun a session and listed the tools
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the tools are not asked for")
+		}
+	}
+	s.tool("fs__read", echo)
+	if end := a.end(acc.TaskID); end.Output != "ok" || len(m.Last().Tools) != 1 {
+		t.Errorf("%+v with the tools %+v", end, m.Last().Tools)
+	}
+}

@@ -1,0 +1,277 @@
+package agentd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// outputEvery is how often the output of a run is reported at most.
+const outputEvery = 200 * time.Millisecond
+
+// untold lists the runs whose end no director has taken yet.
+func (d *Daemon) untold() (list []*run) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.ended {
+		if rec := r.record(); rec.QueueID != "" && rec.Fence > 0 && !rec.Reported && d.byQueue[rec.QueueID] == r {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// follow reports how a run fares until a director has taken its end.
+func (p *puller) follow(r *run) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.hands[r] {
+		return
+	}
+	p.hands[r] = true
+	p.group.Go(func() {
+		defer func() {
+			p.mu.Lock()
+			delete(p.hands, r)
+			p.mu.Unlock()
+		}()
+		p.accompany(p.reporting, r)
+	})
+}
+
+func (p *puller) accompany(ctx context.Context, r *run) {
+	<-r.admitted
+	rec := r.record()
+	if r.refused != nil {
+		p.refuse(api.PullAsk{QueueID: rec.QueueID, Fence: rec.Fence}, r.refused)
+		return
+	}
+	if p.accept(ctx, r, rec) {
+		p.print(ctx, r)
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return
+	}
+	p.finish(ctx, r)
+}
+
+// accept reports that the run is on the disk. It returns false when there is
+// nothing to say before the end: it has ended meanwhile, or it is void.
+func (p *puller) accept(ctx context.Context, r *run, rec record) bool {
+	rep := api.PullReport{Accepted: &api.PullAccepted{TaskID: rec.TaskID, SessionID: rec.SessionID}}
+	for try := 1; ; try++ {
+		select {
+		case <-r.done: // the end says it all
+			return false
+		case <-ctx.Done():
+			return false
+		default:
+		}
+		answer, err := p.report(ctx, r, rep)
+		switch {
+		case err == nil:
+			p.heed(r, answer)
+			return true
+		case void(err):
+			p.voided(r)
+			return false
+		}
+		p.rest(ctx, r, backoff(try))
+	}
+}
+
+// print reports the output of a run while it runs.
+func (p *puller) print(ctx context.Context, r *run) {
+	at, try := int64(0), 0
+	for {
+		select {
+		case <-r.log.aheadOr(at):
+		case <-r.done:
+			return
+		case <-ctx.Done():
+			return
+		}
+		out, err := r.log.read(at)
+		if err != nil { // the end has what is left
+			p.d.cfg.Logger.Error("output not read", "task", r.record().TaskID, "error", err)
+			return
+		}
+		if out.Next <= at && !out.Truncated {
+			p.rest(ctx, r, outputEvery) // part of a character, or the end
+			continue
+		}
+		answer, err := p.report(ctx, r, api.PullReport{Output: piece(out)})
+		switch {
+		case err == nil:
+			p.heed(r, answer)
+			at, try = answer.Next, 0
+			p.rest(ctx, r, outputEvery)
+		case void(err):
+			p.voided(r)
+			return
+		default:
+			try++
+			p.rest(ctx, r, backoff(try))
+		}
+	}
+}
+
+func piece(out api.AgentOutput) *api.PullOutput {
+	return &api.PullOutput{Seq: out.Seq, Text: out.Text, Next: out.Next, Truncated: out.Truncated}
+}
+
+// finish reports how the run ended, for as long as it takes.
+func (p *puller) finish(ctx context.Context, r *run) {
+	at := int64(-1) // from where the director wants the log: it is not known
+	for try := 1; ctx.Err() == nil; try++ {
+		rep, err := r.lastReport(at)
+		if err != nil {
+			p.d.cfg.Logger.Error("the end of a run could not be read", "task", r.record().TaskID, "error", err)
+			p.rest(ctx, r, backoff(try))
+			continue
+		}
+		answer, err := p.report(ctx, r, rep)
+		switch {
+		case err == nil && answer.Again:
+			at = answer.Next
+			continue
+		case err == nil || void(err):
+			r.reported()
+			return
+		}
+		pause(ctx, backoff(try))
+	}
+}
+
+// lastReport is the end of the run, with the log from byte at on as far as it
+// is kept. A director that has less of it says so.
+func (r *run) lastReport(at int64) (api.PullReport, error) {
+	s, err := r.status(resultCap)
+	if err != nil {
+		return api.PullReport{}, err
+	}
+	total, _ := r.log.progress()
+	from := max(at, total-tailSize, 0)
+	out, err := r.log.read(from)
+	if err != nil {
+		return api.PullReport{}, err
+	}
+	o := piece(out)
+	o.Truncated = o.Seq > max(at, 0) && (at >= 0 || o.Seq > 0)
+	return api.PullReport{Finished: &s, Output: o}, nil
+}
+
+// heed does what the answer to a report says.
+func (p *puller) heed(r *run, a api.PullReported) {
+	if a.Stop != nil {
+		p.end(*a.Stop)
+	}
+}
+
+// voided stops a run that was taken away.
+func (p *puller) voided(r *run) {
+	r.requestStop(stop{stateFailed, "stale_fence", "the director took the task away while it ran"})
+}
+
+// void reports whether an error says that a director wants to hear no more of
+// an execution. That the agent is not known, or another has its name, does not:
+// it registers again.
+func void(err error) bool {
+	var e *client.Error
+	return errors.As(err, &e) && (e.Body.Error == "stale_fence" || (e.Body.Error == "not_found" && e.Body.Field != "agent"))
+}
+
+func (p *puller) report(ctx context.Context, r *run, rep api.PullReport) (api.PullReported, error) {
+	rec := r.record()
+	rep.Fence = rec.Fence
+	return p.send(ctx, rec.QueueID, rep)
+}
+
+func (p *puller) send(ctx context.Context, id string, rep api.PullReport) (answer api.PullReported, err error) {
+	rep.Instance = p.instance
+	err = p.directors.do(func(c *client.Client) error {
+		answer, err = c.Report(ctx, p.d.cfg.Name, id, rep)
+		return err
+	})
+	return answer, err
+}
+
+// rest waits, less where the run ends.
+func (p *puller) rest(ctx context.Context, r *run, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-r.done:
+	case <-ctx.Done():
+	}
+}
+
+// refuse says that a task was not taken.
+func (p *puller) refuse(q api.PullAsk, cause error) {
+	no := api.PullRefused{Status: 500, Message: cause.Error()}
+	var ref *refusal
+	if errors.As(cause, &ref) {
+		no.Status, no.Error, no.Message, no.HighestFence = ref.status, ref.body.Error, ref.body.Message, ref.body.HighestFence
+		if ref.body.CurrentTask != nil {
+			no.BusyWith = ref.body.CurrentTask.ID
+		}
+	}
+	p.answer(q, api.PullReport{Fence: q.Fence, Refused: &no})
+}
+
+// answer sends a report that is about no run, until a director has taken it.
+func (p *puller) answer(q api.PullAsk, rep api.PullReport) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.answered[q] {
+		return
+	}
+	p.answered[q] = true
+	p.group.Go(func() {
+		defer func() {
+			p.mu.Lock()
+			delete(p.answered, q)
+			p.mu.Unlock()
+		}()
+		for try := 1; p.reporting.Err() == nil; try++ {
+			if _, err := p.send(p.reporting, q.QueueID, rep); err == nil || void(err) {
+				return
+			}
+			pause(p.reporting, backoff(try))
+		}
+	})
+}
+
+// reported notes that a director has taken the end of the run. It is not
+// synced: what is reported twice changes nothing.
+func (r *run) reported() {
+	rec := r.record()
+	rec.Reported = true
+	if err := r.store(rec); err != nil {
+		r.d.cfg.Logger.Error("that a run was reported could not be stored", "task", rec.TaskID, "error", err)
+	}
+	r.tell()
+}
+
+// lingers reports whether the run could not be killed when it ended.
+func (r *run) lingers() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lives != nil
+}
+
+// isTold reports whether someone was told of the end.
+func (r *run) isTold() bool {
+	select {
+	case <-r.told:
+		return true
+	default:
+		return false
+	}
+}

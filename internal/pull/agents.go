@@ -1,0 +1,274 @@
+package pull
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/tail"
+)
+
+// loadAgents makes the lanes agree with the stored agents.
+func (l *Lanes) loadAgents(ctx context.Context) error {
+	l.loading.Lock() // what was read earlier must not be put in later
+	defer l.loading.Unlock()
+	rows, err := l.engine.Read().Agents(ctx)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := map[string]bool{}
+	for _, row := range rows {
+		if row.Source == signalbox.AgentPull {
+			known[row.Name] = true
+			l.putLane(row)
+		}
+	}
+	for name, a := range l.lanes {
+		if !known[name] {
+			l.supersede(a)
+			delete(l.lanes, name)
+		}
+	}
+	return nil
+}
+
+func (l *Lanes) putLane(row signalbox.Agent) {
+	a := l.lanes[row.Name]
+	if a != nil {
+		a.stale = false
+	}
+	switch {
+	case a == nil:
+		l.lanes[row.Name] = &lane{
+			name: row.Name, row: row, since: l.opts.Monotonic(), message: "not heard from yet", runs: map[string]*run{}, bypass: true,
+		}
+		return
+	case a.row.URL != row.URL: // another instance has the name now
+		l.supersede(a)
+		a.up, a.since, a.message, a.said = false, l.opts.Monotonic(), "not heard from yet", said{}
+	case a.said.slots > 0:
+		row.Slots = a.said.slots
+	}
+	a.row = row
+}
+
+// loadRuns looks at what is in flight: at the start, and as the backstop for
+// changes that nothing told of.
+func (l *Lanes) loadRuns(ctx context.Context) error {
+	tasks, err := l.engine.Read().InFlight(ctx)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	there := map[string]bool{}
+	for _, t := range tasks {
+		if a := l.lanes[t.Agent]; a != nil {
+			there[t.ID] = true
+			if l.runs[t.ID] == nil {
+				l.poke(a) // it may have to be given again, or stopped
+			}
+			l.putRun(a, t)
+		}
+	}
+	for id, r := range l.runs {
+		// One that was claimed while we read is taken off only when the next
+		// look does not find it either.
+		if !there[id] && l.opts.Monotonic().Sub(r.heard) > l.opts.Tick {
+			l.dropRun(r)
+		}
+	}
+	return nil
+}
+
+func (l *Lanes) putRun(a *lane, t signalbox.Task) *run {
+	r := l.runs[t.ID]
+	if r != nil && r.task.Fence == t.Fence && r.task.Agent == t.Agent {
+		if t.Rev > r.task.Rev {
+			r.task = t
+		}
+		return r
+	}
+	if r != nil {
+		if r.task.Rev >= t.Rev {
+			return r
+		}
+		l.dropRun(r)
+	}
+	r = &run{task: t, heard: l.opts.Monotonic(), tail: tail.New()}
+	l.runs[t.ID], a.runs[t.ID] = r, r
+	return r
+}
+
+func (l *Lanes) dropRun(r *run) {
+	id := r.task.ID
+	if l.runs[id] == r {
+		delete(l.runs, id)
+	}
+	if a := l.lanes[r.task.Agent]; a != nil && a.runs[id] == r {
+		delete(a.runs, id)
+	}
+	r.tail.End()
+}
+
+// laneOf returns the lane of an agent for a request of an instance of it.
+func (l *Lanes) laneOf(ctx context.Context, name, instance string) (*lane, error) {
+	for again := false; ; again = true {
+		l.mu.Lock()
+		a := l.lanes[name]
+		is := a != nil && !a.stale && a.row.URL == signalbox.PullURL(instance)
+		l.mu.Unlock()
+		switch {
+		case is:
+			return a, nil
+		case again && a == nil:
+			return nil, &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent", Message: fmt.Sprintf("no agent that pulls is named %s: register it first", name)}
+		case again:
+			return nil, signalbox.Errorf(signalbox.CodeConflict, "another agent goes by the name %s: give one of them another --name, or register again when it has stopped", name)
+		}
+		if err := l.loadAgents(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// hear takes in that an agent spoke, and what it said it runs. It returns the
+// runs that have reached a limit.
+func (l *Lanes) hear(a *lane, s said, runs []api.PullRun) []stopOrder {
+	now, wall := l.opts.Monotonic(), l.engine.Now()
+	l.mu.Lock()
+	came := !a.up
+	a.up, a.leaving, a.message, a.fresh = true, false, "", true
+	a.heard, a.at = now, wall
+	if s.slots > 0 {
+		a.said, a.row.Slots = s, s.slots
+		a.refused = a.refused && s.held > 0
+	}
+	var due []stopOrder
+	for _, said := range runs {
+		r := a.runs[said.QueueID]
+		if r == nil || r.task.Fence != said.Fence {
+			continue
+		}
+		r.heard = now
+		if said.Ended {
+			continue
+		}
+		silent := time.Duration(said.SilentMS) * time.Millisecond
+		if printed := wall.Add(-silent); said.RanMS > said.SilentMS && printed.After(r.printed) {
+			r.printed = printed
+			a.progress = later(a.progress, printed)
+		}
+		if o, over := l.overLimit(r, said); over {
+			due = append(due, o)
+		}
+	}
+	l.mu.Unlock()
+	if came {
+		l.log.Info("", "agent", "up", "name", a.name, "pulls", true)
+		l.engine.NoteAgent(l.ctx, signalbox.EventAgentUp, a.name, "it asks for its tasks")
+	}
+	return due
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// gone marks an agent down; the caller holds mu. It reports whether that is
+// news.
+func (l *Lanes) gone(a *lane, why string) bool {
+	was := a.up
+	a.up, a.message = false, why
+	if was {
+		a.since = l.opts.Monotonic()
+	}
+	return was
+}
+
+func (l *Lanes) noteGone(name, why string) {
+	l.log.Warn("", "agent", "down", "name", name, "error", why)
+	l.engine.NoteAgent(l.ctx, signalbox.EventAgentDown, name, why)
+}
+
+// Heartbeat is of an agent that claims nothing now, or that stops. ok is false
+// where the agent is none of these.
+func (l *Lanes) Heartbeat(ctx context.Context, name string, b api.Heartbeat) (stop []api.PullStop, ok bool, err error) {
+	l.mu.Lock()
+	_, ok = l.lanes[name]
+	l.mu.Unlock()
+	if !ok && b.Instance == "" {
+		return nil, false, nil
+	}
+	a, err := l.laneOf(ctx, name, b.Instance)
+	if err != nil {
+		return nil, true, err
+	}
+	l.enforce(ctx, l.hear(a, said{}, b.Runs))
+	if b.State == "stopping" {
+		if err := l.leave(ctx, a, b.Runs); err != nil {
+			return nil, true, err
+		}
+	}
+	answer, _, err := l.review(ctx, a, b.Runs, false)
+	return answer.Stop, true, err
+}
+
+// leave takes in that an agent stops: it claims nothing more. What it was given
+// and does not name did not reach it.
+func (l *Lanes) leave(ctx context.Context, a *lane, runs []api.PullRun) error {
+	const why = "it said that it stops"
+	named := map[string]bool{}
+	for _, s := range runs {
+		named[s.QueueID] = true
+	}
+	var missed []signalbox.Task
+	l.mu.Lock()
+	a.leaving = true
+	news := l.gone(a, why)
+	l.supersede(a)
+	for id, r := range a.runs {
+		if r.task.State == signalbox.Dispatching && !named[id] {
+			missed = append(missed, r.task)
+		}
+	}
+	l.mu.Unlock()
+	if news {
+		l.noteGone(a.name, why)
+	}
+	slices.SortFunc(missed, func(x, y signalbox.Task) int { return cmp.Compare(x.Fence, y.Fence) })
+	for _, t := range missed {
+		if err := l.unreached(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unreached gives back a task whose agent stopped before it got it.
+func (l *Lanes) unreached(ctx context.Context, t signalbox.Task) error {
+	_, err := l.engine.Unsent(ctx, t, "agent "+t.Agent+" stopped before the task reached it")
+	return over(err)
+}
+
+// Answers reports whether an agent is there, as far as it was heard; ok is
+// false where the agent is none of these.
+func (l *Lanes) Answers(name string) (there, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.lanes[name]
+	return a != nil && a.up, a != nil
+}
+
+func silentFor(d time.Duration) string {
+	return fmt.Sprintf("it has not asked for anything for %s", d.Round(time.Second))
+}

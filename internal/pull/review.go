@@ -1,0 +1,115 @@
+package pull
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// review says what an agent must know about what it has in hand: runs to stop,
+// and, where give says so, what it should have and does not name.
+func (l *Lanes) review(ctx context.Context, a *lane, runs []api.PullRun, give bool) (answer api.PullAnswer, something bool, err error) {
+	l.mu.Lock()
+	var strange []api.PullRun
+	named := map[string]bool{}
+	for _, s := range runs {
+		r := a.runs[s.QueueID]
+		switch {
+		case r == nil || r.task.Fence != s.Fence:
+			if !s.Stopping && !s.Ended {
+				strange = append(strange, s)
+			}
+			continue
+		case r.task.CancelRequested && !s.Stopping && !s.Ended:
+			answer.Stop = append(answer.Stop, api.PullStop{QueueID: s.QueueID, Fence: s.Fence})
+		}
+		named[s.QueueID] = true
+	}
+	var missing []signalbox.Task
+	for id, r := range a.runs {
+		if !named[id] {
+			missing = append(missing, r.task)
+		}
+	}
+	l.mu.Unlock()
+	for _, s := range strange {
+		if err := l.judge(ctx, a, s, &answer); err != nil {
+			return answer, false, err
+		}
+	}
+	if give {
+		slices.SortFunc(missing, func(x, y signalbox.Task) int { return cmp.Compare(x.Fence, y.Fence) })
+		for _, t := range missing {
+			if err := l.miss(ctx, a, t, &answer); err != nil {
+				return answer, false, err
+			}
+		}
+	}
+	return answer, answer.Task != nil || len(answer.Stop) > 0 || len(answer.Ask) > 0, nil
+}
+
+// judge decides about a run that the agent names and that is not known here to
+// be its own.
+func (l *Lanes) judge(ctx context.Context, a *lane, s api.PullRun, answer *api.PullAnswer) error {
+	t, err := l.engine.Read().Task(ctx, s.QueueID)
+	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
+		t, err = signalbox.Task{}, nil
+	}
+	if err != nil {
+		return err
+	}
+	stop := api.PullStop{QueueID: s.QueueID, Fence: s.Fence}
+	if !holds(a.name, s.Fence, &t) {
+		stop.Void = true
+		answer.Stop = append(answer.Stop, stop)
+		return nil
+	}
+	l.mu.Lock()
+	l.putRun(a, t)
+	l.mu.Unlock()
+	if t.CancelRequested {
+		answer.Stop = append(answer.Stop, stop)
+	}
+	return nil
+}
+
+// holds reports whether an agent has the task in hand by that fence.
+func holds(agent string, fence int64, t *signalbox.Task) bool {
+	return t.State.InFlight() && t.Agent == agent && t.Fence == fence
+}
+
+// miss decides about a task that the agent should have in hand and does not
+// name: what it has not accepted is given again, about the rest it is asked.
+func (l *Lanes) miss(ctx context.Context, a *lane, was signalbox.Task, answer *api.PullAnswer) error {
+	c, err := l.engine.Load(ctx, was.ID)
+	missing := c.Task.ID == ""
+	if missing && signalbox.CodeOf(err) != signalbox.CodeNotFound {
+		return err
+	}
+	switch {
+	case missing || !holds(a.name, was.Fence, &c.Task):
+		l.lookedAway(a, &was)
+	case c.Task.State != signalbox.Dispatching || c.Task.CancelRequested:
+		answer.Ask = append(answer.Ask, api.PullAsk{QueueID: was.ID, Fence: was.Fence})
+	case err != nil: // what it needs cannot be opened here
+		_, err = l.engine.Reject(ctx, c.Task, err.Error()+"; submit the task again")
+		return over(err)
+	case answer.Task == nil:
+		again := l.give(a, c, true)
+		answer.Task, answer.Traceparent = again.Task, again.Traceparent
+		l.log.Info("", "queue", "given_again", "queue_id", was.ID, "agent", a.name, "fence", was.Fence)
+	}
+	return nil
+}
+
+// lookedAway forgets a task that the agent turned out not to have in hand.
+func (l *Lanes) lookedAway(a *lane, was *signalbox.Task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := a.runs[was.ID]; r != nil && r.task.Fence == was.Fence {
+		l.dropRun(r)
+	}
+}
