@@ -42,6 +42,9 @@ func (q *Queues) unknown(queue string, who Who) error {
 
 // acquire is Acquire with the queue's lock.
 func (q *queue) acquire(ctx context.Context, who Who, maxWait time.Duration) (Permit, error) {
+	if q.shared != nil {
+		return q.shared.acquire(ctx, who, maxWait)
+	}
 	if ctx.Err() != nil {
 		return Permit{}, q.refuse(who, ReasonCancelled, cancelled(ctx), 0)
 	}
@@ -64,13 +67,18 @@ func (q *queue) acquire(ctx context.Context, who Who, maxWait time.Duration) (Pe
 	}
 	w := q.newWaiter(&who, s, now)
 	q.enqueue(w)
-	t := wait{queue: q, waiter: w, who: who, use: w.use, depth: q.depth, concurrent: q.config.Concurrent, most: maxWait}
-	if own := q.config.MaxWait; own > 0 && (maxWait <= 0 || own < maxWait) {
-		t.most = own
-	}
+	t := wait{queue: q, waiter: w, who: who, use: w.use, depth: q.depth, concurrent: q.config.Concurrent, most: q.config.within(maxWait)}
 	q.mu.Unlock()
 	next.wake()
 	return t.run(ctx)
+}
+
+// within is how long a call may wait that itself would wait for at most maxWait.
+func (c *Config) within(maxWait time.Duration) time.Duration {
+	if c.MaxWait > 0 && (maxWait <= 0 || c.MaxWait < maxWait) {
+		return c.MaxWait
+	}
+	return maxWait
 }
 
 // enter takes a slot for a call where it need not wait. Else it returns its
@@ -127,7 +135,7 @@ func (t *wait) run(ctx context.Context) (Permit, error) {
 		q.hooks.Queued(q.name, t.who, t.depth, t.concurrent)
 	}
 	if t.who.Waits != nil {
-		t.who.Waits(Waiting{w, t.use})
+		t.who.Waits(Waiting{w: w, use: t.use})
 	}
 	p, err := t.end(ctx, t.sleep(ctx))
 	returns = true

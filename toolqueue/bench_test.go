@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/signalbox-ai/signalbox/internal/toolqueuetest"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -92,15 +93,15 @@ func TestTakingAllocatesNothing(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 2}))
 	ctx := context.Background()
 	if n := testing.AllocsPerRun(1000, func() {
-		p, _ := q.Acquire(ctx, "a", tool("t"))
+		p, _ := q.Acquire(ctx, "a", Tool("t"))
 		p.Release()
 	}); n != 0 {
 		t.Errorf("%v allocations with a free slot", n)
 	}
-	held := take(t, q, "a", tool("holder"))
-	other := take(t, q, "a", tool("holder"))
+	held := Take(t, q, "a", Tool("holder"))
+	other := Take(t, q, "a", Tool("holder"))
 	var next toolqueue.Permit
-	who := tool("waiter")
+	who := Tool("waiter")
 	who.Waits = func(toolqueue.Waiting) { next.Release() }
 	next = held
 	if n := testing.AllocsPerRun(1000, func() {

@@ -14,7 +14,8 @@ const MaxConcurrent = 1_000_000
 // Configure makes the queues that are not there yet and raises the bounds of
 // those that are: the greater value stands for each field, and what is smaller
 // or zero changes nothing. A raised capacity lets waiting calls in at once; a
-// raised wait is for the calls that come after. Mistakes are reported all
+// raised wait is for the calls that come after. A queue is shared with other
+// processes from its beginning or not at all. Mistakes are reported all
 // together and then nothing is changed.
 func (q *Queues) Configure(configs map[string]Config) error {
 	var mistakes []error
@@ -32,14 +33,28 @@ func (q *Queues) Configure(configs map[string]Config) error {
 		all[in.name] = in
 	}
 	for _, name := range names {
+		if old := all[name]; old != nil && configs[name].Shared && q.sharing != nil && old.shared == nil {
+			return fmt.Errorf("tool queue %q is this process's own and cannot be shared any more: say so when it is configured first", name)
+		}
+	}
+	for _, name := range names {
 		if old := all[name]; old != nil {
 			old.raise(configs[name])
 		} else {
-			all[name] = newQueue(name, &q.hooks, q.start, configs[name])
+			all[name] = q.newQueue(name, configs[name])
 		}
 	}
 	q.queues.Store(newDirectory(all))
 	return nil
+}
+
+func (q *Queues) newQueue(name string, c Config) *queue {
+	in := newQueue(name, &q.hooks, q.start, c)
+	if c.Shared && q.sharing != nil {
+		in.shared = newShared(in, q.sharing, q.process)
+		in.close(closedShared)
+	}
+	return in
 }
 
 // raise takes the greater of each bound and lets in who now finds room.
@@ -52,6 +67,7 @@ func (q *queue) raise(to Config) {
 	c.MaxWaiters = max(c.MaxWaiters, to.MaxWaiters)
 	c.Lease.Idle = max(c.Lease.Idle, to.Lease.Idle)
 	c.Lease.MaxHold = max(c.Lease.MaxHold, to.Lease.MaxHold)
+	c.Shared = c.Shared || to.Shared
 	if c.Lease.Idle > 0 {
 		q.close(closedLease)
 	}
@@ -61,6 +77,10 @@ func (q *queue) raise(to Config) {
 		}
 	}
 	q.letIn()
+	if s := q.shared; s != nil && s.driving {
+		s.stirred = true // who waits finds room with the next step
+		s.nudge()
+	}
 }
 
 // check reports all that is wrong with a queue.

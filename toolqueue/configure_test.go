@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/signalbox-ai/signalbox/internal/toolqueuetest"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -13,15 +14,15 @@ func TestRaisingWakesWaiters(t *testing.T) {
 	for _, capacity := range []int{1, 8} {
 		q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: capacity}))
 		for range capacity {
-			take(t, q, "a", tool("holder"))
+			Take(t, q, "a", Tool("holder"))
 		}
-		first, second, third := start(t, q, "a", tool("1"), 0), start(t, q, "a", tool("2"), 0), start(t, q, "a", tool("3"), 0)
+		first, second, third := Start(t, q, "a", Tool("1"), 0), Start(t, q, "a", Tool("2"), 0), Start(t, q, "a", Tool("3"), 0)
 		if err := q.Configure(one("a", toolqueue.Config{Concurrent: capacity + 2})); err != nil {
 			t.Fatal(err)
 		}
-		first.has()
-		second.has()
-		if !third.waits() {
+		first.Has()
+		second.Has()
+		if !third.Waits() {
 			t.Fatal("two more slots let three calls in")
 		}
 		counts(t, q, "a", capacity+2, 1)
@@ -31,7 +32,7 @@ func TestRaisingWakesWaiters(t *testing.T) {
 func TestConfigureTwice(t *testing.T) {
 	big := toolqueue.Config{Concurrent: 4, MaxWait: time.Minute, MaxWaiters: 9, Lease: toolqueue.Lease{Idle: time.Second, MaxHold: time.Hour}}
 	q := newQueues(t, toolqueue.Hooks{}, one("a", big))
-	held := take(t, q, "a", tool("holder"))
+	held := Take(t, q, "a", Tool("holder"))
 	for _, c := range []toolqueue.Config{big, {Concurrent: 1}, {Concurrent: 2, MaxWait: 1, MaxWaiters: 1, Lease: toolqueue.Lease{Idle: 1, MaxHold: 1}}} {
 		if err := q.Configure(map[string]toolqueue.Config{"a": c, "b": {Concurrent: 1}}); err != nil {
 			t.Fatal(err)
@@ -99,11 +100,11 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 func TestDefaultQueue(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, one(toolqueue.Default, toolqueue.Config{Concurrent: toolqueue.DefaultConcurrent}))
 	for range toolqueue.DefaultConcurrent {
-		take(t, q, toolqueue.Default, tool("t"))
+		Take(t, q, toolqueue.Default, Tool("t"))
 	}
 	counts(t, q, toolqueue.Default, toolqueue.DefaultConcurrent, 0)
 	ctx, cancel := context.WithCancel(context.Background())
-	who := tool("one too many")
+	who := Tool("one too many")
 	who.Waits = func(toolqueue.Waiting) { cancel() }
 	if _, err := q.Acquire(ctx, toolqueue.Default, who); err == nil {
 		t.Error("no bound")

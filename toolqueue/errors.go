@@ -16,6 +16,7 @@ const (
 	ReasonTimeout   Reason = "timeout"   // it waited for as long as it may
 	ReasonCancelled Reason = "cancelled" // its context ended
 	ReasonUnknown   Reason = "unknown_queue"
+	ReasonAway      Reason = "away" // a shared queue's slots are kept where nobody answers
 )
 
 // The errors of Acquire, for errors.Is. What Acquire returns is an *Error,
@@ -25,6 +26,12 @@ var (
 	ErrTimeout   = errors.New("waited too long in the tool queue")
 	ErrCancelled = errors.New("gave up waiting in the tool queue")
 	ErrUnknown   = errors.New("there is no such tool queue")
+	ErrAway      = errors.New("the slots of the shared tool queue are out of reach")
+)
+
+var (
+	errSilent = errors.New("no answer came in time")
+	errClosed = errors.New("this process gives its slots back, because it ends")
 )
 
 // Error is why a call got no slot.
@@ -48,6 +55,9 @@ func (e *Error) Error() string {
 			brief(e.Waited), count(e.Concurrent, "slot"), e.Queue, e.Depth)
 	case ReasonUnknown:
 		return fmt.Sprintf("there is no tool queue %q: add it to the queues, or bind the tool to one that is there", e.Queue)
+	case ReasonAway:
+		return fmt.Sprintf("no word for %s about a slot of tool queue %q, which is shared with other processes: what keeps its slots cannot be reached, or this process ends; call again later",
+			brief(e.Waited), e.Queue)
 	}
 	return fmt.Sprintf("gave up after %s in line for one of the %s of tool queue %q (others in line: %d): the call was cancelled or its time was over",
 		brief(e.Waited), count(e.Concurrent, "slot"), e.Queue, e.Depth)

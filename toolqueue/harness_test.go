@@ -1,9 +1,7 @@
 package toolqueue_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -11,10 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// patience is how long a test waits for what must happen. It never passes in
-// a good run.
-const patience = time.Minute
 
 func newQueues(t testing.TB, hooks toolqueue.Hooks, configs map[string]toolqueue.Config) *toolqueue.Queues {
 	t.Helper()
@@ -27,82 +21,6 @@ func newQueues(t testing.TB, hooks toolqueue.Hooks, configs map[string]toolqueue
 
 func one(name string, c toolqueue.Config) map[string]toolqueue.Config {
 	return map[string]toolqueue.Config{name: c}
-}
-
-// call is an Acquire in a goroutine of its own.
-type call struct {
-	t       testing.TB
-	cancel  context.CancelFunc
-	waiting chan toolqueue.Waiting // what Waits was called with
-	done    chan struct{}          // closed when Acquire has returned
-	permit  toolqueue.Permit
-	err     error
-}
-
-// start begins an Acquire and returns once it waits or has returned.
-func start(t testing.TB, q *toolqueue.Queues, queue string, who toolqueue.Who, maxWait time.Duration) *call {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	c := &call{t: t, cancel: cancel, waiting: make(chan toolqueue.Waiting, 1), done: make(chan struct{})}
-	begun := make(chan struct{}, 2)
-	who.Waits = func(w toolqueue.Waiting) {
-		c.waiting <- w
-		begun <- struct{}{}
-	}
-	go func() {
-		defer close(c.done)
-		c.permit, c.err = q.AcquireWithin(ctx, queue, who, maxWait)
-		begun <- struct{}{}
-	}()
-	<-begun
-	t.Cleanup(func() {
-		cancel()
-		<-c.done
-		c.permit.Release()
-	})
-	return c
-}
-
-func (c *call) waits() bool {
-	select {
-	case <-c.done:
-		return false
-	default:
-		return true
-	}
-}
-
-// end waits until Acquire returns.
-func (c *call) end() error {
-	c.t.Helper()
-	select {
-	case <-c.done:
-	case <-time.After(patience):
-		c.t.Fatal("Acquire does not return")
-	}
-	return c.err
-}
-
-// has waits until the call has its slot.
-func (c *call) has() toolqueue.Permit {
-	c.t.Helper()
-	if err := c.end(); err != nil {
-		c.t.Fatalf("Acquire: %v", err)
-	}
-	return c.permit
-}
-
-func tool(name string) toolqueue.Who { return toolqueue.Who{Tool: name} }
-
-func in(session, name string) toolqueue.Who { return toolqueue.Who{Session: session, Tool: name} }
-
-func take(t testing.TB, q *toolqueue.Queues, queue string, who toolqueue.Who) toolqueue.Permit {
-	t.Helper()
-	p, err := q.Acquire(context.Background(), queue, who)
-	if err != nil {
-		t.Fatalf("Acquire: %v", err)
-	}
-	return p
 }
 
 func status(t testing.TB, q *toolqueue.Queues, queue string) toolqueue.Status {

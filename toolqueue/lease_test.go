@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	. "github.com/signalbox-ai/signalbox/internal/toolqueuetest"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -30,25 +31,25 @@ func drain(t *testing.T, q *toolqueue.Queues) {
 
 func TestLeaseKeepsTheSlotFromCallToCall(t *testing.T) {
 	bubble(t, leased, func(t *testing.T, q *toolqueue.Queues) {
-		take(t, q, "tab", in("s1", "open")).Release()
-		other := start(t, q, "tab", in("s2", "open"), 0)
+		Take(t, q, "tab", In("s1", "open")).Release()
+		other := Start(t, q, "tab", In("s2", "open"), 0)
 		for range 3 {
 			time.Sleep(9 * time.Second)
-			if !other.waits() {
+			if !other.Waits() {
 				t.Fatal("another session got in between two calls")
 			}
-			take(t, q, "tab", in("s1", "click")).Release()
+			Take(t, q, "tab", In("s1", "click")).Release()
 		}
 		h := status(t, q, "tab").Holders[0]
 		if !h.Leased || !h.Idle || h.Session != "s1" || !h.Expires.Equal(time.Now().Add(10*time.Second)) || !h.Since.Equal(time.Now().Add(-27*time.Second)) {
 			t.Errorf("holder %+v", h)
 		}
 		time.Sleep(9 * time.Second)
-		if !other.waits() {
+		if !other.Waits() {
 			t.Fatal("the lease ended before its time")
 		}
 		time.Sleep(time.Second)
-		other.has().Release()
+		other.Has().Release()
 		drain(t, q)
 	})
 }
@@ -57,26 +58,26 @@ func TestLeaseRunsCallsOfASessionInTurn(t *testing.T) {
 	c := leased
 	c.Concurrent = 2
 	bubble(t, c, func(t *testing.T, q *toolqueue.Queues) {
-		first := take(t, q, "tab", in("s1", "1"))
-		second, third := start(t, q, "tab", in("s1", "2"), 0), start(t, q, "tab", in("s1", "3"), 0)
-		if !second.waits() || !third.waits() {
+		first := Take(t, q, "tab", In("s1", "1"))
+		second, third := Start(t, q, "tab", In("s1", "2"), 0), Start(t, q, "tab", In("s1", "3"), 0)
+		if !second.Waits() || !third.Waits() {
 			t.Fatal("two calls of a session at once, in the slot that was free for others")
 		}
 		s := status(t, q, "tab")
 		if s.InUse != 1 || s.Depth != 2 || len(s.Waiters) != 0 || s.Holders[0].Behind != 2 {
 			t.Errorf("status %+v", s)
 		}
-		if n := (<-third.waiting).Position(); n != 2 {
+		if n := (<-third.Waiting).Position(); n != 2 {
 			t.Errorf("position %d among the session's calls; want 2", n)
 		}
-		take(t, q, "tab", in("s2", "free")).Release() // nobody waits for this slot
+		Take(t, q, "tab", In("s2", "free")).Release() // nobody waits for this slot
 		first.Release()
-		p := second.has()
-		if !third.waits() {
+		p := second.Has()
+		if !third.Waits() {
 			t.Fatal("two calls of a session at once")
 		}
 		p.Release()
-		third.has().Release()
+		third.Has().Release()
 		drain(t, q)
 	})
 }
@@ -85,76 +86,76 @@ func TestLeaseRunsCallsOfASessionInTurn(t *testing.T) {
 // not wait in line again once the first has a slot.
 func TestLeaseTakesItsWaitersAlong(t *testing.T) {
 	bubble(t, leased, func(t *testing.T, q *toolqueue.Queues) {
-		held := take(t, q, "tab", tool("no session"))
-		a := start(t, q, "tab", in("s1", "a"), 0)
-		b := start(t, q, "tab", in("s2", "b"), 0)
-		c := start(t, q, "tab", in("s1", "c"), 0)
+		held := Take(t, q, "tab", Tool("no session"))
+		a := Start(t, q, "tab", In("s1", "a"), 0)
+		b := Start(t, q, "tab", In("s2", "b"), 0)
+		c := Start(t, q, "tab", In("s1", "c"), 0)
 		held.Release()
-		p := a.has()
+		p := a.Has()
 		if s := status(t, q, "tab"); s.Depth != 2 || len(s.Waiters) != 1 || s.Waiters[0].Tool != "b" || s.Holders[0].Behind != 1 {
 			t.Fatalf("status %+v", s)
 		}
 		p.Release()
-		c.has().Release()
-		if !b.waits() {
+		c.Has().Release()
+		if !b.Waits() {
 			t.Fatal("the lease is not kept")
 		}
 		time.Sleep(10 * time.Second)
-		b.has().Release()
+		b.Has().Release()
 		drain(t, q)
 	})
 }
 
 func TestLeaseEndsAfterMaxHold(t *testing.T) {
 	bubble(t, leased, func(t *testing.T, q *toolqueue.Queues) {
-		p := take(t, q, "tab", in("s1", "long"))
-		next := start(t, q, "tab", in("s1", "next"), 0)
-		other := start(t, q, "tab", in("s2", "other"), 0)
+		p := Take(t, q, "tab", In("s1", "long"))
+		next := Start(t, q, "tab", In("s1", "next"), 0)
+		other := Start(t, q, "tab", In("s2", "other"), 0)
 		time.Sleep(2 * time.Minute)
-		if !other.waits() {
+		if !other.Waits() {
 			t.Fatal("a call under way was cut off")
 		}
 		p.Release()
-		o := other.has() // the session queues anew, at the back
-		if !next.waits() {
+		o := other.Has() // the session queues anew, at the back
+		if !next.Waits() {
 			t.Fatal("a lease that was over went on")
 		}
 		o.Release()
 		q.EndSession("s2")
-		next.has().Release()
+		next.Has().Release()
 		time.Sleep(9 * time.Second)
 		for range 5 { // 9 to 54 s after it began
-			take(t, q, "tab", in("s1", "again")).Release()
+			Take(t, q, "tab", In("s1", "again")).Release()
 			time.Sleep(9 * time.Second)
 		}
-		take(t, q, "tab", in("s1", "again")).Release() // at 54 s
-		last := start(t, q, "tab", in("s2", "last"), 0)
+		Take(t, q, "tab", In("s1", "again")).Release() // at 54 s
+		last := Start(t, q, "tab", In("s2", "last"), 0)
 		time.Sleep(5 * time.Second)
-		if !last.waits() {
+		if !last.Waits() {
 			t.Fatal("the lease ended before its time")
 		}
 		time.Sleep(time.Second)
-		last.has().Release()
+		last.Has().Release()
 		drain(t, q)
 	})
 }
 
 func TestLeaseIsHandedOn(t *testing.T) {
 	bubble(t, leased, func(t *testing.T, q *toolqueue.Queues) {
-		p := take(t, q, "tab", in("s1", "a"))
-		other := start(t, q, "tab", in("s2", "b"), 0)
+		p := Take(t, q, "tab", In("s1", "a"))
+		other := Start(t, q, "tab", In("s2", "b"), 0)
 		q.EndSession("s1") // under way: it ends with the call
-		next := start(t, q, "tab", in("s1", "c"), 0)
-		if !other.waits() || !next.waits() {
+		next := Start(t, q, "tab", In("s1", "c"), 0)
+		if !other.Waits() || !next.Waits() {
 			t.Fatal("a call under way was cut off")
 		}
 		p.Release()
-		other.has().Release()
-		if !next.waits() {
+		other.Has().Release()
+		if !next.Waits() {
 			t.Fatal("it kept a slot that it had handed on")
 		}
 		q.EndSession("s2") // idle: at once
-		next.has().Release()
+		next.Has().Release()
 		q.EndSession("s1")
 		q.EndSession("s1")
 		counts(t, q, "tab", 0, 0)
@@ -163,8 +164,8 @@ func TestLeaseIsHandedOn(t *testing.T) {
 
 func TestLeaseNeedsASession(t *testing.T) {
 	bubble(t, leased, func(t *testing.T, q *toolqueue.Queues) {
-		take(t, q, "tab", tool("a")).Release()
-		take(t, q, "tab", in("s1", "b")).Release()
+		Take(t, q, "tab", Tool("a")).Release()
+		Take(t, q, "tab", In("s1", "b")).Release()
 		counts(t, q, "tab", 1, 0)
 		q.EndSession("")
 		counts(t, q, "tab", 1, 0)
@@ -177,15 +178,15 @@ func TestLeaseCountsAllThatWait(t *testing.T) {
 	c := leased
 	c.MaxWaiters, c.MaxWait = 1, time.Second
 	bubble(t, c, func(t *testing.T, q *toolqueue.Queues) {
-		p := take(t, q, "tab", in("s1", "a"))
-		behind := start(t, q, "tab", in("s1", "b"), 0)
-		if err := start(t, q, "tab", in("s1", "c"), 0).end(); err == nil {
+		p := Take(t, q, "tab", In("s1", "a"))
+		behind := Start(t, q, "tab", In("s1", "b"), 0)
+		if err := Start(t, q, "tab", In("s1", "c"), 0).End(); err == nil {
 			t.Error("a second may wait behind its session")
 		}
-		if err := start(t, q, "tab", in("s2", "d"), 0).end(); err == nil {
+		if err := Start(t, q, "tab", In("s2", "d"), 0).End(); err == nil {
 			t.Error("a second may wait in line")
 		}
-		if err := behind.end(); err == nil {
+		if err := behind.End(); err == nil {
 			t.Error("no bound on the wait behind its session")
 		}
 		p.Release()
@@ -195,13 +196,13 @@ func TestLeaseCountsAllThatWait(t *testing.T) {
 
 func TestLeaseComesWithConfigure(t *testing.T) {
 	bubble(t, toolqueue.Config{Concurrent: 1}, func(t *testing.T, q *toolqueue.Queues) {
-		before := take(t, q, "tab", in("s1", "a"))
+		before := Take(t, q, "tab", In("s1", "a"))
 		if err := q.Configure(one("tab", leased)); err != nil {
 			t.Fatal(err)
 		}
 		before.Release()
 		counts(t, q, "tab", 0, 0)
-		take(t, q, "tab", in("s1", "b")).Release()
+		Take(t, q, "tab", In("s1", "b")).Release()
 		counts(t, q, "tab", 1, 0)
 		drain(t, q)
 	})
@@ -211,7 +212,7 @@ func TestLeaseWithoutEndInSight(t *testing.T) {
 	c := toolqueue.Config{Concurrent: 1, Lease: toolqueue.Lease{Idle: 1<<63 - 1}}
 	bubble(t, c, func(t *testing.T, q *toolqueue.Queues) {
 		time.Sleep(time.Second)
-		take(t, q, "tab", in("s1", "a")).Release()
+		Take(t, q, "tab", In("s1", "a")).Release()
 		if h := status(t, q, "tab").Holders[0]; !h.Idle || !h.Expires.IsZero() {
 			t.Errorf("holder %+v", h)
 		}
@@ -226,7 +227,7 @@ func TestManyLeases(t *testing.T) {
 	c.Concurrent = 20
 	bubble(t, c, func(t *testing.T, q *toolqueue.Queues) {
 		for n := range 1000 {
-			p := take(t, q, "tab", in(fmt.Sprint(n), "a"))
+			p := Take(t, q, "tab", In(fmt.Sprint(n), "a"))
 			time.Sleep(time.Second)
 			p.Release()
 			if s := status(t, q, "tab"); s.InUse > 11 {
@@ -240,14 +241,14 @@ func TestManyLeases(t *testing.T) {
 // TestIdleLeaseShowsItsLastCall: also one that had waited for the slot.
 func TestIdleLeaseShowsItsLastCall(t *testing.T) {
 	bubble(t, leased, func(t *testing.T, q *toolqueue.Queues) {
-		p := take(t, q, "tab", tool("holder"))
-		c := start(t, q, "tab", in("s1", "waited"), 0)
+		p := Take(t, q, "tab", Tool("holder"))
+		c := Start(t, q, "tab", In("s1", "waited"), 0)
 		p.Release()
-		c.has().Release()
+		c.Has().Release()
 		if h := status(t, q, "tab").Holders[0]; !h.Idle || h.Session != "s1" || h.Tool != "waited" {
 			t.Errorf("holder %+v", h)
 		}
-		take(t, q, "tab", in("s1", "resumed")).Release()
+		Take(t, q, "tab", In("s1", "resumed")).Release()
 		if h := status(t, q, "tab").Holders[0]; !h.Idle || h.Session != "s1" || h.Tool != "resumed" {
 			t.Errorf("holder %+v", h)
 		}

@@ -113,13 +113,17 @@ func (q *queue) keep(s *slot) {
 type Waiting struct {
 	w   *waiter
 	use uint64
+	far *farCall // of a shared queue
 }
 
 // Position is its place in line, from 1, or 0 once it no longer waits. A call
 // that waits for the slot that its own session holds has its place among the
 // calls of that session.
 func (w Waiting) Position() int {
-	if w.w == nil {
+	switch {
+	case w.far != nil:
+		return w.far.position()
+	case w.w == nil:
 		return 0
 	}
 	q := w.w.queue

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	. "github.com/signalbox-ai/signalbox/internal/toolqueuetest"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -73,7 +74,7 @@ type pair struct {
 }
 
 type pairCall struct {
-	*call
+	*Call
 	*modelCall
 }
 
@@ -83,16 +84,16 @@ func (p *pair) do(a action) error {
 		p.acquire(a.n)
 	case "release":
 		if c := p.pick(a.n, "in"); c != nil {
-			c.permit.Release()
+			c.Permit.Release()
 			p.model.release(c.modelCall)
 		}
 	case "release again":
 		if c := p.pick(a.n, "out"); c != nil {
-			c.permit.Release()
+			c.Permit.Release()
 		}
 	case "cancel":
 		if c := p.pick(a.n, ""); c != nil {
-			c.cancel()
+			c.Cancel()
 			p.model.giveUp(c.modelCall, toolqueue.ReasonCancelled)
 		}
 	case "end session":
@@ -132,7 +133,7 @@ func (p *pair) acquire(n int) {
 		m.deadline = p.model.now + maxWait
 	}
 	p.model.acquire(m)
-	p.calls = append(p.calls, &pairCall{start(p.t, p.queue, "a", in(m.session, m.id), maxWait), m})
+	p.calls = append(p.calls, &pairCall{Start(p.t, p.queue, "a", In(m.session, m.id), maxWait), m})
 }
 
 // pick returns one of the calls that are so.
@@ -169,9 +170,9 @@ func (p *pair) compare() error {
 func (c *pairCall) seen() string {
 	var e *toolqueue.Error
 	switch {
-	case c.waits():
+	case c.Waits():
 		return ""
-	case errors.As(c.err, &e):
+	case errors.As(c.Err, &e):
 		return string(e.Reason)
 	}
 	return "in"
@@ -180,9 +181,9 @@ func (c *pairCall) seen() string {
 // close ends all calls and leases.
 func (p *pair) close() {
 	for _, c := range p.calls {
-		c.cancel()
-		_ = c.end()
-		c.permit.Release()
+		c.Cancel()
+		_ = c.End()
+		c.Permit.Release()
 	}
 	for n := range 3 {
 		p.queue.EndSession(fmt.Sprint("s", n))

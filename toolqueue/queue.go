@@ -15,6 +15,7 @@ type queue struct {
 
 	closed atomic.Uint32 // why the lock is needed; 0: it is not
 	first  [openSlots]slot
+	shared *shared // nil: the slots are those of this process alone
 
 	mu       sync.Mutex
 	config   Config
@@ -111,6 +112,16 @@ func (p Permit) Release() {
 	}
 }
 
+// Lost is closed if the slot, which is one of a shared queue, may be another
+// call's although it was not given back: this process could not keep it. Of
+// other queues it is nil.
+func (p Permit) Lost() <-chan struct{} {
+	if p.slot == nil || p.slot.far == nil {
+		return nil
+	}
+	return p.slot.far.lost
+}
+
 // giveOpen ends a permit without the lock. Somebody may have lined up since it
 // was seen that nobody does.
 func (p Permit) giveOpen() {
@@ -123,6 +134,10 @@ func (p Permit) giveOpen() {
 // leaves no lease.
 func (p Permit) giveBack(unused bool) {
 	s := p.slot
+	if s.far != nil {
+		s.far.giveBack(p, unused)
+		return
+	}
 	q := s.queue
 	now := q.now() // not under the lock: others want it
 	q.mu.Lock()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	. "github.com/signalbox-ai/signalbox/internal/toolqueuetest"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -22,13 +23,13 @@ import (
 
 func TestCapacityOneRunsOneAfterTheOther(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1}))
-	first := take(t, q, "a", tool("first"))
-	second := start(t, q, "a", tool("second"), 0)
-	if !second.waits() {
+	first := Take(t, q, "a", Tool("first"))
+	second := Start(t, q, "a", Tool("second"), 0)
+	if !second.Waits() {
 		t.Fatal("two calls at once at capacity 1")
 	}
 	first.Release()
-	second.has().Release()
+	second.Has().Release()
 	counts(t, q, "a", 0, 0)
 }
 
@@ -38,18 +39,18 @@ func TestFIFO(t *testing.T) {
 			q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: capacity}))
 			var held []toolqueue.Permit
 			for range capacity {
-				held = append(held, take(t, q, "a", tool("holder")))
+				held = append(held, Take(t, q, "a", Tool("holder")))
 			}
-			var line []*call
+			var line []*Call
 			for i := range 30 {
-				line = append(line, start(t, q, "a", tool(fmt.Sprint(i)), 0))
+				line = append(line, Start(t, q, "a", Tool(fmt.Sprint(i)), 0))
 			}
 			for i, c := range line {
 				counts(t, q, "a", capacity, len(line)-i)
 				held[0].Release()
-				held = append(held[1:], c.has())
+				held = append(held[1:], c.Has())
 				for _, later := range line[i+1:] {
-					if !later.waits() {
+					if !later.Waits() {
 						t.Fatalf("a later call overtook call %d", i)
 					}
 				}
@@ -64,25 +65,25 @@ func TestFIFO(t *testing.T) {
 
 func TestReleaseOrdering(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 3}))
-	a, b, c := take(t, q, "a", tool("a")), take(t, q, "a", tool("b")), take(t, q, "a", tool("c"))
-	first, second := start(t, q, "a", tool("first"), 0), start(t, q, "a", tool("second"), 0)
+	a, b, c := Take(t, q, "a", Tool("a")), Take(t, q, "a", Tool("b")), Take(t, q, "a", Tool("c"))
+	first, second := Start(t, q, "a", Tool("first"), 0), Start(t, q, "a", Tool("second"), 0)
 	b.Release() // whichever slot it is, the first in line has it
-	first.has()
-	if !second.waits() {
+	first.Has()
+	if !second.Waits() {
 		t.Fatal("one slot let two calls in")
 	}
 	c.Release()
-	second.has()
+	second.Has()
 	a.Release()
 	counts(t, q, "a", 2, 0)
 }
 
 func TestAbortWhileWaiting(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1}))
-	held := take(t, q, "a", tool("holder"))
-	first, second, third := start(t, q, "a", tool("1"), 0), start(t, q, "a", tool("2"), 0), start(t, q, "a", tool("3"), 0)
-	second.cancel()
-	err := second.end()
+	held := Take(t, q, "a", Tool("holder"))
+	first, second, third := Start(t, q, "a", Tool("1"), 0), Start(t, q, "a", Tool("2"), 0), Start(t, q, "a", Tool("3"), 0)
+	second.Cancel()
+	err := second.End()
 	var e *toolqueue.Error
 	if !errors.Is(err, toolqueue.ErrCancelled) || !errors.Is(err, context.Canceled) || !errors.As(err, &e) {
 		t.Fatalf("error %v is not what a cancelled wait ends with", err)
@@ -92,18 +93,18 @@ func TestAbortWhileWaiting(t *testing.T) {
 	}
 	counts(t, q, "a", 1, 2)
 	held.Release()
-	first.has().Release()
-	third.has().Release()
+	first.Has().Release()
+	third.Has().Release()
 	counts(t, q, "a", 0, 0)
 }
 
 func TestDeadlineWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1}))
-		held := take(t, q, "a", tool("holder"))
+		held := Take(t, q, "a", Tool("holder"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := q.Acquire(ctx, "a", tool("late"))
+		_, err := q.Acquire(ctx, "a", Tool("late"))
 		if !errors.Is(err, toolqueue.ErrCancelled) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
@@ -117,7 +118,7 @@ func TestEndedContextGetsNoSlot(t *testing.T) {
 	cause := errors.New("the caller hung up")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(cause)
-	_, err := q.Acquire(ctx, "a", tool("late"))
+	_, err := q.Acquire(ctx, "a", Tool("late"))
 	for _, want := range []error{toolqueue.ErrCancelled, context.Canceled, cause} {
 		if !errors.Is(err, want) {
 			t.Errorf("error %v is not %v", err, want)
@@ -131,21 +132,21 @@ func TestTimeoutWhileQueued(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1, MaxWait: 3 * time.Second}))
-				held := take(t, q, "a", tool("holder"))
-				other := start(t, q, "a", tool("other"), 0)
+				held := Take(t, q, "a", Tool("holder"))
+				other := Start(t, q, "a", Tool("other"), 0)
 				want := 3 * time.Second
 				if within > 0 {
 					want = min(want, within)
 				}
 				time.Sleep(time.Millisecond)
-				_, err := q.AcquireWithin(t.Context(), "a", tool("late"), within)
+				_, err := q.AcquireWithin(t.Context(), "a", Tool("late"), within)
 				var e *toolqueue.Error
 				if !errors.Is(err, toolqueue.ErrTimeout) || !errors.As(err, &e) || e.Waited != want || e.Reason != toolqueue.ReasonTimeout {
 					t.Errorf("error %v after %+v; want a timeout after %s", err, e, want)
 				}
 				held.Release()
-				_ = other.end()
-				other.permit.Release()
+				_ = other.End()
+				other.Permit.Release()
 				counts(t, q, "a", 0, 0)
 			})
 		})
@@ -154,9 +155,9 @@ func TestTimeoutWhileQueued(t *testing.T) {
 
 func TestQueuesAreIsolated(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, map[string]toolqueue.Config{"a": {Concurrent: 1}, "b": {Concurrent: 1}})
-	take(t, q, "a", tool("holder"))
-	start(t, q, "a", tool("waiter"), 0)
-	take(t, q, "b", tool("free")).Release()
+	Take(t, q, "a", Tool("holder"))
+	Start(t, q, "a", Tool("waiter"), 0)
+	Take(t, q, "b", Tool("free")).Release()
 	counts(t, q, "a", 1, 1)
 	counts(t, q, "b", 0, 0)
 }
@@ -171,7 +172,7 @@ func TestManyQueues(t *testing.T) {
 		if s.Name != fmt.Sprintf("queue-%02d", i) || s.Concurrent != i+1 {
 			t.Fatalf("queue %d is %q with %d", i, s.Name, s.Concurrent)
 		}
-		p := take(t, q, s.Name, tool("t"))
+		p := Take(t, q, s.Name, Tool("t"))
 		counts(t, q, s.Name, 1, 0)
 		p.Release()
 	}
@@ -185,21 +186,21 @@ func TestReleaseCountsOnce(t *testing.T) {
 		q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: n}))
 		var all []toolqueue.Permit
 		for range n {
-			all = append(all, take(t, q, "a", tool("first")))
+			all = append(all, Take(t, q, "a", Tool("first")))
 		}
 		stale := all[n-1]
 		for range 3 {
 			stale.Release()
 		}
 		counts(t, q, "a", n-1, 0)
-		again := take(t, q, "a", tool("second"))
+		again := Take(t, q, "a", Tool("second"))
 		stale.Release() // it is not the slot's holder any more
 		counts(t, q, "a", n, 0)
-		waiter := start(t, q, "a", tool("third"), 0)
+		waiter := Start(t, q, "a", Tool("third"), 0)
 		again.Release()
 		again.Release()
 		stale.Release()
-		waiter.has()
+		waiter.Has()
 		counts(t, q, "a", n, 0)
 	}
 	toolqueue.Permit{}.Release()
@@ -208,7 +209,7 @@ func TestReleaseCountsOnce(t *testing.T) {
 func TestUnknownQueue(t *testing.T) {
 	var refused []toolqueue.Reason
 	q := toolqueue.New(toolqueue.Hooks{Refused: func(_ string, _ toolqueue.Who, r toolqueue.Reason, _ time.Duration) { refused = append(refused, r) }})
-	_, err := q.Acquire(context.Background(), "nowhere", tool("t"))
+	_, err := q.Acquire(context.Background(), "nowhere", Tool("t"))
 	if !errors.Is(err, toolqueue.ErrUnknown) || !strings.Contains(err.Error(), `"nowhere"`) {
 		t.Errorf("error %v", err)
 	}
@@ -223,17 +224,17 @@ func TestUnknownQueue(t *testing.T) {
 
 func TestMaxWaiters(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1, MaxWaiters: 2}))
-	take(t, q, "a", tool("holder"))
-	first := start(t, q, "a", tool("1"), 0)
-	start(t, q, "a", tool("2"), 0)
-	_, err := q.Acquire(context.Background(), "a", tool("3"))
+	Take(t, q, "a", Tool("holder"))
+	first := Start(t, q, "a", Tool("1"), 0)
+	Start(t, q, "a", Tool("2"), 0)
+	_, err := q.Acquire(context.Background(), "a", Tool("3"))
 	var e *toolqueue.Error
 	if !errors.Is(err, toolqueue.ErrFull) || !errors.As(err, &e) || e.Depth != 2 {
 		t.Fatalf("error %v", err)
 	}
-	first.cancel()
-	_ = first.end()
-	start(t, q, "a", tool("4"), 0)
+	first.Cancel()
+	_ = first.End()
+	Start(t, q, "a", Tool("4"), 0)
 	counts(t, q, "a", 1, 2)
 }
 
@@ -260,18 +261,18 @@ func TestHooks(t *testing.T) {
 				say("refused %s %s %s %s", queue, who.Tool, r, d)
 			},
 		}, one("a", toolqueue.Config{Concurrent: 1, MaxWaiters: 2}))
-		take(t, q, "a", tool("free")).Release()
+		Take(t, q, "a", Tool("free")).Release()
 		if len(log) > 0 {
 			t.Errorf("a call that did not wait makes hooks say %q", log)
 		}
-		held := take(t, q, "a", tool("holder"))
-		first := start(t, q, "a", tool("1"), 0)
-		second := start(t, q, "a", tool("2"), time.Second)
-		_, _ = q.Acquire(t.Context(), "a", tool("3"))
+		held := Take(t, q, "a", Tool("holder"))
+		first := Start(t, q, "a", Tool("1"), 0)
+		second := Start(t, q, "a", Tool("2"), time.Second)
+		_, _ = q.Acquire(t.Context(), "a", Tool("3"))
 		time.Sleep(2 * time.Second)
-		_ = second.end()
+		_ = second.End()
 		held.Release()
-		first.has().Release()
+		first.Has().Release()
 		want := []string{
 			"depth a 1", "queued a 1 at 1 of 1", "depth a 2", "queued a 2 at 2 of 1", "refused a 3 full 0s",
 			"depth a 1", "refused a 2 timeout 1s", "depth a 0", "waited a 1 2s",
@@ -289,8 +290,8 @@ func TestPanicInHookLosesNoSlot(t *testing.T) {
 		}
 	}}, one("a", toolqueue.Config{Concurrent: 1}))
 	for _, name := range []string{"waits", "waited"} {
-		held := take(t, q, "a", tool("holder"))
-		who := tool(name)
+		held := Take(t, q, "a", Tool("holder"))
+		who := Tool(name)
 		who.Waits = func(toolqueue.Waiting) {
 			if name == "waits" {
 				panic("waits")
@@ -314,10 +315,10 @@ func TestStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1, MaxWait: time.Hour, MaxWaiters: 9}))
 		began := time.Now()
-		held := take(t, q, "a", toolqueue.Who{Session: "s1", Agent: "claude-1", Tool: "t1", Execution: "e1", Since: began})
+		held := Take(t, q, "a", toolqueue.Who{Session: "s1", Agent: "claude-1", Tool: "t1", Execution: "e1", Since: began})
 		time.Sleep(time.Second)
-		first := start(t, q, "a", toolqueue.Who{Session: "s2", Agent: "claude-2", Tool: "t2", Execution: "e2"}, 0)
-		second := start(t, q, "a", tool("t3"), 0)
+		first := Start(t, q, "a", toolqueue.Who{Session: "s2", Agent: "claude-2", Tool: "t2", Execution: "e2"}, 0)
+		second := Start(t, q, "a", Tool("t3"), 0)
 		want := toolqueue.Status{
 			Name: "a", Concurrent: 1, InUse: 1, Depth: 2, MaxWait: time.Hour, MaxWaiters: 9,
 			Holders: []toolqueue.Holder{{Session: "s1", Agent: "claude-1", Tool: "t1", Execution: "e1", Since: began}},
@@ -327,7 +328,7 @@ func TestStatus(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("status (-want +got):\n%s", diff)
 		}
-		place := <-second.waiting
+		place := <-second.Waiting
 		if n := place.Position(); n != 2 {
 			t.Errorf("position %d; want 2", n)
 		}
@@ -340,10 +341,10 @@ func TestStatus(t *testing.T) {
 		if s := status(t, q, "a"); len(s.Holders) != 1 || s.Holders[0].Tool != "t2" || !s.Holders[0].Since.Equal(began.Add(2*time.Second)) {
 			t.Errorf("holders %+v", s.Holders)
 		}
-		first.has().Release()
-		second.has().Release()
-		start(t, q, "a", tool("t4"), 0).has() // the waiters are used again
-		if n := place.Position() + (<-first.waiting).Position() + (toolqueue.Waiting{}).Position(); n != 0 {
+		first.Has().Release()
+		second.Has().Release()
+		Start(t, q, "a", Tool("t4"), 0).Has() // the waiters are used again
+		if n := place.Position() + (<-first.Waiting).Position() + (toolqueue.Waiting{}).Position(); n != 0 {
 			t.Errorf("calls that wait no longer have a position")
 		}
 	})

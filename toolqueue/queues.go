@@ -15,6 +15,9 @@ type Queues struct {
 	start  time.Time
 	mu     sync.Mutex // one Configure at a time
 	queues atomic.Pointer[directory]
+
+	sharing *Sharing // nil: no queue is shared with other processes
+	process string   // random: what the IDs of its tickets begin with
 }
 
 // directory is all queues at one moment. It is replaced, never changed.
@@ -62,10 +65,14 @@ func New(hooks Hooks) *Queues {
 	return q
 }
 
-// EndSession ends all leases of a session and hands their slots on. One whose
-// call is under way ends with that call.
+// EndSession ends all leases of a session and hands their slots on, those of
+// shared queues soon after. One whose call is under way ends with that call.
 func (q *Queues) EndSession(session string) {
 	for _, in := range q.queues.Load().list {
-		in.endSession(session)
+		if in.shared != nil {
+			in.shared.endSession(session)
+		} else {
+			in.endSession(session)
+		}
 	}
 }

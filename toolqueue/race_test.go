@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/signalbox-ai/signalbox/internal/toolqueuetest"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -41,7 +42,7 @@ func TestHammer(t *testing.T) {
 // awaitFree waits for leases to run out.
 func awaitFree(t *testing.T, q *toolqueue.Queues) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(Patience); ; time.Sleep(time.Millisecond) {
 		s := status(t, q, "a")
 		if s.InUse == 0 && s.Depth == 0 {
 			return
@@ -130,9 +131,9 @@ func (h *hammer) once(t *testing.T, i, n int) {
 func TestCancelledJustAsItIsHandedItsSlot(t *testing.T) {
 	q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1}))
 	for range 20 {
-		holder := take(t, q, "a", tool("holder"))
+		holder := Take(t, q, "a", Tool("holder"))
 		ctx, cancel := context.WithCancel(t.Context())
-		who := tool("late")
+		who := Tool("late")
 		who.Waits = func(toolqueue.Waiting) {
 			holder.Release()
 			cancel()

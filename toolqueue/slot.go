@@ -29,6 +29,7 @@ type slot struct {
 	waiter  *waiter  // who was handed it last, to be used again
 	next    *slot    // in the queue's list of free slots
 	open    bool     // one of the openSlots
+	far     *farCall // whose slot in a shared queue it stands for
 }
 
 // caller is who has a slot. It is left there when the slot becomes free, so it
@@ -81,9 +82,10 @@ func (s *slot) occupy(who *Who) Permit {
 
 // Why a queue is closed to those without its lock.
 const (
-	closedLine  = 1 << iota // calls wait: the slots are theirs
-	closedLease             // sessions may hold slots
-	closedLook              // someone reads who holds the slots
+	closedLine   = 1 << iota // calls wait: the slots are theirs
+	closedLease              // sessions may hold slots
+	closedLook               // someone reads who holds the slots
+	closedShared             // the slots are kept elsewhere
 )
 
 // close has all who come from now on take the lock, and open ends that. Both

@@ -13,6 +13,10 @@ type Status struct {
 	Lease      Lease
 	Holders    []Holder // one for each slot in use
 	Waiters    []Waiter // those in line, in order
+	// Shared says that the queue is that of several processes, of all of which
+	// this is; Heard is when it was like this, zero if that is not known yet.
+	Shared bool
+	Heard  time.Time
 }
 
 // Holder is who has a slot.
@@ -23,13 +27,15 @@ type Holder struct {
 	Idle                            bool      // a lease with no call under way
 	Expires                         time.Time // of a lease: when it ends if nothing happens; zero: it does not
 	Behind                          int       // calls of that session that wait for their own slot
+	Owner                           string    // of a shared queue: whose call it is (Sharing.Owner)
 }
 
 // Waiter is who stands in line.
 type Waiter struct {
 	Session, Agent, Tool, Execution string
 	Since                           time.Time
-	Position                        int // from 1
+	Position                        int    // from 1
+	Owner                           string // as Holder.Owner
 }
 
 // Status is a queue at this moment, with at most maxWaiters of its waiters.
@@ -44,6 +50,11 @@ func (q *Queues) Status(queue string, maxWaiters int) (Status, bool) {
 // All is the Status of all queues, by name.
 func (q *Queues) All(maxWaiters int) []Status {
 	queues := q.queues.Load().list
+	for _, in := range queues {
+		if in.shared != nil {
+			in.shared.refresh() // all of them at once
+		}
+	}
 	all := make([]Status, 0, len(queues))
 	for _, in := range queues {
 		all = append(all, in.status(maxWaiters))
@@ -52,6 +63,9 @@ func (q *Queues) All(maxWaiters int) []Status {
 }
 
 func (q *queue) status(maxWaiters int) Status {
+	if q.shared != nil {
+		return q.shared.status(maxWaiters)
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c := q.config
@@ -61,7 +75,7 @@ func (q *queue) status(maxWaiters int) Status {
 	q.open(closedLook)
 	s.InUse = len(s.Holders)
 	for w := q.line.first; w != nil && len(s.Waiters) < maxWaiters; w = w.links[byQueue].next {
-		s.Waiters = append(s.Waiters, Waiter{w.who.session, w.who.agent, w.who.tool, w.who.execution, q.at(w.since), len(s.Waiters) + 1})
+		s.Waiters = append(s.Waiters, Waiter{w.who.session, w.who.agent, w.who.tool, w.who.execution, q.at(w.since), len(s.Waiters) + 1, ""})
 	}
 	return s
 }

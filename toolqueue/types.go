@@ -15,6 +15,9 @@ type Config struct {
 	MaxWait    time.Duration // how long a call may wait; 0: as long as its context lasts
 	MaxWaiters int           // how many calls may wait; 0: any number
 	Lease      Lease         // zero: a slot is held for one call at a time
+	// Shared says that the slots and the line are those of several processes
+	// (Queues.Share). Where this process shares none, it says nothing.
+	Shared bool
 }
 
 // Lease makes a session keep its slot from call to call, until it has been
@@ -52,7 +55,9 @@ type Who struct {
 
 // Hooks are told what happens. Each may be nil. Depth is called in the order
 // of the changes and with the queue locked: it must be quick and must not use
-// the queue. The others are called with nothing locked.
+// the queue. The others are called with nothing locked. Of a shared queue they
+// are told what happens to the calls of this process; the depth that Queued is
+// told is that of all.
 type Hooks struct {
 	Depth   func(queue string, depth int)                          // calls that wait, whenever that changes
 	Queued  func(queue string, who Who, depth, concurrent int)     // a call begins to wait; depth counts it

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox/toolqueue"
@@ -15,15 +16,33 @@ import (
 // what happens to each call: between debug and info.
 const LevelVerbose = slog.Level(-2)
 
-// Mark stands for a session where people look: whoever knows an MCP session's
-// id could speak for it.
+// Mark stands for a session, or for its SessionKey, where people look: whoever
+// knows an MCP session's id could speak for it.
 func Mark(session string) string {
+	key := session
+	if !strings.HasPrefix(key, keyPrefix) || len(key) != keyLength {
+		key = SessionKey(session)
+	}
+	if key == "" {
+		return ""
+	}
+	return key[len(keyPrefix):][:8]
+}
+
+// SessionKey stands for a session where programs must know it again: in the
+// store, and among several directors.
+func SessionKey(session string) string {
 	if session == "" {
 		return ""
 	}
 	sum := sha256.Sum256([]byte(session))
-	return hex.EncodeToString(sum[:4])
+	return keyPrefix + hex.EncodeToString(sum[:])
 }
+
+const (
+	keyPrefix = "sha256:"
+	keyLength = len(keyPrefix) + 2*sha256.Size
+)
 
 // Hooks writes the seed's log lines about waiting, and calls those of others
 // too. The line queued is written when the wait begins, so that one who waits

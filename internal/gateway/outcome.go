@@ -16,6 +16,9 @@ import (
 // judge says what a call came to. Once its context has ended, whatever error the
 // provider gives for that is ours to put into words.
 func (g *Gateway) judge(caller, running context.Context, u *underway, r Result, err error) (Result, error) {
+	if err == nil && errors.Is(context.Cause(running), errLost) && r.Run != nil && r.Run.Reason == signalbox.ReasonCancelled {
+		return Result{}, endedBy(caller, running, u) // nobody cancelled it, whose task it may be
+	}
 	if err == nil && running.Err() != nil && u.call.Task == "" && r.Run != nil && r.Run.Reason == signalbox.ReasonCancelled {
 		return Result{}, endedBy(caller, running, u)
 	}
@@ -65,6 +68,9 @@ func endedBy(caller, running context.Context, u *underway) error {
 		return caller.Err()
 	case errors.Is(cause, errTimeout):
 		return signalbox.Errorf(signalbox.CodeToolTimeout, "The tool %q did not answer within %v, so the call was cancelled. It may have had an effect all the same. Ask it for less, or raise its timeout.", u.entry.tool.Name, plain(u.call.Limit))
+	case errors.Is(cause, errLost):
+		return signalbox.Errorf(signalbox.CodeToolFailed, "The call of tool %q was ended: the director could not keep its slot of tool queue %q, which is shared with other directors, because it did not reach the store in time. "+
+			"It may have had an effect all the same.", u.entry.tool.Name, u.entry.tool.Queue)
 	}
 	return errClosing
 }
@@ -75,6 +81,7 @@ func (g *Gateway) notAcquired(caller context.Context, u *underway, err error) er
 		return errClosing
 	}
 	var code signalbox.Code
+	var why error // for logs
 	switch {
 	case errors.Is(err, toolqueue.ErrFull):
 		code = signalbox.CodeToolQueue
@@ -82,10 +89,12 @@ func (g *Gateway) notAcquired(caller context.Context, u *underway, err error) er
 		code = signalbox.CodeToolQueueOut
 	case errors.Is(err, toolqueue.ErrUnknown):
 		code = signalbox.CodeToolFailed
+	case errors.Is(err, toolqueue.ErrAway):
+		code, why = signalbox.CodeStoreFailed, errors.Unwrap(err)
 	default:
 		return err // the caller's context, with how long it had waited
 	}
-	return &signalbox.Error{Code: code, Message: "The tool \"" + u.entry.tool.Name + "\" was not called: " + err.Error()}
+	return &signalbox.Error{Code: code, Message: "The tool \"" + u.entry.tool.Name + "\" was not called: " + err.Error(), Err: why}
 }
 
 // unknown is the error for a name that no tool has. A server that has not said

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
 const (
@@ -21,6 +22,7 @@ const (
 // The causes for which the gateway itself ends a call.
 var (
 	errTimeout = errors.New("the tool's time is over")
+	errLost    = errors.New("the slot of the shared tool queue is lost")
 	errClosing = signalbox.Errorf(signalbox.CodeUnavailable, "The gateway is shutting down: call the tool again when it is back.")
 )
 
@@ -60,6 +62,24 @@ func (g *Gateway) begin(u *underway) error {
 	}
 	u.running = true
 	return nil
+}
+
+// holds ends a call whose slot of a shared queue is lost: another call may have
+// it. stop says that the call is over.
+func (u *underway) holds(permit toolqueue.Permit) (stop func()) {
+	lost := permit.Lost()
+	if lost == nil {
+		return func() {}
+	}
+	over := make(chan struct{})
+	go func() {
+		select {
+		case <-lost:
+			u.cancel(errLost)
+		case <-over:
+		}
+	}()
+	return func() { close(over) }
 }
 
 func (g *Gateway) leave(u *underway) {

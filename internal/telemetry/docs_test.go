@@ -112,6 +112,8 @@ type readers struct{}
 func (readers) OpenStreams() int { return 3 }
 func (readers) LiveReaders() int { return 2 }
 
+func (readers) LiveDirectors() int { return 3 }
+
 type freeBook struct{ schedule.Book }
 
 func (freeBook) Put(_ context.Context, s signalbox.Schedule, _ []signalbox.ScheduleRun, _ signalbox.Entry) (signalbox.Schedule, error) {

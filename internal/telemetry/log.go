@@ -25,8 +25,10 @@ func ParseLevel(name string) (slog.Level, error) {
 		return LevelVerbose, nil
 	}
 	var level slog.Level
-	err := level.UnmarshalText([]byte(name))
-	return level, err
+	if err := level.UnmarshalText([]byte(name)); err != nil {
+		return 0, fmt.Errorf("there is no log level %q: want debug, verbose, info, warn or error", name)
+	}
+	return level, nil
 }
 
 func levelName(l slog.Level) string {

@@ -137,6 +137,9 @@ func counters(reg prometheus.Registerer, name, help string, labels ...string) *p
 
 // observe takes note of a durable change.
 func (m *Metrics) observe(a engine.Applied) {
+	if a.Foreign {
+		return // the director that made the change counts it
+	}
 	t := &a.Task
 	switch a.Kind {
 	case signalbox.EventSubmit:
@@ -198,6 +201,9 @@ func (m *Metrics) Refused(code signalbox.Code) { m.refusals.WithLabelValues(stri
 type Readers interface {
 	OpenStreams() int
 	LiveReaders() int
+	// LiveDirectors is how many directors over the store live, this one among
+	// them.
+	LiveDirectors() int
 }
 
 // Readers adds who reads. Call it once.
@@ -207,6 +213,7 @@ func (m *Metrics) Readers(r Readers) {
 	}
 	gauge("signalbox_streams", "Streams that are open: of events, of what is live, of calls and outputs.", r.OpenStreams)
 	gauge("signalbox_live_readers", "Of these, readers of the live stream: pages, signalbox top.", r.LiveReaders)
+	gauge("signalbox_directors", "Directors over the store that live, as this one sees it; 1 for one that is alone.", r.LiveDirectors)
 }
 
 // Gatherer has all metrics, for those who send them elsewhere.

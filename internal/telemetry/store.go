@@ -54,7 +54,8 @@ func (v *verb) done(ctx context.Context, begin time.Time, err error) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	if code := signalbox.CodeOf(err); code == signalbox.CodeStoreFailed || code == signalbox.CodeStoreCorrupt {
+	switch signalbox.CodeOf(err) {
+	case signalbox.CodeStoreFailed, signalbox.CodeStoreFull, signalbox.CodeStoreCorrupt:
 		v.failures.Inc()
 	}
 }

@@ -49,7 +49,7 @@ func (m *Metrics) Tools(seedNames bool) *ToolMetrics { return NewToolMetrics(m.r
 func NewToolMetrics(reg prometheus.Registerer, seedNames bool) *ToolMetrics {
 	const wait = "Milliseconds that calls which had to wait for a slot of a tool queue waited until they got one."
 	t := &ToolMetrics{
-		refusals: counters(reg, "signalbox_tool_queue_refusals_total", "Calls that got no slot of a tool queue, by reason: full, timeout, cancelled.", "queue", "reason"),
+		refusals: counters(reg, "signalbox_tool_queue_refusals_total", "Calls that got no slot of a tool queue, by reason: full, timeout, cancelled, away.", "queue", "reason"),
 		calls:    counters(reg, "signalbox_tool_calls_total", "Tool calls that are over, by server and outcome: ok, error, protocol_error, cancelled or an error code.", "server", "outcome"),
 		took:     histograms(reg, "signalbox_tool_call_duration_seconds", "Time of tool calls without their wait in line.", seconds, "server"),
 		waits:    []*prometheus.HistogramVec{histograms(reg, "signalbox_tool_queue_wait_duration_ms", wait, milliseconds, "queue")},
@@ -97,6 +97,9 @@ func (t *ToolMetrics) Watch(queues *toolqueue.Queues) {
 		t.queue(s.Name)
 		for _, r := range []toolqueue.Reason{toolqueue.ReasonFull, toolqueue.ReasonTimeout, toolqueue.ReasonCancelled} {
 			t.refusals.WithLabelValues(s.Name, string(r))
+		}
+		if s.Shared {
+			t.refusals.WithLabelValues(s.Name, string(toolqueue.ReasonAway))
 		}
 	}
 	t.gauges.queues.Store(queues)
@@ -157,8 +160,8 @@ func (g *toolGauges) add(prefix, label string) {
 		return prometheus.NewDesc(prefix+name, help, []string{label}, nil)
 	}
 	g.names = append(g.names, toolNames{
-		depth:    desc("_depth", "Calls that wait for a slot of the tool queue."),
-		inUse:    desc("_in_use", "Slots of the tool queue that are taken, by calls or by session leases."),
+		depth:    desc("_depth", "Calls that wait for a slot of the tool queue; of a shared queue, at all directors."),
+		inUse:    desc("_in_use", "Slots of the tool queue that are taken, by calls or by session leases; of a shared queue, at all directors."),
 		capacity: desc("_capacity", "Slots of the tool queue."),
 		lastWait: desc("_last_wait_ms", "Milliseconds that the last call which had to wait and got its slot waited; 0 if none did."),
 	})

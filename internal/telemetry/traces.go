@@ -148,6 +148,10 @@ func (t *Traces) keep(task *signalbox.Task, parent trace.SpanContext, adopted bo
 func (t *Traces) observe(a engine.Applied) {
 	switch {
 	case a.Task.ID == "":
+	case a.Foreign: // the director that made the change tells of it
+		if a.From.InFlight() && !a.Task.State.InFlight() {
+			t.forget(&a.Task)
+		}
 	case a.Kind == signalbox.EventClaim:
 		parent := parseTraceparent(a.Trace)
 		since := t.keep(&a.Task, parent, false)
@@ -162,6 +166,18 @@ func (t *Traces) observe(a engine.Applied) {
 		t.mu.Unlock()
 	case a.Task.State.Terminal():
 		t.readLater(a.Task)
+	}
+}
+
+// forget lets go of an execution that another director ended, or took over.
+func (t *Traces) forget(task *signalbox.Task) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if f := t.flights[task.ID]; f != nil && f.task.Fence == task.Fence {
+		delete(t.flights, task.ID)
+	}
+	if task.State.Terminal() {
+		delete(t.back, task.ID)
 	}
 }
 

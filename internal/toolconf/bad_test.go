@@ -26,7 +26,7 @@ func TestMistakes(t *testing.T) {
   g: {concurrent: 1, max_wait: 5, maxWaitMs: 5}
   a: {concurrent: 1}
   h: {concurrent: true, concurent: 1}
-  i: {concurrent: 9999999, maxWaitMs: -1}
+  i: {concurrent: 9999999, maxWaitMs: -1, shared: maybe}
 `}, []string{
 			`t.yaml:10: queues.a: it stands twice, first at t.yaml:3`,
 			`t.yaml:2: queues.default.concurrent: want a whole number from 1 to 1000000, got the number 0`,
@@ -48,6 +48,7 @@ func TestMistakes(t *testing.T) {
 			`t.yaml:11: queues.h.concurent: there is no such key: did you mean concurrent?`,
 			`t.yaml:12: queues.i.concurrent: want a whole number from 1 to 1000000, got the number 9999999`,
 			`t.yaml:12: queues.i.maxWaitMs: want a number of milliseconds from 0 to 86400000, got the number -1`,
+			`t.yaml:12: queues.i.shared: want true or false, got "maybe"`,
 		}},
 		{"no default", map[string]string{"t.json": `{"queues": {"browser": {"concurrent": 1}}, "mcpServers": {"a": {"command": "x"}}}`}, []string{
 			`t.json:1: queues: there is no queue named default, which is for the tools that name none: want default: {concurrent: 64} beside the others`,

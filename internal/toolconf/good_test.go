@@ -24,7 +24,7 @@ func TestExampleOfOurs(t *testing.T) {
 		Queues: map[string]toolconf.Queue{
 			"default": {Concurrent: 64, Where: "sub/tools.yaml:2"},
 			"browser": {Concurrent: 1, MaxWait: 5 * time.Minute, MaxWaiters: 20, LeaseIdle: time.Minute, LeaseHold: 10 * time.Minute, Where: "sub/tools.yaml:3"},
-			"search":  {Concurrent: 4, Where: "sub/tools.yaml:8"},
+			"search":  {Concurrent: 4, Shared: true, Where: "sub/tools.yaml:8"},
 		},
 		Servers: []toolconf.Server{
 			{
@@ -207,7 +207,7 @@ func TestLease(t *testing.T) {
 // server twice once.
 func TestMerge(t *testing.T) {
 	w := newWorld(t, map[string]string{
-		"a.yaml": "queues:\n  default: {concurrent: 8, max_wait: 10s, max_waiters: 5}\n  browser: {concurrent: 1, session: true}\nmcpServers:\n  one: {command: x}\nrestTools:\n  r: {url: 'http://h/'}\nopenapiSpecs:\n  api: {spec: api.json}\n",
+		"a.yaml": "queues:\n  default: {concurrent: 8, max_wait: 10s, max_waiters: 5}\n  browser: {concurrent: 1, session: true, shared: true}\nmcpServers:\n  one: {command: x}\nrestTools:\n  r: {url: 'http://h/'}\nopenapiSpecs:\n  api: {spec: api.json}\n",
 		"b.json": `{"queues": {"default": {"concurrent": 4, "maxWaitMs": 60000, "maxWaiters": 2}, "browser": {"concurrent": 2, "session": {"idleMs": 90000, "maxHoldMs": 1000}}},
 			"mcpServers": {"one": {"command": "x"}, "two": {"command": "y", "queue": "browser"}}, "restTools": {"r": {"url": "http://h/"}}, "openapiSpecs": {"api": {"spec": "./api.json"}}}`,
 		"c.json": `{"mcpServers": {"one": {"command": "another", "enabled": false}}}`,
@@ -215,6 +215,9 @@ func TestMerge(t *testing.T) {
 	for _, order := range [][]string{{"a.yaml", "b.json", "c.json"}, {"c.json", "b.json", "a.yaml", "b.json"}} {
 		c := w.mustLoad(t, order...)
 		d, b := c.Queues["default"], c.Queues["browser"]
+		if d.Shared || !b.Shared || !c.ToolQueues()["browser"].Shared {
+			t.Errorf("%v: shared: %v %v", order, d, b)
+		}
 		if d.Concurrent != 8 || d.MaxWait != time.Minute || d.MaxWaiters != 5 || b.Concurrent != 2 || b.LeaseIdle != 90*time.Second || b.LeaseHold != 10*time.Minute {
 			t.Errorf("%v: %+v %+v", order, d, b)
 		}

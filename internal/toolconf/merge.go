@@ -47,7 +47,7 @@ func (m *merge) note(where, key, text string, warning bool) {
 }
 
 // addQueue keeps the greater of each bound: a file can only raise what
-// another one gives.
+// another one gives. One that is shared by a file is shared.
 func (m *merge) addQueue(name string, q Queue) {
 	have, ok := m.queues[name]
 	if !ok {
@@ -59,6 +59,7 @@ func (m *merge) addQueue(name string, q Queue) {
 	have.MaxWaiters = max(have.MaxWaiters, q.MaxWaiters)
 	have.LeaseIdle = max(have.LeaseIdle, q.LeaseIdle)
 	have.LeaseHold = max(have.LeaseHold, q.LeaseHold)
+	have.Shared = have.Shared || q.Shared
 	m.queues[name] = have
 }
 
@@ -162,7 +163,7 @@ func (c Config) ToolQueues() map[string]toolqueue.Config {
 	for name, q := range c.Queues {
 		out[name] = toolqueue.Config{
 			Concurrent: q.Concurrent, MaxWait: q.MaxWait, MaxWaiters: q.MaxWaiters,
-			Lease: toolqueue.Lease{Idle: q.LeaseIdle, MaxHold: q.LeaseHold},
+			Lease: toolqueue.Lease{Idle: q.LeaseIdle, MaxHold: q.LeaseHold}, Shared: q.Shared,
 		}
 	}
 	return out

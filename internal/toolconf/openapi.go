@@ -17,7 +17,9 @@ func (r *reader) openapi(name string, s *section) {
 	if o.BaseURL = s.text(notEmpty, "baseUrl"); o.BaseURL != "" && !validURL(o.BaseURL, "http", "https") {
 		s.problem(s.pairs["baseUrl"].Line, s.key+".baseUrl", "want a URL such as https://api.example.com/v1, got another text")
 	}
+	r.filled = nil
 	o.Headers = s.table(headerKey, headerVal, "headers")
+	o.Secrets = r.filled
 	for _, m := range s.texts(method, "includeMethods") {
 		if m = strings.ToUpper(m); !slices.Contains(o.IncludeMethods, m) {
 			o.IncludeMethods = append(o.IncludeMethods, m)

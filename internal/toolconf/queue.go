@@ -52,6 +52,7 @@ func (r *reader) queue(name string, s *section) {
 	q.MaxWait, _ = s.duration(0, longest, "max_wait", "maxWaitMs")
 	q.MaxWaiters = s.whole(0, maxConcurrent, "max_waiters", "maxWaiters")
 	q.LeaseIdle, q.LeaseHold = r.lease(s)
+	q.Shared = s.boolean(false, "shared")
 	s.finish(nil)
 	if q.Concurrent > 0 {
 		r.merge.addQueue(name, q)

@@ -32,12 +32,15 @@ func (r *reader) rest(name string, s *section) {
 		t.Method = "GET"
 	}
 	t.Description = s.text(rule{want: "a text", keep: isParameter}, "description")
+	r.filled = nil
 	t.URL = s.template()
+	r.filled = besidesPlace(t.URL, r.filled)
 	value := headerVal
 	value.keep = isParameter
 	t.Headers = s.table(headerKey, value, "headers")
 	t.Parameters = s.schema()
 	t.BodyTemplate = s.body()
+	t.Secrets = r.filled
 	t.Timeout = s.timeout()
 	t.Queue = s.binding()
 	s.finish(foreignRest)
@@ -48,6 +51,17 @@ func (r *reader) rest(name string, s *section) {
 	if len(r.merge.problems) == before {
 		r.merge.addRest(t)
 	}
+}
+
+// besidesPlace leaves out the values of variables that say where a URL leads:
+// answers may name that. What stands in its query, or is a password, is secret.
+func besidesPlace(url string, values []string) []string {
+	place, _, _ := strings.Cut(url, "?")
+	if scheme, rest, ok := strings.Cut(place, "://"); ok {
+		host, path, _ := strings.Cut(rest, "/")
+		place = scheme + "://" + host[strings.LastIndexByte(host, '@')+1:] + "/" + path
+	}
+	return slices.DeleteFunc(values, func(v string) bool { return strings.Contains(place, strings.TrimRight(v, "/")) })
 }
 
 // template reads the URL. Its host is fixed: a model that could choose it

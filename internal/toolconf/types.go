@@ -43,6 +43,7 @@ type Queue struct {
 	MaxWaiters int           // 0: any number
 	LeaseIdle  time.Duration // session lease: ends without a call for that long; 0: no lease
 	LeaseHold  time.Duration // session lease: ends after that long; 0: no bound
+	Shared     bool          // by all directors over one store, else each has slots of its own
 	Where      string        // file:line
 }
 
@@ -93,6 +94,7 @@ type RestTool struct {
 	BodyTemplate []byte        // JSON; empty: no body, unless the method has one: then the arguments as JSON
 	Queue        string        // never empty
 	Timeout      time.Duration // 0: the gateway's
+	Secrets      []string      // values of variables in any of these but the place that the URL leads to: never to be shown
 	Where        string
 }
 
@@ -102,6 +104,7 @@ type OpenAPI struct {
 	Spec           string // a file, absolute, or a URL
 	BaseURL        string // "": the description's first server
 	Headers        map[string]string
+	Secrets        []string // values of variables in the headers: never to be shown
 	IncludeMethods []string // upper case; empty: all
 	TagFilter      []string // empty: all
 	ToolNamePrefix string

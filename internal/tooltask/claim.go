@@ -26,7 +26,7 @@ func (x *Executor) applied(a engine.Applied) {
 	if p == nil {
 		return
 	}
-	if (t.State == signalbox.Pending && t.Ready) || (a.From.InFlight() && !t.State.InFlight()) {
+	if (t.State == signalbox.Pending && (t.Ready || a.Partial)) || (a.From.InFlight() && !t.State.InFlight()) {
 		p.poke()
 	}
 }
@@ -110,7 +110,7 @@ func (x *Executor) claimOne(p *pool, slots int, run func(*run)) bool {
 func (x *Executor) begin() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.draining {
+	if x.draining || x.lapsed {
 		return false
 	}
 	x.busy++
@@ -142,9 +142,13 @@ func (x *Executor) enroll(p *pool, c engine.Claimed) (r *run, w *waiter) {
 		r.line.Store(w.line.Load())
 		context.AfterFunc(r.ctx, func() { w.stop(context.Cause(r.ctx)) })
 	}
+	lapsed := x.lapsed
 	x.mu.Unlock()
-	if cancelled || c.Task.CancelRequested {
+	switch {
+	case cancelled || c.Task.CancelRequested:
 		r.stop(errCancelled)
+	case lapsed:
+		r.stop(errLapsed)
 	}
 	return r, w
 }

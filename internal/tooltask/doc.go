@@ -11,6 +11,10 @@
 // run and can be kept, and one that is working may have and falls under its
 // tool's restart policy.
 //
+// Where several directors are over one store, each has an executor. The tasks of
+// one that died are put away by another; one whose lease is over ends what it
+// runs before that (others.go).
+//
 // The executor follows its tasks by itself and not through dispatch, which knows
 // agents behind HTTP.
 package tooltask

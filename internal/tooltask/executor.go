@@ -46,6 +46,7 @@ var (
 	errStopping  = errors.New("the director is stopping")
 	errUnclaimed = errors.New("the task of the call was not to be had: its queue is paused")
 	errNotOurs   = errors.New("the task is no longer in our hands")
+	errLapsed    = errors.New("the director could not reach the store for so long that others may take its tasks")
 )
 
 // Gateway is what runs the calls; *gateway.Gateway does.
@@ -66,6 +67,7 @@ type Options struct {
 	Calls      int            // other calls that became tasks, side by side
 	Retention  time.Duration  // for which ended tasks stay readable
 	Look       time.Duration  // between two looks for what no event named; 5 s
+	Peers      Peers          // nil: no other director is over the store
 	// Trace puts the trace of the run of a task into a context, for the call
 	// that it makes. nil: the call has that of its _meta, if any.
 	Trace func(ctx context.Context, queueID string) context.Context
@@ -96,8 +98,12 @@ type Executor struct {
 	started  bool
 	draining bool
 	stopped  bool
+	lapsed   bool          // the director lease is over: nothing is claimed
 	busy     int           // runs, and claims under way
 	left     chan struct{} // busy went down
+	dead     chan struct{} // a director died, or others may have taken this one for dead
+
+	others []signalbox.Agent // the rows of other directors' executors, as last seen
 
 	strays map[string]int64 // of care: tasks that were seen with a slot and without a run, with their fences
 }
@@ -147,7 +153,7 @@ func New(o Options) *Executor {
 		commands: &pool{kind: signalbox.ExecutorCommands, wake: make(chan struct{}, o.Concurrent)},
 		calls:    &pool{kind: signalbox.ExecutorCalls, wake: make(chan struct{}, claimers)},
 		runs:     map[string]*run{}, waiters: map[string]*waiter{}, early: map[string]bool{},
-		left: make(chan struct{}, 1),
+		left: make(chan struct{}, 1), dead: make(chan struct{}, 1),
 	}
 	x.commands.row = signalbox.Agent{Name: signalbox.ExecutorName(x.commands.kind, o.Instance), Slots: o.Concurrent}
 	x.calls.row = signalbox.Agent{Name: signalbox.ExecutorName(x.calls.kind, o.Instance), Slots: o.Calls}
@@ -183,6 +189,7 @@ func (x *Executor) Start(ctx context.Context) error {
 	for range claimers {
 		x.group.Go(func() { x.claimLoop(x.calls, func(r *run) { x.group.Go(func() { x.run(r) }) }) })
 	}
+	x.Bury()
 	x.group.Go(x.care)
 	x.kickAll()
 	return nil
@@ -246,9 +253,15 @@ func (x *Executor) care() {
 		select {
 		case <-x.working.Done():
 			return
+		case <-x.dead:
+			x.compareRuns()
+			x.lookAfterOthers()
+			continue
 		case <-tick.C:
 		}
 		x.putBackStrays()
+		x.compareRuns()
+		x.lookAfterOthers()
 		x.kickWaiting()
 		if time.Since(renewed) < x.engine.RenewInterval() {
 			continue

@@ -10,13 +10,28 @@ import (
 
 // Agents implements engine.Live: the executor's own rows.
 func (x *Executor) Agents() []engine.LiveAgent {
-	return []engine.LiveAgent{x.live(x.commands), x.live(x.calls)}
+	x.mu.Lock()
+	others := x.others
+	x.mu.Unlock()
+	live := []engine.LiveAgent{x.live(x.commands), x.live(x.calls)}
+	for i := range others {
+		live = append(live, x.liveOther(&others[i]))
+	}
+	return live
 }
 
 // LiveAgent implements engine.Live.
 func (x *Executor) LiveAgent(name string) (engine.LiveAgent, bool) {
 	if p := x.poolOfAgent(name); p != nil {
 		return x.live(p), true
+	}
+	x.mu.Lock()
+	others := x.others
+	x.mu.Unlock()
+	for i := range others {
+		if others[i].Name == name {
+			return x.liveOther(&others[i]), true
+		}
 	}
 	return engine.LiveAgent{}, false
 }

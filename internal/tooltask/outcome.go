@@ -27,14 +27,20 @@ func (r *run) conclude(res gateway.Result, err error) {
 		return
 	case res.Run != nil && res.Run.Alive != nil && !r.outlive(res.Run.Alive):
 		return // the next director looks after it
-	case err != nil && r.x.stopping() && !r.cancelAsked() && interrupted(err):
+	case err != nil && r.cutShort() && interrupted(err):
 		r.interrupt()
 		return
-	case res.Run != nil && res.Run.Reason == signalbox.ReasonCancelled && r.x.stopping() && !r.cancelAsked():
+	case res.Run != nil && res.Run.Reason == signalbox.ReasonCancelled && r.cutShort():
 		r.interrupt()
 		return
 	}
 	r.finish(r.outcome(res, err))
+}
+
+// cutShort reports whether the executor itself ended the run: because it stops,
+// or because the director lease is over.
+func (r *run) cutShort() bool {
+	return !r.cancelAsked() && (r.x.stopping() || errors.Is(context.Cause(r.ctx), errLapsed))
 }
 
 // cancelAsked reports whether someone wants the task cancelled.
@@ -45,7 +51,7 @@ func (r *run) cancelAsked() bool {
 // interrupted reports whether a call was ended by the end of the executor or
 // the gateway.
 func interrupted(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, errStopping) || signalbox.CodeOf(err) == signalbox.CodeUnavailable
+	return errors.Is(err, context.Canceled) || errors.Is(err, errStopping) || errors.Is(err, errLapsed) || signalbox.CodeOf(err) == signalbox.CodeUnavailable
 }
 
 // interrupt ends or requeues a task as a restart does: see takeUp.
@@ -54,8 +60,16 @@ func (r *run) interrupt() {
 	result := &signalbox.Result{}
 	r.tail.Result(result)
 	r.write("tool task not put away", func(ctx context.Context) error {
-		return r.x.putAway(ctx, t, result)
+		return r.x.putAway(ctx, t, result, r.why())
 	})
+}
+
+// why is what is said of a task that the executor itself cut short.
+func (r *run) why() string {
+	if errors.Is(context.Cause(r.ctx), errLapsed) {
+		return fmt.Sprintf("Task interrupted before completion (director %s could not reach the store)", r.x.opts.Instance)
+	}
+	return Interrupted
 }
 
 // outlive waits until nothing lives of a run that could not be killed; false

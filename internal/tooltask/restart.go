@@ -3,6 +3,7 @@ package tooltask
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/signalbox-ai/signalbox"
@@ -24,8 +25,10 @@ const clearers = 16
 //	working     failed    failed         to the back, an attempt
 //	cancelling  cancelled cancelled      cancelled
 func (x *Executor) takeUp(ctx context.Context) error {
-	if err := x.failPending(ctx); err != nil { // first: what is requeued below waits anew
-		return err
+	if x.alone() { // else what waits is for all directors, and most of them were not restarted
+		if err := x.failPending(ctx); err != nil { // first: what is requeued below waits anew
+			return err
+		}
 	}
 	flying, err := x.engine.Read().InFlight(ctx)
 	if err != nil {
@@ -66,10 +69,14 @@ func (x *Executor) poolOfAgent(agent string) *pool {
 
 // marksOf are the marks of the executor's tasks that may have processes.
 func (x *Executor) marksOf(flying []signalbox.Task) []string {
+	own := slices.Clone(flying)
+	return x.marksAmong(slices.DeleteFunc(own, func(t signalbox.Task) bool { return x.poolOfAgent(t.Agent) == nil }))
+}
+
+func (x *Executor) marksAmong(flying []signalbox.Task) []string {
 	var marks []string
 	for i := range flying {
-		t := &flying[i]
-		if x.poolOfAgent(t.Agent) != nil && x.hasProcesses(t.Tool) && t.State != signalbox.Dispatching {
+		if t := &flying[i]; x.hasProcesses(t.Tool) && t.State != signalbox.Dispatching {
 			marks = append(marks, markOf(t))
 		}
 	}
@@ -82,7 +89,7 @@ func (x *Executor) takeUpOne(ctx context.Context, p *pool, t signalbox.Task, stu
 		return nil
 	}
 	x.log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", t.Agent, "state", string(t.State))
-	err := x.putAway(ctx, t, nil)
+	err := x.putAway(ctx, t, nil, Interrupted)
 	switch signalbox.CodeOf(err) {
 	case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound:
 		return nil
@@ -99,15 +106,15 @@ func (x *Executor) hasProcesses(name string) bool {
 
 // putAway does to a task whose execution is over, and nothing of which lives,
 // what its tool's restart policy says.
-func (x *Executor) putAway(ctx context.Context, t signalbox.Task, result *signalbox.Result) error {
+func (x *Executor) putAway(ctx context.Context, t signalbox.Task, result *signalbox.Result, message string) error {
 	var err error
 	switch {
 	case t.State == signalbox.Dispatching && x.failsPending(&t) && !t.CancelRequested:
-		_, err = x.engine.Finish(ctx, t, engine.Outcome{Reason: signalbox.ReasonInterrupted, Message: Interrupted})
+		_, err = x.engine.Finish(ctx, t, engine.Outcome{Reason: signalbox.ReasonInterrupted, Message: message})
 	case t.State == signalbox.Dispatching:
 		_, err = x.engine.Unsent(ctx, t, "the director stopped before the call ran")
 	default:
-		_, err = x.engine.Lose(ctx, t, signalbox.ReasonInterrupted, Interrupted, false, result)
+		_, err = x.engine.Lose(ctx, t, signalbox.ReasonInterrupted, message, false, result)
 	}
 	return err
 }

@@ -1,6 +1,39 @@
 package tooltask
 
-import "github.com/signalbox-ai/signalbox"
+import (
+	"maps"
+	"slices"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// compareRuns stops the runs of tasks that are to be cancelled, or are no
+// longer in our hands, and of which nobody was told: another director did it
+// and its word was left out, or the store lost what it had acknowledged.
+func (x *Executor) compareRuns() {
+	x.mu.Lock()
+	runs := slices.Collect(maps.Values(x.runs)) // before the rows: what begins in between is not among them
+	x.mu.Unlock()
+	if len(runs) == 0 {
+		return
+	}
+	flying, err := x.engine.Read().InFlight(x.working)
+	if err != nil {
+		return // the next round finds out
+	}
+	rows := make(map[string]*signalbox.Task, len(flying))
+	for i := range flying {
+		rows[flying[i].ID] = &flying[i]
+	}
+	for _, r := range runs {
+		switch t := rows[r.id]; {
+		case t == nil || t.Fence != r.fence:
+			r.stop(errNotOurs)
+		case t.CancelRequested:
+			r.stop(errCancelled)
+		}
+	}
+}
 
 // putBackStrays gives back the slots of claims of which nobody heard the answer:
 // the store made them, and said that it had not, or nothing. A claim that was

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
@@ -42,14 +43,10 @@ func passes(name string) bool {
 // mask hides a server's secrets in what is logged and in what callers read.
 type mask struct{ replace *strings.Replacer }
 
-// minSecret is the length from which a value is taken for a secret: hiding
-// every "1" and "true" would hide what people need to read.
-const minSecret = 6
-
 func newMask(s toolconf.Server) *mask {
 	var secrets []string
 	add := func(v string) {
-		if len(v) >= minSecret {
+		if len(v) >= gateway.MinSecret {
 			secrets = append(secrets, v)
 		}
 	}

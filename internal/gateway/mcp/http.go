@@ -9,12 +9,14 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/agentaddr"
 )
 
 const (
@@ -44,7 +46,7 @@ func newWeb(ctx context.Context, addr string, headers map[string]string, t *tap)
 		ctx: ctx, tap: t, origin: origin, headers: headers,
 		base: &http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
-			DialContext:            (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+			DialContext:            dialer(origin).DialContext,
 			ForceAttemptHTTP2:      true,
 			TLSHandshakeTimeout:    dialTimeout,
 			MaxIdleConnsPerHost:    64,
@@ -52,6 +54,17 @@ func newWeb(ctx context.Context, addr string, headers map[string]string, t *tap)
 			MaxResponseHeaderBytes: 1 << 20,
 		},
 	}, nil
+}
+
+// dialer connects to the configured server. Where the configuration gives its
+// name, that does not lead to addresses at which nobody may be asked, whatever it
+// resolves to in the moment of connecting.
+func dialer(origin *url.URL) *net.Dialer {
+	d := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
+	if _, err := netip.ParseAddr(origin.Hostname()); err != nil {
+		d.Control = agentaddr.Refuse
+	}
+	return d
 }
 
 func (w *web) client() *http.Client {

@@ -133,6 +133,7 @@ func (p *Provider) load(ctx context.Context) error {
 	}
 	p.actions = make(map[string]*rest.Action, len(d.Actions))
 	for _, a := range d.Actions {
+		a.Secrets = p.conf.Secrets
 		p.actions[a.Tool.Name] = a
 		p.tools = append(p.tools, a.Tool)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,9 @@ type Action struct {
 	Tool   gateway.Tool
 	Schema *Schema
 	Build  func(args map[string]any, raw []byte) (*Request, error) // raw: the arguments as they came
+	// Secrets are values of ours that an answer must not show, as that of an
+	// upstream does that says what it was sent.
+	Secrets []string
 }
 
 // Request is what an upstream is asked.
@@ -74,7 +78,24 @@ func (c *Client) Call(ctx context.Context, a *Action, call gateway.Call) (gatewa
 	if err != nil {
 		return gateway.Result{}, err
 	}
+	answer.Body = hide(answer.Body, a.Secrets)
 	return answer.result(), nil
+}
+
+// hide writes *** for secrets, also as JSON writes them. One that another begins
+// with comes after that one, of which it would leave the end.
+func hide(body []byte, secrets []string) []byte {
+	secrets = slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return len(b) - len(a) })
+	for _, s := range secrets {
+		if len(s) < gateway.MinSecret {
+			continue
+		}
+		body = bytes.ReplaceAll(body, []byte(s), []byte("***"))
+		if quoted := string(EncodeJSON(s)); quoted != `"`+s+`"` {
+			body = bytes.ReplaceAll(body, []byte(quoted[1:len(quoted)-1]), []byte("***"))
+		}
+	}
+	return body
 }
 
 func (a *Action) request(call gateway.Call) (*Request, error) {

@@ -203,3 +203,36 @@ func TestHostHeader(t *testing.T) {
 		t.Errorf("host %q", last.Host)
 	}
 }
+
+// TestAttackAnUpstreamThatEchoes: what an upstream says of our headers, as pages
+// for debugging do, shows no secret; what a caller sent it does.
+func TestAttackAnUpstreamThatEchoes(t *testing.T) {
+	const key, odd = "canary-of-a-header", `can"ary\of-another`
+	const stem, tail = "secret", "-and-the-rest" // one secret begins another
+	page, seen := upstream(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		said, _ := json.Marshal(map[string]any{"headers": r.Header, "query": r.URL.RawQuery})
+		if r.URL.Query().Get("mine") == "fail" {
+			w.WriteHeader(http.StatusForbidden)
+		}
+		w.Write(said)
+	})
+	p := mustNew(t, toolconf.RestTool{
+		Name: "echo", Method: "GET", URL: page + "/x?k=" + key + "&mine=${parameters.mine}", Headers: map[string]string{"Authorization": "Bearer " + key, "X-Odd": odd, "X-Long": stem + tail},
+		Secrets: []string{key, odd, stem, stem + tail, "GET"},
+	})
+	for _, mine := range []string{"the-callers-own", "fail"} {
+		args, _ := json.Marshal(map[string]string{"mine": mine})
+		got, err := p.Call(t.Context(), gateway.Call{Tool: "rest__echo", Arguments: args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := string(got.Content) + string(got.Structured)
+		if strings.Contains(said, "canary") || strings.Contains(said, `ary\\`) || strings.Contains(said, tail) || !strings.Contains(said, "Bearer ***") || !strings.Contains(said, mine) {
+			t.Errorf("%s", said)
+		}
+	}
+	if seen.Header.Get("Authorization") != "Bearer "+key || seen.Header.Get("X-Odd") != odd {
+		t.Errorf("it was sent %v", seen.Header)
+	}
+}

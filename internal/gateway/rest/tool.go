@@ -84,8 +84,9 @@ func (t *restTool) action(c toolconf.RestTool) *Action {
 			Name: d.Name, Server: "rest", Kind: gateway.KindREST,
 			Queue: c.Queue, Timeout: c.Timeout, Definition: d.JSON(),
 		},
-		Schema: t.schema,
-		Build:  t.build,
+		Schema:  t.schema,
+		Secrets: c.Secrets,
+		Build:   t.build,
 	}
 	Bind(&a.Tool)
 	return a

@@ -1,0 +1,124 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
+	"github.com/signalbox-ai/signalbox/internal/tickets"
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// away is a store of tickets that can be out of reach.
+type away struct {
+	store.Store
+	gone atomic.Bool
+}
+
+func (a *away) Tickets(ctx context.Context, s store.TicketStep) ([]store.Ticket, error) {
+	if a.gone.Load() {
+		return nil, errors.New("connection refused")
+	}
+	return a.Store.Tickets(ctx, s)
+}
+
+// shared makes a gateway whose queue browser has one slot for all gateways
+// over a store.
+func shared(t *testing.T, s tickets.Store, p gateway.Provider) *gateway.Gateway {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	queues := toolqueue.New(gateway.Hooks(log))
+	if err := queues.Share(toolqueue.Sharing{Far: tickets.New(s, time.Now), Owner: "d1"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := queues.Configure(map[string]toolqueue.Config{"browser": {Concurrent: 1, Shared: true}}); err != nil {
+		t.Fatal(err)
+	}
+	g, err := gateway.New(gateway.Options{Queues: queues, Providers: []gateway.Provider{p}, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(g.Close(), queues.Close(context.Background())); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return g
+}
+
+func TestASharedQueueBoundsTheCallsOfAllGateways(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.New(memory.Options{})
+		p, letGo, most := holder("s", tool("s__click", "browser"))
+		a, b := shared(t, s, p), shared(t, s, p)
+		done := make(chan error, 2)
+		for _, g := range []*gateway.Gateway{a, b} {
+			go func() {
+				_, err := g.Call(t.Context(), gateway.Call{Tool: "s__click"})
+				done <- err
+			}()
+		}
+		for range 2 {
+			time.Sleep(time.Minute)
+			letGo <- struct{}{}
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if most.Load() != 1 {
+			t.Fatalf("%d at once", most.Load())
+		}
+	})
+}
+
+// A director that cannot keep a slot ends the call that has it: another
+// director's call may run by now.
+func TestACallEndsWhenItsSharedSlotIsLost(t *testing.T) {
+	for name, task := range map[string]string{"a call": "", "a task": "queue-1"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &away{Store: memory.New(memory.Options{})}
+				p := &scripted{name: "s", tools: []gateway.Tool{tool("s__click", "browser")}, onCall: func(ctx context.Context, _ gateway.Call) (gateway.Result, error) {
+					<-ctx.Done()
+					if task == "" {
+						return gateway.Result{}, ctx.Err()
+					}
+					return gateway.Result{Run: &gateway.RunEnd{Reason: signalbox.ReasonCancelled}}, nil // as commands do
+				}}
+				g := shared(t, s, p)
+				done := make(chan error, 1)
+				go func() {
+					_, err := g.Call(t.Context(), gateway.Call{Tool: "s__click", Task: task})
+					done <- err
+				}()
+				time.Sleep(time.Minute)
+				s.gone.Store(true)
+				began := time.Now()
+				err := <-done
+				if code(t, err) != signalbox.CodeToolFailed || !strings.Contains(err.Error(), "may have had an effect") || !strings.Contains(err.Error(), `"browser"`) {
+					t.Fatal(err)
+				}
+				if took := time.Since(began); took > toolqueue.DefaultTicketLease {
+					t.Fatalf("ended after %s", took)
+				}
+				_, err = g.Call(t.Context(), gateway.Call{Tool: "s__click"})
+				if code(t, err) != signalbox.CodeStoreFailed {
+					t.Fatal(err)
+				}
+				s.gone.Store(false)
+			})
+		})
+	}
+}
