@@ -2,7 +2,6 @@ package config
 
 import (
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -25,9 +24,14 @@ type Config struct {
 	// present. "": none.
 	Token string
 
-	Addr  string   // host:port on which the director listens; default 127.0.0.1:8080
-	Data  string   // absolute folder of store, keys and logs; default data in Home
-	Store string   // sqlite:[FILE], postgres://…, redis://… or memory:; default sqlite:, a file in Data
+	Addr  string // host:port on which the director listens; default 127.0.0.1:8080
+	Data  string // absolute folder of store, keys and logs; default data in Home
+	Store string // sqlite:[FILE], postgres://…, redis://… or memory:; default sqlite:, a file in Data
+	// Instance names this director among those over its store; "" (default):
+	// host-port. Advertise is where the others reach it; "" (default): the
+	// address on which it listens.
+	Instance, Advertise string
+
 	Hosts []string // names in the Host header that are accepted beside the loopback ones; default none
 	Log   Log
 	Queue Queue
@@ -122,6 +126,8 @@ type Agent struct {
 	Kind           string            // claude, codex, opencode, command, llm or demo; default: the coding CLI found on PATH
 	Addr           string            // host:port on which it listens; default 127.0.0.1:9000
 	Token          string            // that callers of the agent must present; "": none
+	Pull           bool              // it listens nowhere and asks its director for tasks; default false
+	Directors      []string          // URLs of further directors over the same store, of an agent that pulls
 	WorkDir        string            // absolute folder in which tasks run; "" (default): the current one
 	Home           string            // absolute HOME of the coding CLI; "" (default): the user's
 	Slots          int               // executions side by side, 1 to 64; default 1
@@ -161,16 +167,6 @@ type LLM struct {
 
 // PortRange is a range of TCP ports. The zero value is none.
 type PortRange struct{ First, Last int }
-
-func (r PortRange) String() string {
-	switch {
-	case r == PortRange{}:
-		return "off"
-	case r.First == r.Last:
-		return strconv.Itoa(r.First)
-	}
-	return strconv.Itoa(r.First) + "-" + strconv.Itoa(r.Last)
-}
 
 // Origin says where the value of a key, such as queue.max_size, comes from:
 // file:line, the name of a variable, a flag, or "default".

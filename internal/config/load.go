@@ -54,6 +54,9 @@ func Load(src Sources) (Config, error) {
 	found = append(found, loadEnv(&c, src)...)
 	found = append(found, loadFlags(&c, src)...)
 	if !src.NoTools && !src.Scheduler {
+		found = append(found, loadRedisURL(&c, src)...)
+	}
+	if !src.NoTools && !src.Scheduler {
 		found = append(found, loadTools(&c, src, own)...)
 	}
 	if len(found) == 0 {
@@ -151,6 +154,23 @@ func loadEnv(c *Config, src Sources) Problems {
 		}
 	}
 	return found
+}
+
+// redisURL is the seeds' name for the store. Programs beside this one have it,
+// too: so it counts only where no store is given.
+const redisURL = "REDIS_URL"
+
+func loadRedisURL(c *Config, src Sources) Problems {
+	text, ok := src.Env(redisURL)
+	if _, given := c.origins["store"]; given || !ok || text == "" {
+		return nil
+	}
+	x := settings.find("store")
+	if bad := x.apply(c, src.loose(text)); bad != "" {
+		return Problems{{Where: redisURL, Key: x.key, Text: bad + "; where it is meant for another program, give --store sqlite:"}}
+	}
+	c.origins[x.key] = redisURL
+	return nil
 }
 
 // words are the parts of a list with commas.

@@ -65,7 +65,7 @@ func TestDefaults(t *testing.T) {
 	if !reflect.DeepEqual(c, want) {
 		t.Fatalf("%+v\nwant %+v", c, want)
 	}
-	if c.Data != filepath.Join(w.home, ".signalbox", "data") || c.Queue.MaxSize != 50 || c.Discover.String() != "off" {
+	if c.Data != filepath.Join(w.home, ".signalbox", "data") || c.Queue.MaxSize != 50 || c.Discover != (config.PortRange{}) {
 		t.Fatalf("%+v", c)
 	}
 	if c.Origin("addr") != "default" {

@@ -29,6 +29,8 @@ var settings = schema[Config]{
 	text("addr", wantAddr, func(c *Config) *string { return &c.Addr }, validAddr).from("SIGNALBOX_ADDR"),
 	path("data", func(c *Config) *string { return &c.Data }).from("SIGNALBOX_DATA", "AG_QUEUE_DIR"),
 	text("store", "sqlite:[FILE], postgres://…, redis://… or memory:", func(c *Config) *string { return &c.Store }, validStore).hidden().from("SIGNALBOX_STORE"),
+	text("instance", wantName, func(c *Config) *string { return &c.Instance }, signalbox.ValidName).from("SIGNALBOX_INSTANCE"),
+	text("advertise", wantURL, func(c *Config) *string { return &c.Advertise }, validURL).from("SIGNALBOX_ADVERTISE"),
 	list("hosts", "host names", func(c *Config) *[]string { return &c.Hosts }, validHost),
 	list("public_hosts", "host names", func(c *Config) *[]string { return &c.Hosts }, validHost), // the same as hosts
 	oneOf("log.format", func(c *Config) *string { return &c.Log.Format }, "text", "json"),
@@ -95,6 +97,8 @@ var settings = schema[Config]{
 	oneOf("agent.kind", func(c *Config) *string { return &c.Agent.Kind }, "claude", "codex", "opencode", "command", "llm", "demo"),
 	text("agent.addr", wantAddr, func(c *Config) *string { return &c.Agent.Addr }, validAddr),
 	text("agent.token", wantToken, func(c *Config) *string { return &c.Agent.Token }, validToken).hidden().from("SIGNALBOX_AGENT_TOKEN"),
+	boolean("agent.pull", func(c *Config) *bool { return &c.Agent.Pull }),
+	list("agent.directors", "URLs such as https://director-2.example", func(c *Config) *[]string { return &c.Agent.Directors }, validURL),
 	path("agent.workdir", func(c *Config) *string { return &c.Agent.WorkDir }),
 	path("agent.home", func(c *Config) *string { return &c.Agent.Home }),
 	whole("agent.slots", 1, 64, func(c *Config) *int { return &c.Agent.Slots }),

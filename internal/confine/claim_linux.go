@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/signalbox-ai/signalbox/internal/filelock"
 )
 
 // maxNames is how many living processes may open hosts of one name.
@@ -116,7 +116,7 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	err = filelock.Take(f)
 	if err == nil {
 		err = stillAt(f, dir)
 	}

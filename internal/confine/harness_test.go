@@ -32,6 +32,10 @@ func TestMain(m *testing.M) {
 		direct(os.Args[2], os.Args[3])
 		return
 	}
+	if len(os.Args) == 4 && os.Args[1] == asAttacker {
+		attack(os.Args[2], os.Args[3])
+		syscall.Exit(0) // the race detector would sleep first
+	}
 	goleak.VerifyTestMain(m)
 }
 

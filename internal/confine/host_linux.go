@@ -66,7 +66,6 @@ type Host struct {
 	landlock  int
 	netns     bool
 	warned    sync.Once
-	warnedNet sync.Once
 
 	mu     sync.Mutex
 	idle   []*Box

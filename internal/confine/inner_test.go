@@ -181,7 +181,7 @@ func TestBoxWhoseGroupCannotBeMade(t *testing.T) {
 }
 
 func TestBoundsOfFolders(t *testing.T) {
-	args := bwrapArgs(Sandbox{Read: []string{"/data", "/data/in/deep"}, Write: []string{"/data/in", "/tmp/place/"}, Network: true}, "/data")
+	args := bwrapArgs(Sandbox{Read: []string{"/data", "/data/in/deep"}, Write: []string{"/data/in", "/tmp/place/"}, Network: true}, nil, "/data")
 	line := strings.Join(args, " ")
 	last := -1
 	for _, want := range []string{"--ro-bind /data /data", "--bind /data/in /data/in", "--ro-bind /data/in/deep /data/in/deep", "--tmpfs /tmp", "--bind /tmp/place /tmp/place", "--remount-ro /", "--chdir /data --"} {

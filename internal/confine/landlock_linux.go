@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,25 @@ const (
 
 // devices every program may use.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+// ruleset is what Landlock leaves to a thread.
+type ruleset struct {
+	abi         int
+	read, write []string
+	network     bool
+}
+
+// key tells whether two rulesets are the same.
+func (r *ruleset) key() string {
+	if r == nil {
+		return ""
+	}
+	net := ""
+	if r.network {
+		net = "network"
+	}
+	return strings.Join(r.read, "\x00") + "\x01" + strings.Join(r.write, "\x00") + "\x01" + net
+}
 
 // landlockABI asks the kernel.
 func landlockABI() (int, error) {
@@ -73,6 +93,9 @@ func (r *ruleset) enforce() error {
 		return err
 	}
 	if err := renounce(); err != nil {
+		return err
+	}
+	if err := withoutSockets(!r.network); err != nil {
 		return err
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {

@@ -32,6 +32,12 @@ type Limits struct {
 	OpenFiles int           // of one process
 }
 
+// Kinds of sandbox.
+const (
+	bubblewrap = "bubblewrap"
+	landlocked = "landlock"
+)
+
 // Sandbox is what a run may reach. The zero Sandbox is all that the director
 // may.
 type Sandbox struct {
@@ -41,8 +47,6 @@ type Sandbox struct {
 	Read     []string // absolute paths it may read, beyond the system's folders
 	Write    []string // absolute paths it may change
 	Network  bool
-
-	hidden []string // Options.Hidden, with their links followed
 }
 
 // Report says what this machine gives, for doctor and the log.
@@ -70,7 +74,4 @@ type SandboxReport struct {
 	Kind string // bubblewrap or landlock
 	OK   bool
 	Note string // version, or why not
-	// Leaky says that it cannot take the network away whole: a tool that requires
-	// to be without is refused.
-	Leaky bool
 }

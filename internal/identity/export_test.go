@@ -1,7 +1,10 @@
 package identity
 
 // Age makes what is known old enough to be looked at anew.
-func (k *Keeper) Age() { k.read.Add(-int64(RefreshEvery)) }
+func (k *Keeper) Age() {
+	k.looks.tried.Add(-int64(RefreshEvery))
+	k.looks.good.Add(-int64(RefreshEvery))
+}
 
 // AddrFailures and UserFailures are the limits of the back-off.
 const (

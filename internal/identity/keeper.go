@@ -32,15 +32,11 @@ type Options struct {
 	Random io.Reader // for ids, secrets and salts
 	Log    *slog.Logger
 	Cost   Cost // of a password
+	// Shared says that other directors change the store too: what they change
+	// is seen within UnseenFor, and a token that is not known is looked for
+	// before it is refused.
+	Shared bool
 }
-
-const (
-	// RefreshEvery is how long a change that another director made may go
-	// unseen.
-	RefreshEvery = 5 * time.Second
-	// refreshTimeout bounds how long a request waits for that look.
-	refreshTimeout = 2 * time.Second
-)
 
 // Keeper knows the tokens and users. Its methods are safe for concurrent use.
 type Keeper struct {
@@ -53,8 +49,8 @@ type Keeper struct {
 	started time.Time
 	nobody  string // hash of a password that nobody has
 
-	change sync.Mutex // held by whoever changes or reads the store
-	read   atomic.Int64
+	change turn // held by whoever changes or reads the store
+	looks  looks
 	seen   atomic.Pointer[view]
 	used   sync.Map // id of a token → *atomic.Int64, Unix milliseconds
 
@@ -80,65 +76,25 @@ func New(ctx context.Context, s Store, o Options) (*Keeper, error) {
 	k := &Keeper{
 		store: s, opts: o, static: sha256.Sum256([]byte(o.Static)), hashing: make(chan struct{}, maxHashes), started: time.Now(),
 		nobody: o.Cost.nobody(),
+		change: newTurn(), looks: looks{again: newTurn()},
 	}
 	k.backoff.init()
-	k.change.Lock()
-	defer k.change.Unlock()
+	k.change.lock()
+	defer k.change.unlock()
 	return k, k.refresh(ctx)
 }
 
 // now is the Keeper's clock as the store keeps times.
 func (k *Keeper) now() time.Time { return k.opts.Now().UTC().Truncate(time.Millisecond) }
 
-// refresh reads the store. The caller holds change, so that what was read
-// before a change is never put in place after it.
-func (k *Keeper) refresh(ctx context.Context) error {
-	k.read.Store(int64(time.Since(k.started)))
-	var tokens []signalbox.Token
-	var users []signalbox.User
-	if k.store != nil {
-		var err error
-		if tokens, err = k.store.Tokens(ctx); err != nil {
-			return err
-		}
-		if users, err = k.store.Users(ctx); err != nil {
-			return err
-		}
-	}
-	k.seen.Store(newView(tokens, users))
-	return nil
-}
-
-// current returns what is known, and sees to it that it is not too old. A
-// store that does not answer leaves what was known: then nothing else works
-// either.
-func (k *Keeper) current() *view {
-	if k.store == nil || time.Since(k.started)-time.Duration(k.read.Load()) < RefreshEvery || !k.change.TryLock() {
-		return k.seen.Load()
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
-	err := k.refresh(ctx)
-	cancel()
-	k.change.Unlock()
-	if err != nil {
-		k.opts.Log.Error("tokens and users not read", "error", err)
-	} else {
-		k.tell()
-	}
-	return k.seen.Load()
-}
-
-// Refresh looks at the store anew if what is known is old.
-func (k *Keeper) Refresh() { k.current() }
-
 // alter makes a change of the store, and makes it count at once.
 func (k *Keeper) alter(ctx context.Context, change func(v *view) error) error {
 	if k.store == nil {
 		return signalbox.Errorf(signalbox.CodeUnsupported, "this director keeps no tokens or users")
 	}
-	k.change.Lock()
+	k.change.lock()
 	err := k.alterLocked(ctx, change)
-	k.change.Unlock()
+	k.change.unlock()
 	k.tell()
 	return err
 }

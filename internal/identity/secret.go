@@ -99,7 +99,10 @@ func (k *Keeper) FromLogin(secret string) (signalbox.Principal, error) { return 
 
 func (k *Keeper) prove(secret string, login bool) (signalbox.Principal, error) {
 	hash := hashOf(secret)
-	c := k.current().tokens[idOf(secret)]
+	c, err := k.credential(idOf(secret))
+	if err != nil {
+		return signalbox.Principal{}, err
+	}
 	if c == nil || subtle.ConstantTimeCompare(hash, c.row.Hash) != 1 || c.row.Login != login {
 		return signalbox.Principal{}, errWrong
 	}

@@ -178,3 +178,28 @@ func TestADamagedScheduleStopsNoOther(t *testing.T) {
 		}
 	})
 }
+
+// An edit between whose reading and writing another change came is made on what
+// that one left, not dropped.
+func TestAnEditThatMeetsAnotherChangeIsMade(t *testing.T) {
+	within(t, func(t *testing.T, w *world) {
+		s := w.start()
+		row := w.add(s, "0 1 * * *")
+		meanwhile := 3
+		w.refuse(func(signalbox.Schedule) error { // it is asked between the two
+			if meanwhile--; meanwhile >= 0 {
+				if _, err := s.SetEnabled(t.Context(), row.ID, meanwhile%2 == 1, "lee"); err != nil {
+					t.Error(err)
+				}
+			}
+			return nil
+		})
+		row.Description = "another"
+		if got, err := s.Edit(t.Context(), row, "kim"); err != nil || got.Description != "another" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		if got := w.get(row.ID); got.Description != "another" || meanwhile >= 0 {
+			t.Errorf("stored as %+v", got)
+		}
+	})
+}

@@ -194,7 +194,7 @@ func (t *turn) ask(f *firing) (Submitted, error) {
 
 // passing reports whether an error may be gone by the next try.
 func passing(code signalbox.Code) bool {
-	return slices.Contains([]signalbox.Code{signalbox.CodeUnavailable, signalbox.CodeStoreFailed, signalbox.CodeRateLimited}, code)
+	return slices.Contains([]signalbox.Code{signalbox.CodeUnavailable, signalbox.CodeStoreFailed, signalbox.CodeStoreFull, signalbox.CodeRateLimited}, code)
 }
 
 // fullText is what the seed execution-queue writes into the record.

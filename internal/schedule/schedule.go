@@ -38,7 +38,7 @@ type Queue interface {
 	// CodeQueueFull (in a *Full, which says how many wait), CodeIdempotency (the
 	// key made a task of an earlier text), CodeUnavailable (nobody answered: it
 	// may have been submitted), CodeNotFound without a Field where there is
-	// nobody to submit to. CodeUnavailable, CodeStoreFailed and CodeRateLimited
+	// nobody to submit to. CodeUnavailable, CodeStoreFailed, CodeStoreFull and CodeRateLimited
 	// are tried again.
 	Submit(ctx context.Context, s signalbox.Schedule, key string) (Submitted, error)
 	// Ended reports whether a task has ended; one that does not exist has.

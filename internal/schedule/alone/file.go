@@ -9,10 +9,10 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/filelock"
 )
 
 // bookVersion is the form of the file. It changes where an older program would
@@ -141,13 +141,8 @@ func lockFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the scheduler's lock: %w", err)
 	}
-	for {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	err = filelock.Take(f)
+	if errors.Is(err, filelock.ErrHeld) {
 		err = fmt.Errorf("another scheduler uses the folder %s: stop it, or give this one another with --data", filepath.Dir(path))
 	}
 	if err != nil {

@@ -1,0 +1,121 @@
+package confine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// probeWait bounds the trial of bubblewrap.
+const probeWait = 5 * time.Second
+
+// probeBwrap runs it as it will be run.
+func (h *Host) probeBwrap() SandboxReport {
+	r := SandboxReport{Kind: bubblewrap}
+	path, err := exec.LookPath("bwrap")
+	if err != nil {
+		r.Note = "no bwrap on PATH: install the package bubblewrap"
+		return r
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeWait)
+	defer cancel()
+	version, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		r.Note = fmt.Sprintf("%s --version: %v", path, err)
+		return r
+	}
+	program, err := exec.LookPath("true")
+	if err != nil {
+		program = path
+	}
+	cmd := exec.CommandContext(ctx, path, append(bwrapArgs(Sandbox{Read: []string{program}}, nil, ""), program)...)
+	if program == path {
+		cmd.Args = append(cmd.Args, "--version")
+	}
+	var said strings.Builder
+	cmd.Stderr = &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	l, err := newLauncher(nil)
+	if err == nil {
+		err = l.do(cmd.Run)
+		l.stop()
+		collectGroup(cmd.Process)
+	}
+	if err != nil {
+		r.Note = strings.TrimSpace(fmt.Sprintf("%s does not work here: %v %s", path, err, said.String()))
+		return r
+	}
+	h.bwrap = path
+	r.OK, r.Note = true, strings.TrimSpace(string(version))+" at "+path
+	return r
+}
+
+// collectGroup collects what a trial left: bubblewrap does not wait for the
+// first process of its sandbox, which may be handed to us.
+func collectGroup(p *os.Process) {
+	if p == nil {
+		return
+	}
+	for end := time.Now().Add(settleWait); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		var ws syscall.WaitStatus
+		if _, err := syscall.Wait4(-p.Pid, &ws, syscall.WNOHANG, nil); errors.Is(err, syscall.ECHILD) {
+			return
+		}
+	}
+}
+
+// bwrapArgs are those of bubblewrap for a sandbox, up to the program. A parent
+// is mounted before what lies in it, whoever named it.
+func bwrapArgs(s Sandbox, hidden []string, dir string) []string {
+	args := []string{
+		"--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL",
+	}
+	if !s.Network {
+		args = append(args, "--unshare-net")
+	}
+	mounts := map[string][]string{"/proc": {"--proc"}, "/dev": {"--dev"}, "/tmp": {"--tmpfs"}}
+	for _, p := range systemFolders {
+		mounts[p] = []string{"--ro-bind-try", p}
+	}
+	for _, p := range s.Read {
+		mounts[filepath.Clean(p)] = []string{"--ro-bind", filepath.Clean(p)}
+	}
+	for _, p := range s.Write {
+		mounts[filepath.Clean(p)] = []string{"--bind", filepath.Clean(p)}
+	}
+	for p := range s.covering(hidden) {
+		mounts[p] = []string{"--tmpfs"}
+	}
+	paths := make([]string, 0, len(mounts))
+	for p := range mounts {
+		paths = append(paths, p)
+	}
+	slices.SortFunc(paths, byDepth)
+	for _, p := range paths {
+		args = append(append(args, mounts[p]...), p)
+	}
+	if _, ok := mounts["/"]; !ok {
+		args = append(args, "--remount-ro", "/") // which is bubblewrap's own and empty
+	}
+	if mounts["/proc"][0] == "--proc" {
+		args = append(args, "--remount-ro", "/proc") // root may set the whole system's sysctls in it, without any capability
+	}
+	if dir != "" {
+		args = append(args, "--chdir", dir)
+	}
+	return append(args, "--")
+}
+
+// byDepth orders a folder before all that lies in it.
+func byDepth(a, b string) int {
+	return slices.Compare(parts(a), parts(b))
+}
+
+func parts(p string) []string { return strings.Split(strings.Trim(p, "/"), "/") }
