@@ -51,6 +51,7 @@ func (d *Director) agentViews(ctx context.Context, rows []signalbox.Agent) ([]ap
 		views[i] = agentView(&rows[i], live[rows[i].Name], running[rows[i].Name])
 		views[i].Waiting = counts.Queues[ownQueue(rows[i].Name)]
 		views[i].Terminals = d.terminals(rows[i].Name)
+		d.ofOther(&views[i])
 	}
 	slices.SortFunc(views, func(a, b api.Agent) int { return strings.Compare(a.Name, b.Name) })
 	return views, nil
@@ -63,6 +64,9 @@ func agentView(row *signalbox.Agent, live engine.LiveAgent, slots []api.RunningT
 		Version: row.Version, WorkDir: row.WorkDir, Message: live.Message, InUse: len(running), Running: running,
 		LastHeard: timePtr(live.LastHeard), LastProgress: timePtr(live.LastProgress),
 		IsolatedSlots: live.IsolatedSlots, Isolated: isolated, Terminal: live.Terminal,
+	}
+	if row.Source == signalbox.AgentPull {
+		v.URL = "" // an instance is no address
 	}
 	if live.Up { // what it says of itself is what it is offered by
 		v.Kind, v.Slots, v.Fencing = live.Kind, live.Slots, live.Fencing
@@ -146,6 +150,19 @@ func (d *Director) heartbeat(w http.ResponseWriter, r *http.Request) error {
 	if err := d.known(r.Context(), name); err != nil {
 		return err
 	}
+	if d.cfg.Pull != nil {
+		stop, pulls, err := d.cfg.Pull.Heartbeat(r.Context(), name, beat)
+		if err != nil {
+			return registerAgain(err)
+		}
+		if pulls {
+			d.answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: pullBeat, Stop: stop})
+			return nil
+		}
+	}
+	if beat.State == "stopping" { // who dispatches to it need not find out by itself
+		d.passBeat(r.Context(), name, beat)
+	}
 	if !d.runs.Heartbeat(name, beat) {
 		return refuse(signalbox.CodeConflict, "register again", "agent %s is known at another address than %s", name, clip(beat.URL))
 	}
@@ -153,6 +170,24 @@ func (d *Director) heartbeat(w http.ResponseWriter, r *http.Request) error {
 	d.answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: every})
 	return nil
 }
+
+// passBeat tells the director that dispatches to an agent what it said. Where
+// that one does not hear it, it finds out by itself.
+func (d *Director) passBeat(ctx context.Context, name string, beat api.Heartbeat) {
+	holder, elsewhere := d.otherHolder(ctx, name)
+	if !elsewhere {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, beatPassTimeout)
+	defer cancel()
+	q := question{method: http.MethodPost, path: "/api/agents/" + name + "/heartbeat", body: beat}
+	if err := d.ask(ctx, holder, q, 0, &api.HeartbeatAnswer{}); err != nil {
+		d.log.Debug("what an agent said was not passed on", "agent", name, "director", holder.ID, "error", err)
+	}
+}
+
+// beatPassTimeout bounds it: the agent is about to stop.
+const beatPassTimeout = time.Second
 
 // removeAgent is DELETE /api/agents/{name}.
 func (d *Director) removeAgent(w http.ResponseWriter, r *http.Request) error {

@@ -232,6 +232,32 @@ func TestAttackRegisteringAnAgent(t *testing.T) {
 	b.do("POST", "/api/agents", body("http://localhost:9000")).want(t, http.StatusCreated, nil)
 }
 
+// A name that leads to this host while the agent registers, and elsewhere when
+// it is asked, vouches for nothing.
+func TestAttackAnAgentWhoseNameMoves(t *testing.T) {
+	b, guarded := newBox(t), newBox(t, withToken)
+	here := func(context.Context, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+	}
+	b.dir.SetLookup(here)
+	guarded.dir.SetLookup(here)
+	body := func(host string) string {
+		return fmt.Sprintf(`{"name":"coder","kind":"demo","url":"http://%s:9000"}`, host)
+	}
+	for _, name := range []string{"moving.evil", "localhost.evil", "2130706433", "0x7f.1", "localhost.localdomain"} {
+		e := b.do("POST", "/api/agents", body(name)).wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
+		if !strings.Contains(e.Message, "no token vouches") || e.Hint == "" {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+	for _, name := range []string{"localhost", "LOCALHOST.", "127.0.0.1", "[::1]"} {
+		if got := b.do("POST", "/api/agents", body(name)); got.StatusCode/100 != 2 {
+			t.Errorf("%s: %s", name, got.body)
+		}
+	}
+	guarded.do("POST", "/api/agents", body("moving.lan"), bearer(secret)).want(t, http.StatusCreated, nil)
+}
+
 // A body that was announced as too large was asked for all the same.
 func TestBodyAnnouncedTooLargeIsNotRead(t *testing.T) {
 	b := newBox(t)

@@ -39,6 +39,8 @@ func bind(v reflect.Value, tree any, path string) error {
 		return bindSlice(v, tree, path)
 	case reflect.Int, reflect.Int64:
 		return bindInt(v, tree, path)
+	case reflect.Float64:
+		return bindFloat(v, tree, path)
 	case reflect.String:
 		s, ok := tree.(string)
 		v.SetString(s)
@@ -119,7 +121,7 @@ func bindSlice(v reflect.Value, tree any, path string) error {
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(list), len(list)))
 	for i, elem := range list {
-		if err := bind(v.Index(i), elem, path+"["+strconv.Itoa(i)+"]"); err != nil {
+		if err := bind(v.Index(i), elem, element(path, i)); err != nil {
 			return err
 		}
 	}
@@ -208,4 +210,17 @@ func appendJSON(b []byte, tree any) []byte {
 		return append(b, "null"...)
 	}
 	return append(b, leaf...)
+}
+
+func bindFloat(v reflect.Value, tree any, path string) error {
+	n, ok := tree.(json.Number)
+	if !ok {
+		return want(false, path, "a number", tree)
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return signalbox.Invalid(clip(path), "%s is out of range", clip(path))
+	}
+	v.SetFloat(f)
+	return nil
 }

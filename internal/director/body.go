@@ -3,7 +3,6 @@ package director
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -149,7 +148,7 @@ func value(dec *json.Decoder, path string, depth int) (any, error) {
 func array(dec *json.Decoder, path string, depth int) (any, error) {
 	list := []any{}
 	for dec.More() {
-		v, err := value(dec, fmt.Sprintf("%s[%d]", path, len(list)), depth+1)
+		v, err := value(dec, element(path, len(list)), depth+1)
 		if err != nil {
 			return nil, err
 		}
@@ -182,11 +181,30 @@ func members(dec *json.Decoder, path string, depth int) (any, error) {
 	return o, err
 }
 
+// maxPath bounds the path of a member, which is made for each of them and shown
+// in errors, the beginning of it: below a name of a megabyte, a body of as many
+// elements would have cost minutes.
+const maxPath = 256
+
+// join is the path of a member, element that of an element of an array.
 func join(path, key string) string {
+	switch {
+	case len(path) > maxPath:
+		return path
+	case len(key) > maxPath:
+		key = key[:maxPath+1]
+	}
 	if path == "" {
 		return key
 	}
 	return path + "." + key
+}
+
+func element(path string, i int) string {
+	if len(path) > maxPath {
+		return path
+	}
+	return path + "[" + strconv.Itoa(i) + "]"
 }
 
 // halfSurrogate reports whether a valid JSON text escapes one half of a

@@ -31,6 +31,7 @@ type Metrics interface {
 type Config struct {
 	Engine *engine.Engine // required
 	Runs   Runs           // nil: nothing is dispatched
+	Pull   Pull           // nil: no agent can pull
 	// Identity knows who asks. nil: there is the static Token at most, and
 	// nobody can log in or be given a token.
 	Identity *identity.Keeper
@@ -69,6 +70,8 @@ type Config struct {
 	Log     *slog.Logger
 	Metrics Metrics
 	Traces  Traces // nil: calls are traced as their callers say
+	// Peers are the directors over the same store; nil: there is none but this.
+	Peers Peers
 }
 
 // Director answers the HTTP API. Make one with New.
@@ -91,6 +94,7 @@ type Director struct {
 	callers callers
 	heads   lineHeads
 	lookup  lookup
+	far     far
 	openapi func() ([]byte, error) // made when it is first asked for
 	handler http.Handler
 	cross   *http.CrossOriginProtection
@@ -151,16 +155,22 @@ func New(cfg Config) (*Director, error) {
 		cfg.Metrics = noMetrics{}
 	}
 	d := &Director{
-		cfg: cfg, engine: cfg.Engine, runs: withToolRuns(cfg.Runs, cfg.ToolTasks), log: cfg.Log,
-		hosts: newHostList(cfg.Addr, cfg.Hosts), identity: cfg.Identity, gate: newGate(cfg.Identity),
+		cfg: cfg, engine: cfg.Engine, runs: withToolRuns(withPull(cfg.Runs, cfg.Pull), cfg.ToolTasks), log: cfg.Log,
+		hosts: newHostList(cfg.Addr, append(ownHost(cfg.Peers), cfg.Hosts...)), far: newFar(), identity: cfg.Identity, gate: newGate(cfg.Identity),
 		held: held{all: map[*hold]struct{}{}}, denials: newDenials(),
 		cross: http.NewCrossOriginProtection(), lookup: systemLookup,
 		started: cfg.Engine.Now(), cancelWait: cancelWait,
 	}
 	d.life, d.end = context.WithCancel(context.Background())
+	context.AfterFunc(d.life, d.far.close)
 	d.feed.init(cfg.Engine, cfg.Log)
 	d.terms.init(cfg.Engine.Now)
 	d.sight.init(d)
+	d.engine.Observe(func(a engine.Applied) {
+		if a.Kind == signalbox.EventAgentRemoved { // here or by another director
+			d.names.forget()
+		}
+	})
 	cfg.Identity.OnChange(d.letGo)
 	cfg.Identity.OnChange(d.reviewTerminals)
 	mux, err := d.mount()

@@ -26,4 +26,11 @@
 // store. A reader holds one batch at a time, so a slow one costs nothing but
 // its connection, and ends when a write takes longer than writeTimeout. A
 // stream is gap-free or says reset.
+//
+// # Other directors
+//
+// Over PostgreSQL or Redis there may be others, any of which answers for any
+// task. What only one of them knows is asked of it, as the caller who asks:
+// others_ask.go for a question of which the answer is a part of ours,
+// others_pass.go for a request that it answers whole.
 package director

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -120,10 +121,29 @@ func shownBody(t *testing.T, x exchange) string {
 		}
 		return strings.Join(shown, "") + "…"
 	}
-	if !strings.HasPrefix(x.answer.Header.Get("Content-Type"), "application/json") {
-		return strings.TrimSpace(string(x.answer.body))
+	switch kind := x.answer.Header.Get("Content-Type"); {
+	case strings.HasPrefix(kind, "application/json"):
+		return pretty(t, x.answer.body)
+	case strings.HasPrefix(kind, "text/event-stream"):
+		return withoutBeats(x.answer.body)
 	}
-	return pretty(t, x.answer.body)
+	return strings.TrimSpace(string(x.answer.body))
+}
+
+// withoutBeats leaves the heartbeats of a stream out: how many there are
+// depends on how busy the machine is.
+func withoutBeats(body []byte) string {
+	return strings.TrimSpace(strings.ReplaceAll(string(body), ": alive\n\n", ""))
+}
+
+func TestDocsLeaveHeartbeatsOut(t *testing.T) {
+	answer := httptest.NewRecorder()
+	answer.Header().Set("Content-Type", "text/event-stream")
+	stream := []byte("retry: 1000\n\n: alive\n\nevent: progress\ndata: {}\n\n: alive\n\nevent: result\ndata: {\"text\":\"alive\"}\n\n")
+	got := shownBody(t, exchange{route: "callTool", answer: reply{Response: answer.Result(), body: stream}})
+	if want := "retry: 1000\n\nevent: progress\ndata: {}\n\nevent: result\ndata: {\"text\":\"alive\"}"; got != want {
+		t.Errorf("shown as %q", got)
+	}
 }
 
 func pretty(t *testing.T, data []byte) string {

@@ -35,6 +35,8 @@ func (d *Director) doctor(w http.ResponseWriter, r *http.Request) error {
 		add(fine("store", "tasks of tools are kept in memory: they end with the gateway"))
 	} else {
 		add(d.checkStore(ctx, c)...)
+		add(d.checkWaits(ctx)...)
+		add(d.checkDirectors(ctx)...)
 		add(d.checkAgents(c.who)...)
 	}
 	add(d.checkTools(ctx, admin)...)
@@ -91,11 +93,20 @@ func (d *Director) checkStore(ctx context.Context, c caller) []api.Check {
 		d.log.Error("store does not answer", "error", err)
 		return []api.Check{failure("store", cure, "the store (%s) does not answer", info.Kind)}
 	}
-	kept := fine("store", "%s, schema %d: %s", info.Kind, info.Schema, info.Durability)
-	if info.Kind == "memory" {
-		kept = warning("store", "start the director with --store sqlite:", "memory: nothing outlives the director")
+	return append([]api.Check{checkGrade(info), d.checkDepth(counts), d.checkStarts(counts)}, checkPauses(visiblePauses(pauses, c))...)
+}
+
+// checkGrade says how durable the store is. One that loses what it acknowledged
+// is a failure of the promise, whoever allowed it.
+func checkGrade(info store.Info) api.Check {
+	text := fmt.Sprintf("%s, schema %d, durability %s: %s", info.Kind, info.Schema, info.Grade, info.Durability)
+	switch info.Grade {
+	case store.GradeNone:
+		return warning("store", "start the director with --store sqlite:", "%s: nothing outlives the director", info.Kind)
+	case store.GradeWeak:
+		return failure("store", "set the server as it says, and start the director again; docs/scaling.md has the settings", "%s", text)
 	}
-	return append([]api.Check{kept, d.checkDepth(counts), d.checkStarts(counts)}, checkPauses(visiblePauses(pauses, c))...)
+	return fine("store", "%s", text)
 }
 
 // checkDepth compares what waits with the limit of the backlog. A fifth of it is

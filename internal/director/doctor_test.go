@@ -87,6 +87,22 @@ func TestDoctorOfAgents(t *testing.T) {
 	has(t, b.findings(), "ok agents: 1 up: coder", "warn agents: agent writer is down, last heard from at 2026-01-02T03:04:05Z: connection refused")
 }
 
+// TestDoctorOfATaskThatIsPassedOver: it waits, an agent is free, and nobody
+// brings them together.
+func TestDoctorOfATaskThatIsPassedOver(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	b := newBox(t, func(o *options) { o.engine.Now = func() time.Time { return now } })
+	free := engine.LiveAgent{Agent: signalbox.Agent{Name: "coder", Kind: "demo", Slots: 1}, Up: true}
+	b.live.set(free)
+	b.do("POST", "/api/queue/task", `{"prompt": "x"}`).want(t, 201, nil)
+	hasNot(t, b.findings(), "nobody takes it") // it has only just come
+	now = now.Add(time.Minute)
+	has(t, b.findings(), "fail queue: task queue-", "has waited for 1m0s in work, nothing stands in its way, and nobody takes it")
+	free.InUse = 1
+	b.live.set(free)
+	hasNot(t, b.findings(), "nobody takes it")
+}
+
 // TestDoctorTellsAdminsMore than it tells others: paths and errors are theirs.
 func TestDoctorTellsAdminsMore(t *testing.T) {
 	tools := newFakeTools()

@@ -54,7 +54,7 @@ func (d *Director) checkExecutors(ctx context.Context) []api.Check {
 	var out []api.Check
 	for _, a := range d.engine.LiveAgents() {
 		kind, own := signalbox.ExecutorKind(a.Name)
-		if !own {
+		if !own || !d.ownExecutor(a.Name) { // each director looks at its own
 			continue
 		}
 		if a.Message != "" {

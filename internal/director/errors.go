@@ -49,6 +49,7 @@ var statuses = map[signalbox.Code]outcome{
 	signalbox.CodeToolQueue:           {status: http.StatusServiceUnavailable, retryable: true, hint: "signalbox tools queues shows who holds the queue and who waits"},
 	signalbox.CodeToolQueueOut:        {status: http.StatusGatewayTimeout, retryable: true, hint: "signalbox tools queues shows who holds the queue and who waits"},
 	signalbox.CodeStoreFailed:         {status: http.StatusInternalServerError, retryable: true, hidden: true},
+	signalbox.CodeStoreFull:           {status: http.StatusInsufficientStorage, retryable: true, hidden: true},
 	signalbox.CodeStoreCorrupt:        {status: http.StatusInternalServerError, hidden: true},
 	signalbox.CodeUnavailable:         {status: http.StatusServiceUnavailable, retryable: true},
 	signalbox.CodeInternal:            {status: http.StatusInternalServerError, hidden: true},
@@ -57,6 +58,7 @@ var statuses = map[signalbox.Code]outcome{
 // hiddenText is what a caller is told of an error whose text is for the log.
 var hiddenText = map[signalbox.Code]string{
 	signalbox.CodeStoreFailed:  "The store could not do it; nothing was changed.",
+	signalbox.CodeStoreFull:    "Nothing was stored: the store has no room left.",
 	signalbox.CodeStoreCorrupt: "A row in the store cannot be read; it was left as it is.",
 	signalbox.CodeInternal:     "Something went wrong inside the director.",
 }
@@ -116,6 +118,9 @@ func errorBody(err error) (api.Error, outcome) {
 	if what.hidden {
 		body.Message, body.Field = hiddenText[plain.Code], ""
 		body.Hint = "the director's log has the cause under the request id"
+		if plain.Code == signalbox.CodeStoreFull {
+			body.Hint = "whoever runs the director must make room on the disk of its store (or raise maxmemory of Redis, or keep ended tasks for a shorter time); then send it again"
+		}
 	}
 	var extra *refusal
 	if errors.As(err, &extra) {

@@ -187,19 +187,21 @@ func ended(ctx context.Context, stopping <-chan struct{}) bool {
 	}
 }
 
-// send writes a batch with one flush. Where it does not begin behind the last
-// entry sent, entries were pruned while the reader was slow: it is told so.
+// send writes a batch with one flush. Where it does not go on behind the last
+// entry sent, entries were pruned while the reader was slow, or the store lost
+// some: the reader is told so.
 func (e *eventReader) send(batch []framed) error {
-	if len(batch) == 0 {
-		return nil
-	}
-	if batch[0].seq != e.at+1 {
-		if err := e.reset(batch[0].seq - 1); err != nil {
-			return err
-		}
-	}
 	var out []byte
 	for _, f := range batch {
+		if f.seq != e.at+1 {
+			if err := e.write(out); err != nil {
+				return err
+			}
+			if err := e.reset(f.seq - 1); err != nil {
+				return err
+			}
+			out = nil
+		}
 		e.at = f.seq
 		e.moments.note(&f)
 		if e.filter.takes(&f) {
@@ -207,6 +209,10 @@ func (e *eventReader) send(batch []framed) error {
 			e.told = f.seq
 		}
 	}
+	return e.write(out)
+}
+
+func (e *eventReader) write(out []byte) error {
 	if len(out) == 0 {
 		return nil
 	}

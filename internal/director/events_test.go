@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -309,4 +310,35 @@ func TestOutputWaits(t *testing.T) {
 			t.Errorf("%s", got.body)
 		}
 	})
+}
+
+// A store that lost something goes on far above what it had, in the middle of
+// what is read at once: readers are told of the gap, and of all that is behind
+// it.
+func TestAGapInTheMiddleOfABatchIsToldOf(t *testing.T) {
+	const anew = 1_000_008
+	for _, batches := range [][][]int64{
+		{{6, 7, anew, anew + 1}, {anew + 2}},
+		{{6, 7}, {anew, anew + 1, anew + 2}},
+		{{6}, {7, anew}, {anew + 1, anew + 2}},
+	} {
+		if got, ok := director.AfterInRing(anew, batches...); !ok || !slices.Equal(got, []int64{anew + 1, anew + 2}) {
+			t.Errorf("%v: behind %d there is %v (%t)", batches, anew, got, ok)
+		}
+		if got, ok := director.AfterInRing(7, batches...); ok {
+			t.Errorf("%v: behind 7 it has %v, and something is missing", batches, got)
+		}
+	}
+	got := director.SentBehind(5, 6, 7, anew, anew+1)
+	at := 0
+	for _, part := range []string{"id: 6\n", "id: 7\n", "id: 1000007\nevent: reset\n", "id: 1000008\n", "id: 1000009\n"} {
+		i := strings.Index(got[at:], part)
+		if i < 0 {
+			t.Fatalf("there is no %q where it should be: %s", part, got)
+		}
+		at += i
+	}
+	if strings.Count(got, "reset\n") != 1 {
+		t.Errorf("more than one reset: %s", got)
+	}
 }

@@ -1,6 +1,7 @@
 package director
 
 import (
+	"context"
 	"slices"
 
 	"github.com/signalbox-ai/signalbox"
@@ -49,6 +50,27 @@ func splitExecutors(views []api.Agent) (agents, executors []api.Agent) {
 	return agents, executors
 }
 
+// ownExecutor reports whether an executor is a part of this director.
+func (d *Director) ownExecutor(name string) bool {
+	return d.cfg.Peers == nil || instanceOf(name) == d.cfg.Peers.Self().ID
+}
+
+// ofOther says how the executor of another director is, of which only the lease
+// is known here.
+func (d *Director) ofOther(v *api.Agent) {
+	if !isExecutor(v.Name) || d.ownExecutor(v.Name) {
+		return
+	}
+	if !d.aliveElsewhere(v.Name) {
+		v.State, v.Message = "down", "its director has died or left"
+		return
+	}
+	v.Message, v.State = "", "idle"
+	if len(v.Running) > 0 {
+		v.State = "working"
+	}
+}
+
 // withoutExecutors leaves the director's own executor out of what is alive.
 func withoutExecutors(live []engine.LiveAgent) []engine.LiveAgent {
 	return slices.DeleteFunc(slices.Clone(live), func(a engine.LiveAgent) bool { return isExecutor(a.Name) })
@@ -59,8 +81,9 @@ func waitingTools(c store.Counts) int {
 	return c.Queues[signalbox.QueueCommands] + c.Queues[signalbox.QueueCalls]
 }
 
-// toolTaskCounts is nil where no tool call can be a task, and none is.
-func toolTaskCounts(c store.Counts, live []engine.LiveAgent) *api.ToolTaskCounts {
+// toolTaskCounts is nil where no tool call can be a task, and none is. What runs
+// at other directors is known by its slots alone.
+func (d *Director) toolTaskCounts(ctx context.Context, c store.Counts, live []engine.LiveAgent) (*api.ToolTaskCounts, error) {
 	out := api.ToolTaskCounts{Waiting: waitingTools(c)}
 	known := out.Waiting > 0
 	for _, a := range live {
@@ -70,7 +93,17 @@ func toolTaskCounts(c store.Counts, live []engine.LiveAgent) *api.ToolTaskCounts
 		}
 	}
 	if !known {
-		return nil
+		return nil, nil
 	}
-	return &out
+	if d.cfg.Peers == nil {
+		return &out, nil
+	}
+	slots, err := d.engine.Read().Slots(ctx)
+	out.Running = 0
+	for i := range slots {
+		if isExecutor(slots[i].Agent) {
+			out.Running++
+		}
+	}
+	return &out, err
 }

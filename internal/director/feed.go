@@ -137,10 +137,8 @@ func (f *feed) wake(ctx context.Context, add []framed) {
 		return // another run may have begun a ring of its own
 	}
 	if len(add) > 0 {
-		if n := len(f.ring); n > 0 && f.ring[n-1].seq+1 != add[0].seq {
-			f.ring = nil // the ring has no gaps
-		}
 		f.ring = append(f.ring, add...)
+		f.ring = f.ring[lastGap(f.ring, len(add)):] // the ring has no gaps
 		f.noteLines(add)
 		if over := len(f.ring) - ringEntries; over > 0 {
 			f.ring = append(f.ring[:0:0], f.ring[over:]...)
@@ -152,6 +150,18 @@ func (f *feed) wake(ctx context.Context, add []framed) {
 		default:
 		}
 	}
+}
+
+// lastGap is where the entries begin that follow each other up to the end, of
+// which so many are new. A store that lost something goes on far above what it
+// had.
+func lastGap(list []framed, added int) int {
+	for i := len(list) - 1; i > 0 && i >= len(list)-added; i-- {
+		if list[i-1].seq+1 != list[i].seq {
+			return i
+		}
+	}
+	return 0
 }
 
 // after returns the entries that follow seq, at most feedBatch: from the

@@ -20,6 +20,10 @@ type caller struct {
 	loopback bool // asks from this host, with no proxy in between
 	addr     string
 	who      signalbox.Principal
+	// from is the request that it came with, for another director that is asked
+	// on its behalf; forwarded says that another one asks on somebody's.
+	from      *http.Request
+	forwarded bool
 }
 
 // String names the caller for the journal and for messages such as
@@ -35,8 +39,10 @@ func withCaller(ctx context.Context, c caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-func callerOf(r *http.Request) caller {
-	c, _ := r.Context().Value(callerKey{}).(caller)
+func callerOf(r *http.Request) caller { return callerIn(r.Context()) }
+
+func callerIn(ctx context.Context) caller {
+	c, _ := ctx.Value(callerKey{}).(caller)
 	return c
 }
 
@@ -82,6 +88,8 @@ func (g gate) identify(r *http.Request, c *caller) error {
 		// which it stands shall come to the login page.
 		if c.who, err = g.id.FromLogin(cookieOf(r)); err == nil {
 			c.trusted = true
+		} else if signalbox.CodeOf(err) == signalbox.CodeUnavailable {
+			return err
 		} else if !g.id.Open() {
 			return signalbox.Errorf(signalbox.CodeUnauthorized, "this director asks for a token")
 		} else {
@@ -106,6 +114,9 @@ func (g gate) fromToken(token, addr string) (signalbox.Principal, error) {
 		if who, ok := g.id.FromStatic(token); ok {
 			return who, nil
 		}
+	}
+	if signalbox.CodeOf(err) == signalbox.CodeUnavailable {
+		return who, err
 	}
 	if wait > 0 {
 		return who, &refusal{
@@ -195,6 +206,7 @@ func callerFrom(r *http.Request) caller {
 	ip, err := netip.ParseAddr(host)
 	proxied := r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("X-Real-Ip") != ""
 	c.loopback = err == nil && ip.Unmap().IsLoopback() && !proxied
+	c.from, c.forwarded = r, r.Header.Get(forwardedHeader) != ""
 	c.who.Addr = c.addr
 	if c.loopback {
 		c.who.Addr = "local"

@@ -8,12 +8,11 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 // lasting names the routes whose answers may take long. They end when what
 // their caller showed is no longer in force, not only when it comes again.
-var lasting = map[string]bool{"events": true, "live": true, "output": true, "task": true, "chat": true, "bypass": true,
+var lasting = map[string]bool{"events": true, "live": true, "output": true, "task": true, "chat": true, "bypass": true, "claim": true,
 	"callTool": true, "toolTask": true, "mcp": true, "mcpStream": true}
 
 // held are the answers under way that last. As long as there are some, the
@@ -27,7 +26,7 @@ type held struct {
 
 type hold struct {
 	who signalbox.Principal
-	end context.CancelFunc
+	end func()
 }
 
 // whileAllowed returns a request whose context ends when the caller loses the
@@ -38,23 +37,32 @@ func (d *Director) whileAllowed(r *http.Request, route api.Route, c caller) (*ht
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	d.untilExpiry(ctx, c.who, cancel)
-	h := &hold{who: c.who, end: cancel}
+	leave := d.holdFor(c.who, cancel)
+	return r.WithContext(ctx), func() {
+		leave()
+		cancel()
+	}
+}
+
+// holdFor calls end when a caller loses the rights with which it came, until
+// leave is called.
+func (d *Director) holdFor(who signalbox.Principal, end func()) (leave func()) {
+	h := &hold{who: who, end: end}
 	d.held.mu.Lock()
 	d.held.all[h] = struct{}{}
 	begin := !d.held.looking
 	d.held.looking = true
 	d.held.mu.Unlock()
 	if begin {
-		time.AfterFunc(identity.RefreshEvery, d.look)
+		time.AfterFunc(d.identity.Every(), d.look)
 	}
-	if !d.identity.InForce(c.who) { // it was taken away since it was looked at
-		cancel()
+	if !d.identity.InForce(who) { // it was taken away since it was looked at
+		end()
 	}
-	return r.WithContext(ctx), func() {
+	return func() {
 		d.held.mu.Lock()
 		delete(d.held.all, h)
 		d.held.mu.Unlock()
-		cancel()
 	}
 }
 
@@ -78,7 +86,7 @@ func (d *Director) look() {
 	again := d.held.looking
 	d.held.mu.Unlock()
 	if again {
-		time.AfterFunc(identity.RefreshEvery, d.look)
+		time.AfterFunc(d.identity.Every(), d.look)
 	}
 }
 

@@ -28,7 +28,7 @@ var narrowings = map[string]narrowing{
 	"me": narrowFree, "login": narrowFree, "logout": narrowFree, "loginPage": narrowFree, "loginScript": narrowFree,
 	"status": narrowFree, "openapi": narrowFree, "healthz": narrowFree, "readyz": narrowFree,
 	"task": narrowTask, "cancel": narrowTask, "retry": narrowTask, "why": narrowTask, "output": narrowTask, "activity": narrowTask,
-	"heartbeat": narrowAgent, "clearLane": narrowAgent, "releaseLane": narrowAgent, "lane": narrowAgent,
+	"heartbeat": narrowAgent, "claim": narrowAgent, "report": narrowAgent, "clearLane": narrowAgent, "releaseLane": narrowAgent, "lane": narrowAgent,
 	"chat": narrowAgent, "bypass": narrowAgent, "openTerminal": narrowAgent,
 	"terminal": narrowFree, // its ticket was given to one that may
 	"submit":   narrowHandler, "submitTask": narrowHandler, "queue": narrowHandler, "find": narrowHandler, "history": narrowHandler,
@@ -36,10 +36,10 @@ var narrowings = map[string]narrowing{
 	"archiveSession": narrowHandler, "restoreSession": narrowHandler, "activities": narrowHandler,
 	"tools": narrowFree, "callTool": narrowFree, "mcp": narrowFree, "mcpStream": narrowFree, "mcpEnd": narrowFree, // tools are no agent's
 	"toolQueues": narrowHandler, "createToolTask": narrowFree, "toolTasks": narrowHandler, "toolTask": narrowHandler, "cancelToolTask": narrowHandler,
-	"getTaskStatus": narrowHandler, "doctor": narrowFree,
+	"getTaskStatus": narrowHandler, "doctor": narrowFree, "directors": narrowHandler,
 	"schedules": narrowHandler, "createSchedule": narrowHandler, "schedule": narrowHandler, "putSchedule": narrowHandler, "removeSchedule": narrowHandler,
 	"enableSchedule": narrowHandler, "disableSchedule": narrowHandler, "triggerSchedule": narrowHandler, "executions": narrowHandler, "checkCron": narrowFree,
-	"search": narrowHandler, "bulk": narrowHandler, "live": narrowHandler, "home": narrowFree, "page": narrowFree, "asset": narrowFree,
+	"search": narrowHandler, "bulk": narrowHandler, "export": narrowClosed, "import": narrowClosed, "live": narrowHandler, "home": narrowFree, "page": narrowFree, "asset": narrowFree,
 }
 
 // narrow refuses what lies beyond a caller's limits, and what is not its own

@@ -215,6 +215,14 @@ type followed struct {
 	after int64
 	begin bool // its log is told from its end on: it ran before the reader came
 	ended bool
+	far   *farLog // of one that another director follows; nil before it was asked
+}
+
+// leave stops reading the log at another director.
+func (f *followed) leave() {
+	if f.far != nil {
+		f.far.stop()
+	}
 }
 
 // note follows a task that starts and lets go of one that ends. visible says

@@ -33,6 +33,7 @@ func (m *moments) tellOutput(ctx context.Context, s *stream) error {
 			events = append(events, e)
 		}
 		if done {
+			f.leave()
 			ended = append(ended, f)
 		}
 	}
@@ -69,6 +70,9 @@ func (m *moments) lookForRuns(ctx context.Context) error {
 func (m *moments) printed(ctx context.Context, f *followed) (e api.Event, done bool, err error) {
 	e = api.Event{QueueID: f.id, Queue: f.queue, Agent: f.agent}
 	out, ok := m.d.runs.Output(ctx, f.id, f.after, 0)
+	if !ok && !f.ended {
+		out, ok = m.printedFar(ctx, f)
+	}
 	if !ok {
 		if !f.ended {
 			return e, false, nil // nobody follows it here; its end will be in the journal
@@ -84,6 +88,22 @@ func (m *moments) printed(ctx context.Context, f *followed) (e api.Event, done b
 	e.Text, e.After, e.Truncated = m.output.cut(out)
 	f.after = e.After + int64(len(e.Text))
 	return e, !ok && f.after >= out.Next, nil
+}
+
+// printedFar is what a task that another director follows has printed. ok is
+// false where that is not known yet, or nobody is to be asked.
+func (m *moments) printedFar(ctx context.Context, f *followed) (out api.Output, ok bool) {
+	if f.far == nil {
+		if len(m.d.others(ctx)) == 0 {
+			return out, false
+		}
+		f.far = m.d.followFar(ctx, f.id)
+	}
+	if !f.far.seen.Load() {
+		return out, false
+	}
+	p := f.far.tail.Read(ctx, f.after, 0)
+	return api.Output{Text: p.Text, Seq: p.Seq, Next: p.Next, Truncated: p.Truncated}, true
 }
 
 // cut takes as much of an output as the reader can be told now, and takes it

@@ -185,7 +185,7 @@ func errorStatuses(route api.Route) []int {
 		list = append(list, http.StatusUnauthorized, http.StatusTooManyRequests)
 	}
 	if route.Method != http.MethodGet {
-		list = append(list, http.StatusUnsupportedMediaType)
+		list = append(list, http.StatusUnsupportedMediaType, http.StatusInsufficientStorage)
 	}
 	return append(list, route.Errors...)
 }

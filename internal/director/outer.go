@@ -131,17 +131,22 @@ type recorder struct {
 }
 
 func (w *recorder) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
+	w.begins(status)
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *recorder) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
+	w.begins(http.StatusOK)
 	return w.ResponseWriter.Write(b)
+}
+
+// begins notes the first status, and bounds how long an answer may take to be
+// taken, whoever writes it; one that lasts extends that for each of its writes.
+func (w *recorder) begins(status int) {
+	if w.status == 0 {
+		w.status = status
+		extendWrite(w.ResponseWriter)
+	}
 }
 
 // Unwrap lets http.ResponseController reach the connection.

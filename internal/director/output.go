@@ -65,12 +65,14 @@ func (d *Director) streamOutput(w http.ResponseWriter, r *http.Request, id strin
 	defer s.close()
 	ctx, cancel := d.untilStopped(r.Context())
 	defer cancel()
+	told := "" // the message that was told last
 	for ctx.Err() == nil {
-		out, err := d.readOutput(ctx, id, after, heartbeat)
+		out, err := d.nextOutput(ctx, id, after, heartbeat, &told)
 		if err != nil {
 			return s.fail(d, err)
 		}
-		if out.Text == "" && !out.Done && !out.Truncated {
+		news := out.Message != "" && out.Message != told
+		if told = out.Message; out.Text == "" && !out.Done && !out.Truncated && !news {
 			if s.comment() != nil {
 				return nil
 			}
@@ -85,8 +87,15 @@ func (d *Director) streamOutput(w http.ResponseWriter, r *http.Request, id strin
 }
 
 // readOutput returns what there is of the log from byte after. When nothing
-// is there yet it waits until there is, the task ends or wait is over.
+// is there yet it waits until there is, the task ends or wait is over. The log
+// of a task that another director follows comes from there.
 func (d *Director) readOutput(ctx context.Context, id string, after int64, wait time.Duration) (api.Output, error) {
+	return d.nextOutput(ctx, id, after, wait, nil)
+}
+
+// nextOutput is readOutput for a stream, which a message ends the wait of too
+// unless it is the one that was told last.
+func (d *Director) nextOutput(ctx context.Context, id string, after int64, wait time.Duration, told *string) (api.Output, error) {
 	signs, stop := d.engine.WatchTask(id)
 	defer stop()
 	over := time.NewTimer(wait)
@@ -105,11 +114,18 @@ func (d *Director) readOutput(ctx context.Context, id string, after int64, wait 
 		}
 		out := api.Output{QueueID: id, State: string(t.State), Seq: after, Next: after}
 		if t.State.InFlight() {
-			live, ok := d.runs.Output(ctx, id, after, time.Until(deadline))
-			if ok && live.Text != "" {
+			live, again := d.liveOutput(ctx, &t, after, time.Until(deadline))
+			if live.Text != "" {
 				live.QueueID, live.State = id, string(t.State)
 				live.Done = false // its end is not stored yet; the next read has it
 				return live, nil
+			}
+			out.Message = live.Message
+			switch {
+			case again && ctx.Err() == nil:
+				continue
+			case told != nil && out.Message != "" && out.Message != *told:
+				return out, nil
 			}
 		}
 		select {

@@ -38,7 +38,10 @@ func (d *Director) queue(w http.ResponseWriter, r *http.Request) error {
 	figures := queueStatus(counts, d.engine.MaxSize(), d.engine.Now())
 	out := api.Queue{
 		Depth: figures.Depth, MaxSize: figures.MaxSize, OldestAgeSeconds: figures.OldestAgeSeconds,
-		DispatchedCount: figures.DispatchedCount, Tools: toolTaskCounts(counts, d.engine.LiveAgents()), Tasks: []api.Task{}, Paused: pauseViews(visiblePauses(pauses, callerOf(r))),
+		DispatchedCount: figures.DispatchedCount, Tasks: []api.Task{}, Paused: pauseViews(visiblePauses(pauses, callerOf(r))),
+	}
+	if out.Tools, err = d.toolTaskCounts(r.Context(), counts, d.engine.LiveAgents()); err != nil {
+		return err
 	}
 	if after == (store.Cursor{}) {
 		if out.Tasks, err = d.dispatching(r, name); err != nil {

@@ -287,6 +287,28 @@ func TestInnerTextDoesNotLeak(t *testing.T) {
 	}
 }
 
+// full is a store without room.
+type full struct{ store.Store }
+
+func (full) Submit(context.Context, store.Submission) (store.Submitted, error) {
+	return store.Submitted{}, &signalbox.Error{Code: signalbox.CodeStoreFull, Message: "the disk of db.internal is full", Err: errInner}
+}
+
+// Who submits to a store that is full is told so, and what is to be done, but
+// not where it is.
+func TestAFullStoreIsSaidToTheSubmitter(t *testing.T) {
+	b := newBox(t)
+	d, err := director.New(director.Config{Engine: engine.New(full{b.store}, engine.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.dir = d
+	e := b.do("POST", "/api/queue/task", `{"prompt":"p"}`).wantError(t, http.StatusInsufficientStorage, signalbox.CodeStoreFull)
+	if !e.Retryable || !strings.Contains(e.Message, "no room") || !strings.Contains(e.Hint, "make room on the disk") || strings.Contains(e.Message+e.Hint, "db.internal") {
+		t.Errorf("%+v", e)
+	}
+}
+
 func TestFindAndHistory(t *testing.T) {
 	var c clock
 	b := newBox(t, fixed(&c))

@@ -35,9 +35,11 @@ func (d *Director) registerAgent(w http.ResponseWriter, r *http.Request) error {
 	if isExecutor(req.Name) {
 		return signalbox.Invalid("name", "%s is the director's own executor: give the agent another name", clip(req.Name))
 	}
-	if err := d.checkAgentURL(r.Context(), req.URL, who.trusted); err != nil {
+	source, url, err := d.checkPlace(r, &req)
+	if err != nil {
 		return err
 	}
+	req.URL = url // of the row
 	known, err := d.engine.Read().Agents(r.Context())
 	if err != nil {
 		return err
@@ -48,10 +50,7 @@ func (d *Director) registerAgent(w http.ResponseWriter, r *http.Request) error {
 	}
 	a := signalbox.Agent{
 		Name: req.Name, Kind: req.Kind, URL: req.URL, Slots: req.Slots, Fencing: req.Fencing,
-		Source: signalbox.AgentRegistered, WorkDir: req.WorkDir, Version: req.Version,
-	}
-	if req.Child && who.loopback {
-		a.Source = signalbox.AgentChild
+		Source: source, WorkDir: req.WorkDir, Version: req.Version,
 	}
 	row, err := d.engine.PutAgent(r.Context(), a, req.Token)
 	if err != nil {
@@ -81,12 +80,19 @@ func (d *Director) registerStatus(ctx context.Context, known []signalbox.Agent, 
 			return http.StatusOK, nil
 		case d.runs.Answers(ctx, a.Name):
 			return 0, refuse(signalbox.CodeConflict, "give one of them another --name, or stop the other first",
-				"another agent named %s (%s) answers at %s", a.Name, a.Kind, a.URL)
+				"another agent named %s (%s) %s", a.Name, a.Kind, answersAt(a.URL))
 		case a.Kind == req.Kind:
 			return http.StatusOK, nil
 		}
 	}
 	return http.StatusCreated, nil
+}
+
+func answersAt(url string) string {
+	if _, pulls := signalbox.PullInstance(url); pulls {
+		return "asks for its tasks"
+	}
+	return "answers at " + url
 }
 
 // auditRegistered records an agent that is new, or not as it was known: agents
@@ -129,6 +135,12 @@ func (d *Director) checkAgentURL(ctx context.Context, raw string, trusted bool) 
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" {
 		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT", clip(raw))
+	}
+	if !trusted && !isLoopback(u.Hostname()) {
+		if _, err := netip.ParseAddr(u.Hostname()); err != nil { // a name that leads here now may lead elsewhere when it is asked
+			return &refusal{err: signalbox.Invalid("url", "%s is a name, and no token vouches for where it leads", clip(u.Hostname())),
+				hint: "give the address in digits, or localhost; or start the director with a token and give it to the agent"}
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()

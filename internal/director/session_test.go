@@ -52,6 +52,8 @@ func newSession(t *testing.T) *session {
 	s.scheduleStory()
 	s.pagesStory()
 	s.searchStory()
+	s.pullStory()
+	s.exportStory()
 	s.streamStory()
 	s.liveStory()
 	s.toolStreamStory()
@@ -64,7 +66,7 @@ func (s *session) withMetrics() {
 	s.toolTasks = newFakeToolTasks()
 	s.toolTasks.store, s.toolTasks.engine = s.store, s.engine
 	s.plans = newFakeSchedules(s.clock.now)
-	d, err := director.New(director.Config{Schedules: s.plans, Pages: http.HandlerFunc(onePage), Tools: s.tools, ToolTasks: s.toolTasks, MCP: mcp, Engine: s.engine, Identity: s.id, Runs: s.runs, Terminal: true, Version: "1.0.0", Metrics: telemetry.NewMetrics(s.engine)})
+	d, err := director.New(director.Config{Schedules: s.plans, Pages: http.HandlerFunc(onePage), Tools: s.tools, ToolTasks: s.toolTasks, MCP: mcp, Engine: s.engine, Identity: s.id, Runs: s.runs, Pull: s.withPullers(), Terminal: true, Version: "1.0.0", Metrics: telemetry.NewMetrics(s.engine)})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -22,10 +22,12 @@ func (d *Director) status(w http.ResponseWriter, r *http.Request) error {
 		State: "running", UptimeSeconds: max(0, now.Sub(d.started).Seconds()),
 		Queue:  queueStatus(counts, d.engine.MaxSize(), now),
 		Agents: agentCounts(withoutExecutors(live)),
-		Tools:  toolTaskCounts(counts, live),
 		Store:  api.StoreStatus{Kind: info.Kind, Durability: info.Durability},
 		Open:   d.identity.Open(),
 		Health: d.health(r.Context(), callerOf(r).who),
+	}
+	if out.Tools, err = d.toolTaskCounts(r.Context(), counts, live); err != nil {
+		return err
 	}
 	if out.Scheduler, err = d.schedulerCounts(r.Context()); err != nil {
 		return err
@@ -81,6 +83,11 @@ const storeTimeout = 2 * time.Second
 func (d *Director) readyz(w http.ResponseWriter, r *http.Request) error {
 	if d.draining.Load() {
 		return &refusal{err: signalbox.Errorf(signalbox.CodeUnavailable, "draining: the director is about to stop and makes no new claims; submits are stored"), retryAfter: 5}
+	}
+	if p := d.cfg.Peers; p != nil {
+		if self := p.Self(); !self.Alive(d.engine.Now()) {
+			return &refusal{err: signalbox.Errorf(signalbox.CodeUnavailable, "the lease of this director (%s) is over: it has not reached the store, and dispatches nothing until it does", self.ID), retryAfter: 2}
+		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)
 	defer cancel()

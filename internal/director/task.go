@@ -152,6 +152,7 @@ func (d *Director) why(w http.ResponseWriter, r *http.Request) error {
 		out.Gates = append(out.Gates, api.Gate(g))
 	}
 	d.addCapacity(&out, got.Task.State, callerOf(r))
+	d.addElsewhere(r.Context(), &out, &got.Task)
 	d.answer(w, http.StatusOK, out)
 	return nil
 }

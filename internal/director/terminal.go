@@ -36,6 +36,12 @@ func (d *Director) openTerminal(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if holder, elsewhere := d.otherHolder(r.Context(), row.Name); elsewhere { // there it is known who has which terminal
+		return d.passOn(w, withoutBody(r), holder, "agent "+row.Name)
+	}
+	if err := d.readyTerminal(row); err != nil {
+		return err
+	}
 	who := callerOf(r).who
 	if since, is := d.terms.isOpen(who, row.Name); is {
 		return secondTerminal(row.Name, since)
@@ -55,25 +61,30 @@ func secondTerminal(agent string, since time.Time) error {
 		agent, since.UTC().Format(time.RFC3339))
 }
 
-// terminalAgent returns an agent if a terminal of it can be opened now.
+// terminalAgent returns an agent that the director may open terminals of.
 func (d *Director) terminalAgent(r *http.Request) (signalbox.Agent, error) {
 	row, err := d.agentRow(r.Context(), r.PathValue("name"))
 	if err != nil {
 		return row, err
 	}
-	if err := d.terminalsOn(); err != nil {
-		return row, err
-	}
+	return row, d.terminalsOn()
+}
+
+// readyTerminal refuses an agent of which no terminal can be opened now.
+func (d *Director) readyTerminal(row signalbox.Agent) error {
 	live, _ := d.engine.LiveAgent(row.Name)
 	switch {
 	case !live.Up:
-		return row, refuse(signalbox.CodeAgentDown, "start the agent again; signalbox agents shows which are there",
+		return refuse(signalbox.CodeAgentDown, "start the agent again; signalbox agents shows which are there",
 			"agent %s is not connected (%s)", row.Name, clip(cmp.Or(live.Message, "not heard from yet")))
+	case row.Source == signalbox.AgentPull:
+		return refuse(signalbox.CodeUnsupported, "run the agent where the director can connect to it, without --pull, to have a terminal",
+			"agent %s asks for its tasks, and nobody can connect to it: it has no terminal", row.Name)
 	case !live.Terminal:
-		return row, refuse(signalbox.CodeUnsupported, "start the agent with --terminal and a token (agent.terminal: true, agent.token)",
+		return refuse(signalbox.CodeUnsupported, "start the agent with --terminal and a token (agent.terminal: true, agent.token)",
 			"agent %s offers no terminal", row.Name)
 	}
-	return row, nil
+	return nil
 }
 
 func (d *Director) terminalsOn() error {
@@ -93,6 +104,9 @@ func (d *Director) terminal(w http.ResponseWriter, r *http.Request) error {
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return signalbox.Invalid("Upgrade", "a terminal is a WebSocket: ask for it with Connection: Upgrade and Upgrade: websocket")
+	}
+	if holder, elsewhere := d.otherHolder(r.Context(), r.PathValue("name")); elsewhere { // its ticket is from there
+		return d.passOn(w, r, holder, "agent "+clip(r.PathValue("name")))
 	}
 	proved, leave, err := d.terms.enter()
 	if err != nil {

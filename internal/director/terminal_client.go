@@ -44,10 +44,11 @@ func (c *termClient) auth(life context.Context, limit time.Duration) (m api.Term
 		if got.err != nil {
 			return m, over, errClientLeft
 		}
-		if got.kind != websocket.MessageText || json.Unmarshal(got.data, &m) != nil || m.Type != "auth" {
-			return m, over, errors.New(`the first message must be {"type":"auth","token":TICKET,"cols":80,"rows":24}`)
+		if got.kind != websocket.MessageText {
+			got.data = nil
 		}
-		return m, over, nil
+		m, err = firstWord(got.data)
+		return m, over, err
 	case <-timer.C:
 		return m, over, errors.New("no ticket came within " + limit.String())
 	case <-life.Done():
@@ -79,4 +80,12 @@ func (c *termClient) say(m api.TerminalMessage) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastWord)
 	defer cancel()
 	return c.conn.Write(ctx, websocket.MessageText, data)
+}
+
+// firstWord reads the first message of a client.
+func firstWord(data []byte) (m api.TerminalMessage, err error) {
+	if json.Unmarshal(data, &m) != nil || m.Type != "auth" {
+		return api.TerminalMessage{}, errors.New(`the first message must be {"type":"auth","token":TICKET,"cols":80,"rows":24}`)
+	}
+	return m, nil
 }

@@ -72,12 +72,16 @@ func (s *termSession) open(first api.TerminalMessage) error {
 		return errRevoked
 	}
 	var err error
-	if s.agent, err = s.d.terminalAgent(s.r); err != nil {
+	if s.agent, err = s.d.terminalAgent(s.r); err == nil {
+		err = s.d.readyTerminal(s.agent)
+	}
+	if err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancelCause(s.d.life)
 	defer stop(nil)
 	s.d.untilExpiry(ctx, who, func() { stop(errRevoked) })
+	defer s.d.holdFor(who, func() { stop(errRevoked) })()
 	o := &openTerm{who: who, agent: s.agent.Name, since: s.d.engine.Now().UTC(), stop: stop}
 	if err := s.d.terms.claim(o); err != nil {
 		return err

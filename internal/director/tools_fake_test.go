@@ -135,5 +135,8 @@ func queueStates() []toolqueue.Status {
 			Waiters: []toolqueue.Waiter{{Session: "named::s2", Agent: "other", Tool: "browser__open", Since: toolsSince.Add(time.Second), Position: 1}},
 		},
 		{Name: "default", Concurrent: 64},
+		{
+			Name: "search", Concurrent: 4, InUse: 1, Shared: true, Holders: []toolqueue.Holder{{Session: gateway.SessionKey("mcp:ABCDEF"), Agent: "coder", Tool: "search__find", Owner: "d2"}},
+		},
 	}
 }

@@ -21,16 +21,26 @@ func (d *Director) mcp(w http.ResponseWriter, r *http.Request) error {
 	if d.cfg.MCP == nil {
 		return errNoTools()
 	}
-	who, err := d.toolCaller(r, "")
-	if err != nil {
-		return err
-	}
 	if r.Method == http.MethodGet { // it stays open for as long as the client likes
 		leave, err := d.reserveStream()
 		if err != nil {
 			return err
 		}
 		defer leave()
+	}
+	if d.cfg.Peers != nil {
+		other, name, elsewhere := d.sessionAt(r.Context(), r.Header.Get(mcpSessionHeader))
+		if elsewhere {
+			return d.passOn(w, r, other, "this MCP session")
+		}
+		if name != "" {
+			r.Header.Set(mcpSessionHeader, name)
+		}
+		w = &sessionMarker{ResponseWriter: w, mark: markOf(d.cfg.Peers.Self().ID)}
+	}
+	who, err := d.toolCaller(r, "")
+	if err != nil {
+		return err
 	}
 	if hasBody(r) {
 		// The SDK would read it under the deadline for bodies and leave that in

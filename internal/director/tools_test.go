@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/identity"
+	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
 func TestWithoutToolsTheirRoutesSaySo(t *testing.T) {
@@ -32,6 +33,7 @@ func TestWithoutToolsTheirRoutesSaySo(t *testing.T) {
 func TestToolsAndQueuesAreShown(t *testing.T) {
 	f := newFakeTools()
 	f.queues = queueStates()
+	f.queues[2].Waiters = []toolqueue.Waiter{{Agent: "other", Tool: "search__find", Since: toolsSince, Position: 1, Owner: "d1"}}
 	b := newBox(t, withTools(f), withToken)
 	var tools api.Tools
 	b.do("GET", "/api/tools", "", bearer(secret)).want(t, 200, &tools)
@@ -53,6 +55,10 @@ func TestToolsAndQueuesAreShown(t *testing.T) {
 	b.do("GET", "/api/tools/queues", "", bearer(secret)).want(t, 200, &queues)
 	if queues.Queues[0].Holders[0].Agent != "coder" {
 		t.Errorf("%+v", queues.Queues[0])
+	}
+	shared := queues.Queues[2]
+	if !shared.Shared || shared.Holders[0].Director != "d2" || shared.Waiters[0].Director != "d1" || shared.Holders[0].Session != queues.Queues[0].Holders[0].Session {
+		t.Errorf("of all directors: %+v", shared)
 	}
 }
 

@@ -44,20 +44,20 @@ func toolQueueView(q *toolqueue.Status, c caller) api.ToolQueue {
 	out := api.ToolQueue{
 		Name: q.Name, Concurrent: q.Concurrent, InUse: q.InUse, Depth: q.Depth,
 		MaxWaitSeconds: q.MaxWait.Seconds(), MaxWaiters: q.MaxWaiters,
-		LeaseIdle: q.Lease.Idle.Seconds(), LeaseHold: q.Lease.MaxHold.Seconds(),
+		LeaseIdle: q.Lease.Idle.Seconds(), LeaseHold: q.Lease.MaxHold.Seconds(), Shared: q.Shared,
 		Holders: make([]api.ToolHolder, len(q.Holders)), Waiters: make([]api.ToolWaiter, len(q.Waiters)),
 		WaitersNotShown: max(0, q.Depth-len(q.Waiters)),
 	}
 	for i, h := range q.Holders {
 		out.Holders[i] = api.ToolHolder{
 			Session: gateway.Mark(h.Session), Tool: h.Tool, Since: known(h.Since),
-			Leased: h.Leased, Idle: h.Idle, Expires: known(h.Expires), Behind: h.Behind,
+			Leased: h.Leased, Idle: h.Idle, Expires: known(h.Expires), Behind: h.Behind, Director: h.Owner,
 		}
 		out.Holders[i].Agent, out.Holders[i].QueueID = ofAgent(h.Agent, h.Execution)
 	}
 	for i, w := range q.Waiters {
 		out.Waiters[i] = api.ToolWaiter{
-			Position: w.Position, Session: gateway.Mark(w.Session), Tool: w.Tool, Since: w.Since.UTC(),
+			Position: w.Position, Session: gateway.Mark(w.Session), Tool: w.Tool, Since: w.Since.UTC(), Director: w.Owner,
 		}
 		out.Waiters[i].Agent, out.Waiters[i].QueueID = ofAgent(w.Agent, w.Execution)
 	}

@@ -25,4 +25,5 @@ func (s *session) toolTaskStory() {
 	s.look() // what a moment ago was seen is not of this moment
 	s.ask("status", "Where tools are configured", "/status", "")
 	s.ask("doctor", "", "/api/doctor", "")
+	s.ask("directors", "One that is alone", "/api/directors", "")
 }

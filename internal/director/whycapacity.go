@@ -22,15 +22,13 @@ func (d *Director) addCapacity(out *api.Why, state signalbox.State, c caller) {
 		q := &queues[i]
 		for _, w := range q.Waiters {
 			if w.Execution == out.QueueID {
-				g := waitingGate(q, w, now, c)
-				out.Gates = append(out.Gates, g)
-				out.Summary += " It waits for capacity: " + g.Text + "."
+				addGate(out, waitingGate(q, w, now, c))
 			}
 		}
 		for _, h := range q.Holders {
 			if h.Execution == out.QueueID && !h.Idle {
-				out.Gates = append(out.Gates, api.Gate{
-					Name: "tool_capacity", OK: true, Text: fmt.Sprintf("It holds a slot of %s", q.Name),
+				addGate(out, api.Gate{
+					Name: gateCapacity, OK: true, Text: fmt.Sprintf("It holds a slot of %s", q.Name),
 					Detail: fmt.Sprintf("calling %s for %s; %d of %d in use", h.Tool, span(now, h.Since), q.InUse, q.Concurrent),
 				})
 			}
@@ -38,10 +36,21 @@ func (d *Director) addCapacity(out *api.Why, state signalbox.State, c caller) {
 	}
 }
 
+// gateCapacity is the name of what a task waits for or holds at a tool queue.
+const gateCapacity = "tool_capacity"
+
+// addGate adds such a gate, and says it where it is shut.
+func addGate(out *api.Why, g api.Gate) {
+	out.Gates = append(out.Gates, g)
+	if !g.OK {
+		out.Summary += " It waits for capacity: " + g.Text + "."
+	}
+}
+
 // waitingGate says what a call waits for, who has it, and what can be done.
 func waitingGate(q *toolqueue.Status, w toolqueue.Waiter, now time.Time, c caller) api.Gate {
 	g := api.Gate{
-		Name: "tool_capacity", Text: fmt.Sprintf("%s is full, %d of %d in use", q.Name, q.InUse, q.Concurrent),
+		Name: gateCapacity, Text: fmt.Sprintf("%s is full, %d of %d in use", q.Name, q.InUse, q.Concurrent),
 		Detail: fmt.Sprintf("waiting %s to call %s, position %d of %d", span(now, w.Since), w.Tool, w.Position, q.Depth),
 		Cure:   fmt.Sprintf("wait; signalbox tools queues shows who holds what, and queues.%s.concurrent is its capacity", q.Name),
 	}

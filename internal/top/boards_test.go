@@ -73,7 +73,7 @@ func busyBoard() api.Live {
 		}}},
 		Capacity: []api.ToolQueue{
 			{Name: "github", Concurrent: 4, InUse: 4, Depth: 3, Holders: []api.ToolHolder{
-				{Agent: "triage", Tool: "github__search", Since: before(90 * time.Second)}, {Agent: "ci-bot", Tool: "github__merge", Since: before(30 * time.Second)},
+				{Agent: "triage", Tool: "github__search", Since: before(90 * time.Second)}, {Agent: "ci-bot", Tool: "github__merge", Since: before(30 * time.Second), Director: "d2"},
 				{Agent: "ci-bot", Tool: "github__merge", Since: before(20 * time.Second)}, {Agent: "researcher", Tool: "github__search", Since: before(9 * time.Second), Leased: true, Idle: true},
 			}, Waiters: []api.ToolWaiter{{Position: 1, Agent: "coder", Tool: "github__search", Since: *before(48 * time.Second)}, {Position: 2, Agent: "writer", Tool: "github__search", Since: *before(10 * time.Second)}}, WaitersNotShown: 1},
 			{Name: "web_search", Concurrent: 4, InUse: 3, Holders: []api.ToolHolder{{Agent: "researcher"}, {Agent: "researcher"}, {Agent: "triage"}}},

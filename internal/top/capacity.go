@@ -53,7 +53,7 @@ func (m *model) capacityRow(q *api.ToolQueue) []string {
 		lines = append(lines, indented(m.holderText(h)))
 	}
 	for _, w := range q.Waiters {
-		lines = append(lines, indented(m.st.warn.Render(joined(" · ", fmt.Sprintf("%d. waiting %s", w.Position, m.since(w.Since)), plain(w.Agent), plain(w.Tool)))))
+		lines = append(lines, indented(m.st.warn.Render(joined(" · ", fmt.Sprintf("%d. waiting %s", w.Position, m.since(w.Since)), plain(w.Agent), plain(w.Tool), at(w.Director)))))
 	}
 	if q.WaitersNotShown > 0 {
 		lines = append(lines, indented(fmt.Sprintf("and %d more", q.WaitersNotShown)))
@@ -113,6 +113,14 @@ func holderName(h api.ToolHolder) string {
 	return "a caller"
 }
 
+// at says at which of several directors a call is.
+func at(director string) string {
+	if director == "" {
+		return ""
+	}
+	return "at " + plain(director)
+}
+
 func (m *model) holderText(h api.ToolHolder) string {
 	since := ""
 	if h.Since != nil {
@@ -122,5 +130,5 @@ func (m *model) holderText(h api.ToolHolder) string {
 	if h.Leased && h.Idle {
 		lease = "kept between calls"
 	}
-	return joined(" · ", "held by "+holderName(h), plain(h.Tool), since, lease)
+	return joined(" · ", "held by "+holderName(h), plain(h.Tool), since, lease, at(h.Director))
 }

@@ -43,9 +43,10 @@ var frames = map[string]func(r *rig){
 		r.now = r.now.Add(17 * time.Second)
 		r.keys("c")
 	},
-	"lanes-hostile":  func(r *rig) { r.snapshot(hostileBoard()) },
-	"capacity":       func(r *rig) { r.snapshot(busyBoard()); r.keys("2") },
-	"capacity-empty": func(r *rig) { r.snapshot(api.Live{}); r.keys("2") },
+	"lanes-hostile":   func(r *rig) { r.snapshot(hostileBoard()) },
+	"capacity":        func(r *rig) { r.snapshot(busyBoard()); r.keys("2") },
+	"capacity-chosen": func(r *rig) { r.snapshot(busyBoard()); r.keys("2", "j", "j") },
+	"capacity-empty":  func(r *rig) { r.snapshot(api.Live{}); r.keys("2") },
 	"tasks": func(r *rig) {
 		r.dir.found = foundTasks()
 		r.snapshot(busyBoard())

@@ -60,7 +60,7 @@ const rest = (q, waiters) => Math.max(0, waiters.length - most) + (q.waiters_not
 // Call is a call of a tool: who makes it, which leads to the task where a task
 // does.
 const Call = ({ call, now }) => html`<span class="call"><span>${call.queue_id && html`<${TaskLink} id=${call.queue_id} /> `}${call.agent ? html`<${AgentLink} name=${call.agent} />` : !call.queue_id && html`<span title=${call.session}>a session</span>`}</span>
-  ${call.tool && html`<code class="cut">${call.tool}</code>`}<span class="quiet" title=${full(call.since)}>${call.since ? age(call.since, now) : ""}</span></span>`;
+  ${call.tool && html`<code class="cut">${call.tool}</code>`}${call.director && html`<span class="quiet cut">at ${call.director}</span>`}<span class="quiet" title=${full(call.since)}>${call.since ? age(call.since, now) : ""}</span></span>`;
 
 const Lease = ({ holder: h, now }) => {
   if (!h.leased) return null;
@@ -68,7 +68,7 @@ const Lease = ({ holder: h, now }) => {
   return html`<p class="quiet small-text">kept from call to call${h.idle ? ", no call now" : ""}${h.expires ? `, until ${clock(h.expires, now)} if nothing happens` : ""}${behind}</p>`;
 };
 
-const rules = (q) => [`${q.concurrent} at once`, q.max_wait_seconds ? `a call waits for at most ${span(q.max_wait_seconds)}` : "a call waits as long as it takes",
+const rules = (q) => [`${q.concurrent} at once${q.shared ? " over all directors" : ""}`, q.max_wait_seconds ? `a call waits for at most ${span(q.max_wait_seconds)}` : "a call waits as long as it takes",
   q.max_waiters ? `at most ${q.max_waiters} in line` : "", q.lease_idle_seconds ? `a session keeps its slot for ${span(q.lease_idle_seconds)} between calls` : ""].filter(Boolean).join(" · ");
 
 const faces = { ready: "idle", failed: "down", starting: "dispatching", stopped: "paused" };
