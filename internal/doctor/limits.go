@@ -12,17 +12,6 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// Look is one look; it is a director.DoctorCheck.
-type Look = func(ctx context.Context, admin bool) []api.Check
-
-// Areas.
-const (
-	areaLimits  = "limits"
-	areaSandbox = "sandbox"
-	areaStore   = "store"
-	areaData    = "data"
-)
-
 // Limits says how the programs of command tools are bounded on this machine,
 // and which bounds of the tools cannot be kept.
 func Limits(report confine.Report, tools []toolconf.CommandTool) Look {
@@ -133,8 +122,7 @@ func sandboxes(report confine.Report, tools []toolconf.CommandTool, admin bool) 
 	var refused, open []string
 	for _, t := range tools {
 		if t.Sandbox.Mode == toolconf.SandboxOff || slices.ContainsFunc(report.Sandbox, func(s confine.SandboxReport) bool {
-			refused := s.Leaky && t.Sandbox.Mode == toolconf.SandboxRequired && !t.Sandbox.Network
-			return s.OK && !refused && (t.Sandbox.Kind == "" || t.Sandbox.Kind == s.Kind)
+			return s.OK && (t.Sandbox.Kind == "" || t.Sandbox.Kind == s.Kind)
 		}) {
 			continue
 		}

@@ -1,0 +1,6 @@
+package doctor
+
+import "golang.org/x/sys/unix"
+
+// Network reports whether a file system is another machine's.
+func Network(kind int64) bool { return network(&unix.Statfs_t{Type: kind}) != "" }

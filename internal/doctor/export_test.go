@@ -1,0 +1,14 @@
+package doctor
+
+// What tests need of the inside.
+var (
+	FilesCheck = filesCheck
+	Clock      = clock
+	Inodes     = inodes
+	Offset     = offset
+)
+
+// Bounds judges one limit of a control group.
+func Bounds(used, most uint64) string {
+	return bounds([]bound{{name: "memory.max", unit: "bytes", used: used, most: most}})[0].State
+}

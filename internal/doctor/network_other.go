@@ -1,0 +1,13 @@
+//go:build !linux
+
+package doctor
+
+import "golang.org/x/sys/unix"
+
+// network names the file system where it is another machine's; "" elsewhere.
+func network(s *unix.Statfs_t) string {
+	if s.Flags&unix.MNT_LOCAL != 0 {
+		return ""
+	}
+	return unix.ByteSliceToString(s.Fstypename[:])
+}

@@ -1,0 +1,196 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// How much a look reads at most of what only grows, and of each line.
+const (
+	headsRead   = 200
+	endedRead   = 200
+	journalRead = 500
+	auditRead   = 200
+)
+
+const keepACopy = "keep a copy of the store and report it; signalbox release frees the slots of an agent"
+
+// view is what one look sees.
+type view struct {
+	shot       store.Snapshot // of one moment
+	agents     []signalbox.Agent
+	ended      []signalbox.Task
+	journal    []signalbox.Entry
+	audit      []signalbox.Audit
+	sessions   []signalbox.Session
+	strays     []string
+	generation int64
+	now        time.Time // zero: leases are not looked at
+
+	tasks map[string]signalbox.Task // in flight
+	found []api.Check
+}
+
+func (v *view) wrong(format string, args ...any) {
+	v.found = append(v.found, failure(areaStore, keepACopy, format, args...))
+}
+
+// look reads once and returns all that it finds wrong.
+func look(ctx context.Context, r store.Reader, now func() time.Time) ([]api.Check, error) {
+	v := view{tasks: map[string]signalbox.Task{}}
+	if err := v.load(ctx, r); err != nil {
+		return nil, err
+	}
+	if now != nil {
+		v.now = now()
+	}
+	v.checkRunning()
+	v.checkSlots()
+	v.checkCapacity()
+	v.checkWaiting()
+	v.checkCounts()
+	v.checkTurns()
+	v.checkEnded()
+	v.checkJournal()
+	v.checkAudit()
+	v.checkSessions()
+	return v.found, nil
+}
+
+func (v *view) load(ctx context.Context, r store.Reader) error {
+	if shared, ok := r.(store.Shared); ok {
+		v.generation = shared.Generation()
+	}
+	var errs [6]error
+	v.shot, errs[0] = r.Snapshot(ctx, headsRead)
+	v.agents, errs[1] = r.Agents(ctx)
+	var ended store.HistoryPage
+	ended, errs[2] = r.History(ctx, store.HistoryQuery{Limit: endedRead})
+	v.ended = ended.Tasks
+	v.journal, errs[3] = newestEntries(ctx, r)
+	v.audit, errs[4] = r.AuditLog(ctx, store.AuditQuery{Newest: true, Limit: auditRead})
+	var current store.SessionPage
+	current, errs[5] = r.Sessions(ctx, store.SessionQuery{Current: true, Limit: 1000})
+	v.sessions = current.Sessions
+	if s, ok := r.(strayed); ok {
+		var err error
+		v.strays, err = s.Strays(ctx)
+		errs[5] = errors.Join(errs[5], err)
+	}
+	return errors.Join(errs[:]...)
+}
+
+// strayed is a store that can tell which of its newest tasks are in no place: it
+// finds those that run by their slots.
+type strayed interface {
+	Strays(ctx context.Context) ([]string, error)
+}
+
+func newestEntries(ctx context.Context, r store.Reader) ([]signalbox.Entry, error) {
+	oldest, newest, err := r.JournalRange(ctx)
+	if err != nil || newest == 0 {
+		return nil, err
+	}
+	return r.Journal(ctx, max(oldest-1, newest-journalRead), journalRead)
+}
+
+// checkRunning: what runs is in one place (7), has an agent and a fence, and its
+// claims are bounded (10).
+func (v *view) checkRunning() {
+	for _, t := range v.shot.InFlight {
+		if _, twice := v.tasks[t.ID]; twice {
+			v.wrong("task %s stands twice among those that run", t.ID)
+		}
+		v.tasks[t.ID] = t
+		switch {
+		case !t.State.InFlight():
+			v.wrong("task %s stands among those that run and is %s", t.ID, t.State)
+		case t.Agent == "" || t.Fence < 1:
+			v.wrong("task %s is %s without an agent or a fence", t.ID, t.State)
+		}
+		v.checkClaims(&t)
+	}
+	for _, id := range v.strays {
+		v.wrong("task %s runs by its row, and no slot has it", id)
+	}
+}
+
+func (v *view) checkClaims(t *signalbox.Task) {
+	if t.NoAnswers > signalbox.MaxNoAnswers || t.NoAnswers > t.Claims {
+		v.wrong("task %s was claimed %d times, %d of them without an answer: at most %d may be", t.ID, t.Claims, t.NoAnswers, signalbox.MaxNoAnswers)
+	}
+}
+
+// checkSlots: slots in use are exactly the rows that hold them (6), and each row
+// that is not withheld after the end of its task belongs to one that runs.
+func (v *view) checkSlots() {
+	type place struct {
+		agent string
+		slot  int
+	}
+	taken, fences, held := map[place]bool{}, map[int64]bool{}, map[string]int{}
+	for _, s := range v.shot.Slots {
+		if at := (place{s.Agent, s.Slot}); taken[at] {
+			v.wrong("slot %d of agent %s is held twice", s.Slot, s.Agent)
+		} else {
+			taken[at] = true
+		}
+		if fences[s.Fence] {
+			v.wrong("fence %d holds two slots", s.Fence)
+		}
+		fences[s.Fence] = true
+		if s.Withheld {
+			continue
+		}
+		held[s.TaskID]++
+		v.checkHolder(s, held[s.TaskID])
+	}
+	for _, t := range v.shot.InFlight {
+		if held[t.ID] == 0 {
+			v.wrong("task %s is %s and holds no slot", t.ID, t.State)
+		}
+	}
+}
+
+// overdue is how long a lease may be over before nobody seems to look after it.
+const overdue = time.Minute
+
+func (v *view) checkHolder(s signalbox.Slot, holds int) {
+	t, ok := v.tasks[s.TaskID]
+	switch {
+	case !ok:
+		v.wrong("slot %d of agent %s is held by task %s, which does not run", s.Slot, s.Agent, s.TaskID)
+	case holds > 1:
+		v.wrong("task %s holds more than one slot", s.TaskID)
+	case t.Agent != s.Agent || t.Fence != s.Fence:
+		v.wrong("slot %d of agent %s has fence %d, its task %s has agent %s and fence %d", s.Slot, s.Agent, s.Fence, s.TaskID, t.Agent, t.Fence)
+	case !v.now.IsZero() && !s.Expires.IsZero() && v.now.Sub(s.Expires) > overdue:
+		v.found = append(v.found, failure(areaStore, "see that the director of this agent runs: signalbox directors; signalbox release "+s.Agent+" frees it",
+			"the lease of slot %d of agent %s, with task %s, is over since %s and nobody ends it", s.Slot, s.Agent, s.TaskID, s.Expires.UTC().Format(time.RFC3339)))
+	}
+}
+
+// checkCapacity: no agent runs more than it has slots (3). Calls of tools that
+// stand in line of their tool queue take a slot of the executor each, however
+// many it has: that line is what bounds them.
+func (v *view) checkCapacity() {
+	running := map[string]int{}
+	for _, s := range v.shot.Slots {
+		if !s.Withheld && !signalbox.Isolated(s.Slot) {
+			running[s.Agent]++
+		}
+	}
+	for _, a := range v.agents {
+		if kind, _ := signalbox.ExecutorKind(a.Name); kind == signalbox.ExecutorCalls {
+			continue
+		}
+		if n := running[a.Name]; n > a.Slots {
+			v.wrong("agent %s runs %d tasks in %d slots", a.Name, n, a.Slots)
+		}
+	}
+}
