@@ -65,6 +65,12 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 			return err
 		}
 	}
+	if a.Pull {
+		return pullAgent(ctx, cfg, o, folder, log)
+	}
+	if len(a.Directors) > 0 {
+		return fmt.Errorf("agent.directors: only an agent that pulls asks several directors: add --pull, or name one with --director")
+	}
 	if host, _, err := net.SplitHostPort(a.Addr); err == nil && a.Token == "" && !isLoopback(host) {
 		return fmt.Errorf("an agent on %s, which others can reach, needs a token: whoever reaches it can run prompts; give --agent-token, or --addr 127.0.0.1:9000", a.Addr)
 	}
@@ -96,7 +102,7 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 	fmt.Fprintf(o.Out, "Signalbox agent %s (%s) at %s\n", a.Name, a.Kind, file.URL)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	contact := &contactListener{Listener: listener}
+	contact := &contactListener{Listener: hookAgent(listener)}
 	contact.touch()
 	var beside sync.WaitGroup
 	if linger > 0 {
@@ -176,23 +182,12 @@ func keepRegistered(ctx context.Context, log *slog.Logger, o cli.AgentOptions, d
 		}
 		if ctx.Err() == nil && err != nil && err.Error() != told {
 			told = err.Error() // once, not every two seconds
-			log.Warn("director not reached, trying again", "director", o.Director, "error", err, "cure", cure(err, f.Name))
+			log.Warn("director not reached, trying again", "director", o.Director, "error", err, "cure", agentd.Cure(err, f.Name))
 		}
 	}
 	if known {
 		farewell(ctx, log, c, f)
 	}
-}
-
-// cure says what a person can do about a refusal.
-func cure(err error, name string) string {
-	switch client.Code(err) {
-	case "unauthorized", "forbidden":
-		return fmt.Sprintf("give this agent a token of its own in SIGNALBOX_TOKEN; who administers the director makes it with: signalbox tokens create %s --agent %s", name, name)
-	case "conflict":
-		return "give this agent another --name, or stop the one that has it"
-	}
-	return "check --director, and that a director runs there"
 }
 
 // farewell tells the director that the agent stops, so that nothing is offered

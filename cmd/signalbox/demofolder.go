@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/signalbox-ai/signalbox/internal/filelock"
 )
 
 // demoFolder is where a demo has its data. There is one for each user, so that
@@ -68,9 +68,9 @@ func openDemoFolder() (*demoFolder, error) {
 		return nil, fmt.Errorf("the demo's folder: %w", err)
 	}
 	_ = readJSON(f.file(), &f.past) // there is none the first time
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := filelock.Take(lock); err != nil {
 		lock.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
+		if errors.Is(err, filelock.ErrHeld) {
 			return nil, demoRuns{f.past}
 		}
 		return nil, fmt.Errorf("lock the demo's folder %s: %w", path, err)

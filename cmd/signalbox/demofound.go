@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 
@@ -85,7 +87,7 @@ func (d *demo) welcome(f found) {
 	if here, ok := readDirectorFile(); !ok || here.URL != url {
 		at = " --director " + url // another one is found by itself
 	}
-	fmt.Fprintf(&b, "\nFrom another terminal: signalbox top%s · signalbox status%s · signalbox submit%s --wait \"say hello\"\n", at, at, at)
+	fmt.Fprintf(&b, "\nFrom another terminal: %[1]s top%[2]s · %[1]s status%[2]s · %[1]s submit%[2]s --wait \"say hello\"\n", asTyped(os.Args[0], exec.LookPath), at)
 	if d.o.Keys != nil {
 		b.WriteString("Keys: w wedge an agent · u undo that · s submit a task · q quit\n")
 	}

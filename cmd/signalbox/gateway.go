@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -16,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
+	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
 // alone is a gateway without a director around it: the same gate, the same
@@ -41,6 +43,9 @@ func openAlone(ctx context.Context, cfg config.Config, out streams) (g *alone, e
 	if err := staticToken(&cfg, log); err != nil {
 		return nil, err
 	}
+	if err := unshared(cfg.Tools); err != nil {
+		return nil, err
+	}
 	g = &alone{cfg: cfg, log: log}
 	key := make([]byte, seal.KeyBytes)
 	_, _ = rand.Read(key) // it never fails
@@ -60,6 +65,19 @@ func openAlone(ctx context.Context, cfg config.Config, out streams) (g *alone, e
 	g.otel = startOTel(ctx, g.metrics, log)
 	g.tools, err = newToolbox(cfg, parts{engine: g.engine, metrics: g.metrics, traces: g.otel.Traces(), trace: g.otel.Tasks(g.engine).Context, log: log})
 	return g, err
+}
+
+// unshared refuses queues that are to be shared with other processes: there is
+// nothing to share them by.
+func unshared(c toolconf.Config) error {
+	var errs []error
+	for _, name := range sortedNames(c.Queues) {
+		if q := c.Queues[name]; q.Shared {
+			errs = append(errs, fmt.Errorf("%s: queues.%s.shared: a gateway that stands alone has no store by which to share a tool queue: "+
+				"use the tools of a director (signalbox director, or signalbox gateway --stdio beside one), or take shared out", q.Where, name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func startOTel(ctx context.Context, m *telemetry.Metrics, log *slog.Logger) *telemetry.OTel {

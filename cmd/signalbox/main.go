@@ -20,7 +20,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // the next signal is not swallowed
 	code := cli.Main(ctx, os.Args[1:], cli.System(), cli.Roles{
 		Version: version, Up: runUp, Director: runDirector, Agent: runAgent, Gateway: runGateway, Demo: runDemo,
-		Scheduler: runScheduler,
+		Scheduler: runScheduler, Examine: examine,
 	})
 	os.Exit(code)
 }

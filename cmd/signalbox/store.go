@@ -9,7 +9,10 @@ import (
 
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
+	"github.com/signalbox-ai/signalbox/internal/store/postgres"
+	"github.com/signalbox-ai/signalbox/internal/store/redis"
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
 )
 
@@ -19,20 +22,44 @@ func openStore(ctx context.Context, cfg config.Config, log *slog.Logger) (store.
 	kind, rest, _ := strings.Cut(cfg.Store, ":")
 	switch kind {
 	case "sqlite":
-		path := rest
-		if path == "" {
-			path = "signalbox.db"
-		}
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(cfg.Data, path)
-		}
-		s, err := sqlite.Open(ctx, sqlite.Options{Path: path, Log: log})
+		s, err := sqlite.Open(ctx, sqlite.Options{Path: databasePath(cfg.Data, rest), Log: log})
 		if err != nil {
 			return nil, err // not s: a nil *Store would be a Store that is not nil
 		}
-		return s, nil
+		return hookStore(s), nil
 	case "memory":
 		return memory.New(memory.Options{ID: "memory"}), nil
 	}
-	return nil, fmt.Errorf("store %q is not built in yet: use sqlite: (the default), sqlite:FILE, or memory: for a trial that keeps nothing", cfg.Store)
+	ground, err := openGround(ctx, kind, cfg.Store, log)
+	if err != nil {
+		return nil, err
+	}
+	s, err := batch.New(ctx, ground, batch.Options{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// openGround connects to the server that several directors can share.
+func openGround(ctx context.Context, kind, url string, log *slog.Logger) (batch.Ground, error) {
+	switch kind {
+	case "postgres", "postgresql":
+		return postgres.Open(ctx, postgres.Options{URL: url, Log: log})
+	case "redis", "rediss":
+		return redis.Open(ctx, redis.Options{URL: url, Log: log})
+	}
+	return nil, fmt.Errorf("there is no store %q: use sqlite: (the default), sqlite:FILE, postgres://…, redis://…, or memory: for a trial that keeps nothing", kind)
+}
+
+// databasePath is where the database file is: what stands behind sqlite:, else
+// a file in the data folder.
+func databasePath(data, rest string) string {
+	if rest == "" {
+		rest = "signalbox.db"
+	}
+	if filepath.IsAbs(rest) {
+		return rest
+	}
+	return filepath.Join(data, rest)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -31,6 +32,7 @@ import (
 // toolbox is the gateway of a process with its ways in, and the executor of
 // the calls that become tasks.
 type toolbox struct {
+	queues   *toolqueue.Queues
 	gateway  *gateway.Gateway
 	tasks    *tooltask.Executor
 	mcp      *endpoint.Endpoint
@@ -48,7 +50,11 @@ type parts struct {
 	traces  trace.TracerProvider
 	trace   func(ctx context.Context, queueID string) context.Context // of a task that runs
 	queue   *director.QueueTools                                      // nil: a gateway alone, which has no queue
+	share   *toolqueue.Sharing                                        // by which shared tool queues are those of all directors; nil: there is one
 	log     *slog.Logger
+
+	instance string         // of the director; "": it is the only one
+	peers    tooltask.Peers // nil: there is none but this
 }
 
 // newToolbox makes the gateway of a configuration. Nothing runs before start.
@@ -56,13 +62,18 @@ func newToolbox(cfg config.Config, p parts) (_ *toolbox, err error) {
 	noteTools(cfg.Tools.Notes, p.log)
 	counts := p.metrics.Tools(cfg.SeedMetrics)
 	queues := toolqueue.New(gateway.Hooks(p.log, counts.Hooks()))
+	if p.share != nil {
+		if err := queues.Share(*p.share); err != nil {
+			return nil, err
+		}
+	}
 	if !cfg.Tools.Empty() {
 		if err := queues.Configure(cfg.Tools.ToolQueues()); err != nil {
 			return nil, err
 		}
 	}
 	counts.Watch(queues)
-	t := &toolbox{queue: p.queue, log: p.log}
+	t := &toolbox{queues: queues, queue: p.queue, log: p.log}
 	defer func() {
 		if err != nil && t.host != nil {
 			_ = t.host.Close() // nothing has run in it
@@ -82,12 +93,12 @@ func newToolbox(cfg config.Config, p parts) (_ *toolbox, err error) {
 	if p.queue != nil {
 		providers = append(providers, p.queue)
 	}
-	t.gateway, err = gateway.New(gateway.Options{Queues: queues, Providers: providers, Log: p.log, Ended: counts.Ended, Traces: p.traces})
+	t.gateway, err = gateway.New(gateway.Options{Queues: queues, Providers: hookTools(providers), Log: p.log, Ended: counts.Ended, Traces: p.traces})
 	if err != nil {
 		return nil, err
 	}
 	t.tasks = tooltask.New(tooltask.Options{
-		Engine: p.engine, Gateway: t.gateway, Trace: p.trace, Retention: cfg.Queue.Retention, Log: p.log,
+		Engine: p.engine, Gateway: t.gateway, Instance: p.instance, Peers: p.peers, Trace: p.trace, Retention: cfg.Queue.Retention, Log: p.log,
 		Concurrent: cmp.Or(cfg.Commands.MaxConcurrent, cfg.Tools.MaxConcurrent, tooltask.DefaultConcurrent),
 	})
 	p.engine.AddLive(t.tasks)
@@ -116,10 +127,14 @@ func noteTools(notes []toolconf.Note, log *slog.Logger) {
 }
 
 // commands makes the provider of the command tools. The control group of their
-// runs is named after the store, so that a director finds what one before it
-// left there.
+// runs is named after the store, and the director where there are several, so
+// that a director finds what one before it left there.
 func (t *toolbox) commands(cfg config.Config, p parts) (gateway.Provider, error) {
-	host, err := confine.Open(confine.Options{Name: "signalbox-" + p.engine.Info().ID, Method: cfg.Commands.Limits, Hidden: []string{cfg.Data}, Log: p.log})
+	name := "signalbox-" + p.engine.Info().ID
+	if p.peers != nil {
+		name += "-" + p.instance
+	}
+	host, err := confine.Open(confine.Options{Name: name, Method: cfg.Commands.Limits, Hidden: []string{cfg.Data}, Log: p.log})
 	if err != nil {
 		return nil, fmt.Errorf("commands.limits: %w", err)
 	}
@@ -168,13 +183,25 @@ func (t *toolbox) start(ctx context.Context) error {
 	return t.tasks.Start(ctx)
 }
 
-// close ends all calls, tasks, sessions and servers, with their children.
+// stir says that another director may have done something: calls that wait in
+// a shared tool queue look at once. It does not block.
+func (t *toolbox) stir() { t.queues.Stir() }
+
+// givingBack bounds how long the end waits for the store to hear of the slots
+// of shared tool queues that are free.
+const givingBack = 3 * time.Second
+
+// close ends all calls, tasks, sessions and servers, with their children, and
+// gives back what it has of shared tool queues: the store must still be there.
 func (t *toolbox) close() {
 	if t == nil {
 		return
 	}
 	t.tasks.Stop()
 	err := errors.Join(t.mcp.Close(), t.gateway.Close())
+	ctx, cancel := context.WithTimeout(context.Background(), givingBack)
+	defer cancel()
+	err = errors.Join(err, t.queues.Close(ctx))
 	if t.host != nil {
 		err = errors.Join(err, t.host.Close())
 	}

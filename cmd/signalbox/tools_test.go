@@ -31,3 +31,15 @@ func TestStartWithAToolThatCannotBe(t *testing.T) {
 	s, err := openService(t.Context(), cfg, out)
 	wants("director", s, err)
 }
+
+// A gateway that stands alone has nothing to share a tool queue by.
+func TestAGatewayAloneSharesNoQueue(t *testing.T) {
+	cfg := config.Default(t.TempDir())
+	cfg.Tools.Queues = map[string]toolconf.Queue{
+		"browser": {Concurrent: 1, Shared: true, Where: "tools.yaml:3"}, "default": {Concurrent: 64, Where: "tools.yaml:2"},
+	}
+	_, err := openAlone(t.Context(), cfg, streams{Out: io.Discard, Err: io.Discard})
+	if err == nil || !strings.Contains(err.Error(), "tools.yaml:3: queues.browser.shared: a gateway that stands alone") || !strings.Contains(err.Error(), "signalbox director") {
+		t.Fatal(err)
+	}
+}

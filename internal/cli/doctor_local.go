@@ -14,18 +14,19 @@ import (
 // codingCLIs are the programs for which signalbox up starts an agent.
 var codingCLIs = []string{"claude", "codex", "opencode"}
 
-// localChecks are those that need no director.
-func (a *app) localChecks() []api.Check {
-	cfg, found := a.checkConfig()
+// localChecks are those that need no director. The configuration is nil where
+// it is wrong.
+func (a *app) localChecks(chosen []config.Flag) (*config.Config, []api.Check) {
+	cfg, found := a.checkConfig(chosen)
 	if found.State != checkFail {
-		return []api.Check{found, checkData(cfg.Data), a.checkPath()}
+		return &cfg, []api.Check{found, checkData(cfg.Data), a.checkPath()}
 	}
-	return []api.Check{found, a.checkPath()}
+	return nil, []api.Check{found, a.checkPath()}
 }
 
-func (a *app) checkConfig() (config.Config, api.Check) {
+func (a *app) checkConfig(chosen []config.Flag) (config.Config, api.Check) {
 	const area = "config"
-	cfg, err := a.load(nil)
+	cfg, err := a.load(chosen)
 	var many config.Problems
 	switch {
 	case errors.As(err, &many):

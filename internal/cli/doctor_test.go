@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
 )
@@ -9,7 +10,16 @@ import (
 // doctoring is the fake director's route of the doctor. With a paused queue it
 // warns, with a full one it fails.
 func (f *fake) doctoring() map[string]http.HandlerFunc {
-	return map[string]http.HandlerFunc{"doctor": func(w http.ResponseWriter, _ *http.Request) {
+	return map[string]http.HandlerFunc{"directors": func(w http.ResponseWriter, _ *http.Request) {
+		ends := noon.Add(-7 * time.Minute)
+		answer(w, 200, api.Directors{Directors: []api.Director{
+			{
+				Instance: "alfa:8080", URL: "http://alfa:8080", Version: "1.2.3", StartedAt: noon.Add(-3 * time.Hour), Alive: true, This: true,
+				Agents: []string{"a1", "a2", "a3", "a4", "a5", "a6", "a7"},
+			},
+			{Instance: "bravo:8080", URL: "http://bravo:8080", Version: "1.2.2", StartedAt: noon.Add(-time.Hour), LeaseExpires: &ends, Agents: []string{}},
+		}})
+	}, "doctor": func(w http.ResponseWriter, _ *http.Request) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		out := api.Doctor{Checks: []api.Check{{Area: "store", State: "ok", Text: "sqlite: kept\x1b[31m"}}}

@@ -10,6 +10,7 @@ const (
 	exitConflict    = 5
 	exitQueueFull   = 6
 	exitUnreachable = 7
+	exitWarnings    = 8
 	exitFailed      = 10
 	exitCancelled   = 11
 	exitLost        = 12
@@ -30,6 +31,7 @@ var exitCodes = []struct {
 	{exitConflict, "conflict: not possible in this state"},
 	{exitQueueFull, "the queue, or a tool's, is full, or the agent busy and the caller does not wait"},
 	{exitUnreachable, "the director cannot be reached, or is stopping"},
+	{exitWarnings, "doctor found nothing that fails, but something to be looked at"},
 	{exitFailed, "the task that was waited for, or the tool that was called, failed"},
 	{exitCancelled, "the task that was waited for was cancelled"},
 	{exitLost, "the task that was waited for was lost or timed out, or the call of a tool timed out"},

@@ -35,6 +35,7 @@ func (f *fake) tooling() map[string]http.HandlerFunc {
 					Waiters: []api.ToolWaiter{{Position: 1, Since: since}},
 				},
 				{Name: "default", Concurrent: 64, Holders: []api.ToolHolder{}, Waiters: []api.ToolWaiter{}},
+				{Name: "search", Concurrent: 4, InUse: 1, Shared: true, Holders: []api.ToolHolder{{Agent: "coder", Tool: "rest__weather", Director: "d2"}}},
 			}})
 		},
 		"callTool": f.callTool, "createToolTask": f.createToolTask, "toolTasks": f.toolTasks, "toolTask": f.toolTask, "cancelToolTask": f.cancelToolTask,

@@ -41,7 +41,8 @@ func (a *app) readLog(ctx context.Context, c *client.Client, id string, after in
 		return err
 	}
 	a.notKept(whole, after)
-	out := a.outWriter()
+	out, message := a.outWriter(), ""
+	a.elsewhere(&message, whole)
 	for part := whole; ; {
 		if !a.json {
 			if _, err := io.WriteString(out, part.Text); err != nil {
@@ -65,6 +66,14 @@ func (a *app) readLog(ctx context.Context, c *client.Client, id string, after in
 	return nil
 }
 
+// elsewhere says once why there may be more of a log than is printed.
+func (a *app) elsewhere(said *string, o api.Output) {
+	if o.Message != "" && o.Message != *said && !a.json {
+		a.note("%s", clean(o.Message))
+	}
+	*said = o.Message
+}
+
 func (a *app) followLog(ctx context.Context, part string, after int64) error {
 	c, err := a.following()
 	if err != nil {
@@ -77,9 +86,10 @@ func (a *app) followLog(ctx context.Context, part string, after int64) error {
 	if err != nil {
 		return err
 	}
-	out := a.outWriter()
+	out, message := a.outWriter(), ""
 	return c.FollowOutput(ctx, id, after, func(o api.Output) error {
 		a.notKept(o, after)
+		a.elsewhere(&message, o)
 		after = o.Next
 		if a.json {
 			return writeLine(a.io.Out, o)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
 
@@ -63,6 +64,10 @@ type Roles struct {
 	Demo     func(ctx context.Context, opts DemoOptions) error
 
 	Scheduler func(ctx context.Context, cfg config.Config, opts SchedulerOptions) error
+
+	// Examine looks at a store, its folder and its address where no director
+	// may be running. It changes nothing.
+	Examine func(ctx context.Context, cfg config.Config) []api.Check
 }
 
 // Main runs one command line, args without the program's name, and returns
@@ -161,9 +166,9 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupRoles, Title: "Roles:"},
 	)
 	a.addTo(root, groupTasks, a.submitCmd(), a.chatCmd(), a.statusCmd(), a.cancelCmd(), a.whyCmd(), a.logsCmd(), a.retryCmd(), a.searchCmd(), a.historyCmd(),
-		a.activitiesCmd())
+		a.activitiesCmd(), a.exportCmd(), a.importCmd())
 	a.addTo(root, groupQueue, a.agentsCmd(), a.laneCmd(), a.sessionsCmd(), a.releaseCmd(), a.clearCmd(), a.pauseCmd(), a.resumeCmd(),
-		a.schedulesCmd(), a.topCmd(), a.eventsCmd(), a.terminalCmd(), a.doctorCmd())
+		a.schedulesCmd(), a.topCmd(), a.eventsCmd(), a.terminalCmd(), a.directorsCmd(), a.doctorCmd())
 	a.addTo(root, groupTools, a.toolsCmd())
 	a.addTo(root, groupAccess, a.whoamiCmd(), a.tokensCmd(), a.usersCmd(), a.auditCmd())
 	a.addTo(root, groupRoles, a.demoCmd(), a.upCmd(), a.directorCmd(), a.agentCmd(), a.gatewayCmd(), a.schedulerCmd())
@@ -220,7 +225,7 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 
 // lists are the commands that list what they are named after. People used to
 // other tools say "list" after them.
-var lists = map[string]bool{"activities": true, "agents": true, "schedules": true, "sessions": true, "tokens": true, "tools": true, "users": true}
+var lists = map[string]bool{"activities": true, "agents": true, "directors": true, "schedules": true, "sessions": true, "tokens": true, "tools": true, "users": true}
 
 // meant is the command below cmd that a mistyped word may have meant.
 func meant(cmd *cobra.Command, word string) string {

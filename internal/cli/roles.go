@@ -38,13 +38,18 @@ type AgentOptions struct {
 // keyFlag is a flag of a role that sets a key of the configuration.
 type keyFlag struct{ name, key, usage string }
 
-// terminalFlag is a flag that may stand without a value.
-const terminalFlag = "terminal"
+// Flags that may stand without a value.
+const (
+	terminalFlag = "terminal"
+	pullFlag     = "pull"
+)
 
 var serverFlags = []keyFlag{
 	{"addr", "addr", "`host:port` to listen on (default 127.0.0.1:8080)"},
 	{"data", "data", "`folder` of store, keys and logs (default ~/.signalbox/data)"},
 	{"store", "store", "`store`: sqlite:[FILE], postgres://…, redis://… or memory: (default sqlite:, a file in --data)"},
+	{"instance", "instance", "`name` of this director among those over one store (default host-port)"},
+	{"advertise", "advertise", "`URL` under which the other directors reach this one (default: where it listens)"},
 	{"discover", "discover", "`ports` of this host on which to look for agents, such as 9000-9010 (default off)"},
 	{"grace", "grace", "`duration` that a stop waits for running tasks (default 30s)"},
 	{"on-shutdown", "on_shutdown", "`what` a stop does with tasks that still run: leave (default) or stop"},
@@ -68,6 +73,7 @@ var agentFlags = []keyFlag{
 	{"name", "agent.name", "`name` of the agent (default: its kind)"},
 	{"kind", "agent.kind", "`kind`: claude, codex, opencode, command, llm or demo (default: the CLI found here); also --runner"},
 	{"addr", "agent.addr", "`host:port` to listen on (default 127.0.0.1:9000)"},
+	{pullFlag, "agent.pull", "`true`: listen nowhere, and ask the director for tasks: for agents behind NAT (default false)"},
 	{"data", "data", "`folder` of records and logs (default ~/.signalbox/data)"},
 	{"home", "agent.home", "`folder` that is HOME for the CLI (default: yours)"},
 	{terminalFlag, "agent.terminal", "`true` lets the director open terminals here (default false)"},
@@ -83,6 +89,7 @@ var serverLists = []keyFlag{
 
 // listFlags of an agent can be given several times.
 var listFlags = []keyFlag{
+	{"other-director", "agent.directors", "`URL` of a further director over the same store, with --pull; repeatable"},
 	{"arg", "agent.args", "further `argument` for the CLI; repeatable"},
 	{"project-root", "agent.project_roots", "`folder` in which a task's project must lie; repeatable (default: --workdir)"},
 	{"pass-env", "agent.pass_env", "`name` of a variable to pass on to the CLI; repeatable"},
@@ -92,7 +99,7 @@ func addKeyFlags(f *pflag.FlagSet, flags ...[]keyFlag) {
 	for _, group := range flags {
 		for _, k := range group {
 			f.String(k.name, "", k.usage)
-			if k.name == terminalFlag {
+			if k.name == terminalFlag || k.name == pullFlag {
 				f.Lookup(k.name).NoOptDefVal = "true"
 			}
 		}
@@ -200,9 +207,12 @@ func (a *app) agentCmd() *cobra.Command {
 		Use:   "agent [-- COMMAND ARG...]",
 		Short: "Run an agent and register it with the director",
 		Long: "Run an agent and register it with the director. What stands after -- is the command of an agent of kind\n" +
-			"command, a template in which {prompt} and the like stand for parts of the task.",
+			"command, a template in which {prompt} and the like stand for parts of the task.\n\n" +
+			"The director connects to the agent. With --pull it is the other way round: the agent listens nowhere, and asks\n" +
+			"the director for its tasks.",
 		Example: "  signalbox agent --kind claude --workdir ~/src/shop\n" +
-			"  signalbox agent --name tests --slots 4 -- ./run-tests.sh {prompt}",
+			"  signalbox agent --name tests --slots 4 -- ./run-tests.sh {prompt}\n" +
+			"  signalbox agent --name basement --pull --director https://signalbox.example -- ./report.sh {prompt}",
 		Args:              cobra.ArbitraryArgs,
 		RunE:              a.agent,
 		ValidArgsFunction: cobra.NoFileCompletions,

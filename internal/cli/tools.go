@@ -129,7 +129,8 @@ func (a *app) toolQueuesCmd() *cobra.Command {
 		Short: "Show the tool queues: who holds their slots and who waits",
 		Long: "Show the tool queues: how many of their slots are in use, who holds them, how many calls wait, and how long\n" +
 			"the first of them has. A session is shown by a mark, for its name is as good as a password. A holder that\n" +
-			"is idle keeps its slot from call to call, until its lease ends.",
+			"is idle keeps its slot from call to call, until its lease ends. Of a queue that several directors share the\n" +
+			"calls of all are shown, and at which director each is.",
 		Args: cobra.NoArgs,
 		RunE: run(func(ctx context.Context, _ []string) error {
 			return a.with(ctx, func(c *client.Client) error {
@@ -176,6 +177,9 @@ func (a *app) toolHolders(holders []api.ToolHolder) string {
 			who += " (idle)"
 		case h.Tool != "":
 			who += " (" + h.Tool + ")"
+		}
+		if h.Director != "" {
+			who += " at " + h.Director
 		}
 		words = append(words, who)
 	}

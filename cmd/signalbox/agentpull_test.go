@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/agentd"
+)
+
+const directorsToken = "a-token-of-the-directors"
+
+// balancer sends each request to the next director, whatever it is about.
+func (c *city) balancer(all ...*process) string {
+	c.Helper()
+	var proxies []*httputil.ReverseProxy
+	for _, p := range all {
+		at := must(url.Parse(p.url))(c)
+		proxies = append(proxies, &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(at) }})
+	}
+	var n atomic.Int64
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		proxies[n.Add(1)%int64(len(proxies))].ServeHTTP(w, r)
+	}))
+	c.Cleanup(func() {
+		front.CloseClientConnections()
+		front.Close()
+	})
+	return front.URL
+}
+
+// pulls starts an agent of kind command that asks at url for its tasks, whose
+// prompts are scripts. It returns its log of executions.
+func (c *city) pulls(name, url string, slots int) (executions string) {
+	c.Helper()
+	root := c.TempDir()
+	executions = filepath.Join(root, "executions")
+	cfg := agentd.Config{
+		Name: name, Kind: "command", DataDir: filepath.Join(root, "data"), WorkDir: root, Home: root, Slots: slots, Pull: true, ExecLog: executions,
+		KillGrace: 200 * time.Millisecond,
+	}
+	cfg.Runner.Command = []string{"/bin/sh", "-c", "{prompt}"}
+	daemon, err := agentd.New(cfg)
+	if err != nil {
+		c.Fatal(err)
+	}
+	directors, err := pullsFrom([]string{url}, directorsToken)
+	if err != nil {
+		c.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- daemon.Pull(ctx, directors) }()
+	c.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			c.Error(err)
+		}
+	})
+	return executions
+}
+
+// prints waits until a director shows what a task has printed.
+func (c *city) prints(p *process, id, text string) {
+	c.Helper()
+	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		if out, err := p.Output(c.Context(), id, 0); err == nil && strings.Contains(out.Text, text) {
+			return
+		}
+	}
+	c.Errorf("director %s does not show what task %s printed", p.name, id)
+}
+
+// knows waits until a director sees an agent as idle.
+func (c *city) knows(p *process, agent string) {
+	c.Helper()
+	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+		all, err := p.Agents(c.Context())
+		if err == nil && len(all) == 1 && all[0].Name == agent && all[0].State == "idle" {
+			return
+		}
+	}
+	c.Errorf("director %s does not know agent %s", p.name, agent)
+}
+
+func (c *city) script(p *process, agent, script string) string {
+	c.Helper()
+	return must(p.Submit(c.Context(), api.SubmitRequest{Prompt: script, Agent: agent}, client.SubmitOptions{}))(c).QueueID
+}
+
+// An agent that pulls may come to another director with each request: its tasks
+// are followed, cancelled and ended wherever one asks, and the death of a
+// director costs it nothing.
+func TestAgentThatPullsBehindABalancer(t *testing.T) {
+	overServers(t, func(c *city) {
+		c.vars = append(c.vars, "SIGNALBOX_TOKEN="+directorsToken)
+		all := []*process{c.start("a"), c.start("b")}
+		for _, p := range all {
+			p.Client = must(client.New(p.url, client.Options{Token: directorsToken}))(c)
+		}
+		executions := c.pulls("far", c.balancer(all...), 2)
+		for _, p := range all {
+			c.knows(p, "far")
+		}
+		gate := filepath.Join(c.TempDir(), "gate")
+		id := c.script(all[0], "far", "echo begun; until [ -e "+gate+" ]; do sleep 0.05; done; echo done")
+		c.working(all[1], id)
+		for _, p := range all {
+			c.prints(p, id, "begun\n")
+		}
+		cancelled := c.script(all[1], "far", "sleep 100")
+		c.working(all[0], cancelled)
+		begun := time.Now()
+		must(all[0].Cancel(c.Context(), cancelled))(c)
+		c.ends(all[1], cancelled, signalbox.Cancelled)
+		if took := time.Since(begun); took > 4*time.Second {
+			c.Errorf("the cancel took %s", took)
+		}
+		holder := c.holder("far", all...)
+		rest := others(all, holder)[0]
+		holder.kill()
+		if err := os.WriteFile(gate, nil, 0o600); err != nil {
+			c.Fatal(err)
+		}
+		got := c.ends(rest, id, signalbox.Completed)
+		if got.Attempts != 0 || got.Result.Output != "begun\ndone\n" {
+			c.Errorf("%d attempts, %q", got.Attempts, got.Result.Output)
+		}
+		c.ends(rest, c.script(rest, "far", "echo next"), signalbox.Completed)
+		text, err := os.ReadFile(executions)
+		if err != nil {
+			c.Fatal(err)
+		}
+		if n := strings.Count(string(text), `"start"`); n != 3 {
+			c.Errorf("%d executions of 3 tasks", n)
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// sweep ends the processes that it was told of and that still are directors
+// of a test, once the test binary is gone: also one that was suspended as that
+// was killed, which nothing else would end.
+const sweep = `while read -r pid; do all="$all $pid"; done
+for pid in $all; do
+	grep -qz ^` + mainEnv + `= "/proc/$pid/environ" 2>/dev/null && kill -KILL "$pid"
+done`
+
+// sweeper is told of processes by their numbers.
+var sweeper = sync.OnceValues(func() (*os.File, error) { return startSweeper() })
+
+func startSweeper() (*os.File, error) {
+	end, ours, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer end.Close()
+	cmd := exec.Command("/bin/sh", "-c", sweep)
+	cmd.Stdin = end
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // an interrupt from the keyboard is not for it
+	return ours, cmd.Start()
+}
+
+// leaveNothing has a process ended with the test binary at the latest.
+func leaveNothing(pid int) error {
+	to, err := sweeper()
+	if err == nil {
+		_, err = fmt.Fprintln(to, pid)
+	}
+	return err
+}
+
+func TestTheSweeperEndsWhatIsSuspended(t *testing.T) {
+	if _, err := os.Stat("/proc/self/environ"); err != nil {
+		t.Skip("processes are told apart by /proc")
+	}
+	ours, err := startSweeper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(env ...string) *exec.Cmd {
+		cmd := exec.Command("/bin/sleep", "60")
+		cmd.Env = env
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(ours, cmd.Process.Pid)
+		return cmd
+	}
+	director, other := start(mainEnv+"=1"), start("PATH=/bin")
+	ours.Close() // as if this process had ended
+	ended := make(chan error, 1)
+	go func() { ended <- director.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+		t.Error("a suspended director was left behind")
+		_ = director.Process.Kill()
+	}
+	if err := other.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("it ended a process that is no director: %v", err)
+	}
+	_ = other.Process.Kill()
+	_ = other.Wait()
+}

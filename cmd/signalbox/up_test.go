@@ -1,0 +1,24 @@
+package main
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestUpSaysWhatCanBeTyped(t *testing.T) {
+	nowhere := func(string) (string, error) { return "", errors.New("not on PATH") }
+	found := func(string) (string, error) { return "/usr/bin/signalbox", nil }
+	for _, c := range []struct {
+		arg0, want string
+		look       func(string) (string, error)
+	}{
+		{"signalbox", "signalbox", found},
+		{"/tmp/go-build2255267707/b001/exe/signalbox", "signalbox", found},
+		{"/tmp/go-build2255267707/b001/exe/signalbox", "go run ./cmd/signalbox", nowhere},
+		{"bin/signalbox", "bin/signalbox", nowhere},
+	} {
+		if got := asTyped(c.arg0, c.look); got != c.want {
+			t.Errorf("called as %s: %q, want %q", c.arg0, got, c.want)
+		}
+	}
+}

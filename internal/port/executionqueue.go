@@ -1,0 +1,179 @@
+package port
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// The keys of the seed execution-queue: the execution that runs, and a list
+// pushed at its head and popped at its tail.
+const (
+	keyRunning = "agent:running:"
+	keyQueue   = "agent:queue:"
+)
+
+// execution is a value of those keys (seed execution-queue, Execution).
+type execution struct {
+	ID              string  `json:"id"`
+	AgentName       string  `json:"agent_name"`
+	Source          string  `json:"source"`
+	SourceAgent     *string `json:"source_agent"`
+	SourceUserID    *string `json:"source_user_id"`
+	SourceUserEmail *string `json:"source_user_email"`
+	Message         string  `json:"message"`
+	QueuedAt        stamp   `json:"queued_at"`
+	StartedAt       *stamp  `json:"started_at"`
+}
+
+// stamp is a time as Python writes it: with or without a zone, which is UTC.
+type stamp struct{ time.Time }
+
+func (s *stamp) UnmarshalJSON(b []byte) error {
+	var text string
+	if err := json.Unmarshal(b, &text); err != nil || text == "" {
+		return err
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999"} {
+		if t, err := time.Parse(layout, text); err == nil {
+			s.Time = t.UTC().Truncate(time.Millisecond)
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is no time", text)
+}
+
+// executionQueue reads the keys of an execution queue. They are left as they
+// are.
+func executionQueue(rawURL string) Source {
+	return Source{What: "the Redis keys of an execution queue", Read: func(ctx context.Context, take func(api.ExportedTask) error, bad func(where, why string)) error {
+		c, err := connect(rawURL)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		keys, err := keysOf(ctx, c)
+		if err != nil {
+			return fmt.Errorf("cannot read from redis: %w", err)
+		}
+		for _, key := range keys {
+			values, err := valuesOf(ctx, c, key)
+			if err != nil {
+				return fmt.Errorf("cannot read %s: %w", key, err)
+			}
+			for i, v := range values {
+				t, why, err := executionTask(key, v)
+				if err != nil {
+					return err
+				}
+				if why != "" {
+					bad(fmt.Sprintf("%s[%d]", key, i), why)
+					continue
+				}
+				if err := take(t); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}}
+}
+
+func connect(rawURL string) (rueidis.Client, error) {
+	opt, err := rueidis.ParseURL(rawURL)
+	if err != nil {
+		return nil, fmt.Errorf("the redis URL cannot be read: want redis://user:password@host:6379/0") // its text may hold a password
+	}
+	opt.DisableCache, opt.ForceSingleClient = true, true
+	c, err := rueidis.NewClient(opt)
+	if err != nil {
+		host := "the server"
+		if u, bad := url.Parse(rawURL); bad == nil {
+			host = u.Host
+		}
+		return nil, fmt.Errorf("cannot connect to redis at %s: %w", host, err)
+	}
+	return c, nil
+}
+
+// keysOf lists the keys, those of what runs first.
+func keysOf(ctx context.Context, c rueidis.Client) ([]string, error) {
+	found := map[string]bool{}
+	for _, prefix := range []string{keyRunning, keyQueue} {
+		for cursor := uint64(0); ; {
+			page, err := c.Do(ctx, c.B().Scan().Cursor(cursor).Match(prefix+"*").Count(1000).Build()).AsScanEntry()
+			if err != nil {
+				return nil, err
+			}
+			for _, key := range page.Elements {
+				found[key] = true
+			}
+			if cursor = page.Cursor; cursor == 0 {
+				break
+			}
+		}
+	}
+	keys := make([]string, 0, len(found))
+	for key := range found {
+		keys = append(keys, key)
+	}
+	sort.Slice(keys, func(i, j int) bool {
+		a, b := strings.HasPrefix(keys[i], keyRunning), strings.HasPrefix(keys[j], keyRunning)
+		return a && !b || a == b && keys[i] < keys[j]
+	})
+	return keys, nil
+}
+
+// valuesOf reads a key; of a list the tail first, which is served first.
+func valuesOf(ctx context.Context, c rueidis.Client, key string) ([]string, error) {
+	if strings.HasPrefix(key, keyRunning) {
+		v, err := c.Do(ctx, c.B().Get().Key(key).Build()).ToString()
+		if rueidis.IsRedisNil(err) {
+			return nil, nil // it ended meanwhile
+		}
+		return []string{v}, err
+	}
+	list, err := c.Do(ctx, c.B().Lrange().Key(key).Start(0).Stop(-1).Build()).AsStrSlice()
+	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
+		list[i], list[j] = list[j], list[i]
+	}
+	return list, err
+}
+
+func executionTask(key, value string) (t api.ExportedTask, why string, err error) {
+	var e execution
+	if err := json.Unmarshal([]byte(value), &e); err != nil {
+		return t, "it is no execution: " + err.Error(), nil //nolint:nilerr // it is reported and left out: the others are imported
+	}
+	agent, running := strings.CutPrefix(key, keyRunning)
+	if !running {
+		agent = strings.TrimPrefix(key, keyQueue)
+	}
+	switch {
+	case e.ID == "" || e.Message == "" || e.QueuedAt.IsZero():
+		return t, "it has no id, message or queued_at", nil
+	case !signalbox.ValidName(agent):
+		return t, fmt.Sprintf("%q cannot be the name of an agent", agent), nil
+	}
+	t = plain("execution-queue", e.ID, e.QueuedAt.Time)
+	t.Queue, t.Source = signalbox.AgentQueue(agent), sourceOf(e.Source)
+	if e.SourceUserEmail != nil {
+		t.OwnerEmail = *e.SourceUserEmail
+	}
+	if running {
+		t.State, t.Agent = string(signalbox.Working), agent
+		if e.StartedAt != nil {
+			t.StartedAt, t.DispatchedAt = &e.StartedAt.Time, &e.StartedAt.Time
+		}
+	}
+	return t, "", request(&t, signalbox.Request{Prompt: e.Message})
+}

@@ -1,0 +1,149 @@
+package port
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// queuedTask is a file of the seed's folders pending/ and dispatched/ (seed
+// work-queue, File Format).
+type queuedTask struct {
+	QueueID        string             `json:"queue_id"`
+	State          string             `json:"state"`
+	CreatedAt      time.Time          `json:"created_at"`
+	Prompt         string             `json:"prompt"`
+	Model          string             `json:"model"`
+	TimeoutSeconds int                `json:"timeout_seconds"`
+	SessionID      string             `json:"session_id"`
+	Project        *signalbox.Project `json:"project"`
+	Env            map[string]string  `json:"env"`
+	Thinking       *bool              `json:"thinking"`
+	DispatchedAt   *time.Time         `json:"dispatched_at"`
+	TaskID         string             `json:"task_id"`
+	AgentURL       string             `json:"agent_url"`
+	Attempts       int                `json:"attempts"`
+	LastError      string             `json:"last_error"`
+	Source         string             `json:"source"`
+	SourceJob      string             `json:"source_job"`
+}
+
+// maxFile bounds a file of the seed.
+const maxFile = 4 << 20
+
+// workQueue reads the folder of a work queue, in the order of created_at, by
+// which the seed sorts.
+func workQueue(dir string) (Source, error) {
+	found := false
+	for _, sub := range []string{"pending", "dispatched"} {
+		if info, err := os.Stat(filepath.Join(dir, sub)); err == nil && info.IsDir() {
+			found = true
+		}
+	}
+	if !found {
+		return Source{}, fmt.Errorf("%s has no folder pending or dispatched: want the folder of a work queue (AG_QUEUE_DIR)", dir)
+	}
+	return Source{What: "the folder of a work queue", Read: func(ctx context.Context, take func(api.ExportedTask) error, bad func(where, why string)) error {
+		tasks, err := readFolders(dir, bad)
+		if err != nil {
+			return err
+		}
+		for i := range tasks {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			t, err := tasks[i].task()
+			if err != nil {
+				return err
+			}
+			if err := take(t); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}, nil
+}
+
+func readFolders(dir string, bad func(where, why string)) ([]queuedTask, error) {
+	seen := map[string]bool{}
+	var tasks []queuedTask
+	for _, sub := range []string{"dispatched", "pending"} { // one that is in both was on its way: it may run
+		files, err := os.ReadDir(filepath.Join(dir, sub))
+		if err != nil && !os.IsNotExist(err) {
+			return nil, err
+		}
+		for _, f := range files {
+			path := filepath.Join(dir, sub, f.Name())
+			t, why := readTask(path)
+			switch {
+			case why != "":
+				bad(path, why)
+			case !seen[t.QueueID]:
+				seen[t.QueueID] = true
+				if sub == "dispatched" {
+					t.State = string(signalbox.Working)
+				} else {
+					t.State = string(signalbox.Pending)
+				}
+				tasks = append(tasks, t)
+			}
+		}
+	}
+	sort.SliceStable(tasks, func(i, j int) bool { return tasks[i].CreatedAt.Before(tasks[j].CreatedAt) })
+	return tasks, nil
+}
+
+func readTask(path string) (t queuedTask, why string) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return t, err.Error()
+	case !info.Mode().IsRegular():
+		return t, "it is no file"
+	case info.Size() > maxFile:
+		return t, "it is too large for a task"
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return t, err.Error()
+	}
+	if err := json.Unmarshal(data, &t); err != nil {
+		return t, "it is no JSON of a task: " + err.Error()
+	}
+	if t.QueueID == "" || t.Prompt == "" || t.CreatedAt.IsZero() {
+		return t, "it has no queue_id, prompt or created_at"
+	}
+	return t, ""
+}
+
+func (q *queuedTask) task() (api.ExportedTask, error) {
+	t := plain("work-queue", q.QueueID, q.CreatedAt)
+	t.State, t.Attempts, t.LastError, t.Env = q.State, q.Attempts, q.LastError, q.Env
+	t.Source, t.SourceJob, t.SessionID = sourceOf(q.Source), q.SourceJob, q.SessionID
+	if t.State != string(signalbox.Pending) {
+		t.DispatchedAt, t.StartedAt, t.TaskID, t.AgentURL = q.DispatchedAt, q.DispatchedAt, q.TaskID, q.AgentURL
+	}
+	return t, request(&t, signalbox.Request{
+		Prompt: q.Prompt, Model: q.Model, TimeoutSeconds: q.TimeoutSeconds, SessionID: q.SessionID, Project: q.Project, Thinking: q.Thinking,
+	})
+}
+
+// sourceOf is our word for a seed's source.
+func sourceOf(s string) string {
+	if s == "schedule" {
+		return string(signalbox.SourceScheduler)
+	}
+	for _, known := range signalbox.Sources() {
+		if s == string(known) {
+			return s
+		}
+	}
+	return string(signalbox.SourceAPI)
+}
