@@ -1,0 +1,257 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/dispatch"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/failpoint"
+	"github.com/signalbox-ai/signalbox/internal/peers/peerstest"
+	"github.com/signalbox-ai/signalbox/internal/pull"
+	"github.com/signalbox-ai/signalbox/internal/seal"
+)
+
+// Times of the directors, short where a history would otherwise be long.
+const (
+	ttl          = 6 * time.Second
+	sessionGrace = 6 * time.Second
+	maxSize      = 8
+)
+
+// director is one life of a director: the real engine and the real dispatcher.
+type director struct {
+	w      *world
+	n      int // which one of several
+	life   int
+	dead   atomic.Bool
+	ready  bool
+	engine *engine.Engine
+	d      *dispatch.Dispatcher
+	lanes  *pull.Lanes
+	stop   context.CancelFunc
+
+	mu   sync.Mutex
+	mine map[string]bool // agents
+}
+
+func (d *director) isDead() bool { return d.dead.Load() }
+
+func (d *director) name() string { return "d" + strconv.Itoa(d.n) }
+
+// errGone is what a dead director gets from its store: nobody hears it.
+var errGone = signalbox.Errorf(signalbox.CodeStoreFailed, "the director is dead")
+
+// random gives the bytes for ids and jitter, the same ones for the same seed.
+type random struct {
+	mu  sync.Mutex
+	src *rand.ChaCha8
+}
+
+func (r *random) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.src.Read(p)
+}
+
+// found makes the agents and the directors of a history.
+func (w *world) found() {
+	shapes := []agent{
+		{name: "a", slots: 1, isolated: w.rng.IntN(3), sessions: true},
+		{name: "b", slots: 1, plain: true, sloppy: w.one(2)},
+		{name: "c", slots: 2, isolated: 1, deaf: w.one(2)},
+	}
+	if w.one(3) {
+		shapes = append(shapes, agent{name: "p", slots: 1 + w.rng.IntN(2), isolated: w.rng.IntN(2), pulls: true})
+	}
+	for i := range shapes {
+		a := &shapes[i]
+		a.w, a.fences, a.talks, a.changed = w, map[place]int64{}, map[string]time.Time{}, make(chan struct{})
+		w.agents = append(w.agents, a)
+		row := signalbox.Agent{Name: a.name, Kind: []string{"red", "blue"}[i%2], URL: a.url(), Slots: a.slots, Fencing: !a.plain, Source: signalbox.AgentFromConfig, CreatedAt: w.now()}
+		if a.pulls {
+			row.URL, row.Source = signalbox.PullURL(instance), signalbox.AgentPull
+			go a.home()
+		}
+		if err := w.store.PutAgent(context.Background(), row, signalbox.Entry{At: w.now(), Kind: signalbox.EventAgentAdded, Agent: a.name}); err != nil {
+			w.fail("an agent was not stored: %v", err)
+		}
+	}
+	several := w.one(3)
+	if several {
+		w.town, w.halts = peerstest.New(w.store), []int{4, 40}[w.rng.IntN(2)]
+	}
+	fleet := 0
+	if w.one(4) {
+		fleet = 2
+	}
+	w.book.fleet = fleet
+	w.launch(0)
+	if several {
+		w.launch(1)
+	}
+}
+
+// launch starts a director.
+func (w *world) launch(n int) *director {
+	d := &director{w: w, n: n, mine: map[string]bool{}}
+	if len(w.directors) > n {
+		d.life = w.directors[n].life + 1
+		w.directors[n] = d
+	} else {
+		w.directors = append(w.directors, d)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	d.stop = stop
+	under := w.store
+	var view *peerstest.View
+	if w.town != nil {
+		view = w.town.View()
+		under = view
+	}
+	sealer, err := seal.New(make([]byte, seal.KeyBytes))
+	if err != nil {
+		panic(err) // the key is as long as keys are
+	}
+	var key [32]byte
+	copy(key[:], fmt.Sprintf("%d %d %d", w.rng.Uint64(), n, d.life))
+	d.engine = engine.New(&guarded{Store: failpoint.Wrap(under, d.write, d.read), d: d, under: under}, engine.Options{
+		MaxSize: maxSize, ExecutionTTL: ttl, Fleet: w.book.fleet, Now: w.wall, Sealer: sealer, Random: &random{src: rand.NewChaCha8(key)},
+	})
+	o := dispatch.Options{
+		DispatchTimeout: 5 * time.Second, PollInterval: time.Second, FollowWait: 5 * time.Second, AskTimeout: 3 * time.Second,
+		Probe: 2 * time.Second, SessionGrace: sessionGrace, RunGrace: 5 * time.Second, Transport: &network{w, d}, Turn: d.turn,
+	}
+	if view != nil {
+		o.Holds, o.Generation = d.holds, view.Generation
+	}
+	d.d = dispatch.New(d.engine, o)
+	d.lanes = pull.New(d.engine, d.pulled())
+	go d.start(ctx, view)
+	return d
+}
+
+// start begins to dispatch, unless the store fails.
+func (d *director) start(ctx context.Context, view *peerstest.View) {
+	w := d.w
+	defer w.loom.hand()
+	w.loom.turn(d.name()+" start", "start", d.isDead)
+	if d.isDead() {
+		return
+	}
+	if view != nil {
+		follow := engine.Following{Rows: d.wants, Behind: d.behind, Sign: func() { w.loom.turn(d.name()+" follow", "look", d.isDead) }}
+		if err := d.engine.Follow(ctx, view, follow); err != nil {
+			w.kill(d)
+			return
+		}
+	}
+	if err := d.d.Start(ctx); err != nil {
+		w.kill(d) // the process ends: it cannot start without its store
+		return
+	}
+	if err := d.lanes.Start(ctx); err != nil {
+		w.kill(d)
+		return
+	}
+	if d.isDead() {
+		return
+	}
+	d.ready = true
+	if view != nil {
+		w.handOver(d)
+	}
+}
+
+// wants and behind are for both who know agents.
+func (d *director) wants(e *signalbox.Entry) bool { return d.d.Wants(e) || d.lanes.Wants(e) }
+
+func (d *director) behind() {
+	d.d.Behind()
+	d.lanes.Behind()
+}
+
+// handOver gives a director the agents that nobody alive holds, or, now and
+// then, one that another one has.
+func (w *world) handOver(to *director) {
+	if w.handing.Swap(true) {
+		return // one at a time, as directors agree by their beats; who is left is adopted
+	}
+	defer w.handing.Store(false)
+	var gained []string
+	for _, a := range w.agents {
+		n, held := w.holder[a.name]
+		from := w.directors[n]
+		switch {
+		case held && n == to.n && to.holds(a.name):
+			continue
+		case held && n != to.n && !from.isDead() && from.holds(a.name):
+			if !w.one(2) || !from.ready {
+				continue
+			}
+			from.take(a.name, false)
+			w.loom.hand()
+			from.d.Lost([]string{a.name})
+			if to.isDead() {
+				return
+			}
+		}
+		w.holder[a.name] = to.n
+		gained = append(gained, a.name)
+		to.take(a.name, true)
+	}
+	w.note("hand over to", to.name(), fmt.Sprint(gained))
+	to.d.Gained(gained)
+}
+
+func (d *director) holds(agent string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mine[agent]
+}
+
+func (d *director) take(agent string, held bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mine[agent] = held
+}
+
+// turn is where goroutines of the dispatcher go on.
+func (d *director) turn(what, of string, fence int64) {
+	name := d.name() + " " + what + " " + of
+	if fence != 0 {
+		name += "/" + strconv.FormatInt(fence, 10)
+	}
+	d.w.loom.turn(name, "go on", d.isDead)
+}
+
+// kill ends a director as kill -9 does: nothing that it does counts any more.
+func (w *world) kill(d *director) {
+	if d.dead.Swap(true) {
+		return
+	}
+	if w.still == d {
+		w.still = nil
+		w.loom.freeze("")
+	}
+	d.stop()
+	go d.d.Stop()
+	go d.lanes.Stop()
+}
+
+// alive lists the directors that can be asked.
+func (w *world) alive() []*director {
+	var list []*director
+	for _, d := range w.directors {
+		if d.ready && !d.isDead() {
+			list = append(list, d)
+		}
+	}
+	return list
+}

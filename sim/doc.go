@@ -1,0 +1,22 @@
+// Package sim plays histories: the real engine, the real dispatcher and what
+// serves agents that pull, over a store, against simulated agents and a simulated
+// network, in simulated time.
+// One seed is one history, step by step, on every store.
+//
+//	seed ──▶ world ──▶ loom: whose turn is it?
+//	                    ├─ goroutines of the dispatchers (dispatch.Options.Turn)
+//	                    ├─ verbs of the store: fail, or the director dies before or after
+//	                    ├─ agents that pull: claims, reports, beats
+//	                    ├─ requests: refused, lost, reset, late, twice, garbled, unheard
+//	                    └─ users: submit, cancel, retry, release, clear, pause, come back with a key
+//
+// Agents restart, forget, hang and lie; directors die and stand still; clocks
+// jump. After each step in which something was stored, the invariants of the
+// design (§4) are checked; then all faults stop, and everything must come to its
+// end. See docs/decisions/0022-simulation.md for how one seed stays one history.
+//
+//	go test ./sim -run TestHistories -seeds 2000              so many histories, from seed 1
+//	go test ./sim -run TestHistories -seed 596 -seeds 1       one of them, again
+//	go test ./sim -run TestHistories -store sqlite -seeds 50
+//	SIGNALBOX_SIM_BUDGET=5m go test -v ./sim                  as many as there is time for
+package sim

@@ -1,0 +1,75 @@
+package mutants
+
+// The incidents of execution-queue around callers.
+var accessMutants = []Mutant{
+	{
+		Name: "answer-without-an-id", Fault: "execution-queue id",
+		Text: "the answer to a call does not name its task before the end",
+		File: "internal/director/chat.go",
+		Edits: []Edit{{
+			"w.Header().Set(queueIDHeader, t.ID)\n",
+			"",
+		}},
+		Package: "internal/director", Tests: []string{"TestIncidentClientGivesUpWithNoId"},
+	},
+	{
+		Name: "key-makes-a-second-task", Fault: "execution-queue id",
+		Text: "an idempotency key that comes again makes another task",
+		File: "internal/store/memory/submit.go",
+		Edits: []Edit{{
+			"if t.IdempotencyKey == \"\" {\n\t\treturn nil",
+			"if t.IdempotencyKey != \"\" {\n\t\treturn nil",
+		}},
+		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/idempotency"},
+	},
+	{
+		Name: "reader-waits-for-a-grandchild", Fault: "execution-queue grandchild",
+		Text: "a run is over when everybody who holds its output has closed it",
+		File: "internal/command/run.go",
+		Edits: []Edit{{
+			"case <-u.child.Drained():\n\tcase <-t.C:\n",
+			"case <-u.child.Drained():\n",
+		}},
+		Package: "internal/command", Tests: []string{"TestIncidentGrandchildHoldsStdout"}, Hangs: true,
+	},
+	{
+		Name: "anyone-clears-any-queue", Fault: "execution-queue clear",
+		Text: "the right to clear and to release is asked of nobody",
+		File: "internal/director/gate.go",
+		Edits: []Edit{{
+			"if who.Has(signalbox.Scope(route.Scope)) || ",
+			"if signalbox.Scope(route.Scope) == signalbox.ScopeRelease || who.Has(signalbox.Scope(route.Scope)) || ",
+		}},
+		Package: "internal/director", Tests: []string{"TestIncidentAnyUserCouldClearAnyQueue"},
+	},
+	{
+		Name: "forged-agent-believed", Fault: "execution-queue forged",
+		Text: "a caller that is no agent may say that it is one",
+		File: "internal/director/gate_call.go",
+		Edits: []Edit{{
+			"says != \"\" && (!isAgent || who.ID != says) {",
+			"says != \"\" && isAgent && who.ID != says {",
+		}},
+		Package: "internal/director", Tests: []string{"TestIncidentForgedSourceAgentCertified"},
+	},
+	{
+		Name: "calls-without-end", Fault: "execution-queue depth",
+		Text: "nobody counts how many agents have called one another",
+		File: "internal/engine/call.go",
+		Edits: []Edit{{
+			"if c.depth > signalbox.MaxCallDepth {",
+			"if c.depth > 1000*signalbox.MaxCallDepth {",
+		}},
+		Package: "internal/engine", Tests: []string{"TestIncidentNoCallDepthGuard"},
+	},
+	{
+		Name: "task-ends-with-its-connection", Fault: "execution-queue connection",
+		Text: "a caller that goes away takes its task along, though it did not ask for that",
+		File: "internal/director/chat_wait.go",
+		Edits: []Edit{{
+			"cancels := c.cancelIfGone && last",
+			"cancels := last",
+		}},
+		Package: "internal/director", Tests: []string{"TestChatWhoseCallerGoesAway"},
+	},
+}

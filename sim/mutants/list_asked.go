@@ -1,0 +1,165 @@
+package mutants
+
+// What users of queues ask for most, where it is missing or broken elsewhere.
+var askedMutants = []Mutant{
+	{
+		Name: "limits-never-fire", Fault: "asked stuck turn",
+		Text: "a run that overstays its timeout, or prints nothing any more, holds its slot for ever",
+		File: "internal/dispatch/care.go",
+		Edits: []Edit{{
+			"d.enforceLimits()\n",
+			"",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestRunThatOverstaysItsTimeoutIsStopped", "TestStallLimit"},
+	},
+	{
+		Name: "waiting-lost-at-the-start", Fault: "asked recovery",
+		Text: "what waits in the file when the store is opened is never handed out",
+		File: "internal/store/sqlite/load.go",
+		Edits: []Edit{{
+			"[]func() error{w.loadPending, w.loadSlots,",
+			"[]func() error{w.loadSlots,",
+		}},
+		Package: "internal/store/sqlite", Tests: []string{"TestDurable"},
+	},
+	{
+		Name: "slot-kept-by-what-waits", Fault: "asked leaks",
+		Text: "a task that goes back into line keeps its slot",
+		File: "next.go",
+		Edits: []Edit{{
+			"t.TaskID, t.StartedAt = \"\", time.Time{}\n\tc.Slot = SlotFree\n",
+			"t.TaskID, t.StartedAt = \"\", time.Time{}\n",
+		}},
+		Package: ".", Tests: []string{"TestNext(Table|Rules|Fences|Claim|Cancel|Requeue|Repeated|Run|Results|Messages|Times|Stop)"},
+	},
+	{
+		Name: "two-turns-at-once", Fault: "asked per key",
+		Text: "the next turn of a session may run while one runs",
+		File: "internal/store/memory/talk.go",
+		Edits: []Edit{{
+			"if !k.flying.empty() {\n\t\treturn nil\n\t}\n\tfor _, p",
+			"for _, p",
+		}},
+		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/session"},
+	},
+	{
+		Name: "last-in-first-out", Fault: "asked order",
+		Text: "of those with one key the one that came last is taken first",
+		File: "internal/store/memory/line.go",
+		Edits: []Edit{{
+			"cmp.Compare(a.tie, b.tie)",
+			"cmp.Compare(b.tie, a.tie)",
+		}},
+		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/order"},
+	},
+	{
+		Name: "orphans-left-alone", Fault: "asked orphans",
+		Text: "a task in flight that nobody follows is not looked for",
+		File: "internal/dispatch/care.go",
+		Edits: []Edit{{
+			"c.suspects = d.reconcile(ctx, c.suspects)\n",
+			"",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestATaskThatNobodyFollowsIsTakenUp"},
+	},
+	{
+		Name: "half-of-the-slots", Fault: "asked throughput",
+		Text: "an agent is offered half as many tasks as it has slots",
+		File: "internal/dispatch/lane.go",
+		Edits: []Edit{{
+			"return max(0, l.row.Slots-l.inUse())",
+			"return max(0, (l.row.Slots+1)/2-l.inUse())",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestSlotsRunSideBySide"},
+	},
+	{
+		Name: "ceiling-of-nobody", Fault: "asked global",
+		Text: "the ceiling over all agents is not told to the store",
+		File: "internal/engine/claim.go",
+		Edits: []Edit{{
+			"FenceAbove: fenceAbove, Fleet: fleet,",
+			"FenceAbove: fenceAbove, Fleet: 0 * fleet,",
+		}},
+		Package: "internal/engine", Tests: []string{"TestFleetCeiling"},
+	},
+	{
+		Name: "busy-is-an-instant-no", Fault: "asked bounded wait",
+		Text: "a chat that would have to wait is refused",
+		File: "internal/engine/room.go",
+		Edits: []Edit{{
+			"Must: n.Overflow == signalbox.OverflowReject,",
+			"Must: n.Overflow != signalbox.OverflowPersist,",
+		}},
+		Package: "internal/engine", Tests: []string{"TestOverflowPolicies", "TestChatIsToldHowItStands"},
+	},
+	{
+		Name: "wait-never-ends", Fault: "asked bounded wait",
+		Text: "a task that may wait for so long waits for ever",
+		File: "internal/engine/submit.go",
+		Edits: []Edit{{
+			"t.WaitUntil = now.Add(n.WaitTimeout)",
+			"t.WaitUntil = now.Add(1000 * n.WaitTimeout)",
+		}},
+		Package: "internal/engine", Tests: []string{"TestOverdueTasksEnd"},
+	},
+	{
+		Name: "backlog-without-cap", Fault: "asked caps",
+		Text: "the limit on what waits is one too high",
+		File: "internal/store/memory/submit.go",
+		Edits: []Edit{{
+			"if sub.Cap > 0 && n >= sub.Cap {",
+			"if sub.Cap > 0 && n > sub.Cap {",
+		}},
+		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/limit"},
+	},
+	{
+		Name: "first-has-no-position", Fault: "asked position",
+		Text: "who is first in line is told no position, and all others one that is too good",
+		File: "internal/store/memory/read.go",
+		Edits: []Edit{{
+			".rank(r.task.OrderKey(), r.task.Place) + 1",
+			".rank(r.task.OrderKey(), r.task.Place)",
+		}},
+		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/position"},
+	},
+	{
+		Name: "eta-without-free-slots", Fault: "asked position",
+		Text: "an estimate does not know of the slots that are free",
+		File: "internal/engine/eta.go",
+		Edits: []Edit{{
+			"if ahead := pos.N - f.free; ahead > 0 {",
+			"if ahead := pos.N; ahead > 0 {",
+		}},
+		Package: "internal/engine", Tests: []string{"TestETA"},
+	},
+	{
+		Name: "cancel-not-told", Fault: "asked cancel",
+		Text: "the agent of a running task does not hear that it is cancelled",
+		File: "internal/dispatch/wake.go",
+		Edits: []Edit{{
+			"if t.State == signalbox.Cancelling {\n\t\t\td.tellCancelOf(t)\n\t\t}",
+			"d.mu.Lock()\n\t\td.mu.Unlock()",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestCancelWorking"},
+	},
+	{
+		Name: "one-registers-all-are-asked", Fault: "asked light",
+		Text: "each agent that registers has all others asked for their status",
+		File: "internal/dispatch/probe.go",
+		Edits: []Edit{{
+			"if l := d.lanes[name]; l != nil {\n\t\tl.stale, l.leaving = true, time.Time{}",
+			"for _, l := range d.order {\n\t\tl.stale, l.leaving = true, time.Time{}",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestAgentsThatRegisterCostNothingToTheOthers"},
+	},
+	{
+		Name: "commit-without-sync", Fault: "asked durable",
+		Text: "a commit is acknowledged before the disk has it",
+		File: "internal/store/sqlite/open.go",
+		Edits: []Edit{
+			{"\"PRAGMA synchronous = FULL\"", "\"PRAGMA synchronous = NORMAL\""},
+			{"\"PRAGMA synchronous\": \"2\"", "\"PRAGMA synchronous\": \"1\""},
+		},
+		Package: "internal/store/sqlite", Tests: []string{"TestLoneVerbCostsOneSyncAndAnEmptyOneNone", "TestFailedSyncIsFatalAndAcknowledgesNothing"},
+	},
+}

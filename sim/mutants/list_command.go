@@ -1,0 +1,81 @@
+package mutants
+
+// The faults of async-task-queue.
+var commandMutants = []Mutant{
+	{
+		Name: "secrets-stay-in-the-arguments", Fault: "async-task-queue secrets",
+		Text: "what is encrypted lies in clear among the arguments as well",
+		File: "internal/tooltask/submit.go",
+		Edits: []Edit{{
+			"delete(all, name)\n",
+			"",
+		}},
+		Package: "internal/tooltask", Tests: []string{"TestIncidentSecretsAreNotStoredInClear"},
+	},
+	{
+		Name: "all-rows-read-for-one", Fault: "async-task-queue rewrite",
+		Text: "a change of one task goes through all of them",
+		File: "internal/store/sqlite/statements.go",
+		Edits: []Edit{{
+			"stTaskReady:  `UPDATE tasks SET ready = ?2 WHERE seq = ?1`",
+			"stTaskReady:  `UPDATE tasks SET ready = ?2 WHERE seq + 0 = ?1`",
+		}},
+		Package: "internal/store/sqlite", Tests: []string{"TestEveryStatementGoesByAnIndex"},
+	},
+	{
+		Name: "journal-grows-for-ever", Fault: "async-task-queue growth",
+		Text: "pruning leaves the journal as it is",
+		File: "internal/store/memory/prune.go",
+		Edits: []Edit{{
+			"s.pruneJournal(ended)\n",
+			"",
+		}},
+		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/prune"},
+	},
+	{
+		Name: "only-the-child-is-killed", Fault: "async-task-queue child",
+		Text: "what a program has started is neither looked for nor killed",
+		File: "internal/proc/kin.go",
+		Edits: []Edit{{
+			"} else if group && (e.pgid == k.id.PID || e.sid == k.id.PID) {",
+			"} else if group && e.pid == k.id.PID && (e.pgid == k.id.PID || e.sid == k.id.PID) {",
+		}, {
+			"for grew := true; grew; {",
+			"for grew := false; grew; {",
+		}, {
+			"&& marked(e.pid, k.id.Mark) {",
+			"&& e.pid == k.id.PID && marked(e.pid, k.id.Mark) {",
+		}},
+		Package: "internal/proc", Tests: []string{"TestEndLeavesNothingAlive"},
+	},
+	{
+		Name: "args-dropped", Fault: "async-task-queue args",
+		Text: "a command is started without its args",
+		File: "internal/command/run.go",
+		Edits: []Edit{{
+			"Argv: append([]string{path}, u.t.conf.Args...),",
+			"Argv: []string{path},",
+		}},
+		Package: "internal/command", Tests: []string{"TestSeedPayload"},
+	},
+	{
+		Name: "result-not-stored", Fault: "async-task-queue results",
+		Text: "the result of a task is not in the file",
+		File: "internal/store/sqlite/apply.go",
+		Edits: []Edit{{
+			"if c.Result != nil {\n\t\tq := w.write(stResultPut)",
+			"if c.Result != nil && after.Seq < 0 {\n\t\tq := w.write(stResultPut)",
+		}},
+		Package: "internal/store/sqlite", Tests: []string{"TestContract/rules/apply"},
+	},
+	{
+		Name: "list-without-what-waits", Fault: "async-task-queue list",
+		Text: "the list of tool tasks leaves out what waits",
+		File: "internal/tooltask/list.go",
+		Edits: []Edit{{
+			"return l.waiting(ctx, \"\")\n",
+			"return l.ended(ctx, \"\")\n",
+		}},
+		Package: "internal/tooltask", Tests: []string{"TestList"},
+	},
+}

@@ -1,0 +1,85 @@
+package mutants
+
+// What work-queue did not keep out.
+var keptMutants = []Mutant{
+	{
+		Name: "agent-asks-for-no-token", Fault: "work-queue auth",
+		Text: "an agent with a token serves those who show none",
+		File: "internal/agentd/guard.go",
+		Edits: []Edit{{
+			"if d.cfg.Token != \"\" && !sameToken(",
+			"if d.cfg.Token != \"\" && req.Header.Get(\"Authorization\") != \"\" && !sameToken(",
+		}},
+		Package: "internal/agentd", Tests: []string{"TestTokenGuardsEveryPath"},
+	},
+	{
+		Name: "project-outside-its-roots", Fault: "work-queue paths",
+		Text: "a project may name any folder of the machine",
+		File: "internal/agentd/validate.go",
+		Edits: []Edit{{
+			"if err == nil && within(d.cfg.ProjectRoots, real) {",
+			"if err == nil && (real != \"\" || within(d.cfg.ProjectRoots, real)) {",
+		}},
+		Package: "internal/agentd", Tests: []string{"TestProjectCannotLeaveItsRoots"},
+	},
+	{
+		Name: "link-outside-of-the-folder", Fault: "work-queue paths",
+		Text: "the working folder of a command may lead outside by a link",
+		File: "internal/command/place.go",
+		Edits: []Edit{{
+			"if !inside(realRoot, realDir) {",
+			"if !inside(realRoot, realDir) && realDir == \"\" {",
+		}},
+		Package: "internal/command", Tests: []string{"TestWorkingFolderOfTheInput", "TestWorkingFolderThatChangesBeforeTheRun"},
+	},
+	{
+		Name: "metadata-address-asked", Fault: "work-queue ssrf",
+		Text: "a link-local address, where clouds hand out credentials, may be an agent's",
+		File: "internal/agentaddr/agentaddr.go",
+		Edits: []Edit{{
+			"case to.IsLinkLocalUnicast() || isMetadata(to):",
+			"case isMetadata(to):",
+		}},
+		Package: "internal/agentaddr", Tests: []string{"TestCheck", "TestControlStopsTheDial"},
+	},
+	{
+		Name: "name-trusted-at-the-dial", Fault: "work-queue ssrf",
+		Text: "where a name leads is not looked at again when it is dialled",
+		File: "internal/agentaddr/agentaddr.go",
+		Edits: []Edit{{
+			"return Check(to.Addr(), trusted)",
+			"_ = to\n\t\treturn nil",
+		}},
+		Package: "internal/agentaddr", Tests: []string{"TestControlStopsTheDial"},
+	},
+	{
+		Name: "status-without-a-task", Fault: "work-queue status",
+		Text: "the status of an agent that runs nothing ends the process",
+		File: "internal/dispatch/lane.go",
+		Edits: []Edit{{
+			"if len(s.CurrentTasks) == 0 && s.CurrentTask != nil {",
+			"if len(s.CurrentTasks) == 0 {",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestQueueSubmitAndDispatch"},
+	},
+	{
+		Name: "reload-undone", Fault: "work-queue reload",
+		Text: "a change of a schedule that meets another one is dropped, and reported as made",
+		File: "internal/schedule/edit.go",
+		Edits: []Edit{{
+			"if errors.Is(err, ErrStale) {\n\t\t\tcontinue\n\t\t}",
+			"if errors.Is(err, ErrStale) {\n\t\t\treturn before, nil\n\t\t}",
+		}},
+		Package: "internal/schedule", Tests: []string{"TestAnEditThatMeetsAnotherChangeIsMade"},
+	},
+	{
+		Name: "folder-of-the-user", Fault: "work-queue folder",
+		Text: "the home that was asked for is not used: everything goes to that of the user",
+		File: "internal/config/home.go",
+		Edits: []Edit{{
+			"if home, ok := env(HomeEnv); ok && home != \"\" {",
+			"if home, ok := env(HomeEnv); ok && home == \"\" {",
+		}},
+		Package: "internal/config", Tests: []string{"TestDefaults", "TestWhichFile", "TestWithoutAHome", "TestPrecedence"},
+	},
+}

@@ -1,0 +1,125 @@
+package mutants
+
+// What work-queue lost, doubled or left open.
+var lostMutants = []Mutant{
+	{
+		Name: "outcome-forgotten-at-once", Fault: "work-queue 7",
+		Text: "ended tasks are pruned with the next round, whatever the retention",
+		File: "internal/engine/care.go",
+		Edits: []Edit{{
+			"e.Now().Add(-retention)",
+			"e.Now().Add(retention-retention)",
+		}},
+		Package: "internal/engine", Tests: []string{"TestPrune"},
+	},
+	{
+		Name: "failed-commit-acknowledged", Fault: "work-queue 8",
+		Text: "who waits for a commit that fails is told that all is well",
+		File: "internal/store/sqlite/writer.go",
+		Edits: []Edit{{
+			"w.batch.Fail(answer)",
+			"w.batch.Fail(nil); _ = answer",
+		}},
+		Package: "internal/store/sqlite", Tests: []string{"TestFullDatabaseRefusesAndTheStoreGoesOn", "TestFailedSyncIsFatalAndAcknowledgesNothing", "TestWriteErrorOnCommitIsFatal"},
+	},
+	{
+		Name: "half-a-verb-stays", Fault: "work-queue 8",
+		Text: "a verb that fails after it has written something leaves that behind",
+		File: "internal/store/sqlite/writer.go",
+		Edits: []Edit{{
+			"if w.wrote && !w.savepoints {\n\t\treturn errSavepoint\n\t}\n\tw.back(at)\n",
+			"if w.wrote {\n\t\treturn nil\n\t}\n\tw.back(at)\n",
+		}},
+		Package: "internal/store/sqlite", Tests: []string{"TestVerbThatFailsLateLeavesNothingAndHarmsNobody"},
+	},
+	{
+		Name: "env-outlives-its-task", Fault: "work-queue 9",
+		Text: "the environment of a task stays in the file when the task has ended",
+		File: "internal/store/sqlite/apply.go",
+		Edits: []Edit{{
+			"if after.State.Terminal() && before.HasEnv {",
+			"if after.State.Terminal() && before.HasEnv && after.Seq < 0 {",
+		}},
+		Package: "internal/store/sqlite", Tests: []string{"TestErasedEnvironmentIsNotInTheFile", "TestContract/rules/apply"},
+	},
+	{
+		Name: "env-quoted-in-errors", Fault: "work-queue 9",
+		Text: "what an agent quotes of the environment goes into the row, the journal and the log",
+		File: "internal/dispatch/word.go",
+		Edits: []Edit{{
+			"if len(value) >= maskFrom {",
+			"if len(value) >= 100*maskFrom {",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestFault09EnvStaysOutOfLogsAndJournal"},
+	},
+	{
+		Name: "new-key-with-each-try", Fault: "work-queue 10",
+		Text: "a schedule that got no answer submits again under another idempotency key",
+		File: "internal/schedule/firing.go",
+		Edits: []Edit{{
+			"Key(t.row.ID, f.run.ID)",
+			"Key(t.row.ID, fmt.Sprint(f.run.ID, f.run.Attempts))",
+		}},
+		Package: "internal/schedule", Tests: []string{"TestIncidentALostResponseRunsTheJobTwice"},
+	},
+	{
+		Name: "no-answer-taken-for-a-no", Fault: "work-queue 10",
+		Text: "an offer without an answer is made again, though the agent may have it",
+		File: "internal/dispatch/run.go",
+		Edits: []Edit{{
+			"default: // sent, and no answer that says anything\n\t\tr.ask(ctx, err)",
+			"default: // sent, and no answer that says anything\n\t\tr.refuse(ctx, err.Error())",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestFault10LostResponseRunsOnce", "TestLostReplyIsAskedFor"},
+	},
+	{
+		Name: "impossible-dates-taken", Fault: "work-queue 11",
+		Text: "a date that never comes is not refused",
+		File: "internal/cron/cron.go",
+		Edits: []Edit{{
+			"if e.days&e.possibleDays() == 0 && (e.anyDay || e.anyWeek) {",
+			"if e.days == 0 && (e.anyDay || e.anyWeek) {",
+		}},
+		Package: "internal/cron", Tests: []string{"TestIncidentImpossibleDatesFireDaily"},
+	},
+	{
+		Name: "one-submission-at-a-time", Fault: "work-queue 12",
+		Text: "jobs submit one after another: a slow one holds up all",
+		File: "internal/schedule/schedule.go",
+		Edits: []Edit{{
+			"const maxTurns = 1000",
+			"const maxTurns = 1",
+		}},
+		Package: "internal/schedule", Tests: []string{"TestOneSlowSubmissionDelaysNone"},
+	},
+	{
+		Name: "missed-runs-dropped", Fault: "work-queue 12",
+		Text: "instants that passed while no scheduler ran are forgotten, whatever the schedule says",
+		File: "internal/schedule/plan.go",
+		Edits: []Edit{{
+			"case row.Missed == signalbox.MissedAll && window.Before(late):",
+			"case row.Missed == signalbox.MissedAll && late.Before(window):",
+		}},
+		Package: "internal/schedule", Tests: []string{"TestIncidentMissedRunsAreDropped"},
+	},
+	{
+		Name: "runs-overlap", Fault: "work-queue 12",
+		Text: "a firing does not look whether the task before has ended",
+		File: "internal/schedule/firing.go",
+		Edits: []Edit{{
+			"if ended {\n\t\treturn true, nil\n\t}",
+			"if ended || before != \"\" {\n\t\treturn true, nil\n\t}",
+		}},
+		Package: "internal/schedule", Tests: []string{"TestIncidentRunsOverlap"},
+	},
+	{
+		Name: "any-event-in-any-state", Fault: "work-queue 13",
+		Text: "an event is taken in a state for which the table has nothing",
+		File: "next.go",
+		Edits: []Edit{{
+			"move := step.from[t.State]\n",
+			"move := step.from[t.State]\n\tfor _, any := range step.from {\n\t\tif move == nil {\n\t\t\tmove = any\n\t\t}\n\t}\n",
+		}},
+		Package: ".", Tests: []string{"TestNext(Table|Rules|Fences|Claim|Cancel|Requeue|Repeated|Run|Results|Messages|Times|Stop)"},
+	},
+}

@@ -1,0 +1,155 @@
+package mutants
+
+// Where peers fail.
+var peerMutants = []Mutant{
+	{
+		Name: "old-worker-ends-the-new-run", Fault: "peer River attempt",
+		Text: "the word of an execution that lost its slot counts for the one that has it now",
+		File: "next.go",
+		Edits: []Edit{{
+			"if step.fenced && ev.Fence != t.Fence {",
+			"if step.fenced && ev.Fence > t.Fence {",
+		}},
+		Package: ".", Tests: []string{"TestNext(Table|Rules|Fences|Claim|Cancel|Requeue|Repeated|Run|Results|Messages|Times|Stop)"},
+	},
+	{
+		Name: "rescue-after-an-hour", Fault: "peer River rescue",
+		Text: "an agent may be silent for six times its slot lease",
+		File: "internal/dispatch/follow.go",
+		Edits: []Edit{{
+			"case r.silence() >= r.d.engine.ExecutionTTL():\n\t\t\tr.lose(",
+			"case r.silence() >= 6*r.d.engine.ExecutionTTL():\n\t\t\tr.lose(",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestSilentFencingAgentIsOfferedAHigherFenceWhenBack", "TestIncidentReclaimDeferredWhileAgentUnreachable"},
+	},
+	{
+		Name: "waits-for-the-tick", Fault: "peer River cooldown",
+		Text: "a task that becomes ready wakes nobody: the next look finds it",
+		File: "internal/dispatch/wake.go",
+		Edits: []Edit{{
+			"(t.Ready || a.Partial):\n\t\td.kick(t.Queue)",
+			"(t.Ready || a.Partial):\n\t\tpoke(d.care)",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestFault02NoDoubleDispatchFromStaleIdleCache", "TestNobodyWaitsBesideAFreeSlot"},
+	},
+	{
+		Name: "end-without-a-token", Fault: "peer Asynq token",
+		Text: "the end of a run names no fence",
+		File: "next.go",
+		Edits: []Edit{{
+			"EventFinish: {fenced: true, from",
+			"EventFinish: {from",
+		}},
+		Package: ".", Tests: []string{"TestNext(Table|Rules|Fences|Claim|Cancel|Requeue|Repeated|Run|Results|Messages|Times|Stop)"},
+	},
+	{
+		Name: "retry-without-a-token", Fault: "peer Asynq token",
+		Text: "what sends a task back names no fence",
+		File: "next.go",
+		Edits: []Edit{{
+			"EventRefuse: {fenced: true, from",
+			"EventRefuse: {from",
+		}},
+		Package: ".", Tests: []string{"TestNext(Table|Rules|Fences|Claim|Cancel|Requeue|Repeated|Run|Results|Messages|Times|Stop)"},
+	},
+	{
+		Name: "slots-scanned", Fault: "peer Asynq scan",
+		Text: "to give one slot back all are read",
+		File: "internal/store/sqlite/statements.go",
+		Edits: []Edit{{
+			"`DELETE FROM slots WHERE agent = ?1 AND slot = ?2`",
+			"`DELETE FROM slots WHERE agent || '' = ?1 AND slot = ?2`",
+		}},
+		Package: "internal/store/sqlite", Tests: []string{"TestEveryStatementGoesByAnIndex"},
+	},
+	{
+		Name: "claim-without-a-slot-row", Fault: "peer Hatchet order",
+		Text: "a task leaves its line and nothing says who runs it",
+		File: "internal/store/sqlite/claim.go",
+		Edits: []Edit{{
+			"if err := w.takeSlot(&t, c.Expires); err != nil {\n\t\treturn store.Claimed{}, err\n\t}\n",
+			"",
+		}},
+		Package: "internal/store/sqlite", Tests: []string{"TestContract/rules/claim", "TestContract/rules/slots"},
+	},
+	{
+		Name: "failed-keeps-its-slot", Fault: "peer Hatchet leak",
+		Text: "a run that did not end well keeps its slot",
+		File: "ending.go",
+		Edits: []Edit{{
+			"if held {\n",
+			"if held && reason == ReasonCompleted {\n",
+		}},
+		Package: ".", Tests: []string{"TestNext(Table|Rules|Fences|Claim|Cancel|Requeue|Repeated|Run|Results|Messages|Times|Stop)"},
+	},
+	{
+		Name: "double-release-admits", Fault: "peer Solid Queue counter",
+		Text: "a permit that is given back twice frees the slot of whoever has it by then",
+		File: "toolqueue/queue.go",
+		Edits: []Edit{{
+			"if p.slot.state.CompareAndSwap(p.state, p.state-held+oneUse) && p.slot.queue.closed.Load() != 0 {",
+			"if p.slot.state.Add(oneUse-held); p.slot.queue.closed.Load() != 0 {",
+		}},
+		Package: "toolqueue", Tests: []string{"TestReleaseCountsOnce"},
+	},
+	{
+		Name: "fence-is-the-attempt", Fault: "peer attempt number",
+		Text: "the fence counts the attempts of the task, which is the same number for many",
+		File: "internal/store/memory/claim.go",
+		Edits: []Edit{{
+			"fence := max(s.lastFence, c.FenceAbove) + 1",
+			"fence := max(int64(r.task.Claims), c.FenceAbove) + 1",
+		}},
+		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/fence"},
+	},
+	{
+		Name: "agent-takes-any-fence", Fault: "peer fence unsent",
+		Text: "an agent takes an offer with a fence below one that it has seen",
+		File: "internal/agentd/admit.go",
+		Edits: []Edit{{
+			"if r.rec.Fence < top.Fence || (",
+			"if r.rec.Fence < 0 && (",
+		}},
+		Package: "internal/agentd", Tests: []string{"TestLowerFenceIsStale"},
+	},
+	{
+		Name: "session-lease-for-one-call", Fault: "peer gateway session",
+		Text: "a session gives its slot away after each call",
+		File: "toolqueue/lease.go",
+		Edits: []Edit{{
+			"if s.over || !s.used || now >= held {",
+			"if s.over || !s.used || now >= held || !s.busy {",
+		}},
+		Package: "toolqueue", Tests: []string{"TestLeaseKeepsTheSlotFromCallToCall", "TestLeaseRunsCallsOfASessionInTurn"},
+	},
+	{
+		Name: "waiting-caller-hears-nothing", Fault: "peer gateway position",
+		Text: "a caller that waits is not told its place in line",
+		File: "internal/gateway/call.go",
+		Edits: []Edit{{
+			"\t\tnews.follow(w)\n",
+			"",
+		}},
+		Package: "internal/gateway", Tests: []string{"TestACallerHearsItsPlaceInLine"}, Hangs: true,
+	},
+	{
+		Name: "call-never-becomes-a-task", Fault: "peer gateway overflow",
+		Text: "a call goes on waiting beyond its grace",
+		File: "internal/tooltask/callor.go",
+		Edits: []Edit{{
+			"timer = time.AfterFunc(grace, func() {",
+			"timer = time.AfterFunc(1_000_000*grace, func() {",
+		}},
+		Package: "internal/tooltask", Tests: []string{"TestCallOrKeepsItsPlace"}, Hangs: true,
+	},
+	{
+		Name: "one-too-many-in-a-shared-queue", Fault: "peer gateway shared",
+		Text: "a queue that several processes share lets one more in than it has slots",
+		File: "internal/store/ticket_step.go",
+		Edits: []Edit{{
+			"case at == nil && len(t.holders) < t.step.Concurrent ||",
+			"case at == nil && len(t.holders) <= t.step.Concurrent ||",
+		}},
+		Package: "internal/store", Tests: []string{"TestTicketSteps", "TestTicketStepKeepsItsPromises"},
+	},
+}

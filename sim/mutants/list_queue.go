@@ -1,0 +1,135 @@
+package mutants
+
+// What went wrong with the line, the offers and the recovery of work-queue.
+var queueMutants = []Mutant{
+	{
+		Name: "first-of-session-only", Fault: "work-queue 1",
+		Text: "of the tasks of a session only the first is looked at, so one whose time is to come stops the others",
+		File: "internal/store/memory/talk.go",
+		Edits: []Edit{{
+			"for _, p := range k.pending.spots {",
+			"for _, p := range k.pending.spots[:min(1, len(k.pending.spots))] {",
+		}},
+		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/session", "TestConformance/rules/wake"},
+	},
+	{
+		Name: "paused-line-ends-the-look", Fault: "work-queue 1",
+		Text: "the first line that may not be taken from ends the search for work",
+		File: "internal/store/memory/claim.go",
+		Edits: []Edit{{
+			"if l.empty() || s.paused(q, now) {\n\t\t\tcontinue",
+			"if l.empty() {\n\t\t\tcontinue\n\t\t}\n\t\tif s.paused(q, now) {\n\t\t\treturn nil",
+		}},
+		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/claim"},
+	},
+	{
+		Name: "vanished-holder-keeps-its-turns", Fault: "work-queue 1",
+		Text: "the turns of a session wait for ever for an agent that is gone",
+		File: "internal/engine/care.go",
+		Edits: []Edit{{
+			"case signalbox.SessionRequire:\n",
+			"case signalbox.SessionRequire:\n\t\t\tcontinue\n",
+		}},
+		Package: "internal/engine", Tests: []string{"TestStrand"},
+	},
+	{
+		Name: "no-reservation", Fault: "work-queue 2",
+		Text: "a claim does not look at the slot rows: an agent gets a second task while the first runs",
+		File: "internal/store/memory/claim.go",
+		Edits: []Edit{
+			{"if s.used[sort][c.Agent] >= slots || (c.Fleet", "if (c.Fleet"},
+			{"if s.slots[c.Agent][n] == nil {", "if n >= first {"},
+		},
+		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/slots", "TestConformance/rules/claim"},
+	},
+	{
+		Name: "back-of-queue-undone-by-a-reload", Fault: "work-queue 2",
+		Text: "the new place of a task that an agent was too busy for is not stored: it is first again",
+		File: "internal/store/sqlite/apply.go",
+		Edits: []Edit{{
+			"if c.Back {\n\t\tw.enqueue(&t, c.Entry.At)",
+			"if c.Back && t.Place == 0 {\n\t\tw.enqueue(&t, c.Entry.At)",
+		}},
+		Package: "internal/store/sqlite", Tests: []string{"TestDurable", "TestContract/rules/order"},
+	},
+	{
+		Name: "offers-to-the-busy", Fault: "work-queue 2",
+		Text: "an agent that works at something of its own is offered the next task with each status",
+		File: "internal/dispatch/judge.go",
+		Edits: []Edit{{
+			"case len(foreign) > 0 && (l.refused ||",
+			"case len(foreign) > 1 && (l.refused ||",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestFault02BusyAgentIsNotOfferedUntilIdle"},
+	},
+	{
+		Name: "lost-task-polled-for-ever", Fault: "work-queue 3",
+		Text: "an agent that no longer knows a task is asked for it again and again",
+		File: "internal/dispatch/follow.go",
+		Edits: []Edit{{
+			"case statusOf(err) == http.StatusNotFound && !r.elsewhere(ctx, err):",
+			"case statusOf(err) == http.StatusNotFound && r.silence() < 0:",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestFault03LostTaskIsNotPolledForEver"},
+	},
+	{
+		Name: "cancel-forgotten-at-the-reply", Fault: "work-queue 4",
+		Text: "a cancel that came while the offer was under way is forgotten when the agent accepts",
+		File: "next.go",
+		Edits: []Edit{{
+			"if t.CancelRequested {\n\t\tt.State = Cancelling\n\t}\n",
+			"",
+		}},
+		Package: ".", Tests: []string{"TestNext(Table|Rules|Fences|Claim|Cancel|Requeue|Repeated|Run|Results|Messages|Times|Stop)"},
+	},
+	{
+		Name: "cancelled-task-runs-again", Fault: "work-queue 4",
+		Text: "a cancelled task that its agent was too busy for goes back into line",
+		File: "next.go",
+		Edits: []Edit{{
+			"if c.Task.CancelRequested {\n\t\treturn endCancelled(c, ev)\n\t}\n\tc.Task.LastError = or(ev.Message, \"agent busy\")",
+			"c.Task.LastError = or(ev.Message, \"agent busy\")",
+		}},
+		Package: ".", Tests: []string{"TestNext(Table|Rules|Fences|Claim|Cancel|Requeue|Repeated|Run|Results|Messages|Times|Stop)"},
+	},
+	{
+		Name: "cancel-not-told-after-the-reply", Fault: "work-queue 4",
+		Text: "an agent that accepts a task which was cancelled meanwhile is not told",
+		File: "internal/dispatch/run.go",
+		Edits: []Edit{{
+			"if r.row().State == signalbox.Cancelling {\n\t\tr.d.tellCancel(r)\n\t}\n",
+			"",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestFault04CancelWhileDispatchingStopsTheAgent"},
+	},
+	{
+		Name: "recovery-asks-nobody", Fault: "work-queue 5",
+		Text: "a restart puts what was dispatched back in line without asking its agent",
+		File: "internal/dispatch/adopt.go",
+		Edits: []Edit{{
+			"r.ask(ctx, nil)\n\t\treturn",
+			"r.neverSeen(ctx, nil)\n\t\treturn",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestFault05RecoveryAsksTheAgentBeforeItRequeues"},
+	},
+	{
+		Name: "bad-request-tried-again", Fault: "work-queue 6",
+		Text: "a task that the agent refuses with 4xx is offered again",
+		File: "internal/dispatch/run.go",
+		Edits: []Edit{{
+			"r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Reject(ctx, t, message) })",
+			"r.refuse(ctx, message)",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestDispatchFailureAgentReturns4xxFailsTask"},
+	},
+	{
+		Name: "busy-costs-an-attempt", Fault: "work-queue 6",
+		Text: "an agent that is busy uses up an attempt of the task",
+		File: "next.go",
+		Edits: []Edit{{
+			"c.Task.LastError = or(ev.Message, \"agent busy\")\n",
+			"c.Task.LastError = or(ev.Message, \"agent busy\")\n\tc.Task.Attempts++\n",
+		}},
+		Package: ".", Tests: []string{"TestNext(Table|Rules|Fences|Claim|Cancel|Requeue|Repeated|Run|Results|Messages|Times|Stop)"},
+	},
+}

@@ -1,0 +1,64 @@
+//go:build mutants
+
+package mutants
+
+import (
+	"fmt"
+	"strings"
+)
+
+const pageHead = `# Mutants
+
+A test is worth what it catches. Each row is a bug that was made by hand, one at least for each fault that was seen in
+the systems this one grew out of and in its peers; each was put into the sources, and the tests of one package were run
+on them. The product's code holds none of these bugs: a mutant is a snippet and what stands in its place, in
+[sim/mutants](../sim/mutants), and the go tool is handed the changed file as an overlay.
+
+` + "`make mutants`" + ` runs all of them again, fails where one is not caught, and writes this page. Before that the same tests
+are run without a bug, and must pass. A mutant that does not compile, or only hangs where it is not meant to, is not
+caught. The time is that of the tests until one failed, on the machine and under the load of that day, without the build.
+
+`
+
+// Page is docs/mutants.md.
+func Page(results []Result) string {
+	var b strings.Builder
+	b.WriteString(pageHead)
+	caught := 0
+	for _, r := range results {
+		if r.Caught {
+			caught++
+		}
+	}
+	fmt.Fprintf(&b, "%d of %d are caught; they stand for %d faults.\n\n", caught, len(results), len(Faults))
+	b.WriteString("| mutant | what it does wrong | where | stands for | caught by | after |\n|---|---|---|---|---|---|\n")
+	for _, r := range results {
+		by, after := "**nothing**", ""
+		if r.Caught {
+			by, after = fmt.Sprintf("`%s` %s", where(r.Package), test(r.By)), fmt.Sprintf("%.1f s", r.Seconds)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s | %s |\n", r.Name, r.Text, r.File, r.Fault, by, after)
+	}
+	b.WriteString("\n## The faults\n\n| fault | what went wrong |\n|---|---|\n")
+	for _, f := range Faults {
+		fmt.Fprintf(&b, "| %s | %s |\n", f.ID, f.Text)
+	}
+	return b.String()
+}
+
+// where names a package as docs/incidents.md does.
+func where(pkg string) string {
+	if pkg == "." {
+		return "signalbox"
+	}
+	return pkg
+}
+
+// test is the name of a test without that of the case.
+func test(name string) string {
+	parts := strings.SplitN(name, "/", 4)
+	if len(parts) > 3 { // a rule of a suite: its chapter says enough
+		parts = parts[:3]
+	}
+	return strings.Join(parts, "/")
+}

@@ -1,0 +1,183 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// fate is what the network does with a request.
+type fate int
+
+const (
+	arrives   fate = iota
+	refused        // nobody listens, or the network says so before anything is sent
+	lost           // it never comes, and no word of that either
+	reset          // the connection breaks before the agent has it
+	unheard        // the agent has it, and its answer is lost
+	broken         // the agent has it, and the connection breaks
+	slow           // the connection breaks, and then the agent has it
+	late           // it comes when nobody waits for the answer any more
+	twice          // it comes once more, later
+	garbled        // the answer is no answer
+	failing        // the agent says 500 and has done nothing
+	fateCount      // how many there are
+)
+
+var fateNames = [...]string{"", " refused", " lost", " reset", " unheard", " broken", " slow", " late", " twice", " garbled", " failing"}
+
+// network carries the requests of one director.
+type network struct {
+	w *world
+	d *director
+}
+
+var errReset = errors.New("connection reset by peer")
+
+// RoundTrip implements http.RoundTripper.
+func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := n.w
+	defer w.loom.hand()
+	a := w.agentAt(r.URL.Host)
+	q := parse(r)
+	me := w.loom.current()
+	w.loom.turn(me, "send "+r.Method+" "+a.name+r.URL.Path, n.d.isDead)
+	if n.d.isDead() {
+		return nil, errReset
+	}
+	q.late = a.plain && w.town != nil && n.stoodStill(a, q)
+	f := w.fateOf(a)
+	w.note("net", me, r.Method, a.name+r.URL.Path+fateNames[f])
+	if f == refused || a.down {
+		return nil, syscall.ECONNREFUSED
+	}
+	if t := httptrace.ContextClientTrace(r.Context()); t != nil && t.GotConn != nil {
+		t.GotConn(httptrace.GotConnInfo{})
+	}
+	if a.silent && f != reset {
+		w.post(a, q) // a stopped process reads it when it goes on
+		f = lost
+	}
+	switch f {
+	case reset:
+		return nil, errReset
+	case failing:
+		return respond(r, no(http.StatusInternalServerError, "storage_error"))
+	case lost:
+		return n.never(r, me)
+	case slow:
+		w.trickle(a, q)
+		return nil, errReset
+	case late:
+		w.post(a, q)
+		return n.never(r, me)
+	case twice:
+		w.post(a, q)
+	}
+	got, err := n.await(r, a, q, me)
+	switch {
+	case err != nil:
+		return nil, err
+	case f == unheard:
+		return n.never(r, me)
+	case f == broken:
+		return nil, errReset
+	case f == garbled:
+		return &http.Response{StatusCode: got.status, Body: io.NopCloser(strings.NewReader("<html>it works!</html>")), Request: r}, nil
+	}
+	return respond(r, got)
+}
+
+// stoodStill reports whether a director stood still between its decision to send
+// a task and this: it has the agent no more, or the task is in other hands.
+func (n *network) stoodStill(a *agent, q *request) bool {
+	if q.task.QueueID == "" {
+		return false
+	}
+	t, err := n.w.task(q.task.QueueID)
+	return !n.d.holds(a.name) || (err == nil && !(t.State.InFlight() && t.Fence == q.task.Fence))
+}
+
+// await brings the request to the agent, as often as the agent holds it back.
+func (n *network) await(r *http.Request, a *agent, q *request, me string) (answer, error) {
+	for {
+		got := a.handle(q)
+		if got.wait <= 0 {
+			return got, nil
+		}
+		begun := time.Now()
+		timer := time.NewTimer(got.wait)
+		select {
+		case <-got.wake:
+		case <-timer.C:
+		case <-r.Context().Done():
+		}
+		timer.Stop()
+		n.w.loom.turn(me, "hear", n.d.isDead)
+		switch {
+		case r.Context().Err() != nil:
+			return got, r.Context().Err()
+		case n.d.isDead(), a.down, a.silent:
+			return got, errReset
+		}
+		q.wait -= time.Since(begun)
+	}
+}
+
+// trickle brings a request that lies in the buffers of the network for a while.
+func (w *world) trickle(a *agent, q *request) {
+	name, l := fmt.Sprintf("mail %d", w.steps), letter{a, q, w.now()}
+	q.wait = 0
+	time.AfterFunc(w.between(0, inTime/2), func() {
+		defer w.loom.hand()
+		w.loom.turn(name, "arrives", w.isOver)
+		if !w.isOver() && !a.down && !a.silent {
+			w.note("slow", q.method, a.name+q.path)
+			q.late = q.late || w.now().Sub(l.sent) > inTime || a.mistaken()
+			a.handle(q)
+		}
+	})
+}
+
+// mistaken reports whether a task that is only just coming may have been taken for
+// another one: its agent knows no queue_id, and began that a moment before.
+func (a *agent) mistaken() bool {
+	const moment = 3 * time.Second // two clocks, and the way
+	return a.plain && len(a.runs) > 0 && a.w.now().Sub(a.runs[len(a.runs)-1].begun) < moment
+}
+
+// never is an answer that does not come.
+func (n *network) never(r *http.Request, me string) (*http.Response, error) {
+	<-r.Context().Done()
+	n.w.loom.turn(me, "give up", n.d.isDead)
+	return nil, r.Context().Err()
+}
+
+func respond(r *http.Request, a answer) (*http.Response, error) {
+	body, err := json.Marshal(a.body)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: a.status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
+}
+
+func parse(r *http.Request) *request {
+	q := &request{method: r.Method, path: r.URL.Path}
+	query := r.URL.Query()
+	q.wait, _ = time.ParseDuration(query.Get("wait"))
+	q.after, _ = strconv.Atoi(query.Get("after"))
+	if r.Body != nil {
+		if err := json.NewDecoder(r.Body).Decode(&q.task); err != nil && !errors.Is(err, io.EOF) {
+			panic(fmt.Sprintf("a request that the agent cannot read: %v", err))
+		}
+	}
+	return q
+}

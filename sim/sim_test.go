@@ -1,0 +1,215 @@
+package sim_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest/stores"
+	"github.com/signalbox-ai/signalbox/sim"
+)
+
+var (
+	seeds = flag.Int("seeds", 0, "how many histories to play; 0: as many as the budget allows")
+	first = flag.Uint64("seed", 0, "the first seed; 0: 1, or, in a long run, one by the clock")
+	kind  = flag.String("store", "memory", "the store: memory, sqlite, postgres or redis")
+	keep  = flag.Int("keep", 0, "how many of the last steps of a failing history to print; 0: 60")
+)
+
+// budget is for how long histories are played, where -seeds does not say how
+// many.
+func budget(t *testing.T) time.Duration {
+	text := os.Getenv("SIGNALBOX_SIM_BUDGET")
+	switch {
+	case text == "" && soak() && !raced:
+		return time.Hour
+	case text == "" && raced: // a few: make test plays the many without it
+		return 5 * time.Second
+	case text == "":
+		return 25 * time.Second
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("SIGNALBOX_SIM_BUDGET is %q: give a length of time such as 40s or 5m", text)
+	}
+	return d
+}
+
+func soak() bool { return os.Getenv("SIGNALBOX_SOAK") != "" }
+
+// play plays one history over a store of that kind.
+func play(t *testing.T, seed uint64, kind string) (r sim.Result) {
+	o := sim.Options{Seed: seed, Keep: *keep}
+	if kind != "memory" {
+		s := stores.Open(t, kind)
+		defer func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		out, stop := sim.Outside(s)
+		defer stop()
+		o.Store = out
+	}
+	synctest.Test(t, func(*testing.T) {
+		if o.Store == nil {
+			o.Store = store.Store(memory.New(memory.Options{}))
+		}
+		r = sim.Play(o)
+	})
+	return r
+}
+
+// report prints what is wrong with a history, and how to play it again.
+func report(t *testing.T, seed uint64, kind string, r sim.Result) {
+	t.Errorf("seed %d: %s\nthe last steps:\n  %s\nplay it again: go test ./sim -run TestHistories -store %s -seed %d -seeds 1",
+		seed, strings.Join(r.Wrong, "\n"), strings.Join(r.Last, "\n  "), kind, seed)
+}
+
+// tally is what was played, by all who play.
+type tally struct {
+	mu                           sync.Mutex
+	histories, steps, tasks, bad int
+	again                        int // histories that were played twice
+	faults                       map[string]int
+}
+
+func (y *tally) add(r sim.Result) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.histories++
+	y.steps += r.Steps
+	y.tasks += r.Tasks
+	if len(r.Wrong) > 0 {
+		y.bad++
+	}
+	for name, n := range r.Faults {
+		y.faults[name] += n
+	}
+}
+
+// replayed is how often a history is played a second time, to the same hash.
+const replayed = 20
+
+// common are faults that a hundred histories are not all without: where one
+// never happened, the histories show nothing about it.
+var common = []string{
+	"agent hangs", "agent lies", "agent restarts", "agent restarts and has forgotten", "answer lost", "broken", "clock jumps",
+	"crash after Claim", "crash before Claim", "crash after Submit", "crash before Submit", "director stands still", "failing", "garbled",
+	"kill", "late", "lost", "read fails", "refused", "reset", "slot withheld", "slow", "store fails", "task pulled", "twice", "unheard", "word of a void execution",
+}
+
+// TestHistories plays as many histories as there is time for. In each of them
+// the invariants hold after every step, everything comes to its end, and a
+// history that is played again goes the same way.
+func TestHistories(t *testing.T) {
+	y := &tally{faults: map[string]int{}}
+	begun, most, from := time.Now(), budget(t), *first
+	if from == 0 {
+		from = 1
+		if soak() {
+			from = uint64(begun.UnixNano())
+		}
+	}
+	var next atomic.Uint64
+	t.Run("play", func(t *testing.T) {
+		for n := range runtime.GOMAXPROCS(0) {
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				t.Parallel()
+				for !t.Failed() {
+					i := next.Add(1) - 1
+					if (*seeds > 0 && i >= uint64(*seeds)) || (*seeds == 0 && time.Since(begun) > most) {
+						return
+					}
+					one(t, y, from+i)
+				}
+			})
+		}
+	})
+	took := time.Since(begun)
+	t.Logf("%d histories from seed %d on %s in %s: %.0f a second; %d steps, %d tasks, %d played twice", y.histories, from, *kind,
+		took.Round(time.Millisecond), float64(y.histories)/took.Seconds(), y.steps, y.tasks, y.again)
+	for _, name := range slices.Sorted(maps.Keys(y.faults)) {
+		t.Logf("%7d %s", y.faults[name], name)
+	}
+	for _, name := range common {
+		if *kind == "memory" && y.histories >= 100 && y.faults[name] == 0 {
+			t.Errorf("%d histories, and none of them has the fault %q", y.histories, name)
+		}
+	}
+	if y.histories == 0 {
+		t.Error("there was no time for a single history: SIGNALBOX_SIM_BUDGET is too short")
+	}
+}
+
+func one(t *testing.T, y *tally, seed uint64) {
+	r := play(t, seed, *kind)
+	y.add(r)
+	if len(r.Wrong) > 0 {
+		report(t, seed, *kind, r)
+	}
+	if seed%replayed != 0 && *seeds != 1 {
+		return
+	}
+	y.mu.Lock()
+	y.again++
+	y.mu.Unlock()
+	if twin := play(t, seed, *kind); twin.Hash != r.Hash {
+		t.Errorf("seed %d went another way when it was played again: %s", seed, parted(r, twin))
+	}
+}
+
+// parted says where two histories part.
+func parted(a, b sim.Result) string {
+	for i := range min(len(a.Last), len(b.Last)) {
+		if a.Last[i] != b.Last[i] {
+			return fmt.Sprintf("%d and %d steps, hashes %s and %s; first\n  %s\nthen\n  %s\nafter\n  %s", a.Steps, b.Steps, a.Hash, b.Hash, a.Last[i], b.Last[i],
+				strings.Join(a.Last[max(0, i-5):i], "\n  "))
+		}
+	}
+	return fmt.Sprintf("%d and %d steps, hashes %s and %s; more of it with -keep 100000", a.Steps, b.Steps, a.Hash, b.Hash)
+}
+
+// TestStoresPlayTheSameHistory: on each store a seed is played to the same hash
+// as on the memory store.
+func TestStoresPlayTheSameHistory(t *testing.T) {
+	for _, kind := range stores.Kinds[1:] {
+		t.Run(kind, func(t *testing.T) {
+			n, begun := uint64(3), time.Now()
+			switch {
+			case soak():
+				n = 300
+			case raced:
+				n = 1
+			}
+			steps, several := 0, 0
+			for seed := uint64(2); seed < 2+n; seed++ { // 2 has two directors, of which one stands still thrice
+				want := play(t, seed, "memory")
+				several += want.Directors - 1
+				got := play(t, seed, kind)
+				steps += got.Steps
+				if len(got.Wrong) > 0 {
+					report(t, seed, kind, got)
+				}
+				if got.Hash != want.Hash {
+					t.Errorf("seed %d went another way than on the memory store: %s", seed, parted(want, got))
+				}
+			}
+			if several == 0 {
+				t.Error("none of these histories has two directors: choose other seeds")
+			}
+			t.Logf("%d histories, %d of two directors, %d steps in %s", n, several, steps, time.Since(begun).Round(time.Millisecond))
+		})
+	}
+}
