@@ -63,6 +63,7 @@ func (b *box) withCLIs() map[string]*model.Server {
 	b.vars["ANTHROPIC_BASE_URL"], b.vars["ANTHROPIC_API_KEY"] = models["claude"].URL, "test-key"
 	b.vars["OPENAI_API_KEY"] = "test-key"
 	b.file("home/.codex/config.toml", fmt.Sprintf(codexConfig, models["codex"].URL), 0o600)
+	b.file("home/.npmrc", "offline=true\n", 0o600) // at its first start in a home opencode would fetch 90 MB
 	b.file("home/.config/opencode/opencode.json", fmt.Sprintf(opencodeConfig, models["opencode"].URL), 0o600)
 	return models
 }

@@ -23,10 +23,23 @@ import (
 // binary is the program under test, built once.
 var binary string
 
+// roles are what this binary can be beside the tests, by the variable that
+// makes it so.
+var roles = map[string]func(spec string) error{powerWriterEnv: servePowerWriter}
+
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(reapEnv); dir != "" {
 		reap(dir)
 		return
+	}
+	for env, serve := range roles {
+		if spec := os.Getenv(env); spec != "" {
+			if err := serve(spec); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			return
+		}
 	}
 	if spec := os.Getenv(laneAgentEnv); spec != "" {
 		fmt.Fprintln(os.Stderr, serveLaneAgent(spec))
@@ -62,6 +75,9 @@ func buildAndRun(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o711); err != nil { // PostgreSQL, which does not run as root, has its folder in it
+		return 1, err
+	}
 	binary = filepath.Join(dir, "signalbox")
 	args := []string{"build", "-o", binary}
 	if raceEnabled {

@@ -7,8 +7,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +31,7 @@ const (
 type sent struct {
 	id     string
 	onLost string
+	cancel bool      // someone asked for its end
 	before time.Time // when it was first sent
 	after  time.Time // when it was acknowledged
 }
@@ -60,11 +63,12 @@ func (r *role) kill() {
 // crash is one run of the crash test.
 type crash struct {
 	*box
-	c        *client.Client
-	rng      *rand.Rand
-	director *role
-	agents   []*role
-	j        *journal
+	c         *client.Client
+	rng       *rand.Rand
+	directors []*role
+	agents    []*role
+	j         *journal
+	silence   bool // agents may be silent for longer than a slot lasts
 
 	mu    sync.Mutex
 	tasks []sent
@@ -98,7 +102,7 @@ func TestNothingIsLostWhenEverythingIsKilled(t *testing.T) {
 	c.wantGrowingFences(runs, ended)
 	c.wantOrder()
 	c.wantQuietLog()
-	for _, r := range append(c.agents, c.director) {
+	for _, r := range slices.Concat(c.agents, c.directors) {
 		r.p.stop()
 	}
 }
@@ -119,57 +123,111 @@ func seedOf(t *testing.T) uint64 {
 func newCrash(t *testing.T) *crash {
 	seed := seedOf(t)
 	c := &crash{box: newBox(t), rng: rand.New(rand.NewPCG(seed, 1))}
-	c.vars["SIGNALBOX_QUEUE_MAX_SIZE"] = "100000"
-	// An agent that is down refuses connections, which costs attempts. This
-	// test is about what is lost, not about what is given up.
-	c.vars["SIGNALBOX_QUEUE_MAX_ATTEMPTS"] = "1000"
-	addr := freePort(t)
-	url := "http://" + addr
-	c.director = &role{b: c.box, name: "director", args: c.server("director", []string{"--addr", addr}), died: map[int]time.Time{}}
-	c.director.start()
-	c.director.p.prints("http://")
+	c.patientLimits()
+	url := c.addDirector("director", []string{"--data", c.data})
 	for n := range crashAgents {
-		name := fmt.Sprintf("demo-%d", n)
-		r := &role{b: c.box, name: name, died: map[int]time.Time{}}
-		r.env = []string{"SIGNALBOX_EXEC_LOG=" + c.execLogOf(r)}
-		r.args = c.agentLine(name, url, []string{"--addr", freePort(t)})
-		r.start()
-		c.agents = append(c.agents, r)
+		c.addAgent(fmt.Sprintf("demo-%d", n), url, c.root)
 	}
 	c.c = c.client(url)
 	c.j = c.journal(c.c)
 	return c
 }
 
+// patientLimits let everything wait and nothing be given up: an agent that is
+// down refuses connections, which costs attempts, and these tests are about
+// what is lost.
+func (c *crash) patientLimits() {
+	c.vars["SIGNALBOX_QUEUE_MAX_SIZE"] = "100000"
+	c.vars["SIGNALBOX_QUEUE_MAX_ATTEMPTS"] = "1000"
+}
+
+// addDirector starts one more, and returns its URL.
+func (c *crash) addDirector(name string, args []string) string {
+	addr := freePort(c.t)
+	r := &role{b: c.box, name: name, died: map[int]time.Time{}}
+	r.args = append([]string{"director", "--addr", addr}, args...)
+	r.start()
+	r.p.prints("http://")
+	c.directors = append(c.directors, r)
+	return "http://" + addr
+}
+
+// addAgent starts one more, whose folder lies in dir. Its log of executions
+// does not: it is the evidence, not what is tried.
+func (c *crash) addAgent(name, url, dir string) { c.addAgentAt(name, url, dir, freePort(c.t)) }
+
+func (c *crash) addAgentAt(name, url, dir, addr string) {
+	r := &role{b: c.box, name: name, died: map[int]time.Time{}}
+	r.env = []string{"SIGNALBOX_EXEC_LOG=" + c.execLogOf(r)}
+	r.args = c.agentLine(name, url, []string{"--addr", addr, "--data", filepath.Join(dir, name)})
+	r.start()
+	c.agents = append(c.agents, r)
+}
+
 func (c *crash) execLogOf(r *role) string { return filepath.Join(c.root, "exec-"+r.name+".jsonl") }
 
-// submitMany submits one task after another, every other one with on_lost:
-// requeue.
+// submitMany submits so many tasks.
 func (c *crash) submitMany(who, n int) {
-	ctx, cancel := context.WithTimeout(c.t.Context(), 10*long)
-	defer cancel()
-	for i := range n {
-		s := sent{onLost: []string{"requeue", "fail"}[i%2], before: time.Now()}
+	c.submitWhile(who, func(i int) bool { return i < n })
+}
+
+// submitWhile submits one task after another, every other one with on_lost:
+// requeue.
+func (c *crash) submitWhile(who int, more func(i int) bool) {
+	for i := 0; more(i); i++ {
 		sleep := "10ms"
 		if i%20 == 7 { // long enough to be hit with certainty
 			sleep = "200ms"
 		}
-		req := api.SubmitRequest{Prompt: fmt.Sprintf("sleep %s: task %d of %d", sleep, i, who), OnLost: s.onLost}
-		opts := client.SubmitOptions{IdempotencyKey: client.NewIdempotencyKey()}
-		got, err := c.c.Submit(ctx, req, opts)
-		for client.IsUnreachable(err) && ctx.Err() == nil { // the director is down: the same once more
-			time.Sleep(20 * time.Millisecond)
-			got, err = c.c.Submit(ctx, req, opts)
-		}
-		if err != nil {
-			c.t.Errorf("submitter %d, task %d: %v", who, i, err)
+		prompt := fmt.Sprintf("sleep %s: task %d of %d", sleep, i, who)
+		if _, ok := c.submitOne(c.c, sent{onLost: []string{"requeue", "fail"}[i%2]}, prompt); !ok {
 			return
 		}
-		s.id, s.after = got.QueueID, time.Now()
-		c.mu.Lock()
-		c.tasks = append(c.tasks, s)
-		c.mu.Unlock()
 	}
+}
+
+// room waits until few tasks wait, so that the end does not take longer than
+// the faults, and reports whether more are wanted.
+func (c *crash) room(over *atomic.Bool, most int) bool {
+	for !over.Load() && !c.t.Failed() {
+		c.mu.Lock()
+		all := len(c.tasks)
+		c.mu.Unlock()
+		if c.j.await(50*time.Millisecond, func(e []api.Event) bool { return all-ends(e) < most }) {
+			return true
+		}
+	}
+	return false
+}
+
+// submitOne submits a task until it is acknowledged, each time with the same
+// key.
+func (c *crash) submitOne(by *client.Client, s sent, prompt string) (sent, bool) {
+	ctx, cancel := context.WithTimeout(c.t.Context(), 10*long)
+	defer cancel()
+	s.before = time.Now()
+	req := api.SubmitRequest{Prompt: prompt, OnLost: s.onLost}
+	opts := client.SubmitOptions{IdempotencyKey: client.NewIdempotencyKey()}
+	got, err := by.Submit(ctx, req, opts)
+	for awayFor(err) && ctx.Err() == nil { // the director is down, or its store: the same once more
+		time.Sleep(20 * time.Millisecond)
+		got, err = by.Submit(ctx, req, opts)
+	}
+	if err != nil {
+		c.t.Errorf("%s: %v", prompt, err)
+		return s, false
+	}
+	s.id, s.after = got.QueueID, time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tasks = append(c.tasks, s)
+	return s, true
+}
+
+// awayFor reports whether nobody could take a submit just now.
+func awayFor(err error) bool {
+	code := client.Code(err)
+	return client.IsUnreachable(err) || code == string(signalbox.CodeStoreFailed) || code == string(signalbox.CodeUnavailable)
 }
 
 // wreck kills somebody each time some more things have happened, until most
@@ -185,11 +243,11 @@ func (c *crash) wreck(tasks int) int {
 		// slow. Where nothing happens, because too much is dead, time passes.
 		next := len(events) + 1 + c.rng.IntN(60)
 		c.j.await(2*time.Second, func(e []api.Event) bool { return len(e) >= next })
-		victims := []*role{c.director}
+		victims := []*role{c.directors[c.rng.IntN(len(c.directors))]}
 		agent := c.agents[c.rng.IntN(len(c.agents))]
 		switch c.rng.IntN(10) {
 		case 0: // all at once
-			victims = append(victims, c.agents...)
+			victims = slices.Concat(c.directors, c.agents)
 		case 1: // the director and an agent
 			victims = append(victims, agent)
 		case 2, 3, 4: // an agent

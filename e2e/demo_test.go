@@ -31,7 +31,7 @@ func (b *box) withDemo() string {
 func (b *box) demo() *process {
 	b.t.Helper()
 	p := b.serve("demo", "--pace", "1h")
-	p.prints("From another terminal")
+	p.prints("From another terminal: " + binary + " top · ") // no signalbox is on PATH here
 	return p
 }
 

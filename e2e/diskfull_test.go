@@ -9,39 +9,29 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/testdisk"
 )
 
 // A full disk: nothing is acknowledged that was not stored, what was is still
 // there, and all goes on once there is space again.
 func TestDiskFull(t *testing.T) {
-	if os.Getuid() != 0 {
-		t.Skip("a disk of its own, to fill it, can only be mounted by root")
-	}
 	b := newBox(t)
 	if err := os.Mkdir(b.data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mount("signalbox-e2e", b.data, "tmpfs", 0, "size=8m"); err != nil {
-		t.Skipf("no small disk can be mounted here: %v", err)
-	}
-	t.Cleanup(func() {
-		b.sweep()
-		if err := syscall.Unmount(b.data, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	testdisk.Mount(t, b.data, "size=8m")
+	t.Cleanup(b.sweep) // before the disk goes
 	b.vars["SIGNALBOX_QUEUE_MAX_SIZE"] = "100000"
 	addr := freePort(t)
 	director := b.director("--addr", addr)
 	c := b.client(director.url)
 	kept := []string{b.submit(c, prompt("before the disk is full"))}
 	balloon := filepath.Join(b.data, "balloon")
-	b.fillDisk(balloon)
+	testdisk.Fill(t, balloon)
 
 	// A submit that finds no space is refused, or the director ends because
 	// it cannot tell what was stored; it never says 201.
@@ -58,6 +48,10 @@ func TestDiskFull(t *testing.T) {
 		case errors.As(err, &answer) && answer.Status < 500:
 			t.Fatalf("a full disk was answered with %d: %v", answer.Status, err)
 		case errors.As(err, &answer):
+			full := answer.Status == http.StatusInsufficientStorage && answer.Code() == "store_full" && strings.Contains(answer.Body.Hint, "make room on the disk")
+			if !full && answer.Status != http.StatusInternalServerError { // 500: it cannot tell, and ends
+				t.Errorf("the submitter is told %+v", answer)
+			}
 			director.says("disk is full") // the cause is for the operator
 		case !client.IsUnreachable(err):
 			t.Errorf("%v", err)
@@ -95,22 +89,6 @@ func submitOnce(b *box, url, text string) (api.SubmitResponse, error) {
 		return api.SubmitResponse{}, err
 	}
 	return c.Submit(b.ctx(), prompt(text), client.SubmitOptions{})
-}
-
-// fillDisk writes until nothing more fits.
-func (b *box) fillDisk(path string) {
-	f, err := os.Create(path)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	defer f.Close()
-	for block := make([]byte, 64<<10); len(block) > 0; {
-		if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) {
-			block = block[:len(block)/2]
-		} else if err != nil {
-			b.t.Fatal(err)
-		}
-	}
 }
 
 // allThere: every id that was acknowledged is a task, and there is no other.

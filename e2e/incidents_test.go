@@ -1,13 +1,9 @@
 package e2e_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
+	"maps"
 	"net/http"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -50,36 +46,13 @@ func TestIncidentsHaveTheirTests(t *testing.T) {
 	}
 }
 
-// incidentTests finds the tests of incidents in the sources, by folder and
-// name.
+// incidentTests are the tests of incidents in the sources, by folder and name.
 func incidentTests(t *testing.T) map[string]bool {
 	t.Helper()
-	found := map[string]bool{}
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && d.Name() != "..":
-			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		folder, err := filepath.Rel("..", filepath.Dir(path))
-		for _, decl := range file.Decls {
-			f, ok := decl.(*ast.FuncDecl)
-			if ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "TestIncident") && f.Name.Name != "TestIncidentsHaveTheirTests" {
-				found[filepath.ToSlash(folder)+" "+f.Name.Name] = true
-			}
-		}
-		return err
+	found := allTests(t)
+	maps.DeleteFunc(found, func(name string, _ bool) bool {
+		return !strings.Contains(name, " TestIncident") || name == "e2e TestIncidentsHaveTheirTests"
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return found
 }
 

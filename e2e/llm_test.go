@@ -291,8 +291,8 @@ func TestLLMOutlivesTheDirector(t *testing.T) {
 		t.Fatal(err)
 	}
 	up.kill()
-	close(second)
 	b.up("--agents", "llm", "--addr", addr)
+	close(second) // the next call finds the next director: one between the two is refused, which the model is told
 	task := b.completed(c, id)
 	if task.Result.Output != "Saw both." || task.Result.ToolCount != 2 || !slices.Equal(d.looked, []string{`{"page":1}`, `{"page":2}`}) {
 		t.Errorf("%+v, looked at %q", task.Result, d.looked)

@@ -137,6 +137,14 @@ func (p *process) says(text string) string { p.t.Helper(); return p.line(p.err, 
 // prints is says for standard output.
 func (p *process) prints(text string) string { p.t.Helper(); return p.line(p.out, text) }
 
+// printed reports whether it prints a line with text before it ends.
+func (p *process) printed(text string) bool {
+	ctx, cancel := context.WithTimeout(p.t.Context(), long)
+	defer cancel()
+	_, err := p.out.line(ctx, text)
+	return err == nil
+}
+
 func (p *process) line(from *tape, text string) string {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.t.Context(), long)

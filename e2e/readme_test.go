@@ -68,15 +68,24 @@ func TestREADME(t *testing.T) {
 	b := newBox(t)
 	b.vars["PATH"] = filepath.Dir(binary) + ":/usr/local/bin:/usr/bin:/bin"
 	b.up("--agents", "demo")
+	last := shownID
 	for _, steps := range blocks {
 		for _, s := range steps {
-			b.play(s)
+			s.command = strings.ReplaceAll(s.command, shownID, last)
+			if ids := fullID.FindAllString(b.play(s), -1); len(ids) > 0 {
+				last = ids[len(ids)-1]
+			}
 		}
 	}
 }
 
-// play runs one command of a transcript.
-func (b *box) play(s step) {
+// shownID stands in a command for the id that was printed last.
+const shownID = "queue-…"
+
+var fullID = regexp.MustCompile(`queue-[0-9a-z]{26}`)
+
+// play runs one command of a transcript and returns what it printed.
+func (b *box) play(s step) string {
 	b.t.Helper()
 	b.t.Logf("README.md:%d: $ %s", s.line, s.command)
 	cmd := exec.CommandContext(b.ctx(), "/bin/sh", "-c", s.command)
@@ -89,6 +98,7 @@ func (b *box) play(s step) {
 	if !matches(s.want, out.text()) && !matches(s.want, both.text()) {
 		b.t.Errorf("README.md:%d: %s printed\n%s\nthe README shows\n%s", s.line, s.command, both.text(), s.want)
 	}
+	return out.text()
 }
 
 func TestTranscriptsAreReadAndCompared(t *testing.T) {

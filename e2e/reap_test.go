@@ -39,6 +39,7 @@ func startReaper(dir string) (stop func(), err error) {
 func reap(dir string) {
 	io.Copy(io.Discard, os.Stdin)
 	killAllOf(dir)
+	unmountAllOf(dir)
 	os.RemoveAll(dir)
 }
 

@@ -19,8 +19,10 @@ func TestUpRunsPrompts(t *testing.T) {
 	if !strings.Contains(up.out.text(), "Signalbox at "+up.url+" (data "+b.data+")") {
 		t.Errorf("up does not print its address and data folder:\n%s", up.out.text())
 	}
-	if !strings.Contains(up.out.text(), "Watch it at "+up.url+", or with signalbox top.") {
-		t.Errorf("up does not say where to watch:\n%s", up.out.text())
+	for _, typed := range []string{binary + ` submit --wait "say hello"`, "Watch it at " + up.url + ", or with " + binary + " top."} {
+		if !strings.Contains(up.out.text(), typed) { // no signalbox is on PATH here
+			t.Errorf("up does not say %q:\n%s", typed, up.out.text())
+		}
 	}
 	got := b.want(0, "submit", "--wait", "sleep 10ms and say hello")
 	if want := "Demo agent finished: sleep 10ms and say hello\n"; got.out != want {

@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -140,15 +139,6 @@ func (s *Server) Await(ctx context.Context, n int) error {
 	}
 }
 
-// format is one wire format.
-type format interface {
-	// parse fills Model, Tools, Text and tells whether a stream is wanted.
-	parse(body []byte, r *Request) (stream bool, err error)
-	stream(w *sse, r Request, p Reply)
-	whole(r Request, p Reply) any
-	failure(status int, message string) any
-}
-
 func (s *Server) handle(f format) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, 32<<20))
@@ -232,77 +222,6 @@ func (p Reply) parts() []string {
 		}
 	}
 	return out
-}
-
-// sse writes a stream of events.
-type sse struct {
-	w        http.ResponseWriter
-	req, srv context.Context
-}
-
-func (s *sse) begin() {
-	s.w.Header().Set("Content-Type", "text/event-stream")
-	s.w.WriteHeader(http.StatusOK)
-	_ = http.NewResponseController(s.w).Flush()
-}
-
-// event sends one event; without a name only its data.
-func (s *sse) event(name string, data any) {
-	b, err := json.Marshal(data)
-	if err != nil {
-		panic(err) // the data is this package's own
-	}
-	if name != "" {
-		fmt.Fprintf(s.w, "event: %s\n", name)
-	}
-	fmt.Fprintf(s.w, "data: %s\n\n", b)
-	_ = http.NewResponseController(s.w).Flush()
-}
-
-// say streams the text of a reply by way of send. It reports false when the
-// stream must not go on.
-func (s *sse) say(p Reply, send func(part string)) bool {
-	for i, part := range p.parts() {
-		if p.Hang && i > 0 {
-			break
-		}
-		if p.Pause > 0 {
-			t := time.NewTimer(p.Pause)
-			select {
-			case <-t.C:
-			case <-s.req.Done():
-				t.Stop()
-				return false
-			case <-s.srv.Done():
-				t.Stop()
-				return false
-			}
-		}
-		send(part)
-	}
-	if p.Hang {
-		select {
-		case <-s.req.Done():
-		case <-s.srv.Done():
-		}
-		return false
-	}
-	return true
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v)
-}
-
-func countTokens(w http.ResponseWriter, req *http.Request) {
-	n, _ := io.Copy(io.Discard, http.MaxBytesReader(w, req.Body, 32<<20))
-	writeJSON(w, http.StatusOK, map[string]any{"input_tokens": n / 4})
-}
-
-func listModels(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{map[string]any{"id": "scripted", "object": "model", "owned_by": "test"}}})
 }
 
 // tokens is the usage that each turn reports.

@@ -1,0 +1,72 @@
+package e2e_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/testserver"
+)
+
+// Three directors over one server, many schedules, and a kill around the
+// instant: each instant of each schedule is one firing and one task.
+func TestThreeDirectorsFireEachInstantOnce(t *testing.T) {
+	b := newBox(t)
+	b.vars["SIGNALBOX_STORE"] = testserver.NewPostgres(t, testserver.PostgresOptions{}).Database(t)
+	b.vars["SIGNALBOX_SECRET_KEY"] = testKey
+	b.vars["SIGNALBOX_QUEUE_MAX_SIZE"] = "1000"
+	var addrs []string
+	var directors []*process
+	for _, name := range []string{"one", "two", "three"} {
+		addr := freePort(t)
+		addrs = append(addrs, addr)
+		p := b.start("director", "--addr", addr, "--instance", name, "--data", filepath.Join(b.root, name))
+		p.prints("http://")
+		directors = append(directors, p)
+	}
+	c := b.client("http://" + addrs[0])
+	const schedules = 40
+	for i := range schedules {
+		s := api.NewSchedule{Name: fmt.Sprintf("each-minute-%d", i), CronExpression: "* * * * *", Prompt: "say hello"}
+		if _, err := c.CreateSchedule(b.ctx(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	instant := time.Now().Truncate(time.Minute).Add(time.Minute)
+	if time.Until(instant) < 3*time.Second { // all directors have them by then
+		instant = instant.Add(time.Minute)
+	}
+	for time.Until(instant) > 0 {
+		time.Sleep(min(time.Until(instant), 100*time.Millisecond)) // cron knows no faster minute
+	}
+	time.Sleep(30 * time.Millisecond)
+	directors[2].kill() // in the middle of the firings
+	for i := range schedules {
+		name := fmt.Sprintf("each-minute-%d", i)
+		firings := 0
+		b.until(name+" has fired", func() bool {
+			list, err := c.Executions(b.ctx(), name, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			firings = 0
+			made := false
+			for _, f := range list.Executions {
+				if f.Nominal.Equal(instant) {
+					firings, made = firings+1, f.QueueID != ""
+				}
+			}
+			return made // the one that was killed is taken up within half a minute
+		})
+		tasks, err := c.Search(b.ctx(), "job:"+name, client.SearchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if firings != 1 || len(tasks.Tasks) != 1 { // nobody runs it: the next instant is held behind it
+			t.Errorf("%s: %d firings of the instant, %d tasks", name, firings, len(tasks.Tasks))
+		}
+	}
+}

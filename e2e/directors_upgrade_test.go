@@ -1,0 +1,121 @@
+package e2e_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/testserver"
+)
+
+// versioned builds the program as a release.
+func (b *box) versioned(version string) string {
+	b.t.Helper()
+	path := filepath.Join(b.root, "signalbox-"+version)
+	build := exec.Command("go", "build", "-ldflags", "-X main.version="+version, "-o", path, "../cmd/signalbox")
+	if said, err := build.CombinedOutput(); err != nil {
+		b.t.Fatalf("build version %s: %v\n%s", version, err, said)
+	}
+	return path
+}
+
+// A rolling upgrade: while tasks flow, one director after the other is
+// replaced by the next patch. The next minor may not join while an old one
+// lives.
+func TestRollingUpgradeLosesNothing(t *testing.T) {
+	b := newBox(t)
+	b.vars["SIGNALBOX_STORE"] = testserver.NewPostgres(t, testserver.PostgresOptions{}).Database(t)
+	b.vars["SIGNALBOX_SECRET_KEY"] = testKey
+	b.vars["SIGNALBOX_QUEUE_MAX_SIZE"] = "1000"
+	older, newer, minor := b.versioned("1.4.0"), b.versioned("1.4.1"), b.versioned("1.5.0")
+	director := func(program, name, addr string) *process {
+		return launchProgram(t, program, b.work, b.environ(), "director", "--addr", addr, "--instance", name, "--data", filepath.Join(b.root, name))
+	}
+	names := []string{"one", "two", "three"}
+	addrs := []string{freePort(t), freePort(t), freePort(t)}
+	var directors []*process
+	for i := range names {
+		p := director(older, names[i], addrs[i])
+		p.prints("http://")
+		directors = append(directors, p)
+	}
+	refused := director(minor, "four", freePort(t))
+	if refused.exits() == 0 || !strings.Contains(refused.err.text(), "only versions of one minor run side by side") {
+		t.Errorf("a director of the next minor said: %s", refused.err.text())
+	}
+	front := newBalancer(t, addrs...)
+	for _, name := range []string{"coder-1", "coder-2"} {
+		b.agent(name, front.url)
+	}
+	c := b.client(front.url)
+	stop := make(chan struct{})
+	var submitting sync.WaitGroup
+	var ids []string
+	submitting.Go(func() { ids = b.submitUntil(c, stop) })
+	for i := range names {
+		directors[i].stop()
+		p := director(newer, names[i], addrs[i])
+		p.prints("http://")
+		directors[i] = p
+		b.until("it takes its part", func() bool {
+			list, err := c.Directors(b.ctx())
+			return err == nil && alive(list, "1.4.1") > i
+		})
+	}
+	close(stop)
+	submitting.Wait()
+	ran := map[string]int{}
+	for _, id := range ids {
+		b.completed(c, id)
+	}
+	for _, l := range executions(t, b.execLog()) {
+		if l.Event == "start" {
+			ran[l.QueueID]++
+		}
+	}
+	for _, id := range ids {
+		if ran[id] != 1 {
+			t.Errorf("%s was executed %d times", id, ran[id])
+		}
+	}
+	t.Logf("%d tasks", len(ids))
+	if len(ids) < 10 {
+		t.Errorf("only %d tasks flowed", len(ids))
+	}
+}
+
+func alive(list []api.Director, version string) int {
+	n := 0
+	for _, d := range list {
+		if d.Alive && d.Version == version {
+			n++
+		}
+	}
+	return n
+}
+
+// submitUntil submits one task after the other, each until it is acknowledged.
+func (b *box) submitUntil(c *client.Client, stop <-chan struct{}) (ids []string) {
+	for {
+		key := client.NewIdempotencyKey()
+		got, err := c.Submit(b.ctx(), prompt("sleep 10ms"), client.SubmitOptions{IdempotencyKey: key})
+		for awayFor(err) {
+			got, err = c.Submit(b.ctx(), prompt("sleep 10ms"), client.SubmitOptions{IdempotencyKey: key})
+		}
+		if err != nil {
+			b.t.Errorf("submit: %v", err)
+			return ids
+		}
+		ids = append(ids, got.QueueID)
+		select {
+		case <-stop:
+			return ids
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package e2e_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// doctorOf runs doctor and wants its exit code.
+func (b *box) doctorOf(code int, args ...string) string {
+	b.t.Helper()
+	return b.want(code, append([]string{"doctor"}, args...)...).out
+}
+
+// Doctor finds what is wrong with a real director from outside: a proxy that
+// holds events back, an agent whose clock is off; and, when the director has
+// gone, it looks at what it left.
+func TestDoctor(t *testing.T) {
+	b := newBox(t)
+	d := b.director()
+	b.vars["SIGNALBOX_ADDR"] = "127.0.0.1:0" // whoever has the usual port is not of this test
+	b.agent("coder", d.url)
+	said := b.doctorOf(8, "--director", d.url) // it is open: that warns
+	for _, part := range []string{"durability disk", "its rows agree", "the director may open", "nobody has set the clock", "agents: asked: 1", "events come one by one"} {
+		if !strings.Contains(strings.Join(strings.Fields(said), " "), strings.ReplaceAll(part, "agents: ", "agents ")) {
+			t.Errorf("want %q in\n%s", part, said)
+		}
+	}
+	to, err := url.Parse(d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := httptest.NewServer(passing(to, false))
+	t.Cleanup(plain.Close)
+	if said := b.doctorOf(8, "--director", plain.URL); !strings.Contains(said, "events come one by one") {
+		t.Errorf("a proxy that passes all on at once:\n%s", said)
+	}
+	holding := httptest.NewServer(passing(to, true))
+	t.Cleanup(holding.Close)
+	if said := b.doctorOf(1, "--director", holding.URL); !strings.Contains(said, "fail  events    events do not come as they are sent") {
+		t.Errorf("a proxy that holds events back:\n%s", said)
+	}
+	late := fakeStatus(t, -time.Hour)
+	if _, err := b.client(d.url).RegisterAgent(b.ctx(), api.RegisterAgent{Name: "late", Kind: "other", URL: late}); err != nil {
+		t.Fatal(err)
+	}
+	if said := b.doctorOf(8, "--director", d.url); !strings.Contains(said, "the clock of agent late is -59m") {
+		t.Errorf("an agent whose clock is an hour late:\n%s", said)
+	}
+	d.stop()
+	if said := b.doctorOf(1, "--director", d.url, "--json"); !strings.Contains(said, `"area": "director"`) {
+		t.Errorf("without a director:\n%s", said)
+	}
+	if said := b.doctorOf(0, "--data", b.data); !strings.Contains(said, "its rows agree") || !strings.Contains(said, "each page of") {
+		t.Errorf("what the director left:\n%s", said)
+	}
+}
+
+// passing is a proxy; one that holds back gives an answer away when it is whole
+// or 4 MiB long.
+func passing(to *url.URL, hold bool) http.Handler {
+	p := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
+	if hold {
+		p.ModifyResponse = func(r *http.Response) error {
+			if strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream") {
+				r.Body = &held{from: r.Body}
+			}
+			return nil
+		}
+	}
+	return p
+}
+
+// held is a body of which nothing is seen before its end.
+type held struct {
+	from io.ReadCloser
+	all  *bytes.Reader
+}
+
+func (h *held) Read(b []byte) (int, error) {
+	if h.all == nil {
+		data, err := io.ReadAll(io.LimitReader(h.from, 4<<20))
+		if err != nil {
+			return 0, err
+		}
+		h.all = bytes.NewReader(data)
+	}
+	return h.all.Read(b)
+}
+
+func (h *held) Close() error { return h.from.Close() }
+
+// fakeStatus is an agent of another make whose clock is off.
+func fakeStatus(t *testing.T, off time.Duration) string {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", time.Now().Add(off).UTC().Format(http.TimeFormat))
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"type":"agent","state":"idle","version":"7","agent_kind":"other"}`)
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}

@@ -1,0 +1,197 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/failpoint"
+)
+
+// pointed is the binary with failpoints, built for the first who needs it.
+var pointed = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(filepath.Dir(binary), "signalbox-failpoints")
+	said, err := exec.Command("go", "build", "-tags", "failpoints", "-o", path, "../cmd/signalbox").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build the binary with failpoints: %w\n%s", err, said)
+	}
+	return path, nil
+})
+
+// failing is a director, an agent and a scheduler, in which each failpoint does
+// one thing, once.
+type failing struct {
+	*box
+	c         *client.Client
+	j         *journal
+	url, jobs string // of the director, of the scheduler
+	director  *role
+	agent     *role
+	scheduler *role
+	armed     map[string]failpoint.Action
+	over      chan struct{} // closed when nobody is started again
+	kept      sync.WaitGroup
+
+	mu     sync.Mutex
+	acked  []string // tasks
+	deaths int
+}
+
+const failToken = "a-token-of-some-length-0123456789"
+
+func newFailing(t *testing.T, rng *rand.Rand, round int) *failing {
+	program, err := pointed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &failing{box: newBox(t), armed: map[string]failpoint.Action{}, over: make(chan struct{})}
+	for i, point := range failpoint.Points() {
+		actions := failpoint.Actions(point)
+		n := rng.IntN(len(actions))
+		if round >= 0 { // each action in its turn
+			n = (i + round) % len(actions)
+		}
+		f.armed[point] = actions[n]
+	}
+	f.vars["SIGNALBOX_QUEUE_MAX_SIZE"], f.vars["SIGNALBOX_QUEUE_MAX_ATTEMPTS"] = "100000", "1000"
+	f.vars["SIGNALBOX_TOKEN"], f.vars[failpoint.EnvFired] = failToken, filepath.Join(f.root, "fired")
+	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "fine") }))
+	t.Cleanup(tool.Close)
+	addr := freePort(t)
+	f.url, f.jobs = "http://"+addr, "http://"+freePort(t)
+	config := f.file("signalbox.yaml", "execution_ttl: 4s\ndiscover: off\nqueues: {default: {concurrent: 4}}\n"+
+		"restTools:\n  fetch: {description: fetches, method: GET, url: '"+tool.URL+"', parametersSchema: {type: object}}\n", 0o600)
+	jobs := f.file("scheduler.yaml", "director_url: "+f.url+"\njobs:\n  - {name: nightly, schedule: '0 3 * * *', prompt: 'sleep 1ms: nightly', agent: demo}\n", 0o600)
+	f.director = f.role(program, "director", f.server("director", []string{"--addr", addr, "--config", config}))
+	f.agent = f.role(program, "demo", f.agentLine("demo", f.url, []string{"--addr", freePort(t), "--slots", "16"}))
+	f.scheduler = f.role(program, "scheduler", []string{"scheduler", "--config", jobs, "--data", filepath.Join(f.root, "scheduler"), "--addr", strings.TrimPrefix(f.jobs, "http://")})
+	f.c = f.client(f.url)
+	f.keep(f.director)
+	if !f.c1(func(ctx context.Context, c *client.Client) error { _, err := c.Status(ctx); return err }) {
+		t.Fatalf("the director does not come up:\n%s", f.director.p.err.text())
+	}
+	f.j = f.journal(f.c)
+	f.keep(f.agent)
+	f.keep(f.scheduler)
+	return f
+}
+
+func (f *failing) role(program, name string, args []string) *role {
+	return &role{b: f.box, name: name, args: args, program: program, died: map[int]time.Time{}}
+}
+
+// fired is what the points have done, by point.
+func (f *failing) fired() map[string]failpoint.Action {
+	done := map[string]failpoint.Action{}
+	text, err := os.ReadFile(filepath.Join(f.root, "fired"))
+	if err != nil && !os.IsNotExist(err) {
+		f.t.Error(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		point, action, _ := strings.Cut(strings.TrimSpace(line), " ")
+		done[point] = failpoint.Action(action)
+	}
+	return done
+}
+
+// left is what has not fired yet, as the environment has it.
+func (f *failing) left() string {
+	done := f.fired()
+	var list []string
+	for _, point := range slices.Sorted(maps.Keys(f.armed)) {
+		if done[point] == "" {
+			list = append(list, point+"="+string(f.armed[point]))
+		}
+	}
+	return strings.Join(list, ",")
+}
+
+// keep starts a process, and starts it again whenever it has died, with the
+// points that are left.
+func (f *failing) keep(r *role) {
+	r.env = []string{failpoint.EnvPoints + "=" + f.left()}
+	r.start()
+	f.kept.Go(func() {
+		for {
+			p := r.p
+			select {
+			case <-p.done:
+			case <-f.over:
+				return
+			}
+			f.mu.Lock()
+			f.deaths++
+			r.died[p.pid()] = time.Now()
+			r.env = []string{failpoint.EnvPoints + "=" + f.left()}
+			r.start()
+			f.mu.Unlock()
+		}
+	})
+}
+
+// failStep is a part of the scenario: it is done again and again until the points
+// that it is there for have fired.
+type failStep struct {
+	names []string // of points, without before and after
+	do    func(context.Context, int) error
+}
+
+// points are those of a step.
+func (s *failStep) points() (all []string) {
+	for _, name := range s.names {
+		all = append(all, name+".before", name+".after")
+	}
+	return all
+}
+
+// until does a step until its points have fired.
+func (f *failing) until(ctx context.Context, name string, s *failStep) {
+	last := error(nil)
+	for n := 0; ; n++ {
+		done := f.fired()
+		if !slices.ContainsFunc(s.points(), func(p string) bool { return done[p] == "" }) {
+			return
+		}
+		if ctx.Err() != nil {
+			missing := slices.DeleteFunc(s.points(), func(p string) bool { return done[p] != "" })
+			f.t.Errorf("after %d times %q the points %v have not fired; its last error: %v", n, name, missing, last)
+			return
+		}
+		once, cancel := context.WithTimeout(ctx, 15*time.Second)
+		if err := s.do(once, n); err != nil && ctx.Err() == nil {
+			last = err
+		}
+		cancel()
+	}
+}
+
+// c1 tries a request until it is answered.
+func (f *failing) c1(do func(context.Context, *client.Client) error) bool {
+	ctx, cancel := context.WithTimeout(f.t.Context(), long)
+	defer cancel()
+	for ctx.Err() == nil {
+		if do(ctx, f.c) == nil {
+			return true
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return false
+}
+
+func (f *failing) ack(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.acked = append(f.acked, id)
+}

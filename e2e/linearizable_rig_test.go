@@ -1,0 +1,177 @@
+package e2e_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/signalbox-ai/signalbox/client"
+)
+
+// linRun is a director that is killed and started again, with lines whose
+// clients write down what they ask and what they are answered.
+type linRun struct {
+	*box
+	director *role
+	c        *client.Client
+	began    time.Time
+	asked    atomic.Int64
+	sign     chan struct{} // something was asked
+
+	mu     sync.Mutex
+	deaths []int64 // by when a director was dead
+}
+
+func newLinRun(t *testing.T) *linRun {
+	r := &linRun{box: newBox(t), began: time.Now(), sign: make(chan struct{}, 1)}
+	// Priorities never meet by age within a test: the model knows no clock.
+	config := r.file("signalbox.yaml", "queue: {age_step: 12h, max_size: 1000}\ndiscover: off\n", 0o600)
+	addr := freePort(t)
+	r.director = &role{b: r.box, name: "director", died: map[int]time.Time{}}
+	r.director.args = r.server("director", []string{"--addr", addr, "--config", config})
+	r.director.start()
+	r.director.p.prints("http://")
+	// Each request has a connection of its own: one that breaks is of one
+	// director, and nobody sends anything again by himself.
+	transport := &http.Transport{DisableKeepAlives: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	var err error
+	r.c, err = client.New("http://"+addr, client.Options{Tries: 1, HTTPClient: &http.Client{Transport: transport}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// wreck kills the director at random moments until the clients are done.
+func (r *linRun) wreck(rng *rand.Rand, kills int, done <-chan struct{}) {
+	for range kills {
+		for next := r.asked.Load() + 30 + rng.Int64N(40); r.asked.Load() < next; {
+			select {
+			case <-r.sign:
+			case <-done:
+				return
+			}
+		}
+		r.director.kill()
+		r.mu.Lock()
+		r.deaths = append(r.deaths, r.now())
+		r.mu.Unlock()
+		r.director.start()
+	}
+}
+
+func (r *linRun) now() int64 { return int64(time.Since(r.began)) }
+
+// linLine is one line and what was asked of it.
+type linLine struct {
+	*linRun
+	kind    string
+	clients atomic.Int64
+
+	mu    sync.Mutex
+	ops   []porcupine.Operation
+	keys  []linIn  // that were submitted
+	ids   []string // that are known
+	found map[string]bool
+}
+
+// asking is a request under way.
+type asking struct {
+	l  *linLine
+	op porcupine.Operation
+}
+
+func (l *linLine) ask(who int, in linIn) *asking {
+	a := &asking{l: l}
+	a.op.ClientId, a.op.Input, a.op.Call = who, in, l.now()
+	return a
+}
+
+// answered writes the answer down. It reports whether there was one: a
+// connection that was never made has asked nothing, one that broke leaves open
+// what came of it.
+func (a *asking) answered(err error, out linOut) bool {
+	l := a.l
+	a.op.Return = l.now()
+	l.asked.Add(1)
+	select {
+	case l.sign <- struct{}{}:
+	default:
+	}
+	if err == nil || client.Code(err) != "" {
+		out.code = client.Code(err)
+		l.write(a.op, out)
+		return true
+	}
+	if sent, unreachable := wasSent(err); !unreachable {
+		l.t.Errorf("%+v: %v", a.op.Input, err)
+		return true
+	} else if sent {
+		l.write(a.op, linOut{lost: true})
+	}
+	time.Sleep(10 * time.Millisecond) // it is being started again
+	return false
+}
+
+func (l *linLine) write(op porcupine.Operation, out linOut) {
+	op.Output = out
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ops = append(l.ops, op)
+	if out.id != "" && !l.found[out.id] {
+		l.found[out.id] = true
+		l.ids = append(l.ids, out.id)
+	}
+}
+
+// history is what was asked, with an end for each request that was not
+// answered: what a director did for it, it did before it was dead. Reads that
+// were not answered say nothing.
+func (l *linLine) history() (ops []porcupine.Operation) {
+	for _, op := range l.ops {
+		if op.Output.(linOut).lost {
+			if op.Input.(linIn).verb == "read" {
+				continue
+			}
+			op.Return = l.deathAfter(op)
+		}
+		ops = append(ops, op)
+	}
+	return ops
+}
+
+func (l *linLine) deathAfter(op porcupine.Operation) int64 {
+	died := false
+	for _, at := range l.deaths {
+		if at >= op.Return {
+			return at
+		}
+		died = died || at >= op.Call
+	}
+	if !died {
+		l.t.Errorf("no director died for %+v, and its connection broke", op.Input)
+		return math.MaxInt64
+	}
+	return op.Return // it broke after the death: the kernel closes what the dead had open
+}
+
+// until asks until there is an answer.
+func (l *linLine) until(who int, in linIn, do func(context.Context) (linOut, error)) (linOut, error) {
+	for {
+		ctx, cancel := context.WithTimeout(l.t.Context(), long)
+		a := l.ask(who, in)
+		out, err := do(ctx)
+		cancel()
+		if a.answered(err, out) || l.t.Failed() || l.t.Context().Err() != nil {
+			return out, err
+		}
+	}
+}

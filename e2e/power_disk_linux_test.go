@@ -1,0 +1,161 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// powerDisk is an ext4 file system of a test's own, in a file behind a loop
+// device, whose power can be cut: what was not synced is gone then, as after a
+// real cut, and the journal of the file system is replayed when it comes back.
+type powerDisk struct {
+	t          *testing.T
+	image, dir string
+	mounted    bool
+}
+
+// newPowerDisk mounts one, or skips the test and says what the machine lacks.
+// It goes with the test, and where that is killed, with its reaper.
+func newPowerDisk(t *testing.T, mib int64) *powerDisk {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("no power cuts: only root can mount a disk of its own")
+	}
+	for _, program := range []string{"mkfs.ext4", "mount", "umount"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("no power cuts: there is no %s here", program)
+		}
+	}
+	root, err := os.MkdirTemp("", "disk") // short: the path of a socket is in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &powerDisk{t: t, image: filepath.Join(root, "image"), dir: filepath.Join(root, "m")}
+	t.Cleanup(d.remove)
+	if err := os.Chmod(root, 0o711); err != nil { // the user of PostgreSQL passes through
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(d.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(d.image, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(d.image, mib<<20); err != nil { // sparse: it takes what is written
+		t.Fatal(err)
+	}
+	if said, err := exec.Command("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", d.image).CombinedOutput(); err != nil {
+		t.Fatalf("mkfs.ext4: %v\n%s", err, said)
+	}
+	if err := d.mount(); err != nil {
+		t.Skipf("no power cuts: no loop device can be mounted here: %v", err)
+	}
+	return d
+}
+
+// mount takes a free loop device, which goes with the mount.
+func (d *powerDisk) mount() error {
+	said, err := exec.Command("mount", "-t", "ext4", "-o", "loop", d.image, d.dir).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(said)))
+	}
+	d.mounted = true
+	return nil
+}
+
+// settle has everything on the disk that is written so far, as after a while
+// without work.
+func (d *powerDisk) settle() {
+	d.t.Helper()
+	if err := d.on(unix.Syncfs); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// shutdownIoctl is EXT4_IOC_SHUTDOWN; with noLogFlush not even the journal of
+// the file system is written any more.
+const (
+	shutdownIoctl = 0x8004587d
+	noLogFlush    = 2
+)
+
+// cut cuts the power. Who has files open there gets errors from now on.
+func (d *powerDisk) cut() {
+	d.t.Helper()
+	if err := d.on(func(fd int) error { return unix.IoctlSetPointerInt(fd, shutdownIoctl, noLogFlush) }); err != nil {
+		d.t.Fatalf("cut the power of %s: %v", d.dir, err)
+	}
+}
+
+func (d *powerDisk) on(do func(fd int) error) error {
+	f, err := os.Open(d.dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return do(int(f.Fd()))
+}
+
+// back brings the power back. All who used the disk must be dead.
+func (d *powerDisk) back() {
+	d.t.Helper()
+	if err := d.unmount(); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := d.mount(); err != nil {
+		d.t.Fatalf("mount it again: %v", err)
+	}
+}
+
+func (d *powerDisk) unmount() error {
+	d.mounted = false
+	err := unix.Unmount(d.dir, 0)
+	// What a killed process had open is closed a moment after its end.
+	for deadline := time.Now().Add(long); errors.Is(err, unix.EBUSY) && time.Now().Before(deadline); err = unix.Unmount(d.dir, 0) {
+		time.Sleep(2 * time.Millisecond)
+	}
+	if err != nil {
+		return fmt.Errorf("unmount %s: %w", d.dir, err)
+	}
+	return nil
+}
+
+func (d *powerDisk) remove() {
+	if d.mounted {
+		if err := d.unmount(); err != nil {
+			d.t.Error(err)
+			_ = unix.Unmount(d.dir, unix.MNT_DETACH)
+		}
+	}
+	if err := os.RemoveAll(filepath.Dir(d.dir)); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// unmountAllOf unmounts what a test run that was killed has left mounted in
+// its folder, the innermost first.
+func unmountAllOf(dir string) {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return
+	}
+	var points []string
+	for line := range strings.Lines(string(table)) {
+		if fields := strings.Fields(line); len(fields) > 4 && strings.HasPrefix(fields[4], dir+"/") {
+			points = append(points, fields[4])
+		}
+	}
+	for _, point := range slices.Backward(points) {
+		_ = syscall.Unmount(point, syscall.MNT_DETACH) // it is gone, or the folder stays for someone to look at
+	}
+}
