@@ -1,4 +1,4 @@
-package main
+package commands
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/pprof"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/bench/internal/director"
+	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/command"
 	"github.com/signalbox-ai/signalbox/internal/confine"
@@ -45,7 +45,17 @@ func newBare() (*bare, error) {
 	return &bare{path, null}, err
 }
 
-func (b *bare) close() { b.null.Close() }
+func (r *rig) bare(_ context.Context, b *measure.Bench) (one, error) {
+	if r.bareLoop == nil {
+		loop, err := newBare()
+		if err != nil {
+			return nil, err
+		}
+		b.Cleanup(func() { loop.null.Close() })
+		r.bareLoop = loop
+	}
+	return r.bareLoop.run, nil
+}
 
 func (b *bare) run(context.Context) error {
 	p, err := os.StartProcess(b.path, []string{b.path}, &os.ProcAttr{Env: []string{}, Files: []*os.File{b.null, b.null, b.null}})
@@ -59,53 +69,53 @@ func (b *bare) run(context.Context) error {
 	return err
 }
 
-// run is a system by its name.
-type run struct {
-	name string
-	one  one
-}
+// bounds are limits as somebody would set them.
+var bounds = toolconf.CommandLimits{Memory: 256 << 20, Processes: 64, FileSize: 1 << 30}
 
-// tools are runs of a tool, with the limits that this machine can keep and with
-// those that every machine can, none and some of them set.
-func (b *bench) tools() (runs []run, done func(), err error) {
-	var hosts []*confine.Host
-	done = func() {
-		for _, h := range hosts {
-			if err := h.Close(); err != nil {
-				fmt.Fprintln(os.Stderr, "bench:", err)
-			}
-		}
-	}
-	bounds := toolconf.CommandLimits{Memory: 256 << 20, Processes: 64, FileSize: 1 << 30}
-	for _, method := range []string{"auto", "rlimit"} {
-		host, err := openHost("tools-"+method, method)
+// host is what keeps limits on this machine by one method.
+type host = confine.Host
+
+// tool is runs of a tool with the limits that a method can keep: auto is the
+// best that this machine has, rlimit what every machine has.
+func (r *rig) tool(method string, limits toolconf.CommandLimits) func(context.Context, *measure.Bench) (one, error) {
+	return func(_ context.Context, b *measure.Bench) (one, error) {
+		h, err := r.host(b, method)
 		if err != nil {
-			done()
-			return nil, nil, err
+			return nil, err
 		}
-		hosts = append(hosts, host)
-		by := host.Report().Method
-		if method == "auto" {
-			b.method = by
+		tool, err := newTool(h, limits)
+		if err != nil {
+			return nil, err
 		}
-		for _, limits := range []toolconf.CommandLimits{{}, bounds} {
-			tool, err := newTool(host, limits)
-			if err != nil {
-				done()
-				return nil, nil, err
-			}
-			name := "run of a tool, " + by
-			if limits != (toolconf.CommandLimits{}) {
-				name += " with limits of memory, processes and file size"
-			}
-			runs = append(runs, run{name, runOf(tool)})
-		}
+		return runOf(tool), nil
 	}
-	return runs, done, nil
 }
 
-func openHost(name, method string) (*confine.Host, error) {
+func (r *rig) host(b *measure.Bench, method string) (*host, error) {
+	if h := r.hosts[method]; h != nil {
+		return h, nil
+	}
+	h, err := openHost("tools-"+method, method)
+	if err != nil {
+		return nil, err
+	}
+	b.Cleanup(func() { closed(h.Close()) })
+	if r.hosts == nil {
+		r.hosts = map[string]*host{}
+	}
+	r.hosts[method] = h
+	fmt.Fprintf(os.Stderr, "commands: %s means limits by %s\n", method, h.Report().Method)
+	return h, nil
+}
+
+func openHost(name, method string) (*host, error) {
 	return confine.Open(confine.Options{Name: fmt.Sprintf("signalbox-bench-%d-%s", os.Getpid(), name), Method: method})
+}
+
+func closed(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+	}
 }
 
 func newTool(host *confine.Host, limits toolconf.CommandLimits) (*command.Tool, error) {
@@ -129,30 +139,29 @@ func runOf(tool *command.Tool) one {
 }
 
 // inside is the whole path with the director's parts in this process.
-func (b *bench) inside(ctx context.Context, dir string) (one, func(), error) {
-	s, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(dir, "inside", "signalbox.db")})
+func (r *rig) inside(ctx context.Context, b *measure.Bench) (one, error) {
+	if r.in != nil {
+		return r.in, nil
+	}
+	s, err := sqlite.Open(ctx, sqlite.Options{Path: filepath.Join(b.Dir, "inside", "signalbox.db")})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	host, err := openHost("inside", "auto")
+	b.Cleanup(func() { closed(s.Close()) })
+	h, err := openHost("inside", "auto")
 	if err != nil {
-		return nil, nil, errors.Join(err, s.Close())
+		return nil, err
 	}
-	x, g, err := executor(ctx, s, host)
-	done := func() {
-		if x != nil {
-			x.Stop()
-			err = errors.Join(err, g.Close())
-		}
-		if err = errors.Join(err, host.Close(), s.Close()); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-		}
-	}
+	b.Cleanup(func() { closed(h.Close()) })
+	x, g, err := executor(ctx, s, h)
 	if err != nil {
-		done()
-		return nil, nil, err
+		return nil, err
 	}
-	return func(ctx context.Context) error {
+	b.Cleanup(func() {
+		x.Stop()
+		closed(g.Close())
+	})
+	r.in = func(ctx context.Context) error {
 		v, err := x.Submit(ctx, gateway.TaskCall{Call: gateway.Call{Tool: "true", Arguments: json.RawMessage(`{"n":1}`)}})
 		if err == nil {
 			v, err = x.Wait(ctx, v.Task.ID, time.Minute)
@@ -161,7 +170,8 @@ func (b *bench) inside(ctx context.Context, dir string) (one, func(), error) {
 			err = fmt.Errorf("%s: %s", v.Task.State, v.Task.Message)
 		}
 		return err
-	}, done, nil
+	}
+	return r.in, nil
 }
 
 func executor(ctx context.Context, s *sqlite.Store, host *confine.Host) (*tooltask.Executor, *gateway.Gateway, error) {
@@ -187,32 +197,32 @@ func executor(ctx context.Context, s *sqlite.Store, host *confine.Host) (*toolta
 }
 
 // outside is the whole path through a real director.
-func (b *bench) outside(ctx context.Context, dir string) (one, func(), error) {
-	binary, err := director.Build(ctx, dir)
+func (r *rig) outside(ctx context.Context, b *measure.Bench) (one, error) {
+	if r.over != nil {
+		return r.over, nil
+	}
+	binary, err := director.Build(ctx, b.Bin)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	path, err := exec.LookPath("true")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	tools, data := filepath.Join(dir, "tools.json"), filepath.Join(dir, "data")
+	tools, data := filepath.Join(b.Dir, "tools.json"), filepath.Join(b.Dir, "data")
 	config := `{"maxConcurrent":` + strconv.Itoa(side) + `,"commandTools":{"true":{"command":` + strconv.Quote(path) + `,"async":true}}}`
 	if err := os.WriteFile(tools, []byte(config), 0o600); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, binary, "director", "--addr", "127.0.0.1:0", "--data", data, "--tools", tools, "--grace", "0s", "--log-level", "error")
 	cmd.Env = append(os.Environ(), "SIGNALBOX_HOME="+data)
 	d, err := director.Start(cmd)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	b.Cleanup(d.Stop)
 	c, err := client.New(d.URL, client.Options{})
-	if err != nil {
-		d.Stop()
-		return nil, nil, err
-	}
-	return func(ctx context.Context) error {
+	r.over = func(ctx context.Context) error {
 		task, err := c.CreateToolTask(ctx, "true", api.NewToolTask{Arguments: json.RawMessage(`{"n":1}`)}, client.ToolTaskOptions{})
 		if err == nil {
 			task, err = c.WaitToolTask(ctx, task.ID)
@@ -221,25 +231,6 @@ func (b *bench) outside(ctx context.Context, dir string) (one, func(), error) {
 			err = fmt.Errorf("%s: %s", task.Status, task.Message)
 		}
 		return err
-	}, d.Stop, nil
-}
-
-// profiled runs the whole path in this process once more, under the profiler.
-func (b *bench) profiled(ctx context.Context, all []*system) error {
-	f, err := os.Create(b.profile)
-	if err != nil {
-		return err
 	}
-	defer f.Close()
-	if err := pprof.StartCPUProfile(f); err != nil {
-		return err
-	}
-	defer pprof.StopCPUProfile()
-	for _, s := range all {
-		if s.side == callers { // the first is the one in this process
-			_, err = times(ctx, s.one, 10*b.runs, s.side)
-			break
-		}
-	}
-	return err
+	return r.over, err
 }

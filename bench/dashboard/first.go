@@ -1,25 +1,24 @@
-package main
+package dashboard
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/signalbox-ai/signalbox/bench/internal/browser"
 	"github.com/signalbox-ai/signalbox/bench/internal/director"
+	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 )
 
-// interactive is put into a page to note when a person can use it: what is live
+// ready is put into a page to note when a person can use it: what is live
 // is shown, lanes are there, and a task can be submitted.
-const interactive = `
+const ready = `
 new MutationObserver((_, self) => {
 	if (!document.querySelector(".pill-live") || !document.querySelector(".lane") || !document.querySelector(".top button.primary:not([disabled])")) return;
 	window.interactiveAt = performance.now();
@@ -28,48 +27,43 @@ new MutationObserver((_, self) => {
 
 // firstPage measures what the first page costs somebody who has never been
 // there.
-func (b *bench) firstPage(ctx context.Context) error {
-	data := filepath.Join(b.dir, "data")
-	cmd := exec.CommandContext(ctx, b.binary, "up", "--agents", "demo", "--addr", "127.0.0.1:0", "--data", data, "--grace", "0s", "--on-shutdown", "stop", "--log-level", "error")
-	cmd.Dir, cmd.Env = b.dir, append(os.Environ(), "HOME="+b.dir, "SIGNALBOX_HOME="+data)
+func (r *rig) firstPage(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
+	data := filepath.Join(b.Dir, "data")
+	cmd := exec.CommandContext(ctx, r.binary, "up", "--agents", "demo", "--addr", "127.0.0.1:0", "--data", data, "--grace", "0s", "--on-shutdown", "stop", "--log-level", "error")
+	cmd.Dir, cmd.Env = b.Dir, append(os.Environ(), "HOME="+b.Dir, "SIGNALBOX_HOME="+data)
 	d, err := director.Start(cmd)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer d.Stop()
+	b.Cleanup(d.Stop)
 	wire, err := newWire(strings.TrimPrefix(d.URL, "http://"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer wire.close()
-	if _, err := b.open(d.URL); err != nil { // the first of all starts what the browser starts once, and waits for the agent
-		return err
+	b.Cleanup(wire.close)
+	if _, err := r.open(d.URL); err != nil { // the first of all starts what the browser starts once, and waits for the agent
+		return nil, err
 	}
-	var times, bytes []float64
-	for range b.loads {
-		took, err := b.open(d.URL)
-		if err != nil {
-			return err
+	return func(context.Context) (measure.Values, error) {
+		var times, bytes []float64
+		for range loads {
+			took, err := r.open(d.URL)
+			if err != nil {
+				return nil, err
+			}
+			before := wire.bytes.Load()
+			if _, err := r.open("http://" + wire.addr()); err != nil {
+				return nil, err
+			}
+			times, bytes = append(times, took), append(bytes, float64(wire.bytes.Load()-before)/1000)
 		}
-		times = append(times, took)
-		before := wire.bytes.Load()
-		if _, err := b.open("http://" + wire.addr()); err != nil {
-			return err
-		}
-		bytes = append(bytes, float64(wire.bytes.Load()-before)/1000)
-	}
-	slices.Sort(times)
-	slices.Sort(bytes)
-	ready, size := times[len(times)/2], bytes[len(bytes)/2]
-	note := fmt.Sprintf("median of %d loads, nothing cached", b.loads)
-	b.add("first page, over the wire until it is interactive", size, "kB", "< 150 kB", is(size < 150), "both ways, with headers; "+note)
-	b.add("first page, interactive after", ready, "ms", "< 500 ms", is(ready < 500), note)
-	return nil
+		return measure.Values{interactive: measure.Median(times), size: measure.Median(bytes)}, nil
+	}, nil
 }
 
 // open loads the first page, and returns after how many ms it could be used.
-func (b *bench) open(address string) (took float64, err error) {
-	page, err := b.browser.Open(browser.Look{Script: interactive})
+func (r *rig) open(address string) (took float64, err error) {
+	page, err := r.browser.Open(browser.Look{Script: ready})
 	if err != nil {
 		return 0, err
 	}

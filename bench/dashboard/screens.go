@@ -1,4 +1,4 @@
-package main
+package dashboard
 
 import (
 	"context"
@@ -28,12 +28,12 @@ var phone = browser.Look{Width: 390, Height: 844}
 
 // shoot makes the pictures: of the demo with a few tasks more, of a terminal,
 // and of the login.
-func (b *bench) shoot(ctx context.Context) error {
-	if err := os.MkdirAll(b.screens, 0o755); err != nil {
+func (r *rig) shoot(ctx context.Context, folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	for _, part := range []func(context.Context) error{b.shootDemo, b.shootTerminal, b.shootLogin} {
-		if err := part(ctx); err != nil {
+	for _, part := range []func(context.Context, string) error{r.shootDemo, r.shootTerminal, r.shootLogin} {
+		if err := part(ctx, folder); err != nil {
 			return err
 		}
 	}
@@ -41,18 +41,18 @@ func (b *bench) shoot(ctx context.Context) error {
 }
 
 // server starts a role of the binary in a folder of its own.
-func (b *bench) server(ctx context.Context, args ...string) (*director.Process, error) {
-	home := filepath.Join(b.dir, args[0])
+func (r *rig) server(ctx context.Context, args ...string) (*director.Process, error) {
+	home := filepath.Join(r.dir, args[0])
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, b.binary, append(args, "--addr", "127.0.0.1:0")...)
+	cmd := exec.CommandContext(ctx, r.binary, append(args, "--addr", "127.0.0.1:0")...)
 	cmd.Dir, cmd.Env = home, append(os.Environ(), "HOME="+home, "TMPDIR="+home, "SIGNALBOX_HOME="+filepath.Join(home, ".signalbox"), "SHELL=/bin/sh")
 	return director.Start(cmd)
 }
 
-func (b *bench) shootDemo(ctx context.Context) error {
-	d, err := b.server(ctx, "demo", "--pace", "1h")
+func (r *rig) shootDemo(ctx context.Context, folder string) error {
+	d, err := r.server(ctx, "demo", "--pace", "1h")
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (b *bench) shootDemo(ctx context.Context) error {
 		return err
 	}
 	const why = `document.querySelector(".why-gate")`
-	return b.take(d.URL, []screen{
+	return r.take(folder, d.URL, []screen{
 		{file: "now.png", path: "/ui/", until: why + ` && document.querySelector(".card-pressure canvas")`},
 		{file: "now-dark.png", path: "/ui/", until: why + ` && document.querySelector(".card-pressure canvas")`, look: browser.Look{Dark: true}},
 		{file: "now-phone.png", path: "/ui/", until: `document.querySelectorAll(".lane").length > 2`, look: phone},
@@ -128,8 +128,8 @@ func furnish(ctx context.Context, c *client.Client) (failed, waiting string, err
 	return failed, waiting, err
 }
 
-func (b *bench) shootTerminal(ctx context.Context) error {
-	d, err := b.server(ctx, "up", "--agents", "demo", "--terminal", "--grace", "0s", "--on-shutdown", "stop")
+func (r *rig) shootTerminal(ctx context.Context, folder string) error {
+	d, err := r.server(ctx, "up", "--agents", "demo", "--terminal", "--grace", "0s", "--on-shutdown", "stop")
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (b *bench) shootTerminal(ctx context.Context) error {
 	press := func(selector, words string) string {
 		return fmt.Sprintf(`[...document.querySelectorAll(%q)].find((e) => (e.ariaLabel ?? e.innerText).includes(%q))?.click()`, selector, words)
 	}
-	return b.take(d.URL, []screen{{
+	return r.take(folder, d.URL, []screen{{
 		file: "terminal.png", path: "/ui/agents/demo", until: `document.querySelector(".page-head .menu button")`,
 		then: `(() => {
 			const screen = document.querySelector(".xterm-rows");
@@ -149,23 +149,23 @@ func (b *bench) shootTerminal(ctx context.Context) error {
 	}})
 }
 
-func (b *bench) shootLogin(ctx context.Context) error {
-	d, err := b.server(ctx, "director", "--token", "a-token-for-a-picture", "--grace", "0s")
+func (r *rig) shootLogin(ctx context.Context, folder string) error {
+	d, err := r.server(ctx, "director", "--token", "a-token-for-a-picture", "--grace", "0s")
 	if err != nil {
 		return err
 	}
 	defer d.Stop()
-	return b.take(d.URL, []screen{{file: "login.png", path: "/login", until: `!document.querySelector("#login").hidden`, look: browser.Look{Width: 800, Height: 520}}})
+	return r.take(folder, d.URL, []screen{{file: "login.png", path: "/login", until: `!document.querySelector("#login").hidden`, look: browser.Look{Width: 800, Height: 520}}})
 }
 
 // take makes pictures.
-func (b *bench) take(address string, all []screen) error {
+func (r *rig) take(folder, address string, all []screen) error {
 	for _, s := range all {
-		page, err := b.browser.Open(s.look)
+		page, err := r.browser.Open(s.look)
 		if err != nil {
 			return err
 		}
-		err = b.takeOne(page, address, s)
+		err = r.takeOne(page, folder, address, s)
 		page.Close()
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.file, err)
@@ -174,7 +174,7 @@ func (b *bench) take(address string, all []screen) error {
 	return nil
 }
 
-func (b *bench) takeOne(page *browser.Page, address string, s screen) error {
+func (r *rig) takeOne(page *browser.Page, folder, address string, s screen) error {
 	if err := page.Go(address + s.path); err != nil {
 		return err
 	}
@@ -203,5 +203,5 @@ func (b *bench) takeOne(page *browser.Page, address string, s screen) error {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "%-20s %4d KB\n", s.file, len(small)/1000)
-	return os.WriteFile(filepath.Join(b.screens, s.file), small, 0o644)
+	return os.WriteFile(filepath.Join(folder, s.file), small, 0o644)
 }

@@ -1,4 +1,9 @@
-package main
+// Package gateway measures what the gateway adds to a tool call: an MCP client
+// calls a tool of an MCP server over streamable HTTP, once directly and once
+// through /mcp of a real director, and both take turns. Client and server are
+// the official SDK's and run in this process; the director is the real binary,
+// with a store on the disk that is measured.
+package gateway
 
 import (
 	"bytes"
@@ -6,124 +11,106 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/signalbox-ai/signalbox/bench/internal/figures"
+	"github.com/signalbox-ai/signalbox/bench/internal/load"
+	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 )
+
+// Group is tool calls through the gateway.
+var Group = measure.Group{Name: "gateway", Duels: duels}
 
 const (
 	modernEra = "2026-07-28"
 	legacyEra = "2025-11-25"
-	// allowed is what the gateway may add, in ms; or as much again as the
-	// SDK's own call costs, if that is more.
+	// allowed is what the gateway may add, in ms.
 	allowed = 0.5
 	// side is how many call at once where many do.
-	side = 16
+	side   = 16
+	direct = "directly"
 )
 
-func measure(ctx context.Context, dir string, rounds, calls int) ([]figures.Figure, error) {
-	work, err := os.MkdirTemp(dir, "signalbox-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(work)
-	b := &bench{dir: work, rounds: rounds, calls: calls}
-	upstream := newUpstream()
-	defer upstream.Close()
-	defer upstream.CloseClientConnections() // streams of the legacy era would hold it
-	d, err := b.start(ctx, upstream.URL)
-	if err != nil {
-		return nil, err
-	}
-	defer d.Stop()
-	for _, era := range []string{modernEra, legacyEra} {
-		if err := b.era(ctx, upstream.URL, d.URL, era); err != nil {
-			return nil, err
+func duels(*measure.Bench) (out []*measure.Duel) {
+	r := &rig{}
+	for _, version := range []string{modernEra, legacyEra} {
+		name, title := map[string]string{modernEra: "gateway/mcp", legacyEra: "gateway/mcp-2025"}[version], "a tool call by MCP "+version
+		plain := r.side(direct, 1, r.plain(version))
+		out = append(out,
+			&measure.Duel{Name: name, Ours: r.side("through the gateway", 1, r.through(version)), Peers: []*measure.Side{plain}, Rows: []measure.Row{
+				{ID: "p50", Key: load.P50, Title: title + ", added by the gateway, median", Unit: "ms", Lower: true, Delta: true, Target: measure.Target{Of: direct, AtMost: allowed}},
+				{ID: "p99", Key: load.P99, Title: title + ", added by the gateway, p99", Unit: "ms", Lower: true, Delta: true, Detail: true},
+			}},
+			&measure.Duel{Name: name + "-16", Ours: r.side("through the gateway", side, r.through(version)), Peers: []*measure.Side{r.side(direct, side, r.plain(version))}, Rows: []measure.Row{
+				{ID: "p50", Key: load.P50, Title: title + ", 16 side by side, median", Unit: "ms", Lower: true, Delta: true, Detail: true},
+				{ID: "rate", Key: load.Rate, Title: title + ", 16 side by side", Unit: "/s", Detail: true},
+			}},
+		)
+		if version == modernEra {
+			out = append(out, &measure.Duel{Name: "gateway/rest", Ours: r.side("POST /api/tools/{tool}/call", 1, r.rest), Peers: []*measure.Side{plain}, Rows: []measure.Row{
+				{ID: "p50", Key: load.P50, Title: "a tool call by HTTP through the gateway, beside MCP directly, median", Unit: "ms", Lower: true, Delta: true},
+			}})
 		}
 	}
-	return b.figures, nil
+	return out
 }
 
 // call makes one call and fails unless it was answered.
 type call func(ctx context.Context) error
 
-// era measures the calls of clients of one protocol version.
-func (b *bench) era(ctx context.Context, upstream, director, version string) error {
-	direct, endDirect, err := connect(ctx, upstream, version, "echo")
-	if err != nil {
-		return err
-	}
-	defer endDirect()
-	through, endThrough, err := connect(ctx, director+"/mcp", version, "s__echo")
-	if err != nil {
-		return err
-	}
-	defer endThrough()
-	rest := restCall(director + "/api/tools/s__echo/call")
-
-	var plain, gone, asked, added, addedRest, plainMany, goneMany [][2]float64
-	for i := range b.rounds + 1 {
-		figures := make([][2]float64, 0, 5)
-		for _, c := range []struct {
-			call call
-			side int
-		}{{direct, 1}, {through, 1}, {rest, 1}, {direct, side}, {through, side}} {
-			ms, err := times(ctx, c.call, b.calls, c.side)
-			if err != nil {
-				return err
+// side is calls by so many callers.
+func (r *rig) side(name string, callers int, open func(ctx context.Context, b *measure.Bench) (call, error)) *measure.Side {
+	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
+		if err := r.start(ctx, b); err != nil {
+			return nil, err
+		}
+		one, err := open(ctx, b)
+		if err != nil {
+			return nil, err
+		}
+		for range 20 { // connections and caches become warm
+			if err := one(ctx); err != nil {
+				return nil, err
 			}
-			figures = append(figures, [2]float64{quantile(ms, 0.5), quantile(ms, 0.99)})
 		}
-		if i == 0 {
-			continue // connections and caches were cold
-		}
-		plain, gone, asked = append(plain, figures[0]), append(gone, figures[1]), append(asked, figures[2])
-		plainMany, goneMany = append(plainMany, figures[3]), append(goneMany, figures[4])
-		added = append(added, [2]float64{figures[1][0] - figures[0][0], figures[1][1] - figures[0][1]})
-		addedRest = append(addedRest, [2]float64{figures[2][0] - figures[0][0]})
-	}
-	name := func(s string) string { return "MCP " + version + ", " + s }
-	b.pair(name("direct"), plain)
-	b.pair(name("through the gateway"), gone)
-	most := max(allowed, median(plain, 0))
-	target := fmt.Sprintf("≤ %.3f ms: 0.5 ms, or the direct call's own time if that is more", most)
-	extra := median(added, 0)
-	b.add(name("added by the gateway, p50"), extra, "ms", target, is(extra <= most), fmt.Sprintf("%d calls", b.rounds*b.calls))
-	b.add(name("added by the gateway, p99"), median(added, 1), "ms", "", nil, "")
-	b.pair(name(fmt.Sprintf("direct, %d side by side", side)), plainMany)
-	b.pair(name(fmt.Sprintf("through the gateway, %d side by side", side)), goneMany)
-	if version == modernEra {
-		b.pair("POST /api/tools/{tool}/call through the gateway", asked)
-		b.add("POST /api/tools/{tool}/call over the direct call by MCP, p50", median(addedRest, 0), "ms", "", nil, "")
-	}
-	return nil
+		return func(ctx context.Context) (measure.Values, error) {
+			return load.Run(ctx, callers, b.Span, func(ctx context.Context, _ int) error { return one(ctx) })
+		}, nil
+	}}
 }
 
-func (b *bench) pair(name string, rounds [][2]float64) {
-	b.add(name+", p50", median(rounds, 0), "ms", "", nil, "")
-	b.add(name+", p99", median(rounds, 1), "ms", "", nil, "")
+func (r *rig) plain(version string) func(context.Context, *measure.Bench) (call, error) {
+	return func(ctx context.Context, b *measure.Bench) (call, error) {
+		return connect(ctx, b, r.upstream, version, "echo")
+	}
+}
+
+func (r *rig) through(version string) func(context.Context, *measure.Bench) (call, error) {
+	return func(ctx context.Context, b *measure.Bench) (call, error) {
+		return connect(ctx, b, r.director+"/mcp", version, "s__echo")
+	}
+}
+
+func (r *rig) rest(context.Context, *measure.Bench) (call, error) {
+	return restCall(r.director + "/api/tools/s__echo/call"), nil
 }
 
 // connect returns calls by an SDK client that speaks one protocol version. It
 // waits until the tool is there: servers are connected in the background.
-func connect(ctx context.Context, url, version, tool string) (call, func(), error) {
+func connect(ctx context.Context, b *measure.Bench, url, version, tool string) (call, error) {
 	c := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1.0.0"}, nil)
 	h := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * side}}
 	s, err := c.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: h, DisableStandaloneSSE: true}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", url, err)
+		return nil, fmt.Errorf("%s: %w", url, err)
 	}
-	end := func() {
+	b.Cleanup(func() {
 		_ = s.Close()
 		h.CloseIdleConnections()
-	}
+	})
 	if got := s.InitializeResult().ProtocolVersion; got != version {
-		end()
-		return nil, nil, fmt.Errorf("%s speaks %s, not %s", url, got, version)
+		return nil, fmt.Errorf("%s speaks %s, not %s", url, got, version)
 	}
 	one := func(ctx context.Context) error {
 		r, err := s.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: said{"hello"}})
@@ -137,11 +124,10 @@ func connect(ctx context.Context, url, version, tool string) (call, func(), erro
 	}
 	for limit := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		if err = one(ctx); err == nil {
-			return one, end, nil
+			return one, nil
 		}
 		if time.Now().After(limit) {
-			end()
-			return nil, nil, fmt.Errorf("%s: %w", url, err)
+			return nil, fmt.Errorf("%s: %w", url, err)
 		}
 	}
 }
@@ -166,56 +152,4 @@ func restCall(url string) call {
 		}
 		return err
 	}
-}
-
-// times makes n calls, some of them side by side, and returns how many ms each
-// took.
-func times(ctx context.Context, one call, n, side int) ([]float64, error) {
-	type took struct {
-		ms  []float64
-		err error
-	}
-	results := make(chan took, side)
-	for range side {
-		go func() {
-			var t took
-			for range n / side {
-				begin := time.Now()
-				if t.err = one(ctx); t.err != nil {
-					break
-				}
-				t.ms = append(t.ms, float64(time.Since(begin).Nanoseconds())/1e6)
-			}
-			results <- t
-		}()
-	}
-	var all []float64
-	var err error
-	for range side {
-		t := <-results
-		all = append(all, t.ms...)
-		if t.err != nil {
-			err = t.err
-		}
-	}
-	if len(all) == 0 && err == nil {
-		err = fmt.Errorf("%d calls are too few for %d side by side", n, side)
-	}
-	return all, err
-}
-
-func is(met bool) *bool { return &met }
-
-// median is that of the p50s (which 0) or the p99s (which 1) of all rounds.
-func median(rounds [][2]float64, which int) float64 {
-	v := make([]float64, 0, len(rounds))
-	for _, r := range rounds {
-		v = append(v, r[which])
-	}
-	return quantile(v, 0.5)
-}
-
-func quantile(v []float64, q float64) float64 {
-	s := slices.Sorted(slices.Values(v))
-	return s[min(len(s)-1, int(q*float64(len(s))))]
 }

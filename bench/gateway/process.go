@@ -1,8 +1,7 @@
-package main
+package gateway
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,19 +12,31 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/signalbox-ai/signalbox/bench/internal/director"
-	"github.com/signalbox-ai/signalbox/bench/internal/figures"
+	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 )
 
-// bench holds what the sections share.
-type bench struct {
-	dir           string
-	rounds, calls int
-	figures       []figures.Figure
+// rig is what the sides share: a server with one tool, and a director with it
+// behind.
+type rig struct {
+	upstream, director string
 }
 
-func (b *bench) add(name string, value float64, unit, target string, met *bool, note string) {
-	b.figures = append(b.figures, figures.Figure{Name: name, Value: value, Unit: unit, Target: target, Met: met, Note: note})
-	fmt.Fprintf(os.Stderr, "%-70s %10.3f %s\n", name, value, unit)
+func (r *rig) start(ctx context.Context, b *measure.Bench) error {
+	if r.director != "" {
+		return nil
+	}
+	upstream := newUpstream()
+	b.Cleanup(func() {
+		upstream.CloseClientConnections() // streams of the legacy era would hold it
+		upstream.Close()
+	})
+	d, err := start(ctx, b, upstream.URL)
+	if err != nil {
+		return err
+	}
+	b.Cleanup(d.Stop)
+	r.upstream, r.director = upstream.URL, d.URL
+	return nil
 }
 
 // said is what a call of the tool echo says.
@@ -53,12 +64,12 @@ func newUpstream() *httptest.Server {
 }
 
 // start runs a director with the upstream behind it.
-func (b *bench) start(ctx context.Context, upstream string) (*director.Process, error) {
-	binary, err := director.Build(ctx, b.dir)
+func start(ctx context.Context, b *measure.Bench, upstream string) (*director.Process, error) {
+	binary, err := director.Build(ctx, b.Bin)
 	if err != nil {
 		return nil, err
 	}
-	tools, data := filepath.Join(b.dir, "tools.json"), filepath.Join(b.dir, "data")
+	tools, data := filepath.Join(b.Dir, "tools.json"), filepath.Join(b.Dir, "data")
 	config := `{"queues":{"default":{"concurrent":64}},"mcpServers":{"s":{"type":"http","url":` + strconv.Quote(upstream) + `}}}`
 	if err := os.WriteFile(tools, []byte(config), 0o600); err != nil {
 		return nil, err

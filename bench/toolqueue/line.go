@@ -1,33 +1,28 @@
-package main
+package toolqueue
 
 import (
 	"context"
 	"sync"
 	"time"
 
+	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
-
-// depths are how many wait while the steps of a wait are measured.
-var depths = [2]int{100, 10_000}
-
-// steps are the times of the parts of a wait.
-type steps struct {
-	Enqueue float64 `json:"enqueue_ns"`
-	Cancel  float64 `json:"cancel_ns"`
-	HandOff float64 `json:"hand_off_ns"`
-}
 
 const (
 	handOffs = 200_000
 	lineUps  = 20_000
 )
 
-// measureLine measures one depth once.
-func measureLine(depth int) steps {
-	c := newCrowd(depth)
-	enqueue, cancel := c.lineUp()
-	return steps{enqueue, cancel, c.handOn()}
+// line measures the parts of a wait while so many wait.
+func line(name string, depth int) *measure.Side {
+	return &measure.Side{Name: name, Open: func(context.Context, *measure.Bench) (measure.Trial, error) {
+		return func(context.Context) (measure.Values, error) {
+			c := newCrowd(depth)
+			enqueue, cancel := c.lineUp()
+			return measure.Values{"enqueue": enqueue, "cancel": cancel, "hand-off": c.handOn()}, nil
+		}, nil
+	}}
 }
 
 // crowd is a queue of capacity 1 whose slot is held while many wait.

@@ -1,4 +1,4 @@
-package main
+package toolqueue
 
 import (
 	"context"
@@ -12,22 +12,9 @@ import (
 
 const capacity = 4
 
-// system is one way to let four in at a time. A call of run takes a place and
-// gives it back, n times over.
-type system struct {
-	name string
-	open func() run
-}
-
-// run does it n times; while, if it is not nil, is called with the place held.
+// run takes one of four places and gives it back, n times over; while, if it is
+// not nil, is called with the place held.
 type run func(ctx context.Context, n int, while func())
-
-var systems = []system{
-	{"toolqueue", func() run { return ours(newQueues(capacity)) }},
-	{"semaphore", weighted},
-	{"channel with context", selecting},
-	{"channel", channel},
-}
 
 // told counts what the hooks say: the least that telemetry does.
 var told atomic.Int64

@@ -12,16 +12,31 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 )
 
-// Build makes the binary in a folder and returns its path.
+// Build makes the binary in a folder, as `make build` does, and returns its
+// path.
 func Build(ctx context.Context, dir string) (string, error) {
-	binary := filepath.Join(dir, "signalbox")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "github.com/signalbox-ai/signalbox/cmd/signalbox")
+	return Program(ctx, "github.com/signalbox-ai/signalbox", "cmd/signalbox", filepath.Join(dir, "signalbox"))
+}
+
+// Program builds the program in a folder of a module that this one knows, with
+// the go.mod that is nearest to it.
+func Program(ctx context.Context, module, folder, binary string) (string, error) {
+	if _, err := os.Stat(binary); err == nil {
+		return binary, nil // another part of the same run has made it
+	}
+	where, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		return "", fmt.Errorf("where is %s? Run this in the folder bench: %w", module, err)
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-C", filepath.Join(strings.TrimSpace(string(where)), folder),
+		"-trimpath", "-ldflags", "-s -w", "-o", binary, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build: %w\n%s", err, out)
+		return "", fmt.Errorf("build %s: %w\n%s", folder, err, out)
 	}
 	return binary, nil
 }

@@ -1,0 +1,138 @@
+// Package page makes docs/benchmarks.md: the figures as they were measured, in
+// a text that says how, and what would be unfair to conclude.
+package page
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/signalbox-ai/signalbox/bench/internal/results"
+)
+
+// Prompt is the payload of every task.
+const Prompt = "Read the failing test in the payment service, find out why it fails, and repair it without changing the test."
+
+//go:embed benchmarks.md.tmpl
+var text string
+
+// Make is the page for a file of figures.
+func Make(f results.File) ([]byte, error) {
+	t, err := template.New("benchmarks.md.tmpl").Option("missingkey=error").Funcs(template.FuncMap{
+		"table":   func() string { return tableOf(f, false) },
+		"details": func() string { return tableOf(f, true) },
+		"versions": func() string {
+			var out []string
+			for name, v := range f.Machine.Versions {
+				out = append(out, name+" "+v)
+			}
+			slices.Sort(out)
+			return strings.Join(out, ", ")
+		},
+		"days":   func() string { return days(f.Figures) },
+		"rounds": func() string { return rounds(f.Figures) },
+		"missed": func() string { return missed(f.Figures) },
+	}).Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.Figures) == 0 {
+		return nil, errors.New("there are no figures: measure some first")
+	}
+	var out bytes.Buffer
+	data := struct {
+		results.File
+		Prompt string
+	}{f, Prompt}
+	if err := t.Execute(&out, data); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+func tableOf(f results.File, detail bool) string {
+	var all []results.Figure
+	for _, one := range f.Figures {
+		if one.Detail == detail {
+			all = append(all, one)
+		}
+	}
+	return strings.TrimSuffix(Table(all), "\n")
+}
+
+// days are the first and the last one on which something was measured.
+func days(all []results.Figure) string {
+	var d []string
+	for _, f := range all {
+		d = append(d, f.Measured)
+	}
+	slices.Sort(d)
+	if d = slices.Compact(d); len(d) == 1 {
+		return d[0]
+	}
+	return d[0] + " to " + d[len(d)-1]
+}
+
+// rounds are the fewest and the most that a figure has.
+func rounds(all []results.Figure) string {
+	least, most := len(all[0].Ours.Values), 0
+	for _, f := range all {
+		least, most = min(least, len(f.Ours.Values)), max(most, len(f.Ours.Values))
+	}
+	if least == most {
+		return fmt.Sprint(most)
+	}
+	return fmt.Sprintf("%d (%d for some)", most, least)
+}
+
+// missed lists what fell short, and why.
+func missed(all []results.Figure) string {
+	var s strings.Builder
+	for _, f := range all {
+		target, met := f.Verdict()
+		if target == "" || met {
+			continue
+		}
+		other := ""
+		for _, p := range f.Peers {
+			if p.Name == f.Target.Of {
+				other = fmt.Sprintf(", %s beside %s", times(f.Ratio(p)), p.Name)
+				if f.Delta {
+					other = fmt.Sprintf(", %s more than %s", results.Amount(f.Difference(p), f.Unit), p.Name)
+				}
+			}
+		}
+		fmt.Fprintf(&s, "- **%s** (`%s`): %s%s; wanted %s. Why: %s.\n", f.Title, f.ID, results.Amount(f.Ours.Median(), f.Unit), other, target, remarks[f.ID])
+	}
+	if s.Len() == 0 {
+		return "Every target is met."
+	}
+	return strings.TrimSuffix(s.String(), "\n")
+}
+
+// Unexplained are the figures that miss their target, or are behind a peer,
+// without a word why.
+func Unexplained(all []results.Figure) (out []string) {
+	for _, f := range all {
+		target, met := f.Verdict()
+		if target != "" && !met {
+			if remarks[f.ID] == "" {
+				out = append(out, f.ID+" misses "+target)
+			}
+			continue
+		}
+		for _, p := range f.Peers {
+			if !f.Detail && !f.Delta && f.Ratio(p) < slower && f.Target.Of != p.Name && behind[f.ID+" "+p.Name] == "" {
+				out = append(out, fmt.Sprintf("%s is %.2f times %s", f.ID, f.Ratio(p), p.Name))
+			}
+		}
+	}
+	return out
+}
+
+// slower is from where on a ratio says that ours is behind: less is noise.
+const slower = 0.9

@@ -1,0 +1,115 @@
+// Package results is what a run of the benchmarks leaves: a file of JSON with
+// each figure as it was seen, round by round. All that is said of a figure -
+// medians, spreads, ratios, whether a target is met - is computed from that.
+package results
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+)
+
+// Series is what one side saw of a figure, round by round.
+type Series struct {
+	Name   string    `json:"name"`
+	Values []float64 `json:"values"`
+}
+
+// Target is measure.Target.
+type Target struct {
+	Of      string  `json:"of,omitempty"`
+	AtLeast float64 `json:"at_least,omitempty"`
+	AtMost  float64 `json:"at_most,omitempty"`
+}
+
+// Figure is one thing that was measured.
+type Figure struct {
+	ID       string   `json:"id"`
+	Duel     string   `json:"duel"` // what measures it again: -only DUEL
+	Group    string   `json:"group"`
+	Title    string   `json:"title"`
+	Unit     string   `json:"unit"`
+	Lower    bool     `json:"lower_is_better,omitempty"`
+	Delta    bool     `json:"difference,omitempty"` // to the peer, in place of a ratio
+	Detail   bool     `json:"detail,omitempty"`
+	Measured string   `json:"measured"` // the day
+	Ours     Series   `json:"ours"`
+	Peers    []Series `json:"peers,omitempty"`
+	Limit    *Series  `json:"limit,omitempty"`
+	Target   Target   `json:"target,omitzero"`
+}
+
+// Machine is where it was measured.
+type Machine struct {
+	CPUs   int    `json:"cpus"`
+	CPU    string `json:"cpu"`
+	System string `json:"system"`
+	Go     string `json:"go"`
+	Disk   string `json:"disk"`
+	// Versions of what ours was compared with, and of the servers.
+	Versions map[string]string `json:"versions"`
+}
+
+// File is the whole.
+type File struct {
+	Machine Machine `json:"machine"`
+	// Whole is the day on which all was measured in one run; "" while some of
+	// it is of earlier ones.
+	Whole   string   `json:"whole,omitempty"`
+	Figures []Figure `json:"figures"`
+}
+
+// Read reads a file; one that does not exist is empty.
+func Read(path string) (File, error) {
+	var f File
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &f)
+	}
+	if err != nil {
+		return f, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// Write writes it.
+func (f File) Write(path string) error {
+	text, err := json.MarshalIndent(f, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}
+
+// Keep forgets the figures that a run of everything has not seen: nothing
+// measures them any more.
+func (f *File) Keep(seen []Figure, day string) {
+	f.Figures = slices.DeleteFunc(f.Figures, func(o Figure) bool {
+		return !slices.ContainsFunc(seen, func(n Figure) bool { return n.ID == o.ID })
+	})
+	f.Whole = day
+}
+
+// Merge puts figures in the place of the same ones of an earlier run, and those
+// that are new behind the last one of their group.
+func (f *File) Merge(now []Figure) {
+	for _, n := range now {
+		if i := slices.IndexFunc(f.Figures, func(o Figure) bool { return o.ID == n.ID }); i >= 0 {
+			f.Figures[i] = n
+			continue
+		}
+		at := len(f.Figures)
+		for i, o := range f.Figures {
+			if o.Group == n.Group {
+				at = i + 1
+			}
+		}
+		f.Figures = slices.Insert(f.Figures, at, n)
+	}
+}

@@ -1,0 +1,110 @@
+package servers
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/signalbox-ai/signalbox/bench/internal/measure"
+	"github.com/signalbox-ai/signalbox/bench/internal/ours"
+	"github.com/signalbox-ai/signalbox/bench/internal/queue"
+	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/postgres"
+	"github.com/signalbox-ai/signalbox/internal/store/redis"
+	"github.com/signalbox-ai/signalbox/internal/testserver"
+)
+
+// kind is a server that a store of ours stands on.
+type kind string
+
+const (
+	postgresKind kind = "postgres"
+	redisKind    kind = "redis"
+)
+
+// servers are those of a run, which live through all rounds of a group.
+type servers struct {
+	bench    *measure.Bench
+	postgres *testserver.PostgresServer
+	redis    *testserver.RedisServer
+}
+
+// database is the URL of a fresh database.
+func (s *servers) database() string {
+	if s.postgres == nil {
+		s.postgres = testserver.NewPostgres(s.bench, testserver.PostgresOptions{Settings: map[string]string{"max_connections": "200", "shared_buffers": "1GB", "max_wal_size": "4GB"}})
+	}
+	return s.postgres.Database(s.bench)
+}
+
+func (s *servers) redisServer() *testserver.RedisServer {
+	if s.redis == nil {
+		s.redis = testserver.NewRedis(s.bench, testserver.RedisOptions{})
+	}
+	return s.redis
+}
+
+// asynq is where Asynq's next queue is, emptied: it knows no prefix.
+func (s *servers) asynq() (string, int, error) {
+	_, err := s.redisServer().Command("FLUSHALL")
+	return s.redis.Addr(), 1, err
+}
+
+// url is that of a store of our own on a fresh part of the server. What was in
+// Redis before goes: a server that has kept everything of the rounds before
+// would be slower for whoever comes last.
+func (s *servers) url(k kind) (string, error) {
+	if k == postgresKind {
+		return s.database(), nil
+	}
+	_, err := s.redisServer().Command("FLUSHALL")
+	return s.redis.Prefix(), err
+}
+
+// open opens a store of ours.
+func open(ctx context.Context, k kind, url string) (*batch.Store, error) {
+	log := slog.New(slog.DiscardHandler)
+	var ground batch.Ground
+	var err error
+	if k == postgresKind {
+		ground, err = postgres.Open(ctx, postgres.Options{URL: url, Log: log})
+	} else {
+		ground, err = redis.Open(ctx, redis.Options{URL: url, Log: log})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return batch.New(ctx, ground, batch.Options{Log: log})
+}
+
+// fresh makes queues of ours.
+func (s *servers) fresh(k kind) queue.Open {
+	return func(ctx context.Context, _ *measure.Bench) (queue.Queue, error) {
+		url, err := s.url(k)
+		if err != nil {
+			return nil, err
+		}
+		st, err := open(ctx, k, url)
+		if err != nil {
+			return nil, err
+		}
+		return ours.NewQueue(st)
+	}
+}
+
+// on is a side that has an empty store of ours in each round.
+func (s *servers) on(name string, k kind, do func(ctx context.Context, b *measure.Bench, k kind, url string, st *batch.Store) (measure.Values, error)) *measure.Side {
+	return &measure.Side{Name: name, Open: func(_ context.Context, b *measure.Bench) (measure.Trial, error) {
+		return func(ctx context.Context) (measure.Values, error) {
+			url, err := s.url(k)
+			if err != nil {
+				return nil, err
+			}
+			st, err := open(ctx, k, url)
+			if err != nil {
+				return nil, err
+			}
+			defer st.Close()
+			return do(ctx, b, k, url, st)
+		}, nil
+	}}
+}
