@@ -12,9 +12,14 @@ need gcc gcc # the race detector needs cgo
 need node nodejs
 need npm npm
 need strace strace
+need mkfs.ext4 e2fsprogs # a disk of its own, whose power is cut
 need python3 python3
 need chromium chromium # what the Playwright MCP server and the tests of the pages drive
 need bwrap bubblewrap  # the sandbox of command tools
+# The servers of the stores that several directors share. The tests start their
+# own, on free ports and in temporary folders; Debian's are not touched.
+ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null 2>&1 || missing+=(postgresql)
+command -v valkey-server >/dev/null 2>&1 || need redis-server redis-server
 
 if [ ${#missing[@]} -gt 0 ]; then
 	install="apt-get install -y --no-install-recommends ${missing[*]}"
