@@ -1,0 +1,124 @@
+package signalbox_test
+
+import (
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+var (
+	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	heading = regexp.MustCompile(`^#{1,6} +(.*)$`)
+	linked  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	anchor  = regexp.MustCompile(`<a (?:id|name)="([^"]+)"`)
+	span    = regexp.MustCompile("`[^`\n]*`")
+)
+
+// TestLinksOfDocsLeadSomewhere follows each link of a page to a file of this
+// repository, and to the heading that it names.
+func TestLinksOfDocsLeadSomewhere(t *testing.T) {
+	pages := map[string]string{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := d.Name(); d.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, ".md") {
+			text, err := os.ReadFile(path)
+			pages[path] = string(text)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	followed := 0
+	for path, text := range pages {
+		for _, m := range link.FindAllStringSubmatch(span.ReplaceAllString(prose(text), ""), -1) {
+			to, err := url.Parse(m[1])
+			if err != nil {
+				t.Errorf("%s: %s: %v", path, m[1], err)
+				continue
+			}
+			if to.Scheme != "" {
+				continue // of somebody else
+			}
+			followed++
+			file := path
+			if to.Path != "" {
+				file = filepath.Join(filepath.Dir(path), to.Path)
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s: %s leads nowhere: %v", path, m[1], err)
+			} else if page, ok := pages[file]; to.Fragment != "" && (!ok || !anchors(page)[to.Fragment]) {
+				t.Errorf("%s: %s names no heading of %s", path, m[1], file)
+			}
+		}
+	}
+	if followed < 100 {
+		t.Errorf("%d links of %d pages: the pages are not read as they are written", followed, len(pages))
+	}
+}
+
+// prose is a page without its blocks of code.
+func prose(text string) string {
+	var kept []string
+	fence := ""
+	for _, l := range strings.Split(text, "\n") {
+		l = strings.TrimSpace(l)
+		mark := l[:len(l)-len(strings.TrimLeft(l, "`"))]
+		switch {
+		case fence == "" && len(mark) >= 3:
+			fence = mark
+		case fence != "":
+			if l == fence {
+				fence = ""
+			}
+		default:
+			kept = append(kept, l)
+		}
+	}
+	return strings.Join(kept, "\n")
+}
+
+// anchors are what a link can name of a page: its headings, as GitHub makes names
+// of them, and what it calls an anchor itself.
+func anchors(page string) map[string]bool {
+	all, seen := map[string]bool{}, map[string]int{}
+	for _, l := range strings.Split(prose(page), "\n") {
+		for _, m := range anchor.FindAllStringSubmatch(l, -1) {
+			all[m[1]] = true
+		}
+		if m := heading.FindStringSubmatch(l); m != nil {
+			name := slug(m[1])
+			if n := seen[name]; n > 0 {
+				all[name+"-"+strconv.Itoa(n)] = true
+			}
+			seen[name]++
+			all[name] = true
+		}
+	}
+	return all
+}
+
+func slug(title string) string {
+	title = linked.ReplaceAllString(title, "$1")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, strings.TrimSpace(title))
+}
