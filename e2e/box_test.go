@@ -327,11 +327,12 @@ func (b *box) until(what string, met func() bool) {
 }
 
 // freePort is a port outside the range from which the kernel gives ports
-// away, so that it is still free when a process that was killed comes back.
+// away, so that it is still free when a process that was killed comes back,
+// and above 10080, the last port that browsers and Node refuse to fetch from.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 200 {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(10000+rand.IntN(20000)))
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(10100+rand.IntN(20000)))
 		if l, err := net.Listen("tcp", addr); err == nil {
 			l.Close()
 			return addr

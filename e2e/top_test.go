@@ -45,8 +45,8 @@ func TestTop(t *testing.T) {
 	s.types("\x1b")
 	up.kill()
 	s.shows("reconnecting")
+	at := len(s.text()) // before it comes back, which the view may see before it says so
 	b.up("--agents", "demo", "--addr", addr)
-	at := len(s.text())
 	b.until("the view is live again", func() bool { return strings.Contains(s.text()[at:], "live") })
 	s.types("q")
 	if err := <-s.done; err != nil {
