@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	goredis "github.com/redis/go-redis/v9"
@@ -34,6 +35,35 @@ func (s *servers) bareCommits(name string, callers int) *measure.Side {
 				_, err := conns[i].Exec(ctx, "INSERT INTO bare (prompt) VALUES ($1)", load.Prompt)
 				return err
 			})
+		}, nil
+	}}
+}
+
+// idleCommits is what a pick-up cannot be faster than where the submit and the
+// claim are commits of their own: the two, at the pace of a pick-up's.
+func (s *servers) idleCommits(name string) *measure.Side {
+	return &measure.Side{Name: name, Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
+		conn, err := pgx.Connect(ctx, s.database())
+		if err != nil {
+			return nil, err
+		}
+		b.Cleanup(func() { _ = conn.Close(context.Background()) })
+		if _, err := conn.Exec(ctx, "CREATE TABLE bare (id bigserial PRIMARY KEY, prompt text)"); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) (measure.Values, error) {
+			took := make([]time.Duration, 0, pickupTimes)
+			for range min(pickupTimes, b.Scale(10*pickupTimes)) {
+				time.Sleep(pause)
+				began := time.Now()
+				for range 2 {
+					if _, err := conn.Exec(ctx, "INSERT INTO bare (prompt) VALUES ($1)", load.Prompt); err != nil {
+						return nil, err
+					}
+				}
+				took = append(took, time.Since(began))
+			}
+			return load.Spread(took), nil
 		}, nil
 	}}
 }
