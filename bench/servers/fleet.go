@@ -127,7 +127,7 @@ func through(ctx context.Context, all []*client.Client, n int) (measure.Values, 
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		s, err := all[0].Status(ctx)
 		if err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -102,21 +103,43 @@ func (e *Engine) followOn(ctx context.Context, s store.Shared, f *Following, aft
 				continue
 			}
 		}
-		rows := map[string]signalbox.Task{} // each is read once for a page
+		rows, err := rowsFor(ctx, s, f, entries)
+		if err != nil {
+			return after, err
+		}
 		for i := range entries {
-			if err := e.foreign(ctx, f, &entries[i], rows); err != nil {
-				return max(after, entries[i].Seq-1), err
-			}
+			e.foreign(&entries[i], rows)
 		}
 		if len(entries) > 0 {
 			e.hub.noted()
 		}
-		if through <= after {
-			return after, nil
+		if through-after < followPage { // that was all: of more there will be a sign
+			return through, nil
 		}
 		after = through
 	}
 	return after, ctx.Err()
+}
+
+// rowsFor reads the rows that are needed for a page of entries, all at once: one
+// by one they were most of what it costs a director that others write.
+func rowsFor(ctx context.Context, s store.Shared, f *Following, entries []signalbox.Entry) (map[string]signalbox.Task, error) {
+	rows := map[string]signalbox.Task{}
+	if f.Rows == nil {
+		return rows, nil
+	}
+	var ids []string
+	for i := range entries {
+		if e := &entries[i]; e.QueueID != "" && !ofNoTask(e) && f.Rows(e) {
+			ids = append(ids, e.QueueID)
+		}
+	}
+	slices.Sort(ids)
+	there, err := s.Tasks(ctx, slices.Compact(ids))
+	for _, t := range there {
+		rows[t.ID] = t
+	}
+	return rows, err
 }
 
 // leaveOut gives up on telling of each change, and has everyone look.
@@ -134,41 +157,30 @@ func (e *Engine) lookAnew(f *Following) {
 }
 
 // foreign tells of one entry of another director.
-func (e *Engine) foreign(ctx context.Context, f *Following, entry *signalbox.Entry, rows map[string]signalbox.Task) error {
+func (e *Engine) foreign(entry *signalbox.Entry, rows map[string]signalbox.Task) {
+	if ofNoTask(entry) {
+		return
+	}
 	a := Applied{Kind: entry.Kind, By: entry.By, From: before(entry), Foreign: true, Partial: true, Task: entryTask(entry)}
-	switch entry.Kind {
-	case signalbox.EventPaused, signalbox.EventSession, signalbox.EventScheduleChanged, signalbox.EventScheduleFired, signalbox.EventRestored:
-		return nil // who goes by these reads the journal
-	}
-	if entry.QueueID == "" || f.Rows == nil || !f.Rows(entry) {
-		e.publishForeign(a)
-		return nil
-	}
-	t, known := rows[entry.QueueID]
-	if !known {
-		var err error
-		t, err = e.store.Task(ctx, entry.QueueID)
-		if signalbox.CodeOf(err) == signalbox.CodeNotFound {
-			e.publishForeign(a) // pruned meanwhile
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		rows[t.ID] = t
-	}
-	if t.State == entry.State && t.Fence == entry.Fence { // else it has gone on, of which another entry tells
+	// Where the row is not as the entry says it has gone on, of which another
+	// entry tells.
+	if t, known := rows[entry.QueueID]; known && t.State == entry.State && t.Fence == entry.Fence {
 		a.Task, a.Partial = t, false
 	}
-	e.publishForeign(a)
-	return nil
-}
-
-func (e *Engine) publishForeign(a Applied) {
 	if a.Kind == signalbox.EventFinish && a.Task.State == signalbox.Completed {
 		e.runs.forget(a.Task.Agent)
 	}
 	e.hub.publish(a)
+}
+
+// ofNoTask reports whether an entry is one of those that are told to nobody: who
+// goes by them reads the journal.
+func ofNoTask(entry *signalbox.Entry) bool {
+	switch entry.Kind {
+	case signalbox.EventPaused, signalbox.EventSession, signalbox.EventScheduleChanged, signalbox.EventScheduleFired, signalbox.EventRestored:
+		return true
+	}
+	return false
 }
 
 // entryTask is what an entry says of its task; of an agent it is about, its

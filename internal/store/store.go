@@ -252,6 +252,9 @@ type Shared interface {
 	// processes wrote, oldest first, and up to which Seq that is all there is:
 	// the after of the next call. At most limit entries are looked at.
 	Others(ctx context.Context, after int64, limit int) (entries []signalbox.Entry, through int64, err error)
+	// Tasks returns the rows of those of the tasks that are there, at one moment,
+	// in the order of ids.
+	Tasks(ctx context.Context, ids []string) ([]signalbox.Task, error)
 	// Generation grows when the server turns out to have lost what it had
 	// acknowledged. Numbers given before are never given again, so no fence of
 	// before is accepted; but an agent may be at work of which the store knows

@@ -168,6 +168,23 @@ func (v *View) Others(ctx context.Context, after int64, limit int) (entries []si
 	return entries, through, nil
 }
 
+// Tasks lists rows.
+func (v *View) Tasks(ctx context.Context, ids []string) (there []signalbox.Task, err error) {
+	if err := v.gate(ctx); err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		t, err := v.Store.Task(ctx, id)
+		switch {
+		case err == nil:
+			there = append(there, t)
+		case signalbox.CodeOf(err) != signalbox.CodeNotFound:
+			return nil, err
+		}
+	}
+	return there, nil
+}
+
 // Generation is that of the world.
 func (v *View) Generation() int64 {
 	v.world.mu.Lock()

@@ -26,6 +26,16 @@ func (c *conn) Task(ctx context.Context, id string) (*signalbox.Task, error) {
 	return look(ctx, c, func(d *data) *signalbox.Task { return d.byID(id) })
 }
 
+func (c *conn) Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, error) {
+	return look(ctx, c, func(d *data) []*signalbox.Task {
+		all := make([]*signalbox.Task, len(ids))
+		for i, id := range ids {
+			all[i] = d.byID(id)
+		}
+		return all
+	})
+}
+
 func (d *data) byID(id string) *signalbox.Task { return d.bySeq(d.ids[id]) }
 
 func (c *conn) Request(ctx context.Context, id string) (*signalbox.Request, error) {

@@ -93,6 +93,8 @@ type Reading interface {
 	// Task returns a row, nil if there is none. Request and Result of a task
 	// without one are nil, too.
 	Task(ctx context.Context, id string) (*signalbox.Task, error)
+	// Tasks returns a row, or nil, for each id, all at one moment.
+	Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, error)
 	Request(ctx context.Context, id string) (*signalbox.Request, error)
 	Result(ctx context.Context, id string) (*signalbox.Result, error)
 	// Find, Waiting, InFlight, Overdue, SessionTasks, Durations, Children,

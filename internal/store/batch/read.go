@@ -97,6 +97,20 @@ func (s *Store) Task(ctx context.Context, id string) (signalbox.Task, error) {
 	return *t, nil
 }
 
+// Tasks returns the rows of those of the tasks that are there.
+func (s *Store) Tasks(ctx context.Context, ids []string) (there []signalbox.Task, err error) {
+	if len(ids) == 0 {
+		return nil, s.ready(ctx)
+	}
+	all, err := readFrom(ctx, s, func(ctx context.Context) ([]*signalbox.Task, error) { return s.ground.Tasks(ctx, ids) })
+	for _, t := range all {
+		if t != nil {
+			there = append(there, *t)
+		}
+	}
+	return there, err
+}
+
 // Request returns what was asked for.
 func (s *Store) Request(ctx context.Context, id string) (signalbox.Request, error) {
 	r, err := readFrom(ctx, s, func(ctx context.Context) (*signalbox.Request, error) { return s.ground.Request(ctx, id) })

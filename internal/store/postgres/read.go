@@ -30,11 +30,19 @@ func list(to *[]signalbox.Task) func(row) error {
 }
 
 // Task returns a row.
-func (g *Ground) Task(ctx context.Context, id string) (t *signalbox.Task, err error) {
-	err = g.read(ctx, func(x *exchange) {
-		x.ask(stTaskByID, one(&t, func(r row) (*signalbox.Task, error) { return taskOf(r[0]) }), text(id))
+func (g *Ground) Task(ctx context.Context, id string) (*signalbox.Task, error) {
+	all, err := g.Tasks(ctx, []string{id})
+	return all[0], err
+}
+
+// Tasks returns rows, nil where there is none.
+func (g *Ground) Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, error) {
+	all := make([]*signalbox.Task, len(ids))
+	err := g.read(ctx, func(x *exchange) {
+		clear(all) // of an exchange that broke
+		x.ask(stTasks, taskAt(all), texts(ids))
 	})
-	return t, err
+	return all, err
 }
 
 // Request returns what was asked for.

@@ -61,8 +61,6 @@ var errJournal = signalbox.Errorf(signalbox.CodeStoreCorrupt, "a row of the jour
 func (g *Ground) Entries(ctx context.Context, after int64, limit int) (list []batch.Entry, err error) {
 	err = g.read(ctx, func(x *exchange) {
 		list = nil
-		var cut int64
-		x.ask(stJournalRange, func(r row) error { cut = r.int(2); return nil })
 		x.ask(stJournal, func(r row) error {
 			if len(list) >= limit {
 				return nil
@@ -71,7 +69,7 @@ func (g *Ground) Entries(ctx context.Context, after int64, limit int) (list []ba
 			if err != nil {
 				return errJournal
 			}
-			writer := r.text(1)
+			writer, cut := r.text(1), r.int(3)
 			for _, e := range entries {
 				if e.Seq > max(after, cut) && len(list) < limit {
 					list = append(list, batch.Entry{Entry: e, Writer: writer})

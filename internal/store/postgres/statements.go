@@ -62,7 +62,6 @@ const (
 	stLogInsert
 	stLogDelete
 
-	stTaskByID
 	stTime
 	stRequestByID
 	stResultByID
@@ -249,7 +248,6 @@ var statements = [numStatements]string{
 	stLogInsert: `INSERT INTO logs(moment, body) VALUES($1::int8, $2::bytea)`,
 	stLogDelete: `DELETE FROM logs WHERE moment <= $1::int8`,
 
-	stTaskByID:    `SELECT body FROM tasks WHERE id = $1::bytea`,
 	stRequestByID: `SELECT request, env FROM tasks WHERE id = $1::bytea AND request IS NOT NULL`,
 	stResultByID:  `SELECT result FROM tasks WHERE id = $1::bytea AND result IS NOT NULL`,
 	stIDsFrom: `SELECT id, seq FROM tasks WHERE id >= $1::bytea AND id < $2::bytea
@@ -290,7 +288,8 @@ var statements = [numStatements]string{
 				UNION ALL SELECT * FROM (` + behind + `false ORDER BY order_key, place LIMIT $3::int8) AS b) AS both_halves
 				ORDER BY order_key, place LIMIT $3::int8) AS w
 		JOIN tasks t ON ` + same(`t.seq`, `w.seq`) + ` WHERE c.kind = 1 AND c.waiting > 0 ORDER BY c.name, w.order_key, w.place`,
-	stJournal: `SELECT first, writer, body FROM journal WHERE last > $1::int8 ORDER BY last LIMIT $2::int8`,
+	stJournal: `SELECT first, writer, body, (SELECT cut FROM meta WHERE id = 1) FROM journal WHERE last > $1::int8
+		ORDER BY last LIMIT $2::int8`,
 	stJournalRange: `SELECT coalesce((SELECT first FROM journal ORDER BY last LIMIT 1), 0),
 		coalesce((SELECT last FROM journal ORDER BY last DESC LIMIT 1), 0), cut FROM meta WHERE id = 1`,
 

@@ -17,11 +17,16 @@ import (
 
 // Task returns a row, nil if there is none.
 func (g *ground) Task(ctx context.Context, id string) (*signalbox.Task, error) {
-	var found [1]*signalbox.Task
-	var q questions
-	q.ask(rowsInto(found[:]), "get", "tasks", id)
-	err := g.answers(ctx, g.reader, &q)
+	found, err := g.Tasks(ctx, []string{id})
 	return found[0], err
+}
+
+// Tasks returns rows, nil where there is none.
+func (g *ground) Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, error) {
+	found := make([]*signalbox.Task, len(ids))
+	var q questions
+	q.ask(rowsInto(found), "get", "tasks", ids...)
+	return found, g.answers(ctx, g.reader, &q)
 }
 
 // Request returns what was asked for, nil where there is none.
