@@ -34,13 +34,13 @@ check: ## formatting and vet
 	$(GO) vet -tags mutants ./sim/mutants
 	cd bench && $(GO) vet ./... && cd riversqlite && $(GO) vet . # modules of their own, for what ours is compared with
 
-test: setup check ## every test, race detector on
-	$(REAL) $(GO) test -race -timeout 18m $$($(GO) list $(PACKAGES) | grep -v '/$(SQLITE)$$')
-	$(GO) test -race -skip '^TestContract$$' ./$(SQLITE)
-	$(GO) test -run '^TestContract$$' ./$(SQLITE) # 4 s; with the race detector minutes, all of them its own
-	cd bench && $(GO) test ./internal/measure ./internal/results ./internal/page # docs/benchmarks.md is what its figures make
-	$(GO) test -run '$(BUBBLES)' ./internal/dispatch
-	$(GO) test -run '^TestHistories$$' -v ./sim # twenty times as many without the race detector
+test: setup check ## every test, race detector on; check has vetted
+	$(REAL) $(GO) test -vet=off -race -timeout 18m $$($(GO) list $(PACKAGES) | grep -v '/$(SQLITE)$$')
+	$(GO) test -vet=off -race -skip '^TestContract$$' ./$(SQLITE)
+	$(GO) test -vet=off -run '^TestContract$$' ./$(SQLITE) # 4 s; with the race detector minutes, all of them its own
+	cd bench && $(GO) test -vet=off ./internal/measure ./internal/results ./internal/page # docs/benchmarks.md is what its figures make
+	$(GO) test -vet=off -run '$(BUBBLES)' ./internal/dispatch
+	$(GO) test -vet=off -run '^TestHistories$$' -v ./sim # twenty times as many without the race detector
 
 soak: setup check ## the long loops, whole
 	SIGNALBOX_SOAK=1 $(REAL) $(GO) test -race -timeout 8h $(PACKAGES)

@@ -69,6 +69,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// raced says that the binary under test has the race detector in it: by make
+// soak alone. It would double the minutes of make test, where the suite of each
+// part races.
+var raced = raceEnabled && os.Getenv("SIGNALBOX_SOAK") != ""
+
 func buildAndRun(m *testing.M) (int, error) {
 	dir, err := os.MkdirTemp("", "signalbox-e2e-")
 	if err != nil {
@@ -80,7 +85,7 @@ func buildAndRun(m *testing.M) (int, error) {
 	}
 	binary = filepath.Join(dir, "signalbox")
 	args := []string{"build", "-o", binary}
-	if raceEnabled {
+	if raced {
 		args = append(args, "-race")
 	}
 	touchSources()

@@ -37,7 +37,7 @@ func faults(b *box) []fault {
 	gone := filepath.Join(b.root, "gone")
 	large := `{"text": "` + strings.Repeat("x", 700<<10) + `"}`
 	flood := 1_000_000_000
-	if raceEnabled {
+	if raced {
 		flood /= 10
 	}
 	memory := `ended: it used more than its memory limit of 64 MiB \(limits\.memory\)(?s:.*)`
@@ -75,7 +75,7 @@ func faults(b *box) []fault {
 // each output and the tail, whatever it prints. The race detector takes twice
 // as much.
 func growth() int {
-	if raceEnabled {
+	if raced {
 		return 300 << 20
 	}
 	return 150 << 20

@@ -2,6 +2,5 @@
 
 package e2e_test
 
-// raceEnabled says that this test was built with the race detector; then the
-// binary under test is too.
+// raceEnabled says that this test was built with the race detector.
 const raceEnabled = true

@@ -162,7 +162,7 @@ func (f *faulty) tooLarge() {
 		f.t.Errorf("%+v", s)
 	}
 	room := hugeSize >> 10
-	if raceEnabled {
+	if raced {
 		room *= 4 // it keeps books of all memory
 	}
 	if grown := peakKB(f.t, f.director.pid()) - before; grown > room {
