@@ -20,3 +20,17 @@ func ParseCursor(cursor string) (endedMS, seq int64, err error) {
 	}
 	return endedMS, seq, nil
 }
+
+// Cursor is a place in a queue's order; the zero Cursor is before all.
+type Cursor struct {
+	OrderKey int64
+	Place    int64
+}
+
+// CursorOf returns the place of t.
+func CursorOf(t *signalbox.Task) Cursor { return Cursor{OrderKey: t.OrderKey(), Place: t.Place} }
+
+// Before reports whether c stands before d.
+func (c Cursor) Before(d Cursor) bool {
+	return c.OrderKey < d.OrderKey || (c.OrderKey == d.OrderKey && c.Place < d.Place)
+}

@@ -1,0 +1,213 @@
+package store
+
+import (
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// Snapshot is a store's queue at one moment.
+type Snapshot struct {
+	Entry    int64 // Seq of the newest journal entry at that moment, pruned or not; 0: there was none
+	Counts   Counts
+	InFlight []signalbox.Task            // in the order of their claims
+	Slots    []signalbox.Slot            // by agent and slot
+	Heads    map[string][]signalbox.Task // by queue, in the order in which they will be taken; no empty ones
+	Pauses   []signalbox.Pause           // by queue
+}
+
+// MaxExactPosition is the position up to which Position counts.
+const MaxExactPosition = 1000
+
+// Submission is a task to be stored.
+type Submission struct {
+	// Task is the row with State pending. Seq, Rev, Place, EnqueuedAt and
+	// Ready are the store's to set.
+	Task    signalbox.Task
+	Request signalbox.Request
+	// Cap is the number of pending tasks that Task.Limit allows; 0: no limit.
+	Cap int
+	// FollowSession lets the agent that holds Task.SessionID decide the
+	// queue.
+	FollowSession bool
+	// Room, if set, is where the task would run.
+	Room *Room
+	// Talk, if set, chooses the session of a chat.
+	Talk *Talk
+	Now  time.Time
+}
+
+// Room is where a task could start at once. It has room while fewer tasks of
+// Queues could start now than slots are free at Agents, and, with a Fleet,
+// than may yet be taken over all agents. Of the slots only those are counted
+// that are isolated, or only those that are not, and of these none of an agent
+// that is drained. There is no room while the task's queue is paused, its time
+// has not come, or another turn of its session is ready or in flight.
+//
+// Task.QueuedAs becomes 0 where there is room, else one more than the number
+// of tasks that wait in Task.Queue, less those that a slot is free for. Those
+// do not count against Submission.Cap either.
+type Room struct {
+	Queues   []string
+	Agents   []RoomAgent
+	Isolated bool
+	Fleet    int // 0: no ceiling
+	// Must refuses the task with CodeAgentBusy where there is no room.
+	Must bool
+}
+
+// RoomAgent is an agent with the number of its slots.
+type RoomAgent struct {
+	Name  string
+	Slots int
+}
+
+// Talk says in which conversation of an agent a chat takes place. The session
+// becomes Task.SessionID and the agent's current one. A Task.SessionID that
+// was asked for stays: the session becomes current if that agent holds it,
+// and is begun if nobody does; one that another agent holds is left alone.
+// One that is archived or gone is refused with CodeConflict, whoever holds it.
+type Talk struct {
+	Agent string
+	// Continue goes on with the agent's current session, if it has one that is
+	// active.
+	Continue bool
+	// New is the id of the session that is begun otherwise, active, with the
+	// task's Source, Owner and Preview; "" begins none.
+	New string
+}
+
+// Submitted is the answer to a Submission.
+type Submitted struct {
+	Task     signalbox.Task
+	Replayed bool // the idempotency key was known; Task is the task of that time
+	// Position is its place in line, where the store knows it without looking;
+	// else its N is 0, and Reader.Position tells.
+	Position Position
+}
+
+// ClaimRequest asks for work for one slot of an agent.
+type ClaimRequest struct {
+	Agent      string
+	AgentURL   string
+	Slots      int      // how many the agent has
+	Queues     []string // that it serves
+	FenceAbove int64    // highest fence the agent has seen; 0 if unknown
+	Isolated   bool     // a slot for an isolated execution: Slots is the number of those
+	Fleet      int      // slots of that sort that may be in use over all agents, the director's own executor apart; 0: no ceiling
+	Expires    time.Time
+	Now        time.Time
+}
+
+// Claimed is a task in the hands of the caller, state dispatching.
+type Claimed struct {
+	Found   bool
+	Task    signalbox.Task
+	Request signalbox.Request
+}
+
+// Lease names a slot lease and its new end.
+type Lease struct {
+	Agent   string
+	Slot    int
+	Fence   int64
+	Expires time.Time
+}
+
+// Position is a place in line, from 1.
+type Position struct {
+	N           int
+	Approximate bool
+}
+
+// Counts says how many tasks wait and run.
+type Counts struct {
+	Queues   map[string]int // pending tasks by queue; no zero entries
+	Limits   map[string]int // pending tasks by limit; no zero entries
+	Pending  int
+	InFlight map[signalbox.State]int // dispatching, working, cancelling; no zero entries
+	// Oldest is when the longest waiting pending task was created; zero if
+	// none waits.
+	Oldest time.Time
+}
+
+// HistoryQuery chooses ended tasks. Empty fields choose all.
+type HistoryQuery struct {
+	State     signalbox.State
+	Reason    signalbox.Reason
+	Agent     string
+	Queue     string
+	Source    signalbox.Source
+	SourceJob string
+	SessionID string
+	Mode      signalbox.Mode // "": all, not ModeQueue alone
+	Tool      string
+	Text      string    // part of the preview, letters of either case
+	Since     time.Time // ended at or after
+	Until     time.Time // ended before
+	Before    string    // cursor of an earlier page
+	Limit     int       // 1 to 1000
+}
+
+// HistoryPage is a page of ended tasks.
+type HistoryPage struct {
+	Tasks []signalbox.Task
+	// Next is the cursor of the next page, "" at the end. A page may be
+	// shorter than the limit, even empty, and still have a Next: a store
+	// looks at no more than 10,000 rows for one page.
+	Next string
+}
+
+// SessionQuery chooses sessions. Empty fields choose all.
+type SessionQuery struct {
+	Agent   string
+	Owner   string
+	Source  signalbox.Source
+	State   signalbox.SessionState
+	Current bool   // only those that are
+	Before  string // cursor of an earlier page
+	Limit   int    // 1 to 1000
+}
+
+// SessionPage is a page of sessions; as with a HistoryPage it may be short.
+type SessionPage struct {
+	Sessions []signalbox.Session
+	Next     string // "" at the end
+}
+
+// AuditQuery chooses rows of the audit log. Empty fields choose all.
+type AuditQuery struct {
+	After     int64 // Seq above this, oldest first; with Newest: Seq below this (0: from the end), newest first
+	Newest    bool
+	EventType string
+	Action    string
+	UserID    string
+	AgentName string
+	Severity  string
+	Since     time.Time
+	Limit     int // 1 to 1000
+}
+
+// Grade is how durable a store is.
+type Grade string
+
+// The grades, the worst first.
+const (
+	GradeNone     Grade = "none"     // nothing outlives the process
+	GradeWeak     Grade = "weak"     // what was acknowledged can be lost with a crash or a power cut
+	GradeDisk     Grade = "disk"     // what was acknowledged survives a power cut, not the loss of the disk
+	GradeReplicas Grade = "replicas" // it survives the loss of the server too
+)
+
+// Info says what a store is.
+type Info struct {
+	Kind string // memory, sqlite, …
+	// ID is the identity of this store's data, made when it was created:
+	// fences are compared within it.
+	ID string
+	// Durability says in words what survives what, as read back at start; Grade
+	// says it in one word.
+	Durability string
+	Grade      Grade
+	Schema     int // version of the schema; 0 where there is none
+}
