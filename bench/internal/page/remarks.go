@@ -15,6 +15,7 @@ var remarks = map[string]string{
 	"postgres/cycle-2000":                  "each step of ours is durable before the next, River inserts and ends a thousand at a time",
 	"postgres/directors-2000":              oneOrder,
 	"postgres/directors-256":               oneOrder,
+	"postgres/fleet":                       "each director reads what all the others write, and its batches are a quarter as large; directors bring safety, not speed",
 	"redis/directors-256":                  oneOrder,
 	"postgres/pickup/p99":                  "the tail is that of the machine's syncs: from round to round it went from 1.9 to 11 ms, and River's with it",
 	"postgres/submit-64":                   "River's own best for single inserts is more connections",
