@@ -35,7 +35,7 @@ check: ## formatting and vet
 	cd bench && $(GO) vet ./... && cd riversqlite && $(GO) vet . # modules of their own, for what ours is compared with
 
 test: setup check ## every test, race detector on; check has vetted
-	$(REAL) $(GO) test -vet=off -race -timeout 18m $$($(GO) list $(PACKAGES) | grep -v '/$(SQLITE)$$')
+	$(REAL) $(GO) test -vet=off -race -ldflags '-s -w' -timeout 18m $$($(GO) list $(PACKAGES) | grep -v '/$(SQLITE)$$')
 	$(GO) test -vet=off -race -skip '^TestContract$$' ./$(SQLITE)
 	$(GO) test -vet=off -run '^TestContract$$' ./$(SQLITE) # 4 s; with the race detector minutes, all of them its own
 	cd bench && $(GO) test -vet=off ./internal/measure ./internal/results ./internal/page # docs/benchmarks.md is what its figures make

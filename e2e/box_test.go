@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,7 +76,21 @@ func TestMain(m *testing.M) {
 // part races.
 var raced = raceEnabled && os.Getenv("SIGNALBOX_SOAK") != ""
 
+// sideBySide has twice as many tests run at once as there are processors, unless
+// -parallel says how many: most of a test here is waiting for other processes.
+func sideBySide() error {
+	flag.Parse()
+	const name = "test.parallel"
+	if f := flag.Lookup(name); f.Value.String() == f.DefValue {
+		return flag.Set(name, strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+	}
+	return nil
+}
+
 func buildAndRun(m *testing.M) (int, error) {
+	if err := sideBySide(); err != nil {
+		return 1, err
+	}
 	dir, err := os.MkdirTemp("", "signalbox-e2e-")
 	if err != nil {
 		return 1, err
