@@ -52,6 +52,33 @@ func TestTenThousandTasks(t *testing.T) {
 	p.showsIn(".depth", "Queue 10001/20000")
 }
 
+// The next page of a long list is asked for while a change makes the first one
+// be asked for anew, which ends that request: the list does not stay short.
+func TestALongListGoesOnAfterAChange(t *testing.T) {
+	s := newStage(t)
+	s.d.stop()
+	s.vars["SIGNALBOX_QUEUE_MAX_SIZE"] = "1000"
+	s.start()
+	s.crowd(500)
+	p := s.open("/ui/tasks")
+	p.showsIn(".page-head", "500")
+	has[any](p, `(() => {
+		const real = fetch;
+		window.fetch = (path, options) => {
+			if (window.held || !path.includes("after=")) return real(path, options);
+			window.held = true;
+			return new Promise((_, no) => options.signal.addEventListener("abort", () => { window.ended = true; no(new DOMException("ended", "AbortError")); }));
+		};
+		scrollTo(0, document.documentElement.scrollHeight);
+		return 1;
+	})()`)
+	p.until("the next page is asked for", "window.held === true")
+	before := has[int](p, "document.documentElement.scrollHeight")
+	s.submit(s.c, api.SubmitRequest{Prompt: "one more"})
+	p.until("the request has ended", "window.ended === true")
+	p.until("more came", fmt.Sprintf("document.documentElement.scrollHeight > %d", before+100))
+}
+
 // crowd submits many tasks that nobody takes.
 func (s *stage) crowd(n int) {
 	s.t.Helper()

@@ -32,16 +32,19 @@ export const useSearch = (q) => {
   const live = useLive((b) => b.tasks);
   const rows = useMemo(() => state.tasks.map((t) => newer(t, live.get(t.queue_id))), [state.tasks, live]);
   const hold = useHold(rows, keyOf);
-  const more = async () => {
-    if (!state.next || state.busy) return;
+  const after = state.next;
+  const fetchMore = async () => {
     setState((was) => ({ ...was, busy: true }));
     try {
-      const answer = await pageOf(q, state.next, asking.current?.signal);
-      setState((was) => ({ ...was, ...answer, tasks: unique([...was.tasks, ...answer.tasks]), busy: false }));
+      const answer = await pageOf(q, after, asking.current?.signal);
+      setState((was) => ({ ...(was.next === after ? { ...was, ...answer, tasks: unique([...was.tasks, ...answer.tasks]) } : was), busy: false }));
     } catch (error) {
       setState((was) => ({ ...was, busy: false, error: error.name === "AbortError" ? null : error }));
     }
   };
+  // While there is none it cannot be asked for. An answer that a new first page
+  // ended, or that joins on to nothing any more, is asked for again by that.
+  const more = after && !state.busy && !state.error ? fetchMore : undefined;
   return { ...state, tasks: hold.items.map((e) => e.item), more, changes: hold.changes, refresh: () => { hold.release(); load(); }, props: hold.props };
 };
 

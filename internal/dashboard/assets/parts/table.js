@@ -17,13 +17,14 @@ const usePhone = () => {
 
 // Table: columns [{name, label}], items, keyOf(item), row(item, index) → one
 // child a column. height and phoneHeight are of a row in px. cursor is the
-// index that keys stand at, or -1; onEnd is called near the last row.
+// index that keys stand at, or -1; onEnd is called near the last row, whenever
+// there comes to be one.
 // classOf(item) names further classes of a row.
 export const Table = ({ label, columns, items, keyOf, row, name, height = 40, phoneHeight = 76, cursor = -1, onEnd, classOf }) => {
   const box = useRef(null);
   const each = usePhone() ? phoneHeight : height;
   const [from, to] = useWindow(box, items.length, each);
-  useEffect(() => { if (to >= items.length - spare) onEnd?.(); }, [to, items.length]);
+  useEffect(() => { if (to >= items.length - spare) onEnd?.(); }, [to, items.length, !onEnd]);
   useLayoutEffect(() => { if (cursor >= 0) reveal(box.current, cursor, each); }, [cursor, each]);
   useEffect(() => { if (cursor >= 0) step(box.current, cursor); }, [cursor]);
   return html`<div class=${cx("table", `table-${name}`)} role="table" aria-label=${label} aria-rowcount=${items.length + 1}>
