@@ -70,7 +70,8 @@ func (d *powerDisk) mount() error {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(said)))
 	}
 	d.mounted = true
-	return nil
+	// A sandbox that another test makes of / is not to hold it.
+	return unix.Mount("", d.dir, "", unix.MS_UNBINDABLE, "")
 }
 
 // settle has everything on the disk that is written so far, as after a while
@@ -127,7 +128,29 @@ func (d *powerDisk) unmount() error {
 	if err != nil {
 		return fmt.Errorf("unmount %s: %w", d.dir, err)
 	}
+	return d.released()
+}
+
+// released waits until nothing holds the file system any more. A process that
+// makes mounts of its own, as each sandbox does, begins with a copy of them
+// all: until it has let go, the next mount would find the file system without
+// power still there, and bring that back.
+func (d *powerDisk) released() error {
+	for deadline := time.Now().Add(long); d.attached(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s is unmounted, and some process with mounts of its own still holds it", d.dir)
+		}
+	}
 	return nil
+}
+
+// attached reports whether a loop device has the image.
+func (d *powerDisk) attached() bool {
+	images, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	return slices.ContainsFunc(images, func(path string) bool {
+		image, err := os.ReadFile(path)
+		return err == nil && strings.TrimSpace(string(image)) == d.image
+	})
 }
 
 func (d *powerDisk) remove() {
@@ -158,4 +181,50 @@ func unmountAllOf(dir string) {
 	for _, point := range slices.Backward(points) {
 		_ = syscall.Unmount(point, syscall.MNT_DETACH) // it is gone, or the folder stays for someone to look at
 	}
+}
+
+// The power of a disk comes back though a process with mounts of its own had
+// it still when it was unmounted.
+func TestThePowerOfADiskComesBack(t *testing.T) {
+	disk := newPowerDisk(t, 64)
+	ours := filepath.Join(disk.dir, "a-file")
+	if err := os.WriteFile(ours, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	disk.settle()
+	sandbox := exec.Command("unshare", "--mount", "sh", "-c", "echo has mounts of its own; cat >/dev/null")
+	end, err := sandbox.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := sandbox.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sandbox.Start(); err != nil {
+		t.Skipf("no mounts of its own: %v", err)
+	}
+	if _, err := said.Read(make([]byte, 64)); err != nil {
+		t.Fatal(err)
+	}
+	disk.cut()
+	go func() {
+		for mountedAt(disk.dir) {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(50 * time.Millisecond) // who mounts it at once finds what the sandbox has
+		end.Close()
+	}()
+	disk.back()
+	if err := os.WriteFile(ours, []byte("again"), 0o600); err != nil {
+		t.Errorf("the power is back, and %v", err)
+	}
+	if err := sandbox.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func mountedAt(dir string) bool {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	return err == nil && strings.Contains(string(table), " "+dir+" ")
 }
