@@ -53,7 +53,7 @@ func idler(i int) signalbox.Agent {
 }
 
 // cpu is what the process has used so far.
-func cpu(t *testing.T) time.Duration {
+func cpu(t testing.TB) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestAgentsThatRegisterCostNothingToTheOthers(t *testing.T) {
 // A thousand agents that beat and have nothing to do are asked nothing, and
 // cost next to nothing (bubble_test.go watches them for longer).
 func TestThousandIdleAgents(t *testing.T) {
-	const n, beats = 1000, 60
+	const n = 1000
 	h, agents := idlers(t, n)
 	h.await("all are up", func() bool {
 		for _, a := range h.engine.LiveAgents() {
@@ -88,21 +88,35 @@ func TestThousandIdleAgents(t *testing.T) {
 		}
 		return true
 	})
-	every := h.d.HeartbeatInterval()
-	asked, used, begun := agents.requests.Load(), cpu(t), time.Now()
-	for i := range beats {
-		if !h.d.Heartbeat(nth(i), api.Heartbeat{State: "idle"}) {
-			t.Fatalf("the heartbeat of %s was refused", nth(i))
-		}
-		time.Sleep(every / n) // as often as they come
+	asked := agents.requests.Load()
+	// Of the whole test process, with the race detector, on a machine that may
+	// be busy: the start goes on a little, and the collector comes by. Work
+	// that never ends is there each time.
+	share := 1.0
+	for try := 0; try < 5 && share > 0.1; try++ {
+		share = min(share, h.costOfBeats(60, n))
 	}
-	took, share := time.Since(begun), cpu(t)-used
 	if got := agents.requests.Load() - asked; got != 0 {
 		t.Errorf("agents that beat were asked %d times", got)
 	}
-	if share > took/10 { // of the whole test process, with the race detector
-		t.Errorf("%s of processor time went in %s", share, took)
+	if share > 0.1 {
+		t.Errorf("agents that only beat take %.0f %% of a processor", 100*share)
 	}
+}
+
+// costOfBeats has some of n idle agents beat, as often as all of them come
+// together, and returns the share of a processor that the process took
+// meanwhile.
+func (h *house) costOfBeats(some, n int) float64 {
+	pause := h.d.HeartbeatInterval() / time.Duration(n)
+	used, begun := cpu(h.t), time.Now()
+	for i := range some {
+		if !h.d.Heartbeat(nth(i), api.Heartbeat{State: "idle"}) {
+			h.t.Fatalf("the heartbeat of %s was refused", nth(i))
+		}
+		time.Sleep(pause)
+	}
+	return float64(cpu(h.t)-used) / float64(time.Since(begun))
 }
 
 func TestHeartbeatIntervalGrowsWithTheAgents(t *testing.T) {
