@@ -174,10 +174,10 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 		d.Stop()
 		return err
 	}
-	close(d.adopted)
 	if d.alone() {
 		d.ready(d.terms())
 	}
+	close(d.adopted)
 	d.spawn(d.careLoop)
 	return nil
 }

@@ -89,6 +89,9 @@ func TestThousandIdleAgents(t *testing.T) {
 		return true
 	})
 	asked := agents.requests.Load()
+	if asked != n {
+		t.Errorf("a start asked %d agents %d times", n, asked)
+	}
 	// Of the whole test process, with the race detector, on a machine that may
 	// be busy: the start goes on a little, and the collector comes by. Work
 	// that never ends is there each time.
