@@ -1,3 +1,9 @@
+//go:build !race
+
+// The race detector's runtime ends now and then by a fault of its own in a
+// bubble of synctest (golang/go#78156); and it makes a history twenty times as
+// slow. The engine's and the dispatcher's own suites race.
+
 package sim_test
 
 import (
@@ -32,10 +38,8 @@ var (
 func budget(t *testing.T) time.Duration {
 	text := os.Getenv("SIGNALBOX_SIM_BUDGET")
 	switch {
-	case text == "" && soak() && !raced:
+	case text == "" && soak():
 		return time.Hour
-	case text == "" && raced: // a few: make test plays the many without it
-		return 5 * time.Second
 	case text == "":
 		return 25 * time.Second
 	}
@@ -187,11 +191,8 @@ func TestStoresPlayTheSameHistory(t *testing.T) {
 	for _, kind := range stores.Kinds[1:] {
 		t.Run(kind, func(t *testing.T) {
 			n, begun := uint64(3), time.Now()
-			switch {
-			case soak():
+			if soak() {
 				n = 300
-			case raced:
-				n = 1
 			}
 			steps, several := 0, 0
 			for seed := uint64(2); seed < 2+n; seed++ { // 2 has two directors, of which one stands still thrice
