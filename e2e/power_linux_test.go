@@ -39,6 +39,9 @@ type power struct {
 	hosts []*role
 	// server is the store's server on the disk, nil for SQLite.
 	server fireServer
+	// looking is held while what became of tasks is looked at: no more are
+	// submitted then, or each look would have more to see than the last one.
+	looking sync.RWMutex
 }
 
 func TestNothingIsLostWhenThePowerIsCut(t *testing.T) {
@@ -99,7 +102,7 @@ func (p *power) run() {
 	var over atomic.Bool
 	var submitters sync.WaitGroup
 	for n := range crashSubmitters {
-		submitters.Go(func() { p.submitWhile(n, func(int) bool { return p.room(&over, 40) }) })
+		submitters.Go(func() { p.submitWhile(n, func(int) bool { return p.load(&over) }) })
 	}
 	checked, cuts := 0, powerCuts()
 	began := time.Now()
@@ -119,6 +122,13 @@ func (p *power) run() {
 	}
 	p.t.Logf("%d power cuts in %s", cuts, time.Since(began).Round(time.Second))
 	p.wantAllAcknowledged()
+}
+
+// load reports, when it is time, whether one more task is to be submitted.
+func (p *power) load(over *atomic.Bool) bool {
+	p.looking.RLock()
+	defer p.looking.RUnlock()
+	return p.room(over, 40)
 }
 
 // cutUnderLoad cuts the power once, some events after the last time, and
@@ -184,6 +194,8 @@ func standsStill(pid int) bool {
 // the stream said has ended has ended. It returns how many tasks there are.
 func (p *power) wantAllSince(n, checked int) int {
 	p.t.Helper()
+	p.looking.Lock()
+	defer p.looking.Unlock()
 	p.mu.Lock()
 	tasks := slices.Clone(p.tasks)
 	p.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -44,7 +45,8 @@ func reap(dir string) {
 }
 
 // killAllOf ends the processes that have a folder, or one below it, in their
-// environment, as HOME or on PATH.
+// environment, as HOME or on PATH, or work there: Redis writes its title over
+// its environment.
 func killAllOf(dir string) {
 	for range 100 {
 		left := processesOf(dir)
@@ -60,13 +62,14 @@ func killAllOf(dir string) {
 
 func processesOf(dir string) []int {
 	var pids []int
-	found, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, path := range found {
-		env, err := os.ReadFile(path)
-		if err != nil || !bytes.Contains(env, []byte(dir+"/")) {
+	found, _ := filepath.Glob("/proc/[0-9]*")
+	for _, process := range found {
+		env, _ := os.ReadFile(filepath.Join(process, "environ"))
+		folder, _ := os.Readlink(filepath.Join(process, "cwd"))
+		if !bytes.Contains(env, []byte(dir+"/")) && !strings.HasPrefix(folder, dir+"/") {
 			continue
 		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid != os.Getpid() {
+		if pid, err := strconv.Atoi(filepath.Base(process)); err == nil && pid != os.Getpid() {
 			pids = append(pids, pid)
 		}
 	}
