@@ -10,8 +10,10 @@ REAL      = SIGNALBOX_TEST_AGENTS=$(AGENTS) SIGNALBOX_TEST_NPM=$(NPM) PATH="$$PA
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PACKAGES  = ./...
 # Its driver is C that was translated, on which the race detector works hard and
-# finds nothing; the engine's suites and the real binaries race over it.
+# finds nothing: what mostly calls it runs without. The rest of its own suite,
+# the engine over it in make soak, and the binaries there race over it.
 SQLITE    = internal/store/sqlite
+OVERSQLITE = ^TestSuiteOnEveryStore$$/^sqlite$$|^TestHistoriesAreTheSameOnAllStores$$
 # Simulated time with many goroutines, which the race detector's runtime does
 # not bear (golang/go#78156); sim has nothing else.
 BUBBLES   = ^TestBubble
@@ -35,7 +37,8 @@ check: ## formatting and vet
 	cd bench && $(GO) vet ./... && cd riversqlite && $(GO) vet . # modules of their own, for what ours is compared with
 
 test: setup check ## every test, race detector on; check has vetted
-	$(REAL) $(GO) test -vet=off -race -ldflags '-s -w' -timeout 18m $$($(GO) list $(PACKAGES) | grep -v '/$(SQLITE)$$')
+	$(REAL) $(GO) test -vet=off -race -ldflags '-s -w' -timeout 18m -skip '$(OVERSQLITE)' $$($(GO) list $(PACKAGES) | grep -v '/$(SQLITE)$$')
+	$(GO) test -vet=off -run '$(OVERSQLITE)' ./internal/engine ./internal/store/storetest/stores
 	$(GO) test -vet=off -race -skip '^TestContract$$' ./$(SQLITE)
 	$(GO) test -vet=off -run '^TestContract$$' ./$(SQLITE) # 4 s; with the race detector minutes, all of them its own
 	cd bench && $(GO) test -vet=off ./internal/measure ./internal/results ./internal/page # docs/benchmarks.md is what its figures make
