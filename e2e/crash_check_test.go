@@ -140,7 +140,7 @@ func (c *crash) wantGrowingFences(runs map[string][]execLine, ended map[string]a
 			again++
 		}
 		if len(lines) > 1 && s.onLost == "fail" && !c.maybeBegun(s.id, lines) {
-			c.t.Errorf("%s was executed %d times though it fails when it is lost: %s", s.id, len(lines), kinds(c.j.all(), s.id))
+			c.t.Errorf("%s was executed %d times though it fails when it is lost: %+v\n%s", s.id, len(lines), lines, whole(c.j.all(), s.id))
 		}
 		task := ended[s.id]
 		if task.State == "completed" && (len(lines) == 0 || task.Fence != lines[len(lines)-1].Fence) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -150,4 +151,15 @@ func kinds(events []api.Event, id string) string {
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// whole is every event of a task with all that it says, a line each.
+func whole(events []api.Event, id string) string {
+	var lines []string
+	for _, e := range events {
+		if e.QueueID == id {
+			lines = append(lines, fmt.Sprintf("%+v", e))
+		}
+	}
+	return strings.Join(lines, "\n")
 }

@@ -51,6 +51,25 @@ func TestSilenceBeforeItAccepted(t *testing.T) {
 	}
 }
 
+// What another director wrote may be told of later than the row is read: an
+// execution that has begun is not taken for one that has not.
+func TestALateWordOfAClaim(t *testing.T) {
+	h := newHouse(t, brisk)
+	a := h.agent("far", 1)
+	id := h.submit(engine.NewTask{})
+	run := a.begins()
+	a.accepts(run)
+	row := h.reaches(id, signalbox.Working)
+	h.lanes.Hear(engine.Applied{
+		Kind: signalbox.EventClaim, From: signalbox.Pending, Foreign: true, Partial: true,
+		Task: signalbox.Task{ID: id, State: signalbox.Dispatching, Queue: row.Queue, Agent: row.Agent, Fence: row.Fence},
+	})
+	h.pass(ttl + time.Second)
+	if row := h.reaches(id, signalbox.Failed); row.Reason != signalbox.ReasonLost {
+		t.Errorf("%+v", row)
+	}
+}
+
 // A director that comes up gives the agents of the one before it their time.
 func TestDirectorsThatTakeOver(t *testing.T) {
 	h := newHouse(t, noTick)

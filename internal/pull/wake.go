@@ -222,6 +222,9 @@ func (l *Lanes) take(a *lane, c engine.Applied) {
 		poke(l.reload) // who it is about is not told
 		return
 	case t.State.InFlight():
+		if earlier(t.State, r.task.State) {
+			return // than the row that was read since
+		}
 		r.task.State, r.task.CancelRequested = t.State, r.task.CancelRequested || t.CancelRequested || t.State == signalbox.Cancelling
 	case r != nil && t.Fence >= r.task.Fence:
 		l.dropRun(r)
@@ -229,6 +232,13 @@ func (l *Lanes) take(a *lane, c engine.Applied) {
 		return
 	}
 	l.poke(a)
+}
+
+// earlier reports whether an execution passes through a state before another: it
+// never goes back.
+func earlier(s, than signalbox.State) bool {
+	order := []signalbox.State{signalbox.Dispatching, signalbox.Working, signalbox.Cancelling}
+	return slices.Index(order, s) < slices.Index(order, than)
 }
 
 // Wants reports whether the row of the task that a journal entry is about is
