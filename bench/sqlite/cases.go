@@ -28,18 +28,31 @@ const (
 
 var files atomic.Int64
 
-func open(b *measure.Bench, delay time.Duration) (*sqlite.Store, error) {
-	path := filepath.Join(b.Dir, fmt.Sprintf("ours-%d.db", files.Add(1)))
-	return sqlite.Open(context.Background(), sqlite.Options{Path: path, CommitDelay: delay})
+func newPath(b *measure.Bench) string {
+	return filepath.Join(b.Dir, fmt.Sprintf("ours-%d.db", files.Add(1)))
 }
+
+func open(b *measure.Bench, delay time.Duration) (*sqlite.Store, error) {
+	return sqlite.Open(context.Background(), sqlite.Options{Path: newPath(b), CommitDelay: delay})
+}
+
+// weighed is a queue of ours in a file.
+type weighed struct {
+	*ours.Queue
+	path string
+}
+
+func (w weighed) Weight() (bytes float64, err error) { return peers.SQLiteBytes(w.path) }
 
 // fresh is a queue of ours in a new file.
 func fresh(_ context.Context, b *measure.Bench) (queue.Queue, error) {
-	s, err := open(b, 0)
+	path := newPath(b)
+	s, err := sqlite.Open(context.Background(), sqlite.Options{Path: path})
 	if err != nil {
 		return nil, err
 	}
-	return ours.NewQueue(s)
+	q, err := ours.NewQueue(s)
+	return weighed{q, path}, err
 }
 
 // file is a store that lives through all rounds, filled before the first.
