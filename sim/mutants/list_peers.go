@@ -13,6 +13,16 @@ var peerMutants = []Mutant{
 		Package: ".", Tests: []string{"TestNext(Table|Rules|Fences|Claim|Cancel|Requeue|Repeated|Run|Results|Messages|Times|Stop)"},
 	},
 	{
+		Name: "late-word-taken-for-news", Fault: "peer River attempt",
+		Text: "a claim that another director tells of late makes an execution that has begun one that its agent never accepted",
+		File: "internal/pull/wake.go",
+		Edits: []Edit{{
+			"if earlier(t.State, r.task.State) {",
+			"if earlier(t.State, t.State) {",
+		}},
+		Package: "internal/pull", Tests: []string{"TestALateWordOfAClaim"},
+	},
+	{
 		Name: "rescue-after-an-hour", Fault: "peer River rescue",
 		Text: "an agent may be silent for six times its slot lease",
 		File: "internal/dispatch/follow.go",
