@@ -23,7 +23,6 @@ var remarks = map[string]string{
 	"http/pickup/p50":                      slowHour,
 	"http/gap/p50":                         slowHour,
 	"dashboard/first/time":                 "with two cores the browser and the director share them, which were slower in that hour: 362 ms in another run",
-	"dashboard/first/size":                 "where the page comes slowly the library of its chart comes before it can be used, not after: 130 kB without",
 	"toolqueue/permit":                     "some nanoseconds for the hooks and a place that knows its holder; in other runs the two were level (0.74 to 1.09)",
 	"postgres/submit-64":                   "River's own best for single inserts is more connections",
 	"redis/submit-64":                      luaBatch,

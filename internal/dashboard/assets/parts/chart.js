@@ -1,5 +1,6 @@
-// A chart over time. The library is only fetched where there is one. Its text,
-// which screen readers get, says what it shows.
+// A chart over time. The library is only fetched where there is one, and when
+// the page has nothing better to do. Its text, which screen readers get, says
+// what it shows.
 import { html, useEffect, useRef } from "../lib/dom.js";
 import { onTheme } from "../lib/prefs.js";
 import { scriptAddress } from "../lib/trusted.js";
@@ -7,11 +8,16 @@ import { scriptAddress } from "../lib/trusted.js";
 let library = null;
 // fetchLibrary waits for the script and its style. It is no module: what it
 // has is a global of its name.
-const fetchLibrary = () => {
+const fetchLibrary = async () => {
+  if (!library) await idle();
   library ??= Promise.all([added("script", { src: scriptAddress("chart") }),
     added("link", { rel: "stylesheet", href: new URL("../vendor/uplot/uPlot.min.css", import.meta.url).href })]).then(() => window.uPlot);
   return library;
 };
+
+// idle waits until nothing else is to be done, but not for ever: what a page is
+// used by comes before a picture. Not every browser tells.
+const idle = () => new Promise((resume) => (window.requestIdleCallback ? requestIdleCallback(resume, { timeout: 1000 }) : setTimeout(resume, 200)));
 
 const added = (name, properties) => new Promise((resume, fail) => {
   const element = Object.assign(document.createElement(name), properties, { onload: resume, onerror: fail });
