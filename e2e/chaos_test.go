@@ -147,7 +147,7 @@ func (s *storm) addStormDirector(name, store, config, tools string) {
 	}
 	u.Host = s.leg(legStore, u.Host)
 	addr := freePort(s.t)
-	r := &role{b: s.box, name: name, died: map[int]time.Time{}, env: []string{"SIGNALBOX_STORE=" + u.String()}}
+	r := &role{b: s.box, name: name, died: deaths{}, env: []string{"SIGNALBOX_STORE=" + u.String()}}
 	r.args = []string{
 		"director", "--addr", addr, "--advertise", "http://" + s.leg(legDirectors, addr), "--instance", name,
 		"--data", filepath.Join(s.root, name), "--config", config, "--tools", tools,
@@ -162,7 +162,7 @@ func (s *storm) addStormDirector(name, store, config, tools string) {
 }
 
 func (s *storm) addPulling(name, director string) {
-	r := &role{b: s.box, name: name, died: map[int]time.Time{}, env: []string{"SIGNALBOX_EXEC_LOG=" + s.execLogOf(&role{name: name})}}
+	r := &role{b: s.box, name: name, died: deaths{}, env: []string{"SIGNALBOX_EXEC_LOG=" + s.execLogOf(&role{name: name})}}
 	r.args = []string{"agent", "--name", name, "--kind", "demo", "--pull", "--director", director, "--data", filepath.Join(s.root, name)}
 	r.start()
 	s.agents = append(s.agents, r)

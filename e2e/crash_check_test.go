@@ -99,17 +99,27 @@ func (c *crash) wantNoOverlap() map[string][]execLine {
 	return runs
 }
 
+// deaths is when processes died, by pid. There can be several: the system gives
+// a number again.
+type deaths map[int][]time.Time
+
+func (d deaths) add(pid int) { d[pid] = append(d[pid], time.Now()) }
+
+// between reports whether a process of that number died in between.
+func (d deaths) between(pid int, from, to time.Time) bool {
+	return slices.ContainsFunc(d[pid], func(at time.Time) bool { return !at.Before(from) && !at.After(to) })
+}
+
 // overlaps finds executions that began in a slot before the one before had
-// ended, or its process, which died at the time given, was dead.
-func overlaps(lines []execLine, died map[int]time.Time) []string {
+// ended, or its process was dead.
+func overlaps(lines []execLine, died deaths) []string {
 	var faults []string
 	open := map[int]execLine{} // slot → execution under way
 	for _, l := range lines {
 		before, busy := open[l.Slot]
 		switch l.Event {
 		case "start":
-			at, killed := died[before.PID]
-			if busy && (!killed || before.PID == l.PID || at.After(l.At)) {
+			if busy && !died.between(before.PID, before.At, l.At) {
 				faults = append(faults, l.QueueID+" began while "+before.QueueID+" was under way")
 			}
 			open[l.Slot] = l
@@ -239,7 +249,7 @@ func TestTheChecksOfTheCrashTest(t *testing.T) {
 	line := func(id, event string, pid, s int) execLine {
 		return execLine{QueueID: id, TaskID: id, Event: event, PID: pid, At: at(s)}
 	}
-	died := map[int]time.Time{7: at(5)}
+	died := deaths{7: {at(5), at(9)}} // the system gives a number again
 	for name, c := range map[string]struct {
 		lines []execLine
 		fault bool
@@ -247,6 +257,8 @@ func TestTheChecksOfTheCrashTest(t *testing.T) {
 		"one after the other":   {[]execLine{line("a", "start", 8, 1), line("a", "end", 8, 2), line("b", "start", 8, 3)}, false},
 		"two at once":           {[]execLine{line("a", "start", 8, 1), line("b", "start", 8, 2)}, true},
 		"after a kill":          {[]execLine{line("a", "start", 7, 1), line("b", "start", 8, 6)}, false},
+		"the number again":      {[]execLine{line("a", "start", 7, 1), line("b", "start", 7, 6)}, false},
+		"one that died before":  {[]execLine{line("a", "start", 7, 10), line("b", "start", 8, 11)}, true},
 		"before the kill":       {[]execLine{line("a", "start", 7, 1), line("b", "start", 8, 4)}, true},
 		"without a kill":        {[]execLine{line("a", "start", 8, 1), line("b", "start", 9, 6)}, true},
 		"an end out of nowhere": {[]execLine{line("a", "end", 8, 1)}, true},

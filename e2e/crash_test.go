@@ -46,8 +46,8 @@ type role struct {
 	// program is what is started; "" is the binary under test.
 	program string
 	p       *process
-	all     []*process        // this one and those before
-	died    map[int]time.Time // pid → when it was dead
+	all     []*process // this one and those before
+	died    deaths
 }
 
 func (r *role) start() {
@@ -57,7 +57,7 @@ func (r *role) start() {
 
 func (r *role) kill() {
 	r.p.kill()
-	r.died[r.p.pid()] = time.Now()
+	r.died.add(r.p.pid())
 }
 
 // crash is one run of the crash test.
@@ -144,7 +144,7 @@ func (c *crash) patientLimits() {
 // addDirector starts one more, and returns its URL.
 func (c *crash) addDirector(name string, args []string) string {
 	addr := freePort(c.t)
-	r := &role{b: c.box, name: name, died: map[int]time.Time{}}
+	r := &role{b: c.box, name: name, died: deaths{}}
 	r.args = append([]string{"director", "--addr", addr}, args...)
 	r.start()
 	r.p.prints("http://")
@@ -157,7 +157,7 @@ func (c *crash) addDirector(name string, args []string) string {
 func (c *crash) addAgent(name, url, dir string) { c.addAgentAt(name, url, dir, freePort(c.t)) }
 
 func (c *crash) addAgentAt(name, url, dir, addr string) {
-	r := &role{b: c.box, name: name, died: map[int]time.Time{}}
+	r := &role{b: c.box, name: name, died: deaths{}}
 	r.env = []string{"SIGNALBOX_EXEC_LOG=" + c.execLogOf(r)}
 	r.args = c.agentLine(name, url, []string{"--addr", addr, "--data", filepath.Join(dir, name)})
 	r.start()

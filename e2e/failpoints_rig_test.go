@@ -89,7 +89,7 @@ func newFailing(t *testing.T, rng *rand.Rand, round int) *failing {
 }
 
 func (f *failing) role(program, name string, args []string) *role {
-	return &role{b: f.box, name: name, args: args, program: program, died: map[int]time.Time{}}
+	return &role{b: f.box, name: name, args: args, program: program, died: deaths{}}
 }
 
 // fired is what the points have done, by point.
@@ -133,7 +133,7 @@ func (f *failing) keep(r *role) {
 			}
 			f.mu.Lock()
 			f.deaths++
-			r.died[p.pid()] = time.Now()
+			r.died.add(p.pid())
 			r.env = []string{failpoint.EnvPoints + "=" + f.left()}
 			r.start()
 			f.mu.Unlock()

@@ -64,7 +64,7 @@ func newHammer(t *testing.T, how hammering) *hammer {
 	addr := freePort(t)
 	h.url = "http://" + addr
 	for n, kind := range how.agents {
-		r := &role{b: h.box, name: fmt.Sprintf("%s-%d", kind, n), died: map[int]time.Time{}}
+		r := &role{b: h.box, name: fmt.Sprintf("%s-%d", kind, n), died: deaths{}}
 		at := freePort(t)
 		if kind == "daemon" {
 			r.args = h.agentLine(r.name, h.url, []string{"--addr", at})
@@ -77,7 +77,7 @@ func newHammer(t *testing.T, how hammering) *hammer {
 		h.lanes = append(h.lanes, r)
 	}
 	file := h.file("lanes.yaml", strings.TrimSuffix(config.String(), "agents:\n"), 0o600)
-	h.director = &role{b: h.box, name: "director", args: h.server("director", []string{"--addr", addr, "--config", file}), died: map[int]time.Time{}}
+	h.director = &role{b: h.box, name: "director", args: h.server("director", []string{"--addr", addr, "--config", file}), died: deaths{}}
 	h.director.start()
 	h.director.p.prints("http://")
 	for _, r := range h.lanes {

@@ -34,7 +34,7 @@ func newLinRun(t *testing.T) *linRun {
 	// Priorities never meet by age within a test: the model knows no clock.
 	config := r.file("signalbox.yaml", "queue: {age_step: 12h, max_size: 1000}\ndiscover: off\n", 0o600)
 	addr := freePort(t)
-	r.director = &role{b: r.box, name: "director", died: map[int]time.Time{}}
+	r.director = &role{b: r.box, name: "director", died: deaths{}}
 	r.director.args = r.server("director", []string{"--addr", addr, "--config", config})
 	r.director.start()
 	r.director.p.prints("http://")
