@@ -222,12 +222,16 @@ func (w *world) guessed(a *agent, fences ...int64) bool {
 // and one such agent that never says busy takes the next one beside it.
 func (a *agent) unfenced(e *execution) bool { return a.plain && e.late }
 
+// nameless reports whether nobody can tell whose run such a one was, either: it
+// has ended, and the history of its agent shows neither a queue_id nor a prompt.
+func (a *agent) nameless(e *execution) bool { return a.unfenced(e) && !e.live() }
+
 func (w *world) compare(a *agent, c *signalbox.Change, t *signalbox.Task) {
 	i := slices.IndexFunc(a.runs, func(e *execution) bool { return e.taskID == t.TaskID })
 	switch {
 	case i < 0:
 		w.fail("task %s: agent %s knows no %s", t.ID, a.name, t.TaskID)
-	case w.guessed(a, t.Fence, a.runs[i].Fence):
+	case w.guessed(a, t.Fence, a.runs[i].Fence), a.nameless(a.runs[i]):
 	case a.runs[i].QueueID != t.ID || (a.runs[i].Fence != t.Fence && !a.unfenced(a.runs[i])):
 		w.fail("task %s under fence %d was taken for %s, which is %s under fence %d", t.ID, t.Fence, t.TaskID, a.runs[i].QueueID, a.runs[i].Fence)
 	case t.State == signalbox.Completed && (a.runs[i].live() || a.runs[i].state != "completed"):
