@@ -291,8 +291,9 @@ func TestLLMOutlivesTheDirector(t *testing.T) {
 		t.Fatal(err)
 	}
 	up.kill()
-	b.up("--agents", "llm", "--addr", addr)
-	close(second) // the next call finds the next director: one between the two is refused, which the model is told
+	next := b.up("--agents", "llm", "--addr", addr)
+	b.toolsReady(next.url, "desk") // a call before that is refused, which the model is told
+	close(second)
 	task := b.completed(c, id)
 	if task.Result.Output != "Saw both." || task.Result.ToolCount != 2 || !slices.Equal(d.looked, []string{`{"page":1}`, `{"page":2}`}) {
 		t.Errorf("%+v, looked at %q", task.Result, d.looked)
