@@ -186,6 +186,28 @@ type AgentCancelled struct {
 	Message string `json:"message"`
 }
 
+// AgentVoid is the body of POST /task/{queue_id}/void on an agent: the claim of
+// that task under this fence is void, and an offer of it that is still on its
+// way is to be refused (409 stale_fence). Its fields are those of the offer.
+// Where the agent has taken the offer it answers 409 task_in_progress or
+// already_completed, and nothing changes.
+type AgentVoid struct {
+	Fence    int64  `json:"fence"`          // from 1
+	Slot     int    `json:"slot,omitempty"` // 0-based
+	Director string `json:"director,omitempty"`
+	Isolated bool   `json:"isolated,omitempty"`
+}
+
+// AgentVoided is the answer to it, 200: the promise outlives a power cut.
+type AgentVoided struct {
+	QueueID string `json:"queue_id"`
+	Fence   int64  `json:"fence"`
+	Status  string `json:"status"` // StatusVoid
+}
+
+// StatusVoid is the status of a claim that its agent will never take.
+const StatusVoid = "void"
+
 // AgentRefusal is the body of a 4xx or 5xx answer of an agent. Besides the
 // codes listed at Error our daemon answers too_large (413), unauthorized
 // (401), host_not_allowed and cross_origin (403), method_not_allowed (405),

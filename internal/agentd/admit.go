@@ -181,7 +181,7 @@ func (d *Daemon) newRun(t api.AgentTask, job job, lane laneID) *run {
 func (d *Daemon) admit(r *run) {
 	ref := d.takeOver(r)
 	if ref == nil {
-		if err := d.enter(r); err != nil {
+		if err := d.store(r.enter); err != nil {
 			ref = refuse(http.StatusInternalServerError, "storage_error", "the task could not be stored and was not accepted: %v", err)
 		}
 	}
@@ -194,19 +194,20 @@ func (d *Daemon) admit(r *run) {
 	d.tidy()
 }
 
-// enter puts the run into the ledger.
-func (d *Daemon) enter(r *run) error {
+// store makes an entry in the ledger, where the disk takes any.
+func (d *Daemon) store(enter func() error) error {
 	if err := d.disk.ready(); err != nil {
 		return err
 	}
-	err := r.enter()
+	err := enter()
 	if errors.Is(err, errLedgerFull) {
 		d.tidy() // it has failed before, or there would be room
-		err = r.enter()
+		err = enter()
 	}
 	return err
 }
 
+// enter puts the run into the ledger.
 func (r *run) enter() error {
 	r.stored.Lock()
 	defer r.stored.Unlock()

@@ -18,6 +18,7 @@ func (d *Daemon) handler(anyIP bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /task", d.postTask)
 	mux.HandleFunc("GET /task/{id}", d.withRun(d.getTask))
+	mux.HandleFunc("POST /task/{id}/void", d.postVoid)
 	mux.HandleFunc("POST /task/{id}/cancel", d.withRun(d.cancelTask))
 	mux.HandleFunc("GET /task/{id}/output", d.withRun(d.getOutput))
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, d.Status()) })

@@ -45,6 +45,7 @@ type past struct {
 	seqs      map[string]int64 // of the accepted
 	forgotten map[string]bool
 	newest    map[laneID]int64 // accepted last in each lane
+	voids     []record         // claims that are taken no more: their fences and lanes
 }
 
 // over reports whether a run had ended for certain, with all its processes: a
@@ -102,6 +103,9 @@ func (l *ledger) load(b []byte) past {
 		if r := e.Accepted; r != nil && r.StartedAt != nil {
 			p.accepted[r.TaskID], p.seqs[r.TaskID] = *r, seq
 			p.newest[r.lane()] = max(p.newest[r.lane()], seq)
+		}
+		if e.Void != nil {
+			p.voids = append(p.voids, *e.Void)
 		}
 		for _, id := range e.Forgotten {
 			p.forgotten[id] = true

@@ -182,6 +182,9 @@ func TestDiskThatFailsAtAnAccept(t *testing.T) {
 			if d.find("queue-a") != nil || d.Status().State != "idle" {
 				t.Error("it is known all the same")
 			}
+			if _, err := d.Void("queue-b", api.AgentVoid{Fence: 2}); !errors.As(err, &ref) || ref.status != 500 || ref.body.Error != "storage_error" {
+				t.Errorf("a promise that is not stored: %v", err)
+			}
 			f.set(nil, nil)
 			acc, err := d.Accept(t.Context(), task)
 			if err != nil {

@@ -42,7 +42,7 @@ const (
 )
 
 // fenceMark is the highest fence seen in a lane from a director, and the task
-// that had it.
+// that had it: none where the claim was void before it came.
 type fenceMark struct {
 	Fence   int64  `json:"fence"`
 	QueueID string `json:"queue_id"`

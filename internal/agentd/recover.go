@@ -36,6 +36,9 @@ func (d *Daemon) recover() error {
 		rec := past.accepted[id]
 		d.raiseFence(&rec)
 	}
+	for _, mark := range past.voids {
+		d.raiseFence(&mark)
+	}
 	recs, err := d.loadRuns(past)
 	if err != nil {
 		return fmt.Errorf("data folder: %w", err)
@@ -154,13 +157,14 @@ func (d *Daemon) interrupt(rec *record, p past) error {
 	return err
 }
 
-// raiseFence notes the fence of a record; the caller holds mu or is alone.
+// raiseFence notes the fence of a record; the caller holds mu or is alone. One
+// without a task is of a void claim: no task has that fence then.
 func (d *Daemon) raiseFence(rec *record) {
 	if rec.Fence <= 0 {
 		return
 	}
 	key := rec.fenceKey()
-	if rec.Fence > d.fences[key].Fence {
+	if top := d.fences[key].Fence; rec.Fence > top || (rec.Fence == top && rec.QueueID == "") {
 		d.fences[key] = fenceMark{rec.Fence, rec.QueueID}
 	}
 	if rec.Director != d.serving || rec.Fence > d.highest {

@@ -21,10 +21,12 @@ var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// entry is one of: a run was accepted; runs are forgotten, and that their
-// records are gone means nothing; nothing, where an accept failed.
+// entry is one of: a run was accepted; a claim is taken no more; runs are
+// forgotten, and that their records are gone means nothing; nothing, where an
+// accept failed.
 type entry struct {
 	Accepted  *record  `json:"accepted,omitempty"`
+	Void      *record  `json:"void,omitempty"`
 	Forgotten []string `json:"forgotten,omitempty"`
 }
 
