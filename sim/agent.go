@@ -59,7 +59,7 @@ type execution struct {
 	failure   *api.AgentError
 	ended     time.Time
 	forgotten bool
-	late      bool
+	late      bool // of an agent without fences: whoever sent it was told that it never came
 	// Of one that pulls: its end is stored, somebody reports on it.
 	reported, followed bool
 }
@@ -109,6 +109,8 @@ func (a *agent) handle(r *request) answer {
 	}
 	e := a.find(parts[1])
 	switch {
+	case len(parts) == 3 && parts[2] == "void" && !a.plain:
+		return a.void(e, parts[1], r.task)
 	case e == nil:
 		return no(http.StatusNotFound, "not_found")
 	case len(parts) == 2:
@@ -178,42 +180,6 @@ func (a *agent) find(id string) *execution {
 	return nil
 }
 
-// offer decides about a task. What is accepted is looked at by the world.
-func (a *agent) offer(r *request) answer {
-	t := r.task
-	a.director = t.Director
-	if a.plain { // it does not read where
-		t.Slot = 0
-	} else {
-		if old := a.find(t.QueueID); old != nil && old.Fence == t.Fence {
-			return say(http.StatusCreated, a.accepted(old))
-		}
-		at := place{t.Isolated, t.Slot}
-		if top := a.fences[at]; t.Fence <= top {
-			return say(http.StatusConflict, api.AgentRefusal{Error: "stale_fence", Message: "a higher fence was seen", HighestFence: top})
-		}
-		if limit := a.limit(t.Isolated); t.Slot >= limit {
-			return no(http.StatusBadRequest, "validation_error")
-		}
-		a.fences[at] = t.Fence
-	}
-	for _, e := range a.live() {
-		if e.place() != (place{t.Isolated, t.Slot}) {
-			continue
-		}
-		switch {
-		case a.sloppy:
-			continue
-		case a.plain:
-			c := a.current(e)
-			return say(http.StatusConflict, api.AgentRefusal{Error: "agent_busy", Message: "the agent is busy", CurrentTask: &c})
-		}
-		a.w.voided(a, e, t)
-		a.end(e, "failed", &api.AgentError{Type: "stale_fence", Message: "a newer fence voided the run"})
-	}
-	return say(http.StatusCreated, a.accepted(a.start(r)))
-}
-
 func (a *agent) limit(isolated bool) int {
 	if isolated {
 		return a.isolated
@@ -229,7 +195,7 @@ func (a *agent) start(r *request) *execution {
 	a.serial++
 	now := a.w.now()
 	e := &execution{
-		AgentTask: t, taskID: fmt.Sprintf("task-%s-%08x", a.name, a.serial), state: "working", begun: now, late: r.late,
+		AgentTask: t, taskID: fmt.Sprintf("task-%s-%08x", a.name, a.serial), state: "working", begun: now, late: a.plain && r.late,
 		until: now.Add(a.w.runtime()),
 	}
 	if e.SessionID == "" && !e.Isolated {

@@ -32,9 +32,10 @@ var errElsewhere = errors.New("the agent that has the name now does not know the
 // nil means that nobody knows whether it was sent.
 //
 // "Never seen" is believed the second time: an offer that was sent can still
-// lie in the queue of a socket when the first question is answered.
+// lie in the queue of a socket when the first question is answered. One that
+// comes later than that is refused by an agent that knows fences; see believed.
 func (r *run) ask(ctx context.Context, cause error) {
-	unseen := false
+	unseen := 0
 	for delay := firstDelay; ctx.Err() == nil; delay = min(2*delay, maxDelay) {
 		s, err := r.find(ctx)
 		switch {
@@ -42,13 +43,12 @@ func (r *run) ask(ctx context.Context, cause error) {
 			r.heard()
 			r.found(ctx, s)
 			return
-		case errors.Is(err, errNeverSeen) && unseen:
-			r.heard()
-			r.neverSeen(ctx, cause)
-			return
 		case errors.Is(err, errNeverSeen):
 			r.heard()
-			unseen = true
+			if unseen++; unseen > 1 && r.believed(ctx, unseen) {
+				r.neverSeen(ctx, cause)
+				return
+			}
 			if !r.sleep(ctx, r.d.opts.Confirm) {
 				return
 			}
@@ -62,6 +62,33 @@ func (r *run) ask(ctx context.Context, cause error) {
 			return
 		}
 	}
+}
+
+// maxUnheard is how often an agent is asked in vain for its promise.
+const maxUnheard = 10
+
+// believed reports whether the task can be sent back after an agent has said so
+// often that it never saw it. Whoever sent the offer may have stood still since
+// it decided to, and may send it yet: an agent that knows fences promises to
+// refuse it. One that cannot promise is believed as it is.
+func (r *run) believed(ctx context.Context, times int) bool {
+	if !r.fencing() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
+	defer cancel()
+	v := api.AgentVoid{Fence: r.fence, Slot: r.slot, Director: r.d.id, Isolated: r.isolated}
+	if r.isolated {
+		v.Slot -= signalbox.FirstIsolatedSlot
+	}
+	err := r.conn().void(ctx, r.taskID, v)
+	switch statusOf(err) {
+	case 0: // it said so, or nobody knows
+		return err == nil || times > maxUnheard
+	case http.StatusConflict: // the offer came in between
+		return times > maxUnheard
+	}
+	return true
 }
 
 func (r *run) silenceMessage(err error) string {

@@ -251,6 +251,16 @@ func (c *conn) cancel(ctx context.Context, id string) (a api.AgentCancelled, err
 	return a, c.call(ctx, http.MethodPost, "/task/"+url.PathEscape(id)+"/cancel", nil, &a)
 }
 
+// void has an agent promise never to take an offer that it has not seen.
+func (c *conn) void(ctx context.Context, queueID string, v api.AgentVoid) error {
+	var a api.AgentVoided
+	err := c.call(ctx, http.MethodPost, "/task/"+url.PathEscape(queueID)+"/void", v, &a)
+	if err == nil && a != (api.AgentVoided{QueueID: queueID, Fence: v.Fence, Status: api.StatusVoid}) {
+		err = errors.New("answer does not say that the claim is void")
+	}
+	return err
+}
+
 func (c *conn) status(ctx context.Context) (s api.AgentStatus, err error) {
 	if err := c.call(ctx, http.MethodGet, "/status", nil, &s); err != nil {
 		return s, err

@@ -17,6 +17,7 @@ type Request string
 // The kinds of requests.
 const (
 	Offer    Request = "POST /task"
+	Void     Request = "POST /task/{id}/void"
 	State    Request = "GET /task/{id}"
 	Output   Request = "GET /task/{id}/output"
 	Cancel   Request = "POST /task/{id}/cancel"
@@ -29,7 +30,7 @@ const (
 type Seen struct {
 	Kind   Request
 	ID     string        // of the task in the path
-	Task   api.AgentTask // Offer
+	Task   api.AgentTask // Offer, Void
 	Header http.Header
 }
 
@@ -52,7 +53,7 @@ func (a *Agent) Requests(kind Request) []Seen {
 func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
 	for kind, answer := range map[Request]func(*Exchange){
-		Offer: a.offer, State: a.state, Output: a.output, Cancel: a.cancel, Status: a.status, History: a.history, Sessions: a.listSessions,
+		Offer: a.offer, Void: a.void, State: a.state, Output: a.output, Cancel: a.cancel, Status: a.status, History: a.history, Sessions: a.listSessions,
 	} {
 		mux.HandleFunc(string(kind), func(w http.ResponseWriter, r *http.Request) { a.serve(kind, answer, w, r) })
 	}
@@ -63,7 +64,7 @@ func (a *Agent) handler() http.Handler {
 // well-behaved agent does.
 func (a *Agent) serve(kind Request, answer func(*Exchange), w http.ResponseWriter, r *http.Request) {
 	x := &Exchange{Agent: a, W: w, R: r, Kind: kind, ID: r.PathValue("id"), answer: answer}
-	if kind == Offer {
+	if kind == Offer || kind == Void { // the fields of the second are some of the first
 		body, _ := io.ReadAll(r.Body)
 		_ = json.Unmarshal(body, &x.Task)
 	}
@@ -145,6 +146,27 @@ func (a *Agent) accept(t api.AgentTask) (int, any) {
 		return http.StatusCreated, api.AgentTaskAccepted{TaskID: e.TaskID, SessionID: e.Answered, Status: "working"}
 	}
 	return http.StatusCreated, accepted(e)
+}
+
+// void promises to take an offer no more that has not come, unless it is of the
+// seed: those know no such thing.
+func (a *Agent) void(x *Exchange) {
+	if a.Plain {
+		x.Answer(http.StatusNotFound, nil)
+		return
+	}
+	a.mu.Lock()
+	e, fence := a.find(x.ID), x.Task.Fence
+	came := e != nil && e.Fence == fence
+	if at := placeOf(x.Task); !came {
+		a.fences[at] = max(a.fences[at], fence)
+	}
+	a.mu.Unlock()
+	if came {
+		x.Answer(http.StatusConflict, api.AgentRefusal{Error: "task_in_progress", Message: "it came"})
+		return
+	}
+	x.Answer(http.StatusOK, api.AgentVoided{QueueID: x.ID, Fence: fence, Status: api.StatusVoid})
 }
 
 func placeOf(t api.AgentTask) place { return place{t.Isolated, t.Slot} }

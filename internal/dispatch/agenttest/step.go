@@ -16,7 +16,7 @@ type Exchange struct {
 	R     *http.Request
 	Kind  Request
 	ID    string
-	Task  api.AgentTask // Offer
+	Task  api.AgentTask // Offer, Void
 
 	answer func(*Exchange)
 }
