@@ -52,6 +52,22 @@ func (d *Dispatcher) Busy() int {
 // ResultOf is what is stored of an agent's last word.
 func ResultOf(s api.AgentTaskStatus) *signalbox.Result { return result(s) }
 
+// HoldsLate reports whether an agent is held here that says busy to an offer of a
+// term that is over: of one that another director has, or this one anew.
+func HoldsLate() (theirs, anew bool) {
+	before := &term{}
+	for _, now := range []*term{nil, {}} {
+		l := &lane{conn: &conn{}, probing: make(chan struct{}, 1), term: now}
+		new(Dispatcher).hold(&run{lane: l, term: before}, "busy")
+		if now == nil {
+			theirs = l.held
+		} else {
+			anew = l.held
+		}
+	}
+	return theirs, anew
+}
+
 // SlotsOf is how many slots an agent has that says it has n, and how many
 // when its row has changed after that.
 func SlotsOf(n int) (before, after int) {

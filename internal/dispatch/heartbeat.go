@@ -49,8 +49,10 @@ func (d *Dispatcher) learn(l *lane, s api.AgentStatus) {
 func (d *Dispatcher) hold(r *run, why string) {
 	d.mu.Lock()
 	r.refused = true
-	r.lane.hold(why)
-	d.mark(r.lane)
+	if r.lane.term == r.term { // else it is another director's by now, and nobody here asks whether it is free
+		r.lane.hold(why)
+		d.mark(r.lane)
+	}
 	d.mu.Unlock()
 	d.probe(r.lane)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/dispatch"
 	"github.com/signalbox-ai/signalbox/internal/dispatch/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/peers/peerstest"
@@ -413,5 +414,13 @@ func TestAClaimUnderWayIsGivenBack(t *testing.T) {
 	}
 	if over := agent.Overlaps(); len(over) > 0 {
 		t.Errorf("executions overlapped: %v", over)
+	}
+}
+
+// That an agent is busy, said to an offer of a term that is over, holds it no
+// more: where it is another director's, nobody here would ask until it is free.
+func TestABusyAnswerOfAnEarlierTermHoldsNothing(t *testing.T) {
+	if theirs, anew := dispatch.HoldsLate(); theirs || anew {
+		t.Errorf("held where another director has it: %v, where this one has it again: %v", theirs, anew)
 	}
 }
