@@ -59,8 +59,8 @@ func (d *Dispatcher) applied(a engine.Applied) {
 	case t.State == signalbox.Pending:
 		poke(d.care) // it waits for its time: the timer may be set too late
 	}
-	if t.SessionID != "" && !t.State.InFlight() && a.Kind != signalbox.EventSubmit {
-		poke(d.recheck) // the next turn of the session may be ready now, in whatever queue
+	if a.NextTurn() {
+		poke(d.recheck)
 	}
 }
 

@@ -399,6 +399,20 @@ func TestNotBeforeWakesByTimer(t *testing.T) {
 	}
 }
 
+// A turn of a session that waits for its time can be made ready by the submit of
+// another one, whose event names only itself.
+func TestASubmitMakesAnotherTurnReady(t *testing.T) {
+	h := newHouse(t, noTick)
+	h.agent(Options{Auto: true})
+	h.start()
+	h.untilUp("fake")
+	first := h.submit(engine.NewTask{SessionID: "talk", Agent: "fake", NotBefore: h.engine.Now().Add(time.Hour)})
+	h.clock.jumpWall(2 * time.Hour) // the timer knows nothing of it
+	second := h.submit(engine.NewTask{SessionID: "talk", Agent: "fake"})
+	h.ends(first, signalbox.ReasonCompleted)
+	h.ends(second, signalbox.ReasonCompleted)
+}
+
 func TestBackoffWakesByTimer(t *testing.T) {
 	h := newHouse(t, noTick, fast, func(h *house, _ *engine.Options) { h.clock.scale = 4 })
 	a := h.agent(Options{Auto: true})

@@ -22,6 +22,14 @@ type Applied struct {
 	Foreign, Partial bool
 }
 
+// NextTurn reports whether another turn of the task's session may be ready now,
+// in whatever queue: its own was given up, or it came behind one whose time had
+// come unnoticed.
+func (a *Applied) NextTurn() bool {
+	t := &a.Task
+	return t.SessionID != "" && !t.State.InFlight() && (a.Kind != signalbox.EventSubmit || !t.Ready)
+}
+
 // hub tells observers and waiters of durable changes.
 type hub struct {
 	mu        sync.Mutex

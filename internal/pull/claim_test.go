@@ -113,6 +113,21 @@ func TestNoWakeUpIsLost(t *testing.T) {
 	group.Wait()
 }
 
+// A turn of a session that waits for its time can be made ready by the submit of
+// another one, whose event names only itself.
+func TestASubmitMakesAnotherTurnReady(t *testing.T) {
+	h := newHouse(t, noTick)
+	a := h.agent("far", 1)
+	first := h.submit(engine.NewTask{SessionID: "talk", Agent: "far", NotBefore: h.engine.Now().Add(time.Hour)})
+	claimed := a.claiming(long)
+	h.parked(1)
+	h.pass(2 * time.Hour)
+	h.submit(engine.NewTask{SessionID: "talk", Agent: "far"})
+	if got := <-claimed; got.Task == nil || got.Task.QueueID != first {
+		t.Errorf("it was given %+v, %s was due", got.Task, first)
+	}
+}
+
 // What a task may be taken by is as with other agents: its own queue, the pool
 // of its kind, all.
 func TestQueuesOfAnAgentThatPulls(t *testing.T) {

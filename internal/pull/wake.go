@@ -193,8 +193,8 @@ func (l *Lanes) applied(c engine.Applied) {
 	case t.State == signalbox.Pending && (t.Ready || c.Partial):
 		l.kickHeld(t.Queue)
 	case len(l.lanes) == 0:
-	case t.SessionID != "" && !t.State.InFlight() && c.Kind != signalbox.EventSubmit:
-		poke(l.recheck) // the next turn of the session may be ready now, in whatever queue
+	case c.NextTurn():
+		poke(l.recheck)
 	case c.From.InFlight() && !t.State.InFlight() && l.engine.Fleet() > 0:
 		poke(l.recheck) // below the ceiling there may be room for more
 	}
