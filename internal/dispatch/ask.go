@@ -82,13 +82,8 @@ func (r *run) believed(ctx context.Context, times int) bool {
 		v.Slot -= signalbox.FirstIsolatedSlot
 	}
 	err := r.conn().void(ctx, r.taskID, v)
-	switch statusOf(err) {
-	case 0: // it said so, or nobody knows
-		return err == nil || times > maxUnheard
-	case http.StatusConflict: // the offer came in between
-		return times > maxUnheard
-	}
-	return true
+	// Otherwise the offer came in between, or nobody knows.
+	return err == nil || unknown(err) || times > maxUnheard
 }
 
 func (r *run) silenceMessage(err error) string {

@@ -69,8 +69,15 @@ func TestThePromiseNamesThePlaceOfTheOffer(t *testing.T) {
 	h.ends(id, signalbox.ReasonCompleted)
 }
 
-// An offer that comes between the last question and the promise is the run.
+// An offer that comes between the last question and the promise is the run, also
+// where the agent could not say that it came.
 func TestAnOfferBeforeThePromiseIsFollowed(t *testing.T) {
+	for how, answer := range map[string]Step{"conflict": Well(), "disk full": Say(500, nil), "lost": Taking(Reset())} {
+		t.Run(how, func(t *testing.T) { offerBeforeThePromise(t, answer) })
+	}
+}
+
+func offerBeforeThePromise(t *testing.T, answer Step) {
 	h := newHouse(t, impatient)
 	a := h.agent(Options{Sloppy: true})
 	sign, had := make(chan struct{}), make(chan struct{})
@@ -78,7 +85,7 @@ func TestAnOfferBeforeThePromiseIsFollowed(t *testing.T) {
 	a.Script(Void, func(x *Exchange) {
 		close(sign)
 		<-had
-		Well()(x)
+		answer(x)
 	})
 	id := h.submit(engine.NewTask{})
 	h.start()
@@ -96,8 +103,8 @@ func TestAPromiseThatIsNotMade(t *testing.T) {
 		"unknown path":         {Say(404, nil)},
 		"method":               {Nothing(405)},
 		"not understood":       {Say(400, nil)},
-		"disk full":            {Say(500, nil)},
-		"not for us":           {Say(401, nil)},
+		"disk full":            {Say(500, nil), Say(500, nil)},
+		"not for us":           {Say(401, nil), Say(401, nil)},
 		"lost twice":           {Reset(), Taking(Reset())},
 		"another promise":      {Say(200, map[string]any{"queue_id": "queue-other", "fence": 1, "status": "void"})},
 		"nonsense for ever":    {Garbage(200), Garbage(200), Garbage(200), Garbage(200), Garbage(200), Garbage(200), Garbage(200), Garbage(200), Garbage(200), Garbage(200)},
