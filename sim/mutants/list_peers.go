@@ -43,6 +43,36 @@ var peerMutants = []Mutant{
 		Package: "internal/dispatch", Tests: []string{"TestFault02NoDoubleDispatchFromStaleIdleCache", "TestNobodyWaitsBesideAFreeSlot"},
 	},
 	{
+		Name: "due-turn-unnoticed", Fault: "peer River cooldown",
+		Text: "a turn that the submit of another one makes ready waits for the next look",
+		File: "internal/engine/watch.go",
+		Edits: []Edit{{
+			"(a.Kind != signalbox.EventSubmit || !t.Ready)",
+			"a.Kind != signalbox.EventSubmit",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestASubmitMakesAnotherTurnReady"},
+	},
+	{
+		Name: "late-offer-runs", Fault: "peer fence unsent",
+		Text: "a task is sent back at its agent's word that it never saw it, and an offer that is still on its way runs all the same",
+		File: "internal/dispatch/ask.go",
+		Edits: []Edit{{
+			"unseen > 1 && r.believed(ctx, unseen)",
+			"unseen > 1",
+		}},
+		Package: "internal/dispatch", Tests: []string{"TestIncidentOfferAfterTheTaskWasSentBack"},
+	},
+	{
+		Name: "promise-forgotten", Fault: "peer fence unsent",
+		Text: "a restarted agent takes the offer that it promised to refuse",
+		File: "internal/agentd/recover.go",
+		Edits: []Edit{{
+			"range past.voids {",
+			"range past.voids[:0] {",
+		}},
+		Package: "internal/agentd", Tests: []string{"TestVoid(ClaimIsRefused|OutlivesAKill)"},
+	},
+	{
 		Name: "end-without-a-token", Fault: "peer Asynq token",
 		Text: "the end of a run names no fence",
 		File: "next.go",
