@@ -112,7 +112,7 @@ func stale(highest int64) *refusal {
 func busy(holder *run) *refusal {
 	cur := holder.current()
 	ref := refuse(http.StatusConflict, "agent_busy", "the agent is busy with %s", cur.ID)
-	if rec := holder.record(); rec.terminal() {
+	if rec := holder.record(); rec.terminal() && rec.Error != nil { // else it is just leaving its lane
 		ref.body.Message = fmt.Sprintf("%s has ended, but its processes cannot be killed: %s", cur.ID, rec.Error.Message)
 	}
 	ref.body.CurrentTask = &cur

@@ -15,6 +15,35 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
+// A run that has ended has its lane until its end is written down: who comes in
+// between is told that the agent is busy, and who asks for a promise that it came.
+func TestARunThatIsJustEnding(t *testing.T) {
+	root := t.TempDir()
+	d, err := New(Config{Kind: "demo", DataDir: root + "/data", WorkDir: root, Home: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := d.Accept(t.Context(), api.AgentTask{Prompt: "sleep 1ms", QueueID: "queue-a", Fence: 1}); err != nil {
+		t.Fatal(err)
+	}
+	r := d.find("queue-a")
+	<-r.done
+	d.mu.Lock()
+	d.lanes[laneID{}] = r
+	d.mu.Unlock()
+	var ref *refusal
+	if _, err := d.Accept(t.Context(), api.AgentTask{Prompt: "x"}); !errors.As(err, &ref) || ref.body.Error != "agent_busy" {
+		t.Errorf("an offer got %v", err)
+	}
+	if _, err := d.Void("queue-a", api.AgentVoid{Fence: 1}); !errors.As(err, &ref) || ref.body.Error != "already_completed" {
+		t.Errorf("a promise got %v", err)
+	}
+	d.mu.Lock()
+	delete(d.lanes, laneID{})
+	d.mu.Unlock()
+}
+
 // A run whose processes cannot be killed keeps its slot, and says so to who
 // wants it, until they end. No test can make such a process, so it is made up.
 func TestUnkillableRunKeepsItsSlot(t *testing.T) {

@@ -3,6 +3,7 @@ package agentd_test
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -106,12 +107,13 @@ func TestVoidBesideItsOffer(t *testing.T) {
 	a := start(t, config(t, "demo"))
 	for i := range int64(20) {
 		id := "queue-" + itoa(i)
-		void := make(chan int, 1)
-		go func() {
-			void <- a.do("POST", "/task/"+id+"/void", api.AgentVoid{Fence: i + 1, Director: "store-1"}, nil)
-		}()
+		var voided int
+		var beside sync.WaitGroup
+		beside.Go(func() {
+			voided = a.do("POST", "/task/"+id+"/void", api.AgentVoid{Fence: i + 1, Director: "store-1"}, nil)
+		})
 		offered := a.do("POST", "/task", fenced(id, i+1, "sleep 1us"), nil)
-		voided := <-void
+		beside.Wait()
 		if (offered != 201 || voided != 409) && (offered != 409 || voided != 200) {
 			t.Errorf("the offer was answered %d, and the promise %d", offered, voided)
 		}
