@@ -135,23 +135,34 @@ func (d *Daemon) checkFence(r *run) *refusal {
 // chooseLane takes the lane that the task names. A task without a fence is
 // from a director that knows no slots, and gets any free one.
 func (d *Daemon) chooseLane(t api.AgentTask) (laneID, *refusal) {
-	n := d.cfg.Slots
-	if t.Isolated {
-		n = d.cfg.IsolatedSlots
-	}
-	if t.Slot >= n {
-		return laneID{}, invalid("slot is %d: this agent has the slots 0 to %d", t.Slot, n-1)
-	}
 	named := laneID{t.Isolated, t.Slot}
+	if ref := d.checkLane(named); ref != nil {
+		return laneID{}, ref
+	}
 	if t.Fence > 0 || d.lanes[named] == nil {
 		return named, nil
 	}
-	for i := range n {
+	for i := range d.slots(t.Isolated) {
 		if l := (laneID{t.Isolated, i}); d.lanes[l] == nil {
 			return l, nil
 		}
 	}
 	return laneID{}, busy(d.lanes[named])
+}
+
+// slots is how many lanes of a sort there are.
+func (d *Daemon) slots(isolated bool) int {
+	if isolated {
+		return d.cfg.IsolatedSlots
+	}
+	return d.cfg.Slots
+}
+
+func (d *Daemon) checkLane(l laneID) *refusal {
+	if n := d.slots(l.Isolated); l.Slot < 0 || l.Slot >= n {
+		return invalid("slot is %d: this agent has the slots 0 to %d", l.Slot, n-1)
+	}
+	return nil
 }
 
 func (d *Daemon) newRun(t api.AgentTask, job job, lane laneID) *run {

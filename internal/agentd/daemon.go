@@ -220,11 +220,7 @@ func (d *Daemon) Status() api.AgentStatus {
 		Terminal: d.cfg.Terminal && d.cfg.Token != "", Terminals: d.openTerminals(),
 	}
 	for _, isolated := range []bool{false, true} {
-		n := d.cfg.Slots
-		if isolated {
-			n = d.cfg.IsolatedSlots
-		}
-		for i := range n {
+		for i := range d.slots(isolated) {
 			r := d.lanes[laneID{isolated, i}]
 			if r == nil {
 				continue

@@ -15,15 +15,16 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 )
 
-// A run that has ended has its lane until its end is written down: who comes in
-// between is told that the agent is busy, and who asks for a promise that it came.
-func TestARunThatIsJustEnding(t *testing.T) {
+// endedInItsLane is a daemon with a run of queue-a under fence 1 that has ended
+// and has its lane still.
+func endedInItsLane(t *testing.T) (*Daemon, *run) {
+	t.Helper()
 	root := t.TempDir()
 	d, err := New(Config{Kind: "demo", DataDir: root + "/data", WorkDir: root, Home: root})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
+	t.Cleanup(func() { _ = d.Close() })
 	if _, err := d.Accept(t.Context(), api.AgentTask{Prompt: "sleep 1ms", QueueID: "queue-a", Fence: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -32,6 +33,13 @@ func TestARunThatIsJustEnding(t *testing.T) {
 	d.mu.Lock()
 	d.lanes[laneID{}] = r
 	d.mu.Unlock()
+	return d, r
+}
+
+// A run that has ended has its lane until its end is written down: who comes in
+// between is told that the agent is busy, and who asks for a promise that it came.
+func TestARunThatIsJustEnding(t *testing.T) {
+	d, _ := endedInItsLane(t)
 	var ref *refusal
 	if _, err := d.Accept(t.Context(), api.AgentTask{Prompt: "x"}); !errors.As(err, &ref) || ref.body.Error != "agent_busy" {
 		t.Errorf("an offer got %v", err)
@@ -47,22 +55,8 @@ func TestARunThatIsJustEnding(t *testing.T) {
 // A run whose processes cannot be killed keeps its slot, and says so to who
 // wants it, until they end. No test can make such a process, so it is made up.
 func TestUnkillableRunKeepsItsSlot(t *testing.T) {
-	root := t.TempDir()
-	d, err := New(Config{Kind: "demo", DataDir: root + "/data", WorkDir: root, Home: root})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	task := api.AgentTask{Prompt: "sleep 1ms", QueueID: "queue-a", Fence: 1}
-	if _, err := d.Accept(t.Context(), task); err != nil {
-		t.Fatal(err)
-	}
-	r := d.find("queue-a")
-	<-r.done
+	d, r := endedInItsLane(t)
 	var dead atomic.Bool
-	d.mu.Lock()
-	d.lanes[laneID{}] = r
-	d.mu.Unlock()
 	r.mu.Lock()
 	r.rec.State, r.rec.Error = stateFailed, &api.AgentError{Type: "unkillable", Message: "processes [7] live on after SIGKILL"}
 	r.mu.Unlock()

@@ -40,21 +40,15 @@ func (d *Daemon) Void(queueID string, v api.AgentVoid) (api.AgentVoided, error) 
 }
 
 func (d *Daemon) checkVoid(queueID string, v *api.AgentVoid) *refusal {
-	n := d.cfg.Slots
-	if v.Isolated {
-		n = d.cfg.IsolatedSlots
-	}
 	switch {
 	case !queueForm.MatchString(queueID):
 		return invalid("the task is named by its queue_id: 1 to 200 letters, digits, '.', '_', ':' or '-'")
 	case v.Fence < 1:
 		return invalid("fence is required, from 1")
-	case v.Slot < 0 || v.Slot >= n:
-		return invalid("slot is %d: this agent has the slots 0 to %d", v.Slot, n-1)
 	case len(v.Director) > 200:
 		return invalid("director may have 200 bytes at most")
 	}
-	return nil
+	return d.checkLane(laneID{v.Isolated, v.Slot})
 }
 
 // raiseVoid counts the fence as seen, under the lock under which offers are
