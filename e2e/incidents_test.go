@@ -12,6 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 )
 
+var namedTest = regexp.MustCompile("`([a-z0-9/.]+)` ((?:Test|Fuzz)[A-Za-z0-9]+)")
+
 var incidentForm = regexp.MustCompile("`([a-z0-9/]+)` (TestIncident[A-Za-z0-9]+)")
 
 // docs/incidents.md names every test of an incident, and no other.
@@ -43,6 +45,34 @@ func TestIncidentsHaveTheirTests(t *testing.T) {
 		if !named[name] {
 			t.Errorf("docs/incidents.md does not name %s", name)
 		}
+	}
+}
+
+// What was found from outside names tests that are there.
+func TestFaultsFoundFromOutsideHaveTheirTests(t *testing.T) {
+	page, err := os.ReadFile("../docs/incidents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "## Faults found from outside")
+	there, rows := allTests(t), 0
+	for line := range strings.Lines(section) {
+		if strings.Count(line, " | ") != 3 || strings.HasPrefix(line, "| finding") {
+			continue
+		}
+		rows++
+		tests := namedTest.FindAllStringSubmatch(line, -1)
+		if len(tests) == 0 {
+			t.Errorf("no test is named: %s", line)
+		}
+		for _, m := range tests {
+			if !there[m[1]+" "+m[2]] {
+				t.Errorf("docs/incidents.md names %s %s, and there is no such test", m[1], m[2])
+			}
+		}
+	}
+	if rows == 0 {
+		t.Error("there is no table")
 	}
 }
 

@@ -140,7 +140,7 @@ func (b *Box) entered() []*group {
 // joined are the groups that a child is moved into while it is held.
 func (b *Box) joined() []*group {
 	var gs []*group
-	if b.members != nil && b.h.unified && !b.h.byFD {
+	if b.members != nil && b.h.unified && !b.byFD() {
 		gs = append(gs, b.members)
 	}
 	cpu := b.v1["cpu"]
@@ -149,6 +149,10 @@ func (b *Box) joined() []*group {
 	}
 	return gs
 }
+
+// byFD reports whether a child is born into its group, by clone3, which the
+// filter that goes with Landlock refuses.
+func (b *Box) byFD() bool { return b.h.byFD && b.kind != landlocked }
 
 // begin readies an empty box for a run.
 func (b *Box) begin(l Limits, s Sandbox, kind string) error {
@@ -170,9 +174,12 @@ func (b *Box) begin(l Limits, s Sandbox, kind string) error {
 // it is sandboxed, before its first instruction. It gets SIGKILL when this
 // process dies. cmd may be changed.
 func (b *Box) Start(cmd *exec.Cmd) error {
-	kept, err := b.wrap(cmd)
+	kept, sent, err := b.wrap(cmd)
 	if err != nil {
 		return err
+	}
+	if sent != nil {
+		defer sent.Close()
 	}
 	if err := b.readyLauncher(kept); err != nil {
 		return err
@@ -185,6 +192,10 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 	b.starting, b.cmd = true, cmd
 	b.mu.Unlock()
 	err = b.launcher.do(func() error { return b.start(cmd, p) })
+	if err != nil && cmd.Process != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // how it ended does not matter: it never ran as it should have
+	}
 	b.mu.Lock()
 	b.starting = false
 	if err == nil {
@@ -229,7 +240,7 @@ type plan struct {
 
 // open opens what the start needs: the box's thread may be forbidden to.
 func (b *Box) open(p *plan) (err error) {
-	if b.members != nil && b.h.byFD {
+	if b.members != nil && b.byFD() {
 		if p.born, err = b.members.file(""); err != nil {
 			return err
 		}
@@ -254,12 +265,7 @@ func (b *Box) start(cmd *exec.Cmd, p plan) error {
 	if err := cmd.Start(); err != nil || !hold {
 		return err
 	}
-	err := bind(cmd.Process.Pid, a.Ptrace, p)
-	if err != nil {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // how it ended does not matter: it never ran as it should have
-	}
-	return err
+	return bind(cmd.Process.Pid, a.Ptrace, p)
 }
 
 // bind puts what could not be inherited on a child, and lets it go.
@@ -269,6 +275,20 @@ func bind(pid int, held bool, p plan) error {
 			return err
 		}
 	}
+	applied := make(chan error)
+	go func() { applied <- p.apply(pid) }() // a filter may keep the box's own thread from it
+	err := <-applied
+	if held {
+		err = errors.Join(err, unix.PtraceDetach(pid))
+	}
+	if errors.Is(err, syscall.ESRCH) {
+		return nil // it is dead already, which its end tells
+	}
+	return err
+}
+
+// apply moves a child into its groups and gives it its limits.
+func (p plan) apply(pid int) error {
 	var errs []error
 	for _, g := range p.join {
 		if err := g.write("cgroup.procs", fmt.Sprint(pid)); err != nil {
@@ -278,12 +298,5 @@ func bind(pid int, held bool, p plan) error {
 	for _, r := range p.limits {
 		errs = append(errs, r.apply(pid))
 	}
-	if held {
-		errs = append(errs, unix.PtraceDetach(pid))
-	}
-	err := errors.Join(errs...)
-	if errors.Is(err, syscall.ESRCH) {
-		return nil // it is dead already, which its end tells
-	}
-	return err
+	return errors.Join(errs...)
 }

@@ -35,7 +35,14 @@ func (h *Host) probeBwrap() SandboxReport {
 	if err != nil {
 		program = path
 	}
-	cmd := exec.CommandContext(ctx, path, append(bwrapArgs(Sandbox{Read: []string{program}}, nil, ""), program)...)
+	cmd := exec.CommandContext(ctx, path)
+	filtered, sent, err := filter{}.pass(cmd)
+	if err != nil {
+		r.Note = err.Error()
+		return r
+	}
+	defer sent.Close()
+	cmd.Args = slices.Concat(cmd.Args, filtered, bwrapArgs(Sandbox{Read: []string{program}}, nil, ""), []string{program})
 	if program == path {
 		cmd.Args = append(cmd.Args, "--version")
 	}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/signalbox-ai/signalbox/internal/confine"
 )
 
@@ -113,12 +115,16 @@ ATTACK descriptor DIRECTOR
 ATTACK socket PLACE/engine.sock
 ATTACK abstract ABSTRACT
 ATTACK pair PLACE/log.sock
+ATTACK limits VICTIM
+ATTACK limits DIRECTOR
+ATTACK signal VICTIM
+ATTACK kernel KEY
 (setsid sh -c 'trap "" TERM HUP INT; (setsid env -i /bin/sleep 7531 &) ; exec /bin/sleep 7531' &)
 echo tried all
-`, "WRITE", write, "ABSTRACT", abstract(t)))
+`, "WRITE", write, "ABSTRACT", abstract(t), "KEY", keyOfUser(t)))
 				exit, _ := r.finish()
 				out := r.out.String()
-				if exit.Code != 0 || !strings.Contains(out, "tried all") || strings.Count(out, "attacker: ") != 6 {
+				if exit.Code != 0 || !strings.Contains(out, "tried all") || strings.Count(out, "attacker: ") != 10 {
 					t.Fatalf("not all was tried: %v: %s", exit, out)
 				}
 				if strings.Contains(out, "can ") || strings.Contains(out, planted) {
@@ -136,6 +142,22 @@ echo tried all
 			})
 		}
 	}
+}
+
+// keyOfUser is the name of a key with the canary in the keyring of the user.
+func keyOfUser(t *testing.T) string {
+	t.Helper()
+	key := fmt.Sprintf("signalbox-test-%d-%d", os.Getpid(), marks.Add(1))
+	id, err := unix.AddKey("user", key, []byte(planted), unix.KEY_SPEC_USER_KEYRING)
+	if err != nil {
+		t.Fatalf("no key can be put into the user's keyring: %v", err)
+	}
+	t.Cleanup(func() {
+		if _, err := unix.KeyctlInt(unix.KEYCTL_UNLINK, id, unix.KEY_SPEC_USER_KEYRING, 0, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return key
 }
 
 // abstract is the name of a socket that stands in no folder, on which the tests
@@ -162,10 +184,18 @@ kill -0 VICTIM && echo can signal another
 ATTACK socket PLACE/engine.sock
 ATTACK abstract ABSTRACT
 ATTACK pair PLACE/log.sock
-ATTACK memory VICTIM`, "ABSTRACT", abstract(t)))
+ATTACK memory VICTIM
+ATTACK limits VICTIM
+ATTACK signal VICTIM
+ATTACK owner VICTIM
+ATTACK memory-of-all x
+ATTACK kernel KEY`, "ABSTRACT", abstract(t), "KEY", keyOfUser(t)))
 	r.finish()
 	out := r.out.String()
-	for what, n := range map[string]int{planted: 2, "can signal another": 1, "can connect": 2, "can send to the socket": 1} {
+	for what, n := range map[string]int{
+		planted: 3, "can signal another\n": 1, "can signal another by": 4, "can make another the owner": 1, "can connect": 2, "can send to the socket": 1,
+		"can limit": 1, "can slow another": 1, "can bind": 1, "can schedule": 1, "can slow the disk": 1, "can ask by clone3": 1, "can share memory": 1,
+	} {
 		if strings.Count(out, what) != n {
 			t.Errorf("%q stands in it %d times, want %d: %s", what, strings.Count(out, what), n, out)
 		}
@@ -193,12 +223,13 @@ ATTACK socket PLACE/engine.sock
 ATTACK pair PLACE/log.sock
 ATTACK ring x
 ATTACK stream x
+ATTACK memory-of-all x
 ATTACK udp 127.0.0.1:9
 echo asking by x32; ATTACK x32 x; test $? = 159 && echo ended by SIGSYS
 true`))
 			exit, _ := r.finish()
 			out := r.out.String()
-			if exit.Code != 0 || strings.Count(out, "attacker: ") != 6 || !strings.Contains(out, "a pair of streams works") {
+			if exit.Code != 0 || strings.Count(out, "attacker: ") != 7 || !strings.Contains(out, "a pair of streams works") {
 				t.Fatalf("not all was tried: %v: %s", exit, out)
 			}
 			sends := strings.Contains(out, "can send a datagram: <nil>")

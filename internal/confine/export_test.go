@@ -7,8 +7,9 @@ func WithoutUnified(o Options) Options {
 	return o
 }
 
-// WithoutLandlock opens as on a kernel that has it not.
-func WithoutLandlock(o Options) Options {
-	o.noLandlock = true
+// WithLandlock opens as on a kernel whose Landlock has no higher version; with
+// 0 it has none.
+func WithLandlock(o Options, version int) Options {
+	o.landlock = &version
 	return o
 }

@@ -48,9 +48,12 @@ func name(t testing.TB) string {
 var methods = []string{"groups", "version1", "rlimit"}
 
 // open opens a host, or skips where this machine has no such thing.
-func open(t testing.TB, method string) *confine.Host {
+func open(t testing.TB, method string, change ...func(confine.Options) confine.Options) *confine.Host {
 	t.Helper()
 	o := confine.Options{Name: name(t), Log: slog.New(slog.DiscardHandler)}
+	for _, c := range change {
+		o = c(o)
+	}
 	switch method {
 	case "version1":
 		o.Method = "cgroup1"

@@ -65,7 +65,8 @@ type Host struct {
 	bwrap     string
 	landlock  int
 	netns     bool
-	warned    sync.Once
+	warned    sync.Once // of runs without the sandbox they ask for
+	weak      sync.Once // of a weak one
 
 	mu     sync.Mutex
 	idle   []*Box

@@ -123,6 +123,7 @@ func TestWithoutClone3AndPtrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		if h.members == "" || !h.unified {
+			defer h.Close()
 			t.Skip("no control groups: ", h.Report().Detail)
 		}
 		h.byFD, h.trace = false, trace

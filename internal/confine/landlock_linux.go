@@ -95,7 +95,7 @@ func (r *ruleset) enforce() error {
 	if err := renounce(); err != nil {
 		return err
 	}
-	if err := withoutSockets(!r.network); err != nil {
+	if err := (filter{landlock: r.abi, sockets: r.network}).enforce(); err != nil {
 		return err
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {

@@ -33,7 +33,7 @@ func (h *Host) probe() error {
 	err := try(true)
 	if errors.Is(err, syscall.EPERM) {
 		h.trace = false
-		h.note("ptrace is refused: limits of single processes hold from just after their start")
+		h.note("ptrace is refused: limits of single processes, and in Landlock those of the group, hold from just after their start")
 	}
 	err = try(false)
 	if err != nil && h.byFD {

@@ -25,23 +25,37 @@ func (h *Host) sandboxReport() []SandboxReport {
 func (h *Host) probeLandlock() SandboxReport {
 	r := SandboxReport{Kind: landlocked}
 	abi, err := landlockABI()
-	if h.o.noLandlock {
-		err = syscall.ENOSYS
+	if most := h.o.landlock; most != nil {
+		if abi = min(abi, *most); abi == 0 {
+			err = syscall.ENOSYS
+		}
 	}
 	if err != nil {
 		r.Note = fmt.Sprintf("the kernel has it not, or not switched on (lsm=landlock): %v", err)
 		return r
 	}
-	if _, err := socketFilter(false); err != nil {
+	if _, err := (filter{landlock: abi}).program(); err != nil {
 		r.Note = err.Error()
 		return r
 	}
 	h.landlock = abi
 	r.OK, r.Note = true, fmt.Sprintf("version %d", abi)
+	r.Weak, r.TooWeak = weakLandlock(abi), abi < landlockTruncates
 	if h.netns = canUnshareNet(); !h.netns {
 		r.Note += "; without network a program can make no sockets at all"
 	}
 	return r
+}
+
+// weakLandlock says what a version leaves open, or takes with it; "" is nothing.
+func weakLandlock(abi int) string {
+	switch {
+	case abi < landlockTruncates:
+		return fmt.Sprintf("Landlock of version %d lets a program empty files that it may not write, so that no tool that requires a sandbox runs in it", abi)
+	case abi < landlockSignals:
+		return fmt.Sprintf("Landlock of version %d does not keep signals inside: a program in it can signal nothing but its own process group", abi)
+	}
+	return ""
 }
 
 // canUnshareNet tells whether a child can have a network of its own. Only root
@@ -74,11 +88,19 @@ func (h *Host) choose(s Sandbox) (string, error) {
 		if s.Kind != "" && s.Kind != r.Kind {
 			continue
 		}
-		if !r.OK {
+		switch {
+		case !r.OK:
 			why = append(why, r.Kind+": "+r.Note)
-			continue
+		case s.Required && r.TooWeak:
+			why = append(why, r.Kind+": "+r.Weak)
+		default:
+			if r.Weak != "" {
+				h.weak.Do(func() {
+					h.o.Log.Warn("Commands run in a sandbox that is weaker here than elsewhere", "reason", r.Weak, "cure", CureSandbox)
+				})
+			}
+			return r.Kind, nil
 		}
-		return r.Kind, nil
 	}
 	reason := strings.Join(why, "; ")
 	if s.Required {
@@ -104,35 +126,40 @@ func placesThere(s Sandbox) error {
 }
 
 // wrap makes cmd one that runs in the box's sandbox. It returns what Landlock
-// is to leave to the thread, if that is the sandbox.
-func (b *Box) wrap(cmd *exec.Cmd) (*ruleset, error) {
+// is to leave to the thread, if that is the sandbox, and otherwise what is to be
+// closed once cmd has started.
+func (b *Box) wrap(cmd *exec.Cmd) (kept *ruleset, sent *os.File, err error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	if b.kind == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if cmd.Err != nil {
-		return nil, cmd.Err
+		return nil, nil, cmd.Err
 	}
 	if err := resolve(cmd); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s := b.sandbox
 	s.Read = readable(cmd, s)
 	hidden := b.h.hidden()
 	if b.kind == bubblewrap {
-		cmd.Args = slices.Concat([]string{"bwrap"}, bwrapArgs(s, hidden, cmd.Dir), []string{cmd.Path}, cmd.Args[1:])
+		filtered, sent, err := filter{}.pass(cmd)
+		if err != nil {
+			return nil, nil, fmt.Errorf("sandbox bubblewrap: %w", err)
+		}
+		cmd.Args = slices.Concat([]string{"bwrap"}, filtered, bwrapArgs(s, hidden, cmd.Dir), []string{cmd.Path}, cmd.Args[1:])
 		cmd.Path = b.h.bwrap
-		return nil, nil
+		return nil, sent, nil
 	}
 	for seen, place := range s.covering(hidden) {
 		if s.Required {
-			return nil, fmt.Errorf("sandbox landlock: it cannot show %s and hide %s, which is Signalbox's own: keep them apart, or install bubblewrap", place, seen)
+			return nil, nil, fmt.Errorf("sandbox landlock: it cannot show %s and hide %s, which is Signalbox's own: keep them apart, or install bubblewrap", place, seen)
 		}
 	}
 	if err := b.ownTemp(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	cmd.Env = withTemp(cmd.Environ(), b.tmp)
 	if !s.Network && b.h.netns {
@@ -141,7 +168,7 @@ func (b *Box) wrap(cmd *exec.Cmd) (*ruleset, error) {
 	return &ruleset{
 		abi: b.h.landlock, read: slices.Concat(systemFolders, s.Read), write: append(slices.Clone(s.Write), b.tmp),
 		network: s.Network || b.h.netns,
-	}, nil
+	}, nil, nil
 }
 
 // resolve finds what the sandbox would only complain about itself.

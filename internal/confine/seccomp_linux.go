@@ -1,7 +1,11 @@
 package confine
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
+	"os"
+	"os/exec"
 	"runtime"
 	"unsafe"
 
@@ -13,47 +17,145 @@ import (
 const (
 	seenNumber = 0
 	seenArch   = 4
-	seenFirst  = 16 // its first argument
-	seenSecond = 24
+	seenFirst  = 16 // the low half of its first argument; each further one is 8 bytes on
 )
 
 // x32 is set in the numbers of a second way into the kernel of x86-64, which
 // has the same calls under other numbers.
 const x32 = 0x40000000
 
-// socketType is what of the type of a socket are no flags.
-const socketType = 0xf
-
 // arches are the processors whose filter is known here.
 var arches = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
 
-// withoutSockets takes from the thread it runs on, and from what it starts, for
-// good, the sockets by which Landlock lets programs ask others on this machine
-// to do what they may not do themselves: those of a container engine, of a
-// desktop's bus. Landlock before version 9 knows nothing of them, as they are
-// found by a path and opened by no open. With all, no socket of any kind can be
-// made. Pairs stay, by which a program speaks to its own children.
-//
-// A program of another kind of processor (32 bits) is ended by SIGSYS: its calls
-// have other numbers, and some cannot be told apart.
-func withoutSockets(all bool) error {
-	filter, err := socketFilter(all)
-	if err != nil {
-		return err
-	}
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0) //nolint:gosec // the kernel is given a structure
-	runtime.KeepAlive(filter)
-	if err != nil {
-		return fmt.Errorf("take sockets away: %w", err)
-	}
-	return nil
+// filter is what a sandbox takes from its programs by a filter of system calls.
+// The zero filter is for bubblewrap, whose namespaces do the rest.
+type filter struct {
+	landlock int  // the version of Landlock in force; 0 in namespaces of its own
+	sockets  bool // with Landlock: sockets of networks can be made
 }
 
-func socketFilter(all bool) ([]unix.SockFilter, error) {
+// condition looks at the low 32 bits of an argument, which are all that the
+// kernel reads of a pid, a family or these flags.
+type condition struct {
+	arg   int
+	mask  uint32
+	value uint32
+	not   bool
+}
+
+// refusal refuses a system call with an error where all its conditions hold.
+type refusal struct {
+	call  uint32
+	error unix.Errno
+	where []condition
+}
+
+const whole = ^uint32(0)
+
+func is(arg int, value uint32) condition { return condition{arg: arg, mask: whole, value: value} }
+func isNot(arg int, value uint32) condition {
+	return condition{arg: arg, mask: whole, value: value, not: true}
+}
+func has(arg int, bits uint32) condition { return condition{arg: arg, mask: bits, value: bits} }
+
+// refusals are what no sandbox leaves: limits and priorities of other processes,
+// the keyring of the user, namespaces of users, in which a program would have
+// capabilities, families of sockets that no namespace of networks holds, and
+// io_uring, whose calls no filter sees. clone3 keeps its flags in memory, where
+// a filter cannot look: a C library that hears ENOSYS takes clone.
+var refusals = []refusal{
+	{unix.SYS_PRLIMIT64, unix.EPERM, []condition{isNot(0, 0)}},
+	{unix.SYS_SCHED_SETPARAM, unix.EPERM, []condition{isNot(0, 0)}},
+	{unix.SYS_SCHED_SETSCHEDULER, unix.EPERM, []condition{isNot(0, 0)}},
+	{unix.SYS_SCHED_SETATTR, unix.EPERM, []condition{isNot(0, 0)}},
+	{unix.SYS_SCHED_SETAFFINITY, unix.EPERM, []condition{isNot(0, 0)}},
+	{unix.SYS_SETPRIORITY, unix.EPERM, []condition{isNot(1, 0)}},
+	{unix.SYS_SETPRIORITY, unix.EPERM, []condition{is(0, unix.PRIO_USER)}},
+	{unix.SYS_IOPRIO_SET, unix.EPERM, []condition{isNot(1, 0)}},
+	{unix.SYS_IOPRIO_SET, unix.EPERM, []condition{is(0, 3)}}, // IOPRIO_WHO_USER
+	{unix.SYS_ADD_KEY, unix.EPERM, nil},
+	{unix.SYS_REQUEST_KEY, unix.EPERM, nil},
+	{unix.SYS_KEYCTL, unix.EPERM, nil},
+	{unix.SYS_UNSHARE, unix.EPERM, []condition{has(0, unix.CLONE_NEWUSER)}},
+	{unix.SYS_CLONE, unix.EPERM, []condition{has(0, unix.CLONE_NEWUSER)}},
+	{unix.SYS_CLONE3, unix.ENOSYS, nil},
+	{unix.SYS_SETNS, unix.EPERM, nil},
+	{unix.SYS_SOCKET, unix.EAFNOSUPPORT, []condition{
+		isNot(0, unix.AF_UNIX), isNot(0, unix.AF_INET), isNot(0, unix.AF_INET6), isNot(0, unix.AF_NETLINK),
+	}},
+	{unix.SYS_SOCKETPAIR, unix.EAFNOSUPPORT, []condition{isNot(0, unix.AF_UNIX)}},
+	{unix.SYS_IO_URING_SETUP, unix.ENOSYS, nil},
+}
+
+// withLandlock are refused beside Landlock, which has no namespaces: shared
+// memory, queues and semaphores of System V, and Unix sockets, by which a
+// program would ask a container engine or a desktop's bus to do what it may not
+// do itself. They are found by a path and opened by no open, which Landlock does
+// not see before version 9. Pairs stay, by which a program speaks to its own
+// children, but no datagram can be sent from one to elsewhere.
+var withLandlock = []refusal{
+	{unix.SYS_SHMGET, unix.EPERM, nil},
+	{unix.SYS_SHMAT, unix.EPERM, nil},
+	{unix.SYS_SHMCTL, unix.EPERM, nil},
+	{unix.SYS_MSGGET, unix.EPERM, nil},
+	{unix.SYS_MSGSND, unix.EPERM, nil},
+	{unix.SYS_MSGRCV, unix.EPERM, nil},
+	{unix.SYS_MSGCTL, unix.EPERM, nil},
+	{unix.SYS_SEMGET, unix.EPERM, nil},
+	{unix.SYS_SEMOP, unix.EPERM, nil},
+	{unix.SYS_SEMTIMEDOP, unix.EPERM, nil},
+	{unix.SYS_SEMCTL, unix.EPERM, nil},
+	{unix.SYS_SOCKET, unix.EACCES, []condition{is(0, unix.AF_UNIX)}},
+	{unix.SYS_SOCKETPAIR, unix.EACCES, []condition{socketType(unix.SOCK_STREAM), socketType(unix.SOCK_SEQPACKET)}},
+}
+
+// socketType holds where a socket is not of this type; the bits above it are flags.
+func socketType(t uint32) condition { return condition{arg: 1, mask: 0xf, value: t, not: true} }
+
+// signals are refused where Landlock does not keep them inside, before version
+// 6. Left is what goes to the program's own group of processes. The owner of a
+// file is sent a signal too.
+var signals = []refusal{
+	{unix.SYS_KILL, unix.EPERM, []condition{isNot(0, 0)}},
+	{unix.SYS_TKILL, unix.EPERM, nil},
+	{unix.SYS_TGKILL, unix.EPERM, nil},
+	{unix.SYS_RT_SIGQUEUEINFO, unix.EPERM, nil},
+	{unix.SYS_RT_TGSIGQUEUEINFO, unix.EPERM, nil},
+	{unix.SYS_PIDFD_SEND_SIGNAL, unix.EPERM, nil},
+	{unix.SYS_FCNTL, unix.EPERM, []condition{is(1, unix.F_SETOWN)}},
+	{unix.SYS_FCNTL, unix.EPERM, []condition{is(1, unix.F_SETOWN_EX)}},
+	{unix.SYS_IOCTL, unix.EPERM, []condition{is(1, 0x8901)}}, // FIOSETOWN
+	{unix.SYS_IOCTL, unix.EPERM, []condition{is(1, 0x8902)}}, // SIOCSPGRP
+}
+
+// Versions of Landlock below which something is open.
+const (
+	landlockTruncates = 3 // Linux 6.2: before, a program can empty files that it may not write
+	landlockSignals   = 6 // Linux 6.12: before, it can signal any process of its user
+)
+
+// rules are what the filter refuses.
+func (f filter) rules() []refusal {
+	var rules []refusal
+	if f.landlock > 0 {
+		if !f.sockets {
+			rules = append(rules, refusal{unix.SYS_SOCKET, unix.EACCES, nil})
+		}
+		rules = append(rules, withLandlock...)
+		if f.landlock < landlockSignals {
+			rules = append(rules, signals...)
+		}
+	}
+	return append(rules, refusals...)
+}
+
+// program is the filter as the kernel runs it. A program of another kind of
+// processor (32 bits) is ended by SIGSYS: its calls have other numbers, and some
+// cannot be told apart.
+func (f filter) program() ([]unix.SockFilter, error) {
 	arch, ok := arches[runtime.GOARCH]
 	if !ok {
-		return nil, fmt.Errorf("take sockets away: the system calls of %s are not known here; install bubblewrap", runtime.GOARCH)
+		return nil, fmt.Errorf("the system calls of %s are not known here", runtime.GOARCH)
 	}
 	const (
 		load   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
@@ -62,32 +164,63 @@ func socketFilter(all bool) ([]unix.SockFilter, error) {
 		and    = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
 		answer = unix.BPF_RET | unix.BPF_K
 	)
-	refuse := func(e unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(e) }
-	other := uint8(8) // → allowed
-	if all {
-		other = 0 // → refused
-	}
-	return []unix.SockFilter{ // jumps are counted from the next line
+	p := []unix.SockFilter{ // jumps are counted from the next line
 		{Code: load, K: seenArch},
-		{Code: equal, Jf: 15, K: arch}, // else killed
+		{Code: equal, Jf: 2, K: arch},
 		{Code: load, K: seenNumber},
-		{Code: least, Jt: 13, K: x32}, // killed
-		{Code: equal, Jt: 11, K: unix.SYS_IO_URING_SETUP},
-		{Code: equal, Jt: 2, K: unix.SYS_SOCKET},
-		{Code: equal, Jt: 4, K: unix.SYS_SOCKETPAIR},
-		{Code: answer, K: unix.SECCOMP_RET_ALLOW},
-		// socket
-		{Code: load, K: seenFirst},
-		{Code: equal, Jf: other, K: unix.AF_UNIX},
-		{Code: answer, K: refuse(unix.EACCES)},
-		// socketpair; a datagram can be sent from one of a pair to anywhere
-		{Code: load, K: seenSecond},
-		{Code: and, K: socketType},
-		{Code: equal, Jt: 4, K: unix.SOCK_STREAM},
-		{Code: equal, Jt: 3, K: unix.SOCK_SEQPACKET},
-		{Code: answer, K: refuse(unix.EACCES)},
-		{Code: answer, K: refuse(unix.ENOSYS)}, // io_uring, which makes sockets too
+		{Code: least, Jf: 1, K: x32},
 		{Code: answer, K: unix.SECCOMP_RET_KILL_PROCESS},
-		{Code: answer, K: unix.SECCOMP_RET_ALLOW},
-	}, nil
+	}
+	for _, r := range f.rules() {
+		left := uint8(3*len(r.where) + 1) // lines of this rule behind the one that compares
+		p = append(p, unix.SockFilter{Code: load, K: seenNumber}, unix.SockFilter{Code: equal, Jf: left, K: r.call})
+		for _, c := range r.where {
+			left -= 3
+			test := unix.SockFilter{Code: equal, Jf: left, K: c.value}
+			if c.not {
+				test.Jt, test.Jf = test.Jf, test.Jt
+			}
+			p = append(p, unix.SockFilter{Code: load, K: uint32(seenFirst + 8*c.arg)}, unix.SockFilter{Code: and, K: c.mask}, test)
+		}
+		p = append(p, unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(r.error)})
+	}
+	return append(p, unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW}), nil
+}
+
+// enforce puts the filter on the thread it runs on, and on what it starts, for good.
+func (f filter) enforce() error {
+	lines, err := f.program()
+	if err == nil {
+		program := unix.SockFprog{Len: uint16(len(lines)), Filter: &lines[0]}
+		err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0) //nolint:gosec // the kernel is given a structure
+		runtime.KeepAlive(lines)
+	}
+	if err != nil {
+		return fmt.Errorf("filter system calls: %w", err)
+	}
+	return nil
+}
+
+// pass has bubblewrap put the filter on the program of cmd. It returns the
+// arguments that say so and what is to be closed once cmd has started.
+func (f filter) pass(cmd *exec.Cmd) (args []string, sent *os.File, err error) {
+	lines, err := f.program()
+	if err != nil {
+		return nil, nil, err
+	}
+	var b bytes.Buffer
+	if err := binary.Write(&b, binary.NativeEndian, lines); err != nil {
+		return nil, nil, err
+	}
+	sent, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer w.Close()
+	if _, err := w.Write(b.Bytes()); err != nil { // it is far smaller than what a pipe holds
+		sent.Close()
+		return nil, nil, err
+	}
+	cmd.ExtraFiles = append(cmd.ExtraFiles, sent)
+	return []string{"--seccomp", fmt.Sprint(2 + len(cmd.ExtraFiles))}, sent, nil
 }

@@ -19,7 +19,8 @@ type Options struct {
 	Hidden []string
 	Log    *slog.Logger
 
-	noUnified, noLandlock bool // as on a machine without them, for tests
+	noUnified bool // as on a machine without it, for tests
+	landlock  *int // the highest version of Landlock of such a machine, for tests; 0 is none
 }
 
 // Limits bound a run. 0 is no limit.
@@ -74,4 +75,11 @@ type SandboxReport struct {
 	Kind string // bubblewrap or landlock
 	OK   bool
 	Note string // version, or why not
+	// Weak says what this kernel's sandbox of the kind leaves open; "" is nothing.
+	Weak string
+	// TooWeak says that no run gets it that requires a sandbox.
+	TooWeak bool
 }
+
+// CureSandbox is what to do where a sandbox is missing or weak.
+const CureSandbox = "install bubblewrap, or use a Linux whose Landlock has version 6 or later (6.12)"

@@ -86,6 +86,12 @@ func TestLimits(t *testing.T) {
 		"fail sandbox: these tools are refused, for they require a sandbox that is not here: strict")
 	poor.Sandbox[1] = confine.SandboxReport{Kind: "landlock", OK: true}
 	want(t, doctor.Limits(poor, tools[1:])(t.Context(), false)[2:], "ok sandbox: there is bubblewrap and landlock")
+	poor.Sandbox[1] = confine.SandboxReport{Kind: "landlock", OK: true, Note: "version 5", Weak: "it leaves signals"}
+	want(t, doctor.Limits(poor, tools[1:])(t.Context(), true)[2:], "ok sandbox: there is bubblewrap (not on PATH) and landlock (version 5); it leaves signals",
+		"warn sandbox: these tools run in a weaker sandbox: strict. it leaves signals")
+	poor.Sandbox[1].TooWeak = true
+	want(t, doctor.Limits(poor, tools[1:])(t.Context(), false)[2:], "ok sandbox: there is bubblewrap and landlock",
+		"fail sandbox: these tools are refused, for they require a sandbox that is not here: strict")
 }
 
 // rows is a store whose reads say what a test wants, one look after another.

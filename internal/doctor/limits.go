@@ -108,6 +108,9 @@ func sandboxes(report confine.Report, tools []toolconf.CommandTool, admin bool) 
 			words += because(s.Note)
 		}
 		if s.OK {
+			if admin && s.Weak != "" {
+				words += "; " + s.Weak
+			}
 			have = append(have, words)
 		} else {
 			lack = append(lack, words)
@@ -119,20 +122,27 @@ func sandboxes(report confine.Report, tools []toolconf.CommandTool, admin bool) 
 	} else {
 		out = append(out, api.Check{Area: areaSandbox, State: "ok", Text: "there is none, and no tool asks for one: " + strings.Join(lack, ", ")})
 	}
-	var refused, open []string
+	var refused, open, weak []string
+	why := "" // of weak
 	for _, t := range tools {
-		if t.Sandbox.Mode == toolconf.SandboxOff || slices.ContainsFunc(report.Sandbox, func(s confine.SandboxReport) bool {
-			return s.OK && (t.Sandbox.Kind == "" || t.Sandbox.Kind == s.Kind)
-		}) {
+		if t.Sandbox.Mode == toolconf.SandboxOff {
 			continue
 		}
-		if t.Sandbox.Mode == toolconf.SandboxRequired {
+		required := t.Sandbox.Mode == toolconf.SandboxRequired
+		taken := slices.IndexFunc(report.Sandbox, func(s confine.SandboxReport) bool {
+			return s.OK && (t.Sandbox.Kind == "" || t.Sandbox.Kind == s.Kind) && !(required && s.TooWeak)
+		})
+		switch {
+		case taken >= 0 && report.Sandbox[taken].Weak != "":
+			weak, why = append(weak, t.Name), report.Sandbox[taken].Weak
+		case taken >= 0:
+		case required:
 			refused = append(refused, t.Name)
-		} else {
+		default:
 			open = append(open, t.Name)
 		}
 	}
-	const cure = "install bubblewrap, or use a Linux with Landlock (5.13 or later)"
+	const cure = confine.CureSandbox
 	if len(refused)+len(open) > 0 && len(have) == 0 {
 		out = nil
 	}
@@ -141,6 +151,9 @@ func sandboxes(report confine.Report, tools []toolconf.CommandTool, admin bool) 
 	}
 	if len(open) > 0 {
 		out = append(out, api.Check{Area: areaSandbox, State: "warn", Cure: cure, Text: "these tools run without the sandbox that they ask for: " + strings.Join(open, ", ")})
+	}
+	if len(weak) > 0 {
+		out = append(out, api.Check{Area: areaSandbox, State: "warn", Cure: cure, Text: "these tools run in a weaker sandbox: " + strings.Join(weak, ", ") + ". " + why})
 	}
 	return out
 }
