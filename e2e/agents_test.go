@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/e2e/model"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 // The real coding CLIs, as signalbox up starts them, against scripted models.
@@ -110,7 +111,9 @@ func TestRealCLIs(t *testing.T) {
 			}
 			k := &cliCase{t: t, box: b, c: c, kind: kind, model: models[kind]}
 			k.answersAndResumes()
-			k.failsReadably()
+			if soak.On() { // internal/agentd does, with each CLI
+				k.failsReadably()
+			}
 			k.isCancelled()
 		})
 	}
@@ -180,10 +183,14 @@ func (k *cliCase) isCancelled() {
 }
 
 // up is killed while all three run; the next up adopts the runs, and each
-// CLI has run once.
+// CLI has run once. In make test the slowest to start, opencode, stays away: to
+// be adopted is no matter of the CLI.
 func TestRealCLIsOutliveTheDirector(t *testing.T) {
 	b := newBox(t)
 	models := b.withCLIs()
+	if !soak.On() {
+		delete(models, "opencode")
+	}
 	release := make(chan struct{})
 	var once sync.Once
 	let := func() { once.Do(func() { close(release) }) }

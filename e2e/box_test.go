@@ -20,6 +20,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 // binary is the program under test, built once.
@@ -74,7 +75,7 @@ func TestMain(m *testing.M) {
 // raced says that the binary under test has the race detector in it: by make
 // soak alone. It would double the minutes of make test, where the suite of each
 // part races.
-var raced = raceEnabled && os.Getenv("SIGNALBOX_SOAK") != ""
+var raced = raceEnabled && soak.On()
 
 // sideBySide has one test more run at once than there are processors, unless
 // -parallel says how many: most of a test here is waiting for other processes.
@@ -100,13 +101,9 @@ func buildAndRun(m *testing.M) (int, error) {
 		return 1, err
 	}
 	binary = filepath.Join(dir, "signalbox")
-	args := []string{"build", "-o", binary}
-	if raced {
-		args = append(args, "-race")
-	}
 	touchSources()
-	if said, err := exec.Command("go", append(args, "../cmd/signalbox")...).CombinedOutput(); err != nil {
-		return 1, fmt.Errorf("build the binary under test: %w\n%s", err, said)
+	if err := buildSignalbox(binary, ""); err != nil {
+		return 1, err
 	}
 	stop, err := startReaper(dir)
 	if err != nil {
@@ -120,6 +117,19 @@ func buildAndRun(m *testing.M) (int, error) {
 	}
 	defer stopChrome()
 	return m.Run(), nil
+}
+
+// buildSignalbox builds the program. Without symbols for debuggers it takes two
+// thirds of the time; what a panic prints is the same.
+func buildSignalbox(path, ldflags string) error {
+	args := []string{"build", "-ldflags", strings.TrimSpace("-s -w " + ldflags), "-o", path}
+	if raced {
+		args = append(args, "-race")
+	}
+	if said, err := exec.Command("go", append(args, "../cmd/signalbox")...).CombinedOutput(); err != nil {
+		return fmt.Errorf("build the program under test: %w\n%s", err, said)
+	}
+	return nil
 }
 
 // touchSources looks at the sources of the binary under test, which this

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/chaos"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -47,7 +47,7 @@ const (
 
 // stormy is how bad the network is, and for how long at least.
 func stormy() (chaos.Options, time.Duration) {
-	if os.Getenv("SIGNALBOX_SOAK") != "" {
+	if soak.On() {
 		return chaos.Options{Pace: 400 * time.Millisecond, Length: 4 * time.Second}, 5 * time.Minute
 	}
 	return chaos.Options{Pace: 120 * time.Millisecond, Length: 500 * time.Millisecond}, time.Second

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 const (
@@ -32,10 +32,8 @@ func TestNoAcknowledgedToolTaskIsLost(t *testing.T) {
 		"again": object{"command": "note", "restart": "requeue"},
 	}, "max_concurrent: 8")
 	b.start()
-	tasks, kills := ackedTasks, ackKills
-	if os.Getenv("SIGNALBOX_SOAK") != "" {
-		tasks, kills = 10*tasks, 10*kills
-	}
+	times := soak.Pick(1, 10)
+	tasks, kills := times*ackedTasks, times*ackKills
 	acked := make(chan string, tasks)
 	var mu sync.Mutex
 	tools := map[string]string{} // of what was acknowledged

@@ -2,12 +2,12 @@ package e2e_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"testing"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 // A cancelled run ends when nothing of it lives: not its children, not those in
@@ -20,10 +20,7 @@ func TestNothingSurvivesACancel(t *testing.T) {
 
 func cancelTest(t *testing.T, limits string) {
 	const side = 20
-	kills := 100
-	if os.Getenv("SIGNALBOX_SOAK") != "" {
-		kills = 1000
-	}
+	kills := soak.Pick(100, 1000)
 	b := newCommandBox(t, limits, object{"family": object{"command": "family"}}, fmt.Sprintf("max_concurrent: %d", side))
 	b.start()
 	members, hidden := 3, ""

@@ -10,6 +10,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 // A sandbox lets a run read and write what its tool says, and nothing else.
@@ -166,7 +167,7 @@ func TestResultsAreKeptAndPruned(t *testing.T) {
 		b.start()
 		b.did(id, "did "+id+"\n")
 	}
-	if os.Getenv("SIGNALBOX_SOAK") == "" {
+	if !soak.On() {
 		return
 	}
 	time.Sleep(time.Minute)

@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 // The crash test: tasks are submitted while director and agents are killed
@@ -76,10 +77,7 @@ type crash struct {
 
 func TestNothingIsLostWhenEverythingIsKilled(t *testing.T) {
 	c := newCrash(t)
-	tasks := crashTasks
-	if os.Getenv("SIGNALBOX_SOAK") != "" {
-		tasks *= 10
-	}
+	tasks := soak.Pick(crashTasks, 10*crashTasks)
 	var submitters sync.WaitGroup
 	for n := range crashSubmitters {
 		submitters.Go(func() { c.submitMany(n, tasks/crashSubmitters) })

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -11,14 +10,15 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
 // Three directors over one server, ten agents, and a plain balancer before
 // them, while directors, agents and the server are killed at random.
 const (
-	fireTasks     = 20_000 // whole; a fortieth in a quick run
-	fireQuick     = 40
+	fireTasks     = 20_000 // in make soak
+	fireQuick     = 200    // in make test
 	fireDirectors = 3
 	fireAgents    = 10
 )
@@ -43,10 +43,7 @@ func TestThreeDirectorsUnderFireRedis(t *testing.T) {
 }
 
 func underFire(t *testing.T, url string, server fireServer) {
-	tasks := fireTasks / fireQuick
-	if os.Getenv("SIGNALBOX_SOAK") != "" {
-		tasks = fireTasks
-	}
+	tasks := soak.Pick(fireQuick, fireTasks)
 	c := newFire(t, url)
 	var submitters sync.WaitGroup
 	for n := range crashSubmitters {
@@ -109,7 +106,8 @@ const testKey = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde
 func (c *crash) restart(server fireServer, stop <-chan struct{}) int {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for n := 0; ; n++ {
-		next := len(c.j.all()) + 400 + rng.IntN(400)
+		events := soak.Pick(100, 400)
+		next := len(c.j.all()) + events + rng.IntN(events)
 		c.j.await(20*time.Second, func(e []api.Event) bool { return len(e) >= next })
 		select {
 		case <-stop:

@@ -1,7 +1,8 @@
 package e2e_test
 
 import (
-	"os/exec"
+	"bytes"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,15 +14,38 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// versioned builds the program as a release.
-func (b *box) versioned(version string) string {
+// The versions of TestRollingUpgradeLosesNothing. They are of one
+// length, so that one build is enough: the others are copies in which the
+// number is another one.
+const (
+	olderVersion = "901.4.0"
+	newerVersion = "901.4.1"
+	minorVersion = "901.5.0"
+)
+
+// releases builds the program as three releases.
+func (b *box) releases() (older, newer, minor string) {
 	b.t.Helper()
-	path := filepath.Join(b.root, "signalbox-"+version)
-	build := exec.Command("go", "build", "-ldflags", "-X main.version="+version, "-o", path, "../cmd/signalbox")
-	if said, err := build.CombinedOutput(); err != nil {
-		b.t.Fatalf("build version %s: %v\n%s", version, err, said)
+	path := func(version string) string { return filepath.Join(b.root, "signalbox-"+version) }
+	older = path(olderVersion)
+	if err := buildSignalbox(older, "-X main.version="+olderVersion); err != nil {
+		b.t.Fatal(err)
 	}
-	return path
+	program, err := os.ReadFile(older)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	other := func(version string) string {
+		text := bytes.ReplaceAll(program, []byte(olderVersion), []byte(version))
+		if err := os.WriteFile(path(version), text, 0o700); err != nil {
+			b.t.Fatal(err)
+		}
+		if got := launchProgram(b.t, path(version), b.work, b.environ(), "version"); got.exits() != 0 || !strings.Contains(got.out.text(), version) {
+			b.t.Fatalf("the copy that is to be %s says: %s", version, got.out.text())
+		}
+		return path(version)
+	}
+	return older, other(newerVersion), other(minorVersion)
 }
 
 // A rolling upgrade: while tasks flow, one director after the other is
@@ -32,7 +56,7 @@ func TestRollingUpgradeLosesNothing(t *testing.T) {
 	b.vars["SIGNALBOX_STORE"] = testserver.NewPostgres(t, testserver.PostgresOptions{}).Database(t)
 	b.vars["SIGNALBOX_SECRET_KEY"] = testKey
 	b.vars["SIGNALBOX_QUEUE_MAX_SIZE"] = "1000"
-	older, newer, minor := b.versioned("1.4.0"), b.versioned("1.4.1"), b.versioned("1.5.0")
+	older, newer, minor := b.releases()
 	director := func(program, name, addr string) *process {
 		return launchProgram(t, program, b.work, b.environ(), "director", "--addr", addr, "--instance", name, "--data", filepath.Join(b.root, name))
 	}
@@ -64,7 +88,7 @@ func TestRollingUpgradeLosesNothing(t *testing.T) {
 		directors[i] = p
 		b.until("it takes its part", func() bool {
 			list, err := c.Directors(b.ctx())
-			return err == nil && alive(list, "1.4.1") > i
+			return err == nil && alive(list, newerVersion) > i
 		})
 	}
 	close(stop)

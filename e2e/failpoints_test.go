@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/failpoint"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 // TestFailpoints: director, agent and scheduler go wrong at each failpoint once,
@@ -23,7 +23,7 @@ import (
 // was acknowledged is lost or doubled, and everything comes to its end. A point
 // that never fired fails the test. A long run has each action at each point.
 func TestFailpoints(t *testing.T) {
-	if os.Getenv("SIGNALBOX_SOAK") == "" {
+	if !soak.On() {
 		failOnce(t, -1)
 		return
 	}

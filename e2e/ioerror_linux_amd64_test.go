@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 // Every write and every sync of a director's data folder fails once, from the
@@ -84,7 +85,7 @@ func failEach(b *box, fault ioFault, list []int, all int) {
 // is like the one before; or one, in the beginning for some faults and in the
 // work for the others.
 func ioIndexes(rng *rand.Rand, kind, all int) (list []int) {
-	if os.Getenv("SIGNALBOX_SOAK") == "" {
+	if !soak.On() {
 		return []int{1 + (kind+1)/2%2*all/2 + rng.IntN(all/4)}
 	}
 	for n := 1; n <= all+all/10; n++ {

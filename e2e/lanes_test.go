@@ -14,6 +14,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 // The hammer: many callers chat with few agents while director and agents are
@@ -50,9 +51,6 @@ type hammer struct {
 }
 
 func newHammer(t *testing.T, how hammering) *hammer {
-	if os.Getenv("SIGNALBOX_SOAK") != "" {
-		how.chats *= 10
-	}
 	seed := seedOf(t)
 	h := &hammer{box: newBox(t), hammering: how, rng: rand.New(rand.NewPCG(seed, 2)), over: make(chan struct{}), chats: map[string]*chatted{}}
 	self, err := os.Executable()
@@ -230,7 +228,8 @@ func (h *hammer) endings() map[string]int {
 // At most one execution at a time in each lane, whatever happens.
 func TestOneExecutionAtATime(t *testing.T) {
 	h := newHammer(t, hammering{
-		chats: 1000, callers: 50, agents: []string{"fenced", "fenced", "fenced", "plain", "plain"}, length: 15 * time.Millisecond, pace: 25,
+		chats: soak.Pick(500, 10_000), callers: 50, pace: soak.Pick(12, 25),
+		agents: []string{"fenced", "fenced", "fenced", "plain", "plain"}, length: 15 * time.Millisecond,
 	})
 	faults := h.run()
 	for _, what := range hammerFaults {
@@ -243,6 +242,6 @@ func TestOneExecutionAtATime(t *testing.T) {
 
 // The same with the agent daemon.
 func TestOneExecutionAtATimeInTheDaemon(t *testing.T) {
-	h := newHammer(t, hammering{chats: 200, callers: 12, agents: []string{"daemon", "daemon", "daemon"}, length: 30 * time.Millisecond, pace: 12})
+	h := newHammer(t, hammering{chats: soak.Pick(100, 2000), callers: 12, agents: []string{"daemon", "daemon", "daemon"}, length: 30 * time.Millisecond, pace: 12})
 	h.check(h.run())
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 const (
@@ -32,10 +34,7 @@ var linCrowds = []struct{ submitters, agents, rounds int }{{3, 2, 1}, {3, 2, 1},
 // given twice, out of its order, or alive after its end.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	t.Parallel()
-	rounds := 1
-	if os.Getenv("SIGNALBOX_SOAK") != "" {
-		rounds = 60
-	}
+	rounds := soak.Pick(1, 60)
 	first := seedOf(t)
 	for n := range uint64(rounds) {
 		t.Run(fmt.Sprint(first+n), func(t *testing.T) {

@@ -19,6 +19,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 // outside are the scenarios of the conformance suite that do not apply, with
@@ -275,6 +277,11 @@ func (b *box) testdata(name string) string {
 	return path
 }
 
+// oldestTried is the first version of the protocol that make test tries: the
+// newest that begins with a handshake, and the ones after it. What only an older
+// one takes for wrong, make soak finds.
+const oldestTried = "2025-11-25"
+
 // Every scenario of the conformance suite that applies passes against the real
 // endpoint, in each version of the protocol that it is for; and each scenario
 // that there is either applies or has its reason above.
@@ -292,6 +299,9 @@ func TestMCPConformance(t *testing.T) {
 			runs = append(runs, run{one.name, ""})
 		}
 		for _, version := range one.versions {
+			if version < oldestTried && !soak.On() {
+				continue
+			}
 			runs = append(runs, run{one.name, version})
 		}
 	}

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -85,7 +85,7 @@ func newStill(t *testing.T) *crash {
 // quick run, else all of them ten times each, also two at once.
 func (c *crash) stopEach(server fireServer) {
 	c.j = c.journal(c.c)
-	whole := os.Getenv("SIGNALBOX_SOAK") != ""
+	whole := soak.On()
 	director := c.directors[len(c.directors)-1] // not the one that the test asks
 	list := []still{c.agents[0].still(shortTTL + time.Second)}
 	switch {

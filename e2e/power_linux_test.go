@@ -15,6 +15,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -24,12 +25,7 @@ import (
 // such cuts do lose what was not synced.
 
 // powerCuts is how often the power is cut in one test.
-func powerCuts() int {
-	if os.Getenv("SIGNALBOX_SOAK") != "" {
-		return 60
-	}
-	return 2
-}
+func powerCuts() int { return soak.Pick(2, 60) }
 
 // power is one run: a crash test whose faults are power cuts.
 type power struct {

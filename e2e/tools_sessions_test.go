@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 // callerEnv makes this test binary an MCP client that makes one call of work
@@ -164,10 +166,7 @@ func (p *party) checkLog(order []int) {
 // and give up a call before each that they see through.
 func (p *party) rush() {
 	p.t.Helper()
-	rounds := 4
-	if os.Getenv("SIGNALBOX_SOAK") == "1" {
-		rounds = 40
-	}
+	rounds := soak.Pick(4, 40)
 	var all sync.WaitGroup
 	for i, c := range p.callers {
 		all.Go(func() {

@@ -20,6 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/stores"
@@ -38,7 +39,7 @@ var (
 func budget(t *testing.T) time.Duration {
 	text := os.Getenv("SIGNALBOX_SIM_BUDGET")
 	switch {
-	case text == "" && soak():
+	case text == "" && soak.On():
 		return time.Hour
 	case text == "":
 		return 25 * time.Second
@@ -49,8 +50,6 @@ func budget(t *testing.T) time.Duration {
 	}
 	return d
 }
-
-func soak() bool { return os.Getenv("SIGNALBOX_SOAK") != "" }
 
 // play plays one history over a store of that kind.
 func play(t *testing.T, seed uint64, kind string) (r sim.Result) {
@@ -122,7 +121,7 @@ func TestHistories(t *testing.T) {
 	begun, most, from := time.Now(), budget(t), *first
 	if from == 0 {
 		from = 1
-		if soak() {
+		if soak.On() {
 			from = uint64(begun.UnixNano())
 		}
 	}
@@ -190,10 +189,7 @@ func parted(a, b sim.Result) string {
 func TestStoresPlayTheSameHistory(t *testing.T) {
 	for _, kind := range stores.Kinds[1:] {
 		t.Run(kind, func(t *testing.T) {
-			n, begun := uint64(3), time.Now()
-			if soak() {
-				n = 300
-			}
+			n, begun := soak.Pick[uint64](3, 300), time.Now()
 			steps, several := 0, 0
 			for seed := uint64(2); seed < 2+n; seed++ { // 2 has two directors, of which one stands still thrice
 				want := play(t, seed, "memory")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/command"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
@@ -312,10 +313,7 @@ func TestNothingSurvivesAKill(t *testing.T) {
 		if boxes == nil || boxes.Report().Method == "rlimit" {
 			t.Skip("this machine has no control groups")
 		}
-		kills := 60
-		if os.Getenv("SIGNALBOX_SOAK") != "" {
-			kills = 1000
-		}
+		kills := soak.Pick(60, 1000)
 		seconds := "100000." + itoa(os.Getpid()) // nobody else sleeps as long
 		tool := open(t, toolconf.CommandTool{
 			Command: sh(t, "trap '' TERM\n(setsid sh -c 'env -i sleep "+seconds+" & env -i sleep "+seconds+" & echo up' &)\nexec sleep "+seconds),

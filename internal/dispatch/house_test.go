@@ -145,14 +145,6 @@ func (h *house) rekey() {
 	h.engine = engine.New(h.store, h.eo)
 }
 
-// soak is 1, or more where long runs are asked for.
-func soak() int {
-	if os.Getenv("SIGNALBOX_SOAK") != "" {
-		return 50
-	}
-	return 1
-}
-
 // start lets a new dispatcher work.
 func (h *house) start() *house {
 	h.t.Helper()

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	. "github.com/signalbox-ai/signalbox/internal/toolqueuetest"
 	"github.com/signalbox-ai/signalbox/toolqueue"
@@ -192,10 +192,7 @@ func TestLostAnswersDoNoHarm(t *testing.T) {
 // are never more calls at work than slots, as long as each ends when it is told
 // that its slot is lost; and whoever waits gets a slot.
 func TestNeverMoreThanTheSlots(t *testing.T) {
-	calls, told, seeds := 0, 0, uint64(4)
-	if os.Getenv("SIGNALBOX_SOAK") != "" {
-		seeds = 100
-	}
+	calls, told, seeds := 0, 0, soak.Pick[uint64](4, 100)
 	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

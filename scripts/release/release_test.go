@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -218,7 +220,7 @@ func TestADifferenceIsFound(t *testing.T) {
 
 // TestAReleaseIsReproducible builds the program twice, far apart.
 func TestAReleaseIsReproducible(t *testing.T) {
-	if os.Getenv("SIGNALBOX_SOAK") == "" {
+	if !soak.On() {
 		t.Skip("builds the program twice without a cache; make soak, or make release-check")
 	}
 	o := options{repo: "../..", rev: "HEAD", targets: targets[2:3]}

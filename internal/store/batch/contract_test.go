@@ -2,13 +2,13 @@ package batch_test
 
 import (
 	"flag"
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
@@ -80,10 +80,7 @@ func fewerHistories(t *testing.T) {
 	if checks == nil || checks.Value.String() != checks.DefValue {
 		return
 	}
-	n := "10"
-	if os.Getenv("SIGNALBOX_SOAK") != "" {
-		n = "5000"
-	}
+	n := soak.Pick("10", "5000")
 	if err := flag.Set("rapid.checks", n); err != nil {
 		t.Fatal(err)
 	}

@@ -3,13 +3,13 @@ package postgres_test
 import (
 	"context"
 	"flag"
-	"os"
 	"slices"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
@@ -33,10 +33,7 @@ func fewerHistories(t *testing.T) {
 	if checks == nil || checks.Value.String() != checks.DefValue {
 		return
 	}
-	n := "3"
-	if os.Getenv("SIGNALBOX_SOAK") != "" {
-		n = "300"
-	}
+	n := soak.Pick("3", "300")
 	if err := flag.Set("rapid.checks", n); err != nil {
 		t.Fatal(err)
 	}

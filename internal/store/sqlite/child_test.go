@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
 )
 
@@ -136,10 +137,7 @@ func killed(t *testing.T, path string, lines int, known acknowledged) {
 }
 
 func TestNothingAcknowledgedIsLostWhenTheProcessIsKilled(t *testing.T) {
-	rounds := 8
-	if os.Getenv("SIGNALBOX_SOAK") != "" {
-		rounds = 500
-	}
+	rounds := soak.Pick(8, 500)
 	path := filepath.Join(t.TempDir(), "test.db")
 	known := acknowledged{}
 	for n := range rounds {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
@@ -80,7 +81,7 @@ func fewerHistories(t *testing.T) {
 	if raceDetector {
 		n = "1" // it makes them ten times slower
 	}
-	if os.Getenv("SIGNALBOX_SOAK") != "" {
+	if soak.On() {
 		n = "5000"
 	}
 	if err := flag.Set("rapid.checks", n); err != nil {

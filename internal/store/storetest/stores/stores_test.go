@@ -2,9 +2,9 @@ package stores_test
 
 import (
 	"flag"
-	"os"
 	"testing"
 
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/stores"
@@ -29,10 +29,7 @@ func fewerHistories(t *testing.T) {
 	if checks == nil || checks.Value.String() != checks.DefValue {
 		return
 	}
-	n := "3"
-	if os.Getenv("SIGNALBOX_SOAK") != "" {
-		n = "500"
-	}
+	n := soak.Pick("3", "500")
 	if err := flag.Set("rapid.checks", n); err != nil {
 		t.Fatal(err)
 	}
