@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 // childLinger is how long a child agent stays after its director is gone:
@@ -98,7 +99,7 @@ func (c *child) spawn(ctx context.Context) (f agentFile, err error) {
 		directorEnv+"="+c.s.url, tokenEnv+"="+known) // the last of a name counts: up's own token stays with up
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
+	if err := proc.StartOwn(cmd); err != nil {
 		return f, err
 	}
 	exited := make(chan error, 1)

@@ -5,7 +5,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -129,6 +132,35 @@ func TestIncidentGrandchildHoldsStdout(t *testing.T) {
 	}
 	gone(t, acc.TaskID)
 	a.idle()
+}
+
+// A process that has let go of its session, its parents, its environment and its
+// outputs is ended with its run, before the slot is free.
+func TestASlotIsFreeOfWhatShedAllSigns(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("finding it needs Linux")
+	}
+	file := filepath.Join(t.TempDir(), "pid")
+	cfg := command(t, "")
+	cfg.Runner.Command = []string{"/bin/sh"}
+	a := start(t, cfg)
+	acc := a.submit(api.AgentTask{Prompt: "(setsid env -i sh -c 'echo $$ > " + file + "; exec sleep 300' < /dev/null > /dev/null 2>&1 &)\nuntil test -s " + file + "; do sleep 0.01; done"})
+	if s := a.end(acc.TaskID); s.State != "completed" {
+		t.Errorf("%+v", s)
+	}
+	a.idle()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if syscall.Kill(pid, 0) == nil {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		t.Errorf("the agent is idle and process %d lives on", pid)
+	}
 }
 
 func TestSlowCancelAnswers202(t *testing.T) {

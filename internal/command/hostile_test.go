@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -111,6 +112,30 @@ func testWhatHidesItselfIsEnded(t *testing.T) {
 	path, said := fifo(t)
 	o := runSh(t, "env -i setsid sh -c 'echo $$ > "+path+"; sleep 300; :' &\nsleep 0.1; echo done")
 	pid, err := strconv.Atoi(said())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Stdout != "done\n" || syscall.Kill(pid, 0) == nil {
+		t.Errorf("%+v, and process %d lives on", o, pid)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// A process that has let go of its session, its parents, its environment and its
+// outputs before the program ends is ended with it.
+func TestWhatShedAllSignsIsEnded(t *testing.T) { both(t, testWhatShedAllSignsIsEnded) }
+
+func testWhatShedAllSignsIsEnded(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("finding it needs Linux")
+	}
+	file := filepath.Join(t.TempDir(), "pid")
+	o := runSh(t, "(setsid env -i sh -c 'echo $$ > "+file+"; exec sleep 300' < /dev/null > /dev/null 2>&1 &)\nuntil test -s "+file+"; do sleep 0.01; done; echo done")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func want(t *testing.T, checks []api.Check, want ...string) {
 }
 
 const (
-	leftovers = "what a program leaves behind is not found where it left its session and its parents, cleared its environment and let go of its outputs"
+	leftovers = "where the director is killed, the next one does not find what a program left that shed its session, parents, environment and outputs"
 	eachAlone = "memory is bounded for each process alone, not for all of a run"
 )
 

@@ -64,7 +64,7 @@ func hold(report confine.Report, text string) api.Check {
 // gapsOf is what only control groups keep, where there are none.
 func gapsOf(report confine.Report) (gaps []string) {
 	if !report.Tracked {
-		gaps = append(gaps, "what a program leaves behind is not found where it left its session and its parents, cleared its environment and let go of its outputs")
+		gaps = append(gaps, "where the director is killed, the next one does not find what a program left that shed its session, parents, environment and outputs")
 	}
 	if slices.ContainsFunc(report.Limits, func(l confine.LimitReport) bool { return l.Name == "memory" && l.By == "rlimit" }) {
 		gaps = append(gaps, "memory is bounded for each process alone, not for all of a run")

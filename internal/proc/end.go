@@ -60,6 +60,9 @@ func (p *Process) endAll(grace time.Duration) error {
 	}
 	p.exit.Held, err = p.drainRest()
 	p.proven.Store(err == nil)
+	if err == nil {
+		forgetOwn(p.id)
+	}
 	p.closePipes()
 	return err
 }

@@ -22,6 +22,8 @@ type kin struct {
 	mu     sync.Mutex
 	known  map[int]uint64 // pid → start time of all that were ever seen
 	last   []entry        // what the last look found
+	stamp  stamp          // of what it starts; 0 none
+	keeps  bool           // orphans that nobody can be shown to have left are its own
 	strict bool           // trust the group only while its leader is seen: it was not watched all along
 	spare  bool           // the leader only holds a sandbox: SIGTERM would take the run down at once
 }
@@ -35,11 +37,7 @@ func newKin(id Ident) *kin {
 func (k *kin) look() []entry {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all := seen()
-	byPID := make(map[int]entry, len(all))
-	for _, e := range all {
-		byPID[e.pid] = e
-	}
+	all, byPID := k.table()
 	if _, ok := byPID[os.Getpid()]; !ok {
 		k.last = k.blind()
 		return k.last
@@ -64,6 +62,13 @@ func (k *kin) look() []entry {
 			in[e.pid] = true
 		}
 	}
+	if self := byPID[os.Getpid()]; k.keeps {
+		for _, e := range all {
+			if !in[e.pid] && left(e, k.id, k.stamp, self.sid) {
+				in[e.pid] = true
+			}
+		}
+	}
 	for grew := true; grew; {
 		grew = false
 		for _, e := range all {
@@ -82,6 +87,26 @@ func (k *kin) look() []entry {
 	}
 	k.last = out
 	return out
+}
+
+// table is the process table, read again where a parent was gone by the time it
+// was its turn: its child may have been handed to this process since.
+func (k *kin) table() (all []entry, byPID map[int]entry) {
+	for range 3 {
+		all = seen()
+		byPID = make(map[int]entry, len(all))
+		for _, e := range all {
+			byPID[e.pid] = e
+		}
+		torn := slices.ContainsFunc(all, func(e entry) bool {
+			_, there := byPID[e.ppid]
+			return !there && e.ppid != 0 && e.start >= k.id.Start
+		})
+		if !torn || !k.keeps {
+			break
+		}
+	}
+	return all, byPID
 }
 
 // blind answers where the process table cannot be read: what the group says
@@ -133,14 +158,14 @@ func signalOne(e entry, sig syscall.Signal) {
 	}
 }
 
-// reap collects dead orphans that were handed to this process, as the last look
-// found them. The leader is left to exec.Cmd.
+// reap collects dead orphans that were handed to this process, perhaps since the
+// last look found them. The leader is left to exec.Cmd.
 func (k *kin) reap() {
 	k.mu.Lock()
 	last := k.last
 	k.mu.Unlock()
 	for _, e := range last {
-		if e.zombie && e.ppid == os.Getpid() && e.pid != k.id.PID {
+		if e.zombie && e.pid != k.id.PID { // an error says that it is not handed to us
 			var ws syscall.WaitStatus
 			_, _ = syscall.Wait4(e.pid, &ws, syscall.WNOHANG, nil)
 		}

@@ -137,14 +137,13 @@ func Start(spec Spec) (*Process, error) {
 		_, p.boxed = spec.Box.Alive()
 	}
 	theirs, err := wire()
+	var s stamp
 	switch {
 	case err != nil:
-	case spec.Box != nil:
-		err = spec.Box.Start(p.cmd)
-	case spec.Bound:
-		err = startBound(p.cmd)
+	case p.boxed: // which knows its own without a stamp
+		p.id, err = startPlain(p.cmd, func() error { return spec.Box.Start(p.cmd) })
 	default:
-		err = p.cmd.Start()
+		p.id, s, err = startStamped(p.cmd, p.start)
 	}
 	for _, f := range theirs {
 		f.Close()
@@ -155,9 +154,9 @@ func Start(spec Spec) (*Process, error) {
 		}
 		return nil, err
 	}
-	p.id = Identify(p.cmd.Process.Pid)
 	p.id.Mark = spec.Mark
 	p.kin = newKin(p.id)
+	p.kin.stamp, p.kin.keeps = s, !spec.LeaveOrphans && !p.boxed
 	if spec.Box != nil {
 		p.kin.spare = spec.Box.Wraps()
 	}
@@ -167,6 +166,18 @@ func Start(spec Spec) (*Process, error) {
 		go p.watch()
 	}
 	return p, nil
+}
+
+// start starts the program where no box knows what lives of it.
+func (p *Process) start() error {
+	switch {
+	case p.spec.Box != nil:
+		return p.spec.Box.Start(p.cmd)
+	case p.spec.Bound:
+		return startBound(p.cmd)
+	default:
+		return p.cmd.Start()
+	}
 }
 
 // pipe is an output of the program, and where it goes.

@@ -91,6 +91,41 @@ func play(role string) {
 		spawn("gone-2", nil, nil)
 	case "gone-2":
 		spawn("stubborn-noenv", &syscall.SysProcAttr{Setsid: true}, []string{})
+	case "sheds": // ends; its child ends; the grandchild has nothing of it, and an output only to say who it is
+		spawn("sheds-2", nil, nil)
+	case "sheds-2", "sheds-stamp-2":
+		r, w, err := os.Pipe()
+		if err != nil {
+			panic(err)
+		}
+		cmd := exec.Command(os.Args[0], flag+strings.Replace(role, "2", "3", 1))
+		cmd.SysProcAttr, cmd.Env, cmd.ExtraFiles = &syscall.SysProcAttr{Setsid: true}, []string{}, []*os.File{w}
+		if err := cmd.Start(); err != nil {
+			panic(err)
+		}
+		w.Close()
+		_, _ = io.Copy(os.Stdout, r)
+	case "sheds-stamp": // the same, and it raises every limit that it may
+		spawn("sheds-stamp-2", nil, nil)
+	case "sheds-3", "sheds-stamp-3":
+		signal.Ignore(syscall.SIGTERM)
+		if role == "sheds-stamp-3" {
+			takeOffStamp()
+		}
+		out := os.NewFile(3, "out")
+		fmt.Fprintf(out, "ready %d\n", os.Getpid())
+		out.Close()
+		sleep()
+	case "sheds-and-stays":
+		spawn("sheds-2", nil, nil)
+		sleep()
+	case "headless": // its first thread ends; the others go on
+		go func() {
+			signal.Ignore(syscall.SIGTERM)
+			say()
+			sleep()
+		}()
+		endThread()
 	case "no-env": // a grandchild without the mark, in a session of its own
 		spawn("stubborn-noenv", &syscall.SysProcAttr{Setsid: true}, []string{})
 		sleep()

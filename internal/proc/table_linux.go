@@ -68,6 +68,8 @@ func readStat(pid int) (entry, bool) {
 			e.pgid = number(f)
 		case 3:
 			e.sid = number(f)
+		case 17: // threads: a process lives while one of them does, also without its first
+			e.zombie = e.zombie && number(f) <= 1
 		case 19:
 			e.start, _ = strconv.ParseUint(string(f), 10, 64)
 			return e, true

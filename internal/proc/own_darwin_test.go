@@ -1,0 +1,4 @@
+package proc_test
+
+func takeOffStamp() {}
+func endThread()    {}
