@@ -3,9 +3,11 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine/callgraph"
 )
 
 // call is what is known of a request that an agent makes from within one of
@@ -28,11 +30,7 @@ func (e *Engine) callOf(ctx context.Context, n *NewTask) (call, error) {
 	if n.By.Kind != signalbox.PrincipalAgent || n.Scheduled {
 		return call{}, nil
 	}
-	g, err := e.waits(ctx)
-	if err != nil {
-		return call{}, err
-	}
-	parent, err := g.executionOf(n.By.ID, n.CallerID)
+	parent, err := e.executionOf(ctx, n.By.ID, n.CallerID)
 	if err != nil || parent == nil {
 		return call{}, err
 	}
@@ -48,10 +46,10 @@ func (e *Engine) callOf(ctx context.Context, n *NewTask) (call, error) {
 	if err != nil {
 		return c, err
 	}
-	path, err := g.blockedIn(parent.ID, queue, session)
+	path, err := e.circle(ctx, parent.ID, callgraph.Call{ID: n.ID, Queue: queue, Session: session})
 	if err == nil && path != nil {
 		err = signalbox.Errorf(signalbox.CodeCallCycle, "the call would wait for itself: %s, which holds what it would wait for; submit the task without waiting for it, or answer from %s",
-			circle(parent, path), n.By.ID)
+			inWords(parent, path), n.By.ID)
 	}
 	return c, err
 }
@@ -83,18 +81,46 @@ func (e *Engine) closedElsewhere(ctx context.Context, n *NewTask, t *signalbox.T
 // it runs more than one and named none. Errors: CodeForbidden where it does not
 // run the one it names.
 func (e *Engine) ExecutionOf(ctx context.Context, agent, named string) (id string, several bool, err error) {
-	g, err := e.waits(ctx)
-	if err != nil {
-		return "", false, err
-	}
-	if named == "" && len(g.all[agent]) > 1 {
+	t, err := e.executionOf(ctx, agent, named)
+	switch {
+	case named == "" && signalbox.CodeOf(err) == signalbox.CodeValidation:
 		return "", true, nil
-	}
-	t, err := g.executionOf(agent, named)
-	if err != nil || t == nil {
+	case err != nil || t == nil:
 		return "", false, err
 	}
 	return t.ID, false, nil
+}
+
+// executionOf returns the execution of an agent that has the id, or the only one
+// that it runs; nil if it runs none. Errors: CodeForbidden where it does not run
+// the one it names, CodeValidation where it runs several and names none.
+func (e *Engine) executionOf(ctx context.Context, agent, named string) (*signalbox.Task, error) {
+	if named != "" {
+		t, err := e.store.Task(ctx, named)
+		switch {
+		case err == nil && t.State.InFlight() && t.Agent == agent:
+			return &t, nil
+		case err == nil || signalbox.CodeOf(err) == signalbox.CodeNotFound:
+			return nil, signalbox.Errorf(signalbox.CodeForbidden, "agent %s does not run an execution %s: leave X-Signalbox-Execution out, or name one that it runs", agent, clip(named))
+		}
+		return nil, err
+	}
+	slots, err := e.store.Slots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slots = slices.DeleteFunc(slots, func(s signalbox.Slot) bool { return s.Agent != agent || s.Withheld })
+	switch len(slots) {
+	case 0:
+		return nil, nil
+	case 1:
+		t, err := e.store.Task(ctx, slots[0].TaskID)
+		if err != nil || !t.State.InFlight() || t.Agent != agent { // it ended since the slots were read
+			return nil, err
+		}
+		return &t, nil
+	}
+	return nil, signalbox.Invalid("X-Signalbox-Execution", "agent %s runs %d executions: say which one calls, with the header X-Signalbox-Execution (SIGNALBOX_QUEUE_ID in its environment)", agent, len(slots))
 }
 
 // lineOf says in which queue a task will wait, and for the turn of which
@@ -119,144 +145,20 @@ func (e *Engine) lineOf(ctx context.Context, n *NewTask) (queue, session string,
 	return n.queue(), n.SessionID, nil
 }
 
-// waits is the graph of who waits for whom, as it is now: an execution waits
-// for the tasks that it called and waits for, a waiting task for the executions
-// that hold the slots of the agents that serve its queue, and for the turn of
-// its conversation before it.
-type waits struct {
-	e      *Engine
-	ctx    context.Context //nolint:containedctx // of one question
-	flying map[string]*signalbox.Task
-	at     map[string][]*signalbox.Task // executions that hold a slot, by agent
-	all    map[string][]*signalbox.Task // with the isolated ones
-	met    map[string]bool              // executions on the way: to meet one again is to wait in a circle
-}
-
-func (e *Engine) waits(ctx context.Context) (*waits, error) {
-	flying, err := e.store.InFlight(ctx)
-	if err != nil {
-		return nil, err
-	}
-	g := &waits{e: e, ctx: ctx, flying: map[string]*signalbox.Task{}, at: map[string][]*signalbox.Task{}, all: map[string][]*signalbox.Task{}, met: map[string]bool{}}
-	for i := range flying {
-		t := &flying[i]
-		g.flying[t.ID] = t
-		g.all[t.Agent] = append(g.all[t.Agent], t)
-		if !signalbox.Isolated(t.Slot) {
-			g.at[t.Agent] = append(g.at[t.Agent], t)
-		}
-	}
-	return g, nil
-}
-
-// executionOf returns the execution of an agent that has the id, or the only
-// one that it runs; nil if it runs none.
-func (g *waits) executionOf(agent, id string) (*signalbox.Task, error) {
-	runs := g.all[agent]
-	if id != "" {
-		if t := g.flying[id]; t != nil && t.Agent == agent {
-			return t, nil
-		}
-		return nil, signalbox.Errorf(signalbox.CodeForbidden, "agent %s does not run an execution %s: leave X-Signalbox-Execution out, or name one that it runs", agent, clip(id))
-	}
-	switch len(runs) {
-	case 0:
-		return nil, nil
-	case 1:
-		return runs[0], nil
-	}
-	return nil, signalbox.Invalid("X-Signalbox-Execution", "agent %s runs %d executions: say which one calls, with the header X-Signalbox-Execution (SIGNALBOX_QUEUE_ID in its environment)", agent, len(runs))
-}
-
-// blockedIn reports whether a task that waits in queue cannot start before
-// caller has ended: no agent that serves the queue can take it. An agent that
-// is not known to serve it may still come.
-func (g *waits) blockedIn(caller, queue, session string) (path []*signalbox.Task, err error) {
-	if name, own := signalbox.QueueAgent(queue); own {
-		return g.blocked(caller, name, session)
-	}
-	for _, a := range g.e.live.Agents() {
-		if !a.Up || !a.Serves(queue) {
-			continue
-		}
-		way, err := g.blocked(caller, a.Name, session)
-		if err != nil || way == nil {
-			return nil, err
-		}
-		path = way
-	}
-	return path, nil
-}
-
-// blocked reports whether a task of agent in session cannot start before
-// caller has ended, for want of a free slot or because it is not its turn: then
-// it returns the executions on the way from that agent to caller.
-func (g *waits) blocked(caller, agent, session string) (path []*signalbox.Task, err error) {
-	holders := g.at[agent]
-	for _, h := range holders {
-		if session == "" || h.SessionID != session {
-			continue
-		}
-		if way, err := g.stuck(caller, h); err != nil || way != nil {
-			return way, err
-		}
-	}
-	live, known := g.e.live.LiveAgent(agent)
-	if !known || len(holders) < live.Slots {
-		return nil, nil
-	}
-	for _, h := range holders {
-		way, err := g.stuck(caller, h)
-		if err != nil || way == nil {
-			return nil, err
-		}
-		if path == nil || way[len(way)-1].ID == caller {
-			path = way
-		}
-	}
-	return path, nil
-}
-
-// stuck reports whether an execution cannot end before caller has: it is
-// caller, or one of the tasks that it waits for is stuck. path begins with it.
-func (g *waits) stuck(caller string, t *signalbox.Task) (path []*signalbox.Task, err error) {
-	if t.ID == caller || g.met[t.ID] {
-		return []*signalbox.Task{t}, nil
-	}
-	g.met[t.ID] = true
-	defer delete(g.met, t.ID)
-	children, err := g.e.store.Children(g.ctx, t.ID, batch)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range children {
-		if !c.Waits || c.State.Terminal() {
-			continue
-		}
-		var way []*signalbox.Task
-		if f := g.flying[c.ID]; f != nil {
-			way, err = g.stuck(caller, f)
-		} else {
-			way, err = g.blockedIn(caller, c.Queue, c.SessionID)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if way != nil {
-			return append([]*signalbox.Task{t}, way...), nil
-		}
-	}
-	return nil, nil
-}
-
-// circle names the agents of a cycle that begins and ends at caller.
-func circle(caller *signalbox.Task, path []*signalbox.Task) string {
+// inWords names the agents of a circle that begins and ends at caller.
+func inWords(caller *signalbox.Task, path []callgraph.Run) string {
 	names := []string{fmt.Sprintf("%s (%s)", caller.Agent, caller.ID)}
-	for _, t := range path {
-		if t.ID == caller.ID {
+	for _, r := range path {
+		if r.ID == caller.ID {
 			break
 		}
-		names = append(names, fmt.Sprintf("%s (%s)", t.Agent, t.ID))
+		if names = append(names, fmt.Sprintf("%s (%s)", r.Agent, r.ID)); len(names) == maxNamed {
+			names = append(names, "…")
+			break
+		}
 	}
 	return strings.Join(append(names, caller.Agent), " → ")
 }
+
+// maxNamed is how many agents of a circle its refusal names.
+const maxNamed = 20

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -62,7 +61,7 @@ type Engine struct {
 	live      Live
 	trace     SubmitTrace // nil: submits are not traced
 	following atomic.Bool // other directors are over the same store
-	calls     sync.Mutex  // one waiting call of an agent at a time is looked at: two could close a circle together
+	book      callBook
 }
 
 // New returns an engine over a store.
@@ -99,6 +98,7 @@ func New(s store.Store, opts Options) *Engine {
 	}
 	e := &Engine{store: s, opts: opts, log: opts.Log, live: noAgents{}}
 	e.hub.init()
+	e.book.init()
 	e.runs.init(s, e.Now)
 	return e
 }
@@ -206,6 +206,9 @@ func (e *Engine) apply(ctx context.Context, id string, row *signalbox.Task, ev s
 		if err != nil {
 			return before, err
 		}
+		if change.Session {
+			e.book.bound(after.SessionID, after.Agent)
+		}
 		e.publish(before.State, after, change.Entry)
 		return after, nil
 	}
@@ -220,6 +223,9 @@ func (e *Engine) publish(from signalbox.State, t signalbox.Task, entry signalbox
 }
 
 func (e *Engine) publishTraced(from signalbox.State, t signalbox.Task, entry signalbox.Entry, trace string) {
+	if !e.following.Load() {
+		e.book.changed(&t)
+	}
 	e.logChange(t, entry)
 	e.hub.publish(Applied{From: from, Task: t, Kind: entry.Kind, By: entry.By, Trace: trace})
 }

@@ -92,11 +92,17 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 	if err := n.normalize(e.opts.WaitTimeout, e.opts.SourcePriority); err != nil {
 		return Receipt{}, err
 	}
-	if n.By.Kind == signalbox.PrincipalAgent && n.Waits { // until it is stored, no other call may close a circle with it
-		e.calls.Lock()
-		defer e.calls.Unlock()
+	if n.ID == "" {
+		if n.ID, err = signalbox.NewID(e.Now(), e.opts.Random); err != nil {
+			return Receipt{}, err
+		}
 	}
 	from, refused := e.callOf(ctx, &n)
+	defer func() {
+		if err != nil || r.Replayed {
+			e.book.callNotMade(n.ID)
+		}
+	}()
 	if e.trace != nil {
 		var ended func(Receipt, error)
 		n.Trace, ended = e.trace(ctx, from.parent)
@@ -146,15 +152,8 @@ func (e *Engine) submission(n NewTask, from call) (store.Submission, error) {
 	if n.NotBefore.Sub(now) > MaxNotBefore {
 		return store.Submission{}, signalbox.Invalid("not_before", "not_before lies more than 366 days ahead")
 	}
-	id, err := n.ID, error(nil)
-	if id == "" {
-		id, err = signalbox.NewID(now, e.opts.Random)
-	}
-	if err != nil {
-		return store.Submission{}, err
-	}
 	t := signalbox.Task{
-		ID: id, State: signalbox.Pending, Queue: n.queue(), Mode: n.Mode,
+		ID: n.ID, State: signalbox.Pending, Queue: n.queue(), Mode: n.Mode,
 		Priority: n.Priority, Bias: time.Duration(n.Priority) * e.opts.AgeStep,
 		NotBefore: n.NotBefore, SessionID: n.SessionID, SessionMode: n.Session, OnLost: n.OnLost,
 		MaxAttempts: e.opts.MaxAttempts, RetryOf: n.RetryOf, Source: n.Source, SourceJob: n.SourceJob,
@@ -188,7 +187,7 @@ func (e *Engine) submission(n NewTask, from call) (store.Submission, error) {
 		if err != nil {
 			return store.Submission{}, err
 		}
-		r.SealedEnv = e.opts.Sealer.Seal(plain, id)
+		r.SealedEnv = e.opts.Sealer.Seal(plain, n.ID)
 	}
 	sub.Task, sub.Request = t, r
 	return sub, nil
