@@ -180,7 +180,9 @@ func (r *run) busy(ctx context.Context, err error) {
 	} else {
 		r.d.hold(r, message)
 	}
-	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Busy(ctx, t, busyMessage(err)) })
+	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
+		return r.d.engine.Busy(ctx, t, r.mask(busyMessage(err)))
+	})
 }
 
 func (r *run) refuse(ctx context.Context, message string) {
@@ -189,7 +191,7 @@ func (r *run) refuse(ctx context.Context, message string) {
 }
 
 // mask hides the values of the task's env in what an agent says for people.
-func (r *run) mask(text string) string { return Mask(text, r.claimed.Env) }
+func (r *run) mask(text string) string { return MaskOf(&r.claimed).Hide(text) }
 
 // settled says what became of a change.
 type settled int

@@ -79,7 +79,12 @@ func (d *Dispatcher) adoptStray(ctx context.Context, t signalbox.Task, in *term)
 	if l == nil || t.TaskID == "" || err != nil || slices.ContainsFunc(stales, func(s signalbox.Stale) bool { return s.Fence == t.Fence }) {
 		return // it is a kindness to its agent, not a duty: no reason not to start
 	}
-	r := d.newRun(l, in, engine.Claimed{Task: t})
+	c, err := d.engine.Load(ctx, t.ID) // what it may quote is erased, but whether there was any is known
+	if err != nil {
+		c.Request.HadEnv = true
+	}
+	c.Task = t
+	r := d.newRun(l, in, c)
 	close(r.done) // it never had a goroutine of its own here
 	d.pursue(r)
 }

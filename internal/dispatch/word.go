@@ -1,10 +1,6 @@
 package dispatch
 
 import (
-	"maps"
-	"slices"
-	"strings"
-
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
@@ -41,20 +37,3 @@ func Ended(state string) bool { return ended(state) }
 
 // Sayable is an agent's text as it may be stored and logged.
 func Sayable(text string) string { return sayable(text) }
-
-// maskFrom is the length from which an env value is a secret: shorter ones,
-// such as 1 or true, stand in every text.
-const maskFrom = 6
-
-// Mask hides the values of a task's env in what an agent says for people,
-// since that goes into rows, the journal and logs. Agents like to quote what
-// they could not use. A value that another begins with comes after that one, of
-// which it would leave the end.
-func Mask(text string, env map[string]string) string {
-	for _, value := range slices.SortedFunc(maps.Values(env), func(a, b string) int { return len(b) - len(a) }) {
-		if len(value) >= maskFrom {
-			text = strings.ReplaceAll(text, value, "***")
-		}
-	}
-	return text
-}

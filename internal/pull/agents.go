@@ -108,6 +108,7 @@ func (l *Lanes) putRun(a *lane, t signalbox.Task) *run {
 
 func (l *Lanes) dropRun(r *run) {
 	id := r.task.ID
+	l.keepMask(r)
 	if l.runs[id] == r {
 		delete(l.runs, id)
 	}

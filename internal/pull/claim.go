@@ -210,8 +210,10 @@ func (l *Lanes) claimIsolated(ctx context.Context, p *poll) (c engine.Claimed, f
 
 // give is the answer with a claimed task.
 func (l *Lanes) give(a *lane, c engine.Claimed, again bool) api.PullAnswer {
+	mask := dispatch.MaskOf(&c)
 	l.mu.Lock()
 	r := l.putRun(a, c.Task)
+	r.mask = &mask
 	r.limited, r.limit = true, time.Duration(c.Request.TimeoutSeconds)*time.Second
 	r.heard = l.opts.Monotonic()
 	trace := r.trace

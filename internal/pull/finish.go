@@ -46,17 +46,8 @@ func (h *held) finished(ctx context.Context, rep *api.PullReport) (api.PullRepor
 // hidden where people read it.
 func (l *Lanes) outcome(ctx context.Context, t *signalbox.Task, f *api.AgentTaskStatus) (engine.Outcome, bool) {
 	o, lost := dispatch.Outcome(*f)
-	o.Message = l.mask(ctx, t, o.Message)
+	o.Message = l.hide(ctx, t, o.Message)
 	return o, lost
-}
-
-func (l *Lanes) mask(ctx context.Context, t *signalbox.Task, text string) string {
-	if t.HasEnv {
-		if c, err := l.engine.Load(ctx, t.ID); err == nil {
-			return dispatch.Mask(text, c.Env)
-		}
-	}
-	return text
 }
 
 func or(s, otherwise string) string {

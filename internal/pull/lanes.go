@@ -83,9 +83,10 @@ type Lanes struct {
 	runs     map[string]*run // tasks in flight of these agents, by id
 	idle     list.List       // *poll: parked and able to take a task, the longest first
 	kinds    map[string]*list.List
-	unmet    int64 // counts tasks that became ready while nobody was parked for them
-	resumed  int64 // counts queues that were resumed
-	polls    int64 // counts claims
+	voids    []voidMask // of runs that are over here, the oldest first
+	unmet    int64      // counts tasks that became ready while nobody was parked for them
+	resumed  int64      // counts queues that were resumed
+	polls    int64      // counts claims
 	draining bool
 }
 
@@ -198,8 +199,9 @@ func (a *lane) stuck(free int) bool { return a.said.held > 0 && (a.refused || a.
 type run struct {
 	task    signalbox.Task
 	tail    *tail.Tail
-	follows bool   // the tail begins behind the log of an earlier attempt, where there is one
-	trace   string // traceparent for the agent
+	follows bool           // the tail begins behind the log of an earlier attempt, where there is one
+	trace   string         // traceparent for the agent
+	mask    *dispatch.Mask // nil: it was given by another process
 	printed time.Time
 	limited bool          // limit is known
 	limit   time.Duration // of the run; 0: none

@@ -203,7 +203,7 @@ func (l *Lanes) took(ctx context.Context, t *signalbox.Task, session string) {
 // refused takes in that the agent did not take a task, as the dispatcher takes
 // the answers to POST /task.
 func (h *held) refused(ctx context.Context, no *api.PullRefused) error {
-	message := h.l.mask(ctx, &h.task, "agent answered "+http.StatusText(no.Status)+": "+dispatch.Sayable(no.Message))
+	message := h.l.hide(ctx, &h.task, "agent answered "+http.StatusText(no.Status)+": "+dispatch.Sayable(no.Message))
 	var err error
 	switch e := h.l.engine; {
 	case no.Status == http.StatusConflict && no.Error == "stale_fence":
@@ -219,7 +219,7 @@ func (h *held) refused(ctx context.Context, no *api.PullRefused) error {
 		h.l.mu.Unlock()
 		busy := "agent busy"
 		if no.BusyWith != "" {
-			busy += " with " + dispatch.Sayable(no.BusyWith)
+			busy += " with " + h.l.hide(ctx, &h.task, dispatch.Sayable(no.BusyWith))
 		}
 		_, err = e.Busy(ctx, h.task, busy)
 	case no.Status >= 500:

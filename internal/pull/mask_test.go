@@ -1,0 +1,89 @@
+package pull_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
+)
+
+const secretValue = "sk-verysecretvalue"
+
+func quotesSecret() *api.AgentTaskStatus {
+	return &api.AgentTaskStatus{State: "failed", Error: &api.AgentError{Type: "agent_error", Message: "401 for key " + secretValue}}
+}
+
+// voidRun is a task with a secret in its env whose run was released before it
+// ended; first may restart the director. It returns what is kept of its last word.
+func voidRun(t *testing.T, between func(*house) *house) string {
+	h := newHouse(t, noTick)
+	a := h.agent("far", 1)
+	id := h.submit(engine.NewTask{Env: map[string]string{"API_KEY": secretValue}})
+	run := a.begins()
+	a.accepts(run)
+	_, err := h.engine.ReleaseLane(t.Context(), "far", "anna")
+	h.must(err)
+	h = between(h)
+	a.h = h
+	f := quotesSecret()
+	f.TaskID = "task-of-" + id
+	_, err = a.report(id, api.PullReport{Fence: run.Fence, Finished: f})
+	refusedWith(t, err, signalbox.CodeStaleFence)
+	stales, err := h.store.Stales(t.Context(), id)
+	h.must(err)
+	if len(stales) != 1 {
+		t.Fatalf("%d words of void runs are kept", len(stales))
+	}
+	return stales[0].Message
+}
+
+// TestLastWordOfAVoidRunIsMasked: it came after the task had ended and its env
+// was erased, and was stored in plain.
+func TestLastWordOfAVoidRunIsMasked(t *testing.T) {
+	if got := voidRun(t, func(h *house) *house { return h }); got != "401 for key ***" {
+		t.Errorf("it is kept as %q", got)
+	}
+}
+
+// TestLastWordThatCannotBeMaskedIsWithheld: a director that never knew the env
+// cannot tell what to hide.
+func TestLastWordThatCannotBeMaskedIsWithheld(t *testing.T) {
+	got := voidRun(t, func(h *house) *house { return newHouseOver(t, h.store, noTick) })
+	if strings.Contains(got, secretValue) || !strings.Contains(got, "withheld: the task had an env") {
+		t.Errorf("it is kept as %q", got)
+	}
+}
+
+// noRequests is a store that cannot read what was asked for.
+type noRequests struct{ store.Store }
+
+func (noRequests) Request(context.Context, string) (signalbox.Request, error) {
+	return signalbox.Request{}, signalbox.Errorf(signalbox.CodeStoreFailed, "%v", errors.New("no such page"))
+}
+
+// TestLastWordIsWithheldWhereTheStoreFails: an error is no reason to store it in
+// plain.
+func TestLastWordIsWithheldWhereTheStoreFails(t *testing.T) {
+	s := memory.New(memory.Options{ID: "house"})
+	h := newHouseOver(t, s, noTick)
+	a := h.agent("far", 1)
+	id := h.submit(engine.NewTask{Env: map[string]string{"API_KEY": secretValue}})
+	run := a.begins()
+	a.accepts(run)
+	a.h = newHouseOver(t, noRequests{s}, noTick) // a director that did not give it
+	f := quotesSecret()
+	f.TaskID = "task-of-" + id
+	_, err := a.report(id, api.PullReport{Fence: run.Fence, Finished: f})
+	h.must(err)
+	got, err := s.Task(t.Context(), id)
+	h.must(err)
+	if got.State != signalbox.Failed || strings.Contains(got.Message, secretValue) || !strings.Contains(got.Message, "withheld") {
+		t.Errorf("it is %s: %q", got.State, got.Message)
+	}
+}
