@@ -31,7 +31,7 @@ func (e *Engine) DeleteSchedule(ctx context.Context, id string, entry signalbox.
 
 // Check refuses what Submit would refuse, but for want of room.
 func (e *Engine) Check(ctx context.Context, n NewTask) error {
-	if err := n.normalize(e.opts.WaitTimeout, e.opts.SourcePriority); err != nil {
+	if err := n.normalize(); err != nil {
 		return err
 	}
 	return e.checkRoute(ctx, n)

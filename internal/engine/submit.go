@@ -89,9 +89,11 @@ type Receipt struct {
 // want an agent at once: CodeAgentBusy, CodeAgentDown, CodeUnsupported. Of
 // calls that an agent makes: CodeForbidden, CodeCallDepth, CodeCallCycle.
 func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
-	if err := n.normalize(e.opts.WaitTimeout, e.opts.SourcePriority); err != nil {
+	if err := n.normalize(); err != nil {
 		return Receipt{}, err
 	}
+	asked := n
+	n.fill(&e.opts)
 	if n.ID == "" {
 		if n.ID, err = signalbox.NewID(e.Now(), e.opts.Random); err != nil {
 			return Receipt{}, err
@@ -112,6 +114,9 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 	if err != nil {
 		return Receipt{}, err
 	}
+	if n.IdempotencyKey != "" {
+		sub.Task.IdempotencyKey, sub.Task.IdempotencyHash = ownKey(n.By, n.IdempotencyKey), e.digest(asked)
+	}
 	if refused == nil {
 		refused = e.checkRoute(ctx, n)
 	}
@@ -128,6 +133,12 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 		sub.Room, sub.Talk = &store.Room{Queues: []string{sub.Task.Queue}, Must: true}, nil
 	}
 	got, err := e.store.Submit(ctx, sub)
+	if signalbox.CodeOf(err) == signalbox.CodeIdempotency {
+		if old := e.digestBefore(n); old != sub.Task.IdempotencyHash {
+			sub.Task.IdempotencyHash = old
+			got, err = e.store.Submit(ctx, sub)
+		}
+	}
 	if err != nil && refused != nil && signalbox.CodeOf(err) == signalbox.CodeAgentBusy {
 		return Receipt{}, refused
 	}
@@ -173,9 +184,6 @@ func (e *Engine) submission(n NewTask, from call) (store.Submission, error) {
 	if n.WaitTimeout > 0 {
 		t.WaitUntil = now.Add(n.WaitTimeout)
 	}
-	if n.IdempotencyKey != "" {
-		t.IdempotencyKey, t.IdempotencyHash = ownKey(n.By, n.IdempotencyKey), e.digest(n)
-	}
 	r := signalbox.Request{
 		Prompt: n.Prompt, Model: n.Model, Tier: n.Tier, TimeoutSeconds: n.TimeoutSeconds,
 		Project: n.Project, Thinking: n.Thinking, SessionID: n.SessionID, Queue: t.Queue, HadEnv: t.HasEnv,
@@ -218,9 +226,39 @@ func ownKey(by signalbox.Principal, key string) string {
 	return key
 }
 
-// digest stands for the body of a submit when its idempotency key comes
-// again. It is keyed, because env values go into it.
+// digest stands for what a caller sent when its idempotency key comes again:
+// nothing in it is of the configuration. It is keyed, because env values go into
+// it.
 func (e *Engine) digest(n NewTask) string {
+	if n.Mode == signalbox.ModeTool {
+		n.Arguments, n.Secrets = withSecrets(n.Arguments, n.Secrets), nil
+	}
+	return e.digestBefore(n)
+}
+
+// withSecrets joins what the tool's configuration told apart.
+func withSecrets(arguments json.RawMessage, secrets map[string]string) json.RawMessage {
+	all := map[string]json.RawMessage{}
+	if json.Unmarshal(arguments, &all) != nil || all == nil {
+		all = map[string]json.RawMessage{}
+	}
+	for name, value := range secrets {
+		all[name] = json.RawMessage(value)
+	}
+	if len(all) == 0 {
+		return arguments
+	}
+	joined, err := json.Marshal(all)
+	if err != nil { // a secret that is no JSON was refused before
+		return arguments
+	}
+	return joined
+}
+
+// digestBefore is the digest as it was until 2026-11: with what the configuration
+// had filled in. Tasks that were stored with it are found by it for as long as
+// they are kept.
+func (e *Engine) digestBefore(n NewTask) string {
 	if n.Mode == signalbox.ModeTool {
 		n.OnLost = "" // the tool's configuration says it, not the caller
 	}

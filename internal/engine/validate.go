@@ -25,7 +25,7 @@ const (
 
 // normalize fills in defaults and refuses what cannot be run. The error names
 // the field as the API has it.
-func (n *NewTask) normalize(waitTimeout time.Duration, priority map[signalbox.Source]int) error {
+func (n *NewTask) normalize() error {
 	if n.By.Kind == signalbox.PrincipalAgent && !n.Scheduled {
 		n.Source = signalbox.SourceAgent // whatever the body says
 	}
@@ -44,15 +44,9 @@ func (n *NewTask) normalize(waitTimeout time.Duration, priority map[signalbox.So
 		n.TimeoutSeconds = DefaultBypassTimeout
 	}
 	if n.Mode == signalbox.ModeTool {
-		if n.Priority == 0 {
-			n.Priority = priority[n.Source]
-		}
 		return n.normalizeTool()
 	}
-	n.overflow(waitTimeout)
-	if n.Priority == 0 {
-		n.Priority = priority[n.Source]
-	}
+	n.overflow()
 	n.NotBefore = n.NotBefore.UTC().Truncate(time.Millisecond)
 	for _, check := range []func() error{n.checkPrompt, n.checkWords, n.checkMode, n.checkExtras, n.checkRouting, n.checkChoices, n.checkTimes, n.checkEnv, n.checkKey} {
 		if err := check(); err != nil {
@@ -62,23 +56,33 @@ func (n *NewTask) normalize(waitTimeout time.Duration, priority map[signalbox.So
 	return nil
 }
 
-// overflow fills in the policy of the mode, and the bound of a wait.
-func (n *NewTask) overflow(waitTimeout time.Duration) {
-	if n.Overflow == "" {
-		switch n.Mode {
-		case signalbox.ModeChat:
-			n.Overflow = signalbox.OverflowWait
-		case signalbox.ModeBypass:
-			n.Overflow = signalbox.OverflowReject
-		default:
-			n.Overflow = signalbox.OverflowPersist
-		}
+// overflow fills in the policy of the mode.
+func (n *NewTask) overflow() {
+	if n.Overflow != "" {
+		return
 	}
-	if n.Overflow == signalbox.OverflowWait && n.WaitTimeout == 0 {
-		n.WaitTimeout = waitTimeout
+	switch n.Mode {
+	case signalbox.ModeChat:
+		n.Overflow = signalbox.OverflowWait
+	case signalbox.ModeBypass:
+		n.Overflow = signalbox.OverflowReject
+	default:
+		n.Overflow = signalbox.OverflowPersist
 	}
-	if n.Overflow == signalbox.OverflowReject && n.WaitTimeout == 0 {
-		n.WaitTimeout = waitTimeout // what is in front of it in another queue can still take the slot
+}
+
+// fill fills in what the configuration says where the caller said nothing. None
+// of it is in the digest: the same body is the same to every director, however
+// it is configured.
+func (n *NewTask) fill(o *Options) {
+	if n.Priority == 0 {
+		n.Priority = o.SourcePriority[n.Source]
+	}
+	// What is refused rather than kept waiting may still have to: what is in front
+	// of it in another queue can take the slot.
+	waits := n.Overflow == signalbox.OverflowWait || n.Overflow == signalbox.OverflowReject
+	if waits && n.WaitTimeout == 0 && n.Mode != signalbox.ModeTool {
+		n.WaitTimeout = o.WaitTimeout
 	}
 }
 

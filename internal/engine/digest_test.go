@@ -1,0 +1,88 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
+)
+
+// TestKeyDoesNotDependOnTheConfiguration: a body that comes again finds its task,
+// though the director was restarted with another configuration, or the key came
+// to another director that has one.
+func TestKeyDoesNotDependOnTheConfiguration(t *testing.T) {
+	yes := true
+	asks := map[string]engine.NewTask{
+		"task":   {Prompt: "p"},
+		"chat":   {Prompt: "p", Mode: signalbox.ModeChat, Agent: "one"},
+		"reject": {Prompt: "p", Mode: signalbox.ModeChat, Agent: "one", Overflow: signalbox.OverflowReject, Thinking: &yes},
+		"tool": {Mode: signalbox.ModeTool, Tool: "build", Arguments: json.RawMessage(`{"branch":"main","key":"s3cret"}`),
+			OnLost: signalbox.LostFail},
+	}
+	for name, n := range asks {
+		t.Run(name, func(t *testing.T) {
+			s := memory.New(memory.Options{})
+			first := newBoxOver(t, s, func(o *engine.Options) { o.WaitTimeout = 120 * time.Second })
+			first.talker("one", 1)
+			n.IdempotencyKey = "k"
+			was, err := first.Submit(t.Context(), n)
+			first.must(err)
+			second := newBoxOver(t, s, func(o *engine.Options) {
+				o.WaitTimeout = 90 * time.Second
+				o.SourcePriority = map[signalbox.Source]int{signalbox.SourceAPI: 7}
+			})
+			if n.Mode == signalbox.ModeTool { // the tool marks it as secret now, and may run again
+				n.Arguments, n.Secrets, n.OnLost = json.RawMessage(`{"branch":"main"}`), map[string]string{"key": `"s3cret"`}, signalbox.LostRequeue
+			}
+			again, err := second.Submit(t.Context(), n)
+			second.must(err)
+			if again.Task.ID != was.Task.ID || !again.Replayed {
+				t.Errorf("the key finds %s, want %s", again.Task.ID, was.Task.ID)
+			}
+			if n.Mode == signalbox.ModeTool {
+				n.Secrets = map[string]string{"key": `"other"`}
+			} else {
+				n.Prompt = "another"
+			}
+			_, err = second.Submit(t.Context(), n)
+			wantCode(t, err, signalbox.CodeIdempotency, "")
+		})
+	}
+}
+
+// TestKeyOfTheReleaseBefore: what the release of 2026-11-22 stored is found by its
+// digest, which held what the configuration had filled in.
+func TestKeyOfTheReleaseBefore(t *testing.T) {
+	const body = `{"Prompt":"p","Model":"","Tier":"","TimeoutSeconds":0,"SessionID":"","Session":"","Project":null,"Env":null,"Thinking":null,` +
+		`"Source":"api","SourceJob":"","Agent":"one","Kind":"","Priority":3,"NotBefore":"0001-01-01T00:00:00Z","WaitTimeout":120000000000,` +
+		`"OnLost":"fail","RetryOf":"","Mode":"chat","Overflow":"wait"}`
+	b := newBox(t, func(o *engine.Options) { o.SourcePriority = map[signalbox.Source]int{signalbox.SourceAPI: 3} })
+	b.talker("one", 1)
+	var row signalbox.Task
+	row.ID, row.State, row.Queue, row.Mode = "queue-0123456789abcdef0123", signalbox.Pending, "agent:one", signalbox.ModeChat
+	row.Priority, row.CreatedAt, row.OnLost = 3, b.clock(), signalbox.LostFail
+	row.IdempotencyKey, row.IdempotencyHash = "k", newSealer(t).Digest([]byte(body))
+	b.storeRow(row)
+	n := engine.NewTask{Prompt: "p", Mode: signalbox.ModeChat, Agent: "one", IdempotencyKey: "k"}
+	if again := b.submit(n); again.ID != row.ID {
+		t.Errorf("the key finds %s, want %s", again.ID, row.ID)
+	}
+	n.Prompt = "another"
+	_, err := b.Submit(t.Context(), n)
+	wantCode(t, err, signalbox.CodeIdempotency, "")
+}
+
+// storeRow stores a task as a director of another release did.
+func (b *box) storeRow(row signalbox.Task) {
+	b.t.Helper()
+	_, err := b.store.Submit(b.t.Context(), submissionOf(row, b.clock()))
+	b.must(err)
+}
+
+func submissionOf(row signalbox.Task, now time.Time) store.Submission {
+	return store.Submission{Task: row, Request: signalbox.Request{Prompt: "p", Queue: row.Queue}, Now: now}
+}
