@@ -223,7 +223,8 @@ func (p *queryParser) moment(key string, not bool, values []string, word string)
 		return wrong("%s: %s can be given once", short(word), key)
 	}
 	at, ok := p.time(values[0])
-	if !ok {
+	if !ok || at.IsZero() { // the zero time would be no bound at all
+
 		return wrong("%s: %q is no time: use an age such as 90m, 2h or 7d, a day such as 2026-01-31, or a time such as 2026-01-31T10:00:00Z", short(word), short(values[0]))
 	}
 	*into = moment{values[0], at}

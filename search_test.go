@@ -67,6 +67,7 @@ func TestQueryErrorsNameTheWord(t *testing.T) {
 		"queue:nowhere":                     {`"nowhere" is not a queue`, "pool:KIND"},
 		"since:yesterday":                   {`"yesterday" is no time`, "7d"},
 		"since:-2h":                         {"no time"},
+		"until:0001-01-01":                  {"no time"}, // the zero time, which is no bound
 		"since:1h since:2h":                 {"since can be given once"},
 		"-since:2h":                         {"-since:2h", "minus"},
 		"older:1h,2h":                       {"once"},

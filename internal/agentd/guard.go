@@ -44,7 +44,7 @@ func (d *Daemon) hostAllowed(hostport string, anyIP bool) bool {
 	if host == "localhost" {
 		return true
 	}
-	if ip, err := netip.ParseAddr(host); err == nil {
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Zone() == "" { // a zone may hold any text
 		return anyIP || ip.IsLoopback() || slices.Contains(d.cfg.Hosts, host)
 	}
 	return slices.ContainsFunc(d.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, host) })

@@ -165,7 +165,7 @@ func TestOtherSitesAreRefused(t *testing.T) {
 	cfg := config(t, "demo")
 	cfg.Hosts = []string{"agent.internal"}
 	a := start(t, cfg)
-	for _, host := range []string{"evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1:9000", ""} {
+	for _, host := range []string{"evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1:9000", "[::1%25lo].evil.example", ""} {
 		if code, ref := a.raw("GET", "/status", "", map[string]string{"Host": host}); host != "" && (code != 403 || ref.Error != "host_not_allowed") {
 			t.Errorf("Host %q: %d %+v", host, code, ref)
 		}

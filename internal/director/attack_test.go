@@ -30,7 +30,7 @@ func host(name string) edit { return func(r *http.Request) { r.Host = name } }
 // A page at attacker.example lets its name point to 127.0.0.1 and asks.
 func TestAttackDNSRebinding(t *testing.T) {
 	b := newBox(t, func(o *options) { o.director.Addr, o.director.Hosts = "127.0.0.1:8080", []string{"box.lan"} })
-	for _, name := range []string{"attacker.example", "attacker.example:8080", "localhost.attacker.example", "127.0.0.1.nip.io:8080", "192.168.1.7:8080", "", "[::ffff:8.8.8.8]:80"} {
+	for _, name := range []string{"attacker.example", "attacker.example:8080", "localhost.attacker.example", "127.0.0.1.nip.io:8080", "192.168.1.7:8080", "", "[::ffff:8.8.8.8]:80", "[::1%25lo].attacker.example", "[::1%lo]:8080"} {
 		b.do("GET", "/status", "", host(name)).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 		b.do("POST", "/api/queue/task", `{"prompt":"p"}`, host(name)).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 	}

@@ -42,7 +42,7 @@ func (l hostList) check(hostport string) error {
 	if l.names[host] {
 		return nil
 	}
-	if ip, err := netip.ParseAddr(host); err == nil && (l.anyIP || ip.Unmap().IsLoopback()) {
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Zone() == "" && (l.anyIP || ip.Unmap().IsLoopback()) {
 		return nil
 	}
 	return refuse(signalbox.CodeForbidden, "ask under a loopback name, or add the name to hosts in the director's configuration",

@@ -62,6 +62,8 @@ func (f *Folder) folder(name string) api.Check {
 	switch {
 	case err != nil:
 		return failure(areaData, "give it back to the user of the director, or make room", "%s cannot be written: %s", name, plain(err))
+	case info.Mode().Perm()&0o022 != 0:
+		return failure(areaData, "chmod 700, and look who owns the files in it", "%s can be written by others (mode %#o)", name, info.Mode().Perm())
 	case info.Mode().Perm()&0o077 != 0:
 		return warning(areaData, "chmod 700", "%s can be read by others (mode %#o)", name, info.Mode().Perm())
 	}

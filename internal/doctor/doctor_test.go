@@ -272,6 +272,10 @@ func TestData(t *testing.T) {
 	}
 	got = look(t.Context(), true)
 	want(t, []api.Check{got[0], got[2]}, "warn data: the data folder "+dir+" can be read by others (mode 0755)", "fail data: the key that encrypts secrets can be read by others (mode 0755)")
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	want(t, look(t.Context(), true)[:1], "fail data: the data folder "+dir+" can be written by others (mode 0777)")
 	t.Setenv(variable, "x")
 	want(t, look(t.Context(), true)[2:], "ok data: secrets are encrypted with the key in "+variable)
 	t.Setenv(variable, "")

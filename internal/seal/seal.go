@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // KeyBytes is the length of the key.
@@ -91,8 +92,15 @@ func Load(dir, env string) (*Sealer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("secret key: %w", err)
 	}
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("secret key: %w", err)
+	case info.Mode().Perm()&0o077 != 0:
 		return nil, fmt.Errorf("secret key %s can be read by others (mode %04o): run chmod 600 %s", path, info.Mode().Perm(), path)
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		return nil, fmt.Errorf("secret key %s belongs to user %d, who knows it: if it was put there by a stranger, remove it and close the folder (chmod 700 %s); if it is yours, chown it", path, st.Uid, dir)
 	}
 	key, err := Parse(string(text))
 	if err != nil {

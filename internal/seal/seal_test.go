@@ -56,6 +56,22 @@ func TestKeyFileIsPrivateAndKept(t *testing.T) {
 	}
 }
 
+func TestAKeyThatAStrangerMadeIsRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make a file of another user")
+	}
+	dir := t.TempDir()
+	if _, err := seal.Load(dir, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(filepath.Join(dir, seal.KeyFile), 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := seal.Load(dir, ""); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
+		t.Fatalf("a key of another user: %v; want an error with the cure", err)
+	}
+}
+
 func TestKeyFromEnvironment(t *testing.T) {
 	hexKey := strings.Repeat("ab", 32)
 	a, err := seal.Load(t.TempDir(), hexKey)
