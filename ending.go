@@ -42,9 +42,10 @@ func finish(c *Change, ev Event) error {
 	return end(c, ev, ev.Reason, ev.Message)
 }
 
-// lostUnstarted: the agent never said that it took it, so it goes to another.
+// lostUnstarted: the agent never said that it took it, so it goes to another,
+// unless the agent ran something that may have been it.
 func lostUnstarted(c *Change, ev Event) error {
-	if ev.Reason != ReasonLost { // interrupted: it said now that it had started
+	if ev.Reason != ReasonLost || ev.MayHaveRun { // interrupted: it said now that it had started
 		return lost(c, ev)
 	}
 	c.Task.NoAnswers++

@@ -73,6 +73,9 @@ type Event struct {
 	// Withhold keeps the slot of a lost task from being offered until its
 	// agent says that it is free (design §3: agents that ignore fences).
 	Withhold bool
+	// MayHaveRun says of a lost task which its agent never accepted that it may
+	// have run all the same: its OnLost decides.
+	MayHaveRun bool
 
 	By      string  // cancel, release: who asked
 	Waiting bool    // cancel: only while it waits

@@ -66,14 +66,23 @@ func (a *agent) status() api.AgentStatus {
 	return s
 }
 
-func (a *agent) history() api.AgentHistory {
-	h := api.AgentHistory{Entries: []api.AgentTaskStatus{}, Page: 1, Limit: 100, TotalPages: 1}
+// pastRun is a run in the history, with its prompt.
+type pastRun struct {
+	api.AgentTaskStatus
+	PromptPreview string `json:"prompt_preview"`
+}
+
+type pastRuns struct {
+	Entries []pastRun `json:"entries"`
+}
+
+func (a *agent) history() pastRuns {
+	h := pastRuns{Entries: []pastRun{}}
 	for _, e := range slices.Backward(a.runs) {
 		if !e.live() && !e.forgotten {
-			h.Entries = append(h.Entries, a.state(e))
+			h.Entries = append(h.Entries, pastRun{a.state(e), e.Prompt})
 		}
 	}
-	h.Total = len(h.Entries)
 	return h
 }
 

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // errNeverSeen is the agent's word that it does not know the task.
@@ -31,11 +29,16 @@ var errElsewhere = errors.New("the agent that has the name now does not know the
 // claimed by a director that is gone. cause says what happened to the answer;
 // nil means that nobody knows whether it was sent.
 //
+// An agent without queue_id may leave it unknown whether the task is what it runs
+// (plain.go): it is asked again while that runs, for up to the slot lease.
+//
 // "Never seen" is believed the second time: an offer that was sent can still
 // lie in the queue of a socket when the first question is answered. One that
 // comes later than that is refused by an agent that knows fences; see believed.
 func (r *run) ask(ctx context.Context, cause error) {
-	unseen := 0
+	unseen, unsure := 0, 0
+	var doubt unsureError
+	doubted := false
 	for delay := firstDelay; ctx.Err() == nil; delay = min(2*delay, maxDelay) {
 		s, err := r.find(ctx)
 		switch {
@@ -45,6 +48,7 @@ func (r *run) ask(ctx context.Context, cause error) {
 			return
 		case errors.Is(err, errNeverSeen):
 			r.heard()
+			unsure, doubted = 0, false
 			if unseen++; unseen > 1 && r.believed(ctx, unseen) {
 				r.neverSeen(ctx, cause)
 				return
@@ -53,6 +57,21 @@ func (r *run) ask(ctx context.Context, cause error) {
 				return
 			}
 			continue
+		case errors.As(err, &doubt):
+			// The agent was heard, and yet it said nothing about this task.
+			r.d.heard(r.lane)
+			doubted, unseen = true, 0
+			if unsure++; doubt.running {
+				unsure = 0
+			}
+			if unsure > 1 || r.silence() >= r.d.engine.ExecutionTTL() {
+				r.unknownOutcome(ctx, doubt)
+				return
+			}
+			delay = max(delay, r.d.opts.Confirm)
+		case r.silence() >= r.d.engine.ExecutionTTL() && doubted:
+			r.unknownOutcome(ctx, doubt)
+			return
 		case r.silence() >= r.d.engine.ExecutionTTL():
 			r.lose(ctx, signalbox.ReasonLost, r.silenceMessage(err))
 			return
@@ -143,99 +162,4 @@ func unknown(err error) bool {
 		return true
 	}
 	return false
-}
-
-// findPlain looks for the task at an agent without queue_id among what it
-// runs and ran: what no other task of ours was, began after the claim and, as
-// far as it shows it, has this prompt, is the task.
-func (r *run) findPlain(ctx context.Context, t signalbox.Task) (api.AgentTaskStatus, error) {
-	s, err := r.conn().status(ctx)
-	if err != nil {
-		return api.AgentTaskStatus{}, err
-	}
-	if s.Fencing {
-		r.d.learn(r.lane, s)
-		return api.AgentTaskStatus{}, errNeverSeen
-	}
-	others, err := r.othersAtAgent(ctx, t)
-	if err != nil {
-		return api.AgentTaskStatus{}, err
-	}
-	for _, c := range currentTasks(&s) {
-		if !others[c.ID] && began(c.StartedAt, t) && shows(c.PromptPreview, r.claimed.Request.Prompt) {
-			return r.conn().task(ctx, c.ID, 0)
-		}
-	}
-	h, err := r.conn().history(ctx, 10)
-	if statusOf(err) != 0 {
-		return api.AgentTaskStatus{}, errNeverSeen // it keeps no history: what it does not run, it does not know
-	}
-	if err != nil {
-		return api.AgentTaskStatus{}, err
-	}
-	for _, e := range h.Entries {
-		if e.TaskID != "" && !others[e.TaskID] && e.StartedAt != nil && began(*e.StartedAt, t) {
-			return e, nil
-		}
-	}
-	return api.AgentTaskStatus{}, errNeverSeen
-}
-
-// othersAtAgent lists the agent's ids of other tasks that it got from here.
-func (r *run) othersAtAgent(ctx context.Context, t signalbox.Task) (map[string]bool, error) {
-	flying, err := r.d.engine.Read().InFlight(ctx)
-	if err != nil {
-		return nil, err
-	}
-	page, err := r.d.engine.Read().History(ctx, store.HistoryQuery{Agent: t.Agent, Limit: 100})
-	if err != nil {
-		return nil, err
-	}
-	others := r.d.pastOf(r.lane)
-	for _, o := range append(flying, page.Tasks...) {
-		if o.ID != t.ID && o.Agent == t.Agent && o.TaskID != "" {
-			others[o.TaskID] = true
-		}
-	}
-	return others, nil
-}
-
-// maxPast is how many executions of an agent are remembered: as many as are
-// asked for of its history, and more.
-const maxPast = 100
-
-// past notes what the agent called a run that leaves. The row does not say it any
-// more where the task goes back to its line. Dispatcher.mu is held.
-func (l *lane) past(r *run) {
-	if r.agentTask == "" || l.row.Fencing {
-		return // who knows fences is asked by them
-	}
-	if l.earlier = append(l.earlier, r.agentTask); len(l.earlier) > maxPast {
-		l.earlier = l.earlier[1:]
-	}
-}
-
-func (d *Dispatcher) pastOf(l *lane) map[string]bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	ids := map[string]bool{}
-	for _, id := range l.earlier {
-		ids[id] = true
-	}
-	return ids
-}
-
-// began reports whether something that an agent started at this time can be
-// the task: after its claim, as far as two clocks can tell.
-func began(at time.Time, t signalbox.Task) bool {
-	const skew = 2 * time.Second
-	return !at.Before(t.DispatchedAt.Add(-skew))
-}
-
-// shows reports whether a preview can be that of a prompt. Agents cut it where
-// they like, and mark that with dots.
-func shows(preview, prompt string) bool {
-	preview = strings.TrimRight(strings.TrimSpace(preview), ".… ")
-	words := func(s string) string { return strings.Join(strings.Fields(s), " ") }
-	return strings.HasPrefix(words(prompt), words(preview))
 }

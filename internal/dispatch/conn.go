@@ -271,8 +271,12 @@ func (c *conn) status(ctx context.Context) (s api.AgentStatus, err error) {
 	return s, nil
 }
 
-func (c *conn) history(ctx context.Context, limit int) (h api.AgentHistory, err error) {
-	return h, c.call(ctx, http.MethodGet, "/history?page=1&limit="+strconv.Itoa(limit), nil, &h)
+func (c *conn) history(ctx context.Context, limit int) ([]plainTask, error) {
+	var h struct {
+		Entries []plainTask `json:"entries"`
+	}
+	err := c.call(ctx, http.MethodGet, "/history?page=1&limit="+strconv.Itoa(limit), nil, &h)
+	return h.Entries, err
 }
 
 // maxSessions is how many conversations an agent lists: the newest.

@@ -27,9 +27,13 @@ func (r *run) follow(ctx context.Context) {
 			delay = firstDelay
 			continue
 		case statusOf(err) == http.StatusNotFound && !r.elsewhere(ctx, err):
-			r.heard()
-			r.forgotten(ctx)
-			return
+			if r.forgotten(ctx) {
+				return
+			}
+			if r.silence() >= r.d.engine.ExecutionTTL() {
+				r.lose(ctx, signalbox.ReasonLost, r.silenceMessage(err))
+				return
+			}
 		case r.silence() >= r.d.engine.ExecutionTTL():
 			r.lose(ctx, signalbox.ReasonLost, r.silenceMessage(err))
 			return
@@ -204,20 +208,23 @@ func (r *run) catchUp(ctx context.Context, s api.AgentTaskStatus) {
 }
 
 // forgotten deals with a running task that its agent no longer knows by its
-// id. A plain agent may have put it into its history.
-func (r *run) forgotten(ctx context.Context) {
+// id. A plain agent may have put it into its history. over is false where it
+// could not be asked for that.
+func (r *run) forgotten(ctx context.Context) (over bool) {
 	if !r.fencing() {
-		asking, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
-		h, err := r.conn().history(asking, 100)
-		cancel()
-		for _, e := range h.Entries {
-			if err == nil && e.TaskID == r.idAtAgent() && ended(e.State) {
-				r.ended(ctx, e)
-				return
-			}
+		s, found, err := r.inHistory(ctx)
+		switch {
+		case err != nil:
+			return false // nothing was learnt: it is asked again
+		case found:
+			r.heard()
+			r.ended(ctx, s)
+			return true
 		}
 	}
+	r.heard()
 	r.lose(ctx, signalbox.ReasonLost, "agent "+r.lane.name+" no longer knows the task: it was restarted or its history is gone")
+	return true
 }
 
 // lose ends an execution that nobody will report on.
@@ -235,12 +242,17 @@ func (r *run) lose(ctx context.Context, reason signalbox.Reason, message string)
 }
 
 func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message string, result *signalbox.Result) settled {
+	return r.loseAs(ctx, func(t signalbox.Task, withhold bool) (signalbox.Task, error) {
+		return r.d.engine.Lose(ctx, t, reason, message, withhold, result)
+	})
+}
+
+// loseAs stores a loss, which is told whether to withhold the slot.
+func (r *run) loseAs(ctx context.Context, lose func(t signalbox.Task, withhold bool) (signalbox.Task, error)) settled {
 	// An agent that ignores fences may still be at it: its slot is not free
 	// before it says so. One that answered has said so.
 	withhold := !r.fencing() && r.silence() >= r.d.engine.ExecutionTTL()
-	how := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
-		return r.d.engine.Lose(ctx, t, reason, message, withhold, result)
-	})
+	how := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return lose(t, withhold) })
 	if how == stored && withhold {
 		r.d.mu.Lock()
 		r.withheld = true

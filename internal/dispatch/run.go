@@ -45,6 +45,9 @@ type run struct {
 	kept       bool      // what it said then is kept; guarded by d.mu
 	clocks     clocks    // guarded by d.mu
 	noOutput   bool      // the agent has no log to read; used by the run's own goroutine
+	// seenBefore are the runs that a plain agent was seen at when it was asked
+	// about this one, "" for one that it did not name; of the run's own goroutine.
+	seenBefore map[string]bool
 }
 
 // conn is the way to the agent; it changes when the agent moves.

@@ -223,7 +223,7 @@ func (d *Dispatcher) newRun(l *lane, t *term, c engine.Claimed) *run {
 	r := &run{
 		d: d, lane: l, term: t, tail: tail.New(), again: make(chan struct{}, 1), done: make(chan struct{}),
 		taskID: c.Task.ID, fence: c.Task.Fence, slot: c.Task.Slot, isolated: signalbox.Isolated(c.Task.Slot), talk: c.Task.SessionID,
-		claimed: c, agentTask: c.Task.TaskID, heardAt: d.opts.Monotonic(),
+		claimed: c, agentTask: c.Task.TaskID, heardAt: d.opts.Monotonic(), seenBefore: map[string]bool{},
 	}
 	r.ctx, r.stop = context.WithCancel(t.ctx)
 	return r

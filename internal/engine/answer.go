@@ -74,6 +74,15 @@ func (e *Engine) Lose(ctx context.Context, t signalbox.Task, reason signalbox.Re
 	})
 }
 
+// Unsure ends an execution whose agent never accepted it and ran something that
+// may have been it: the task's on_lost decides. The rest is as for Lose.
+func (e *Engine) Unsure(ctx context.Context, t signalbox.Task, message string, withhold bool) (signalbox.Task, error) {
+	return e.apply(ctx, t.ID, &t, signalbox.Event{
+		Kind: signalbox.EventLost, Fence: t.Fence, Reason: signalbox.ReasonLost, Message: message, Withhold: withhold,
+		MayHaveRun: true, Delay: e.backoff(t.Attempts),
+	})
+}
+
 // Stop tells that a limit fired on a running task: reason run_timeout or
 // stalled. Its agent is told to stop it, and it ends with that reason.
 func (e *Engine) Stop(ctx context.Context, t signalbox.Task, reason signalbox.Reason, message string) (signalbox.Task, error) {

@@ -22,6 +22,11 @@ type Options struct {
 	// Plain makes it an agent of the work-queue seed: no queue_id, no fence,
 	// no wait, no output, one task at a time.
 	Plain bool
+	// Preview is how much of a prompt a plain agent shows in its status and its
+	// history, in bytes: 50 if 0, as in the seed, and nothing if below.
+	Preview int
+	// NoHistory makes it keep no history.
+	NoHistory bool
 	// NoOutput makes a full agent serve no /task/{id}/output.
 	NoOutput bool
 	// StrictIDs makes it answer 400 to an id that is not one of its own.
@@ -83,6 +88,9 @@ func New(t testing.TB, o Options) *Agent {
 	}
 	if o.Slots == 0 {
 		o.Slots = 1
+	}
+	if o.Preview == 0 {
+		o.Preview = 50
 	}
 	a := &Agent{
 		Options: o, t: t, changed: make(chan struct{}), scripts: map[Request][]Step{}, habits: map[Request]Step{}, fences: map[place]int64{}, sessions: map[string]time.Time{},

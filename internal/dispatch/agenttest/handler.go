@@ -23,6 +23,7 @@ const (
 	Cancel   Request = "POST /task/{id}/cancel"
 	Status   Request = "GET /status"
 	History  Request = "GET /history"
+	Past     Request = "GET /history/{id}"
 	Sessions Request = "GET /sessions"
 )
 
@@ -53,7 +54,7 @@ func (a *Agent) Requests(kind Request) []Seen {
 func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
 	for kind, answer := range map[Request]func(*Exchange){
-		Offer: a.offer, Void: a.void, State: a.state, Output: a.output, Cancel: a.cancel, Status: a.status, History: a.history, Sessions: a.listSessions,
+		Offer: a.offer, Void: a.void, State: a.state, Output: a.output, Cancel: a.cancel, Status: a.status, History: a.history, Past: a.past, Sessions: a.listSessions,
 	} {
 		mux.HandleFunc(string(kind), func(w http.ResponseWriter, r *http.Request) { a.serve(kind, answer, w, r) })
 	}

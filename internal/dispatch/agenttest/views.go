@@ -3,6 +3,7 @@ package agenttest
 import (
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
 )
@@ -60,7 +61,10 @@ func (a *Agent) output(x *Exchange) {
 }
 
 func (a *Agent) current(e *execution) api.AgentCurrentTask {
-	c := api.AgentCurrentTask{ID: e.TaskID, StartedAt: e.Begun, PromptPreview: e.Prompt}
+	c := api.AgentCurrentTask{ID: e.TaskID, StartedAt: e.Begun, PromptPreview: a.preview(e)}
+	if a.Plain && a.Preview < 0 {
+		c.StartedAt = time.Time{}
+	}
 	if !a.Plain {
 		c.QueueID, c.Fence, c.Slot, c.Isolated = e.QueueID, e.Fence, e.Slot, e.Isolated
 		if !a.Quiet && !e.printed.IsZero() {
@@ -96,17 +100,63 @@ func (a *Agent) status(x *Exchange) {
 	x.Answer(http.StatusOK, s)
 }
 
+// preview is what is shown of a prompt: the beginning, cut where the bytes end.
+func (a *Agent) preview(e *execution) string {
+	switch {
+	case a.Plain && a.Preview < 0:
+		return ""
+	case a.Plain && len(e.Prompt) > a.Preview:
+		return e.Prompt[:a.Preview] + "..."
+	}
+	return e.Prompt
+}
+
+// pastTask is a run in the history. The list of a plain agent has no answers,
+// and shows the beginning of the prompts.
+type pastTask struct {
+	api.AgentTaskStatus
+	Prompt        string `json:"prompt,omitempty"`
+	PromptPreview string `json:"prompt_preview,omitempty"`
+}
+
 func (a *Agent) history(x *Exchange) {
+	if a.NoHistory {
+		x.Answer(http.StatusNotFound, nil)
+		return
+	}
 	a.mu.Lock()
-	h := api.AgentHistory{Entries: []api.AgentTaskStatus{}, Page: 1, Limit: 100, TotalPages: 1}
+	h := struct {
+		api.AgentHistory
+		Entries []pastTask `json:"entries"`
+	}{Entries: []pastTask{}}
 	for i := len(a.execs) - 1; i >= 0; i-- {
 		if e := a.execs[i]; e.End != 0 && !e.forgotten {
-			h.Entries = append(h.Entries, a.taskStatus(e))
+			p := pastTask{AgentTaskStatus: a.taskStatus(e), PromptPreview: a.preview(e)}
+			if a.Plain {
+				p.Output = ""
+			}
+			h.Entries = append(h.Entries, p)
 		}
 	}
-	h.Total = len(h.Entries)
+	h.Page, h.Limit, h.Total, h.TotalPages = 1, 100, len(h.Entries), 1
 	a.mu.Unlock()
 	x.Answer(http.StatusOK, h)
+}
+
+// past is one run of the history: whole, with its prompt.
+func (a *Agent) past(x *Exchange) {
+	e := x.lookup()
+	if e == nil {
+		return
+	}
+	a.mu.Lock()
+	over, whole := e.End != 0, pastTask{a.taskStatus(e), e.Prompt, a.preview(e)}
+	a.mu.Unlock()
+	if !over || a.NoHistory {
+		x.Answer(http.StatusNotFound, nil)
+		return
+	}
+	x.Answer(http.StatusOK, whole)
 }
 
 func (a *Agent) listSessions(x *Exchange) {
