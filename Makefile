@@ -9,11 +9,21 @@ NPM      ?= $(CURDIR)/.cache/npm
 REAL      = SIGNALBOX_TEST_AGENTS=$(AGENTS) SIGNALBOX_TEST_NPM=$(NPM) PATH="$$PATH:$(CURDIR)/.cache/promtool"
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PACKAGES  = ./...
+# Without the race detector, which doubles the time of what it is in: packages
+# in which nothing of ours runs beside something else, and those whose tests
+# drive whole processes, each part of which races in its own suite. make soak
+# has it in all of them, and in the processes too.
+CALM      = . ./client ./cmd/... ./e2e/... ./scripts/... ./sim/... $(addprefix ./internal/,agentaddr conffile config dashboard doctor filelock \
+	llm/anthropic llm/wire port seal store store/pack store/storetest/invariant testdisk testserver toolconf)
+FLAGS     = -vet=off -ldflags '-s -w' -timeout 18m
 # Its driver is C that was translated, on which the race detector works hard and
 # finds nothing: what mostly calls it runs without. The rest of its own suite,
 # the engine over it in make soak, and the binaries there race over it.
 SQLITE    = internal/store/sqlite
 OVERSQLITE = ^TestSuiteOnEveryStore$$/^sqlite$$|^TestHistoriesAreTheSameOnAllStores$$
+# The contract of stores over further settings, a caller at a time: with the race
+# detector six times as long.
+CONTRACTS = ^TestContract(WithoutMemory|AtSea)$$|^TestFullOfSchedules$$|^TestScheduleLimit$$
 # Simulated time with many goroutines, which the race detector's runtime does
 # not bear (golang/go#78156); sim has nothing else.
 BUBBLES   = ^TestBubble
@@ -36,16 +46,31 @@ check: ## formatting and vet
 	$(GO) vet -tags mutants ./sim/mutants
 	cd bench && $(GO) vet ./... && cd riversqlite && $(GO) vet . # modules of their own, for what ours is compared with
 
-test: setup check ## every test, race detector on; check has vetted
-	$(REAL) $(GO) test -vet=off -race -ldflags '-s -w' -timeout 18m -skip '$(OVERSQLITE)' $$($(GO) list $(PACKAGES) | grep -v '/$(SQLITE)$$')
-	$(GO) test -vet=off -run '$(OVERSQLITE)' ./internal/engine ./internal/store/storetest/stores
-	$(GO) test -vet=off -race -skip '^TestContract$$' ./$(SQLITE)
-	$(GO) test -vet=off -run '^TestContract$$' ./$(SQLITE) # 4 s; with the race detector minutes, all of them its own
-	cd bench && $(GO) test -vet=off ./internal/measure ./internal/results ./internal/page # docs/benchmarks.md is what its figures make
-	$(GO) test -vet=off -run '$(BUBBLES)' ./internal/dispatch
-	$(GO) test -vet=off -v ./sim
+test: setup check ## every test in its short form; check has vetted
+	@$(MAKE) --no-print-directory -k -j2 test-e2e test-race test-calm test-alone
 
-soak: setup check ## the long loops, whole
+# Two of these run at once: the first mostly waits for other processes. A race
+# is reported before its process ends, so that none has to linger for it.
+.PHONY: test-e2e test-race test-calm test-alone
+test-e2e:
+	$(REAL) $(GO) test $(FLAGS) ./e2e
+
+test-race:
+	$(REAL) GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) -race -skip '$(OVERSQLITE)|$(CONTRACTS)' $$($(GO) list $(PACKAGES) | grep -vxF "$$($(GO) list $(CALM) ./$(SQLITE))")
+	GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) -race -skip '^TestContract$$' ./$(SQLITE)
+
+test-calm:
+	$(REAL) $(GO) test $(FLAGS) $$($(GO) list $(CALM) | grep -vE '/(e2e|sim)$$')
+
+test-alone: # what the race detector is not for, or does not bear
+	$(GO) test $(FLAGS) -run '$(OVERSQLITE)' ./internal/engine ./internal/store/storetest/stores
+	$(GO) test $(FLAGS) -run '$(CONTRACTS)' ./internal/store/memory ./internal/store/batch ./internal/store/postgres ./internal/store/redis
+	$(GO) test $(FLAGS) -run '^TestContract$$' ./$(SQLITE) # 4 s; with the race detector minutes, all of them its own
+	$(GO) test $(FLAGS) -run '$(BUBBLES)' ./internal/dispatch
+	$(GO) test $(FLAGS) -v ./sim
+	cd bench && $(GO) test -vet=off ./internal/measure ./internal/results ./internal/page # docs/benchmarks.md is what its figures make
+
+soak: setup check ## every test in its long form; docs/reliability.md says what only that finds
 	SIGNALBOX_SOAK=1 $(REAL) $(GO) test -race -timeout 8h $(PACKAGES)
 	$(GO) test -run '$(BUBBLES)' ./internal/dispatch
 	SIGNALBOX_SOAK=1 $(GO) test -timeout 8h -v ./sim

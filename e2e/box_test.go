@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -121,8 +122,8 @@ func buildAndRun(m *testing.M) (int, error) {
 
 // buildSignalbox builds the program. Without symbols for debuggers it takes two
 // thirds of the time; what a panic prints is the same.
-func buildSignalbox(path, ldflags string) error {
-	args := []string{"build", "-ldflags", strings.TrimSpace("-s -w " + ldflags), "-o", path}
+func buildSignalbox(path, ldflags string, flags ...string) error {
+	args := append([]string{"build", "-ldflags", strings.TrimSpace("-s -w " + ldflags), "-o", path}, flags...)
 	if raced {
 		args = append(args, "-race")
 	}
@@ -357,13 +358,20 @@ func (b *box) until(what string, met func() bool) {
 	}
 }
 
+var givenPorts sync.Map
+
 // freePort is a port outside the range from which the kernel gives ports
 // away, so that it is still free when a process that was killed comes back,
 // and above 10080, the last port that browsers and Node refuse to fetch from.
+// No two tests are given the same one: nobody listens at one whose process is
+// just dead.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 200 {
 		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(10100+rand.IntN(20000)))
+		if _, given := givenPorts.LoadOrStore(addr, true); given {
+			continue
+		}
 		if l, err := net.Listen("tcp", addr); err == nil {
 			l.Close()
 			return addr

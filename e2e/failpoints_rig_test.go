@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,11 +22,7 @@ import (
 // pointed is the binary with failpoints, built for the first who needs it.
 var pointed = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(filepath.Dir(binary), "signalbox-failpoints")
-	said, err := exec.Command("go", "build", "-tags", "failpoints", "-o", path, "../cmd/signalbox").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build the binary with failpoints: %w\n%s", err, said)
-	}
-	return path, nil
+	return path, buildSignalbox(path, "", "-tags", "failpoints")
 })
 
 // failing is a director, an agent and a scheduler, in which each failpoint does

@@ -28,27 +28,33 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 0, "how many histories to play; 0: as many as the budget allows")
+	seeds = flag.Int("seeds", 0, "how many histories to play; 0: fewHistories, or in a long run as many as the budget allows")
 	first = flag.Uint64("seed", 0, "the first seed; 0: 1, or, in a long run, one by the clock")
 	kind  = flag.String("store", "memory", "the store: memory, sqlite, postgres or redis")
 	keep  = flag.Int("keep", 0, "how many of the last steps of a failing history to print; 0: 60")
 )
 
-// budget is for how long histories are played, where -seeds does not say how
-// many.
-func budget(t *testing.T) time.Duration {
+// fewHistories are played in make test: always the same, however fast or busy
+// the machine is.
+const fewHistories = 1500
+
+// budget is how many histories are played, and for how long: -seeds or
+// SIGNALBOX_SIM_BUDGET say so, or the form of the run does. 0 is no bound.
+func budget(t *testing.T) (histories int, length time.Duration) {
 	text := os.Getenv("SIGNALBOX_SIM_BUDGET")
 	switch {
+	case *seeds > 0:
+		return *seeds, 0
 	case text == "" && soak.On():
-		return time.Hour
+		return 0, time.Hour
 	case text == "":
-		return 25 * time.Second
+		return fewHistories, 0
 	}
-	d, err := time.ParseDuration(text)
+	length, err := time.ParseDuration(text)
 	if err != nil {
 		t.Fatalf("SIGNALBOX_SIM_BUDGET is %q: give a length of time such as 40s or 5m", text)
 	}
-	return d
+	return 0, length
 }
 
 // play plays one history over a store of that kind.
@@ -113,12 +119,13 @@ var common = []string{
 	"kill", "late", "lost", "read fails", "refused", "reset", "slot withheld", "slow", "store fails", "task pulled", "twice", "unheard", "word of a void execution",
 }
 
-// TestHistories plays as many histories as there is time for. In each of them
-// the invariants hold after every step, everything comes to its end, and a
-// history that is played again goes the same way.
+// TestHistories plays histories, in a long run as many as there is time for. In
+// each of them the invariants hold after every step, everything comes to its end,
+// and a history that is played again goes the same way.
 func TestHistories(t *testing.T) {
 	y := &tally{faults: map[string]int{}}
-	begun, most, from := time.Now(), budget(t), *first
+	begun, from := time.Now(), *first
+	many, length := budget(t)
 	if from == 0 {
 		from = 1
 		if soak.On() {
@@ -132,7 +139,7 @@ func TestHistories(t *testing.T) {
 				t.Parallel()
 				for !t.Failed() {
 					i := next.Add(1) - 1
-					if (*seeds > 0 && i >= uint64(*seeds)) || (*seeds == 0 && time.Since(begun) > most) {
+					if many > 0 && i >= uint64(many) || length > 0 && time.Since(begun) > length {
 						return
 					}
 					one(t, y, from+i)

@@ -73,6 +73,7 @@ type city struct {
 // overServers runs a test over each server that several directors can share.
 func overServers(t *testing.T, f func(c *city)) {
 	t.Helper()
+	t.Parallel()
 	for kind, open := range map[string]func(testserver.TB) string{"postgres": testserver.Postgres, "redis": testserver.Redis} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel() // most of it is waiting
@@ -121,7 +122,7 @@ func (c *city) try(name string, args ...string) (*process, error) {
 	case err := <-p.done:
 		p.done <- err
 		return p, err
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		c.Fatalf("%s is not ready:\n%s", name, p.log.String())
 	}
 	if p.Client, err = client.New(p.url, client.Options{}); err != nil {
@@ -150,7 +151,7 @@ func (p *process) wait() error {
 	case err := <-p.done:
 		p.done <- err
 		return err
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		p.t.Errorf("%s does not end:\n%s", p.name, p.log.String())
 		return errors.New("it does not end")
 	}
@@ -182,7 +183,7 @@ func (c *city) submit(p *process, agent string) string {
 // ends waits for the end of a task, asking one director.
 func (c *city) ends(p *process, id string, want signalbox.State) api.Task {
 	c.Helper()
-	ctx, cancel := context.WithTimeout(c.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
 	defer cancel()
 	task, err := p.Wait(ctx, id)
 	if err != nil || task.State != string(want) {
@@ -195,7 +196,7 @@ func (c *city) ends(p *process, id string, want signalbox.State) api.Task {
 // those.
 func (c *city) holder(agent string, among ...*process) *process {
 	c.Helper()
-	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		all, err := among[0].Directors(c.Context())
 		if err != nil {
 			continue
@@ -245,7 +246,7 @@ func TestThreeDirectorsOverOneStore(t *testing.T) {
 		one.Finish(run.TaskID, agenttest.End{})
 		begun := time.Now()
 		c.ends(all[2], id, signalbox.Completed)
-		if took := time.Since(begun); took > 3*time.Second {
+		if took := time.Since(begun); took > 15*time.Second {
 			c.Errorf("the wait at another director heard of the end after %s", took)
 		}
 
@@ -267,7 +268,7 @@ func TestThreeDirectorsOverOneStore(t *testing.T) {
 		died := time.Now()
 		one.Finish(run.TaskID, agenttest.End{})
 		got := c.ends(rest[0], followed, signalbox.Completed)
-		if took := time.Since(died); took > 11*time.Second {
+		if took := time.Since(died); took > 30*time.Second { // internal/peers has the bound, in simulated time
 			c.Errorf("it was followed after %s", took)
 		}
 		if len(one.Executions()) != 2 || got.Attempts != 0 {
@@ -282,7 +283,7 @@ func TestThreeDirectorsOverOneStore(t *testing.T) {
 // working waits until a task is.
 func (c *city) working(p *process, id string) {
 	c.Helper()
-	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 		if task, err := p.Task(c.Context(), id); err == nil && task.State == string(signalbox.Working) {
 			return
 		}
@@ -306,7 +307,7 @@ func TestADirectorThatStopsHandsOver(t *testing.T) {
 		if err := holder.wait(); err != nil {
 			c.Errorf("it ended with %v", err)
 		}
-		if took := time.Since(begun); took > 4*time.Second {
+		if took := time.Since(begun); took > 9*time.Second {
 			c.Errorf("it took %s to stop: it did not hand over", took)
 		}
 		c.holder("one", rest)

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/e2e/model"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
 // clis are the real coding CLIs, installed by scripts/install-agents.sh.
@@ -103,6 +104,9 @@ enabled = false
 func TestCLIAnswersAndResumes(t *testing.T) {
 	for _, kind := range clis {
 		t.Run(kind, func(t *testing.T) {
+			if kind == "opencode" { // each start of which takes five seconds
+				soak.Only(t, "what opencode makes of a prompt and of its conversation without a director before it; e2e TestRealCLIs has both with one")
+			}
 			a, m := cli(t, kind, nil)
 			m.Use(model.Replies(model.Reply{Text: "The answer is forty-two.", Chunks: 3}))
 			// A prompt that begins with a dash is a prompt, not a flag.
@@ -190,6 +194,7 @@ func TestCLICancelLeavesNothingAlive(t *testing.T) {
 func TestCLITimeout(t *testing.T) {
 	for _, kind := range clis {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel() // the time is waited for
 			a, m := cli(t, kind, nil)
 			m.Use(model.Replies(model.Reply{Text: "thinking about it", Hang: true, Chunks: 2}))
 			acc := a.submit(api.AgentTask{Prompt: "hello", TimeoutSeconds: 4})
