@@ -20,7 +20,7 @@ func TestTermLeavesATaskToItsAgent(t *testing.T) {
 	id := gate.holdWith(c, "keeper")
 	began := time.Now()
 	up.stop()
-	if took := time.Since(began); took > 20*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("with no grace the stop took %s", took)
 	}
 	if !strings.Contains(up.err.text(), "goes on with its task") {

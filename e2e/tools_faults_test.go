@@ -221,7 +221,7 @@ func TestAKilledDirectorLeavesNoToolServers(t *testing.T) {
 	d.exits()
 	begin := time.Now()
 	b.until("the server is gone", func() bool { return !slices.Contains(b.living(), pids[0]) })
-	if took := time.Since(begin); took > 10*time.Second {
+	if took := time.Since(begin); took > 30*time.Second {
 		t.Errorf("the server lived on for %s", took)
 	}
 	for _, p := range calls {

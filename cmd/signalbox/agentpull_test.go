@@ -74,7 +74,7 @@ func (c *city) pulls(name, url string, slots int) (executions string) {
 // prints waits until a director shows what a task has printed.
 func (c *city) prints(p *process, id, text string) {
 	c.Helper()
-	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		if out, err := p.Output(c.Context(), id, 0); err == nil && strings.Contains(out.Text, text) {
 			return
 		}
@@ -85,7 +85,7 @@ func (c *city) prints(p *process, id, text string) {
 // knows waits until a director sees an agent as idle.
 func (c *city) knows(p *process, agent string) {
 	c.Helper()
-	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		all, err := p.Agents(c.Context())
 		if err == nil && len(all) == 1 && all[0].Name == agent && all[0].State == "idle" {
 			return
@@ -124,7 +124,7 @@ func TestAgentThatPullsBehindABalancer(t *testing.T) {
 		begun := time.Now()
 		must(all[0].Cancel(c.Context(), cancelled))(c)
 		c.ends(all[1], cancelled, signalbox.Cancelled)
-		if took := time.Since(begun); took > 4*time.Second {
+		if took := time.Since(begun); took > 20*time.Second {
 			c.Errorf("the cancel took %s", took)
 		}
 		holder := c.holder("far", all...)

@@ -68,7 +68,7 @@ func TestTheSweeperEndsWhatIsSuspended(t *testing.T) {
 	go func() { ended <- director.Wait() }()
 	select {
 	case <-ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("a suspended director was left behind")
 		_ = director.Process.Kill()
 	}

@@ -16,7 +16,7 @@ import (
 // says waits until one of the directors has said something, and returns which.
 func (c *city) says(text string, among ...*process) *process {
 	c.Helper()
-	for until := time.Now().Add(30 * time.Second); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
 		for _, p := range among {
 			if strings.Contains(p.log.String(), text) {
 				return p
@@ -39,7 +39,7 @@ func codeOf(err error) signalbox.Code {
 // eventually submits a task as soon as the store is there again.
 func (c *city) eventually(p *process, agent string) string {
 	c.Helper()
-	for until := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		got, err := p.Submit(c.Context(), api.SubmitRequest{Prompt: "do it", Agent: agent}, client.SubmitOptions{})
 		if err == nil {
 			return got.QueueID

@@ -80,7 +80,7 @@ func TestUnkillableRunKeepsItsSlot(t *testing.T) {
 	dead.Store(true)
 	select {
 	case <-changed:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the slot is not free")
 	}
 	if _, err := d.Accept(t.Context(), api.AgentTask{Prompt: "sleep 1ms", QueueID: "queue-b", Fence: 2}); err != nil {

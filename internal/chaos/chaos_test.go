@@ -176,7 +176,7 @@ func TestAPartition(t *testing.T) {
 // until it heals.
 func TestTheDeck(t *testing.T) {
 	l := newPlace(t, chaos.Options{Pace: 5 * time.Millisecond, Seed: 7, Length: 20 * time.Millisecond})
-	for deadline := time.Now().Add(30 * time.Second); len(l.p.Seen()) < len(chaos.Faults); {
+	for deadline := time.Now().Add(time.Minute); len(l.p.Seen()) < len(chaos.Faults); {
 		if time.Now().After(deadline) {
 			t.Fatalf("seen only: %v", l.p.Seen())
 		}

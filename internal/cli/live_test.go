@@ -40,7 +40,7 @@ func (s *screen) String() string {
 // await waits until the screen shows a text.
 func (s *screen) await(t *testing.T, text string) {
 	t.Helper()
-	limit := time.After(10 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		s.mu.Lock()
 		changed, shown := s.changed, strings.Contains(s.text.String(), text)
@@ -100,7 +100,7 @@ func (p *program) exits(t *testing.T, want int) {
 		if code != want {
 			t.Fatalf("exit code %d, want %d\n%s\n%s", code, want, p.out, p.err)
 		}
-	case <-time.After(15 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("it does not end\n%s\n%s", p.out, p.err)
 	}
 }

@@ -64,7 +64,7 @@ func (f *fake) terminals(t *testing.T, d desk) {
 			return
 		}
 		defer c.CloseNow()
-		ctx, cancel := context.WithTimeout(r.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
 		defer cancel()
 		d(t, ctx, c)
 	})

@@ -47,7 +47,7 @@ func (l *lines) Write(p []byte) (int, error) {
 // await waits until the log has a text, n times.
 func (l *lines) await(t *testing.T, text string, n int) {
 	t.Helper()
-	for deadline := time.After(20 * time.Second); ; {
+	for deadline := time.After(time.Minute); ; {
 		l.mu.Lock()
 		all := l.text.String()
 		l.mu.Unlock()
@@ -112,7 +112,7 @@ func (f *following) await(want string) {
 		if got != want {
 			f.t.Fatalf("took %q, want %q", got, want)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		f.t.Fatal("the jobs were not taken")
 	}
 }

@@ -133,7 +133,7 @@ func collect(pids ...string) {
 
 func waitDead(t *testing.T, pid string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		var n int
 		_, _ = fmt.Sscan(pid, &n)
 		if s := state(n); s == "" || s == "Z" {

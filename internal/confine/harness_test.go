@@ -132,7 +132,7 @@ func (o *output) String() string {
 // said waits for a line that begins so, and returns its rest.
 func (o *output) said(t *testing.T, prefix string) string {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for {
 		select {
 		case line, ok := <-o.lines:
@@ -196,7 +196,7 @@ func (r *run) finish() (proc.Exit, []string) {
 	r.t.Helper()
 	select {
 	case <-r.Exited():
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		r.t.Error("the run does not end")
 	}
 	exit, err := r.Kill()

@@ -38,7 +38,7 @@ func TestNothingSurvivesTheEnd(t *testing.T) {
 					if _, err := r.EndWithin(grace); err != nil {
 						t.Fatal(err)
 					}
-					if d := time.Since(begin); d > 5*time.Second {
+					if d := time.Since(begin); d > 30*time.Second {
 						t.Errorf("the end took %v", d)
 					}
 					dead(t, pid)
@@ -136,7 +136,7 @@ func zombies() (pids []int) {
 // was never seen to live is in no box, and nobody's to collect.
 func noZombies(t *testing.T, before []int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		left := slices.DeleteFunc(zombies(), func(pid int) bool { return slices.Contains(before, pid) })
 		if len(left) == 0 {
 			return

@@ -142,7 +142,7 @@ func TestAttackReplayAfterTheFenceMoved(t *testing.T) {
 	if _, err := b.engine.Lose(t.Context(), row, signalbox.ReasonLost, "it was silent", false, nil); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); now.Task == nil; {
+	for end := time.Now().Add(time.Minute); now.Task == nil; {
 		if time.Now().After(end) {
 			t.Fatal("it is not given again")
 		}

@@ -68,7 +68,7 @@ func (h *house) await(what string, ok func() bool) {
 	h.t.Helper()
 	signs, stop := h.engine.WatchJournal()
 	defer stop()
-	over := time.After(20 * time.Second)
+	over := time.After(time.Minute)
 	for !ok() {
 		select {
 		case <-signs:

@@ -248,7 +248,7 @@ func TestLiveLooksWhileSomeoneReads(t *testing.T) {
 	one.close()
 	two.until("a beat", func() bool { return two.last.name == "beat" })
 	two.close()
-	for end := time.Now().Add(10 * time.Second); b.dir.Looks() || b.dir.Streams() > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); b.dir.Looks() || b.dir.Streams() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it still looks")
 		}

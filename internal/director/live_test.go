@@ -92,7 +92,7 @@ func (s *sights) take(l api.Live) {
 // until reads on until something is so.
 func (s *sights) until(what string, so func() bool) {
 	s.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !so(); s.read() {
+	for end := time.Now().Add(time.Minute); !so(); s.read() {
 		if time.Now().After(end) {
 			s.t.Fatalf("it never came to be: %s; the last event is %+v", what, s.last)
 		}

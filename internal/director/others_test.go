@@ -61,8 +61,8 @@ func TestWaitingForOutputAtAnotherDirector(t *testing.T) {
 	time.AfterFunc(300*time.Millisecond, func() { bravo.runs.print(task.ID, "late\n") })
 	begin := time.Now()
 	var out api.Output
-	alfa.over("GET", "/api/queue/"+task.ID+"/output?wait=20s", "").want(t, 200, &out)
-	if took := time.Since(begin); out.Text != "late\n" || took > 4*time.Second {
+	alfa.over("GET", "/api/queue/"+task.ID+"/output?wait=60s", "").want(t, 200, &out)
+	if took := time.Since(begin); out.Text != "late\n" || took > 20*time.Second {
 		t.Errorf("after %s: %+v", took, out)
 	}
 }
@@ -113,7 +113,7 @@ func TestDirectorsDoNotAskEachOtherForEver(t *testing.T) {
 	begin := time.Now()
 	var out api.Output
 	alfa.over("GET", "/api/queue/"+task.ID+"/output", "").want(t, 200, &out)
-	if took := time.Since(begin); took > 3*time.Second || out.Text != "" {
+	if took := time.Since(begin); took > 20*time.Second || out.Text != "" {
 		t.Errorf("after %s: %+v", took, out)
 	}
 }
@@ -201,8 +201,8 @@ func TestWaitsAndCancelsAcrossDirectors(t *testing.T) {
 	time.AfterFunc(300*time.Millisecond, func() { bravo.finish(one, signalbox.ReasonCompleted, signalbox.Result{Output: "42"}) })
 	begin := time.Now()
 	var v api.Task
-	alfa.over("GET", "/api/queue/"+one.ID+"?wait=20s", "").want(t, 200, &v)
-	if took := time.Since(begin); v.State != "completed" || v.Result.Output != "42" || took > 3*time.Second {
+	alfa.over("GET", "/api/queue/"+one.ID+"?wait=60s", "").want(t, 200, &v)
+	if took := time.Since(begin); v.State != "completed" || v.Result.Output != "42" || took > 20*time.Second {
 		t.Errorf("after %s: %+v", took, v)
 	}
 
@@ -220,7 +220,7 @@ func TestWaitsAndCancelsAcrossDirectors(t *testing.T) {
 	begin = time.Now()
 	var c api.Cancelled
 	alfa.over("POST", "/api/queue/"+two.ID+"/cancel", "").want(t, 200, &c)
-	if took := time.Since(begin); c.State != "cancelled" || !c.WasDispatched || took > 3*time.Second {
+	if took := time.Since(begin); c.State != "cancelled" || !c.WasDispatched || took > 20*time.Second {
 		t.Errorf("after %s: %+v", took, c)
 	}
 }
@@ -322,7 +322,7 @@ func TestWhyNamesTheCapacityOfOtherDirectors(t *testing.T) {
 	r.all[2].kill()
 	begin := time.Now()
 	alfa.over("GET", "/api/queue/"+task.ID+"/why", "").want(t, 200, &why)
-	if took := time.Since(begin); len(why.Gates) != 1 || took > 3*time.Second {
+	if took := time.Since(begin); len(why.Gates) != 1 || took > 20*time.Second {
 		t.Errorf("after %s: %+v", took, why)
 	}
 }

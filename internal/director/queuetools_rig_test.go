@@ -55,7 +55,7 @@ const (
 )
 
 // soon is how long what happens soon may take on a busy machine.
-const soon = 20 * time.Second
+const soon = time.Minute
 
 func newYard(t *testing.T, o yardOptions) *yard {
 	t.Helper()

@@ -49,7 +49,7 @@ type reading struct {
 // open opens a stream over a real connection.
 func (b *box) open(path string, edits ...edit) *reading {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
 	r, err := http.NewRequestWithContext(ctx, "GET", b.server.URL+path, nil)
 	if err != nil {
 		b.t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 )
 
 // patience bounds every wait of a test; none is meant to take that long.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // termBox is a director in front of a real agent daemon, whose terminals run
 // /bin/sh.

@@ -63,7 +63,7 @@ func (tw *twin) follow(t *testing.T) *twin {
 // hears waits until it heard of something that is as ok says.
 func (tw *twin) hears(t *testing.T, what string, ok func(engine.Applied) bool) engine.Applied {
 	t.Helper()
-	over := time.After(20 * time.Second)
+	over := time.After(time.Minute)
 	for {
 		tw.mu.Lock()
 		for _, a := range tw.heard {
@@ -248,7 +248,7 @@ func TestWhoIsFarBehindLooksAtTheRows(t *testing.T) {
 	s.mu.Unlock()
 	select {
 	case <-behind:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nobody was told")
 	}
 	<-signs
@@ -271,7 +271,7 @@ func TestAllIsLookedAtAnewInANewGeneration(t *testing.T) {
 	for _, c := range []<-chan struct{}{behind, signs} {
 		select {
 		case <-c:
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("nobody is told to look")
 		}
 	}

@@ -81,7 +81,7 @@ func eachVendor(t *testing.T, f func(t *testing.T, v llmtest.Vendor)) {
 
 // inTime is a context for a test that would hang if it failed.
 func inTime(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -32,7 +32,7 @@ func (s *screen) Write(b []byte) (int, error) {
 
 func (s *screen) seen(t *testing.T, want string) {
 	t.Helper()
-	for deadline := time.After(30 * time.Second); ; {
+	for deadline := time.After(time.Minute); ; {
 		s.mu.Lock()
 		text := s.text.String()
 		s.mu.Unlock()

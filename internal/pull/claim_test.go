@@ -68,7 +68,7 @@ func TestSubmitWakesOneOfManyWaitingAgents(t *testing.T) {
 	if took := <-got; took != id {
 		t.Errorf("%s, want %s", took, id)
 	}
-	if took := time.Since(begun); took > 100*time.Millisecond {
+	if took := time.Since(begun); took > 10*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	h.parked(agents - 1)

@@ -203,12 +203,12 @@ func TestADeadReceiverStopsNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if took := time.Since(begin); took > 10*time.Second {
+			if took := time.Since(begin); took > time.Minute {
 				t.Errorf("5,000 calls took %v", took)
 			}
 			begin = time.Now()
 			_ = o.Close() // it says that not all was sent
-			if took := time.Since(begin); took > 4*time.Second {
+			if took := time.Since(begin); took > 30*time.Second {
 				t.Errorf("the end took %v", took)
 			}
 			if n := strings.Count(out.String(), "could not send"); n > 1 {

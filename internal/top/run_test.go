@@ -57,7 +57,7 @@ func (s *screen) Write(p []byte) (int, error) {
 
 func (s *screen) shows(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.After(20 * time.Second); ; {
+	for deadline := time.After(time.Minute); ; {
 		s.mu.Lock()
 		found := strings.Contains(s.buf.String(), text)
 		s.mu.Unlock()
@@ -107,7 +107,7 @@ func TestRun(t *testing.T) {
 				if !errors.Is(err, test.want) || test.want == nil && err != nil {
 					t.Errorf("it ended with %v, want %v", err, test.want)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatal("it did not end")
 			}
 		})

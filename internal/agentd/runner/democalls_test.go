@@ -46,7 +46,7 @@ func runDemo(t *testing.T, prompt, director string) (runner.Outcome, string) {
 		env = []string{"SIGNALBOX_DIRECTOR=" + director, "SIGNALBOX_TOKEN=sbxa_1", "SIGNALBOX_QUEUE_ID=queue-1"}
 	}
 	p := plan(t, must(t, "demo", runner.Options{}), runner.Task{Prompt: prompt, Env: env})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var out strings.Builder
 	return p.Func(ctx, &out), out.String()

@@ -69,7 +69,7 @@ func pipe(t *testing.T) (path string, said func(t *testing.T) string) {
 	t.Cleanup(func() { f.Close() })
 	return path, func(t *testing.T) string {
 		t.Helper()
-		_ = f.SetReadDeadline(time.Now().Add(30 * time.Second))
+		_ = f.SetReadDeadline(time.Now().Add(time.Minute))
 		b := make([]byte, 256)
 		n, err := f.Read(b)
 		if err != nil {
@@ -182,7 +182,7 @@ func TestCloseEndsTheRunsOfTasks(t *testing.T) {
 	}()
 	said(t)
 	var pids []int
-	for limit := time.Now().Add(10 * time.Second); len(pids) == 0; time.Sleep(time.Millisecond) { // it may speak before its start is known here
+	for limit := time.Now().Add(time.Minute); len(pids) == 0; time.Sleep(time.Millisecond) { // it may speak before its start is known here
 		if pids = p.Server().PIDs; time.Now().After(limit) {
 			t.Fatal("the server has no process")
 		}

@@ -25,7 +25,7 @@ var eras = []string{"2025-06-18", "2025-11-25", "2026-07-28"}
 const modern = "2026-07-28"
 
 // soon is how long what happens soon may take on a busy machine.
-const soon = 20 * time.Second
+const soon = time.Minute
 
 // scripted is a provider whose tools do what a test says. hold waits until it
 // is let go on, or its caller goes away.

@@ -82,7 +82,7 @@ func start(t *testing.T, c toolconf.OpenAPI, o openapi.Options) *openapi.Provide
 	}
 	select {
 	case <-ready:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("not ready: %+v", p.Server())
 	}
 	return p
@@ -90,7 +90,7 @@ func start(t *testing.T, c toolconf.OpenAPI, o openapi.Options) *openapi.Provide
 
 func call(t *testing.T, p gateway.Provider, tool, args string) (gateway.Result, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	return p.Call(ctx, gateway.Call{Tool: tool, Arguments: json.RawMessage(args)})
 }

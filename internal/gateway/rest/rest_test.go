@@ -56,7 +56,7 @@ func mustNew(t *testing.T, tools ...toolconf.RestTool) *rest.Provider {
 
 func call(t *testing.T, p *rest.Provider, tool, args string) (gateway.Result, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	return p.Call(ctx, gateway.Call{Tool: tool, Arguments: json.RawMessage(args)})
 }

@@ -62,7 +62,7 @@ func (l *life) fire(ctx context.Context, name string) {
 // last waits until the newest firing of a job has come to that.
 func (l *life) last(t *testing.T, name string, want signalbox.RunStatus) signalbox.Schedule {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		s, err := l.Get(t.Context(), name)
 		if err == nil && s.LastStatus == want {
 			return s

@@ -71,7 +71,7 @@ func TestLifeOfATaskTouchesNoIndex(t *testing.T) {
 // what one did when it ends.
 func untilGone(t *testing.T, s *testserver.PostgresServer) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		got, err := s.Query("postgres", `SELECT count(*)::text FROM pg_stat_activity WHERE application_name = 'signalbox'`)
 		if err != nil {
 			t.Fatal(err)

@@ -62,7 +62,7 @@ func TestIncidentFullDiskOfTheServerRefusesAndAcknowledgesNothing(t *testing.T) 
 	if err := server.Start(); err != nil { // it may have ended itself
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; n++ {
+	for deadline := time.Now().Add(time.Minute); ; n++ {
 		if err = submit(n); err == nil {
 			acknowledged = append(acknowledged, n)
 			break

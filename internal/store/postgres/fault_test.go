@@ -188,7 +188,7 @@ func TestOthersAreHeard(t *testing.T) {
 		select {
 		case <-g.Changed():
 			return true
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			return false
 		}
 	}

@@ -67,7 +67,7 @@ func newCaller(t *testing.T, url string) *caller {
 // not stored.
 func patiently[V any](c *caller, ask func() (V, error)) V {
 	c.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		v, err := ask()
 		if err == nil {
 			return v
@@ -271,7 +271,7 @@ func TestFailoverToASynchronousStandbyLosesNothing(t *testing.T) {
 
 // await asks a server until it answers as wanted.
 func await(s *testserver.PostgresServer, sql, want string) error {
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		got, err := s.Query("postgres", sql)
 		if err == nil && len(got) == 1 && got[0] == want {
 			return nil
