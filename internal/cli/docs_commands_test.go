@@ -12,8 +12,8 @@ import (
 )
 
 // foreign are flags of other programs that pages speak of by themselves: those of
-// the coding CLIs.
-var foreign = []string{"--effort", "--variant", "--session-id", "--resume", "--allowedTools", "--append-system-prompt"}
+// the coding CLIs and of bubblewrap.
+var foreign = []string{"--effort", "--variant", "--session-id", "--resume", "--allowedTools", "--append-system-prompt", "--seccomp"}
 
 var (
 	codeSpan = regexp.MustCompile("`([^`]+)`")
