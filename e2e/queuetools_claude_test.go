@@ -95,13 +95,7 @@ func TestClaudeCodeAsAnAgentChatsWithAnother(t *testing.T) {
 	// The model is offered all tools at once; what says so is not among what an
 	// agent hands on to its CLI.
 	b.file("bin/claude", "#!/bin/sh\nENABLE_TOOL_SEARCH=false exec "+installed(t, "claude")+` "$@"`+"\n", 0o700)
-	// What a run learns of itself stands in its environment, and so in the
-	// entry of its MCP server.
-	servers := b.toolFile("planner-mcp.json", object{"mcpServers": object{"signalbox": object{
-		"type": "http", "url": "${SIGNALBOX_DIRECTOR}/mcp",
-		"headers": object{"Authorization": "Bearer ${SIGNALBOX_TOKEN}", "X-Signalbox-Execution": "${SIGNALBOX_QUEUE_ID}"},
-	}}})
-	config := b.file("planner.yaml", "agent:\n  args: [--mcp-config, "+servers+", --strict-mcp-config, --allowedTools, "+queueTool("chat_with_agent")+"]\n", 0o600)
+	config := b.file("planner.yaml", "agent: {tools: director}\n", 0o600)
 	script := b.file("do.sh", doScript, 0o700)
 	b.agentAs(c, "coder", d.url, "--workdir", filepath.Dir(b.file("coder/README", "", 0o600)), "--", "/bin/sh", script, "{prompt}")
 	b.agentAs(c, "planner", d.url, "--workdir", filepath.Dir(b.file("planner/README", "", 0o600)), "--kind", "claude", "--config", config)

@@ -6,41 +6,53 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/e2e/model"
 )
 
-// mcpOf configures each coding CLI, as its user would, for the MCP server at a
-// URL, and returns their command lines.
-func (b *box) mcpOf(url string) map[string][]string {
+// withOwnServers configures each coding CLI, as its user would, with MCP
+// servers of its own: Claude Code by the file of a project, which it returns.
+func (b *box) withOwnServers(servers map[string]object) (project string) {
 	b.t.Helper()
 	codex, opencode := filepath.Join(b.home, ".codex/config.toml"), filepath.Join(b.home, ".config/opencode/opencode.json")
-	b.file(codex, b.read(codex)+"[mcp_servers.signalbox]\nurl = \""+url+"\"\n", 0o600)
-	b.file(opencode, strings.Replace(b.read(opencode), "{", `{"mcp": {"signalbox": {"type": "remote", "url": "`+url+`"}},`, 1), 0o600)
-	claude := b.toolFile("claude-mcp.json", object{"mcpServers": object{"signalbox": object{"type": "http", "url": url}}})
-	b.vars["ENABLE_TOOL_SEARCH"] = "false" // the model is offered all tools at once
-	return map[string][]string{
-		"claude": {
-			"-p", "use your tool", "--mcp-config", claude, "--strict-mcp-config", "--allowedTools", "mcp__signalbox__scarce__work",
-			"--output-format", "stream-json", "--verbose",
-		},
-		"codex":    {"exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "use your tool"},
-		"opencode": {"run", "--format", "json", "use your tool"},
+	toml, mcp := b.read(codex), object{}
+	for name, s := range servers {
+		toml += "[mcp_servers." + name + "]\ncommand = " + tomlText(s["command"]) + "\nenv = {"
+		for k, v := range s["env"].(map[string]string) {
+			toml += k + " = " + tomlText(v) + ", "
+		}
+		toml = strings.TrimSuffix(toml, ", ") + "}\n"
+		mcp[name] = object{"type": "local", "command": []any{s["command"]}, "environment": s["env"]}
 	}
+	b.file(codex, toml, 0o600)
+	b.file(opencode, strings.Replace(b.read(opencode), "{", `{"mcp": `+encoded(b.t, mcp)+",", 1), 0o600)
+	return encoded(b.t, object{"mcpServers": servers})
 }
 
-// The three coding CLIs are pointed at /mcp, each in its way, and their models
-// ask for the same tool of capacity 1: they stand in one line, and each model
-// reads its own answer.
-func TestCodingCLIsShareATool(t *testing.T) {
+func tomlText(v any) string { return "'''" + v.(string) + "'''" }
+
+// Claude Code, codex and opencode have a server of their own that is behind the
+// director's tool queues too, and one that is not. As up starts them they use
+// the first through its tool queue alone, in one line with every other caller,
+// and the second as before.
+func TestUpPutsItsCLIsBehindTheToolQueues(t *testing.T) {
 	b := newBox(t)
 	d := b.doors()
 	models := b.withCLIs()
-	director := b.director("--tools", b.toolFile("tools.json", object{"queues": queuesOf(map[string]int{"scarce": 1}), "mcpServers": object{"scarce": d.server("scarce")}}))
-	b.toolsReady(director.url, "scarce")
-	first := b.over(director.url, modernEra).begin("scarce__work", workArgs{Name: "first", Hold: true}, "")
+	project := b.withOwnServers(map[string]object{"scarce": d.server("scarce"), "mine": d.server("scarce")})
+	b.vars["ENABLE_TOOL_SEARCH"] = "false" // the model is offered all tools at once
+	b.file("home/.signalbox/config.yaml", "agent: {pass_env: [ENABLE_TOOL_SEARCH]}\n", 0o600)
+	b.file("work/.mcp.json", project, 0o600)
+	up := b.up("--tools", b.toolFile("tools.json", object{"queues": queuesOf(map[string]int{"scarce": 1}), "mcpServers": object{"scarce": d.server("scarce")}}))
+	for _, kind := range cliKinds {
+		up.prints(kind + " uses scarce through the tool queues; its own mine stays outside them")
+	}
+	b.toolsReady(up.url, "scarce")
+	first := b.over(up.url, modernEra).begin("scarce__work", workArgs{Name: "first", Hold: true}, "")
 	d.arrived("first")
-	runs := map[string]*process{}
-	for kind, args := range b.mcpOf(director.url + "/mcp") {
+
+	c, ids := b.client(up.url), map[string]string{}
+	for _, kind := range cliKinds {
 		models[kind].Use(func(r model.Request) model.Reply {
 			at := slices.IndexFunc(r.Tools, func(name string) bool { return strings.HasSuffix(name, "scarce__work") })
 			if r.Turn > 0 || at < 0 {
@@ -48,24 +60,34 @@ func TestCodingCLIsShareATool(t *testing.T) {
 			}
 			return model.Reply{Tool: &model.Tool{Name: r.Tools[at], Input: object{"name": "of-" + kind, "ms": 20}}}
 		})
-		work := filepath.Join(b.root, "work-"+kind)
-		b.file(filepath.Join(work, "README"), "", 0o600)
-		runs[kind] = launchProgram(t, filepath.Join(b.bin, kind), work, b.environ(), args...)
+		b.file(filepath.Join("work", kind, ".mcp.json"), project, 0o600)
+		ids[kind] = b.submit(c, api.SubmitRequest{Prompt: "use your tool", Kind: kind, Project: &api.Project{Path: kind}})
 	}
-	b.depth(director.url, "scarce", len(runs))
+	b.depth(up.url, "scarce", len(ids))
+	for kind, id := range ids {
+		if why := b.want(0, "why", id).out; !strings.Contains(why, "to call scarce__work, position ") {
+			t.Errorf("why does not say where the call of %s stands:\n%s", kind, why)
+		}
+	}
 	d.open("first")
 	first.answers("did first")
-	for kind, p := range runs {
-		if code := p.exits(); code != 0 || !strings.Contains(p.out.text(), "It is done.") {
-			t.Errorf("%s: exit code %d: %s", kind, code, tail(p.out.text()))
+	for kind, id := range ids {
+		b.completed(c, id)
+		requests := slices.DeleteFunc(models[kind].Requests(), func(r model.Request) bool { return r.Side })
+		if !slices.ContainsFunc(requests, func(r model.Request) bool { return strings.Contains(r.Text, "did of-"+kind) }) {
+			t.Errorf("the model of %s was not told the answer", kind)
 		}
-		told := func(r model.Request) bool { return strings.Contains(r.Text, "did of-"+kind) }
-		if !slices.ContainsFunc(models[kind].Requests(), told) {
-			t.Errorf("the model of %s was not told the answer: %s", kind, tail(p.out.text()))
+		var mine, past bool
+		for _, name := range requests[0].Tools {
+			mine = mine || strings.Contains(name, "mine") && strings.HasSuffix(name, "work")
+			past = past || strings.Contains(name, "scarce") && !strings.Contains(name, "signalbox")
+		}
+		if !mine || past {
+			t.Errorf("%s is offered %v", kind, requests[0].Tools)
 		}
 	}
 	if n := most(t, d.moments()); n != 1 {
 		t.Errorf("%d calls at once: %v", n, d.moments())
 	}
-	b.nothingHeld(director.url)
+	b.nothingHeld(up.url)
 }

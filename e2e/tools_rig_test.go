@@ -78,6 +78,16 @@ func (b *box) toolFile(name string, content object) string {
 	return b.file(name, string(data), 0o600)
 }
 
+// encoded is a value as JSON.
+func encoded(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 func queuesOf(of map[string]int) object {
 	out := object{"default": object{"concurrent": 64}}
 	for name, n := range of {

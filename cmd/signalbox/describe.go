@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
+
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 )
 
 // describe prints what a person must know before work goes to an agent: its
@@ -28,6 +31,40 @@ func (c *child) describe() {
 		return
 	}
 	fmt.Fprintf(c.s.out.Out, "  %-9s   permission mode %s · spends %s\n", "", cmp.Or(a.PermissionMode, defaultPermission[c.kind]), account(c.kind))
+	if line := c.describeLimits(workDir); line != "" {
+		fmt.Fprintf(c.s.out.Out, "  %-9s   %s\n", "", line)
+	}
+}
+
+// describeLimits says which MCP servers a CLI uses through the director's tool
+// queues, and which it starts by itself, outside of them.
+func (c *child) describeLimits(workDir string) string {
+	cfg := c.s.cfg
+	if !runner.SpeaksMCP(c.kind) || cfg.Tools.Empty() || cfg.Agent.Tools == "none" {
+		return ""
+	}
+	var inside, outside []string
+	for _, s := range cfg.Tools.Servers {
+		inside = append(inside, s.Name)
+	}
+	line := c.name + " uses " + cmp.Or(someOf(inside), "the director's tools") + " through the tool queues"
+	r, err := runner.New(c.kind, runner.Options{ExtraArgs: cfg.Agent.Args})
+	if err != nil {
+		return line // the agent itself says why it cannot start
+	}
+	own, err := r.OwnServers(cmp.Or(cfg.Agent.Home, os.Getenv("HOME")), workDir, os.Environ())
+	for _, s := range own {
+		if !slices.Contains(inside, s.Name) {
+			outside = append(outside, s.Name)
+		}
+	}
+	if len(outside) > 0 {
+		line += "; its own " + someOf(outside) + " stays outside them"
+	}
+	if err != nil {
+		line += fmt.Sprintf("; what else it starts by itself is not known: %v", err)
+	}
+	return line
 }
 
 // describeLLM is describe for the agent that is a model with tools: it has no

@@ -55,6 +55,10 @@ type Config struct {
 
 	Pull bool // Pull is called rather than Serve: the end of a run is kept until a director has taken it
 
+	// Tools says whether coding CLIs are connected to the director's gateway:
+	// auto (default) where it has tools, director always, none never.
+	Tools string
+
 	Director      string // URL that runs are told, so that they can call other agents; "" if not known
 	DirectorToken string // token of this agent at the director; runs get it only if it is an agent's
 
@@ -78,6 +82,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	setString(&c.Name, c.Kind)
 	setString(&c.Version, "dev")
+	setString(&c.Tools, toolsAuto)
 	setInt(&c.Slots, 1)
 	setInt(&c.IsolatedSlots, 4)
 	setDuration(&c.DefaultTimeout, 30*time.Minute)
@@ -114,6 +119,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("durations may not be negative")
 	case c.LogCap < 4096 || c.BodyLimit < 1024:
 		return fmt.Errorf("log cap must be at least 4096 bytes and body limit at least 1024")
+	case c.Tools != toolsAuto && c.Tools != toolsDirector && c.Tools != toolsNone:
+		return fmt.Errorf("tools is %q: auto, director or none", c.Tools)
 	case len(c.TerminalCommand) > 0 && c.TerminalCommand[0] == "":
 		return fmt.Errorf("the terminal command has no program")
 	case c.Model != "" && !modelForm.MatchString(c.Model):

@@ -117,12 +117,16 @@ func (r *run) lock(dirs []string) ([]*dirLock, error) {
 func (r *run) plan(p place) (runner.Plan, error) {
 	rec := r.record()
 	cli, resume := r.conversation(p.home)
-	return r.d.runner.Plan(runner.Task{
+	plan, err := r.d.runner.Plan(runner.Task{
 		Prompt: r.task.Prompt, Model: r.job.model, SessionID: rec.SessionID,
 		CLISession: cli, Resume: resume, Thinking: r.task.Thinking, Home: p.home,
 		AllowedTools: r.task.AllowedTools, SystemPrompt: r.task.SystemPrompt,
-		Env: r.d.buildEnv(p.home, r.identity(), r.task.Env), Brought: r.task.Env,
+		Env: r.d.buildEnv(p.home, r.identity(), r.task.Env), Brought: r.task.Env, Dir: p.dir, Gateway: r.gateway(),
 	})
+	for _, note := range plan.Notes {
+		r.remark("%s", note)
+	}
+	return plan, err
 }
 
 // runFunc executes within this process.

@@ -135,6 +135,7 @@ type Agent struct {
 	Model          string            // for tasks that name none; "" (default): the CLI's own
 	Timeout        time.Duration     // of tasks that give none, 1s to 168h; default 30m
 	PermissionMode string            // what the CLI may do unasked; "" (default): the runner's own, the safest
+	Tools          string            // whether the CLI gets the director's tools: auto (default; where it has any), director or none
 	Tiers          map[string]string // tier → model; default: the runner's own
 	Command        []string          // argument template of kind command
 	LLM            LLM               // options of kind llm
@@ -196,7 +197,7 @@ func Default(home string) Config {
 		SessionGrace: time.Minute,
 		Grace:        30 * time.Second,
 		OnShutdown:   "leave",
-		Agent: Agent{Addr: "127.0.0.1:9000", Slots: 1, IsolatedSlots: 4, Timeout: 30 * time.Minute, TerminalIdle: 15 * time.Minute,
+		Agent: Agent{Addr: "127.0.0.1:9000", Slots: 1, IsolatedSlots: 4, Timeout: 30 * time.Minute, TerminalIdle: 15 * time.Minute, Tools: "auto",
 			LLM: LLM{Provider: "openai", MaxTokens: 8192, MaxTurns: 10, MaxParallelToolCalls: 10, OverLimit: "reject", Tools: "auto"}},
 		origins: map[string]string{},
 	}

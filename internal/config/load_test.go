@@ -118,6 +118,7 @@ agent:
   model: opus
   timeout: 1h30m
   permission_mode: plan
+  tools: none
   tiers: {fast: haiku, "deep": opus}
   command: [echo, "$${prompt}", 3]
   args:
@@ -156,7 +157,7 @@ openapiSpecs:
 	path := filepath.Join(w.dir, "signalbox.yaml")
 	agent := config.Agent{
 		Name: "local", Kind: "command", Addr: "127.0.0.1:9100", Token: "t", WorkDir: filepath.Join(w.home, "work"), Home: "/srv/home",
-		Slots: 2, Model: "opus", Timeout: 90 * time.Minute, PermissionMode: "plan", Tiers: map[string]string{"fast": "haiku", "deep": "opus"},
+		Slots: 2, Model: "opus", Timeout: 90 * time.Minute, PermissionMode: "plan", Tools: "none", Tiers: map[string]string{"fast": "haiku", "deep": "opus"},
 		Command: []string{"echo", "${prompt}", "3"}, Args: []string{"--verbose"}, ProjectRoots: []string{w.dir, "/srv/projects"},
 		PassEnv: []string{"ANTHROPIC_API_KEY"}, IsolatedSlots: 6,
 		Terminal: true, TerminalCommand: []string{"bash", "--login"}, TerminalIdle: 5 * time.Minute,

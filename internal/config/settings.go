@@ -107,6 +107,7 @@ var settings = schema[Config]{
 	duration("agent.timeout", time.Second, 168*time.Hour, func(c *Config) *time.Duration { return &c.Agent.Timeout }),
 	text("agent.permission_mode", "a mode of the CLI, such as acceptEdits", func(c *Config) *string { return &c.Agent.PermissionMode }, notEmpty),
 	{key: "agent.tiers", want: "a section of tiers and their models", set: setTiers},
+	oneOf("agent.tools", func(c *Config) *string { return &c.Agent.Tools }, "auto", "director", "none"),
 	list("agent.command", "arguments, the program first", func(c *Config) *[]string { return &c.Agent.Command }, func(string) bool { return true }),
 	list("agent.args", "arguments", func(c *Config) *[]string { return &c.Agent.Args }, func(string) bool { return true }),
 	paths("agent.project_roots", func(c *Config) *[]string { return &c.Agent.ProjectRoots }),

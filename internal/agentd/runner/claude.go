@@ -47,7 +47,15 @@ func (c claudeRunner) Plan(t Task) (Plan, error) {
 	if c.opt.MaxTurns > 0 {
 		args = append(args, "--max-turns", strconv.Itoa(c.opt.MaxTurns))
 	}
-	args = append(args, c.toolArgs(t.AllowedTools)...)
+	gateway := c.offersGateway(t)
+	if gateway {
+		connect, err := c.claudeGateway(t)
+		if err != nil {
+			return Plan{}, err
+		}
+		args = append(args, connect...)
+	}
+	args = append(args, c.toolArgs(t.AllowedTools, gateway)...)
 	if t.SystemPrompt != "" {
 		args = append(args, "--append-system-prompt="+t.SystemPrompt)
 	}

@@ -43,6 +43,12 @@ func (c codexRunner) Plan(t Task) (Plan, error) {
 	if t.SystemPrompt != "" {
 		args = append(args, "-c", "developer_instructions="+tomlString(t.SystemPrompt))
 	}
+	var notes []string
+	if t.Gateway != nil {
+		var connect []string
+		connect, notes = c.codexGateway(t, bin)
+		args = append(args, connect...)
+	}
 	if t.CLISession != "" && t.Resume {
 		args = append(args, "resume", t.CLISession)
 	}
@@ -50,7 +56,7 @@ func (c codexRunner) Plan(t Task) (Plan, error) {
 	args = append(args, "-")
 	return Plan{
 		Argv: args, Env: []string{"CODEX_HOME=" + c.StateDir(t.Home)},
-		Stdin: t.Prompt, Stream: &codexStream{},
+		Stdin: t.Prompt, Stream: &codexStream{}, Notes: notes,
 	}, nil
 }
 

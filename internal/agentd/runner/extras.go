@@ -46,13 +46,21 @@ func (c claudeRunner) CheckExtras(allowedTools []string, systemPrompt string) er
 
 // toolArgs has the CLI offer only the tools that a task allows, if it names
 // any, and use without asking what the agent's configuration allows of them.
-// A task never gets more than that: the permission mode is the agent's.
-func (c claudeRunner) toolArgs(only []string) []string {
-	allowed := c.opt.AllowedTools
+// A task never gets more than that: the permission mode is the agent's. The
+// tools of the gateway are allowed in every mode: what they may do is up to
+// the director.
+func (c claudeRunner) toolArgs(only []string, gateway bool) []string {
+	allowed := slices.Clone(c.opt.AllowedTools)
 	var args []string
 	if len(only) > 0 {
 		args = append(args, "--tools="+strings.Join(builtin(only), ","))
 		allowed = narrow(allowed, only)
+	}
+	switch {
+	case gateway && len(only) > 0:
+		allowed = append(allowed, slices.DeleteFunc(slices.Clone(only), func(tool string) bool { return !ofGateway(tool) })...)
+	case gateway:
+		allowed = append(allowed, "mcp__"+gatewayName)
 	}
 	if len(allowed) > 0 {
 		args = append(args, "--allowedTools="+strings.Join(allowed, ","))

@@ -40,7 +40,15 @@ func (c opencodeRunner) Plan(t Task) (Plan, error) {
 		args = append(args, "--session", t.CLISession)
 	}
 	// The prompt comes by standard input: any length, any beginning.
-	return Plan{Argv: args, Stdin: t.Prompt, Stream: &opencodeStream{}}, nil
+	p := Plan{Argv: args, Stdin: t.Prompt, Stream: &opencodeStream{}}
+	if t.Gateway != nil {
+		connect, err := opencodeGateway(t)
+		if err != nil {
+			return Plan{}, err
+		}
+		p.Env = append(p.Env, connect)
+	}
+	return p, nil
 }
 
 // SessionExists trusts ids of the CLI's own form; the CLI says itself when it

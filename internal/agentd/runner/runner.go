@@ -46,12 +46,15 @@ type Task struct {
 	Resume     bool
 	Thinking   *bool
 	Home       string // HOME of the CLI
+	Dir        string // working folder
 
 	AllowedTools []string // the only tools it may use; checked by CheckExtras, as is what follows
 	SystemPrompt string   // added to the CLI's own
 
-	// Env is the environment that a program of the run gets, for runs that are
-	// no program, and Brought what of it the task itself brought.
+	Gateway *Gateway // tools of the director, for a CLI that speaks MCP; nil: none
+
+	// Env is the environment that a program of the run gets, and Brought what of
+	// it the task itself brought.
 	Env     []string
 	Brought map[string]string
 }
@@ -62,7 +65,8 @@ type Plan struct {
 	Argv   []string
 	Env    []string // "K=V" on top of the environment that the daemon builds
 	Stdin  string
-	Raw    bool // standard output is the output as it stands, not events
+	Raw    bool     // standard output is the output as it stands, not events
+	Notes  []string // what a person should know of it, for the log
 	Stream Stream
 	Func   func(ctx context.Context, out io.Writer) Outcome
 }
@@ -130,6 +134,9 @@ type Runner interface {
 	// StateDir is the folder below home that the CLI keeps its state in, and
 	// that two runs must not share at a time; "" for none.
 	StateDir(home string) string
+	// OwnServers are the MCP servers that the CLI starts by itself in a folder,
+	// as far as that is known beside an error.
+	OwnServers(home, dir string, environ []string) ([]OwnServer, error)
 	// LoginFiles are the files below home that hold the CLI's login; a run
 	// with a home of its own gets links to them.
 	LoginFiles() []string
@@ -168,6 +175,8 @@ func (b base) SessionExists(string, string) bool { return false }
 func (b base) Forget(string, string) error       { return nil }
 func (b base) StateDir(string) string            { return "" }
 func (b base) LoginFiles() []string              { return nil }
+
+func (b base) OwnServers(string, string, []string) ([]OwnServer, error) { return nil, nil }
 
 // SessionsIn is for kinds whose program has no conversations of its own: what
 // it is told by the name of one is its own business.

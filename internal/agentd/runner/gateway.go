@@ -1,0 +1,218 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Gateway is the MCP endpoint of the director whose run this is. The CLIs find
+// its address and the run's token in the environment (SIGNALBOX_DIRECTOR,
+// SIGNALBOX_TOKEN, SIGNALBOX_QUEUE_ID): neither a command line nor a file has
+// the token.
+type Gateway struct {
+	Servers []string // MCP servers behind it, which the CLI must not start by itself
+	Dir     string   // folder of the run, for files that the CLI reads
+}
+
+// gatewayName is what the CLIs call the gateway: its tools are
+// mcp__signalbox__SERVER__TOOL.
+const gatewayName = "signalbox"
+
+// callSeconds bounds a call of a tool, the time in line included: the longest
+// wait that a tool queue can be given.
+const callSeconds = 24 * 3600
+
+// SpeaksMCP reports whether runs of a kind can be pointed at a gateway.
+func SpeaksMCP(kind string) bool { return kind == "claude" || kind == "codex" || kind == "opencode" }
+
+// endpoint is where a run finds the gateway, by its environment.
+type endpoint struct {
+	url, token, execution string
+}
+
+func endpointOf(environ []string) endpoint {
+	e := endpoint{url: strings.TrimRight(env(environ, "SIGNALBOX_DIRECTOR"), "/") + "/mcp", token: env(environ, "SIGNALBOX_TOKEN")}
+	if e.token != "" { // the execution is believed from its agent alone, and refused from others
+		e.execution = env(environ, "SIGNALBOX_QUEUE_ID")
+	}
+	return e
+}
+
+// headers are those of each request, with the variables written as the CLI
+// expands them.
+func (e endpoint) headers(variable func(name string) string) map[string]string {
+	h := map[string]string{}
+	if e.token != "" {
+		h["Authorization"] = "Bearer " + variable("SIGNALBOX_TOKEN")
+	}
+	if e.execution != "" {
+		h["X-Signalbox-Execution"] = variable("SIGNALBOX_QUEUE_ID")
+	}
+	return h
+}
+
+// claudeGateway are the options that connect Claude Code to the gateway. Its
+// own servers of the same names are denied to it by a setting, wherever they
+// are configured; the user's other servers stay.
+func (c claudeRunner) claudeGateway(t Task) (args []string, err error) {
+	g := t.Gateway
+	entry := map[string]any{"type": "http", "url": "${SIGNALBOX_DIRECTOR}/mcp"}
+	at := endpointOf(t.Env)
+	if h := at.headers(func(name string) string { return "${" + name + "}" }); len(h) > 0 {
+		entry["headers"] = h
+	}
+	config := filepath.Join(g.Dir, "mcp.json")
+	if err := writeJSON(config, map[string]any{"mcpServers": map[string]any{gatewayName: entry}}); err != nil {
+		return nil, err
+	}
+	args = []string{"--mcp-config=" + config}
+	if len(g.Servers) == 0 {
+		return args, nil
+	}
+	settings, err := claudeSettings(c.opt.ExtraArgs, t.Dir)
+	if err != nil {
+		return nil, err
+	}
+	denied, _ := settings["deniedMcpServers"].([]any)
+	for _, name := range g.Servers {
+		denied = append(denied, map[string]string{"serverName": name})
+	}
+	settings["deniedMcpServers"] = denied
+	file := filepath.Join(g.Dir, "settings.json")
+	if err := writeJSON(file, settings); err != nil {
+		return nil, err
+	}
+	return append(args, "--settings="+file), nil
+}
+
+// claudeSettings are those that the agent's own arguments give, of which the
+// CLI reads the last alone.
+func claudeSettings(args []string, dir string) (map[string]any, error) {
+	value := ""
+	for i, a := range args {
+		if v, ok := strings.CutPrefix(a, "--settings="); ok {
+			value = v
+		} else if a == "--settings" && i+1 < len(args) {
+			value = args[i+1]
+		}
+	}
+	settings := map[string]any{}
+	if value == "" {
+		return settings, nil
+	}
+	text := []byte(value)
+	if !strings.HasPrefix(strings.TrimSpace(value), "{") {
+		if !filepath.IsAbs(value) {
+			value = filepath.Join(dir, value)
+		}
+		var err error
+		if text, err = os.ReadFile(value); err != nil {
+			return nil, fmt.Errorf("agent.args: --settings: %w", err)
+		}
+	}
+	if err := json.Unmarshal(text, &settings); err != nil {
+		return nil, fmt.Errorf("agent.args: --settings: it is not JSON: %w", err)
+	}
+	return settings, nil
+}
+
+// offersGateway reports whether a run of Claude Code gets the gateway. A task
+// that names the tools it may use gets it only for tools of it, and not in a
+// mode that would run the others unasked.
+func (c claudeRunner) offersGateway(t Task) bool {
+	if t.Gateway == nil || len(t.AllowedTools) == 0 {
+		return t.Gateway != nil
+	}
+	return c.opt.Permission != "bypassPermissions" && slices.ContainsFunc(t.AllowedTools, ofGateway)
+}
+
+// ofGateway reports whether a rule of Claude Code is for the gateway's tools.
+func ofGateway(tool string) bool {
+	return tool == "mcp__"+gatewayName || strings.HasPrefix(tool, "mcp__"+gatewayName+"__")
+}
+
+// codexGateway are the options that connect codex to the gateway, and switch
+// off its own servers of the same names.
+func (c codexRunner) codexGateway(t Task, bin string) (args, notes []string) {
+	own, err := c.list(bin, t)
+	if err != nil {
+		notes = append(notes, fmt.Sprintf("the MCP servers of codex could not be listed, and any that are behind the gateway too may pass by its limits: %v", err))
+	}
+	name := gatewayName
+	for _, s := range own {
+		if s.Name == gatewayName && s.Stdio { // an entry of both kinds is none
+			name = gatewayName + "_gateway"
+		}
+	}
+	for _, s := range own {
+		if slices.Contains(t.Gateway.Servers, s.Name) || s.Name == gatewayName && name != gatewayName {
+			args = append(args, "-c", "mcp_servers."+s.Name+".enabled=false")
+		}
+	}
+	at := endpointOf(t.Env)
+	entry := []string{"url=" + tomlString(at.url), `default_tools_approval_mode="approve"`, fmt.Sprintf("tool_timeout_sec=%d", callSeconds)}
+	if at.token != "" {
+		entry = append(entry, `bearer_token_env_var="SIGNALBOX_TOKEN"`)
+	}
+	if at.execution != "" {
+		entry = append(entry, `env_http_headers={"X-Signalbox-Execution"="SIGNALBOX_QUEUE_ID"}`)
+	}
+	return append(args, "-c", "mcp_servers."+name+"={"+strings.Join(entry, ",")+"}"), notes
+}
+
+// opencodeVar holds a configuration that comes on top of opencode's others.
+const opencodeVar = "OPENCODE_CONFIG_CONTENT"
+
+// opencodeGateway is the variable that connects opencode to the gateway, and
+// switches off its own servers of the same names.
+func opencodeGateway(t Task) (string, error) {
+	config := map[string]any{}
+	if given := env(t.Env, opencodeVar); given != "" {
+		if err := json.Unmarshal([]byte(given), &config); err != nil {
+			return "", fmt.Errorf("%s of this agent's environment is not JSON: %w", opencodeVar, err)
+		}
+	}
+	entry := map[string]any{
+		"type": "remote", "url": "{env:SIGNALBOX_DIRECTOR}/mcp", "enabled": true, "oauth": false,
+		"timeout": callSeconds * 1000,
+	}
+	if h := endpointOf(t.Env).headers(func(name string) string { return "{env:" + name + "}" }); len(h) > 0 {
+		entry["headers"] = h
+	}
+	servers := section(config, "mcp")
+	for _, name := range t.Gateway.Servers {
+		section(servers, name)["enabled"] = false
+	}
+	servers[gatewayName] = entry
+	if all, ok := config["permission"].(string); ok {
+		config["permission"] = map[string]any{"*": all}
+	}
+	section(config, "permission")[gatewayName+"_*"] = "allow"
+	text, err := json.Marshal(config)
+	return opencodeVar + "=" + string(text), err
+}
+
+// section is the object under a key, made where there is none.
+func section(of map[string]any, key string) map[string]any {
+	s, ok := of[key].(map[string]any)
+	if !ok {
+		s = map[string]any{}
+		of[key] = s
+	}
+	return s
+}
+
+func writeJSON(path string, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
+}
