@@ -1,7 +1,9 @@
 package signalbox
 
 import (
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -97,6 +99,25 @@ func (a *Agent) Queues() []string {
 // Serves reports whether the agent takes tasks from queue.
 func (a *Agent) Serves(queue string) bool {
 	return slices.Contains(a.Queues(), queue) || queue == BypassQueue(a.Name)
+}
+
+// AgentURL returns the address of an agent's HTTP API, scheme://host[:port],
+// rebuilt from its parts. ok is false for what is more or other than that: a
+// path, a query, a fragment or a user would choose what is asked there.
+func AgentURL(text string) (base string, ok bool) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", u.User != nil:
+		return "", false
+	case u.Path != "" && u.Path != "/", strings.ContainsAny(text, "?#"), u.Port() == "" && strings.HasSuffix(u.Host, ":"):
+		return "", false
+	}
+	if p := u.Port(); p != "" {
+		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
+			return "", false
+		}
+	}
+	return u.Scheme + "://" + u.Host, true
 }
 
 // FirstIsolatedSlot is the number of an agent's first slot for isolated

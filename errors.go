@@ -70,6 +70,15 @@ func Invalid(field, format string, args ...any) *Error {
 	return &Error{Code: CodeValidation, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
+// FieldOf returns the input that an error is about, "" if it names none.
+func FieldOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Field
+	}
+	return ""
+}
+
 // CodeOf returns the code of err, CodeInternal for an error without one, and
 // "" for nil.
 func CodeOf(err error) Code {

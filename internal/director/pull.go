@@ -153,6 +153,9 @@ func (r pullRuns) Answers(ctx context.Context, name string) bool {
 // the row's source and URL.
 func (d *Director) checkPlace(r *http.Request, req *api.RegisterAgent) (signalbox.AgentSource, string, error) {
 	who := callerOf(r)
+	if base, ok := signalbox.AgentURL(req.URL); ok {
+		req.URL = base
+	}
 	switch {
 	case !req.Pull && req.Instance != "":
 		return "", "", signalbox.Invalid("instance", "instance is of an agent that pulls: set pull too")

@@ -129,12 +129,12 @@ func systemLookup(ctx context.Context, host string) ([]netip.Addr, error) {
 // lookupTimeout bounds the question where an agent is.
 const lookupTimeout = 5 * time.Second
 
-// checkAgentURL decides on the resolved addresses, not on the name. The
-// engine checks the form of the URL.
+// checkAgentURL decides on the resolved addresses, not on the name.
 func (d *Director) checkAgentURL(ctx context.Context, raw string, trusted bool) error {
-	u, err := url.Parse(raw)
-	if err != nil || u.Hostname() == "" {
-		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT", clip(raw))
+	base, ok := signalbox.AgentURL(raw)
+	u, err := url.Parse(base)
+	if !ok || err != nil {
+		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT, with no path, query, fragment or user", clip(raw))
 	}
 	if !trusted && !isLoopback(u.Hostname()) {
 		if _, err := netip.ParseAddr(u.Hostname()); err != nil { // a name that leads here now may lead elsewhere when it is asked

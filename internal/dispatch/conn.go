@@ -62,8 +62,9 @@ func NewTransport() *http.Transport {
 }
 
 func newConn(base, token string, transport http.RoundTripper) *conn {
+	base, _ = signalbox.AgentURL(base) // "" where a release before 2026-11 stored more than that
 	return &conn{
-		base: strings.TrimRight(base, "/"), token: token,
+		base: base, token: token,
 		http: &http.Client{
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -125,6 +126,9 @@ func (c *conn) call(ctx context.Context, method, path string, body, answer any) 
 // recognises the request when it comes twice: the transport may then send it
 // again on a new connection when an idle one turns out to be dead.
 func (c *conn) callOnce(ctx context.Context, method, path string, headers map[string]string, body, answer any) error {
+	if c.base == "" {
+		return unsentError{errors.New("its address is not http://HOST:PORT: register the agent again")}
+	}
 	var sent io.Reader
 	if body != nil {
 		data, err := json.Marshal(body)
@@ -261,14 +265,20 @@ func (c *conn) void(ctx context.Context, queueID string, v api.AgentVoid) error 
 	return err
 }
 
+// errNoAgent is of a server that is no agent. What it said is not repeated: it may
+// be for other eyes.
+var errNoAgent = errors.New("it answers /status, but not as an agent")
+
 func (c *conn) status(ctx context.Context) (s api.AgentStatus, err error) {
-	if err := c.call(ctx, http.MethodGet, "/status", nil, &s); err != nil {
-		return s, err
+	err = c.call(ctx, http.MethodGet, "/status", nil, &s)
+	var no *refusal
+	switch {
+	case errors.As(err, &no): // it may be no agent: what it says is not for who registered it
+		return s, &refusal{status: no.status, from: no.from}
+	case err == nil && s.State != "idle" && s.State != "working":
+		return s, errNoAgent
 	}
-	if s.State != "idle" && s.State != "working" {
-		return s, fmt.Errorf("it answers /status, but not as an agent: state %q", s.State)
-	}
-	return s, nil
+	return s, err
 }
 
 func (c *conn) history(ctx context.Context, limit int) ([]plainTask, error) {

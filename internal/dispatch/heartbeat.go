@@ -65,6 +65,14 @@ func (d *Dispatcher) raiseFence(l *lane, highest int64) {
 	d.fences[l.name] = max(d.fences[l.name], highest)
 }
 
+// sameURL compares addresses of agents, also as releases before 2026-11 stored
+// them.
+func sameURL(a, b string) bool {
+	x, _ := signalbox.AgentURL(a)
+	y, _ := signalbox.AgentURL(b)
+	return x == y
+}
+
 // Heartbeat notes that an agent was heard, and what it says of itself. A beat
 // does not bring an agent up: it may speak from where it cannot be reached. ok
 // is false where the agent of that name is known at another address: then
@@ -74,7 +82,7 @@ func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) (ok bool) {
 	d.mu.Lock()
 	l := d.lanes[name]
 	switch {
-	case l == nil || (beat.URL != "" && beat.URL != l.row.URL):
+	case l == nil || (beat.URL != "" && !sameURL(beat.URL, l.row.URL)):
 		d.mu.Unlock()
 		return l == nil // it was registered a moment ago
 	case beat.State == "stopping":

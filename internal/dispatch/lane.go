@@ -153,15 +153,8 @@ func (l *lane) gone(now time.Time, why string) (wentDown bool) {
 	return wentDown
 }
 
-// maxFence is the highest fence that is believed. One near the end of the
-// numbers would leave no room for the next.
-const maxFence = 1 << 53
-
 // learn takes in what the agent says of itself.
 func (l *lane) learn(s api.AgentStatus) {
-	if s.HighestFence > maxFence {
-		s.HighestFence = 0
-	}
 	s.Slots = min(s.Slots, signalbox.MaxAgentSlots)
 	s.IsolatedSlots = min(max(0, s.IsolatedSlots), signalbox.MaxAgentSlots)
 	l.status = s

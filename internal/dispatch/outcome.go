@@ -95,7 +95,7 @@ func firstOf(a, b string) string {
 // staleFence returns the highest fence that an agent names in a refusal.
 func staleFence(err error) int64 {
 	var r *refusal
-	if errors.As(err, &r) && r.AgentRefusal.Error == "stale_fence" && r.HighestFence <= maxFence {
+	if errors.As(err, &r) && r.AgentRefusal.Error == "stale_fence" {
 		return r.HighestFence
 	}
 	return 0

@@ -160,9 +160,16 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 	claimed, found, err := d.engine.Claim(ctx, row, above)
 	if err != nil {
 		d.mu.Lock()
+		defer d.mu.Unlock()
+		if signalbox.FieldOf(err) == "highest_fence" { // no claim is made for it while it says that
+			l.hold(err.Error())
+			delete(d.fences, l.name) // what it says next counts
+			d.mark(l)
+			d.passOn(signals)
+			return false, nil
+		}
 		l.signals = append(signals, l.signals...)
 		d.mark(l)
-		d.mu.Unlock()
 		return false, err
 	}
 	ceiling := d.engine.Fleet() > 0

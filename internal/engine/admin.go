@@ -5,8 +5,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -52,7 +50,7 @@ func (e *Engine) PutAgent(ctx context.Context, a signalbox.Agent, token string) 
 	if a.Slots == 0 {
 		a.Slots = signalbox.DefaultAgentSlots
 	}
-	if err := checkAgent(a, token); err != nil {
+	if err := checkAgent(&a, token); err != nil {
 		return a, err
 	}
 	known, err := e.store.Agents(ctx)
@@ -100,8 +98,8 @@ func (e *Engine) AgentToken(a signalbox.Agent) (string, error) {
 	return string(plain), nil
 }
 
-func checkAgent(a signalbox.Agent, token string) error {
-	place := checkPlace(&a)
+func checkAgent(a *signalbox.Agent, token string) error {
+	place := checkPlace(a)
 	if err := executorRefusal(a.Name); err != nil {
 		return err
 	}
@@ -125,7 +123,7 @@ func checkAgent(a signalbox.Agent, token string) error {
 }
 
 // checkPlace refuses a row that does not say how its agent is reached, or who
-// it is that nobody can reach.
+// it is that nobody can reach. An address is written in one way.
 func checkPlace(a *signalbox.Agent) error {
 	if a.Source == signalbox.AgentPull {
 		if instance, ok := signalbox.PullInstance(a.URL); !ok || !signalbox.ValidInstance(instance) {
@@ -133,10 +131,11 @@ func checkPlace(a *signalbox.Agent) error {
 		}
 		return nil
 	}
-	u, err := url.Parse(a.URL)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || !validPort(u.Port()) {
-		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT", a.URL)
+	base, ok := signalbox.AgentURL(a.URL)
+	if !ok {
+		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT, with no path, query, fragment or user", clip(a.URL))
 	}
+	a.URL = base
 	return nil
 }
 
@@ -199,10 +198,4 @@ func unknownAgent(name string, agents []signalbox.Agent) string {
 		return fmt.Sprintf("no agent is named %s, and none is known at all: start one with signalbox agent", name)
 	}
 	return fmt.Sprintf("no agent is named %s; known are %s", name, strings.Join(names, ", "))
-}
-
-// validPort accepts a port, or none, which means the scheme's own.
-func validPort(port string) bool {
-	n, err := strconv.Atoi(port)
-	return port == "" || (err == nil && n > 0 && n < 1<<16)
 }

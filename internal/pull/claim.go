@@ -11,10 +11,6 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// maxFence is the highest fence that is believed. One near the end of the
-// numbers would leave no room for the next.
-const maxFence = 1 << 53
-
 // Claim answers an agent that asks for a task: with one, with what to stop or
 // what it is asked about, or with nothing once the wait is over.
 func (l *Lanes) Claim(ctx context.Context, name string, c api.PullClaim, wait time.Duration) (api.PullAnswer, error) {
@@ -63,9 +59,6 @@ func checkClaim(c *api.PullClaim) error {
 		if r := &c.Runs[i]; r.Fence < 0 {
 			return signalbox.Invalid("runs", "runs[%d].fence must be 0 or more, not %d", i, r.Fence)
 		}
-	}
-	if c.HighestFence > maxFence {
-		c.HighestFence = 0
 	}
 	return nil
 }
@@ -130,6 +123,14 @@ func (l *Lanes) offer(ctx context.Context, p *poll) (api.PullAnswer, bool, error
 	c, found, err := l.claim(ctx, p)
 	if err == nil && !found {
 		c, found, err = l.claimIsolated(ctx, p)
+	}
+	if err == nil || signalbox.FieldOf(err) == "highest_fence" {
+		l.mu.Lock()
+		p.lane.barred = ""
+		if err != nil {
+			p.lane.barred, p.lane.fence = err.Error(), 0 // what it says next counts
+		}
+		l.mu.Unlock()
 	}
 	if err != nil || !found {
 		return api.PullAnswer{}, false, err

@@ -3,6 +3,7 @@ package pull_test
 import (
 	"fmt"
 	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -262,5 +263,35 @@ func TestBypassOfAnAgentThatPulls(t *testing.T) {
 	normal := h.submit(engine.NewTask{})
 	if got := a.claim(0); got.Task == nil || got.Task.QueueID != normal || got.Task.Isolated {
 		t.Fatalf("%+v", got.Task)
+	}
+}
+
+// TestAgentThatReportsAnAbsurdFence: it gets nothing and says why, and the fences
+// of all others stay as they were. One agent could use up the numbers of the
+// fleet.
+func TestAgentThatReportsAnAbsurdFence(t *testing.T) {
+	h := newHouse(t, noTick)
+	evil, good := h.agent("evil", 1), h.agent("good", 1)
+	evil.c.HighestFence = 1 << 53
+	h.submit(engine.NewTask{Agent: "evil"})
+	_, err := h.lanes.Claim(t.Context(), evil.name, evil.c, 0)
+	refusedWith(t, err, signalbox.CodeValidation)
+	if err == nil || signalbox.FieldOf(err) != "highest_fence" || !strings.Contains(err.Error(), "it cannot have seen that") {
+		t.Errorf("the claim is refused with %v", err)
+	}
+	live, _ := h.lanes.LiveAgent("evil")
+	if !live.Held || !strings.Contains(live.Message, "reports fence 9007199254740992") {
+		t.Errorf("status says held %v: %q", live.Held, live.Message)
+	}
+	h.submit(engine.NewTask{Agent: "good"})
+	if run := good.begins(); run.Fence != 1 {
+		t.Errorf("the next task of another agent has fence %d", run.Fence)
+	}
+	evil.c.HighestFence = 5 // it has learned better
+	if run := evil.begins(); run.Fence != 6 {
+		t.Errorf("its own next task has fence %d", run.Fence)
+	}
+	if live, _ = h.lanes.LiveAgent("evil"); live.Held || live.Message != "" {
+		t.Errorf("status says held %v: %q", live.Held, live.Message)
 	}
 }

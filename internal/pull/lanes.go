@@ -163,6 +163,7 @@ type lane struct {
 	runs    map[string]*run // by task id
 	fence   int64           // the highest that it refused ours for
 	refused bool            // it said busy to an offer
+	barred  string          // why no claim is made for it; "": none was refused
 	drained bool            // its own queue is paused: it is offered nothing until a queue is resumed
 	bypass  bool            // something may wait in its bypass queue
 }
@@ -240,6 +241,9 @@ func (l *Lanes) live(a *lane) engine.LiveAgent {
 	}
 	if v.Held {
 		v.Message = "busy with something that is not from this queue"
+	}
+	if a.barred != "" {
+		v.Held, v.Message = a.up, a.barred
 	}
 	if a.row.Slots > 1 {
 		v.Progress = map[string]time.Time{}

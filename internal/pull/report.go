@@ -208,9 +208,7 @@ func (h *held) refused(ctx context.Context, no *api.PullRefused) error {
 	switch e := h.l.engine; {
 	case no.Status == http.StatusConflict && no.Error == "stale_fence":
 		h.l.mu.Lock()
-		if no.HighestFence <= maxFence {
-			h.lane.fence = max(h.lane.fence, no.HighestFence)
-		}
+		h.lane.fence = max(h.lane.fence, no.HighestFence)
 		h.l.mu.Unlock()
 		_, err = e.Unsent(ctx, h.task, message)
 	case no.Status == http.StatusConflict:

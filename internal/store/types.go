@@ -92,7 +92,7 @@ type ClaimRequest struct {
 	AgentURL   string
 	Slots      int      // how many the agent has
 	Queues     []string // that it serves
-	FenceAbove int64    // highest fence the agent has seen; 0 if unknown
+	FenceAbove int64    // highest fence the agent says it has seen, believed as NextFence does; 0 if unknown
 	Isolated   bool     // a slot for an isolated execution: Slots is the number of those
 	Fleet      int      // slots of that sort that may be in use over all agents, the director's own executor apart; 0: no ceiling
 	Expires    time.Time

@@ -54,7 +54,10 @@ func (v *claim) run(x *set) error {
 	if r == nil {
 		return nil
 	}
-	fence := max(x.Fence, c.FenceAbove) + 1
+	fence, err := store.NextFence(x.Fence, c.FenceAbove)
+	if err != nil {
+		return err
+	}
 	change, err := signalbox.Next(*r.task, signalbox.Event{
 		Kind: signalbox.EventClaim, Now: c.Now, Fence: fence, Agent: c.Agent, AgentURL: c.AgentURL, Slot: slot,
 	})

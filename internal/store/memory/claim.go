@@ -23,7 +23,10 @@ func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed,
 	if r == nil {
 		return store.Claimed{}, nil
 	}
-	fence := max(s.lastFence, c.FenceAbove) + 1
+	fence, err := store.NextFence(s.lastFence, c.FenceAbove)
+	if err != nil {
+		return store.Claimed{}, err
+	}
 	change, err := signalbox.Next(r.task, signalbox.Event{
 		Kind: signalbox.EventClaim, Now: c.Now, Fence: fence, Agent: c.Agent, AgentURL: c.AgentURL, Slot: slot,
 	})

@@ -31,7 +31,10 @@ func (w *writer) claim(c *store.ClaimRequest) (store.Claimed, error) {
 	if before == nil || err != nil {
 		return store.Claimed{}, err
 	}
-	fence := max(w.fence, c.FenceAbove) + 1
+	fence, err := store.NextFence(w.fence, c.FenceAbove)
+	if err != nil {
+		return store.Claimed{}, err
+	}
 	change, err := signalbox.Next(*before, signalbox.Event{
 		Kind: signalbox.EventClaim, Now: c.Now, Fence: fence, Agent: c.Agent, AgentURL: c.AgentURL, Slot: slot,
 	})
