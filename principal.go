@@ -99,6 +99,12 @@ func (p Principal) Sees(owner, queue, agent string) bool {
 	return agent != "" && p.MayUse(agent)
 }
 
+// MayRead reports whether it may read what belongs to owner: with the right to
+// read, else what is its own.
+func (p Principal) MayRead(owner string) bool {
+	return p.Has(ScopeRead) || (owner != "" && owner == p.Key())
+}
+
 // SeesTask is Sees for a task.
 func (p Principal) SeesTask(t *Task) bool { return p.Sees(t.Owner, t.Queue, t.Agent) }
 

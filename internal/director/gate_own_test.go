@@ -90,3 +90,25 @@ func TestAnAgentCancelsWhatItHandedOut(t *testing.T) {
 	}
 	lead.fails("cancel_task", args{"task_id": root.QueueID}, signalbox.CodeForbidden)
 }
+
+// With the right to submit alone nothing of others is read: neither by a retry,
+// nor in their conversations, nor are these put away.
+func TestSubmitAloneReadsNothingOfOthers(t *testing.T) {
+	b := newBox(t, withToken)
+	a := b.agent("coder", 1)
+	var task struct {
+		ID string `json:"queue_id"`
+	}
+	b.do("POST", "/api/queue/task", `{"prompt":"a secret","agent":"coder","session_id":"talk-1"}`, bearer(secret)).want(t, http.StatusCreated, &task)
+	b.complete(b.accept(a), "ok")
+	blind := bearer(b.token(identity.NewToken{Name: "blind", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}))
+	for _, c := range []struct{ path, body string }{
+		{"/api/queue/" + task.ID + "/retry", `{}`},
+		{"/api/agents/coder/chat", `{"message":"what was said?","session_id":"talk-1"}`},
+		{"/api/queue/task", `{"prompt":"what was said?","session_id":"talk-1"}`},
+		{"/api/sessions/talk-1/archive", ``},
+		{"/api/sessions/talk-1/restore", ``},
+	} {
+		b.do("POST", c.path, c.body, blind).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+	}
+}

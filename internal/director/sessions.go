@@ -78,6 +78,10 @@ func (d *Director) changeSession(w http.ResponseWriter, r *http.Request, action 
 	if !seesSession(callerOf(r).who, &s) {
 		return unknown
 	}
+	if who := callerOf(r).who; !who.MayRead(s.Owner) {
+		return refuse(signalbox.CodeForbidden, "show a token that has it, or that of who began the conversation",
+			"session %s is somebody else's: to %s it needs the scope %s, and %s has %s", clip(id), action, signalbox.ScopeRead, who.String(), scopeWords(who.Scopes))
+	}
 	if s, err = change(r.Context(), id, callerOf(r).String()); err != nil {
 		return err
 	}

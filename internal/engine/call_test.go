@@ -9,10 +9,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
+// agentPrincipal is an agent with the rights that its token has.
+func agentPrincipal(name string) signalbox.Principal {
+	return signalbox.Principal{Kind: signalbox.PrincipalAgent, ID: name, Scopes: []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit, signalbox.ScopeTool, signalbox.ScopeAgent}}
+}
+
 // as is a chat that an agent asks for from within what it runs, and waits for.
 func as(caller, agent string) engine.NewTask {
 	n := chat(agent, caller+" asks "+agent)
-	n.By, n.Waits = signalbox.Principal{Kind: signalbox.PrincipalAgent, ID: caller}, true
+	n.By, n.Waits = agentPrincipal(caller), true
 	return n
 }
 
@@ -172,7 +177,7 @@ func TestIncidentNoCallDepthGuard(t *testing.T) {
 // queued is a task that an agent submits from within what it runs, and waits
 // for.
 func queued(caller string, n engine.NewTask) engine.NewTask {
-	n.By, n.Waits = signalbox.Principal{Kind: signalbox.PrincipalAgent, ID: caller}, true
+	n.By, n.Waits = agentPrincipal(caller), true
 	return n
 }
 

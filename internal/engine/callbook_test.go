@@ -56,7 +56,7 @@ func waitingCrowd(tb testing.TB, s store.Store, n int) *engine.Engine {
 func crowdName(i int) string { return fmt.Sprintf("agent-%04d", i) }
 
 func askAnyone(i int) engine.NewTask {
-	return engine.NewTask{Prompt: "help", Waits: true, By: signalbox.Principal{Kind: signalbox.PrincipalAgent, ID: crowdName(i)}}
+	return engine.NewTask{Prompt: "help", Waits: true, By: agentPrincipal(crowdName(i))}
 }
 
 // TestManyAgentsThatWait: the call that closes a circle of 1,000 agents is

@@ -153,7 +153,7 @@ func TestRetryOfAChat(t *testing.T) {
 	b.work(a)
 	b.submit(begins)
 	second := b.work(a)
-	by := signalbox.Principal{Kind: signalbox.PrincipalAgent, ID: "coder"}
+	by := agentPrincipal("coder")
 	_, err = b.Retry(t.Context(), first.ID, engine.Edit{By: by})
 	wantCode(t, err, signalbox.CodeValidation, "X-Signalbox-Execution")
 	r, err = b.Retry(t.Context(), first.ID, engine.Edit{By: by, CallerID: second.ID})

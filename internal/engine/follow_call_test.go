@@ -88,7 +88,7 @@ func TestIncidentTwoDirectorsCloseACircle(t *testing.T) {
 		to := []string{"two", "one"}[i]
 		calls.Go(func() {
 			_, errs[i] = engines[i].Submit(ctx, engine.NewTask{
-				Prompt: "x", Agent: to, Waits: true, By: signalbox.Principal{Kind: signalbox.PrincipalAgent, ID: from},
+				Prompt: "x", Agent: to, Waits: true, By: agentPrincipal(from),
 			})
 		})
 	}

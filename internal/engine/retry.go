@@ -20,13 +20,17 @@ type Edit struct {
 
 // Retry submits an ended task anew, as a new task that names the old one.
 //
-// Errors: those of Submit; CodeConflict while the task has not ended;
+// Errors: those of Submit; CodeForbidden where it is somebody else's and the
+// caller may not read; CodeConflict while the task has not ended;
 // CodeValidation if it had an env, which was erased, and none is given;
 // CodeUnsupported for a call of a tool, which goes through the gateway again.
 func (e *Engine) Retry(ctx context.Context, id string, edit Edit) (Receipt, error) {
 	t, err := e.store.Task(ctx, id)
 	if err != nil {
 		return Receipt{}, err
+	}
+	if !mayRead(edit.By, t.Owner) {
+		return Receipt{}, notOwn(edit.By, "task", id)
 	}
 	if !t.State.Terminal() {
 		return Receipt{}, signalbox.Errorf(signalbox.CodeConflict, "task %s is %s: it can be retried when it has ended; cancel it first", id, t.State)

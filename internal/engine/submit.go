@@ -99,6 +99,9 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 			return Receipt{}, err
 		}
 	}
+	if err := e.checkTalk(ctx, &n); err != nil {
+		return Receipt{}, err
+	}
 	from, refused := e.callOf(ctx, &n)
 	defer func() {
 		if err != nil || r.Replayed {
