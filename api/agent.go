@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // The agent HTTP API: what a director asks of an agent. Any program that
 // serves these five paths is an agent; fields marked "signalbox" are
@@ -159,6 +162,16 @@ type AgentCurrentTask struct {
 	StartedAt      time.Time  `json:"started_at"`
 	PromptPreview  string     `json:"prompt_preview"`
 	LastProgressAt *time.Time `json:"last_progress_at,omitempty"`
+}
+
+// UnmarshalJSON takes the id alone, too: agents of the work-queue seed name the
+// task in a refusal by a string.
+func (t *AgentCurrentTask) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '"' {
+		return json.Unmarshal(data, &t.ID)
+	}
+	type plain AgentCurrentTask
+	return json.Unmarshal(data, (*plain)(t))
 }
 
 // AgentConfig is the part of its configuration that an agent shows.

@@ -128,7 +128,7 @@ type Queue struct {
 	Depth            int             `json:"depth"` // pending tasks, tool calls apart
 	MaxSize          int             `json:"max_size"`
 	OldestAgeSeconds int64           `json:"oldest_age_seconds"`
-	DispatchedCount  int             `json:"dispatched_count"`     // working tasks
+	DispatchedCount  int             `json:"dispatched_count"`     // tasks that an agent has, or is being sent
 	Tools            *ToolTaskCounts `json:"tool_tasks,omitempty"` // tool calls that are tasks, where there can be any
 	Tasks            []Task          `json:"tasks"`
 	Next             string          `json:"next,omitempty"` // cursor: ask with ?after=

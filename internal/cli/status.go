@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -102,8 +103,17 @@ func apart(tasks []api.Task) (ofAgents, ofTools []api.Task) {
 }
 
 func (a *app) queueLines(tasks []api.Task) error {
+	sent := 0
 	for i, task := range tasks {
-		if err := a.say("  %d. %s [%s] %s", i+1, clean(task.QueueID), a.state(task.State), clean(task.PromptPreview)); err != nil {
+		// The number is the position that submit and status tell; what has left
+		// its queue has none.
+		number := strconv.Itoa(i+1-sent) + "."
+		if task.State == "dispatching" {
+			number, sent = "-", sent+1
+		} else if task.Position > 0 {
+			number = strconv.Itoa(task.Position) + "."
+		}
+		if err := a.say("  %s %s [%s] %s", number, clean(task.QueueID), a.state(task.State), clean(task.PromptPreview)); err != nil {
 			return err
 		}
 	}

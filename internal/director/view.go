@@ -100,12 +100,13 @@ func pauseViews(pauses []signalbox.Pause) []api.Pause {
 	return views
 }
 
-// queueStatus is the seed's block of figures, all from one snapshot. A task
-// that is being cancelled still runs.
+// queueStatus is the seed's block of figures, all from one snapshot. A task that
+// is being sent or cancelled has its agent: depth and dispatched_count together
+// are all that has not ended.
 func queueStatus(c store.Counts, maxSize int, now time.Time) api.QueueStatus {
 	q := api.QueueStatus{
 		Depth: c.Pending - waitingTools(c), MaxSize: maxSize,
-		DispatchedCount: c.InFlight[signalbox.Working] + c.InFlight[signalbox.Cancelling],
+		DispatchedCount: c.InFlight[signalbox.Dispatching] + c.InFlight[signalbox.Working] + c.InFlight[signalbox.Cancelling],
 	}
 	if !c.Oldest.IsZero() {
 		q.OldestAgeSeconds = max(0, int64(now.Sub(c.Oldest).Seconds()))

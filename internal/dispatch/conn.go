@@ -35,7 +35,11 @@ const maxWord = 1000
 // sayable is an agent's text as it may be stored and logged.
 func sayable(s string) string {
 	if len(s) > maxWord {
-		s = s[:maxWord] + "..."
+		s = s[:maxWord]
+		if end := strings.LastIndexByte(s, ' '); end > maxWord/2 { // not in mid-word
+			s = s[:end]
+		}
+		s += "..."
 	}
 	return strings.ToValidUTF8(s, "")
 }

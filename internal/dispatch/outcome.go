@@ -104,8 +104,12 @@ func staleFence(err error) int64 {
 // busyMessage is the seed's text, with what the agent is busy with.
 func busyMessage(err error) string {
 	var r *refusal
-	if errors.As(err, &r) && r.CurrentTask != nil {
+	switch {
+	case !errors.As(err, &r):
+	case r.CurrentTask != nil && r.CurrentTask.ID != "":
 		return "agent busy with " + sayable(r.CurrentTask.ID)
+	case r.Message != "":
+		return "agent busy: " + sayable(r.Message)
 	}
 	return "agent busy"
 }

@@ -2,8 +2,8 @@ package pull_test
 
 import (
 	"fmt"
-	"sync"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
