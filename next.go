@@ -56,30 +56,26 @@ type step struct {
 
 type moves = map[State]func(*Change, Event) error
 
-// table is filled in init because refuse and its like refer to each other.
-var table map[EventKind]step
-
-func init() {
-	table = map[EventKind]step{
-		EventClaim:  {from: moves{Pending: claim}},
-		EventAccept: {fenced: true, from: moves{Dispatching: accept, Working: same, Cancelling: same}},
-		EventBusy:   {fenced: true, from: moves{Dispatching: busy}},
-		EventRefuse: {fenced: true, from: moves{Dispatching: refuse}},
-		EventUnsent: {fenced: true, from: moves{Dispatching: unsent}},
-		EventReject: {fenced: true, from: moves{Dispatching: reject}},
-		EventFinish: {fenced: true, from: moves{Dispatching: finish, Working: finish, Cancelling: finish}},
-		EventLost:   {fenced: true, from: moves{Dispatching: lostUnstarted, Working: lost, Cancelling: lostCancelling}},
-		EventRelease: {fenced: true, from: moves{
-			Dispatching: release, Working: release, Cancelling: releaseCancelling,
-		}},
-		EventCancel: {from: moves{
-			Pending: cancelPending, Dispatching: begun(cancelDispatching), Working: begun(cancelWorking), Cancelling: begun(same),
-		}},
-		EventWaitTimeout:   {from: moves{Pending: waitTimeout}},
-		EventMove:          {from: moves{Pending: moveQueue}},
-		EventUndeliverable: {from: moves{Pending: undeliverable}},
-		EventStop:          {fenced: true, from: moves{Working: stop, Cancelling: same}},
-	}
+// table is the law: what each event does in each state.
+var table = map[EventKind]step{
+	EventClaim:  {from: moves{Pending: claim}},
+	EventAccept: {fenced: true, from: moves{Dispatching: accept, Working: same, Cancelling: same}},
+	EventBusy:   {fenced: true, from: moves{Dispatching: busy}},
+	EventRefuse: {fenced: true, from: moves{Dispatching: refuse}},
+	EventUnsent: {fenced: true, from: moves{Dispatching: unsent}},
+	EventReject: {fenced: true, from: moves{Dispatching: reject}},
+	EventFinish: {fenced: true, from: moves{Dispatching: finish, Working: finish, Cancelling: finish}},
+	EventLost:   {fenced: true, from: moves{Dispatching: lostUnstarted, Working: lost, Cancelling: lostCancelling}},
+	EventRelease: {fenced: true, from: moves{
+		Dispatching: release, Working: release, Cancelling: releaseCancelling,
+	}},
+	EventCancel: {from: moves{
+		Pending: cancelPending, Dispatching: begun(cancelDispatching), Working: begun(cancelWorking), Cancelling: begun(same),
+	}},
+	EventWaitTimeout:   {from: moves{Pending: waitTimeout}},
+	EventMove:          {from: moves{Pending: moveQueue}},
+	EventUndeliverable: {from: moves{Pending: undeliverable}},
+	EventStop:          {fenced: true, from: moves{Working: stop, Cancelling: same}},
 }
 
 // same accepts an event that says what is known already: a repeated answer

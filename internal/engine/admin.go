@@ -29,7 +29,9 @@ func (e *Engine) Pause(ctx context.Context, queue, reason, by string, until time
 		p.UntilMS = until.UnixMilli()
 	}
 	err := e.store.SetPause(ctx, p, signalbox.Entry{At: now, Kind: signalbox.EventPaused, Queue: queue, Message: reason, By: by})
-	e.hub.noted()
+	if err == nil {
+		e.hub.noted()
+	}
 	return err
 }
 
