@@ -131,6 +131,7 @@ func Routes() []Route {
 			Query: []Param{{"after", "query", "seq after which to begin (default 0)"}, {"newest", "query", "true: newest first, before the seq after"}, {"event_type", "query", ""}, {"action", "query", ""}, {"user_id", "query", ""}, {"agent", "query", ""}, {"severity", "query", ""}, {"since", "query", "RFC 3339, or an age such as 2h"}, limitParam}, Answer: AuditLog{}},
 		{Name: "auditHead", Method: http.MethodGet, Path: "/api/audit/head", Summary: "Number and hash of the newest audit row", Status: 200, Scope: ScopeAdmin, Answer: AuditHead{}},
 		{Name: "me", Method: http.MethodGet, Path: "/api/me", Summary: "Who the caller is", Status: 200, Scope: ScopeAny, Answer: Me{}},
+		{Name: "prove", Method: http.MethodPost, Path: "/.well-known/signalbox/prove", Summary: "The director proves that it knows the caller's token, before that is shown", Status: 200, Scope: ScopePublic, Request: ProveRequest{}, Answer: Proof{}, Errors: []int{401, 409, 429, 503}},
 		{Name: "login", Method: http.MethodPost, Path: "/api/login", Summary: "Log in with a password; the answer sets a cookie", Status: 200, Scope: ScopePublic, Request: LoginRequest{}, Answer: Me{}, Errors: []int{401, 429}},
 		{Name: "logout", Method: http.MethodPost, Path: "/api/logout", Summary: "End the login of the cookie", Status: 204, Scope: ScopeAny},
 		{Name: "loginPage", Method: http.MethodGet, Path: "/login", Summary: "The login page", Status: 200, Scope: ScopePublic,

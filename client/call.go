@@ -172,6 +172,9 @@ func (c *Client) noAnswer(ctx, short context.Context, req call, err error) error
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if no := c.unproved(err); no != nil {
+		return no
+	}
 	if cause := context.Cause(short); cause != nil {
 		err = cause
 	}

@@ -19,8 +19,12 @@ type Options struct {
 	// HTTPClient makes the requests. It must not have a Timeout of its own,
 	// which would cut streams and long polls. The default follows no
 	// redirects: a director sends none, and following one would turn a
-	// submit into a read.
+	// submit into a read. Where its Transport is neither nil nor an
+	// *http.Transport, its connections are not proved (see Proof).
 	HTTPClient *http.Client
+	// Proof says whether the director has to prove that it knows the token
+	// before that is sent; default ProofRequired.
+	Proof Proof
 	// UserAgent is sent with each request; default "signalbox-go".
 	UserAgent string
 	// Traceparent, if set, is sent with each request (W3C Trace Context): what
@@ -68,6 +72,9 @@ func New(address string, opts Options) (*Client, error) {
 		return nil, errors.New("the token holds a space, a line end or a character outside ASCII: it cannot be sent")
 	}
 	setDefaults(&opts)
+	if opts.Proof == ProofRequired {
+		opts.HTTPClient = proving(opts.HTTPClient, base.String(), opts.Token)
+	}
 	return &Client{base: base, opts: opts}, nil
 }
 

@@ -92,7 +92,7 @@ func TestHeaders(t *testing.T) {
 		}
 		reply(w, 200, api.Task{})
 	})
-	c := newClient(t, url+"/prefix", client.Options{Token: "sesame", UserAgent: "test/1", Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
+	c := newClient(t, url+"/prefix", client.Options{Proof: client.ProofOff, Token: "sesame", UserAgent: "test/1", Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
 	if _, err := c.Task(t.Context(), "a/b"); err != nil {
 		t.Fatal(err)
 	}

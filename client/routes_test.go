@@ -142,6 +142,7 @@ var calls = map[string]func(context.Context, *client.Client) error{
 
 // notHere are the routes that no method calls.
 var notHere = map[string]string{
+	"prove":         "what each new connection begins with",
 	"getTaskStatus": "the seed's way to ask what ToolTask asks",
 	"terminal":      "a WebSocket, which the standard library does not have: OpenTerminal gives its ticket",
 	"loginPage":     "a page for browsers",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
 	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
@@ -53,7 +55,7 @@ func bridgeHeaders(to cli.Bridge) map[string]string {
 func newBridge(to cli.Bridge, headers map[string]string, log *slog.Logger) *bridge {
 	return &bridge{listeners: map[int]func(){}, Provider: mcp.New(toolconf.Server{
 		Name: "director", Transport: toolconf.HTTP, URL: to.URL + "/mcp", Headers: headers, Shared: true, HealthProbe: "ping",
-	}, mcp.Options{Log: log, Version: version, OwnNames: true, Backoff: 200 * time.Millisecond})}
+	}, mcp.Options{Log: log, Version: version, OwnNames: true, Prove: to.Token, Backoff: 200 * time.Millisecond})}
 }
 
 // OnChange implements endpoint.Gateway.
@@ -94,7 +96,10 @@ func runBridge(ctx context.Context, cfg config.Config, o cli.GatewayOptions) err
 	}
 	fmt.Fprintf(o.Err, "signalbox gateway: tools of the director at %s, whose queues all its callers share\n", o.Bridge.URL)
 	options := endpointOptions(log)
-	options.Relay = &endpoint.Relay{URL: o.Bridge.URL + "/mcp", Headers: headers}
+	options.Relay = &endpoint.Relay{
+		URL: o.Bridge.URL + "/mcp", Headers: headers,
+		Client: &http.Client{Transport: handshake.ToDirector(http.DefaultTransport, o.Bridge.URL, o.Bridge.Token)},
+	}
 	err = serveStdio(ctx, settled(b), o, options)
 	if closed := b.Close(); closed != nil {
 		log.Error("the connection to the director did not end as it should", "error", closed)

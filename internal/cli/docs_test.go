@@ -38,6 +38,8 @@ The first that is given of: ` + "`--director`" + `, ` + "`SIGNALBOX_DIRECTOR`" +
 this host (` + "`~/.signalbox/director.json`" + `), http://127.0.0.1:8080. The token likewise: ` + "`--token`" + `, ` + "`SIGNALBOX_TOKEN`" + `, ` + "`token`" + ` in the
 named file, the token file of the director that runs here, which is sent to that director alone. ` + "`signalbox tokens create`" + ` makes tokens;
 ` + "`signalbox whoami`" + ` says who a token speaks for and what it may do.
+By http a director proves that it knows the token before that is sent to it (` + "[decision](decisions/0024-connections-are-proved.md)" + `); ` + "`SIGNALBOX_PROOF=off`" + `
+has none asked for, for a tunnel or proxy of your own on its host.
 ` + "`SIGNALBOX_HOME`" + ` puts ` + "`~/.signalbox`" + ` elsewhere.
 
 The roles ` + "`up`, `director`, `agent`, `gateway` and `scheduler`" + ` read ` + "`./signalbox.yaml`" + `, else ` + "`~/.signalbox/config.yaml`" + `, without ` + "`--config`" + ` too. A flag is stronger

@@ -142,7 +142,7 @@ func exitOf(e *client.Error) int {
 		return exitUsage
 	case "not_found":
 		return exitNotFound
-	case "unauthorized", "forbidden", "rate_limited":
+	case "unauthorized", "forbidden", "rate_limited", client.CodeUnproved:
 		return exitNotAllowed
 	case "queue_full", "agent_busy":
 		return exitQueueFull

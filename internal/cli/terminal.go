@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/coder/websocket"
@@ -44,7 +45,7 @@ func (a *app) terminal(ctx context.Context, c *client.Client, agent string) erro
 	if err != nil {
 		return err
 	}
-	conn, err := dialTerminal(ctx, c.URL()+ticket.URL)
+	conn, err := dialTerminal(ctx, c.HTTPClient(), c.URL()+ticket.URL)
 	if err != nil {
 		return err
 	}
@@ -65,10 +66,10 @@ func (a *app) terminal(ctx context.Context, c *client.Client, agent string) erro
 	return t.ended(agent, end)
 }
 
-func dialTerminal(ctx context.Context, url string) (*websocket.Conn, error) {
+func dialTerminal(ctx context.Context, through *http.Client, url string) (*websocket.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
-	conn, resp, err := websocket.Dial(ctx, url, nil)
+	conn, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: through})
 	if resp != nil && resp.Body != nil {
 		defer resp.Body.Close()
 	}

@@ -119,13 +119,17 @@ func (g gate) fromToken(token, addr string) (signalbox.Principal, error) {
 		return who, err
 	}
 	if wait > 0 {
-		return who, &refusal{
-			err:        signalbox.Errorf(signalbox.CodeRateLimited, "too many wrong tokens came from %s", addr),
-			retryAfter: int(wait/time.Second) + 1,
-		}
+		return who, tooManyWrong(addr, wait)
 	}
 	g.bad.note(key, time.Now())
 	return who, err
+}
+
+func tooManyWrong(addr string, wait time.Duration) error {
+	return &refusal{
+		err:        signalbox.Errorf(signalbox.CodeRateLimited, "too many wrong tokens came from %s", addr),
+		retryAfter: int(wait/time.Second) + 1,
+	}
 }
 
 // allow decides by the route's scope.

@@ -1,9 +1,16 @@
 package director_test
 
 import (
+	"context"
+	"encoding/json"
+	"net"
 	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
 // identityStory comes at the very end: its first user is an admin, which
@@ -22,6 +29,10 @@ func (s *session) identityStory() {
 	var ci api.TokenCreated
 	s.ask("createToken", "For a program that may use one agent", "/api/tokens", `{"name":"ci","scopes":["submit","read"],"agents":["coder"],"expires_in_seconds":2592000}`, anna).
 		want(s.t, http.StatusCreated, &ci)
+	question, at := handshake.Question(ci.Secret, strings.Repeat("5e", 32), "127.0.0.1:8080"), localAddr("127.0.0.1:8080")
+	s.ask("prove", "", handshake.Path, text(s.t, question), at)
+	question.MAC = question.Nonce
+	s.ask("prove", "Who does not know the token learns nothing", handshake.Path, text(s.t, question), at)
 	s.ask("tokens", "", "/api/tokens", "", anna)
 	s.ask("clearLane", "Without the right", "/api/agents/coder/queue/clear", "", bearer(ci.Secret))
 	s.ask("lane", "Of an agent beyond the limits of a token", "/api/agents/reviewer/queue", "", bearer(ci.Secret))
@@ -35,4 +46,21 @@ func (s *session) identityStory() {
 	s.ask("loginPage", "", "/login", "")
 	s.ask("loginScript", "", "/login.js", "")
 	s.ask("logout", "", "/api/logout", "", anna)
+}
+
+// localAddr has a request come by a connection to that address.
+func localAddr(addr string) edit {
+	return func(r *http.Request) {
+		at := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(addr))
+		*r = *r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, at))
+	}
+}
+
+func text(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }

@@ -53,6 +53,7 @@ func (d *Director) handlers() map[string]handler {
 		"audit":          d.auditLog,
 		"auditHead":      d.auditHead,
 		"me":             d.me,
+		"prove":          d.prove,
 		"login":          d.login,
 		"logout":         d.logout,
 		"loginPage":      d.loginPage,
@@ -117,7 +118,7 @@ func (d *Director) mount() (*http.ServeMux, error) {
 var aboutTools = map[string]bool{
 	"tools": true, "toolQueues": true, "callTool": true, "mcp": true, "mcpStream": true, "mcpEnd": true,
 	"createToolTask": true, "toolTasks": true, "toolTask": true, "cancelToolTask": true, "getTaskStatus": true, "doctor": true,
-	"me": true, "openapi": true, "healthz": true, "readyz": true, "metrics": true,
+	"me": true, "prove": true, "openapi": true, "healthz": true, "readyz": true, "metrics": true,
 }
 
 func toolRoutes() []api.Route {

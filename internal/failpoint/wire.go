@@ -55,6 +55,11 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// Over returns it over a changed transport.
+func (t *transport) Over(change func(http.RoundTripper) http.RoundTripper) http.RoundTripper {
+	return &transport{change(t.under), t.set, t.name}
+}
+
 // CloseIdleConnections does that of the transport below.
 func (t *transport) CloseIdleConnections() {
 	if c, ok := t.under.(interface{ CloseIdleConnections() }); ok {

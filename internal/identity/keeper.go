@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
 // Store is the part of store.Store that identities are kept in.
@@ -40,14 +41,18 @@ type Options struct {
 
 // Keeper knows the tokens and users. Its methods are safe for concurrent use.
 type Keeper struct {
-	store   Store // nil: there is the static token at most
-	opts    Options
-	static  [sha256.Size]byte
-	hashing chan struct{} // hashes of passwords that are made at once
-	waiting atomic.Int64  // logins that wait for one
-	backoff backoff
-	started time.Time
-	nobody  string // hash of a password that nobody has
+	store  Store // nil: there is the static token at most
+	opts   Options
+	static [sha256.Size]byte
+	// selector names the static token in proofs of connections; nobodys is a key
+	// that no token has.
+	selector string
+	nobodys  handshake.Key
+	hashing  chan struct{} // hashes of passwords that are made at once
+	waiting  atomic.Int64  // logins that wait for one
+	backoff  backoff
+	started  time.Time
+	nobody   string // hash of a password that nobody has
 
 	change turn // held by whoever changes or reads the store
 	looks  looks
@@ -74,7 +79,7 @@ func New(ctx context.Context, s Store, o Options) (*Keeper, error) {
 		o.Cost = DefaultCost
 	}
 	k := &Keeper{
-		store: s, opts: o, static: sha256.Sum256([]byte(o.Static)), hashing: make(chan struct{}, maxHashes), started: time.Now(),
+		store: s, opts: o, static: sha256.Sum256([]byte(o.Static)), selector: handshake.Selector(o.Static), nobodys: handshake.KeyOf(rand.Text()), hashing: make(chan struct{}, maxHashes), started: time.Now(),
 		nobody: o.Cost.nobody(),
 		change: newTurn(), looks: looks{again: newTurn()},
 	}

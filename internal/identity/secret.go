@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
 // The forms of a secret: "sbxa_ID_SECRET" of an agent, "sbxt_ID_SECRET" else.
@@ -115,6 +116,25 @@ func (k *Keeper) prove(secret string, login bool) (signalbox.Principal, error) {
 	}
 	k.note(c.row.ID, now.UnixMilli())
 	return c.who, nil
+}
+
+// ConnectionKey returns the key by which the token that the selector names is
+// proved on a new connection, before it is shown. Where none is known it is a
+// key that nobody has, so that the answer takes as long. guessable says that
+// wrong proofs must slow down the right ones too. What the token may do, and
+// whether it is still in force, is decided when it is shown.
+func (k *Keeper) ConnectionKey(selector string) (key handshake.Key, guessable bool, err error) {
+	if k.opts.Static != "" && selector == k.selector {
+		return handshake.KeyOfHash(k.static[:]), k.Guessable(), nil
+	}
+	c, err := k.credential(idOf(selector + "_"))
+	if err != nil {
+		return key, false, err
+	}
+	if c == nil || c.row.Login { // a login is shown by browsers alone
+		return k.nobodys, false, nil
+	}
+	return handshake.KeyOfHash(c.row.Hash), false, nil
 }
 
 // note remembers when a token was last used, for people to see. It is not

@@ -13,12 +13,13 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
 // gate is a director that has tools, as far as a demo agent calls them.
 func gate(t *testing.T, answer func(w http.ResponseWriter, tool string, body api.ToolCall)) string {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(handshake.Serve("sbxa_1", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body api.ToolCall
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 			t.Error(err)
@@ -27,7 +28,7 @@ func gate(t *testing.T, answer func(w http.ResponseWriter, tool string, body api
 			t.Errorf("it does not say whose call it is: %v", r.Header)
 		}
 		answer(w, strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/api/tools/"), "/call"), body)
-	}))
+	})))
 	t.Cleanup(s.Close)
 	return s.URL
 }
@@ -107,13 +108,12 @@ func TestDemoCallOutlivesTheDirector(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr, cut := l.Addr().String(), make(chan struct{})
-	go func() {
-		defer close(cut)
-		if c, err := l.Accept(); err == nil {
-			l.Close() // the director is killed in the middle of the call
-			c.Close()
-		}
-	}()
+	first := &http.Server{}
+	first.Handler = handshake.Serve("sbxa_1", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		first.Close() // the director is killed in the middle of the call
+		close(cut)
+	}))
+	go first.Serve(l)
 	done := make(chan runner.Outcome, 1)
 	go func() {
 		o, _ := runDemo(t, "sleep 1ms call browse for 1s", "http://"+addr)
@@ -124,7 +124,7 @@ func TestDemoCallOutlivesTheDirector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { stream(w, "result", `{"content":[]}`) })}
+	s := &http.Server{Handler: handshake.Serve("sbxa_1", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { stream(w, "result", `{"content":[]}`) }))}
 	go s.Serve(back)
 	defer s.Close()
 	if o := <-done; o.ErrType != "" || o.ToolCount != 1 {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/agentaddr"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 // through the tap, and adds the configured headers. It asks the configured
 // origin and no other, whatever the server says.
 type web struct {
-	base    *http.Transport
+	base    http.RoundTripper
 	tap     *tap
 	origin  *url.URL
 	headers map[string]string
@@ -37,14 +38,14 @@ type web struct {
 	posts   bool            // answers come by another way: HTTP with SSE
 }
 
-func newWeb(ctx context.Context, addr string, headers map[string]string, t *tap) (*web, error) {
+func newWeb(ctx context.Context, addr string, headers map[string]string, prove string, t *tap) (*web, error) {
 	origin, err := url.Parse(addr)
 	if err != nil {
 		return nil, errors.New("its url cannot be read")
 	}
 	return &web{
 		ctx: ctx, tap: t, origin: origin, headers: headers,
-		base: &http.Transport{
+		base: handshake.ToDirector(&http.Transport{
 			Proxy:                  http.ProxyFromEnvironment,
 			DialContext:            dialer(origin).DialContext,
 			ForceAttemptHTTP2:      true,
@@ -52,7 +53,7 @@ func newWeb(ctx context.Context, addr string, headers map[string]string, t *tap)
 			MaxIdleConnsPerHost:    64,
 			IdleConnTimeout:        90 * time.Second,
 			MaxResponseHeaderBytes: 1 << 20,
-		},
+		}, addr, prove),
 	}, nil
 }
 

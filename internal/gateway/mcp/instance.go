@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -150,7 +151,7 @@ func (i *instance) transport() (t sdk.Transport, old bool, err error) {
 		// Requests outlive ctx for as long as it takes to say goodbye.
 		net, hangUp := context.WithCancel(context.WithoutCancel(i.ctx))
 		i.hangUp = hangUp
-		if i.web, err = newWeb(net, s.URL, s.Headers, i.tap); err != nil {
+		if i.web, err = newWeb(net, s.URL, s.Headers, i.p.opts.Prove, i.tap); err != nil {
 			return nil, false, err
 		}
 	}
@@ -203,7 +204,7 @@ func (i *instance) end() {
 			i.hangUp()
 		}
 		if i.web != nil {
-			i.web.base.CloseIdleConnections()
+			(&http.Client{Transport: i.web.base}).CloseIdleConnections()
 		}
 		i.watch.Wait()
 		close(i.ended)

@@ -22,6 +22,9 @@ type Options struct {
 	// OwnNames has tools named as the server names them, without its own name in
 	// front: it is a gateway itself, and the only one.
 	OwnNames bool
+	// Prove is the token that a server which is a director has to prove to know
+	// before anything is sent to it.
+	Prove string
 
 	StartTimeout time.Duration // for a server to answer after its start; a minute and a half, as npx may have to download it
 	ProbeEvery   time.Duration // between health probes; 30 s

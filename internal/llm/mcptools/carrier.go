@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
 // Limits on what an endpoint may send.
@@ -23,7 +25,7 @@ const (
 // carrier makes the HTTP requests: it adds who calls, and turns refusals into
 // errors that say what the server said.
 type carrier struct {
-	base      *http.Transport
+	base      http.RoundTripper
 	endpoint  *url.URL
 	token     string
 	execution string
@@ -32,7 +34,7 @@ type carrier struct {
 }
 
 func newCarrier(endpoint *url.URL, o *Options) *carrier {
-	return &carrier{endpoint: endpoint, token: o.Token, execution: o.Execution, trace: o.Trace, base: &http.Transport{
+	base := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
 		ForceAttemptHTTP2:   true,
@@ -41,13 +43,20 @@ func newCarrier(endpoint *url.URL, o *Options) *carrier {
 		// A connection that was kept may be dead, and then it is not known what
 		// became of a call; a new one costs next to nothing without TLS.
 		DisableKeepAlives: endpoint.Scheme == "http",
-	}}
+	}
+	return &carrier{
+		endpoint: endpoint, token: o.Token, execution: o.Execution, trace: o.Trace,
+		base: handshake.ToDirector(base, endpoint.String(), o.Token), // who has a token has it of a director
+	}
 }
 
 // client follows no redirects: the token is for this endpoint alone.
 func (c *carrier) client() *http.Client {
 	return &http.Client{Transport: c, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
+
+// CloseIdleConnections is for http.Client.
+func (c *carrier) CloseIdleConnections() { (&http.Client{Transport: c.base}).CloseIdleConnections() }
 
 // speak sets the version of the protocol for requests that name none.
 func (c *carrier) speak(version string) { c.version.Store(&version) }

@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/llm"
 	"github.com/signalbox-ai/signalbox/internal/llm/mcptools"
 )
@@ -82,7 +83,7 @@ func (s *server) start() *server {
 		s.mu.Unlock()
 		h.ServeHTTP(w, r)
 	})
-	s.http, s.done = &http.Server{Handler: note}, make(chan struct{})
+	s.http, s.done = &http.Server{Handler: handshake.Serve("sbxa_secret", note)}, make(chan struct{})
 	go func(srv *http.Server, done chan struct{}) {
 		defer close(done)
 		_ = srv.Serve(ln)
@@ -266,11 +267,11 @@ func TestRefusals(t *testing.T) {
 		{302, `go elsewhere`, "302 Found: go elsewhere"},
 		{500, `<html>oops</html>`, "oops"},
 	} {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s := httptest.NewServer(handshake.Serve("sbxa_secret", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "http://192.0.2.1/")
 			w.WriteHeader(c.status)
 			io.WriteString(w, c.body)
-		}))
+		})))
 		host := strings.TrimPrefix(s.URL, "http://")
 		set := tools(t, mcptools.Options{URL: "http://user:pass@" + host + "/mcp?key=hush", Token: "sbxa_secret"})
 		_, err := set.Tools(ctx(t))

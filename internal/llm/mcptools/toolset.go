@@ -84,7 +84,7 @@ func (t *Tools) Close() {
 		_ = t.now.Close() // the server finds out by itself where it cannot be told
 		t.now = nil
 	}
-	t.carrier.base.CloseIdleConnections()
+	t.carrier.client().CloseIdleConnections()
 }
 
 // Tools lists the tools that may be called.

@@ -170,7 +170,7 @@ func (q *Queue) Ends() (signs <-chan struct{}, stop func()) {
 // refusal words an error of the client for the scheduler.
 func refusal(err error) error {
 	var e *client.Error
-	if client.IsUnreachable(err) || !errors.As(err, &e) {
+	if client.IsUnreachable(err) || client.Code(err) == client.CodeUnproved || !errors.As(err, &e) {
 		return &signalbox.Error{Code: signalbox.CodeUnavailable, Message: err.Error()}
 	}
 	out := &signalbox.Error{Code: signalbox.Code(e.Body.Error), Field: e.Body.Field, Message: e.Error()}

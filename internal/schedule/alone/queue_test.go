@@ -12,6 +12,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
 	"github.com/signalbox-ai/signalbox/internal/schedule/alone"
 )
@@ -37,7 +38,7 @@ func newDirector(t *testing.T) *director {
 	mux.HandleFunc("POST /api/queue/task", d.submit)
 	mux.HandleFunc("GET /api/queue/{id}", d.task)
 	mux.HandleFunc("POST /api/queue/{id}/cancel", d.cancel)
-	d.Server = httptest.NewServer(mux)
+	d.Server = httptest.NewServer(handshake.Serve("sesame", mux))
 	t.Cleanup(func() {
 		d.CloseClientConnections()
 		d.Close()

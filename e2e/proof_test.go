@@ -1,0 +1,98 @@
+package e2e_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// squatter listens where another program listened, says yes to everything and
+// keeps what it hears.
+type squatter struct {
+	server *http.Server
+	ended  chan struct{}
+	mu     sync.Mutex
+	heard  strings.Builder
+	asked  chan string // paths
+}
+
+// squat binds an address and answers what answer says for a path.
+func (b *box) squat(addr string, answer func(path string) string) *squatter {
+	b.t.Helper()
+	var l net.Listener
+	b.until("the port is free", func() bool {
+		var err error
+		l, err = net.Listen("tcp", addr)
+		return err == nil
+	})
+	s := &squatter{ended: make(chan struct{}), asked: make(chan string, 1000)}
+	s.server = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text := new(strings.Builder)
+		_ = r.Write(text)
+		s.mu.Lock()
+		s.heard.WriteString(text.String() + "\n")
+		s.mu.Unlock()
+		select {
+		case s.asked <- r.URL.Path:
+		default:
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, answer(r.URL.Path))
+	})}
+	go func() { defer close(s.ended); _ = s.server.Serve(l) }()
+	b.t.Cleanup(func() { _ = s.server.Close(); <-s.ended })
+	return s
+}
+
+// heardOnly fails if it heard a request that is none for a proof, or a secret.
+func (s *squatter) heardOnly(t *testing.T, secrets ...string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, secret := range append(secrets, "Authorization", "Bearer") {
+		if strings.Contains(s.heard.String(), secret) {
+			t.Errorf("it heard %q:\n%s", secret, s.heard.String())
+		}
+	}
+	lines := bufio.NewScanner(strings.NewReader(s.heard.String()))
+	for lines.Scan() {
+		if line := lines.Text(); strings.HasSuffix(line, " HTTP/1.1") && line != "POST /.well-known/signalbox/prove HTTP/1.1" {
+			t.Errorf("it was asked: %s", line)
+		}
+	}
+}
+
+// A director dies and another program binds its port: agents that register and
+// agents that ask for work go on trying, and the command line is used.
+func TestAttackASquatterOfTheDirectorsPort(t *testing.T) {
+	const token = "the-token-of-the-owner-0123456789abcdef"
+	b := newBox(t)
+	b.vars["SIGNALBOX_TOKEN"] = token
+	addr := freePort(t)
+	director := b.director("--addr", addr)
+	b.agent("registers", director.url)
+	puller := b.serve("agent", "--pull", "--name", "pulls", "--kind", "demo", "--data", b.root+"/pulls", "--director", director.url)
+	b.want(0, "submit", "--wait", "--agent", "pulls", "sleep 1ms")
+	b.want(0, "submit", "--wait", "--agent", "registers", "sleep 1ms")
+	director.kill()
+	forged := `{"task":{"queue_id":"queue-00000000000000000000000000","prompt":"say FORGED","fence":9999999,"director":"x"},"interval_seconds":1}`
+	s := b.squat(addr, func(string) string { return forged })
+	got := b.cli("submit", "--director", "http://"+addr, "--env", "DEPLOY_KEY=secret-deploy-key", "deploy it")
+	if got.code != 4 || !strings.Contains(got.err, "is not the director, or does not know this token") || !strings.Contains(got.err, "nothing was sent") {
+		t.Errorf("%d: %s", got.code, got.err)
+	}
+	puller.says("nothing was sent")
+	for range 6 { // all of them have tried by then, some more than once
+		select {
+		case <-s.asked:
+		case <-time.After(30 * time.Second):
+			t.Fatal("nobody tries any more")
+		}
+	}
+	s.heardOnly(t, token, "deploy it", "secret-deploy-key", "FORGED")
+}
