@@ -3,7 +3,7 @@
 // the limit are answered with a text that asks the model to call again, or wait
 // for those before them.
 //
-//	limiter := steplimit.New(steplimit.Options{Max: 3})
+//	limiter, err := steplimit.New(steplimit.Options{Max: 3})
 //	for step := 1; ; step++ {
 //		calls := ask(model, conversation)
 //		if len(calls) == 0 {

@@ -8,7 +8,11 @@ import (
 )
 
 func Example() {
-	limiter := steplimit.New(steplimit.Options{Max: 1})
+	limiter, err := steplimit.New(steplimit.Options{Max: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	calls := []steplimit.Call{
 		{ID: "call_1", Name: "web_search", Arguments: `{"q": "block signals"}`},
 		{ID: "call_2", Name: "web_search", Arguments: `{"q": "token  working"}`},

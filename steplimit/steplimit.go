@@ -2,6 +2,7 @@ package steplimit
 
 import (
 	"context"
+	"fmt"
 	"sync"
 )
 
@@ -12,12 +13,15 @@ type Limiter struct {
 	log logger
 }
 
-// New makes a Limiter.
-func New(o Options) *Limiter {
+// New makes a Limiter. A policy that it does not know is an error.
+func New(o Options) (*Limiter, error) {
+	if o.Policy != "" && o.Policy != Reject && o.Policy != Queue {
+		return nil, fmt.Errorf("steplimit: there is no policy %q: it is %q or %q", o.Policy, Reject, Queue)
+	}
 	if o.Prefix == "" {
 		o.Prefix = "[streamChat]"
 	}
-	return &Limiter{opt: o, log: logger{to: o.Logger, prefix: o.Prefix}}
+	return &Limiter{opt: o, log: logger{to: o.Logger, prefix: o.Prefix}}, nil
 }
 
 // max is the limit of a step that begins now.
@@ -67,8 +71,9 @@ type Steps struct {
 // Do runs one call of a step, or answers it otherwise, as Limiter.Run does for
 // all of them. The id of a step is anything that is the same for all its calls
 // and new for the next, such as the number of messages so far. Calls count in
-// the order in which they come. A step is forgotten when the first call of
-// another has come and none of its own is under way.
+// the order in which they come. A step is forgotten when the first call of a
+// step that is not known comes while none of its own calls is in flight; until
+// then a call with its id counts in it, whatever other steps have come.
 func (s *Steps) Do(ctx context.Context, id int, c Call, execute Execute) Result {
 	st, t := s.enter(id, c)
 	defer s.exit(st)

@@ -40,7 +40,7 @@ func outcomes(rs []steplimit.Result) string {
 }
 
 func TestDefaultIsTen(t *testing.T) {
-	rs := steplimit.New(steplimit.Options{}).Run(t.Context(), 1, calls(11), echo)
+	rs := newLimiter(t, steplimit.Options{}).Run(t.Context(), 1, calls(11), echo)
 	want := strings.Repeat("executed ", 10) + "refused"
 	if got := outcomes(rs); got != want {
 		t.Errorf("outcomes: %s, want %s", got, want)
@@ -49,7 +49,7 @@ func TestDefaultIsTen(t *testing.T) {
 
 func TestRefusalHasTheSeedsWordsAndTheRawArguments(t *testing.T) {
 	c := steplimit.Call{ID: "b", Name: "literature_search", Arguments: "{ \"z\":1,  \"a\":[ 2 ],\n\"z\":3 } and no JSON"}
-	rs := steplimit.New(steplimit.Options{Max: 1}).Run(t.Context(), 1, []steplimit.Call{{ID: "a", Name: "first"}, c}, echo)
+	rs := newLimiter(t, steplimit.Options{Max: 1}).Run(t.Context(), 1, []steplimit.Call{{ID: "a", Name: "first"}, c}, echo)
 	want := "The tool literature_search with arguments { \"z\":1,  \"a\":[ 2 ],\n\"z\":3 } and no JSON could not be executed due to rate limit. Call it again."
 	if rs[1].Text != want || !rs[1].IsError {
 		t.Errorf("refusal:\n%s\nwant:\n%s", rs[1].Text, want)
@@ -58,7 +58,7 @@ func TestRefusalHasTheSeedsWordsAndTheRawArguments(t *testing.T) {
 
 func TestLimitBelowOneCountsAsOne(t *testing.T) {
 	for _, o := range []steplimit.Options{{Max: -3}, {Max: 5, MaxFunc: func() int { return 0 }}} {
-		if got := outcomes(steplimit.New(o).Run(t.Context(), 1, calls(2), echo)); got != "executed refused" {
+		if got := outcomes(newLimiter(t, o).Run(t.Context(), 1, calls(2), echo)); got != "executed refused" {
 			t.Errorf("%+v: %s", o, got)
 		}
 	}
@@ -66,7 +66,7 @@ func TestLimitBelowOneCountsAsOne(t *testing.T) {
 
 func TestMaxFuncIsReadOnceAStep(t *testing.T) {
 	var asked atomic.Int32
-	l := steplimit.New(steplimit.Options{MaxFunc: func() int { return int(asked.Add(1)) }})
+	l := newLimiter(t, steplimit.Options{MaxFunc: func() int { return int(asked.Add(1)) }})
 	for step := 1; step <= 3; step++ {
 		rs := l.Run(t.Context(), step, calls(5), echo)
 		if n := strings.Count(outcomes(rs), "executed"); n != step {
@@ -84,7 +84,7 @@ func TestProperty6(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit, n := rapid.IntRange(1, 12).Draw(t, "limit"), rapid.IntRange(0, 30).Draw(t, "calls")
 		policy := rapid.SampledFrom([]steplimit.Policy{steplimit.Reject, steplimit.Queue}).Draw(t, "policy")
-		l := steplimit.New(steplimit.Options{Max: limit, Policy: policy})
+		l := newLimiter(t, steplimit.Options{Max: limit, Policy: policy})
 		var running, most, began atomic.Int32
 		side := int32(min(limit, n)) // so many must be there together before any may go on
 		together := make(chan struct{})
@@ -115,7 +115,7 @@ func TestProperty6(t *testing.T) {
 }
 
 func TestQueuedCallsBeginInTheirOrder(t *testing.T) {
-	l := steplimit.New(steplimit.Options{Max: 1, Policy: steplimit.Queue})
+	l := newLimiter(t, steplimit.Options{Max: 1, Policy: steplimit.Queue})
 	var mu sync.Mutex
 	var order []string
 	l.Run(t.Context(), 1, calls(40), func(_ context.Context, c steplimit.Call) (steplimit.Answer, error) {
@@ -136,7 +136,7 @@ func TestQueuedCallsBeginInTheirOrder(t *testing.T) {
 
 func TestExemptCallsNeitherCountNorWait(t *testing.T) {
 	for _, policy := range []steplimit.Policy{steplimit.Reject, steplimit.Queue} {
-		l := steplimit.New(steplimit.Options{Max: 1, Policy: policy, Exempt: steplimit.Named("tool_1", "tool_3")})
+		l := newLimiter(t, steplimit.Options{Max: 1, Policy: policy, Exempt: steplimit.Named("tool_1", "tool_3")})
 		all := make(chan struct{}) // closed once the three that may run at once do
 		var n atomic.Int32
 		rs := l.Run(t.Context(), 1, calls(3), func(context.Context, steplimit.Call) (steplimit.Answer, error) {
@@ -155,7 +155,7 @@ func TestExemptCallsNeitherCountNorWait(t *testing.T) {
 func TestApproval(t *testing.T) {
 	need := steplimit.Named("tool_1", "tool_2", "tool_3")
 	t.Run("nobody is there", func(t *testing.T) {
-		rs := steplimit.New(steplimit.Options{Max: 1, NeedsApproval: need}).Run(t.Context(), 1, calls(4), echo)
+		rs := newLimiter(t, steplimit.Options{Max: 1, NeedsApproval: need}).Run(t.Context(), 1, calls(4), echo)
 		if outcomes(rs) != "needs_approval needs_approval needs_approval executed" {
 			t.Fatal(outcomes(rs))
 		}
@@ -175,7 +175,7 @@ func TestApproval(t *testing.T) {
 			}
 			return steplimit.Decision{Approved: true}, nil
 		}
-		rs := steplimit.New(o).Run(t.Context(), 1, calls(5), echo)
+		rs := newLimiter(t, o).Run(t.Context(), 1, calls(5), echo)
 		if outcomes(rs) != "executed denied failed executed refused" {
 			t.Fatal(outcomes(rs))
 		}
@@ -189,7 +189,7 @@ func TestApproval(t *testing.T) {
 			return steplimit.Decision{Approved: true}, nil
 		}
 		var running, most, counted atomic.Int32
-		rs := steplimit.New(o).Run(t.Context(), 1, calls(4), func(_ context.Context, c steplimit.Call) (steplimit.Answer, error) {
+		rs := newLimiter(t, o).Run(t.Context(), 1, calls(4), func(_ context.Context, c steplimit.Call) (steplimit.Answer, error) {
 			if c.Name == "tool_4" {
 				counted.Add(1)
 				return steplimit.Answer{}, nil
@@ -206,7 +206,7 @@ func TestApproval(t *testing.T) {
 }
 
 func TestNoToolTakesTheOthersAlong(t *testing.T) {
-	rs := steplimit.New(steplimit.Options{Max: 2, Policy: steplimit.Queue}).Run(t.Context(), 1, calls(5), func(_ context.Context, c steplimit.Call) (steplimit.Answer, error) {
+	rs := newLimiter(t, steplimit.Options{Max: 2, Policy: steplimit.Queue}).Run(t.Context(), 1, calls(5), func(_ context.Context, c steplimit.Call) (steplimit.Answer, error) {
 		switch c.Name {
 		case "tool_1":
 			panic("secret of the tool")
@@ -246,7 +246,7 @@ func TestContextEnds(t *testing.T) {
 	var began sync.WaitGroup
 	began.Add(2)
 	go func() { began.Wait(); <-asked; cancel() }()
-	rs := steplimit.New(o).Run(ctx, 1, calls(5), func(ctx context.Context, c steplimit.Call) (steplimit.Answer, error) {
+	rs := newLimiter(t, o).Run(ctx, 1, calls(5), func(ctx context.Context, c steplimit.Call) (steplimit.Answer, error) {
 		began.Done()
 		<-ctx.Done()
 		if c.Name == "tool_1" {
@@ -268,7 +268,7 @@ func TestContextThatHasEndedRunsNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, policy := range []steplimit.Policy{steplimit.Reject, steplimit.Queue} {
-		rs := steplimit.New(steplimit.Options{Max: 2, Policy: policy}).Run(ctx, 1, calls(4), func(context.Context, steplimit.Call) (steplimit.Answer, error) {
+		rs := newLimiter(t, steplimit.Options{Max: 2, Policy: policy}).Run(ctx, 1, calls(4), func(context.Context, steplimit.Call) (steplimit.Answer, error) {
 			t.Error("it was executed")
 			return steplimit.Answer{}, nil
 		})
@@ -295,7 +295,7 @@ func TestHooksSeeEachCallOnce(t *testing.T) {
 	}
 	hold := make(chan struct{})
 	var n atomic.Int32
-	steplimit.New(o).Run(t.Context(), 7, calls(5), func(context.Context, steplimit.Call) (steplimit.Answer, error) {
+	newLimiter(t, o).Run(t.Context(), 7, calls(5), func(context.Context, steplimit.Call) (steplimit.Answer, error) {
 		if n.Add(1) == 2 {
 			close(hold)
 		}
@@ -307,5 +307,59 @@ func TestHooksSeeEachCallOnce(t *testing.T) {
 	}
 	if len(ended) != 5 || ended["call_2"] != steplimit.NeedsApproval || ended["call_5"] != steplimit.Executed {
 		t.Errorf("ended: %v", ended)
+	}
+}
+
+func newLimiter(t interface {
+	Helper()
+	Fatal(...any)
+}, o steplimit.Options) *steplimit.Limiter {
+	t.Helper()
+	l, err := steplimit.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// A misspelt policy is an error, and not the policy that refuses calls.
+func TestUnknownPolicy(t *testing.T) {
+	for _, policy := range []steplimit.Policy{"queued", "QUEUE", " reject"} {
+		if l, err := steplimit.New(steplimit.Options{Policy: policy}); err == nil || l != nil || !strings.Contains(err.Error(), string(policy)) {
+			t.Errorf("policy %q: %v, %v", policy, l, err)
+		}
+	}
+}
+
+// A call with the id of a step that is still known counts in it (the example of
+// the documentation of Do).
+func TestStepIsForgottenWithTheNextNewOne(t *testing.T) {
+	steps := newLimiter(t, steplimit.Options{Max: 1}).Steps()
+	do := func(id int) steplimit.Outcome {
+		return steps.Do(t.Context(), id, steplimit.Call{Name: "x"}, echo).Outcome
+	}
+	inside, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		steps.Do(t.Context(), 1, steplimit.Call{Name: "x"}, func(context.Context, steplimit.Call) (steplimit.Answer, error) {
+			close(inside)
+			<-goOn
+			return steplimit.Answer{}, nil
+		})
+	}()
+	<-inside
+	if got := do(2); got != steplimit.Executed {
+		t.Errorf("the first call of step 2: %s", got)
+	}
+	close(goOn)
+	<-ended
+	if got := do(1); got != steplimit.Refused {
+		t.Errorf("step 1, which is still known: %s", got)
+	}
+	if got := do(3); got != steplimit.Executed {
+		t.Errorf("the first call of step 3: %s", got)
+	}
+	if got := do(1); got != steplimit.Executed {
+		t.Errorf("step 1, which is forgotten: %s", got)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // TestSteps is the wrapper of the seed: the SDK calls the tools one by one,
 // and the number of messages tells the steps apart.
 func TestSteps(t *testing.T) {
-	steps := steplimit.New(steplimit.Options{Max: 3}).Steps()
+	steps := newLimiter(t, steplimit.Options{Max: 3}).Steps()
 	for _, messages := range []int{2, 9, 16} {
 		for i, c := range calls(5) {
 			r := steps.Do(t.Context(), messages, c, echo)
@@ -31,7 +31,7 @@ func TestSteps(t *testing.T) {
 }
 
 func TestStepsSideBySide(t *testing.T) {
-	steps := steplimit.New(steplimit.Options{Max: 4, Policy: steplimit.Queue}).Steps()
+	steps := newLimiter(t, steplimit.Options{Max: 4, Policy: steplimit.Queue}).Steps()
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	now, most, ran := 0, 0, 0
@@ -58,7 +58,7 @@ func TestStepsSideBySide(t *testing.T) {
 // TestStepThatIsUnderWayIsNotForgotten: a late call of the step before still
 // counts with those that have not ended.
 func TestStepThatIsUnderWayIsNotForgotten(t *testing.T) {
-	steps := steplimit.New(steplimit.Options{Max: 1}).Steps()
+	steps := newLimiter(t, steplimit.Options{Max: 1}).Steps()
 	c := calls(3)
 	inside, leave, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -92,7 +92,7 @@ func TestLogLines(t *testing.T) {
 	o := steplimit.Options{Max: 3, Logger: slog.New(h), Exempt: steplimit.Named("other")}
 	list := []steplimit.Call{{ID: "call_abc123", Name: "web_search", Arguments: `{"password": 1}`}, {ID: "x", Name: "a"}, {ID: "y", Name: "b"},
 		{ID: "call_def456", Name: "literature_search"}, {ID: "z", Name: "other"}}
-	steplimit.New(o).Run(t.Context(), 5, list, echo)
+	newLimiter(t, o).Run(t.Context(), 5, list, echo)
 	for _, want := range []string{
 		`[streamChat] Step 5, Tool 1/3: web_search (ID: call_abc123)`,
 		`[streamChat] Executing tool: web_search (ID: call_abc123)`,
@@ -110,7 +110,7 @@ func TestLogLines(t *testing.T) {
 	}
 	out.Reset()
 	o.Prefix = "[agent]"
-	steplimit.New(o).Run(t.Context(), 1, list[:1], echo)
+	newLimiter(t, o).Run(t.Context(), 1, list[:1], echo)
 	if !strings.HasPrefix(out.String(), `msg="[agent] Step 1, Tool 1/3`) {
 		t.Errorf("prefix: %s", out.String())
 	}
@@ -122,7 +122,7 @@ func TestTurnOfACallThatIsGivenUp(t *testing.T) {
 	queued := make(chan struct{}, 2)
 	o := steplimit.Options{Max: 1, Policy: steplimit.Queue}
 	o.Hooks.Queued = func(steplimit.Call, int, int, int) { queued <- struct{}{} }
-	steps := steplimit.New(o).Steps()
+	steps := newLimiter(t, o).Steps()
 	c := calls(3)
 	for step := range 300 {
 		inTime, done := context.WithTimeout(t.Context(), time.Minute)

@@ -106,7 +106,8 @@ type Hooks struct {
 	Ended  func(Result)                            // each call, once
 }
 
-// Named returns a test for the calls of these tools, for Options.
+// Named returns a test for the calls of the tools with exactly these names, for
+// Options: a * in one stands for itself.
 func Named(tools ...string) func(Call) bool {
 	set := make(map[string]bool, len(tools))
 	for _, t := range tools {

@@ -78,7 +78,11 @@ type Events struct {
 // Run answers one prompt. The error is that of the context, or what made the
 // model or the list of tools fail; the outcome is to be saved in any case.
 func (l *Loop) Run(ctx context.Context, in Input) (Outcome, error) {
-	r := newRun(l, in)
+	r, err := newRun(l, in)
+	if err != nil {
+		r.out.End, r.out.Messages = Failed, r.messages
+		return r.out, err
+	}
 	end, err := r.turns(ctx)
 	r.out.End = end
 	r.out.Messages = Repair(r.messages)

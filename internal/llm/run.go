@@ -26,7 +26,7 @@ type run struct {
 	events sync.Mutex
 }
 
-func newRun(l *Loop, in Input) *run {
+func newRun(l *Loop, in Input) (*run, error) {
 	r := &run{l: l, in: in, ids: map[string]bool{}, log: l.Logger}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
@@ -49,8 +49,9 @@ func newRun(l *Loop, in Input) *run {
 			r.say(func() { e(r.turn, res) })
 		}
 	}
-	r.limiter = steplimit.New(o)
-	return r
+	var err error
+	r.limiter, err = steplimit.New(o)
+	return r, err
 }
 
 // say tells of events one at a time.
