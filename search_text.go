@@ -33,16 +33,23 @@ func short(s string) string {
 
 // didYouMean names the word that looks most like one that is wrong.
 func didYouMean(typed string, known []string) string {
-	best, least := "", 3
-	for _, k := range known {
-		if d := distance(strings.ToLower(typed), k); k != "" && d < least && d < len(k) {
-			best, least = k, d
-		}
-	}
+	best := Nearest(strings.ToLower(typed), known)
 	if best == "" {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %s?)", best)
+}
+
+// Nearest is the known name that a misspelt one most likely stands for, at most
+// two letters away; "" if none is that near.
+func Nearest(typed string, known []string) string {
+	best, least := "", 3
+	for _, k := range known {
+		if d := distance(typed, k); k != "" && d < least && d < len(k) {
+			best, least = k, d
+		}
+	}
+	return best
 }
 
 // distance is how many letters must be changed, added or left out to make one

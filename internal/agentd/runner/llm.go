@@ -23,12 +23,15 @@ type LLM struct {
 	BaseURL   string // of the model's endpoint; "": the provider's *_BASE_URL, else the vendor's
 	APIKey    string // "": the provider's *_API_KEY
 	System    string
-	MaxTokens int      // of one turn; 0: 8192
-	MaxTurns  int      // 0: 10
-	Tools     string   // URL of an MCP endpoint, director: the director's, auto (default): those if it has any, or none
-	Allowed   []string // the only tools it has; * at the end stands for any rest; empty: all
-	Exempt    []string // tools that the limit does not count
-	Approval  []string // tools that are not run, for nobody is there to approve them
+	MaxTokens int    // of one turn; 0: 8192
+	MaxTurns  int    // 0: 10
+	Tools     string // URL of an MCP endpoint, director: the director's, auto (default): those if it has any, or none
+
+	// Names of tools, in which * stands for any text (signalbox.MatchTool). A run
+	// fails where an entry of Exempt or Approval names no tool that is offered.
+	Allowed  []string // the only tools it has; empty: all
+	Exempt   []string // tools that the limit does not count
+	Approval []string // tools that are not run, for nobody is there to approve them
 
 	MaxParallelToolCalls int    // 0: 10
 	OverLimit            string // reject (default) or queue
@@ -55,7 +58,17 @@ func newLLM(o Options) (Runner, error) {
 	if err := oneOf("llm over_limit", l.OverLimit, []string{"reject", "queue"}); err != nil {
 		return nil, err
 	}
+	for _, list := range append(l.lists(), toolList{"agent.llm.allowed_tools", l.Allowed}) {
+		if err := checkToolNames(list.key, list.entries); err != nil {
+			return nil, err
+		}
+	}
 	return llmRunner{base{kind: "llm", opt: o}}, nil
+}
+
+// lists are those whose every entry must name a tool.
+func (l *LLM) lists() []toolList {
+	return []toolList{{"agent.llm.approval", l.Approval}, {"agent.llm.exempt", l.Exempt}}
 }
 
 func setDefault(s *string, v string) {
@@ -101,17 +114,24 @@ func (llmRunner) Forget(home, id string) error {
 	return store.Remove(id)
 }
 
-// mcpTool is the name of a tool, or the beginning of some before a star.
-var mcpTool = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./:-]{0,199}\*?$|^\*$`)
+// mcpTool is the name of a tool, or a pattern in which * stands for any text.
+var mcpTool = regexp.MustCompile(`^[A-Za-z0-9_*][A-Za-z0-9_./:*-]{0,199}$`)
+
+func checkToolNames(key string, names []string) error {
+	for _, tool := range names {
+		if !mcpTool.MatchString(tool) {
+			return fmt.Errorf("%s: %q is not the name of a tool, such as server__tool, or server__* for all of a server", key, clip(tool))
+		}
+	}
+	return nil
+}
 
 func (llmRunner) CheckExtras(allowedTools []string, systemPrompt string) error {
 	if len(allowedTools) > maxAllowedTools {
 		return fmt.Errorf("allowed_tools has %d entries: %d at most", len(allowedTools), maxAllowedTools)
 	}
-	for _, tool := range allowedTools {
-		if !mcpTool.MatchString(tool) {
-			return fmt.Errorf("allowed_tools: %q is not the name of a tool, such as server__tool, or server__* for all of a server", clip(tool))
-		}
+	if err := checkToolNames("allowed_tools", allowedTools); err != nil {
+		return err
 	}
 	return checkSystemPrompt(systemPrompt)
 }

@@ -81,7 +81,7 @@ func (r *llmRun) loop() *llm.Loop {
 		Model: r.model, MaxTurns: r.o.MaxTurns, Logger: log,
 		Limit: steplimit.Options{
 			Max: r.o.MaxParallelToolCalls, Policy: steplimit.Policy(r.o.OverLimit),
-			Exempt: steplimit.Named(r.o.Exempt...), NeedsApproval: steplimit.Named(r.o.Approval...),
+			Exempt: called(r.o.Exempt), NeedsApproval: called(r.o.Approval),
 		},
 		Events: llm.Events{
 			Text:      func(_ int, delta string) { r.lines.text(delta) },
@@ -173,6 +173,7 @@ func (r *llmRun) close(res llm.Outcome) error {
 func (r *llmRun) outcome(res llm.Outcome, err error) Outcome {
 	o := Outcome{Output: res.Text, ToolCount: r.uses, Usage: &api.TokenUsage{Input: res.Usage.InputTokens, Output: res.Usage.OutputTokens}}
 	var model *llm.ModelError
+	var list *listError
 	switch res.End {
 	case llm.Completed:
 	case llm.MaxTurns:
@@ -191,7 +192,7 @@ func (r *llmRun) outcome(res llm.Outcome, err error) Outcome {
 		o.ErrType, o.ErrMessage = "tools_error", fmt.Sprint(err)
 		if errors.As(err, &model) {
 			o.ErrType = "model_error"
-		} else if r.tools != nil {
+		} else if r.tools != nil && !errors.As(err, &list) {
 			o.ErrMessage += "; " + toolsCure(err)
 		}
 	}

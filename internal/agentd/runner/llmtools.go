@@ -1,23 +1,31 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/llm"
 	"github.com/signalbox-ai/signalbox/internal/llm/mcptools"
+	"github.com/signalbox-ai/signalbox/steplimit"
 )
 
 // toolsWait is how long a run waits for the first tools of servers that are
 // still starting.
 const toolsWait = 5 * time.Second
+
+// listWait is how long it waits for a tool that a list of the agent names,
+// where Patience is not set.
+const listWait = 30 * time.Second
 
 // findTools prepares the tools. The run's own token goes to its director and
 // to nobody else.
@@ -50,7 +58,10 @@ func (r *llmRun) findTools() error {
 	if err != nil {
 		return fmt.Errorf("agent.llm.tools: %w", err)
 	}
-	r.tools = &startingTools{set: tools, auto: auto, say: r.say, wants: r.task.AllowedTools}
+	r.tools = &startingTools{
+		set: tools, auto: auto, say: r.say, wants: r.task.AllowedTools, lists: r.o.lists(),
+		wait: cmp.Or(r.o.Patience, listWait),
+	}
 	return nil
 }
 
@@ -67,17 +78,16 @@ func (r *llmRun) allows(name string) bool {
 }
 
 // among reports whether a list of tools, if there is one, has a tool.
-func among(list []string, name string) bool {
-	if len(list) == 0 {
-		return true
-	}
-	for _, a := range list {
-		start, all := strings.CutSuffix(a, "*")
-		if name == a || all && strings.HasPrefix(name, start) {
-			return true
-		}
-	}
-	return false
+func among(list []string, name string) bool { return len(list) == 0 || matches(list, name) }
+
+// matches reports whether a pattern of a list names a tool.
+func matches(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(pattern string) bool { return signalbox.MatchTool(pattern, name) })
+}
+
+// called returns a test for the calls of the tools that a list names.
+func called(list []string) func(steplimit.Call) bool {
+	return func(c steplimit.Call) bool { return matches(list, c.Name) }
 }
 
 // startingTools waits for the first list to have something in it: a gateway
@@ -89,6 +99,50 @@ type startingTools struct {
 	wants []string
 	once  sync.Once
 	none  atomic.Bool // it has none
+
+	lists   []toolList
+	checked atomic.Bool // each entry of lists has been seen to name a tool
+	wait    time.Duration
+}
+
+// toolList is a list of tools in the configuration.
+type toolList struct {
+	key     string
+	entries []string
+}
+
+// listError tells of an entry that names no tool.
+type listError struct{ key, entry, near string }
+
+func (e *listError) Error() string {
+	text := fmt.Sprintf("%s: no tool that is offered is named %q", e.key, e.entry)
+	if strings.Contains(e.entry, "*") {
+		text = fmt.Sprintf("%s: no tool that is offered fits %q", e.key, e.entry)
+	}
+	if e.near != "" {
+		text += fmt.Sprintf("; did you mean %q?", e.near)
+	} else {
+		text += "."
+	}
+	return text + " A list that guards nothing is not gone on with: correct the name, remove it, or start the server that has the tool"
+}
+
+// check returns an error for an entry of the agent's lists that names none of
+// the tools that are offered. Where none is offered there is nothing to guard.
+func (s *startingTools) check() error {
+	offered := s.set.Offered()
+	if s.checked.Load() || len(offered) == 0 {
+		return nil
+	}
+	for _, l := range s.lists {
+		for _, entry := range l.entries {
+			if !slices.ContainsFunc(offered, func(name string) bool { return signalbox.MatchTool(entry, name) }) {
+				return &listError{l.key, entry, signalbox.Nearest(entry, offered)}
+			}
+		}
+	}
+	s.checked.Store(true)
+	return nil
 }
 
 func (s *startingTools) Tools(ctx context.Context) (list []llm.Tool, err error) {
@@ -99,6 +153,9 @@ func (s *startingTools) Tools(ctx context.Context) (list []llm.Tool, err error) 
 	}
 	list, err = s.set.Tools(ctx)
 	if !first {
+		if err == nil {
+			err = s.check()
+		}
 		return list, err
 	}
 	if s.auto && noSuchEndpoint(err) {
@@ -106,17 +163,26 @@ func (s *startingTools) Tools(ctx context.Context) (list []llm.Tool, err error) 
 		s.say(noToolsText, "the director has none")
 		return nil, nil
 	}
-	give := time.Now().Add(toolsWait)
-	for err == nil && s.missing(list) != "" && time.Now().Before(give) {
+	for began := time.Now(); err == nil && s.awaited(list, time.Since(began)); {
 		if !pause(ctx, 200*time.Millisecond) {
 			return nil, context.Cause(ctx)
 		}
 		list, err = s.set.Tools(ctx)
 	}
+	if err == nil {
+		err = s.check()
+	}
 	if what := s.missing(list); err == nil && what != "" {
 		s.say("%s", what)
 	}
 	return list, err
+}
+
+// awaited reports whether servers that are still starting may have more of
+// what is wanted: what a list of the agent names is waited for longer, because
+// the run fails without it.
+func (s *startingTools) awaited(list []llm.Tool, waited time.Duration) bool {
+	return s.missing(list) != "" && waited < toolsWait || s.check() != nil && waited < s.wait
 }
 
 // noToolsText tells of a run that has no tools with agent.llm.tools: auto.
@@ -141,7 +207,7 @@ func (s *startingTools) missing(list []llm.Tool) string {
 		known[t.Name] = true
 	}
 	for _, name := range s.wants {
-		if !strings.HasSuffix(name, "*") && !known[name] {
+		if !strings.Contains(name, "*") && !known[name] {
 			return fmt.Sprintf("allowed_tools: there is no tool %s", name)
 		}
 	}

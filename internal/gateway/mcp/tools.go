@@ -13,6 +13,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
@@ -139,10 +140,10 @@ func (p *Provider) unmatched(names []string) {
 		tell("toolQueues", name, func(own string) bool { return own == name })
 	}
 	for _, name := range p.server.ToolsAllowed {
-		tell("toolsAllowed", name, func(own string) bool { return glob(name, own) })
+		tell("toolsAllowed", name, func(own string) bool { return signalbox.MatchTool(name, own) })
 	}
 	for _, name := range p.server.ToolsDenied {
-		tell("toolsDenied", name, func(own string) bool { return glob(name, own) })
+		tell("toolsDenied", name, func(own string) bool { return signalbox.MatchTool(name, own) })
 	}
 }
 
@@ -232,30 +233,9 @@ func rename(raw json.RawMessage, name string) (json.RawMessage, error) {
 // allows tells whether a tool is offered: by toolsAllowed, unless it is empty,
 // and not by toolsDenied.
 func (p *Provider) allows(own string) bool {
-	fits := func(pattern string) bool { return glob(pattern, own) }
+	fits := func(pattern string) bool { return signalbox.MatchTool(pattern, own) }
 	return (len(p.server.ToolsAllowed) == 0 || slices.ContainsFunc(p.server.ToolsAllowed, fits)) &&
 		!slices.ContainsFunc(p.server.ToolsDenied, fits)
-}
-
-// glob matches a name with a pattern in which * stands for any text.
-func glob(pattern, name string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return pattern == name
-	}
-	if !strings.HasPrefix(name, parts[0]) {
-		return false
-	}
-	name = name[len(parts[0]):]
-	last := parts[len(parts)-1]
-	for _, part := range parts[1 : len(parts)-1] {
-		_, after, ok := strings.Cut(name, part)
-		if !ok {
-			return false
-		}
-		name = after
-	}
-	return strings.HasSuffix(name, last)
 }
 
 func (p *Provider) queueOf(own string) string {

@@ -48,6 +48,7 @@ type Tools struct {
 
 	mu       sync.Mutex
 	progress map[string]func(text string) // by the token of the request
+	offered  []string                     // names in the newest list, allowed or not
 }
 
 // maxTools and maxPages bound a list of tools.
@@ -96,6 +97,14 @@ func (t *Tools) Tools(ctx context.Context) ([]llm.Tool, error) {
 	return all, nil
 }
 
+// Offered are the names of all tools of the newest list, also of those that
+// Options.Allowed leaves out. It is empty before the first.
+func (t *Tools) Offered() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.offered
+}
+
 func (t *Tools) list(ctx context.Context) ([]llm.Tool, error) {
 	for tries := 1; ; tries++ {
 		s, err := t.session(ctx)
@@ -118,6 +127,7 @@ func (t *Tools) listOn(ctx context.Context, s *session) ([]llm.Tool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, listWait, errNoList)
 	defer cancel()
 	var all []llm.Tool
+	var offered []string
 	for page, cursor := 0, ""; ; page++ {
 		token := t.token()
 		_, err := s.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor, Meta: mcp.Meta{"progressToken": token}})
@@ -141,6 +151,7 @@ func (t *Tools) listOn(ctx context.Context, s *session) ([]llm.Tool, error) {
 			return nil, errors.New("what it answered is no list of tools")
 		}
 		for _, tool := range list.Tools {
+			offered = append(offered, tool.Name)
 			if t.allowed(tool.Name) {
 				all = append(all, llm.Tool{Name: tool.Name, Description: tool.Description, Schema: tool.Schema})
 			}
@@ -149,6 +160,9 @@ func (t *Tools) listOn(ctx context.Context, s *session) ([]llm.Tool, error) {
 			return nil, fmt.Errorf("it offers more than %d tools, which is more than a model can be told of", maxTools)
 		}
 		if cursor = list.Next; cursor == "" {
+			t.mu.Lock()
+			t.offered = offered
+			t.mu.Unlock()
 			return all, nil
 		}
 	}
