@@ -17,11 +17,20 @@ func (q *Queues) Acquire(ctx context.Context, queue string, who Who) (Permit, er
 	if in == nil {
 		return Permit{}, q.unknown(queue, who)
 	}
-	return in.acquire(ctx, who, 0)
+	return in.acquire(ctx, who, untilItsTurn)
+}
+
+// TryAcquire takes a slot if one is free now. It does not wait in line; a queue
+// that is shared is asked once where its slots are kept, which takes a moment.
+func (q *Queues) TryAcquire(queue string, who Who) (Permit, bool) {
+	p, err := q.AcquireWithin(context.Background(), queue, who, 0)
+	return p, err == nil
 }
 
 // AcquireWithin is Acquire with a bound on the wait, where it is shorter than
-// the queue's own. 0 is no bound.
+// the queue's own. With 0 or less, as of a deadline that has passed, the call
+// does not wait at all: where no slot is free the error is ErrTimeout. A wait with
+// a bound allocates a timer; all else here allocates nothing in the long run.
 func (q *Queues) AcquireWithin(ctx context.Context, queue string, who Who, maxWait time.Duration) (Permit, error) {
 	in := q.queues.Load().find(queue)
 	if in != nil && in.closed.Load() == 0 && ctx.Err() == nil {
@@ -32,8 +41,18 @@ func (q *Queues) AcquireWithin(ctx context.Context, queue string, who Who, maxWa
 	if in == nil {
 		return Permit{}, q.unknown(queue, who)
 	}
+	if maxWait <= 0 {
+		maxWait = notAtAll
+	}
 	return in.acquire(ctx, who, maxWait)
 }
+
+// How long a call waits that sets no time for it. The queue may set one for the
+// first.
+const (
+	untilItsTurn time.Duration = 0
+	notAtAll     time.Duration = -1
+)
 
 func (q *Queues) unknown(queue string, who Who) error {
 	q.hooks.refused(queue, who, ReasonUnknown, 0)
@@ -56,14 +75,14 @@ func (q *queue) acquire(ctx context.Context, who Who, maxWait time.Duration) (Pe
 		next.wake()
 		return p, nil
 	}
-	if most := q.config.MaxWaiters; most > 0 && q.depth >= most {
+	if why, err := q.barred(maxWait); err != nil {
 		q.forget(s)
 		if q.line.first == nil {
 			q.open(closedLine)
 		}
 		q.mu.Unlock()
 		next.wake()
-		return Permit{}, q.refuse(who, ReasonFull, ErrFull, 0)
+		return Permit{}, q.refuse(who, why, err, 0)
 	}
 	w := q.newWaiter(&who, s, now)
 	q.enqueue(w)
@@ -73,8 +92,22 @@ func (q *queue) acquire(ctx context.Context, who Who, maxWait time.Duration) (Pe
 	return t.run(ctx)
 }
 
+// barred is why a call may not line up, if it may not. It needs the lock.
+func (q *queue) barred(maxWait time.Duration) (Reason, error) {
+	switch most := q.config.MaxWaiters; {
+	case maxWait == notAtAll:
+		return ReasonTimeout, ErrTimeout
+	case most > 0 && q.depth >= most:
+		return ReasonFull, ErrFull
+	}
+	return "", nil
+}
+
 // within is how long a call may wait that itself would wait for at most maxWait.
 func (c *Config) within(maxWait time.Duration) time.Duration {
+	if maxWait == notAtAll {
+		return notAtAll
+	}
 	if c.MaxWait > 0 && (maxWait <= 0 || c.MaxWait < maxWait) {
 		return c.MaxWait
 	}

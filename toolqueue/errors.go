@@ -51,6 +51,10 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("tool queue %q is full: %s in line for its %s, and no more may wait; call again later, or raise its maximum number of waiters",
 			e.Queue, count(e.Depth, "call"), count(e.Concurrent, "slot"))
 	case ReasonTimeout:
+		if e.Waited == 0 {
+			return fmt.Sprintf("no slot of the %s of tool queue %q is free, and the call was not to wait (in line: %d); call again later, or give it time to wait",
+				count(e.Concurrent, "slot"), e.Queue, e.Depth)
+		}
 		return fmt.Sprintf("waited %s for one of the %s of tool queue %q, as long as it may (others in line: %d); call again later, or raise its capacity or its maximum wait",
 			brief(e.Waited), count(e.Concurrent, "slot"), e.Queue, e.Depth)
 	case ReasonUnknown:

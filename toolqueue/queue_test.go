@@ -139,7 +139,7 @@ func TestTimeoutWhileQueued(t *testing.T) {
 					want = min(want, within)
 				}
 				time.Sleep(time.Millisecond)
-				_, err := q.AcquireWithin(t.Context(), "a", Tool("late"), within)
+				err := Start(t, q, "a", Tool("late"), within).End()
 				var e *toolqueue.Error
 				if !errors.Is(err, toolqueue.ErrTimeout) || !errors.As(err, &e) || e.Waited != want || e.Reason != toolqueue.ReasonTimeout {
 					t.Errorf("error %v after %+v; want a timeout after %s", err, e, want)
@@ -149,6 +149,35 @@ func TestTimeoutWhileQueued(t *testing.T) {
 				other.Permit.Release()
 				counts(t, q, "a", 0, 0)
 			})
+		})
+	}
+}
+
+// A deadline that has passed is no time to wait, and not any time.
+func TestNoTimeToWait(t *testing.T) {
+	for _, within := range []time.Duration{0, -1, -time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			q := newQueues(t, toolqueue.Hooks{}, one("a", toolqueue.Config{Concurrent: 1, MaxWait: time.Minute}))
+			free, err := q.AcquireWithin(t.Context(), "a", Tool("first"), within)
+			if err != nil {
+				t.Fatalf("within %s, with a free slot: %v", within, err)
+			}
+			began := time.Now()
+			_, err = q.AcquireWithin(t.Context(), "a", Tool("late"), within)
+			if !errors.Is(err, toolqueue.ErrTimeout) || time.Since(began) != 0 {
+				t.Errorf("within %s: %v after %s", within, err, time.Since(began))
+			}
+			if _, ok := q.TryAcquire("a", In("s", "late")); ok {
+				t.Error("a slot that another call has was taken")
+			}
+			counts(t, q, "a", 1, 0)
+			free.Release()
+			p, ok := q.TryAcquire("a", Tool("next"))
+			if !ok {
+				t.Error("a free slot was not taken")
+			}
+			p.Release()
+			counts(t, q, "a", 0, 0)
 		})
 	}
 }

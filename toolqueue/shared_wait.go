@@ -43,7 +43,11 @@ type farWait struct {
 
 func (w *farWait) run(ctx context.Context, most time.Duration) (Permit, error) {
 	var timeout <-chan time.Time
-	if most > 0 {
+	if most == notAtAll { // but for one answer about the slots
+		timer := time.NewTimer(w.shared.lease * 2 / 3)
+		defer timer.Stop()
+		timeout = timer.C
+	} else if most > 0 {
 		timer := time.NewTimer(most)
 		defer timer.Stop()
 		timeout = timer.C
@@ -67,6 +71,10 @@ func (w *farWait) run(ctx context.Context, most time.Duration) (Permit, error) {
 		case farOut:
 			return Permit{}, w.refused(w.reasonOf())
 		case farWaits:
+			if most == notAtAll {
+				w.leave()
+				return Permit{}, w.refused(ReasonTimeout, ErrTimeout)
+			}
 			if !waited {
 				w.begin()
 			}

@@ -2,8 +2,9 @@ package toolqueue
 
 import "time"
 
-// Default is the queue of tools that name none, DefaultConcurrent its
-// capacity where nobody configures queues (seed tool-queue-manager).
+// Default is the name of the queue of tools that name none, DefaultConcurrent
+// the capacity that Signalbox gives it where nobody configures queues (seed
+// tool-queue-manager). New makes neither: pass them to Configure.
 const (
 	Default           = "default"
 	DefaultConcurrent = 64

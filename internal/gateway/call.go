@@ -48,7 +48,7 @@ func (g *Gateway) Call(ctx context.Context, c Call) (Result, error) {
 	r, err := g.guide(ctx, u)
 	took, outcome := time.Since(begin), outcomeOf(r, err)
 	span.end(r, err, outcome)
-	g.logFinished(u, outcome, took, err)
+	g.logFinished(u, outcome, took-u.waited, err)
 	g.tell(Ended{Server: e.tool.Server, Tool: e.tool.Name, Outcome: outcome, Took: took, Waited: u.waited})
 	if err != nil {
 		return Result{}, err
@@ -180,17 +180,22 @@ func (g *Gateway) acquire(u *underway, news *news) (toolqueue.Permit, error) {
 		}
 		news.follow(w)
 	}
-	within := e.within
-	if u.call.Patient {
-		within = 0
-	}
-	permit, err := g.queues.AcquireWithin(u.ctx, e.tool.Queue, who, within)
+	permit, err := g.takeSlot(u, who)
 	news.waitOver()
 	if !since.IsZero() {
 		u.waited = time.Since(since)
 		u.span.waitOver(err)
 	}
 	return permit, err
+}
+
+// takeSlot waits for a slot for as long as the call may: without a bound of its
+// own where it is patient or its tool has none.
+func (g *Gateway) takeSlot(u *underway, who toolqueue.Who) (toolqueue.Permit, error) {
+	if within := u.entry.within; within > 0 && !u.call.Patient {
+		return g.queues.AcquireWithin(u.ctx, u.entry.tool.Queue, who, within)
+	}
+	return g.queues.Acquire(u.ctx, u.entry.tool.Queue, who)
 }
 
 // run calls the provider. One that panics has failed, and nothing else has.

@@ -127,6 +127,7 @@ func (g *Gateway) logStarted(u *underway) {
 	}
 }
 
+// The time of a call is that since it was started; the line waited has the wait.
 func (g *Gateway) logFinished(u *underway, outcome string, took time.Duration, err error) {
 	if !g.log.Enabled(context.Background(), LevelVerbose) {
 		return

@@ -99,6 +99,26 @@ func TestCallsAreRefusedWhereTheStoreIsOutOfReach(t *testing.T) {
 	})
 }
 
+// A call with no time to wait asks once, and leaves no place in line.
+func TestNoTimeToWaitInASharedQueue(t *testing.T) {
+	together(t, toolqueue.Config{Concurrent: 1}, func(t *testing.T, a, b *process) {
+		held := b.take(t, Tool("holder"))
+		if _, err := a.AcquireWithin(context.Background(), "q", Tool("late"), -time.Second); !errors.Is(err, toolqueue.ErrTimeout) {
+			t.Errorf("beside a slot that another process holds: %v", err)
+		}
+		held.Release()
+		time.Sleep(time.Minute)
+		b.counts(t, 0, 0)
+		p, ok := a.TryAcquire("q", Tool("next"))
+		if !ok {
+			t.Error("a free slot was not taken")
+		}
+		p.Release()
+		time.Sleep(time.Minute)
+		b.counts(t, 0, 0)
+	})
+}
+
 // A process that stood still for longer than its tickets last (a machine that
 // slept, a debugger) finds that they are gone.
 func TestIncidentAProcessThatStoodStillHasLostItsSlots(t *testing.T) {
@@ -254,7 +274,7 @@ func (s *stress) worker(t *testing.T, p *process, rnd *rand.Rand, sessions bool)
 		if sessions && rnd.IntN(2) == 0 {
 			who.Session = fmt.Sprint("s", rnd.IntN(3))
 		}
-		permit, err := p.AcquireWithin(context.Background(), "q", who, time.Duration(rnd.IntN(300))*time.Second)
+		permit, err := p.AcquireWithin(context.Background(), "q", who, time.Duration(1+rnd.IntN(300))*time.Second)
 		if err != nil {
 			s.note(t, func() { s.refused++ })
 			continue

@@ -26,7 +26,8 @@ type Call struct {
 	done     chan struct{} // closed when Acquire has returned
 }
 
-// Start begins an Acquire and returns once it waits or has returned.
+// Start begins an Acquire, with a bound on its wait where within is not 0, and
+// returns once it waits or has returned.
 func Start(t testing.TB, q *toolqueue.Queues, queue string, who toolqueue.Who, within time.Duration) *Call {
 	t.Helper()
 	return StartPatiently(t, q, queue, who, within, Patience)
@@ -45,7 +46,11 @@ func StartPatiently(t testing.TB, q *toolqueue.Queues, queue string, who toolque
 	}
 	go func() {
 		defer close(c.done)
-		c.Permit, c.Err = q.AcquireWithin(ctx, queue, who, within)
+		if within == 0 {
+			c.Permit, c.Err = q.Acquire(ctx, queue, who)
+		} else {
+			c.Permit, c.Err = q.AcquireWithin(ctx, queue, who, within)
+		}
 		begun <- struct{}{}
 	}()
 	<-begun

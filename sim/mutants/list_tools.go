@@ -17,8 +17,8 @@ var toolQueueMutants = []Mutant{
 		Text: "a tool's own timeout does not bound how long its call waits for a slot",
 		File: "internal/gateway/call.go",
 		Edits: []Edit{{
-			"within := e.within\n",
-			"within := e.within * 0\n",
+			"if within := u.entry.within; within",
+			"if within := u.entry.within * 0; within",
 		}},
 		Package: "internal/gateway", Tests: []string{"TestIncidentTheWaitStoodOutsideTheToolsTimeout"}, Hangs: true,
 	},
@@ -27,8 +27,8 @@ var toolQueueMutants = []Mutant{
 		Text: "nobody is refused, however many wait",
 		File: "toolqueue/acquire.go",
 		Edits: []Edit{{
-			"most > 0 && q.depth >= most {",
-			"most > 0 && q.depth >= 1000*most {",
+			"most > 0 && q.depth >= most:",
+			"most > 0 && q.depth >= 1000*most:",
 		}},
 		Package: "toolqueue", Tests: []string{"TestMaxWaiters", "TestIncidentUnboundedWaiters"}, Hangs: true,
 	},
