@@ -95,7 +95,7 @@ func (t *bodyTemplate) fill(args map[string]any, mediaType string) ([]byte, erro
 	}
 	kind, _, _ := mime.ParseMediaType(mediaType)
 	switch s, isText := v.(string); {
-	case kind == FormType:
+	case isForm(mediaType):
 		return EncodeForm(v)
 	case isText && kind != "" && !IsJSON(kind):
 		return []byte(s), nil
@@ -105,6 +105,11 @@ func (t *bodyTemplate) fill(args map[string]any, mediaType string) ([]byte, erro
 
 // FormType is the media type of a form.
 const FormType = "application/x-www-form-urlencoded"
+
+func isForm(mediaType string) bool {
+	kind, _, _ := mime.ParseMediaType(mediaType)
+	return kind == FormType
+}
 
 // EncodeForm writes an object as a form: lists as several pairs, objects as
 // JSON.

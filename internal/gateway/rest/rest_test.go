@@ -113,6 +113,7 @@ func TestTemplatesInAllPlaces(t *testing.T) {
 func TestBodies(t *testing.T) {
 	url, last := upstream(t, ok)
 	form := map[string]string{"Content-Type": "application/x-www-form-urlencoded"}
+	defaults := []byte(`{"type":"object","properties":{"a":{},"lang":{"type":"string","default":"de"}}}`)
 	for name, c := range map[string]struct {
 		tool       toolconf.RestTool
 		args, want string
@@ -124,6 +125,11 @@ func TestBodies(t *testing.T) {
 		"all of it":         {toolconf.RestTool{Method: "POST", BodyTemplate: []byte(`"${parameters.doc}"`)}, `{"doc":{"x":[1]}}`, `{"x":[1]}`},
 		"all of it missing": {toolconf.RestTool{Method: "POST", BodyTemplate: []byte(`"${parameters.doc}"`)}, `{}`, ``},
 		"form":              {toolconf.RestTool{Method: "POST", Headers: form, BodyTemplate: []byte(`{"a":"${parameters.a}","b":"${parameters.b}"}`)}, `{"a":"x&y","b":[1,2]}`, `a=x%26y&b=1&b=2`},
+		"form of arguments": {toolconf.RestTool{Method: "POST", Headers: form}, `{"a":"x y&","b":[1,2],"c":{"d":null}}`, `a=x+y%26&b=1&b=2&c=%7B%22d%22%3Anull%7D`},
+		"empty form":        {toolconf.RestTool{Method: "POST", Headers: form}, ``, ``},
+		"form, defaults":    {toolconf.RestTool{Method: "POST", Headers: form, Parameters: defaults}, `{"a":1}`, `a=1&lang=de`},
+		"defaults":          {toolconf.RestTool{Method: "POST", Parameters: defaults}, `{"a":1e2}`, `{"a":1e2,"lang":"de"}`},
+		"defaults given":    {toolconf.RestTool{Method: "POST", Parameters: defaults}, `{"lang":"fr", "a":1e2}`, `{"lang":"fr", "a":1e2}`},
 		"text":              {toolconf.RestTool{Method: "POST", Headers: map[string]string{"Content-Type": "text/plain"}, BodyTemplate: []byte(`"say ${parameters.a}"`)}, `{"a":"\"hi\""}`, `say "hi"`},
 		"places in lists":   {toolconf.RestTool{Method: "POST", BodyTemplate: []byte(`["${parameters.l[0].a}","${parameters.l.1}","${parameters.l[9]}","${parameters.l.x}"]`)}, `{"l":[{"a":1},"y"]}`, `[1,"y"]`},
 		"not a template":    {toolconf.RestTool{Method: "POST", BodyTemplate: []byte(`"${x} $y ${parameters.a}"`)}, `{"a":"${parameters.a}"}`, `"${x} $y ${parameters.a}"`},

@@ -119,12 +119,26 @@ func (t *restTool) build(args map[string]any, raw []byte) (*Request, error) {
 	case t.body != nil:
 		r.Body, err = t.body.fill(args, r.Header.Get("Content-Type"))
 	case t.argBody:
-		r.Body = raw
+		r.Body, err = t.argumentBody(args, raw, r.Header.Get("Content-Type"))
 	}
 	if r.Body != nil {
 		setDefault(r.Header, "Content-Type", "application/json")
 	}
 	return r, err
+}
+
+// argumentBody is the arguments as a body: a form where the media type asks for
+// one; else JSON, as it was written unless the schema adds to it. args has the
+// schema's defaults.
+func (t *restTool) argumentBody(args map[string]any, raw []byte, mediaType string) ([]byte, error) {
+	if isForm(mediaType) {
+		return EncodeForm(args)
+	}
+	written, err := decode(raw)
+	if m, ok := written.(map[string]any); err != nil || ok && len(m) == len(args) {
+		return raw, nil //nolint:nilerr // arguments that cannot be read were refused before
+	}
+	return EncodeJSON(args), nil
 }
 
 func parseHeaders(headers map[string]string) (map[string]text, error) {
