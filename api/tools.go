@@ -108,5 +108,15 @@ type ToolResult struct {
 	Meta              json.RawMessage `json:"_meta,omitempty"`
 	// Metadata is {"agent": …} of a command tool, and what the seed
 	// async-task-queue says of a call that became a task.
+	// It has "truncated": true where the answer does not hold all that the tool
+	// printed.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
+}
+
+// Truncated reports whether the tool printed more than the answer holds.
+func (r *ToolResult) Truncated() bool {
+	var meta struct {
+		Truncated bool `json:"truncated"`
+	}
+	return r != nil && json.Unmarshal(r.Metadata, &meta) == nil && meta.Truncated
 }

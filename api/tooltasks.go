@@ -34,7 +34,7 @@ type ToolTask struct {
 	Owner          string `json:"owner,omitempty"`
 	Tail           string `json:"tail,omitempty"`      // end of what it printed, of one that ended; GET /api/queue/{id}/output has it live
 	TailSeq        int64  `json:"tail_seq,omitempty"`  // position of tail in all that it printed
-	Truncated      bool   `json:"truncated,omitempty"` // more was printed than tail or result hold
+	Truncated      bool   `json:"truncated,omitempty"` // more was printed than result holds; of tail, tail_seq says so
 }
 
 // ToolTaskCounts says how many tool calls are tasks that have not ended.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 )
@@ -181,7 +182,7 @@ func toolFault(ctx context.Context, err error) error {
 	switch f.code {
 	case "tool_failed":
 		f.exit = exitFailed
-	case "tool_timeout", "tool_queue_timeout":
+	case "tool_timeout", "tool_queue_timeout", "tool_lost":
 		f.exit = exitLost
 	case "tool_queue_full":
 		f.exit = exitQueueFull
@@ -219,6 +220,10 @@ func (a *app) toolText(res api.ToolResult) error {
 	out := a.outWriter()
 	for _, b := range blocks {
 		text := b.Text
+		if b.Type == "text" && text == signalbox.AnswerCut && res.Truncated() {
+			a.note("%s", text) // it is no part of what the tool printed
+			continue
+		}
 		switch b.Type {
 		case "text":
 		case "resource":

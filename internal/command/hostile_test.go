@@ -224,8 +224,9 @@ func testFloodEndsAtTheOutputLimit(t *testing.T) {
 func TestMoreThanIsKept(t *testing.T) {
 	tool := open(t, toolconf.CommandTool{Command: sh(t, "head -c 1048575 /dev/zero | tr '\\0' a\nprintf 'ä end'")})
 	o := run(t.Context(), t, tool, command.Run{})
-	if _, metadata, _ := tool.Answer(o); string(metadata) != `{"agent":"t","truncated":true}` {
-		t.Errorf("the metadata is %s", metadata)
+	content, metadata, _ := tool.Answer(o)
+	if string(metadata) != `{"agent":"t","truncated":true}` || !strings.HasSuffix(string(content), `{"type":"text","text":"`+signalbox.AnswerCut+`"}]`) {
+		t.Errorf("the metadata is %s, the content ends in %s", metadata, content[len(content)-100:])
 	}
 	if o.Reason != signalbox.ReasonCompleted || !o.Truncated || len(o.Stdout) != command.KeptOutput-1 || strings.Trim(o.Stdout, "a") != "" {
 		t.Errorf("%s, truncated %v, %d bytes that end in %q", o.Reason, o.Truncated, len(o.Stdout), o.Stdout[len(o.Stdout)-10:])

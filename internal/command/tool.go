@@ -208,8 +208,8 @@ func isObject(raw json.RawMessage) bool {
 
 // Answer is what a caller is given, an MCP CallToolResult as JSON: the seed's
 // parts of a run that completed; of another its message, with isError. The
-// metadata is the seed's, with truncated where more was printed than the answer
-// holds.
+// metadata is the seed's; where more was printed than the answer holds it has
+// truncated, and the last text says so too.
 func (t *Tool) Answer(o Outcome) (content, metadata json.RawMessage, isError bool) {
 	if o.Reason != signalbox.ReasonCompleted {
 		return plainJSON([]part{{"text", o.Message}}), t.metadata, true
@@ -221,6 +221,9 @@ func (t *Tool) Answer(o Outcome) (content, metadata json.RawMessage, isError boo
 	parts := []part{{"text", cmp.Or(o.Stdout, NoOutput)}}
 	if strings.TrimSpace(o.Stderr) != "" {
 		parts = append(parts, part{"text", StderrPrefix + o.Stderr})
+	}
+	if o.Truncated {
+		parts = append(parts, part{"text", signalbox.AnswerCut})
 	}
 	return plainJSON(parts), metadata, false
 }

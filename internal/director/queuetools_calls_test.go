@@ -77,7 +77,7 @@ func TestQueueToolsFollowToolCalls(t *testing.T) {
 	tasks.mu.Lock()
 	tasks.answers[first] = gateway.Result{
 		Content:    json.RawMessage(`[{"type":"text","text":"built 3 files"},{"type":"text","text":"stderr:\n1 warning"}]`),
-		Structured: json.RawMessage(`{"files":3}`),
+		Structured: json.RawMessage(`{"files":3}`), Metadata: json.RawMessage(`{"agent":"build","truncated":true}`),
 	}
 	tasks.mu.Unlock()
 	if _, err := y.engine.Finish(t.Context(), run, engine.Outcome{Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{Output: "built 3 files", Tail: "building\nbuilt 3 files"}}); err != nil {
@@ -86,10 +86,14 @@ func TestQueueToolsFollowToolCalls(t *testing.T) {
 	var end struct {
 		taskSaid
 		Structured map[string]any `json:"structured_result"`
+		Truncated  bool           `json:"truncated"`
 	}
 	got := take(t, "the end", ended)(&end)
 	if end.State != "completed" || !end.Ended || *end.Result != "built 3 files\nstderr:\n1 warning" || end.Structured["files"] != 3.0 || !strings.HasSuffix(got.text, "built 3 files\nstderr:\n1 warning") {
 		t.Errorf("%+v %s", end, got.text)
+	}
+	if !end.Truncated || !strings.Contains(got.text, "Its result is cut") {
+		t.Errorf("a cut result is told as %+v: %s", end, got.text)
 	}
 	var out outputSaid
 	c.call("task_output", args{"task_id": first}, &out)

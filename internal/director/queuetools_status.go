@@ -69,6 +69,7 @@ type taskStatus struct {
 	Message     string     `json:"message,omitempty"`
 	Result      *string    `json:"result,omitempty"`
 	Structured  any        `json:"structured_result,omitempty"`
+	Truncated   bool       `json:"truncated,omitempty"` // the tool printed more than result holds
 	ExitCode    *int       `json:"exit_code,omitempty"`
 	SessionID   string     `json:"session_id,omitempty"`
 	CreatedAt   time.Time  `json:"created_at"`
@@ -101,7 +102,7 @@ func statusOfCall(t *api.ToolTask) *taskStatus {
 	}
 	if t.Result != nil {
 		text := gateway.TextOf(t.Result.Content)
-		s.Result = &text
+		s.Result, s.Truncated = &text, t.Result.Truncated()
 		if len(t.Result.StructuredContent) > 0 {
 			s.Structured = t.Result.StructuredContent
 		}
@@ -138,6 +139,9 @@ func (s *taskStatus) words() string {
 		}
 		if s.Message != "" {
 			text += ". " + s.Message
+		}
+		if s.Truncated {
+			text += ". Its result is cut: the tool printed more than is kept"
 		}
 		return text
 	}

@@ -44,7 +44,7 @@ func (d *Director) toolTaskView(ctx context.Context, t *gateway.ToolTask) (api.T
 	if err != nil {
 		return v, err
 	}
-	v.ExitCode, v.Tail, v.TailSeq, v.Truncated = res.ExitCode, res.Tail, res.TailSeq, res.Truncated
+	v.ExitCode, v.Tail, v.TailSeq, v.Truncated = res.ExitCode, res.Tail, res.TailSeq, v.Result.Truncated()
 	return v, nil
 }
 
