@@ -37,6 +37,7 @@ const (
 	CodeUnresolvedReference Code = "ambiguous" // a part of an id fits several
 
 	CodeToolDown     Code = "tool_down"          // the tool's server is not there
+	CodeToolLost     Code = "tool_lost"          // the tool's server went away during the call, which may have had its effect
 	CodeToolTimeout  Code = "tool_timeout"       // the tool did not answer in its time
 	CodeToolFailed   Code = "tool_failed"        // what the tool's server answered is of no use
 	CodeToolQueue    Code = "tool_queue_full"    // as many calls wait for the tool as may

@@ -37,7 +37,7 @@ type ToolOptions struct {
 // cancelled. A tool that failed answers with IsError. A call whose reply is
 // lost is not made again, for it may have had an effect.
 //
-// Codes: not_found, validation_error, tool_down, tool_failed, tool_timeout,
+// Codes: not_found, validation_error, tool_down, tool_lost, tool_failed, tool_timeout,
 // tool_queue_full, tool_queue_timeout, too_large.
 func (c *Client) CallTool(ctx context.Context, name string, tool api.ToolCall, opts ToolOptions) (api.ToolResult, error) {
 	var out api.ToolResult

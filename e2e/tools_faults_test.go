@@ -176,8 +176,8 @@ func (f *faulty) dies() {
 	f.t.Helper()
 	beside := f.caller.begin("up__work", workArgs{Name: "witness", Hold: true}, "")
 	f.doors.arrived("witness")
-	f.refused(f.caller.begin("up__die", workArgs{Name: "die"}, ""), "tool_down", "the program has ended")
-	f.refused(beside, "tool_down", "went away during the call")
+	f.refused(f.caller.begin("up__die", workArgs{Name: "die"}, ""), "tool_lost", "the program has ended")
+	f.refused(beside, "tool_lost", "went away during the call")
 	f.well()
 	if s := f.toolServer(f.director.url, "up"); s.Restarts != 1 {
 		f.t.Errorf("%+v", s)

@@ -88,7 +88,7 @@ func TestABridgeOutlivesItsDirector(t *testing.T) {
 	held := c.begin("scarce__work", workArgs{Name: "held", Hold: true}, "")
 	d.arrived("held")
 	director.kill()
-	if res, err := held.ends(); err != nil || !res.IsError || !strings.HasPrefix(textOf(res), "tool_down: ") {
+	if res, err := held.ends(); err != nil || !res.IsError || !strings.HasPrefix(textOf(res), "tool_lost: ") {
 		t.Errorf("the call under way: %s, %v", textOf(res), err)
 	}
 	director = b.director("--tools", file, "--addr", addr)

@@ -34,7 +34,7 @@ var exitCodes = []struct {
 	{exitWarnings, "doctor found nothing that fails, but something to be looked at"},
 	{exitFailed, "the task that was waited for, or the tool that was called, failed"},
 	{exitCancelled, "the task that was waited for was cancelled"},
-	{exitLost, "the task that was waited for was lost or timed out, or the call of a tool timed out"},
+	{exitLost, "the task that was waited for was lost or timed out, or the call of a tool timed out or lost its server"},
 	{exitWaitOver, "the wait ended; the task goes on"},
 	{exitDetached, "interrupted; a task that was waited for goes on"},
 }

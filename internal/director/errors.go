@@ -44,7 +44,8 @@ var statuses = map[signalbox.Code]outcome{
 	signalbox.CodeMethodNotAllowed:    {status: http.StatusMethodNotAllowed},
 	signalbox.CodeUnresolvedReference: {status: http.StatusConflict, hint: "give more of the id"},
 	signalbox.CodeToolDown:            {status: http.StatusServiceUnavailable, retryable: true, hint: "signalbox tools servers shows how the servers are"},
-	signalbox.CodeToolTimeout:         {status: http.StatusGatewayTimeout}, // it may have had an effect
+	signalbox.CodeToolLost:            {status: http.StatusBadGateway}, // it may have had an effect, as with a timeout
+	signalbox.CodeToolTimeout:         {status: http.StatusGatewayTimeout},
 	signalbox.CodeToolFailed:          {status: http.StatusBadGateway},
 	signalbox.CodeToolQueue:           {status: http.StatusServiceUnavailable, retryable: true, hint: "signalbox tools queues shows who holds the queue and who waits"},
 	signalbox.CodeToolQueueOut:        {status: http.StatusGatewayTimeout, retryable: true, hint: "signalbox tools queues shows who holds the queue and who waits"},

@@ -32,7 +32,7 @@ const (
 // Call takes a call through its tool's queue and runs it. A failure of the
 // tool itself is a Result with IsError; an error is a *ProtocolError of the
 // upstream or a *signalbox.Error: not_found, validation_error, tool_down,
-// tool_timeout, tool_failed, tool_queue_full, tool_queue_timeout, store_failed
+// tool_lost, tool_timeout, tool_failed, tool_queue_full, tool_queue_timeout, store_failed
 // (of a shared queue), too_large, unavailable; or it is the context's. An Async tool is run as any other: those
 // ways in that make tasks of its calls call Tasks.
 func (g *Gateway) Call(ctx context.Context, c Call) (Result, error) {

@@ -81,7 +81,7 @@ func TestGarbageOnStdoutIsSkippedUpToABound(t *testing.T) {
 	if n := strings.Count(h.log.String(), "skipped what is no MCP message"); n != 10 {
 		t.Errorf("%d lines logged, want 5 for each call", n)
 	}
-	msg := h.fails(signalbox.CodeToolDown, "a", do("garbage", map[string]any{"Size": 1000}))
+	msg := h.fails(signalbox.CodeToolLost, "a", do("garbage", map[string]any{"Size": 1000}))
 	if !strings.Contains(msg, "other things than MCP messages") {
 		t.Error(msg)
 	}
@@ -106,7 +106,7 @@ func TestAServerThatOnlyAsksIsEnded(t *testing.T) {
 		h.must("a", ask(500))
 		h.must("a", do("args", nil))
 	}
-	msg := h.fails(signalbox.CodeToolDown, "a", ask(20_000))
+	msg := h.fails(signalbox.CodeToolLost, "a", ask(20_000))
 	if !strings.Contains(msg, "asks more than 1000 things") {
 		t.Error(msg)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -186,7 +187,7 @@ func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Re
 	case r.forgotten.Load() && i.isForgotten(ctx):
 		return gateway.Result{}, errSessionLost
 	case fault != nil:
-		if fault.Code == signalbox.CodeToolDown {
+		if fault.Code == signalbox.CodeToolDown || fault.Code == signalbox.CodeToolLost {
 			poke(i.kick)
 		}
 		return gateway.Result{}, fault
@@ -198,11 +199,20 @@ func (i *instance) outcome(ctx context.Context, r *reply, err error) (gateway.Re
 		return gateway.Result{}, i.lost()
 	}
 	poke(i.kick)
-	why := "no answer came"
-	if err != nil {
-		why = i.explain(err).Error()
+	if err == nil {
+		return gateway.Result{}, i.unknown(errors.New("no answer came"))
 	}
-	return gateway.Result{}, signalbox.Errorf(signalbox.CodeToolDown, "The server %q could not be asked: %s.", i.p.server.Name, why)
+	var unsent *net.OpError
+	if errors.As(err, &unsent) && unsent.Op == "dial" {
+		return gateway.Result{}, signalbox.Errorf(signalbox.CodeToolDown, "The server %q could not be asked: %s.", i.p.server.Name, i.explain(err))
+	}
+	return gateway.Result{}, i.unknown(i.explain(err))
+}
+
+// unknown is the error of a call that was sent, or may have been, and had no
+// answer.
+func (i *instance) unknown(why error) error {
+	return signalbox.Errorf(signalbox.CodeToolLost, "The server %q did not answer: %s. Whether the tool did its work is not known.", i.p.server.Name, why)
 }
 
 // isDown reports whether the call failed because the instance is down. Where
@@ -226,7 +236,7 @@ func (i *instance) isDown(err error) bool {
 // lost is the error of a call that was under way when the server went away.
 func (i *instance) lost() error {
 	why := i.explain(context.Cause(i.ctx)).Error()
-	return signalbox.Errorf(signalbox.CodeToolDown, "The server %q went away during the call (%s). Whether the tool did its work is not known.", i.p.server.Name, why)
+	return signalbox.Errorf(signalbox.CodeToolLost, "The server %q went away during the call (%s). Whether the tool did its work is not known.", i.p.server.Name, why)
 }
 
 // protocolError reads a JSON-RPC error.

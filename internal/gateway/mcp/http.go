@@ -206,7 +206,7 @@ func (w *web) whole(resp *http.Response, call *jsonrpc.Request, r *reply, limit 
 		fault = errTooLarge(w.tap.name)
 	case int64(len(data)) > limit:
 	case err != nil:
-		fault = signalbox.Errorf(signalbox.CodeToolDown, "The connection to the server %q was lost while it answered.", w.tap.name)
+		fault = signalbox.Errorf(signalbox.CodeToolLost, "The connection to the server %q was lost while it answered.", w.tap.name)
 	default:
 		msg = w.parse(data, call.ID)
 	}

@@ -70,7 +70,7 @@ func TestAnHTTPErrorFailsItsCallAlone(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{"jsonrpc":"2.0","id":99999,"result":{"content":[]}}`)
 		}},
-		{"cut off", signalbox.CodeToolDown, "was lost while it answered", func(w http.ResponseWriter, _ *http.Request) {
+		{"cut off", signalbox.CodeToolLost, "was lost while it answered", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, `{"jsonrpc":`)
@@ -79,7 +79,7 @@ func TestAnHTTPErrorFailsItsCallAlone(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write(make([]byte, 17<<20))
 		}},
-		{"stream without an answer", signalbox.CodeToolDown, "", func(w http.ResponseWriter, _ *http.Request) {
+		{"stream without an answer", signalbox.CodeToolLost, "", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprint(w, ": hello\n\nevent: message\ndata: what?\n\n")
 		}},

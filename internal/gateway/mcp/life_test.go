@@ -54,11 +54,11 @@ func TestIncidentServerDiesMidCall(t *testing.T) {
 		beside <- err
 	}()
 	waitFor(t, notes, "begun")
-	msg := h.fails(signalbox.CodeToolDown, "a", do("die", nil))
+	msg := h.fails(signalbox.CodeToolLost, "a", do("die", nil))
 	if !strings.Contains(msg, "went away during the call") || !strings.Contains(msg, "out of ideas, key [hidden]") {
 		t.Error(msg)
 	}
-	if err := <-beside; signalbox.CodeOf(err) != signalbox.CodeToolDown {
+	if err := <-beside; signalbox.CodeOf(err) != signalbox.CodeToolLost {
 		t.Errorf("the call beside it: %v", err)
 	}
 	h.must("a", do("args", nil)) // waits for the restart

@@ -231,7 +231,7 @@ func (c *Client) enter() bool {
 // Close ends all calls and connections.
 func (c *Client) Close() {
 	c.mu.Lock()
-	c.end(signalbox.Errorf(signalbox.CodeToolDown, "the tool was shut down in the middle of the call"))
+	c.end(signalbox.Errorf(signalbox.CodeToolLost, "the tool was shut down in the middle of the call"))
 	c.mu.Unlock()
 	c.calls.Wait()
 	c.http.CloseIdleConnections()

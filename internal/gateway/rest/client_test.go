@@ -123,7 +123,7 @@ func TestIncidentNeverAnswering(t *testing.T) {
 
 	go func() { <-asked; p.Close() }()
 	_, err = p.Call(t.Context(), gateway.Call{Tool: "rest__t"})
-	wantCode(t, err, signalbox.CodeToolDown, "shut down")
+	wantCode(t, err, signalbox.CodeToolLost, "shut down")
 	<-told
 	_, err = p.Call(t.Context(), gateway.Call{Tool: "rest__t"})
 	wantCode(t, err, signalbox.CodeToolDown, "shut down")
