@@ -87,6 +87,7 @@ func openService(ctx context.Context, cfg config.Config, out streams) (s *servic
 			return s, err
 		}
 	}
+	noteOlderQueues(cfg, log)
 	sealer, err := seal.Load(cfg.Data, os.Getenv(seal.EnvKey))
 	if err != nil {
 		return s, err
@@ -145,6 +146,7 @@ func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error)
 	if s.jobs, err = newSchedules(&s.cfg, s.engine, metrics, s.log); err != nil {
 		return err
 	}
+	s.jobs.reread = s.tools.reread
 	s.tools.into(&c)
 	s.jobs.into(&c)
 	if s.director, err = director.New(c); err != nil {

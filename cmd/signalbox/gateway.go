@@ -110,6 +110,10 @@ func (g *alone) serve(ctx context.Context, out streams) (err error) {
 	g.log.Info("gateway ready", "url", url, "open", id.Open())
 	fmt.Fprintf(out.Out, "Signalbox gateway at %s\n", url)
 	describeTools(out, g.cfg.Tools, url, id.Open())
+	ctx, stop := context.WithCancel(ctx)
+	followed := followFile(ctx, &g.cfg, config.Follow{Log: g.log, Read: g.tools.reread})
+	defer followed()
+	defer stop()
 	return d.Serve(ctx, g.listener)
 }
 

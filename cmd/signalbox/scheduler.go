@@ -81,7 +81,7 @@ func openScheduler(ctx context.Context, cfg config.Config, o cli.SchedulerOption
 func (s *lonely) run(ctx context.Context, o cli.SchedulerOptions) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	followed, err := followJobs(ctx, &s.cfg, s.log, s.scheduler.Sync)
+	followed, err := followJobs(ctx, &s.cfg, s.log, s.scheduler.Sync, nil)
 	if err != nil {
 		return err
 	}

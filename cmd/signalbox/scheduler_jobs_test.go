@@ -42,7 +42,7 @@ func TestANameThatIsTakenKeepsNoDirectorDown(t *testing.T) {
 		case <-ctx.Done():
 		}
 		return nil
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestANameThatIsTakenKeepsNoDirectorDown(t *testing.T) {
 
 func TestJobsThatCannotBeStoredAtTheStart(t *testing.T) {
 	away := errors.New("the store is away")
-	if _, err := followJobs(t.Context(), jobsFile(t), slog.New(slog.DiscardHandler), func(context.Context, []signalbox.Schedule) error { return away }); !errors.Is(err, away) {
+	if _, err := followJobs(t.Context(), jobsFile(t), slog.New(slog.DiscardHandler), func(context.Context, []signalbox.Schedule) error { return away }, nil); !errors.Is(err, away) {
 		t.Error(err)
 	}
 }

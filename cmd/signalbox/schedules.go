@@ -13,11 +13,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
-// schedules is the scheduler within a director; nil where there is none.
+// schedules is the scheduler within a director, and what follows the file of
+// the configuration.
 type schedules struct {
 	cfg       *config.Config
 	log       *slog.Logger
-	scheduler *schedule.Scheduler
+	scheduler *schedule.Scheduler // nil: the jobs are left to one that stands alone
+	reread    func(config.Config) // told when the file has been read again
 	running   sync.WaitGroup
 	stop      context.CancelFunc
 }
@@ -29,7 +31,7 @@ func newSchedules(cfg *config.Config, e *engine.Engine, metrics *telemetry.Metri
 		if n := len(cfg.Jobs); n > 0 {
 			log.Info("the jobs of the configuration are left to signalbox scheduler", "jobs", n)
 		}
-		return nil, nil
+		return &schedules{cfg: cfg, log: log}, nil
 	}
 	counted, queue := metrics.Schedules(e.Now), inside.NewQueue(e)
 	scheduler, err := schedule.New(counted.Book(inside.NewBook(e, log)), queue,
@@ -43,18 +45,19 @@ func newSchedules(cfg *config.Config, e *engine.Engine, metrics *telemetry.Metri
 
 // into gives a director its scheduler.
 func (s *schedules) into(c *director.Config) {
-	if s != nil {
+	if s.scheduler != nil {
 		c.Schedules = s.scheduler
 	}
 }
 
 // start takes the jobs of the configuration and fires from then on, until stop.
 func (s *schedules) start(ctx context.Context) error {
-	if s == nil {
+	ctx, s.stop = context.WithCancel(ctx)
+	if s.scheduler == nil {
+		s.running.Go(followFile(ctx, s.cfg, config.Follow{Log: s.log, Read: s.reread}))
 		return nil
 	}
-	ctx, s.stop = context.WithCancel(ctx)
-	stopped, err := followJobs(ctx, s.cfg, s.log, s.scheduler.Sync)
+	stopped, err := followJobs(ctx, s.cfg, s.log, s.scheduler.Sync, s.reread)
 	if err != nil {
 		return err
 	}
@@ -76,5 +79,7 @@ func (s *schedules) close() {
 		s.stop()
 	}
 	s.running.Wait()
-	s.scheduler.Close()
+	if s.scheduler != nil {
+		s.scheduler.Close()
+	}
 }

@@ -39,6 +39,7 @@ type toolbox struct {
 	endpoint endpoint.Options // of all MCP endpoints of the process
 	host     *confine.Host    // nil: there are no command tools
 	declared []toolconf.CommandTool
+	conf     toolconf.Config // that it was made of
 	queue    *director.QueueTools
 	log      *slog.Logger
 }
@@ -73,7 +74,7 @@ func newToolbox(cfg config.Config, p parts) (_ *toolbox, err error) {
 		}
 	}
 	counts.Watch(queues)
-	t := &toolbox{queues: queues, queue: p.queue, log: p.log}
+	t := &toolbox{queues: queues, queue: p.queue, log: p.log, conf: cfg.Tools}
 	defer func() {
 		if err != nil && t.host != nil {
 			_ = t.host.Close() // nothing has run in it

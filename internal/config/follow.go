@@ -18,16 +18,21 @@ type Follow struct {
 	Log *slog.Logger
 	// Now is a request to read the file at once, such as of SIGHUP; nil: none.
 	Now <-chan os.Signal
-	// Take takes the jobs of the file. One that fails is called again.
+	// Take takes the jobs of the file. One that fails is called again. nil: the
+	// jobs are another program's.
 	Take func(ctx context.Context, jobs []Job) error
+	// Read is told of the whole configuration each time that it was read again,
+	// by the goroutine of FollowJobs. nil: nobody wants to know.
+	Read func(Config)
 	// Every is how often to look; 0 is LookEvery.
 	Every time.Duration
 }
 
 // FollowJobs hands the jobs of the configuration to Take, and then again
 // whenever the file that they stand in has changed, until ctx ends. A file
-// that is wrong changes nothing: the log says what is wrong, and where. All
-// else in the file needs a restart.
+// that is wrong changes nothing: the log says what is wrong, and where. What
+// else may change while the program runs is for Read to take; the rest of the
+// file needs a restart.
 //
 // The file is read when it stays the same from one look to the next, so that
 // one that is being written is not taken for what it is to be.
@@ -35,7 +40,7 @@ func (c *Config) FollowJobs(ctx context.Context, o Follow) {
 	if o.Every <= 0 {
 		o.Every = LookEvery
 	}
-	f := follower{Follow: o, path: c.File, sources: c.sources, jobs: c.Jobs, log: o.Log, due: true}
+	f := follower{Follow: o, path: c.File, sources: c.sources, jobs: c.Jobs, log: o.Log, due: o.Take != nil}
 	f.taken, f.seen = c.read, c.read
 	tick := time.NewTicker(f.Every)
 	defer tick.Stop()
@@ -89,7 +94,7 @@ func same(a, b os.FileInfo) bool {
 
 // read reads the file.
 func (f *follower) read(why string) {
-	if f.path == "" {
+	if f.path == "" && f.Read == nil {
 		f.log.Info("there is no configuration file to read again")
 		return
 	}
@@ -107,13 +112,16 @@ func (f *follower) read(why string) {
 		f.complain(err)
 		return
 	}
-	f.jobs, f.due, f.said = fresh.Jobs, true, ""
+	f.jobs, f.due, f.said = fresh.Jobs, f.Take != nil, ""
+	if f.Read != nil {
+		f.Read(fresh)
+	}
 	f.log.Info("configuration read again", "file", f.path, "because", why, "jobs", len(f.jobs))
 }
 
 // fixed names the file, so that no other one is found later.
 func (src Sources) fixed(path string) Sources {
-	src.File = path
+	src.File, src.NoSearch = path, path == ""
 	return src
 }
 
