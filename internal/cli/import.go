@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -71,8 +72,15 @@ type imported struct {
 	Source string `json:"source"`
 	Tasks  int    `json:"tasks"` // read
 	api.Imported
-	Unread []unread `json:"unread"` // records of the source that are no tasks
+	Unread []unread `json:"unread"`        // records of the source that are no tasks
+	IDs    []newID  `json:"ids,omitempty"` // of tasks that had another id in their old queue
 	DryRun bool     `json:"dry_run,omitempty"`
+}
+
+// newID says under which id a task of another queue is found here.
+type newID struct {
+	Old string `json:"old"`
+	New string `json:"new"`
 }
 
 type unread struct {
@@ -105,6 +113,9 @@ func (in *importing) bad(where, why string) {
 
 func (in *importing) take(ctx context.Context, t api.ExportedTask) error {
 	in.out.Tasks++
+	if old := port.OldID(t); old != "" {
+		in.out.IDs = append(in.out.IDs, newID{old, t.QueueID})
+	}
 	if in.c == nil {
 		return nil
 	}
@@ -151,6 +162,7 @@ func (in *importing) sent(err error, batch []api.ExportedTask) error {
 
 func (in *importing) refused(r api.ImportedRefusal) {
 	in.out.Refused = append(in.out.Refused, r)
+	in.out.IDs = slices.DeleteFunc(in.out.IDs, func(id newID) bool { return id.New == r.QueueID })
 	in.a.note("Refused: %s: %s", r.QueueID, r.Message)
 }
 
@@ -169,6 +181,11 @@ func (in *importing) sendAll(ctx context.Context, batch []api.ExportedTask) erro
 }
 
 func (a *app) importSummary(out *imported) error {
+	for _, id := range out.IDs {
+		if err := a.say("%s → %s", clean(id.Old), id.New); err != nil {
+			return err
+		}
+	}
 	if out.DryRun {
 		return a.say("%s: %s, nothing was imported (--dry-run)", out.Source, plural(out.Tasks, "task", "tasks"))
 	}

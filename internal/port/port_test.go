@@ -53,7 +53,7 @@ func TestSeedWorkQueueFolders(t *testing.T) {
 	write(t, dir, "pending/queue-abc12345.json", `{
   "queue_id": "queue-abc12345", "state": "pending", "created_at": "2025-01-17T10:00:00Z", "prompt": "Perform nightly maintenance...",
   "model": "sonnet", "timeout_seconds": 1800, "source": "scheduler", "source_job": "nightly-maintenance", "attempts": 0, "env": {"KEY": "v"}}`)
-	write(t, dir, "pending/queue-def67890.json", `{"queue_id": "queue-def67890", "created_at": "2025-01-17T09:00:00Z", "prompt": "first", "source": "web"}`)
+	write(t, dir, "pending/queue-def67890.json", `{"queue_id": "queue-def67890", "created_at": "2025-01-17T09:00:00Z", "prompt": "first", "source": "web", "project": {"path": "/srv/app", "prompt": "You work on the app."}}`)
 	running := `{"queue_id": "queue-xyz11111", "state": "working", "created_at": "2025-01-17T08:00:00Z", "prompt": "runs", "source": "cli",
   "task_id": "task-1", "agent_url": "http://127.0.0.1:9000", "dispatched_at": "2025-01-17T08:01:00Z", "attempts": 1}`
 	write(t, dir, "dispatched/queue-xyz11111.json", running)
@@ -70,8 +70,14 @@ func TestSeedWorkQueueFolders(t *testing.T) {
 	if tasks[0].State != "working" || tasks[0].TaskID != "task-1" || tasks[0].Attempts != 1 {
 		t.Errorf("what runs: %+v", tasks[0])
 	}
-	if got := []string{tasks[0].Preview, tasks[1].Preview, tasks[2].Preview}; got[1] != "first" || !strings.HasPrefix(got[2], "Perform") {
+	if got := []string{tasks[0].Preview, tasks[1].Preview, tasks[2].Preview}; !strings.HasPrefix(got[1], "You work on the app.") || !strings.HasPrefix(got[2], "Perform") {
 		t.Errorf("order: %q, want that of created_at", got)
+	}
+	if r := requestOf(t, &tasks[1]); r.Prompt != "You work on the app.\n\nfirst" || r.Project == nil || r.Project.Path != "/srv/app" {
+		t.Errorf("a project with a prompt: %+v", r)
+	}
+	if old := port.OldID(tasks[1]); old != "queue-def67890" {
+		t.Errorf("the old id is %q", old)
 	}
 	last := tasks[2]
 	if r := requestOf(t, &last); r.Model != "sonnet" || r.TimeoutSeconds != 1800 || !r.HadEnv {

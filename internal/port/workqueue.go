@@ -23,7 +23,7 @@ type queuedTask struct {
 	Model          string             `json:"model"`
 	TimeoutSeconds int                `json:"timeout_seconds"`
 	SessionID      string             `json:"session_id"`
-	Project        *signalbox.Project `json:"project"`
+	Project        *queuedProject     `json:"project"`
 	Env            map[string]string  `json:"env"`
 	Thinking       *bool              `json:"thinking"`
 	DispatchedAt   *time.Time         `json:"dispatched_at"`
@@ -33,6 +33,12 @@ type queuedTask struct {
 	LastError      string             `json:"last_error"`
 	Source         string             `json:"source"`
 	SourceJob      string             `json:"source_job"`
+}
+
+// queuedProject is the seed's project: its prompt stands before that of the task.
+type queuedProject struct {
+	signalbox.Project
+	Prompt string `json:"prompt"`
 }
 
 // maxFile bounds a file of the seed.
@@ -130,8 +136,17 @@ func (q *queuedTask) task() (api.ExportedTask, error) {
 	if t.State != string(signalbox.Pending) {
 		t.DispatchedAt, t.StartedAt, t.TaskID, t.AgentURL = q.DispatchedAt, q.DispatchedAt, q.TaskID, q.AgentURL
 	}
+	prompt, project := q.Prompt, (*signalbox.Project)(nil)
+	if p := q.Project; p != nil {
+		if p.Project != (signalbox.Project{}) {
+			project = &p.Project
+		}
+		if p.Prompt != "" {
+			prompt = p.Prompt + "\n\n" + prompt
+		}
+	}
 	return t, request(&t, signalbox.Request{
-		Prompt: q.Prompt, Model: q.Model, TimeoutSeconds: q.TimeoutSeconds, SessionID: q.SessionID, Project: q.Project, Thinking: q.Thinking,
+		Prompt: prompt, Model: q.Model, TimeoutSeconds: q.TimeoutSeconds, SessionID: q.SessionID, Project: project, Thinking: q.Thinking,
 	})
 }
 
