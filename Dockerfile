@@ -5,7 +5,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=dev
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /signalbox ./cmd/signalbox
+RUN CGO_ENABLED=0 go build -tags grpcnotrace -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /signalbox ./cmd/signalbox
 RUN mkdir /data && chown 65532:65532 /data && chmod 700 /data
 
 FROM scratch

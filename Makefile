@@ -35,7 +35,7 @@ help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
 
 build: ## the binary, in bin/
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/signalbox ./cmd/signalbox
+	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -ldflags '$(LDFLAGS)' -o bin/signalbox ./cmd/signalbox
 
 setup: ## what the tests need and this machine lacks
 	@$(REAL) scripts/setup.sh

@@ -79,7 +79,7 @@ func build(ctx context.Context, o options, r release, p place) error {
 // compile builds the program for a target.
 func compile(ctx context.Context, r release, p place, t target, to string) error {
 	flags := "-s -w -buildid= -X main.version=" + r.version
-	_, err := output(ctx, p.source, environment(t, p.env), "go", "build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", flags, "-o", to, "./cmd/"+product)
+	_, err := output(ctx, p.source, environment(t, p.env), "go", "build", "-tags", "grpcnotrace", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", flags, "-o", to, "./cmd/"+product)
 	return err
 }
 
