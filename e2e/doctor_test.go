@@ -59,7 +59,7 @@ func TestDoctor(t *testing.T) {
 	if said := b.doctorOf(1, "--director", d.url, "--json"); !strings.Contains(said, `"area": "director"`) {
 		t.Errorf("without a director:\n%s", said)
 	}
-	if said := b.doctorOf(0, "--data", b.data); !strings.Contains(said, "its rows agree") || !strings.Contains(said, "each page of") {
+	if said := b.doctorOf(0, "--data", b.data); !strings.Contains(said, "its rows agree") || !strings.Contains(said, "every page of") {
 		t.Errorf("what the director left:\n%s", said)
 	}
 }

@@ -116,7 +116,7 @@ func TestDoctorFindsABreachWithoutADirector(t *testing.T) {
 	if got := says(t, cfg); strings.Contains(got, "fail ") {
 		t.Errorf("all is well, and it says\n%s", got)
 	} else {
-		wantSaid(t, got, "sqlite, schema", "durability disk:", wellRows, "ok store: each page of", "ok data: the data folder", "secrets are encrypted with "+seal.KeyFile)
+		wantSaid(t, got, "sqlite, schema", "durability disk:", wellRows, "ok store: every page of", "ok data: the data folder", "secrets are encrypted with "+seal.KeyFile)
 	}
 	plant(t, cfg, `INSERT INTO slots(agent, slot, seq, task_id, fence, withheld) VALUES('coder', 0, 99, 'queue-gone', 7, 0)`)
 	wantSaid(t, says(t, cfg), "fail store: slot 0 of agent coder is held by task queue-gone, which does not run")
