@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/template"
@@ -33,9 +34,10 @@ func Make(f results.File) ([]byte, error) {
 			slices.Sort(out)
 			return strings.Join(out, ", ")
 		},
-		"days":   func() string { return days(f.Figures) },
-		"rounds": func() string { return rounds(f.Figures) },
-		"missed": func() string { return missed(f.Figures) },
+		"days":    func() string { return days(f.Figures) },
+		"rounds":  func() string { return rounds(f.Figures) },
+		"missed":  func() string { return missed(f.Figures) },
+		"reasons": func() string { return reasons(f.Figures) },
 	}).Parse(text)
 	if err != nil {
 		return nil, err
@@ -89,7 +91,7 @@ func rounds(all []results.Figure) string {
 	return fmt.Sprintf("%d (%d for some)", most, least)
 }
 
-// missed lists what fell short, and why.
+// missed lists what fell short.
 func missed(all []results.Figure) string {
 	var s strings.Builder
 	for _, f := range all {
@@ -106,7 +108,7 @@ func missed(all []results.Figure) string {
 				}
 			}
 		}
-		fmt.Fprintf(&s, "- **%s** (`%s`): %s%s; wanted %s. Why: %s.\n", f.Title, f.ID, results.Amount(f.Ours.Median(), f.Unit), other, target, remarks[f.ID])
+		fmt.Fprintf(&s, "- **%s** (`%s`): %s%s; wanted %s%s.\n", f.Title, f.ID, results.Amount(f.Ours.Median(), f.Unit), other, target, roundsMet(f))
 	}
 	if s.Len() == 0 {
 		return "Every target is met."
@@ -114,24 +116,30 @@ func missed(all []results.Figure) string {
 	return strings.TrimSuffix(s.String(), "\n")
 }
 
-// Unexplained are the figures that miss their target, or are behind a peer,
-// without a word why.
-func Unexplained(all []results.Figure) (out []string) {
+// reasons are what of the design makes figures of this run miss their target, or
+// fall behind a peer: a line for each reason, with its figures.
+func reasons(all []results.Figure) string {
+	of := map[string][]string{}
 	for _, f := range all {
-		target, met := f.Verdict()
-		if target != "" && !met {
-			if remarks[f.ID] == "" {
-				out = append(out, f.ID+" misses "+target)
-			}
+		if target, met := f.Verdict(); target != "" && !met && remarks[f.ID] != "" {
+			of[remarks[f.ID]] = append(of[remarks[f.ID]], "`"+f.ID+"`")
 			continue
 		}
 		for _, p := range f.Peers {
-			if !f.Detail && !f.Delta && f.Ratio(p) < slower && f.Target.Of != p.Name && behind[f.ID+" "+p.Name] == "" {
-				out = append(out, fmt.Sprintf("%s is %.2f times %s", f.ID, f.Ratio(p), p.Name))
+			why := behind[f.ID+" "+p.Name]
+			if name := "`" + f.ID + "`"; why != "" && !f.Delta && f.Ratio(p) < slower && !slices.Contains(of[why], name) {
+				of[why] = append(of[why], name)
 			}
 		}
 	}
-	return out
+	var s strings.Builder
+	for _, why := range slices.Sorted(maps.Keys(of)) {
+		fmt.Fprintf(&s, "- %s: %s%s.\n", strings.Join(of[why], ", "), strings.ToUpper(why[:1]), why[1:])
+	}
+	if s.Len() == 0 {
+		return "None."
+	}
+	return strings.TrimSuffix(s.String(), "\n")
 }
 
 // slower is from where on a ratio says that ours is behind: less is noise.

@@ -1,46 +1,45 @@
 package page
 
+// What stands here is of the design: it is true of every run, and names no figure
+// of one. It is printed apart from the figures. A figure that misses its target for
+// a reason that is not known has none.
+
 // What several figures have in common.
 const (
-	oneOrder = "all batches over a store have one order, so each is a step of the server after another, with a fixed cost (over PostgreSQL about 0.6 ms of its processor) that more directors pay more often; " +
+	oneOrder = "all batches over a store have one order, so each is a step of the server after another, with a fixed cost that more directors pay more often; " +
 		"directors bring safety, not speed"
-	luaBatch  = "Asynq's submit is one small script a task, ours keeps a key, a limit, a place in line and a journal entry in the same step; most of the server's 13 µs a submit are in that script"
+	luaBatch  = "Asynq's submit is one small script a task, ours keeps a key, a limit, a place in line and a journal entry in the same step"
 	aDirector = "a director has an API, pages, a gateway, a scheduler and a store in it, the smallest program of a peer has one worker"
-	oneWait   = "a call of a channel knows neither who waits nor since when; two readings of the clock alone are about 50 ns"
-	slowHour  = "these cores and this disk were slower in that hour than in others: the limits measured beside it say how much (in another run they were half, and the target was met)"
+	oneWait   = "a call of a channel knows neither who waits nor since when; that takes two readings of the clock"
 	manyParts = "what a caller alone waits for is one sync and the way through the writer; a peer's one statement writes one row and no journal"
 )
 
-// remarks say why a figure misses its target, where it does.
+// remarks say what of the design makes a figure what it is, where it misses its
+// target.
 var remarks = map[string]string{
 	"postgres/cycle-2000":                  "each step of ours is durable before the next, River inserts and ends a thousand at a time",
-	"postgres/directors-2000":              oneOrder + "; in runs of 16 s in place of 4, in which the start of four processes counts for less, 0.65 to 0.79",
+	"postgres/directors-2000":              oneOrder,
 	"postgres/directors-256":               oneOrder,
 	"postgres/fleet":                       "each director reads what all the others write, and its batches are a quarter as large; directors bring safety, not speed",
 	"redis/directors-256":                  oneOrder,
-	"postgres/pickup/p99":                  "the tail is that of the machine's syncs: from round to round it went from 1.9 to 11 ms, and River's with it",
-	"redis/pickup/p99":                     "the tail is that of the machine's syncs: Asynq's is as long, and in other runs it was 2 to 3 ms",
-	"http/pickup/p50":                      slowHour,
-	"http/gap/p50":                         slowHour,
-	"dashboard/first/time":                 "with two cores the browser and the director share them, which were slower in that hour: 362 ms in another run",
-	"toolqueue/permit":                     "some nanoseconds for the hooks and a place that knows its holder; in other runs the two were level (0.74 to 1.09)",
+	"toolqueue/permit":                     "some nanoseconds for the hooks and a place that knows its holder",
 	"postgres/submit-64":                   "River's own best for single inserts is more connections",
 	"redis/submit-64":                      luaBatch,
-	"gateway/mcp/p50":                      "two hops more through the SDK, whose decoder takes 64 KB for each message it reads; the gateway's own work is some microseconds",
-	"gateway/mcp-2025/p50":                 "two hops more through the SDK, whose decoder takes 64 KB for each message it reads; the gateway's own work is some microseconds",
+	"gateway/mcp/p50":                      "two hops more through the SDK, whose decoder takes 64 KB for each message it reads",
+	"gateway/mcp-2025/p50":                 "two hops more through the SDK, whose decoder takes 64 KB for each message it reads",
 	"commands/run":                         "a run is pipes, both outputs and the proof that nothing lives",
-	"commands/rlimit":                      "without control groups the proof that nothing of a run lives is a look at all processes of the machine, which is nine tenths of it; ten that end side by side share one",
+	"commands/rlimit":                      "without control groups the proof that nothing of a run lives is a look at all processes of the machine: ten that end side by side share one",
 	"commands/rlimit-limits":               "as without limits",
-	"commands/rlimit-10":                   "the look at all processes is shared by ten, and still the most of it",
+	"commands/rlimit-10":                   "the look at all processes is shared by ten",
 	"commands/rlimit-limits-10":            "as without limits",
 	"sqlite/lanes-own":                     "claims of 10,000 lines take entries that lie apart in the index, about two pages more are written for each execution",
 	"sqlite/lanes-one":                     "claims for 10,000 agents write 10,000 rows of slots, for one agent they lie side by side",
-	"sqlite/submit-64":                     "with two cores the processor limits it, not the disk; with 1 ms added to each sync it makes more of each",
+	"sqlite/submit-64":                     "with two cores the processor limits it, not the disk",
 	"sqlite/cycle-64":                      "four durable steps, each a batch of its own with what else waits",
 	"sqlite/wait-1m-64":                    "the file of a million has pages that are not in the cache",
-	"toolqueue/permit-background":          "some nanoseconds more, for the hooks and a place that knows its holder; with a context that can be cancelled, as each tool call has one, it is level or better",
-	"toolqueue/permit-64-yield":            "in turns that really wait, the hooks and the clock; in other runs the two were level (0.74 to 1.25)",
-	"toolqueue/permit-64-yield-background": "in turns that really wait, the hooks and the clock; in other runs the two were level (0.74 to 1.25)",
+	"toolqueue/permit-background":          "some nanoseconds more, for the hooks and a place that knows its holder",
+	"toolqueue/permit-64-yield":            "in turns that really wait, the hooks and the clock",
+	"toolqueue/permit-64-yield-background": "in turns that really wait, the hooks and the clock",
 }
 
 // behind says why ours is slower than a peer where no target asks for more, by
@@ -56,7 +55,7 @@ var behind = map[string]string{
 	"sqlite/tomorrow/bytes River (SQLite), best":                "a row of ours has an index entry for its line, one for its key and a journal entry beside it",
 	"postgres-deep/tomorrow River, best":                        "a submit of ours is a dozen statements in one exchange, River's is one insert",
 	"postgres/submit-1 River, defaults":                         "a submit of ours is a dozen statements in one exchange, River's is one insert",
-	"postgres/cycle-256 River, best":                            "256 callers that each wait for each step fill a batch less than 2,000 workers and inserts of a thousand; with 2,000 callers it is the other way round",
+	"postgres/cycle-256 River, best":                            "256 callers that each wait for each step fill a batch less than 2,000 workers and inserts of a thousand",
 	"postgres/pickup/p50 River, defaults":                       "a submit of ours is a dozen statements in one exchange, River's is one insert",
 	"redis/submit-1 Asynq, defaults":                            luaBatch,
 	"footprint/start/ready River and one worker":                aDirector,

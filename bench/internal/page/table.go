@@ -39,10 +39,7 @@ func line(f results.Figure, p results.Series, at int) string {
 	if text, ok := f.Verdict(); text != "" && (f.Target.Of == "" && at == 0 || f.Target.Of == p.Name || at == 0 && f.Limit != nil && f.Target.Of == f.Limit.Name) {
 		target, met = text, "yes"
 		if !ok {
-			met = "**no**"
-			if why := remarks[f.ID]; why != "" {
-				met += ": " + why
-			}
+			met = "**no**" + roundsMet(f)
 		}
 	}
 	if f.Limit != nil && at == 0 {
@@ -56,8 +53,8 @@ func line(f results.Figure, p results.Series, at int) string {
 		if f.Delta {
 			ratio = fmt.Sprintf("%+.3f %s", f.Difference(p), f.Unit)
 		}
-		if f.Ratio(p) < slower && !f.Delta && met == "" && behind[f.ID+" "+p.Name] != "" {
-			met = "behind: " + behind[f.ID+" "+p.Name]
+		if f.Ratio(p) < slower && !f.Delta && met == "" {
+			met = "behind"
 		}
 	}
 	ours := results.Amount(f.Ours.Median(), f.Unit)
@@ -65,6 +62,16 @@ func line(f results.Figure, p results.Series, at int) string {
 		ours = f.Ours.Name + ": " + ours
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", title, ours, beside, ratio, spread, target, met, limit, again)
+}
+
+// roundsMet says in how many rounds of the run a figure met the target that its
+// median misses.
+func roundsMet(f results.Figure) string {
+	met, all := f.RoundsMet()
+	if all < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (met in %d of %d rounds)", met, all)
 }
 
 // times writes a ratio; one to nothing says nothing.

@@ -84,6 +84,25 @@ func (f Figure) Verdict() (target string, met bool) {
 	return fmt.Sprintf("≥ %s× %s", short(t.AtLeast), t.Of), f.Ratio(*other) >= t.AtLeast
 }
 
+// RoundsMet says in how many of the rounds the target was met, of how many. Both
+// are 0 where the sides had different rounds.
+func (f Figure) RoundsMet() (met, all int) {
+	other := f.side(f.Target.Of)
+	if other != nil && len(other.Values) != len(f.Ours.Values) {
+		return 0, 0
+	}
+	for i, v := range f.Ours.Values {
+		one := Figure{Unit: f.Unit, Lower: f.Lower, Delta: f.Delta, Target: f.Target, Ours: Series{Name: f.Ours.Name, Values: []float64{v}}}
+		if other != nil {
+			one.Peers = []Series{{Name: other.Name, Values: other.Values[i : i+1]}}
+		}
+		if _, ok := one.Verdict(); ok {
+			met++
+		}
+	}
+	return met, len(f.Ours.Values)
+}
+
 func short(v float64) string { return strconv.FormatFloat(math.Round(v*100)/100, 'g', -1, 64) }
 
 // Amount writes a value for people: three digits that count.
