@@ -47,22 +47,45 @@ func (a *app) agentsCmd() *cobra.Command {
 }
 
 func (a *app) removeAgentCmd() *cobra.Command {
-	return &cobra.Command{
+	return a.removing(&cobra.Command{
 		Use:   "remove NAME",
 		Short: "Forget an agent",
-		Long: "Forget an agent. One that runs a task, or that stands in the director's configuration, is not forgotten;\n" +
-			"one that still runs registers itself again.",
-		Args: cobra.ExactArgs(1),
-		RunE: run(func(ctx context.Context, args []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				if err := c.RemoveAgent(ctx, args[0]); err != nil {
-					return err
-				}
-				return a.print(done{ID: args[0], Status: "removed"}, func() error { return a.say("Removed: %s", clean(args[0])) })
-			})
-		}),
+		Long: "Forget an agent. One that runs a task, or that stands in the director's configuration, is not forgotten.\n" +
+			"One whose process still runs registers itself again within seconds, and one that signalbox up started is back\n" +
+			"when up is started again: to be rid of it end its process.",
 		ValidArgsFunction: a.completeAgents,
-	}
+	}, "The agent %s is forgotten. Remove it?", func(ctx context.Context, c *client.Client, name string) error {
+		alive := false
+		if agents, ok := agentsOf(ctx, c); ok {
+			for _, g := range agents {
+				alive = alive || g.Name == name && g.State != "down"
+			}
+		}
+		if err := c.RemoveAgent(ctx, name); err != nil {
+			return err
+		}
+		if alive {
+			a.note("Its process still runs: it registers itself again within seconds, or with the next start of signalbox up that started it. End the process to be rid of it.")
+		}
+		return a.print(done{ID: name, Status: "removed"}, func() error { return a.say("Removed: %s", clean(name)) })
+	})
+}
+
+// removing makes the command that does something to one name, after a person at
+// a terminal has said yes to the question.
+func (a *app) removing(cmd *cobra.Command, question string, do func(ctx context.Context, c *client.Client, name string) error) *cobra.Command {
+	var yes bool
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = run(func(ctx context.Context, args []string) error {
+		return a.with(ctx, func(c *client.Client) error {
+			if err := a.sure(ctx, yes, fmt.Sprintf(question, args[0])); err != nil {
+				return err
+			}
+			return do(ctx, c, args[0])
+		})
+	})
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask, at a terminal, before it is done")
+	return cmd
 }
 
 func (a *app) agentTable(agents []api.Agent) error {
@@ -151,23 +174,19 @@ func (a *app) runningText(g api.Agent) string {
 }
 
 func (a *app) releaseCmd() *cobra.Command {
-	return &cobra.Command{
+	return a.removing(&cobra.Command{
 		Use:   "release AGENT",
 		Short: "Take an agent's slots away from what holds them",
 		Long: "Take an agent's slots away from what holds them: for an agent that is stuck. The tasks in them end as\n" +
 			"failed (released), what they still report is discarded, and the next tasks start.",
-		Args: cobra.ExactArgs(1),
-		RunE: run(func(ctx context.Context, args []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				got, err := c.ReleaseLane(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				return a.print(got, func() error { return a.released(got) })
-			})
-		}),
 		ValidArgsFunction: a.completeAgents,
-	}
+	}, "What agent %s runs ends as failed. Release its slots?", func(ctx context.Context, c *client.Client, name string) error {
+		got, err := c.ReleaseLane(ctx, name)
+		if err != nil {
+			return err
+		}
+		return a.print(got, func() error { return a.released(got) })
+	})
 }
 
 func (a *app) released(got api.Released) error {
@@ -184,21 +203,19 @@ func (a *app) released(got api.Released) error {
 }
 
 func (a *app) clearCmd() *cobra.Command {
-	return &cobra.Command{
+	return a.removing(&cobra.Command{
 		Use:   "clear AGENT",
-		Short: "Cancel all that waits for an agent",
-		Args:  cobra.ExactArgs(1),
-		RunE: run(func(ctx context.Context, args []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				got, err := c.ClearLane(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				return a.print(got, func() error {
-					return a.say("Cleared: %s (%s cancelled)", clean(got.Agent), plural(got.ClearedCount, "task", "tasks"))
-				})
-			})
-		}),
+		Short: "Cancel the waiting tasks that are addressed to an agent",
+		Long:  "Cancel the waiting tasks that are addressed to an agent. Those that any agent may take are not its own and stay.",
+
 		ValidArgsFunction: a.completeAgents,
-	}
+	}, "The tasks that wait for agent %s are cancelled. Clear?", func(ctx context.Context, c *client.Client, name string) error {
+		got, err := c.ClearLane(ctx, name)
+		if err != nil {
+			return err
+		}
+		return a.print(got, func() error {
+			return a.say("Cleared: %s (%s cancelled)", clean(got.Agent), plural(got.ClearedCount, "task", "tasks"))
+		})
+	})
 }

@@ -21,7 +21,9 @@ type chatFlags struct {
 	key     string
 
 	noWait, persist   bool
+	startWithin       span
 	waitTimeout       span
+	wait              bool
 	async, follow     bool
 	cancelOnInterrupt bool
 
@@ -68,7 +70,9 @@ func (s *chatFlags) register(cmd *cobra.Command) {
 	f.StringArrayVar(&s.env, "env", nil, "variable for the run, `NAME=VALUE`, or NAME to take it from here; repeatable")
 	f.BoolVar(&s.noWait, "no-wait", false, "fail when the agent is busy, instead of waiting")
 	f.BoolVar(&s.persist, "persist", false, "wait in the backlog, however long it takes, where the agent's own line is full too")
-	f.Var(&s.waitTimeout, "wait-timeout", "end it when it has not started after this long (default: 2m); with --persist only the wait here ends")
+	f.Var(&s.startWithin, "start-within", "end it as timed out when it has not started after this long (default: 2m; with --persist never)")
+	f.Var(&s.waitTimeout, "wait-timeout", "how long to wait here; the task goes on (default: without limit)")
+	f.BoolVar(&s.wait, "wait", true, "wait for the answer; --wait=false is --async")
 	f.BoolVar(&s.async, "async", false, "do not wait: print the task's id")
 	f.BoolVarP(&s.follow, "follow", "f", false, "print the output as it is written; with --json an event a line")
 	f.BoolVar(&s.cancelOnInterrupt, "cancel-on-interrupt", false, "let Ctrl-C cancel the task, instead of leaving it alone")
@@ -81,6 +85,7 @@ func (s *chatFlags) register(cmd *cobra.Command) {
 // fillChat makes the request of what was typed.
 func (a *app) fillChat(s *chatFlags, args []string) (err error) {
 	s.agent = args[0]
+	s.async = s.async || !s.wait
 	if s.req.Message, err = a.message(args[1:]); err != nil {
 		return err
 	}
@@ -99,7 +104,10 @@ func (a *app) fillChat(s *chatFlags, args []string) (err error) {
 	if s.project != "" {
 		s.req.Project = &api.Project{Path: s.project}
 	}
-	s.req.TimeoutSeconds, s.req.WaitTimeout = s.timeout.seconds(), s.waitTimeout.seconds()
+	s.req.TimeoutSeconds, s.req.WaitTimeout = s.timeout.seconds(), s.startWithin.seconds()
+	if s.persist { // it ends no task: the director tells of the wait for as long
+		s.req.WaitTimeout = s.waitTimeout.seconds()
+	}
 	s.req.Env, err = a.taskEnv(s.env)
 	return err
 }
@@ -116,21 +124,23 @@ func (a *app) message(args []string) (string, error) {
 
 // check refuses flags that do not go together.
 func (s *chatFlags) check() error {
-	line := s.noWait || s.persist || s.waitTimeout != 0 || s.req.Priority != 0
+	line := s.noWait || s.persist || s.startWithin != 0 || s.req.Priority != 0
 	talk := s.req.NewSession || s.req.SessionID != "" || s.project != ""
 	switch {
 	case s.req.NewSession && s.req.SessionID != "":
 		return usage("--new and --session do not go together: a conversation is new or has an id")
-	case s.noWait && (s.persist || s.waitTimeout != 0):
-		return usage("--no-wait does not go with --persist or --wait-timeout: it does not wait at all")
+	case s.noWait && (s.persist || s.startWithin != 0):
+		return usage("--no-wait does not go with --persist or --start-within: it does not wait at all")
+	case s.persist && s.startWithin != 0:
+		return usage("--persist waits however long it takes: leave out --start-within")
 	case s.bypass && (line || talk):
-		return usage("--bypass has no line and no conversation: leave out --no-wait, --persist, --wait-timeout, --priority, --new, --session and --project")
+		return usage("--bypass has no line and no conversation: leave out --no-wait, --persist, --start-within, --priority, --new, --session and --project")
 	case !s.bypass && (len(s.allowedTools) > 0 || s.systemPrompt != ""):
 		return usage("--allowed-tools and --system-prompt go with --bypass")
 	case s.req.Priority < -10 || s.req.Priority > 10:
 		return usage("--priority: want a number from -10 to 10, got %d", s.req.Priority)
-	case s.async && (s.follow || s.cancelOnInterrupt):
-		return usage("--async does not wait: leave out --follow and --cancel-on-interrupt")
+	case s.async && (s.follow || s.cancelOnInterrupt || s.waitTimeout != 0):
+		return usage("--async does not wait: leave out --follow, --cancel-on-interrupt and --wait-timeout")
 	}
 	return nil
 }

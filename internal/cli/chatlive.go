@@ -21,7 +21,6 @@ type chatLive struct {
 	// drawing says that the place in line is one line of the terminal that is
 	// written over and over.
 	drawing bool
-	begun   func() // stops the clock that bounds the wait for its start
 
 	id    string // of the task, once it is stored
 	state string // queued or running
@@ -32,10 +31,8 @@ func (a *app) chatLive(ctx context.Context, c *client.Client, s *chatFlags, opts
 	l := &chatLive{app: a, s: s, out: a.outWriter(), drawing: a.io.ErrTTY && !a.dumb() && !a.json, state: "queued"}
 	wait, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	l.begun = func() {}
-	if s.persist && s.waitTimeout != 0 {
-		clock := time.AfterFunc(time.Duration(s.waitTimeout), func() { cancel(errWaitOver) })
-		l.begun = func() { clock.Stop() }
+	if s.waitTimeout != 0 {
+		defer time.AfterFunc(time.Duration(s.waitTimeout), func() { cancel(errWaitOver) }).Stop()
 	}
 	var end api.ChatResponse
 	var err error
@@ -44,7 +41,6 @@ func (a *app) chatLive(ctx context.Context, c *client.Client, s *chatFlags, opts
 	} else {
 		end, err = c.ChatStream(wait, s.agent, s.req, opts, l.event)
 	}
-	l.begun()
 	a.line.clear()
 	switch {
 	case err == nil:
@@ -64,7 +60,6 @@ func (l *chatLive) event(e client.ChatEvent) error {
 		l.id = e.Accepted.Execution.ID
 	case e.Name == "started":
 		l.state = "running"
-		l.begun()
 	}
 	if l.json {
 		return l.document(e)
@@ -226,7 +221,7 @@ func chatCure(e *client.ChatError) string {
 	case code == "call_cycle":
 		return "--async does not wait for the answer, --bypass runs it beside the agent's line"
 	case code == "wait_timeout":
-		return "--wait-timeout waits longer, --persist waits in the backlog"
+		return "--start-within waits longer, --persist waits in the backlog"
 	}
 	return ""
 }

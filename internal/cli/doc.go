@@ -4,6 +4,7 @@
 //
 // Its output is a contract. Results go to standard output, all else to
 // standard error. --json prints one document, streams print one a line. It
-// asks no question, but for the password of a new user. The exit codes stand
-// in exit.go, docs/cli.md is made from the commands themselves.
+// asks a person at a terminal alone: for the password of a new user, and before
+// it removes or stops something. The exit codes stand in exit.go, docs/cli.md is
+// made from the commands themselves.
 package cli

@@ -21,8 +21,8 @@ const docsIntro = `# The command line
 <!-- Made from the commands by: go test ./internal/cli -run TestDocs -update -->
 
 One binary, ` + "`signalbox`" + `. Results go to standard output, everything else to standard error, so that
-` + "`signalbox submit PROMPT --wait > answer`" + ` holds the answer and nothing more. It asks no question, but for the password
-of a new user.
+` + "`signalbox submit PROMPT --wait > answer`" + ` holds the answer and nothing more. In a script it asks
+no question. At a terminal it asks for the password of a new user, and before it removes or stops something, unless ` + "`--yes`" + ` is given.
 
 Flags may stand before or after arguments. Durations are written as ` + "`90s`" + `, ` + "`1h30m`" + ` or a number of seconds.
 

@@ -240,10 +240,12 @@ func (f *fake) pause(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *fake) resume(w http.ResponseWriter, r *http.Request) {
+	var req api.PauseRequest
+	json.NewDecoder(r.Body).Decode(&req)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.paused = nil
-	answer(w, 200, api.Paused{Paused: []api.Pause{}})
+	f.paused = slices.DeleteFunc(f.paused, func(p api.Pause) bool { return p.Queue == req.Queue })
+	answer(w, 200, api.Paused{Paused: append([]api.Pause{}, f.paused...)})
 }
 
 func (f *fake) history(w http.ResponseWriter, r *http.Request) {

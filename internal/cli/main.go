@@ -147,11 +147,13 @@ func (a *app) root() *cobra.Command {
 		Short: "One durable queue in front of every AI agent",
 		Long: "Signalbox is one durable queue in front of every AI agent: it lets one task into a slot of an agent\n" +
 			"at a time, holds the rest in line, and says to each how long.",
+		Version:       a.version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
+	root.SetVersionTemplate("signalbox {{.Version}}\n")
 	f := root.PersistentFlags()
 	f.StringVar(&a.director, "director", "", "the director's `URL` (env SIGNALBOX_DIRECTOR; else the one that runs here, else http://127.0.0.1:8080)")
 	f.StringVar(&a.token, "token", "", "the director's `token` (env SIGNALBOX_TOKEN; else that of the one that runs here)")
@@ -215,6 +217,9 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check(cmd, args) == nil || len(args) == 1 && args[0] == "list" && lists[cmd.Name()] {
 			return nil
+		}
+		if err := noPrompt(cmd, args); err != nil {
+			return commandError{err}
 		}
 		if cmd.HasAvailableSubCommands() && len(args) > 0 {
 			return commandError{usage("%s has no command %q%s", cmd.CommandPath(), args[0], meant(cmd, args[0])).hinted("%s --help", cmd.CommandPath())}

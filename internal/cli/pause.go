@@ -14,6 +14,7 @@ const queueArg = "QUEUE is work, pool:KIND, agent:NAME, or commands or calls for
 func (a *app) pauseCmd() *cobra.Command {
 	var req api.PauseRequest
 	var length span
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   "pause [QUEUE]",
 		Short: "Let a queue, or all, hand out nothing",
@@ -23,6 +24,14 @@ func (a *app) pauseCmd() *cobra.Command {
 		RunE: run(func(ctx context.Context, args []string) error {
 			req.Queue, req.Seconds = first(args), length.seconds()
 			return a.with(ctx, func(c *client.Client) error {
+				if err := a.knownQueue(ctx, c, req.Queue); err != nil {
+					return err
+				}
+				if req.Queue == "" {
+					if err := a.sure(ctx, yes, "Every queue is paused. Pause?"); err != nil {
+						return err
+					}
+				}
 				got, err := c.Pause(ctx, req)
 				if err != nil {
 					return err
@@ -32,6 +41,7 @@ func (a *app) pauseCmd() *cobra.Command {
 		}),
 		ValidArgsFunction: a.completeQueues,
 	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask, at a terminal, before all queues are paused")
 	cmd.Flags().StringVar(&req.Reason, "reason", "", "`text` that others see")
 	cmd.Flags().Var(&length, "for", "resume by itself after this long (default: when someone says so)")
 	return cmd
@@ -41,11 +51,14 @@ func (a *app) resumeCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume [QUEUE]",
 		Short: "Let a queue, or all, go on",
-		Long:  "Let a queue go on that was paused.\n" + queueArg,
+		Long:  "Let a queue go on that was paused, or with no queue all that are.\n" + queueArg,
 		Args:  cobra.MaximumNArgs(1),
 		RunE: run(func(ctx context.Context, args []string) error {
 			return a.with(ctx, func(c *client.Client) error {
 				got, err := c.Resume(ctx, first(args))
+				if err == nil && len(args) == 0 {
+					got, err = resumeEach(ctx, c, got)
+				}
 				if err != nil {
 					return err
 				}
@@ -54,6 +67,20 @@ func (a *app) resumeCmd() *cobra.Command {
 		}),
 		ValidArgsFunction: a.completeQueues,
 	}
+}
+
+// resumeEach resumes the single queues that are still paused.
+func resumeEach(ctx context.Context, c *client.Client, left api.Paused) (api.Paused, error) {
+	for _, p := range left.Paused {
+		if p.Queue == "" {
+			continue
+		}
+		var err error
+		if left, err = c.Resume(ctx, p.Queue); err != nil {
+			return left, err
+		}
+	}
+	return left, nil
 }
 
 func first(args []string) string {

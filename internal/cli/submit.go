@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -46,6 +47,9 @@ func (a *app) submitCmd() *cobra.Command {
 			"  git diff | signalbox submit - --model sonnet --timeout 30m",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := noPrompt(cmd, args); err != nil {
+				return err
+			}
 			if err := a.fillRequest(cmd, &s, args[0]); err != nil {
 				return err
 			}
@@ -55,6 +59,27 @@ func (a *app) submitCmd() *cobra.Command {
 	}
 	s.register(cmd)
 	return cmd
+}
+
+// queueVerbs are what people used to other tools say after the noun queue, with
+// the command that does it here.
+var queueVerbs = map[string]string{
+	"list": "signalbox status", "ls": "signalbox status", "status": "signalbox status", "show": "signalbox status ID", "get": "signalbox status ID",
+	"cancel": "signalbox cancel ID", "retry": "signalbox retry ID", "why": "signalbox why ID", "logs": "signalbox logs ID", "history": "signalbox history",
+	"pause": "signalbox pause", "resume": "signalbox resume", "clear": "signalbox clear AGENT", "help": "signalbox submit --help",
+}
+
+// noPrompt refuses a verb after signalbox queue, which is submit by another
+// name: nobody means it as a prompt.
+func noPrompt(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || cmd.CalledAs() != "queue" {
+		return nil
+	}
+	does, verb := queueVerbs[strings.ToLower(strings.TrimSpace(args[0]))]
+	if !verb || len(args) > 2 {
+		return nil
+	}
+	return usage("signalbox queue submits a prompt, and %q is none: want %s", args[0], does).hinted("if it is to be a prompt: signalbox submit %q", args[0])
 }
 
 func (s *submitFlags) register(cmd *cobra.Command) {
@@ -124,8 +149,11 @@ func (a *app) prompt(arg string) (string, error) {
 		}
 		arg = string(data)
 	}
-	if strings.TrimSpace(arg) == "" {
+	switch {
+	case strings.TrimSpace(arg) == "":
 		return "", usage("the prompt is empty")
+	case !utf8.ValidString(arg):
+		return "", usage("the prompt is not valid UTF-8").hinted("convert it first, such as with iconv -f LATIN1 -t UTF-8")
 	}
 	return arg, nil
 }
@@ -156,6 +184,9 @@ func (a *app) taskEnv(pairs []string) (map[string]string, error) {
 func (a *app) submit(ctx context.Context, s *submitFlags) error {
 	c, err := a.following()
 	if err != nil {
+		return err
+	}
+	if err := a.knownKind(ctx, c, "--kind", s.req.Kind); err != nil {
 		return err
 	}
 	if s.key == "" {

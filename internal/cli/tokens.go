@@ -167,6 +167,7 @@ func open(ctx context.Context, c *client.Client) bool {
 
 func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToken) error {
 	wasOpen := open(ctx, c)
+	a.noteUnknownAgents(ctx, c, append([]string{req.Agent}, req.Agents...)...)
 	got, err := c.CreateToken(ctx, req)
 	if err != nil {
 		if client.IsUnreachable(err) { // who repeats it would leave a token behind whose secret nobody has
@@ -187,25 +188,21 @@ func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToke
 }
 
 func (a *app) revokeTokenCmd() *cobra.Command {
-	return &cobra.Command{
+	return a.removing(&cobra.Command{
 		Use:   "revoke ID",
 		Short: "Make a token worthless at once",
-		Args:  cobra.ExactArgs(1),
-		RunE: run(func(ctx context.Context, args []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				if err := c.RevokeToken(ctx, args[0]); err != nil {
-					return err
-				}
-				return a.print(done{ID: args[0], Status: "revoked"}, func() error { return a.say("Revoked: %s", clean(args[0])) })
-			})
-		}),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
 			return a.asked(cmd, tokenIDs)
 		},
-	}
+	}, "Whoever uses token %s is shut out. Revoke it?", func(ctx context.Context, c *client.Client, id string) error {
+		if err := c.RevokeToken(ctx, id); err != nil {
+			return err
+		}
+		return a.print(done{ID: id, Status: "revoked"}, func() error { return a.say("Revoked: %s", clean(id)) })
+	})
 }
 
 // done is the document of a command whose route answers with nothing.

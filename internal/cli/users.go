@@ -150,20 +150,16 @@ func (a *app) newPassword(ctx context.Context, s *userFlags, isNew bool) (string
 }
 
 func (a *app) removeUserCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:   "remove ID",
-		Short: "Forget a user, with its tokens",
-		Args:  cobra.ExactArgs(1),
-		RunE: run(func(ctx context.Context, args []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				if err := c.RemoveUser(ctx, args[0]); err != nil {
-					return err
-				}
-				return a.print(done{ID: args[0], Status: "removed"}, func() error { return a.say("Removed: %s", clean(args[0])) })
-			})
-		}),
+	return a.removing(&cobra.Command{
+		Use:               "remove ID",
+		Short:             "Forget a user, with its tokens",
 		ValidArgsFunction: a.completeUsers,
-	}
+	}, "The user %s is forgotten, with its tokens. Remove it?", func(ctx context.Context, c *client.Client, id string) error {
+		if err := c.RemoveUser(ctx, id); err != nil {
+			return err
+		}
+		return a.print(done{ID: id, Status: "removed"}, func() error { return a.say("Removed: %s", clean(id)) })
+	})
 }
 
 func (a *app) completeUsers(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
