@@ -16,23 +16,23 @@ import (
 // queuedTask is a file of the seed's folders pending/ and dispatched/ (seed
 // work-queue, File Format).
 type queuedTask struct {
-	QueueID        string             `json:"queue_id"`
-	State          string             `json:"state"`
-	CreatedAt      time.Time          `json:"created_at"`
-	Prompt         string             `json:"prompt"`
-	Model          string             `json:"model"`
-	TimeoutSeconds int                `json:"timeout_seconds"`
-	SessionID      string             `json:"session_id"`
-	Project        *queuedProject     `json:"project"`
-	Env            map[string]string  `json:"env"`
-	Thinking       *bool              `json:"thinking"`
-	DispatchedAt   *time.Time         `json:"dispatched_at"`
-	TaskID         string             `json:"task_id"`
-	AgentURL       string             `json:"agent_url"`
-	Attempts       int                `json:"attempts"`
-	LastError      string             `json:"last_error"`
-	Source         string             `json:"source"`
-	SourceJob      string             `json:"source_job"`
+	QueueID        string            `json:"queue_id"`
+	State          string            `json:"state"`
+	CreatedAt      time.Time         `json:"created_at"`
+	Prompt         string            `json:"prompt"`
+	Model          string            `json:"model"`
+	TimeoutSeconds int               `json:"timeout_seconds"`
+	SessionID      string            `json:"session_id"`
+	Project        *queuedProject    `json:"project"`
+	Env            map[string]string `json:"env"`
+	Thinking       *bool             `json:"thinking"`
+	DispatchedAt   *time.Time        `json:"dispatched_at"`
+	TaskID         string            `json:"task_id"`
+	AgentURL       string            `json:"agent_url"`
+	Attempts       int               `json:"attempts"`
+	LastError      string            `json:"last_error"`
+	Source         string            `json:"source"`
+	SourceJob      string            `json:"source_job"`
 }
 
 // queuedProject is the seed's project: its prompt stands before that of the task.
