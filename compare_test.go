@@ -27,6 +27,7 @@ var harmless = map[string]string{
 	"internal/director/openapi.go: route.Scope != api.ScopeTicket":              "the name of a scope",
 	"internal/dispatch/agents.go: bytes.Equal(a.SealedToken, b.SealedToken)":    "two rows of the store",
 	"internal/dispatch/agents.go: l.conn.token != c.token":                      "two rows of the store, opened",
+	"internal/engine/submit.go: old != sub.Task.IdempotencyHash":                "two digests of one request, to whoever sent it",
 	"internal/gateway/mcp/tap.go: r.token == token":                             "the token of MCP's progress, a number of ours",
 	"internal/gateway/openapi/argument.go: p.In == openapi3.ParameterInCookie":  "the name of a place",
 	"internal/gateway/openapi/operation.go: a.in == openapi3.ParameterInCookie": "the name of a place",

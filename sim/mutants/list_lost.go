@@ -45,10 +45,10 @@ var lostMutants = []Mutant{
 	{
 		Name: "env-quoted-in-errors", Fault: "work-queue 9",
 		Text: "what an agent quotes of the environment goes into the row, the journal and the log",
-		File: "internal/dispatch/word.go",
+		File: "internal/dispatch/mask.go",
 		Edits: []Edit{{
-			"if len(value) >= maskFrom {",
-			"if len(value) >= 100*maskFrom {",
+			"return len(v) < maskFrom",
+			"return len(v) < 100*maskFrom",
 		}},
 		Package: "internal/dispatch", Tests: []string{"TestFault09EnvStaysOutOfLogsAndJournal"},
 	},

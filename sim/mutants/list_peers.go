@@ -137,8 +137,8 @@ var peerMutants = []Mutant{
 		Text: "the fence counts the attempts of the task, which is the same number for many",
 		File: "internal/store/memory/claim.go",
 		Edits: []Edit{{
-			"fence := max(s.lastFence, c.FenceAbove) + 1",
-			"fence := max(int64(r.task.Claims), c.FenceAbove) + 1",
+			"store.NextFence(s.lastFence, c.FenceAbove)",
+			"store.NextFence(int64(r.task.Claims), c.FenceAbove)",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/fence"},
 	},
