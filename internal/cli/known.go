@@ -41,7 +41,9 @@ func (a *app) knownKind(ctx context.Context, c *client.Client, flag, kind string
 	if near := signalbox.Nearest(kind, known); near != "" {
 		return usage("%s: no agent is of kind %q; did you mean %s?", flag, kind, near)
 	}
-	a.note("No agent is of kind %s yet: what is for it waits until one comes.", kind)
+	if !a.json {
+		a.note("No agent is of kind %s yet: what is for it waits until one comes.", kind)
+	}
 	return nil
 }
 
@@ -77,7 +79,7 @@ func (a *app) knownQueue(ctx context.Context, c *client.Client, queue string) er
 // later, so it is no error.
 func (a *app) noteUnknownAgents(ctx context.Context, c *client.Client, names ...string) {
 	agents, ok := agentsOf(ctx, c)
-	if !ok {
+	if !ok || a.json {
 		return
 	}
 	known := namesOf(agents)

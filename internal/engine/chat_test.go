@@ -366,7 +366,7 @@ func TestIdempotencyKeysAreKeptApartByOwner(t *testing.T) {
 func TestLimitsOfAPrincipal(t *testing.T) {
 	b := newBox(t)
 	mine, theirs := b.talker("mine", 1), b.talker("theirs", 1)
-	by := signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "one", Agents: []string{"mine"}}
+	by := signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "one", Agents: []string{"mine"}, Scopes: []signalbox.Scope{signalbox.ScopeRead}} // else it may go on with no session of others
 	own, other, anywhere := chat("mine", "x"), chat("theirs", "x"), engine.NewTask{Prompt: "x"}
 	own.By, other.By, anywhere.By = by, by, by
 	held := b.submit(own)
