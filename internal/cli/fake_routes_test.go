@@ -123,10 +123,7 @@ func (f *fake) stream(w http.ResponseWriter, r *http.Request) {
 func (f *fake) queue(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	q := api.Queue{MaxSize: f.max, Tasks: []api.Task{}, Paused: f.paused, Depth: f.waiting(), Tools: f.toolCounts()}
-	if q.Tools != nil {
-		q.Depth -= q.Tools.Waiting
-	}
+	q := api.Queue{MaxSize: f.max, Tasks: []api.Task{}, Paused: f.paused, Depth: f.waiting("work"), Tools: f.toolCounts()}
 	for _, t := range f.tasks {
 		if t.State == "pending" || t.State == "dispatching" {
 			row := *t

@@ -166,7 +166,7 @@ func (f *fake) submit(w http.ResponseWriter, r *http.Request) {
 		answer(w, 201, api.SubmitResponse{QueueID: old, State: "pending", Position: 1, Replayed: true})
 		return
 	}
-	if f.waiting() >= f.max {
+	if f.waiting("work") >= f.max {
 		fail(w, 503, "queue_full", fmt.Sprintf("Queue is at capacity (%d tasks)", f.max))
 		return
 	}
@@ -183,7 +183,7 @@ func (f *fake) submit(w http.ResponseWriter, r *http.Request) {
 func (f *fake) add(prompt string) *api.Task {
 	preview, _, _ := strings.Cut(prompt, "\n")
 	t := &api.Task{
-		QueueID: id(len(f.tasks) + 1), State: "pending", Queue: "work", Position: f.waiting() + 1, CreatedAt: noon,
+		QueueID: id(len(f.tasks) + 1), State: "pending", Queue: "work", Position: f.waiting("work") + 1, CreatedAt: noon,
 		Source: "cli", Prompt: prompt, PromptPreview: preview, MaxAttempts: 3, ETA: &api.ETA{LowSeconds: 180, HighSeconds: 540, Runs: 40},
 	}
 	f.tasks = append(f.tasks, t)
@@ -200,10 +200,11 @@ func (f *fake) seed(prompts ...string) {
 	}
 }
 
-func (f *fake) waiting() int {
+// waiting counts who waits in a queue.
+func (f *fake) waiting(queue string) int {
 	n := 0
 	for _, t := range f.tasks {
-		if t.State == "pending" {
+		if t.State == "pending" && t.Queue == queue {
 			n++
 		}
 	}

@@ -33,6 +33,7 @@ func (f *fake) createToolTask(w http.ResponseWriter, r *http.Request) {
 	}
 	t := f.add(tool + " from the tool")
 	t.Mode, t.Tool, t.Queue, t.PromptPreview, t.Prompt, t.ETA = "tool", tool, "commands", "tool "+tool, tool+" from the tool", nil
+	t.Position = f.waiting(t.Queue)
 	var req api.NewToolTask
 	json.Unmarshal(body, &req)
 	t.Arguments, t.TimeoutMS = req.Arguments, req.TimeoutMS
