@@ -18,9 +18,13 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/llm"
 	"github.com/signalbox-ai/signalbox/internal/llm/llmtest"
 )
+
+// agentToken is the token of an agent at its director.
+const agentToken = "sbxa_of-this-agent"
 
 // toolServer is an MCP server as a director has it at /mcp.
 type toolServer struct {
@@ -42,7 +46,7 @@ func newToolServer(t *testing.T) *toolServer {
 		s.mu.Unlock()
 		h.ServeHTTP(w, r)
 	})
-	srv := httptest.NewServer(mux)
+	srv := httptest.NewServer(handshake.Serve(agentToken, mux))
 	t.Cleanup(func() {
 		close(s.over)
 		for ss := range s.mcp.Sessions() {
@@ -74,7 +78,7 @@ func llmConfig(t *testing.T, m *llmtest.Server) agentd.Config {
 }
 
 func withTools(cfg agentd.Config, s *toolServer) agentd.Config {
-	cfg.Director, cfg.DirectorToken = s.url, "sbxa_of-this-agent"
+	cfg.Director, cfg.DirectorToken = s.url, agentToken
 	cfg.Runner.LLM.Tools = "director"
 	return cfg
 }
