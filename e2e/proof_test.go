@@ -77,6 +77,7 @@ func TestAttackASquatterOfTheDirectorsPort(t *testing.T) {
 	director := b.director("--addr", addr)
 	b.agent("registers", director.url)
 	puller := b.serve("agent", "--pull", "--name", "pulls", "--kind", "demo", "--data", b.root+"/pulls", "--director", director.url)
+	b.until("the agent that pulls is known", func() bool { return strings.Contains(b.cli("agents").out, "pulls") })
 	b.want(0, "submit", "--wait", "--agent", "pulls", "sleep 1ms")
 	b.want(0, "submit", "--wait", "--agent", "registers", "sleep 1ms")
 	director.kill()
