@@ -52,7 +52,7 @@ var parsers = map[string]string{ // what is read, by whom: where the target is
 	"secret keys":                           "internal/seal FuzzKey",
 	"traceparent":                           "internal/telemetry FuzzTraceparent",
 	"levels of the log":                     "internal/telemetry FuzzLevel",
-	"secrets in what commands print":        "internal/command FuzzMask",
+	"secrets in what commands print":        "internal/mask FuzzMask",
 	"the kernel's tables of control groups": "internal/confine FuzzTrees",
 	"files of the seeds' own queues":        "internal/port FuzzSources",
 	"text for a terminal":                   "internal/cli FuzzNeutralise",

@@ -18,12 +18,13 @@ const (
 	ScopeAdmin    Scope = "admin"
 	ScopeTool     Scope = "tool"
 	ScopeTerminal Scope = "terminal"
-	ScopeAgent    Scope = "agent" // register and beat, as the agent that the token names
+	ScopeAgent    Scope = "agent"    // register and beat, as the agent that the token names
+	ScopeSchedule Scope = "schedule" // make, change and fire schedules
 )
 
 // Scopes lists all scopes.
 func Scopes() []Scope {
-	return []Scope{ScopeRead, ScopeSubmit, ScopeCancel, ScopeRelease, ScopeAdmin, ScopeTool, ScopeTerminal, ScopeAgent}
+	return []Scope{ScopeRead, ScopeSubmit, ScopeCancel, ScopeRelease, ScopeAdmin, ScopeTool, ScopeTerminal, ScopeAgent, ScopeSchedule}
 }
 
 // PrincipalKind says what a principal is.
@@ -46,6 +47,9 @@ type Principal struct {
 	Scopes  []Scope
 	Agents  []string // the only agents it may use and see; empty: all
 	Addr    string   // where it asks from
+	// Run is the execution whose token was shown, "" for any other token. All
+	// that it asks for is asked for within that execution.
+	Run string
 }
 
 // Key names the principal in rows: "user:ID", "agent:NAME", "service:NAME", or
@@ -146,7 +150,7 @@ type Role string
 // The roles, from the seed execution-queue.
 const (
 	RoleAdmin Role = "admin" // everything
-	RoleUser  Role = "user"  // read, submit, cancel, tool
+	RoleUser  Role = "user"  // read, submit, cancel, tool, schedule
 )
 
 // Scopes are the rights of a role.
@@ -155,7 +159,7 @@ func (r Role) Scopes() []Scope {
 	case RoleAdmin:
 		return Scopes()
 	case RoleUser:
-		return []Scope{ScopeRead, ScopeSubmit, ScopeCancel, ScopeTool}
+		return []Scope{ScopeRead, ScopeSubmit, ScopeCancel, ScopeTool, ScopeSchedule}
 	}
 	return nil
 }

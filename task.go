@@ -102,6 +102,7 @@ type Request struct {
 	// SealedEnv is the task's environment, encrypted. The store keeps it
 	// apart and erases it when the task ends.
 	SealedEnv []byte `json:"-"`
+	EnvBy     EnvBy  `json:"env_by,omitempty"` // EnvByCaller where no admin gave the environment, else ""
 }
 
 // Task is a task's row without its request and result, which a store keeps

@@ -43,10 +43,27 @@ type AgentTask struct {
 	Director string `json:"director,omitempty"` // identity of the director's store; fences are compared within it
 	Isolated bool   `json:"isolated,omitempty"` // own working directory and CLI home, no conversation
 
+	// signalbox: the token with which the run speaks to the director. It comes
+	// in the header RunTokenHeader, in PullAnswer for agents that pull, and is
+	// told to no agent without fences: it belongs into the run's environment.
+	RunToken string `json:"-"`
+
+	// signalbox: who gave env, "admin" or "caller", in the header EnvByHeader or
+	// in PullAnswer. Of a caller's the agent takes only what its configuration
+	// allows. Whoever asks an agent itself, and names no director, counts as admin.
+	EnvBy string `json:"-"`
+
 	// signalbox: with isolated, where the runner knows them (400 otherwise).
 	AllowedTools []string `json:"allowed_tools,omitempty"`
 	SystemPrompt string   `json:"system_prompt,omitempty"`
 }
+
+// RunTokenHeader is the header of POST /task on an agent that has the token of
+// the run: it counts for that execution, and ends with it.
+const RunTokenHeader = "X-Signalbox-Run-Token"
+
+// EnvByHeader is the header of POST /task on an agent that says who gave env.
+const EnvByHeader = "X-Signalbox-Env-By"
 
 // AgentTaskAccepted is the 201 answer to POST /task on an agent.
 type AgentTaskAccepted struct {
@@ -138,6 +155,7 @@ type AgentStatus struct {
 	Sessions      bool            `json:"sessions,omitempty"`       // answers GET /sessions, and begins a conversation under the id it is given
 	Terminal      bool            `json:"terminal,omitempty"`       // offers a terminal
 	Terminals     []AgentTerminal `json:"terminals,omitempty"`      // that are open
+	TaskEnv       []string        `json:"task_env,omitempty"`       // names in env that it takes also from others than admins; * stands for any characters
 }
 
 // AgentSessions is the answer to GET /sessions on an agent: the newest 10,000

@@ -49,6 +49,8 @@ type PullRun struct {
 type PullAnswer struct {
 	Task        *AgentTask `json:"task,omitempty"`        // to execute, as POST /task of an agent has it
 	Traceparent string     `json:"traceparent,omitempty"` // of the task
+	RunToken    string     `json:"run_token,omitempty"`   // of the task's run: it counts for that execution, and ends with it
+	EnvBy       string     `json:"env_by,omitempty"`      // who gave the task's env: admin or caller
 	Stop        []PullStop `json:"stop,omitempty"`        // runs to end
 	// Ask are executions that the agent should have in hand and did not name:
 	// it reports what has become of each, or unknown.

@@ -42,6 +42,7 @@ const (
 	ScopeAgent    Scope = "agent"
 	ScopeTerminal Scope = "terminal"
 	ScopeTool     Scope = "tool"
+	ScopeSchedule Scope = "schedule"
 	// ScopeTicket routes authenticate by a one-use ticket of their own.
 	ScopeTicket Scope = "ticket"
 	// ScopeAny routes are for whoever shows a valid token, whatever its rights.
@@ -159,15 +160,15 @@ func Routes() []Route {
 			Query: []Param{{"taskId", "query", "id of the task"}}, Answer: TaskStatus{}, Errors: []int{404}},
 		{Name: "schedules", Method: http.MethodGet, Path: "/api/schedules", Summary: "The schedules, by name", Status: 200, Scope: ScopeRead,
 			Query: []Param{{"agent", "query", "only of this agent"}, {"name", "query", "only the one of this name"}, {"enabled", "query", "true or false"}, {"outcomes", "query", "firings to show of each, 0 (default) to 20"}, limitParam, {"after", "query", "cursor of the page before"}}, Answer: Schedules{}},
-		{Name: "createSchedule", Method: http.MethodPost, Path: "/api/schedules", Summary: "Make a schedule", Status: 201, Scope: ScopeSubmit,
+		{Name: "createSchedule", Method: http.MethodPost, Path: "/api/schedules", Summary: "Make a schedule", Status: 201, Scope: ScopeSchedule,
 			Request: NewSchedule{}, Answer: Schedule{}, Errors: []int{404, 409}},
 		{Name: "schedule", Method: http.MethodGet, Path: "/api/schedules/{id}", Summary: "One schedule, by id or name, with its newest firings", Status: 200, Scope: ScopeRead, Answer: Schedule{}, Errors: []int{404}},
-		{Name: "putSchedule", Method: http.MethodPut, Path: "/api/schedules/{id}", Summary: "Change a schedule: the whole of it; one's own, or as an admin", Status: 200, Scope: ScopeSubmit,
+		{Name: "putSchedule", Method: http.MethodPut, Path: "/api/schedules/{id}", Summary: "Change a schedule: the whole of it; one's own, or as an admin", Status: 200, Scope: ScopeSchedule,
 			Request: NewSchedule{}, Answer: Schedule{}, Errors: []int{404, 409}},
-		{Name: "removeSchedule", Method: http.MethodDelete, Path: "/api/schedules/{id}", Summary: "Forget a schedule; its tasks stay", Status: 204, Scope: ScopeSubmit, Errors: []int{404, 409}},
-		{Name: "enableSchedule", Method: http.MethodPost, Path: "/api/schedules/{id}/enable", Summary: "Let a schedule fire from now on", Status: 200, Scope: ScopeSubmit, Answer: Schedule{}, Errors: []int{404, 409}},
-		{Name: "disableSchedule", Method: http.MethodPost, Path: "/api/schedules/{id}/disable", Summary: "Let a schedule fire no more", Status: 200, Scope: ScopeSubmit, Answer: Schedule{}, Errors: []int{404}},
-		{Name: "triggerSchedule", Method: http.MethodPost, Path: "/api/schedules/{id}/trigger", Summary: "Fire a schedule now, beside its instants", Status: 201, Scope: ScopeSubmit,
+		{Name: "removeSchedule", Method: http.MethodDelete, Path: "/api/schedules/{id}", Summary: "Forget a schedule; its tasks stay", Status: 204, Scope: ScopeSchedule, Errors: []int{404, 409}},
+		{Name: "enableSchedule", Method: http.MethodPost, Path: "/api/schedules/{id}/enable", Summary: "Let a schedule fire from now on", Status: 200, Scope: ScopeSchedule, Answer: Schedule{}, Errors: []int{404, 409}},
+		{Name: "disableSchedule", Method: http.MethodPost, Path: "/api/schedules/{id}/disable", Summary: "Let a schedule fire no more", Status: 200, Scope: ScopeSchedule, Answer: Schedule{}, Errors: []int{404}},
+		{Name: "triggerSchedule", Method: http.MethodPost, Path: "/api/schedules/{id}/trigger", Summary: "Fire a schedule now, beside its instants", Status: 201, Scope: ScopeSchedule,
 			Answer: Triggered{}, Errors: []int{404, 409, 503}},
 		{Name: "executions", Method: http.MethodGet, Path: "/api/schedules/{id}/executions", Summary: "The firings of a schedule, newest first", Status: 200, Scope: ScopeRead,
 			Query: []Param{{"limit", "query", "how many, 1 to 100 (default 20)"}}, Answer: Executions{}, Errors: []int{404}},

@@ -133,10 +133,10 @@ func daemonConfig(cfg config.Config, o cli.AgentOptions, folder string, log *slo
 	c := agentd.Config{
 		Name: a.Name, Kind: a.Kind, Version: version, DataDir: folder,
 		WorkDir: a.WorkDir, ProjectRoots: a.ProjectRoots, Home: a.Home, Slots: a.Slots, IsolatedSlots: a.IsolatedSlots, Model: a.Model,
-		Tools: a.Tools, Token: a.Token, Hosts: cfg.Hosts, DefaultTimeout: a.Timeout, PassEnv: a.PassEnv,
+		Tools: a.Tools, Token: a.Token, Hosts: cfg.Hosts, DefaultTimeout: a.Timeout, PassEnv: a.PassEnv, TaskEnv: a.TaskEnv,
 		Runner:   runner.Options{Permission: a.PermissionMode, Tiers: a.Tiers, ExtraArgs: a.Args, Command: a.Command, LLM: llmOptions(a.LLM)},
 		Terminal: a.Terminal, TerminalCommand: a.TerminalCommand, TerminalIdle: a.TerminalIdle,
-		DirectorToken: o.Token, ExecLog: os.Getenv(execLogEnv), Logger: log,
+		ExecLog: os.Getenv(execLogEnv), Logger: log,
 	}
 	if o.Known {
 		c.Director = o.Director

@@ -52,6 +52,7 @@ type Config struct {
 	Runner  runner.Options
 	Environ []string // environment to take the allow-list from; default os.Environ()
 	PassEnv []string // names to pass to the CLI besides the allow-list
+	TaskEnv []string // names that tasks of others than admins may set, with * for any characters
 
 	Pull bool // Pull is called rather than Serve: the end of a run is kept until a director has taken it
 
@@ -59,8 +60,7 @@ type Config struct {
 	// auto (default) where it has tools, director always, none never.
 	Tools string
 
-	Director      string // URL that runs are told, so that they can call other agents; "" if not known
-	DirectorToken string // token of this agent at the director; runs get it only if it is an agent's
+	Director string // URL that runs are told, so that they can call other agents; "" if not known
 
 	Terminal        bool          // offer terminals; they also need Token
 	TerminalCommand []string      // what runs in one; default: the CLI, for the kinds command, llm and demo $SHELL

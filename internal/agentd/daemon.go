@@ -217,7 +217,7 @@ func (d *Daemon) Status() api.AgentStatus {
 		Name:          d.cfg.Name, Slots: d.cfg.Slots, Fencing: true, LongPoll: true,
 		HighestFence: d.highest, Director: d.serving, WorkDir: d.cfg.WorkDir,
 		IsolatedSlots: d.cfg.IsolatedSlots, Sessions: true,
-		Terminal: d.cfg.Terminal && d.cfg.Token != "", Terminals: d.openTerminals(),
+		Terminal: d.cfg.Terminal && d.cfg.Token != "", Terminals: d.openTerminals(), TaskEnv: d.cfg.TaskEnv,
 	}
 	for _, isolated := range []bool{false, true} {
 		for i := range d.slots(isolated) {

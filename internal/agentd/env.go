@@ -4,6 +4,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
 )
 
 // passNames and passPrefixes are the allow-list: what a CLI gets of the
@@ -27,9 +30,6 @@ var passKind = map[string][]string{
 // home that the daemon locks.
 var keepOut = []string{"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "CODEX_SANDBOX", "OPENCODE_CONFIG_DIR"}
 
-// agentTokenPrefix is that of a token which speaks for one agent alone.
-const agentTokenPrefix = "sbxa_"
-
 // self tells a program whose agent it runs in, and where its director is.
 func (d *Daemon) self() []string {
 	env := []string{"SIGNALBOX_AGENT=" + d.cfg.Name}
@@ -39,15 +39,15 @@ func (d *Daemon) self() []string {
 	return env
 }
 
-// identity lets a run call other agents as this agent, within its execution.
-// A token that may do more than that stays with the daemon.
+// identity lets a run call other agents as this agent, within its execution:
+// with the token that the director made for it. The daemon's own stays with it.
 func (r *run) identity() []string {
 	env := r.d.self()
 	if id := r.record().QueueID; id != "" {
 		env = append(env, "SIGNALBOX_QUEUE_ID="+id)
 	}
-	if strings.HasPrefix(r.d.cfg.DirectorToken, agentTokenPrefix) {
-		env = append(env, "SIGNALBOX_TOKEN="+r.d.cfg.DirectorToken)
+	if token := r.task.RunToken; token != "" {
+		env = append(env, "SIGNALBOX_TOKEN="+token)
 	}
 	if parent := r.trace.parent(); parent != "" {
 		env = append(env, "TRACEPARENT="+parent)
@@ -136,6 +136,19 @@ func checkEnv(env map[string]string) *refusal {
 				return invalid("env.%s may not be set by a task", name)
 			}
 		}
+	}
+	return nil
+}
+
+// checkEnvBy refuses variables of a task that came by a director from somebody
+// who is no admin there, but for those that the configuration allows. A director
+// that does not say who it was may be one that asks nobody.
+func (d *Daemon) checkEnvBy(t *api.AgentTask) *refusal {
+	if t.Director == "" || t.EnvBy == string(signalbox.EnvByAdmin) {
+		return nil
+	}
+	if name := signalbox.EnvNotAllowed(d.cfg.TaskEnv, t.Env); name != "" {
+		return invalid("env.%s may be set by admins alone at this agent: who runs it allows names to others with agent.task_env", name)
 	}
 	return nil
 }

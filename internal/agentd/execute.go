@@ -141,7 +141,12 @@ func (r *run) runFunc(p place) verdict {
 	r.logExecution("start", time.Now(), os.Getpid())
 	defer func() { r.logExecution("end", time.Now(), os.Getpid()) }()
 	ended := make(chan runner.Outcome, 1)
-	go func() { ended <- plan.Func(ctx, r.log) }()
+	log := r.hiding(r.log)
+	go func() {
+		o := plan.Func(ctx, log)
+		log.end()
+		ended <- o
+	}()
 	limit := time.NewTimer(r.job.timeout)
 	defer limit.Stop()
 	select {

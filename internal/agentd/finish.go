@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/mask"
 )
 
 func (r *run) logExecution(event string, at time.Time, pid int) {
@@ -22,6 +23,8 @@ func (r *run) logExecution(event string, at time.Time, pid int) {
 // The next task need not wait for the disk.
 func (r *run) finish(v verdict) {
 	d := r.d
+	secrets := r.secrets()
+	v.message, v.out.Output = mask.Text(secrets, v.message), mask.Text(secrets, v.out.Output)
 	rec := r.record()
 	now := time.Now().UTC()
 	_, last := r.log.progress()
@@ -50,7 +53,7 @@ func (r *run) finish(v verdict) {
 func (r *run) settle(rec record, lives func() []int) {
 	d := r.d
 	r.mu.Lock()
-	r.task.Prompt, r.task.Env, r.task.SystemPrompt = "", nil, ""
+	r.task.Prompt, r.task.Env, r.task.SystemPrompt, r.task.RunToken = "", nil, "", ""
 	r.prev, r.replaced = nil, nil
 	r.mu.Unlock()
 	d.mu.Lock()

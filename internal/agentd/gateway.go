@@ -27,7 +27,7 @@ func (r *run) gateway() *runner.Gateway {
 	if !runner.SpeaksMCP(d.cfg.Kind) || d.cfg.Director == "" || d.cfg.Tools == toolsNone {
 		return nil
 	}
-	servers, any, err := d.directorTools()
+	servers, any, err := d.directorTools(r.task.RunToken)
 	if err != nil {
 		r.remark("the director's tools could not be listed, and this run goes without: %v", err)
 		return nil
@@ -38,10 +38,10 @@ func (r *run) gateway() *runner.Gateway {
 	return &runner.Gateway{Servers: servers, Dir: d.disk.runDir(r.record().TaskID)}
 }
 
-// directorTools lists the MCP servers behind the director's gateway, and
-// reports whether there is any tool there besides the director's own.
-func (d *Daemon) directorTools() (servers []string, any bool, err error) {
-	c, err := client.New(d.cfg.Director, client.Options{Token: d.cfg.DirectorToken})
+// directorTools lists the MCP servers behind the director's gateway that a
+// run's token may use, and reports whether there is any tool there besides the director's own.
+func (d *Daemon) directorTools(token string) (servers []string, any bool, err error) {
+	c, err := client.New(d.cfg.Director, client.Options{Token: token})
 	if err != nil {
 		return nil, false, err
 	}

@@ -36,6 +36,7 @@ func (d *Daemon) postTask(w http.ResponseWriter, req *http.Request) {
 		replyError(w, ref)
 		return
 	}
+	t.RunToken, t.EnvBy = req.Header.Get(api.RunTokenHeader), req.Header.Get(api.EnvByHeader)
 	acc, err := d.Accept(withTrace(req), t)
 	if err != nil {
 		replyError(w, err)

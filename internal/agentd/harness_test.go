@@ -129,6 +129,9 @@ func (a *agent) do(method, path string, body, into any) int {
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	if task, ok := body.(api.AgentTask); ok && task.RunToken != "" {
+		req.Header.Set(api.RunTokenHeader, task.RunToken)
+	}
 	if a.cfg.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+a.cfg.Token)
 	}

@@ -191,9 +191,9 @@ func TestLLMTokenGoesToTheDirectorAlone(t *testing.T) {
 	s.tool("fs__read", echo)
 	m := llmtest.New(t, llmtest.OpenAI, llmtest.Script(llmtest.Reply{Calls: calls(1)}, llmtest.Reply{Text: "ok"}))
 	cfg := llmConfig(t, m)
-	cfg.Director, cfg.DirectorToken, cfg.Runner.LLM.Tools = "http://127.0.0.1:1", agentToken, s.url+"/mcp"
+	cfg.Director, cfg.Runner.LLM.Tools = "http://127.0.0.1:1", s.url+"/mcp"
 	a := start(t, cfg)
-	if end := a.end(a.submit(api.AgentTask{Prompt: "x", QueueID: "queue-a", Fence: 1}).TaskID); end.Output != "ok" || end.ToolCount != 1 {
+	if end := a.end(a.submit(api.AgentTask{Prompt: "x", QueueID: "queue-a", Fence: 1, RunToken: runToken}).TaskID); end.Output != "ok" || end.ToolCount != 1 {
 		t.Fatalf("%+v %+v", end, end.Error)
 	}
 	s.mu.Lock()

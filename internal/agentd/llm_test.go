@@ -23,8 +23,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/llm/llmtest"
 )
 
-// agentToken is the token of an agent at its director.
-const agentToken = "sbxa_of-this-agent"
+// runToken is the token of a run at its director.
+const runToken = "sbxr_of-this-run"
 
 // toolServer is an MCP server as a director has it at /mcp.
 type toolServer struct {
@@ -46,7 +46,7 @@ func newToolServer(t *testing.T) *toolServer {
 		s.mu.Unlock()
 		h.ServeHTTP(w, r)
 	})
-	srv := httptest.NewServer(handshake.Serve(agentToken, mux))
+	srv := httptest.NewServer(handshake.Serve(runToken, mux))
 	t.Cleanup(func() {
 		close(s.over)
 		for ss := range s.mcp.Sessions() {
@@ -78,7 +78,7 @@ func llmConfig(t *testing.T, m *llmtest.Server) agentd.Config {
 }
 
 func withTools(cfg agentd.Config, s *toolServer) agentd.Config {
-	cfg.Director, cfg.DirectorToken = s.url, agentToken
+	cfg.Director = s.url
 	cfg.Runner.LLM.Tools = "director"
 	return cfg
 }
@@ -107,7 +107,7 @@ func TestLLMAnswersWithTools(t *testing.T) {
 			cfg.Runner.LLM.MaxParallelToolCalls = 3
 			cfg.Runner.LLM.System = "You are careful."
 			a := start(t, cfg)
-			acc := a.submit(api.AgentTask{Prompt: "read all", QueueID: "queue-a", Fence: 1})
+			acc := a.submit(api.AgentTask{Prompt: "read all", QueueID: "queue-a", Fence: 1, RunToken: runToken})
 			end := a.end(acc.TaskID)
 			if end.State != "completed" || end.Output != "All read." || end.ToolCount != 5 {
 				t.Fatalf("%s %q, %d tools, %+v", end.State, end.Output, end.ToolCount, end.Error)
@@ -142,7 +142,7 @@ func TestLLMAnswersWithTools(t *testing.T) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for _, h := range s.seen {
-				if h.Get("Authorization") != "Bearer sbxa_of-this-agent" || h.Get("X-Signalbox-Execution") != "queue-a" {
+				if h.Get("Authorization") != "Bearer "+runToken || h.Get("X-Signalbox-Execution") != "queue-a" {
 					t.Errorf("headers %v", h)
 				}
 			}

@@ -202,6 +202,7 @@ func (p *puller) take(a api.PullAnswer) bool {
 		p.tell(q)
 	}
 	if a.Task != nil {
+		a.Task.RunToken, a.Task.EnvBy = a.RunToken, a.EnvBy
 		p.execute(*a.Task, a.Traceparent)
 	}
 	return a.Task != nil || len(a.Stop) > 0 || len(a.Ask) > 0

@@ -20,6 +20,7 @@ type stdio struct {
 	lines    lineSplitter
 	events   *cappedFile
 	errFile  *cappedFile
+	hidden   []*hiding     // the program's two outputs
 	terminal chan struct{} // closed at the terminal event
 	ended    bool
 	session  string
@@ -49,16 +50,22 @@ func newStdio(r *run, plan runner.Plan, p place) (*stdio, error) {
 
 func (s *stdio) stdout() io.Writer {
 	if s.plan.Raw {
-		return io.MultiWriter(s.r.log, &s.head)
+		return s.hide(s.r.log, &s.head)
 	}
-	return io.MultiWriter(s.events, &s.lines)
+	return s.hide(s.events, &s.lines)
 }
 
 func (s *stdio) stderr() io.Writer {
 	if s.plan.Raw {
-		return io.MultiWriter(s.r.log, &s.errTail)
+		return s.hide(s.r.log, &s.errTail)
 	}
-	return io.MultiWriter(s.errFile, &s.errTail)
+	return s.hide(s.errFile, &s.errTail)
+}
+
+func (s *stdio) hide(to ...io.Writer) io.Writer {
+	h := s.r.hiding(io.MultiWriter(to...))
+	s.hidden = append(s.hidden, h)
+	return h
 }
 
 // event handles one line of a CLI's events.
@@ -90,7 +97,12 @@ func (s *stdio) noteSession() {
 }
 
 // flush ends the last line; the program's output is at its end.
-func (s *stdio) flush() { s.lines.flush() }
+func (s *stdio) flush() {
+	for _, h := range s.hidden {
+		h.end()
+	}
+	s.lines.flush()
+}
 
 func (s *stdio) exit(e proc.Exit) runner.Exit {
 	return runner.Exit{Code: e.Code, Text: e.String(), Stdout: clean(s.head.b), Stderr: clean(s.errTail.b)}

@@ -63,6 +63,9 @@ func (d *Daemon) check(t api.AgentTask) (job, *refusal) {
 	if ref := checkEnv(t.Env); ref != nil {
 		return j, ref
 	}
+	if ref := d.checkEnvBy(&t); ref != nil {
+		return j, ref
+	}
 	if err := d.runner.CheckExtras(t.AllowedTools, t.SystemPrompt); err != nil {
 		return j, invalid("%v", err)
 	}

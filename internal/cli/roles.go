@@ -92,6 +92,7 @@ var listFlags = []keyFlag{
 	{"other-director", "agent.directors", "`URL` of a further director over the same store, with --pull; repeatable"},
 	{"arg", "agent.args", "further `argument` for the CLI; repeatable"},
 	{"project-root", "agent.project_roots", "`folder` in which a task's project must lie; repeatable (default: --workdir)"},
+	{"task-env", "agent.task_env", "`name` of a variable that tasks of others than admins may set, such as CALENDAR_*; repeatable"},
 	{"pass-env", "agent.pass_env", "`name` of a variable to pass on to the CLI; repeatable"},
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/signalbox-ai/signalbox/internal/mask"
 )
 
 // capture takes both outputs of a run.
@@ -21,16 +23,16 @@ type capture struct {
 type stream struct {
 	to    *capture
 	name  string
-	mask  *masker
+	mask  *mask.Masker
 	clean cleaner
 	kept  []byte
 	full  bool // more was printed than is kept
 }
 
-func newCapture(hide []pattern, limit int64, log func(string, []byte)) *capture {
+func newCapture(hide []mask.Pattern, limit int64, log func(string, []byte)) *capture {
 	c := &capture{log: log, left: limit, flood: make(chan struct{})}
-	c.out = stream{to: c, name: "stdout", mask: newMasker(hide)}
-	c.err = stream{to: c, name: "stderr", mask: newMasker(hide)}
+	c.out = stream{to: c, name: "stdout", mask: mask.New(hide)}
+	c.err = stream{to: c, name: "stderr", mask: mask.New(hide)}
 	return c
 }
 
@@ -48,7 +50,7 @@ func (s *stream) Write(b []byte) (int, error) {
 		close(c.flood)
 	}
 	c.left -= int64(len(b))
-	s.take(s.mask.feed(b, false), false)
+	s.take(s.mask.Feed(b, false), false)
 	return n, nil
 }
 
@@ -57,7 +59,7 @@ func (c *capture) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range []*stream{&c.out, &c.err} {
-		s.take(s.mask.end(), true)
+		s.take(s.mask.End(), true)
 	}
 }
 

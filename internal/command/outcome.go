@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/mask"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
@@ -31,7 +32,7 @@ var byWeight = []string{StruckProcesses, StruckFileSize, StruckCPUTime, StruckMe
 
 // failed is the outcome of a run that was not started.
 func (u *run) failed(err error) Outcome {
-	return Outcome{Reason: signalbox.ReasonAgentError, Message: mask(u.hide, err.Error())}
+	return Outcome{Reason: signalbox.ReasonAgentError, Message: mask.Text(u.hide, err.Error())}
 }
 
 // stopped is the outcome of a run whose context ended before it was started.

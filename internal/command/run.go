@@ -12,6 +12,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/confine"
+	"github.com/signalbox-ai/signalbox/internal/mask"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
@@ -22,7 +23,7 @@ type run struct {
 	r     Run
 	begin time.Time
 	limit time.Duration // 0: none
-	hide  []pattern
+	hide  []mask.Pattern
 	out   *capture
 	box   *confine.Box // nil: none
 	child *proc.Process
@@ -48,7 +49,7 @@ func (u *run) do(ctx context.Context) Outcome {
 	if err != nil {
 		return u.failed(err)
 	}
-	u.hide = patterns(u.t.hide, secrets...)
+	u.hide = mask.Patterns(u.t.hide, secrets...)
 	if ctx.Err() != nil {
 		return u.stopped(ctx)
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/mask"
 )
 
 // maxSecrets bounds how many texts of one input are hidden: each is looked for
@@ -172,7 +173,7 @@ func (c *collector) walk(d *json.Decoder, all []byte) bool {
 // does, in ASCII alone.
 func hideForms(v string) []string {
 	v = strings.TrimSpace(v)
-	if len(v) < hideFrom {
+	if len(v) < mask.From {
 		return []string{v}
 	}
 	inner := func(quoted []byte) string { return strings.TrimSpace(string(quoted[1 : len(quoted)-1])) }

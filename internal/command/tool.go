@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/confine"
+	"github.com/signalbox-ai/signalbox/internal/mask"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
@@ -36,7 +37,7 @@ type Tool struct {
 	log      *slog.Logger
 	schema   *schema
 	env      []string
-	hide     []pattern
+	hide     []mask.Pattern
 	limits   confine.Limits
 	sandbox  confine.Sandbox
 	metadata json.RawMessage
@@ -124,10 +125,10 @@ func environment(env map[string]string) []string {
 	return out
 }
 
-func valuePatterns(values []string) []pattern {
-	var out []pattern
+func valuePatterns(values []string) []mask.Pattern {
+	var out []mask.Pattern
 	for _, v := range values {
-		out = patterns(out, hideForms(v)...)
+		out = mask.Patterns(out, hideForms(v)...)
 	}
 	return out
 }
@@ -188,7 +189,7 @@ func (t *Tool) Check(input json.RawMessage) error {
 	if !errors.As(err, &wrong) {
 		wrong = signalbox.Invalid("arguments."+t.conf.CwdFrom, "The argument %s names the working folder: %v.", shown(t.conf.CwdFrom), err)
 	}
-	wrong.Message = mask(t.hide, wrong.Message)
+	wrong.Message = mask.Text(t.hide, wrong.Message)
 	return wrong
 }
 

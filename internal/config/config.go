@@ -142,6 +142,7 @@ type Agent struct {
 	Args           []string          // further arguments for the CLI
 	ProjectRoots   []string          // absolute folders in which a task's project must lie; default: WorkDir
 	PassEnv        []string          // names of variables to pass on to the CLI beside the usual ones
+	TaskEnv        []string          // names of variables that tasks of others than admins may set, with * for any characters
 
 	Terminal        bool          // it offers terminals; default false
 	TerminalCommand []string      // what runs in them; default: the CLI, or the user's shell for the kinds command and demo

@@ -112,6 +112,7 @@ var settings = schema[Config]{
 	list("agent.args", "arguments", func(c *Config) *[]string { return &c.Agent.Args }, func(string) bool { return true }),
 	paths("agent.project_roots", func(c *Config) *[]string { return &c.Agent.ProjectRoots }),
 	list("agent.pass_env", "names of variables", func(c *Config) *[]string { return &c.Agent.PassEnv }, conffile.ValidEnvName),
+	list("agent.task_env", "names of variables, with * for any characters, such as CALENDAR_*", func(c *Config) *[]string { return &c.Agent.TaskEnv }, signalbox.ValidEnvPattern),
 	oneOf("agent.llm.provider", func(c *Config) *string { return &c.Agent.LLM.Provider }, "openai", "anthropic"),
 	text("agent.llm.base_url", wantURL, func(c *Config) *string { return &c.Agent.LLM.BaseURL }, validURL),
 	text("agent.llm.api_key", wantToken, func(c *Config) *string { return &c.Agent.LLM.APIKey }, validToken).hidden().from("SIGNALBOX_LLM_API_KEY"),

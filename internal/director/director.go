@@ -156,8 +156,8 @@ func New(cfg Config) (*Director, error) {
 	}
 	d := &Director{
 		cfg: cfg, engine: cfg.Engine, runs: withToolRuns(withPull(cfg.Runs, cfg.Pull), cfg.ToolTasks), log: cfg.Log,
-		hosts: newHostList(cfg.Addr, append(ownHost(cfg.Peers), cfg.Hosts...)), far: newFar(), identity: cfg.Identity, gate: newGate(cfg.Identity),
-		held: held{all: map[*hold]struct{}{}}, denials: newDenials(),
+		hosts: newHostList(cfg.Addr, append(ownHost(cfg.Peers), cfg.Hosts...)), far: newFar(), identity: cfg.Identity, gate: newGate(cfg.Identity, cfg.Engine),
+		held: newHeld(), denials: newDenials(),
 		cross: http.NewCrossOriginProtection(), lookup: systemLookup,
 		started: cfg.Engine.Now(), cancelWait: cancelWait,
 	}
@@ -171,6 +171,7 @@ func New(cfg Config) (*Director, error) {
 			d.names.forget()
 		}
 	})
+	d.engine.Observe(d.endCallsOf)
 	cfg.Identity.OnChange(d.letGo)
 	cfg.Identity.OnChange(d.reviewTerminals)
 	mux, err := d.mount()

@@ -2,15 +2,18 @@ package director
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
@@ -51,11 +54,14 @@ const loginCookie = "signalbox_login"
 
 // gate decides who may use which route.
 type gate struct {
-	id  *identity.Keeper
-	bad *badTokens
+	id     *identity.Keeper
+	engine *engine.Engine // which knows the executions, whose runs have tokens of their own
+	bad    *badTokens
 }
 
-func newGate(id *identity.Keeper) gate { return gate{id: id, bad: newBadTokens()} }
+func newGate(id *identity.Keeper, e *engine.Engine) gate {
+	return gate{id: id, engine: e, bad: newBadTokens()}
+}
 
 // admit returns the caller of a request, and an error unless it may use the
 // route.
@@ -79,7 +85,7 @@ func (g gate) identify(r *http.Request, c *caller) error {
 	case err != nil:
 		return err
 	case given:
-		if c.who, err = g.fromToken(token, c.addr); err != nil {
+		if c.who, err = g.fromToken(r.Context(), token, c.addr); err != nil {
 			return err
 		}
 		c.trusted = true
@@ -103,10 +109,10 @@ func (g gate) identify(r *http.Request, c *caller) error {
 // fromToken proves a token. One that is right is never held up by the wrong
 // ones of others at the same address, unless it is short enough to be
 // guessed: then a guess is not even looked at while there were too many.
-func (g gate) fromToken(token, addr string) (signalbox.Principal, error) {
-	who, err := g.id.FromToken(token)
-	if err == nil {
-		return who, nil
+func (g gate) fromToken(ctx context.Context, token, addr string) (signalbox.Principal, error) {
+	who, err := g.principalOf(ctx, token)
+	if err == nil || errors.Is(err, engine.ErrRunOver) { // which is no guess
+		return who, err
 	}
 	key := identity.AddrBlock(addr)
 	wait := g.bad.wait(key, time.Now())
@@ -115,7 +121,7 @@ func (g gate) fromToken(token, addr string) (signalbox.Principal, error) {
 			return who, nil
 		}
 	}
-	if signalbox.CodeOf(err) == signalbox.CodeUnavailable {
+	if signalbox.CodeOf(err) != signalbox.CodeUnauthorized { // whether it is right cannot be told
 		return who, err
 	}
 	if wait > 0 {
@@ -130,6 +136,24 @@ func tooManyWrong(addr string, wait time.Duration) error {
 		err:        signalbox.Errorf(signalbox.CodeRateLimited, "too many wrong tokens came from %s", addr),
 		retryAfter: int(wait/time.Second) + 1,
 	}
+}
+
+// principalOf returns the principal of a token that is stored, or of one that a run
+// has for as long as it lasts.
+func (g gate) principalOf(ctx context.Context, token string) (signalbox.Principal, error) {
+	if !strings.HasPrefix(token, engine.RunTokenPrefix) {
+		return g.id.FromToken(token)
+	}
+	t, err := g.engine.RunOf(ctx, token)
+	if err != nil {
+		return signalbox.Principal{}, err
+	}
+	return g.id.FromRun(t.Agent, t.ID, runTokenID(&t))
+}
+
+// runTokenID names the token of a run, which has no row.
+func runTokenID(t *signalbox.Task) string {
+	return "run-" + t.ID + "." + strconv.FormatInt(t.Fence, 10)
 }
 
 // allow decides by the route's scope.

@@ -12,8 +12,8 @@ const (
 	executionHeader   = "X-Signalbox-Execution"
 )
 
-// callOf returns the execution that makes the call, as its caller names it;
-// "" where it names none. What the headers say of an agent is believed from
+// callOf returns the execution that makes the call, as its token proves or its
+// caller names it; "" where it names none. What the headers say of an agent is believed from
 // that agent's own token alone.
 func callOf(r *http.Request) (executionID string, err error) {
 	who := callerOf(r).who
@@ -24,6 +24,11 @@ func callOf(r *http.Request) (executionID string, err error) {
 	}
 	id := r.Header.Get(executionHeader)
 	switch {
+	case who.Run != "" && id != "" && id != who.Run:
+		return "", refuse(signalbox.CodeForbidden, "leave "+executionHeader+" out, for the token says which execution it is",
+			"the token shown is that of execution %s, which cannot call as %s", who.Run, clip(id))
+	case who.Run != "":
+		return who.Run, nil
 	case id == "":
 		return "", nil
 	case !isAgent:

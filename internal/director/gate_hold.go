@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
 // lasting names the routes whose answers may take long. They end when what
@@ -21,7 +22,31 @@ var lasting = map[string]bool{"events": true, "live": true, "output": true, "tas
 type held struct {
 	mu      sync.Mutex
 	all     map[*hold]struct{}
+	runs    map[string]map[*hold]struct{} // those of runs, by execution
 	looking bool
+}
+
+func newHeld() held {
+	return held{all: map[*hold]struct{}{}, runs: map[string]map[*hold]struct{}{}}
+}
+
+func (l *held) add(h *hold) {
+	l.all[h] = struct{}{}
+	if run := h.who.Run; run != "" {
+		if l.runs[run] == nil {
+			l.runs[run] = map[*hold]struct{}{}
+		}
+		l.runs[run][h] = struct{}{}
+	}
+}
+
+func (l *held) remove(h *hold) {
+	delete(l.all, h)
+	if run := h.who.Run; run != "" {
+		if delete(l.runs[run], h); len(l.runs[run]) == 0 {
+			delete(l.runs, run)
+		}
+	}
 }
 
 type hold struct {
@@ -49,20 +74,44 @@ func (d *Director) whileAllowed(r *http.Request, route api.Route, c caller) (*ht
 func (d *Director) holdFor(who signalbox.Principal, end func()) (leave func()) {
 	h := &hold{who: who, end: end}
 	d.held.mu.Lock()
-	d.held.all[h] = struct{}{}
+	d.held.add(h)
 	begin := !d.held.looking
 	d.held.looking = true
 	d.held.mu.Unlock()
 	if begin {
 		time.AfterFunc(d.identity.Every(), d.look)
 	}
-	if !d.identity.InForce(who) { // it was taken away since it was looked at
+	if !d.inForce(who) { // it was taken away since it was looked at
 		end()
 	}
 	return func() {
 		d.held.mu.Lock()
-		delete(d.held.all, h)
+		d.held.remove(h)
 		d.held.mu.Unlock()
+	}
+}
+
+// inForce reports whether what a caller showed still counts; of a run, also
+// whether it still runs.
+func (d *Director) inForce(who signalbox.Principal) bool {
+	if !d.identity.InForce(who) {
+		return false
+	}
+	if who.Run == "" {
+		return true
+	}
+	t, err := d.engine.Read().Task(d.life, who.Run)
+	return err != nil || t.State.InFlight() && runTokenID(&t) == who.TokenID
+}
+
+// endCallsOf ends what a run began, once its execution is over.
+func (d *Director) endCallsOf(a engine.Applied) {
+	d.held.mu.Lock()
+	defer d.held.mu.Unlock()
+	for h := range d.held.runs[a.Task.ID] {
+		if !a.Task.State.InFlight() || runTokenID(&a.Task) != h.who.TokenID {
+			h.end()
+		}
 	}
 }
 

@@ -19,97 +19,97 @@ const password = "a right long password"
 
 // columns are the callers of the table below. expired and revoked were admins;
 // limited may use the agent other alone, with every scope that is not admin's.
-var columns = strings.Fields("anon read submit cancel release tool terminal coder other user admin cookie static limited expired revoked")
+var columns = strings.Fields("anon read submit cancel release tool terminal schedule coder other user admin cookie static limited expired revoked")
 
 // table says for each route and caller: + it may, 1: 401, 3: 403, 4: 404, as
 // if it were not there. Paths name the agent coder, and a task and a session
 // of that agent; those of tools a task that none of them asked for.
 var table = map[string]string{
-	//                 anon read subm canc rele tool term codr othr user admn cook stat lim  exp  rev
-	"submit":         "1    3    +    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"submitTask":     "1    3    +    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"queue":          "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"task":           "1    +    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
-	"find":           "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"cancel":         "1    3    3    +    3    3    3    3    3    +    +    +    +    4    1    1",
-	"retry":          "1    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
-	"why":            "1    +    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
-	"output":         "1    +    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
-	"pause":          "1    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
-	"resume":         "1    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
-	"history":        "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"events":         "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"agents":         "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"registerAgent":  "1    3    3    3    3    3    3    +    3    3    +    +    +    3    1    1",
-	"heartbeat":      "1    3    3    3    3    3    3    +    3    3    +    +    +    3    1    1",
-	"claim":          "1    3    3    3    3    3    3    +    3    3    +    +    +    3    1    1",
-	"report":         "1    3    3    3    3    3    3    +    3    3    +    +    +    3    1    1",
-	"removeAgent":    "1    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
-	"clearLane":      "1    3    3    3    +    3    3    3    3    3    +    +    +    4    1    1",
-	"releaseLane":    "1    3    3    3    +    3    3    3    3    3    +    +    +    4    1    1",
-	"chat":           "1    3    +    3    3    3    3    +    +    +    +    +    +    4    1    1",
-	"bypass":         "1    3    +    3    3    3    3    +    +    +    +    +    +    4    1    1",
-	"lane":           "1    +    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
-	"openTerminal":   "1    3    3    3    3    3    +    3    3    3    +    +    +    4    1    1",
-	"sessions":       "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"archiveSession": "1    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
-	"restoreSession": "1    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
-	"activities":     "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"activity":       "1    +    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
-	"audit":          "1    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
-	"auditHead":      "1    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
-	"me":             "1    +    +    +    +    +    +    +    +    +    +    +    +    +    1    1",
-	"logout":         "1    +    +    +    +    +    +    +    +    +    +    +    +    +    1    1",
-	"tokens":         "1    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
-	"createToken":    "1    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
-	"revokeToken":    "1    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
-	"users":          "1    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
-	"putUser":        "1    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
-	"removeUser":     "1    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
-	"tools":          "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
-	"toolQueues":     "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
-	"callTool":       "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
-	"createToolTask": "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
-	"toolTasks":      "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
-	"toolTask":       "1    3    3    3    3    4    3    +    +    +    +    +    +    4    1    1",
-	"cancelToolTask": "1    3    3    3    3    4    3    3    3    +    +    +    +    4    1    1",
-	"getTaskStatus":  "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
+	//                 anon read subm canc rele tool term schd codr othr user admn cook stat lim  exp  rev
+	"submit":         "1    3    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"submitTask":     "1    3    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"queue":          "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"task":           "1    +    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
+	"find":           "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"cancel":         "1    3    3    +    3    3    3    3    3    3    +    +    +    +    4    1    1",
+	"retry":          "1    3    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
+	"why":            "1    +    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
+	"output":         "1    +    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
+	"pause":          "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"resume":         "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"history":        "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"events":         "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"agents":         "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"registerAgent":  "1    3    3    3    3    3    3    3    +    3    3    +    +    +    3    1    1",
+	"heartbeat":      "1    3    3    3    3    3    3    3    +    3    3    +    +    +    3    1    1",
+	"claim":          "1    3    3    3    3    3    3    3    +    3    3    +    +    +    3    1    1",
+	"report":         "1    3    3    3    3    3    3    3    +    3    3    +    +    +    3    1    1",
+	"removeAgent":    "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"clearLane":      "1    3    3    3    +    3    3    3    3    3    3    +    +    +    4    1    1",
+	"releaseLane":    "1    3    3    3    +    3    3    3    3    3    3    +    +    +    4    1    1",
+	"chat":           "1    3    +    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
+	"bypass":         "1    3    +    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
+	"lane":           "1    +    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
+	"openTerminal":   "1    3    3    3    3    3    +    3    3    3    3    +    +    +    4    1    1",
+	"sessions":       "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"archiveSession": "1    3    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
+	"restoreSession": "1    3    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
+	"activities":     "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"activity":       "1    +    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
+	"audit":          "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"auditHead":      "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"me":             "1    +    +    +    +    +    +    +    +    +    +    +    +    +    +    1    1",
+	"logout":         "1    +    +    +    +    +    +    +    +    +    +    +    +    +    +    1    1",
+	"tokens":         "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"createToken":    "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"revokeToken":    "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"users":          "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"putUser":        "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"removeUser":     "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"tools":          "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
+	"toolQueues":     "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
+	"callTool":       "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
+	"createToolTask": "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
+	"toolTasks":      "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
+	"toolTask":       "1    3    3    3    3    4    3    3    +    +    +    +    +    +    4    1    1",
+	"cancelToolTask": "1    3    3    3    3    4    3    3    3    3    +    +    +    +    4    1    1",
+	"getTaskStatus":  "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
 	// The schedule is of nobody in particular, and for the agent coder.
-	"schedules":       "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"createSchedule":  "1    3    +    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"schedule":        "1    +    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
-	"putSchedule":     "1    3    3    3    3    3    3    3    3    3    +    +    +    4    1    1",
-	"removeSchedule":  "1    3    3    3    3    3    3    3    3    3    +    +    +    4    1    1",
-	"enableSchedule":  "1    3    3    3    3    3    3    3    3    3    +    +    +    4    1    1",
-	"disableSchedule": "1    3    3    3    3    3    3    3    3    3    +    +    +    4    1    1",
-	"triggerSchedule": "1    3    3    3    3    3    3    3    3    3    +    +    +    4    1    1",
-	"executions":      "1    +    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
-	"checkCron":       "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"search":          "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"bulk":            "1    3    3    +    3    3    3    3    3    +    +    +    +    +    1    1",
-	"export":          "1    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
-	"import":          "1    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
-	"live":            "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"directors":       "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"doctor":          "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"mcp":             "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
-	"mcpStream":       "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
-	"mcpEnd":          "1    3    3    3    3    +    3    +    +    +    +    +    +    +    1    1",
-	"status":          "1    +    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
-	"metrics":         "1    +    3    3    3    3    3    +    +    +    +    +    +    3    1    1",
+	"schedules":       "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"createSchedule":  "1    3    3    3    3    3    3    +    3    3    +    +    +    +    +    1    1",
+	"schedule":        "1    +    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
+	"putSchedule":     "1    3    3    3    3    3    3    3    3    3    3    +    +    +    4    1    1",
+	"removeSchedule":  "1    3    3    3    3    3    3    3    3    3    3    +    +    +    4    1    1",
+	"enableSchedule":  "1    3    3    3    3    3    3    3    3    3    3    +    +    +    4    1    1",
+	"disableSchedule": "1    3    3    3    3    3    3    3    3    3    3    +    +    +    4    1    1",
+	"triggerSchedule": "1    3    3    3    3    3    3    3    3    3    3    +    +    +    4    1    1",
+	"executions":      "1    +    3    3    3    3    3    3    +    +    +    +    +    +    4    1    1",
+	"checkCron":       "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"search":          "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"bulk":            "1    3    3    +    3    3    3    3    3    3    +    +    +    +    +    1    1",
+	"export":          "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"import":          "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
+	"live":            "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"directors":       "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"doctor":          "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"mcp":             "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
+	"mcpStream":       "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
+	"mcpEnd":          "1    3    3    3    3    +    3    3    +    +    +    +    +    +    +    1    1",
+	"status":          "1    +    3    3    3    3    3    3    +    +    +    +    +    +    +    1    1",
+	"metrics":         "1    +    3    3    3    3    3    3    +    +    +    +    +    +    3    1    1",
 	// For everyone: what is shown is not even looked at.
-	"login":       "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
-	"prove":       "1    1    1    1    1    1    1    1    1    1    1    1    1    1    1    1", // to who proves the same, whatever else is shown
-	"loginPage":   "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
-	"loginScript": "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
-	"home":        "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
-	"page":        "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
-	"asset":       "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
-	"openapi":     "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
-	"healthz":     "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
-	"readyz":      "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
+	"login":       "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
+	"prove":       "1    1    1    1    1    1    1    1    1    1    1    1    1    1    1    1    1", // to who proves the same, whatever else is shown
+	"loginPage":   "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
+	"loginScript": "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
+	"home":        "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
+	"page":        "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
+	"asset":       "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
+	"openapi":     "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
+	"healthz":     "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
+	"readyz":      "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
 	// It asks for its own ticket, which none of them has.
-	"terminal": "t    t    t    t    t    t    t    t    t    t    t    t    t    t    t    t",
+	"terminal": "t    t    t    t    t    t    t    t    t    t    t    t    t    t    t    t    t",
 }
 
 // bodies are what an allowed caller is answered without 403; {} elsewhere.
@@ -217,7 +217,7 @@ func newPeople(t *testing.T) (*box, map[string][]edit) {
 		show[who] = []edit{bearer(secret)}
 		return got
 	}
-	for _, s := range []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit, signalbox.ScopeCancel, signalbox.ScopeRelease, signalbox.ScopeTool, signalbox.ScopeTerminal, signalbox.ScopeAdmin} {
+	for _, s := range []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit, signalbox.ScopeCancel, signalbox.ScopeRelease, signalbox.ScopeTool, signalbox.ScopeTerminal, signalbox.ScopeSchedule, signalbox.ScopeAdmin} {
 		token(string(s), identity.NewToken{Scopes: []signalbox.Scope{s}})
 	}
 	for _, name := range []string{"coder", "other"} {
@@ -227,7 +227,7 @@ func newPeople(t *testing.T) (*box, map[string][]edit) {
 	token("user", identity.NewToken{User: "ben"})
 	b.user(identity.PutUser{ID: "anna", Role: signalbox.RoleAdmin, Password: password})
 	show["cookie"] = []edit{b.login("anna")}
-	all := []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit, signalbox.ScopeCancel, signalbox.ScopeRelease, signalbox.ScopeTool, signalbox.ScopeTerminal}
+	all := []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit, signalbox.ScopeCancel, signalbox.ScopeRelease, signalbox.ScopeTool, signalbox.ScopeTerminal, signalbox.ScopeSchedule}
 	token("limited", identity.NewToken{Scopes: all, Agents: []string{"other"}})
 	token("expired", identity.NewToken{Scopes: []signalbox.Scope{signalbox.ScopeAdmin}, Expires: time.Nanosecond})
 	gone := token("revoked", identity.NewToken{Scopes: []signalbox.Scope{signalbox.ScopeAdmin}})

@@ -2,10 +2,12 @@ package director
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
@@ -26,7 +28,7 @@ func (d *Director) prove(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g gate) prove(r *http.Request, q api.ProveRequest) (api.Proof, error) {
-	key, guessable, err := g.id.ConnectionKey(q.Selector)
+	key, guessable, err := g.connectionKey(q.Selector)
 	if err != nil {
 		return api.Proof{}, err
 	}
@@ -45,4 +47,14 @@ func (g gate) prove(r *http.Request, q api.ProveRequest) (api.Proof, error) {
 	}
 	g.bad.note(block, time.Now())
 	return api.Proof{}, signalbox.Errorf(signalbox.CodeUnauthorized, "this director does not know that token")
+}
+
+// connectionKey returns the key of the token that a selector names, as
+// identity.Keeper.ConnectionKey does; that of a run's token is made from the
+// selector alone, also after the run, whose request then says that it is over.
+func (g gate) connectionKey(selector string) (handshake.Key, bool, error) {
+	if strings.HasPrefix(selector, engine.RunTokenPrefix) {
+		return handshake.KeyOf(g.engine.RunTokenOf(selector)), false, nil
+	}
+	return g.id.ConnectionKey(selector)
 }

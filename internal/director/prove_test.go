@@ -61,3 +61,27 @@ func TestAttackGuessingByProofs(t *testing.T) {
 	b.do("GET", "/status", "", bearer("guess"), from("192.0.2.1:7")).wantError(t, http.StatusTooManyRequests, signalbox.CodeRateLimited)
 	b.prove(question(made), from("192.0.2.1:7")).want(t, http.StatusOK, nil)
 }
+
+// A run's token is proved by what its selector says, so that each director of
+// the store can; after the run too, whose request then hears that it is over.
+func TestADirectorProvesTheTokensOfRuns(t *testing.T) {
+	b := newBox(t, withToken)
+	a := b.agent("coder", 1)
+	b.do("POST", "/api/queue/task", `{"prompt":"p"}`, bearer(secret)).want(t, http.StatusCreated, nil)
+	run := b.work(a)
+	token := b.engine.RunToken(&run)
+	if got := handshake.Selector(token); got != "sbxr_"+run.ID+".1" || strings.Count(token, got) != 1 {
+		t.Fatalf("%s is named %q", token, got)
+	}
+	stranger := from("192.0.2.1:7")
+	b.prove(question(token), stranger).want(t, http.StatusOK, nil)
+	for _, wrong := range []string{token + "A", strings.Replace(token, ".1_", ".2_", 1), "sbxr_" + run.ID + ".1_" + strings.Repeat("A", 43)} {
+		b.prove(question(wrong), stranger).wantError(t, http.StatusUnauthorized, signalbox.CodeUnauthorized)
+	}
+	b.do("GET", "/api/me", "", bearer(token)).want(t, http.StatusOK, nil)
+	b.finish(run, signalbox.ReasonCompleted, signalbox.Result{})
+	for range 20 { // which are no guesses: they are not counted as wrong
+		b.prove(question(token), stranger).want(t, http.StatusOK, nil)
+		b.do("GET", "/api/me", "", bearer(token), stranger).wantError(t, http.StatusUnauthorized, signalbox.CodeUnauthorized)
+	}
+}

@@ -166,7 +166,7 @@ func TestOnlyTheOwnerAndAdminsChangeASchedule(t *testing.T) {
 	b.user(identity.PutUser{ID: "ben"})
 	owner, other := bearer(b.token(identity.NewToken{Name: "t1", User: "ada"})), bearer(b.token(identity.NewToken{Name: "t2", User: "ben"}))
 	agent := bearer(b.token(identity.NewToken{Name: "t3", Agent: "coder"}))
-	all := []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit}
+	all := []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit, signalbox.ScopeSchedule}
 	limited := bearer(b.token(identity.NewToken{Name: "t4", Scopes: all, Agents: []string{"reviewer"}}))
 	s := b.schedule(nightly, owner)
 	if s.OwnerID != "user:ada" {
@@ -206,7 +206,7 @@ func TestOnlyTheOwnerAndAdminsChangeASchedule(t *testing.T) {
 // Who may use some agents only makes schedules for those.
 func TestALimitedCallerMakesSchedulesForItsAgents(t *testing.T) {
 	b, _ := newScheduleBox(t, withToken)
-	who := bearer(b.token(identity.NewToken{Name: "t", Scopes: []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit}, Agents: []string{"reviewer"}}))
+	who := bearer(b.token(identity.NewToken{Name: "t", Scopes: []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSchedule}, Agents: []string{"reviewer"}}))
 	make := func(name, agent string) reply {
 		return b.do("POST", "/api/schedules", `{"name":"`+name+`","schedule":"@daily","prompt":"p"`+agent+`}`, who)
 	}

@@ -86,9 +86,12 @@ func (d *Director) toolCaller(r *http.Request, named string) (gateway.Caller, er
 	case d.cfg.ToolsOnly:
 		c.Agent, c.Execution = toldOf(r)
 	case who.Kind == signalbox.PrincipalAgent:
-		var err error
 		c.Agent = who.ID
-		if c.Execution, several, err = d.engine.ExecutionOf(r.Context(), who.ID, r.Header.Get(executionHeader)); err != nil {
+		execution, err := callOf(r)
+		if err != nil {
+			return c, err
+		}
+		if c.Execution, several, err = d.engine.ExecutionOf(r.Context(), who.ID, execution); err != nil {
 			return c, err
 		}
 	}

@@ -219,11 +219,13 @@ func read(resp *http.Response, answer any) error {
 }
 
 // start offers a task. once says that the agent understands fences, so that
-// the same offer twice is one execution; trace is the traceparent of that.
+// the same offer twice is one execution, and that it may have a token for it;
+// trace is the traceparent of that.
 func (c *conn) start(ctx context.Context, t api.AgentTask, once bool, trace string) (a api.AgentTaskAccepted, err error) {
 	headers := map[string]string{}
 	if once {
 		headers["Idempotency-Key"] = t.QueueID + "/" + strconv.FormatInt(t.Fence, 10)
+		headers[api.RunTokenHeader], headers[api.EnvByHeader] = t.RunToken, t.EnvBy
 	}
 	if trace != "" {
 		headers["Traceparent"] = trace

@@ -118,7 +118,11 @@ func (r *run) silence() time.Duration {
 }
 
 // offer is the task as the agent gets it.
-func (r *run) offer() api.AgentTask { return Offer(r.claimed, r.d.id) }
+func (r *run) offer() api.AgentTask {
+	offer := Offer(r.claimed, r.d.id)
+	offer.RunToken = r.d.engine.RunToken(&r.claimed.Task)
+	return offer
+}
 
 // traced finds of which trace the execution is a part.
 func (r *run) traced() {

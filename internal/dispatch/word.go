@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"cmp"
+
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
@@ -17,6 +19,7 @@ func Offer(c engine.Claimed, director string) api.AgentTask {
 		Prompt: q.Prompt, Model: q.Model, Tier: q.Tier, TimeoutSeconds: q.TimeoutSeconds, SessionID: t.SessionID,
 		Env: c.Env, Thinking: q.Thinking, Source: string(t.Source), SourceJob: t.SourceJob,
 		QueueID: t.ID, Fence: t.Fence, Slot: t.Slot, Director: director,
+		EnvBy: string(cmp.Or(q.EnvBy, signalbox.EnvByAdmin)),
 	}
 	if q.Project != nil {
 		a.Project = &api.Project{Name: q.Project.Name, Path: q.Project.Path}

@@ -133,6 +133,7 @@ type LiveAgent struct {
 	// Sessions says that it lists its conversations and begins one under the
 	// id it is given; Terminal that it offers terminals.
 	Sessions, Terminal bool
+	TaskEnv            []string // names of variables that others than admins may set
 	LastHeard          time.Time
 	LastProgress       time.Time
 	// Progress is when each of several tasks printed anything, by id; zero: not

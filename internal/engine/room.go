@@ -23,10 +23,14 @@ func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 	if !n.By.MayUse(n.Agent) {
 		return n.By.NoAgent(n.Agent)
 	}
-	if _, live := e.live.LiveAgent(n.Agent); !live { // or it was made known a moment ago
+	live, known := e.live.LiveAgent(n.Agent)
+	if !known { // or it was made known a moment ago
 		if _, err := e.Agent(ctx, n.Agent); err != nil {
 			return err
 		}
+	}
+	if err := checkEnv(&n, &live); err != nil {
+		return err
 	}
 	if n.SessionID == "" {
 		return nil
@@ -43,6 +47,19 @@ func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 		return signalbox.Invalid("agent", "session %s is held by agent %s: leave out agent, or name %s", n.SessionID, s.Agent, s.Agent)
 	case n.Mode == signalbox.ModeChat:
 		return store.CheckTalk(&s) // the store looks again: here it is said before that there is no room
+	}
+	return nil
+}
+
+// checkEnv refuses variables that the agent would refuse from who asks. What it
+// allows is known of an agent that answered as one of ours; each decides itself
+// once it has the task.
+func checkEnv(n *NewTask, live *LiveAgent) error {
+	if _, pulls := signalbox.PullInstance(live.URL); pulls || !live.Up || !live.Fencing || envBy(n.By) == signalbox.EnvByAdmin {
+		return nil
+	}
+	if name := signalbox.EnvNotAllowed(live.TaskEnv, n.Env); name != "" {
+		return signalbox.Invalid("env", "agent %s does not take env.%s from %s: who runs the agent allows names with agent.task_env, and an admin may set any", n.Agent, clip(name), n.By.String())
 	}
 	return nil
 }

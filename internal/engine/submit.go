@@ -93,6 +93,9 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 		return Receipt{}, err
 	}
 	asked := n
+	if n.By.Run != "" {
+		n.CallerID = n.By.Run
+	}
 	n.fill(&e.opts)
 	if n.ID == "" {
 		if n.ID, err = signalbox.NewID(e.Now(), e.opts.Random); err != nil {
@@ -199,9 +202,20 @@ func (e *Engine) submission(n NewTask, from call) (store.Submission, error) {
 			return store.Submission{}, err
 		}
 		r.SealedEnv = e.opts.Sealer.Seal(plain, n.ID)
+		if envBy(n.By) == signalbox.EnvByCaller && n.Mode != signalbox.ModeTool {
+			r.EnvBy = signalbox.EnvByCaller
+		}
 	}
 	sub.Task, sub.Request = t, r
 	return sub, nil
+}
+
+// envBy says as what a principal gives an environment.
+func envBy(who signalbox.Principal) signalbox.EnvBy {
+	if who.Has(signalbox.ScopeAdmin) {
+		return signalbox.EnvByAdmin
+	}
+	return signalbox.EnvByCaller
 }
 
 // limit returns the limit that a task counts against while it waits, and how

@@ -152,6 +152,10 @@ func (k *Keeper) note(id string, ms int64) {
 // whoever is told of a change asks it.
 func (k *Keeper) InForce(who signalbox.Principal) bool {
 	v := k.seen.Load()
+	if who.Run != "" { // whether it still runs is not known here
+		now, err := v.run(who.ID, who.Run, who.TokenID, k.now())
+		return err == nil && sameRights(now, who)
+	}
 	if who.TokenID == "" {
 		return k.opts.Static == "" && !v.admin
 	}

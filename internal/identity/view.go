@@ -10,6 +10,7 @@ import (
 // view is what the store had when it was last read. It is not changed.
 type view struct {
 	tokens map[string]*credential
+	agents map[string][]*credential // tokens of agents, by the agent's name
 	users  map[string]signalbox.User
 	admin  bool // there is a credential with scope admin that was not revoked
 }
@@ -22,7 +23,7 @@ type credential struct {
 }
 
 func newView(tokens []signalbox.Token, users []signalbox.User) *view {
-	v := &view{tokens: make(map[string]*credential, len(tokens)), users: make(map[string]signalbox.User, len(users))}
+	v := &view{tokens: make(map[string]*credential, len(tokens)), agents: map[string][]*credential{}, users: make(map[string]signalbox.User, len(users))}
 	for _, u := range users {
 		v.users[u.ID] = u
 		v.admin = v.admin || logsInAsAdmin(&u)
@@ -30,6 +31,9 @@ func newView(tokens []signalbox.Token, users []signalbox.User) *view {
 	for _, t := range tokens {
 		c := v.credential(t)
 		v.tokens[t.ID] = c
+		if t.Kind == signalbox.PrincipalAgent {
+			v.agents[t.Principal] = append(v.agents[t.Principal], c)
+		}
 		v.admin = v.admin || c.admin()
 	}
 	return v

@@ -226,5 +226,5 @@ func (l *Lanes) give(a *lane, c engine.Claimed, again bool) api.PullAnswer {
 		l.mu.Unlock()
 	}
 	offer := dispatch.Offer(c, l.id)
-	return api.PullAnswer{Task: &offer, Traceparent: trace}
+	return api.PullAnswer{Task: &offer, Traceparent: trace, RunToken: l.engine.RunToken(&c.Task), EnvBy: offer.EnvBy}
 }

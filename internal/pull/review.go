@@ -99,7 +99,7 @@ func (l *Lanes) miss(ctx context.Context, a *lane, was signalbox.Task, answer *a
 		return over(err)
 	case answer.Task == nil:
 		again := l.give(a, c, true)
-		answer.Task, answer.Traceparent = again.Task, again.Traceparent
+		answer.Task, answer.Traceparent, answer.RunToken, answer.EnvBy = again.Task, again.Traceparent, again.RunToken, again.EnvBy
 		l.log.Info("", "queue", "given_again", "queue_id", was.ID, "agent", a.name, "fence", was.Fence)
 	}
 	return nil

@@ -34,6 +34,7 @@ const EnvKey = "SIGNALBOX_SECRET_KEY"
 type Sealer struct {
 	aead cipher.AEAD
 	mac  []byte
+	run  []byte
 }
 
 // New makes a Sealer of a key of 32 bytes.
@@ -49,6 +50,10 @@ func New(key []byte) (*Sealer, error) {
 	if err != nil {
 		return nil, err
 	}
+	run, err := hkdf.Key(sha256.New, key, nil, "signalbox run token", KeyBytes)
+	if err != nil {
+		return nil, err
+	}
 	block, err := aes.NewCipher(enc)
 	if err != nil {
 		return nil, err
@@ -57,7 +62,7 @@ func New(key []byte) (*Sealer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sealer{aead: aead, mac: mac}, nil
+	return &Sealer{aead: aead, mac: mac, run: run}, nil
 }
 
 // Parse reads a key from text, hex or base64.
@@ -144,6 +149,14 @@ func (s *Sealer) Open(sealed []byte, context string) ([]byte, error) {
 		return nil, errors.New("cannot be decrypted: it was sealed with another key")
 	}
 	return plain, nil
+}
+
+// RunMAC returns the authenticator of a run's token: 32 bytes that nobody can
+// make without the key.
+func (s *Sealer) RunMAC(data string) []byte {
+	h := hmac.New(sha256.New, s.run)
+	h.Write([]byte(data))
+	return h.Sum(nil)
 }
 
 // Digest returns a keyed digest of data: the same data gives the same digest,

@@ -11,7 +11,7 @@ import (
 func Request(r *signalbox.Request) []byte {
 	if r.Model == "" && r.Tier == "" && r.TimeoutSeconds == 0 && r.Project == nil && r.Thinking == nil &&
 		r.SessionID == "" && r.Queue == "" && !r.HadEnv && r.AllowedTools == nil && r.SystemPrompt == "" && !r.NewSession &&
-		r.Arguments == nil && r.Metadata == nil && r.TimeoutMS == 0 && r.Trace == "" {
+		r.Arguments == nil && r.Metadata == nil && r.TimeoutMS == 0 && r.Trace == "" && r.EnvBy == "" {
 		return nil
 	}
 	p := New(64)
@@ -23,6 +23,9 @@ func Request(r *signalbox.Request) []byte {
 	}
 	if r.Trace != "" {
 		p.b[0] = withTrace
+	}
+	if r.EnvBy != "" {
+		p.b[0] = withEnvBy
 	}
 	p.Texts(r.Model, r.Tier, r.SessionID, r.Queue)
 	p.Int(int64(r.TimeoutSeconds))
@@ -47,6 +50,9 @@ func Request(r *signalbox.Request) []byte {
 	if p.b[0] >= withTrace {
 		p.Texts(r.Trace)
 	}
+	if p.b[0] >= withEnvBy {
+		p.Texts(string(r.EnvBy))
+	}
 	return p.b
 }
 
@@ -57,7 +63,7 @@ func ReadRequest(prompt string, rest, sealed []byte) (signalbox.Request, error) 
 	if len(rest) == 0 {
 		return r, nil
 	}
-	d := Reader{b: rest[1:], Bad: rest[0] < firstVersion || rest[0] > withTrace}
+	d := Reader{b: rest[1:], Bad: rest[0] < firstVersion || rest[0] > withEnvBy}
 	r.Model, r.Tier, r.SessionID, r.Queue = d.Text(), d.Text(), d.Text(), d.Text()
 	r.TimeoutSeconds = int(d.Int())
 	r.HadEnv = d.Bool()
@@ -78,6 +84,9 @@ func ReadRequest(prompt string, rest, sealed []byte) (signalbox.Request, error) 
 	}
 	if rest[0] >= withTrace {
 		r.Trace = d.Text()
+	}
+	if rest[0] >= withEnvBy {
+		r.EnvBy = signalbox.EnvBy(d.Text())
 	}
 	if d.Bad {
 		return r, damaged("request")

@@ -1,4 +1,5 @@
-package command
+// Package mask hides secrets in texts, also in those that come in pieces.
+package mask
 
 import (
 	"bytes"
@@ -9,20 +10,21 @@ import (
 const (
 	// hidden stands in the place of a value that is not to be shown.
 	hidden = "***"
-	// hideFrom is the length from which a value is hidden; see the package.
-	hideFrom = 4
+	// From is the length in bytes from which a value is hidden: shorter ones
+	// stand in every text.
+	From = 4
 )
 
-// pattern is a hidden value, with what is needed to find it in one pass over
+// Pattern is a hidden value, with what is needed to find it in one pass over
 // the text however it is cut (Knuth, Morris and Pratt): overlap[i] is how many
 // bytes of its beginning stand also at the end of its first i+1 bytes.
-type pattern struct {
+type Pattern struct {
 	text    []byte
 	overlap []int32
 }
 
-func newPattern(text string) pattern {
-	p := pattern{text: []byte(text), overlap: make([]int32, len(text))}
+func newPattern(text string) Pattern {
+	p := Pattern{text: []byte(text), overlap: make([]int32, len(text))}
 	for i, n := 1, int32(0); i < len(text); i++ {
 		for n > 0 && text[i] != text[n] {
 			n = p.overlap[n-1]
@@ -35,13 +37,13 @@ func newPattern(text string) pattern {
 	return p
 }
 
-// patterns makes them of values, without those that are too short and those
+// Patterns makes them of values, without those that are too short and those
 // that are there twice.
-func patterns(have []pattern, values ...string) []pattern {
+func Patterns(have []Pattern, values ...string) []Pattern {
 	out := have[:len(have):len(have)]
 	for _, v := range values {
-		same := func(p pattern) bool { return string(p.text) == v }
-		if len(v) >= hideFrom && !slices.ContainsFunc(out, same) {
+		same := func(p Pattern) bool { return string(p.text) == v }
+		if len(v) >= From && !slices.ContainsFunc(out, same) {
 			out = append(out, newPattern(v))
 		}
 	}
@@ -52,25 +54,26 @@ func patterns(have []pattern, values ...string) []pattern {
 // stars have been written.
 type span struct{ start, end int }
 
-// masker hides patterns in a text that comes in pieces.
-type masker struct {
-	patterns []pattern
+// Masker hides patterns in a text that comes in pieces.
+type Masker struct {
+	patterns []Pattern
 	found    []int  // of each pattern: how much of it stands at the end of the text
 	tail     []byte // end of the text that may be the beginning of a pattern
 	spans    []span // in tail
 	out      []byte
 }
 
-func newMasker(p []pattern) *masker {
+// New makes a Masker; nil, which hides nothing, where there are no patterns.
+func New(p []Pattern) *Masker {
 	if len(p) == 0 {
 		return nil
 	}
-	return &masker{patterns: p, found: make([]int, len(p))}
+	return &Masker{patterns: p, found: make([]int, len(p))}
 }
 
-// feed takes a piece and returns what can be shown by now; last says that
+// Feed takes a piece and returns what can be shown by now; last says that
 // nothing follows. What it returns stands until the next call.
-func (m *masker) feed(piece []byte, last bool) []byte {
+func (m *Masker) Feed(piece []byte, last bool) []byte {
 	if m == nil {
 		return piece
 	}
@@ -87,21 +90,21 @@ func (m *masker) feed(piece []byte, last bool) []byte {
 	return m.show(len(m.tail) - hold)
 }
 
-// end returns the rest. One that is as long as what is hidden and begins like it
+// End returns the rest. One that is as long as what is hidden and begins like it
 // is hidden too: the program may have been cut off in the midst of the value.
-func (m *masker) end() []byte {
+func (m *Masker) End() []byte {
 	if m == nil {
 		return nil
 	}
-	if len(m.tail) >= hideFrom {
+	if len(m.tail) >= From {
 		m.add(span{0, len(m.tail)})
 	}
-	return m.feed(nil, true)
+	return m.Feed(nil, true)
 }
 
 // find looks for a pattern in the text from there on, and returns how much of
 // it stands at the end.
-func (m *masker) find(which, from int) int {
+func (m *Masker) find(which, from int) int {
 	p, n := &m.patterns[which], m.found[which]
 	for i := from; i < len(m.tail); i++ {
 		if n == 0 {
@@ -127,7 +130,7 @@ func (m *masker) find(which, from int) int {
 	return n
 }
 
-func (m *masker) add(s span) {
+func (m *Masker) add(s span) {
 	if k := len(m.spans) - 1; k >= 0 && s.start >= m.spans[k].start && s.start < m.spans[k].end {
 		m.spans[k].end = max(s.end, m.spans[k].end)
 		return
@@ -137,7 +140,7 @@ func (m *masker) add(s span) {
 
 // merge makes one of spans that overlap: no part of a value is shown because
 // another begins within it.
-func (m *masker) merge() {
+func (m *Masker) merge() {
 	if len(m.spans) < 2 {
 		return
 	}
@@ -150,7 +153,7 @@ func (m *masker) merge() {
 }
 
 // show returns the text up to there without what is hidden, and keeps the rest.
-func (m *masker) show(end int) []byte {
+func (m *Masker) show(end int) []byte {
 	m.out = m.out[:0]
 	pos, kept := 0, m.spans[:0]
 	for _, s := range m.spans {
@@ -171,10 +174,10 @@ func (m *masker) show(end int) []byte {
 	return m.out
 }
 
-// mask hides the patterns in a whole text.
-func mask(p []pattern, text string) string {
+// Text hides the patterns in a whole text.
+func Text(p []Pattern, text string) string {
 	if len(p) == 0 || text == "" {
 		return text
 	}
-	return string(newMasker(p).feed([]byte(text), true))
+	return string(New(p).Feed([]byte(text), true))
 }

@@ -1,4 +1,4 @@
-package command
+package mask
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// plainMask is what masker does, said in the simplest way: the bytes of all
+// plainMask is what Masker does, said in the simplest way: the bytes of all
 // occurrences, overlapping ones together, are stars.
 func plainMask(text string, hide []string) string {
 	var spans []span
@@ -35,14 +35,14 @@ func plainMask(text string, hide []string) string {
 }
 
 func inPieces(text string, hide []string, r *rand.Rand) string {
-	m := newMasker(patterns(nil, hide...))
+	m := New(Patterns(nil, hide...))
 	var out bytes.Buffer
 	for len(text) > 0 {
 		n := 1 + r.IntN(min(len(text), 1+r.IntN(12)))
-		out.Write(m.feed([]byte(text[:n]), false))
+		out.Write(m.Feed([]byte(text[:n]), false))
 		text = text[n:]
 	}
-	out.Write(m.feed(nil, true))
+	out.Write(m.Feed(nil, true))
 	return out.String()
 }
 
@@ -59,7 +59,7 @@ func TestMaskInPieces(t *testing.T) {
 	for range 20000 {
 		hide := make([]string, 1+r.IntN(3))
 		for i := range hide {
-			hide[i] = word(hideFrom + r.IntN(4))
+			hide[i] = word(From + r.IntN(4))
 		}
 		text := word(r.IntN(40))
 		if got, want := inPieces(text, hide, r), plainMask(text, hide); got != want {
@@ -74,7 +74,7 @@ func FuzzMask(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, one, two string, seed uint64) {
 		var hide []string
 		for _, h := range []string{one, two} {
-			if len(h) >= hideFrom {
+			if len(h) >= From {
 				hide = append(hide, h)
 			}
 		}
@@ -90,15 +90,15 @@ func FuzzMask(f *testing.F) {
 // What is held back is bounded by the longest value, however often its
 // beginning comes.
 func TestMaskHoldsLittleBack(t *testing.T) {
-	m := newMasker(patterns(nil, "aaaaaaaa", "aaaab"))
+	m := New(Patterns(nil, "aaaaaaaa", "aaaab"))
 	stars := 0
 	for range 1000 {
-		stars += bytes.Count(m.feed(bytes.Repeat([]byte("a"), 100), false), []byte(hidden))
+		stars += bytes.Count(m.Feed(bytes.Repeat([]byte("a"), 100), false), []byte(hidden))
 		if len(m.tail) > 8 || len(m.spans) > 1 {
 			t.Fatalf("%d bytes and %d spans are held back", len(m.tail), len(m.spans))
 		}
 	}
-	if rest := m.feed(nil, true); stars != 1 || len(rest) != 0 {
+	if rest := m.Feed(nil, true); stars != 1 || len(rest) != 0 {
 		t.Errorf("%d stars, then %q", stars, rest)
 	}
 }
@@ -106,56 +106,13 @@ func TestMaskHoldsLittleBack(t *testing.T) {
 // A text that is easy to search takes no longer per byte the longer the value.
 func TestMaskOfALongValueTakesLinearTime(t *testing.T) {
 	long := strings.Repeat("a", 1<<20)
-	m := newMasker(patterns(nil, long+"b"))
+	m := New(Patterns(nil, long+"b"))
 	piece := bytes.Repeat([]byte("a"), 1<<15)
 	n := 0
 	for range 128 {
-		n += len(m.feed(piece, false))
+		n += len(m.Feed(piece, false))
 	}
-	if n += len(m.feed(nil, true)); n != 128<<15 {
+	if n += len(m.Feed(nil, true)); n != 128<<15 {
 		t.Errorf("%d bytes of %d", n, 128<<15)
 	}
-}
-
-func TestSecretsOf(t *testing.T) {
-	input := `{"key": "a\u0062cd\"e", "pin": 123456, "many": {"x": ["deep one", true, null], "y": " padded\n"}, "key": "twice", "open": "shown"}`
-	got, err := secretsOf([]byte(input), []string{"key", "pin", "many", "none"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{`abcd"e`, `abcd\"e`, `a\u0062cd\"e`, "123456", "deep one", "padded", "twice"} {
-		if !slices.Contains(got, want) {
-			t.Errorf("%q is not hidden, but %q", want, got)
-		}
-	}
-	if slices.Contains(got, "shown") {
-		t.Error("an open property is hidden")
-	}
-}
-
-func TestCleanerInPieces(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	text := "aä€😀\xff\xe2\x82b\xf0\x9f"
-	whole := (&cleaner{}).feed([]byte(text), true)
-	for range 1000 {
-		var c cleaner
-		var out bytes.Buffer
-		for rest := text; len(rest) > 0; {
-			n := 1 + r.IntN(len(rest))
-			out.Write(c.feed([]byte(rest[:n]), false))
-			rest = rest[n:]
-		}
-		out.Write(c.feed(nil, true))
-		// A run of bytes that are none may be one mark or several.
-		if a, b := squeeze(out.String()), squeeze(string(whole)); a != b {
-			t.Fatalf("%q, want %q", a, b)
-		}
-	}
-}
-
-func squeeze(s string) string {
-	for strings.Contains(s, "\uFFFD\uFFFD") {
-		s = strings.ReplaceAll(s, "\uFFFD\uFFFD", "\uFFFD")
-	}
-	return s
 }
