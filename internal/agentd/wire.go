@@ -1,12 +1,15 @@
 package agentd
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/strictjson"
 )
 
 // decode reads a JSON body strictly. Where optional, an absent body is as
@@ -22,19 +25,20 @@ func (d *Daemon) decode(w http.ResponseWriter, req *http.Request, into any, opti
 	ctl := http.NewResponseController(w)
 	_ = ctl.SetReadDeadline(time.Now().Add(10 * time.Second)) // not every writer has one
 	defer ctl.SetReadDeadline(time.Time{})
-	dec := json.NewDecoder(http.MaxBytesReader(w, req.Body, d.cfg.BodyLimit))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, d.cfg.BodyLimit))
 	if err == nil {
-		if _, err = dec.Token(); errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = errText("more than one JSON value")
-		}
+		_, err = strictjson.Parse(body)
+	}
+	if err == nil {
+		dec := json.NewDecoder(bytes.NewReader(body))
+		dec.DisallowUnknownFields()
+		err = dec.Decode(into)
 	}
 	var tooLong *http.MaxBytesError
-	if errors.As(err, &tooLong) {
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &tooLong):
 		return refuse(http.StatusRequestEntityTooLarge, "too_large", "the body is larger than %d bytes", tooLong.Limit)
 	}
 	return invalid("the body is not what is expected here: %v", err)

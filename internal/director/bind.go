@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/strictjson"
 )
 
 var (
@@ -64,18 +65,18 @@ func want(ok bool, path, rule string, got any) error {
 }
 
 func bindStruct(v reflect.Value, tree any, path string) error {
-	o, ok := tree.(*object)
+	o, ok := tree.(*strictjson.Object)
 	if !ok {
 		return want(false, path, "an object", tree)
 	}
 	fields := jsonFields(v.Type())
-	for _, key := range o.keys {
+	for _, key := range o.Keys {
 		i := slices.IndexFunc(fields, func(f jsonField) bool { return f.name == key })
-		field := join(path, key)
+		field := strictjson.Join(path, key)
 		if i < 0 {
 			return unknownField(field, fields)
 		}
-		if err := bind(v.Field(fields[i].index), o.values[key], field); err != nil {
+		if err := bind(v.Field(fields[i].index), o.Values[key], field); err != nil {
 			return err
 		}
 	}
@@ -96,17 +97,17 @@ func unknownField(field string, fields []jsonField) error {
 }
 
 func bindMap(v reflect.Value, tree any, path string) error {
-	o, ok := tree.(*object)
+	o, ok := tree.(*strictjson.Object)
 	if !ok {
 		return want(false, path, "an object", tree)
 	}
-	v.Set(reflect.MakeMapWithSize(v.Type(), len(o.keys)))
-	for _, key := range o.keys {
+	v.Set(reflect.MakeMapWithSize(v.Type(), len(o.Keys)))
+	for _, key := range o.Keys {
 		elem := reflect.New(v.Type().Elem()).Elem()
-		if o.values[key] == nil {
-			return want(false, join(path, key), "a string", nil)
+		if o.Values[key] == nil {
+			return want(false, strictjson.Join(path, key), "a string", nil)
 		}
-		if err := bind(elem, o.values[key], join(path, key)); err != nil {
+		if err := bind(elem, o.Values[key], strictjson.Join(path, key)); err != nil {
 			return err
 		}
 		v.SetMapIndex(reflect.ValueOf(key), elem)
@@ -121,7 +122,7 @@ func bindSlice(v reflect.Value, tree any, path string) error {
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(list), len(list)))
 	for i, elem := range list {
-		if err := bind(v.Index(i), elem, element(path, i)); err != nil {
+		if err := bind(v.Index(i), elem, strictjson.Element(path, i)); err != nil {
 			return err
 		}
 	}
@@ -176,7 +177,7 @@ func jsonFields(t reflect.Type) []jsonField {
 // bindRaw keeps an object as JSON, its members in their order and its numbers
 // as they were written: it is for someone else.
 func bindRaw(v reflect.Value, tree any, path string) error {
-	o, ok := tree.(*object)
+	o, ok := tree.(*strictjson.Object)
 	if ok {
 		v.SetBytes(appendJSON(nil, o))
 	}
@@ -185,14 +186,14 @@ func bindRaw(v reflect.Value, tree any, path string) error {
 
 func appendJSON(b []byte, tree any) []byte {
 	switch t := tree.(type) {
-	case *object:
+	case *strictjson.Object:
 		b = append(b, '{')
-		for i, key := range t.keys {
+		for i, key := range t.Keys {
 			if i > 0 {
 				b = append(b, ',')
 			}
 			b = append(appendJSON(b, key), ':')
-			b = appendJSON(b, t.values[key])
+			b = appendJSON(b, t.Values[key])
 		}
 		return append(b, '}')
 	case []any:

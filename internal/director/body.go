@@ -1,25 +1,19 @@
 package director
 
 import (
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"os"
 	"reflect"
-	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/strictjson"
 )
 
-// Limits of a body.
-const (
-	maxBodyBytes = 1 << 20
-	maxJSONDepth = 32
-)
+// maxBodyBytes is how long a body may be.
+const maxBodyBytes = 1 << 20
 
 // decode reads the JSON body of a request into the struct that into points
 // to, strictly: every member must be a known field of the right type, once.
@@ -90,155 +84,16 @@ func tooLargeBody(limit int64) error {
 	return signalbox.Errorf(signalbox.CodeTooLarge, "the body is larger than %d bytes, the most that is allowed", limit)
 }
 
-// object is a JSON object, its members in the order in which they came.
-type object struct {
-	keys   []string
-	values map[string]any
-}
-
 // parse reads a JSON text into nil, string, bool, json.Number, []any and
-// *object. It refuses what encoding/json lets pass: invalid UTF-8, halves of
-// surrogate pairs, repeated members, deep nesting.
+// *strictjson.Object.
 func parse(data []byte) (any, error) {
-	if tree, ok := parsePlain(data); ok {
-		return tree, nil
-	}
-	return parseAny(data)
-}
-
-// parseAny is parse for every text, whatever is in it.
-func parseAny(data []byte) (any, error) {
-	if !utf8.Valid(data) {
-		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body is not valid UTF-8")
-	}
-	var whole json.RawMessage
-	if err := json.Unmarshal(data, &whole); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			return nil, signalbox.Errorf(signalbox.CodeValidation, "the body is not valid JSON at byte %d: %s", syntax.Offset, syntax.Error())
-		}
-		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body is not valid JSON")
-	}
-	if halfSurrogate(data) {
-		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body contains half of a surrogate pair (\\ud800 to \\udfff), which is no character")
-	}
-	dec := json.NewDecoder(strings.NewReader(string(data)))
-	dec.UseNumber()
-	return value(dec, "", 1)
-}
-
-func value(dec *json.Decoder, path string, depth int) (any, error) {
-	tok, err := dec.Token()
-	if err != nil {
-		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body is not valid JSON")
-	}
-	delim, ok := tok.(json.Delim)
-	if !ok {
-		return tok, nil
-	}
-	if depth > maxJSONDepth {
-		return nil, signalbox.Invalid(path, "the body is nested too deep: at most %d levels are allowed", maxJSONDepth)
-	}
-	if delim == '[' {
-		return array(dec, path, depth)
-	}
-	return members(dec, path, depth)
-}
-
-func array(dec *json.Decoder, path string, depth int) (any, error) {
-	list := []any{}
-	for dec.More() {
-		v, err := value(dec, element(path, len(list)), depth+1)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, v)
-	}
-	_, err := dec.Token()
-	return list, err
-}
-
-func members(dec *json.Decoder, path string, depth int) (any, error) {
-	o := &object{values: map[string]any{}}
-	for dec.More() {
-		tok, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		key, _ := tok.(string)
-		field := join(path, key)
-		if _, twice := o.values[key]; twice {
-			return nil, signalbox.Invalid(clip(field), "%s is given twice", clip(field))
-		}
-		v, err := value(dec, field, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		o.keys = append(o.keys, key)
-		o.values[key] = v
-	}
-	_, err := dec.Token()
-	return o, err
-}
-
-// maxPath bounds the path of a member, which is made for each of them and shown
-// in errors, the beginning of it: below a name of a megabyte, a body of as many
-// elements would have cost minutes.
-const maxPath = 256
-
-// join is the path of a member, element that of an element of an array.
-func join(path, key string) string {
+	tree, err := strictjson.Parse(data)
+	var wrong *strictjson.Error
 	switch {
-	case len(path) > maxPath:
-		return path
-	case len(key) > maxPath:
-		key = key[:maxPath+1]
+	case !errors.As(err, &wrong):
+		return tree, err
+	case wrong.Path == "":
+		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body %s", wrong.What)
 	}
-	if path == "" {
-		return key
-	}
-	return path + "." + key
-}
-
-func element(path string, i int) string {
-	if len(path) > maxPath {
-		return path
-	}
-	return path + "[" + strconv.Itoa(i) + "]"
-}
-
-// halfSurrogate reports whether a valid JSON text escapes one half of a
-// surrogate pair without the other. encoding/json would put U+FFFD there:
-// the text stored would not be the text sent.
-func halfSurrogate(data []byte) bool {
-	for i := 0; i < len(data); i++ {
-		if data[i] != '\\' {
-			continue
-		}
-		i++ // what is escaped; valid JSON does not end here
-		if data[i] != 'u' {
-			continue
-		}
-		first := hex4(data[i+1:])
-		i += 4
-		if first < 0xd800 || first > 0xdfff {
-			continue
-		}
-		if first > 0xdbff || len(data) < i+7 || data[i+1] != '\\' || data[i+2] != 'u' {
-			return true
-		}
-		if second := hex4(data[i+3:]); second < 0xdc00 || second > 0xdfff {
-			return true
-		}
-		i += 6
-	}
-	return false
-}
-
-func hex4(b []byte) uint64 {
-	n, err := strconv.ParseUint(string(b[:4]), 16, 32)
-	if err != nil {
-		return 0
-	}
-	return n
+	return nil, signalbox.Invalid(clip(wrong.Path), "%s %s", clip(wrong.Path), wrong.What)
 }

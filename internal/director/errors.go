@@ -12,6 +12,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/strictjson"
 )
 
 // outcome is what an error code means to a caller.
@@ -177,7 +178,7 @@ func kindOf(v any) string {
 		return "a number"
 	case []any:
 		return "an array"
-	case *object:
+	case *strictjson.Object:
 		return "an object"
 	}
 	return fmt.Sprintf("%T", v)

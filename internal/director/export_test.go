@@ -57,13 +57,6 @@ func Decode(data []byte, into any) error {
 	return decode(httptest.NewRecorder(), r, into, false)
 }
 
-// ParseBoth reads a text in one pass, and the long way.
-func ParseBoth(data []byte) (plain any, ok bool, tree any, err error) {
-	plain, ok = parsePlain(data)
-	tree, err = parseAny(data)
-	return plain, ok, tree, err
-}
-
 // HandlerAs serves the whole API to a principal, without asking for its token.
 func (d *Director) HandlerAs(who signalbox.Principal) http.Handler {
 	mux := http.NewServeMux()

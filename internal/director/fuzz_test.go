@@ -46,34 +46,6 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// What is read in one pass is read the same the long way.
-func FuzzPlain(f *testing.F) {
-	for _, s := range []string{
-		seedRequest, `{"state":"idle","current_tasks":[{"task_id":"a","slot":0,"fence":-12}],"x":null}`, ` [ ] `, `{"a":{"b":[true,false,{}]}}`,
-		`{"a":1,"a":2}`, `[01]`, `[-]`, `[-0]`, `[1.5]`, `[1e3]`, `[1,]`, `{"a":1,}`, `{,}`, `{"a"}`, `"\u0041"`, `"é"`, "\"\x7f\"", "\"\x00\"", `tru`, `nullx`, `{} {}`,
-		strings.Repeat("[", 32) + strings.Repeat("]", 32), strings.Repeat("[", 33) + strings.Repeat("]", 33), strings.Repeat(`{"a":`, 33) + "1" + strings.Repeat("}", 33),
-	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		got, ok, want, err := director.ParseBoth(data)
-		if ok && (err != nil || !reflect.DeepEqual(got, want)) {
-			t.Fatalf("%q: %#v\nbut the long way has\n%#v, %v", data, got, want, err)
-		}
-	})
-}
-
-// What comes all the time takes the short way.
-func TestHeartbeatsArePlain(t *testing.T) {
-	data, err := json.Marshal(api.Heartbeat{State: "working", URL: "http://127.0.0.1:9000", CurrentTasks: []api.AgentCurrentTask{{ID: "task-1"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, ok, _, err := director.ParseBoth(data); !ok {
-		t.Errorf("%s is not plain, %v", data, err)
-	}
-}
-
 // No query makes a list fail with anything but a validation error.
 func FuzzQueries(f *testing.F) {
 	for _, s := range []string{"MTczNzEwODAwMDAwMC4x", "2h", "7d", "30s", "-1", "99999999999999999999", "2025-01-17T10:00:00Z", "\xff", "%", "a&b=c"} {

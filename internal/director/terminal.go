@@ -108,10 +108,7 @@ func (d *Director) terminal(w http.ResponseWriter, r *http.Request) error {
 	if holder, elsewhere := d.otherHolder(r.Context(), r.PathValue("name")); elsewhere { // its ticket is from there
 		return d.passOn(w, r, holder, "agent "+clip(r.PathValue("name")))
 	}
-	proved, leave, err := d.terms.enter()
-	if err != nil {
-		return err
-	}
+	wait, proved, leave := d.terms.enter(d.life)
 	defer leave()
 	conn, err := websocket.Accept(w, r, nil)
 	if err != nil {
@@ -120,7 +117,7 @@ func (d *Director) terminal(w http.ResponseWriter, r *http.Request) error {
 	defer conn.CloseNow() //nolint:errcheck // it is over
 	conn.SetReadLimit(maxTerminalMessage)
 	s := &termSession{d: d, r: r, client: newTermClient(conn)}
-	s.serve(proved)
+	s.serve(wait, proved)
 	return nil
 }
 

@@ -31,7 +31,7 @@ func (c *termClient) read() termMessage {
 
 // auth waits for the first message. done is closed when nothing reads from
 // the client any more.
-func (c *termClient) auth(life context.Context, limit time.Duration) (m api.TerminalMessage, done <-chan struct{}, err error) {
+func (c *termClient) auth(wait context.Context, limit time.Duration) (m api.TerminalMessage, done <-chan struct{}, err error) {
 	first, over := make(chan termMessage, 1), make(chan struct{})
 	go func() {
 		defer close(over)
@@ -51,7 +51,10 @@ func (c *termClient) auth(life context.Context, limit time.Duration) (m api.Term
 		return m, over, err
 	case <-timer.C:
 		return m, over, errors.New("no ticket came within " + limit.String())
-	case <-life.Done():
+	case <-wait.Done():
+		if errors.Is(context.Cause(wait), errCrowded) {
+			return m, over, errCrowded
+		}
 		return m, over, errStopping
 	}
 }
@@ -65,6 +68,10 @@ func (c *termClient) tell(why error) {
 
 // finish closes; that takes some seconds where the client does not answer.
 func (c *termClient) finish(why error) {
+	if errors.Is(why, errCrowded) {
+		_ = c.conn.CloseNow() // there are too many to wait for
+		return
+	}
 	code := websocket.StatusNormalClosure
 	if why != nil {
 		code = websocket.StatusPolicyViolation

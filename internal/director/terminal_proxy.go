@@ -25,6 +25,7 @@ import (
 var (
 	errClientLeft = errors.New("the user closed it")
 	errStopping   = errors.New("the director stops")
+	errCrowded    = errors.New("many connections came after this one, and it had shown no ticket: connect again")
 	errRevoked    = errors.New("the token or login that opened the terminal is no longer in force")
 	errAgentLost  = errors.New("the connection to the agent was lost")
 	errBadTicket  = errors.New("the ticket opens nothing here: it opens one terminal of the agent it was made for, once, within 30 s; ask for another")
@@ -40,8 +41,8 @@ type termSession struct {
 	down   atomic.Int64 // and got
 }
 
-func (s *termSession) serve(proved func()) {
-	first, read, err := s.client.auth(s.d.life, s.d.terms.limits.auth)
+func (s *termSession) serve(wait context.Context, proved func()) {
+	first, read, err := s.client.auth(wait, s.d.terms.limits.auth)
 	proved()
 	if err == nil {
 		err = s.admit(first)

@@ -18,7 +18,7 @@ import (
 const (
 	maxTickets        = 1000
 	maxTicketsOf      = 4   // of one principal, so that none takes up those of all
-	maxTermsUnproved  = 64  // connections that have not shown a ticket yet
+	maxTermsUnproved  = 64  // connections that have not shown a ticket yet; older ones give way
 	maxTerms          = 500 // open at once
 	ticketRandomBytes = 32
 )
@@ -33,7 +33,7 @@ type termTable struct {
 	mu       sync.Mutex
 	tickets  map[[sha256.Size]byte]ticket
 	open     map[termKey]*openTerm
-	unproved int
+	unproved []*context.CancelCauseFunc // of connections, the oldest first
 	serving  sync.WaitGroup
 }
 
@@ -116,22 +116,27 @@ func (t *termTable) redeem(secret, agent string) (who signalbox.Principal, ok bo
 	return got.who, ok && t.now().Before(got.ends) && got.agent == agent
 }
 
-// enter counts a connection: proved says that it has shown its ticket, or none
-// in time, and leave that it is over.
-func (t *termTable) enter() (proved, leave func(), err error) {
+// enter counts a connection of which no ticket is known yet. Where there are
+// too many, the one that has waited longest gives way, by the end of its ctx:
+// who connects and shows nothing keeps nobody out. proved says that the ticket
+// has come, or none in time, and leave that the connection is over.
+func (t *termTable) enter(life context.Context) (ctx context.Context, proved, leave func()) {
+	ctx, cut := context.WithCancelCause(life)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.unproved >= maxTermsUnproved {
-		return nil, nil, &refusal{err: signalbox.Errorf(signalbox.CodeUnavailable, "too many terminals are being opened"), retryAfter: 5}
+	if len(t.unproved) >= maxTermsUnproved {
+		(*t.unproved[0])(errCrowded)
+		t.unproved = slices.Delete(t.unproved, 0, 1)
 	}
-	t.unproved++
+	t.unproved = append(t.unproved, &cut)
 	t.serving.Add(1)
 	proved = sync.OnceFunc(func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.unproved--
+		cut(nil)
+		t.unproved = slices.DeleteFunc(t.unproved, func(c *context.CancelCauseFunc) bool { return c == &cut })
 	})
-	return proved, func() { proved(); t.serving.Done() }, nil
+	return ctx, proved, func() { proved(); t.serving.Done() }
 }
 
 // claim makes a terminal the one of its principal and agent.

@@ -1,6 +1,7 @@
 package director_test
 
 import (
+	"cmp"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -179,14 +180,23 @@ func TestTerminalFirstMessage(t *testing.T) {
 // Whoever has no ticket cannot use up what those with one need.
 func TestTerminalConnectionsWithoutTicketAreBounded(t *testing.T) {
 	b := newTermBox(t)
+	var oldest *console
 	for range director.MaxTermsUnproved {
-		if _, _, err := b.dial("coder", nil); err != nil {
+		c, _, err := b.dial("coder", nil)
+		if err != nil {
 			t.Fatal(err)
 		}
+		oldest = cmp.Or(oldest, c)
 	}
-	if _, resp, err := b.dial("coder", nil); err == nil || resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("one more: %v, %v", resp, err)
+	c := b.open(b.user) // they keep nobody out: the oldest gave way
+	if m := oldest.message(); m.Type != "error" || !strings.Contains(m.Reason, "shown no ticket") {
+		t.Errorf("%+v", m)
 	}
+	if _, err := oldest.next(); err == nil {
+		t.Error("it was not closed")
+	}
+	c.keys("exit\r")
+	b.empty()
 	for range director.MaxTicketsOf {
 		b.ticket(b.user)
 	}

@@ -142,8 +142,12 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.Clone(ctx)
 	r.Header.Set(requestHeader, key) // in place of what a client may have sent
 
+	body, ok := readBody(from.answer, r)
+	if !ok {
+		return
+	}
 	if isModern(r.Header.Get(versionHeader)) {
-		if e.server.hasTasks() && !aboutTasks(from, r) {
+		if e.server.hasTasks() && !aboutTasks(from, r, body) {
 			return
 		}
 		e.modern.ServeHTTP(from.answer, r)

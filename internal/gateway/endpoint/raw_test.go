@@ -70,7 +70,16 @@ func (r *rig) ask(version, method, params string) string {
 	return data(r.t, r.sendModern(method, params, ""))
 }
 
-const modernMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}`
+const modernMeta = `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}`
+
+// metaOf is what a modern client sends with each request, and more; its
+// capabilities are none, unless more has them.
+func metaOf(more string) string {
+	if !strings.Contains(more, "clientCapabilities") {
+		more += `,"io.modelcontextprotocol/clientCapabilities":{}`
+	}
+	return modernMeta + more
+}
 
 func (r *rig) sendModern(method, params, meta string, headers ...string) reply {
 	if params != "" {
@@ -81,7 +90,7 @@ func (r *rig) sendModern(method, params, meta string, headers ...string) reply {
 		name, _, _ = strings.Cut(rest, `"`)
 	}
 	headers = append([]string{"Mcp-Protocol-Version", modern, "Mcp-Method", method, "Mcp-Name", name}, headers...)
-	return r.send("POST", `{"jsonrpc":"2.0","id":7,"method":"`+method+`","params":{`+params+`"_meta":{`+modernMeta+meta+`}}}`, headers...)
+	return r.send("POST", `{"jsonrpc":"2.0","id":7,"method":"`+method+`","params":{`+params+`"_meta":{`+metaOf(meta)+`}}}`, headers...)
 }
 
 // data is that of the last event of an answer.
@@ -195,6 +204,8 @@ func TestHostileRequests(t *testing.T) {
 		"a batch, modern":      {"POST", `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, []string{"Mcp-Protocol-Version", modern}, 400},
 		"an unknown method":    {"POST", `{"jsonrpc":"2.0","id":1,"method":"no/such"}`, nil, 400},
 		"too deep":             {"POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"s__echo","arguments":{"a":` + deep + `}}}`, nil, 400},
+		"a name given twice":   {"POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"s__other","arguments":{},"name":"s__echo"}}`, nil, 400},
+		"the same, modern":     {"POST", `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/list"}`, []string{"Mcp-Protocol-Version", modern}, 400},
 		"too large":            {"POST", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("x", endpoint.MaxBody) + `"}}`, nil, 413},
 		"Accept is wrong":      {"POST", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, []string{"Accept", "application/json"}, 400},
 		"no JSON type":         {"POST", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, []string{"Content-Type", "text/plain"}, 415},

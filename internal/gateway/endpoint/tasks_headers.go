@@ -6,8 +6,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox/internal/strictjson"
 )
 
 const (
@@ -15,34 +18,43 @@ const (
 	nameHeader   = "Mcp-Name"
 )
 
-// aboutTasks looks at a request for what of tasks the SDK does not look at. It
-// has answered those that it says no of.
-func aboutTasks(from *request, r *http.Request) bool {
-	method := r.Header.Get(methodHeader) // the SDK sees to it that the body says so too
-	switch method {
-	case methodListen, methodGetTask, methodUpdateTask, methodCancelTask:
-	default:
-		return true
+// readBody reads the body of a request, and again for who reads on. It has
+// answered those that it says no of: what is too large, and what gives a member
+// twice, of which a program on the way may have gone by the other one. What else
+// is wrong, the SDK says in words of its own, and a tool of its arguments.
+func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
+	if r.Method != http.MethodPost || r.Body == nil {
+		return nil, true
 	}
-	if r.Body == nil {
-		return true
-	}
-	w := from.answer
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	if err != nil {
-		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-			refuse(w, http.StatusRequestEntityTooLarge, "the request is too large")
-		} else {
-			refuse(w, http.StatusBadRequest, "the request could not be read")
-		}
-		return false
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		refuse(w, http.StatusRequestEntityTooLarge, "the request is too large")
+		return nil, false
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "the request could not be read")
+		return nil, false
+	}
+	var wrong *strictjson.Error
+	if _, err := strictjson.Parse(body); errors.As(err, &wrong) && wrong.What == strictjson.Twice && !strings.Contains(wrong.Path, "params.arguments.") {
+		refuse(w, http.StatusBadRequest, wrong.Error())
+		return nil, false
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if method == methodListen {
+	return body, true
+}
+
+// aboutTasks looks at a request for what of tasks the SDK does not look at. It
+// has answered those that it says no of.
+func aboutTasks(from *request, r *http.Request, body []byte) bool {
+	switch r.Header.Get(methodHeader) { // the SDK sees to it that the body says so too
+	case methodListen:
 		from.listen = listenOf(body)
-		return true
+	case methodGetTask, methodUpdateTask, methodCancelTask:
+		return routedRight(from.answer, r.Header.Get(nameHeader), body)
 	}
-	return routedRight(w, r.Header.Get(nameHeader), body)
+	return true
 }
 
 // routedRight answers requests about tasks whose header Mcp-Name does not name

@@ -17,7 +17,7 @@ import (
 func (r *rig) listens(what, meta string, headers ...string) (events <-chan string, stop func()) {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
-	body := `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{` + what + `},"_meta":{` + modernMeta + meta + `}}}`
+	body := `{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{` + what + `},"_meta":{` + metaOf(meta) + `}}}`
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, strings.NewReader(body))
 	if err != nil {
 		r.t.Fatal(err)

@@ -29,7 +29,7 @@ func (r *rig) line(o endpoint.Options) (ask func(t *testing.T, method, params, m
 	answers := bufio.NewReader(fromServer)
 	ask = func(t *testing.T, method, params, meta string) wire {
 		t.Helper()
-		_, err := fmt.Fprintf(toServer, `{"jsonrpc":"2.0","id":7,"method":%q,"params":{%s,"_meta":{%s%s}}}`+"\n", method, params, modernMeta, meta)
+		_, err := fmt.Fprintf(toServer, `{"jsonrpc":"2.0","id":7,"method":%q,"params":{%s,"_meta":{%s}}}`+"\n", method, params, metaOf(meta))
 		if err != nil {
 			t.Fatal(err)
 		}

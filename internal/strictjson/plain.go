@@ -1,4 +1,4 @@
-package director
+package strictjson
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 // parsePlain reads the JSON text that programs send all the time, such as
 // heartbeats, in one pass: printable ASCII without escapes, whole numbers, no
 // member twice, not nested too deep. Of anything else, also of what is wrong,
-// it says false, and parse, which knows all of JSON and what to say of errors,
+// it says false, and parseAny, which knows all of JSON and what to say of errors,
 // begins anew.
 func parsePlain(data []byte) (tree any, ok bool) {
 	p := plain{data: data}
@@ -47,9 +47,9 @@ func (p *plain) value(depth int) (any, bool) {
 	switch c := p.data[p.at]; {
 	case c == '"':
 		return p.text()
-	case c == '{' && depth <= maxJSONDepth:
+	case c == '{' && depth <= maxDepth:
 		return p.object(depth)
-	case c == '[' && depth <= maxJSONDepth:
+	case c == '[' && depth <= maxDepth:
 		return p.array(depth)
 	case c == '-' || '0' <= c && c <= '9':
 		return p.number()
@@ -134,21 +134,21 @@ func (p *plain) array(depth int) (any, bool) {
 
 func (p *plain) object(depth int) (any, bool) {
 	p.at++
-	o := &object{values: map[string]any{}}
+	o := &Object{Values: map[string]any{}}
 	if p.next('}') {
 		return o, true
 	}
 	for {
 		key, ok := p.string()
-		if _, twice := o.values[key]; !ok || twice || !p.next(':') {
+		if _, twice := o.Values[key]; !ok || twice || !p.next(':') {
 			return nil, false
 		}
 		v, ok := p.value(depth + 1)
 		if !ok {
 			return nil, false
 		}
-		o.keys = append(o.keys, key)
-		o.values[key] = v
+		o.Keys = append(o.Keys, key)
+		o.Values[key] = v
 		if p.next('}') {
 			return o, true
 		}
