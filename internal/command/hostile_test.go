@@ -285,6 +285,16 @@ func testEndBySignal(t *testing.T) {
 	}
 }
 
+// What a run printed before it was ended is in its answer, after the reason.
+func TestEndedRunShowsWhatItPrinted(t *testing.T) {
+	tool := open(t, toolconf.CommandTool{Command: sh(t, "echo half; kill -TERM $$")})
+	content, _, isError := tool.Answer(run(t.Context(), t, tool, command.Run{}))
+	want := `[{"type":"text","text":"command ended by signal SIGTERM (terminated)"},{"type":"text","text":"stdout:\nhalf\n"}]`
+	if string(content) != want || !isError {
+		t.Errorf("%s, %v, want %s", content, isError, want)
+	}
+}
+
 // A program that is being replaced while it is called is waited for.
 func TestAProgramThatIsBeingWritten(t *testing.T) { both(t, testAProgramThatIsBeingWritten) }
 

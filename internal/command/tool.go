@@ -208,12 +208,16 @@ func isObject(raw json.RawMessage) bool {
 }
 
 // Answer is what a caller is given, an MCP CallToolResult as JSON: the seed's
-// parts of a run that completed; of another its message, with isError. The
-// metadata is the seed's; where more was printed than the answer holds it has
+// parts of a run that completed; of another its message, with isError, and what
+// it had printed where it did not end by itself. The metadata is the seed's; where more was printed than the answer holds it has
 // truncated, and the last text says so too.
 func (t *Tool) Answer(o Outcome) (content, metadata json.RawMessage, isError bool) {
 	if o.Reason != signalbox.ReasonCompleted {
-		return plainJSON([]part{{"text", o.Message}}), t.metadata, true
+		parts := []part{{"text", o.Message}}
+		if o.Reason != signalbox.ReasonExitNonzero && strings.TrimSpace(o.Stdout) != "" {
+			parts = append(parts, part{"text", StdoutPrefix + o.Stdout})
+		}
+		return plainJSON(parts), t.metadata, true
 	}
 	metadata = t.metadata
 	if o.Truncated {

@@ -11,6 +11,7 @@ import (
 const (
 	NoOutput     = "(no output)"
 	StderrPrefix = "stderr:\n"
+	StdoutPrefix = "stdout:\n" // of a run that was ended, whose message comes first
 )
 
 // KeptOutput bounds what is kept of each output as the result, 1 MiB.

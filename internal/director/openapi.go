@@ -73,8 +73,12 @@ func operation(route api.Route, s *schemas, errorRef node) node {
 	}
 	op["security"] = []node{}
 	if route.Scope != api.ScopePublic && route.Scope != api.ScopeTicket {
-		// The empty alternative: a director on loopback may ask for no token.
-		op["security"] = []node{{"bearer": []string{}}, {"login": []string{}}, {}}
+		// As roles, the scope that it needs. A director that was started open asks for neither.
+		scope := []string{string(route.Scope)}
+		if route.Scope == api.ScopeAny {
+			scope = []string{}
+		}
+		op["security"] = []node{{"bearer": scope}, {"login": scope}}
 	}
 	return op
 }

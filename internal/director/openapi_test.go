@@ -210,6 +210,23 @@ func (d description) checkRefs(v any) {
 	}
 }
 
+// Each route says what right it needs, and none that it is for nobody in particular.
+func TestOpenAPINamesScopes(t *testing.T) {
+	d := describe(t)
+	for _, route := range api.Routes() {
+		want := fmt.Sprintf("[map[bearer:[%s]] map[login:[%[1]s]]]", route.Scope)
+		switch route.Scope {
+		case api.ScopeAny:
+			want = "[map[bearer:[]] map[login:[]]]"
+		case api.ScopePublic, api.ScopeTicket:
+			want = "[]"
+		}
+		if got := fmt.Sprint(d.operation(route)["security"]); got != want {
+			t.Errorf("%s: %s, want %s", route.Name, got, want)
+		}
+	}
+}
+
 func TestOpenAPIKnowsTheSeedsRequests(t *testing.T) {
 	d := describe(t)
 	for _, route := range api.Routes() {

@@ -103,6 +103,7 @@ type rows struct {
 	journal []signalbox.Entry
 	audit   []signalbox.Audit
 	current []signalbox.Session
+	tokens  []signalbox.Token
 	err     error
 	look    int
 }
@@ -144,6 +145,9 @@ func (r *rows) Journal(context.Context, int64, int) ([]signalbox.Entry, error) {
 func (r *rows) AuditLog(context.Context, store.AuditQuery) ([]signalbox.Audit, error) {
 	return r.audit, r.err
 }
+
+func (r *rows) Tokens(context.Context) ([]signalbox.Token, error) { return r.tokens, r.err }
+func (r *rows) Users(context.Context) ([]signalbox.User, error)   { return nil, r.err }
 
 func (r *rows) Sessions(context.Context, store.SessionQuery) (store.SessionPage, error) {
 	return store.SessionPage{Sessions: r.current}, r.err
@@ -220,6 +224,7 @@ func TestEachBreachIsFound(t *testing.T) {
 		"task r has ended and runs":                            {shots: []store.Snapshot{{InFlight: []signalbox.Task{runs}, Slots: []signalbox.Slot{holds}}}, ended: []signalbox.Task{{ID: "r", State: signalbox.Failed, Reason: "lost", Message: "m", EndedAt: now}}},
 		"journal entry 4 follows 2":                            {shots: []store.Snapshot{{}}, journal: []signalbox.Entry{{Seq: 1}, {Seq: 2}, {Seq: 4}}},
 		"the audit log: row 2 does not follow row 1":           {shots: []store.Snapshot{{}}, audit: []signalbox.Audit{{Seq: 2, Prev: "x"}, {Seq: 1, Hash: "y"}}},
+		"the audit log is empty, and there are 1 tokens":       {shots: []store.Snapshot{{}}, tokens: []signalbox.Token{{ID: "t"}}},
 		"sessions one and two of agent coder are both current": {shots: []store.Snapshot{{}}, current: []signalbox.Session{{ID: "one", Agent: "coder"}, {ID: "two", Agent: "coder"}}},
 	} {
 		t.Run(want, func(t *testing.T) {

@@ -27,6 +27,7 @@ type view struct {
 	ended      []signalbox.Task
 	journal    []signalbox.Entry
 	audit      []signalbox.Audit
+	recorded   int // tokens and users, whose making the audit log has
 	sessions   []signalbox.Session
 	strays     []string
 	generation int64
@@ -66,7 +67,7 @@ func (v *view) load(ctx context.Context, r store.Reader) error {
 	if shared, ok := r.(store.Shared); ok {
 		v.generation = shared.Generation()
 	}
-	var errs [6]error
+	var errs [8]error
 	v.shot, errs[0] = r.Snapshot(ctx, headsRead)
 	v.agents, errs[1] = r.Agents(ctx)
 	var ended store.HistoryPage
@@ -74,6 +75,9 @@ func (v *view) load(ctx context.Context, r store.Reader) error {
 	v.ended = ended.Tasks
 	v.journal, errs[3] = newestEntries(ctx, r)
 	v.audit, errs[4] = r.AuditLog(ctx, store.AuditQuery{Newest: true, Limit: auditRead})
+	tokens, err := r.Tokens(ctx)
+	users, err2 := r.Users(ctx)
+	v.recorded, errs[6], errs[7] = len(tokens)+len(users), err, err2
 	var current store.SessionPage
 	current, errs[5] = r.Sessions(ctx, store.SessionQuery{Current: true, Limit: 1000})
 	v.sessions = current.Sessions

@@ -121,8 +121,13 @@ func (v *view) checkJournal() {
 	}
 }
 
-// checkAudit: each row of the audit log follows the one before it.
+// checkAudit: each row of the audit log follows the one before it, and it is not
+// empty where there is what it recorded. That its end was cut off shows against
+// a head that was kept elsewhere alone.
 func (v *view) checkAudit() {
+	if len(v.audit) == 0 && v.recorded > 0 {
+		v.wrong("the audit log is empty, and there are %d tokens and users, each of which it recorded: its rows were taken out", v.recorded)
+	}
 	for i := range len(v.audit) - 1 { // the newest comes first
 		if err := signalbox.CheckAudit(&v.audit[i+1], &v.audit[i]); err != nil {
 			v.wrong("the audit log: %v", err)

@@ -24,3 +24,13 @@ test("who is logged out leaves nothing for who comes next", async () => {
   assert.deepEqual(asked.slice(0, 3), [undefined, "e.1", undefined]);
   assert.deepEqual(heard.slice(0, 4), [["open", 0], ["snapshot", 1], ["broken", 1], ["login", 0]]);
 });
+
+test("text that would be shown backwards is shown as it is", async () => {
+  const { get } = await import("../assets/lib/api.js");
+  const { readEvents } = await import("../assets/lib/sse.js");
+  globalThis.fetch = async () => new Response('{"prompt":"a\u202ecod.exe\u05d0"}');
+  assert.deepEqual(await get("/api/queue/x"), { prompt: "a\ufffdcod.exe\u05d0" });
+  const heard = [];
+  await readEvents(new Response('data: {"text":"\u202dx"}\n\n').body, (e) => heard.push(e.data));
+  assert.deepEqual(heard, ['{"text":"\ufffdx"}']);
+});

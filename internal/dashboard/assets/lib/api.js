@@ -1,7 +1,7 @@
 // The director's HTTP API. Whoever is not logged in is led to the login page;
 // all else that goes wrong is thrown as a Refused, with the director's own
 // words.
-import { readEvents } from "./sse.js";
+import { plain, readEvents } from "./sse.js";
 
 // Refused is an answer that is not a success. code "unreachable" is ours: no
 // answer came at all.
@@ -46,7 +46,7 @@ const ask = async (path, options = {}) => {
   return answer;
 };
 
-const read = async (answer) => (answer.status === 204 ? null : answer.json());
+const read = async (answer) => (answer.status === 204 ? null : JSON.parse(plain(await answer.text())));
 
 const send = (method) => async (path, body, { headers = {}, signal } = {}) => {
   const options = { method, headers: { ...headers }, signal };

@@ -2,8 +2,12 @@
 // a refused connection from a 401 nor a stream that stands still from one that
 // is gone, and both matter here.
 
+// plain takes out of text what makes a browser show it backwards (U+202D and
+// U+202E): what stands in a prompt or an output is read in the order it has.
+export const plain = (text) => text.replace(/[\u202d\u202e]/g, "\ufffd");
+
 // readEvents calls back with {event, id, data} for each event, data still as
-// text, until the stream ends.
+// text, and plain, until the stream ends.
 export const readEvents = async (body, call) => {
   const reader = body.getReader();
   const decoder = new TextDecoder();
@@ -21,7 +25,7 @@ const newEvent = () => ({ event: "message", id: "", data: "" });
 
 const take = (event, line, call) => {
   if (line === "") {
-    if (event.data !== "") call({ ...event, data: event.data.slice(0, -1) });
+    if (event.data !== "") call({ ...event, data: plain(event.data.slice(0, -1)) });
     return newEvent();
   }
   const at = line.indexOf(":");
