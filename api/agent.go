@@ -95,13 +95,18 @@ type AgentTaskStatus struct {
 	ToolCount      int64      `json:"tool_count,omitempty"`       // uses of tools
 	OutputSeq      int64      `json:"output_seq,omitempty"`       // bytes of output written so far
 	LastProgressAt *time.Time `json:"last_progress_at,omitempty"` // last time the run printed anything
+
+	// Note is what a person should know: of a running task the trouble it has,
+	// such as that its model answers 529; of an ended one what was refused.
+	Note string `json:"note,omitempty"`
 }
 
 // AgentError says why a task on an agent did not complete. Type is one of
 // timeout, cancelled, max_turns, start_error, claude_error (kept from the
 // seed for every CLI that reports an error of its own), exit_nonzero,
 // no_result (the CLI ended without its terminal event), interrupted (the
-// agent was restarted), stale_fence (a newer fence voided the run), unkillable,
+// agent was restarted), stale_fence (a newer fence voided the run),
+// login_refused (the model's API refused the CLI's key or login), unkillable,
 // storage_error, and of a model with tools model_error, tools_error, max_tokens
 // and refusal.
 type AgentError struct {
@@ -124,6 +129,7 @@ type AgentOutput struct {
 	Next      int64  `json:"next"`                // ask with after=Next for what follows
 	Truncated bool   `json:"truncated,omitempty"` // bytes between the asked position and Seq are no longer there
 	Done      bool   `json:"done,omitempty"`      // the run has ended and Text reaches its end
+	Note      string `json:"note,omitempty"`      // of a running task, as AgentTaskStatus.Note
 
 	// Final is what GET /task/{id} answers about the ended run. It comes with
 	// Done, so that who follows a run need not ask once more; an agent may
@@ -180,6 +186,7 @@ type AgentCurrentTask struct {
 	StartedAt      time.Time  `json:"started_at"`
 	PromptPreview  string     `json:"prompt_preview"`
 	LastProgressAt *time.Time `json:"last_progress_at,omitempty"`
+	Note           string     `json:"note,omitempty"` // the trouble that it has now
 }
 
 // UnmarshalJSON takes the id alone, too: agents of the work-queue seed name the

@@ -106,6 +106,7 @@ type RunningTask struct {
 	PromptPreview string     `json:"prompt_preview,omitempty"`
 	StartedAt     *time.Time `json:"started_at,omitempty"`
 	Withheld      bool       `json:"withheld,omitempty"` // it has ended here as lost; the agent has not said that it is free
+	Note          string     `json:"note,omitempty"`     // the trouble that its agent tells of
 }
 
 // RegisterAgent is the body of POST /api/agents: 201, or 200 when the agent

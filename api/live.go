@@ -73,8 +73,8 @@ type Verdict struct {
 
 // Attention is something that needs a person.
 type Attention struct {
-	// Kind is agent_silent, agent_down, no_agent, stuck, cancel_unconfirmed,
-	// withheld, capacity_full, queue_full, paused, schedule_overdue,
+	// Kind is agent_silent, agent_down, no_agent, stuck, run_trouble,
+	// cancel_unconfirmed, withheld, capacity_full, queue_full, paused, schedule_overdue,
 	// schedule_failing, tool_down or store.
 	Kind    string    `json:"kind"`
 	Level   string    `json:"level"`          // warning or error
@@ -132,7 +132,8 @@ type LiveTask struct {
 	EndedAt       *time.Time `json:"ended_at,omitempty"`
 	CancelledAt   *time.Time `json:"cancelling_since,omitempty"` // as this director saw it
 	LastProgress  *time.Time `json:"last_progress,omitempty"`
-	ETA           *ETA       `json:"eta,omitempty"` // of a waiting one among the first 10
+	Note          string     `json:"note,omitempty"` // while it runs: the trouble that its agent tells of
+	ETA           *ETA       `json:"eta,omitempty"`  // of a waiting one among the first 10
 	// Call is the tool call that it makes or waits for.
 	Call *LiveCall `json:"call,omitempty"`
 }

@@ -42,6 +42,8 @@ type PullRun struct {
 	// printed nothing.
 	RanMS    int64 `json:"ran_ms,omitempty"`
 	SilentMS int64 `json:"silent_ms,omitempty"`
+	// Note is the trouble that it has now, as AgentTaskStatus.Note.
+	Note string `json:"note,omitempty"`
 }
 
 // PullAnswer is the answer to a claim. Where nothing came within the wait,
@@ -86,6 +88,8 @@ type PullReport struct {
 	Unknown  bool             `json:"unknown,omitempty"` // the agent does not know the execution
 	// Output is a piece of the log; with finished it reaches the end of it.
 	Output *PullOutput `json:"output,omitempty"`
+	// Note is the trouble that a run has which has not ended; "" for none.
+	Note string `json:"note,omitempty"`
 }
 
 // PullAccepted says that the run is on the agent's disk.

@@ -91,6 +91,7 @@ type Task struct {
 	AgentURL string `json:"agent_url,omitempty"`
 	TaskID   string `json:"task_id,omitempty"` // the agent's own id
 	Fence    int64  `json:"fence,omitempty"`
+	Note     string `json:"note,omitempty"` // while it runs: the trouble that its agent tells of; not in lists
 
 	PromptPreview  string   `json:"prompt_preview"`
 	Prompt         string   `json:"prompt,omitempty"` // not in lists

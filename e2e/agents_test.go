@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/signalbox-ai/signalbox/api"
@@ -102,6 +103,7 @@ func (b *box) programs() []int {
 func TestRealCLIs(t *testing.T) {
 	b := newBox(t)
 	models := b.withCLIs()
+	b.vars["CLAUDE_CODE_MAX_RETRIES"] = "10" // as it is by default
 	up := b.up()
 	c := b.client(up.url)
 	for _, kind := range cliKinds {
@@ -114,6 +116,7 @@ func TestRealCLIs(t *testing.T) {
 			if soak.On() { // internal/agentd does, with each CLI
 				k.failsReadably()
 			}
+			k.tellsItsTrouble()
 			k.isCancelled()
 		})
 	}
@@ -162,6 +165,33 @@ func (k *cliCase) failsReadably() {
 	got := k.want(10, "submit", "--wait", "--kind", k.kind, "hello")
 	if !strings.Contains(got.err, "no such thing") {
 		k.t.Errorf("the model's error is not shown: %s", got.err)
+	}
+}
+
+// tellsItsTrouble has a model that is overloaded, and then refuses the key: the
+// first is said while the run lasts, wherever one asks, the second ends it.
+func (k *cliCase) tellsItsTrouble() {
+	k.t.Helper()
+	if k.kind != "claude" { // package agentd has the others
+		return
+	}
+	var status atomic.Int64
+	status.Store(529)
+	k.model.Use(func(model.Request) model.Reply { return model.Reply{Status: int(status.Load()), Message: "no"} })
+	id := k.submit(k.c, api.SubmitRequest{Prompt: "hello", Kind: k.kind})
+	const says = "the model's API answers 529 (overloaded)"
+	k.until("its trouble", func() bool {
+		task, err := k.c.Task(k.ctx(), id)
+		return err == nil && task.Note == says
+	})
+	for _, args := range [][]string{{"why", id}, {"status", id}, {"agents"}, {"status"}} {
+		if got := k.want(0, args...); !strings.Contains(got.out, says) {
+			k.t.Errorf("%s says nothing of it:\n%s%s", args, got.out, got.err)
+		}
+	}
+	status.Store(401)
+	if task := k.end(k.c, id); task.Result == nil || task.Result.ErrorType != "login_refused" || !strings.Contains(task.Message, "key or login") {
+		k.t.Errorf("%s: %+v", task.Message, task.Result)
 	}
 }
 

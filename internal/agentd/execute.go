@@ -161,7 +161,16 @@ func (r *run) runFunc(p place) verdict {
 }
 
 func (r *run) overLimit() stop {
-	return stop{stateFailed, "timeout", fmt.Sprintf("the task was stopped at its run timeout of %s (%s)", r.job.timeout, r.job.limit)}
+	message := fmt.Sprintf("the task was stopped at its run timeout of %s (%s)", r.job.timeout, r.job.limit)
+	if heard := r.trouble(); heard != "" {
+		message += "; the last that was heard: " + heard
+	}
+	return stop{stateFailed, "timeout", message}
+}
+
+// cannotGoOn ends a run whose CLI would only try again what cannot succeed.
+func (r *run) cannotGoOn() stop {
+	return stop{stateFailed, "login_refused", fmt.Sprintf("%s was stopped, because trying again cannot help: %s; see its key or login", r.d.cfg.Kind, r.trouble())}
 }
 
 // runProcess executes a program.
@@ -207,7 +216,7 @@ func (r *run) runProcess(p place) verdict {
 func (r *run) await(child *proc.Process, out *stdio) bool {
 	limit := time.NewTimer(r.job.timeout)
 	defer limit.Stop()
-	terminal := out.terminal
+	terminal, hopeless := out.terminal, out.hopeless
 	var settled <-chan time.Time
 	for {
 		select {
@@ -223,6 +232,9 @@ func (r *run) await(child *proc.Process, out *stdio) bool {
 			return true
 		case <-limit.C:
 			r.requestStop(r.overLimit())
+		case <-hopeless:
+			hopeless = nil
+			r.requestStop(r.cannotGoOn())
 		case <-r.stopping:
 			select {
 			case <-out.terminal:

@@ -1,6 +1,7 @@
 package agentd
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"time"
@@ -23,10 +24,13 @@ func (r *run) logExecution(event string, at time.Time, pid int) {
 // The next task need not wait for the disk.
 func (r *run) finish(v verdict) {
 	d := r.d
-	secrets := r.secrets()
-	v.message, v.out.Output = mask.Text(secrets, v.message), mask.Text(secrets, v.out.Output)
+	v.message, v.out.Output = r.readable(v.message), mask.Text(r.secrets(), v.out.Output)
+	refused := r.readable(v.out.Refusals())
 	rec := r.record()
 	now := time.Now().UTC()
+	if refused != "" {
+		r.remark("%s", refused)
+	}
 	_, last := r.log.progress()
 	rec.Log, rec.OutputSeq = r.log.finish()
 	rec.State, rec.CompletedAt = v.state, &now
@@ -35,8 +39,9 @@ func (r *run) finish(v verdict) {
 	if !last.IsZero() {
 		rec.LastProgressAt = &last
 	}
+	rec.Note = refused
 	if v.errType != "" {
-		rec.Error = &api.AgentError{Type: v.errType, Message: clean([]byte(v.message))}
+		rec.Error = &api.AgentError{Type: v.errType, Message: cmp.Or(v.message, "no readable reason was given")}
 	}
 	if err := r.saveResult(&rec, v.out.Output); err != nil {
 		d.cfg.Logger.Error("the answer of a run could not be stored", "task", rec.TaskID, "error", err)

@@ -127,6 +127,8 @@ func (d *Daemon) getOutput(w http.ResponseWriter, req *http.Request, r *run) {
 	out, err := r.log.read(after)
 	if err == nil && out.Done {
 		out.Final, err = r.final(req.Context())
+	} else {
+		out.Note = r.trouble()
 	}
 	if err != nil {
 		replyError(w, err)

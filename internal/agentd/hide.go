@@ -3,12 +3,18 @@ package agentd
 import (
 	"io"
 
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/mask"
 )
 
 // secrets are what must not stand in what a run prints, answers or is recorded
 // with: others may read that.
 func (r *run) secrets() []mask.Pattern { return mask.Patterns(nil, r.task.RunToken) }
+
+// readable is what a CLI says, as it may stand in a message: on a terminal too.
+func (r *run) readable(text string) string {
+	return mask.Text(r.secrets(), runner.Plain(clean([]byte(text))))
+}
 
 // hiding is a writer with the secrets taken out of what comes in pieces. What
 // may be the beginning of one is held back until more comes, or the end.

@@ -118,6 +118,15 @@ func (l *outLog) trim() {
 	}
 }
 
+// touch notes that the run is at work, although it printed nothing.
+func (l *outLog) touch() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.done {
+		l.last = time.Now()
+	}
+}
+
 // progress tells how much was written and when last.
 func (l *outLog) progress() (int64, time.Time) {
 	l.mu.Lock()

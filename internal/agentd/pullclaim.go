@@ -57,6 +57,7 @@ func (r *run) pulled() api.PullRun {
 	return api.PullRun{
 		QueueID: rec.QueueID, Fence: rec.Fence, Slot: rec.Slot, Isolated: rec.Isolated, Ended: rec.terminal(), Stopping: r.stopReason() != nil,
 		RanMS: max(0, ran.Milliseconds()), SilentMS: max(0, silent.Milliseconds()),
+		Note: r.trouble(),
 	}
 }
 

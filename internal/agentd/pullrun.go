@@ -189,6 +189,9 @@ func void(err error) bool {
 func (p *puller) report(ctx context.Context, r *run, rep api.PullReport) (api.PullReported, error) {
 	rec := r.record()
 	rep.Fence = rec.Fence
+	if rep.Finished == nil {
+		rep.Note = r.trouble()
+	}
 	return p.send(ctx, rec.QueueID, rep)
 }
 

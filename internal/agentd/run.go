@@ -38,6 +38,7 @@ type run struct {
 	mu    sync.Mutex
 	rec   record
 	why   *stop
+	heard string       // the last trouble that the CLI told of and has not got over
 	lives func() []int // of a run that could not be killed
 	locks []*dirLock
 }
@@ -92,6 +93,22 @@ func (r *run) stopReason() *stop {
 	return r.why
 }
 
+// note keeps what trouble the CLI has, "" for none.
+func (r *run) note(heard string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if heard != r.heard {
+		r.heard = r.readable(heard)
+	}
+}
+
+// trouble is what was noted last.
+func (r *run) trouble() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.heard
+}
+
 // alive reports whether processes of the run are known to live after its end.
 func (r *run) alive() bool {
 	r.mu.Lock()
@@ -105,7 +122,7 @@ func (r *run) current() api.AgentCurrentTask {
 	rec := r.record()
 	c := api.AgentCurrentTask{
 		ID: rec.TaskID, QueueID: rec.QueueID, Fence: rec.Fence, Slot: rec.Slot, Isolated: rec.Isolated,
-		StartedAt: *rec.StartedAt, PromptPreview: rec.PromptPreview,
+		StartedAt: *rec.StartedAt, PromptPreview: rec.PromptPreview, Note: r.trouble(),
 	}
 	if _, last := r.log.progress(); !last.IsZero() {
 		c.LastProgressAt = &last
@@ -125,7 +142,7 @@ func (r *run) status(limit int64) (api.AgentTaskStatus, error) {
 		return r.withAnswer(s, limit)
 	}
 	total, last := r.log.progress()
-	s.OutputSeq = total
+	s.OutputSeq, s.Note = total, r.trouble()
 	s.DurationSeconds = max(0, time.Since(*rec.StartedAt).Seconds())
 	s.Output = r.log.recent(int(min(limit, runningOutput)))
 	if !last.IsZero() {

@@ -76,7 +76,7 @@ func (t *tailBuf) Write(b []byte) (int, error) {
 // maxLine is the longest event line that is read; a longer one is left out.
 const maxLine = 16 << 20
 
-// lineSplitter hands on whole lines without their end.
+// lineSplitter hands on lines without their end, but for blank ones.
 type lineSplitter struct {
 	line func([]byte)
 	buf  []byte
@@ -108,7 +108,7 @@ func (s *lineSplitter) add(b []byte) {
 
 // flush ends the line, also one that the program did not end itself.
 func (s *lineSplitter) flush() {
-	if line := bytes.TrimSpace(s.buf); len(line) > 0 {
+	if line := bytes.TrimRight(s.buf, " \t\r"); len(line) > 0 {
 		s.line(line)
 	}
 	s.buf, s.skip = s.buf[:0], false

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/proc"
@@ -17,7 +18,11 @@ type stdio struct {
 	place    place
 	head     headBuf // of a raw program's standard output: its answer
 	errTail  tailBuf
+	log      *hiding    // the run's log, for the text of events: a secret may stand in two of them
+	mu       sync.Mutex // the stream reads one line at a time
 	lines    lineSplitter
+	errLines lineSplitter
+	hopeless chan struct{} // closed when the CLI tells of trouble that stays
 	events   *cappedFile
 	errFile  *cappedFile
 	hidden   []*hiding     // the program's two outputs
@@ -27,9 +32,10 @@ type stdio struct {
 }
 
 func newStdio(r *run, plan runner.Plan, p place) (*stdio, error) {
-	s := &stdio{r: r, plan: plan, place: p, terminal: make(chan struct{})}
+	s := &stdio{r: r, plan: plan, place: p, terminal: make(chan struct{}), hopeless: make(chan struct{})}
+	s.log = r.hiding(r.log)
 	s.head.max, s.errTail.max = resultCap, 8<<10
-	s.lines.line = s.event
+	s.lines.line, s.errLines.line = s.event, s.complaint
 	if plan.Raw {
 		return s, nil
 	}
@@ -59,7 +65,7 @@ func (s *stdio) stderr() io.Writer {
 	if s.plan.Raw {
 		return s.hide(s.r.log, &s.errTail)
 	}
-	return s.hide(s.errFile, &s.errTail)
+	return s.hide(&s.errLines)
 }
 
 func (s *stdio) hide(to ...io.Writer) io.Writer {
@@ -70,9 +76,10 @@ func (s *stdio) hide(to ...io.Writer) io.Writer {
 
 // event handles one line of a CLI's events.
 func (s *stdio) event(line []byte) {
-	if text := s.plan.Stream.Line(line); text != "" {
-		_, _ = io.WriteString(s.r.log, text)
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.say(s.plan.Stream.Line(line))
+	s.r.log.touch() // also where it only writes the arguments of a tool, or thinks
 	if id := s.plan.Stream.Session(); id != s.session {
 		s.session = id
 		s.noteSession()
@@ -80,6 +87,34 @@ func (s *stdio) event(line []byte) {
 	if !s.ended && s.plan.Stream.Done() {
 		s.ended = true
 		close(s.terminal)
+	}
+}
+
+// complaint handles one line of a CLI's errors.
+func (s *stdio) complaint(line []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, pulse := s.plan.Stream.Complaint(line)
+	if pulse {
+		s.r.log.touch()
+		return
+	}
+	line = append(line, '\n')
+	_, _ = s.errFile.Write(line) // it never fails, nor does the other
+	_, _ = s.errTail.Write(line)
+	s.say(text)
+}
+
+// say writes text for people, and notes what trouble there is.
+func (s *stdio) say(text string) {
+	heard, hopeless := s.plan.Stream.Heard()
+	s.r.note(heard) // before the text: who reads that asks for the note
+	if text != "" {
+		_, _ = io.WriteString(s.log, runner.Plain(text)) // an output log never fails
+	}
+	if hopeless && s.hopeless != nil {
+		close(s.hopeless)
+		s.hopeless = nil
 	}
 }
 
@@ -102,6 +137,8 @@ func (s *stdio) flush() {
 		h.end()
 	}
 	s.lines.flush()
+	s.errLines.flush()
+	s.log.end()
 }
 
 func (s *stdio) exit(e proc.Exit) runner.Exit {

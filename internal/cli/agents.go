@@ -152,6 +152,9 @@ func (a *app) runningText(g api.Agent) string {
 		if r.Withheld {
 			text += " lost, not confirmed"
 		}
+		if r.Note != "" {
+			text += ": " + r.Note
+		}
 		parts = append(parts, text)
 	}
 	if still := a.io.Now().Sub(printed); g.State == "working" && !printed.IsZero() && still >= time.Minute {

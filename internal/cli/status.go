@@ -165,7 +165,7 @@ func (a *app) taskRows(t api.Task) [][]string {
 	rows := [][]string{
 		{"tool", t.Tool}, {"arguments", oneLine(t.Arguments)}, {"metadata", oneLine(t.Metadata)}, {"limit", limitText(t.TimeoutMS)},
 		{"queue", t.Queue}, {"position", positionText(t)}, {"start", eta(t.ETA)},
-		{"reason", t.Reason}, {"message", t.Message}, {"last error", t.LastError},
+		{"reason", t.Reason}, {"message", t.Message}, {"last error", t.LastError}, {"trouble", t.Note},
 		{"agent", t.Agent}, {"agent's id", t.TaskID}, {"attempts", attempts(t)},
 		{"model", t.Model}, {"tier", t.Tier}, {"session", t.SessionID},
 		{"mode", modeText(t)}, {"source", t.Source}, {"by", ownerText(t)}, {"called by", t.ParentID}, {"job", t.SourceJob}, {"retry of", t.RetryOf},

@@ -128,6 +128,7 @@ func (d *Director) runningTasks(ctx context.Context) (map[string][]api.RunningTa
 		}
 		if t != nil {
 			v.State, v.PromptPreview, v.StartedAt = string(t.State), t.Preview, timePtr(t.StartedAt)
+			v.Note = d.engine.Trouble(t)
 		}
 		running[s.Agent] = append(running[s.Agent], v)
 	}

@@ -3,6 +3,7 @@ package director
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -38,6 +39,7 @@ func (j *judge) agents() {
 		case faceCancelling:
 			j.unconfirmed(a)
 		}
+		j.trouble(a)
 		j.withheld(a)
 	}
 }
@@ -112,6 +114,20 @@ func (j *judge) unconfirmed(a *api.LiveAgent) {
 			"signalbox release "+a.Name+" takes the slot away from it")
 		at.TaskID = row.QueueID
 		j.since(&at, row.CancelledAt)
+	}
+}
+
+// trouble is a run that gets on with nothing, by its agent's own word.
+func (j *judge) trouble(a *api.LiveAgent) {
+	for i := range a.Current {
+		row := &a.Current[i]
+		if row.Note == "" {
+			continue
+		}
+		at := j.agent(a, "run_trouble", levelWarning, fmt.Sprintf("cannot go on with %s: %s", row.QueueID, strings.TrimRight(row.Note, ".")),
+			"it tries again by itself until its run timeout; signalbox logs "+row.QueueID+" shows how often, signalbox cancel "+row.QueueID+" stops it")
+		at.TaskID = row.QueueID
+		j.add(at)
 	}
 }
 

@@ -145,6 +145,34 @@ func TestHealthOfAgents(t *testing.T) {
 	}
 }
 
+// What an agent says keeps a run from going on is told wherever one looks.
+func TestTroubleOfARunIsTold(t *testing.T) {
+	b := newBox(t).serve()
+	a := b.agent("coder", 1)
+	id := b.submit(`{"prompt":"p"}`).QueueID
+	b.work(a)
+	b.well()
+	const note = "the model's API answers 529 (overloaded)"
+	b.told("coder", func(l *engine.LiveAgent) { l.Notes = map[string]string{id: note} })
+	if at := b.needs("run_trouble", "warning", "coder", "cannot go on with "+id+": "+note, "signalbox cancel "+id); at.TaskID != id {
+		t.Errorf("%+v", at)
+	}
+	if lane := b.face("coder", "running"); lane.Current[0].Note != note || lane.Running[0].Note != note {
+		t.Errorf("%+v", lane)
+	}
+	var task api.Task
+	b.do("GET", "/api/queue/"+id, "").want(t, 200, &task)
+	var why api.Why
+	b.do("GET", "/api/queue/"+id+"/why", "").want(t, 200, &why)
+	var agents api.Agents
+	b.do("GET", "/api/agents", "").want(t, 200, &agents)
+	if task.Note != note || !strings.HasSuffix(why.Summary, "The agent says: "+note+".") || agents.Agents[0].Running[0].Note != note {
+		t.Errorf("%q %q %+v", task.Note, why.Summary, agents)
+	}
+	b.told("coder", func(l *engine.LiveAgent) { l.Notes = nil })
+	b.well()
+}
+
 func TestHealthOfAConfiguredAgentThatIsGone(t *testing.T) {
 	b := newBox(t).serve()
 	a := b.agent("coder", 1)

@@ -67,7 +67,7 @@ func (v *view) agentPart(row *signalbox.Agent, byID map[string]*signalbox.Task) 
 	for _, slot := range slots {
 		r := api.RunningTask{QueueID: slot.TaskID, Slot: slot.Slot, Fence: slot.Fence, Withheld: slot.Withheld}
 		if t := byID[slot.TaskID]; t != nil {
-			r.State, r.PromptPreview, r.StartedAt = string(t.State), t.Preview, timePtr(t.StartedAt)
+			r.State, r.PromptPreview, r.StartedAt, r.Note = string(t.State), t.Preview, timePtr(t.StartedAt), v.flying[t.ID].Note
 			l.out.Current = append(l.out.Current, *v.flying[t.ID])
 			l.runs = append(l.runs, t)
 			markTask(m, t.Rev, v.flying[t.ID])

@@ -41,7 +41,7 @@ func taskKey(id string) string { return "task:" + id }
 // markTask adds all that a row of a list shows. Its revision stands for what
 // the store keeps.
 func markTask(m *marking, rev int64, v *api.LiveTask) {
-	m.text(v.QueueID).num(rev, int64(v.Position)).time(v.CancelledAt).time(v.LastProgress)
+	m.text(v.QueueID, v.Note).num(rev, int64(v.Position)).time(v.CancelledAt).time(v.LastProgress)
 	if v.ETA != nil {
 		m.num(int64(v.ETA.LowSeconds), int64(v.ETA.HighSeconds), int64(v.ETA.Runs))
 	}
@@ -74,6 +74,9 @@ func (v *view) findTasks() {
 			row.CancelledAt = &at
 		}
 		row.Call = v.callOf(t)
+		if t.State == signalbox.Working {
+			row.Note = v.live[t.Agent].Notes[t.ID]
+		}
 		if printed := v.progress(t); !t.StartedAt.IsZero() && printed.After(t.StartedAt) {
 			row.LastProgress = timePtr(printed.UTC().Truncate(time.Second))
 		}

@@ -70,6 +70,8 @@ func (d *Director) detail(ctx context.Context, id string) (api.Task, error) {
 			return v, err
 		}
 		v.Result = resultView(&t, &res)
+	case t.State == signalbox.Working:
+		v.Note = d.engine.Trouble(&t)
 	case t.State == signalbox.Pending:
 		pos, err := read.Position(ctx, id)
 		if err != nil {

@@ -239,6 +239,26 @@ func TestFault07OutcomeStaysReadable(t *testing.T) {
 	}
 }
 
+// The trouble that an agent tells of is known as soon as it is told, without the
+// values of the task's env, and until it is over.
+func TestTroubleOfARunIsHeard(t *testing.T) {
+	h := newHouse(t, func(h *house, _ *engine.Options) { h.opts.Probe = time.Hour })
+	a := h.agent(Options{})
+	id := h.submit(engine.NewTask{Env: map[string]string{"KEY": "secret-value"}})
+	h.start()
+	h.untilState(id, signalbox.Working)
+	trouble := func(want string) {
+		t.Helper()
+		h.until(id, "trouble "+want, func(task signalbox.Task) bool { return h.engine.Trouble(&task) == want })
+	}
+	a.Trouble(id, "the model's API answers 401 for secret-value")
+	trouble("the model's API answers 401 for ***")
+	a.Trouble(id, "")
+	trouble("")
+	a.Finish(id, End{})
+	h.ends(id, signalbox.ReasonCompleted)
+}
+
 // failing is a store whose writes fail while it is told to.
 type failing struct {
 	store.Store

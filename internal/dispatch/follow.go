@@ -102,6 +102,9 @@ func (r *run) listen(ctx context.Context) (s api.AgentTaskStatus, news bool, err
 
 // read takes in a piece of the log.
 func (r *run) read(o api.AgentOutput) (news bool) {
+	r.d.mu.Lock()
+	r.noted(o.Note)
+	r.d.mu.Unlock()
 	if o.Next <= r.tail.Position() {
 		return false
 	}

@@ -191,6 +191,7 @@ func (l *lane) hear(tasks []api.AgentCurrentTask, now, wall time.Time) {
 		if r := l.runOf(c); r != nil {
 			r.heardAt = now
 			r.progressSaid(c, now, wall)
+			r.noted(c.Note)
 		}
 	}
 }
@@ -226,6 +227,15 @@ func (l *lane) live() engine.LiveAgent {
 		for id, r := range l.runs {
 			a.Progress[id] = r.clocks.printed
 		}
+	}
+	for id, r := range l.runs {
+		if r.note == "" {
+			continue
+		}
+		if a.Notes == nil {
+			a.Notes = map[string]string{}
+		}
+		a.Notes[id] = r.note
 	}
 	if !l.up && !l.everUp && l.message == "" {
 		a.Message = "not heard from yet"

@@ -24,6 +24,9 @@ func outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 		kind, message = s.Error.Type, sayable(s.Error.Message)
 	}
 	o.Message = message
+	if s.State == "completed" && message == "" {
+		o.Message = sayable(s.Note)
+	}
 	switch {
 	case s.State == "completed" && !cutShort[kind]:
 		o.Reason = signalbox.ReasonCompleted

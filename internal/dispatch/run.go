@@ -44,6 +44,7 @@ type run struct {
 	pursued    bool      // it was taken away and is followed to its end all the same; guarded by d.mu
 	kept       bool      // what it said then is kept; guarded by d.mu
 	clocks     clocks    // guarded by d.mu
+	note       string    // the trouble that the agent tells of, as people may read it; guarded by d.mu
 	noOutput   bool      // the agent has no log to read; used by the run's own goroutine
 	// seenBefore are the runs that a plain agent was seen at when it was asked
 	// about this one, "" for one that it did not name; of the run's own goroutine.
@@ -196,6 +197,10 @@ func (r *run) refuse(ctx context.Context, message string) {
 	message = r.mask(message)
 	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Refuse(ctx, t, message) })
 }
+
+// noted takes in what trouble the agent says that the run has, "" for none.
+// Dispatcher.mu is held.
+func (r *run) noted(note string) { r.note = r.mask(sayable(note)) }
 
 // mask hides the values of the task's env in what an agent says for people.
 func (r *run) mask(text string) string { return MaskOf(&r.claimed).Hide(text) }

@@ -139,6 +139,9 @@ type LiveAgent struct {
 	// Progress is when each of several tasks printed anything, by id; zero: not
 	// yet. nil for an agent that runs one at most.
 	Progress map[string]time.Time
+	// Notes are the troubles that it tells of, of tasks that it runs, by id, with
+	// the values of their env hidden.
+	Notes map[string]string
 }
 
 // Live is what the dispatcher knows about agents; Why, ETA and the calls that

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -61,11 +62,28 @@ func (e *Engine) standing(t signalbox.Task) string {
 	case signalbox.Dispatching:
 		return fmt.Sprintf("It is being handed to agent %s for %s now.", t.Agent, e.since(t.DispatchedAt))
 	case signalbox.Working:
-		return fmt.Sprintf("It has been running on agent %s for %s%s.", t.Agent, e.since(t.StartedAt), e.silence(t.Agent))
+		return fmt.Sprintf("It has been running on agent %s for %s%s.%s", t.Agent, e.since(t.StartedAt), e.silence(t.Agent), e.trouble(&t))
 	case signalbox.Cancelling:
 		return fmt.Sprintf("It is being cancelled; agent %s has not confirmed yet%s. signalbox release %s takes the slot away from it.", t.Agent, e.silence(t.Agent), t.Agent)
 	}
 	return fmt.Sprintf("It has ended: %s (%s).", t.State, t.Message)
+}
+
+// Trouble is what the agent of a running task says that keeps it from going on,
+// such as that its model answers 529; "" for nothing.
+func (e *Engine) Trouble(t *signalbox.Task) string {
+	if t.State != signalbox.Working {
+		return ""
+	}
+	a, _ := e.live.LiveAgent(t.Agent)
+	return a.Notes[t.ID]
+}
+
+func (e *Engine) trouble(t *signalbox.Task) string {
+	if text := e.Trouble(t); text != "" {
+		return " The agent says: " + strings.TrimRight(text, ".") + "."
+	}
+	return ""
 }
 
 // silence says that an agent is not connected: what it ran when it was last

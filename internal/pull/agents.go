@@ -161,6 +161,7 @@ func (l *Lanes) hear(a *lane, s said, runs []api.PullRun) []stopOrder {
 		if said.Ended {
 			continue
 		}
+		r.note = r.readable(said.Note)
 		silent := time.Duration(said.SilentMS) * time.Millisecond
 		if printed := wall.Add(-silent); said.RanMS > said.SilentMS && printed.After(r.printed) {
 			r.printed = printed

@@ -204,6 +204,7 @@ type run struct {
 	trace   string         // traceparent for the agent
 	mask    *dispatch.Mask // nil: it was given by another process
 	printed time.Time
+	note    string        // the trouble that its agent tells of, as people may read it
 	limited bool          // limit is known
 	limit   time.Duration // of the run; 0: none
 	heard   time.Time     // monotonic: its agent named it
@@ -244,6 +245,15 @@ func (l *Lanes) live(a *lane) engine.LiveAgent {
 	}
 	if a.barred != "" {
 		v.Held, v.Message = a.up, a.barred
+	}
+	for id, r := range a.runs {
+		if r.note == "" {
+			continue
+		}
+		if v.Notes == nil {
+			v.Notes = map[string]string{}
+		}
+		v.Notes[id] = r.note
 	}
 	if a.row.Slots > 1 {
 		v.Progress = map[string]time.Time{}

@@ -53,6 +53,20 @@ func (l *Lanes) knownMask(id string) (m dispatch.Mask, known bool) {
 	return m, false
 }
 
+// readable is what the agent says of a run in flight as people may read it. Where
+// another process gave the run, its env is not known, and nothing is said of a
+// task that had one.
+func (r *run) readable(text string) string {
+	if r.mask == nil && r.task.HasEnv {
+		return ""
+	}
+	text = dispatch.Sayable(text)
+	if r.mask != nil {
+		text = r.mask.Hide(text)
+	}
+	return text
+}
+
 // keepMask keeps the mask of a run that is dropped for as long as its last word
 // may come.
 func (l *Lanes) keepMask(r *run) {

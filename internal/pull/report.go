@@ -134,6 +134,9 @@ func (h *held) report(ctx context.Context, rep *api.PullReport) (api.PullReporte
 			return api.PullReported{}, err
 		}
 	}
+	h.l.mu.Lock()
+	h.run.note = h.run.readable(rep.Note)
+	h.l.mu.Unlock()
 	if rep.Output != nil {
 		h.print(rep.Output)
 	}

@@ -275,6 +275,33 @@ func TestReportHidesSecrets(t *testing.T) {
 	}
 }
 
+// The trouble that a run has comes with the next report, or the next claim, and
+// shows no value of the task's env.
+func TestTroubleOfAPulledRun(t *testing.T) {
+	h := newHouse(t, noTick)
+	a := h.agent("far", 1)
+	id := h.submit(engine.NewTask{Env: map[string]string{"KEY": "secret-value"}})
+	run := a.begins()
+	a.accepts(run)
+	notes := func(want string) {
+		t.Helper()
+		live, _ := h.lanes.LiveAgent("far")
+		if live.Notes[id] != want {
+			t.Errorf("%q, want %q", live.Notes, want)
+		}
+	}
+	notes("")
+	_, err := a.report(id, api.PullReport{Fence: run.Fence, Note: "401 for secret-value", Output: &api.PullOutput{Text: "x", Next: 1}})
+	h.must(err)
+	notes("401 for ***")
+	a.c.Runs[0].Note = "529 now"
+	a.claim(0)
+	notes("529 now")
+	_, err = a.report(id, api.PullReport{Fence: run.Fence, Output: &api.PullOutput{Seq: 1, Text: "y", Next: 2}})
+	h.must(err)
+	notes("")
+}
+
 func TestReportsThatMakeNoSense(t *testing.T) {
 	h := newHouse(t, noTick)
 	a := h.agent("far", 1)

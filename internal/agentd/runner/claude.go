@@ -40,7 +40,7 @@ func (c claudeRunner) Plan(t Task) (Plan, error) {
 	// The prompt goes by standard input: it may be longer than an argument
 	// can be, and may begin with a dash.
 	args := append([]string{bin}, c.opt.ExtraArgs...)
-	args = append(args, "-p", "--output-format", "stream-json", "--verbose", "--permission-mode", c.opt.Permission)
+	args = append(args, "-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages", "--permission-mode", c.opt.Permission)
 	if t.Model != "" {
 		args = append(args, "--model", t.Model)
 	}
@@ -120,8 +120,11 @@ func NewUUID() string {
 }
 
 type claudeStream struct {
+	trouble
 	session string
+	partial string // of the text block that is being written
 	lastSay string
+	login   bool // it says itself that its login was refused
 	tools   int64
 	result  *claudeEvent
 }
@@ -133,6 +136,29 @@ type claudeEvent struct {
 	Message   struct {
 		Content json.RawMessage `json:"content"`
 	} `json:"message"`
+
+	Servers []struct { // of the init event
+		Name   string `json:"name"`
+		Status string `json:"status"`
+	} `json:"mcp_servers"`
+
+	Parent *string `json:"parent_tool_use_id"` // of what a subagent says
+
+	Attempt    int             `json:"attempt"` // of api_retry, this and below
+	MaxRetries int             `json:"max_retries"`
+	Status     json.RawMessage `json:"error_status"`
+	Error      json.RawMessage `json:"error"`
+
+	Event struct { // of stream_event
+		Type  string `json:"type"`
+		Delta struct {
+			Text string `json:"text"`
+		} `json:"delta"`
+	} `json:"event"`
+
+	Denials []struct { // of the result event
+		Tool string `json:"tool_name"`
+	} `json:"permission_denials"`
 
 	IsError bool            `json:"is_error"` // of the result event, this and below
 	Result  string          `json:"result"`
@@ -151,6 +177,9 @@ type claudeBlock struct {
 	Text  string          `json:"text"`
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
+
+	Content json.RawMessage `json:"content"` // of a tool's result, this and below
+	IsError bool            `json:"is_error"`
 }
 
 func (s *claudeStream) Line(line []byte) string {
@@ -165,7 +194,88 @@ func (s *claudeStream) Line(line []byte) string {
 	case "result":
 		s.result = &e
 	case "assistant":
+		s.text, s.login = "", string(e.Error) == `"authentication_failed"`
 		return s.assistant(e)
+	case "stream_event":
+		s.text = ""
+		if e.Parent != nil {
+			return "" // it comes whole
+		}
+		s.partial += e.Event.Delta.Text
+		return e.Event.Delta.Text
+	case "user":
+		return claudeResults(e)
+	case "system":
+		return s.system(e)
+	}
+	return ""
+}
+
+// system tells of servers that could not be started, and of a model that
+// cannot be had.
+func (s *claudeStream) system(e claudeEvent) string {
+	var out strings.Builder
+	switch e.Subtype {
+	case "init":
+		for _, server := range e.Servers {
+			if server.Status == "failed" || server.Status == "needs-auth" {
+				out.WriteString("[error] MCP server " + server.Name + ": " + server.Status + "\n")
+			}
+		}
+	case "api_retry":
+		var reason string
+		_ = json.Unmarshal(e.Error, &reason) // another form has no text to show
+		s.text = "the model's API cannot be reached"
+		if status := string(e.Status); status != "" && status != "null" {
+			s.text = "the model's API answers " + oneLine(status, 40)
+		}
+		if reason != "" {
+			s.text += " (" + oneLine(reason, 80) + ")"
+		}
+		// The first refusal may be of a login that is about to be renewed.
+		s.hopeless = reason == "authentication_failed" && e.Attempt > 1
+		fmt.Fprintf(&out, "[error] %s, attempt %d of %d\n", s.text, e.Attempt, e.MaxRetries)
+	}
+	return s.fresh() + out.String()
+}
+
+// claudeResults shows the beginning of what tools answered.
+func claudeResults(e claudeEvent) string {
+	var blocks []claudeBlock
+	if json.Unmarshal(e.Message.Content, &blocks) != nil {
+		return ""
+	}
+	var out strings.Builder
+	for _, b := range blocks {
+		if text := blockText(b.Content); b.Type == "tool_result" && b.IsError {
+			out.WriteString("[tool failed] " + oneLine(firstText(text, "no text"), 300) + "\n")
+		} else if b.Type == "tool_result" && text != "" {
+			out.WriteString("[result] " + oneLine(text, 160) + "\n")
+		}
+	}
+	return out.String()
+}
+
+// blockText is the text of a tool's result: a string, or blocks of text.
+func blockText(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var blocks []claudeBlock
+	_ = json.Unmarshal(raw, &blocks) // another form has no text to show
+	for _, b := range blocks {
+		text = firstText(text, b.Text)
+	}
+	return text
+}
+
+// fresh ends the line of a text that broke off.
+func (s *claudeStream) fresh() string {
+	open := s.partial != "" && !strings.HasSuffix(s.partial, "\n")
+	s.partial = ""
+	if open {
+		return "\n"
 	}
 	return ""
 }
@@ -179,16 +289,32 @@ func (s *claudeStream) assistant(e claudeEvent) string {
 	for _, b := range blocks {
 		switch b.Type {
 		case "text":
-			if strings.TrimSpace(b.Text) != "" {
+			if strings.TrimSpace(b.Text) != "" && e.Parent != nil {
+				out.WriteString(s.fresh() + strings.TrimRight(b.Text, "\n") + "\n")
+			} else if strings.TrimSpace(b.Text) != "" {
 				s.lastSay = b.Text
-				out.WriteString(strings.TrimRight(b.Text, "\n") + "\n")
+				out.WriteString(s.rest(b.Text))
 			}
 		case "tool_use", "server_tool_use", "mcp_tool_use":
 			s.tools++
+			out.WriteString(s.fresh())
 			out.WriteString(toolLine(b.Name, b.Input))
 		}
 	}
 	return out.String()
+}
+
+// rest is what of a whole text has not been shown as it was written.
+func (s *claudeStream) rest(text string) string {
+	shown := s.partial
+	s.partial = ""
+	if after, ok := strings.CutPrefix(text, shown); ok {
+		if after = strings.TrimRight(after, "\n"); after == "" && strings.HasSuffix(shown, "\n") {
+			return ""
+		}
+		return after + "\n"
+	}
+	return "\n" + strings.TrimRight(text, "\n") + "\n" // it is another one
 }
 
 func (s *claudeStream) Session() string { return s.session }
@@ -201,6 +327,9 @@ func (s *claudeStream) Outcome(x Exit) Outcome {
 		return noResult("claude", x, o)
 	}
 	r := s.result
+	for _, d := range r.Denials {
+		o.Refused = append(o.Refused, d.Tool)
+	}
 	o.Output, o.CostUSD = r.Result, r.Cost
 	o.Usage = &api.TokenUsage{Input: r.Usage.Input + r.Usage.CacheRead + r.Usage.CacheWrite, Output: r.Usage.Output}
 	switch {
@@ -210,6 +339,9 @@ func (s *claudeStream) Outcome(x Exit) Outcome {
 		msg := firstText(r.Result, errorTexts(r.Errors), s.lastSay)
 		if msg == "" {
 			msg = withStderr("claude reported "+firstText(r.Subtype, "an error"), x.Stderr)
+		}
+		if s.login {
+			return loginRefused("claude", msg, x, o)
 		}
 		return failed("claude_error", msg, x, o)
 	}

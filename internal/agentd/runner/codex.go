@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"encoding/json"
 	"path/filepath"
 	"regexp"
@@ -54,10 +55,20 @@ func (c codexRunner) Plan(t Task) (Plan, error) {
 	}
 	// "-" has the prompt read from standard input: any length, any beginning.
 	args = append(args, "-")
-	return Plan{
-		Argv: args, Env: []string{"CODEX_HOME=" + c.StateDir(t.Home)},
-		Stdin: t.Prompt, Stream: &codexStream{}, Notes: notes,
-	}, nil
+	vars := []string{"CODEX_HOME=" + c.StateDir(t.Home)}
+	if env(t.Env, "RUST_LOG") == "" {
+		vars = append(vars, "RUST_LOG=error,"+codexPulse+"=trace")
+	}
+	return Plan{Argv: args, Env: vars, Stdin: t.Prompt, Stream: &codexStream{}, Notes: notes}, nil
+}
+
+// codexPulse is where codex logs each piece that its model writes: it prints
+// messages and uses of tools when they are whole, and nothing before that.
+const codexPulse = "codex_api::sse::responses"
+
+// Complaint hears that the model is writing.
+func (*codexStream) Complaint(line []byte) (text string, pulse bool) {
+	return "", bytes.Contains(line, []byte(" TRACE ")) && bytes.Contains(line, []byte(codexPulse+": SSE event: "))
 }
 
 var codexSessionForm = regexp.MustCompile(`^[0-9a-fA-F-]{36}$`)
@@ -102,11 +113,13 @@ func (codexRunner) LoginFiles() []string {
 }
 
 type codexStream struct {
+	trouble
 	session string
 	lastSay string
 	lastErr string
 	usage   *api.TokenUsage
 	tools   int64
+	refused []string
 	done    bool
 	failed  bool
 }
@@ -130,6 +143,9 @@ type codexEvent struct {
 		Server  string `json:"server"`
 		Tool    string `json:"tool"`
 		Query   string `json:"query"`
+		Error   struct {
+			Message string `json:"message"`
+		} `json:"error"` // of an mcp_tool_call
 		Changes []struct {
 			Path string `json:"path"`
 			Kind string `json:"kind"`
@@ -153,12 +169,16 @@ func (s *codexStream) Line(line []byte) string {
 		s.lastErr = firstText(e.Error.Message, s.lastErr)
 	case "error":
 		s.lastErr = firstText(e.Message, s.lastErr)
+		s.text = oneLine(e.Message, 300)
 		return "[error] " + oneLine(e.Message, 300) + "\n"
 	case "item.started":
 		if e.Item.Type == "command_execution" {
 			return "[shell] " + oneLine(e.Item.Command, 160) + "\n"
 		}
 	case "item.completed":
+		if e.Item.Type != "error" {
+			s.text = ""
+		}
 		return s.item(e)
 	}
 	return ""
@@ -184,7 +204,14 @@ func (s *codexStream) item(e codexEvent) string {
 		}
 		return out.String()
 	case "mcp_tool_call":
-		return "[" + it.Server + " " + it.Tool + "]\n"
+		line := "[" + it.Server + " " + it.Tool + "]\n"
+		if why := it.Error.Message; why != "" {
+			line += "[tool failed] " + oneLine(why, 300) + "\n"
+			if strings.Contains(why, "requires approval") {
+				s.refused = append(s.refused, it.Server+" "+it.Tool)
+			}
+		}
+		return line
 	case "web_search":
 		return "[search] " + oneLine(it.Query, 160) + "\n"
 	case "error":
@@ -198,8 +225,10 @@ func (s *codexStream) Done() bool      { return s.done }
 
 func (s *codexStream) Outcome(x Exit) Outcome {
 	code := x.Code
-	o := Outcome{Output: s.lastSay, Usage: s.usage, ExitCode: &code, ToolCount: s.tools}
+	o := Outcome{Output: s.lastSay, Usage: s.usage, ExitCode: &code, ToolCount: s.tools, Refused: s.refused}
 	switch {
+	case (s.failed || !s.done) && codexLogin.MatchString(s.lastErr):
+		return loginRefused("codex", apiErrorText(s.lastErr), x, o)
 	case s.failed:
 		return failed("claude_error", apiErrorText(s.lastErr), x, o)
 	case !s.done && s.lastErr != "":
@@ -209,6 +238,9 @@ func (s *codexStream) Outcome(x Exit) Outcome {
 	}
 	return o
 }
+
+// codexLogin is what codex says of a login that was refused.
+var codexLogin = regexp.MustCompile(`^unexpected status 401\b`)
 
 // apiErrorText takes the message out of an error that is the model API's JSON.
 func apiErrorText(s string) string {

@@ -53,7 +53,7 @@ func (c commandRunner) Plan(t Task) (Plan, error) {
 	return p, nil
 }
 
-type commandStream struct{}
+type commandStream struct{ trouble }
 
 func (*commandStream) Line([]byte) string { return "" }
 func (*commandStream) Session() string    { return "" }

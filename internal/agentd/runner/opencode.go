@@ -2,7 +2,9 @@ package runner
 
 import (
 	"encoding/json"
+	"net/http"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/signalbox-ai/signalbox/api"
@@ -26,7 +28,7 @@ func (c opencodeRunner) Plan(t Task) (Plan, error) {
 		return Plan{}, err
 	}
 	args := append([]string{bin}, c.opt.ExtraArgs...)
-	args = append(args, "run", "--format", "json")
+	args = append(args, "run", "--format", "json", "--print-logs", "--log-level", "ERROR")
 	if c.opt.Permission == "allow" {
 		args = append(args, "--auto")
 	}
@@ -73,10 +75,13 @@ func (opencodeRunner) LoginFiles() []string {
 }
 
 type opencodeStream struct {
+	trouble
 	session string
+	refused []string
 	texts   []string // of the last step that said anything
 	fresh   bool     // a step has begun since the last text
 	err     string
+	login   bool // the error is that the login was refused
 	usage   api.TokenUsage
 	cost    float64
 	tools   int64
@@ -116,6 +121,7 @@ func (s *opencodeStream) Line(line []byte) string {
 	if e.SessionID != "" {
 		s.session = e.SessionID
 	}
+	s.text = ""
 	switch e.Type {
 	case "step_start":
 		s.fresh, s.done = true, false
@@ -131,10 +137,34 @@ func (s *opencodeStream) Line(line []byte) string {
 	case "step_finish":
 		s.step(e)
 	case "error":
-		s.err = firstText(opencodeError(e.Error), s.err, "opencode reported an error without a text")
+		text, status := opencodeError(e.Error)
+		s.err = firstText(text, s.err, "opencode reported an error without a text")
+		s.login = s.login || status == http.StatusUnauthorized
 		return "[error] " + oneLine(s.err, 300) + "\n"
 	}
 	return ""
+}
+
+// opencodeLog is an error of opencode's own log; the model's answers to what is
+// asked on the side, such as for a title, do not count.
+var (
+	opencodeLog     = regexp.MustCompile(`\blevel=ERROR .*message="stream error".*\bsmall=false\b.*\berror\.error="([^"]*)"`)
+	opencodeRefusal = regexp.MustCompile(`permission requested: ([a-z_]+) .*auto-rejecting`)
+)
+
+// Complaint hears what opencode tells nowhere else: that it tries its model
+// again and again, and what it refused.
+func (s *opencodeStream) Complaint(line []byte) (string, bool) {
+	text := Plain(string(line))
+	if m := opencodeLog.FindStringSubmatch(text); m != nil {
+		s.text = "the model's API fails: " + strings.TrimPrefix(m[1], "AI_APICallError: ")
+		return "[error] " + oneLine(s.text, 300) + "\n", false
+	}
+	if m := opencodeRefusal.FindStringSubmatch(text); m != nil {
+		s.refused = append(s.refused, m[1])
+		return "[refused] " + oneLine(text, 300) + "\n", false
+	}
+	return "", false
 }
 
 func (s *opencodeStream) step(e opencodeEvent) {
@@ -155,10 +185,14 @@ func (s *opencodeStream) Done() bool { return false }
 func (s *opencodeStream) Outcome(x Exit) Outcome {
 	code := x.Code
 	usage := s.usage
-	o := Outcome{Output: strings.Join(s.texts, "\n"), CostUSD: s.cost, ExitCode: &code, Usage: &usage, ToolCount: s.tools}
+	o := Outcome{Output: strings.Join(s.texts, "\n"), CostUSD: s.cost, ExitCode: &code, Usage: &usage, ToolCount: s.tools, Refused: s.refused}
 	switch {
+	case s.login:
+		return loginRefused("opencode", s.err, x, o)
 	case s.err != "":
 		return failed("claude_error", s.err, x, o)
+	case !s.done && len(s.refused) > 0: // it ends there
+		return failed("claude_error", "opencode ended at a "+o.Refusals(), x, o)
 	case !s.done:
 		return noResult("opencode", x, o)
 	case x.Code != 0:
@@ -167,15 +201,17 @@ func (s *opencodeStream) Outcome(x Exit) Outcome {
 	return o
 }
 
-// opencodeError finds the text of an error event.
-func opencodeError(raw json.RawMessage) string {
+// opencodeError finds the text of an error event, and the status that the
+// model's API answered; 0 if it is another error.
+func opencodeError(raw json.RawMessage) (text string, status int) {
 	var e struct {
 		Name    string `json:"name"`
 		Message string `json:"message"`
 		Data    struct {
 			Message string `json:"message"`
+			Status  int    `json:"statusCode"`
 		} `json:"data"`
 	}
 	_ = json.Unmarshal(raw, &e) // an unknown form has no text to show
-	return firstText(e.Data.Message, e.Message, e.Name)
+	return firstText(e.Data.Message, e.Message, e.Name), e.Data.Status
 }

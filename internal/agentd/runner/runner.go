@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -76,6 +77,13 @@ type Plan struct {
 type Stream interface {
 	// Line takes one line and returns text for people, or "".
 	Line(line []byte) string
+	// Complaint takes one line of standard error and returns text for people, or
+	// "". A pulse says only that the CLI is at work; it is kept nowhere.
+	Complaint(line []byte) (text string, pulse bool)
+	// Heard is the last trouble that the CLI told of and has not got over, such
+	// as that its model answers 529, in words; "" for none. Hopeless is set when
+	// trying again cannot help: the run is then ended.
+	Heard() (trouble string, hopeless bool)
 	// Session is the CLI's id of the conversation once it has named it.
 	Session() string
 	// Done reports whether the terminal event has been seen.
@@ -101,7 +109,32 @@ type Outcome struct {
 	Usage      *api.TokenUsage
 	CostUSD    float64
 	ToolCount  int64 // uses of tools, those that failed too
+
+	// Refused are the tools that the permission mode refused, once for each use.
+	Refused []string
 }
+
+// Refusals says what was refused, or "".
+func (o Outcome) Refusals() string {
+	if len(o.Refused) == 0 {
+		return ""
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(o.Refused)))
+	uses := "uses of tools were"
+	if len(o.Refused) == 1 {
+		uses = "use of a tool was"
+	}
+	return fmt.Sprintf("%d %s refused by the permission mode: %s", len(o.Refused), uses, strings.Join(names, ", "))
+}
+
+// trouble is what most streams keep of it.
+type trouble struct {
+	text     string
+	hopeless bool
+}
+
+func (t *trouble) Heard() (string, bool)           { return t.text, t.hopeless }
+func (t *trouble) Complaint([]byte) (string, bool) { return "", false }
 
 // Runner makes plans.
 type Runner interface {
@@ -247,14 +280,36 @@ func failed(typ, message string, x Exit, o Outcome) Outcome {
 	return o
 }
 
+// loginRefused is the outcome of a CLI whose key or login its model's API
+// refused.
+func loginRefused(kind, message string, x Exit, o Outcome) Outcome {
+	return failed("login_refused", kind+"'s key or login was refused: "+message, x, o)
+}
+
 // noResult is the outcome of a CLI that ended without its terminal event.
 func noResult(kind string, x Exit, o Outcome) Outcome {
 	msg := fmt.Sprintf("%s ended without a result (%s)", kind, x.Text)
 	return failed("no_result", withStderr(msg, x.Stderr), x, o)
 }
 
+// escapes are the control sequences of terminals (ECMA-48): those with
+// parameters, those with a string that ends, and the short ones. controls are
+// what is left; a text has lines and tabs.
+var (
+	escapes = regexp.MustCompile("(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]" +
+		"|(?:\x1b[P\\]X^_]|[\u0090\u0098\u009d-\u009f])[^\x07\x1b\u009c]*(?:\x07|\x1b\\\\|\u009c)" +
+		"|\x1b[ -/]*[0-~]")
+	controls = regexp.MustCompile("[\x00-\x08\x0b-\x1f\x7f-\u009f]")
+)
+
+// Plain is a text without control characters and sequences of terminals.
+func Plain(s string) string {
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	return controls.ReplaceAllString(escapes.ReplaceAllString(s, ""), "")
+}
+
 func withStderr(msg, stderr string) string {
-	if s := lastLines(stderr, 5); s != "" {
+	if s := lastLines(Plain(stderr), 5); s != "" {
 		return msg + ": " + s
 	}
 	return msg

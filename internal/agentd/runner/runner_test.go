@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -43,13 +44,13 @@ func TestArguments(t *testing.T) {
 		want string
 		env  []string
 	}{
-		"claude":         {"claude", runner.Options{}, runner.Task{}, "-p --output-format stream-json --verbose --permission-mode acceptEdits", nil},
-		"claude new":     {"claude", runner.Options{}, runner.Task{CLISession: uuid, Model: "opus", Thinking: &yes}, "-p --output-format stream-json --verbose --permission-mode acceptEdits --model opus --session-id " + uuid + " --effort high", nil},
-		"claude resume":  {"claude", runner.Options{Permission: "plan", MaxTurns: 3, AllowedTools: []string{"Bash", "Edit"}, ExtraArgs: []string{"--strict-mcp-config"}}, runner.Task{CLISession: uuid, Resume: true, Thinking: &no}, "--strict-mcp-config -p --output-format stream-json --verbose --permission-mode plan --max-turns 3 --allowedTools=Bash,Edit --resume " + uuid, []string{"MAX_THINKING_TOKENS=0"}},
-		"codex":          {"codex", runner.Options{}, runner.Task{Home: "/h"}, "exec --json --skip-git-repo-check --sandbox workspace-write -", []string{"CODEX_HOME=/h/.codex"}},
-		"codex resume":   {"codex", runner.Options{Permission: "read-only"}, runner.Task{Home: "/h", CLISession: uuid, Resume: true, Model: "m", Thinking: &yes}, `exec --json --skip-git-repo-check --sandbox read-only --model m -c model_reasoning_effort="high" resume ` + uuid + " -", []string{"CODEX_HOME=/h/.codex"}},
-		"opencode":       {"opencode", runner.Options{}, runner.Task{}, "run --format json", nil},
-		"opencode known": {"opencode", runner.Options{Permission: "allow"}, runner.Task{CLISession: "ses_1", Resume: true, Model: "a/b", Thinking: &yes}, "run --format json --auto --model a/b --variant high --session ses_1", nil},
+		"claude":         {"claude", runner.Options{}, runner.Task{}, "-p --output-format stream-json --verbose --include-partial-messages --permission-mode acceptEdits", nil},
+		"claude new":     {"claude", runner.Options{}, runner.Task{CLISession: uuid, Model: "opus", Thinking: &yes}, "-p --output-format stream-json --verbose --include-partial-messages --permission-mode acceptEdits --model opus --session-id " + uuid + " --effort high", nil},
+		"claude resume":  {"claude", runner.Options{Permission: "plan", MaxTurns: 3, AllowedTools: []string{"Bash", "Edit"}, ExtraArgs: []string{"--strict-mcp-config"}}, runner.Task{CLISession: uuid, Resume: true, Thinking: &no}, "--strict-mcp-config -p --output-format stream-json --verbose --include-partial-messages --permission-mode plan --max-turns 3 --allowedTools=Bash,Edit --resume " + uuid, []string{"MAX_THINKING_TOKENS=0"}},
+		"codex":          {"codex", runner.Options{}, runner.Task{Home: "/h"}, "exec --json --skip-git-repo-check --sandbox workspace-write -", []string{"CODEX_HOME=/h/.codex", "RUST_LOG=error,codex_api::sse::responses=trace"}},
+		"codex resume":   {"codex", runner.Options{Permission: "read-only"}, runner.Task{Home: "/h", CLISession: uuid, Resume: true, Model: "m", Thinking: &yes}, `exec --json --skip-git-repo-check --sandbox read-only --model m -c model_reasoning_effort="high" resume ` + uuid + " -", []string{"CODEX_HOME=/h/.codex", "RUST_LOG=error,codex_api::sse::responses=trace"}},
+		"opencode":       {"opencode", runner.Options{}, runner.Task{}, "run --format json --print-logs --log-level ERROR", nil},
+		"opencode known": {"opencode", runner.Options{Permission: "allow"}, runner.Task{CLISession: "ses_1", Resume: true, Model: "a/b", Thinking: &yes}, "run --format json --print-logs --log-level ERROR --auto --model a/b --variant high --session ses_1", nil},
 	} {
 		c.task.Prompt = "--help"
 		p := plan(t, must(t, c.kind, c.opt), c.task)
@@ -139,6 +140,10 @@ func TestFailuresSayWhy(t *testing.T) {
 		{"claude", crash, []string{`{"type":"result","subtype":"error_during_execution","is_error":true}`}, "claude_error", "error_during_execution"},
 		{"codex", runner.Exit{Text: "exit status 0"}, []string{`{"type":"thread.started","thread_id":"t"}`}, "no_result", "exit status 0"},
 		{"codex", runner.Exit{}, []string{`{"type":"turn.failed","error":{"message":"{\"error\":{\"message\":\"no such model\"}}"}}`}, "claude_error", "no such model"},
+		{"codex", runner.Exit{}, []string{`{"type":"turn.failed","error":{"message":"unexpected status 401 Unauthorized: no, url: http://x/v1/responses"}}`}, "login_refused", "key or login was refused"},
+		{"opencode", runner.Exit{}, []string{`{"type":"error","error":{"name":"APIError","data":{"message":"no","statusCode":401}}}`}, "login_refused", "key or login was refused: no"},
+		{"opencode", runner.Exit{}, []string{`{"type":"error","error":{"name":"APIError","data":{"message":"no","statusCode":403}}}`}, "claude_error", "no"},
+		{"claude", runner.Exit{}, []string{`{"type":"assistant","error":"authentication_failed","message":{"content":[]}}`, `{"type":"result","subtype":"success","is_error":true,"result":"Not logged in"}`}, "login_refused", "Not logged in"},
 		{"codex", runner.Exit{Text: "exit status 1"}, []string{`{"type":"error","message":"stream lost"}`}, "claude_error", "stream lost"},
 		{"codex", runner.Exit{Text: "exit status 1"}, []string{`{"type":"turn.failed","error":{}}`}, "claude_error", "exit status 1"},
 		{"opencode", runner.Exit{Text: "exit status 0"}, []string{`{"type":"step_finish","part":{"reason":"tool-calls"}}`}, "no_result", "exit status 0"},
@@ -218,5 +223,106 @@ func TestDetectIsWellFormed(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if found := runner.Detect(); len(found) != 0 {
 		t.Errorf("found %v on an empty PATH", found)
+	}
+}
+
+// What was written piece by piece is not written again when it comes whole,
+// and a text that broke off ends its line.
+func TestClaudePartialText(t *testing.T) {
+	delta := func(s string) string {
+		return `{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"text_delta","text":"` + s + `"}}}`
+	}
+	whole := func(s string) string {
+		return `{"type":"assistant","message":{"content":[{"type":"text","text":"` + s + `"}]}}`
+	}
+	of := `"parent_tool_use_id":"toolu_1",`
+	for want, lines := range map[string][]string{
+		"a b\n":          {delta("a "), delta("b"), whole("a b")},
+		"a\n":            {delta("a"), delta(`\n`), whole(`a\n`)},
+		"a b c\n":        {delta("a "), whole("a b c")},
+		"a\nother\n":     {delta("a"), whole("other")},
+		"a\nsub\nb\n":    {delta("a"), strings.Replace(whole("sub"), "{", "{"+of, 1), whole("b")},
+		"one\ntwo\n":     {delta("one"), whole("one"), delta("two"), whole("two")},
+		"a\n[Bash] ls\n": {delta("a"), `{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Bash","input":{"command":"ls"}}]}}`},
+	} {
+		if text, _, _ := events(t, "claude", runner.Exit{}, lines...); text != want {
+			t.Errorf("%q, want %q", text, want)
+		}
+	}
+}
+
+func TestTroubleIsHeard(t *testing.T) {
+	retry := func(n int, status, why string) string {
+		return fmt.Sprintf(`{"type":"system","subtype":"api_retry","attempt":%d,"max_retries":10,"error_status":%s,"error":%s}`, n, status, why)
+	}
+	for _, c := range []struct {
+		kind, line, heard string
+		hopeless          bool
+		complaint         bool
+	}{
+		{kind: "claude", line: retry(1, "401", `"authentication_failed"`), heard: "the model's API answers 401 (authentication_failed)"},
+		{kind: "claude", line: retry(2, "401", `"authentication_failed"`), heard: "the model's API answers 401 (authentication_failed)", hopeless: true},
+		{kind: "claude", line: retry(9, "529", `"overloaded"`), heard: "the model's API answers 529 (overloaded)"},
+		{kind: "claude", line: retry(1, "null", `{"a":1}`), heard: "the model's API cannot be reached"},
+		{kind: "codex", line: `{"type":"error","message":"Reconnecting... 1/5 (high demand)"}`, heard: "Reconnecting... 1/5 (high demand)"},
+		{kind: "opencode", complaint: true, heard: "the model's API fails: fake 529",
+			line: `timestamp=2026-11-22T21:53:10.391Z level=ERROR run=4e message="stream error" providerID=local small=false agent=build error.error="AI_APICallError: fake 529"`},
+		{kind: "opencode", complaint: true, line: `timestamp=x level=ERROR message="stream error" small=true agent=title error.error="AI_APICallError: fake 529"`},
+	} {
+		s := plan(t, must(t, c.kind, runner.Options{}), runner.Task{Prompt: "x"}).Stream
+		text := ""
+		if c.complaint {
+			text, _ = s.Complaint([]byte(c.line))
+		} else {
+			text = s.Line([]byte(c.line))
+		}
+		if heard, hopeless := s.Heard(); heard != c.heard || hopeless != c.hopeless || (c.heard == "") != (text == "") {
+			t.Errorf("%s: %q %v, it says %q", c.line, heard, hopeless, text)
+		}
+	}
+	codex := plan(t, must(t, "codex", runner.Options{}), runner.Task{Prompt: "x"}).Stream
+	for line, is := range map[string]bool{
+		`2026-11-23T01:08:48.855079Z TRACE codex_api::sse::responses: SSE event: {"delta":"ONE","type":"response.output_text.delta"}`: true,
+		`2026-11-23T01:08:48.855079Z ERROR codex_api::sse::responses: stream closed`:                                                  false,
+		"thread 'main' panicked": false,
+	} {
+		if text, pulse := codex.Complaint([]byte(line)); text != "" || pulse != is {
+			t.Errorf("%s: %q %v", line, text, pulse)
+		}
+	}
+	s := plan(t, must(t, "claude", runner.Options{}), runner.Task{Prompt: "x"}).Stream
+	s.Line([]byte(retry(1, "529", `"overloaded"`)))
+	s.Line([]byte(`{"type":"assistant","message":{"content":[]}}`))
+	if heard, _ := s.Heard(); heard != "" {
+		t.Errorf("what is over is still heard: %q", heard)
+	}
+	_, _, o := events(t, "opencode", runner.Exit{Text: "exit status 0"}, `{"type":"step_start"}`)
+	if o.ErrType != "no_result" {
+		t.Errorf("%+v", o)
+	}
+	s = plan(t, must(t, "opencode", runner.Options{}), runner.Task{Prompt: "x"}).Stream
+	s.Complaint([]byte("\x1b[93m\x1b[1m! \x1b[0mpermission requested: external_directory (/x/*); auto-rejecting"))
+	if o := s.Outcome(runner.Exit{Text: "exit status 0"}); !strings.Contains(o.ErrMessage, "refused by the permission mode: external_directory") {
+		t.Errorf("%+v", o)
+	}
+}
+
+// Nothing that a terminal would obey is in a text, and nothing that it would
+// show is missing.
+func TestPlain(t *testing.T) {
+	for in, want := range map[string]string{
+		"\x1b[93m\x1b[1m! \x1b[0mrefused":               "! refused",
+		"a\x1b[?25lb\x1b[38:2::1:2:3mc":                 "abc",
+		"\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b":      "ab",
+		"\x1b]never ended\nnext":                        "never ended\nnext",
+		"\x1bPq string\x1b\\a\x1b(Bb\x1b7c\x1b=d\x1bMe": "abcde",
+		"\u009b31mred\u009d0;t\u009c.":                  "red.",
+		"one\r\ntwo\rthree\bfour\ttab\x00\x7f":          "one\ntwothreefour\ttab",
+		"cut \x1b[31":                                   "cut 31",
+		"plain äöü":                                     "plain äöü",
+	} {
+		if got := runner.Plain(in); got != want {
+			t.Errorf("%q became %q, want %q", in, got, want)
+		}
 	}
 }

@@ -46,6 +46,7 @@ type execution struct {
 	printed   time.Time // zero: nothing yet
 	ended     time.Time
 	log       string
+	note      string
 	result    End
 	forgotten bool
 }
@@ -93,6 +94,19 @@ func (a *Agent) Print(id, text string) {
 			a.change()
 		}
 	}
+}
+
+// Trouble prints a line, and says of the execution what trouble it has; "" that
+// it is over.
+func (a *Agent) Trouble(id, note string) {
+	a.mu.Lock()
+	for _, e := range a.execs {
+		if e.End == 0 && e.QueueID == id {
+			e.note = note
+		}
+	}
+	a.mu.Unlock()
+	a.Print(id, "[trouble] "+note+"\n")
 }
 
 // RunForeign starts something that came from no queue, as someone who speaks

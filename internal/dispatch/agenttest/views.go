@@ -55,7 +55,7 @@ func (a *Agent) output(x *Exchange) {
 	x.await(func() bool { return e.End != 0 || len(e.log) > after || e.forgotten })
 	a.mu.Lock()
 	after = min(after, len(e.log))
-	o := api.AgentOutput{Seq: int64(after), Text: e.log[after:], Next: int64(len(e.log)), Done: e.End != 0}
+	o := api.AgentOutput{Seq: int64(after), Text: e.log[after:], Next: int64(len(e.log)), Done: e.End != 0, Note: e.note}
 	a.mu.Unlock()
 	x.Answer(http.StatusOK, o)
 }
@@ -66,7 +66,7 @@ func (a *Agent) current(e *execution) api.AgentCurrentTask {
 		c.StartedAt = time.Time{}
 	}
 	if !a.Plain {
-		c.QueueID, c.Fence, c.Slot, c.Isolated = e.QueueID, e.Fence, e.Slot, e.Isolated
+		c.QueueID, c.Fence, c.Slot, c.Isolated, c.Note = e.QueueID, e.Fence, e.Slot, e.Isolated, e.note
 		if !a.Quiet && !e.printed.IsZero() {
 			printed := e.printed
 			c.LastProgressAt = &printed

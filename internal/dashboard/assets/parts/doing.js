@@ -19,6 +19,7 @@ export const doingOf = (task, agent, now) => {
   if (task.state === "dispatching") return { tone: "quiet", text: "being handed over" };
   if (agent?.face === "stuck" && agent.face_text) return { tone: "bad", text: agent.face_text };
   if (call?.waiting) return { tone: "warn", text: `waiting ${age(call.since, now)} for ${call.capacity} — ${call.in_use}/${call.concurrent} slots` };
+  if (task.note) return { tone: "warn", text: task.note };
   if (call) return { tone: "busy", text: `calling ${call.tool} (${call.in_use} of ${call.concurrent} slots)` };
   return null;
 };
