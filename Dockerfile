@@ -15,7 +15,8 @@ COPY --from=build --chown=65532:65532 /data /data
 USER 65532:65532
 VOLUME /data
 EXPOSE 8080
-# The director refuses a public address without a token: pass one with
+# The director makes a token with every right at its first start, in /data/token
+# (docker cp CONTAINER:/data/token .); or pass one of your own:
 #   docker run -e SIGNALBOX_TOKEN=… -p 127.0.0.1:8080:8080 -v signalbox:/data signalbox
 ENV SIGNALBOX_ADDR=0.0.0.0:8080 SIGNALBOX_DATA=/data SIGNALBOX_HOME=/data
 ENTRYPOINT ["/signalbox"]

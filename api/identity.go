@@ -14,6 +14,26 @@ type Me struct {
 	Open      bool       `json:"open"` // the director asks nobody for a token
 }
 
+// LoggedIn is the answer to POST /api/login and /api/login/once, which sets a
+// cookie. Key is the other half of the login: without it, in the header
+// Signalbox-Login, the cookie is worth nothing.
+type LoggedIn struct {
+	Me
+	Key string `json:"key"`
+}
+
+// LoginOnce is the body of POST /api/login/once: the code of a login link.
+type LoginOnce struct {
+	Code string `json:"code"`
+}
+
+// LoginLink is the 201 answer to POST /api/login/link: the path, with the code
+// in its fragment, at which a browser logs in, once.
+type LoginLink struct {
+	Path      string    `json:"path"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
 // LoginRequest is the body of POST /api/login. The answer sets a cookie.
 type LoginRequest struct {
 	User     string `json:"user"`

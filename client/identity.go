@@ -17,15 +17,23 @@ func (c *Client) Me(ctx context.Context) (api.Me, error) {
 }
 
 // Login logs in with a password. The answer sets a cookie, which needs an
-// Options.HTTPClient with a Jar; programs had better use a token.
+// Options.HTTPClient with a Jar, and has a key that is to be sent with it in the
+// header Signalbox-Login; programs had better use a token.
 // Codes: unauthorized, rate_limited.
-func (c *Client) Login(ctx context.Context, user, password string) (api.Me, error) {
-	var out api.Me
+func (c *Client) Login(ctx context.Context, user, password string) (api.LoggedIn, error) {
+	var out api.LoggedIn
 	req, err := post("/api/login", api.LoginRequest{User: user, Password: password})
 	if err != nil {
 		return out, err
 	}
 	return out, c.do(ctx, req, &out)
+}
+
+// LoginLink makes a link with which the director's owner logs in at a browser,
+// once. Codes: forbidden for any other token than the director's own.
+func (c *Client) LoginLink(ctx context.Context) (api.LoginLink, error) {
+	var out api.LoginLink
+	return out, c.do(ctx, call{method: http.MethodPost, path: "/api/login/link"}, &out)
 }
 
 // Logout ends the login of the cookie.

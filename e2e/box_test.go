@@ -21,6 +21,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
@@ -60,6 +61,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if spec := os.Getenv(callerEnv); spec != "" {
+		addOwner(os.Getenv("SIGNALBOX_HOME"))
 		if err := runCaller(spec); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -180,6 +182,7 @@ func newBox(t *testing.T) *box {
 	// The race detector would let each process linger for a second.
 	b.vars["GORACE"] = "atexit_sleep_ms=0"
 	t.Cleanup(b.sweep)
+	t.Cleanup(addOwner(b.vars["SIGNALBOX_HOME"]))
 	return b
 }
 
@@ -302,8 +305,12 @@ func (b *box) want(code int, args ...string) result {
 // client is one that outlives the director's restarts.
 func (b *box) client(url string) *client.Client {
 	b.t.Helper()
+	proof := client.ProofRequired
+	if b.vars[handshake.EnvProof] == "off" { // url is that of something in between
+		proof = client.ProofOff
+	}
 	c, err := client.New(url, client.Options{
-		Tries: 2000, Patience: long, Token: b.vars["SIGNALBOX_TOKEN"],
+		Tries: 2000, Patience: long, Token: b.token(), Proof: proof,
 		Backoff: func(n int) time.Duration { return min(time.Duration(n)*10*time.Millisecond, 100*time.Millisecond) },
 	})
 	if err != nil {

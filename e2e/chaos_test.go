@@ -99,6 +99,10 @@ func newStorm(t *testing.T, store string) *storm {
 	s.patientLimits()
 	s.silence = true
 	s.vars["SIGNALBOX_SECRET_KEY"] = testKey
+	// Whoever is called by way of a proxy cannot prove itself: each is told the
+	// others' tokens.
+	const token = "a-token-of-some-length-0123456789"
+	s.vars["SIGNALBOX_TOKEN"], s.vars["SIGNALBOX_AGENT_TOKEN"], s.vars["SIGNALBOX_PROOF"] = token, token, "off"
 	s.bench = newWorkbench(t)
 	tool := s.leg(legTool, s.bench.Listener.Addr().String())
 	tools := s.file("shop.yaml", "queues:\n  default: {concurrent: 64}\n  shop: {concurrent: 2, shared: true}\n"+
@@ -107,7 +111,7 @@ func newStorm(t *testing.T, store string) *storm {
 	config := "execution_ttl: 3s\ndiscover: off\nagents:\n"
 	for n := range 2 {
 		name, at := fmt.Sprintf("reached-%d", n), freePort(t)
-		config += fmt.Sprintf("  - {name: %s, kind: demo, url: 'http://%s'}\n", name, s.leg(legAgents, at))
+		config += fmt.Sprintf("  - {name: %s, kind: demo, url: 'http://%s', token: %s}\n", name, s.leg(legAgents, at), token)
 		// Who looks for a director here finds none: it is in their configuration.
 		s.addAgentAt(name, "http://127.0.0.1:1", s.root, at)
 	}

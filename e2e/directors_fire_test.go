@@ -89,6 +89,7 @@ func newFire(t *testing.T, url string) *crash {
 		url := c.addDirector(name, []string{"--instance", name, "--data", filepath.Join(c.root, name)})
 		addrs = append(addrs, strings.TrimPrefix(url, "http://"))
 	}
+	c.vars["SIGNALBOX_TOKEN"], c.vars["SIGNALBOX_PROOF"] = c.token(), "off" // the balancer is nobody's director, and proves nothing
 	front := newBalancer(t, addrs...)
 	for n := range fireAgents {
 		c.addAgent(fmt.Sprintf("demo-%d", n), front.url, c.root)

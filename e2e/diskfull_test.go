@@ -84,7 +84,7 @@ func TestDiskFull(t *testing.T) {
 
 // submitOnce submits without any retry.
 func submitOnce(b *box, url, text string) (api.SubmitResponse, error) {
-	c, err := client.New(url, client.Options{Tries: 1})
+	c, err := client.New(url, client.Options{Tries: 1, Token: b.token()})
 	if err != nil {
 		return api.SubmitResponse{}, err
 	}

@@ -54,7 +54,7 @@ func (h *hammer) send(ctx context.Context, path, body string, headers ...string)
 }
 
 // hammerClient keeps enough connections for all callers.
-var hammerClient = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+var hammerClient = &http.Client{Transport: asOwner{&http.Transport{MaxIdleConnsPerHost: 100}}}
 
 // lane picks one, of the plain ones one in ten: they are slow, because a
 // director can only ask them now and then whether they are done.

@@ -43,7 +43,7 @@ func newLinRun(t *testing.T) *linRun {
 	transport := &http.Transport{DisableKeepAlives: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	var err error
-	r.c, err = client.New("http://"+addr, client.Options{Tries: 1, HTTPClient: &http.Client{Transport: transport}})
+	r.c, err = client.New("http://"+addr, client.Options{Tries: 1, HTTPClient: &http.Client{Transport: asOwner{transport}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,6 +119,7 @@ queues:
 mcpServers:
   desk: {url: %q, queue: desk}
 `, provider, base, queue, d.url), 0o600)
+	b.want(0, "trust")
 	return m
 }
 

@@ -240,7 +240,7 @@ func (b *box) conformance() *suite {
 		newer = node
 	}
 	library := filepath.Dir(filepath.Dir(fromNPM(b.t, "@modelcontextprotocol/sdk/dist/esm/client/index.js")))
-	d := b.director("--tools", b.toolFile("tools.json", object{
+	d := b.director("--open", "--tools", b.toolFile("tools.json", object{ // the suite can show no token
 		"queues":       queuesOf(nil),
 		"mcpServers":   object{"conformance": object{"command": node, "args": []string{b.testdata("conformance-tools.mjs"), library}}},
 		"commandTools": conformanceCommands(node, b.testdata("conformance-command.mjs")),

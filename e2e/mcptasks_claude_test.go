@@ -15,7 +15,7 @@ func TestClaudeCodeFollowsAnAsyncTool(t *testing.T) {
 	b := newBox(t)
 	j := b.jobs(nil)
 	const prefix = "mcp__signalbox__"
-	c := b.claudeCode(object{"type": "http", "url": j.director.url + "/mcp"})
+	c := b.claudeCode(object{"type": "http", "url": j.director.url + "/mcp", "headers": object{"Authorization": "Bearer " + b.token()}})
 	id := regexp.MustCompile(`queue-[0-9a-z]{26}`)
 	var task string
 	c.model.Use(func(r model.Request) model.Reply {

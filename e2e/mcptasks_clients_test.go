@@ -82,9 +82,13 @@ func (j *jobs) there(name string) bool {
 	return err == nil
 }
 
-// client starts a client of tasks made with the official libraries.
+// client starts a client of tasks made with the official libraries; one without
+// a token shows that of the owner.
 func (j *jobs) client(token string, args ...string) *process {
 	j.t.Helper()
+	if token == "" {
+		token = j.token()
+	}
 	line := append([]string{j.testdata("taskcaller.mjs"), j.modules, j.director.url + "/mcp", token}, args...)
 	return launchProgram(j.t, j.node, j.work, j.environ(), line...)
 }
@@ -212,7 +216,7 @@ func TestACallOverflowsIntoATask(t *testing.T) {
 	able := j.client("", "call", "scarce__work", `{"name":"able"}`)
 	able.prints("kind task")
 	able.prints("is working queued, position 1")
-	plain := launchProgram(t, j.node, j.work, j.environ(), j.testdata("caller.mjs"), filepath.Join(j.modules, "@modelcontextprotocol/sdk/dist/esm"), j.director.url+"/mcp", "plain")
+	plain := launchProgram(t, j.node, j.work, j.environ(), j.testdata("caller.mjs"), filepath.Join(j.modules, "@modelcontextprotocol/sdk/dist/esm"), j.director.url+"/mcp", j.token(), "plain")
 	plain.prints("progress queued, position 2")
 	gone := j.client("", "cancel", "scarce__work", `{"name":"gone"}`)
 	gone.prints("cancelled")

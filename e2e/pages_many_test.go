@@ -86,7 +86,7 @@ func TestALongListGoesOnAfterAChange(t *testing.T) {
 func (s *stage) crowd(n int) {
 	s.t.Helper()
 	next := make(chan int)
-	submitters := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
+	submitters := &http.Client{Transport: asOwner{&http.Transport{MaxIdleConnsPerHost: 16}}}
 	defer submitters.CloseIdleConnections()
 	var all sync.WaitGroup
 	for range 16 {
@@ -246,9 +246,9 @@ func everybody(t *testing.T, look tabOptions) {
 		{"/ui/tasks/" + failed, "The command failed", nil}, {"/ui/tasks/" + failed, "Retry…", press("button", "Retry…")}, {"/ui/tasks/" + waiting, "Why is it", nil},
 		{"/ui/agents", "Last heartbeat", nil}, {"/ui/agents/coder", "Last 1 runs", nil}, {"/ui/capacity", "search_code", nil},
 		{"/ui/schedules", "nightly", nil}, {"/ui/schedules", "nightly", press("button", "New schedule")}, {"/ui/schedules/nightly", "Tidy up", nil},
-		{"/ui/audit", "Chain", nil}, {"/ui/nowhere", "", nil}, {"/login", "This director is open", nil},
+		{"/ui/audit", "Chain", nil}, {"/ui/nowhere", "", nil}, {"/login", "You are logged in as the owner", nil},
 	}
-	p := s.window(s.d.url).tabWith("/ui/", look)
+	p := s.ownWindow(s.d.url).tabWith("/ui/", look)
 	for _, v := range views {
 		p.goTo(v.path)
 		p.until(v.path+" is there", fmt.Sprintf(`e2e.text("main").includes(%s) && !document.querySelector("[aria-busy=true]")`, jsText(v.there)))

@@ -56,6 +56,7 @@ type window struct {
 	url   string // of the director
 	first context.Context
 	tabs  int
+	link  string // by which the first tab logs in; "": it does not
 }
 
 // window opens one. Without Chromium the test is skipped with the reason.
@@ -69,6 +70,14 @@ func (b *box) window(url string) *window {
 	ctx, cancel := chromedp.NewContext(chrome.ctx, chromedp.WithNewBrowserContext())
 	b.t.Cleanup(cancel)
 	return &window{t: b.t, url: url, first: ctx}
+}
+
+// ownWindow is a window in which the owner has logged in.
+func (b *box) ownWindow(url string) *window {
+	b.t.Helper()
+	w := b.window(url)
+	w.link = b.loginLink(url)
+	return w
 }
 
 // tab is a page of the dashboard in a tab of its own. What a person would find
@@ -107,6 +116,10 @@ func (w *window) tabWith(path string, o tabOptions) *tab {
 	}
 	p.set(o)
 	w.t.Cleanup(p.finish)
+	if w.tabs == 1 && w.link != "" {
+		p.goTo(w.link)
+		p.until("the owner is logged in", `localStorage.getItem("signalbox-login") && location.pathname.startsWith("/ui")`)
+	}
 	p.goTo(path)
 	return p
 }

@@ -67,7 +67,7 @@ func (s *stage) start() { s.t.Helper(); s.d = s.director(s.args...) }
 // open opens a page of the director in a window of its own.
 func (s *stage) open(path string) *tab {
 	s.t.Helper()
-	return s.window(s.d.url).tab(path)
+	return s.ownWindow(s.d.url).tab(path)
 }
 
 // task submits a prompt for an agent; "" is any.

@@ -33,7 +33,7 @@ func (s *stage) readers() int {
 // opens six connections to a host: without that the seventh tab would hang.
 func TestTabsShareOneStream(t *testing.T) {
 	s := newStage(t, "coder")
-	w := s.window(s.d.url)
+	w := s.ownWindow(s.d.url)
 	tabs := []*tab{w.tab("/ui/"), w.tab("/ui/tasks")}
 	for _, p := range tabs {
 		p.live()
@@ -74,7 +74,7 @@ func TestDeadDirectorIsSeen(t *testing.T) {
 	s := newStage(t, "coder")
 	running := s.running("coder", "sleep 10m, first")
 	waiting := s.task("coder", "sleep 10m, second")
-	w := s.window(s.d.url)
+	w := s.ownWindow(s.d.url)
 	now, tasks, agents := w.tab("/ui/"), w.tab("/ui/tasks?q=state%3Apending"), w.tab("/ui/agents")
 	all := []*tab{now, tasks, agents}
 	for _, p := range all {

@@ -13,7 +13,7 @@ func TestTerminalInThePage(t *testing.T) {
 	b := newBox(t)
 	b.vars["SHELL"] = "/bin/sh"
 	up := b.up("--agents", "demo", "--terminal")
-	p := b.window(up.url).tab("/ui/agents/demo")
+	p := b.ownWindow(up.url).tab("/ui/agents/demo")
 	p.showsIn("h1", "demo")
 	if has[bool](p, `Boolean(document.querySelector(".terminal"))`) {
 		t.Error("the address alone opened a terminal")

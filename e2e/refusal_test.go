@@ -98,13 +98,13 @@ func TestAnUnwritableDataFolder(t *testing.T) {
 
 func TestAPublicAddressNeedsAToken(t *testing.T) {
 	b := newBox(t)
-	b.refuses(1, []string{"director", "--addr", "0.0.0.0:0", "--data", b.data}, "token", "SIGNALBOX_TOKEN")
-	b.refuses(1, []string{"up", "--addr", "[::]:0", "--data", b.data}, "token")
+	b.refuses(1, []string{"director", "--open", "--addr", "0.0.0.0:0", "--data", b.data}, "token", "SIGNALBOX_TOKEN")
+	b.refuses(1, []string{"up", "--open", "--addr", "[::]:0", "--data", b.data}, "token")
 	b.vars["SIGNALBOX_TOKEN"] = "a-token-of-some-length-0123456789"
 	b.director("--addr", "0.0.0.0:0").stop()
 	// Or an admin, who was made while it stood on loopback.
 	delete(b.vars, "SIGNALBOX_TOKEN")
-	open := b.director()
+	open := b.director("--open")
 	secret := strings.TrimSpace(b.want(0, "tokens", "create", "admin", "--scope", "admin").out)
 	b.want(4, "agents") // it is closed from then on
 	b.vars["SIGNALBOX_TOKEN"] = secret
@@ -123,7 +123,7 @@ func TestABadConfigurationNamesTheLine(t *testing.T) {
 		"wrong type":     {"queue:\n  max_size: many\n", []string{"signalbox.yaml:2", "max_size"}},
 		"out of range":   {"grace: -1s\n", []string{"signalbox.yaml:1", "grace"}},
 		"not YAML":       {"addr: [\n", []string{"signalbox.yaml", "not YAML"}},
-		"unset variable": {"token: ${SIGNALBOX_NOT_SET_ANYWHERE}\n", []string{"signalbox.yaml:1", "SIGNALBOX_NOT_SET_ANYWHERE"}},
+		"unset variable": {"instance: ${SIGNALBOX_NOT_SET_ANYWHERE}\n", []string{"signalbox.yaml:1", "SIGNALBOX_NOT_SET_ANYWHERE"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBox(t)

@@ -228,7 +228,7 @@ func TestTheSchedulerFollowsItsFile(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	scheduler.stop()
-	if said := b.want(1, "scheduler", "--addr", "0.0.0.0:0", "--data", filepath.Join(b.root, "scheduler")).err; !strings.Contains(said, "needs a token") {
+	if said := b.want(1, "scheduler", "--open", "--addr", "0.0.0.0:0", "--data", filepath.Join(b.root, "scheduler")).err; !strings.Contains(said, "needs a token") {
 		t.Errorf("%s", said)
 	}
 }

@@ -94,6 +94,7 @@ restTools:
     parametersSchema: {type: object, properties: {id: {type: string}}, required: [id]}
     queue: shop
 `, 0o600)
+	b.want(0, "trust")
 	d := b.up("--agents", "none")
 	b.toolsReady(d.url, "shop")
 
@@ -101,7 +102,7 @@ restTools:
 	if said := c.says("rest__shop_putOrder", object{"id": "a/b", "item": "signal lamp", "price": nil}); !strings.Contains(said, "signal lamp") {
 		t.Errorf("MCP: %s", said)
 	}
-	curl, err := exec.Command("curl", "-sS", "-X", "POST", "-H", "Content-Type: application/json",
+	curl, err := exec.Command("curl", "-sS", "-X", "POST", "-H", "Content-Type: application/json", "-H", "Authorization: Bearer "+b.token(),
 		"-d", `{"arguments": {"id": "a/b", "verbose": true}}`, d.url+"/api/tools/rest__shop_getOrder/call").Output()
 	if err != nil {
 		t.Fatal(err)

@@ -232,7 +232,7 @@ func TestTypeScriptClients(t *testing.T) {
 	first := b.over(director.url, modernEra).begin("scarce__work", workArgs{Name: "first", Hold: true}, "")
 	d.arrived("first")
 	start := func(args ...string) *process {
-		return launchProgram(t, node, b.work, b.environ(), append([]string{script, library, director.url + "/mcp"}, args...)...)
+		return launchProgram(t, node, b.work, b.environ(), append([]string{script, library, director.url + "/mcp", b.token()}, args...)...)
 	}
 	patient := start("patient")
 	patient.prints(" scarce__die scarce__huge scarce__mute scarce__pid scarce__refuse scarce__work")

@@ -214,7 +214,7 @@ func (r *rig) outside(ctx context.Context, b *measure.Bench) (one, error) {
 	if err := os.WriteFile(tools, []byte(config), 0o600); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, binary, "director", "--addr", "127.0.0.1:0", "--data", data, "--tools", tools, "--grace", "0s", "--log-level", "error")
+	cmd := exec.CommandContext(ctx, binary, "director", "--open", "--addr", "127.0.0.1:0", "--data", data, "--tools", tools, "--grace", "0s", "--log-level", "error")
 	cmd.Env = append(os.Environ(), "SIGNALBOX_HOME="+data)
 	d, err := director.Start(cmd)
 	if err != nil {

@@ -29,7 +29,7 @@ new MutationObserver((_, self) => {
 // there.
 func (r *rig) firstPage(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 	data := filepath.Join(b.Dir, "data")
-	cmd := exec.CommandContext(ctx, r.binary, "up", "--agents", "demo", "--addr", "127.0.0.1:0", "--data", data, "--grace", "0s", "--on-shutdown", "stop", "--log-level", "error")
+	cmd := exec.CommandContext(ctx, r.binary, "up", "--open", "--agents", "demo", "--addr", "127.0.0.1:0", "--data", data, "--grace", "0s", "--on-shutdown", "stop", "--log-level", "error")
 	cmd.Dir, cmd.Env = b.Dir, append(os.Environ(), "HOME="+b.Dir, "SIGNALBOX_HOME="+data)
 	d, err := director.Start(cmd)
 	if err != nil {

@@ -129,7 +129,7 @@ func furnish(ctx context.Context, c *client.Client) (failed, waiting string, err
 }
 
 func (r *rig) shootTerminal(ctx context.Context, folder string) error {
-	d, err := r.server(ctx, "up", "--agents", "demo", "--terminal", "--grace", "0s", "--on-shutdown", "stop")
+	d, err := r.server(ctx, "up", "--open", "--agents", "demo", "--terminal", "--grace", "0s", "--on-shutdown", "stop")
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func startOn(ctx context.Context, b *measure.Bench, data string, prefix ...strin
 	if err != nil {
 		return nil, err
 	}
-	argv := append(prefix, binary, "director", "--addr", "127.0.0.1:0", "--data", data, "--grace", "0s", "--log-level", "error")
+	argv := append(prefix, binary, "director", "--open", "--addr", "127.0.0.1:0", "--data", data, "--grace", "0s", "--log-level", "error")
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "SIGNALBOX_HOME="+data, "SIGNALBOX_QUEUE_MAX_SIZE=1000000")
 	return director.Start(cmd)

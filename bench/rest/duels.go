@@ -71,7 +71,7 @@ func start(ctx context.Context, b *measure.Bench, name string) (*director.Proces
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, binary, "director", "--addr", "127.0.0.1:0", "--data", data, "--grace", "0s", "--log-level", "error")
+	cmd := exec.CommandContext(ctx, binary, "director", "--open", "--addr", "127.0.0.1:0", "--data", data, "--grace", "0s", "--log-level", "error")
 	cmd.Dir, cmd.Env = data, append(os.Environ(), "HOME="+data, "SIGNALBOX_HOME="+data)
 	d, err := director.Start(cmd)
 	if err == nil {

@@ -66,7 +66,7 @@ func (s *servers) startFleet(ctx context.Context, directors int) (all []*client.
 	url := s.database()
 	for n := range directors {
 		data := filepath.Join(s.bench.Dir, fmt.Sprintf("fleet-%d", fleets.Add(1)))
-		cmd := exec.CommandContext(ctx, binary, "director", "--addr", "127.0.0.1:0", "--data", data, "--store", url, "--instance", fmt.Sprintf("fleet-%d", n),
+		cmd := exec.CommandContext(ctx, binary, "director", "--open", "--addr", "127.0.0.1:0", "--data", data, "--store", url, "--instance", fmt.Sprintf("fleet-%d", n),
 			"--grace", "0s", "--log-level", "error")
 		cmd.Env = append(os.Environ(), "SIGNALBOX_HOME="+data, "SIGNALBOX_QUEUE_MAX_SIZE=1000000", "SIGNALBOX_SECRET_KEY="+strings.Repeat("5b", 32))
 		d, err := director.Start(cmd)

@@ -65,14 +65,20 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 			return err
 		}
 	}
+	if o, err = asItself(ctx, o, a.Name, folder, log); err != nil {
+		return unlessStopped(ctx, err)
+	}
 	if a.Pull {
 		return pullAgent(ctx, cfg, o, folder, log)
 	}
 	if len(a.Directors) > 0 {
 		return fmt.Errorf("agent.directors: only an agent that pulls asks several directors: add --pull, or name one with --director")
 	}
-	if host, _, err := net.SplitHostPort(a.Addr); err == nil && a.Token == "" && !isLoopback(host) {
-		return fmt.Errorf("an agent on %s, which others can reach, needs a token: whoever reaches it can run prompts; give --agent-token, or --addr 127.0.0.1:9000", a.Addr)
+	if host, _, err := net.SplitHostPort(a.Addr); err == nil && a.Token == "" && cfg.Open && !isLoopback(host) {
+		return fmt.Errorf("an agent on %s, which others can reach, needs a token: whoever reaches it can run prompts; leave out --open, or give --addr 127.0.0.1:9000", a.Addr)
+	}
+	if a.Token == "" && !cfg.Open {
+		a.Token = inboundToken(agentFilePath(cfg.Data, a.Name))
 	}
 	linger, err := lingering()
 	if err != nil {
@@ -108,7 +114,7 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 	if linger > 0 {
 		beside.Go(func() { contact.endWhenForgotten(ctx, daemon, linger, stop) })
 	} else {
-		beside.Go(func() { keepRegistered(ctx, log, o, daemon, file) })
+		beside.Go(func() { keepRegistered(ctx, log, o, folder, daemon, file) })
 	}
 	err = daemon.Serve(ctx, contact)
 	stop()
@@ -163,7 +169,14 @@ func defaultKind() string {
 // keepRegistered announces the agent to its director and goes on telling it
 // that the agent lives: at the interval it asks for, and at once when what
 // the agent does changes.
-func keepRegistered(ctx context.Context, log *slog.Logger, o cli.AgentOptions, d *agentd.Daemon, f agentFile) {
+func keepRegistered(ctx context.Context, log *slog.Logger, o cli.AgentOptions, folder string, d *agentd.Daemon, f agentFile) {
+	o, err := directorOf(ctx, o, f.Name, folder, log)
+	if err != nil {
+		if ctx.Err() == nil {
+			log.Error("not registered", "error", err)
+		}
+		return
+	}
 	c, err := client.New(o.Director, client.Options{Token: o.Token})
 	if err != nil {
 		log.Error("not registered", "director", o.Director, "error", err)
@@ -179,6 +192,14 @@ func keepRegistered(ctx context.Context, log *slog.Logger, o cli.AgentOptions, d
 			log.Info("registered", "director", o.Director, "name", f.Name)
 			told, known = "", true
 			err = beat(ctx, c, d, f)
+		}
+		if client.Code(err) == "unauthorized" {
+			if again, ok := anotherToken(ctx, o, f.Name, folder, log); ok {
+				o = again
+				if c, err = client.New(o.Director, client.Options{Token: o.Token}); err == nil {
+					continue
+				}
+			}
 		}
 		if ctx.Err() == nil && err != nil && err.Error() != told {
 			told = err.Error() // once, not every two seconds

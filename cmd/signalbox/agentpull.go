@@ -29,6 +29,9 @@ func pullAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions, folde
 	if os.Getenv(lingerEnv) != "" {
 		return fmt.Errorf("%s is for agents that are asked: one that pulls asks for itself", lingerEnv)
 	}
+	if o.Director == "" {
+		return errors.New("no director is named, and none of yours runs here: an agent that pulls needs one to ask: give --director URL")
+	}
 	directors, err := pullsFrom(append([]string{o.Director}, a.Directors...), o.Token)
 	if err != nil {
 		return err

@@ -77,7 +77,7 @@ func (d *demo) open(ctx context.Context, out streams) error {
 	}
 	if cfg.Addr = d.o.Addr; cfg.Addr == "" && d.folder.past.Addr != "" {
 		cfg.Addr = d.folder.past.Addr
-		if d.s, err = openService(ctx, cfg, out); err == nil {
+		if d.s, err = openService(ctx, cfg, d.folder.path, out); err == nil {
 			return d.opened()
 		}
 		cfg.Addr = ""
@@ -85,7 +85,7 @@ func (d *demo) open(ctx context.Context, out streams) error {
 	if cfg.Addr == "" {
 		cfg.Addr = "127.0.0.1:0"
 	}
-	if d.s, err = openService(ctx, cfg, out); err != nil {
+	if d.s, err = openService(ctx, cfg, d.folder.path, out); err != nil {
 		return err
 	}
 	return d.opened()
@@ -93,7 +93,7 @@ func (d *demo) open(ctx context.Context, out streams) error {
 
 func (d *demo) opened() (err error) {
 	d.say.store = d.s.store
-	d.client, err = client.New(d.s.url, client.Options{})
+	d.client, err = client.New(d.s.url, client.Options{Token: d.s.cfg.Token})
 	return err
 }
 

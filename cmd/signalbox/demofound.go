@@ -80,6 +80,9 @@ func (d *demo) welcome(f found) {
 		fmt.Fprintf(&b, "The demo before this one was killed. Recovered: %s.\n\n", f)
 	}
 	fmt.Fprintf(&b, "Dashboard   %s\n", url)
+	if link, err := d.s.director.LoginLink(url); err == nil {
+		fmt.Fprintf(&b, "Log in      %s (once; signalbox login-link makes another)\n", link)
+	}
 	fmt.Fprintf(&b, "Agents      %s (demo: they cost nothing and touch nothing)\n", strings.Join(demoAgents, ", "))
 	b.WriteString("Tools       browse, behind the tool queue browser (2 slots) · search_code, behind github (1 slot)\n")
 	fmt.Fprintf(&b, "Data        %s (this host alone%s)\n", d.folder.path, map[bool]string{true: "; it stays", false: "; removed at the end"}[d.o.Keep])

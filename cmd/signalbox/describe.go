@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+	"github.com/signalbox-ai/signalbox/internal/director"
 )
 
 // describe prints what a person must know before work goes to an agent: its
@@ -118,4 +120,19 @@ func account(kind string) string {
 		}
 	}
 	return "the account that " + kind + " is logged in with"
+}
+
+// describeAccess prints how a person comes to the pages, or what it means that
+// the director is open.
+func (s *service) describeAccess() {
+	out := s.out.Out
+	if s.identity.Open() {
+		fmt.Fprintln(out, "It is open (--open): every user and every program of this host may run tasks here, as you.")
+		return
+	}
+	link, err := s.director.LoginLink(s.url)
+	if err != nil {
+		return // there is no token of the owner: people log in with a password
+	}
+	fmt.Fprintf(out, "Log in to the pages, once, within %d minutes: %s\n(signalbox login-link makes another link.)\n", director.LinkFor/time.Minute, link)
 }

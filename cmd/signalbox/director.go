@@ -51,8 +51,9 @@ type service struct {
 }
 
 // openService opens the parts in the order in which one needs the other; the
-// first that fails says why, and what was opened is closed again.
-func openService(ctx context.Context, cfg config.Config, out streams) (s *service, err error) {
+// first that fails says why, and what was opened is closed again. home is the
+// folder in which the token of a director that is given none is kept.
+func openService(ctx context.Context, cfg config.Config, home string, out streams) (s *service, err error) {
 	if os.Getenv("GOGC") == "" {
 		// The heap is small and most of it short-lived: collecting a quarter
 		// as often gives the writer a twentieth to a tenth more (bench/sqlite).
@@ -63,6 +64,9 @@ func openService(ctx context.Context, cfg config.Config, out streams) (s *servic
 		return nil, err
 	}
 	if err := staticToken(&cfg, log); err != nil {
+		return nil, err
+	}
+	if err := ownerToken(&cfg, home); err != nil {
 		return nil, err
 	}
 	s = &service{cfg: cfg, log: log, out: out}
@@ -221,13 +225,14 @@ func unlessStopped(ctx context.Context, err error) error {
 
 // runDirector is the director role.
 func runDirector(ctx context.Context, cfg config.Config, o cli.DirectorOptions) error {
-	s, err := openService(ctx, cfg, streams(o))
+	s, err := openService(ctx, cfg, config.Home(os.LookupEnv), streams(o))
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
 	defer s.close()
 	err = s.run(ctx, func(context.Context) error {
 		fmt.Fprintf(o.Out, "Signalbox director at %s (data %s)\n", s.url, cfg.Data)
+		s.describeAccess()
 		describeTools(s.out, cfg.Tools, s.url, s.identity.Open())
 		return nil
 	})

@@ -89,7 +89,7 @@ func (c *city) try(name string, args ...string) (*process, error) {
 	home := c.TempDir()
 	p := &process{t: c.T, name: name, done: make(chan error, 1)}
 	p.cmd = exec.Command(os.Args[0], append([]string{"director", "--addr", "127.0.0.1:0", "--data", home, "--store", c.store, "--instance", name, "--grace", "5s"}, args...)...)
-	p.cmd.Env = append(append(os.Environ(), mainEnv+"=1", "SIGNALBOX_HOME="+home), c.vars...)
+	p.cmd.Env = append(append(os.Environ(), mainEnv+"=1", "SIGNALBOX_HOME="+home, "SIGNALBOX_TOKEN="+directorsToken), c.vars...)
 	p.cmd.Stderr = &p.log
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *city) try(name string, args ...string) (*process, error) {
 	case <-time.After(time.Minute):
 		c.Fatalf("%s is not ready:\n%s", name, p.log.String())
 	}
-	if p.Client, err = client.New(p.url, client.Options{}); err != nil {
+	if p.Client, err = client.New(p.url, client.Options{Token: directorsToken}); err != nil {
 		c.Fatal(err)
 	}
 	return p, nil

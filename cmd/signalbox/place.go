@@ -32,15 +32,25 @@ func isAddrInUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
 
 func hasSuffixPort(url, port string) bool { return strings.HasSuffix(url, ":"+port) }
 
+// furtherFile is where the command line finds the token of a director that it
+// is told to use, also where another one is the one that it finds by itself.
+func furtherFile(url string) string {
+	return config.FurtherDirectorFile(config.Home(os.LookupEnv), url)
+}
+
 func directorFile() string { return config.DirectorFile(config.Home(os.LookupEnv)) }
 
 // announce writes where this director is, for the command line to find it. A
 // director that is there already stays the one that is found.
 func announce(cfg config.Config, url string) error {
+	here := api.DirectorFile{URL: url, PID: os.Getpid(), Data: cfg.Data, TokenFile: cfg.TokenFile, StartedAt: time.Now().UTC().Truncate(time.Second)}
+	if err := writeJSON(furtherFile(url), here); err != nil {
+		return err
+	}
 	if f, ok := readDirectorFile(); ok && f.URL != url && f.PID != os.Getpid() && alive(f.PID) && answers(f.URL) {
 		return fmt.Errorf("%s is the director that runs at %s; use --director %s for this one", directorFile(), f.URL, url)
 	}
-	return writeJSON(directorFile(), api.DirectorFile{URL: url, PID: os.Getpid(), Data: cfg.Data, StartedAt: time.Now().UTC().Truncate(time.Second)})
+	return writeJSON(directorFile(), here)
 }
 
 // answers reports whether a director is at url.
@@ -62,6 +72,10 @@ func answers(url string) bool {
 // withdraw removes what announce wrote, unless another director has written
 // since.
 func withdraw(url string) {
+	var own api.DirectorFile
+	if readJSON(furtherFile(url), &own) == nil && own.PID == os.Getpid() {
+		_ = os.Remove(furtherFile(url))
+	}
 	if f, ok := readDirectorFile(); ok && f.PID == os.Getpid() && f.URL == url {
 		_ = os.Remove(directorFile()) // who reads it finds nobody at the address
 	}

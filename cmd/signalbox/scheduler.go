@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
@@ -30,6 +32,7 @@ type lonely struct {
 	queue     *lone.Queue
 	scheduler *schedule.Scheduler
 	metrics   *telemetry.ScheduleMetrics
+	tokenFile string // of the token that it made; "": one was given, or none
 }
 
 // runScheduler is the scheduler role.
@@ -47,10 +50,17 @@ func openScheduler(ctx context.Context, cfg config.Config, o cli.SchedulerOption
 	if err != nil {
 		return nil, err
 	}
-	if host, _, err := net.SplitHostPort(cfg.Scheduler.Addr); err == nil && cfg.Scheduler.Token == "" && !isLoopback(host) {
-		return nil, fmt.Errorf("a scheduler on %s, which others can reach, needs a token: whoever reaches it can fire its jobs; give --scheduler-token, or --addr 127.0.0.1:9100", cfg.Scheduler.Addr)
+	if host, _, err := net.SplitHostPort(cfg.Scheduler.Addr); err == nil && cfg.Open && cfg.Scheduler.Token == "" && !isLoopback(host) {
+		return nil, fmt.Errorf("a scheduler on %s, which others can reach, needs a token: whoever reaches it can fire its jobs; leave out --open, or give --addr 127.0.0.1:9100", cfg.Scheduler.Addr)
 	}
-	s = &lonely{cfg: cfg, log: log}
+	tokenFile := ""
+	if cfg.Scheduler.Token == "" && !cfg.Open {
+		tokenFile = config.SchedulerTokenFile(config.Home(os.LookupEnv))
+		if cfg.Scheduler.Token, err = config.EnsureSecret(tokenFile); err != nil {
+			return nil, fmt.Errorf("the scheduler's token: %w", err)
+		}
+	}
+	s = &lonely{cfg: cfg, log: log, tokenFile: tokenFile}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -99,8 +109,21 @@ func (s *lonely) run(ctx context.Context, o cli.SchedulerOptions) error {
 		AnyIP: !isLoopback(hostOf(s.listener.Addr())), Version: version, Metrics: s.metrics, Log: s.log,
 	})
 	url, director := "http://"+reachable(s.listener.Addr()), s.queue.URL()
+	if home := config.Home(os.LookupEnv); home != "" {
+		file := config.SchedulerFile(home)
+		if err := writeJSON(file, api.DirectorFile{URL: url, PID: os.Getpid(), Data: s.cfg.Data, TokenFile: s.tokenFile, StartedAt: time.Now().UTC().Truncate(time.Second)}); err != nil {
+			s.log.Warn("signalbox scheduler trigger will not find this scheduler", "error", err)
+		}
+		defer func() { _ = os.Remove(file) }()
+	}
 	s.log.Info("scheduler ready", "url", url, "jobs", len(s.cfg.Jobs), "director", director, "data", s.cfg.Data)
 	fmt.Fprintf(o.Out, "Signalbox scheduler at %s (jobs: %d)\n", url, len(s.cfg.Jobs))
+	switch {
+	case s.tokenFile != "":
+		fmt.Fprintf(o.Out, "Callers of it show the token in %s\n", s.tokenFile)
+	case s.cfg.Scheduler.Token == "":
+		fmt.Fprintln(o.Out, "It is open (--open): every user and every program of this host may fire its jobs.")
+	}
 	switch {
 	case len(s.cfg.Jobs) == 0:
 		fmt.Fprintln(o.Err, "There are no jobs: write some under jobs in the configuration, and name the file with --config.")

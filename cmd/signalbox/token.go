@@ -2,11 +2,15 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
+
+// tokenFileEnv names a file with the token, for those who call a director.
+const tokenFileEnv = "SIGNALBOX_TOKEN_FILE"
 
 // staticToken keeps a token that a director made from becoming the static
 // token of this one, which has every right: the rights of a made one may be
@@ -16,10 +20,33 @@ func staticToken(cfg *config.Config, log *slog.Logger) error {
 	if !strings.HasPrefix(cfg.Token, "sbxa_") && !strings.HasPrefix(cfg.Token, "sbxt_") {
 		return nil
 	}
-	if cfg.Origin("token") != tokenEnv {
-		return errors.New("token: it is one that a director made (signalbox tokens create), whose rights the store knows; the static token of a director is one of your own, such as openssl rand -hex 32 prints: leave it out to use the store's")
+	from := cfg.Origin("token")
+	if from != tokenEnv && from != tokenFileEnv {
+		return errors.New("token: it is one that a director made (signalbox tokens create), whose rights the store knows; the static token of a director is one of your own, such as openssl rand -hex 32 prints: leave it out, and the director makes one")
 	}
-	log.Info(tokenEnv + " holds a token that a director made: it is for those who call one, and not the static token of this director")
-	cfg.Token = ""
+	log.Info(from + " holds a token that a director made: it is for those who call one, and not the static token of this director")
+	cfg.Token, cfg.TokenFile = "", ""
+	return nil
+}
+
+// ownerToken gives a director the token of the owner of a home folder, which
+// it makes at the first start, so that the director is closed to everyone
+// else and the owner's command line needs no flag. A token that is given goes
+// before, and an open director has none.
+func ownerToken(cfg *config.Config, home string) error {
+	switch {
+	case cfg.Open && cfg.Token != "":
+		return fmt.Errorf("open: the director is to ask nobody for a token, and one is given (%s): leave one of them out", cfg.Origin("token"))
+	case cfg.Open || cfg.Token != "":
+		return nil
+	case home == "":
+		return errors.New("there is no folder for the director's token: neither HOME nor " + config.HomeEnv + " is set; give one, or a token with --token-file")
+	}
+	path := config.TokenFile(home)
+	token, err := config.EnsureSecret(path)
+	if err != nil {
+		return fmt.Errorf("the director's token: %w", err)
+	}
+	cfg.Token, cfg.TokenFile = token, path
 	return nil
 }

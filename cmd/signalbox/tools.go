@@ -256,9 +256,9 @@ func describeTools(out streams, c toolconf.Config, url string, open bool) {
 		queues = append(queues, fmt.Sprintf("%s %d", name, c.Queues[name].Concurrent))
 	}
 	fmt.Fprintf(out.Out, "  %-9s %s · queues %s\n", "tools", strings.Join(have, ", "), someOf(queues))
-	header := ""
-	if !open {
-		header = ` --header "Authorization: Bearer TOKEN"`
+	add := "--transport http signalbox " + url + "/mcp"
+	if !open { // the bridge finds the token by itself, and shows it to nobody in its arguments
+		add = "signalbox -- signalbox gateway --stdio"
 	}
-	fmt.Fprintf(out.Out, "  %-9s   claude mcp add --transport http signalbox %s/mcp%s\n", "", url, header)
+	fmt.Fprintf(out.Out, "  %-9s   claude mcp add %s\n", "", add)
 }

@@ -28,7 +28,7 @@ func TestStartWithAToolThatCannotBe(t *testing.T) {
 	}
 	g, err := openAlone(t.Context(), cfg, out)
 	wants("gateway", g, err)
-	s, err := openService(t.Context(), cfg, out)
+	s, err := openService(t.Context(), cfg, t.TempDir(), out)
 	wants("director", s, err)
 }
 

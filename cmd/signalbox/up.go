@@ -19,7 +19,7 @@ import (
 // runUp is the director with an agent for each coding CLI on PATH, else the
 // demo agent, as child processes.
 func runUp(ctx context.Context, cfg config.Config, o cli.UpOptions) error {
-	s, err := openService(ctx, cfg, streams{o.Out, o.Err})
+	s, err := openService(ctx, cfg, config.Home(os.LookupEnv), streams{o.Out, o.Err})
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
@@ -39,6 +39,7 @@ func runUp(ctx context.Context, cfg config.Config, o cli.UpOptions) error {
 		describeTools(s.out, cfg.Tools, s.url, s.identity.Open())
 		self := asTyped(os.Args[0], exec.LookPath)
 		fmt.Fprintf(o.Out, "\nSubmit a prompt from another terminal:\n  %s submit --wait \"say hello\"\n\nWatch it at %s, or with %s top.\n", self, s.url, self)
+		s.describeAccess()
 		return nil
 	})
 	stopKeeping()

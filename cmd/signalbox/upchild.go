@@ -96,7 +96,7 @@ func (c *child) spawn(ctx context.Context) (f agentFile, err error) {
 	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, c.args()...) // it outlives up
 	cmd.Env = append(os.Environ(), agentTokenEnv+"="+c.token, lingerEnv+"="+childLinger.String(),
-		directorEnv+"="+c.s.url, tokenEnv+"="+known) // the last of a name counts: up's own token stays with up
+		directorEnv+"="+c.s.url, tokenEnv+"="+known, tokenFileEnv+"=") // the last of a name counts: up's own token stays with up
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := proc.StartOwn(cmd); err != nil {

@@ -1,12 +1,13 @@
 // A client made with the official TypeScript library. It calls scarce__work and
 // prints what it hears. Arguments: the library's folder, the URL of the MCP
-// endpoint, the name of the work, and "abort" to give it up once it is in line.
-const [library, url, name, abort] = process.argv.slice(2);
+// endpoint, the token to show, the name of the work, and "abort" to give it up
+// once it is in line.
+const [library, url, token, name, abort] = process.argv.slice(2);
 const { Client } = await import(`${library}/client/index.js`);
 const { StreamableHTTPClientTransport } = await import(`${library}/client/streamableHttp.js`);
 
 const client = new Client({ name: "e2e", version: "1" }, { capabilities: {} });
-const transport = new StreamableHTTPClientTransport(new URL(url));
+const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers: { Authorization: `Bearer ${token}` } } });
 await client.connect(transport);
 const { tools } = await client.listTools();
 console.log(`tools ${tools.map((t) => t.name).sort().join(" ")}`);

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -17,27 +18,56 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
 
-const defaultDirector = "http://127.0.0.1:8080"
-
 // target is a director and how to speak to it.
 type target struct {
 	url   string
 	token string
-	found bool // somebody named it, or it runs here; otherwise it is a guess
+	found bool // somebody named it, or it runs here; otherwise there is none
+	owner bool // the token is that of the director's owner, which the director keeps for this user
 }
 
 // target finds the director: flag, environment, configuration, the one that
-// runs here, the usual address.
+// runs here. A token never goes to a guessed address, where anybody may listen.
 func (a *app) target() (target, error) {
-	t := target{url: a.set(a.director, "SIGNALBOX_DIRECTOR"), token: a.set(a.token, "SIGNALBOX_TOKEN")}
+	token, err := a.givenToken()
+	t := target{url: a.set(a.director, "SIGNALBOX_DIRECTOR"), token: token}
 	if a.config != "" {
-		cfg, err := a.loadWithoutTools(nil)
-		if err != nil {
-			return t, err
-		}
+		var cfg config.Config
+		cfg, err = a.loadWithoutTools(nil)
 		t.url, t.token = cfg.Director, cfg.Token
 	}
+	if err != nil {
+		return t, err
+	}
 	return a.locate(t)
+}
+
+// givenToken is the token of a flag, else of the environment.
+func (a *app) givenToken() (string, error) {
+	if a.token != "" && a.tokenFile != "" {
+		return "", usage("--token and --token-file do not go together: give one of them")
+	}
+	if a.token != "" {
+		return a.token, nil
+	}
+	path := a.tokenFile
+	if path == "" {
+		token, file := a.set("", "SIGNALBOX_TOKEN"), a.set("", "SIGNALBOX_TOKEN_FILE")
+		if token != "" && file != "" {
+			return "", usage("SIGNALBOX_TOKEN and SIGNALBOX_TOKEN_FILE are both set: give one of them")
+		}
+		if path = file; path == "" {
+			return token, nil
+		}
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(a.io.Dir, path)
+	}
+	token, err := config.ReadSecret(path)
+	if err != nil {
+		return "", usage("the token file: %s", err)
+	}
+	return token, nil
 }
 
 // set is a flag's value, else the environment's.
@@ -51,29 +81,30 @@ func (a *app) set(flag, env string) string {
 	return ""
 }
 
-// locate fills in what is missing from the file that a running director
-// writes. Its token goes to that director alone.
+// locate fills in what is missing from the files that running directors of
+// this user write. Their token goes to them alone.
 func (a *app) locate(t target) (target, error) {
-	t.found = t.url != ""
-	here, err := a.directorFile()
+	here, err := a.directorFile(t.url)
 	if err != nil && (t.url == "" || t.token == "") {
 		return t, err
 	}
-	if t.url == "" && here.URL != "" {
-		t.url, t.found = here.URL, true
-	}
 	if t.url == "" {
-		t.url = defaultDirector
+		t.url = here.URL
 	}
+	t.found = t.url != ""
 	if t.token == "" && here.TokenFile != "" && sameURL(t.url, here.URL) {
-		token, err := os.ReadFile(here.TokenFile)
+		t.token, err = config.ReadSecret(here.TokenFile)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return t, fmt.Errorf("the director's token: %w", err)
 		}
-		t.token = strings.TrimSpace(string(token))
+		t.owner = t.token != ""
 	}
 	return t, nil
 }
+
+// errNoDirector is what a command says that has nobody to ask.
+var errNoDirector = &fault{exit: exitUnreachable, code: "unreachable", message: "no director is named, and none of yours runs here", retryable: true,
+	hint: "start one with signalbox up, or name one with --director URL or SIGNALBOX_DIRECTOR"}
 
 func sameURL(a, b string) bool {
 	plain := func(s string) string {
@@ -85,15 +116,22 @@ func sameURL(a, b string) bool {
 	return plain(a) == plain(b)
 }
 
-// directorFile reads what a director that runs here says of itself; it is
-// empty where none has run.
-func (a *app) directorFile() (api.DirectorFile, error) {
-	var out api.DirectorFile
+// directorFile reads what a director that runs here says of itself: the one at
+// url, where one is given, else the one that is found without. It is empty where
+// none has run.
+func (a *app) directorFile(url string) (api.DirectorFile, error) {
 	home := config.Home(a.io.Env)
 	if home == "" {
-		return out, nil
+		return api.DirectorFile{}, nil
 	}
-	path := config.DirectorFile(home)
+	first, err := readDirectorFile(config.DirectorFile(home))
+	if url == "" || err == nil && sameURL(url, first.URL) {
+		return first, err
+	}
+	return readDirectorFile(config.FurtherDirectorFile(home, url))
+}
+
+func readDirectorFile(path string) (out api.DirectorFile, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
@@ -128,7 +166,13 @@ func (a *app) loadFrom(src config.Sources) (config.Config, error) {
 	if a.token != "" {
 		src.Flags = append(src.Flags, config.Flag{Name: "--token", Key: "token", Values: []string{a.token}})
 	}
+	if a.tokenFile != "" {
+		src.Flags = append(src.Flags, config.Flag{Name: "--token-file", Key: "token_file", Values: []string{a.tokenFile}})
+	}
 	src.File, src.Dir, src.Env = a.config, a.io.Dir, a.io.Env
+	if a.io.TTY != nil {
+		src.Ask = a.askTrust
+	}
 	return config.Load(src)
 }
 
@@ -148,6 +192,9 @@ func (a *app) client(opts client.Options) (*client.Client, error) {
 	t, err := a.target()
 	if err != nil {
 		return nil, err
+	}
+	if !t.found {
+		return nil, errNoDirector
 	}
 	opts.Token = t.token
 	opts.UserAgent = "signalbox-cli/" + a.roles.Version

@@ -35,8 +35,9 @@ line. An error is then a document on standard error: ` + "`{\"error\": code, \"m
 ## Which director
 
 The first that is given of: ` + "`--director`" + `, ` + "`SIGNALBOX_DIRECTOR`" + `, ` + "`director`" + ` in the file that ` + "`--config`" + ` names, the director that runs on
-this host (` + "`~/.signalbox/director.json`" + `), http://127.0.0.1:8080. The token likewise: ` + "`--token`" + `, ` + "`SIGNALBOX_TOKEN`" + `, ` + "`token`" + ` in the
-named file, the token file of the director that runs here, which is sent to that director alone. ` + "`signalbox tokens create`" + ` makes tokens;
+this host (` + "`~/.signalbox/director.json`" + `). Where there is none, a command says so: no address is guessed, and no token is sent to a guessed one. The
+token likewise: ` + "`--token-file`" + ` or ` + "`--token`" + `, ` + "`SIGNALBOX_TOKEN`" + ` or ` + "`SIGNALBOX_TOKEN_FILE`" + `, ` + "`token`" + ` or ` + "`token_file`" + ` in the named file, the token
+file of the director of yours that runs there, which is sent to that director alone. ` + "`--token`" + ` is seen by every user of the host in the list of processes. ` + "`signalbox tokens create`" + ` makes tokens;
 ` + "`signalbox whoami`" + ` says who a token speaks for and what it may do.
 By http a director proves that it knows the token before that is sent to it (` + "[decision](decisions/0024-connections-are-proved.md)" + `); ` + "`SIGNALBOX_PROOF=off`" + `
 has none asked for, for a tunnel or proxy of your own on its host.

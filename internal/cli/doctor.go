@@ -129,7 +129,7 @@ func (a *app) directorChecks(ctx context.Context) (checks []api.Check, reached b
 	c, err := a.client(client.Options{})
 	if err != nil {
 		f := toFault(err)
-		return failed(f.message, orElse(f.hint, "see the configuration")), true, nil
+		return failed(f.message, orElse(f.hint, "see the configuration")), f.code != errNoDirector.code, nil
 	}
 	answer, err := c.Doctor(ctx)
 	var refusal *client.Error

@@ -132,7 +132,7 @@ func refused(e *client.Error) *fault {
 // hints are for answers that bring none of their own.
 var hints = map[string]string{
 	"queue_full":   "wait for a place with --wait-for-room, or cancel what is no longer needed",
-	"unauthorized": "give a token with --token or SIGNALBOX_TOKEN; who administers the director makes one with signalbox tokens create",
+	"unauthorized": "give a token with --token-file or SIGNALBOX_TOKEN; who administers the director makes one with signalbox tokens create",
 	"not_found":    "signalbox status and signalbox history list the tasks, signalbox agents the agents",
 }
 

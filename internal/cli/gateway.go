@@ -82,13 +82,13 @@ func (a *app) gateway(ctx context.Context, flags []config.Flag, stdio, own bool)
 		opts.Bridge = bridge
 	}
 	if opts.Bridge != nil {
-		cfg, err := a.loadWithoutTools(flags)
+		cfg, err := a.loadFrom(config.Sources{Flags: flags, NoTools: true, NoWorkFile: stdio})
 		if err != nil {
 			return err
 		}
 		return a.roles.Gateway(ctx, cfg, opts)
 	}
-	cfg, err := a.load(flags)
+	cfg, err := a.loadFrom(config.Sources{Flags: flags, NoWorkFile: stdio})
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (a *app) bridge(ctx context.Context) (*Bridge, error) {
 	if err != nil || !t.found {
 		return nil, err
 	}
-	here, _ := a.directorFile() // a fault in it was told by target, unless somebody named a director
+	here, _ := a.directorFile("") // a fault in it was told by target, unless somebody named a director
 	named := !sameURL(t.url, here.URL)
 	c, err := client.New(t.url, client.Options{Token: t.token, UserAgent: "signalbox-cli/" + a.roles.Version})
 	if err != nil {

@@ -134,11 +134,12 @@ type app struct {
 	line *progress // the last line of standard error, while it is written over and over
 
 	// Global flags.
-	director string
-	token    string
-	config   string
-	json     bool
-	color    string
+	director  string
+	token     string
+	tokenFile string
+	config    string
+	json      bool
+	color     string
 }
 
 func (a *app) root() *cobra.Command {
@@ -155,8 +156,9 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.SetVersionTemplate("signalbox {{.Version}}\n")
 	f := root.PersistentFlags()
-	f.StringVar(&a.director, "director", "", "the director's `URL` (env SIGNALBOX_DIRECTOR; else the one that runs here, else http://127.0.0.1:8080)")
-	f.StringVar(&a.token, "token", "", "the director's `token` (env SIGNALBOX_TOKEN; else that of the one that runs here)")
+	f.StringVar(&a.director, "director", "", "the director's `URL` (env SIGNALBOX_DIRECTOR; else the one of yours that runs here)")
+	f.StringVar(&a.token, "token", "", "the director's `token`, which every user of this host sees in the list of processes (better: --token-file, env SIGNALBOX_TOKEN)")
+	f.StringVar(&a.tokenFile, "token-file", "", "`file`, mode 0600, with the director's token (env SIGNALBOX_TOKEN_FILE; else that of the one that runs here)")
 	f.StringVar(&a.config, "config", "", "configuration `file` (for roles such as up and director else ./signalbox.yaml, else ~/.signalbox/config.yaml)")
 	f.BoolVar(&a.json, "json", false, "print JSON: one document, or one a line for streams")
 	f.Var(newChoice(&a.color, "auto", "auto", "always", "never"), "color", "colours: auto, always or never (env NO_COLOR, TERM=dumb)")
@@ -172,8 +174,9 @@ func (a *app) root() *cobra.Command {
 	a.addTo(root, groupQueue, a.agentsCmd(), a.laneCmd(), a.sessionsCmd(), a.releaseCmd(), a.clearCmd(), a.pauseCmd(), a.resumeCmd(),
 		a.schedulesCmd(), a.topCmd(), a.eventsCmd(), a.terminalCmd(), a.directorsCmd(), a.doctorCmd())
 	a.addTo(root, groupTools, a.toolsCmd())
-	a.addTo(root, groupAccess, a.whoamiCmd(), a.tokensCmd(), a.usersCmd(), a.auditCmd())
+	a.addTo(root, groupAccess, a.whoamiCmd(), a.loginLinkCmd(), a.tokensCmd(), a.usersCmd(), a.auditCmd())
 	a.addTo(root, groupRoles, a.demoCmd(), a.upCmd(), a.directorCmd(), a.agentCmd(), a.gatewayCmd(), a.schedulerCmd())
+	a.addTo(root, groupRoles, a.trustCmd())
 	root.AddCommand(a.versionCmd())
 	a.completeFlags(root)
 	return root

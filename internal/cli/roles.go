@@ -29,10 +29,13 @@ type AgentOptions struct {
 	Out, Err io.Writer
 	// Director is the URL of the director to register with, Token what to
 	// present to it. Known says that somebody named the director or that it
-	// runs here: otherwise Director is the usual address, where there may be
-	// none, and the agent waits to be discovered.
+	// runs here: otherwise the agent waits to be discovered.
 	Director, Token string
 	Known           bool
+	// Owner says that Token is that of the director's owner, with which the
+	// agent gets one of its own; Find finds the director anew.
+	Owner bool
+	Find  func() (AgentOptions, error)
 }
 
 // keyFlag is a flag of a role that sets a key of the configuration.
@@ -42,6 +45,7 @@ type keyFlag struct{ name, key, usage string }
 const (
 	terminalFlag = "terminal"
 	pullFlag     = "pull"
+	openFlag     = "open"
 )
 
 var serverFlags = []keyFlag{
@@ -51,6 +55,7 @@ var serverFlags = []keyFlag{
 	{"instance", "instance", "`name` of this director among those over one store (default host-port)"},
 	{"advertise", "advertise", "`URL` under which the other directors reach this one (default: where it listens)"},
 	{"discover", "discover", "`ports` of this host on which to look for agents, such as 9000-9010 (default off)"},
+	{openFlag, "open", "`true` asks nobody for a token: every program and user of this host may do everything (default false)"},
 	{"grace", "grace", "`duration` that a stop waits for running tasks (default 30s)"},
 	{"on-shutdown", "on_shutdown", "`what` a stop does with tasks that still run: leave (default) or stop"},
 	{terminalFlag, "terminal", "`true` lets those with the right open terminals at agents that offer them (default false)"},
@@ -77,7 +82,8 @@ var agentFlags = []keyFlag{
 	{"data", "data", "`folder` of records and logs (default ~/.signalbox/data)"},
 	{"home", "agent.home", "`folder` that is HOME for the CLI (default: yours)"},
 	{terminalFlag, "agent.terminal", "`true` lets the director open terminals here (default false)"},
-	{"agent-token", "agent.token", "`token` that callers of the agent must present"},
+	{"agent-token", "agent.token", "`token` that callers of the agent must present (default: one that it makes; better: SIGNALBOX_AGENT_TOKEN)"},
+	{openFlag, "open", "`true` asks its callers for no token, where none is given (default false)"},
 	{"log-format", "log.format", "`format` of the log: text (default) or json"},
 	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
 }
@@ -100,7 +106,7 @@ func addKeyFlags(f *pflag.FlagSet, flags ...[]keyFlag) {
 	for _, group := range flags {
 		for _, k := range group {
 			f.String(k.name, "", k.usage)
-			if k.name == terminalFlag || k.name == pullFlag {
+			if k.name == terminalFlag || k.name == pullFlag || k.name == openFlag {
 				f.Lookup(k.name).NoOptDefVal = "true"
 			}
 		}
@@ -248,9 +254,20 @@ func (a *app) agent(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && cfg.Agent.Kind != "command" {
 		return usage("a command after -- is for an agent of kind command, this one is of kind %s", cfg.Agent.Kind)
 	}
-	t, err := a.locate(target{url: cfg.Director, token: cfg.Token})
-	if err != nil {
-		return fmt.Errorf("find the director: %w", err)
+	opts := AgentOptions{Out: a.io.Out, Err: a.io.Err}
+	opts.Find = func() (AgentOptions, error) {
+		t, err := a.locate(target{url: cfg.Director, token: cfg.Token})
+		if err != nil {
+			return opts, fmt.Errorf("find the director: %w", err)
+		}
+		found := opts
+		if t.found {
+			found.Director, found.Token, found.Known, found.Owner = t.url, t.token, true, t.owner
+		}
+		return found, nil
 	}
-	return a.roles.Agent(cmd.Context(), cfg, AgentOptions{Out: a.io.Out, Err: a.io.Err, Director: t.url, Token: t.token, Known: t.found})
+	if opts, err = opts.Find(); err != nil {
+		return err
+	}
+	return a.roles.Agent(cmd.Context(), cfg, opts)
 }

@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +28,7 @@ var schedulerFlags = []keyFlag{
 	{"data", "data", "`folder` of what it remembers (default ~/.signalbox/data)"},
 	{"timezone", "scheduler.timezone", "IANA `name` of the time zone of jobs that give none (default UTC)"},
 	{"scheduler-token", "scheduler.token", "`token` that callers of the scheduler must present"},
+	{openFlag, "open", "`true` asks its callers for no token (default false)"},
 	{"log-format", "log.format", "`format` of the log: text (default) or json"},
 	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
 }
@@ -36,7 +41,7 @@ func (a *app) schedulerCmd() *cobra.Command {
 			"another host. A director has a scheduler of its own; this one is for jobs that are kept elsewhere. What it\n" +
 			"fired it remembers in --data. Two of them with the same jobs and the same --token make one task of an instant.",
 		Example: "  signalbox scheduler --config scheduler.yaml --director http://queue.example:8080\n" +
-			"  curl -X POST http://127.0.0.1:9100/trigger/nightly-maintenance",
+			"  signalbox scheduler trigger nightly-maintenance",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.loadFrom(config.Sources{Flags: given(cmd.Flags(), schedulerFlags), Scheduler: true})
@@ -57,5 +62,57 @@ func (a *app) schedulerCmd() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	addKeyFlags(cmd.Flags(), schedulerFlags)
+	cmd.AddCommand(a.fireJobCmd())
 	return cmd
+}
+
+func (a *app) fireJobCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "trigger JOB",
+		Short: "Fire a job of the scheduler that stands alone and that you run here",
+		Args:  cobra.ExactArgs(1),
+		RunE: run(func(ctx context.Context, args []string) error {
+			home := config.Home(a.io.Env)
+			here, err := readDirectorFile(config.SchedulerFile(home))
+			if err != nil {
+				return err
+			}
+			if here.URL == "" {
+				return &fault{exit: exitUnreachable, code: "unreachable", message: "no scheduler of yours runs here", hint: "signalbox scheduler starts one; signalbox schedules trigger is for those of a director"}
+			}
+			token := ""
+			if here.TokenFile != "" {
+				if token, err = config.ReadSecret(here.TokenFile); err != nil {
+					return err
+				}
+			}
+			return a.fireJob(ctx, here.URL, token, args[0])
+		}),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+}
+
+// fireJob asks the scheduler at url for a firing, and prints its answer.
+func (a *app) fireJob(ctx context.Context, at, token, job string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/trigger/"+url.PathEscape(job), nil)
+	if err != nil {
+		return err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return &fault{exit: exitUnreachable, code: "unreachable", message: fmt.Sprintf("the scheduler at %s does not answer: %v", at, err)}
+	}
+	defer resp.Body.Close()
+	const most = 64 << 10
+	said, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= 300 {
+		return &fault{exit: exitError, code: "error", message: fmt.Sprintf("the scheduler answered %s: %s", resp.Status, strings.TrimSpace(string(said)))}
+	}
+	return a.say("%s", clean(strings.TrimSpace(string(said))))
 }

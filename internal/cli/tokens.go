@@ -2,7 +2,10 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -116,13 +119,14 @@ func (a *app) tokenState(t api.Token) string {
 func (a *app) createTokenCmd() *cobra.Command {
 	var req api.NewToken
 	var expires span
+	var out string
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a token and print its secret, this once",
 		Long: "Make a token and print its secret, this once: it alone goes to standard output. The token speaks for an\n" +
 			"agent, for a user, or for a service of its own name. The first with the scope admin closes the director,\n" +
 			"which from then on asks everyone for a token.",
-		Example: "  signalbox tokens create laptop --scope admin > ~/.config/signalbox.token\n" +
+		Example: "  signalbox tokens create laptop --scope admin --out ~/.config/signalbox.token\n" +
 			"  signalbox tokens create ci --scope submit,read --limit-agents tests --expires 720h\n" +
 			"  signalbox tokens create coder --agent coder",
 		Args: cobra.ExactArgs(1),
@@ -134,7 +138,7 @@ func (a *app) createTokenCmd() *cobra.Command {
 			if req.Agent == "" && req.User == "" && len(req.Scopes) == 0 {
 				return usage("--scope: a token of a service needs its rights, such as --scope submit,read").hinted("rights: %s", strings.Join(scopeNames(), ", "))
 			}
-			return a.with(ctx, func(c *client.Client) error { return a.createToken(ctx, c, req) })
+			return a.with(ctx, func(c *client.Client) error { return a.createToken(ctx, c, req, out) })
 		}),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
@@ -143,6 +147,7 @@ func (a *app) createTokenCmd() *cobra.Command {
 	f.StringVar(&req.User, "user", "", "it speaks for this `user`")
 	f.StringSliceVar(&req.Scopes, "scope", nil, "its `rights`, with commas: "+strings.Join(scopeNames(), ", ")+" (default: those of the agent or user)")
 	f.StringSliceVar(&req.Agents, "limit-agents", nil, "the only `agents` that it may use and see, with commas (default: all)")
+	f.StringVar(&out, "out", "", "new `file`, mode 0600, for the secret instead of standard output: what --token-file takes")
 	f.Var(&expires, "expires", "it ends by itself after this long, such as 720h (default: never)")
 	return cmd
 }
@@ -165,7 +170,18 @@ func open(ctx context.Context, c *client.Client) bool {
 	return err == nil && me.Open
 }
 
-func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToken) error {
+func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToken, out string) (err error) {
+	var secret *os.File
+	if out != "" { // first: a token whose secret cannot be kept is not made
+		if secret, err = a.newSecretFile(out); err != nil {
+			return err
+		}
+		defer func() {
+			if err = errors.Join(err, secret.Close()); err != nil {
+				_ = os.Remove(secret.Name())
+			}
+		}()
+	}
 	wasOpen := open(ctx, c)
 	a.noteUnknownAgents(ctx, c, append([]string{req.Agent}, req.Agents...)...)
 	got, err := c.CreateToken(ctx, req)
@@ -176,15 +192,37 @@ func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToke
 		}
 		return err
 	}
+	if secret != nil {
+		if _, err := secret.WriteString(got.Secret + "\n"); err != nil {
+			return fmt.Errorf("the secret of %s was not kept, revoke it: %w", got.ID, err)
+		}
+		got.Secret = ""
+	}
 	return a.print(got, func() error {
 		a.note("Token %s (%s) for %s: may %s, agents %s, %s.", got.ID, got.Name, got.Kind+" "+got.Principal,
 			strings.Join(got.Scopes, ", "), agentLimits(got.Agents), a.tokenState(got.Token))
 		if wasOpen && slices.Contains(got.Scopes, string(signalbox.ScopeAdmin)) {
 			a.note("%s", closing)
 		}
+		if secret != nil {
+			a.note("The secret is in %s. Give it with --token-file.", out)
+			return nil
+		}
 		a.note("The secret is shown this once. Give it as SIGNALBOX_TOKEN.")
 		return a.say("%s", clean(got.Secret))
 	})
+}
+
+// newSecretFile makes a file for a secret, which must not be there yet.
+func (a *app) newSecretFile(path string) (*os.File, error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(a.io.Dir, path)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, usage("--out: %s", err)
+	}
+	return f, nil
 }
 
 func (a *app) revokeTokenCmd() *cobra.Command {

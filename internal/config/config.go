@@ -23,6 +23,11 @@ type Config struct {
 	// Token is the bearer token that the director asks for, and that callers
 	// present. "": none.
 	Token string
+	// TokenFile is an absolute path from which Token was read; "": none.
+	TokenFile string
+	// Open has the director make no token of its own: where none is given and no
+	// admin was made, whoever reaches it has every right. Default false.
+	Open bool
 
 	Addr  string // host:port on which the director listens; default 127.0.0.1:8080
 	Data  string // absolute folder of store, keys and logs; default data in Home
@@ -67,8 +72,9 @@ type Config struct {
 	Agent    Agent
 
 	origins map[string]string
-	sources Sources     // that it was loaded from
-	read    os.FileInfo // of File, before it was read
+	sources Sources      // that it was loaded from
+	read    os.FileInfo  // of File, before it was read
+	confirm func() error // whether File counts, while it is loaded; nil: it does
 }
 
 // Log says how a server writes its log.

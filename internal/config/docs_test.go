@@ -24,7 +24,7 @@ func TestDocsTools(t *testing.T) {
 		}
 	}
 	env := func(name string) (string, bool) { return "t0ken", name == "TRACKER_TOKEN" || name == "HOME" }
-	c, err := Load(Sources{Dir: dir, Env: env})
+	c, err := Load(Sources{File: "signalbox.yaml", Dir: dir, Env: env})
 	if err != nil {
 		t.Fatal(err)
 	}

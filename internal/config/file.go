@@ -23,6 +23,7 @@ type file struct {
 	seen map[string]string
 	// noJobs leaves out the jobs.
 	noJobs bool
+	root   node // of what was read
 	// tools are the sections that toolconf reads.
 	tools []conffile.Pair
 }
@@ -39,7 +40,7 @@ func (f *file) read(path string, c *Config) {
 		f.found = append(f.found, p)
 		return
 	}
-	if root != nil {
+	if f.root = root; root != nil {
 		walk(f, root, "", settings, c)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // asScheduler loads a file as a scheduler that stands alone does.
 func (w *world) asScheduler(flags ...config.Flag) (config.Config, error) {
-	return config.Load(config.Sources{Dir: w.dir, Flags: flags, Scheduler: true, Env: w.lookup})
+	return config.Load(config.Sources{Ask: trusted, Dir: w.dir, Flags: flags, Scheduler: true, Env: w.lookup})
 }
 
 func (w *world) lookup(name string) (string, bool) {
@@ -145,7 +145,7 @@ func TestAllMistakesOfJobsAreSaid(t *testing.T) {
 func TestJobsAreForThoseWhoFireThem(t *testing.T) {
 	w := newWorld(t)
 	w.file("jobs:\n  - {name: a, schedule: never, prompt: \"${UNSET}\"}\nmcpServers: 3\n")
-	if _, err := config.Load(config.Sources{Dir: w.dir, NoTools: true, Env: w.lookup}); err != nil {
+	if _, err := config.Load(config.Sources{Ask: trusted, Dir: w.dir, NoTools: true, Env: w.lookup}); err != nil {
 		t.Errorf("without tools: %v", err)
 	}
 	_, err := w.asScheduler()

@@ -16,6 +16,11 @@ type Sources struct {
 	File string
 	// NoSearch leaves out the search: no File, no file.
 	NoSearch bool
+	// NoWorkFile leaves out the signalbox.yaml of Dir.
+	NoWorkFile bool
+	// Ask asks the user whether such a file, which he did not name, is to be
+	// trusted; nil: there is nobody to ask, and it is not.
+	Ask func(Untrusted) (bool, error)
 	// NoTools leaves out the tools, for those who do not serve any: their
 	// variables need not be set, nor their files be there.
 	NoTools bool
@@ -60,11 +65,17 @@ func Load(src Sources) (Config, error) {
 		found = append(found, loadTools(&c, src, own)...)
 	}
 	if len(found) == 0 {
-		found = check(&c, src)
+		found = append(loadTokenFile(&c), check(&c, src)...)
+	}
+	if len(found) == 0 && c.confirm != nil { // last: a file that is wrong is not asked about
+		if err := c.confirm(); err != nil {
+			found = Problems{{Where: workFile, Text: err.Error()}}
+		}
 	}
 	if len(found) > 0 {
 		return Config{}, found
 	}
+	c.confirm = nil
 	c.sources = src
 	return c, nil
 }
@@ -77,9 +88,18 @@ func loadFile(c *Config, src Sources, home string) (toolconf.Own, Problems) {
 	f := file{
 		name: name, env: src.Env, base: filepath.Dir(path), home: userHome(src.Env), seen: c.origins, noJobs: src.NoTools && !src.Scheduler,
 	}
+	found := src.File == "" && name == workFile
+	if found {
+		if err := ownFile(path); err != nil {
+			return toolconf.Own{}, Problems{{Where: name, Text: err.Error()}}
+		}
+	}
 	c.read, _ = os.Stat(path) // before: what changes while it is read is found by FollowJobs
 	f.read(path, c)
 	c.File = path
+	if found {
+		c.confirm = func() error { return confirmWorkFile(path, f.root, src) }
+	}
 	return toolconf.Own{Name: name, Base: f.base, Pairs: f.tools}, f.found
 }
 
@@ -116,9 +136,9 @@ func findFile(src Sources, home string) (name, path string) {
 	if src.NoSearch {
 		return "", ""
 	}
-	here := filepath.Join(src.Dir, "signalbox.yaml")
-	if _, err := os.Lstat(here); err == nil {
-		return "signalbox.yaml", here
+	here := filepath.Join(src.Dir, workFile)
+	if _, err := os.Lstat(here); err == nil && !src.NoWorkFile {
+		return workFile, here
 	}
 	if home == "" {
 		return "", ""
@@ -171,6 +191,42 @@ func loadRedisURL(c *Config, src Sources) Problems {
 	}
 	c.origins[x.key] = redisURL
 	return nil
+}
+
+// loadTokenFile reads the token from the file that is named. Of a token and a
+// file the one that comes from nearer counts: flag, variable, file.
+func loadTokenFile(c *Config) Problems {
+	if c.TokenFile == "" {
+		return nil
+	}
+	if from, ok := c.origins["token"]; ok {
+		file := c.origins["token_file"]
+		switch token := nearness(from) - nearness(file); {
+		case token > 0:
+			c.TokenFile = ""
+			return nil
+		case token == 0:
+			return Problems{{Where: file, Key: "token_file", Text: "the token stands at " + from + ": give one of them"}}
+		}
+	}
+	token, err := ReadSecret(c.TokenFile)
+	if err != nil {
+		return Problems{{Where: c.Origin("token_file"), Key: "token_file", Text: err.Error()}}
+	}
+	c.Token = token
+	c.origins["token"] = c.origins["token_file"]
+	return nil
+}
+
+// nearness orders the places that a value can come from.
+func nearness(origin string) int {
+	switch {
+	case strings.HasPrefix(origin, "--"):
+		return 2
+	case strings.Contains(origin, ":"):
+		return 0
+	}
+	return 1
 }
 
 // words are the parts of a list with commas.

@@ -38,8 +38,11 @@ func (w *world) write(path, text string) {
 
 func (w *world) file(text string) { w.write(filepath.Join(w.dir, "signalbox.yaml"), text) }
 
+// trusted is the answer of somebody who trusts the files of his folder.
+func trusted(config.Untrusted) (bool, error) { return true, nil }
+
 func (w *world) load(file string, flags ...config.Flag) (config.Config, error) {
-	return config.Load(config.Sources{File: file, Dir: w.dir, Flags: flags, Env: func(name string) (string, bool) {
+	return config.Load(config.Sources{Ask: trusted, File: file, Dir: w.dir, Flags: flags, Env: func(name string) (string, bool) {
 		v, ok := w.env[name]
 		return v, ok
 	}})

@@ -26,6 +26,8 @@ var logLevels = []string{"debug", "verbose", "info", "warn", "error"}
 var settings = schema[Config]{
 	text("director", wantURL, func(c *Config) *string { return &c.Director }, validDirector).from("SIGNALBOX_DIRECTOR"),
 	text("token", wantToken, func(c *Config) *string { return &c.Token }, validToken).hidden().from("SIGNALBOX_TOKEN"),
+	path("token_file", func(c *Config) *string { return &c.TokenFile }).from("SIGNALBOX_TOKEN_FILE"),
+	boolean("open", func(c *Config) *bool { return &c.Open }),
 	text("addr", wantAddr, func(c *Config) *string { return &c.Addr }, validAddr).from("SIGNALBOX_ADDR"),
 	path("data", func(c *Config) *string { return &c.Data }).from("SIGNALBOX_DATA", "AG_QUEUE_DIR"),
 	text("store", "sqlite:[FILE], postgres://…, redis://… or memory:", func(c *Config) *string { return &c.Store }, validStore).hidden().from("SIGNALBOX_STORE"),

@@ -38,7 +38,7 @@ func TestTools(t *testing.T) {
 	if want := "SIGNALBOX_TOOLS: tools: sub/gone.json: no such file or directory"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
-	c, err := config.Load(config.Sources{Dir: w.dir, NoTools: true, Env: func(n string) (string, bool) { v, ok := w.env[n]; return v, ok }})
+	c, err := config.Load(config.Sources{Ask: trusted, Dir: w.dir, NoTools: true, Env: func(n string) (string, bool) { v, ok := w.env[n]; return v, ok }})
 	if err != nil || !c.Tools.Empty() {
 		t.Errorf("without tools: %v %+v", err, c.Tools)
 	}

@@ -110,7 +110,7 @@ func TestEveryRouteAsksForTheToken(t *testing.T) {
 			addr := fmt.Sprintf("198.51.100.%d:1", i)
 			got := b.do(route.Method, sample(route.Path), "", append(edits, from(addr))...)
 			if route.Scope == api.ScopePublic {
-				if route.Name != "login" && route.Name != "prove" { // which ask for a body
+				if route.Request == nil { // the others ask for a body
 					got.want(t, route.Status, nil)
 				}
 				continue

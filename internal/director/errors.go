@@ -37,7 +37,7 @@ var statuses = map[signalbox.Code]outcome{
 	signalbox.CodeCallCycle:           {status: http.StatusConflict, hint: "send Prefer: respond-async and end without waiting for the answer, or use the bypass of the other agent"},
 	signalbox.CodeCallDepth:           {status: http.StatusConflict},
 	signalbox.CodeUnsupported:         {status: http.StatusNotImplemented},
-	signalbox.CodeUnauthorized:        {status: http.StatusUnauthorized, hint: "send Authorization: Bearer TOKEN; the command line takes --token or SIGNALBOX_TOKEN"},
+	signalbox.CodeUnauthorized:        {status: http.StatusUnauthorized, hint: "send Authorization: Bearer TOKEN; the command line of who started the director finds it by itself, and takes --token-file or SIGNALBOX_TOKEN"},
 	signalbox.CodeForbidden:           {status: http.StatusForbidden},
 	signalbox.CodeRateLimited:         {status: http.StatusTooManyRequests, retryable: true},
 	signalbox.CodeTooLarge:            {status: http.StatusRequestEntityTooLarge},

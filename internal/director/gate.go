@@ -49,9 +49,6 @@ func callerIn(ctx context.Context) caller {
 	return c
 }
 
-// loginCookie is the name of the cookie that a login sets.
-const loginCookie = "signalbox_login"
-
 // gate decides who may use which route.
 type gate struct {
 	id     *identity.Keeper
@@ -92,7 +89,7 @@ func (g gate) identify(r *http.Request, c *caller) error {
 	default:
 		// What was a login once is no more than no token at all: the page in
 		// which it stands shall come to the login page.
-		if c.who, err = g.id.FromLogin(cookieOf(r)); err == nil {
+		if c.who, err = g.id.FromLogin(cookieNamed(r, loginCookie), r.Header.Get(loginHeader)); err == nil {
 			c.trusted = true
 		} else if signalbox.CodeOf(err) == signalbox.CodeUnavailable {
 			return err
@@ -213,10 +210,10 @@ func bearer(r *http.Request) (token string, given bool, err error) {
 	return token, ok && strings.EqualFold(scheme, "Bearer") && token != "", nil
 }
 
-// cookieOf returns the secret of the login in a request; "" also where there
-// are several, of which another site may have set one.
-func cookieOf(r *http.Request) string {
-	found := r.CookiesNamed(loginCookie)
+// cookieNamed returns the value of a cookie; "" also where there are several,
+// of which another site may have set one.
+func cookieNamed(r *http.Request, name string) string {
+	found := r.CookiesNamed(name)
 	if len(found) != 1 {
 		return ""
 	}

@@ -25,7 +25,7 @@ const (
 // narrowings says it for every route that is not only for admins, who have no
 // limits. Figures of the whole (depth, counts, positions) are shown to all.
 var narrowings = map[string]narrowing{
-	"me": narrowFree, "prove": narrowFree, "login": narrowFree, "logout": narrowFree, "loginPage": narrowFree, "loginScript": narrowFree,
+	"me": narrowFree, "prove": narrowFree, "login": narrowFree, "useLink": narrowFree, "logout": narrowFree, "loginPage": narrowFree, "loginScript": narrowFree,
 	"status": narrowFree, "openapi": narrowFree, "healthz": narrowFree, "readyz": narrowFree,
 	"task": narrowTask, "cancel": narrowTask, "retry": narrowTask, "why": narrowTask, "output": narrowTask, "activity": narrowTask,
 	"heartbeat": narrowAgent, "claim": narrowAgent, "report": narrowAgent, "clearLane": narrowAgent, "releaseLane": narrowAgent, "lane": narrowAgent,

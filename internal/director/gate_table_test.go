@@ -1,6 +1,7 @@
 package director_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -60,6 +61,7 @@ var table = map[string]string{
 	"auditHead":      "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"me":             "1    +    +    +    +    +    +    +    +    +    +    +    +    +    +    1    1",
 	"logout":         "1    +    +    +    +    +    +    +    +    +    +    +    +    +    +    1    1",
+	"makeLink":       "1    3    3    3    3    3    3    3    3    3    3    3    3    +    3    1    1",
 	"tokens":         "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"createToken":    "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
 	"revokeToken":    "1    3    3    3    3    3    3    3    3    3    3    +    +    +    3    1    1",
@@ -100,6 +102,7 @@ var table = map[string]string{
 	// For everyone: what is shown is not even looked at.
 	"login":       "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
 	"prove":       "1    1    1    1    1    1    1    1    1    1    1    1    1    1    1    1    1", // to who proves the same, whatever else is shown
+	"useLink":     "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
 	"loginPage":   "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
 	"loginScript": "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
 	"home":        "+    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +    +",
@@ -251,9 +254,15 @@ func (b *box) login(user string) edit {
 	return cookie(got)
 }
 
-// cookie shows the cookies that an answer set.
+// cookie shows a login that an answer began: its cookies, and the key that a
+// page keeps.
 func cookie(r reply) edit {
+	var begun api.LoggedIn
+	_ = json.Unmarshal(r.body, &begun) // the answer may be none
 	return func(q *http.Request) {
+		if begun.Key != "" {
+			q.Header.Set("Signalbox-Login", begun.Key)
+		}
 		for _, c := range r.Cookies() {
 			q.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value})
 		}

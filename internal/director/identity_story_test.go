@@ -21,6 +21,14 @@ func (s *session) identityStory() {
 	s.ask("me", "From now on", "/api/me", "")
 	anna := cookie(s.ask("login", "", "/api/login", `{"user":"anna","password":"correct horse battery staple"}`))
 	s.ask("login", "All ways to fail look the same", "/api/login", `{"user":"nobody","password":"correct horse battery staple"}`)
+	open := s.box
+	s.box = newBox(s.t, fixed(&s.clock), withToken)
+	var link api.LoginLink
+	s.ask("makeLink", "", "/api/login/link", "", bearer(secret)).want(s.t, http.StatusCreated, &link)
+	once := `{"code":"` + strings.TrimPrefix(link.Path, "/login#once=") + `"}`
+	s.ask("useLink", "", "/api/login/once", once)
+	s.ask("useLink", "A second time", "/api/login/once", once)
+	s.box = open
 	s.ask("me", "With the cookie of a login, or a token", "/api/me", "", anna)
 	s.ask("users", "", "/api/users", "", anna)
 	var agent api.TokenCreated

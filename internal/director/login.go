@@ -10,29 +10,93 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
+const (
+	// LinkFor is how long a login link can be used.
+	LinkFor = identity.LinkFor
+	// loginCookie and deviceCookie are the names of the cookies that a login
+	// sets, loginHeader that of the header with its other half.
+	loginCookie  = "signalbox_login"
+	deviceCookie = "signalbox_device"
+	loginHeader  = "Signalbox-Login"
+	deviceFor    = 180 * 24 * time.Hour
+)
+
 // login is POST /api/login. The answer sets a cookie with a secret that is
-// always new; the login that the browser had before ends.
+// always new, and has the key without which it is worth nothing; the login that
+// the browser had before ends.
 func (d *Director) login(w http.ResponseWriter, r *http.Request) error {
 	var req api.LoginRequest
 	if err := decode(w, r, &req, false); err != nil {
 		return err
 	}
-	addr := callerFrom(r).addr
-	who, secret, ends, err := d.identity.Login(r.Context(), req.User, req.Password, addr)
+	l, err := d.identity.Login(r.Context(), identity.Attempt{
+		User: req.User, Password: req.Password, Addr: callerFrom(r).addr, Device: cookieNamed(r, deviceCookie),
+	})
 	if err != nil {
 		return d.loginFailed(r, req.User, err)
 	}
-	who.Addr = addr
-	if err := d.auditAs(r, who, signalbox.Audit{EventType: "login", Action: "login", Resource: who.Key()}); err != nil {
-		return errors.Join(err, d.identity.Logout(r.Context(), secret))
+	return d.loggedIn(w, r, l, "login")
+}
+
+// useLink is POST /api/login/once: a login by the link that signalbox up
+// prints.
+func (d *Director) useLink(w http.ResponseWriter, r *http.Request) error {
+	var req api.LoginOnce
+	if err := decode(w, r, &req, false); err != nil {
+		return err
 	}
-	if old := cookieOf(r); old != "" {
-		if err := d.identity.Logout(r.Context(), old); err != nil {
-			return err
+	if req.Code == "" {
+		return signalbox.Invalid("code", "give the code of a login link")
+	}
+	l, err := d.identity.UseLink(r.Context(), req.Code)
+	if err != nil {
+		if signalbox.CodeOf(err) == signalbox.CodeUnauthorized {
+			d.auditBounded(r, signalbox.Audit{
+				EventType: "login", Action: "login_link", Resource: "a login link", Result: auditFailed, Severity: severityWarning,
+			}, nil)
 		}
+		return err
 	}
-	setLoginCookie(w, r, secret, ends.Sub(d.engine.Now()))
-	d.answer(w, http.StatusOK, d.meOf(who))
+	return d.loggedIn(w, r, l, "login_link")
+}
+
+// makeLink is POST /api/login/link: a link for the owner, whose token alone
+// may ask for it.
+func (d *Director) makeLink(w http.ResponseWriter, r *http.Request) error {
+	if who := callerOf(r).who; !d.identity.IsStatic(who) {
+		return refuse(signalbox.CodeForbidden, "log in with your password", "a login link is for the owner of the director's own token, and %s is not", who.String())
+	}
+	code, ends, err := d.identity.NewLink()
+	if err != nil {
+		return err
+	}
+	d.answer(w, http.StatusCreated, api.LoginLink{Path: linkPath(code), ExpiresAt: ends.UTC()})
+	return nil
+}
+
+// LoginLink makes a link that logs the owner in at url, once.
+func (d *Director) LoginLink(url string) (string, error) {
+	code, _, err := d.identity.NewLink()
+	return url + linkPath(code), err
+}
+
+// linkPath has the code where no browser sends it, and so no log has it.
+func linkPath(code string) string { return "/login#once=" + code }
+
+// loggedIn answers with a login that was begun.
+func (d *Director) loggedIn(w http.ResponseWriter, r *http.Request, l identity.Login, action string) error {
+	l.Who.Addr = callerFrom(r).addr
+	if err := d.auditAs(r, l.Who, signalbox.Audit{EventType: "login", Action: action, Resource: l.Who.Key()}); err != nil {
+		return errors.Join(err, d.identity.Logout(r.Context(), l.Cookie, l.Key))
+	}
+	if err := d.identity.Logout(r.Context(), cookieNamed(r, loginCookie), r.Header.Get(loginHeader)); err != nil {
+		return err
+	}
+	setCookie(w, r, loginCookie, l.Cookie, l.Ends.Sub(d.engine.Now()))
+	if l.Device != "" {
+		setCookie(w, r, deviceCookie, l.Device, deviceFor)
+	}
+	d.answer(w, http.StatusOK, api.LoggedIn{Me: d.meOf(l.Who), Key: l.Key})
 	return nil
 }
 
@@ -54,7 +118,7 @@ func (d *Director) loginFailed(r *http.Request, user string, err error) error {
 	if errors.As(err, &blocked) {
 		var plain *signalbox.Error
 		errors.As(err, &plain)
-		return &refusal{err: plain, hint: "the right password works from another address", retryAfter: int(blocked.Wait/time.Second) + 1}
+		return &refusal{err: plain, hint: "the right password works from another address, and in a browser that has logged in before", retryAfter: int(blocked.Wait/time.Second) + 1}
 	}
 	if code == signalbox.CodeUnauthorized {
 		return refuse(code, "check both; signalbox users lists the users, for an admin", "%s", err.Error())
@@ -62,15 +126,16 @@ func (d *Director) loginFailed(r *http.Request, user string, err error) error {
 	return err
 }
 
-// setLoginCookie sets the cookie of a login, or with an age below 0 takes it
-// away. No script can read it, and no other site makes a browser send it.
-func setLoginCookie(w http.ResponseWriter, r *http.Request, secret string, age time.Duration) {
+// setCookie sets a cookie of a login, or with an age below 0 takes it away. No
+// script can read it, and no other site makes a browser send it; pages of other
+// ports of this host do see it.
+func setCookie(w http.ResponseWriter, r *http.Request, name, secret string, age time.Duration) {
 	seconds := int((age + time.Second - 1) / time.Second)
 	if age < 0 {
 		seconds = -1
 	}
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // without TLS a Secure cookie would never come back
-		Name: loginCookie, Value: secret, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Name: name, Value: secret, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		// Whoever claims a proxy with TLS that is not there harms only itself.
 		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
 	})
@@ -78,20 +143,33 @@ func setLoginCookie(w http.ResponseWriter, r *http.Request, secret string, age t
 
 // logout is POST /api/logout.
 func (d *Director) logout(w http.ResponseWriter, r *http.Request) error {
-	if secret := cookieOf(r); secret != "" {
-		who, err := d.identity.FromLogin(secret)
+	if cookie := cookieNamed(r, loginCookie); cookie != "" {
+		key := r.Header.Get(loginHeader)
+		who, err := d.identity.FromLogin(cookie, key)
 		if err == nil {
-			if err := d.identity.Logout(r.Context(), secret); err != nil {
+			if err := d.identity.Logout(r.Context(), cookie, key); err != nil {
 				return err
 			}
 			if err := d.auditAs(r, who, signalbox.Audit{EventType: "login", Action: "logout", Resource: who.Key()}); err != nil {
 				return err
 			}
 		}
-		setLoginCookie(w, r, "", -1)
+		setCookie(w, r, loginCookie, "", -1)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// fresh refuses a login that was begun too long ago for a change of who may do
+// what.
+func (d *Director) fresh(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if !d.identity.Fresh(callerOf(r).who) {
+			return refuse(signalbox.CodeForbidden, "log in again at /login, with the password or with a link of signalbox login-link; or use a token",
+				"a login changes tokens and users only within %d minutes of its password", identity.FreshFor/time.Minute)
+		}
+		return h(w, r)
+	}
 }
 
 // me is GET /api/me.

@@ -92,7 +92,7 @@ func ownHost(p Peers) []string {
 // shown are the headers by which a caller proves who it is, or says in which
 // execution it asks. They go along to another director, which decides by them
 // for itself: nothing else vouches for the caller there.
-var shown = []string{"Authorization", sourceAgentHeader, executionHeader, "User-Agent"}
+var shown = []string{"Authorization", loginHeader, sourceAgentHeader, executionHeader, "User-Agent"}
 
 // proofOf takes from a request what another director is to be shown. Of the
 // cookies that is the login alone.
@@ -103,7 +103,7 @@ func proofOf(r *http.Request) http.Header {
 			proof[name] = values
 		}
 	}
-	if login := cookieOf(r); login != "" {
+	if login := cookieNamed(r, loginCookie); login != "" {
 		proof.Set("Cookie", loginCookie+"="+login) // as it came, so it needs no quotes
 	}
 	return proof

@@ -35,10 +35,10 @@ func (d *Director) Serve(ctx context.Context, l net.Listener) error {
 	switch {
 	case d.identity.Open() && d.cfg.ToolsOnly: // which keeps no tokens, and whose only one stands in its configuration
 		d.log.Warn("this gateway is open: whoever reaches it, every program of this host, may call its tools",
-			"close", "start it with SIGNALBOX_TOKEN")
+			"close", "start it with --token-file FILE")
 	case d.identity.Open():
 		d.log.Warn("this director is open: whoever reaches it, every program of this host, has every right",
-			"close", "signalbox tokens create admin --scope admin, or start it with --token")
+			"close", "start it without --open")
 	}
 	srv := &http.Server{
 		Handler:           d.handler,
@@ -79,7 +79,7 @@ func CheckListen(addr string, id *identity.Keeper) error {
 	if isLoopback(host) {
 		return nil
 	}
-	const cure = "set one of 16 characters or more (--token or SIGNALBOX_TOKEN; openssl rand -hex 32 makes one), or listen on "
+	const cure = "set one of 16 characters or more (--token-file or SIGNALBOX_TOKEN; openssl rand -hex 32 makes one), or listen on "
 	switch {
 	case id.Open():
 		return signalbox.Invalid("token", "will not listen on %s without a token, for whoever reaches it could run tasks and tools: %s127.0.0.1:%s (a director: and make an admin there first)", addr, cure, port)

@@ -63,7 +63,7 @@ func (s *termSession) admit(first api.TerminalMessage) error {
 
 func (s *termSession) open(first api.TerminalMessage) error {
 	who, ok := s.d.terms.redeem(first.Token, s.r.PathValue("name"))
-	if login, err := s.d.identity.FromLogin(cookieOf(s.r)); err == nil && login.Key() != who.Key() {
+	if named := s.d.identity.NamedBy(cookieNamed(s.r, loginCookie)); named != "" && named != who.Key() {
 		ok = false // of someone else, in a browser where another is logged in
 	}
 	if !ok {

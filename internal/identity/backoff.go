@@ -11,7 +11,9 @@ import (
 // The back-off of logins (seed work-queue): ten failures of a user from one
 // address block block that user from there for an hour; fifty from one
 // address block, of whatever users, block it whole. The right password at
-// another address still works, so nobody can be locked out from afar.
+// another address still works, so nobody can be locked out from afar, and so it
+// does in a browser in which the user has logged in before: what is tried
+// there is counted by itself, ten failures too.
 const (
 	userFailures = 10
 	addrFailures = 50
@@ -19,11 +21,27 @@ const (
 	maxFailing   = 10_000
 )
 
-// failing names who fails: a user at an address block, or with user "" the
-// block.
+// guesser is who tries to log in.
+type guesser struct {
+	user   string
+	device string // in which the user has logged in before; "": in none that is known
+	addr   netip.Prefix
+}
+
+// counts are what an attempt is counted at, with the most failures of each.
+func (g guesser) counts() map[failing]int {
+	if g.device != "" {
+		return map[failing]int{{user: g.user, device: g.device}: userFailures}
+	}
+	return map[failing]int{{user: g.user, from: g.addr}: userFailures, {from: g.addr}: addrFailures}
+}
+
+// failing names who fails: a user at an address block or in a device, or with
+// user "" the block.
 type failing struct {
-	user string
-	from netip.Prefix
+	user   string
+	device string
+	from   netip.Prefix
 }
 
 type failures struct {
@@ -57,15 +75,18 @@ func AddrBlock(addr string) netip.Prefix {
 
 // take counts an attempt as failed before it is made, so that many at once
 // are counted too, or says how long to wait. forgive takes it back.
-func (b *backoff) take(user, addr string, now time.Time) (wait time.Duration) {
+func (b *backoff) take(g guesser, now time.Time) (wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	byUser, byAddr := failing{user, AddrBlock(addr)}, failing{"", AddrBlock(addr)}
-	if wait = max(b.wait(byUser, userFailures, now), b.wait(byAddr, addrFailures, now)); wait > 0 {
+	counts := g.counts()
+	for key, most := range counts {
+		wait = max(wait, b.wait(key, most, now))
+	}
+	if wait > 0 {
 		return wait
 	}
 	b.makeRoom(now)
-	for _, key := range []failing{byUser, byAddr} {
+	for key := range counts {
 		f := b.seen[key]
 		if now.Sub(f.last) >= blockedFor {
 			f.n = 0
@@ -84,16 +105,16 @@ func (b *backoff) wait(key failing, most int, now time.Time) time.Duration {
 }
 
 // forgive takes an attempt back: the password was right.
-func (b *backoff) forgive(user, addr string) {
+func (b *backoff) forgive(g guesser) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.seen, failing{user, AddrBlock(addr)})
-	key := failing{"", AddrBlock(addr)}
-	if f := b.seen[key]; f.n > 1 {
-		f.n--
-		b.seen[key] = f
-	} else {
-		delete(b.seen, key)
+	for key := range g.counts() {
+		if f := b.seen[key]; key.user == "" && f.n > 1 { // others of the address are not forgiven
+			f.n--
+			b.seen[key] = f
+		} else {
+			delete(b.seen, key)
+		}
 	}
 }
 

@@ -155,13 +155,13 @@ func (h *house) user(p identity.PutUser) signalbox.User {
 	return u
 }
 
-func (h *house) login(user, password string) string {
+func (h *house) login(user, password string) identity.Login {
 	h.t.Helper()
-	_, secret, _, err := h.Login(h.t.Context(), user, password, "192.0.2.1")
+	l, err := h.Login(h.t.Context(), try(user, password, "192.0.2.1"))
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return secret
+	return l
 }
 
 func wantCode(t *testing.T, err error, code signalbox.Code, words ...string) {
@@ -312,15 +312,15 @@ func TestATokenNeverOutlivesItsUser(t *testing.T) {
 	h.user(identity.PutUser{ID: "ben", Disabled: new(true)})
 	_, err = h.FromToken(secret)
 	wantCode(t, err, signalbox.CodeUnauthorized, "disabled")
-	_, err = h.FromLogin(cookie)
+	_, err = h.FromLogin(cookie.Cookie, cookie.Key)
 	wantCode(t, err, signalbox.CodeUnauthorized)
-	_, _, _, err = h.Login(ctx, "ben", right, "192.0.2.7")
+	_, err = h.Login(ctx, try("ben", right, "192.0.2.7"))
 	wantCode(t, err, signalbox.CodeUnauthorized)
 	h.user(identity.PutUser{ID: "ben", Disabled: new(false)})
 	if _, err = h.FromToken(secret); err != nil {
 		t.Error(err)
 	}
-	if _, err = h.FromLogin(cookie); err == nil {
+	if _, err = h.FromLogin(cookie.Cookie, cookie.Key); err == nil {
 		t.Error("a login came alive again with its user")
 	}
 	// Whoever gets the name later does not get the tokens.

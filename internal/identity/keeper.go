@@ -51,6 +51,8 @@ type Keeper struct {
 	hashing  chan struct{} // hashes of passwords that are made at once
 	waiting  atomic.Int64  // logins that wait for one
 	backoff  backoff
+	links    links
+	devices  [sha256.Size]byte // proves the secrets of devices
 	started  time.Time
 	nobody   string // hash of a password that nobody has
 
@@ -84,6 +86,9 @@ func New(ctx context.Context, s Store, o Options) (*Keeper, error) {
 		change: newTurn(), looks: looks{again: newTurn()},
 	}
 	k.backoff.init()
+	if _, err := io.ReadFull(rand.Reader, k.devices[:]); err != nil {
+		return nil, err
+	}
 	k.change.lock()
 	defer k.change.unlock()
 	return k, k.refresh(ctx)

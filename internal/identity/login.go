@@ -2,6 +2,9 @@ package identity
 
 import (
 	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -17,20 +20,40 @@ const (
 
 var errLogin = signalbox.Errorf(signalbox.CodeUnauthorized, "the user or the password is not right")
 
+// Login is a login that was begun: who it is, and the two halves of what proves
+// it. A browser sends the cookie to every port of the director's host, and so
+// to other programs' pages; the key it keeps for the director's own pages,
+// which send it in a header. Neither is worth anything without the other.
+type Login struct {
+	Who         signalbox.Principal
+	Cookie, Key string
+	Ends        time.Time
+	Device      string // secret by which the browser is known at the next login; "": none
+}
+
+// Attempt is a try to log in.
+type Attempt struct {
+	User, Password string
+	Addr           string
+	Device         string // what a browser shows that has logged in before; "": nothing
+}
+
 // Login proves a password and returns a new login. All ways to fail look and
 // last the same, whether there is such a user or not.
 //
 // Errors: CodeUnauthorized; CodeRateLimited, as a *Blocked where it was the
 // back-off.
-func (k *Keeper) Login(ctx context.Context, user, password, addr string) (who signalbox.Principal, secret string, ends time.Time, err error) {
-	if user == "" || password == "" || len(password) > MaxPassword {
-		return who, "", ends, signalbox.Invalid("password", "user and password must be given, the password with at most %d bytes", MaxPassword)
+func (k *Keeper) Login(ctx context.Context, a Attempt) (Login, error) {
+	if a.User == "" || a.Password == "" || len(a.Password) > MaxPassword {
+		return Login{}, signalbox.Invalid("password", "user and password must be given, the password with at most %d bytes", MaxPassword)
 	}
+	user := a.User
 	if !signalbox.ValidName(user) {
 		user = "-" // no user can be named so; they share one count
 	}
-	if wait := k.backoff.take(user, addr, time.Now()); wait > 0 {
-		return who, "", ends, &Blocked{Wait: wait}
+	from := guesser{user: user, device: k.deviceOf(user, a.Device), addr: AddrBlock(a.Addr)}
+	if wait := k.backoff.take(from, time.Now()); wait > 0 {
+		return Login{}, &Blocked{Wait: wait}
 	}
 	u, ok := k.current().users[user]
 	usable := ok && !u.Disabled && u.Password != ""
@@ -38,44 +61,73 @@ func (k *Keeper) Login(ctx context.Context, user, password, addr string) (who si
 	if !usable {
 		stored = k.nobody
 	}
-	right, err := k.verify(ctx, stored, password)
+	right, err := k.verify(ctx, stored, a.Password)
 	switch {
 	case err != nil:
-		return who, "", ends, err
+		return Login{}, err
 	case !right || !usable:
-		return who, "", ends, errLogin
+		return Login{}, errLogin
 	}
-	k.backoff.forgive(user, addr)
-	return k.beginLogin(ctx, u)
+	k.backoff.forgive(from)
+	l, err := k.beginLogin(ctx, u)
+	if l.Device = a.Device; from.device == "" {
+		l.Device = k.newDevice(user)
+	}
+	return l, err
 }
 
 // beginLogin stores a login. The password was proved of the user as u was
 // then: if it was changed in the meantime, that counts no more.
-func (k *Keeper) beginLogin(ctx context.Context, u signalbox.User) (who signalbox.Principal, secret string, ends time.Time, err error) {
-	id, secret, hash, err := k.newSecret(signalbox.PrincipalUser)
-	if err != nil {
-		return who, "", ends, err
-	}
+func (k *Keeper) beginLogin(ctx context.Context, u signalbox.User) (Login, error) {
 	now := k.now()
-	ends = now.Add(LoginFor)
-	err = k.alter(ctx, func(v *view) error {
+	return k.storeLogin(ctx, signalbox.Token{
+		Kind: signalbox.PrincipalUser, Principal: u.ID, Scopes: u.Role.Scopes(), CreatedAt: later(now, u.CreatedAt), CreatedBy: u.ID,
+	}, func(v *view) error {
 		latest, ok := v.users[u.ID]
 		if !ok || latest.Disabled || latest.Password != u.Password || !latest.CreatedAt.Equal(u.CreatedAt) {
 			return errLogin
 		}
-		if err := k.endOldLogins(ctx, v, u.ID, now); err != nil {
+		return k.endOldLogins(ctx, v, u.ID, now)
+	})
+}
+
+// storeLogin gives a login its secrets and stores it, after check.
+func (k *Keeper) storeLogin(ctx context.Context, t signalbox.Token, check func(v *view) error) (l Login, err error) {
+	t.ID, l.Cookie, _, err = k.newSecret(signalbox.PrincipalUser)
+	if err != nil {
+		return l, err
+	}
+	var key [secretBytes]byte
+	if _, err = io.ReadFull(k.opts.Random, key[:]); err != nil {
+		return l, fmt.Errorf("read random bytes for a login: %w", err)
+	}
+	l.Key = base64.RawURLEncoding.EncodeToString(key[:])
+	t.Login, t.Name, t.Hash, t.ExpiresAt = true, "login", hashOf(bothHalves(l.Cookie, l.Key)), k.now().Add(LoginFor)
+	err = k.alter(ctx, func(v *view) error {
+		if err := check(v); err != nil {
 			return err
 		}
-		return k.store.PutToken(ctx, signalbox.Token{
-			ID: id, Login: true, Name: "login", Hash: hash, Kind: signalbox.PrincipalUser, Principal: u.ID, Scopes: u.Role.Scopes(),
-			CreatedAt: later(now, u.CreatedAt), CreatedBy: u.ID, ExpiresAt: ends,
-		})
+		return k.store.PutToken(ctx, t)
 	})
-	if err != nil {
-		return who, "", ends, err
+	if err == nil {
+		l.Ends = t.ExpiresAt
+		l.Who, err = k.FromLogin(l.Cookie, l.Key)
 	}
-	who, err = k.FromLogin(secret)
-	return who, secret, ends, err
+	return l, err
+}
+
+// bothHalves is what a login is proved by.
+func bothHalves(cookie, key string) string { return cookie + "." + key }
+
+// FreshFor is how long after it was begun a login may change who may do what.
+const FreshFor = 10 * time.Minute
+
+// Fresh reports whether a caller may change tokens and users: a login only
+// soon after it was begun, so that a browser that was left alone, or a stolen
+// login, cannot make rights that outlive it.
+func (k *Keeper) Fresh(who signalbox.Principal) bool {
+	t, ok := k.Token(who.TokenID)
+	return !ok || !t.Login || k.now().Sub(t.CreatedAt) < FreshFor
 }
 
 // later is the later of two times: a token is not older than its user, even
@@ -119,8 +171,8 @@ func (k *Keeper) deleteTokens(ctx context.Context, ids []string) error {
 }
 
 // Logout ends a login. One that is none, or has ended, is no error.
-func (k *Keeper) Logout(ctx context.Context, secret string) error {
-	who, err := k.FromLogin(secret)
+func (k *Keeper) Logout(ctx context.Context, cookie, key string) error {
+	who, err := k.FromLogin(cookie, key)
 	if err != nil {
 		return nil //nolint:nilerr // there is nothing to end
 	}

@@ -15,6 +15,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
+func try(user, password, addr string) identity.Attempt {
+	return identity.Attempt{User: user, Password: password, Addr: addr}
+}
+
 func withAnna(t *testing.T) *house {
 	h := newHouse(t)
 	h.user(identity.PutUser{ID: "anna", Email: new("anna@example.com"), Password: right, Role: signalbox.RoleAdmin})
@@ -25,13 +29,13 @@ func TestALoginIsNotATokenAndATokenNoLogin(t *testing.T) {
 	h := withAnna(t)
 	cookie := h.login("anna", right)
 	_, token := h.token(identity.NewToken{Name: "laptop", User: "anna"})
-	who, err := h.FromLogin(cookie)
+	who, err := h.FromLogin(cookie.Cookie, cookie.Key)
 	if err != nil || who.Key() != "user:anna" || !who.Has(signalbox.ScopeAdmin) || who.Email != "anna@example.com" {
 		t.Errorf("%+v, %v", who, err)
 	}
-	_, err = h.FromToken(cookie)
+	_, err = h.FromToken(cookie.Cookie)
 	wantCode(t, err, signalbox.CodeUnauthorized)
-	_, err = h.FromLogin(token)
+	_, err = h.FromLogin(token, cookie.Key)
 	wantCode(t, err, signalbox.CodeUnauthorized)
 	for _, tok := range h.Tokens() {
 		if tok.Login {
@@ -40,15 +44,15 @@ func TestALoginIsNotATokenAndATokenNoLogin(t *testing.T) {
 	}
 	_, err = h.RevokeToken(t.Context(), who.TokenID)
 	wantCode(t, err, signalbox.CodeNotFound)
-	if h.login("anna", right) == cookie {
+	if h.login("anna", right).Cookie == cookie.Cookie {
 		t.Error("a second login has the secret of the first")
 	}
-	if err := h.Logout(t.Context(), cookie); err != nil {
+	if err := h.Logout(t.Context(), cookie.Cookie, cookie.Key); err != nil {
 		t.Fatal(err)
 	}
-	_, err = h.FromLogin(cookie)
+	_, err = h.FromLogin(cookie.Cookie, cookie.Key)
 	wantCode(t, err, signalbox.CodeUnauthorized)
-	if err := h.Logout(t.Context(), cookie); err != nil {
+	if err := h.Logout(t.Context(), cookie.Cookie, cookie.Key); err != nil {
 		t.Errorf("logging out twice: %v", err)
 	}
 }
@@ -57,19 +61,19 @@ func TestALoginEnds(t *testing.T) {
 	h := withAnna(t)
 	cookie := h.login("anna", right)
 	h.now = h.now.Add(identity.LoginFor)
-	_, err := h.FromLogin(cookie)
+	_, err := h.FromLogin(cookie.Cookie, cookie.Key)
 	wantCode(t, err, signalbox.CodeUnauthorized, "expired")
 	// A new password ends the logins of the old one, not the tokens.
 	cookie = h.login("anna", right)
 	_, token := h.token(identity.NewToken{Name: "laptop", User: "anna"})
 	h.user(identity.PutUser{ID: "anna", Password: "another long password"})
-	if _, err = h.FromLogin(cookie); err == nil {
+	if _, err = h.FromLogin(cookie.Cookie, cookie.Key); err == nil {
 		t.Error("a login outlived its password")
 	}
 	if _, err = h.FromToken(token); err != nil {
 		t.Error(err)
 	}
-	_, _, _, err = h.Login(t.Context(), "anna", right, "192.0.2.1")
+	_, err = h.Login(t.Context(), try("anna", right, "192.0.2.1"))
 	wantCode(t, err, signalbox.CodeUnauthorized)
 	// Logins do not pile up.
 	for range identity.MaxLogins + 5 {
@@ -94,7 +98,7 @@ func TestUsersCannotBeEnumerated(t *testing.T) {
 		if user == "ben" {
 			password = right
 		}
-		_, _, _, err := h.Login(t.Context(), user, password, fmt.Sprintf("192.0.2.%d", i))
+		_, err := h.Login(t.Context(), try(user, password, fmt.Sprintf("192.0.2.%d", i)))
 		wantCode(t, err, signalbox.CodeUnauthorized)
 		said[err.Error()] = true
 	}
@@ -102,7 +106,7 @@ func TestUsersCannotBeEnumerated(t *testing.T) {
 		t.Errorf("the errors differ: %v", said)
 	}
 	for _, bad := range []string{"", strings.Repeat("x", identity.MaxPassword+1)} {
-		_, _, _, err := h.Login(t.Context(), "anna", bad, "192.0.2.1")
+		_, err := h.Login(t.Context(), try("anna", bad, "192.0.2.1"))
 		wantCode(t, err, signalbox.CodeValidation)
 	}
 }
@@ -110,39 +114,173 @@ func TestUsersCannotBeEnumerated(t *testing.T) {
 func TestFailedLoginsAreSlowedDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := withAnna(t)
-		try := func(user, password, addr string) error {
-			_, _, _, err := h.Login(t.Context(), user, password, addr)
+		attempt := func(user, password, addr string) error {
+			_, err := h.Login(t.Context(), try(user, password, addr))
 			return err
 		}
 		const there, elsewhere = "203.0.113.9", "203.0.113.10"
 		for range identity.UserFailures {
-			wantCode(t, try("anna", wrong, there), signalbox.CodeUnauthorized)
+			wantCode(t, attempt("anna", wrong, there), signalbox.CodeUnauthorized)
 		}
-		err := try("anna", right, there)
+		err := attempt("anna", right, there)
 		wantCode(t, err, signalbox.CodeRateLimited)
 		var blocked *identity.Blocked
 		if !errors.As(err, &blocked) || blocked.Wait > identity.BlockedFor || blocked.Wait < identity.BlockedFor-time.Minute {
 			t.Errorf("%+v", blocked)
 		}
-		if err := try("anna", right, elsewhere); err != nil {
+		if err := attempt("anna", right, elsewhere); err != nil {
 			t.Errorf("she is locked out from afar: %v", err)
 		}
-		wantCode(t, try("ben", wrong, there), signalbox.CodeUnauthorized) // another user from there
+		wantCode(t, attempt("ben", wrong, there), signalbox.CodeUnauthorized) // another user from there
 		time.Sleep(identity.BlockedFor)
 		h.now = h.now.Add(identity.BlockedFor)
-		if err := try("anna", right, there); err != nil {
+		if err := attempt("anna", right, there); err != nil {
 			t.Errorf("an hour later: %v", err)
 		}
 		// A success forgives.
 		for range 3 {
 			for range identity.UserFailures - 1 {
-				wantCode(t, try("anna", wrong, there), signalbox.CodeUnauthorized)
+				wantCode(t, attempt("anna", wrong, there), signalbox.CodeUnauthorized)
 			}
-			if err := try("anna", right, there); err != nil {
+			if err := attempt("anna", right, there); err != nil {
 				t.Fatal(err)
 			}
 		}
 	})
+}
+
+// Whoever guesses at an office's address, or behind its proxy, locks out
+// neither those who have logged in there before nor, by guessing in a browser
+// that is known, those at the address.
+func TestGuessesLockOutWhoGuesses(t *testing.T) {
+	h := withAnna(t)
+	const office = "203.0.113.9"
+	first, err := h.Login(t.Context(), try("anna", right, office))
+	if err != nil || first.Device == "" {
+		t.Fatalf("%v, device %q", err, first.Device)
+	}
+	for i := range identity.AddrFailures {
+		_, err := h.Login(t.Context(), try(fmt.Sprint("user", i%20), wrong, office))
+		wantCode(t, err, signalbox.CodeUnauthorized)
+	}
+	_, err = h.Login(t.Context(), try("anna", right, office))
+	wantCode(t, err, signalbox.CodeRateLimited)
+	known := try("anna", right, office)
+	known.Device = first.Device
+	again, err := h.Login(t.Context(), known)
+	if err != nil || again.Device != first.Device {
+		t.Fatalf("in her own browser: %v, device %q", err, again.Device)
+	}
+	// What is forged, or another's, is none.
+	for _, device := range []string{"x", ".", "a.b", strings.ToUpper(first.Device), first.Device + "x"} {
+		forged := known
+		forged.Device = device
+		_, err := h.Login(t.Context(), forged)
+		wantCode(t, err, signalbox.CodeRateLimited)
+	}
+	h.user(identity.PutUser{ID: "ben", Password: right})
+	others := try("ben", right, office)
+	others.Device = first.Device
+	_, err = h.Login(t.Context(), others)
+	wantCode(t, err, signalbox.CodeRateLimited)
+	// A known browser has ten tries too, and no more.
+	guess := known
+	guess.Password = wrong
+	for range identity.UserFailures {
+		_, err := h.Login(t.Context(), guess)
+		wantCode(t, err, signalbox.CodeUnauthorized)
+	}
+	_, err = h.Login(t.Context(), known)
+	wantCode(t, err, signalbox.CodeRateLimited)
+	if _, err = h.Login(t.Context(), try("anna", right, "203.0.113.10")); err != nil {
+		t.Errorf("at another address: %v", err)
+	}
+}
+
+// A page on another port of the host sees the cookie, and can do nothing with
+// it.
+func TestHalfALoginIsNone(t *testing.T) {
+	h := withAnna(t)
+	one, two := h.login("anna", right), h.login("anna", right)
+	for _, key := range []string{"", "x", two.Key, one.Cookie, one.Key + "x"} {
+		_, err := h.FromLogin(one.Cookie, key)
+		wantCode(t, err, signalbox.CodeUnauthorized)
+		if err := h.Logout(t.Context(), one.Cookie, key); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, cookie := range []string{"", one.Key, one.Cookie + "." + one.Key} {
+		_, err := h.FromLogin(cookie, one.Key)
+		wantCode(t, err, signalbox.CodeUnauthorized)
+	}
+	if _, err := h.FromLogin(one.Cookie, one.Key); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALoginChangesRightsOnlyWhenItIsFresh(t *testing.T) {
+	h := withAnna(t)
+	who := h.login("anna", right).Who
+	_, token := h.token(identity.NewToken{Name: "laptop", User: "anna"})
+	h.now = h.now.Add(identity.FreshFor - time.Second)
+	if !h.Fresh(who) {
+		t.Error("the password is asked for again at once")
+	}
+	h.now = h.now.Add(time.Second)
+	if h.Fresh(who) {
+		t.Error("a login of a while ago changes tokens and users")
+	}
+	if by, err := h.FromToken(token); err != nil || !h.Fresh(by) {
+		t.Errorf("a token: %v", err)
+	}
+}
+
+func TestALoginLinkIsGoodOnce(t *testing.T) {
+	ctx := t.Context()
+	h := newHouse(t, func(o *identity.Options) { o.Static = strings.Repeat("owner", 8) })
+	code, ends, err := h.NewLink()
+	if err != nil || !ends.Equal(h.now.Add(identity.LinkFor)) {
+		t.Fatal(err, ends)
+	}
+	for _, bad := range []string{"", "x", code + "x", code[:len(code)-1]} {
+		_, err := h.UseLink(ctx, bad)
+		wantCode(t, err, signalbox.CodeUnauthorized, "signalbox login-link")
+	}
+	l, err := h.UseLink(ctx, code)
+	if err != nil || !l.Who.Has(signalbox.ScopeAdmin) || l.Who.Key() != "service:static" || h.IsStatic(l.Who) {
+		t.Fatalf("%+v %v", l.Who, err)
+	}
+	_, err = h.UseLink(ctx, code)
+	wantCode(t, err, signalbox.CodeUnauthorized)
+	late, _, _ := h.NewLink()
+	h.now = h.now.Add(identity.LinkFor)
+	_, err = h.UseLink(ctx, late)
+	wantCode(t, err, signalbox.CodeUnauthorized)
+	// Another static token ends what came of this one; so does none.
+	for _, static := range []string{strings.Repeat("other", 8), ""} {
+		other := newHouseOver(t, h.rows, func(o *identity.Options) { o.Static = static })
+		other.now = h.now
+		_, err = other.FromLogin(l.Cookie, l.Key)
+		wantCode(t, err, signalbox.CodeUnauthorized)
+		if other.InForce(l.Who) {
+			t.Error("it is still in force")
+		}
+		if static == "" && !other.Open() {
+			t.Error("the login of an owner keeps the director closed")
+		}
+	}
+	_, _, err = newHouse(t).NewLink()
+	wantCode(t, err, signalbox.CodeUnsupported)
+	// Links do not pile up: the oldest end.
+	first, _, _ := h.NewLink()
+	for range 20 {
+		code, _, _ = h.NewLink()
+	}
+	_, err = h.UseLink(ctx, first)
+	wantCode(t, err, signalbox.CodeUnauthorized)
+	if _, err = h.UseLink(ctx, code); err != nil {
+		t.Error(err)
+	}
 }
 
 // One address that goes through many names is blocked whole; an IPv6 host has
@@ -150,12 +288,12 @@ func TestFailedLoginsAreSlowedDown(t *testing.T) {
 func TestSprayingUsersIsSlowedDown(t *testing.T) {
 	h := withAnna(t)
 	for i := range identity.AddrFailures {
-		_, _, _, err := h.Login(t.Context(), fmt.Sprint("user", i), wrong, fmt.Sprintf("2001:db8::%x", i))
+		_, err := h.Login(t.Context(), try(fmt.Sprint("user", i), wrong, fmt.Sprintf("2001:db8::%x", i)))
 		wantCode(t, err, signalbox.CodeUnauthorized)
 	}
-	_, _, _, err := h.Login(t.Context(), "anna", right, "2001:db8::ffff")
+	_, err := h.Login(t.Context(), try("anna", right, "2001:db8::ffff"))
 	wantCode(t, err, signalbox.CodeRateLimited, "minutes")
-	if _, _, _, err = h.Login(t.Context(), "anna", right, "2001:db8:1::1"); err != nil {
+	if _, err = h.Login(t.Context(), try("anna", right, "2001:db8:1::1")); err != nil {
 		t.Error(err)
 	}
 }
@@ -170,7 +308,7 @@ func TestGuessesAtOnceAreCounted(t *testing.T) {
 	codes := map[signalbox.Code]int{}
 	for range 30 {
 		wg.Go(func() {
-			_, _, _, err := h.Login(t.Context(), "anna", wrong, "192.0.2.1")
+			_, err := h.Login(t.Context(), try("anna", wrong, "192.0.2.1"))
 			mu.Lock()
 			defer mu.Unlock()
 			codes[signalbox.CodeOf(err)]++
@@ -235,7 +373,7 @@ func TestGuessesDoNotPileUpMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, _, _, err := h.Login(t.Context(), "anna", wrong, "192.0.2.1")
+	_, err := h.Login(t.Context(), try("anna", wrong, "192.0.2.1"))
 	wantCode(t, err, signalbox.CodeUnauthorized)
 	runtime.ReadMemStats(&after)
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > hash/2 {

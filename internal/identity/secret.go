@@ -88,23 +88,40 @@ func (k *Keeper) FromStatic(secret string) (signalbox.Principal, bool) {
 	return signalbox.Principal{Kind: signalbox.PrincipalService, ID: staticName, TokenID: staticName, Scopes: signalbox.Scopes()}, true
 }
 
+// IsStatic reports whether a principal was proved by the static token.
+func (k *Keeper) IsStatic(who signalbox.Principal) bool { return who.TokenID == staticName }
+
 // staticName is how the static token is named.
 const staticName = "static"
 
 // FromToken returns the principal of a stored token.
-func (k *Keeper) FromToken(secret string) (signalbox.Principal, error) { return k.prove(secret, false) }
+func (k *Keeper) FromToken(secret string) (signalbox.Principal, error) {
+	return k.prove(idOf(secret), secret, false)
+}
 
-// FromLogin returns the principal of a login. A token is none, so that nobody
-// can make a browser speak for someone else by handing it one.
-func (k *Keeper) FromLogin(secret string) (signalbox.Principal, error) { return k.prove(secret, true) }
+// FromLogin returns the principal of a login, of which both halves must be
+// shown. A token is none, so that nobody can make a browser speak for someone
+// else by handing it one.
+func (k *Keeper) FromLogin(cookie, key string) (signalbox.Principal, error) {
+	return k.prove(idOf(cookie), bothHalves(cookie, key), true)
+}
 
-func (k *Keeper) prove(secret string, login bool) (signalbox.Principal, error) {
+// NamedBy returns the key of the principal that a cookie names, unproved; ""
+// if it names no login.
+func (k *Keeper) NamedBy(cookie string) string {
+	if c := k.current().tokens[idOf(cookie)]; c != nil && c.row.Login {
+		return c.who.Key()
+	}
+	return ""
+}
+
+func (k *Keeper) prove(id, secret string, login bool) (signalbox.Principal, error) {
 	hash := hashOf(secret)
-	c, err := k.credential(idOf(secret))
+	c, err := k.credential(id)
 	if err != nil {
 		return signalbox.Principal{}, err
 	}
-	if c == nil || subtle.ConstantTimeCompare(hash, c.row.Hash) != 1 || c.row.Login != login {
+	if c == nil || subtle.ConstantTimeCompare(hash, c.row.Hash) != 1 || c.row.Login != login || k.foreign(c) {
 		return signalbox.Principal{}, errWrong
 	}
 	now := k.now()
@@ -163,5 +180,5 @@ func (k *Keeper) InForce(who signalbox.Principal) bool {
 		return k.Static()
 	}
 	c := v.tokens[who.TokenID]
-	return c != nil && c.reason == "" && !c.expired(k.now()) && sameRights(c.who, who)
+	return c != nil && c.reason == "" && !c.expired(k.now()) && !k.foreign(c) && sameRights(c.who, who)
 }

@@ -228,7 +228,7 @@ func (k *Keeper) RevokeToken(ctx context.Context, id string) (signalbox.Token, e
 
 // errLast keeps a closed director from being locked, or from opening itself.
 var errLast = signalbox.Errorf(signalbox.CodeConflict,
-	"it is the last admin credential: nobody could manage this director without it. Make another one first, or start the director with a static token (--token)")
+	"it is the last admin credential: nobody could manage this director without it. Make another one first, or start the director with a static token (--token-file)")
 
 // upName names the token that signalbox up makes for an agent.
 func upName(agent string) string { return "up:" + agent }

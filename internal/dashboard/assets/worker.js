@@ -2,6 +2,7 @@
 // HTTP/1.1 allows six connections to a host, and with a stream for each tab the
 // seventh would hang.
 import { openFeed } from "./lib/feed.js";
+import { useLoginKey } from "./lib/login.js";
 
 const ports = new Set();
 let feed = null;
@@ -12,8 +13,9 @@ const tellAll = (message) => {
 
 // join shows a tab what there is; from then on it hears what the others hear. A
 // tab that comes after a logout has logged in: it must not hear of that.
-const join = (port) => {
+const join = (port, key) => {
   ports.add(port);
+  useLoginKey(key);
   if (["login", "denied"].includes(feed?.state.state)) {
     feed.close();
     feed = null;
@@ -32,6 +34,6 @@ const leave = (port) => {
 };
 
 self.onconnect = ({ ports: [port] }) => {
-  port.onmessage = ({ data }) => (data === "leave" ? leave(port) : join(port));
+  port.onmessage = ({ data }) => (data === "leave" ? leave(port) : join(port, data.key));
   port.start();
 };

@@ -3,8 +3,24 @@
 "use strict";
 (() => {
   const at = (id) => document.getElementById(id);
+  const place = "signalbox-login"; // as in the pages' lib/login.js
   const form = at("login"), said = at("said"), wrong = at("wrong"), logout = at("logout");
   const help = at("help"), onward = at("onward");
+
+  // ask sends a request with the key of the login, without which the cookie is
+  // worth nothing. The key is kept for this origin alone, port included.
+  const ask = (path, options = {}) => {
+    const key = localStorage.getItem(place);
+    return fetch(path, { ...options, headers: { ...options.headers, ...(key ? { "Signalbox-Login": key } : {}) } });
+  };
+
+  // logIn sends what proves a person, and keeps the key that comes back.
+  const logIn = async (path, proof) => {
+    const answer = await ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(proof) });
+    const body = await answer.json();
+    if (answer.ok) localStorage.setItem(place, body.key);
+    return { ok: answer.ok, body };
+  };
 
   // next is where to go after the login: a path of this site, or nothing. It
   // is a whole address with this origin: a browser reads "//host", "/\host" and
@@ -30,12 +46,12 @@
   };
 
   const show = (me) => {
-    const known = me && me.kind === "user";
+    const known = me && me.kind !== "anonymous";
     form.hidden = help.hidden = Boolean(me);
     logout.hidden = !known;
     onward.hidden = true;
     if (me) hasPages().then((yes) => { onward.hidden = !yes; });
-    said.textContent = known ? `You are logged in as ${me.email || me.id}.`
+    said.textContent = known ? `You are logged in as ${me.kind === "user" ? me.email || me.id : "the owner"}.`
       : me ? "This director is open: it asks nobody to log in." : "";
     if (!me) at("user").focus();
   };
@@ -46,14 +62,9 @@
     const button = form.querySelector("button");
     button.disabled = true;
     try {
-      const answer = await fetch("/api/login", {
-        method: "POST",
-        headers: { "Content-Type": "application/json" },
-        body: JSON.stringify({ user: at("user").value, password: at("password").value }),
-      });
-      const body = await answer.json();
+      const { ok, body } = await logIn("/api/login", { user: at("user").value, password: at("password").value });
       at("password").value = "";
-      if (answer.ok) { await goOn(body); return; }
+      if (ok) { await goOn(body); return; }
       wrong.textContent = `${body.message}.`;
       at("password").focus();
     } catch {
@@ -64,9 +75,25 @@
   });
 
   logout.addEventListener("click", async () => {
-    await fetch("/api/logout", { method: "POST" }).catch(() => null);
+    await ask("/api/logout", { method: "POST" }).catch(() => null);
+    localStorage.removeItem(place);
     show(null);
   });
 
-  fetch("/api/me").then((answer) => (answer.ok ? answer.json() : null)).then(show, () => show(null));
+  // A login link has its code in the fragment. It is taken out of the address
+  // first, so that it is in no history.
+  const once = new URLSearchParams(location.hash.slice(1)).get("once");
+  const begin = async () => {
+    if (once) {
+      history.replaceState(null, "", location.search || "/login");
+      const { ok, body } = await logIn("/api/login/once", { code: once });
+      if (ok) { await goOn(body); return; }
+      show(null);
+      wrong.textContent = `${body.message}.`;
+      return;
+    }
+    const answer = await ask("/api/me");
+    show(answer.ok ? await answer.json() : null);
+  };
+  begin().catch(() => show(null));
 })();

@@ -1,6 +1,7 @@
 // The director's HTTP API. Whoever is not logged in is led to the login page;
 // all else that goes wrong is thrown as a Refused, with the director's own
 // words.
+import { loginHeaders } from "./login.js";
 import { plain, readEvents } from "./sse.js";
 
 // Refused is an answer that is not a success. code "unreachable" is ours: no
@@ -36,7 +37,7 @@ export const toLogin = () => {
 const ask = async (path, options = {}) => {
   let answer;
   try {
-    answer = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options });
+    answer = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options, headers: { ...options.headers, ...loginHeaders() } });
   } catch (cause) {
     if (cause.name === "AbortError") throw cause;
     throw unreachable();

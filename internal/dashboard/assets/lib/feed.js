@@ -1,5 +1,6 @@
 // The feed holds one live stream and the board made of it. It runs in the
 // worker that all tabs share, or in the page where there is no such worker.
+import { loginHeaders } from "./login.js";
 import { apply, emptyBoard } from "./board.js";
 import { readEvents } from "./sse.js";
 
@@ -55,7 +56,7 @@ const forget = (feed) => {
   feed.last = "";
 };
 
-const headersOf = (feed) => ({ Accept: "text/event-stream", ...(feed.last ? { "Last-Event-ID": feed.last } : {}) });
+const headersOf = (feed) => ({ Accept: "text/event-stream", ...loginHeaders(), ...(feed.last ? { "Last-Event-ID": feed.last } : {}) });
 
 const take = (feed, e, tell) => {
   const data = JSON.parse(e.data);

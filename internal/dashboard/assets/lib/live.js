@@ -1,6 +1,7 @@
 // What is on the board now, how old that is, and whether it may be acted on.
 import { emptyBoard, apply } from "./board.js";
 import { openFeed } from "./feed.js";
+import { loginKey } from "./login.js";
 import { store, useStore, useEffect } from "./dom.js";
 import { setClock, stopClock } from "./time.js";
 import { scriptAddress } from "./trusted.js";
@@ -130,9 +131,10 @@ const share = (worker) => {
   let answered = false;
   worker.port.onmessage = ({ data }) => { answered = true; hear(data); };
   worker.onerror = () => { if (!answered) alone(); };
-  worker.port.postMessage("join");
+  const join = () => worker.port.postMessage({ join: true, key: loginKey() });
+  join();
   addEventListener("pagehide", () => worker.port.postMessage("leave"));
-  addEventListener("pageshow", (e) => { if (e.persisted) worker.port.postMessage("join"); });
+  addEventListener("pageshow", (e) => { if (e.persisted) join(); });
 };
 
 const alone = () => {

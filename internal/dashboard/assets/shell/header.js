@@ -30,8 +30,8 @@ export const Header = () => {
 // Who leads whoever is logged in to where that ends.
 const Who = () => {
   const me = useMe();
-  if (me?.kind !== "user") return null;
-  return html`<a class="who cut" href="/login" title="You are logged in: here is the way out">${me.email || me.id}</a>`;
+  if (!me || me.kind === "anonymous") return null;
+  return html`<a class="who cut" href="/login" title="You are logged in: here is the way out">${me.kind === "user" ? me.email || me.id : "owner"}</a>`;
 };
 
 // Depth is how many tasks wait, of how many there may be.

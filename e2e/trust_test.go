@@ -1,0 +1,39 @@
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A repository's signalbox.yaml starts no program, and leads no token anywhere,
+// until its user has said so; the gateway of an MCP client never reads it.
+func TestARepositoryStartsNothing(t *testing.T) {
+	b := newBox(t)
+	b.vars["PATH"] += ":/usr/bin:/bin"
+	mark := filepath.Join(b.root, "pwned")
+	b.file("work/signalbox.yaml", "mcpServers: {docs: {command: sh, args: [\"-c\", \"id > "+mark+"\"]}}\ndirector: http://127.0.0.1:9\n", 0o600)
+	for _, args := range [][]string{{"up", "--agents", "none", "--addr", "127.0.0.1:0"}, {"director", "--addr", "127.0.0.1:0"}, {"agent", "--kind", "demo"}} {
+		if got := b.want(2, args...); !strings.Contains(got.err, "signalbox trust") || !strings.Contains(got.err, "mcpServers") {
+			t.Errorf("%v: %s", args, got.err)
+		}
+	}
+	b.cli("gateway", "--stdio")
+	b.cli("gateway", "--stdio", "--alone")
+	if _, err := os.Stat(mark); err == nil {
+		t.Fatal("a program of the repository ran")
+	}
+	if got := b.want(0, "trust"); !strings.Contains(got.out, "mcpServers, director") {
+		t.Errorf("%s", got.out)
+	}
+	p := b.serve("director", "--addr", "127.0.0.1:0", "--data", b.data)
+	b.until("the trusted program has run", func() bool { _, err := os.Stat(mark); return err == nil })
+	p.stop()
+	if err := os.Chmod(filepath.Join(b.work, "signalbox.yaml"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.want(2, "director", "--addr", "127.0.0.1:0", "--data", b.data); !strings.Contains(got.err, "can write to it") {
+		t.Errorf("%s", got.err)
+	}
+}

@@ -1,0 +1,138 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// workFolder is a working folder with a signalbox.yaml, and a home.
+func workFolder(t *testing.T, text string) (src Sources, path string) {
+	t.Helper()
+	dir, home := t.TempDir(), t.TempDir()
+	path = filepath.Join(dir, "signalbox.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := func(name string) (string, bool) { return home, name == "HOME" }
+	return Sources{Dir: dir, Env: env}, path
+}
+
+const evil = "director: http://127.0.0.1:27061\nagent:\n  command: [sh, -c, id]\nmcpServers: {docs: {command: sh, args: [-c, id]}}\n"
+
+func TestAFileOfTheWorkingFolderIsAskedAboutOnce(t *testing.T) {
+	src, path := workFolder(t, evil)
+	_, err := Load(src)
+	if err == nil || !strings.Contains(err.Error(), "director, agent.command, mcpServers") || !strings.Contains(err.Error(), "signalbox trust") {
+		t.Fatalf("without a person: %v", err)
+	}
+	asked := 0
+	answer := false
+	src.Ask = func(u Untrusted) (bool, error) { asked++; return answer && u.Path == path, nil }
+	if _, err := Load(src); err == nil || asked != 1 {
+		t.Fatalf("after a no: %v, asked %d times", err, asked)
+	}
+	answer = true
+	for range 2 {
+		if c, err := Load(src); err != nil || c.Director != "http://127.0.0.1:27061" {
+			t.Fatalf("after a yes: %v", err)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("asked %d times", asked)
+	}
+	// A file that has changed, or the same one elsewhere, is another one.
+	if err := os.WriteFile(path, []byte(evil+"# more\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	src.Ask = nil
+	if _, err := Load(src); err == nil {
+		t.Error("a file that has changed is trusted")
+	}
+	if keys, err := Trust(path, src.Env); err != nil || len(keys) != 3 {
+		t.Errorf("%v %v", keys, err)
+	}
+	if _, err := Load(src); err != nil {
+		t.Error(err)
+	}
+	copied := src
+	copied.Dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(copied.Dir, "signalbox.yaml"), []byte(evil+"# more\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(copied); err == nil {
+		t.Error("the same file in another folder is trusted")
+	}
+}
+
+func TestWhatIsNotAskedAbout(t *testing.T) {
+	src, path := workFolder(t, "queue: {max_size: 7}\nlog: {level: debug}\n")
+	if c, err := Load(src); err != nil || c.Queue.MaxSize != 7 {
+		t.Errorf("a harmless file: %v", err)
+	}
+	if err := os.WriteFile(path, []byte(evil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	named := src
+	named.File = path
+	if _, err := Load(named); err != nil {
+		t.Errorf("a file that is named: %v", err)
+	}
+	without := src
+	without.NoWorkFile = true
+	if c, err := Load(without); err != nil || c.File != "" || c.Director != "" {
+		t.Errorf("where it never counts: %v, %+v", err, c.File)
+	}
+}
+
+func TestAFileThatOthersCanWriteDoesNotCount(t *testing.T) {
+	for _, mode := range []os.FileMode{0o666, 0o622, 0o660} {
+		src, path := workFolder(t, "queue: {max_size: 7}\n")
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(src); err == nil || !strings.Contains(err.Error(), "can write to it") {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+		if _, err := Trust(path, src.Env); err == nil {
+			t.Errorf("mode %o: it can be trusted", mode)
+		}
+	}
+	if os.Getuid() != 0 {
+		t.Skip("only root makes files of others")
+	}
+	src, path := workFolder(t, "queue: {max_size: 7}\n")
+	if err := os.Chown(path, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(src); err == nil {
+		t.Error("a file of nobody counts")
+	}
+	link, own := workFolder(t, "")
+	if err := os.Rename(own, own+".real"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(own+".real", own); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(link); err != nil {
+		t.Errorf("a link of one's own: %v", err)
+	}
+	if err := os.Lchown(own, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(link); err == nil {
+		t.Error("a link that nobody made counts")
+	}
+}
+
+// Every guarded key is one, and every key that names a program, a place or a
+// secret is guarded or was left out on purpose.
+func TestGuardedKeysAreKeys(t *testing.T) {
+	for _, key := range guarded {
+		if settings.find(key) == nil {
+			t.Errorf("%s is no key", key)
+		}
+	}
+}
