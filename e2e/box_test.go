@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -161,6 +162,7 @@ type box struct {
 	data string // data folder of director and up
 	bin  string // the only folder on PATH
 	vars map[string]string
+	user *syscall.Credential // as whom the processes run; nil: as who runs the tests
 }
 
 func newBox(t *testing.T) *box {
@@ -218,7 +220,7 @@ func (b *box) living() []int { return processesOf(b.root) }
 // start runs the binary with the box's environment.
 func (b *box) start(args ...string) *process {
 	b.t.Helper()
-	return launch(b.t, b.work, b.environ(), args...)
+	return launchAs(b.t, b.user, binary, b.work, b.environ(), args...)
 }
 
 var urlForm = regexp.MustCompile(`http://[^ ]+`)

@@ -37,11 +37,17 @@ func launch(t *testing.T, dir string, env []string, args ...string) *process {
 // launchProgram starts another program, which is watched in the same way.
 func launchProgram(t *testing.T, program, dir string, env []string, args ...string) *process {
 	t.Helper()
+	return launchAs(t, nil, program, dir, env, args...)
+}
+
+// launchAs starts it as another user, unless that is nil.
+func launchAs(t *testing.T, user *syscall.Credential, program, dir string, env []string, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, name: filepath.Base(program) + " " + strings.Join(args, " "), out: newTape(), err: newTape(), done: make(chan struct{})}
 	p.cmd = exec.Command(program, args...)
 	p.cmd.Dir, p.cmd.Env = dir, env
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.err
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: user}
 	p.cmd.WaitDelay = 5 * time.Second
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

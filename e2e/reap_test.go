@@ -65,8 +65,9 @@ func processesOf(dir string) []int {
 	found, _ := filepath.Glob("/proc/[0-9]*")
 	for _, process := range found {
 		env, _ := os.ReadFile(filepath.Join(process, "environ"))
+		line, _ := os.ReadFile(filepath.Join(process, "cmdline")) // all that a director or agent shows to others than root
 		folder, _ := os.Readlink(filepath.Join(process, "cwd"))
-		if !bytes.Contains(env, []byte(dir+"/")) && !strings.HasPrefix(folder, dir+"/") {
+		if !bytes.Contains(env, []byte(dir+"/")) && !bytes.Contains(line, []byte(dir+"/")) && !strings.HasPrefix(folder, dir+"/") {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(process)); err == nil && pid != os.Getpid() {

@@ -15,12 +15,12 @@ func TestWhoMaySetTheEnvOfATask(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			b := newBox(t)
 			director := b.director()
-			open := b.client(director.url)
+			first := b.client(director.url)
 			args := []string{"--task-env", "CALENDAR_*", "--", "/usr/bin/env"}
 			if way == "pull" {
 				args = append([]string{"--pull"}, args...)
 			}
-			b.agentAs(open, "a1", director.url, args...)
+			b.agentAs(first, "a1", director.url, args...)
 			run := func(c *client.Client, agent, name string) (said string, err error) {
 				got, err := c.Submit(b.ctx(), api.SubmitRequest{Prompt: "p", Agent: agent, Env: map[string]string{name: "hello"}}, client.SubmitOptions{})
 				if err != nil {
@@ -38,9 +38,9 @@ func TestWhoMaySetTheEnvOfATask(t *testing.T) {
 					t.Errorf("%s of %s: %s, %v", name, who, said, err)
 				}
 			}
-			takes("anybody in an open director", open, "OPENSSL_CONF")
+			takes("the owner", first, "OPENSSL_CONF")
 
-			admin, err := open.CreateToken(b.ctx(), api.NewToken{Name: "admin", Scopes: []string{"admin"}})
+			admin, err := first.CreateToken(b.ctx(), api.NewToken{Name: "admin", Scopes: []string{"admin"}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
@@ -50,6 +51,7 @@ const lingerEnv = "SIGNALBOX_AGENT_LINGER"
 
 // runAgent is the agent role.
 func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error {
+	proc.KeepPrivate()
 	log, err := newLogger(o.Err, cfg)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
@@ -38,6 +39,7 @@ type demo struct {
 
 // runDemo is the demo role.
 func runDemo(ctx context.Context, o cli.DemoOptions) (err error) {
+	proc.KeepPrivate()
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // the window is closed: that is a way to leave
 	defer stop()
 	ctx, end := context.WithCancel(ctx)

@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/doctor"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/identity"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/pull"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -225,6 +226,7 @@ func unlessStopped(ctx context.Context, err error) error {
 
 // runDirector is the director role.
 func runDirector(ctx context.Context, cfg config.Config, o cli.DirectorOptions) error {
+	proc.KeepPrivate()
 	s, err := openService(ctx, cfg, config.Home(os.LookupEnv), streams(o))
 	if err != nil {
 		return unlessStopped(ctx, err)

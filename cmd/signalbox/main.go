@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -16,6 +17,10 @@ var version = "dev"
 
 func main() {
 	proc.OwnFiles()
+	if err := takeOver(); err != nil {
+		fmt.Fprintln(os.Stderr, "signalbox:", err)
+		os.Exit(1)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the next signal is not swallowed
 	code := cli.Main(ctx, os.Args[1:], cli.System(), cli.Roles{

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
 	lone "github.com/signalbox-ai/signalbox/internal/schedule/alone"
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
@@ -37,6 +38,7 @@ type lonely struct {
 
 // runScheduler is the scheduler role.
 func runScheduler(ctx context.Context, cfg config.Config, o cli.SchedulerOptions) error {
+	proc.KeepPrivate()
 	s, err := openScheduler(ctx, cfg, o)
 	if err != nil {
 		return unlessStopped(ctx, err)

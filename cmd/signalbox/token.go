@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
 // tokenFileEnv names a file with the token, for those who call a director.
@@ -17,7 +19,7 @@ const tokenFileEnv = "SIGNALBOX_TOKEN_FILE"
 // few. In the environment it stands for those who call a director, and is left
 // to them; elsewhere it is a mistake.
 func staticToken(cfg *config.Config, log *slog.Logger) error {
-	if !strings.HasPrefix(cfg.Token, "sbxa_") && !strings.HasPrefix(cfg.Token, "sbxt_") {
+	if !slices.ContainsFunc([]string{"sbxa_", "sbxt_", engine.RunTokenPrefix}, func(p string) bool { return strings.HasPrefix(cfg.Token, p) }) {
 		return nil
 	}
 	from := cfg.Origin("token")

@@ -18,6 +18,7 @@ func TestATokenThatADirectorMadeIsNotTheStaticOne(t *testing.T) {
 		{"static in the environment", "0123456789abcdef", "", "0123456789abcdef", false},
 		{"made, in the environment", "sbxt_abc_secret", "", "", false},
 		{"an agent's, in the environment", "sbxa_abc_secret", "", "", false},
+		{"that of a run, in the environment", "sbxr_queue-a.1_mac", "", "", false},
 		{"static as a flag is stronger", "sbxt_abc_secret", "0123456789abcdef", "0123456789abcdef", false},
 		{"made, as a flag", "", "sbxt_abc_secret", "", true},
 	} {

@@ -14,11 +14,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 // runUp is the director with an agent for each coding CLI on PATH, else the
 // demo agent, as child processes.
 func runUp(ctx context.Context, cfg config.Config, o cli.UpOptions) error {
+	proc.KeepPrivate()
 	s, err := openService(ctx, cfg, config.Home(os.LookupEnv), streams{o.Out, o.Err})
 	if err != nil {
 		return unlessStopped(ctx, err)

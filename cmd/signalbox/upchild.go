@@ -26,10 +26,9 @@ import (
 // long enough for a restart to take it up again, with what it runs.
 const childLinger = 10 * time.Minute
 
-// What a child is told in its environment, where no ps shows it: the token
-// that its callers must present, and where the director is and by which token
-// it knows the child. With these a run of the child can call other agents, as
-// the agent that it is and no more.
+// What a child is told: the token that its callers must present, and where the
+// director is and by which token it knows the child. The tokens are handed over
+// (handOver), and stand in no list of processes.
 const (
 	agentTokenEnv = "SIGNALBOX_AGENT_TOKEN"
 	directorEnv   = "SIGNALBOX_DIRECTOR"
@@ -94,9 +93,14 @@ func (c *child) spawn(ctx context.Context) (f agentFile, err error) {
 	if err != nil {
 		return f, fmt.Errorf("no token could be made for it: %w", err)
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, c.args()...) // it outlives up
-	cmd.Env = append(os.Environ(), agentTokenEnv+"="+c.token, lingerEnv+"="+childLinger.String(),
-		directorEnv+"="+c.s.url, tokenEnv+"="+known, tokenFileEnv+"=") // the last of a name counts: up's own token stays with up
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), self, c.args()...)  // it outlives up
+	secrets := []string{agentTokenEnv + "=" + c.token, tokenEnv + "=" + known} // in place of up's own
+	handed, err := handOver(cmd, os.Environ(), secrets)
+	if err != nil {
+		return f, err
+	}
+	defer handed.Close()
+	cmd.Env = append(cmd.Env, lingerEnv+"="+childLinger.String(), directorEnv+"="+c.s.url)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := proc.StartOwn(cmd); err != nil {

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// stdinFile returns the text as an open, nameless file.
-func stdinFile(text string) (*os.File, error) {
+// TextFile returns the text as an open, nameless file, from its beginning.
+func TextFile(text string) (*os.File, error) {
 	if text == "" {
 		return os.Open(os.DevNull)
 	}

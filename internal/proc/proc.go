@@ -191,7 +191,7 @@ type pipe struct {
 func (p *Process) wirePipes() (theirs []*os.File, err error) {
 	stdin := p.spec.Input
 	if stdin == nil {
-		if stdin, err = stdinFile(p.spec.Stdin); err != nil {
+		if stdin, err = TextFile(p.spec.Stdin); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,4 @@
+package proc
+
+// KeepPrivate is of Linux.
+func KeepPrivate() {}
