@@ -154,3 +154,29 @@ func TestAnOpenDirectorIsAskedFor(t *testing.T) {
 	b.refuses(1, []string{"director", "--open", "--addr", "0.0.0.0:0", "--data", filepath.Join(b.root, "other")}, "token")
 	b.refuses(1, []string{"director", "--open", "--token", "a-token-of-some-length-0123456789", "--data", filepath.Join(b.root, "third")}, "leave one of them out")
 }
+
+// A gateway that stands alone runs tools for its owner, whose command line
+// finds the token of the one that it is told of.
+func TestAGatewayIsItsOwners(t *testing.T) {
+	b := newBox(t)
+	file, _ := b.tools()
+	g := b.serve("gateway", "--tools", file, "--addr", "127.0.0.1:0")
+	for _, route := range []string{"GET /api/tools", "POST /api/tools/held__greet/call", "POST /mcp", "GET /mcp", "GET /metrics", "GET /api/tools/queues"} {
+		method, path, _ := strings.Cut(route, " ")
+		if code := b.knock(method, g.url+path, "{}"); code != http.StatusUnauthorized {
+			t.Errorf("%s: %d, want 401", route, code)
+		}
+	}
+	b.tool(g.url, "held__greet")
+	b.want(0, "tools", "call", "held__greet", "--director", g.url)
+	home := b.vars["SIGNALBOX_HOME"]
+	b.vars["SIGNALBOX_HOME"] = filepath.Join(b.root, "stranger")
+	b.want(4, "tools", "--director", g.url)
+	b.vars["SIGNALBOX_HOME"] = home
+	g.stop()
+	open := b.serve("gateway", "--tools", file, "--addr", "127.0.0.1:0", "--open")
+	if code := b.knock("GET", open.url+"/api/tools", ""); code != http.StatusOK {
+		t.Errorf("an open gateway answers %d", code)
+	}
+	b.refuses(1, []string{"gateway", "--tools", file, "--open", "--addr", "0.0.0.0:0"}, "token")
+}

@@ -96,7 +96,7 @@ func TestGatewayAlone(t *testing.T) {
 	b := newBox(t)
 	file, log := b.tools()
 	p := b.serve("gateway", "--tools", file, "--addr", "127.0.0.1:0")
-	p.prints("claude mcp add --transport http signalbox " + p.url + "/mcp")
+	p.prints("claude mcp add signalbox -- signalbox gateway --stdio --director " + p.url)
 	b.tool(p.url, "held__greet")
 	if got := b.want(0, "tools", "call", "held__greet", "--director", p.url); got.out != "hello\n" {
 		t.Errorf("%+v", got)

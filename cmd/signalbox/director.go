@@ -235,7 +235,7 @@ func runDirector(ctx context.Context, cfg config.Config, o cli.DirectorOptions) 
 	err = s.run(ctx, func(context.Context) error {
 		fmt.Fprintf(o.Out, "Signalbox director at %s (data %s)\n", s.url, cfg.Data)
 		s.describeAccess()
-		describeTools(s.out, cfg.Tools, s.url, s.identity.Open())
+		describeTools(s.out, cfg.Tools, s.url, bridgeCommand, s.identity.Open())
 		return nil
 	})
 	return unlessStopped(ctx, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
@@ -19,6 +20,10 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
+
+// bridgeCommand serves the tools of a director or gateway of the same user to
+// one MCP client.
+const bridgeCommand = "signalbox gateway --stdio"
 
 // alone is a gateway without a director around it: the same gate, the same
 // limits and the same routes for tools, over a store that holds nothing.
@@ -86,6 +91,9 @@ func startOTel(ctx context.Context, m *telemetry.Metrics, log *slog.Logger) *tel
 
 // serve answers over HTTP until ctx ends.
 func (g *alone) serve(ctx context.Context, out streams) (err error) {
+	if err := ownerToken(&g.cfg, config.Home(os.LookupEnv)); err != nil {
+		return err
+	}
 	if g.listener, err = listen(ctx, g.cfg.Addr); err != nil {
 		return err
 	}
@@ -107,9 +115,13 @@ func (g *alone) serve(ctx context.Context, out streams) (err error) {
 		return err
 	}
 	url := "http://" + reachable(g.listener.Addr())
+	if err := announceGateway(g.cfg, url); err != nil {
+		return err
+	}
+	defer withdraw(url)
 	g.log.Info("gateway ready", "url", url, "open", id.Open())
 	fmt.Fprintf(out.Out, "Signalbox gateway at %s\n", url)
-	describeTools(out, g.cfg.Tools, url, id.Open())
+	describeTools(out, g.cfg.Tools, url, bridgeCommand+" --director "+url, id.Open())
 	ctx, stop := context.WithCancel(ctx)
 	followed := followFile(ctx, &g.cfg, config.Follow{Log: g.log, Read: g.tools.reread})
 	defer followed()

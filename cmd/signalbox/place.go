@@ -43,7 +43,7 @@ func directorFile() string { return config.DirectorFile(config.Home(os.LookupEnv
 // announce writes where this director is, for the command line to find it. A
 // director that is there already stays the one that is found.
 func announce(cfg config.Config, url string) error {
-	here := api.DirectorFile{URL: url, PID: os.Getpid(), Data: cfg.Data, TokenFile: cfg.TokenFile, StartedAt: time.Now().UTC().Truncate(time.Second)}
+	here := placeOf(cfg, url)
 	if err := writeJSON(furtherFile(url), here); err != nil {
 		return err
 	}
@@ -51,6 +51,16 @@ func announce(cfg config.Config, url string) error {
 		return fmt.Errorf("%s is the director that runs at %s; use --director %s for this one", directorFile(), f.URL, url)
 	}
 	return writeJSON(directorFile(), here)
+}
+
+// announceGateway writes where this gateway is, which stands alone, for the
+// command line to find its token where --director names it.
+func announceGateway(cfg config.Config, url string) error {
+	return writeJSON(furtherFile(url), placeOf(cfg, url))
+}
+
+func placeOf(cfg config.Config, url string) api.DirectorFile {
+	return api.DirectorFile{URL: url, PID: os.Getpid(), Data: cfg.Data, TokenFile: cfg.TokenFile, StartedAt: time.Now().UTC().Truncate(time.Second)}
 }
 
 // answers reports whether a director is at url.

@@ -225,8 +225,8 @@ func (t *toolbox) looks() []director.DoctorCheck {
 }
 
 // describeTools prints what tools there are, and how a program is pointed at
-// them.
-func describeTools(out streams, c toolconf.Config, url string, open bool) {
+// them: at url where it is open, else by the command bridge.
+func describeTools(out streams, c toolconf.Config, url, bridge string, open bool) {
 	if c.Empty() {
 		return
 	}
@@ -258,7 +258,7 @@ func describeTools(out streams, c toolconf.Config, url string, open bool) {
 	fmt.Fprintf(out.Out, "  %-9s %s · queues %s\n", "tools", strings.Join(have, ", "), someOf(queues))
 	add := "--transport http signalbox " + url + "/mcp"
 	if !open { // the bridge finds the token by itself, and shows it to nobody in its arguments
-		add = "signalbox -- signalbox gateway --stdio"
+		add = "signalbox -- " + bridge
 	}
 	fmt.Fprintf(out.Out, "  %-9s   claude mcp add %s\n", "", add)
 }

@@ -38,7 +38,7 @@ func runUp(ctx context.Context, cfg config.Config, o cli.UpOptions) error {
 			keepers.Go(func() { c.keep(keeping) })
 			c.describe()
 		}
-		describeTools(s.out, cfg.Tools, s.url, s.identity.Open())
+		describeTools(s.out, cfg.Tools, s.url, bridgeCommand, s.identity.Open())
 		self := asTyped(os.Args[0], exec.LookPath)
 		fmt.Fprintf(o.Out, "\nSubmit a prompt from another terminal:\n  %s submit --wait \"say hello\"\n\nWatch it at %s, or with %s top.\n", self, s.url, self)
 		s.describeAccess()

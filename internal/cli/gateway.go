@@ -33,6 +33,7 @@ type Bridge struct {
 
 var gatewayFlags = []keyFlag{
 	{"addr", "addr", "`host:port` to listen on (default 127.0.0.1:8080)"},
+	{openFlag, "open", "`true` asks nobody for a token: every program and user of this host may call the tools (default false)"},
 	{"log-format", "log.format", "`format` of the log: text (default) or json"},
 	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
 }
@@ -43,7 +44,8 @@ func (a *app) gatewayCmd() *cobra.Command {
 		Use:   "gateway",
 		Short: "Run the tools alone, without a director, or as an MCP server on stdin and stdout",
 		Long: "Run the tools of the configuration alone, over HTTP: the MCP server at /mcp and the routes under /api/tools.\n" +
-			"up and director have the same whenever their configuration names tools.\n\n" +
+			"up and director have the same whenever their configuration names tools. Callers show its owner's token, which\n" +
+			"the command line of the same user finds where --director names the gateway.\n\n" +
 			"With --stdio it is an MCP server on standard input and output, for programs that start theirs. Where a\n" +
 			"director with tools runs here, or --director or SIGNALBOX_DIRECTOR names one, it has that one's tools and\n" +
 			"their queues, so that all its clients share them. Otherwise, with --alone or with --tools, it has those of its\n" +
