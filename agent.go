@@ -54,7 +54,10 @@ type Agent struct {
 	URL     string
 	Slots   int // executions it may run side by side
 	Fencing bool
-	Source  AgentSource
+	// Proof says that the agent proves on each connection that it knows its
+	// token: nothing is sent to its address before that.
+	Proof  bool
+	Source AgentSource
 	// SealedToken is the bearer token that the agent wants, encrypted.
 	SealedToken []byte
 	WorkDir     string

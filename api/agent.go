@@ -151,6 +151,7 @@ type AgentStatus struct {
 	Name         string             `json:"name,omitempty"`          // signalbox, this and below
 	Slots        int                `json:"slots,omitempty"`         // executions it can run side by side, 1 if absent
 	Fencing      bool               `json:"fencing,omitempty"`       // understands fence on POST /task
+	Proof        bool               `json:"proof,omitempty"`         // proves on each connection that it knows its token
 	LongPoll     bool               `json:"long_poll,omitempty"`     // understands ?wait= on GET /task/{id}
 	HighestFence int64              `json:"highest_fence,omitempty"` // of the director that it serves
 	Director     string             `json:"director,omitempty"`      //

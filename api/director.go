@@ -117,6 +117,7 @@ type RegisterAgent struct {
 	URL     string `json:"url,omitempty"` // http(s)://host:port; none for an agent that pulls
 	Slots   int    `json:"slots,omitempty"`
 	Fencing bool   `json:"fencing,omitempty"`
+	Proof   bool   `json:"proof,omitempty"` // it proves on each connection that it knows Token; nothing is sent to url before that
 	Token   string `json:"token,omitempty"` // that the director must present; never returned
 	Version string `json:"version,omitempty"`
 	WorkDir string `json:"work_dir,omitempty"`

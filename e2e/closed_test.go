@@ -152,6 +152,7 @@ func TestAnOpenDirectorIsAskedFor(t *testing.T) {
 		t.Errorf("an open director answers %d", code)
 	}
 	b.refuses(1, []string{"director", "--open", "--addr", "0.0.0.0:0", "--data", filepath.Join(b.root, "other")}, "token")
+	b.refuses(1, []string{"agent", "--kind", "demo", "--addr", "0.0.0.0:0", "--agent-token", "fifteen-letters", "--data", filepath.Join(b.root, "agent")}, "can be guessed")
 	b.refuses(1, []string{"director", "--open", "--token", "a-token-of-some-length-0123456789", "--data", filepath.Join(b.root, "third")}, "leave one of them out")
 }
 

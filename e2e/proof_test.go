@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
 )
 
 // squatter listens where another program listened, says yes to everything and
@@ -96,4 +98,52 @@ func TestAttackASquatterOfTheDirectorsPort(t *testing.T) {
 		}
 	}
 	s.heardOnly(t, token, "deploy it", "secret-deploy-key", "FORGED")
+}
+
+// An agent dies and another program binds its port: the director goes on asking
+// for it, and has a task with secrets for it.
+func TestAttackASquatterOfAnAgentsPort(t *testing.T) {
+	b := newBox(t)
+	director := b.director("--addr", freePort(t))
+	addr := freePort(t)
+	token := "the-token-of-the-agent-0123456789abcdef"
+	b.vars["SIGNALBOX_AGENT_TOKEN"] = token
+	agent := b.agent("coder", director.url, "--addr", addr)
+	delete(b.vars, "SIGNALBOX_AGENT_TOKEN")
+	b.want(0, "submit", "--wait", "--agent", "coder", "sleep 1ms")
+	agent.kill()
+	s := b.squat(addr, func(path string) string {
+		if path == "/task" {
+			return `{"task_id":"task-1","status":"accepted","agent_kind":"demo"}`
+		}
+		return `{"state":"idle","agent_kind":"demo","status":"completed","output":"FORGED","mac":"00"}`
+	})
+	got := b.want(0, "submit", "--json", "--agent", "coder", "--env", "DEPLOY_KEY=secret-deploy-key", "deploy it")
+	task := parse[api.Task](t, got.out)
+	for range 6 {
+		select {
+		case <-s.asked:
+		case <-time.After(time.Minute):
+			t.Fatal("nobody tries any more")
+		}
+	}
+	s.heardOnly(t, token, "deploy it", "secret-deploy-key")
+	if now := parse[api.Task](t, b.want(0, "status", "--json", task.QueueID).out); now.State != "pending" {
+		t.Errorf("%+v", now)
+	}
+	if why := b.cli("agents"); !strings.Contains(why.out, "has not proved that it knows the token") {
+		t.Errorf("agents says\n%s", why.out)
+	}
+	_ = s.server.Close()
+	<-s.ended
+	b.vars["SIGNALBOX_AGENT_TOKEN"] = token
+	b.agent("coder", director.url, "--addr", addr) // the agent itself is let in again, and the task runs
+	var done api.Task
+	b.until("the task has ended", func() bool {
+		done = parse[api.Task](t, b.cli("status", "--json", task.QueueID).out)
+		return done.State != "pending" && done.State != "dispatching" && done.State != "working"
+	})
+	if done.State != "completed" || strings.Contains(done.Result.Output, "FORGED") {
+		t.Errorf("%+v", done)
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
@@ -31,6 +32,7 @@ type agentFile struct {
 	Name  string `json:"name"`
 	Kind  string `json:"kind"`
 	Token string `json:"token"`
+	Proof bool   `json:"proof"` // it proves that it knows the token
 }
 
 func agentFolder(data, name string) string { return filepath.Join(data, "agents", name) }
@@ -76,8 +78,13 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 	if len(a.Directors) > 0 {
 		return fmt.Errorf("agent.directors: only an agent that pulls asks several directors: add --pull, or name one with --director")
 	}
-	if host, _, err := net.SplitHostPort(a.Addr); err == nil && a.Token == "" && cfg.Open && !isLoopback(host) {
-		return fmt.Errorf("an agent on %s, which others can reach, needs a token: whoever reaches it can run prompts; leave out --open, or give --addr 127.0.0.1:9000", a.Addr)
+	if host, _, err := net.SplitHostPort(a.Addr); err == nil && !isLoopback(host) {
+		switch {
+		case a.Token == "" && cfg.Open:
+			return fmt.Errorf("an agent on %s, which others can reach, needs a token: whoever reaches it can run prompts; leave out --open, or give --addr 127.0.0.1:9000", a.Addr)
+		case a.Token != "" && len(a.Token) < identity.PublicToken:
+			return fmt.Errorf("the token of an agent on %s, which others can reach, has %d characters and can be guessed: leave agent.token out and one is made, or give one of %d or more", a.Addr, len(a.Token), identity.PublicToken)
+		}
 	}
 	if a.Token == "" && !cfg.Open {
 		a.Token = inboundToken(agentFilePath(cfg.Data, a.Name))
@@ -103,7 +110,7 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 	if err != nil {
 		return fmt.Errorf("agent %s: %w", a.Name, err)
 	}
-	file := agentFile{URL: "http://" + reachable(listener.Addr()), PID: os.Getpid(), Name: a.Name, Kind: a.Kind, Token: a.Token}
+	file := agentFile{URL: "http://" + reachable(listener.Addr()), PID: os.Getpid(), Name: a.Name, Kind: a.Kind, Token: a.Token, Proof: a.Token != ""}
 	if err := writeJSON(agentFilePath(cfg.Data, a.Name), file); err != nil {
 		return errors.Join(err, daemon.Close())
 	}
@@ -188,7 +195,7 @@ func keepRegistered(ctx context.Context, log *slog.Logger, o cli.AgentOptions, f
 	for told := ""; ctx.Err() == nil; wait(ctx, 2*time.Second) {
 		s := d.Status()
 		_, err := c.RegisterAgent(ctx, api.RegisterAgent{
-			Name: f.Name, Kind: f.Kind, URL: f.URL, Slots: s.Slots, Fencing: true, Token: f.Token, Version: s.Version, WorkDir: s.WorkDir,
+			Name: f.Name, Kind: f.Kind, URL: f.URL, Slots: s.Slots, Fencing: true, Proof: s.Proof, Token: f.Token, Version: s.Version, WorkDir: s.WorkDir,
 		})
 		if err == nil {
 			log.Info("registered", "director", o.Director, "name", f.Name)

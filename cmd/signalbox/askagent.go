@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
 func (c *child) ask(ctx context.Context, f agentFile) (s api.AgentStatus, err error) {
@@ -36,7 +37,8 @@ func askAgent(ctx context.Context, f agentFile, method, path string, body, answe
 	}
 	req.Header.Set("Authorization", "Bearer "+f.Token)
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
+	asking := &http.Client{Transport: handshake.ToAgent(&http.Transport{DisableKeepAlives: true}, f.URL, f.Token, f.Proof)}
+	resp, err := asking.Do(req)
 	if err != nil {
 		return err
 	}

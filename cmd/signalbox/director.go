@@ -197,7 +197,7 @@ func (s *service) putConfigured(ctx context.Context, a config.RemoteAgent) error
 		kind = signalbox.KindUnknown
 	}
 	_, err := s.engine.PutAgent(ctx, signalbox.Agent{
-		Name: a.Name, Kind: kind, URL: a.URL, Slots: a.Slots, Source: signalbox.AgentFromConfig,
+		Name: a.Name, Kind: kind, URL: a.URL, Slots: a.Slots, Proof: a.Proof, Source: signalbox.AgentFromConfig,
 	}, a.Token)
 	if err != nil {
 		return fmt.Errorf("agents: %s: %w", a.Name, err)

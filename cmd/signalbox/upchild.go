@@ -173,7 +173,7 @@ func (c *child) known(ctx context.Context, f agentFile) error {
 	c.file = f
 	c.mu.Unlock()
 	_, err = c.s.engine.PutAgent(ctx, signalbox.Agent{
-		Name: c.name, Kind: c.kind, URL: f.URL, Slots: s.Slots, Fencing: s.Fencing,
+		Name: c.name, Kind: c.kind, URL: f.URL, Slots: s.Slots, Fencing: s.Fencing, Proof: s.Proof,
 		Source: signalbox.AgentChild, WorkDir: s.WorkDir, Version: s.Version,
 	}, f.Token)
 	return err

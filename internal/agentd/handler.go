@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
 // Handler serves the agent HTTP API with all its checks, for requests whose
@@ -27,7 +28,11 @@ func (d *Daemon) handler(anyIP bool) http.Handler {
 	mux.HandleFunc("GET /sessions", d.getSessions)
 	mux.HandleFunc("GET /terminal", d.getTerminal)
 	mux.HandleFunc("POST /shutdown", d.shutdown)
-	return d.guard(jsonErrors(mux), anyIP)
+	guarded := d.guard(jsonErrors(mux), anyIP)
+	if d.cfg.Token == "" {
+		return guarded
+	}
+	return handshake.Serve(d.cfg.Token, guarded)
 }
 
 func (d *Daemon) postTask(w http.ResponseWriter, req *http.Request) {

@@ -122,6 +122,7 @@ type RemoteAgent struct {
 	Kind  string // default: what the agent says
 	URL   string // http(s)://host:port; required
 	Token string // that the agent asks for; "": none
+	Proof bool   // it proves on each connection that it knows Token, as signalbox agent does; default: what it says
 	Slots int    // executions side by side, 1 to 10000; 0 (default): what the agent says
 }
 

@@ -150,6 +150,8 @@ func (f *file) checkAgent(n node, key string, agent RemoteAgent, c *Config) {
 		f.add(n.Line, key, fmt.Sprintf("agent %s has no url", agent.Name))
 	case slices.ContainsFunc(c.Agents, func(a RemoteAgent) bool { return a.Name == agent.Name }):
 		f.add(n.Line, key, fmt.Sprintf("there is already an agent named %s", agent.Name))
+	case agent.Proof && agent.Token == "":
+		f.add(n.Line, key, fmt.Sprintf("agent %s has no token that it could prove", agent.Name))
 	default:
 		c.Agents = append(c.Agents, agent)
 	}

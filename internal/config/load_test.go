@@ -345,13 +345,14 @@ func TestBadInput(t *testing.T) {
 			`signalbox.yaml:5: agent.args: the environment variable GONE is not set`,
 			`signalbox.yaml:6: queue.max_size: want a whole number from 1 to 1000000, got "many"`,
 		}},
-		{name: "agents", file: "agents:\n- {name: a, url: 'http://h:1'}\n- {name: a, url: 'http://h:2'}\n- {name: b}\n- {url: 'http://h'}\n- 5\n- {name: c, url: 'h:1', slotz: 1}\n", want: []string{
+		{name: "agents", file: "agents:\n- {name: a, url: 'http://h:1'}\n- {name: a, url: 'http://h:2'}\n- {name: b}\n- {url: 'http://h'}\n- 5\n- {name: c, url: 'h:1', slotz: 1}\n- {name: d, url: 'http://h:4', proof: true}\n", want: []string{
 			`signalbox.yaml:3: agents[1]: there is already an agent named a`,
 			`signalbox.yaml:4: agents[2]: agent b has no url`,
 			`signalbox.yaml:5: agents[3]: it has no name`,
 			`signalbox.yaml:6: agents[4]: want a section of keys and values, got the number 5`,
 			`signalbox.yaml:7: agents[5].url: want a URL such as http://127.0.0.1:8080, got "h:1"`,
 			`signalbox.yaml:7: agents[5].slotz: there is no such key: did you mean slots?`,
+			`signalbox.yaml:8: agents[6]: agent d has no token that it could prove`,
 		}},
 		{name: "tools", file: "tools: one.json\nparallelToolCalls: true\nagent: {maxConcurrentTools: 3}\nseed_metrics: 1\nmcpServers:\n  fs: {comand: x}\nmcpServer: {}\n", want: []string{
 			`signalbox.yaml:1: tools: want a list of paths, got "one.json"`,

@@ -140,6 +140,7 @@ var agentSettings = schema[RemoteAgent]{
 	text("kind", wantName, func(a *RemoteAgent) *string { return &a.Kind }, signalbox.ValidName),
 	text("url", wantURL, func(a *RemoteAgent) *string { return &a.URL }, validURL),
 	text("token", wantToken, func(a *RemoteAgent) *string { return &a.Token }, validToken).hidden(),
+	boolean("proof", func(a *RemoteAgent) *bool { return &a.Proof }),
 	whole("slots", 1, signalbox.MaxAgentSlots, func(a *RemoteAgent) *int { return &a.Slots }),
 }
 

@@ -49,7 +49,7 @@ func (d *Director) registerAgent(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	a := signalbox.Agent{
-		Name: req.Name, Kind: req.Kind, URL: req.URL, Slots: req.Slots, Fencing: req.Fencing,
+		Name: req.Name, Kind: req.Kind, URL: req.URL, Slots: req.Slots, Fencing: req.Fencing, Proof: req.Proof && req.Token != "",
 		Source: source, WorkDir: req.WorkDir, Version: req.Version,
 	}
 	row, err := d.engine.PutAgent(r.Context(), a, req.Token)

@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentaddr"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
 // Ways for a terminal to end. What is told to its user is their text.
@@ -141,7 +142,9 @@ func (s *termSession) dial(ctx context.Context, who signalbox.Principal, first a
 	dialing, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	conn, resp, err := websocket.Dial(dialing, strings.TrimRight(s.agent.URL, "/")+"/terminal?"+q.Encode(), &websocket.DialOptions{
-		HTTPClient: termHTTP, HTTPHeader: http.Header{"Authorization": {"Bearer " + token}},
+		HTTPClient: &http.Client{
+			Transport: handshake.ToAgent(termHTTP.Transport, s.agent.URL, token, s.agent.Proof), CheckRedirect: termHTTP.CheckRedirect,
+		}, HTTPHeader: http.Header{"Authorization": {"Bearer " + token}},
 	})
 	switch {
 	case err != nil && ctx.Err() != nil: // the agent is not to blame

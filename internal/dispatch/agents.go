@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
 // loadAgents makes the lanes agree with the stored agents.
@@ -90,7 +91,9 @@ func (d *Dispatcher) putLane(row signalbox.Agent) {
 	if err != nil {
 		d.log.Error("agent cannot be used", "agent", row.Name, "error", err)
 	}
-	d.takeOver(d.lay(row, newConn(row.URL, token, d.opts.Transport)))
+	c := newConn(row.URL, token, handshake.ToAgent(d.opts.Transport, row.URL, token, row.Proof))
+	c.proved = row.Proof
+	d.takeOver(d.lay(row, c))
 }
 
 // lay makes the lane of an agent, or changes it, and returns its term where
@@ -142,7 +145,7 @@ func (d *Dispatcher) differs(row signalbox.Agent) bool {
 }
 
 func same(a, b *signalbox.Agent) bool {
-	return a.Name == b.Name && a.Kind == b.Kind && a.URL == b.URL && a.Slots == b.Slots && a.Fencing == b.Fencing &&
+	return a.Name == b.Name && a.Kind == b.Kind && a.URL == b.URL && a.Slots == b.Slots && a.Fencing == b.Fencing && a.Proof == b.Proof &&
 		a.Source == b.Source && bytes.Equal(a.SealedToken, b.SealedToken) && a.WorkDir == b.WorkDir &&
 		a.Version == b.Version && a.CreatedAt.Equal(b.CreatedAt)
 }
@@ -155,6 +158,8 @@ func (l *lane) change(row signalbox.Agent, c *conn) {
 		l.conn, l.status = c, api.AgentStatus{}
 		l.up, l.message = false, "it moved to "+row.URL
 		l.epoch++
+	} else if l.conn.proved != c.proved {
+		l.conn = c
 	}
 	if l.status.AgentKind != "" {
 		row.Fencing = l.status.Fencing

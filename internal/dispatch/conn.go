@@ -48,7 +48,9 @@ func sayable(s string) string {
 type conn struct {
 	base  string
 	token string
-	http  *http.Client
+	// proved says that each connection is proved before anything is sent over it.
+	proved bool
+	http   *http.Client
 }
 
 // NewTransport is shared by all agents of a dispatcher. Proxies are not used

@@ -134,6 +134,7 @@ func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 		return
 	}
 	d.learn(l, s)
+	d.keepProof(ctx, l, conn, s.Proof)
 	d.noteHeard(l, false)
 	d.freeWithheld(ctx, l, s, lost)
 	d.mu.Lock()
@@ -145,6 +146,22 @@ func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 	d.mu.Unlock()
 	d.askSessions(l)
 	poke(l.wake)
+}
+
+// keepProof remembers of an agent that says so that it proves itself: from then
+// on nothing is sent to its address before it has.
+func (d *Dispatcher) keepProof(ctx context.Context, l *lane, c *conn, proves bool) {
+	d.mu.Lock()
+	row := l.stored
+	news := proves && !row.Proof && c.token != "" && l.conn == c
+	d.mu.Unlock()
+	if !news {
+		return
+	}
+	row.Proof = true
+	if _, err := d.engine.PutAgent(ctx, row, c.token); err != nil {
+		d.log.Warn("not stored that the agent proves itself", "agent", l.name, "error", err)
+	}
 }
 
 func (d *Dispatcher) probeFailed(l *lane, err error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentaddr"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
 // Bounds on asking agents.
@@ -108,7 +109,9 @@ func (f *Fleet) ask(ctx context.Context, client *http.Client, a signalbox.Agent)
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	sent := time.Now()
-	resp, err := client.Do(req)
+	asking := *client
+	asking.Transport = handshake.ToAgent(client.Transport, a.URL, token, a.Proof)
+	resp, err := asking.Do(req)
 	if err != nil {
 		got.err = err
 		return got

@@ -67,6 +67,7 @@ func (e *Engine) PutAgent(ctx context.Context, a signalbox.Agent, token string) 
 		if k.Name == a.Name {
 			a.CreatedAt = k.CreatedAt
 			a.SealedToken = e.keepSeal(k, token)
+			a.Proof = a.Proof || keepsProof(&k, &a)
 		}
 	}
 	if token != "" && a.SealedToken == nil {
@@ -77,6 +78,12 @@ func (e *Engine) PutAgent(ctx context.Context, a signalbox.Agent, token string) 
 		e.hub.publish(Applied{Kind: signalbox.EventAgentAdded, Task: signalbox.Task{Agent: a.Name}})
 	}
 	return a, err
+}
+
+// keepsProof reports whether an agent that has proved itself at that address
+// still has to. What an agent says of itself when it registers counts more.
+func keepsProof(known, a *signalbox.Agent) bool {
+	return known.Proof && known.URL == a.URL && a.SealedToken != nil && a.Source != signalbox.AgentRegistered && a.Source != signalbox.AgentChild
 }
 
 // keepSeal returns the sealed token of a known agent if it is still the same

@@ -204,3 +204,22 @@ func ToDirector(base http.RoundTripper, url, token string) http.RoundTripper {
 	}
 	return base
 }
+
+// ToAgent is Prove for requests to an agent that is known to prove itself, and
+// base for any other.
+func ToAgent(base http.RoundTripper, url, token string, proves bool) http.RoundTripper {
+	if !proves || token == "" || !strings.HasPrefix(strings.ToLower(url), "http://") {
+		return base
+	}
+	if proved := Prove(base, token); proved != nil {
+		return proved
+	}
+	return refusing{}
+}
+
+// refusing sends nothing.
+type refusing struct{}
+
+func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("its connections cannot be proved")
+}

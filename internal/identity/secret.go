@@ -72,12 +72,12 @@ const guessable = 32
 // slowed down.
 func (k *Keeper) Guessable() bool { return len(k.opts.Static) < guessable }
 
-// public is the length in characters below which a static token is no
-// protection on a public address.
-const public = 16
+// PublicToken is the length in characters below which a token that a person
+// chose is no protection on a public address.
+const PublicToken = 16
 
 // ShortStatic reports whether the static token is too short for one.
-func (k *Keeper) ShortStatic() bool { return len(k.opts.Static) < public }
+func (k *Keeper) ShortStatic() bool { return len(k.opts.Static) < PublicToken }
 
 // FromStatic returns the principal of the static token if that is it.
 func (k *Keeper) FromStatic(secret string) (signalbox.Principal, bool) {

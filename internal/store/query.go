@@ -82,6 +82,6 @@ func Replay(known, t *signalbox.Task) (Submitted, error) {
 
 // SameAgent reports whether two rows say the same of an agent.
 func SameAgent(a, b *signalbox.Agent) bool {
-	return a.Name == b.Name && a.Kind == b.Kind && a.URL == b.URL && a.Slots == b.Slots && a.Fencing == b.Fencing &&
+	return a.Name == b.Name && a.Kind == b.Kind && a.URL == b.URL && a.Slots == b.Slots && a.Fencing == b.Fencing && a.Proof == b.Proof &&
 		a.Source == b.Source && bytes.Equal(a.SealedToken, b.SealedToken) && a.WorkDir == b.WorkDir && a.Version == b.Version
 }

@@ -11,7 +11,7 @@ func Agent(a *signalbox.Agent) []byte {
 	p := New(64)
 	p.Texts(a.Kind, a.URL, string(a.Source), string(a.SealedToken), a.WorkDir, a.Version)
 	p.Int(int64(a.Slots))
-	p.Flags(a.Fencing, a.SealedToken != nil)
+	p.Flags(a.Fencing, a.SealedToken != nil, a.Proof)
 	p.Times(a.CreatedAt)
 	return p.b
 }
@@ -22,7 +22,7 @@ func ReadAgent(name string, body []byte) (signalbox.Agent, error) {
 	a := signalbox.Agent{Name: name, Kind: d.Text(), URL: d.Text(), Source: signalbox.AgentSource(d.Text())}
 	token, has := d.Bytes(), false
 	a.WorkDir, a.Version, a.Slots = d.Text(), d.Text(), int(d.Int())
-	if d.Flags(&a.Fencing, &has); has {
+	if d.Flags(&a.Fencing, &has, &a.Proof); has {
 		a.SealedToken = append([]byte{}, token...)
 	}
 	a.CreatedAt = d.Time()

@@ -25,13 +25,29 @@ func (w *writer) putAgent(a signalbox.Agent, e *signalbox.Entry) error {
 		return nil
 	}
 	q := w.write(stAgentPut)
-	q.exact(a.Name).text(a.Kind).text(a.URL).int(int64(a.Slots)).bool(a.Fencing).text(string(a.Source))
+	q.exact(a.Name).text(a.Kind).text(a.URL).int(int64(a.Slots)).int(agentTraits(&a)).text(string(a.Source))
 	if err := q.bytes(a.SealedToken).text(a.WorkDir).text(a.Version).time(a.CreatedAt).run(); err != nil {
 		return err
 	}
 	setKey(w, w.agents, a.Name, &a)
 	w.note(e)
 	return nil
+}
+
+// What the column fencing holds, of which 1 is as old as the column.
+const (
+	traitFencing = 1
+	traitProof   = 2
+)
+
+func agentTraits(a *signalbox.Agent) (traits int64) {
+	if a.Fencing {
+		traits |= traitFencing
+	}
+	if a.Proof {
+		traits |= traitProof
+	}
+	return traits
 }
 
 // setKey changes a map of the ledger, nil deletes, and notes how to take it

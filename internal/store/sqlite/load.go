@@ -89,7 +89,7 @@ func (w *writer) loadFleet() error {
 	q := w.on(stAgentsAll)
 	for q.next() {
 		a := signalbox.Agent{
-			Name: q.textAt(0), Kind: q.textAt(1), URL: q.textAt(2), Slots: int(q.intAt(3)), Fencing: q.boolAt(4),
+			Name: q.textAt(0), Kind: q.textAt(1), URL: q.textAt(2), Slots: int(q.intAt(3)), Fencing: q.intAt(4)&traitFencing != 0, Proof: q.intAt(4)&traitProof != 0,
 			Source: signalbox.AgentSource(q.textAt(5)), SealedToken: q.bytesAt(6), WorkDir: q.textAt(7), Version: q.textAt(8),
 			CreatedAt: q.timeAt(9),
 		}

@@ -126,7 +126,7 @@ func (p *pair) wake(t *rapid.T) {
 // asks for, so that none is found to run more than it has.
 func (p *pair) agent(t *rapid.T) {
 	a := signalbox.Agent{
-		Name: pick(t, "agent", someAgents...), Kind: pick(t, "kind", "k", "l"), Slots: 3, Fencing: rapid.Bool().Draw(t, "fencing"),
+		Name: pick(t, "agent", someAgents...), Kind: pick(t, "kind", "k", "l"), Slots: 3, Fencing: rapid.Bool().Draw(t, "fencing"), Proof: rapid.Bool().Draw(t, "proof"),
 		Source: signalbox.AgentRegistered, SealedToken: []byte(pick(t, "token", "", "t")), CreatedAt: p.now,
 	}
 	e := signalbox.Entry{At: p.now, Kind: signalbox.EventAgentAdded, Agent: a.Name}

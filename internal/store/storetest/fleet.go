@@ -29,7 +29,7 @@ func agentRules() []rule {
 
 func anAgent(name string) signalbox.Agent {
 	return signalbox.Agent{
-		Name: name, Kind: "coder", URL: "http://" + name, Slots: 2, Fencing: true, Source: signalbox.AgentRegistered,
+		Name: name, Kind: "coder", URL: "http://" + name, Slots: 2, Fencing: true, Proof: true, Source: signalbox.AgentRegistered,
 		SealedToken: []byte("sealed"), WorkDir: "/w", Version: "1", CreatedAt: start,
 	}
 }
@@ -66,7 +66,7 @@ func agentEntry(b *box) {
 	b.same("entries", len(b.journal()), 1)
 	for n, change := range []func(*signalbox.Agent){
 		func(a *signalbox.Agent) { a.Kind = "k" }, func(a *signalbox.Agent) { a.URL = "u" },
-		func(a *signalbox.Agent) { a.Slots = 9 }, func(a *signalbox.Agent) { a.Fencing = false },
+		func(a *signalbox.Agent) { a.Slots = 9 }, func(a *signalbox.Agent) { a.Fencing = false }, func(a *signalbox.Agent) { a.Proof = false },
 		func(a *signalbox.Agent) { a.Source = signalbox.AgentChild }, func(a *signalbox.Agent) { a.SealedToken = []byte("t") },
 		func(a *signalbox.Agent) { a.WorkDir = "w" }, func(a *signalbox.Agent) { a.Version = "2" },
 	} {
