@@ -72,7 +72,7 @@ func (d *Director) checkAccess() api.Check {
 	if d.identity.Open() {
 		cure := "signalbox tokens create admin --scope admin closes it"
 		if d.cfg.ToolsOnly {
-			cure = "start it with --token"
+			cure = "start it with --token-file FILE"
 		}
 		return warning("access", cure, "it is open: every program of this machine has every right")
 	}
