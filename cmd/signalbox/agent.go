@@ -61,6 +61,9 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 	a := &cfg.Agent
 	a.Kind = cmp.Or(a.Kind, defaultKind())
 	a.Name = cmp.Or(a.Name, a.Kind)
+	if os.Geteuid() == 0 && a.Kind != "demo" {
+		log.Warn("this agent runs as root: whoever may submit to it has every right on this machine", "cure", "run it as a user of its own")
+	}
 	folder := agentFolder(cfg.Data, a.Name)
 	if (a.Kind == "demo" || a.Kind == "llm") && a.WorkDir == "" {
 		// It touches nothing: two such agents need not take turns in a folder.

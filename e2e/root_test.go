@@ -1,0 +1,25 @@
+package e2e_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// Whoever may submit to an agent of root has every right: its log says so. A
+// demo agent runs nothing, and says nothing.
+func TestAnAgentOfRootSaysSo(t *testing.T) {
+	const word = "this agent runs as root"
+	b := newBox(t)
+	director := b.director()
+	shell := b.agent("shell", director.url, "--", "true")
+	demo := b.agent("demo", director.url)
+	if os.Geteuid() == 0 {
+		shell.says(word)
+	} else if strings.Contains(shell.err.text(), word) {
+		t.Error("it says so of another user")
+	}
+	if strings.Contains(demo.err.text(), word) {
+		t.Error("the demo agent says so")
+	}
+}
