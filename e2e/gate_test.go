@@ -52,7 +52,10 @@ func (b *box) fakeClaude() *gate {
 }
 
 const claudeScript = `#!/bin/sh
-if [ "$1" = --version ]; then echo "9.8.7 (Claude Code)"; exit 0; fi
+case "$1" in
+--version) echo "9.8.7 (Claude Code)"; exit 0 ;;
+auth) echo '{"loggedIn":true,"authMethod":"api_key","apiProvider":"firstParty","apiKeySource":"ANTHROPIC_API_KEY"}'; exit 0 ;;
+esac
 read prompt
 echo '{"type":"system","subtype":"init","session_id":"11111111-2222-4333-8444-555555555555"}'
 case "$prompt" in

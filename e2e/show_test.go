@@ -48,15 +48,15 @@ func TestUpRunsPrompts(t *testing.T) {
 func TestUpSaysWhatItFound(t *testing.T) {
 	b := newBox(t)
 	b.fakeClaude()
-	b.file("bin/codex", "#!/bin/sh\necho codex-cli 1.2.3\n", 0o700)
+	b.file("bin/codex", "#!/bin/sh\nif [ $1 = login ]; then echo Logged in using ChatGPT; else echo codex-cli 1.2.3; fi\n", 0o700)
 	b.file("bin/opencode", "#!/bin/sh\necho 4.5.6\n", 0o700)
-	b.vars["ANTHROPIC_API_KEY"] = "sk-not-for-printing"
+	b.vars["ANTHROPIC_API_KEY"], b.vars["OPENAI_API_KEY"] = "sk-not-for-printing", "sk-not-for-printing"
 	up := b.up()
 	said := up.out.text()
 	for kind, want := range map[string][]string{
 		"claude":   {"9.8.7 (" + filepath.Join(b.bin, "claude") + ")", "permission mode acceptEdits", "spends the account of ANTHROPIC_API_KEY"},
-		"codex":    {"1.2.3 (" + filepath.Join(b.bin, "codex") + ")", "permission mode workspace-write", "spends the account that codex is logged in with"},
-		"opencode": {"4.5.6 (" + filepath.Join(b.bin, "opencode") + ")", "permission mode ask"},
+		"codex":    {"1.2.3 (" + filepath.Join(b.bin, "codex") + ")", "permission mode workspace-write", "spends the account that it is logged in using ChatGPT"},
+		"opencode": {"4.5.6 (" + filepath.Join(b.bin, "opencode") + ")", "permission mode ask", "no login of its own"},
 	} {
 		_, about, found := strings.Cut(said, "\n  "+kind)
 		if !found {

@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,8 +60,8 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 	if err != nil {
 		return err
 	}
+	cfg = cfg.For(cmp.Or(cfg.Agent.Kind, defaultKind()))
 	a := &cfg.Agent
-	a.Kind = cmp.Or(a.Kind, defaultKind())
 	a.Name = cmp.Or(a.Name, a.Kind)
 	if os.Geteuid() == 0 && a.Kind != "demo" {
 		log.Warn("this agent runs as root: whoever may submit to it has every right on this machine", "cure", "run it as a user of its own")
@@ -71,6 +73,9 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 		if err := os.MkdirAll(a.WorkDir, 0o700); err != nil {
 			return err
 		}
+	}
+	if err := canRun(*a); err != nil {
+		return err
 	}
 	if o, err = asItself(ctx, o, a.Name, folder, log); err != nil {
 		return unlessStopped(ctx, err)
@@ -134,6 +139,31 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 	return err
 }
 
+// canRun refuses an agent whose program is not there, or which would give the
+// second of two coding runs an empty folder.
+func canRun(a config.Agent) error {
+	if runner.SpeaksMCP(a.Kind) && a.Slots > 1 {
+		return fmt.Errorf("agent %s: slots is %d, but its runs would share one folder, and those beyond the first would work in an empty one: for a second run side by side start another agent with a folder of its own (signalbox agent --name %s-2 --kind %s --workdir DIR)", a.Name, a.Slots, a.Name, a.Kind)
+	}
+	program := a.Kind
+	switch {
+	case a.Kind == "command" && len(a.Command) > 0:
+		program = a.Command[0]
+		if !filepath.IsAbs(program) && strings.ContainsRune(program, filepath.Separator) {
+			program = filepath.Join(a.WorkDir, program) // as for its runs
+		}
+	case !runner.SpeaksMCP(a.Kind):
+		return nil
+	}
+	if strings.ContainsAny(program, "{}") { // it is made of the task
+		return nil
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		return fmt.Errorf("agent %s: %q is not installed or not on PATH: install it, or choose another kind with --kind: %w", a.Name, program, err)
+	}
+	return nil
+}
+
 func lingering() (time.Duration, error) {
 	text := os.Getenv(lingerEnv)
 	if text == "" {
@@ -152,7 +182,7 @@ func daemonConfig(cfg config.Config, o cli.AgentOptions, folder string, log *slo
 		Name: a.Name, Kind: a.Kind, Version: version, DataDir: folder,
 		WorkDir: a.WorkDir, ProjectRoots: a.ProjectRoots, Home: a.Home, Slots: a.Slots, IsolatedSlots: a.IsolatedSlots, Model: a.Model,
 		Tools: a.Tools, Token: a.Token, Hosts: cfg.Hosts, DefaultTimeout: a.Timeout, PassEnv: a.PassEnv, TaskEnv: a.TaskEnv,
-		Runner:   runner.Options{Permission: a.PermissionMode, Tiers: a.Tiers, ExtraArgs: a.Args, Command: a.Command, LLM: llmOptions(a.LLM)},
+		Runner:   runnerOptions(a),
 		Terminal: a.Terminal, TerminalCommand: a.TerminalCommand, TerminalIdle: a.TerminalIdle,
 		ExecLog: os.Getenv(execLogEnv), Logger: log,
 	}
@@ -160,6 +190,10 @@ func daemonConfig(cfg config.Config, o cli.AgentOptions, folder string, log *slo
 		c.Director = o.Director
 	}
 	return c
+}
+
+func runnerOptions(a config.Agent) runner.Options {
+	return runner.Options{Permission: a.PermissionMode, Tiers: a.Tiers, ExtraArgs: a.Args, Command: a.Command, LLM: llmOptions(a.LLM)}
 }
 
 func llmOptions(o config.LLM) runner.LLM {

@@ -145,7 +145,7 @@ func demoTools(folder string) (toolconf.Config, error) {
 // run shows the demo until a person or a signal ends it.
 func (d *demo) run(ctx context.Context) error {
 	for _, name := range demoAgents {
-		d.children = append(d.children, &child{s: d.s, name: name, kind: "demo"})
+		d.children = append(d.children, &child{s: d.s, cfg: d.s.cfg.For("demo"), name: name, kind: "demo"})
 	}
 	found, err := d.look(ctx)
 	if err != nil {
@@ -157,7 +157,7 @@ func (d *demo) run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	running, stop := context.WithCancel(ctx)
 	err = d.s.run(ctx, func(ctx context.Context) error {
-		if err := startAll(ctx, d.children); err != nil {
+		if err := errors.Join(startAll(ctx, d.children)...); err != nil {
 			return err
 		}
 		if err := d.note(d.place()); err != nil {

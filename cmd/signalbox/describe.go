@@ -2,9 +2,11 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
@@ -14,14 +16,18 @@ import (
 // describe prints what a person must know before work goes to an agent: its
 // CLI, where it works, with which permissions, and whose account it spends.
 func (c *child) describe() {
-	a := c.s.cfg.Agent
-	what := "demo agent, which streams a few lines and touches nothing"
-	if c.found.Path != "" {
-		what = fmt.Sprintf("%s (%s)", cmp.Or(c.found.Version, "version unknown"), c.found.Path)
-	}
-	if c.kind == "llm" {
+	a := c.cfg.Agent
+	what := ""
+	switch c.kind {
+	case "llm":
 		c.describeLLM()
 		return
+	case "demo":
+		what = "demo agent, which streams a few lines and touches nothing"
+	case "command":
+		what = "runs " + strings.Join(a.Command, " ")
+	default:
+		what = fmt.Sprintf("%s (%s)", cmp.Or(c.found.Version, "version unknown"), c.found.Path)
 	}
 	workDir := a.WorkDir
 	if workDir == "" {
@@ -29,19 +35,30 @@ func (c *child) describe() {
 	}
 	fmt.Fprintf(c.s.out.Out, "  %-9s %s\n", c.name, what)
 	fmt.Fprintf(c.s.out.Out, "  %-9s   working directory %s · HOME %s\n", "", workDir, cmp.Or(a.Home, os.Getenv("HOME")))
-	if c.kind == "demo" {
+	switch c.kind {
+	case "demo":
+		return
+	case "command":
+		fmt.Fprintf(c.s.out.Out, "  %-9s   may do all that its user may\n", "")
 		return
 	}
-	fmt.Fprintf(c.s.out.Out, "  %-9s   permission mode %s · spends %s\n", "", cmp.Or(a.PermissionMode, defaultPermission[c.kind]), account(c.kind))
+	fmt.Fprintf(c.s.out.Out, "  %-9s   %s · %s\n", "", permissions(a), c.login.Text)
 	if line := c.describeLimits(workDir); line != "" {
 		fmt.Fprintf(c.s.out.Out, "  %-9s   %s\n", "", line)
+	}
+}
+
+// learnLogin asks a coding CLI whose account it spends.
+func (c *child) learnLogin(ctx context.Context) {
+	if c.found.Path != "" {
+		c.login = loginOf(ctx, c.cfg.Agent, c.found)
 	}
 }
 
 // describeLimits says which MCP servers a CLI uses through the director's tool
 // queues, and which it starts by itself, outside of them.
 func (c *child) describeLimits(workDir string) string {
-	cfg := c.s.cfg
+	cfg := c.cfg
 	if !runner.SpeaksMCP(c.kind) || cfg.Tools.Empty() || cfg.Agent.Tools == "none" {
 		return ""
 	}
@@ -72,14 +89,14 @@ func (c *child) describeLimits(workDir string) string {
 // describeLLM is describe for the agent that is a model with tools: it has no
 // CLI and no folder, but an endpoint and the tools of a gateway.
 func (c *child) describeLLM() {
-	a := c.s.cfg.Agent
-	keys := accountKeys[a.LLM.Provider]
-	spends := "no account: " + keys[0] + " is not set"
+	a := c.cfg.Agent
+	key := llmKeys[a.LLM.Provider]
+	spends := "no account: " + key + " is not set"
 	switch {
 	case a.LLM.APIKey != "":
 		spends = "the account of agent.llm.api_key"
-	case os.Getenv(keys[0]) != "":
-		spends = "the account of " + keys[0]
+	case os.Getenv(key) != "":
+		spends = "the account of " + key
 	case a.LLM.BaseURL != "":
 		spends = "no account: it has no API key"
 	}
@@ -99,28 +116,8 @@ func llmTools(tools string) string {
 	return "of an MCP endpoint" // its URL may hold a secret
 }
 
-// defaultPermission is the runners' own, the safest that works unattended.
-var defaultPermission = map[string]string{"claude": "acceptEdits", "codex": "workspace-write", "opencode": "ask (what its configuration would ask about is refused)"}
-
-// accountKeys are the variables that make a CLI spend an API account rather
-// than the one it is logged in with.
-var accountKeys = map[string][]string{
-	"claude":   {"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"},
-	"codex":    {"CODEX_API_KEY", "OPENAI_API_KEY"},
-	"opencode": {"OPENCODE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
-	// of kind llm, by its provider
-	"openai":    {"OPENAI_API_KEY"},
-	"anthropic": {"ANTHROPIC_API_KEY"},
-}
-
-func account(kind string) string {
-	for _, key := range accountKeys[kind] {
-		if os.Getenv(key) != "" {
-			return "the account of " + key
-		}
-	}
-	return "the account that " + kind + " is logged in with"
-}
+// llmKeys are the variables that have the key of a provider, for kind llm.
+var llmKeys = map[string]string{"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 
 // describeAccess prints how a person comes to the pages, or what it means that
 // the director is open.

@@ -25,7 +25,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // the next signal is not swallowed
 	code := cli.Main(ctx, os.Args[1:], cli.System(), cli.Roles{
 		Version: version, Up: runUp, Director: runDirector, Agent: runAgent, Gateway: runGateway, Demo: runDemo,
-		Scheduler: runScheduler, Examine: examine,
+		Scheduler: runScheduler, Examine: examine, CLIs: examineCLIs,
 	})
 	os.Exit(code)
 }

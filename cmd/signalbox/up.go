@@ -31,7 +31,8 @@ func runUp(ctx context.Context, cfg config.Config, o cli.UpOptions) error {
 	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
 	err = s.run(ctx, func(ctx context.Context) error {
 		fmt.Fprintf(o.Out, "Signalbox at %s (data %s)\n", s.url, cfg.Data)
-		if err := startAll(ctx, children); err != nil {
+		var err error
+		if children, err = startable(ctx, children); err != nil {
 			return err
 		}
 		for _, c := range children {
@@ -66,15 +67,19 @@ func asTyped(arg0 string, look func(string) (string, error)) string {
 }
 
 // newChildren makes an agent for each kind asked for; for nil, the one of the
-// configuration, else one for each coding CLI on PATH, else the demo agent.
+// configuration, else one for each kind that has options there and for each
+// coding CLI on PATH, else the demo agent.
 func newChildren(s *service, kinds []string) []*child {
 	found := runner.Detect()
 	if kinds == nil && s.cfg.Agent.Kind != "" {
 		kinds = []string{s.cfg.Agent.Kind}
 	}
 	if kinds == nil {
+		kinds = slices.Clone(s.cfg.Kinds)
 		for _, f := range found {
-			kinds = append(kinds, f.Kind)
+			if !slices.Contains(kinds, f.Kind) {
+				kinds = append(kinds, f.Kind)
+			}
 		}
 		if kinds == nil {
 			fmt.Fprintln(s.out.Out, "No coding CLI (claude, codex, opencode) on PATH: starting the built-in demo agent.")
@@ -83,7 +88,7 @@ func newChildren(s *service, kinds []string) []*child {
 	}
 	children := make([]*child, len(kinds))
 	for i, kind := range kinds {
-		children[i] = &child{s: s, name: kind, kind: kind}
+		children[i] = &child{s: s, cfg: s.cfg.For(kind), name: kind, kind: kind}
 		if at := slices.IndexFunc(found, func(f runner.Found) bool { return f.Kind == kind }); at >= 0 {
 			children[i].found = found[at]
 		}
@@ -91,13 +96,32 @@ func newChildren(s *service, kinds []string) []*child {
 	return children
 }
 
+// startable starts the children and returns those that run. One that cannot is
+// told and left out, so that it keeps no other from its work; it is an error
+// where none can.
+func startable(ctx context.Context, children []*child) (running []*child, err error) {
+	errs := startAll(ctx, children)
+	for i, c := range children {
+		if errs[i] == nil {
+			running = append(running, c)
+		} else if ctx.Err() == nil {
+			fmt.Fprintf(c.s.out.Err, "Error: %v\n", errs[i])
+		}
+	}
+	if len(running) == 0 && len(children) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return running, ctx.Err()
+}
+
 // startAll starts the children side by side.
-func startAll(ctx context.Context, children []*child) error {
+func startAll(ctx context.Context, children []*child) []error {
 	errs := make([]error, len(children))
 	var group sync.WaitGroup
 	for i, c := range children {
 		group.Go(func() { errs[i] = c.start(ctx) })
+		group.Go(func() { c.learnLogin(ctx) })
 	}
 	group.Wait()
-	return errors.Join(errs...)
+	return errs
 }

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
@@ -38,7 +40,9 @@ const (
 // child is an agent that signalbox up keeps running.
 type child struct {
 	s     *service
-	found runner.Found // CLI; the zero Found is the demo agent
+	cfg   config.Config // for its kind
+	found runner.Found  // CLI; the zero Found is another kind of agent
+	login runner.Login  // of the CLI, once it is started
 	name  string
 	kind  string
 	token string
@@ -114,7 +118,7 @@ func (c *child) spawn(ctx context.Context) (f agentFile, err error) {
 // args are those of the child's own command line: what up was told of its
 // agents, whichever way it was told.
 func (c *child) args() []string {
-	cfg, a := c.s.cfg, c.s.cfg.Agent
+	cfg, a := c.cfg, c.cfg.Agent
 	args := []string{"agent", "--kind=" + c.kind, "--name=" + c.name, "--addr=127.0.0.1:0", "--data=" + cfg.Data,
 		"--slots=" + strconv.Itoa(a.Slots), "--isolated-slots=" + strconv.Itoa(a.IsolatedSlots),
 		"--terminal=" + strconv.FormatBool(a.Terminal), "--timeout=" + a.Timeout.String(), "--log-format=" + cfg.Log.Format, "--log-level=" + cfg.Log.Level}
@@ -138,7 +142,7 @@ func (c *child) awaitReady(ctx context.Context, pid int, exited <-chan error, lo
 		select {
 		case err := <-exited:
 			err = cmp.Or(err, errors.New("exit status 0"))
-			return f, fmt.Errorf("it ended at once (%w): %s; its log is %s", err, lastLine(logPath), logPath)
+			return f, fmt.Errorf("it ended at once (%w): %s; its log is %s", err, strings.TrimPrefix(lastLine(logPath), "Error: "), logPath)
 		case <-deadline.C:
 			return f, fmt.Errorf("it did not become ready within 30 s; its log is %s", logPath)
 		case <-ctx.Done():

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/e2e/model"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/soak"
 )
 
@@ -258,6 +259,38 @@ func TestCLIUsesItsTools(t *testing.T) {
 			}
 			if s.TokenUsage == nil || s.TokenUsage.Input == 0 {
 				t.Errorf("tokens %+v", s.TokenUsage)
+			}
+		})
+	}
+}
+
+// What a CLI says of its login is understood: nobody is logged in in a new home,
+// and a key in the environment counts where the CLI takes it.
+func TestLoginOfTheRealCLIs(t *testing.T) {
+	for kind, keys := range map[string]map[string]string{
+		"claude": {"": "not logged in", "ANTHROPIC_API_KEY": "spends the account of ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN": "spends the account of CLAUDE_CODE_OAUTH_TOKEN"},
+		"codex":  {"": "not logged in", "OPENAI_API_KEY": "not logged in", "CODEX_API_KEY": "spends the account of CODEX_API_KEY"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			bin := binary(t, kind)
+			home := t.TempDir()
+			if err := os.Mkdir(filepath.Join(home, "."+kind), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for key, want := range keys {
+				env := []string{"PATH=" + os.Getenv("PATH"), "DISABLE_AUTOUPDATER=1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", key + "=sk-test"}
+				if key == "" {
+					env = env[:3]
+				}
+				var got runner.Login
+				for range 3 { // it gives up after a while, where the machine is busy
+					if got = runner.LoginOf(t.Context(), kind, bin, home, env); got.Known {
+						break
+					}
+				}
+				if !got.Known || got.In != strings.HasPrefix(want, "spends") || !strings.HasPrefix(got.Text, want) {
+					t.Errorf("%q: %+v", key, got)
+				}
 			}
 		})
 	}

@@ -37,7 +37,7 @@ func (a *app) doctorCmd() *cobra.Command {
 	addKeyFlags(cmd.Flags(), doctorFlags)
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
 		chosen := given(cmd.Flags(), doctorFlags)
-		cfg, found := a.localChecks(chosen)
+		cfg, found := a.localChecks(ctx, chosen)
 		theirs, reached, err := a.directorChecks(ctx)
 		if err != nil {
 			return err

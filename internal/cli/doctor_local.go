@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -16,12 +17,16 @@ var codingCLIs = []string{"claude", "codex", "opencode"}
 
 // localChecks are those that need no director. The configuration is nil where
 // it is wrong.
-func (a *app) localChecks(chosen []config.Flag) (*config.Config, []api.Check) {
+func (a *app) localChecks(ctx context.Context, chosen []config.Flag) (*config.Config, []api.Check) {
 	cfg, found := a.checkConfig(chosen)
-	if found.State != checkFail {
-		return &cfg, []api.Check{found, checkData(cfg.Data), a.checkPath()}
+	if found.State == checkFail {
+		return nil, []api.Check{found, a.checkPath()}
 	}
-	return nil, []api.Check{found, a.checkPath()}
+	checks := []api.Check{found, checkData(cfg.Data), a.checkPath()}
+	if a.roles.CLIs != nil {
+		checks = append(checks, a.roles.CLIs(ctx, cfg)...)
+	}
+	return &cfg, checks
 }
 
 func (a *app) checkConfig(chosen []config.Flag) (config.Config, api.Check) {

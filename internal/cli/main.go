@@ -68,6 +68,8 @@ type Roles struct {
 	// Examine looks at a store, its folder and its address where no director
 	// may be running. It changes nothing.
 	Examine func(ctx context.Context, cfg config.Config) []api.Check
+	// CLIs looks at the coding CLIs for which up would start an agent.
+	CLIs func(ctx context.Context, cfg config.Config) []api.Check
 }
 
 // Main runs one command line, args without the program's name, and returns

@@ -68,13 +68,15 @@ type Config struct {
 	SeedMetrics bool
 
 	Agents   []RemoteAgent // agents that the director polls; default none
+	Kinds    []string      // kinds of agents that have options of their own, see For; default none
 	Discover PortRange     // loopback ports on which the director looks for agents; default none
 	Agent    Agent
 
 	origins map[string]string
-	sources Sources      // that it was loaded from
-	read    os.FileInfo  // of File, before it was read
-	confirm func() error // whether File counts, while it is loaded; nil: it does
+	kinds   map[string]func(*Config) Problems // applies the options of a kind
+	sources Sources                           // that it was loaded from
+	read    os.FileInfo                       // of File, before it was read
+	confirm func() error                      // whether File counts, while it is loaded; nil: it does
 }
 
 // Log says how a server writes its log.

@@ -115,15 +115,18 @@ func unknown[T any](key string, s schema[T]) string {
 // that name tools.
 func keepForTools(f *file, pair conffile.Pair, _ *Config) { f.tools = append(f.tools, pair) }
 
-// decodeAgents decodes the list of agents elsewhere.
+// decodeAgents decodes the list of agents elsewhere, or the options of each kind.
 func decodeAgents(f *file, pair conffile.Pair, c *Config) {
 	n := pair.Value
 	switch n.Form {
 	case conffile.Nothing:
 		return
 	case conffile.List:
+	case conffile.Section:
+		decodeKinds(f, pair, c)
+		return
 	default:
-		f.add(n.Line, "agents", "want a list of agents, got "+f.value(n).shown())
+		f.add(n.Line, "agents", "want a list of agents elsewhere, or a section of kinds and their options, got "+f.value(n).shown())
 		return
 	}
 	for i, item := range n.Items {
