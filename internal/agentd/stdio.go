@@ -23,6 +23,7 @@ type stdio struct {
 	lines    lineSplitter
 	errLines lineSplitter
 	hopeless chan struct{} // closed when the CLI tells of trouble that stays
+	stuck    bool          // it has
 	events   *cappedFile
 	errFile  *cappedFile
 	hidden   []*hiding     // the program's two outputs
@@ -112,9 +113,9 @@ func (s *stdio) say(text string) {
 	if text != "" {
 		_, _ = io.WriteString(s.log, runner.Plain(text)) // an output log never fails
 	}
-	if hopeless && s.hopeless != nil {
+	if hopeless && !s.stuck {
+		s.stuck = true
 		close(s.hopeless)
-		s.hopeless = nil
 	}
 }
 
