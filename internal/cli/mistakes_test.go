@@ -94,10 +94,10 @@ func TestMisspeltNames(t *testing.T) {
 // What removes or stops asks a person at a terminal, and no script.
 func TestRemovingAsks(t *testing.T) {
 	for _, args := range [][]string{
-		{"release", "coder"}, {"clear", "coder"}, {"pause"}, {"agents", "remove", "coder"}, {"tokens", "revoke", "tok-1"}, {"users", "remove", "ada"},
+		{"release", "coder"}, {"clear", "coder"}, {"pause"}, {"agents", "remove", "coder"}, {"tokens", "revoke", "tok-1"}, {"users", "remove", "ada"}, {"schedules", "remove", "report"},
 	} {
 		ask := func(answer string, more ...string) *program {
-			return startAt(t, newFake(t), cli.IO{In: io.MultiReader(strings.NewReader(answer)), InTTY: true, ErrTTY: true}, append(args, more...)...)
+			return startAt(t, planned(t), cli.IO{In: io.MultiReader(strings.NewReader(answer)), InTTY: true, ErrTTY: true}, append(args, more...)...)
 		}
 		no := ask("n\n")
 		no.exits(t, 2)
@@ -107,12 +107,19 @@ func TestRemovingAsks(t *testing.T) {
 		ask("y\n").exits(t, 0)
 		yes := ask("", "--yes")
 		yes.exits(t, 0)
-		script := start(t, newFake(t), cli.IO{}, args...)
+		script := start(t, planned(t), cli.IO{}, args...)
 		script.exits(t, 0)
 		if strings.Contains(yes.err.String()+script.err.String(), "[y/N]") {
 			t.Errorf("%q asks with --yes or in a script", args)
 		}
 	}
+}
+
+// planned is a director with a schedule.
+func planned(t *testing.T) *fake {
+	f := newFake(t)
+	f.plans["report"] = &api.Schedule{ID: "report", Name: "report"}
+	return f
 }
 
 // The process of an agent that is removed may go on, which is said.

@@ -188,20 +188,16 @@ func asNew(s *api.Schedule) api.NewSchedule {
 }
 
 func (a *app) removeScheduleCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:   "remove NAME",
-		Short: "Forget a schedule; its tasks stay",
-		Args:  cobra.ExactArgs(1),
-		RunE: run(func(ctx context.Context, args []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				if err := c.RemoveSchedule(ctx, args[0]); err != nil {
-					return err
-				}
-				return a.print(done{ID: args[0], Status: "removed"}, func() error { return a.say("Removed: %s", clean(args[0])) })
-			})
-		}),
+	return a.removing(&cobra.Command{
+		Use:               "remove NAME",
+		Short:             "Forget a schedule; its tasks stay",
 		ValidArgsFunction: a.completeSchedules,
-	}
+	}, "The schedule %s is forgotten; its tasks stay. Remove it?", func(ctx context.Context, c *client.Client, name string) error {
+		if err := c.RemoveSchedule(ctx, name); err != nil {
+			return err
+		}
+		return a.print(done{ID: name, Status: "removed"}, func() error { return a.say("Removed: %s", clean(name)) })
+	})
 }
 
 func (a *app) switchScheduleCmd(name, short string, f func(*client.Client, context.Context, string) (api.Schedule, error)) *cobra.Command {
