@@ -25,6 +25,7 @@ const workFile = "signalbox.yaml"
 var guarded = []string{
 	"director", "director_url", "token", "token_file", "open", "store", "data", "tools", "mcpServers", "commandTools", "restTools", "openapiSpecs", "agents",
 	"agent.command", "agent.args", "agent.terminal_command", "agent.home", "agent.directors", "agent.permission_mode", "agent.pass_env", "agent.project_roots",
+	"agent.task_env", "agent.llm.approval", "agent.llm.exempt", "hosts", "public_hosts",
 	"agent.token", "agent.llm.base_url", "agent.llm.tools", "agent.llm.api_key", "scheduler.token",
 }
 
@@ -64,6 +65,9 @@ func ownFile(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
+	}
+	if !info.Mode().IsRegular() && !info.IsDir() { // of a folder the reader says so
+		return errors.New("want a file, which it is not")
 	}
 	stat, ok := link.Sys().(*syscall.Stat_t)
 	if made := !ok || stat.Uid == 0 || int(stat.Uid) == os.Getuid(); made && Own(info) {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -124,6 +125,34 @@ func TestAFileThatOthersCanWriteDoesNotCount(t *testing.T) {
 	}
 	if _, err := Load(link); err == nil {
 		t.Error("a link that nobody made counts")
+	}
+}
+
+// A named pipe would hold up whoever reads it.
+func TestAPipeInTheWorkingFolderIsRefused(t *testing.T) {
+	src, path := workFolder(t, "")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(src); err == nil || !strings.Contains(err.Error(), "want a file") {
+		t.Error(err)
+	}
+	if _, err := Trust(path, src.Env); err == nil || !strings.Contains(err.Error(), "want a file") {
+		t.Error(err)
+	}
+}
+
+// What a file lets others do, or takes away of the user's approval, is asked
+// about as well.
+func TestWhoMayDoWhatIsAskedAbout(t *testing.T) {
+	for _, text := range []string{"agent: {task_env: [LD_*]}\n", "hosts: [attacker.example]\n", "agent: {llm: {exempt: [\"*\"]}}\n"} {
+		src, _ := workFolder(t, text)
+		if _, err := Load(src); err == nil || !strings.Contains(err.Error(), "signalbox trust") {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 
