@@ -127,6 +127,10 @@ func ownerOf(owner string, kind PrincipalKind) (id string, ok bool) {
 	return id, true
 }
 
+// TokenByUp is CreatedBy of the tokens that signalbox up makes for its own
+// agents at each start: the audit log has no row of them.
+const TokenByUp = "signalbox up"
+
 // Token is the row of a credential. Its secret is shown once and stored as a
 // hash.
 type Token struct {

@@ -111,3 +111,13 @@ func fakeStatus(t *testing.T, off time.Duration) string {
 	t.Cleanup(srv.Close)
 	return srv.URL
 }
+
+// Nothing is wrong with what up has made for its own agents.
+func TestDoctorOfANewUp(t *testing.T) {
+	b := newBox(t)
+	b.up()
+	b.want(0, "submit", "--wait", "say hello")
+	if got := b.cli("doctor"); strings.Contains(got.out, "fail ") {
+		t.Errorf("doctor says %d:\n%s", got.code, got.out)
+	}
+}

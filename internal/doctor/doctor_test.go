@@ -224,7 +224,7 @@ func TestEachBreachIsFound(t *testing.T) {
 		"task r has ended and runs":                            {shots: []store.Snapshot{{InFlight: []signalbox.Task{runs}, Slots: []signalbox.Slot{holds}}}, ended: []signalbox.Task{{ID: "r", State: signalbox.Failed, Reason: "lost", Message: "m", EndedAt: now}}},
 		"journal entry 4 follows 2":                            {shots: []store.Snapshot{{}}, journal: []signalbox.Entry{{Seq: 1}, {Seq: 2}, {Seq: 4}}},
 		"the audit log: row 2 does not follow row 1":           {shots: []store.Snapshot{{}}, audit: []signalbox.Audit{{Seq: 2, Prev: "x"}, {Seq: 1, Hash: "y"}}},
-		"the audit log is empty, and there are 1 tokens":       {shots: []store.Snapshot{{}}, tokens: []signalbox.Token{{ID: "t"}}},
+		"the audit log is empty, and 1 tokens and users are":   {shots: []store.Snapshot{{}}, tokens: []signalbox.Token{{ID: "t"}, {ID: "u", CreatedBy: signalbox.TokenByUp}}},
 		"sessions one and two of agent coder are both current": {shots: []store.Snapshot{{}}, current: []signalbox.Session{{ID: "one", Agent: "coder"}, {ID: "two", Agent: "coder"}}},
 	} {
 		t.Run(want, func(t *testing.T) {

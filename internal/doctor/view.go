@@ -27,7 +27,7 @@ type view struct {
 	ended      []signalbox.Task
 	journal    []signalbox.Entry
 	audit      []signalbox.Audit
-	recorded   int // tokens and users, whose making the audit log has
+	recorded   int // tokens and users whose making the audit log has
 	sessions   []signalbox.Session
 	strays     []string
 	generation int64
@@ -77,7 +77,12 @@ func (v *view) load(ctx context.Context, r store.Reader) error {
 	v.audit, errs[4] = r.AuditLog(ctx, store.AuditQuery{Newest: true, Limit: auditRead})
 	tokens, err := r.Tokens(ctx)
 	users, err2 := r.Users(ctx)
-	v.recorded, errs[6], errs[7] = len(tokens)+len(users), err, err2
+	v.recorded, errs[6], errs[7] = len(users), err, err2
+	for _, t := range tokens {
+		if t.CreatedBy != signalbox.TokenByUp {
+			v.recorded++
+		}
+	}
 	var current store.SessionPage
 	current, errs[5] = r.Sessions(ctx, store.SessionQuery{Current: true, Limit: 1000})
 	v.sessions = current.Sessions

@@ -126,7 +126,7 @@ func (v *view) checkJournal() {
 // a head that was kept elsewhere alone.
 func (v *view) checkAudit() {
 	if len(v.audit) == 0 && v.recorded > 0 {
-		v.wrong("the audit log is empty, and there are %d tokens and users, each of which it recorded: its rows were taken out", v.recorded)
+		v.wrong("the audit log is empty, and %d tokens and users are there that it recorded: its rows were taken out", v.recorded)
 	}
 	for i := range len(v.audit) - 1 { // the newest comes first
 		if err := signalbox.CheckAudit(&v.audit[i+1], &v.audit[i]); err != nil {

@@ -234,7 +234,7 @@ var errLast = signalbox.Errorf(signalbox.CodeConflict,
 func upName(agent string) string { return "up:" + agent }
 
 // upBy says who made it.
-const upBy = "signalbox up"
+const upBy = signalbox.TokenByUp
 
 // EnsureAgentToken makes a fresh token for an agent that the same process
 // starts, and forgets the one that it made before: its holder is gone.
