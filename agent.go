@@ -54,15 +54,15 @@ type Agent struct {
 	URL     string
 	Slots   int // executions it may run side by side
 	Fencing bool
-	// Proof says that the agent proves on each connection that it knows its
-	// token: nothing is sent to its address before that.
-	Proof  bool
-	Source AgentSource
+	Source  AgentSource
 	// SealedToken is the bearer token that the agent wants, encrypted.
 	SealedToken []byte
 	WorkDir     string
 	Version     string
 	CreatedAt   time.Time
+	// Proof says that the agent proves on each connection that it knows its
+	// token: nothing is sent to its address before that.
+	Proof bool
 }
 
 // The director's own executor has an agent row for each of its queues, with a

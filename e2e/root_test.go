@@ -12,7 +12,7 @@ func TestAnAgentOfRootSaysSo(t *testing.T) {
 	const word = "this agent runs as root"
 	b := newBox(t)
 	director := b.director()
-	shell := b.agent("shell", director.url, "--", "true")
+	shell := b.agent("shell", director.url, "--", "/bin/sh", "-c", "true")
 	demo := b.agent("demo", director.url)
 	if os.Geteuid() == 0 {
 		shell.says(word)
