@@ -2,7 +2,7 @@
 // HTTP/1.1 allows six connections to a host, and with a stream for each tab the
 // seventh would hang.
 import { openFeed } from "./lib/feed.js";
-import { useLoginKey } from "./lib/login.js";
+import { loginKey, useLoginKey } from "./lib/login.js";
 
 const ports = new Set();
 let feed = null;
@@ -15,8 +15,9 @@ const tellAll = (message) => {
 // tab that comes after a logout has logged in: it must not hear of that.
 const join = (port, key) => {
   ports.add(port);
+  const another = key !== loginKey();
   useLoginKey(key);
-  if (["login", "denied"].includes(feed?.state.state)) {
+  if (feed && (another || ["login", "denied"].includes(feed.state.state))) {
     feed.close();
     feed = null;
   }

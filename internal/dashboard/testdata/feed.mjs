@@ -34,3 +34,16 @@ test("text that would be shown backwards is shown as it is", async () => {
   await readEvents(new Response('data: {"text":"\u202dx"}\n\n').body, (e) => heard.push(e.data));
   assert.deepEqual(heard, ['{"text":"\ufffdx"}']);
 });
+
+test("an answer that comes after the end is told to nobody", async () => {
+  let begun, body;
+  const reading = new Promise((done) => { begun = done; });
+  globalThis.fetch = async () => ({ ok: false, status: 401, json: () => new Promise((answer) => { body = answer; begun(); }) });
+  const heard = [];
+  const feed = openFeed((message) => heard.push(message));
+  await reading;
+  feed.close(); // somebody logs in meanwhile, and has a feed of their own
+  body({ error: "unauthorized" });
+  await new Promise((done) => setTimeout(done));
+  assert.deepEqual(heard, []);
+});

@@ -18,6 +18,9 @@ func (a *Agent) state(x *Exchange) {
 		return
 	}
 	x.await(func() bool { return e.End != 0 || e.forgotten })
+	if e = x.lookup(); e == nil { // forgotten meanwhile
+		return
+	}
 	a.mu.Lock()
 	s := a.taskStatus(e)
 	a.mu.Unlock()
@@ -53,6 +56,9 @@ func (a *Agent) output(x *Exchange) {
 	}
 	after, _ := strconv.Atoi(x.R.URL.Query().Get("after"))
 	x.await(func() bool { return e.End != 0 || len(e.log) > after || e.forgotten })
+	if e = x.lookup(); e == nil {
+		return
+	}
 	a.mu.Lock()
 	after = min(after, len(e.log))
 	o := api.AgentOutput{Seq: int64(after), Text: e.log[after:], Next: int64(len(e.log)), Done: e.End != 0, Note: e.note}

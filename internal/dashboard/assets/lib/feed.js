@@ -14,6 +14,7 @@ export const openFeed = (tell) => {
   const over = new AbortController();
   const feed = { board: emptyBoard(), state: { type: "state", state: "opening" }, close: () => over.abort(), last: "" };
   const say = (state, error) => {
+    if (over.signal.aborted) return; // an answer that came at last, to whom was here before
     feed.state = { type: "state", state, error };
     tell(feed.state);
   };
