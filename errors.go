@@ -3,6 +3,7 @@ package signalbox
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Code says what kind of error it is, for programs. The director maps each
@@ -25,7 +26,7 @@ const (
 	CodeUnsupported         Code = "unsupported"          // the agent cannot do that
 	CodeUnauthorized        Code = "unauthorized"
 	CodeForbidden           Code = "forbidden"
-	CodeRateLimited         Code = "rate_limited" // too many wrong tokens from one address
+	CodeRateLimited         Code = "rate_limited" // too many wrong tokens from one address, or submits of one caller
 	CodeTooLarge            Code = "too_large"
 	CodeUnsupportedMedia    Code = "unsupported_media_type"
 	CodeMethodNotAllowed    Code = "method_not_allowed"
@@ -50,6 +51,8 @@ type Error struct {
 	Message string // what was wrong, what was expected, what to do
 	Field   string // the part of the request that is wrong, for CodeValidation
 	Err     error  // cause, for logs only
+	// RetryAfter is when it may be tried again, for CodeRateLimited; 0: nothing is said of it.
+	RetryAfter time.Duration
 }
 
 func (e *Error) Error() string {

@@ -95,6 +95,8 @@ type Queue struct {
 	DispatchTimeout time.Duration // how long an agent may take to accept a task, 1ms to 1h; default 30s
 	AgeStep         time.Duration // waiting time that one step of priority is worth, 0 to 24h; default 60s
 	Retention       time.Duration // how long ended tasks stay readable, 1m to 10 years; default 168h
+	SubmitTasks     int           // tasks that one caller without the right admin may submit in a minute, 0 to 1000000; 0: any number; default 1000
+	SubmitBytes     int           // and bytes of their prompts, arguments and env, 0 to 1 TiB; 0: any number; default 16 MiB
 }
 
 // Bypass bounds the executions beside the queue.
@@ -198,6 +200,7 @@ func Default(home string) Config {
 		Queue: Queue{
 			MaxSize: 50, ChatMaxSize: 3, WaitTimeout: 120 * time.Second, MaxAttempts: 3,
 			DispatchTimeout: 30 * time.Second, AgeStep: time.Minute, Retention: 168 * time.Hour,
+			SubmitTasks: 1000, SubmitBytes: 16 << 20,
 		},
 		Bypass:       Bypass{Fleet: 16},
 		ExecutionTTL: 600 * time.Second,

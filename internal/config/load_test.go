@@ -179,7 +179,7 @@ openapiSpecs:
 	if !reflect.DeepEqual(c.Agents, agents) {
 		t.Errorf("agents: %+v", c.Agents)
 	}
-	queue := config.Queue{MaxSize: 7, ChatMaxSize: 4, WaitTimeout: 90 * time.Second, Fleet: 20, MaxAttempts: 5, DispatchTimeout: 45 * time.Second, AgeStep: 1500 * time.Millisecond, Retention: 24 * time.Hour}
+	queue := config.Queue{MaxSize: 7, ChatMaxSize: 4, WaitTimeout: 90 * time.Second, Fleet: 20, MaxAttempts: 5, DispatchTimeout: 45 * time.Second, AgeStep: 1500 * time.Millisecond, Retention: 24 * time.Hour, SubmitTasks: 1000, SubmitBytes: 16 << 20}
 	if c.Queue != queue || c.Log != (config.Log{Format: "json", Level: "debug"}) {
 		t.Errorf("%+v %+v", c.Queue, c.Log)
 	}

@@ -1,6 +1,7 @@
 package director
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/signalbox-ai/signalbox"
@@ -124,12 +126,15 @@ func errorBody(err error) (api.Error, outcome) {
 			body.Hint = "whoever runs the director must make room on the disk of its store (or raise maxmemory of Redis, or keep ended tasks for a shorter time); then send it again"
 		}
 	}
+	if plain.RetryAfter > 0 {
+		body.RetryAfter = int((plain.RetryAfter + time.Second - 1) / time.Second)
+	}
 	var extra *refusal
 	if errors.As(err, &extra) {
 		if extra.hint != "" {
 			body.Hint = extra.hint
 		}
-		body.RetryAfter = extra.retryAfter
+		body.RetryAfter = cmp.Or(extra.retryAfter, body.RetryAfter)
 		if extra.plain {
 			body.Message, body.Retryable = plain.Message, false
 		}

@@ -41,6 +41,8 @@ type Options struct {
 	BypassFleet  int           // isolated executions of all agents
 	MaxCommands  int           // command tasks that may wait; 0: any number
 	Fleet        int           // executions of all agents, the bypass apart; 0: no ceiling
+	SubmitTasks  int           // tasks that one principal may submit in a minute; 0: any number
+	SubmitBytes  int           // and bytes of their prompts, arguments and env; 0: any number
 	// SourcePriority is the priority of tasks that give none, by their source.
 	// Empty: 0 for all. Ageing keeps it from starving anyone (AgeStep).
 	SourcePriority map[signalbox.Source]int
@@ -62,6 +64,7 @@ type Engine struct {
 	trace     SubmitTrace // nil: submits are not traced
 	following atomic.Bool // other directors are over the same store
 	book      callBook
+	rates     rates
 }
 
 // New returns an engine over a store.
@@ -96,7 +99,10 @@ func New(s store.Store, opts Options) *Engine {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	e := &Engine{store: s, opts: opts, log: opts.Log, live: noAgents{}}
+	e := &Engine{
+		store: s, opts: opts, log: opts.Log, live: noAgents{},
+		rates: rates{tasks: float64(opts.SubmitTasks), bytes: float64(opts.SubmitBytes)},
+	}
 	e.hub.init()
 	e.book.init()
 	e.runs.init(s, e.Now)

@@ -124,6 +124,9 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 		sub.Task.IdempotencyKey, sub.Task.IdempotencyHash = ownKey(n.By, n.IdempotencyKey), e.digest(asked)
 	}
 	if refused == nil {
+		refused = e.rates.take(n.By, sizeOf(&n), e.Now())
+	}
+	if refused == nil {
 		refused = e.checkRoute(ctx, n)
 	}
 	if refused == nil {
