@@ -14,7 +14,7 @@ const (
 	EventAccept        EventKind = "accept"        // the agent said 201, or says that it runs it
 	EventBusy          EventKind = "busy"          // the agent said 409: to the back, costs no attempt
 	EventRefuse        EventKind = "refuse"        // connection refused, 5xx, or never seen after a send: costs an attempt
-	EventUnsent        EventKind = "unsent"        // a claim whose director died before it sent: costs no attempt, but is counted
+	EventUnsent        EventKind = "unsent"        // a claim whose director died before it sent, or whose agent is closed: costs no attempt, but is counted
 	EventReject        EventKind = "reject"        // the agent said 4xx
 	EventFinish        EventKind = "finish"        // the agent said how it ended
 	EventLost          EventKind = "lost"          // the agent is silent, forgot it, or was restarted

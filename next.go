@@ -152,7 +152,7 @@ func retryOrFail(c *Change, ev Event, reason Reason) error {
 	case t.MaxAttempts > 0 && t.Attempts >= t.MaxAttempts:
 		return end(c, ev, reason, fmt.Sprintf("gave up after %d of %d attempts: %s", t.Attempts, t.MaxAttempts, t.LastError))
 	case t.NoAnswers >= MaxNoAnswers:
-		return end(c, ev, reason, fmt.Sprintf("gave up after %d claims without an answer: %s", t.NoAnswers, t.LastError))
+		return end(c, ev, reason, fmt.Sprintf("gave up after %d claims that no agent took up: %s", t.NoAnswers, t.LastError))
 	}
 	t.NotBefore = time.Time{}
 	if ev.Delay > 0 {

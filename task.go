@@ -174,7 +174,7 @@ type Task struct {
 	TaskID    string // the agent's own id for it
 	Attempts  int    // dispatches that failed and count against MaxAttempts
 	Claims    int    // all claims
-	NoAnswers int    // claims that ended without any answer; bounded by MaxNoAnswers
+	NoAnswers int    // claims that ended without any answer, or at an agent that is closed; bounded by MaxNoAnswers
 	LastError string
 
 	CancelRequested bool

@@ -76,7 +76,7 @@ type Agent struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
 	URL     string `json:"url,omitempty"` // an executor has none, nor has an agent that pulls
-	State   string `json:"state"`         // idle, working, withheld (busy with something else, or not yet known to be free), down
+	State   string `json:"state"`         // idle, working, withheld (busy with something else, or not yet known to be free), closed, down
 	Message string `json:"message,omitempty"`
 	Slots   int    `json:"slots"`
 	InUse   int    `json:"in_use"`
@@ -95,6 +95,16 @@ type Agent struct {
 	Isolated      []RunningTask   `json:"isolated,omitempty"`
 	Terminal      bool            `json:"terminal,omitempty"` // it offers one
 	Terminals     []AgentTerminal `json:"terminals,omitempty"`
+	Closed        *AgentClosed    `json:"closed,omitempty"` // it is given nothing for a while
+}
+
+// AgentClosed says why an agent is given nothing for a while: it failed, in a
+// way that speaks of the agent and not of its tasks.
+type AgentClosed struct {
+	Reason   string    `json:"reason"`
+	Failures int       `json:"failures"` // in a row
+	Since    time.Time `json:"since"`
+	RetryAt  time.Time `json:"retry_at"` // it is tried with one task then
 }
 
 // RunningTask is a task in a slot.

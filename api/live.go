@@ -89,7 +89,7 @@ type Attention struct {
 type LiveAgent struct {
 	Agent
 	// Face is the state as a person calls it: idle, running, waiting for
-	// capacity, cancelling, stuck, paused, draining, down, withheld.
+	// capacity, cancelling, stuck, paused, draining, down, closed, withheld.
 	Face     string     `json:"face"`
 	FaceText string     `json:"face_text,omitempty"` // why, with numbers
 	IdleAt   *time.Time `json:"idle_at,omitempty"`   // since when nothing runs

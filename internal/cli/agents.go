@@ -103,7 +103,17 @@ func (a *app) agentTable(agents []api.Agent) error {
 			g.Name, g.Kind, g.State, fmt.Sprintf("%d/%d", g.InUse, g.Slots), bypassText(g), fmt.Sprint(g.Waiting), heard, a.runningText(g),
 		})
 	}
-	return a.table(rows)
+	if err := a.table(rows); err != nil {
+		return err
+	}
+	for _, g := range agents { // why one is given nothing
+		if (g.State == "down" || g.State == "withheld" || g.State == "closed") && g.Message != "" {
+			if err := a.say("%s is %s: %s", clean(g.Name), clean(g.State), clean(g.Message)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // executorLine says what the director's own executors do, if anything.

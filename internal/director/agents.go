@@ -71,6 +71,9 @@ func agentView(row *signalbox.Agent, live engine.LiveAgent, slots []api.RunningT
 	if live.Up { // what it says of itself is what it is offered by
 		v.Kind, v.Slots, v.Fencing = live.Kind, live.Slots, live.Fencing
 	}
+	if c := live.Closed; c != nil {
+		v.Closed = &api.AgentClosed{Reason: c.Reason, Failures: c.Failures, Since: c.Since.UTC(), RetryAt: c.RetryAt.UTC()}
+	}
 	works := slices.ContainsFunc(running, func(t api.RunningTask) bool { return !t.Withheld })
 	switch {
 	case live.Name == "":
@@ -79,6 +82,8 @@ func agentView(row *signalbox.Agent, live engine.LiveAgent, slots []api.RunningT
 		v.State = "down"
 	case works:
 		v.State = "working"
+	case v.Closed != nil:
+		v.State = "closed"
 	case live.Held || len(running) > 0:
 		v.State = "withheld"
 	default:

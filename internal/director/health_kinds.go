@@ -34,6 +34,8 @@ func (j *judge) agents() {
 		switch a.Face {
 		case faceDown:
 			j.down(a)
+		case faceClosed:
+			j.closed(a)
 		case faceStuck:
 			j.stuck(a)
 		case faceCancelling:
@@ -48,8 +50,7 @@ func (j *judge) agent(a *api.LiveAgent, kind, level, text, cure string) attentio
 	return attention{agent: a.Name, Attention: api.Attention{Kind: kind, Level: level, Subject: a.Name, Text: text, Cure: cure}}
 }
 
-// down is an agent that is gone. Where nothing hangs on one that came by
-// itself, that is nobody's business.
+// down is an agent that is gone.
 func (j *judge) down(a *api.LiveAgent) {
 	heard := "was never heard from"
 	if a.LastHeard != nil {
@@ -69,7 +70,20 @@ func (j *judge) down(a *api.LiveAgent) {
 	case a.Source == string(signalbox.AgentFromConfig) || a.Source == string(signalbox.AgentChild):
 		at := j.agent(a, "agent_down", levelWarning, heard, start)
 		j.since(&at, a.LastHeard)
+	case a.LastHeard != nil: // one that came by itself and went
+		at := j.agent(a, "agent_down", levelWarning, heard, start+", or signalbox agents remove "+a.Name)
+		j.since(&at, a.LastHeard)
 	}
+}
+
+// closed is an agent that fails in a way which speaks of itself.
+func (j *judge) closed(a *api.LiveAgent) {
+	c := a.Closed
+	at := j.agent(a, "agent_closed", levelError,
+		fmt.Sprintf("takes no task: %s; it is tried again at %s", strings.TrimSuffix(clip(c.Reason), "."), c.RetryAt.Format("15:04:05 MST")),
+		"look at its host and its log; it is opened again by itself when it takes a task")
+	at.Since = c.Since
+	j.add(at)
 }
 
 func (j *judge) since(a *attention, t *time.Time) {

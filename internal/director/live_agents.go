@@ -22,6 +22,7 @@ const (
 	facePaused     = "paused"
 	faceDraining   = "draining"
 	faceDown       = "down"
+	faceClosed     = "closed"
 	faceWithheld   = "withheld"
 )
 
@@ -98,6 +99,9 @@ func (v *view) agentPart(row *signalbox.Agent, byID map[string]*signalbox.Task) 
 func (l *liveLane) face() (face, why string) {
 	if l.out.State == "down" {
 		return faceDown, cmp.Or(l.out.Message, "not heard from")
+	}
+	if l.live.Closed != nil {
+		return faceClosed, l.live.Closed.String()
 	}
 	for i, t := range l.runs {
 		if row := &l.out.Current[i]; row.CancelledAt != nil {

@@ -114,6 +114,7 @@ func (r *run) silenceMessage(err error) string {
 // found goes on with a task that the agent knows.
 func (r *run) found(ctx context.Context, s api.AgentTaskStatus) {
 	if ended(s.State) {
+		r.d.well(r.lane)
 		r.ended(ctx, s)
 		return
 	}
@@ -129,7 +130,7 @@ func (r *run) neverSeen(ctx context.Context, cause error) {
 		})
 		return
 	}
-	r.refuse(ctx, fmt.Sprintf("%v, and the agent has never seen the task", cause))
+	r.refuse(ctx, fmt.Sprintf("%v, and the agent has never seen the task", cause), false)
 }
 
 // find asks the agent about the task: by queue_id, or, of an agent that does

@@ -51,6 +51,8 @@ type lane struct {
 	downSince    time.Time
 	everUp       bool
 
+	health health
+
 	runs     map[string]*run // by task id, isolated ones too
 	isolated int             // how many of them are
 	withheld []withheld
@@ -111,7 +113,7 @@ func (l *lane) free() int {
 	if !l.up || l.held || l.removed || l.drained || !l.ours() {
 		return 0
 	}
-	return max(0, l.row.Slots-l.inUse())
+	return l.health.room(max(0, l.row.Slots-l.inUse()))
 }
 
 // heard notes that the agent answered something. It reports whether that is
@@ -158,6 +160,7 @@ func (l *lane) learn(s api.AgentStatus) {
 	s.Slots = min(s.Slots, signalbox.MaxAgentSlots)
 	s.IsolatedSlots = min(max(0, s.IsolatedSlots), signalbox.MaxAgentSlots)
 	l.status = s
+	l.works(s)
 	l.row.Fencing = s.Fencing
 	l.row.Kind = knownKind(l.row.Kind, s)
 	if s.Slots > 0 {
@@ -236,6 +239,9 @@ func (l *lane) live() engine.LiveAgent {
 			a.Notes = map[string]string{}
 		}
 		a.Notes[id] = r.note
+	}
+	if a.Closed = l.health.asClosed(); a.Closed != nil && l.up {
+		a.Held, a.Message = true, a.Closed.String()
 	}
 	if !l.up && !l.everUp && l.message == "" {
 		a.Message = "not heard from yet"

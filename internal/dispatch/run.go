@@ -144,6 +144,7 @@ func (r *run) dispatch(ctx context.Context) {
 	accepted, err := r.conn().start(sending, offer, r.fencing(), r.trace)
 	cancel()
 	status := statusOf(err)
+	agent, sure := blames(err)
 	switch {
 	case err == nil:
 		r.heard()
@@ -152,15 +153,16 @@ func (r *run) dispatch(ctx context.Context) {
 	case unsent(err):
 		r.d.unreachable(r.lane, err.Error())
 		r.d.probe(r.lane)
-		r.refuse(ctx, "agent unreachable: "+err.Error())
+		r.refuse(ctx, "agent unreachable: "+err.Error(), false)
 	case status == http.StatusConflict:
 		r.heard()
 		r.busy(ctx, err)
-	case status >= 500 || status/100 == 3:
+	case agent:
 		r.heard()
-		r.refuse(ctx, err.Error())
+		r.refuse(ctx, err.Error(), sure)
 	case status >= 400:
 		r.heard()
+		r.d.well(r.lane) // it judged the task
 		message := r.mask(err.Error())
 		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Reject(ctx, t, message) })
 	default: // sent, and no answer that says anything
@@ -180,6 +182,7 @@ func (r *run) busy(ctx context.Context, err error) {
 	message := r.mask(err.Error())
 	if highest := staleFence(err); highest > 0 {
 		r.d.raiseFence(r.lane, highest)
+		r.d.turnedAway(r, message)
 		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Unsent(ctx, t, message) })
 		return
 	}
@@ -187,15 +190,24 @@ func (r *run) busy(ctx context.Context, err error) {
 		r.d.holdIsolated(r.lane)
 	} else {
 		r.d.hold(r, message)
+		r.d.turnedAway(r, "it says that it is idle and turns tasks away: "+message)
 	}
 	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
 		return r.d.engine.Busy(ctx, t, r.mask(busyMessage(err)))
 	})
 }
 
-func (r *run) refuse(ctx context.Context, message string) {
+// refuse sends the task back because of its agent. It costs an attempt, unless
+// the agent is closed for it (health.go). sure says that it is the agent's fault.
+func (r *run) refuse(ctx context.Context, message string, sure bool) {
 	message = r.mask(message)
-	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Refuse(ctx, t, message) })
+	spare, delay := r.d.failed(r, message, sure)
+	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
+		if spare {
+			return r.d.engine.Spare(ctx, t, message, delay)
+		}
+		return r.d.engine.Refuse(ctx, t, message)
+	})
 }
 
 // noted takes in what trouble the agent says that the run has, "" for none.
@@ -243,6 +255,7 @@ func (r *run) accept(ctx context.Context, taskID, sessionID string) {
 	if r.isolated {
 		sessionID = ""
 	}
+	r.d.well(r.lane)
 	r.d.mu.Lock()
 	r.agentTask = taskID
 	if r.isolated {

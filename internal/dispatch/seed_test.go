@@ -72,7 +72,7 @@ func TestDispatchFailureAgentUnreachableRequeuesAndCountsAttempt(t *testing.T) {
 }
 
 func TestDispatchFailureAgentReturns4xxFailsTask(t *testing.T) {
-	for _, status := range []int{400, 401, 403, 404, 405, 410, 413, 415, 422, 429} {
+	for _, status := range []int{400, 403, 404, 405, 410, 413, 415, 422, 429} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			h := newHouse(t)
 			a := h.agent(Options{})
@@ -95,7 +95,7 @@ func TestDispatchFailureAgentReturns5xxRequeuesAndCountsAttempt(t *testing.T) {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			h := newHouse(t, fast)
 			a := h.agent(Options{Auto: true})
-			a.Script(Offer, Say(status, api.AgentRefusal{Error: "storage_error", Message: "disk full"}))
+			a.Script(Offer, Say(status, api.AgentRefusal{Error: "internal_error", Message: "disk full"}))
 			id := h.submit(engine.NewTask{})
 			h.start()
 			if got := h.ends(id, signalbox.ReasonCompleted); got.Attempts != 1 || !strings.Contains(got.LastError, "disk full") {
@@ -107,16 +107,20 @@ func TestDispatchFailureAgentReturns5xxRequeuesAndCountsAttempt(t *testing.T) {
 
 func TestDispatchFailureMaxAttemptsFailsTask(t *testing.T) {
 	h := newHouse(t, fast)
-	a := h.agent(Options{})
-	a.Script(Offer, Say(500, nil), Say(502, nil), Say(503, nil))
-	id := h.submit(engine.NewTask{})
+	a, b := h.agent(Options{Name: "a"}), h.agent(Options{Name: "b"}) // one alone would be closed by its third failure in a row
+	for _, g := range []*Agent{a, b} {
+		g.Script(Offer, Say(500, nil), Say(502, nil), Say(503, nil))
+	}
 	h.start()
+	h.untilUp("a")
+	h.untilUp("b")
+	id := h.submit(engine.NewTask{})
 	got := h.ends(id, signalbox.ReasonDispatchFailed)
 	if got.Attempts != 3 || !strings.Contains(got.Message, "3 of 3") {
 		t.Errorf("%d attempts, %q", got.Attempts, got.Message)
 	}
-	if n := len(a.Requests(Offer)); n != 3 {
-		t.Errorf("offered %d times, want 3", n)
+	if n, m := len(a.Requests(Offer)), len(b.Requests(Offer)); n+m != 3 || n == 0 || m == 0 {
+		t.Errorf("offered %d and %d times, want 3 in all, at both", n, m)
 	}
 }
 

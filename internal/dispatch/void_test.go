@@ -54,7 +54,7 @@ func TestIncidentOfferAfterTheTaskWasSentBack(t *testing.T) {
 
 // The place of an isolated run has a count of its own, and the promise is for it.
 func TestThePromiseNamesThePlaceOfTheOffer(t *testing.T) {
-	h := newHouse(t, fast)
+	h := newHouse(t) // an agent's pause is real time, which a fast clock would take for the task's wait
 	a := h.agent(Options{Isolated: 1})
 	a.Script(Offer, Garbage(200))
 	h.start()

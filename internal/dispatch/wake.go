@@ -143,6 +143,8 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 	row, above, freed, resumed := l.row, max(l.status.HighestFence, d.fences[l.name]), d.freed, d.resumed
 	switch {
 	case able:
+		l.health.try()
+		d.mark(l)
 		d.busy++
 		t.group.Add(1)
 	case !d.draining:
@@ -158,6 +160,9 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 		return false, nil // Lost is about to say so
 	}
 	claimed, found, err := d.engine.Claim(ctx, row, above)
+	if !found {
+		d.untried(l)
+	}
 	if err != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -287,6 +292,7 @@ func (d *Dispatcher) leave(r *run) {
 	l := r.lane
 	d.drop(r)
 	l.past(r)
+	l.health.untried() // its offer decided nothing
 	if r.withheld && l.term == r.term && !l.keeps(r.fence) {
 		r.withheld = false
 		l.withheld = append(l.withheld, withheld{

@@ -23,9 +23,9 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	var reached atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
 	defer other.Close()
-	h := newHouse(t, fast)
+	h := newHouse(t, fast, attempts(2)) // the third in a row would close the agent
 	a := h.agent(Options{Token: "the-token-of-the-agent"})
-	a.Script(Offer, Redirect(other.URL), Redirect(other.URL), Redirect(other.URL))
+	a.Script(Offer, Redirect(other.URL), Redirect(other.URL))
 	id := h.submit(engine.NewTask{})
 	h.start()
 	h.ends(id, signalbox.ReasonDispatchFailed)

@@ -42,6 +42,15 @@ func (e *Engine) Unsent(ctx context.Context, t signalbox.Task, message string) (
 	return e.apply(ctx, t.ID, &t, signalbox.Event{Kind: signalbox.EventUnsent, Fence: t.Fence, Message: message})
 }
 
+// Spare gives the task back because its agent is closed: that failed in a way
+// that speaks of itself. It costs no attempt but is counted, and the task is not
+// offered again before a delay that is added to the usual one.
+func (e *Engine) Spare(ctx context.Context, t signalbox.Task, message string, delay time.Duration) (signalbox.Task, error) {
+	return e.apply(ctx, t.ID, &t, signalbox.Event{
+		Kind: signalbox.EventUnsent, Fence: t.Fence, Message: message, Delay: delay + e.backoff(0),
+	})
+}
+
 // Reject ends the task: the agent said 4xx, so the request itself is wrong.
 func (e *Engine) Reject(ctx context.Context, t signalbox.Task, message string) (signalbox.Task, error) {
 	return e.apply(ctx, t.ID, &t, signalbox.Event{Kind: signalbox.EventReject, Fence: t.Fence, Message: message})
@@ -113,6 +122,12 @@ func (e *Engine) backoff(attempts int) time.Duration {
 	if attempts < 6 {
 		d = firstBackoff << attempts
 	}
+	return e.Jitter(d)
+}
+
+// Jitter varies a time by up to a fifth, to the millisecond, so that what began
+// together does not come back together.
+func (e *Engine) Jitter(d time.Duration) time.Duration {
 	var b [2]byte
 	if _, err := io.ReadFull(e.opts.Random, b[:]); err != nil {
 		return d

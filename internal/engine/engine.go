@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync/atomic"
@@ -131,9 +132,10 @@ func (e *Engine) ExecutionTTL() time.Duration { return e.opts.ExecutionTTL }
 type LiveAgent struct {
 	signalbox.Agent
 	Up      bool
-	Held    bool   // offers are withheld: it said busy, or is not yet known to be free
-	Message string // why it is down or held
-	InUse   int    // slots
+	Held    bool         // offers are withheld: it said busy, or is not yet known to be free
+	Message string       // why it is down or held
+	Closed  *AgentClosed // it failed in a way that speaks of itself; nil: it did not
+	InUse   int          // slots
 	// The bypass: how many isolated executions it offers and runs.
 	IsolatedSlots, IsolatedInUse int
 	// Sessions says that it lists its conversations and begins one under the
@@ -148,6 +150,19 @@ type LiveAgent struct {
 	// Notes are the troubles that it tells of, of tasks that it runs, by id, with
 	// the values of their env hidden.
 	Notes map[string]string
+}
+
+// AgentClosed says why an agent is given nothing for a while.
+type AgentClosed struct {
+	Reason   string
+	Failures int       // in a row
+	Since    time.Time // the first of them
+	RetryAt  time.Time // it is tried with one task then
+}
+
+// String is the reason for people.
+func (c *AgentClosed) String() string {
+	return fmt.Sprintf("closed after %d failures in a row, tried again at %s: %s", c.Failures, c.RetryAt.UTC().Format("15:04:05 MST"), c.Reason)
 }
 
 // Live is what the dispatcher knows about agents; Why, ETA and the calls that

@@ -30,7 +30,10 @@ func (e *Engine) gateDue(_ context.Context, t *signalbox.Task) (Gate, error) {
 	}
 	g.OK = false
 	g.Text = fmt.Sprintf("Task is due in %s", wait.Round(time.Second))
-	if t.Attempts > 0 || t.NoAnswers > 0 {
+	if t.Attempts == 0 && t.NoAnswers > 0 {
+		g.Detail = "its last offer came to nothing: " + t.LastError
+		g.Cure = "It is tried again by itself."
+	} else if t.Attempts > 0 {
 		g.Detail = fmt.Sprintf("attempt %d of %d failed: %s", t.Attempts, t.MaxAttempts, t.LastError)
 		g.Cure = "It is tried again by itself."
 	} else {
@@ -147,8 +150,12 @@ func (e *Engine) gateOfServers(ctx context.Context, g Gate, servers []LiveAgent,
 	if full, g := e.fleetGate(); full {
 		return g, nil
 	}
-	var held []string
+	var held, closed []string
 	for _, a := range servers {
+		if a.Closed != nil {
+			closed = append(closed, a.Name+": "+a.Closed.String())
+			continue
+		}
 		if bypass {
 			a.InUse, a.Slots, a.Held = a.IsolatedInUse, e.bypassSlots(a.IsolatedSlots), false
 		}
@@ -160,6 +167,13 @@ func (e *Engine) gateOfServers(ctx context.Context, g Gate, servers []LiveAgent,
 		if a.Held {
 			held = append(held, a.Name+": "+or(a.Message, "it has not said that it is free"))
 		}
+	}
+	if len(closed) > 0 && len(closed)+len(held) == len(servers) {
+		closed = append(closed, held...)
+		g.Text = "Agent " + strings.Join(closed[:min(5, len(closed))], "; agent ")
+		g.Detail = "an agent that fails in a way which speaks of itself is given nothing for a while, then tried with one task"
+		g.Cure = "Look at its host and its log; it is opened again by itself when it takes a task."
+		return g, nil
 	}
 	if len(held) > 0 && len(held) == len(servers) {
 		g.Text = "Offers are withheld"

@@ -49,7 +49,7 @@ func newGauges(e *engine.Engine) *gauges {
 		maxSize:   desc("signalbox_queue_max_size", "Pending tasks that the limit work allows."),
 		inFlight:  desc("signalbox_tasks_in_flight", "Tasks that hold a slot, by state.", "state"),
 		oldest:    desc("signalbox_queue_oldest_age_seconds", "Age of the task that has waited longest; 0 if none waits."),
-		agents:    desc("signalbox_agents", "Agents, by state: up (connected), idle (of these, with all slots free), held (of these, offered nothing), down.", "state"),
+		agents:    desc("signalbox_agents", "Agents, by state: up (connected), idle (of these, with all slots free), held (of these, offered nothing), closed (of these, held because it fails), down.", "state"),
 		toolSlots: desc("signalbox_tool_task_slots", "Slots of the director's own executor, by the queue that it serves.", "queue"),
 		toolInUse: desc("signalbox_tool_task_slots_in_use", "Of these, slots that a tool call holds.", "queue"),
 		info:      desc("signalbox_store_info", "The store; the value is always 1.", "kind"),
@@ -135,7 +135,7 @@ func (g *gauges) age(t time.Time) float64 {
 }
 
 func (g *gauges) collectAgents(set setter) {
-	states := map[string]float64{"up": 0, "idle": 0, "held": 0, "down": 0}
+	states := map[string]float64{"up": 0, "idle": 0, "held": 0, "closed": 0, "down": 0}
 	slots, inUse := 0, 0
 	for _, a := range g.engine.LiveAgents() {
 		if kind, own := signalbox.ExecutorKind(a.Name); own {
@@ -149,6 +149,9 @@ func (g *gauges) collectAgents(set setter) {
 		}
 		states["up"]++
 		slots, inUse = slots+a.Slots, inUse+a.InUse
+		if a.Closed != nil {
+			states["closed"]++
+		}
 		switch {
 		case a.Held:
 			states["held"]++

@@ -47,7 +47,7 @@ func (s *styles) face(face string) look {
 		return look{"‖", s.warn}
 	case "stuck":
 		return look{"▲", s.bad}
-	case "down":
+	case "down", "closed":
 		return look{"✗", s.bad}
 	}
 	return look{"·", s.dim}

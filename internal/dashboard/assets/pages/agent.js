@@ -74,7 +74,7 @@ const Notes = ({ agent }) => {
   return html`
     ${p && html`<p class="note is-warn"><strong>Paused${p.queue === "" ? " with everything else" : ""}${p.by && ` by ${p.by}`} for ${age(p.since)}${p.until && `, until ${full(p.until)}`}.</strong> ${p.reason}
       <button type="button" disabled=${!admin.ok} title=${admin.why || undefined} onClick=${() => resume(p.queue)}>Resume</button></p>`}
-    ${["stuck", "withheld", "cancelling", "down"].includes(agent.face) && html`<div class="note is-bad">
+    ${["stuck", "withheld", "cancelling", "down", "closed"].includes(agent.face) && html`<div class="note is-bad">
       <p><strong>${agent.face_text || agent.message || "It needs a look."}</strong></p>
       <p>${agent.current.length > 0 ? "When the slot lease runs out, what it runs is given up by itself. To go on before that, take the slot away." : agent.face === "down" ? "Start it again on its own computer: signalbox agent" : "It clears by itself when the agent says that it is idle."}
         ${(agent.current.length > 0 || agent.face === "withheld") && html` <button type="button" class="danger" disabled=${!release.ok} title=${release.why || undefined} onClick=${() => forceRelease(agent.name)}>Force release…</button>`}</p></div>`}

@@ -58,7 +58,7 @@ const idleText = (agent, now) => {
   const waits = agent.waiting > 0 ? `; ${agent.waiting} ${agent.waiting === 1 ? "task waits" : "tasks wait"}` : "";
   if (agent.face === "down") return `Not connected${agent.last_heard ? ` for ${age(agent.last_heard, now)}` : ""}${waits}`;
   if (agent.pause) return `Not taking work, ${pausedText(agent.pause, now)}${waits}`;
-  if (agent.face === "withheld") return `${agent.face_text || agent.message || "Not offered work"}${waits}`;
+  if (["withheld", "closed"].includes(agent.face)) return `${agent.face_text || agent.message || "Not offered work"}${waits}`;
   const typical = agent.typical ? ` · a run takes ${range(agent.typical)}` : "";
   return `${agent.idle_at ? `Idle ${age(agent.idle_at, now)}` : "Idle"} — next task starts at once${typical}`;
 };

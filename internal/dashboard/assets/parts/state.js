@@ -9,7 +9,7 @@ const kinds = {
   timeout: ["timer", "bad", "timed out"],
   // faces of agents
   idle: ["ring", "good"], running: ["play", "busy"], "waiting for capacity": ["clock", "warn"], stuck: ["warn", "bad", "stuck?"],
-  paused: ["pause", "warn"], draining: ["pause", "warn"], down: ["cross", "bad"], withheld: ["lock", "warn"],
+  paused: ["pause", "warn"], draining: ["pause", "warn"], down: ["cross", "bad"], closed: ["cross", "bad"], withheld: ["lock", "warn"],
 };
 
 export const wordOf = (state) => kinds[state]?.[2] ?? state;

@@ -1,0 +1,236 @@
+package dispatch
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// An agent that fails in a way which speaks of itself is given nothing for a
+// while, so that its failures do not use up the attempts of task after task. The
+// pause doubles with each failure in a row; when it is over, one offer goes out
+// and decides: /status would prove nothing, a full disk answers it. Each
+// director decides that for the agents it dispatches to, in memory.
+
+// How long the pauses are, and when the agent is called closed.
+const (
+	firstPause  = time.Second
+	maxPause    = time.Minute
+	closedAfter = 3 // failures in a row; one that leaves no doubt is enough
+)
+
+// healthState says what an agent may be offered as far as its health goes.
+type healthState int
+
+const (
+	healthOpen   healthState = iota // as much as it has room for
+	healthPaused                    // nothing
+	healthDue                       // one task: the pause is over
+	healthTrying                    // nothing more: that task is on its way
+)
+
+// health is the record of an agent's failures in a row. The zero value is an
+// agent that is well.
+type health struct {
+	state    healthState
+	failures int
+	closed   bool
+	reason   string
+	since    time.Time // of the first of the failures, wall clock
+	until    time.Time // end of the pause, wall clock
+	turned   int       // offers in a row that the agent turned away as busy
+	pauses   int       // in a row
+	round    int       // counts all pauses: one that was cut short has no end of its own
+}
+
+// failed notes a failure and returns how long the pause lasts, and whether it
+// begins now: of offers that went out together, the first to fail begins it. sure
+// says that the failure leaves no doubt that the agent is at fault.
+func (h *health) failed(reason string, sure bool, now time.Time) (pause time.Duration, begins bool) {
+	if h.failures == 0 {
+		h.since = now
+	}
+	h.failures++
+	h.closed = h.closed || sure || h.failures >= closedAfter
+	h.reason = reason
+	if h.state == healthPaused {
+		return min(max(h.until.Sub(now), 0), maxPause), false
+	}
+	pause = min(firstPause<<min(h.pauses, 10), maxPause)
+	h.state, h.until = healthPaused, now.Add(pause)
+	h.pauses++
+	h.round++
+	return pause, true
+}
+
+// turnedDown notes that the agent turned an offer away though it is to be had, and
+// reports whether that happened so often that it is a failure.
+func (h *health) turnedDown() bool {
+	h.turned++
+	return h.turned > 1
+}
+
+// well forgets the failures: the agent did what an agent does.
+func (h *health) well() (opened bool) {
+	opened = h.closed
+	*h = health{round: h.round}
+	return opened
+}
+
+// due ends the pause of a round.
+func (h *health) due(round int) bool {
+	if h.round != round || h.state != healthPaused {
+		return false
+	}
+	h.state = healthDue
+	return true
+}
+
+// room is how many of free slots may be offered something.
+func (h *health) room(free int) int {
+	switch h.state {
+	case healthOpen:
+		return free
+	case healthDue:
+		return min(1, free)
+	}
+	return 0
+}
+
+// try notes that an offer is about to be made; untried that it was not, or
+// said nothing.
+func (h *health) try() {
+	if h.state == healthDue {
+		h.state = healthTrying
+	}
+}
+
+func (h *health) untried() {
+	if h.state == healthTrying {
+		h.state = healthDue
+	}
+}
+
+// asClosed tells people of an agent that is closed; nil where it is not.
+func (h *health) asClosed() *engine.AgentClosed {
+	if !h.closed {
+		return nil
+	}
+	return &engine.AgentClosed{Reason: h.reason, Failures: h.failures, Since: h.since, RetryAt: h.until}
+}
+
+// blames reports whether a refusal speaks of the agent and not of the task, and
+// whether that leaves no doubt.
+func blames(err error) (agent, sure bool) {
+	var no *refusal
+	if !errors.As(err, &no) {
+		return false, false
+	}
+	switch {
+	case no.status == http.StatusUnauthorized, no.status == http.StatusInsufficientStorage:
+		return true, true
+	case no.status >= 500:
+		return true, no.AgentRefusal.Error == codeStorage
+	}
+	return no.status/100 == 3, false
+}
+
+// codeStorage is how an agent says that it cannot store a task.
+const codeStorage = "storage_error"
+
+// failed notes a failure of an agent. spare says that it is closed: the task
+// that met this does not pay for it.
+func (d *Dispatcher) failed(r *run, reason string, sure bool) (spare bool, delay time.Duration) {
+	d.mu.Lock()
+	l := r.lane
+	if l.term != r.term { // it is another director's by now
+		d.mu.Unlock()
+		return false, 0
+	}
+	was := l.health.closed
+	pause, begins := l.health.failed(reason, sure, d.engine.Now())
+	pause = d.engine.Jitter(pause)
+	spare, round := l.health.closed, l.health.round
+	if !d.othersMayTake(l, r.claimed.Task.Queue) {
+		delay = pause // so that another task is tried first
+	}
+	d.mark(l)
+	d.mu.Unlock()
+	if spare && !was {
+		d.log.Warn("", "agent", "closed", "name", l.name, "error", reason, "retry_in", pause)
+	}
+	if begins {
+		d.endPause(l, round, pause)
+	}
+	return spare, delay
+}
+
+// endPause lets the agent be tried when its pause is over.
+func (d *Dispatcher) endPause(l *lane, round int, pause time.Duration) {
+	d.spawn(func() {
+		sleep(d.ctx, pause)
+		d.turn("health", l.name, 0)
+		d.mu.Lock()
+		if l.health.due(round) {
+			l.bypass = true
+			d.mark(l)
+		}
+		d.mu.Unlock()
+		poke(l.wake)
+	})
+}
+
+// well notes that an agent did what an agent does.
+func (d *Dispatcher) well(l *lane) {
+	d.mu.Lock()
+	opened := l.health.well()
+	d.mark(l)
+	d.mu.Unlock()
+	if opened {
+		d.log.Info("", "agent", "opened", "name", l.name)
+		poke(l.wake)
+	}
+}
+
+// othersMayTake reports whether another agent that is up and not closed serves a
+// queue. Dispatcher.mu is held.
+func (d *Dispatcher) othersMayTake(l *lane, queue string) bool {
+	for _, o := range d.order {
+		if o != l && o.up && !o.removed && !o.health.closed && o.row.Serves(queue) {
+			return true
+		}
+	}
+	return false
+}
+
+// turnedAway notes a 409. An agent that says that it is idle and turns away all
+// that it is offered is paused too.
+func (d *Dispatcher) turnedAway(r *run, reason string) {
+	d.mu.Lock()
+	often := r.lane.term == r.term && r.lane.health.turnedDown()
+	r.lane.health.untried()
+	d.mark(r.lane)
+	d.mu.Unlock()
+	if often {
+		d.failed(r, reason, false)
+	}
+}
+
+// works notes that a status shows the agent at work: what it turned away, it
+// turned away rightly. Dispatcher.mu is held.
+func (l *lane) works(s api.AgentStatus) {
+	if s.State == "working" {
+		l.health.turned = 0
+	}
+}
+
+// untried notes that an offer that was to decide was not made.
+func (d *Dispatcher) untried(l *lane) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l.health.untried()
+	d.mark(l)
+}
