@@ -73,7 +73,7 @@ type Verdict struct {
 
 // Attention is something that needs a person.
 type Attention struct {
-	// Kind is agent_silent, agent_down, no_agent, stuck, run_trouble,
+	// Kind is agent_silent, agent_down, agent_closed, no_agent, stuck, run_trouble,
 	// cancel_unconfirmed, withheld, capacity_full, queue_full, paused, schedule_overdue,
 	// schedule_failing, tool_down or store.
 	Kind    string    `json:"kind"`

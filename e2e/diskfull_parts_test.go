@@ -8,9 +8,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/testdisk"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
@@ -24,7 +27,6 @@ import (
 func TestDiskFullOfAnAgent(t *testing.T) {
 	disk := testdisk.New(t, "size=8m,mode=0755")
 	b := newBox(t)
-	b.vars["SIGNALBOX_QUEUE_MAX_ATTEMPTS"] = "1000"
 	director := b.director()
 	gate, command := b.gated()
 	b.agent("full", director.url, append([]string{"--data", filepath.Join(disk, "agent")}, command...)...)
@@ -42,14 +44,51 @@ func TestDiskFullOfAnAgent(t *testing.T) {
 		if err == nil && task.State != "pending" && task.State != "dispatching" {
 			t.Fatalf("it is %s (%s): %s", task.State, task.Reason, task.Message)
 		}
-		return err == nil && task.Attempts > 0
+		return err == nil && strings.Contains(task.LastError, "no space left")
 	})
+	b.untilState(c, "full", "closed")
+	if task, err := c.Task(b.ctx(), next); err != nil || task.Attempts != 0 {
+		t.Errorf("the task paid %d attempts for the agent's disk: %v", task.Attempts, err)
+	}
 	if err := os.Remove(balloon); err != nil {
 		t.Fatal(err)
 	}
 	b.completed(c, next)
 	b.executedOnce(running)
 	b.executedOnce(next)
+}
+
+// Of two agents, the one whose disk is full spoils nothing: every task completes
+// at the other, and health names the sick one within 5 s.
+func TestDiskFullOfOneAgentOfTwo(t *testing.T) {
+	disk := testdisk.New(t, "size=8m,mode=0755")
+	b := newBox(t)
+	director := b.director()
+	c := b.client(director.url)
+	b.agent("a-full", director.url, "--data", filepath.Join(disk, "agent"), "--", "/bin/echo", "{prompt}")
+	b.agent("b-well", director.url, "--", "/bin/echo", "{prompt}")
+	b.untilState(c, "a-full", "idle")
+	b.untilState(c, "b-well", "idle")
+	testdisk.Fill(t, filepath.Join(disk, "balloon"))
+	begun := time.Now()
+	var ids []string
+	for i := range 20 {
+		ids = append(ids, b.submit(c, prompt(fmt.Sprintf("task %d", i))))
+	}
+	b.until("health names the sick agent", func() bool {
+		h, err := c.Status(b.ctx())
+		return err == nil && slices.ContainsFunc(h.Health.Attention, func(a api.Attention) bool {
+			return a.Subject == "a-full" && a.Kind == "agent_closed" && strings.Contains(a.Text, "no space left")
+		})
+	})
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("health named the sick agent after %s, want within 5s", took)
+	}
+	for _, id := range ids {
+		if task := b.completed(c, id); task.Agent != "b-well" || task.Attempts != 0 {
+			t.Errorf("%s completed at %s after %d failed attempts", id, task.Agent, task.Attempts)
+		}
+	}
 }
 
 // A tool's task that ends while nothing can be stored is not forgotten, and

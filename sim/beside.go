@@ -115,7 +115,7 @@ func (w *world) couldTake(a *engine.LiveAgent, t *signalbox.Task, slots []signal
 		}
 	}
 	if name, bypass := signalbox.QueueBypass(t.Queue); bypass {
-		return name == a.Name && isolated < a.IsolatedSlots
+		return name == a.Name && isolated < a.IsolatedSlots && !a.BackedOff
 	}
 	full := used >= a.Slots || (w.book.fleet > 0 && all >= w.book.fleet)
 	return !full && !a.Held && !paused[signalbox.AgentQueue(a.Name)] && slices.Contains(a.Queues(), t.Queue)

@@ -50,7 +50,8 @@ func (j *judge) agent(a *api.LiveAgent, kind, level, text, cure string) attentio
 	return attention{agent: a.Name, Attention: api.Attention{Kind: kind, Level: level, Subject: a.Name, Text: text, Cure: cure}}
 }
 
-// down is an agent that is gone.
+// down is an agent that is gone. Where nothing hangs on one that came by
+// itself, that is nobody's business.
 func (j *judge) down(a *api.LiveAgent) {
 	heard := "was never heard from"
 	if a.LastHeard != nil {
@@ -69,9 +70,6 @@ func (j *judge) down(a *api.LiveAgent) {
 		j.since(&at, a.LastHeard)
 	case a.Source == string(signalbox.AgentFromConfig) || a.Source == string(signalbox.AgentChild):
 		at := j.agent(a, "agent_down", levelWarning, heard, start)
-		j.since(&at, a.LastHeard)
-	case a.LastHeard != nil: // one that came by itself and went
-		at := j.agent(a, "agent_down", levelWarning, heard, start+", or signalbox agents remove "+a.Name)
 		j.since(&at, a.LastHeard)
 	}
 }

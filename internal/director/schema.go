@@ -171,7 +171,7 @@ var rules = map[string]node{
 	"Task.state":   {"enum": signalbox.States()},
 	"Task.reason":  {"enum": signalbox.Reasons()},
 	"Task.source":  {"enum": signalbox.Sources()},
-	"Agent.state":  {"enum": []string{"idle", "working", "withheld", "down"}},
+	"Agent.state":  {"enum": []string{"idle", "working", "withheld", "closed", "down"}},
 	"Status.state": {"enum": []string{"running", "draining"}},
 	"Error.error":  {"enum": codes()},
 

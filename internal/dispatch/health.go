@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -73,11 +74,12 @@ func (h *health) turnedDown() bool {
 	return h.turned > 1
 }
 
-// well forgets the failures: the agent did what an agent does.
-func (h *health) well() (opened bool) {
-	opened = h.closed
+// well forgets the failures: the agent did what an agent does. It reports whether
+// more may be offered now than before, and whether the agent was closed.
+func (h *health) well() (more, opened bool) {
+	more, opened = h.state != healthOpen, h.closed
 	*h = health{round: h.round}
-	return opened
+	return more, opened
 }
 
 // due ends the pause of a round.
@@ -98,6 +100,17 @@ func (h *health) room(free int) int {
 		return min(1, free)
 	}
 	return 0
+}
+
+// withholds says why nothing more is offered now; "" where something may be.
+func (h *health) withholds() string {
+	switch {
+	case h.state != healthPaused && h.state != healthTrying:
+		return ""
+	case h.closed:
+		return h.asClosed().String()
+	}
+	return fmt.Sprintf("tried again with one task from %s: %s", h.until.UTC().Format("15:04:05 MST"), h.reason)
 }
 
 // try notes that an offer is about to be made; untried that it was not, or
@@ -186,12 +199,14 @@ func (d *Dispatcher) endPause(l *lane, round int, pause time.Duration) {
 // well notes that an agent did what an agent does.
 func (d *Dispatcher) well(l *lane) {
 	d.mu.Lock()
-	opened := l.health.well()
+	more, opened := l.health.well()
 	d.mark(l)
 	d.mu.Unlock()
+	if more {
+		poke(l.wake)
+	}
 	if opened {
 		d.log.Info("", "agent", "opened", "name", l.name)
-		poke(l.wake)
 	}
 }
 

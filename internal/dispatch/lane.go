@@ -240,8 +240,9 @@ func (l *lane) live() engine.LiveAgent {
 		}
 		a.Notes[id] = r.note
 	}
-	if a.Closed = l.health.asClosed(); a.Closed != nil && l.up {
-		a.Held, a.Message = true, a.Closed.String()
+	a.Closed = l.health.asClosed()
+	if why := l.health.withholds(); why != "" && l.up {
+		a.Held, a.BackedOff, a.Message = true, true, why
 	}
 	if !l.up && !l.everUp && l.message == "" {
 		a.Message = "not heard from yet"

@@ -135,7 +135,10 @@ type LiveAgent struct {
 	Held    bool         // offers are withheld: it said busy, or is not yet known to be free
 	Message string       // why it is down or held
 	Closed  *AgentClosed // it failed in a way that speaks of itself; nil: it did not
-	InUse   int          // slots
+	// BackedOff says that it is offered nothing for a while, no isolated
+	// execution either: it failed.
+	BackedOff bool
+	InUse     int // slots
 	// The bypass: how many isolated executions it offers and runs.
 	IsolatedSlots, IsolatedInUse int
 	// Sessions says that it lists its conversations and begins one under the
@@ -162,7 +165,7 @@ type AgentClosed struct {
 
 // String is the reason for people.
 func (c *AgentClosed) String() string {
-	return fmt.Sprintf("closed after %d failures in a row, tried again at %s: %s", c.Failures, c.RetryAt.UTC().Format("15:04:05 MST"), c.Reason)
+	return fmt.Sprintf("closed after %d failures in a row, tried again with one task from %s: %s", c.Failures, c.RetryAt.UTC().Format("15:04:05 MST"), c.Reason)
 }
 
 // Live is what the dispatcher knows about agents; Why, ETA and the calls that

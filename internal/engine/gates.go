@@ -157,7 +157,7 @@ func (e *Engine) gateOfServers(ctx context.Context, g Gate, servers []LiveAgent,
 			continue
 		}
 		if bypass {
-			a.InUse, a.Slots, a.Held = a.IsolatedInUse, e.bypassSlots(a.IsolatedSlots), false
+			a.InUse, a.Slots, a.Held = a.IsolatedInUse, e.bypassSlots(a.IsolatedSlots), a.BackedOff
 		}
 		if !a.Held && a.InUse < a.Slots {
 			g.OK, g.Agent = true, a.Name
