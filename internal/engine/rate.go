@@ -13,8 +13,9 @@ import (
 type rates struct {
 	tasks, bytes float64 // a minute; 0: any number
 
-	mu sync.Mutex
-	by map[string]level
+	mu    sync.Mutex
+	by    map[string]level
+	swept time.Time // when those that had run empty were last forgotten
 }
 
 // level is how full the buckets of a principal were at a time.
@@ -23,7 +24,8 @@ type level struct {
 	at           time.Time
 }
 
-// manyLevels is from how many on those that have run empty are forgotten.
+// manyLevels is from how many on those that have run empty are forgotten, once
+// a minute.
 const manyLevels = 1024
 
 // take counts a task of so many bytes.
@@ -35,16 +37,15 @@ func (r *rates) take(who signalbox.Principal, size int, now time.Time) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.by) >= manyLevels {
+	if len(r.by) >= manyLevels && now.Sub(r.swept) >= time.Minute {
+		r.swept = now
 		for key, l := range r.by {
-			if now.Sub(l.at) >= time.Minute {
+			if l = r.drained(l, now); l.tasks+l.bytes == 0 {
 				delete(r.by, key)
 			}
 		}
 	}
-	l := r.by[who.Key()]
-	minutes := max(0, now.Sub(l.at).Minutes())
-	l.tasks, l.bytes, l.at = max(0, l.tasks-minutes*r.tasks), max(0, l.bytes-minutes*r.bytes), now
+	l := r.drained(r.by[who.Key()], now)
 	if wait := max(over(l.tasks, 1, r.tasks), over(l.bytes, float64(size), r.bytes)); wait > 0 {
 		return &signalbox.Error{
 			Code: signalbox.CodeRateLimited, RetryAfter: wait,
@@ -57,6 +58,12 @@ func (r *rates) take(who signalbox.Principal, size int, now time.Time) error {
 	}
 	r.by[who.Key()] = l
 	return nil
+}
+
+// drained is what is left of a level now.
+func (r *rates) drained(l level, now time.Time) level {
+	minutes := max(0, now.Sub(l.at).Minutes())
+	return level{tasks: max(0, l.tasks-minutes*r.tasks), bytes: max(0, l.bytes-minutes*r.bytes), at: now}
 }
 
 // over is how long it takes until so much more fits, in whole seconds. What is

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,4 +73,14 @@ func TestSubmitsHaveARate(t *testing.T) {
 	ok("what is larger than the bound, once", err)
 	_, err = submit("large", "", "x")
 	limited("the next after that", err, 241*time.Second)
+
+	// What it owes is not forgotten among many others.
+	now = now.Add(61 * time.Second)
+	for i := range 1100 {
+		if _, err := submit("one-of-many-"+strconv.Itoa(i), "", "x"); err != nil && signalbox.CodeOf(err) != signalbox.CodeQueueFull {
+			t.Fatal(err)
+		}
+	}
+	_, err = submit("large", "", "x")
+	limited("it still owes", err, 180*time.Second)
 }
