@@ -17,10 +17,10 @@ const maxSecretFile = 4096
 // EnsureSecret returns the secret in a file, and makes both where there is
 // none. Of several processes that start at once all get the same one.
 //
-// Errors: what ReadSecret says of the file, and a folder that others can write
-// to, who could put another file in its place.
+// Errors: what ReadSecret says of the file; a file of another user, who may have
+// put it there; and, where there is none yet, a folder that others can write to.
 func EnsureSecret(path string) (string, error) {
-	secret, err := ReadSecret(path)
+	secret, err := ownSecret(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return secret, err
 	}
@@ -39,7 +39,16 @@ func EnsureSecret(path string) (string, error) {
 	if err := os.Link(f.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) { // whole or not at all; the first stays
 		return "", err
 	}
-	return ReadSecret(path)
+	return ownSecret(path)
+}
+
+// ownSecret returns the secret in a file that no other user can have put there.
+func ownSecret(path string) (string, error) {
+	secret, info, err := readSecret(path)
+	if err == nil && !Own(info) {
+		return "", fmt.Errorf("%s belongs to another user, who knows what is in it: remove it, and see that nobody else can write to its folder", path)
+	}
+	return secret, err
 }
 
 // ownFolder makes a folder that only its owner can use, or makes sure that
@@ -70,29 +79,34 @@ func Own(info fs.FileInfo) bool {
 // Errors: fs.ErrNotExist; a file that is empty, not regular, too long, or
 // readable by other users of the machine.
 func ReadSecret(path string) (string, error) {
+	secret, _, err := readSecret(path)
+	return secret, err
+}
+
+func readSecret(path string) (string, fs.FileInfo, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	switch {
 	case !info.Mode().IsRegular() || info.Size() > maxSecretFile:
-		return "", fmt.Errorf("%s: want a file with a token in it", path)
+		return "", nil, fmt.Errorf("%s: want a file with a token in it", path)
 	case info.Mode().Perm()&0o077 != 0:
-		return "", fmt.Errorf("%s can be read by other users (mode %04o): chmod 600 %s, and make a new token if they may have read it", path, info.Mode().Perm(), path)
+		return "", nil, fmt.Errorf("%s can be read by other users (mode %04o): chmod 600 %s, and make a new token if they may have read it", path, info.Mode().Perm(), path)
 	}
 	data := make([]byte, info.Size())
 	n, err := f.Read(data)
 	if err != nil && n == 0 {
-		return "", fmt.Errorf("%s: there is no token in it", path)
+		return "", nil, fmt.Errorf("%s: there is no token in it", path)
 	}
 	secret := strings.TrimSpace(string(data[:n]))
 	if !validToken(secret) {
-		return "", fmt.Errorf("%s: want %s in it, and nothing else", path, wantToken)
+		return "", nil, fmt.Errorf("%s: want %s in it, and nothing else", path, wantToken)
 	}
-	return secret, nil
+	return secret, info, nil
 }
