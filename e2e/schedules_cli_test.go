@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -68,11 +69,16 @@ func zone(t *testing.T, name string) *time.Location {
 	return z
 }
 
-// The jobs of the director's configuration follow its file.
+// The jobs of the director's configuration follow its file; those of a working
+// folder's file once its user has trusted it as it is.
 func TestTheDirectorFollowsTheJobsOfItsFile(t *testing.T) {
 	b := newBox(t)
 	write := func(jobs string) string { return b.file("work/signalbox.yaml", "jobs:\n"+jobs, 0o600) }
 	write("  - {name: a, schedule: \"0 1 * * *\", prompt: p}\n")
+	if got := b.want(2, "director", "--addr", "127.0.0.1:0"); !strings.Contains(got.err, "it sets jobs, which") {
+		t.Errorf("%s", got.err)
+	}
+	b.want(0, "trust")
 	director := b.director()
 	c := b.client(director.url)
 	names := func() string {
@@ -93,6 +99,11 @@ func TestTheDirectorFollowsTheJobsOfItsFile(t *testing.T) {
 
 	write("  - {name: b, schedule: \"0 1 * * *\", prompt: p}\n")
 	director.signal(syscall.SIGHUP)
+	director.says("signalbox trust " + filepath.Join(b.work, "signalbox.yaml"))
+	if got := names(); got != "a/config mine/api" {
+		t.Fatalf("jobs that nobody trusted: %s", got)
+	}
+	b.want(0, "trust")
 	b.until("the job of the file is another", func() bool { return names() == "b/config mine/api" })
 	write("  - {name: c, schedule: \"61 1 * * *\", prompt: p}\n")
 	director.says("signalbox.yaml:2: jobs[0].schedule: ") // seen without a signal

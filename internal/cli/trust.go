@@ -17,7 +17,7 @@ func (a *app) trustCmd() *cobra.Command {
 		Use:   "trust [FILE]",
 		Short: "Trust the configuration of a working folder, as it is now",
 		Long: "Trust a signalbox.yaml of a working folder, by default that of the current one, as it is now and where it is: from\n" +
-			"then on its commands, its director, token, store and the like count. Look at it first. A file that changes is asked\n" +
+			"then on its commands, jobs, director, token, store and the like count. Look at it first. A file that changes is asked\n" +
 			"about again; one that --config names, and ~/.signalbox/config.yaml, is never asked about.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: run(func(_ context.Context, args []string) error {

@@ -34,7 +34,7 @@ func (e *Error) Error() string { return e.Text }
 
 // Read reads a file. An error is an *Error. An empty file is nil.
 func Read(path string, format Format) (*Node, error) {
-	data, err := readBounded(path)
+	data, err := Bytes(path)
 	if err != nil {
 		return nil, err
 	}
@@ -62,14 +62,15 @@ func FormatOf(path string) Format {
 	case ".yaml", ".yml":
 		return YAML
 	}
-	data, err := readBounded(path)
+	data, err := Bytes(path)
 	if err == nil && bytes.HasPrefix(bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))), []byte("{")) {
 		return JSON
 	}
 	return YAML
 }
 
-func readBounded(path string) ([]byte, error) {
+// Bytes is the text of a file of at most 1 MiB. An error is an *Error.
+func Bytes(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, plain(err)

@@ -50,6 +50,11 @@ func TestDocs(t *testing.T) {
 	if c, err := Load(Sources{File: path, Env: env}); err != nil || len(c.Agents) != 1 || len(c.Priorities) != 2 {
 		t.Errorf("the example: %v %+v", err, c)
 	}
+	_, list, _ := strings.Cut(string(data), "what can do no harm: ")
+	list, _, _ = strings.Cut(list, ".\n")
+	if got := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune("`, \n", r) }); !slices.Equal(got, harmless) {
+		t.Errorf("the page calls %q harmless, want %q", got, harmless)
+	}
 	documented := map[string]string{} // key → its row
 	name := regexp.MustCompile("`([A-Za-z_.]+)`")
 	for _, line := range strings.Split(string(data), "\n") {

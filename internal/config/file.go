@@ -24,13 +24,18 @@ type file struct {
 	// noJobs leaves out the jobs.
 	noJobs bool
 	root   node // of what was read
+	data   []byte
 	// tools are the sections that toolconf reads.
 	tools []conffile.Pair
 }
 
 // read reads the file and applies it to c.
 func (f *file) read(path string, c *Config) {
-	root, err := conffile.Read(path, conffile.YAML)
+	data, err := conffile.Bytes(path)
+	var root node
+	if err == nil {
+		root, err = conffile.Parse(data, conffile.YAML)
+	}
 	if err != nil {
 		p := Problem{Where: f.name, Text: err.Error()}
 		var bad *conffile.Error
@@ -40,7 +45,7 @@ func (f *file) read(path string, c *Config) {
 		f.found = append(f.found, p)
 		return
 	}
-	if f.root = root; root != nil {
+	if f.root, f.data = root, data; root != nil {
 		walk(f, root, "", settings, c)
 	}
 }

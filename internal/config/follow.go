@@ -30,7 +30,9 @@ type Follow struct {
 
 // FollowJobs hands the jobs of the configuration to Take, and then again
 // whenever the file that they stand in has changed, until ctx ends. A file
-// that is wrong changes nothing: the log says what is wrong, and where. What
+// that is wrong changes nothing: the log says what is wrong, and where. Nor does
+// one of the working folder that the user has to trust first: it is taken once
+// that is done. What
 // else may change while the program runs is for Read to take; the rest of the
 // file needs a restart.
 //
@@ -104,7 +106,12 @@ func (f *follower) read(why string) {
 		f.complain(Problems{{Where: f.path, Text: "it is a pipe or a device, want a file"}})
 		return
 	}
-	fresh, err := Load(f.sources.fixed(f.path))
+	src := f.sources.fixed(f.path)
+	src.Ask = func(Untrusted) (bool, error) {
+		f.taken = nil // read it with each look, until it is trusted
+		return false, nil
+	}
+	fresh, err := Load(src)
 	if err == nil && len(fresh.Jobs) == 0 && len(f.jobs) > 0 && fresh.fromFile("jobs") == "" {
 		err = Problems{{Where: f.path, Key: "jobs", Text: "it is gone: write jobs: [] where all of them are to end"}}
 	}

@@ -62,11 +62,20 @@ func (l *lines) await(t *testing.T, text string, n int) {
 	}
 }
 
+// follow follows a file that was named, which is never asked about.
 func follow(t *testing.T, every time.Duration, text string) *following {
+	return followFile(t, every, text, true)
+}
+
+func followFile(t *testing.T, every time.Duration, text string, named bool) *following {
 	f := &following{world: newWorld(t), taken: make(chan string), fail: make(chan error, 1), now: make(chan os.Signal, 1), log: &lines{more: make(chan struct{}, 1)}}
 	f.path = filepath.Join(f.dir, "signalbox.yaml")
 	f.put(text)
-	c := f.mustLoad("")
+	name := ""
+	if named {
+		name = f.path
+	}
+	c := f.mustLoad(name)
 	ctx, stop := context.WithCancel(t.Context())
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -163,4 +172,29 @@ func TestJobsAreReadAtOnceOnASignal(t *testing.T) {
 	f.put("jobs: 3\n")
 	f.now <- syscall.SIGHUP
 	f.log.await(t, "want a list of jobs", 1)
+}
+
+// Jobs of a working folder's file that changes while the program runs are taken
+// once the user has trusted the file as it is then.
+func TestChangedJobsOfAWorkingFolderAreNotTakenUntilTrusted(t *testing.T) {
+	f := followFile(t, 5*time.Millisecond, "jobs:\n"+job("a"), false)
+	f.await("a")
+	f.put("jobs:\n" + job("stranger"))
+	f.log.await(t, "it sets jobs, which", 1)
+	f.log.await(t, "signalbox trust "+f.path, 1)
+	f.now <- syscall.SIGHUP
+	f.put("jobs: []\n")
+	f.now <- syscall.SIGHUP
+	f.put("jobs:\n" + job("b"))
+	env := func(name string) (string, bool) { return f.home, name == "HOME" }
+	if keys, err := config.Trust(f.path, env); err != nil || len(keys) != 1 {
+		t.Fatal(keys, err)
+	}
+	f.await("b") // without a signal, and nothing before it
+
+	if err := os.Chmod(f.path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	f.now <- syscall.SIGHUP
+	f.log.await(t, "can write to it", 1)
 }

@@ -31,6 +31,9 @@ type Sources struct {
 	Dir       string                      // the working folder; default: the process's
 	Env       func(string) (string, bool) // default os.LookupEnv
 	Flags     []Flag                      // those that were given, the last of a key wins
+	// found says that File is the signalbox.yaml of Dir, which nobody named: it is
+	// read again.
+	found bool
 }
 
 // Flag is a flag that sets a key.
@@ -75,6 +78,7 @@ func Load(src Sources) (Config, error) {
 	if len(found) > 0 {
 		return Config{}, found
 	}
+	src.found = c.confirm != nil
 	c.confirm = nil
 	c.sources = src
 	return c, nil
@@ -88,7 +92,7 @@ func loadFile(c *Config, src Sources, home string) (toolconf.Own, Problems) {
 	f := file{
 		name: name, env: src.Env, base: filepath.Dir(path), home: userHome(src.Env), seen: c.origins, noJobs: src.NoTools && !src.Scheduler,
 	}
-	found := src.File == "" && name == workFile
+	found := src.found || src.File == "" && name == workFile
 	if found {
 		if err := ownFile(path); err != nil {
 			return toolconf.Own{}, Problems{{Where: name, Text: err.Error()}}
@@ -98,7 +102,7 @@ func loadFile(c *Config, src Sources, home string) (toolconf.Own, Problems) {
 	f.read(path, c)
 	c.File = path
 	if found {
-		c.confirm = func() error { return confirmWorkFile(path, f.root, src) }
+		c.confirm = func() error { return confirmWorkFile(path, f.data, f.root, src) }
 	}
 	return toolconf.Own{Name: name, Base: f.base, Pairs: f.tools}, f.found
 }

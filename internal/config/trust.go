@@ -19,14 +19,19 @@ import (
 // folder, which may be that of somebody else's repository.
 const workFile = "signalbox.yaml"
 
-// guarded are the keys that count in a file of the working folder only once
-// the user has said so: they start programs, say what agents may do, or lead
-// tokens, prompts and data elsewhere.
-var guarded = []string{
-	"director", "director_url", "token", "token_file", "open", "store", "data", "tools", "mcpServers", "commandTools", "restTools", "openapiSpecs", "agents",
-	"agent.command", "agent.args", "agent.terminal_command", "agent.home", "agent.directors", "agent.permission_mode", "agent.pass_env", "agent.project_roots",
-	"agent.task_env", "agent.llm.approval", "agent.llm.exempt", "hosts", "public_hosts",
-	"agent.token", "agent.llm.base_url", "agent.llm.tools", "agent.llm.api_key", "scheduler.token",
+// harmless are the keys that count unasked in a file of the working folder. All
+// others are asked about, new ones too: a key belongs here only if it starts
+// nothing, lets nobody in, sends nothing elsewhere, takes no protection away and
+// removes nothing that is stored.
+var harmless = []string{
+	"log.format", "log.level", "log_level", "seed_metrics", "port", "scheduler.enabled", "scheduler.timezone",
+	"queue.max_size", "queue.chat_max_size", "queue.wait_timeout", "queue.fleet", "queue.max_attempts", "queue.dispatch_timeout", "queue.age_step",
+	"bypass.slots", "bypass.fleet",
+	"priorities.user", "priorities.schedule", "priorities.agent", "priorities.web", "priorities.cli", "priorities.api",
+	"execution_ttl", "stall_limit", "run_grace", "session_grace", "grace", "on_shutdown",
+	"queues", "commands.max_concurrent", "commands.max_waiting", "commands.agent_name", "commands.task_after",
+	"agent.name", "agent.kind", "agent.pull", "agent.slots", "agent.isolated_slots", "agent.model", "agent.tiers", "agent.timeout", "agent.terminal_idle",
+	"agent.llm.max_tokens", "agent.llm.max_turns", "agent.llm.max_parallel_tool_calls", "agent.llm.over_limit",
 }
 
 // Untrusted is a file of the working folder with keys that count only once the
@@ -38,8 +43,8 @@ type Untrusted struct {
 }
 
 // confirmWorkFile asks about keys that are guarded, unless the file is trusted.
-func confirmWorkFile(path string, root node, src Sources) error {
-	u, err := untrusted(path, root, Home(src.Env))
+func confirmWorkFile(path string, data []byte, root node, src Sources) error {
+	u, err := untrusted(path, data, root, Home(src.Env))
 	if err != nil || u == nil {
 		return err
 	}
@@ -52,8 +57,8 @@ func confirmWorkFile(path string, root node, src Sources) error {
 			return u.trust()
 		}
 	}
-	return fmt.Errorf("it sets %s, which a file of the working folder may only once you have looked at it: signalbox trust, or name it with --config %s",
-		strings.Join(u.Keys, ", "), workFile)
+	return fmt.Errorf("it sets %s, which a file of the working folder may only once you have looked at it: signalbox trust %s, or name it with --config",
+		strings.Join(u.Keys, ", "), u.Path)
 }
 
 // ownFile refuses a file, or a link to one, that others can write or have made.
@@ -76,9 +81,9 @@ func ownFile(path string) error {
 	return fmt.Errorf("it is not read: another user owns it or can write to it (mode %04o); chmod go-w it if it is yours, or name the file to use with --config", info.Mode().Perm())
 }
 
-// untrusted returns what the user is to be asked about a file; nil where there
-// is nothing to ask, or it was answered.
-func untrusted(path string, root node, home string) (*Untrusted, error) {
+// untrusted returns what the user is to be asked about a file of these bytes;
+// nil where there is nothing to ask, or it was answered.
+func untrusted(path string, data []byte, root node, home string) (*Untrusted, error) {
 	keys := guardedKeys(root)
 	if len(keys) == 0 {
 		return nil, nil
@@ -86,11 +91,8 @@ func untrusted(path string, root node, home string) (*Untrusted, error) {
 	if home == "" {
 		return nil, errors.New("there is no folder to note in that it is trusted: neither HOME nor " + HomeEnv + " is set")
 	}
-	data, err := os.ReadFile(path)
+	path, err := filepath.Abs(path)
 	if err != nil {
-		return nil, err
-	}
-	if path, err = filepath.Abs(path); err != nil {
 		return nil, err
 	}
 	sum := sha256.New()
@@ -113,7 +115,7 @@ func (u *Untrusted) trust() error {
 	return os.WriteFile(u.mark, []byte(u.Path+"\n"), 0o600)
 }
 
-// guardedKeys are the keys of a file that are guarded, in its order.
+// guardedKeys are the keys of a file that are asked about, in its order.
 func guardedKeys(root node) []string {
 	var out []string
 	var walk func(n node, prefix string)
@@ -123,10 +125,12 @@ func guardedKeys(root node) []string {
 		}
 		for _, pair := range n.Pairs {
 			key := prefix + pair.Key
-			if slices.Contains(guarded, key) {
-				out = append(out, key)
-			} else {
+			switch {
+			case slices.Contains(harmless, key) || pair.Value.Form == conffile.Nothing:
+			case settings.section(key) && settings.find(key) == nil:
 				walk(pair.Value, key+".")
+			default:
+				out = append(out, key)
 			}
 		}
 	}
@@ -141,11 +145,15 @@ func Trust(path string, env func(string) (string, bool)) ([]string, error) {
 	if err := ownFile(path); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	root, err := conffile.Read(path, conffile.YAML)
+	data, err := conffile.Bytes(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	u, err := untrusted(path, root, Home(env))
+	root, err := conffile.Parse(data, conffile.YAML)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	u, err := untrusted(path, data, root, Home(env))
 	if err != nil || u == nil {
 		return nil, err
 	}

@@ -3,9 +3,12 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
 // workFolder is a working folder with a signalbox.yaml, and a home.
@@ -145,23 +148,62 @@ func TestAPipeInTheWorkingFolderIsRefused(t *testing.T) {
 	}
 }
 
-// What a file lets others do, or takes away of the user's approval, is asked
-// about as well.
-func TestWhoMayDoWhatIsAskedAbout(t *testing.T) {
-	for _, text := range []string{"agent: {task_env: [LD_*]}\n", "hosts: [attacker.example]\n", "agent: {llm: {exempt: [\"*\"]}}\n"} {
-		src, _ := workFolder(t, text)
-		if _, err := Load(src); err == nil || !strings.Contains(err.Error(), "signalbox trust") {
-			t.Errorf("%s: %v", text, err)
+// A key of a working folder's file counts unasked only where somebody has called
+// it harmless: a key that is new is asked about.
+func TestAKeyIsAskedAboutUnlessItIsHarmless(t *testing.T) {
+	for _, key := range harmless {
+		if settings.find(key) == nil {
+			t.Errorf("%s is no key", key)
+		}
+	}
+	for _, x := range settings {
+		var root node = &conffile.Node{Form: conffile.Text, Text: "x"}
+		parts := strings.Split(x.key, ".")
+		slices.Reverse(parts)
+		for _, part := range parts {
+			root = &conffile.Node{Form: conffile.Section, Pairs: []conffile.Pair{{Key: part, Value: root}}}
+		}
+		asked := slices.Equal(guardedKeys(root), []string{x.key})
+		if asked == slices.Contains(harmless, x.key) {
+			t.Errorf("%s: asked about: %v", x.key, asked)
 		}
 	}
 }
 
-// Every guarded key is one, and every key that names a program, a place or a
-// secret is guarded or was left out on purpose.
-func TestGuardedKeysAreKeys(t *testing.T) {
-	for _, key := range guarded {
-		if settings.find(key) == nil {
-			t.Errorf("%s is no key", key)
+// The keys that run something, let others in, lead something elsewhere, take a
+// protection away or remove what is stored.
+func TestDangerousKeysAreAskedAbout(t *testing.T) {
+	for key, text := range map[string]string{
+		"jobs":                "jobs: [{name: a, schedule: \"* * * * *\", prompt: p}]",
+		"advertise":           "advertise: http://attacker.example",
+		"discover":            "discover: 9000-9010",
+		"addr":                "addr: 0.0.0.0:8080",
+		"agent.addr":          "agent: {addr: 0.0.0.0:9000}",
+		"agent.workdir":       "agent: {workdir: /}",
+		"agent.terminal":      "agent: {terminal: true}",
+		"terminal":            "terminal: true",
+		"queue.retention":     "queue: {retention: 1m}",
+		"queue.submit_tasks":  "queue: {submit_tasks: 0}",
+		"commands.limits":     "commands: {limits: rlimit}",
+		"agent.llm.system":    "agent: {llm: {system: obey}}",
+		"agent.llm.base_url":  "agent: {llm: {base_url: http://127.0.0.1:1}}",
+		"agent.pass_env":      "agent: {pass_env: [AWS_SECRET_ACCESS_KEY]}",
+		"agents":              "agents: {claude: {args: [--dangerously-skip-permissions]}}",
+		"commandTools":        "commandTools: {run: {command: [sh]}}",
+		"agent.llm.approval":  "agent: {llm: {approval: []}}",
+		"agent.task_env":      "agent: {task_env: [LD_*]}",
+		"hosts":               "hosts: [attacker.example]",
+		"agent.llm.exempt":    "agent: {llm: {exempt: [\"*\"]}}",
+		"agent.directors":     "agent: {directors: [http://attacker.example]}",
+		"agent.project_roots": "agent: {project_roots: [/]}",
+	} {
+		src, _ := workFolder(t, text+"\n")
+		if _, err := Load(src); err == nil || !strings.Contains(err.Error(), "it sets "+key+", ") || !strings.Contains(err.Error(), "signalbox trust") {
+			t.Errorf("%s: %v", key, err)
 		}
+	}
+	src, _ := workFolder(t, "jobs:\nagent:\n")
+	if _, err := Load(src); err != nil {
+		t.Errorf("keys that set nothing: %v", err)
 	}
 }
