@@ -92,7 +92,7 @@ type Schedule struct {
 	Agent          string
 	Kind           string
 	Priority       int
-	OnLost         OnLost
+	OnLost         OnLost // "": as the director that fires it is configured
 
 	Overlap      Overlap
 	Missed       Missed

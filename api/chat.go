@@ -16,7 +16,7 @@ type ChatRequest struct {
 	Env            map[string]string `json:"env,omitempty"`
 	Thinking       *bool             `json:"thinking,omitempty"`
 	Priority       int               `json:"priority,omitempty"` // -10 to 10
-	OnLost         string            `json:"on_lost,omitempty"`  // fail (default) or requeue
+	OnLost         string            `json:"on_lost,omitempty"`  // fail or requeue; default: queue.on_lost of the director
 	// Overflow says what to do when the agent is busy: wait (default), for
 	// wait_timeout at most; reject, with 409; persist, in the backlog, however
 	// long it takes. wait_if_busy false is reject.

@@ -26,7 +26,7 @@ type NewSchedule struct {
 	Project        *Project `json:"project,omitempty"`
 	Thinking       *bool    `json:"thinking,omitempty"`
 	Priority       int      `json:"priority,omitempty"` // -10 to 10
-	OnLost         string   `json:"on_lost,omitempty"`  // fail (default) or requeue
+	OnLost         string   `json:"on_lost,omitempty"`  // fail or requeue; default: queue.on_lost of the director that fires it
 
 	Overlap             string `json:"overlap,omitempty"`               // queue (default), skip, cancel_previous or allow
 	Missed              string `json:"missed,omitempty"`                // skip, once (default) or all

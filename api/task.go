@@ -25,7 +25,7 @@ type SubmitRequest struct {
 	Priority       int               `json:"priority,omitempty"`     // -10 to 10; one step overtakes tasks submitted up to age_step (60 s) before
 	NotBefore      *time.Time        `json:"not_before,omitempty"`   // RFC 3339
 	WaitTimeout    int               `json:"wait_timeout,omitempty"` // seconds it may wait before it ends as timeout; 0: for ever
-	OnLost         string            `json:"on_lost,omitempty"`      // fail (default) or requeue, when its agent is lost
+	OnLost         string            `json:"on_lost,omitempty"`      // fail or requeue, when its agent is lost; default: queue.on_lost of the director
 	Overflow       string            `json:"overflow,omitempty"`     // persist (default); wait: wait_timeout is 120 s unless given; reject: 409 unless an agent is free for it
 	Waits          bool              `json:"waits,omitempty"`        // the caller will wait for its end: a call of an agent that would then wait for itself is refused
 }

@@ -109,7 +109,7 @@ func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error)
 	timed := telemetry.TimeStore(s.store)
 	s.engine = engine.New(timed, engine.Options{
 		MaxSize: q.MaxSize, MaxAttempts: q.MaxAttempts, AgeStep: q.AgeStep, ExecutionTTL: s.cfg.ExecutionTTL,
-		MaxChats: q.ChatMaxSize, WaitTimeout: q.WaitTimeout, Fleet: q.Fleet, SourcePriority: s.cfg.Priorities,
+		MaxChats: q.ChatMaxSize, WaitTimeout: q.WaitTimeout, OnLost: q.OnLost, Fleet: q.Fleet, SourcePriority: s.cfg.Priorities,
 		BypassSlots: s.cfg.Bypass.Slots, BypassFleet: s.cfg.Bypass.Fleet, MaxCommands: s.cfg.Commands.MaxWaiting,
 		SubmitTasks: q.SubmitTasks, SubmitBytes: q.SubmitBytes,
 		Sealer: sealer, Now: s.others.now(), Log: s.log,

@@ -53,7 +53,7 @@ func (s *scheduleFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&s.project, "project", "", "`folder` on the agent to run in, absolute or relative to its work folder")
 	f.BoolVar(&s.thinking, "thinking", false, "let the model think, or not with --thinking=false (default: the agent's)")
 	f.IntVar(&s.priority, "priority", 0, "`number` from -10 to 10")
-	f.Var(newChoice(&s.onLost, "", "fail", "requeue"), "on-lost", "what becomes of a task when its agent is lost: fail (default) or requeue")
+	f.Var(newChoice(&s.onLost, "", "fail", "requeue"), "on-lost", "what becomes of a task when its agent is lost: fail or requeue (default: queue.on_lost of the director, fail)")
 	f.Var(newChoice(&s.overlap, "", "queue", "skip", "cancel_previous", "allow"), "overlap", "when the task before has not ended: queue (wait for it, default), skip, cancel_previous or allow")
 	f.Var(newChoice(&s.missed, "", "skip", "once", "all"), "missed", "instants that passed while nothing could fire: once (the newest, default), skip or all")
 	f.Var(&s.window, "missed-window", "how long ago they may have been (default 24h)")

@@ -97,7 +97,7 @@ func (s *submitFlags) register(cmd *cobra.Command) {
 	f.IntVar(&s.req.Priority, "priority", 0, "`number` from -10 to 10; each step overtakes tasks submitted up to a minute before")
 	f.StringVar(&s.notBefore, "not-before", "", "`time` in RFC 3339, or a duration from now, before which it does not start")
 	f.Var(&s.startWithin, "start-within", "end it as timed out when it has not started after this long (default: it waits for ever)")
-	f.Var(newChoice(&s.req.OnLost, "", "fail", "requeue"), "on-lost", "what becomes of it when its agent is lost: fail (default) or requeue")
+	f.Var(newChoice(&s.req.OnLost, "", "fail", "requeue"), "on-lost", "what becomes of it when its agent is lost: fail or requeue (default: queue.on_lost of the director, fail)")
 	f.Var(newChoice(&s.req.Overflow, "", "reject", "wait", "persist"), "overflow", "when no agent is free for it: persist (wait in the backlog, default), wait (for 2m, or --start-within) or reject")
 	f.StringVar(&s.req.SourceJob, "source-job", "", "`name` of the job that submits it")
 	f.StringVar(&s.key, "idempotency-key", "", "the same `key` makes at most one task (default: a new one)")

@@ -87,16 +87,17 @@ type Log struct {
 
 // Queue holds the rules of the queue.
 type Queue struct {
-	MaxSize         int           // tasks that may wait, 1 to 1000000; default 50
-	ChatMaxSize     int           // chats that may wait for one agent, 1 to 10000; default 3
-	WaitTimeout     time.Duration // what a chat that gives none waits for its turn, 1s to 720h; default 120s
-	Fleet           int           // executions of all agents side by side, the bypass apart, 0 to 1000000; 0 (default): no ceiling
-	MaxAttempts     int           // failed dispatches after which a task fails, 1 to 1000; default 3
-	DispatchTimeout time.Duration // how long an agent may take to accept a task, 1ms to 1h; default 30s
-	AgeStep         time.Duration // waiting time that one step of priority is worth, 0 to 24h; default 60s
-	Retention       time.Duration // how long ended tasks stay readable, 1m to 10 years; default 168h
-	SubmitTasks     int           // tasks that one caller without the right admin may submit in a minute, 0 to 1000000; 0: any number; default 1000
-	SubmitBytes     int           // and bytes of their prompts, arguments and env, 0 to 1 TiB; 0: any number; default 16 MiB
+	MaxSize         int              // tasks that may wait, 1 to 1000000; default 50
+	ChatMaxSize     int              // chats that may wait for one agent, 1 to 10000; default 3
+	WaitTimeout     time.Duration    // what a chat that gives none waits for its turn, 1s to 720h; default 120s
+	Fleet           int              // executions of all agents side by side, the bypass apart, 0 to 1000000; 0 (default): no ceiling
+	MaxAttempts     int              // failed dispatches after which a task fails, 1 to 1000; default 3
+	OnLost          signalbox.OnLost // what becomes of a task that says nothing of it when its agent is lost: fail (default) or requeue
+	DispatchTimeout time.Duration    // how long an agent may take to accept a task, 1ms to 1h; default 30s
+	AgeStep         time.Duration    // waiting time that one step of priority is worth, 0 to 24h; default 60s
+	Retention       time.Duration    // how long ended tasks stay readable, 1m to 10 years; default 168h
+	SubmitTasks     int              // tasks that one caller without the right admin may submit in a minute, 0 to 1000000; 0: any number; default 1000
+	SubmitBytes     int              // and bytes of their prompts, arguments and env, 0 to 1 TiB; 0: any number; default 16 MiB
 }
 
 // Bypass bounds the executions beside the queue.
@@ -198,7 +199,7 @@ func Default(home string) Config {
 		Store: "sqlite:",
 		Log:   Log{Format: "text", Level: "info"},
 		Queue: Queue{
-			MaxSize: 50, ChatMaxSize: 3, WaitTimeout: 120 * time.Second, MaxAttempts: 3,
+			MaxSize: 50, ChatMaxSize: 3, WaitTimeout: 120 * time.Second, MaxAttempts: 3, OnLost: signalbox.LostFail,
 			DispatchTimeout: 30 * time.Second, AgeStep: time.Minute, Retention: 168 * time.Hour,
 			SubmitTasks: 1000, SubmitBytes: 16 << 20,
 		},

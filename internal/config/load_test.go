@@ -95,6 +95,7 @@ queue:
   retention: "24h"
   chat_max_size: 4
   wait_timeout: 90
+  on_lost: requeue
   fleet: 20
 bypass: {slots: 2, fleet: 8}
 priorities: {user: 5, schedule: 0, agent: -5}
@@ -179,7 +180,7 @@ openapiSpecs:
 	if !reflect.DeepEqual(c.Agents, agents) {
 		t.Errorf("agents: %+v", c.Agents)
 	}
-	queue := config.Queue{MaxSize: 7, ChatMaxSize: 4, WaitTimeout: 90 * time.Second, Fleet: 20, MaxAttempts: 5, DispatchTimeout: 45 * time.Second, AgeStep: 1500 * time.Millisecond, Retention: 24 * time.Hour, SubmitTasks: 1000, SubmitBytes: 16 << 20}
+	queue := config.Queue{MaxSize: 7, ChatMaxSize: 4, WaitTimeout: 90 * time.Second, Fleet: 20, MaxAttempts: 5, OnLost: signalbox.LostRequeue, DispatchTimeout: 45 * time.Second, AgeStep: 1500 * time.Millisecond, Retention: 24 * time.Hour, SubmitTasks: 1000, SubmitBytes: 16 << 20}
 	if c.Queue != queue || c.Log != (config.Log{Format: "json", Level: "debug"}) {
 		t.Errorf("%+v %+v", c.Queue, c.Log)
 	}
@@ -322,10 +323,11 @@ func TestBadInput(t *testing.T) {
 			`signalbox.yaml:6: agent.kind: want claude, codex, opencode, command, llm or demo, got "gpt"`,
 			`signalbox.yaml:6: agent.name: want 1 to 64 letters, digits, dots, underscores or hyphens, got "a b"`,
 		}},
-		{name: "lanes", file: "queue: {chat_max_size: 0, wait_timeout: 0, fleet: -1}\nbypass: {slots: many, fleet: 0}\npriorities: {user: 11, schedule: high, boss: 1}\nstall_limit: 1ms\nrun_grace: 0\nterminal: \"true\"\nagent: {terminal: 1, terminal_idle: 1s, isolated_slots: 0}\n", want: []string{
+		{name: "lanes", file: "queue: {chat_max_size: 0, wait_timeout: 0, fleet: -1, on_lost: retry}\nbypass: {slots: many, fleet: 0}\npriorities: {user: 11, schedule: high, boss: 1}\nstall_limit: 1ms\nrun_grace: 0\nterminal: \"true\"\nagent: {terminal: 1, terminal_idle: 1s, isolated_slots: 0}\n", want: []string{
 			`signalbox.yaml:1: queue.chat_max_size: want a whole number from 1 to 10000, got the number 0`,
 			`signalbox.yaml:1: queue.wait_timeout: want a duration from 1s to 720h, such as 90s, 1h30m or a number of seconds, got the number 0`,
 			`signalbox.yaml:1: queue.fleet: want a whole number from 0 to 1000000, got the number -1`,
+			`signalbox.yaml:1: queue.on_lost: want fail or requeue, got "retry"`,
 			`signalbox.yaml:2: bypass.slots: want a whole number from 0 to 10000, got "many"`,
 			`signalbox.yaml:2: bypass.fleet: want a whole number from 1 to 1000000, got the number 0`,
 			`signalbox.yaml:3: priorities.user: want a whole number from -10 to 10, got the number 11`,

@@ -57,6 +57,8 @@ var settings = schema[Config]{
 	whole("queue.fleet", 0, 1_000_000, func(c *Config) *int { return &c.Queue.Fleet }),
 	whole("queue.max_attempts", 1, 1000, func(c *Config) *int { return &c.Queue.MaxAttempts }).
 		from("SIGNALBOX_QUEUE_MAX_ATTEMPTS", "AG_QUEUE_MAX_ATTEMPTS"),
+	oneOf("queue.on_lost", func(c *Config) *signalbox.OnLost { return &c.Queue.OnLost }, signalbox.LostFail, signalbox.LostRequeue).
+		from("SIGNALBOX_QUEUE_ON_LOST"),
 	duration("queue.dispatch_timeout", time.Millisecond, time.Hour, func(c *Config) *time.Duration { return &c.Queue.DispatchTimeout }).
 		from("SIGNALBOX_QUEUE_DISPATCH_TIMEOUT", "AG_QUEUE_DISPATCH_TIMEOUT"),
 	duration("queue.age_step", 0, day, func(c *Config) *time.Duration { return &c.Queue.AgeStep }),

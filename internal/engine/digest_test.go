@@ -18,6 +18,7 @@ func TestKeyDoesNotDependOnTheConfiguration(t *testing.T) {
 	yes := true
 	asks := map[string]engine.NewTask{
 		"task":   {Prompt: "p"},
+		"fail":   {Prompt: "p", OnLost: signalbox.LostFail},
 		"chat":   {Prompt: "p", Mode: signalbox.ModeChat, Agent: "one"},
 		"reject": {Prompt: "p", Mode: signalbox.ModeChat, Agent: "one", Overflow: signalbox.OverflowReject, Thinking: &yes},
 		"tool": {Mode: signalbox.ModeTool, Tool: "build", Arguments: json.RawMessage(`{"branch":"main","key":"s3cret"}`),
@@ -32,7 +33,7 @@ func TestKeyDoesNotDependOnTheConfiguration(t *testing.T) {
 			was, err := first.Submit(t.Context(), n)
 			first.must(err)
 			second := newBoxOver(t, s, func(o *engine.Options) {
-				o.WaitTimeout = 90 * time.Second
+				o.WaitTimeout, o.OnLost = 90*time.Second, signalbox.LostRequeue
 				o.SourcePriority = map[signalbox.Source]int{signalbox.SourceAPI: 7}
 			})
 			if n.Mode == signalbox.ModeTool { // the tool marks it as secret now, and may run again
@@ -60,7 +61,9 @@ func TestKeyOfTheReleaseBefore(t *testing.T) {
 	const body = `{"Prompt":"p","Model":"","Tier":"","TimeoutSeconds":0,"SessionID":"","Session":"","Project":null,"Env":null,"Thinking":null,` +
 		`"Source":"api","SourceJob":"","Agent":"one","Kind":"","Priority":3,"NotBefore":"0001-01-01T00:00:00Z","WaitTimeout":120000000000,` +
 		`"OnLost":"fail","RetryOf":"","Mode":"chat","Overflow":"wait"}`
-	b := newBox(t, func(o *engine.Options) { o.SourcePriority = map[signalbox.Source]int{signalbox.SourceAPI: 3} })
+	b := newBox(t, func(o *engine.Options) {
+		o.SourcePriority, o.OnLost = map[signalbox.Source]int{signalbox.SourceAPI: 3}, signalbox.LostRequeue
+	})
 	b.talker("one", 1)
 	var row signalbox.Task
 	row.ID, row.State, row.Queue, row.Mode = "queue-0123456789abcdef0123", signalbox.Pending, "agent:one", signalbox.ModeChat

@@ -32,18 +32,19 @@ const (
 
 // Options configures an Engine. Zero fields take the defaults above.
 type Options struct {
-	MaxSize      int           // waiting tasks that the limit "work" allows, from 1
-	MaxAttempts  int           // dispatches that may fail before a task does, from 1
-	AgeStep      time.Duration // how much waiting one step of priority outweighs
-	ExecutionTTL time.Duration // slot lease: silence after which an execution is lost
-	MaxChats     int           // chats that may wait for one agent, from 1
-	WaitTimeout  time.Duration // of tasks with overflow wait that give none
-	BypassSlots  int           // isolated executions of one agent; 0: as many as it offers
-	BypassFleet  int           // isolated executions of all agents
-	MaxCommands  int           // command tasks that may wait; 0: any number
-	Fleet        int           // executions of all agents, the bypass apart; 0: no ceiling
-	SubmitTasks  int           // tasks that one principal may submit in a minute; 0: any number
-	SubmitBytes  int           // and bytes of their prompts, arguments and env; 0: any number
+	MaxSize      int              // waiting tasks that the limit "work" allows, from 1
+	MaxAttempts  int              // dispatches that may fail before a task does, from 1
+	AgeStep      time.Duration    // how much waiting one step of priority outweighs
+	ExecutionTTL time.Duration    // slot lease: silence after which an execution is lost
+	MaxChats     int              // chats that may wait for one agent, from 1
+	WaitTimeout  time.Duration    // of tasks with overflow wait that give none
+	OnLost       signalbox.OnLost // of queued tasks and chats that give none; "" is fail
+	BypassSlots  int              // isolated executions of one agent; 0: as many as it offers
+	BypassFleet  int              // isolated executions of all agents
+	MaxCommands  int              // command tasks that may wait; 0: any number
+	Fleet        int              // executions of all agents, the bypass apart; 0: no ceiling
+	SubmitTasks  int              // tasks that one principal may submit in a minute; 0: any number
+	SubmitBytes  int              // and bytes of their prompts, arguments and env; 0: any number
 	// SourcePriority is the priority of tasks that give none, by their source.
 	// Empty: 0 for all. Ageing keeps it from starving anyone (AgeStep).
 	SourcePriority map[signalbox.Source]int
@@ -87,6 +88,9 @@ func New(s store.Store, opts Options) *Engine {
 	}
 	if opts.WaitTimeout == 0 {
 		opts.WaitTimeout = DefaultWaitTimeout
+	}
+	if opts.OnLost == "" {
+		opts.OnLost = signalbox.LostFail
 	}
 	if opts.BypassFleet == 0 {
 		opts.BypassFleet = DefaultBypassFleet

@@ -26,8 +26,8 @@ type NewTask struct {
 	Kind           string // only agents of this kind
 	Priority       int    // 0: that of the source (Options.SourcePriority)
 	NotBefore      time.Time
-	WaitTimeout    time.Duration // 0: waits for ever; with overflow wait, Options.WaitTimeout
-	OnLost         signalbox.OnLost
+	WaitTimeout    time.Duration    // 0: waits for ever; with overflow wait, Options.WaitTimeout
+	OnLost         signalbox.OnLost // "": as Options.OnLost says
 	RetryOf        string
 
 	// What follows is left out of the digest where it is empty, so that the
@@ -175,7 +175,7 @@ func (e *Engine) submission(n NewTask, from call) (store.Submission, error) {
 	t := signalbox.Task{
 		ID: n.ID, State: signalbox.Pending, Queue: n.queue(), Mode: n.Mode,
 		Priority: n.Priority, Bias: time.Duration(n.Priority) * e.opts.AgeStep,
-		NotBefore: n.NotBefore, SessionID: n.SessionID, SessionMode: n.Session, OnLost: n.OnLost,
+		NotBefore: n.NotBefore, SessionID: n.SessionID, SessionMode: n.Session, OnLost: e.onLost(&n),
 		MaxAttempts: e.opts.MaxAttempts, RetryOf: n.RetryOf, Source: n.Source, SourceJob: n.SourceJob,
 		Preview: signalbox.Preview(n.Prompt), CreatedAt: now, HasEnv: len(n.Env) > 0, Tool: n.Tool,
 		Owner: n.By.Key(), OwnerEmail: n.By.Email, ParentID: from.parent, Depth: from.depth, Waits: n.Waits && from.parent != "",
@@ -211,6 +211,19 @@ func (e *Engine) submission(n NewTask, from call) (store.Submission, error) {
 	}
 	sub.Task, sub.Request = t, r
 	return sub, nil
+}
+
+// onLost is what becomes of a task whose agent is lost. It is filled in here and
+// not in NewTask, so that the configuration is in no digest. What cannot wait for
+// another agent ends, unless its caller says otherwise.
+func (e *Engine) onLost(n *NewTask) signalbox.OnLost {
+	switch {
+	case n.OnLost != "":
+		return n.OnLost
+	case n.Mode == signalbox.ModeQueue || n.Mode == signalbox.ModeChat:
+		return e.opts.OnLost
+	}
+	return signalbox.LostFail
 }
 
 // envBy says as what a principal gives an environment.
@@ -279,8 +292,11 @@ func withSecrets(arguments json.RawMessage, secrets map[string]string) json.RawM
 // had filled in. Tasks that were stored with it are found by it for as long as
 // they are kept.
 func (e *Engine) digestBefore(n NewTask) string {
-	if n.Mode == signalbox.ModeTool {
+	switch {
+	case n.Mode == signalbox.ModeTool:
 		n.OnLost = "" // the tool's configuration says it, not the caller
+	case n.OnLost == "":
+		n.OnLost = signalbox.LostFail // as it was before there was a default to configure
 	}
 	body, err := json.Marshal(n)
 	if err != nil { // strings, numbers and times always marshal

@@ -114,6 +114,30 @@ func TestSubmitFillsInDefaults(t *testing.T) {
 	}
 }
 
+// TestOnLostHasADefault: the configuration says what becomes of a lost task whose
+// caller said nothing; a bypass task has nowhere to wait for another agent.
+func TestOnLostHasADefault(t *testing.T) {
+	b := newBox(t, func(o *engine.Options) { o.OnLost = signalbox.LostRequeue })
+	b.talker("one", 1)
+	for _, c := range []struct {
+		name string
+		n    engine.NewTask
+		want signalbox.OnLost
+	}{
+		{"task", engine.NewTask{}, signalbox.LostRequeue},
+		{"task that says fail", engine.NewTask{OnLost: signalbox.LostFail}, signalbox.LostFail},
+		{"chat", engine.NewTask{Mode: signalbox.ModeChat, Agent: "one"}, signalbox.LostRequeue},
+		{"bypass", bypass("one"), signalbox.LostFail},
+	} {
+		if got := b.submit(c.n); got.OnLost != c.want {
+			t.Errorf("%s: on_lost is %s, want %s", c.name, got.OnLost, c.want)
+		}
+	}
+	if r, err := b.Submit(t.Context(), aCall()); err != nil || r.Task.OnLost != signalbox.LostFail {
+		t.Errorf("tool call: on_lost is %s, want fail (%v)", r.Task.OnLost, err)
+	}
+}
+
 func TestSubmitRoutes(t *testing.T) {
 	b := newBox(t)
 	coder := b.agent("coder", "claude", 2)

@@ -32,9 +32,6 @@ func (n *NewTask) normalize() error {
 	if n.Source == "" {
 		n.Source = signalbox.SourceAPI
 	}
-	if n.OnLost == "" {
-		n.OnLost = signalbox.LostFail
-	}
 	// A task of a session follows the agent that holds it, unless the
 	// submitter named the agent.
 	if n.SessionID != "" && n.Session == "" && n.Agent == "" {
@@ -164,7 +161,7 @@ func (n *NewTask) checkChoices() error {
 	switch {
 	case !slices.Contains(signalbox.Sources(), n.Source):
 		return signalbox.Invalid("source", "source must be one of %v, not %q", signalbox.Sources(), n.Source)
-	case n.OnLost != signalbox.LostFail && n.OnLost != signalbox.LostRequeue:
+	case n.OnLost != "" && n.OnLost != signalbox.LostFail && n.OnLost != signalbox.LostRequeue:
 		return signalbox.Invalid("on_lost", "on_lost must be fail or requeue, not %q", n.OnLost)
 	case n.Session != "" && n.Session != signalbox.SessionRequire && n.Session != signalbox.SessionPrefer:
 		return signalbox.Invalid("session", "session must be require or prefer, not %q", n.Session)

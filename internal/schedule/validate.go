@@ -31,9 +31,6 @@ func withDefaults(s signalbox.Schedule) signalbox.Schedule {
 	if s.OnFull == "" {
 		s.OnFull = signalbox.FullSkip
 	}
-	if s.OnLost == "" {
-		s.OnLost = signalbox.LostFail
-	}
 	s.Cron = strings.Join(strings.Fields(s.Cron), " ")
 	return s
 }
@@ -106,7 +103,7 @@ func checkChoices(s *signalbox.Schedule) error {
 		return signalbox.Invalid("priority", "priority must be %d to %d, not %d", signalbox.MinPriority, signalbox.MaxPriority, s.Priority)
 	case s.TimeoutSeconds < 0 || s.TimeoutSeconds > signalbox.MaxTimeoutSeconds:
 		return signalbox.Invalid("timeout_seconds", "timeout_seconds must be 0 to %d, not %d", signalbox.MaxTimeoutSeconds, s.TimeoutSeconds)
-	case s.OnLost != signalbox.LostFail && s.OnLost != signalbox.LostRequeue:
+	case s.OnLost != "" && s.OnLost != signalbox.LostFail && s.OnLost != signalbox.LostRequeue:
 		return signalbox.Invalid("on_lost", "on_lost must be fail or requeue, not %q", clip(string(s.OnLost)))
 	case !slices.Contains(signalbox.Overlaps(), s.Overlap):
 		return signalbox.Invalid("overlap", "overlap must be one of %v, not %q", signalbox.Overlaps(), clip(string(s.Overlap)))

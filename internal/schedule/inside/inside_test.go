@@ -32,7 +32,7 @@ func newEngine(t *testing.T, st *memory.Store) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return engine.New(st, engine.Options{Sealer: sealer, MaxSize: 3})
+	return engine.New(st, engine.Options{Sealer: sealer, MaxSize: 3, OnLost: signalbox.LostRequeue})
 }
 
 func within(t *testing.T, f func(w *world)) {
@@ -131,6 +131,26 @@ func TestSeedSchedulerQueueIntegration(t *testing.T) {
 		w.must(err)
 		if counts.Limits[signalbox.LimitWork] != 0 {
 			t.Errorf("counts: %+v", counts)
+		}
+	})
+}
+
+// TestTaskOfAScheduleThatSaysNothingOfLoss has the on_lost of the director.
+func TestTaskOfAScheduleThatSaysNothingOfLoss(t *testing.T) {
+	within(t, func(w *world) {
+		w.add("silent")
+		_, err := w.s.Trigger(w.Context(), "silent", "kim")
+		w.must(err)
+		if task := w.work(); task.OnLost != signalbox.LostRequeue {
+			t.Errorf("silent: on_lost is %s, want requeue", task.OnLost)
+		} else {
+			w.finish(task)
+		}
+		w.add("said", func(s *signalbox.Schedule) { s.OnLost = signalbox.LostFail })
+		_, err = w.s.Trigger(w.Context(), "said", "kim")
+		w.must(err)
+		if task := w.work(); task.OnLost != signalbox.LostFail {
+			t.Errorf("said: on_lost is %s, want fail", task.OnLost)
 		}
 	})
 }
