@@ -39,7 +39,7 @@ type SubmitResponse struct {
 	State               string `json:"state"`
 	Queue               string `json:"queue"`
 	ETA                 *ETA   `json:"eta,omitempty"`
-	Message             string `json:"message,omitempty"`
+	Message             string `json:"message,omitempty"`  // such as what happens where the agent of the conversation is gone
 	Replayed            bool   `json:"replayed,omitempty"` // the Idempotency-Key was known: this is the task of that time
 	RetryOf             string `json:"retry_of,omitempty"`
 }
@@ -91,7 +91,7 @@ type Task struct {
 	AgentURL string `json:"agent_url,omitempty"`
 	TaskID   string `json:"task_id,omitempty"` // the agent's own id
 	Fence    int64  `json:"fence,omitempty"`
-	Note     string `json:"note,omitempty"` // while it runs: the trouble that its agent tells of; not in lists
+	Note     string `json:"note,omitempty"` // the trouble that its agent tells of, or what happens while the agent of its conversation is gone; not in lists
 
 	PromptPreview  string   `json:"prompt_preview"`
 	Prompt         string   `json:"prompt,omitempty"` // not in lists

@@ -252,6 +252,9 @@ func (a *app) submitted(ctx, wait context.Context, c *client.Client, job api.Sub
 	if job.Replayed {
 		a.note("This idempotency key was used before: it is the task of that time.")
 	}
+	if job.Message != "" {
+		a.note("%s", clean(job.Message))
+	}
 	if !stay {
 		return a.print(job, func() error { return a.say("%s", queuedLine(job)) })
 	}

@@ -74,7 +74,11 @@ func submitTool(ctx context.Context, a *asking) (gateway.Result, error) {
 	if when := etaWords(got.ETA); when != "" {
 		place += "; " + when
 	}
-	return told(out, fmt.Sprintf("Queued: %s (%s).\n%s", got.QueueID, place, out.Next))
+	lines := []string{fmt.Sprintf("Queued: %s (%s).", got.QueueID, place)}
+	if got.Message != "" {
+		lines = append(lines, "Note: "+got.Message+".")
+	}
+	return told(out, strings.Join(append(lines, out.Next), "\n"))
 }
 
 // Arguments of the tools that are about one task.

@@ -3,6 +3,7 @@ package director
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -97,6 +98,9 @@ func (d *Director) retry(w http.ResponseWriter, r *http.Request) error {
 func (d *Director) receipt(w http.ResponseWriter, got engine.Receipt, status int, message string) {
 	if got.Replayed {
 		w.Header().Set("Idempotency-Replayed", "true")
+	}
+	if gone := d.engine.Trouble(&got.Task); gone != "" {
+		message = strings.TrimPrefix(message+": "+gone, ": ")
 	}
 	d.answer(w, status, api.SubmitResponse{
 		QueueID: got.Task.ID, Position: got.Position.N, PositionApproximate: got.Position.Approximate,

@@ -78,7 +78,7 @@ func (d *Director) detail(ctx context.Context, id string) (api.Task, error) {
 			return v, err
 		}
 		v.Position, v.PositionApproximate = pos.N, pos.Approximate
-		v.ETA = etaView(d.engine.ETA(ctx, &t, pos))
+		v.ETA, v.Note = etaView(d.engine.ETA(ctx, &t, pos)), d.engine.Trouble(&t)
 	}
 	return v, nil
 }

@@ -269,7 +269,18 @@ func (d *Dispatcher) LiveAgent(name string) (engine.LiveAgent, bool) {
 	if l == nil || l.removed {
 		return engine.LiveAgent{}, false
 	}
-	return l.live(), true
+	return d.live(l), true
+}
+
+// live adds to what the lane knows for how long the agent has been gone.
+// Dispatcher.mu is held.
+func (d *Dispatcher) live(l *lane) engine.LiveAgent {
+	a := l.live()
+	if !l.up && l.term != nil {
+		a.DownSince = d.engine.Now().Add(-d.opts.Monotonic().Sub(l.downSince))
+		a.StrandAt = a.DownSince.Add(d.opts.SessionGrace)
+	}
+	return a
 }
 
 // Agents implements engine.Live.
@@ -278,7 +289,7 @@ func (d *Dispatcher) Agents() []engine.LiveAgent {
 	defer d.mu.Unlock()
 	live := make([]engine.LiveAgent, len(d.order))
 	for i, l := range d.order {
-		live[i] = l.live()
+		live[i] = d.live(l)
 	}
 	return live
 }

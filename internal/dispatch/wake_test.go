@@ -11,6 +11,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/dispatch"
 	. "github.com/signalbox-ai/signalbox/internal/dispatch/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/soak"
@@ -367,6 +368,14 @@ func TestSessionGrace(t *testing.T) {
 	require := h.submit(engine.NewTask{SessionID: "one"})
 	prefer := h.submit(engine.NewTask{SessionID: "two", Session: signalbox.SessionPrefer})
 	named := h.submit(engine.NewTask{Agent: "a"})
+	gone := h.live("a")
+	if grace := gone.StrandAt.Sub(gone.DownSince); grace != dispatch.DefaultSessionGrace || gone.DownSince.After(h.engine.Now()) {
+		t.Errorf("gone since %s, dealt with at %s", gone.DownSince, gone.StrandAt)
+	}
+	row := h.task(require)
+	if got := h.engine.Trouble(&row); !strings.Contains(got, "the task fails at ") {
+		t.Errorf("what happens is not told: %q", got)
+	}
 	b := h.agent(Options{Name: "b", Auto: true})
 	h.untilUp("b")
 	if got := h.task(prefer); got.State != signalbox.Pending {
@@ -385,6 +394,9 @@ func TestSessionGrace(t *testing.T) {
 	}
 	a.Up()
 	h.ends(named, signalbox.ReasonCompleted)
+	if back := h.live("a"); !back.DownSince.IsZero() || !back.StrandAt.IsZero() {
+		t.Errorf("it is up: %+v", back)
+	}
 }
 
 // not_before is kept by a timer, not by the tick.

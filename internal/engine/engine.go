@@ -136,9 +136,12 @@ func (e *Engine) ExecutionTTL() time.Duration { return e.opts.ExecutionTTL }
 type LiveAgent struct {
 	signalbox.Agent
 	Up      bool
-	Held    bool         // offers are withheld: it said busy, or is not yet known to be free
-	Message string       // why it is down or held
-	Closed  *AgentClosed // it failed in a way that speaks of itself; nil: it did not
+	Held    bool   // offers are withheld: it said busy, or is not yet known to be free
+	Message string // why it is down or held
+	// DownSince is since when it is not up, and StrandAt when its session tasks are
+	// dealt with (Strand). Zero while it is up, or where another director counts.
+	DownSince, StrandAt time.Time
+	Closed              *AgentClosed // it failed in a way that speaks of itself; nil: it did not
 	// BackedOff says that it is offered nothing for a while, no isolated
 	// execution either: it failed.
 	BackedOff bool

@@ -118,6 +118,9 @@ func (e *Engine) gateConnected(t *signalbox.Task) (Gate, []LiveAgent) {
 	if one {
 		g.Agent = name
 	}
+	if gone := e.gone(t); gone != "" {
+		g.Text = strings.ToUpper(gone[:1]) + gone[1:]
+	}
 	return g, up
 }
 

@@ -69,9 +69,13 @@ func (e *Engine) standing(t signalbox.Task) string {
 	return fmt.Sprintf("It has ended: %s (%s).", t.State, t.Message)
 }
 
-// Trouble is what the agent of a running task says that keeps it from going on,
-// such as that its model answers 529; "" for nothing.
+// Trouble is what keeps a task from going on, "" for nothing: of a running one what
+// its agent says, such as that its model answers 529; of a waiting one that the
+// agent of its conversation is gone, and what happens then.
 func (e *Engine) Trouble(t *signalbox.Task) string {
+	if t.State == signalbox.Pending {
+		return e.gone(t)
+	}
 	if t.State != signalbox.Working {
 		return ""
 	}

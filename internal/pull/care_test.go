@@ -6,6 +6,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/dispatch"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/pull"
 )
@@ -144,6 +145,10 @@ func TestSessionGraceOfAnAgentThatPulls(t *testing.T) {
 		t.Fatalf("%+v", row)
 	}
 	h.eventually("the agent is known", func() bool { _, known := h.lanes.LiveAgent("far"); return known })
+	gone, _ := h.lanes.LiveAgent("far")
+	if grace := gone.StrandAt.Sub(gone.DownSince); grace != dispatch.DefaultSessionGrace || gone.DownSince.After(h.engine.Now()) {
+		t.Errorf("gone since %s, dealt with at %s", gone.DownSince, gone.StrandAt)
+	}
 	h.pass(2 * time.Minute)
 	h.eventually("it is for all", func() bool { return h.task(id).Queue == signalbox.QueueWork })
 }

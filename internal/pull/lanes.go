@@ -240,6 +240,10 @@ func (l *Lanes) live(a *lane) engine.LiveAgent {
 		Agent: a.row, Up: a.up, Held: a.up && free > 0 && a.stuck(free), Message: a.message, InUse: a.inUse(false),
 		IsolatedSlots: a.said.isolated, IsolatedInUse: a.inUse(true), Sessions: true, LastHeard: a.at, LastProgress: a.progress,
 	}
+	if !a.up {
+		v.DownSince = l.engine.Now().Add(-l.opts.Monotonic().Sub(a.since))
+		v.StrandAt = v.DownSince.Add(l.opts.SessionGrace)
+	}
 	if v.Held {
 		v.Message = "busy with something that is not from this queue"
 	}
