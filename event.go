@@ -77,6 +77,10 @@ type Event struct {
 	// have run all the same: its OnLost decides.
 	MayHaveRun bool
 
+	// NotTried says of an unsent task that its claim was given back on purpose,
+	// such as for a pause: that is no claim without an answer.
+	NotTried bool
+
 	By      string  // cancel, release: who asked
 	Waiting bool    // cancel: only while it waits
 	Queue   string  // move: where to

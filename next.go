@@ -137,7 +137,9 @@ func refuse(c *Change, ev Event) error {
 
 func unsent(c *Change, ev Event) error {
 	t := &c.Task
-	t.NoAnswers++
+	if !ev.NotTried {
+		t.NoAnswers++
+	}
 	t.LastError = or(ev.Message, "the director stopped before the task was sent")
 	return retryOrFail(c, ev, ReasonDispatchFailed)
 }

@@ -184,14 +184,24 @@ func (v *view) checkHolder(s signalbox.Slot, holds int) {
 	}
 }
 
+// runs is 1 for the row of what may run, 0 for that of an async call which has
+// not begun: it may wait for its tool queue.
+func (v *view) runs(s *signalbox.Slot) int {
+	kind, _ := signalbox.ExecutorKind(s.Agent)
+	if t, known := v.tasks[s.TaskID]; known && kind == signalbox.ExecutorCommands && t.State == signalbox.Dispatching {
+		return 0
+	}
+	return 1
+}
+
 // checkCapacity: no agent runs more than it has slots (3). Calls of tools that
-// stand in line of their tool queue take a slot of the executor each, however
-// many it has: that line is what bounds them.
+// stand in line of their tool queue have a row of the executor each, however
+// many slots it has: that line is what bounds them.
 func (v *view) checkCapacity() {
 	running := map[string]int{}
 	for _, s := range v.shot.Slots {
 		if !s.Withheld && !signalbox.Isolated(s.Slot) {
-			running[s.Agent]++
+			running[s.Agent] += v.runs(&s)
 		}
 	}
 	for _, a := range v.agents {

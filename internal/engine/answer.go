@@ -42,6 +42,12 @@ func (e *Engine) Unsent(ctx context.Context, t signalbox.Task, message string) (
 	return e.apply(ctx, t.ID, &t, signalbox.Event{Kind: signalbox.EventUnsent, Fence: t.Fence, Message: message})
 }
 
+// PutBack gives the task back on purpose, before anything was tried: it costs
+// nothing, and the task keeps its place.
+func (e *Engine) PutBack(ctx context.Context, t signalbox.Task, message string) (signalbox.Task, error) {
+	return e.apply(ctx, t.ID, &t, signalbox.Event{Kind: signalbox.EventUnsent, Fence: t.Fence, Message: message, NotTried: true})
+}
+
 // Spare gives the task back because its agent is closed: that failed in a way
 // that speaks of itself. It costs no attempt but is counted, and the task is not
 // offered again before a delay that is added to the usual one.

@@ -42,6 +42,13 @@ func (e *Engine) drains(ctx context.Context) (map[string]signalbox.Pause, error)
 	return drains, nil
 }
 
+// Paused reports whether nothing of a queue is given out now, for it or all
+// queues are paused.
+func (e *Engine) Paused(ctx context.Context, queue string) (bool, error) {
+	pauses, err := e.store.Pauses(ctx)
+	return slices.ContainsFunc(pauses, func(p signalbox.Pause) bool { return (p.Queue == "" || p.Queue == queue) && e.inForce(&p) }), err
+}
+
 // inForce reports whether a pause holds anything back: not when its time is
 // over, even while its row still stands.
 func (e *Engine) inForce(p *signalbox.Pause) bool {

@@ -170,8 +170,7 @@ func (r *runTimes) figures(queue string, now time.Time, fresh func() figures) fi
 
 func (e *Engine) figures(ctx context.Context, queue string) figures {
 	var f figures
-	pauses, err := e.store.Pauses(ctx)
-	if err != nil || slices.ContainsFunc(pauses, func(p signalbox.Pause) bool { return (p.Queue == "" || p.Queue == queue) && e.inForce(&p) }) {
+	if paused, err := e.Paused(ctx, queue); err != nil || paused {
 		return f
 	}
 	drains, err := e.drains(ctx)

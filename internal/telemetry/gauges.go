@@ -51,7 +51,7 @@ func newGauges(e *engine.Engine) *gauges {
 		oldest:    desc("signalbox_queue_oldest_age_seconds", "Age of the task that has waited longest; 0 if none waits."),
 		agents:    desc("signalbox_agents", "Agents, by state: up (connected), idle (of these, with all slots free), held (of these, offered nothing), closed (of these, held because it fails), down.", "state"),
 		toolSlots: desc("signalbox_tool_task_slots", "Slots of the director's own executor, by the queue that it serves.", "queue"),
-		toolInUse: desc("signalbox_tool_task_slots_in_use", "Of these, slots that a tool call holds.", "queue"),
+		toolInUse: desc("signalbox_tool_task_slots_in_use", "Of these, slots that a tool call holds; one that waits for its tool queue holds none of commands.", "queue"),
 		info:      desc("signalbox_store_info", "The store; the value is always 1.", "kind"),
 		up:        desc("signalbox_store_up", "1 if the store answered this scrape."),
 	}

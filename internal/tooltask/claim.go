@@ -63,23 +63,23 @@ func (x *Executor) poolOf(queue string) *pool {
 
 // claimLoop claims whenever it is woken, until nothing is left or no slot is
 // free.
-func (x *Executor) claimLoop(p *pool, run func(*run)) {
+func (x *Executor) claimLoop(p *pool, slots int) {
 	for {
 		select {
 		case <-x.working.Done():
 			return
 		case <-p.wake:
 		}
-		for x.claimOne(p, p.row.Slots, run) {
+		for x.claimOne(p, slots) {
 			continue
 		}
 	}
 }
 
-// claimOne claims one task and sees to it that it is run: by run, or by the call
-// that waits for it. It reports whether it is worth to go on.
-func (x *Executor) claimOne(p *pool, slots int, run func(*run)) bool {
-	if !x.begin() {
+// claimOne claims one task and sees to it that it is run: on a goroutine of its
+// own, or by the call that waits for it. It reports whether it is worth to go on.
+func (x *Executor) claimOne(p *pool, slots int) bool {
+	if !x.begin(p) {
 		return false
 	}
 	row := p.row
@@ -87,14 +87,14 @@ func (x *Executor) claimOne(p *pool, slots int, run func(*run)) bool {
 	// A claim that is given up might have been made all the same.
 	c, found, err := x.engine.Claim(context.WithoutCancel(x.working), row, 0)
 	if err != nil {
-		x.unbusy()
+		x.unbusy(p, holds)
 		if x.working.Err() == nil {
 			x.log.Error("claim of a tool task failed, trying again", "queue", row.Queues()[0], "error", err)
 		}
 		return sleep(x.working, 2*storeRetry)
 	}
 	if !found {
-		x.unbusy()
+		x.unbusy(p, holds)
 		return false
 	}
 	r, w := x.enroll(p, c)
@@ -102,25 +102,29 @@ func (x *Executor) claimOne(p *pool, slots int, run func(*run)) bool {
 		w.claimed <- r
 		return true
 	}
-	run(r)
+	x.group.Go(func() { x.run(r) })
 	return true
 }
 
-// begin notes that someone is about to claim, unless no more is to be claimed.
-func (x *Executor) begin() bool {
+// begin notes that someone is about to claim, unless no more is to be claimed or
+// no slot is free.
+func (x *Executor) begin(p *pool) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.draining || x.lapsed {
+	if x.draining || x.lapsed || !p.take() {
 		return false
 	}
 	x.busy++
 	return true
 }
 
-// unbusy notes that a run or a claim is over.
-func (x *Executor) unbusy() {
+// unbusy notes that a run or a claim is over, and what it had of the pool.
+func (x *Executor) unbusy(p *pool, had holding) {
 	x.mu.Lock()
 	x.busy--
+	if had == holds {
+		p.give()
+	}
 	x.mu.Unlock()
 	select {
 	case x.left <- struct{}{}:
@@ -159,11 +163,14 @@ func (x *Executor) leave(r *run) {
 	x.mu.Lock()
 	if x.runs[r.id] == r {
 		delete(x.runs, r.id)
+	}
+	had := r.has
+	if had == holds {
 		r.pool.used--
 	}
 	x.mu.Unlock()
 	r.stop(nil)
-	x.unbusy()
+	x.unbusy(r.pool, had)
 	r.pool.poke()
 }
 

@@ -24,7 +24,7 @@ const (
 const Interrupted = "Task interrupted before completion (agent restart)"
 
 const (
-	// claimers is how many goroutines claim calls; each call then has its own.
+	// claimers is how many goroutines claim for a pool; each call then has its own.
 	claimers = 4
 	// storeRetry is the first pause after something that the store could not do.
 	storeRetry = 100 * time.Millisecond
@@ -105,6 +105,8 @@ type Executor struct {
 
 	others []signalbox.Agent // the rows of other directors' executors, as last seen
 
+	doors map[string]*door // to the lines of tool queues, guarded by mu
+
 	strays map[string]int64 // of care: tasks that were seen with a slot and without a run, with their fences
 }
 
@@ -119,8 +121,15 @@ type pool struct {
 	kind string // of the executor's row
 	row  signalbox.Agent
 	wake chan struct{} // a sign for each of those who claim
-	used int           // slots that runs hold, guarded by Executor.mu
-	hung int           // of these, those of runs that cannot be killed
+	// limit is how many slots runs and claims under way may have, where runs
+	// yield theirs; else 0, and the rows of the store are the bound. The rest is
+	// guarded by Executor.mu.
+	limit   int
+	taken   int             // slots that they have
+	wanted  []chan struct{} // runs that want theirs again, first come first served; closed as they get it
+	refused bool            // a claim was refused for want of a slot
+	used    int             // slots that runs hold
+	hung    int             // of these, those of runs that cannot be killed
 }
 
 // poke leaves a sign, unless there are enough for all.
@@ -150,10 +159,11 @@ func New(o Options) *Executor {
 	}
 	x := &Executor{
 		engine: o.Engine, gateway: o.Gateway, opts: o, log: o.Log,
-		commands: &pool{kind: signalbox.ExecutorCommands, wake: make(chan struct{}, o.Concurrent)},
+		commands: &pool{kind: signalbox.ExecutorCommands, wake: make(chan struct{}, claimers), limit: o.Concurrent},
 		calls:    &pool{kind: signalbox.ExecutorCalls, wake: make(chan struct{}, claimers)},
 		runs:     map[string]*run{}, waiters: map[string]*waiter{}, early: map[string]bool{},
-		left: make(chan struct{}, 1), dead: make(chan struct{}, 1),
+		doors: map[string]*door{},
+		left:  make(chan struct{}, 1), dead: make(chan struct{}, 1),
 	}
 	x.commands.row = signalbox.Agent{Name: signalbox.ExecutorName(x.commands.kind, o.Instance), Slots: o.Concurrent}
 	x.calls.row = signalbox.Agent{Name: signalbox.ExecutorName(x.calls.kind, o.Instance), Slots: o.Calls}
@@ -183,11 +193,9 @@ func (x *Executor) Start(ctx context.Context) error {
 	x.mu.Lock()
 	x.started = true
 	x.mu.Unlock()
-	for range x.opts.Concurrent {
-		x.group.Go(func() { x.claimLoop(x.commands, x.run) })
-	}
 	for range claimers {
-		x.group.Go(func() { x.claimLoop(x.calls, func(r *run) { x.group.Go(func() { x.run(r) }) }) })
+		x.group.Go(func() { x.claimLoop(x.commands, x.opts.Concurrent+maxYielded) })
+		x.group.Go(func() { x.claimLoop(x.calls, x.opts.Calls) })
 	}
 	x.Bury()
 	x.group.Go(x.care)
@@ -195,11 +203,12 @@ func (x *Executor) Start(ctx context.Context) error {
 	return nil
 }
 
-// Drain ends claiming and returns when nothing runs or ctx ends, with the
-// number of runs that are left.
+// Drain ends claiming, puts back what has not begun and returns when nothing
+// runs or ctx ends, with the number of runs that are left.
 func (x *Executor) Drain(ctx context.Context) int {
 	x.mu.Lock()
 	x.draining = true
+	x.setAside()
 	x.mu.Unlock()
 	for {
 		x.mu.Lock()

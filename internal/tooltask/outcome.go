@@ -27,6 +27,9 @@ func (r *run) conclude(res gateway.Result, err error) {
 		return
 	case res.Run != nil && res.Run.Alive != nil && !r.outlive(res.Run.Alive):
 		return // the next director looks after it
+	case r.aside(err) && !r.cutShort():
+		r.putBack()
+		return
 	case err != nil && r.cutShort() && interrupted(err):
 		r.interrupt()
 		return

@@ -162,6 +162,7 @@ func (x *Executor) failPending(ctx context.Context) error {
 func (x *Executor) keepStuck(p *pool, t signalbox.Task, alive func() []int) {
 	x.mu.Lock()
 	x.busy++
+	p.taken++
 	x.mu.Unlock()
 	r, _ := x.enroll(p, engine.Claimed{Task: t})
 	x.group.Go(func() {

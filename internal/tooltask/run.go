@@ -24,6 +24,7 @@ type run struct {
 	fence int64
 
 	task    signalbox.Task // guarded by Executor.mu
+	has     holding        // of its pool, guarded by Executor.mu
 	request signalbox.Request
 	secrets map[string]string
 
@@ -74,6 +75,10 @@ func (x *Executor) run(r *run) {
 	if err == nil {
 		err = x.awaitTool(r)
 	}
+	var place *place
+	if err == nil {
+		place, err = r.lineUp()
+	}
 	if err != nil {
 		r.conclude(gateway.Result{}, err)
 		return
@@ -81,7 +86,7 @@ func (x *Executor) run(r *run) {
 	t := r.row()
 	agent, _ := signalbox.OwnerAgent(t.Owner)
 	ctx, meta := r.traced()
-	r.conclude(x.gateway.Call(ctx, gateway.Call{
+	res, err := x.gateway.Call(ctx, gateway.Call{
 		Tool: t.Tool, Arguments: args, Meta: meta,
 		Caller:  gateway.Caller{Principal: t.Owner, Agent: agent, Execution: t.ParentID},
 		Task:    r.id,
@@ -90,9 +95,11 @@ func (x *Executor) run(r *run) {
 		Limit:   time.Duration(r.request.TimeoutMS) * time.Millisecond,
 		Patient: true,
 		Log:     r.heard,
-		Waits:   func(w toolqueue.Waiting) { r.line.Store(&w) },
-		Begun:   func(*gateway.Call) error { return r.accept() },
-	}))
+		Waits:   func(w toolqueue.Waiting) { r.line.Store(&w); r.yield(); place.join() },
+		Begun:   func(*gateway.Call) error { place.leave(); return r.begin() },
+	})
+	place.leave()
+	r.conclude(res, err)
 }
 
 // traced returns the context and the _meta of the run's call: it is a part of
@@ -188,19 +195,26 @@ func (r *run) follow(t *signalbox.Task) {
 
 // waitsFor says for people what a run waits for before it begins.
 func (r *run) waitsFor() (text string, position int) {
-	w := r.line.Load()
-	if w == nil {
+	w, has := r.line.Load(), r.holding()
+	if w == nil && has == holds {
 		return "", 0
 	}
 	queue := "its tool queue"
 	if tool, ok := r.x.gateway.Tool(r.row().Tool); ok && tool.Queue != "" {
 		queue = fmt.Sprintf("tool queue %q", tool.Queue)
 	}
-	position = w.Position()
-	if position == 0 {
-		return "", 0 // it has its slot, or left the line
+	if w != nil {
+		position = w.Position() // 0: it has its slot, or left the line
 	}
-	return fmt.Sprintf("queued, position %d in %s", position, queue), position
+	switch {
+	case position > 0:
+		return fmt.Sprintf("queued, position %d in %s", position, queue), position
+	case has == wants:
+		return fmt.Sprintf("its turn in %s has come: waits for one of the %d slots of the queue %s", queue, r.pool.limit, r.row().Queue), 0
+	case w == nil:
+		return "queued behind others for " + queue, 0
+	}
+	return "", 0
 }
 
 // withSecrets puts the secret properties back among the others.

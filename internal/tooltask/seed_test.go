@@ -161,7 +161,7 @@ func TestSeedRestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			policy := func(tool *gateway.Tool) { tool.Restart = c.policy }
 			h := newHouseOver(t, openStore(t), async("tool", policy), async("lined", policy, inQueue("one")), plain("holder", "one"))
-			h.options.Concurrent = 2
+			h.options.Concurrent = 1
 			begun, goOn := make(chan string, 8), make(chan struct{})
 			hang := func(ctx context.Context, c gateway.Call) (gateway.Result, error) {
 				begun <- c.Tool
@@ -178,11 +178,11 @@ func TestSeedRestart(t *testing.T) {
 			go func() { _, _ = h.gateway.Call(holding, gateway.Call{Tool: "holder"}) }()
 			got(h, begun)
 			x := h.open()
+			lined := h.submit(x, "lined")
+			h.eventually("it stands in its line", func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == 1 })
 			working := h.submit(x, "tool")
 			got(h, begun)
 			h.reaches(working, signalbox.Working)
-			lined := h.submit(x, "lined")
-			h.eventually("it stands in its line", func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == 1 })
 			waits := h.submit(x, "tool")
 			cancelled := h.submit(x, "tool")
 			h.slots(2)

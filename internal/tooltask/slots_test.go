@@ -170,3 +170,134 @@ func TestIncidentUnkillableKeepsItsSlot(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 }
+
+// Calls that wait for a narrow tool queue hold no slot: calls of others run
+// beside them, and those run when their turn comes, first come first served.
+func TestACallThatWaitsForItsToolQueueHoldsNoSlot(t *testing.T) {
+	const waiting = 40
+	h := newHouse(t, async("free"), async("lined", inQueue("one")), plain("holder", "one"))
+	h.options.Concurrent = 2
+	begun, goOn := h.hangs("holder")
+	var mu sync.Mutex
+	var order []string
+	h.play("lined", func(_ context.Context, c gateway.Call) (gateway.Result, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, c.Task)
+		return said("done"), nil
+	})
+	go func() { _, _ = h.gateway.Call(t.Context(), gateway.Call{Tool: "holder"}) }()
+	got(h, begun)
+	x := h.open()
+	var lined []string
+	for range waiting {
+		id := h.submit(x, "lined")
+		h.reaches(id, signalbox.Dispatching)
+		h.eventually("it waits for its tool queue", func() bool { return contains(x.WaitsFor(id), `tool queue "one"`) })
+		lined = append(lined, id)
+	}
+	for range 10 {
+		h.end(x, h.submit(x, "free"))
+	}
+	h.eventually("no slot is taken", func() bool { return x.Agents()[0].InUse == 0 })
+	if s, _ := h.queues.Status("one", 0); s.Depth != 2 {
+		t.Errorf("%d calls in the line, want no more than there are slots", s.Depth)
+	}
+	if _, err := x.Cancel(t.Context(), lined[waiting-1], "me"); err != nil {
+		t.Fatal(err)
+	}
+	h.end(x, lined[waiting-1])
+	close(goOn)
+	for _, id := range lined[:waiting-1] {
+		if v := h.end(x, id); v.Task.State != signalbox.Completed || v.Task.Claims != 1 {
+			t.Errorf("%s: %s, %d claims", id, v.Task.State, v.Task.Claims)
+		}
+	}
+	if !slices.Equal(order, lined[:waiting-1]) {
+		t.Errorf("order %v, want %v", order, lined)
+	}
+	h.eventually("the slots are free", func() bool { return x.Agents()[0].InUse == 0 })
+	h.slots(0)
+}
+
+// A call whose turn in its tool queue has come waits for a slot, and gets the
+// next one before what is claimed later.
+func TestACallWhoseTurnHasComeGetsTheNextSlot(t *testing.T) {
+	h := newHouse(t, async("tool"), async("lined", inQueue("one")), plain("holder", "one"))
+	h.options.Concurrent = 1
+	held, letGo := h.hangs("holder")
+	begun, goOn := make(chan string, 8), make(chan struct{})
+	for _, tool := range []string{"tool", "lined"} {
+		h.play(tool, func(ctx context.Context, c gateway.Call) (gateway.Result, error) {
+			begun <- c.Task
+			select {
+			case <-goOn:
+			case <-ctx.Done():
+			}
+			return said("done"), ctx.Err()
+		})
+	}
+	go func() { _, _ = h.gateway.Call(t.Context(), gateway.Call{Tool: "holder"}) }()
+	got(h, held)
+	x := h.open()
+	lined := h.submit(x, "lined")
+	h.eventually("it is in line", func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == 1 })
+	runs := h.submit(x, "tool")
+	if id := got(h, begun); id != runs {
+		t.Fatalf("%s runs", id)
+	}
+	later := h.submit(x, "tool")
+	close(letGo)
+	h.eventually("its turn has come", func() bool { return contains(x.WaitsFor(lined), "waits for one of the 1 slots") })
+	if a := x.Agents()[0]; a.InUse != 1 {
+		t.Errorf("%d slots in use", a.InUse)
+	}
+	goOn <- struct{}{}
+	if id := got(h, begun); id != lined {
+		t.Errorf("%s runs, want the one whose turn has come", id)
+	}
+	goOn <- struct{}{}
+	if id := got(h, begun); id != later {
+		t.Errorf("%s runs", id)
+	}
+	goOn <- struct{}{}
+	for _, id := range []string{lined, runs, later} {
+		h.end(x, id)
+	}
+	h.slots(0)
+}
+
+// What waits for its tool queue while commands is paused does not begin when its
+// turn comes: it goes back to its place, however often.
+func TestAPauseHoldsWhatWaitsForItsToolQueue(t *testing.T) {
+	h := newHouse(t, async("lined", inQueue("one")), plain("holder", "one"))
+	var ran atomic.Int32
+	h.play("lined", func(context.Context, gateway.Call) (gateway.Result, error) {
+		ran.Add(1)
+		return said("done"), nil
+	})
+	x := h.open()
+	var lined string
+	for range signalbox.MaxNoAnswers + 1 {
+		held, letGo := h.hangs("holder")
+		ended := make(chan struct{})
+		go func() { defer close(ended); _, _ = h.gateway.Call(t.Context(), gateway.Call{Tool: "holder"}) }()
+		got(h, held)
+		if lined == "" {
+			lined = h.submit(x, "lined")
+		}
+		h.must(h.engine.Resume(t.Context(), signalbox.QueueCommands, ""))
+		h.eventually("it is in line", func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == 1 })
+		h.must(h.engine.Pause(t.Context(), signalbox.QueueCommands, "", "", time.Time{}))
+		close(letGo)
+		got(h, ended)
+		h.reaches(lined, signalbox.Pending)
+	}
+	if n := ran.Load(); n != 0 {
+		t.Errorf("it ran %d times while its queue was paused", n)
+	}
+	h.must(h.engine.Resume(t.Context(), signalbox.QueueCommands, ""))
+	if v := h.end(x, lined); v.Task.State != signalbox.Completed {
+		t.Errorf("%s: %s", v.Task.State, v.Task.Message)
+	}
+}

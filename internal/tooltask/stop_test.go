@@ -41,8 +41,8 @@ func (h *house) hangs(tools ...string) (begun chan string, goOn chan struct{}) {
 	return begun, goOn
 }
 
-// Draining claims nothing more and waits for what runs; what is left then ends
-// as a restart would end it.
+// Draining claims nothing more, puts back what stands in line of its tool queue
+// and waits for what runs; what is left then ends as a restart would end it.
 func TestDrainAndStop(t *testing.T) {
 	h := newHouse(t, async("fails"), async("again", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true }), async("ends"), plain("calls", "one"), async("lined", inQueue("one")))
 	h.options.Concurrent = 4
@@ -69,10 +69,11 @@ func TestDrainAndStop(t *testing.T) {
 	waits := h.submit(x, "fails")
 	close(end)
 	h.end(x, ends)
-	h.eventually("it is off the books", func() bool { return x.Agents()[0].InUse == 3 })
+	h.eventually("it is off the books", func() bool { return x.Agents()[0].InUse == 2 })
+	h.reaches(lined, signalbox.Pending)
 	impatient()
-	if n := got(h, left); n != 4 {
-		t.Errorf("%d runs left, want 4", n)
+	if n := got(h, left); n != 3 {
+		t.Errorf("%d runs left, want 3", n)
 	}
 	x.Stop()
 	for what, w := range map[string]struct {

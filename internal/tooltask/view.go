@@ -152,7 +152,7 @@ func (x *Executor) viewDispatching(v *gateway.ToolTask) {
 	if r == nil {
 		return
 	}
-	if text, position := r.waitsFor(); position > 0 {
+	if text, position := r.waitsFor(); text != "" {
 		v.Wait, v.Position, v.Poll = text, position, pollPlace(position)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // must never wait for one that waits for that.
 func (x *Executor) claimFor(w *waiter) {
 	for x.awaited(w) && x.stateOf(w.id).State == signalbox.Pending &&
-		x.claimOne(x.calls, signalbox.MaxAgentSlots, func(r *run) { x.group.Go(func() { x.run(r) }) }) {
+		x.claimOne(x.calls, signalbox.MaxAgentSlots) {
 		continue
 	}
 }
