@@ -1,9 +1,11 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -36,4 +38,30 @@ func TestARepositoryStartsNothing(t *testing.T) {
 	if got := b.want(2, "director", "--addr", "127.0.0.1:0", "--data", b.data); !strings.Contains(got.err, "can write to it") {
 		t.Errorf("%s", got.err)
 	}
+}
+
+// An agent that up starts again reads the file by the same rule: not as one that
+// somebody named.
+func TestAnAgentOfUpIsNotStartedAgainByAnUntrustedFile(t *testing.T) {
+	b := newBox(t)
+	b.file("work/signalbox.yaml", "agent: {task_env: [CALENDAR_*]}\n", 0o600)
+	b.want(0, "trust")
+	up := b.up("--agents", "demo")
+	c := b.client(up.url)
+	b.completed(c, b.submit(c, prompt("x")))
+	b.file("work/signalbox.yaml", "agent: {task_env: [LD_*]}\n", 0o600)
+	folder := filepath.Join(b.data, "agents", "demo")
+	var file struct{ PID int }
+	if err := json.Unmarshal([]byte(b.read(filepath.Join(folder, "agent.json"))), &file); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(file.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	b.until("the agent is refused the file", func() bool {
+		return strings.Contains(b.read(filepath.Join(folder, "agent.log")), "signalbox trust")
+	})
+	id := b.submit(c, prompt("x"))
+	b.want(0, "trust")
+	b.completed(c, id)
 }

@@ -34,6 +34,16 @@ var harmless = []string{
 	"agent.llm.max_tokens", "agent.llm.max_turns", "agent.llm.max_parallel_tool_calls", "agent.llm.over_limit",
 }
 
+// NamedFile is File, or "" where it was found in the working folder: another
+// program that is to have this configuration finds it there too, by the same
+// rules. One that is named is not asked about.
+func (c *Config) NamedFile() string {
+	if c.sources.found {
+		return ""
+	}
+	return c.File
+}
+
 // Untrusted is a file of the working folder with keys that count only once the
 // user has trusted it.
 type Untrusted struct {
