@@ -142,6 +142,7 @@ func TestSessionsThatCannotBeListed(t *testing.T) {
 	a := h.agent(Options{Auto: true, Sessions: true})
 	h.start()
 	h.untilUp("fake")
+	a.AwaitRequest(Sessions, 1) // it is asked when it comes up, and not again before it has been down
 	h.ends(h.submit(chat()), signalbox.ReasonCompleted)
 	used := h.current("fake")
 	a.SetSessions()
