@@ -18,11 +18,13 @@ CALM      = . ./client ./cmd/... ./e2e/... ./scripts/... ./sim/... $(addprefix .
 FLAGS     = -vet=off -ldflags '-s -w' -timeout 18m
 # Its driver is C that was translated, on which the race detector works hard and
 # finds nothing: what mostly calls it runs without. The rest of its own suite,
-# the engine over it in make soak, and the binaries there race over it.
+# and the binaries in make soak, race over it.
 SQLITE    = internal/store/sqlite
-OVERSQLITE = ^TestSuiteOnEveryStore$$/^sqlite$$|^TestHistoriesAreTheSameOnAllStores$$
-# The contract of stores over further settings, a caller at a time: with the race
-# detector six times as long.
+# Without the race detector here, which makes them six times as long; with it in
+# make soak. The suite of the engine on stores that race in suites of their own;
+# the contract of stores over further settings, a caller at a time; a crowd of
+# calls, one after the other.
+NORACE    = ^TestSuiteOnEveryStore$$|^TestHistoriesAreTheSameOnAllStores$$|^TestManyAgentsThatWait$$
 CONTRACTS = ^TestContract(WithoutMemory|AtSea)$$|^TestFullOfSchedules$$|^TestScheduleLimit$$
 # Simulated time with many goroutines, which the race detector's runtime does
 # not bear (golang/go#78156); sim has nothing else.
@@ -59,14 +61,14 @@ test-e2e:
 	$(REAL) $(GO) test $(FLAGS) ./e2e
 
 test-race:
-	$(REAL) GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) -race -skip '$(OVERSQLITE)|$(CONTRACTS)' $$($(GO) list $(PACKAGES) | grep -vxF "$$($(GO) list $(CALM) ./$(SQLITE))")
+	$(REAL) GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) -race -skip '$(NORACE)|$(CONTRACTS)' $$($(GO) list $(PACKAGES) | grep -vxF "$$($(GO) list $(CALM) ./$(SQLITE))")
 	GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) -race -skip '^TestContract$$' ./$(SQLITE)
 
 test-calm:
 	$(REAL) $(GO) test $(FLAGS) $$($(GO) list $(CALM) | grep -vE '/(e2e|sim)$$')
 
 test-alone: # what the race detector is not for, or does not bear
-	$(GO) test $(FLAGS) -run '$(OVERSQLITE)' ./internal/engine ./internal/store/storetest/stores
+	$(GO) test $(FLAGS) -run '$(NORACE)' ./internal/engine ./internal/store/storetest/stores
 	$(GO) test $(FLAGS) -run '$(CONTRACTS)' ./internal/store/memory ./internal/store/batch ./internal/store/postgres ./internal/store/redis
 	$(GO) test $(FLAGS) -run '^TestContract$$' ./$(SQLITE) # 4 s; with the race detector minutes, all of them its own
 	$(GO) test $(FLAGS) -run '$(BUBBLES)' ./internal/dispatch
