@@ -22,10 +22,9 @@ FLAGS     = -vet=off -ldflags '-s -w' -timeout 18m
 SQLITE    = internal/store/sqlite
 # Without the race detector here, which makes them six times as long; with it in
 # make soak. The suite of the engine on stores that race in suites of their own;
-# the contract of stores over further settings, a caller at a time; a crowd of
-# calls, one after the other.
-NORACE    = ^TestSuiteOnEveryStore$$|^TestHistoriesAreTheSameOnAllStores$$|^TestManyAgentsThatWait$$
-CONTRACTS = ^TestContract(WithoutMemory|AtSea)$$|^TestFullOfSchedules$$|^TestScheduleLimit$$
+# the contract of stores over further settings and random histories, a caller at
+# a time; a crowd of calls, one after the other.
+NORACE    = ^TestSuiteOnEveryStore$$|^TestManyAgentsThatWait$$|^TestHistoriesAre|^TestCompare|^TestContract(WithoutMemory|AtSea)$$|^TestFullOfSchedules$$|^TestScheduleLimit$$
 # Simulated time with many goroutines, which the race detector's runtime does
 # not bear (golang/go#78156); sim has nothing else.
 BUBBLES   = ^TestBubble
@@ -61,15 +60,14 @@ test-e2e:
 	$(REAL) $(GO) test $(FLAGS) ./e2e
 
 test-race:
-	$(REAL) GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) -race -skip '$(NORACE)|$(CONTRACTS)' $$($(GO) list $(PACKAGES) | grep -vxF "$$($(GO) list $(CALM) ./$(SQLITE))")
+	$(REAL) GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) -race -skip '$(NORACE)' $$($(GO) list $(PACKAGES) | grep -vxF "$$($(GO) list $(CALM) ./$(SQLITE))")
 	GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) -race -skip '^TestContract$$' ./$(SQLITE)
 
 test-calm:
 	$(REAL) $(GO) test $(FLAGS) $$($(GO) list $(CALM) | grep -vE '/(e2e|sim)$$')
 
 test-alone: # what the race detector is not for, or does not bear
-	$(GO) test $(FLAGS) -run '$(NORACE)' ./internal/engine ./internal/store/storetest/stores
-	$(GO) test $(FLAGS) -run '$(CONTRACTS)' ./internal/store/memory ./internal/store/batch ./internal/store/postgres ./internal/store/redis
+	$(GO) test $(FLAGS) -run '$(NORACE)' ./internal/engine $$($(GO) list ./internal/store/... | grep -vF sqlite)
 	$(GO) test $(FLAGS) -run '^TestContract$$' ./$(SQLITE) # 4 s; with the race detector minutes, all of them its own
 	$(GO) test $(FLAGS) -run '$(BUBBLES)' ./internal/dispatch
 	$(GO) test $(FLAGS) -v ./sim

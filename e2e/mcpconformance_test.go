@@ -112,7 +112,7 @@ func (s *suite) run(dir string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), 2*long)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.node, append([]string{s.program}, args...)...)
-	cmd.Dir, cmd.Env = dir, s.environ()
+	cmd.Dir, cmd.Env = dir, append(s.environ(), "NODE_COMPILE_CACHE="+filepath.Join(s.root, "node")) // it is started for each scenario
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
