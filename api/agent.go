@@ -163,6 +163,20 @@ type AgentStatus struct {
 	Terminal      bool            `json:"terminal,omitempty"`       // offers a terminal
 	Terminals     []AgentTerminal `json:"terminals,omitempty"`      // that are open
 	TaskEnv       []string        `json:"task_env,omitempty"`       // names in env that it takes also from others than admins; * stands for any characters
+	Steps         *AgentSteps     `json:"steps,omitempty"`          // kind llm
+}
+
+// AgentSteps is what an agent of kind llm tells of the steps of its runs, in
+// each of which so many tool calls run. The counts are since it started.
+type AgentSteps struct {
+	Limit         int   `json:"limit"`          // of the step that began last, or would begin
+	Executed      int64 `json:"executed"`       // the tool answered
+	Failed        int64 `json:"failed"`         // it could not be run
+	Refused       int64 `json:"refused"`        // beyond the limit
+	NeedsApproval int64 `json:"needs_approval"` // and nobody gave it
+	Aborted       int64 `json:"aborted"`        // the run ended first
+	Queued        int64 `json:"queued"`         // of all these, calls beyond the limit that waited for others
+	Exempt        int64 `json:"exempt"`         // of all these, calls that the limit does not count
 }
 
 // AgentSessions is the answer to GET /sessions on an agent: the newest 10,000

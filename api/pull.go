@@ -27,7 +27,8 @@ type PullClaim struct {
 	// something of another director, or processes that cannot be killed.
 	Held int `json:"held,omitempty"`
 	// Runs are all executions that it has in hand.
-	Runs []PullRun `json:"runs,omitempty"`
+	Runs  []PullRun   `json:"runs,omitempty"`
+	Steps *AgentSteps `json:"steps,omitempty"` // kind llm
 }
 
 // PullRun is an execution in the hands of an agent that pulls.

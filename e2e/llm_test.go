@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -199,6 +200,15 @@ func TestLLMStepLimitAndToolQueue(t *testing.T) {
 					t.Errorf("no %q in the log:\n%s", want, logs)
 				}
 			}
+			b.until("the figures tell of it", func() bool {
+				_, figures := b.ask(http.MethodGet, up.url+"/metrics", "")
+				for _, want := range []string{`step_limit{agent="llm"} 3`, `step_calls_total{agent="llm",outcome="executed"} 5`, `step_calls_total{agent="llm",outcome="refused"} 2`, `step_queued_total{agent="llm"} 0`} {
+					if !strings.Contains(figures, "signalbox_agent_"+want+"\n") {
+						return false
+					}
+				}
+				return true
+			})
 			// The conversation goes on where it is.
 			m.Use(model.Replies(model.Reply{Text: "Five."}))
 			if got := b.want(0, "submit", "--wait", "--session", "talk-1", "how many were there?"); strings.TrimSpace(got.out) != "Five." {
@@ -340,5 +350,53 @@ func TestLLMCallsToolsByTheTokenOfItsRun(t *testing.T) {
 		if task.Result.ToolCount != 1 || len(d.looked) != i+1 {
 			t.Errorf("%s: %+v, looked at %q", agent, task.Result, d.looked)
 		}
+	}
+}
+
+// The limit of a step is changed in the file while a run is under way: its next
+// step has the new one.
+func TestLLMStepLimitFollowsTheFile(t *testing.T) {
+	b := newBox(t)
+	d := newDesk(t)
+	m := b.withLLM(d, "openai", "{concurrent: 9}")
+	path := filepath.Join(b.work, "signalbox.yaml")
+	base := b.read(path)
+	limit := func(most string) {
+		b.file(path, strings.Replace(base, "system: Be brief.", "max_parallel_tool_calls: "+most, 1), 0o600)
+		b.want(0, "trust")
+	}
+	limit("1")
+	m.Use(model.Replies(
+		model.Reply{Tools: looks(1, 2, 3)},
+		model.Reply{Tools: looks(4, 5, 6)},
+		model.Reply{Text: "done"},
+	))
+	up := b.up("--agents", "llm")
+	c := b.client(up.url)
+	id := b.submit(c, api.SubmitRequest{Prompt: "look"})
+	d.busy(b, 1)
+	limit("2")
+	log := filepath.Join(b.data, "agents", "llm", "agent.log")
+	b.until("the agent has read it", func() bool { return strings.Contains(b.read(log), "max_parallel_tool_calls=2") })
+	var file struct{ PID int }
+	if err := json.Unmarshal([]byte(b.read(filepath.Join(b.data, "agents", "llm", "agent.json"))), &file); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(file.PID, syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	b.until("a signal has it read at once", func() bool { return strings.Contains(b.read(log), `because="asked for"`) })
+	limit("0")
+	b.until("a limit that is none is refused", func() bool { return strings.Contains(b.read(log), "want a whole number from 1 to 1000") })
+	d.open()
+	b.completed(c, id)
+	if len(d.looked) != 3 { // one of the first step, two of the second
+		t.Errorf("%q", d.looked)
+	}
+	if text := m.Requests()[2].Text; strings.Count(text, "could not be executed due to rate limit") != 3 {
+		t.Errorf("%s", text)
+	}
+	if logs := b.want(0, "logs", id).out; !strings.Contains(logs, "Step 1, Tool 1/1") || !strings.Contains(logs, "Step 2, Tool 2/2") {
+		t.Errorf("%s", logs)
 	}
 }

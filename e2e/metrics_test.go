@@ -50,7 +50,7 @@ func (b *box) measured(role, url string) {
 		}
 	}
 	for name := range want {
-		if !have[name] && name != "signalbox_schedule_failing" { // none fails
+		if !have[name] && name != "signalbox_schedule_failing" && !strings.HasPrefix(name, "signalbox_agent_step_") { // none fails, and no agent is of kind llm
 			b.t.Errorf("docs/metrics.md tells of %s, which a %s does not have", name, role)
 		}
 	}

@@ -185,7 +185,7 @@ func (t *ticket) end(o Outcome, text string, err error) Result {
 }
 
 func (t *ticket) tell(r Result) Result {
-	r.Call, r.Step, r.Position, r.Limit = t.call, t.s.number, t.pos, t.s.limit
+	r.Call, r.Step, r.Position, r.Limit, r.Exempt = t.call, t.s.number, t.pos, t.s.limit, t.exempt
 	if h := t.s.l.opt.Hooks.Ended; h != nil {
 		h(r)
 	}

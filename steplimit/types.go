@@ -39,6 +39,7 @@ type Result struct {
 	Outcome  Outcome
 	Step     int
 	Position int           // among the counted calls of the step, from 1; 0 for those that do not count
+	Exempt   bool          // it did not count, by Options.Exempt
 	Limit    int           // of the step
 	Waited   time.Duration // for its turn or for approval
 	Took     time.Duration // to execute

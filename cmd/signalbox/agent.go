@@ -133,6 +133,7 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 	} else {
 		beside.Go(func() { keepRegistered(ctx, log, o, folder, daemon, file) })
 	}
+	beside.Go(followSteps(ctx, &cfg, c.Runner.LLM.Steps, log))
 	err = daemon.Serve(ctx, contact)
 	stop()
 	beside.Wait() // the farewell, which is bounded
@@ -193,14 +194,18 @@ func daemonConfig(cfg config.Config, o cli.AgentOptions, folder string, log *slo
 }
 
 func runnerOptions(a config.Agent) runner.Options {
-	return runner.Options{Permission: a.PermissionMode, Tiers: a.Tiers, ExtraArgs: a.Args, Command: a.Command, LLM: llmOptions(a.LLM)}
+	o := runner.Options{Permission: a.PermissionMode, Tiers: a.Tiers, ExtraArgs: a.Args, Command: a.Command}
+	if a.Kind == "llm" {
+		o.LLM = llmOptions(a.LLM)
+	}
+	return o
 }
 
 func llmOptions(o config.LLM) runner.LLM {
 	return runner.LLM{
 		Provider: o.Provider, BaseURL: o.BaseURL, APIKey: o.APIKey, System: o.System, MaxTokens: o.MaxTokens, MaxTurns: o.MaxTurns,
 		Tools: o.Tools, Allowed: o.Allowed, Exempt: o.Exempt, Approval: o.Approval,
-		MaxParallelToolCalls: o.MaxParallelToolCalls, OverLimit: o.OverLimit,
+		Steps: runner.NewSteps(o.MaxParallelToolCalls, o.MinParallelToolCalls), OverLimit: o.OverLimit,
 	}
 }
 

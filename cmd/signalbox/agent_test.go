@@ -38,7 +38,7 @@ func TestModelWithToolsOfTheDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := got.Runner.LLM
-	if got.Model != "gpt-5.1" || l.Provider != "openai" || l.BaseURL != "http://127.0.0.1:11434/v1" || l.MaxTurns != 20 || l.MaxParallelToolCalls != 3 ||
+	if got.Model != "gpt-5.1" || l.Provider != "openai" || l.BaseURL != "http://127.0.0.1:11434/v1" || l.MaxTurns != 20 || l.Steps.Told().Limit != 3 ||
 		l.MaxTokens != 8192 || l.OverLimit != "reject" || l.Tools != "auto" || !strings.HasPrefix(l.System, "You look") || !slices.Equal(l.Approval, []string{"fs__delete_file"}) {
 		t.Errorf("%s, %+v", got.Model, l)
 	}

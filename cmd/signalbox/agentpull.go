@@ -49,6 +49,9 @@ func pullAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions, folde
 		return fmt.Errorf("agent %s: %w", a.Name, err)
 	}
 	fmt.Fprintf(o.Out, "Signalbox agent %s (%s) asks %s for tasks\n", a.Name, a.Kind, o.Director)
+	ctx, stop := context.WithCancel(ctx)
+	followed := followSteps(ctx, &cfg, c.Runner.LLM.Steps, log)
+	defer func() { stop(); followed() }()
 	return daemon.Pull(ctx, directors)
 }
 

@@ -218,6 +218,7 @@ func (d *Daemon) Status() api.AgentStatus {
 		HighestFence: d.highest, Director: d.serving, WorkDir: d.cfg.WorkDir,
 		IsolatedSlots: d.cfg.IsolatedSlots, Sessions: true,
 		Terminal: d.cfg.Terminal && d.cfg.Token != "", Terminals: d.openTerminals(), TaskEnv: d.cfg.TaskEnv,
+		Steps: d.cfg.Runner.LLM.Steps.Told(),
 	}
 	for _, isolated := range []bool{false, true} {
 		for i := range d.slots(isolated) {

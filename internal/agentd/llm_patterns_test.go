@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/llm"
 	"github.com/signalbox-ai/signalbox/internal/llm/llmtest"
 )
@@ -22,7 +23,7 @@ func TestLLMListsTakePatterns(t *testing.T) {
 	asked := []llm.ToolCall{{ID: "a", Name: "rest__delete", Arguments: "{}"}, {ID: "b", Name: "fs__read", Arguments: "{}"}, {ID: "c", Name: "fs__read", Arguments: "{}"}}
 	m := llmtest.New(t, llmtest.OpenAI, llmtest.Script(llmtest.Reply{Calls: asked}, llmtest.Reply{Text: "ok"}))
 	cfg := withTools(llmConfig(t, m), s)
-	cfg.Runner.LLM.MaxParallelToolCalls = 1
+	cfg.Runner.LLM.Steps = runner.NewSteps(1, 0)
 	cfg.Runner.LLM.Approval, cfg.Runner.LLM.Exempt = []string{"rest__*"}, []string{"*__read"}
 	a := start(t, cfg)
 	if end := a.end(a.submit(api.AgentTask{Prompt: "x"}).TaskID); end.State != "completed" || end.ToolCount != 2 {

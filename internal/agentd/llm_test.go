@@ -18,6 +18,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/llm"
 	"github.com/signalbox-ai/signalbox/internal/llm/llmtest"
@@ -104,7 +105,7 @@ func TestLLMAnswersWithTools(t *testing.T) {
 				llmtest.Reply{Text: "All read.", Chunk: 3},
 			))
 			cfg := withTools(llmConfig(t, m), s)
-			cfg.Runner.LLM.MaxParallelToolCalls = 3
+			cfg.Runner.LLM.Steps = runner.NewSteps(3, 0)
 			cfg.Runner.LLM.System = "You are careful."
 			a := start(t, cfg)
 			acc := a.submit(api.AgentTask{Prompt: "read all", QueueID: "queue-a", Fence: 1, RunToken: runToken})

@@ -14,7 +14,7 @@ import (
 // claim is what the agent says of itself when it asks.
 func (p *puller) claim() api.PullClaim {
 	d := p.d
-	c := api.PullClaim{Instance: p.instance, Slots: d.cfg.Slots, IsolatedSlots: d.cfg.IsolatedSlots}
+	c := api.PullClaim{Instance: p.instance, Slots: d.cfg.Slots, IsolatedSlots: d.cfg.IsolatedSlots, Steps: d.cfg.Runner.LLM.Steps.Told()}
 	d.mu.Lock()
 	c.HighestFence, c.Director = d.highest, d.serving
 	var live []*run

@@ -176,6 +176,7 @@ type LLM struct {
 	Approval  []string // tools that need a person's approval, so that they are not run; default none
 
 	MaxParallelToolCalls int    // tool calls of one step, 1 to 1000; default 10
+	MinParallelToolCalls int    // to which that falls as the load of the machine rises, 1 to 1000; 0 (default): it does not
 	OverLimit            string // what becomes of those beyond: reject (default) or queue
 }
 

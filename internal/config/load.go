@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -280,6 +281,10 @@ func check(c *Config, src Sources) Problems {
 	}
 	if c.Agent.Kind == "command" && len(c.Agent.Command) == 0 {
 		found = append(found, Problem{Where: c.Origin("agent.kind"), Key: "agent.kind", Text: "an agent of kind command needs agent.command, the program and its arguments"})
+	}
+	if l := &c.Agent.LLM; l.MinParallelToolCalls > l.MaxParallelToolCalls {
+		found = append(found, Problem{Where: c.Origin("agent.llm.min_parallel_tool_calls"), Key: "agent.llm.min_parallel_tool_calls",
+			Text: fmt.Sprintf("%d is more than agent.llm.max_parallel_tool_calls, which is %d", l.MinParallelToolCalls, l.MaxParallelToolCalls)})
 	}
 	for _, same := range [][2]string{{"hosts", "public_hosts"}, {"scheduler.addr", "port"}, {"log.level", "log_level"}, {"director", "director_url"}} {
 		if one, two := c.fromFile(same[0]), c.fromFile(same[1]); one != "" && two != "" {

@@ -476,3 +476,18 @@ func FuzzFile(f *testing.F) {
 		w.load("")
 	})
 }
+
+func TestTheLeastLimitOfAStepIsNotAboveTheMost(t *testing.T) {
+	for text, want := range map[string]string{
+		"agent: {llm: {min_parallel_tool_calls: 11}}":                            "11 is more than agent.llm.max_parallel_tool_calls, which is 10",
+		"agent: {llm: {max_parallel_tool_calls: 2, min_parallel_tool_calls: 3}}": "3 is more than agent.llm.max_parallel_tool_calls, which is 2",
+		"agent: {llm: {min_parallel_tool_calls: -1}}":                            "want a whole number from 0 to 1000",
+		"agent: {llm: {min_parallel_tool_calls: two}}":                           "want a whole number from 0 to 1000",
+	} {
+		w := newWorld(t)
+		w.file(text)
+		if _, err := w.load(""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -127,6 +127,7 @@ var settings = schema[Config]{
 	whole("agent.llm.max_turns", 1, 1000, func(c *Config) *int { return &c.Agent.LLM.MaxTurns }).from("SIGNALBOX_MAX_TURNS", "NEUROAGENT_AGENT__MAX_TURNS"),
 	whole("agent.llm.max_parallel_tool_calls", 1, 1000, func(c *Config) *int { return &c.Agent.LLM.MaxParallelToolCalls }).
 		from("SIGNALBOX_MAX_PARALLEL_TOOL_CALLS", "NEUROAGENT_AGENT__MAX_PARALLEL_TOOL_CALLS"),
+	whole("agent.llm.min_parallel_tool_calls", 0, 1000, func(c *Config) *int { return &c.Agent.LLM.MinParallelToolCalls }),
 	oneOf("agent.llm.over_limit", func(c *Config) *string { return &c.Agent.LLM.OverLimit }, "reject", "queue"),
 	list("agent.llm.allowed_tools", "names of tools", func(c *Config) *[]string { return &c.Agent.LLM.Allowed }, notEmpty),
 	list("agent.llm.exempt", "names of tools", func(c *Config) *[]string { return &c.Agent.LLM.Exempt }, notEmpty),

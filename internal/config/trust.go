@@ -31,7 +31,7 @@ var harmless = []string{
 	"execution_ttl", "stall_limit", "run_grace", "session_grace", "grace", "on_shutdown",
 	"queues", "commands.max_concurrent", "commands.max_waiting", "commands.agent_name", "commands.task_after",
 	"agent.name", "agent.kind", "agent.pull", "agent.slots", "agent.isolated_slots", "agent.model", "agent.tiers", "agent.timeout", "agent.terminal_idle",
-	"agent.llm.max_tokens", "agent.llm.max_turns", "agent.llm.max_parallel_tool_calls", "agent.llm.over_limit",
+	"agent.llm.max_tokens", "agent.llm.max_turns", "agent.llm.max_parallel_tool_calls", "agent.llm.min_parallel_tool_calls", "agent.llm.over_limit",
 }
 
 // NamedFile is File, or "" where it was found in the working folder: another

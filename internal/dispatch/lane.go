@@ -219,7 +219,7 @@ func (l *lane) live() engine.LiveAgent {
 	a := engine.LiveAgent{
 		Agent: l.row, Up: l.up, Held: l.held, Message: l.message, InUse: l.inUse(),
 		IsolatedSlots: l.status.IsolatedSlots, IsolatedInUse: l.isolatedInUse(),
-		Sessions: l.status.Sessions, Terminal: l.status.Terminal, TaskEnv: l.status.TaskEnv,
+		Sessions: l.status.Sessions, Terminal: l.status.Terminal, TaskEnv: l.status.TaskEnv, Steps: StepsOf(l.status.Steps),
 		LastHeard: l.lastHeard, LastProgress: l.lastProgress,
 	}
 	if l.term == nil { // another director has its runs

@@ -152,6 +152,7 @@ type LiveAgent struct {
 	// id it is given; Terminal that it offers terminals.
 	Sessions, Terminal bool
 	TaskEnv            []string // names of variables that others than admins may set
+	Steps              *Steps   // of its runs, of kind llm; nil: it tells of none
 	LastHeard          time.Time
 	LastProgress       time.Time
 	// Progress is when each of several tasks printed anything, by id; zero: not
@@ -160,6 +161,14 @@ type LiveAgent struct {
 	// Notes are the troubles that it tells of, of tasks that it runs, by id, with
 	// the values of their env hidden.
 	Notes map[string]string
+}
+
+// Steps is what an agent tells of the steps of its runs: how many tool calls of
+// one run, and what became of the calls since it started.
+type Steps struct {
+	Limit          int
+	Calls          map[string]int64 // by outcome
+	Queued, Exempt int64            // of these
 }
 
 // AgentClosed says why an agent is given nothing for a while.

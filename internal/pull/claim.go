@@ -24,7 +24,7 @@ func (l *Lanes) Claim(ctx context.Context, name string, c api.PullClaim, wait ti
 	if err := l.learnLimits(ctx, a); err != nil {
 		return api.PullAnswer{}, err
 	}
-	s := said{slots: c.Slots, isolated: c.IsolatedSlots, held: c.Held}
+	s := said{slots: c.Slots, isolated: c.IsolatedSlots, held: c.Held, steps: c.Steps}
 	if c.Director == "" || c.Director == l.id {
 		s.fence = c.HighestFence
 	}

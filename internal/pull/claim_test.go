@@ -295,3 +295,16 @@ func TestAgentThatReportsAnAbsurdFence(t *testing.T) {
 		t.Errorf("status says held %v: %q", live.Held, live.Message)
 	}
 }
+
+// What an agent tells of its steps is known while it is there; figures that
+// cannot be are none.
+func TestStepsOfAnAgentThatPulls(t *testing.T) {
+	h := newHouse(t)
+	a := h.agent("far", 1)
+	a.c.Steps = &api.AgentSteps{Limit: 3, Executed: 7, Refused: -2, Exempt: 1}
+	a.claim(0)
+	got, there := h.lanes.LiveAgent("far")
+	if s := got.Steps; !there || s == nil || s.Limit != 3 || s.Calls["executed"] != 7 || s.Calls["refused"] != 0 || s.Exempt != 1 {
+		t.Errorf("%+v", s)
+	}
+}

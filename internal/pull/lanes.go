@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/dispatch"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/tail"
@@ -172,6 +173,7 @@ type lane struct {
 type said struct {
 	slots, isolated, held int
 	fence                 int64
+	steps                 *api.AgentSteps
 }
 
 func (a *lane) inUse(isolated bool) (n int) {
@@ -239,6 +241,7 @@ func (l *Lanes) live(a *lane) engine.LiveAgent {
 	v := engine.LiveAgent{
 		Agent: a.row, Up: a.up, Held: a.up && free > 0 && a.stuck(free), Message: a.message, InUse: a.inUse(false),
 		IsolatedSlots: a.said.isolated, IsolatedInUse: a.inUse(true), Sessions: true, LastHeard: a.at, LastProgress: a.progress,
+		Steps: dispatch.StepsOf(a.said.steps),
 	}
 	if !a.up {
 		v.DownSince = l.engine.Now().Add(-l.opts.Monotonic().Sub(a.since))

@@ -27,11 +27,12 @@ const (
 
 // gauges reads the store's counts when it is scraped.
 type gauges struct {
-	engine                                      *engine.Engine
-	depth, head, oldest, limit, maxSize, pauses *prometheus.Desc
-	inFlight, agents, slots, inUse              *prometheus.Desc
-	info, up                                    *prometheus.Desc
-	toolSlots, toolInUse                        *prometheus.Desc
+	engine                                       *engine.Engine
+	depth, head, oldest, limit, maxSize, pauses  *prometheus.Desc
+	inFlight, agents, slots, inUse               *prometheus.Desc
+	info, up                                     *prometheus.Desc
+	toolSlots, toolInUse                         *prometheus.Desc
+	stepLimit, stepCalls, stepQueued, stepExempt *prometheus.Desc
 }
 
 func newGauges(e *engine.Engine) *gauges {
@@ -39,27 +40,32 @@ func newGauges(e *engine.Engine) *gauges {
 		return prometheus.NewDesc(name, help, labels, nil)
 	}
 	return &gauges{
-		engine:    e,
-		depth:     desc("signalbox_queue_depth", "Pending tasks, by queue; the smallest of more than 100 queues are summed up as other.", "queue"),
-		head:      desc("signalbox_queue_head_age_seconds", "Age of the task that stands first, by queue; of the queues that signalbox_queue_depth names.", "queue"),
-		limit:     desc("signalbox_limit_waiting", "Pending tasks, by the limit that they count against: work, chat (of all agents), bypass, commands, calls.", "limit"),
-		pauses:    desc("signalbox_pauses", "Pauses that are in force: of a queue, an agent or all."),
-		slots:     desc("signalbox_agent_slots", "Slots of the agents that are up."),
-		inUse:     desc("signalbox_agent_slots_in_use", "Of these, slots that an execution holds."),
-		maxSize:   desc("signalbox_queue_max_size", "Pending tasks that the limit work allows."),
-		inFlight:  desc("signalbox_tasks_in_flight", "Tasks that hold a slot, by state.", "state"),
-		oldest:    desc("signalbox_queue_oldest_age_seconds", "Age of the task that has waited longest; 0 if none waits."),
-		agents:    desc("signalbox_agents", "Agents, by state: up (connected), idle (of these, with all slots free), held (of these, offered nothing), closed (of these, held because it fails), down.", "state"),
-		toolSlots: desc("signalbox_tool_task_slots", "Slots of the director's own executor, by the queue that it serves.", "queue"),
-		toolInUse: desc("signalbox_tool_task_slots_in_use", "Of these, slots that a tool call holds; one that waits for its tool queue holds none of commands.", "queue"),
-		info:      desc("signalbox_store_info", "The store; the value is always 1.", "kind"),
-		up:        desc("signalbox_store_up", "1 if the store answered this scrape."),
+		engine:     e,
+		depth:      desc("signalbox_queue_depth", "Pending tasks, by queue; the smallest of more than 100 queues are summed up as other.", "queue"),
+		head:       desc("signalbox_queue_head_age_seconds", "Age of the task that stands first, by queue; of the queues that signalbox_queue_depth names.", "queue"),
+		limit:      desc("signalbox_limit_waiting", "Pending tasks, by the limit that they count against: work, chat (of all agents), bypass, commands, calls.", "limit"),
+		pauses:     desc("signalbox_pauses", "Pauses that are in force: of a queue, an agent or all."),
+		slots:      desc("signalbox_agent_slots", "Slots of the agents that are up."),
+		inUse:      desc("signalbox_agent_slots_in_use", "Of these, slots that an execution holds."),
+		maxSize:    desc("signalbox_queue_max_size", "Pending tasks that the limit work allows."),
+		inFlight:   desc("signalbox_tasks_in_flight", "Tasks that hold a slot, by state.", "state"),
+		oldest:     desc("signalbox_queue_oldest_age_seconds", "Age of the task that has waited longest; 0 if none waits."),
+		agents:     desc("signalbox_agents", "Agents, by state: up (connected), idle (of these, with all slots free), held (of these, offered nothing), closed (of these, held because it fails), down.", "state"),
+		toolSlots:  desc("signalbox_tool_task_slots", "Slots of the director's own executor, by the queue that it serves.", "queue"),
+		toolInUse:  desc("signalbox_tool_task_slots_in_use", "Of these, slots that a tool call holds; one that waits for its tool queue holds none of commands.", "queue"),
+		stepLimit:  desc("signalbox_agent_step_limit", "Tool calls of one step that an agent of kind llm runs: of the step that began last.", "agent"),
+		stepCalls:  desc("signalbox_agent_step_calls_total", "Tool calls that the models of an agent of kind llm asked for since it started, by what became of them.", "agent", "outcome"),
+		stepQueued: desc("signalbox_agent_step_queued_total", "Of these, calls beyond the limit that waited for others of their step.", "agent"),
+		stepExempt: desc("signalbox_agent_step_exempt_total", "Of these, calls that the limit does not count.", "agent"),
+		info:       desc("signalbox_store_info", "The store; the value is always 1.", "kind"),
+		up:         desc("signalbox_store_up", "1 if the store answered this scrape."),
 	}
 }
 
 func (g *gauges) Describe(c chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		g.depth, g.head, g.oldest, g.limit, g.maxSize, g.pauses, g.inFlight, g.agents, g.slots, g.inUse, g.info, g.up, g.toolSlots, g.toolInUse,
+		g.stepLimit, g.stepCalls, g.stepQueued, g.stepExempt,
 	} {
 		c <- d
 	}
@@ -75,6 +81,7 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	set(g.info, 1, g.engine.Info().Kind)
 	set(g.maxSize, float64(g.engine.MaxSize()))
 	g.collectAgents(set)
+	g.collectSteps(c)
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	counts, err := g.engine.Read().Counts(ctx)
@@ -164,6 +171,27 @@ func (g *gauges) collectAgents(set setter) {
 	}
 	set(g.slots, float64(slots))
 	set(g.inUse, float64(inUse))
+}
+
+// collectSteps sends what the agents tell of their steps: the counts are theirs,
+// and begin anew when they do.
+func (g *gauges) collectSteps(c chan<- prometheus.Metric) {
+	told := map[string]bool{} // a figure that is told twice spoils the whole scrape
+	for _, a := range g.engine.LiveAgents() {
+		if !a.Up || a.Steps == nil || told[a.Name] {
+			continue
+		}
+		told[a.Name] = true
+		c <- prometheus.MustNewConstMetric(g.stepLimit, prometheus.GaugeValue, float64(a.Steps.Limit), a.Name)
+		count := func(d *prometheus.Desc, n int64, labels ...string) {
+			c <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), append([]string{a.Name}, labels...)...)
+		}
+		for outcome, n := range a.Steps.Calls {
+			count(g.stepCalls, n, outcome)
+		}
+		count(g.stepQueued, a.Steps.Queued)
+		count(g.stepExempt, a.Steps.Exempt)
+	}
 }
 
 // capped keeps the queue work and the deepest of the others.

@@ -22,7 +22,9 @@ type fleet struct{ signalbox.Agent }
 func (f fleet) LiveAgent(name string) (engine.LiveAgent, bool) {
 	return engine.LiveAgent{Agent: f.Agent, Up: true}, name == f.Name
 }
-func (f fleet) Agents() []engine.LiveAgent { return []engine.LiveAgent{{Agent: f.Agent, Up: true}} }
+func (f fleet) Agents() []engine.LiveAgent {
+	return []engine.LiveAgent{{Agent: f.Agent, Up: true, Steps: &engine.Steps{Limit: 3, Calls: map[string]int64{"executed": 7, "refused": 2}, Queued: 1, Exempt: 4}}}
+}
 
 func newSealer() (*seal.Sealer, error) { return seal.New(bytes.Repeat([]byte{1}, seal.KeyBytes)) }
 
@@ -206,6 +208,8 @@ func TestToolTaskSlots(t *testing.T) {
 	got := scrape(t, telemetry.NewMetrics(e))
 	for _, want := range []string{
 		`signalbox_tool_task_slots{queue="commands"} 10`, `signalbox_tool_task_slots_in_use{queue="commands"} 3`, `signalbox_agents{state="up"} 1`, `signalbox_agents{state="idle"} 1`,
+		`signalbox_agent_step_limit{agent="coder"} 3`, `signalbox_agent_step_calls_total{agent="coder",outcome="executed"} 7`,
+		`signalbox_agent_step_calls_total{agent="coder",outcome="refused"} 2`, `signalbox_agent_step_queued_total{agent="coder"} 1`, `signalbox_agent_step_exempt_total{agent="coder"} 4`,
 	} {
 		if !strings.Contains(got, want+"\n") {
 			t.Errorf("no %s in:\n%s", want, got)

@@ -33,8 +33,8 @@ type LLM struct {
 	Exempt   []string // tools that the limit does not count
 	Approval []string // tools that are not run, for nobody is there to approve them
 
-	MaxParallelToolCalls int    // 0: 10
-	OverLimit            string // reject (default) or queue
+	Steps     *Steps // the limit of each step; nil: ten calls
+	OverLimit string // reject (default) or queue
 
 	Patience time.Duration // how long tools that are not there are looked for; 0: 30 s
 	Retries  int           // of a request to the model; 0: 2, negative: none
@@ -51,6 +51,12 @@ func newLLM(o Options) (Runner, error) {
 	setDefault(&l.Tools, "auto")
 	if l.MaxTokens == 0 {
 		l.MaxTokens = 8192
+	}
+	if l.Steps == nil {
+		l.Steps = NewSteps(0, 0)
+	}
+	if err := l.Steps.check(); err != nil {
+		return nil, err
 	}
 	if err := oneOf("llm provider", l.Provider, []string{"openai", "anthropic"}); err != nil {
 		return nil, err

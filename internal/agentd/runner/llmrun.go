@@ -80,7 +80,7 @@ func (r *llmRun) loop() *llm.Loop {
 	l := &llm.Loop{
 		Model: r.model, MaxTurns: r.o.MaxTurns, Logger: log,
 		Limit: steplimit.Options{
-			Max: r.o.MaxParallelToolCalls, Policy: steplimit.Policy(r.o.OverLimit),
+			MaxFunc: r.o.Steps.begin, Hooks: r.o.Steps.hooks(), Policy: steplimit.Policy(r.o.OverLimit),
 			Exempt: called(r.o.Exempt), NeedsApproval: called(r.o.Approval),
 		},
 		Events: llm.Events{
