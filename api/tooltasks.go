@@ -9,7 +9,7 @@ import (
 type NewToolTask struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`  // an object
 	Metadata  json.RawMessage `json:"metadata,omitempty"`   // an object; a command tool is given it
-	TimeoutMS int64           `json:"timeout_ms,omitempty"` // limit of the run, before the tool's; 1 to 604800000
+	TimeoutMS int64           `json:"timeout_ms,omitempty"` // limit of the run, before the tool's; 1 to 604800000; 0: the tool's own
 	Priority  int             `json:"priority,omitempty"`   // -10 to 10
 }
 

@@ -162,6 +162,9 @@ func (t *ticket) execute(ctx context.Context, execute Execute) Result {
 	})
 	r := Result{Answer: a, Outcome: Executed, Waited: waited, Took: time.Since(began)}
 	switch {
+	case err == nil && a.NotRun:
+		t.s.l.log.failed(t, errors.New(a.Text))
+		r.Outcome = Failed
 	case err == nil:
 		t.s.l.log.completed(t)
 	case ctx.Err() != nil:

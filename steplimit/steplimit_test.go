@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
@@ -361,5 +362,18 @@ func TestStepIsForgottenWithTheNextNewOne(t *testing.T) {
 	}
 	if got := do(1); got != steplimit.Executed {
 		t.Errorf("step 1, which is forgotten: %s", got)
+	}
+}
+
+// A call that its caller could not run has failed, in the log too, and its answer
+// is what the caller says.
+func TestWhatCouldNotBeRunHasFailed(t *testing.T) {
+	var log strings.Builder
+	l := newLimiter(t, steplimit.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	r := l.Run(t.Context(), 1, calls(1), func(context.Context, steplimit.Call) (steplimit.Answer, error) {
+		return steplimit.Answer{Text: "There is no such tool.", IsError: true, NotRun: true}, nil
+	})[0]
+	if r.Outcome != steplimit.Failed || r.Text != "There is no such tool." || strings.Contains(log.String(), "completed") || !strings.Contains(log.String(), "Tool execution failed") {
+		t.Errorf("%+v\n%s", r, log.String())
 	}
 }

@@ -25,6 +25,7 @@ type Call struct {
 type Answer struct {
 	Text    string
 	IsError bool
+	NotRun  bool // it could not be run, which Text says: its outcome is Failed
 }
 
 // Execute runs one call. An error says that it could not be run, and becomes

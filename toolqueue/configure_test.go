@@ -89,6 +89,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{toolqueue.Error{Queue: "q", Reason: toolqueue.ReasonFull, Depth: 20, Concurrent: 1}, `tool queue "q" is full: 20 calls in line for its 1 slot, and no more may wait; call again later, or raise its maximum number of waiters`},
 		{toolqueue.Error{Queue: "q", Reason: toolqueue.ReasonTimeout, Waited: 30 * time.Second, Depth: 3, Concurrent: 2}, `waited 30s for one of the 2 slots of tool queue "q", as long as it may (others in line: 3); call again later, or raise its capacity or its maximum wait`},
 		{toolqueue.Error{Queue: "q", Reason: toolqueue.ReasonUnknown}, `there is no tool queue "q": add it to the queues, or bind the tool to one that is there`},
+		{toolqueue.Error{Queue: "q", Reason: toolqueue.ReasonTimeout, Waited: 3 * time.Second, Concurrent: 1}, `waited 3s for the only slot of tool queue "q", as long as it may (others in line: 0); call again later, or raise its capacity or its maximum wait`},
 		{toolqueue.Error{Queue: "q", Reason: toolqueue.ReasonCancelled, Waited: 1234567 * time.Nanosecond, Concurrent: 2}, `gave up after 1ms in line for one of the 2 slots of tool queue "q" (others in line: 0): the call was cancelled or its time was over`},
 	} {
 		if got := c.err.Error(); got != c.want {

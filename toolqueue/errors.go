@@ -55,20 +55,27 @@ func (e *Error) Error() string {
 			return fmt.Sprintf("no slot of the %s of tool queue %q is free, and the call was not to wait (in line: %d); call again later, or give it time to wait",
 				count(e.Concurrent, "slot"), e.Queue, e.Depth)
 		}
-		return fmt.Sprintf("waited %s for one of the %s of tool queue %q, as long as it may (others in line: %d); call again later, or raise its capacity or its maximum wait",
-			brief(e.Waited), count(e.Concurrent, "slot"), e.Queue, e.Depth)
+		return fmt.Sprintf("waited %s for %s of tool queue %q, as long as it may (others in line: %d); call again later, or raise its capacity or its maximum wait",
+			brief(e.Waited), oneOf(e.Concurrent), e.Queue, e.Depth)
 	case ReasonUnknown:
 		return fmt.Sprintf("there is no tool queue %q: add it to the queues, or bind the tool to one that is there", e.Queue)
 	case ReasonAway:
 		return fmt.Sprintf("no word for %s about a slot of tool queue %q, which is shared with other processes: what keeps its slots cannot be reached, or this process ends; call again later",
 			brief(e.Waited), e.Queue)
 	}
-	return fmt.Sprintf("gave up after %s in line for one of the %s of tool queue %q (others in line: %d): the call was cancelled or its time was over",
-		brief(e.Waited), count(e.Concurrent, "slot"), e.Queue, e.Depth)
+	return fmt.Sprintf("gave up after %s in line for %s of tool queue %q (others in line: %d): the call was cancelled or its time was over",
+		brief(e.Waited), oneOf(e.Concurrent), e.Queue, e.Depth)
 }
 
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
+
+func oneOf(slots int) string {
+	if slots == 1 {
+		return "the only slot"
+	}
+	return "one of the " + count(slots, "slot")
+}
 
 func count(n int, what string) string {
 	if n == 1 {

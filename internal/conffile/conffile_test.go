@@ -86,6 +86,9 @@ func show(b *strings.Builder, n *conffile.Node) {
 }
 
 func TestSuggest(t *testing.T) {
+	if got := conffile.Suggest("g", []string{"h", "default"}); got != "" {
+		t.Errorf("a name with which it has no letter in common: %s", got)
+	}
 	known := []string{"queue.max_size", "addr", "concurrent"}
 	for key, want := range map[string]string{
 		"adr": ": did you mean addr?", "concurent": ": did you mean concurrent?", "max_size": ": did you mean queue.max_size?", "colour": "", strings.Repeat("x", 1<<20): "",

@@ -7,7 +7,7 @@ import "strings"
 func Suggest(key string, known []string) string {
 	best, least := "", 3
 	for _, k := range known {
-		if d := distance(key, k); d < least {
+		if d := distance(key, k); d < least && d < len(k) {
 			best, least = k, d
 		}
 	}

@@ -68,7 +68,7 @@ const toolTaskPath = "/api/tools/tasks/"
 // taskCall makes a call of what was asked for.
 func (d *Director) taskCall(r *http.Request, req api.NewToolTask) (gateway.TaskCall, error) {
 	if req.TimeoutMS < 0 || req.TimeoutMS > engine.MaxToolTimeoutMS {
-		return gateway.TaskCall{}, signalbox.Invalid("timeout_ms", "timeout_ms must be 1 to %d, not %d", engine.MaxToolTimeoutMS, req.TimeoutMS)
+		return gateway.TaskCall{}, signalbox.Invalid("timeout_ms", "timeout_ms must be 1 to %d, or 0 for the tool's own, not %d", engine.MaxToolTimeoutMS, req.TimeoutMS)
 	}
 	if req.Priority < signalbox.MinPriority || req.Priority > signalbox.MaxPriority {
 		return gateway.TaskCall{}, signalbox.Invalid("priority", "priority must be %d to %d, not %d", signalbox.MinPriority, signalbox.MaxPriority, req.Priority)

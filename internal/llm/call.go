@@ -27,14 +27,14 @@ func (r *run) call(ctx context.Context, c steplimit.Call) (steplimit.Answer, err
 		r.say(func() { e(r.turn, ToolCall(c)) })
 	}
 	if !r.known[c.Name] {
-		return steplimit.Answer{Text: r.noSuchTool(c.Name), IsError: true}, nil
+		return steplimit.Answer{Text: r.noSuchTool(c.Name), IsError: true, NotRun: true}, nil
 	}
 	args := c.Arguments
 	if strings.TrimSpace(args) == "" {
 		args = "{}" // how some models call a tool that takes nothing
 	}
 	if err := checkObject(args); err != nil {
-		return steplimit.Answer{Text: r.badArguments(c.Name, err), IsError: true}, nil
+		return steplimit.Answer{Text: r.badArguments(c.Name, err), IsError: true, NotRun: true}, nil
 	}
 	text, isError, err := r.l.Tools.Call(ctx, ToolCall{ID: c.ID, Name: c.Name, Arguments: args})
 	return steplimit.Answer{Text: r.fit(text), IsError: isError}, err

@@ -8,13 +8,19 @@ import (
 // Retired says what replaces a key of the seed's system that is no more, or
 // "" for all other keys.
 func Retired(key string) string {
-	switch key {
-	case "maxConcurrentTools":
+	switch plainKey(key) {
+	case "maxconcurrenttools":
 		return "this key is retired: what bounds the calls of tools is the capacity of their queue, queues.NAME.concurrent, for all sessions together"
-	case "parallelToolCalls":
+	case "paralleltoolcalls":
 		return "this key is retired: calls of tools always run side by side, as far as queues.NAME.concurrent lets them; agent.llm.max_parallel_tool_calls bounds those of one step of our own agents"
 	}
 	return ""
+}
+
+// plainKey is a key in whichever way it is spelt: maxConcurrentTools,
+// max-concurrent-tools, max_concurrent_tools.
+func plainKey(key string) string {
+	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key))
 }
 
 // otherSections are those of .ai-agent.json and of coding CLIs' settings that

@@ -72,6 +72,9 @@ func TestIncidentRetiredKeys(t *testing.T) {
 		{`{"restTools": {"x": {"url": "http://h/", "maxConcurrentTools": 1}}}`, "restTools.x.maxConcurrentTools"},
 		{`{"openapiSpecs": {"x": {"spec": "y", "parallelToolCalls": 1}}}`, "openapiSpecs.x.parallelToolCalls"},
 		{`{"queues": {"default": {"concurrent": 1, "parallelToolCalls": 1}}}`, "queues.default.parallelToolCalls"},
+		{`{"max-concurrent-tools": 3}`, "max-concurrent-tools"},
+		{`{"defaults": {"max_concurrent_tools": 3}}`, "defaults.max_concurrent_tools"},
+		{`{"mcpServers": {"x": {"command": "y", "parallel-tool-calls": 1}}}`, "mcpServers.x.parallel-tool-calls"},
 	} {
 		_, bad := newWorld(t, map[string]string{"t.json": test.text}).load("t.json")
 		replaces := "queues.NAME.concurrent"
@@ -91,5 +94,21 @@ func TestRetiredKeysElsewhere(t *testing.T) {
 		"restTools": {"r": {"url": "http://h/", "parametersSchema": {"properties": {"parallelToolCalls": {}}}}}}`})
 	if c := w.mustLoad(t, "t.json"); len(c.Servers) != 1 || len(c.Rest) != 1 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// A queue that is misspelt is no key of another program: without it the calls
+// would have no bound but that of default.
+func TestAMisspeltQueueIsAnError(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"mcpServers": {"x": {"command": "y", "que": "heavy"}}}`:              "mcpServers.x.que: there is no such key: did you mean queue?",
+		`{"mcpServers": {"x": {"command": "y", "toolQueue": {"a": "heavy"}}}}`: "mcpServers.x.toolQueue: there is no such key: did you mean toolQueues?",
+		`{"restTools": {"x": {"url": "http://h/", "Queue": "heavy"}}}`:         "restTools.x.Queue: there is no such key: did you mean queue?",
+		`{"queue": {"default": {"concurrent": 1}}}`:                            "queue: there is no such key: did you mean queues?",
+	} {
+		_, bad := newWorld(t, map[string]string{"t.json": text}).load("t.json")
+		if len(bad) != 1 || !strings.HasSuffix(bad[0].String(), want) {
+			t.Errorf("%s: %v", text, bad)
+		}
 	}
 }

@@ -192,6 +192,10 @@ func (s *section) path(text string) string {
 
 func folder(path string) string { return filepath.Dir(path) }
 
+// capacityKeys are misspelt in no other program's file: without them calls would
+// have no bound but that of default.
+var capacityKeys = []string{"queue", keyQueues, "toolQueues"}
+
 // finish reports the keys that nobody asked for. foreign are those of other
 // programs, with what to know of each.
 func (s *section) finish(foreign map[string]string) {
@@ -203,6 +207,12 @@ func (s *section) finish(foreign map[string]string) {
 			s.merge.note(s.where(pair.Line), s.sub(pair.Key), text+" (ignored)", true)
 			continue
 		}
-		s.odd(pair.Line, s.sub(pair.Key), "there is no such key"+conffile.Suggest(pair.Key, s.known))
+		near := conffile.Suggest(pair.Key, s.known)
+		text := "there is no such key" + near
+		if slices.ContainsFunc(capacityKeys, func(k string) bool { return near == conffile.Suggest(k, []string{k}) }) {
+			s.problem(pair.Line, s.sub(pair.Key), text)
+			continue
+		}
+		s.odd(pair.Line, s.sub(pair.Key), text)
 	}
 }

@@ -210,7 +210,7 @@ func (r *run) waitsFor() (text string, position int) {
 	case position > 0:
 		return fmt.Sprintf("queued, position %d in %s", position, queue), position
 	case has == wants:
-		return fmt.Sprintf("its turn in %s has come: waits for one of the %d slots of the queue %s", queue, r.pool.limit, r.row().Queue), 0
+		return fmt.Sprintf("its turn in %s has come: waits for a slot of the queue %s, which has %d", queue, r.row().Queue, r.pool.limit), 0
 	case w == nil:
 		return "queued behind others for " + queue, 0
 	}

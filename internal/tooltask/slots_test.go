@@ -248,7 +248,7 @@ func TestACallWhoseTurnHasComeGetsTheNextSlot(t *testing.T) {
 	}
 	later := h.submit(x, "tool")
 	close(letGo)
-	h.eventually("its turn has come", func() bool { return contains(x.WaitsFor(lined), "waits for one of the 1 slots") })
+	h.eventually("its turn has come", func() bool { return contains(x.WaitsFor(lined), "waits for a slot of the queue commands, which has 1") })
 	if a := x.Agents()[0]; a.InUse != 1 {
 		t.Errorf("%d slots in use", a.InUse)
 	}
