@@ -28,21 +28,21 @@ func (a *app) trustCmd() *cobra.Command {
 			if !filepath.IsAbs(path) {
 				path = filepath.Join(a.io.Dir, path)
 			}
-			keys, err := config.Trust(path, a.io.Env)
+			does, err := config.Trust(path, a.io.Env)
 			if err != nil {
 				return err
 			}
-			if len(keys) == 0 {
+			if does == "" {
 				return a.say("There is nothing to trust: %s is trusted, or sets nothing that is asked about.", clean(path))
 			}
-			return a.say("Trusted: %s (%s)", clean(path), clean(strings.Join(keys, ", ")))
+			return a.say("Trusted: %s (it %s)", clean(path), clean(does))
 		}),
 	}
 }
 
 // askTrust asks the person at the terminal about a file of the working folder.
 func (a *app) askTrust(u config.Untrusted) (bool, error) {
-	fmt.Fprintf(a.io.Err, "%s sets %s. Do you trust it, as it is now? [y/N] ", clean(u.Path), clean(strings.Join(u.Keys, ", ")))
+	fmt.Fprintf(a.io.Err, "%s %s. Do you trust it, as it is now? [y/N] ", clean(u.Path), clean(u.Does()))
 	line, err := bufio.NewReader(a.io.In).ReadString('\n')
 	if err != nil && line == "" {
 		return false, fmt.Errorf("no answer: %w", err)

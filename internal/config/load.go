@@ -148,12 +148,15 @@ func findFile(src Sources, home string) (name, path string) {
 	if home == "" {
 		return "", ""
 	}
-	there := filepath.Join(home, "config.yaml")
+	there := ownConfig(home)
 	if _, err := os.Lstat(there); err == nil {
 		return there, there
 	}
 	return "", ""
 }
+
+// ownConfig is the user's own file, which counts in each folder without one.
+func ownConfig(home string) string { return filepath.Join(home, "config.yaml") }
 
 // loadEnv applies the variables. An empty one counts as not set; of several
 // names for a key the first that is set wins.

@@ -47,9 +47,22 @@ func (c *Config) NamedFile() string {
 // Untrusted is a file of the working folder with keys that count only once the
 // user has trusted it.
 type Untrusted struct {
-	Path string   // absolute
-	Keys []string // those keys
-	mark string   // where it is noted that it is trusted
+	Path  string   // absolute
+	Keys  []string // those keys
+	Hides string   // the user's own file, which does not count where this one does; "": there is none
+	mark  string   // where it is noted that it is trusted
+}
+
+// Does is what the file does that the user is asked about, for people.
+func (u *Untrusted) Does() string {
+	var does []string
+	if len(u.Keys) > 0 {
+		does = append(does, "sets "+strings.Join(u.Keys, ", "))
+	}
+	if u.Hides != "" {
+		does = append(does, "counts in place of "+u.Hides)
+	}
+	return strings.Join(does, " and ")
 }
 
 // confirmWorkFile asks about keys that are guarded, unless the file is trusted.
@@ -67,8 +80,8 @@ func confirmWorkFile(path string, data []byte, root node, src Sources) error {
 			return u.trust()
 		}
 	}
-	return fmt.Errorf("it sets %s, which a file of the working folder may only once you have looked at it: signalbox trust %s, or name it with --config",
-		strings.Join(u.Keys, ", "), u.Path)
+	return fmt.Errorf("it %s, which a file of the working folder may only once you have looked at it: signalbox trust %s, or name it with --config",
+		u.Does(), u.Path)
 }
 
 // ownFile refuses a file, or a link to one, that others can write or have made.
@@ -94,8 +107,11 @@ func ownFile(path string) error {
 // untrusted returns what the user is to be asked about a file of these bytes;
 // nil where there is nothing to ask, or it was answered.
 func untrusted(path string, data []byte, root node, home string) (*Untrusted, error) {
-	keys := guardedKeys(root)
-	if len(keys) == 0 {
+	keys, hides := guardedKeys(root), ownConfig(home)
+	if _, err := os.Lstat(hides); err != nil {
+		hides = ""
+	}
+	if len(keys) == 0 && hides == "" {
 		return nil, nil
 	}
 	if home == "" {
@@ -108,7 +124,7 @@ func untrusted(path string, data []byte, root node, home string) (*Untrusted, er
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%d %s\n", len(path), path)
 	sum.Write(data)
-	u := &Untrusted{Path: path, Keys: keys, mark: filepath.Join(home, "trusted", hex.EncodeToString(sum.Sum(nil)))}
+	u := &Untrusted{Path: path, Keys: keys, Hides: hides, mark: filepath.Join(home, "trusted", hex.EncodeToString(sum.Sum(nil)))}
 	if _, err := os.Lstat(u.mark); err == nil {
 		return nil, nil
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -149,23 +165,22 @@ func guardedKeys(root node) []string {
 }
 
 // Trust notes that a file of a working folder is trusted as it is now, and
-// returns which of its keys that concerns; none where there was nothing to
-// note.
-func Trust(path string, env func(string) (string, bool)) ([]string, error) {
+// returns what it does; "" where there was nothing to note.
+func Trust(path string, env func(string) (string, bool)) (does string, err error) {
 	if err := ownFile(path); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	data, err := conffile.Bytes(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	root, err := conffile.Parse(data, conffile.YAML)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	u, err := untrusted(path, data, root, Home(env))
 	if err != nil || u == nil {
-		return nil, err
+		return "", err
 	}
-	return u.Keys, u.trust()
+	return u.Does(), u.trust()
 }

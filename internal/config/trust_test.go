@@ -54,8 +54,8 @@ func TestAFileOfTheWorkingFolderIsAskedAboutOnce(t *testing.T) {
 	if _, err := Load(src); err == nil {
 		t.Error("a file that has changed is trusted")
 	}
-	if keys, err := Trust(path, src.Env); err != nil || len(keys) != 3 {
-		t.Errorf("%v %v", keys, err)
+	if does, err := Trust(path, src.Env); err != nil || does != "sets director, agent.command, mcpServers" {
+		t.Errorf("%v %v", does, err)
 	}
 	if _, err := Load(src); err != nil {
 		t.Error(err)
@@ -205,5 +205,28 @@ func TestDangerousKeysAreAskedAbout(t *testing.T) {
 	src, _ := workFolder(t, "jobs:\nagent:\n")
 	if _, err := Load(src); err != nil {
 		t.Errorf("keys that set nothing: %v", err)
+	}
+}
+
+// A harmless file takes away what the user's own file says, which does not count
+// beside it.
+func TestAFileThatHidesTheUsersOwnIsAskedAbout(t *testing.T) {
+	src, path := workFolder(t, "log: {level: debug}\n")
+	home := Home(src.Env)
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(home, "config.yaml")
+	if err := os.WriteFile(own, []byte("agent: {permission_mode: plan}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(src); err == nil || !strings.Contains(err.Error(), "it counts in place of "+own+", which") {
+		t.Errorf("%v", err)
+	}
+	if does, err := Trust(path, src.Env); err != nil || does != "counts in place of "+own {
+		t.Errorf("%q %v", does, err)
+	}
+	if c, err := Load(src); err != nil || c.Log.Level != "debug" || c.Agent.PermissionMode != "" {
+		t.Errorf("%v", err)
 	}
 }
