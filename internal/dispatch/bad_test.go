@@ -58,6 +58,7 @@ func (f fault) namedIn(text string) bool {
 // runs: the task is lost when the lease is over, and the slot is
 // given back by rule.
 func TestAgentThatAnswersBadlyAboutARun(t *testing.T) {
+	t.Parallel()
 	for name, f := range faults {
 		for _, plain := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: "/plain"}[plain], func(t *testing.T) {
@@ -99,6 +100,7 @@ func TestAgentThatAnswersBadlyAboutARun(t *testing.T) {
 // An offer that is answered badly is asked about; the agent has not seen it,
 // and it is offered again.
 func TestAgentThatAnswersBadlyToAnOffer(t *testing.T) {
+	t.Parallel()
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,6 +119,7 @@ func TestAgentThatAnswersBadlyToAnOffer(t *testing.T) {
 
 // An agent whose status is none is down, and its state says why.
 func TestAgentThatAnswersBadlyToStatus(t *testing.T) {
+	t.Parallel()
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,6 +139,7 @@ func TestAgentThatAnswersBadlyToStatus(t *testing.T) {
 
 // Words of an agent that are stored or logged are bounded, whatever it says.
 func TestAgentThatSaysTooMuch(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	a := h.agent(Options{})
 	h.start()

@@ -207,17 +207,18 @@ func TestFault05RecoveryAsksTheAgentBeforeItRequeues(t *testing.T) {
 
 // Fault 6: 4xx is retried, and 409s use up attempts.
 func TestFault06BusyCostsNoAttemptAnd4xxFailsAtOnce(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	a := h.agent(Options{})
-	for range 5 {
+	for range 2 { // of the third in a row the agent is backed off: TestAgentThatTurnsAllAwayIsBackedOff
 		a.Script(Offer, Busy(nil))
 	}
 	a.Script(Offer, Say(400, api.AgentRefusal{Error: "validation_error", Message: "no"}))
 	id := h.submit(engine.NewTask{})
 	h.start()
 	got := h.ends(id, signalbox.ReasonRejected)
-	if got.Attempts != 0 || got.Claims != 6 {
-		t.Errorf("%d attempts and %d claims, want 0 and 6", got.Attempts, got.Claims)
+	if got.Attempts != 0 || got.Claims != 3 {
+		t.Errorf("%d attempts and %d claims, want 0 and 3", got.Attempts, got.Claims)
 	}
 }
 
@@ -242,7 +243,8 @@ func TestFault07OutcomeStaysReadable(t *testing.T) {
 // The trouble that an agent tells of is known as soon as it is told, without the
 // values of the task's env, and until it is over.
 func TestTroubleOfARunIsHeard(t *testing.T) {
-	h := newHouse(t, func(h *house, _ *engine.Options) { h.opts.Probe = time.Hour })
+	t.Parallel()
+	h := newHouse(t, func(h *house, _ *engine.Options) { h.opts.Probe, h.opts.FollowWait = time.Hour, 50*time.Millisecond })
 	a := h.agent(Options{})
 	id := h.submit(engine.NewTask{Env: map[string]string{"KEY": "secret-value"}})
 	h.start()

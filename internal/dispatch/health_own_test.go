@@ -55,6 +55,7 @@ func TestTaskThatBreaksALoneAgentEnds(t *testing.T) {
 
 // Among others, such a task uses up its attempts, and they complete.
 func TestTaskThatBreaksAnAgentSpoilsNoOther(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	a := h.agent(Options{Auto: true})
 	a.Always(Offer, func(x *Exchange) {
@@ -101,6 +102,7 @@ func TestAgentThatRefusesTheTokenIsClosedAtOnce(t *testing.T) {
 // An agent that says idle and turns away all it is offered is offered less and
 // less, and says why it gets nothing.
 func TestAgentThatTurnsAllAwayIsBackedOff(t *testing.T) {
+	t.Parallel()
 	for what, step := range map[string]Step{"busy": Busy(nil), "stale fence": Stale(1)} {
 		t.Run(what, func(t *testing.T) {
 			h := newHouse(t)
@@ -121,6 +123,7 @@ func TestAgentThatTurnsAllAwayIsBackedOff(t *testing.T) {
 
 // Offers that fail together are one pause, not one for each.
 func TestFailuresTogetherAreOnePause(t *testing.T) {
+	t.Parallel()
 	const together = 8
 	h := newHouse(t)
 	a := h.agent(Options{Slots: together})

@@ -35,6 +35,7 @@ func TestOneSickAgentSpoilsNoBacklog(t *testing.T) {
 
 // It is opened again by a task that it takes, and by nothing else.
 func TestClosedAgentIsOpenedByATaskThatItTakes(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	a := h.agent(Options{Auto: true})
 	a.Script(Offer, Say(507, nil), Say(507, nil))

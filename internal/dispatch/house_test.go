@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"log/slog"
 	"net/http"
 	"os"
@@ -24,7 +25,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// What runs in parallel here mostly waits.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = f.Value.Set("6")
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // ttl is the slot lease in the tests.
 const ttl = 600 * time.Second

@@ -13,6 +13,7 @@ import (
 
 // What became of an offer whose answer is lost is asked of the agent.
 func TestLostReplyIsAskedFor(t *testing.T) {
+	t.Parallel()
 	lost := map[string]Step{
 		"reset":        Reset(),
 		"hang":         Hang(),

@@ -26,6 +26,7 @@ func (h *house) result(id string) string {
 // What someone else ran at a plain agent since the offer is not the task, however
 // it begins: a task whose offer never came does not end with a stranger's answer.
 func TestStrangersRunIsNotTakenForATaskThatNeverRan(t *testing.T) {
+	t.Parallel()
 	for name, stranger := range map[string]string{
 		"another prompt":                     "what is 2+2",
 		"the same beginning":                 longPrompt[:50] + " other thing",

@@ -91,6 +91,7 @@ func TestDispatchFailureAgentReturns4xxFailsTask(t *testing.T) {
 }
 
 func TestDispatchFailureAgentReturns5xxRequeuesAndCountsAttempt(t *testing.T) {
+	t.Parallel()
 	for _, status := range []int{500, 502, 503, 504} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			h := newHouse(t, fast)

@@ -71,6 +71,7 @@ func newStreet(t *testing.T, settings ...setting) *street {
 			s.b = h
 		}
 	}
+	t.Cleanup(func() { s.a.stop(); s.b.stop() }) // before either looks at the store: the other one writes into it
 	return s
 }
 

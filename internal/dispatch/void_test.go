@@ -99,6 +99,7 @@ func offerBeforeThePromise(t *testing.T, answer Step) {
 // An agent that promises nothing is believed as it is; one that is not heard is
 // asked again. Either way the task goes on.
 func TestAPromiseThatIsNotMade(t *testing.T) {
+	t.Parallel()
 	for how, steps := range map[string][]Step{
 		"unknown path":         {Say(404, nil)},
 		"method":               {Nothing(405)},

@@ -145,6 +145,7 @@ func TestHeartbeatOfUnreachableAgentBringsNoTasks(t *testing.T) {
 
 // What an agent says it runs was heard of: beats keep its tasks alive.
 func TestHeartbeatKeepsTasksAlive(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t, func(h *house, _ *engine.Options) {
 		h.opts.FollowWait, h.opts.AskTimeout = 20*time.Millisecond, 20*time.Millisecond
 	})
