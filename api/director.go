@@ -104,7 +104,7 @@ type AgentClosed struct {
 	Reason   string    `json:"reason"`
 	Failures int       `json:"failures"` // in a row
 	Since    time.Time `json:"since"`
-	RetryAt  time.Time `json:"retry_at"` // it is tried with one task then
+	RetryAt  time.Time `json:"retry_at,omitzero"` // it is tried with one task then; absent: the next task tries it
 }
 
 // RunningTask is a task in a slot.

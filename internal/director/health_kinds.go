@@ -76,9 +76,12 @@ func (j *judge) down(a *api.LiveAgent) {
 
 // closed is an agent that fails in a way which speaks of itself.
 func (j *judge) closed(a *api.LiveAgent) {
-	c := a.Closed
+	c, next := a.Closed, "the next task tries it"
+	if !c.RetryAt.IsZero() {
+		next = "it is tried again at " + c.RetryAt.Format("15:04:05 MST")
+	}
 	at := j.agent(a, "agent_closed", levelError,
-		fmt.Sprintf("takes no task: %s; it is tried again at %s", strings.TrimSuffix(clip(c.Reason), "."), c.RetryAt.Format("15:04:05 MST")),
+		fmt.Sprintf("takes no task: %s; %s", strings.TrimSuffix(clip(c.Reason), "."), next),
 		"look at its host and its log; it is opened again by itself when it takes a task")
 	at.Since = c.Since
 	j.add(at)

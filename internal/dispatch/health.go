@@ -109,6 +109,8 @@ func (h *health) withholds() string {
 		return ""
 	case h.closed:
 		return h.asClosed().String()
+	case h.state == healthTrying:
+		return "one task tries whether it is well again: " + h.reason
 	}
 	return fmt.Sprintf("tried again with one task from %s: %s", h.until.UTC().Format("15:04:05 MST"), h.reason)
 }
@@ -132,7 +134,11 @@ func (h *health) asClosed() *engine.AgentClosed {
 	if !h.closed {
 		return nil
 	}
-	return &engine.AgentClosed{Reason: h.reason, Failures: h.failures, Since: h.since, RetryAt: h.until}
+	c := &engine.AgentClosed{Reason: h.reason, Failures: h.failures, Since: h.since}
+	if h.state == healthPaused {
+		c.RetryAt = h.until
+	}
+	return c
 }
 
 // blames reports whether a refusal speaks of the agent and not of the task, and
@@ -166,6 +172,9 @@ func (d *Dispatcher) failed(r *run, reason string, sure bool) (spare bool, delay
 	was := l.health.closed
 	pause, begins := l.health.failed(reason, sure, d.engine.Now())
 	pause = d.engine.Jitter(pause)
+	if begins {
+		l.health.until = d.engine.Now().Add(pause)
+	}
 	spare, round := l.health.closed, l.health.round
 	if !d.othersMayTake(l, r.claimed.Task.Queue) {
 		delay = pause // so that another task is tried first

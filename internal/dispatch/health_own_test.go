@@ -53,6 +53,38 @@ func TestTaskThatBreaksALoneAgentEnds(t *testing.T) {
 	})
 }
 
+// An agent whose pause is over, and for which nothing waits, is not said to be
+// tried at a time that has passed.
+func TestClosedAgentWithoutWorkNamesNoPastTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, func(h *house, _ *engine.Options) {
+			h.opts.Tick, h.opts.Probe, h.opts.Transport = time.Second, 5*time.Second, &failingOffers{}
+		})
+		h.put(idler(0), "")
+		h.start()
+		id := h.submit(engine.NewTask{})
+		var c *engine.AgentClosed
+		for c == nil {
+			time.Sleep(10 * time.Millisecond)
+			c = h.live(nth(0)).Closed
+		}
+		if !c.RetryAt.After(h.engine.Now()) {
+			t.Errorf("while paused: tried again at %s, now it is %s", c.RetryAt, h.engine.Now())
+		}
+		if _, err := h.engine.Cancel(t.Context(), id, "test"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		c = h.live(nth(0)).Closed
+		if c == nil {
+			t.Fatal("nothing tried it, and it is open")
+		}
+		if !c.RetryAt.IsZero() || !strings.Contains(c.String(), "its pause is over") {
+			t.Errorf("without work: %s (retry at %s)", c, c.RetryAt)
+		}
+	})
+}
+
 // Among others, such a task uses up its attempts, and they complete.
 func TestTaskThatBreaksAnAgentSpoilsNoOther(t *testing.T) {
 	t.Parallel()

@@ -176,12 +176,16 @@ type AgentClosed struct {
 	Reason   string
 	Failures int       // in a row
 	Since    time.Time // the first of them
-	RetryAt  time.Time // it is tried with one task then
+	RetryAt  time.Time // it is tried with one task then; zero: the pause is over, and the next task tries it
 }
 
 // String is the reason for people.
 func (c *AgentClosed) String() string {
-	return fmt.Sprintf("closed after %d failures in a row, tried again with one task from %s: %s", c.Failures, c.RetryAt.UTC().Format("15:04:05 MST"), c.Reason)
+	next := "its pause is over, and one task tries it"
+	if !c.RetryAt.IsZero() {
+		next = "tried again with one task from " + c.RetryAt.UTC().Format("15:04:05 MST")
+	}
+	return fmt.Sprintf("closed after %d failures in a row, %s: %s", c.Failures, next, c.Reason)
 }
 
 // Live is what the dispatcher knows about agents; Why, ETA and the calls that
