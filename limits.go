@@ -3,6 +3,7 @@ package signalbox
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -52,3 +53,8 @@ func CheckWords(model, tier string, project *Project) error {
 	}
 	return nil
 }
+
+// StallByProgress as the stall limit bounds the time without progress of a run by
+// the slot lease (execution_ttl) where its agent reports progress. Elsewhere an hour
+// is the bound, and of a run that has a timeout that alone.
+const StallByProgress time.Duration = -1

@@ -53,7 +53,7 @@ const (
 	ReasonReleased       Reason = "released"        // someone took the slot away from it
 	ReasonCancelled      Reason = "cancelled"       // someone cancelled it
 	ReasonInterrupted    Reason = "interrupted"     // its agent was restarted in the middle
-	ReasonStalled        Reason = "stalled"         // it printed nothing for the stall limit
+	ReasonStalled        Reason = "stalled"         // it made no progress for too long
 )
 
 // Reasons lists all reasons.
@@ -104,5 +104,5 @@ var plain = map[Reason]string{
 	ReasonReleased:       "its slot was released",
 	ReasonCancelled:      "cancelled",
 	ReasonInterrupted:    "its agent was restarted before the task ended",
-	ReasonStalled:        "printed nothing for longer than the stall limit",
+	ReasonStalled:        "made no progress for too long",
 }

@@ -153,6 +153,7 @@ type AgentStatus struct {
 	Fencing      bool               `json:"fencing,omitempty"`       // understands fence on POST /task
 	Proof        bool               `json:"proof,omitempty"`         // proves on each connection that it knows its token
 	LongPoll     bool               `json:"long_poll,omitempty"`     // understands ?wait= on GET /task/{id}
+	Progress     bool               `json:"progress,omitempty"`      // last_progress_at tells of all that its runs do
 	HighestFence int64              `json:"highest_fence,omitempty"` // of the director that it serves
 	Director     string             `json:"director,omitempty"`      //
 	CurrentTasks []AgentCurrentTask `json:"current_tasks,omitempty"` //

@@ -103,6 +103,7 @@ func newToolbox(cfg config.Config, p parts) (_ *toolbox, err error) {
 		Concurrent: cmp.Or(cfg.Commands.MaxConcurrent, cfg.Tools.MaxConcurrent, tooltask.DefaultConcurrent),
 	})
 	p.engine.AddLive(t.tasks)
+	p.engine.SetCalls(gateway.Calling(queues))
 	t.endpoint = endpointOptions(p.log)
 	if p.queue != nil {
 		t.endpoint.Instructions = instructions

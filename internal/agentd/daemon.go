@@ -214,7 +214,7 @@ func (d *Daemon) Status() api.AgentStatus {
 		Version: d.cfg.Version, AgentKind: d.cfg.Kind, State: "idle",
 		UptimeSeconds: time.Since(d.started).Seconds(),
 		Config:        api.AgentConfig{Port: d.port, Model: d.cfg.Model},
-		Name:          d.cfg.Name, Slots: d.cfg.Slots, Fencing: true, Proof: d.cfg.Token != "", LongPoll: true,
+		Name:          d.cfg.Name, Slots: d.cfg.Slots, Fencing: true, Proof: d.cfg.Token != "", LongPoll: true, Progress: true,
 		HighestFence: d.highest, Director: d.serving, WorkDir: d.cfg.WorkDir,
 		IsolatedSlots: d.cfg.IsolatedSlots, Sessions: true,
 		Terminal: d.cfg.Terminal && d.cfg.Token != "", Terminals: d.openTerminals(), TaskEnv: d.cfg.TaskEnv,

@@ -46,8 +46,8 @@ type Config struct {
 	// source; default none, which is 0 for all.
 	Priorities map[signalbox.Source]int
 
-	ExecutionTTL time.Duration // silence after which an agent's slot lease ends, 1s to 24h; default 600s
-	StallLimit   time.Duration // a run that prints nothing for that long is stopped, 1s to 168h; 0 (default): never
+	ExecutionTTL time.Duration // silence of an agent, or time without progress of a run whose agent reports it, after which the execution is ended, 1s to 24h; default 600s
+	StallLimit   time.Duration // a run that makes no progress for that long is stopped, 1s to 168h; 0: never; default signalbox.StallByProgress
 	RunGrace     time.Duration // a run that outstays its timeout by that much is stopped, 1s to 1h; default 30s
 	Terminal     bool          // the director opens terminals of its agents; default false
 	SessionGrace time.Duration // how long the tasks of a session wait for its lost agent, 0 to 24h; default 60s
@@ -206,6 +206,7 @@ func Default(home string) Config {
 		},
 		Bypass:       Bypass{Fleet: 16},
 		ExecutionTTL: 600 * time.Second,
+		StallLimit:   signalbox.StallByProgress,
 		RunGrace:     30 * time.Second,
 		Scheduler:    Scheduler{Enabled: true, Timezone: "UTC", Addr: "127.0.0.1:9100"},
 		Commands:     Commands{Limits: "auto", TaskAfter: 5 * time.Second},

@@ -234,7 +234,7 @@ func TestSeedVariables(t *testing.T) {
 	w := newWorld(t)
 	w.env["MAX_QUEUE_SIZE"], w.env["QUEUE_WAIT_TIMEOUT"], w.env["EXECUTION_TTL"] = "5", "60", "900"
 	c := w.mustLoad("")
-	if c.Queue.ChatMaxSize != 5 || c.Queue.WaitTimeout != time.Minute || c.ExecutionTTL != 15*time.Minute || c.Queue.MaxSize != 50 {
+	if c.Queue.ChatMaxSize != 5 || c.Queue.WaitTimeout != time.Minute || c.StallLimit != signalbox.StallByProgress || c.ExecutionTTL != 15*time.Minute || c.Queue.MaxSize != 50 {
 		t.Fatalf("%+v", c)
 	}
 	w.env["SIGNALBOX_CHAT_MAX_SIZE"], w.env["SIGNALBOX_QUEUE_WAIT_TIMEOUT"], w.env["SIGNALBOX_EXECUTION_TTL"] = "6", "2m", "1h"

@@ -40,7 +40,8 @@ type Options struct {
 	SessionGrace    time.Duration // absence of an agent before its session tasks are dealt with
 	Retention       time.Duration // for which ended tasks stay readable
 	Tick            time.Duration // the backstop behind the events
-	// StallLimit stops a run that printed nothing for so long; 0: no limit.
+	// StallLimit stops a run that made no progress for so long; 0: no limit, or
+	// signalbox.StallByProgress.
 	StallLimit time.Duration
 	// RunGrace is how long a run may overstay its timeout_seconds, which its
 	// agent keeps, before it is stopped from here.

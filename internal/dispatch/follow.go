@@ -22,6 +22,10 @@ func (r *run) follow(ctx context.Context) {
 			r.heard()
 			r.ended(ctx, s)
 			return
+		case err == nil && r.keepsOn():
+			r.heard()
+			r.lose(ctx, signalbox.ReasonLost, "agent "+r.lane.name+" was told to stop the run, and says that it goes on")
+			return
 		case err == nil:
 			r.heard()
 			delay = firstDelay
@@ -96,7 +100,9 @@ func (r *run) listen(ctx context.Context) (s api.AgentTaskStatus, news bool, err
 			wait = 0 // a log that stays empty proves little: its state says that it runs
 		}
 	}
-	s, err = r.conn().task(ctx, id, wait)
+	if s, err = r.conn().task(ctx, id, wait); err == nil {
+		r.progressTold(s)
+	}
 	return s, news || ended(s.State), err
 }
 
@@ -122,6 +128,7 @@ func (r *run) poll(ctx context.Context) (api.AgentTaskStatus, error) {
 		return s, err
 	}
 	r.readAnswer(s)
+	r.progressTold(s)
 	if !ended(s.State) {
 		r.heard()
 		timer := time.NewTimer(r.d.opts.PollInterval)
@@ -238,11 +245,15 @@ func (r *run) lose(ctx context.Context, reason signalbox.Reason, message string)
 	result := &signalbox.Result{}
 	r.tail.Result(result)
 	result.Output = strings.TrimSpace(result.Tail)
-	silent := r.silence() >= r.d.engine.ExecutionTTL()
-	if how := r.loseWith(ctx, reason, message, result); how != interrupted && silent {
+	mayRun := r.mayRun()
+	if how := r.loseWith(ctx, reason, message, result); how != interrupted && mayRun {
 		r.d.pursue(r) // when it comes back it is told to stop, and its last word is kept
 	}
 }
+
+// mayRun reports whether nobody knows that the run is over: its agent is silent, or
+// says that it goes on.
+func (r *run) mayRun() bool { return r.silence() >= r.d.engine.ExecutionTTL() || r.keepsOn() }
 
 func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message string, result *signalbox.Result) settled {
 	return r.loseAs(ctx, func(t signalbox.Task, withhold bool) (signalbox.Task, error) {
@@ -253,8 +264,8 @@ func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message str
 // loseAs stores a loss, which is told whether to withhold the slot.
 func (r *run) loseAs(ctx context.Context, lose func(t signalbox.Task, withhold bool) (signalbox.Task, error)) settled {
 	// An agent that ignores fences may still be at it: its slot is not free
-	// before it says so. One that answered has said so.
-	withhold := !r.fencing() && r.silence() >= r.d.engine.ExecutionTTL()
+	// before it says so.
+	withhold := !r.fencing() && r.mayRun()
 	how := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return lose(t, withhold) })
 	if how == stored && withhold {
 		r.d.mu.Lock()

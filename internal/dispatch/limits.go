@@ -11,10 +11,42 @@ import (
 )
 
 // Three limits end an execution, and the message of its end always says which
-// one did: silence (execution_ttl, ask.go), the run timeout (timeout_seconds)
-// and the stall limit. An agent that is heard of is never silent, however long
-// it takes. The run timeout is the agent's to keep; it is stopped from here
-// where the agent does not. Both clocks are monotonic.
+// one did: silence of the agent (execution_ttl, ask.go), the run timeout
+// (timeout_seconds) and no progress (Stalled). The run timeout is the agent's to
+// keep; it is stopped from here where the agent does not. All clocks are monotonic.
+//
+// A run makes progress when it prints something, or its agent says so
+// (last_progress_at, silent_ms). An agent that tells of all the progress its runs
+// make says so ("progress": true in /status; whoever pulls does). While a run waits
+// for what it asked this director for, such as a place in a tool queue or the answer
+// of another agent, it does not stand still.
+
+// unreportedStall bounds a run without a timeout at an agent that reports no progress.
+const unreportedStall = time.Hour
+
+// Standstill is how long a run has shown no progress.
+type Standstill struct {
+	For      time.Duration
+	Reported bool          // its agent tells of all progress
+	Timeout  time.Duration // its run timeout; 0: it has none
+}
+
+// Stalled says why a run has stood still for too long, "" where it has not. limit
+// is the stall limit: 0 is none; ttl is the slot lease.
+func Stalled(limit, ttl time.Duration, s Standstill) string {
+	why := "the stall limit (stall_limit) fired"
+	switch {
+	case limit != signalbox.StallByProgress:
+	case s.Reported:
+		limit, why = ttl, "its agent answers and tells of no progress (execution_ttl; stall_limit sets another limit)"
+	case s.Timeout == 0:
+		limit, why = unreportedStall, "its agent reports no progress, and the task has no timeout_seconds (stall_limit sets another limit)"
+	}
+	if limit <= 0 || s.For < limit {
+		return ""
+	}
+	return fmt.Sprintf("no output for %s: %s", limit, why)
+}
 
 // clocks of a run that its agent accepted.
 type clocks struct {
@@ -23,6 +55,7 @@ type clocks struct {
 	said       time.Time // last_progress_at, as the agent last said it
 	printed    time.Time // when it printed last, by the wall clock; zero: not yet
 	fired      bool      // a limit fired, and the task is being stopped
+	stopping   time.Time // since when it is known that a limit fired; zero: none did
 }
 
 // startClocks begins to measure, before the run is known to work: its limits
@@ -59,6 +92,18 @@ func (r *run) progress() {
 	r.clocks.progressAt = d.opts.Monotonic()
 }
 
+// progressTold takes in the state of the run, in its agent's word.
+func (r *run) progressTold(s api.AgentTaskStatus) {
+	if s.LastProgressAt == nil || s.StartedAt == nil {
+		return
+	}
+	d := r.d
+	wall := d.engine.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r.progressSaid(api.AgentCurrentTask{StartedAt: *s.StartedAt, LastProgressAt: s.LastProgressAt}, d.opts.Monotonic(), wall)
+}
+
 // progressSaid takes in when the run printed last, in the agent's word.
 // Dispatcher.mu is held.
 func (r *run) progressSaid(c api.AgentCurrentTask, now, wall time.Time) {
@@ -80,7 +125,7 @@ func (r *run) progressSaid(c api.AgentCurrentTask, now, wall time.Time) {
 
 // limit says which limit a run has reached.
 func (r *run) limit(now time.Time) (reason signalbox.Reason, message string) {
-	c, stall := &r.clocks, r.d.opts.StallLimit
+	c := &r.clocks
 	if c.fired || r.claimed.Task.State != signalbox.Working || c.progressAt.IsZero() {
 		return "", ""
 	}
@@ -88,10 +133,28 @@ func (r *run) limit(now time.Time) (reason signalbox.Reason, message string) {
 	case !c.overdue.IsZero() && !now.Before(c.overdue):
 		return signalbox.ReasonRunTimeout, fmt.Sprintf("still running %s after its run timeout of %s (timeout_seconds): the agent did not keep it",
 			inSeconds(r.d.opts.RunGrace), inSeconds(r.timeout()))
-	case stall > 0 && now.Sub(c.progressAt) >= stall:
-		return signalbox.ReasonStalled, fmt.Sprintf("no output for %s: the stall limit (stall_limit) fired", stall)
+	}
+	still := Standstill{For: now.Sub(c.progressAt), Reported: r.lane.status.Progress, Timeout: r.timeout()}
+	if message = Stalled(r.d.opts.StallLimit, r.d.engine.ExecutionTTL(), still); message != "" {
+		return signalbox.ReasonStalled, message
 	}
 	return "", ""
+}
+
+// keepsOn reports whether the agent says that the run goes on although a limit
+// fired, and it was told to stop, RunGrace ago.
+func (r *run) keepsOn() bool {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	t, c := &r.claimed.Task, &r.clocks
+	if t.State != signalbox.Cancelling || t.StopReason == "" {
+		return false
+	}
+	now := r.d.opts.Monotonic()
+	if c.stopping.IsZero() {
+		c.stopping = now
+	}
+	return now.Sub(c.stopping) >= r.d.opts.RunGrace
 }
 
 // inSeconds is a duration as timeouts are given.
@@ -108,6 +171,9 @@ type stopOrder struct {
 // enforceLimits stops the runs that have reached a limit.
 func (d *Dispatcher) enforceLimits() {
 	for _, o := range d.overLimit() {
+		if o.reason == signalbox.ReasonStalled && d.inCall(o.run) {
+			continue
+		}
 		_, err := d.engine.Stop(d.ctx, o.task, o.reason, o.message)
 		switch signalbox.CodeOf(err) {
 		case "", signalbox.CodeAlreadyEnded, signalbox.CodeStaleFence, signalbox.CodeNotFound:
@@ -120,6 +186,27 @@ func (d *Dispatcher) enforceLimits() {
 		o.run.clocks.fired = false
 		d.mu.Unlock()
 	}
+}
+
+// inCall reports whether a run waits for what it asked this director for: then it
+// does not stand still.
+func (d *Dispatcher) inCall(r *run) bool {
+	waits, err := d.engine.InCall(d.ctx, r.taskID)
+	if err != nil {
+		if d.ctx.Err() == nil {
+			d.log.Error("calls of a run without progress not read, trying again", "queue_id", r.taskID, "error", err)
+		}
+		waits = true
+	}
+	if waits {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		r.clocks.fired = false
+		if err == nil {
+			r.clocks.progressAt = d.opts.Monotonic()
+		}
+	}
+	return waits
 }
 
 func (d *Dispatcher) overLimit() (due []stopOrder) {

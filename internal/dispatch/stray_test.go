@@ -106,8 +106,10 @@ func TestLostExecutionIsToldToStopWhenItsAgentIsBack(t *testing.T) {
 	h.await("the log is read", func() bool { out, _ := h.d.Output(t.Context(), id, 0, 0); return out.Text != "" })
 	a.Down() // what it runs goes on
 	h.await("the agent is down", func() bool { return !h.live("fake").Up })
-	h.clock.silenceFor(ttl)
-	h.until(id, "sent back", func(t signalbox.Task) bool { return t.Attempts == 1 })
+	h.await("it is sent back", func() bool {
+		h.clock.silenceFor(ttl) // again, where an answer of before was read late
+		return h.task(id).Attempts == 1
+	})
 	h.clock.silenceFor(3 * ttl) // however long it is away
 	a.Up()
 	got := h.stale(id, 1)[0]

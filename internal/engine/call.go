@@ -162,3 +162,13 @@ func inWords(caller *signalbox.Task, path []callgraph.Run) string {
 
 // maxNamed is how many agents of a circle its refusal names.
 const maxNamed = 20
+
+// InCall reports whether an execution waits for what it asked this director for: a
+// tool call, or a task whose end it waits for.
+func (e *Engine) InCall(ctx context.Context, id string) (bool, error) {
+	if e.calls != nil && e.calls(id) {
+		return true, nil
+	}
+	children, err := e.store.Children(ctx, id, batch)
+	return slices.ContainsFunc(children, func(c signalbox.Task) bool { return c.Waits && !c.State.Terminal() }), err
+}

@@ -63,8 +63,9 @@ type Engine struct {
 	hub       hub
 	runs      runTimes
 	live      Live
-	trace     SubmitTrace // nil: submits are not traced
-	following atomic.Bool // other directors are over the same store
+	calls     func(execution string) bool // see SetCalls
+	trace     SubmitTrace                 // nil: submits are not traced
+	following atomic.Bool                 // other directors are over the same store
 	book      callBook
 	rates     rates
 }
@@ -203,6 +204,10 @@ func (noAgents) LiveAgent(string) (LiveAgent, bool) { return LiveAgent{}, false 
 // SetLive tells the engine who knows the agents. Call it before the engine is
 // used by others.
 func (e *Engine) SetLive(l Live) { e.live = l }
+
+// SetCalls tells the engine who knows the tool calls of executions that wait or are
+// under way. Call it before the engine is used by others.
+func (e *Engine) SetCalls(inCall func(execution string) bool) { e.calls = inCall }
 
 // AddLive tells the engine who knows more agents: the director's own executor.
 // Call it after SetLive and before the engine is used by others.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/dispatch"
 )
 
 // reloadEvery is how often it is looked for what nothing told of.
@@ -234,11 +235,14 @@ func (l *Lanes) overLimit(r *run, said api.PullRun) (o stopOrder, over bool) {
 		return o, false
 	}
 	ran, silent := time.Duration(said.RanMS)*time.Millisecond, time.Duration(said.SilentMS)*time.Millisecond
-	switch stall := l.opts.StallLimit; {
+	if !r.inCall.IsZero() {
+		silent = min(silent, l.opts.Monotonic().Sub(r.inCall))
+	}
+	switch stalled := dispatch.Stalled(l.opts.StallLimit, l.engine.ExecutionTTL(), dispatch.Standstill{For: silent, Reported: true, Timeout: r.limit}); {
 	case r.limit > 0 && ran >= r.limit+l.opts.RunGrace:
 		return stopOrder{r.task, signalbox.ReasonRunTimeout, fmt.Sprintf("still running %s after its run timeout of %s (timeout_seconds): the agent did not keep it", l.opts.RunGrace, r.limit)}, true
-	case stall > 0 && silent >= stall:
-		return stopOrder{r.task, signalbox.ReasonStalled, fmt.Sprintf("no output for %s: the stall limit (stall_limit) fired", stall)}, true
+	case stalled != "":
+		return stopOrder{r.task, signalbox.ReasonStalled, stalled}, true
 	}
 	return o, false
 }
@@ -271,9 +275,30 @@ func (l *Lanes) learnLimits(ctx context.Context, a *lane) error {
 // enforce stops the runs that have reached a limit.
 func (l *Lanes) enforce(ctx context.Context, orders []stopOrder) {
 	for _, o := range orders {
+		if o.reason == signalbox.ReasonStalled && l.inCall(ctx, o.task) {
+			continue
+		}
 		_, err := l.engine.Stop(ctx, o.task, o.reason, o.message)
 		if err = over(err); err != nil && ctx.Err() == nil {
 			l.log.Error("run over its limit not stopped, trying again", "queue_id", o.task.ID, "error", err)
 		}
 	}
+}
+
+// inCall reports whether a run waits for what it asked this director for: then it
+// does not stand still.
+func (l *Lanes) inCall(ctx context.Context, t signalbox.Task) bool {
+	waits, err := l.engine.InCall(ctx, t.ID)
+	if err != nil {
+		if ctx.Err() == nil {
+			l.log.Error("calls of a run without progress not read, trying again", "queue_id", t.ID, "error", err)
+		}
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.runs[t.ID]; waits && r != nil && r.task.Fence == t.Fence {
+		r.inCall = l.opts.Monotonic()
+	}
+	return waits
 }

@@ -175,6 +175,38 @@ func TestLimitsOfPulledRuns(t *testing.T) {
 	}
 }
 
+// TestWedgedPulledRun: whoever pulls reports progress, so the slot lease bounds the
+// time without any, but for a run that waits for a call.
+func TestWedgedPulledRun(t *testing.T) {
+	h := newHouse(t, noTick, func(o *pull.Options, _ *engine.Options) { o.StallLimit = signalbox.StallByProgress })
+	calling := true
+	h.engine.SetCalls(func(string) bool { return calling })
+	a := h.agent("far", 1)
+	id := h.submit(engine.NewTask{TimeoutSeconds: 7200})
+	a.accepts(a.begins())
+	ttl := h.engine.ExecutionTTL().Milliseconds()
+	a.c.Runs[0].RanMS, a.c.Runs[0].SilentMS = 2*ttl, ttl
+	if got := a.claim(0); len(got.Stop) != 0 {
+		t.Errorf("it waits for its call: %+v", got)
+	}
+	calling = false
+	if got := a.claim(0); len(got.Stop) != 0 {
+		t.Errorf("it waited for its call a moment ago: %+v", got)
+	}
+	h.pass(h.engine.ExecutionTTL())
+	a.c.Runs[0].SilentMS = ttl - 1
+	if got := a.claim(0); len(got.Stop) != 0 {
+		t.Errorf("it printed later: %+v", got)
+	}
+	a.c.Runs[0].SilentMS = 2 * ttl
+	if got := a.claim(0); len(got.Stop) != 1 {
+		t.Errorf("%+v", got)
+	}
+	if row := h.task(id); row.StopReason != signalbox.ReasonStalled {
+		t.Errorf("%+v", row)
+	}
+}
+
 // Directors tell each other of the agents that only one of them hears.
 func TestHeardOfByOtherDirectors(t *testing.T) {
 	h := newHouse(t, noTick)

@@ -30,7 +30,7 @@ type Options struct {
 	// theirs: that they are lost, or gone for too long. nil: for all.
 	Holds        func(agent string) bool
 	SessionGrace time.Duration // absence of an agent before its session tasks are dealt with; default as of dispatch
-	StallLimit   time.Duration // stops a run that printed nothing for so long; 0: no limit
+	StallLimit   time.Duration // stops a run that made no progress for so long, as of dispatch
 	RunGrace     time.Duration // how long a run may overstay its timeout; default as of dispatch
 	Silence      time.Duration // of an agent, after which it is down
 	Tick         time.Duration // the backstop behind the events
@@ -210,6 +210,7 @@ type run struct {
 	limited bool          // limit is known
 	limit   time.Duration // of the run; 0: none
 	heard   time.Time     // monotonic: its agent named it
+	inCall  time.Time     // monotonic: it waited then for what it asked this director for; zero: not that it is known
 	expires time.Time     // of its slot, as last read
 	renewed bool          // the next change of that is by this director
 }

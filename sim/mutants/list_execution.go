@@ -127,8 +127,8 @@ var executionMutants = []Mutant{
 		Text: "a run that printed nothing for too long ends with the reason of a timeout",
 		File: "internal/dispatch/limits.go",
 		Edits: []Edit{{
-			"return signalbox.ReasonStalled, fmt.Sprintf(",
-			"return signalbox.ReasonRunTimeout, fmt.Sprintf(",
+			"return signalbox.ReasonStalled, message",
+			"return signalbox.ReasonRunTimeout, message",
 		}},
 		Package: "internal/dispatch", Tests: []string{"TestIncidentStallLabelledTimeout"},
 	},

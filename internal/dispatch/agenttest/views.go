@@ -95,6 +95,7 @@ func (a *Agent) status(x *Exchange) {
 	s.IsolatedSlots, s.Sessions = a.Isolated, a.Sessions
 	if !a.Plain {
 		s.Name, s.Slots, s.Fencing, s.LongPoll, s.Director = a.Name, a.Slots, true, true, a.director
+		s.Progress = !a.Quiet
 		for _, f := range a.fences {
 			s.HighestFence = max(s.HighestFence, f)
 		}
