@@ -61,12 +61,17 @@ func TestDiskFullOfAnAgent(t *testing.T) {
 // Of two agents, the one whose disk is full spoils nothing: every task completes
 // at the other, and health names the sick one within 5 s.
 func TestDiskFullOfOneAgentOfTwo(t *testing.T) {
+	t.Run("called", func(t *testing.T) { diskFullOfOneOfTwo(t) })
+	t.Run("pulling", func(t *testing.T) { diskFullOfOneOfTwo(t, "--pull") })
+}
+
+func diskFullOfOneOfTwo(t *testing.T, flags ...string) {
 	disk := testdisk.New(t, "size=8m,mode=0755")
 	b := newBox(t)
 	director := b.director()
 	c := b.client(director.url)
-	b.agent("a-full", director.url, "--data", filepath.Join(disk, "agent"), "--", "/bin/echo", "{prompt}")
-	b.agent("b-well", director.url, "--", "/bin/echo", "{prompt}")
+	b.agent("a-full", director.url, append(flags, "--data", filepath.Join(disk, "agent"), "--", "/bin/echo", "{prompt}")...)
+	b.agent("b-well", director.url, append(flags, "--", "/bin/echo", "{prompt}")...)
 	b.untilState(c, "a-full", "idle")
 	b.untilState(c, "b-well", "idle")
 	testdisk.Fill(t, filepath.Join(disk, "balloon"))

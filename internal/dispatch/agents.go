@@ -157,7 +157,7 @@ func (l *lane) change(row signalbox.Agent, c *conn) {
 	if l.conn.base != c.base || l.conn.token != c.token {
 		l.conn, l.status = c, api.AgentStatus{}
 		l.up, l.message = false, "it moved to "+row.URL
-		l.health.well()
+		l.health.Well()
 		l.epoch++
 	} else if l.conn.proved != c.proved {
 		l.conn = c

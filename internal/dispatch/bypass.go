@@ -15,7 +15,7 @@ func (l *lane) freeIsolated() int {
 	if !l.up || l.removed || l.bypassHeld || l.amnesia || !l.ours() {
 		return 0
 	}
-	return l.health.room(max(0, l.status.IsolatedSlots-l.isolatedInUse()))
+	return l.health.Room(max(0, l.status.IsolatedSlots-l.isolatedInUse()))
 }
 
 // kickBypass says that something may wait in the agent's bypass queue.
@@ -34,7 +34,7 @@ func (d *Dispatcher) claimIsolated(ctx context.Context, l *lane) (more bool, err
 	t := l.term
 	if able {
 		l.bypass = false
-		l.health.try()
+		l.health.Try()
 		d.busy++
 		t.group.Add(1)
 	}

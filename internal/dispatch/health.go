@@ -33,9 +33,9 @@ const (
 	healthTrying                    // nothing more: that task is on its way
 )
 
-// health is the record of an agent's failures in a row. The zero value is an
-// agent that is well.
-type health struct {
+// Health is the record of an agent's failures in a row, of one that is called and
+// of one that pulls. The zero value is an agent that is well. Who has it guards it.
+type Health struct {
 	state    healthState
 	failures int
 	closed   bool
@@ -47,10 +47,11 @@ type health struct {
 	round    int       // counts all pauses: one that was cut short has no end of its own
 }
 
-// failed notes a failure and returns how long the pause lasts, and whether it
-// begins now: of offers that went out together, the first to fail begins it. sure
-// says that the failure leaves no doubt that the agent is at fault.
-func (h *health) failed(reason string, sure bool, now time.Time) (pause time.Duration, begins bool) {
+// Failed notes a failure and returns how long the pause lasts and, where it
+// begins now, its round, from 1: of offers that went out together, the first to
+// fail begins it. sure says that the failure leaves no doubt that the agent is at
+// fault.
+func (h *Health) Failed(reason string, sure bool, now time.Time, jitter func(time.Duration) time.Duration) (pause time.Duration, round int) {
 	if h.failures == 0 {
 		h.since = now
 	}
@@ -58,32 +59,32 @@ func (h *health) failed(reason string, sure bool, now time.Time) (pause time.Dur
 	h.closed = h.closed || sure || h.failures >= closedAfter
 	h.reason = reason
 	if h.state == healthPaused {
-		return min(max(h.until.Sub(now), 0), maxPause), false
+		return min(max(h.until.Sub(now), 0), maxPause), 0
 	}
-	pause = min(firstPause<<min(h.pauses, 10), maxPause)
+	pause = jitter(min(firstPause<<min(h.pauses, 10), maxPause))
 	h.state, h.until = healthPaused, now.Add(pause)
 	h.pauses++
 	h.round++
-	return pause, true
+	return pause, h.round
 }
 
-// turnedDown notes that the agent turned an offer away though it is to be had, and
+// TurnedDown notes that the agent turned an offer away though it is to be had, and
 // reports whether that happened so often that it is a failure.
-func (h *health) turnedDown() bool {
+func (h *Health) TurnedDown() bool {
 	h.turned++
 	return h.turned > 1
 }
 
-// well forgets the failures: the agent did what an agent does. It reports whether
+// Well forgets the failures: the agent did what an agent does. It reports whether
 // more may be offered now than before, and whether the agent was closed.
-func (h *health) well() (more, opened bool) {
+func (h *Health) Well() (more, opened bool) {
 	more, opened = h.state != healthOpen, h.closed
-	*h = health{round: h.round}
+	*h = Health{round: h.round}
 	return more, opened
 }
 
-// due ends the pause of a round.
-func (h *health) due(round int) bool {
+// Due ends the pause of a round, and reports whether it did.
+func (h *Health) Due(round int) bool {
 	if h.round != round || h.state != healthPaused {
 		return false
 	}
@@ -91,8 +92,8 @@ func (h *health) due(round int) bool {
 	return true
 }
 
-// room is how many of free slots may be offered something.
-func (h *health) room(free int) int {
+// Room is how many of free slots may be offered something.
+func (h *Health) Room(free int) int {
 	switch h.state {
 	case healthOpen:
 		return free
@@ -102,35 +103,35 @@ func (h *health) room(free int) int {
 	return 0
 }
 
-// withholds says why nothing more is offered now; "" where something may be.
-func (h *health) withholds() string {
+// Withholds says why nothing more is offered now; "" where something may be.
+func (h *Health) Withholds() string {
 	switch {
 	case h.state != healthPaused && h.state != healthTrying:
 		return ""
 	case h.closed:
-		return h.asClosed().String()
+		return h.Closed().String()
 	case h.state == healthTrying:
 		return "one task tries whether it is well again: " + h.reason
 	}
 	return fmt.Sprintf("tried again with one task from %s: %s", h.until.UTC().Format("15:04:05 MST"), h.reason)
 }
 
-// try notes that an offer is about to be made; untried that it was not, or
+// Try notes that an offer is about to be made; Untried that it was not, or
 // said nothing.
-func (h *health) try() {
+func (h *Health) Try() {
 	if h.state == healthDue {
 		h.state = healthTrying
 	}
 }
 
-func (h *health) untried() {
+func (h *Health) Untried() {
 	if h.state == healthTrying {
 		h.state = healthDue
 	}
 }
 
-// asClosed tells people of an agent that is closed; nil where it is not.
-func (h *health) asClosed() *engine.AgentClosed {
+// Closed tells people of an agent that is closed; nil where it is not.
+func (h *Health) Closed() *engine.AgentClosed {
 	if !h.closed {
 		return nil
 	}
@@ -148,13 +149,19 @@ func blames(err error) (agent, sure bool) {
 	if !errors.As(err, &no) {
 		return false, false
 	}
+	return Blames(no.status, no.AgentRefusal.Error)
+}
+
+// Blames is the same of the status and the code with which an agent did not take
+// a task.
+func Blames(status int, code string) (agent, sure bool) {
 	switch {
-	case no.status == http.StatusUnauthorized, no.status == http.StatusInsufficientStorage:
+	case status == http.StatusUnauthorized, status == http.StatusInsufficientStorage:
 		return true, true
-	case no.status >= 500:
-		return true, no.AgentRefusal.Error == codeStorage
+	case status >= 500:
+		return true, code == codeStorage
 	}
-	return no.status/100 == 3, false
+	return status/100 == 3, false
 }
 
 // codeStorage is how an agent says that it cannot store a task.
@@ -170,12 +177,8 @@ func (d *Dispatcher) failed(r *run, reason string, sure bool) (spare bool, delay
 		return false, 0
 	}
 	was := l.health.closed
-	pause, begins := l.health.failed(reason, sure, d.engine.Now())
-	pause = d.engine.Jitter(pause)
-	if begins {
-		l.health.until = d.engine.Now().Add(pause)
-	}
-	spare, round := l.health.closed, l.health.round
+	pause, round := l.health.Failed(reason, sure, d.engine.Now(), d.engine.Jitter)
+	spare = l.health.closed
 	if !d.othersMayTake(l, r.claimed.Task.Queue) {
 		delay = pause // so that another task is tried first
 	}
@@ -184,7 +187,7 @@ func (d *Dispatcher) failed(r *run, reason string, sure bool) (spare bool, delay
 	if spare && !was {
 		d.log.Warn("", "agent", "closed", "name", l.name, "error", reason, "retry_in", pause)
 	}
-	if begins {
+	if round > 0 {
 		d.endPause(l, round, pause)
 	}
 	return spare, delay
@@ -196,7 +199,7 @@ func (d *Dispatcher) endPause(l *lane, round int, pause time.Duration) {
 		sleep(d.ctx, pause)
 		d.turn("health", l.name, 0)
 		d.mu.Lock()
-		if l.health.due(round) {
+		if l.health.Due(round) {
 			l.bypass = true
 			d.mark(l)
 		}
@@ -208,7 +211,7 @@ func (d *Dispatcher) endPause(l *lane, round int, pause time.Duration) {
 // well notes that an agent did what an agent does.
 func (d *Dispatcher) well(l *lane) {
 	d.mu.Lock()
-	more, opened := l.health.well()
+	more, opened := l.health.Well()
 	d.mark(l)
 	d.mu.Unlock()
 	if more {
@@ -234,8 +237,8 @@ func (d *Dispatcher) othersMayTake(l *lane, queue string) bool {
 // that it is offered is paused too.
 func (d *Dispatcher) turnedAway(r *run, reason string) {
 	d.mu.Lock()
-	often := r.lane.term == r.term && r.lane.health.turnedDown()
-	r.lane.health.untried()
+	often := r.lane.term == r.term && r.lane.health.TurnedDown()
+	r.lane.health.Untried()
 	d.mark(r.lane)
 	d.mu.Unlock()
 	if often {
@@ -243,11 +246,14 @@ func (d *Dispatcher) turnedAway(r *run, reason string) {
 	}
 }
 
-// works notes that a status shows the agent at work: what it turned away, it
-// turned away rightly. Dispatcher.mu is held.
+// AtWork notes that the agent was seen at work: what it turned away, it turned
+// away rightly.
+func (h *Health) AtWork() { h.turned = 0 }
+
+// works notes what a status says of that. Dispatcher.mu is held.
 func (l *lane) works(s api.AgentStatus) {
 	if s.State == "working" {
-		l.health.turned = 0
+		l.health.AtWork()
 	}
 }
 
@@ -255,6 +261,6 @@ func (l *lane) works(s api.AgentStatus) {
 func (d *Dispatcher) untried(l *lane) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l.health.untried()
+	l.health.Untried()
 	d.mark(l)
 }

@@ -51,7 +51,7 @@ type lane struct {
 	downSince    time.Time
 	everUp       bool
 
-	health health
+	health Health
 
 	runs     map[string]*run // by task id, isolated ones too
 	isolated int             // how many of them are
@@ -113,7 +113,7 @@ func (l *lane) free() int {
 	if !l.up || l.held || l.removed || l.drained || !l.ours() {
 		return 0
 	}
-	return l.health.room(max(0, l.row.Slots-l.inUse()))
+	return l.health.Room(max(0, l.row.Slots-l.inUse()))
 }
 
 // heard notes that the agent answered something. It reports whether that is
@@ -240,8 +240,8 @@ func (l *lane) live() engine.LiveAgent {
 		}
 		a.Notes[id] = r.note
 	}
-	a.Closed = l.health.asClosed()
-	if why := l.health.withholds(); why != "" && l.up {
+	a.Closed = l.health.Closed()
+	if why := l.health.Withholds(); why != "" && l.up {
 		a.Held, a.BackedOff, a.Message = true, true, why
 	}
 	if !l.up && !l.everUp && l.message == "" {

@@ -143,7 +143,7 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 	row, above, freed, resumed := l.row, max(l.status.HighestFence, d.fences[l.name]), d.freed, d.resumed
 	switch {
 	case able:
-		l.health.try()
+		l.health.Try()
 		d.mark(l)
 		d.busy++
 		t.group.Add(1)
@@ -292,7 +292,7 @@ func (d *Dispatcher) leave(r *run) {
 	l := r.lane
 	d.drop(r)
 	l.past(r)
-	l.health.untried() // its offer decided nothing
+	l.health.Untried() // its offer decided nothing
 	if r.withheld && l.term == r.term && !l.keeps(r.fence) {
 		r.withheld = false
 		l.withheld = append(l.withheld, withheld{

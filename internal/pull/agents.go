@@ -114,6 +114,7 @@ func (l *Lanes) dropRun(r *run) {
 	}
 	if a := l.lanes[r.task.Agent]; a != nil && a.runs[id] == r {
 		delete(a.runs, id)
+		a.health.Untried() // where nothing was heard of it, it decided nothing
 	}
 	r.tail.End()
 }
@@ -150,6 +151,9 @@ func (l *Lanes) hear(a *lane, s said, runs []api.PullRun) []stopOrder {
 	if s.slots > 0 {
 		a.said, a.row.Slots = s, s.slots
 		a.refused = a.refused && s.held > 0
+	}
+	if len(runs) > 0 || s.held > 0 {
+		a.health.AtWork()
 	}
 	var due []stopOrder
 	for _, said := range runs {

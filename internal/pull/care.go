@@ -79,6 +79,7 @@ func (c *chores) round() {
 	l := c.l
 	l.complain("waiting tasks not counted", l.kickWaiting(l.ctx))
 	l.missSilent()
+	l.endPauses()
 	l.strand(l.ctx)
 	now := l.opts.Monotonic()
 	if due(&c.reloaded, now, reloadEvery) {

@@ -165,7 +165,11 @@ func (l *Lanes) claim(ctx context.Context, p *poll) (c engine.Claimed, found boo
 	switch {
 	case err != nil:
 		l.kick(woken)
-	case found && c.Task.Queue != woken:
+	case found:
+		l.tries(a)
+		if c.Task.Queue == woken {
+			break
+		}
 		l.kick(woken) // what it was woken for still waits
 	case !found && l.engine.Drained(ctx, a.name):
 		l.mu.Lock()
@@ -190,7 +194,7 @@ func (l *Lanes) waits(ctx context.Context, row *signalbox.Agent) (bool, error) {
 func (l *Lanes) claimIsolated(ctx context.Context, p *poll) (c engine.Claimed, found bool, err error) {
 	a := p.lane
 	l.mu.Lock()
-	able := a.bypass && !l.draining && a.up && a.said.isolated > a.inUse(true)
+	able := a.bypass && !l.draining && a.up && a.health.Room(a.said.isolated-a.inUse(true)) > 0
 	if able {
 		a.bypass = false
 	}
@@ -201,6 +205,9 @@ func (l *Lanes) claimIsolated(ctx context.Context, p *poll) (c engine.Claimed, f
 	}
 	row.URL = ""
 	c, found, err = l.engine.ClaimBypass(ctx, row, slots, above)
+	if found {
+		l.tries(a)
+	}
 	if found || err != nil {
 		l.mu.Lock()
 		a.bypass = true // there may be another one, or the same one still

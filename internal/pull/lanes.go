@@ -165,6 +165,9 @@ type lane struct {
 	fence   int64           // the highest that it refused ours for
 	refused bool            // it said busy to an offer
 	barred  string          // why no claim is made for it; "": none was refused
+	health  dispatch.Health // of what it was offered here
+	round   int             // of its last pause
+	retry   time.Time       // monotonic: when that is over; zero: it was looked at
 	drained bool            // its own queue is paused: it is offered nothing until a queue is resumed
 	bypass  bool            // something may wait in its bypass queue
 }
@@ -191,7 +194,7 @@ func (a *lane) open() bool {
 		return false
 	}
 	free := a.row.Slots - a.inUse(false)
-	return free > 0 && !a.stuck(free)
+	return free > 0 && !a.stuck(free) && a.health.Room(free) > 0
 }
 
 // stuck reports whether what holds slots of the agent from elsewhere keeps it
@@ -253,6 +256,10 @@ func (l *Lanes) live(a *lane) engine.LiveAgent {
 	}
 	if a.barred != "" {
 		v.Held, v.Message = a.up, a.barred
+	}
+	v.Closed = a.health.Closed()
+	if why := a.health.Withholds(); why != "" && a.up {
+		v.Held, v.BackedOff, v.Message = true, true, why
 	}
 	for id, r := range a.runs {
 		if r.note == "" {

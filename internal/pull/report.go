@@ -207,12 +207,14 @@ func (l *Lanes) took(ctx context.Context, t *signalbox.Task, session string) {
 // the answers to POST /task.
 func (h *held) refused(ctx context.Context, no *api.PullRefused) error {
 	message := h.l.hide(ctx, &h.task, "agent answered "+http.StatusText(no.Status)+": "+dispatch.Sayable(no.Message))
+	blamed, sure := dispatch.Blames(no.Status, no.Error)
 	var err error
 	switch e := h.l.engine; {
 	case no.Status == http.StatusConflict && no.Error == "stale_fence":
 		h.l.mu.Lock()
 		h.lane.fence = max(h.lane.fence, no.HighestFence)
 		h.l.mu.Unlock()
+		h.l.turnedAway(h.lane, message)
 		_, err = e.Unsent(ctx, h.task, message)
 	case no.Status == http.StatusConflict:
 		h.l.mu.Lock()
@@ -222,10 +224,18 @@ func (h *held) refused(ctx context.Context, no *api.PullRefused) error {
 		if no.BusyWith != "" {
 			busy += " with " + h.l.hide(ctx, &h.task, dispatch.Sayable(no.BusyWith))
 		}
+		h.l.turnedAway(h.lane, "it says that it is idle and turns tasks away: "+busy)
 		_, err = e.Busy(ctx, h.task, busy)
-	case no.Status >= 500:
-		_, err = e.Refuse(ctx, h.task, message)
+	case blamed:
+		if spare, delay := h.l.failed(h.lane, h.task.Queue, message, sure); spare {
+			_, err = e.Spare(ctx, h.task, message, delay)
+		} else {
+			_, err = e.Refuse(ctx, h.task, message)
+		}
 	default:
+		h.l.mu.Lock()
+		h.l.well(h.lane) // it judged the task
+		h.l.mu.Unlock()
 		_, err = e.Reject(ctx, h.task, message)
 	}
 	return err

@@ -167,7 +167,9 @@ func TestRefusals(t *testing.T) {
 	}{
 		"busy":         {api.PullRefused{Status: 409, Error: "agent_busy", BusyWith: "task-9"}, signalbox.Pending, 0},
 		"stale fence":  {api.PullRefused{Status: 409, Error: "stale_fence", HighestFence: 77}, signalbox.Pending, 0},
-		"full disk":    {api.PullRefused{Status: 500, Error: "storage_error", Message: "no space"}, signalbox.Pending, 1},
+		"broken":       {api.PullRefused{Status: 500, Error: "internal_error", Message: "it broke"}, signalbox.Pending, 1},
+		"full disk":    {api.PullRefused{Status: 500, Error: "storage_error", Message: "no space"}, signalbox.Pending, 0},
+		"wrong token":  {api.PullRefused{Status: 401, Error: "unauthorized", Message: "which one?"}, signalbox.Pending, 0},
 		"wrong prompt": {api.PullRefused{Status: 400, Error: "validation_error", Message: "bad model"}, signalbox.Failed, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -217,7 +217,9 @@ func (l *Lanes) take(a *lane, c engine.Applied) {
 	r := a.runs[t.ID]
 	switch {
 	case t.State.InFlight() && !c.Partial:
-		l.putRun(a, t)
+		if l.putRun(a, t); c.From == signalbox.Dispatching && t.State == signalbox.Working {
+			l.well(a)
+		}
 	case t.State.InFlight() && (r == nil || r.task.Fence != t.Fence):
 		poke(l.reload) // who it is about is not told
 		return

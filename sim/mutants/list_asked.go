@@ -67,8 +67,8 @@ var askedMutants = []Mutant{
 		Text: "an agent is offered half as many tasks as it has slots",
 		File: "internal/dispatch/lane.go",
 		Edits: []Edit{{
-			"return l.health.room(max(0, l.row.Slots-l.inUse()))",
-			"return l.health.room(max(0, (l.row.Slots+1)/2-l.inUse()))",
+			"return l.health.Room(max(0, l.row.Slots-l.inUse()))",
+			"return l.health.Room(max(0, (l.row.Slots+1)/2-l.inUse()))",
 		}},
 		Package: "internal/dispatch", Tests: []string{"TestSlotsRunSideBySide"},
 	},

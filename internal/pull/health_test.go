@@ -1,0 +1,120 @@
+package pull_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// refuses is an agent that is given a task and does not take it.
+func (a *puller) refuses(status int, code string) {
+	a.h.t.Helper()
+	run := a.begins()
+	a.c.Runs = nil
+	_, err := a.report(run.QueueID, api.PullReport{Fence: run.Fence, Refused: &api.PullRefused{Status: status, Error: code, Message: "it broke"}})
+	a.h.must(err)
+}
+
+// given asks without waiting, and reports whether there was a task.
+func (a *puller) given() bool {
+	a.h.t.Helper()
+	got := a.claim(time.Millisecond)
+	if got.Task != nil {
+		a.has(got.Task)
+	}
+	return got.Task != nil
+}
+
+func (h *house) live(name string) engine.LiveAgent {
+	h.t.Helper()
+	live, ok := h.lanes.LiveAgent(name)
+	if !ok {
+		h.t.Fatalf("no agent %s", name)
+	}
+	return live
+}
+
+// An agent that fails is given nothing for a while, then one task, which decides.
+func TestAnAgentThatFailsIsGivenLess(t *testing.T) {
+	h := newHouse(t, brisk)
+	a := h.agent("far", 2)
+	var ids []string
+	for range 5 {
+		ids = append(ids, h.submit(engine.NewTask{}))
+	}
+	a.refuses(507, "")
+	closed := h.live("far")
+	if closed.Closed == nil || !closed.Held || !closed.BackedOff || !strings.Contains(closed.Message, "it broke") {
+		t.Errorf("after the failure: %+v, %s", closed.Closed, closed.Message)
+	}
+	if a.given() {
+		t.Fatal("it is given a task in its pause")
+	}
+	waiting := a.claiming(long)
+	h.pass(2 * time.Second)
+	got := <-waiting // it is woken when the pause is over
+	if got.Task == nil {
+		t.Fatalf("%+v", got)
+	}
+	a.has(got.Task)
+	if a.given() {
+		t.Fatal("it is given a second task before the first has decided")
+	}
+	a.accepts(got.Task)
+	if live := h.live("far"); live.Closed != nil || live.Held {
+		t.Errorf("after it took one: %+v", live)
+	}
+	if !a.given() {
+		t.Error("well again, it is given one task at a time")
+	}
+	for _, id := range ids {
+		if row := h.task(id); row.Attempts != 0 {
+			t.Errorf("%s paid %d attempts", id, row.Attempts)
+		}
+	}
+}
+
+// The task that was to decide comes back without a word of its agent: another
+// one decides.
+func TestATrialThatDecidesNothingIsMadeAgain(t *testing.T) {
+	h := newHouse(t, brisk)
+	a := h.agent("far", 1)
+	for range 3 { // the one that was refused waits longer than the pause
+		h.submit(engine.NewTask{})
+	}
+	a.refuses(507, "")
+	h.pass(2 * time.Second)
+	trial := a.begins()
+	_, err := h.engine.Cancel(t.Context(), trial.QueueID, "web")
+	h.must(err)
+	a.c.Runs = nil
+	_, err = a.report(trial.QueueID, api.PullReport{Fence: trial.Fence, Unknown: true})
+	h.must(err)
+	if next := a.begins(); next.QueueID == trial.QueueID {
+		t.Error("a cancelled task is given again")
+	}
+}
+
+// Who asks for tasks and turns each away is backed off; one that works is not.
+func TestAnAgentThatTurnsAllAwayIsBackedOff(t *testing.T) {
+	h := newHouse(t, noTick)
+	a := h.agent("far", 1)
+	id := h.submit(engine.NewTask{})
+	a.refuses(409, "agent_busy")
+	h.pass(time.Minute)
+	a.refuses(409, "agent_busy")
+	h.pass(time.Minute)
+	if a.given() {
+		t.Error("it is given a task at once after two that it turned away")
+	}
+	if live := h.live("far"); !live.BackedOff || live.Closed != nil || !strings.Contains(live.Message, "turns tasks away") {
+		t.Errorf("%+v", live)
+	}
+	if row := h.task(id); row.Attempts != 0 || row.State != signalbox.Pending {
+		t.Errorf("%+v", row)
+	}
+}
