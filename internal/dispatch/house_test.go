@@ -29,7 +29,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		_ = f.Value.Set("6")
+		_ = f.Value.Set("3")
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -94,7 +94,7 @@ func fast(h *house, _ *engine.Options) { h.clock.scale = 1000 }
 
 // impatient gives up on an answer soon.
 func impatient(h *house, _ *engine.Options) {
-	h.opts.DispatchTimeout, h.opts.AskTimeout = 200*time.Millisecond, 200*time.Millisecond // a well-behaved agent answers within it on a busy machine
+	h.opts.DispatchTimeout, h.opts.AskTimeout = 400*time.Millisecond, 400*time.Millisecond // a well-behaved agent answers within it on a busy machine
 }
 
 // freshConnections makes a connection for every request: that an agent refuses
