@@ -156,13 +156,16 @@ func New(cfg Config) (*Director, error) {
 	}
 	d := &Director{
 		cfg: cfg, engine: cfg.Engine, runs: withToolRuns(withPull(cfg.Runs, cfg.Pull), cfg.ToolTasks), log: cfg.Log,
-		hosts: newHostList(cfg.Addr, append(ownHost(cfg.Peers), cfg.Hosts...)), far: newFar(), identity: cfg.Identity, gate: newGate(cfg.Identity, cfg.Engine),
+		hosts: newHostList(cfg.Addr, append(ownHost(cfg.Peers), cfg.Hosts...)), identity: cfg.Identity, gate: newGate(cfg.Identity, cfg.Engine),
 		held: newHeld(), denials: newDenials(),
 		cross: http.NewCrossOriginProtection(), lookup: systemLookup,
 		started: cfg.Engine.Now(), cancelWait: cancelWait,
 	}
 	d.life, d.end = context.WithCancel(context.Background())
-	context.AfterFunc(d.life, d.far.close)
+	if cfg.Peers != nil {
+		d.far = newFar(cfg.Engine.DirectorsToken())
+		context.AfterFunc(d.life, d.far.close)
+	}
 	d.feed.init(cfg.Engine, cfg.Log)
 	d.terms.init(cfg.Engine.Now)
 	d.sight.init(d)

@@ -1,10 +1,14 @@
 package director_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -248,5 +253,45 @@ func TestExecutorsOfOtherDirectors(t *testing.T) {
 	bravo.expire()
 	if got := state(); got["commands@bravo"] != "down: its director has died or left" {
 		t.Errorf("%v", got)
+	}
+}
+
+// Who listens where a director was that has died, and whose lease still holds, gets
+// nothing of what is passed on to it, and what it answers is not believed.
+func TestAttackASquatterOfADirectorsPort(t *testing.T) {
+	r := newOthers(t, 2, withToken)
+	alfa, bravo := r.all[0], r.all[1]
+	token := bearer(secret)
+	coder := r.holds(bravo, "coder")
+	var made struct {
+		QueueID string `json:"queue_id"`
+	}
+	alfa.over("POST", "/api/queue/task", `{"prompt":"p","agent":"coder"}`, token).want(t, 201, &made)
+	bravo.runs.print(bravo.work(coder).ID, "Reading …\n")
+	var seen []string
+	var mu sync.Mutex
+	var squatter http.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		mu.Lock()
+		seen = append(seen, fmt.Sprint(q.Method, " ", q.URL, " ", q.Header, " ", string(body)))
+		mu.Unlock()
+		_, _ = io.WriteString(w, `{"queue_id":"`+made.QueueID+`","state":"working","text":"forged","next":6,"mac":"00"}`)
+	})
+	bravo.serve.Store(&squatter)
+	for _, path := range []string{"/api/queue/" + made.QueueID + "/output", "/api/agents/coder/terminal/token"} {
+		got := alfa.over("GET", path, "", token)
+		if bytes.Contains(got.body, []byte("forged")) {
+			t.Errorf("%s: the forged answer is believed: %s", path, got.body)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(seen) == 0 {
+		t.Fatal("the squatter was not asked for a proof")
+	}
+	for _, q := range seen {
+		if !strings.HasPrefix(q, "POST "+handshake.Path+" ") || strings.Contains(q, secret) || strings.Contains(q, made.QueueID) {
+			t.Errorf("the squatter was sent %s", q)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -27,20 +28,41 @@ const (
 // environment: what a caller has shown goes to that director and nowhere else.
 type far struct{ client *http.Client }
 
-func newFar() far {
+// newFar returns far for the directors of a store, who all know token. What
+// listens where one of them was has to prove that it does.
+func newFar(token string) far {
+	base := &http.Transport{
+		DialContext:            (&net.Dialer{Timeout: 2 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    2 * time.Second,
+		MaxIdleConnsPerHost:    32,
+		IdleConnTimeout:        time.Minute,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
 	return far{&http.Client{
-		Transport: &http.Transport{
-			DialContext:            (&net.Dialer{Timeout: 2 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
-			TLSHandshakeTimeout:    2 * time.Second,
-			MaxIdleConnsPerHost:    32,
-			IdleConnTimeout:        time.Minute,
-			MaxResponseHeaderBytes: 64 << 10,
-		},
+		Transport:     &farTransport{https: base, http: handshake.ToDirector(base, "http://", token)},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
 func (f far) close() { f.client.CloseIdleConnections() }
+
+// farTransport proves connections by http; by https the certificate does.
+type farTransport struct{ http, https http.RoundTripper }
+
+func (t *farTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme == "https" {
+		return t.https.RoundTrip(r)
+	}
+	return t.http.RoundTrip(r)
+}
+
+func (t *farTransport) CloseIdleConnections() {
+	for _, under := range []http.RoundTripper{t.http, t.https} {
+		if c, ok := under.(interface{ CloseIdleConnections() }); ok {
+			c.CloseIdleConnections()
+		}
+	}
+}
 
 // farRefusal is an error that another director answered with.
 type farRefusal struct{ said api.Error }

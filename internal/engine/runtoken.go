@@ -30,6 +30,10 @@ func (e *Engine) RunTokenOf(selector string) string {
 	return selector + "_" + base64.RawURLEncoding.EncodeToString(e.opts.Sealer.RunMAC(selector))
 }
 
+// DirectorsToken returns what only the directors of this store know, by which one
+// proves to another that it is one. It is sent to nobody, and no execution has it.
+func (e *Engine) DirectorsToken() string { return e.RunTokenOf(RunTokenPrefix + "directors") }
+
 var errNoRunToken = signalbox.Errorf(signalbox.CodeUnauthorized, "the token is not the right one")
 
 // ErrRunOver says that a token is right, but its execution has ended.
