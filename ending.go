@@ -11,6 +11,7 @@ func reject(c *Change, ev Event) error {
 	if c.Task.CancelRequested {
 		return endCancelled(c, ev)
 	}
+	c.Task.Attempts++
 	c.Task.LastError = ev.Message
 	return end(c, ev, ReasonRejected, ev.Message)
 }

@@ -35,7 +35,7 @@ var legal = []struct {
 	{"busy", [5]string{"!conflict", "pending free back", "cancelled/cancelled free", "!conflict", "!conflict"}},
 	{"refuse", [5]string{"!conflict", "pending free attempt", "cancelled/cancelled free attempt", "!conflict", "!conflict"}},
 	{"unsent", [5]string{"!conflict", "pending free answer", "cancelled/cancelled free answer", "!conflict", "!conflict"}},
-	{"reject", [5]string{"!conflict", "failed/rejected free", "cancelled/cancelled free", "!conflict", "!conflict"}},
+	{"reject", [5]string{"!conflict", "failed/rejected free attempt", "cancelled/cancelled free", "!conflict", "!conflict"}},
 
 	// The agent's word on the end counts in whatever state it comes.
 	{"finish completed", all("completed/completed free")},

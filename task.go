@@ -172,7 +172,7 @@ type Task struct {
 	Slot      int
 	Fence     int64  // 0: never claimed
 	TaskID    string // the agent's own id for it
-	Attempts  int    // dispatches that failed and count against MaxAttempts
+	Attempts  int    // dispatches that failed and count against MaxAttempts, that of a rejected task too
 	Claims    int    // all claims
 	NoAnswers int    // claims that ended without any answer, or at an agent that is closed; bounded by MaxNoAnswers
 	LastError string
@@ -187,16 +187,21 @@ type Task struct {
 
 // QueueStatus is the seed's word for how the task fared at submit: "running",
 // or "queued:N" with its place in line (seed execution-queue). A task that was
-// only put into a queue is "queued".
+// only put into a queue, or ended before it ran, is "queued".
 func (t *Task) QueueStatus() string {
 	switch {
 	case t.QueuedAs > 0:
 		return "queued:" + strconv.Itoa(t.QueuedAs)
-	case t.Mode == ModeQueue || t.Mode == ModeTool:
+	case t.Mode == ModeQueue || t.Mode == ModeTool || t.neverRan():
 		return "queued"
 	}
 	return "running"
 }
+
+func (t *Task) neverRan() bool { return t.State.Terminal() && t.StartedAt.IsZero() }
+
+// WasQueued reports whether the task had to wait: at its submit, or until it ended.
+func (t *Task) WasQueued() bool { return t.QueuedAs > 0 || t.neverRan() }
 
 // OrderKey is the key by which waiting tasks are taken: the time of
 // enqueueing in ms, less the bias of the priority. It is fixed when the task

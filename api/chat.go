@@ -134,7 +134,7 @@ type Lane struct {
 	CurrentExecution *Execution  `json:"current_execution"` // the first of executions, or null
 	QueueLength      int         `json:"queue_length"`
 	QueuedExecutions []Execution `json:"queued_executions"` // at most 1,000
-	Executions       []Execution `json:"executions"`        // all that hold a slot
+	Executions       []Execution `json:"executions"`        // all that hold a slot; one that was lost, and may still run, is running
 	Bypass           []Execution `json:"bypass"`            // isolated ones
 	Slots            int         `json:"slots"`
 	MaxQueueSize     int         `json:"max_queue_size"` // chats that may wait

@@ -25,7 +25,7 @@ func activityView(t *signalbox.Task) api.Activity {
 		ID: t.ID, Type: activityType(t), State: activityState(t.State), AgentName: agentOf(t), ParentActivityID: t.ParentID,
 		TriggeredBy: seedSource(t), RelatedExecutionID: t.ID, CreatedAt: t.CreatedAt, CompletedAt: timePtr(t.EndedAt),
 		Details: api.ActivityDetails{
-			ExecutionID: t.ID, QueueStatus: t.QueueStatus(), WasQueued: t.QueuedAs > 0, Message: t.Preview,
+			ExecutionID: t.ID, QueueStatus: t.QueueStatus(), WasQueued: t.WasQueued(), Message: t.Preview,
 			Tool: t.Tool, SessionID: t.SessionID, Job: t.SourceJob, Depth: t.Depth, Reason: string(t.Reason),
 		},
 	}

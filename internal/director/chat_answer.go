@@ -14,7 +14,7 @@ import (
 )
 
 func refView(t *signalbox.Task) api.ExecutionRef {
-	return api.ExecutionRef{ID: t.ID, QueueStatus: t.QueueStatus(), WasQueued: t.QueuedAs > 0}
+	return api.ExecutionRef{ID: t.ID, QueueStatus: t.QueueStatus(), WasQueued: t.WasQueued()}
 }
 
 func acceptedView(c *call, t *signalbox.Task, pos store.Position, eta *engine.ETA, message string) api.ChatAccepted {

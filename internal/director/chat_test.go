@@ -135,6 +135,9 @@ func TestChatWaitTimeout(t *testing.T) {
 			got := asked.answer()
 			e := got.wantChatError(t, http.StatusGatewayTimeout, "wait_timeout")
 			got.wantCall(t, e.Execution.ID)
+			if e.Execution.QueueStatus == "running" || !e.Execution.WasQueued {
+				t.Errorf("%s: a call that never ran: %+v", what, e.Execution)
+			}
 			row, err := b.store.Task(t.Context(), e.Execution.ID)
 			if err != nil || row.State != signalbox.Timeout || e.State != "timeout" || !e.Retryable || row.EndedAt.Sub(row.CreatedAt).Round(time.Second) != row.WaitUntil.Sub(row.CreatedAt) {
 				t.Errorf("%s: %+v %+v %v", what, e, row, err)

@@ -196,6 +196,10 @@ func TestHealthOfASlotThatIsWithheld(t *testing.T) {
 		t.Errorf("%+v", at)
 	}
 	b.face("coder", "withheld")
+	var lane api.Lane
+	if b.do("GET", "/api/agents/coder/queue", "").want(t, 200, &lane); !lane.IsBusy || lane.CurrentExecution == nil || lane.CurrentExecution.ID != id || lane.CurrentExecution.Status != "running" {
+		t.Errorf("the lane of an agent that may still run what was lost: %+v", lane)
+	}
 }
 
 func TestHealthOfQueues(t *testing.T) {

@@ -22,6 +22,11 @@ func (d *Director) lane(w http.ResponseWriter, r *http.Request) error {
 		Executions: executionViews(l.Running), Bypass: executionViews(l.Isolated), Slots: l.Slots,
 		MaxQueueSize: d.engine.MaxChats(), Paused: pauseViews(l.Pauses),
 	}
+	for i := range l.Withheld {
+		lost := executionView(&l.Withheld[i])
+		lost.Status = seedStatus(signalbox.Working) // as far as is known
+		out.Executions = append(out.Executions, lost)
+	}
 	if len(out.Executions) > 0 {
 		out.CurrentExecution = &out.Executions[0]
 	}

@@ -217,8 +217,8 @@ func TestFault06BusyCostsNoAttemptAnd4xxFailsAtOnce(t *testing.T) {
 	id := h.submit(engine.NewTask{})
 	h.start()
 	got := h.ends(id, signalbox.ReasonRejected)
-	if got.Attempts != 0 || got.Claims != 3 {
-		t.Errorf("%d attempts and %d claims, want 0 and 3", got.Attempts, got.Claims)
+	if got.Attempts != 1 || got.Claims != 3 {
+		t.Errorf("%d attempts and %d claims, want 1, the rejected one, and 3", got.Attempts, got.Claims)
 	}
 }
 

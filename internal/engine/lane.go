@@ -15,7 +15,7 @@ type Lane struct {
 	Slots    int
 	Running  []signalbox.Task // that hold a slot, by slot
 	Isolated []signalbox.Task // that hold a slot of the bypass
-	Withheld int              // slots of lost tasks that the agent may still be at, the bypass apart
+	Withheld []signalbox.Task // lost ones that the agent may still be at, by slot, the bypass apart
 	Waiting  []signalbox.Task // in its own queue, in order; at most MaxLane
 	Length   int              // of the queue
 	Pauses   []signalbox.Pause
@@ -25,7 +25,7 @@ type Lane struct {
 const MaxLane = 1000
 
 // Busy reports whether no slot is free.
-func (l *Lane) Busy() bool { return len(l.Running)+l.Withheld >= l.Slots }
+func (l *Lane) Busy() bool { return len(l.Running)+len(l.Withheld) >= l.Slots }
 
 // MaxChats is how many chats may wait for one agent.
 func (e *Engine) MaxChats() int { return e.opts.MaxChats }
@@ -73,19 +73,22 @@ func (e *Engine) laneSlots(ctx context.Context, l *Lane) error {
 		if s.Agent != l.Agent.Name {
 			continue
 		}
-		if s.Withheld { // it outlives its task
-			if !signalbox.Isolated(s.Slot) {
-				l.Withheld++
-			}
+		isolated := signalbox.Isolated(s.Slot)
+		if s.Withheld && isolated {
 			continue
 		}
 		t, err := e.store.Task(ctx, s.TaskID)
+		gone := signalbox.CodeOf(err) == signalbox.CodeNotFound
 		switch {
-		case signalbox.CodeOf(err) == signalbox.CodeNotFound:
+		case s.Withheld && gone: // the slot outlives its task
+			l.Withheld = append(l.Withheld, signalbox.Task{ID: s.TaskID, Agent: s.Agent})
+		case gone:
 		case err != nil:
 			return err
+		case s.Withheld:
+			l.Withheld = append(l.Withheld, t)
 		case !t.State.InFlight(): // it ended since the slots were read
-		case signalbox.Isolated(s.Slot):
+		case isolated:
 			l.Isolated = append(l.Isolated, t)
 		default:
 			l.Running = append(l.Running, t)

@@ -60,7 +60,7 @@ func (e *Engine) logFull(sub *store.Submission) {
 // a busy agent has attempt=1/3.
 func attemptOf(t *signalbox.Task, kind signalbox.EventKind) string {
 	n := t.Attempts
-	if kind != signalbox.EventRefuse {
+	if kind != signalbox.EventRefuse && kind != signalbox.EventReject {
 		n++
 	}
 	return fmt.Sprintf("%d/%d", n, t.MaxAttempts)

@@ -170,7 +170,7 @@ func TestRefusals(t *testing.T) {
 		"broken":       {api.PullRefused{Status: 500, Error: "internal_error", Message: "it broke"}, signalbox.Pending, 1},
 		"full disk":    {api.PullRefused{Status: 500, Error: "storage_error", Message: "no space"}, signalbox.Pending, 0},
 		"wrong token":  {api.PullRefused{Status: 401, Error: "unauthorized", Message: "which one?"}, signalbox.Pending, 0},
-		"wrong prompt": {api.PullRefused{Status: 400, Error: "validation_error", Message: "bad model"}, signalbox.Failed, 0},
+		"wrong prompt": {api.PullRefused{Status: 400, Error: "validation_error", Message: "bad model"}, signalbox.Failed, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t, noTick)
