@@ -135,6 +135,9 @@ func (r *run) limit(now time.Time) (reason signalbox.Reason, message string) {
 			inSeconds(r.d.opts.RunGrace), inSeconds(r.timeout()))
 	}
 	still := Standstill{For: now.Sub(c.progressAt), Reported: r.lane.status.Progress, Timeout: r.timeout()}
+	if r.d.opts.StallLimit == signalbox.StallByProgress {
+		still.For = r.heardAt.Sub(c.progressAt) // what an agent that is silent has not told counts as its silence
+	}
 	if message = Stalled(r.d.opts.StallLimit, r.d.engine.ExecutionTTL(), still); message != "" {
 		return signalbox.ReasonStalled, message
 	}

@@ -147,3 +147,15 @@ func TestRunThatWaitsForItsCallIsNotWedged(t *testing.T) {
 	h.clock.silenceFor(ttl)
 	h.ends(id, signalbox.ReasonStalled)
 }
+
+// An agent that says nothing is lost with its run, as on_lost wants it: that its
+// run stands still is not known.
+func TestRunOfASilentAgentIsLostAndNotWedged(t *testing.T) {
+	h := newHouse(t, byProgress, impatient)
+	a := h.agent(Options{})
+	h.start()
+	id := h.submit(engine.NewTask{})
+	h.untilState(id, signalbox.Working)
+	h.silent(a)
+	h.ends(id, signalbox.ReasonLost)
+}
