@@ -61,14 +61,14 @@ test-e2e:
 
 test-race:
 	$(REAL) GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) -race -skip '$(NORACE)' $$($(GO) list $(PACKAGES) | grep -vxF "$$($(GO) list $(CALM) ./$(SQLITE))")
-	GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) -race -skip '^TestContract$$' ./$(SQLITE)
+	GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) -race -skip '^TestContract$$|^TestCompare' ./$(SQLITE)
 
 test-calm:
 	$(REAL) $(GO) test $(FLAGS) $$($(GO) list $(CALM) | grep -vE '/(e2e|sim)$$')
 
 test-alone: # what the race detector is not for, or does not bear
 	$(GO) test $(FLAGS) -run '$(NORACE)' ./internal/engine $$($(GO) list ./internal/store/... | grep -vF sqlite)
-	$(GO) test $(FLAGS) -run '^TestContract$$' ./$(SQLITE) # 4 s; with the race detector minutes, all of them its own
+	$(GO) test $(FLAGS) -run '^TestContract$$|^TestCompare' ./$(SQLITE) # 6 s; with the race detector minutes, all of them its own
 	$(GO) test $(FLAGS) -run '$(BUBBLES)' ./internal/dispatch
 	$(GO) test $(FLAGS) -v ./sim
 	cd bench && $(GO) test -vet=off ./internal/measure ./internal/results ./internal/page # docs/benchmarks.md is what its figures make
