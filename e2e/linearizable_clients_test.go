@@ -105,6 +105,7 @@ type linAgent struct {
 	instance string
 	rng      *rand.Rand
 	manners  []int // shuffled: how it deals with the next tasks
+	turned   bool  // it turned the last one away: after a second one it would be backed off
 }
 
 func (l *linLine) agent(n int, rng *rand.Rand) *linAgent {
@@ -157,19 +158,25 @@ func (a *linAgent) run(t *api.AgentTask) {
 	}
 	manner := a.manners[0]
 	a.manners = a.manners[1:]
+	if manner == 0 && a.turned {
+		manner = 4
+	}
 	words := []string{"completed", "failed", "cancelled"}
 	in := linIn{id: t.QueueID, fence: t.Fence, taskID: fmt.Sprintf("task-%08x", t.Fence), word: words[a.rng.IntN(3)]}
-	say := func(verb string) { in.verb = verb; a.report(in) }
+	say := func(verb string) bool { in.verb = verb; return a.report(in) }
 	switch manner {
 	case 0: // to the back of the line
 		say("busy")
+		a.turned = true
 		return
 	case 1: // back to its place, and then it speaks of it all the same
 		say("forgot")
 		say("finish")
 		return
 	}
-	say("accept")
+	if say("accept") {
+		a.turned = false
+	}
 	say("finish")
 	switch manner {
 	case 2: // once more, and it changes its mind
@@ -181,7 +188,8 @@ func (a *linAgent) run(t *api.AgentTask) {
 	}
 }
 
-func (a *linAgent) report(in linIn) {
+// report returns whether the director took the agent's word.
+func (a *linAgent) report(in linIn) bool {
 	in.agent = a.name
 	rep := api.PullReport{Instance: a.instance, Fence: in.fence}
 	switch in.verb {
@@ -197,8 +205,9 @@ func (a *linAgent) report(in linIn) {
 			rep.Finished.Error = &api.AgentError{Type: map[string]string{"failed": "exit_nonzero", "cancelled": "cancelled"}[in.word], Message: "it " + in.word}
 		}
 	}
-	_, _ = a.until(a.who, in, func(ctx context.Context) (linOut, error) {
+	_, err := a.until(a.who, in, func(ctx context.Context) (linOut, error) {
 		_, err := a.c.Report(ctx, a.name, in.id, rep)
 		return linOut{}, err
 	})
+	return err == nil
 }
