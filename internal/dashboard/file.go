@@ -8,13 +8,15 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-// file is one file as it goes out, made once.
+// file is one file as it goes out. It is compressed when it is first asked for
+// so: all of them together take longer than the rest of a director's start.
 type file struct {
 	media string
 	plain body
-	gzip  body // none where it would be no smaller
+	gzip  func() body // without bytes where it would be no smaller
 }
 
 type body struct {
@@ -25,11 +27,17 @@ type body struct {
 func newFile(media string, content []byte) *file {
 	sum := sha256.Sum256(content)
 	tag := hex.EncodeToString(sum[:12])
-	f := &file{media: media, plain: body{content, `"` + tag + `"`}}
-	if packed := compress(content); len(packed) < len(content) {
-		f.gzip = body{packed, `"` + tag + `-gz"`}
+	return &file{
+		media: media,
+		plain: body{content, `"` + tag + `"`},
+		gzip: sync.OnceValue(func() body {
+			packed := compress(content)
+			if len(packed) >= len(content) {
+				return body{}
+			}
+			return body{packed, `"` + tag + `-gz"`}
+		}),
 	}
-	return f
 }
 
 func compress(content []byte) []byte {
@@ -52,9 +60,11 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", f.media)
 	h.Add("Vary", "Accept-Encoding")
 	b := f.plain
-	if f.gzip.bytes != nil && takesGzip(r.Header.Get("Accept-Encoding")) {
-		b = f.gzip
-		h.Set("Content-Encoding", "gzip")
+	if takesGzip(r.Header.Get("Accept-Encoding")) {
+		if packed := f.gzip(); packed.bytes != nil {
+			b = packed
+			h.Set("Content-Encoding", "gzip")
+		}
 	}
 	h.Set("ETag", b.etag)
 	if knows(r.Header.Get("If-None-Match"), b.etag) {
