@@ -110,12 +110,6 @@ func TestTransports(t *testing.T) {
 			if r := h.must("fails", `{}`); !r.IsError || !strings.Contains(string(r.Content), "it did not work") {
 				t.Errorf("a failing tool: %+v", r)
 			}
-			if name == "http-new" || name == "sse" || name == "websocket" { // the others are tried elsewhere
-				if msg := h.fails(signalbox.CodeTooLarge, "big", `{}`); !strings.Contains(msg, "larger than 16 MiB") {
-					t.Errorf("too large: %s", msg)
-				}
-			}
-			h.must("echo", `{"text":"and on"}`)
 			var words []gateway.Progress
 			_, err := h.Call(h.ctx(), gateway.Call{Tool: "srv__steps", Progress: func(p gateway.Progress) { words = append(words, p) }})
 			if err != nil {
@@ -127,6 +121,24 @@ func TestTransports(t *testing.T) {
 				}
 			}
 			if s := h.Server(); s.State != gateway.StateReady || s.Restarts != 0 || s.Tools != 6 {
+				t.Errorf("afterwards %+v", s)
+			}
+		})
+	}
+}
+
+// An answer beyond the limit fails its call alone. The other transports are
+// tried elsewhere.
+func TestAnAnswerBeyondTheLimitFailsItsCallAlone(t *testing.T) {
+	for _, kind := range []string{"http-new", "sse", "websocket"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			h := ready(t, webServer(t, kind), mcp.Options{})
+			if msg := h.fails(signalbox.CodeTooLarge, "big", `{}`); !strings.Contains(msg, "larger than 16 MiB") {
+				t.Errorf("too large: %s", msg)
+			}
+			h.must("echo", `{"text":"and on"}`)
+			if s := h.Server(); s.State != gateway.StateReady || s.Restarts != 0 {
 				t.Errorf("afterwards %+v", s)
 			}
 		})
