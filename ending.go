@@ -36,7 +36,7 @@ func finish(c *Change, ev Event) error {
 		t.TaskID = ev.TaskID
 	}
 	bind(c, ev.SessionID)
-	c.Result = ev.Result
+	leave(c, ev.Result)
 	if ev.Reason == ReasonCancelled || (t.StopReason != "" && ev.Reason != ReasonCompleted) {
 		return endCancelled(c, ev) // an agent that was told to stop may call that what it likes
 	}
@@ -61,7 +61,7 @@ func lost(c *Change, ev Event) error {
 		return err
 	}
 	t := &c.Task
-	c.Result = ev.Result
+	leave(c, ev.Result)
 	var err error
 	if t.OnLost == LostRequeue && !t.CancelRequested {
 		t.Attempts++
@@ -78,6 +78,13 @@ func lost(c *Change, ev Event) error {
 	return err
 }
 
+// leave notes what the execution left behind; nil: what an earlier one left stays.
+func leave(c *Change, r *Result) {
+	if c.Result = r; r != nil {
+		c.Task.ResultSize = r.Size()
+	}
+}
+
 func checkLoss(c *Change, ev Event) error {
 	if ev.Reason != ReasonLost && ev.Reason != ReasonInterrupted {
 		return Errorf(CodeConflict, "task %s: a loss has the reason lost or interrupted, not %q", c.Task.ID, ev.Reason)
@@ -89,7 +96,7 @@ func lostCancelling(c *Change, ev Event) error {
 	if err := checkLoss(c, ev); err != nil {
 		return err
 	}
-	c.Result = ev.Result
+	leave(c, ev.Result)
 	err := endCancelled(c, ev)
 	withhold(c, ev)
 	return err

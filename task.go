@@ -105,6 +105,20 @@ type Request struct {
 	EnvBy     EnvBy  `json:"env_by,omitempty"` // EnvByCaller where no admin gave the environment, else ""
 }
 
+// rowSize is about how much the rows of a task take beside its texts, with their
+// indexes and journal entries, in bytes.
+const rowSize = 1 << 10
+
+// Size is about how much a store takes for what was asked for and the row of its
+// task, in bytes. The environment is not counted: it goes when the task ends.
+func (r *Request) Size() int64 {
+	n := rowSize + len(r.Prompt) + len(r.SystemPrompt) + len(r.Arguments) + len(r.Metadata)
+	for _, tool := range r.AllowedTools {
+		n += len(tool)
+	}
+	return int64(n)
+}
+
 // Task is a task's row without its request and result, which a store keeps
 // apart because they can be large.
 type Task struct {
@@ -183,6 +197,21 @@ type Task struct {
 	// that fired. With StopMessage it becomes the reason of its end.
 	StopReason  Reason
 	StopMessage string
+
+	// RequestSize and ResultSize are what the store keeps of it, in bytes, as
+	// Request.Size and Result.Size count it: set where the one and the other are.
+	// A RequestSize of 0 is that of a release which did not count.
+	RequestSize, ResultSize int64
+}
+
+// Kept is how much it counts, once it has ended, against the bounds on what is
+// kept of ended tasks, in bytes. What was stored by a release that did not count
+// counts nothing: it goes with its time.
+func (t *Task) Kept() int64 {
+	if t.RequestSize == 0 {
+		return 0
+	}
+	return t.RequestSize + t.ResultSize
 }
 
 // QueueStatus is the seed's word for how the task fared at submit: "running",
@@ -234,6 +263,9 @@ type Result struct {
 	// nothing.
 	Answer string `json:"answer,omitempty"`
 }
+
+// Size is about how much a store takes for it, in bytes.
+func (r *Result) Size() int64 { return int64(len(r.Output) + len(r.Tail) + len(r.Answer)) }
 
 // TailBytes bounds the tail of a run's log that the director keeps, 128 KiB.
 const TailBytes = 128 << 10

@@ -104,6 +104,11 @@ func openService(ctx context.Context, cfg config.Config, home string, out stream
 	return s, s.assemble(ctx, sealer)
 }
 
+// keep is what the configuration says of ended tasks.
+func keep(q *config.Queue) engine.Keep {
+	return engine.Keep{For: q.Retention, Bytes: int64(q.RetentionBytes), OwnerBytes: int64(q.CallerRetentionBytes)}
+}
+
 func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error) {
 	q := s.cfg.Queue
 	timed := telemetry.TimeStore(s.store)
@@ -119,7 +124,7 @@ func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error)
 	s.otel = startOTel(ctx, metrics, s.log)
 	traces := s.otel.Tasks(s.engine)
 	s.dispatch = dispatch.New(s.engine, dispatch.Options{
-		DispatchTimeout: q.DispatchTimeout, SessionGrace: s.cfg.SessionGrace, Retention: q.Retention, Log: s.log,
+		DispatchTimeout: q.DispatchTimeout, SessionGrace: s.cfg.SessionGrace, Keep: keep(&q), Log: s.log,
 		StallLimit: s.cfg.StallLimit, RunGrace: s.cfg.RunGrace, Traces: traces, Transport: hookTransport(),
 		Holds: s.others.holds(), Relisted: s.others.relisted, Generation: s.others.generation(),
 	})

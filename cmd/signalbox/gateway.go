@@ -59,7 +59,7 @@ func openAlone(ctx context.Context, cfg config.Config, out streams) (g *alone, e
 		return nil, err
 	}
 	g.engine = engine.New(memory.New(memory.Options{}), engine.Options{Log: log, Sealer: sealer, MaxCommands: cfg.Commands.MaxWaiting})
-	g.dispatch = dispatch.New(g.engine, dispatch.Options{Retention: cfg.Queue.Retention, Log: log})
+	g.dispatch = dispatch.New(g.engine, dispatch.Options{Keep: keep(&cfg.Queue), Log: log})
 	g.metrics = telemetry.NewMetrics(g.engine)
 	defer func() {
 		if err != nil {

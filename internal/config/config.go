@@ -97,7 +97,11 @@ type Queue struct {
 	AgeStep         time.Duration    // waiting time that one step of priority is worth, 0 to 24h; default 60s
 	Retention       time.Duration    // how long ended tasks stay readable, 1m to 10 years; default 168h
 	SubmitTasks     int              // tasks that one caller without the right admin may submit in a minute, 0 to 1000000; 0: any number; default 1000
-	SubmitBytes     int              // and bytes of their prompts, arguments and env, 0 to 1 TiB; 0: any number; default 16 MiB
+	// RetentionBytes bounds what is kept of ended tasks before Retention is over,
+	// CallerRetentionBytes that of one caller; 0 or 1 MiB to 1 PiB; 0: any number;
+	// defaults 8 GiB and 1 GiB.
+	RetentionBytes, CallerRetentionBytes int
+	SubmitBytes                          int // and bytes of their prompts, arguments and env, 0 to 1 TiB; 0: any number; default 16 MiB
 }
 
 // Bypass bounds the executions beside the queue.
@@ -203,6 +207,7 @@ func Default(home string) Config {
 			MaxSize: 50, ChatMaxSize: 3, WaitTimeout: 120 * time.Second, MaxAttempts: 3, OnLost: signalbox.LostFail,
 			DispatchTimeout: 30 * time.Second, AgeStep: time.Minute, Retention: 168 * time.Hour,
 			SubmitTasks: 1000, SubmitBytes: 16 << 20,
+			RetentionBytes: 8 << 30, CallerRetentionBytes: 1 << 30,
 		},
 		Bypass:       Bypass{Fleet: 16},
 		ExecutionTTL: 600 * time.Second,

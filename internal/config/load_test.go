@@ -180,7 +180,7 @@ openapiSpecs:
 	if !reflect.DeepEqual(c.Agents, agents) {
 		t.Errorf("agents: %+v", c.Agents)
 	}
-	queue := config.Queue{MaxSize: 7, ChatMaxSize: 4, WaitTimeout: 90 * time.Second, Fleet: 20, MaxAttempts: 5, OnLost: signalbox.LostRequeue, DispatchTimeout: 45 * time.Second, AgeStep: 1500 * time.Millisecond, Retention: 24 * time.Hour, SubmitTasks: 1000, SubmitBytes: 16 << 20}
+	queue := config.Queue{MaxSize: 7, ChatMaxSize: 4, WaitTimeout: 90 * time.Second, Fleet: 20, MaxAttempts: 5, OnLost: signalbox.LostRequeue, DispatchTimeout: 45 * time.Second, AgeStep: 1500 * time.Millisecond, Retention: 24 * time.Hour, RetentionBytes: 8 << 30, CallerRetentionBytes: 1 << 30, SubmitTasks: 1000, SubmitBytes: 16 << 20}
 	if c.Queue != queue || c.Log != (config.Log{Format: "json", Level: "debug"}) {
 		t.Errorf("%+v %+v", c.Queue, c.Log)
 	}

@@ -64,6 +64,8 @@ var settings = schema[Config]{
 	duration("queue.age_step", 0, day, func(c *Config) *time.Duration { return &c.Queue.AgeStep }),
 	whole("queue.submit_tasks", 0, 1_000_000, func(c *Config) *int { return &c.Queue.SubmitTasks }),
 	whole("queue.submit_bytes", 0, 1<<40, func(c *Config) *int { return &c.Queue.SubmitBytes }),
+	whole("queue.retention_bytes", 0, 1<<50, func(c *Config) *int { return &c.Queue.RetentionBytes }),
+	whole("queue.caller_retention_bytes", 0, 1<<50, func(c *Config) *int { return &c.Queue.CallerRetentionBytes }),
 	duration("queue.retention", time.Minute, 3650*day, func(c *Config) *time.Duration { return &c.Queue.Retention }),
 
 	whole("bypass.slots", 0, signalbox.MaxAgentSlots, func(c *Config) *int { return &c.Bypass.Slots }),

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 func TestEventsBeginNow(t *testing.T) {
@@ -113,7 +114,7 @@ func TestEventsReset(t *testing.T) {
 	// What was asked for has been pruned.
 	c.pass(time.Hour)
 	b.notes(5)
-	if _, err := b.store.Prune(t.Context(), c.now(), 100); err != nil {
+	if _, err := b.store.Prune(t.Context(), store.Pruning{Ended: c.now(), Limit: 100}); err != nil {
 		t.Fatal(err)
 	}
 	oldest, newest, err := b.engine.Read().JournalRange(t.Context())
@@ -150,9 +151,9 @@ func TestASlowReaderIsToldOfTheGap(t *testing.T) {
 		c.pass(time.Hour)
 		b.notes(1)
 		for {
-			if n, err := b.store.Prune(t.Context(), c.now(), 1000); err != nil {
+			if did, err := b.store.Prune(t.Context(), store.Pruning{Ended: c.now(), Limit: 1000}); err != nil {
 				t.Fatal(err)
-			} else if n == 0 {
+			} else if did.Tasks == 0 {
 				break
 			}
 		}

@@ -197,16 +197,31 @@ func (d *Dispatcher) goneFor() map[string]time.Duration {
 	return gone
 }
 
+// pruneSteps bounds one round of prune: each step looks at some 500 tasks.
+const pruneSteps = 100
+
 func (d *Dispatcher) prune(ctx context.Context) {
-	for ctx.Err() == nil {
-		n, err := d.engine.Prune(ctx, d.opts.Retention)
+	for n := 0; n < pruneSteps && ctx.Err() == nil; n++ {
+		did, err := d.engine.Prune(ctx, d.opts.Keep)
 		if err != nil {
 			d.log.Error("ended tasks not pruned", "error", err)
 			return
 		}
-		if n == 0 {
+		if did.Tasks > 0 {
+			d.log.Info("", "queue", "pruned", "tasks", did.Tasks)
+		}
+		if n == 0 && did.Over > 0 {
+			d.log.Warn("more is kept of ended tasks than queue.retention_bytes: the oldest are forgotten before queue.retention is over",
+				"over_bytes", did.Over)
+		}
+		for owner, over := range did.Owners {
+			if n == 0 {
+				d.log.Warn("more is kept of one caller's ended tasks than queue.caller_retention_bytes: its oldest are forgotten before queue.retention is over",
+					"caller", owner, "over_bytes", over)
+			}
+		}
+		if !did.More {
 			return
 		}
-		d.log.Info("", "queue", "pruned", "tasks", n)
 	}
 }

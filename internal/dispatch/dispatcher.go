@@ -38,7 +38,7 @@ type Options struct {
 	Confirm         time.Duration // after which "never seen" is asked for again, and then believed
 	Probe           time.Duration // silence of an agent after which it is asked for its status
 	SessionGrace    time.Duration // absence of an agent before its session tasks are dealt with
-	Retention       time.Duration // for which ended tasks stay readable
+	Keep            engine.Keep   // of ended tasks
 	Tick            time.Duration // the backstop behind the events
 	// StallLimit stops a run that made no progress for so long; 0: no limit, or
 	// signalbox.StallByProgress.
@@ -128,7 +128,7 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	def(&opts.DispatchTimeout, DefaultDispatchTimeout)
 	def(&opts.PollInterval, DefaultPollInterval)
 	def(&opts.SessionGrace, DefaultSessionGrace)
-	def(&opts.Retention, DefaultRetention)
+	def(&opts.Keep.For, DefaultRetention)
 	def(&opts.Tick, DefaultTick)
 	def(&opts.FollowWait, DefaultFollowWait)
 	def(&opts.AskTimeout, DefaultAskTimeout)

@@ -101,10 +101,53 @@ func stranded(t signalbox.Task, agent string, gone time.Duration) string {
 		t.SessionID, agent, gone.Round(time.Second), agent).Message
 }
 
-// Prune forgets tasks that ended before the retention period and returns how
-// many. It works in small steps.
-func (e *Engine) Prune(ctx context.Context, retention time.Duration) (int, error) {
-	return e.store.Prune(ctx, e.Now().Add(-retention), batch)
+// Keep bounds what is kept of ended tasks. A bound of 0 bytes is none; bytes are
+// counted as signalbox.Task.Kept does.
+type Keep struct {
+	For        time.Duration
+	Bytes      int64 // of all tasks: the oldest go first, whoever's
+	OwnerBytes int64 // of the tasks of one owner; that of nobody in particular is bounded with all
+}
+
+// Pruned is what one step of Prune forgot.
+type Pruned struct {
+	Tasks  int              // for whatever reason
+	Owners map[string]int64 // those with more than OwnerBytes, and by how much, before the step
+	Over   int64            // by how much there was more than Bytes
+	More   bool             // there may be more to forget
+}
+
+// Prune forgets ended tasks beyond what is to be kept, in a small step. Those of
+// owners who have too much are sought from the oldest end on: the next step goes
+// on where this one stopped.
+func (e *Engine) Prune(ctx context.Context, keep Keep) (Pruned, error) {
+	kept, err := e.store.Kept(ctx)
+	if err != nil {
+		return Pruned{}, err
+	}
+	var did Pruned
+	sum := int64(0)
+	for owner, bytes := range kept {
+		sum += bytes
+		if over := bytes - keep.OwnerBytes; keep.OwnerBytes > 0 && over > 0 && owner != "" {
+			if did.Owners == nil {
+				did.Owners = map[string]int64{}
+			}
+			did.Owners[owner] = over
+		}
+	}
+	if keep.Bytes > 0 {
+		did.Over = max(0, sum-keep.Bytes)
+	}
+	old, err := e.store.Prune(ctx, store.Pruning{Ended: e.Now().Add(-keep.For), Bytes: did.Over, Limit: batch})
+	did.Tasks, did.More = old.Tasks, old.Next != store.EndedSpot{}
+	if err != nil || len(did.Owners) == 0 || did.More {
+		return did, err
+	}
+	theirs, err := e.store.Prune(ctx, store.Pruning{Owners: did.Owners, After: e.pruned, Limit: batch})
+	did.Tasks, did.More = did.Tasks+theirs.Tasks, theirs.Next != store.EndedSpot{}
+	e.pruned = theirs.Next
+	return did, err
 }
 
 // waiting lists all pending tasks of a queue.

@@ -1,12 +1,14 @@
 package engine_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 func TestWakeMakesDueTasksReady(t *testing.T) {
@@ -237,16 +239,116 @@ func TestPrune(t *testing.T) {
 	b.run(a, time.Second)
 	waiting := b.submit(engine.NewTask{})
 	b.pass(23 * time.Hour)
-	if n, err := b.Prune(t.Context(), 24*time.Hour); err != nil || n != 0 {
-		t.Errorf("%d pruned within the retention, %v", n, err)
+	keep := engine.Keep{For: 24 * time.Hour}
+	if did, err := b.Prune(t.Context(), keep); err != nil || did.Tasks != 0 || did.More {
+		t.Errorf("%+v pruned within the retention, %v", did, err)
 	}
 	b.task(old.ID) // still readable
 	b.pass(2 * time.Hour)
-	n, err := b.Prune(t.Context(), 24*time.Hour)
-	if err != nil || n != 1 {
-		t.Errorf("%d pruned, %v", n, err)
+	if did, err := b.Prune(t.Context(), keep); err != nil || did.Tasks != 1 {
+		t.Errorf("%+v pruned, %v", did, err)
 	}
-	_, err = b.Read().Task(t.Context(), old.ID)
+	_, err := b.Read().Task(t.Context(), old.ID)
 	wantCode(t, err, signalbox.CodeNotFound, "")
 	b.task(waiting.ID)
+}
+
+// ended is what is stored of ended tasks, oldest first.
+func (b *box) ended() (ids []string) {
+	b.t.Helper()
+	page, err := b.Read().History(b.t.Context(), store.HistoryQuery{Limit: 1000})
+	b.must(err)
+	for _, t := range slices.Backward(page.Tasks) {
+		ids = append(ids, t.ID)
+	}
+	return ids
+}
+
+// flood is what a caller submits and cancels, so many bytes a task.
+func (b *box) flood(who signalbox.Principal, tasks, size int) (ids []string) {
+	b.t.Helper()
+	for range tasks {
+		b.pass(time.Millisecond)
+		t := b.submit(engine.NewTask{Prompt: strings.Repeat("x", size), By: who})
+		_, err := b.Cancel(b.t.Context(), t.ID, "its caller")
+		b.must(err)
+		ids = append(ids, t.ID)
+	}
+	return ids
+}
+
+func (b *box) prune(keep engine.Keep) (did engine.Pruned) {
+	b.t.Helper()
+	for n := 0; ; n++ {
+		step, err := b.Prune(b.t.Context(), keep)
+		b.must(err)
+		if n == 0 {
+			did = step
+		} else {
+			did.Tasks += step.Tasks
+		}
+		if !step.More {
+			return did
+		}
+	}
+}
+
+// A caller with the right submit alone cannot fill the store, and pushes out no
+// task but its own.
+func TestEndedTasksOfACallerAreBounded(t *testing.T) {
+	b := newBox(t)
+	ci := signalbox.Principal{Kind: signalbox.PrincipalService, ID: "ci", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}
+	ann := signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "ann", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}
+	keep := engine.Keep{For: 24 * time.Hour, Bytes: 1 << 20, OwnerBytes: 100 << 10}
+	annes := b.flood(ann, 40, 100)
+	nobodys := b.flood(signalbox.Principal{}, 600, 10)
+	flood := b.flood(ci, 150, 1000)
+	annes = append(annes, b.flood(ann, 5, 100)...)
+	did := b.prune(keep)
+	kept, err := b.Read().Kept(t.Context())
+	b.must(err)
+	last := b.task(flood[149])
+	one := last.Kept()
+	if got := kept[ci.Key()]; got > keep.OwnerBytes || got <= keep.OwnerBytes-one || did.Tasks != 150-int(keep.OwnerBytes/one) {
+		t.Errorf("%d bytes are kept of the caller, %d tasks went: each takes %d", got, did.Tasks, one)
+	}
+	if len(did.Owners) != 1 || did.Owners[ci.Key()] != 150*one-keep.OwnerBytes || did.Over != 0 {
+		t.Errorf("it says %+v", did)
+	}
+	left := b.ended()
+	for _, id := range slices.Concat(annes, nobodys, flood[did.Tasks:]) {
+		if !slices.Contains(left, id) {
+			t.Fatalf("task %s is gone", id)
+		}
+	}
+	// It goes on: what comes in goes out, and the search goes on where it stopped.
+	for range 3 {
+		b.flood(ci, 20, 1000)
+		if did := b.prune(keep); did.Tasks != 20 {
+			t.Errorf("%d of 20 more went: %+v", did.Tasks, did)
+		}
+	}
+	if got := len(b.ended()); got != len(left) {
+		t.Errorf("%d tasks are left, want %d", got, len(left))
+	}
+	if did := b.prune(keep); did.Tasks != 0 || len(did.Owners) != 0 {
+		t.Errorf("%+v went, and all was bounded", did)
+	}
+}
+
+func TestEndedTasksAreBoundedInAll(t *testing.T) {
+	b := newBox(t)
+	all := b.flood(signalbox.Principal{}, 1500, 10)
+	first := b.task(all[0])
+	one := first.Kept()
+	did := b.prune(engine.Keep{For: 24 * time.Hour, Bytes: 100 * one, OwnerBytes: one})
+	if did.Over != 1400*one || did.Tasks != 1400 {
+		t.Errorf("%+v", did)
+	}
+	if left := b.ended(); !slices.Equal(left, all[1400:]) {
+		t.Errorf("%d are left", len(left))
+	}
+	if did := b.prune(engine.Keep{For: 24 * time.Hour}); did.Tasks != 0 {
+		t.Errorf("%+v went without a bound", did)
+	}
 }

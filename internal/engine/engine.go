@@ -68,6 +68,7 @@ type Engine struct {
 	following atomic.Bool                 // other directors are over the same store
 	book      callBook
 	rates     rates
+	pruned    store.EndedSpot // where the search for tasks of owners who have too much goes on
 }
 
 // New returns an engine over a store.

@@ -64,6 +64,10 @@ func (e *Engine) Restore(ctx context.Context, in Transfer, requeue bool) (signal
 		in.Result = &signalbox.Result{}
 	}
 	t.Slot, t.Fence = 0, 0 // fences are of one store
+	t.RequestSize, t.ResultSize = in.Request.Size(), 0
+	if in.Result != nil {
+		t.ResultSize = in.Result.Size()
+	}
 	after, err := e.store.Restore(ctx, store.Restored{Task: *t, Request: in.Request, Result: in.Result, Now: now})
 	if err != nil {
 		return *t, err

@@ -209,6 +209,7 @@ func (e *Engine) submission(n NewTask, from call) (store.Submission, error) {
 			r.EnvBy = signalbox.EnvByCaller
 		}
 	}
+	t.RequestSize = r.Size()
 	sub.Task, sub.Request = t, r
 	return sub, nil
 }

@@ -107,6 +107,15 @@ func (w *Store) History(ctx context.Context, q store.HistoryQuery) (got store.Hi
 	return got, err
 }
 
+// Kept implements store.Reader.
+func (w *Store) Kept(ctx context.Context) (got map[string]int64, err error) {
+	err = w.read(ctx, "Kept", func(ctx context.Context) error {
+		got, err = w.Store.Kept(ctx)
+		return err
+	})
+	return got, err
+}
+
 // Durations implements store.Reader.
 func (w *Store) Durations(ctx context.Context, agent string, limit int) (got []time.Duration, err error) {
 	err = w.read(ctx, "Durations", func(ctx context.Context) error {

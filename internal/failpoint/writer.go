@@ -216,9 +216,9 @@ func (w *Store) Tickets(ctx context.Context, s store.TicketStep) (got []store.Ti
 }
 
 // Prune implements store.Writer.
-func (w *Store) Prune(ctx context.Context, ended time.Time, limit int) (got int, err error) {
+func (w *Store) Prune(ctx context.Context, p store.Pruning) (got store.Pruned, err error) {
 	err = w.write(ctx, "Prune", func(ctx context.Context) error {
-		got, err = w.Store.Prune(ctx, ended, limit)
+		got, err = w.Store.Prune(ctx, p)
 		return err
 	})
 	return got, err

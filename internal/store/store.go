@@ -136,10 +136,10 @@ type Writer interface {
 	// written; a step that changes nothing writes nothing.
 	Tickets(ctx context.Context, s TicketStep) ([]Ticket, error)
 
-	// Prune forgets tasks that ended before ended, with their requests and
-	// results, and journal entries older than ended, at most limit tasks. It
-	// returns how many tasks went.
-	Prune(ctx context.Context, ended time.Time, limit int) (int, error)
+	// Prune forgets ended tasks, with their requests and results, as p says;
+	// and with a p.Ended what else is that old: journal entries, and sessions
+	// that nobody has used since and no task names.
+	Prune(ctx context.Context, p Pruning) (Pruned, error)
 }
 
 // Reader holds the reads. They see every write that was acknowledged before
@@ -180,6 +180,9 @@ type Reader interface {
 	SessionTasks(ctx context.Context, sessionID string, limit int) ([]signalbox.Task, error)
 	// History lists ended tasks, newest end first.
 	History(ctx context.Context, q HistoryQuery) (HistoryPage, error)
+	// Kept returns how many bytes ended tasks take, by owner, as Task.Kept counts
+	// them; no zero entries.
+	Kept(ctx context.Context) (map[string]int64, error)
 	// Durations returns the run times of the newest completed tasks of an
 	// agent, newest first, at most limit, and at most as many as the store
 	// keeps: 100 or more, fewer after a restart if they are long ago.

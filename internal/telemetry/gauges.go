@@ -29,6 +29,7 @@ const (
 type gauges struct {
 	engine                                       *engine.Engine
 	depth, head, oldest, limit, maxSize, pauses  *prometheus.Desc
+	kept                                         *prometheus.Desc
 	inFlight, agents, slots, inUse               *prometheus.Desc
 	info, up                                     *prometheus.Desc
 	toolSlots, toolInUse                         *prometheus.Desc
@@ -45,6 +46,7 @@ func newGauges(e *engine.Engine) *gauges {
 		head:       desc("signalbox_queue_head_age_seconds", "Age of the task that stands first, by queue; of the queues that signalbox_queue_depth names.", "queue"),
 		limit:      desc("signalbox_limit_waiting", "Pending tasks, by the limit that they count against: work, chat (of all agents), bypass, commands, calls.", "limit"),
 		pauses:     desc("signalbox_pauses", "Pauses that are in force: of a queue, an agent or all."),
+		kept:       desc("signalbox_ended_tasks_bytes", "Bytes that are kept of ended tasks, as queue.retention_bytes bounds them."),
 		slots:      desc("signalbox_agent_slots", "Slots of the agents that are up."),
 		inUse:      desc("signalbox_agent_slots_in_use", "Of these, slots that an execution holds."),
 		maxSize:    desc("signalbox_queue_max_size", "Pending tasks that the limit work allows."),
@@ -64,7 +66,7 @@ func newGauges(e *engine.Engine) *gauges {
 
 func (g *gauges) Describe(c chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		g.depth, g.head, g.oldest, g.limit, g.maxSize, g.pauses, g.inFlight, g.agents, g.slots, g.inUse, g.info, g.up, g.toolSlots, g.toolInUse,
+		g.depth, g.head, g.oldest, g.limit, g.maxSize, g.pauses, g.kept, g.inFlight, g.agents, g.slots, g.inUse, g.info, g.up, g.toolSlots, g.toolInUse,
 		g.stepLimit, g.stepCalls, g.stepQueued, g.stepExempt,
 	} {
 		c <- d
@@ -114,6 +116,13 @@ func (g *gauges) Collect(c chan<- prometheus.Metric) {
 	}
 	if pauses, err := g.engine.Read().Pauses(ctx); err == nil {
 		set(g.pauses, float64(len(pauses)))
+	}
+	if kept, err := g.engine.Read().Kept(ctx); err == nil {
+		sum := int64(0)
+		for _, bytes := range kept {
+			sum += bytes
+		}
+		set(g.kept, float64(sum))
 	}
 }
 

@@ -27,7 +27,7 @@ var commandMutants = []Mutant{
 		Text: "pruning leaves the journal as it is",
 		File: "internal/store/memory/prune.go",
 		Edits: []Edit{{
-			"s.pruneJournal(ended)\n",
+			"s.pruneJournal(p.Ended)\n",
 			"",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/prune"},

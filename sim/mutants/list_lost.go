@@ -7,10 +7,20 @@ var lostMutants = []Mutant{
 		Text: "ended tasks are pruned with the next round, whatever the retention",
 		File: "internal/engine/care.go",
 		Edits: []Edit{{
-			"e.Now().Add(-retention)",
-			"e.Now().Add(retention-retention)",
+			"e.Now().Add(-keep.For)",
+			"e.Now().Add(keep.For-keep.For)",
 		}},
 		Package: "internal/engine", Tests: []string{"TestPrune"},
+	},
+	{
+		Name: "outcome-pushed-out-by-others", Fault: "work-queue 7",
+		Text: "where one caller has too much, the oldest ended tasks go, whoever's they are",
+		File: "internal/store/prune.go",
+		Edits: []Edit{{
+			"whoevers <= 0 && owners[t.Owner] == 0",
+			"whoevers <= 0 && len(owners) == 0",
+		}},
+		Package: "internal/engine", Tests: []string{"TestEndedTasksOfACallerAreBounded"},
 	},
 	{
 		Name: "failed-commit-acknowledged", Fault: "work-queue 8",

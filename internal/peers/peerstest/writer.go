@@ -138,6 +138,6 @@ func (v *View) Tickets(ctx context.Context, s store.TicketStep) ([]store.Ticket,
 }
 
 // Prune implements store.Writer.
-func (v *View) Prune(ctx context.Context, ended time.Time, limit int) (int, error) {
-	return verb(ctx, v, func(to store.Store) (int, error) { return to.Prune(ctx, ended, limit) })
+func (v *View) Prune(ctx context.Context, p store.Pruning) (store.Pruned, error) {
+	return verb(ctx, v, func(to store.Store) (store.Pruned, error) { return to.Prune(ctx, p) })
 }

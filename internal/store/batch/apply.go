@@ -52,6 +52,8 @@ func (v *apply) run(x *set) error {
 	if x.short {
 		if c.Task.State == signalbox.Pending {
 			x.guess([]string{c.Task.Queue}, c.Task.Limit)
+		} else if c.Task.State.Terminal() {
+			x.wantCounter(x.kept(c.Task.Owner))
 		}
 		return errShort
 	}

@@ -11,10 +11,15 @@ type queueCount struct {
 	queue string
 	QueueCount
 	known, changed bool
-	// biased is how many of those that wait have a priority other than the
-	// usual one, kept in a doc where there are any.
-	biased                     int
-	biasedKnown, biasedChanged bool
+	biased         *counter // of those that wait: the ones with a priority other than the usual one
+}
+
+// counter is a number that is kept in a doc where it is not 0: of all directors
+// where it is known, else what the batch changed of it.
+type counter struct {
+	key            DocKey
+	n              int64
+	known, changed bool
 }
 
 type limitCount struct {
@@ -26,7 +31,7 @@ type limitCount struct {
 func (x *set) queue(name string) *queueCount {
 	c := x.queues[name]
 	if c == nil {
-		c = &queueCount{queue: name}
+		c = &queueCount{queue: name, biased: x.counter(kindBiased, name)}
 		x.queues[name] = c
 	}
 	return c
@@ -90,7 +95,7 @@ func (x *set) guess(queues []string, limits ...string) {
 		if !c.known {
 			x.want.queue(q)
 		}
-		x.wantBiased(c)
+		x.wantCounter(c.biased)
 	}
 	for _, l := range limits {
 		if !x.limit(l).known {
@@ -99,34 +104,53 @@ func (x *set) guess(queues []string, limits ...string) {
 	}
 }
 
-// knowsBiased reports whether the set knows how many tasks of a queue have a
-// priority of their own.
-func (x *set) knowsBiased(c *queueCount) bool {
-	if c.biasedKnown {
+func (x *set) counter(kind, id string) *counter {
+	key := DocKey{kind, id}
+	c := x.counters[key]
+	if c == nil {
+		c = &counter{key: key}
+		x.counters[key] = c
+	}
+	return c
+}
+
+func (x *set) add(c *counter, n int64) {
+	c.n += n
+	if !c.changed {
+		c.changed = true
+		x.counted = append(x.counted, c)
+	}
+}
+
+// knows reports whether the set knows a number as it is over all directors.
+func (x *set) knows(c *counter) bool {
+	if c.known {
 		return true
 	}
-	r := x.docs.kind(kindBiased).rows[c.queue]
+	r := x.docs.kind(c.key.Kind).rows[c.key.ID]
 	if r == nil {
 		return false
 	}
-	c.biased += counted(r)
-	c.biasedKnown = true
+	if r.doc.Body != nil {
+		c.n += r.doc.Sort
+	}
+	c.known = true
 	return true
 }
 
-// wantBiased wants to know it.
-func (x *set) wantBiased(c *queueCount) {
-	if !x.knowsBiased(c) {
-		x.want.doc(DocKey{kindBiased, c.queue})
+// wantCounter wants to know it.
+func (x *set) wantCounter(c *counter) {
+	if !x.knows(c) {
+		x.want.doc(c.key)
 	}
 }
 
-// putBiased stores it.
-func (x *set) putBiased(c *queueCount) {
-	if c.biased == 0 {
-		x.drop(kindBiased, c.queue)
+// putCounter stores it.
+func (x *set) putCounter(c *counter) {
+	if c.n == 0 {
+		x.drop(c.key.Kind, c.key.ID)
 	} else {
-		x.put(kindBiased, c.queue, int64(c.biased), []byte{1}, nil)
+		x.put(c.key.Kind, c.key.ID, c.n, []byte{1}, nil)
 	}
 }
 
@@ -135,7 +159,7 @@ func (x *set) putBiased(c *queueCount) {
 // and so their order is that of their places.
 func (x *set) standsLast(t *signalbox.Task) store.Position {
 	c := x.queue(t.Queue)
-	if t.Bias != 0 || !c.known || !x.knowsBiased(c) || c.biased > 0 {
+	if t.Bias != 0 || !c.known || !x.knows(c.biased) || c.biased.n > 0 {
 		return store.Position{}
 	}
 	return store.Position{N: c.Waiting, Approximate: c.Waiting > store.MaxExactPosition}

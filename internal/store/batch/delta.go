@@ -14,9 +14,9 @@ func (x *set) needs() {
 		if !c.known {
 			x.want.queue(c.queue)
 		}
-		if c.biasedChanged {
-			x.wantBiased(c)
-		}
+	}
+	for _, c := range x.counted {
+		x.wantCounter(c)
 	}
 	for _, c := range x.limited {
 		if !c.known {
@@ -71,9 +71,9 @@ func (x *set) delta(d *Delta, writer string, number int64, followed bool) {
 	}
 	for _, c := range x.bumped {
 		d.Queues = append(d.Queues, QueueChange{c.queue, c.QueueCount})
-		if c.biasedChanged {
-			x.putBiased(c)
-		}
+	}
+	for _, c := range x.counted {
+		x.putCounter(c)
 	}
 	for _, c := range x.limited {
 		d.Limits = append(d.Limits, LimitChange{c.limit, c.n})

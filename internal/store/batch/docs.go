@@ -22,6 +22,7 @@ const (
 	kindOpenRun      = "open run"      // by schedule and run
 	kindCount        = "count"         // how many there are of what has no list
 	kindBiased       = "biased"        // by queue; Sort: how many
+	kindKept         = "kept"          // by keptBy and owner; Sort: bytes that ended tasks take
 	kindDirector     = "director"      // by ID
 	kindHolding      = "lease"         // by agent
 	kindHeard        = "heard"         // by agent

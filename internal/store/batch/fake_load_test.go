@@ -73,7 +73,9 @@ func (d *data) loadRest(w *batch.Want, l *batch.Loaded) {
 		l.Due, l.NextDue = d.due(w.Due)
 	}
 	if w.Ended != nil {
-		l.Ended = first(d.sorted(byEnd, func(t *signalbox.Task) bool { return t.State.Terminal() && t.EndedAt.Before(ms(w.Ended.Before)) }), w.Ended.N)
+		l.Ended = first(d.sorted(byEnd, func(t *signalbox.Task) bool {
+			return t.State.Terminal() && t.EndedAt.UnixMilli() < w.Ended.Before && endedBehind(t, w.Ended.After)
+		}), w.Ended.N)
 	}
 	if w.Cut != nil {
 		for i := range d.entries {
@@ -197,4 +199,9 @@ func byEnd(a, b *signalbox.Task) int {
 
 func byNotBefore(a, b *signalbox.Task) int {
 	return cmp.Or(cmp.Compare(a.NotBefore.UnixMilli(), b.NotBefore.UnixMilli()), cmp.Compare(a.Place, b.Place))
+}
+
+func endedBehind(t *signalbox.Task, after store.EndedSpot) bool {
+	at := store.EndedSpotOf(t)
+	return at.EndedMS > after.EndedMS || at.EndedMS == after.EndedMS && at.Seq > after.Seq
 }

@@ -173,7 +173,7 @@ func (c *conn) Before(ctx context.Context, id string, most int) (n int, pending 
 	return n, pending, task, err
 }
 
-func (c *conn) Ended(ctx context.Context, before batch.EndedSpot, limit int) ([]signalbox.Task, error) {
+func (c *conn) Ended(ctx context.Context, before store.EndedSpot, limit int) ([]signalbox.Task, error) {
 	return c.list(ctx, func(a, b *signalbox.Task) int { return byEnd(b, a) }, limit, func(t *signalbox.Task) bool {
 		at := t.EndedAt.UnixMilli()
 		return t.State.Terminal() && (at < before.EndedMS || (at == before.EndedMS && t.Seq < before.Seq))

@@ -203,10 +203,10 @@ func (x *set) applyDoc(d *pack.Reader) {
 	if has, body := d.Bool(), d.Bytes(); has {
 		doc.Body = append([]byte{}, body...)
 	}
-	if c := x.queues[key.ID]; key.Kind == kindBiased && c != nil && c.biasedKnown {
-		c.biased = int(doc.Sort)
+	if c := x.counters[key]; c != nil && c.known {
+		c.n = doc.Sort
 		if doc.Body == nil {
-			c.biased = 0
+			c.n = 0
 		}
 	}
 	k := x.docs.kinds[key.Kind]

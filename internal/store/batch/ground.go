@@ -113,7 +113,7 @@ type Reading interface {
 	// false where it does not wait, and task nil where there is none.
 	Before(ctx context.Context, id string, most int) (n int, pending bool, task *signalbox.Task, err error)
 	// Ended lists ended tasks that stand before a place, newest end first.
-	Ended(ctx context.Context, before EndedSpot, limit int) ([]signalbox.Task, error)
+	Ended(ctx context.Context, before store.EndedSpot, limit int) ([]signalbox.Task, error)
 	// Snapshot is that of store.Reader, but for Pauses: they are docs.
 	Snapshot(ctx context.Context, heads int) (s store.Snapshot, pauses []Doc, err error)
 	// Entries returns journal entries with a Seq above after, oldest first;
@@ -124,9 +124,6 @@ type Reading interface {
 	Doc(ctx context.Context, k DocKey) (*Doc, error)
 	Docs(ctx context.Context, p Page) ([]Doc, error)
 }
-
-// EndedSpot is a place among the ended tasks.
-type EndedSpot struct{ EndedMS, Seq int64 }
 
 // Entry is a journal entry and the process that wrote it.
 type Entry struct {

@@ -24,8 +24,11 @@ func (x *set) settled() {
 		x.settledRow(r)
 	}
 	for _, c := range x.bumped {
-		c.changed, c.biasedChanged = false, false
+		c.changed = false
 		x.trim(x.lines[c.queue])
+	}
+	for _, c := range x.counted {
+		c.changed = false
 	}
 	for _, c := range x.limited {
 		c.changed = false
@@ -51,7 +54,7 @@ func (x *set) settled() {
 
 // bound forgets all if it is too much.
 func (x *set) bound() {
-	others := len(x.lines) + len(x.turns) + len(x.queues) + len(x.limits) + len(x.agents) + len(x.docs.kinds) + x.docs.n
+	others := len(x.lines) + len(x.turns) + len(x.queues) + len(x.limits) + len(x.agents) + len(x.counters) + len(x.docs.kinds) + x.docs.n
 	if len(x.rows) > x.keep.rows || others > x.keep.other || x.docs.size > x.keep.bytes {
 		x.forget()
 	}
@@ -63,10 +66,11 @@ func (x *set) clean() {
 	clear(x.slots)
 	clear(x.bumped)
 	clear(x.limited)
+	clear(x.counted)
 	clear(x.docs.changed)
 	clear(x.claims)
 	clear(x.entries)
-	x.changed, x.slots, x.bumped, x.limited = x.changed[:0], x.slots[:0], x.bumped[:0], x.limited[:0]
+	x.changed, x.slots, x.bumped, x.limited, x.counted = x.changed[:0], x.slots[:0], x.bumped[:0], x.limited[:0], x.counted[:0]
 	x.docs.changed, x.claims, x.entries, x.cut, x.wrote = x.docs.changed[:0], x.claims[:0], x.entries[:0], 0, false
 	clear(x.fetched)
 	if len(x.noID)+len(x.noKey) > 0 {

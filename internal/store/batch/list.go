@@ -70,7 +70,7 @@ func (s *Store) History(ctx context.Context, q store.HistoryQuery) (page store.H
 	if err != nil {
 		return page, err
 	}
-	at := EndedSpot{ended, seq}
+	at := store.EndedSpot{EndedMS: ended, Seq: seq}
 	for looked, limit := 0, q.Limit+1; ; limit = historyPage {
 		rows, err := s.tasks(ctx, limit, func(ctx context.Context) ([]signalbox.Task, error) { return s.ground.Ended(ctx, at, limit) })
 		if err != nil {
@@ -83,7 +83,7 @@ func (s *Store) History(ctx context.Context, q store.HistoryQuery) (page store.H
 			}
 			looked++
 			t := &rows[i]
-			at = EndedSpot{t.EndedAt.UnixMilli(), t.Seq}
+			at = store.EndedSpotOf(t)
 			if q.Takes(t) {
 				page.Tasks = append(page.Tasks, *t)
 			}

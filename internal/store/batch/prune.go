@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
@@ -12,43 +13,44 @@ import (
 // time.
 const pruneSessionsMost = 1000
 
-// Prune forgets tasks that ended before ended, oldest first, and with them
-// sessions that nobody has used since and that no task belongs to any more,
-// and the beginning of the journal.
-func (s *Store) Prune(ctx context.Context, ended time.Time, limit int) (int, error) {
-	tasks := &pruneTasks{ended: ended, limit: limit}
-	if err := s.alone(ctx, tasks); err != nil {
-		return 0, err
+// Prune forgets ended tasks, oldest first, and with them sessions that nobody has
+// used since and that no task belongs to any more, and the beginning of the
+// journal.
+func (s *Store) Prune(ctx context.Context, p store.Pruning) (store.Pruned, error) {
+	tasks := &pruneTasks{pruning: p}
+	if err := s.alone(ctx, tasks); err != nil || p.Ended.IsZero() {
+		return tasks.done, err
 	}
 	// The sessions come after the tasks that named them are gone.
-	if err := s.alone(ctx, &pruneSessions{unused: ended, from: &s.pruned}); err != nil {
-		return tasks.n, err
-	}
-	return tasks.n, nil
+	return tasks.done, s.alone(ctx, &pruneSessions{unused: p.Ended, from: &s.pruned})
 }
 
 type pruneTasks struct {
-	ended time.Time
-	limit int
-	n     int
+	pruning store.Pruning
+	done    store.Pruned
 }
 
 func (v *pruneTasks) run(x *set) error {
-	v.n = 0
+	p := &v.pruning
 	if !x.answered.has {
 		if !x.known {
 			return errShort
 		}
-		x.want.any, x.want.Cut = true, &v.ended
-		if v.limit > 0 {
-			x.want.Ended = &EndedWant{Before: v.ended, N: v.limit}
+		x.want.any, x.want.Cut = true, &p.Ended
+		if p.Limit > 0 {
+			x.want.Ended = &EndedWant{After: p.After, Before: p.Before(), N: p.Limit}
 		}
 		return errShort
 	}
-	for _, r := range x.answered.ended {
-		x.drop(kindStale, staleID(r.task.Seq))
-		x.change(r, nil)
-		v.n++
+	ended := make([]*signalbox.Task, len(x.answered.ended))
+	for i, r := range x.answered.ended {
+		ended[i] = r.task
+	}
+	var going []*signalbox.Task
+	going, v.done = p.Choose(ended)
+	for _, t := range going {
+		x.drop(kindStale, staleID(t.Seq))
+		x.change(x.rows[t.Seq], nil)
 	}
 	if x.answered.cut > 0 {
 		x.cut, x.wrote = x.answered.cut, true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -200,6 +201,19 @@ func (s *Store) Slots(ctx context.Context) ([]signalbox.Slot, error) {
 // Pauses lists the pauses by queue.
 func (s *Store) Pauses(ctx context.Context) ([]signalbox.Pause, error) {
 	return readAll(ctx, s, KindPause, pack.ReadPause)
+}
+
+// Kept returns how many bytes ended tasks take, by owner.
+func (s *Store) Kept(ctx context.Context) (map[string]int64, error) {
+	docs, err := s.page(ctx, Page{Kind: kindKept})
+	if err != nil {
+		return nil, err
+	}
+	kept := make(map[string]int64, len(docs))
+	for i := range docs {
+		kept[strings.TrimPrefix(docs[i].ID, keptBy)] = docs[i].Sort
+	}
+	return kept, nil
 }
 
 // Durations returns the run times of the newest completed tasks of an agent.

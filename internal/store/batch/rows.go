@@ -156,8 +156,21 @@ func (x *set) unlist(r *row) {
 	}
 }
 
-// count counts a task among those that wait.
+// kept is how many bytes the ended tasks of an owner take.
+func (x *set) kept(owner string) *counter { return x.counter(kindKept, keptBy+owner) }
+
+// keptBy leads the owner in the id of such a doc: that of nobody is "".
+const keptBy = "by "
+
+// count counts a task among those that wait, or what is kept of it once it has
+// ended.
 func (x *set) count(t *signalbox.Task, n int) {
+	if t.State.Terminal() {
+		if size := t.Kept(); size != 0 {
+			x.add(x.kept(t.Owner), int64(n)*size)
+		}
+		return
+	}
 	if t.State != signalbox.Pending {
 		return
 	}
@@ -170,8 +183,7 @@ func (x *set) count(t *signalbox.Task, n int) {
 	}
 	c := x.bump(t.Queue, n, ready)
 	if t.Bias != 0 {
-		c.biased += n
-		c.biasedChanged = true
+		x.add(c.biased, int64(n))
 	}
 	x.bumpLimit(t.Limit, n)
 }

@@ -35,8 +35,10 @@ type set struct {
 	turns  map[string]*turn
 	queues map[string]*queueCount
 	limits map[string]*limitCount
-	agents map[string]*usage
-	docs   documents
+	// counters are numbers that are kept in docs.
+	counters map[DocKey]*counter
+	agents   map[string]*usage
+	docs     documents
 
 	requests requests // outlives what the set forgets: a request does not change
 
@@ -55,6 +57,7 @@ type set struct {
 	slots    []*slotRow
 	bumped   []*queueCount
 	limited  []*limitCount
+	counted  []*counter
 	entries  []signalbox.Entry
 	claims   []*claim                     // without their requests
 	fetched  map[int64]*signalbox.Request // what was loaded for them
@@ -83,10 +86,10 @@ var errShort = errors.New("something must be loaded first")
 func (x *set) forget() {
 	*x = set{
 		rows: map[int64]*row{}, ids: map[string]*row{}, keys: map[string]*row{}, noID: map[string]struct{}{}, noKey: map[string]struct{}{},
-		lines: map[string]*line{}, turns: map[string]*turn{}, queues: map[string]*queueCount{}, limits: map[string]*limitCount{},
+		lines: map[string]*line{}, turns: map[string]*turn{}, queues: map[string]*queueCount{}, limits: map[string]*limitCount{}, counters: map[DocKey]*counter{},
 		agents: map[string]*usage{}, docs: newDocuments(), fetched: map[int64]*signalbox.Request{},
 		requests: x.requests, keep: x.keep, run: x.run, ahead: x.ahead, lookIDs: x.lookIDs, lookKeys: x.lookKeys,
-		changed: x.changed[:0], slots: x.slots[:0], bumped: x.bumped[:0], limited: x.limited[:0], claims: x.claims[:0], entries: x.entries[:0],
+		changed: x.changed[:0], slots: x.slots[:0], bumped: x.bumped[:0], limited: x.limited[:0], counted: x.counted[:0], claims: x.claims[:0], entries: x.entries[:0],
 		logged: x.logged, scratch: x.scratch,
 	}
 }

@@ -47,9 +47,11 @@ type DueWant struct {
 	N            int
 }
 
-// EndedWant asks for the tasks that ended first, before a time.
+// EndedWant asks for the tasks that ended first, behind a place and before a time
+// in Unix milliseconds.
 type EndedWant struct {
-	Before time.Time
+	After  store.EndedSpot
+	Before int64
 	N      int
 }
 

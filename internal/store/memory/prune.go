@@ -6,22 +6,45 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Prune forgets tasks that ended before ended, oldest first, and with them
-// sessions that nobody has used since and that no task belongs to any more.
-func (s *Store) Prune(ctx context.Context, ended time.Time, limit int) (int, error) {
+// Prune forgets ended tasks, oldest first, and with them sessions that nobody has
+// used since and that no task belongs to any more.
+func (s *Store) Prune(ctx context.Context, p store.Pruning) (store.Pruned, error) {
 	if err := s.lock(ctx); err != nil {
-		return 0, err
+		return store.Pruned{}, err
 	}
 	defer s.mu.Unlock()
-	n := max(0, min(limit, s.ended.rank(ended.UnixMilli(), 0)))
-	for _, p := range append([]spot(nil), s.ended.spots[:n]...) {
-		s.forget(p.row)
+	var ended []*signalbox.Task
+	for _, at := range s.ended.after(p.After.EndedMS, p.After.Seq) {
+		if len(ended) >= p.Limit || at.key >= p.Before() {
+			break
+		}
+		ended = append(ended, &at.row.task)
 	}
-	s.pruneSessions(ended)
-	s.pruneJournal(ended)
-	return n, nil
+	going, done := p.Choose(ended)
+	for _, t := range going {
+		s.forget(s.rows[t.ID])
+	}
+	s.pruneSessions(p.Ended)
+	s.pruneJournal(p.Ended)
+	return done, nil
+}
+
+// Kept returns how many bytes ended tasks take, by owner.
+func (s *Store) Kept(ctx context.Context) (map[string]int64, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	kept := map[string]int64{}
+	for _, at := range s.ended.spots {
+		if size := at.row.task.Kept(); size != 0 {
+			kept[at.row.task.Owner] += size
+		}
+	}
+	return kept, nil
 }
 
 func (s *Store) forget(r *row) {

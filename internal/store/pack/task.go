@@ -32,6 +32,9 @@ func Task(b []byte, t *signalbox.Task) []byte {
 	p.Texts(string(t.StopReason), t.StopMessage)
 	p.Flags(t.Ready, t.HasEnv, t.Waits, t.CancelRequested)
 	p.Times(t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt, t.DispatchedAt, t.StartedAt, t.EndedAt)
+	if t.RequestSize != 0 || t.ResultSize != 0 { // rows of before have none
+		p.Ints(t.RequestSize, t.ResultSize)
+	}
 	return p.b
 }
 
@@ -52,6 +55,9 @@ func ReadTask(b []byte) (signalbox.Task, error) {
 	d.Flags(&t.Ready, &t.HasEnv, &t.Waits, &t.CancelRequested)
 	t.EnqueuedAt, t.NotBefore, t.WaitUntil, t.CreatedAt = d.Time(), d.Time(), d.Time(), d.Time()
 	t.DispatchedAt, t.StartedAt, t.EndedAt = d.Time(), d.Time(), d.Time()
+	if len(d.b) > 0 {
+		t.RequestSize, t.ResultSize = d.Int(), d.Int()
+	}
 	if d.Bad {
 		return t, damaged("row")
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
@@ -166,7 +167,7 @@ func TestBatchComesBack(t *testing.T) {
 	d = p.delta()
 	ended := p.finish(d, running)
 	p.commit(d)
-	if got, err := p.Ended(t.Context(), batch.EndedSpot{EndedMS: 1 << 60}, 10); err != nil || len(got) != 1 || got[0] != *ended {
+	if got, err := p.Ended(t.Context(), store.EndedSpot{EndedMS: 1 << 60}, 10); err != nil || len(got) != 1 || got[0] != *ended {
 		t.Errorf("ended %+v (%v)", got, err)
 	}
 	if r, err := p.Result(t.Context(), ended.ID); err != nil || r == nil || r.Output == "" {

@@ -121,7 +121,7 @@ func loadTimes(x *exchange, w *batch.Want, l *batch.Loaded) {
 		x.ask(stNextDue, func(r row) error { l.NextDue = r.time(0); return nil }, until)
 	}
 	if e := w.Ended; e != nil {
-		x.ask(stEndedFirst, taskTo(&l.Ended), number(e.Before.UnixMilli()), number(int64(e.N)))
+		x.ask(stEndedFirst, taskTo(&l.Ended), number(e.After.EndedMS), number(e.After.Seq), number(e.Before), number(int64(e.N)))
 	}
 	if w.Cut != nil {
 		older := *w.Cut

@@ -153,7 +153,7 @@ func (g *Ground) Children(ctx context.Context, parent string, limit int) ([]sign
 }
 
 // Ended lists ended tasks that stand before a place, newest end first.
-func (g *Ground) Ended(ctx context.Context, before batch.EndedSpot, limit int) ([]signalbox.Task, error) {
+func (g *Ground) Ended(ctx context.Context, before store.EndedSpot, limit int) ([]signalbox.Task, error) {
 	return g.tasks(ctx, stEnded, number(before.EndedMS), number(before.Seq), number(int64(limit)))
 }
 

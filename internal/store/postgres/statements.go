@@ -199,7 +199,8 @@ var statements = [numStatements]string{
 		JOIN tasks t ON ` + same(`t.seq`, `d.seq`) + ` ORDER BY d.not_before_ms, d.place`,
 	stNextDue: `SELECT not_before_ms FROM line WHERE NOT ready AND not_before_ms IS NOT NULL AND not_before_ms > $1::int8
 		ORDER BY not_before_ms LIMIT 1`,
-	stEndedFirst: `SELECT t.body FROM (SELECT seq, ended_ms FROM ended WHERE ended_ms < $1::int8 ORDER BY ended_ms, seq LIMIT $2::int8) AS e
+	stEndedFirst: `SELECT t.body FROM (SELECT seq, ended_ms FROM ended WHERE (ended_ms, seq) > ($1::int8, $2::int8) AND ended_ms < $3::int8
+			ORDER BY ended_ms, seq LIMIT $4::int8) AS e
 		JOIN tasks t ON ` + same(`t.seq`, `e.seq`) + ` ORDER BY e.ended_ms, e.seq`,
 	// The first row that is not wholly older, and the last number of those
 	// before it. Of a long journal the beginning is looked at.

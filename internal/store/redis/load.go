@@ -149,7 +149,7 @@ func (q *questions) times(w *batch.Want, l *batch.Loaded) {
 			"call", "ZRANGEBYLEX", "timed", last, "+", "LIMIT", "0", "1")
 	}
 	if e := w.Ended; e != nil {
-		q.of(inEnded, "", listInto(&l.Ended), "ZRANGEBYLEX", "-", before(spot(e.Before.UnixMilli())), "LIMIT", "0", strconv.Itoa(e.N))
+		q.of(inEnded, "", listInto(&l.Ended), "ZRANGEBYLEX", behind(spot(e.After.EndedMS, e.After.Seq)), before(spot(e.Before)), "LIMIT", "0", strconv.Itoa(e.N))
 	}
 	if w.Cut != nil {
 		q.beginning(*w.Cut, &l.Cut)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 )
 
 // Task returns a row, nil if there is none.
@@ -149,7 +148,7 @@ func (g *ground) Children(ctx context.Context, parent string, limit int) ([]sign
 }
 
 // Ended lists ended tasks that stand before a place, newest end first.
-func (g *ground) Ended(ctx context.Context, at batch.EndedSpot, limit int) ([]signalbox.Task, error) {
+func (g *ground) Ended(ctx context.Context, at store.EndedSpot, limit int) ([]signalbox.Task, error) {
 	return g.listed(ctx, inEnded, "", "ZREVRANGEBYLEX", before(spot(at.EndedMS, at.Seq)), "-", "LIMIT", "0", strconv.Itoa(limit))
 }
 

@@ -180,7 +180,7 @@ func someVerb(t *testing.T, s *Store, r *rand.Rand, agent string) {
 		}
 	case 7:
 		_ = refusedLate(s, store.ErrStale)()
-		if _, err := s.Prune(ctx, clock().Add(-time.Millisecond), 5); err != nil {
+		if _, err := s.Prune(ctx, store.Pruning{Ended: clock().Add(-time.Millisecond), Limit: 5}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/soak"
+	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest/invariant"
 )
 
@@ -283,7 +284,10 @@ var counted = []struct {
 		return err
 	}, 0, false},
 	{"a wake with nothing due", func(s *Store) error { _, _, err := s.Wake(context.Background(), clock(), 10); return err }, 0, false},
-	{"a prune with nothing old", func(s *Store) error { _, err := s.Prune(context.Background(), clock().Add(-time.Hour), 10); return err }, 0, false},
+	{"a prune with nothing old", func(s *Store) error {
+		_, err := s.Prune(context.Background(), store.Pruning{Ended: clock().Add(-time.Hour), Limit: 10})
+		return err
+	}, 0, false},
 	{"a resume of what is not paused", func(s *Store) error { _, err := s.Resume(context.Background(), "work", signalbox.Entry{}); return err }, 0, false},
 	{"a renewal of no lease", func(s *Store) error { _, err := s.Renew(context.Background(), nil); return err }, 0, false},
 	{"a free of a slot that is not withheld", func(s *Store) error { _, err := s.FreeSlot(context.Background(), "a", 0, 1); return err }, 0, false},

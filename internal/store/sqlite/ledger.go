@@ -32,6 +32,9 @@ type ledger struct {
 	slots  map[string]*usage          // slots in use by agent
 	inUse  [store.SlotSorts]int       // slots in use over all agents, the executor's apart
 
+	kept        map[string]int64    // bytes that ended tasks take, by owner
+	keptChanged map[string]struct{} // owners of which the batch changed that
+
 	agents map[string]signalbox.Agent
 	pauses map[string]signalbox.Pause
 
@@ -60,6 +63,7 @@ func (l *ledger) init() {
 	l.limits, l.lines, l.ready, l.turn = map[string]int{}, map[string]int{}, map[string]int{}, map[string]int64{}
 	l.loose, l.flying, l.hot = map[string]int{}, map[string]int{}, map[string]*signalbox.Task{}
 	l.prunedAt = math.MinInt64
+	l.keptChanged = map[string]struct{}{}
 	l.slots, l.agents, l.pauses = map[string]*usage{}, map[string]signalbox.Agent{}, map[string]signalbox.Pause{}
 }
 
@@ -91,6 +95,11 @@ func (l *ledger) count(t *signalbox.Task, n int) {
 		}
 		if t.SessionID != "" {
 			bump(l.flying, t.SessionID, n)
+		}
+	default:
+		if size := t.Kept(); size != 0 {
+			l.kept[t.Owner] += int64(n) * size
+			l.keptChanged[t.Owner] = struct{}{}
 		}
 	}
 }
@@ -163,6 +172,7 @@ func (l *ledger) back(to mark) {
 // settled forgets how to take the batch back: it is durable.
 func (l *ledger) settled() {
 	l.stored = l.counters
+	clear(l.keptChanged)
 	clear(l.rows)
 	l.rows = l.rows[:0]
 	clear(l.undoings)

@@ -12,6 +12,9 @@ func (s *Store) load() (id string, err error) {
 	if id, err = w.loadCounters(); err != nil {
 		return "", err
 	}
+	if w.kept, err = w.keptRows(); err != nil {
+		return "", err
+	}
 	for _, load := range []func() error{w.loadPending, w.loadSlots, w.loadFleet, w.loadJournal, w.loadRuns} {
 		if err := load(); err != nil {
 			return "", err

@@ -35,6 +35,7 @@ var mayScan = map[stmtID]string{
 	stSlotsHeld:     "one row for each slot in use: as many as run at once",
 	stAgentsAll:     "read once, at open",
 	stPausesAll:     "read once, at open",
+	stKeptAll:       "one row for each caller of whom ended tasks are kept",
 	stTokensAll:     "one row for each token, and for each login",
 	stUsersAll:      "one row for each person",
 	stSchedulesAll:  "all of them are asked for, once for a scheduler that starts and for each list that someone looks at",

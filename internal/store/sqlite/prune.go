@@ -2,10 +2,12 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
@@ -15,50 +17,90 @@ const (
 	pruneEntries  = 10_000 // rows of the journal
 )
 
-// Prune forgets tasks that ended before ended, oldest first, and with them
-// sessions that nobody has used since and that no task belongs to any more,
-// and the beginning of the journal.
-func (s *Store) Prune(ctx context.Context, ended time.Time, limit int) (n int, err error) {
+// Prune forgets ended tasks, oldest first, and with them sessions that nobody has
+// used since and that no task belongs to any more, and the beginning of the
+// journal.
+func (s *Store) Prune(ctx context.Context, p store.Pruning) (done store.Pruned, err error) {
 	err = s.do(ctx, 0, func(w *writer) (err error) {
-		if n, err = w.pruneTasks(ended, limit); err != nil {
+		if done, err = w.pruneTasks(&p); err != nil || p.Ended.IsZero() {
 			return err
 		}
-		if err = w.pruneSessions(ended); err != nil {
+		if err = w.pruneSessions(p.Ended); err != nil {
 			return err
 		}
-		return w.pruneJournal(ended)
+		return w.pruneJournal(p.Ended)
 	})
 	if err != nil {
-		return 0, err
+		return store.Pruned{}, err
 	}
-	return n, nil
+	return done, nil
 }
 
-func (w *writer) pruneTasks(ended time.Time, limit int) (int, error) {
-	if limit <= 0 {
-		return 0, nil
+func (w *writer) pruneTasks(p *store.Pruning) (store.Pruned, error) {
+	if p.Limit <= 0 {
+		return store.Pruned{}, nil
 	}
-	var old []*signalbox.Task
-	q := w.on(stEndedBefore)
-	q.int(ended.UnixMilli()).int(int64(limit))
+	var ended []*signalbox.Task
+	q := w.on(stEndedFirst)
+	q.int(p.After.EndedMS).int(p.After.Seq).int(p.Before()).int(int64(p.Limit))
 	for q.next() {
-		old = append(old, &signalbox.Task{
-			Seq: q.intAt(0), ID: q.textAt(1), State: stateOf(q.intAt(2)), Agent: q.textAt(3), EndedAt: q.timeAt(4),
-		})
+		t, err := scanTask(&q)
+		if err != nil {
+			return store.Pruned{}, errors.Join(err, q.end())
+		}
+		ended = append(ended, t)
 	}
 	if err := q.end(); err != nil {
-		return 0, err
+		return store.Pruned{}, err
 	}
-	for _, t := range old {
+	going, done := p.Choose(ended)
+	for _, t := range going {
 		for _, id := range []stmtID{stTaskDelete, stRequestDelete, stResultDelete, stStaleDelete} {
 			q := w.write(id)
 			if err := q.int(t.Seq).run(); err != nil {
-				return 0, err
+				return store.Pruned{}, err
 			}
 		}
 		w.row(t, nil)
 	}
-	return len(old), nil
+	return done, nil
+}
+
+// Kept returns how many bytes ended tasks take, by owner.
+func (s *Store) Kept(ctx context.Context) (kept map[string]int64, err error) {
+	err = s.read(ctx, func(c *conn) (err error) {
+		kept, err = c.keptRows()
+		return err
+	})
+	return kept, err
+}
+
+func (c *conn) keptRows() (map[string]int64, error) {
+	kept := map[string]int64{}
+	q := c.on(stKeptAll)
+	for q.next() {
+		kept[q.textAt(0)] = q.intAt(1)
+	}
+	return kept, q.end()
+}
+
+// writeKept stores what the batch changed of it.
+func (w *writer) writeKept() error {
+	for owner := range w.keptChanged {
+		bytes := w.kept[owner]
+		id := stKeptPut
+		if bytes == 0 {
+			id = stKeptDelete
+		}
+		q := w.write(id)
+		if q.exact(owner); bytes != 0 {
+			q.int(bytes)
+		}
+		if err := q.run(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pruneSessions goes on where it stopped the last time, so that sessions

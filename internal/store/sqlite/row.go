@@ -81,6 +81,7 @@ func bindTask(q *query, t *signalbox.Task) {
 	bindTook(q, t)
 	bindRare(q, t)
 	bindStop(q, t)
+	q.some(t.RequestSize).some(t.ResultSize)
 }
 
 // bindNew binds the columns of a task that has nothing behind it.
@@ -90,6 +91,7 @@ func bindNew(q *query, t *signalbox.Task) {
 	q.text(t.Limit).some(int64(t.Priority)).some(int64(t.Bias)).int(t.EnqueuedAt.UnixMilli())
 	bindFixed(q, t)
 	bindRare(q, t)
+	q.some(t.RequestSize)
 }
 
 // isNew reports whether bindNew binds all of t: whether what a run leaves in
@@ -99,7 +101,7 @@ func isNew(t *signalbox.Task) bool {
 	n.Reason, n.Message, n.DispatchedAt, n.StartedAt, n.EndedAt = "", "", time.Time{}, time.Time{}, time.Time{}
 	n.Agent, n.AgentURL, n.Slot, n.Fence, n.TaskID = "", "", 0, 0, ""
 	n.Attempts, n.Claims, n.NoAnswers, n.LastError = 0, 0, 0, ""
-	n.CancelRequested, n.CancelledBy, n.StopReason, n.StopMessage = false, "", "", ""
+	n.CancelRequested, n.CancelledBy, n.StopReason, n.StopMessage, n.ResultSize = false, "", "", "", 0
 	return n == *t && t.State == signalbox.Pending && t.Rev == 1
 }
 
@@ -113,7 +115,7 @@ func updateOf(before, after *signalbox.Task) stmtID {
 		return stTaskRun
 	}
 	ended := b
-	ended.EndedAt, ended.Reason, ended.LastError, ended.HasEnv = after.EndedAt, after.Reason, after.LastError, after.HasEnv
+	ended.EndedAt, ended.Reason, ended.LastError, ended.HasEnv, ended.ResultSize = after.EndedAt, after.Reason, after.LastError, after.HasEnv, after.ResultSize
 	if before.State.InFlight() && after.State.Terminal() && ended == *after {
 		return stTaskEnd
 	}
@@ -131,6 +133,7 @@ func bindUpdate(q *query, id stmtID, t *signalbox.Task) {
 		bindMutable(q, t)
 		bindTook(q, t)
 		bindStop(q, t)
+		q.some(t.ResultSize)
 		return
 	}
 	q.int(t.Seq).int(t.Rev).int(stateNumbers[t.State]).text(t.TaskID).text(t.Message).time(t.StartedAt)
@@ -140,7 +143,7 @@ func bindUpdate(q *query, id stmtID, t *signalbox.Task) {
 		bindReady(q, t).text(t.Agent).text(t.AgentURL).some(int64(t.Slot)).some(t.Fence).time(t.DispatchedAt).some(int64(t.Claims))
 	case stTaskEnd:
 		q.time(t.EndedAt)
-		bindTook(q, t).text(string(t.Reason)).text(t.LastError).bool(t.HasEnv)
+		bindTook(q, t).text(string(t.Reason)).text(t.LastError).bool(t.HasEnv).some(t.ResultSize)
 	}
 }
 
@@ -163,6 +166,7 @@ func scanTask(q *query) (*signalbox.Task, error) {
 		RetryOf: q.textAt(35), Source: signalbox.Source(q.textAt(36)), SourceJob: q.textAt(37), Preview: q.textAt(38),
 		IdempotencyKey: q.textAt(39), IdempotencyHash: q.textAt(40), CreatedAt: q.timeAt(41),
 		ParentID: q.textAt(43), StopReason: signalbox.Reason(q.textAt(45)), StopMessage: q.textAt(46),
+		RequestSize: q.intAt(47), ResultSize: q.intAt(48),
 	}
 	return t, pack.ReadExtra(t, q.bytesAt(44))
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // The newest runs of an agent are kept, pruned ones forgotten, and read again
@@ -44,8 +45,8 @@ func TestRunsAreTheNewestThatAreStored(t *testing.T) {
 		exact(t, s)
 	}
 	check(s, maxRuns)
-	if n, err := s.Prune(ctx, at.Add(30*time.Hour), 1000); err != nil || n != 30 {
-		t.Fatalf("pruned %d (%v), want 30", n, err)
+	if did, err := s.Prune(ctx, store.Pruning{Ended: at.Add(30 * time.Hour), Limit: 1000}); err != nil || did.Tasks != 30 {
+		t.Fatalf("pruned %+v (%v), want 30", did, err)
 	}
 	check(s, maxRuns-10)
 	if err := s.Close(); err != nil {

@@ -12,7 +12,7 @@ type migration struct {
 }
 
 // migrations are all steps, in order.
-var migrations = []migration{{1, schema1}, {2, schema2}, {3, schema3}, {4, schema4}}
+var migrations = []migration{{1, schema1}, {2, schema2}, {3, schema3}, {4, schema4}, {5, schema5}}
 
 // Numbers that the rows of tasks hold for states: part of the file's format.
 const (

@@ -39,3 +39,11 @@ var schema4 = []string{
 		over INTEGER NOT NULL,
 		PRIMARY KEY (queue, id)) WITHOUT ROWID`,
 }
+
+// schema5: how much is kept of tasks, and of all that have ended by owner. What
+// was stored before counts nothing.
+var schema5 = []string{
+	`ALTER TABLE tasks ADD COLUMN request_size INTEGER`,
+	`ALTER TABLE tasks ADD COLUMN result_size INTEGER`,
+	`CREATE TABLE kept(owner TEXT PRIMARY KEY, bytes INTEGER NOT NULL) WITHOUT ROWID`,
+}

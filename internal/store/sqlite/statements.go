@@ -67,7 +67,10 @@ const (
 	stQueueNext
 	stWaiting
 	stEnded
-	stEndedBefore
+	stEndedFirst
+	stKeptAll
+	stKeptPut
+	stKeptDelete
 	stChildren
 	stRunsNewest
 	stIDsFrom
@@ -147,7 +150,7 @@ const taskColumns = `seq, id, state, rev, queue, ready, order_key, place, sessio
 	ended_ms, agent, reason, message, agent_url, slot, fence, task_id, dispatched_ms, started_ms, attempts, claims,
 	no_answers, last_error, has_env, cancel_requested, cancelled_by, limit_name, priority, bias_ns, enqueued_ms,
 	session_mode, on_lost, max_attempts, retry_of, source, source_job, preview, idempotency_key, idempotency_hash,
-	created_ms, took_ms, parent_id, extra, stop_reason, stop_message`
+	created_ms, took_ms, parent_id, extra, stop_reason, stop_message, request_size, result_size`
 
 const selectTask = `SELECT ` + taskColumns + ` FROM tasks `
 
@@ -179,20 +182,20 @@ var statements = [numStatements]string{ //nolint:gosec // SQL that names the tab
 
 	stTaskInsert: `INSERT INTO tasks(` + taskColumns + `) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
 		?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36,
-		?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47)`,
+		?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49)`,
 	// A task that has not been claimed has none of the rest.
 	stTaskNew: `INSERT INTO tasks(seq, id, state, rev, queue, ready, order_key, place, session_id, not_before_ms,
 		wait_until_ms, has_env, limit_name, priority, bias_ns, enqueued_ms, session_mode, on_lost, max_attempts, retry_of,
-		source, source_job, preview, idempotency_key, idempotency_hash, created_ms, parent_id, extra) VALUES(?1, ?2, 1, 1, ?3, ?4, ?5, ?6, ?7,
+		source, source_job, preview, idempotency_key, idempotency_hash, created_ms, parent_id, extra, request_size) VALUES(?1, ?2, 1, 1, ?3, ?4, ?5, ?6, ?7,
 		?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25,
-		?26)`,
+		?26, ?27)`,
 	// All that a change can change; the rest is fixed at submit.
 	stTaskUpdate: `UPDATE tasks SET state = ?3, rev = ?4, queue = ?5, ready = ?6, order_key = ?7, place = ?8,
 		session_id = ?9, not_before_ms = ?10, wait_until_ms = ?11, ended_ms = ?12, agent = ?13, reason = ?14, message = ?15,
 		agent_url = ?16, slot = ?17, fence = ?18, task_id = ?19, dispatched_ms = ?20, started_ms = ?21, attempts = ?22,
 		claims = ?23, no_answers = ?24, last_error = ?25, has_env = ?26, cancel_requested = ?27, cancelled_by = ?28,
 		limit_name = ?29, priority = ?30, bias_ns = ?31, enqueued_ms = ?32, took_ms = ?33,
-		stop_reason = ?34, stop_message = ?35 WHERE seq = ?1 AND id = ?2`,
+		stop_reason = ?34, stop_message = ?35, result_size = ?36 WHERE seq = ?1 AND id = ?2`,
 	// The three changes of every life, which touch fewer indexes: see update.
 	stTaskClaim: `UPDATE tasks SET rev = ?2, state = ?3, task_id = ?4, message = ?5, started_ms = ?6, cancel_requested = ?7,
 		cancelled_by = ?8, ready = ?9, agent = ?10, agent_url = ?11, slot = ?12, fence = ?13, dispatched_ms = ?14,
@@ -200,7 +203,7 @@ var statements = [numStatements]string{ //nolint:gosec // SQL that names the tab
 	stTaskRun: `UPDATE tasks SET rev = ?2, state = ?3, task_id = ?4, message = ?5, started_ms = ?6, cancel_requested = ?7,
 		cancelled_by = ?8 WHERE seq = ?1`,
 	stTaskEnd: `UPDATE tasks SET rev = ?2, state = ?3, task_id = ?4, message = ?5, started_ms = ?6, cancel_requested = ?7,
-		cancelled_by = ?8, ended_ms = ?9, took_ms = ?10, reason = ?11, last_error = ?12, has_env = ?13 WHERE seq = ?1`,
+		cancelled_by = ?8, ended_ms = ?9, took_ms = ?10, reason = ?11, last_error = ?12, has_env = ?13, result_size = ?14 WHERE seq = ?1`,
 	stTaskReady:  `UPDATE tasks SET ready = ?2 WHERE seq = ?1`,
 	stTaskDelete: `DELETE FROM tasks WHERE seq = ?1`,
 	stTaskByID:   selectTask + `WHERE id = ?1`,
@@ -262,12 +265,15 @@ var statements = [numStatements]string{ //nolint:gosec // SQL that names the tab
 	stWaiting: `SELECT order_key, place, seq FROM tasks WHERE queue = ?1 AND ready = 0 AND (order_key, place) > (?2, ?3)
 		UNION ALL SELECT order_key, place, seq FROM tasks WHERE queue = ?1 AND ready = 1 AND (order_key, place) > (?2, ?3)
 		ORDER BY order_key, place LIMIT ?4`,
-	stEnded:       selectTask + `WHERE ended_ms IS NOT NULL AND (ended_ms, seq) < (?1, ?2) ORDER BY ended_ms DESC, seq DESC LIMIT ?3`,
-	stEndedBefore: `SELECT seq, id, state, agent, ended_ms FROM tasks WHERE ended_ms IS NOT NULL AND ended_ms < ?1 ORDER BY ended_ms, seq LIMIT ?2`,
-	stChildren:    selectTask + `WHERE parent_id = ?1 ORDER BY seq LIMIT ?2`,
-	stRunsNewest:  `SELECT agent, ended_ms, seq, took_ms FROM tasks WHERE ended_ms IS NOT NULL AND ended_ms < ?1 ORDER BY ended_ms DESC, seq DESC LIMIT ?2`,
-	stIDsFrom:     `SELECT id, seq FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3`,
-	stIDsNewest:   `SELECT id, seq FROM tasks WHERE seq <= ?1 ORDER BY seq DESC LIMIT ?2`,
+	stEnded:      selectTask + `WHERE ended_ms IS NOT NULL AND (ended_ms, seq) < (?1, ?2) ORDER BY ended_ms DESC, seq DESC LIMIT ?3`,
+	stEndedFirst: selectTask + `WHERE ended_ms IS NOT NULL AND (ended_ms, seq) > (?1, ?2) AND ended_ms < ?3 ORDER BY ended_ms, seq LIMIT ?4`,
+	stKeptAll:    `SELECT owner, bytes FROM kept`,
+	stKeptPut:    `INSERT INTO kept(owner, bytes) VALUES(?1, ?2) ON CONFLICT(owner) DO UPDATE SET bytes = excluded.bytes`,
+	stKeptDelete: `DELETE FROM kept WHERE owner = ?1`,
+	stChildren:   selectTask + `WHERE parent_id = ?1 ORDER BY seq LIMIT ?2`,
+	stRunsNewest: `SELECT agent, ended_ms, seq, took_ms FROM tasks WHERE ended_ms IS NOT NULL AND ended_ms < ?1 ORDER BY ended_ms DESC, seq DESC LIMIT ?2`,
+	stIDsFrom:    `SELECT id, seq FROM tasks WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3`,
+	stIDsNewest:  `SELECT id, seq FROM tasks WHERE seq <= ?1 ORDER BY seq DESC LIMIT ?2`,
 
 	stAgentPut: `INSERT INTO agents(name, kind, url, slots, fencing, source, sealed_token, work_dir, version, created_ms)
 		VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT(name) DO UPDATE SET kind = ?2, url = ?3, slots = ?4,

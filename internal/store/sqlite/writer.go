@@ -127,6 +127,9 @@ func (w *writer) commit() error {
 			return err
 		}
 	}
+	if err := w.writeKept(); err != nil {
+		return err
+	}
 	if err := w.writeCounters(); err != nil {
 		return err
 	}

@@ -98,6 +98,7 @@ func (b *box) submission(options ...option) store.Submission {
 		Request: signalbox.Request{Prompt: fmt.Sprintf("do task %d", b.n)},
 		Now:     b.now,
 	}
+	s.Task.RequestSize = s.Request.Size()
 	for _, o := range options {
 		o(&s)
 	}

@@ -78,6 +78,7 @@ type pair struct {
 	called int                // calls that stood in line of a tool queue
 	old    []signalbox.Change // made at some time, stored or not
 	seen   map[string]any     // what the reads said when the invariants were last checked
+	pruned store.EndedSpot    // where the last Prune stopped
 	steps  int
 }
 
@@ -231,6 +232,9 @@ func (p *pair) anySubmission(t *rapid.T) store.Submission {
 	}
 	if s.Task.HasEnv {
 		s.Request.SealedEnv = []byte("sealed " + name)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "of a release that counted") > 0 {
+		s.Task.RequestSize = s.Request.Size()
 	}
 	return s
 }

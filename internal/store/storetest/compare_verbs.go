@@ -159,9 +159,17 @@ func (p *pair) note(t *rapid.T) {
 }
 
 func (p *pair) prune(t *rapid.T) {
-	ended := p.now.Add(pick(t, "ended", -time.Hour, -time.Minute, 0, time.Second))
-	limit := rapid.IntRange(0, 5).Draw(t, "limit")
-	_, _ = both(t, p, "Prune", func(s store.Store) (int, error) { return s.Prune(p.ctx, ended, limit) })
+	how := store.Pruning{Limit: rapid.IntRange(0, 5).Draw(t, "limit"), After: p.pruned}
+	if rapid.Bool().Draw(t, "old") {
+		how.Ended = p.now.Add(pick(t, "ended", -time.Hour, -time.Minute, 0, time.Second))
+	}
+	how.Bytes = pick[int64](t, "bytes", 0, 0, 1, 5000)
+	if more := pick[int64](t, "owner's bytes", -1, 0, 1, 5000); more >= 0 {
+		how.Owners = map[string]int64{"user:ann": more}
+	}
+	_, _ = both(t, p, "Kept", func(s store.Store) (map[string]int64, error) { return s.Kept(p.ctx) })
+	did, _ := both(t, p, "Prune", func(s store.Store) (store.Pruned, error) { return s.Prune(p.ctx, how) })
+	p.pruned = did.Next
 }
 
 // time moves the clock, now and then back.

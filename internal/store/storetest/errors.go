@@ -39,7 +39,9 @@ func verbs(b *box) map[string]func(context.Context) error {
 		"SetPause":    func(ctx context.Context) error { return b.SetPause(ctx, signalbox.Pause{Queue: "work"}, e) },
 		"Resume":      func(ctx context.Context) error { return second(b.Resume(ctx, "pool:k", e)) },
 		"Note":        func(ctx context.Context) error { return b.Note(ctx, e) },
-		"Prune":       func(ctx context.Context) error { return second(b.Prune(ctx, now.Add(time.Hour), 1)) },
+		"Prune": func(ctx context.Context) error {
+			return second(b.Prune(ctx, store.Pruning{Ended: now.Add(time.Hour), Limit: 1}))
+		},
 		"PutSession":  func(ctx context.Context) error { return b.PutSession(ctx, signalbox.Session{}, aSession("s"), e) },
 		"KeepStale":   func(ctx context.Context) error { return b.KeepStale(ctx, t.ID, aStale(1)) },
 		"PutToken":    func(ctx context.Context) error { return b.PutToken(ctx, aToken("t")) },
@@ -67,6 +69,7 @@ func verbs(b *box) map[string]func(context.Context) error {
 		"Overdue":        func(ctx context.Context) error { return second(b.Overdue(ctx, now, 1)) },
 		"SessionTasks":   func(ctx context.Context) error { return second(b.SessionTasks(ctx, "s", 1)) },
 		"History":        func(ctx context.Context) error { return second(b.History(ctx, store.HistoryQuery{Limit: 1})) },
+		"Kept":           func(ctx context.Context) error { return second(b.Kept(ctx)) },
 		"Durations":      func(ctx context.Context) error { return second(b.Durations(ctx, "a", 1)) },
 		"Agents":         func(ctx context.Context) error { return second(b.Agents(ctx)) },
 		"Slots":          func(ctx context.Context) error { return second(b.Slots(ctx)) },

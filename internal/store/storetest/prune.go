@@ -20,14 +20,24 @@ func pruneRules() []rule {
 		{"only the beginning of the journal goes", pruneJournalClock},
 		{"numbers never start again", pruneNumbers},
 		{"a withheld slot stays", pruneWithheld},
+		{"what ended tasks take is counted by owner", keptByOwner},
+		{"beyond a number of bytes the oldest go, whoever's", pruneBytes},
+		{"an owner's oldest go, and nobody else's", pruneOwner},
+		{"the search for an owner's tasks goes on where it stopped", pruneOwnerLimit},
+		{"what a release that did not count has stored goes with its time only", pruneUncounted},
 	}
 }
 
 func (b *box) prune(ended time.Time, limit int) int {
 	b.Helper()
-	n, err := b.Prune(b.ctx, ended, limit)
+	return b.pruning(store.Pruning{Ended: ended, Limit: limit}).Tasks
+}
+
+func (b *box) pruning(p store.Pruning) store.Pruned {
+	b.Helper()
+	did, err := b.Prune(b.ctx, p)
 	b.must(err)
-	return n
+	return did
 }
 
 func pruneEnded(b *box) {
@@ -161,4 +171,99 @@ func pruneWithheld(b *box) {
 	b.prune(b.now.Add(time.Hour), 10)
 	b.same("slots", len(b.slots()), 1)
 	b.same("freed", b.freeSlot("a", 0, t.Fence), true)
+}
+
+func owned(owner string) option { return func(s *store.Submission) { s.Task.Owner = owner } }
+
+// uncounted is what a release stored that did not count.
+func uncounted(s *store.Submission) { s.Task.RequestSize = 0 }
+
+// ended submits a task and cancels it, a second later than the one before.
+func (b *box) ended(options ...option) *signalbox.Task {
+	b.Helper()
+	b.pass(time.Second)
+	t := b.happen(b.submit(options...).ID, signalbox.Event{Kind: signalbox.EventCancel})
+	return &t
+}
+
+func (b *box) kept() map[string]int64 {
+	b.Helper()
+	kept, err := b.Kept(b.ctx)
+	b.must(err)
+	return kept
+}
+
+func (b *box) listed() (ids []string) {
+	b.Helper()
+	return b.history(store.HistoryQuery{Limit: 100})
+}
+
+func keptByOwner(b *box) {
+	b.same("kept of none", b.kept(), map[string]int64{})
+	t := b.submit(owned("user:ann"))
+	b.same("kept of a task that waits", b.kept(), map[string]int64{})
+	b.claim("a")
+	t = b.happen(t.ID, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{Output: "12345", Tail: "678"}})
+	b.same("size of the result", t.ResultSize, int64(8))
+	b.same("as it is read", b.task(t.ID), t)
+	nobodys := b.ended()
+	b.same("kept", b.kept(), map[string]int64{"user:ann": t.RequestSize + 8, "": nobodys.RequestSize})
+	b.same("pruned", b.pruning(store.Pruning{Ended: b.now, Limit: 10}), store.Pruned{Tasks: 1, Bytes: t.Kept()})
+	b.same("kept after that", b.kept(), map[string]int64{"": nobodys.RequestSize})
+}
+
+func pruneBytes(b *box) {
+	var size int64
+	for _, owner := range []string{"user:ann", "", "token:ci", "user:ann"} {
+		size = b.ended(owned(owner)).Kept()
+	}
+	did := b.pruning(store.Pruning{Ended: start, Bytes: size + 1, Limit: 10})
+	b.same("tasks and bytes", [2]int64{int64(did.Tasks), did.Bytes}, [2]int64{2, 2 * size})
+	b.same("left", b.listed(), []string{id(4), id(3)})
+	b.same("no more", b.pruning(store.Pruning{Ended: start, Limit: 10}), store.Pruned{})
+	b.same("kept", b.kept(), map[string]int64{"token:ci": size, "user:ann": size})
+}
+
+func pruneOwner(b *box) {
+	var size int64
+	for _, owner := range []string{"", "token:ci", "user:ann", "token:ci", "token:ci"} {
+		size = b.ended(owned(owner)).Kept()
+	}
+	did := b.pruning(store.Pruning{Owners: map[string]int64{"token:ci": size + 1, "user:ann": 0, "user:bob": 1}, Limit: 10})
+	b.same("tasks and bytes", [2]int64{int64(did.Tasks), did.Bytes}, [2]int64{2, 2 * size})
+	b.same("left", b.listed(), []string{id(5), id(3), id(1)})
+	b.same("kept", b.kept(), map[string]int64{"": size, "token:ci": size, "user:ann": size})
+}
+
+func pruneOwnerLimit(b *box) {
+	size := int64(0)
+	for n := range 9 {
+		size = b.ended(owned([]string{"user:ann", "user:ann", "token:ci"}[n%3])).Kept()
+	}
+	p := store.Pruning{Owners: map[string]int64{"token:ci": 2 * size}, Limit: 2}
+	for _, want := range []int{0, 1, 1} {
+		did := b.pruning(p)
+		b.same("tasks", did.Tasks, want)
+		p.Owners["token:ci"] -= did.Bytes
+		p.After = did.Next
+	}
+	b.same("left", b.listed(), []string{id(9), id(8), id(7), id(5), id(4), id(2), id(1)})
+	p.Owners["token:ci"] = 100 * size
+	for p.After = (store.EndedSpot{}); ; {
+		did := b.pruning(p)
+		if p.After = did.Next; p.After == (store.EndedSpot{}) {
+			break
+		}
+	}
+	b.same("kept in the end", b.kept(), map[string]int64{"user:ann": 6 * size})
+}
+
+func pruneUncounted(b *box) {
+	b.ended(owned("user:ann"), uncounted)
+	size := b.ended(owned("user:ann")).Kept()
+	b.same("kept", b.kept(), map[string]int64{"user:ann": size})
+	b.same("pruned by bytes", b.pruning(store.Pruning{Bytes: 1, Owners: map[string]int64{"user:ann": 1}, Limit: 10}).Tasks, 1)
+	b.same("left", b.listed(), []string{id(1)})
+	b.same("pruned by time", b.prune(b.now.Add(time.Second), 10), 1)
+	b.same("kept in the end", b.kept(), map[string]int64{})
 }

@@ -29,6 +29,7 @@ func Check(ctx context.Context, r store.Reader) error {
 	v.checkRows()
 	v.checkOrder()
 	v.checkCounts()
+	v.checkKept()
 	v.checkSlots()
 	v.checkCapacity()
 	v.checkReady()
@@ -47,6 +48,7 @@ type view struct {
 	tasks    map[string]signalbox.Task
 	queues   map[string][]string // ids by queue, as Waiting lists them
 	counts   store.Counts
+	kept     map[string]int64
 	slots    []signalbox.Slot
 	agents   []signalbox.Agent
 	sessions []signalbox.Session
@@ -74,12 +76,13 @@ const page = 1000
 
 func load(ctx context.Context, r store.Reader) (*view, error) {
 	v := &view{tasks: map[string]signalbox.Task{}, queues: map[string][]string{}}
-	var errs [5]error
+	var errs [6]error
 	v.counts, errs[0] = r.Counts(ctx)
 	v.flying, errs[1] = r.InFlight(ctx)
 	v.slots, errs[2] = r.Slots(ctx)
 	v.agents, errs[3] = r.Agents(ctx)
 	v.oldest, v.newest, errs[4] = r.JournalRange(ctx)
+	v.kept, errs[5] = r.Kept(ctx)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}

@@ -128,3 +128,16 @@ func (v *view) checkCounts() {
 		}
 	}
 }
+
+// checkKept: what ended tasks take adds up, by owner.
+func (v *view) checkKept() {
+	sum := map[string]int64{}
+	for i := range v.ended {
+		if size := v.ended[i].Kept(); size != 0 {
+			sum[v.ended[i].Owner] += size
+		}
+	}
+	if !maps.Equal(sum, v.kept) {
+		v.wrong("the ended tasks take %v bytes by owner, and the store counts %v", sum, v.kept)
+	}
+}
