@@ -14,24 +14,20 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// The versions of TestRollingUpgradeLosesNothing. They are of one
-// length, so that one build is enough: the others are copies in which the
-// number is another one.
+// The version of the program under test, and those that it is upgraded to.
+// They are of one length, so that one build is enough: the others are copies in
+// which the number is another one.
 const (
 	olderVersion = "901.4.0"
 	newerVersion = "901.4.1"
 	minorVersion = "901.5.0"
 )
 
-// releases builds the program as three releases.
+// releases are the program and copies of it as two later releases.
 func (b *box) releases() (older, newer, minor string) {
 	b.t.Helper()
 	path := func(version string) string { return filepath.Join(b.root, "signalbox-"+version) }
-	older = path(olderVersion)
-	if err := buildSignalbox(older, "-X main.version="+olderVersion); err != nil {
-		b.t.Fatal(err)
-	}
-	program, err := os.ReadFile(older)
+	program, err := os.ReadFile(binary)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -45,7 +41,7 @@ func (b *box) releases() (older, newer, minor string) {
 		}
 		return path(version)
 	}
-	return older, other(newerVersion), other(minorVersion)
+	return binary, other(newerVersion), other(minorVersion)
 }
 
 // A rolling upgrade: while tasks flow, one director after the other is

@@ -22,7 +22,7 @@ import (
 // pointed is the binary with failpoints, built for the first who needs it.
 var pointed = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(filepath.Dir(binary), "signalbox-failpoints")
-	return path, buildSignalbox(path, "", "-tags", "failpoints")
+	return path, buildSignalbox(path, olderVersion, "-tags", "failpoints")
 })
 
 // failing is a director, an agent and a scheduler, in which each failpoint does
