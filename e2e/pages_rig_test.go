@@ -28,6 +28,11 @@ var chrome struct {
 	err  error
 }
 
+// unseen are parts of a window that nobody sees here: the list below the address
+// bar, which each window prepares as a page in a process of its own (a second
+// of work), and a process kept ready for a page that does not come.
+const unseen = "Translate,WebUIOmniboxPopup,WebUIOmniboxAimPopup,PreloadTopChromeWebUI,SpareRendererForSitePerProcess"
+
 func startChrome(path string) {
 	home, err := os.MkdirTemp("", "chrome") // by which the reaper knows it
 	if err != nil {
@@ -35,7 +40,7 @@ func startChrome(path string) {
 		return
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.UserDataDir(filepath.Join(home, "data")),
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.Flag("disable-features", unseen), chromedp.UserDataDir(filepath.Join(home, "data")),
 		chromedp.Env("HOME="+home, "XDG_CONFIG_HOME="+home+"/.config", "XDG_CACHE_HOME="+home+"/.cache", "TZ=UTC"))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	browser, end := chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {})) // what is wrong comes as an error too
@@ -260,13 +265,26 @@ func has[T any](p *tab, expression string) (value T) {
 	return value
 }
 
+// watch is true at once where a condition is met, else as soon as it is, and
+// false after two seconds. The page itself looks: a question from outside each
+// time costs the browser ten times as much.
+const watch = `((met) => met() || new Promise((answer) => {
+	const end = performance.now() + 2000;
+	(function look() {
+		const is = met();
+		is || performance.now() > end ? answer(is) : setTimeout(look, 20);
+	})();
+}))(() => { try { return Boolean(%s); } catch { return false; } })`
+
 // until waits for a condition in the page.
 func (p *tab) until(what, condition string) {
 	p.t.Helper()
 	var last error
 	for deadline := time.Now().Add(long); ; time.Sleep(20 * time.Millisecond) {
-		var met bool
-		if last = p.ask("Boolean("+condition+")", &met); last == nil && met {
+		ctx, cancel := context.WithDeadline(p.ctx, deadline)
+		met, err := chromedp.Run(ctx, chromedp.Evaluate[bool](fmt.Sprintf(watch, condition), chromedp.EvalAwaitPromise))
+		cancel()
+		if last = err; err == nil && met {
 			return
 		}
 		if time.Now().After(deadline) || p.ctx.Err() != nil {
