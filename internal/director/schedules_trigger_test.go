@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 // A trigger answers with the task, or says why there is none.
@@ -55,6 +56,26 @@ func TestATriggerSaysWhatItCameTo(t *testing.T) {
 	}
 	if results != "success success failed failed failed failed " {
 		t.Errorf("%s", results)
+	}
+}
+
+// Who fires schedules submits as often in a minute as who submits, and no more.
+func TestATriggerCountsInTheRateOfItsCaller(t *testing.T) {
+	b, f := newScheduleBox(t, func(o *options) { o.engine.SubmitTasks, o.director.Token = 3, "of-an-admin" })
+	ci := bearer(b.token(identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeSubmit, signalbox.ScopeSchedule}}))
+	b.schedule(nightly, ci)
+	f.fires = signalbox.ScheduleRun{Status: signalbox.RunHeld}
+	trigger := func(who edit) reply { return b.do("POST", "/api/schedules/nightly/trigger", "", who) }
+	b.do("POST", "/api/queue/task", `{"prompt":"p"}`, ci).want(t, http.StatusCreated, nil)
+	for range 2 {
+		trigger(ci).want(t, http.StatusCreated, nil)
+	}
+	if e := trigger(ci).wantError(t, http.StatusTooManyRequests, signalbox.CodeRateLimited); e.RetryAfter == 0 {
+		t.Errorf("%+v", e)
+	}
+	b.do("POST", "/api/queue/task", `{"prompt":"p"}`, ci).wantError(t, http.StatusTooManyRequests, signalbox.CodeRateLimited)
+	for range 5 {
+		trigger(bearer("of-an-admin")).want(t, http.StatusCreated, nil)
 	}
 }
 

@@ -157,6 +157,9 @@ func (d *Director) triggerSchedule(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
+	if err := d.engine.Count(callerOf(r).who, len(s.Prompt)); err != nil {
+		return err
+	}
 	// Once begun it is carried to its end: who went away would not know of it.
 	run, err := all.Trigger(context.WithoutCancel(r.Context()), s.ID, callerOf(r).String())
 	if err == nil {

@@ -28,6 +28,14 @@ type level struct {
 // a minute.
 const manyLevels = 1024
 
+// Count counts a task of so many bytes that a caller brings about beside Submit,
+// such as by firing a schedule.
+//
+// Errors: CodeRateLimited, with RetryAfter, where that would be too many.
+func (e *Engine) Count(who signalbox.Principal, size int) error {
+	return e.rates.take(who, size, e.Now())
+}
+
 // take counts a task of so many bytes.
 //
 // Errors: CodeRateLimited, with RetryAfter, where that would be too many.

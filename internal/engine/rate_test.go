@@ -74,6 +74,15 @@ func TestSubmitsHaveARate(t *testing.T) {
 	_, err = submit("large", "", "x")
 	limited("the next after that", err, 241*time.Second)
 
+	// What a schedule submits at its time is no call of its owner.
+	for range 100 {
+		_, err = e.Submit(context.Background(), engine.NewTask{
+			Prompt: "x", Source: signalbox.SourceScheduler, Scheduled: true,
+			By: signalbox.Principal{Kind: signalbox.PrincipalService, ID: "ci", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}},
+		})
+		ok("a firing", err)
+	}
+
 	// What it owes is not forgotten among many others.
 	now = now.Add(61 * time.Second)
 	for i := range 1100 {

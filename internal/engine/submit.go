@@ -123,8 +123,8 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 	if n.IdempotencyKey != "" {
 		sub.Task.IdempotencyKey, sub.Task.IdempotencyHash = ownKey(n.By, n.IdempotencyKey), e.digest(asked)
 	}
-	if refused == nil {
-		refused = e.rates.take(n.By, sizeOf(&n), e.Now())
+	if refused == nil && !n.Scheduled { // a firing is of the clock, or counted with who asked for it
+		refused = e.Count(n.By, sizeOf(&n))
 	}
 	if refused == nil {
 		refused = e.checkRoute(ctx, n)
