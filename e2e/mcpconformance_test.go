@@ -112,7 +112,7 @@ func (s *suite) run(dir string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), 2*long)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.node, append([]string{s.program}, args...)...)
-	cmd.Dir, cmd.Env = dir, append(s.environ(), "NODE_COMPILE_CACHE="+filepath.Join(s.root, "node")) // it is started for each scenario
+	cmd.Dir, cmd.Env = dir, append(s.environ(), "NODE_COMPILE_CACHE="+filepath.Join(s.root, "node")) // it is started several times
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -139,34 +139,62 @@ func (s *suite) scenarios() []scenario {
 	return all
 }
 
-// checks runs a scenario and returns what it checked.
-func (s *suite) checks(name, version string) ([]check, error) {
-	dir, err := os.MkdirTemp(s.work, "conformance")
+// resultsFolder is where a run of the suite writes what a scenario checked.
+var resultsFolder = regexp.MustCompile(`^server-(.+)-\d{4}-\d\d-\d\dT`)
+
+// ofVersion runs all scenarios for a version of the protocol, in one process
+// for each endpoint, and returns what they checked. Those that do not apply run
+// and fail with them.
+func (s *suite) ofVersion(version string) (map[string][]check, error) {
+	got, err := s.checks(s.direct, "--suite", "all", "--spec-version", version)
 	if err != nil {
 		return nil, err
 	}
+	named, err := s.checks(s.named, "--suite", "all", "--spec-version", version)
+	for name, checks := range named {
+		if names.MatchString(name) {
+			got[name] = checks
+		}
+	}
+	return got, err
+}
+
+// ofExtension runs one scenario.
+func (s *suite) ofExtension(name string) ([]check, error) {
 	at := s.direct
 	if names.MatchString(name) {
 		at = s.named
 	}
-	args := []string{"server", "--url", at, "--scenario", name, "-o", dir, "--timeout", "90000"}
-	if version != "" {
-		args = append(args, "--spec-version", version)
-	}
-	said, runErr := s.run(dir, args...)
-	files, err := filepath.Glob(filepath.Join(dir, "*", "checks.json"))
-	if err != nil || len(files) != 1 {
-		return nil, fmt.Errorf("%d files of results: %v, %v\n%s", len(files), err, runErr, said)
-	}
-	data, err := os.ReadFile(files[0])
+	got, err := s.checks(at, "--scenario", name)
+	return got[name], err
+}
+
+// checks runs scenarios and returns what each one checked. It has failed if it
+// left no results: whether some checks failed is the caller's to judge.
+func (s *suite) checks(at string, which ...string) (map[string][]check, error) {
+	dir, err := os.MkdirTemp(s.work, "conformance")
 	if err != nil {
 		return nil, err
 	}
-	var got []check
-	if err := json.Unmarshal(data, &got); err != nil {
-		return nil, err
+	said, runErr := s.run(dir, append([]string{"server", "--url", at, "-o", dir, "--timeout", "90000"}, which...)...)
+	files, err := filepath.Glob(filepath.Join(dir, "*", "checks.json"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("no results: %v, %v\n%s", err, runErr, said)
 	}
-	return got, nil
+	all := map[string][]check{}
+	for _, path := range files {
+		name := resultsFolder.FindStringSubmatch(filepath.Base(filepath.Dir(path)))
+		data, err := os.ReadFile(path)
+		if err != nil || name == nil {
+			return nil, fmt.Errorf("%s: %v", path, err)
+		}
+		var got []check
+		if err := json.Unmarshal(data, &got); err != nil {
+			return nil, err
+		}
+		all[name[1]] = got
+	}
+	return all, nil
 }
 
 // unnamed is an endpoint between the suite and a director that calls the tools
@@ -287,22 +315,22 @@ const oldestTried = "2025-11-25"
 // that there is either applies or has its reason above.
 func TestMCPConformance(t *testing.T) {
 	s := newBox(t).conformance()
-	begin, seen := time.Now(), map[string]bool{}
-	type run struct{ name, version string }
-	var runs []run
+	begin, seen, runs := time.Now(), map[string]bool{}, 0
+	extensions, versions := []string{}, map[string][]string{} // scenarios, by version
 	for _, one := range s.scenarios() {
 		seen[one.name] = true
 		if outside[one.name] != "" {
 			continue
 		}
 		if one.versions == nil {
-			runs = append(runs, run{one.name, ""})
+			extensions = append(extensions, one.name)
+			runs++
 		}
 		for _, version := range one.versions {
-			if version < oldestTried && !soak.On() {
-				continue
+			if version >= oldestTried || soak.On() {
+				versions[version] = append(versions[version], one.name)
+				runs++
 			}
-			runs = append(runs, run{one.name, version})
 		}
 	}
 	for name := range outside {
@@ -312,32 +340,51 @@ func TestMCPConformance(t *testing.T) {
 	}
 	var mu sync.Mutex
 	used, ran, passed := map[string]bool{}, 0, 0
+	judge := func(t *testing.T, got []check) {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		ran++
+		if len(got) == 0 {
+			t.Error("it has left no results")
+		}
+		for _, c := range got {
+			switch {
+			case c.Status == "SUCCESS" || c.Status == "INFO":
+				passed++
+			case unmet[c.ID] != "":
+				used[c.ID] = true
+			default:
+				t.Errorf("%s: %s (%s): %s", c.Status, c.ID, c.Description, c.ErrorMessage)
+			}
+		}
+	}
 	t.Run("scenarios", func(t *testing.T) {
-		for _, r := range runs {
-			t.Run(strings.TrimSuffix(r.name+"/"+r.version, "/"), func(t *testing.T) {
+		for version, names := range versions {
+			t.Run(version, func(t *testing.T) {
 				t.Parallel()
-				got, err := s.checks(r.name, r.version)
+				got, err := s.ofVersion(version)
 				if err != nil {
 					t.Fatal(err)
 				}
-				mu.Lock()
-				defer mu.Unlock()
-				ran++
-				for _, c := range got {
-					switch {
-					case c.Status == "SUCCESS" || c.Status == "INFO":
-						passed++
-					case unmet[c.ID] != "":
-						used[c.ID] = true
-					default:
-						t.Errorf("%s: %s (%s): %s", c.Status, c.ID, c.Description, c.ErrorMessage)
-					}
+				for _, name := range names {
+					t.Run(name, func(t *testing.T) { judge(t, got[name]) })
 				}
+			})
+		}
+		for _, name := range extensions {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				got, err := s.ofExtension(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				judge(t, got)
 			})
 		}
 	})
 	for id := range unmet {
-		if !used[id] && ran == len(runs) { // not where -run chose some
+		if !used[id] && ran == runs { // not where -run chose some
 			t.Errorf("the check %s has passed, or is gone: it needs no reason any more", id)
 		}
 	}
