@@ -89,7 +89,8 @@ func TestATimeoutTellsWhatWasHeardLast(t *testing.T) {
 	}
 }
 
-// opencode prints nothing while it tries its model again: its log tells.
+// opencode prints nothing while it tries its model again: its log tells. An
+// error that it does not try again ends the task.
 func TestOpencodesLogIsHeard(t *testing.T) {
 	a, m := cli(t, "opencode", nil)
 	m.Use(model.Replies(model.Reply{Status: 529, Message: "overloaded just now"}))
@@ -98,8 +99,8 @@ func TestOpencodesLogIsHeard(t *testing.T) {
 	if note := a.get(id).Note; !strings.Contains(note, "overloaded just now") {
 		t.Errorf("the running task's note is %q", note)
 	}
-	a.do("POST", "/task/"+id+"/cancel", nil, nil)
-	a.end(id)
+	m.Use(model.Replies(model.Reply{Status: 400, Message: "the model has no such thing"}))
+	wantError(t, a.end(id), "failed", "claude_error", "no such thing")
 }
 
 // The text of a model shows as it is written, and once.
