@@ -30,6 +30,9 @@ NORACE    = ^TestSuiteOnEveryStore$$|^TestManyAgentsThatWait$$|^TestHistoriesAre
 # Simulated time with many goroutines, which the race detector's runtime does
 # not bear (golang/go#78156); sim has nothing else.
 BUBBLES   = ^TestBubble
+# Where PostgreSQL and Redis have their data in make test: in memory, where 4 GB
+# are free there; else, and in make soak, on the disk.
+SERVERS  := $(shell test "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 2>/dev/null && echo /dev/shm)
 LDFLAGS   = -s -w -X main.version=$(VERSION)
 # Without the path of the checkout in them, packages compiled in one clone serve
 # every other: a cold clone compiles and vets for ten minutes on two cores.
@@ -58,6 +61,7 @@ test: setup check ## every test in its short form; check has vetted
 # Two of these run at once: the first mostly waits for other processes. A race
 # is reported before its process ends, so that none has to linger for it.
 .PHONY: test-e2e test-race test-calm test-alone
+test-e2e test-race test-calm test-alone: export SIGNALBOX_TEST_SERVERS = $(SERVERS)
 test-e2e:
 	$(REAL) $(GO) test $(FLAGS) ./e2e
 

@@ -143,15 +143,16 @@ func (s *PostgresServer) Query(database, sql string) ([]string, error) {
 // settings are those of every test server.
 func (s *PostgresServer) settings() map[string]string {
 	all := map[string]string{
-		"listen_addresses":        "127.0.0.1",
-		"unix_socket_directories": s.Socket,
-		"fsync":                   "on",
-		"synchronous_commit":      "on",
-		"max_connections":         "200",
-		"shared_buffers":          "64MB",
-		"logging_collector":       "off",
-		"log_timezone":            "UTC",
-		"timezone":                "UTC",
+		"listen_addresses":           "127.0.0.1",
+		"unix_socket_directories":    s.Socket,
+		"fsync":                      "on",
+		"synchronous_commit":         "on",
+		"max_connections":            "200",
+		"shared_buffers":             "64MB",
+		"dynamic_shared_memory_type": "mmap", // in the data folder: a killed server leaves nothing in /dev/shm
+		"logging_collector":          "off",
+		"log_timezone":               "UTC",
+		"timezone":                   "UTC",
 	}
 	maps.Copy(all, s.options.Settings)
 	return all

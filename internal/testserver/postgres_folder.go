@@ -1,6 +1,7 @@
 package testserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,10 @@ if [ -n "$pid" ] && [ "$(readlink "/proc/$pid/cwd")" = "$0/data" ]; then
 fi
 rm -rf "$0"`
 
+// newFolder makes one in parent; if that is empty, in the folder that
+// SIGNALBOX_TEST_SERVERS names, or in the system's for temporary files.
 func newFolder(parent, prefix string) (*folder, error) {
+	parent = cmp.Or(parent, os.Getenv("SIGNALBOX_TEST_SERVERS"))
 	if parent == "" && len(os.TempDir()) > 60 {
 		parent = "/tmp" // the path of a Unix socket may be 107 bytes long
 	}
