@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
 )
 
 // Tasks move from one director to another, with their results and in their
@@ -112,4 +113,20 @@ func TestSeedFoldersAreImported(t *testing.T) {
 		h := parse[api.History](t, b.want(0, "history", "--json", "--state", "completed", "--director", d.url).out)
 		return len(h.Tasks) == 2 && h.Tasks[1].PromptPreview == "say first"
 	})
+	// They are asked for by the ids that they had there, too.
+	if got := parse[api.Task](t, b.want(0, "status", "--json", "queue-a", "--director", d.url).out); got.PromptPreview != "say first" || got.State != "completed" {
+		t.Errorf("queue-a is %+v", got)
+	}
+	if said := b.want(0, "logs", "queue-b", "--director", d.url).out; !strings.Contains(said, "second") {
+		t.Errorf("the log of queue-b is %q", said)
+	}
+	c := b.client(d.url)
+	task, err := c.Task(b.ctx(), "queue-r")
+	if err != nil || task.Reason != "interrupted" {
+		t.Errorf("queue-r is %+v, %v", task, err)
+	}
+	if _, err := c.Retry(b.ctx(), "queue-r", api.RetryRequest{}, client.SubmitOptions{}); err != nil {
+		t.Errorf("queue-r cannot be retried: %v", err)
+	}
+	b.want(3, "status", "queue-c", "--director", d.url)
 }

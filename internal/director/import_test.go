@@ -5,10 +5,12 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 // What has ended is stored side by side, what waits one by one, in the order of
@@ -61,5 +63,57 @@ func TestAnImportKeepsTheOrderOfWhatWaits(t *testing.T) {
 	next.do("POST", "/api/import", string(body)).want(t, http.StatusOK, &got)
 	if got.Imported != 0 || got.Known != 211 || len(got.Refused) != 1 {
 		t.Errorf("the second time imported %d, known %d", got.Imported, got.Known)
+	}
+}
+
+// What was imported from another queue is asked for by the id that it had there,
+// by who may ask for it.
+func TestAnImportedTaskIsFoundByItsOldID(t *testing.T) {
+	b := newBox(t, func(o *options) { o.director.Token = "of-an-admin" })
+	admin := bearer("of-an-admin")
+	imported := func(kind, old string) string {
+		t.Helper()
+		id, err := signalbox.NewID(b.engine.Now(), strings.NewReader(kind+old+"0123456789"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := b.engine.Now()
+		body, err := json.Marshal(api.ImportRequest{Tasks: []api.ExportedTask{{
+			QueueID: id, State: "pending", Queue: "work", Limit: "work", EnqueuedAt: at, CreatedAt: at, MaxAttempts: 3, Source: "api",
+			Key: signalbox.ImportKey(kind, old), KeyHash: "import", Request: json.RawMessage(`{"prompt":"from ` + kind + `"}`),
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got api.Imported
+		if b.do("POST", "/api/import", string(body), admin).want(t, http.StatusOK, &got); got.Imported != 1 {
+			t.Fatalf("%+v", got)
+		}
+		return id
+	}
+	queued, ran := imported(signalbox.ImportWorkQueue, "queue-abc12345"), imported(signalbox.ImportExecutionQueue, "0b5c-11")
+	imported(signalbox.ImportAsyncTaskQueue, "queue-abc12345") // the same id in another queue
+	for old, id := range map[string]string{"queue-abc12345": queued, "0b5c-11": ran} {
+		var task api.Task
+		if b.do("GET", "/api/queue/"+old, "", admin).want(t, http.StatusOK, &task); task.QueueID != id {
+			t.Errorf("%s is %s, want %s", old, task.QueueID, id)
+		}
+		b.do("GET", "/api/queue/"+old+"/why", "", admin).want(t, http.StatusOK, nil)
+		b.do("GET", "/api/queue/"+old+"/output", "", admin).want(t, http.StatusOK, nil)
+		var found api.Found
+		if b.do("GET", "/api/find/"+old, "", admin).want(t, http.StatusOK, &found); len(found.QueueIDs) != 1 || found.QueueIDs[0] != id {
+			t.Errorf("%s is found as %q", old, found.QueueIDs)
+		}
+	}
+	submitter := bearer(b.token(identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}))
+	b.do("POST", "/api/queue/queue-abc12345/cancel", "", submitter).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+	b.do("GET", "/api/queue/queue-abc12345", "", submitter).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+	b.do("POST", "/api/queue/queue-abc12345/cancel", "", admin).want(t, http.StatusOK, nil)
+	var task api.Task
+	if b.do("GET", "/api/queue/"+queued, "", admin).want(t, http.StatusOK, &task); task.State != "cancelled" {
+		t.Errorf("%+v", task)
+	}
+	for _, unknown := range []string{"queue-abc1234", "0B5C-11", "%00", strings.Repeat("x", 500), "import%20work-queue%20queue-abc12345"} {
+		b.do("GET", "/api/queue/"+unknown, "", admin).wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 	}
 }

@@ -177,6 +177,9 @@ func (d *Director) pass(w http.ResponseWriter, r *http.Request, route api.Route,
 			return err
 		}
 	}
+	if err := d.findImported(r, route); err != nil {
+		return err
+	}
 	if err := d.narrow(r, route, c); err != nil {
 		return err
 	}

@@ -141,6 +141,13 @@ func (d *Director) find(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if len(ids) == 0 {
+		if id, err := d.importedID(r.Context(), part); err != nil {
+			return err
+		} else if id != part {
+			ids = []string{id}
+		}
+	}
 	if ids, err = d.visibleIDs(r.Context(), ids, callerOf(r)); err != nil {
 		return err
 	}

@@ -2,12 +2,14 @@ package director_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/dispatch/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
@@ -103,6 +105,54 @@ func TestQueueToolsFollowToolCalls(t *testing.T) {
 	// The agents' list has none of the director's own executor.
 	if text := admin.call("list_agents", nil, nil).text; !strings.HasPrefix(text, "There are no agents") {
 		t.Error(text)
+	}
+}
+
+// The queue's tools, and the path of the seed, take the id that a task had in the
+// queue that it was imported from.
+func TestQueueToolsKnowOldIDs(t *testing.T) {
+	tasks := newFakeToolTasks()
+	y := newYard(t, yardOptions{tasks: tasks, agents: []agenttest.Options{}})
+	tasks.store, tasks.engine = y.store, y.engine
+	restore := func(kind, old, tool string) string {
+		id, err := signalbox.NewID(y.engine.Now(), strings.NewReader(kind+"0123456789"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		task := signalbox.Task{
+			ID: id, State: signalbox.Pending, Queue: "pool:none", CreatedAt: y.engine.Now(), EnqueuedAt: y.engine.Now(),
+			IdempotencyKey: signalbox.ImportKey(kind, old), IdempotencyHash: "import", Source: signalbox.SourceAPI,
+		}
+		if tool != "" {
+			task.Mode, task.Tool, task.Queue = signalbox.ModeTool, tool, signalbox.QueueCommands
+		}
+		if _, err := y.engine.Restore(t.Context(), engine.Transfer{Task: task, Request: signalbox.Request{Prompt: "p"}}, false); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	prompt, call := restore(signalbox.ImportWorkQueue, "queue-abc12345", ""), restore(signalbox.ImportAsyncTaskQueue, "task_17_x", "draw")
+	c := y.connect(modernEra)
+	for old, id := range map[string]string{"queue-abc12345": prompt, "task_17_x": call} {
+		var got struct {
+			QueueID string `json:"queue_id"`
+			State   string
+		}
+		if c.call("task_status", args{"task_id": old}, &got); got.QueueID != id || got.State != "pending" {
+			t.Errorf("%s is %+v, want %s", old, got, id)
+		}
+		if c.call("cancel_task", args{"task_id": old}, &got); got.QueueID != id || got.State != "cancelled" {
+			t.Errorf("%s is %+v, want %s", old, got, id)
+		}
+	}
+	resp, err := http.Get(y.url + "/getTaskStatus?taskId=task_17_x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var status api.TaskStatus
+	if err := json.NewDecoder(resp.Body).Decode(&status); err != nil || status.Task.ID != call {
+		t.Errorf("%+v, %v", status, err)
 	}
 }
 

@@ -26,7 +26,7 @@ func statusTool(ctx context.Context, a *asking) (gateway.Result, error) {
 	var in statusArgs
 	err := a.read(&in)
 	if err == nil {
-		err = checkTask(in.TaskID, in.WaitSeconds)
+		in.TaskID, err = a.taskID(ctx, in.TaskID, in.WaitSeconds)
 	}
 	if err != nil {
 		return gateway.Result{}, err

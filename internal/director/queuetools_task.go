@@ -97,18 +97,22 @@ type (
 	}
 )
 
-// checkTask looks at an id, which is to stand in a path, and at a wait, which is
-// shorter here than in the API: a client gives up sooner.
-func checkTask(id string, wait int) error {
+// taskID looks at an id, which is to stand in a path, and at a wait, which is
+// shorter here than in the API: a client gives up sooner. It returns the id that
+// the task has here.
+func (a *asking) taskID(ctx context.Context, given string, wait int) (string, error) {
+	id, err := a.d.importedID(ctx, given)
 	switch {
-	case id == "":
-		return signalbox.Invalid("task_id", "task_id is missing: give the queue_id of a task")
+	case given == "":
+		return "", signalbox.Invalid("task_id", "task_id is missing: give the queue_id of a task")
+	case err != nil:
+		return "", err
 	case !signalbox.ValidID(id):
-		return signalbox.Errorf(signalbox.CodeNotFound, "%q is not the id of a task: an id is %q and 26 lower-case letters and digits", clip(id), signalbox.IDPrefix)
+		return "", signalbox.Errorf(signalbox.CodeNotFound, "%q is not the id of a task: an id is %q and 26 lower-case letters and digits", clip(id), signalbox.IDPrefix)
 	case wait < 0 || wait > maxToolWait:
-		return signalbox.Invalid("wait_seconds", "wait_seconds must be 0 to %d, not %d; ask again where a task takes longer", maxToolWait, wait)
+		return "", signalbox.Invalid("wait_seconds", "wait_seconds must be 0 to %d, not %d; ask again where a task takes longer", maxToolWait, wait)
 	}
-	return nil
+	return id, nil
 }
 
 // askTools asks about a task as one of a tool. ok is false where it is none, or
@@ -129,7 +133,7 @@ func outputTool(ctx context.Context, a *asking) (gateway.Result, error) {
 	var in outputArgs
 	err := a.read(&in)
 	if err == nil {
-		err = checkTask(in.TaskID, in.WaitSeconds)
+		in.TaskID, err = a.taskID(ctx, in.TaskID, in.WaitSeconds)
 	}
 	if err != nil {
 		return gateway.Result{}, err
@@ -190,7 +194,7 @@ func cancelTool(ctx context.Context, a *asking) (gateway.Result, error) {
 	var in cancelArgs
 	err := a.read(&in)
 	if err == nil {
-		err = checkTask(in.TaskID, 0)
+		in.TaskID, err = a.taskID(ctx, in.TaskID, 0)
 	}
 	if err != nil {
 		return gateway.Result{}, err

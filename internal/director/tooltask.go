@@ -120,6 +120,10 @@ func (d *Director) getTaskStatus(w http.ResponseWriter, r *http.Request) error {
 	if id == "" {
 		return &refusal{err: signalbox.Invalid("taskId", "Missing taskId"), hint: "GET /getTaskStatus?taskId=ID"}
 	}
+	id, err := d.importedID(r.Context(), id)
+	if err != nil {
+		return err
+	}
 	v, err := d.waitedToolTask(r, id)
 	if err != nil {
 		return err

@@ -137,3 +137,23 @@ func checkTransfer(in *Transfer) error {
 	}
 	return signalbox.CheckPrompt(in.Request.Prompt)
 }
+
+// maxOldID bounds the id of a task in another queue, in bytes.
+const maxOldID = 200
+
+// Imported returns the task that was imported from another queue, where it had
+// the id old. Where several queues had one of that id it is the first of
+// signalbox.Imports that did.
+//
+// Errors: CodeNotFound, in the words of the store for an id.
+func (e *Engine) Imported(ctx context.Context, old string) (signalbox.Task, error) {
+	if old != "" && len(old) <= maxOldID {
+		for _, kind := range signalbox.Imports() {
+			t, err := e.store.ByKey(ctx, signalbox.ImportKey(kind, old))
+			if signalbox.CodeOf(err) != signalbox.CodeNotFound {
+				return t, err
+			}
+		}
+	}
+	return signalbox.Task{}, signalbox.Errorf(signalbox.CodeNotFound, "there is no task %.64q: it never existed or has been pruned", old)
+}

@@ -107,6 +107,15 @@ func (w *Store) History(ctx context.Context, q store.HistoryQuery) (got store.Hi
 	return got, err
 }
 
+// ByKey implements store.Reader.
+func (w *Store) ByKey(ctx context.Context, key string) (got signalbox.Task, err error) {
+	err = w.read(ctx, "ByKey", func(ctx context.Context) error {
+		got, err = w.Store.ByKey(ctx, key)
+		return err
+	})
+	return got, err
+}
+
 // Kept implements store.Reader.
 func (w *Store) Kept(ctx context.Context) (got map[string]int64, err error) {
 	err = w.read(ctx, "Kept", func(ctx context.Context) error {

@@ -164,7 +164,7 @@ func executionTask(key, value string) (t api.ExportedTask, why string, err error
 	case !signalbox.ValidName(agent):
 		return t, fmt.Sprintf("%q cannot be the name of an agent", agent), nil
 	}
-	t = plain("execution-queue", e.ID, e.QueuedAt.Time)
+	t = plain(signalbox.ImportExecutionQueue, e.ID, e.QueuedAt.Time)
 	t.Queue, t.Source = signalbox.AgentQueue(agent), sourceOf(e.Source)
 	if e.SourceUserEmail != nil {
 		t.OwnerEmail = *e.SourceUserEmail

@@ -81,14 +81,10 @@ func newID(kind, old string, created time.Time) string {
 	return id
 }
 
-// keyPrefix begins the idempotency keys of tasks from other queues; the kind of
-// the queue and the old id follow.
-const keyPrefix = "import "
-
 // OldID is the id that a task had in the queue that it comes from; "" where it
 // keeps its own.
 func OldID(t api.ExportedTask) string {
-	rest, ours := strings.CutPrefix(t.Key, keyPrefix)
+	rest, ours := strings.CutPrefix(t.Key, signalbox.ImportPrefix)
 	if kind, old, ok := strings.Cut(rest, " "); ours && ok && newID(kind, old, t.CreatedAt) == t.QueueID {
 		return old
 	}
@@ -101,7 +97,7 @@ func plain(kind, old string, created time.Time) api.ExportedTask {
 	return api.ExportedTask{
 		QueueID: newID(kind, old, created), State: string(signalbox.Pending), Queue: signalbox.QueueWork, Limit: signalbox.LimitWork,
 		EnqueuedAt: created, CreatedAt: created, Session: string(signalbox.SessionRequire), OnLost: string(signalbox.LostFail), MaxAttempts: 3,
-		Source: string(signalbox.SourceAPI), Key: keyPrefix + kind + " " + old, KeyHash: "import",
+		Source: string(signalbox.SourceAPI), Key: signalbox.ImportKey(kind, old), KeyHash: "import",
 	}
 }
 

@@ -86,7 +86,7 @@ func (a *asyncTask) task() (t api.ExportedTask, why string, err error) {
 	if a.ID == "" || a.ToolName == "" || a.CreatedAt.IsZero() {
 		return t, "it has no id, toolName or createdAt", nil
 	}
-	t = plain("async-task-queue", a.ID, a.CreatedAt)
+	t = plain(signalbox.ImportAsyncTaskQueue, a.ID, a.CreatedAt)
 	t.Mode, t.Tool, t.Queue, t.Limit = string(signalbox.ModeTool), a.ToolName, signalbox.QueueCommands, signalbox.LimitCommands
 	t.Preview = signalbox.Preview("tool " + a.ToolName)
 	r := signalbox.Request{Arguments: object(a.Payload.Input), Metadata: object(a.Payload.Metadata)}

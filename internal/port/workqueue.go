@@ -130,7 +130,7 @@ func readTask(path string) (t queuedTask, why string) {
 }
 
 func (q *queuedTask) task() (api.ExportedTask, error) {
-	t := plain("work-queue", q.QueueID, q.CreatedAt)
+	t := plain(signalbox.ImportWorkQueue, q.QueueID, q.CreatedAt)
 	t.State, t.Attempts, t.LastError, t.Env = q.State, q.Attempts, q.LastError, q.Env
 	t.Source, t.SourceJob, t.SessionID = sourceOf(q.Source), q.SourceJob, q.SessionID
 	if t.State != string(signalbox.Pending) {

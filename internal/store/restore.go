@@ -41,3 +41,8 @@ func RestoreEntry(t *signalbox.Task, now time.Time) signalbox.Entry {
 func Stored(t *signalbox.Task) error {
 	return signalbox.Errorf(signalbox.CodeConflict, "there is a task %s already, or one with its idempotency key", t.ID)
 }
+
+// UnknownKey says that no task has an idempotency key.
+func UnknownKey(key string) error {
+	return signalbox.Errorf(signalbox.CodeNotFound, "no task has the idempotency key %q", key)
+}

@@ -147,6 +147,8 @@ type Writer interface {
 type Reader interface {
 	// Task returns the row of id, or CodeNotFound.
 	Task(ctx context.Context, id string) (signalbox.Task, error)
+	// ByKey returns the row of the task with that idempotency key, or CodeNotFound.
+	ByKey(ctx context.Context, key string) (signalbox.Task, error)
 	// Request returns what was asked for, with SealedEnv while the task has
 	// not ended.
 	Request(ctx context.Context, id string) (signalbox.Request, error)

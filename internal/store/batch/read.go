@@ -239,3 +239,30 @@ func (s *Store) Snapshot(ctx context.Context, heads int) (store.Snapshot, error)
 	}
 	return shot, nil
 }
+
+// ByKey returns the row of the task with an idempotency key. A verb looks it up:
+// it is asked for far too seldom for a read of its own.
+func (s *Store) ByKey(ctx context.Context, key string) (signalbox.Task, error) {
+	v := &byKey{key: key}
+	err := s.do(ctx, v, 0)
+	return v.got, err
+}
+
+type byKey struct {
+	key string
+	got signalbox.Task
+}
+
+func (v *byKey) looksOnly() bool { return true }
+
+func (v *byKey) run(x *set) error {
+	r := x.byKey(v.key)
+	switch {
+	case x.short:
+		return errShort
+	case r == nil || r.task == nil:
+		return store.UnknownKey(v.key)
+	}
+	v.got = *r.task
+	return nil
+}

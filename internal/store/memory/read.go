@@ -204,3 +204,15 @@ func (s *Store) Durations(ctx context.Context, agent string, limit int) ([]time.
 	}
 	return took, nil
 }
+
+// ByKey returns the row of the task with an idempotency key.
+func (s *Store) ByKey(ctx context.Context, key string) (signalbox.Task, error) {
+	if err := s.lock(ctx); err != nil {
+		return signalbox.Task{}, err
+	}
+	defer s.mu.Unlock()
+	if r := s.keys[key]; r != nil {
+		return r.task, nil
+	}
+	return signalbox.Task{}, store.UnknownKey(key)
+}

@@ -240,3 +240,19 @@ func (s *Store) Pauses(ctx context.Context) ([]signalbox.Pause, error) {
 	}
 	return s.board.pauseList(), nil
 }
+
+// ByKey returns the row of the task with an idempotency key.
+func (s *Store) ByKey(ctx context.Context, key string) (t signalbox.Task, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		q := c.on(stTaskByKey)
+		row, err := one(q.exact(key))
+		if err == nil && (row == nil || key == "") {
+			err = store.UnknownKey(key)
+		}
+		if err == nil {
+			t = *row
+		}
+		return err
+	})
+	return t, err
+}

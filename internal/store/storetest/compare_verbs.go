@@ -197,6 +197,8 @@ func (p *pair) pages(t *rapid.T) {
 	_, _ = both(t, p, "Overdue", func(s store.Store) ([]signalbox.Task, error) { return s.Overdue(p.ctx, p.now, limit) })
 	part := pick(t, "part", "queue-", "1", "0", "queue-00000000000000000000000001", "")
 	_, _ = both(t, p, "Find", func(s store.Store) ([]string, error) { return s.Find(p.ctx, part, limit) })
+	key := pick(t, "sought key", "", "k1", "k2", "k3")
+	_, _ = both(t, p, "ByKey", func(s store.Store) (signalbox.Task, error) { return s.ByKey(p.ctx, key) })
 	_, _ = both(t, p, "Durations", func(s store.Store) ([]time.Duration, error) { return s.Durations(p.ctx, "a", limit) })
 }
 

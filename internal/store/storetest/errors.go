@@ -69,6 +69,7 @@ func verbs(b *box) map[string]func(context.Context) error {
 		"Overdue":        func(ctx context.Context) error { return second(b.Overdue(ctx, now, 1)) },
 		"SessionTasks":   func(ctx context.Context) error { return second(b.SessionTasks(ctx, "s", 1)) },
 		"History":        func(ctx context.Context) error { return second(b.History(ctx, store.HistoryQuery{Limit: 1})) },
+		"ByKey":          func(ctx context.Context) error { return second(b.ByKey(ctx, "k")) },
 		"Kept":           func(ctx context.Context) error { return second(b.Kept(ctx)) },
 		"Durations":      func(ctx context.Context) error { return second(b.Durations(ctx, "a", 1)) },
 		"Agents":         func(ctx context.Context) error { return second(b.Agents(ctx)) },

@@ -11,6 +11,7 @@ import (
 func readRules() []rule {
 	return []rule{
 		{"an unknown id is not found", readUnknown},
+		{"a task is found by its idempotency key", readByKey},
 		{"counts are those of the rows", readCounts},
 		{"in flight are listed in the order of their claims", readInFlight},
 		{"overdue are listed longest overdue first", readOverdue},
@@ -257,4 +258,20 @@ func readInfo(b *box) {
 		b.Fatalf("info %+v leaves something open", info)
 	}
 	b.same("info", b.Info(), info)
+}
+
+func readByKey(b *box) {
+	first := b.submit(keyed("k1", "h"))
+	b.submit()
+	got, err := b.ByKey(b.ctx, "k1")
+	b.must(err)
+	b.same("found", got, first)
+	ended := b.happen(first.ID, signalbox.Event{Kind: signalbox.EventCancel})
+	got, err = b.ByKey(b.ctx, "k1")
+	b.must(err)
+	b.same("found when it has ended", got, ended)
+	for _, unknown := range []string{"", "k", "k11", "K1"} {
+		_, err := b.ByKey(b.ctx, unknown)
+		b.refused(err, signalbox.CodeNotFound)
+	}
 }
