@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,5 +94,30 @@ func TestSeveralSlotsInOneFolderAreRefused(t *testing.T) {
 	}
 	if got := b.want(1, b.server("up", []string{"--agents", "codex"})...); !strings.Contains(got.err, "is not installed") {
 		t.Errorf("%s", got.err)
+	}
+}
+
+// Each start of a CLI takes seconds: up asks each one once for its version, and
+// the agents that it starts, and one by itself, ask none.
+func TestCLIsAreAskedForTheirVersionOnce(t *testing.T) {
+	b := newBox(t)
+	asked := filepath.Join(b.root, "asked")
+	for _, kind := range []string{"claude", "codex", "opencode"} {
+		b.file("bin/"+kind, `#!/bin/sh
+[ "$1" = --version ] && echo `+kind+` >>`+asked+`
+echo 1.2.3
+`, 0o700)
+	}
+	b.file(asked, "", 0o600)
+	b.agent("alone", "", "--kind", "claude").stop()
+	b.serve("agent", "--data", b.data, "--addr", "127.0.0.1:0").stop() // it takes the first kind that is there
+	if text := b.read(asked); text != "" {
+		t.Errorf("agents asked %q", text)
+	}
+	b.up().stop()
+	lines := strings.Fields(b.read(asked))
+	slices.Sort(lines)
+	if !slices.Equal(lines, []string{"claude", "codex", "opencode"}) {
+		t.Errorf("up asked %q", lines)
 	}
 }

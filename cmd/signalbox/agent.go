@@ -60,7 +60,11 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 	if err != nil {
 		return err
 	}
-	cfg = cfg.For(cmp.Or(cfg.Agent.Kind, defaultKind()))
+	kind := cfg.Agent.Kind
+	if kind == "" {
+		kind = defaultKind()
+	}
+	cfg = cfg.For(kind)
 	a := &cfg.Agent
 	a.Name = cmp.Or(a.Name, a.Kind)
 	if os.Geteuid() == 0 && a.Kind != "demo" {
@@ -211,7 +215,7 @@ func llmOptions(o config.LLM) runner.LLM {
 
 // defaultKind is the first coding CLI on PATH, else the demo agent.
 func defaultKind() string {
-	if found := runner.Detect(); len(found) > 0 {
+	if found := runner.OnPath(); len(found) > 0 {
 		return found[0].Kind
 	}
 	return "demo"

@@ -17,27 +17,25 @@ type Found struct {
 
 var versionForm = regexp.MustCompile(`[0-9]+\.[0-9]+[0-9A-Za-z.+-]*`)
 
-// Detect finds the coding CLIs on PATH and asks each for its version, for at
-// most 10 s.
-func Detect() []Found {
-	kinds := []string{"claude", "codex", "opencode"}
-	all := make([]Found, len(kinds))
-	var wg sync.WaitGroup
-	for i, kind := range kinds {
-		path, err := exec.LookPath(kind)
-		if err != nil {
-			continue
+// OnPath finds the coding CLIs on PATH, without their versions.
+func OnPath() (found []Found) {
+	for _, kind := range []string{"claude", "codex", "opencode"} {
+		if path, err := exec.LookPath(kind); err == nil {
+			found = append(found, Found{Kind: kind, Path: path})
 		}
-		all[i] = Found{Kind: kind, Path: path}
-		wg.Go(func() { all[i].Version = version(path) })
+	}
+	return found
+}
+
+// Detect asks each of them for its version besides, for at most 10 s: it starts
+// them.
+func Detect() []Found {
+	found := OnPath()
+	var wg sync.WaitGroup
+	for i := range found {
+		wg.Go(func() { found[i].Version = version(found[i].Path) })
 	}
 	wg.Wait()
-	var found []Found
-	for _, f := range all {
-		if f.Kind != "" {
-			found = append(found, f)
-		}
-	}
 	return found
 }
 
