@@ -22,7 +22,7 @@ func same(t testing.TB, what string, got, want any) {
 	}
 }
 
-func TestContract(t *testing.T) {
+func TestContractWithMemory(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Store { return newServer(t).open(t, batch.Options{}) })
 }
 
