@@ -135,7 +135,8 @@ func (w *world) unsettled() string {
 	}
 	for _, d := range w.directors {
 		for _, a := range d.d.Agents() {
-			if !a.Up || a.Held || a.InUse > 0 {
+			idle := a.Closed != nil && a.Closed.RetryAt.IsZero() // it is tried with the next task, and there is none
+			if !a.Up || a.Held && !idle || a.InUse > 0 {
 				return "director " + d.name() + " finds agent " + a.Name + " down, held or at work: " + a.Message
 			}
 		}
