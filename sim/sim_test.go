@@ -36,7 +36,7 @@ var (
 
 // fewHistories are played in make test: always the same, however fast or busy
 // the machine is.
-const fewHistories = 600
+const fewHistories = 300
 
 // budget is how many histories are played, and for how long: -seeds or
 // SIGNALBOX_SIM_BUDGET say so, or the form of the run does. 0 is no bound.
