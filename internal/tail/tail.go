@@ -16,10 +16,11 @@ import (
 // Its methods are safe for concurrent use.
 type Tail struct {
 	mu   sync.Mutex
-	text string
+	text []byte // the end of the log, behind gone bytes, which are removed many at a time
+	gone int
 	next int64 // position behind text in the task's log
 	base int64 // position in the task's log at which the run's own begins
-	cut  bool  // something before text is gone
+	cut  bool  // something before kept is gone
 	done bool
 	more chan struct{} // closed at the next change
 }
@@ -40,7 +41,7 @@ type Piece struct {
 func (l *Tail) Follow(earlier signalbox.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.text, l.cut = earlier.Tail, earlier.Truncated
+	l.text, l.gone, l.cut = []byte(earlier.Tail), 0, earlier.Truncated
 	l.base = earlier.TailSeq + int64(len(earlier.Tail))
 	l.next = l.base
 }
@@ -58,19 +59,25 @@ func (l *Tail) Add(seq int64, text string, next int64) {
 	defer l.mu.Unlock()
 	seq, next = seq+l.base, next+l.base
 	if seq != l.next { // whoever has the log no longer had what lay between
-		l.text, l.cut = "", true
+		l.text, l.gone, l.cut = nil, 0, true
 	}
 	l.put(text, next)
 }
 
+// kept is the end of the log.
+func (l *Tail) kept() []byte { return l.text[l.gone:] }
+
 func (l *Tail) put(text string, next int64) {
-	l.text += text
+	l.text = append(l.text, text...)
 	l.next = next
-	if over := len(l.text) - signalbox.TailBytes; over > 0 {
-		for over < len(l.text) && !utf8.RuneStart(l.text[over]) {
-			over++
+	if over := len(l.kept()) - signalbox.TailBytes; over > 0 {
+		l.gone, l.cut = l.gone+over, true
+		for l.gone < len(l.text) && !utf8.RuneStart(l.text[l.gone]) {
+			l.gone++
 		}
-		l.text, l.cut = l.text[over:], true
+	}
+	if l.gone >= signalbox.TailBytes/4 {
+		l.text, l.gone = l.text[:copy(l.text, l.kept())], 0
 	}
 	l.wake()
 }
@@ -120,13 +127,13 @@ func (l *Tail) Read(ctx context.Context, after int64, wait time.Duration) Piece 
 func (l *Tail) read(after int64) (p Piece, more <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	begin := l.next - int64(len(l.text))
+	begin := l.next - int64(len(l.kept()))
 	p = Piece{Seq: max(after, begin), Next: l.next, Truncated: after < begin, Done: l.done}
 	if p.Seq >= l.next {
 		p.Seq = l.next
 		return p, l.more
 	}
-	p.Text = l.text[p.Seq-begin:]
+	p.Text = string(l.kept()[p.Seq-begin:])
 	return p, l.more
 }
 
@@ -134,5 +141,5 @@ func (l *Tail) read(after int64) (p Piece, more <-chan struct{}) {
 func (l *Tail) Result(r *signalbox.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r.Tail, r.TailSeq, r.Truncated = l.text, l.next-int64(len(l.text)), l.cut
+	r.Tail, r.TailSeq, r.Truncated = string(l.kept()), l.next-int64(len(l.kept())), l.cut
 }

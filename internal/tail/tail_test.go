@@ -2,6 +2,8 @@ package tail_test
 
 import (
 	"context"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +24,40 @@ func TestTailKeepsTheEnd(t *testing.T) {
 	p := l.Read(t.Context(), 0, 0)
 	if p.Seq != 2 || p.Next != signalbox.TailBytes+1 || !p.Truncated || p.Text != r.Tail {
 		t.Errorf("read %d to %d, truncated %v", p.Seq, p.Next, p.Truncated)
+	}
+}
+
+// A run that prints without end costs what it prints, not a tail for each piece.
+func TestTailOfALongLog(t *testing.T) {
+	l := tail.New()
+	var all strings.Builder
+	for i := range 20_000 {
+		piece := strings.Repeat(strconv.Itoa(i%10)+"é", 1+i%13)
+		all.WriteString(piece)
+		l.Append(piece)
+		if i%997 != 0 {
+			continue
+		}
+		var r signalbox.Result
+		l.Result(&r)
+		if !strings.HasSuffix(all.String(), r.Tail) || r.TailSeq+int64(len(r.Tail)) != int64(all.Len()) || r.Truncated != (r.TailSeq > 0) ||
+			r.Truncated && len(r.Tail) < signalbox.TailBytes-1 {
+			t.Fatalf("after %d bytes: %d at %d, truncated %v", all.Len(), len(r.Tail), r.TailSeq, r.Truncated)
+		}
+		if p := l.Read(t.Context(), int64(all.Len()-len(piece)), 0); p.Text != piece {
+			t.Fatalf("the last piece is %q, want %q", p.Text, piece)
+		}
+	}
+	piece := strings.Repeat("y\n", 16<<10)
+	const pieces = 200
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range pieces {
+		l.Append(piece)
+	}
+	runtime.ReadMemStats(&after)
+	if per := (after.TotalAlloc - before.TotalAlloc) / pieces; per > 4<<10 {
+		t.Errorf("a piece of %d bytes costs %d more", len(piece), per)
 	}
 }
 
