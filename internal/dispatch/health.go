@@ -14,7 +14,8 @@ import (
 // while, so that its failures do not use up the attempts of task after task. The
 // pause doubles with each failure in a row; when it is over, one offer goes out
 // and decides: /status would prove nothing, a full disk answers it. Each
-// director decides that for the agents it dispatches to, in memory.
+// director decides that for the agents it dispatches to and those that pull from
+// it, in memory.
 
 // How long the pauses are, and when the agent is called closed.
 const (
@@ -170,8 +171,9 @@ const codeStorage = "storage_error"
 // failed notes a failure of an agent. spare says that it is closed: the task
 // that met this does not pay for it.
 func (d *Dispatcher) failed(r *run, reason string, sure bool) (spare bool, delay time.Duration) {
-	d.mu.Lock()
 	l := r.lane
+	others := d.engine.OthersMayTake(l.name, r.claimed.Task.Queue)
+	d.mu.Lock()
 	if l.term != r.term { // it is another director's by now
 		d.mu.Unlock()
 		return false, 0
@@ -179,7 +181,7 @@ func (d *Dispatcher) failed(r *run, reason string, sure bool) (spare bool, delay
 	was := l.health.closed
 	pause, round := l.health.Failed(reason, sure, d.engine.Now(), d.engine.Jitter)
 	spare = l.health.closed
-	if !d.othersMayTake(l, r.claimed.Task.Queue) {
+	if !others {
 		delay = pause // so that another task is tried first
 	}
 	d.mark(l)
@@ -220,17 +222,6 @@ func (d *Dispatcher) well(l *lane) {
 	if opened {
 		d.log.Info("", "agent", "opened", "name", l.name)
 	}
-}
-
-// othersMayTake reports whether another agent that is up and not closed serves a
-// queue. Dispatcher.mu is held.
-func (d *Dispatcher) othersMayTake(l *lane, queue string) bool {
-	for _, o := range d.order {
-		if o != l && o.up && !o.removed && !o.health.closed && o.row.Serves(queue) {
-			return true
-		}
-	}
-	return false
 }
 
 // turnedAway notes a 409. An agent that says that it is idle and turns away all

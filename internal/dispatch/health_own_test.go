@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/dispatch"
 	. "github.com/signalbox-ai/signalbox/internal/dispatch/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
@@ -28,13 +29,16 @@ func (f *failingOffers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusInternalServerError, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, err
 }
 
+// offersFail lets every offer fail, of agents that are well otherwise.
+func offersFail(h *house, _ *engine.Options) {
+	h.opts.Tick, h.opts.Probe, h.opts.Transport = time.Second, 5*time.Second, &failingOffers{}
+}
+
 // A task whose own prompt makes a lone agent answer 5xx ends: not within seconds,
 // since the agent may be at fault, and not never.
 func TestTaskThatBreaksALoneAgentEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, func(h *house, _ *engine.Options) {
-			h.opts.Tick, h.opts.Probe, h.opts.Transport = time.Second, 5*time.Second, &failingOffers{}
-		})
+		h := newHouse(t, offersFail)
 		h.put(idler(0), "")
 		h.start()
 		id := h.submit(engine.NewTask{})
@@ -57,9 +61,7 @@ func TestTaskThatBreaksALoneAgentEnds(t *testing.T) {
 // tried at a time that has passed.
 func TestClosedAgentWithoutWorkNamesNoPastTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, func(h *house, _ *engine.Options) {
-			h.opts.Tick, h.opts.Probe, h.opts.Transport = time.Second, 5*time.Second, &failingOffers{}
-		})
+		h := newHouse(t, offersFail)
 		h.put(idler(0), "")
 		h.start()
 		id := h.submit(engine.NewTask{})
@@ -180,4 +182,38 @@ func TestFailuresTogetherAreOnePause(t *testing.T) {
 		c := h.live("fake").Closed
 		return c != nil && c.Failures == together+1
 	})
+}
+
+// besidePulling are the agents of a dispatcher, and one that pulls.
+type besidePulling struct {
+	engine.Live
+	pulls engine.LiveAgent
+}
+
+func (b besidePulling) Agents() []engine.LiveAgent { return append(b.Live.Agents(), b.pulls) }
+
+// A task that a closed agent failed to take waits for its next try, and beyond the
+// pause of that agent only where no other may take it, also one that pulls.
+func TestAPullingAgentMayTakeWhatAnotherFailed(t *testing.T) {
+	for _, up := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t, offersFail)
+			h.put(idler(0), "")
+			h.d = dispatch.New(h.engine, h.opts)
+			far := signalbox.Agent{Name: "far", Kind: "demo", Slots: 1, Source: signalbox.AgentPull}
+			h.engine.SetLive(besidePulling{h.d, engine.LiveAgent{Agent: far, Up: up}})
+			if err := h.d.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			id := h.submit(engine.NewTask{})
+			for h.live(nth(0)).Closed == nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+			synctest.Wait()
+			wait := h.task(id).NotBefore.Sub(h.engine.Now())
+			if usual := 1200 * time.Millisecond; (wait <= usual) != up { // a second, and a fifth of jitter
+				t.Errorf("with one that pulls up: %v, it waits for %s", up, wait)
+			}
+		})
+	}
 }

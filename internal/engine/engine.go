@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -228,6 +229,14 @@ func (l lives) LiveAgent(name string) (a LiveAgent, known bool) {
 
 // LiveAgents returns the agents as the dispatcher sees them now.
 func (e *Engine) LiveAgents() []LiveAgent { return e.live.Agents() }
+
+// OthersMayTake reports whether an agent beside that one is up, not closed, and
+// serves a queue.
+func (e *Engine) OthersMayTake(agent, queue string) bool {
+	return slices.ContainsFunc(e.LiveAgents(), func(o LiveAgent) bool {
+		return o.Name != agent && o.Up && o.Closed == nil && o.Serves(queue)
+	})
+}
 
 // LiveAgent returns an agent as the dispatcher sees it now.
 func (e *Engine) LiveAgent(name string) (a LiveAgent, known bool) { return e.live.LiveAgent(name) }

@@ -52,6 +52,7 @@ func (l *Lanes) putLane(row signalbox.Agent) {
 	case a.row.URL != row.URL: // another instance has the name now
 		l.supersede(a)
 		a.up, a.since, a.message, a.said = false, l.opts.Monotonic(), "not heard from yet", said{}
+		a.health.Well()
 	case a.said.slots > 0:
 		row.Slots = a.said.slots
 	}

@@ -9,7 +9,7 @@ import "time"
 // failed notes a failure of an agent. spare says that it is closed: the task that
 // met this does not pay for it, and waits for delay where no other agent takes it.
 func (l *Lanes) failed(a *lane, queue, reason string, sure bool) (spare bool, delay time.Duration) {
-	others := l.othersMayTake(a.name, queue)
+	others := l.engine.OthersMayTake(a.name, queue)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	was := a.health.Closed() != nil
@@ -72,15 +72,4 @@ func (l *Lanes) endPauses() {
 			}
 		}
 	}
-}
-
-// othersMayTake reports whether another agent that is up and not closed serves a
-// queue.
-func (l *Lanes) othersMayTake(name, queue string) bool {
-	for _, o := range l.engine.LiveAgents() {
-		if o.Name != name && o.Up && o.Closed == nil && o.Serves(queue) {
-			return true
-		}
-	}
-	return false
 }

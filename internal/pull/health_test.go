@@ -118,3 +118,25 @@ func TestAnAgentThatTurnsAllAwayIsBackedOff(t *testing.T) {
 		t.Errorf("%+v", row)
 	}
 }
+
+// A new instance under the name of one that is closed begins as well.
+func TestANewInstanceOfAClosedAgentIsWell(t *testing.T) {
+	h := newHouse(t, brisk)
+	h.submit(engine.NewTask{})
+	h.submit(engine.NewTask{})
+	h.agent("far", 1).refuses(507, "")
+	if h.live("far").Closed == nil {
+		t.Fatal("it is not closed")
+	}
+	_, err := h.engine.PutAgent(t.Context(), signalbox.Agent{
+		Name: "far", Kind: "demo", Slots: 1, Fencing: true, Source: signalbox.AgentPull, URL: signalbox.PullURL("another-instance"),
+	}, "")
+	h.must(err)
+	next := &puller{h, "far", api.PullClaim{Instance: "another-instance", Slots: 1}}
+	if !next.given() {
+		t.Errorf("the new instance is given nothing: %s", h.live("far").Message)
+	}
+	if c := h.live("far").Closed; c != nil {
+		t.Errorf("it is closed still: %+v", c)
+	}
+}
