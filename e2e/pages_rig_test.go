@@ -102,7 +102,7 @@ type tab struct {
 type tabOptions struct {
 	width, height int64
 	dark          bool
-	bypass        bool // of the policy, for a tool that is put into the page
+	tool          string // a script that each page has besides, past the policy
 }
 
 func (w *window) tab(path string) *tab { w.t.Helper(); return w.tabWith(path, tabOptions{}) }
@@ -141,11 +141,14 @@ func (p *tab) set(o tabOptions) {
 	}
 	p.run("prepare the tab", chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: tabScript})
+		if err == nil && o.tool != "" {
+			_, err = cdp.Call(ctx, t, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: o.tool})
+		}
 		if err == nil {
 			_, err = cdp.Call(ctx, t, cdplog.Enable, cdp.Empty{})
 		}
 		if err == nil {
-			_, err = cdp.Call(ctx, t, page.SetBypassCSP, page.SetBypassCSPParams{Enabled: o.bypass})
+			_, err = cdp.Call(ctx, t, page.SetBypassCSP, page.SetBypassCSPParams{Enabled: o.tool != ""})
 		}
 		if err == nil { // every tab believes that somebody looks at it
 			_, err = cdp.Call(ctx, t, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})

@@ -9,7 +9,6 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -186,14 +185,6 @@ func short(id string) string { return "…" + id[len(id)-4:] }
 // jsText is a text as JavaScript writes it.
 func jsText(text string) string {
 	return strings.ReplaceAll(quoted(text), `\a`, "") // Go's quotes are those of JavaScript but for the bell
-}
-
-// evaluated puts a script into the page.
-func evaluated(script string) chromedp.Action[chromedp.Void] {
-	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		_, err := cdp.Call(ctx, t, runtime.Evaluate, runtime.EvaluateParams{Expression: script})
-		return err
-	})
 }
 
 // point moves the mouse onto an element.
