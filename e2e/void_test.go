@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/failpoint"
 )
 
@@ -27,7 +28,14 @@ func TestKilledBeforeItsOfferTheClaimIsVoid(t *testing.T) {
 	dying := &role{b: b, name: "director", args: line, program: program, env: []string{failpoint.EnvPoints + "=agent.offer.before=kill"}, died: deaths{}}
 	dying.start()
 	dying.p.prints("http://")
-	id := b.submit(c, api.SubmitRequest{Prompt: "sleep 1ms", Agent: "coder"})
+	answered := make(chan string, 1) // perhaps by a later director: the first may die before it answers
+	go func() {
+		got, err := c.Submit(b.ctx(), api.SubmitRequest{Prompt: "sleep 1ms", Agent: "coder"}, client.SubmitOptions{IdempotencyKey: client.NewIdempotencyKey()})
+		if err != nil {
+			t.Error(err)
+		}
+		answered <- got.QueueID
+	}()
 	<-dying.p.done
 	if seen := fenceAt(t, agent.url); seen != 0 {
 		t.Fatalf("the agent has seen fence %d of an offer that was never sent", seen)
@@ -38,6 +46,7 @@ func TestKilledBeforeItsOfferTheClaimIsVoid(t *testing.T) {
 		t.Errorf("the agent has seen fence %d, the claim under fence 1 was to be void", seen)
 	}
 	b.serve(line...)
+	id := <-answered
 	if task := b.completed(c, id); task.Attempts != 0 || fenceAt(t, agent.url) != 3 {
 		t.Errorf("it ended after %d attempts; the agent has seen fence %d", task.Attempts, fenceAt(t, agent.url))
 	}
