@@ -92,7 +92,7 @@ func openService(ctx context.Context, cfg config.Config, home string, out stream
 			return s, err
 		}
 	}
-	noteOlderQueues(cfg, log)
+	noteOlderQueues(ctx, cfg, s.store, log)
 	sealer, err := seal.Load(cfg.Data, os.Getenv(seal.EnvKey))
 	if err != nil {
 		return s, err

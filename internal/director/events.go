@@ -85,7 +85,11 @@ func (d *Director) eventFilter(r *http.Request) (eventFilter, error) {
 	if f.task == "" {
 		return f, nil
 	}
-	if !signalbox.ValidID(f.task) {
+	id, err := d.importedID(r.Context(), f.task)
+	if err != nil {
+		return f, err
+	}
+	if f.task = id; !signalbox.ValidID(id) {
 		return f, signalbox.Invalid("queue_id", "%q is not the id of a task", clip(f.task))
 	}
 	return f, d.seesTask(r.Context(), f.task, f.who)

@@ -105,6 +105,7 @@ func TestAnImportedTaskIsFoundByItsOldID(t *testing.T) {
 			t.Errorf("%s is found as %q", old, found.QueueIDs)
 		}
 	}
+	events := b.serve().open("/api/events?after=0&queue_id=queue-abc12345", admin)
 	submitter := bearer(b.token(identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeSubmit}}))
 	b.do("POST", "/api/queue/queue-abc12345/cancel", "", submitter).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 	b.do("GET", "/api/queue/queue-abc12345", "", submitter).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
@@ -112,6 +113,11 @@ func TestAnImportedTaskIsFoundByItsOldID(t *testing.T) {
 	var task api.Task
 	if b.do("GET", "/api/queue/"+queued, "", admin).want(t, http.StatusOK, &task); task.State != "cancelled" {
 		t.Errorf("%+v", task)
+	}
+	for said := ""; !strings.Contains(said, "cancelled"); {
+		if said = events.must().data; strings.Contains(said, "queue-") && !strings.Contains(said, queued) {
+			t.Fatalf("an event of another task: %s", said)
+		}
 	}
 	for _, unknown := range []string{"queue-abc1234", "0B5C-11", "%00", strings.Repeat("x", 500), "import%20work-queue%20queue-abc12345"} {
 		b.do("GET", "/api/queue/"+unknown, "", admin).wantError(t, http.StatusNotFound, signalbox.CodeNotFound)

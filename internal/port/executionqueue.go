@@ -3,6 +3,7 @@ package port
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"sort"
@@ -56,17 +57,17 @@ func (s *stamp) UnmarshalJSON(b []byte) error {
 // are.
 func executionQueue(rawURL string) Source {
 	return Source{What: "the Redis keys of an execution queue", Read: func(ctx context.Context, take func(api.ExportedTask) error, bad func(where, why string)) error {
-		c, err := connect(rawURL)
+		c, err := connect(ctx, rawURL)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		keys, err := keysOf(ctx, c)
+		keys, err := keysOf(ctx, c, 0)
 		if err != nil {
 			return fmt.Errorf("cannot read from redis: %w", err)
 		}
 		for _, key := range keys {
-			values, err := valuesOf(ctx, c, key)
+			values, err := valuesOf(ctx, c, key, 0)
 			if err != nil {
 				return fmt.Errorf("cannot read %s: %w", key, err)
 			}
@@ -88,12 +89,15 @@ func executionQueue(rawURL string) Source {
 	}}
 }
 
-func connect(rawURL string) (rueidis.Client, error) {
+func connect(ctx context.Context, rawURL string) (rueidis.Client, error) {
 	opt, err := rueidis.ParseURL(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("the redis URL cannot be read: want redis://user:password@host:6379/0") // its text may hold a password
 	}
 	opt.DisableCache, opt.ForceSingleClient = true, true
+	if end, bounded := ctx.Deadline(); bounded {
+		opt.Dialer.Timeout, opt.ConnWriteTimeout = time.Until(end), time.Until(end)
+	}
 	c, err := rueidis.NewClient(opt)
 	if err != nil {
 		host := "the server"
@@ -105,24 +109,66 @@ func connect(rawURL string) (rueidis.Client, error) {
 	return c, nil
 }
 
-// keysOf lists the keys, those of what runs first.
-func keysOf(ctx context.Context, c rueidis.Client) ([]string, error) {
-	found := map[string]bool{}
-	for _, prefix := range []string{keyRunning, keyQueue} {
-		for cursor := uint64(0); ; {
-			page, err := c.Do(ctx, c.B().Scan().Cursor(cursor).Match(prefix+"*").Count(1000).Build()).AsScanEntry()
-			if err != nil {
-				return nil, err
+// The bounds of a look.
+const (
+	lookPages  = 1000 // of 1000 keys of the server each
+	lookValues = 100  // of a list, those that are served first
+)
+
+var errTooMany = errors.New("there are too many keys to look at all")
+
+// LeftInRedis returns a key of an execution queue that has an execution which is
+// not known; "" where there is none. It reads no more than 1,000,000 names of
+// keys, and 100 values of each list: an error says that it has not seen all.
+func LeftInRedis(ctx context.Context, rawURL string, known func(*api.ExportedTask) (bool, error)) (key string, err error) {
+	c, err := connect(ctx, rawURL)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	keys, unseen := keysOf(ctx, c, lookPages)
+	for _, key := range keys {
+		values, err := valuesOf(ctx, c, key, lookValues)
+		if err != nil {
+			unseen = fmt.Errorf("cannot read %s: %w", key, err)
+			continue
+		}
+		for _, v := range values {
+			t, why, err := executionTask(key, v)
+			if err != nil || why != "" {
+				continue // an import does not take it
 			}
-			for _, key := range page.Elements {
-				found[key] = true
-			}
-			if cursor = page.Cursor; cursor == 0 {
-				break
+			if is, err := known(&t); err != nil || !is {
+				return key, err
 			}
 		}
 	}
-	keys := make([]string, 0, len(found))
+	return "", unseen
+}
+
+// keysOf lists the keys, those of what runs first. It asks for that many pages at
+// most, 0: for all; where there are more it returns errTooMany, too.
+func keysOf(ctx context.Context, c rueidis.Client, pages int) (keys []string, err error) {
+	found := map[string]bool{}
+	for cursor, asked := uint64(0), 1; ; asked++ {
+		page, scanned := c.Do(ctx, c.B().Scan().Cursor(cursor).Match("agent:*").Count(1000).Build()).AsScanEntry()
+		if scanned != nil {
+			return nil, scanned
+		}
+		for _, key := range page.Elements {
+			if strings.HasPrefix(key, keyRunning) || strings.HasPrefix(key, keyQueue) {
+				found[key] = true
+			}
+		}
+		if cursor = page.Cursor; cursor == 0 {
+			break
+		}
+		if asked == pages {
+			err = errTooMany
+			break
+		}
+	}
+	keys = make([]string, 0, len(found))
 	for key := range found {
 		keys = append(keys, key)
 	}
@@ -130,11 +176,12 @@ func keysOf(ctx context.Context, c rueidis.Client) ([]string, error) {
 		a, b := strings.HasPrefix(keys[i], keyRunning), strings.HasPrefix(keys[j], keyRunning)
 		return a && !b || a == b && keys[i] < keys[j]
 	})
-	return keys, nil
+	return keys, err
 }
 
-// valuesOf reads a key; of a list the tail first, which is served first.
-func valuesOf(ctx context.Context, c rueidis.Client, key string) ([]string, error) {
+// valuesOf reads a key; of a list the tail first, which is served first, and that
+// many values at most, 0: all.
+func valuesOf(ctx context.Context, c rueidis.Client, key string, most int64) ([]string, error) {
 	if strings.HasPrefix(key, keyRunning) {
 		v, err := c.Do(ctx, c.B().Get().Key(key).Build()).ToString()
 		if rueidis.IsRedisNil(err) {
@@ -142,7 +189,7 @@ func valuesOf(ctx context.Context, c rueidis.Client, key string) ([]string, erro
 		}
 		return []string{v}, err
 	}
-	list, err := c.Do(ctx, c.B().Lrange().Key(key).Start(0).Stop(-1).Build()).AsStrSlice()
+	list, err := c.Do(ctx, c.B().Lrange().Key(key).Start(-most).Stop(-1).Build()).AsStrSlice()
 	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
 		list[i], list[j] = list[j], list[i]
 	}
