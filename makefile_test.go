@@ -1,0 +1,53 @@
+package signalbox_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What make test leaves out of the run with the race detector (NORACE) is in the
+// run without it: the packages of such tests are among those of test-alone.
+func TestWhatDoesNotRaceIsRunAlone(t *testing.T) {
+	text, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func(expr string) string {
+		m := regexp.MustCompile(`(?m)` + expr).FindSubmatch(text)
+		if m == nil {
+			t.Fatalf("the Makefile has no %s", expr)
+		}
+		return string(m[1])
+	}
+	names := regexp.MustCompile(strings.ReplaceAll(find(`^NORACE += (.*)$`), "$$", "$"))
+	alone := strings.Fields(find(`^\t\$\(GO\) test \$\(FLAGS\) -run '\$\(NORACE\)' (.*)$`))
+	tests := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+	found := 0
+	err = filepath.WalkDir("internal", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, m := range tests.FindAllSubmatch(source, -1) {
+			if name := string(m[1]); names.MatchString(name) {
+				found++
+				dir := "./" + filepath.ToSlash(filepath.Dir(path))
+				if !slices.ContainsFunc(alone, func(p string) bool {
+					tree, whole := strings.CutSuffix(p, "/...")
+					return p == dir || whole && (dir == tree || strings.HasPrefix(dir, tree+"/"))
+				}) {
+					t.Errorf("%s of %s runs neither with the race detector nor in test-alone", name, dir)
+				}
+			}
+		}
+		return err
+	})
+	if err != nil || found < 20 {
+		t.Errorf("%d tests, %v", found, err)
+	}
+}
