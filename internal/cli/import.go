@@ -158,6 +158,9 @@ func (in *importing) sent(err error, batch []api.ExportedTask) error {
 		in.refused(api.ImportedRefusal{QueueID: batch[0].QueueID, Message: err.Error()})
 		return nil
 	}
+	in.out.IDs = slices.DeleteFunc(in.out.IDs, func(id newID) bool {
+		return slices.ContainsFunc(batch, func(t api.ExportedTask) bool { return t.QueueID == id.New })
+	})
 	return errors.Join(err, errors.New("run the import again: what is there already is left alone"))
 }
 

@@ -1,0 +1,30 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/internal/cli"
+)
+
+// An import that fails names no new ids: no task has them.
+func TestAnImportThatFailsNamesNoIDs(t *testing.T) {
+	file := filepath.Join(t.TempDir(), ".tasksQueue")
+	if err := os.WriteFile(file, []byte(`[{"id":"a1","toolName":"draw","status":"pending","createdAt":"2026-03-01T12:00:00Z"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dry := start(t, newFake(t), cli.IO{}, "import", "--dry-run", file)
+	dry.exits(t, 0)
+	if got := dry.out.String(); !strings.Contains(got, "a1 → queue-") {
+		t.Errorf("a dry run: %s", got)
+	}
+	f := newFake(t)
+	f.Close()
+	p := start(t, f, cli.IO{}, "import", file)
+	p.exits(t, 7)
+	if got := p.out.String(); strings.Contains(got, "→") || !strings.Contains(got, "Imported 0 tasks") {
+		t.Errorf("a director that is not there: %s", got)
+	}
+}
