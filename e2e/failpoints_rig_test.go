@@ -169,6 +169,7 @@ func (f *failing) until(ctx context.Context, name string, s *failStep) {
 			last = err
 		}
 		cancel()
+		time.Sleep(50 * time.Millisecond) // a step that does not reach its point yet leaves the processor to those that bring it there
 	}
 }
 
