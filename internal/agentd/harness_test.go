@@ -57,7 +57,9 @@ func config(t *testing.T, kind string) agentd.Config {
 		// The race detector has programs linger for a second at their end.
 		PassEnv: []string{"GORACE"},
 		Environ: []string{"GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(root, "home"), "SECRET_OF_DAEMON=hidden"},
-		Logger:  slog.New(slog.NewTextHandler(testWriter{t}, nil)),
+		// Until it has ended, however busy the machine: the answer is 202 after that.
+		CancelWait: long,
+		Logger:     slog.New(slog.NewTextHandler(testWriter{t}, nil)),
 	}
 }
 
