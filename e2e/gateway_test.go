@@ -165,9 +165,7 @@ func TestStdioGatewaysShareTheDirectorsTools(t *testing.T) {
 	b.tool(d.url, "held__hold")
 	progress := make(chan string, 100)
 	one, process, said := b.bridge(progress)
-	if want := "tools of the director at " + d.url; !strings.Contains(said.text(), want) {
-		t.Errorf("%s", said.text())
-	}
+	b.until("it says whose tools it has", func() bool { return strings.Contains(said.text(), "tools of the director at "+d.url) })
 	two, _, _ := b.bridge(progress)
 	list, err := two.ListTools(b.ctx(), nil)
 	if err != nil {

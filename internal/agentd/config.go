@@ -44,6 +44,7 @@ type Config struct {
 	DefaultTimeout time.Duration // of tasks without timeout_seconds; default 30 min
 	KillGrace      time.Duration // from SIGTERM to SIGKILL; default 5 s
 	CancelWait     time.Duration // how long a cancel request waits for the proof; default 5 s
+	OutputCheck    time.Duration // of an agent that pulls: how often a run that prints nothing asks whether its log is at hand; default 5 s
 	LockWait       time.Duration // how long a run waits for a folder in use elsewhere; default 10 min
 	SettleWait     time.Duration // how long a CLI may take to exit after its terminal event; default 10 s
 	LogCap         int64         // bytes of output.log and of events.jsonl, each; default 64 MiB
@@ -88,6 +89,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDuration(&c.DefaultTimeout, 30*time.Minute)
 	setDuration(&c.KillGrace, 5*time.Second)
 	setDuration(&c.CancelWait, 5*time.Second)
+	setDuration(&c.OutputCheck, 5*time.Second)
 	setDuration(&c.LockWait, 10*time.Minute)
 	setDuration(&c.SettleWait, 10*time.Second)
 	setDuration(&c.TerminalIdle, 15*time.Minute)
@@ -115,7 +117,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("slots is %d: 1 to 64", c.Slots)
 	case c.IsolatedSlots < 1 || c.IsolatedSlots > 64:
 		return fmt.Errorf("isolated slots is %d: 1 to 64", c.IsolatedSlots)
-	case c.DefaultTimeout < 0 || c.KillGrace < 0 || c.CancelWait < 0 || c.LockWait < 0 || c.SettleWait < 0 || c.TerminalIdle < 0:
+	case c.DefaultTimeout < 0 || c.KillGrace < 0 || c.CancelWait < 0 || c.OutputCheck < 0 || c.LockWait < 0 || c.SettleWait < 0 || c.TerminalIdle < 0:
 		return fmt.Errorf("durations may not be negative")
 	case c.LogCap < 4096 || c.BodyLimit < 1024:
 		return fmt.Errorf("log cap must be at least 4096 bytes and body limit at least 1024")

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -29,8 +30,9 @@ type desk struct {
 	closed  bool // it answers 503
 	claims  []api.PullClaim
 	reports []told
-	refuse  map[string]int // statuses of reports, by queue_id
-	states  []string       // of heartbeats
+	refuse  map[string]int   // statuses of reports, by queue_id
+	logs    map[string]int64 // up to where it has the log of a run
+	states  []string         // of heartbeats
 	news    chan struct{}
 }
 
@@ -40,7 +42,7 @@ type told struct {
 }
 
 func newDesk(t *testing.T) *desk {
-	d := &desk{t: t, say: make(chan api.PullAnswer, 10), refuse: map[string]int{}, news: make(chan struct{})}
+	d := &desk{t: t, say: make(chan api.PullAnswer, 10), refuse: map[string]int{}, logs: map[string]int64{}, news: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/agents", func(w http.ResponseWriter, _ *http.Request) { d.answer(w, http.StatusCreated, api.Agent{}) })
 	mux.HandleFunc("POST /api/agents/{name}/claim", d.claim)
@@ -116,7 +118,12 @@ func (d *desk) report(w http.ResponseWriter, r *http.Request) {
 	}
 	var out api.PullReported
 	if rep.Output != nil {
-		out.Next = rep.Output.Next
+		d.mu.Lock()
+		if at, follows := d.logs[id]; !follows || rep.Output.Seq == at || rep.Output.Truncated {
+			d.logs[id] = rep.Output.Next
+		}
+		out.Next = d.logs[id]
+		d.mu.Unlock()
 	}
 	d.answer(w, http.StatusOK, out)
 }
@@ -360,6 +367,27 @@ func TestPullReportsOutput(t *testing.T) {
 	if o := last.Output; o == nil || !o.Truncated || !strings.HasSuffix(o.Text, "line 19999 of many\n") || o.Next != last.Finished.OutputSeq || o.Next-o.Seq > 128<<10 {
 		t.Errorf("%d to %d, truncated %v", o.Seq, o.Next, o.Truncated)
 	}
+}
+
+// A director that has nothing of the log of a run which prints no more, because
+// another one followed it until now, is sent it.
+func TestPullReportsOutputAnew(t *testing.T) {
+	d := newDesk(t)
+	cfg := pulling(t)
+	cfg.OutputCheck = 50 * time.Millisecond
+	pulls(t, cfg, d.server.URL)
+	gate := filepath.Join(t.TempDir(), "gate")
+	d.say <- api.PullAnswer{Task: task(1, "echo first; until [ -e "+gate+" ]; do sleep 0.05; done")}
+	first := func(r told) bool { return r.Output != nil && r.Output.Text == "first\n" && r.Finished == nil }
+	d.hears("the first line", first)
+	d.note(func() { d.reports, d.logs["queue-1"] = nil, 0 })
+	if again := d.hears("the first line anew", first); again.Output.Seq != 0 {
+		t.Errorf("%+v", again.Output)
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.finished("queue-1")
 }
 
 // An agent that is stopped says how what it ran ended.

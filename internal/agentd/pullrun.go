@@ -86,11 +86,19 @@ func (p *puller) accept(ctx context.Context, r *run, rec record) bool {
 }
 
 // print reports the output of a run while it runs.
+// print reports what a run prints. Now and then it asks whether what it reported
+// is still there: another director may follow the run by now, which has nothing
+// of its log and is sent it anew.
 func (p *puller) print(ctx context.Context, r *run) {
 	at, try := int64(0), 0
+	check := time.NewTicker(p.d.cfg.OutputCheck)
+	defer check.Stop()
 	for {
+		asks := false
 		select {
 		case <-r.log.aheadOr(at):
+		case <-check.C:
+			asks = at > 0
 		case <-r.done:
 			return
 		case <-ctx.Done():
@@ -101,7 +109,7 @@ func (p *puller) print(ctx context.Context, r *run) {
 			p.d.cfg.Logger.Error("output not read", "task", r.record().TaskID, "error", err)
 			return
 		}
-		if out.Next <= at && !out.Truncated {
+		if out.Next <= at && !out.Truncated && !asks {
 			p.rest(ctx, r, outputEvery) // part of a character, or the end
 			continue
 		}
