@@ -212,6 +212,6 @@ func (s *storm) check(began time.Time) {
 	s.wantCancels(ended)
 	s.wantCapacity()
 	for _, r := range s.directors {
-		r.p.stop()
+		r.stop()
 	}
 }

@@ -56,6 +56,13 @@ func (r *role) start() {
 	r.all = append(r.all, r.p)
 }
 
+// stop ends it as a service manager does, once it serves: one that has just been
+// started again is ended by the signal itself.
+func (r *role) stop() {
+	r.p.prints("Signalbox ")
+	r.p.stop()
+}
+
 func (r *role) kill() {
 	r.p.kill()
 	r.died.add(r.p.pid())

@@ -212,7 +212,7 @@ func (h *hammer) check(faults map[string]int) {
 		len(h.chats), h.callers, executions, len(h.lanes), faults, refused, h.endings())
 	for _, r := range append(h.lanes, h.director) {
 		if r.program == "" {
-			r.p.stop()
+			r.stop()
 		}
 	}
 }
