@@ -145,6 +145,38 @@ func testWhatShedAllSignsIsEnded(t *testing.T) {
 	}
 }
 
+// The end of a run without a box takes nothing along that belongs to a run with
+// one, whatever it has let go of.
+func TestEndOfARunLeavesWhatIsBoxed(t *testing.T) {
+	if boxes == nil {
+		t.Skip("this machine gives no boxes")
+	}
+	ready, up := fifo(t)
+	end, ended := begun(t, open(t, toolconf.CommandTool{Command: sh(t, "echo up > "+ready+"; sleep 300")}), up)
+	path, said := fifo(t)
+	other := toolconf.CommandTool{Name: "other", Cwd: t.TempDir(), Command: sh(t, "(setsid env -i sh -c 'echo $$ > "+path+"; exec sleep 300' < /dev/null > /dev/null 2>&1 &)\nsleep 300")}
+	inABox, err := command.New(other, command.Options{Host: boxes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	cancel, done := begun(t, inABox, func() string {
+		text := said()
+		pid, err = strconv.Atoi(text)
+		return text
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end()
+	<-ended
+	if err := syscall.Kill(pid, 0); err != nil {
+		t.Errorf("process %d of the other run was ended: %v", pid, err)
+	}
+	cancel()
+	<-done
+}
+
 // What a program piped its output through may say its last line.
 func TestWhatIsPrintedRightAfterTheEndCounts(t *testing.T) {
 	both(t, testWhatIsPrintedRightAfterTheEndCounts)

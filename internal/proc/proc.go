@@ -137,13 +137,13 @@ func Start(spec Spec) (*Process, error) {
 		_, p.boxed = spec.Box.Alive()
 	}
 	theirs, err := wire()
+	start := p.start
+	if p.boxed { // which knows its own; by the stamp runs without a box know that they are not theirs
+		start = func() error { return spec.Box.Start(p.cmd) }
+	}
 	var s stamp
-	switch {
-	case err != nil:
-	case p.boxed: // which knows its own without a stamp
-		p.id, err = startPlain(p.cmd, func() error { return spec.Box.Start(p.cmd) })
-	default:
-		p.id, s, err = startStamped(p.cmd, p.start)
+	if err == nil {
+		p.id, s, err = startStamped(p.cmd, start)
 	}
 	for _, f := range theirs {
 		f.Close()
