@@ -50,7 +50,7 @@ func lossesOf(r store.Reader) []api.Check {
 		return nil
 	}
 	return []api.Check{warning(areaStore, "submit again what is missing; see docs/scaling.md for what each store promises",
-		"its server has lost what it had acknowledged (generation %d): tasks submitted shortly before are gone", shared.Generation())}
+		"its server has lost what it had acknowledged (generation %d): what was stored shortly before may be gone", shared.Generation())}
 }
 
 // seenEachTime returns what every one of several looks finds.

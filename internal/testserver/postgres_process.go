@@ -173,7 +173,12 @@ func (s *PostgresServer) Restart(mode string) error {
 }
 
 // Kill ends all processes of the server at once, as a power cut would.
+//
+// They stand still before the first one dies. One that outlives the first for
+// a moment would stop waiting for its standby, and show others a commit that
+// is nowhere but here.
 func (s *PostgresServer) Kill() error {
+	s.Freeze()
 	s.signalAll(syscall.SIGKILL)
 	return s.process.stop(syscall.SIGKILL)
 }

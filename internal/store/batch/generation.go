@@ -91,7 +91,7 @@ func (w *writer) beginAnew() error {
 		return err
 	}
 	w.holding = false
-	w.store.log.Error("THE SERVER LOST WHAT IT HAD ACKNOWLEDGED: the newest tasks, ends and events are not there any more; "+
+	w.store.log.Error(w.whatIsGone(l)+"; "+
 		"agents may be at work on tasks that the store knows nothing of, or has as waiting. A new generation begins, whose fences lie above all that were given; "+
 		"look at what the server promises (signalbox doctor)",
 		"generation", d.To.Generation,
@@ -102,6 +102,16 @@ func (w *writer) beginAnew() error {
 	w.set.requests = requests{}
 	w.store.generation.Store(d.To.Generation)
 	return nil
+}
+
+// whatIsGone says what a server lost. Of what this process only read it is not
+// known that it was acknowledged: a PostgreSQL that dies stops waiting for its
+// standby, and for a moment shows commits that are nowhere but there.
+func (w *writer) whatIsGone(l *Loaded) string {
+	if l.Number < w.confirmed {
+		return "THE SERVER LOST WHAT IT HAD ACKNOWLEDGED: the newest tasks, ends and events are not there any more"
+	}
+	return "THE SERVER HAS NOT WHAT IT HAD SHOWN: what other processes wrote last is not there any more, acknowledged or not"
 }
 
 // raised are the counters of a new generation.

@@ -120,6 +120,30 @@ func mustClaimOf(t *testing.T, s *batch.Store, task signalbox.Task) signalbox.Ta
 	return got.Task
 }
 
+// What a process only read, and the server does not have any more, begins a
+// new generation as well; but nobody says that it was acknowledged.
+func TestWhatWasOnlyReadIsNotCalledAcknowledged(t *testing.T) {
+	var log logged
+	srv := newServer(t)
+	a := srv.open(t, batch.Options{})
+	b := srv.open(t, batch.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	mustSubmit(t, b)
+	before := srv.save()
+	gone := mustSubmit(t, a)
+	c := newClaim("b", 1)
+	c.Queues = []string{"nothing"}
+	if got, err := b.Claim(ctx, c); err != nil || got.Found {
+		t.Fatalf("claimed %+v (%v)", got, err)
+	}
+	srv.restore(before)
+	if next := mustSubmit(t, b); next.Seq <= gone.Seq {
+		t.Errorf("number %d is given again, as %d", gone.Seq, next.Seq)
+	}
+	if b.Generation() != 2 || log.count("LOST WHAT IT HAD ACKNOWLEDGED") != 0 || log.count("HAS NOT WHAT IT HAD SHOWN") != 1 {
+		t.Errorf("generation %d; the log: %s", b.Generation(), log.b.String())
+	}
+}
+
 // A server that lost all is a loss, too.
 func TestAnEmptiedServerIsALoss(t *testing.T) {
 	srv := newServer(t)
