@@ -35,8 +35,12 @@ func TestTop(t *testing.T) {
 	if reflect.DeepEqual(stateOf(t, terminal), before) {
 		t.Error("the terminal is not raw while the view is shown")
 	}
-	b.submit(c, api.SubmitRequest{Prompt: "sleep 60s, greet", Agent: "demo"})
+	id := b.submit(c, api.SubmitRequest{Prompt: "sleep 60s, greet", Agent: "demo"})
 	s.shows("greet")
+	b.until("it runs", func() bool { // a sentence that changes is not written anew, but where it differs
+		task, err := c.Task(b.ctx(), id)
+		return err == nil && task.State == "working"
+	})
 	if err := pty.Setsize(master, &pty.Winsize{Cols: 120, Rows: 40}); err != nil {
 		t.Fatal(err)
 	}
