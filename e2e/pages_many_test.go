@@ -259,11 +259,25 @@ func everybody(t *testing.T, look tabOptions) {
 		if wide := has[[]string](p, sideways); len(wide) > 0 {
 			t.Errorf("%s: it scrolls sideways because of %q", v.path, wide)
 		}
+		if over := has[[]string](p, overflowing); len(over) > 0 {
+			t.Errorf("%s: rows reach into the next until they are drawn: %q", v.path, over)
+		}
 		for _, found := range p.violations(rules) {
 			t.Errorf("%s (with a dialog: %t): %s", v.path, v.dialog != nil, found)
 		}
 	}
 }
+
+// overflowing names rows of long lists that are higher than the room that is
+// kept for them until they are drawn, as a copy shows that is never drawn.
+const overflowing = `[...document.querySelectorAll("li")].filter((li) => getComputedStyle(li).contentVisibility === "auto").flatMap((li) => {
+	const copy = li.cloneNode(true);
+	copy.style.contentVisibility = "hidden";
+	li.after(copy);
+	const kept = copy.getBoundingClientRect().height, needed = li.getBoundingClientRect().height;
+	copy.remove();
+	return kept + 1 < needed ? [li.className + ": " + kept + "px of " + needed + "px"] : [];
+})`
 
 // sideways names what reaches beyond the right edge, where the page can be
 // scrolled there.
