@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
@@ -181,11 +180,7 @@ func New(cfg Config) (*Director, error) {
 	if err != nil {
 		return nil, err
 	}
-	routes := api.Routes()
-	if cfg.ToolsOnly {
-		routes = toolRoutes()
-	}
-	d.openapi = sync.OnceValues(func() ([]byte, error) { return describe(cfg.Version, routes) })
+	d.openapi = sync.OnceValues(func() ([]byte, error) { return describe(cfg.Version, d.served()) })
 	d.handler = d.outer(mux)
 	if cfg.QueueTools != nil {
 		cfg.QueueTools.bind(d)

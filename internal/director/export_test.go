@@ -41,11 +41,11 @@ func (d *Director) Streams() int64 { return d.streams.Load() }
 
 // MountRoutes mounts another table; handlers named in drop are left out.
 func (d *Director) MountRoutes(routes []api.Route, drop ...string) (*http.ServeMux, error) {
-	handlers := d.handlers()
+	endpoints := d.endpoints()
 	for _, name := range drop {
-		delete(handlers, name)
+		delete(endpoints, name)
 	}
-	return d.mountRoutes(routes, handlers)
+	return d.mountRoutes(routes, endpoints)
 }
 
 // HasStatus reports whether a code has a status.
@@ -60,9 +60,9 @@ func Decode(data []byte, into any) error {
 // HandlerAs serves the whole API to a principal, without asking for its token.
 func (d *Director) HandlerAs(who signalbox.Principal) http.Handler {
 	mux := http.NewServeMux()
-	handlers := d.handlers()
+	endpoints := d.endpoints()
 	for _, route := range api.Routes() {
-		h := handlers[route.Name]
+		h := endpoints[route.Name].handle
 		if h == nil {
 			continue
 		}
@@ -77,4 +77,6 @@ func (d *Director) HandlerAs(who signalbox.Principal) http.Handler {
 
 // Narrowed reports whether it is said how a route is narrowed for a caller
 // that is limited to some agents.
-func Narrowed(route string) bool { return narrowings[route] != narrowClosed }
+func Narrowed(route string) bool {
+	return new(Director).endpoints()[route].narrow != narrowClosed
+}

@@ -7,14 +7,8 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
-
-// lasting names the routes whose answers may take long. They end when what
-// their caller showed is no longer in force, not only when it comes again.
-var lasting = map[string]bool{"events": true, "live": true, "output": true, "task": true, "chat": true, "bypass": true, "claim": true,
-	"callTool": true, "toolTask": true, "mcp": true, "mcpStream": true}
 
 // held are the answers under way that last. As long as there are some, the
 // identities are looked at again and again, also when nobody asks anything:
@@ -56,8 +50,8 @@ type hold struct {
 
 // whileAllowed returns a request whose context ends when the caller loses the
 // rights with which it came.
-func (d *Director) whileAllowed(r *http.Request, route api.Route, c caller) (*http.Request, func()) {
-	if !lasting[route.Name] {
+func (d *Director) whileAllowed(r *http.Request, e endpoint, c caller) (*http.Request, func()) {
+	if !e.lasting {
 		return r, func() {}
 	}
 	ctx, cancel := context.WithCancel(r.Context())

@@ -22,32 +22,12 @@ const (
 	narrowHandler                  // the handler leaves out, or refuses, what is not the caller's
 )
 
-// narrowings says it for every route that is not only for admins, who have no
-// limits. Figures of the whole (depth, counts, positions) are shown to all.
-var narrowings = map[string]narrowing{
-	"me": narrowFree, "prove": narrowFree, "login": narrowFree, "useLink": narrowFree, "logout": narrowFree, "loginPage": narrowFree, "loginScript": narrowFree,
-	"status": narrowFree, "openapi": narrowFree, "healthz": narrowFree, "readyz": narrowFree,
-	"task": narrowTask, "cancel": narrowTask, "retry": narrowTask, "why": narrowTask, "output": narrowTask, "activity": narrowTask,
-	"heartbeat": narrowAgent, "claim": narrowAgent, "report": narrowAgent, "clearLane": narrowAgent, "releaseLane": narrowAgent, "lane": narrowAgent,
-	"chat": narrowAgent, "bypass": narrowAgent, "openTerminal": narrowAgent,
-	"terminal": narrowFree, // its ticket was given to one that may
-	"submit":   narrowHandler, "submitTask": narrowHandler, "queue": narrowHandler, "find": narrowHandler, "history": narrowHandler,
-	"events": narrowHandler, "agents": narrowHandler, "registerAgent": narrowHandler, "sessions": narrowHandler,
-	"archiveSession": narrowHandler, "restoreSession": narrowHandler, "activities": narrowHandler,
-	"tools": narrowFree, "callTool": narrowFree, "mcp": narrowFree, "mcpStream": narrowFree, "mcpEnd": narrowFree, // tools are no agent's
-	"toolQueues": narrowHandler, "createToolTask": narrowFree, "toolTasks": narrowHandler, "toolTask": narrowHandler, "cancelToolTask": narrowHandler,
-	"getTaskStatus": narrowHandler, "doctor": narrowFree, "directors": narrowHandler,
-	"schedules": narrowHandler, "createSchedule": narrowHandler, "schedule": narrowHandler, "putSchedule": narrowHandler, "removeSchedule": narrowHandler,
-	"enableSchedule": narrowHandler, "disableSchedule": narrowHandler, "triggerSchedule": narrowHandler, "executions": narrowHandler, "checkCron": narrowFree,
-	"search": narrowHandler, "bulk": narrowHandler, "export": narrowClosed, "import": narrowClosed, "live": narrowHandler, "home": narrowFree, "page": narrowFree, "asset": narrowFree,
-}
-
 // narrow refuses what lies beyond a caller's limits, and what is not its own
 // where it has the right to that alone. What one may not see is answered as if it
 // were not there.
-func (d *Director) narrow(r *http.Request, route api.Route, c caller) error {
+func (d *Director) narrow(r *http.Request, route api.Route, how narrowing, c caller) error {
 	if c.limited() {
-		if err := d.narrowToAgents(r, route, c); err != nil {
+		if err := d.narrowToAgents(r, how, c); err != nil {
 			return err
 		}
 	}
@@ -71,8 +51,8 @@ func (d *Director) ownsTask(r *http.Request, route api.Route, who signalbox.Prin
 		"this needs the scope %s where somebody else asked for the task, and %s has %s", route.Scope, who.String(), scopeWords(who.Scopes))
 }
 
-func (d *Director) narrowToAgents(r *http.Request, route api.Route, c caller) error {
-	switch narrowings[route.Name] {
+func (d *Director) narrowToAgents(r *http.Request, how narrowing, c caller) error {
+	switch how {
 	case narrowClosed:
 		return refuse(signalbox.CodeForbidden, "show a token without limits", "this is not for a caller that is limited to some agents (%s)", strings.Join(c.who.Agents, ", "))
 	case narrowAgent:
