@@ -31,12 +31,13 @@ func TestCancel(t *testing.T) {
 	go func() { _, _ = h.gateway.Call(holding, gateway.Call{Tool: "holder"}) }()
 	got(h, ran)
 	x := h.open()
-	working := h.submit(x, "tool")
-	got(h, ran)
 	lined := h.submit(x, "lined")
 	h.eventually("it stands in its line", func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == 1 })
+	working, another := h.submit(x, "tool"), h.submit(x, "tool") // they have both slots: lined has left its own
+	got(h, ran)
+	got(h, ran)
 	pending := h.submit(x, "tool")
-	for _, id := range []string{pending, lined, working} {
+	for _, id := range []string{pending, lined, working, another} {
 		if _, err := x.Cancel(t.Context(), id, "me"); err != nil {
 			t.Fatal(err)
 		}
