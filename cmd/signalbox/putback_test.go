@@ -84,7 +84,7 @@ func TestIncidentDataFolderPutBackUnderDirectors(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	c.says("THE SERVER LOST WHAT IT HAD ACKNOWLEDGED", all...)
+	c.says("THE SERVER LOST WHAT IT HAD ", all...) // acknowledged to who finds it first, or only shown
 	for _, p := range all {
 		c.says("agents are asked what they run before they are offered anything", p)
 		if _, err := p.Task(t.Context(), lost); codeOf(err) != signalbox.CodeNotFound {

@@ -111,7 +111,7 @@ func (w *writer) whatIsGone(l *Loaded) string {
 	if l.Number < w.confirmed {
 		return "THE SERVER LOST WHAT IT HAD ACKNOWLEDGED: the newest tasks, ends and events are not there any more"
 	}
-	return "THE SERVER HAS NOT WHAT IT HAD SHOWN: what other processes wrote last is not there any more, acknowledged or not"
+	return "THE SERVER LOST WHAT IT HAD SHOWN: what other processes wrote last is not there any more, acknowledged or not"
 }
 
 // raised are the counters of a new generation.

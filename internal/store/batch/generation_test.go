@@ -139,7 +139,7 @@ func TestWhatWasOnlyReadIsNotCalledAcknowledged(t *testing.T) {
 	if next := mustSubmit(t, b); next.Seq <= gone.Seq {
 		t.Errorf("number %d is given again, as %d", gone.Seq, next.Seq)
 	}
-	if b.Generation() != 2 || log.count("LOST WHAT IT HAD ACKNOWLEDGED") != 0 || log.count("HAS NOT WHAT IT HAD SHOWN") != 1 {
+	if b.Generation() != 2 || log.count("LOST WHAT IT HAD ACKNOWLEDGED") != 0 || log.count("LOST WHAT IT HAD SHOWN") != 1 {
 		t.Errorf("generation %d; the log: %s", b.Generation(), log.b.String())
 	}
 }

@@ -45,10 +45,7 @@ func (v *submit) run(x *set) error {
 	if sub.Room != nil {
 		crowd = x.crowd(t, sub.Room, sub.Now)
 	}
-	n := 0
-	if sub.Cap > 0 {
-		n = x.waiting(t.Limit)
-	}
+	n := x.waiting(t.Limit)
 	if x.short {
 		x.guess([]string{t.Queue}, t.Limit)
 		return errShort
@@ -60,7 +57,7 @@ func (v *submit) run(x *set) error {
 	if err := v.admit(t, taken, held, crowd, n); err != nil {
 		return v.refuse(x, err)
 	}
-	return v.store(x, t, held)
+	return v.store(x, t, held, n)
 }
 
 // known returns the tasks that have the key and the id.
@@ -117,7 +114,7 @@ func (v *submit) admit(t *signalbox.Task, taken *row, held *signalbox.Session, c
 }
 
 // store makes the rows of the task.
-func (v *submit) store(x *set, t *signalbox.Task, held *signalbox.Session) error {
+func (v *submit) store(x *set, t *signalbox.Task, held *signalbox.Session, waiting int) error {
 	sub := &v.sub
 	begins, err := x.converse(t, held, sub)
 	if err != nil {
@@ -136,7 +133,7 @@ func (v *submit) store(x *set, t *signalbox.Task, held *signalbox.Session) error
 	}
 	x.settle(r, sub.Now)
 	x.note(signalbox.SubmitEntry(r.task, sub.Now))
-	v.got = store.Submitted{Task: *r.task, Position: x.standsLast(r.task)}
+	v.got = store.Submitted{Task: *r.task, Depth: waiting + 1, Position: x.standsLast(r.task)}
 	return nil
 }
 
