@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,8 +19,8 @@ import (
 // keep one of them waiting.
 type asked struct {
 	store.Store
-	reads atomic.Int64
-	hold  atomic.Pointer[chan struct{}] // who asks says so there, and goes on at its next value
+	reads, counts atomic.Int64
+	hold          atomic.Pointer[chan struct{}] // who asks says so there, and goes on at its next value
 }
 
 func (a *asked) Durations(ctx context.Context, agent string, limit int) ([]time.Duration, error) {
@@ -29,6 +30,23 @@ func (a *asked) Durations(ctx context.Context, agent string, limit int) ([]time.
 		<-*c
 	}
 	return a.Store.Durations(ctx, agent, limit)
+}
+
+// Counts are those of all queues: nobody asks for them to write one of them
+// into a line of the log.
+func (a *asked) Counts(ctx context.Context) (store.Counts, error) {
+	a.counts.Add(1)
+	return a.Store.Counts(ctx)
+}
+
+func TestASubmitCountsNoOtherQueue(t *testing.T) {
+	s := &asked{Store: openStore(t)}
+	b := newBoxOver(t, s)
+	b.submit(engine.NewTask{})
+	b.submit(engine.NewTask{})
+	if n := s.counts.Load(); n != 0 || !strings.Contains(b.log.String(), " depth=2 ") {
+		t.Errorf("two submits asked %d times for all counts; the log: %s", n, b.log)
+	}
 }
 
 // With hundreds of agents an estimate is as many reads: everybody who came while
@@ -73,7 +91,7 @@ func TestRunsOfAnotherDirectorAreReadInTime(t *testing.T) {
 	s := &asked{Store: here}
 	there, b := newBoxOver(t, w.View()), newBoxOver(t, s, func(o *engine.Options) { o.Random = rand.NewChaCha8([32]byte{8}) })
 	heard := make(chan struct{}, 1000)
-	b.Observe(func(a engine.Applied) {
+	b.Observe(func(a *engine.Applied) {
 		if a.Foreign && a.Kind == signalbox.EventFinish {
 			heard <- struct{}{}
 		}

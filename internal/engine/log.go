@@ -18,12 +18,7 @@ func (e *Engine) logChange(t signalbox.Task, entry signalbox.Entry) {
 	}
 	attempt := attemptOf(&t, entry.Kind)
 	switch entry.Kind {
-	case signalbox.EventSubmit:
-		added := []any{"queue", "task_added", "queue_id", t.ID, "depth", e.depth(&t), "source", string(t.Source)}
-		if t.Queue != signalbox.QueueWork {
-			added = append(added, "in", t.Queue)
-		}
-		e.log.Info("", added...)
+	case signalbox.EventSubmit: // logSubmit
 	case signalbox.EventClaim:
 		e.log.Info("", "queue", "dispatch", "queue_id", t.ID, "agent", t.AgentURL, "name", t.Agent, "fence", t.Fence)
 	case signalbox.EventAccept:
@@ -43,6 +38,20 @@ func (e *Engine) logChange(t signalbox.Task, entry signalbox.Entry) {
 		}
 		e.log.Info("", "queue", "task_"+string(entry.Kind), "queue_id", t.ID, "state", string(t.State))
 	}
+}
+
+// logSubmit writes the seed's line of a submit. depth is how many wait under the
+// limit of the task, which is work unless it goes to an agent or is a tool call.
+func (e *Engine) logSubmit(got *store.Submitted) {
+	if !e.log.Enabled(context.Background(), slog.LevelInfo) {
+		return
+	}
+	t := &got.Task
+	line := []any{"queue", "task_added", "queue_id", t.ID, "depth", got.Depth, "source", string(t.Source)}
+	if t.Queue != signalbox.QueueWork {
+		line = append(line, "in", t.Queue)
+	}
+	e.log.Info("", line...)
 }
 
 // logFull writes the seed's line of a submit for which there was no room. The
@@ -75,18 +84,4 @@ func briefly(message string) string {
 		return message
 	}
 	return strings.ToValidUTF8(message[:maxLogged], "") + " …"
-}
-
-// depth is the number of tasks that wait under the limit "work", of a tool call
-// under its own; 0 if the store does not say.
-func (e *Engine) depth(t *signalbox.Task) int {
-	limit := signalbox.LimitWork
-	if t.Mode == signalbox.ModeTool {
-		limit = t.Limit
-	}
-	counts, err := e.store.Counts(context.Background())
-	if err != nil {
-		return 0
-	}
-	return counts.Limits[limit]
 }

@@ -158,6 +158,7 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 		return Receipt{}, refused // to come back and wait for what was called without waiting closes the circle too
 	}
 	if !got.Replayed {
+		e.logSubmit(&got)
 		e.publishTraced("", got.Task, signalbox.Entry{Kind: signalbox.EventSubmit}, n.Trace)
 		if err := e.closedElsewhere(ctx, &n, &got.Task); err != nil {
 			return Receipt{}, err

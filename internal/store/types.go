@@ -81,6 +81,7 @@ type Talk struct {
 type Submitted struct {
 	Task     signalbox.Task
 	Replayed bool // the idempotency key was known; Task is the task of that time
+	Depth    int  // pending tasks under its Limit, itself included; 0 where Replayed
 	// Position is its place in line, where the store knows it without looking;
 	// else its N is 0, and Reader.Position tells.
 	Position Position

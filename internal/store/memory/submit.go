@@ -38,7 +38,7 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 	s.list(r)
 	s.settle(r, sub.Now)
 	s.note(signalbox.SubmitEntry(&r.task, sub.Now))
-	return store.Submitted{Task: r.task}, nil
+	return store.Submitted{Task: r.task, Depth: s.limits[r.task.Limit]}, nil
 }
 
 func (s *Store) known(t *signalbox.Task) *row {

@@ -71,7 +71,7 @@ func (w *writer) submit(sub *store.Submission, rest []byte) (store.Submitted, er
 	}
 	entry := signalbox.SubmitEntry(&t, sub.Now)
 	w.note(&entry)
-	return store.Submitted{Task: t}, nil
+	return store.Submitted{Task: t, Depth: w.limits[t.Limit]}, nil
 }
 
 // insert writes the rows of a new task.

@@ -14,6 +14,7 @@ func submitRules() []rule {
 		{"the row is stored as given, with what the store sets", submitStores},
 		{"the answer is the row as stored", submitAnswers},
 		{"seq and place grow by one", submitNumbers},
+		{"the answer says how many wait under its limit", submitDepth},
 		{"an id is used once", submitTwice},
 		{"a task due later is not ready", submitLater},
 		{"a task due now or before is ready", submitDue},
@@ -65,6 +66,23 @@ func submitNumbers(b *box) {
 	_, err := b.Submit(b.ctx, full)
 	b.refused(err, signalbox.CodeQueueFull)
 	b.same("seq after a refusal", b.submit().Seq, int64(4))
+}
+
+func submitDepth(b *box) {
+	depth := func(options ...option) int {
+		got, err := b.Submit(b.ctx, b.submission(options...))
+		b.must(err)
+		return got.Depth
+	}
+	again := b.submission(capped(signalbox.LimitWork, 9), keyed("key", "hash"))
+	got, err := b.Submit(b.ctx, again)
+	b.must(err)
+	b.same("depths", []int{got.Depth, depth(), depth(capped("lane:a", 2)), depth(capped("lane:a", 2)), depth()}, []int{1, 2, 1, 2, 3})
+	b.claimID("a", got.Task.ID)
+	b.same("depth after a claim", depth(), 3)
+	replayed, err := b.Submit(b.ctx, again)
+	b.must(err)
+	b.same("depth of a replay", replayed.Depth, 0)
 }
 
 func submitTwice(b *box) {
