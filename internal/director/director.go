@@ -168,7 +168,7 @@ func New(cfg Config) (*Director, error) {
 	d.feed.init(cfg.Engine, cfg.Log)
 	d.terms.init(cfg.Engine.Now)
 	d.sight.init(d)
-	d.engine.Observe(func(a engine.Applied) {
+	d.engine.Observe(func(a *engine.Applied) {
 		if a.Kind == signalbox.EventAgentRemoved { // here or by another director
 			d.names.forget()
 		}

@@ -99,7 +99,7 @@ func (d *Director) inForce(who signalbox.Principal) bool {
 }
 
 // endCallsOf ends what a run began, once its execution is over.
-func (d *Director) endCallsOf(a engine.Applied) {
+func (d *Director) endCallsOf(a *engine.Applied) {
 	d.held.mu.Lock()
 	defer d.held.mu.Unlock()
 	for h := range d.held.runs[a.Task.ID] {

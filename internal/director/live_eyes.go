@@ -49,7 +49,7 @@ func (e *eyes) init(d *Director) {
 }
 
 // observe notes what no row says.
-func (e *eyes) observe(a engine.Applied) {
+func (e *eyes) observe(a *engine.Applied) {
 	t := &a.Task
 	cancelled, done := a.Kind == signalbox.EventCancel && t.State.InFlight(), a.From.InFlight() && !t.State.InFlight()
 	if !cancelled && !done {

@@ -23,7 +23,7 @@ import (
 
 // applied hears of every durable change. It runs on the goroutine that made
 // the change: it only leaves signs.
-func (d *Dispatcher) applied(a engine.Applied) {
+func (d *Dispatcher) applied(a *engine.Applied) {
 	t := a.Task
 	switch a.Kind {
 	case signalbox.EventAgentDown:

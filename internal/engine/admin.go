@@ -42,7 +42,7 @@ func (e *Engine) Resume(ctx context.Context, queue, by string) error {
 	}
 	_, err := e.store.Resume(ctx, queue, signalbox.Entry{At: e.Now(), Kind: signalbox.EventResumed, Queue: queue, By: by})
 	if err == nil {
-		e.hub.publish(Applied{Kind: signalbox.EventResumed, Task: signalbox.Task{Queue: queue}})
+		e.hub.publish(&Applied{Kind: signalbox.EventResumed, Task: signalbox.Task{Queue: queue}})
 	}
 	return err
 }
@@ -75,7 +75,7 @@ func (e *Engine) PutAgent(ctx context.Context, a signalbox.Agent, token string) 
 	}
 	err = e.store.PutAgent(ctx, a, signalbox.Entry{At: e.Now(), Kind: signalbox.EventAgentAdded, Agent: a.Name, Message: a.URL})
 	if err == nil {
-		e.hub.publish(Applied{Kind: signalbox.EventAgentAdded, Task: signalbox.Task{Agent: a.Name}})
+		e.hub.publish(&Applied{Kind: signalbox.EventAgentAdded, Task: signalbox.Task{Agent: a.Name}})
 	}
 	return a, err
 }
@@ -173,7 +173,7 @@ func (e *Engine) RemoveAgent(ctx context.Context, name, by string) error {
 	}
 	err := e.store.RemoveAgent(ctx, name, signalbox.Entry{At: e.Now(), Kind: signalbox.EventAgentRemoved, Agent: name, By: by})
 	if err == nil {
-		e.hub.publish(Applied{Kind: signalbox.EventAgentRemoved, Task: signalbox.Task{Agent: name}, By: by})
+		e.hub.publish(&Applied{Kind: signalbox.EventAgentRemoved, Task: signalbox.Task{Agent: name}, By: by})
 	}
 	return err
 }

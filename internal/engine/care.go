@@ -27,7 +27,7 @@ func (e *Engine) Wake(ctx context.Context) (queues []string, next time.Time, err
 		}
 		queues = append(queues, t.Queue)
 		// No event of the task, but whoever waits for one must hear of it.
-		e.hub.publish(Applied{From: t.State, Task: t})
+		e.hub.publish(&Applied{From: t.State, Task: t})
 	}
 	return queues, next, nil
 }

@@ -221,7 +221,7 @@ func TestClearLaneLeavesWhatIsJustTaken(t *testing.T) {
 	b := newBox(t)
 	b.agent("coder", "demo", 1)
 	first, second := b.submit(engine.NewTask{Agent: "coder"}), b.submit(engine.NewTask{Agent: "coder"})
-	b.Observe(func(a engine.Applied) {
+	b.Observe(func(a *engine.Applied) {
 		if a.Kind != signalbox.EventCancel {
 			return
 		}

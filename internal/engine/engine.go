@@ -290,5 +290,5 @@ func (e *Engine) publishTraced(from signalbox.State, t signalbox.Task, entry sig
 		e.book.changed(&t)
 	}
 	e.logChange(t, entry)
-	e.hub.publish(Applied{From: from, Task: t, Kind: entry.Kind, By: entry.By, Trace: trace})
+	e.hub.publish(&Applied{From: from, Task: t, Kind: entry.Kind, By: entry.By, Trace: trace})
 }

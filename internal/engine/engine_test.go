@@ -51,10 +51,10 @@ func newBoxOver(t *testing.T, s store.Store, change ...func(*engine.Options)) *b
 	}
 	b.Engine = engine.New(b.store, o)
 	b.SetLive(b)
-	b.Observe(func(a engine.Applied) {
+	b.Observe(func(a *engine.Applied) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.seen = append(b.seen, a)
+		b.seen = append(b.seen, *a)
 	})
 	return b
 }

@@ -170,7 +170,7 @@ func (e *Engine) foreign(entry *signalbox.Entry, rows map[string]signalbox.Task)
 	if a.Kind == signalbox.EventFinish && a.Task.State == signalbox.Completed {
 		e.runs.forget(a.Task.Agent)
 	}
-	e.hub.publish(a)
+	e.hub.publish(&a)
 }
 
 // ofNoTask reports whether an entry is one of those that are told to nobody: who

@@ -36,9 +36,9 @@ func newTwin(t *testing.T, w *peerstest.World) *twin {
 	}
 	tw := &twin{view: w.View(), sign: make(chan struct{}, 1000), log: &bytes.Buffer{}, rows: true}
 	tw.Engine = engine.New(tw.view, engine.Options{Sealer: sealer, Log: slog.New(slog.NewTextHandler(tw.log, nil))})
-	tw.Observe(func(a engine.Applied) {
+	tw.Observe(func(a *engine.Applied) {
 		tw.mu.Lock()
-		tw.heard = append(tw.heard, a)
+		tw.heard = append(tw.heard, *a)
 		tw.mu.Unlock()
 		tw.sign <- struct{}{}
 	})

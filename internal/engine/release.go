@@ -40,7 +40,7 @@ func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, e
 		ids = append(ids, s.TaskID)
 	}
 	if len(ids) == 0 { // nothing held a slot; what still withholds offers from the agent is told to let go
-		e.hub.publish(Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{Agent: agent}, By: by})
+		e.hub.publish(&Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{Agent: agent}, By: by})
 		e.tellOthers(ctx, signalbox.Entry{Kind: signalbox.EventRelease, Agent: agent, By: by})
 	}
 	return ids, nil
@@ -62,7 +62,7 @@ func (e *Engine) release(ctx context.Context, s signalbox.Slot, by string) error
 	if s.Withheld {
 		_, err := e.FreeSlot(ctx, s)
 		if err == nil {
-			e.hub.publish(Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{ID: s.TaskID, Agent: s.Agent, Slot: s.Slot, Fence: s.Fence}, By: by})
+			e.hub.publish(&Applied{Kind: signalbox.EventRelease, Task: signalbox.Task{ID: s.TaskID, Agent: s.Agent, Slot: s.Slot, Fence: s.Fence}, By: by})
 			e.tellOthers(ctx, signalbox.Entry{Kind: signalbox.EventRelease, Agent: s.Agent, Fence: s.Fence, By: by})
 		}
 		return err

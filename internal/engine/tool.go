@@ -182,7 +182,7 @@ func (e *Engine) PutExecutor(ctx context.Context, kind, instance string, slots i
 	}
 	err = e.store.PutAgent(ctx, a, signalbox.Entry{At: e.Now(), Kind: signalbox.EventAgentAdded, Agent: a.Name})
 	if err == nil {
-		e.hub.publish(Applied{Kind: signalbox.EventAgentAdded, Task: signalbox.Task{Agent: a.Name}})
+		e.hub.publish(&Applied{Kind: signalbox.EventAgentAdded, Task: signalbox.Task{Agent: a.Name}})
 	}
 	return a, err
 }
@@ -195,7 +195,7 @@ func (e *Engine) RemoveExecutor(ctx context.Context, name string) error {
 	}
 	err := e.store.RemoveAgent(ctx, name, signalbox.Entry{At: e.Now(), Kind: signalbox.EventAgentRemoved, Agent: name})
 	if err == nil {
-		e.hub.publish(Applied{Kind: signalbox.EventAgentRemoved, Task: signalbox.Task{Agent: name}})
+		e.hub.publish(&Applied{Kind: signalbox.EventAgentRemoved, Task: signalbox.Task{Agent: name}})
 	}
 	return err
 }

@@ -33,7 +33,7 @@ func (a *Applied) NextTurn() bool {
 // hub tells observers and waiters of durable changes.
 type hub struct {
 	mu        sync.Mutex
-	observers []func(Applied)
+	observers []func(*Applied)
 	waiters   map[string]map[chan struct{}]struct{} // by task id
 	journal   map[chan struct{}]struct{}
 }
@@ -44,15 +44,16 @@ func (h *hub) init() {
 }
 
 // Observe calls f after every durable change, on the goroutine that made it:
-// f must be quick and must not call the engine. Register observers before the
+// f must be quick, must not call the engine, and keeps or changes nothing of what
+// it is shown. Register observers before the
 // engine is used.
-func (e *Engine) Observe(f func(Applied)) {
+func (e *Engine) Observe(f func(*Applied)) {
 	e.hub.mu.Lock()
 	defer e.hub.mu.Unlock()
 	e.hub.observers = append(e.hub.observers, f)
 }
 
-func (h *hub) publish(a Applied) {
+func (h *hub) publish(a *Applied) {
 	h.mu.Lock()
 	for c := range h.waiters[a.Task.ID] {
 		poke(c)

@@ -3,7 +3,7 @@ package pull
 import "github.com/signalbox-ai/signalbox/internal/engine"
 
 // Hear takes in a change, as the engine tells of it.
-func (l *Lanes) Hear(c engine.Applied) { l.applied(c) }
+func (l *Lanes) Hear(c engine.Applied) { l.applied(&c) }
 
 // Parked is how many agents wait for a task.
 func (l *Lanes) Parked() int {

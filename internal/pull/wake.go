@@ -172,7 +172,7 @@ func (l *Lanes) poke(a *lane) {
 
 // applied hears of every durable change. It runs on the goroutine that made
 // the change: it only leaves signs.
-func (l *Lanes) applied(c engine.Applied) {
+func (l *Lanes) applied(c *engine.Applied) {
 	t := c.Task
 	switch c.Kind {
 	case signalbox.EventAgentAdded, signalbox.EventAgentRemoved:
@@ -212,7 +212,7 @@ func (l *Lanes) forget(name string) {
 }
 
 // take takes in a change of a task that an agent had or has in hand.
-func (l *Lanes) take(a *lane, c engine.Applied) {
+func (l *Lanes) take(a *lane, c *engine.Applied) {
 	t := c.Task
 	r := a.runs[t.ID]
 	switch {

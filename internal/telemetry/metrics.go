@@ -136,7 +136,7 @@ func counters(reg prometheus.Registerer, name, help string, labels ...string) *p
 }
 
 // observe takes note of a durable change.
-func (m *Metrics) observe(a engine.Applied) {
+func (m *Metrics) observe(a *engine.Applied) {
 	if a.Foreign {
 		return // the director that made the change counts it
 	}

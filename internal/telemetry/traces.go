@@ -145,7 +145,7 @@ func (t *Traces) keep(task *signalbox.Task, parent trace.SpanContext, adopted bo
 }
 
 // observe takes note of a durable change, on the goroutine that made it.
-func (t *Traces) observe(a engine.Applied) {
+func (t *Traces) observe(a *engine.Applied) {
 	switch {
 	case a.Task.ID == "":
 	case a.Foreign: // the director that made the change tells of it
@@ -157,7 +157,7 @@ func (t *Traces) observe(a engine.Applied) {
 		since := t.keep(&a.Task, parent, false)
 		t.tellWait(parent, &a.Task, since, a.Task.DispatchedAt)
 	case a.From.InFlight() && !a.Task.State.InFlight():
-		t.landed(&a)
+		t.landed(a)
 	case a.From.InFlight():
 		t.mu.Lock()
 		if f := t.flights[a.Task.ID]; f != nil && f.task.Fence == a.Task.Fence {

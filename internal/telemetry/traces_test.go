@@ -44,7 +44,7 @@ func newTraced(t *testing.T) *traced {
 func (x *traced) trace() {
 	x.otel = telemetry.StartOTel(x.t.Context(), telemetry.OTelOptions{})
 	x.traces = x.otel.Tasks(x.Engine)
-	x.Observe(func(a engine.Applied) {
+	x.Observe(func(a *engine.Applied) {
 		if a.Kind == signalbox.EventSubmit {
 			x.stored = a.Trace
 		}

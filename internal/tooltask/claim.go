@@ -10,7 +10,7 @@ import (
 
 // applied hears of every durable change. It runs on the goroutine that made the
 // change: it only leaves signs.
-func (x *Executor) applied(a engine.Applied) {
+func (x *Executor) applied(a *engine.Applied) {
 	t := &a.Task
 	if a.Kind == signalbox.EventResumed {
 		x.kickAll()

@@ -37,7 +37,7 @@ func NewQueue(s store.Store) (*Queue, error) {
 		return nil, err
 	}
 	q := &Queue{Store: s, Engine: e, told: make(chan struct{}, 1024), stop: func() {}, closer: func() { _ = s.Close() }}
-	e.Observe(func(a engine.Applied) {
+	e.Observe(func(a *engine.Applied) {
 		if a.Kind == signalbox.EventSubmit {
 			select {
 			case q.told <- struct{}{}:

@@ -102,7 +102,7 @@ func (q *Queue) Ends() (<-chan struct{}, func()) {
 	}
 }
 
-func (q *Queue) observe(a engine.Applied) {
+func (q *Queue) observe(a *engine.Applied) {
 	if a.Task.Source != signalbox.SourceScheduler || !a.Task.State.Terminal() {
 		return
 	}
