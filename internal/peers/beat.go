@@ -192,7 +192,7 @@ func (p *Peers) word(take, drop []string, anew *bool) (b store.Beat, sent time.T
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	b = store.Beat{Director: p.me, Take: take, Drop: drop, Heard: heard, Silent: p.silent(), Now: p.o.Now()}
+	b = store.Beat{Director: p.me, Take: take, Drop: drop, Heard: heard, Silent: p.silent(), Dead: p.dead(), Now: p.o.Now()}
 	b.Director.Expires = b.Now.Add(Lease)
 	*anew = *anew || (p.entered && !p.lapsed && !p.me.Alive(b.Now))
 	if *anew {

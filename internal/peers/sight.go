@@ -94,13 +94,11 @@ func (p *Peers) bury(ctx context.Context, missing []string) (dead []string, err 
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now, said := p.o.Monotonic(), p.saidBy(rows)
+	now := p.o.Monotonic()
 	for _, id := range missing {
 		s := p.sights[id]
 		at := slices.IndexFunc(rows, func(d store.Director) bool { return d.ID == id })
-		// Where its row went it said itself that it leaves, and let go of everything
-		// before; or a clock was set so far that it counts as dead for long.
-		left := at < 0 && said.Sub(s.row.Expires) <= store.ForgetAfter
+		left := at < 0 // its row went: it said itself that it leaves, and let go of everything before
 		if at >= 0 && (!rows[at].Expires.Equal(s.row.Expires) || rows[at].Run != s.row.Run) {
 			s.row, s.changed = rows[at], now // a beat came in between
 		}
@@ -113,25 +111,22 @@ func (p *Peers) bury(ctx context.Context, missing []string) (dead []string, err 
 	return dead, nil
 }
 
-// saidBy is the server's time, as far as any director knows it: where that clock
-// was set, another one may have looked at it, and have put rows away by it,
-// before this one did.
-func (p *Peers) saidBy(rows []store.Director) time.Time {
-	newest := p.o.Now()
-	for _, d := range rows {
-		if beat := d.Expires.Add(-Lease); beat.After(newest) {
-			newest = beat
-		}
-	}
-	return newest
-}
-
 // silent lists the directors of which no beat was seen for a whole lease by our
 // own clock, whatever the server's says. p.mu is held.
 func (p *Peers) silent() (list []store.Director) {
 	now := p.o.Monotonic()
 	for _, s := range p.sights {
 		if !s.dead && now.Sub(s.changed) >= Lease {
+			list = append(list, s.row)
+		}
+	}
+	return list
+}
+
+// dead lists the directors that are known to be dead. p.mu is held.
+func (p *Peers) dead() (list []store.Director) {
+	for _, s := range p.sights {
+		if s.dead {
 			list = append(list, s.row)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ForgetAfter is how long after its end a store remembers a director, and
+// ForgetAfter is how long after its end a store remembers a director (Beat.Dead), and
 // the word of an agent that pulls.
 const ForgetAfter = 24 * time.Hour
 
@@ -68,7 +68,7 @@ func StepBeat(rows BeatRows, b Beat) (c BeatChange, answer Peers, err error) {
 		switch d := all[id]; {
 		case d.Alive(b.Now):
 			answer.Directors = append(answer.Directors, *d)
-		case b.Now.Sub(d.Expires) > ForgetAfter:
+		case b.Now.Sub(d.Expires) > ForgetAfter && b.dead(d):
 			c.Gone = append(c.Gone, id)
 		}
 	}

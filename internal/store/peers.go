@@ -49,12 +49,21 @@ type Beat struct {
 	// Expires) is dead, however far ahead its Expires lies: the row goes. So a
 	// server whose clock went back keeps nobody alive.
 	Silent []Director
-	Now    time.Time
+	// Dead are others as they were read, of which who beats knows that they are
+	// dead. The row of one that still is like that goes ForgetAfter after its
+	// end. Age alone says nothing: one that beats may know of a server's clock
+	// that was set back, while who beats here does not yet.
+	Dead []Director
+	Now  time.Time
 }
 
-// silent reports whether the stored row of a director is one of Silent.
-func (b *Beat) silent(d *Director) bool {
-	return d.ID != b.Director.ID && slices.ContainsFunc(b.Silent, func(s Director) bool {
+// silent and dead report whether the stored row of a director is one of Silent,
+// or of Dead.
+func (b *Beat) silent(d *Director) bool { return d.ID != b.Director.ID && unchanged(d, b.Silent) }
+func (b *Beat) dead(d *Director) bool   { return d.ID != b.Director.ID && unchanged(d, b.Dead) }
+
+func unchanged(d *Director, read []Director) bool {
+	return slices.ContainsFunc(read, func(s Director) bool {
 		return s.ID == d.ID && s.Run == d.Run && toMS(s.Expires).Equal(toMS(d.Expires))
 	})
 }

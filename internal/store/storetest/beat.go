@@ -26,6 +26,7 @@ func beatRules() []rule {
 		{"another minor is refused while one lives", beatVersion},
 		{"a refused beat does nothing", beatRefused},
 		{"those long dead are forgotten", beatForgotten},
+		{"one that beats by another clock is not", beatByAnotherClock},
 		{"one that another found silent is gone, unless it beat since", beatFoundSilent},
 		{"the newest word of an agent that pulls is passed on", beatHeard},
 		{"an agent that is removed is held and heard no more", beatRemoved},

@@ -123,12 +123,29 @@ func beatRefused(b *box) {
 
 func beatForgotten(b *box) {
 	b.beats(b.director("x"), "a")
+	dead := b.directors()
 	b.pass(directorLease + store.ForgetAfter)
-	b.beats(b.director("y"))
+	b.beat(store.Beat{Director: b.director("y"), Dead: dead})
 	b.same("listed", names(b.directors()), []string{"x", "y"})
 	b.pass(time.Millisecond)
-	b.beats(b.director("y"))
+	b.beats(b.director("y")) // by its clock alone, which may be the one that is wrong
+	b.same("listed", names(b.directors()), []string{"x", "y"})
+	b.beat(store.Beat{Director: b.director("y"), Dead: dead})
 	b.same("listed", names(b.directors()), []string{"y"})
 	b.holders(map[string]string{})
 	b.same("taken", b.beats(b.director("y"), "a").Taken, []string{"a"})
+}
+
+// One that beats by a clock that was set back has a row that looks old to those
+// who do not know of that yet.
+func beatByAnotherClock(b *box) {
+	b.beats(b.director("x"), "a")
+	read := b.directors()
+	now := b.now
+	b.now = now.Add(-2 * store.ForgetAfter)
+	b.beats(b.director("x"))
+	b.now = now.Add(time.Second)
+	b.beat(store.Beat{Director: b.director("y"), Dead: read})
+	b.same("listed", names(b.directors()), []string{"x", "y"})
+	b.holders(map[string]string{"a": "x"})
 }
