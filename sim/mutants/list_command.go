@@ -45,6 +45,9 @@ var commandMutants = []Mutant{
 		}, {
 			"&& marked(e.pid, k.id.Mark) {",
 			"&& e.pid == k.id.PID && marked(e.pid, k.id.Mark) {",
+		}, {
+			"if !in[e.pid] && left(e, k.id, k.stamp, self.sid) {",
+			"if false && left(e, k.id, k.stamp, self.sid) {",
 		}},
 		Package: "internal/proc", Tests: []string{"TestEndLeavesNothingAlive"},
 	},

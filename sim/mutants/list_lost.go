@@ -78,7 +78,7 @@ var lostMutants = []Mutant{
 		File: "internal/dispatch/run.go",
 		Edits: []Edit{{
 			"default: // sent, and no answer that says anything\n\t\tr.ask(ctx, err)",
-			"default: // sent, and no answer that says anything\n\t\tr.refuse(ctx, err.Error())",
+			"default: // sent, and no answer that says anything\n\t\tr.refuse(ctx, err.Error(), false)",
 		}},
 		Package: "internal/dispatch", Tests: []string{"TestFault10LostResponseRunsOnce", "TestLostReplyIsAskedFor"},
 	},

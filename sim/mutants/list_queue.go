@@ -118,7 +118,7 @@ var queueMutants = []Mutant{
 		File: "internal/dispatch/run.go",
 		Edits: []Edit{{
 			"r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Reject(ctx, t, message) })",
-			"r.refuse(ctx, message)",
+			"r.refuse(ctx, message, false)",
 		}},
 		Package: "internal/dispatch", Tests: []string{"TestDispatchFailureAgentReturns4xxFailsTask"},
 	},
