@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -415,13 +416,25 @@ func TestNotBeforeWakesByTimer(t *testing.T) {
 // A turn of a session that waits for its time can be made ready by the submit of
 // another one, whose event names only itself.
 func TestASubmitMakesAnotherTurnReady(t *testing.T) {
-	h := newHouse(t, noTick)
+	var still sync.Mutex // who looks after what is due waits for it
+	h := newHouse(t, noTick, func(h *house, _ *engine.Options) {
+		h.opts.Turn = func(what, _ string, _ int64) {
+			if what == "care" {
+				still.Lock()
+				defer still.Unlock()
+			}
+		}
+	})
 	h.agent(Options{Auto: true})
 	h.start()
 	h.untilUp("fake")
+	due := h.submit(engine.NewTask{Kind: "another", NotBefore: h.engine.Now().Add(time.Millisecond)})
+	h.until(due, "ready: the look at the start is over", func(t signalbox.Task) bool { return t.Ready })
+	still.Lock()
 	first := h.submit(engine.NewTask{SessionID: "talk", Agent: "fake", NotBefore: h.engine.Now().Add(time.Hour)})
 	h.clock.jumpWall(2 * time.Hour) // the timer knows nothing of it
 	second := h.submit(engine.NewTask{SessionID: "talk", Agent: "fake"})
+	still.Unlock()
 	h.ends(first, signalbox.ReasonCompleted)
 	h.ends(second, signalbox.ReasonCompleted)
 }
