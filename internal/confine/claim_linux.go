@@ -53,17 +53,23 @@ func (h *Host) sweep(parent string, unified bool, trees []tree) {
 		if !e.IsDir() || name == directorLeaf || !ours && !(ok && strings.HasPrefix(name, family+"-")) {
 			continue
 		}
+		all := append(namesakes(name, dir, trees), dir)
+		// Where something lives, the lock is its director's alone: if we held it for
+		// a moment, a director that starts again then would take another name, and
+		// let live what it left.
+		if !ours && !deserted(all) {
+			continue
+		}
 		lock, err := lockDir(dir)
 		if err != nil {
 			continue // its process lives
 		}
-		all := append(namesakes(name, dir, trees), dir)
 		switch {
 		case ours:
 			for _, d := range all {
 				h.clear(d, unified && d == dir)
 			}
-		case deserted(all):
+		case deserted(all): // still
 			for _, d := range all {
 				_ = removeTree(d) // somebody may have come: then it stays
 			}

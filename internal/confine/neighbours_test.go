@@ -67,25 +67,7 @@ func TestANeighbourWithoutALockLives(t *testing.T) {
 // that is just starting again it takes nothing, in no hierarchy.
 func TestANeighbourStartsAgain(t *testing.T) {
 	mine := confine.Options{Name: name(t) + "-mine"}
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			h, err := confine.Open(confine.Options{Name: name(t) + "-neighbour"})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if err := h.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-	}()
+	starting(t)
 	for range 40 {
 		h, err := confine.Open(mine)
 		if err != nil {
@@ -106,6 +88,59 @@ func TestANeighbourStartsAgain(t *testing.T) {
 			_ = os.Mkdir(dir, 0o750)
 		}
 	}
-	close(stop)
-	<-stopped
+}
+
+// What a killed director left is killed at its next start, also where others
+// are starting and look at its groups at that moment.
+func TestLeftoversDieWhileNeighboursStart(t *testing.T) {
+	o := confine.Options{Name: name(t) + "-mine"}
+	for range 4 {
+		starting(t)
+	}
+	for range 20 {
+		leader, leftover := killedDirector(t, o)
+		waitDead(t, leader)
+		h, err := confine.Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Report().Method == "rlimit" {
+			_ = exec.Command("kill", "-9", leftover).Run() // nothing but its mark could find it
+		} else {
+			dead(t, leftover)
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+		_ = exec.Command("kill", "-9", leftover).Run()
+		collect(leader, leftover)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// starting has directors of other names start and end until the test is over.
+func starting(t *testing.T) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	o := confine.Options{Name: name(t) + "-neighbour"}
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			h, err := confine.Open(o)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	t.Cleanup(func() { close(stop); <-stopped })
 }
