@@ -63,6 +63,20 @@ func (r *role) stop() {
 	r.p.stop()
 }
 
+// untilServes starts it again, as a service manager does, where it ended because
+// its store could not be reached when it started.
+func (r *role) untilServes() {
+	for !r.p.printed("Signalbox ") {
+		select {
+		case <-r.p.done:
+			r.start()
+		default:
+			r.b.t.Errorf("%s neither serves nor ends", r.name)
+			return
+		}
+	}
+}
+
 func (r *role) kill() {
 	r.p.kill()
 	r.died.add(r.p.pid())
@@ -273,6 +287,9 @@ func (c *crash) wreck(tasks int) int {
 		for _, v := range victims {
 			v.start()
 		}
+	}
+	for _, d := range c.directors {
+		d.untilServes()
 	}
 	return kills
 }

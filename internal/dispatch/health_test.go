@@ -18,11 +18,13 @@ func TestOneSickAgentSpoilsNoBacklog(t *testing.T) {
 	sick := h.agent(Options{Name: "a-full"})
 	sick.Always(Offer, Say(500, api.AgentRefusal{Error: "storage_error", Message: "no space left on device"}))
 	h.agent(Options{Name: "b-well", Auto: true})
+	h.start()
+	h.untilUp("a-full")
+	h.untilUp("b-well")
 	var ids []string
 	for i := range 20 {
 		ids = append(ids, h.submit(engine.NewTask{Prompt: fmt.Sprintf("task %d", i)}))
 	}
-	h.start()
 	for _, id := range ids {
 		if got := h.ends(id, signalbox.ReasonCompleted); got.Agent != "b-well" || got.Attempts != 0 {
 			t.Errorf("task %s: agent %s, %d attempts", id, got.Agent, got.Attempts)
