@@ -1,6 +1,9 @@
 package director
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // What tests need to see of the live stream.
 
@@ -17,6 +20,16 @@ func (d *Director) Looks() bool {
 	d.sight.mu.Lock()
 	defer d.sight.mu.Unlock()
 	return d.sight.stop != nil
+}
+
+// LookOnlyWhenAsked has no looks taken by the clock while nobody reads.
+func (d *Director) LookOnlyWhenAsked() {
+	d.sight.mu.Lock()
+	defer d.sight.mu.Unlock()
+	if d.sight.alone == nil {
+		d.sight.alone = time.NewTimer(0)
+	}
+	d.sight.alone.Stop()
 }
 
 // SetPlace makes the stream stand at a place that is the same in every run.

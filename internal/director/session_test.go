@@ -71,6 +71,7 @@ func (s *session) withMetrics() {
 		s.t.Fatal(err)
 	}
 	s.dir = d
+	s.dir.LookOnlyWhenAsked() // what is sampled, and when, is to be the same in every run
 }
 
 // ask sends a request and keeps it with its answer.
