@@ -215,15 +215,18 @@ func (s *search) isCaller(i int) bool {
 // where there is none, on a way into another circle.
 func (s *search) path(from int) []Run {
 	came := map[int]int{from: -1}
-	last := from
+	last := from // execution that was come by
 	for next := []int{from}; len(next) > 0; next = next[1:] {
-		last = next[0]
-		if s.isCaller(last) {
+		at := next[0]
+		if s.nodes[at].kind == ofRun {
+			last = at
+		}
+		if s.isCaller(at) {
 			break
 		}
-		for _, j := range s.nodes[last].on {
+		for _, j := range s.nodes[at].on {
 			if _, met := came[j]; !met && !s.nodes[j].free {
-				came[j] = last
+				came[j] = at
 				next = append(next, j)
 			}
 		}

@@ -153,6 +153,23 @@ func TestCircleIsWhatTheDefinitionSays(t *testing.T) {
 	}
 }
 
+// A circle among others holds up whoever waits for it, also where that has two
+// ways in: by the turns of a conversation and by the slots of its agent.
+func TestCircleOfOthers(t *testing.T) {
+	r := []callgraph.Run{{ID: "r0", Agent: "a", Session: "s"}, {ID: "r1", Agent: "a", Session: "s"}}
+	g := &graph{
+		servers: map[string][]string{"agent:a": {"a"}}, slots: map[string]int{"a": 2}, runs: r,
+		calls: map[string][]callgraph.Call{
+			"r0": {{ID: "r1", Agent: "a", Session: "s"}},
+			"r1": {{ID: "r0", Agent: "a", Session: "s"}},
+		},
+	}
+	path, err := callgraph.Circle(g, "elsewhere", callgraph.Call{ID: "w", Queue: "agent:a", Session: "s"})
+	if err != nil || len(path) == 0 {
+		t.Errorf("the path is %v: %v", path, err)
+	}
+}
+
 // crowd is agents of one slot each, all of which wait for anyone, but for the
 // last, which is the caller.
 func crowd(n int) *graph {
