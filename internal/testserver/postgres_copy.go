@@ -102,7 +102,7 @@ func (s *PostgresServer) startStandby(name string) (_ *PostgresServer, err error
 	if err := errors.Join(os.WriteFile(signal, nil, 0o600), give(signal)); err != nil {
 		return nil, err
 	}
-	if b.Port, err = freePort(); err != nil {
+	if b.Port, err = folder.reservePort(); err != nil {
 		return nil, err
 	}
 	if err := b.Start(); err != nil {

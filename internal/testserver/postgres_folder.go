@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+
+	"github.com/signalbox-ai/signalbox/internal/testport"
 )
 
 // TB is what a test, a benchmark, or a program that stands in for one, gives.
@@ -28,7 +30,8 @@ type TB interface {
 type folder struct {
 	path    string
 	janitor *exec.Cmd
-	alive   *os.File // our end of the pipe
+	alive   *os.File           // our end of the pipe
+	port    *testport.Reserved // its server's, if it has one
 }
 
 // clean ends the server of a folder whose pid file still names a process that
@@ -80,8 +83,18 @@ func newFolder(parent, prefix string) (*folder, error) {
 // be closed by the garbage collector, and the folder gone.
 var folders sync.Map
 
+// reservePort takes a port that is the folder's server's, also while that is
+// stopped, until the folder is removed.
+func (f *folder) reservePort() (port int, err error) {
+	if f.port, err = testport.Reserve(); err != nil {
+		return 0, err
+	}
+	return f.port.Port, nil
+}
+
 // remove has the janitor do its work at once.
 func (f *folder) remove() error {
+	f.port.Release()
 	folders.Delete(f.path)
 	return errors.Join(f.alive.Close(), f.janitor.Wait())
 }

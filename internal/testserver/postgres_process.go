@@ -3,10 +3,8 @@ package testserver
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,15 +31,10 @@ func startPostgres(o PostgresOptions) (_ *PostgresServer, err error) {
 	if err := s.fill(); err != nil {
 		return nil, err
 	}
-	for try := 0; ; try++ {
-		if s.Port, err = freePort(); err != nil {
-			return nil, err
-		}
-		err = s.Start()
-		if err == nil || try == 5 || !strings.Contains(err.Error(), "Address already in use") {
-			return s, err
-		}
+	if s.Port, err = folder.reservePort(); err != nil {
+		return nil, err
 	}
+	return s, s.Start()
 }
 
 // initdb takes a second, a copy of what it made much less: it runs once in a
@@ -237,13 +230,4 @@ func postgresBinary(name string) (string, error) {
 		return "", fmt.Errorf("there is no /usr/lib/postgresql/*/bin/%s: run scripts/setup.sh, or apt-get install postgresql", name)
 	}
 	return found[len(found)-1], nil
-}
-
-func freePort() (int, error) {
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }

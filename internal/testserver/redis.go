@@ -86,15 +86,10 @@ func startRedis(o RedisOptions) (_ *RedisServer, err error) {
 	if err := os.Mkdir(s.Data, 0o700); err != nil {
 		return nil, err
 	}
-	for try := 0; ; try++ {
-		if s.Port, err = freePort(); err != nil {
-			return nil, err
-		}
-		err = s.Start()
-		if err == nil || try == 5 || !strings.Contains(err.Error(), "Address already in use") {
-			return s, err
-		}
+	if s.Port, err = folder.reservePort(); err != nil {
+		return nil, err
 	}
+	return s, s.Start()
 }
 
 // URL is the server's address, with the user and password that may do

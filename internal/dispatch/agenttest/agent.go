@@ -11,6 +11,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/testport"
 )
 
 // Options says what kind of agent it is. The zero value is a full agent with
@@ -61,7 +62,7 @@ type Agent struct {
 	mu       sync.Mutex
 	server   *httptest.Server
 	quit     context.CancelFunc // ends the requests that wait for something
-	addr     string
+	port     *testport.Reserved
 	changed  chan struct{} // closed at the next change of anything below
 	silent   chan struct{} // not nil while it answers nothing; closed when it speaks again
 	scripts  map[Request][]Step
@@ -112,7 +113,7 @@ func (a *Agent) SetClock(now func() time.Time) {
 func (a *Agent) URL() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return "http://" + a.addr
+	return "http://" + a.port.Addr()
 }
 
 // Row is the agent as a director stores it.
@@ -149,21 +150,18 @@ func (a *Agent) Up() {
 }
 
 func (a *Agent) listen() {
-	addr := a.addr
-	if addr == "" {
-		addr = "127.0.0.1:0"
+	var err error
+	if a.port == nil {
+		if a.port, err = testport.Reserve(); err != nil {
+			a.t.Errorf("fake agent %s has no port: %v", a.Name, err)
+			return
+		}
 	}
-	var config net.ListenConfig
-	l, err := config.Listen(context.Background(), "tcp", addr)
-	for tries := 0; err != nil && tries < 100; tries++ { // someone's outgoing connection may have the port for a moment
-		time.Sleep(10 * time.Millisecond)
-		l, err = config.Listen(context.Background(), "tcp", addr)
-	}
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", a.port.Addr())
 	if err != nil {
-		a.t.Errorf("fake agent %s cannot listen again: %v", a.Name, err)
+		a.t.Errorf("fake agent %s cannot listen: %v", a.Name, err)
 		return
 	}
-	a.addr = l.Addr().String()
 	a.server = httptest.NewUnstartedServer(a.handler())
 	_ = a.server.Listener.Close() // the one that it made for itself
 	a.server.Listener = l
@@ -178,7 +176,8 @@ func (a *Agent) Move() {
 	a.Down()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.addr = ""
+	a.port.Release()
+	a.port = nil
 	a.listen()
 }
 
@@ -229,6 +228,9 @@ func (a *Agent) Close() {
 	a.mu.Unlock()
 	a.Speak()
 	a.Down()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.port.Release()
 }
 
 // change tells those who wait that something is new; the caller holds mu.

@@ -1,0 +1,64 @@
+// Package testport holds ports for servers of tests that stop and start again
+// at the address they had.
+package testport
+
+import (
+	"fmt"
+	"net"
+	"syscall"
+)
+
+// Reserved is a TCP port of 127.0.0.1 that the system gives to nobody else
+// until Release. While nobody listens there, connections are refused. Every
+// server that sets SO_REUSEADDR can listen there: net.Listen, PostgreSQL and
+// Redis do.
+type Reserved struct {
+	Port   int
+	socket int
+}
+
+// Reserve takes a free port. A port that was merely free a moment ago, or is
+// between two starts of its server, is given to whoever asks next.
+func Reserve() (*Reserved, error) {
+	syscall.ForkLock.RLock() // no child is to have it
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(socket)
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, fmt.Errorf("reserve a port: %w", err)
+	}
+	port, err := bind(socket)
+	if err != nil {
+		_ = syscall.Close(socket)
+		return nil, fmt.Errorf("reserve a port: %w", err)
+	}
+	return &Reserved{Port: port, socket: socket}, nil
+}
+
+// bind binds the socket and never listens at it.
+func bind(socket int) (int, error) {
+	if err := syscall.SetsockoptInt(socket, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		return 0, err
+	}
+	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return 0, err
+	}
+	at, err := syscall.Getsockname(socket)
+	if err != nil {
+		return 0, err
+	}
+	return at.(*syscall.SockaddrInet4).Port, nil
+}
+
+// Addr is the host and port.
+func (r *Reserved) Addr() string { return net.JoinHostPort("127.0.0.1", fmt.Sprint(r.Port)) }
+
+// Release gives the port back. It may be called twice, and on nil.
+func (r *Reserved) Release() {
+	if r != nil && r.socket >= 0 {
+		_ = syscall.Close(r.socket)
+		r.socket = -1
+	}
+}

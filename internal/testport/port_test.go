@@ -1,0 +1,47 @@
+package testport_test
+
+import (
+	"net"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/internal/testport"
+)
+
+// TestNobodyElseIsGivenAReservedPort asserts that a server listens at its
+// reserved port, refuses connections while it is stopped, and listens there
+// again, though others took more ports than the system has in between.
+func TestNobodyElseIsGivenAReservedPort(t *testing.T) {
+	reserved, err := testport.Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reserved.Release()
+	for range 2 {
+		l, err := net.Listen("tcp", reserved.Addr())
+		if err != nil {
+			t.Fatalf("its server cannot listen there: %v", err)
+		}
+		made, err := net.Dial("tcp", reserved.Addr())
+		if err != nil {
+			t.Fatalf("nobody reaches its server: %v", err)
+		}
+		_ = made.Close()
+		_ = l.Close()
+		if made, err := net.Dial("tcp", reserved.Addr()); err == nil {
+			_ = made.Close()
+			t.Fatal("somebody answers there while its server is stopped")
+		}
+		for range 70_000 { // there are 65,535
+			other, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, port, _ := net.SplitHostPort(other.Addr().String()); net.JoinHostPort("127.0.0.1", port) == reserved.Addr() {
+				t.Fatal("somebody else was given its port")
+			}
+			_ = other.Close()
+		}
+	}
+	reserved.Release()
+	reserved.Release()
+}
