@@ -137,6 +137,11 @@ func (b *box) toolQueue(url, name string) api.ToolQueue {
 // depth waits until as many calls stand in line.
 func (b *box) depth(url, queue string, n int) {
 	b.t.Helper()
+	defer func() {
+		if b.t.Failed() {
+			b.t.Logf("%s: %+v", queue, b.toolQueue(url, queue))
+		}
+	}()
 	b.until(fmt.Sprintf("%d calls wait in %s", n, queue), func() bool { return b.toolQueue(url, queue).Depth == n })
 }
 
