@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -138,9 +139,10 @@ func TestAStubbornServerIsKilled(t *testing.T) {
 func TestTheHealthProbeFindsAServerThatHangs(t *testing.T) {
 	for _, probe := range []string{"ping", "listTools"} {
 		t.Run(probe, func(t *testing.T) {
+			t.Parallel()
 			s := child("sdk")
 			s.HealthProbe = probe
-			h := ready(t, s, mcp.Options{ProbeEvery: 20 * time.Millisecond, ProbeTimeout: 500 * time.Millisecond})
+			h := ready(t, s, mcp.Options{ProbeEvery: 20 * time.Millisecond, ProbeTimeout: 2 * time.Second})
 			pid := h.Server().PIDs[0]
 			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 				t.Fatal(err)
@@ -162,15 +164,15 @@ func TestTheHealthProbeFindsAServerThatHangs(t *testing.T) {
 func TestACallWithoutAnAnswerHasItsServerProbed(t *testing.T) {
 	t.Parallel()
 	h := ready(t, child("sdk"), mcp.Options{ProbeEvery: time.Hour, ProbeTimeout: 500 * time.Millisecond})
-	pid := h.Server().PIDs[0]
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	other := make(chan error, 1)
+	file, other := t.TempDir()+"/notes", make(chan error, 1)
 	go func() {
-		_, err := h.call("echo", `{"text":"x"}`)
+		_, err := h.call("hang", `{"text":`+fmt.Sprintf("%q", file)+`}`)
 		other <- err
 	}()
+	waitFor(t, file, "begun")
+	if err := syscall.Kill(h.Server().PIDs[0], syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(h.ctx(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := h.Call(ctx, gateway.Call{Tool: "srv__echo", Arguments: json.RawMessage(`{"text":"x"}`)}); !errors.Is(err, context.DeadlineExceeded) {
