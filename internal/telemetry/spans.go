@@ -57,12 +57,9 @@ func (t *Traces) tellWait(parent trace.SpanContext, task *signalbox.Task, since,
 	t.tell(s)
 }
 
-// tellAttempt tells of an attempt that is over. task is the row since, by kind.
-func (t *Traces) tellAttempt(f *flight, task *signalbox.Task, kind signalbox.EventKind) {
-	end := task.EndedAt
-	if end.IsZero() {
-		end = t.engine.Now()
-	}
+// tellAttempt tells of an attempt that ended at end. task is the row since, by
+// kind.
+func (t *Traces) tellAttempt(f *flight, task *signalbox.Task, kind signalbox.EventKind, end time.Time) {
 	attrs := append(taskAttributes(task), stateAttributes(task)...)
 	attrs = append(attrs,
 		attribute.String("signalbox.agent", f.task.Agent),

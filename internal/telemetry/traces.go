@@ -183,15 +183,19 @@ func (t *Traces) forget(task *signalbox.Task) {
 
 // landed tells of an attempt that is over.
 func (t *Traces) landed(a *engine.Applied) {
+	end := a.Task.EndedAt
+	if end.IsZero() {
+		end = t.engine.Now()
+	}
 	t.mu.Lock()
 	f := t.flights[a.Task.ID]
 	delete(t.flights, a.Task.ID)
 	if !a.Task.State.Terminal() && len(t.back) < maxFlights {
-		t.back[a.Task.ID] = t.engine.Now()
+		t.back[a.Task.ID] = end
 	}
 	t.mu.Unlock()
 	if f != nil {
-		t.tellAttempt(f, &a.Task, a.Kind)
+		t.tellAttempt(f, &a.Task, a.Kind, end)
 	} else if a.Task.State.Terminal() {
 		t.readLater(a.Task)
 	}
@@ -237,7 +241,7 @@ func (t *Traces) tellEnd(task signalbox.Task) {
 		t.tellWait(parent, &task, since, task.EndedAt)
 		return
 	}
-	t.tellAttempt(&flight{parent: parent, task: task}, &task, "")
+	t.tellAttempt(&flight{parent: parent, task: task}, &task, "", task.EndedAt)
 }
 
 func parseTraceparent(s string) trace.SpanContext {
