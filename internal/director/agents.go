@@ -34,7 +34,11 @@ func (d *Director) agents(w http.ResponseWriter, r *http.Request) error {
 // agentViews joins what is stored of agents with what the dispatcher sees.
 func (d *Director) agentViews(ctx context.Context, rows []signalbox.Agent) ([]api.Agent, error) {
 	read := d.engine.Read()
-	counts, err := read.Counts(ctx)
+	queues := make([]string, len(rows))
+	for i := range rows {
+		queues[i] = ownQueue(rows[i].Name)
+	}
+	waiting, err := read.Lengths(ctx, queues...)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +53,7 @@ func (d *Director) agentViews(ctx context.Context, rows []signalbox.Agent) ([]ap
 	views := make([]api.Agent, len(rows))
 	for i := range rows {
 		views[i] = agentView(&rows[i], live[rows[i].Name], running[rows[i].Name])
-		views[i].Waiting = counts.Queues[ownQueue(rows[i].Name)]
+		views[i].Waiting = waiting[i]
 		views[i].Terminals = d.terminals(rows[i].Name)
 		d.ofOther(&views[i])
 	}

@@ -20,16 +20,13 @@ func (e *Engine) Wake(ctx context.Context) (queues []string, next time.Time, err
 	if err != nil {
 		return nil, next, err
 	}
-	for _, id := range ids {
-		t, err := e.store.Task(ctx, id)
-		if err != nil {
-			return queues, next, err
-		}
-		queues = append(queues, t.Queue)
+	woken, err := e.store.Tasks(ctx, ids)
+	for i := range woken {
+		queues = append(queues, woken[i].Queue)
 		// No event of the task, but whoever waits for one must hear of it.
-		e.hub.publish(&Applied{From: t.State, Task: t})
+		e.hub.publish(&Applied{From: woken[i].State, Task: woken[i]})
 	}
-	return queues, next, nil
+	return queues, next, err
 }
 
 // EndOverdue ends tasks that have waited longer than they were allowed to.
@@ -67,38 +64,6 @@ func (e *Engine) ResumeDue(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// Strand deals with the tasks that wait for an agent because it holds their
-// session, when that agent has been gone for the session grace: they end
-// with a message that says what to do, or move to all agents where the task
-// said session: prefer. Tasks that named the agent go on waiting.
-func (e *Engine) Strand(ctx context.Context, agent string, gone time.Duration) error {
-	waiting, err := e.waiting(ctx, signalbox.AgentQueue(agent))
-	if err != nil {
-		return err
-	}
-	for _, t := range waiting {
-		ev := signalbox.Event{Kind: signalbox.EventMove, Queue: signalbox.QueueWork}
-		switch t.SessionMode {
-		case "":
-			continue
-		case signalbox.SessionRequire:
-			ev = signalbox.Event{Kind: signalbox.EventUndeliverable, Message: stranded(t, agent, gone)}
-		}
-		_, err := e.apply(ctx, t.ID, &t, ev)
-		switch signalbox.CodeOf(err) {
-		case "", signalbox.CodeConflict, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound:
-		default:
-			return err
-		}
-	}
-	return nil
-}
-
-func stranded(t signalbox.Task, agent string, gone time.Duration) string {
-	return signalbox.Errorf("", "session %s is held by agent %s, which has been gone for %s: start %s again and retry, or submit with session: prefer to go on elsewhere without the conversation",
-		t.SessionID, agent, gone.Round(time.Second), agent).Message
 }
 
 // Keep bounds what is kept of ended tasks. A bound of 0 bytes is none; bytes are

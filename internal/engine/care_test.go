@@ -185,6 +185,50 @@ func TestStrand(t *testing.T) {
 	}
 }
 
+// A gone agent's queue of any length is looked through a page at a time, and
+// then left alone until a task of a session comes.
+func TestStrandReadsNoQueueWhole(t *testing.T) {
+	s := &asked{Store: openStore(t)}
+	b := newBoxOver(t, s, func(o *engine.Options) { o.MaxSize = 1000 })
+	a := b.agent("coder", "demo", 9)
+	b.submit(engine.NewTask{SessionID: "s1"})
+	got, err := b.Accept(t.Context(), b.claim(a).Task, "t", "s1")
+	b.must(err)
+	b.finish(got, signalbox.ReasonCompleted)
+	for range 700 {
+		b.submit(engine.NewTask{Agent: "coder"})
+	}
+	last := b.submit(engine.NewTask{SessionID: "s1"})
+	strand := func(pages int64) {
+		t.Helper()
+		before := s.rows.Load()
+		b.must(b.Strand(t.Context(), "coder", time.Hour))
+		if got := s.rows.Load() - before; got != pages {
+			t.Errorf("%d rows were read, want %d", got, pages)
+		}
+	}
+	strand(500)
+	strand(201)
+	if got := b.task(last.ID); got.State != signalbox.Failed {
+		t.Errorf("%+v", got)
+	}
+	strand(0)
+	b.submit(engine.NewTask{Agent: "coder"}) // of no session
+	strand(0)
+	last = b.submit(engine.NewTask{SessionID: "s1"})
+	strand(500)
+	another := b.submit(engine.NewTask{SessionID: "s1"}) // amid a pass
+	strand(203)
+	strand(500)
+	strand(201)
+	for _, id := range []string{last.ID, another.ID} {
+		if got := b.task(id); got.State != signalbox.Failed {
+			t.Errorf("%+v", got)
+		}
+	}
+	strand(0)
+}
+
 func TestLoss(t *testing.T) {
 	b := newBox(t)
 	a := b.agent("coder", "demo", 1)

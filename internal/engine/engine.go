@@ -69,6 +69,7 @@ type Engine struct {
 	following atomic.Bool                 // other directors are over the same store
 	book      callBook
 	rates     rates
+	strands   strands
 	pruned    store.EndedSpot // where the search for tasks of owners who have too much goes on
 }
 
@@ -112,6 +113,7 @@ func New(s store.Store, opts Options) *Engine {
 		rates: rates{tasks: float64(opts.SubmitTasks), bytes: float64(opts.SubmitBytes)},
 	}
 	e.hub.init()
+	e.Observe(e.strands.observe)
 	e.book.init()
 	e.runs.init(s, e.Now)
 	return e

@@ -20,6 +20,7 @@ import (
 type asked struct {
 	store.Store
 	reads, counts atomic.Int64
+	rows          atomic.Int64                  // of tasks that wait, that were read
 	hold          atomic.Pointer[chan struct{}] // who asks says so there, and goes on at its next value
 }
 
@@ -37,6 +38,12 @@ func (a *asked) Durations(ctx context.Context, agent string, limit int) ([]time.
 func (a *asked) Counts(ctx context.Context) (store.Counts, error) {
 	a.counts.Add(1)
 	return a.Store.Counts(ctx)
+}
+
+func (a *asked) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) ([]signalbox.Task, error) {
+	page, err := a.Store.Waiting(ctx, queue, after, limit)
+	a.rows.Add(int64(len(page)))
+	return page, err
 }
 
 func TestASubmitCountsNoOtherQueue(t *testing.T) {

@@ -53,11 +53,11 @@ func (e *Engine) Lane(ctx context.Context, name string) (Lane, error) {
 	if l.Waiting, err = e.store.Waiting(ctx, queue, store.Cursor{}, MaxLane); err != nil {
 		return l, err
 	}
-	counts, err := e.store.Counts(ctx)
+	length, err := e.store.Lengths(ctx, queue)
 	if err != nil {
 		return l, err
 	}
-	l.Length = counts.Queues[queue]
+	l.Length = length[0]
 	pauses, err := e.store.Pauses(ctx)
 	l.Pauses = slices.DeleteFunc(pauses, func(p signalbox.Pause) bool { return p.Queue != "" && p.Queue != queue })
 	return l, err

@@ -17,6 +17,15 @@ func (w *Store) Task(ctx context.Context, id string) (got signalbox.Task, err er
 	return got, err
 }
 
+// Tasks implements store.Reader.
+func (w *Store) Tasks(ctx context.Context, ids []string) (got []signalbox.Task, err error) {
+	err = w.read(ctx, "Tasks", func(ctx context.Context) error {
+		got, err = w.Store.Tasks(ctx, ids)
+		return err
+	})
+	return got, err
+}
+
 // Request implements store.Reader.
 func (w *Store) Request(ctx context.Context, id string) (got signalbox.Request, err error) {
 	err = w.read(ctx, "Request", func(ctx context.Context) error {
@@ -57,6 +66,15 @@ func (w *Store) Position(ctx context.Context, id string) (got store.Position, er
 func (w *Store) Counts(ctx context.Context) (got store.Counts, err error) {
 	err = w.read(ctx, "Counts", func(ctx context.Context) error {
 		got, err = w.Store.Counts(ctx)
+		return err
+	})
+	return got, err
+}
+
+// Lengths implements store.Reader.
+func (w *Store) Lengths(ctx context.Context, queues ...string) (got []int, err error) {
+	err = w.read(ctx, "Lengths", func(ctx context.Context) error {
+		got, err = w.Store.Lengths(ctx, queues...)
 		return err
 	})
 	return got, err

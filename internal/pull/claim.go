@@ -186,8 +186,8 @@ func (l *Lanes) claim(ctx context.Context, p *poll) (c engine.Claimed, found boo
 // waits reports whether anything waits in the queues of an agent: most who ask
 // ask in vain, and need not ask the store's writer.
 func (l *Lanes) waits(ctx context.Context, row *signalbox.Agent) (bool, error) {
-	counts, err := l.engine.Read().Counts(ctx)
-	return slices.ContainsFunc(row.Queues(), func(q string) bool { return counts.Queues[q] > 0 }), err
+	lengths, err := l.engine.Read().Lengths(ctx, row.Queues()...)
+	return slices.ContainsFunc(lengths, func(n int) bool { return n > 0 }), err
 }
 
 // claimIsolated claims a bypass task, where one may wait.

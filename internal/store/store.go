@@ -147,6 +147,9 @@ type Writer interface {
 type Reader interface {
 	// Task returns the row of id, or CodeNotFound.
 	Task(ctx context.Context, id string) (signalbox.Task, error)
+	// Tasks returns the rows of those of the tasks that are there, at one moment,
+	// in the order of ids.
+	Tasks(ctx context.Context, ids []string) ([]signalbox.Task, error)
 	// ByKey returns the row of the task with that idempotency key, or CodeNotFound.
 	ByKey(ctx context.Context, key string) (signalbox.Task, error)
 	// Request returns what was asked for, with SealedEnv while the task has
@@ -167,8 +170,12 @@ type Reader interface {
 	// lies beyond is estimated and marked Approximate.
 	Position(ctx context.Context, id string) (Position, error)
 
-	// Counts returns how many tasks wait and run.
+	// Counts returns how many tasks wait and run. It costs as much as there are
+	// queues in which something waits: ask Lengths for those that matter.
 	Counts(ctx context.Context) (Counts, error)
+	// Lengths returns how many tasks wait in each of these queues, in their
+	// order.
+	Lengths(ctx context.Context, queues ...string) ([]int, error)
 
 	// Waiting lists pending tasks of a queue, or of all queues if queue is
 	// "", in the order in which they will be taken, after a cursor.
@@ -257,9 +264,6 @@ type Shared interface {
 	// processes wrote, oldest first, and up to which Seq that is all there is:
 	// the after of the next call. At most limit entries are looked at.
 	Others(ctx context.Context, after int64, limit int) (entries []signalbox.Entry, through int64, err error)
-	// Tasks returns the rows of those of the tasks that are there, at one moment,
-	// in the order of ids.
-	Tasks(ctx context.Context, ids []string) ([]signalbox.Task, error)
 	// Generation grows when the server turns out to have lost what it had
 	// acknowledged. Numbers given before are never given again, so no fence of
 	// before is accepted; but an agent may be at work of which the store knows

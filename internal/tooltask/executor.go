@@ -294,15 +294,14 @@ func (x *Executor) held() []signalbox.Task {
 
 // kickWaiting wakes those who claim where something waits.
 func (x *Executor) kickWaiting() {
-	counts, err := x.engine.Read().Counts(x.working)
+	lengths, err := x.engine.Read().Lengths(x.working, signalbox.QueueCommands, signalbox.QueueCalls)
 	if err != nil {
 		return // the next round finds out
 	}
-	if counts.Queues[signalbox.QueueCommands] > 0 {
-		x.commands.poke()
-	}
-	if counts.Queues[signalbox.QueueCalls] > 0 {
-		x.calls.poke()
+	for i, p := range []*pool{x.commands, x.calls} {
+		if lengths[i] > 0 {
+			p.poke()
+		}
 	}
 }
 

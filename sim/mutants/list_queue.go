@@ -25,7 +25,7 @@ var queueMutants = []Mutant{
 	{
 		Name: "vanished-holder-keeps-its-turns", Fault: "work-queue 1",
 		Text: "the turns of a session wait for ever for an agent that is gone",
-		File: "internal/engine/care.go",
+		File: "internal/engine/strand.go",
 		Edits: []Edit{{
 			"case signalbox.SessionRequire:\n",
 			"case signalbox.SessionRequire:\n\t\t\tcontinue\n",

@@ -33,6 +33,14 @@ func (v *View) Counts(ctx context.Context) (answer store.Counts, err error) {
 	return v.Store.Counts(ctx)
 }
 
+// Lengths implements store.Reader.
+func (v *View) Lengths(ctx context.Context, queues ...string) (answer []int, err error) {
+	if err := v.gate(ctx); err != nil {
+		return answer, err
+	}
+	return v.Store.Lengths(ctx, queues...)
+}
+
 // InFlight implements store.Reader.
 func (v *View) InFlight(ctx context.Context) (answer []signalbox.Task, err error) {
 	if err := v.gate(ctx); err != nil {

@@ -173,16 +173,7 @@ func (v *View) Tasks(ctx context.Context, ids []string) (there []signalbox.Task,
 	if err := v.gate(ctx); err != nil {
 		return nil, err
 	}
-	for _, id := range ids {
-		t, err := v.Store.Task(ctx, id)
-		switch {
-		case err == nil:
-			there = append(there, t)
-		case signalbox.CodeOf(err) != signalbox.CodeNotFound:
-			return nil, err
-		}
-	}
-	return there, nil
+	return v.Store.Tasks(ctx, ids)
 }
 
 // Generation is that of the world.

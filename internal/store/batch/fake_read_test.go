@@ -141,6 +141,16 @@ func (c *conn) Counts(ctx context.Context) (store.Counts, error) {
 	return look(ctx, c, (*data).counts)
 }
 
+func (c *conn) Lengths(ctx context.Context, queues []string) ([]int, error) {
+	return look(ctx, c, func(d *data) []int {
+		counts, n := d.counts(), make([]int, len(queues))
+		for i, queue := range queues {
+			n[i] = counts.Queues[queue]
+		}
+		return n
+	})
+}
+
 func (d *data) counts() store.Counts {
 	n := store.Counts{Queues: map[string]int{}, Limits: map[string]int{}, InFlight: map[signalbox.State]int{}}
 	for _, t := range d.tasks {

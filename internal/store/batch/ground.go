@@ -108,6 +108,8 @@ type Reading interface {
 	Children(ctx context.Context, parent string, limit int) ([]signalbox.Task, error)
 	Slots(ctx context.Context) ([]signalbox.Slot, error)
 	Counts(ctx context.Context) (store.Counts, error)
+	// Lengths is that of store.Reader, for one queue or more.
+	Lengths(ctx context.Context, queues []string) ([]int, error)
 	// Before counts the pending tasks that stand before a pending task in its
 	// queue, up to most, or all of them where that costs no more; pending is
 	// false where it does not wait, and task nil where there is none.

@@ -171,7 +171,7 @@ func (s *Store) Position(ctx context.Context, id string) (store.Position, error)
 	if err != nil {
 		return store.Position{}, err
 	}
-	counts, err := s.Counts(ctx)
+	length, err := s.Lengths(ctx, p.task.Queue)
 	if err != nil {
 		return store.Position{}, err
 	}
@@ -179,13 +179,21 @@ func (s *Store) Position(ctx context.Context, id string) (store.Position, error)
 	if len(heads) > 0 {
 		n = int(p.task.Place-heads[0].Place) + 1
 	}
-	n = max(p.n+1, min(n, counts.Queues[p.task.Queue]))
+	n = max(p.n+1, min(n, length[0]))
 	return store.Position{N: n, Approximate: true}, nil
 }
 
 // Counts returns how many tasks wait and run.
 func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
 	return readFrom(ctx, s, func(ctx context.Context) (store.Counts, error) { return s.ground.Counts(ctx) })
+}
+
+// Lengths returns how many tasks wait in each of these queues.
+func (s *Store) Lengths(ctx context.Context, queues ...string) ([]int, error) {
+	if len(queues) == 0 {
+		return nil, s.ready(ctx)
+	}
+	return readFrom(ctx, s, func(ctx context.Context) ([]int, error) { return s.ground.Lengths(ctx, queues) })
 }
 
 // Agents lists the agents by name.

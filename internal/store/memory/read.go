@@ -21,6 +21,20 @@ func (s *Store) Task(ctx context.Context, id string) (signalbox.Task, error) {
 	return r.task, err
 }
 
+// Tasks returns the rows of those of the tasks that are there.
+func (s *Store) Tasks(ctx context.Context, ids []string) (there []signalbox.Task, err error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		if r, err := s.find(id); err == nil {
+			there = append(there, r.task)
+		}
+	}
+	return there, nil
+}
+
 // Request returns what was asked for.
 func (s *Store) Request(ctx context.Context, id string) (signalbox.Request, error) {
 	r, err := s.read(ctx, id)
@@ -88,6 +102,21 @@ func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
 	}
 	defer s.mu.Unlock()
 	return s.counts(), nil
+}
+
+// Lengths returns how many tasks wait in each of these queues.
+func (s *Store) Lengths(ctx context.Context, queues ...string) ([]int, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	n := make([]int, len(queues))
+	for i, queue := range queues {
+		if l := s.waiting[queue]; l != nil {
+			n[i] = len(l.spots)
+		}
+	}
+	return n, nil
 }
 
 func (s *Store) counts() store.Counts {

@@ -70,7 +70,7 @@ func name(id stmtID) string { return "s" + strconv.Itoa(int(id)) }
 // wantedBy lists the statements of a session that reads, or writes.
 func wantedBy(readOnly bool) (list []stmtID) {
 	for id := range numStatements {
-		reads, both := id >= stTime, id == stMeta || id == stTasks || id == stDocs || id >= stPageID
+		reads, both := id >= stTime, id == stMeta || id == stTasks || id == stDocs || id == stQueueCounts || id >= stPageID
 		if both || reads == readOnly {
 			list = append(list, id)
 		}

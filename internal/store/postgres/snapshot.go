@@ -16,6 +16,15 @@ func (g *Ground) Counts(ctx context.Context) (c store.Counts, err error) {
 	return c, err
 }
 
+// Lengths returns how many tasks wait in each of these queues.
+func (g *Ground) Lengths(ctx context.Context, queues []string) (n []int, err error) {
+	err = g.read(ctx, func(x *exchange) {
+		n = make([]int, len(queues))
+		x.ask(stQueueCounts, func(r row) error { n[r.at()] = int(r.int(1)); return nil }, texts(queues))
+	})
+	return n, err
+}
+
 func askCounts(x *exchange, c *store.Counts) {
 	*c = store.Counts{Queues: map[string]int{}, Limits: map[string]int{}, InFlight: map[signalbox.State]int{}}
 	x.ask(stCounts, func(r row) error {

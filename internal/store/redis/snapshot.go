@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"slices"
 
 	"github.com/redis/rueidis"
 
@@ -15,6 +16,20 @@ func (g *ground) Counts(ctx context.Context) (c store.Counts, err error) {
 	var q questions
 	q.counts(&c)
 	return c, g.answers(ctx, g.reader, &q)
+}
+
+// maxFields bounds how many fields of a hash one question asks for: a script
+// hands a command at most some 8,000 values.
+const maxFields = 1000
+
+// Lengths returns how many tasks wait in each of these queues.
+func (g *ground) Lengths(ctx context.Context, queues []string) (n []int, err error) {
+	var q questions
+	n = make([]int, 0, len(queues))
+	for part := range slices.Chunk(queues, maxFields) {
+		q.ask(eachText(func(_ int, text string) { n = append(n, queueCount(text).Waiting) }), "call", "HMGET", append([]string{"queues"}, part...)...)
+	}
+	return n, g.answers(ctx, g.reader, &q)
 }
 
 func (q *questions) counts(c *store.Counts) {

@@ -112,6 +112,18 @@ func (b *board) countsHeld() store.Counts {
 	return c
 }
 
+func (b *board) lengths(queues []string) []int {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	n := make([]int, len(queues))
+	for i, queue := range queues {
+		if l := b.lines[queue]; l != nil {
+			n[i] = l.n
+		}
+	}
+	return n
+}
+
 // rank returns the position of a place in a queue, 0 if nobody stands there.
 func (b *board) rank(queue string, at spot) int {
 	b.mu.RLock()

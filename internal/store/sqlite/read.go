@@ -81,6 +81,26 @@ func (s *Store) Task(ctx context.Context, id string) (got signalbox.Task, err er
 	return got, err
 }
 
+// Tasks returns the rows of those of the tasks that are there.
+func (s *Store) Tasks(ctx context.Context, ids []string) (there []signalbox.Task, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		return c.snapshot(func() error {
+			for _, id := range ids {
+				q := c.on(stTaskByID)
+				t, err := one(q.exact(id))
+				if err != nil {
+					return err
+				}
+				if t != nil {
+					there = append(there, *t)
+				}
+			}
+			return nil
+		})
+	})
+	return there, err
+}
+
 // Request returns what was asked for.
 func (s *Store) Request(ctx context.Context, id string) (r signalbox.Request, err error) {
 	err = s.read(ctx, func(c *conn) (err error) {
@@ -215,6 +235,14 @@ func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
 		return store.Counts{}, err
 	}
 	return s.board.counts(), nil
+}
+
+// Lengths returns how many tasks wait in each of these queues.
+func (s *Store) Lengths(ctx context.Context, queues ...string) ([]int, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	return s.board.lengths(queues), nil
 }
 
 // Durations returns the run times of the newest completed tasks of an agent.

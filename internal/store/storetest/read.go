@@ -13,6 +13,7 @@ func readRules() []rule {
 		{"an unknown id is not found", readUnknown},
 		{"a task is found by its idempotency key", readByKey},
 		{"counts are those of the rows", readCounts},
+		{"rows are in the order that was asked for", readTasks},
 		{"in flight are listed in the order of their claims", readInFlight},
 		{"overdue are listed longest overdue first", readOverdue},
 		{"a session's tasks are listed by order", readSessionTasks},
@@ -58,6 +59,23 @@ func readCounts(b *box) {
 		InFlight: map[signalbox.State]int{signalbox.Dispatching: 1, signalbox.Working: 1},
 		Oldest:   start.Add(-time.Hour),
 	})
+	lengths, err := b.Lengths(b.ctx, "pool:k", "nowhere", "work", "agent:a", "pool:k")
+	b.must(err)
+	b.same("lengths", lengths, []int{1, 0, 1, 1, 1})
+	lengths, err = b.Lengths(b.ctx)
+	b.must(err)
+	b.same("lengths of no queue", len(lengths), 0)
+}
+
+func readTasks(b *box) {
+	b.submits(3)
+	b.accept(b.claimID("a", id(1)).ID)
+	rows, err := b.Tasks(b.ctx, []string{id(3), "queue-x", id(2), id(1)})
+	b.must(err)
+	b.same("rows", rows, []signalbox.Task{b.task(id(3)), b.task(id(2)), b.task(id(1))})
+	rows, err = b.Tasks(b.ctx, nil)
+	b.must(err)
+	b.same("rows of no task", len(rows), 0)
 }
 
 func readInFlight(b *box) {

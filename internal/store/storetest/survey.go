@@ -3,7 +3,9 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -91,6 +93,8 @@ func (s *survey) lines() {
 func (s *survey) lists(now time.Time) {
 	counts, err := s.r.Counts(s.ctx)
 	s.say("Counts", counts, err)
+	lengths, err := s.r.Lengths(s.ctx, slices.Sorted(maps.Keys(counts.Queues))...)
+	s.say("Lengths", lengths, err)
 	flying, err := s.r.InFlight(s.ctx)
 	s.say("InFlight", flying, err)
 	late, err := s.r.Overdue(s.ctx, now, 1000)
