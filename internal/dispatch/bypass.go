@@ -46,6 +46,8 @@ func (d *Dispatcher) claimIsolated(ctx context.Context, l *lane) (more bool, err
 	}
 	defer t.group.Done()
 	defer d.unbusy()
+	offered := false
+	defer func() { d.untriedUnless(offered, l) }()
 	if !d.holds(l.name) {
 		return false, nil // Lost is about to say so
 	}
@@ -56,9 +58,7 @@ func (d *Dispatcher) claimIsolated(ctx context.Context, l *lane) (more bool, err
 		d.mu.Unlock()
 	}
 	if found {
-		d.begin(l, t, claimed)
-	} else {
-		d.untried(l)
+		offered = d.begin(l, t, claimed)
 	}
 	return more, err
 }

@@ -248,8 +248,11 @@ func (l *lane) works(s api.AgentStatus) {
 	}
 }
 
-// untried notes that an offer that was to decide was not made.
-func (d *Dispatcher) untried(l *lane) {
+// untriedUnless notes that an offer that was to decide was not made, unless it was.
+func (d *Dispatcher) untriedUnless(offered bool, l *lane) {
+	if offered {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l.health.Untried()

@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -206,6 +207,22 @@ func TestTheOffersOfADeadDirectorAreAskedFor(t *testing.T) {
 	agent.Finish(run.TaskID, agenttest.End{})
 	if got := s.b.ends(id, signalbox.ReasonCompleted); got.Claims != 1 || len(agent.Executions()) != 1 {
 		t.Errorf("%d claims, %d executions", got.Claims, len(agent.Executions()))
+	}
+}
+
+// An agent whose lease lapses just when a task is to try whether it is well again
+// is offered tasks when the director has the lease anew.
+func TestAnAgentIsTriedAgainAfterItsLeaseLapsed(t *testing.T) {
+	s := newStreet(t)
+	agent := s.agent(agenttest.Options{Name: "one", Auto: true})
+	agent.Script(agenttest.Offer, agenttest.Say(503, nil))
+	id := s.a.submit(engine.NewTask{})
+	agent.AwaitRequest(agenttest.Offer, 1)
+	var asked atomic.Int32
+	s.books[0].lapses(func() bool { return asked.Add(1) == 1 })
+	s.a.ends(id, signalbox.ReasonCompleted)
+	if asked.Load() < 2 {
+		t.Errorf("the lease was asked for %d times: it did not lapse before a try", asked.Load())
 	}
 }
 

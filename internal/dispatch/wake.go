@@ -156,13 +156,12 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 	}
 	defer t.group.Done()
 	defer d.unbusy()
+	offered := false
+	defer func() { d.untriedUnless(offered, l) }()
 	if !d.holds(l.name) {
 		return false, nil // Lost is about to say so
 	}
 	claimed, found, err := d.engine.Claim(ctx, row, above)
-	if !found {
-		d.untried(l)
-	}
 	if err != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -187,7 +186,7 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 	if ceiling {
 		poke(d.recheck) // below the ceiling there may be room for more
 	}
-	d.begin(l, t, claimed)
+	offered = d.begin(l, t, claimed)
 	if i := slices.Index(signals, claimed.Task.Queue); i >= 0 {
 		signals = slices.Delete(signals, i, i+1)
 	}
@@ -206,17 +205,21 @@ func (d *Dispatcher) passOn(queues []string) {
 	}
 }
 
-// begin starts the run of a task that was claimed in a term. Where that is over
-// by now, or the agent must be asked first, the claim is given back.
-func (d *Dispatcher) begin(l *lane, t *term, c engine.Claimed) {
+// begin starts the run of a task that was claimed in a term, and reports whether
+// it did. Where the term is over by now, or the agent must be asked first, the
+// claim is given back.
+func (d *Dispatcher) begin(l *lane, t *term, c engine.Claimed) bool {
 	why := "the agent went to another director before the task was sent"
 	if !signalbox.Isolated(c.Task.Slot) && d.doubtful(l) {
 		why = forgetful
 	} else {
 		r := d.newRun(l, t, c)
 		r.traced()
-		if d.start(r, (*run).dispatch) || d.ctx.Err() != nil {
-			return
+		if d.start(r, (*run).dispatch) {
+			return true
+		}
+		if d.ctx.Err() != nil {
+			return false
 		}
 	}
 	ctx, cancel := context.WithTimeout(d.ctx, giveBackFor)
@@ -224,6 +227,7 @@ func (d *Dispatcher) begin(l *lane, t *term, c engine.Claimed) {
 	if _, err := d.engine.Unsent(ctx, c.Task, why); err != nil {
 		d.log.Warn("a claim was not given back: the director that follows the agent does", "queue_id", c.Task.ID, "error", err)
 	}
+	return false
 }
 
 // giveBackFor bounds how long a claim is given back for which it is too late.
