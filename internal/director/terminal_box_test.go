@@ -211,7 +211,23 @@ func (c *console) shows(text string) {
 // refused expects an error that says so, and the end.
 func (c *console) refused(text string) {
 	c.t.Helper()
-	if m := c.message(); m.Type != "error" || !strings.Contains(m.Reason, text) {
+	c.ends(c.message(), text)
+}
+
+// cutOff waits for the end of a terminal that does not stay open for long; on a
+// slow machine it never was.
+func (c *console) cutOff(text string) {
+	c.t.Helper()
+	m := c.message()
+	if m.Type == "ready" {
+		m = c.message()
+	}
+	c.ends(m, text)
+}
+
+func (c *console) ends(m api.TerminalMessage, text string) {
+	c.t.Helper()
+	if m.Type != "error" || !strings.Contains(m.Reason, text) {
 		c.t.Errorf("told %+v, want an error with %q", m, text)
 	}
 	c.closed(websocket.StatusPolicyViolation)
