@@ -147,19 +147,29 @@ func isLoopback(host string) bool {
 // listen opens the address; when it is taken, the error says by whom as far
 // as that can be told, and which flag helps.
 func listen(ctx context.Context, addr string) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
-	if err == nil {
-		return l, nil
+	for begun := time.Now(); ; {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+		if err == nil {
+			return l, nil
+		}
+		if !isAddrInUse(err) {
+			return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
+		}
+		holder := "another program"
+		if f, ok := readDirectorFile(); ok && sameAddr(f, addr) {
+			if !alive(f.PID) && time.Since(begun) < deadHolds {
+				time.Sleep(20 * time.Millisecond)
+				continue
+			}
+			holder = fmt.Sprintf("a director with data folder %s (pid %d)", f.Data, f.PID)
+		}
+		return nil, fmt.Errorf("%s is taken by %s: stop it, or choose another address with --addr, such as --addr 127.0.0.1:0 for any free port", addr, holder)
 	}
-	if !isAddrInUse(err) {
-		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
-	}
-	holder := "another program"
-	if f, ok := readDirectorFile(); ok && sameAddr(f, addr) {
-		holder = fmt.Sprintf("a director with data folder %s (pid %d)", f.Data, f.PID)
-	}
-	return nil, fmt.Errorf("%s is taken by %s: stop it, or choose another address with --addr, such as --addr 127.0.0.1:0 for any free port", addr, holder)
 }
+
+// deadHolds bounds how long the port of a director that was killed is waited for:
+// a command that it was just about to start has it until it runs.
+const deadHolds = 2 * time.Second
 
 func sameAddr(f api.DirectorFile, addr string) bool {
 	_, port, err := net.SplitHostPort(addr)
