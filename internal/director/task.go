@@ -47,38 +47,22 @@ func (d *Director) untilStopped(ctx context.Context) (context.Context, context.C
 
 // detail reads all that there is to say about a task.
 func (d *Director) detail(ctx context.Context, id string) (api.Task, error) {
-	read := d.engine.Read()
-	t, err := read.Task(ctx, id)
+	got, err := d.engine.Read().Whole(ctx, id)
 	if err != nil {
 		return api.Task{}, err
 	}
-	v := taskView(&t)
-	req, err := read.Request(ctx, id)
-	if err != nil {
-		return v, err
-	}
-	addRequest(&v, &req)
-	stales, err := read.Stales(ctx, id)
-	if err != nil {
-		return v, err
-	}
-	v.Stale = staleViews(stales)
+	t, pos := &got.Task, got.Position
+	v := taskView(t)
+	addRequest(&v, &got.Request)
+	v.Stale = staleViews(got.Stales)
 	switch {
 	case t.State.Terminal():
-		res, err := read.Result(ctx, id)
-		if err != nil {
-			return v, err
-		}
-		v.Result = resultView(&t, &res)
+		v.Result = resultView(t, &got.Result)
 	case t.State == signalbox.Working:
-		v.Note = d.engine.Trouble(&t)
+		v.Note = d.engine.Trouble(t)
 	case t.State == signalbox.Pending:
-		pos, err := read.Position(ctx, id)
-		if err != nil {
-			return v, err
-		}
 		v.Position, v.PositionApproximate = pos.N, pos.Approximate
-		v.ETA, v.Note = etaView(d.engine.ETA(ctx, &t, pos)), d.engine.Trouble(&t)
+		v.ETA, v.Note = etaView(d.engine.ETA(ctx, t, pos)), d.engine.Trouble(t)
 	}
 	return v, nil
 }

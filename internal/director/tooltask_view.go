@@ -32,18 +32,15 @@ func plainToolTask(t *gateway.ToolTask) api.ToolTask {
 // toolTaskView adds what lists leave out.
 func (d *Director) toolTaskView(ctx context.Context, t *gateway.ToolTask) (api.ToolTask, error) {
 	v := plainToolTask(t)
-	req, err := d.engine.Read().Request(ctx, v.ID)
+	got, err := d.engine.Read().Whole(ctx, v.ID)
 	if err != nil {
 		return v, err
 	}
-	v.TimeoutMS = req.TimeoutMS
+	v.TimeoutMS = got.Request.TimeoutMS
 	if !t.Task.State.Terminal() {
 		return v, nil
 	}
-	res, err := d.engine.Read().Result(ctx, v.ID)
-	if err != nil {
-		return v, err
-	}
+	res := &got.Result
 	v.ExitCode, v.Tail, v.TailSeq, v.Truncated = res.ExitCode, res.Tail, res.TailSeq, v.Result.Truncated()
 	return v, nil
 }

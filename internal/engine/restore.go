@@ -21,18 +21,16 @@ type Transfer struct {
 
 // Transfer reads a task as it is, for an export.
 func (e *Engine) Transfer(ctx context.Context, t signalbox.Task) (Transfer, error) {
-	out := Transfer{Task: t}
-	var err error
-	if out.Request, err = e.store.Request(ctx, t.ID); err != nil {
-		return out, err
+	all, err := e.store.Whole(ctx, t.ID)
+	if err != nil {
+		return Transfer{Task: t}, err
 	}
+	out := Transfer{Task: t, Request: all.Request}
 	out.Request.SealedEnv, out.Request.Trace = nil, ""
-	if !t.State.Terminal() {
-		return out, nil
+	if t.State.Terminal() {
+		out.Result = &all.Result
 	}
-	result, err := e.store.Result(ctx, t.ID)
-	out.Result = &result
-	return out, err
+	return out, nil
 }
 
 // Restore stores a task that came from another store. One that ran there is

@@ -161,6 +161,15 @@ func (w *Store) Children(ctx context.Context, id string, limit int) (got []signa
 	return got, err
 }
 
+// Whole implements store.Reader.
+func (w *Store) Whole(ctx context.Context, id string) (got store.Whole, err error) {
+	err = w.read(ctx, "Whole", func(ctx context.Context) error {
+		got, err = w.Store.Whole(ctx, id)
+		return err
+	})
+	return got, err
+}
+
 // Stales implements store.Reader.
 func (w *Store) Stales(ctx context.Context, id string) (got []signalbox.Stale, err error) {
 	err = w.read(ctx, "Stales", func(ctx context.Context) error {

@@ -142,6 +142,15 @@ type Writer interface {
 	Prune(ctx context.Context, p Pruning) (Pruned, error)
 }
 
+// Whole is a task with all that is kept of it.
+type Whole struct {
+	Task     signalbox.Task
+	Request  signalbox.Request
+	Result   signalbox.Result  // as Reader.Result has it
+	Stales   []signalbox.Stale // as Reader.Stales has them
+	Position Position          // as Reader.Position has it
+}
+
 // Reader holds the reads. They see every write that was acknowledged before
 // they began.
 type Reader interface {
@@ -158,6 +167,9 @@ type Reader interface {
 	// Result returns what the task left behind; the zero Result if it has
 	// none yet.
 	Result(ctx context.Context, id string) (signalbox.Result, error)
+
+	// Whole returns all of a task in one read, or CodeNotFound.
+	Whole(ctx context.Context, id string) (Whole, error)
 
 	// Find returns the ids that begin or end with part, newest first, at
 	// most limit. Beginnings are exact; endings are sought among the newest

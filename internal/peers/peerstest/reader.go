@@ -17,6 +17,14 @@ func (v *View) Task(ctx context.Context, id string) (answer signalbox.Task, err 
 	return v.Store.Task(ctx, id)
 }
 
+// Whole implements store.Reader.
+func (v *View) Whole(ctx context.Context, id string) (answer store.Whole, err error) {
+	if err := v.gate(ctx); err != nil {
+		return answer, err
+	}
+	return v.Store.Whole(ctx, id)
+}
+
 // Request implements store.Reader.
 func (v *View) Request(ctx context.Context, id string) (answer signalbox.Request, err error) {
 	if err := v.gate(ctx); err != nil {

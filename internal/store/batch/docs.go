@@ -16,7 +16,7 @@ const (
 	kindUser         = "user"          // by id
 	kindAudit        = "audit"         // by Seq, which is Sort, too
 	kindAuditHead    = "audit head"    // the newest row; Sort: Seq
-	kindStale        = "stale"         // by Seq of the task: all of it
+	KindStale        = "stale"         // by Seq of the task: all of it
 	kindSchedule     = "schedule"      // by id
 	kindScheduleName = "schedule name" // by name: the id
 	kindOpenRun      = "open run"      // by schedule and run

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,31 +39,23 @@ func (c *conn) Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, erro
 
 func (d *data) byID(id string) *signalbox.Task { return d.bySeq(d.ids[id]) }
 
-func (c *conn) Request(ctx context.Context, id string) (*signalbox.Request, error) {
-	return look(ctx, c, func(d *data) *signalbox.Request {
-		t := d.byID(id)
-		if t == nil {
-			return nil
+func (c *conn) Whole(ctx context.Context, id string) (batch.Whole, error) {
+	return look(ctx, c, func(d *data) (w batch.Whole) {
+		if w.Task = d.byID(id); w.Task == nil {
+			return w
 		}
-		if q, known := d.requests[t.Seq]; known {
+		if q, known := d.requests[w.Task.Seq]; known {
 			q = copyRequest(q)
-			return &q
+			w.Request = &q
 		}
-		return nil
-	})
-}
-
-func (c *conn) Result(ctx context.Context, id string) (*signalbox.Result, error) {
-	return look(ctx, c, func(d *data) *signalbox.Result {
-		t := d.byID(id)
-		if t == nil {
-			return nil
-		}
-		if r, known := d.results[t.Seq]; known {
+		if r, known := d.results[w.Task.Seq]; known {
 			r = copyResult(r)
-			return &r
+			w.Result = &r
 		}
-		return nil
+		if doc, known := d.docs[batch.DocKey{Kind: batch.KindStale, ID: strconv.FormatInt(w.Task.Seq, 10)}]; known {
+			w.Stales = doc.Body
+		}
+		return w
 	})
 }
 

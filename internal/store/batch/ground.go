@@ -90,13 +90,12 @@ type Writing interface {
 // Reading is what readers need. Its methods are called from many goroutines,
 // and see all that was committed before they began.
 type Reading interface {
-	// Task returns a row, nil if there is none. Request and Result of a task
-	// without one are nil, too.
+	// Task returns a row, nil if there is none.
 	Task(ctx context.Context, id string) (*signalbox.Task, error)
 	// Tasks returns a row, or nil, for each id, all at one moment.
 	Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, error)
-	Request(ctx context.Context, id string) (*signalbox.Request, error)
-	Result(ctx context.Context, id string) (*signalbox.Result, error)
+	// Whole returns all that is kept of a task; its Task is nil if there is none.
+	Whole(ctx context.Context, id string) (Whole, error)
 	// Find, Waiting, InFlight, Overdue, SessionTasks, Durations, Children,
 	// Slots and Counts are those of store.Reader; limits are from 1.
 	Find(ctx context.Context, part string, limit int) ([]string, error)
@@ -125,6 +124,14 @@ type Reading interface {
 	// Doc returns a doc, nil if there is none; Docs lists a kind.
 	Doc(ctx context.Context, k DocKey) (*Doc, error)
 	Docs(ctx context.Context, p Page) ([]Doc, error)
+}
+
+// Whole is a task and what is kept of it: nil where there is nothing.
+type Whole struct {
+	Task    *signalbox.Task
+	Request *signalbox.Request
+	Result  *signalbox.Result
+	Stales  []byte // the body of its doc of KindStale
 }
 
 // Entry is a journal entry and the process that wrote it.

@@ -131,4 +131,4 @@ func logDocs(p *pack.Packer, d *Delta) {
 }
 
 // kept reports whether the set keeps docs of a kind from batch to batch.
-func kept(kind string) bool { return kind != kindAudit && kind != kindStale }
+func kept(kind string) bool { return kind != kindAudit && kind != KindStale }

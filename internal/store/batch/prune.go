@@ -49,7 +49,7 @@ func (v *pruneTasks) run(x *set) error {
 	var going []*signalbox.Task
 	going, v.done = p.Choose(ended)
 	for _, t := range going {
-		x.drop(kindStale, staleID(t.Seq))
+		x.drop(KindStale, staleID(t.Seq))
 		x.change(x.rows[t.Seq], nil)
 	}
 	if x.answered.cut > 0 {

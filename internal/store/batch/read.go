@@ -112,28 +112,46 @@ func (s *Store) Tasks(ctx context.Context, ids []string) (there []signalbox.Task
 	return there, err
 }
 
+// whole returns all that is kept of a task, or CodeNotFound.
+func (s *Store) whole(ctx context.Context, id string) (Whole, error) {
+	w, err := readFrom(ctx, s, func(ctx context.Context) (Whole, error) { return s.ground.Whole(ctx, id) })
+	if err == nil && w.Task == nil {
+		err = unknownTask(id)
+	}
+	return w, err
+}
+
+// Whole returns all of a task.
+func (s *Store) Whole(ctx context.Context, id string) (store.Whole, error) {
+	w, err := s.whole(ctx, id)
+	if err != nil {
+		return store.Whole{}, err
+	}
+	all := store.Whole{Task: *w.Task, Request: valueOf(w.Request), Result: valueOf(w.Result)}
+	if all.Stales, err = stalesOf(&w); err == nil && w.Task.State == signalbox.Pending {
+		all.Position, err = s.Position(ctx, id)
+	}
+	return all, err
+}
+
 // Request returns what was asked for.
 func (s *Store) Request(ctx context.Context, id string) (signalbox.Request, error) {
-	r, err := readFrom(ctx, s, func(ctx context.Context) (*signalbox.Request, error) { return s.ground.Request(ctx, id) })
-	if err == nil && r == nil {
-		_, err = s.Task(ctx, id)
-	}
-	if err != nil || r == nil {
-		return signalbox.Request{}, err
-	}
-	return *r, nil
+	w, err := s.whole(ctx, id)
+	return valueOf(w.Request), err
 }
 
 // Result returns what the task left behind.
 func (s *Store) Result(ctx context.Context, id string) (signalbox.Result, error) {
-	r, err := readFrom(ctx, s, func(ctx context.Context) (*signalbox.Result, error) { return s.ground.Result(ctx, id) })
-	if err == nil && r == nil {
-		_, err = s.Task(ctx, id)
+	w, err := s.whole(ctx, id)
+	return valueOf(w.Result), err
+}
+
+// valueOf returns what p points to, or nothing.
+func valueOf[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
 	}
-	if err != nil || r == nil {
-		return signalbox.Result{}, err
-	}
-	return *r, nil
+	return v
 }
 
 // Find returns the ids that begin or end with part, newest first.

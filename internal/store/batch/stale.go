@@ -26,7 +26,7 @@ func (v *keepStale) run(x *set) error {
 	if err != nil {
 		return err
 	}
-	kept, err := said(x.doc(kindStale, staleID(r.task.Seq)), pack.ReadStales)
+	kept, err := said(x.doc(KindStale, staleID(r.task.Seq)), pack.ReadStales)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (v *keepStale) run(x *set) error {
 		list = slices.Insert(list, n, v.said)
 		list = list[max(0, len(list)-signalbox.MaxStale):]
 	}
-	x.put(kindStale, staleID(r.task.Seq), 0, pack.Stales(list), nil)
+	x.put(KindStale, staleID(r.task.Seq), 0, pack.Stales(list), nil)
 	return nil
 }
 
@@ -52,15 +52,16 @@ func staleID(seq int64) string { return strconv.FormatInt(seq, 10) }
 
 // Stales lists what void executions of a task said, by fence.
 func (s *Store) Stales(ctx context.Context, id string) ([]signalbox.Stale, error) {
-	t, err := s.Task(ctx, id)
+	w, err := s.whole(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	list, err := readDoc(ctx, s, kindStale, staleID(t.Seq), func(_ string, body []byte) ([]signalbox.Stale, error) {
-		return pack.ReadStales(id, body)
-	})
-	if err != nil || list == nil {
-		return nil, err
+	return stalesOf(&w)
+}
+
+func stalesOf(w *Whole) ([]signalbox.Stale, error) {
+	if w.Stales == nil {
+		return nil, nil
 	}
-	return *list, nil
+	return pack.ReadStales(w.Task.ID, w.Stales)
 }

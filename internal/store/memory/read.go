@@ -35,6 +35,21 @@ func (s *Store) Tasks(ctx context.Context, ids []string) (there []signalbox.Task
 	return there, nil
 }
 
+// Whole returns all of a task.
+func (s *Store) Whole(ctx context.Context, id string) (store.Whole, error) {
+	if err := s.lock(ctx); err != nil {
+		return store.Whole{}, err
+	}
+	defer s.mu.Unlock()
+	r, err := s.find(id)
+	if err != nil {
+		return store.Whole{}, err
+	}
+	return store.Whole{
+		Task: r.task, Request: copyRequest(r.request), Result: copyResult(r.result), Stales: copyStales(r.stales), Position: s.position(r),
+	}, nil
+}
+
 // Request returns what was asked for.
 func (s *Store) Request(ctx context.Context, id string) (signalbox.Request, error) {
 	r, err := s.read(ctx, id)
@@ -88,11 +103,18 @@ func (s *Store) Position(ctx context.Context, id string) (store.Position, error)
 	}
 	defer s.mu.Unlock()
 	r, err := s.find(id)
-	if err != nil || r.task.State != signalbox.Pending {
+	if err != nil {
 		return store.Position{}, err
 	}
+	return s.position(r), nil
+}
+
+func (s *Store) position(r *row) store.Position {
+	if r.task.State != signalbox.Pending {
+		return store.Position{}
+	}
 	n := s.waiting.get(r.task.Queue).rank(r.task.OrderKey(), r.task.Place) + 1
-	return store.Position{N: n, Approximate: n > store.MaxExactPosition}, nil
+	return store.Position{N: n, Approximate: n > store.MaxExactPosition}
 }
 
 // Counts returns how many tasks wait and run.

@@ -39,11 +39,15 @@ func (s *Store) Stales(ctx context.Context, id string) ([]signalbox.Stale, error
 	if err != nil {
 		return nil, err
 	}
-	list := slices.Clone(r.stales)
+	return copyStales(r.stales), nil
+}
+
+func copyStales(stales []signalbox.Stale) []signalbox.Stale {
+	list := slices.Clone(stales)
 	for i := range list {
 		list[i].Result = copyResult(list[i].Result)
 	}
-	return list, nil
+	return list
 }
 
 // Children lists the tasks that the execution of a task called, by Seq.

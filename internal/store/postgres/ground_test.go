@@ -170,8 +170,8 @@ func TestBatchComesBack(t *testing.T) {
 	if got, err := p.Ended(t.Context(), store.EndedSpot{EndedMS: 1 << 60}, 10); err != nil || len(got) != 1 || got[0] != *ended {
 		t.Errorf("ended %+v (%v)", got, err)
 	}
-	if r, err := p.Result(t.Context(), ended.ID); err != nil || r == nil || r.Output == "" {
-		t.Errorf("result %+v (%v)", r, err)
+	if w, err := p.Whole(t.Context(), ended.ID); err != nil || w.Result == nil || w.Result.Output == "" {
+		t.Errorf("result %+v (%v)", w.Result, err)
 	}
 	if s, _, err := p.Snapshot(t.Context(), 5); err != nil || s.Counts.Pending != 2 || len(s.Heads["work"]) != 2 || s.Entry != 5 {
 		t.Errorf("snapshot %+v (%v)", s, err)

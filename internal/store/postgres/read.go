@@ -45,20 +45,21 @@ func (g *Ground) Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, er
 	return all, err
 }
 
-// Request returns what was asked for.
-func (g *Ground) Request(ctx context.Context, id string) (got *signalbox.Request, err error) {
+// Whole returns all that is kept of a task.
+func (g *Ground) Whole(ctx context.Context, id string) (w batch.Whole, err error) {
 	err = g.read(ctx, func(x *exchange) {
-		x.ask(stRequestByID, one(&got, func(r row) (*signalbox.Request, error) { return readRequest(r[0], r.bytes(1)) }), text(id))
+		x.ask(stWhole, func(r row) (err error) {
+			if w.Task, err = taskOf(r[0]); err == nil && r[1] != nil {
+				w.Request, err = readRequest(r[1], r.bytes(2))
+			}
+			if err == nil && r[3] != nil {
+				w.Result, err = readResult(r[3])
+			}
+			w.Stales = r.bytes(4)
+			return err
+		}, text(id), text(batch.KindStale))
 	})
-	return got, err
-}
-
-// Result returns what a task left behind.
-func (g *Ground) Result(ctx context.Context, id string) (got *signalbox.Result, err error) {
-	err = g.read(ctx, func(x *exchange) {
-		x.ask(stResultByID, one(&got, func(r row) (*signalbox.Result, error) { return readResult(r[0]) }), text(id))
-	})
-	return got, err
+	return w, err
 }
 
 // findRows is how many of the newest tasks Find seeks among.

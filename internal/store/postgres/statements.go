@@ -63,8 +63,7 @@ const (
 	stLogDelete
 
 	stTime
-	stRequestByID
-	stResultByID
+	stWhole
 	stIDsFrom
 	stIDsNewest
 	stBefore
@@ -249,8 +248,9 @@ var statements = [numStatements]string{
 	stLogInsert: `INSERT INTO logs(moment, body) VALUES($1::int8, $2::bytea)`,
 	stLogDelete: `DELETE FROM logs WHERE moment <= $1::int8`,
 
-	stRequestByID: `SELECT request, env FROM tasks WHERE id = $1::bytea AND request IS NOT NULL`,
-	stResultByID:  `SELECT result FROM tasks WHERE id = $1::bytea AND result IS NOT NULL`,
+	stWhole: `SELECT t.body, t.request, t.env, t.result,
+			(SELECT d.body FROM docs d WHERE d.kind = $2::bytea AND d.id = convert_to(t.seq::text, 'UTF8'))
+		FROM tasks t WHERE t.id = $1::bytea`,
 	stIDsFrom: `SELECT id, seq FROM tasks WHERE id >= $1::bytea AND id < $2::bytea
 		ORDER BY id DESC LIMIT $3::int8`,
 	stIDsNewest: `SELECT id, seq FROM tasks ORDER BY seq DESC LIMIT $1::int8`,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/batch"
 )
 
 // Task returns a row, nil if there is none.
@@ -28,34 +29,28 @@ func (g *ground) Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, er
 	return found, g.answers(ctx, g.reader, &q)
 }
 
-// Request returns what was asked for, nil where there is none.
-func (g *ground) Request(ctx context.Context, id string) (r *signalbox.Request, err error) {
+// Whole returns all that is kept of a task.
+func (g *ground) Whole(ctx context.Context, id string) (w batch.Whole, err error) {
 	var q questions
-	q.large("requests", id, func(row, sealed string) (err error) {
-		r, err = readRequest(row, bytesOf(sealed))
-		return err
-	})
-	return r, g.answers(ctx, g.reader, &q)
-}
-
-// Result returns what the task left behind, nil where there is nothing.
-func (g *ground) Result(ctx context.Context, id string) (r *signalbox.Result, err error) {
-	var q questions
-	q.large("results", id, func(row, _ string) (err error) {
-		r, err = readResult(row)
-		return err
-	})
-	return r, g.answers(ctx, g.reader, &q)
-}
-
-func (q *questions) large(hash, id string, read func(row, sealed string) error) {
 	q.ask(func(m rueidis.RedisMessage) error {
 		list, err := texts(m)
-		if err != nil || len(list) != 3 || list[1] == "" {
+		if err != nil || len(list) != 5 || list[0] == "" {
 			return err
 		}
-		return read(list[1], list[2])
-	}, "large", hash, id)
+		if w.Task, err = readTask(list[0]); err == nil && list[1] != "" {
+			w.Request, err = readRequest(list[1], bytesOf(list[2]))
+		}
+		if err == nil && list[3] != "" {
+			w.Result, err = readResult(list[3])
+		}
+		if err == nil && list[4] != "" {
+			var d batch.Doc
+			d, err = readDoc(batch.KindStale, list[4])
+			w.Stales = d.Body
+		}
+		return err
+	}, "whole", batch.KindStale, id)
+	return w, g.answers(ctx, g.reader, &q)
 }
 
 // Find returns ids that begin or end with part, newest first.

@@ -66,19 +66,23 @@ func (c *conn) snapshot(f func() error) error {
 
 // Task returns the row of id, or CodeNotFound.
 func (s *Store) Task(ctx context.Context, id string) (got signalbox.Task, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		q := c.on(stTaskByID)
-		t, err := one(q.exact(id))
-		if err != nil {
-			return err
-		}
-		if t == nil {
-			return unknownTask(id)
-		}
-		got = *t
-		return nil
+	err = s.read(ctx, func(c *conn) (err error) {
+		got, err = c.task(id)
+		return err
 	})
 	return got, err
+}
+
+func (c *conn) task(id string) (signalbox.Task, error) {
+	q := c.on(stTaskByID)
+	t, err := one(q.exact(id))
+	if err == nil && t == nil {
+		err = unknownTask(id)
+	}
+	if err != nil {
+		return signalbox.Task{}, err
+	}
+	return *t, nil
 }
 
 // Tasks returns the rows of those of the tasks that are there.
@@ -101,32 +105,65 @@ func (s *Store) Tasks(ctx context.Context, ids []string) (there []signalbox.Task
 	return there, err
 }
 
+// Whole returns all of a task.
+func (s *Store) Whole(ctx context.Context, id string) (w store.Whole, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		return c.snapshot(func() (err error) {
+			if w.Task, err = c.task(id); err != nil {
+				return err
+			}
+			if w.Request, err = c.request(id); err != nil {
+				return err
+			}
+			if w.Result, err = c.result(id); err != nil {
+				return err
+			}
+			w.Stales, err = c.stales(id)
+			return err
+		})
+	})
+	if err == nil && w.Task.State == signalbox.Pending {
+		w.Position, err = s.Position(ctx, id)
+	}
+	return w, err
+}
+
 // Request returns what was asked for.
 func (s *Store) Request(ctx context.Context, id string) (r signalbox.Request, err error) {
 	err = s.read(ctx, func(c *conn) (err error) {
-		q := c.on(stRequestByID)
-		q.exact(id)
-		found := q.next()
-		if found {
-			r, err = pack.ReadRequest(q.textAt(0), q.bytesAt(1), q.bytesAt(2))
-		}
-		return after(&q, id, found, err)
+		r, err = c.request(id)
+		return err
 	})
 	return r, err
+}
+
+func (c *conn) request(id string) (r signalbox.Request, err error) {
+	q := c.on(stRequestByID)
+	q.exact(id)
+	found := q.next()
+	if found {
+		r, err = pack.ReadRequest(q.textAt(0), q.bytesAt(1), q.bytesAt(2))
+	}
+	return r, after(&q, id, found, err)
 }
 
 // Result returns what the task left behind.
 func (s *Store) Result(ctx context.Context, id string) (r signalbox.Result, err error) {
 	err = s.read(ctx, func(c *conn) (err error) {
-		q := c.on(stResultByID)
-		q.exact(id)
-		found := q.next()
-		if found {
-			r, err = pack.ReadResult(q.textAt(0), q.textAt(1), q.bytesAt(2))
-		}
-		return after(&q, id, found, err)
+		r, err = c.result(id)
+		return err
 	})
 	return r, err
+}
+
+func (c *conn) result(id string) (r signalbox.Result, err error) {
+	q := c.on(stResultByID)
+	q.exact(id)
+	found := q.next()
+	if found {
+		r, err = pack.ReadResult(q.textAt(0), q.textAt(1), q.bytesAt(2))
+	}
+	return r, after(&q, id, found, err)
 }
 
 func after(q *query, id string, found bool, err error) error {

@@ -31,23 +31,28 @@ func (w *writer) keepStale(id string, said *signalbox.Stale, rest []byte) error 
 // Stales lists what void executions of a task said, by fence.
 func (s *Store) Stales(ctx context.Context, id string) (list []signalbox.Stale, err error) {
 	err = s.read(ctx, func(c *conn) (err error) {
-		q := c.on(stStalesOf)
-		q.exact(id)
-		found := false
-		for err == nil && q.next() {
-			found = true
-			if q.isNull(0) {
-				break // the task has none
-			}
-			said := signalbox.Stale{
-				Fence: q.intAt(0), Agent: q.textAt(1), TaskID: q.textAt(2), At: q.timeAt(3), State: q.textAt(4), Message: q.textAt(5),
-			}
-			said.Result, err = pack.ReadResult(q.textAt(6), q.textAt(7), q.bytesAt(8))
-			list = append(list, said)
-		}
-		return after(&q, id, found, err)
+		list, err = c.stales(id)
+		return err
 	})
-	if err != nil {
+	return list, err
+}
+
+func (c *conn) stales(id string) (list []signalbox.Stale, err error) {
+	q := c.on(stStalesOf)
+	q.exact(id)
+	found := false
+	for err == nil && q.next() {
+		found = true
+		if q.isNull(0) {
+			break // the task has none
+		}
+		said := signalbox.Stale{
+			Fence: q.intAt(0), Agent: q.textAt(1), TaskID: q.textAt(2), At: q.timeAt(3), State: q.textAt(4), Message: q.textAt(5),
+		}
+		said.Result, err = pack.ReadResult(q.textAt(6), q.textAt(7), q.bytesAt(8))
+		list = append(list, said)
+	}
+	if err := after(&q, id, found, err); err != nil {
 		return nil, err
 	}
 	return list, nil

@@ -80,6 +80,7 @@ func verbs(b *box) map[string]func(context.Context) error {
 		"Session":        func(ctx context.Context) error { return second(b.Session(ctx, "s")) },
 		"Sessions":       func(ctx context.Context) error { return second(b.Sessions(ctx, store.SessionQuery{Limit: 1})) },
 		"Children":       func(ctx context.Context) error { return second(b.Children(ctx, t.ID, 1)) },
+		"Whole":          func(ctx context.Context) error { return second(b.Whole(ctx, t.ID)) },
 		"Stales":         func(ctx context.Context) error { return second(b.Stales(ctx, t.ID)) },
 		"Tokens":         func(ctx context.Context) error { return second(b.Tokens(ctx)) },
 		"Users":          func(ctx context.Context) error { return second(b.Users(ctx)) },

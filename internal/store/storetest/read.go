@@ -14,6 +14,7 @@ func readRules() []rule {
 		{"a task is found by its idempotency key", readByKey},
 		{"counts are those of the rows", readCounts},
 		{"rows are in the order that was asked for", readTasks},
+		{"the whole of a task is what each part says", readWhole},
 		{"in flight are listed in the order of their claims", readInFlight},
 		{"overdue are listed longest overdue first", readOverdue},
 		{"a session's tasks are listed by order", readSessionTasks},
@@ -76,6 +77,37 @@ func readTasks(b *box) {
 	rows, err = b.Tasks(b.ctx, nil)
 	b.must(err)
 	b.same("rows of no task", len(rows), 0)
+}
+
+func readWhole(b *box) {
+	b.submits(3)
+	b.whole(id(3)) // third in line
+	working := b.accept(b.claimID("a", id(1)).ID)
+	b.must(b.KeepStale(b.ctx, working.ID, aStale(working.Fence)))
+	b.whole(working.ID)
+	b.finish(working.ID)
+	b.whole(working.ID)
+	_, err := b.Whole(b.ctx, "queue-x")
+	b.refused(err, signalbox.CodeNotFound)
+}
+
+// whole compares Whole of a task with what the reads of its parts say.
+func (b *box) whole(id string) {
+	b.Helper()
+	var want store.Whole
+	var err error
+	want.Task = b.task(id)
+	want.Request, err = b.Request(b.ctx, id)
+	b.must(err)
+	want.Result, err = b.Result(b.ctx, id)
+	b.must(err)
+	want.Stales, err = b.Stales(b.ctx, id)
+	b.must(err)
+	want.Position, err = b.Position(b.ctx, id)
+	b.must(err)
+	got, err := b.Whole(b.ctx, id)
+	b.must(err)
+	b.same("the whole of "+id, got, want)
 }
 
 func readInFlight(b *box) {

@@ -64,6 +64,11 @@ func (s *survey) task(id string) {
 		place.N = 0 // an estimate is each store's own
 	}
 	s.say("Position "+id, place, err)
+	whole, err := s.r.Whole(s.ctx, id)
+	if whole.Position.Approximate {
+		whole.Position.N = 0
+	}
+	s.say("Whole "+id, whole, err)
 }
 
 // The queues, sessions and agents that cases and histories speak of.

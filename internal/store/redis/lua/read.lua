@@ -77,13 +77,16 @@ end
 -- time: that of the server, as seconds and microseconds.
 function ask.time() return call('TIME') end
 
--- large: a hash, and the id of a task. Its row, its value in the hash, and its
--- sealed environment.
-function ask.large(i, n)
+-- whole: the kind of docs that are named by the Seq of a task, and a task's id.
+-- Its row, request, sealed environment and result, and its doc.
+function ask.whole(i, n)
   local row = call('HGET', p .. 'tasks', a[i + 1])
-  if not row then return { false, false, false } end
-  local seq = sub(row, 1, 8)
-  return { row, call('HGET', p .. a[i], seq), call('HGET', p .. 'sealed', seq) }
+  if not row then return { false, false, false, false, false } end
+  -- Seq is above zero, and so 128 leads the other seven bytes.
+  local seq, decimal = sub(row, 1, 8), 0
+  for j = 2, 8 do decimal = decimal * 256 + string.byte(seq, j) end
+  return { row, call('HGET', p .. 'requests', seq), call('HGET', p .. 'sealed', seq), call('HGET', p .. 'results', seq),
+    call('HGET', p .. 'docs:' .. a[i], string.format('%.0f', decimal)) }
 end
 
 -- before: a task's id. Its row, and how many stand before it in its queue; -1
