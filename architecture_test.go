@@ -53,9 +53,9 @@ var rules = []rule{
 	{who: "/internal/store/pack", may: []string{""}, std: true, why: "how values are written is known without a store"},
 	{who: "/internal/store/group", may: []string{""}, std: true, why: "who waits for a commit is known without a store"},
 	{who: "/internal/store/sqlite", may: []string{"", "/internal/store", "/internal/store/pack", "/internal/store/group", "/internal/store/sqlite/...", "/internal/filelock"}, why: "stores import the contract, root and what stores share only"},
-	{who: "/internal/store/batch", may: []string{"", "/internal/store", "/internal/store/pack", "/internal/store/group"}, std: true, why: "the verbs know no server"},
-	{who: "/internal/store/postgres", may: []string{"", "/internal/store", "/internal/store/batch", "/internal/store/pack", "/internal/store/group"}, why: "a ground knows the rows and no verb"},
-	{who: "/internal/store/redis", may: []string{"", "/internal/store", "/internal/store/batch", "/internal/store/pack", "/internal/store/group"}, why: "a ground knows the rows and no verb"},
+	{who: "/internal/store/verbs", may: []string{"", "/internal/store", "/internal/store/pack", "/internal/store/group"}, std: true, why: "the verbs know no server"},
+	{who: "/internal/store/postgres", may: []string{"", "/internal/store", "/internal/store/verbs", "/internal/store/pack", "/internal/store/group"}, why: "a backend knows the rows and no verb"},
+	{who: "/internal/store/redis", may: []string{"", "/internal/store", "/internal/store/verbs", "/internal/store/pack", "/internal/store/group"}, why: "a backend knows the rows and no verb"},
 	{who: "/internal/chaos", std: true, why: "a network that breaks knows nothing of what goes through it"},
 	{who: "/internal/failpoint", may: []string{"", "/api", "/internal/store"}, std: true, why: "failpoints wrap contracts and know no part of the product"},
 	{who: "/internal/peers", may: []string{"", "/internal/store"}, std: true, why: "who is alive is known without a queue or a transport"},
@@ -138,7 +138,7 @@ func deps(t *testing.T, pkg string) []string {
 
 // pacing are files that measure how long they wait; no row sees that time.
 var pacing = []string{
-	"internal/store/group/batch.go", "internal/store/batch/unknown.go", "internal/store/batch/writer.go",
+	"internal/store/group/batch.go", "internal/store/verbs/unknown.go", "internal/store/verbs/writer.go",
 	"internal/store/postgres/commit.go", "internal/store/postgres/writer.go",
 }
 

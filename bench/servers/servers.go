@@ -7,9 +7,9 @@ import (
 	"github.com/signalbox-ai/signalbox/bench/internal/measure"
 	"github.com/signalbox-ai/signalbox/bench/internal/ours"
 	"github.com/signalbox-ai/signalbox/bench/internal/queue"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/postgres"
 	"github.com/signalbox-ai/signalbox/internal/store/redis"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -61,19 +61,19 @@ func (s *servers) url(k kind) (string, error) {
 }
 
 // open opens a store of ours.
-func open(ctx context.Context, k kind, url string) (*batch.Store, error) {
+func open(ctx context.Context, k kind, url string) (*verbs.Store, error) {
 	log := slog.New(slog.DiscardHandler)
-	var ground batch.Ground
+	var backend verbs.Backend
 	var err error
 	if k == postgresKind {
-		ground, err = postgres.Open(ctx, postgres.Options{URL: url, Log: log})
+		backend, err = postgres.Open(ctx, postgres.Options{URL: url, Log: log})
 	} else {
-		ground, err = redis.Open(ctx, redis.Options{URL: url, Log: log})
+		backend, err = redis.Open(ctx, redis.Options{URL: url, Log: log})
 	}
 	if err != nil {
 		return nil, err
 	}
-	return batch.New(ctx, ground, batch.Options{Log: log})
+	return verbs.New(ctx, backend, verbs.Options{Log: log})
 }
 
 // fresh makes queues of ours.
@@ -92,7 +92,7 @@ func (s *servers) fresh(k kind) queue.Open {
 }
 
 // on is a side that has an empty store of ours in each round.
-func (s *servers) on(name string, k kind, do func(ctx context.Context, b *measure.Bench, k kind, url string, st *batch.Store) (measure.Values, error)) *measure.Side {
+func (s *servers) on(name string, k kind, do func(ctx context.Context, b *measure.Bench, k kind, url string, st *verbs.Store) (measure.Values, error)) *measure.Side {
 	return &measure.Side{Name: name, Open: func(_ context.Context, b *measure.Bench) (measure.Trial, error) {
 		return func(ctx context.Context) (measure.Values, error) {
 			url, err := s.url(k)

@@ -9,11 +9,11 @@ import (
 
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/postgres"
 	"github.com/signalbox-ai/signalbox/internal/store/redis"
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // openStore opens the store that the configuration names. This is the one
@@ -30,19 +30,19 @@ func openStore(ctx context.Context, cfg config.Config, log *slog.Logger) (store.
 	case "memory":
 		return memory.New(memory.Options{ID: "memory"}), nil
 	}
-	ground, err := openGround(ctx, kind, cfg.Store, log)
+	backend, err := openBackend(ctx, kind, cfg.Store, log)
 	if err != nil {
 		return nil, err
 	}
-	s, err := batch.New(ctx, ground, batch.Options{Log: log})
+	s, err := verbs.New(ctx, backend, verbs.Options{Log: log})
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// openGround connects to the server that several directors can share.
-func openGround(ctx context.Context, kind, url string, log *slog.Logger) (batch.Ground, error) {
+// openBackend connects to the server that several directors can share.
+func openBackend(ctx context.Context, kind, url string, log *slog.Logger) (verbs.Backend, error) {
 	switch kind {
 	case "postgres", "postgresql":
 		return postgres.Open(ctx, postgres.Options{URL: url, Log: log})

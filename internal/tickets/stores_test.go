@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/postgres"
 	"github.com/signalbox-ai/signalbox/internal/store/redis"
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 	. "github.com/signalbox-ai/signalbox/internal/toolqueuetest"
 	"github.com/signalbox-ai/signalbox/toolqueue"
@@ -40,13 +40,13 @@ var stores = map[string]func(t *testing.T) (open func() store.Store){
 	},
 }
 
-func over(t *testing.T) func(g batch.Ground, err error) store.Store {
-	return func(g batch.Ground, err error) store.Store {
+func over(t *testing.T) func(g verbs.Backend, err error) store.Store {
+	return func(g verbs.Backend, err error) store.Store {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := batch.New(t.Context(), g, batch.Options{})
+		s, err := verbs.New(t.Context(), g, verbs.Options{})
 		return closed(t, s, err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -47,13 +47,13 @@ func BenchmarkCycles(b *testing.B) {
 
 // merge leaves one change of each slot: the last. A slot that was in use before
 // has a row.
-func merge(all []batch.SlotChange) []batch.SlotChange {
+func merge(all []verbs.SlotChange) []verbs.SlotChange {
 	last, used := map[int]int{}, map[int]bool{}
 	for n, c := range all {
 		last[c.Slot] = n
 		used[c.Slot] = used[c.Slot] || c.After == nil
 	}
-	var kept []batch.SlotChange
+	var kept []verbs.SlotChange
 	for n, c := range all {
 		if last[c.Slot] != n {
 			continue

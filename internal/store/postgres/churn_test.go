@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -37,7 +37,7 @@ func TestTablesStayAsLargeAsWhatIsInThem(t *testing.T) {
 			t.Fatalf("round %d: %d bytes, after the third it was %d", n+1, size, settled)
 		}
 	}
-	if l := p.load(batch.Want{Queues: []string{"work"}}); l.Queues[0].Waiting != 0 {
+	if l := p.load(verbs.Want{Queues: []string{"work"}}); l.Queues[0].Waiting != 0 {
 		t.Errorf("%d wait", l.Queues[0].Waiting)
 	}
 }
@@ -50,7 +50,7 @@ func TestLifeOfATaskTouchesNoIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newProcess(t, g.(*Ground), "one")
+	p := newProcess(t, g.(*Backend), "one")
 	for range 5 {
 		p.round(t, 500)
 	}
@@ -105,7 +105,7 @@ func (p *process) round(t *testing.T, n int) {
 		p.commit(d)
 		d = p.delta()
 		for _, task := range ended {
-			d.Tasks = append(d.Tasks, batch.TaskChange{Before: task})
+			d.Tasks = append(d.Tasks, verbs.TaskChange{Before: task})
 		}
 		d.Cut = d.From.Entry
 		p.commit(d)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // company is for how long another process counts as being there after it was
@@ -13,11 +13,11 @@ const company = 10 * time.Second
 
 // Commit writes all of d in one exchange. Under the lock the transaction is
 // open already; otherwise the exchange is one.
-func (g *Ground) Commit(ctx context.Context, d *batch.Delta) error {
+func (g *Backend) Commit(ctx context.Context, d *verbs.Delta) error {
 	w := &g.writer
 	if w.locked && !w.session.open() {
 		w.locked = false
-		return batch.ErrMoved // the lock went with the connection
+		return verbs.ErrMoved // the lock went with the connection
 	}
 	s, err := w.ready(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func (g *Ground) Commit(ctx context.Context, d *batch.Delta) error {
 		return failed(err, "a commit")
 	}
 	if err == nil && s.warned {
-		err = batch.ErrUnknown
+		err = verbs.ErrUnknown
 	}
 	if err == nil {
 		w.locked, w.moment = false, d.To.Moment
@@ -46,7 +46,7 @@ func (g *Ground) Commit(ctx context.Context, d *batch.Delta) error {
 	w.drop()
 	if g.unblock(ctx, err) {
 		w.others = time.Now()
-		return batch.ErrMoved
+		return verbs.ErrMoved
 	}
 	return w.outcome(at, err)
 }
@@ -57,17 +57,17 @@ func (w *writer) outcome(at int, err error) error {
 	refused, said := isServer(err)
 	switch {
 	case !said:
-		return batch.ErrUnknown
+		return verbs.ErrUnknown
 	case refused.Code == codeIdleTimeout: // the lock was lost before
 		w.others = time.Now()
-		return batch.ErrMoved
+		return verbs.ErrMoved
 	case isFatal(refused):
-		return batch.ErrUnknown
+		return verbs.ErrUnknown
 	case refused.Code == codeSerialization, refused.Code == codeDeadlock, refused.Code == codeZeroDivision && at == 0:
 		w.others = time.Now()
-		return batch.ErrMoved
+		return verbs.ErrMoved
 	case refused.Code == codeUnique && (refused.ConstraintName == "tasks_id" || refused.ConstraintName == "tasks_key"):
-		return batch.ErrTaken
+		return verbs.ErrTaken
 	}
 	return failed(err, "a commit")
 }

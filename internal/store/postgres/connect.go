@@ -39,9 +39,9 @@ func (p *params) dial(ctx context.Context, change func(c *pgconn.Config)) (*pgco
 	return conn, nil
 }
 
-// session makes a session with the store of the ground, as it was when it was
+// session makes a session with the store of the backend, as it was when it was
 // opened: a server that takes its place must have it too.
-func (g *Ground) session(ctx context.Context, l limits) (*session, error) {
+func (g *Backend) session(ctx context.Context, l limits) (*session, error) {
 	s := &session{}
 	conn, err := g.params.dial(ctx, func(c *pgconn.Config) {
 		c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { s.warned = s.warned || n.SeverityUnlocalized == "WARNING" }
@@ -58,7 +58,7 @@ func (g *Ground) session(ctx context.Context, l limits) (*session, error) {
 }
 
 // admit checks who answers, and prepares the statements.
-func (g *Ground) admit(ctx context.Context, s *session, l limits) error {
+func (g *Backend) admit(ctx context.Context, s *session, l limits) error {
 	got, err := query(ctx, s.conn, `SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool,
 		CASE WHEN pg_is_in_recovery() THEN '' ELSE (SELECT store_id FROM meta WHERE id = 1) END`)
 	switch {

@@ -2,11 +2,11 @@ package postgres
 
 import (
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// delta turns a batch.Delta into statements: one for each table and kind of
+// delta turns a verbs.Delta into statements: one for each table and kind of
 // change. Its columns keep their memory from batch to batch.
 type delta struct {
 	insert                             insertRows
@@ -71,7 +71,7 @@ func (c *delta) columns() []*column {
 }
 
 // write adds to x all that d says. The first statement takes the moment.
-func (c *delta) write(x *exchange, d *batch.Delta) {
+func (c *delta) write(x *exchange, d *verbs.Delta) {
 	for _, column := range c.columns() {
 		column.clear()
 	}
@@ -94,7 +94,7 @@ func (c *delta) write(x *exchange, d *batch.Delta) {
 }
 
 // index finds the requests and results of the tasks.
-func (c *delta) index(d *batch.Delta) {
+func (c *delta) index(d *verbs.Delta) {
 	if c.requests == nil {
 		c.requests, c.resultOf = map[int64]int{}, map[int64]int{}
 	}
@@ -109,7 +109,7 @@ func (c *delta) index(d *batch.Delta) {
 }
 
 // task sorts one change into the columns.
-func (c *delta) task(d *batch.Delta, change *batch.TaskChange) {
+func (c *delta) task(d *verbs.Delta, change *verbs.TaskChange) {
 	before, after := change.Before, change.After
 	switch {
 	case before == nil:
@@ -125,7 +125,7 @@ func (c *delta) task(d *batch.Delta, change *batch.TaskChange) {
 	c.moveEnded(before, after)
 }
 
-func (c *delta) insertTask(d *batch.Delta, t *signalbox.Task) {
+func (c *delta) insertTask(d *verbs.Delta, t *signalbox.Task) {
 	i := &c.insert
 	i.seq.int8(t.Seq)
 	i.id.text(t.ID)
@@ -149,7 +149,7 @@ func (c *delta) insertTask(d *batch.Delta, t *signalbox.Task) {
 	i.env.bytes(r.SealedEnv)
 }
 
-func (c *delta) updateTask(d *batch.Delta, before, after *signalbox.Task) {
+func (c *delta) updateTask(d *verbs.Delta, before, after *signalbox.Task) {
 	u := &c.update
 	n, left := c.resultOf[after.Seq]
 	if left {
@@ -170,7 +170,7 @@ func (c *delta) updateTask(d *batch.Delta, before, after *signalbox.Task) {
 }
 
 // leftovers are results of tasks that did not change, or are new.
-func (c *delta) leftovers(d *batch.Delta) {
+func (c *delta) leftovers(d *verbs.Delta) {
 	for seq, n := range c.resultOf {
 		c.results.seq.int8(seq)
 		c.results.value.fill(func(b []byte) []byte { return appendResult(b, &d.Results[n].Result) })

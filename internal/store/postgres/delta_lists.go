@@ -2,7 +2,7 @@ package postgres
 
 import (
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // moveLine takes a task out of the line of its queue, or puts it in.
@@ -108,7 +108,7 @@ func (c *delta) sendLists(x *exchange) {
 	}
 }
 
-func (c *delta) slots(x *exchange, d *batch.Delta) {
+func (c *delta) slots(x *exchange, d *verbs.Delta) {
 	for n := range d.Slots {
 		change := &d.Slots[n]
 		if change.After == nil {
@@ -151,7 +151,7 @@ const (
 	countLimit = 2
 )
 
-func (c *delta) count(x *exchange, d *batch.Delta) {
+func (c *delta) count(x *exchange, d *verbs.Delta) {
 	r := &c.counts
 	for _, q := range d.Queues {
 		r.kind.int2(countQueue)
@@ -173,7 +173,7 @@ func (c *delta) count(x *exchange, d *batch.Delta) {
 	}
 }
 
-func (c *delta) docs(x *exchange, d *batch.Delta) {
+func (c *delta) docs(x *exchange, d *verbs.Delta) {
 	for n := range d.Docs {
 		doc := &d.Docs[n]
 		rows := &c.docPut
@@ -193,7 +193,7 @@ func (c *delta) docs(x *exchange, d *batch.Delta) {
 	}
 }
 
-func (c *delta) journal(x *exchange, d *batch.Delta) {
+func (c *delta) journal(x *exchange, d *verbs.Delta) {
 	if d.Cut > 0 {
 		x.do(stJournalDelete, number(d.Cut))
 	}
@@ -213,10 +213,10 @@ func (c *delta) journal(x *exchange, d *batch.Delta) {
 
 // logSpan is how far the moment moves in as many batches as logs are kept, on
 // average.
-const logSpan = batch.LogsKept << 15
+const logSpan = verbs.LogsKept << 15
 
 // log keeps the log of the batch, and drops the oldest.
-func (c *delta) log(x *exchange, d *batch.Delta) {
+func (c *delta) log(x *exchange, d *verbs.Delta) {
 	if d.Log != nil {
 		x.do(stLogInsert, number(d.To.Moment), d.Log)
 		x.do(stLogDelete, number(d.To.Moment-logSpan))

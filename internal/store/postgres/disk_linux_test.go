@@ -10,8 +10,8 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/postgres"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testdisk"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
@@ -24,11 +24,11 @@ func TestIncidentFullDiskOfTheServerRefusesAndAcknowledgesNothing(t *testing.T) 
 	server := testserver.NewPostgres(t, testserver.PostgresOptions{
 		Folder: disk, Settings: map[string]string{"max_wal_size": "32MB", "min_wal_size": "32MB", "shared_buffers": "16MB"},
 	})
-	ground, err := postgres.Open(t.Context(), postgres.Options{URL: server.URL("postgres")})
+	backend, err := postgres.Open(t.Context(), postgres.Options{URL: server.URL("postgres")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := batch.New(t.Context(), ground, batch.Options{Patience: 3 * time.Second})
+	s, err := verbs.New(t.Context(), backend, verbs.Options{Patience: 3 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package postgres keeps a store in PostgreSQL 14 or newer: a batch.Ground.
+// Package postgres keeps a store in PostgreSQL 14 or newer: a batch.Backend.
 //
 // A batch is one transaction. Its first statement writes the row of the table
 // meta, on the condition that nobody wrote it since the batch read it: so the

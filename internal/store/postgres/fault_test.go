@@ -8,12 +8,12 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/chaos"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
 // known reports whether a task is stored, as another process sees it.
-func known(t *testing.T, g *Ground, id string) bool {
+func known(t *testing.T, g *Backend, id string) bool {
 	t.Helper()
 	task, err := g.Task(t.Context(), id)
 	if err != nil {
@@ -37,7 +37,7 @@ func TestIncidentOutcomeOfACommitIsAskedNotGuessed(t *testing.T) {
 			d := p.delta()
 			task := p.submit(d, 1)[0]
 			happened := through.Strike(struck, ofBatch)
-			if err := p.try(d); !errors.Is(err, batch.ErrUnknown) {
+			if err := p.try(d); !errors.Is(err, verbs.ErrUnknown) {
 				t.Fatalf("%s, locked %t: got %v, want ErrUnknown", struck, locked, err)
 			}
 			<-happened
@@ -48,7 +48,7 @@ func TestIncidentOutcomeOfACommitIsAskedNotGuessed(t *testing.T) {
 			if known(t, plain, task.ID) != want {
 				t.Errorf("%s, locked %t: the task does not agree", struck, locked)
 			}
-			p.load(batch.Want{})
+			p.load(verbs.Want{})
 			d = p.delta() // and it goes on
 			p.submit(d, 1)
 			p.commit(d)
@@ -58,7 +58,7 @@ func TestIncidentOutcomeOfACommitIsAskedNotGuessed(t *testing.T) {
 
 func (p *process) lock() {
 	p.Helper()
-	l, err := p.Lock(context.Background(), &batch.Want{Writer: p.name})
+	l, err := p.Lock(context.Background(), &verbs.Want{Writer: p.name})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestIncidentCommitThatArrivesLateIsRefused(t *testing.T) {
 	d := p.delta()
 	task := p.submit(d, 1)[0]
 	happened := through.Strike(chaos.KeepBack, ofBatch)
-	if err := p.try(d); !errors.Is(err, batch.ErrUnknown) {
+	if err := p.try(d); !errors.Is(err, verbs.ErrUnknown) {
 		t.Fatalf("got %v, want ErrUnknown", err)
 	}
 	<-happened
@@ -95,10 +95,10 @@ func TestOlderMomentIsRefused(t *testing.T) {
 	one.submit(d, 1)
 	lost := two.submit(e, 2)
 	one.commit(d)
-	if err := two.try(e); !errors.Is(err, batch.ErrMoved) {
+	if err := two.try(e); !errors.Is(err, verbs.ErrMoved) {
 		t.Fatalf("got %v, want ErrMoved", err)
 	}
-	if known(t, one.Ground, lost[1].ID) {
+	if known(t, one.Backend, lost[1].ID) {
 		t.Error("a part of the batch is stored")
 	}
 	two.lock()
@@ -113,7 +113,7 @@ func TestLockShutsOthersOut(t *testing.T) {
 	one.lock()
 	waited := make(chan error, 1)
 	go func() {
-		_, err := two.Lock(context.Background(), &batch.Want{Writer: "two"})
+		_, err := two.Lock(context.Background(), &verbs.Want{Writer: "two"})
 		waited <- err
 	}()
 	d := one.delta()
@@ -141,7 +141,7 @@ func TestIncidentSuspendedProcessLosesTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { g.Close() })
-	one, two := newProcess(t, g.(*Ground), "one"), newProcess(t, openTest(t, address), "two")
+	one, two := newProcess(t, g.(*Backend), "one"), newProcess(t, openTest(t, address), "two")
 	one.lock()
 	d := one.delta()
 	lost := one.submit(d, 1)[0]
@@ -150,13 +150,13 @@ func TestIncidentSuspendedProcessLosesTheLock(t *testing.T) {
 	e.To.Seq, e.To.Place = 10, 10
 	two.submit(e, 1)
 	two.commit(e)
-	if err := one.try(d); !errors.Is(err, batch.ErrMoved) {
+	if err := one.try(d); !errors.Is(err, verbs.ErrMoved) {
 		t.Errorf("got %v, want ErrMoved", err)
 	}
-	if known(t, two.Ground, lost.ID) {
+	if known(t, two.Backend, lost.ID) {
 		t.Error("its batch is stored")
 	}
-	one.load(batch.Want{})
+	one.load(verbs.Want{})
 	d = one.delta()
 	one.submit(d, 1)
 	one.commit(d)
@@ -172,7 +172,7 @@ func TestTakenIdsAndKeysAreToldFromFaults(t *testing.T) {
 	} {
 		d = p.delta()
 		p.submit(d, 1, change)
-		if err := p.try(d); !errors.Is(err, batch.ErrTaken) {
+		if err := p.try(d); !errors.Is(err, verbs.ErrTaken) {
 			t.Errorf("%s: got %v, want ErrTaken", what, err)
 		}
 	}
@@ -184,7 +184,7 @@ func TestTakenIdsAndKeysAreToldFromFaults(t *testing.T) {
 func TestOthersAreHeard(t *testing.T) {
 	address := testserver.Postgres(t)
 	one, two := newProcess(t, openTest(t, address), "one"), newProcess(t, openTest(t, address), "two")
-	heard := func(g *Ground) bool {
+	heard := func(g *Backend) bool {
 		select {
 		case <-g.Changed():
 			return true
@@ -193,19 +193,19 @@ func TestOthersAreHeard(t *testing.T) {
 		}
 	}
 	write := func(p *process) {
-		p.load(batch.Want{})
+		p.load(verbs.Want{})
 		d := p.delta()
 		p.submit(d, 1)
 		p.commit(d)
 	}
-	if !heard(one.Ground) || !heard(two.Ground) {
+	if !heard(one.Backend) || !heard(two.Backend) {
 		t.Fatal("nobody listens")
 	}
 	for range 2 { // each sees that the other one writes, and says so from then on
 		write(one)
 		write(two)
 	}
-	if !heard(one.Ground) || !heard(two.Ground) {
+	if !heard(one.Backend) || !heard(two.Backend) {
 		t.Error("a batch was not heard of")
 	}
 }
@@ -231,7 +231,7 @@ func TestContextThatEndsInACommitLeavesItUnknown(t *testing.T) {
 	defer cancel()
 	d := p.delta()
 	p.submit(d, 1)
-	if err := p.Commit(ctx, d); !errors.Is(err, batch.ErrUnknown) {
+	if err := p.Commit(ctx, d); !errors.Is(err, verbs.ErrUnknown) {
 		t.Fatalf("got %v, want ErrUnknown", err)
 	}
 	other.Unlock(t.Context())
@@ -240,7 +240,7 @@ func TestContextThatEndsInACommitLeavesItUnknown(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	p.load(batch.Want{})
+	p.load(verbs.Want{})
 	if err := p.Commit(gone, p.delta()); signalbox.CodeOf(err) != signalbox.CodeUnavailable {
 		t.Errorf("got %v", err)
 	}

@@ -11,16 +11,16 @@ import (
 // ears listen for the batches of other processes, on a connection of their
 // own. What they hear is a hint; what they miss is found by who looks.
 type ears struct {
-	ground  *Ground
+	backend *Backend
 	changed chan struct{}
 	own     string // what this process says, so that it does not hear itself
 	stop    context.CancelFunc
 	done    chan struct{}
 }
 
-func (e *ears) init(g *Ground) {
+func (e *ears) init(g *Backend) {
 	ctx, stop := context.WithCancel(context.Background())
-	e.ground, e.changed, e.own, e.stop, e.done = g, make(chan struct{}, 1), rand.Text(), stop, make(chan struct{})
+	e.backend, e.changed, e.own, e.stop, e.done = g, make(chan struct{}, 1), rand.Text(), stop, make(chan struct{})
 	go e.loop(ctx)
 }
 
@@ -30,7 +30,7 @@ func (e *ears) close() {
 }
 
 // channel is what a process notifies when it wrote.
-func (e *ears) channel() string { return "signalbox " + e.ground.params.schema }
+func (e *ears) channel() string { return "signalbox " + e.backend.params.schema }
 
 // Pauses between two tries to connect.
 const (
@@ -56,7 +56,7 @@ func (e *ears) loop(ctx context.Context) {
 // listen listens until the connection breaks, and reports whether there was
 // one.
 func (e *ears) listen(ctx context.Context) bool {
-	conn, err := e.ground.params.dial(ctx, func(c *pgconn.Config) {
+	conn, err := e.backend.params.dial(ctx, func(c *pgconn.Config) {
 		c.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
 			if n.Payload != e.own {
 				e.sign()

@@ -7,16 +7,16 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // cutRows is how many rows of the journal are looked at for one cut.
 const cutRows = 10_000
 
 // load adds to x what answers w.
-func load(x *exchange, w *batch.Want) *batch.Loaded {
-	l := &batch.Loaded{}
+func load(x *exchange, w *verbs.Want) *verbs.Loaded {
+	l := &verbs.Loaded{}
 	x.ask(stMeta, func(r row) error { counters(r, l); return nil }, text(w.Writer))
 	if w.Since != 0 {
 		x.ask(stLogs, func(r row) error { l.Logs = append(l.Logs, r.bytes(0)); return nil }, number(w.Since))
@@ -51,8 +51,8 @@ func load(x *exchange, w *batch.Want) *batch.Loaded {
 	return l
 }
 
-func counters(r row, l *batch.Loaded) {
-	l.Counters = batch.Counters{
+func counters(r row, l *verbs.Loaded) {
+	l.Counters = verbs.Counters{
 		Moment: r.int(0), Generation: r.int(1), Seq: r.int(2), Place: r.int(3), Fence: r.int(4), Entry: r.int(5),
 		EnqueuedMS: r.int(6), WokenMS: r.int(7),
 	}
@@ -60,7 +60,7 @@ func counters(r row, l *batch.Loaded) {
 	l.Number = r.int(10)
 }
 
-func loadLines(x *exchange, w *batch.Want, l *batch.Loaded) {
+func loadLines(x *exchange, w *verbs.Want, l *verbs.Loaded) {
 	if len(w.Lines) == 0 {
 		return
 	}
@@ -87,11 +87,11 @@ func spot(c store.Cursor) (key, place int64) {
 	return c.OrderKey, c.Place
 }
 
-func loadCounts(x *exchange, w *batch.Want, l *batch.Loaded) {
+func loadCounts(x *exchange, w *verbs.Want, l *verbs.Loaded) {
 	if len(w.Queues) > 0 {
-		l.Queues = make([]batch.QueueCount, len(w.Queues))
+		l.Queues = make([]verbs.QueueCount, len(w.Queues))
 		x.ask(stQueueCounts, func(r row) error {
-			l.Queues[r.at()] = batch.QueueCount{Waiting: int(r.int(1)), Ready: int(r.int(2))}
+			l.Queues[r.at()] = verbs.QueueCount{Waiting: int(r.int(1)), Ready: int(r.int(2))}
 			return nil
 		}, texts(w.Queues))
 	}
@@ -114,7 +114,7 @@ func slotOf(r row) signalbox.Slot {
 	}
 }
 
-func loadTimes(x *exchange, w *batch.Want, l *batch.Loaded) {
+func loadTimes(x *exchange, w *verbs.Want, l *verbs.Loaded) {
 	if d := w.Due; d != nil {
 		until := number(d.Until.UnixMilli())
 		x.ask(stDue, taskTo(&l.Due), number(d.After.UnixMilli()), number(d.AfterPlace), until, number(int64(d.N)))
@@ -152,9 +152,9 @@ func cutOf(r row, older time.Time) (int64, error) {
 	return cut, nil
 }
 
-func loadDocs(x *exchange, w *batch.Want, l *batch.Loaded) {
+func loadDocs(x *exchange, w *verbs.Want, l *verbs.Loaded) {
 	if len(w.Docs) > 0 {
-		l.Docs = make([]*batch.Doc, len(w.Docs))
+		l.Docs = make([]*verbs.Doc, len(w.Docs))
 		var kinds, ids column
 		kinds.clear()
 		ids.clear()
@@ -163,12 +163,12 @@ func loadDocs(x *exchange, w *batch.Want, l *batch.Loaded) {
 			ids.text(k.ID)
 		}
 		x.ask(stDocs, func(r row) error {
-			l.Docs[r.at()] = &batch.Doc{DocKey: w.Docs[r.at()], Sort: r.int(1), Body: r.bytes(2)}
+			l.Docs[r.at()] = &verbs.Doc{DocKey: w.Docs[r.at()], Sort: r.int(1), Body: r.bytes(2)}
 			return nil
 		}, kinds.array(oidBytea), ids.array(oidBytea))
 	}
 	if len(w.Pages) > 0 {
-		l.Pages = make([][]batch.Doc, len(w.Pages))
+		l.Pages = make([][]verbs.Doc, len(w.Pages))
 		for n := range w.Pages {
 			askPage(x, &w.Pages[n], &l.Pages[n])
 		}
@@ -176,16 +176,16 @@ func loadDocs(x *exchange, w *batch.Want, l *batch.Loaded) {
 }
 
 // askPage adds what answers a page.
-func askPage(x *exchange, p *batch.Page, to *[]batch.Doc) {
+func askPage(x *exchange, p *verbs.Page, to *[]verbs.Doc) {
 	limit := int64(p.Limit)
 	if limit <= 0 {
 		limit = math.MaxInt64
 	}
 	read := func(r row) error {
-		*to = append(*to, batch.Doc{DocKey: batch.DocKey{Kind: p.Kind, ID: r.text(0)}, Sort: r.int(1), Body: r.bytes(2)})
+		*to = append(*to, verbs.Doc{DocKey: verbs.DocKey{Kind: p.Kind, ID: r.text(0)}, Sort: r.int(1), Body: r.bytes(2)})
 		return nil
 	}
-	after := batch.Doc{Sort: math.MinInt64}
+	after := verbs.Doc{Sort: math.MinInt64}
 	if p.Falling {
 		after.Sort, after.ID = math.MaxInt64, behindAll
 	}
@@ -224,7 +224,7 @@ func tasksAt(to [][]*signalbox.Task) func(row) error {
 
 // headsAt puts heads of lines where they were asked for, with what was asked for
 // of them.
-func headsAt(l *batch.Loaded) func(row) error {
+func headsAt(l *verbs.Loaded) func(row) error {
 	tasks := tasksAt(l.Lines)
 	return func(r row) (err error) {
 		if err = tasks(r); err != nil {
@@ -254,7 +254,7 @@ func taskOf(body []byte) (*signalbox.Task, error) {
 
 // Load reads what is wanted at one moment: the statements of an exchange are
 // one transaction, and see what its first one saw.
-func (g *Ground) Load(ctx context.Context, w *batch.Want) (*batch.Loaded, error) {
+func (g *Backend) Load(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
 	s, err := g.writer.ready(ctx)
 	if err != nil {
 		return nil, err

@@ -13,9 +13,9 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/postgres"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -47,11 +47,11 @@ func newCaller(t *testing.T, url string) *caller {
 	t.Helper()
 	log := &lockedText{}
 	to := slog.New(slog.NewTextHandler(log, nil))
-	ground, err := postgres.Open(context.Background(), postgres.Options{URL: url, Log: to})
+	backend, err := postgres.Open(context.Background(), postgres.Options{URL: url, Log: to})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := batch.New(context.Background(), ground, batch.Options{Log: to})
+	s, err := verbs.New(context.Background(), backend, verbs.Options{Log: to})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// Options are the settings of a ground.
+// Options are the settings of a backend.
 type Options struct {
 	// URL is a libpq connection string, postgres://user:password@host:5432/db;
 	// TLS (sslmode, sslrootcert, …) is set in it, and so are schema=NAME, the
@@ -28,8 +28,8 @@ type Options struct {
 	limit      timeouts
 }
 
-// Ground is a batch.Ground in PostgreSQL.
-type Ground struct {
+// Backend is a verbs.Backend in PostgreSQL.
+type Backend struct {
 	params *params
 	log    *slog.Logger
 	info   store.Info
@@ -40,11 +40,11 @@ type Ground struct {
 	ears    ears
 }
 
-var _ batch.Ground = (*Ground)(nil)
+var _ verbs.Backend = (*Backend)(nil)
 
 // Open connects, checks what the server promises, and brings the tables to the
 // schema of this version.
-func Open(ctx context.Context, o Options) (batch.Ground, error) {
+func Open(ctx context.Context, o Options) (verbs.Backend, error) {
 	p, err := parse(o.URL)
 	if err != nil {
 		return nil, err
@@ -58,18 +58,18 @@ func Open(ctx context.Context, o Options) (batch.Ground, error) {
 	if o.limit != (timeouts{}) {
 		p.limit = o.limit
 	}
-	g := &Ground{params: p, log: o.Log}
+	g := &Backend{params: p, log: o.Log}
 	if err := g.open(ctx, o.migrations); err != nil {
 		return nil, err
 	}
-	g.writer.ground = g
+	g.writer.backend = g
 	g.readers.init(g)
 	g.ears.init(g)
 	return g, nil
 }
 
 // open makes the schema ready, on a connection that is closed again.
-func (g *Ground) open(ctx context.Context, steps []migration) error {
+func (g *Backend) open(ctx context.Context, steps []migration) error {
 	p := g.params
 	conn, err := p.dial(ctx, func(c *pgconn.Config) { c.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {} })
 	if err != nil {
@@ -125,13 +125,13 @@ func (p *params) notOurs(why error) error {
 }
 
 // Info says what the server was when it was opened.
-func (g *Ground) Info() store.Info { return g.info }
+func (g *Backend) Info() store.Info { return g.info }
 
 // Changed gets a sign when another process may have committed.
-func (g *Ground) Changed() <-chan struct{} { return g.ears.changed }
+func (g *Backend) Changed() <-chan struct{} { return g.ears.changed }
 
 // Close lets go of the server.
-func (g *Ground) Close() error {
+func (g *Backend) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	g.ears.close()

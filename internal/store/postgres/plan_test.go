@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -138,7 +138,7 @@ func fill(t *testing.T, p *process) {
 		p.commit(d)
 	}
 	vacuum(t, p)
-	if l := p.load(batch.Want{Lines: []batch.LineWant{{Queue: "work", N: 3}}}); len(l.Lines[0]) != 3 || l.Lines[0][0].Seq != 95_001 {
+	if l := p.load(verbs.Want{Lines: []verbs.LineWant{{Queue: "work", N: 3}}}); len(l.Lines[0]) != 3 || l.Lines[0][0].Seq != 95_001 {
 		t.Fatalf("the head of the line is %+v", l.Lines[0])
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // one keeps the row of a statement that returns at most one.
@@ -30,13 +30,13 @@ func list(to *[]signalbox.Task) func(row) error {
 }
 
 // Task returns a row.
-func (g *Ground) Task(ctx context.Context, id string) (*signalbox.Task, error) {
+func (g *Backend) Task(ctx context.Context, id string) (*signalbox.Task, error) {
 	all, err := g.Tasks(ctx, []string{id})
 	return all[0], err
 }
 
 // Tasks returns rows, nil where there is none.
-func (g *Ground) Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, error) {
+func (g *Backend) Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, error) {
 	all := make([]*signalbox.Task, len(ids))
 	err := g.read(ctx, func(x *exchange) {
 		clear(all) // of an exchange that broke
@@ -46,7 +46,7 @@ func (g *Ground) Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, er
 }
 
 // Whole returns all that is kept of a task.
-func (g *Ground) Whole(ctx context.Context, id string) (w batch.Whole, err error) {
+func (g *Backend) Whole(ctx context.Context, id string) (w verbs.Whole, err error) {
 	err = g.read(ctx, func(x *exchange) {
 		x.ask(stWhole, func(r row) (err error) {
 			if w.Task, err = taskOf(r[0]); err == nil && r[1] != nil {
@@ -57,7 +57,7 @@ func (g *Ground) Whole(ctx context.Context, id string) (w batch.Whole, err error
 			}
 			w.Stales = r.bytes(4)
 			return err
-		}, text(id), text(batch.KindStale))
+		}, text(id), text(verbs.KindStale))
 	})
 	return w, err
 }
@@ -69,7 +69,7 @@ const findRows = 10_000
 var behindAll = strings.Repeat("\xff", 64)
 
 // Find returns the ids that begin or end with part, newest first.
-func (g *Ground) Find(ctx context.Context, part string, limit int) ([]string, error) {
+func (g *Backend) Find(ctx context.Context, part string, limit int) ([]string, error) {
 	found := map[int64]string{}
 	take := func(fits func(id string) bool) func(row) error {
 		return func(r row) error {
@@ -111,7 +111,7 @@ func endOf(part string) []byte {
 }
 
 // Waiting lists pending tasks of a queue, or of all.
-func (g *Ground) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) (tasks []signalbox.Task, err error) {
+func (g *Backend) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) (tasks []signalbox.Task, err error) {
 	key, place := spot(after)
 	err = g.read(ctx, func(x *exchange) {
 		tasks = nil
@@ -125,7 +125,7 @@ func (g *Ground) Waiting(ctx context.Context, queue string, after store.Cursor, 
 }
 
 // tasks runs a statement that returns tasks.
-func (g *Ground) tasks(ctx context.Context, id stmtID, params ...[]byte) (tasks []signalbox.Task, err error) {
+func (g *Backend) tasks(ctx context.Context, id stmtID, params ...[]byte) (tasks []signalbox.Task, err error) {
 	err = g.read(ctx, func(x *exchange) {
 		tasks = nil
 		x.ask(id, list(&tasks), params...)
@@ -134,32 +134,32 @@ func (g *Ground) tasks(ctx context.Context, id stmtID, params ...[]byte) (tasks 
 }
 
 // InFlight lists the tasks that hold a slot, in the order of their claims.
-func (g *Ground) InFlight(ctx context.Context) ([]signalbox.Task, error) {
+func (g *Backend) InFlight(ctx context.Context) ([]signalbox.Task, error) {
 	return g.tasks(ctx, stInFlight)
 }
 
 // Overdue lists pending tasks that have waited too long.
-func (g *Ground) Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error) {
+func (g *Backend) Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error) {
 	return g.tasks(ctx, stOverdue, number(now.UnixMilli()), number(int64(limit)))
 }
 
 // SessionTasks lists pending and in-flight tasks of a session by order.
-func (g *Ground) SessionTasks(ctx context.Context, session string, limit int) ([]signalbox.Task, error) {
+func (g *Backend) SessionTasks(ctx context.Context, session string, limit int) ([]signalbox.Task, error) {
 	return g.tasks(ctx, stSessionTasks, text(session), number(int64(limit)))
 }
 
 // Children lists the tasks of a parent.
-func (g *Ground) Children(ctx context.Context, parent string, limit int) ([]signalbox.Task, error) {
+func (g *Backend) Children(ctx context.Context, parent string, limit int) ([]signalbox.Task, error) {
 	return g.tasks(ctx, stChildren, text(parent), number(int64(limit)))
 }
 
 // Ended lists ended tasks that stand before a place, newest end first.
-func (g *Ground) Ended(ctx context.Context, before store.EndedSpot, limit int) ([]signalbox.Task, error) {
+func (g *Backend) Ended(ctx context.Context, before store.EndedSpot, limit int) ([]signalbox.Task, error) {
 	return g.tasks(ctx, stEnded, number(before.EndedMS), number(before.Seq), number(int64(limit)))
 }
 
 // Durations returns the run times of the newest completed tasks of an agent.
-func (g *Ground) Durations(ctx context.Context, agent string, limit int) (took []time.Duration, err error) {
+func (g *Backend) Durations(ctx context.Context, agent string, limit int) (took []time.Duration, err error) {
 	err = g.read(ctx, func(x *exchange) {
 		took = nil
 		x.ask(stDurations, func(r row) error {
@@ -171,7 +171,7 @@ func (g *Ground) Durations(ctx context.Context, agent string, limit int) (took [
 }
 
 // Slots lists the slots in use by agent and slot.
-func (g *Ground) Slots(ctx context.Context) (slots []signalbox.Slot, err error) {
+func (g *Backend) Slots(ctx context.Context) (slots []signalbox.Slot, err error) {
 	err = g.read(ctx, func(x *exchange) {
 		slots = nil
 		askSlots(x, &slots)
@@ -184,7 +184,7 @@ func askSlots(x *exchange, to *[]signalbox.Slot) {
 }
 
 // Before counts the pending tasks that stand before one in its queue.
-func (g *Ground) Before(ctx context.Context, id string, most int) (n int, pending bool, task *signalbox.Task, err error) {
+func (g *Backend) Before(ctx context.Context, id string, most int) (n int, pending bool, task *signalbox.Task, err error) {
 	if task, err = g.Task(ctx, id); err != nil || task == nil || task.State != signalbox.Pending {
 		return 0, false, task, err
 	}
@@ -196,16 +196,16 @@ func (g *Ground) Before(ctx context.Context, id string, most int) (n int, pendin
 }
 
 // Time is the time by the server's clock.
-func (g *Ground) Time(ctx context.Context) (at time.Time, err error) {
+func (g *Backend) Time(ctx context.Context) (at time.Time, err error) {
 	err = g.read(ctx, func(x *exchange) { x.ask(stTime, func(r row) error { at = r.time(0); return nil }) })
 	return at, err
 }
 
 // Doc returns a doc.
-func (g *Ground) Doc(ctx context.Context, k batch.DocKey) (doc *batch.Doc, err error) {
-	w := batch.Want{Docs: []batch.DocKey{k}}
+func (g *Backend) Doc(ctx context.Context, k verbs.DocKey) (doc *verbs.Doc, err error) {
+	w := verbs.Want{Docs: []verbs.DocKey{k}}
 	err = g.read(ctx, func(x *exchange) {
-		l := &batch.Loaded{}
+		l := &verbs.Loaded{}
 		loadDocs(x, &w, l)
 		x.then(func() { doc = l.Docs[0] })
 	})
@@ -213,7 +213,7 @@ func (g *Ground) Doc(ctx context.Context, k batch.DocKey) (doc *batch.Doc, err e
 }
 
 // Docs lists docs of a kind.
-func (g *Ground) Docs(ctx context.Context, p batch.Page) (docs []batch.Doc, err error) {
+func (g *Backend) Docs(ctx context.Context, p verbs.Page) (docs []verbs.Doc, err error) {
 	err = g.read(ctx, func(x *exchange) {
 		docs = nil
 		askPage(x, &p, &docs)

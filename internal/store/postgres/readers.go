@@ -9,12 +9,12 @@ import (
 // readers are the connections that read. They are made when they are first
 // needed, and again after they broke.
 type readers struct {
-	ground *Ground
-	idle   chan *session // nil: one that may be made
+	backend *Backend
+	idle    chan *session // nil: one that may be made
 }
 
-func (r *readers) init(g *Ground) {
-	r.ground, r.idle = g, make(chan *session, g.params.conns)
+func (r *readers) init(g *Backend) {
+	r.backend, r.idle = g, make(chan *session, g.params.conns)
 	for range cap(r.idle) {
 		r.idle <- nil
 	}
@@ -23,7 +23,7 @@ func (r *readers) init(g *Ground) {
 // read runs an exchange that ask fills. It is one transaction, which sees one
 // moment. One that fails because the connection broke is done once more: the
 // server may have been restarted since the last one.
-func (g *Ground) read(ctx context.Context, ask func(x *exchange)) error {
+func (g *Backend) read(ctx context.Context, ask func(x *exchange)) error {
 	s, err := g.readers.get(ctx)
 	if err != nil {
 		return err

@@ -111,7 +111,7 @@ func serveOld(c net.Conn, version string) {
 	}
 }
 
-func dialTest(t *testing.T, g *Ground) *pgconn.PgConn {
+func dialTest(t *testing.T, g *Backend) *pgconn.PgConn {
 	t.Helper()
 	conn, err := g.params.dial(t.Context(), nil)
 	if err != nil {

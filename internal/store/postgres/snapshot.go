@@ -6,18 +6,18 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // Counts returns how many tasks wait and run.
-func (g *Ground) Counts(ctx context.Context) (c store.Counts, err error) {
+func (g *Backend) Counts(ctx context.Context) (c store.Counts, err error) {
 	err = g.read(ctx, func(x *exchange) { askCounts(x, &c) })
 	return c, err
 }
 
 // Lengths returns how many tasks wait in each of these queues.
-func (g *Ground) Lengths(ctx context.Context, queues []string) (n []int, err error) {
+func (g *Backend) Lengths(ctx context.Context, queues []string) (n []int, err error) {
 	err = g.read(ctx, func(x *exchange) {
 		n = make([]int, len(queues))
 		x.ask(stQueueCounts, func(r row) error { n[r.at()] = int(r.int(1)); return nil }, texts(queues))
@@ -45,14 +45,14 @@ func askCounts(x *exchange, c *store.Counts) {
 var flying = map[int64]signalbox.State{2: signalbox.Dispatching, 3: signalbox.Working, 4: signalbox.Cancelling}
 
 // Snapshot returns what waits and runs at one moment.
-func (g *Ground) Snapshot(ctx context.Context, heads int) (s store.Snapshot, pauses []batch.Doc, err error) {
+func (g *Backend) Snapshot(ctx context.Context, heads int) (s store.Snapshot, pauses []verbs.Doc, err error) {
 	err = g.read(ctx, func(x *exchange) {
 		s, pauses = store.Snapshot{Heads: map[string][]signalbox.Task{}}, nil
 		x.ask(stMeta, func(r row) error { s.Entry = r.int(5); return nil }, text(""))
 		askCounts(x, &s.Counts)
 		x.ask(stInFlight, list(&s.InFlight))
 		askSlots(x, &s.Slots)
-		askPage(x, &batch.Page{Kind: batch.KindPause}, &pauses)
+		askPage(x, &verbs.Page{Kind: verbs.KindPause}, &pauses)
 		if heads > 0 {
 			x.ask(stHeadsAll, func(r row) error {
 				t, err := taskOf(r[1])
@@ -67,7 +67,7 @@ func (g *Ground) Snapshot(ctx context.Context, heads int) (s store.Snapshot, pau
 var errJournal = signalbox.Errorf(signalbox.CodeStoreCorrupt, "a row of the journal cannot be read: it is damaged, or was changed by another program")
 
 // Entries returns journal entries with a Seq above after, oldest first.
-func (g *Ground) Entries(ctx context.Context, after int64, limit int) (list []batch.Entry, err error) {
+func (g *Backend) Entries(ctx context.Context, after int64, limit int) (list []verbs.Entry, err error) {
 	err = g.read(ctx, func(x *exchange) {
 		list = nil
 		x.ask(stJournal, func(r row) error {
@@ -81,7 +81,7 @@ func (g *Ground) Entries(ctx context.Context, after int64, limit int) (list []ba
 			writer, cut := r.text(1), r.int(3)
 			for _, e := range entries {
 				if e.Seq > max(after, cut) && len(list) < limit {
-					list = append(list, batch.Entry{Entry: e, Writer: writer})
+					list = append(list, verbs.Entry{Entry: e, Writer: writer})
 				}
 			}
 			return nil
@@ -91,7 +91,7 @@ func (g *Ground) Entries(ctx context.Context, after int64, limit int) (list []ba
 }
 
 // EntryRange returns the oldest and newest Seq that Entries can return.
-func (g *Ground) EntryRange(ctx context.Context) (oldest, newest int64, err error) {
+func (g *Backend) EntryRange(ctx context.Context) (oldest, newest int64, err error) {
 	err = g.read(ctx, func(x *exchange) {
 		x.ask(stJournalRange, func(r row) error {
 			oldest, newest = max(r.int(0), r.int(2)+1), r.int(1)

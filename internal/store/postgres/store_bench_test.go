@@ -9,18 +9,18 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/postgres"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
 func benchStore(b *testing.B) store.Store {
 	b.Helper()
-	ground, err := postgres.Open(context.Background(), postgres.Options{URL: testserver.Postgres(b)})
+	backend, err := postgres.Open(context.Background(), postgres.Options{URL: testserver.Postgres(b)})
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := batch.New(context.Background(), ground, batch.Options{})
+	s, err := verbs.New(context.Background(), backend, verbs.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

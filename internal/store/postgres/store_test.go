@@ -9,20 +9,20 @@ import (
 	"testing"
 
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/postgres"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
 // open opens a store.
 func open(t *testing.T, url string) store.Store {
 	t.Helper()
-	ground, err := postgres.Open(context.Background(), postgres.Options{URL: url})
+	backend, err := postgres.Open(context.Background(), postgres.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := batch.New(context.Background(), ground, batch.Options{})
+	s, err := verbs.New(context.Background(), backend, verbs.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

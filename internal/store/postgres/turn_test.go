@@ -3,7 +3,7 @@ package postgres
 import (
 	"testing"
 
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -18,7 +18,7 @@ func TestWhoWaitsForTheLockHoldsBackNoVacuum(t *testing.T) {
 	one.lock()
 	got := make(chan error, 1)
 	go func() {
-		_, err := two.Lock(t.Context(), &batch.Want{Writer: "two"})
+		_, err := two.Lock(t.Context(), &verbs.Want{Writer: "two"})
 		got <- err
 	}()
 	conn, err := one.params.dial(t.Context(), nil)

@@ -19,7 +19,7 @@ const stuck = `SELECT count(*) FILTER (WHERE pg_terminate_backend(a.pid, 2000)) 
 
 // unblock ends what stands still with the store's lock, after err said that
 // the lock could not be had in time. It reports whether that may be had now.
-func (g *Ground) unblock(ctx context.Context, err error) bool {
+func (g *Backend) unblock(ctx context.Context, err error) bool {
 	if refused, said := isServer(err); !said || refused.Code != codeLockTimeout {
 		return false
 	}

@@ -6,19 +6,19 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/chaos"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// impatient opens a ground that waits for the lock for a short time only.
-func impatient(t *testing.T, address string) *Ground {
+// impatient opens a backend that waits for the lock for a short time only.
+func impatient(t *testing.T, address string) *Backend {
 	t.Helper()
 	g, err := Open(t.Context(), Options{URL: address, limit: timeouts{idleTimeout, 700 * time.Millisecond, 300 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	return g.(*Ground)
+	return g.(*Backend)
 }
 
 // A process stands still, or is cut off, in the middle of sending a commit: the
@@ -40,20 +40,20 @@ func TestIncidentProcessThatStopsInMidCommitLosesTheLock(t *testing.T) {
 		<-happened
 		stoodStill(t, two)
 		began := time.Now()
-		if err := take(two); err != nil && !errors.Is(err, batch.ErrMoved) {
+		if err := take(two); err != nil && !errors.Is(err, verbs.ErrMoved) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		if took := time.Since(began); took < 500*time.Millisecond {
 			t.Errorf("%s: after %s: nothing was in the way", what, took)
 		}
 		two.Unlock(t.Context())
-		if err := <-stuck; !errors.Is(err, batch.ErrUnknown) {
+		if err := <-stuck; !errors.Is(err, verbs.ErrUnknown) {
 			t.Errorf("%s: the one that stood still got %v, want ErrUnknown", what, err)
 		}
-		if stored, err := one.Committed(t.Context(), "one", d.Number); err != nil || stored || known(t, two.Ground, lost[0].ID) {
+		if stored, err := one.Committed(t.Context(), "one", d.Number); err != nil || stored || known(t, two.Backend, lost[0].ID) {
 			t.Errorf("%s: its commit is stored: %t (%v)", what, stored, err)
 		}
-		two.load(batch.Want{})
+		two.load(verbs.Want{})
 		d = two.delta()
 		two.submit(d, 1)
 		two.commit(d)
@@ -97,7 +97,7 @@ func TestOthersKeepTheLock(t *testing.T) {
 		if name == "signalbox" {
 			p.params.limit.still = time.Minute
 		}
-		if _, err := p.Lock(t.Context(), &batch.Want{Writer: "one"}); err == nil {
+		if _, err := p.Lock(t.Context(), &verbs.Want{Writer: "one"}); err == nil {
 			t.Errorf("%s lost the lock", what)
 		}
 		if _, err := conn.Exec(t.Context(), "ROLLBACK").ReadAll(); err != nil {

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // writer is the one connection that writes. Its methods are called from one
 // goroutine.
 type writer struct {
-	ground  *Ground
+	backend *Backend
 	session *session
 	locked  bool
 	moment  int64     // as this process wrote or read it last
@@ -25,7 +25,7 @@ func (w *writer) ready(ctx context.Context) (*session, error) {
 		return w.session, nil
 	}
 	w.locked = false
-	s, err := w.ground.session(ctx, w.ground.params.limits(false))
+	s, err := w.backend.session(ctx, w.backend.params.limits(false))
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (w *writer) drop() {
 
 // see notes the moment that was read. One that we did not write says that
 // someone else does.
-func (w *writer) see(l *batch.Loaded) {
+func (w *writer) see(l *verbs.Loaded) {
 	if w.moment != 0 && l.Moment != w.moment {
 		w.others = time.Now()
 	}
@@ -60,7 +60,7 @@ func (w *writer) see(l *batch.Loaded) {
 
 // Lock takes the lock of the row that every batch writes, and loads behind it.
 // The server ends a session that holds it and says nothing for some seconds.
-func (g *Ground) Lock(ctx context.Context, w *batch.Want) (*batch.Loaded, error) {
+func (g *Backend) Lock(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
 	l, err := g.lock(ctx, w)
 	if err != nil && g.unblock(ctx, err) {
 		l, err = g.lock(ctx, w)
@@ -71,7 +71,7 @@ func (g *Ground) Lock(ctx context.Context, w *batch.Want) (*batch.Loaded, error)
 	return l, nil
 }
 
-func (g *Ground) lock(ctx context.Context, w *batch.Want) (*batch.Loaded, error) {
+func (g *Backend) lock(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
 	s, err := g.writer.ready(ctx)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (g *Ground) lock(ctx context.Context, w *batch.Want) (*batch.Loaded, error)
 }
 
 // Unlock gives the lock back.
-func (g *Ground) Unlock(context.Context) {
+func (g *Backend) Unlock(context.Context) {
 	if g.writer.locked {
 		g.writer.drop()
 	}
@@ -101,7 +101,7 @@ func (g *Ground) Unlock(context.Context) {
 // would have to write: so it waits for a batch that is under way, it makes sure
 // that one which has not begun never will, and what it has read is as durable
 // as what it wrote.
-func (g *Ground) Committed(ctx context.Context, writer string, number int64) (bool, error) {
+func (g *Backend) Committed(ctx context.Context, writer string, number int64) (bool, error) {
 	g.writer.session.close(ctx)
 	yes, err := g.committed(ctx, writer, number)
 	if err != nil && g.unblock(ctx, err) {
@@ -113,7 +113,7 @@ func (g *Ground) Committed(ctx context.Context, writer string, number int64) (bo
 	return yes, nil
 }
 
-func (g *Ground) committed(ctx context.Context, writer string, number int64) (bool, error) {
+func (g *Backend) committed(ctx context.Context, writer string, number int64) (bool, error) {
 	s, err := g.writer.ready(ctx)
 	if err != nil {
 		return false, err

@@ -13,7 +13,7 @@ import (
 
 // inspect looks whether the server can keep a store, and what it promises. All
 // is asked on one connection, to the node that has the keys.
-func (g *ground) inspect(ctx context.Context) error {
+func (g *backend) inspect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	return g.clients.Load().writer.Dedicated(func(d rueidis.DedicatedClient) error {
@@ -52,7 +52,7 @@ func informed(text string) map[string]string {
 }
 
 // suits refuses a server that cannot keep a store.
-func (g *ground) suits(said map[string]string) error {
+func (g *backend) suits(said map[string]string) error {
 	major, _, _ := strings.Cut(said["redis_version"], ".")
 	version, _ := strconv.Atoi(major)
 	policy := said["maxmemory_policy"]
@@ -71,7 +71,7 @@ func (g *ground) suits(said map[string]string) error {
 
 // allowed tries all that the scripts do, on keys that it removes again, so that
 // a missing right shows now and not in the middle of a batch.
-func (g *ground) allowed(ctx context.Context) error {
+func (g *backend) allowed(ctx context.Context) error {
 	for _, script := range []struct {
 		lua  *rueidis.Lua
 		args []string
@@ -89,7 +89,7 @@ func (g *ground) allowed(ctx context.Context) error {
 }
 
 // grade says what the server promises, in Info and aloud.
-func (g *ground) grade(ctx context.Context, d rueidis.DedicatedClient, said map[string]string) {
+func (g *backend) grade(ctx context.Context, d rueidis.DedicatedClient, said map[string]string) {
 	fsync, saves, checked := "", "", true
 	config, err := d.Do(ctx, d.B().ConfigGet().Parameter("appendfsync", "save").Build()).AsStrMap()
 	if err != nil {

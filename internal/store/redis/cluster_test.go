@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -49,7 +49,7 @@ func TestClusterTakesAStore(t *testing.T) {
 	})
 	for _, prefix := range []string{"a", "b", "c", "d"} {
 		left, right := open(t, one.URL()+"?prefix="+prefix), open(t, two.URL()+"?prefix="+prefix)
-		if err := left.Commit(context.Background(), batchOf("w", 1, batch.Counters{}, submitted(1))); err != nil {
+		if err := left.Commit(context.Background(), batchOf("w", 1, verbs.Counters{}, submitted(1))); err != nil {
 			t.Fatal(err)
 		}
 		if found, err := right.Task(context.Background(), submitted(1).ID); err != nil || found == nil {

@@ -6,17 +6,17 @@ import (
 	"strconv"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // Commit writes a batch in one step of the server. Its commands are joined: one
 // ZADD puts all new members into an index. So what a batch costs the server
 // grows with its rows, and hardly with the number of its verbs.
-func (g *ground) Commit(ctx context.Context, d *batch.Delta) error {
+func (g *backend) Commit(ctx context.Context, d *verbs.Delta) error {
 	g.wrote(d.Writer)
 	script := commitScript
-	if slices.ContainsFunc(d.Tasks, func(t batch.TaskChange) bool { return t.Before == nil }) {
+	if slices.ContainsFunc(d.Tasks, func(t verbs.TaskChange) bool { return t.Before == nil }) {
 		script = submitScript
 	}
 	answer, err := g.commit(ctx, script, g.changes(d))
@@ -27,9 +27,9 @@ func (g *ground) Commit(ctx context.Context, d *batch.Delta) error {
 	case "OK":
 		return nil
 	case "MOVED":
-		return batch.ErrMoved
+		return verbs.ErrMoved
 	case "TAKEN":
-		return batch.ErrTaken
+		return verbs.ErrTaken
 	default:
 		return signalbox.Errorf(signalbox.CodeStoreFailed, "Redis answered a batch with %q: is something else between signalbox and the server?", said)
 	}
@@ -59,7 +59,7 @@ type changes struct {
 	named    map[string]int
 }
 
-func (g *ground) changes(d *batch.Delta) []string {
+func (g *backend) changes(d *verbs.Delta) []string {
 	c := changes{
 		prefix: g.prefix, commands: make(map[[2]string]*command, 32), ids: make([]string, 0, 2*len(d.Tasks)),
 		states: map[signalbox.State]int{}, named: map[string]int{},
@@ -75,7 +75,7 @@ func (g *ground) changes(d *batch.Delta) []string {
 	c.journal(d)
 	if d.Log != nil {
 		c.add("RPUSH", "logs", string(d.Log))
-		c.add("LTRIM", "logs", "-"+strconv.Itoa(batch.LogsKept), "-1")
+		c.add("LTRIM", "logs", "-"+strconv.Itoa(verbs.LogsKept), "-1")
 	}
 	args := []string{d.Writer, decimal(d.Number), decimal(d.From.Moment), decimal(d.To.Moment), rest(&d.To, d.InUse), g.info.ID, g.listeners()}
 	args = append(append(args, strconv.Itoa(len(c.ids))), c.ids...)
@@ -87,7 +87,7 @@ func (g *ground) changes(d *batch.Delta) []string {
 }
 
 // listeners is how many hear the signs who need not: this process.
-func (g *ground) listeners() string {
+func (g *backend) listeners() string {
 	if g.listens.Load() {
 		return "1"
 	}
@@ -117,7 +117,7 @@ func (k *command) appendTo(args []string) []string {
 	return args
 }
 
-func (c *changes) task(t *batch.TaskChange) {
+func (c *changes) task(t *verbs.TaskChange) {
 	any := t.After
 	if any == nil {
 		any = t.Before
@@ -197,7 +197,7 @@ func (c *changes) tally(t *signalbox.Task, by int) {
 	}
 }
 
-func (c *changes) large(d *batch.Delta) {
+func (c *changes) large(d *verbs.Delta) {
 	for i := range d.Requests {
 		r := &d.Requests[i]
 		seq := c.number(r.Seq)
@@ -211,7 +211,7 @@ func (c *changes) large(d *batch.Delta) {
 	}
 }
 
-func (c *changes) slots(list []batch.SlotChange) {
+func (c *changes) slots(list []verbs.SlotChange) {
 	for i := range list {
 		s := &list[i]
 		name := c.slotName(s.Agent, s.Slot)
@@ -227,7 +227,7 @@ func (c *changes) slots(list []batch.SlotChange) {
 	}
 }
 
-func (c *changes) docs(list []batch.Doc) {
+func (c *changes) docs(list []verbs.Doc) {
 	for i := range list {
 		d := &list[i]
 		row := ""
@@ -238,7 +238,7 @@ func (c *changes) docs(list []batch.Doc) {
 	}
 }
 
-func (c *changes) counts(d *batch.Delta) {
+func (c *changes) counts(d *verbs.Delta) {
 	for _, q := range d.Queues {
 		if q.Waiting == 0 {
 			c.add("HDEL", "queues", q.Queue)
@@ -268,7 +268,7 @@ func (c *changes) counts(d *batch.Delta) {
 // journal writes the entries of the batch as one record, or several where
 // their numbers have a gap. A record is named for its last entry, so that those
 // with entries above a number are those whose names are.
-func (c *changes) journal(d *batch.Delta) {
+func (c *changes) journal(d *verbs.Delta) {
 	for list := d.Entries; len(list) > 0; {
 		n := 1
 		for n < len(list) && list[n].Seq == list[n-1].Seq+1 {

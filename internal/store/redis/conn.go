@@ -8,7 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // clients are the connections. Reads of all goroutines share a few, on which
@@ -21,8 +21,8 @@ type clients struct {
 // side says which of the clients is meant.
 type side func(c *clients) rueidis.Client
 
-func (g *ground) reader(c *clients) rueidis.Client { return c.reader }
-func (g *ground) writer(c *clients) rueidis.Client { return c.writer }
+func (g *backend) reader(c *clients) rueidis.Client { return c.reader }
+func (g *backend) writer(c *clients) rueidis.Client { return c.writer }
 
 func (c *clients) close() {
 	c.reader.Close()
@@ -54,7 +54,7 @@ const (
 
 // run runs a script that may be sent twice, and does so while the server comes
 // back.
-func (g *ground) run(ctx context.Context, by side, script *rueidis.Lua, args []string) (rueidis.RedisMessage, error) {
+func (g *backend) run(ctx context.Context, by side, script *rueidis.Lua, args []string) (rueidis.RedisMessage, error) {
 	for try := 0; ; try++ {
 		c := g.clients.Load()
 		m, err := g.once(ctx, by(c), script, args)
@@ -67,7 +67,7 @@ func (g *ground) run(ctx context.Context, by side, script *rueidis.Lua, args []s
 	}
 }
 
-func (g *ground) once(ctx context.Context, c rueidis.Client, script *rueidis.Lua, args []string) (rueidis.RedisMessage, error) {
+func (g *backend) once(ctx context.Context, c rueidis.Client, script *rueidis.Lua, args []string) (rueidis.RedisMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	return script.Exec(ctx, c, []string{g.prefix}, args).ToMessage()
@@ -75,7 +75,7 @@ func (g *ground) once(ctx context.Context, c rueidis.Client, script *rueidis.Lua
 
 // commit runs a script that writes a batch. It is sent again only where the
 // server said that it was not run, or was never reached.
-func (g *ground) commit(ctx context.Context, script *rueidis.Lua, args []string) (rueidis.RedisMessage, error) {
+func (g *backend) commit(ctx context.Context, script *rueidis.Lua, args []string) (rueidis.RedisMessage, error) {
 	for try := 0; ; try++ {
 		c := g.clients.Load()
 		m, err := g.once(ctx, c.writer, script, args)
@@ -83,7 +83,7 @@ func (g *ground) commit(ctx context.Context, script *rueidis.Lua, args []string)
 		case err == nil:
 			return m, nil
 		case !unsent(err):
-			return m, errors.Join(batch.ErrUnknown, g.trouble(ctx, err))
+			return m, errors.Join(verbs.ErrUnknown, g.trouble(ctx, err))
 		case !g.again(ctx, c, err, try):
 			return m, g.trouble(ctx, err)
 		}
@@ -93,7 +93,7 @@ func (g *ground) commit(ctx context.Context, script *rueidis.Lua, args []string)
 // again reports whether an exchange is worth another try at once: connections
 // that were idle broke when the server started again, or another server has
 // taken its place. Who asks decides whether to wait for longer.
-func (g *ground) again(ctx context.Context, c *clients, err error, try int) bool {
+func (g *backend) again(ctx context.Context, c *clients, err error, try int) bool {
 	const tries, first = 3, 10 * time.Millisecond
 	if try >= tries || ctx.Err() != nil || g.closing.Err() != nil || !passing(err) || errors.Is(err, context.DeadlineExceeded) {
 		return false
@@ -115,7 +115,7 @@ func (g *ground) again(ctx context.Context, c *clients, err error, try int) bool
 
 // reconnect looks for the server anew: the one that we are connected with has
 // become a replica, and its name may lead to another one now.
-func (g *ground) reconnect(old *clients) {
+func (g *backend) reconnect(old *clients) {
 	g.dialing.Lock()
 	defer g.dialing.Unlock()
 	if g.closing.Err() != nil || g.clients.Load() != old {
@@ -132,14 +132,14 @@ func (g *ground) reconnect(old *clients) {
 }
 
 // wrote keeps the name of the process, by which its own signs are known.
-func (g *ground) wrote(writer string) {
+func (g *backend) wrote(writer string) {
 	if known := g.name.Load(); known == nil || *known != writer {
 		g.name.Store(&writer)
 	}
 }
 
 // Close lets go of the server.
-func (g *ground) Close() error {
+func (g *backend) Close() error {
 	g.stop()
 	g.dialing.Lock()
 	defer g.dialing.Unlock()
@@ -151,7 +151,7 @@ func (g *ground) Close() error {
 }
 
 // Time is the time by the server's clock.
-func (g *ground) Time(ctx context.Context) (now time.Time, err error) {
+func (g *backend) Time(ctx context.Context) (now time.Time, err error) {
 	var q questions
 	q.ask(func(m rueidis.RedisMessage) error {
 		list, err := texts(m)
@@ -165,10 +165,10 @@ func (g *ground) Time(ctx context.Context) (now time.Time, err error) {
 }
 
 // Info says what the server was when it was opened.
-func (g *ground) Info() store.Info { return g.info }
+func (g *backend) Info() store.Info { return g.info }
 
 // Changed gets a sign when another process has committed.
-func (g *ground) Changed() <-chan struct{} { return g.changed }
+func (g *backend) Changed() <-chan struct{} { return g.changed }
 
 // sign is a channel on which any number of signs are one.
 func sign(to chan struct{}) {

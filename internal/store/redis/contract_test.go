@@ -12,21 +12,21 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/redis"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
-// newStore opens a store over a ground; who asks closes it.
-func newStore(t testing.TB, url string) *batch.Store {
+// newStore opens a store over a backend; who asks closes it.
+func newStore(t testing.TB, url string) *verbs.Store {
 	t.Helper()
 	g, err := redis.Open(context.Background(), redis.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := batch.New(context.Background(), g, batch.Options{})
+	s, err := verbs.New(context.Background(), g, verbs.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package redis keeps a store in Redis 7 or newer, or Valkey: a batch.Ground.
+// Package redis keeps a store in Redis 7 or newer, or Valkey: a batch.Backend.
 //
 // All keys begin with {prefix}: and so stand on one node of a cluster. A text
 // before a colon in this list is followed by a name:

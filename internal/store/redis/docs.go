@@ -6,28 +6,28 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // Doc returns a doc, nil if there is none.
-func (g *ground) Doc(ctx context.Context, k batch.DocKey) (d *batch.Doc, err error) {
+func (g *backend) Doc(ctx context.Context, k verbs.DocKey) (d *verbs.Doc, err error) {
 	var q questions
 	q.docOf(k, &d)
 	return d, g.answers(ctx, g.reader, &q)
 }
 
 // Docs lists a page of a kind.
-func (g *ground) Docs(ctx context.Context, p batch.Page) (list []batch.Doc, err error) {
+func (g *backend) Docs(ctx context.Context, p verbs.Page) (list []verbs.Doc, err error) {
 	var q questions
 	q.page(&p, &list)
 	return list, g.answers(ctx, g.reader, &q)
 }
 
-func (q *questions) docOf(k batch.DocKey, to **batch.Doc) {
-	q.ask(eachRow(k.Kind, func(d batch.Doc) { *to = &d }), "get", "docs:"+k.Kind, k.ID)
+func (q *questions) docOf(k verbs.DocKey, to **verbs.Doc) {
+	q.ask(eachRow(k.Kind, func(d verbs.Doc) { *to = &d }), "get", "docs:"+k.Kind, k.ID)
 }
 
-func (q *questions) page(p *batch.Page, to *[]batch.Doc) {
+func (q *questions) page(p *verbs.Page, to *[]verbs.Doc) {
 	index, from := "docs.id:", "1"
 	if p.BySort {
 		index, from = "docs.sort:", "9"
@@ -46,19 +46,19 @@ func (q *questions) page(p *batch.Page, to *[]batch.Doc) {
 	if p.Limit > 0 {
 		limit = strconv.Itoa(p.Limit)
 	}
-	q.ask(eachRow(p.Kind, func(d batch.Doc) { *to = append(*to, d) }),
+	q.ask(eachRow(p.Kind, func(d verbs.Doc) { *to = append(*to, d) }),
 		"of", "docs:"+p.Kind, from, command, index+p.Kind, first, last, "LIMIT", "0", limit)
 }
 
 // eachRow reads rows of docs of a kind; those that are not there are left out.
-func eachRow(kind string, read func(d batch.Doc)) func(m rueidis.RedisMessage) error {
+func eachRow(kind string, read func(d verbs.Doc)) func(m rueidis.RedisMessage) error {
 	return func(m rueidis.RedisMessage) error {
 		rows, err := texts(m)
 		for i := 0; err == nil && i < len(rows); i++ {
 			if rows[i] == "" {
 				continue
 			}
-			var d batch.Doc
+			var d verbs.Doc
 			if d, err = readDoc(kind, rows[i]); err == nil {
 				read(d)
 			}

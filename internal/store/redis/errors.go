@@ -37,7 +37,7 @@ var cures = []struct {
 
 // trouble makes an error for people of one of the client's. Its code says
 // whether another try may do better: CodeUnavailable, or CodeStoreFailed.
-func (g *ground) trouble(ctx context.Context, err error) error {
+func (g *backend) trouble(ctx context.Context, err error) error {
 	code, message := signalbox.CodeStoreFailed, explain(g.address, err)
 	switch why := ctx.Err(); {
 	case errors.Is(why, context.Canceled):
@@ -96,7 +96,7 @@ func unreachable(address string, err error) string {
 }
 
 // unopened is explain for the first connection, where the URL may be to blame.
-func (g *ground) unopened(err error) error {
+func (g *backend) unopened(err error) error {
 	message := explain(g.address, err)
 	if _, said := rueidis.IsRedisErr(err); !said && !unsent(err) {
 		if g.option.TLSConfig != nil {

@@ -16,14 +16,14 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/chaos"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
 // counters reads where a store stands, and the number of the writer's batch.
-func counters(t testing.TB, g batch.Ground, writer string) (batch.Counters, int64) {
+func counters(t testing.TB, g verbs.Backend, writer string) (verbs.Counters, int64) {
 	t.Helper()
-	l, err := g.Load(context.Background(), &batch.Want{Writer: writer})
+	l, err := g.Load(context.Background(), &verbs.Want{Writer: writer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func counters(t testing.TB, g batch.Ground, writer string) (batch.Counters, int6
 func TestBatchThatCameTwiceIsOne(t *testing.T) {
 	ctx := context.Background()
 	g := open(t, testserver.Redis(t))
-	d := batchOf("w", 1, batch.Counters{}, submitted(1))
+	d := batchOf("w", 1, verbs.Counters{}, submitted(1))
 	for range 2 {
 		if err := g.Commit(ctx, d); err != nil {
 			t.Fatal(err)
@@ -48,10 +48,10 @@ func TestBatchOfAnOlderMomentIsRefused(t *testing.T) {
 	ctx := context.Background()
 	url := testserver.Redis(t)
 	one, two := open(t, url), open(t, url)
-	if err := one.Commit(ctx, batchOf("one", 1, batch.Counters{}, submitted(1))); err != nil {
+	if err := one.Commit(ctx, batchOf("one", 1, verbs.Counters{}, submitted(1))); err != nil {
 		t.Fatal(err)
 	}
-	if err := two.Commit(ctx, batchOf("two", 1, batch.Counters{}, submitted(2))); !errors.Is(err, batch.ErrMoved) {
+	if err := two.Commit(ctx, batchOf("two", 1, verbs.Counters{}, submitted(2))); !errors.Is(err, verbs.ErrMoved) {
 		t.Fatalf("got %v", err)
 	}
 	if found, err := two.Task(ctx, submitted(2).ID); err != nil || found != nil {
@@ -65,7 +65,7 @@ func TestIdOrKeyThatIsTakenIsRefused(t *testing.T) {
 	g := open(t, testserver.Redis(t))
 	first := submitted(1)
 	first.IdempotencyKey = "key"
-	d := batchOf("w", 1, batch.Counters{}, first)
+	d := batchOf("w", 1, verbs.Counters{}, first)
 	if err := g.Commit(ctx, d); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestIdOrKeyThatIsTakenIsRefused(t *testing.T) {
 	sameID := submitted(3)
 	sameID.ID = first.ID
 	for _, task := range []*signalbox.Task{sameKey, sameID} {
-		if err := g.Commit(ctx, batchOf("w", 2, d.To, submitted(9), task)); !errors.Is(err, batch.ErrTaken) {
+		if err := g.Commit(ctx, batchOf("w", 2, d.To, submitted(9), task)); !errors.Is(err, verbs.ErrTaken) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -92,7 +92,7 @@ func TestLargeBatchIsOneStep(t *testing.T) {
 	ctx := context.Background()
 	g := open(t, testserver.Redis(t))
 	old := submitted(1)
-	first := batchOf("w", 1, batch.Counters{}, old)
+	first := batchOf("w", 1, verbs.Counters{}, old)
 	if err := g.Commit(ctx, first); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestLargeBatchIsOneStep(t *testing.T) {
 	}
 	same := submitted(last + 1)
 	same.ID = old.ID
-	if err := g.Commit(ctx, batchOf("w", 2, first.To, append(slices.Clone(list), same)...)); !errors.Is(err, batch.ErrTaken) {
+	if err := g.Commit(ctx, batchOf("w", 2, first.To, append(slices.Clone(list), same)...)); !errors.Is(err, verbs.ErrTaken) {
 		t.Fatalf("got %v", err)
 	}
 	if err := g.Commit(ctx, batchOf("w", 2, first.To, list...)); err != nil {
@@ -117,7 +117,7 @@ func TestLargeBatchIsOneStep(t *testing.T) {
 	}
 	again := submitted(last + 1)
 	again.IdempotencyKey = fmt.Sprint("key ", last)
-	if c, _ := counters(t, g, "w"); !errors.Is(g.Commit(ctx, batchOf("w", 3, c, again)), batch.ErrTaken) {
+	if c, _ := counters(t, g, "w"); !errors.Is(g.Commit(ctx, batchOf("w", 3, c, again)), verbs.ErrTaken) {
 		t.Error("the last key is not known")
 	}
 }
@@ -132,13 +132,13 @@ func TestIncidentLostAnswerIsAsked(t *testing.T) {
 			s := testserver.NewRedis(t, testserver.RedisOptions{})
 			p := chaos.New(t, s.Addr(), chaos.Options{})
 			g := open(t, "redis://"+p.Addr)
-			first := batchOf("w", 1, batch.Counters{}, submitted(1))
+			first := batchOf("w", 1, verbs.Counters{}, submitted(1))
 			if err := g.Commit(ctx, first); err != nil {
 				t.Fatal(err)
 			}
 			second := batchOf("w", 2, first.To, submitted(2))
 			sent := cutAt(p, submitted(2).ID, arrives)
-			if err := g.Commit(ctx, second); !errors.Is(err, batch.ErrUnknown) {
+			if err := g.Commit(ctx, second); !errors.Is(err, verbs.ErrUnknown) {
 				t.Fatalf("got %v, want that the outcome is unknown", err)
 			}
 			stored, err := g.Committed(ctx, "w", 2)
@@ -225,9 +225,9 @@ func TestIncidentServerKilledUnderLoad(t *testing.T) {
 }
 
 // write commits one task after the other, and asks where it must.
-func write(ctx context.Context, g batch.Ground, written *atomic.Int64, acked chan<- int64, most int64) error {
+func write(ctx context.Context, g verbs.Backend, written *atomic.Int64, acked chan<- int64, most int64) error {
 	late := time.Now().Add(time.Minute)
-	var at batch.Counters
+	var at verbs.Counters
 	for number := int64(1); written.Load() < most; {
 		if time.Now().After(late) {
 			return fmt.Errorf("it took too long: %d were written", written.Load())
@@ -235,7 +235,7 @@ func write(ctx context.Context, g batch.Ground, written *atomic.Int64, acked cha
 		d := batchOf("w", number, at, submitted(int(at.Seq+1)))
 		err := g.Commit(ctx, d)
 		stored := err == nil
-		for errors.Is(err, batch.ErrUnknown) {
+		for errors.Is(err, verbs.ErrUnknown) {
 			var why error
 			if stored, why = g.Committed(ctx, "w", number); why == nil {
 				break
@@ -250,7 +250,7 @@ func write(ctx context.Context, g batch.Ground, written *atomic.Int64, acked cha
 			number, at = number+1, d.To
 			continue
 		}
-		if l, err := g.Load(ctx, &batch.Want{Writer: "w"}); err == nil {
+		if l, err := g.Load(ctx, &verbs.Want{Writer: "w"}); err == nil {
 			at = l.Counters
 		}
 	}
@@ -263,14 +263,14 @@ func TestFullMemoryTakesNoNewTasks(t *testing.T) {
 	ctx := context.Background()
 	s := testserver.NewRedis(t, testserver.RedisOptions{})
 	g := open(t, s.URL())
-	first := batchOf("w", 1, batch.Counters{}, submitted(1))
+	first := batchOf("w", 1, verbs.Counters{}, submitted(1))
 	if err := g.Commit(ctx, first); err != nil {
 		t.Fatal(err)
 	}
 	command(t, s, "CONFIG", "SET", "maxmemory", "1mb")
 	second := batchOf("w", 2, first.To, submitted(2))
 	err := g.Commit(ctx, second)
-	if signalbox.CodeOf(err) != signalbox.CodeStoreFull || errors.Is(err, batch.ErrUnknown) || !strings.Contains(err.Error(), "raise maxmemory") {
+	if signalbox.CodeOf(err) != signalbox.CodeStoreFull || errors.Is(err, verbs.ErrUnknown) || !strings.Contains(err.Error(), "raise maxmemory") {
 		t.Fatalf("got %v", err)
 	}
 	if c, n := counters(t, g, "w"); c != first.To || n != 1 {
@@ -279,8 +279,8 @@ func TestFullMemoryTakesNoNewTasks(t *testing.T) {
 	ended := *submitted(1)
 	ended.State, ended.Ready, ended.Rev, ended.Reason, ended.EndedAt = signalbox.Cancelled, false, 2, signalbox.ReasonCancelled, start
 	end := batchOf("w", 2, first.To)
-	end.Tasks = []batch.TaskChange{{Before: submitted(1), After: &ended}}
-	if _, err := g.Lock(ctx, &batch.Want{Writer: "w"}); err != nil {
+	end.Tasks = []verbs.TaskChange{{Before: submitted(1), After: &ended}}
+	if _, err := g.Lock(ctx, &verbs.Want{Writer: "w"}); err != nil {
 		t.Errorf("no turn: %v", err)
 	}
 	if err := g.Commit(ctx, end); err != nil {
@@ -309,8 +309,8 @@ func TestFullDiskIsSaidAndNothingIsWritten(t *testing.T) {
 			t.Fatal("the snapshot did not fail")
 		}
 	}
-	err := g.Commit(ctx, batchOf("w", 1, batch.Counters{}, submitted(1)))
-	if signalbox.CodeOf(err) != signalbox.CodeStoreFailed || errors.Is(err, batch.ErrUnknown) || !strings.Contains(err.Error(), "cannot write its files") {
+	err := g.Commit(ctx, batchOf("w", 1, verbs.Counters{}, submitted(1)))
+	if signalbox.CodeOf(err) != signalbox.CodeStoreFailed || errors.Is(err, verbs.ErrUnknown) || !strings.Contains(err.Error(), "cannot write its files") {
 		t.Fatalf("got %v", err)
 	}
 	if c, _ := counters(t, g, "w"); c.Moment != 0 {
@@ -335,7 +335,7 @@ func TestServerThatBecameAReplica(t *testing.T) {
 	fresh := testserver.NewRedis(t, testserver.RedisOptions{Settings: []string{fmt.Sprint("replicaof 127.0.0.1 ", old.Port)}})
 	name := chaos.New(t, old.Addr(), chaos.Options{})
 	g := open(t, "redis://"+name.Addr)
-	first := batchOf("w", 1, batch.Counters{}, submitted(1))
+	first := batchOf("w", 1, verbs.Counters{}, submitted(1))
 	if err := g.Commit(ctx, first); err != nil {
 		t.Fatal(err)
 	}
@@ -362,8 +362,8 @@ func TestReplicaWithoutAnotherPrimaryIsSaid(t *testing.T) {
 	s := testserver.NewRedis(t, testserver.RedisOptions{})
 	g := open(t, s.URL())
 	command(t, s, "REPLICAOF", "127.0.0.1", "1")
-	err := g.Commit(context.Background(), batchOf("w", 1, batch.Counters{}, submitted(1)))
-	if signalbox.CodeOf(err) != signalbox.CodeUnavailable || errors.Is(err, batch.ErrUnknown) || !strings.Contains(err.Error(), "give the address of the primary") {
+	err := g.Commit(context.Background(), batchOf("w", 1, verbs.Counters{}, submitted(1)))
+	if signalbox.CodeOf(err) != signalbox.CodeUnavailable || errors.Is(err, verbs.ErrUnknown) || !strings.Contains(err.Error(), "give the address of the primary") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -384,7 +384,7 @@ func TestReadsOutliveARestart(t *testing.T) {
 	ctx := context.Background()
 	s := testserver.NewRedis(t, testserver.RedisOptions{})
 	g := open(t, s.URL())
-	if err := g.Commit(ctx, batchOf("w", 1, batch.Counters{}, submitted(1))); err != nil {
+	if err := g.Commit(ctx, batchOf("w", 1, verbs.Counters{}, submitted(1))); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Restart(); err != nil {
@@ -406,12 +406,12 @@ func TestLargeBatchIsSentInPieces(t *testing.T) {
 		list = append(list, submitted(n+1))
 		ids = append(ids, list[n].ID)
 	}
-	d := batchOf("w", 1, batch.Counters{}, list...)
+	d := batchOf("w", 1, verbs.Counters{}, list...)
 	d.Requests[0].Request.Prompt = string(bytes.Repeat([]byte("long "), 1<<20))
 	if err := g.Commit(ctx, d); err != nil {
 		t.Fatal(err)
 	}
-	l, err := g.Load(ctx, &batch.Want{Writer: "w", Tasks: ids, Lines: []batch.LineWant{{Queue: "work", N: 30_000}}, Requests: []int64{1}})
+	l, err := g.Load(ctx, &verbs.Want{Writer: "w", Tasks: ids, Lines: []verbs.LineWant{{Queue: "work", N: 30_000}}, Requests: []int64{1}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // FuzzURL: a store's URL that is taken has a prefix that is one hash tag, and no
@@ -16,7 +16,7 @@ func FuzzURL(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		g := &ground{}
+		g := &backend{}
 		if err := g.parse(s); err != nil {
 			if signalbox.CodeOf(err) != signalbox.CodeStoreFailed || (strings.HasPrefix(s, "redis://:") && strings.Count(s, "swordfish") == 1 && strings.Contains(err.Error(), "swordfish")) {
 				t.Fatalf("%q: %v", s, err)
@@ -35,7 +35,7 @@ func FuzzRows(f *testing.F) {
 	a := &arena{}
 	f.Add(a.task(&signalbox.Task{ID: "queue-1", State: signalbox.Pending, Queue: "work", Seq: 1}))
 	f.Add(a.slot(&signalbox.Slot{Agent: "coder", Slot: 1, TaskID: "queue-1", Fence: 7}))
-	f.Add(a.doc(&batch.Doc{DocKey: batch.DocKey{Kind: "agent", ID: "x"}, Sort: 3, Body: []byte("b")}))
+	f.Add(a.doc(&verbs.Doc{DocKey: verbs.DocKey{Kind: "agent", ID: "x"}, Sort: 3, Body: []byte("b")}))
 	f.Add(a.texts("a", "b", "c"))
 	f.Add("")
 	f.Add(strings.Repeat("\xff", 30))

@@ -14,7 +14,7 @@ import (
 // the store in it has (0: there is none yet). It refuses the servers that Open
 // refuses, but for rights that only a write would show, and changes nothing.
 func Inspect(ctx context.Context, url string) (store.Info, error) {
-	g := &ground{log: slog.New(slog.DiscardHandler), changed: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
+	g := &backend{log: slog.New(slog.DiscardHandler), changed: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
 	if err := g.parse(url); err != nil {
 		return store.Info{}, err
 	}

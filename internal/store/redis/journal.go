@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // record is a batch's part of the journal: a stream entry, named for the last
@@ -57,9 +57,9 @@ func lastOf(name string) int64 {
 
 // Entries returns journal entries with a Seq above after, oldest first. Records
 // differ in length: they are read a few at a time.
-func (g *ground) Entries(ctx context.Context, after int64, limit int) ([]batch.Entry, error) {
+func (g *backend) Entries(ctx context.Context, after int64, limit int) ([]verbs.Entry, error) {
 	const few, many = 8, 256
-	var list []batch.Entry
+	var list []verbs.Entry
 	after = max(0, after)
 	for count := few; len(list) < limit; count = min(2*count, many) {
 		var records []record
@@ -77,7 +77,7 @@ func (g *ground) Entries(ctx context.Context, after int64, limit int) ([]batch.E
 			}
 			for _, e := range entries {
 				if e.Seq > after && e.Seq > cut && len(list) < limit {
-					list = append(list, batch.Entry{Entry: e, Writer: records[i].writer})
+					list = append(list, verbs.Entry{Entry: e, Writer: records[i].writer})
 				}
 			}
 			after = records[i].last
@@ -90,7 +90,7 @@ func (g *ground) Entries(ctx context.Context, after int64, limit int) ([]batch.E
 }
 
 // EntryRange returns the oldest and newest Seq of the journal.
-func (g *ground) EntryRange(ctx context.Context) (oldest, newest int64, err error) {
+func (g *backend) EntryRange(ctx context.Context) (oldest, newest int64, err error) {
 	var first, last []record
 	var cut int64
 	var q questions

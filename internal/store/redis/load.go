@@ -11,25 +11,25 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // Load reads what is wanted, at one moment.
-func (g *ground) Load(ctx context.Context, w *batch.Want) (*batch.Loaded, error) {
+func (g *backend) Load(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
 	g.wrote(w.Writer)
 	q, l := wanted(w)
 	return l, g.answers(ctx, g.writer, q)
 }
 
 // wanted turns a Want into questions, whose answers fill what is loaded.
-func wanted(w *batch.Want) (*questions, *batch.Loaded) {
+func wanted(w *verbs.Want) (*questions, *verbs.Loaded) {
 	q := &questions{}
-	l := &batch.Loaded{
+	l := &verbs.Loaded{
 		Tasks: make([]*signalbox.Task, len(w.Tasks)), Keys: make([]*signalbox.Task, len(w.Keys)),
 		Requests: make([]*signalbox.Request, len(w.Requests)), Lines: make([][]*signalbox.Task, len(w.Lines)),
-		Queues: make([]batch.QueueCount, len(w.Queues)), Limits: make([]int, len(w.Limits)),
+		Queues: make([]verbs.QueueCount, len(w.Queues)), Limits: make([]int, len(w.Limits)),
 		Turns: make([][]*signalbox.Task, len(w.Turns)), Named: make([]bool, len(w.Named)),
-		Slots: make([][]signalbox.Slot, len(w.Slots)), Docs: make([]*batch.Doc, len(w.Docs)), Pages: make([][]batch.Doc, len(w.Pages)),
+		Slots: make([][]signalbox.Slot, len(w.Slots)), Docs: make([]*verbs.Doc, len(w.Docs)), Pages: make([][]verbs.Doc, len(w.Pages)),
 	}
 	q.head(w.Writer, func(h head) {
 		l.Counters, l.Number = h.Counters, h.number
@@ -58,7 +58,7 @@ func since(moment int64) string {
 	return rueidis.BinaryString(binary.BigEndian.AppendUint64(nil, uint64(moment)))
 }
 
-func (q *questions) tasks(w *batch.Want, l *batch.Loaded) {
+func (q *questions) tasks(w *verbs.Want, l *verbs.Loaded) {
 	if len(w.Tasks) > 0 {
 		q.ask(rowsInto(l.Tasks), "get", "tasks", w.Tasks...)
 	}
@@ -95,7 +95,7 @@ func bytesOf(s string) []byte {
 	return []byte(s)
 }
 
-func (q *questions) lines(w *batch.Want, l *batch.Loaded) {
+func (q *questions) lines(w *verbs.Want, l *verbs.Loaded) {
 	for i := range w.Lines {
 		line := &w.Lines[i]
 		least := "-"
@@ -112,7 +112,7 @@ func (q *questions) lines(w *batch.Want, l *batch.Loaded) {
 	}
 }
 
-func (q *questions) counted(w *batch.Want, l *batch.Loaded) {
+func (q *questions) counted(w *verbs.Want, l *verbs.Loaded) {
 	if len(w.Queues) > 0 {
 		q.ask(eachText(func(i int, text string) {
 			if i < len(l.Queues) {
@@ -136,12 +136,12 @@ func (q *questions) counted(w *batch.Want, l *batch.Loaded) {
 	}
 }
 
-func queueCount(text string) batch.QueueCount {
+func queueCount(text string) verbs.QueueCount {
 	waiting, ready, _ := strings.Cut(text, " ")
-	return batch.QueueCount{Waiting: int(integer(waiting)), Ready: int(integer(ready))}
+	return verbs.QueueCount{Waiting: int(integer(waiting)), Ready: int(integer(ready))}
 }
 
-func (q *questions) times(w *batch.Want, l *batch.Loaded) {
+func (q *questions) times(w *verbs.Want, l *verbs.Loaded) {
 	if d := w.Due; d != nil {
 		last := behind(spot(d.Until.UnixMilli(), math.MaxInt64))
 		q.of(inTimed, "", listInto(&l.Due), "ZRANGEBYLEX", behind(spot(d.After.UnixMilli(), d.AfterPlace)), last, "LIMIT", "0", strconv.Itoa(d.N))

@@ -14,10 +14,10 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// Options are the settings of a ground.
+// Options are the settings of a backend.
 type Options struct {
 	// URL is redis://user:password@host:6379/db, or rediss:// for TLS. In its
 	// query may stand prefix=NAME, the hash tag of all keys, signalbox if it is
@@ -31,7 +31,7 @@ type Options struct {
 // wrote is not touched.
 const schema = 2
 
-type ground struct {
+type backend struct {
 	option  rueidis.ClientOption
 	address string // for messages: never with a password
 	prefix  string // {name}:
@@ -51,11 +51,11 @@ type ground struct {
 	leaving sync.WaitGroup // what must have ended when Close returns
 }
 
-var _ batch.Ground = (*ground)(nil)
+var _ verbs.Backend = (*backend)(nil)
 
 // Open connects, and checks what the server promises.
-func Open(ctx context.Context, o Options) (batch.Ground, error) {
-	g := &ground{log: o.Log, changed: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
+func Open(ctx context.Context, o Options) (verbs.Backend, error) {
+	g := &backend{log: o.Log, changed: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)
 	}
@@ -78,7 +78,7 @@ func Open(ctx context.Context, o Options) (batch.Ground, error) {
 const startTime = 30 * time.Second
 
 // connect waits for a server that is starting.
-func (g *ground) connect(ctx context.Context) error {
+func (g *backend) connect(ctx context.Context) error {
 	late, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	for {
@@ -102,7 +102,7 @@ func (g *ground) connect(ctx context.Context) error {
 
 // begin stores what a store begins with, where there is none, and checks what
 // there is.
-func (g *ground) begin(ctx context.Context, d rueidis.DedicatedClient) error {
+func (g *backend) begin(ctx context.Context, d rueidis.DedicatedClient) error {
 	key := g.prefix + "head"
 	for field, value := range map[string]string{"id": "redis-" + strings.ToLower(rand.Text()), "schema": decimal(schema)} {
 		if err := d.Do(ctx, d.B().Hsetnx().Key(key).Field(field).Value(value).Build()).Error(); err != nil {

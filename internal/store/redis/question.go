@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // questions are what the reading script is asked, all at one moment, and who
@@ -32,7 +32,7 @@ func (q *questions) of(in index, name string, read func(m rueidis.RedisMessage) 
 }
 
 // answers asks them in one exchange.
-func (g *ground) answers(ctx context.Context, by side, q *questions) error {
+func (g *backend) answers(ctx context.Context, by side, q *questions) error {
 	m, err := g.run(ctx, by, readScript, q.args)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func slotsInto(to *[]signalbox.Slot) func(m rueidis.RedisMessage) error {
 
 // head is what the store counts in one place.
 type head struct {
-	batch.Counters
+	verbs.Counters
 	number int64 // of the writer's last batch
 	inUse  [2]int
 	id     string
@@ -169,7 +169,7 @@ func (q *questions) head(writer string, read func(h head)) {
 
 // rest writes the counters beside Moment, in the order in which readRest reads
 // them. They are decimal: the server's own numbers are exact to 2^53 only.
-func rest(c *batch.Counters, inUse [2]int) string {
+func rest(c *verbs.Counters, inUse [2]int) string {
 	list := []int64{c.Generation, c.Seq, c.Place, c.Fence, c.Entry, c.EnqueuedMS, c.WokenMS, int64(inUse[0]), int64(inUse[1])}
 	var b []byte
 	for i, n := range list {

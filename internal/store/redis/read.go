@@ -12,17 +12,17 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // Task returns a row, nil if there is none.
-func (g *ground) Task(ctx context.Context, id string) (*signalbox.Task, error) {
+func (g *backend) Task(ctx context.Context, id string) (*signalbox.Task, error) {
 	found, err := g.Tasks(ctx, []string{id})
 	return found[0], err
 }
 
 // Tasks returns rows, nil where there is none.
-func (g *ground) Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, error) {
+func (g *backend) Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, error) {
 	found := make([]*signalbox.Task, len(ids))
 	var q questions
 	q.ask(rowsInto(found), "get", "tasks", ids...)
@@ -30,7 +30,7 @@ func (g *ground) Tasks(ctx context.Context, ids []string) ([]*signalbox.Task, er
 }
 
 // Whole returns all that is kept of a task.
-func (g *ground) Whole(ctx context.Context, id string) (w batch.Whole, err error) {
+func (g *backend) Whole(ctx context.Context, id string) (w verbs.Whole, err error) {
 	var q questions
 	q.ask(func(m rueidis.RedisMessage) error {
 		list, err := texts(m)
@@ -44,17 +44,17 @@ func (g *ground) Whole(ctx context.Context, id string) (w batch.Whole, err error
 			w.Result, err = readResult(list[3])
 		}
 		if err == nil && list[4] != "" {
-			var d batch.Doc
-			d, err = readDoc(batch.KindStale, list[4])
+			var d verbs.Doc
+			d, err = readDoc(verbs.KindStale, list[4])
 			w.Stales = d.Body
 		}
 		return err
-	}, "whole", batch.KindStale, id)
+	}, "whole", verbs.KindStale, id)
 	return w, g.answers(ctx, g.reader, &q)
 }
 
 // Find returns ids that begin or end with part, newest first.
-func (g *ground) Find(ctx context.Context, part string, limit int) ([]string, error) {
+func (g *backend) Find(ctx context.Context, part string, limit int) ([]string, error) {
 	type found struct {
 		id  string
 		seq int64
@@ -92,7 +92,7 @@ func (g *ground) Find(ctx context.Context, part string, limit int) ([]string, er
 
 // Waiting lists pending tasks of a queue, or of all, in the order in which they
 // will be taken.
-func (g *ground) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) ([]signalbox.Task, error) {
+func (g *backend) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) ([]signalbox.Task, error) {
 	least := "-"
 	if after != (store.Cursor{}) {
 		least = behind(spot(after.OrderKey, after.Place))
@@ -123,38 +123,38 @@ func inOrder(list, more []signalbox.Task, limit int) []signalbox.Task {
 }
 
 // InFlight lists what runs, in the order of the claims.
-func (g *ground) InFlight(ctx context.Context) ([]signalbox.Task, error) {
+func (g *backend) InFlight(ctx context.Context) ([]signalbox.Task, error) {
 	return g.listed(ctx, inFlying, "", "ZRANGE", "0", "-1")
 }
 
 // Overdue lists tasks that have waited too long, the longest overdue first.
-func (g *ground) Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error) {
+func (g *backend) Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error) {
 	return g.listed(ctx, inBounded, "", "ZRANGEBYLEX", "-", behind(spot(now.UnixMilli(), math.MaxInt64)), "LIMIT", "0", strconv.Itoa(limit))
 }
 
 // SessionTasks lists what waits and runs of a session, in order.
-func (g *ground) SessionTasks(ctx context.Context, session string, limit int) ([]signalbox.Task, error) {
+func (g *backend) SessionTasks(ctx context.Context, session string, limit int) ([]signalbox.Task, error) {
 	return g.listed(ctx, inTurn, session, "ZRANGE", "0", strconv.Itoa(limit-1))
 }
 
 // Children lists tasks that a task called.
-func (g *ground) Children(ctx context.Context, parent string, limit int) ([]signalbox.Task, error) {
+func (g *backend) Children(ctx context.Context, parent string, limit int) ([]signalbox.Task, error) {
 	return g.listed(ctx, inChildren, parent, "ZRANGE", "0", strconv.Itoa(limit-1))
 }
 
 // Ended lists ended tasks that stand before a place, newest end first.
-func (g *ground) Ended(ctx context.Context, at store.EndedSpot, limit int) ([]signalbox.Task, error) {
+func (g *backend) Ended(ctx context.Context, at store.EndedSpot, limit int) ([]signalbox.Task, error) {
 	return g.listed(ctx, inEnded, "", "ZREVRANGEBYLEX", before(spot(at.EndedMS, at.Seq)), "-", "LIMIT", "0", strconv.Itoa(limit))
 }
 
-func (g *ground) listed(ctx context.Context, in index, name, command string, args ...string) (list []signalbox.Task, err error) {
+func (g *backend) listed(ctx context.Context, in index, name, command string, args ...string) (list []signalbox.Task, err error) {
 	var q questions
 	q.of(in, name, tasksInto(&list), command, args...)
 	return list, g.answers(ctx, g.reader, &q)
 }
 
 // Durations returns the run times of the newest completed tasks of an agent.
-func (g *ground) Durations(ctx context.Context, agent string, limit int) (took []time.Duration, err error) {
+func (g *backend) Durations(ctx context.Context, agent string, limit int) (took []time.Duration, err error) {
 	var q questions
 	q.ask(eachText(func(_ int, member string) {
 		if len(member) == 24 {
@@ -165,7 +165,7 @@ func (g *ground) Durations(ctx context.Context, agent string, limit int) (took [
 }
 
 // Slots lists the slots in use by agent and slot.
-func (g *ground) Slots(ctx context.Context) (list []signalbox.Slot, err error) {
+func (g *backend) Slots(ctx context.Context) (list []signalbox.Slot, err error) {
 	var q questions
 	q.slots(&list)
 	return list, g.answers(ctx, g.reader, &q)
@@ -177,7 +177,7 @@ func (q *questions) slots(to *[]signalbox.Slot) {
 
 // Before counts the tasks that stand before a pending one. That costs the
 // server the same however long the line is.
-func (g *ground) Before(ctx context.Context, id string, most int) (n int, pending bool, task *signalbox.Task, err error) {
+func (g *backend) Before(ctx context.Context, id string, most int) (n int, pending bool, task *signalbox.Task, err error) {
 	var q questions
 	q.ask(func(m rueidis.RedisMessage) error {
 		list, err := m.ToArray()

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // A row of a task is led by what scripts read in it: its Seq in eight bytes, by
@@ -145,22 +145,22 @@ func readSlot(row string) (signalbox.Slot, error) {
 }
 
 // A row of a doc is its sort in eight bytes, its id and its body.
-func (a *arena) doc(d *batch.Doc) string {
+func (a *arena) doc(d *verbs.Doc) string {
 	begin := a.begin(8 + binary.MaxVarintLen64 + len(d.ID) + len(d.Body))
 	a.b = binary.AppendUvarint(appendNumber(a.b, d.Sort), uint64(len(d.ID)))
 	a.b = append(append(a.b, d.ID...), d.Body...)
 	return a.since(begin)
 }
 
-func readDoc(kind, row string) (batch.Doc, error) {
+func readDoc(kind, row string) (verbs.Doc, error) {
 	if len(row) < 8 {
-		return batch.Doc{}, damaged(kind)
+		return verbs.Doc{}, damaged(kind)
 	}
 	parts, ok := split(row[8:], 1)
 	if !ok {
-		return batch.Doc{}, damaged(kind)
+		return verbs.Doc{}, damaged(kind)
 	}
-	return batch.Doc{DocKey: batch.DocKey{Kind: kind, ID: parts[0]}, Sort: number(row), Body: []byte(parts[1])}, nil
+	return verbs.Doc{DocKey: verbs.DocKey{Kind: kind, ID: parts[0]}, Sort: number(row), Body: []byte(parts[1])}, nil
 }
 
 func damaged(what string) error {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/redis"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -53,13 +53,13 @@ func TestIncidentReplicaIsPromoted(t *testing.T) {
 
 // patientStore is a store that waits for as long as a failover may take on a
 // busy machine.
-func patientStore(t *testing.T, url string) *batch.Store {
+func patientStore(t *testing.T, url string) *verbs.Store {
 	t.Helper()
 	g, err := redis.Open(context.Background(), redis.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := batch.New(context.Background(), g, batch.Options{Patience: time.Minute})
+	st, err := verbs.New(context.Background(), g, verbs.Options{Patience: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,11 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // Counts returns how many tasks wait and run.
-func (g *ground) Counts(ctx context.Context) (c store.Counts, err error) {
+func (g *backend) Counts(ctx context.Context) (c store.Counts, err error) {
 	var q questions
 	q.counts(&c)
 	return c, g.answers(ctx, g.reader, &q)
@@ -23,7 +23,7 @@ func (g *ground) Counts(ctx context.Context) (c store.Counts, err error) {
 const maxFields = 1000
 
 // Lengths returns how many tasks wait in each of these queues.
-func (g *ground) Lengths(ctx context.Context, queues []string) (n []int, err error) {
+func (g *backend) Lengths(ctx context.Context, queues []string) (n []int, err error) {
 	var q questions
 	n = make([]int, 0, len(queues))
 	for part := range slices.Chunk(queues, maxFields) {
@@ -63,13 +63,13 @@ func (q *questions) counts(c *store.Counts) {
 }
 
 // Snapshot returns what waits and runs at one moment.
-func (g *ground) Snapshot(ctx context.Context, heads int) (s store.Snapshot, pauses []batch.Doc, err error) {
+func (g *backend) Snapshot(ctx context.Context, heads int) (s store.Snapshot, pauses []verbs.Doc, err error) {
 	var q questions
 	q.head("", func(h head) { s.Entry = h.Entry })
 	q.counts(&s.Counts)
 	q.of(inFlying, "", tasksInto(&s.InFlight), "ZRANGE", "0", "-1")
 	q.slots(&s.Slots)
-	q.page(&batch.Page{Kind: batch.KindPause}, &pauses)
+	q.page(&verbs.Page{Kind: verbs.KindPause}, &pauses)
 	s.Heads = map[string][]signalbox.Task{}
 	if heads > 0 {
 		q.heads(heads, s.Heads)

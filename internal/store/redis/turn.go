@@ -7,11 +7,11 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // Lock waits for the turn, and loads in the step that takes it.
-func (g *ground) Lock(ctx context.Context, w *batch.Want) (*batch.Loaded, error) {
+func (g *backend) Lock(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
 	g.wrote(w.Writer)
 	q, l := wanted(w)
 	args := append([]string{w.Writer}, q.args...)
@@ -31,7 +31,7 @@ func (g *ground) Lock(ctx context.Context, w *batch.Want) (*batch.Loaded, error)
 }
 
 // waitTurn waits until someone commits, or a moment: signs may be missed.
-func (g *ground) waitTurn(ctx context.Context, left time.Duration) error {
+func (g *backend) waitTurn(ctx context.Context, left time.Duration) error {
 	const most = 20 * time.Millisecond
 	pause := time.NewTimer(max(time.Millisecond, min(left, most)))
 	defer pause.Stop()
@@ -47,7 +47,7 @@ func (g *ground) waitTurn(ctx context.Context, left time.Duration) error {
 }
 
 // Unlock gives the turn back. If that fails it runs out.
-func (g *ground) Unlock(ctx context.Context) {
+func (g *backend) Unlock(ctx context.Context) {
 	name := g.name.Load()
 	if name == nil {
 		return
@@ -60,7 +60,7 @@ func (g *ground) Unlock(ctx context.Context) {
 // Committed asks what became of a batch whose answer was lost. A batch that is
 // not stored may still arrive: the question itself sees to it that it would be
 // refused then (settle.lua).
-func (g *ground) Committed(ctx context.Context, writer string, number int64) (bool, error) {
+func (g *backend) Committed(ctx context.Context, writer string, number int64) (bool, error) {
 	g.wrote(writer)
 	m, err := g.run(ctx, g.writer, settleScript, []string{writer, decimal(number)})
 	if err != nil {
@@ -75,7 +75,7 @@ func (g *ground) Committed(ctx context.Context, writer string, number int64) (bo
 
 // watch turns the signs of other processes into those of this one, until the
 // store is closed.
-func (g *ground) watch() {
+func (g *backend) watch() {
 	const pause = 200 * time.Millisecond
 	listening := rueidis.WithOnSubscriptionHook(g.closing, func(s rueidis.PubSubSubscription) {
 		g.listens.Store(s.Kind == "ssubscribe")

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -19,17 +19,17 @@ func TestTurnShutsOutTheOthers(t *testing.T) {
 	ctx := context.Background()
 	url := testserver.Redis(t)
 	one, two := open(t, url), open(t, url)
-	l, err := one.Lock(ctx, &batch.Want{Writer: "one"})
+	l, err := one.Lock(ctx, &verbs.Want{Writer: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := two.Commit(ctx, batchOf("two", 1, batch.Counters{}, submitted(1))); !errors.Is(err, batch.ErrMoved) {
+	if err := two.Commit(ctx, batchOf("two", 1, verbs.Counters{}, submitted(1))); !errors.Is(err, verbs.ErrMoved) {
 		t.Fatalf("the other one passed by: %v", err)
 	}
-	got := make(chan *batch.Loaded, 1)
+	got := make(chan *verbs.Loaded, 1)
 	var other sync.WaitGroup
 	other.Go(func() {
-		l, err := two.Lock(ctx, &batch.Want{Writer: "two"})
+		l, err := two.Lock(ctx, &verbs.Want{Writer: "two"})
 		if err != nil {
 			t.Error(err)
 		}
@@ -43,7 +43,7 @@ func TestTurnShutsOutTheOthers(t *testing.T) {
 	}
 	other.Wait()
 	two.Unlock(ctx)
-	if _, err := one.Lock(ctx, &batch.Want{Writer: "one"}); err != nil {
+	if _, err := one.Lock(ctx, &verbs.Want{Writer: "one"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -52,18 +52,18 @@ func TestTurnOfOneThatStoppedRunsOut(t *testing.T) {
 	ctx := context.Background()
 	url := testserver.Redis(t)
 	one, two := open(t, url), open(t, url)
-	stopped, err := one.Lock(ctx, &batch.Want{Writer: "one"})
+	stopped, err := one.Lock(ctx, &verbs.Want{Writer: "one"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := two.Lock(ctx, &batch.Want{Writer: "two"})
+	l, err := two.Lock(ctx, &verbs.Want{Writer: "two"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := two.Commit(ctx, batchOf("two", 1, l.Counters, submitted(1))); err != nil {
 		t.Fatal(err)
 	}
-	if err := one.Commit(ctx, batchOf("one", 1, stopped.Counters, submitted(2))); !errors.Is(err, batch.ErrMoved) {
+	if err := one.Commit(ctx, batchOf("one", 1, stopped.Counters, submitted(2))); !errors.Is(err, verbs.ErrMoved) {
 		t.Errorf("the one that stopped wrote all the same: %v", err)
 	}
 }
@@ -81,7 +81,7 @@ func TestEveryoneGetsATurn(t *testing.T) {
 		all.Go(func() {
 			for n := range each {
 				for {
-					l, err := g.Lock(ctx, &batch.Want{Writer: name})
+					l, err := g.Lock(ctx, &verbs.Want{Writer: name})
 					if err != nil {
 						t.Errorf("%s: %v", name, err)
 						return
@@ -90,7 +90,7 @@ func TestEveryoneGetsATurn(t *testing.T) {
 					if err == nil {
 						break
 					}
-					if !errors.Is(err, batch.ErrMoved) {
+					if !errors.Is(err, verbs.ErrMoved) {
 						t.Errorf("%s: %v", name, err)
 						return
 					}

@@ -17,7 +17,7 @@ var prefixes = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 var settings = []string{"prefix", "db", "addr", "dial_timeout", "write_timeout", "skip_verify", "protocol", "client_name", "master_set"}
 
 // parse reads the URL. No error repeats it: there is a password in it.
-func (g *ground) parse(text string) error {
+func (g *backend) parse(text string) error {
 	const form = "the store's URL must be redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// for TLS, with ?prefix=NAME where several stores share a server"
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "redis" && u.Scheme != "rediss") || u.Opaque != "" {

@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/batch"
 	"github.com/signalbox-ai/signalbox/internal/store/postgres"
 	"github.com/signalbox-ai/signalbox/internal/store/redis"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -53,7 +53,7 @@ func openPostgres(processes int) (store.Store, error) {
 	query := address.Query()
 	query.Set("schema", schema)
 	address.RawQuery = query.Encode()
-	s, err := openEach(processes, func() (batch.Ground, error) {
+	s, err := openEach(processes, func() (verbs.Backend, error) {
 		return postgres.Open(ctx, postgres.Options{URL: address.String()})
 	})
 	if err != nil {
@@ -75,7 +75,7 @@ func drop(ctx context.Context, database, schema string) error {
 
 func openRedis(processes int) (store.Store, error) {
 	address := redisServer().Prefix()
-	s, err := openEach(processes, func() (batch.Ground, error) {
+	s, err := openEach(processes, func() (verbs.Backend, error) {
 		return redis.Open(context.Background(), redis.Options{URL: address})
 	})
 	if err != nil {
@@ -102,14 +102,14 @@ func (s *several) Close() error {
 	return s.leaving.Close()
 }
 
-func openEach(processes int, open func() (batch.Ground, error)) (*several, error) {
+func openEach(processes int, open func() (verbs.Backend, error)) (*several, error) {
 	s := &several{leaving: leaving{leave: func() error { return nil }}}
 	for range processes {
-		ground, err := open()
+		backend, err := open()
 		if err != nil {
 			return nil, err
 		}
-		p, err := batch.New(context.Background(), ground, batch.Options{})
+		p, err := verbs.New(context.Background(), backend, verbs.Options{})
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,194 @@
+package verbs_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+)
+
+// said collects what was logged.
+type said struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *said) times(what string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Count(s.text.String(), what)
+}
+
+// damage spoils a doc of the server.
+func (s *server) damage(t *testing.T, kind, id string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := verbs.DocKey{Kind: kind, ID: id}
+	d, ok := s.data.docs[key]
+	if !ok {
+		t.Fatalf("there is no %s %q", kind, id)
+	}
+	d.Body = []byte("\xff\xff\xff\xff damaged")
+	s.data.docs[key] = d
+}
+
+func (s *server) has(kind, id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.data.docs[verbs.DocKey{Kind: kind, ID: id}]
+	return ok
+}
+
+func beat(id string, take ...string) store.Beat {
+	at := clock()
+	return store.Beat{Now: at, Take: take, Director: store.Director{
+		ID: id, Run: "run of " + id, URL: "http://" + id, Version: "1.2.3", Key: "k", StartedAt: at, Expires: at.Add(10 * time.Second),
+	}, Heard: []store.Heard{{Agent: "far-" + id, At: at}}}
+}
+
+func mustBeat(t *testing.T, s *verbs.Store, b store.Beat) store.Peers {
+	t.Helper()
+	answer, err := s.Beat(ctx, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// One damaged row of a director, or of what it holds, fails nobody's beat.
+func TestIncidentADamagedRowOfADirectorStopsNoOther(t *testing.T) {
+	srv := newServer(t)
+	first := srv.open(t, verbs.Options{})
+	mustBeat(t, first, beat("x", "a", "b"))
+	mustBeat(t, first, beat("y", "c"))
+	srv.damage(t, "director", "x")
+	srv.damage(t, "lease", "c")
+	srv.damage(t, "heard", "far-x")
+
+	var log said
+	s := srv.open(t, verbs.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for range 2 {
+		answer := mustBeat(t, s, beat("y", "c"))
+		if len(answer.Directors) != 1 || len(answer.Taken) != 1 || len(answer.Heard) != 1 || answer.Heard[0].Agent != "far-y" {
+			t.Fatalf("the answer is %+v", answer)
+		}
+	}
+	list, err := s.Directors(ctx)
+	if err != nil || len(list) != 2 || list[0].ID != "x" || list[0].Alive(clock()) {
+		t.Errorf("directors: %+v, %v", list, err)
+	}
+	if held, err := s.Holders(ctx); err != nil || len(held) != 1 || held["c"] != "y" {
+		t.Errorf("holders: %v, %v", held, err)
+	}
+	for _, id := range []string{"kind=director id=x", "kind=lease id=c", "kind=heard id=far-x"} {
+		if n := log.times(id); n != 1 {
+			t.Errorf("the log tells %d times of %s", n, id)
+		}
+	}
+	if !srv.has("aside", "heard/far-x") || !srv.has("aside", "lease/c") || srv.has("heard", "far-x") || !srv.has("director", "x") {
+		t.Error("what was damaged is not set aside")
+	}
+	// The next beat of the director writes its row anew: it begins anew.
+	if answer := mustBeat(t, s, beat("x")); !answer.Lapsed || len(answer.Directors) != 2 {
+		t.Errorf("the answer to x is %+v", answer)
+	}
+}
+
+// One damaged ticket does not block its tool queue.
+func TestIncidentADamagedTicketDoesNotBlockItsQueue(t *testing.T) {
+	srv := newServer(t)
+	at := clock()
+	enter := func(s *verbs.Store, id string) []store.Ticket {
+		t.Helper()
+		list, err := s.Tickets(ctx, store.TicketStep{
+			Queue: "db", Concurrent: 2, Now: at, Expires: at.Add(time.Minute), Enter: []store.Ticket{{ID: id, Queue: "db", Owner: "x", Tool: "t", Since: at}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	enter(srv.open(t, verbs.Options{}), "one")
+	srv.damage(t, "ticket/db", "one")
+	var log said
+	s := srv.open(t, verbs.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if list := enter(s, "two"); len(list) != 1 || list[0].ID != "two" || list[0].Fence == 0 {
+		t.Errorf("tickets: %+v", list)
+	}
+	enter(s, "three")
+	if log.times("kind=ticket/db id=one") != 1 || !srv.has("aside", "ticket/db/one") || srv.has("ticket/db", "one") {
+		t.Error("what was damaged is not set aside")
+	}
+}
+
+// A server that no longer answers is not waited for when a lock is given back.
+func TestGivingBackALockEnds(t *testing.T) {
+	srv := newServer(t)
+	a := srv.open(t, verbs.Options{})
+	late := &hanging{conn: srv.connect(), ended: make(chan time.Duration, 8)}
+	b, err := verbs.New(ctx, late, verbs.Options{Patience: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	for range 2 { // who was overtaken takes the lock
+		mustSubmit(t, a)
+		mustSubmit(t, b)
+	}
+	if got, err := b.Claim(ctx, newClaim("a", 0)); err != nil || got.Found { // under the lock, and nothing to write
+		t.Fatalf("claimed %v (%v)", got.Found, err)
+	}
+	select {
+	case took := <-late.ended:
+		if took > patient {
+			t.Errorf("it took %s", took)
+		}
+	case <-time.After(patient):
+		t.Fatal("no lock was given back")
+	}
+}
+
+// hanging is a way to a server that does not answer when a lock is given back.
+type hanging struct {
+	*conn
+	ended chan time.Duration
+}
+
+func (h *hanging) Unlock(ctx context.Context) {
+	begun := time.Now()
+	h.conn.Unlock(ctx)
+	<-ctx.Done()
+	h.ended <- time.Since(begun)
+}
+
+// A backend of which no store comes to be is let go of.
+func TestAStoreThatCannotBeMadeLetsGoOfItsServer(t *testing.T) {
+	srv := newServer(t)
+	srv.setFault(func(string, *verbs.Delta) fault { return refuses })
+	g := &closing{conn: srv.connect()}
+	if _, err := verbs.New(ctx, g, verbs.Options{}); err == nil || !g.closed {
+		t.Errorf("made with %v, closed: %v", err, g.closed)
+	}
+}
+
+type closing struct {
+	*conn
+	closed bool
+}
+
+func (c *closing) Close() error {
+	c.closed = true
+	return nil
+}

@@ -1,0 +1,141 @@
+package verbs
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+type claim struct {
+	request store.ClaimRequest
+	got     store.Claimed
+	row     *row
+	asked   bool // what was asked for of the task is wanted
+}
+
+// claimSize is what a claim counts for in its batch: what was asked for of a
+// task is loaded with it, and may be a prompt of 1 MiB. So the bounds of a batch
+// bound how many of them are loaded at once.
+const claimSize = 32 << 10
+
+// Claim gives the best ready task of the request's queues to the lowest free
+// slot of the agent.
+func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed, error) {
+	v := claims.Get().(*claim)
+	v.request = c
+	if err := s.do(ctx, v, claimSize); err != nil {
+		return store.Claimed{}, err // the writer may have v still: it does not go back
+	}
+	got := v.got
+	*v = claim{}
+	claims.Put(v)
+	return got, nil
+}
+
+var claims = sync.Pool{New: func() any { return new(claim) }}
+
+func (v *claim) run(x *set) error {
+	c := &v.request
+	v.got, v.row, v.asked = store.Claimed{}, nil, false
+	u := x.usage(c.Agent)
+	slot, free := x.freeSlot(u, c)
+	free = free && (c.Isolated || !x.drained(c.Agent, c.Now))
+	if x.known && u.known && !free {
+		return nil
+	}
+	r := x.best(c.Queues, c.Now)
+	if x.short {
+		x.guess(c.Queues, v.limits()...)
+		return errShort
+	}
+	if r == nil {
+		return nil
+	}
+	fence, err := store.NextFence(x.Fence, c.FenceAbove)
+	if err != nil {
+		return err
+	}
+	change, err := signalbox.Next(*r.task, signalbox.Event{
+		Kind: signalbox.EventClaim, Now: c.Now, Fence: fence, Agent: c.Agent, AgentURL: c.AgentURL, Slot: slot,
+	})
+	if err != nil {
+		return err
+	}
+	x.Fence = fence
+	t := new(signalbox.Task)
+	*t = change.Task
+	t.Rev = x.nextRev(t)
+	t.Ready = false
+	x.change(r, t)
+	x.setSlot(u, slot, &signalbox.Slot{Agent: c.Agent, Slot: slot, TaskID: t.ID, Fence: fence, Expires: c.Expires})
+	x.note(change.Entry)
+	v.got.Found, v.got.Task, v.row = true, *t, r
+	x.claims = append(x.claims, v)
+	return nil
+}
+
+// foresee wants the heads of the lines of which the set knows the beginning
+// only: where others write all the time it is most likely gone.
+func (v *claim) foresee(x *set) {
+	if x.ahead > 0 {
+		return
+	}
+	for _, q := range v.request.Queues {
+		if l := x.lines[q]; l != nil && !l.whole {
+			l.need++
+			x.want.line(l)
+		}
+	}
+}
+
+// limits are those that the tasks of an agent's queues count against.
+func (v *claim) limits() []string {
+	agent := v.request.Agent
+	switch kind, _ := signalbox.ExecutorKind(agent); kind {
+	case signalbox.ExecutorCommands:
+		return []string{signalbox.LimitCommands}
+	case signalbox.ExecutorCalls:
+		return []string{signalbox.LimitCalls}
+	}
+	if v.request.Isolated {
+		return []string{signalbox.LimitBypass(agent)}
+	}
+	return []string{signalbox.LimitWork, signalbox.LimitChat(agent)}
+}
+
+// freeSlot returns the agent's lowest free slot of the sort that is asked for,
+// unless the fleet's ceiling is reached. Every row of that sort counts,
+// withheld ones and those above a lowered number of slots too: each may be an
+// execution.
+func (x *set) freeSlot(u *usage, c *store.ClaimRequest) (int, bool) {
+	sort, first, slots := store.SlotSort(c.Isolated), 0, min(c.Slots, signalbox.FirstIsolatedSlot)
+	if c.Isolated {
+		first, slots = signalbox.FirstIsolatedSlot, c.Slots
+	}
+	if u.count[sort] >= slots || (c.Fleet > 0 && x.inUse[sort] >= c.Fleet) {
+		return 0, false
+	}
+	return u.free(sort, first+slots)
+}
+
+// best returns the best ready task of the queues that are not paused. Where the
+// set does not know the head of one it is short.
+func (x *set) best(queues []string, now time.Time) *row {
+	if x.paused("", now) {
+		return nil
+	}
+	var best *row
+	for _, q := range queues {
+		if x.paused(q, now) {
+			continue
+		}
+		r := x.head(q)
+		if r != nil && (best == nil || store.CursorOf(r.task).Before(store.CursorOf(best.task))) {
+			best = r
+		}
+	}
+	return best
+}

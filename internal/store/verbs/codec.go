@@ -1,0 +1,110 @@
+package verbs
+
+import (
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
+)
+
+// What is about directors and tool queues, packed.
+
+func damaged(what, id string) error {
+	return signalbox.Errorf(signalbox.CodeStoreCorrupt, "%s %q cannot be read: its row is damaged", what, id)
+}
+
+func directorBody(d *store.Director) []byte {
+	p := pack.New(128)
+	p.Texts(d.Run, d.URL, d.Version, d.Key)
+	p.Times(d.StartedAt, d.Expires, d.Since)
+	p.Flags(d.Draining)
+	return p.Packed()
+}
+
+func readDirector(id string, body []byte) (store.Director, error) {
+	r := pack.Read(body)
+	d := store.Director{
+		ID: id, Run: r.Text(), URL: r.Text(), Version: r.Text(), Key: r.Text(), StartedAt: r.Time(), Expires: r.Time(), Since: r.Time(),
+	}
+	r.Flags(&d.Draining)
+	if r.Bad {
+		return d, damaged("director", id)
+	}
+	return d, nil
+}
+
+func holdingBody(h *store.Holding) []byte {
+	p := pack.New(64)
+	p.Texts(h.Director, h.Run)
+	p.Times(h.Since)
+	return p.Packed()
+}
+
+func readHolding(agent string, body []byte) (store.Holding, error) {
+	r := pack.Read(body)
+	h := store.Holding{Agent: agent, Director: r.Text(), Run: r.Text(), Since: r.Time()}
+	if r.Bad {
+		return h, damaged("the director of agent", agent)
+	}
+	return h, nil
+}
+
+func heardBody(h *store.Heard) []byte {
+	p := pack.New(32 + len(h.Status))
+	p.Times(h.At)
+	p.Texts(string(h.Status))
+	p.Flags(h.Status != nil)
+	return p.Packed()
+}
+
+func readHeard(agent string, body []byte) (store.Heard, error) {
+	r := pack.Read(body)
+	h := store.Heard{Agent: agent, At: r.Time()}
+	status, has := r.Bytes(), false
+	if r.Flags(&has); has {
+		h.Status = append([]byte{}, status...)
+	}
+	if r.Bad {
+		return h, damaged("the word of agent", agent)
+	}
+	return h, nil
+}
+
+func ticketBody(t *store.Ticket) []byte {
+	p := pack.New(128)
+	p.Texts(t.Queue, t.Owner, t.Session, t.Agent, t.Tool, t.Execution)
+	p.Ints(t.Place, t.Fence)
+	p.Times(t.Since, t.Granted, t.Expires, t.Idle, t.Ends)
+	p.Flags(t.Leased, t.Used, t.Over)
+	return p.Packed()
+}
+
+func readTicket(id string, body []byte) (store.Ticket, error) {
+	r := pack.Read(body)
+	t := store.Ticket{
+		ID: id, Queue: r.Text(), Owner: r.Text(), Session: r.Text(), Agent: r.Text(), Tool: r.Text(), Execution: r.Text(),
+		Place: r.Int(), Fence: r.Int(), Since: r.Time(), Granted: r.Time(), Expires: r.Time(), Idle: r.Time(), Ends: r.Time(),
+	}
+	r.Flags(&t.Leased, &t.Used, &t.Over)
+	if r.Bad {
+		return t, damaged("ticket", id)
+	}
+	return t, nil
+}
+
+// given are the newest place and fence that tickets got.
+type given struct{ place, fence int64 }
+
+func givenBody(g given) []byte {
+	p := pack.New(16)
+	p.Ints(g.place, g.fence)
+	return p.Packed()
+}
+
+func readGiven(id string, body []byte) (given, error) {
+	r := pack.Read(body)
+	g := given{r.Int(), r.Int()}
+	if r.Bad {
+		return g, damaged("the count of", id)
+	}
+	return g, nil
+}

@@ -1,0 +1,112 @@
+package verbs
+
+import (
+	"math/rand/v2"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// needs wants what the batch, all of whose verbs have run, must know before it
+// can be written: the counts that it changed, and what was asked for of the
+// tasks that were claimed.
+func (x *set) needs() {
+	for _, c := range x.bumped {
+		if !c.known {
+			x.want.queue(c.queue)
+		}
+	}
+	for _, c := range x.counted {
+		x.wantCounter(c)
+	}
+	for _, c := range x.limited {
+		if !c.known {
+			x.want.limit(c.limit)
+		}
+	}
+	open := x.claims[:0]
+	for _, v := range x.claims {
+		if r := x.requestOf(v.row); r != nil {
+			v.got.Request = *r
+			continue
+		}
+		if v.asked {
+			continue // the backend has none: it stays empty
+		}
+		v.asked = true
+		open = append(open, v)
+		x.want.request(v.got.Task.Seq)
+	}
+	clear(x.claims[len(open):])
+	x.claims = open
+}
+
+func (x *set) requestOf(r *row) *signalbox.Request {
+	if r.request != nil {
+		return r.request
+	}
+	if q := x.fetched[r.task.Seq]; q != nil {
+		return q
+	}
+	return x.requests.get(r.task.Seq)
+}
+
+// momentStep bounds how far a batch moves the moment. How far is random: a
+// server that lost batches and went on with others does not come to a moment
+// again that somebody knows.
+const momentStep = 1 << 16
+
+func nextMoment(after int64) int64 { return after + 1 + rand.Int64N(momentStep) } //nolint:gosec // no secret
+
+// delta puts into d what the batch changed, with a log of it if others are to
+// follow.
+func (x *set) delta(d *Delta, writer string, number int64, followed bool) {
+	x.Moment = nextMoment(x.stored.Moment)
+	x.Generation = max(1, x.Generation)
+	d.clear()
+	d.Writer, d.Number, d.From, d.To = writer, number, x.stored, x.Counters
+	d.InUse, d.Cut = x.inUse, x.cut
+	d.Entries, x.entries = x.entries, d.Entries // which are none, but for their room
+	for _, r := range x.changed {
+		d.task(r)
+	}
+	for _, c := range x.bumped {
+		d.Queues = append(d.Queues, QueueChange{c.queue, c.QueueCount})
+	}
+	for _, c := range x.counted {
+		x.putCounter(c)
+	}
+	for _, c := range x.limited {
+		d.Limits = append(d.Limits, LimitChange{c.limit, c.n})
+	}
+	for _, s := range x.slots {
+		if s.slot != s.before {
+			d.Slots = append(d.Slots, SlotChange{Agent: s.agent, Slot: s.n, Before: s.before, After: s.slot})
+		}
+	}
+	for _, r := range x.docs.changed {
+		d.Docs = append(d.Docs, r.doc)
+	}
+	if followed {
+		d.Log = x.log(d)
+	}
+}
+
+func (d *Delta) task(r *row) {
+	if r.before == nil && r.task == nil {
+		return
+	}
+	d.Tasks = append(d.Tasks, TaskChange{Before: r.before, After: r.task})
+	if r.task == nil {
+		return
+	}
+	if r.request != nil {
+		q := RequestRow{Seq: r.task.Seq, Request: *r.request}
+		if r.task.State.Terminal() {
+			q.Request.SealedEnv = nil
+		}
+		d.Requests = append(d.Requests, q)
+	}
+	if r.result != nil {
+		d.Results = append(d.Results, ResultRow{Seq: r.task.Seq, Result: *r.result})
+	}
+}

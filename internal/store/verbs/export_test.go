@@ -1,0 +1,46 @@
+package verbs
+
+import (
+	"context"
+	"math"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Forgetful makes a store keep next to nothing of what it knows.
+func Forgetful(o Options) Options {
+	o.keep = bounds{ready: 2, rows: 6, other: 40, bytes: 500}
+	return o
+}
+
+// Narrow makes a store keep but the heads of its lines.
+func Narrow(o Options) Options {
+	o.keep = wide
+	o.keep.ready = 2
+	return o
+}
+
+// Seafaring makes a store send each batch to sea that it may, however few
+// callers there are.
+func Seafaring(o Options) Options {
+	o.many = math.MinInt
+	return o
+}
+
+// SubmitSaying submits, and says each time that the verb has run.
+func SubmitSaying(ctx context.Context, s *Store, sub store.Submission, ran func()) (store.Submitted, error) {
+	v := &saying{submit{sub: sub}, ran}
+	err := s.do(ctx, v, 0)
+	return v.got, err
+}
+
+type saying struct {
+	submit
+	ran func()
+}
+
+func (v *saying) run(x *set) error {
+	err := v.submit.run(x)
+	v.ran()
+	return err
+}

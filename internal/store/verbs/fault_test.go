@@ -1,0 +1,208 @@
+package verbs_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+)
+
+const patient = 10 * time.Second
+
+// An answer that was lost is asked for: what is stored is not stored again,
+// and what is not stored is.
+func TestALostAnswerIsAskedFor(t *testing.T) {
+	for name, list := range map[string][]fault{
+		"stored": {unknownStored}, "lost": {unknownLost}, "both": {unknownLost, unknownStored}, "again and again": {unknownLost, unknownLost, unknownLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := newServer(t)
+			s := srv.open(t, verbs.Options{})
+			srv.faults("commit", list...)
+			task := mustSubmit(t, s)
+			if n := pending(t, s); n != 1 {
+				t.Fatalf("%d tasks wait, want 1", n)
+			}
+			finish(t, s, mustClaim(t, s, "a"))
+			entries, err := s.Journal(ctx, 0, 10)
+			if err != nil || len(entries) != 3 || entries[0].QueueID != task.ID {
+				t.Fatalf("the journal has %+v (%v)", entries, err)
+			}
+		})
+	}
+}
+
+// While the server cannot say what became of a batch it is asked again.
+func TestALostAnswerIsAskedForUntilTheServerIsBack(t *testing.T) {
+	srv := newServer(t)
+	s := srv.open(t, verbs.Options{})
+	unanswered := 3
+	var mu sync.Mutex
+	srv.setFault(func(call string, _ *verbs.Delta) fault {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case unanswered == 3 && call == "commit":
+			unanswered--
+			return unknownStored
+		case unanswered > 0 && unanswered < 3:
+			unanswered--
+			return away
+		}
+		return works
+	})
+	mustSubmit(t, s)
+	if n := pending(t, s); n != 1 {
+		t.Fatalf("%d tasks wait, want 1", n)
+	}
+}
+
+// Who does not want to wait for that is told that nobody knows.
+func TestWhoGivesUpIsToldThatNobodyKnows(t *testing.T) {
+	srv := newServer(t)
+	s := srv.open(t, verbs.Options{})
+	asked := make(chan struct{}, 100)
+	srv.setFault(func(call string, _ *verbs.Delta) fault {
+		switch call {
+		case "commit":
+			return unknownStored
+		case "committed":
+			asked <- struct{}{}
+			return away
+		}
+		return works
+	})
+	short, cancel := context.WithCancel(ctx)
+	sub := newSubmission()
+	sub.Task.IdempotencyKey = "k"
+	answer := make(chan error, 1)
+	go func() {
+		_, err := s.Submit(short, sub)
+		answer <- err
+	}()
+	<-asked
+	cancel()
+	select {
+	case err := <-answer:
+		wantCode(t, err, signalbox.CodeStoreFailed)
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "idempotency key") {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(patient):
+		t.Fatal("no answer though the caller gave up")
+	}
+	srv.setFault(nil)
+	if got, err := s.Submit(ctx, sub); err != nil || !got.Replayed {
+		t.Fatalf("the same request again: %+v (%v)", got, err)
+	}
+}
+
+// Where the server stays away, the callers are told so in time; what became of
+// the batch shows later, and nothing is done twice.
+func TestALostAnswerThatNobodyGives(t *testing.T) {
+	srv := newServer(t)
+	s := srv.open(t, verbs.Options{Patience: 50 * time.Millisecond})
+	mustSubmit(t, s)
+	for _, outcome := range []fault{unknownStored, unknownLost} {
+		srv.setFault(func(call string, _ *verbs.Delta) fault {
+			switch call {
+			case "commit":
+				return outcome
+			case "committed":
+				return away
+			}
+			return works
+		})
+		before := pending(t, s)
+		_, err := s.Submit(ctx, newSubmission())
+		wantCode(t, err, signalbox.CodeStoreFailed)
+		srv.setFault(nil)
+		mustSubmit(t, s)
+		want := before + 1
+		if outcome == unknownStored {
+			want++
+		}
+		if n := pending(t, s); n != want {
+			t.Errorf("%d tasks wait, want %d", n, want)
+		}
+	}
+	if s.Generation() != 1 {
+		t.Error("an answer that was lost is no loss of the server")
+	}
+}
+
+// A server that cannot be reached is waited for; when it is back all goes on.
+func TestAServerThatIsAwayIsWaitedFor(t *testing.T) {
+	srv := newServer(t)
+	s := srv.open(t, verbs.Options{})
+	mustSubmit(t, s)
+	srv.faults("commit", away, away)
+	mustSubmit(t, s)
+	srv.faults("load", away, away)
+	mustClaim(t, s, "a")
+	srv.faults("read", away, away)
+	if n := pending(t, s); n != 1 {
+		t.Errorf("%d tasks wait, want 1", n)
+	}
+}
+
+// It is not waited for for ever, nor by a caller who has gone.
+func TestAServerThatStaysAway(t *testing.T) {
+	srv := newServer(t)
+	s := srv.open(t, verbs.Options{Patience: 50 * time.Millisecond})
+	mustSubmit(t, s)
+	for _, f := range []fault{away, hangs} {
+		srv.setFault(func(string, *verbs.Delta) fault { return f })
+		_, err := s.Submit(ctx, newSubmission())
+		if code := signalbox.CodeOf(err); code != signalbox.CodeUnavailable && code != signalbox.CodeStoreFailed {
+			t.Errorf("a verb: %v", err)
+		}
+		_, err = s.Counts(ctx)
+		wantCode(t, err, signalbox.CodeUnavailable)
+		gone, cancel := context.WithTimeout(ctx, time.Millisecond)
+		_, err = s.Counts(gone)
+		cancel()
+		wantCode(t, err, signalbox.CodeStoreFailed)
+	}
+	srv.setFault(nil)
+	mustSubmit(t, s)
+	if n := pending(t, s); n != 2 {
+		t.Errorf("%d tasks wait, want 2", n)
+	}
+}
+
+// A server that refuses the write refuses the batch, to each caller, at once.
+func TestARefusedBatchLeavesNothingBehind(t *testing.T) {
+	srv := newServer(t)
+	s := srv.open(t, verbs.Options{})
+	mustSubmit(t, s)
+	srv.faults("commit", refuses)
+	_, err := s.Submit(ctx, newSubmission())
+	wantCode(t, err, signalbox.CodeStoreFailed)
+	if !strings.Contains(err.Error(), "the disk is full") {
+		t.Errorf("got %v", err)
+	}
+	task := mustSubmit(t, s)
+	if task.Seq != 2 || task.Place != 2 || pending(t, s) != 2 {
+		t.Errorf("the next task is %+v", task)
+	}
+}
+
+// A batch that is overtaken at each attempt ends.
+func TestABatchThatIsAlwaysOvertakenEnds(t *testing.T) {
+	srv := newServer(t)
+	s := srv.open(t, verbs.Options{Patience: 20 * time.Millisecond})
+	srv.setFault(func(call string, _ *verbs.Delta) fault {
+		if call == "commit" {
+			return moved
+		}
+		return works
+	})
+	_, err := s.Submit(ctx, newSubmission())
+	wantCode(t, err, signalbox.CodeStoreFailed)
+}

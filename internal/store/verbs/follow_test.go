@@ -1,0 +1,146 @@
+package verbs_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+)
+
+// processes are stores over one server that take turns.
+type inTurn struct {
+	*verbs.Store
+	all []*verbs.Store
+}
+
+func (p *inTurn) Process(n int) store.Store { return p.all[n%len(p.all)] }
+
+func (p *inTurn) Close() error {
+	var errs []error
+	for _, s := range p.all {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// openThree opens a server as three processes have it.
+func openThree(t *testing.T, srv *server, o verbs.Options) store.Store {
+	p := &inTurn{}
+	for range 3 {
+		s, err := verbs.New(ctx, srv.connect(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.all = append(p.all, s)
+	}
+	p.Store = p.all[0]
+	return p
+}
+
+// What a process knows, and follows the others by, is what they did.
+func TestCompareProcessesInTurn(t *testing.T) {
+	compare(t, func(t *testing.T) store.Store { return openThree(t, newServer(t), verbs.Options{}) })
+}
+
+// Logs that are missing are no harm.
+func TestCompareProcessesWhoseLogsAreLost(t *testing.T) {
+	compare(t, func(t *testing.T) store.Store {
+		srv := newServer(t)
+		n := 0
+		srv.setFault(func(call string, d *verbs.Delta) fault {
+			if call == "commit" {
+				if n++; n%3 == 0 {
+					d.Log = nil
+				}
+			}
+			return works
+		})
+		return openThree(t, srv, verbs.Options{})
+	})
+}
+
+func TestCompareProcessesWithoutMemory(t *testing.T) {
+	compare(t, func(t *testing.T) store.Store { return openThree(t, newServer(t), verbs.Forgetful(verbs.Options{})) })
+}
+
+// Among others a batch costs two exchanges, and nothing is read again that did
+// not change.
+func TestAmongOthersABatchIsTwoExchanges(t *testing.T) {
+	srv := newServer(t)
+	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
+	for range 3 {
+		for _, s := range []*verbs.Store{a, b} {
+			mustSubmit(t, s)
+			finish(t, s, mustClaim(t, s, "a"))
+		}
+	}
+	mustSubmit(t, b)
+	srv.called("")
+	mustSubmit(t, a)
+	for _, s := range []*verbs.Store{b, a, b} {
+		got, err := s.Claim(ctx, newClaim("a", 10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Found {
+			finish(t, s, got.Task)
+		}
+	}
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	if n := srv.calls["lock"]; n != 6 {
+		t.Errorf("%d locks for 6 batches", n)
+	}
+	// What was asked for of a task is read once, by who did not submit it.
+	if n := srv.calls["load"]; n > 1 {
+		t.Errorf("%d loads of what was known", n)
+	}
+}
+
+// What is foreseen comes with the lock: new keys are looked up there, and the
+// heads of a line of which no more was known than what others took. So does what
+// was asked for, where that is little, of new tasks in the logs of others.
+func TestAmongOthersWhatABatchNeedsComesWithTheLock(t *testing.T) {
+	srv := newServer(t)
+	a, b := srv.open(t, verbs.Narrow(verbs.Options{})), srv.open(t, verbs.Narrow(verbs.Options{}))
+	var want []string
+	for range 40 {
+		want = append(want, mustSubmit(t, a).ID)
+	}
+	for n := range 12 {
+		srv.called("")
+		got, err := []*verbs.Store{b, a}[n%2].Claim(ctx, newClaim("a", 20))
+		if err != nil || got.Task.ID != want[n] {
+			t.Fatalf("claim %d: %+v (%v), want %s", n+1, got.Task.ID, err, want[n])
+		}
+		if n > 4 { // both follow, and have seen that the other goes on
+			wantCalls(t, srv, 1)
+		}
+	}
+	sub := newSubmission()
+	sub.Task.IdempotencyKey = "k"
+	if _, err := a.Submit(ctx, sub); err != nil {
+		t.Fatal(err)
+	}
+	wantCalls(t, srv, 0)
+	sub = newSubmission()
+	sub.Task.IdempotencyKey = "k"
+	if got, err := b.Submit(ctx, sub); err != nil || !got.Replayed {
+		t.Fatalf("%+v (%v), want the answer to the first", got, err)
+	}
+	wantCalls(t, srv, 0)
+}
+
+// wantCalls wants a batch to have taken the lock once, and to have loaded at
+// most so often behind it. It begins to count anew.
+func wantCalls(t *testing.T, srv *server, loads int) {
+	t.Helper()
+	srv.mu.Lock()
+	locks, n := srv.calls["lock"], srv.calls["load"]
+	srv.mu.Unlock()
+	if locks != 1 || n > loads {
+		t.Errorf("%d locks and %d loads behind, want 1 and %d at most", locks, n, loads)
+	}
+	srv.called("")
+}

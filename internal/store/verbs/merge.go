@@ -1,0 +1,137 @@
+package verbs
+
+import (
+	"github.com/signalbox-ai/signalbox"
+)
+
+// ask finishes the want: with what each set needs at its beginning, and how
+// many tasks of each line.
+func (x *set) ask(writer string) *Want {
+	w := &x.want.Want
+	w.Writer = writer
+	if !x.known {
+		w.InUse = true
+		x.want.page(KindPause)
+	}
+	for _, l := range x.want.lines {
+		n := l.need + x.ahead
+		if c := x.queues[l.queue]; x.busy && c != nil && c.known && c.Ready < readWhole {
+			n = max(n, c.Ready+1)
+		}
+		w.Lines = append(w.Lines, LineWant{Queue: l.queue, After: l.upTo, N: n})
+	}
+	return w
+}
+
+// merge takes what was loaded into the set. What the set knows stands: the
+// backend has it as it was before the batch.
+func (x *set) merge(l *Loaded) {
+	w := &x.want.Want
+	if !x.known {
+		x.known, x.stored, x.Counters, x.inUse = true, l.Counters, l.Counters, l.InUse
+	}
+	x.mergeTasks(w, l)
+	x.mergeCounts(w, l)
+	for i, key := range w.Docs {
+		x.adoptDoc(key, l.Docs[i])
+	}
+	for i := range w.Pages {
+		if p := &w.Pages[i]; p.Limit == 0 && p.After == nil {
+			x.adoptPage(p.Kind, l.Pages[i])
+		} else {
+			x.answered.page, x.answered.has = l.Pages[i], true
+		}
+	}
+	x.mergeAnswers(w, l)
+	x.want.clear()
+}
+
+func (x *set) mergeTasks(w *Want, l *Loaded) {
+	for i, id := range w.Tasks {
+		if t := l.Tasks[i]; t != nil {
+			x.adopt(t)
+		} else if x.ids[id] == nil {
+			x.noID[id] = struct{}{}
+		}
+	}
+	for i, key := range w.Keys {
+		if t := l.Keys[i]; t != nil {
+			x.adopt(t)
+		} else if x.keys[key] == nil {
+			x.noKey[key] = struct{}{}
+		}
+	}
+	for i := range w.Lines {
+		rows := x.adoptAll(l.Lines[i])
+		if len(l.LineRequests) > 0 {
+			x.keepRequests(rows, l.LineRequests[i])
+		}
+		x.line(w.Lines[i].Queue).loaded(l.Lines[i], w.Lines[i].N)
+	}
+	for i, session := range w.Turns {
+		x.adoptAll(l.Turns[i])
+		x.turn(session).whole = true
+	}
+	for i, seq := range w.Requests {
+		if r := l.Requests[i]; r != nil {
+			x.fetched[seq] = r
+		}
+	}
+}
+
+// keepRequests keeps what came with the tasks of a line that still wait.
+func (x *set) keepRequests(rows []*row, requests []*signalbox.Request) {
+	for i, q := range requests {
+		if r := rows[i]; q != nil && r.task != nil && r.task.State == signalbox.Pending && r.request == nil {
+			x.requests.keep(r.task.Seq, q)
+		}
+	}
+}
+
+func (x *set) adoptAll(tasks []*signalbox.Task) []*row {
+	rows := make([]*row, 0, len(tasks))
+	for _, t := range tasks {
+		rows = append(rows, x.adopt(t))
+	}
+	return rows
+}
+
+func (x *set) mergeCounts(w *Want, l *Loaded) {
+	for i, queue := range w.Queues {
+		if c := x.queue(queue); !c.known {
+			c.known = true
+			c.Waiting += l.Queues[i].Waiting
+			c.Ready += l.Queues[i].Ready
+		}
+	}
+	for i, limit := range w.Limits {
+		if c := x.limit(limit); !c.known {
+			c.known = true
+			c.n += l.Limits[i]
+		}
+	}
+	for i, agent := range w.Slots {
+		if u := x.agents[agent]; !u.known {
+			u.loaded(l.Slots[i])
+		}
+	}
+}
+
+func (x *set) mergeAnswers(w *Want, l *Loaded) {
+	a := &x.answered
+	if w.Due != nil {
+		a.due, a.nextDue, a.has = x.adoptAll(l.Due), l.NextDue, true
+	}
+	if w.Ended != nil {
+		a.ended, a.has = x.adoptAll(l.Ended), true
+	}
+	if w.Cut != nil {
+		a.cut, a.has = l.Cut, true
+	}
+	if len(w.Named) > 0 {
+		a.named = make(map[string]bool, len(w.Named))
+		for i, session := range w.Named {
+			a.named[session] = l.Named[i]
+		}
+	}
+}

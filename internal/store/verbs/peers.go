@@ -1,0 +1,172 @@
+package verbs
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Time is the time by the server's clock, to the millisecond.
+func (s *Store) Time(ctx context.Context) (time.Time, error) {
+	at, err := readFrom(ctx, s, func(ctx context.Context) (time.Time, error) { return s.backend.Time(ctx) })
+	return time.UnixMilli(at.UnixMilli()).UTC(), err
+}
+
+type beat struct {
+	beat  store.Beat
+	aside *aside
+	got   store.Peers
+}
+
+// Beat renews the lease of a director and says who else lives.
+func (s *Store) Beat(ctx context.Context, b store.Beat) (store.Peers, error) {
+	v := &beat{beat: b, aside: &s.aside}
+	if err := s.do(ctx, v, 0); err != nil {
+		return store.Peers{}, err
+	}
+	return v.got, nil
+}
+
+func (v *beat) run(x *set) error {
+	var rows store.BeatRows
+	var bad []*docRow
+	rows.Directors, _ = all(x, v.aside, kindDirector, readDirector)
+	rows.Heard, bad = all(x, v.aside, kindHeard, readHeard)
+	for _, agents := range [][]string{v.beat.Take, v.beat.Drop} {
+		for _, agent := range agents {
+			r := x.doc(kindHolding, agent)
+			switch held, err := said(r, readHolding); {
+			case err != nil:
+				v.aside.tell(r.doc.DocKey, err)
+				bad = append(bad, r)
+			case held != nil:
+				rows.Holdings = append(rows.Holdings, *held)
+			}
+		}
+	}
+	if x.short {
+		return errShort
+	}
+	c, answer, err := store.StepBeat(rows, v.beat)
+	if err != nil {
+		return err
+	}
+	v.got = answer
+	x.setAside(bad)
+	x.beaten(&c)
+	return nil
+}
+
+// beaten stores what a beat changed.
+func (x *set) beaten(c *store.BeatChange) {
+	for _, id := range c.Gone {
+		x.drop(kindDirector, id)
+	}
+	for _, agent := range c.Free {
+		x.drop(kindHolding, agent)
+	}
+	for _, agent := range c.Forgot {
+		x.drop(kindHeard, agent)
+	}
+	for i := range c.Put {
+		x.put(kindDirector, c.Put[i].ID, 0, directorBody(&c.Put[i]), nil)
+	}
+	for i := range c.Hold {
+		x.put(kindHolding, c.Hold[i].Agent, 0, holdingBody(&c.Hold[i]), nil)
+	}
+	for i := range c.Heard {
+		x.put(kindHeard, c.Heard[i].Agent, 0, heardBody(&c.Heard[i]), nil)
+	}
+}
+
+// Directors lists the directors over the store, dead ones too. Of one whose row
+// is damaged no more is known than its ID.
+func (s *Store) Directors(ctx context.Context) ([]store.Director, error) {
+	docs, err := s.page(ctx, Page{Kind: kindDirector})
+	if err != nil {
+		return nil, err
+	}
+	return readable(&s.aside, docs, readDirector, func(id string) store.Director { return store.Director{ID: id} }), nil
+}
+
+// Holders says which director holds each agent.
+func (s *Store) Holders(ctx context.Context) (map[string]string, error) {
+	docs, err := s.page(ctx, Page{Kind: kindHolding})
+	if err != nil {
+		return nil, err
+	}
+	directors, err := s.Directors(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return store.HoldersOf(directors, readable(&s.aside, docs, readHolding, nil)), nil
+}
+
+type tickets struct {
+	step  store.TicketStep
+	aside *aside
+	got   []store.Ticket
+}
+
+// Tickets takes one step of a shared tool queue.
+func (s *Store) Tickets(ctx context.Context, step store.TicketStep) ([]store.Ticket, error) {
+	v := &tickets{step: step, aside: &s.aside}
+	if err := s.do(ctx, v, 0); err != nil {
+		return nil, err
+	}
+	return v.got, nil
+}
+
+const countTickets = "tickets"
+
+// looksOnly: who waits looks now and then whether it is its turn.
+func (v *tickets) looksOnly() bool {
+	s := &v.step
+	return len(s.Enter)+len(s.Leave)+len(s.EndSessions)+len(s.Keep)+len(s.Idle)+len(s.Unused) == 0
+}
+
+func (v *tickets) run(x *set) error {
+	kind := kindTickets + v.step.Queue
+	rows, bad := all(x, v.aside, kind, readTicket)
+	last, err := said(x.doc(kindCount, countTickets), readGiven)
+	if err != nil {
+		return err
+	}
+	if x.short {
+		return errShort
+	}
+	if last == nil {
+		last = &given{}
+	}
+	after, changed, place, fence := store.StepTickets(rows, v.step, last.place, last.fence)
+	v.got = after
+	x.setAside(bad)
+	if !changed {
+		return nil
+	}
+	if g := (given{place, fence}); g != *last {
+		x.put(kindCount, countTickets, 0, givenBody(g), &g)
+	}
+	x.putTickets(kind, rows, after)
+	return nil
+}
+
+// putTickets stores the difference between the rows of a tool queue before and
+// after a step.
+func (x *set) putTickets(kind string, before, after []store.Ticket) {
+	was := make(map[string]*store.Ticket, len(before))
+	for i := range before {
+		was[before[i].ID] = &before[i]
+	}
+	for i := range after {
+		t := &after[i]
+		if old := was[t.ID]; old == nil || *old != *t {
+			x.put(kind, t.ID, t.Place, ticketBody(t), nil)
+		}
+		delete(was, t.ID)
+	}
+	for id := range was {
+		x.drop(kind, id)
+	}
+}

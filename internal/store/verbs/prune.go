@@ -1,0 +1,125 @@
+package verbs
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
+)
+
+// pruneSessions bounds one Prune beyond its tasks. What is left goes the next
+// time.
+const pruneSessionsMost = 1000
+
+// Prune forgets ended tasks, oldest first, and with them sessions that nobody has
+// used since and that no task belongs to any more, and the beginning of the
+// journal.
+func (s *Store) Prune(ctx context.Context, p store.Pruning) (store.Pruned, error) {
+	tasks := &pruneTasks{pruning: p}
+	if err := s.alone(ctx, tasks); err != nil || p.Ended.IsZero() {
+		return tasks.done, err
+	}
+	// The sessions come after the tasks that named them are gone.
+	return tasks.done, s.alone(ctx, &pruneSessions{unused: p.Ended, from: &s.pruned})
+}
+
+type pruneTasks struct {
+	pruning store.Pruning
+	done    store.Pruned
+}
+
+func (v *pruneTasks) run(x *set) error {
+	p := &v.pruning
+	if !x.answered.has {
+		if !x.known {
+			return errShort
+		}
+		x.want.any, x.want.Cut = true, &p.Ended
+		if p.Limit > 0 {
+			x.want.Ended = &EndedWant{After: p.After, Before: p.Before(), N: p.Limit}
+		}
+		return errShort
+	}
+	ended := make([]*signalbox.Task, len(x.answered.ended))
+	for i, r := range x.answered.ended {
+		ended[i] = r.task
+	}
+	var going []*signalbox.Task
+	going, v.done = p.Choose(ended)
+	for _, t := range going {
+		x.drop(KindStale, staleID(t.Seq))
+		x.change(x.rows[t.Seq], nil)
+	}
+	if x.answered.cut > 0 {
+		x.cut, x.wrote = x.answered.cut, true
+	}
+	return nil
+}
+
+// pruneSessions goes on where it stopped the last time, so that sessions which
+// must stay cannot keep it from the others.
+type pruneSessions struct {
+	unused time.Time
+	from   **Doc
+
+	begun int
+	old   []signalbox.Session
+	last  *Doc
+}
+
+func (v *pruneSessions) run(x *set) error {
+	if v.begun != x.run {
+		v.begun, v.old, v.last = x.run, nil, nil
+	}
+	if !x.answered.has {
+		if !x.known {
+			return errShort
+		}
+		x.want.any = true
+		x.want.Pages = append(x.want.Pages, Page{Kind: kindSession, BySort: true, After: *v.from, Limit: pruneSessionsMost})
+		return errShort
+	}
+	if x.answered.named == nil {
+		if err := v.choose(x); err != nil || len(v.old) > 0 {
+			return err
+		}
+	}
+	for i := range v.old {
+		held := &v.old[i]
+		if x.answered.named[held.ID] {
+			continue
+		}
+		x.drop(kindSession, held.ID)
+		if held.Current {
+			x.drop(kindCurrent, held.Agent)
+		}
+	}
+	*v.from = v.last
+	return nil
+}
+
+// choose asks which of the sessions that nobody used are named by a task.
+func (v *pruneSessions) choose(x *set) error {
+	page := x.answered.page
+	for i := range page {
+		if page[i].Sort >= v.unused.UnixMilli() {
+			break
+		}
+		held, err := pack.ReadSession(page[i].ID, page[i].Body)
+		if err != nil {
+			continue // it stays, and who reads it is told
+		}
+		v.old = append(v.old, held)
+		x.want.Named = append(x.want.Named, held.ID)
+	}
+	if n := len(page); n == pruneSessionsMost && page[n-1].Sort < v.unused.UnixMilli() {
+		v.last = &page[n-1]
+	}
+	if len(v.old) == 0 {
+		return nil
+	}
+	x.want.any = true
+	return errShort
+}

@@ -1,0 +1,108 @@
+package verbs_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+)
+
+// What holds for one batch after the other holds where each is made ready while
+// the one before is on its way.
+func TestContractAtSea(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Store { return newServer(t).open(t, verbs.Seafaring(verbs.Options{})) })
+}
+
+func TestCompareAtSea(t *testing.T) {
+	compare(t, func(t *testing.T) store.Store {
+		return newServer(t).open(t, verbs.Seafaring(verbs.Forgetful(verbs.Options{})))
+	})
+}
+
+// One process whose callers are many, over a server that fails now and then.
+func TestManyCallersAtSea(t *testing.T) {
+	for name, o := range map[string]verbs.Options{"": {}, ", forgetful": verbs.Forgetful(verbs.Options{})} {
+		open := func(t *testing.T, srv *server) []*verbs.Store {
+			s := srv.open(t, verbs.Seafaring(o))
+			return []*verbs.Store{s, s, s}
+		}
+		t.Run("calm"+name, func(t *testing.T) { several(t, open, nil) })
+		t.Run("faults"+name, func(t *testing.T) { several(t, open, nowAndThen) })
+	}
+}
+
+// sailed is the answer to a submit.
+type sailed struct {
+	got store.Submitted
+	err error
+}
+
+// While a batch is at sea the verbs of the next one run, and nobody is answered
+// before the own batch is stored. What stands on a batch that sank is done again.
+func TestTheNextBatchIsMadeReadyAtSea(t *testing.T) {
+	for name, fate := range map[string]fault{
+		"works": works, "moved": moved, "stored without an answer": unknownStored, "lost": unknownLost, "away": away, "refused": refuses,
+	} {
+		t.Run(name, func(t *testing.T) { twoAtSea(t, fate) })
+	}
+}
+
+func twoAtSea(t *testing.T, fate fault) {
+	srv := newServer(t)
+	s := srv.open(t, verbs.Seafaring(verbs.Options{}))
+	mustSubmit(t, s) // it loads what there is
+	left, fates := make(chan struct{}), make(chan fault)
+	var once sync.Once
+	srv.setFault(func(call string, _ *verbs.Delta) (f fault) {
+		if call == "commit" {
+			once.Do(func() {
+				left <- struct{}{}
+				f = <-fates
+			})
+		}
+		return f
+	})
+	first, second := make(chan sailed, 1), make(chan sailed, 1)
+	submits := func(to chan sailed, ran func()) {
+		got, err := verbs.SubmitSaying(ctx, s, newSubmission(), ran)
+		to <- sailed{got, err}
+	}
+	go submits(first, func() {})
+	<-left
+	ran := make(chan struct{}, 10)
+	go submits(second, func() { ran <- struct{}{} })
+	select {
+	case <-ran:
+	case <-time.After(patient):
+		t.Fatal("no batch is made ready while one is at sea")
+	}
+	select {
+	case a := <-first:
+		t.Fatalf("answered at sea: %+v", a)
+	case b := <-second:
+		t.Fatalf("answered before the one it stands on: %+v", b)
+	default:
+	}
+	fates <- fate
+	a, b := <-first, <-second
+	want := 3
+	if fate == refuses {
+		want = 2
+		wantCode(t, a.err, signalbox.CodeStoreFailed)
+	} else if a.err != nil || a.got.Task.Seq != 2 {
+		t.Errorf("the first: %+v", a)
+	}
+	if b.err != nil || b.got.Task.Seq != int64(want) || b.got.Task.Place != int64(want) {
+		t.Errorf("the second: %+v, want the number %d", b, want)
+	}
+	if n := pending(t, s); n != want {
+		t.Errorf("%d tasks wait, want %d", n, want)
+	}
+	if err := storetest.Invariants(ctx, s); err != nil {
+		t.Error(err)
+	}
+}

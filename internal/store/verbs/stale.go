@@ -1,0 +1,67 @@
+package verbs
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
+)
+
+type keepStale struct {
+	id   string
+	said signalbox.Stale
+}
+
+// KeepStale keeps what a void execution of a task said, by its fence.
+func (s *Store) KeepStale(ctx context.Context, id string, said signalbox.Stale) error {
+	said.Result = *copyResult(&said.Result)
+	return s.do(ctx, &keepStale{id, said}, len(said.Result.Output)+len(said.Result.Tail))
+}
+
+func (v *keepStale) run(x *set) error {
+	r, err := x.find(v.id)
+	if err != nil {
+		return err
+	}
+	kept, err := said(x.doc(KindStale, staleID(r.task.Seq)), pack.ReadStales)
+	if err != nil {
+		return err
+	}
+	if x.short {
+		return errShort
+	}
+	var list []signalbox.Stale
+	if kept != nil {
+		list = slices.Clone(*kept)
+	}
+	n, again := slices.BinarySearchFunc(list, v.said, func(a, b signalbox.Stale) int { return cmp.Compare(a.Fence, b.Fence) })
+	if again {
+		list[n] = v.said
+	} else {
+		list = slices.Insert(list, n, v.said)
+		list = list[max(0, len(list)-signalbox.MaxStale):]
+	}
+	x.put(KindStale, staleID(r.task.Seq), 0, pack.Stales(list), nil)
+	return nil
+}
+
+func staleID(seq int64) string { return strconv.FormatInt(seq, 10) }
+
+// Stales lists what void executions of a task said, by fence.
+func (s *Store) Stales(ctx context.Context, id string) ([]signalbox.Stale, error) {
+	w, err := s.whole(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return stalesOf(&w)
+}
+
+func stalesOf(w *Whole) ([]signalbox.Stale, error) {
+	if w.Stales == nil {
+		return nil, nil
+	}
+	return pack.ReadStales(w.Task.ID, w.Stales)
+}

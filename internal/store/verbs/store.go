@@ -1,0 +1,122 @@
+package verbs
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/group"
+)
+
+// Options are the settings of a store.
+type Options struct {
+	// Writer names this process among those that write. It is another one for
+	// each process; empty: a random one.
+	Writer string
+	Log    *slog.Logger
+	// Patience is how long a verb or a read waits for a server that cannot be
+	// reached, or does not answer, unless its caller gives up before;
+	// DefaultPatience if 0.
+	Patience time.Duration
+
+	keep bounds // tests
+	many int    // as manyVerbs; tests
+}
+
+// DefaultPatience outlasts the restart of a server.
+const DefaultPatience = 10 * time.Second
+
+// asked is how long a caller who gave up waits for the answer to a commit that
+// is on its way: nearly always it comes within that.
+const asked = 250 * time.Millisecond
+
+// Store is a store.Shared over a Backend. Make one with New.
+type Store struct {
+	backend    Backend
+	opts       Options
+	log        *slog.Logger
+	inbox      *group.Inbox[verb]
+	writer     *writer
+	generation atomic.Int64
+	aside      aside
+	pruned     *Doc            // where the search for unused sessions goes on; the writer's
+	reads      sync.RWMutex    // held by reads; Close waits for them
+	stopped    chan struct{}   // the writer has ended
+	ctx        context.Context // of calls of the backend
+	cancel     context.CancelFunc
+}
+
+var _ store.Shared = (*Store)(nil)
+
+// verb is a call of a store.Writer. run does it over the set; the answer stays
+// in the verb. It may be run more than once, and begins anew each time.
+type verb interface{ run(x *set) error }
+
+// New makes a store of a backend, which it closes with itself, and also where
+// there comes to be no store.
+func New(ctx context.Context, g Backend, o Options) (*Store, error) {
+	if o.Writer == "" {
+		o.Writer = rand.Text()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Patience <= 0 {
+		o.Patience = DefaultPatience
+	}
+	if o.keep == (bounds{}) {
+		o.keep = wide
+	}
+	if o.many == 0 {
+		o.many = manyVerbs
+	}
+	s := &Store{backend: g, opts: o, log: o.Log, inbox: group.New[verb](), stopped: make(chan struct{}), aside: aside{log: o.Log}}
+	s.inbox.Patience = asked
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	s.writer = newWriter(s)
+	if err := s.writer.first(ctx); err != nil {
+		s.cancel()
+		_ = g.Close() // what went wrong before says more
+		return nil, err
+	}
+	go s.writer.loop()
+	return s, nil
+}
+
+// Info says what the store is and what it promises.
+func (s *Store) Info() store.Info { return s.backend.Info() }
+
+// Generation grows when the server turns out to have lost what it had
+// acknowledged.
+func (s *Store) Generation() int64 { return s.generation.Load() }
+
+// Changed gets a sign when another process may have changed something.
+func (s *Store) Changed() <-chan struct{} { return s.backend.Changed() }
+
+// Close waits for running verbs and lets go of the server. Closing twice does
+// no harm.
+func (s *Store) Close() error {
+	if !s.inbox.Close() {
+		<-s.stopped
+		return nil
+	}
+	<-s.stopped
+	s.reads.Lock()
+	defer s.reads.Unlock()
+	s.cancel()
+	return s.backend.Close()
+}
+
+// do hands a verb to the writer and waits until it is durable.
+func (s *Store) do(ctx context.Context, v verb, size int) error {
+	return s.inbox.Do(ctx, v, size, false)
+}
+
+// alone does a verb that shares its batch with no other.
+func (s *Store) alone(ctx context.Context, v verb) error {
+	return s.inbox.Do(ctx, v, 0, true)
+}

@@ -1,0 +1,205 @@
+package verbs
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+type submit struct {
+	sub  store.Submission
+	got  store.Submitted
+	sure bool // id and key are looked up
+}
+
+// Submit stores a new pending task. A known idempotency key is answered
+// before the limit is looked at: what was accepted once stays accepted.
+func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitted, error) {
+	v := submits.Get().(*submit)
+	v.sub = sub
+	if err := s.do(ctx, v, sizeOf(&sub.Request)); err != nil {
+		return store.Submitted{}, err // the writer may have v still: it does not go back
+	}
+	got := v.got
+	*v = submit{}
+	submits.Put(v)
+	return got, nil
+}
+
+var submits = sync.Pool{New: func() any { return new(submit) }}
+
+func (v *submit) run(x *set) error {
+	sub := &v.sub
+	known, taken := v.known(x)
+	t := new(signalbox.Task)
+	*t = sub.Task
+	held, err := x.conversation(t, sub)
+	if err != nil {
+		return err
+	}
+	var crowd *store.Crowd
+	if sub.Room != nil {
+		crowd = x.crowd(t, sub.Room, sub.Now)
+	}
+	n := x.waiting(t.Limit)
+	if x.short {
+		x.guess([]string{t.Queue}, t.Limit)
+		return errShort
+	}
+	if known != nil {
+		v.got, err = store.Replay(known.task, &sub.Task)
+		return err
+	}
+	if err := v.admit(t, taken, held, crowd, n); err != nil {
+		return v.refuse(x, err)
+	}
+	return v.store(x, t, held, n)
+}
+
+// known returns the tasks that have the key and the id.
+func (v *submit) known(x *set) (byKey, byID *row) {
+	key, id := v.sub.Task.IdempotencyKey, v.sub.Task.ID
+	if v.sure {
+		return x.byKey(key), x.byID(id)
+	}
+	return x.newKey(key), x.newID(id)
+}
+
+// foresee wants the key, which another process may have stored. Who joins the
+// batch while it waits for the lock is not looked up for that: a key that is
+// taken after all is found as it is stored.
+func (v *submit) foresee(x *set) {
+	if key := v.sub.Task.IdempotencyKey; key != "" && x.keys[key] == nil {
+		x.want.key(key)
+	}
+}
+
+// refuse refuses the task, unless its key or its id turns out to be known,
+// which counts for more.
+func (v *submit) refuse(x *set, err error) error {
+	if v.sure {
+		return err
+	}
+	v.sure = true
+	if v.known(x); x.short {
+		return errShort
+	}
+	return v.run(x)
+}
+
+// admit refuses a task for which there is no place.
+func (v *submit) admit(t *signalbox.Task, taken *row, held *signalbox.Session, crowd *store.Crowd, n int) error {
+	if taken != nil {
+		return signalbox.Errorf(signalbox.CodeConflict, "there is a task %s already", t.ID)
+	}
+	if held != nil && v.sub.Talk != nil {
+		if err := store.CheckTalk(held); err != nil {
+			return err
+		}
+	}
+	if crowd != nil {
+		if err := v.sub.Room.Admit(t, crowd); err != nil {
+			return err
+		}
+		n -= v.sub.Room.Starting(crowd)
+	}
+	if v.sub.Cap > 0 && n >= v.sub.Cap {
+		return signalbox.Errorf(signalbox.CodeQueueFull, "queue is at capacity (%d tasks)", v.sub.Cap)
+	}
+	return nil
+}
+
+// store makes the rows of the task.
+func (v *submit) store(x *set, t *signalbox.Task, held *signalbox.Session, waiting int) error {
+	sub := &v.sub
+	begins, err := x.converse(t, held, sub)
+	if err != nil {
+		return err
+	}
+	x.Seq++
+	t.Seq, t.Rev = x.Seq, 1
+	t.HasEnv = t.HasEnv || len(sub.Request.SealedEnv) > 0 // it is what gets the environment erased
+	x.enqueue(t, sub.Now)
+	t.Ready = t.SessionID == "" && !t.NotBefore.After(sub.Now)
+	r := x.insert(t, copyRequest(&sub.Request))
+	if begins != nil {
+		if err := x.keepSession(held, *begins); err != nil {
+			return err
+		}
+	}
+	x.settle(r, sub.Now)
+	x.note(signalbox.SubmitEntry(r.task, sub.Now))
+	v.got = store.Submitted{Task: *r.task, Depth: waiting + 1, Position: x.standsLast(r.task)}
+	return nil
+}
+
+// conversation chooses the session of a task, and its queue where that follows
+// the session. It returns the session's row, where there is one and it is
+// needed.
+func (x *set) conversation(t *signalbox.Task, sub *store.Submission) (*signalbox.Session, error) {
+	if err := x.chooseSession(t, sub.Talk); err != nil || t.SessionID == "" {
+		return nil, err
+	}
+	x.wholeTurn(t.SessionID)
+	if sub.Talk == nil && !sub.FollowSession {
+		return nil, nil
+	}
+	held, err := x.session(t.SessionID)
+	if err == nil && held != nil && sub.FollowSession {
+		t.Queue = signalbox.AgentQueue(held.Agent)
+	}
+	return held, err
+}
+
+// crowd counts what stands before a task.
+func (x *set) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Crowd {
+	sort := store.SlotSort(r.Isolated)
+	c := &store.Crowd{
+		Fleet: x.inUse[sort], Waiting: x.depth(t.Queue).Waiting, Later: t.NotBefore.After(now),
+		Paused: x.paused("", now) || x.paused(t.Queue, now),
+	}
+	for _, a := range r.Agents {
+		if !r.Isolated && x.drained(a.Name, now) {
+			c.Drained++
+			continue
+		}
+		c.AddAgent(a.Slots, x.usage(a.Name).count[sort])
+	}
+	for _, queue := range r.Queues {
+		c.Ready += x.depth(queue).Ready
+	}
+	if t.SessionID != "" {
+		c.Turn = x.wholeTurn(t.SessionID).busy()
+	}
+	return c
+}
+
+// The copies share no memory with what they were made from.
+
+func copyRequest(from *signalbox.Request) *signalbox.Request {
+	q := *from
+	q.Project = copyOf(q.Project)
+	q.Thinking = copyOf(q.Thinking)
+	q.SealedEnv = slices.Clone(q.SealedEnv)
+	q.AllowedTools = slices.Clone(q.AllowedTools)
+	q.Arguments, q.Metadata = slices.Clone(q.Arguments), slices.Clone(q.Metadata)
+	return &q
+}
+
+func copyResult(from *signalbox.Result) *signalbox.Result {
+	r := *from
+	r.ExitCode = copyOf(r.ExitCode)
+	return &r
+}
+
+func copyOf[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}

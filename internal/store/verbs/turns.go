@@ -1,0 +1,119 @@
+package verbs
+
+import (
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// turn is what is going on in one session: one turn of it runs at a time.
+type turn struct {
+	whole   bool   // the set knows all its tasks that wait or run
+	pending sorted // OrderKey, Place
+	flying  sorted // OrderKey, Place
+	ready   *row   // the pending one that may be claimed, if any
+}
+
+func (x *set) turn(session string) *turn {
+	k := x.turns[session]
+	if k == nil {
+		k = &turn{}
+		x.turns[session] = k
+	}
+	return k
+}
+
+// wholeTurn returns all of a session, if the set knows it; else it is short.
+func (x *set) wholeTurn(session string) *turn {
+	k := x.turn(session)
+	if !k.whole {
+		x.want.turn(session)
+		x.short = true
+	}
+	return k
+}
+
+func (k *turn) add(r *row) {
+	t := r.task
+	if t.State.InFlight() {
+		k.flying.add(t.OrderKey(), t.Place, r)
+		return
+	}
+	k.pending.add(t.OrderKey(), t.Place, r)
+	if t.Ready {
+		k.ready = r
+	}
+}
+
+func (k *turn) remove(r *row) {
+	t := r.task
+	if t.State.InFlight() {
+		k.flying.remove(t.OrderKey(), t.Place)
+	} else {
+		k.pending.remove(t.OrderKey(), t.Place)
+	}
+	if k.ready == r {
+		k.ready = nil
+	}
+}
+
+// busy reports whether a turn is ready or in flight.
+func (k *turn) busy() bool { return k.ready != nil || len(k.flying.spots) > 0 }
+
+// underWay reports whether a turn is pending or in flight.
+func (k *turn) underWay() bool { return len(k.pending.spots)+len(k.flying.spots) > 0 }
+
+// next returns the task whose turn it is: none while one is in flight, else
+// the first whose time has come.
+func (k *turn) next(now time.Time) *row {
+	if len(k.flying.spots) > 0 {
+		return nil
+	}
+	for i := range k.pending.spots {
+		if r := k.pending.spots[i].row; due(r.task, now) {
+			return r
+		}
+	}
+	return nil
+}
+
+// due reports whether a pending task's time has come. What has been ready
+// stays so when the clock goes back.
+func due(t *signalbox.Task, now time.Time) bool { return t.Ready || !t.NotBefore.After(now) }
+
+// settle makes ready what should be, after r has changed. Where it is in a
+// session, the set knows all of that.
+func (x *set) settle(r *row, now time.Time) {
+	t := r.task
+	if t.SessionID != "" {
+		x.settleSession(t.SessionID, now)
+		return
+	}
+	if t.State == signalbox.Pending && !t.Ready && due(t, now) {
+		x.setReady(r, true)
+	}
+}
+
+func (x *set) settleSession(session string, now time.Time) {
+	if now.UnixMilli() < x.WokenMS {
+		// The clock went back: what Wake found due then is not due for us.
+		x.WokenMS = now.UnixMilli()
+	}
+	k := x.turn(session)
+	next, was := k.next(now), k.ready
+	if next == was {
+		return
+	}
+	if was != nil {
+		x.setReady(was, false)
+	}
+	if next != nil {
+		x.setReady(next, true)
+	}
+}
+
+func (x *set) setReady(r *row, ready bool) {
+	t := *r.task
+	t.Ready = ready
+	x.change(r, &t)
+}

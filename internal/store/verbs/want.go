@@ -1,0 +1,179 @@
+package verbs
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Want is what a batch needs to know. The same thing may be named twice.
+type Want struct {
+	Writer string // who asks: Loaded.Number is of its last batch
+	// Since is a moment: the logs of the batches since then are wanted, where
+	// they are all kept still. 0: none.
+	Since int64
+
+	Tasks    []string   // by id
+	Keys     []string   // by idempotency key
+	Requests []int64    // by Seq of the task; with SealedEnv
+	Lines    []LineWant // ready tasks of a queue
+	Queues   []string   // how many wait, and are ready
+	Limits   []string   // how many wait
+	Turns    []string   // pending and in-flight tasks of a session
+	Named    []string   // whether any task names a session
+	Slots    []string   // slot rows of an agent
+	InUse    bool       // slots in use over all agents
+	Due      *DueWant
+	Ended    *EndedWant
+	Cut      *time.Time // the journal: what is older, from its beginning
+	Docs     []DocKey
+	Pages    []Page
+}
+
+// LineWant asks for the first ready tasks of a queue behind a place.
+type LineWant struct {
+	Queue string
+	After store.Cursor // the zero Cursor: from the head
+	N     int
+}
+
+// DueWant asks for tasks of the timed index with a NotBefore above After and
+// at or before Until, and for the first NotBefore above Until.
+type DueWant struct {
+	After, Until time.Time
+	AfterPlace   int64 // of those at After exactly, the ones with a higher place come too
+	N            int
+}
+
+// EndedWant asks for the tasks that ended first, behind a place and before a time
+// in Unix milliseconds.
+type EndedWant struct {
+	After  store.EndedSpot
+	Before int64
+	N      int
+}
+
+// Loaded answers a Want: its lists have the order and length of those asked
+// for. Who gets it may change it.
+type Loaded struct {
+	Counters
+	// Number is that of the last batch of Want.Writer; 0: none. It is kept for
+	// a week at least: if it goes back the server has lost batches.
+	Number int64
+	Logs   [][]byte // Delta.Log of each batch since Want.Since, in order; none if one of them is missing
+
+	Tasks    []*signalbox.Task // nil: there is none
+	Keys     []*signalbox.Task
+	Requests []*signalbox.Request
+	Lines    [][]*signalbox.Task
+	// LineRequests are what was asked for of the tasks in Lines, as far as the
+	// backend can give that at little cost; nil where it is not given. A list may
+	// be missing as a whole.
+	LineRequests [][]*signalbox.Request
+	Queues       []QueueCount
+	Limits       []int
+	Turns        [][]*signalbox.Task // by OrderKey, Place
+	Named        []bool
+	Slots        [][]signalbox.Slot // by slot
+	InUse        [2]int             // those that are not isolated, and those that are; the executors' apart
+	Due          []*signalbox.Task
+	NextDue      time.Time
+	Ended        []*signalbox.Task // oldest first
+	Cut          int64             // Seq of the last entry of the beginning that is older; 0: none
+	Docs         []*Doc
+	Pages        [][]Doc
+}
+
+// QueueCount is how many tasks of a queue wait, and how many of them are ready.
+type QueueCount struct{ Waiting, Ready int }
+
+// Doc is a row of a kind of which there are few, or that is read whole.
+type Doc struct {
+	DocKey
+	Sort int64 // what a Page goes by
+	Body []byte
+}
+
+// DocKey names a doc.
+type DocKey struct{ Kind, ID string }
+
+// Page asks for docs of a kind: by ID, or BySort: by Sort, then ID; Falling:
+// the other way round. After, if set, is where an earlier page ended.
+type Page struct {
+	Kind    string
+	BySort  bool
+	Falling bool
+	After   *Doc // its Sort and ID
+	Limit   int  // 0: all
+}
+
+// Delta is what a batch changed.
+type Delta struct {
+	Writer   string // who commits, and
+	Number   int64  // the number of its batch: only grows, from 1
+	From, To Counters
+
+	Tasks    []TaskChange // one for each task
+	Requests []RequestRow // of new tasks
+	Results  []ResultRow  // in place of the stored ones
+	Queues   []QueueChange
+	Limits   []LimitChange
+	Slots    []SlotChange
+	InUse    [2]int // after it
+	Docs     []Doc  // put; those with a nil Body go, if they are there
+	Entries  []signalbox.Entry
+	Cut      int64 // journal entries up to this Seq go; 0: none
+	// Log is what the batch changed, for processes that know what was before
+	// (LogSpan). The newest LogsKept are kept, also apart from the rows, where
+	// they may be lost; nil: there is none.
+	Log []byte
+}
+
+// LogsKept is how many logs a backend keeps.
+const LogsKept = 64
+
+// LogSpan returns the moments that a log's batch began at and leads to.
+func LogSpan(log []byte) (from, to int64) {
+	return int64(binary.BigEndian.Uint64(log)), int64(binary.BigEndian.Uint64(log[8:])) //nolint:gosec // as they were written
+}
+
+// TaskChange is a task before and after: Before is nil for a new one, which may
+// have ended already, After for one that is forgotten, with its request and
+// result. A task that ended loses the SealedEnv of its request, if it HasEnv
+// before.
+type TaskChange struct{ Before, After *signalbox.Task }
+
+// RequestRow is what was asked for.
+type RequestRow struct {
+	Seq     int64
+	Request signalbox.Request
+}
+
+// ResultRow is what a task left behind.
+type ResultRow struct {
+	Seq    int64
+	Result signalbox.Result
+}
+
+// QueueChange and LimitChange are counts after the batch; of a queue of which
+// nothing waits the row goes. A backend that can count at no cost need not keep
+// them.
+type QueueChange struct {
+	Queue string
+	QueueCount
+}
+
+// LimitChange is the same of a limit.
+type LimitChange struct {
+	Limit string
+	N     int
+}
+
+// SlotChange is a slot before and after: nil where there is no row.
+type SlotChange struct {
+	Agent         string
+	Slot          int
+	Before, After *signalbox.Slot
+}

@@ -1,0 +1,99 @@
+package verbs
+
+// wants collects what verbs need, each thing once.
+type wants struct {
+	Want
+	asked map[wanted]struct{}
+	lines []*line
+	any   bool
+}
+
+type wanted struct {
+	what byte
+	a, b string
+}
+
+func (w *wants) clear() {
+	if !w.any {
+		return
+	}
+	for _, l := range w.lines {
+		l.need, l.asked = 0, false
+	}
+	*w = wants{}
+}
+
+// once reports whether a thing is wanted for the first time.
+func (w *wants) once(what byte, a, b string) bool {
+	w.any = true
+	key := wanted{what, a, b}
+	if _, known := w.asked[key]; known {
+		return false
+	}
+	if w.asked == nil {
+		w.asked = map[wanted]struct{}{}
+	}
+	w.asked[key] = struct{}{}
+	return true
+}
+
+func (w *wants) task(id string) {
+	if w.once('t', id, "") {
+		w.Tasks = append(w.Tasks, id)
+	}
+}
+
+func (w *wants) key(key string) {
+	if w.once('k', key, "") {
+		w.Keys = append(w.Keys, key)
+	}
+}
+
+func (w *wants) queue(queue string) {
+	if w.once('q', queue, "") {
+		w.Queues = append(w.Queues, queue)
+	}
+}
+
+func (w *wants) limit(limit string) {
+	if w.once('l', limit, "") {
+		w.Limits = append(w.Limits, limit)
+	}
+}
+
+func (w *wants) turn(session string) {
+	if w.once('s', session, "") {
+		w.Turns = append(w.Turns, session)
+	}
+}
+
+func (w *wants) slots(agent string) {
+	if w.once('a', agent, "") {
+		w.Slots = append(w.Slots, agent)
+	}
+}
+
+func (w *wants) doc(key DocKey) {
+	if w.once('d', key.Kind, key.ID) {
+		w.Docs = append(w.Docs, key)
+	}
+}
+
+func (w *wants) page(kind string) {
+	if w.once('p', kind, "") {
+		w.Pages = append(w.Pages, Page{Kind: kind})
+	}
+}
+
+func (w *wants) line(l *line) {
+	w.any = true
+	if !l.asked {
+		l.asked = true
+		w.lines = append(w.lines, l)
+	}
+}
+
+func (w *wants) request(seq int64) {
+	w.any = true
+	w.Requests = append(w.Requests, seq)
+}
