@@ -36,7 +36,7 @@ func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (s
 
 var applies = sync.Pool{New: func() any { return new(apply) }}
 
-func (v *apply) run(x *set) error {
+func (v *apply) run(x *workingSet) error {
 	c := &v.change
 	r := x.byID(c.Task.ID)
 	var u *usage
@@ -96,7 +96,7 @@ func (v *apply) refused(r *row) error {
 
 // merge returns the row that the change makes of before. What the store sets
 // is taken from the stored row, never from the caller.
-func (v *apply) merge(x *set, before *signalbox.Task, denied bool) *signalbox.Task {
+func (v *apply) merge(x *workingSet, before *signalbox.Task, denied bool) *signalbox.Task {
 	c := &v.change
 	t := new(signalbox.Task)
 	*t = c.Task
@@ -118,7 +118,7 @@ func (v *apply) merge(x *set, before *signalbox.Task, denied bool) *signalbox.Ta
 
 // applySlot does to the slot of the changed task what the change says. A slot
 // that is gone, or has another fence by now, is left alone.
-func (v *apply) applySlot(x *set, u *usage) {
+func (v *apply) applySlot(x *workingSet, u *usage) {
 	if u == nil {
 		return
 	}
@@ -146,7 +146,7 @@ type binding struct {
 
 // binding prepares the binding of a session, so that nothing can be short of
 // it any more.
-func (v *apply) binding(x *set, before *signalbox.Task) (b binding, err error) {
+func (v *apply) binding(x *workingSet, before *signalbox.Task) (b binding, err error) {
 	c := &v.change
 	if !c.Session {
 		return b, nil
@@ -169,7 +169,7 @@ func (v *apply) binding(x *set, before *signalbox.Task) (b binding, err error) {
 // bind notes which agent holds a task's session. Its tasks that wait where any
 // agent could take them move to that agent's queue: each a change of the row,
 // so that a change made from an older reading is stale.
-func (x *set) bind(held *signalbox.Session, bound signalbox.Session, t *signalbox.Task) error {
+func (x *workingSet) bind(held *signalbox.Session, bound signalbox.Session, t *signalbox.Task) error {
 	if err := x.keepSession(held, bound); err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (w *writer) attempt() error {
 func (w *writer) follow() error {
 	x := &w.set
 	for _, j := range w.batch.Jobs {
-		if v, ok := j.Verb.(interface{ foresee(x *set) }); ok {
+		if v, ok := j.Verb.(interface{ foresee(x *workingSet) }); ok {
 			v.foresee(x)
 		}
 	}

@@ -37,7 +37,7 @@ func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed,
 
 var claims = sync.Pool{New: func() any { return new(claim) }}
 
-func (v *claim) run(x *set) error {
+func (v *claim) run(x *workingSet) error {
 	c := &v.request
 	v.got, v.row, v.asked = store.Claimed{}, nil, false
 	u := x.usage(c.Agent)
@@ -79,7 +79,7 @@ func (v *claim) run(x *set) error {
 
 // foresee wants the heads of the lines of which the set knows the beginning
 // only: where others write all the time it is most likely gone.
-func (v *claim) foresee(x *set) {
+func (v *claim) foresee(x *workingSet) {
 	if x.ahead > 0 {
 		return
 	}
@@ -110,7 +110,7 @@ func (v *claim) limits() []string {
 // unless the fleet's ceiling is reached. Every row of that sort counts,
 // withheld ones and those above a lowered number of slots too: each may be an
 // execution.
-func (x *set) freeSlot(u *usage, c *store.ClaimRequest) (int, bool) {
+func (x *workingSet) freeSlot(u *usage, c *store.ClaimRequest) (int, bool) {
 	sort, first, slots := store.SlotSort(c.Isolated), 0, min(c.Slots, signalbox.FirstIsolatedSlot)
 	if c.Isolated {
 		first, slots = signalbox.FirstIsolatedSlot, c.Slots
@@ -123,7 +123,7 @@ func (x *set) freeSlot(u *usage, c *store.ClaimRequest) (int, bool) {
 
 // best returns the best ready task of the queues that are not paused. Where the
 // set does not know the head of one it is short.
-func (x *set) best(queues []string, now time.Time) *row {
+func (x *workingSet) best(queues []string, now time.Time) *row {
 	if x.paused("", now) {
 		return nil
 	}

@@ -28,7 +28,7 @@ type limitCount struct {
 	known, changed bool
 }
 
-func (x *set) queue(name string) *queueCount {
+func (x *workingSet) queue(name string) *queueCount {
 	c := x.queues[name]
 	if c == nil {
 		c = &queueCount{queue: name, biased: x.counter(kindBiased, name)}
@@ -37,7 +37,7 @@ func (x *set) queue(name string) *queueCount {
 	return c
 }
 
-func (x *set) limit(name string) *limitCount {
+func (x *workingSet) limit(name string) *limitCount {
 	c := x.limits[name]
 	if c == nil {
 		c = &limitCount{limit: name}
@@ -47,7 +47,7 @@ func (x *set) limit(name string) *limitCount {
 }
 
 // depth returns the counts of a queue, if the set knows them; else it is short.
-func (x *set) depth(queue string) QueueCount {
+func (x *workingSet) depth(queue string) QueueCount {
 	c := x.queue(queue)
 	if !c.known {
 		x.want.queue(queue)
@@ -57,7 +57,7 @@ func (x *set) depth(queue string) QueueCount {
 }
 
 // waiting returns how many wait under a limit, likewise.
-func (x *set) waiting(limit string) int {
+func (x *workingSet) waiting(limit string) int {
 	c := x.limit(limit)
 	if !c.known {
 		x.want.limit(limit)
@@ -66,7 +66,7 @@ func (x *set) waiting(limit string) int {
 	return c.n
 }
 
-func (x *set) bump(queue string, waiting, ready int) *queueCount {
+func (x *workingSet) bump(queue string, waiting, ready int) *queueCount {
 	c := x.queue(queue)
 	c.Waiting += waiting
 	c.Ready += ready
@@ -77,7 +77,7 @@ func (x *set) bump(queue string, waiting, ready int) *queueCount {
 	return c
 }
 
-func (x *set) bumpLimit(limit string, n int) {
+func (x *workingSet) bumpLimit(limit string, n int) {
 	c := x.limit(limit)
 	c.n += n
 	if !c.changed {
@@ -89,7 +89,7 @@ func (x *set) bumpLimit(limit string, n int) {
 // guess wants counts that a verb will change if it comes to something. It is
 // called by one that is short anyway: what is loaded with the rest costs
 // nothing.
-func (x *set) guess(queues []string, limits ...string) {
+func (x *workingSet) guess(queues []string, limits ...string) {
 	for _, q := range queues {
 		c := x.queue(q)
 		if !c.known {
@@ -104,7 +104,7 @@ func (x *set) guess(queues []string, limits ...string) {
 	}
 }
 
-func (x *set) counter(kind, id string) *counter {
+func (x *workingSet) counter(kind, id string) *counter {
 	key := DocKey{kind, id}
 	c := x.counters[key]
 	if c == nil {
@@ -114,7 +114,7 @@ func (x *set) counter(kind, id string) *counter {
 	return c
 }
 
-func (x *set) add(c *counter, n int64) {
+func (x *workingSet) add(c *counter, n int64) {
 	c.n += n
 	if !c.changed {
 		c.changed = true
@@ -123,7 +123,7 @@ func (x *set) add(c *counter, n int64) {
 }
 
 // knows reports whether the set knows a number as it is over all directors.
-func (x *set) knows(c *counter) bool {
+func (x *workingSet) knows(c *counter) bool {
 	if c.known {
 		return true
 	}
@@ -139,14 +139,14 @@ func (x *set) knows(c *counter) bool {
 }
 
 // wantCounter wants to know it.
-func (x *set) wantCounter(c *counter) {
+func (x *workingSet) wantCounter(c *counter) {
 	if !x.knows(c) {
 		x.want.doc(c.key)
 	}
 }
 
 // putCounter stores it.
-func (x *set) putCounter(c *counter) {
+func (x *workingSet) putCounter(c *counter) {
 	if c.n == 0 {
 		x.drop(c.key.Kind, c.key.ID)
 	} else {
@@ -157,7 +157,7 @@ func (x *set) putCounter(c *counter) {
 // standsLast returns the place of a task that was just stored, where all that
 // wait in its queue stand before it: none of them has a priority of its own,
 // and so their order is that of their places.
-func (x *set) standsLast(t *signalbox.Task) store.Position {
+func (x *workingSet) standsLast(t *signalbox.Task) store.Position {
 	c := x.queue(t.Queue)
 	if t.Bias != 0 || !c.known || !x.knows(c.biased) || c.biased.n > 0 {
 		return store.Position{}

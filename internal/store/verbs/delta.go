@@ -9,7 +9,7 @@ import (
 // needs wants what the batch, all of whose verbs have run, must know before it
 // can be written: the counts that it changed, and what was asked for of the
 // tasks that were claimed.
-func (x *set) needs() {
+func (x *workingSet) needs() {
 	for _, c := range x.bumped {
 		if !c.known {
 			x.want.queue(c.queue)
@@ -40,7 +40,7 @@ func (x *set) needs() {
 	x.claims = open
 }
 
-func (x *set) requestOf(r *row) *signalbox.Request {
+func (x *workingSet) requestOf(r *row) *signalbox.Request {
 	if r.request != nil {
 		return r.request
 	}
@@ -59,7 +59,7 @@ func nextMoment(after int64) int64 { return after + 1 + rand.Int64N(momentStep) 
 
 // delta puts into d what the batch changed, with a log of it if others are to
 // follow.
-func (x *set) delta(d *Delta, writer string, number int64, followed bool) {
+func (x *workingSet) delta(d *Delta, writer string, number int64, followed bool) {
 	x.Moment = nextMoment(x.stored.Moment)
 	x.Generation = max(1, x.Generation)
 	d.clear()

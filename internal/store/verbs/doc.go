@@ -1,7 +1,7 @@
 // Package verbs makes a store.Store of a server that keeps rows: a Backend,
 // such as PostgreSQL or Redis.
 //
-//	verbs ──inbox──▶ writer ──Want──▶ Backend.Load or Lock ──Loaded──▶ Set
+//	verbs ──inbox──▶ writer ──Want──▶ Backend.Load or Lock ──Loaded──▶ workingSet
 //	                   │  the verbs run over the set, one after the other
 //	                   └──Delta──▶ Backend.Commit ──▶ all who wait are answered
 //
@@ -11,7 +11,7 @@
 // the batches of all processes have one order, their Moment: that is what makes
 // limits, places, fences and the journal exact over any number of directors.
 //
-// What was read stays in the set for the next batch, for as long as nobody
+// What was read stays in the working set for the next batch, for as long as nobody
 // else wrote: Commit refuses a batch that began at an older Moment (ErrMoved).
 // So a process that is alone needs one exchange for a batch, and makes the next
 // one ready while that is under way (sea.go).

@@ -26,7 +26,7 @@ const (
 	kindDirector     = "director"      // by ID
 	kindHolding      = "lease"         // by agent
 	kindHeard        = "heard"         // by agent
-	kindAside        = "aside"         // by kind and ID: what was damaged
+	kindQuarantine   = "aside"         // by kind and ID: what was damaged
 	kindRuns         = "run/"          // and the id of the schedule; Sort: FiredAt
 	kindTickets      = "ticket/"       // and the tool queue; Sort: Place
 )
@@ -78,7 +78,7 @@ func (d *documents) remove(r *docRow) {
 
 // doc returns a doc, nil if there is none, or if the set does not know: then
 // it is short.
-func (x *set) doc(kind, id string) *docRow {
+func (x *workingSet) doc(kind, id string) *docRow {
 	k := x.docs.kind(kind)
 	if r := k.rows[id]; r != nil {
 		if r.doc.Body == nil {
@@ -95,7 +95,7 @@ func (x *set) doc(kind, id string) *docRow {
 
 // page returns all docs of a kind by ID, if the set knows them; else it is
 // short.
-func (x *set) page(kind string) []*docRow {
+func (x *workingSet) page(kind string) []*docRow {
 	k := x.docs.kind(kind)
 	if !k.whole {
 		x.want.page(kind)
@@ -113,7 +113,7 @@ func (x *set) page(kind string) []*docRow {
 }
 
 // put stores a doc; body is not nil. value is what it says.
-func (x *set) put(kind, id string, sort int64, body []byte, value any) {
+func (x *workingSet) put(kind, id string, sort int64, body []byte, value any) {
 	k := x.docs.kind(kind)
 	r := k.rows[id]
 	if r == nil {
@@ -125,7 +125,7 @@ func (x *set) put(kind, id string, sort int64, body []byte, value any) {
 }
 
 // drop removes a doc, whether it is there or not.
-func (x *set) drop(kind, id string) {
+func (x *workingSet) drop(kind, id string) {
 	k := x.docs.kind(kind)
 	r := k.rows[id]
 	if r == nil {
@@ -139,7 +139,7 @@ func (x *set) drop(kind, id string) {
 	x.docChanged(r)
 }
 
-func (x *set) docChanged(r *docRow) {
+func (x *workingSet) docChanged(r *docRow) {
 	if !r.changed {
 		r.changed = true
 		x.docs.changed = append(x.docs.changed, r)
@@ -149,7 +149,7 @@ func (x *set) docChanged(r *docRow) {
 
 // adoptDoc takes a doc as the backend has it, nil if it has none, unless the
 // batch changed it.
-func (x *set) adoptDoc(key DocKey, doc *Doc) {
+func (x *workingSet) adoptDoc(key DocKey, doc *Doc) {
 	k := x.docs.kind(key.Kind)
 	if k.rows[key.ID] != nil {
 		return
@@ -165,7 +165,7 @@ func (x *set) adoptDoc(key DocKey, doc *Doc) {
 }
 
 // adoptPage takes all docs of a kind.
-func (x *set) adoptPage(kind string, docs []Doc) {
+func (x *workingSet) adoptPage(kind string, docs []Doc) {
 	for i := range docs {
 		x.adoptDoc(docs[i].DocKey, &docs[i])
 	}

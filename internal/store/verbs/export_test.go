@@ -39,7 +39,7 @@ type saying struct {
 	ran func()
 }
 
-func (v *saying) run(x *set) error {
+func (v *saying) run(x *workingSet) error {
 	err := v.submit.run(x)
 	v.ran()
 	return err

@@ -19,7 +19,7 @@ func (s *Store) PutAgent(ctx context.Context, a signalbox.Agent, e signalbox.Ent
 	return s.do(ctx, &putAgent{a, e}, 0)
 }
 
-func (v *putAgent) run(x *set) error {
+func (v *putAgent) run(x *workingSet) error {
 	was, err := said(x.doc(kindAgent, v.agent.Name), pack.ReadAgent)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (s *Store) RemoveAgent(ctx context.Context, name string, e signalbox.Entry)
 	return s.do(ctx, &removeAgent{name, e}, 0)
 }
 
-func (v *removeAgent) run(x *set) error {
+func (v *removeAgent) run(x *workingSet) error {
 	was, u := x.doc(kindAgent, v.name), x.usage(v.name)
 	if x.short {
 		return errShort
@@ -78,7 +78,7 @@ func (s *Store) SetPause(ctx context.Context, p signalbox.Pause, e signalbox.Ent
 	return s.do(ctx, &setPause{p, e}, 0)
 }
 
-func (v *setPause) run(x *set) error {
+func (v *setPause) run(x *workingSet) error {
 	if x.short {
 		return errShort
 	}
@@ -103,7 +103,7 @@ func (s *Store) Resume(ctx context.Context, queue string, e signalbox.Entry) (wa
 	return v.was, nil
 }
 
-func (v *resume) run(x *set) error {
+func (v *resume) run(x *workingSet) error {
 	was := x.doc(KindPause, v.queue)
 	if x.short {
 		return errShort
@@ -117,7 +117,7 @@ func (v *resume) run(x *set) error {
 
 // paused reports whether a pause of exactly that queue is in force: one whose
 // time is over holds nothing back, even while its row still stands.
-func (x *set) paused(queue string, now time.Time) bool {
+func (x *workingSet) paused(queue string, now time.Time) bool {
 	if x.calm() {
 		return false
 	}
@@ -126,13 +126,13 @@ func (x *set) paused(queue string, now time.Time) bool {
 }
 
 // calm reports that there is no pause at all.
-func (x *set) calm() bool {
+func (x *workingSet) calm() bool {
 	k := x.docs.kind(KindPause)
 	return k.whole && len(k.rows) == 0
 }
 
 // drained reports whether an agent is kept from all queues: its own is paused.
-func (x *set) drained(agent string, now time.Time) bool {
+func (x *workingSet) drained(agent string, now time.Time) bool {
 	return !x.calm() && x.paused(signalbox.AgentQueue(agent), now)
 }
 
@@ -141,7 +141,7 @@ type note struct{ entry signalbox.Entry }
 // Note writes a journal entry that belongs to no change.
 func (s *Store) Note(ctx context.Context, e signalbox.Entry) error { return s.do(ctx, &note{e}, 0) }
 
-func (v *note) run(x *set) error {
+func (v *note) run(x *workingSet) error {
 	if x.short {
 		return errShort
 	}

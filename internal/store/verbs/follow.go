@@ -10,7 +10,7 @@ import (
 
 // follow takes what other processes changed into the set, which has no changes
 // of its own. Where not all logs are there the set is forgotten.
-func (x *set) follow(l *Loaded) {
+func (x *workingSet) follow(l *Loaded) {
 	at := x.stored.Moment
 	if at == l.Moment {
 		return
@@ -35,7 +35,7 @@ func (x *set) follow(l *Loaded) {
 
 // apply takes the changes of one batch into the set. It reports whether the
 // log could be read: if not, the set is wrong.
-func (x *set) apply(log []byte) bool {
+func (x *workingSet) apply(log []byte) bool {
 	d := pack.Read(log)
 	var queues []QueueChange
 	for n := d.Int(); n > 0 && !d.Bad; n-- {
@@ -75,7 +75,7 @@ func (x *set) apply(log []byte) bool {
 
 // applyTask takes a task as it is now, if the set knew it, or would be wrong
 // without it.
-func (x *set) applyTask(d *pack.Reader) bool {
+func (x *workingSet) applyTask(d *pack.Reader) bool {
 	if !d.Bool() {
 		x.gone(d.Int())
 		return true
@@ -118,7 +118,7 @@ func (x *set) applyTask(d *pack.Reader) bool {
 // matters reports whether the set would be wrong without a task that has not
 // ended, since it says that it knows all of a session, or of the beginning of a
 // line.
-func (x *set) matters(queue, session []byte, ready bool, at store.Cursor) bool {
+func (x *workingSet) matters(queue, session []byte, ready bool, at store.Cursor) bool {
 	if k := x.turns[string(session)]; len(session) > 0 && k != nil && k.whole {
 		return true
 	}
@@ -127,7 +127,7 @@ func (x *set) matters(queue, session []byte, ready bool, at store.Cursor) bool {
 }
 
 // gone forgets a task that is forgotten.
-func (x *set) gone(seq int64) {
+func (x *workingSet) gone(seq int64) {
 	if r := x.rows[seq]; r != nil {
 		x.drops(r)
 	}
@@ -136,7 +136,7 @@ func (x *set) gone(seq int64) {
 
 // drops makes the set know nothing of a task that is not what it was. It stays
 // right for all else: the session is as whole as before.
-func (x *set) drops(r *row) {
+func (x *workingSet) drops(r *row) {
 	t := r.task
 	k := x.turns[t.SessionID]
 	whole := k != nil && k.whole
@@ -151,7 +151,7 @@ func (x *set) drops(r *row) {
 }
 
 // applyRequests keeps what was asked for of the tasks that the set knows now.
-func (x *set) applyRequests(d *pack.Reader) bool {
+func (x *workingSet) applyRequests(d *pack.Reader) bool {
 	for seq := d.Int(); seq > 0 && !d.Bad; seq = d.Int() {
 		prompt, rest := d.Bytes(), d.Bytes()
 		if r := x.rows[seq]; r == nil || r.task.State != signalbox.Pending || d.Bad {
@@ -166,7 +166,7 @@ func (x *set) applyRequests(d *pack.Reader) bool {
 	return true
 }
 
-func (x *set) applySlot(d *pack.Reader) {
+func (x *workingSet) applySlot(d *pack.Reader) {
 	name, n := d.Bytes(), int(d.Int())
 	var task []byte
 	var fence int64
@@ -197,7 +197,7 @@ func (x *set) applySlot(d *pack.Reader) {
 	u.count[sort]++
 }
 
-func (x *set) applyDoc(d *pack.Reader) {
+func (x *workingSet) applyDoc(d *pack.Reader) {
 	key := DocKey{Kind: d.Text(), ID: d.Text()}
 	doc := Doc{DocKey: key, Sort: d.Int()}
 	if has, body := d.Bool(), d.Bytes(); has {

@@ -130,6 +130,6 @@ func (w *writer) raised(l *Loaded) Counters {
 // nextRev is the revision after a change. In a later generation it lies above
 // all of those before: a change that was made from a row which the server lost
 // fits no row of now.
-func (x *set) nextRev(t *signalbox.Task) int64 {
+func (x *workingSet) nextRev(t *signalbox.Task) int64 {
 	return max(t.Rev, (x.Generation-1)*raise) + 1
 }

@@ -17,7 +17,7 @@ type putDoc struct {
 	body     []byte
 }
 
-func (v *putDoc) run(x *set) error {
+func (v *putDoc) run(x *workingSet) error {
 	if x.short {
 		return errShort
 	}
@@ -31,7 +31,7 @@ type deleteDoc struct {
 	was      bool
 }
 
-func (v *deleteDoc) run(x *set) error {
+func (v *deleteDoc) run(x *workingSet) error {
 	was := x.doc(v.kind, v.id)
 	if x.short {
 		return errShort
@@ -96,7 +96,7 @@ func (s *Store) AppendAudit(ctx context.Context, a signalbox.Audit) (signalbox.A
 	return v.got, nil
 }
 
-func (v *appendAudit) run(x *set) error {
+func (v *appendAudit) run(x *workingSet) error {
 	head, err := said(x.doc(kindAuditHead, auditHead), readHead)
 	if err != nil {
 		return err

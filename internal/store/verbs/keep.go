@@ -18,7 +18,7 @@ var wide = bounds{ready: 4096, rows: 50_000, other: 100_000, bytes: 16 << 20}
 
 // settled makes what the batch changed the state of the backend, which it is
 // when the delta has come there, and forgets what the next one will hardly need.
-func (x *set) settled() {
+func (x *workingSet) settled() {
 	x.stored = x.Counters
 	for _, r := range x.changed {
 		x.settledRow(r)
@@ -53,7 +53,7 @@ func (x *set) settled() {
 }
 
 // bound forgets all if it is too much.
-func (x *set) bound() {
+func (x *workingSet) bound() {
 	others := len(x.lines) + len(x.turns) + len(x.queues) + len(x.limits) + len(x.agents) + len(x.counters) + len(x.docs.kinds) + x.docs.n
 	if len(x.rows) > x.keep.rows || others > x.keep.other || x.docs.size > x.keep.bytes {
 		x.forget()
@@ -61,7 +61,7 @@ func (x *set) bound() {
 }
 
 // clean forgets what the batch changed, apart from the changes.
-func (x *set) clean() {
+func (x *workingSet) clean() {
 	clear(x.changed)
 	clear(x.slots)
 	clear(x.bumped)
@@ -93,7 +93,7 @@ func (d *Delta) clear() {
 	}
 }
 
-func (x *set) settledRow(r *row) {
+func (x *workingSet) settledRow(r *row) {
 	t, request := r.task, r.request
 	known := t
 	if t == nil {
@@ -119,7 +119,7 @@ func (x *set) settledRow(r *row) {
 
 // useless reports whether the set need not know a pending task: it waits for
 // its time, or the set does not know all that stand before it.
-func (x *set) useless(t *signalbox.Task) bool {
+func (x *workingSet) useless(t *signalbox.Task) bool {
 	if t.SessionID != "" && x.turn(t.SessionID).whole {
 		return false
 	}
@@ -132,7 +132,7 @@ func (x *set) useless(t *signalbox.Task) bool {
 }
 
 // dropTurn forgets a session of which nothing waits or runs.
-func (x *set) dropTurn(session string) {
+func (x *workingSet) dropTurn(session string) {
 	if session == "" {
 		return
 	}
@@ -142,7 +142,7 @@ func (x *set) dropTurn(session string) {
 }
 
 // trim cuts a line that is too long.
-func (x *set) trim(l *line) {
+func (x *workingSet) trim(l *line) {
 	most := x.keep.ready
 	if l == nil || len(l.spots) <= most+most/4 {
 		return

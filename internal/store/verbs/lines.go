@@ -69,7 +69,7 @@ type line struct {
 	asked bool         // it is in the want
 }
 
-func (x *set) line(queue string) *line {
+func (x *workingSet) line(queue string) *line {
 	l := x.lines[queue]
 	if l == nil {
 		l = &line{queue: queue}
@@ -80,7 +80,7 @@ func (x *set) line(queue string) *line {
 
 // head returns the best ready task of a queue; nil if there is none, or if the
 // set does not know: then it is short.
-func (x *set) head(queue string) *row {
+func (x *workingSet) head(queue string) *row {
 	l := x.line(queue)
 	x.complete(l)
 	if len(l.spots) > 0 && (l.whole || !l.upTo.Before(cursorOf(&l.spots[0]))) {
@@ -95,7 +95,7 @@ func (x *set) head(queue string) *row {
 }
 
 // complete notes that a line is whole where it has as many tasks as are ready.
-func (x *set) complete(l *line) {
+func (x *workingSet) complete(l *line) {
 	if !l.whole {
 		c := x.queues[l.queue]
 		l.whole = c != nil && c.known && c.Ready == len(l.spots)

@@ -19,7 +19,7 @@ import (
 const logMost = 256 << 10
 
 // log packs what a delta changes; nil if that is too much.
-func (x *set) log(d *Delta) []byte {
+func (x *workingSet) log(d *Delta) []byte {
 	b := binary.BigEndian.AppendUint64(x.logged[:0], uint64(d.From.Moment)) //nolint:gosec // never negative
 	b = binary.BigEndian.AppendUint64(b, uint64(d.To.Moment))               //nolint:gosec // never negative
 	p := pack.Append(b)
@@ -53,7 +53,7 @@ func matters(t *signalbox.Task) bool {
 // need most, and reading a whole one takes longer than all else. One that runs
 // or has ended is left out but for that, unless it is a turn of a session: who
 // has it under way knows it, and others forget it.
-func (x *set) logTasks(p *pack.Packer, d *Delta) {
+func (x *workingSet) logTasks(p *pack.Packer, d *Delta) {
 	p.Int(int64(len(d.Tasks)))
 	for i := range d.Tasks {
 		c := &d.Tasks[i]

@@ -6,7 +6,7 @@ import (
 
 // ask finishes the want: with what each set needs at its beginning, and how
 // many tasks of each line.
-func (x *set) ask(writer string) *Want {
+func (x *workingSet) ask(writer string) *Want {
 	w := &x.want.Want
 	w.Writer = writer
 	if !x.known {
@@ -25,7 +25,7 @@ func (x *set) ask(writer string) *Want {
 
 // merge takes what was loaded into the set. What the set knows stands: the
 // backend has it as it was before the batch.
-func (x *set) merge(l *Loaded) {
+func (x *workingSet) merge(l *Loaded) {
 	w := &x.want.Want
 	if !x.known {
 		x.known, x.stored, x.Counters, x.inUse = true, l.Counters, l.Counters, l.InUse
@@ -46,7 +46,7 @@ func (x *set) merge(l *Loaded) {
 	x.want.clear()
 }
 
-func (x *set) mergeTasks(w *Want, l *Loaded) {
+func (x *workingSet) mergeTasks(w *Want, l *Loaded) {
 	for i, id := range w.Tasks {
 		if t := l.Tasks[i]; t != nil {
 			x.adopt(t)
@@ -80,7 +80,7 @@ func (x *set) mergeTasks(w *Want, l *Loaded) {
 }
 
 // keepRequests keeps what came with the tasks of a line that still wait.
-func (x *set) keepRequests(rows []*row, requests []*signalbox.Request) {
+func (x *workingSet) keepRequests(rows []*row, requests []*signalbox.Request) {
 	for i, q := range requests {
 		if r := rows[i]; q != nil && r.task != nil && r.task.State == signalbox.Pending && r.request == nil {
 			x.requests.keep(r.task.Seq, q)
@@ -88,7 +88,7 @@ func (x *set) keepRequests(rows []*row, requests []*signalbox.Request) {
 	}
 }
 
-func (x *set) adoptAll(tasks []*signalbox.Task) []*row {
+func (x *workingSet) adoptAll(tasks []*signalbox.Task) []*row {
 	rows := make([]*row, 0, len(tasks))
 	for _, t := range tasks {
 		rows = append(rows, x.adopt(t))
@@ -96,7 +96,7 @@ func (x *set) adoptAll(tasks []*signalbox.Task) []*row {
 	return rows
 }
 
-func (x *set) mergeCounts(w *Want, l *Loaded) {
+func (x *workingSet) mergeCounts(w *Want, l *Loaded) {
 	for i, queue := range w.Queues {
 		if c := x.queue(queue); !c.known {
 			c.known = true
@@ -117,7 +117,7 @@ func (x *set) mergeCounts(w *Want, l *Loaded) {
 	}
 }
 
-func (x *set) mergeAnswers(w *Want, l *Loaded) {
+func (x *workingSet) mergeAnswers(w *Want, l *Loaded) {
 	a := &x.answered
 	if w.Due != nil {
 		a.due, a.nextDue, a.has = x.adoptAll(l.Due), l.NextDue, true

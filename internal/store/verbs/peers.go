@@ -14,31 +14,31 @@ func (s *Store) Time(ctx context.Context) (time.Time, error) {
 }
 
 type beat struct {
-	beat  store.Beat
-	aside *aside
-	got   store.Peers
+	beat       store.Beat
+	quarantine *quarantine
+	got        store.Peers
 }
 
 // Beat renews the lease of a director and says who else lives.
 func (s *Store) Beat(ctx context.Context, b store.Beat) (store.Peers, error) {
-	v := &beat{beat: b, aside: &s.aside}
+	v := &beat{beat: b, quarantine: &s.quarantine}
 	if err := s.do(ctx, v, 0); err != nil {
 		return store.Peers{}, err
 	}
 	return v.got, nil
 }
 
-func (v *beat) run(x *set) error {
+func (v *beat) run(x *workingSet) error {
 	var rows store.BeatRows
 	var bad []*docRow
-	rows.Directors, _ = all(x, v.aside, kindDirector, readDirector)
-	rows.Heard, bad = all(x, v.aside, kindHeard, readHeard)
+	rows.Directors, _ = all(x, v.quarantine, kindDirector, readDirector)
+	rows.Heard, bad = all(x, v.quarantine, kindHeard, readHeard)
 	for _, agents := range [][]string{v.beat.Take, v.beat.Drop} {
 		for _, agent := range agents {
 			r := x.doc(kindHolding, agent)
 			switch held, err := said(r, readHolding); {
 			case err != nil:
-				v.aside.tell(r.doc.DocKey, err)
+				v.quarantine.tell(r.doc.DocKey, err)
 				bad = append(bad, r)
 			case held != nil:
 				rows.Holdings = append(rows.Holdings, *held)
@@ -53,13 +53,13 @@ func (v *beat) run(x *set) error {
 		return err
 	}
 	v.got = answer
-	x.setAside(bad)
+	x.quarantine(bad)
 	x.beaten(&c)
 	return nil
 }
 
 // beaten stores what a beat changed.
-func (x *set) beaten(c *store.BeatChange) {
+func (x *workingSet) beaten(c *store.BeatChange) {
 	for _, id := range c.Gone {
 		x.drop(kindDirector, id)
 	}
@@ -87,7 +87,7 @@ func (s *Store) Directors(ctx context.Context) ([]store.Director, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readable(&s.aside, docs, readDirector, func(id string) store.Director { return store.Director{ID: id} }), nil
+	return readable(&s.quarantine, docs, readDirector, func(id string) store.Director { return store.Director{ID: id} }), nil
 }
 
 // Holders says which director holds each agent.
@@ -100,18 +100,18 @@ func (s *Store) Holders(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return store.HoldersOf(directors, readable(&s.aside, docs, readHolding, nil)), nil
+	return store.HoldersOf(directors, readable(&s.quarantine, docs, readHolding, nil)), nil
 }
 
 type tickets struct {
-	step  store.TicketStep
-	aside *aside
-	got   []store.Ticket
+	step       store.TicketStep
+	quarantine *quarantine
+	got        []store.Ticket
 }
 
 // Tickets takes one step of a shared tool queue.
 func (s *Store) Tickets(ctx context.Context, step store.TicketStep) ([]store.Ticket, error) {
-	v := &tickets{step: step, aside: &s.aside}
+	v := &tickets{step: step, quarantine: &s.quarantine}
 	if err := s.do(ctx, v, 0); err != nil {
 		return nil, err
 	}
@@ -126,9 +126,9 @@ func (v *tickets) looksOnly() bool {
 	return len(s.Enter)+len(s.Leave)+len(s.EndSessions)+len(s.Keep)+len(s.Idle)+len(s.Unused) == 0
 }
 
-func (v *tickets) run(x *set) error {
+func (v *tickets) run(x *workingSet) error {
 	kind := kindTickets + v.step.Queue
-	rows, bad := all(x, v.aside, kind, readTicket)
+	rows, bad := all(x, v.quarantine, kind, readTicket)
 	last, err := said(x.doc(kindCount, countTickets), readGiven)
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (v *tickets) run(x *set) error {
 	}
 	after, changed, place, fence := store.StepTickets(rows, v.step, last.place, last.fence)
 	v.got = after
-	x.setAside(bad)
+	x.quarantine(bad)
 	if !changed {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (v *tickets) run(x *set) error {
 
 // putTickets stores the difference between the rows of a tool queue before and
 // after a step.
-func (x *set) putTickets(kind string, before, after []store.Ticket) {
+func (x *workingSet) putTickets(kind string, before, after []store.Ticket) {
 	was := make(map[string]*store.Ticket, len(before))
 	for i := range before {
 		was[before[i].ID] = &before[i]

@@ -30,7 +30,7 @@ type pruneTasks struct {
 	done    store.Pruned
 }
 
-func (v *pruneTasks) run(x *set) error {
+func (v *pruneTasks) run(x *workingSet) error {
 	p := &v.pruning
 	if !x.answered.has {
 		if !x.known {
@@ -69,7 +69,7 @@ type pruneSessions struct {
 	last  *Doc
 }
 
-func (v *pruneSessions) run(x *set) error {
+func (v *pruneSessions) run(x *workingSet) error {
 	if v.begun != x.run {
 		v.begun, v.old, v.last = x.run, nil, nil
 	}
@@ -101,7 +101,7 @@ func (v *pruneSessions) run(x *set) error {
 }
 
 // choose asks which of the sessions that nobody used are named by a task.
-func (v *pruneSessions) choose(x *set) error {
+func (v *pruneSessions) choose(x *workingSet) error {
 	page := x.answered.page
 	for i := range page {
 		if page[i].Sort >= v.unused.UnixMilli() {

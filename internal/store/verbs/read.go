@@ -281,7 +281,7 @@ type byKey struct {
 
 func (v *byKey) looksOnly() bool { return true }
 
-func (v *byKey) run(x *set) error {
+func (v *byKey) run(x *workingSet) error {
 	r := x.byKey(v.key)
 	switch {
 	case x.short:

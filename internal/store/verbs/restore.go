@@ -25,7 +25,7 @@ func (s *Store) Restore(ctx context.Context, r store.Restored) (signalbox.Task, 
 	return v.got, nil
 }
 
-func (v *restore) run(x *set) error {
+func (v *restore) run(x *workingSet) error {
 	if err := store.CheckRestored(&v.row); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ type row struct {
 
 // byID returns the row of a task, nil if there is none, or if the set does not
 // know: then it is short.
-func (x *set) byID(id string) *row {
+func (x *workingSet) byID(id string) *row {
 	if r := x.ids[id]; r != nil {
 		return r
 	}
@@ -29,7 +29,7 @@ func (x *set) byID(id string) *row {
 }
 
 // byKey does the same by the idempotency key.
-func (x *set) byKey(key string) *row {
+func (x *workingSet) byKey(key string) *row {
 	if key == "" {
 		return nil
 	}
@@ -45,14 +45,14 @@ func (x *set) byKey(key string) *row {
 
 // newID and newKey are for what is most likely new: the backend refuses the
 // batch where that is not so, and then they are looked up.
-func (x *set) newID(id string) *row {
+func (x *workingSet) newID(id string) *row {
 	if x.lookIDs {
 		return x.byID(id)
 	}
 	return x.ids[id]
 }
 
-func (x *set) newKey(key string) *row {
+func (x *workingSet) newKey(key string) *row {
 	if x.lookKeys || x.lookIDs {
 		return x.byKey(key)
 	}
@@ -60,7 +60,7 @@ func (x *set) newKey(key string) *row {
 }
 
 // adopt puts a loaded row into the set, unless it knows it already.
-func (x *set) adopt(t *signalbox.Task) *row {
+func (x *workingSet) adopt(t *signalbox.Task) *row {
 	if r := x.rows[t.Seq]; r != nil {
 		return r
 	}
@@ -71,7 +71,7 @@ func (x *set) adopt(t *signalbox.Task) *row {
 }
 
 // hold makes the row known by its number, id and key.
-func (x *set) hold(r *row) {
+func (x *workingSet) hold(r *row) {
 	t := r.task
 	x.rows[t.Seq] = r
 	x.ids[t.ID] = r
@@ -83,7 +83,7 @@ func (x *set) hold(r *row) {
 }
 
 // release makes the set know nothing of a row.
-func (x *set) release(r *row, t *signalbox.Task) {
+func (x *workingSet) release(r *row, t *signalbox.Task) {
 	if r.task != nil {
 		x.unlist(r)
 		if t.SessionID != "" && !t.State.Terminal() {
@@ -100,7 +100,7 @@ func (x *set) release(r *row, t *signalbox.Task) {
 }
 
 // insert makes a new row.
-func (x *set) insert(t *signalbox.Task, request *signalbox.Request) *row {
+func (x *workingSet) insert(t *signalbox.Task, request *signalbox.Request) *row {
 	r := &row{task: t, changed: true, request: request}
 	x.changed = append(x.changed, r)
 	x.wrote = true
@@ -112,7 +112,7 @@ func (x *set) insert(t *signalbox.Task, request *signalbox.Request) *row {
 
 // change gives a row new contents, and its new place in every index; nil
 // forgets it.
-func (x *set) change(r *row, t *signalbox.Task) {
+func (x *workingSet) change(r *row, t *signalbox.Task) {
 	if !r.changed {
 		r.changed, r.before = true, r.task
 		x.changed = append(x.changed, r)
@@ -129,7 +129,7 @@ func (x *set) change(r *row, t *signalbox.Task) {
 }
 
 // list puts a row into every index that it belongs to.
-func (x *set) list(r *row) {
+func (x *workingSet) list(r *row) {
 	t := r.task
 	if t.State.Terminal() {
 		return
@@ -143,7 +143,7 @@ func (x *set) list(r *row) {
 }
 
 // unlist takes a row out of every index that list put it into.
-func (x *set) unlist(r *row) {
+func (x *workingSet) unlist(r *row) {
 	t := r.task
 	if t.State.Terminal() {
 		return
@@ -157,14 +157,14 @@ func (x *set) unlist(r *row) {
 }
 
 // kept is how many bytes the ended tasks of an owner take.
-func (x *set) kept(owner string) *counter { return x.counter(kindKept, keptBy+owner) }
+func (x *workingSet) kept(owner string) *counter { return x.counter(kindKept, keptBy+owner) }
 
 // keptBy leads the owner in the id of such a doc: that of nobody is "".
 const keptBy = "by "
 
 // count counts a task among those that wait, or what is kept of it once it has
 // ended.
-func (x *set) count(t *signalbox.Task, n int) {
+func (x *workingSet) count(t *signalbox.Task, n int) {
 	if t.State.Terminal() {
 		if size := t.Kept(); size != 0 {
 			x.add(x.kept(t.Owner), int64(n)*size)
@@ -189,7 +189,7 @@ func (x *set) count(t *signalbox.Task, n int) {
 }
 
 // find returns the row of a task, or CodeNotFound, or errShort.
-func (x *set) find(id string) (*row, error) {
+func (x *workingSet) find(id string) (*row, error) {
 	r := x.byID(id)
 	switch {
 	case x.short:

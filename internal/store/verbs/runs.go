@@ -18,7 +18,7 @@ type runList struct {
 }
 
 // runs returns the runs of a schedule, if the set knows them; else it is short.
-func (x *set) runs(schedule string) (*runList, error) {
+func (x *workingSet) runs(schedule string) (*runList, error) {
 	l := &runList{schedule: schedule}
 	for _, r := range x.page(kindRuns + schedule) {
 		run, err := said(r, readRun(schedule))
@@ -50,7 +50,7 @@ func (l *runList) decided(id string) bool {
 
 // keep puts runs where they belong, and drops the oldest beyond those that are
 // kept, but none that is open.
-func (l *runList) keep(x *set, runs []signalbox.ScheduleRun) {
+func (l *runList) keep(x *workingSet, runs []signalbox.ScheduleRun) {
 	put := map[string]bool{}
 	for _, r := range runs {
 		r.ScheduleID = l.schedule
@@ -72,7 +72,7 @@ func (l *runList) keep(x *set, runs []signalbox.ScheduleRun) {
 	}
 }
 
-func (x *set) putRun(r signalbox.ScheduleRun) {
+func (x *workingSet) putRun(r signalbox.ScheduleRun) {
 	body := pack.Run(&r)
 	x.put(kindRuns+r.ScheduleID, r.ID, r.FiredAt.UnixMilli(), body, &r)
 	if r.Status.Open() {
@@ -82,7 +82,7 @@ func (x *set) putRun(r signalbox.ScheduleRun) {
 	}
 }
 
-func (x *set) dropRun(schedule, id string) {
+func (x *workingSet) dropRun(schedule, id string) {
 	x.drop(kindRuns+schedule, id)
 	x.drop(kindOpenRun, openID(schedule, id))
 }

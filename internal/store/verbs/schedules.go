@@ -27,7 +27,7 @@ func (s *Store) PutSchedule(ctx context.Context, row signalbox.Schedule, runs []
 	return v.got, nil
 }
 
-func (v *putSchedule) run(x *set) error {
+func (v *putSchedule) run(x *workingSet) error {
 	row := copySchedule(v.row)
 	stored, err := said(x.doc(kindSchedule, row.ID), readSchedule)
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Store) DeleteSchedule(ctx context.Context, id string, e signalbox.Entry
 
 // run removes a schedule, also one whose row is damaged: then its name stays
 // taken for as long as nobody else asks for it.
-func (v *deleteSchedule) run(x *set) error {
+func (v *deleteSchedule) run(x *workingSet) error {
 	doc := x.doc(kindSchedule, v.id)
 	count := x.doc(kindCount, countSchedules)
 	runs := x.page(kindRuns + v.id)
@@ -160,7 +160,7 @@ func readSchedule(id string, body []byte) (signalbox.Schedule, error) {
 
 const countSchedules = "schedules"
 
-func (x *set) countSchedules(count *docRow, more int) {
+func (x *workingSet) countSchedules(count *docRow, more int) {
 	n := counted(count) + more
 	x.put(kindCount, countSchedules, int64(n), []byte{1}, nil)
 }

@@ -10,12 +10,12 @@ import (
 
 // session returns the row of a session, nil if there is none, or if the set
 // does not know: then it is short.
-func (x *set) session(id string) (*signalbox.Session, error) {
+func (x *workingSet) session(id string) (*signalbox.Session, error) {
 	return said(x.doc(kindSession, id), pack.ReadSession)
 }
 
 // chooseSession sets the session of a chat that names none.
-func (x *set) chooseSession(t *signalbox.Task, k *store.Talk) error {
+func (x *workingSet) chooseSession(t *signalbox.Task, k *store.Talk) error {
 	if k == nil || t.SessionID != "" {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (x *set) chooseSession(t *signalbox.Task, k *store.Talk) error {
 
 // converse returns the session of a chat as the agent's current one, begun
 // where there is none; nil if it stays as it is.
-func (x *set) converse(t *signalbox.Task, held *signalbox.Session, sub *store.Submission) (*signalbox.Session, error) {
+func (x *workingSet) converse(t *signalbox.Task, held *signalbox.Session, sub *store.Submission) (*signalbox.Session, error) {
 	if sub.Talk == nil || t.SessionID == "" {
 		return nil, nil
 	}
@@ -54,7 +54,7 @@ func (x *set) converse(t *signalbox.Task, held *signalbox.Session, sub *store.Su
 }
 
 // readyToKeep makes sure that keepSession finds what it needs, or is short.
-func (x *set) readyToKeep(was, s *signalbox.Session) error {
+func (x *workingSet) readyToKeep(was, s *signalbox.Session) error {
 	if was != nil && was.Current {
 		x.doc(kindCurrent, was.Agent)
 	}
@@ -73,7 +73,7 @@ func (x *set) readyToKeep(was, s *signalbox.Session) error {
 
 // keepSession stores the row of a session. A current one takes that from the
 // agent's others.
-func (x *set) keepSession(was *signalbox.Session, s signalbox.Session) error {
+func (x *workingSet) keepSession(was *signalbox.Session, s signalbox.Session) error {
 	if was != nil && was.Current && (was.Agent != s.Agent || !s.Current) {
 		x.drop(kindCurrent, was.Agent)
 	}
@@ -98,7 +98,7 @@ func (x *set) keepSession(was *signalbox.Session, s signalbox.Session) error {
 	return nil
 }
 
-func (x *set) putSession(s signalbox.Session) {
+func (x *workingSet) putSession(s signalbox.Session) {
 	x.put(kindSession, s.ID, s.LastUsed.UnixMilli(), pack.Session(&s), &s)
 }
 
@@ -112,7 +112,7 @@ func (s *Store) PutSession(ctx context.Context, before, after signalbox.Session,
 	return s.do(ctx, &putSession{before, after, e}, len(after.Title))
 }
 
-func (v *putSession) run(x *set) error {
+func (v *putSession) run(x *workingSet) error {
 	was, err := x.session(v.after.ID)
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ type slotRow struct {
 
 // usage returns the slots of an agent, if the set knows them; else it is
 // short, and the answer is not to be used.
-func (x *set) usage(agent string) *usage {
+func (x *workingSet) usage(agent string) *usage {
 	u := x.agents[agent]
 	if u == nil {
 		u = &usage{agent: agent, rows: map[int]*slotRow{}, low: [store.SlotSorts]int{0, signalbox.FirstIsolatedSlot}}
@@ -74,7 +74,7 @@ func (u *usage) free(sort, end int) (int, bool) {
 }
 
 // setSlot puts a slot row in place of what there is; nil frees it.
-func (x *set) setSlot(u *usage, n int, s *signalbox.Slot) {
+func (x *workingSet) setSlot(u *usage, n int, s *signalbox.Slot) {
 	r := u.rows[n]
 	if r == nil {
 		r = &slotRow{agent: u.agent, n: n}
@@ -114,7 +114,7 @@ func (s *Store) Renew(ctx context.Context, leases []store.Lease) (int, error) {
 	return v.n, nil
 }
 
-func (v *renew) run(x *set) error {
+func (v *renew) run(x *workingSet) error {
 	for i := range v.leases {
 		x.usage(v.leases[i].Agent)
 	}
@@ -151,7 +151,7 @@ func (s *Store) FreeSlot(ctx context.Context, agent string, slot int, fence int6
 	return v.freed, nil
 }
 
-func (v *freeSlot) run(x *set) error {
+func (v *freeSlot) run(x *workingSet) error {
 	u := x.usage(v.agent)
 	if x.short {
 		return errShort

@@ -21,7 +21,7 @@ func (s *Store) KeepStale(ctx context.Context, id string, said signalbox.Stale) 
 	return s.do(ctx, &keepStale{id, said}, len(said.Result.Output)+len(said.Result.Tail))
 }
 
-func (v *keepStale) run(x *set) error {
+func (v *keepStale) run(x *workingSet) error {
 	r, err := x.find(v.id)
 	if err != nil {
 		return err

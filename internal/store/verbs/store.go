@@ -42,7 +42,7 @@ type Store struct {
 	inbox      *group.Inbox[verb]
 	writer     *writer
 	generation atomic.Int64
-	aside      aside
+	quarantine quarantine
 	pruned     *Doc            // where the search for unused sessions goes on; the writer's
 	reads      sync.RWMutex    // held by reads; Close waits for them
 	stopped    chan struct{}   // the writer has ended
@@ -54,7 +54,7 @@ var _ store.Shared = (*Store)(nil)
 
 // verb is a call of a store.Writer. run does it over the set; the answer stays
 // in the verb. It may be run more than once, and begins anew each time.
-type verb interface{ run(x *set) error }
+type verb interface{ run(x *workingSet) error }
 
 // New makes a store of a backend, which it closes with itself, and also where
 // there comes to be no store.
@@ -74,7 +74,7 @@ func New(ctx context.Context, g Backend, o Options) (*Store, error) {
 	if o.many == 0 {
 		o.many = manyVerbs
 	}
-	s := &Store{backend: g, opts: o, log: o.Log, inbox: group.New[verb](), stopped: make(chan struct{}), aside: aside{log: o.Log}}
+	s := &Store{backend: g, opts: o, log: o.Log, inbox: group.New[verb](), stopped: make(chan struct{}), quarantine: quarantine{log: o.Log}}
 	s.inbox.Patience = asked
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.writer = newWriter(s)

@@ -32,7 +32,7 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 
 var submits = sync.Pool{New: func() any { return new(submit) }}
 
-func (v *submit) run(x *set) error {
+func (v *submit) run(x *workingSet) error {
 	sub := &v.sub
 	known, taken := v.known(x)
 	t := new(signalbox.Task)
@@ -61,7 +61,7 @@ func (v *submit) run(x *set) error {
 }
 
 // known returns the tasks that have the key and the id.
-func (v *submit) known(x *set) (byKey, byID *row) {
+func (v *submit) known(x *workingSet) (byKey, byID *row) {
 	key, id := v.sub.Task.IdempotencyKey, v.sub.Task.ID
 	if v.sure {
 		return x.byKey(key), x.byID(id)
@@ -72,7 +72,7 @@ func (v *submit) known(x *set) (byKey, byID *row) {
 // foresee wants the key, which another process may have stored. Who joins the
 // batch while it waits for the lock is not looked up for that: a key that is
 // taken after all is found as it is stored.
-func (v *submit) foresee(x *set) {
+func (v *submit) foresee(x *workingSet) {
 	if key := v.sub.Task.IdempotencyKey; key != "" && x.keys[key] == nil {
 		x.want.key(key)
 	}
@@ -80,7 +80,7 @@ func (v *submit) foresee(x *set) {
 
 // refuse refuses the task, unless its key or its id turns out to be known,
 // which counts for more.
-func (v *submit) refuse(x *set, err error) error {
+func (v *submit) refuse(x *workingSet, err error) error {
 	if v.sure {
 		return err
 	}
@@ -114,7 +114,7 @@ func (v *submit) admit(t *signalbox.Task, taken *row, held *signalbox.Session, c
 }
 
 // store makes the rows of the task.
-func (v *submit) store(x *set, t *signalbox.Task, held *signalbox.Session, waiting int) error {
+func (v *submit) store(x *workingSet, t *signalbox.Task, held *signalbox.Session, waiting int) error {
 	sub := &v.sub
 	begins, err := x.converse(t, held, sub)
 	if err != nil {
@@ -140,7 +140,7 @@ func (v *submit) store(x *set, t *signalbox.Task, held *signalbox.Session, waiti
 // conversation chooses the session of a task, and its queue where that follows
 // the session. It returns the session's row, where there is one and it is
 // needed.
-func (x *set) conversation(t *signalbox.Task, sub *store.Submission) (*signalbox.Session, error) {
+func (x *workingSet) conversation(t *signalbox.Task, sub *store.Submission) (*signalbox.Session, error) {
 	if err := x.chooseSession(t, sub.Talk); err != nil || t.SessionID == "" {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (x *set) conversation(t *signalbox.Task, sub *store.Submission) (*signalbox
 }
 
 // crowd counts what stands before a task.
-func (x *set) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Crowd {
+func (x *workingSet) crowd(t *signalbox.Task, r *store.Room, now time.Time) *store.Crowd {
 	sort := store.SlotSort(r.Isolated)
 	c := &store.Crowd{
 		Fleet: x.inUse[sort], Waiting: x.depth(t.Queue).Waiting, Later: t.NotBefore.After(now),

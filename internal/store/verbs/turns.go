@@ -14,7 +14,7 @@ type turn struct {
 	ready   *row   // the pending one that may be claimed, if any
 }
 
-func (x *set) turn(session string) *turn {
+func (x *workingSet) turn(session string) *turn {
 	k := x.turns[session]
 	if k == nil {
 		k = &turn{}
@@ -24,7 +24,7 @@ func (x *set) turn(session string) *turn {
 }
 
 // wholeTurn returns all of a session, if the set knows it; else it is short.
-func (x *set) wholeTurn(session string) *turn {
+func (x *workingSet) wholeTurn(session string) *turn {
 	k := x.turn(session)
 	if !k.whole {
 		x.want.turn(session)
@@ -83,7 +83,7 @@ func due(t *signalbox.Task, now time.Time) bool { return t.Ready || !t.NotBefore
 
 // settle makes ready what should be, after r has changed. Where it is in a
 // session, the set knows all of that.
-func (x *set) settle(r *row, now time.Time) {
+func (x *workingSet) settle(r *row, now time.Time) {
 	t := r.task
 	if t.SessionID != "" {
 		x.settleSession(t.SessionID, now)
@@ -94,7 +94,7 @@ func (x *set) settle(r *row, now time.Time) {
 	}
 }
 
-func (x *set) settleSession(session string, now time.Time) {
+func (x *workingSet) settleSession(session string, now time.Time) {
 	if now.UnixMilli() < x.WokenMS {
 		// The clock went back: what Wake found due then is not due for us.
 		x.WokenMS = now.UnixMilli()
@@ -112,7 +112,7 @@ func (x *set) settleSession(session string, now time.Time) {
 	}
 }
 
-func (x *set) setReady(r *row, ready bool) {
+func (x *workingSet) setReady(r *row, ready bool) {
 	t := *r.task
 	t.Ready = ready
 	x.change(r, &t)

@@ -39,7 +39,7 @@ func (s *Store) Wake(ctx context.Context, now time.Time, limit int) (woken []str
 // looksOnly: most often nothing is due.
 func (v *wake) looksOnly() bool { return true }
 
-func (v *wake) run(x *set) error {
+func (v *wake) run(x *workingSet) error {
 	if v.begun != x.run {
 		v.begun, v.woken, v.next, v.after = x.run, nil, time.Time{}, DueWant{}
 	}
@@ -79,7 +79,7 @@ func (v *wake) run(x *set) error {
 }
 
 // ask wants the next tasks whose time has come.
-func (v *wake) ask(x *set) error {
+func (v *wake) ask(x *workingSet) error {
 	if !x.known {
 		return errShort
 	}
@@ -92,10 +92,10 @@ func (v *wake) ask(x *set) error {
 }
 
 // looked notes that all up to a time has been looked at.
-func (x *set) looked(ms int64) { x.WokenMS = max(x.WokenMS, ms) }
+func (x *workingSet) looked(ms int64) { x.WokenMS = max(x.WokenMS, ms) }
 
 // mayBeReady reports whether the pending task r would be ready at now.
-func (x *set) mayBeReady(r *row, now time.Time) bool {
+func (x *workingSet) mayBeReady(r *row, now time.Time) bool {
 	if r.task.SessionID == "" {
 		return due(r.task, now)
 	}

@@ -12,7 +12,7 @@ import (
 // writer runs the batches. It is one goroutine.
 type writer struct {
 	store *Store
-	set   set
+	set   workingSet
 	batch group.Batch[verb]
 	done  []bool // of the batch's jobs: which have their answer
 

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// set is what the writer knows of the backend, as of one moment, with the
+// workingSet is what the writer knows of the backend, as of one moment, with the
 // changes of the batch at hand on top. It is a part of the backend's rows: each
 // index holds those that it has, and knows whether these are all.
 //
@@ -19,7 +19,7 @@ import (
 //
 // There is no way back from a change: where a batch does not come to be stored
 // the whole set is forgotten, with what the next batch made of it.
-type set struct {
+type workingSet struct {
 	known  bool     // it has a moment
 	stored Counters // as they are in the backend
 	Counters
@@ -83,8 +83,8 @@ type answers struct {
 var errShort = errors.New("something must be loaded first")
 
 // forget empties the set. A request cannot change, and stays.
-func (x *set) forget() {
-	*x = set{
+func (x *workingSet) forget() {
+	*x = workingSet{
 		rows: map[int64]*row{}, ids: map[string]*row{}, keys: map[string]*row{}, noID: map[string]struct{}{}, noKey: map[string]struct{}{},
 		lines: map[string]*line{}, turns: map[string]*turn{}, queues: map[string]*queueCount{}, limits: map[string]*limitCount{}, counters: map[DocKey]*counter{},
 		agents: map[string]*usage{}, docs: newDocuments(), fetched: map[int64]*signalbox.Request{},
@@ -95,14 +95,14 @@ func (x *set) forget() {
 }
 
 // begin readies the set for a batch.
-func (x *set) begin() {
+func (x *workingSet) begin() {
 	x.run++
 	x.short, x.answered = false, answers{}
 	x.want.clear()
 }
 
 // note writes a journal entry.
-func (x *set) note(e signalbox.Entry) {
+func (x *workingSet) note(e signalbox.Entry) {
 	x.Entry++
 	e.Seq = x.Entry
 	x.entries = append(x.entries, e)
@@ -111,7 +111,7 @@ func (x *set) note(e signalbox.Entry) {
 
 // enqueue gives t the next place. Its time never lies before that of an
 // earlier enqueueing, so a clock that jumps back lets nobody jump the line.
-func (x *set) enqueue(t *signalbox.Task, now time.Time) {
+func (x *workingSet) enqueue(t *signalbox.Task, now time.Time) {
 	x.EnqueuedMS = max(x.EnqueuedMS, now.UnixMilli())
 	x.Place++
 	t.EnqueuedAt, t.Place = time.UnixMilli(x.EnqueuedMS).UTC(), x.Place
