@@ -74,13 +74,13 @@ test-calm:
 test-alone: export GOGC = 400
 test-alone: # what the race detector is not for, or does not bear
 	$(GO) test $(FLAGS) -run '$(NORACE)' ./internal/confine ./internal/director ./internal/engine ./internal/gateway/mcp ./internal/schedule ./internal/store/...
-	$(GO) test $(FLAGS) -run '$(BUBBLES)' ./internal/dispatch
+	$(GO) test $(FLAGS) -run '$(BUBBLES)' ./internal/execution/push
 	$(GO) test $(FLAGS) -v ./sim
 	cd bench && $(GO) test -vet=off ./internal/measure ./internal/results ./internal/page # docs/benchmarks.md is what its figures make
 
 soak: setup check ## every test in its long form; docs/reliability.md says what only that finds
 	SIGNALBOX_SOAK=1 $(REAL) $(GO) test -race -timeout 8h $(PACKAGES)
-	$(GO) test -run '$(BUBBLES)' ./internal/dispatch
+	$(GO) test -run '$(BUBBLES)' ./internal/execution/push
 	SIGNALBOX_SOAK=1 $(GO) test -timeout 8h -v ./sim
 	$(GO) test -tags mutants -timeout 3h ./sim/mutants
 

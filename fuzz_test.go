@@ -56,7 +56,7 @@ var parsers = map[string]string{ // what is read, by whom: where the target is
 	"the kernel's tables of control groups": "internal/confine FuzzTrees",
 	"files of the seeds' own queues":        "internal/port FuzzSources",
 	"text for a terminal":                   "internal/cli FuzzNeutralise",
-	"places of tool tasks":                  "internal/tooltask FuzzPlace",
+	"places of tool tasks":                  "internal/execution/local FuzzPlace",
 	"places of sessions":                    "internal/store FuzzSessionSpot",
 	"places of history":                     "internal/store FuzzParseCursor",
 	"addresses of PostgreSQL":               "internal/store/postgres FuzzURL",
@@ -73,18 +73,18 @@ var parsers = map[string]string{ // what is read, by whom: where the target is
 // read elsewhere are functions that look like parsers of foreign text, and why
 // they need no target of their own.
 var readElsewhere = map[string]string{
-	"api":                         "reads one JSON value with encoding/json",
-	"cmd/signalbox":               "reads its own files with encoding/json",
-	"internal/top":                "reads keys, and what the SDK has read",
-	"internal/testserver":         "tests only",
-	"internal/dispatch/agenttest": "tests only",
-	"internal/llm/llmtest":        "tests only",
-	"internal/proc":               "reads the kernel's tables of processes",
-	"internal/dashboard":          "reads its own files",
-	"internal/schedule/alone":     "reads what the SDK has read",
-	"internal/store/storetest":    "tests only",
-	"toolqueue":                   "reads no text",
-	"scripts/release":             "reads what git and go print",
+	"api":                               "reads one JSON value with encoding/json",
+	"cmd/signalbox":                     "reads its own files with encoding/json",
+	"internal/top":                      "reads keys, and what the SDK has read",
+	"internal/testserver":               "tests only",
+	"internal/execution/push/agenttest": "tests only",
+	"internal/llm/llmtest":              "tests only",
+	"internal/proc":                     "reads the kernel's tables of processes",
+	"internal/dashboard":                "reads its own files",
+	"internal/schedule/alone":           "reads what the SDK has read",
+	"internal/store/storetest":          "tests only",
+	"toolqueue":                         "reads no text",
+	"scripts/release":                   "reads what git and go print",
 }
 
 var parserName = regexp.MustCompile(`^(parse|Parse|decode|Decode|unmarshal|Unmarshal|unpack|Unpack|split|Split)([A-Z].*)?$`)

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/dispatch"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution/push"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -20,7 +20,7 @@ import (
 // backstop has to do, for so long.
 const (
 	atOnce   = 300 * time.Millisecond
-	backstop = dispatch.DefaultTick + atOnce
+	backstop = push.DefaultTick + atOnce
 )
 
 // excuse lets those who wait wait for the backstop: the store failed just now.

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/dispatch"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution/pull"
+	"github.com/signalbox-ai/signalbox/internal/execution/push"
 	"github.com/signalbox-ai/signalbox/internal/failpoint"
 	"github.com/signalbox-ai/signalbox/internal/peers/peerstest"
-	"github.com/signalbox-ai/signalbox/internal/pull"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 )
 
@@ -33,7 +33,7 @@ type director struct {
 	dead   atomic.Bool
 	ready  bool
 	engine *engine.Engine
-	d      *dispatch.Dispatcher
+	d      *push.Dispatcher
 	lanes  *pull.Lanes
 	stop   context.CancelFunc
 
@@ -124,14 +124,14 @@ func (w *world) launch(n int) *director {
 	d.engine = engine.New(&guarded{Store: failpoint.Wrap(under, d.write, d.read), d: d, under: under}, engine.Options{
 		MaxSize: maxSize, ExecutionTTL: ttl, Fleet: w.book.fleet, Now: w.wall, Sealer: sealer, Random: &random{src: rand.NewChaCha8(key)},
 	})
-	o := dispatch.Options{
+	o := push.Options{
 		DispatchTimeout: 5 * time.Second, PollInterval: time.Second, FollowWait: 5 * time.Second, AskTimeout: 3 * time.Second,
 		Probe: 2 * time.Second, SessionGrace: sessionGrace, RunGrace: 5 * time.Second, Transport: &network{w, d}, Turn: d.turn,
 	}
 	if view != nil {
 		o.Holds, o.Generation = d.holds, view.Generation
 	}
-	d.d = dispatch.New(d.engine, o)
+	d.d = push.New(d.engine, o)
 	d.lanes = pull.New(d.engine, d.pulled())
 	go d.start(ctx, view)
 	return d

@@ -4,7 +4,7 @@
 // One seed is one history, step by step, on every store.
 //
 //	seed ──▶ world ──▶ loom: whose turn is it?
-//	                    ├─ goroutines of the dispatchers (dispatch.Options.Turn)
+//	                    ├─ goroutines of the dispatchers (push.Options.Turn)
 //	                    ├─ verbs of the store: fail, or the director dies before or after
 //	                    ├─ agents that pull: claims, reports, beats
 //	                    ├─ requests: refused, lost, reset, late, twice, garbled, unheard

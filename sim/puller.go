@@ -7,7 +7,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/pull"
+	"github.com/signalbox-ai/signalbox/internal/execution/pull"
 )
 
 // An agent that pulls: it asks any director for its tasks, and reports how they

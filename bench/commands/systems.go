@@ -21,12 +21,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/command"
 	"github.com/signalbox-ai/signalbox/internal/confine"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution/local"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	commands "github.com/signalbox-ai/signalbox/internal/gateway/command"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
-	"github.com/signalbox-ai/signalbox/internal/tooltask"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -174,7 +174,7 @@ func (r *rig) inside(ctx context.Context, b *measure.Bench) (one, error) {
 	return r.in, nil
 }
 
-func executor(ctx context.Context, s *sqlite.Store, host *confine.Host) (*tooltask.Executor, *gateway.Gateway, error) {
+func executor(ctx context.Context, s *sqlite.Store, host *confine.Host) (*local.Executor, *gateway.Gateway, error) {
 	sealer, err := seal.New(bytes.Repeat([]byte{3}, seal.KeyBytes))
 	if err != nil {
 		return nil, nil, err
@@ -188,7 +188,7 @@ func executor(ctx context.Context, s *sqlite.Store, host *confine.Host) (*toolta
 		return nil, nil, err
 	}
 	e := engine.New(s, engine.Options{Sealer: sealer})
-	x := tooltask.New(tooltask.Options{Engine: e, Gateway: g, Concurrent: side})
+	x := local.New(local.Options{Engine: e, Gateway: g, Concurrent: side})
 	e.AddLive(x)
 	if err = g.Start(ctx); err == nil {
 		err = x.Start(ctx)

@@ -15,12 +15,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/dashboard"
 	"github.com/signalbox-ai/signalbox/internal/director"
-	"github.com/signalbox-ai/signalbox/internal/dispatch"
 	"github.com/signalbox-ai/signalbox/internal/doctor"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution/pull"
+	"github.com/signalbox-ai/signalbox/internal/execution/push"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/proc"
-	"github.com/signalbox-ai/signalbox/internal/pull"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
@@ -42,7 +42,7 @@ type service struct {
 	others   *company  // nil: the store is this director's alone
 	engine   *engine.Engine
 	identity *identity.Keeper
-	dispatch *dispatch.Dispatcher
+	push     *push.Dispatcher
 	pull     *pull.Lanes
 	tools    *toolbox
 	jobs     *schedules
@@ -123,7 +123,7 @@ func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error)
 	metrics.Store(timed)
 	s.otel = startOTel(ctx, metrics, s.log)
 	traces := s.otel.Tasks(s.engine)
-	s.dispatch = dispatch.New(s.engine, dispatch.Options{
+	s.push = push.New(s.engine, push.Options{
 		DispatchTimeout: q.DispatchTimeout, SessionGrace: s.cfg.SessionGrace, Keep: keep(&q), Log: s.log,
 		StallLimit: s.cfg.StallLimit, RunGrace: s.cfg.RunGrace, Traces: traces, Transport: hookTransport(),
 		Holds: s.others.holds(), Relisted: s.others.relisted, Generation: s.others.generation(),
@@ -147,7 +147,7 @@ func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error)
 		return err
 	}
 	c := director.Config{
-		Engine: s.engine, Runs: s.dispatch, Pull: s.pull, Identity: s.identity, Terminal: s.cfg.Terminal, Hosts: s.cfg.Hosts,
+		Engine: s.engine, Runs: s.push, Pull: s.pull, Identity: s.identity, Terminal: s.cfg.Terminal, Hosts: s.cfg.Hosts,
 		Addr: s.listener.Addr().String(), Version: version, Log: s.log, Metrics: metrics, Traces: traces, AgentName: s.cfg.Commands.AgentName,
 		Doctor: s.looks(), Pages: dashboard.New(),
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/director"
-	"github.com/signalbox-ai/signalbox/internal/dispatch"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution/push"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
@@ -34,7 +34,7 @@ type alone struct {
 	engine   *engine.Engine
 	metrics  *telemetry.Metrics
 	otel     *telemetry.OTel
-	dispatch *dispatch.Dispatcher // of no agent: it looks after the tasks of tools
+	push     *push.Dispatcher // of no agent: it looks after the tasks of tools
 	tools    *toolbox
 }
 
@@ -59,7 +59,7 @@ func openAlone(ctx context.Context, cfg config.Config, out streams) (g *alone, e
 		return nil, err
 	}
 	g.engine = engine.New(memory.New(memory.Options{}), engine.Options{Log: log, Sealer: sealer, MaxCommands: cfg.Commands.MaxWaiting})
-	g.dispatch = dispatch.New(g.engine, dispatch.Options{Keep: keep(&cfg.Queue), Log: log})
+	g.push = push.New(g.engine, push.Options{Keep: keep(&cfg.Queue), Log: log})
 	g.metrics = telemetry.NewMetrics(g.engine)
 	defer func() {
 		if err != nil {
@@ -134,12 +134,12 @@ func (g *alone) start(ctx context.Context) error {
 	if err := g.tools.start(ctx); err != nil {
 		return err
 	}
-	return g.dispatch.Start(ctx)
+	return g.push.Start(ctx)
 }
 
 func (g *alone) close() {
 	g.tools.close()
-	g.dispatch.Stop()
+	g.push.Stop()
 	if g.listener != nil {
 		_ = g.listener.Close() // serving has closed it already, unless it was not reached
 	}

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/signalbox-ai/signalbox/internal/dispatch"
+	"github.com/signalbox-ai/signalbox/internal/execution/push"
 	"github.com/signalbox-ai/signalbox/internal/failpoint"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -30,7 +30,7 @@ var points = func() *failpoint.Set {
 func hookStore(s store.Store) store.Store { return points.Store(s) }
 
 func hookTransport() http.RoundTripper {
-	return points.Transport(dispatch.NewTransport(), failpoint.ToAgent)
+	return points.Transport(push.NewTransport(), failpoint.ToAgent)
 }
 
 func hookDirector(l net.Listener) net.Listener { return points.Listener(l, failpoint.OfDirector) }

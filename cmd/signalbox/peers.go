@@ -49,8 +49,8 @@ func (s *service) meet(ctx context.Context, sealer *seal.Sealer) error {
 		return err
 	}
 	c.peers = peers.New(shared, peers.Options{
-		Director: self, Now: c.clock.Now, Monotonic: sinceBoot, Log: s.log, Agents: func() []string { return s.dispatch.Names() },
-		Gained: func(agents []string) { s.dispatch.Gained(agents) }, Lost: func(agents []string) { s.dispatch.Lost(agents) },
+		Director: self, Now: c.clock.Now, Monotonic: sinceBoot, Log: s.log, Agents: func() []string { return s.push.Names() },
+		Gained: func(agents []string) { s.push.Gained(agents) }, Lost: func(agents []string) { s.push.Lost(agents) },
 		Lapse: func(over bool) { s.tools.tasks.Lapse(over) }, Doubt: func() { s.tools.tasks.Doubt() }, Dead: func([]string) { s.tools.tasks.Bury() },
 		Heard: func() []store.Heard { return s.pull.Heard() }, News: func(news []store.Heard) { s.pull.News(news) },
 		Superseded: func(err error) { c.ended <- fmt.Errorf("this director may not go on: %w", err) },
@@ -172,11 +172,11 @@ func (s *service) enter(ctx context.Context) error {
 		return err
 	}
 	return s.engine.Follow(c.life, c.store, engine.Following{
-		Rows:   func(e *signalbox.Entry) bool { return s.dispatch.Wants(e) || s.pull.Wants(e) || s.tools.tasks.Wants(e) },
-		Behind: func() { s.dispatch.Behind(); s.pull.Behind() },
+		Rows:   func(e *signalbox.Entry) bool { return s.push.Wants(e) || s.pull.Wants(e) || s.tools.tasks.Wants(e) },
+		Behind: func() { s.push.Behind(); s.pull.Behind() },
 		Sign: func() {
 			s.tools.stir()
-			s.dispatch.Remembers()
+			s.push.Remembers()
 		},
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
-	"github.com/signalbox-ai/signalbox/internal/dispatch/agenttest"
+	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/config"
-	"github.com/signalbox-ai/signalbox/internal/dispatch"
+	"github.com/signalbox-ai/signalbox/internal/execution/push"
 )
 
 // run serves until ctx ends, then drains: no new claims, a wait for what
@@ -25,10 +25,10 @@ func (s *service) run(ctx context.Context, ready func(ctx context.Context) error
 	if err := s.tools.start(ctx); err != nil { // before the agents, whose runs call them
 		return err
 	}
-	if err := s.dispatch.Start(ctx); err != nil {
+	if err := s.push.Start(ctx); err != nil {
 		return err
 	}
-	defer s.dispatch.Stop()
+	defer s.push.Stop()
 	if err := s.pull.Start(ctx); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (s *service) run(ctx context.Context, ready func(ctx context.Context) error
 	}
 	defer s.jobs.close()
 	if s.cfg.Discover != (config.PortRange{}) {
-		go s.dispatch.Discover(ctx, dispatch.Ports{First: s.cfg.Discover.First, Last: s.cfg.Discover.Last})
+		go s.push.Discover(ctx, push.Ports{First: s.cfg.Discover.First, Last: s.cfg.Discover.Last})
 	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -78,13 +78,13 @@ func (s *service) drain(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() { s.tools.tasks.Drain(grace) }) // what is left of it is ended with the process, by its tools' restart policy
 	group.Go(func() { s.handOver(grace) })
-	left := s.dispatch.Drain(grace)
+	left := s.push.Drain(grace)
 	group.Wait()
 	if left > 0 && s.cfg.OnShutdown == "stop" {
-		s.dispatch.CancelRunning(impatient, "the director's shutdown")
+		s.push.CancelRunning(impatient, "the director's shutdown")
 		ending, cancel := context.WithTimeout(impatient, 10*time.Second)
 		defer cancel()
-		left = s.dispatch.Drain(ending)
+		left = s.push.Drain(ending)
 	}
 	if left > 0 {
 		s.log.Warn("tasks are left to their agents; the next director takes them up", "tasks", left)

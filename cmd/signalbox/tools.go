@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/doctor"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution/local"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	commands "github.com/signalbox-ai/signalbox/internal/gateway/command"
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
@@ -25,7 +26,6 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway/rest"
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
-	"github.com/signalbox-ai/signalbox/internal/tooltask"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -34,7 +34,7 @@ import (
 type toolbox struct {
 	queues   *toolqueue.Queues
 	gateway  *gateway.Gateway
-	tasks    *tooltask.Executor
+	tasks    *local.Executor
 	mcp      *endpoint.Endpoint
 	endpoint endpoint.Options // of all MCP endpoints of the process
 	host     *confine.Host    // nil: there are no command tools
@@ -54,8 +54,8 @@ type parts struct {
 	share   *toolqueue.Sharing                                        // by which shared tool queues are those of all directors; nil: there is one
 	log     *slog.Logger
 
-	instance string         // of the director; "": it is the only one
-	peers    tooltask.Peers // nil: there is none but this
+	instance string      // of the director; "": it is the only one
+	peers    local.Peers // nil: there is none but this
 }
 
 // newToolbox makes the gateway of a configuration. Nothing runs before start.
@@ -98,9 +98,9 @@ func newToolbox(cfg config.Config, p parts) (_ *toolbox, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t.tasks = tooltask.New(tooltask.Options{
+	t.tasks = local.New(local.Options{
 		Engine: p.engine, Gateway: t.gateway, Instance: p.instance, Peers: p.peers, Trace: p.trace, Retention: cfg.Queue.Retention, Log: p.log,
-		Concurrent: cmp.Or(cfg.Commands.MaxConcurrent, cfg.Tools.MaxConcurrent, tooltask.DefaultConcurrent),
+		Concurrent: cmp.Or(cfg.Commands.MaxConcurrent, cfg.Tools.MaxConcurrent, local.DefaultConcurrent),
 	})
 	p.engine.AddLive(t.tasks)
 	p.engine.SetCalls(gateway.Calling(queues))

@@ -32,5 +32,5 @@
 // its stars would tell the value all the same.
 //
 // It knows neither tasks nor the gateway: internal/gateway/command makes a
-// provider of it, internal/tooltask runs it for durable tasks through that.
+// provider of it, internal/execution/local runs it for durable tasks through that.
 package command

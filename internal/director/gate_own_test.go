@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/dispatch/agenttest"
+	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 

@@ -15,9 +15,9 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/director"
-	"github.com/signalbox-ai/signalbox/internal/dispatch"
-	"github.com/signalbox-ai/signalbox/internal/dispatch/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution/push"
+	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
@@ -42,7 +42,7 @@ func newHouse(t *testing.T, o agenttest.Options) *house {
 	if _, err := h.engine.PutAgent(t.Context(), h.agent.Row(), ""); err != nil {
 		t.Fatal(err)
 	}
-	d := dispatch.New(h.engine, dispatch.Options{Tick: 20 * time.Millisecond, Confirm: 10 * time.Millisecond, Probe: time.Second})
+	d := push.New(h.engine, push.Options{Tick: 20 * time.Millisecond, Confirm: 10 * time.Millisecond, Probe: time.Second})
 	if h.dir, err = director.New(director.Config{Engine: h.engine, Runs: d}); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/signalbox-ai/signalbox/internal/pull"
+	"github.com/signalbox-ai/signalbox/internal/execution/pull"
 )
 
 // withPullers lets the director serve agents that pull.

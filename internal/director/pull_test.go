@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/director"
+	"github.com/signalbox-ai/signalbox/internal/execution/pull"
 	"github.com/signalbox-ai/signalbox/internal/identity"
-	"github.com/signalbox-ai/signalbox/internal/pull"
 )
 
 // newPullBox is a director that serves agents that pull.

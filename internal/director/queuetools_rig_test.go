@@ -16,9 +16,9 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/director"
-	"github.com/signalbox-ai/signalbox/internal/dispatch"
-	"github.com/signalbox-ai/signalbox/internal/dispatch/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution/push"
+	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
 	"github.com/signalbox-ai/signalbox/internal/identity"
@@ -80,7 +80,7 @@ func newYard(t *testing.T, o yardOptions) *yard {
 		t.Fatal(err)
 	}
 	mcpServer := endpoint.New(gw, endpoint.Options{Version: "1.0.0"})
-	runs := dispatch.New(y.engine, dispatch.Options{Tick: 20 * time.Millisecond, Confirm: 10 * time.Millisecond, Probe: time.Second})
+	runs := push.New(y.engine, push.Options{Tick: 20 * time.Millisecond, Confirm: 10 * time.Millisecond, Probe: time.Second})
 	if y.dir, err = director.New(director.Config{
 		Engine: y.engine, Runs: runs, Identity: y.id, Token: o.token, Tools: gw, MCP: mcpServer, QueueTools: y.tools, ToolTasks: o.tasks,
 	}); err != nil {
@@ -111,7 +111,7 @@ func newYard(t *testing.T, o yardOptions) *yard {
 }
 
 // fleet starts agents, and the dispatcher, and waits until they are up.
-func (y *yard) fleet(all []agenttest.Options, runs *dispatch.Dispatcher) {
+func (y *yard) fleet(all []agenttest.Options, runs *push.Dispatcher) {
 	y.t.Helper()
 	if all == nil {
 		all = []agenttest.Options{{Name: "coder"}}

@@ -9,7 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/dispatch/agenttest"
+	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/director"
-	"github.com/signalbox-ai/signalbox/internal/dispatch/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )

@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
-// ToolTasks makes tool calls into tasks; *tooltask.Executor does.
+// ToolTasks makes tool calls into tasks; *local.Executor does.
 type ToolTasks interface {
 	gateway.Tasks
 	// Output is Runs.Output for the tasks that run in the director itself.

@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// Tasks makes calls into durable tasks. *tooltask.Executor does; the ways in
+// Tasks makes calls into durable tasks. *local.Executor does; the ways in
 // (HTTP, MCP) know it by this interface.
 type Tasks interface {
 	// Submit stores a call as a task and returns when it is durable. The call is

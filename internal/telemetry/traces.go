@@ -116,7 +116,7 @@ func (t *Traces) Context(ctx context.Context, queueID string) context.Context {
 	return trace.ContextWithRemoteSpanContext(ctx, f.parent.WithSpanID(spanID("run", &f.task)))
 }
 
-// Execution implements dispatch.Traces: what an agent does for the task is a
+// Execution implements push.Traces: what an agent does for the task is a
 // part of the run.
 func (t *Traces) Execution(task *signalbox.Task, stored string, adopted bool) string {
 	parent := parseTraceparent(stored)

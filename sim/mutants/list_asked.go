@@ -5,12 +5,12 @@ var askedMutants = []Mutant{
 	{
 		Name: "limits-never-fire", Fault: "asked stuck turn",
 		Text: "a run that overstays its timeout, or prints nothing any more, holds its slot for ever",
-		File: "internal/dispatch/care.go",
+		File: "internal/execution/push/care.go",
 		Edits: []Edit{{
 			"d.enforceLimits()\n",
 			"",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestRunThatOverstaysItsTimeoutIsStopped", "TestStallLimit"},
+		Package: "internal/execution/push", Tests: []string{"TestRunThatOverstaysItsTimeoutIsStopped", "TestStallLimit"},
 	},
 	{
 		Name: "waiting-lost-at-the-start", Fault: "asked recovery",
@@ -55,22 +55,22 @@ var askedMutants = []Mutant{
 	{
 		Name: "orphans-left-alone", Fault: "asked orphans",
 		Text: "a task in flight that nobody follows is not looked for",
-		File: "internal/dispatch/care.go",
+		File: "internal/execution/push/care.go",
 		Edits: []Edit{{
 			"c.suspects = d.reconcile(ctx, c.suspects)\n",
 			"",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestATaskThatNobodyFollowsIsTakenUp"},
+		Package: "internal/execution/push", Tests: []string{"TestATaskThatNobodyFollowsIsTakenUp"},
 	},
 	{
 		Name: "half-of-the-slots", Fault: "asked throughput",
 		Text: "an agent is offered half as many tasks as it has slots",
-		File: "internal/dispatch/lane.go",
+		File: "internal/execution/push/lane.go",
 		Edits: []Edit{{
 			"return l.health.Room(max(0, l.row.Slots-l.inUse()))",
 			"return l.health.Room(max(0, (l.row.Slots+1)/2-l.inUse()))",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestSlotsRunSideBySide"},
+		Package: "internal/execution/push", Tests: []string{"TestSlotsRunSideBySide"},
 	},
 	{
 		Name: "ceiling-of-nobody", Fault: "asked global",
@@ -135,22 +135,22 @@ var askedMutants = []Mutant{
 	{
 		Name: "cancel-not-told", Fault: "asked cancel",
 		Text: "the agent of a running task does not hear that it is cancelled",
-		File: "internal/dispatch/wake.go",
+		File: "internal/execution/push/wake.go",
 		Edits: []Edit{{
 			"if t.State == signalbox.Cancelling {\n\t\t\td.tellCancelOf(t)\n\t\t}",
 			"d.mu.Lock()\n\t\td.mu.Unlock()",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestCancelWorking"},
+		Package: "internal/execution/push", Tests: []string{"TestCancelWorking"},
 	},
 	{
 		Name: "one-registers-all-are-asked", Fault: "asked light",
 		Text: "each agent that registers has all others asked for their status",
-		File: "internal/dispatch/probe.go",
+		File: "internal/execution/push/probe.go",
 		Edits: []Edit{{
 			"if l := d.lanes[name]; l != nil {\n\t\tl.stale, l.leaving = true, time.Time{}",
 			"for _, l := range d.order {\n\t\tl.stale, l.leaving = true, time.Time{}",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestAgentsThatRegisterCostNothingToTheOthers"},
+		Package: "internal/execution/push", Tests: []string{"TestAgentsThatRegisterCostNothingToTheOthers"},
 	},
 	{
 		Name: "commit-without-sync", Fault: "asked durable",

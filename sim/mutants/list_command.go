@@ -5,12 +5,12 @@ var commandMutants = []Mutant{
 	{
 		Name: "secrets-stay-in-the-arguments", Fault: "async-task-queue secrets",
 		Text: "what is encrypted lies in clear among the arguments as well",
-		File: "internal/tooltask/submit.go",
+		File: "internal/execution/local/submit.go",
 		Edits: []Edit{{
 			"delete(all, name)\n",
 			"",
 		}},
-		Package: "internal/tooltask", Tests: []string{"TestIncidentSecretsAreNotStoredInClear"},
+		Package: "internal/execution/local", Tests: []string{"TestIncidentSecretsAreNotStoredInClear"},
 	},
 	{
 		Name: "all-rows-read-for-one", Fault: "async-task-queue rewrite",
@@ -74,11 +74,11 @@ var commandMutants = []Mutant{
 	{
 		Name: "list-without-what-waits", Fault: "async-task-queue list",
 		Text: "the list of tool tasks leaves out what waits",
-		File: "internal/tooltask/list.go",
+		File: "internal/execution/local/list.go",
 		Edits: []Edit{{
 			"return l.waiting(ctx, \"\")\n",
 			"return l.ended(ctx, \"\")\n",
 		}},
-		Package: "internal/tooltask", Tests: []string{"TestList"},
+		Package: "internal/execution/local", Tests: []string{"TestList"},
 	},
 }

@@ -25,12 +25,12 @@ var executionMutants = []Mutant{
 	{
 		Name: "nobody-follows-after-a-restart", Fault: "execution-queue stuck",
 		Text: "what was in flight when the director ended is followed by nobody",
-		File: "internal/dispatch/adopt.go",
+		File: "internal/execution/push/adopt.go",
 		Edits: []Edit{{
 			"r.startClocks()\n\td.start(r, (*run).resume)",
 			"r.startClocks()",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestStopLeavesRowsInFlight"},
+		Package: "internal/execution/push", Tests: []string{"TestStopLeavesRowsInFlight"},
 	},
 	{
 		Name: "slot-freed-while-it-runs", Fault: "execution-queue split",
@@ -45,22 +45,22 @@ var executionMutants = []Mutant{
 	{
 		Name: "silence-never-ends", Fault: "execution-queue reclaim",
 		Text: "the slot of an agent that cannot be reached is reclaimed when it answers, which it never does",
-		File: "internal/dispatch/follow.go",
+		File: "internal/execution/push/follow.go",
 		Edits: []Edit{{
 			"case r.silence() >= r.d.engine.ExecutionTTL():\n\t\t\tr.lose(",
 			"case err == nil && r.silence() >= r.d.engine.ExecutionTTL():\n\t\t\tr.lose(",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestIncidentReclaimDeferredWhileAgentUnreachable"},
+		Package: "internal/execution/push", Tests: []string{"TestIncidentReclaimDeferredWhileAgentUnreachable"},
 	},
 	{
 		Name: "twenty-minutes-are-enough", Fault: "execution-queue ttl",
 		Text: "a run without a timeout of its own is ended after 20 minutes",
-		File: "internal/dispatch/limits.go",
+		File: "internal/execution/push/limits.go",
 		Edits: []Edit{{
 			"if timeout := r.timeout(); timeout > 0 {",
 			"if timeout := max(r.timeout(), 20*time.Minute); timeout > 0 {",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestIncidentFixedTTLKillsHonestLongRun"},
+		Package: "internal/execution/push", Tests: []string{"TestIncidentFixedTTLKillsHonestLongRun"},
 	},
 	{
 		Name: "waiting-counts-as-running", Fault: "execution-queue hidden",
@@ -85,22 +85,22 @@ var executionMutants = []Mutant{
 	{
 		Name: "cancelled-is-a-success", Fault: "execution-queue cancelled",
 		Text: "a run that was cut short counts as completed, because its program ended well",
-		File: "internal/dispatch/outcome.go",
+		File: "internal/execution/push/outcome.go",
 		Edits: []Edit{{
 			"case s.State == \"completed\" && !cutShort[kind]:",
 			"case s.State == \"completed\":",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestIncidentCancelledRecordedAsSuccess"},
+		Package: "internal/execution/push", Tests: []string{"TestIncidentCancelledRecordedAsSuccess"},
 	},
 	{
 		Name: "drain-looks-elsewhere", Fault: "execution-queue drain",
 		Text: "whoever waits in the line for all is looked for under a name that the line had before",
-		File: "internal/dispatch/open.go",
+		File: "internal/execution/push/open.go",
 		Edits: []Edit{{
 			"if !pool && queue != signalbox.QueueWork {",
 			"if !pool && queue != \"backlog\" {",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestNobodyWaitsBesideAFreeSlot"},
+		Package: "internal/execution/push", Tests: []string{"TestNobodyWaitsBesideAFreeSlot"},
 	},
 	{
 		Name: "backlog-shut-to-chats", Fault: "execution-queue refusals",
@@ -125,12 +125,12 @@ var executionMutants = []Mutant{
 	{
 		Name: "stall-called-timeout", Fault: "execution-queue stall",
 		Text: "a run that printed nothing for too long ends with the reason of a timeout",
-		File: "internal/dispatch/limits.go",
+		File: "internal/execution/push/limits.go",
 		Edits: []Edit{{
 			"return signalbox.ReasonStalled, message",
 			"return signalbox.ReasonRunTimeout, message",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestIncidentStallLabelledTimeout"},
+		Package: "internal/execution/push", Tests: []string{"TestIncidentStallLabelledTimeout"},
 	},
 	{
 		Name: "empty-message", Fault: "execution-queue empty",

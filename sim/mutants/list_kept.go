@@ -55,12 +55,12 @@ var keptMutants = []Mutant{
 	{
 		Name: "status-without-a-task", Fault: "work-queue status",
 		Text: "the status of an agent that runs nothing ends the process",
-		File: "internal/dispatch/lane.go",
+		File: "internal/execution/push/lane.go",
 		Edits: []Edit{{
 			"if len(s.CurrentTasks) == 0 && s.CurrentTask != nil {",
 			"if len(s.CurrentTasks) == 0 {",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestQueueSubmitAndDispatch"},
+		Package: "internal/execution/push", Tests: []string{"TestQueueSubmitAndDispatch"},
 	},
 	{
 		Name: "reload-undone", Fault: "work-queue reload",

@@ -55,12 +55,12 @@ var lostMutants = []Mutant{
 	{
 		Name: "env-quoted-in-errors", Fault: "work-queue 9",
 		Text: "what an agent quotes of the environment goes into the row, the journal and the log",
-		File: "internal/dispatch/mask.go",
+		File: "internal/execution/push/mask.go",
 		Edits: []Edit{{
 			"return len(v) < maskFrom",
 			"return len(v) < 100*maskFrom",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestFault09EnvStaysOutOfLogsAndJournal"},
+		Package: "internal/execution/push", Tests: []string{"TestFault09EnvStaysOutOfLogsAndJournal"},
 	},
 	{
 		Name: "new-key-with-each-try", Fault: "work-queue 10",
@@ -75,12 +75,12 @@ var lostMutants = []Mutant{
 	{
 		Name: "no-answer-taken-for-a-no", Fault: "work-queue 10",
 		Text: "an offer without an answer is made again, though the agent may have it",
-		File: "internal/dispatch/run.go",
+		File: "internal/execution/push/run.go",
 		Edits: []Edit{{
 			"default: // sent, and no answer that says anything\n\t\tr.ask(ctx, err)",
 			"default: // sent, and no answer that says anything\n\t\tr.refuse(ctx, err.Error(), false)",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestFault10LostResponseRunsOnce", "TestLostReplyIsAskedFor"},
+		Package: "internal/execution/push", Tests: []string{"TestFault10LostResponseRunsOnce", "TestLostReplyIsAskedFor"},
 	},
 	{
 		Name: "impossible-dates-taken", Fault: "work-queue 11",

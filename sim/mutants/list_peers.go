@@ -15,32 +15,32 @@ var peerMutants = []Mutant{
 	{
 		Name: "late-word-taken-for-news", Fault: "peer River attempt",
 		Text: "a claim that another director tells of late makes an execution that has begun one that its agent never accepted",
-		File: "internal/pull/wake.go",
+		File: "internal/execution/pull/wake.go",
 		Edits: []Edit{{
 			"if earlier(t.State, r.task.State) {",
 			"if earlier(t.State, t.State) {",
 		}},
-		Package: "internal/pull", Tests: []string{"TestALateWordOfAClaim"},
+		Package: "internal/execution/pull", Tests: []string{"TestALateWordOfAClaim"},
 	},
 	{
 		Name: "rescue-after-an-hour", Fault: "peer River rescue",
 		Text: "an agent may be silent for six times its slot lease",
-		File: "internal/dispatch/follow.go",
+		File: "internal/execution/push/follow.go",
 		Edits: []Edit{{
 			"case r.silence() >= r.d.engine.ExecutionTTL():\n\t\t\tr.lose(",
 			"case r.silence() >= 6*r.d.engine.ExecutionTTL():\n\t\t\tr.lose(",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestSilentFencingAgentIsOfferedAHigherFenceWhenBack", "TestIncidentReclaimDeferredWhileAgentUnreachable"},
+		Package: "internal/execution/push", Tests: []string{"TestSilentFencingAgentIsOfferedAHigherFenceWhenBack", "TestIncidentReclaimDeferredWhileAgentUnreachable"},
 	},
 	{
 		Name: "waits-for-the-tick", Fault: "peer River cooldown",
 		Text: "a task that becomes ready wakes nobody: the next look finds it",
-		File: "internal/dispatch/wake.go",
+		File: "internal/execution/push/wake.go",
 		Edits: []Edit{{
 			"(t.Ready || a.Partial):\n\t\td.kick(t.Queue)",
 			"(t.Ready || a.Partial):\n\t\tpoke(d.care)",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestFault02NoDoubleDispatchFromStaleIdleCache", "TestNobodyWaitsBesideAFreeSlot"},
+		Package: "internal/execution/push", Tests: []string{"TestFault02NoDoubleDispatchFromStaleIdleCache", "TestNobodyWaitsBesideAFreeSlot"},
 	},
 	{
 		Name: "due-turn-unnoticed", Fault: "peer River cooldown",
@@ -50,17 +50,17 @@ var peerMutants = []Mutant{
 			"(a.Kind != signalbox.EventSubmit || !t.Ready)",
 			"a.Kind != signalbox.EventSubmit",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestASubmitMakesAnotherTurnReady"},
+		Package: "internal/execution/push", Tests: []string{"TestASubmitMakesAnotherTurnReady"},
 	},
 	{
 		Name: "late-offer-runs", Fault: "peer fence unsent",
 		Text: "a task is sent back at its agent's word that it never saw it, and an offer that is still on its way runs all the same",
-		File: "internal/dispatch/ask.go",
+		File: "internal/execution/push/ask.go",
 		Edits: []Edit{{
 			"unseen > 1 && r.believed(ctx, unseen)",
 			"unseen > 1",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestIncidentOfferAfterTheTaskWasSentBack"},
+		Package: "internal/execution/push", Tests: []string{"TestIncidentOfferAfterTheTaskWasSentBack"},
 	},
 	{
 		Name: "promise-forgotten", Fault: "peer fence unsent",
@@ -175,12 +175,12 @@ var peerMutants = []Mutant{
 	{
 		Name: "call-never-becomes-a-task", Fault: "peer gateway overflow",
 		Text: "a call goes on waiting beyond its grace",
-		File: "internal/tooltask/callor.go",
+		File: "internal/execution/local/callor.go",
 		Edits: []Edit{{
 			"timer = time.AfterFunc(grace, func() {",
 			"timer = time.AfterFunc(1_000_000*grace, func() {",
 		}},
-		Package: "internal/tooltask", Tests: []string{"TestCallOrKeepsItsPlace"}, Hangs: true,
+		Package: "internal/execution/local", Tests: []string{"TestCallOrKeepsItsPlace"}, Hangs: true,
 	},
 	{
 		Name: "one-too-many-in-a-shared-queue", Fault: "peer gateway shared",

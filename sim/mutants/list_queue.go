@@ -55,22 +55,22 @@ var queueMutants = []Mutant{
 	{
 		Name: "offers-to-the-busy", Fault: "work-queue 2",
 		Text: "an agent that works at something of its own is offered the next task with each status",
-		File: "internal/dispatch/judge.go",
+		File: "internal/execution/push/judge.go",
 		Edits: []Edit{{
 			"case len(foreign) > 0 && (l.refused ||",
 			"case len(foreign) > 1 && (l.refused ||",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestFault02BusyAgentIsNotOfferedUntilIdle"},
+		Package: "internal/execution/push", Tests: []string{"TestFault02BusyAgentIsNotOfferedUntilIdle"},
 	},
 	{
 		Name: "lost-task-polled-for-ever", Fault: "work-queue 3",
 		Text: "an agent that no longer knows a task is asked for it again and again",
-		File: "internal/dispatch/follow.go",
+		File: "internal/execution/push/follow.go",
 		Edits: []Edit{{
 			"case statusOf(err) == http.StatusNotFound && !r.elsewhere(ctx, err):",
 			"case statusOf(err) == http.StatusNotFound && r.silence() < 0:",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestFault03LostTaskIsNotPolledForEver"},
+		Package: "internal/execution/push", Tests: []string{"TestFault03LostTaskIsNotPolledForEver"},
 	},
 	{
 		Name: "cancel-forgotten-at-the-reply", Fault: "work-queue 4",
@@ -95,32 +95,32 @@ var queueMutants = []Mutant{
 	{
 		Name: "cancel-not-told-after-the-reply", Fault: "work-queue 4",
 		Text: "an agent that accepts a task which was cancelled meanwhile is not told",
-		File: "internal/dispatch/run.go",
+		File: "internal/execution/push/run.go",
 		Edits: []Edit{{
 			"if r.row().State == signalbox.Cancelling {\n\t\tr.d.tellCancel(r)\n\t}\n",
 			"",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestFault04CancelWhileDispatchingStopsTheAgent"},
+		Package: "internal/execution/push", Tests: []string{"TestFault04CancelWhileDispatchingStopsTheAgent"},
 	},
 	{
 		Name: "recovery-asks-nobody", Fault: "work-queue 5",
 		Text: "a restart puts what was dispatched back in line without asking its agent",
-		File: "internal/dispatch/adopt.go",
+		File: "internal/execution/push/adopt.go",
 		Edits: []Edit{{
 			"r.ask(ctx, nil)\n\t\treturn",
 			"r.neverSeen(ctx, nil)\n\t\treturn",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestFault05RecoveryAsksTheAgentBeforeItRequeues"},
+		Package: "internal/execution/push", Tests: []string{"TestFault05RecoveryAsksTheAgentBeforeItRequeues"},
 	},
 	{
 		Name: "bad-request-tried-again", Fault: "work-queue 6",
 		Text: "a task that the agent refuses with 4xx is offered again",
-		File: "internal/dispatch/run.go",
+		File: "internal/execution/push/run.go",
 		Edits: []Edit{{
 			"r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Reject(ctx, t, message) })",
 			"r.refuse(ctx, message, false)",
 		}},
-		Package: "internal/dispatch", Tests: []string{"TestDispatchFailureAgentReturns4xxFailsTask"},
+		Package: "internal/execution/push", Tests: []string{"TestDispatchFailureAgentReturns4xxFailsTask"},
 	},
 	{
 		Name: "busy-costs-an-attempt", Fault: "work-queue 6",

@@ -1,0 +1,224 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// waiter is a call that may become a task while it stands in line.
+//
+//	attached ─slot─▶ running ─▶ its answer is the caller's
+//	   │ in line for longer than the grace
+//	   ▼
+//	becoming ─stored─▶ task: the caller is told, and the call goes on without it
+//	   └─not stored─▶ attached
+type waiter struct {
+	x    *Executor
+	id   string
+	stop context.CancelCauseFunc // of the call
+	line atomic.Pointer[toolqueue.Waiting]
+
+	overdue chan struct{} // the grace is over
+	answer  chan answer   // how the call ended
+	claimed chan *run     // its task, once it has been claimed
+
+	mu      sync.Mutex
+	state   waiterState
+	settled chan struct{} // closed when it is no longer becoming; nil while it is attached
+
+	talk     sync.Mutex // held while the caller is told how its call fares
+	detached bool       // guarded by talk: the caller hears no more
+
+	// Of the goroutine that makes the call.
+	run  *run
+	lost bool // its task was not to be had
+}
+
+type waiterState int
+
+const (
+	attached waiterState = iota
+	becoming
+	running
+	isTask
+)
+
+type answer struct {
+	res gateway.Result
+	err error
+}
+
+// CallOr implements gateway.Tasks.
+func (x *Executor) CallOr(ctx context.Context, c gateway.TaskCall, grace time.Duration) (gateway.Result, *gateway.ToolTask, error) {
+	ctx = gateway.WithMetaTrace(ctx, c.Meta)
+	tool, there := x.gateway.Tool(c.Tool)
+	if there && tool.Async {
+		t, err := x.Submit(ctx, c)
+		if err != nil {
+			return gateway.Result{}, nil, err
+		}
+		return gateway.Result{}, &t, nil
+	}
+	if !there || tool.Queue == "" || tool.Kind == gateway.KindInternal {
+		r, err := x.gateway.Call(ctx, c.Call)
+		return r, nil, err
+	}
+	w, callCtx, err := x.newWaiter(ctx)
+	if err != nil {
+		return gateway.Result{}, nil, err
+	}
+	if !x.launch(w, callCtx, c.Call, grace) {
+		r, err := x.gateway.Call(ctx, c.Call)
+		return r, nil, err
+	}
+	return w.wait(ctx, &tool, &c)
+}
+
+func (x *Executor) newWaiter(ctx context.Context) (*waiter, context.Context, error) {
+	id, err := signalbox.NewID(x.engine.Now(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := &waiter{x: x, id: id, overdue: make(chan struct{}, 1), answer: make(chan answer, 1), claimed: make(chan *run, 1)}
+	callCtx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	w.stop = stop
+	return w, callCtx, nil
+}
+
+// launch makes the call on a goroutine of its own, unless the executor stops.
+func (x *Executor) launch(w *waiter, ctx context.Context, call gateway.Call, grace time.Duration) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.started || x.draining {
+		return false
+	}
+	call.Patient = true
+	call.Begun = w.begun
+	if tell := call.Progress; tell != nil {
+		call.Progress = func(p gateway.Progress) { w.tell(tell, p) }
+	}
+	var timer *time.Timer // of the goroutine that makes the call
+	call.Waits = func(place toolqueue.Waiting) {
+		w.line.Store(&place)
+		timer = time.AfterFunc(grace, func() {
+			select {
+			case w.overdue <- struct{}{}:
+			default:
+			}
+		})
+	}
+	x.group.Go(func() {
+		stopped := context.AfterFunc(x.life, func() { w.stop(errStopping) })
+		defer stopped()
+		defer w.stop(nil)
+		res, err := x.gateway.Call(ctx, call)
+		if timer != nil {
+			timer.Stop()
+		}
+		w.ended(res, err)
+	})
+	return true
+}
+
+// wait stays with the caller until the call has ended or is a task.
+func (w *waiter) wait(ctx context.Context, tool *gateway.Tool, c *gateway.TaskCall) (gateway.Result, *gateway.ToolTask, error) {
+	for {
+		select {
+		case a := <-w.answer:
+			if a.err != nil && ctx.Err() == nil && w.x.stopping() && interrupted(a.err) {
+				a.err = signalbox.Errorf(signalbox.CodeUnavailable, "The director is stopping: call the tool %q again when it is back.", tool.Name)
+			}
+			return a.res, nil, a.err
+		case <-ctx.Done():
+			w.stop(context.Cause(ctx))
+			<-w.answer // a provider returns soon after
+			return gateway.Result{}, nil, ctx.Err()
+		case <-w.overdue:
+		}
+		t, err := w.become(ctx, tool, c)
+		switch {
+		case err != nil:
+			w.x.log.Warn("a call that has waited for long could not be made a task and goes on waiting", "tool", c.Tool, "error", err)
+		case t != nil:
+			w.detach()
+			return gateway.Result{}, t, nil
+		}
+	}
+}
+
+// become makes the call a task, unless it has got its slot. A nil task without
+// an error says that the call goes on as it was.
+func (w *waiter) become(ctx context.Context, tool *gateway.Tool, c *gateway.TaskCall) (*gateway.ToolTask, error) {
+	w.mu.Lock()
+	if w.state != attached {
+		w.mu.Unlock()
+		return nil, nil
+	}
+	settled := make(chan struct{})
+	w.state, w.settled = becoming, settled
+	w.mu.Unlock()
+	t, err := w.submit(ctx, tool, c)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer close(settled)
+	w.state, w.settled = attached, nil
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil { // nobody will hear of it
+		w.state = isTask
+		if _, err := w.x.engine.Cancel(context.WithoutCancel(ctx), w.id, "the caller, who had gone"); err != nil {
+			w.x.log.Warn("the task of a caller that had gone was not cancelled", "queue_id", w.id, "error", err)
+		}
+		return t, nil
+	}
+	w.state = isTask
+	return t, nil
+}
+
+// submit stores the task of the call, and claims it: its place is in line of its
+// tool queue, so it waits for no other.
+func (w *waiter) submit(ctx context.Context, tool *gateway.Tool, c *gateway.TaskCall) (*gateway.ToolTask, error) {
+	n, err := newTask(tool, c)
+	if err != nil {
+		return nil, err
+	}
+	n.Waiter, n.ID, n.IdempotencyKey = true, w.id, ""
+	w.x.mu.Lock()
+	w.x.waiters[w.id] = w
+	w.x.mu.Unlock()
+	got, err := w.x.engine.Submit(context.WithoutCancel(ctx), n)
+	if err != nil {
+		w.x.forget(w)
+		return nil, err
+	}
+	w.x.claimFor(w)
+	v, err := w.x.view(context.WithoutCancel(ctx), &got.Task, nil)
+	if err != nil { // it is stored, and must be told
+		v = gateway.ToolTask{Task: got.Task}
+	}
+	return &v, nil
+}
+
+// tell hands on how a call fares while its caller is there.
+func (w *waiter) tell(f func(gateway.Progress), p gateway.Progress) {
+	w.talk.Lock()
+	defer w.talk.Unlock()
+	if !w.detached {
+		f(p)
+	}
+}
+
+// detach returns when the caller will hear no more.
+func (w *waiter) detach() {
+	w.talk.Lock()
+	defer w.talk.Unlock()
+	w.detached = true
+}

@@ -1,0 +1,187 @@
+package local
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// applied hears of every durable change. It runs on the goroutine that made the
+// change: it only leaves signs.
+func (x *Executor) applied(a *engine.Applied) {
+	t := &a.Task
+	if a.Kind == signalbox.EventResumed {
+		x.kickAll()
+		return
+	}
+	if t.Mode != signalbox.ModeTool {
+		return
+	}
+	if t.CancelRequested || t.State.Terminal() {
+		x.heardEnd(t)
+	}
+	p := x.poolOf(t.Queue)
+	if p == nil {
+		return
+	}
+	if (t.State == signalbox.Pending && (t.Ready || a.Partial)) || (a.From.InFlight() && !t.State.InFlight()) {
+		p.poke()
+	}
+}
+
+// heardEnd ends the run of a task that is to be stopped, or the call of one that
+// ended while it waited.
+func (x *Executor) heardEnd(t *signalbox.Task) {
+	x.mu.Lock()
+	r, w := x.runs[t.ID], x.waiters[t.ID]
+	switch {
+	case t.State.Terminal():
+		delete(x.early, t.ID)
+	case r == nil && t.State.InFlight() && x.started:
+		x.early[t.ID] = true
+	}
+	x.mu.Unlock()
+	if r != nil && r.fence == t.Fence {
+		r.stop(errCancelled)
+	}
+	if w != nil {
+		w.stop(errCancelled)
+	}
+}
+
+func (x *Executor) poolOf(queue string) *pool {
+	switch queue {
+	case signalbox.QueueCommands:
+		return x.commands
+	case signalbox.QueueCalls:
+		return x.calls
+	}
+	return nil
+}
+
+// claimLoop claims whenever it is woken, until nothing is left or no slot is
+// free.
+func (x *Executor) claimLoop(p *pool, slots int) {
+	for {
+		select {
+		case <-x.working.Done():
+			return
+		case <-p.wake:
+		}
+		for x.claimOne(p, slots) {
+			continue
+		}
+	}
+}
+
+// claimOne claims one task and sees to it that it is run: on a goroutine of its
+// own, or by the call that waits for it. It reports whether it is worth to go on.
+func (x *Executor) claimOne(p *pool, slots int) bool {
+	if !x.begin(p) {
+		return false
+	}
+	row := p.row
+	row.Slots = slots
+	// A claim that is given up might have been made all the same.
+	c, found, err := x.engine.Claim(context.WithoutCancel(x.working), row, 0)
+	if err != nil {
+		x.unbusy(p, holds)
+		if x.working.Err() == nil {
+			x.log.Error("claim of a tool task failed, trying again", "queue", row.Queues()[0], "error", err)
+		}
+		return sleep(x.working, 2*storeRetry)
+	}
+	if !found {
+		x.unbusy(p, holds)
+		return false
+	}
+	r, w := x.enroll(p, c)
+	if w != nil {
+		w.claimed <- r
+		return true
+	}
+	x.group.Go(func() { x.run(r) })
+	return true
+}
+
+// begin notes that someone is about to claim, unless no more is to be claimed or
+// no slot is free.
+func (x *Executor) begin(p *pool) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.draining || x.lapsed || !p.take() {
+		return false
+	}
+	x.busy++
+	return true
+}
+
+// unbusy notes that a run or a claim is over, and what it had of the pool.
+func (x *Executor) unbusy(p *pool, had holding) {
+	x.mu.Lock()
+	x.busy--
+	if had == holds {
+		p.give()
+	}
+	x.mu.Unlock()
+	select {
+	case x.left <- struct{}{}:
+	default:
+	}
+}
+
+// enroll makes the run of a task that was claimed. w is the call that waits for
+// it, if one does.
+func (x *Executor) enroll(p *pool, c engine.Claimed) (r *run, w *waiter) {
+	r = newRun(x, p, c)
+	x.mu.Lock()
+	x.runs[r.id] = r
+	p.used++
+	cancelled := x.early[r.id]
+	delete(x.early, r.id)
+	if w = x.waiters[r.id]; w != nil {
+		delete(x.waiters, r.id)
+		r.line.Store(w.line.Load())
+		context.AfterFunc(r.ctx, func() { w.stop(context.Cause(r.ctx)) })
+	}
+	lapsed := x.lapsed
+	x.mu.Unlock()
+	switch {
+	case cancelled || c.Task.CancelRequested:
+		r.stop(errCancelled)
+	case lapsed:
+		r.stop(errLapsed)
+	}
+	return r, w
+}
+
+// leave takes a run off the books.
+func (x *Executor) leave(r *run) {
+	r.tail.End()
+	x.mu.Lock()
+	if x.runs[r.id] == r {
+		delete(x.runs, r.id)
+	}
+	had := r.has
+	if had == holds {
+		r.pool.used--
+	}
+	x.mu.Unlock()
+	r.stop(nil)
+	x.unbusy(r.pool, had)
+	r.pool.poke()
+}
+
+// sleep waits; it reports whether ctx still lives.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

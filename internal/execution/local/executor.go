@@ -1,0 +1,314 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// Defaults.
+const (
+	DefaultConcurrent = 10   // seed async-task-queue: maxConcurrent
+	DefaultCalls      = 1000 // calls that became tasks, side by side
+	DefaultTaskAfter  = 5 * time.Second
+)
+
+// Interrupted is the seed's text for a task that a restart ended.
+const Interrupted = "Task interrupted before completion (agent restart)"
+
+const (
+	// claimers is how many goroutines claim for a pool; each call then has its own.
+	claimers = 4
+	// storeRetry is the first pause after something that the store could not do.
+	storeRetry = 100 * time.Millisecond
+	// backstop is how often it is looked for what no event named: what waits, and
+	// claims whose answer was lost.
+	backstop = 5 * time.Second
+	// lookEvery is how often it is looked whether what cannot be killed has died.
+	lookEvery = time.Second
+	// storeGrace is how long Stop lets the store take in how a run ended.
+	storeGrace = 5 * time.Second
+	// toolGrace is how long a task waits for its tool where the tool's server
+	// has not said yet which tools it has.
+	toolGrace = time.Minute
+)
+
+// The causes for which the executor ends a run.
+var (
+	errCancelled = errors.New("the task is being cancelled")
+	errStopping  = errors.New("the director is stopping")
+	errUnclaimed = errors.New("the task of the call was not to be had: its queue is paused")
+	errNotOurs   = errors.New("the task is no longer in our hands")
+	errLapsed    = errors.New("the director could not reach the store for so long that others may take its tasks")
+)
+
+// Gateway is what runs the calls; *gateway.Gateway does.
+type Gateway interface {
+	Tools() []gateway.Tool
+	Tool(name string) (gateway.Tool, bool)
+	Check(c gateway.Call) error
+	Call(ctx context.Context, c gateway.Call) (gateway.Result, error)
+	Queues() []toolqueue.Status
+}
+
+// Options configures an Executor. Zero fields take the defaults.
+type Options struct {
+	Engine     *engine.Engine // required
+	Gateway    Gateway        // required
+	Instance   string         // of the director; signalbox.DefaultInstance
+	Concurrent int            // async commands side by side, 1 to signalbox.MaxAgentSlots
+	Calls      int            // other calls that became tasks, side by side
+	Retention  time.Duration  // for which ended tasks stay readable
+	Look       time.Duration  // between two looks for what no event named; 5 s
+	Peers      Peers          // nil: no other director is over the store
+	// Trace puts the trace of the run of a task into a context, for the call
+	// that it makes. nil: the call has that of its _meta, if any.
+	Trace func(ctx context.Context, queueID string) context.Context
+	Log   *slog.Logger
+}
+
+// Executor runs the tasks of tools. It implements gateway.Tasks, engine.Live
+// and engine.Teller.
+type Executor struct {
+	engine   *engine.Engine
+	gateway  Gateway
+	opts     Options
+	log      *slog.Logger
+	commands *pool
+	calls    *pool
+
+	working context.Context // of those who claim; ends first
+	rest    context.CancelFunc
+	life    context.Context // of what runs
+	end     context.CancelCauseFunc
+	late    context.Context // ends when the store has had its time, after Stop
+	group   sync.WaitGroup
+
+	mu       sync.Mutex
+	runs     map[string]*run    // that hold a slot, by task
+	waiters  map[string]*waiter // calls that become tasks, or have, and whose task nobody has claimed yet
+	early    map[string]bool    // tasks that were cancelled between their claim and their run
+	started  bool
+	draining bool
+	stopped  bool
+	lapsed   bool          // the director lease is over: nothing is claimed
+	busy     int           // runs, and claims under way
+	left     chan struct{} // busy went down
+	dead     chan struct{} // a director died, or others may have taken this one for dead
+
+	others []signalbox.Agent // the rows of other directors' executors, as last seen
+
+	doors map[string]*door // to the lines of tool queues, guarded by mu
+
+	strays map[string]int64 // of care: tasks that were seen with a slot and without a run, with their fences
+}
+
+var (
+	_ gateway.Tasks = (*Executor)(nil)
+	_ engine.Live   = (*Executor)(nil)
+	_ engine.Teller = (*Executor)(nil)
+)
+
+// pool is the slots of one queue.
+type pool struct {
+	kind string // of the executor's row
+	row  signalbox.Agent
+	wake chan struct{} // a sign for each of those who claim
+	// limit is how many slots runs and claims under way may have, where runs
+	// yield theirs; else 0, and the rows of the store are the bound. The rest is
+	// guarded by Executor.mu.
+	limit   int
+	taken   int             // slots that they have
+	wanted  []chan struct{} // runs that want theirs again, first come first served; closed as they get it
+	refused bool            // a claim was refused for want of a slot
+	used    int             // slots that runs hold
+	hung    int             // of these, those of runs that cannot be killed
+}
+
+// poke leaves a sign, unless there are enough for all.
+func (p *pool) poke() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// New returns an executor that does nothing until Start.
+func New(o Options) *Executor {
+	if o.Instance == "" {
+		o.Instance = signalbox.DefaultInstance
+	}
+	if o.Concurrent == 0 {
+		o.Concurrent = DefaultConcurrent
+	}
+	if o.Calls == 0 {
+		o.Calls = DefaultCalls
+	}
+	if o.Look == 0 {
+		o.Look = backstop
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	x := &Executor{
+		engine: o.Engine, gateway: o.Gateway, opts: o, log: o.Log,
+		commands: &pool{kind: signalbox.ExecutorCommands, wake: make(chan struct{}, claimers), limit: o.Concurrent},
+		calls:    &pool{kind: signalbox.ExecutorCalls, wake: make(chan struct{}, claimers)},
+		runs:     map[string]*run{}, waiters: map[string]*waiter{}, early: map[string]bool{},
+		doors: map[string]*door{},
+		left:  make(chan struct{}, 1), dead: make(chan struct{}, 1),
+	}
+	x.commands.row = signalbox.Agent{Name: signalbox.ExecutorName(x.commands.kind, o.Instance), Slots: o.Concurrent}
+	x.calls.row = signalbox.Agent{Name: signalbox.ExecutorName(x.calls.kind, o.Instance), Slots: o.Calls}
+	x.working, x.rest = context.WithCancel(context.Background())
+	x.life, x.end = context.WithCancelCause(context.Background())
+	x.late = context.Background()
+	x.engine.Observe(x.applied)
+	return x
+}
+
+// Start takes up what a predecessor left, by the tools' restart policies, and
+// begins to run tasks. Nothing of a run of before lives when it returns, but
+// for what cannot be killed: that keeps its slot.
+func (x *Executor) Start(ctx context.Context) error {
+	for _, p := range []*pool{x.commands, x.calls} {
+		row, err := x.engine.PutExecutor(ctx, p.kind, x.opts.Instance, p.row.Slots)
+		if err != nil {
+			return err
+		}
+		x.mu.Lock()
+		p.row = row
+		x.mu.Unlock()
+	}
+	if err := x.takeUp(ctx); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	x.started = true
+	x.mu.Unlock()
+	for range claimers {
+		x.group.Go(func() { x.claimLoop(x.commands, x.opts.Concurrent+maxYielded) })
+		x.group.Go(func() { x.claimLoop(x.calls, x.opts.Calls) })
+	}
+	x.Bury()
+	x.group.Go(x.care)
+	x.kickAll()
+	return nil
+}
+
+// Drain ends claiming, puts back what has not begun and returns when nothing
+// runs or ctx ends, with the number of runs that are left.
+func (x *Executor) Drain(ctx context.Context) int {
+	x.mu.Lock()
+	x.draining = true
+	x.setAside()
+	x.mu.Unlock()
+	for {
+		x.mu.Lock()
+		busy := x.busy
+		x.mu.Unlock()
+		if busy == 0 {
+			return 0
+		}
+		select {
+		case <-x.left:
+		case <-ctx.Done():
+			return busy
+		}
+	}
+}
+
+// Stop ends what runs, by the tools' restart policies, and returns when
+// nothing of it lives, but for what cannot be killed. Calls that are no tasks
+// yet end with their callers.
+func (x *Executor) Stop() {
+	x.mu.Lock()
+	first := !x.stopped
+	x.draining, x.stopped = true, true
+	if first {
+		var cancel context.CancelFunc
+		x.late, cancel = context.WithCancel(context.Background())
+		time.AfterFunc(storeGrace, cancel)
+	}
+	x.mu.Unlock()
+	x.rest()
+	x.end(errStopping)
+	x.group.Wait()
+}
+
+// lastly is the context of what must still be written; it ends a while after
+// Stop.
+func (x *Executor) lastly() context.Context {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.late
+}
+
+func (x *Executor) stopping() bool { return x.life.Err() != nil }
+
+// care renews the leases of what runs, and is the backstop behind the events.
+func (x *Executor) care() {
+	tick := time.NewTicker(x.opts.Look)
+	defer tick.Stop()
+	renewed := time.Now()
+	for {
+		select {
+		case <-x.working.Done():
+			return
+		case <-x.dead:
+			x.compareRuns()
+			x.lookAfterOthers()
+			continue
+		case <-tick.C:
+		}
+		x.putBackStrays()
+		x.compareRuns()
+		x.lookAfterOthers()
+		x.kickWaiting()
+		if time.Since(renewed) < x.engine.RenewInterval() {
+			continue
+		}
+		renewed = time.Now()
+		if err := x.engine.Renew(x.working, x.held()); err != nil && x.working.Err() == nil {
+			x.log.Error("leases of tool tasks not renewed", "error", err)
+		}
+	}
+}
+
+func (x *Executor) held() []signalbox.Task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	held := make([]signalbox.Task, 0, len(x.runs))
+	for _, r := range x.runs {
+		held = append(held, r.task)
+	}
+	return held
+}
+
+// kickWaiting wakes those who claim where something waits.
+func (x *Executor) kickWaiting() {
+	lengths, err := x.engine.Read().Lengths(x.working, signalbox.QueueCommands, signalbox.QueueCalls)
+	if err != nil {
+		return // the next round finds out
+	}
+	for i, p := range []*pool{x.commands, x.calls} {
+		if lengths[i] > 0 {
+			p.poke()
+		}
+	}
+}
+
+func (x *Executor) kickAll() {
+	for _, p := range []*pool{x.commands, x.calls} {
+		for range cap(p.wake) {
+			p.poke()
+		}
+	}
+}

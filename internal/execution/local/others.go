@@ -1,0 +1,172 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/proc"
+)
+
+// Where several directors are over one store, each has an executor of its own.
+// What a director was at when it died is put away by one of the others, by the
+// same restart policies; what it was at cannot be asked.
+
+// Peers are the other directors over the store; *peers.Peers knows them.
+type Peers interface {
+	Alone() bool               // no other lives
+	Gone(instance string) bool // none of that name lives
+	// SurelyGone is the same, by what the store says now.
+	SurelyGone(ctx context.Context, instance string) bool
+	First(name string) bool // it is this one's turn to look after what bears that name
+}
+
+// instanceOf is the director whose executor has that name.
+func instanceOf(name string) string {
+	_, instance, _ := strings.Cut(name, "@")
+	return instance
+}
+
+func (x *Executor) alone() bool { return x.opts.Peers == nil || x.opts.Peers.Alone() }
+
+// Lapse takes in that the director lease is over: others may put away the tasks
+// of this executor soon, so nothing of them may live here; or, with false, that
+// the lease holds again.
+func (x *Executor) Lapse(over bool) {
+	x.mu.Lock()
+	x.lapsed = over
+	var runs []*run
+	for _, r := range x.runs {
+		runs = append(runs, r)
+	}
+	x.mu.Unlock()
+	if !over {
+		x.kickAll()
+		return
+	}
+	for _, r := range runs {
+		r.stop(errLapsed)
+	}
+}
+
+// Wants reports whether the row of the task that an entry of another director
+// is about is needed here.
+func (x *Executor) Wants(e *signalbox.Entry) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.runs[e.QueueID] != nil || x.waiters[e.QueueID] != nil
+}
+
+// lookAfterOthers looks at the executors of other directors, and puts away what
+// is left of those that are gone. It is called from one goroutine.
+func (x *Executor) lookAfterOthers() {
+	if x.opts.Peers == nil {
+		return
+	}
+	rows, err := x.engine.Read().Agents(x.working)
+	if err != nil {
+		return // the next round finds out
+	}
+	x.keepRows(rows)
+	var others []signalbox.Agent
+	for _, row := range rows {
+		instance := instanceOf(row.Name)
+		if _, own := signalbox.ExecutorKind(row.Name); !own || instance == x.opts.Instance {
+			continue
+		}
+		if x.opts.Peers.Gone(instance) && x.opts.Peers.First(row.Name) && x.bury(row.Name, instance) {
+			continue
+		}
+		others = append(others, row)
+	}
+	x.mu.Lock()
+	x.others = others
+	x.mu.Unlock()
+}
+
+// keepRows puts this executor's own rows back where another director forgot
+// them, as after a lease that was over: by its row others find what it leaves
+// behind when it dies.
+func (x *Executor) keepRows(rows []signalbox.Agent) {
+	x.mu.Lock()
+	lapsed := x.lapsed
+	x.mu.Unlock()
+	if lapsed { // whoever takes us for dead forgets them again
+		return
+	}
+	for _, p := range []*pool{x.commands, x.calls} {
+		if slices.ContainsFunc(rows, func(a signalbox.Agent) bool { return a.Name == p.row.Name }) {
+			continue
+		}
+		if _, err := x.engine.PutExecutor(x.working, p.kind, x.opts.Instance, p.row.Slots); err != nil && x.working.Err() == nil {
+			x.log.Warn("this director's executor is not known again, trying again", "name", p.row.Name, "error", err)
+		}
+	}
+}
+
+// Doubt looks at once whether what runs here is still ours: another director may
+// have taken this one for dead.
+func (x *Executor) Doubt() { x.Bury() }
+
+// Bury looks at once at what directors that died have left.
+func (x *Executor) Bury() {
+	select {
+	case x.dead <- struct{}{}:
+	default:
+	}
+}
+
+// bury puts away the tasks of an executor whose director is gone, and forgets
+// it. It reports whether that is done.
+func (x *Executor) bury(name, instance string) bool {
+	flying, err := x.engine.Read().InFlight(x.working)
+	if err != nil {
+		return false
+	}
+	// Asked after that look: one that began in between runs none of these.
+	if !x.opts.Peers.SurelyGone(x.working, instance) {
+		return false
+	}
+	flying = slices.DeleteFunc(flying, func(t signalbox.Task) bool { return t.Agent != name })
+	// It may have run on this machine: then nothing of its runs may live either.
+	stuck := proc.ClearMarks(x.marksAmong(flying))
+	for i := range flying {
+		if t := flying[i]; len(stuck[markOf(&t)]) == 0 {
+			x.putAwayOther(x.working, t, instance)
+		}
+	}
+	err = x.engine.RemoveExecutor(x.working, name)
+	if err != nil && signalbox.CodeOf(err) != signalbox.CodeNotFound {
+		if x.working.Err() == nil {
+			x.log.Warn("executor of a director that is gone not forgotten, trying again", "name", name, "error", err)
+		}
+		return false
+	}
+	x.log.Info("", "queue", "executor_buried", "name", name, "tasks", len(flying))
+	return true
+}
+
+// putAwayOther does to a task of a director that is gone what its tool's
+// restart policy says.
+func (x *Executor) putAwayOther(ctx context.Context, t signalbox.Task, instance string) {
+	x.log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", t.Agent, "state", string(t.State))
+	err := x.putAway(ctx, t, nil, fmt.Sprintf("Task interrupted before completion (director %s went away)", instance))
+	switch signalbox.CodeOf(err) {
+	case "", signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound, signalbox.CodeConflict:
+		return
+	}
+	x.log.Error("tool task of a director that is gone not put away, trying again", "queue_id", t.ID, "error", err)
+}
+
+// liveOther is the executor of another director, as far as it is known here.
+func (x *Executor) liveOther(row *signalbox.Agent) engine.LiveAgent {
+	instance := instanceOf(row.Name)
+	a := engine.LiveAgent{Agent: *row, Up: !x.opts.Peers.Gone(instance)}
+	if !a.Up {
+		a.Message = "director " + instance + " is gone"
+	}
+	return a
+}

@@ -1,0 +1,238 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+)
+
+// maxMessage bounds why a call failed, as the task's row has it. The answer has
+// the whole.
+const maxMessage = 64 << 10
+
+// conclude ends a task with what its call came to.
+func (r *run) conclude(res gateway.Result, err error) {
+	r.line.Store(nil)
+	t := r.row()
+	switch {
+	case r.notOur:
+		r.x.log.Warn("a tool task was taken away before it began", "queue_id", r.id, "tool", t.Tool)
+		return
+	case res.Run != nil && res.Run.Alive != nil && !r.outlive(res.Run.Alive):
+		return // the next director looks after it
+	case r.aside(err) && !r.cutShort():
+		r.putBack()
+		return
+	case err != nil && r.cutShort() && interrupted(err):
+		r.interrupt()
+		return
+	case res.Run != nil && res.Run.Reason == signalbox.ReasonCancelled && r.cutShort():
+		r.interrupt()
+		return
+	}
+	r.finish(r.outcome(res, err))
+}
+
+// cutShort reports whether the executor itself ended the run: because it stops,
+// or because the director lease is over.
+func (r *run) cutShort() bool {
+	return !r.cancelAsked() && (r.x.stopping() || errors.Is(context.Cause(r.ctx), errLapsed))
+}
+
+// cancelAsked reports whether someone wants the task cancelled.
+func (r *run) cancelAsked() bool {
+	return errors.Is(context.Cause(r.ctx), errCancelled) || r.row().CancelRequested
+}
+
+// interrupted reports whether a call was ended by the end of the executor or
+// the gateway.
+func interrupted(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, errStopping) || errors.Is(err, errLapsed) || signalbox.CodeOf(err) == signalbox.CodeUnavailable
+}
+
+// interrupt ends or requeues a task as a restart does: see takeUp.
+func (r *run) interrupt() {
+	t := r.row()
+	result := &signalbox.Result{}
+	r.tail.Result(result)
+	r.write("tool task not put away", func(ctx context.Context) error {
+		return r.x.putAway(ctx, t, result, r.why())
+	})
+}
+
+// why is what is said of a task that the executor itself cut short.
+func (r *run) why() string {
+	if errors.Is(context.Cause(r.ctx), errLapsed) {
+		return fmt.Sprintf("Task interrupted before completion (director %s could not reach the store)", r.x.opts.Instance)
+	}
+	return Interrupted
+}
+
+// outlive waits until nothing lives of a run that could not be killed; false
+// when the executor stops before.
+func (r *run) outlive(alive func() []int) bool {
+	pids := alive()
+	if len(pids) == 0 {
+		return true
+	}
+	t := r.row()
+	r.x.log.Error("processes of a tool task cannot be killed: its slot stays taken until they are dead", "queue_id", r.id, "tool", t.Tool, "pids", pids)
+	r.hang(1)
+	defer r.hang(-1)
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for len(pids) > 0 {
+		select {
+		case <-r.x.life.Done():
+			return false
+		case <-tick.C:
+		}
+		pids = alive()
+	}
+	r.x.log.Info("what could not be killed of a tool task is dead: its slot is free", "queue_id", r.id, "tool", t.Tool)
+	return true
+}
+
+// hang counts the slots that nobody can free.
+func (r *run) hang(n int) {
+	r.x.mu.Lock()
+	defer r.x.mu.Unlock()
+	r.pool.hung += n
+}
+
+// finish writes the end of a task, until it is durable: before that its slot is
+// not free.
+func (r *run) finish(o engine.Outcome) {
+	r.write("end of a tool task not stored", func(ctx context.Context) error {
+		t, err := r.x.engine.Finish(ctx, r.row(), o)
+		if err == nil {
+			r.setRow(t)
+		}
+		return err
+	})
+}
+
+// write tries until the store has it, or has had its time after Stop.
+func (r *run) write(what string, put func(context.Context) error) {
+	for pause := storeRetry; ; pause = min(2*pause, storeGrace) {
+		err := put(context.Background())
+		switch signalbox.CodeOf(err) {
+		case "":
+			return
+		case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound, signalbox.CodeConflict:
+			r.x.log.Warn(what+": the task is no longer in our hands", "queue_id", r.id, "error", err)
+			return
+		}
+		r.x.log.Error(what+", trying again", "queue_id", r.id, "error", err)
+		if !r.x.patience(pause) {
+			return
+		}
+	}
+}
+
+// patience waits before the store is asked again; false when it has had its
+// time after Stop.
+func (x *Executor) patience(pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-x.life.Done(): // Stop has begun: from now on there is an end to it
+		<-timer.C
+	}
+	return x.lastly().Err() == nil
+}
+
+// outcome says what a call came to, in the words of the engine.
+func (r *run) outcome(res gateway.Result, err error) engine.Outcome {
+	o, text := engine.Outcome{Result: &signalbox.Result{}}, ""
+	if err != nil {
+		o.Reason, o.Message = r.reasonOf(err)
+		o.Result.Answer = string(refusalOf(err))
+	} else {
+		o.Reason, o.Message = reasonOf(&res)
+		o.Result.Answer = string(answerOf(&res))
+		text = gateway.TextOf(res.Content)
+		o.Result.Output = clipText(text, signalbox.OutputBytes)
+	}
+	if !r.told && o.Result.Output != "" {
+		r.tail.Append(o.Result.Output) // of a tool that prints nothing while it runs
+	}
+	r.tail.Result(o.Result)
+	o.Result.Truncated = o.Result.Truncated || len(o.Result.Output) < len(text)
+	if !r.begun.IsZero() {
+		o.Result.DurationSeconds = time.Since(r.begun).Seconds()
+	}
+	if run := res.Run; run != nil {
+		o.Result.ExitCode = run.ExitCode
+		o.Result.Truncated = o.Result.Truncated || run.Truncated
+		o.Result.DurationSeconds = run.Took.Seconds()
+	}
+	if o.Reason != signalbox.ReasonCompleted {
+		o.Result.ErrorType = string(signalbox.CodeOf(err))
+	}
+	o.Message = clipText(o.Message, maxMessage)
+	return o
+}
+
+// reasonOf is the end of a call that was answered.
+func reasonOf(res *gateway.Result) (signalbox.Reason, string) {
+	switch run := res.Run; {
+	case run != nil && run.Reason == signalbox.ReasonCancelled:
+		return run.Reason, "" // who did it says more
+	case run != nil && run.Reason != signalbox.ReasonCompleted:
+		return run.Reason, run.Message
+	case res.IsError:
+		message := strings.TrimSpace(gateway.TextOf(res.Content))
+		if message == "" {
+			message = "the tool failed without a text"
+		}
+		return signalbox.ReasonAgentError, message
+	}
+	return signalbox.ReasonCompleted, ""
+}
+
+// reasonOf is the end of a call that came to nothing. Nothing is tried again:
+// the tool may have had its effect.
+func (r *run) reasonOf(err error) (signalbox.Reason, string) {
+	var protocol *gateway.ProtocolError
+	var ours *signalbox.Error
+	switch {
+	case r.cancelAsked() && (errors.Is(err, errCancelled) || interrupted(err)):
+		return signalbox.ReasonCancelled, ""
+	case errors.As(err, &protocol):
+		return signalbox.ReasonAgentError, fmt.Sprintf("the tool's server answered with the error %d: %s", protocol.Code, protocol.Message)
+	case signalbox.CodeOf(err) == signalbox.CodeToolTimeout:
+		return signalbox.ReasonRunTimeout, fmt.Sprintf("Task timed out after %dms", r.limit().Milliseconds())
+	case errors.As(err, &ours) && ours.Message != "":
+		return signalbox.ReasonAgentError, ours.Message
+	}
+	return signalbox.ReasonAgentError, "the call of the tool came to nothing: " + err.Error()
+}
+
+// limit is the time that the run had.
+func (r *run) limit() time.Duration {
+	if r.request.TimeoutMS > 0 {
+		return time.Duration(r.request.TimeoutMS) * time.Millisecond
+	}
+	tool, _ := r.x.gateway.Tool(r.row().Tool)
+	return tool.Timeout
+}
+
+// clipText cuts text to at most n bytes at a character's edge.
+func clipText(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}

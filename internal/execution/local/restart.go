@@ -1,0 +1,174 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// clearers is how many tasks of a predecessor are put away side by side.
+const clearers = 16
+
+// takeUp deals with what a predecessor left: nothing of it may live, and then
+// the restart policies say what becomes of each task.
+//
+//	            default   fail_pending   requeue_running
+//	pending     kept      failed         kept
+//	dispatching kept      failed         kept              it has not run
+//	working     failed    failed         to the back, an attempt
+//	cancelling  cancelled cancelled      cancelled
+func (x *Executor) takeUp(ctx context.Context) error {
+	if x.alone() { // else what waits is for all directors, and most of them were not restarted
+		if err := x.failPending(ctx); err != nil { // first: what is requeued below waits anew
+			return err
+		}
+	}
+	flying, err := x.engine.Read().InFlight(ctx)
+	if err != nil {
+		return err
+	}
+	stuck := proc.ClearMarks(x.marksOf(flying))
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	var errs []error
+	places := make(chan struct{}, clearers)
+	for _, t := range flying {
+		p := x.poolOfAgent(t.Agent)
+		if p == nil {
+			continue
+		}
+		places <- struct{}{}
+		group.Go(func() {
+			defer func() { <-places }()
+			if err := x.takeUpOne(ctx, p, t, len(stuck[markOf(&t)]) > 0); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+func (x *Executor) poolOfAgent(agent string) *pool {
+	for _, p := range []*pool{x.commands, x.calls} {
+		if p.row.Name == agent {
+			return p
+		}
+	}
+	return nil
+}
+
+// marksOf are the marks of the executor's tasks that may have processes.
+func (x *Executor) marksOf(flying []signalbox.Task) []string {
+	own := slices.Clone(flying)
+	return x.marksAmong(slices.DeleteFunc(own, func(t signalbox.Task) bool { return x.poolOfAgent(t.Agent) == nil }))
+}
+
+func (x *Executor) marksAmong(flying []signalbox.Task) []string {
+	var marks []string
+	for i := range flying {
+		if t := &flying[i]; x.hasProcesses(t.Tool) && t.State != signalbox.Dispatching {
+			marks = append(marks, markOf(t))
+		}
+	}
+	return marks
+}
+
+func (x *Executor) takeUpOne(ctx context.Context, p *pool, t signalbox.Task, stuck bool) error {
+	if stuck {
+		x.keepStuck(p, t, func() []int { return proc.Alive(proc.Ident{Mark: markOf(&t)}) })
+		return nil
+	}
+	x.log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", t.Agent, "state", string(t.State))
+	err := x.putAway(ctx, t, nil, Interrupted)
+	switch signalbox.CodeOf(err) {
+	case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound:
+		return nil
+	}
+	return err
+}
+
+// hasProcesses reports whether the runs of a tool are processes of this
+// machine. Of a tool that is not there any more it is not known.
+func (x *Executor) hasProcesses(name string) bool {
+	tool, known := x.gateway.Tool(name)
+	return !known || tool.Kind == gateway.KindCommand
+}
+
+// putAway does to a task whose execution is over, and nothing of which lives,
+// what its tool's restart policy says.
+func (x *Executor) putAway(ctx context.Context, t signalbox.Task, result *signalbox.Result, message string) error {
+	var err error
+	switch {
+	case t.State == signalbox.Dispatching && x.failsPending(&t) && !t.CancelRequested:
+		_, err = x.engine.Finish(ctx, t, engine.Outcome{Reason: signalbox.ReasonInterrupted, Message: message})
+	case t.State == signalbox.Dispatching:
+		_, err = x.engine.Unsent(ctx, t, "the director stopped before the call ran")
+	default:
+		_, err = x.engine.Lose(ctx, t, signalbox.ReasonInterrupted, message, false, result)
+	}
+	return err
+}
+
+// failsPending reports whether a restart fails a task that has not begun. One
+// that an earlier restart put back in line did begin: its tool's policy for what
+// runs has said that it is to run again, however many restarts it takes.
+func (x *Executor) failsPending(t *signalbox.Task) bool {
+	tool, _ := x.gateway.Tool(t.Tool)
+	requeued := t.OnLost == signalbox.LostRequeue && t.Attempts > 0
+	return tool.Restart.FailPending && !requeued
+}
+
+// failPending ends the tasks that waited when the predecessor ended, of those
+// tools that want it so.
+func (x *Executor) failPending(ctx context.Context) error {
+	for _, queue := range []string{signalbox.QueueCommands, signalbox.QueueCalls} {
+		var after store.Cursor
+		for {
+			page, err := x.engine.Read().Waiting(ctx, queue, after, maxPage)
+			if err != nil {
+				return err
+			}
+			for i := range page {
+				t := page[i]
+				after = store.CursorOf(&t)
+				if !x.failsPending(&t) {
+					continue
+				}
+				_, err := x.engine.Interrupt(ctx, t, Interrupted)
+				if code := signalbox.CodeOf(err); err != nil && code != signalbox.CodeAlreadyEnded && code != signalbox.CodeConflict && code != signalbox.CodeNotFound {
+					return err
+				}
+			}
+			if len(page) < maxPage {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// keepStuck keeps the slot of a task of before, of which something lives that
+// cannot be killed, until nothing does.
+func (x *Executor) keepStuck(p *pool, t signalbox.Task, alive func() []int) {
+	x.mu.Lock()
+	x.busy++
+	p.taken++
+	x.mu.Unlock()
+	r, _ := x.enroll(p, engine.Claimed{Task: t})
+	x.group.Go(func() {
+		defer x.leave(r)
+		if r.outlive(alive) {
+			r.interrupt()
+		}
+	})
+}

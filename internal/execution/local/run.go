@@ -1,0 +1,235 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/tail"
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// run is a task that has a slot.
+type run struct {
+	x     *Executor
+	pool  *pool
+	id    string
+	fence int64
+
+	task    signalbox.Task // guarded by Executor.mu
+	has     holding        // of its pool, guarded by Executor.mu
+	request signalbox.Request
+	secrets map[string]string
+
+	ctx  context.Context
+	stop context.CancelCauseFunc
+	tail *tail.Tail
+	told bool                              // the tool printed something while it ran
+	line atomic.Pointer[toolqueue.Waiting] // its place in its tool queue, once it stands there
+
+	begun  time.Time // when it became working; zero before
+	notOur bool      // the task was taken away
+}
+
+func newRun(x *Executor, p *pool, c engine.Claimed) *run {
+	r := &run{
+		x: x, pool: p, id: c.Task.ID, fence: c.Task.Fence, task: c.Task, request: c.Request, secrets: c.Env, tail: tail.New(),
+	}
+	r.ctx, r.stop = context.WithCancelCause(x.life)
+	return r
+}
+
+// markOf names the processes of a run.
+func markOf(t *signalbox.Task) string { return fmt.Sprintf("%s.%d", t.ID, t.Fence) }
+
+// heard is gateway.Call.Log.
+func (r *run) heard(_ string, text []byte) {
+	r.told = true
+	r.tail.Append(string(text))
+}
+
+// row is the task as it was last seen.
+func (r *run) row() signalbox.Task {
+	r.x.mu.Lock()
+	defer r.x.mu.Unlock()
+	return r.task
+}
+
+func (r *run) setRow(t signalbox.Task) {
+	r.x.mu.Lock()
+	defer r.x.mu.Unlock()
+	r.task = t
+}
+
+// run makes the call of a task that was claimed and stays with it to its end.
+func (x *Executor) run(r *run) {
+	defer x.leave(r)
+	args, err := withSecrets(r.request.Arguments, r.secrets)
+	if err == nil {
+		err = x.awaitTool(r)
+	}
+	var place *place
+	if err == nil {
+		place, err = r.lineUp()
+	}
+	if err != nil {
+		r.conclude(gateway.Result{}, err)
+		return
+	}
+	t := r.row()
+	agent, _ := signalbox.OwnerAgent(t.Owner)
+	ctx, meta := r.traced()
+	res, err := x.gateway.Call(ctx, gateway.Call{
+		Tool: t.Tool, Arguments: args, Meta: meta,
+		Caller:  gateway.Caller{Principal: t.Owner, Agent: agent, Execution: t.ParentID},
+		Task:    r.id,
+		Mark:    markOf(&t),
+		Secrets: slices.Collect(maps.Keys(r.secrets)),
+		Limit:   time.Duration(r.request.TimeoutMS) * time.Millisecond,
+		Patient: true,
+		Log:     r.heard,
+		Waits:   func(w toolqueue.Waiting) { r.line.Store(&w); r.yield(); place.join() },
+		Begun:   func(*gateway.Call) error { place.leave(); return r.begin() },
+	})
+	place.leave()
+	r.conclude(res, err)
+}
+
+// traced returns the context and the _meta of the run's call: it is a part of
+// the trace of the task.
+func (r *run) traced() (context.Context, json.RawMessage) {
+	if r.x.opts.Trace == nil {
+		return r.ctx, r.request.Metadata
+	}
+	ctx := r.x.opts.Trace(r.ctx, r.id)
+	return ctx, gateway.MetaTrace(ctx, r.request.Metadata)
+}
+
+// awaitTool waits for a tool whose server is still starting, as after a restart.
+func (x *Executor) awaitTool(r *run) error {
+	until := time.Now().Add(toolGrace)
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		t := r.row()
+		if _, there := x.gateway.Tool(t.Tool); there {
+			return nil
+		}
+		err := x.gateway.Check(gateway.Call{Tool: t.Tool})
+		switch code := signalbox.CodeOf(err); {
+		case code == signalbox.CodeNotFound:
+			return signalbox.Errorf(code, "tool %s is no longer there: %v", t.Tool, err)
+		case code != signalbox.CodeToolDown || time.Now().After(until):
+			return err
+		}
+		if !sleep(r.ctx, pause) {
+			return r.ctx.Err()
+		}
+	}
+}
+
+// accept makes the task working, durably, before anything of it runs.
+func (r *run) accept() error {
+	for pause := storeRetry; ; pause = min(2*pause, storeGrace) {
+		switch {
+		case r.x.stopping(): // its own context may not have heard of it yet, while another run gave its slot up for that
+			return errStopping
+		case r.ctx.Err() != nil:
+			return context.Cause(r.ctx)
+		}
+		t, err := r.tryAccept(pause > storeRetry)
+		switch signalbox.CodeOf(err) {
+		case "":
+			return r.accepted(t)
+		case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound, signalbox.CodeConflict:
+			r.notOur = true
+			return errNotOurs
+		}
+		r.x.log.Error("start of a tool task not stored, trying again", "queue_id", r.id, "error", err)
+		if !sleep(r.ctx, pause) {
+			return context.Cause(r.ctx)
+		}
+	}
+}
+
+// tryAccept accepts the task. An earlier try may have been stored though the
+// store said that it was not: then the task is working in our hands already.
+func (r *run) tryAccept(again bool) (signalbox.Task, error) {
+	t, err := r.x.engine.Accept(context.WithoutCancel(r.ctx), r.row(), "", "")
+	if err == nil || !again {
+		return t, err
+	}
+	if now := r.x.stateOf(r.id); now.Fence == r.fence && (now.State == signalbox.Working || now.State == signalbox.Cancelling) {
+		return now, nil
+	}
+	return t, err
+}
+
+// accepted takes in that the task is working.
+func (r *run) accepted(t signalbox.Task) error {
+	r.setRow(t)
+	r.line.Store(nil)
+	r.begun = time.Now()
+	r.follow(&t)
+	if t.CancelRequested {
+		r.stop(errCancelled)
+		return errCancelled
+	}
+	return nil
+}
+
+// follow begins the log behind that of an attempt that was lost.
+func (r *run) follow(t *signalbox.Task) {
+	if t.Attempts == 0 {
+		return
+	}
+	if earlier, err := r.x.engine.Read().Result(r.ctx, r.id); err == nil {
+		r.tail.Follow(earlier)
+	}
+}
+
+// waitsFor says for people what a run waits for before it begins.
+func (r *run) waitsFor() (text string, position int) {
+	w, has := r.line.Load(), r.holding()
+	if w == nil && has == holds {
+		return "", 0
+	}
+	queue := "its tool queue"
+	if tool, ok := r.x.gateway.Tool(r.row().Tool); ok && tool.Queue != "" {
+		queue = fmt.Sprintf("tool queue %q", tool.Queue)
+	}
+	if w != nil {
+		position = w.Position() // 0: it has its slot, or left the line
+	}
+	switch {
+	case position > 0:
+		return fmt.Sprintf("queued, position %d in %s", position, queue), position
+	case has == wants:
+		return fmt.Sprintf("its turn in %s has come: waits for a slot of the queue %s, which has %d", queue, r.row().Queue, r.pool.limit), 0
+	case w == nil:
+		return "queued behind others for " + queue, 0
+	}
+	return "", 0
+}
+
+// withSecrets puts the secret properties back among the others.
+func withSecrets(args json.RawMessage, secrets map[string]string) (json.RawMessage, error) {
+	if len(secrets) == 0 {
+		return args, nil
+	}
+	all := map[string]json.RawMessage{}
+	if len(args) > 0 {
+		if err := json.Unmarshal(args, &all); err != nil {
+			return nil, signalbox.Errorf(signalbox.CodeStoreCorrupt, "the arguments of the task cannot be read: call the tool again")
+		}
+	}
+	for name, value := range secrets {
+		all[name] = json.RawMessage(value)
+	}
+	return json.Marshal(all)
+}

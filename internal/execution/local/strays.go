@@ -1,0 +1,63 @@
+package local
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// compareRuns stops the runs of tasks that are to be cancelled, or are no
+// longer in our hands, and of which nobody was told: another director did it
+// and its word was left out, or the store lost what it had acknowledged.
+func (x *Executor) compareRuns() {
+	x.mu.Lock()
+	runs := slices.Collect(maps.Values(x.runs)) // before the rows: what begins in between is not among them
+	x.mu.Unlock()
+	if len(runs) == 0 {
+		return
+	}
+	flying, err := x.engine.Read().InFlight(x.working)
+	if err != nil {
+		return // the next round finds out
+	}
+	rows := make(map[string]*signalbox.Task, len(flying))
+	for i := range flying {
+		rows[flying[i].ID] = &flying[i]
+	}
+	for _, r := range runs {
+		switch t := rows[r.id]; {
+		case t == nil || t.Fence != r.fence:
+			r.stop(errNotOurs)
+		case t.CancelRequested:
+			r.stop(errCancelled)
+		}
+	}
+}
+
+// putBackStrays gives back the slots of claims of which nobody heard the answer:
+// the store made them, and said that it had not, or nothing. A claim that was
+// made a moment ago is seen without its run as well, so it takes two looks. It is
+// called from one goroutine.
+func (x *Executor) putBackStrays() {
+	flying, err := x.engine.Read().InFlight(x.working)
+	if err != nil {
+		return // the next round finds out
+	}
+	before := x.strays
+	x.strays = map[string]int64{}
+	for i := range flying {
+		t := flying[i]
+		if t.State != signalbox.Dispatching || x.poolOfAgent(t.Agent) == nil || x.runOf(t.ID) != nil {
+			continue
+		}
+		x.strays[t.ID] = t.Fence
+		if before[t.ID] != t.Fence {
+			continue
+		}
+		x.log.Warn("the answer to a claim of a tool task was lost: it goes back to its place", "queue_id", t.ID, "fence", t.Fence)
+		if _, err := x.engine.Unsent(x.working, t, "the answer to its claim was lost"); err != nil {
+			x.log.Error("a tool task could not be put back, trying again", "queue_id", t.ID, "error", err)
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package pull_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution/pull"
+	"github.com/signalbox-ai/signalbox/internal/execution/push"
+)
+
+// An agent that says nothing of its task for the slot lease loses it, and no
+// sooner: another director may have heard it.
+func TestSilenceForTheSlotLease(t *testing.T) {
+	h := newHouse(t, brisk)
+	a := h.agent("far", 1)
+	id := h.submit(engine.NewTask{OnLost: signalbox.LostRequeue})
+	run := a.begins()
+	a.accepts(run)
+	for range 4 { // it beats
+		h.pass(ttl / 2)
+		a.claim(0)
+		time.Sleep(20 * time.Millisecond) // let the round look
+	}
+	if row := h.task(id); row.State != signalbox.Working {
+		t.Fatalf("%+v", row)
+	}
+	h.pass(ttl + time.Second)
+	row := h.reaches(id, signalbox.Pending)
+	if row.Attempts != 1 || row.LastError == "" {
+		t.Errorf("%+v", row)
+	}
+	_, err := a.report(id, completed(run, "late"))
+	refusedWith(t, err, signalbox.CodeStaleFence)
+	stales, err := h.store.Stales(t.Context(), id)
+	if err != nil || len(stales) != 1 {
+		t.Errorf("%+v, %v", stales, err)
+	}
+}
+
+// A task that its agent never accepted is for others when the lease is over.
+func TestSilenceBeforeItAccepted(t *testing.T) {
+	h := newHouse(t, brisk)
+	a := h.agent("far", 1)
+	id := h.submit(engine.NewTask{})
+	a.begins()
+	h.pass(ttl + time.Second)
+	if row := h.reaches(id, signalbox.Pending); row.NoAnswers != 1 {
+		t.Errorf("%+v", row)
+	}
+}
+
+// What another director wrote may be told of later than the row is read: an
+// execution that has begun is not taken for one that has not.
+func TestALateWordOfAClaim(t *testing.T) {
+	h := newHouse(t, brisk)
+	a := h.agent("far", 1)
+	id := h.submit(engine.NewTask{})
+	run := a.begins()
+	a.accepts(run)
+	row := h.reaches(id, signalbox.Working)
+	h.lanes.Hear(engine.Applied{
+		Kind: signalbox.EventClaim, From: signalbox.Pending, Foreign: true, Partial: true,
+		Task: signalbox.Task{ID: id, State: signalbox.Dispatching, Queue: row.Queue, Agent: row.Agent, Fence: row.Fence},
+	})
+	h.pass(ttl + time.Second)
+	if row := h.reaches(id, signalbox.Failed); row.Reason != signalbox.ReasonLost {
+		t.Errorf("%+v", row)
+	}
+}
+
+// A director that comes up gives the agents of the one before it their time.
+func TestDirectorsThatTakeOver(t *testing.T) {
+	h := newHouse(t, noTick)
+	a := h.agent("far", 1)
+	id := h.submit(engine.NewTask{})
+	run := a.begins()
+	a.accepts(run)
+	h.lanes.Stop()
+	last := newHouseLater(t, h.store, 5*ttl, brisk) // nobody was there for long
+	time.Sleep(20 * time.Millisecond)               // let the round look
+	if row := h.task(id); row.State != signalbox.Working {
+		t.Fatalf("%+v", row)
+	}
+	a.h = last
+	a.completes(run, "all the same")
+	h.reaches(id, signalbox.Completed)
+}
+
+// An agent that went away is down; one that says that it stops is at once, and
+// what it was given and did not get is for others.
+func TestAgentThatStops(t *testing.T) {
+	h := newHouse(t, noTick)
+	a := h.agent("far", 2)
+	id, lost := h.submit(engine.NewTask{}), h.submit(engine.NewTask{})
+	a.begins()
+	if got := a.claim(0); got.Task == nil || got.Task.QueueID != lost {
+		t.Fatalf("%+v", got)
+	}
+	if live, _ := h.lanes.LiveAgent("far"); !live.Up || live.InUse != 2 {
+		t.Errorf("%+v", live)
+	}
+	stop, ok, err := h.lanes.Heartbeat(t.Context(), "far", api.Heartbeat{State: "stopping", Instance: a.c.Instance, Runs: a.c.Runs})
+	if !ok || err != nil || len(stop) != 0 {
+		t.Errorf("%v %v %v", stop, ok, err)
+	}
+	if live, _ := h.lanes.LiveAgent("far"); live.Up {
+		t.Errorf("%+v", live)
+	}
+	if row := h.task(lost); row.State != signalbox.Pending || row.Attempts != 0 {
+		t.Errorf("%+v", row)
+	}
+	if row := h.task(id); row.State != signalbox.Dispatching {
+		t.Errorf("%+v", row)
+	}
+	a.claim(0) // it is back
+	if live, _ := h.lanes.LiveAgent("far"); !live.Up {
+		t.Errorf("%+v", live)
+	}
+}
+
+func TestAgentThatFallsSilentIsDown(t *testing.T) {
+	h := newHouse(t, brisk)
+	a := h.agent("far", 1)
+	a.claim(0)
+	if there, ok := h.lanes.Answers("far"); !there || !ok {
+		t.Error("it was heard a moment ago")
+	}
+	h.pass(pull.DefaultSilence)
+	h.eventually("it is down", func() bool { live, _ := h.lanes.LiveAgent("far"); return !live.Up })
+	if there, _ := h.lanes.Answers("far"); there {
+		t.Error("it answers")
+	}
+}
+
+// The tasks of its sessions are dealt with when it has been gone for the grace.
+func TestSessionGraceOfAnAgentThatPulls(t *testing.T) {
+	h := newHouse(t, brisk)
+	h.agent("far", 1)
+	h.must(h.store.PutSession(t.Context(), signalbox.Session{}, signalbox.Session{ID: "talk", Agent: "far", State: signalbox.SessionActive}, signalbox.Entry{Kind: signalbox.EventSession}))
+	id := h.submit(engine.NewTask{SessionID: "talk", Session: signalbox.SessionPrefer})
+	if row := h.task(id); row.Queue != signalbox.AgentQueue("far") {
+		t.Fatalf("%+v", row)
+	}
+	h.eventually("the agent is known", func() bool { _, known := h.lanes.LiveAgent("far"); return known })
+	gone, _ := h.lanes.LiveAgent("far")
+	if grace := gone.StrandAt.Sub(gone.DownSince); grace != push.DefaultSessionGrace || gone.DownSince.After(h.engine.Now()) {
+		t.Errorf("gone since %s, dealt with at %s", gone.DownSince, gone.StrandAt)
+	}
+	h.pass(2 * time.Minute)
+	h.eventually("it is for all", func() bool { return h.task(id).Queue == signalbox.QueueWork })
+}
+
+// Limits go by the agent's own clock.
+func TestLimitsOfPulledRuns(t *testing.T) {
+	h := newHouse(t, noTick, func(o *pull.Options, _ *engine.Options) { o.StallLimit = time.Minute })
+	a := h.agent("far", 2)
+	long, silent := h.submit(engine.NewTask{TimeoutSeconds: 10}), h.submit(engine.NewTask{})
+	a.accepts(a.begins())
+	a.accepts(a.begins())
+	a.c.Runs[0].RanMS, a.c.Runs[1].RanMS, a.c.Runs[1].SilentMS = 39_000, 61_000, 59_000
+	if got := a.claim(0); len(got.Stop) != 0 {
+		t.Errorf("%+v", got)
+	}
+	a.c.Runs[0].RanMS, a.c.Runs[1].SilentMS = 40_000, 60_000
+	if got := a.claim(0); len(got.Stop) != 2 {
+		t.Errorf("%+v", got)
+	}
+	for id, reason := range map[string]signalbox.Reason{long: signalbox.ReasonRunTimeout, silent: signalbox.ReasonStalled} {
+		if row := h.task(id); row.State != signalbox.Cancelling || row.StopReason != reason {
+			t.Errorf("%+v", row)
+		}
+	}
+}
+
+// TestWedgedPulledRun: whoever pulls reports progress, so the slot lease bounds the
+// time without any, but for a run that waits for a call.
+func TestWedgedPulledRun(t *testing.T) {
+	h := newHouse(t, noTick, func(o *pull.Options, _ *engine.Options) { o.StallLimit = signalbox.StallByProgress })
+	calling := true
+	h.engine.SetCalls(func(string) bool { return calling })
+	a := h.agent("far", 1)
+	id := h.submit(engine.NewTask{TimeoutSeconds: 7200})
+	a.accepts(a.begins())
+	ttl := h.engine.ExecutionTTL().Milliseconds()
+	a.c.Runs[0].RanMS, a.c.Runs[0].SilentMS = 2*ttl, ttl
+	if got := a.claim(0); len(got.Stop) != 0 {
+		t.Errorf("it waits for its call: %+v", got)
+	}
+	calling = false
+	if got := a.claim(0); len(got.Stop) != 0 {
+		t.Errorf("it waited for its call a moment ago: %+v", got)
+	}
+	h.pass(h.engine.ExecutionTTL())
+	a.c.Runs[0].SilentMS = ttl - 1
+	if got := a.claim(0); len(got.Stop) != 0 {
+		t.Errorf("it printed later: %+v", got)
+	}
+	a.c.Runs[0].SilentMS = 2 * ttl
+	if got := a.claim(0); len(got.Stop) != 1 {
+		t.Errorf("%+v", got)
+	}
+	if row := h.task(id); row.StopReason != signalbox.ReasonStalled {
+		t.Errorf("%+v", row)
+	}
+}
+
+// Directors tell each other of the agents that only one of them hears.
+func TestHeardOfByOtherDirectors(t *testing.T) {
+	h := newHouse(t, noTick)
+	a := h.agent("far", 3)
+	other := newHouseOver(t, h.store, noTick)
+	a.c.IsolatedSlots = 2
+	a.claim(0)
+	news := h.lanes.Heard()
+	if len(news) != 1 || len(h.lanes.Heard()) != 0 {
+		t.Fatalf("%+v", news)
+	}
+	other.lanes.News(news)
+	if live, _ := other.lanes.LiveAgent("far"); !live.Up || live.Slots != 3 || live.IsolatedSlots != 2 {
+		t.Errorf("%+v", live)
+	}
+	h.pass(time.Second)
+	_, _, err := h.lanes.Heartbeat(t.Context(), "far", api.Heartbeat{State: "stopping", Instance: a.c.Instance})
+	h.must(err)
+	other.lanes.News(h.lanes.Heard())
+	if live, _ := other.lanes.LiveAgent("far"); live.Up {
+		t.Errorf("%+v", live)
+	}
+	other.lanes.News(news) // an older word changes nothing
+	if live, _ := other.lanes.LiveAgent("far"); live.Up {
+		t.Errorf("%+v", live)
+	}
+}

@@ -1,0 +1,288 @@
+package pull
+
+import (
+	"container/list"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution/push"
+	"github.com/signalbox-ai/signalbox/internal/tail"
+)
+
+// Defaults.
+const (
+	// MaxWait is how long a claim waits at most.
+	MaxWait = 30 * time.Second
+	// DefaultSilence is after how long an agent that said nothing is down: it
+	// asks again at least every MaxWait, or a while later where an answer got lost.
+	DefaultSilence = 2 * MaxWait
+	DefaultTick    = time.Second
+)
+
+// Options configures Lanes. Zero fields take the defaults.
+type Options struct {
+	// Holds says for which agents this director decides what needs no word of
+	// theirs: that they are lost, or gone for too long. nil: for all.
+	Holds        func(agent string) bool
+	SessionGrace time.Duration // absence of an agent before its session tasks are dealt with; default as of push
+	StallLimit   time.Duration // stops a run that made no progress for so long, as of push
+	RunGrace     time.Duration // how long a run may overstay its timeout; default as of push
+	Silence      time.Duration // of an agent, after which it is down
+	Tick         time.Duration // the backstop behind the events
+	Traces       push.Traces
+	// Turn is called where something here goes on after it has waited, before it
+	// looks at anything, as push.Options.Turn is. nil: all go on at once.
+	Turn      func(what, of string, fence int64)
+	Log       *slog.Logger
+	Monotonic func() time.Time // the clock by which silence is measured
+}
+
+func (o *Options) setDefaults() {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&o.SessionGrace, push.DefaultSessionGrace)
+	def(&o.RunGrace, push.DefaultRunGrace)
+	def(&o.Silence, DefaultSilence)
+	def(&o.Tick, DefaultTick)
+	if o.Holds == nil {
+		o.Holds = func(string) bool { return true }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Monotonic == nil {
+		o.Monotonic = time.Now
+	}
+}
+
+// Lanes are the agents that pull. It implements engine.Live.
+type Lanes struct {
+	engine *engine.Engine
+	opts   Options
+	log    *slog.Logger
+	id     string // of the store; agents compare fences within it
+
+	ctx    context.Context // of what goes on by itself
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+
+	refresh chan struct{} // the list of agents changed
+	reload  chan struct{} // so did what is in flight
+	recheck chan struct{} // something that no event named may be ready
+
+	loading  sync.Mutex // held while the agents are read; taken before mu
+	mu       sync.Mutex
+	lanes    map[string]*lane
+	runs     map[string]*run // tasks in flight of these agents, by id
+	idle     list.List       // *poll: parked and able to take a task, the longest first
+	kinds    map[string]*list.List
+	voids    []voidMask // of runs that are over here, the oldest first
+	unmet    int64      // counts tasks that became ready while nobody was parked for them
+	resumed  int64      // counts queues that were resumed
+	polls    int64      // counts claims
+	draining bool
+}
+
+// New returns lanes that do nothing until Start. Call it after the engine's
+// SetLive, and before the engine is used by others.
+func New(e *engine.Engine, o Options) *Lanes {
+	o.setDefaults()
+	l := &Lanes{
+		engine: e, opts: o, log: o.Log, id: e.Info().ID,
+		refresh: make(chan struct{}, 1), reload: make(chan struct{}, 1), recheck: make(chan struct{}, 1),
+		lanes: map[string]*lane{}, runs: map[string]*run{}, kinds: map[string]*list.List{},
+	}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	e.AddLive(l)
+	e.Observe(l.applied)
+	return l
+}
+
+// turn is where something goes on after it has waited (Options.Turn).
+func (l *Lanes) turn(what, of string, n int64) {
+	if l.opts.Turn != nil {
+		l.opts.Turn(what, of, n)
+	}
+}
+
+// Start takes up what these agents have in hand. An error means that the store
+// cannot be read, and nothing was started.
+func (l *Lanes) Start(ctx context.Context) error {
+	if err := l.loadAgents(ctx); err != nil {
+		return err
+	}
+	if err := l.loadRuns(ctx); err != nil {
+		return err
+	}
+	l.group.Go(l.care)
+	return nil
+}
+
+// Drain gives out no more tasks: who asks is told to ask another director.
+// What runs is left to its agents, which hand it in where one answers.
+func (l *Lanes) Drain() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.draining = true
+	for _, a := range l.lanes {
+		l.supersede(a)
+	}
+}
+
+// Stop ends what goes on by itself.
+func (l *Lanes) Stop() {
+	l.Drain()
+	l.cancel()
+	l.group.Wait()
+}
+
+// lane is what is known of one agent. All is guarded by Lanes.mu.
+type lane struct {
+	name string
+	row  signalbox.Agent // with the slots that the agent said
+	said said
+
+	stale    bool // its row may have changed: it is read before the next request
+	up       bool
+	leaving  bool // it said that it stops
+	message  string
+	heard    time.Time // monotonic
+	at       time.Time // the same by the clock that all directors go by
+	fresh    bool      // heard here since the last Heard
+	since    time.Time // monotonic: it is down since then
+	progress time.Time
+
+	poll    *poll
+	runs    map[string]*run // by task id
+	fence   int64           // the highest that it refused ours for
+	refused bool            // it said busy to an offer
+	barred  string          // why no claim is made for it; "": none was refused
+	health  push.Health     // of what it was offered here
+	round   int             // of its last pause
+	retry   time.Time       // monotonic: when that is over; zero: it was looked at
+	drained bool            // its own queue is paused: it is offered nothing until a queue is resumed
+	bypass  bool            // something may wait in its bypass queue
+}
+
+// said is what an agent said of itself last.
+type said struct {
+	slots, isolated, held int
+	fence                 int64
+	steps                 *api.AgentSteps
+}
+
+func (a *lane) inUse(isolated bool) (n int) {
+	for _, r := range a.runs {
+		if signalbox.Isolated(r.task.Slot) == isolated {
+			n++
+		}
+	}
+	return n
+}
+
+// open reports whether the agent could take a task.
+func (a *lane) open() bool {
+	if a.drained || !a.up {
+		return false
+	}
+	free := a.row.Slots - a.inUse(false)
+	return free > 0 && !a.stuck(free) && a.health.Room(free) > 0
+}
+
+// stuck reports whether what holds slots of the agent from elsewhere keeps it
+// from the next task.
+func (a *lane) stuck(free int) bool { return a.said.held > 0 && (a.refused || a.said.held >= free) }
+
+// run is a task in flight of such an agent, as it was last seen.
+type run struct {
+	task    signalbox.Task
+	tail    *tail.Tail
+	follows bool       // the tail begins behind the log of an earlier attempt, where there is one
+	trace   string     // traceparent for the agent
+	mask    *push.Mask // nil: it was given by another process
+	printed time.Time
+	note    string        // the trouble that its agent tells of, as people may read it
+	limited bool          // limit is known
+	limit   time.Duration // of the run; 0: none
+	heard   time.Time     // monotonic: its agent named it
+	inCall  time.Time     // monotonic: it waited then for what it asked this director for; zero: not that it is known
+	expires time.Time     // of its slot, as last read
+	renewed bool          // the next change of that is by this director
+}
+
+// LiveAgent implements engine.Live.
+func (l *Lanes) LiveAgent(name string) (engine.LiveAgent, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.lanes[name]
+	if a == nil {
+		return engine.LiveAgent{}, false
+	}
+	return l.live(a), true
+}
+
+// Agents implements engine.Live.
+func (l *Lanes) Agents() []engine.LiveAgent {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]engine.LiveAgent, 0, len(l.lanes))
+	for _, a := range l.lanes {
+		all = append(all, l.live(a))
+	}
+	return all
+}
+
+func (l *Lanes) live(a *lane) engine.LiveAgent {
+	free := a.row.Slots - a.inUse(false)
+	v := engine.LiveAgent{
+		Agent: a.row, Up: a.up, Held: a.up && free > 0 && a.stuck(free), Message: a.message, InUse: a.inUse(false),
+		IsolatedSlots: a.said.isolated, IsolatedInUse: a.inUse(true), Sessions: true, LastHeard: a.at, LastProgress: a.progress,
+		Steps: push.StepsOf(a.said.steps),
+	}
+	if !a.up {
+		v.DownSince = l.engine.Now().Add(-l.opts.Monotonic().Sub(a.since))
+		v.StrandAt = v.DownSince.Add(l.opts.SessionGrace)
+	}
+	if v.Held {
+		v.Message = "busy with something that is not from this queue"
+	}
+	if a.barred != "" {
+		v.Held, v.Message = a.up, a.barred
+	}
+	v.Closed = a.health.Closed()
+	if why := a.health.Withholds(); why != "" && a.up {
+		v.Held, v.BackedOff, v.Message = true, true, why
+	}
+	for id, r := range a.runs {
+		if r.note == "" {
+			continue
+		}
+		if v.Notes == nil {
+			v.Notes = map[string]string{}
+		}
+		v.Notes[id] = r.note
+	}
+	if a.row.Slots > 1 {
+		v.Progress = map[string]time.Time{}
+		for id, r := range a.runs {
+			v.Progress[id] = r.printed
+		}
+	}
+	return v
+}
+
+// poke leaves a sign in a channel of capacity 1, unless one is there.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

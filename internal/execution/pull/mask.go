@@ -1,0 +1,81 @@
+package pull
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/execution/push"
+)
+
+// maxVoid is how many masks of runs that are over here are kept.
+const maxVoid = 256
+
+// voidMask is the mask of a run that is over here and may still be heard of: the
+// store erases the env of a task that has ended.
+type voidMask struct {
+	id   string
+	mask push.Mask
+	at   time.Time // monotonic: since then
+}
+
+// hide returns what an agent says of a task as it may be stored and logged.
+func (l *Lanes) hide(ctx context.Context, t *signalbox.Task, text string) string {
+	if text == "" || (!t.HasEnv && !t.State.Terminal()) {
+		return text
+	}
+	return l.maskOf(ctx, t.ID).Hide(text)
+}
+
+func (l *Lanes) maskOf(ctx context.Context, id string) push.Mask {
+	l.mu.Lock()
+	m, known := l.knownMask(id)
+	l.mu.Unlock()
+	if known {
+		return m
+	}
+	c, err := l.engine.Load(ctx, id)
+	if err != nil {
+		return push.NoMask
+	}
+	return push.MaskOf(&c)
+}
+
+func (l *Lanes) knownMask(id string) (m push.Mask, known bool) {
+	if r := l.runs[id]; r != nil && r.mask != nil {
+		return *r.mask, true
+	}
+	for i := len(l.voids) - 1; i >= 0; i-- {
+		if v := &l.voids[i]; v.id == id {
+			return v.mask, true
+		}
+	}
+	return m, false
+}
+
+// readable is what the agent says of a run in flight as people may read it. Where
+// another process gave the run, its env is not known, and nothing is said of a
+// task that had one.
+func (r *run) readable(text string) string {
+	if r.mask == nil && r.task.HasEnv {
+		return ""
+	}
+	text = push.Sayable(text)
+	if r.mask != nil {
+		text = r.mask.Hide(text)
+	}
+	return text
+}
+
+// keepMask keeps the mask of a run that is dropped for as long as its last word
+// may come.
+func (l *Lanes) keepMask(r *run) {
+	if r.mask == nil || r.mask.Empty() {
+		return
+	}
+	now := l.opts.Monotonic()
+	l.voids = append(l.voids, voidMask{r.task.ID, *r.mask, now})
+	for len(l.voids) > maxVoid || now.Sub(l.voids[0].at) > l.engine.ExecutionTTL() {
+		l.voids = l.voids[1:]
+	}
+}

@@ -1,0 +1,260 @@
+package pull
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/execution/push"
+)
+
+// maxAgentID bounds an agent's own id of a task, which is stored.
+const maxAgentID = 256
+
+// Report takes in how a task of an agent fares. It returns when that is stored.
+//
+// Errors: CodeNotFound where there is no such task, or the agent never had it;
+// CodeStaleFence where the execution has been taken away; CodeConflict where
+// another instance has the agent's name.
+func (l *Lanes) Report(ctx context.Context, name, id string, rep api.PullReport) (api.PullReported, error) {
+	if err := checkReport(&rep); err != nil {
+		return api.PullReported{}, err
+	}
+	a, err := l.laneOf(ctx, name, rep.Instance)
+	if err != nil {
+		return api.PullReported{}, err
+	}
+	t, err := l.engine.Read().Task(ctx, id)
+	if err != nil {
+		return api.PullReported{}, err
+	}
+	switch {
+	case t.Agent != name && (t.Claims < 2 || rep.Fence >= t.Fence), rep.Fence > t.Fence:
+		return api.PullReported{}, signalbox.Errorf(signalbox.CodeNotFound, "agent %s was never given task %s with fence %d", name, id, rep.Fence)
+	case !holds(name, rep.Fence, &t):
+		return api.PullReported{}, l.late(ctx, a, &t, &rep)
+	}
+	h, err := l.hold(ctx, a, t)
+	if err != nil {
+		return api.PullReported{}, err
+	}
+	return h.report(ctx, &rep)
+}
+
+func checkReport(rep *api.PullReport) error {
+	n := 0
+	for _, is := range []bool{rep.Accepted != nil, rep.Refused != nil, rep.Finished != nil, rep.Unknown} {
+		if is {
+			n++
+		}
+	}
+	switch o := rep.Output; {
+	case n > 1 || (n == 0 && o == nil):
+		return signalbox.Errorf(signalbox.CodeValidation, "a report has one of accepted, refused, finished and unknown, or output alone")
+	case rep.Fence < 0:
+		return signalbox.Invalid("fence", "fence must be 0 or more, not %d", rep.Fence)
+	case o != nil && (o.Seq < 0 || o.Next < o.Seq || o.Next > maxPosition):
+		return signalbox.Invalid("output", "output must have 0 <= seq <= next <= %d, not %d and %d", int64(maxPosition), o.Seq, o.Next)
+	case o != nil && !spans(o):
+		return signalbox.Invalid("output", "output goes from seq %d to next %d, and its text has %d bytes: next must be seq and the bytes that text stands for", o.Seq, o.Next, len(o.Text))
+	case rep.Refused != nil && rep.Refused.HighestFence < 0:
+		return signalbox.Invalid("refused.highest_fence", "refused.highest_fence must be 0 or more, not %d", rep.Refused.HighestFence)
+	case rep.Accepted != nil && (rep.Accepted.TaskID == "" || len(rep.Accepted.TaskID) > maxAgentID):
+		return signalbox.Invalid("accepted.task_id", "accepted.task_id must have 1 to %d bytes", maxAgentID)
+	case rep.Finished != nil && !push.Ended(rep.Finished.State):
+		return signalbox.Invalid("finished.state", "finished.state must be completed, failed, cancelled or timeout, not %q", push.Sayable(rep.Finished.State))
+	case rep.Refused != nil && (rep.Refused.Status < 400 || rep.Refused.Status > 599):
+		return signalbox.Invalid("refused.status", "refused.status must be 400 to 599, not %d", rep.Refused.Status)
+	}
+	return nil
+}
+
+// maxPosition is the highest position in a log that is believed, maxPiece how
+// many bytes that are no text a piece of it may stand for.
+const (
+	maxPosition = 1 << 53
+	maxPiece    = 1 << 20
+)
+
+// spans reports whether a piece of a log can be from seq to next. What is no
+// text comes as U+FFFD, one for each byte or one for many.
+func spans(o *api.PullOutput) bool {
+	n, text := o.Next-o.Seq, int64(len(o.Text))
+	if n == text {
+		return true
+	}
+	return strings.ContainsRune(o.Text, utf8.RuneError) && text <= 3*n && n <= max(text, maxPiece)
+}
+
+// held is a report on an execution that its agent has in hand.
+type held struct {
+	l    *Lanes
+	lane *lane
+	run  *run
+	task signalbox.Task
+}
+
+func (l *Lanes) hold(ctx context.Context, a *lane, t signalbox.Task) (*held, error) {
+	l.mu.Lock()
+	r := l.putRun(a, t)
+	r.heard = l.opts.Monotonic()
+	follows := r.follows
+	l.mu.Unlock()
+	if !follows && t.Attempts > 0 {
+		earlier, err := l.engine.Read().Result(ctx, t.ID)
+		if err != nil {
+			return nil, err
+		}
+		l.mu.Lock()
+		if !r.follows {
+			r.tail.Follow(earlier)
+			r.follows = true
+		}
+		l.mu.Unlock()
+	}
+	return &held{l, a, r, t}, nil
+}
+
+func (h *held) report(ctx context.Context, rep *api.PullReport) (api.PullReported, error) {
+	switch {
+	case rep.Finished != nil:
+		return h.finished(ctx, rep)
+	case rep.Refused != nil:
+		h.settled(rep.Fence)
+		return api.PullReported{}, over(h.refused(ctx, rep.Refused))
+	case rep.Unknown:
+		h.settled(rep.Fence)
+		return api.PullReported{}, over(h.unknown(ctx))
+	case rep.Accepted != nil:
+		if err := h.accepted(ctx, rep.Accepted); err != nil {
+			return api.PullReported{}, err
+		}
+	}
+	h.l.mu.Lock()
+	h.run.note = h.run.readable(rep.Note)
+	h.l.mu.Unlock()
+	if rep.Output != nil {
+		h.print(rep.Output)
+	}
+	out := api.PullReported{Next: h.run.tail.Position()}
+	if h.task.CancelRequested {
+		out.Stop = &api.PullStop{QueueID: h.task.ID, Fence: h.task.Fence}
+	}
+	return out, nil
+}
+
+// settled takes a run that its agent has nothing more to do with off what its
+// claim named.
+func (h *held) settled(fence int64) {
+	h.l.mu.Lock()
+	defer h.l.mu.Unlock()
+	if p := h.lane.poll; p != nil {
+		p.runs = slices.DeleteFunc(p.runs, func(s api.PullRun) bool { return s.QueueID == h.task.ID && s.Fence == fence })
+	}
+}
+
+func (h *held) accepted(ctx context.Context, acc *api.PullAccepted) error {
+	session := acc.SessionID
+	if !signalbox.ValidSessionID(session) || signalbox.Isolated(h.task.Slot) {
+		session = ""
+	}
+	was := h.task
+	t, err := h.l.engine.Accept(ctx, h.task, acc.TaskID, session)
+	if err != nil {
+		return stale(err)
+	}
+	h.task = t
+	h.l.took(ctx, &was, session)
+	return nil
+}
+
+// stale is an error of the engine as the agent hears it: what was decided
+// about its execution in the meantime makes it void.
+func stale(err error) error {
+	switch signalbox.CodeOf(err) {
+	case signalbox.CodeAlreadyEnded, signalbox.CodeConflict:
+		return signalbox.Errorf(signalbox.CodeStaleFence, "%v", err)
+	}
+	return err
+}
+
+// over is an error of a report after which there is nothing more to say:
+// whoever decided first did what it asks for.
+func over(err error) error {
+	switch signalbox.CodeOf(err) {
+	case signalbox.CodeAlreadyEnded, signalbox.CodeConflict, signalbox.CodeStaleFence, signalbox.CodeNotFound:
+		return nil
+	}
+	return err
+}
+
+// took notes in which conversation the agent ran a chat, as it said, where it
+// was given none.
+func (l *Lanes) took(ctx context.Context, t *signalbox.Task, session string) {
+	if t.Mode != signalbox.ModeChat || session == "" || t.SessionID != "" {
+		return
+	}
+	if err := l.engine.TakeSession(ctx, *t, session); err != nil && ctx.Err() == nil {
+		l.log.Error("conversation not made the current one", "queue_id", t.ID, "agent", t.Agent, "session", session, "error", err)
+	}
+}
+
+// refused takes in that the agent did not take a task, as the dispatcher takes
+// the answers to POST /task.
+func (h *held) refused(ctx context.Context, no *api.PullRefused) error {
+	message := h.l.hide(ctx, &h.task, "agent answered "+http.StatusText(no.Status)+": "+push.Sayable(no.Message))
+	blamed, sure := push.Blames(no.Status, no.Error)
+	var err error
+	switch e := h.l.engine; {
+	case no.Status == http.StatusConflict && no.Error == "stale_fence":
+		h.l.mu.Lock()
+		h.lane.fence = max(h.lane.fence, no.HighestFence)
+		h.l.mu.Unlock()
+		h.l.turnedAway(h.lane, message)
+		_, err = e.Unsent(ctx, h.task, message)
+	case no.Status == http.StatusConflict:
+		h.l.mu.Lock()
+		h.lane.refused = true
+		h.l.mu.Unlock()
+		busy := "agent busy"
+		if no.BusyWith != "" {
+			busy += " with " + h.l.hide(ctx, &h.task, push.Sayable(no.BusyWith))
+		}
+		h.l.turnedAway(h.lane, "it says that it is idle and turns tasks away: "+busy)
+		_, err = e.Busy(ctx, h.task, busy)
+	case blamed:
+		if spare, delay := h.l.failed(h.lane, h.task.Queue, message, sure); spare {
+			_, err = e.Spare(ctx, h.task, message, delay)
+		} else {
+			_, err = e.Refuse(ctx, h.task, message)
+		}
+	default:
+		h.l.mu.Lock()
+		h.l.well(h.lane) // it judged the task
+		h.l.mu.Unlock()
+		_, err = e.Reject(ctx, h.task, message)
+	}
+	return err
+}
+
+// unknown takes in the agent's word that it does not know the execution.
+func (h *held) unknown(ctx context.Context) error {
+	if h.task.State == signalbox.Dispatching {
+		_, err := h.l.engine.Unsent(ctx, h.task, "the task did not reach its agent")
+		return err
+	}
+	return h.lose(ctx, "agent "+h.lane.name+" no longer knows the task: it was restarted or its history is gone")
+}
+
+// lose ends an execution that nobody will report on.
+func (h *held) lose(ctx context.Context, message string) error {
+	result := &signalbox.Result{}
+	h.run.tail.Result(result)
+	result.Output = strings.TrimSpace(result.Tail)
+	_, err := h.l.engine.Lose(ctx, h.task, signalbox.ReasonLost, message, false, result)
+	return err
+}

@@ -1,0 +1,166 @@
+package push
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// errNeverSeen is the agent's word that it does not know the task.
+var errNeverSeen = errors.New("agent has never seen it")
+
+// The pause between two questions that were not answered grows from
+// firstDelay to maxDelay.
+const (
+	firstDelay = 100 * time.Millisecond
+	maxDelay   = 2 * time.Second
+)
+
+// errElsewhere is the word of an agent at another address than the one that
+// got the task.
+var errElsewhere = errors.New("the agent that has the name now does not know the task, and the address that got it is still in use")
+
+// ask finds out what became of a task that was sent without an answer, or
+// claimed by a director that is gone. cause says what happened to the answer;
+// nil means that nobody knows whether it was sent.
+//
+// An agent without queue_id may leave it unknown whether the task is what it runs
+// (plain.go): it is asked again while that runs, for up to the slot lease.
+//
+// "Never seen" is believed the second time: an offer that was sent can still
+// lie in the queue of a socket when the first question is answered. One that
+// comes later than that is refused by an agent that knows fences; see believed.
+func (r *run) ask(ctx context.Context, cause error) {
+	unseen, unsure := 0, 0
+	var doubt unsureError
+	doubted := false
+	for delay := firstDelay; ctx.Err() == nil; delay = min(2*delay, maxDelay) {
+		s, err := r.find(ctx)
+		switch {
+		case err == nil:
+			r.heard()
+			r.found(ctx, s)
+			return
+		case errors.Is(err, errNeverSeen):
+			r.heard()
+			unsure, doubted = 0, false
+			if unseen++; unseen > 1 && r.believed(ctx, unseen) {
+				r.neverSeen(ctx, cause)
+				return
+			}
+			if !r.sleep(ctx, r.d.opts.Confirm) {
+				return
+			}
+			continue
+		case errors.As(err, &doubt):
+			// The agent was heard, and yet it said nothing about this task.
+			r.d.heard(r.lane)
+			doubted, unseen = true, 0
+			if unsure++; doubt.running {
+				unsure = 0
+			}
+			if unsure > 1 || r.silence() >= r.d.engine.ExecutionTTL() {
+				r.unknownOutcome(ctx, doubt)
+				return
+			}
+			delay = max(delay, r.d.opts.Confirm)
+		case r.silence() >= r.d.engine.ExecutionTTL() && doubted:
+			r.unknownOutcome(ctx, doubt)
+			return
+		case r.silence() >= r.d.engine.ExecutionTTL():
+			r.lose(ctx, signalbox.ReasonLost, r.silenceMessage(err))
+			return
+		}
+		r.d.probe(r.lane)
+		if !r.sleep(ctx, delay) {
+			return
+		}
+	}
+}
+
+// maxUnheard is how often an agent is asked in vain for its promise.
+const maxUnheard = 10
+
+// believed reports whether the task can be sent back after an agent has said so
+// often that it never saw it. Whoever sent the offer may have stood still since
+// it decided to, and may send it yet: an agent that knows fences promises to
+// refuse it. One that cannot promise is believed as it is.
+func (r *run) believed(ctx context.Context, times int) bool {
+	if !r.fencing() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
+	defer cancel()
+	v := api.AgentVoid{Fence: r.fence, Slot: r.slot, Director: r.d.id, Isolated: r.isolated}
+	if r.isolated {
+		v.Slot -= signalbox.FirstIsolatedSlot
+	}
+	err := r.conn().void(ctx, r.taskID, v)
+	// Otherwise the offer came in between, or nobody knows.
+	return err == nil || unknown(err) || times > maxUnheard
+}
+
+func (r *run) silenceMessage(err error) string {
+	ttl := r.d.engine.ExecutionTTL()
+	return fmt.Sprintf("agent %s has been silent for %s: the slot lease (execution_ttl) of %s ran out; what came last: %v",
+		r.lane.name, max(r.silence(), ttl).Round(time.Second), ttl, err)
+}
+
+// found goes on with a task that the agent knows.
+func (r *run) found(ctx context.Context, s api.AgentTaskStatus) {
+	if ended(s.State) {
+		r.d.well(r.lane)
+		r.ended(ctx, s)
+		return
+	}
+	r.accept(ctx, s.TaskID, s.SessionID)
+}
+
+// neverSeen sends the task back. It costs an attempt where it was sent from
+// here; where the director that claimed it is gone, it may never have been.
+func (r *run) neverSeen(ctx context.Context, cause error) {
+	if cause == nil {
+		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
+			return r.d.engine.Unsent(ctx, t, "the director was restarted before the task reached its agent")
+		})
+		return
+	}
+	r.refuse(ctx, fmt.Sprintf("%v, and the agent has never seen the task", cause), false)
+}
+
+// find asks the agent about the task: by queue_id, or, of an agent that does
+// not know those, by what it runs and ran.
+func (r *run) find(ctx context.Context) (api.AgentTaskStatus, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
+	defer cancel()
+	t := r.row()
+	s, err := r.conn().task(ctx, t.ID, 0)
+	switch {
+	case err == nil && (s.Fence == t.Fence || s.Fence == 0) && s.TaskID != "":
+		return s, nil
+	case err == nil: // an earlier attempt of the same task
+		return s, errNeverSeen
+	case !unknown(err):
+		return s, err
+	case r.elsewhere(ctx, err):
+		return s, errElsewhere
+	case r.fencing():
+		return s, errNeverSeen
+	}
+	return r.findPlain(ctx, t)
+}
+
+// unknown reports whether an agent said that it knows no task of that id.
+// One that checks the form of its ids does not say 404 to a queue_id.
+func unknown(err error) bool {
+	switch statusOf(err) {
+	case http.StatusNotFound, http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusGone, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}

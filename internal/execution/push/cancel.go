@@ -1,0 +1,126 @@
+package push
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// cancelTimeout bounds one request to cancel: an agent answers when nothing
+// of the run lives, or says that it is still at it.
+const cancelTimeout = 15 * time.Second
+
+// runOf returns the run of exactly this execution.
+func (d *Dispatcher) runOf(t signalbox.Task) *run {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if l := d.lanes[t.Agent]; l != nil {
+		if r := l.runs[t.ID]; r != nil && r.fence == t.Fence {
+			return r
+		}
+	}
+	return nil
+}
+
+func (d *Dispatcher) tellCancelOf(t signalbox.Task) {
+	if r := d.runOf(t); r != nil {
+		r.setRow(t)
+		d.tellCancel(r)
+	}
+}
+
+// tellCancel tells the agent to stop a task, until it has heard it. The task
+// ends by what the agent says of it, not by its answer here.
+func (d *Dispatcher) tellCancel(r *run) {
+	d.mu.Lock()
+	begun := r.cancelling
+	r.cancelling = true
+	d.mu.Unlock()
+	if begun {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.in(r.lane, r.term, func() {
+		r.turn("tell")
+		d.tell(r, func() bool {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return r.lane.runs[r.taskID] == r
+		})
+	})
+}
+
+// tell asks the agent to stop a task until it has heard it, or worth says no.
+func (d *Dispatcher) tell(r *run, worth func() bool) {
+	for delay := firstDelay; worth(); delay = min(2*delay, maxDelay) {
+		if d.tellOnce(r) {
+			poke(r.again)
+			return
+		}
+		slept := sleep(r.term.ctx, delay)
+		r.turn("tell")
+		if !slept {
+			return
+		}
+	}
+}
+
+// tellOnce reports whether the agent has heard it.
+func (d *Dispatcher) tellOnce(r *run) bool {
+	ctx, cancel := context.WithTimeout(r.term.ctx, cancelTimeout)
+	defer cancel()
+	answer, err := r.conn().cancel(ctx, r.idAtAgent())
+	switch statusOf(err) {
+	case http.StatusNotFound, http.StatusConflict: // it has ended, or is not known: following finds out
+		return true
+	}
+	if err != nil {
+		if r.term.ctx.Err() == nil {
+			d.log.Warn("agent not reached to cancel", "queue_id", r.taskID, "agent", r.lane.name, "error", err)
+		}
+		return false
+	}
+	d.log.Info("", "queue", "cancel_told", "queue_id", r.taskID, "agent", r.lane.name, "agent_state", answer.State)
+	return true
+}
+
+// released takes in that someone took slots of an agent away. What the
+// execution may still say is stale; its agent is told to stop it.
+func (d *Dispatcher) released(t signalbox.Task) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.lanes[t.Agent]
+	if l == nil || l.term == nil {
+		return // the director that dispatches to it hears of it
+	}
+	defer func() {
+		l.bypass = true
+		d.mark(l)
+		d.slotFreed()
+		poke(l.wake)
+	}()
+	if t.ID == "" && t.Fence == 0 { // nothing held a slot: someone wants the agent to be offered tasks all the same
+		l.unhold()
+		l.forced, l.amnesia = true, false
+		return
+	}
+	l.withheld = slices.DeleteFunc(l.withheld, func(w withheld) bool { return w.Fence == t.Fence })
+	r := l.runs[t.ID]
+	if r == nil || r.fence != t.Fence {
+		return
+	}
+	d.drop(r)
+	if !l.row.Fencing && !r.isolated {
+		// It would answer busy, and the next task would lose its place.
+		l.hold("asked to stop " + t.ID + ", and has not said yet that it is free")
+		poke(l.probing)
+	}
+	if r.agentTask == "" {
+		return // the offer is under way: its answer finds out, and stops the agent then
+	}
+	d.pursueHeld(r)
+}

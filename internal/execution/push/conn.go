@@ -1,0 +1,316 @@
+package push
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentaddr"
+)
+
+// maxAnswer bounds what is read of an agent's answer: an answer holds up to
+// 1 MiB of output, which JSON can make six times as long.
+const maxAnswer = 8 << 20
+
+// maxAgentID bounds an agent's own id of a task, which is stored.
+const maxAgentID = 256
+
+// maxWord bounds what an agent says for people: it goes into rows and logs.
+const maxWord = 1000
+
+// sayable is an agent's text as it may be stored and logged.
+func sayable(s string) string {
+	if len(s) > maxWord {
+		s = s[:maxWord]
+		if end := strings.LastIndexByte(s, ' '); end > maxWord/2 { // not in mid-word
+			s = s[:end]
+		}
+		s += "..."
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
+// conn speaks the agent HTTP API to one agent.
+type conn struct {
+	base  string
+	token string
+	// proved says that each connection is proved before anything is sent over it.
+	proved bool
+	http   *http.Client
+}
+
+// NewTransport is shared by all agents of a dispatcher. Proxies are not used
+// and redirects not followed: the director speaks to the address it was
+// given, and sends its token nowhere else.
+func NewTransport() *http.Transport {
+	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: agentaddr.Control(true)}
+	return &http.Transport{
+		DialContext:            dialer.DialContext,
+		TLSHandshakeTimeout:    5 * time.Second,
+		MaxIdleConnsPerHost:    8,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+}
+
+func newConn(base, token string, transport http.RoundTripper) *conn {
+	base, _ = signalbox.AgentURL(base) // "" where a release before 2026-11 stored more than that
+	return &conn{
+		base: base, token: token,
+		http: &http.Client{
+			Transport:     transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// refusal is an answer other than success.
+type refusal struct {
+	status int
+	from   string // address that said it
+	api.AgentRefusal
+}
+
+func (r *refusal) Error() string {
+	text := r.Message
+	if text == "" {
+		text = r.AgentRefusal.Error
+	}
+	if r.status/100 == 3 {
+		text = "a redirect, which is not followed: give the agent's own address"
+	}
+	if text == "" {
+		text = strings.ToLower(http.StatusText(r.status))
+	}
+	return fmt.Sprintf("agent answered %d: %s", r.status, sayable(text))
+}
+
+// statusOf returns the HTTP status of an agent's refusal, 0 for other errors.
+func statusOf(err error) int {
+	var r *refusal
+	if errors.As(err, &r) {
+		return r.status
+	}
+	return 0
+}
+
+// unsentError is a failure before anything reached the agent.
+type unsentError struct{ error }
+
+func (e unsentError) Unwrap() error { return e.error }
+
+// unsent reports whether err proves that the agent did not get the request.
+func unsent(err error) bool {
+	var u unsentError
+	return errors.As(err, &u)
+}
+
+// refused reports whether nobody listens at the address.
+func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+
+// call makes one request. A non-nil answer is filled from the JSON of a 2xx
+// answer.
+func (c *conn) call(ctx context.Context, method, path string, body, answer any) error {
+	return c.callOnce(ctx, method, path, nil, body, answer)
+}
+
+// callOnce is call with more headers. With an Idempotency-Key the agent
+// recognises the request when it comes twice: the transport may then send it
+// again on a new connection when an idle one turns out to be dead.
+func (c *conn) callOnce(ctx context.Context, method, path string, headers map[string]string, body, answer any) error {
+	if c.base == "" {
+		return unsentError{errors.New("its address is not http://HOST:PORT: register the agent again")}
+	}
+	var sent io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return unsentError{err}
+		}
+		sent = bytes.NewReader(data)
+	}
+	// Whether a connection was had tells a refused connection from a reply
+	// that got lost. A connection that is had may have carried the request.
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, sent)
+	if err != nil {
+		return unsentError{err}
+	}
+	if body != nil || method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range headers {
+		req.Header.Set(name, value)
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if !connected.Load() {
+			return unsentError{plainError(err)}
+		}
+		return plainError(err)
+	}
+	defer resp.Body.Close()
+	err = read(resp, answer)
+	var no *refusal
+	if errors.As(err, &no) {
+		no.from = c.base
+	}
+	return err
+}
+
+// plainError drops the URL that net/http puts before each error: the caller
+// names the agent.
+func plainError(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return lateError{err}
+	}
+	return err
+}
+
+// lateError is a deadline that passed, in words for people.
+type lateError struct{ error }
+
+func (lateError) Error() string   { return "timeout: no answer in time" }
+func (e lateError) Unwrap() error { return e.error }
+
+func read(resp *http.Response, answer any) error {
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return fmt.Errorf("answer cut off: %w", plainError(err))
+	}
+	if len(data) > maxAnswer {
+		return fmt.Errorf("answer is longer than %d bytes", maxAnswer)
+	}
+	if resp.StatusCode/100 != 2 {
+		r := &refusal{status: resp.StatusCode}
+		_ = json.Unmarshal(data, &r.AgentRefusal) // a refusal without a body is one all the same
+		return r
+	}
+	if answer == nil {
+		return nil
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return fmt.Errorf("answer %d is empty", resp.StatusCode)
+	}
+	if err := json.Unmarshal(data, answer); err != nil {
+		return fmt.Errorf("answer %d is not what an agent says: %w", resp.StatusCode, err)
+	}
+	return nil
+}
+
+// start offers a task. once says that the agent understands fences, so that
+// the same offer twice is one execution, and that it may have a token for it;
+// trace is the traceparent of that.
+func (c *conn) start(ctx context.Context, t api.AgentTask, once bool, trace string) (a api.AgentTaskAccepted, err error) {
+	headers := map[string]string{}
+	if once {
+		headers["Idempotency-Key"] = t.QueueID + "/" + strconv.FormatInt(t.Fence, 10)
+		headers[api.RunTokenHeader], headers[api.EnvByHeader] = t.RunToken, t.EnvBy
+	}
+	if trace != "" {
+		headers["Traceparent"] = trace
+	}
+	err = c.callOnce(ctx, http.MethodPost, "/task", headers, t, &a)
+	if err == nil && (a.TaskID == "" || len(a.TaskID) > maxAgentID) {
+		err = errors.New("answer 201 without a usable task_id is not what an agent says")
+	}
+	if !signalbox.ValidSessionID(a.SessionID) {
+		a.SessionID = ""
+	}
+	return a, err
+}
+
+func (c *conn) task(ctx context.Context, id string, wait time.Duration) (s api.AgentTaskStatus, err error) {
+	q := ""
+	if wait > 0 {
+		q = "?wait=" + seconds(wait)
+	}
+	err = c.call(ctx, http.MethodGet, "/task/"+url.PathEscape(id)+q, nil, &s)
+	if err == nil && s.State == "" {
+		err = errors.New("answer about the task names no state")
+	}
+	return s, err
+}
+
+func (c *conn) output(ctx context.Context, id string, after int64, wait time.Duration) (o api.AgentOutput, err error) {
+	q := "?after=" + strconv.FormatInt(after, 10) + "&wait=" + seconds(wait)
+	return o, c.call(ctx, http.MethodGet, "/task/"+url.PathEscape(id)+"/output"+q, nil, &o)
+}
+
+func (c *conn) cancel(ctx context.Context, id string) (a api.AgentCancelled, err error) {
+	return a, c.call(ctx, http.MethodPost, "/task/"+url.PathEscape(id)+"/cancel", nil, &a)
+}
+
+// void has an agent promise never to take an offer that it has not seen.
+func (c *conn) void(ctx context.Context, queueID string, v api.AgentVoid) error {
+	var a api.AgentVoided
+	err := c.call(ctx, http.MethodPost, "/task/"+url.PathEscape(queueID)+"/void", v, &a)
+	if err == nil && a != (api.AgentVoided{QueueID: queueID, Fence: v.Fence, Status: api.StatusVoid}) {
+		err = errors.New("answer does not say that the claim is void")
+	}
+	return err
+}
+
+// errNoAgent is of a server that is no agent. What it said is not repeated: it may
+// be for other eyes.
+var errNoAgent = errors.New("it answers /status, but not as an agent")
+
+func (c *conn) status(ctx context.Context) (s api.AgentStatus, err error) {
+	err = c.call(ctx, http.MethodGet, "/status", nil, &s)
+	var no *refusal
+	switch {
+	case errors.As(err, &no): // it may be no agent: what it says is not for who registered it
+		return s, &refusal{status: no.status, from: no.from}
+	case err == nil && s.State != "idle" && s.State != "working":
+		return s, errNoAgent
+	}
+	return s, err
+}
+
+func (c *conn) history(ctx context.Context, limit int) ([]plainTask, error) {
+	var h struct {
+		Entries []plainTask `json:"entries"`
+	}
+	err := c.call(ctx, http.MethodGet, "/history?page=1&limit="+strconv.Itoa(limit), nil, &h)
+	return h.Entries, err
+}
+
+// maxSessions is how many conversations an agent lists: the newest.
+const maxSessions = 10_000
+
+func (c *conn) sessions(ctx context.Context) ([]api.AgentSession, error) {
+	var s api.AgentSessions
+	if err := c.call(ctx, http.MethodGet, "/sessions", nil, &s); err != nil {
+		return nil, err
+	}
+	if s.Sessions == nil {
+		return nil, errors.New("answer to /sessions lists none, not even an empty list")
+	}
+	return s.Sessions, nil
+}
+
+func seconds(d time.Duration) string {
+	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
+}

@@ -1,0 +1,92 @@
+package push
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// The seed's discovery: ports of the loopback interface are asked every
+// second, each with a timeout of 500 ms.
+const (
+	discoverEvery   = time.Second
+	discoverTimeout = 500 * time.Millisecond
+)
+
+// Ports is a range of ports to scan for agents, both ends included.
+type Ports struct{ First, Last int }
+
+// Discover scans a range of ports of the loopback interface for agents that
+// nobody registered, until ctx ends. Addresses other than loopback are never
+// scanned.
+func (d *Dispatcher) Discover(ctx context.Context, ports Ports) {
+	tick := time.NewTicker(discoverEvery)
+	defer tick.Stop()
+	for {
+		d.scan(ctx, ports)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// scan asks every port that no known agent has, a few at a time.
+func (d *Dispatcher) scan(ctx context.Context, ports Ports) {
+	known := d.knownURLs()
+	var group sync.WaitGroup
+	places := make(chan struct{}, 16)
+	for port := ports.First; port <= ports.Last && ctx.Err() == nil; port++ {
+		url := "http://127.0.0.1:" + strconv.Itoa(port)
+		if known[url] {
+			continue
+		}
+		places <- struct{}{}
+		group.Go(func() {
+			defer func() { <-places }()
+			d.scanOne(ctx, url, port)
+		})
+	}
+	group.Wait()
+}
+
+func (d *Dispatcher) knownURLs() map[string]bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known := map[string]bool{}
+	for _, l := range d.order {
+		known[strings.Replace(l.row.URL, "//localhost:", "//127.0.0.1:", 1)] = true
+	}
+	return known
+}
+
+func (d *Dispatcher) scanOne(ctx context.Context, url string, port int) {
+	asking, cancel := context.WithTimeout(ctx, discoverTimeout)
+	defer cancel()
+	s, err := newConn(url, "", d.opts.Transport).status(asking)
+	if err != nil || s.Type != "agent" {
+		return
+	}
+	a := signalbox.Agent{
+		Name: firstOf(s.Name, fmt.Sprintf("agent-%d", port)), Kind: firstOf(s.AgentKind, signalbox.KindUnknown), URL: url,
+		Slots: s.Slots, Fencing: s.Fencing, Source: signalbox.AgentDiscovered, Version: s.Version, WorkDir: s.WorkDir,
+	}
+	d.mu.Lock()
+	l := d.lanes[a.Name]
+	taken := l != nil && (l.up || l.row.Source != signalbox.AgentDiscovered)
+	d.mu.Unlock()
+	if taken {
+		return // the name belongs to an agent that lives elsewhere, or was given by someone
+	}
+	if _, err := d.engine.PutAgent(ctx, a, ""); err != nil {
+		d.log.Warn("agent found but not taken in", "url", url, "error", err)
+		return
+	}
+	d.log.Info("", "agent", "discovered", "name", a.Name, "url", url, "kind", a.Kind)
+}

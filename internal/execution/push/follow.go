@@ -1,0 +1,276 @@
+package push
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// follow stays with a running task until the agent says how it ended, no
+// longer knows it, or has been silent for the slot lease.
+func (r *run) follow(ctx context.Context) {
+	for delay := firstDelay; ctx.Err() == nil; {
+		s, err := r.step(ctx)
+		switch {
+		case ctx.Err() != nil: // we stop, or the task was taken away
+			return
+		case err == nil && ended(s.State):
+			r.heard()
+			r.ended(ctx, s)
+			return
+		case err == nil && r.keepsOn():
+			r.heard()
+			r.lose(ctx, signalbox.ReasonLost, "agent "+r.lane.name+" was told to stop the run, and says that it goes on")
+			return
+		case err == nil:
+			r.heard()
+			delay = firstDelay
+			continue
+		case statusOf(err) == http.StatusNotFound && !r.elsewhere(ctx, err):
+			if r.forgotten(ctx) {
+				return
+			}
+			if r.silence() >= r.d.engine.ExecutionTTL() {
+				r.lose(ctx, signalbox.ReasonLost, r.silenceMessage(err))
+				return
+			}
+		case r.silence() >= r.d.engine.ExecutionTTL():
+			r.lose(ctx, signalbox.ReasonLost, r.silenceMessage(err))
+			return
+		}
+		r.d.probe(r.lane)
+		if !r.sleep(ctx, delay) {
+			return
+		}
+		delay = min(2*delay, maxDelay)
+	}
+}
+
+// ended reports whether a state of an agent is final. A state that is not
+// known, such as the seed's queued, is not.
+func ended(state string) bool {
+	return state == "completed" || state == "failed" || state == "cancelled" || state == "timeout"
+}
+
+// step waits for news of the task: its state, once it has ended.
+func (r *run) step(ctx context.Context) (api.AgentTaskStatus, error) {
+	longPoll, err := r.longPoll(ctx)
+	if err != nil {
+		return api.AgentTaskStatus{}, err
+	}
+	if !longPoll {
+		return r.poll(ctx)
+	}
+	begun := time.Now()
+	s, news, err := r.listen(ctx)
+	if err == nil && !news && time.Since(begun) < firstDelay {
+		r.sleep(ctx, firstDelay) // it does not wait as it said it would
+	}
+	return s, err
+}
+
+// listen makes one long poll: of the log, and of the state when the log is at
+// its end. news says whether anything came of it.
+func (r *run) listen(ctx context.Context) (s api.AgentTaskStatus, news bool, err error) {
+	wait := r.d.opts.FollowWait
+	ctx, cancel := context.WithTimeout(ctx, wait+r.d.opts.AskTimeout)
+	defer cancel()
+	id := r.idAtAgent()
+	if !r.noOutput {
+		o, err := r.conn().output(ctx, id, r.tail.Position(), wait)
+		switch {
+		case statusOf(err) == http.StatusNotFound:
+			r.noOutput = true // or the task is not known: its state says which
+		case err != nil:
+			return s, false, err
+		default:
+			news = r.read(o)
+		}
+		switch {
+		case err != nil:
+		case o.Done && o.Final != nil && ended(o.Final.State):
+			return *o.Final, true, nil // the log came with the end
+		case !o.Done && news:
+			return api.AgentTaskStatus{State: "working"}, true, nil
+		case !o.Done:
+			wait = 0 // a log that stays empty proves little: its state says that it runs
+		}
+	}
+	if s, err = r.conn().task(ctx, id, wait); err == nil {
+		r.progressTold(s)
+	}
+	return s, news || ended(s.State), err
+}
+
+// read takes in a piece of the log.
+func (r *run) read(o api.AgentOutput) (news bool) {
+	r.d.mu.Lock()
+	r.noted(o.Note)
+	r.d.mu.Unlock()
+	if o.Next <= r.tail.Position() {
+		return false
+	}
+	r.tail.Add(o.Seq, o.Text, o.Next)
+	r.progress()
+	return true
+}
+
+// poll asks an agent that has no long poll, every PollInterval (the seed: 5 s).
+func (r *run) poll(ctx context.Context) (api.AgentTaskStatus, error) {
+	asking, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
+	s, err := r.conn().task(asking, r.idAtAgent(), 0)
+	cancel()
+	if err != nil {
+		return s, err
+	}
+	r.readAnswer(s)
+	r.progressTold(s)
+	if !ended(s.State) {
+		r.heard()
+		timer := time.NewTimer(r.d.opts.PollInterval)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-r.again:
+		case <-ctx.Done():
+		}
+		r.turn("run")
+		taken(r.again)
+	}
+	return s, nil
+}
+
+// readAnswer takes the answer so far of a plain agent for its log.
+func (r *run) readAnswer(s api.AgentTaskStatus) {
+	if at, n := r.tail.Position(), int64(len(s.Output)); n > at {
+		r.read(api.AgentOutput{Seq: at, Text: s.Output[at:], Next: n})
+	}
+}
+
+// longPoll reports whether the agent offers it, asking the agent what it is
+// where that is not known yet.
+func (r *run) longPoll(ctx context.Context) (bool, error) {
+	r.d.mu.Lock()
+	known, longPoll := r.lane.status.AgentKind != "", r.lane.status.LongPoll
+	r.d.mu.Unlock()
+	if known {
+		return longPoll, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
+	defer cancel()
+	s, err := r.conn().status(ctx)
+	if err != nil {
+		return false, err
+	}
+	r.d.learn(r.lane, s)
+	return s.LongPoll, nil
+}
+
+// ended brings the agent's last word to the engine.
+func (r *run) ended(ctx context.Context, s api.AgentTaskStatus) {
+	r.catchUp(ctx, s)
+	o, lost := outcome(s)
+	o.Message = r.mask(o.Message)
+	if r.isolated {
+		o.SessionID = ""
+	}
+	r.tail.Result(o.Result)
+	var how settled
+	if lost {
+		how = r.loseWith(ctx, o.Reason, o.Message, o.Result)
+	} else {
+		how = r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Finish(ctx, t, o) })
+	}
+	switch how {
+	case stored:
+		r.took(ctx, o.SessionID)
+	case void:
+		r.keep(s, o)
+	}
+}
+
+// catchUp reads what was not yet read of the log of a run that ended while
+// nobody followed it.
+func (r *run) catchUp(ctx context.Context, s api.AgentTaskStatus) {
+	longPoll, err := r.longPoll(ctx)
+	if err != nil {
+		return
+	}
+	if !longPoll {
+		r.readAnswer(s)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
+	defer cancel()
+	from := max(r.tail.Position(), s.OutputSeq-signalbox.TailBytes)
+	for from < s.OutputSeq && !r.noOutput {
+		o, err := r.conn().output(ctx, s.TaskID, from, 0)
+		if err != nil || o.Next <= from {
+			return // the answer itself is in s; the log stays on the agent
+		}
+		r.read(o)
+		from = o.Next
+	}
+}
+
+// forgotten deals with a running task that its agent no longer knows by its
+// id. A plain agent may have put it into its history. over is false where it
+// could not be asked for that.
+func (r *run) forgotten(ctx context.Context) (over bool) {
+	if !r.fencing() {
+		s, found, err := r.inHistory(ctx)
+		switch {
+		case err != nil:
+			return false // nothing was learnt: it is asked again
+		case found:
+			r.heard()
+			r.ended(ctx, s)
+			return true
+		}
+	}
+	r.heard()
+	r.lose(ctx, signalbox.ReasonLost, "agent "+r.lane.name+" no longer knows the task: it was restarted or its history is gone")
+	return true
+}
+
+// lose ends an execution that nobody will report on.
+func (r *run) lose(ctx context.Context, reason signalbox.Reason, message string) {
+	if !r.d.holds(r.lane.name) {
+		return // it was this process that was silent: whoever has the agent now follows the task
+	}
+	result := &signalbox.Result{}
+	r.tail.Result(result)
+	result.Output = strings.TrimSpace(result.Tail)
+	mayRun := r.mayRun()
+	if how := r.loseWith(ctx, reason, message, result); how != interrupted && mayRun {
+		r.d.pursue(r) // when it comes back it is told to stop, and its last word is kept
+	}
+}
+
+// mayRun reports whether nobody knows that the run is over: its agent is silent, or
+// says that it goes on.
+func (r *run) mayRun() bool { return r.silence() >= r.d.engine.ExecutionTTL() || r.keepsOn() }
+
+func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message string, result *signalbox.Result) settled {
+	return r.loseAs(ctx, func(t signalbox.Task, withhold bool) (signalbox.Task, error) {
+		return r.d.engine.Lose(ctx, t, reason, message, withhold, result)
+	})
+}
+
+// loseAs stores a loss, which is told whether to withhold the slot.
+func (r *run) loseAs(ctx context.Context, lose func(t signalbox.Task, withhold bool) (signalbox.Task, error)) settled {
+	// An agent that ignores fences may still be at it: its slot is not free
+	// before it says so.
+	withhold := !r.fencing() && r.mayRun()
+	how := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return lose(t, withhold) })
+	if how == stored && withhold {
+		r.d.mu.Lock()
+		r.withheld = true
+		r.d.mu.Unlock()
+	}
+	return how
+}

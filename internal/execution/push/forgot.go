@@ -1,0 +1,102 @@
+package push
+
+import (
+	"context"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// forgetful is why agents are held after their store lost something.
+const forgetful = "the store lost what it had acknowledged last: it is offered nothing until it is idle, or runs only what is known"
+
+// Forgot takes in that the store lost what it had acknowledged: agents may be
+// at work of which nobody knows any more. Each is held until it says that it is
+// idle, or what it runs; and what was followed here and is no longer in the
+// store's hands is told to stop.
+func (d *Dispatcher) Forgot() {
+	d.mu.Lock()
+	n := 0
+	for _, l := range d.order {
+		l.amnesia = true
+		if l.ours() {
+			n++
+			l.hold(forgetful)
+			l.stale = true
+			d.mark(l)
+			poke(l.probing)
+		}
+	}
+	d.mu.Unlock()
+	d.log.Error("the store lost what it had acknowledged: agents are asked what they run before they are offered anything", "agents", n)
+	d.spawn(func() { d.compareRuns(d.ctx) })
+}
+
+// compareRuns looks at the rows of all runs: one that another director ended or
+// that the store forgot is void, and a cancel that nobody told of is heard.
+func (d *Dispatcher) compareRuns(ctx context.Context) {
+	d.turn("compare", "", 0)
+	void := d.voidRuns(ctx)
+	if len(void) == 0 {
+		return
+	}
+	slept := sleep(ctx, d.opts.Confirm) // one that has just ended by itself is about to leave
+	d.turn("compare", "", 0)
+	if !slept {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range void {
+		if d.runs[r.taskID] != r {
+			continue
+		}
+		d.log.Warn("an execution is no longer in our hands", "queue_id", r.taskID, "agent", r.lane.name, "fence", r.fence)
+		d.drop(r)
+		d.mark(r.lane)
+		d.pursueHeld(r)
+	}
+}
+
+// voidRuns lists the runs whose rows say something else.
+func (d *Dispatcher) voidRuns(ctx context.Context) (void []*run) {
+	runs := d.running() // before the rows: what begins in between is not among them
+	tasks, err := d.engine.Read().InFlight(ctx)
+	if err != nil {
+		return nil // the next look finds out
+	}
+	rows := make(map[string]*signalbox.Task, len(tasks))
+	for i := range tasks {
+		rows[tasks[i].ID] = &tasks[i]
+	}
+	for _, r := range runs {
+		switch t := rows[r.taskID]; {
+		case t == nil || t.Fence != r.fence:
+			void = append(void, r)
+		case t.State == signalbox.Cancelling:
+			d.tellCancelOf(*t)
+		}
+	}
+	return void
+}
+
+// endedElsewhere takes in that another director ended an execution, or took it
+// from its agent.
+func (d *Dispatcher) endedElsewhere(t signalbox.Task, kind signalbox.EventKind) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.lanes[t.Agent]
+	if l == nil {
+		return
+	}
+	r := l.runs[t.ID]
+	if r == nil || r.fence != t.Fence {
+		return
+	}
+	d.drop(r)
+	d.mark(l)
+	if kind != signalbox.EventFinish && r.agentTask != "" {
+		d.pursueHeld(r)
+		return
+	}
+	r.stop()
+}

@@ -1,0 +1,219 @@
+package push_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution/push"
+	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
+)
+
+// failingOffers is the transport to agents that answer all but offers.
+type failingOffers struct{ idle idleAgents }
+
+func (f *failingOffers) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPost || r.URL.Path != "/task" {
+		return f.idle.RoundTrip(r)
+	}
+	body, err := json.Marshal(api.AgentRefusal{Error: "internal_error", Message: "it broke"})
+	return &http.Response{StatusCode: http.StatusInternalServerError, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, err
+}
+
+// offersFail lets every offer fail, of agents that are well otherwise.
+func offersFail(h *house, _ *engine.Options) {
+	h.opts.Tick, h.opts.Probe, h.opts.Transport = time.Second, 5*time.Second, &failingOffers{}
+}
+
+// A task whose own prompt makes a lone agent answer 5xx ends: not within seconds,
+// since the agent may be at fault, and not never.
+func TestTaskThatBreaksALoneAgentEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, offersFail)
+		h.put(idler(0), "")
+		h.start()
+		id := h.submit(engine.NewTask{})
+		time.Sleep(time.Minute)
+		if got := h.task(id); got.State.Terminal() {
+			t.Fatalf("it ended within a minute: %s", got.Message)
+		}
+		if c := h.live(nth(0)).Closed; c == nil || c.Failures < 3 || !strings.Contains(c.Reason, "it broke") {
+			t.Errorf("the agent after a minute: %+v", c)
+		}
+		time.Sleep(15 * time.Minute)
+		got := h.task(id)
+		if got.Reason != signalbox.ReasonDispatchFailed || got.Attempts != 2 || got.Claims != 2+signalbox.MaxNoAnswers {
+			t.Errorf("after 16 minutes: %s %s, %d attempts, %d claims", got.State, got.Reason, got.Attempts, got.Claims)
+		}
+	})
+}
+
+// An agent whose pause is over, and for which nothing waits, is not said to be
+// tried at a time that has passed.
+func TestClosedAgentWithoutWorkNamesNoPastTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t, offersFail)
+		h.put(idler(0), "")
+		h.start()
+		id := h.submit(engine.NewTask{})
+		var c *engine.AgentClosed
+		for c == nil {
+			time.Sleep(10 * time.Millisecond)
+			c = h.live(nth(0)).Closed
+		}
+		if !c.RetryAt.After(h.engine.Now()) {
+			t.Errorf("while paused: tried again at %s, now it is %s", c.RetryAt, h.engine.Now())
+		}
+		if _, err := h.engine.Cancel(t.Context(), id, "test"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		c = h.live(nth(0)).Closed
+		if c == nil {
+			t.Fatal("nothing tried it, and it is open")
+		}
+		if !c.RetryAt.IsZero() || !strings.Contains(c.String(), "its pause is over") {
+			t.Errorf("without work: %s (retry at %s)", c, c.RetryAt)
+		}
+	})
+}
+
+// Among others, such a task uses up its attempts, and they complete.
+func TestTaskThatBreaksAnAgentSpoilsNoOther(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	a := h.agent(Options{Auto: true})
+	a.Always(Offer, func(x *Exchange) {
+		if strings.Contains(x.Task.Prompt, "breaks it") {
+			x.Answer(http.StatusInternalServerError, nil)
+			return
+		}
+		Well()(x)
+	})
+	h.start()
+	h.untilUp("fake")
+	bad := h.submit(engine.NewTask{Prompt: "this breaks it"})
+	for range 12 {
+		if got := h.ends(h.submit(engine.NewTask{Prompt: "fine"}), signalbox.ReasonCompleted); got.Attempts != 0 {
+			t.Errorf("another task paid %d attempts", got.Attempts)
+		}
+	}
+	for !h.task(bad).State.Terminal() { // something else comes between its attempts
+		h.ends(h.submit(engine.NewTask{Prompt: "fine"}), signalbox.ReasonCompleted)
+	}
+	if got := h.ends(bad, signalbox.ReasonDispatchFailed); got.Attempts != 3 {
+		t.Errorf("%d attempts of the bad one", got.Attempts)
+	}
+}
+
+// A wrong token is the agent's fault: no task is rejected for it.
+func TestAgentThatRefusesTheTokenIsClosedAtOnce(t *testing.T) {
+	h := newHouse(t)
+	h.agent(Options{Name: "a-shut"}).Always(Offer, Say(http.StatusUnauthorized, nil))
+	h.agent(Options{Name: "b-well", Auto: true})
+	h.start()
+	h.untilUp("a-shut")
+	h.untilUp("b-well")
+	for range 5 {
+		if got := h.ends(h.submit(engine.NewTask{}), signalbox.ReasonCompleted); got.Agent != "b-well" || got.Attempts != 0 {
+			t.Errorf("completed at %s after %d attempts", got.Agent, got.Attempts)
+		}
+	}
+	if h.live("a-shut").Closed == nil {
+		t.Error("it is not closed")
+	}
+}
+
+// An agent that says idle and turns away all it is offered is offered less and
+// less, and says why it gets nothing.
+func TestAgentThatTurnsAllAwayIsBackedOff(t *testing.T) {
+	t.Parallel()
+	for what, step := range map[string]Step{"busy": Busy(nil), "stale fence": Stale(1)} {
+		t.Run(what, func(t *testing.T) {
+			h := newHouse(t)
+			a := h.agent(Options{})
+			a.Always(Offer, step)
+			h.start()
+			id := h.submit(engine.NewTask{})
+			h.await("it is closed", func() bool { return h.live("fake").Closed != nil })
+			if n := len(a.Requests(Offer)); n > 5 {
+				t.Errorf("offered %d times before it was closed", n)
+			}
+			if got := h.task(id); got.Attempts != 0 {
+				t.Errorf("the task paid %d attempts", got.Attempts)
+			}
+		})
+	}
+}
+
+// Offers that fail together are one pause, not one for each.
+func TestFailuresTogetherAreOnePause(t *testing.T) {
+	t.Parallel()
+	const together = 8
+	h := newHouse(t)
+	a := h.agent(Options{Slots: together})
+	full := Say(http.StatusInsufficientStorage, nil)
+	var all sync.WaitGroup
+	all.Add(together)
+	for range together {
+		a.Script(Offer, func(x *Exchange) {
+			all.Done()
+			all.Wait()
+			full(x)
+		})
+	}
+	a.Script(Offer, full, full)
+	h.start()
+	h.untilUp("fake")
+	for range together {
+		h.submit(engine.NewTask{})
+	}
+	a.AwaitRequest(Offer, together+1) // the one offer after a pause of 1 s; eight would be more than a minute
+	h.await("the second pause", func() bool {
+		c := h.live("fake").Closed
+		return c != nil && c.Failures == together+1
+	})
+}
+
+// besidePulling are the agents of a dispatcher, and one that pulls.
+type besidePulling struct {
+	engine.Live
+	pulls engine.LiveAgent
+}
+
+func (b besidePulling) Agents() []engine.LiveAgent { return append(b.Live.Agents(), b.pulls) }
+
+// A task that a closed agent failed to take waits for its next try, and beyond the
+// pause of that agent only where no other may take it, also one that pulls.
+func TestAPullingAgentMayTakeWhatAnotherFailed(t *testing.T) {
+	for _, up := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHouse(t, offersFail)
+			h.put(idler(0), "")
+			h.d = push.New(h.engine, h.opts)
+			far := signalbox.Agent{Name: "far", Kind: "demo", Slots: 1, Source: signalbox.AgentPull}
+			h.engine.SetLive(besidePulling{h.d, engine.LiveAgent{Agent: far, Up: up}})
+			if err := h.d.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			id := h.submit(engine.NewTask{})
+			for h.live(nth(0)).Closed == nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+			synctest.Wait()
+			wait := h.task(id).NotBefore.Sub(h.engine.Now())
+			if usual := 1200 * time.Millisecond; (wait <= usual) != up { // a second, and a fifth of jitter
+				t.Errorf("with one that pulls up: %v, it waits for %s", up, wait)
+			}
+		})
+	}
+}

@@ -1,0 +1,258 @@
+package push
+
+import (
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// lane is what the dispatcher knows of one agent. All fields but name, wake
+// and stop are guarded by Dispatcher.mu.
+type lane struct {
+	name string
+	wake chan struct{} // capacity 1: something may be there for it
+	stop func()        // ends its goroutines
+
+	row    signalbox.Agent // with what the agent says of itself
+	stored signalbox.Agent // the row as it is stored
+	conn   *conn
+
+	up       bool
+	failures int    // probes that failed in a row
+	message  string // why it is down or held
+	status   api.AgentStatus
+
+	// held keeps offers from an agent that said busy, or runs something that
+	// did not come from here, until it reports idle. refused says that it was
+	// an offer that it said busy to, forced that someone released it all the
+	// same: then only the next refusal holds it again.
+	held, refused, forced bool
+	// epoch counts the events after which an older status says nothing about
+	// whether the agent is free: a run that began or left, a refusal.
+	epoch int64
+	// stale asks for a fresh status though the agent is heard of anyway.
+	stale bool
+	// term is the time in which this director dispatches to it; nil where
+	// another one does. amnesia says that the store forgot what it may be at.
+	term    *term
+	amnesia bool
+	removed bool // its agent is no longer known; it goes with its last run
+	drained bool // its own queue is paused: it is offered nothing until a queue is resumed
+	open    bool // it is in Dispatcher.open
+	// leaving is until when its answers do not bring it up: it said that it
+	// stops. Zero where it did not.
+	leaving time.Time
+
+	// lastHeard carries a monotonic reading; wall clock jumps do not matter.
+	lastHeard    time.Time
+	lastProgress time.Time
+	downSince    time.Time
+	everUp       bool
+
+	health Health
+
+	runs     map[string]*run // by task id, isolated ones too
+	isolated int             // how many of them are
+	withheld []withheld
+	earlier  []string // what a plain agent called the runs that left
+	signals  []string // queues it was woken for and has not looked at yet
+	probing  chan struct{}
+
+	bypass      bool          // something may wait in its bypass queue
+	bypassHeld  bool          // it said busy to an isolated offer a moment ago
+	bypassPause time.Duration // how long it is not offered another one then
+
+	sessionsDue, reconciling bool // its list of conversations is to be asked for, is asked for
+
+	strays  int           // executions that were taken away and are followed to their end
+	upAgain chan struct{} // closed when it comes up or goes for good; nil while nobody waits
+}
+
+// inUse counts the slots that are taken, those for isolated executions apart.
+func (l *lane) inUse() int { return len(l.runs) - l.isolated + l.withheldSlots(false) }
+
+func (l *lane) withheldSlots(isolated bool) (n int) {
+	for _, w := range l.withheld {
+		if signalbox.Isolated(w.Slot.Slot) == isolated {
+			n++
+		}
+	}
+	return n
+}
+
+// put adds a run. One of the same task that is about to leave gives way.
+func (l *lane) put(r *run) {
+	if before := l.runs[r.taskID]; before != nil {
+		l.take(before)
+	}
+	l.runs[r.taskID] = r
+	if r.isolated {
+		l.isolated++
+		return
+	}
+	l.epoch++
+}
+
+// take removes a run, if it is still there.
+func (l *lane) take(r *run) {
+	if l.runs[r.taskID] != r {
+		return
+	}
+	delete(l.runs, r.taskID)
+	if r.isolated {
+		l.isolated--
+		return
+	}
+	l.epoch++
+}
+
+// free is how many tasks it could be offered now.
+func (l *lane) free() int {
+	if !l.up || l.held || l.removed || l.drained || !l.ours() {
+		return 0
+	}
+	return l.health.Room(max(0, l.row.Slots-l.inUse()))
+}
+
+// heard notes that the agent answered something. It reports whether that is
+// news.
+func (l *lane) heard(now time.Time) (cameUp bool) {
+	l.lastHeard = now
+	l.failures = 0
+	if now.Before(l.leaving) {
+		return false
+	}
+	cameUp = !l.up
+	if cameUp {
+		l.up, l.everUp, l.leaving = true, true, time.Time{}
+		l.sessionsDue, l.bypass = true, true
+		if !l.held {
+			l.message = ""
+		}
+		l.returned()
+	}
+	return cameUp
+}
+
+// returned tells those who wait for the agent that it is up, or that it is no
+// longer worth to wait.
+func (l *lane) returned() {
+	if l.upAgain != nil {
+		close(l.upAgain)
+		l.upAgain = nil
+	}
+}
+
+// gone marks the agent down. It reports whether that is news.
+func (l *lane) gone(now time.Time, why string) (wentDown bool) {
+	wentDown = l.up
+	l.up, l.message = false, why
+	if wentDown || l.downSince.IsZero() {
+		l.downSince = now
+	}
+	return wentDown
+}
+
+// learn takes in what the agent says of itself.
+func (l *lane) learn(s api.AgentStatus) {
+	s.Slots = min(s.Slots, signalbox.MaxAgentSlots)
+	s.IsolatedSlots = min(max(0, s.IsolatedSlots), signalbox.MaxAgentSlots)
+	l.status = s
+	l.works(s)
+	l.row.Fencing = s.Fencing
+	l.row.Kind = knownKind(l.row.Kind, s)
+	if s.Slots > 0 {
+		l.row.Slots = s.Slots
+	}
+}
+
+// knownKind is the kind of the row, or, where nobody said one, the agent's own
+// word.
+func knownKind(row string, s api.AgentStatus) string {
+	if row == signalbox.KindUnknown && signalbox.ValidName(s.AgentKind) {
+		return s.AgentKind
+	}
+	return row
+}
+
+// currentTasks lists what an agent says it runs: a plain one names one task.
+func currentTasks(s *api.AgentStatus) []api.AgentCurrentTask {
+	if len(s.CurrentTasks) == 0 && s.CurrentTask != nil {
+		return []api.AgentCurrentTask{*s.CurrentTask}
+	}
+	return s.CurrentTasks
+}
+
+// hear notes that the agent spoke of these tasks: it is not silent about them.
+func (l *lane) hear(tasks []api.AgentCurrentTask, now, wall time.Time) {
+	for _, c := range tasks {
+		if c.LastProgressAt != nil && c.LastProgressAt.After(l.lastProgress) {
+			l.lastProgress = *c.LastProgressAt
+		}
+		if r := l.runOf(c); r != nil {
+			r.heardAt = now
+			r.progressSaid(c, now, wall)
+			r.noted(c.Note)
+		}
+	}
+}
+
+// says is how many executions it runs by its own word.
+func (l *lane) says() (slots, isolated int) {
+	for _, c := range currentTasks(&l.status) {
+		if c.Isolated {
+			isolated++
+		} else {
+			slots++
+		}
+	}
+	if slots+isolated == 0 && l.status.State == "working" {
+		slots = 1 // it does not say what
+	}
+	return min(slots, l.row.Slots), isolated
+}
+
+// live is the lane as the engine sees it.
+func (l *lane) live() engine.LiveAgent {
+	a := engine.LiveAgent{
+		Agent: l.row, Up: l.up, Held: l.held, Message: l.message, InUse: l.inUse(),
+		IsolatedSlots: l.status.IsolatedSlots, IsolatedInUse: l.isolatedInUse(),
+		Sessions: l.status.Sessions, Terminal: l.status.Terminal, TaskEnv: l.status.TaskEnv, Steps: StepsOf(l.status.Steps),
+		LastHeard: l.lastHeard, LastProgress: l.lastProgress,
+	}
+	if l.term == nil { // another director has its runs
+		a.InUse, a.IsolatedInUse = l.says()
+	}
+	if len(l.runs) > 1 { // the agent's clock says nothing of one of them
+		a.Progress = make(map[string]time.Time, len(l.runs))
+		for id, r := range l.runs {
+			a.Progress[id] = r.clocks.printed
+		}
+	}
+	for id, r := range l.runs {
+		if r.note == "" {
+			continue
+		}
+		if a.Notes == nil {
+			a.Notes = map[string]string{}
+		}
+		a.Notes[id] = r.note
+	}
+	a.Closed = l.health.Closed()
+	if why := l.health.Withholds(); why != "" && l.up {
+		a.Held, a.BackedOff, a.Message = true, true, why
+	}
+	if !l.up && !l.everUp && l.message == "" {
+		a.Message = "not heard from yet"
+	}
+	return a
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,192 @@
+package push_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
+)
+
+// stallLimit stops what prints nothing for so long.
+func stallLimit(d time.Duration) setting {
+	return func(h *house, _ *engine.Options) { h.opts.StallLimit = d }
+}
+
+// beats makes an agent say that it is there and runs this task, which printed
+// last at that time (zero: it does not say).
+func (h *house) beats(a *Agent, id string, printed time.Time) {
+	h.t.Helper()
+	for _, e := range a.Executions() {
+		if e.QueueID != id || e.End != 0 {
+			continue
+		}
+		c := api.AgentCurrentTask{ID: e.TaskID, QueueID: id, Fence: e.Fence, Slot: e.Slot, StartedAt: e.Begun}
+		if !printed.IsZero() {
+			c.LastProgressAt = &printed
+		}
+		h.d.Heartbeat("fake", beat("working", c))
+	}
+}
+
+// A run that its agent lets overstay its timeout is stopped from here, and the
+// message says which limit that was, with its number.
+func TestRunThatOverstaysItsTimeoutIsStopped(t *testing.T) {
+	for _, plain := range []bool{false, true} {
+		h := newHouse(t)
+		a := h.agent(Options{Plain: plain})
+		h.start()
+		id := h.submit(engine.NewTask{TimeoutSeconds: 60})
+		h.untilState(id, signalbox.Working)
+		h.clock.silenceFor(89 * time.Second) // less than the timeout and the grace of 30 s
+		h.beats(a, id, time.Time{})
+		asked := len(a.Requests(""))
+		a.Await("it is followed", func() bool { return len(a.Requests("")) > asked || !plain })
+		if got := h.task(id); got.State != signalbox.Working {
+			t.Fatalf("it is %s before its time is over", got.State)
+		}
+		h.clock.silenceFor(2 * time.Second)
+		got := h.ends(id, signalbox.ReasonRunTimeout)
+		if want := "still running 30s after its run timeout of 60s (timeout_seconds): the agent did not keep it"; got.Message != want || got.State != signalbox.Timeout {
+			t.Errorf("it ended %s with %q", got.State, got.Message)
+		}
+		if e := a.Executions()[0]; e.State != "cancelled" {
+			t.Errorf("the agent's run is %s", e.State)
+		}
+	}
+}
+
+// The run timeout counts from the start of the run, whoever saw that.
+func TestRunTimeoutOutlivesTheDirector(t *testing.T) {
+	h := newHouse(t)
+	a := h.agent(Options{})
+	h.start()
+	id := h.submit(engine.NewTask{TimeoutSeconds: 60})
+	h.untilState(id, signalbox.Working)
+	h.stop()
+	h.clock.jumpWall(80 * time.Second)
+	h.clock.silenceFor(80 * time.Second)
+	h.start()
+	h.untilUp("fake")
+	a.Print(id, "still at it\n")
+	h.clock.silenceFor(11 * time.Second)
+	h.ends(id, signalbox.ReasonRunTimeout)
+}
+
+// A wall clock that jumps stops nobody.
+func TestWallClockJumpFiresNoLimit(t *testing.T) {
+	h := newHouse(t, stallLimit(time.Minute))
+	a := h.agent(Options{})
+	h.start()
+	id := h.submit(engine.NewTask{TimeoutSeconds: 60})
+	h.untilState(id, signalbox.Working)
+	h.clock.jumpWall(24 * time.Hour)
+	h.beats(a, id, h.clock.now())
+	other := h.submit(engine.NewTask{WaitTimeout: time.Second}) // ended by the same round of care
+	h.clock.jumpWall(2 * time.Second)
+	h.ends(other, signalbox.ReasonWaitTimeout)
+	if got := h.task(id); got.State != signalbox.Working {
+		t.Errorf("it is %s: %s", got.State, got.Message)
+	}
+	a.Finish(id, End{})
+	h.ends(id, signalbox.ReasonCompleted)
+}
+
+// The stall limit is off unless it is set, and what the run prints, by
+// whichever way that is heard, puts it off.
+func TestStallLimit(t *testing.T) {
+	for _, how := range []string{"log", "heartbeat", "answer of a plain agent"} {
+		t.Run(how, func(t *testing.T) {
+			h := newHouse(t, stallLimit(5*time.Minute))
+			plain := how == "answer of a plain agent"
+			a := h.agent(Options{Plain: plain, NoOutput: how == "heartbeat"})
+			h.start()
+			id := h.submit(engine.NewTask{})
+			h.untilState(id, signalbox.Working)
+			for range 3 {
+				h.clock.silenceFor(4 * time.Minute)
+				before := h.live("fake").LastProgress
+				task := a.Executions()[0].TaskID
+				switch how {
+				case "heartbeat":
+					h.beats(a, id, time.Now().Add(time.Hour)) // a clock that is ahead does no harm
+				default:
+					a.Print(task, "news\n")
+				}
+				h.await("the progress is seen", func() bool { return h.live("fake").LastProgress.After(before) })
+			}
+			h.clock.silenceFor(5 * time.Minute)
+			got := h.ends(id, signalbox.ReasonStalled)
+			if want := "no output for 5m0s: the stall limit (stall_limit) fired"; got.Message != want || got.State != signalbox.Failed {
+				t.Errorf("it ended %s with %q", got.State, got.Message)
+			}
+		})
+	}
+}
+
+// A restart begins the stall clock anew, unless the agent says when the run
+// printed last.
+func TestStallClockAfterRestart(t *testing.T) {
+	for _, says := range []bool{true, false} {
+		h := newHouse(t, stallLimit(5*time.Minute))
+		a := h.agent(Options{NoOutput: true, Quiet: true})
+		h.start()
+		id := h.submit(engine.NewTask{})
+		began := h.untilState(id, signalbox.Working).StartedAt
+		h.stop()
+		h.clock.jumpWall(10 * time.Minute)
+		h.start()
+		h.untilUp("fake")
+		printed := time.Time{}
+		if says {
+			printed = began.Add(time.Second)
+		}
+		h.beats(a, id, printed)
+		if says {
+			h.ends(id, signalbox.ReasonStalled)
+			continue
+		}
+		h.clock.silenceFor(4 * time.Minute)
+		if got := h.task(id); got.State != signalbox.Working {
+			t.Errorf("it is %s: %s", got.State, got.Message)
+		}
+		h.clock.silenceFor(time.Minute)
+		h.ends(id, signalbox.ReasonStalled)
+	}
+}
+
+// A limit that fires while the agent is away ends the task with its reason all
+// the same, when the lease is over.
+func TestLimitFiresWhileTheAgentIsAway(t *testing.T) {
+	h := newHouse(t, impatient, func(h *house, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
+	a := h.agent(Options{})
+	h.start()
+	id := h.submit(engine.NewTask{TimeoutSeconds: 60})
+	h.untilState(id, signalbox.Working)
+	a.Silence()
+	h.clock.silenceFor(91 * time.Second)
+	h.untilState(id, signalbox.Cancelling)
+	h.silent(a)
+	if got := h.ends(id, signalbox.ReasonRunTimeout); !strings.Contains(got.Message, "timeout_seconds") {
+		t.Errorf("message %q", got.Message)
+	}
+}
+
+// A stop that the store cannot take is tried again.
+func TestStopIsTriedAgain(t *testing.T) {
+	var f *failing
+	h := newHouse(t, func(h *house, _ *engine.Options) { f = h.failing() })
+	h.agent(Options{})
+	h.start()
+	id := h.submit(engine.NewTask{TimeoutSeconds: 60})
+	h.untilState(id, signalbox.Working)
+	f.down.Store(true)
+	tries := f.tries.Load()
+	h.clock.silenceFor(91 * time.Second)
+	h.await("the stop fails", func() bool { return f.tries.Load() >= tries+2 })
+	f.down.Store(false)
+	h.ends(id, signalbox.ReasonRunTimeout)
+}

@@ -1,0 +1,118 @@
+package push
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// outcome reads an agent's last word on a task. lost says that the execution
+// did not end by itself: the agent was restarted, or a newer fence voided it.
+func outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
+	o = engine.Outcome{Result: result(s)}
+	if len(s.TaskID) <= maxAgentID {
+		o.TaskID = s.TaskID
+	}
+	if signalbox.ValidSessionID(s.SessionID) {
+		o.SessionID = s.SessionID
+	}
+	kind, message := "", ""
+	if s.Error != nil {
+		kind, message = s.Error.Type, sayable(s.Error.Message)
+	}
+	o.Message = message
+	if s.State == "completed" && message == "" {
+		o.Message = sayable(s.Note)
+	}
+	switch {
+	case s.State == "completed" && !cutShort[kind]:
+		o.Reason = signalbox.ReasonCompleted
+	case s.State == "cancelled" || kind == "cancelled":
+		o.Reason = signalbox.ReasonCancelled
+	case kind == "timeout" || s.State == "timeout":
+		o.Reason = signalbox.ReasonRunTimeout
+	case kind == "interrupted":
+		o.Reason, lost = signalbox.ReasonInterrupted, true
+	case kind == "stale_fence":
+		o.Reason, lost = signalbox.ReasonLost, true
+	case kind == "exit_nonzero":
+		o.Reason = signalbox.ReasonExitNonzero
+	default:
+		o.Reason = signalbox.ReasonAgentError
+	}
+	if o.Message == "" && o.Reason == signalbox.ReasonAgentError {
+		o.Message = fmt.Sprintf("agent reports %q without a message", sayable(firstOf(kind, s.State)))
+	}
+	if o.Reason == signalbox.ReasonExitNonzero && o.Message == "" && s.ExitCode != nil {
+		o.Message = fmt.Sprintf("command exited with code %d", *s.ExitCode)
+	}
+	return o, lost
+}
+
+// cutShort are the agent's words for a run that did not come to its own end:
+// one that was cancelled is no success, whatever state goes with it.
+var cutShort = map[string]bool{"cancelled": true, "timeout": true, "interrupted": true, "stale_fence": true}
+
+// maxDuration is longer than any run takes, in seconds; what is longer fits no
+// time.Duration either.
+const maxDuration = 10 * 365 * 24 * 3600
+
+func result(s api.AgentTaskStatus) *signalbox.Result {
+	r := &signalbox.Result{
+		Output: clip(s.Output, signalbox.OutputBytes), ExitCode: s.ExitCode, CostUSD: max(0, s.CostUSD), ToolCount: max(0, s.ToolCount),
+	}
+	if s.DurationSeconds > 0 && s.DurationSeconds < maxDuration { // what a clock that jumped measured is not known
+		r.DurationSeconds = s.DurationSeconds
+	}
+	if s.TokenUsage != nil {
+		r.InputTokens, r.OutputTokens = max(0, s.TokenUsage.Input), max(0, s.TokenUsage.Output)
+	}
+	if s.Error != nil {
+		r.ErrorType = sayable(s.Error.Type)
+	}
+	return r
+}
+
+// clip keeps the end of what is too long: an answer's last words count most.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	cut := len(s) - n
+	for cut < len(s) && s[cut]&0xc0 == 0x80 {
+		cut++
+	}
+	return s[cut:]
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// staleFence returns the highest fence that an agent names in a refusal.
+func staleFence(err error) int64 {
+	var r *refusal
+	if errors.As(err, &r) && r.AgentRefusal.Error == "stale_fence" {
+		return r.HighestFence
+	}
+	return 0
+}
+
+// busyMessage is the seed's text, with what the agent is busy with.
+func busyMessage(err error) string {
+	var r *refusal
+	switch {
+	case !errors.As(err, &r):
+	case r.CurrentTask != nil && r.CurrentTask.ID != "":
+		return "agent busy with " + sayable(r.CurrentTask.ID)
+	case r.Message != "":
+		return "agent busy: " + sayable(r.Message)
+	}
+	return "agent busy"
+}

@@ -1,0 +1,195 @@
+package push_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
+)
+
+// longPrompt is longer than what a plain agent shows of it.
+const longPrompt = "Summarise the incident of the night and write down what each of us did"
+
+// result is the stored answer of a task.
+func (h *house) result(id string) string {
+	h.t.Helper()
+	r, err := h.store.Result(h.t.Context(), id)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return r.Output
+}
+
+// What someone else ran at a plain agent since the offer is not the task, however
+// it begins: a task whose offer never came does not end with a stranger's answer.
+func TestStrangersRunIsNotTakenForATaskThatNeverRan(t *testing.T) {
+	t.Parallel()
+	for name, stranger := range map[string]string{
+		"another prompt":                     "what is 2+2",
+		"the same beginning":                 longPrompt[:50] + " other thing",
+		"shorter than what is shown of ours": longPrompt[:20],
+	} {
+		for _, over := range []bool{true, false} {
+			h := newHouse(t)
+			a := h.agent(Options{Plain: true})
+			a.Script(Offer, func(x *Exchange) {
+				foreign := x.Agent.RunForeign(stranger)
+				if over {
+					x.Agent.Finish(foreign, End{Output: "4"})
+				}
+				Reset()(x)
+			})
+			id := h.submit(engine.NewTask{Prompt: longPrompt})
+			h.start()
+			if !over {
+				a.AwaitRequest(Status, 3)
+				if got := h.task(id); got.State == signalbox.Working || got.State.Terminal() {
+					t.Fatalf("%s: while the stranger runs it is %s (%s)", name, got.State, got.Message)
+				}
+				a.Finish(a.Executions()[0].TaskID, End{Output: "4"})
+			}
+			own := a.AwaitStart(2)
+			if own.Prompt != longPrompt {
+				t.Fatalf("%s: the agent ran %q", name, own.Prompt)
+			}
+			a.Finish(own.TaskID, End{Output: "its own"})
+			h.ends(id, signalbox.ReasonCompleted)
+			if got := h.result(id); got != "its own" {
+				t.Errorf("%s, over %v: the answer is %q", name, over, got)
+			}
+		}
+	}
+}
+
+// A run that ended before its reply was lost, or while there was no director, is
+// found by its whole prompt, and its answer is fetched: the list has none.
+func TestAnswerOfALostReplyIsFetched(t *testing.T) {
+	for _, prompt := range []string{"short", longPrompt, strings.Repeat("ü", 40)} {
+		for _, killed := range []bool{false, true} {
+			h := newHouse(t)
+			a := h.agent(Options{Plain: true})
+			id := h.submit(engine.NewTask{Prompt: prompt})
+			finish := func(x *Exchange) { x.Agent.Finish(x.Agent.Executions()[0].TaskID, End{Output: "what it said"}) }
+			if killed {
+				a.Script(Offer, Taking(Hang()))
+				h.start()
+				a.AwaitStart(1)
+				h.stop()
+				finish(&Exchange{Agent: a})
+			} else {
+				a.Script(Offer, Taking(func(x *Exchange) { finish(x); Reset()(x) }))
+			}
+			h.start()
+			h.ends(id, signalbox.ReasonCompleted)
+			if got := h.result(id); got != "what it said" || len(a.Executions()) != 1 {
+				t.Errorf("%q, killed %v: answer %q after %d executions", prompt, killed, got, len(a.Executions()))
+			}
+		}
+	}
+}
+
+// An agent that forgot a run which the director followed may have kept it in its
+// history: the answer comes from there.
+func TestAnswerOfAForgottenRunIsFetchedFromHistory(t *testing.T) {
+	h := newHouse(t)
+	a := h.agent(Options{Plain: true})
+	id := h.submit(engine.NewTask{Prompt: longPrompt})
+	h.start()
+	h.untilState(id, signalbox.Working)
+	a.Always(State, Nothing(404))
+	a.Finish(a.Executions()[0].TaskID, End{Output: "what it said"})
+	h.ends(id, signalbox.ReasonCompleted)
+	if got := h.result(id); got != "what it said" {
+		t.Errorf("the answer is %q", got)
+	}
+}
+
+// An agent that shows no prompts leaves it unknown whether its run is the task.
+// It is asked while that goes on, then on_lost decides.
+func TestUnknownOutcomeIsDecidedByOnLost(t *testing.T) {
+	for _, onLost := range []signalbox.OnLost{signalbox.LostFail, signalbox.LostRequeue} {
+		h := newHouse(t)
+		a := h.agent(Options{Plain: true, Preview: -1, NoHistory: true, Sloppy: true})
+		a.Script(Offer, Taking(Reset()))
+		id := h.submit(engine.NewTask{OnLost: onLost})
+		h.start()
+		a.AwaitRequest(Status, 4)
+		if got := h.task(id); got.State != signalbox.Dispatching || len(a.Executions()) != 1 {
+			t.Fatalf("while the agent works it is %s after %d executions", got.State, len(a.Executions()))
+		}
+		a.Finish(a.Executions()[0].TaskID, End{Output: "no one knows of what"})
+		if onLost == signalbox.LostFail {
+			got := h.ends(id, signalbox.ReasonLost)
+			if !strings.Contains(got.Message, "whether the task ran is not known") {
+				t.Errorf("message %q", got.Message)
+			}
+			if got := h.result(id); got != "" {
+				t.Errorf("it has the answer %q", got)
+			}
+			continue
+		}
+		a.Finish(a.AwaitStart(2).TaskID, End{})
+		if got := h.ends(id, signalbox.ReasonCompleted); got.Attempts != 1 {
+			t.Errorf("%d attempts", got.Attempts)
+		}
+	}
+}
+
+// The question has an end: an agent that works for longer than the slot lease at
+// what may be the task is asked no more, and offered nothing before it is idle.
+func TestUnknownOutcomeIsBoundedByTheSlotLease(t *testing.T) {
+	h := newHouse(t)
+	a := h.agent(Options{Plain: true, Preview: -1, NoHistory: true, Sloppy: true})
+	a.Script(Offer, Taking(Reset()))
+	id := h.submit(engine.NewTask{})
+	h.start()
+	a.AwaitRequest(Status, 4)
+	h.clock.silenceFor(ttl)
+	h.ends(id, signalbox.ReasonLost)
+	next := h.submit(engine.NewTask{})
+	a.AwaitRequest(Status, len(a.Requests(Status))+3)
+	if n := len(a.Executions()); n != 1 {
+		t.Fatalf("it was offered something beside the run: %d executions", n)
+	}
+	a.Finish(a.Executions()[0].TaskID, End{})
+	h.untilState(next, signalbox.Working)
+}
+
+// Two runs of the same prompt in the time of the offer: neither is proven to be
+// the task.
+func TestTwoCandidatesProveNothing(t *testing.T) {
+	h := newHouse(t)
+	a := h.agent(Options{Plain: true, Sloppy: true})
+	a.Script(Offer, Taking(func(x *Exchange) {
+		x.Agent.RunForeign("do it")
+		for i, e := range x.Agent.Executions() {
+			x.Agent.Finish(e.TaskID, End{Output: []string{"one", "two"}[i]})
+		}
+		Reset()(x)
+	}))
+	id := h.submit(engine.NewTask{Prompt: "do it"})
+	h.start()
+	h.ends(id, signalbox.ReasonLost)
+}
+
+// The same prompt, sent by someone long after the offer, is no proof.
+func TestSamePromptLongAfterTheOfferProvesNothing(t *testing.T) {
+	h := newHouse(t, impatient, func(h *house, _ *engine.Options) { h.opts.Confirm = time.Hour })
+	a := h.agent(Options{Plain: true})
+	a.Script(Offer, func(x *Exchange) {
+		h.clock.jumpWall(time.Minute)
+		foreign := x.Agent.RunForeign("do it")
+		x.Agent.Finish(foreign, End{Output: "the stranger's"})
+		Reset()(x)
+	})
+	id := h.submit(engine.NewTask{Prompt: "do it"})
+	h.start()
+	a.AwaitRequest(History, 1)
+	a.AwaitRequest(Past, 1)
+	if got := h.task(id); got.State != signalbox.Dispatching {
+		t.Errorf("it is %s: %s", got.State, got.Message)
+	}
+}

@@ -1,0 +1,215 @@
+package push
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// How often an agent is asked for its status, in parts of Options.Probe. One
+// that is heard anyway, by its heartbeats or its runs, is not asked.
+const (
+	probeHeld     = 10 // held, or with slots withheld: it should be noticed soon that it is free
+	probeDown     = 5  // the seed's discovery interval of 1 s
+	probeFailures = 3  // after this many in a row an agent is gone (seed)
+	probeTimeout  = 2 * time.Second
+)
+
+// How often agents that registered beat: every minHeartbeat, and less often
+// where there are so many that more than maxBeats a second would come.
+const (
+	minHeartbeat = 10 * time.Second
+	maxHeartbeat = 30 * time.Second
+	maxBeats     = 30
+)
+
+// leavingFor is how long an agent that said that it stops is not offered
+// anything though it still answers.
+const leavingFor = time.Minute
+
+// HeartbeatInterval is how often agents that registered should beat.
+func (d *Dispatcher) HeartbeatInterval() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.heartbeat()
+}
+
+func (d *Dispatcher) heartbeat() time.Duration {
+	each := time.Duration((len(d.order)+maxBeats-1)/maxBeats) * time.Second
+	return min(max(each, minHeartbeat), maxHeartbeat)
+}
+
+// probeLoop keeps knowing whether the agent is there and what it does.
+func (d *Dispatcher) probeLoop(ctx context.Context, l *lane) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-d.adopted:
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-l.probing:
+		}
+		d.turn("probe", l.name, 0)
+		taken(l.probing) // one look is enough for all who want one by now
+		if d.due(l) {
+			d.probeOnce(ctx, l)
+		}
+		timer.Reset(d.probeInterval(l))
+	}
+}
+
+// due reports whether asking could tell anything new.
+func (d *Dispatcher) due(l *lane) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !l.up || l.stale || l.held || len(l.withheld) > 0 || d.opts.Monotonic().Sub(l.lastHeard) >= d.patience(l)
+}
+
+// patience is how long an agent may say nothing before it is asked.
+func (d *Dispatcher) patience(l *lane) time.Duration {
+	if l.row.Source == signalbox.AgentRegistered || l.row.Source == signalbox.AgentChild {
+		return d.heartbeat() + d.opts.Probe
+	}
+	return d.opts.Probe
+}
+
+func (d *Dispatcher) probeInterval(l *lane) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case !l.up || l.failures > 0:
+		return d.opts.Probe / probeDown
+	case l.held || len(l.withheld) > 0:
+		return d.opts.Probe / probeHeld
+	}
+	return d.together(max(d.patience(l)-d.opts.Monotonic().Sub(l.lastHeard), d.opts.Probe/probeHeld))
+}
+
+// together puts off a look at an agent that is there, a little, to a moment
+// that all lanes share: to wake an idle process costs more than the look, and
+// thousands that beat are looked at as often as they beat.
+func (d *Dispatcher) together(wait time.Duration) time.Duration {
+	every := d.opts.Probe / probeHeld
+	if every <= 0 {
+		return wait
+	}
+	return wait + every - (d.opts.Monotonic().Sub(d.started)+wait)%every
+}
+
+// reask wants a fresh status of an agent that has just registered: it may have
+// been restarted.
+func (d *Dispatcher) reask(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if l := d.lanes[name]; l != nil {
+		l.stale, l.leaving = true, time.Time{}
+		d.probe(l)
+	}
+}
+
+// probe asks for a probe soon.
+func (d *Dispatcher) probe(l *lane) { poke(l.probing) }
+
+func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
+	d.mu.Lock()
+	conn, epoch, lost := l.conn, l.epoch, slices.Clone(l.withheld)
+	l.stale = false // who wants a fresh status from now on wants the next one
+	d.mu.Unlock()
+	asking, cancel := context.WithTimeout(ctx, min(probeTimeout, d.opts.AskTimeout))
+	s, err := conn.status(asking)
+	cancel()
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		d.probeFailed(l, err)
+		return
+	}
+	d.learn(l, s)
+	d.keepProof(ctx, l, conn, s.Proof)
+	d.noteHeard(l, false)
+	d.freeWithheld(ctx, l, s, lost)
+	d.mu.Lock()
+	if l.epoch == epoch && l.ours() { // else the status may be older than what happened since
+		l.judge(d.id)
+	}
+	l.bypass = l.bypass || l.status.IsolatedSlots > 0
+	d.mark(l)
+	d.mu.Unlock()
+	d.askSessions(l)
+	poke(l.wake)
+}
+
+// keepProof remembers of an agent that says so that it proves itself: from then
+// on nothing is sent to its address before it has.
+func (d *Dispatcher) keepProof(ctx context.Context, l *lane, c *conn, proves bool) {
+	d.mu.Lock()
+	row := l.stored
+	news := proves && !row.Proof && c.token != "" && l.conn == c
+	d.mu.Unlock()
+	if !news {
+		return
+	}
+	row.Proof = true
+	if _, err := d.engine.PutAgent(ctx, row, c.token); err != nil {
+		d.log.Warn("not stored that the agent proves itself", "agent", l.name, "error", err)
+	}
+}
+
+func (d *Dispatcher) probeFailed(l *lane, err error) {
+	d.mu.Lock()
+	l.failures++
+	l.stale, l.leaving = true, time.Time{}
+	gone := unsent(err) || l.failures >= probeFailures || statusOf(err) != 0
+	d.mu.Unlock()
+	if gone {
+		d.unreachable(l, err.Error())
+	}
+}
+
+// unreachable marks an agent down.
+func (d *Dispatcher) unreachable(l *lane, why string) {
+	d.mu.Lock()
+	news, url := l.gone(d.opts.Monotonic(), why), l.row.URL
+	told := l.term != nil || why == itStops // else the director that dispatches to it tells
+	d.mark(l)
+	d.mu.Unlock()
+	if !news {
+		return
+	}
+	d.log.Warn("", "agent", "down", "name", l.name, "url", url, "error", why)
+	if told {
+		d.engine.NoteAgent(d.ctx, signalbox.EventAgentDown, l.name, why)
+	}
+}
+
+// itStops is what is noted of an agent that said so. Any director may have heard
+// it, and the one that dispatches to the agent goes by it.
+const itStops = "it said that it stops"
+
+// downElsewhere takes in that another director finds an agent down: it is asked
+// from here, unless it said itself that it stops.
+func (d *Dispatcher) downElsewhere(name, why string) {
+	d.mu.Lock()
+	l := d.lanes[name]
+	if l == nil {
+		d.mu.Unlock()
+		return
+	}
+	l.stale = true
+	if why == itStops {
+		l.leaving = d.opts.Monotonic().Add(leavingFor)
+		l.gone(d.opts.Monotonic(), why)
+		d.mark(l)
+	}
+	d.mu.Unlock()
+	d.probe(l)
+}

@@ -1,0 +1,303 @@
+package push
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/tail"
+)
+
+// run is one execution, from the claim or the adoption to its end.
+type run struct {
+	d     *Dispatcher
+	lane  *lane
+	term  *term // in which it was begun
+	tail  *tail.Tail
+	ctx   context.Context
+	stop  context.CancelFunc // ends the following
+	again chan struct{}      // capacity 1: a plain agent is worth asking now
+	done  chan struct{}      // closed when its own goroutine has ended
+
+	taskID string // of this execution: its task, fence and slot
+	fence  int64
+	slot   int
+	// isolated says that the slot is one of the bypass; adopted that another
+	// director began the execution; talk is the conversation of its row at
+	// that time.
+	isolated, adopted bool
+	talk              string
+
+	trace   string         // traceparent for the agent
+	claimed engine.Claimed // what was claimed; its Task is the row as last known, guarded by d.mu
+
+	agentTask  string    // the agent's own id for it, once known; guarded by d.mu
+	heardAt    time.Time // last word about this task, monotonic; guarded by d.mu
+	cancelling bool      // a goroutine tells the agent to stop; guarded by d.mu
+	refused    bool      // the agent said busy; guarded by d.mu
+	withheld   bool      // it ended as lost and keeps its slot; guarded by d.mu
+	pursued    bool      // it was taken away and is followed to its end all the same; guarded by d.mu
+	kept       bool      // what it said then is kept; guarded by d.mu
+	clocks     clocks    // guarded by d.mu
+	note       string    // the trouble that the agent tells of, as people may read it; guarded by d.mu
+	noOutput   bool      // the agent has no log to read; used by the run's own goroutine
+	// seenBefore are the runs that a plain agent was seen at when it was asked
+	// about this one, "" for one that it did not name; of the run's own goroutine.
+	seenBefore map[string]bool
+}
+
+// conn is the way to the agent; it changes when the agent moves.
+func (r *run) conn() *conn {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	return r.lane.conn
+}
+
+// elsewhere reports whether the agent that does not know the task speaks from
+// another address than the one that got it, while somebody is still there.
+// Then its word proves nothing: the other one may have it. An address that
+// refuses connections has nobody.
+func (r *run) elsewhere(ctx context.Context, word error) bool {
+	var no *refusal
+	first := strings.TrimRight(r.row().AgentURL, "/")
+	if !errors.As(word, &no) || no.from == first {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
+	defer cancel()
+	_, err := newConn(first, "", r.d.opts.Transport).status(ctx) // without the token: it may be a stranger by now
+	return !refused(err)
+}
+
+func (r *run) row() signalbox.Task {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	return r.claimed.Task
+}
+
+// setRow takes in a newer row, unless it is that of another execution: this
+// one must not come to speak with the other's fence.
+func (r *run) setRow(t signalbox.Task) {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	if t.Rev > r.claimed.Task.Rev && t.Fence == r.fence {
+		r.claimed.Task = t
+	}
+	if t.TaskID != "" && t.Fence == r.fence {
+		r.agentTask = t.TaskID
+	}
+}
+
+// idAtAgent is the name by which the agent knows the task best.
+func (r *run) idAtAgent() string {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	if r.agentTask != "" {
+		return r.agentTask
+	}
+	return r.taskID
+}
+
+// heard notes that the agent said something about this task.
+func (r *run) heard() {
+	r.d.mu.Lock()
+	r.heardAt = r.d.opts.Monotonic()
+	r.d.mu.Unlock()
+	r.d.heard(r.lane)
+}
+
+// silence is how long the agent has said nothing about this task.
+func (r *run) silence() time.Duration {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	return r.d.opts.Monotonic().Sub(r.heardAt)
+}
+
+// offer is the task as the agent gets it.
+func (r *run) offer() api.AgentTask {
+	offer := Offer(r.claimed, r.d.id)
+	offer.RunToken = r.d.engine.RunToken(&r.claimed.Task)
+	return offer
+}
+
+// traced finds of which trace the execution is a part.
+func (r *run) traced() {
+	if r.d.opts.Traces != nil {
+		t := r.claimed.Task
+		r.trace = r.d.opts.Traces.Execution(&t, r.claimed.Request.Trace, r.adopted)
+	}
+}
+
+// dispatch sends a claimed task and follows it to its end.
+func (r *run) dispatch(ctx context.Context) {
+	if !r.d.holds(r.lane.name) {
+		return // this process stood still: whoever has the agent now asks it, and finds that it got nothing
+	}
+	offer := r.offer()
+	r.goOn(ctx, &offer)
+	sending, cancel := context.WithTimeout(ctx, r.d.opts.DispatchTimeout)
+	accepted, err := r.conn().start(sending, offer, r.fencing(), r.trace)
+	cancel()
+	status := statusOf(err)
+	agent, sure := blames(err)
+	switch {
+	case err == nil:
+		r.heard()
+		r.accept(ctx, accepted.TaskID, accepted.SessionID)
+	case ctx.Err() != nil: // we stop: whoever comes next asks the agent
+	case unsent(err):
+		r.d.unreachable(r.lane, err.Error())
+		r.d.probe(r.lane)
+		r.refuse(ctx, "agent unreachable: "+err.Error(), false)
+	case status == http.StatusConflict:
+		r.heard()
+		r.busy(ctx, err)
+	case agent:
+		r.heard()
+		r.refuse(ctx, err.Error(), sure)
+	case status >= 400:
+		r.heard()
+		r.d.well(r.lane) // it judged the task
+		message := r.mask(err.Error())
+		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Reject(ctx, t, message) })
+	default: // sent, and no answer that says anything
+		r.ask(ctx, err)
+	}
+}
+
+func (r *run) fencing() bool {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	return r.lane.row.Fencing
+}
+
+// busy handles a 409: the agent runs something else, or has seen a higher
+// fence than ours.
+func (r *run) busy(ctx context.Context, err error) {
+	message := r.mask(err.Error())
+	if highest := staleFence(err); highest > 0 {
+		r.d.raiseFence(r.lane, highest)
+		r.d.turnedAway(r, message)
+		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Unsent(ctx, t, message) })
+		return
+	}
+	if r.isolated {
+		r.d.holdIsolated(r.lane)
+	} else {
+		r.d.hold(r, message)
+		r.d.turnedAway(r, "it says that it is idle and turns tasks away: "+message)
+	}
+	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
+		return r.d.engine.Busy(ctx, t, r.mask(busyMessage(err)))
+	})
+}
+
+// refuse sends the task back because of its agent. It costs an attempt, unless
+// the agent is closed for it (health.go). sure says that it is the agent's fault.
+func (r *run) refuse(ctx context.Context, message string, sure bool) {
+	message = r.mask(message)
+	spare, delay := r.d.failed(r, message, sure)
+	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
+		if spare {
+			return r.d.engine.Spare(ctx, t, message, delay)
+		}
+		return r.d.engine.Refuse(ctx, t, message)
+	})
+}
+
+// noted takes in what trouble the agent says that the run has, "" for none.
+// Dispatcher.mu is held.
+func (r *run) noted(note string) { r.note = r.mask(sayable(note)) }
+
+// mask hides the values of the task's env in what an agent says for people.
+func (r *run) mask(text string) string { return MaskOf(&r.claimed).Hide(text) }
+
+// settled says what became of a change.
+type settled int
+
+const (
+	stored      settled = iota
+	void                // someone else decided about this execution: its word counts no more
+	interrupted         // we stop before it could be stored
+)
+
+// settle makes a change that must not get lost: while the store cannot take
+// it, it is tried again.
+func (r *run) settle(ctx context.Context, change func(signalbox.Task) (signalbox.Task, error)) settled {
+	for delay := 50 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
+		t, err := change(r.row())
+		switch signalbox.CodeOf(err) {
+		case "":
+			r.setRow(t)
+			return stored
+		case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound, signalbox.CodeConflict:
+			r.d.log.Warn("the word of a void execution changes nothing", "queue_id", r.taskID, "agent", r.lane.name, "error", err)
+			return void
+		}
+		if ctx.Err() != nil {
+			return interrupted
+		}
+		r.d.log.Error("change not stored, trying again", "queue_id", r.taskID, "error", err)
+		if !r.sleep(ctx, delay) {
+			return interrupted
+		}
+	}
+}
+
+// accept notes that the agent runs the task, and follows it. If the task was
+// taken away in the meantime, the agent is told to stop what nobody waits for.
+func (r *run) accept(ctx context.Context, taskID, sessionID string) {
+	if r.isolated {
+		sessionID = ""
+	}
+	r.d.well(r.lane)
+	r.d.mu.Lock()
+	r.agentTask = taskID
+	if r.isolated {
+		r.lane.bypassPause = 0
+	}
+	r.d.mu.Unlock()
+	r.startClocks()
+	how := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
+		return r.d.engine.Accept(ctx, t, taskID, sessionID)
+	})
+	switch how {
+	case interrupted:
+		return
+	case void:
+		r.d.pursue(r)
+		return
+	}
+	r.took(ctx, sessionID)
+	if r.row().State == signalbox.Cancelling {
+		r.d.tellCancel(r)
+	}
+	r.follow(ctx)
+}
+
+// turn is where a goroutine of the run goes on.
+func (r *run) turn(what string) { r.d.turn(what, r.taskID, r.fence) }
+
+// sleep is sleep on the run's own goroutine.
+func (r *run) sleep(ctx context.Context, d time.Duration) bool {
+	ok := sleep(ctx, d)
+	r.turn("run")
+	return ok
+}
+
+// sleep waits, and reports false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

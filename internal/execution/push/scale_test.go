@@ -1,0 +1,135 @@
+package push_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// idleAgents is the transport to any number of agents that have nothing to do.
+type idleAgents struct{ requests atomic.Int64 }
+
+func (i *idleAgents) RoundTrip(r *http.Request) (*http.Response, error) {
+	i.requests.Add(1)
+	body, err := json.Marshal(api.AgentStatus{Type: "agent", AgentKind: "demo", State: "idle", Slots: 1, Fencing: true, LongPoll: true})
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, err
+}
+
+// idlers makes a house as it is in production, with n agents of that transport.
+func idlers(t *testing.T, n int) (*house, *idleAgents) {
+	t.Helper()
+	agents := &idleAgents{}
+	h := newHouse(t, func(h *house, eo *engine.Options) {
+		h.opts.Tick, h.opts.Probe, h.opts.PollInterval, h.opts.Confirm = time.Second, 5*time.Second, 5*time.Second, time.Second
+		h.opts.Transport = agents
+		eo.Log = slog.New(slog.DiscardHandler)
+	})
+	for i := range n {
+		if err := h.store.PutAgent(t.Context(), idler(i), signalbox.Entry{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.start()
+	return h, agents
+}
+
+func nth(i int) string { return fmt.Sprintf("agent-%04d", i) }
+
+func idler(i int) signalbox.Agent {
+	return signalbox.Agent{
+		Name: nth(i), Kind: "demo", URL: fmt.Sprintf("http://127.0.0.1:%d", 10_000+i), Slots: 1, Fencing: true, Source: signalbox.AgentRegistered,
+	}
+}
+
+// cpu is what the process has used so far.
+func cpu(t testing.TB) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// Agents that register one after another are asked for their status each for
+// themselves: one that comes makes nobody ask the others.
+func TestAgentsThatRegisterCostNothingToTheOthers(t *testing.T) {
+	const n = 200
+	h, agents := idlers(t, 0)
+	for i := range n {
+		h.put(idler(i), "a-token-of-its-own")
+		h.await("it is up", func() bool { return h.live(nth(i)).Up })
+	}
+	if got := agents.requests.Load(); got > 3*n {
+		t.Errorf("%d agents were asked %d times while they registered", n, got)
+	}
+}
+
+// A thousand agents that beat and have nothing to do are asked nothing, and
+// cost next to nothing (bubble_test.go watches them for longer).
+func TestThousandIdleAgents(t *testing.T) {
+	const n = 1000
+	h, agents := idlers(t, n)
+	h.await("all are up", func() bool {
+		for _, a := range h.engine.LiveAgents() {
+			if !a.Up {
+				return false
+			}
+		}
+		return true
+	})
+	asked := agents.requests.Load()
+	if asked != n {
+		t.Errorf("a start asked %d agents %d times", n, asked)
+	}
+	// Of the whole test process, with the race detector, on a machine that may
+	// be busy: the start goes on a little, and the collector comes by. Work
+	// that never ends is there each time.
+	share := 1.0
+	for try := 0; try < 5 && share > 0.1; try++ {
+		share = min(share, h.costOfBeats(60, n))
+	}
+	if got := agents.requests.Load() - asked; got != 0 {
+		t.Errorf("agents that beat were asked %d times", got)
+	}
+	if share > 0.1 {
+		t.Errorf("agents that only beat take %.0f %% of a processor", 100*share)
+	}
+}
+
+// costOfBeats has some of n idle agents beat, as often as all of them come
+// together, and returns the share of a processor that the process took
+// meanwhile.
+func (h *house) costOfBeats(some, n int) float64 {
+	pause := h.d.HeartbeatInterval() / time.Duration(n)
+	used, begun := cpu(h.t), time.Now()
+	for i := range some {
+		if !h.d.Heartbeat(nth(i), api.Heartbeat{State: "idle"}) {
+			h.t.Fatalf("the heartbeat of %s was refused", nth(i))
+		}
+		time.Sleep(pause)
+	}
+	return float64(cpu(h.t)-used) / float64(time.Since(begun))
+}
+
+func TestHeartbeatIntervalGrowsWithTheAgents(t *testing.T) {
+	for n, want := range map[int]time.Duration{
+		0: 10 * time.Second, 1: 10 * time.Second, 300: 10 * time.Second, 450: 15 * time.Second, 900: 30 * time.Second, 1200: 30 * time.Second,
+	} {
+		h, _ := idlers(t, n)
+		if got := h.d.HeartbeatInterval(); got != want {
+			t.Errorf("%d agents beat every %s, want %s", n, got, want)
+		}
+		h.stop()
+	}
+}

@@ -1,0 +1,229 @@
+package push
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// A stray is an execution that was taken away, by a release or a loss, while
+// its agent may still be at it. It has no say any more. Its agent is told to
+// stop it, and what it says at last is kept aside.
+
+// maxStrays bounds those of one agent: each keeps the end of its log.
+const maxStrays = 64
+
+// pursue follows a stray on a goroutine of its own.
+func (d *Dispatcher) pursue(r *run) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pursueHeld(r)
+}
+
+// pursueHeld is pursue with Dispatcher.mu held.
+func (d *Dispatcher) pursueHeld(r *run) {
+	l := r.lane
+	switch {
+	case r.pursued:
+		return
+	case l.strays >= maxStrays:
+		d.log.Warn("void execution is not followed, there are too many of its agent", "queue_id", r.taskID, "agent", l.name)
+		return
+	}
+	begun := d.in(l, r.term, func() {
+		r.stop()
+		<-r.done // its own goroutine may be at its log still
+		r.turn("run")
+		r.chase(r.term.ctx)
+		d.mu.Lock()
+		l.strays--
+		d.mu.Unlock()
+		poke(l.probing) // the agent may be free now
+	})
+	if begun {
+		r.pursued = true
+		l.strays++
+	}
+}
+
+// adoptStrays takes up the executions that were taken away within the last
+// slot lease: whether their agents heard of it, the director that did it can
+// no longer say. What said its last word is left alone.
+func (d *Dispatcher) adoptStrays(ctx context.Context, taken map[string]*term) error {
+	since := d.engine.Now().Add(-d.engine.ExecutionTTL())
+	for _, reason := range []signalbox.Reason{signalbox.ReasonReleased, signalbox.ReasonLost} {
+		page, err := d.engine.Read().History(ctx, store.HistoryQuery{Reason: reason, Since: since, Limit: 100})
+		if err != nil {
+			return err
+		}
+		for _, t := range page.Tasks {
+			if taken[t.Agent] != nil {
+				d.adoptStray(ctx, t, taken[t.Agent])
+			}
+		}
+	}
+	return nil
+}
+
+func (d *Dispatcher) adoptStray(ctx context.Context, t signalbox.Task, in *term) {
+	d.mu.Lock()
+	l := d.lanes[t.Agent]
+	d.mu.Unlock()
+	stales, err := d.engine.Read().Stales(ctx, t.ID)
+	if l == nil || t.TaskID == "" || err != nil || slices.ContainsFunc(stales, func(s signalbox.Stale) bool { return s.Fence == t.Fence }) {
+		return // it is a kindness to its agent, not a duty: no reason not to start
+	}
+	c, err := d.engine.Load(ctx, t.ID) // what it may quote is erased, but whether there was any is known
+	if err != nil {
+		c.Request.HadEnv = true
+	}
+	c.Task = t
+	r := d.newRun(l, in, c)
+	close(r.done) // it never had a goroutine of its own here
+	d.pursue(r)
+}
+
+// chase tells the agent to stop a stray and stays with it to its end: for as
+// long as the slot lease while the agent is there.
+func (r *run) chase(ctx context.Context) {
+	d := r.d
+	begun, told := d.opts.Monotonic(), false
+	for delay := firstDelay; ctx.Err() == nil; delay = min(2*delay, maxDelay) {
+		waited, there := d.awaitUp(ctx, r.lane)
+		if waited {
+			r.turn("run")
+		}
+		if waited {
+			begun = d.opts.Monotonic()
+		}
+		if !there || d.opts.Monotonic().Sub(begun) >= d.engine.ExecutionTTL() {
+			return
+		}
+		known, err := r.identify(ctx)
+		if !known && err == nil {
+			return
+		}
+		if known && !told {
+			told = d.tellOnce(r)
+		}
+		if told {
+			over, news := r.lastWord(ctx)
+			if over {
+				return
+			}
+			if news {
+				delay = firstDelay
+				continue
+			}
+		}
+		d.probe(r.lane)
+		if !r.sleep(ctx, delay) {
+			return
+		}
+	}
+}
+
+// lastWord waits a while for the end of a stray. over says that there is no
+// more to come, news that the agent answered.
+func (r *run) lastWord(ctx context.Context) (over, news bool) {
+	s, err := r.step(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return true, false
+	case err == nil && ended(s.State):
+		r.catchUp(ctx, s)
+		o, _ := outcome(s)
+		o.Message = r.mask(o.Message)
+		r.tail.Result(o.Result)
+		r.keep(s, o)
+		return true, true
+	case statusOf(err) == http.StatusNotFound && !r.elsewhere(ctx, err):
+		return true, true
+	}
+	return false, err == nil
+}
+
+// identify finds out what the agent calls a stray whose offer it never
+// answered. By its queue_id it may know a newer execution of the same task:
+// the fence tells them apart, so that the wrong one is not stopped.
+func (r *run) identify(ctx context.Context) (known bool, err error) {
+	r.d.mu.Lock()
+	known = r.agentTask != ""
+	r.d.mu.Unlock()
+	if known || !r.fencing() {
+		return known, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
+	defer cancel()
+	s, err := r.conn().task(ctx, r.taskID, 0)
+	switch {
+	case err == nil && s.Fence == r.fence && s.TaskID != "":
+		r.d.mu.Lock()
+		r.agentTask = s.TaskID
+		r.d.mu.Unlock()
+		return true, nil
+	case err == nil, unknown(err):
+		return false, nil
+	}
+	return false, err
+}
+
+// awaitUp waits until the agent is up. there is false when it went for good.
+func (d *Dispatcher) awaitUp(ctx context.Context, l *lane) (waited, there bool) {
+	for {
+		d.mu.Lock()
+		up, removed := l.up, l.removed
+		if !up && !removed && l.upAgain == nil {
+			l.upAgain = make(chan struct{})
+		}
+		again := l.upAgain
+		d.mu.Unlock()
+		if up || removed {
+			return waited, up
+		}
+		waited = true
+		select {
+		case <-again:
+		case <-ctx.Done():
+			return waited, false
+		}
+	}
+}
+
+// keep keeps aside how an execution ended that no longer holds its slot.
+func (r *run) keep(s api.AgentTaskStatus, o engine.Outcome) {
+	r.d.mu.Lock()
+	was := r.kept
+	r.kept = true
+	r.d.mu.Unlock()
+	if was {
+		return
+	}
+	stale := signalbox.Stale{
+		Fence: r.fence, Agent: r.lane.name, TaskID: r.idAtAgent(), At: r.d.engine.Now(),
+		State: s.State, Message: firstOf(o.Message, s.State), Result: *o.Result,
+	}
+	for delay := 50 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
+		err := r.d.engine.KeepStale(r.term.ctx, r.taskID, stale)
+		switch signalbox.CodeOf(err) {
+		case "":
+			r.d.log.Info("", "queue", "stale_kept", "queue_id", r.taskID, "agent", r.lane.name, "fence", r.fence, "agent_state", s.State)
+			return
+		case signalbox.CodeNotFound: // the task was pruned
+			return
+		}
+		if r.term.ctx.Err() != nil {
+			return
+		}
+		r.d.log.Error("word of a void execution not kept, trying again", "queue_id", r.taskID, "error", err)
+		if !r.sleep(r.term.ctx, delay) {
+			return
+		}
+	}
+}

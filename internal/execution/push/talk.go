@@ -1,0 +1,98 @@
+package push
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// A chat goes on with its agent's current conversation. Where the agent
+// begins conversations under the id it is given, the row has it. Any other
+// agent names its conversations itself: a chat is offered to it with the one
+// that is current then, and what it answers is the one to go on with.
+
+// goOn puts the conversation to go on with into the offer of a chat that names
+// none and was given none that is sure to last.
+func (r *run) goOn(ctx context.Context, offer *api.AgentTask) {
+	t, q := r.row(), r.claimed.Request
+	r.d.mu.Lock()
+	lasts := r.lane.status.Sessions && t.SessionID != ""
+	r.d.mu.Unlock()
+	if t.Mode != signalbox.ModeChat || q.SessionID != "" || q.NewSession || lasts {
+		return
+	}
+	id, err := r.d.engine.CurrentSession(ctx, r.lane.name)
+	if err != nil {
+		r.d.log.Error("conversation to go on with is not known", "queue_id", t.ID, "agent", r.lane.name, "error", err)
+		return
+	}
+	offer.SessionID = id
+}
+
+// took notes in which conversation the agent ran a chat, as it said.
+func (r *run) took(ctx context.Context, session string) {
+	t := r.row()
+	r.d.mu.Lock()
+	named := r.lane.status.Sessions && r.talk != ""
+	r.d.mu.Unlock()
+	if t.Mode != signalbox.ModeChat || session == "" || session == r.talk || named {
+		return
+	}
+	r.talk = session
+	if err := r.d.engine.TakeSession(ctx, t, session); err != nil && ctx.Err() == nil {
+		r.d.log.Error("conversation not made the current one", "queue_id", t.ID, "agent", r.lane.name, "session", session, "error", err)
+	}
+}
+
+// askSessions begins to reconcile the stored conversations of an agent with
+// those it has, where it came up and was not asked since. One question at a
+// time; nothing else waits for it.
+func (d *Dispatcher) askSessions(l *lane) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !l.sessionsDue || l.reconciling || !l.up || !l.status.Sessions || !l.ours() {
+		return
+	}
+	conn, t := l.conn, l.term
+	begun := d.in(l, t, func() {
+		d.turn("sessions", l.name, 0)
+		if err := d.reconcileSessions(t.ctx, l.name, conn); err != nil && t.ctx.Err() == nil {
+			d.log.Warn("conversations of an agent not reconciled, tried again when it comes up next", "agent", l.name, "error", err)
+		}
+		d.mu.Lock()
+		l.reconciling = false
+		d.mu.Unlock()
+		d.askSessions(l) // it came up anew in the meantime
+	})
+	if begun {
+		l.sessionsDue, l.reconciling = false, true
+	}
+}
+
+func (d *Dispatcher) reconcileSessions(ctx context.Context, agent string, c *conn) error {
+	asked := d.engine.Now()
+	asking, cancel := context.WithTimeout(ctx, d.opts.AskTimeout)
+	list, err := c.sessions(asking)
+	cancel()
+	if err != nil {
+		return err
+	}
+	if len(list) >= maxSessions {
+		d.log.Warn("an agent lists as many conversations as it can: which ones are gone is not known", "agent", agent, "listed", len(list))
+		return nil
+	}
+	has := make([]signalbox.Session, 0, len(list))
+	for _, s := range list {
+		if !signalbox.ValidSessionID(s.SessionID) {
+			continue
+		}
+		used := s.LastUsed.UTC().Truncate(time.Millisecond) // a store keeps no more
+		if used.IsZero() || used.After(asked) {
+			used = asked // its clock is ahead, or it does not say
+		}
+		has = append(has, signalbox.Session{ID: s.SessionID, LastUsed: used})
+	}
+	return d.engine.ReconcileSessions(ctx, agent, has, asked)
+}

@@ -1,0 +1,315 @@
+package push
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/tail"
+)
+
+// How a waiting task finds a free slot without a tick:
+//
+//   - A task that becomes ready wakes one agent that serves its queue and has
+//     a free slot that no other task was announced to. If there is none, every
+//     agent that serves the queue is full or about to look.
+//   - An agent that is woken, for whatever reason, claims until it is full or
+//     nothing is left for it.
+//   - A wake-up that was for another queue than the claim took from, or for an
+//     agent that turned out unable, is passed on.
+
+// applied hears of every durable change. It runs on the goroutine that made
+// the change: it only leaves signs.
+func (d *Dispatcher) applied(a *engine.Applied) {
+	t := a.Task
+	switch a.Kind {
+	case signalbox.EventAgentDown:
+		d.downElsewhere(t.Agent, t.Message)
+		return
+	case signalbox.EventAgentUp:
+		return
+	case signalbox.EventAgentAdded, signalbox.EventAgentRemoved:
+		d.reask(t.Agent)
+		poke(d.refresh)
+		return
+	case signalbox.EventResumed:
+		d.wakeAll()
+		return
+	case signalbox.EventRelease:
+		d.released(t)
+	case signalbox.EventCancel:
+		if t.State == signalbox.Cancelling {
+			d.tellCancelOf(t)
+		}
+	case signalbox.EventStop:
+		d.tellCancelOf(t)
+	}
+	if a.From.InFlight() && !t.State.InFlight() {
+		if a.Foreign && a.Kind != signalbox.EventRelease {
+			d.endedElsewhere(t, a.Kind)
+		}
+		d.freedElsewhere(t, a.Foreign)
+	}
+	switch {
+	case t.State == signalbox.Pending && (t.Ready || a.Partial):
+		d.kick(t.Queue)
+	case t.State == signalbox.Pending:
+		poke(d.care) // it waits for its time: the timer may be set too late
+	}
+	if a.NextTurn() {
+		poke(d.recheck)
+	}
+}
+
+func (d *Dispatcher) wakeAll() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.resumed++
+	d.undrain()
+	for _, l := range d.order {
+		l.bypass = true
+		poke(l.wake)
+	}
+}
+
+// kickWaiting wakes an agent for every queue in which something waits: the
+// backstop. It begins with another agent each time, so that one which cannot
+// take what it is woken for does not stand before the others for ever.
+func (d *Dispatcher) kickWaiting(ctx context.Context) error {
+	counts, err := d.engine.Read().Counts(ctx)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.undrain() // another director may have resumed a queue
+	for _, queue := range slices.Sorted(maps.Keys(counts.Queues)) {
+		d.kickFrom(d.first, queue)
+	}
+	d.first++
+	return nil
+}
+
+// claimRetry is the pause after a claim that the store could not make.
+const claimRetry = 200 * time.Millisecond
+
+// laneLoop claims for one agent whenever it is woken.
+func (d *Dispatcher) laneLoop(ctx context.Context, l *lane) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-d.adopted:
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.wake:
+		}
+		d.turn("lane", l.name, 0)
+		for {
+			more, err := d.claimOne(ctx, l)
+			if !more && err == nil {
+				more, err = d.claimIsolated(ctx, l)
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				d.log.Error("claim failed, trying again", "agent", l.name, "error", err)
+				slept := sleep(ctx, claimRetry)
+				d.turn("lane", l.name, 0)
+				if !slept {
+					return
+				}
+			} else if !more {
+				break
+			}
+		}
+	}
+}
+
+// claimOne gives the agent one task if it has a free slot and one waits.
+func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err error) {
+	d.mu.Lock()
+	signals := l.signals
+	l.signals = nil
+	able := !d.draining && l.free() > 0
+	t := l.term
+	d.mark(l)
+	row, above, freed, resumed := l.row, max(l.status.HighestFence, d.fences[l.name]), d.freed, d.resumed
+	switch {
+	case able:
+		l.health.Try()
+		d.mark(l)
+		d.busy++
+		t.group.Add(1)
+	case !d.draining:
+		d.passOn(signals)
+	}
+	d.mu.Unlock()
+	if !able {
+		return false, nil
+	}
+	defer t.group.Done()
+	defer d.unbusy()
+	offered := false
+	defer func() { d.untriedUnless(offered, l) }()
+	if !d.holds(l.name) {
+		return false, nil // Lost is about to say so
+	}
+	claimed, found, err := d.engine.Claim(ctx, row, above)
+	if err != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if signalbox.FieldOf(err) == "highest_fence" { // no claim is made for it while it says that
+			l.hold(err.Error())
+			delete(d.fences, l.name) // what it says next counts
+			d.mark(l)
+			d.passOn(signals)
+			return false, nil
+		}
+		l.signals = append(signals, l.signals...)
+		d.mark(l)
+		return false, err
+	}
+	ceiling := d.engine.Fleet() > 0
+	if !found && d.wentDrained(ctx, l, signals, resumed) {
+		return false, nil
+	}
+	if !found {
+		return ceiling && d.wentWithout(freed), nil
+	}
+	if ceiling {
+		poke(d.recheck) // below the ceiling there may be room for more
+	}
+	offered = d.begin(l, t, claimed)
+	if i := slices.Index(signals, claimed.Task.Queue); i >= 0 {
+		signals = slices.Delete(signals, i, i+1)
+	}
+	if len(signals) > 0 {
+		d.mu.Lock()
+		d.passOn(signals)
+		d.mu.Unlock()
+	}
+	return true, nil
+}
+
+// passOn wakes others for what an agent was woken for and did not take.
+func (d *Dispatcher) passOn(queues []string) {
+	for _, q := range queues {
+		d.kickFrom(0, q)
+	}
+}
+
+// begin starts the run of a task that was claimed in a term, and reports whether
+// it did. Where the term is over by now, or the agent must be asked first, the
+// claim is given back.
+func (d *Dispatcher) begin(l *lane, t *term, c engine.Claimed) bool {
+	why := "the agent went to another director before the task was sent"
+	if !signalbox.Isolated(c.Task.Slot) && d.doubtful(l) {
+		why = forgetful
+	} else {
+		r := d.newRun(l, t, c)
+		r.traced()
+		if d.start(r, (*run).dispatch) {
+			return true
+		}
+		if d.ctx.Err() != nil {
+			return false
+		}
+	}
+	ctx, cancel := context.WithTimeout(d.ctx, giveBackFor)
+	defer cancel()
+	if _, err := d.engine.Unsent(ctx, c.Task, why); err != nil {
+		d.log.Warn("a claim was not given back: the director that follows the agent does", "queue_id", c.Task.ID, "error", err)
+	}
+	return false
+}
+
+// giveBackFor bounds how long a claim is given back for which it is too late.
+const giveBackFor = 5 * time.Second
+
+// newRun makes the run of a task. ctx ends when the dispatcher stops, the agent
+// goes to another director, or the execution is taken away.
+func (d *Dispatcher) newRun(l *lane, t *term, c engine.Claimed) *run {
+	r := &run{
+		d: d, lane: l, term: t, tail: tail.New(), again: make(chan struct{}, 1), done: make(chan struct{}),
+		taskID: c.Task.ID, fence: c.Task.Fence, slot: c.Task.Slot, isolated: signalbox.Isolated(c.Task.Slot), talk: c.Task.SessionID,
+		claimed: c, agentTask: c.Task.TaskID, heardAt: d.opts.Monotonic(), seenBefore: map[string]bool{},
+	}
+	r.ctx, r.stop = context.WithCancel(t.ctx)
+	return r
+}
+
+// start puts a run on the books, on a goroutine of its own, unless its term is
+// over.
+func (d *Dispatcher) start(r *run, first func(*run, context.Context)) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	begun := d.in(r.lane, r.term, func() {
+		defer close(r.done)
+		defer d.unbusy()
+		defer r.stop()
+		r.turn("run")
+		r.followEarlier(r.ctx)
+		first(r, r.ctx)
+		d.leave(r)
+	})
+	if !begun {
+		r.stop()
+		return false
+	}
+	r.lane.put(r)
+	d.runs[r.taskID] = r
+	d.mark(r.lane)
+	d.busy++
+	return true
+}
+
+// drop takes a run off the books, if it is still there. Dispatcher.mu is held.
+func (d *Dispatcher) drop(r *run) {
+	r.lane.take(r)
+	if d.runs[r.taskID] == r {
+		delete(d.runs, r.taskID)
+	}
+}
+
+// followEarlier begins the log behind that of an attempt that was lost.
+func (r *run) followEarlier(ctx context.Context) {
+	if r.row().Attempts == 0 {
+		return
+	}
+	earlier, err := r.d.engine.Read().Result(ctx, r.taskID)
+	if err == nil { // else the log of this attempt stands alone
+		r.tail.Follow(earlier)
+	}
+}
+
+// leave takes a run off its lane and lets the lane look for more.
+func (d *Dispatcher) leave(r *run) {
+	r.tail.End()
+	d.mu.Lock()
+	l := r.lane
+	d.drop(r)
+	l.past(r)
+	l.health.Untried() // its offer decided nothing
+	if r.withheld && l.term == r.term && !l.keeps(r.fence) {
+		r.withheld = false
+		l.withheld = append(l.withheld, withheld{
+			Slot: signalbox.Slot{Agent: l.name, Slot: r.slot, TaskID: r.taskID, Fence: r.fence, Withheld: true}, id: r.agentTask,
+		})
+		poke(l.probing)
+	}
+	if l.removed {
+		poke(d.refresh)
+	}
+	l.bypass = l.bypass || r.isolated
+	d.mark(l)
+	d.slotFreed()
+	d.mu.Unlock()
+	poke(l.wake)
+}

@@ -1,0 +1,55 @@
+package push
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// withheld is a slot whose task was lost while its agent may still be at it.
+type withheld struct {
+	signalbox.Slot
+	id string // the agent's own id of the task, "" if it never told
+}
+
+// freeWithheld gives back the slots of lost tasks that the agent no longer
+// runs. lost are those that were withheld before its status s was asked for.
+func (d *Dispatcher) freeWithheld(ctx context.Context, l *lane, s api.AgentStatus, lost []withheld) {
+	for _, w := range lost {
+		if s.State != "idle" && d.stillRuns(ctx, l, w) {
+			continue
+		}
+		if _, err := d.engine.FreeSlot(ctx, w.Slot); err != nil {
+			d.log.Error("slot not freed, trying again", "agent", l.name, "slot", w.Slot.Slot, "error", err)
+			continue
+		}
+		d.mu.Lock()
+		l.withheld = slices.DeleteFunc(l.withheld, func(o withheld) bool { return o == w })
+		l.bypass = l.bypass || signalbox.Isolated(w.Slot.Slot)
+		d.mark(l)
+		d.slotFreed()
+		d.mu.Unlock()
+		d.log.Info("", "agent", "slot_freed", "name", l.name, "slot", w.Slot.Slot, "queue_id", w.TaskID)
+	}
+}
+
+// stillRuns asks whether the agent is still at a lost task. Of one whose id
+// it never told, only its idleness says that it is over.
+func (d *Dispatcher) stillRuns(ctx context.Context, l *lane, w withheld) bool {
+	if w.id == "" {
+		return true
+	}
+	d.mu.Lock()
+	conn := l.conn
+	d.mu.Unlock()
+	asking, cancel := context.WithTimeout(ctx, min(probeTimeout, d.opts.AskTimeout))
+	defer cancel()
+	s, err := conn.task(asking, w.id, 0)
+	if statusOf(err) == http.StatusNotFound {
+		return false
+	}
+	return err != nil || !ended(s.State)
+}
