@@ -238,7 +238,13 @@ func (b *commandBox) open() { b.file(filepath.Join(b.dir, "open"), "", 0o600) }
 // hides from the table of processes is found.
 func (b *commandBox) grouped() bool {
 	b.t.Helper()
-	return b.limits == autoLimits && strings.Contains(b.doctorSays("limits"), "cgroup")
+	return b.limits == autoLimits && strings.Contains(b.doctorSays("limits"), "cpu_time by cgroup2")
+}
+
+// keeps reports whether a limit is kept by control groups, for a whole run.
+func (b *commandBox) keeps(limit string) bool {
+	b.t.Helper()
+	return b.limits == autoLimits && strings.Contains(b.doctorSays("limits"), limit+" by cgroup2")
 }
 
 // doctorSays is what doctor says of an area.

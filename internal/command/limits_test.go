@@ -19,7 +19,7 @@ func keeps(t *testing.T, limit string) {
 		t.Skip("this machine gives no boxes")
 	}
 	for _, l := range boxes.Report().Limits {
-		if l.Name == limit && l.By != "" {
+		if l.Name == limit && l.By != "" && (limit != "memory" || l.By == "cgroup2") { // of one process nobody tells what struck it
 			return
 		}
 	}

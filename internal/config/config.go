@@ -233,6 +233,6 @@ type Commands struct {
 	MaxConcurrent int           // side by side, 1 to 10000; 0 (default): as the tool files say, else 10
 	MaxWaiting    int           // that may wait, 0 to 1000000; 0 (default): any number
 	AgentName     string        // metadata.agent of results; default the tool's name
-	Limits        string        // how children are bounded: auto (default), cgroup2, cgroup1 or rlimit
+	Limits        string        // how children are bounded: auto (default), cgroup2 or rlimit
 	TaskAfter     time.Duration // how long a call waits in its tool queue before it becomes a task, for MCP clients that declared tasks, 0 to 1h; default 5s
 }

@@ -95,7 +95,7 @@ var settings = schema[Config]{
 	whole("commands.max_concurrent", 1, signalbox.MaxAgentSlots, func(c *Config) *int { return &c.Commands.MaxConcurrent }).from("SIGNALBOX_COMMANDS_MAX_CONCURRENT"),
 	whole("commands.max_waiting", 0, 1_000_000, func(c *Config) *int { return &c.Commands.MaxWaiting }).from("SIGNALBOX_COMMANDS_MAX_WAITING"),
 	text("commands.agent_name", "a name", func(c *Config) *string { return &c.Commands.AgentName }, notEmpty).from("SIGNALBOX_COMMANDS_AGENT_NAME", "AGENT_NAME"),
-	oneOf("commands.limits", func(c *Config) *string { return &c.Commands.Limits }, "auto", "cgroup2", "cgroup1", "rlimit"),
+	oneOf("commands.limits", func(c *Config) *string { return &c.Commands.Limits }, "auto", "cgroup2", "rlimit"),
 	duration("commands.task_after", 0, time.Hour, func(c *Config) *time.Duration { return &c.Commands.TaskAfter }),
 	{key: "commandTools", nested: keepForTools},
 	boolean("seed_metrics", func(c *Config) *bool { return &c.SeedMetrics }),

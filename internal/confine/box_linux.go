@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"slices"
 	"sync"
 	"syscall"
 
@@ -17,8 +16,7 @@ import (
 type Box struct {
 	h       *Host
 	name    string
-	members *group            // knows what lives in it; nil where there are no groups
-	v1      map[string]*group // controller → group; several may be one
+	members *group // its control group, which knows what lives in it; nil where there are none
 	renewed int
 	tmp     string // its temporary folder, where the sandbox needs one
 
@@ -37,38 +35,20 @@ type Box struct {
 	before   counters // at begin
 }
 
-// newBox makes the groups of a box.
+// newBox makes the group of a box.
 func (h *Host) newBox(name string) (*Box, error) {
-	b := &Box{h: h, name: name, v1: map[string]*group{}}
-	made := map[string]*group{}
-	open := func(dir string) (*group, error) {
-		if g := made[dir]; g != nil {
-			return g, nil
-		}
-		g, err := makeGroup(at(dir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			if err = h.remake(dir); err == nil {
-				g, err = makeGroup(at(dir, name))
-			}
-		}
-		if err == nil {
-			made[dir] = g
-		}
-		return g, err
+	b := &Box{h: h, name: name}
+	if h.members == "" {
+		return b, nil
 	}
 	var err error
-	if h.members != "" {
-		if b.members, err = open(h.members); err != nil {
-			return nil, err
+	if b.members, err = makeGroup(at(h.members, name)); errors.Is(err, fs.ErrNotExist) {
+		if err = h.remake(); err == nil {
+			b.members, err = makeGroup(at(h.members, name))
 		}
 	}
-	for c, dir := range h.v1 {
-		g, err := open(dir)
-		if err != nil {
-			b.retire()
-			return nil, err
-		}
-		b.v1[c] = g
+	if err != nil {
+		return nil, err
 	}
 	if err = b.groupKill(); err != nil {
 		b.retire()
@@ -76,28 +56,24 @@ func (h *Host) newBox(name string) (*Box, error) {
 	return b, err
 }
 
-// there tells whether nobody has removed the groups of an idle box, as a service
+// there tells whether nobody has removed the group of an idle box, as a service
 // manager does with empty ones where it has not been told that they are ours.
 func (b *Box) there() bool {
-	for _, g := range b.groups() {
-		if _, err := os.Lstat(g.dir); err != nil {
-			return false
-		}
+	if b.members == nil {
+		return true
 	}
-	return true
+	_, err := os.Lstat(b.members.dir)
+	return err == nil
 }
 
 // remake makes the group of all boxes again, as setUp left it.
-func (h *Host) remake(dir string) error {
-	all, err := makeGroup(dir)
+func (h *Host) remake() error {
+	all, err := makeGroup(h.members)
 	if err != nil {
 		return err
 	}
 	defer all.close()
-	if dir != h.members {
-		return nil
-	}
-	if err := h.relock(); err != nil || !h.unified {
+	if err := h.relock(); err != nil {
 		return err
 	}
 	for _, w := range wanted {
@@ -109,45 +85,6 @@ func (h *Host) remake(dir string) error {
 		}
 	}
 	return nil
-}
-
-// groups are all groups of the box.
-func (b *Box) groups() []*group {
-	var gs []*group
-	if b.members != nil {
-		gs = append(gs, b.members)
-	}
-	for _, g := range b.v1 {
-		if !slices.Contains(gs, g) {
-			gs = append(gs, g)
-		}
-	}
-	return gs
-}
-
-// entered are the groups that the box's thread is in. Not that of cpu: when a
-// child had used up its share, our thread would stand still with it.
-func (b *Box) entered() []*group {
-	var gs []*group
-	for _, c := range []string{"memory", "pids", "cpuacct"} {
-		if g := b.v1[c]; g != nil && g != b.v1["cpu"] && !slices.Contains(gs, g) {
-			gs = append(gs, g)
-		}
-	}
-	return gs
-}
-
-// joined are the groups that a child is moved into while it is held.
-func (b *Box) joined() []*group {
-	var gs []*group
-	if b.members != nil && b.h.unified && !b.byFD() {
-		gs = append(gs, b.members)
-	}
-	cpu := b.v1["cpu"]
-	if cpu != nil && (b.limits.CPUs > 0 || cpu == b.v1["memory"] || cpu == b.v1["pids"] || cpu == b.v1["cpuacct"]) {
-		gs = append(gs, cpu)
-	}
-	return gs
 }
 
 // byFD reports whether a child is born into its group, by clone3, which the
@@ -163,9 +100,6 @@ func (b *Box) begin(l Limits, s Sandbox, kind string) error {
 	}
 	b.busy, b.limits, b.sandbox, b.kind = true, l, s, kind
 	b.leader, b.cmd, b.struck = 0, nil, nil
-	if b.members != nil && !b.h.unified {
-		b.members.forget()
-	}
 	b.before = b.count()
 	return nil
 }
@@ -184,7 +118,7 @@ func (b *Box) Start(cmd *exec.Cmd) error {
 	if err := b.readyLauncher(kept); err != nil {
 		return err
 	}
-	p := plan{limits: b.h.rlimits(b.limits), join: b.joined()}
+	p := plan{limits: b.h.rlimits(b.limits)}
 	if err := b.open(&p); err != nil {
 		return err
 	}
@@ -216,7 +150,7 @@ func (b *Box) readyLauncher(kept *ruleset) error {
 	if b.launcher != nil {
 		return nil
 	}
-	l, err := newLauncher(b.entered())
+	l, err := newLauncher()
 	if err != nil {
 		return err
 	}
@@ -234,23 +168,21 @@ func (b *Box) readyLauncher(kept *ruleset) error {
 // plan is what a start does beyond what the thread passes on.
 type plan struct {
 	born   *os.File // the group that the child is born into, or nil
-	join   []*group // those it is moved into while it is held
+	join   *group   // the one it is moved into while it is held, or nil
 	limits []rlimit
 }
 
 // open opens what the start needs: the box's thread may be forbidden to.
 func (b *Box) open(p *plan) (err error) {
-	if b.members != nil && b.byFD() {
-		if p.born, err = b.members.file(""); err != nil {
-			return err
-		}
+	switch {
+	case b.members == nil:
+	case b.byFD():
+		p.born, err = b.members.file("")
+	default:
+		p.join = b.members
+		_, err = p.join.file("cgroup.procs")
 	}
-	for _, g := range p.join {
-		if _, err := g.file("cgroup.procs"); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
 // start runs on the box's thread, which traces the child where it is held.
@@ -260,7 +192,7 @@ func (b *Box) start(cmd *exec.Cmd, p plan) error {
 	if p.born != nil {
 		a.UseCgroupFD, a.CgroupFD = true, int(p.born.Fd())
 	}
-	hold := b.stopAlways || len(p.limits)+len(p.join) > 0
+	hold := b.stopAlways || p.join != nil || len(p.limits) > 0
 	a.Ptrace = hold && b.h.trace
 	if err := cmd.Start(); err != nil || !hold {
 		return err
@@ -287,12 +219,12 @@ func bind(pid int, held bool, p plan) error {
 	return err
 }
 
-// apply moves a child into its groups and gives it its limits.
+// apply moves a child into its group and gives it its limits.
 func (p plan) apply(pid int) error {
 	var errs []error
-	for _, g := range p.join {
-		if err := g.write("cgroup.procs", fmt.Sprint(pid)); err != nil {
-			errs = append(errs, fmt.Errorf("enter %s: %w", g.dir, err))
+	if p.join != nil {
+		if err := p.join.write("cgroup.procs", fmt.Sprint(pid)); err != nil {
+			errs = append(errs, fmt.Errorf("enter %s: %w", p.join.dir, err))
 		}
 	}
 	for _, r := range p.limits {

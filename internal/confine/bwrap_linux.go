@@ -49,7 +49,7 @@ func (h *Host) probeBwrap() SandboxReport {
 	var said strings.Builder
 	cmd.Stderr = &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	l, err := newLauncher(nil)
+	l, err := newLauncher()
 	if err == nil {
 		err = l.do(cmd.Run)
 		l.stop()

@@ -17,8 +17,8 @@ const maxNames = 100
 // claim makes the group of all boxes, and locks it while this process lives: a
 // second process of the same name takes another, and does not take the first
 // one's runs for leftovers.
-func (h *Host) claim(parent string, unified bool, trees []tree) (string, error) {
-	h.sweep(parent, unified, trees)
+func (h *Host) claim(parent string) (string, error) {
+	h.sweep(parent)
 	for n := 1; n <= maxNames; n++ {
 		name := h.o.Name
 		if n > 1 {
@@ -41,10 +41,8 @@ func (h *Host) claim(parent string, unified bool, trees []tree) (string, error) 
 }
 
 // sweep kills what dead processes of our name left, and removes the empty
-// groups of other dead ones. A group of all boxes goes last: while it is there
-// and locked by us, nobody can take its name, and with it the groups of that
-// name in other hierarchies.
-func (h *Host) sweep(parent string, unified bool, trees []tree) {
+// groups of other dead ones.
+func (h *Host) sweep(parent string) {
 	family, _, ok := strings.Cut(h.o.Name, "-")
 	entries, _ := os.ReadDir(parent)
 	for _, e := range entries {
@@ -53,51 +51,23 @@ func (h *Host) sweep(parent string, unified bool, trees []tree) {
 		if !e.IsDir() || name == directorLeaf || !ours && !(ok && strings.HasPrefix(name, family+"-")) {
 			continue
 		}
-		all := append(namesakes(name, dir, trees), dir)
 		// Where something lives, the lock is its director's alone: if we held it for
 		// a moment, a director that starts again then would take another name, and
 		// let live what it left.
-		if !ours && !deserted(all) {
+		if !ours && len(pidsBelow(dir)) > 0 {
 			continue
 		}
 		lock, err := lockDir(dir)
 		if err != nil {
 			continue // its process lives
 		}
-		switch {
-		case ours:
-			for _, d := range all {
-				h.clear(d, unified && d == dir)
-			}
-		case deserted(all): // still
-			for _, d := range all {
-				_ = removeTree(d) // somebody may have come: then it stays
-			}
+		if ours {
+			h.clear(dir)
+		} else {
+			_ = removeTree(dir) // somebody may have come: then it stays
 		}
 		lock.Close()
 	}
-}
-
-// namesakes are the groups of a name in the hierarchies of version 1, but for dir.
-func namesakes(name, dir string, trees []tree) (all []string) {
-	for _, t := range trees {
-		if other := filepath.Join(t.own, name); t.version == 1 && other != dir {
-			all = append(all, other)
-		}
-	}
-	return all
-}
-
-// deserted tells whether nothing lives in groups of another name. The director
-// that they belong to is in those of version 1 itself, with the threads of its
-// boxes: one that lives and has no lock, such as an older one, is let be.
-func deserted(groups []string) bool {
-	for _, dir := range groups {
-		if len(pidsBelow(dir)) > 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // relock locks the group of all boxes where it was made again.

@@ -6,16 +6,15 @@
 //	          └─ Report      └─ Free (only when nothing lives in it)
 //
 // A Box is a place for one run at a time. Where the system has control groups
-// (version 2, else 1) a box is one, used again and again: what lives in it is
+// (version 2) a box is one, used again and again: what lives in it is
 // known without a look at all processes, whatever it calls (setsid, a second
 // fork, another environment). Where it has none, limits are those of each
 // process (rlimits), and proc finds by other means what lives.
 //
 // A box has a thread of its own, on which programs are started: what a thread
 // gives up (new privileges, by Landlock its right to files) its children never
-// get, and the rest of the director keeps. The thread also enters the groups
-// of version 1 once, so that a start pays for no move between groups. It lives
-// as long as what it started: the kernel ties the child's death to it.
+// get, and the rest of the director keeps. It lives as long as what it started:
+// the kernel ties the child's death to it.
 //
 // A process that is allowed to write the control groups, as root is, can leave
 // its box. The sandbox takes that from it.

@@ -32,14 +32,17 @@ func (b *Box) Free() error {
 // settle waits until no dead process of the run is left that would count among
 // the processes of the next one.
 func (b *Box) settle() bool {
-	g, own := b.pidsGroup()
-	if g == nil || g.counter("pids.current", "") <= own {
+	if b.h.by[processes] != byV2 {
+		b.h.reap()
+		return true
+	}
+	if b.members.counter("pids.current", "") == 0 {
 		return true
 	}
 	deadline := time.Now().Add(settleWait)
 	for {
 		b.h.reap()
-		if g.counter("pids.current", "") <= own {
+		if b.members.counter("pids.current", "") == 0 {
 			return true
 		}
 		if time.Now().After(deadline) {
@@ -53,13 +56,7 @@ func (b *Box) settle() bool {
 // were read, that the next run can have its whole limit.
 func (b *Box) lean() bool {
 	const much = 32 << 20
-	switch b.h.by[memory] {
-	case byV2:
-		return b.members.counter("memory.current", "") < much
-	case byV1:
-		return b.v1["memory"].counter("memory.usage_in_bytes", "") < much
-	}
-	return true
+	return b.h.by[memory] != byV2 || b.members.counter("memory.current", "") < much
 }
 
 // retire gives back all that the box has. Nothing lives in it.
@@ -71,9 +68,10 @@ func (b *Box) retire() {
 	if b.tmp != "" {
 		_ = os.RemoveAll(b.tmp) // a folder of the run, in the system's temporary folder
 	}
-	for _, g := range b.groups() {
-		if err := g.remove(); err != nil {
-			b.h.o.Log.Warn("A control group could not be removed", "error", err)
-		}
+	if b.members == nil {
+		return
+	}
+	if err := b.members.remove(); err != nil {
+		b.h.o.Log.Warn("A control group could not be removed", "error", err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,8 +23,7 @@ type group struct {
 	mu     sync.Mutex
 	files  map[string]*os.File
 	wrote  map[string]string
-	killed bool           // by cgroup.kill
-	seen   map[int]string // pid → start of all that were seen in it; nil where nobody asks
+	killed bool // by cgroup.kill
 }
 
 // groupAt opens a directory that is there.
@@ -145,32 +143,7 @@ func (g *group) counter(name, key string) int64 {
 }
 
 // pids lists the processes of the group and of those below it, but not us.
-func (g *group) pids() []int {
-	pids := pidsBelow(g.dir)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.seen != nil {
-		for _, pid := range pids {
-			if g.seen[pid] == "" {
-				g.seen[pid] = stat(pid).start
-			}
-		}
-	}
-	return pids
-}
-
-// forget begins anew with who is seen.
-func (g *group) forget() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.seen = map[int]string{}
-}
-
-func (g *group) everSeen() map[int]string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return maps.Clone(g.seen)
-}
+func (g *group) pids() []int { return pidsBelow(g.dir) }
 
 // pidsBelow lists them where a group is not open.
 func pidsBelow(dir string) []int {

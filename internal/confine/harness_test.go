@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,7 +46,7 @@ func name(t testing.TB) string {
 }
 
 // methods are those that are tried.
-var methods = []string{"groups", "version1", "rlimit"}
+var methods = []string{"groups", "rlimit"}
 
 // open opens a host, or skips where this machine has no such thing.
 func open(t testing.TB, method string, change ...func(confine.Options) confine.Options) *confine.Host {
@@ -54,21 +55,14 @@ func open(t testing.TB, method string, change ...func(confine.Options) confine.O
 	for _, c := range change {
 		o = c(o)
 	}
-	switch method {
-	case "version1":
-		o.Method = "cgroup1"
-		o = confine.WithoutUnified(o)
-	case "rlimit":
+	if method == "rlimit" {
 		o.Method = "rlimit"
 	}
 	h, err := confine.Open(o)
-	if err != nil && method == "version1" {
-		t.Skip("no control groups of version 1: ", err)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if method == "groups" && h.Report().Method == "rlimit" {
+	if method == "groups" && !h.Report().Tracked {
 		_ = h.Close()
 		t.Skip("no control groups: ", h.Report().Detail)
 	}
@@ -81,6 +75,16 @@ func open(t testing.TB, method string, change ...func(confine.Options) confine.O
 		}
 	})
 	return h
+}
+
+// needs skips a test of limits of control groups that this machine's do not keep.
+func needs(t testing.TB, h *confine.Host, limits ...string) {
+	t.Helper()
+	for _, l := range h.Report().Limits {
+		if slices.Contains(limits, l.Name) && l.By != "cgroup2" {
+			t.Skip("no control group keeps "+l.Name+": ", h.Report().Detail)
+		}
+	}
 }
 
 // groups finds the control groups of a host.

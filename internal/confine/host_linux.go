@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,7 +37,6 @@ const (
 // Who keeps a limit.
 const (
 	byV2     = "cgroup2"
-	byV1     = "cgroup1"
 	byRlimit = "rlimit"
 )
 
@@ -50,12 +48,10 @@ type Host struct {
 	detail []string
 	cure   string // of what is not kept
 
-	name    string            // of the groups of all boxes: that of the options, or one beside it
-	lock    *os.File          // of that group, while we live
-	members string            // the group of all boxes, in the hierarchy that knows what lives in them; "" none
-	unified bool              // that hierarchy is version 2
-	shown   string            // the same group as /proc/<pid>/cgroup names it
-	v1      map[string]string // controller → the group of all boxes in its hierarchy
+	name    string   // of the group of all boxes: that of the options, or one beside it
+	lock    *os.File // of that group, while we live
+	members string   // the group of all boxes, which knows what lives in them; "" none
+	shown   string   // the same group as /proc/<pid>/cgroup names it
 
 	byFD  bool // a child can be born into its group
 	trace bool // a child can be held at its first instruction
@@ -90,7 +86,7 @@ func Open(o Options) (*Host, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	h := &Host{
-		o: o, name: o.Name, by: map[string]string{}, v1: map[string]string{}, inUse: map[*Box]bool{},
+		o: o, name: o.Name, by: map[string]string{}, inUse: map[*Box]bool{},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), kept: make(chan struct{}),
 	}
 	if err := h.setUp(); err != nil {
@@ -166,12 +162,10 @@ func (h *Host) newName() string {
 	for {
 		h.made++
 		name := fmt.Sprintf("box-%d", h.made)
-		taken := false
-		for _, dir := range h.dirs() {
-			_, err := os.Lstat(at(dir, name))
-			taken = taken || err == nil
+		if h.members == "" {
+			return name
 		}
-		if !taken {
+		if _, err := os.Lstat(at(h.members, name)); err != nil {
 			return name
 		}
 	}
@@ -240,30 +234,12 @@ func (h *Host) Close() error {
 	return errors.Join(append(errs, err)...)
 }
 
-// removeAll removes the groups of all boxes, that which is locked last: with it
-// the name is free for another.
+// removeAll removes the group of all boxes: with it the name is free for another.
 func (h *Host) removeAll() error {
-	var errs []error
-	for _, dir := range slices.Backward(h.dirs()) {
-		errs = append(errs, groupAt(dir).remove())
+	if h.members == "" {
+		return nil
 	}
-	return errors.Join(errs...)
-}
-
-// dirs are the groups of all boxes, in every hierarchy that is used.
-func (h *Host) dirs() []string {
-	var dirs []string
-	seen := map[string]bool{"": true}
-	add := func(d string) {
-		if !seen[d] {
-			seen[d], dirs = true, append(dirs, d)
-		}
-	}
-	add(h.members)
-	for _, d := range h.v1 {
-		add(d)
-	}
-	return dirs
+	return groupAt(h.members).remove()
 }
 
 // at is the directory of a box in a group of all boxes.

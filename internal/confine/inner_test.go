@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -27,19 +26,17 @@ func TestTrees(t *testing.T) {
 	)
 	for _, c := range []struct {
 		mounts, groups string
-		want           []tree
+		want           tree
 	}{
-		{systemd, "0::/user.slice/app.scope\n", []tree{{2, nil, "/sys/fs/cgroup/user.slice/app.scope", "/user.slice/app.scope"}}},
-		{container, "0::/\n", []tree{{2, nil, "/sys/fs/cgroup", "/"}}},
-		{older, "9:name=systemd:/x\n8:pids:/docker/abc\n4:memory:/docker/abc/in\n2:cpu,cpuacct:/docker/abc\n0::/u\n", []tree{
-			{1, []string{"cpu", "cpuacct"}, "/sys/fs/cgroup/cpu,cpuacct/docker/abc", "/docker/abc"},
-			{1, []string{"memory"}, "/sys/fs/cgroup/memory/in", "/docker/abc/in"},
-			{2, nil, "/sys/fs/cgroup/uni fied/u", "/u"},
-		}},
-		{"", "", nil},
-		{"garbage\n", "1:2\n", nil},
+		{systemd, "0::/user.slice/app.scope\n", tree{"/sys/fs/cgroup/user.slice/app.scope", "/user.slice/app.scope", false}},
+		{container, "0::/\n", tree{"/sys/fs/cgroup", "/", false}},
+		{older, "9:name=systemd:/x\n8:pids:/docker/abc\n4:memory:/docker/abc/in\n2:cpu,cpuacct:/docker/abc\n0::/u\n", tree{"/sys/fs/cgroup/uni fied/u", "/u", true}},
+		{older, "9:name=systemd:/x\n2:cpu,cpuacct:/docker/abc\n", tree{older: true}},
+		{systemd, "9:devices:/x\n0::/\n", tree{"/sys/fs/cgroup", "/", false}},
+		{"", "", tree{}},
+		{"garbage\n", "1:2\n", tree{}},
 	} {
-		if got := parseTrees(c.mounts, c.groups); !reflect.DeepEqual(got, c.want) {
+		if got := parseTree(c.mounts, c.groups); got != c.want {
 			t.Errorf("%q in %q:\n%+v, want\n%+v", c.groups, c.mounts, got, c.want)
 		}
 	}
@@ -122,7 +119,7 @@ func TestWithoutClone3AndPtrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h.members == "" || !h.unified {
+		if h.members == "" {
 			defer h.Close()
 			t.Skip("no control groups: ", h.Report().Detail)
 		}
@@ -172,7 +169,7 @@ func TestBadOptions(t *testing.T) {
 // may be taken away while the director lives.
 func TestBoxWhoseGroupCannotBeMade(t *testing.T) {
 	here := t.TempDir()
-	h := &Host{v1: map[string]string{"memory": filepath.Join(here, "gone", "too"), "pids": here}}
+	h := &Host{members: filepath.Join(here, "gone", "too")}
 	if b, err := h.newBox("box-1"); err == nil {
 		t.Errorf("%+v", b)
 	}
@@ -199,24 +196,21 @@ func TestBoundsOfFolders(t *testing.T) {
 
 // A machine is told only of the cure that it can be given.
 func TestCureIsThatOfTheMachine(t *testing.T) {
-	v1, v2, other := tree{version: 1, controllers: []string{"pids"}}, tree{version: 2}, tree{version: 1, controllers: []string{"devices"}}
+	v1, v2, both := tree{older: true}, tree{own: "/sys/fs/cgroup"}, tree{own: "/sys/fs/cgroup/unified", older: true}
 	for _, c := range []struct {
 		o        Options
-		trees    []tree
+		tree     tree
 		has, not string
 	}{
-		{Options{}, []tree{v2}, "Delegate=yes", "version 1"},
-		{Options{}, []tree{other, v2}, "Delegate=yes", "version 1"},
-		{Options{}, []tree{v1, v2}, "version 1", "Delegate"}, // its version 2 has no controllers
-		{Options{Method: byV2}, []tree{v1, v2}, "Delegate=yes", "version 1"},
-		{Options{}, []tree{v1}, "version 1", "Delegate"},
-		{Options{noUnified: true}, []tree{v1, v2}, "version 1", "Delegate"},
-		{Options{Method: byV1}, []tree{v1, v2}, "version 1", "Delegate"},
-		{Options{}, nil, "/sys/fs/cgroup", "Delegate"},
-		{Options{Method: byRlimit}, []tree{v2}, "commands.limits", "Delegate"},
+		{Options{}, v2, "Delegate=yes", "version 1"},
+		{Options{}, both, "unified_cgroup_hierarchy=1", "Delegate"}, // its version 2 has no controllers
+		{Options{Method: byV2}, both, "Delegate=yes", "version 1"},
+		{Options{}, v1, "unified_cgroup_hierarchy=1", "Delegate"},
+		{Options{}, tree{}, "/sys/fs/cgroup", "Delegate"},
+		{Options{Method: byRlimit}, v2, "commands.limits", "Delegate"},
 	} {
-		if got := cureOf(c.o, c.trees); !strings.Contains(got, c.has) || strings.Contains(got, c.not) {
-			t.Errorf("%+v, %v: %q", c.o, c.trees, got)
+		if got := cureOf(c.o, c.tree); !strings.Contains(got, c.has) || strings.Contains(got, c.not) {
+			t.Errorf("%+v, %v: %q", c.o, c.tree, got)
 		}
 	}
 }

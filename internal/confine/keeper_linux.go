@@ -62,7 +62,7 @@ func (b *Box) enforce() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.busy && b.members != nil && (b.limits.CPUTime > 0 || b.limits.Memory > 0) && b.look() {
-		_ = b.kill() // it is tried again at the next look
+		_ = kill(b.members) // it is tried again at the next look
 	}
 }
 
@@ -70,10 +70,7 @@ func (b *Box) enforce() {
 // because it is a subreaper or pid 1. Other children are left to whoever
 // started them.
 func (h *Host) reap() {
-	if !h.unified {
-		for _, b := range h.used() {
-			b.reapSeen()
-		}
+	if h.members == "" {
 		return
 	}
 	dead := map[int]string{}
@@ -109,23 +106,6 @@ func (b *Box) place() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return filepath.Base(b.members.dir)
-}
-
-// reapSeen collects those that were seen to live in the box: where there are
-// only groups of version 1, a zombie is in none.
-func (b *Box) reapSeen() {
-	if b.members == nil {
-		return
-	}
-	for pid, began := range b.members.everSeen() {
-		if !b.orphan(pid) {
-			continue
-		}
-		now := stat(pid)
-		if now.state == "Z" && now.start == began && now.ppid == os.Getpid() {
-			collect(pid)
-		}
-	}
 }
 
 // orphan tells that a process is not the one that the box was started with.
@@ -192,7 +172,6 @@ func childrenByStat() []int {
 type status struct {
 	state string
 	ppid  int
-	start string
 }
 
 // stat reads it. The name in it is in parentheses and may hold anything.
@@ -202,11 +181,11 @@ func stat(pid int) status {
 		return status{}
 	}
 	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(f) < 20 {
+	if len(f) < 2 {
 		return status{}
 	}
 	ppid, _ := strconv.Atoi(f[1])
-	return status{f[0], ppid, f[19]}
+	return status{f[0], ppid}
 }
 
 // descends tells whether a process is us or descends from us.

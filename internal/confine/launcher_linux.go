@@ -4,41 +4,33 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
 // launcher is the thread on which the programs of a box are started. The
-// runtime makes no new thread from it, so what it gave up, and the groups it
-// is in, are its own and its children's alone.
+// runtime makes no new thread from it, so what it gave up is its own and its
+// children's alone.
 type launcher struct {
 	work chan func()
 	gone chan struct{}
 	kept string // what Landlock leaves to it, as landlockKey; "" is all
 }
 
-// newLauncher makes one that can gain no privileges and is in these groups of
-// version 1.
-func newLauncher(groups []*group) (*launcher, error) {
+// newLauncher makes one that can gain no privileges.
+func newLauncher() (*launcher, error) {
 	l := &launcher{work: make(chan func()), gone: make(chan struct{})}
 	go l.run(nil)
-	if err := l.do(func() error { return settle(groups) }); err != nil {
+	if err := l.do(giveUpPrivileges); err != nil {
 		l.stop()
 		return nil, err
 	}
 	return l, nil
 }
 
-func settle(groups []*group) error {
+func giveUpPrivileges() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
-	}
-	tid := strconv.Itoa(unix.Gettid())
-	for _, g := range groups {
-		if err := g.write("tasks", tid); err != nil {
-			return fmt.Errorf("enter %s: %w", g.dir, err)
-		}
 	}
 	return nil
 }

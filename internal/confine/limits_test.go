@@ -17,6 +17,9 @@ func TestMemory(t *testing.T) {
 	for _, method := range methods {
 		t.Run(method, func(t *testing.T) {
 			h := open(t, method)
+			if method == "groups" {
+				needs(t, h, "memory")
+			}
 			l := confine.Limits{Memory: 64 << 20}
 			r := start(t, h, l, confine.Sandbox{}, `dd if=/dev/zero of=/dev/null bs=200M count=1 2>&1; echo end $?; sleep 100`)
 			if method == "rlimit" {
@@ -40,27 +43,24 @@ func TestMemory(t *testing.T) {
 
 // A fork bomb ends at its limit, and the machine does not notice.
 func TestProcesses(t *testing.T) {
-	for _, method := range []string{"groups", "version1"} {
-		t.Run(method, func(t *testing.T) {
-			h := open(t, method)
-			script := `n=0; while [ $n -lt 1000 ]; do sleep 100 & n=$((n+1)); echo n $n; done; echo through`
-			r := start(t, h, confine.Limits{Processes: 50}, confine.Sandbox{}, script)
-			select {
-			case <-r.Exited(): // a shell gives up when it cannot fork
-			case <-time.After(time.Minute):
-				t.Fatal("it goes on")
-			}
-			pids, ok := r.box.Alive()
-			if n := len(pids); !ok || n < 45 || n > 50 {
-				t.Errorf("%d live", n)
-			}
-			if _, struck := r.finish(); !slices.Contains(struck, "processes") {
-				t.Errorf("struck %v", struck)
-			}
-			if strings.Contains(r.out.String(), "through") || !strings.Contains(r.out.String(), "n 49") {
-				t.Errorf("it said %s", r.out)
-			}
-		})
+	h := open(t, "groups")
+	needs(t, h, "processes")
+	script := `n=0; while [ $n -lt 1000 ]; do sleep 100 & n=$((n+1)); echo n $n; done; echo through`
+	r := start(t, h, confine.Limits{Processes: 50}, confine.Sandbox{}, script)
+	select {
+	case <-r.Exited(): // a shell gives up when it cannot fork
+	case <-time.After(time.Minute):
+		t.Fatal("it goes on")
+	}
+	pids, ok := r.box.Alive()
+	if n := len(pids); !ok || n < 45 || n > 50 {
+		t.Errorf("%d live", n)
+	}
+	if _, struck := r.finish(); !slices.Contains(struck, "processes") {
+		t.Errorf("struck %v", struck)
+	}
+	if strings.Contains(r.out.String(), "through") || !strings.Contains(r.out.String(), "n 49") {
+		t.Errorf("it said %s", r.out)
 	}
 }
 
@@ -82,6 +82,7 @@ func TestCPUTime(t *testing.T) {
 
 func TestShareOfACore(t *testing.T) {
 	h := open(t, "groups")
+	needs(t, h, "cpus")
 	r := start(t, h, confine.Limits{CPUs: 0.1}, confine.Sandbox{}, `trap 'times; exit 0' TERM; echo ready; while :; do :; done`)
 	r.out.said(t, "ready")
 	time.Sleep(600 * time.Millisecond) // what is measured is the time it gets of this
@@ -128,6 +129,7 @@ func TestProcessesOfAUser(t *testing.T) {
 // Other limits for the next run of the same box hold too.
 func TestLimitsOfOneRunAreNotThoseOfTheNext(t *testing.T) {
 	h := open(t, "groups")
+	needs(t, h, "processes", "memory")
 	fork := `for i in 1 2 3 4 5 6 7 8; do sleep 100 & done; echo through; kill -9 $$`
 	for _, c := range []struct {
 		l    confine.Limits

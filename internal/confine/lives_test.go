@@ -132,8 +132,7 @@ func zombies() (pids []int) {
 }
 
 // noZombies waits until our dead children are collected, but for those that
-// other tests left before: where there are only groups of version 1, one that
-// was never seen to live is in no box, and nobody's to collect.
+// other tests left before: where there are no groups, nobody collects them.
 func noZombies(t *testing.T, before []int) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {

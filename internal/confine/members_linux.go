@@ -15,7 +15,7 @@ func (b *Box) Alive() (pids []int, ok bool) {
 	if b.members == nil {
 		return nil, false
 	}
-	some, err := populated(b.members, b.h.unified)
+	some, err := populated(b.members)
 	if err != nil {
 		return nil, false
 	}
@@ -26,7 +26,7 @@ func (b *Box) Alive() (pids []int, ok bool) {
 		return pids, true
 	}
 	// What was there is dying, or hides its list. It is dead when the group says so.
-	if some, err = populated(b.members, b.h.unified); err == nil && some {
+	if some, err = populated(b.members); err == nil && some {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		return []int{b.leader}, true
@@ -41,10 +41,7 @@ func (b *Box) pids() []int {
 
 // populated tells whether anything lives in a group or below it. A zombie does
 // not live.
-func populated(g *group, unified bool) (bool, error) {
-	if !unified {
-		return len(g.pids()) > 0, nil
-	}
+func populated(g *group) (bool, error) {
 	text, err := g.read("cgroup.events")
 	if err != nil {
 		return false, err
@@ -60,7 +57,7 @@ func (b *Box) Signal(sig syscall.Signal) error {
 		return fmt.Errorf("confine: without control groups a box cannot be signalled: %w", errors.ErrUnsupported)
 	}
 	if sig == syscall.SIGKILL {
-		return b.kill()
+		return kill(b.members)
 	}
 	for _, pid := range b.members.pids() {
 		if b.Wraps() && pid == b.leader {
@@ -95,14 +92,7 @@ func signalMember(g *group, pid int, sig syscall.Signal) {
 }
 
 // kill sends SIGKILL so that no fork escapes.
-func (b *Box) kill() error {
-	if !b.h.unified {
-		return killV1(b.members)
-	}
-	return killUnified(b.members)
-}
-
-func killUnified(g *group) error {
+func kill(g *group) error {
 	g.noteKill()
 	if g.write("cgroup.kill", "1") == nil {
 		return nil
@@ -116,21 +106,11 @@ func killUnified(g *group) error {
 	return nil
 }
 
-// killV1 lets nobody fork, and then kills who is there.
-func killV1(g *group) error {
-	g.remember("pids.max", "")
-	err := g.write("pids.max", "0")
-	for _, pid := range g.pids() {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
-	return err
-}
-
-// killGroup kills until nothing lives in a group, or wait is over.
-func killGroup(g *group, unified bool, wait time.Duration) error {
-	deadline := time.Now().Add(wait)
+// killGroup kills until nothing lives in a group, or emptyWait is over.
+func killGroup(g *group) error {
+	deadline := time.Now().Add(emptyWait)
 	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		some, err := populated(g, unified)
+		some, err := populated(g)
 		if err != nil {
 			return err
 		}
@@ -140,11 +120,7 @@ func killGroup(g *group, unified bool, wait time.Duration) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("processes %v live on after SIGKILL", g.pids())
 		}
-		if unified {
-			_ = killUnified(g)
-		} else {
-			killBelowV1(g)
-		}
+		_ = kill(g)
 		time.Sleep(pause)
 	}
 }
@@ -154,13 +130,13 @@ func (b *Box) empty() error {
 	if b.members == nil {
 		return nil // proc has proven it by other means
 	}
-	return killGroup(b.members, b.h.unified, emptyWait)
+	return killGroup(b.members)
 }
 
 // renew gives the box another group where the old one was killed: Linux 6.14 to
 // at least 6.18 kills at once what is born into a group after that.
 func (b *Box) renew() error {
-	if b.members == nil || !b.h.unified || !b.members.wasKilled() {
+	if b.members == nil || !b.members.wasKilled() {
 		return nil
 	}
 	b.renewed++

@@ -10,7 +10,7 @@ import (
 
 // probe finds how a child comes into its group, with one that does nothing.
 func (h *Host) probe() error {
-	h.byFD, h.trace = h.members != "" && h.unified, true
+	h.byFD, h.trace = h.members != "", true
 	path, _ := exec.LookPath("true")
 	if path == "" {
 		return nil // nothing harmless to try it with: the first run tells
@@ -40,7 +40,7 @@ func (h *Host) probe() error {
 		h.byFD = false
 		err = try(true)
 	}
-	if err != nil && h.members != "" && h.o.Method != byV2 && h.o.Method != byV1 {
+	if err != nil && h.members != "" && h.o.Method != byV2 {
 		h.note("no child can be started in a control group: %v", reason(err))
 		err = h.withoutGroups()
 	}
@@ -61,7 +61,7 @@ func (h *Host) withoutGroups() error {
 	}
 	err := h.removeAll()
 	h.unlock()
-	h.by, h.v1, h.members, h.unified, h.method = map[string]string{}, map[string]string{}, "", false, byRlimit
+	h.by, h.members, h.method = map[string]string{}, "", byRlimit
 	h.fillRlimits()
 	return err
 }

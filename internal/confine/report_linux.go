@@ -2,7 +2,6 @@ package confine
 
 import (
 	"os"
-	"slices"
 	"strings"
 )
 
@@ -15,27 +14,18 @@ func (h *Host) Report() Report {
 	return r
 }
 
-// cureOf says how control groups are had on a machine. Where version 1 has the
-// controllers nobody is told to delegate: systemd does so in version 2 only.
-func cureOf(o Options, trees []tree) string {
-	unified := slices.ContainsFunc(trees, func(t tree) bool { return t.version == 2 })
+// cureOf says how control groups are had on a machine. Where their controllers
+// are those of version 1, which is not used, a director in version 2 has none.
+func cureOf(o Options, t tree) string {
 	switch {
 	case o.Method == byRlimit:
 		return "set commands.limits to auto: control groups are used where they can be had"
-	case controlledByV1(trees) && o.Method != byV2:
-		return "run the director where it may make control groups of version 1 (as root, or in a container that may write pids, memory, cpu and cpuacct below /sys/fs/cgroup)"
-	case unified && !o.noUnified && o.Method != byV1:
+	case t.older && o.Method != byV2:
+		return "boot this machine with control groups of version 2 (systemd.unified_cgroup_hierarchy=1 on the kernel's command line): those of version 1 are not used"
+	case t.own != "":
 		return "run the director where it may make control groups (as root, in a container with a delegated group, or under systemd with Delegate=yes)"
 	}
 	return "run the director where there are control groups, mounted at /sys/fs/cgroup"
-}
-
-// controlledByV1 reports whether limits are a matter of version 1 here: then
-// version 2, where it is mounted besides, has none of these controllers.
-func controlledByV1(trees []tree) bool {
-	return slices.ContainsFunc(trees, func(t tree) bool {
-		return t.version == 1 && slices.ContainsFunc(wanted, func(w want) bool { return slices.Contains(t.controllers, w.controller) })
-	})
 }
 
 // limitNote says what a limit does not do.

@@ -20,33 +20,26 @@ type want struct{ limit, controller string }
 // groups.
 const directorLeaf = "signalbox-director"
 
-// setUp decides who keeps which limit, and makes the groups of all boxes.
+// setUp decides who keeps which limit, and makes the group of all boxes.
 func (h *Host) setUp() error {
 	switch h.o.Method {
-	case "", "auto", byV2, byV1, byRlimit:
+	case "", "auto", byV2, byRlimit:
 	default:
-		return fmt.Errorf("confine: method is %q; it must be auto, cgroup2, cgroup1 or rlimit", h.o.Method)
+		return fmt.Errorf("confine: method is %q; it must be auto, cgroup2 or rlimit", h.o.Method)
 	}
-	trees := findTrees()
-	h.cure = cureOf(h.o, trees)
+	t := findTree()
+	h.cure = cureOf(h.o, t)
 	if h.o.Method == byRlimit {
 		h.method = byRlimit
 		h.note("asked for")
 		h.fillRlimits()
 		return nil
 	}
-	h.useUnified(trees)
-	if h.count(byV2) == 0 || h.o.Method == byV1 {
-		h.useV1(trees)
-	}
+	h.useGroups(t)
 	defer h.fillRlimits()
-	switch {
-	case h.count(byV2) > 0:
+	h.method = byRlimit
+	if len(h.by) > 0 {
 		h.method = byV2
-	case h.count(byV1) > 0:
-		h.method = byV1
-	default:
-		h.method = byRlimit
 	}
 	if m := h.o.Method; m != "" && m != "auto" && m != h.method {
 		err := fmt.Errorf("confine: method %s cannot be had: %s", m, strings.Join(h.detail, "; "))
@@ -59,19 +52,10 @@ func (h *Host) setUp() error {
 
 func (h *Host) note(format string, a ...any) { h.detail = append(h.detail, fmt.Sprintf(format, a...)) }
 
-func (h *Host) count(by string) (n int) {
-	for _, b := range h.by {
-		if b == by {
-			n++
-		}
-	}
-	return n
-}
-
 // fillRlimits gives to each process what no group keeps. The time is counted by
-// every group of version 2.
+// every group.
 func (h *Host) fillRlimits() {
-	if h.unified {
+	if h.members != "" {
 		h.by[cpuTime] = byV2
 	}
 	for _, l := range []string{memory, cpuTime, fileSize, openFiles} {
@@ -84,37 +68,30 @@ func (h *Host) fillRlimits() {
 	}
 }
 
-// useUnified makes the group of all boxes in the hierarchy of version 2, which
-// knows what lives in a box also where it has no controllers.
-func (h *Host) useUnified(trees []tree) {
-	i := slices.IndexFunc(trees, func(t tree) bool { return t.version == 2 })
-	if i < 0 || h.o.noUnified {
+// useGroups makes the group of all boxes, which knows what lives in a box also
+// where it has no controllers.
+func (h *Host) useGroups(t tree) {
+	if t.own == "" {
 		h.note("no control groups of version 2")
 		return
 	}
-	t := trees[i]
 	if filepath.Base(t.own) == directorLeaf {
 		t.own, t.shown = filepath.Dir(t.own), filepath.Dir(t.shown)
 	}
-	all, err := h.claim(t.own, true, trees)
+	all, err := h.claim(t.own)
 	if err != nil {
 		hint := ""
-		if !controlledByV1(trees) {
+		if !t.older {
 			hint = " (delegate it: systemd-run --user --scope -p Delegate=yes, or Delegate=yes in the unit)"
 		}
 		h.note("control group %s: %v%s", t.own, reason(err), hint)
 		return
 	}
 	g := groupAt(all)
-	h.members, h.unified, h.shown = all, true, filepath.Join(t.shown, h.name)
-	if h.o.Method == byV1 {
-		h.note("%s knows what lives", all)
-		g.close()
-		return
-	}
+	h.members, h.shown = all, filepath.Join(t.shown, h.name)
 	h.enable(t.own, g)
 	g.close()
-	if h.count(byV2) == 0 {
+	if len(h.by) == 0 {
 		h.note("%s knows what lives, but has no controllers", all)
 		return
 	}
@@ -182,45 +159,6 @@ func moveAside(own string) error {
 	return nil
 }
 
-// useV1 makes the groups of all boxes in the hierarchies of version 1.
-func (h *Host) useV1(trees []tree) {
-	if h.members == "" {
-		i := slices.IndexFunc(trees, func(t tree) bool { return slices.Contains(t.controllers, "pids") })
-		if i >= 0 {
-			h.members, _ = h.claim(trees[i].own, false, trees) // where it cannot, its note comes below
-		}
-	}
-	use := func(limit, controller string) {
-		i := slices.IndexFunc(trees, func(t tree) bool { return slices.Contains(t.controllers, controller) })
-		if i < 0 {
-			return
-		}
-		all := filepath.Join(trees[i].own, h.name)
-		if !slices.Contains(h.dirs(), all) {
-			h.clear(all, false) // the name is ours
-		}
-		g, err := makeGroup(all)
-		if err != nil {
-			h.note("controller %s: %v", controller, reason(err))
-			return
-		}
-		g.close()
-		h.v1[controller], h.by[limit] = all, byV1
-	}
-	for _, w := range wanted {
-		use(w.limit, w.controller)
-	}
-	if !controlledByV1(trees) {
-		h.note("no control groups of version 1")
-	}
-	if !h.unified {
-		use(cpuTime, "cpuacct")
-	}
-	if d := h.v1["memory"]; d != "" {
-		h.note("limits by version 1, memory in %s", d)
-	}
-}
-
 // reason is an error without the path that stands beside it.
 func reason(err error) error {
 	var p *os.PathError
@@ -231,7 +169,7 @@ func reason(err error) error {
 }
 
 // clear kills what an earlier process left, and removes its groups.
-func (h *Host) clear(all string, unified bool) {
+func (h *Host) clear(all string) {
 	if _, err := os.Lstat(all); err != nil {
 		return
 	}
@@ -240,7 +178,7 @@ func (h *Host) clear(all string, unified bool) {
 	if left := g.pids(); len(left) > 0 {
 		h.o.Log.Warn("Processes of an earlier start are killed", "pids", left, "group", all)
 	}
-	if err := killGroup(g, unified, emptyWait); err != nil {
+	if err := killGroup(g); err != nil {
 		h.o.Log.Error("Processes of an earlier start could not be killed", "pids", g.pids(), "group", all)
 		return
 	}

@@ -1,87 +1,60 @@
 package confine
 
 import (
-	"bufio"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// tree is a mounted hierarchy of control groups, with our place in it.
+// tree is the mounted hierarchy of control groups, that of version 2, with our
+// place in it.
 type tree struct {
-	version     int
-	controllers []string // of version 1; of version 2 they stand in its files
-	own         string   // the directory of the group that this process is in
-	shown       string   // the same as /proc/self/cgroup names it
+	own   string // the directory of the group that this process is in; "" there is none to be seen
+	shown string // the same as /proc/self/cgroup names it
+	older bool   // the controllers that limits need are those of version 1
 }
 
-// findTrees reads which hierarchies there are.
-func findTrees() []tree {
+// findTree reads which hierarchies there are.
+func findTree() tree {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
-		return nil
+		return tree{}
 	}
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		return nil
+		return tree{}
 	}
-	return parseTrees(string(mounts), string(groups))
+	return parseTree(string(mounts), string(groups))
 }
 
-// parseTrees joins the mounts of control groups with the groups we are in.
-func parseTrees(mountinfo, cgroup string) []tree {
-	byControllers := map[string]string{} // "cpu,cpuacct" → path; "" is version 2
+// parseTree joins the mounts of control groups with the group we are in.
+func parseTree(mountinfo, cgroup string) (t tree) {
 	for line := range strings.Lines(cgroup) {
 		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(f) == 3 {
-			byControllers[f[1]] = f[2]
-		}
-	}
-	var trees []tree
-	sc := bufio.NewScanner(strings.NewReader(mountinfo))
-	for sc.Scan() {
-		head, tail, ok := strings.Cut(sc.Text(), " - ")
-		h, t := strings.Fields(head), strings.Fields(tail)
-		if !ok || len(h) < 5 || len(t) < 3 {
+		if len(f) != 3 {
 			continue
 		}
-		root, mount := unescape(h[3]), unescape(h[4])
-		for names, path := range byControllers {
-			if !mountHas(t[0], t[2], names) {
-				continue
-			}
-			rel, ok := below(root, path)
-			if !ok {
-				continue // our group is not to be seen through this mount
-			}
-			tr := tree{version: 1, own: filepath.Join(mount, rel), shown: path}
-			if names == "" {
-				tr.version = 2
-			} else {
-				tr.controllers = strings.Split(names, ",")
-			}
-			trees = append(trees, tr)
+		if f[0] == "0" {
+			t.shown = f[2]
+			continue
+		}
+		for _, w := range wanted {
+			t.older = t.older || slices.Contains(strings.Split(f[1], ","), w.controller)
 		}
 	}
-	return trees
-}
-
-// mountHas tells whether a mount is the hierarchy of these controllers.
-func mountHas(fstype, options, names string) bool {
-	if names == "" {
-		return fstype == "cgroup2"
-	}
-	if fstype != "cgroup" || strings.HasPrefix(names, "name=") {
-		return false
-	}
-	have := strings.Split(options, ",")
-	for n := range strings.SplitSeq(names, ",") {
-		if !slices.Contains(have, n) {
-			return false
+	for line := range strings.Lines(mountinfo) {
+		head, tail, _ := strings.Cut(line, " - ")
+		h, kind := strings.Fields(head), strings.Fields(tail)
+		if len(h) < 5 || len(kind) < 3 || kind[0] != "cgroup2" || t.shown == "" {
+			continue
+		}
+		if rel, ok := below(unescape(h[3]), t.shown); ok { // else our group is not to be seen through this mount
+			t.own = filepath.Join(unescape(h[4]), rel)
+			break
 		}
 	}
-	return true
+	return t
 }
 
 // below returns path relative to root, if it is not above it.

@@ -12,15 +12,14 @@ type Options struct {
 	// comes before its first "-" names the program: empty groups of other dead
 	// ones are removed.
 	Name string
-	// Method asks for one way: "auto" (or ""), "cgroup2", "cgroup1", "rlimit".
+	// Method asks for one way: "auto" (or ""), "cgroup2", "rlimit".
 	Method string
 	// Hidden are folders that no sandbox shows, unless it names one itself or
 	// what lies in it: those with the director's own store and key.
 	Hidden []string
 	Log    *slog.Logger
 
-	noUnified bool // as on a machine without it, for tests
-	landlock  *int // the highest version of Landlock of such a machine, for tests; 0 is none
+	landlock *int // the highest version of Landlock of such a machine, for tests; 0 is none
 }
 
 // Limits bound a run. 0 is no limit.
@@ -52,7 +51,7 @@ type Sandbox struct {
 
 // Report says what this machine gives, for doctor and the log.
 type Report struct {
-	Method     string // cgroup2, cgroup1 or rlimit; none where there are no limits
+	Method     string // cgroup2 or rlimit; none where there are no limits
 	Detail     string // where, or why nothing better
 	Limits     []LimitReport
 	NoNewPrivs bool
@@ -66,7 +65,7 @@ type Report struct {
 // LimitReport says how one limit is kept.
 type LimitReport struct {
 	Name string // memory, cpus, cpu_time, processes, file_size, open_files
-	By   string // cgroup2, cgroup1, rlimit, or "" where it cannot be kept
+	By   string // cgroup2, rlimit, or "" where it cannot be kept
 	Note string
 }
 
