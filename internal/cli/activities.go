@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -18,18 +19,15 @@ func (a *app) activitiesCmd() *cobra.Command {
 		Short: "List what was done, or one activity with the tree below it",
 		Long: "List what was done, newest first. With ID, which is a task's, show it with all that its execution called\n" +
 			"for, and so on.",
-		Args: cobra.MaximumNArgs(1),
-		RunE: run(func(ctx context.Context, args []string) error {
+		RunE: a.ask(func(ctx context.Context, c *client.Client, args []string) error {
 			if len(args) == 1 {
-				return a.withTask(ctx, args[0], func(c *client.Client, id string) error { return a.activityTree(ctx, c, id) })
+				return a.activityTree(ctx, c, args[0])
 			}
-			return a.with(ctx, func(c *client.Client) error {
-				page, err := c.Activities(ctx, opts)
-				if err != nil {
-					return err
-				}
-				return a.print(page, func() error { return a.activityLines(page) })
-			})
+			page, err := c.Activities(ctx, opts)
+			if err != nil {
+				return err
+			}
+			return a.print(page, func() error { return a.activityLines(page) })
 		}),
 		ValidArgsFunction: a.completeIDs(anyTask),
 	}
@@ -57,7 +55,11 @@ func (a *app) activityLines(page api.Activities) error {
 	return nil
 }
 
-func (a *app) activityTree(ctx context.Context, c *client.Client, id string) error {
+func (a *app) activityTree(ctx context.Context, c *client.Client, part string) error {
+	id, err := resolve(ctx, c, part)
+	if err != nil {
+		return err
+	}
 	root, err := c.Activity(ctx, id)
 	if err != nil {
 		return err
@@ -86,13 +88,13 @@ func (a *app) activityText(x api.Activity) string {
 	if x.DurationMS != nil {
 		parts = append(parts, (time.Duration(*x.DurationMS) * time.Millisecond).Round(100*time.Millisecond).String())
 	}
-	if from := firstOf(x.SourceAgent, x.UserID); from != "" {
+	if from := cmp.Or(x.SourceAgent, x.UserID); from != "" {
 		parts = append(parts, "for "+clean(from))
 	}
 	if x.Details.Tool != "" {
 		parts = append(parts, clean(x.Details.Tool))
 	}
-	if text := firstOf(x.Error, x.Details.Message); text != "" && (x.Error != "" || x.Details.Tool == "") {
+	if text := cmp.Or(x.Error, x.Details.Message); text != "" && (x.Error != "" || x.Details.Tool == "") {
 		parts = append(parts, clean(text))
 	}
 	return strings.Join(parts, " ")

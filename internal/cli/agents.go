@@ -21,7 +21,6 @@ func (a *app) agentsCmd() *cobra.Command {
 		Long: "List the agents and what they do. Calls of tools that are tasks run in the director itself, which is no agent:\n" +
 			"while there are any, a line below says how many. With --watch print a line whenever one does something else,\n" +
 			"until Ctrl-C.",
-		Args: cobra.NoArgs,
 		RunE: run(func(ctx context.Context, _ []string) error {
 			if watch {
 				return a.watchAgents(ctx)
@@ -39,7 +38,6 @@ func (a *app) agentsCmd() *cobra.Command {
 				})
 			})
 		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "print what changes, as it changes; with --json an agent a line")
 	cmd.AddCommand(a.removeAgentCmd())
@@ -53,7 +51,7 @@ func (a *app) removeAgentCmd() *cobra.Command {
 		Long: "Forget an agent. One that runs a task, or that stands in the director's configuration, is not forgotten.\n" +
 			"One whose process still runs registers itself again within seconds, and one that signalbox up started is back\n" +
 			"when up is started again: to be rid of it end its process.",
-		ValidArgsFunction: a.completeAgents,
+		ValidArgsFunction: a.offer(agentNames),
 	}, "The agent %s is forgotten. Remove it?", func(ctx context.Context, c *client.Client, name string) error {
 		alive := false
 		if agents, ok := agentsOf(ctx, c); ok {
@@ -67,7 +65,7 @@ func (a *app) removeAgentCmd() *cobra.Command {
 		if alive {
 			a.note("Its process still runs: it registers itself again within seconds, or with the next start of signalbox up that started it. End the process to be rid of it.")
 		}
-		return a.print(done{ID: name, Status: "removed"}, func() error { return a.say("Removed: %s", clean(name)) })
+		return a.done("removed", name, nil)
 	})
 }
 
@@ -75,14 +73,11 @@ func (a *app) removeAgentCmd() *cobra.Command {
 // a terminal has said yes to the question.
 func (a *app) removing(cmd *cobra.Command, question string, do func(ctx context.Context, c *client.Client, name string) error) *cobra.Command {
 	var yes bool
-	cmd.Args = cobra.ExactArgs(1)
-	cmd.RunE = run(func(ctx context.Context, args []string) error {
-		return a.with(ctx, func(c *client.Client) error {
-			if err := a.sure(ctx, yes, fmt.Sprintf(question, args[0])); err != nil {
-				return err
-			}
-			return do(ctx, c, args[0])
-		})
+	cmd.RunE = a.ask(func(ctx context.Context, c *client.Client, args []string) error {
+		if err := a.sure(ctx, yes, fmt.Sprintf(question, args[0])); err != nil {
+			return err
+		}
+		return do(ctx, c, args[0])
 	})
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask, at a terminal, before it is done")
 	return cmd
@@ -192,7 +187,7 @@ func (a *app) releaseCmd() *cobra.Command {
 		Short: "Take an agent's slots away from what holds them",
 		Long: "Take an agent's slots away from what holds them: for an agent that is stuck. The tasks in them end as\n" +
 			"failed (released), what they still report is discarded, and the next tasks start.",
-		ValidArgsFunction: a.completeAgents,
+		ValidArgsFunction: a.offer(agentNames),
 	}, "What agent %s runs ends as failed. Release its slots?", func(ctx context.Context, c *client.Client, name string) error {
 		got, err := c.ReleaseLane(ctx, name)
 		if err != nil {
@@ -221,7 +216,7 @@ func (a *app) clearCmd() *cobra.Command {
 		Short: "Cancel the waiting tasks that are addressed to an agent",
 		Long:  "Cancel the waiting tasks that are addressed to an agent. Those that any agent may take are not its own and stay.",
 
-		ValidArgsFunction: a.completeAgents,
+		ValidArgsFunction: a.offer(agentNames),
 	}, "The tasks that wait for agent %s are cancelled. Clear?", func(ctx context.Context, c *client.Client, name string) error {
 		got, err := c.ClearLane(ctx, name)
 		if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -15,17 +16,9 @@ func (a *app) auditCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Show the audit log: who did what, newest first",
-		Args:  cobra.NoArgs,
-		RunE: run(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				page, err := c.Audit(ctx, opts)
-				if err != nil {
-					return err
-				}
-				return a.print(page, func() error { return a.auditLines(page) })
-			})
-		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (api.AuditLog, error) {
+			return c.Audit(ctx, opts)
+		}, a.auditLines),
 	}
 	f := cmd.Flags()
 	f.StringVar(&opts.Since, "since", "", "only since this `time`, RFC 3339 or an age such as 2h")
@@ -65,7 +58,7 @@ func (a *app) auditLine(row api.AuditRow) string {
 	}
 	line += " [" + a.paint(colour, clean(row.Result)) + "]"
 	for _, part := range []struct{ name, value string }{
-		{" by ", firstOf(row.Principal, row.UserID)}, {" at ", row.IPAddress}, {" agent ", row.AgentName}, {" ", row.Resource}, {" ", row.Details},
+		{" by ", cmp.Or(row.Principal, row.UserID)}, {" at ", row.IPAddress}, {" agent ", row.AgentName}, {" ", row.Resource}, {" ", row.Details},
 	} {
 		if part.value != "" {
 			line += part.name + clean(part.value)
@@ -80,16 +73,8 @@ func (a *app) auditHeadCmd() *cobra.Command {
 		Short: "Print number and hash of the newest audit row",
 		Long: "Print number and hash of the newest audit row. Keep it where the director's host cannot write: with\n" +
 			"signalbox audit verify --seq SEQ --head HASH it shows later that no row up to it was changed or taken off.",
-		Args: cobra.NoArgs,
-		RunE: run(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				head, err := c.AuditHead(ctx)
-				if err != nil {
-					return err
-				}
-				return a.print(head, func() error { return a.say("%d %s", head.Seq, clean(head.Hash)) })
-			})
-		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (api.AuditHead, error) {
+			return c.AuditHead(ctx)
+		}, func(head api.AuditHead) error { return a.say("%d %s", head.Seq, clean(head.Hash)) }),
 	}
 }

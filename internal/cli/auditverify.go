@@ -24,7 +24,6 @@ func (a *app) auditVerifyCmd() *cobra.Command {
 			"and all are computed anew here. With --head, as signalbox audit head printed it earlier, it also shows\n" +
 			"whether rows were taken off the end, or the whole log was made anew.",
 		Example: "  signalbox audit verify --seq 1042 --head 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-		Args:    cobra.NoArgs,
 		RunE: run(func(ctx context.Context, _ []string) error {
 			if want.Hash = strings.ToLower(want.Hash); want.Hash != "" && !hashForm.MatchString(want.Hash) {
 				return usage("--head: want the 64 hex digits that signalbox audit head printed")
@@ -34,7 +33,6 @@ func (a *app) auditVerifyCmd() *cobra.Command {
 			}
 			return a.with(ctx, func(c *client.Client) error { return a.auditVerify(ctx, c, want) })
 		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().StringVar(&want.Hash, "head", "", "`hash` that a row must have")
 	cmd.Flags().Int64Var(&want.Seq, "seq", 0, "`number` of the row that must have it (default: any)")

@@ -45,14 +45,13 @@ func (a *app) chatCmd() *cobra.Command {
 		Example: "  signalbox chat coder \"and now the tests\"\n" +
 			"  git diff | signalbox chat reviewer --new --follow\n" +
 			"  signalbox chat coder --bypass \"is this name taken?\"",
-		Args: cobra.RangeArgs(1, 2),
 		RunE: run(func(ctx context.Context, args []string) error {
 			if err := a.fillChat(&s, args); err != nil {
 				return err
 			}
 			return a.chat(ctx, &s)
 		}),
-		ValidArgsFunction: a.completeAgents,
+		ValidArgsFunction: a.offer(agentNames),
 	}
 	s.register(cmd)
 	return cmd

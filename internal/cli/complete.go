@@ -33,11 +33,14 @@ func (a *app) asked(cmd *cobra.Command, f func(context.Context, *client.Client) 
 
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-func (a *app) completeAgents(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// offer completes the first argument with what the director knows.
+func (a *app) offer(f func(context.Context, *client.Client) []string) completer {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.asked(cmd, f)
 	}
-	return a.asked(cmd, agentNames)
 }
 
 func agentNames(ctx context.Context, c *client.Client) []string {
@@ -62,24 +65,19 @@ func agentKinds(ctx context.Context, c *client.Client) []string {
 	return slices.Compact(out)
 }
 
-func (a *app) completeQueues(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+func queueNames(ctx context.Context, c *client.Client) []string {
+	out := []string{signalbox.QueueWork}
+	for _, kind := range agentKinds(ctx, c) {
+		out = append(out, signalbox.PoolQueue(kind))
 	}
-	return a.asked(cmd, func(ctx context.Context, c *client.Client) []string {
-		out := []string{signalbox.QueueWork}
-		for _, kind := range agentKinds(ctx, c) {
-			out = append(out, signalbox.PoolQueue(kind))
-		}
-		all, _ := c.AgentsAndExecutors(ctx)
-		for _, g := range all.Agents {
-			out = append(out, signalbox.AgentQueue(clean(g.Name)))
-		}
-		for _, x := range all.Executors { // whose kind is the name of their queue
-			out = append(out, clean(x.Kind))
-		}
-		return out
-	})
+	all, _ := c.AgentsAndExecutors(ctx)
+	for _, g := range all.Agents {
+		out = append(out, signalbox.AgentQueue(clean(g.Name)))
+	}
+	for _, x := range all.Executors { // whose kind is the name of their queue
+		out = append(out, clean(x.Kind))
+	}
+	return out
 }
 
 // Which tasks a command is for.
@@ -90,12 +88,7 @@ const (
 )
 
 func (a *app) completeIDs(which int) completer {
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return a.asked(cmd, func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, which) })
-	}
+	return a.offer(func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, which) })
 }
 
 func taskIDs(ctx context.Context, c *client.Client, which int) []string {

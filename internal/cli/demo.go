@@ -35,7 +35,6 @@ func (a *app) demoCmd() *cobra.Command {
 			"found again by the next, which says what it recovered.\n\n" +
 			"Keys at a terminal: w wedges an agent, as a hung one would be: the dashboard shows the way out. u undoes that,\n" +
 			"s submits a task, q quits. Without a terminal it runs until it is told to stop.",
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if pace < span(100*time.Millisecond) {
 				return usage("--pace: want 100ms or more, got %s", time.Duration(pace))
@@ -55,7 +54,6 @@ func (a *app) demoCmd() *cobra.Command {
 			}
 			return err
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := cmd.Flags()
 	f.StringVar(&opts.Addr, "addr", "", "`host:port` to listen on, of the loopback address (default: the one of the demo before, else any free port)")
@@ -81,7 +79,6 @@ func (a *app) demoToolCmd() *cobra.Command {
 		Use:    "tool",
 		Short:  "Be a tool of the demo: read a call from standard input",
 		Hidden: true,
-		Args:   cobra.NoArgs,
 		RunE:   run(func(ctx context.Context, _ []string) error { return a.demoTool(ctx) }),
 	}
 }

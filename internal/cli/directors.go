@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -17,26 +18,19 @@ func (a *app) directorsCmd() *cobra.Command {
 		Short: "List the directors over the store, and the agents of each",
 		Long: "List the directors over the store: which of them live, and the agents that each dispatches to. Any of them\n" +
 			"answers for any task; the one that answered is marked with a star. One that died is shown for a day.",
-		Args: cobra.NoArgs,
-		RunE: run(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				all, err := c.Directors(ctx)
-				if err != nil {
-					return err
-				}
-				return a.print(api.Directors{Directors: all}, func() error { return a.directorTable(all) })
-			})
-		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (api.Directors, error) {
+			all, err := c.Directors(ctx)
+			return api.Directors{Directors: all}, err
+		}, a.directorTable),
 	}
 }
 
 // shownAgents bounds the names of agents in a line of the table.
 const shownAgents = 5
 
-func (a *app) directorTable(all []api.Director) error {
+func (a *app) directorTable(all api.Directors) error {
 	rows := [][]string{{"INSTANCE", "STATE", "VERSION", "UP FOR", "URL", "AGENTS"}}
-	for _, d := range all {
+	for _, d := range all.Directors {
 		name, state, up := d.Instance, "alive", ago(a.io.Now().Sub(d.StartedAt))
 		if d.Draining {
 			state = "draining"
@@ -54,7 +48,7 @@ func (a *app) directorTable(all []api.Director) error {
 		if more := len(d.Agents) - shownAgents; more > 0 {
 			agents += fmt.Sprintf(" and %d more", more)
 		}
-		rows = append(rows, []string{name, state, d.Version, up, d.URL, orElse(agents, "-")})
+		rows = append(rows, []string{name, state, d.Version, up, d.URL, cmp.Or(agents, "-")})
 	}
 	return a.table(rows)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,8 +32,6 @@ func (a *app) doctorCmd() *cobra.Command {
 			"director could start. Nothing is changed. Each finding is ok, warn or fail, and says what to do;\n" +
 			"docs/doctor.md has them all. The exit code is that of the worst: 0 all is well, 8 something warns, 1\n" +
 			"something fails or no director answers.",
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	addKeyFlags(cmd.Flags(), doctorFlags)
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
@@ -129,7 +128,7 @@ func (a *app) directorChecks(ctx context.Context) (checks []api.Check, reached b
 	c, err := a.client(client.Options{})
 	if err != nil {
 		f := toFault(err)
-		return failed(f.message, orElse(f.hint, "see the configuration")), f.code != errNoDirector.code, nil
+		return failed(f.message, cmp.Or(f.hint, "see the configuration")), f.code != errNoDirector.code, nil
 	}
 	answer, err := c.Doctor(ctx)
 	var refusal *client.Error
@@ -145,12 +144,5 @@ func (a *app) directorChecks(ctx context.Context) (checks []api.Check, reached b
 		return []api.Check{{Area: area, State: checkWarn, Text: "the director cannot look at itself: it is older than this command", Cure: "update it"}}, true, nil
 	}
 	f := toFault(err)
-	return failed(strings.TrimSpace(f.message), orElse(f.hint, "see the director's log")), true, nil
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
+	return failed(strings.TrimSpace(f.message), cmp.Or(f.hint, "see the director's log")), true, nil
 }

@@ -19,14 +19,12 @@ func (a *app) eventsCmd() *cobra.Command {
 		Short: "Print what happens, as it happens",
 		Long: "Print what happens, as it happens, until Ctrl-C. A broken stream is taken up again where it stopped; an\n" +
 			"event of kind reset says that others between it and the one before are not available.",
-		Args: cobra.NoArgs,
 		RunE: run(func(ctx context.Context, _ []string) error {
 			if opts.After < client.Now {
 				return usage("--after: want the seq of an event, 0 for the oldest, or -1 for now, got %d", opts.After)
 			}
 			return a.events(ctx, opts, task)
 		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().Int64Var(&opts.After, "after", client.Now, "begin after the event with this `seq`; 0: with the oldest; -1: now")
 	cmd.Flags().StringVar(&task, "task", "", "only events of the task with this `id`")

@@ -31,11 +31,9 @@ pause the queue first (signalbox pause) and let what runs come to its end.`,
 		Example: `  signalbox export -o tasks.jsonl
   signalbox export | gzip > tasks.jsonl.gz
   signalbox import --director http://new:8080 tasks.jsonl`,
-		Args: cobra.NoArgs,
 		RunE: run(func(ctx context.Context, _ []string) error {
 			return a.with(ctx, func(c *client.Client) error { return a.exportTo(ctx, c, file) })
 		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write to this `file`, which must not be there yet")
 	return cmd

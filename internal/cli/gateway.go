@@ -52,7 +52,6 @@ func (a *app) gatewayCmd() *cobra.Command {
 			"own configuration, for its one client.",
 		Example: "  signalbox gateway --tools .mcp.json --addr 127.0.0.1:8090\n" +
 			"  claude mcp add signalbox -- signalbox gateway --stdio",
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			flags := append(given(cmd.Flags(), gatewayFlags), givenLists(cmd.Flags(), serverLists)...)
 			own := alone || cmd.Flags().Changed("tools")
@@ -61,7 +60,6 @@ func (a *app) gatewayCmd() *cobra.Command {
 			}
 			return a.gateway(cmd.Context(), flags, stdio, own)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	addKeyFlags(cmd.Flags(), gatewayFlags)
 	addListFlags(cmd.Flags(), serverLists)

@@ -20,14 +20,12 @@ func (a *app) historyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history",
 		Short: "List ended tasks, newest first",
-		Args:  cobra.NoArgs,
 		RunE: run(func(ctx context.Context, _ []string) error {
 			if limit < 0 {
 				return usage("--limit: want a number of tasks, or 0 for all, got %d", limit)
 			}
 			return a.with(ctx, func(c *client.Client) error { return a.history(ctx, c, opts, limit) })
 		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := cmd.Flags()
 	f.StringVar(&opts.State, "state", "", "only this `state`: completed, failed, cancelled or timeout")

@@ -32,7 +32,6 @@ beside the old one; every command, the API and the tools of MCP take either.`,
 		Example: `  signalbox import tasks.jsonl
   signalbox import --dry-run ~/.agency/queue
   signalbox import --running requeue redis://localhost:6379/0`,
-		Args: cobra.ExactArgs(1),
 		RunE: run(func(ctx context.Context, args []string) error {
 			if running != "interrupt" && running != "requeue" {
 				return usage("--running: want interrupt or requeue, got %q", running)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -14,17 +15,10 @@ func (a *app) laneCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "lane AGENT",
 		Short: "Show what an agent runs and what waits for it",
-		Args:  cobra.ExactArgs(1),
-		RunE: run(func(ctx context.Context, args []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				lane, err := c.Lane(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				return a.print(lane, func() error { return a.laneText(lane) })
-			})
-		}),
-		ValidArgsFunction: a.completeAgents,
+		RunE: query(a, func(ctx context.Context, c *client.Client, args []string) (api.Lane, error) {
+			return c.Lane(ctx, args[0])
+		}, a.laneText),
+		ValidArgsFunction: a.offer(agentNames),
 	}
 }
 
@@ -89,20 +83,12 @@ func (a *app) sessionsCmd() *cobra.Command {
 		Short: "List the conversations of the agents, the last used first",
 		Long: "List the conversations of the agents, the last used first. A chat goes on with the current one of its\n" +
 			"agent, which is marked with a star.",
-		Args: cobra.NoArgs,
-		RunE: run(func(ctx context.Context, _ []string) error {
+		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (api.Sessions, error) {
 			if all {
 				opts.State = "all"
 			}
-			return a.with(ctx, func(c *client.Client) error {
-				page, err := c.Sessions(ctx, opts)
-				if err != nil {
-					return err
-				}
-				return a.print(page, func() error { return a.sessionTable(page) })
-			})
-		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
+			return c.Sessions(ctx, opts)
+		}, a.sessionTable),
 	}
 	f := cmd.Flags()
 	f.StringVar(&opts.Agent, "agent", "", "only conversations of this `agent`")
@@ -130,7 +116,7 @@ func (a *app) sessionTable(page api.Sessions) error {
 			mark = "*"
 		}
 		rows = append(rows, []string{
-			mark, s.SessionID, s.Agent, s.State, fmt.Sprint(s.Turns), ago(a.io.Now().Sub(s.LastUsed)) + " ago", firstOf(s.Owner, s.Source), s.Title,
+			mark, s.SessionID, s.Agent, s.State, fmt.Sprint(s.Turns), ago(a.io.Now().Sub(s.LastUsed)) + " ago", cmp.Or(s.Owner, s.Source), s.Title,
 		})
 	}
 	if err := a.table(rows); err != nil {
@@ -142,31 +128,14 @@ func (a *app) sessionTable(page api.Sessions) error {
 	return nil
 }
 
-// firstOf is the first text that says something.
-func firstOf(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
-}
-
 func (a *app) sessionCmd(verb, short string, call func(*client.Client, context.Context, string) (api.Session, error)) *cobra.Command {
 	return &cobra.Command{
 		Use:   verb + " ID",
 		Short: short,
-		Args:  cobra.ExactArgs(1),
-		RunE: run(func(ctx context.Context, args []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				got, err := call(c, ctx, args[0])
-				if err != nil {
-					return err
-				}
-				return a.print(got, func() error {
-					return a.say("Session %s of %s is %s", clean(got.SessionID), clean(got.Agent), clean(sessionState(got)))
-				})
-			})
+		RunE: query(a, func(ctx context.Context, c *client.Client, args []string) (api.Session, error) {
+			return call(c, ctx, args[0])
+		}, func(got api.Session) error {
+			return a.say("Session %s of %s is %s", clean(got.SessionID), clean(got.Agent), clean(sessionState(got)))
 		}),
 		ValidArgsFunction: a.completeSessions(verb),
 	}
@@ -194,19 +163,14 @@ func (a *app) completeSessions(verb string) completer {
 	if verb == "restore" {
 		state = "all"
 	}
-	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return a.asked(cmd, func(ctx context.Context, c *client.Client) []string {
-			page, _ := c.Sessions(ctx, client.SessionsOptions{State: state, Limit: 50})
-			var out []string
-			for _, s := range page.Sessions {
-				if verb == "archive" || !s.Current {
-					out = append(out, described(s.SessionID, s.Agent+" "+s.Title))
-				}
+	return a.offer(func(ctx context.Context, c *client.Client) []string {
+		page, _ := c.Sessions(ctx, client.SessionsOptions{State: state, Limit: 50})
+		var out []string
+		for _, s := range page.Sessions {
+			if verb == "archive" || !s.Current {
+				out = append(out, described(s.SessionID, s.Agent+" "+s.Title))
 			}
-			return out
-		})
-	}
+		}
+		return out
+	})
 }

@@ -21,17 +21,9 @@ func (a *app) loginLinkCmd() *cobra.Command {
 		Short: "Print a link that logs you in to the pages, once",
 		Long: "Print a link that logs the owner of the director in to its pages: once, within ten minutes, in one browser. It\n" +
 			"works with the director's own token, which this command finds for the user who started the director.",
-		Args: cobra.NoArgs,
-		RunE: run(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				link, err := c.LoginLink(ctx)
-				if err != nil {
-					return err
-				}
-				url := strings.TrimRight(c.URL(), "/") + link.Path
-				return a.print(loginLink{url, link.ExpiresAt.Format("2006-01-02T15:04:05Z07:00")}, func() error { return a.say("%s", clean(url)) })
-			})
-		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (loginLink, error) {
+			link, err := c.LoginLink(ctx)
+			return loginLink{strings.TrimRight(c.URL(), "/") + link.Path, link.ExpiresAt.Format("2006-01-02T15:04:05Z07:00")}, err
+		}, func(link loginLink) error { return a.say("%s", clean(link.URL)) }),
 	}
 }

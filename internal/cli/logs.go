@@ -17,7 +17,6 @@ func (a *app) logsCmd() *cobra.Command {
 		Use:   "logs ID",
 		Short: "Print the log of a task",
 		Long:  "Print the log of a task, as far as it is kept. On a terminal only colours of its escape sequences pass.",
-		Args:  cobra.ExactArgs(1),
 		RunE: run(func(ctx context.Context, args []string) error {
 			if after < 0 {
 				return usage("--after: want 0 or more bytes, got %d", after)

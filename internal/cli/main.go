@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/config"
 )
 
@@ -207,8 +208,16 @@ func (a *app) addTo(root *cobra.Command, group string, commands ...*cobra.Comman
 	}
 }
 
-// own marks what a command and those below it return as theirs.
+// own marks what a command and those below it return as theirs. What its usage
+// line names are its arguments, unless it says otherwise; where it has none, no
+// file is offered for one.
 func own(c *cobra.Command) {
+	if c.Args == nil {
+		c.Args = argsOf(c.Use)
+	}
+	if c.ValidArgsFunction == nil && c.Args(c, []string{""}) != nil {
+		c.ValidArgsFunction = cobra.NoFileCompletions
+	}
 	c.Args = usageArgs(c.Args)
 	run := c.RunE
 	c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -220,6 +229,21 @@ func own(c *cobra.Command) {
 	for _, below := range c.Commands() {
 		own(below)
 	}
+}
+
+// argsOf reads from a usage line which arguments a command takes: NAME is one,
+// [NAME] one that may be left out. What follows the first flag is no argument.
+func argsOf(use string) cobra.PositionalArgs {
+	least, most := 0, 0
+	for _, word := range strings.Fields(use)[1:] {
+		if strings.HasPrefix(word, "-") {
+			break
+		}
+		if most++; word[0] != '[' {
+			least++
+		}
+	}
+	return cobra.RangeArgs(least, most)
 }
 
 // usageArgs rewords the errors of cobra's checks, which do not say what the
@@ -260,6 +284,25 @@ func argHint(cmd *cobra.Command, args []string) string {
 		return "put the message in quotes"
 	}
 	return cmd.CommandPath() + " --help"
+}
+
+// ask makes a command's function from one that asks the director.
+func (a *app) ask(f func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
+	return run(func(ctx context.Context, args []string) error {
+		return a.with(ctx, func(c *client.Client) error { return f(ctx, c, args) })
+	})
+}
+
+// query makes a command's function from what it asks the director, and how the
+// answer is shown to people; with --json it is printed as it is.
+func query[T any](a *app, ask func(ctx context.Context, c *client.Client, args []string) (T, error), show func(T) error) func(*cobra.Command, []string) error {
+	return a.ask(func(ctx context.Context, c *client.Client, args []string) error {
+		got, err := ask(ctx, c, args)
+		if err != nil {
+			return err
+		}
+		return a.print(got, func() error { return show(got) })
+	})
 }
 
 // run makes a command's function from one that takes no command.

@@ -20,26 +20,19 @@ func (a *app) pauseCmd() *cobra.Command {
 		Short: "Let a queue, or all, hand out nothing",
 		Long: "Let a queue hand out nothing. What runs goes on, and tasks can still be submitted.\n" +
 			"A pause of agent:NAME drains that agent: it takes from no queue, its isolated executions apart.\n" + queueArg,
-		Args: cobra.MaximumNArgs(1),
-		RunE: run(func(ctx context.Context, args []string) error {
+		RunE: query(a, func(ctx context.Context, c *client.Client, args []string) (none api.Paused, err error) {
 			req.Queue, req.Seconds = first(args), length.seconds()
-			return a.with(ctx, func(c *client.Client) error {
-				if err := a.knownQueue(ctx, c, req.Queue); err != nil {
-					return err
+			if err := a.knownQueue(ctx, c, req.Queue); err != nil {
+				return none, err
+			}
+			if req.Queue == "" {
+				if err := a.sure(ctx, yes, "Every queue is paused. Pause?"); err != nil {
+					return none, err
 				}
-				if req.Queue == "" {
-					if err := a.sure(ctx, yes, "Every queue is paused. Pause?"); err != nil {
-						return err
-					}
-				}
-				got, err := c.Pause(ctx, req)
-				if err != nil {
-					return err
-				}
-				return a.print(got, func() error { return a.pauses(got) })
-			})
-		}),
-		ValidArgsFunction: a.completeQueues,
+			}
+			return c.Pause(ctx, req)
+		}, a.pauses),
+		ValidArgsFunction: a.offer(queueNames),
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask, at a terminal, before all queues are paused")
 	cmd.Flags().StringVar(&req.Reason, "reason", "", "`text` that others see")
@@ -52,20 +45,14 @@ func (a *app) resumeCmd() *cobra.Command {
 		Use:   "resume [QUEUE]",
 		Short: "Let a queue, or all, go on",
 		Long:  "Let a queue go on that was paused, or with no queue all that are.\n" + queueArg,
-		Args:  cobra.MaximumNArgs(1),
-		RunE: run(func(ctx context.Context, args []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				got, err := c.Resume(ctx, first(args))
-				if err == nil && len(args) == 0 {
-					got, err = resumeEach(ctx, c, got)
-				}
-				if err != nil {
-					return err
-				}
-				return a.print(got, func() error { return a.pauses(got) })
-			})
-		}),
-		ValidArgsFunction: a.completeQueues,
+		RunE: query(a, func(ctx context.Context, c *client.Client, args []string) (api.Paused, error) {
+			got, err := c.Resume(ctx, first(args))
+			if err == nil && len(args) == 0 {
+				return resumeEach(ctx, c, got)
+			}
+			return got, err
+		}, a.pauses),
+		ValidArgsFunction: a.offer(queueNames),
 	}
 }
 

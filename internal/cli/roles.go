@@ -150,7 +150,6 @@ func (a *app) upCmd() *cobra.Command {
 		Short: "Run a director, and an agent for each coding CLI found here",
 		Long: "Run a director and, as child processes, an agent for each coding CLI found on PATH, or a demo agent where\n" +
 			"there is none.",
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			flags := append(given(cmd.Flags(), serverFlags, childFlags), givenLists(cmd.Flags(), serverLists)...)
 			if f := cmd.Flags().Lookup(terminalFlag); f.Changed { // for both ends
@@ -168,7 +167,6 @@ func (a *app) upCmd() *cobra.Command {
 			}
 			return a.roles.Up(cmd.Context(), cfg, opts)
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	addKeyFlags(cmd.Flags(), serverFlags, childFlags)
 	addListFlags(cmd.Flags(), serverLists)
@@ -194,7 +192,6 @@ func (a *app) directorCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "director",
 		Short: "Run a director",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.load(append(given(cmd.Flags(), serverFlags), givenLists(cmd.Flags(), serverLists)...))
 			if err != nil {
@@ -202,7 +199,6 @@ func (a *app) directorCmd() *cobra.Command {
 			}
 			return a.roles.Director(cmd.Context(), cfg, DirectorOptions{Out: a.io.Out, Err: a.io.Err})
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	addKeyFlags(cmd.Flags(), serverFlags)
 	addListFlags(cmd.Flags(), serverLists)

@@ -42,7 +42,6 @@ func (a *app) schedulerCmd() *cobra.Command {
 			"fired it remembers in --data. Two of them with the same jobs and the same --token make one task of an instant.",
 		Example: "  signalbox scheduler --config scheduler.yaml --director http://queue.example:8080\n" +
 			"  signalbox scheduler trigger nightly-maintenance",
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := a.loadFrom(config.Sources{Flags: given(cmd.Flags(), schedulerFlags), Scheduler: true})
 			if err != nil {
@@ -59,7 +58,6 @@ func (a *app) schedulerCmd() *cobra.Command {
 				},
 			})
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	addKeyFlags(cmd.Flags(), schedulerFlags)
 	cmd.AddCommand(a.fireJobCmd())
@@ -70,7 +68,6 @@ func (a *app) fireJobCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "trigger JOB",
 		Short: "Fire a job of the scheduler that stands alone and that you run here",
-		Args:  cobra.ExactArgs(1),
 		RunE: run(func(ctx context.Context, args []string) error {
 			home := config.Home(a.io.Env)
 			here, err := readDirectorFile(config.SchedulerFile(home))

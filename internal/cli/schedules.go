@@ -19,20 +19,16 @@ func (a *app) schedulesCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schedules",
 		Short: "List the schedules, when they fire next and what their last firing came to",
-		Args:  cobra.NoArgs,
-		RunE: run(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				all := api.Schedules{Schedules: []api.Schedule{}}
-				for s, err := range c.AllSchedules(ctx, opts) {
-					if err != nil {
-						return err
-					}
-					all.Schedules = append(all.Schedules, s)
+		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (api.Schedules, error) {
+			all := api.Schedules{Schedules: []api.Schedule{}}
+			for s, err := range c.AllSchedules(ctx, opts) {
+				if err != nil {
+					return all, err
 				}
-				return a.print(all, func() error { return a.scheduleTable(all.Schedules) })
-			})
-		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
+				all.Schedules = append(all.Schedules, s)
+			}
+			return all, nil
+		}, a.scheduleTable),
 	}
 	cmd.Flags().StringVar(&opts.Agent, "agent", "", "only those for this `agent`")
 	cmd.AddCommand(a.showScheduleCmd(), a.addScheduleCmd(), a.editScheduleCmd(), a.removeScheduleCmd(),
@@ -42,14 +38,14 @@ func (a *app) schedulesCmd() *cobra.Command {
 	return cmd
 }
 
-func (a *app) scheduleTable(schedules []api.Schedule) error {
-	if len(schedules) == 0 {
+func (a *app) scheduleTable(all api.Schedules) error {
+	if len(all.Schedules) == 0 {
 		a.note("No schedules. signalbox schedules add NAME --cron \"0 1 * * *\" --prompt TEXT makes one.")
 		return nil
 	}
 	rows := [][]string{{"NAME", "WHEN", "FOR", "NEXT", "LAST", "STATE"}}
-	for i := range schedules {
-		s := &schedules[i]
+	for i := range all.Schedules {
+		s := &all.Schedules[i]
 		rows = append(rows, []string{s.Name, s.Words + ", " + s.Timezone, scheduleTarget(s), a.nextText(s), a.lastText(s), scheduleState(s)})
 	}
 	return a.table(rows)
@@ -111,17 +107,11 @@ func (a *app) showScheduleCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show a schedule and its newest firings",
-		Args:  cobra.ExactArgs(1),
-		RunE: run(func(ctx context.Context, args []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				s, err := c.Schedule(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				return a.print(s, func() error { return a.scheduleText(&s) })
-			})
-		}),
-		ValidArgsFunction: a.completeSchedules,
+		RunE: query(a, func(ctx context.Context, c *client.Client, args []string) (*api.Schedule, error) {
+			s, err := c.Schedule(ctx, args[0])
+			return &s, err
+		}, a.scheduleText),
+		ValidArgsFunction: a.offer(scheduleNames),
 	}
 }
 
@@ -184,23 +174,20 @@ func (a *app) executionsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "executions NAME",
 		Short: "List the firings of a schedule, newest first",
-		Args:  cobra.ExactArgs(1),
-		RunE: run(func(ctx context.Context, args []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				got, err := c.Executions(ctx, args[0], limit)
-				if err != nil {
-					return err
+		RunE: a.ask(func(ctx context.Context, c *client.Client, args []string) error {
+			got, err := c.Executions(ctx, args[0], limit)
+			if err != nil {
+				return err
+			}
+			return a.print(got, func() error {
+				if len(got.Executions) == 0 {
+					a.note("It has not fired yet. signalbox schedules trigger %s fires it now.", args[0])
+					return nil
 				}
-				return a.print(got, func() error {
-					if len(got.Executions) == 0 {
-						a.note("It has not fired yet. signalbox schedules trigger %s fires it now.", args[0])
-						return nil
-					}
-					return a.executionTable(got.Executions)
-				})
+				return a.executionTable(got.Executions)
 			})
 		}),
-		ValidArgsFunction: a.completeSchedules,
+		ValidArgsFunction: a.offer(scheduleNames),
 	}
 	cmd.Flags().IntVar(&limit, "limit", 20, "how many, at most 100")
 	return cmd
@@ -247,7 +234,6 @@ func (a *app) checkCronCmd() *cobra.Command {
 		Long:  "Say what a cron expression means, and when it is due next. Put it in quotes. No director is asked.",
 		Example: "  signalbox schedules check \"0 9 * * mon-fri\" --timezone Europe/Berlin\n" +
 			"  signalbox schedules check @daily",
-		Args: cobra.ExactArgs(1),
 		RunE: run(func(_ context.Context, args []string) error {
 			if n < 1 || n > 50 {
 				return usage("-n: want a number from 1 to 50, got %d", n)

@@ -103,7 +103,6 @@ func (a *app) addScheduleCmd() *cobra.Command {
 		Short: "Make a schedule",
 		Example: "  signalbox schedules add nightly --cron \"0 1 * * *\" --timezone Europe/Berlin --prompt \"tidy up\" --agent coder\n" +
 			"  signalbox schedules add report --cron @weekly --prompt - < report.md",
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range []string{"cron", "prompt"} {
 				if !cmd.Flags().Changed(name) {
@@ -147,7 +146,6 @@ func (a *app) editScheduleCmd() *cobra.Command {
 		Use:     "edit NAME",
 		Short:   "Change a schedule: what is not given stays as it is",
 		Example: "  signalbox schedules edit nightly --cron \"0 3 * * *\" --agent \"\"",
-		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			given := false
 			cmd.Flags().Visit(func(f *pflag.Flag) { given = given || cmd.InheritedFlags().Lookup(f.Name) == nil })
@@ -170,7 +168,7 @@ func (a *app) editScheduleCmd() *cobra.Command {
 				return a.scheduled("Changed", got, err)
 			})
 		},
-		ValidArgsFunction: a.completeSchedules,
+		ValidArgsFunction: a.offer(scheduleNames),
 	}
 	s.register(cmd.Flags())
 	cmd.Flags().StringVar(&name, "name", "", "its new `name`")
@@ -191,12 +189,9 @@ func (a *app) removeScheduleCmd() *cobra.Command {
 	return a.removing(&cobra.Command{
 		Use:               "remove NAME",
 		Short:             "Forget a schedule; its tasks stay",
-		ValidArgsFunction: a.completeSchedules,
+		ValidArgsFunction: a.offer(scheduleNames),
 	}, "The schedule %s is forgotten; its tasks stay. Remove it?", func(ctx context.Context, c *client.Client, name string) error {
-		if err := c.RemoveSchedule(ctx, name); err != nil {
-			return err
-		}
-		return a.print(done{ID: name, Status: "removed"}, func() error { return a.say("Removed: %s", clean(name)) })
+		return a.done("removed", name, c.RemoveSchedule(ctx, name))
 	})
 }
 
@@ -204,30 +199,22 @@ func (a *app) switchScheduleCmd(name, short string, f func(*client.Client, conte
 	return &cobra.Command{
 		Use:   name + " NAME",
 		Short: short,
-		Args:  cobra.ExactArgs(1),
-		RunE: run(func(ctx context.Context, args []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				got, err := f(c, ctx, args[0])
-				if err != nil || name == "enable" {
-					return a.scheduled("Enabled", got, err)
-				}
-				return a.print(got, func() error { return a.say("Disabled: %s", clean(got.Name)) })
-			})
+		RunE: a.ask(func(ctx context.Context, c *client.Client, args []string) error {
+			got, err := f(c, ctx, args[0])
+			if err != nil || name == "enable" {
+				return a.scheduled("Enabled", got, err)
+			}
+			return a.print(got, func() error { return a.say("Disabled: %s", clean(got.Name)) })
 		}),
-		ValidArgsFunction: a.completeSchedules,
+		ValidArgsFunction: a.offer(scheduleNames),
 	}
 }
 
-func (a *app) completeSchedules(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+func scheduleNames(ctx context.Context, c *client.Client) []string {
+	page, _ := c.Schedules(ctx, client.SchedulesOptions{Limit: 1000})
+	var out []string
+	for i := range page.Schedules {
+		out = append(out, described(page.Schedules[i].Name, page.Schedules[i].Words))
 	}
-	return a.asked(cmd, func(ctx context.Context, c *client.Client) []string {
-		page, _ := c.Schedules(ctx, client.SchedulesOptions{Limit: 1000})
-		var out []string
-		for i := range page.Schedules {
-			out = append(out, described(page.Schedules[i].Name, page.Schedules[i].Words))
-		}
-		return out
-	})
+	return out
 }

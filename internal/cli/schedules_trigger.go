@@ -18,7 +18,6 @@ func (a *app) triggerScheduleCmd() *cobra.Command {
 		Short: "Fire a schedule now, beside its instants",
 		Long: "Fire a schedule now, beside its instants. Where the task before has not ended and it waits for it, the firing\n" +
 			"is held until then.",
-		Args: cobra.ExactArgs(1),
 		RunE: run(func(ctx context.Context, args []string) error {
 			if w.limit != 0 && !w.on {
 				return usage("--wait-timeout bounds a wait: it goes with --wait")
@@ -29,7 +28,7 @@ func (a *app) triggerScheduleCmd() *cobra.Command {
 			}
 			return a.trigger(ctx, c, args[0], &w)
 		}),
-		ValidArgsFunction: a.completeSchedules,
+		ValidArgsFunction: a.offer(scheduleNames),
 	}
 	w.register(cmd)
 	return cmd

@@ -25,7 +25,6 @@ func (a *app) statusCmd() *cobra.Command {
 		Short:   "Show the queue, or one task",
 		Long: "Show the queue: in one sentence whether a person is needed, how full it is and what waits, in order. With ID\n" +
 			"show one task. With --watch print a line whenever a figure or the sentence changes, until Ctrl-C.",
-		Args: cobra.MaximumNArgs(1),
 		RunE: run(func(ctx context.Context, args []string) error {
 			if watch && len(args) == 0 {
 				return a.watchQueue(ctx)

@@ -45,7 +45,6 @@ func (a *app) submitCmd() *cobra.Command {
 			"code says how it ended. Ctrl-C leaves the task alone and says how to come back to it.",
 		Example: "  signalbox submit \"review the open pull request\" --agent coder --wait\n" +
 			"  git diff | signalbox submit - --model sonnet --timeout 30m",
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := noPrompt(cmd, args); err != nil {
 				return err

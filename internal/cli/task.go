@@ -76,16 +76,13 @@ func (a *app) whyCmd() *cobra.Command {
 		Use:   "why ID",
 		Short: "Say why a task is not running",
 		Long:  "Say why a task is not running: the conditions for its start in order, which of them are met, and what can\nbe done about those that are not.",
-		Args:  cobra.ExactArgs(1),
-		RunE: run(func(ctx context.Context, args []string) error {
-			return a.withTask(ctx, args[0], func(c *client.Client, id string) error {
-				why, err := c.Why(ctx, id)
-				if err != nil {
-					return err
-				}
-				return a.print(why, func() error { return a.whyText(why) })
-			})
-		}),
+		RunE: query(a, func(ctx context.Context, c *client.Client, args []string) (none api.Why, err error) {
+			id, err := resolve(ctx, c, args[0])
+			if err != nil {
+				return none, err
+			}
+			return c.Why(ctx, id)
+		}, a.whyText),
 		ValidArgsFunction: a.completeIDs(liveTask),
 	}
 }

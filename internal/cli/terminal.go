@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,14 +29,13 @@ func (a *app) terminalCmd() *cobra.Command {
 		Long: "Open a terminal at an agent: its CLI, or a shell, beside its line. Director and agent must have been started\n" +
 			"with --terminal, and the token must have the right terminal. It ends with the program in it, after a while\n" +
 			"without input or output, or when you type Enter ~ . and nothing else.",
-		Args: cobra.ExactArgs(1),
 		RunE: run(func(ctx context.Context, args []string) error {
 			if a.io.TTY == nil {
 				return usage("standard input and output are not a terminal").hinted("signalbox chat %s MESSAGE talks to it from a script", clean(args[0]))
 			}
 			return a.with(ctx, func(c *client.Client) error { return a.terminal(ctx, c, args[0]) })
 		}),
-		ValidArgsFunction: a.completeAgents,
+		ValidArgsFunction: a.offer(agentNames),
 	}
 }
 
@@ -175,7 +175,7 @@ func (t *terminal) shown(ctx context.Context) error {
 		case "exit":
 			return exited(m)
 		case "error":
-			return &fault{exit: exitError, code: "terminal_error", message: firstOf(m.Reason, "the terminal ended with an error")}
+			return &fault{exit: exitError, code: "terminal_error", message: cmp.Or(m.Reason, "the terminal ended with an error")}
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (t *terminal) ended(agent string, err error) error {
 		t.note("The terminal of %s ended: %v.", agent, err)
 		return nil
 	case errors.As(err, &said):
-		return &fault{exit: exitError, code: "terminal_closed", message: fmt.Sprintf("the terminal of %s was closed: %s", agent, firstOf(said.Reason, said.Code.String()))}
+		return &fault{exit: exitError, code: "terminal_closed", message: fmt.Sprintf("the terminal of %s was closed: %s", agent, cmp.Or(said.Reason, said.Code.String()))}
 	case errors.Is(err, context.Canceled):
 		return &fault{exit: exitDetached, code: "interrupted", message: "interrupted; the terminal of " + agent + " is closed"}
 	}

@@ -21,17 +21,7 @@ func (a *app) whoamiCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "whoami",
 		Short: "Say who you are to the director, and what you may do",
-		Args:  cobra.NoArgs,
-		RunE: run(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				me, err := c.Me(ctx)
-				if err != nil {
-					return err
-				}
-				return a.print(me, func() error { return a.meText(me) })
-			})
-		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:  query(a, func(ctx context.Context, c *client.Client, _ []string) (api.Me, error) { return c.Me(ctx) }, a.meText),
 	}
 }
 
@@ -70,29 +60,22 @@ func (a *app) tokensCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tokens",
 		Short: "List the tokens, without their secrets",
-		Args:  cobra.NoArgs,
-		RunE: run(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				tokens, err := c.Tokens(ctx)
-				if err != nil {
-					return err
-				}
-				return a.print(api.Tokens{Tokens: tokens}, func() error { return a.tokenTable(tokens) })
-			})
-		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (api.Tokens, error) {
+			tokens, err := c.Tokens(ctx)
+			return api.Tokens{Tokens: tokens}, err
+		}, a.tokenTable),
 	}
 	cmd.AddCommand(a.createTokenCmd(), a.revokeTokenCmd())
 	return cmd
 }
 
-func (a *app) tokenTable(tokens []api.Token) error {
-	if len(tokens) == 0 {
+func (a *app) tokenTable(all api.Tokens) error {
+	if len(all.Tokens) == 0 {
 		a.note("No tokens. signalbox tokens create NAME --scope admin makes the first, and closes the director.")
 		return nil
 	}
 	rows := [][]string{{"ID", "NAME", "FOR", "MAY", "AGENTS", "USED", "STATE"}}
-	for _, t := range tokens {
+	for _, t := range all.Tokens {
 		used := "not since the start"
 		if t.LastUsedAt != nil {
 			used = ago(a.io.Now().Sub(*t.LastUsedAt)) + " ago"
@@ -129,7 +112,6 @@ func (a *app) createTokenCmd() *cobra.Command {
 		Example: "  signalbox tokens create laptop --scope admin --out ~/.config/signalbox.token\n" +
 			"  signalbox tokens create ci --scope submit,read --limit-agents tests --expires 720h\n" +
 			"  signalbox tokens create coder --agent coder",
-		Args: cobra.ExactArgs(1),
 		RunE: run(func(ctx context.Context, args []string) error {
 			req.Name, req.ExpiresInSeconds = args[0], int64(expires.seconds())
 			if req.Agent != "" && req.User != "" {
@@ -227,26 +209,23 @@ func (a *app) newSecretFile(path string) (*os.File, error) {
 
 func (a *app) revokeTokenCmd() *cobra.Command {
 	return a.removing(&cobra.Command{
-		Use:   "revoke ID",
-		Short: "Make a token worthless at once",
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return a.asked(cmd, tokenIDs)
-		},
+		Use:               "revoke ID",
+		Short:             "Make a token worthless at once",
+		ValidArgsFunction: a.offer(tokenIDs),
 	}, "Whoever uses token %s is shut out. Revoke it?", func(ctx context.Context, c *client.Client, id string) error {
-		if err := c.RevokeToken(ctx, id); err != nil {
-			return err
-		}
-		return a.print(done{ID: id, Status: "revoked"}, func() error { return a.say("Revoked: %s", clean(id)) })
+		return a.done("revoked", id, c.RevokeToken(ctx, id))
 	})
 }
 
-// done is the document of a command whose route answers with nothing.
-type done struct {
-	ID     string `json:"id"`
-	Status string `json:"status"`
+// done says what was done to a name, for a command whose route answers with nothing.
+func (a *app) done(what, id string, err error) error {
+	if err != nil {
+		return err
+	}
+	return a.print(struct {
+		ID     string `json:"id"`
+		Status string `json:"status"`
+	}{id, what}, func() error { return a.say("%s: %s", strings.ToUpper(what[:1])+what[1:], clean(id)) })
 }
 
 func tokenIDs(ctx context.Context, c *client.Client) []string {

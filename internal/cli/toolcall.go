@@ -48,7 +48,6 @@ func (a *app) callToolCmd() *cobra.Command {
 			"  signalbox tools call rest__weather @arguments.json --timeout 20s\n" +
 			"  signalbox tools call browser__open '{\"url\": \"http://127.0.0.1:3000/\"}' --session checkout-test\n" +
 			"  signalbox tools call report '{\"month\": \"2026-10\"}' --task --wait --timeout 1h",
-		Args: cobra.RangeArgs(1, 2),
 		RunE: run(func(ctx context.Context, args []string) error {
 			given := ""
 			if len(args) > 1 {

@@ -20,24 +20,10 @@ func (a *app) toolsCmd() *cobra.Command {
 		Long: "List the tools behind the director's gateway. All callers of a tool share the capacity of its queue, by\n" +
 			"whichever way they come: MCP, HTTP, the LLM runner or this command. A call of a tool whose queue is commands\n" +
 			"becomes a task and is answered at once.",
-		Args: cobra.NoArgs,
-		RunE: run(func(ctx context.Context, _ []string) error {
-			return a.withTools(ctx, func(t api.Tools) error { return a.print(t, func() error { return a.toolTable(t) }) })
-		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (api.Tools, error) { return c.ListTools(ctx) }, a.toolTable),
 	}
 	cmd.AddCommand(a.toolQueuesCmd(), a.toolServersCmd(), a.callToolCmd(), a.toolTasksCmd())
 	return cmd
-}
-
-func (a *app) withTools(ctx context.Context, f func(api.Tools) error) error {
-	return a.with(ctx, func(c *client.Client) error {
-		tools, err := c.ListTools(ctx)
-		if err != nil {
-			return err
-		}
-		return f(tools)
-	})
 }
 
 func (a *app) toolTable(t api.Tools) error {
@@ -100,21 +86,21 @@ func (a *app) toolServersCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "servers",
 		Short: "Show the servers that have the tools, and how they are",
-		Args:  cobra.NoArgs,
-		RunE: run(func(ctx context.Context, _ []string) error {
-			return a.withTools(ctx, func(t api.Tools) error {
-				return a.print(struct {
-					Servers []api.ToolServer `json:"servers"`
-				}{t.Servers}, func() error { return a.serverTable(t.Servers) })
-			})
-		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (toolServers, error) {
+			t, err := c.ListTools(ctx)
+			return toolServers{t.Servers}, err
+		}, a.serverTable),
 	}
 }
 
-func (a *app) serverTable(servers []api.ToolServer) error {
+// toolServers is the document of tools servers.
+type toolServers struct {
+	Servers []api.ToolServer `json:"servers"`
+}
+
+func (a *app) serverTable(all toolServers) error {
 	rows := [][]string{{"NAME", "KIND", "STATE", "SINCE", "TOOLS", "RESTARTS", "PIDS", "ERROR"}}
-	for _, s := range servers {
+	for _, s := range all.Servers {
 		rows = append(rows, []string{
 			s.Name, s.Kind, s.State, ago(a.io.Now().Sub(s.Since)), fmt.Sprint(s.Tools), fmt.Sprint(s.Restarts),
 			strings.Trim(fmt.Sprint(s.PIDs), "[]"), s.Error,
@@ -131,23 +117,16 @@ func (a *app) toolQueuesCmd() *cobra.Command {
 			"the first of them has. A session is shown by a mark, for its name is as good as a password. A holder that\n" +
 			"is idle keeps its slot from call to call, until its lease ends. Of a queue that several directors share the\n" +
 			"calls of all are shown, and at which director each is.",
-		Args: cobra.NoArgs,
-		RunE: run(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				queues, err := c.ToolQueues(ctx)
-				if err != nil {
-					return err
-				}
-				return a.print(api.ToolQueues{Queues: queues}, func() error { return a.toolQueueTable(queues) })
-			})
-		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (api.ToolQueues, error) {
+			queues, err := c.ToolQueues(ctx)
+			return api.ToolQueues{Queues: queues}, err
+		}, a.toolQueueTable),
 	}
 }
 
-func (a *app) toolQueueTable(queues []api.ToolQueue) error {
+func (a *app) toolQueueTable(all api.ToolQueues) error {
 	rows := [][]string{{"QUEUE", "IN USE", "WAITING", "LONGEST WAIT", "HOLDERS"}}
-	for _, q := range queues {
+	for _, q := range all.Queues {
 		longest := "-"
 		if len(q.Waiters) > 0 {
 			longest = ago(a.io.Now().Sub(q.Waiters[0].Since))

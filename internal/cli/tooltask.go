@@ -144,7 +144,6 @@ func (a *app) toolTasksCmd() *cobra.Command {
 			"their ids too.",
 		Example: "  signalbox tools tasks --status failed\n" +
 			"  signalbox tools tasks k2m9",
-		Args: cobra.MaximumNArgs(1),
 		RunE: run(func(ctx context.Context, args []string) error {
 			if len(args) == 1 && (opts.Tool != "" || opts.Status != "" || opts.Before != "") {
 				return usage("--tool, --status and --before choose from the list: leave them out with an ID")
@@ -159,7 +158,7 @@ func (a *app) toolTasksCmd() *cobra.Command {
 				return a.toolTasks(ctx, c, opts)
 			})
 		}),
-		ValidArgsFunction: a.completeToolTasks,
+		ValidArgsFunction: a.offer(toolTaskIDs),
 	}
 	f := cmd.Flags()
 	f.StringVar(&opts.Tool, "tool", "", "only of this `tool`")
@@ -241,16 +240,11 @@ func toolTaskFault(err error) error {
 	return f
 }
 
-func (a *app) completeToolTasks(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+func toolTaskIDs(ctx context.Context, c *client.Client) []string {
+	page, _ := c.ToolTasks(ctx, client.ToolTasksOptions{Limit: 50})
+	var out []string
+	for _, t := range page.Tasks {
+		out = append(out, described(t.ID, t.Status+" "+t.ToolName))
 	}
-	return a.asked(cmd, func(ctx context.Context, c *client.Client) []string {
-		page, _ := c.ToolTasks(ctx, client.ToolTasksOptions{Limit: 50})
-		var out []string
-		for _, t := range page.Tasks {
-			out = append(out, described(t.ID, t.Status+" "+t.ToolName))
-		}
-		return out
-	})
+	return out
 }

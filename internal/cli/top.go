@@ -22,9 +22,7 @@ func (a *app) topCmd() *cobra.Command {
 			"holds which capacity, why a task does not run, and what it prints. Keys cancel, retry, pause, release and search;\n" +
 			"? shows them all. Data that is older than 5 s is called so; after 15 s it is grey, and nothing can be changed until\n" +
 			"the director answers again.",
-		Args:              cobra.NoArgs,
-		RunE:              run(func(ctx context.Context, _ []string) error { return a.top(ctx) }),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: run(func(ctx context.Context, _ []string) error { return a.top(ctx) }),
 	}
 }
 

@@ -19,7 +19,6 @@ func (a *app) trustCmd() *cobra.Command {
 		Long: "Trust a signalbox.yaml of a working folder, by default that of the current one, as it is now and where it is: from\n" +
 			"then on its commands, jobs, director, token, store and the like count. Look at it first. A file that changes is asked\n" +
 			"about again; one that --config names, and ~/.signalbox/config.yaml, is never asked about.",
-		Args: cobra.MaximumNArgs(1),
 		RunE: run(func(_ context.Context, args []string) error {
 			path := "signalbox.yaml"
 			if len(args) > 0 {

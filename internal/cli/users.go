@@ -19,29 +19,22 @@ func (a *app) usersCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "users",
 		Short: "List the people who can log in",
-		Args:  cobra.NoArgs,
-		RunE: run(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error {
-				users, err := c.Users(ctx)
-				if err != nil {
-					return err
-				}
-				return a.print(api.Users{Users: users}, func() error { return a.userTable(users) })
-			})
-		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (api.Users, error) {
+			users, err := c.Users(ctx)
+			return api.Users{Users: users}, err
+		}, a.userTable),
 	}
 	cmd.AddCommand(a.setUserCmd(), a.removeUserCmd())
 	return cmd
 }
 
-func (a *app) userTable(users []api.User) error {
-	if len(users) == 0 {
+func (a *app) userTable(all api.Users) error {
+	if len(all.Users) == 0 {
 		a.note("No users. signalbox users set ID --role admin makes the first, and closes the director.")
 		return nil
 	}
 	rows := [][]string{{"ID", "EMAIL", "ROLE", "AGENTS", "STATE"}}
-	for _, u := range users {
+	for _, u := range all.Users {
 		state := "active"
 		if u.Disabled {
 			state = "disabled"
@@ -67,12 +60,11 @@ func (a *app) setUserCmd() *cobra.Command {
 		Long: "Make or change a user. What is not given stays as it is. For a new user, and with --password, it asks for\n" +
 			"the password on the terminal, twice and without showing it; elsewhere --password-stdin reads it. The first\n" +
 			"user with the role admin closes the director.",
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			return a.with(ctx, func(c *client.Client) error { return a.setUser(ctx, c, cmd.Flags(), &s, args[0]) })
 		},
-		ValidArgsFunction: a.completeUsers,
+		ValidArgsFunction: a.offer(userIDs),
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.email, "email", "", "its `address`, for the record of what it did")
@@ -153,25 +145,17 @@ func (a *app) removeUserCmd() *cobra.Command {
 	return a.removing(&cobra.Command{
 		Use:               "remove ID",
 		Short:             "Forget a user, with its tokens",
-		ValidArgsFunction: a.completeUsers,
+		ValidArgsFunction: a.offer(userIDs),
 	}, "The user %s is forgotten, with its tokens. Remove it?", func(ctx context.Context, c *client.Client, id string) error {
-		if err := c.RemoveUser(ctx, id); err != nil {
-			return err
-		}
-		return a.print(done{ID: id, Status: "removed"}, func() error { return a.say("Removed: %s", clean(id)) })
+		return a.done("removed", id, c.RemoveUser(ctx, id))
 	})
 }
 
-func (a *app) completeUsers(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+func userIDs(ctx context.Context, c *client.Client) []string {
+	users, _ := c.Users(ctx)
+	var out []string
+	for _, u := range users {
+		out = append(out, described(u.ID, u.Role))
 	}
-	return a.asked(cmd, func(ctx context.Context, c *client.Client) []string {
-		users, _ := c.Users(ctx)
-		var out []string
-		for _, u := range users {
-			out = append(out, described(u.ID, u.Role))
-		}
-		return out
-	})
+	return out
 }
