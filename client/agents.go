@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/signalbox-ai/signalbox/api"
 )
@@ -16,48 +15,35 @@ func (c *Client) Agents(ctx context.Context) ([]api.Agent, error) {
 // AgentsAndExecutors is Agents with the director's own executors, which run
 // tool calls that are tasks.
 func (c *Client) AgentsAndExecutors(ctx context.Context) (api.Agents, error) {
-	var out api.Agents
-	return out, c.do(ctx, get("/api/agents", nil), &out)
+	return ask[api.Agents](ctx, c, get("/api/agents", nil))
 }
 
 // RegisterAgent makes an agent known to the director, or tells it the new
 // address of one that is known. Code conflict: the name belongs to another.
 func (c *Client) RegisterAgent(ctx context.Context, agent api.RegisterAgent) (api.Agent, error) {
-	var out api.Agent
-	req, err := post("/api/agents", agent)
-	if err != nil {
-		return out, err
-	}
-	return out, c.do(ctx, req, &out)
+	return ask[api.Agent](ctx, c, post("/api/agents", agent))
 }
 
 // Heartbeat says that an agent lives and what it does; the answer says when
 // to beat again. Code not_found: the director does not know the agent, which
 // has to register.
 func (c *Client) Heartbeat(ctx context.Context, name string, beat api.Heartbeat) (api.HeartbeatAnswer, error) {
-	var out api.HeartbeatAnswer
-	req, err := post(agentPath(name, "/heartbeat"), beat)
-	if err != nil {
-		return out, err
-	}
-	return out, c.do(ctx, req, &out)
+	return ask[api.HeartbeatAnswer](ctx, c, post(agentPath(name, "/heartbeat"), beat))
 }
 
 // RemoveAgent makes the director forget an agent. Codes: not_found,
 // conflict (it runs a task, or stands in the configuration).
 func (c *Client) RemoveAgent(ctx context.Context, name string) error {
-	return c.do(ctx, call{method: http.MethodDelete, path: agentPath(name, "")}, nil)
+	return c.do(ctx, remove(agentPath(name, "")), nil)
 }
 
 // ClearLane cancels all that waits in the queue of an agent.
 func (c *Client) ClearLane(ctx context.Context, name string) (api.LaneCleared, error) {
-	var out api.LaneCleared
-	return out, c.do(ctx, call{method: http.MethodPost, path: agentPath(name, "/queue/clear")}, &out)
+	return ask[api.LaneCleared](ctx, c, post(agentPath(name, "/queue/clear"), nil))
 }
 
 // ReleaseLane takes the slots of an agent away from the tasks that hold
 // them, which end as released; what they still report is discarded.
 func (c *Client) ReleaseLane(ctx context.Context, name string) (api.Released, error) {
-	var out api.Released
-	return out, c.do(ctx, call{method: http.MethodPost, path: agentPath(name, "/queue/release")}, &out)
+	return ask[api.Released](ctx, c, post(agentPath(name, "/queue/release"), nil))
 }

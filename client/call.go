@@ -40,29 +40,45 @@ type call struct {
 	caller string        // X-Signalbox-Execution
 	// session is X-Signalbox-Session.
 	session string
+	err     error // its body cannot be encoded
 }
 
 func get(path string, query url.Values) call {
 	return call{method: http.MethodGet, path: path, query: query}
 }
 
-func post(path string, body any) (call, error) {
+// post makes a request with a body, unless that is nil.
+func post(path string, body any) call {
 	c := call{method: http.MethodPost, path: path}
 	if body == nil {
-		return c, nil
+		return c
 	}
-	data, err := json.Marshal(body)
-	if err != nil {
-		return c, fmt.Errorf("encode the request: %w", err)
+	var err error
+	if c.body, err = json.Marshal(body); err != nil {
+		c.err = fmt.Errorf("encode the request: %w", err)
 	}
-	c.body = data
-	return c, nil
+	return c
 }
+
+func put(path string, body any) call {
+	c := post(path, body)
+	c.method = http.MethodPut
+	return c
+}
+
+func remove(path string) call { return call{method: http.MethodDelete, path: path} }
 
 // taskPath is the path of a task, or of what is below it.
 func taskPath(id, below string) string { return "/api/queue/" + url.PathEscape(id) + below }
 
 func agentPath(name, below string) string { return "/api/agents/" + url.PathEscape(name) + below }
+
+// ask sends a request and returns the answer.
+func ask[T any](ctx context.Context, c *Client, req call) (T, error) {
+	var out T
+	err := c.do(ctx, req, &out)
+	return out, err
+}
 
 // do sends a request and decodes the answer into out, unless out is nil.
 func (c *Client) do(ctx context.Context, req call, out any) error {
@@ -113,6 +129,9 @@ func (c *Client) bound(ctx context.Context, req call) (context.Context, context.
 }
 
 func (c *Client) send(ctx context.Context, req call) (*http.Response, error) {
+	if req.err != nil {
+		return nil, req.err
+	}
 	target := c.base.String() + req.path
 	if len(req.query) > 0 {
 		target += "?" + req.query.Encode()
@@ -169,6 +188,9 @@ func (c *Client) setHeaders(r *http.Request, req call) {
 // noAnswer makes the error of a request that failed under ctx, or under the
 // shorter context made from it.
 func (c *Client) noAnswer(ctx, short context.Context, req call, err error) error {
+	if req.err != nil {
+		return req.err
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -61,10 +61,7 @@ func (c *Client) Bypass(ctx context.Context, agent string, req api.BypassRequest
 }
 
 func (c *Client) chatTo(ctx context.Context, path string, body any, opts ChatOptions) (ChatReply, error) {
-	req, err := chatCall(path, body, opts)
-	if err != nil {
-		return ChatReply{}, err
-	}
+	req := chatCall(path, body, opts)
 	p := c.newPatience()
 	for lost := false; ; {
 		data, status, err := c.answer(ctx, req)
@@ -80,8 +77,8 @@ func (c *Client) chatTo(ctx context.Context, path string, body any, opts ChatOpt
 	}
 }
 
-func chatCall(path string, body any, opts ChatOptions) (call, error) {
-	req, err := post(path, body)
+func chatCall(path string, body any, opts ChatOptions) call {
+	req := post(path, body)
 	req.key, req.caller, req.long = opts.IdempotencyKey, opts.Execution, true
 	if req.key == "" {
 		req.key = NewIdempotencyKey()
@@ -92,7 +89,7 @@ func chatCall(path string, body any, opts ChatOptions) (call, error) {
 	case opts.Wait > 0:
 		req.prefer = fmt.Sprintf("wait=%d", max(1, int(opts.Wait/time.Second)))
 	}
-	return req, err
+	return req
 }
 
 func (c *Client) chatReply(req call, status int, data []byte) (reply ChatReply, err error) {

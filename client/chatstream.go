@@ -41,10 +41,7 @@ func (c *Client) BypassStream(ctx context.Context, agent string, req api.BypassR
 
 func (c *Client) chatStream(ctx context.Context, path string, body any, opts ChatOptions, each func(ChatEvent) error) (api.ChatResponse, error) {
 	opts.Async, opts.Wait = false, 0 // a stream is neither
-	req, err := chatCall(path, body, opts)
-	if err != nil {
-		return api.ChatResponse{}, err
-	}
+	req := chatCall(path, body, opts)
 	r := chatReader{each: each}
 	p := c.newPatience()
 	for lost := false; ; {

@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
 	"net/url"
 	"strconv"
 
@@ -12,8 +11,7 @@ import (
 
 // Me returns who the caller is to the director.
 func (c *Client) Me(ctx context.Context) (api.Me, error) {
-	var out api.Me
-	return out, c.do(ctx, get("/api/me", nil), &out)
+	return ask[api.Me](ctx, c, get("/api/me", nil))
 }
 
 // Login logs in with a password. The answer sets a cookie, which needs an
@@ -21,54 +19,41 @@ func (c *Client) Me(ctx context.Context) (api.Me, error) {
 // header Signalbox-Login; programs had better use a token.
 // Codes: unauthorized, rate_limited.
 func (c *Client) Login(ctx context.Context, user, password string) (api.LoggedIn, error) {
-	var out api.LoggedIn
-	req, err := post("/api/login", api.LoginRequest{User: user, Password: password})
-	if err != nil {
-		return out, err
-	}
-	return out, c.do(ctx, req, &out)
+	return ask[api.LoggedIn](ctx, c, post("/api/login", api.LoginRequest{User: user, Password: password}))
 }
 
 // LoginLink makes a link with which the director's owner logs in at a browser,
 // once. Codes: forbidden for any other token than the director's own.
 func (c *Client) LoginLink(ctx context.Context) (api.LoginLink, error) {
-	var out api.LoginLink
-	return out, c.do(ctx, call{method: http.MethodPost, path: "/api/login/link"}, &out)
+	return ask[api.LoginLink](ctx, c, post("/api/login/link", nil))
 }
 
 // Logout ends the login of the cookie.
 func (c *Client) Logout(ctx context.Context) error {
-	return c.do(ctx, call{method: http.MethodPost, path: "/api/logout"}, nil)
+	return c.do(ctx, post("/api/logout", nil), nil)
 }
 
 // Tokens returns the tokens, without their secrets.
 func (c *Client) Tokens(ctx context.Context) ([]api.Token, error) {
-	var out api.Tokens
-	err := c.do(ctx, get("/api/tokens", nil), &out)
+	out, err := ask[api.Tokens](ctx, c, get("/api/tokens", nil))
 	return out.Tokens, err
 }
 
 // CreateToken makes a token. Its secret is shown this once: one whose reply
 // was lost has to be revoked and made again.
 func (c *Client) CreateToken(ctx context.Context, token api.NewToken) (api.TokenCreated, error) {
-	var out api.TokenCreated
-	req, err := post("/api/tokens", token)
-	if err != nil {
-		return out, err
-	}
-	return out, c.do(ctx, req, &out)
+	return ask[api.TokenCreated](ctx, c, post("/api/tokens", token))
 }
 
 // RevokeToken makes a token worthless at once. Codes: not_found, conflict (it
 // is the last that may administer).
 func (c *Client) RevokeToken(ctx context.Context, id string) error {
-	return c.do(ctx, call{method: http.MethodDelete, path: "/api/tokens/" + url.PathEscape(id)}, nil)
+	return c.do(ctx, remove("/api/tokens/"+url.PathEscape(id)), nil)
 }
 
 // Users returns the people who can log in.
 func (c *Client) Users(ctx context.Context) ([]api.User, error) {
-	var out api.Users
-	err := c.do(ctx, get("/api/users", nil), &out)
+	out, err := ask[api.Users](ctx, c, get("/api/users", nil))
 	return out.Users, err
 }
 
@@ -76,19 +61,13 @@ func (c *Client) Users(ctx context.Context) ([]api.User, error) {
 // Disabled point to what is to be there, and Agents that are empty but not nil
 // take the limits away.
 func (c *Client) PutUser(ctx context.Context, id string, user api.PutUser) (api.User, error) {
-	var out api.User
-	req, err := post("/api/users/"+url.PathEscape(id), user)
-	if err != nil {
-		return out, err
-	}
-	req.method = http.MethodPut
-	return out, c.do(ctx, req, &out)
+	return ask[api.User](ctx, c, put("/api/users/"+url.PathEscape(id), user))
 }
 
 // RemoveUser forgets a user, with its tokens. Codes: not_found, conflict (the
 // last who may administer).
 func (c *Client) RemoveUser(ctx context.Context, id string) error {
-	return c.do(ctx, call{method: http.MethodDelete, path: "/api/users/" + url.PathEscape(id)}, nil)
+	return c.do(ctx, remove("/api/users/"+url.PathEscape(id)), nil)
 }
 
 // AuditOptions say which rows Audit returns. Empty fields do not restrict.
@@ -106,7 +85,6 @@ type AuditOptions struct {
 
 // Audit returns one page of the audit log, oldest first unless Newest.
 func (c *Client) Audit(ctx context.Context, opts AuditOptions) (api.AuditLog, error) {
-	var out api.AuditLog
 	query := values("event_type", opts.EventType, "action", opts.Action, "user_id", opts.UserID, "agent", opts.Agent,
 		"severity", opts.Severity, "since", opts.Since, "limit", number(opts.Limit))
 	if opts.After > 0 {
@@ -115,33 +93,19 @@ func (c *Client) Audit(ctx context.Context, opts AuditOptions) (api.AuditLog, er
 	if opts.Newest {
 		query.Set("newest", "true")
 	}
-	return out, c.do(ctx, get("/api/audit", query), &out)
+	return ask[api.AuditLog](ctx, c, get("/api/audit", query))
 }
 
 // AllAudit goes through all pages of Audit. An error is its last pair.
 func (c *Client) AllAudit(ctx context.Context, opts AuditOptions) iter.Seq2[api.AuditRow, error] {
-	return func(yield func(api.AuditRow, error) bool) {
-		for {
-			page, err := c.Audit(ctx, opts)
-			if err != nil {
-				yield(api.AuditRow{}, err)
-				return
-			}
-			for _, row := range page.Rows {
-				if !yield(row, nil) {
-					return
-				}
-			}
-			if page.Next == 0 || page.Next == opts.After {
-				return
-			}
-			opts.After = page.Next
-		}
-	}
+	return pages(opts.After, func(after int64) ([]api.AuditRow, int64, error) {
+		opts.After = after
+		page, err := c.Audit(ctx, opts)
+		return page.Rows, page.Next, err
+	})
 }
 
 // AuditHead returns number and hash of the newest audit row.
 func (c *Client) AuditHead(ctx context.Context) (api.AuditHead, error) {
-	var out api.AuditHead
-	return out, c.do(ctx, get("/api/audit/head", nil), &out)
+	return ask[api.AuditHead](ctx, c, get("/api/audit/head", nil))
 }

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 
 	"github.com/signalbox-ai/signalbox/api"
@@ -10,8 +9,7 @@ import (
 
 // Lane returns what an agent runs and what waits for it. Code not_found.
 func (c *Client) Lane(ctx context.Context, agent string) (api.Lane, error) {
-	var out api.Lane
-	return out, c.do(ctx, get(agentPath(agent, "/queue"), nil), &out)
+	return ask[api.Lane](ctx, c, get(agentPath(agent, "/queue"), nil))
 }
 
 // SessionsOptions say which conversations Sessions returns. Empty fields do
@@ -28,10 +26,9 @@ type SessionsOptions struct {
 // Sessions returns one page of the conversations of the agents, the last used
 // first.
 func (c *Client) Sessions(ctx context.Context, opts SessionsOptions) (api.Sessions, error) {
-	var out api.Sessions
 	query := values("agent", opts.Agent, "source", opts.Source, "owner", opts.Owner, "state", opts.State,
 		"limit", number(opts.Limit), "before", opts.Before)
-	return out, c.do(ctx, get("/api/sessions", query), &out)
+	return ask[api.Sessions](ctx, c, get("/api/sessions", query))
 }
 
 // ArchiveSession puts a conversation away: chats no longer go on with it.
@@ -47,9 +44,8 @@ func (c *Client) RestoreSession(ctx context.Context, id string) (api.Session, er
 }
 
 func (c *Client) sessionCall(ctx context.Context, id, verb string) (api.Session, error) {
-	var out api.Session
 	path := "/api/sessions/" + url.PathEscape(id) + verb
-	return out, c.do(ctx, call{method: http.MethodPost, path: path}, &out)
+	return ask[api.Session](ctx, c, post(path, nil))
 }
 
 // ActivitiesOptions say which activities Activities returns. Empty fields do
@@ -64,21 +60,18 @@ type ActivitiesOptions struct {
 
 // Activities returns one page of what was done, newest first.
 func (c *Client) Activities(ctx context.Context, opts ActivitiesOptions) (api.Activities, error) {
-	var out api.Activities
 	query := values("agent", opts.Agent, "type", opts.Type, "state", opts.State, "limit", number(opts.Limit), "before", opts.Before)
-	return out, c.do(ctx, get("/api/activities", query), &out)
+	return ask[api.Activities](ctx, c, get("/api/activities", query))
 }
 
 // Activity returns an activity with the tree below it. Code not_found.
 func (c *Client) Activity(ctx context.Context, id string) (api.Activity, error) {
-	var out api.Activity
-	return out, c.do(ctx, get("/api/activities/"+url.PathEscape(id), nil), &out)
+	return ask[api.Activity](ctx, c, get("/api/activities/"+url.PathEscape(id), nil))
 }
 
 // OpenTerminal returns a ticket for one terminal of an agent: the first
 // message on the WebSocket at its URL carries it. Codes: not_found,
 // unsupported (terminals are off), agent_down.
 func (c *Client) OpenTerminal(ctx context.Context, agent string) (api.TerminalTicket, error) {
-	var out api.TerminalTicket
-	return out, c.do(ctx, call{method: http.MethodPost, path: agentPath(agent, "/terminal")}, &out)
+	return ask[api.TerminalTicket](ctx, c, post(agentPath(agent, "/terminal"), nil))
 }

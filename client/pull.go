@@ -12,13 +12,9 @@ import (
 // Where none came, the answer is empty. Codes: not_found (the director does not
 // know the agent, which has to register), conflict (another one has its name).
 func (c *Client) Claim(ctx context.Context, name string, claim api.PullClaim, wait time.Duration) (api.PullAnswer, error) {
-	var out api.PullAnswer
-	req, err := post(agentPath(name, "/claim"), claim)
-	if err != nil {
-		return out, err
-	}
+	req := post(agentPath(name, "/claim"), claim)
 	req.query, req.wait = url.Values{"wait": {wait.String()}}, wait
-	return out, c.do(ctx, req, &out)
+	return ask[api.PullAnswer](ctx, c, req)
 }
 
 // Report says how a task fares that the agent has claimed. It returns when the
@@ -26,10 +22,5 @@ func (c *Client) Claim(ctx context.Context, name string, claim api.PullClaim, wa
 // away: there is nothing more to say about it), not_found (so is its task, or
 // the agent is not known), conflict (another agent has its name).
 func (c *Client) Report(ctx context.Context, name, queueID string, report api.PullReport) (api.PullReported, error) {
-	var out api.PullReported
-	req, err := post(agentPath(name, "/tasks/"+url.PathEscape(queueID)+"/report"), report)
-	if err != nil {
-		return out, err
-	}
-	return out, c.do(ctx, req, &out)
+	return ask[api.PullReported](ctx, c, post(agentPath(name, "/tasks/"+url.PathEscape(queueID)+"/report"), report))
 }

@@ -19,28 +19,18 @@ type QueueOptions struct {
 // Queue returns the waiting and dispatching tasks in the order in which they
 // will be taken, and the figures of the queue.
 func (c *Client) Queue(ctx context.Context, opts QueueOptions) (api.Queue, error) {
-	var out api.Queue
 	query := values("queue", opts.Queue, "limit", number(opts.Limit), "after", opts.After)
-	return out, c.do(ctx, get("/api/queue", query), &out)
+	return ask[api.Queue](ctx, c, get("/api/queue", query))
 }
 
 // Pause stops a queue, or all of them, from handing out tasks.
 func (c *Client) Pause(ctx context.Context, req api.PauseRequest) (api.Paused, error) {
-	return c.pauseCall(ctx, "/api/queue/pause", req)
+	return ask[api.Paused](ctx, c, post("/api/queue/pause", req))
 }
 
 // Resume lifts the pause of a queue ("": the pause of all).
 func (c *Client) Resume(ctx context.Context, queue string) (api.Paused, error) {
-	return c.pauseCall(ctx, "/api/queue/resume", api.PauseRequest{Queue: queue})
-}
-
-func (c *Client) pauseCall(ctx context.Context, path string, body api.PauseRequest) (api.Paused, error) {
-	var out api.Paused
-	req, err := post(path, body)
-	if err != nil {
-		return out, err
-	}
-	return out, c.do(ctx, req, &out)
+	return ask[api.Paused](ctx, c, post("/api/queue/resume", api.PauseRequest{Queue: queue}))
 }
 
 // HistoryOptions say which ended tasks History returns. Empty fields do not
@@ -62,31 +52,41 @@ type HistoryOptions struct {
 
 // History returns one page of ended tasks, newest end first.
 func (c *Client) History(ctx context.Context, opts HistoryOptions) (api.History, error) {
-	var out api.History
 	query := values("state", opts.State, "reason", opts.Reason, "agent", opts.Agent, "queue", opts.Queue,
 		"source", opts.Source, "source_job", opts.SourceJob, "session_id", opts.SessionID, "q", opts.Text,
 		"since", opts.Since, "until", opts.Until, "limit", number(opts.Limit), "before", opts.Before)
-	return out, c.do(ctx, get("/api/history", query), &out)
+	return ask[api.History](ctx, c, get("/api/history", query))
 }
 
 // AllHistory goes through all pages of History. An error is its last pair.
 func (c *Client) AllHistory(ctx context.Context, opts HistoryOptions) iter.Seq2[api.Task, error] {
-	return func(yield func(api.Task, error) bool) {
-		for {
-			page, err := c.History(ctx, opts)
+	return pages(opts.Before, func(before string) ([]api.Task, string, error) {
+		opts.Before = before
+		page, err := c.History(ctx, opts)
+		return page.Tasks, page.Next, err
+	})
+}
+
+// pages goes through all rows from a cursor on. An error is its last pair.
+func pages[T any, C comparable](cursor C, page func(C) (rows []T, next C, err error)) iter.Seq2[T, error] {
+	var none T
+	var end C
+	return func(yield func(T, error) bool) {
+		for at := cursor; ; {
+			rows, next, err := page(at)
 			if err != nil {
-				yield(api.Task{}, err)
+				yield(none, err)
 				return
 			}
-			for _, task := range page.Tasks {
-				if !yield(task, nil) {
+			for _, row := range rows {
+				if !yield(row, nil) {
 					return
 				}
 			}
-			if page.Next == "" || page.Next == opts.Before {
+			if next == end || next == at {
 				return
 			}
-			opts.Before = page.Next
+			at = next
 		}
 	}
 }

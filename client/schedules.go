@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"iter"
-	"net/http"
 	"net/url"
 
 	"github.com/signalbox-ai/signalbox/api"
@@ -22,82 +21,51 @@ type SchedulesOptions struct {
 
 // Schedules returns one page of the schedules, by name.
 func (c *Client) Schedules(ctx context.Context, opts SchedulesOptions) (api.Schedules, error) {
-	var out api.Schedules
 	query := values("agent", opts.Agent, "name", opts.Name, "enabled", opts.Enabled, "outcomes", number(opts.Outcomes),
 		"limit", number(opts.Limit), "after", opts.After)
-	return out, c.do(ctx, get("/api/schedules", query), &out)
+	return ask[api.Schedules](ctx, c, get("/api/schedules", query))
 }
 
 // AllSchedules goes through all pages of Schedules. An error is its last pair.
 func (c *Client) AllSchedules(ctx context.Context, opts SchedulesOptions) iter.Seq2[api.Schedule, error] {
-	return func(yield func(api.Schedule, error) bool) {
-		for {
-			page, err := c.Schedules(ctx, opts)
-			if err != nil {
-				yield(api.Schedule{}, err)
-				return
-			}
-			for _, s := range page.Schedules {
-				if !yield(s, nil) {
-					return
-				}
-			}
-			if page.Next == "" || page.Next == opts.After {
-				return
-			}
-			opts.After = page.Next
-		}
-	}
+	return pages(opts.After, func(after string) ([]api.Schedule, string, error) {
+		opts.After = after
+		page, err := c.Schedules(ctx, opts)
+		return page.Schedules, page.Next, err
+	})
 }
 
 // Schedule returns a schedule by its id or name, with its newest firings.
 func (c *Client) Schedule(ctx context.Context, ref string) (api.Schedule, error) {
-	var out api.Schedule
-	return out, c.do(ctx, get(schedulePath(ref, ""), nil), &out)
+	return ask[api.Schedule](ctx, c, get(schedulePath(ref, ""), nil))
 }
 
 // CreateSchedule makes a schedule. Codes: validation_error with the field,
 // not_found (the agent), conflict (the name is taken).
 func (c *Client) CreateSchedule(ctx context.Context, s api.NewSchedule) (api.Schedule, error) {
-	var out api.Schedule
-	req, err := post("/api/schedules", s)
-	if err != nil {
-		return out, err
-	}
-	return out, c.do(ctx, req, &out)
+	return ask[api.Schedule](ctx, c, post("/api/schedules", s))
 }
 
 // PutSchedule changes a schedule: the whole of it. Codes: those of
 // CreateSchedule, forbidden (it is somebody else's), conflict (it stands in the
 // director's configuration).
 func (c *Client) PutSchedule(ctx context.Context, ref string, s api.NewSchedule) (api.Schedule, error) {
-	var out api.Schedule
-	req, err := post(schedulePath(ref, ""), s)
-	if err != nil {
-		return out, err
-	}
-	req.method = http.MethodPut
-	return out, c.do(ctx, req, &out)
+	return ask[api.Schedule](ctx, c, put(schedulePath(ref, ""), s))
 }
 
 // RemoveSchedule forgets a schedule. Its tasks stay.
 func (c *Client) RemoveSchedule(ctx context.Context, ref string) error {
-	return c.do(ctx, call{method: http.MethodDelete, path: schedulePath(ref, "")}, nil)
+	return c.do(ctx, remove(schedulePath(ref, "")), nil)
 }
 
 // EnableSchedule lets a schedule fire from now on.
 func (c *Client) EnableSchedule(ctx context.Context, ref string) (api.Schedule, error) {
-	return c.scheduleCall(ctx, ref, "/enable")
+	return ask[api.Schedule](ctx, c, post(schedulePath(ref, "/enable"), nil))
 }
 
 // DisableSchedule lets a schedule fire no more.
 func (c *Client) DisableSchedule(ctx context.Context, ref string) (api.Schedule, error) {
-	return c.scheduleCall(ctx, ref, "/disable")
-}
-
-func (c *Client) scheduleCall(ctx context.Context, ref, below string) (api.Schedule, error) {
-	var out api.Schedule
-	return out, c.do(ctx, call{method: http.MethodPost, path: schedulePath(ref, below)}, &out)
+	return ask[api.Schedule](ctx, c, post(schedulePath(ref, "/disable"), nil))
 }
 
 // TriggerSchedule fires a schedule now, beside its instants. A reply that is
@@ -105,23 +73,20 @@ func (c *Client) scheduleCall(ctx context.Context, ref, below string) (api.Sched
 // not_found, forbidden, queue_full, conflict (a firing of it is open, or its
 // task before has not ended and it is to skip, or the submit was refused).
 func (c *Client) TriggerSchedule(ctx context.Context, ref string) (api.Triggered, error) {
-	var out api.Triggered
-	return out, c.do(ctx, call{method: http.MethodPost, path: schedulePath(ref, "/trigger")}, &out)
+	return ask[api.Triggered](ctx, c, post(schedulePath(ref, "/trigger"), nil))
 }
 
 // Executions returns the firings of a schedule, newest first; limit is 1 to
 // 100, 0 is 20.
 func (c *Client) Executions(ctx context.Context, ref string, limit int) (api.Executions, error) {
-	var out api.Executions
-	return out, c.do(ctx, get(schedulePath(ref, "/executions"), values("limit", number(limit))), &out)
+	return ask[api.Executions](ctx, c, get(schedulePath(ref, "/executions"), values("limit", number(limit))))
 }
 
 // CheckCron says what a cron expression means in a time zone ("": that of the
 // director's schedules), with its next n instants (0: 3).
 func (c *Client) CheckCron(ctx context.Context, expression, timezone string, n int) (api.CronCheck, error) {
-	var out api.CronCheck
 	query := values("expression", expression, "timezone", timezone, "n", number(n))
-	return out, c.do(ctx, get("/api/cron", query), &out)
+	return ask[api.CronCheck](ctx, c, get("/api/cron", query))
 }
 
 func schedulePath(ref, below string) string { return "/api/schedules/" + url.PathEscape(ref) + below }

@@ -18,18 +18,13 @@ type SearchOptions struct {
 //
 // waiting and running ones first, then ended ones, newest first.
 func (c *Client) Search(ctx context.Context, query string, opts SearchOptions) (api.Search, error) {
-	var out api.Search
-	return out, c.do(ctx, get("/api/search", values("q", query, "limit", number(opts.Limit), "after", opts.After)), &out)
+	return ask[api.Search](ctx, c, get("/api/search", values("q", query, "limit", number(opts.Limit), "after", opts.After)))
 }
 
 // Bulk cancels or retries all tasks that match a query. Without Expect it only
 // counts them. A Bulk whose reply is lost is not sent again: count anew.
 func (c *Client) Bulk(ctx context.Context, body api.BulkRequest) (api.Bulk, error) {
-	var out api.Bulk
-	req, err := post("/api/queue/bulk", body)
-	if err != nil {
-		return out, err
-	}
+	req := post("/api/queue/bulk", body)
 	req.long = true
-	return out, c.do(ctx, req, &out)
+	return ask[api.Bulk](ctx, c, req)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -51,38 +50,33 @@ func (c *Client) Retry(ctx context.Context, id string, edit api.RetryRequest, op
 }
 
 func (c *Client) submitTo(ctx context.Context, path string, body any, opts SubmitOptions) (api.SubmitResponse, error) {
-	var out api.SubmitResponse
-	req, err := post(path, body)
-	if err != nil {
-		return out, err
-	}
-	req.caller = opts.Execution
-	req.key = opts.IdempotencyKey
+	req := post(path, body)
+	req.caller, req.key = opts.Execution, opts.IdempotencyKey
+	return keyed[api.SubmitResponse](ctx, c, req)
+}
+
+// keyed sends a request with a key, a random one where it has none, until its reply comes. Once a reply was lost, the
+// task may be stored, so that a refused connection is tried again too: the
+// director may just be starting.
+func keyed[T any](ctx context.Context, c *Client, req call) (T, error) {
 	if req.key == "" {
 		req.key = NewIdempotencyKey()
 	}
-	return out, c.keyed(ctx, req, &out)
-}
-
-// keyed sends a request until its reply comes. Once a reply was lost, the
-// task may be stored, so that a refused connection is tried again too: the
-// director may just be starting.
-func (c *Client) keyed(ctx context.Context, req call, out any) error {
 	lost := false
 	for try := 1; ; try++ {
-		err := c.do(ctx, req, out)
+		out, err := ask[T](ctx, c, req)
 		if err == nil {
-			return nil
+			return out, nil
 		}
 		lost = lost || lostReply(err)
 		if !lost || !passing(err) || Code(err) == "queue_full" {
-			return err
+			return out, err
 		}
 		if try == c.opts.Tries {
-			return c.lostKey(req, err)
+			return out, c.lostKey(req, err)
 		}
 		if err := c.pause(ctx, try, err); err != nil {
-			return err
+			return out, err
 		}
 	}
 }
@@ -101,20 +95,26 @@ func (c *Client) lostKey(req call, err error) error {
 // Task returns a task by its full id. Code not_found: it never existed or
 // has been pruned.
 func (c *Client) Task(ctx context.Context, id string) (api.Task, error) {
-	var out api.Task
-	return out, c.do(ctx, get(taskPath(id, ""), nil), &out)
+	return ask[api.Task](ctx, c, get(taskPath(id, ""), nil))
 }
 
 // Wait returns a task once it has ended. It polls with ?wait= and outlives
 // restarts of the director (see Options.Patience). Code not_found: the task
 // never existed or has been pruned.
 func (c *Client) Wait(ctx context.Context, id string) (api.Task, error) {
+	return waitFor(ctx, c, taskPath(id, ""), func(task api.Task) bool { return Ended(task.State) })
+}
+
+// waitFor polls a path until what it answers has ended.
+func waitFor[T any](ctx context.Context, c *Client, path string, ended func(T) bool) (none T, _ error) {
 	p := c.newPatience()
+	req := get(path, url.Values{"wait": {seconds(c.opts.PollWait)}})
+	req.wait = c.opts.PollWait
 	for {
 		began := time.Now()
-		task, err := c.poll(ctx, id)
-		if err == nil && Ended(task.State) {
-			return task, nil
+		out, err := ask[T](ctx, c, req)
+		if err == nil && ended(out) {
+			return out, nil
 		}
 		if err == nil {
 			p.answered()
@@ -123,7 +123,7 @@ func (c *Client) Wait(ctx context.Context, id string) (api.Task, error) {
 			err = p.wait(ctx, err)
 		}
 		if err != nil {
-			return api.Task{}, err
+			return none, err
 		}
 	}
 }
@@ -137,13 +137,6 @@ func (c *Client) unspin(ctx context.Context, began time.Time) error {
 	return sleep(ctx, c.opts.Backoff(1))
 }
 
-func (c *Client) poll(ctx context.Context, id string) (api.Task, error) {
-	var out api.Task
-	req := get(taskPath(id, ""), url.Values{"wait": {seconds(c.opts.PollWait)}})
-	req.wait = c.opts.PollWait
-	return out, c.do(ctx, req, &out)
-}
-
 // Ended reports whether state is one that a task does not leave.
 func Ended(state string) bool {
 	switch state {
@@ -155,8 +148,7 @@ func Ended(state string) bool {
 
 // Find returns the ids that begin or end with part, newest first, at most 20.
 func (c *Client) Find(ctx context.Context, part string) ([]string, error) {
-	var out api.Found
-	err := c.do(ctx, get("/api/find/"+url.PathEscape(part), nil), &out)
+	out, err := ask[api.Found](ctx, c, get("/api/find/"+url.PathEscape(part), nil))
 	return out.QueueIDs, err
 }
 
@@ -165,21 +157,18 @@ func (c *Client) Find(ctx context.Context, part string) ([]string, error) {
 //
 // Codes: not_found, already_ended.
 func (c *Client) Cancel(ctx context.Context, id string) (api.Cancelled, error) {
-	var out api.Cancelled
-	return out, c.do(ctx, call{method: http.MethodPost, path: taskPath(id, "/cancel")}, &out)
+	return ask[api.Cancelled](ctx, c, post(taskPath(id, "/cancel"), nil))
 }
 
 // Why returns the gates between a task and its start.
 func (c *Client) Why(ctx context.Context, id string) (api.Why, error) {
-	var out api.Why
-	return out, c.do(ctx, get(taskPath(id, "/why"), nil), &out)
+	return ask[api.Why](ctx, c, get(taskPath(id, "/why"), nil))
 }
 
 // Output returns the log of a task from byte after, as far as it is there.
 func (c *Client) Output(ctx context.Context, id string, after int64) (api.Output, error) {
-	var out api.Output
 	query := url.Values{"after": {strconv.FormatInt(after, 10)}}
-	return out, c.do(ctx, get(taskPath(id, "/output"), query), &out)
+	return ask[api.Output](ctx, c, get(taskPath(id, "/output"), query))
 }
 
 // seconds writes a duration as the API takes it, in whole seconds, at least

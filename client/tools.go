@@ -11,14 +11,12 @@ import (
 // ListTools returns the tools behind the director's gateway and the servers
 // that have them. Code not_found: the director has none.
 func (c *Client) ListTools(ctx context.Context) (api.Tools, error) {
-	var out api.Tools
-	return out, c.do(ctx, get("/api/tools", nil), &out)
+	return ask[api.Tools](ctx, c, get("/api/tools", nil))
 }
 
 // ToolQueues returns the tool queues: who holds their slots and who waits.
 func (c *Client) ToolQueues(ctx context.Context) ([]api.ToolQueue, error) {
-	var out api.ToolQueues
-	err := c.do(ctx, get("/api/tools/queues", nil), &out)
+	out, err := ask[api.ToolQueues](ctx, c, get("/api/tools/queues", nil))
 	return out.Queues, err
 }
 
@@ -41,16 +39,13 @@ type ToolOptions struct {
 // tool_queue_full, tool_queue_timeout, too_large.
 func (c *Client) CallTool(ctx context.Context, name string, tool api.ToolCall, opts ToolOptions) (api.ToolResult, error) {
 	var out api.ToolResult
-	req, err := post("/api/tools/"+url.PathEscape(name)+"/call", tool)
-	if err != nil {
-		return out, err
-	}
+	req := post("/api/tools/"+url.PathEscape(name)+"/call", tool)
 	req.long, req.caller = true, opts.Execution
 	if opts.Progress == nil {
-		return out, c.do(ctx, req, &out)
+		return ask[api.ToolResult](ctx, c, req)
 	}
 	r := toolReader{progress: opts.Progress}
-	err = c.stream(ctx, req, c.newPatience(), &r)
+	err := c.stream(ctx, req, c.newPatience(), &r)
 	switch {
 	case r.err != nil:
 		return out, r.err

@@ -2,9 +2,7 @@ package client
 
 import (
 	"context"
-	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
 )
@@ -25,49 +23,22 @@ type ToolTaskOptions struct {
 // Codes: not_found (the tool), validation_error, queue_full,
 // idempotency_conflict, unsupported (the gateway has no queue).
 func (c *Client) CreateToolTask(ctx context.Context, tool string, task api.NewToolTask, opts ToolTaskOptions) (api.ToolTask, error) {
-	var out api.ToolTask
-	req, err := post("/api/tools/"+url.PathEscape(tool)+"/tasks", task)
-	if err != nil {
-		return out, err
-	}
-	req.caller, req.session = opts.Execution, opts.Session
-	if req.key = opts.IdempotencyKey; req.key == "" {
-		req.key = NewIdempotencyKey()
-	}
-	return out, c.keyed(ctx, req, &out)
+	req := post("/api/tools/"+url.PathEscape(tool)+"/tasks", task)
+	req.caller, req.session, req.key = opts.Execution, opts.Session, opts.IdempotencyKey
+	return keyed[api.ToolTask](ctx, c, req)
 }
 
 // ToolTask returns a tool's task by its full id, with its result once it has
 // ended. Code not_found: it never existed, has been pruned, is none of a tool,
 // or is not for the caller to see.
 func (c *Client) ToolTask(ctx context.Context, id string) (api.ToolTask, error) {
-	var out api.ToolTask
-	return out, c.do(ctx, get(toolTaskPath(id, ""), nil), &out)
+	return ask[api.ToolTask](ctx, c, get(toolTaskPath(id, ""), nil))
 }
 
 // WaitToolTask returns a tool's task once it has ended. It polls with ?wait=
 // and outlives restarts of the director (see Options.Patience).
 func (c *Client) WaitToolTask(ctx context.Context, id string) (api.ToolTask, error) {
-	p := c.newPatience()
-	for {
-		began := time.Now()
-		var task api.ToolTask
-		req := get(toolTaskPath(id, ""), url.Values{"wait": {seconds(c.opts.PollWait)}})
-		req.wait = c.opts.PollWait
-		err := c.do(ctx, req, &task)
-		if err == nil && Ended(task.State) {
-			return task, nil
-		}
-		if err == nil {
-			p.answered()
-			err = c.unspin(ctx, began)
-		} else {
-			err = p.wait(ctx, err)
-		}
-		if err != nil {
-			return api.ToolTask{}, err
-		}
-	}
+	return waitFor(ctx, c, toolTaskPath(id, ""), func(task api.ToolTask) bool { return Ended(task.State) })
 }
 
 // ToolTasksOptions say which tasks ToolTasks returns. Empty fields do not
@@ -82,9 +53,8 @@ type ToolTasksOptions struct {
 // ToolTasks returns one page of tools' tasks: those that have not ended in
 // order, then the others, newest end first.
 func (c *Client) ToolTasks(ctx context.Context, opts ToolTasksOptions) (api.ToolTasks, error) {
-	var out api.ToolTasks
 	query := values("tool", opts.Tool, "status", opts.Status, "limit", number(opts.Limit), "before", opts.Before)
-	return out, c.do(ctx, get("/api/tools/tasks", query), &out)
+	return ask[api.ToolTasks](ctx, c, get("/api/tools/tasks", query))
 }
 
 // CancelToolTask asks for the end of a tool's task. Status "running" in the
@@ -92,14 +62,12 @@ func (c *Client) ToolTasks(ctx context.Context, opts ToolTasksOptions) (api.Tool
 //
 // Codes: not_found, already_ended, forbidden (it is somebody else's).
 func (c *Client) CancelToolTask(ctx context.Context, id string) (api.ToolTask, error) {
-	var out api.ToolTask
-	return out, c.do(ctx, call{method: http.MethodPost, path: toolTaskPath(id, "/cancel")}, &out)
+	return ask[api.ToolTask](ctx, c, post(toolTaskPath(id, "/cancel"), nil))
 }
 
 func toolTaskPath(id, below string) string { return "/api/tools/tasks/" + url.PathEscape(id) + below }
 
 // Doctor returns what the director finds when it looks at itself.
 func (c *Client) Doctor(ctx context.Context) (api.Doctor, error) {
-	var out api.Doctor
-	return out, c.do(ctx, get("/api/doctor", nil), &out)
+	return ask[api.Doctor](ctx, c, get("/api/doctor", nil))
 }
