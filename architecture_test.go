@@ -138,7 +138,7 @@ func deps(t *testing.T, pkg string) []string {
 
 // pacing are files that measure how long they wait; no row sees that time.
 var pacing = []string{
-	"internal/store/group/batch.go", "internal/store/verbs/unknown.go", "internal/store/verbs/writer.go",
+	"internal/store/group/batch.go", "internal/store/verbs/retry.go",
 	"internal/store/postgres/commit.go", "internal/store/postgres/writer.go",
 }
 

@@ -58,8 +58,8 @@ func RunPart(ctx context.Context, order string, in io.Reader, out io.Writer) err
 
 // apart are cycles of several directors, each a process of its own, which share
 // the callers. The rate is that of all, p99 that of the slowest.
-func apart(callers, directors int) func(context.Context, *measure.Bench, kind, string, *verbs.Store) (measure.Values, error) {
-	return func(ctx context.Context, b *measure.Bench, k kind, url string, _ *verbs.Store) (measure.Values, error) {
+func apart(callers, directors int) func(context.Context, *measure.Bench, kind, string, *verbs.Shared) (measure.Values, error) {
+	return func(ctx context.Context, b *measure.Bench, k kind, url string, _ *verbs.Shared) (measure.Values, error) {
 		var all []*process
 		defer func() {
 			for _, p := range all {

@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-func storeSubmits(callers int) func(context.Context, *measure.Bench, kind, string, *verbs.Store) (measure.Values, error) {
-	return func(ctx context.Context, b *measure.Bench, _ kind, _ string, s *verbs.Store) (measure.Values, error) {
+func storeSubmits(callers int) func(context.Context, *measure.Bench, kind, string, *verbs.Shared) (measure.Values, error) {
+	return func(ctx context.Context, b *measure.Bench, _ kind, _ string, s *verbs.Shared) (measure.Values, error) {
 		return load.Run(ctx, callers, b.Span, func(ctx context.Context, _ int) error { return ours.Submit(ctx, s, nil) })
 	}
 }
@@ -24,8 +24,8 @@ func storeSubmits(callers int) func(context.Context, *measure.Bench, kind, strin
 // cycles has each caller be a submitter and an agent: its next task is
 // submitted when the one before has ended. It takes about as long as the peers'
 // part, so that the beginning, when nobody has company yet, weighs the same.
-func cycles(callers int) func(context.Context, *measure.Bench, kind, string, *verbs.Store) (measure.Values, error) {
-	return func(ctx context.Context, b *measure.Bench, _ kind, _ string, s *verbs.Store) (measure.Values, error) {
+func cycles(callers int) func(context.Context, *measure.Bench, kind, string, *verbs.Shared) (measure.Values, error) {
+	return func(ctx context.Context, b *measure.Bench, _ kind, _ string, s *verbs.Shared) (measure.Values, error) {
 		return load.Run(ctx, callers, 4*b.Span, func(ctx context.Context, i int) error {
 			return ours.Cycle(ctx, s, ours.Agent(i))
 		})
@@ -34,7 +34,7 @@ func cycles(callers int) func(context.Context, *measure.Bench, kind, string, *ve
 
 // pickups across are from the submit at one director to the claim by another,
 // which is told by the server.
-func pickupAcross(ctx context.Context, b *measure.Bench, k kind, url string, s *verbs.Store) (measure.Values, error) {
+func pickupAcross(ctx context.Context, b *measure.Bench, k kind, url string, s *verbs.Shared) (measure.Values, error) {
 	other, err := open(ctx, k, url)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func pickupAcross(ctx context.Context, b *measure.Bench, k kind, url string, s *
 
 // awaitClaim claims at each sign, as a director does, with its poll of a
 // second behind.
-func awaitClaim(ctx context.Context, s *verbs.Store) (signalbox.Task, error) {
+func awaitClaim(ctx context.Context, s *verbs.Shared) (signalbox.Task, error) {
 	for {
 		select {
 		case <-s.Changed():

@@ -61,9 +61,9 @@ func (s *servers) url(k kind) (string, error) {
 }
 
 // open opens a store of ours.
-func open(ctx context.Context, k kind, url string) (*verbs.Store, error) {
+func open(ctx context.Context, k kind, url string) (*verbs.Shared, error) {
 	log := slog.New(slog.DiscardHandler)
-	var backend verbs.Backend
+	var backend verbs.SharedBackend
 	var err error
 	if k == postgresKind {
 		backend, err = postgres.Open(ctx, postgres.Options{URL: url, Log: log})
@@ -73,7 +73,7 @@ func open(ctx context.Context, k kind, url string) (*verbs.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return verbs.New(ctx, backend, verbs.Options{Log: log})
+	return verbs.NewShared(ctx, backend, verbs.Options{Log: log})
 }
 
 // fresh makes queues of ours.
@@ -92,7 +92,7 @@ func (s *servers) fresh(k kind) queue.Open {
 }
 
 // on is a side that has an empty store of ours in each round.
-func (s *servers) on(name string, k kind, do func(ctx context.Context, b *measure.Bench, k kind, url string, st *verbs.Store) (measure.Values, error)) *measure.Side {
+func (s *servers) on(name string, k kind, do func(ctx context.Context, b *measure.Bench, k kind, url string, st *verbs.Shared) (measure.Values, error)) *measure.Side {
 	return &measure.Side{Name: name, Open: func(_ context.Context, b *measure.Bench) (measure.Trial, error) {
 		return func(ctx context.Context) (measure.Values, error) {
 			url, err := s.url(k)

@@ -34,7 +34,7 @@ func openStore(ctx context.Context, cfg config.Config, log *slog.Logger) (store.
 	if err != nil {
 		return nil, err
 	}
-	s, err := verbs.New(ctx, backend, verbs.Options{Log: log})
+	s, err := verbs.NewShared(ctx, backend, verbs.Options{Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func openStore(ctx context.Context, cfg config.Config, log *slog.Logger) (store.
 }
 
 // openBackend connects to the server that several directors can share.
-func openBackend(ctx context.Context, kind, url string, log *slog.Logger) (verbs.Backend, error) {
+func openBackend(ctx context.Context, kind, url string, log *slog.Logger) (verbs.SharedBackend, error) {
 	switch kind {
 	case "postgres", "postgresql":
 		return postgres.Open(ctx, postgres.Options{URL: url, Log: log})

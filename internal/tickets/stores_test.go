@@ -40,13 +40,13 @@ var stores = map[string]func(t *testing.T) (open func() store.Store){
 	},
 }
 
-func over(t *testing.T) func(g verbs.Backend, err error) store.Store {
-	return func(g verbs.Backend, err error) store.Store {
+func over(t *testing.T) func(g verbs.SharedBackend, err error) store.Store {
+	return func(g verbs.SharedBackend, err error) store.Store {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := verbs.New(t.Context(), g, verbs.Options{})
+		s, err := verbs.NewShared(t.Context(), g, verbs.Options{})
 		return closed(t, s, err)
 	}
 }

@@ -28,7 +28,7 @@ func TestIncidentFullDiskOfTheServerRefusesAndAcknowledgesNothing(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := verbs.New(t.Context(), backend, verbs.Options{Patience: 3 * time.Second})
+	s, err := verbs.NewShared(t.Context(), backend, verbs.Options{Patience: 3 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func newCaller(t *testing.T, url string) *caller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := verbs.New(context.Background(), backend, verbs.Options{Log: to})
+	s, err := verbs.NewShared(context.Background(), backend, verbs.Options{Log: to})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ type Options struct {
 	limit      timeouts
 }
 
-// Backend is a verbs.Backend in PostgreSQL.
+// Backend is a verbs.SharedBackend in PostgreSQL.
 type Backend struct {
 	params *params
 	log    *slog.Logger
@@ -40,11 +40,11 @@ type Backend struct {
 	ears    ears
 }
 
-var _ verbs.Backend = (*Backend)(nil)
+var _ verbs.SharedBackend = (*Backend)(nil)
 
 // Open connects, checks what the server promises, and brings the tables to the
 // schema of this version.
-func Open(ctx context.Context, o Options) (verbs.Backend, error) {
+func Open(ctx context.Context, o Options) (verbs.SharedBackend, error) {
 	p, err := parse(o.URL)
 	if err != nil {
 		return nil, err

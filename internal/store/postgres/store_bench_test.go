@@ -20,7 +20,7 @@ func benchStore(b *testing.B) store.Store {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := verbs.New(context.Background(), backend, verbs.Options{})
+	s, err := verbs.NewShared(context.Background(), backend, verbs.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func open(t *testing.T, url string) store.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := verbs.New(context.Background(), backend, verbs.Options{})
+	s, err := verbs.NewShared(context.Background(), backend, verbs.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,13 +20,13 @@ import (
 )
 
 // newStore opens a store over a backend; who asks closes it.
-func newStore(t testing.TB, url string) *verbs.Store {
+func newStore(t testing.TB, url string) *verbs.Shared {
 	t.Helper()
 	g, err := redis.Open(context.Background(), redis.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := verbs.New(context.Background(), g, verbs.Options{})
+	s, err := verbs.NewShared(context.Background(), g, verbs.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // counters reads where a store stands, and the number of the writer's batch.
-func counters(t testing.TB, g verbs.Backend, writer string) (verbs.Counters, int64) {
+func counters(t testing.TB, g verbs.SharedBackend, writer string) (verbs.Counters, int64) {
 	t.Helper()
 	l, err := g.Load(context.Background(), &verbs.Want{Writer: writer})
 	if err != nil {
@@ -225,7 +225,7 @@ func TestIncidentServerKilledUnderLoad(t *testing.T) {
 }
 
 // write commits one task after the other, and asks where it must.
-func write(ctx context.Context, g verbs.Backend, written *atomic.Int64, acked chan<- int64, most int64) error {
+func write(ctx context.Context, g verbs.SharedBackend, written *atomic.Int64, acked chan<- int64, most int64) error {
 	late := time.Now().Add(time.Minute)
 	var at verbs.Counters
 	for number := int64(1); written.Load() < most; {

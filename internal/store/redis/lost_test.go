@@ -48,7 +48,7 @@ func TestIncidentLostLastSecond(t *testing.T) {
 }
 
 // submitTo submits the task of that number.
-func submitTo(t *testing.T, st *verbs.Store, n int) signalbox.Task {
+func submitTo(t *testing.T, st *verbs.Shared, n int) signalbox.Task {
 	t.Helper()
 	task := submitted(n)
 	task.Seq, task.Rev, task.Place, task.Ready = 0, 0, 0, false
@@ -60,7 +60,7 @@ func submitTo(t *testing.T, st *verbs.Store, n int) signalbox.Task {
 }
 
 // claimFrom claims the first task that waits.
-func claimFrom(t *testing.T, st *verbs.Store) signalbox.Task {
+func claimFrom(t *testing.T, st *verbs.Shared) signalbox.Task {
 	t.Helper()
 	got, err := st.Claim(context.Background(), store.ClaimRequest{
 		Agent: "a", AgentURL: "http://a", Slots: 9, Queues: []string{signalbox.QueueWork}, Expires: start.Add(time.Hour), Now: start,
@@ -72,7 +72,7 @@ func claimFrom(t *testing.T, st *verbs.Store) signalbox.Task {
 }
 
 // renewed reports whether the fence of a claim is still good.
-func renewed(t *testing.T, st *verbs.Store, claimed signalbox.Task) bool {
+func renewed(t *testing.T, st *verbs.Shared, claimed signalbox.Task) bool {
 	t.Helper()
 	n, err := st.Renew(context.Background(), []store.Lease{{Agent: "a", Slot: claimed.Slot, Fence: claimed.Fence, Expires: start.Add(2 * time.Hour)}})
 	if err != nil {
@@ -83,7 +83,7 @@ func renewed(t *testing.T, st *verbs.Store, claimed signalbox.Task) bool {
 
 // lostSince looks at a store whose server has lost a claim, and a task that was
 // submitted after it: nothing of then passes for something of now.
-func lostSince(t *testing.T, st *verbs.Store, before, lost signalbox.Task) {
+func lostSince(t *testing.T, st *verbs.Shared, before, lost signalbox.Task) {
 	t.Helper()
 	ctx := context.Background()
 	after := claimFrom(t, st)

@@ -51,10 +51,10 @@ type backend struct {
 	leaving sync.WaitGroup // what must have ended when Close returns
 }
 
-var _ verbs.Backend = (*backend)(nil)
+var _ verbs.SharedBackend = (*backend)(nil)
 
 // Open connects, and checks what the server promises.
-func Open(ctx context.Context, o Options) (verbs.Backend, error) {
+func Open(ctx context.Context, o Options) (verbs.SharedBackend, error) {
 	g := &backend{log: o.Log, changed: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
 	if g.log == nil {
 		g.log = slog.New(slog.DiscardHandler)

@@ -53,13 +53,13 @@ func TestIncidentReplicaIsPromoted(t *testing.T) {
 
 // patientStore is a store that waits for as long as a failover may take on a
 // busy machine.
-func patientStore(t *testing.T, url string) *verbs.Store {
+func patientStore(t *testing.T, url string) *verbs.Shared {
 	t.Helper()
 	g, err := redis.Open(context.Background(), redis.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := verbs.New(context.Background(), g, verbs.Options{Patience: time.Minute})
+	st, err := verbs.NewShared(context.Background(), g, verbs.Options{Patience: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

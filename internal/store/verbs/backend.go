@@ -49,26 +49,32 @@ var (
 // Strings hold any bytes, those that name docs and queues too. Times are kept to
 // the millisecond.
 type Backend interface {
-	Writing
 	Reading
+
+	// Load and Commit are the way of a batch: they are called one after the
+	// other, each with a context that ends in time.
+	//
+	// Load reads what is wanted, all at one moment. A want of nothing but the
+	// Writer asks for the moment: it must be cheap.
+	Load(ctx context.Context, w *Want) (*Loaded, error)
+	// Commit writes all of d, durably, or nothing; and gives back the lock.
+	// ErrMoved where the moment is not d.From.Moment, ErrTaken, ErrUnknown:
+	// that also where the context ends after anything was sent. Nothing of d
+	// is kept after it returns.
+	Commit(ctx context.Context, d *Delta) error
 
 	// Info says what the server is, as it was when it was opened.
 	Info() store.Info
-	// Time is the time by the server's clock.
-	Time(ctx context.Context) (time.Time, error)
-	// Changed gets a sign when another process may have committed: a channel
-	// of capacity 1, closed never.
-	Changed() <-chan struct{}
 	// Close lets go of the server. No method is called after it.
 	Close() error
 }
 
-// Writing is the way of a batch. Its methods are called one after the other, each
-// with a context that ends in time.
-type Writing interface {
-	// Load reads what is wanted, all at one moment. A want of nothing but the
-	// Writer asks for the moment: it must be cheap.
-	Load(ctx context.Context, w *Want) (*Loaded, error)
+// SharedBackend is a Backend that other processes may write to, too. A batch
+// calls its methods as it does Load and Commit, but for Time and Changed. Only
+// its Commit may answer ErrMoved and ErrUnknown.
+type SharedBackend interface {
+	Backend
+
 	// Lock shuts out the batches of all others until Commit or Unlock, and
 	// loads. A process that stops while it has the lock loses it within
 	// seconds; its Commit is then refused with ErrMoved.
@@ -76,15 +82,16 @@ type Writing interface {
 	// Unlock gives the lock back without having written. It does no harm
 	// where there is none.
 	Unlock(ctx context.Context)
-	// Commit writes all of d, durably, or nothing; and gives back the lock.
-	// ErrMoved where the moment is not d.From.Moment, ErrTaken, ErrUnknown:
-	// that also where the context ends after anything was sent. Nothing of d
-	// is kept after it returns.
-	Commit(ctx context.Context, d *Delta) error
 	// Committed reports whether the batch with that number is stored, after
 	// an ErrUnknown. It waits until the answer cannot change any more, or makes
 	// it so, by moving the moment on.
 	Committed(ctx context.Context, writer string, number int64) (bool, error)
+
+	// Time is the time by the server's clock.
+	Time(ctx context.Context) (time.Time, error)
+	// Changed gets a sign when another process may have committed: a channel
+	// of capacity 1, closed never.
+	Changed() <-chan struct{}
 }
 
 // Reading is what readers need. Its methods are called from many goroutines,

@@ -49,7 +49,7 @@ func (g *nothing) Load(_ context.Context, w *verbs.Want) (*verbs.Loaded, error) 
 // What the verbs cost without a server: three of them are a task's way from
 // its submit to its end.
 func BenchmarkCycle(b *testing.B) {
-	s, err := verbs.New(ctx, &nothing{}, verbs.Options{})
+	s, err := verbs.NewShared(ctx, &nothing{}, verbs.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func BenchmarkCycle(b *testing.B) {
 
 // A backlog that is far too long for the set: what comes is not kept.
 func BenchmarkSubmit(b *testing.B) {
-	s, err := verbs.New(ctx, &nothing{}, verbs.Options{})
+	s, err := verbs.NewShared(ctx, &nothing{}, verbs.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

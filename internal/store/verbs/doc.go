@@ -11,18 +11,19 @@
 // the batches of all processes have one order, their Moment: that is what makes
 // limits, places, fences and the journal exact over any number of directors.
 //
-// What was read stays in the working set for the next batch, for as long as nobody
-// else wrote: Commit refuses a batch that began at an older Moment (ErrMoved).
-// So a process that is alone needs one exchange for a batch, and makes the next
-// one ready while that is under way (sea.go).
+// The writer has two modes. A process that is alone (alone.go) keeps what it
+// read in the working set for the next batch: Commit refuses a batch that began
+// at an older Moment (ErrMoved). So it needs one exchange for a batch, and makes
+// the next one ready while that is in flight. A Backend that no other process
+// writes to never knows another mode.
 //
-// Where several write, a batch takes the lock first; then nobody can be refused
-// for ever. With the lock come the logs of what the others did since, by which
+// Over a SharedBackend, where others write, too (among.go), a batch takes the
+// lock first; then nobody can be refused for ever. With the lock come the logs of what the others did since, by which
 // the set follows them (follow.go), so that a batch is two exchanges. A process
 // that missed a log forgets what it knew and loads what it needs.
 //
 // An answer that never came is asked for, not guessed: each batch leaves its
-// number with its writer's name, in the same step (Backend.Committed). The same
+// number with its writer's name, in the same step (SharedBackend.Committed). The same
 // number shows when a server has lost what it acknowledged: then a new
 // generation begins (generation.go), whose numbers lie above all that were
 // ever given.

@@ -20,15 +20,15 @@ func Narrow(o Options) Options {
 	return o
 }
 
-// Seafaring makes a store send each batch to sea that it may, however few
+// Pipelined makes a store pipeline each batch that it may, however few
 // callers there are.
-func Seafaring(o Options) Options {
+func Pipelined(o Options) Options {
 	o.many = math.MinInt
 	return o
 }
 
 // SubmitSaying submits, and says each time that the verb has run.
-func SubmitSaying(ctx context.Context, s *Store, sub store.Submission, ran func()) (store.Submitted, error) {
+func SubmitSaying(ctx context.Context, s *Shared, sub store.Submission, ran func()) (store.Submitted, error) {
 	v := &saying{submit{sub: sub}, ran}
 	err := s.do(ctx, v, 0)
 	return v.got, err

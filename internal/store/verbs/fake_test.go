@@ -96,7 +96,7 @@ var (
 	errRefuses = signalbox.Errorf(signalbox.CodeStoreFailed, "nothing was stored: the disk is full")
 )
 
-// conn is a process's way to the server: a verbs.Backend.
+// conn is a process's way to the server: a verbs.SharedBackend.
 type conn struct {
 	*server
 	holds   bool
@@ -252,9 +252,9 @@ func (s *server) setFault(f func(call string, d *verbs.Delta) fault) {
 }
 
 // open opens a store over the server.
-func (s *server) open(t testing.TB, o verbs.Options) *verbs.Store {
+func (s *server) open(t testing.TB, o verbs.Options) *verbs.Shared {
 	t.Helper()
-	st, err := verbs.New(context.Background(), s.connect(), o)
+	st, err := verbs.NewShared(context.Background(), s.connect(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

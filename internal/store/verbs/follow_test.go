@@ -10,8 +10,8 @@ import (
 
 // processes are stores over one server that take turns.
 type inTurn struct {
-	*verbs.Store
-	all []*verbs.Store
+	store.Shared
+	all []*verbs.Shared
 }
 
 func (p *inTurn) Process(n int) store.Store { return p.all[n%len(p.all)] }
@@ -28,13 +28,13 @@ func (p *inTurn) Close() error {
 func openThree(t *testing.T, srv *server, o verbs.Options) store.Store {
 	p := &inTurn{}
 	for range 3 {
-		s, err := verbs.New(ctx, srv.connect(), o)
+		s, err := verbs.NewShared(ctx, srv.connect(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.all = append(p.all, s)
 	}
-	p.Store = p.all[0]
+	p.Shared = p.all[0]
 	return p
 }
 
@@ -70,7 +70,7 @@ func TestAmongOthersABatchIsTwoExchanges(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
 	for range 3 {
-		for _, s := range []*verbs.Store{a, b} {
+		for _, s := range []*verbs.Shared{a, b} {
 			mustSubmit(t, s)
 			finish(t, s, mustClaim(t, s, "a"))
 		}
@@ -78,7 +78,7 @@ func TestAmongOthersABatchIsTwoExchanges(t *testing.T) {
 	mustSubmit(t, b)
 	srv.called("")
 	mustSubmit(t, a)
-	for _, s := range []*verbs.Store{b, a, b} {
+	for _, s := range []*verbs.Shared{b, a, b} {
 		got, err := s.Claim(ctx, newClaim("a", 10))
 		if err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestAmongOthersWhatABatchNeedsComesWithTheLock(t *testing.T) {
 	}
 	for n := range 12 {
 		srv.called("")
-		got, err := []*verbs.Store{b, a}[n%2].Claim(ctx, newClaim("a", 20))
+		got, err := []*verbs.Shared{b, a}[n%2].Claim(ctx, newClaim("a", 20))
 		if err != nil || got.Task.ID != want[n] {
 			t.Fatalf("claim %d: %+v (%v), want %s", n+1, got.Task.ID, err, want[n])
 		}

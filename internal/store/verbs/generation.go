@@ -16,6 +16,13 @@ import (
 // finds out raises all counters far above what it knows, and begins a new
 // generation, by which the other directors learn of it.
 
+// ledger is what the backend may not go back behind.
+type ledger struct {
+	confirmed int64    // the number of the newest batch that is known to be stored
+	seen      Counters // the newest counters
+	sent      Counters // those of the batch that was sealed last
+}
+
 // errLost says that the backend has not all that it acknowledged.
 var errLost = errors.New("the server lost what it had acknowledged")
 
@@ -32,25 +39,28 @@ func (w *writer) first(ctx context.Context) error {
 		return refusal(err)
 	}
 	w.saw(l)
-	w.number, w.confirmed = l.Number, l.Number
+	w.number, w.ledger.confirmed = l.Number, l.Number
 	return nil
 }
 
 func (w *writer) saw(l *Loaded) {
-	w.seen = l.Counters
-	w.seen.Generation = max(1, l.Generation)
-	w.store.generation.Store(w.seen.Generation)
+	w.ledger.seen = l.Counters
+	w.ledger.seen.Generation = max(1, l.Generation)
+	w.store.generation.Store(w.ledger.seen.Generation)
 }
 
 // check compares what was loaded with what was acknowledged.
 func (w *writer) check(l *Loaded) error {
+	if w.store.shared == nil {
+		return nil // nobody else wrote what this process reads
+	}
 	if w.behind(l) {
 		return errLost
 	}
-	if l.Generation > w.seen.Generation {
+	if l.Generation > w.ledger.seen.Generation {
 		w.store.log.Warn("the server lost what it had acknowledged, as another process found: a new generation has begun",
 			"generation", l.Generation)
-		w.confirmed = l.Number
+		w.ledger.confirmed = l.Number
 		w.set.requests = requests{} // their numbers may be those of other tasks by now
 	}
 	w.saw(l)
@@ -61,22 +71,23 @@ func (w *writer) check(l *Loaded) error {
 // generation the counters alone tell: whoever began it may have known less
 // than this process.
 func (w *writer) behind(l *Loaded) bool {
-	s, generation := &w.seen, max(1, l.Generation)
+	s, generation := &w.ledger.seen, max(1, l.Generation)
 	if l.Seq < s.Seq || l.Place < s.Place || l.Fence < s.Fence || l.Entry < s.Entry || generation < s.Generation {
 		return true
 	}
-	return generation == s.Generation && (l.Moment < s.Moment || l.Number < w.confirmed)
+	return generation == s.Generation && (l.Moment < s.Moment || l.Number < w.ledger.confirmed)
 }
 
 // beginAnew begins a new generation, unless another process has.
 func (w *writer) beginAnew() error {
 	ctx, cancel := w.call()
 	defer cancel()
-	l, err := w.store.backend.Lock(ctx, &Want{Writer: w.store.opts.Writer, InUse: true})
+	l, err := w.store.shared.Lock(ctx, &Want{Writer: w.store.opts.Writer, InUse: true})
 	if err != nil {
 		return err
 	}
-	w.holding = true
+	w.among.lock = locked
+	defer w.among.unlock()
 	if !w.behind(l) {
 		return nil
 	}
@@ -90,15 +101,14 @@ func (w *writer) beginAnew() error {
 		}
 		return err
 	}
-	w.holding = false
 	w.store.log.Error(w.whatIsGone(l)+"; "+
 		"agents may be at work on tasks that the store knows nothing of, or has as waiting. A new generation begins, whose fences lie above all that were given; "+
 		"look at what the server promises (signalbox doctor)",
 		"generation", d.To.Generation,
-		"batches_of_this_process_known", w.confirmed, "stored", l.Number,
-		"newest_event_known", w.seen.Entry, "newest_event_stored", l.Entry,
-		"newest_fence_known", w.seen.Fence, "newest_fence_stored", l.Fence)
-	w.confirmed, w.seen = w.number, d.To
+		"batches_of_this_process_known", w.ledger.confirmed, "stored", l.Number,
+		"newest_event_known", w.ledger.seen.Entry, "newest_event_stored", l.Entry,
+		"newest_fence_known", w.ledger.seen.Fence, "newest_fence_stored", l.Fence)
+	w.ledger.confirmed, w.ledger.seen = w.number, d.To
 	w.set.requests = requests{}
 	w.store.generation.Store(d.To.Generation)
 	return nil
@@ -108,7 +118,7 @@ func (w *writer) beginAnew() error {
 // known that it was acknowledged: a PostgreSQL that dies stops waiting for its
 // standby, and for a moment shows commits that are nowhere but there.
 func (w *writer) whatIsGone(l *Loaded) string {
-	if l.Number < w.confirmed {
+	if l.Number < w.ledger.confirmed {
 		return "THE SERVER LOST WHAT IT HAD ACKNOWLEDGED: the newest tasks, ends and events are not there any more"
 	}
 	return "THE SERVER LOST WHAT IT HAD SHOWN: what other processes wrote last is not there any more, acknowledged or not"
@@ -116,7 +126,7 @@ func (w *writer) whatIsGone(l *Loaded) string {
 
 // raised are the counters of a new generation.
 func (w *writer) raised(l *Loaded) Counters {
-	to, s := l.Counters, &w.seen
+	to, s := l.Counters, &w.ledger.seen
 	to.Moment = nextMoment(max(to.Moment, s.Moment))
 	to.Generation = max(1, to.Generation, s.Generation) + 1
 	to.Seq = max(to.Seq, s.Seq) + raise

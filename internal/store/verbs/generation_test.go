@@ -102,7 +102,7 @@ func TestALossIsFoundByAll(t *testing.T) {
 	srv.restore(before)
 	fence := int64(0)
 	for range 3 {
-		for _, s := range []*verbs.Store{a, b} {
+		for _, s := range []*verbs.Shared{a, b} {
 			fence = mustClaimOf(t, s, mustSubmit(t, s)).Fence
 		}
 	}
@@ -111,7 +111,7 @@ func TestALossIsFoundByAll(t *testing.T) {
 	}
 }
 
-func mustClaimOf(t *testing.T, s *verbs.Store, task signalbox.Task) signalbox.Task {
+func mustClaimOf(t *testing.T, s *verbs.Shared, task signalbox.Task) signalbox.Task {
 	t.Helper()
 	got, err := s.Claim(ctx, newClaim("a", 100))
 	if err != nil || got.Task.ID != task.ID {
@@ -224,4 +224,4 @@ func TestIncidentNoTaskGetsThePromptOfOneThatWasLost(t *testing.T) {
 	}
 }
 
-var _ store.Shared = (*verbs.Store)(nil)
+var _ store.Shared = (*verbs.Shared)(nil)

@@ -39,7 +39,7 @@ func newClaim(agent string, slots int) store.ClaimRequest {
 	}
 }
 
-func mustSubmit(t testing.TB, s *verbs.Store) signalbox.Task {
+func mustSubmit(t testing.TB, s *verbs.Shared) signalbox.Task {
 	t.Helper()
 	got, err := s.Submit(ctx, newSubmission())
 	if err != nil {
@@ -48,7 +48,7 @@ func mustSubmit(t testing.TB, s *verbs.Store) signalbox.Task {
 	return got.Task
 }
 
-func mustClaim(t testing.TB, s *verbs.Store, agent string) signalbox.Task {
+func mustClaim(t testing.TB, s *verbs.Shared, agent string) signalbox.Task {
 	t.Helper()
 	got, err := s.Claim(ctx, newClaim(agent, 1))
 	if err != nil || !got.Found {
@@ -58,7 +58,7 @@ func mustClaim(t testing.TB, s *verbs.Store, agent string) signalbox.Task {
 }
 
 // happen makes an event happen to a task.
-func happen(s *verbs.Store, task signalbox.Task, ev signalbox.Event) (signalbox.Task, error) {
+func happen(s *verbs.Shared, task signalbox.Task, ev signalbox.Event) (signalbox.Task, error) {
 	ev.Now, ev.Fence = clock(), task.Fence
 	c, err := signalbox.Next(task, ev)
 	if err != nil {
@@ -67,7 +67,7 @@ func happen(s *verbs.Store, task signalbox.Task, ev signalbox.Event) (signalbox.
 	return s.Apply(ctx, c, ev.Now)
 }
 
-func finish(t testing.TB, s *verbs.Store, task signalbox.Task) signalbox.Task {
+func finish(t testing.TB, s *verbs.Shared, task signalbox.Task) signalbox.Task {
 	t.Helper()
 	got, err := happen(s, task, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted})
 	if err != nil {

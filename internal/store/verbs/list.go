@@ -123,19 +123,3 @@ func (s *Store) JournalRange(ctx context.Context) (oldest, newest int64, err err
 	})
 	return r.oldest, r.newest, err
 }
-
-// Others returns journal entries that other processes wrote.
-func (s *Store) Others(ctx context.Context, after int64, limit int) (entries []signalbox.Entry, through int64, err error) {
-	rows, err := s.entries(ctx, after, limit)
-	if err != nil {
-		return nil, after, err
-	}
-	through = after
-	for i := range rows {
-		through = rows[i].Seq
-		if rows[i].Writer != s.opts.Writer {
-			entries = append(entries, rows[i].Entry)
-		}
-	}
-	return entries, through, nil
-}

@@ -4,9 +4,21 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
-// ask finishes the want: with what each set needs at its beginning, and how
-// many tasks of each line.
-func (x *workingSet) ask(writer string) *Want {
+// readAhead is how many ready tasks are loaded beyond those that are claimed,
+// where the set will be of use for the next batch.
+const readAhead = 256
+
+// readWhole bounds the lines that are read as a whole where a batch has many
+// verbs, busyVerbs: what others do to one can be followed then, and it need not
+// be read again.
+const (
+	readWhole = 2048
+	busyVerbs = 16
+)
+
+// ask finishes the want of a batch of so many verbs: with what each set needs
+// at its beginning, and how many tasks of each line.
+func (x *workingSet) ask(writer string, verbs int) *Want {
 	w := &x.want.Want
 	w.Writer = writer
 	if !x.known {
@@ -15,7 +27,7 @@ func (x *workingSet) ask(writer string) *Want {
 	}
 	for _, l := range x.want.lines {
 		n := l.need + x.ahead
-		if c := x.queues[l.queue]; x.busy && c != nil && c.known && c.Ready < readWhole {
+		if c := x.queues[l.queue]; verbs >= busyVerbs && c != nil && c.known && c.Ready < readWhole {
 			n = max(n, c.Ready+1)
 		}
 		w.Lines = append(w.Lines, LineWant{Queue: l.queue, After: l.upTo, N: n})

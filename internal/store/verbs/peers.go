@@ -2,16 +2,9 @@ package verbs
 
 import (
 	"context"
-	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
-
-// Time is the time by the server's clock, to the millisecond.
-func (s *Store) Time(ctx context.Context) (time.Time, error) {
-	at, err := readFrom(ctx, s, func(ctx context.Context) (time.Time, error) { return s.backend.Time(ctx) })
-	return time.UnixMilli(at.UnixMilli()).UTC(), err
-}
 
 type beat struct {
 	beat       store.Beat

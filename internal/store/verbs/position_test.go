@@ -13,7 +13,7 @@ import (
 func TestSubmitSaysThePlaceInLine(t *testing.T) {
 	srv := newServer(t)
 	a, b := srv.open(t, verbs.Options{}), srv.open(t, verbs.Options{})
-	submit := func(s *verbs.Store, bias time.Duration) store.Submitted {
+	submit := func(s *verbs.Shared, bias time.Duration) store.Submitted {
 		t.Helper()
 		sub := newSubmission()
 		sub.Task.Bias = bias
@@ -24,7 +24,7 @@ func TestSubmitSaysThePlaceInLine(t *testing.T) {
 		return got
 	}
 	for n := range 4 {
-		s := []*verbs.Store{a, b}[n%2]
+		s := []*verbs.Shared{a, b}[n%2]
 		if got := submit(s, 0); got.Position != (store.Position{N: n + 1}) {
 			t.Errorf("%d: the place is %+v", n, got.Position)
 		}

@@ -58,7 +58,7 @@ func beat(id string, take ...string) store.Beat {
 	}, Heard: []store.Heard{{Agent: "far-" + id, At: at}}}
 }
 
-func mustBeat(t *testing.T, s *verbs.Store, b store.Beat) store.Peers {
+func mustBeat(t *testing.T, s *verbs.Shared, b store.Beat) store.Peers {
 	t.Helper()
 	answer, err := s.Beat(ctx, b)
 	if err != nil {
@@ -110,7 +110,7 @@ func TestIncidentADamagedRowOfADirectorStopsNoOther(t *testing.T) {
 func TestIncidentADamagedTicketDoesNotBlockItsQueue(t *testing.T) {
 	srv := newServer(t)
 	at := clock()
-	enter := func(s *verbs.Store, id string) []store.Ticket {
+	enter := func(s *verbs.Shared, id string) []store.Ticket {
 		t.Helper()
 		list, err := s.Tickets(ctx, store.TicketStep{
 			Queue: "db", Concurrent: 2, Now: at, Expires: at.Add(time.Minute), Enter: []store.Ticket{{ID: id, Queue: "db", Owner: "x", Tool: "t", Since: at}},
@@ -138,7 +138,7 @@ func TestGivingBackALockEnds(t *testing.T) {
 	srv := newServer(t)
 	a := srv.open(t, verbs.Options{})
 	late := &hanging{conn: srv.connect(), ended: make(chan time.Duration, 8)}
-	b, err := verbs.New(ctx, late, verbs.Options{Patience: 50 * time.Millisecond})
+	b, err := verbs.NewShared(ctx, late, verbs.Options{Patience: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestAStoreThatCannotBeMadeLetsGoOfItsServer(t *testing.T) {
 	srv := newServer(t)
 	srv.setFault(func(string, *verbs.Delta) fault { return refuses })
 	g := &closing{conn: srv.connect()}
-	if _, err := verbs.New(ctx, g, verbs.Options{}); err == nil || !g.closed {
+	if _, err := verbs.NewShared(ctx, g, verbs.Options{}); err == nil || !g.closed {
 		t.Errorf("made with %v, closed: %v", err, g.closed)
 	}
 }

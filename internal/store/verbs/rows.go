@@ -43,17 +43,16 @@ func (x *workingSet) byKey(key string) *row {
 	return nil
 }
 
-// newID and newKey are for what is most likely new: the backend refuses the
-// batch where that is not so, and then they are looked up.
+// newID and newKey are for what is most likely new.
 func (x *workingSet) newID(id string) *row {
-	if x.lookIDs {
+	if x.look == lookAll {
 		return x.byID(id)
 	}
 	return x.ids[id]
 }
 
 func (x *workingSet) newKey(key string) *row {
-	if x.lookKeys || x.lookIDs {
+	if x.look != lookNothing {
 		return x.byKey(key)
 	}
 	return x.keys[key]

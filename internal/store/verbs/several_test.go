@@ -16,7 +16,7 @@ import (
 // Several processes over one server, which fails now and then: what was
 // acknowledged is there once, each task runs once, and all invariants hold.
 func TestSeveralProcesses(t *testing.T) {
-	open := func(t *testing.T, srv *server) (stores []*verbs.Store) {
+	open := func(t *testing.T, srv *server) (stores []*verbs.Shared) {
 		for range processes {
 			stores = append(stores, srv.open(t, verbs.Options{}))
 		}
@@ -44,7 +44,7 @@ const (
 	each      = 15
 )
 
-func several(t *testing.T, open func(*testing.T, *server) []*verbs.Store, fault func(string, *verbs.Delta) fault) {
+func several(t *testing.T, open func(*testing.T, *server) []*verbs.Shared, fault func(string, *verbs.Delta) fault) {
 	srv := newServer(t)
 	stores := open(t, srv)
 	srv.setFault(fault)
@@ -68,7 +68,7 @@ func several(t *testing.T, open func(*testing.T, *server) []*verbs.Store, fault 
 	}
 }
 
-func submitSome(t *testing.T, s *verbs.Store, stored *sync.Map) {
+func submitSome(t *testing.T, s *verbs.Shared, stored *sync.Map) {
 	for range each {
 		sub := newSubmission()
 		sub.Request.Prompt = sub.Task.ID
@@ -82,7 +82,7 @@ func submitSome(t *testing.T, s *verbs.Store, stored *sync.Map) {
 }
 
 // runSome claims and finishes tasks until as many have ended as there are.
-func runSome(t *testing.T, s *verbs.Store, agent string, ended *atomic.Int64) {
+func runSome(t *testing.T, s *verbs.Shared, agent string, ended *atomic.Int64) {
 	for ended.Load() < processes*workers*each {
 		c := newClaim(agent, 1)
 		c.Queues = []string{signalbox.QueueWork}
@@ -108,7 +108,7 @@ func runSome(t *testing.T, s *verbs.Store, agent string, ended *atomic.Int64) {
 
 // eventsOf wants each task to have been stored, claimed and ended once, and
 // the journal to have no gaps.
-func eventsOf(t *testing.T, s *verbs.Store, stored *sync.Map) {
+func eventsOf(t *testing.T, s *verbs.Shared, stored *sync.Map) {
 	t.Helper()
 	entries, err := s.Journal(ctx, 0, 100_000)
 	if err != nil {

@@ -34,9 +34,10 @@ const DefaultPatience = 10 * time.Second
 // is on its way: nearly always it comes within that.
 const asked = 250 * time.Millisecond
 
-// Store is a store.Shared over a Backend. Make one with New.
+// Store is a store.Store over a Backend. Make one with New.
 type Store struct {
 	backend    Backend
+	shared     SharedBackend // the same one, if other processes may write to it, too
 	opts       Options
 	log        *slog.Logger
 	inbox      *group.Inbox[verb]
@@ -50,15 +51,32 @@ type Store struct {
 	cancel     context.CancelFunc
 }
 
-var _ store.Shared = (*Store)(nil)
+// Shared is a store.Shared over a SharedBackend. Make one with NewShared.
+type Shared struct{ *Store }
+
+var (
+	_ store.Store  = (*Store)(nil)
+	_ store.Shared = (*Shared)(nil)
+)
 
 // verb is a call of a store.Writer. run does it over the set; the answer stays
 // in the verb. It may be run more than once, and begins anew each time.
 type verb interface{ run(x *workingSet) error }
 
-// New makes a store of a backend, which it closes with itself, and also where
-// there comes to be no store.
-func New(ctx context.Context, g Backend, o Options) (*Store, error) {
+// New makes a store of a backend that no other process writes to. The store
+// closes it with itself, and also where there comes to be no store.
+func New(ctx context.Context, g Backend, o Options) (*Store, error) { return open(ctx, g, nil, o) }
+
+// NewShared does the same with one that other processes may write to.
+func NewShared(ctx context.Context, g SharedBackend, o Options) (*Shared, error) {
+	s, err := open(ctx, g, g, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Shared{s}, nil
+}
+
+func open(ctx context.Context, g Backend, shared SharedBackend, o Options) (*Store, error) {
 	if o.Writer == "" {
 		o.Writer = rand.Text()
 	}
@@ -74,7 +92,7 @@ func New(ctx context.Context, g Backend, o Options) (*Store, error) {
 	if o.many == 0 {
 		o.many = manyVerbs
 	}
-	s := &Store{backend: g, opts: o, log: o.Log, inbox: group.New[verb](), stopped: make(chan struct{}), quarantine: quarantine{log: o.Log}}
+	s := &Store{backend: g, shared: shared, opts: o, log: o.Log, inbox: group.New[verb](), stopped: make(chan struct{}), quarantine: quarantine{log: o.Log}}
 	s.inbox.Patience = asked
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.writer = newWriter(s)
@@ -89,13 +107,6 @@ func New(ctx context.Context, g Backend, o Options) (*Store, error) {
 
 // Info says what the store is and what it promises.
 func (s *Store) Info() store.Info { return s.backend.Info() }
-
-// Generation grows when the server turns out to have lost what it had
-// acknowledged.
-func (s *Store) Generation() int64 { return s.generation.Load() }
-
-// Changed gets a sign when another process may have changed something.
-func (s *Store) Changed() <-chan struct{} { return s.backend.Changed() }
 
 // Close waits for running verbs and lets go of the server. Closing twice does
 // no harm.

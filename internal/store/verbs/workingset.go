@@ -45,12 +45,9 @@ type workingSet struct {
 	want  wants
 	keep  bounds
 	short bool // the verb at hand needs something that is not there
-	// lookIDs and lookKeys make new ids and keys be looked up, which are
-	// assumed to be new otherwise.
-	lookIDs, lookKeys bool
-	busy              bool // many verbs share the batch
-	ahead             int  // ready tasks to load beyond those that are claimed
-	run               int  // counts the runs of batches, so that a verb knows when it begins anew
+	look  look
+	ahead int // ready tasks to load beyond those that are claimed
+	run   int // counts the runs of batches, so that a verb knows when it begins anew
 
 	// What the batch changed, and needs before it can be written.
 	changed  []*row
@@ -79,6 +76,16 @@ type answers struct {
 	has     bool
 }
 
+// look is what of new tasks is looked up, and taken to be new otherwise: the
+// backend refuses the batch where that is not so.
+type look int
+
+const (
+	lookNothing look = iota
+	lookKeys
+	lookAll // ids, too
+)
+
 // errShort says that a verb needs what the set has not.
 var errShort = errors.New("something must be loaded first")
 
@@ -88,7 +95,7 @@ func (x *workingSet) forget() {
 		rows: map[int64]*row{}, ids: map[string]*row{}, keys: map[string]*row{}, noID: map[string]struct{}{}, noKey: map[string]struct{}{},
 		lines: map[string]*line{}, turns: map[string]*turn{}, queues: map[string]*queueCount{}, limits: map[string]*limitCount{}, counters: map[DocKey]*counter{},
 		agents: map[string]*usage{}, docs: newDocuments(), fetched: map[int64]*signalbox.Request{},
-		requests: x.requests, keep: x.keep, run: x.run, ahead: x.ahead, lookIDs: x.lookIDs, lookKeys: x.lookKeys,
+		requests: x.requests, keep: x.keep, run: x.run, ahead: x.ahead, look: x.look,
 		changed: x.changed[:0], slots: x.slots[:0], bumped: x.bumped[:0], limited: x.limited[:0], counted: x.counted[:0], claims: x.claims[:0], entries: x.entries[:0],
 		logged: x.logged, scratch: x.scratch,
 	}

@@ -3,9 +3,9 @@ package verbs
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/group"
 )
 
@@ -15,50 +15,48 @@ type writer struct {
 	set   workingSet
 	batch group.Batch[verb]
 	done  []bool // of the batch's jobs: which have their answer
+	// compared says that the set was compared with the backend since the last
+	// verb came.
+	compared bool
 
-	company int // how many callers were around the last commit
-	number  int64
-	// confirmed is the number of the newest batch that is known to be stored,
-	// seen the newest counters: what the backend may not go back behind.
-	confirmed int64
-	seen      Counters
-	sent      Counters // those of the batch that was sent last
-	deltas    [2]Delta // of the newest two batches, by turns
-	sea       sea
-	safe      bool // batches are not sent to sea, but seen home
+	mode  mode // alone, or among
+	alone alone
+	among among
 
-	holding bool // the backend is locked
-	fresh   bool // the set was compared with the backend since the last verb came
-	// crowd counts down the batches that take the lock first, since another
-	// process wrote between two of ours; moved says that it did so the last time.
-	crowd int
-	moved bool
-	// careful says that the batch at hand takes the lock first, overtook that it
-	// was overtaken before.
-	careful, overtook bool
-	keyed             int // counts down the batches that look keys up, since one was known
+	callers  int // how many were around the last commit
+	keyLooks int // batches to come that look keys up, since one was known
+	number   int64
+	deltas   [2]Delta // of the newest two batches, by turns
+	ledger   ledger
 }
 
-// The counts that crowd and keyed begin at.
-const (
-	crowdBatches = 16
-	keyedBatches = 16
-)
+// mode is how a batch is read and stored.
+type mode interface {
+	// plan readies the mode for a batch, before the first attempt at it.
+	plan()
+	// begin readies the set for an attempt.
+	begin() error
+	// load loads what the set wants.
+	load() error
+	// await is called when all verbs of the batch have run. It reports whether
+	// more joined the batch while it had to wait.
+	await() (more bool, err error)
+	// settle ends a batch that changed nothing.
+	settle() error
+	// commit stores what the batch changed.
+	commit() error
+	// finished counts a batch that ended.
+	finished()
+}
 
-// readAhead is how many ready tasks are loaded beyond those that are claimed,
-// where the set will be of use for the next batch.
-const readAhead = 256
-
-// readWhole bounds the lines that are read as a whole where a batch has many
-// verbs, busyVerbs: what others do to one can be followed then, and it need not
-// be read again.
-const (
-	readWhole = 2048
-	busyVerbs = 16
-)
+// keyLookBatches is how many batches look keys up after one that was known.
+const keyLookBatches = 16
 
 func newWriter(s *Store) *writer {
-	w := &writer{store: s, sea: sea{landed: make(chan error, 1)}}
+	w := &writer{store: s}
+	w.alone = alone{writer: w, pipeline: pipeline{committed: make(chan error, 1)}}
+	w.among = among{writer: w}
+	w.mode = &w.alone
 	w.set.keep = s.opts.keep
 	w.set.forget()
 	return w
@@ -67,11 +65,11 @@ func newWriter(s *Store) *writer {
 // loop runs batches until the inbox is closed and empty.
 func (w *writer) loop() {
 	defer close(w.store.stopped)
-	for !w.store.inbox.Finished() || w.sea.out {
+	for !w.store.inbox.Finished() || w.alone.pipeline.stage == inFlight {
 		select {
-		case err := <-w.sea.landed:
-			_ = w.home(err) // no other batch stands on it
-			w.tell()
+		case err := <-w.alone.pipeline.committed:
+			_ = w.alone.finish(err) // no other batch stands on it
+			w.alone.ack()
 			continue
 		case <-w.store.inbox.Sign():
 		}
@@ -85,102 +83,207 @@ func (w *writer) loop() {
 // answer tells the callers of the batch what became of it.
 func (w *writer) answer() {
 	if n := len(w.batch.Jobs); n > 0 {
-		w.company = n + w.store.inbox.Len()
+		w.callers = n + w.store.inbox.Len()
 		w.batch.Answer()
 	}
 }
 
-// runBatch runs the verbs until they are stored, at sea, or cannot be stored.
+// runBatch runs the verbs until they are stored, in flight, or cannot be stored.
 func (w *writer) runBatch() {
+	w.mode.plan()
+	w.set.look = lookNothing
+	if w.keyLooks > 0 {
+		w.set.look = lookKeys
+	}
 	if err := w.attempt(); err != nil {
 		w.retry(err)
 	}
 }
 
-// retry runs the verbs of the batch again, which was not stored because of an
-// error, until they are stored or cannot be.
-func (w *writer) retry(err error) {
-	deadline := time.Now().Add(w.store.opts.Patience)
-	for wait := retryFirst; err != nil; {
-		switch {
-		case errors.Is(err, ErrUnknown):
-			if err = w.resolve(); err == nil {
-				return
-			}
-		case errors.Is(err, errLost):
-			w.set.forget()
-			w.unlock()
-			err = w.beginAnew()
-		}
-		w.set.forget()
-		if err != errUnderLock { //nolint:errorlint // our own sign, never wrapped
-			w.unlock()
-		}
-		if err != nil && (!again(err) || time.Now().After(deadline)) {
-			w.fail(err)
-			return
-		}
-		if signalbox.CodeOf(err) == signalbox.CodeUnavailable {
-			wait = w.pause(wait)
-		}
-		err = w.attempt()
-	}
-}
-
-func (w *writer) fail(err error) {
-	w.set.lookIDs, w.overtook = false, false
-	w.store.log.Error("a batch was not stored", "verbs", len(w.batch.Jobs), "error", err)
-	w.batch.Fail(refusal(err))
-}
-
-// Bounds on the time between two attempts to reach a server.
-const (
-	retryFirst = 5 * time.Millisecond
-	retryLast  = 250 * time.Millisecond
-)
-
-func (w *writer) pause(wait time.Duration) time.Duration {
-	time.Sleep(wait)
-	return min(2*wait, retryLast)
-}
-
-// errUnderLock says that a batch must begin anew with what the backend has now,
-// which stays locked.
-var errUnderLock = errors.New("another batch came first, and none can now")
-
-// again reports whether a batch can come to be stored at another attempt.
-func again(err error) bool {
-	return overtaken(err) || signalbox.CodeOf(err) == signalbox.CodeUnavailable
-}
-
-func overtaken(err error) bool {
-	return errors.Is(err, ErrMoved) || errors.Is(err, ErrTaken) || errors.Is(err, errLost) ||
-		errors.Is(err, errUnderLock) || errors.Is(err, errSunk)
-}
-
-// refusal is the answer to those whose batch was not stored.
-func refusal(err error) error {
-	var own *signalbox.Error
-	switch {
-	case overtaken(err):
-		return &signalbox.Error{Code: signalbox.CodeStoreFailed, Err: err,
-			Message: "nothing was stored: the store changes faster than this process can follow; try again"}
-	case errors.As(err, &own):
+// attempt runs the verbs over the set and commits what they changed.
+func (w *writer) attempt() error {
+	w.set.begin()
+	w.done = w.done[:0]
+	w.extend()
+	if err := w.mode.begin(); err != nil {
 		return err
 	}
-	return &signalbox.Error{Code: signalbox.CodeStoreFailed, Message: "nothing was stored: the store refused the write", Err: err}
+	for {
+		if w.runAll() || w.set.want.any {
+			if err := w.mode.load(); err != nil {
+				return err
+			}
+			continue
+		}
+		more, err := w.mode.await()
+		switch {
+		case err != nil:
+			return err
+		case more:
+		case w.set.wrote:
+			return w.mode.commit()
+		default:
+			return w.mode.settle()
+		}
+	}
 }
 
-// unlockLimit bounds the giving back of a lock: a server that does not answer
-// takes it back by itself.
-const unlockLimit = 2 * time.Second
-
-func (w *writer) unlock() {
-	if !w.holding {
-		return
+// runAll runs the verbs that have no answer yet, and those that join them
+// meanwhile. open says that some have none still: what they need stands in the
+// set's want.
+func (w *writer) runAll() (open bool) {
+	x := &w.set
+	for first := 0; ; {
+		last := len(w.batch.Jobs)
+		for n := first; n < last; n++ {
+			if w.done[n] {
+				continue
+			}
+			if err := w.runOne(n); err == errShort { //nolint:errorlint // our own sign, never wrapped
+				open = true
+			}
+		}
+		if !w.joined() {
+			break
+		}
+		first = last
 	}
-	w.holding = false
-	ctx, cancel := context.WithTimeout(w.store.ctx, min(unlockLimit, w.store.opts.Patience))
+	if !open {
+		x.needs()
+	}
+	return open
+}
+
+func (w *writer) runOne(n int) error {
+	j := w.batch.Jobs[n]
+	w.set.short = !w.set.known
+	err := j.Verb.run(&w.set)
+	if err == errShort { //nolint:errorlint // our own sign, never wrapped
+		return err
+	}
+	if err != nil && !isRefusal(err) {
+		err = &signalbox.Error{Code: signalbox.CodeInternal, Message: "nothing was stored: " + err.Error(), Err: err}
+	}
+	w.done[n], j.Err = true, err
+	return nil
+}
+
+// isRefusal reports whether err is the verb's own answer.
+func isRefusal(err error) bool {
+	var own *signalbox.Error
+	return errors.Is(err, store.ErrStale) || errors.As(err, &own)
+}
+
+// joined takes verbs that came meanwhile. Nobody waits for them while the
+// backend is locked: others wait for that; nor while a batch is in flight: they
+// have until it is stored.
+func (w *writer) joined() bool {
+	came := false
+	if w.among.lock == locked || w.alone.pipeline.stage == inFlight {
+		came = w.store.inbox.Take(&w.batch)
+	} else {
+		came = w.store.inbox.Joined(&w.batch, w.callers)
+	}
+	if !came {
+		return false
+	}
+	w.extend()
+	return true
+}
+
+// extend notes that the batch's newest jobs have no answer yet.
+func (w *writer) extend() {
+	for len(w.done) < len(w.batch.Jobs) {
+		w.done = append(w.done, false)
+	}
+	w.compared = false
+}
+
+// call bounds a call of the backend.
+func (w *writer) call() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(w.store.ctx, w.store.opts.Patience)
+}
+
+// want is what the set wants to know.
+func (w *writer) want() *Want { return w.set.ask(w.store.opts.Writer, len(w.batch.Jobs)) }
+
+// fetch reads what is wanted, and looks whether the backend still has what it
+// acknowledged.
+func (w *writer) fetch(read func(context.Context, *Want) (*Loaded, error), want *Want) (*Loaded, error) {
+	ctx, cancel := w.call()
 	defer cancel()
-	w.store.backend.Unlock(ctx)
+	l, err := read(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	return l, w.check(l)
+}
+
+// merge takes what was loaded into the set, unless another process wrote since
+// the set was read.
+func (w *writer) merge(l *Loaded) error {
+	if w.set.known && l.Moment != w.set.stored.Moment {
+		w.overtaken()
+		return ErrMoved
+	}
+	w.set.merge(l)
+	w.compared = true
+	return nil
+}
+
+// seal makes the delta of the batch. From here on the set is what the backend
+// will be.
+func (w *writer) seal(log bool) *Delta {
+	w.number++
+	d := &w.deltas[w.number%2]
+	w.set.delta(d, w.store.opts.Writer, w.number, log)
+	w.ledger.sent = d.To
+	w.set.settled()
+	return d
+}
+
+// send stores a sealed batch, and waits for it.
+func (w *writer) send(d *Delta) error {
+	ctx, cancel := w.call()
+	defer cancel()
+	if err := w.store.backend.Commit(ctx, d); err != nil {
+		return w.failed(d, err)
+	}
+	w.stored()
+	return nil
+}
+
+// stored notes that the batch that was sealed last is in the backend.
+func (w *writer) stored() {
+	w.ledger.confirmed, w.ledger.seen = w.number, w.ledger.sent
+	w.deltas[w.number%2].clear()
+	w.finished()
+}
+
+// failed notes that a batch is not stored, as far as is known.
+func (w *writer) failed(d *Delta, err error) error {
+	for i := range d.Requests {
+		w.set.requests.drop(d.Requests[i].Seq) // another task may get the number
+	}
+	switch {
+	case errors.Is(err, ErrMoved):
+		w.overtaken()
+	case errors.Is(err, ErrTaken):
+		w.set.look, w.keyLooks = lookAll, keyLookBatches
+	}
+	return err
+}
+
+// overtaken notes that another process wrote since the set was loaded.
+func (w *writer) overtaken() {
+	if w.store.shared != nil {
+		w.mode = &w.among
+		w.among.overtaken()
+	}
+}
+
+// finished counts a batch that ended.
+func (w *writer) finished() {
+	w.keyLooks = max(0, w.keyLooks-1)
+	w.mode.finished()
 }

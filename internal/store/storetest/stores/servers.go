@@ -53,7 +53,7 @@ func openPostgres(processes int) (store.Store, error) {
 	query := address.Query()
 	query.Set("schema", schema)
 	address.RawQuery = query.Encode()
-	s, err := openEach(processes, func() (verbs.Backend, error) {
+	s, err := openEach(processes, func() (verbs.SharedBackend, error) {
 		return postgres.Open(ctx, postgres.Options{URL: address.String()})
 	})
 	if err != nil {
@@ -75,7 +75,7 @@ func drop(ctx context.Context, database, schema string) error {
 
 func openRedis(processes int) (store.Store, error) {
 	address := redisServer().Prefix()
-	s, err := openEach(processes, func() (verbs.Backend, error) {
+	s, err := openEach(processes, func() (verbs.SharedBackend, error) {
 		return redis.Open(context.Background(), redis.Options{URL: address})
 	})
 	if err != nil {
@@ -102,14 +102,14 @@ func (s *several) Close() error {
 	return s.leaving.Close()
 }
 
-func openEach(processes int, open func() (verbs.Backend, error)) (*several, error) {
+func openEach(processes int, open func() (verbs.SharedBackend, error)) (*several, error) {
 	s := &several{leaving: leaving{leave: func() error { return nil }}}
 	for range processes {
 		backend, err := open()
 		if err != nil {
 			return nil, err
 		}
-		p, err := verbs.New(context.Background(), backend, verbs.Options{})
+		p, err := verbs.NewShared(context.Background(), backend, verbs.Options{})
 		if err != nil {
 			return nil, err
 		}

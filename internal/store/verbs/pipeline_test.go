@@ -13,47 +13,47 @@ import (
 
 // What holds for one batch after the other holds where each is made ready while
 // the one before is on its way.
-func TestContractAtSea(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) store.Store { return newServer(t).open(t, verbs.Seafaring(verbs.Options{})) })
+func TestContractPipelined(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) store.Store { return newServer(t).open(t, verbs.Pipelined(verbs.Options{})) })
 }
 
-func TestCompareAtSea(t *testing.T) {
+func TestComparePipelined(t *testing.T) {
 	compare(t, func(t *testing.T) store.Store {
-		return newServer(t).open(t, verbs.Seafaring(verbs.Forgetful(verbs.Options{})))
+		return newServer(t).open(t, verbs.Pipelined(verbs.Forgetful(verbs.Options{})))
 	})
 }
 
 // One process whose callers are many, over a server that fails now and then.
-func TestManyCallersAtSea(t *testing.T) {
+func TestManyCallersPipelined(t *testing.T) {
 	for name, o := range map[string]verbs.Options{"": {}, ", forgetful": verbs.Forgetful(verbs.Options{})} {
-		open := func(t *testing.T, srv *server) []*verbs.Store {
-			s := srv.open(t, verbs.Seafaring(o))
-			return []*verbs.Store{s, s, s}
+		open := func(t *testing.T, srv *server) []*verbs.Shared {
+			s := srv.open(t, verbs.Pipelined(o))
+			return []*verbs.Shared{s, s, s}
 		}
 		t.Run("calm"+name, func(t *testing.T) { several(t, open, nil) })
 		t.Run("faults"+name, func(t *testing.T) { several(t, open, nowAndThen) })
 	}
 }
 
-// sailed is the answer to a submit.
-type sailed struct {
+// submitted is the answer to a submit.
+type submitted struct {
 	got store.Submitted
 	err error
 }
 
-// While a batch is at sea the verbs of the next one run, and nobody is answered
-// before the own batch is stored. What stands on a batch that sank is done again.
-func TestTheNextBatchIsMadeReadyAtSea(t *testing.T) {
+// While a batch is in flight the verbs of the next one run, and nobody is answered
+// before the own batch is stored. What stands on a batch that failed is done again.
+func TestTheNextBatchIsMadeReadyInFlight(t *testing.T) {
 	for name, fate := range map[string]fault{
 		"works": works, "moved": moved, "stored without an answer": unknownStored, "lost": unknownLost, "away": away, "refused": refuses,
 	} {
-		t.Run(name, func(t *testing.T) { twoAtSea(t, fate) })
+		t.Run(name, func(t *testing.T) { twoInFlight(t, fate) })
 	}
 }
 
-func twoAtSea(t *testing.T, fate fault) {
+func twoInFlight(t *testing.T, fate fault) {
 	srv := newServer(t)
-	s := srv.open(t, verbs.Seafaring(verbs.Options{}))
+	s := srv.open(t, verbs.Pipelined(verbs.Options{}))
 	mustSubmit(t, s) // it loads what there is
 	left, fates := make(chan struct{}), make(chan fault)
 	var once sync.Once
@@ -66,10 +66,10 @@ func twoAtSea(t *testing.T, fate fault) {
 		}
 		return f
 	})
-	first, second := make(chan sailed, 1), make(chan sailed, 1)
-	submits := func(to chan sailed, ran func()) {
+	first, second := make(chan submitted, 1), make(chan submitted, 1)
+	submits := func(to chan submitted, ran func()) {
 		got, err := verbs.SubmitSaying(ctx, s, newSubmission(), ran)
-		to <- sailed{got, err}
+		to <- submitted{got, err}
 	}
 	go submits(first, func() {})
 	<-left
@@ -78,11 +78,11 @@ func twoAtSea(t *testing.T, fate fault) {
 	select {
 	case <-ran:
 	case <-time.After(patient):
-		t.Fatal("no batch is made ready while one is at sea")
+		t.Fatal("no batch is made ready while one is in flight")
 	}
 	select {
 	case a := <-first:
-		t.Fatalf("answered at sea: %+v", a)
+		t.Fatalf("answered before it is stored: %+v", a)
 	case b := <-second:
 		t.Fatalf("answered before the one it stands on: %+v", b)
 	default:
