@@ -37,7 +37,7 @@ LDFLAGS   = -s -w -X main.version=$(VERSION)
 # every other: a cold clone compiles and vets for ten minutes on two cores.
 export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath
 
-.PHONY: help build setup test check soak mutants bench fuzz release release-check lint vuln clean
+.PHONY: help build setup test check soak mutants bench fuzz release release-check lint lines vuln clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -103,6 +103,10 @@ release-check: ## builds them twice, far apart, and compares
 # which has gosec and staticcheck in it
 lint: ## golangci-lint, with the reasons in .golangci.yml
 	golangci-lint run
+
+lines: ## how many lines of Go are in the binary, by folder, and in all
+	@$(GO) list -deps -f '{{if and .Module .Module.Main}}{{$$d := .Dir}}{{range .GoFiles}}{{$$d}}/{{.}}{{"\n"}}{{end}}{{end}}' ./cmd/signalbox | grep . | xargs wc -l | \
+		awk -v root="$(CURDIR)/" '$$2 != "total" { sub(root, "", $$2); if (!sub("/[^/]*$$", "", $$2)) $$2 = "."; n[$$2] += $$1; all += $$1 } END { for (d in n) print n[d] "\t" d | "sort -rn"; close("sort -rn"); print all "\tin all" }'
 
 vuln: ## known holes in what the binary is built of; asks vuln.go.dev
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./cmd/signalbox

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,6 +65,17 @@ func (d *Duel) sides() []*Side {
 		out = append(out, d.Limit)
 	}
 	return out
+}
+
+// leaveOthers keeps only our side and those that a target compares it with.
+func (d *Duel) leaveOthers() {
+	needed := func(s *Side) bool {
+		return slices.ContainsFunc(d.Rows, func(r Row) bool { return r.Target.Of == s.Name })
+	}
+	d.Peers = slices.DeleteFunc(slices.Clone(d.Peers), func(s *Side) bool { return !needed(s) })
+	if d.Limit != nil && !needed(d.Limit) {
+		d.Limit = nil
+	}
 }
 
 // Group is a number of duels that share servers and processes.

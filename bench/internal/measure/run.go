@@ -20,6 +20,8 @@ type Options struct {
 	Bin    string // where programs are built
 	Only   []string
 	Quick  bool
+	// Ours leaves out each peer and limit that no target speaks of.
+	Ours bool
 }
 
 // Run measures a group and returns its figures; none where nothing of it was
@@ -27,6 +29,11 @@ type Options struct {
 func Run(ctx context.Context, g Group, o Options) (out []results.Figure, err error) {
 	b := &Bench{Bin: o.Bin, Span: o.Span, Quick: o.Quick}
 	duels := selected(g.Duels(b), o.Only)
+	if o.Ours {
+		for _, d := range duels {
+			d.leaveOthers()
+		}
+	}
 	if len(duels) == 0 {
 		return nil, nil
 	}
