@@ -24,8 +24,12 @@ var agentSays = map[Reason]bool{
 	ReasonRunTimeout: true, ReasonCancelled: true, ReasonInterrupted: true,
 }
 
+// AgentSays reports whether a reason is an agent's word: a task that ended by it was
+// ended by what its agent said.
+func (r Reason) AgentSays() bool { return agentSays[r] }
+
 func finish(c *Change, ev Event) error {
-	if !agentSays[ev.Reason] {
+	if !ev.Reason.AgentSays() {
 		return Errorf(CodeConflict, "task %s: an agent cannot end a task with reason %q", c.Task.ID, ev.Reason)
 	}
 	t := &c.Task

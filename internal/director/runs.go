@@ -38,11 +38,10 @@ type toolRuns struct {
 }
 
 func (r toolRuns) Output(ctx context.Context, id string, after int64, wait time.Duration) (api.Output, bool) {
-	text, seq, next, truncated, ok := r.tasks.Output(ctx, id, after, wait)
-	if !ok {
-		return r.Runs.Output(ctx, id, after, wait)
+	if out, ok := r.tasks.Output(ctx, id, after, wait); ok {
+		return out, true
 	}
-	return api.Output{QueueID: id, Text: text, Seq: seq, Next: next, Truncated: truncated}, true
+	return r.Runs.Output(ctx, id, after, wait)
 }
 
 // noRuns stands in where nothing is dispatched.

@@ -18,7 +18,7 @@ import (
 type ToolTasks interface {
 	gateway.Tasks
 	// Output is Runs.Output for the tasks that run in the director itself.
-	Output(ctx context.Context, id string, after int64, wait time.Duration) (text string, seq, next int64, truncated, ok bool)
+	Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool)
 }
 
 // toolTasksOr returns who makes tool calls into tasks, or why nobody does.

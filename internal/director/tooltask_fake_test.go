@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -165,12 +166,12 @@ func (f *fakeToolTasks) List(ctx context.Context, q gateway.TaskQuery) (page gat
 	return page, nil
 }
 
-func (f *fakeToolTasks) Output(_ context.Context, id string, after int64, _ time.Duration) (text string, seq, next int64, truncated, ok bool) {
+func (f *fakeToolTasks) Output(_ context.Context, id string, after int64, _ time.Duration) (out api.Output, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	log, ok := f.logs[id]
 	after = min(after, int64(len(log)))
-	return log[after:], after, int64(len(log)), false, ok
+	return api.Output{QueueID: id, Text: log[after:], Seq: after, Next: int64(len(log))}, ok
 }
 
 // last is the call that was made last.

@@ -55,10 +55,10 @@ var executionMutants = []Mutant{
 	{
 		Name: "twenty-minutes-are-enough", Fault: "execution-queue ttl",
 		Text: "a run without a timeout of its own is ended after 20 minutes",
-		File: "internal/execution/push/limits.go",
+		File: "internal/execution/limits.go",
 		Edits: []Edit{{
-			"if timeout := r.timeout(); timeout > 0 {",
-			"if timeout := max(r.timeout(), 20*time.Minute); timeout > 0 {",
+			"if timeout > 0 && p.Ran >= timeout+l.Grace {",
+			"if timeout := max(timeout, 20*time.Minute); p.Ran >= timeout+l.Grace {",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestIncidentFixedTTLKillsHonestLongRun"},
 	},
@@ -85,7 +85,7 @@ var executionMutants = []Mutant{
 	{
 		Name: "cancelled-is-a-success", Fault: "execution-queue cancelled",
 		Text: "a run that was cut short counts as completed, because its program ended well",
-		File: "internal/execution/push/outcome.go",
+		File: "internal/execution/outcome.go",
 		Edits: []Edit{{
 			"case s.State == \"completed\" && !cutShort[kind]:",
 			"case s.State == \"completed\":",
@@ -125,7 +125,7 @@ var executionMutants = []Mutant{
 	{
 		Name: "stall-called-timeout", Fault: "execution-queue stall",
 		Text: "a run that printed nothing for too long ends with the reason of a timeout",
-		File: "internal/execution/push/limits.go",
+		File: "internal/execution/limits.go",
 		Edits: []Edit{{
 			"return signalbox.ReasonStalled, message",
 			"return signalbox.ReasonRunTimeout, message",

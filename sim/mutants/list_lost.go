@@ -55,7 +55,7 @@ var lostMutants = []Mutant{
 	{
 		Name: "env-quoted-in-errors", Fault: "work-queue 9",
 		Text: "what an agent quotes of the environment goes into the row, the journal and the log",
-		File: "internal/execution/push/mask.go",
+		File: "internal/execution/mask.go",
 		Edits: []Edit{{
 			"return len(v) < maskFrom",
 			"return len(v) < 100*maskFrom",

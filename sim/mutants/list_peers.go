@@ -17,7 +17,7 @@ var peerMutants = []Mutant{
 		Text: "a claim that another director tells of late makes an execution that has begun one that its agent never accepted",
 		File: "internal/execution/pull/wake.go",
 		Edits: []Edit{{
-			"if earlier(t.State, r.task.State) {",
+			"if earlier(t.State, r.Task.State) {",
 			"if earlier(t.State, t.State) {",
 		}},
 		Package: "internal/execution/pull", Tests: []string{"TestALateWordOfAClaim"},
@@ -38,7 +38,7 @@ var peerMutants = []Mutant{
 		File: "internal/execution/push/wake.go",
 		Edits: []Edit{{
 			"(t.Ready || a.Partial):\n\t\td.kick(t.Queue)",
-			"(t.Ready || a.Partial):\n\t\tpoke(d.care)",
+			"(t.Ready || a.Partial):\n\t\td.maintenance.Early()",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestFault02NoDoubleDispatchFromStaleIdleCache", "TestNobodyWaitsBesideAFreeSlot"},
 	},

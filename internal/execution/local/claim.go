@@ -2,10 +2,10 @@ package local
 
 import (
 	"context"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // applied hears of every durable change. It runs on the goroutine that made the
@@ -27,7 +27,7 @@ func (x *Executor) applied(a *engine.Applied) {
 		return
 	}
 	if (t.State == signalbox.Pending && (t.Ready || a.Partial)) || (a.From.InFlight() && !t.State.InFlight()) {
-		p.poke()
+		p.wake.Send()
 	}
 }
 
@@ -91,7 +91,7 @@ func (x *Executor) claimOne(p *pool, slots int) bool {
 		if x.working.Err() == nil {
 			x.log.Error("claim of a tool task failed, trying again", "queue", row.Queues()[0], "error", err)
 		}
-		return sleep(x.working, 2*storeRetry)
+		return execution.Sleep(x.working, execution.StoreRetry)
 	}
 	if !found {
 		x.unbusy(p, holds)
@@ -126,10 +126,7 @@ func (x *Executor) unbusy(p *pool, had holding) {
 		p.give()
 	}
 	x.mu.Unlock()
-	select {
-	case x.left <- struct{}{}:
-	default:
-	}
+	x.left.Send()
 }
 
 // enroll makes the run of a task that was claimed. w is the call that waits for
@@ -159,7 +156,7 @@ func (x *Executor) enroll(p *pool, c engine.Claimed) (r *run, w *waiter) {
 
 // leave takes a run off the books.
 func (x *Executor) leave(r *run) {
-	r.tail.End()
+	r.Tail.End()
 	x.mu.Lock()
 	if x.runs[r.id] == r {
 		delete(x.runs, r.id)
@@ -171,17 +168,5 @@ func (x *Executor) leave(r *run) {
 	x.mu.Unlock()
 	r.stop(nil)
 	x.unbusy(r.pool, had)
-	r.pool.poke()
-}
-
-// sleep waits; it reports whether ctx still lives.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	r.pool.wake.Send()
 }

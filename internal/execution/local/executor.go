@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
@@ -98,16 +99,19 @@ type Executor struct {
 	started  bool
 	draining bool
 	stopped  bool
-	lapsed   bool          // the director lease is over: nothing is claimed
-	busy     int           // runs, and claims under way
-	left     chan struct{} // busy went down
-	dead     chan struct{} // a director died, or others may have taken this one for dead
+	lapsed   bool             // the director lease is over: nothing is claimed
+	busy     int              // runs, and claims under way
+	left     execution.Signal // busy went down
 
 	others []signalbox.Agent // the rows of other directors' executors, as last seen
 
 	doors map[string]*door // to the lines of tool queues, guarded by mu
 
-	strays map[string]int64 // of care: tasks that were seen with a slot and without a run, with their fences
+	maintenance execution.Maintenance
+	renewed     execution.Every
+	dead        *execution.Chore // a director died, or others may have taken this one for dead
+
+	strays map[string]int64 // of the rounds: tasks that were seen with a slot and without a run, with their fences
 }
 
 var (
@@ -120,7 +124,7 @@ var (
 type pool struct {
 	kind string // of the executor's row
 	row  signalbox.Agent
-	wake chan struct{} // a sign for each of those who claim
+	wake execution.Signal // a sign for each of those who claim
 	// limit is how many slots runs and claims under way may have, where runs
 	// yield theirs; else 0, and the rows of the store are the bound. The rest is
 	// guarded by Executor.mu.
@@ -130,14 +134,6 @@ type pool struct {
 	refused bool            // a claim was refused for want of a slot
 	used    int             // slots that runs hold
 	hung    int             // of these, those of runs that cannot be killed
-}
-
-// poke leaves a sign, unless there are enough for all.
-func (p *pool) poke() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
 }
 
 // New returns an executor that does nothing until Start.
@@ -163,8 +159,10 @@ func New(o Options) *Executor {
 		calls:    &pool{kind: signalbox.ExecutorCalls, wake: make(chan struct{}, claimers)},
 		runs:     map[string]*run{}, waiters: map[string]*waiter{}, early: map[string]bool{},
 		doors: map[string]*door{},
-		left:  make(chan struct{}, 1), dead: make(chan struct{}, 1),
+		left:  execution.NewSignal(),
 	}
+	x.maintenance = execution.Maintenance{Log: o.Log, Round: x.round}
+	x.dead = x.maintenance.Chore("", func(context.Context) error { x.lookAtHands(); return nil })
 	x.commands.row = signalbox.Agent{Name: signalbox.ExecutorName(x.commands.kind, o.Instance), Slots: o.Concurrent}
 	x.calls.row = signalbox.Agent{Name: signalbox.ExecutorName(x.calls.kind, o.Instance), Slots: o.Calls}
 	x.working, x.rest = context.WithCancel(context.Background())
@@ -198,7 +196,7 @@ func (x *Executor) Start(ctx context.Context) error {
 		x.group.Go(func() { x.claimLoop(x.calls, x.opts.Calls) })
 	}
 	x.Bury()
-	x.group.Go(x.care)
+	x.group.Go(func() { x.maintenance.Run(x.working, x.opts.Look) })
 	x.kickAll()
 	return nil
 }
@@ -253,33 +251,22 @@ func (x *Executor) lastly() context.Context {
 
 func (x *Executor) stopping() bool { return x.life.Err() != nil }
 
-// care renews the leases of what runs, and is the backstop behind the events.
-func (x *Executor) care() {
-	tick := time.NewTicker(x.opts.Look)
-	defer tick.Stop()
-	renewed := time.Now()
-	for {
-		select {
-		case <-x.working.Done():
-			return
-		case <-x.dead:
-			x.compareRuns()
-			x.lookAfterOthers()
-			continue
-		case <-tick.C:
-		}
-		x.putBackStrays()
-		x.compareRuns()
-		x.lookAfterOthers()
-		x.kickWaiting()
-		if time.Since(renewed) < x.engine.RenewInterval() {
-			continue
-		}
-		renewed = time.Now()
-		if err := x.engine.Renew(x.working, x.held()); err != nil && x.working.Err() == nil {
-			x.log.Error("leases of tool tasks not renewed", "error", err)
-		}
+// round is the backstop behind the events.
+func (x *Executor) round(ctx context.Context) time.Duration {
+	x.putBackStrays()
+	x.lookAtHands()
+	x.kickWaiting()
+	if x.renewed.Due(time.Now(), x.engine.RenewInterval()) {
+		x.maintenance.Complain(ctx, "leases of tool tasks not renewed", x.engine.Renew(ctx, x.held()))
 	}
+	return x.opts.Look
+}
+
+// lookAtHands looks whose hands tasks are in: those that run here, and those of
+// directors that are gone.
+func (x *Executor) lookAtHands() {
+	x.compareRuns()
+	x.lookAfterOthers()
 }
 
 func (x *Executor) held() []signalbox.Task {
@@ -287,7 +274,7 @@ func (x *Executor) held() []signalbox.Task {
 	defer x.mu.Unlock()
 	held := make([]signalbox.Task, 0, len(x.runs))
 	for _, r := range x.runs {
-		held = append(held, r.task)
+		held = append(held, r.Task)
 	}
 	return held
 }
@@ -300,7 +287,7 @@ func (x *Executor) kickWaiting() {
 	}
 	for i, p := range []*pool{x.commands, x.calls} {
 		if lengths[i] > 0 {
-			p.poke()
+			p.wake.Send()
 		}
 	}
 }
@@ -308,7 +295,7 @@ func (x *Executor) kickWaiting() {
 func (x *Executor) kickAll() {
 	for _, p := range []*pool{x.commands, x.calls} {
 		for range cap(p.wake) {
-			p.poke()
+			p.wake.Send()
 		}
 	}
 }

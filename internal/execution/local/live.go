@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // Agents implements engine.Live: the executor's own rows.
@@ -60,15 +62,13 @@ func (x *Executor) WaitsFor(id string) string {
 	return ""
 }
 
-// Output is the end of what a task that runs has printed, from byte after, as
-// push.Output has it for agents: while there is nothing it waits until
-// there is, the run ends, wait is over or ctx ends. ok is false if the task
-// does not run here, or no longer: then the stored result has it.
-func (x *Executor) Output(ctx context.Context, id string, after int64, wait time.Duration) (text string, seq, next int64, truncated, ok bool) {
+// Output is what is known of the log of a task that runs here, as push.Output is
+// of the tasks of agents.
+func (x *Executor) Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool) {
 	r := x.runOf(id)
 	if r == nil {
-		return "", 0, 0, false, false
+		return api.Output{}, false
 	}
-	p := r.tail.Read(ctx, after, wait)
-	return p.Text, p.Seq, p.Next, p.Truncated, !p.Done
+	t := r.row()
+	return execution.Output(ctx, &t, r.Tail, after, wait)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
@@ -112,12 +113,7 @@ func (x *Executor) keepRows(rows []signalbox.Agent) {
 func (x *Executor) Doubt() { x.Bury() }
 
 // Bury looks at once at what directors that died have left.
-func (x *Executor) Bury() {
-	select {
-	case x.dead <- struct{}{}:
-	default:
-	}
-}
+func (x *Executor) Bury() { x.dead.Ask() }
 
 // bury puts away the tasks of an executor whose director is gone, and forgets
 // it. It reports whether that is done.
@@ -154,11 +150,9 @@ func (x *Executor) bury(name, instance string) bool {
 func (x *Executor) putAwayOther(ctx context.Context, t signalbox.Task, instance string) {
 	x.log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", t.Agent, "state", string(t.State))
 	err := x.putAway(ctx, t, nil, fmt.Sprintf("Task interrupted before completion (director %s went away)", instance))
-	switch signalbox.CodeOf(err) {
-	case "", signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound, signalbox.CodeConflict:
-		return
+	if execution.Undecided(err) != nil {
+		x.log.Error("tool task of a director that is gone not put away, trying again", "queue_id", t.ID, "error", err)
 	}
-	x.log.Error("tool task of a director that is gone not put away, trying again", "queue_id", t.ID, "error", err)
 }
 
 // liveOther is the executor of another director, as far as it is known here.

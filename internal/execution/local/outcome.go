@@ -10,6 +10,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 )
 
@@ -61,7 +62,7 @@ func interrupted(err error) bool {
 func (r *run) interrupt() {
 	t := r.row()
 	result := &signalbox.Result{}
-	r.tail.Result(result)
+	r.Tail.Result(result)
 	r.write("tool task not put away", func(ctx context.Context) error {
 		return r.x.putAway(ctx, t, result, r.why())
 	})
@@ -121,19 +122,12 @@ func (r *run) finish(o engine.Outcome) {
 
 // write tries until the store has it, or has had its time after Stop.
 func (r *run) write(what string, put func(context.Context) error) {
-	for pause := storeRetry; ; pause = min(2*pause, storeGrace) {
-		err := put(context.Background())
-		switch signalbox.CodeOf(err) {
-		case "":
-			return
-		case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound, signalbox.CodeConflict:
-			r.x.log.Warn(what+": the task is no longer in our hands", "queue_id", r.id, "error", err)
-			return
-		}
+	how, err := execution.Settle(func() error { return put(context.Background()) }, func(err error, pause time.Duration) bool {
 		r.x.log.Error(what+", trying again", "queue_id", r.id, "error", err)
-		if !r.x.patience(pause) {
-			return
-		}
+		return r.x.patience(pause)
+	})
+	if how == execution.Void {
+		r.x.log.Warn(what+": the task is no longer in our hands", "queue_id", r.id, "error", err)
 	}
 }
 
@@ -163,9 +157,9 @@ func (r *run) outcome(res gateway.Result, err error) engine.Outcome {
 		o.Result.Output = clipText(text, signalbox.OutputBytes)
 	}
 	if !r.told && o.Result.Output != "" {
-		r.tail.Append(o.Result.Output) // of a tool that prints nothing while it runs
+		r.Tail.Append(o.Result.Output) // of a tool that prints nothing while it runs
 	}
-	r.tail.Result(o.Result)
+	r.Tail.Result(o.Result)
 	o.Result.Truncated = o.Result.Truncated || len(o.Result.Output) < len(text)
 	if !r.begun.IsZero() {
 		o.Result.DurationSeconds = time.Since(r.begun).Seconds()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -89,12 +90,7 @@ func (x *Executor) takeUpOne(ctx context.Context, p *pool, t signalbox.Task, stu
 		return nil
 	}
 	x.log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", t.Agent, "state", string(t.State))
-	err := x.putAway(ctx, t, nil, Interrupted)
-	switch signalbox.CodeOf(err) {
-	case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound:
-		return nil
-	}
-	return err
+	return execution.Undecided(x.putAway(ctx, t, nil, Interrupted))
 }
 
 // hasProcesses reports whether the runs of a tool are processes of this
@@ -145,7 +141,7 @@ func (x *Executor) failPending(ctx context.Context) error {
 					continue
 				}
 				_, err := x.engine.Interrupt(ctx, t, Interrupted)
-				if code := signalbox.CodeOf(err); err != nil && code != signalbox.CodeAlreadyEnded && code != signalbox.CodeConflict && code != signalbox.CodeNotFound {
+				if execution.Undecided(err) != nil {
 					return err
 				}
 			}

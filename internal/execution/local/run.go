@@ -11,26 +11,26 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
-	"github.com/signalbox-ai/signalbox/internal/tail"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
 // run is a task that has a slot.
 type run struct {
+	execution.Run // but for the tail, guarded by Executor.mu
+
 	x     *Executor
 	pool  *pool
 	id    string
 	fence int64
 
-	task    signalbox.Task // guarded by Executor.mu
-	has     holding        // of its pool, guarded by Executor.mu
+	has     holding // of its pool, guarded by Executor.mu
 	request signalbox.Request
 	secrets map[string]string
 
 	ctx  context.Context
 	stop context.CancelCauseFunc
-	tail *tail.Tail
 	told bool                              // the tool printed something while it ran
 	line atomic.Pointer[toolqueue.Waiting] // its place in its tool queue, once it stands there
 
@@ -40,7 +40,7 @@ type run struct {
 
 func newRun(x *Executor, p *pool, c engine.Claimed) *run {
 	r := &run{
-		x: x, pool: p, id: c.Task.ID, fence: c.Task.Fence, task: c.Task, request: c.Request, secrets: c.Env, tail: tail.New(),
+		Run: execution.NewRun(c, time.Now()), x: x, pool: p, id: c.Task.ID, fence: c.Task.Fence, request: c.Request, secrets: c.Env,
 	}
 	r.ctx, r.stop = context.WithCancelCause(x.life)
 	return r
@@ -52,20 +52,20 @@ func markOf(t *signalbox.Task) string { return fmt.Sprintf("%s.%d", t.ID, t.Fenc
 // heard is gateway.Call.Log.
 func (r *run) heard(_ string, text []byte) {
 	r.told = true
-	r.tail.Append(string(text))
+	r.Tail.Append(string(text))
 }
 
 // row is the task as it was last seen.
 func (r *run) row() signalbox.Task {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
-	return r.task
+	return r.Task
 }
 
 func (r *run) setRow(t signalbox.Task) {
 	r.x.mu.Lock()
 	defer r.x.mu.Unlock()
-	r.task = t
+	r.Take(t)
 }
 
 // run makes the call of a task that was claimed and stays with it to its end.
@@ -127,7 +127,7 @@ func (x *Executor) awaitTool(r *run) error {
 		case code != signalbox.CodeToolDown || time.Now().After(until):
 			return err
 		}
-		if !sleep(r.ctx, pause) {
+		if !execution.Sleep(r.ctx, pause) {
 			return r.ctx.Err()
 		}
 	}
@@ -143,15 +143,15 @@ func (r *run) accept() error {
 			return context.Cause(r.ctx)
 		}
 		t, err := r.tryAccept(pause > storeRetry)
-		switch signalbox.CodeOf(err) {
-		case "":
+		switch {
+		case err == nil:
 			return r.accepted(t)
-		case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound, signalbox.CodeConflict:
+		case execution.Decided(err):
 			r.notOur = true
 			return errNotOurs
 		}
 		r.x.log.Error("start of a tool task not stored, trying again", "queue_id", r.id, "error", err)
-		if !sleep(r.ctx, pause) {
+		if !execution.Sleep(r.ctx, pause) {
 			return context.Cause(r.ctx)
 		}
 	}
@@ -175,22 +175,12 @@ func (r *run) accepted(t signalbox.Task) error {
 	r.setRow(t)
 	r.line.Store(nil)
 	r.begun = time.Now()
-	r.follow(&t)
+	_ = execution.FollowEarlier(r.ctx, r.x.engine.Read(), &t, r.Tail) // else the log of this attempt stands alone
 	if t.CancelRequested {
 		r.stop(errCancelled)
 		return errCancelled
 	}
 	return nil
-}
-
-// follow begins the log behind that of an attempt that was lost.
-func (r *run) follow(t *signalbox.Task) {
-	if t.Attempts == 0 {
-		return
-	}
-	if earlier, err := r.x.engine.Read().Result(r.ctx, r.id); err == nil {
-		r.tail.Follow(earlier)
-	}
 }
 
 // waitsFor says for people what a run waits for before it begins.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -137,16 +138,16 @@ func TestRequeuedLogGoesOn(t *testing.T) {
 		_, _, err := h.engine.Wake(t.Context())
 		return err == nil && len(begun) > 0
 	})
-	text, seq, at, cut, ok := next.Output(t.Context(), id, 0, time.Second)
-	if text != "begun\nbegun\n" || seq != 0 || at != 12 || cut || !ok {
-		t.Errorf("%q at %d to %d, %v %v", text, seq, at, cut, ok)
+	out, ok := next.Output(t.Context(), id, 0, time.Second)
+	if want := (api.Output{QueueID: id, State: "working", Text: "begun\nbegun\n", Next: 12}); out != want || !ok {
+		t.Errorf("%+v %v, want %+v", out, ok, want)
 	}
 	close(goOn)
 	h.end(next, id)
 	if r := h.result(id); r.Tail != "begun\nbegun\n" || r.Output != "done" {
 		t.Errorf("%+v", r)
 	}
-	h.eventually("it runs no more", func() bool { _, _, _, _, ok := next.Output(t.Context(), id, 0, 0); return !ok })
+	h.eventually("it runs no more", func() bool { _, ok := next.Output(t.Context(), id, 0, 0); return !ok })
 }
 
 // broken is a store that cannot write for a while.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // compareRuns stops the runs of tasks that are to be cancelled, or are no
@@ -17,13 +18,9 @@ func (x *Executor) compareRuns() {
 	if len(runs) == 0 {
 		return
 	}
-	flying, err := x.engine.Read().InFlight(x.working)
+	rows, err := execution.Rows(x.working, x.engine.Read())
 	if err != nil {
 		return // the next round finds out
-	}
-	rows := make(map[string]*signalbox.Task, len(flying))
-	for i := range flying {
-		rows[flying[i].ID] = &flying[i]
 	}
 	for _, r := range runs {
 		switch t := rows[r.id]; {

@@ -51,7 +51,7 @@ func (p *pool) give() {
 	p.taken--
 	if p.refused {
 		p.refused = false
-		p.poke()
+		p.wake.Send()
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/tail"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // loadAgents makes the lanes agree with the stored agents.
@@ -81,7 +82,7 @@ func (l *Lanes) loadRuns(ctx context.Context) error {
 	for id, r := range l.runs {
 		// One that was claimed while we read is taken off only when the next
 		// look does not find it either.
-		if !there[id] && l.opts.Monotonic().Sub(r.heard) > l.opts.Tick {
+		if !there[id] && l.opts.Monotonic().Sub(r.Heard) > l.opts.Tick {
 			l.dropRun(r)
 		}
 	}
@@ -90,34 +91,34 @@ func (l *Lanes) loadRuns(ctx context.Context) error {
 
 func (l *Lanes) putRun(a *lane, t signalbox.Task) *run {
 	r := l.runs[t.ID]
-	if r != nil && r.task.Fence == t.Fence && r.task.Agent == t.Agent {
-		if t.Rev > r.task.Rev {
-			r.task = t
-		}
+	if r != nil && r.Is(&t) && r.Task.Agent == t.Agent {
+		r.Take(t)
 		return r
 	}
 	if r != nil {
-		if r.task.Rev >= t.Rev {
+		if r.Task.Rev >= t.Rev {
 			return r
 		}
 		l.dropRun(r)
 	}
-	r = &run{task: t, heard: l.opts.Monotonic(), tail: tail.New()}
+	// Until its request is known, nothing is told of a task that has an env.
+	c := engine.Claimed{Task: t, Request: signalbox.Request{HadEnv: t.HasEnv}}
+	r = &run{Run: execution.NewRun(c, l.opts.Monotonic())}
 	l.runs[t.ID], a.runs[t.ID] = r, r
 	return r
 }
 
 func (l *Lanes) dropRun(r *run) {
-	id := r.task.ID
+	id := r.Task.ID
 	l.keepMask(r)
 	if l.runs[id] == r {
 		delete(l.runs, id)
 	}
-	if a := l.lanes[r.task.Agent]; a != nil && a.runs[id] == r {
+	if a := l.lanes[r.Task.Agent]; a != nil && a.runs[id] == r {
 		delete(a.runs, id)
 		a.health.Untried() // where nothing was heard of it, it decided nothing
 	}
-	r.tail.End()
+	r.Tail.End()
 }
 
 // laneOf returns the lane of an agent for a request of an instance of it.
@@ -143,7 +144,7 @@ func (l *Lanes) laneOf(ctx context.Context, name, instance string) (*lane, error
 
 // hear takes in that an agent spoke, and what it said it runs. It returns the
 // runs that have reached a limit.
-func (l *Lanes) hear(a *lane, s said, runs []api.PullRun) []stopOrder {
+func (l *Lanes) hear(a *lane, s said, runs []api.PullRun) []execution.StopOrder {
 	now, wall := l.opts.Monotonic(), l.engine.Now()
 	l.mu.Lock()
 	came := !a.up
@@ -156,20 +157,20 @@ func (l *Lanes) hear(a *lane, s said, runs []api.PullRun) []stopOrder {
 	if len(runs) > 0 || s.held > 0 {
 		a.health.AtWork()
 	}
-	var due []stopOrder
+	var due []execution.StopOrder
 	for _, said := range runs {
 		r := a.runs[said.QueueID]
-		if r == nil || r.task.Fence != said.Fence {
+		if r == nil || r.Task.Fence != said.Fence {
 			continue
 		}
-		r.heard = now
+		r.Heard = now
 		if said.Ended {
 			continue
 		}
-		r.note = r.readable(said.Note)
+		r.Tell(said.Note)
 		silent := time.Duration(said.SilentMS) * time.Millisecond
-		if printed := wall.Add(-silent); said.RanMS > said.SilentMS && printed.After(r.printed) {
-			r.printed = printed
+		if printed := wall.Add(-silent); said.RanMS > said.SilentMS && printed.After(r.Printed) {
+			r.Printed = printed
 			a.progress = later(a.progress, printed)
 		}
 		if o, over := l.overLimit(r, said); over {
@@ -244,8 +245,8 @@ func (l *Lanes) leave(ctx context.Context, a *lane, runs []api.PullRun) error {
 	news := l.gone(a, why)
 	l.supersede(a)
 	for id, r := range a.runs {
-		if r.task.State == signalbox.Dispatching && !named[id] {
-			missed = append(missed, r.task)
+		if r.Task.State == signalbox.Dispatching && !named[id] {
+			missed = append(missed, r.Task)
 		}
 	}
 	l.mu.Unlock()
@@ -264,7 +265,7 @@ func (l *Lanes) leave(ctx context.Context, a *lane, runs []api.PullRun) error {
 // unreached gives back a task whose agent stopped before it got it.
 func (l *Lanes) unreached(ctx context.Context, t signalbox.Task) error {
 	_, err := l.engine.Unsent(ctx, t, "agent "+t.Agent+" stopped before the task reached it")
-	return over(err)
+	return execution.Undecided(err)
 }
 
 // Answers reports whether an agent is there, as far as it was heard; ok is

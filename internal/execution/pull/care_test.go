@@ -7,8 +7,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/execution/pull"
-	"github.com/signalbox-ai/signalbox/internal/execution/push"
 )
 
 // An agent that says nothing of its task for the slot lease loses it, and no
@@ -146,7 +146,7 @@ func TestSessionGraceOfAnAgentThatPulls(t *testing.T) {
 	}
 	h.eventually("the agent is known", func() bool { _, known := h.lanes.LiveAgent("far"); return known })
 	gone, _ := h.lanes.LiveAgent("far")
-	if grace := gone.StrandAt.Sub(gone.DownSince); grace != push.DefaultSessionGrace || gone.DownSince.After(h.engine.Now()) {
+	if grace := gone.StrandAt.Sub(gone.DownSince); grace != execution.DefaultSessionGrace || gone.DownSince.After(h.engine.Now()) {
 		t.Errorf("gone since %s, dealt with at %s", gone.DownSince, gone.StrandAt)
 	}
 	h.pass(2 * time.Minute)

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
-	"github.com/signalbox-ai/signalbox/internal/execution/push"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // Claim answers an agent that asks for a task: with one, with what to stop or
@@ -21,7 +21,7 @@ func (l *Lanes) Claim(ctx context.Context, name string, c api.PullClaim, wait ti
 	if err != nil {
 		return api.PullAnswer{}, err
 	}
-	if err := l.learnLimits(ctx, a); err != nil {
+	if err := l.learn(ctx, a); err != nil {
 		return api.PullAnswer{}, err
 	}
 	s := said{slots: c.Slots, isolated: c.IsolatedSlots, held: c.Held, steps: c.Steps}
@@ -110,8 +110,8 @@ func (l *Lanes) await(ctx context.Context, p *poll, over <-chan time.Time) bool 
 	case <-ctx.Done():
 	}
 	l.turn("claim", p.lane.name, p.n)
-	late = taken(over) || late
-	taken(p.sign)
+	late = execution.Taken(over) || late
+	execution.Taken(p.sign)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !late && !p.ended && ctx.Err() == nil
@@ -175,7 +175,7 @@ func (l *Lanes) claim(ctx context.Context, p *poll) (c engine.Claimed, found boo
 		l.mu.Lock()
 		a.drained = l.resumed == resumed // else it looks again
 		if !a.drained {
-			poke(p.sign)
+			p.sign.Send()
 		}
 		l.kickHeld(woken)
 		l.mu.Unlock()
@@ -218,12 +218,11 @@ func (l *Lanes) claimIsolated(ctx context.Context, p *poll) (c engine.Claimed, f
 
 // give is the answer with a claimed task.
 func (l *Lanes) give(a *lane, c engine.Claimed, again bool) api.PullAnswer {
-	mask := push.MaskOf(&c)
 	l.mu.Lock()
 	r := l.putRun(a, c.Task)
-	r.mask = &mask
-	r.limited, r.limit = true, time.Duration(c.Request.TimeoutSeconds)*time.Second
-	r.heard = l.opts.Monotonic()
+	r.Learn(&c)
+	r.learned = true
+	r.Heard = l.opts.Monotonic()
 	trace := r.trace
 	l.mu.Unlock()
 	if trace == "" && l.opts.Traces != nil {
@@ -232,6 +231,6 @@ func (l *Lanes) give(a *lane, c engine.Claimed, again bool) api.PullAnswer {
 		r.trace = trace
 		l.mu.Unlock()
 	}
-	offer := push.Offer(c, l.id)
+	offer := execution.Offer(c, l.id)
 	return api.PullAnswer{Task: &offer, Traceparent: trace, RunToken: l.engine.RunToken(&c.Task), EnvBy: offer.EnvBy}
 }

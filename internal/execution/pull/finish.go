@@ -2,19 +2,18 @@ package pull
 
 import (
 	"context"
-	"slices"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
-	"github.com/signalbox-ai/signalbox/internal/execution/push"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // finished brings the agent's last word to the engine.
 func (h *held) finished(ctx context.Context, rep *api.PullReport) (api.PullReported, error) {
 	log, whole, err := h.wholeLog(ctx, rep.Output)
 	if err != nil || !whole {
-		return api.PullReported{Next: h.run.tail.Position(), Again: true}, err
+		return api.PullReported{Next: h.run.Tail.Position(), Again: true}, err
 	}
 	o, lost := h.l.outcome(ctx, &h.task, rep.Finished)
 	log.Result(o.Result)
@@ -45,23 +44,9 @@ func (h *held) finished(ctx context.Context, rep *api.PullReport) (api.PullRepor
 // outcome reads the agent's last word, with the values of the task's env
 // hidden where people read it.
 func (l *Lanes) outcome(ctx context.Context, t *signalbox.Task, f *api.AgentTaskStatus) (engine.Outcome, bool) {
-	o, lost := push.Outcome(*f)
+	o, lost := execution.Outcome(*f)
 	o.Message = l.hide(ctx, t, o.Message)
 	return o, lost
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
-
-// agentSays are the reasons that are an agent's word: a task that ended by one
-// of them, with the fence of a report, was ended by that report.
-var agentSays = []signalbox.Reason{
-	signalbox.ReasonCompleted, signalbox.ReasonAgentError, signalbox.ReasonExitNonzero, signalbox.ReasonRunTimeout,
-	signalbox.ReasonCancelled, signalbox.ReasonInterrupted,
 }
 
 // late answers a report of an execution that is over here: nil where it says
@@ -69,28 +54,19 @@ var agentSays = []signalbox.Reason{
 // aside.
 func (l *Lanes) late(ctx context.Context, a *lane, t *signalbox.Task, rep *api.PullReport) error {
 	f := rep.Finished
-	if f != nil && t.Fence == rep.Fence && t.TaskID == f.TaskID && slices.Contains(agentSays, t.Reason) {
+	if f != nil && t.Fence == rep.Fence && t.TaskID == f.TaskID && t.Reason.AgentSays() {
 		return nil
 	}
-	if f != nil && !cutOff(f) {
+	if f != nil && !execution.CutOff(f) {
 		o, _ := l.outcome(ctx, t, f)
 		if out := rep.Output; out != nil {
 			o.Result.Tail, o.Result.TailSeq, o.Result.Truncated = out.Text, out.Seq, out.Truncated
 		}
-		err := l.engine.KeepStale(ctx, t.ID, signalbox.Stale{
-			Fence: rep.Fence, Agent: a.name, TaskID: o.TaskID, At: l.engine.Now(),
-			State: f.State, Message: or(o.Message, f.State), Result: *o.Result,
-		})
+		err := l.engine.KeepStale(ctx, t.ID, execution.LastWord(rep.Fence, a.name, l.engine.Now(), f.State, o))
 		if err != nil {
 			return err
 		}
 		l.log.Info("", "queue", "stale_kept", "queue_id", t.ID, "agent", a.name, "fence", rep.Fence, "agent_state", f.State)
 	}
 	return signalbox.Errorf(signalbox.CodeStaleFence, "fence %d of task %s is void: the task is %s, with fence %d", rep.Fence, t.ID, t.State, t.Fence)
-}
-
-// cutOff reports whether a run ended because it was void, or its agent was
-// restarted: that is no word worth keeping.
-func cutOff(f *api.AgentTaskStatus) bool {
-	return f.Error != nil && (f.Error.Type == "interrupted" || f.Error.Type == "stale_fence")
 }

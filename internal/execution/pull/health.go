@@ -1,9 +1,11 @@
 package pull
 
-import "time"
+import (
+	"time"
+)
 
 // An agent that pulls and fails in a way that speaks of itself is given nothing
-// for a while, as one that the director calls (push.Health). Each director
+// for a while, as one that the director calls (execution.Health). Each director
 // decides that by what it hears, in memory.
 
 // failed notes a failure of an agent. spare says that it is closed: the task that
@@ -12,19 +14,14 @@ func (l *Lanes) failed(a *lane, queue, reason string, sure bool) (spare bool, de
 	others := l.engine.OthersMayTake(a.name, queue)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	was := a.health.Closed() != nil
-	pause, round := a.health.Failed(reason, sure, l.engine.Now(), l.engine.Jitter)
-	if round > 0 {
-		a.round, a.retry = round, l.opts.Monotonic().Add(pause)
+	f := a.health.Failed(reason, sure, others, l.engine.Now(), l.engine.Jitter)
+	if f.Round > 0 {
+		a.round, a.retry = f.Round, l.opts.Monotonic().Add(f.Pause)
 	}
-	if !others {
-		delay = pause // so that another task is tried first
+	if f.Closes {
+		l.log.Warn("", "agent", "closed", "name", a.name, "error", reason, "retry_in", f.Pause)
 	}
-	spare = a.health.Closed() != nil
-	if spare && !was {
-		l.log.Warn("", "agent", "closed", "name", a.name, "error", reason, "retry_in", pause)
-	}
-	return spare, delay
+	return f.Spare, f.Delay
 }
 
 // turnedAway notes a 409. An agent that asks for tasks and turns them away is

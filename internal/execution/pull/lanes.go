@@ -10,8 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
-	"github.com/signalbox-ai/signalbox/internal/execution/push"
-	"github.com/signalbox-ai/signalbox/internal/tail"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // Defaults.
@@ -29,12 +28,12 @@ type Options struct {
 	// Holds says for which agents this director decides what needs no word of
 	// theirs: that they are lost, or gone for too long. nil: for all.
 	Holds        func(agent string) bool
-	SessionGrace time.Duration // absence of an agent before its session tasks are dealt with; default as of push
+	SessionGrace time.Duration // absence of an agent before its session tasks are dealt with; default as of execution
 	StallLimit   time.Duration // stops a run that made no progress for so long, as of push
-	RunGrace     time.Duration // how long a run may overstay its timeout; default as of push
+	RunGrace     time.Duration // how long a run may overstay its timeout; default as of execution
 	Silence      time.Duration // of an agent, after which it is down
 	Tick         time.Duration // the backstop behind the events
-	Traces       push.Traces
+	Traces       execution.Traces
 	// Turn is called where something here goes on after it has waited, before it
 	// looks at anything, as push.Options.Turn is. nil: all go on at once.
 	Turn      func(what, of string, fence int64)
@@ -48,8 +47,8 @@ func (o *Options) setDefaults() {
 			*d = v
 		}
 	}
-	def(&o.SessionGrace, push.DefaultSessionGrace)
-	def(&o.RunGrace, push.DefaultRunGrace)
+	def(&o.SessionGrace, execution.DefaultSessionGrace)
+	def(&o.RunGrace, execution.DefaultRunGrace)
 	def(&o.Silence, DefaultSilence)
 	def(&o.Tick, DefaultTick)
 	if o.Holds == nil {
@@ -74,9 +73,10 @@ type Lanes struct {
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 
-	refresh chan struct{} // the list of agents changed
-	reload  chan struct{} // so did what is in flight
-	recheck chan struct{} // something that no event named may be ready
+	maintenance execution.Maintenance
+	refresh     *execution.Chore // the list of agents changed
+	reload      *execution.Chore // so did what is in flight
+	recheck     *execution.Chore // something that no event named may be ready
 
 	loading  sync.Mutex // held while the agents are read; taken before mu
 	mu       sync.Mutex
@@ -97,9 +97,13 @@ func New(e *engine.Engine, o Options) *Lanes {
 	o.setDefaults()
 	l := &Lanes{
 		engine: e, opts: o, log: o.Log, id: e.Info().ID,
-		refresh: make(chan struct{}, 1), reload: make(chan struct{}, 1), recheck: make(chan struct{}, 1),
 		lanes: map[string]*lane{}, runs: map[string]*run{}, kinds: map[string]*list.List{},
 	}
+	r := rounds{l: l}
+	l.maintenance = execution.Maintenance{Log: l.log, Turn: func() { l.turn("pulls", "", 0) }, Round: r.round}
+	l.refresh = l.maintenance.Chore("agents not loaded", l.loadAgents)
+	l.reload = l.maintenance.Chore("tasks in flight not read", l.loadRuns)
+	l.recheck = l.maintenance.Chore("waiting tasks not counted", l.kickWaiting)
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	e.AddLive(l)
 	e.Observe(l.applied)
@@ -122,7 +126,7 @@ func (l *Lanes) Start(ctx context.Context) error {
 	if err := l.loadRuns(ctx); err != nil {
 		return err
 	}
-	l.group.Go(l.care)
+	l.group.Go(func() { l.maintenance.Run(l.ctx, l.opts.Tick) })
 	return nil
 }
 
@@ -161,15 +165,15 @@ type lane struct {
 	progress time.Time
 
 	poll    *poll
-	runs    map[string]*run // by task id
-	fence   int64           // the highest that it refused ours for
-	refused bool            // it said busy to an offer
-	barred  string          // why no claim is made for it; "": none was refused
-	health  push.Health     // of what it was offered here
-	round   int             // of its last pause
-	retry   time.Time       // monotonic: when that is over; zero: it was looked at
-	drained bool            // its own queue is paused: it is offered nothing until a queue is resumed
-	bypass  bool            // something may wait in its bypass queue
+	runs    map[string]*run  // by task id
+	fence   int64            // the highest that it refused ours for
+	refused bool             // it said busy to an offer
+	barred  string           // why no claim is made for it; "": none was refused
+	health  execution.Health // of what it was offered here
+	round   int              // of its last pause
+	retry   time.Time        // monotonic: when that is over; zero: it was looked at
+	drained bool             // its own queue is paused: it is offered nothing until a queue is resumed
+	bypass  bool             // something may wait in its bypass queue
 }
 
 // said is what an agent said of itself last.
@@ -181,7 +185,7 @@ type said struct {
 
 func (a *lane) inUse(isolated bool) (n int) {
 	for _, r := range a.runs {
-		if signalbox.Isolated(r.task.Slot) == isolated {
+		if signalbox.Isolated(r.Task.Slot) == isolated {
 			n++
 		}
 	}
@@ -203,19 +207,13 @@ func (a *lane) stuck(free int) bool { return a.said.held > 0 && (a.refused || a.
 
 // run is a task in flight of such an agent, as it was last seen.
 type run struct {
-	task    signalbox.Task
-	tail    *tail.Tail
-	follows bool       // the tail begins behind the log of an earlier attempt, where there is one
-	trace   string     // traceparent for the agent
-	mask    *push.Mask // nil: it was given by another process
-	printed time.Time
-	note    string        // the trouble that its agent tells of, as people may read it
-	limited bool          // limit is known
-	limit   time.Duration // of the run; 0: none
-	heard   time.Time     // monotonic: its agent named it
-	inCall  time.Time     // monotonic: it waited then for what it asked this director for; zero: not that it is known
-	expires time.Time     // of its slot, as last read
-	renewed bool          // the next change of that is by this director
+	execution.Run
+	learned bool      // its request is known: that is where its timeout and its mask come from
+	follows bool      // the tail begins behind the log of an earlier attempt, where there is one
+	trace   string    // traceparent for the agent
+	inCall  time.Time // monotonic: it waited then for what it asked this director for; zero: not that it is known
+	expires time.Time // of its slot, as last read
+	renewed bool      // the next change of that is by this director
 }
 
 // LiveAgent implements engine.Live.
@@ -245,7 +243,7 @@ func (l *Lanes) live(a *lane) engine.LiveAgent {
 	v := engine.LiveAgent{
 		Agent: a.row, Up: a.up, Held: a.up && free > 0 && a.stuck(free), Message: a.message, InUse: a.inUse(false),
 		IsolatedSlots: a.said.isolated, IsolatedInUse: a.inUse(true), Sessions: true, LastHeard: a.at, LastProgress: a.progress,
-		Steps: push.StepsOf(a.said.steps),
+		Steps: execution.StepsOf(a.said.steps),
 	}
 	if !a.up {
 		v.DownSince = l.engine.Now().Add(-l.opts.Monotonic().Sub(a.since))
@@ -262,27 +260,19 @@ func (l *Lanes) live(a *lane) engine.LiveAgent {
 		v.Held, v.BackedOff, v.Message = true, true, why
 	}
 	for id, r := range a.runs {
-		if r.note == "" {
+		if r.Note == "" {
 			continue
 		}
 		if v.Notes == nil {
 			v.Notes = map[string]string{}
 		}
-		v.Notes[id] = r.note
+		v.Notes[id] = r.Note
 	}
 	if a.row.Slots > 1 {
 		v.Progress = map[string]time.Time{}
 		for id, r := range a.runs {
-			v.Progress[id] = r.printed
+			v.Progress[id] = r.Printed
 		}
 	}
 	return v
-}
-
-// poke leaves a sign in a channel of capacity 1, unless one is there.
-func poke(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

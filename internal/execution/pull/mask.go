@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/execution/push"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // maxVoid is how many masks of runs that are over here are kept.
@@ -15,7 +15,7 @@ const maxVoid = 256
 // store erases the env of a task that has ended.
 type voidMask struct {
 	id   string
-	mask push.Mask
+	mask execution.Mask
 	at   time.Time // monotonic: since then
 }
 
@@ -27,7 +27,7 @@ func (l *Lanes) hide(ctx context.Context, t *signalbox.Task, text string) string
 	return l.maskOf(ctx, t.ID).Hide(text)
 }
 
-func (l *Lanes) maskOf(ctx context.Context, id string) push.Mask {
+func (l *Lanes) maskOf(ctx context.Context, id string) execution.Mask {
 	l.mu.Lock()
 	m, known := l.knownMask(id)
 	l.mu.Unlock()
@@ -36,14 +36,14 @@ func (l *Lanes) maskOf(ctx context.Context, id string) push.Mask {
 	}
 	c, err := l.engine.Load(ctx, id)
 	if err != nil {
-		return push.NoMask
+		return execution.NoMask
 	}
-	return push.MaskOf(&c)
+	return execution.MaskOf(&c)
 }
 
-func (l *Lanes) knownMask(id string) (m push.Mask, known bool) {
-	if r := l.runs[id]; r != nil && r.mask != nil {
-		return *r.mask, true
+func (l *Lanes) knownMask(id string) (m execution.Mask, known bool) {
+	if r := l.runs[id]; r != nil && r.learned {
+		return r.Mask, true
 	}
 	for i := len(l.voids) - 1; i >= 0; i-- {
 		if v := &l.voids[i]; v.id == id {
@@ -53,28 +53,14 @@ func (l *Lanes) knownMask(id string) (m push.Mask, known bool) {
 	return m, false
 }
 
-// readable is what the agent says of a run in flight as people may read it. Where
-// another process gave the run, its env is not known, and nothing is said of a
-// task that had one.
-func (r *run) readable(text string) string {
-	if r.mask == nil && r.task.HasEnv {
-		return ""
-	}
-	text = push.Sayable(text)
-	if r.mask != nil {
-		text = r.mask.Hide(text)
-	}
-	return text
-}
-
 // keepMask keeps the mask of a run that is dropped for as long as its last word
 // may come.
 func (l *Lanes) keepMask(r *run) {
-	if r.mask == nil || r.mask.Empty() {
+	if !r.learned || r.Mask.Empty() {
 		return
 	}
 	now := l.opts.Monotonic()
-	l.voids = append(l.voids, voidMask{r.task.ID, *r.mask, now})
+	l.voids = append(l.voids, voidMask{r.Task.ID, r.Mask, now})
 	for len(l.voids) > maxVoid || now.Sub(l.voids[0].at) > l.engine.ExecutionTTL() {
 		l.voids = l.voids[1:]
 	}

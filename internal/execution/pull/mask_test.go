@@ -87,3 +87,28 @@ func TestLastWordIsWithheldWhereTheStoreFails(t *testing.T) {
 		t.Errorf("it is %s: %q", got.State, got.Message)
 	}
 }
+
+// TestTroubleOfARunThatAnotherDirectorGave: it is withheld until the env of the
+// task is known here, and then told with the values hidden.
+func TestTroubleOfARunThatAnotherDirectorGave(t *testing.T) {
+	h := newHouse(t, noTick)
+	a := h.agent("far", 1)
+	id := h.submit(engine.NewTask{Env: map[string]string{"API_KEY": secretValue}})
+	run := a.begins()
+	a.accepts(run)
+	h = newHouseOver(t, h.store, noTick)
+	a.h = h
+	note := "401 for key " + secretValue
+	told := func(want string) {
+		t.Helper()
+		if live, _ := h.lanes.LiveAgent("far"); !strings.HasPrefix(live.Notes[id], want) || strings.Contains(live.Notes[id], secretValue) {
+			t.Errorf("%q is told, want %q", live.Notes[id], want)
+		}
+	}
+	_, err := a.report(id, api.PullReport{Fence: run.Fence, Note: note, Output: &api.PullOutput{Text: "x", Next: 1}})
+	h.must(err)
+	told("withheld: the task had an env")
+	a.c.Runs[0].Note = note
+	a.claim(0)
+	told("401 for key ***")
+}

@@ -6,23 +6,24 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/tail"
 )
 
 // print takes in a piece of the log, unless something between is missing here:
 // the agent then sends it from the position that it is answered.
 func (h *held) print(o *api.PullOutput) {
-	at := h.run.tail.Position()
+	at := h.run.Tail.Position()
 	if o.Seq != at && (o.Seq < at || !o.Truncated) {
 		return
 	}
 	if o.Next == at {
 		return
 	}
-	h.run.tail.Add(o.Seq, o.Text, o.Next)
+	h.run.Tail.Add(o.Seq, o.Text, o.Next)
 	now := h.l.engine.Now()
 	h.l.mu.Lock()
-	h.run.printed, h.lane.progress = now, later(h.lane.progress, now)
+	h.run.Printed, h.lane.progress = now, later(h.lane.progress, now)
 	h.l.mu.Unlock()
 }
 
@@ -30,25 +31,21 @@ func (h *held) print(o *api.PullOutput) {
 // false where what the agent sent does not follow what is here.
 func (h *held) wholeLog(ctx context.Context, o *api.PullOutput) (log *tail.Tail, whole bool, err error) {
 	if o == nil {
-		return h.run.tail, true, nil
+		return h.run.Tail, true, nil
 	}
-	at := h.run.tail.Position()
+	at := h.run.Tail.Position()
 	switch {
 	case o.Seq == at || o.Next == at:
 		h.print(o)
-		return h.run.tail, true, nil
+		return h.run.Tail, true, nil
 	case o.Seq > at && !o.Truncated:
 		return nil, false, nil
 	}
 	// The agent sent more than was missing here, from an earlier position. Where
 	// to join the two is not known in characters: what it sent stands for itself.
 	log = tail.New()
-	if h.task.Attempts > 0 {
-		earlier, err := h.l.engine.Read().Result(ctx, h.task.ID)
-		if err != nil {
-			return nil, false, err
-		}
-		log.Follow(earlier)
+	if err := execution.FollowEarlier(ctx, h.l.engine.Read(), &h.task, log); err != nil {
+		return nil, false, err
 	}
 	if o.Seq > 0 || o.Text != "" {
 		log.Add(o.Seq, o.Text, o.Next)
@@ -57,20 +54,17 @@ func (h *held) wholeLog(ctx context.Context, o *api.PullOutput) (log *tail.Tail,
 }
 
 // Output returns what was reported here of the log of a running task, as
-// push.Output does. ok is false where another director has that.
+// execution.Output does. ok is false where another director has that.
 func (l *Lanes) Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool) {
 	l.mu.Lock()
 	r := l.runs[id]
 	var t signalbox.Task
 	if r != nil {
-		t = r.task
+		t = r.Task
 	}
 	l.mu.Unlock()
 	if r == nil || !l.opts.Holds(t.Agent) { // its log goes to the director that holds its agent
 		return out, false
 	}
-	p := r.tail.Read(ctx, after, wait)
-	return api.Output{
-		QueueID: id, State: string(t.State), Text: p.Text, Seq: p.Seq, Next: p.Next, Truncated: p.Truncated, Done: p.Done,
-	}, !p.Done
+	return execution.Output(ctx, &t, r.Tail, after, wait)
 }

@@ -9,11 +9,8 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/execution/push"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
-
-// maxAgentID bounds an agent's own id of a task, which is stored.
-const maxAgentID = 256
 
 // Report takes in how a task of an agent fares. It returns when that is stored.
 //
@@ -63,10 +60,10 @@ func checkReport(rep *api.PullReport) error {
 		return signalbox.Invalid("output", "output goes from seq %d to next %d, and its text has %d bytes: next must be seq and the bytes that text stands for", o.Seq, o.Next, len(o.Text))
 	case rep.Refused != nil && rep.Refused.HighestFence < 0:
 		return signalbox.Invalid("refused.highest_fence", "refused.highest_fence must be 0 or more, not %d", rep.Refused.HighestFence)
-	case rep.Accepted != nil && (rep.Accepted.TaskID == "" || len(rep.Accepted.TaskID) > maxAgentID):
-		return signalbox.Invalid("accepted.task_id", "accepted.task_id must have 1 to %d bytes", maxAgentID)
-	case rep.Finished != nil && !push.Ended(rep.Finished.State):
-		return signalbox.Invalid("finished.state", "finished.state must be completed, failed, cancelled or timeout, not %q", push.Sayable(rep.Finished.State))
+	case rep.Accepted != nil && (rep.Accepted.TaskID == "" || len(rep.Accepted.TaskID) > execution.MaxAgentID):
+		return signalbox.Invalid("accepted.task_id", "accepted.task_id must have 1 to %d bytes", execution.MaxAgentID)
+	case rep.Finished != nil && !execution.Ended(rep.Finished.State):
+		return signalbox.Invalid("finished.state", "finished.state must be completed, failed, cancelled or timeout, not %q", execution.Sayable(rep.Finished.State))
 	case rep.Refused != nil && (rep.Refused.Status < 400 || rep.Refused.Status > 599):
 		return signalbox.Invalid("refused.status", "refused.status must be 400 to 599, not %d", rep.Refused.Status)
 	}
@@ -101,7 +98,7 @@ type held struct {
 func (l *Lanes) hold(ctx context.Context, a *lane, t signalbox.Task) (*held, error) {
 	l.mu.Lock()
 	r := l.putRun(a, t)
-	r.heard = l.opts.Monotonic()
+	r.Heard = l.opts.Monotonic()
 	follows := r.follows
 	l.mu.Unlock()
 	if !follows && t.Attempts > 0 {
@@ -111,7 +108,7 @@ func (l *Lanes) hold(ctx context.Context, a *lane, t signalbox.Task) (*held, err
 		}
 		l.mu.Lock()
 		if !r.follows {
-			r.tail.Follow(earlier)
+			r.Tail.Follow(earlier)
 			r.follows = true
 		}
 		l.mu.Unlock()
@@ -125,22 +122,22 @@ func (h *held) report(ctx context.Context, rep *api.PullReport) (api.PullReporte
 		return h.finished(ctx, rep)
 	case rep.Refused != nil:
 		h.settled(rep.Fence)
-		return api.PullReported{}, over(h.refused(ctx, rep.Refused))
+		return api.PullReported{}, execution.Undecided(h.refused(ctx, rep.Refused))
 	case rep.Unknown:
 		h.settled(rep.Fence)
-		return api.PullReported{}, over(h.unknown(ctx))
+		return api.PullReported{}, execution.Undecided(h.unknown(ctx))
 	case rep.Accepted != nil:
 		if err := h.accepted(ctx, rep.Accepted); err != nil {
 			return api.PullReported{}, err
 		}
 	}
 	h.l.mu.Lock()
-	h.run.note = h.run.readable(rep.Note)
+	h.run.Tell(rep.Note)
 	h.l.mu.Unlock()
 	if rep.Output != nil {
 		h.print(rep.Output)
 	}
-	out := api.PullReported{Next: h.run.tail.Position()}
+	out := api.PullReported{Next: h.run.Tail.Position()}
 	if h.task.CancelRequested {
 		out.Stop = &api.PullStop{QueueID: h.task.ID, Fence: h.task.Fence}
 	}
@@ -182,16 +179,6 @@ func stale(err error) error {
 	return err
 }
 
-// over is an error of a report after which there is nothing more to say:
-// whoever decided first did what it asks for.
-func over(err error) error {
-	switch signalbox.CodeOf(err) {
-	case signalbox.CodeAlreadyEnded, signalbox.CodeConflict, signalbox.CodeStaleFence, signalbox.CodeNotFound:
-		return nil
-	}
-	return err
-}
-
 // took notes in which conversation the agent ran a chat, as it said, where it
 // was given none.
 func (l *Lanes) took(ctx context.Context, t *signalbox.Task, session string) {
@@ -206,8 +193,8 @@ func (l *Lanes) took(ctx context.Context, t *signalbox.Task, session string) {
 // refused takes in that the agent did not take a task, as the dispatcher takes
 // the answers to POST /task.
 func (h *held) refused(ctx context.Context, no *api.PullRefused) error {
-	message := h.l.hide(ctx, &h.task, "agent answered "+http.StatusText(no.Status)+": "+push.Sayable(no.Message))
-	blamed, sure := push.Blames(no.Status, no.Error)
+	message := h.l.hide(ctx, &h.task, "agent answered "+http.StatusText(no.Status)+": "+execution.Sayable(no.Message))
+	blamed, sure := execution.Blames(no.Status, no.Error)
 	var err error
 	switch e := h.l.engine; {
 	case no.Status == http.StatusConflict && no.Error == "stale_fence":
@@ -222,7 +209,7 @@ func (h *held) refused(ctx context.Context, no *api.PullRefused) error {
 		h.l.mu.Unlock()
 		busy := "agent busy"
 		if no.BusyWith != "" {
-			busy += " with " + h.l.hide(ctx, &h.task, push.Sayable(no.BusyWith))
+			busy += " with " + h.l.hide(ctx, &h.task, execution.Sayable(no.BusyWith))
 		}
 		h.l.turnedAway(h.lane, "it says that it is idle and turns tasks away: "+busy)
 		_, err = e.Busy(ctx, h.task, busy)
@@ -252,9 +239,6 @@ func (h *held) unknown(ctx context.Context) error {
 
 // lose ends an execution that nobody will report on.
 func (h *held) lose(ctx context.Context, message string) error {
-	result := &signalbox.Result{}
-	h.run.tail.Result(result)
-	result.Output = strings.TrimSpace(result.Tail)
-	_, err := h.l.engine.Lose(ctx, h.task, signalbox.ReasonLost, message, false, result)
+	_, err := h.l.engine.Lose(ctx, h.task, signalbox.ReasonLost, message, false, h.run.Lost())
 	return err
 }

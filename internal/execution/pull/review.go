@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // review says what an agent must know about what it has in hand: runs to stop,
@@ -18,12 +19,12 @@ func (l *Lanes) review(ctx context.Context, a *lane, runs []api.PullRun, give bo
 	for _, s := range runs {
 		r := a.runs[s.QueueID]
 		switch {
-		case r == nil || r.task.Fence != s.Fence:
+		case r == nil || r.Task.Fence != s.Fence:
 			if !s.Stopping && !s.Ended {
 				strange = append(strange, s)
 			}
 			continue
-		case r.task.CancelRequested && !s.Stopping && !s.Ended:
+		case r.Task.CancelRequested && !s.Stopping && !s.Ended:
 			answer.Stop = append(answer.Stop, api.PullStop{QueueID: s.QueueID, Fence: s.Fence})
 		}
 		named[s.QueueID] = true
@@ -31,7 +32,7 @@ func (l *Lanes) review(ctx context.Context, a *lane, runs []api.PullRun, give bo
 	var missing []signalbox.Task
 	for id, r := range a.runs {
 		if !named[id] {
-			missing = append(missing, r.task)
+			missing = append(missing, r.Task)
 		}
 	}
 	l.mu.Unlock()
@@ -96,7 +97,7 @@ func (l *Lanes) miss(ctx context.Context, a *lane, was signalbox.Task, answer *a
 		answer.Ask = append(answer.Ask, api.PullAsk{QueueID: was.ID, Fence: was.Fence})
 	case err != nil: // what it needs cannot be opened here
 		_, err = l.engine.Reject(ctx, c.Task, err.Error()+"; submit the task again")
-		return over(err)
+		return execution.Undecided(err)
 	case answer.Task == nil:
 		again := l.give(a, c, true)
 		answer.Task, answer.Traceparent, answer.RunToken, answer.EnvBy = again.Task, again.Traceparent, again.RunToken, again.EnvBy
@@ -109,7 +110,7 @@ func (l *Lanes) miss(ctx context.Context, a *lane, was signalbox.Task, answer *a
 func (l *Lanes) lookedAway(a *lane, was *signalbox.Task) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if r := a.runs[was.ID]; r != nil && r.task.Fence == was.Fence {
+	if r := a.runs[was.ID]; r != nil && r.Task.Fence == was.Fence {
 		l.dropRun(r)
 	}
 }

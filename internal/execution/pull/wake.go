@@ -1,6 +1,7 @@
 package pull
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // How a waiting task finds an agent that pulls:
@@ -21,9 +23,9 @@ import (
 // poll is a claim that waits.
 type poll struct {
 	lane *lane
-	sign chan struct{} // capacity 1: look again
-	over chan struct{} // closed when another claim of the agent has come
-	n    int64         // counts claims
+	sign execution.Signal // look again
+	over chan struct{}    // closed when another claim of the agent has come
+	n    int64            // counts claims
 
 	// Guarded by Lanes.mu.
 	runs      []api.PullRun // as the agent said, without those that it reported the end of since
@@ -41,7 +43,7 @@ func (l *Lanes) enter(a *lane, runs []api.PullRun) (*poll, error) {
 	}
 	l.supersede(a)
 	l.polls++
-	p := &poll{lane: a, n: l.polls, sign: make(chan struct{}, 1), over: make(chan struct{}), runs: slices.Clone(runs)}
+	p := &poll{lane: a, n: l.polls, sign: execution.NewSignal(), over: make(chan struct{}), runs: slices.Clone(runs)}
 	a.poll = p
 	return p, nil
 }
@@ -159,14 +161,14 @@ func (l *Lanes) kickHeld(queue string) {
 // wake has a claim look for a task in queue.
 func (l *Lanes) wake(p *poll, queue string) {
 	l.unpark(p)
-	p.woken = or(p.woken, queue) // it looks in all of its queues anyway
-	poke(p.sign)
+	p.woken = cmp.Or(p.woken, queue) // it looks in all of its queues anyway
+	p.sign.Send()
 }
 
 // poke has the claim of an agent look again, where there is one.
 func (l *Lanes) poke(a *lane) {
 	if a.poll != nil {
-		poke(a.poll.sign)
+		a.poll.sign.Send()
 	}
 }
 
@@ -177,11 +179,11 @@ func (l *Lanes) applied(c *engine.Applied) {
 	switch c.Kind {
 	case signalbox.EventAgentAdded, signalbox.EventAgentRemoved:
 		l.forget(t.Agent) // until it has been read again
-		poke(l.refresh)
+		l.refresh.Ask()
 		return
 	case signalbox.EventResumed:
 		l.undrain()
-		poke(l.recheck)
+		l.recheck.Ask()
 		return
 	}
 	l.mu.Lock()
@@ -194,9 +196,9 @@ func (l *Lanes) applied(c *engine.Applied) {
 		l.kickHeld(t.Queue)
 	case len(l.lanes) == 0:
 	case c.NextTurn():
-		poke(l.recheck)
+		l.recheck.Ask()
 	case c.From.InFlight() && !t.State.InFlight() && l.engine.Fleet() > 0:
-		poke(l.recheck) // below the ceiling there may be room for more
+		l.recheck.Ask() // below the ceiling there may be room for more
 	}
 }
 
@@ -220,15 +222,15 @@ func (l *Lanes) take(a *lane, c *engine.Applied) {
 		if l.putRun(a, t); c.From == signalbox.Dispatching && t.State == signalbox.Working {
 			l.well(a)
 		}
-	case t.State.InFlight() && (r == nil || r.task.Fence != t.Fence):
-		poke(l.reload) // who it is about is not told
+	case t.State.InFlight() && (r == nil || r.Task.Fence != t.Fence):
+		l.reload.Ask() // who it is about is not told
 		return
 	case t.State.InFlight():
-		if earlier(t.State, r.task.State) {
+		if earlier(t.State, r.Task.State) {
 			return // than the row that was read since
 		}
-		r.task.State, r.task.CancelRequested = t.State, r.task.CancelRequested || t.CancelRequested || t.State == signalbox.Cancelling
-	case r != nil && t.Fence >= r.task.Fence:
+		r.Task.State, r.Task.CancelRequested = t.State, r.Task.CancelRequested || t.CancelRequested || t.State == signalbox.Cancelling
+	case r != nil && t.Fence >= r.Task.Fence:
 		l.dropRun(r)
 	default:
 		return
@@ -253,10 +255,10 @@ func (l *Lanes) Wants(e *signalbox.Entry) bool {
 
 // Behind has everything looked at anew: changes of others were left out.
 func (l *Lanes) Behind() {
-	poke(l.refresh)
-	poke(l.reload)
+	l.refresh.Ask()
+	l.reload.Ask()
 	l.undrain()
-	poke(l.recheck)
+	l.recheck.Ask()
 }
 
 // undrain lets all drained agents look again.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // adopt takes up what was in flight at agents whose terms begin, when the last
@@ -58,7 +59,7 @@ func (d *Dispatcher) adoptWithheld(ctx context.Context, s signalbox.Slot, in *te
 	if l := d.lanes[s.Agent]; l != nil && l.term == in && !l.keeps(w.Fence) {
 		l.withheld = append(l.withheld, w)
 		d.mark(l)
-		poke(l.probing)
+		l.probing.Send()
 	}
 }
 
@@ -80,11 +81,7 @@ func (d *Dispatcher) adoptTask(ctx context.Context, t signalbox.Task) error {
 	}
 	if l == nil { // its agent was forgotten with the task in hand: nobody can be asked
 		_, err := d.engine.Lose(ctx, t, signalbox.ReasonLost, "agent "+t.Agent+" is no longer known", false, nil)
-		switch signalbox.CodeOf(err) {
-		case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound:
-			return nil
-		}
-		return err
+		return execution.Undecided(err)
 	}
 	c, err := d.engine.Load(ctx, t.ID)
 	if c.Task.ID == "" {

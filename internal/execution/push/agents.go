@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
@@ -109,7 +110,7 @@ func (d *Dispatcher) lay(row signalbox.Agent, c *conn) map[string]*term {
 	ctx, stop := context.WithCancel(d.ctx)
 	l := &lane{
 		name: row.Name, row: row, stored: row, conn: c, stop: stop,
-		wake: make(chan struct{}, 1), probing: make(chan struct{}, 1), runs: map[string]*run{}, downSince: d.opts.Monotonic(),
+		wake: execution.NewSignal(), probing: execution.NewSignal(), runs: map[string]*run{}, downSince: d.opts.Monotonic(),
 	}
 	d.lanes[l.name] = l
 	if d.alone() || d.mine[l.name] {
@@ -170,5 +171,5 @@ func (l *lane) change(row signalbox.Agent, c *conn) {
 		}
 	}
 	l.row, l.stale = row, true
-	poke(l.probing)
+	l.probing.Send()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // errNeverSeen is the agent's word that it does not know the task.
@@ -113,7 +114,7 @@ func (r *run) silenceMessage(err error) string {
 
 // found goes on with a task that the agent knows.
 func (r *run) found(ctx context.Context, s api.AgentTaskStatus) {
-	if ended(s.State) {
+	if execution.Ended(s.State) {
 		r.d.well(r.lane)
 		r.ended(ctx, s)
 		return

@@ -2,6 +2,8 @@ package push
 
 import (
 	"context"
+
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // The bypass: isolated executions beside the slots of an agent, in slot rows
@@ -22,7 +24,7 @@ func (l *lane) freeIsolated() int {
 func (l *lane) kickBypass() {
 	l.bypass = true
 	if l.freeIsolated() > 0 {
-		poke(l.wake)
+		l.wake.Send()
 	}
 }
 
@@ -72,7 +74,7 @@ func (d *Dispatcher) holdIsolated(l *lane) {
 	pause := l.bypassPause
 	d.mu.Unlock()
 	d.spawn(func() {
-		sleep(d.ctx, pause)
+		execution.Sleep(d.ctx, pause)
 		d.turn("bypass", l.name, 0)
 		d.mu.Lock()
 		l.bypassHeld = false

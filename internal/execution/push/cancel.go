@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // cancelTimeout bounds one request to cancel: an agent answers when nothing
@@ -58,10 +59,10 @@ func (d *Dispatcher) tellCancel(r *run) {
 func (d *Dispatcher) tell(r *run, worth func() bool) {
 	for delay := firstDelay; worth(); delay = min(2*delay, maxDelay) {
 		if d.tellOnce(r) {
-			poke(r.again)
+			r.again.Send()
 			return
 		}
-		slept := sleep(r.term.ctx, delay)
+		slept := execution.Sleep(r.term.ctx, delay)
 		r.turn("tell")
 		if !slept {
 			return
@@ -101,7 +102,7 @@ func (d *Dispatcher) released(t signalbox.Task) {
 		l.bypass = true
 		d.mark(l)
 		d.slotFreed()
-		poke(l.wake)
+		l.wake.Send()
 	}()
 	if t.ID == "" && t.Fence == 0 { // nothing held a slot: someone wants the agent to be offered tasks all the same
 		l.unhold()
@@ -117,7 +118,7 @@ func (d *Dispatcher) released(t signalbox.Task) {
 	if !l.row.Fencing && !r.isolated {
 		// It would answer busy, and the next task would lose its place.
 		l.hold("asked to stop " + t.ID + ", and has not said yet that it is free")
-		poke(l.probing)
+		l.probing.Send()
 	}
 	if r.agentTask == "" {
 		return // the offer is under way: its answer finds out, and stops the agent then

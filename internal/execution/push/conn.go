@@ -20,29 +20,12 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentaddr"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // maxAnswer bounds what is read of an agent's answer: an answer holds up to
 // 1 MiB of output, which JSON can make six times as long.
 const maxAnswer = 8 << 20
-
-// maxAgentID bounds an agent's own id of a task, which is stored.
-const maxAgentID = 256
-
-// maxWord bounds what an agent says for people: it goes into rows and logs.
-const maxWord = 1000
-
-// sayable is an agent's text as it may be stored and logged.
-func sayable(s string) string {
-	if len(s) > maxWord {
-		s = s[:maxWord]
-		if end := strings.LastIndexByte(s, ' '); end > maxWord/2 { // not in mid-word
-			s = s[:end]
-		}
-		s += "..."
-	}
-	return strings.ToValidUTF8(s, "")
-}
 
 // conn speaks the agent HTTP API to one agent.
 type conn struct {
@@ -96,7 +79,7 @@ func (r *refusal) Error() string {
 	if text == "" {
 		text = strings.ToLower(http.StatusText(r.status))
 	}
-	return fmt.Sprintf("agent answered %d: %s", r.status, sayable(text))
+	return fmt.Sprintf("agent answered %d: %s", r.status, execution.Sayable(text))
 }
 
 // statusOf returns the HTTP status of an agent's refusal, 0 for other errors.
@@ -106,6 +89,28 @@ func statusOf(err error) int {
 		return r.status
 	}
 	return 0
+}
+
+// staleFence returns the highest fence that an agent names in a refusal.
+func staleFence(err error) int64 {
+	var r *refusal
+	if errors.As(err, &r) && r.AgentRefusal.Error == "stale_fence" {
+		return r.HighestFence
+	}
+	return 0
+}
+
+// busyMessage is the seed's text, with what the agent is busy with.
+func busyMessage(err error) string {
+	var r *refusal
+	switch {
+	case !errors.As(err, &r):
+	case r.CurrentTask != nil && r.CurrentTask.ID != "":
+		return "agent busy with " + execution.Sayable(r.CurrentTask.ID)
+	case r.Message != "":
+		return "agent busy: " + execution.Sayable(r.Message)
+	}
+	return "agent busy"
 }
 
 // unsentError is a failure before anything reached the agent.
@@ -233,7 +238,7 @@ func (c *conn) start(ctx context.Context, t api.AgentTask, once bool, trace stri
 		headers["Traceparent"] = trace
 	}
 	err = c.callOnce(ctx, http.MethodPost, "/task", headers, t, &a)
-	if err == nil && (a.TaskID == "" || len(a.TaskID) > maxAgentID) {
+	if err == nil && (a.TaskID == "" || len(a.TaskID) > execution.MaxAgentID) {
 		err = errors.New("answer 201 without a usable task_id is not what an agent says")
 	}
 	if !signalbox.ValidSessionID(a.SessionID) {

@@ -1,6 +1,7 @@
 package push
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -74,7 +75,7 @@ func (d *Dispatcher) scanOne(ctx context.Context, url string, port int) {
 		return
 	}
 	a := signalbox.Agent{
-		Name: firstOf(s.Name, fmt.Sprintf("agent-%d", port)), Kind: firstOf(s.AgentKind, signalbox.KindUnknown), URL: url,
+		Name: cmp.Or(s.Name, fmt.Sprintf("agent-%d", port)), Kind: cmp.Or(s.AgentKind, signalbox.KindUnknown), URL: url,
 		Slots: s.Slots, Fencing: s.Fencing, Source: signalbox.AgentDiscovered, Version: s.Version, WorkDir: s.WorkDir,
 	}
 	d.mu.Lock()

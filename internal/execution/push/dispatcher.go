@@ -12,21 +12,19 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// Defaults, from the work-queue seed (DispatchTimeout, PollInterval) and
-// design §3 (SessionGrace).
+// Defaults, from the work-queue seed (DispatchTimeout, PollInterval).
 const (
 	DefaultDispatchTimeout = 30 * time.Second
 	DefaultPollInterval    = 5 * time.Second
-	DefaultSessionGrace    = 60 * time.Second
 	DefaultRetention       = 7 * 24 * time.Hour
 	DefaultTick            = time.Second
 	DefaultFollowWait      = 30 * time.Second
 	DefaultAskTimeout      = 5 * time.Second
 	DefaultConfirm         = time.Second
 	DefaultProbe           = 5 * time.Second
-	DefaultRunGrace        = 30 * time.Second
 )
 
 // Options configures a Dispatcher. Zero fields take the defaults.
@@ -50,7 +48,7 @@ type Options struct {
 	// connection, as http.Transport does: a request that ended before that is
 	// known not to have reached its agent.
 	Transport http.RoundTripper
-	Traces    Traces // nil: agents are told of no trace
+	Traces    execution.Traces // nil: agents are told of no trace
 	// Holds reports whether this director dispatches to an agent, where several
 	// are over the store: Gained and Lost say when that begins and ends. nil:
 	// it dispatches to all, from Start on.
@@ -69,15 +67,6 @@ type Options struct {
 	// Monotonic is the clock by which silence is measured: time.Now, whose
 	// readings carry the monotonic clock.
 	Monotonic func() time.Time
-}
-
-// Traces says of which trace an execution is a part; *telemetry.Traces does.
-type Traces interface {
-	// Execution is told of an execution before its agent is, or, where adopted
-	// says so, before it is followed in place of a director that is gone.
-	// stored is the traceparent of its submit, "" for none. It returns the
-	// traceparent for the agent, "" for none.
-	Execution(t *signalbox.Task, stored string, adopted bool) (traceparent string)
 }
 
 // Dispatcher gives waiting tasks to agents and follows them. It implements
@@ -111,11 +100,12 @@ type Dispatcher struct {
 	starved  bool             // a claim found nothing, perhaps because of a ceiling over all agents
 	started  time.Time        // monotonic
 
-	adopted chan struct{} // closed when the tasks in flight have been taken up
-	left    chan struct{} // busy went down
-	care    chan struct{} // a due time may have changed
-	recheck chan struct{} // something in a queue that no event named may be ready
-	refresh chan struct{} // the list of agents changed
+	adopted chan struct{}    // closed when the tasks in flight have been taken up
+	left    execution.Signal // busy went down
+
+	maintenance execution.Maintenance
+	refresh     *execution.Chore // the list of agents changed
+	recheck     *execution.Chore // something in a queue that no event named may be ready
 }
 
 // New returns a dispatcher that does nothing until Start.
@@ -127,14 +117,14 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	}
 	def(&opts.DispatchTimeout, DefaultDispatchTimeout)
 	def(&opts.PollInterval, DefaultPollInterval)
-	def(&opts.SessionGrace, DefaultSessionGrace)
+	def(&opts.SessionGrace, execution.DefaultSessionGrace)
 	def(&opts.Keep.For, DefaultRetention)
 	def(&opts.Tick, DefaultTick)
 	def(&opts.FollowWait, DefaultFollowWait)
 	def(&opts.AskTimeout, DefaultAskTimeout)
 	def(&opts.Confirm, DefaultConfirm)
 	def(&opts.Probe, DefaultProbe)
-	def(&opts.RunGrace, DefaultRunGrace)
+	def(&opts.RunGrace, execution.DefaultRunGrace)
 	// An agent that is heard once in a long poll must not look silent.
 	opts.FollowWait = min(opts.FollowWait, e.ExecutionTTL()/4)
 	opts.PollInterval = min(opts.PollInterval, e.ExecutionTTL()/4)
@@ -150,9 +140,12 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	d := &Dispatcher{
 		engine: e, opts: opts, log: opts.Log, id: e.Info().ID,
 		lanes: map[string]*lane{}, mine: map[string]bool{}, runs: map[string]*run{}, fences: map[string]int64{},
-		adopted: make(chan struct{}), left: make(chan struct{}, 1), care: make(chan struct{}, 1),
-		recheck: make(chan struct{}, 1), refresh: make(chan struct{}, 1),
+		adopted: make(chan struct{}), left: execution.NewSignal(),
 	}
+	r := rounds{d: d}
+	d.maintenance = execution.Maintenance{Log: d.log, Turn: func() { d.turn("care", "", 0) }, Round: r.round}
+	d.refresh = d.maintenance.Chore("agents not loaded", d.loadAgents)
+	d.recheck = d.maintenance.Chore("waiting tasks not looked for", d.kickWaiting)
 	if opts.Generation != nil {
 		d.generation.Store(opts.Generation())
 	}
@@ -179,7 +172,7 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 		d.ready(d.terms())
 	}
 	close(d.adopted)
-	d.spawn(d.careLoop)
+	d.spawn(func() { d.maintenance.Run(d.ctx, 0) })
 	return nil
 }
 
@@ -226,7 +219,7 @@ func (d *Dispatcher) unbusy() {
 	d.mu.Lock()
 	d.busy--
 	d.mu.Unlock()
-	poke(d.left)
+	d.left.Send()
 }
 
 // CancelRunning asks every agent to stop what it runs, as at a shutdown that

@@ -22,8 +22,8 @@
 // (stray.go).
 //
 // Isolated executions, the bypass, have slots of their own beside those of
-// their agent (bypass.go). Which limit ends a run that goes on for too long is
-// decided in limits.go; which conversation a chat goes on with, in talk.go.
+// their agent (bypass.go). What limits.go measures of a run, execution.Limits
+// decides about; which conversation a chat goes on with, in talk.go.
 //
 // Where several directors are over one store, all of this is done for the agents
 // that this one holds (Options.Holds, Gained, Lost); others are asked for their

@@ -5,6 +5,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // CheckBooks says where what the dispatcher keeps beside its lanes does not
@@ -50,14 +51,14 @@ func (d *Dispatcher) Busy() int {
 }
 
 // ResultOf is what is stored of an agent's last word.
-func ResultOf(s api.AgentTaskStatus) *signalbox.Result { return result(s) }
+func ResultOf(s api.AgentTaskStatus) *signalbox.Result { o, _ := execution.Outcome(s); return o.Result }
 
 // HoldsLate reports whether an agent is held here that says busy to an offer of a
 // term that is over: of one that another director has, or this one anew.
 func HoldsLate() (theirs, anew bool) {
 	before := &term{}
 	for _, now := range []*term{nil, {}} {
-		l := &lane{conn: &conn{}, probing: make(chan struct{}, 1), term: now}
+		l := &lane{conn: &conn{}, probing: execution.NewSignal(), term: now}
 		new(Dispatcher).hold(&run{lane: l, term: before}, "busy")
 		if now == nil {
 			theirs = l.held
@@ -71,7 +72,7 @@ func HoldsLate() (theirs, anew bool) {
 // SlotsOf is how many slots an agent has that says it has n, and how many
 // when its row has changed after that.
 func SlotsOf(n int) (before, after int) {
-	l := &lane{conn: &conn{}, probing: make(chan struct{}, 1)}
+	l := &lane{conn: &conn{}, probing: execution.NewSignal()}
 	l.learn(api.AgentStatus{AgentKind: "demo", Slots: n})
 	before = l.row.Slots
 	l.change(signalbox.Agent{Slots: 1}, &conn{})

@@ -3,11 +3,11 @@ package push
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // follow stays with a running task until the agent says how it ended, no
@@ -18,7 +18,7 @@ func (r *run) follow(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil: // we stop, or the task was taken away
 			return
-		case err == nil && ended(s.State):
+		case err == nil && execution.Ended(s.State):
 			r.heard()
 			r.ended(ctx, s)
 			return
@@ -50,12 +50,6 @@ func (r *run) follow(ctx context.Context) {
 	}
 }
 
-// ended reports whether a state of an agent is final. A state that is not
-// known, such as the seed's queued, is not.
-func ended(state string) bool {
-	return state == "completed" || state == "failed" || state == "cancelled" || state == "timeout"
-}
-
 // step waits for news of the task: its state, once it has ended.
 func (r *run) step(ctx context.Context) (api.AgentTaskStatus, error) {
 	longPoll, err := r.longPoll(ctx)
@@ -81,7 +75,7 @@ func (r *run) listen(ctx context.Context) (s api.AgentTaskStatus, news bool, err
 	defer cancel()
 	id := r.idAtAgent()
 	if !r.noOutput {
-		o, err := r.conn().output(ctx, id, r.tail.Position(), wait)
+		o, err := r.conn().output(ctx, id, r.Tail.Position(), wait)
 		switch {
 		case statusOf(err) == http.StatusNotFound:
 			r.noOutput = true // or the task is not known: its state says which
@@ -92,7 +86,7 @@ func (r *run) listen(ctx context.Context) (s api.AgentTaskStatus, news bool, err
 		}
 		switch {
 		case err != nil:
-		case o.Done && o.Final != nil && ended(o.Final.State):
+		case o.Done && o.Final != nil && execution.Ended(o.Final.State):
 			return *o.Final, true, nil // the log came with the end
 		case !o.Done && news:
 			return api.AgentTaskStatus{State: "working"}, true, nil
@@ -103,18 +97,18 @@ func (r *run) listen(ctx context.Context) (s api.AgentTaskStatus, news bool, err
 	if s, err = r.conn().task(ctx, id, wait); err == nil {
 		r.progressTold(s)
 	}
-	return s, news || ended(s.State), err
+	return s, news || execution.Ended(s.State), err
 }
 
 // read takes in a piece of the log.
 func (r *run) read(o api.AgentOutput) (news bool) {
 	r.d.mu.Lock()
-	r.noted(o.Note)
+	r.Tell(o.Note)
 	r.d.mu.Unlock()
-	if o.Next <= r.tail.Position() {
+	if o.Next <= r.Tail.Position() {
 		return false
 	}
-	r.tail.Add(o.Seq, o.Text, o.Next)
+	r.Tail.Add(o.Seq, o.Text, o.Next)
 	r.progress()
 	return true
 }
@@ -129,7 +123,7 @@ func (r *run) poll(ctx context.Context) (api.AgentTaskStatus, error) {
 	}
 	r.readAnswer(s)
 	r.progressTold(s)
-	if !ended(s.State) {
+	if !execution.Ended(s.State) {
 		r.heard()
 		timer := time.NewTimer(r.d.opts.PollInterval)
 		defer timer.Stop()
@@ -139,14 +133,14 @@ func (r *run) poll(ctx context.Context) (api.AgentTaskStatus, error) {
 		case <-ctx.Done():
 		}
 		r.turn("run")
-		taken(r.again)
+		execution.Taken(r.again)
 	}
 	return s, nil
 }
 
 // readAnswer takes the answer so far of a plain agent for its log.
 func (r *run) readAnswer(s api.AgentTaskStatus) {
-	if at, n := r.tail.Position(), int64(len(s.Output)); n > at {
+	if at, n := r.Tail.Position(), int64(len(s.Output)); n > at {
 		r.read(api.AgentOutput{Seq: at, Text: s.Output[at:], Next: n})
 	}
 }
@@ -173,22 +167,22 @@ func (r *run) longPoll(ctx context.Context) (bool, error) {
 // ended brings the agent's last word to the engine.
 func (r *run) ended(ctx context.Context, s api.AgentTaskStatus) {
 	r.catchUp(ctx, s)
-	o, lost := outcome(s)
-	o.Message = r.mask(o.Message)
+	o, lost := execution.Outcome(s)
+	o.Message = r.Mask.Hide(o.Message)
 	if r.isolated {
 		o.SessionID = ""
 	}
-	r.tail.Result(o.Result)
-	var how settled
+	r.Tail.Result(o.Result)
+	var how execution.Settled
 	if lost {
 		how = r.loseWith(ctx, o.Reason, o.Message, o.Result)
 	} else {
 		how = r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Finish(ctx, t, o) })
 	}
 	switch how {
-	case stored:
+	case execution.Stored:
 		r.took(ctx, o.SessionID)
-	case void:
+	case execution.Void:
 		r.keep(s, o)
 	}
 }
@@ -206,7 +200,7 @@ func (r *run) catchUp(ctx context.Context, s api.AgentTaskStatus) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
 	defer cancel()
-	from := max(r.tail.Position(), s.OutputSeq-signalbox.TailBytes)
+	from := max(r.Tail.Position(), s.OutputSeq-signalbox.TailBytes)
 	for from < s.OutputSeq && !r.noOutput {
 		o, err := r.conn().output(ctx, s.TaskID, from, 0)
 		if err != nil || o.Next <= from {
@@ -242,11 +236,8 @@ func (r *run) lose(ctx context.Context, reason signalbox.Reason, message string)
 	if !r.d.holds(r.lane.name) {
 		return // it was this process that was silent: whoever has the agent now follows the task
 	}
-	result := &signalbox.Result{}
-	r.tail.Result(result)
-	result.Output = strings.TrimSpace(result.Tail)
 	mayRun := r.mayRun()
-	if how := r.loseWith(ctx, reason, message, result); how != interrupted && mayRun {
+	if how := r.loseWith(ctx, reason, message, r.Lost()); how != execution.Interrupted && mayRun {
 		r.d.pursue(r) // when it comes back it is told to stop, and its last word is kept
 	}
 }
@@ -255,19 +246,19 @@ func (r *run) lose(ctx context.Context, reason signalbox.Reason, message string)
 // says that it goes on.
 func (r *run) mayRun() bool { return r.silence() >= r.d.engine.ExecutionTTL() || r.keepsOn() }
 
-func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message string, result *signalbox.Result) settled {
+func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message string, result *signalbox.Result) execution.Settled {
 	return r.loseAs(ctx, func(t signalbox.Task, withhold bool) (signalbox.Task, error) {
 		return r.d.engine.Lose(ctx, t, reason, message, withhold, result)
 	})
 }
 
 // loseAs stores a loss, which is told whether to withhold the slot.
-func (r *run) loseAs(ctx context.Context, lose func(t signalbox.Task, withhold bool) (signalbox.Task, error)) settled {
+func (r *run) loseAs(ctx context.Context, lose func(t signalbox.Task, withhold bool) (signalbox.Task, error)) execution.Settled {
 	// An agent that ignores fences may still be at it: its slot is not free
 	// before it says so.
 	withhold := !r.fencing() && r.mayRun()
 	how := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return lose(t, withhold) })
-	if how == stored && withhold {
+	if how == execution.Stored && withhold {
 		r.d.mu.Lock()
 		r.withheld = true
 		r.d.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // forgetful is why agents are held after their store lost something.
@@ -23,7 +24,7 @@ func (d *Dispatcher) Forgot() {
 			l.hold(forgetful)
 			l.stale = true
 			d.mark(l)
-			poke(l.probing)
+			l.probing.Send()
 		}
 	}
 	d.mu.Unlock()
@@ -39,7 +40,7 @@ func (d *Dispatcher) compareRuns(ctx context.Context) {
 	if len(void) == 0 {
 		return
 	}
-	slept := sleep(ctx, d.opts.Confirm) // one that has just ended by itself is about to leave
+	slept := execution.Sleep(ctx, d.opts.Confirm) // one that has just ended by itself is about to leave
 	d.turn("compare", "", 0)
 	if !slept {
 		return
@@ -60,13 +61,9 @@ func (d *Dispatcher) compareRuns(ctx context.Context) {
 // voidRuns lists the runs whose rows say something else.
 func (d *Dispatcher) voidRuns(ctx context.Context) (void []*run) {
 	runs := d.running() // before the rows: what begins in between is not among them
-	tasks, err := d.engine.Read().InFlight(ctx)
+	rows, err := execution.Rows(ctx, d.engine.Read())
 	if err != nil {
 		return nil // the next look finds out
-	}
-	rows := make(map[string]*signalbox.Task, len(tasks))
-	for i := range tasks {
-		rows[tasks[i].ID] = &tasks[i]
 	}
 	for _, r := range runs {
 		switch t := rows[r.taskID]; {

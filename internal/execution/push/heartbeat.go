@@ -25,7 +25,7 @@ func (d *Dispatcher) noteHeard(l *lane, ask bool) {
 			d.engine.NoteAgent(d.ctx, signalbox.EventAgentUp, l.name, url)
 		}
 		d.probe(l)
-		poke(l.wake)
+		l.wake.Send()
 	}
 }
 
@@ -40,7 +40,7 @@ func (d *Dispatcher) learn(l *lane, s api.AgentStatus) {
 	d.mark(l)
 	if l.row.Slots > slots || l.status.IsolatedSlots > isolated { // somebody may wait for them
 		l.bypass = true
-		poke(l.wake)
+		l.wake.Send()
 	}
 }
 
@@ -108,7 +108,7 @@ func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) (ok bool) {
 	d.mark(l)
 	d.mu.Unlock()
 	if free {
-		poke(l.wake)
+		l.wake.Send()
 	}
 	return true
 }

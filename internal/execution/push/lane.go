@@ -6,14 +6,15 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // lane is what the dispatcher knows of one agent. All fields but name, wake
 // and stop are guarded by Dispatcher.mu.
 type lane struct {
 	name string
-	wake chan struct{} // capacity 1: something may be there for it
-	stop func()        // ends its goroutines
+	wake execution.Signal // something may be there for it
+	stop func()           // ends its goroutines
 
 	row    signalbox.Agent // with what the agent says of itself
 	stored signalbox.Agent // the row as it is stored
@@ -51,14 +52,14 @@ type lane struct {
 	downSince    time.Time
 	everUp       bool
 
-	health Health
+	health execution.Health
 
 	runs     map[string]*run // by task id, isolated ones too
 	isolated int             // how many of them are
 	withheld []withheld
 	earlier  []string // what a plain agent called the runs that left
 	signals  []string // queues it was woken for and has not looked at yet
-	probing  chan struct{}
+	probing  execution.Signal
 
 	bypass      bool          // something may wait in its bypass queue
 	bypassHeld  bool          // it said busy to an isolated offer a moment ago
@@ -192,9 +193,9 @@ func (l *lane) hear(tasks []api.AgentCurrentTask, now, wall time.Time) {
 			l.lastProgress = *c.LastProgressAt
 		}
 		if r := l.runOf(c); r != nil {
-			r.heardAt = now
+			r.Heard = now
 			r.progressSaid(c, now, wall)
-			r.noted(c.Note)
+			r.Tell(c.Note)
 		}
 	}
 }
@@ -219,7 +220,7 @@ func (l *lane) live() engine.LiveAgent {
 	a := engine.LiveAgent{
 		Agent: l.row, Up: l.up, Held: l.held, Message: l.message, InUse: l.inUse(),
 		IsolatedSlots: l.status.IsolatedSlots, IsolatedInUse: l.isolatedInUse(),
-		Sessions: l.status.Sessions, Terminal: l.status.Terminal, TaskEnv: l.status.TaskEnv, Steps: StepsOf(l.status.Steps),
+		Sessions: l.status.Sessions, Terminal: l.status.Terminal, TaskEnv: l.status.TaskEnv, Steps: execution.StepsOf(l.status.Steps),
 		LastHeard: l.lastHeard, LastProgress: l.lastProgress,
 	}
 	if l.term == nil { // another director has its runs
@@ -228,17 +229,17 @@ func (l *lane) live() engine.LiveAgent {
 	if len(l.runs) > 1 { // the agent's clock says nothing of one of them
 		a.Progress = make(map[string]time.Time, len(l.runs))
 		for id, r := range l.runs {
-			a.Progress[id] = r.clocks.printed
+			a.Progress[id] = r.Printed
 		}
 	}
 	for id, r := range l.runs {
-		if r.note == "" {
+		if r.Note == "" {
 			continue
 		}
 		if a.Notes == nil {
 			a.Notes = map[string]string{}
 		}
-		a.Notes[id] = r.note
+		a.Notes[id] = r.Note
 	}
 	a.Closed = l.health.Closed()
 	if why := l.health.Withholds(); why != "" && l.up {
@@ -248,11 +249,4 @@ func (l *lane) live() engine.LiveAgent {
 		a.Message = "not heard from yet"
 	}
 	return a
-}
-
-func poke(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

@@ -64,7 +64,7 @@ func (d *Dispatcher) kickFrom(first int, queue string) {
 func (d *Dispatcher) kickLane(l *lane, queue string) {
 	l.signals = append(l.signals, queue)
 	d.mark(l)
-	poke(l.wake)
+	l.wake.Send()
 }
 
 // wentDrained notes that a claim found nothing because the agent is drained,
@@ -105,7 +105,7 @@ func (d *Dispatcher) slotFreed() {
 	d.freed++
 	if d.starved {
 		d.starved = false
-		poke(d.recheck)
+		d.recheck.Ask()
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // Output returns what is known of the log of a running task from byte after.
@@ -15,11 +16,8 @@ func (d *Dispatcher) Output(ctx context.Context, id string, after int64, wait ti
 	if r == nil {
 		return api.Output{}, false
 	}
-	p := r.tail.Read(ctx, after, wait)
 	t := r.row()
-	return api.Output{
-		QueueID: t.ID, State: string(t.State), Text: p.Text, Seq: p.Seq, Next: p.Next, Truncated: p.Truncated, Done: p.Done,
-	}, !p.Done // the stored result is the truth of a run that has ended
+	return execution.Output(ctx, &t, r.Tail, after, wait)
 }
 
 func (d *Dispatcher) findRun(id string) *run {

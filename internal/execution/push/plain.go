@@ -1,6 +1,7 @@
 package push
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -41,7 +43,7 @@ func (e unsureError) Error() string {
 	if e.run != "" {
 		what = e.run
 	}
-	return "its agent ran " + sayable(what) + " since the offer, which may be this task, and does not tell whether it is"
+	return "its agent ran " + execution.Sayable(what) + " since the offer, which may be this task, and does not tell whether it is"
 }
 
 // findPlain looks for the task at an agent without queue_id among what it runs
@@ -85,7 +87,7 @@ func (r *run) findPlain(ctx context.Context, t signalbox.Task) (api.AgentTaskSta
 		return candidates[0].AgentTaskStatus, nil
 	}
 	first := candidates[0]
-	return api.AgentTaskStatus{}, unsureError{first.TaskID, slices.ContainsFunc(candidates, func(c plainTask) bool { return !ended(c.State) })}
+	return api.AgentTaskStatus{}, unsureError{first.TaskID, slices.ContainsFunc(candidates, func(c plainTask) bool { return !execution.Ended(c.State) })}
 }
 
 // historyDepth is how much is asked for of an agent's history: all that the
@@ -157,7 +159,7 @@ func (r *run) compare(ctx context.Context, t signalbox.Task, c plainTask) (plain
 	if fits == excluded || c.TaskID == "" {
 		return c, fits, nil
 	}
-	whole, known, err := r.lookUp(ctx, c.TaskID, ended(c.State) && fits != matches)
+	whole, known, err := r.lookUp(ctx, c.TaskID, execution.Ended(c.State) && fits != matches)
 	if err != nil || !known {
 		return c, fits, err
 	}
@@ -179,11 +181,11 @@ func (r *run) lookUp(ctx context.Context, id string, prompt bool) (p plainTask, 
 		case err == nil && !known:
 			p, known = q, true
 		case err == nil:
-			p.Prompt, p.PromptPreview = q.Prompt, firstOf(p.PromptPreview, q.PromptPreview)
+			p.Prompt, p.PromptPreview = q.Prompt, cmp.Or(p.PromptPreview, q.PromptPreview)
 		case !known && !unkept(err):
 			return p, false, err
 		}
-		if known && (p.Prompt != "" || !prompt || !ended(p.State)) {
+		if known && (p.Prompt != "" || !prompt || !execution.Ended(p.State)) {
 			break
 		}
 	}
@@ -192,7 +194,7 @@ func (r *run) lookUp(ctx context.Context, id string, prompt bool) (p plainTask, 
 
 // fits compares what is known of a run with the task.
 func (r *run) fits(t signalbox.Task, c plainTask) fit {
-	prompt := r.claimed.Request.Prompt
+	prompt := r.request.Prompt
 	switch {
 	case c.StartedAt != nil && !began(*c.StartedAt, t):
 		return excluded
@@ -279,7 +281,7 @@ func (r *run) unknownOutcome(ctx context.Context, unsure unsureError) {
 // plain agent, whose list has no answers.
 func (r *run) fromHistory(ctx context.Context, listed plainTask) (api.AgentTaskStatus, error) {
 	whole, known, err := r.lookUp(ctx, listed.TaskID, false)
-	if err != nil || !known || !ended(whole.State) {
+	if err != nil || !known || !execution.Ended(whole.State) {
 		return listed.AgentTaskStatus, err
 	}
 	return whole.AgentTaskStatus, nil
@@ -298,7 +300,7 @@ func (r *run) inHistory(ctx context.Context) (s api.AgentTaskStatus, found bool,
 		return s, false, err
 	}
 	for _, e := range h {
-		if e.TaskID == r.idAtAgent() && ended(e.State) {
+		if e.TaskID == r.idAtAgent() && execution.Ended(e.State) {
 			s, err = r.fromHistory(ctx, e)
 			return s, err == nil, err
 		}
@@ -312,6 +314,6 @@ func (c *conn) plainTask(ctx context.Context, path, id string) (p plainTask, err
 	if err == nil && p.State == "" {
 		err = fmt.Errorf("answer about the task names no state")
 	}
-	p.TaskID = firstOf(p.TaskID, id)
+	p.TaskID = cmp.Or(p.TaskID, id)
 	return p, err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // How often an agent is asked for its status, in parts of Options.Probe. One
@@ -58,7 +59,7 @@ func (d *Dispatcher) probeLoop(ctx context.Context, l *lane) {
 		case <-l.probing:
 		}
 		d.turn("probe", l.name, 0)
-		taken(l.probing) // one look is enough for all who want one by now
+		execution.Taken(l.probing) // one look is enough for all who want one by now
 		if d.due(l) {
 			d.probeOnce(ctx, l)
 		}
@@ -116,7 +117,7 @@ func (d *Dispatcher) reask(name string) {
 }
 
 // probe asks for a probe soon.
-func (d *Dispatcher) probe(l *lane) { poke(l.probing) }
+func (d *Dispatcher) probe(l *lane) { l.probing.Send() }
 
 func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 	d.mu.Lock()
@@ -145,7 +146,7 @@ func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 	d.mark(l)
 	d.mu.Unlock()
 	d.askSessions(l)
-	poke(l.wake)
+	l.wake.Send()
 }
 
 // keepProof remembers of an agent that says so that it proves itself: from then

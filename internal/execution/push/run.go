@@ -10,18 +10,19 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
-	"github.com/signalbox-ai/signalbox/internal/tail"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // run is one execution, from the claim or the adoption to its end.
 type run struct {
+	execution.Run // but for the tail, guarded by d.mu
+
 	d     *Dispatcher
 	lane  *lane
 	term  *term // in which it was begun
-	tail  *tail.Tail
 	ctx   context.Context
 	stop  context.CancelFunc // ends the following
-	again chan struct{}      // capacity 1: a plain agent is worth asking now
+	again execution.Signal   // capacity 1: a plain agent is worth asking now
 	done  chan struct{}      // closed when its own goroutine has ended
 
 	taskID string // of this execution: its task, fence and slot
@@ -33,19 +34,18 @@ type run struct {
 	isolated, adopted bool
 	talk              string
 
-	trace   string         // traceparent for the agent
-	claimed engine.Claimed // what was claimed; its Task is the row as last known, guarded by d.mu
+	trace   string // traceparent for the agent
+	request signalbox.Request
+	env     map[string]string // of the task
 
-	agentTask  string    // the agent's own id for it, once known; guarded by d.mu
-	heardAt    time.Time // last word about this task, monotonic; guarded by d.mu
-	cancelling bool      // a goroutine tells the agent to stop; guarded by d.mu
-	refused    bool      // the agent said busy; guarded by d.mu
-	withheld   bool      // it ended as lost and keeps its slot; guarded by d.mu
-	pursued    bool      // it was taken away and is followed to its end all the same; guarded by d.mu
-	kept       bool      // what it said then is kept; guarded by d.mu
-	clocks     clocks    // guarded by d.mu
-	note       string    // the trouble that the agent tells of, as people may read it; guarded by d.mu
-	noOutput   bool      // the agent has no log to read; used by the run's own goroutine
+	agentTask  string // the agent's own id for it, once known; guarded by d.mu
+	cancelling bool   // a goroutine tells the agent to stop; guarded by d.mu
+	refused    bool   // the agent said busy; guarded by d.mu
+	withheld   bool   // it ended as lost and keeps its slot; guarded by d.mu
+	pursued    bool   // it was taken away and is followed to its end all the same; guarded by d.mu
+	kept       bool   // what it said then is kept; guarded by d.mu
+	clocks     clocks // guarded by d.mu
+	noOutput   bool   // the agent has no log to read; used by the run's own goroutine
 	// seenBefore are the runs that a plain agent was seen at when it was asked
 	// about this one, "" for one that it did not name; of the run's own goroutine.
 	seenBefore map[string]bool
@@ -77,7 +77,7 @@ func (r *run) elsewhere(ctx context.Context, word error) bool {
 func (r *run) row() signalbox.Task {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
-	return r.claimed.Task
+	return r.Task
 }
 
 // setRow takes in a newer row, unless it is that of another execution: this
@@ -85,9 +85,7 @@ func (r *run) row() signalbox.Task {
 func (r *run) setRow(t signalbox.Task) {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
-	if t.Rev > r.claimed.Task.Rev && t.Fence == r.fence {
-		r.claimed.Task = t
-	}
+	r.Take(t)
 	if t.TaskID != "" && t.Fence == r.fence {
 		r.agentTask = t.TaskID
 	}
@@ -106,7 +104,7 @@ func (r *run) idAtAgent() string {
 // heard notes that the agent said something about this task.
 func (r *run) heard() {
 	r.d.mu.Lock()
-	r.heardAt = r.d.opts.Monotonic()
+	r.Heard = r.d.opts.Monotonic()
 	r.d.mu.Unlock()
 	r.d.heard(r.lane)
 }
@@ -115,21 +113,21 @@ func (r *run) heard() {
 func (r *run) silence() time.Duration {
 	r.d.mu.Lock()
 	defer r.d.mu.Unlock()
-	return r.d.opts.Monotonic().Sub(r.heardAt)
+	return r.d.opts.Monotonic().Sub(r.Heard)
 }
 
 // offer is the task as the agent gets it.
 func (r *run) offer() api.AgentTask {
-	offer := Offer(r.claimed, r.d.id)
-	offer.RunToken = r.d.engine.RunToken(&r.claimed.Task)
+	offer := execution.Offer(engine.Claimed{Task: r.Task, Request: r.request, Env: r.env}, r.d.id)
+	offer.RunToken = r.d.engine.RunToken(&r.Task)
 	return offer
 }
 
 // traced finds of which trace the execution is a part.
 func (r *run) traced() {
 	if r.d.opts.Traces != nil {
-		t := r.claimed.Task
-		r.trace = r.d.opts.Traces.Execution(&t, r.claimed.Request.Trace, r.adopted)
+		t := r.Task
+		r.trace = r.d.opts.Traces.Execution(&t, r.request.Trace, r.adopted)
 	}
 }
 
@@ -163,7 +161,7 @@ func (r *run) dispatch(ctx context.Context) {
 	case status >= 400:
 		r.heard()
 		r.d.well(r.lane) // it judged the task
-		message := r.mask(err.Error())
+		message := r.Mask.Hide(err.Error())
 		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Reject(ctx, t, message) })
 	default: // sent, and no answer that says anything
 		r.ask(ctx, err)
@@ -179,7 +177,7 @@ func (r *run) fencing() bool {
 // busy handles a 409: the agent runs something else, or has seen a higher
 // fence than ours.
 func (r *run) busy(ctx context.Context, err error) {
-	message := r.mask(err.Error())
+	message := r.Mask.Hide(err.Error())
 	if highest := staleFence(err); highest > 0 {
 		r.d.raiseFence(r.lane, highest)
 		r.d.turnedAway(r, message)
@@ -193,14 +191,14 @@ func (r *run) busy(ctx context.Context, err error) {
 		r.d.turnedAway(r, "it says that it is idle and turns tasks away: "+message)
 	}
 	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
-		return r.d.engine.Busy(ctx, t, r.mask(busyMessage(err)))
+		return r.d.engine.Busy(ctx, t, r.Mask.Hide(busyMessage(err)))
 	})
 }
 
 // refuse sends the task back because of its agent. It costs an attempt, unless
 // the agent is closed for it (health.go). sure says that it is the agent's fault.
 func (r *run) refuse(ctx context.Context, message string, sure bool) {
-	message = r.mask(message)
+	message = r.Mask.Hide(message)
 	spare, delay := r.d.failed(r, message, sure)
 	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
 		if spare {
@@ -210,42 +208,30 @@ func (r *run) refuse(ctx context.Context, message string, sure bool) {
 	})
 }
 
-// noted takes in what trouble the agent says that the run has, "" for none.
-// Dispatcher.mu is held.
-func (r *run) noted(note string) { r.note = r.mask(sayable(note)) }
-
-// mask hides the values of the task's env in what an agent says for people.
-func (r *run) mask(text string) string { return MaskOf(&r.claimed).Hide(text) }
-
-// settled says what became of a change.
-type settled int
-
-const (
-	stored      settled = iota
-	void                // someone else decided about this execution: its word counts no more
-	interrupted         // we stop before it could be stored
-)
-
 // settle makes a change that must not get lost: while the store cannot take
 // it, it is tried again.
-func (r *run) settle(ctx context.Context, change func(signalbox.Task) (signalbox.Task, error)) settled {
-	for delay := 50 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
+func (r *run) settle(ctx context.Context, change func(signalbox.Task) (signalbox.Task, error)) execution.Settled {
+	how, err := execution.Settle(func() error {
 		t, err := change(r.row())
-		switch signalbox.CodeOf(err) {
-		case "":
+		if err == nil {
 			r.setRow(t)
-			return stored
-		case signalbox.CodeStaleFence, signalbox.CodeAlreadyEnded, signalbox.CodeNotFound, signalbox.CodeConflict:
-			r.d.log.Warn("the word of a void execution changes nothing", "queue_id", r.taskID, "agent", r.lane.name, "error", err)
-			return void
 		}
+		return err
+	}, r.tryAgain(ctx, "change not stored, trying again"))
+	if how == execution.Void {
+		r.d.log.Warn("the word of a void execution changes nothing", "queue_id", r.taskID, "agent", r.lane.name, "error", err)
+	}
+	return how
+}
+
+// tryAgain waits before something is stored once more, until ctx ends.
+func (r *run) tryAgain(ctx context.Context, what string) func(error, time.Duration) bool {
+	return func(err error, pause time.Duration) bool {
 		if ctx.Err() != nil {
-			return interrupted
+			return false
 		}
-		r.d.log.Error("change not stored, trying again", "queue_id", r.taskID, "error", err)
-		if !r.sleep(ctx, delay) {
-			return interrupted
-		}
+		r.d.log.Error(what, "queue_id", r.taskID, "error", err)
+		return r.sleep(ctx, pause)
 	}
 }
 
@@ -267,9 +253,9 @@ func (r *run) accept(ctx context.Context, taskID, sessionID string) {
 		return r.d.engine.Accept(ctx, t, taskID, sessionID)
 	})
 	switch how {
-	case interrupted:
+	case execution.Interrupted:
 		return
-	case void:
+	case execution.Void:
 		r.d.pursue(r)
 		return
 	}
@@ -285,19 +271,7 @@ func (r *run) turn(what string) { r.d.turn(what, r.taskID, r.fence) }
 
 // sleep is sleep on the run's own goroutine.
 func (r *run) sleep(ctx context.Context, d time.Duration) bool {
-	ok := sleep(ctx, d)
+	ok := execution.Sleep(ctx, d)
 	r.turn("run")
 	return ok
-}
-
-// sleep waits, and reports false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -44,7 +44,7 @@ func (d *Dispatcher) pursueHeld(r *run) {
 		d.mu.Lock()
 		l.strays--
 		d.mu.Unlock()
-		poke(l.probing) // the agent may be free now
+		l.probing.Send() // the agent may be free now
 	})
 	if begun {
 		r.pursued = true
@@ -136,11 +136,11 @@ func (r *run) lastWord(ctx context.Context) (over, news bool) {
 	switch {
 	case ctx.Err() != nil:
 		return true, false
-	case err == nil && ended(s.State):
+	case err == nil && execution.Ended(s.State):
 		r.catchUp(ctx, s)
-		o, _ := outcome(s)
-		o.Message = r.mask(o.Message)
-		r.tail.Result(o.Result)
+		o, _ := execution.Outcome(s)
+		o.Message = r.Mask.Hide(o.Message)
+		r.Tail.Result(o.Result)
 		r.keep(s, o)
 		return true, true
 	case statusOf(err) == http.StatusNotFound && !r.elsewhere(ctx, err):
@@ -205,25 +205,11 @@ func (r *run) keep(s api.AgentTaskStatus, o engine.Outcome) {
 	if was {
 		return
 	}
-	stale := signalbox.Stale{
-		Fence: r.fence, Agent: r.lane.name, TaskID: r.idAtAgent(), At: r.d.engine.Now(),
-		State: s.State, Message: firstOf(o.Message, s.State), Result: *o.Result,
-	}
-	for delay := 50 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
-		err := r.d.engine.KeepStale(r.term.ctx, r.taskID, stale)
-		switch signalbox.CodeOf(err) {
-		case "":
-			r.d.log.Info("", "queue", "stale_kept", "queue_id", r.taskID, "agent", r.lane.name, "fence", r.fence, "agent_state", s.State)
-			return
-		case signalbox.CodeNotFound: // the task was pruned
-			return
-		}
-		if r.term.ctx.Err() != nil {
-			return
-		}
-		r.d.log.Error("word of a void execution not kept, trying again", "queue_id", r.taskID, "error", err)
-		if !r.sleep(r.term.ctx, delay) {
-			return
-		}
+	o.TaskID = r.idAtAgent()
+	stale := execution.LastWord(r.fence, r.lane.name, r.d.engine.Now(), s.State, o)
+	how, _ := execution.Settle(func() error { return r.d.engine.KeepStale(r.term.ctx, r.taskID, stale) },
+		r.tryAgain(r.term.ctx, "word of a void execution not kept, trying again"))
+	if how == execution.Stored { // else the task was pruned
+		r.d.log.Info("", "queue", "stale_kept", "queue_id", r.taskID, "agent", r.lane.name, "fence", r.fence, "agent_state", s.State)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // goOn puts the conversation to go on with into the offer of a chat that names
 // none and was given none that is sure to last.
 func (r *run) goOn(ctx context.Context, offer *api.AgentTask) {
-	t, q := r.row(), r.claimed.Request
+	t, q := r.row(), r.request
 	r.d.mu.Lock()
 	lasts := r.lane.status.Sessions && t.SessionID != ""
 	r.d.mu.Unlock()

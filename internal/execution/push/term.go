@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // Where several directors are over one store, each agent has one that
@@ -103,7 +104,7 @@ func (d *Dispatcher) takeOver(taken map[string]*term) {
 				break
 			}
 			d.log.Error("tasks in flight not taken up, trying again", "error", err)
-			sleep(d.ctx, claimRetry)
+			execution.Sleep(d.ctx, execution.StoreRetry)
 			d.turn("take over", who, 0)
 		}
 		d.ready(taken)
@@ -125,8 +126,8 @@ func (d *Dispatcher) ready(taken map[string]*term) {
 			l.hold(forgetful)
 		}
 		d.mark(l)
-		poke(l.probing)
-		poke(l.wake)
+		l.probing.Send()
+		l.wake.Send()
 		lanes = append(lanes, l)
 	}
 	d.mu.Unlock()
@@ -196,8 +197,8 @@ func (d *Dispatcher) wantsOf(queue string) bool {
 // Behind has all look for what they were not told of.
 func (d *Dispatcher) Behind() {
 	d.wakeAll()
-	poke(d.refresh)
-	poke(d.care)
+	d.refresh.Ask()
+	d.maintenance.Early()
 	d.spawn(func() { d.compareRuns(d.ctx) })
 }
 

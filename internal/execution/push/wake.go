@@ -8,7 +8,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
-	"github.com/signalbox-ai/signalbox/internal/tail"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // How a waiting task finds a free slot without a tick:
@@ -33,7 +33,7 @@ func (d *Dispatcher) applied(a *engine.Applied) {
 		return
 	case signalbox.EventAgentAdded, signalbox.EventAgentRemoved:
 		d.reask(t.Agent)
-		poke(d.refresh)
+		d.refresh.Ask()
 		return
 	case signalbox.EventResumed:
 		d.wakeAll()
@@ -57,10 +57,10 @@ func (d *Dispatcher) applied(a *engine.Applied) {
 	case t.State == signalbox.Pending && (t.Ready || a.Partial):
 		d.kick(t.Queue)
 	case t.State == signalbox.Pending:
-		poke(d.care) // it waits for its time: the timer may be set too late
+		d.maintenance.Early() // it waits for its time: the timer may be set too late
 	}
 	if a.NextTurn() {
-		poke(d.recheck)
+		d.recheck.Ask()
 	}
 }
 
@@ -71,7 +71,7 @@ func (d *Dispatcher) wakeAll() {
 	d.undrain()
 	for _, l := range d.order {
 		l.bypass = true
-		poke(l.wake)
+		l.wake.Send()
 	}
 }
 
@@ -92,9 +92,6 @@ func (d *Dispatcher) kickWaiting(ctx context.Context) error {
 	d.first++
 	return nil
 }
-
-// claimRetry is the pause after a claim that the store could not make.
-const claimRetry = 200 * time.Millisecond
 
 // laneLoop claims for one agent whenever it is woken.
 func (d *Dispatcher) laneLoop(ctx context.Context, l *lane) {
@@ -120,7 +117,7 @@ func (d *Dispatcher) laneLoop(ctx context.Context, l *lane) {
 			}
 			if err != nil {
 				d.log.Error("claim failed, trying again", "agent", l.name, "error", err)
-				slept := sleep(ctx, claimRetry)
+				slept := execution.Sleep(ctx, execution.StoreRetry)
 				d.turn("lane", l.name, 0)
 				if !slept {
 					return
@@ -184,7 +181,7 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 		return ceiling && d.wentWithout(freed), nil
 	}
 	if ceiling {
-		poke(d.recheck) // below the ceiling there may be room for more
+		d.recheck.Ask() // below the ceiling there may be room for more
 	}
 	offered = d.begin(l, t, claimed)
 	if i := slices.Index(signals, claimed.Task.Queue); i >= 0 {
@@ -237,9 +234,9 @@ const giveBackFor = 5 * time.Second
 // goes to another director, or the execution is taken away.
 func (d *Dispatcher) newRun(l *lane, t *term, c engine.Claimed) *run {
 	r := &run{
-		d: d, lane: l, term: t, tail: tail.New(), again: make(chan struct{}, 1), done: make(chan struct{}),
+		Run: execution.NewRun(c, d.opts.Monotonic()), d: d, lane: l, term: t, again: execution.NewSignal(), done: make(chan struct{}),
 		taskID: c.Task.ID, fence: c.Task.Fence, slot: c.Task.Slot, isolated: signalbox.Isolated(c.Task.Slot), talk: c.Task.SessionID,
-		claimed: c, agentTask: c.Task.TaskID, heardAt: d.opts.Monotonic(), seenBefore: map[string]bool{},
+		request: c.Request, env: c.Env, agentTask: c.Task.TaskID, seenBefore: map[string]bool{},
 	}
 	r.ctx, r.stop = context.WithCancel(t.ctx)
 	return r
@@ -255,7 +252,8 @@ func (d *Dispatcher) start(r *run, first func(*run, context.Context)) bool {
 		defer d.unbusy()
 		defer r.stop()
 		r.turn("run")
-		r.followEarlier(r.ctx)
+		t := r.row()
+		_ = execution.FollowEarlier(r.ctx, d.engine.Read(), &t, r.Tail) // else the log of this attempt stands alone
 		first(r, r.ctx)
 		d.leave(r)
 	})
@@ -278,20 +276,9 @@ func (d *Dispatcher) drop(r *run) {
 	}
 }
 
-// followEarlier begins the log behind that of an attempt that was lost.
-func (r *run) followEarlier(ctx context.Context) {
-	if r.row().Attempts == 0 {
-		return
-	}
-	earlier, err := r.d.engine.Read().Result(ctx, r.taskID)
-	if err == nil { // else the log of this attempt stands alone
-		r.tail.Follow(earlier)
-	}
-}
-
 // leave takes a run off its lane and lets the lane look for more.
 func (d *Dispatcher) leave(r *run) {
-	r.tail.End()
+	r.Tail.End()
 	d.mu.Lock()
 	l := r.lane
 	d.drop(r)
@@ -302,14 +289,14 @@ func (d *Dispatcher) leave(r *run) {
 		l.withheld = append(l.withheld, withheld{
 			Slot: signalbox.Slot{Agent: l.name, Slot: r.slot, TaskID: r.taskID, Fence: r.fence, Withheld: true}, id: r.agentTask,
 		})
-		poke(l.probing)
+		l.probing.Send()
 	}
 	if l.removed {
-		poke(d.refresh)
+		d.refresh.Ask()
 	}
 	l.bypass = l.bypass || r.isolated
 	d.mark(l)
 	d.slotFreed()
 	d.mu.Unlock()
-	poke(l.wake)
+	l.wake.Send()
 }

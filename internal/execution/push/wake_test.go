@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
-	"github.com/signalbox-ai/signalbox/internal/execution/push"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	. "github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -370,7 +370,7 @@ func TestSessionGrace(t *testing.T) {
 	prefer := h.submit(engine.NewTask{SessionID: "two", Session: signalbox.SessionPrefer})
 	named := h.submit(engine.NewTask{Agent: "a"})
 	gone := h.live("a")
-	if grace := gone.StrandAt.Sub(gone.DownSince); grace != push.DefaultSessionGrace || gone.DownSince.After(h.engine.Now()) {
+	if grace := gone.StrandAt.Sub(gone.DownSince); grace != execution.DefaultSessionGrace || gone.DownSince.After(h.engine.Now()) {
 		t.Errorf("gone since %s, dealt with at %s", gone.DownSince, gone.StrandAt)
 	}
 	row := h.task(require)

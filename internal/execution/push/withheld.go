@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // withheld is a slot whose task was lost while its agent may still be at it.
@@ -51,5 +52,5 @@ func (d *Dispatcher) stillRuns(ctx context.Context, l *lane, w withheld) bool {
 	if statusOf(err) == http.StatusNotFound {
 		return false
 	}
-	return err != nil || !ended(s.State)
+	return err != nil || !execution.Ended(s.State)
 }

@@ -1,11 +1,11 @@
-package push_test
+package execution_test
 
 import (
 	"testing"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
-	"github.com/signalbox-ai/signalbox/internal/execution/push"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 func TestMaskFailsClosed(t *testing.T) {
@@ -19,10 +19,10 @@ func TestMaskFailsClosed(t *testing.T) {
 		"env is erased": {engine.Claimed{Request: signalbox.Request{HadEnv: true}}, "withheld: the task had an env, whose values are erased here and may be quoted in what the agent said"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := push.MaskOf(&c.claimed).Hide(said); got != c.want {
+			if got := execution.MaskOf(&c.claimed).Hide(said); got != c.want {
 				t.Errorf("%q is kept as %q, want %q", said, got, c.want)
 			}
-			if got := push.MaskOf(&c.claimed).Hide(""); got != "" {
+			if got := execution.MaskOf(&c.claimed).Hide(""); got != "" {
 				t.Errorf("nothing is kept as %q", got)
 			}
 		})

@@ -1,19 +1,20 @@
-package push
+package execution
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// outcome reads an agent's last word on a task. lost says that the execution
+// Outcome reads an agent's last word on a task. lost says that the execution
 // did not end by itself: the agent was restarted, or a newer fence voided it.
-func outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
+func Outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 	o = engine.Outcome{Result: result(s)}
-	if len(s.TaskID) <= maxAgentID {
+	if len(s.TaskID) <= MaxAgentID {
 		o.TaskID = s.TaskID
 	}
 	if signalbox.ValidSessionID(s.SessionID) {
@@ -21,11 +22,11 @@ func outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 	}
 	kind, message := "", ""
 	if s.Error != nil {
-		kind, message = s.Error.Type, sayable(s.Error.Message)
+		kind, message = s.Error.Type, Sayable(s.Error.Message)
 	}
 	o.Message = message
 	if s.State == "completed" && message == "" {
-		o.Message = sayable(s.Note)
+		o.Message = Sayable(s.Note)
 	}
 	switch {
 	case s.State == "completed" && !cutShort[kind]:
@@ -44,7 +45,7 @@ func outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 		o.Reason = signalbox.ReasonAgentError
 	}
 	if o.Message == "" && o.Reason == signalbox.ReasonAgentError {
-		o.Message = fmt.Sprintf("agent reports %q without a message", sayable(firstOf(kind, s.State)))
+		o.Message = fmt.Sprintf("agent reports %q without a message", Sayable(cmp.Or(kind, s.State)))
 	}
 	if o.Reason == signalbox.ReasonExitNonzero && o.Message == "" && s.ExitCode != nil {
 		o.Message = fmt.Sprintf("command exited with code %d", *s.ExitCode)
@@ -55,6 +56,19 @@ func outcome(s api.AgentTaskStatus) (o engine.Outcome, lost bool) {
 // cutShort are the agent's words for a run that did not come to its own end:
 // one that was cancelled is no success, whatever state goes with it.
 var cutShort = map[string]bool{"cancelled": true, "timeout": true, "interrupted": true, "stale_fence": true}
+
+// CutOff reports whether a run ended because it was void, or its agent was
+// restarted: that is no word worth keeping.
+func CutOff(s *api.AgentTaskStatus) bool {
+	return s.Error != nil && (s.Error.Type == "interrupted" || s.Error.Type == "stale_fence")
+}
+
+// LastWord is an agent's last word on a run that is void.
+func LastWord(fence int64, agent string, at time.Time, state string, o engine.Outcome) signalbox.Stale {
+	return signalbox.Stale{
+		Fence: fence, Agent: agent, TaskID: o.TaskID, At: at, State: state, Message: cmp.Or(o.Message, state), Result: *o.Result,
+	}
+}
 
 // maxDuration is longer than any run takes, in seconds; what is longer fits no
 // time.Duration either.
@@ -71,7 +85,7 @@ func result(s api.AgentTaskStatus) *signalbox.Result {
 		r.InputTokens, r.OutputTokens = max(0, s.TokenUsage.Input), max(0, s.TokenUsage.Output)
 	}
 	if s.Error != nil {
-		r.ErrorType = sayable(s.Error.Type)
+		r.ErrorType = Sayable(s.Error.Type)
 	}
 	return r
 }
@@ -86,33 +100,4 @@ func clip(s string, n int) string {
 		cut++
 	}
 	return s[cut:]
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
-// staleFence returns the highest fence that an agent names in a refusal.
-func staleFence(err error) int64 {
-	var r *refusal
-	if errors.As(err, &r) && r.AgentRefusal.Error == "stale_fence" {
-		return r.HighestFence
-	}
-	return 0
-}
-
-// busyMessage is the seed's text, with what the agent is busy with.
-func busyMessage(err error) string {
-	var r *refusal
-	switch {
-	case !errors.As(err, &r):
-	case r.CurrentTask != nil && r.CurrentTask.ID != "":
-		return "agent busy with " + sayable(r.CurrentTask.ID)
-	case r.Message != "":
-		return "agent busy: " + sayable(r.Message)
-	}
-	return "agent busy"
 }

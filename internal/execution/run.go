@@ -1,0 +1,125 @@
+package execution
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/tail"
+)
+
+// Run is what is known of one execution. Whoever follows it guards it; the tail
+// guards itself.
+type Run struct {
+	Task    signalbox.Task // the row as it was last seen
+	Tail    *tail.Tail
+	Mask    Mask          // of what its agent says of it
+	Timeout time.Duration // timeout_seconds; 0: it has none
+	Heard   time.Time     // monotonic: when its agent spoke of it last
+	Printed time.Time     // when it printed something last, by the wall clock; zero: not yet
+	Note    string        // the trouble that its agent tells of, as people may read it
+}
+
+// NewRun is an execution that was heard of now.
+func NewRun(c engine.Claimed, now time.Time) Run {
+	r := Run{Task: c.Task, Tail: tail.New(), Heard: now}
+	r.Learn(&c)
+	return r
+}
+
+// Learn takes in what the request of the task says.
+func (r *Run) Learn(c *engine.Claimed) {
+	r.Mask, r.Timeout = MaskOf(c), time.Duration(c.Request.TimeoutSeconds)*time.Second
+}
+
+// Is reports whether a row is that of this execution, and of no other of the
+// same task.
+func (r *Run) Is(t *signalbox.Task) bool { return t.ID == r.Task.ID && t.Fence == r.Task.Fence }
+
+// Take takes in a newer row. One of another execution is not taken: this one must
+// not come to speak with the other's fence.
+func (r *Run) Take(t signalbox.Task) {
+	if r.Is(&t) && t.Rev > r.Task.Rev {
+		r.Task = t
+	}
+}
+
+// Tell takes in what trouble the agent says that the run has, "" for none.
+func (r *Run) Tell(note string) { r.Note = r.Mask.Hide(Sayable(note)) }
+
+// Void reports whether the execution is in nobody's hands any more, by the rows of
+// what is in flight.
+func (r *Run) Void(rows map[string]*signalbox.Task) bool {
+	t := rows[r.Task.ID]
+	return t == nil || !r.Is(t)
+}
+
+// Lost is the result of a run that nobody will report on: what it printed.
+func (r *Run) Lost() *signalbox.Result {
+	result := &signalbox.Result{}
+	r.Tail.Result(result)
+	result.Output = strings.TrimSpace(result.Tail)
+	return result
+}
+
+// Output is what is known of the log of a run from byte after. While there is
+// nothing it waits until there is, the run ends, wait is over or ctx ends. ok is
+// false once the run has ended: then the stored result is the truth.
+func Output(ctx context.Context, t *signalbox.Task, log *tail.Tail, after int64, wait time.Duration) (out api.Output, ok bool) {
+	p := log.Read(ctx, after, wait)
+	return api.Output{
+		QueueID: t.ID, State: string(t.State), Text: p.Text, Seq: p.Seq, Next: p.Next, Truncated: p.Truncated, Done: p.Done,
+	}, !p.Done
+}
+
+// Results reads what is stored of a task's log.
+type Results interface {
+	Result(ctx context.Context, id string) (signalbox.Result, error)
+}
+
+// FollowEarlier begins a log behind that of an attempt that was lost.
+func FollowEarlier(ctx context.Context, from Results, t *signalbox.Task, log *tail.Tail) error {
+	if t.Attempts == 0 {
+		return nil
+	}
+	earlier, err := from.Result(ctx, t.ID)
+	if err == nil {
+		log.Follow(earlier)
+	}
+	return err
+}
+
+// InFlight reads what is in flight.
+type InFlight interface {
+	InFlight(ctx context.Context) ([]signalbox.Task, error)
+}
+
+// Rows are the rows of what is in flight, by task.
+func Rows(ctx context.Context, from InFlight) (map[string]*signalbox.Task, error) {
+	tasks, err := from.InFlight(ctx)
+	rows := make(map[string]*signalbox.Task, len(tasks))
+	for i := range tasks {
+		rows[tasks[i].ID] = &tasks[i]
+	}
+	return rows, err
+}
+
+// Follower is a transport's own run, with a Run in it.
+type Follower interface{ Execution() *Run }
+
+// Execution implements Follower for whatever a Run is embedded in.
+func (r *Run) Execution() *Run { return r }
+
+// Renewable lists the runs whose agents were heard of them within the last two
+// renewals: their leases are renewed.
+func Renewable[F Follower](runs map[string]F, now time.Time, every time.Duration) (held []signalbox.Task) {
+	for _, f := range runs {
+		if r := f.Execution(); now.Sub(r.Heard) < 2*every {
+			held = append(held, r.Task)
+		}
+	}
+	return held
+}
