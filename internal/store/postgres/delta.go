@@ -141,7 +141,7 @@ func (c *delta) insertTask(d *verbs.Delta, t *signalbox.Task) {
 		return
 	}
 	r := &d.Requests[n].Request
-	i.request.fill(func(b []byte) []byte { return appendRequest(b, r) })
+	i.request.fill(func(b []byte) []byte { return pack.RequestRow(b, r) })
 	if t.State.Terminal() || len(r.SealedEnv) == 0 {
 		i.env.null()
 		return
@@ -154,7 +154,7 @@ func (c *delta) updateTask(d *verbs.Delta, before, after *signalbox.Task) {
 	n, left := c.resultOf[after.Seq]
 	if left {
 		u = &c.end
-		u.result.fill(func(b []byte) []byte { return appendResult(b, &d.Results[n].Result) })
+		u.result.fill(func(b []byte) []byte { return pack.ResultRow(b, &d.Results[n].Result) })
 		delete(c.resultOf, after.Seq)
 	}
 	u.seq.int8(after.Seq)
@@ -173,7 +173,7 @@ func (c *delta) updateTask(d *verbs.Delta, before, after *signalbox.Task) {
 func (c *delta) leftovers(d *verbs.Delta) {
 	for seq, n := range c.resultOf {
 		c.results.seq.int8(seq)
-		c.results.value.fill(func(b []byte) []byte { return appendResult(b, &d.Results[n].Result) })
+		c.results.value.fill(func(b []byte) []byte { return pack.ResultRow(b, &d.Results[n].Result) })
 	}
 }
 

@@ -32,7 +32,7 @@ func load(x *exchange, w *verbs.Want) *verbs.Loaded {
 	if len(w.Requests) > 0 {
 		l.Requests = make([]*signalbox.Request, len(w.Requests))
 		x.ask(stRequests, func(r row) (err error) {
-			l.Requests[r.at()], err = readRequest(r[1], r.bytes(2))
+			l.Requests[r.at()], err = pack.ReadRequestRow(r[1], r.bytes(2))
 			return err
 		}, numbers(w.Requests))
 	}
@@ -232,7 +232,7 @@ func headsAt(l *verbs.Loaded) func(row) error {
 		}
 		var q *signalbox.Request
 		if r[2] != nil {
-			q, err = readRequest(r[2], r.bytes(3))
+			q, err = pack.ReadRequestRow(r[2], r.bytes(3))
 		}
 		l.LineRequests[r.at()] = append(l.LineRequests[r.at()], q)
 		return err

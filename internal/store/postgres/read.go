@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
@@ -50,10 +51,10 @@ func (g *Backend) Whole(ctx context.Context, id string) (w verbs.Whole, err erro
 	err = g.read(ctx, func(x *exchange) {
 		x.ask(stWhole, func(r row) (err error) {
 			if w.Task, err = taskOf(r[0]); err == nil && r[1] != nil {
-				w.Request, err = readRequest(r[1], r.bytes(2))
+				w.Request, err = pack.ReadRequestRow(r[1], r.bytes(2))
 			}
 			if err == nil && r[3] != nil {
-				w.Result, err = readResult(r[3])
+				w.Result, err = pack.ReadResultRow(r[3])
 			}
 			w.Stales = r.bytes(4)
 			return err
@@ -184,7 +185,7 @@ func askSlots(x *exchange, to *[]signalbox.Slot) {
 }
 
 // Before counts the pending tasks that stand before one in its queue.
-func (g *Backend) Before(ctx context.Context, id string, most int) (n int, pending bool, task *signalbox.Task, err error) {
+func (g *Backend) Before(ctx context.Context, id string, most int) (n int, exact bool, task *signalbox.Task, err error) {
 	if task, err = g.Task(ctx, id); err != nil || task == nil || task.State != signalbox.Pending {
 		return 0, false, task, err
 	}
@@ -192,7 +193,7 @@ func (g *Backend) Before(ctx context.Context, id string, most int) (n int, pendi
 		x.ask(stBefore, func(r row) error { n = int(r.int(0)); return nil },
 			text(task.Queue), number(task.OrderKey()), number(task.Place), number(int64(most)))
 	})
-	return n, true, task, err
+	return n, n < most, task, err
 }
 
 // Time is the time by the server's clock.

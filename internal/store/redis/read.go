@@ -177,7 +177,7 @@ func (q *questions) slots(to *[]signalbox.Slot) {
 
 // Before counts the tasks that stand before a pending one. That costs the
 // server the same however long the line is.
-func (g *backend) Before(ctx context.Context, id string, most int) (n int, pending bool, task *signalbox.Task, err error) {
+func (g *backend) Before(ctx context.Context, id string, _ int) (n int, exact bool, task *signalbox.Task, err error) {
 	var q questions
 	q.ask(func(m rueidis.RedisMessage) error {
 		list, err := m.ToArray()
@@ -192,12 +192,12 @@ func (g *backend) Before(ctx context.Context, id string, most int) (n int, pendi
 		if err != nil {
 			return err
 		}
-		n, pending = min(int(max(0, before)), most), before >= 0
+		n = int(max(0, before))
 		task, err = readTask(row)
 		return err
 	}, "before", id)
 	if err = g.answers(ctx, g.reader, &q); err != nil {
 		return 0, false, nil, err
 	}
-	return n, pending, task, nil
+	return n, true, task, nil
 }

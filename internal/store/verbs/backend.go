@@ -21,6 +21,11 @@ var (
 	// ErrUnknown: the connection broke before the answer to Commit came.
 	// Committed tells what became of it.
 	ErrUnknown = errors.New("the answer to a commit was lost")
+	// ErrValue: the fault lies with a value of one verb, or with a row that one
+	// asks for, and not with the batch. Nothing was written. It is wrapped by the
+	// *signalbox.Error that says more. The verbs of the batch are done again, each
+	// in one of its own, so that only those are refused whose fault it is.
+	ErrValue = errors.New("a value of one verb was refused")
 )
 
 // Backend is a server that keeps the rows of a store. All errors but those
@@ -117,9 +122,10 @@ type Reading interface {
 	// Lengths is that of store.Reader, for one queue or more.
 	Lengths(ctx context.Context, queues []string) ([]int, error)
 	// Before counts the pending tasks that stand before a pending task in its
-	// queue, up to most, or all of them where that costs no more; pending is
-	// false where it does not wait, and task nil where there is none.
-	Before(ctx context.Context, id string, most int) (n int, pending bool, task *signalbox.Task, err error)
+	// queue, up to most, or all of them where that costs no more; exact says that
+	// n is all of them. Of a task that does not wait n is 0; task is nil where
+	// there is none.
+	Before(ctx context.Context, id string, most int) (n int, exact bool, task *signalbox.Task, err error)
 	// Ended lists ended tasks that stand before a place, newest end first.
 	Ended(ctx context.Context, before store.EndedSpot, limit int) ([]signalbox.Task, error)
 	// Snapshot is that of store.Reader, but for Pauses: they are docs.

@@ -162,18 +162,17 @@ func (d *data) counts() store.Counts {
 	return n
 }
 
-func (c *conn) Before(ctx context.Context, id string, most int) (n int, pending bool, task *signalbox.Task, err error) {
+func (c *conn) Before(ctx context.Context, id string, most int) (n int, exact bool, task *signalbox.Task, err error) {
 	task, err = look(ctx, c, func(d *data) *signalbox.Task {
 		t := d.byID(id)
 		if t != nil && t.State == signalbox.Pending {
-			pending = true
 			n = min(most, len(d.sorted(byOrder, func(o *signalbox.Task) bool {
 				return o.State == signalbox.Pending && o.Queue == t.Queue && byOrder(o, t) < 0
 			})))
 		}
 		return t
 	})
-	return n, pending, task, err
+	return n, n < most, task, err
 }
 
 func (c *conn) Ended(ctx context.Context, before store.EndedSpot, limit int) ([]signalbox.Task, error) {

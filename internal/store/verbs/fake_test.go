@@ -85,6 +85,7 @@ const (
 	works         fault = iota
 	away                // the server cannot be reached
 	refuses             // it refuses the write
+	refusesValue        // because of a value of one verb
 	moved               // another batch came first
 	unknownStored       // the answer is lost, the batch is stored
 	unknownLost         // the answer is lost, and so is the batch
@@ -126,6 +127,8 @@ func (c *conn) begin(ctx context.Context, call string, d *verbs.Delta) (fault, e
 		return f, errAway
 	case refuses:
 		return f, errRefuses
+	case refusesValue:
+		return f, errRefusesValue
 	case hangs:
 		<-ctx.Done()
 		return f, signalbox.Errorf(signalbox.CodeUnavailable, "no answer: %v", ctx.Err())

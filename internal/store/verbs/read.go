@@ -167,12 +167,12 @@ func (s *Store) Find(ctx context.Context, part string, limit int) ([]string, err
 // got its own.
 func (s *Store) Position(ctx context.Context, id string) (store.Position, error) {
 	type place struct {
-		n       int
-		pending bool
-		task    *signalbox.Task
+		n     int
+		exact bool
+		task  *signalbox.Task
 	}
 	p, err := readFrom(ctx, s, func(ctx context.Context) (p place, err error) {
-		p.n, p.pending, p.task, err = s.backend.Before(ctx, id, store.MaxExactPosition)
+		p.n, p.exact, p.task, err = s.backend.Before(ctx, id, store.MaxExactPosition)
 		return p, err
 	})
 	switch {
@@ -180,9 +180,9 @@ func (s *Store) Position(ctx context.Context, id string) (store.Position, error)
 		return store.Position{}, err
 	case p.task == nil:
 		return store.Position{}, unknownTask(id)
-	case !p.pending:
+	case p.task.State != signalbox.Pending:
 		return store.Position{}, nil
-	case p.n != store.MaxExactPosition:
+	case p.exact:
 		return store.Position{N: p.n + 1, Approximate: p.n+1 > store.MaxExactPosition}, nil
 	}
 	heads, err := s.Waiting(ctx, p.task.Queue, store.Cursor{}, 1)

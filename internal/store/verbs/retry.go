@@ -33,6 +33,10 @@ func (w *writer) retry(err error) {
 		if err != errMovedUnderLock { //nolint:errorlint // our own sign, never wrapped
 			w.among.unlock()
 		}
+		if errors.Is(err, ErrValue) && len(w.batch.Jobs) > 1 {
+			w.oneByOne()
+			return
+		}
 		if err != nil && (!again(err) || time.Now().After(deadline)) {
 			w.fail(err)
 			return
@@ -42,6 +46,20 @@ func (w *writer) retry(err error) {
 		}
 		err = w.attempt()
 	}
+}
+
+// oneByOne runs the verbs of the batch each in a batch of its own, and waits for
+// it.
+func (w *writer) oneByOne() {
+	jobs, p := w.batch.Jobs, &w.alone.pipeline
+	stage := p.stage
+	p.stage = redone
+	for n, j := range jobs {
+		j.Alone = true // nobody joins it
+		w.batch.Jobs = jobs[n : n+1 : n+1]
+		w.runBatch()
+	}
+	w.batch.Jobs, p.stage = jobs, stage
 }
 
 // resolve asks what became of a batch whose commit had no answer, until the

@@ -1,39 +1,42 @@
-package postgres
+package pack
 
 import (
 	"encoding/binary"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store/pack"
 )
 
 // A request and a result are one value each: a version, their texts, each led
 // by its length, and the rest as package pack has it.
 const largeVersion = 1
 
-func appendRequest(b []byte, r *signalbox.Request) []byte {
-	return append(appendText(append(b, largeVersion), r.Prompt), pack.Request(r)...)
+// RequestRow appends a whole request but what is sealed to b.
+func RequestRow(b []byte, r *signalbox.Request) []byte {
+	return append(appendText(append(b, largeVersion), r.Prompt), Request(r)...)
 }
 
-func readRequest(b, sealed []byte) (*signalbox.Request, error) {
+// ReadRequestRow reads what RequestRow wrote, of a task with that environment.
+func ReadRequestRow(b, sealed []byte) (*signalbox.Request, error) {
 	texts, rest, ok := cutTexts(b, 1)
 	if !ok {
 		return nil, damaged("request")
 	}
-	r, err := pack.ReadRequest(texts[0], rest, sealed)
+	r, err := ReadRequest(texts[0], rest, sealed)
 	return &r, err
 }
 
-func appendResult(b []byte, r *signalbox.Result) []byte {
-	return append(appendText(appendText(append(b, largeVersion), r.Output), r.Tail), pack.Result(r)...)
+// ResultRow appends a whole result to b.
+func ResultRow(b []byte, r *signalbox.Result) []byte {
+	return append(appendText(appendText(append(b, largeVersion), r.Output), r.Tail), Result(r)...)
 }
 
-func readResult(b []byte) (*signalbox.Result, error) {
+// ReadResultRow reads what ResultRow wrote.
+func ReadResultRow(b []byte) (*signalbox.Result, error) {
 	texts, rest, ok := cutTexts(b, 2)
 	if !ok {
 		return nil, damaged("result")
 	}
-	r, err := pack.ReadResult(texts[0], texts[1], rest)
+	r, err := ReadResult(texts[0], texts[1], rest)
 	return &r, err
 }
 
@@ -56,8 +59,4 @@ func cutTexts(b []byte, n int) (texts []string, rest []byte, ok bool) {
 		b = b[led+int(size):]                               //nolint:gosec // likewise
 	}
 	return texts, append([]byte(nil), b...), true
-}
-
-func damaged(what string) error {
-	return signalbox.Errorf(signalbox.CodeStoreCorrupt, "the %s of the task cannot be read: its row is damaged, or was changed by another program", what)
 }

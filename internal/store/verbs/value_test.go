@@ -1,0 +1,65 @@
+package verbs_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+)
+
+// A value that the backend refuses harms none of those that share its batch.
+func TestOnlyWhoseValueIsRefusedIsRefused(t *testing.T) {
+	for name, o := range map[string]verbs.Options{"": {}, "pipelined": verbs.Pipelined(verbs.Options{})} {
+		t.Run(name, func(t *testing.T) {
+			srv := newServer(t)
+			s := srv.open(t, o)
+			mustSubmit(t, s) // it loads what there is
+			block, blocked := make(chan struct{}), make(chan struct{})
+			var once sync.Once
+			srv.setFault(func(call string, d *verbs.Delta) fault {
+				if call == "commit" {
+					once.Do(func() { close(blocked); <-block })
+					for i := range d.Tasks {
+						if d.Tasks[i].After.Preview == "refused" {
+							return refusesValue
+						}
+					}
+				}
+				return works
+			})
+			errs := make([]error, 7)
+			var all sync.WaitGroup
+			submit := func(n int) {
+				sub := newSubmission()
+				if n == 3 {
+					sub.Task.Preview = "refused"
+				}
+				_, errs[n] = s.Submit(ctx, sub)
+			}
+			all.Go(func() { submit(0) })
+			<-blocked // the others share a batch
+			for n := 1; n < len(errs); n++ {
+				all.Go(func() { submit(n) })
+			}
+			close(block)
+			all.Wait()
+			for n, err := range errs {
+				if want := map[bool]signalbox.Code{true: signalbox.CodeStoreFailed}[n == 3]; signalbox.CodeOf(err) != want {
+					t.Errorf("verb %d: %v", n, err)
+				}
+			}
+			if n := pending(t, s); n != len(errs) {
+				t.Errorf("%d tasks wait, want %d", n, len(errs))
+			}
+			if last := mustSubmit(t, s); last.Seq != int64(len(errs))+1 {
+				t.Errorf("the next task has the number %d: the refused one left a gap", last.Seq)
+			}
+		})
+	}
+}
+
+var errRefusesValue = &signalbox.Error{
+	Code: signalbox.CodeStoreFailed, Message: "nothing was stored: a value is too large", Err: fmt.Errorf("too large: %w", verbs.ErrValue),
+}
