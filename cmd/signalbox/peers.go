@@ -51,7 +51,7 @@ func (s *service) meet(ctx context.Context, sealer *seal.Sealer) error {
 	c.peers = peers.New(shared, peers.Options{
 		Director: self, Now: c.clock.Now, Monotonic: sinceBoot, Log: s.log, Agents: func() []string { return s.push.Names() },
 		Gained: func(agents []string) { s.push.Gained(agents) }, Lost: func(agents []string) { s.push.Lost(agents) },
-		Lapse: func(over bool) { s.tools.tasks.Lapse(over) }, Doubt: func() { s.tools.tasks.Doubt() }, Dead: func([]string) { s.tools.tasks.Bury() },
+		Lapse: func(over bool) { s.tools.tasks.Lapse(over) }, Doubt: func() { s.tools.tasks.Recheck() }, Dead: func([]string) { s.tools.tasks.Recheck() },
 		Heard: func() []store.Heard { return s.pull.Heard() }, News: func(news []store.Heard) { s.pull.News(news) },
 		Superseded: func(err error) { c.ended <- fmt.Errorf("this director may not go on: %w", err) },
 	})

@@ -13,7 +13,8 @@
 //   - Run is what is known of one execution: its row, its log, when it was heard
 //     of, and what must be hidden in what is said of it. Renewable lists the runs
 //     whose leases are renewed, Rows and Run.Void tell which are in other hands.
-//   - Health says whether an agent is offered anything after it has failed.
+//   - Presence says whether an agent is there, Health whether it is offered
+//     anything after it has failed. View adds both to what the engine shows.
 //   - Limits decides which limit ends a run, and Enforce stops it.
 //   - Offer is a task as an agent gets it. Outcome reads an agent's last word.
 //     Mask hides the values of the task's env in all that an agent says.

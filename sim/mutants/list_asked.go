@@ -147,8 +147,8 @@ var askedMutants = []Mutant{
 		Text: "each agent that registers has all others asked for their status",
 		File: "internal/execution/push/probe.go",
 		Edits: []Edit{{
-			"if l := d.lanes[name]; l != nil {\n\t\tl.stale, l.leaving = true, time.Time{}",
-			"for _, l := range d.order {\n\t\tl.stale, l.leaving = true, time.Time{}",
+			"if l := d.lanes[name]; l != nil {\n\t\tl.stale = true",
+			"for _, l := range d.order {\n\t\tl.stale = true",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestAgentsThatRegisterCostNothingToTheOthers"},
 	},

@@ -55,10 +55,10 @@ var queueMutants = []Mutant{
 	{
 		Name: "offers-to-the-busy", Fault: "work-queue 2",
 		Text: "an agent that works at something of its own is offered the next task with each status",
-		File: "internal/execution/push/judge.go",
+		File: "internal/execution/push/availability.go",
 		Edits: []Edit{{
-			"case len(foreign) > 0 && (l.refused ||",
-			"case len(foreign) > 1 && (l.refused ||",
+			"case len(foreign) > 0 && (insists || full):",
+			"case len(foreign) > 1 && (insists || full):",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestFault02BusyAgentIsNotOfferedUntilIdle"},
 	},

@@ -114,19 +114,18 @@ func (x *Executor) begin(p *pool) bool {
 	if x.draining || x.lapsed || !p.take() {
 		return false
 	}
-	x.busy++
+	x.work.Begin()
 	return true
 }
 
 // unbusy notes that a run or a claim is over, and what it had of the pool.
 func (x *Executor) unbusy(p *pool, had holding) {
-	x.mu.Lock()
-	x.busy--
 	if had == holds {
+		x.mu.Lock()
 		p.give()
+		x.mu.Unlock()
 	}
-	x.mu.Unlock()
-	x.left.Send()
+	x.work.Done()
 }
 
 // enroll makes the run of a task that was claimed. w is the call that waits for

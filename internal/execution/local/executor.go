@@ -99,9 +99,8 @@ type Executor struct {
 	started  bool
 	draining bool
 	stopped  bool
-	lapsed   bool             // the director lease is over: nothing is claimed
-	busy     int              // runs, and claims under way
-	left     execution.Signal // busy went down
+	lapsed   bool            // the director lease is over: nothing is claimed
+	work     *execution.Work // runs, and claims under way
 
 	others []signalbox.Agent // the rows of other directors' executors, as last seen
 
@@ -109,9 +108,9 @@ type Executor struct {
 
 	maintenance execution.Maintenance
 	renewed     execution.Every
-	dead        *execution.Chore // a director died, or others may have taken this one for dead
+	recheck     *execution.Chore // tasks may be in other hands than before
 
-	strays map[string]int64 // of the rounds: tasks that were seen with a slot and without a run, with their fences
+	unheard map[string]int64 // of the rounds: claims that were seen with a slot and without a run, with their fences
 }
 
 var (
@@ -159,10 +158,10 @@ func New(o Options) *Executor {
 		calls:    &pool{kind: signalbox.ExecutorCalls, wake: make(chan struct{}, claimers)},
 		runs:     map[string]*run{}, waiters: map[string]*waiter{}, early: map[string]bool{},
 		doors: map[string]*door{},
-		left:  execution.NewSignal(),
+		work:  execution.NewWork(),
 	}
 	x.maintenance = execution.Maintenance{Log: o.Log, Round: x.round}
-	x.dead = x.maintenance.Chore("", func(context.Context) error { x.lookAtHands(); return nil })
+	x.recheck = x.maintenance.Chore("", func(context.Context) error { x.lookAtHands(); return nil })
 	x.commands.row = signalbox.Agent{Name: signalbox.ExecutorName(x.commands.kind, o.Instance), Slots: o.Concurrent}
 	x.calls.row = signalbox.Agent{Name: signalbox.ExecutorName(x.calls.kind, o.Instance), Slots: o.Calls}
 	x.working, x.rest = context.WithCancel(context.Background())
@@ -195,7 +194,7 @@ func (x *Executor) Start(ctx context.Context) error {
 		x.group.Go(func() { x.claimLoop(x.commands, x.opts.Concurrent+maxYielded) })
 		x.group.Go(func() { x.claimLoop(x.calls, x.opts.Calls) })
 	}
-	x.Bury()
+	x.Recheck()
 	x.group.Go(func() { x.maintenance.Run(x.working, x.opts.Look) })
 	x.kickAll()
 	return nil
@@ -208,19 +207,7 @@ func (x *Executor) Drain(ctx context.Context) int {
 	x.draining = true
 	x.setAside()
 	x.mu.Unlock()
-	for {
-		x.mu.Lock()
-		busy := x.busy
-		x.mu.Unlock()
-		if busy == 0 {
-			return 0
-		}
-		select {
-		case <-x.left:
-		case <-ctx.Done():
-			return busy
-		}
-	}
+	return x.work.Wait(ctx)
 }
 
 // Stop ends what runs, by the tools' restart policies, and returns when
@@ -253,7 +240,7 @@ func (x *Executor) stopping() bool { return x.life.Err() != nil }
 
 // round is the backstop behind the events.
 func (x *Executor) round(ctx context.Context) time.Duration {
-	x.putBackStrays()
+	x.putBackLostClaims()
 	x.lookAtHands()
 	x.kickWaiting()
 	if x.renewed.Due(time.Now(), x.engine.RenewInterval()) {

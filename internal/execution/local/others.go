@@ -78,7 +78,7 @@ func (x *Executor) lookAfterOthers() {
 		if _, own := signalbox.ExecutorKind(row.Name); !own || instance == x.opts.Instance {
 			continue
 		}
-		if x.opts.Peers.Gone(instance) && x.opts.Peers.First(row.Name) && x.bury(row.Name, instance) {
+		if x.opts.Peers.Gone(instance) && x.opts.Peers.First(row.Name) && x.removeExecutor(row.Name, instance) {
 			continue
 		}
 		others = append(others, row)
@@ -108,16 +108,13 @@ func (x *Executor) keepRows(rows []signalbox.Agent) {
 	}
 }
 
-// Doubt looks at once whether what runs here is still ours: another director may
-// have taken this one for dead.
-func (x *Executor) Doubt() { x.Bury() }
+// Recheck looks at once whose hands tasks are in: a director may have died, or
+// another one may have taken this one for dead.
+func (x *Executor) Recheck() { x.recheck.Ask() }
 
-// Bury looks at once at what directors that died have left.
-func (x *Executor) Bury() { x.dead.Ask() }
-
-// bury puts away the tasks of an executor whose director is gone, and forgets
+// removeExecutor puts away the tasks of an executor whose director is gone, and forgets
 // it. It reports whether that is done.
-func (x *Executor) bury(name, instance string) bool {
+func (x *Executor) removeExecutor(name, instance string) bool {
 	flying, err := x.engine.Read().InFlight(x.working)
 	if err != nil {
 		return false
@@ -141,7 +138,7 @@ func (x *Executor) bury(name, instance string) bool {
 		}
 		return false
 	}
-	x.log.Info("", "queue", "executor_buried", "name", name, "tasks", len(flying))
+	x.log.Info("", "queue", "executor_removed", "name", name, "tasks", len(flying))
 	return true
 }
 

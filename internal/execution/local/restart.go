@@ -157,7 +157,7 @@ func (x *Executor) failPending(ctx context.Context) error {
 // cannot be killed, until nothing does.
 func (x *Executor) keepStuck(p *pool, t signalbox.Task, alive func() []int) {
 	x.mu.Lock()
-	x.busy++
+	x.work.Begin()
 	p.taken++
 	x.mu.Unlock()
 	r, _ := x.enroll(p, engine.Claimed{Task: t})

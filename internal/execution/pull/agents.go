@@ -47,12 +47,12 @@ func (l *Lanes) putLane(row signalbox.Agent) {
 	switch {
 	case a == nil:
 		l.lanes[row.Name] = &lane{
-			name: row.Name, row: row, since: l.opts.Monotonic(), message: "not heard from yet", runs: map[string]*run{}, bypass: true,
+			name: row.Name, row: row, presence: execution.NewPresence(l.opts.Monotonic()), runs: map[string]*run{}, bypass: true,
 		}
 		return
 	case a.row.URL != row.URL: // another instance has the name now
 		l.supersede(a)
-		a.up, a.since, a.message, a.said = false, l.opts.Monotonic(), "not heard from yet", said{}
+		a.presence, a.said = execution.NewPresence(l.opts.Monotonic()), said{}
 		a.health.Well()
 	case a.said.slots > 0:
 		row.Slots = a.said.slots
@@ -147,9 +147,8 @@ func (l *Lanes) laneOf(ctx context.Context, name, instance string) (*lane, error
 func (l *Lanes) hear(a *lane, s said, runs []api.PullRun) []execution.StopOrder {
 	now, wall := l.opts.Monotonic(), l.engine.Now()
 	l.mu.Lock()
-	came := !a.up
-	a.up, a.leaving, a.message, a.fresh = true, false, "", true
-	a.heard, a.at = now, wall
+	came := a.presence.Heard(now)
+	a.at, a.fresh = wall, true
 	if s.slots > 0 {
 		a.said, a.row.Slots = s, s.slots
 		a.refused = a.refused && s.held > 0
@@ -192,17 +191,6 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// gone marks an agent down; the caller holds mu. It reports whether that is
-// news.
-func (l *Lanes) gone(a *lane, why string) bool {
-	was := a.up
-	a.up, a.message = false, why
-	if was {
-		a.since = l.opts.Monotonic()
-	}
-	return was
-}
-
 func (l *Lanes) noteGone(name, why string) {
 	l.log.Warn("", "agent", "down", "name", name, "error", why)
 	l.engine.NoteAgent(l.ctx, signalbox.EventAgentDown, name, why)
@@ -231,18 +219,18 @@ func (l *Lanes) Heartbeat(ctx context.Context, name string, b api.Heartbeat) (st
 	return answer.Stop, true, err
 }
 
+const itStops = "it said that it stops"
+
 // leave takes in that an agent stops: it claims nothing more. What it was given
 // and does not name did not reach it.
 func (l *Lanes) leave(ctx context.Context, a *lane, runs []api.PullRun) error {
-	const why = "it said that it stops"
 	named := map[string]bool{}
 	for _, s := range runs {
 		named[s.QueueID] = true
 	}
 	var missed []signalbox.Task
 	l.mu.Lock()
-	a.leaving = true
-	news := l.gone(a, why)
+	news := a.presence.Leave(l.opts.Monotonic(), time.Time{}, itStops) // what it says next brings it up again
 	l.supersede(a)
 	for id, r := range a.runs {
 		if r.Task.State == signalbox.Dispatching && !named[id] {
@@ -251,7 +239,7 @@ func (l *Lanes) leave(ctx context.Context, a *lane, runs []api.PullRun) error {
 	}
 	l.mu.Unlock()
 	if news {
-		l.noteGone(a.name, why)
+		l.noteGone(a.name, itStops)
 	}
 	slices.SortFunc(missed, func(x, y signalbox.Task) int { return cmp.Compare(x.Fence, y.Fence) })
 	for _, t := range missed {
@@ -274,7 +262,7 @@ func (l *Lanes) Answers(name string) (there, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.lanes[name]
-	return a != nil && a.up, a != nil
+	return a != nil && a.presence.Up(), a != nil
 }
 
 func silentFor(d time.Duration) string {

@@ -26,7 +26,7 @@ func (c *rounds) round(ctx context.Context) time.Duration {
 	l.complain("waiting tasks not counted", l.kickWaiting(ctx))
 	l.missSilent()
 	l.endPauses()
-	l.strand(ctx)
+	execution.Strand(ctx, l.engine, l.log, l.goneFor())
 	now := l.opts.Monotonic()
 	if c.reloaded.Due(now, reloadEvery) {
 		l.complain("agents not loaded", l.loadAgents(ctx))
@@ -46,11 +46,12 @@ func (l *Lanes) complain(what string, err error) { l.maintenance.Complain(l.ctx,
 // missSilent marks down the agents that have said nothing for too long.
 func (l *Lanes) missSilent() {
 	lost := map[string]string{}
+	now := l.opts.Monotonic()
 	l.mu.Lock()
 	for name, a := range l.lanes {
-		if d := l.silence(a); a.up && a.poll == nil && d >= l.opts.Silence {
+		if d := a.presence.Silence(now); a.presence.Up() && a.poll == nil && d >= l.opts.Silence {
 			lost[name] = silentFor(d)
-			l.gone(a, lost[name])
+			a.presence.Gone(now, lost[name])
 		}
 	}
 	l.mu.Unlock()
@@ -61,25 +62,19 @@ func (l *Lanes) missSilent() {
 	}
 }
 
-// strand deals with the session tasks of agents that have been gone for the
-// session grace.
-func (l *Lanes) strand(ctx context.Context) {
-	away := map[string]time.Duration{}
+// goneFor lists the agents that have been gone for the session grace, and whose
+// sessions this director deals with.
+func (l *Lanes) goneFor() map[string]time.Duration {
+	gone := map[string]time.Duration{}
 	l.mu.Lock()
 	for name, a := range l.lanes {
-		if d := l.opts.Monotonic().Sub(a.since); !a.up && d >= l.opts.SessionGrace {
-			away[name] = d
+		if away := a.presence.Away(l.opts.Monotonic()); away >= l.opts.SessionGrace {
+			gone[name] = away
 		}
 	}
 	l.mu.Unlock()
-	if len(away) == 0 {
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(away)) {
-		if l.opts.Holds(name) {
-			l.complain("session tasks of a gone agent not dealt with", l.engine.Strand(ctx, name, away[name]))
-		}
-	}
+	maps.DeleteFunc(gone, func(name string, _ time.Duration) bool { return !l.opts.Holds(name) })
+	return gone
 }
 
 // renew moves the end of the leases of what the agents named lately.

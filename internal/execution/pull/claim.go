@@ -136,7 +136,7 @@ func (l *Lanes) offer(ctx context.Context, p *poll) (api.PullAnswer, bool, error
 		return api.PullAnswer{}, false, err
 	}
 	l.mu.Lock()
-	left := p.lane.leaving
+	left := p.lane.presence.Leaving()
 	l.mu.Unlock()
 	if left { // while the claim was under way
 		return api.PullAnswer{}, true, l.unreached(ctx, c.Task)
@@ -194,7 +194,7 @@ func (l *Lanes) waits(ctx context.Context, row *signalbox.Agent) (bool, error) {
 func (l *Lanes) claimIsolated(ctx context.Context, p *poll) (c engine.Claimed, found bool, err error) {
 	a := p.lane
 	l.mu.Lock()
-	able := a.bypass && !l.draining && a.up && a.health.Room(a.said.isolated-a.inUse(true)) > 0
+	able := a.bypass && !l.draining && a.presence.Up() && a.health.Room(a.said.isolated-a.inUse(true)) > 0
 	if able {
 		a.bypass = false
 	}

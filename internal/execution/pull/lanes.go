@@ -155,13 +155,9 @@ type lane struct {
 	said said
 
 	stale    bool // its row may have changed: it is read before the next request
-	up       bool
-	leaving  bool // it said that it stops
-	message  string
-	heard    time.Time // monotonic
-	at       time.Time // the same by the clock that all directors go by
+	presence execution.Presence
+	at       time.Time // when it was heard, by the clock that all directors go by
 	fresh    bool      // heard here since the last Heard
-	since    time.Time // monotonic: it is down since then
 	progress time.Time
 
 	poll    *poll
@@ -194,7 +190,7 @@ func (a *lane) inUse(isolated bool) (n int) {
 
 // open reports whether the agent could take a task.
 func (a *lane) open() bool {
-	if a.drained || !a.up {
+	if a.drained || !a.presence.Up() {
 		return false
 	}
 	free := a.row.Slots - a.inUse(false)
@@ -241,38 +237,18 @@ func (l *Lanes) Agents() []engine.LiveAgent {
 func (l *Lanes) live(a *lane) engine.LiveAgent {
 	free := a.row.Slots - a.inUse(false)
 	v := engine.LiveAgent{
-		Agent: a.row, Up: a.up, Held: a.up && free > 0 && a.stuck(free), Message: a.message, InUse: a.inUse(false),
+		Agent: a.row, InUse: a.inUse(false),
 		IsolatedSlots: a.said.isolated, IsolatedInUse: a.inUse(true), Sessions: true, LastHeard: a.at, LastProgress: a.progress,
 		Steps: execution.StepsOf(a.said.steps),
 	}
-	if !a.up {
-		v.DownSince = l.engine.Now().Add(-l.opts.Monotonic().Sub(a.since))
-		v.StrandAt = v.DownSince.Add(l.opts.SessionGrace)
+	switch {
+	case !a.presence.Up():
+	case a.barred != "":
+		v.Held, v.Message = true, a.barred
+	case free > 0 && a.stuck(free):
+		v.Held, v.Message = true, "busy with something that is not from this queue"
 	}
-	if v.Held {
-		v.Message = "busy with something that is not from this queue"
-	}
-	if a.barred != "" {
-		v.Held, v.Message = a.up, a.barred
-	}
-	v.Closed = a.health.Closed()
-	if why := a.health.Withholds(); why != "" && a.up {
-		v.Held, v.BackedOff, v.Message = true, true, why
-	}
-	for id, r := range a.runs {
-		if r.Note == "" {
-			continue
-		}
-		if v.Notes == nil {
-			v.Notes = map[string]string{}
-		}
-		v.Notes[id] = r.Note
-	}
-	if a.row.Slots > 1 {
-		v.Progress = map[string]time.Time{}
-		for id, r := range a.runs {
-			v.Progress[id] = r.Printed
-		}
-	}
+	execution.View(&v, &a.presence, &a.health, l.engine.Now(), l.opts.Monotonic(), l.opts.SessionGrace)
+	execution.ViewRuns(&v, a.runs, a.row.Slots > 1)
 	return v
 }

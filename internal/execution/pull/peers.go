@@ -2,7 +2,6 @@ package pull
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -24,7 +23,7 @@ func (l *Lanes) Heard() []store.Heard {
 			HighestFence: a.said.fence, Director: l.id, Fencing: true, Sessions: true,
 		}
 		switch {
-		case a.leaving:
+		case a.presence.Leaving():
 			s.State = "stopping"
 		case a.inUse(false) > 0:
 			s.State = "working"
@@ -53,20 +52,17 @@ func (l *Lanes) News(news []store.Heard) {
 			continue
 		}
 		age := max(0, wall.Sub(h.At))
-		a.at, a.heard = h.At, now.Add(-age)
+		a.at = h.At
 		if s.Slots > 0 {
 			a.said.slots, a.said.isolated, a.said.fence, a.row.Slots = s.Slots, s.IsolatedSlots, s.HighestFence, s.Slots
 		}
 		switch {
 		case s.State == "stopping":
-			l.gone(a, "it said that it stops")
+			a.presence.Gone(now, itStops)
 		case age < l.opts.Silence:
-			a.up, a.leaving, a.message = true, false, ""
+			a.presence.Heard(now.Add(-age))
 		default:
-			l.gone(a, silentFor(age))
+			a.presence.Gone(now, silentFor(age))
 		}
 	}
 }
-
-// silence is how long an agent has said nothing to anyone.
-func (l *Lanes) silence(a *lane) time.Duration { return l.opts.Monotonic().Sub(a.heard) }

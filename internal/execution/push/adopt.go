@@ -29,15 +29,15 @@ func (d *Dispatcher) adopt(ctx context.Context, taken map[string]*term) error {
 	for _, t := range tasks {
 		// One whose agent nobody knows belongs to whoever is alone; where there
 		// are several directors, reconcile finds it.
-		forsaken := d.alone() && !d.known(t.Agent)
-		if d.othersFollow(t.Agent) || (taken[t.Agent] == nil && !forsaken) || d.runOf(t) != nil {
+		abandoned := d.alone() && !d.known(t.Agent)
+		if d.othersFollow(t.Agent) || (taken[t.Agent] == nil && !abandoned) || d.runOf(t) != nil {
 			continue
 		}
 		if err := d.adoptTask(ctx, t); err != nil {
 			return err
 		}
 	}
-	return d.adoptStrays(ctx, taken)
+	return d.adoptOrphans(ctx, taken)
 }
 
 // known reports whether an agent has a lane.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
@@ -103,14 +104,14 @@ func (d *Dispatcher) lay(row signalbox.Agent, c *conn) map[string]*term {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if l := d.lanes[row.Name]; l != nil {
-		l.change(row, c)
+		l.change(row, c, d.opts.Monotonic())
 		d.mark(l)
 		return nil
 	}
 	ctx, stop := context.WithCancel(d.ctx)
 	l := &lane{
 		name: row.Name, row: row, stored: row, conn: c, stop: stop,
-		wake: execution.NewSignal(), probing: execution.NewSignal(), runs: map[string]*run{}, downSince: d.opts.Monotonic(),
+		wake: execution.NewSignal(), probing: execution.NewSignal(), runs: map[string]*run{}, presence: execution.NewPresence(d.opts.Monotonic()),
 	}
 	d.lanes[l.name] = l
 	if d.alone() || d.mine[l.name] {
@@ -153,11 +154,11 @@ func same(a, b *signalbox.Agent) bool {
 
 // change takes in another row of the agent. What it said of itself counts
 // more than its row, as long as it is still the same agent.
-func (l *lane) change(row signalbox.Agent, c *conn) {
+func (l *lane) change(row signalbox.Agent, c *conn, now time.Time) {
 	l.stored = row
 	if l.conn.base != c.base || l.conn.token != c.token {
 		l.conn, l.status = c, api.AgentStatus{}
-		l.up, l.message = false, "it moved to "+row.URL
+		l.presence.Gone(now, "it moved to "+row.URL)
 		l.health.Well()
 		l.epoch++
 	} else if l.conn.proved != c.proved {

@@ -14,7 +14,7 @@ func (l *lane) isolatedInUse() int { return l.isolated + l.withheldSlots(true) }
 
 // freeIsolated is how many isolated executions it could be offered now.
 func (l *lane) freeIsolated() int {
-	if !l.up || l.removed || l.bypassHeld || l.amnesia || !l.ours() {
+	if !l.presence.Up() || l.removed || l.bypassHeld || l.offers.lostData() || !l.ours() {
 		return 0
 	}
 	return l.health.Room(max(0, l.status.IsolatedSlots-l.isolatedInUse()))
@@ -37,7 +37,7 @@ func (d *Dispatcher) claimIsolated(ctx context.Context, l *lane) (more bool, err
 	if able {
 		l.bypass = false
 		l.health.Try()
-		d.busy++
+		d.work.Begin()
 		t.group.Add(1)
 	}
 	row, slots, freed := l.row, l.status.IsolatedSlots, d.freed
@@ -47,7 +47,7 @@ func (d *Dispatcher) claimIsolated(ctx context.Context, l *lane) (more bool, err
 		return false, nil
 	}
 	defer t.group.Done()
-	defer d.unbusy()
+	defer d.work.Done()
 	offered := false
 	defer func() { d.untriedUnless(offered, l) }()
 	if !d.holds(l.name) {

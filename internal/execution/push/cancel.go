@@ -105,8 +105,7 @@ func (d *Dispatcher) released(t signalbox.Task) {
 		l.wake.Send()
 	}()
 	if t.ID == "" && t.Fence == 0 { // nothing held a slot: someone wants the agent to be offered tasks all the same
-		l.unhold()
-		l.forced, l.amnesia = true, false
+		l.offers.force()
 		return
 	}
 	l.withheld = slices.DeleteFunc(l.withheld, func(w withheld) bool { return w.Fence == t.Fence })
@@ -123,5 +122,5 @@ func (d *Dispatcher) released(t signalbox.Task) {
 	if r.agentTask == "" {
 		return // the offer is under way: its answer finds out, and stops the agent then
 	}
-	d.pursueHeld(r)
+	d.trackLocked(r)
 }

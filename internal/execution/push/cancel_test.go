@@ -158,7 +158,7 @@ func TestReleaseWhileDispatchingStopsTheAgent(t *testing.T) {
 		h.release("fake")
 		h.ends(id, signalbox.ReasonReleased)
 		close(sign)
-		a.Await("the stray run stops", func() bool { e := a.Executions(); return len(e) == 1 && e[0].State == "cancelled" })
+		a.Await("the orphan stops", func() bool { e := a.Executions(); return len(e) == 1 && e[0].State == "cancelled" })
 	}
 }
 

@@ -2,8 +2,6 @@ package push
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -42,7 +40,7 @@ func (c *rounds) round(ctx context.Context) time.Duration {
 		_, err = d.engine.EndOverdue(ctx)
 		complain("overdue tasks not ended", err)
 		complain("pauses not ended", d.engine.ResumeDue(ctx))
-		d.strand(ctx)
+		execution.Strand(ctx, d.engine, d.log, d.goneFor())
 		complain("waiting tasks not counted", d.kickWaiting(ctx))
 		d.enforceLimits()
 	}
@@ -72,17 +70,6 @@ func (d *Dispatcher) heardOf() []signalbox.Task {
 	return execution.Renewable(d.runs, d.opts.Monotonic(), d.engine.RenewInterval())
 }
 
-// strand deals with the session tasks of agents that have been gone for the
-// session grace.
-func (d *Dispatcher) strand(ctx context.Context) {
-	gone := d.goneFor()
-	for _, name := range slices.Sorted(maps.Keys(gone)) {
-		if err := d.engine.Strand(ctx, name, gone[name]); err != nil && ctx.Err() == nil {
-			d.log.Error("session tasks of a gone agent not dealt with", "agent", name, "error", err)
-		}
-	}
-}
-
 // goneFor lists the agents that have been gone for the session grace. Agents
 // that hold sessions and are not even known count from the start on.
 func (d *Dispatcher) goneFor() map[string]time.Duration {
@@ -99,14 +86,14 @@ func (d *Dispatcher) goneFor() map[string]time.Duration {
 		if !ok || d.pulls[name] {
 			continue
 		}
-		since := d.started
+		away := now.Sub(d.started)
 		if l := d.lanes[name]; l != nil {
-			if l.up || l.term == nil {
+			if l.term == nil {
 				continue
 			}
-			since = l.downSince
+			away = l.presence.Away(now)
 		}
-		if away := now.Sub(since); away >= d.opts.SessionGrace {
+		if away >= d.opts.SessionGrace {
 			gone[name] = away
 		}
 	}

@@ -80,7 +80,7 @@ func (d *Dispatcher) scanOne(ctx context.Context, url string, port int) {
 	}
 	d.mu.Lock()
 	l := d.lanes[a.Name]
-	taken := l != nil && (l.up || l.row.Source != signalbox.AgentDiscovered)
+	taken := l != nil && (l.presence.Up() || l.row.Source != signalbox.AgentDiscovered)
 	d.mu.Unlock()
 	if taken {
 		return // the name belongs to an agent that lives elsewhere, or was given by someone

@@ -92,7 +92,6 @@ type Dispatcher struct {
 	mine     map[string]bool // agents that this director dispatches to, where there are several
 	draining bool
 	stopped  bool
-	busy     int              // runs, and claims under way
 	fences   map[string]int64 // highest fence an agent reported
 	first    int              // where the backstop begins to look for a free agent
 	freed    int64            // counts slots that became free
@@ -100,8 +99,8 @@ type Dispatcher struct {
 	starved  bool             // a claim found nothing, perhaps because of a ceiling over all agents
 	started  time.Time        // monotonic
 
-	adopted chan struct{}    // closed when the tasks in flight have been taken up
-	left    execution.Signal // busy went down
+	adopted chan struct{}   // closed when the tasks in flight have been taken up
+	work    *execution.Work // runs, and claims under way
 
 	maintenance execution.Maintenance
 	refresh     *execution.Chore // the list of agents changed
@@ -140,7 +139,7 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	d := &Dispatcher{
 		engine: e, opts: opts, log: opts.Log, id: e.Info().ID,
 		lanes: map[string]*lane{}, mine: map[string]bool{}, runs: map[string]*run{}, fences: map[string]int64{},
-		adopted: make(chan struct{}), left: execution.NewSignal(),
+		adopted: make(chan struct{}), work: execution.NewWork(),
 	}
 	r := rounds{d: d}
 	d.maintenance = execution.Maintenance{Log: d.log, Turn: func() { d.turn("care", "", 0) }, Round: r.round}
@@ -199,27 +198,7 @@ func (d *Dispatcher) Drain(ctx context.Context) int {
 	d.mu.Lock()
 	d.draining = true
 	d.mu.Unlock()
-	for {
-		d.mu.Lock()
-		busy := d.busy
-		d.mu.Unlock()
-		if busy == 0 {
-			return 0
-		}
-		select {
-		case <-d.left:
-		case <-ctx.Done():
-			return busy
-		}
-	}
-}
-
-// unbusy notes that a run or a claim is over.
-func (d *Dispatcher) unbusy() {
-	d.mu.Lock()
-	d.busy--
-	d.mu.Unlock()
-	d.left.Send()
+	return d.work.Wait(ctx)
 }
 
 // CancelRunning asks every agent to stop what it runs, as at a shutdown that
@@ -264,17 +243,6 @@ func (d *Dispatcher) LiveAgent(name string) (engine.LiveAgent, bool) {
 		return engine.LiveAgent{}, false
 	}
 	return d.live(l), true
-}
-
-// live adds to what the lane knows for how long the agent has been gone.
-// Dispatcher.mu is held.
-func (d *Dispatcher) live(l *lane) engine.LiveAgent {
-	a := l.live()
-	if !l.up && l.term != nil {
-		a.DownSince = d.engine.Now().Add(-d.opts.Monotonic().Sub(l.downSince))
-		a.StrandAt = a.DownSince.Add(d.opts.SessionGrace)
-	}
-	return a
 }
 
 // Agents implements engine.Live.

@@ -16,10 +16,10 @@
 // by the monotonic clock, so a wall clock that jumps loses nobody.
 //
 // An agent is offered nothing while it is held: it said busy, or says that it
-// works at something that is not from here. Its own word frees it (judge.go).
+// works at something that is not from here. Its own word frees it (availability.go).
 // An execution that was taken away, by a release or a loss, has no say any
 // more. Its agent is told to stop it, and its last word is kept aside
-// (stray.go).
+// (orphan.go).
 //
 // Isolated executions, the bypass, have slots of their own beside those of
 // their agent (bypass.go). What limits.go measures of a run, execution.Limits

@@ -2,6 +2,7 @@ package push
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
@@ -44,11 +45,7 @@ func (d *Dispatcher) CheckBooks() error {
 }
 
 // Busy counts runs, and claims under way.
-func (d *Dispatcher) Busy() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.busy
-}
+func (d *Dispatcher) Busy() int { return d.work.Left() }
 
 // ResultOf is what is stored of an agent's last word.
 func ResultOf(s api.AgentTaskStatus) *signalbox.Result { o, _ := execution.Outcome(s); return o.Result }
@@ -61,9 +58,9 @@ func HoldsLate() (theirs, anew bool) {
 		l := &lane{conn: &conn{}, probing: execution.NewSignal(), term: now}
 		new(Dispatcher).hold(&run{lane: l, term: before}, "busy")
 		if now == nil {
-			theirs = l.held
+			theirs = l.offers.withheld()
 		} else {
-			anew = l.held
+			anew = l.offers.withheld()
 		}
 	}
 	return theirs, anew
@@ -75,6 +72,6 @@ func SlotsOf(n int) (before, after int) {
 	l := &lane{conn: &conn{}, probing: execution.NewSignal()}
 	l.learn(api.AgentStatus{AgentKind: "demo", Slots: n})
 	before = l.row.Slots
-	l.change(signalbox.Agent{Slots: 1}, &conn{})
+	l.change(signalbox.Agent{Slots: 1}, &conn{}, time.Time{})
 	return before, l.row.Slots
 }

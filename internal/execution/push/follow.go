@@ -238,7 +238,7 @@ func (r *run) lose(ctx context.Context, reason signalbox.Reason, message string)
 	}
 	mayRun := r.mayRun()
 	if how := r.loseWith(ctx, reason, message, r.Lost()); how != execution.Interrupted && mayRun {
-		r.d.pursue(r) // when it comes back it is told to stop, and its last word is kept
+		r.d.track(r) // when it comes back it is told to stop, and its last word is kept
 	}
 }
 

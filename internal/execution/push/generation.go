@@ -1,13 +1,13 @@
 package push
 
 // Remembers looks whether the store has begun a new generation, and takes that
-// in (Forgot).
+// in (OnDataLoss).
 func (d *Dispatcher) Remembers() {
 	if d.opts.Generation == nil {
 		return
 	}
 	if now := d.opts.Generation(); d.generation.Swap(now) != now {
-		d.Forgot()
+		d.OnDataLoss()
 	}
 }
 
@@ -18,5 +18,5 @@ func (d *Dispatcher) doubtful(l *lane) bool {
 	d.Remembers()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return l.amnesia && l.held
+	return l.offers.lostData()
 }

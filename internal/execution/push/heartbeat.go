@@ -2,7 +2,6 @@ package push
 
 import (
 	"context"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
@@ -86,13 +85,12 @@ func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) (ok bool) {
 		d.mu.Unlock()
 		return l == nil // it was registered a moment ago
 	case beat.State == "stopping":
-		l.leaving = d.opts.Monotonic().Add(leavingFor)
 		d.mu.Unlock()
 		d.unreachable(l, itStops)
 		return true
 	}
-	l.leaving = time.Time{}
-	if !l.up || l.status.AgentKind == "" {
+	l.presence.Stay()
+	if !l.presence.Up() || l.status.AgentKind == "" {
 		d.mu.Unlock()
 		d.probe(l)
 		return true
@@ -100,11 +98,11 @@ func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) (ok bool) {
 	l.status.State, l.status.CurrentTasks, l.status.CurrentTask = beat.State, beat.CurrentTasks, nil
 	l.hear(beat.CurrentTasks, d.opts.Monotonic(), wall)
 	l.heard(d.opts.Monotonic())
-	wasHeld := l.held
+	wasHeld := l.held()
 	if l.ours() {
-		l.judge(d.id)
+		l.updateAvailability(d.id)
 	}
-	free := wasHeld && !l.held
+	free := wasHeld && !l.held()
 	d.mark(l)
 	d.mu.Unlock()
 	if free {

@@ -20,39 +20,23 @@ type lane struct {
 	stored signalbox.Agent // the row as it is stored
 	conn   *conn
 
-	up       bool
-	failures int    // probes that failed in a row
-	message  string // why it is down or held
+	presence execution.Presence
+	failures int // probes that failed in a row
 	status   api.AgentStatus
-
-	// held keeps offers from an agent that said busy, or runs something that
-	// did not come from here, until it reports idle. refused says that it was
-	// an offer that it said busy to, forced that someone released it all the
-	// same: then only the next refusal holds it again.
-	held, refused, forced bool
+	offers   availability
 	// epoch counts the events after which an older status says nothing about
 	// whether the agent is free: a run that began or left, a refusal.
 	epoch int64
 	// stale asks for a fresh status though the agent is heard of anyway.
 	stale bool
 	// term is the time in which this director dispatches to it; nil where
-	// another one does. amnesia says that the store forgot what it may be at.
-	term    *term
-	amnesia bool
-	removed bool // its agent is no longer known; it goes with its last run
-	drained bool // its own queue is paused: it is offered nothing until a queue is resumed
-	open    bool // it is in Dispatcher.open
-	// leaving is until when its answers do not bring it up: it said that it
-	// stops. Zero where it did not.
-	leaving time.Time
-
-	// lastHeard carries a monotonic reading; wall clock jumps do not matter.
-	lastHeard    time.Time
+	// another one does.
+	term         *term
+	removed      bool // its agent is no longer known; it goes with its last run
+	drained      bool // its own queue is paused: it is offered nothing until a queue is resumed
+	open         bool // it is in Dispatcher.open
 	lastProgress time.Time
-	downSince    time.Time
-	everUp       bool
-
-	health execution.Health
+	health       execution.Health
 
 	runs     map[string]*run // by task id, isolated ones too
 	isolated int             // how many of them are
@@ -65,9 +49,9 @@ type lane struct {
 	bypassHeld  bool          // it said busy to an isolated offer a moment ago
 	bypassPause time.Duration // how long it is not offered another one then
 
-	sessionsDue, reconciling bool // its list of conversations is to be asked for, is asked for
+	conversations conversations // whether its list of them is to be asked for
 
-	strays  int           // executions that were taken away and are followed to their end
+	orphans int           // executions that were taken away and are followed to their end
 	upAgain chan struct{} // closed when it comes up or goes for good; nil while nobody waits
 }
 
@@ -109,9 +93,43 @@ func (l *lane) take(r *run) {
 	l.epoch++
 }
 
+// laneState is what keeps an agent from being offered tasks: the first that does.
+type laneState int
+
+const (
+	laneRemoved   laneState = iota // nobody knows the agent any more
+	laneElsewhere                  // another director dispatches to it
+	laneAdopting                   // what was in flight there is being taken up
+	laneDown                       // it is not there
+	laneHeld                       // it is not free, by its own word
+	laneDrained                    // its own queue is paused, until a queue is resumed
+	laneOpen                       // nothing, but the slots that it has
+)
+
+func (l *lane) state() laneState {
+	switch {
+	case l.removed:
+		return laneRemoved
+	case l.term == nil:
+		return laneElsewhere
+	case !l.term.ready:
+		return laneAdopting
+	case !l.presence.Up():
+		return laneDown
+	case l.offers.withheld():
+		return laneHeld
+	case l.drained:
+		return laneDrained
+	}
+	return laneOpen
+}
+
+// held reports whether offers are withheld from it here.
+func (l *lane) held() bool { return l.ours() && l.offers.withheld() }
+
 // free is how many tasks it could be offered now.
 func (l *lane) free() int {
-	if !l.up || l.held || l.removed || l.drained || !l.ours() {
+	if l.state() != laneOpen {
 		return 0
 	}
 	return l.health.Room(max(0, l.row.Slots-l.inUse()))
@@ -120,21 +138,14 @@ func (l *lane) free() int {
 // heard notes that the agent answered something. It reports whether that is
 // news.
 func (l *lane) heard(now time.Time) (cameUp bool) {
-	l.lastHeard = now
 	l.failures = 0
-	if now.Before(l.leaving) {
+	if !l.presence.Heard(now) {
 		return false
 	}
-	cameUp = !l.up
-	if cameUp {
-		l.up, l.everUp, l.leaving = true, true, time.Time{}
-		l.sessionsDue, l.bypass = true, true
-		if !l.held {
-			l.message = ""
-		}
-		l.returned()
-	}
-	return cameUp
+	l.conversations.want()
+	l.bypass = true
+	l.returned()
+	return true
 }
 
 // returned tells those who wait for the agent that it is up, or that it is no
@@ -144,16 +155,6 @@ func (l *lane) returned() {
 		close(l.upAgain)
 		l.upAgain = nil
 	}
-}
-
-// gone marks the agent down. It reports whether that is news.
-func (l *lane) gone(now time.Time, why string) (wentDown bool) {
-	wentDown = l.up
-	l.up, l.message = false, why
-	if wentDown || l.downSince.IsZero() {
-		l.downSince = now
-	}
-	return wentDown
 }
 
 // learn takes in what the agent says of itself.
@@ -216,37 +217,21 @@ func (l *lane) says() (slots, isolated int) {
 }
 
 // live is the lane as the engine sees it.
-func (l *lane) live() engine.LiveAgent {
+func (d *Dispatcher) live(l *lane) engine.LiveAgent {
 	a := engine.LiveAgent{
-		Agent: l.row, Up: l.up, Held: l.held, Message: l.message, InUse: l.inUse(),
+		Agent: l.row, Held: l.held(), InUse: l.inUse(),
 		IsolatedSlots: l.status.IsolatedSlots, IsolatedInUse: l.isolatedInUse(),
 		Sessions: l.status.Sessions, Terminal: l.status.Terminal, TaskEnv: l.status.TaskEnv, Steps: execution.StepsOf(l.status.Steps),
-		LastHeard: l.lastHeard, LastProgress: l.lastProgress,
+		LastHeard: l.presence.LastHeard(), LastProgress: l.lastProgress,
 	}
-	if l.term == nil { // another director has its runs
+	if a.Held {
+		a.Message = l.offers.why
+	}
+	execution.View(&a, &l.presence, &l.health, d.engine.Now(), d.opts.Monotonic(), d.opts.SessionGrace)
+	execution.ViewRuns(&a, l.runs, len(l.runs) > 1)
+	if l.term == nil { // another director has its runs, and counts
 		a.InUse, a.IsolatedInUse = l.says()
-	}
-	if len(l.runs) > 1 { // the agent's clock says nothing of one of them
-		a.Progress = make(map[string]time.Time, len(l.runs))
-		for id, r := range l.runs {
-			a.Progress[id] = r.Printed
-		}
-	}
-	for id, r := range l.runs {
-		if r.Note == "" {
-			continue
-		}
-		if a.Notes == nil {
-			a.Notes = map[string]string{}
-		}
-		a.Notes[id] = r.Note
-	}
-	a.Closed = l.health.Closed()
-	if why := l.health.Withholds(); why != "" && l.up {
-		a.Held, a.BackedOff, a.Message = true, true, why
-	}
-	if !l.up && !l.everUp && l.message == "" {
-		a.Message = "not heard from yet"
+		a.DownSince, a.StrandAt = time.Time{}, time.Time{}
 	}
 	return a
 }

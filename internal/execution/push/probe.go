@@ -71,7 +71,7 @@ func (d *Dispatcher) probeLoop(ctx context.Context, l *lane) {
 func (d *Dispatcher) due(l *lane) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !l.up || l.stale || l.held || len(l.withheld) > 0 || d.opts.Monotonic().Sub(l.lastHeard) >= d.patience(l)
+	return !l.presence.Up() || l.stale || l.held() || len(l.withheld) > 0 || l.presence.Silence(d.opts.Monotonic()) >= d.patience(l)
 }
 
 // patience is how long an agent may say nothing before it is asked.
@@ -86,12 +86,12 @@ func (d *Dispatcher) probeInterval(l *lane) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case !l.up || l.failures > 0:
+	case !l.presence.Up() || l.failures > 0:
 		return d.opts.Probe / probeDown
-	case l.held || len(l.withheld) > 0:
+	case l.held() || len(l.withheld) > 0:
 		return d.opts.Probe / probeHeld
 	}
-	return d.together(max(d.patience(l)-d.opts.Monotonic().Sub(l.lastHeard), d.opts.Probe/probeHeld))
+	return d.together(max(d.patience(l)-l.presence.Silence(d.opts.Monotonic()), d.opts.Probe/probeHeld))
 }
 
 // together puts off a look at an agent that is there, a little, to a moment
@@ -111,7 +111,8 @@ func (d *Dispatcher) reask(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if l := d.lanes[name]; l != nil {
-		l.stale, l.leaving = true, time.Time{}
+		l.stale = true
+		l.presence.Stay()
 		d.probe(l)
 	}
 }
@@ -140,7 +141,7 @@ func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 	d.freeWithheld(ctx, l, s, lost)
 	d.mu.Lock()
 	if l.epoch == epoch && l.ours() { // else the status may be older than what happened since
-		l.judge(d.id)
+		l.updateAvailability(d.id)
 	}
 	l.bypass = l.bypass || l.status.IsolatedSlots > 0
 	d.mark(l)
@@ -168,7 +169,8 @@ func (d *Dispatcher) keepProof(ctx context.Context, l *lane, c *conn, proves boo
 func (d *Dispatcher) probeFailed(l *lane, err error) {
 	d.mu.Lock()
 	l.failures++
-	l.stale, l.leaving = true, time.Time{}
+	l.stale = true
+	l.presence.Stay()
 	gone := unsent(err) || l.failures >= probeFailures || statusOf(err) != 0
 	d.mu.Unlock()
 	if gone {
@@ -196,6 +198,14 @@ func (d *Dispatcher) unreachable(l *lane, why string) {
 // it, and the one that dispatches to the agent goes by it.
 const itStops = "it said that it stops"
 
+// gone takes in that the agent is not there. It reports whether that is news.
+func (l *lane) gone(now time.Time, why string) (news bool) {
+	if why == itStops {
+		return l.presence.Leave(now, now.Add(leavingFor), why)
+	}
+	return l.presence.Gone(now, why)
+}
+
 // downElsewhere takes in that another director finds an agent down: it is asked
 // from here, unless it said itself that it stops.
 func (d *Dispatcher) downElsewhere(name, why string) {
@@ -207,7 +217,6 @@ func (d *Dispatcher) downElsewhere(name, why string) {
 	}
 	l.stale = true
 	if why == itStops {
-		l.leaving = d.opts.Monotonic().Add(leavingFor)
 		l.gone(d.opts.Monotonic(), why)
 		d.mark(l)
 	}

@@ -42,7 +42,7 @@ type run struct {
 	cancelling bool   // a goroutine tells the agent to stop; guarded by d.mu
 	refused    bool   // the agent said busy; guarded by d.mu
 	withheld   bool   // it ended as lost and keeps its slot; guarded by d.mu
-	pursued    bool   // it was taken away and is followed to its end all the same; guarded by d.mu
+	tracked    bool   // it was taken away and is followed to its end all the same; guarded by d.mu
 	kept       bool   // what it said then is kept; guarded by d.mu
 	clocks     clocks // guarded by d.mu
 	noOutput   bool   // the agent has no log to read; used by the run's own goroutine
@@ -256,7 +256,7 @@ func (r *run) accept(ctx context.Context, taskID, sessionID string) {
 	case execution.Interrupted:
 		return
 	case execution.Void:
-		r.d.pursue(r)
+		r.d.track(r)
 		return
 	}
 	r.took(ctx, sessionID)

@@ -341,7 +341,7 @@ func TestIncidentStoreLostItsLastSecond(t *testing.T) {
 	s := newStreet(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
 	foreign := agent.RunForeign("what the store forgot")
-	s.a.d.Forgot()
+	s.a.d.OnDataLoss()
 	id := s.a.submit(engine.NewTask{})
 	s.a.await("it is held", func() bool { return s.a.live("one").Held })
 	if n := len(agent.Requests(agenttest.Offer)); n != 0 {
@@ -387,7 +387,7 @@ func TestARunThatTheStoreForgotIsToldToStop(t *testing.T) {
 	if _, err := e.Lose(t.Context(), task, signalbox.ReasonLost, "forgotten", false, nil); err != nil {
 		t.Fatal(err)
 	}
-	s.a.d.Forgot()
+	s.a.d.OnDataLoss()
 	agent.AwaitRequest(agenttest.Cancel, 1)
 	s.a.await("it is not followed any more", func() bool { return s.a.d.Busy() == 0 })
 }

@@ -46,13 +46,47 @@ func (r *run) took(ctx context.Context, session string) {
 	}
 }
 
+// conversations says whether the list of an agent's conversations is to be asked
+// for: once each time that it comes up, one question at a time.
+type conversations int
+
+const (
+	reconciled conversations = iota
+	toAsk
+	asking
+	toAskAgain // asking; it came up anew meanwhile
+)
+
+func (c *conversations) due() bool { return *c == toAsk }
+func (c *conversations) ask()      { *c = asking }
+
+// want has it asked for.
+func (c *conversations) want() {
+	switch *c {
+	case reconciled:
+		*c = toAsk
+	case asking:
+		*c = toAskAgain
+	}
+}
+
+// answered takes in that the question is over, with an answer or without.
+func (c *conversations) answered() {
+	switch *c {
+	case asking:
+		*c = reconciled
+	case toAskAgain:
+		*c = toAsk
+	}
+}
+
 // askSessions begins to reconcile the stored conversations of an agent with
 // those it has, where it came up and was not asked since. One question at a
 // time; nothing else waits for it.
 func (d *Dispatcher) askSessions(l *lane) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !l.sessionsDue || l.reconciling || !l.up || !l.status.Sessions || !l.ours() {
+	if !l.conversations.due() || !l.presence.Up() || !l.status.Sessions || !l.ours() {
 		return
 	}
 	conn, t := l.conn, l.term
@@ -62,12 +96,12 @@ func (d *Dispatcher) askSessions(l *lane) {
 			d.log.Warn("conversations of an agent not reconciled, tried again when it comes up next", "agent", l.name, "error", err)
 		}
 		d.mu.Lock()
-		l.reconciling = false
+		l.conversations.answered()
 		d.mu.Unlock()
 		d.askSessions(l) // it came up anew in the meantime
 	})
 	if begun {
-		l.sessionsDue, l.reconciling = false, true
+		l.conversations.ask()
 	}
 }
 

@@ -121,9 +121,10 @@ func (d *Dispatcher) ready(taken map[string]*term) {
 			continue
 		}
 		t.ready = true
-		l.stale, l.bypass, l.sessionsDue = true, true, true
-		if l.amnesia {
-			l.hold(forgetful)
+		l.stale, l.bypass = true, true
+		l.conversations.want()
+		if l.offers.lostData() {
+			l.hold(reasonDataLoss)
 		}
 		d.mark(l)
 		l.probing.Send()
@@ -150,7 +151,8 @@ func (d *Dispatcher) Lost(agents []string) {
 		over = append(over, l.term)
 		l.term.stop()
 		l.term = nil
-		l.withheld, l.held, l.refused, l.forced = nil, false, false, false
+		l.withheld = nil
+		l.offers.givenUp()
 		signals := l.signals
 		l.signals = nil
 		d.mark(l)

@@ -142,7 +142,7 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 	case able:
 		l.health.Try()
 		d.mark(l)
-		d.busy++
+		d.work.Begin()
 		t.group.Add(1)
 	case !d.draining:
 		d.passOn(signals)
@@ -152,7 +152,7 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 		return false, nil
 	}
 	defer t.group.Done()
-	defer d.unbusy()
+	defer d.work.Done()
 	offered := false
 	defer func() { d.untriedUnless(offered, l) }()
 	if !d.holds(l.name) {
@@ -208,7 +208,7 @@ func (d *Dispatcher) passOn(queues []string) {
 func (d *Dispatcher) begin(l *lane, t *term, c engine.Claimed) bool {
 	why := "the agent went to another director before the task was sent"
 	if !signalbox.Isolated(c.Task.Slot) && d.doubtful(l) {
-		why = forgetful
+		why = reasonDataLoss
 	} else {
 		r := d.newRun(l, t, c)
 		r.traced()
@@ -249,7 +249,7 @@ func (d *Dispatcher) start(r *run, first func(*run, context.Context)) bool {
 	defer d.mu.Unlock()
 	begun := d.in(r.lane, r.term, func() {
 		defer close(r.done)
-		defer d.unbusy()
+		defer d.work.Done()
 		defer r.stop()
 		r.turn("run")
 		t := r.row()
@@ -264,7 +264,7 @@ func (d *Dispatcher) start(r *run, first func(*run, context.Context)) bool {
 	r.lane.put(r)
 	d.runs[r.taskID] = r
 	d.mark(r.lane)
-	d.busy++
+	d.work.Begin()
 	return true
 }
 

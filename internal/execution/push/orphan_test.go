@@ -155,7 +155,7 @@ func TestUnansweredOfferIsToldToStopByItsFence(t *testing.T) {
 	}
 }
 
-// An agent that never says how a stray ended is left alone when the slot lease
+// An agent that never says how an orphan ended is left alone when the slot lease
 // is over.
 func TestStrayIsFollowedForTheLeaseOnly(t *testing.T) {
 	h := newHouse(t, func(h *house, _ *engine.Options) { h.opts.FollowWait = 20 * time.Millisecond })

@@ -12,27 +12,27 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// A stray is an execution that was taken away, by a release or a loss, while
+// An orphan is an execution that was taken away, by a release or a loss, while
 // its agent may still be at it. It has no say any more. Its agent is told to
 // stop it, and what it says at last is kept aside.
 
-// maxStrays bounds those of one agent: each keeps the end of its log.
-const maxStrays = 64
+// maxOrphans bounds those of one agent: each keeps the end of its log.
+const maxOrphans = 64
 
-// pursue follows a stray on a goroutine of its own.
-func (d *Dispatcher) pursue(r *run) {
+// track follows an orphan on a goroutine of its own.
+func (d *Dispatcher) track(r *run) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.pursueHeld(r)
+	d.trackLocked(r)
 }
 
-// pursueHeld is pursue with Dispatcher.mu held.
-func (d *Dispatcher) pursueHeld(r *run) {
+// trackLocked is track with Dispatcher.mu held.
+func (d *Dispatcher) trackLocked(r *run) {
 	l := r.lane
 	switch {
-	case r.pursued:
+	case r.tracked:
 		return
-	case l.strays >= maxStrays:
+	case l.orphans >= maxOrphans:
 		d.log.Warn("void execution is not followed, there are too many of its agent", "queue_id", r.taskID, "agent", l.name)
 		return
 	}
@@ -40,22 +40,22 @@ func (d *Dispatcher) pursueHeld(r *run) {
 		r.stop()
 		<-r.done // its own goroutine may be at its log still
 		r.turn("run")
-		r.chase(r.term.ctx)
+		r.awaitExit(r.term.ctx)
 		d.mu.Lock()
-		l.strays--
+		l.orphans--
 		d.mu.Unlock()
 		l.probing.Send() // the agent may be free now
 	})
 	if begun {
-		r.pursued = true
-		l.strays++
+		r.tracked = true
+		l.orphans++
 	}
 }
 
-// adoptStrays takes up the executions that were taken away within the last
+// adoptOrphans takes up the executions that were taken away within the last
 // slot lease: whether their agents heard of it, the director that did it can
 // no longer say. What said its last word is left alone.
-func (d *Dispatcher) adoptStrays(ctx context.Context, taken map[string]*term) error {
+func (d *Dispatcher) adoptOrphans(ctx context.Context, taken map[string]*term) error {
 	since := d.engine.Now().Add(-d.engine.ExecutionTTL())
 	for _, reason := range []signalbox.Reason{signalbox.ReasonReleased, signalbox.ReasonLost} {
 		page, err := d.engine.Read().History(ctx, store.HistoryQuery{Reason: reason, Since: since, Limit: 100})
@@ -64,14 +64,14 @@ func (d *Dispatcher) adoptStrays(ctx context.Context, taken map[string]*term) er
 		}
 		for _, t := range page.Tasks {
 			if taken[t.Agent] != nil {
-				d.adoptStray(ctx, t, taken[t.Agent])
+				d.adoptOrphan(ctx, t, taken[t.Agent])
 			}
 		}
 	}
 	return nil
 }
 
-func (d *Dispatcher) adoptStray(ctx context.Context, t signalbox.Task, in *term) {
+func (d *Dispatcher) adoptOrphan(ctx context.Context, t signalbox.Task, in *term) {
 	d.mu.Lock()
 	l := d.lanes[t.Agent]
 	d.mu.Unlock()
@@ -86,12 +86,12 @@ func (d *Dispatcher) adoptStray(ctx context.Context, t signalbox.Task, in *term)
 	c.Task = t
 	r := d.newRun(l, in, c)
 	close(r.done) // it never had a goroutine of its own here
-	d.pursue(r)
+	d.track(r)
 }
 
-// chase tells the agent to stop a stray and stays with it to its end: for as
+// awaitExit tells the agent to stop an orphan and stays with it to its end: for as
 // long as the slot lease while the agent is there.
-func (r *run) chase(ctx context.Context) {
+func (r *run) awaitExit(ctx context.Context) {
 	d := r.d
 	begun, told := d.opts.Monotonic(), false
 	for delay := firstDelay; ctx.Err() == nil; delay = min(2*delay, maxDelay) {
@@ -129,7 +129,7 @@ func (r *run) chase(ctx context.Context) {
 	}
 }
 
-// lastWord waits a while for the end of a stray. over says that there is no
+// lastWord waits a while for the end of an orphan. over says that there is no
 // more to come, news that the agent answered.
 func (r *run) lastWord(ctx context.Context) (over, news bool) {
 	s, err := r.step(ctx)
@@ -149,7 +149,7 @@ func (r *run) lastWord(ctx context.Context) (over, news bool) {
 	return false, err == nil
 }
 
-// identify finds out what the agent calls a stray whose offer it never
+// identify finds out what the agent calls an orphan whose offer it never
 // answered. By its queue_id it may know a newer execution of the same task:
 // the fence tells them apart, so that the wrong one is not stopped.
 func (r *run) identify(ctx context.Context) (known bool, err error) {
@@ -178,7 +178,7 @@ func (r *run) identify(ctx context.Context) (known bool, err error) {
 func (d *Dispatcher) awaitUp(ctx context.Context, l *lane) (waited, there bool) {
 	for {
 		d.mu.Lock()
-		up, removed := l.up, l.removed
+		up, removed := l.presence.Up(), l.removed
 		if !up && !removed && l.upAgain == nil {
 			l.upAgain = make(chan struct{})
 		}

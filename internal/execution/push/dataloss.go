@@ -7,21 +7,21 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// forgetful is why agents are held after their store lost something.
-const forgetful = "the store lost what it had acknowledged last: it is offered nothing until it is idle, or runs only what is known"
+// reasonDataLoss is why agents are held after their store lost something.
+const reasonDataLoss = "the store lost what it had acknowledged last: it is offered nothing until it is idle, or runs only what is known"
 
-// Forgot takes in that the store lost what it had acknowledged: agents may be
+// OnDataLoss takes in that the store lost what it had acknowledged: agents may be
 // at work of which nobody knows any more. Each is held until it says that it is
 // idle, or what it runs; and what was followed here and is no longer in the
 // store's hands is told to stop.
-func (d *Dispatcher) Forgot() {
+func (d *Dispatcher) OnDataLoss() {
 	d.mu.Lock()
 	n := 0
 	for _, l := range d.order {
-		l.amnesia = true
+		l.offers.onDataLoss()
 		if l.ours() {
 			n++
-			l.hold(forgetful)
+			l.epoch++
 			l.stale = true
 			d.mark(l)
 			l.probing.Send()
@@ -54,7 +54,7 @@ func (d *Dispatcher) compareRuns(ctx context.Context) {
 		d.log.Warn("an execution is no longer in our hands", "queue_id", r.taskID, "agent", r.lane.name, "fence", r.fence)
 		d.drop(r)
 		d.mark(r.lane)
-		d.pursueHeld(r)
+		d.trackLocked(r)
 	}
 }
 
@@ -92,7 +92,7 @@ func (d *Dispatcher) endedElsewhere(t signalbox.Task, kind signalbox.EventKind) 
 	d.drop(r)
 	d.mark(l)
 	if kind != signalbox.EventFinish && r.agentTask != "" {
-		d.pursueHeld(r)
+		d.trackLocked(r)
 		return
 	}
 	r.stop()

@@ -32,23 +32,23 @@ func (x *Executor) compareRuns() {
 	}
 }
 
-// putBackStrays gives back the slots of claims of which nobody heard the answer:
+// putBackLostClaims gives back the slots of claims of which nobody heard the answer:
 // the store made them, and said that it had not, or nothing. A claim that was
 // made a moment ago is seen without its run as well, so it takes two looks. It is
 // called from one goroutine.
-func (x *Executor) putBackStrays() {
+func (x *Executor) putBackLostClaims() {
 	flying, err := x.engine.Read().InFlight(x.working)
 	if err != nil {
 		return // the next round finds out
 	}
-	before := x.strays
-	x.strays = map[string]int64{}
+	before := x.unheard
+	x.unheard = map[string]int64{}
 	for i := range flying {
 		t := flying[i]
 		if t.State != signalbox.Dispatching || x.poolOfAgent(t.Agent) == nil || x.runOf(t.ID) != nil {
 			continue
 		}
-		x.strays[t.ID] = t.Fence
+		x.unheard[t.ID] = t.Fence
 		if before[t.ID] != t.Fence {
 			continue
 		}

@@ -1,0 +1,158 @@
+package push
+
+import (
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// availability says whether an agent is offered tasks, by its own word.
+//
+//	free ─works at others' tasks, in all slots─▶ occupied ─▶ free
+//	  │ says busy to an offer
+//	  ▼
+//	refusing ─idle, or works at nothing but ours─▶ free
+//	  │ released by someone
+//	  ▼
+//	forced ─idle─▶ free; its next refusal makes it refusing
+//
+//	the store lost data: dataLoss, until it is idle, works at nothing but ours, or is released
+type availability struct {
+	state availabilityState
+	why   string // it is offered nothing
+}
+
+type availabilityState int
+
+const (
+	free     availabilityState = iota
+	occupied                   // at work on what is not from here
+	refusing                   // it said busy to an offer, whatever its status says
+	forced                     // someone had it released: what it works at does not count
+	dataLoss                   // the store forgot what it may be at, so only what is known counts as ours
+)
+
+// withheld reports whether it is offered nothing.
+func (a *availability) withheld() bool {
+	return a.state == occupied || a.state == refusing || a.state == dataLoss
+}
+
+// lostData reports whether it must first say what it runs.
+func (a *availability) lostData() bool { return a.state == dataLoss }
+
+// refused takes in that it said busy to an offer, or cannot be made one.
+func (a *availability) refused(why string) {
+	if a.state != dataLoss {
+		a.state = refusing
+	}
+	a.why = why
+}
+
+// onDataLoss takes in that the store lost what it had acknowledged.
+func (a *availability) onDataLoss() { a.state, a.why = dataLoss, reasonDataLoss }
+
+// force lets it be offered tasks, whatever it works at.
+func (a *availability) force() { *a = availability{state: forced} }
+
+// givenUp takes in that another director dispatches to it.
+func (a *availability) givenUp() {
+	if a.state != dataLoss {
+		*a = availability{}
+	}
+}
+
+// idle takes in that it works at nothing.
+func (a *availability) idle() { *a = availability{} }
+
+// working takes in what it works at. foreign are the tasks that are not from here,
+// as far as it lists any; full says that they leave no slot.
+func (a *availability) working(foreign []string, listed, full bool) {
+	insists := a.state == refusing || a.state == dataLoss
+	switch {
+	case a.state == forced:
+	case len(foreign) > 0 && (insists || full):
+		if !insists {
+			a.state = occupied
+		}
+		a.why = "busy with " + foreign[0] + ", which is not from this queue"
+	case insists && !listed: // it does not say at what: it said busy, so it is until it is idle
+	default:
+		*a = availability{}
+	}
+}
+
+// hold withholds offers until updateAvailability finds the agent free.
+func (l *lane) hold(why string) {
+	l.offers.refused(why)
+	l.epoch++
+}
+
+// updateAvailability decides by the agent's own word whether offers are withheld.
+func (l *lane) updateAvailability(director string) {
+	if l.status.State == "idle" {
+		l.offers.idle()
+		return
+	}
+	foreign, listed := l.foreign(director)
+	l.offers.working(foreign, listed, len(foreign) >= l.row.Slots-l.inUse())
+}
+
+// foreign names what the agent runs that is not from here, as far as it
+// lists what it runs.
+func (l *lane) foreign(director string) (names []string, listed bool) {
+	live, unknown := 0, 0 // runs; those whose id at the agent is not known yet: it may list them
+	for _, r := range l.runs {
+		if r.refused {
+			continue
+		}
+		live++
+		if r.agentTask == "" && !r.isolated {
+			unknown++
+		}
+	}
+	tasks := currentTasks(&l.status)
+	if len(tasks) == 0 {
+		if live == 0 && len(l.withheld) == 0 {
+			names = append(names, "something")
+		}
+		return names, false
+	}
+	for _, c := range tasks {
+		switch {
+		case c.Isolated || l.runOf(c) != nil || l.withholds(c):
+		case l.status.Fencing && l.status.Director == director && c.Fence > 0 && !l.offers.lostData():
+			// It was lost or released here. The agent stops it, with proof,
+			// before it accepts the next fence.
+		case unknown > 0 && !l.status.Fencing:
+			unknown--
+		default:
+			names = append(names, c.ID)
+		}
+	}
+	return names, true
+}
+
+// runOf returns the run that the agent speaks of.
+func (l *lane) runOf(c api.AgentCurrentTask) *run {
+	if c.QueueID != "" {
+		if r := l.runs[c.QueueID]; r != nil && r.fence == c.Fence {
+			return r
+		}
+		return nil
+	}
+	for _, r := range l.runs {
+		if c.ID != "" && r.agentTask == c.ID {
+			return r
+		}
+	}
+	return nil
+}
+
+// withholds reports whether a slot is withheld for the task that the agent
+// speaks of.
+func (l *lane) withholds(c api.AgentCurrentTask) bool {
+	for _, w := range l.withheld {
+		if w.id == c.ID && c.ID != "" {
+			return true
+		}
+	}
+	return false
+}
