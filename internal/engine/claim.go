@@ -59,6 +59,7 @@ func (e *Engine) claim(ctx context.Context, r store.ClaimRequest) (c Claimed, fo
 		if err != nil || !got.Found {
 			return Claimed{}, false, err
 		}
+		e.ahead.wait(got.Task.ID)
 		e.publishTraced(signalbox.Pending, got.Task, signalbox.Entry{Kind: signalbox.EventClaim}, got.Request.Trace)
 		c = Claimed{Task: got.Task, Request: got.Request}
 		if c.Env, err = e.openEnv(got.Task.ID, got.Request.SealedEnv); err == nil {

@@ -70,6 +70,7 @@ type Engine struct {
 	book      callBook
 	rates     rates
 	strands   strands
+	ahead     ahead
 	pruned    store.EndedSpot // where the search for tasks of owners who have too much goes on
 }
 

@@ -141,11 +141,13 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 		// new one.
 		sub.Room, sub.Talk = &store.Room{Queues: []string{sub.Task.Queue}, Must: true}, nil
 	}
-	got, err := e.store.Submit(ctx, sub)
+	submit, told := e.ahead.begin(ctx, &sub.Task)
+	defer told()
+	got, err := e.store.Submit(submit, sub)
 	if signalbox.CodeOf(err) == signalbox.CodeIdempotency {
 		if old := e.digestBefore(n); old != sub.Task.IdempotencyHash {
 			sub.Task.IdempotencyHash = old
-			got, err = e.store.Submit(ctx, sub)
+			got, err = e.store.Submit(submit, sub)
 		}
 	}
 	if err != nil && refused != nil && signalbox.CodeOf(err) == signalbox.CodeAgentBusy {
@@ -160,6 +162,7 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 	if !got.Replayed {
 		e.logSubmit(&got)
 		e.publishTraced("", got.Task, signalbox.Entry{Kind: signalbox.EventSubmit}, n.Trace)
+		told()
 		if err := e.closedElsewhere(ctx, &n, &got.Task); err != nil {
 			return Receipt{}, err
 		}

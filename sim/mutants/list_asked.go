@@ -67,8 +67,8 @@ var askedMutants = []Mutant{
 		Text: "an agent is offered half as many tasks as it has slots",
 		File: "internal/execution/push/lane.go",
 		Edits: []Edit{{
-			"return l.health.Room(max(0, l.row.Slots-l.inUse()))",
-			"return l.health.Room(max(0, (l.row.Slots+1)/2-l.inUse()))",
+			"return l.health.Room(max(0, l.row.Slots-l.inUse()+l.ending))",
+			"return l.health.Room(max(0, (l.row.Slots+1)/2-l.inUse()+l.ending))",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestSlotsRunSideBySide"},
 	},

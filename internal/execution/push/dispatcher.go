@@ -150,6 +150,9 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 	}
 	e.SetLive(d)
 	e.Observe(d.applied)
+	if opts.Turn == nil { // else nothing goes on beside the one whose turn it is
+		e.SetAhead(d.ahead)
+	}
 	return d
 }
 

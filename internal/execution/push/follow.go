@@ -177,7 +177,11 @@ func (r *run) ended(ctx context.Context, s api.AgentTaskStatus) {
 	if lost {
 		how = r.loseWith(ctx, o.Reason, o.Message, o.Result)
 	} else {
-		how = r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Finish(ctx, t, o) })
+		finish := r.d.claimBehind(ctx, r)
+		how = r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Finish(finish, t, o) })
+	}
+	if how != execution.Stored {
+		r.d.notEnding(r)
 	}
 	switch how {
 	case execution.Stored:

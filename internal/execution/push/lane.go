@@ -40,6 +40,7 @@ type lane struct {
 
 	runs     map[string]*run // by task id, isolated ones too
 	isolated int             // how many of them are
+	ending   int             // how many have a slot that may be claimed already
 	withheld []withheld
 	earlier  []string // what a plain agent called the runs that left
 	signals  []string // queues it was woken for and has not looked at yet
@@ -86,6 +87,7 @@ func (l *lane) take(r *run) {
 		return
 	}
 	delete(l.runs, r.taskID)
+	l.end(r, false)
 	if r.isolated {
 		l.isolated--
 		return
@@ -127,12 +129,26 @@ func (l *lane) state() laneState {
 // held reports whether offers are withheld from it here.
 func (l *lane) held() bool { return l.ours() && l.offers.withheld() }
 
+// end says whether the slot of a run may be claimed though the run is not over
+// here: its end is on the way into the store.
+func (l *lane) end(r *run, ending bool) {
+	if r.isolated || r.ending == ending {
+		return
+	}
+	r.ending = ending
+	if ending {
+		l.ending++
+	} else {
+		l.ending--
+	}
+}
+
 // free is how many tasks it could be offered now.
 func (l *lane) free() int {
 	if l.state() != laneOpen {
 		return 0
 	}
-	return l.health.Room(max(0, l.row.Slots-l.inUse()))
+	return l.health.Room(max(0, l.row.Slots-l.inUse()+l.ending))
 }
 
 // heard notes that the agent answered something. It reports whether that is

@@ -26,6 +26,17 @@ func (d *Dispatcher) mark(l *lane) {
 	}
 }
 
+// ahead returns what wakes an agent for a task that is about to wait in queue, nil
+// where none could take it now.
+func (d *Dispatcher) ahead(queue string) (wake func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.wantsOf(queue) {
+		return nil
+	}
+	return func() { d.kick(queue) }
+}
+
 // kick wakes an agent for a task that waits in queue.
 func (d *Dispatcher) kick(queue string) {
 	d.mu.Lock()

@@ -44,6 +44,7 @@ type run struct {
 	withheld   bool   // it ended as lost and keeps its slot; guarded by d.mu
 	tracked    bool   // it was taken away and is followed to its end all the same; guarded by d.mu
 	kept       bool   // what it said then is kept; guarded by d.mu
+	ending     bool   // its end is being stored, and its slot may be claimed behind that; guarded by d.mu
 	clocks     clocks // guarded by d.mu
 	noOutput   bool   // the agent has no log to read; used by the run's own goroutine
 	// seenBefore are the runs that a plain agent was seen at when it was asked

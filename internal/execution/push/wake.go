@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/execution"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // How a waiting task finds a free slot without a tick:
@@ -274,6 +275,33 @@ func (d *Dispatcher) drop(r *run) {
 	if d.runs[r.taskID] == r {
 		delete(d.runs, r.taskID)
 	}
+}
+
+// claimBehind returns the context for the change that ends a run: the agent's next
+// task is claimed behind it, in the same commit where the store can do that. Of an
+// agent without fences it must first be noted here what the run was called, and of
+// one that names its conversations itself, in which one it ended.
+func (d *Dispatcher) claimBehind(ctx context.Context, r *run) context.Context {
+	if d.opts.Turn != nil || r.isolated {
+		return ctx
+	}
+	return store.Followed(ctx, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if l := r.lane; l.runs[r.taskID] == r && l.row.Fencing && l.status.Sessions {
+			r.lane.end(r, true)
+			d.mark(r.lane)
+			r.lane.wake.Send()
+		}
+	})
+}
+
+// notEnding takes back that the slot of a run may be claimed.
+func (d *Dispatcher) notEnding(r *run) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r.lane.end(r, false)
+	d.mark(r.lane)
 }
 
 // leave takes a run off its lane and lets the lane look for more.

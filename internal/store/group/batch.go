@@ -9,8 +9,9 @@ import (
 type Batch[V any] struct {
 	Jobs []*Job[V]
 
-	size int           // bytes, about
-	idle time.Duration // spent waiting for more
+	size   int           // bytes, about
+	idle   time.Duration // spent waiting for more
+	follow int           // verbs that are still to come behind one that is in (store.Followed)
 }
 
 // A batch ends at these bounds, so that the first one in it need not wait for
@@ -28,6 +29,11 @@ func (b *Batch[V]) Full() bool {
 func (b *Batch[V]) add(j *Job[V]) {
 	b.Jobs = append(b.Jobs, j)
 	b.size += j.Size
+	if j.followed {
+		b.follow++
+	} else if b.follow > 0 {
+		b.follow--
+	}
 }
 
 // Answer tells all callers what became of their verbs, and empties the batch.
@@ -36,7 +42,7 @@ func (b *Batch[V]) Answer() {
 		j.done <- struct{}{}
 	}
 	clear(b.Jobs)
-	b.Jobs, b.size, b.idle = b.Jobs[:0], 0, 0
+	b.Jobs, b.size, b.idle, b.follow = b.Jobs[:0], 0, 0, 0
 }
 
 // Fail sets the answer of all.
@@ -49,6 +55,7 @@ func (b *Batch[V]) Fail(err error) {
 // Bounds on the time that a batch waits for company.
 const (
 	quiet    = 30 * time.Microsecond  // since the last one came
+	behind   = 100 * time.Microsecond // likewise, where one is known to come
 	patience = 300 * time.Microsecond // in all
 )
 
@@ -62,12 +69,15 @@ const (
 // commits, each half empty. So the first who come back are served while the
 // others are on their way, and the commit waits until as many have come as
 // were around the last one, or nobody comes any more. Someone who is alone
-// does not wait.
+// does not wait, unless his verb is known to be followed.
 func (b *Inbox[V]) Joined(batch *Batch[V], company int) bool {
-	if len(batch.Jobs) >= company || batch.Full() {
+	if (len(batch.Jobs) >= company && batch.follow == 0) || batch.Full() {
 		return false
 	}
-	start := time.Now()
+	start, quiet := time.Now(), quiet
+	if batch.follow > 0 {
+		quiet = behind
+	}
 	for {
 		came, waited := b.Take(batch), time.Since(start)
 		if came || waited > quiet || batch.idle+waited > patience {

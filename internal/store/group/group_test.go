@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/group"
 )
 
@@ -153,6 +154,69 @@ func TestWhoComesBackJoinsTheBatch(t *testing.T) {
 	batch.Answer()
 	if told(t, first) == nil || told(t, second) == nil {
 		t.Error("a batch that failed is acknowledged")
+	}
+}
+
+// A verb that is known to follow another shares its batch, though nobody else is
+// around.
+func TestAVerbThatFollowsAnotherSharesItsBatch(t *testing.T) {
+	b := group.New[string]()
+	second := make(chan (<-chan error), 1)
+	first := make(chan error, 1)
+	go func() {
+		first <- b.Do(store.Followed(t.Context(), func() {
+			if b.Len() != 1 {
+				t.Error("the one that follows is called before the other waits")
+			}
+			second <- call(t.Context(), b, "b", false)
+		}), "a", 0, false)
+	}()
+	answer := <-second
+	arrived(t, b, 2)
+	var batch group.Batch[string]
+	<-b.Sign()
+	if !b.Take(&batch) || b.Joined(&batch, 1) || !slices.Equal(verbs(&batch), []string{"a", "b"}) {
+		t.Fatalf("the batch has %v", verbs(&batch))
+	}
+	batch.Answer()
+	if err := told(t, first); err != nil {
+		t.Error(err)
+	}
+	if err := told(t, answer); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where the one that follows comes while the batch is under way, the batch takes
+// it in; where it does not come, the batch goes on without it.
+func TestABatchWaitsAMomentForAVerbThatFollows(t *testing.T) {
+	for _, comes := range []bool{true, false} {
+		b := group.New[string]()
+		first := make(chan error, 1)
+		go func() { first <- b.Do(store.Followed(t.Context(), func() {}), "a", 0, false) }()
+		arrived(t, b, 1)
+		var batch group.Batch[string]
+		b.Take(&batch)
+		var second <-chan error
+		if comes {
+			second = call(t.Context(), b, "b", false)
+			arrived(t, b, 1)
+		}
+		if got := b.Joined(&batch, 1); got != comes {
+			t.Errorf("joined: %v, want %v", got, comes)
+		}
+		if b.Joined(&batch, 1) {
+			t.Error("it waits for one more")
+		}
+		batch.Answer()
+		if err := told(t, first); err != nil {
+			t.Error(err)
+		}
+		if comes {
+			if err := told(t, second); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
 

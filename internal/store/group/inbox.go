@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // Job is a verb on its way to the writer.
@@ -16,6 +17,8 @@ type Job[V any] struct {
 	Err  error // the answer, set by the writer
 	// Alone says that it shares no batch with others.
 	Alone bool
+
+	followed bool // another one follows (store.Followed)
 
 	state state
 	done  chan struct{}
@@ -81,9 +84,13 @@ func (b *Inbox[V]) Do(ctx context.Context, verb V, size int, alone bool) error {
 		return err
 	}
 	j := b.pool.Get().(*Job[V])
-	j.Verb, j.Size, j.Alone, j.state, j.Err = verb, size, alone, waits, nil
+	queued := store.Follower(ctx)
+	j.Verb, j.Size, j.Alone, j.followed, j.state, j.Err = verb, size, alone, queued != nil, waits, nil
 	if err := b.put(j); err != nil {
 		return err
+	}
+	if queued != nil {
+		queued()
 	}
 	select {
 	case <-j.done:
