@@ -5,7 +5,7 @@ var askedMutants = []Mutant{
 	{
 		Name: "limits-never-fire", Fault: "asked stuck turn",
 		Text: "a run that overstays its timeout, or prints nothing any more, holds its slot for ever",
-		File: "internal/execution/push/care.go",
+		File: "internal/execution/push/maintenance.go",
 		Edits: []Edit{{
 			"d.enforceLimits()\n",
 			"",
@@ -55,7 +55,7 @@ var askedMutants = []Mutant{
 	{
 		Name: "orphans-left-alone", Fault: "asked orphans",
 		Text: "a task in flight that nobody follows is not looked for",
-		File: "internal/execution/push/care.go",
+		File: "internal/execution/push/maintenance.go",
 		Edits: []Edit{{
 			"c.suspects = d.reconcile(ctx, c.suspects)\n",
 			"",

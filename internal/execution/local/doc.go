@@ -15,6 +15,5 @@
 // one that died are put away by another; one whose lease is over ends what it
 // runs before that (others.go).
 //
-// The executor follows its tasks by itself and not through dispatch, which knows
-// agents behind HTTP.
+// What holds for any execution is in package execution.
 package local

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -137,21 +138,11 @@ type pool struct {
 
 // New returns an executor that does nothing until Start.
 func New(o Options) *Executor {
-	if o.Instance == "" {
-		o.Instance = signalbox.DefaultInstance
-	}
-	if o.Concurrent == 0 {
-		o.Concurrent = DefaultConcurrent
-	}
-	if o.Calls == 0 {
-		o.Calls = DefaultCalls
-	}
-	if o.Look == 0 {
-		o.Look = backstop
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Instance = cmp.Or(o.Instance, signalbox.DefaultInstance)
+	o.Concurrent = cmp.Or(o.Concurrent, DefaultConcurrent)
+	o.Calls = cmp.Or(o.Calls, DefaultCalls)
+	o.Look = cmp.Or(o.Look, backstop)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	x := &Executor{
 		engine: o.Engine, gateway: o.Gateway, opts: o, log: o.Log,
 		commands: &pool{kind: signalbox.ExecutorCommands, wake: make(chan struct{}, claimers), limit: o.Concurrent},

@@ -1,6 +1,7 @@
 package pull
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"log/slog"
@@ -42,21 +43,14 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	def(&o.SessionGrace, execution.DefaultSessionGrace)
-	def(&o.RunGrace, execution.DefaultRunGrace)
-	def(&o.Silence, DefaultSilence)
-	def(&o.Tick, DefaultTick)
+	o.SessionGrace = cmp.Or(o.SessionGrace, execution.DefaultSessionGrace)
+	o.RunGrace = cmp.Or(o.RunGrace, execution.DefaultRunGrace)
+	o.Silence = cmp.Or(o.Silence, DefaultSilence)
+	o.Tick = cmp.Or(o.Tick, DefaultTick)
 	if o.Holds == nil {
 		o.Holds = func(string) bool { return true }
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Monotonic == nil {
 		o.Monotonic = time.Now
 	}

@@ -99,7 +99,7 @@ func (d *Dispatcher) released(t signalbox.Task) {
 		return // the director that dispatches to it hears of it
 	}
 	defer func() {
-		l.bypass = true
+		l.isolatedOffers.look()
 		d.mark(l)
 		d.slotFreed()
 		l.wake.Send()

@@ -1,6 +1,7 @@
 package push
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
@@ -109,30 +111,23 @@ type Dispatcher struct {
 
 // New returns a dispatcher that does nothing until Start.
 func New(e *engine.Engine, opts Options) *Dispatcher {
-	def := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
-	}
-	def(&opts.DispatchTimeout, DefaultDispatchTimeout)
-	def(&opts.PollInterval, DefaultPollInterval)
-	def(&opts.SessionGrace, execution.DefaultSessionGrace)
-	def(&opts.Keep.For, DefaultRetention)
-	def(&opts.Tick, DefaultTick)
-	def(&opts.FollowWait, DefaultFollowWait)
-	def(&opts.AskTimeout, DefaultAskTimeout)
-	def(&opts.Confirm, DefaultConfirm)
-	def(&opts.Probe, DefaultProbe)
-	def(&opts.RunGrace, execution.DefaultRunGrace)
+	opts.DispatchTimeout = cmp.Or(opts.DispatchTimeout, DefaultDispatchTimeout)
+	opts.PollInterval = cmp.Or(opts.PollInterval, DefaultPollInterval)
+	opts.SessionGrace = cmp.Or(opts.SessionGrace, execution.DefaultSessionGrace)
+	opts.Keep.For = cmp.Or(opts.Keep.For, DefaultRetention)
+	opts.Tick = cmp.Or(opts.Tick, DefaultTick)
+	opts.FollowWait = cmp.Or(opts.FollowWait, DefaultFollowWait)
+	opts.AskTimeout = cmp.Or(opts.AskTimeout, DefaultAskTimeout)
+	opts.Confirm = cmp.Or(opts.Confirm, DefaultConfirm)
+	opts.Probe = cmp.Or(opts.Probe, DefaultProbe)
+	opts.RunGrace = cmp.Or(opts.RunGrace, execution.DefaultRunGrace)
 	// An agent that is heard once in a long poll must not look silent.
 	opts.FollowWait = min(opts.FollowWait, e.ExecutionTTL()/4)
 	opts.PollInterval = min(opts.PollInterval, e.ExecutionTTL()/4)
 	if opts.Transport == nil {
 		opts.Transport = NewTransport()
 	}
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	if opts.Monotonic == nil {
 		opts.Monotonic = time.Now
 	}
@@ -142,7 +137,7 @@ func New(e *engine.Engine, opts Options) *Dispatcher {
 		adopted: make(chan struct{}), work: execution.NewWork(),
 	}
 	r := rounds{d: d}
-	d.maintenance = execution.Maintenance{Log: d.log, Turn: func() { d.turn("care", "", 0) }, Round: r.round}
+	d.maintenance = execution.Maintenance{Log: d.log, Turn: func() { d.turn("maintenance", "", 0) }, Round: r.round}
 	d.refresh = d.maintenance.Chore("agents not loaded", d.loadAgents)
 	d.recheck = d.maintenance.Chore("waiting tasks not looked for", d.kickWaiting)
 	if opts.Generation != nil {
@@ -257,4 +252,18 @@ func (d *Dispatcher) Agents() []engine.LiveAgent {
 		live[i] = d.live(l)
 	}
 	return live
+}
+
+// Output returns what is known of the log of a running task from byte after.
+// While there is nothing it waits until there is, the run ends, the wait is
+// over or ctx ends. ok is false if nobody follows the task here.
+func (d *Dispatcher) Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool) {
+	d.mu.Lock()
+	r := d.runs[id]
+	d.mu.Unlock()
+	if r == nil {
+		return api.Output{}, false
+	}
+	t := r.row()
+	return execution.Output(ctx, &t, r.Tail, after, wait)
 }

@@ -47,7 +47,7 @@ func (d *Dispatcher) endPause(l *lane, round int, pause time.Duration) {
 		d.turn("health", l.name, 0)
 		d.mu.Lock()
 		if l.health.Due(round) {
-			l.bypass = true
+			l.isolatedOffers.look()
 			d.mark(l)
 		}
 		d.mu.Unlock()

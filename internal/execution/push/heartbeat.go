@@ -38,7 +38,7 @@ func (d *Dispatcher) learn(l *lane, s api.AgentStatus) {
 	l.hear(currentTasks(&s), d.opts.Monotonic(), wall)
 	d.mark(l)
 	if l.row.Slots > slots || l.status.IsolatedSlots > isolated { // somebody may wait for them
-		l.bypass = true
+		l.isolatedOffers.look()
 		l.wake.Send()
 	}
 }

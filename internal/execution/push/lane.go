@@ -46,9 +46,7 @@ type lane struct {
 	signals  []string // queues it was woken for and has not looked at yet
 	probing  execution.Signal
 
-	bypass      bool          // something may wait in its bypass queue
-	bypassHeld  bool          // it said busy to an isolated offer a moment ago
-	bypassPause time.Duration // how long it is not offered another one then
+	isolatedOffers isolatedOffers
 
 	conversations conversations // whether its list of them is to be asked for
 
@@ -159,7 +157,7 @@ func (l *lane) heard(now time.Time) (cameUp bool) {
 		return false
 	}
 	l.conversations.want()
-	l.bypass = true
+	l.isolatedOffers.look()
 	l.returned()
 	return true
 }

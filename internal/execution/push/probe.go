@@ -143,7 +143,9 @@ func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 	if l.epoch == epoch && l.ours() { // else the status may be older than what happened since
 		l.updateAvailability(d.id)
 	}
-	l.bypass = l.bypass || l.status.IsolatedSlots > 0
+	if l.status.IsolatedSlots > 0 {
+		l.isolatedOffers.look()
+	}
 	d.mark(l)
 	d.mu.Unlock()
 	d.askSessions(l)

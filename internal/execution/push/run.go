@@ -246,7 +246,7 @@ func (r *run) accept(ctx context.Context, taskID, sessionID string) {
 	r.d.mu.Lock()
 	r.agentTask = taskID
 	if r.isolated {
-		r.lane.bypassPause = 0
+		r.lane.isolatedOffers.pause = 0
 	}
 	r.d.mu.Unlock()
 	r.startClocks()

@@ -121,7 +121,8 @@ func (d *Dispatcher) ready(taken map[string]*term) {
 			continue
 		}
 		t.ready = true
-		l.stale, l.bypass = true, true
+		l.stale = true
+		l.isolatedOffers.look()
 		l.conversations.want()
 		if l.offers.lostData() {
 			l.hold(reasonDataLoss)

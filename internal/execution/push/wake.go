@@ -71,7 +71,7 @@ func (d *Dispatcher) wakeAll() {
 	d.resumed++
 	d.undrain()
 	for _, l := range d.order {
-		l.bypass = true
+		l.isolatedOffers.look()
 		l.wake.Send()
 	}
 }
@@ -322,7 +322,9 @@ func (d *Dispatcher) leave(r *run) {
 	if l.removed {
 		d.refresh.Ask()
 	}
-	l.bypass = l.bypass || r.isolated
+	if r.isolated {
+		l.isolatedOffers.look()
+	}
 	d.mark(l)
 	d.slotFreed()
 	d.mu.Unlock()

@@ -419,7 +419,7 @@ func TestASubmitMakesAnotherTurnReady(t *testing.T) {
 	var still sync.Mutex // who looks after what is due waits for it
 	h := newHouse(t, noTick, func(h *house, _ *engine.Options) {
 		h.opts.Turn = func(what, _ string, _ int64) {
-			if what == "care" {
+			if what == "maintenance" {
 				still.Lock()
 				defer still.Unlock()
 			}

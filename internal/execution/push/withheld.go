@@ -29,7 +29,9 @@ func (d *Dispatcher) freeWithheld(ctx context.Context, l *lane, s api.AgentStatu
 		}
 		d.mu.Lock()
 		l.withheld = slices.DeleteFunc(l.withheld, func(o withheld) bool { return o == w })
-		l.bypass = l.bypass || signalbox.Isolated(w.Slot.Slot)
+		if signalbox.Isolated(w.Slot.Slot) {
+			l.isolatedOffers.look()
+		}
 		d.mark(l)
 		d.slotFreed()
 		d.mu.Unlock()
