@@ -2,7 +2,6 @@ package execution
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/engine"
@@ -153,21 +152,6 @@ func (h *Health) Closed() *engine.AgentClosed {
 	}
 	return c
 }
-
-// Blames reports whether the status and the code with which an agent did not take
-// a task speak of the agent and not of the task, and whether that leaves no doubt.
-func Blames(status int, code string) (agent, sure bool) {
-	switch {
-	case status == http.StatusUnauthorized, status == http.StatusInsufficientStorage:
-		return true, true
-	case status >= 500:
-		return true, code == codeStorage
-	}
-	return status/100 == 3, false
-}
-
-// codeStorage is how an agent says that it cannot store a task.
-const codeStorage = "storage_error"
 
 // AtWork notes that the agent was seen at work: what it turned away, it turned
 // away rightly.

@@ -115,10 +115,10 @@ var queueMutants = []Mutant{
 	{
 		Name: "bad-request-tried-again", Fault: "work-queue 6",
 		Text: "a task that the agent refuses with 4xx is offered again",
-		File: "internal/execution/push/run.go",
+		File: "internal/execution/refusal.go",
 		Edits: []Edit{{
-			"r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Reject(ctx, t, message) })",
-			"r.refuse(ctx, message, false)",
+			"return e.Reject(ctx, t, message)",
+			"return e.Refuse(ctx, t, message)",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestDispatchFailureAgentReturns4xxFailsTask"},
 	},

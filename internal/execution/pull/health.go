@@ -2,16 +2,18 @@ package pull
 
 import (
 	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // An agent that pulls and fails in a way that speaks of itself is given nothing
 // for a while, as one that the director calls (execution.Health). Each director
 // decides that by what it hears, in memory.
 
-// failed notes a failure of an agent. spare says that it is closed: the task that
-// met this does not pay for it, and waits for delay where no other agent takes it.
-func (l *Lanes) failed(a *lane, queue, reason string, sure bool) (spare bool, delay time.Duration) {
-	others := l.engine.OthersMayTake(a.name, queue)
+// Failed implements execution.Offerer.
+func (h *held) Failed(reason string, sure bool) (spare bool, delay time.Duration) {
+	l, a := h.l, h.lane
+	others := l.engine.OthersMayTake(a.name, h.task.Queue)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := a.health.Failed(reason, sure, others, l.engine.Now(), l.engine.Jitter)
@@ -24,16 +26,38 @@ func (l *Lanes) failed(a *lane, queue, reason string, sure bool) (spare bool, de
 	return f.Spare, f.Delay
 }
 
-// turnedAway notes a 409. An agent that asks for tasks and turns them away is
-// paused too.
-func (l *Lanes) turnedAway(a *lane, reason string) {
-	l.mu.Lock()
-	often := a.health.TurnedDown()
-	a.health.Untried()
-	l.mu.Unlock()
+// TurnedAway implements execution.Offerer. An agent that asks for tasks and turns
+// them away is paused too.
+func (h *held) TurnedAway(reason string) {
+	h.l.mu.Lock()
+	often := h.lane.health.TurnedDown()
+	h.lane.health.Untried()
+	h.l.mu.Unlock()
 	if often {
-		l.failed(a, "", reason, false)
+		h.Failed(reason, false)
 	}
+}
+
+// Hold implements execution.Offerer.
+func (h *held) Hold(why string) {
+	h.l.mu.Lock()
+	h.lane.refused = true
+	h.l.mu.Unlock()
+	h.TurnedAway(execution.TurnsAway + why)
+}
+
+// RaiseFence implements execution.Offerer.
+func (h *held) RaiseFence(highest int64) {
+	h.l.mu.Lock()
+	defer h.l.mu.Unlock()
+	h.lane.fence = max(h.lane.fence, highest)
+}
+
+// Well implements execution.Offerer.
+func (h *held) Well() {
+	h.l.mu.Lock()
+	defer h.l.mu.Unlock()
+	h.l.well(h.lane)
 }
 
 // well notes that an agent did what an agent does; mu is held.

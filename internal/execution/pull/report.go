@@ -2,7 +2,6 @@ package pull
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -190,41 +189,13 @@ func (l *Lanes) took(ctx context.Context, t *signalbox.Task, session string) {
 	}
 }
 
-// refused takes in that the agent did not take a task, as the dispatcher takes
-// the answers to POST /task.
+// refused takes in that the agent did not take a task.
 func (h *held) refused(ctx context.Context, no *api.PullRefused) error {
-	message := h.l.hide(ctx, &h.task, "agent answered "+http.StatusText(no.Status)+": "+execution.Sayable(no.Message))
-	blamed, sure := execution.Blames(no.Status, no.Error)
-	var err error
-	switch e := h.l.engine; {
-	case no.Status == http.StatusConflict && no.Error == "stale_fence":
-		h.l.mu.Lock()
-		h.lane.fence = max(h.lane.fence, no.HighestFence)
-		h.l.mu.Unlock()
-		h.l.turnedAway(h.lane, message)
-		_, err = e.Unsent(ctx, h.task, message)
-	case no.Status == http.StatusConflict:
-		h.l.mu.Lock()
-		h.lane.refused = true
-		h.l.mu.Unlock()
-		busy := "agent busy"
-		if no.BusyWith != "" {
-			busy += " with " + h.l.hide(ctx, &h.task, execution.Sayable(no.BusyWith))
-		}
-		h.l.turnedAway(h.lane, "it says that it is idle and turns tasks away: "+busy)
-		_, err = e.Busy(ctx, h.task, busy)
-	case blamed:
-		if spare, delay := h.l.failed(h.lane, h.task.Queue, message, sure); spare {
-			_, err = e.Spare(ctx, h.task, message, delay)
-		} else {
-			_, err = e.Refuse(ctx, h.task, message)
-		}
-	default:
-		h.l.mu.Lock()
-		h.l.well(h.lane) // it judged the task
-		h.l.mu.Unlock()
-		_, err = e.Reject(ctx, h.task, message)
-	}
+	r := execution.Refusal{Status: no.Status, AgentRefusal: api.AgentRefusal{
+		Error: no.Error, Message: no.Message, HighestFence: no.HighestFence, CurrentTask: &api.AgentCurrentTask{ID: no.BusyWith},
+	}}
+	hide := func(text string) string { return h.l.hide(ctx, &h.task, text) }
+	_, err := r.Refused(h, hide)(ctx, h.l.engine, h.task)
 	return err
 }
 

@@ -131,7 +131,7 @@ func (r *run) neverSeen(ctx context.Context, cause error) {
 		})
 		return
 	}
-	r.refuse(ctx, fmt.Sprintf("%v, and the agent has never seen the task", cause), false)
+	r.refuse(ctx, fmt.Sprintf("%v, and the agent has never seen the task", cause))
 }
 
 // find asks the agent about the task: by queue_id, or, of an agent that does

@@ -12,7 +12,6 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -61,56 +60,13 @@ func newConn(base, token string, transport http.RoundTripper) *conn {
 	}
 }
 
-// refusal is an answer other than success.
-type refusal struct {
-	status int
-	from   string // address that said it
-	api.AgentRefusal
-}
-
-func (r *refusal) Error() string {
-	text := r.Message
-	if text == "" {
-		text = r.AgentRefusal.Error
-	}
-	if r.status/100 == 3 {
-		text = "a redirect, which is not followed: give the agent's own address"
-	}
-	if text == "" {
-		text = strings.ToLower(http.StatusText(r.status))
-	}
-	return fmt.Sprintf("agent answered %d: %s", r.status, execution.Sayable(text))
-}
-
 // statusOf returns the HTTP status of an agent's refusal, 0 for other errors.
 func statusOf(err error) int {
-	var r *refusal
+	var r *execution.Refusal
 	if errors.As(err, &r) {
-		return r.status
+		return r.Status
 	}
 	return 0
-}
-
-// staleFence returns the highest fence that an agent names in a refusal.
-func staleFence(err error) int64 {
-	var r *refusal
-	if errors.As(err, &r) && r.AgentRefusal.Error == "stale_fence" {
-		return r.HighestFence
-	}
-	return 0
-}
-
-// busyMessage is the seed's text, with what the agent is busy with.
-func busyMessage(err error) string {
-	var r *refusal
-	switch {
-	case !errors.As(err, &r):
-	case r.CurrentTask != nil && r.CurrentTask.ID != "":
-		return "agent busy with " + execution.Sayable(r.CurrentTask.ID)
-	case r.Message != "":
-		return "agent busy: " + execution.Sayable(r.Message)
-	}
-	return "agent busy"
 }
 
 // unsentError is a failure before anything reached the agent.
@@ -174,9 +130,9 @@ func (c *conn) callOnce(ctx context.Context, method, path string, headers map[st
 	}
 	defer resp.Body.Close()
 	err = read(resp, answer)
-	var no *refusal
+	var no *execution.Refusal
 	if errors.As(err, &no) {
-		no.from = c.base
+		no.From = c.base
 	}
 	return err
 }
@@ -209,7 +165,7 @@ func read(resp *http.Response, answer any) error {
 		return fmt.Errorf("answer is longer than %d bytes", maxAnswer)
 	}
 	if resp.StatusCode/100 != 2 {
-		r := &refusal{status: resp.StatusCode}
+		r := &execution.Refusal{Status: resp.StatusCode}
 		_ = json.Unmarshal(data, &r.AgentRefusal) // a refusal without a body is one all the same
 		return r
 	}
@@ -284,10 +240,10 @@ var errNoAgent = errors.New("it answers /status, but not as an agent")
 
 func (c *conn) status(ctx context.Context) (s api.AgentStatus, err error) {
 	err = c.call(ctx, http.MethodGet, "/status", nil, &s)
-	var no *refusal
+	var no *execution.Refusal
 	switch {
 	case errors.As(err, &no): // it may be no agent: what it says is not for who registered it
-		return s, &refusal{status: no.status, from: no.from}
+		return s, &execution.Refusal{Status: no.Status, From: no.From}
 	case err == nil && s.State != "idle" && s.State != "working":
 		return s, errNoAgent
 	}

@@ -83,7 +83,7 @@ func TestFault02BackOfQueueSurvivesRestart(t *testing.T) {
 }
 
 // Fault 2: after a 409 there is no offer until the agent reports idle, and the
-// refusals do not awaitExit through the queue meanwhile.
+// refusals do not chase through the queue meanwhile.
 func TestFault02BusyAgentIsNotOfferedUntilIdle(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		h := newHouse(t)

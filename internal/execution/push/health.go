@@ -1,28 +1,17 @@
 package push
 
 import (
-	"errors"
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// blames reports whether a refusal speaks of the agent and not of the task, and
-// whether that leaves no doubt.
-func blames(err error) (agent, sure bool) {
-	var no *refusal
-	if !errors.As(err, &no) {
-		return false, false
-	}
-	return execution.Blames(no.status, no.AgentRefusal.Error)
-}
-
-// failed notes a failure of an agent. spare says that it is closed: the task
-// that met this does not pay for it.
-func (d *Dispatcher) failed(r *run, reason string, sure bool) (spare bool, delay time.Duration) {
+// Failed implements execution.Offerer.
+func (r *run) Failed(reason string, sure bool) (spare bool, delay time.Duration) {
+	d := r.d
 	l := r.lane
-	others := d.engine.OthersMayTake(l.name, r.Task.Queue)
+	others := d.engine.OthersMayTake(l.name, r.row().Queue)
 	d.mu.Lock()
 	if l.term != r.term { // it is another director's by now
 		d.mu.Unlock()
@@ -69,18 +58,21 @@ func (d *Dispatcher) well(l *lane) {
 	}
 }
 
-// turnedAway notes a 409. An agent that says that it is idle and turns away all
-// that it is offered is paused too.
-func (d *Dispatcher) turnedAway(r *run, reason string) {
-	d.mu.Lock()
+// TurnedAway implements execution.Offerer. An agent that says that it is idle and
+// turns away all that it is offered is paused too.
+func (r *run) TurnedAway(reason string) {
+	r.d.mu.Lock()
 	often := r.lane.term == r.term && r.lane.health.TurnedDown()
 	r.lane.health.Untried()
-	d.mark(r.lane)
-	d.mu.Unlock()
+	r.d.mark(r.lane)
+	r.d.mu.Unlock()
 	if often {
-		d.failed(r, reason, false)
+		r.Failed(reason, false)
 	}
 }
+
+// Well implements execution.Offerer.
+func (r *run) Well() { r.d.well(r.lane) }
 
 // works notes what a status says of that. Dispatcher.mu is held.
 func (l *lane) works(s api.AgentStatus) {

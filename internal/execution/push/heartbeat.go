@@ -5,6 +5,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
 // heard notes that an agent answered.
@@ -43,8 +44,17 @@ func (d *Dispatcher) learn(l *lane, s api.AgentStatus) {
 	}
 }
 
-// hold withholds offers from an agent that said busy to a run, until it
-// reports idle.
+// Hold implements execution.Offerer: it withholds offers from an agent that said
+// busy, until it is free. The slots have nothing to do with isolated executions.
+func (r *run) Hold(why string) {
+	if r.isolated {
+		r.d.holdIsolated(r.lane)
+		return
+	}
+	r.d.hold(r, why)
+	r.TurnedAway(execution.TurnsAway + why)
+}
+
 func (d *Dispatcher) hold(r *run, why string) {
 	d.mu.Lock()
 	r.refused = true
@@ -56,12 +66,11 @@ func (d *Dispatcher) hold(r *run, why string) {
 	d.probe(r.lane)
 }
 
-// raiseFence notes that an agent has seen a higher fence than ours, as after
-// the data folder was restored from a backup.
-func (d *Dispatcher) raiseFence(l *lane, highest int64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.fences[l.name] = max(d.fences[l.name], highest)
+// RaiseFence implements execution.Offerer.
+func (r *run) RaiseFence(highest int64) {
+	r.d.mu.Lock()
+	defer r.d.mu.Unlock()
+	r.d.fences[r.lane.name] = max(r.d.fences[r.lane.name], highest)
 }
 
 // sameURL compares addresses of agents, also as releases before 2026-11 stored

@@ -3,7 +3,6 @@ package push
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"time"
 
@@ -64,9 +63,9 @@ func (r *run) conn() *conn {
 // Then its word proves nothing: the other one may have it. An address that
 // refuses connections has nobody.
 func (r *run) elsewhere(ctx context.Context, word error) bool {
-	var no *refusal
+	var no *execution.Refusal
 	first := strings.TrimRight(r.row().AgentURL, "/")
-	if !errors.As(word, &no) || no.from == first {
+	if !errors.As(word, &no) || no.From == first {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
@@ -119,8 +118,9 @@ func (r *run) silence() time.Duration {
 
 // offer is the task as the agent gets it.
 func (r *run) offer() api.AgentTask {
-	offer := execution.Offer(engine.Claimed{Task: r.Task, Request: r.request, Env: r.env}, r.d.id)
-	offer.RunToken = r.d.engine.RunToken(&r.Task)
+	t := r.row()
+	offer := execution.Offer(engine.Claimed{Task: t, Request: r.request, Env: r.env}, r.d.id)
+	offer.RunToken = r.d.engine.RunToken(&t)
 	return offer
 }
 
@@ -142,8 +142,7 @@ func (r *run) dispatch(ctx context.Context) {
 	sending, cancel := context.WithTimeout(ctx, r.d.opts.DispatchTimeout)
 	accepted, err := r.conn().start(sending, offer, r.fencing(), r.trace)
 	cancel()
-	status := statusOf(err)
-	agent, sure := blames(err)
+	var no *execution.Refusal
 	switch {
 	case err == nil:
 		r.heard()
@@ -152,18 +151,10 @@ func (r *run) dispatch(ctx context.Context) {
 	case unsent(err):
 		r.d.unreachable(r.lane, err.Error())
 		r.d.probe(r.lane)
-		r.refuse(ctx, "agent unreachable: "+err.Error(), false)
-	case status == http.StatusConflict:
+		r.refuse(ctx, "agent unreachable: "+err.Error())
+	case errors.As(err, &no):
 		r.heard()
-		r.busy(ctx, err)
-	case agent:
-		r.heard()
-		r.refuse(ctx, err.Error(), sure)
-	case status >= 400:
-		r.heard()
-		r.d.well(r.lane) // it judged the task
-		message := r.Mask.Hide(err.Error())
-		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Reject(ctx, t, message) })
+		r.change(ctx, no.Refused(r, r.Mask.Hide))
 	default: // sent, and no answer that says anything
 		r.ask(ctx, err)
 	}
@@ -175,38 +166,13 @@ func (r *run) fencing() bool {
 	return r.lane.row.Fencing
 }
 
-// busy handles a 409: the agent runs something else, or has seen a higher
-// fence than ours.
-func (r *run) busy(ctx context.Context, err error) {
-	message := r.Mask.Hide(err.Error())
-	if highest := staleFence(err); highest > 0 {
-		r.d.raiseFence(r.lane, highest)
-		r.d.turnedAway(r, message)
-		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Unsent(ctx, t, message) })
-		return
-	}
-	if r.isolated {
-		r.d.holdIsolated(r.lane)
-	} else {
-		r.d.hold(r, message)
-		r.d.turnedAway(r, "it says that it is idle and turns tasks away: "+message)
-	}
-	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
-		return r.d.engine.Busy(ctx, t, r.Mask.Hide(busyMessage(err)))
-	})
+// refuse sends the task back because of its agent.
+func (r *run) refuse(ctx context.Context, message string) {
+	r.change(ctx, execution.SentBack(r, r.Mask.Hide(message), false))
 }
 
-// refuse sends the task back because of its agent. It costs an attempt, unless
-// the agent is closed for it (health.go). sure says that it is the agent's fault.
-func (r *run) refuse(ctx context.Context, message string, sure bool) {
-	message = r.Mask.Hide(message)
-	spare, delay := r.d.failed(r, message, sure)
-	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
-		if spare {
-			return r.d.engine.Spare(ctx, t, message, delay)
-		}
-		return r.d.engine.Refuse(ctx, t, message)
-	})
+func (r *run) change(ctx context.Context, change execution.Change) {
+	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return change(ctx, r.d.engine, t) })
 }
 
 // settle makes a change that must not get lost: while the store cannot take
