@@ -84,7 +84,7 @@ func (f *fakeToolTasks) Submit(ctx context.Context, c gateway.TaskCall) (gateway
 	return out, err
 }
 
-func (f *fakeToolTasks) CallOr(context.Context, gateway.TaskCall, time.Duration) (gateway.Result, *gateway.ToolTask, error) {
+func (f *fakeToolTasks) CallOrPromote(context.Context, gateway.TaskCall, time.Duration) (gateway.Result, *gateway.ToolTask, error) {
 	panic("no way in of the director uses it")
 }
 

@@ -19,12 +19,12 @@ type Tasks interface {
 	// store_failed, unsupported, unavailable.
 	Submit(ctx context.Context, c TaskCall) (ToolTask, error)
 
-	// CallOr is Gateway.Call for a caller that can take a task instead of an
+	// CallOrPromote is Gateway.Call for a caller that can take a task instead of an
 	// answer: a call that has stood in its tool queue's line for longer than
 	// grace, or that calls an Async tool, becomes a task. Then task is not nil,
 	// the task is durable, and the call goes on without the caller, in its place
 	// in line. Where the task cannot be stored the call goes on as it was.
-	CallOr(ctx context.Context, c TaskCall, grace time.Duration) (r Result, task *ToolTask, err error)
+	CallOrPromote(ctx context.Context, c TaskCall, grace time.Duration) (r Result, task *ToolTask, err error)
 
 	// Task returns a task of a tool, or not_found: also for a task that is none
 	// of a tool. Who may see it is for the caller to decide (Task.Owner,

@@ -175,7 +175,7 @@ var peerMutants = []Mutant{
 	{
 		Name: "call-never-becomes-a-task", Fault: "peer gateway overflow",
 		Text: "a call goes on waiting beyond its grace",
-		File: "internal/execution/local/callor.go",
+		File: "internal/execution/local/promote.go",
 		Edits: []Edit{{
 			"timer = time.AfterFunc(grace, func() {",
 			"timer = time.AfterFunc(1_000_000*grace, func() {",

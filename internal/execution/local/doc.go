@@ -2,7 +2,7 @@
 // director's own executor.
 //
 //	Submit ─▶ queue commands ─▶ a slot of commands@instance ─▶ Gateway.Call ─▶ the command
-//	CallOr ─▶ (in line of its tool queue for too long) ─▶ queue calls ─▶ a slot of
+//	CallOrPromote ─▶ (in line of its tool queue for too long) ─▶ queue calls ─▶ a slot of
 //	          calls@instance ─▶ the same call, in the same place in line
 //
 // A task that is dispatching has a slot and has not begun to run: it waits for

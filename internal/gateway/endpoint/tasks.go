@@ -83,7 +83,7 @@ func (s *server) carryOut(ctx context.Context, c gateway.Call, tasks bool) (gate
 	switch {
 	case s.tasks == nil:
 	case tasks:
-		res, task, err := s.tasks.CallOr(ctx, gateway.TaskCall{Call: c}, s.taskAfter)
+		res, task, err := s.tasks.CallOrPromote(ctx, gateway.TaskCall{Call: c}, s.taskAfter)
 		if task != nil {
 			return gateway.Result{}, task, s.untold(ctx, task, c.Caller)
 		}

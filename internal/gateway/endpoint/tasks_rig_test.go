@@ -19,7 +19,7 @@ import (
 type books struct {
 	gw    *gateway.Gateway
 	full  bool               // nothing more is taken
-	slow  bool               // CallOr and Submit return when the caller has gone
+	slow  bool               // CallOrPromote and Submit return when the caller has gone
 	calls chan gateway.Call  // that became tasks
 	ended chan string        // by Cancel: who
 	life  context.Context    //nolint:containedctx // of the runs
@@ -86,8 +86,8 @@ func (b *books) finish(id string, res gateway.Result, err error) {
 	}
 }
 
-// CallOr makes a task of what has not ended after the grace.
-func (b *books) CallOr(ctx context.Context, c gateway.TaskCall, grace time.Duration) (gateway.Result, *gateway.ToolTask, error) {
+// CallOrPromote makes a task of what has not ended after the grace.
+func (b *books) CallOrPromote(ctx context.Context, c gateway.TaskCall, grace time.Duration) (gateway.Result, *gateway.ToolTask, error) {
 	for _, tool := range b.gw.Tools() {
 		if tool.Name == c.Tool && tool.Async {
 			t, err := b.Submit(ctx, c)

@@ -44,7 +44,7 @@ func lineHouse(t *testing.T, s store.Store, tools ...gateway.Tool) (h *house, re
 func (h *house) callOr(ctx context.Context, x *local.Executor, c gateway.TaskCall, grace time.Duration) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
-		r, task, err := x.CallOr(ctx, c, grace)
+		r, task, err := x.CallOrPromote(ctx, c, grace)
 		done <- outcome{r, task, err}
 	}()
 	return done
@@ -125,7 +125,7 @@ type valueKey struct{}
 func TestCallOrWithinTheGrace(t *testing.T) {
 	h, release := lineHouse(t, memory.New(memory.Options{}), plain("free", ""))
 	x := h.open()
-	if r, task, err := x.CallOr(t.Context(), call("free"), 0); err != nil || task != nil || string(r.Content) != string(said("done").Content) {
+	if r, task, err := x.CallOrPromote(t.Context(), call("free"), 0); err != nil || task != nil || string(r.Content) != string(said("done").Content) {
 		t.Errorf("%v %+v", err, task)
 	}
 	values := make(chan any, 1)
@@ -150,7 +150,7 @@ func TestCallOrWithinTheGrace(t *testing.T) {
 	if len(page.Tasks) != 0 {
 		t.Errorf("%+v", page)
 	}
-	_, _, err = x.CallOr(t.Context(), call("nothing"), 0)
+	_, _, err = x.CallOrPromote(t.Context(), call("nothing"), 0)
 	if signalbox.CodeOf(err) != signalbox.CodeNotFound {
 		t.Errorf("%v", err)
 	}
@@ -160,12 +160,12 @@ func TestCallOrWithinTheGrace(t *testing.T) {
 func TestCallOrOfAnAsyncTool(t *testing.T) {
 	h := newHouse(t, async("tool"))
 	x := h.open()
-	_, task, err := x.CallOr(t.Context(), call("tool"), time.Hour)
+	_, task, err := x.CallOrPromote(t.Context(), call("tool"), time.Hour)
 	h.must(err)
 	if h.end(x, task.Task.ID).Task.Queue != signalbox.QueueCommands {
 		t.Error("it was not in the queue commands")
 	}
-	_, _, err = x.CallOr(t.Context(), call("tool", with(`[]`)), time.Hour)
+	_, _, err = x.CallOrPromote(t.Context(), call("tool", with(`[]`)), time.Hour)
 	if signalbox.CodeOf(err) != signalbox.CodeValidation {
 		t.Errorf("%v", err)
 	}

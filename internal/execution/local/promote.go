@@ -55,8 +55,8 @@ type answer struct {
 	err error
 }
 
-// CallOr implements gateway.Tasks.
-func (x *Executor) CallOr(ctx context.Context, c gateway.TaskCall, grace time.Duration) (gateway.Result, *gateway.ToolTask, error) {
+// CallOrPromote implements gateway.Tasks.
+func (x *Executor) CallOrPromote(ctx context.Context, c gateway.TaskCall, grace time.Duration) (gateway.Result, *gateway.ToolTask, error) {
 	ctx = gateway.WithMetaTrace(ctx, c.Meta)
 	tool, there := x.gateway.Tool(c.Tool)
 	if there && tool.Async {
