@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,15 +15,15 @@ import (
 // fails is done again, and rounds come when they are due or asked for.
 func TestMaintenance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var did []string
-		fails := 1
+		did := make(chan string)
+		fails := 1 // of the goroutine that does it
 		m := execution.Maintenance{Log: slog.New(slog.DiscardHandler), Round: func(context.Context) time.Duration {
-			did = append(did, "round")
+			did <- "round"
 			return time.Minute
 		}}
-		one := m.Chore("one", func(context.Context) error { did = append(did, "one"); return nil })
+		one := m.Chore("one", func(context.Context) error { did <- "one"; return nil })
 		two := m.Chore("two", func(context.Context) error {
-			did = append(did, "two")
+			did <- "two"
 			if fails--; fails >= 0 {
 				return errors.New("no such page")
 			}
@@ -35,22 +34,20 @@ func TestMaintenance(t *testing.T) {
 		one.Ask()
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
+		begun := time.Now()
 		go func() { defer close(done); m.Run(ctx, time.Minute) }()
-		expect := func(want ...string) {
+		expect := func(want string, at time.Duration) {
 			t.Helper()
-			synctest.Wait()
-			if !slices.Equal(did, want) {
-				t.Errorf("did %v, want %v", did, want)
+			if got, after := <-did, time.Since(begun); got != want || after != at {
+				t.Errorf("did %s after %s, want %s after %s", got, after, want, at)
 			}
-			did = nil
 		}
-		expect("one", "two")
-		time.Sleep(execution.StoreRetry)
-		expect("two")
+		expect("one", 0)
+		expect("two", 0)
+		expect("two", execution.StoreRetry)
 		m.Early()
-		expect("round")
-		time.Sleep(time.Minute)
-		expect("round")
+		expect("round", execution.StoreRetry)
+		expect("round", execution.StoreRetry+time.Minute)
 		stop()
 		<-done
 	})
