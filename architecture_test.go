@@ -47,6 +47,7 @@ var rules = []rule{
 	{who: "/internal/strictjson", std: true, why: "how JSON is read at an address is one rule for all of them"},
 	{who: "/internal/seal", std: true, why: "encryption needs nothing but the standard library"},
 	{who: "/internal/proc", why: "process control knows neither agents nor tools"},
+	{who: "/internal/giveback", std: true, why: "the memory of a process is looked after without knowing what it does"},
 	{who: "/internal/filelock", std: true, why: "a lock knows nothing of what it guards"},
 	{who: "/internal/store", may: []string{""}, std: true, why: "the contract knows the words and nothing else"},
 	{who: "/internal/store/memory", may: []string{"", "/internal/store"}, why: "stores import the contract and root only"},

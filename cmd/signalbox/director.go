@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"runtime/debug"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/cli"
@@ -19,6 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/execution/pull"
 	"github.com/signalbox-ai/signalbox/internal/execution/push"
+	"github.com/signalbox-ai/signalbox/internal/giveback"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/seal"
@@ -28,14 +28,12 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// gcPercent is the director's GOGC unless the environment has one.
-const gcPercent = 400
-
 // service is a director with all its parts.
 type service struct {
 	cfg      config.Config
 	log      *slog.Logger
 	out      streams
+	memory   *giveback.Keeper
 	listener net.Listener
 	store    store.Store
 	folder   *dataLock // nil: the store's file is lock enough
@@ -55,11 +53,6 @@ type service struct {
 // first that fails says why, and what was opened is closed again. home is the
 // folder in which the token of a director that is given none is kept.
 func openService(ctx context.Context, cfg config.Config, home string, out streams) (s *service, err error) {
-	if os.Getenv("GOGC") == "" {
-		// The heap is small and most of it short-lived: collecting a quarter
-		// as often gives the writer a twentieth to a tenth more (bench/sqlite).
-		debug.SetGCPercent(gcPercent)
-	}
 	log, err := newLogger(out.Err, cfg)
 	if err != nil {
 		return nil, err
@@ -70,7 +63,7 @@ func openService(ctx context.Context, cfg config.Config, home string, out stream
 	if err := ownerToken(&cfg, home); err != nil {
 		return nil, err
 	}
-	s = &service{cfg: cfg, log: log, out: out}
+	s = &service{cfg: cfg, log: log, out: out, memory: giveback.Start()}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -193,6 +186,7 @@ func (s *service) close() {
 		}
 	}
 	s.folder.release()
+	s.memory.Stop()
 }
 
 // putConfigured makes an agent of the configuration known. What it does not

@@ -44,7 +44,7 @@ func NewTransport() *http.Transport {
 		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    5 * time.Second,
 		MaxIdleConnsPerHost:    8,
-		IdleConnTimeout:        90 * time.Second,
+		IdleConnTimeout:        30 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
 	}
 }
