@@ -15,10 +15,10 @@ var accessMutants = []Mutant{
 	{
 		Name: "key-makes-a-second-task", Fault: "execution-queue id",
 		Text: "an idempotency key that comes again makes another task",
-		File: "internal/store/memory/submit.go",
+		File: "internal/store/verbs/submit.go",
 		Edits: []Edit{{
-			"if t.IdempotencyKey == \"\" {\n\t\treturn nil",
-			"if t.IdempotencyKey != \"\" {\n\t\treturn nil",
+			"if known != nil {",
+			"if false {",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/idempotency"},
 	},

@@ -35,17 +35,17 @@ var askedMutants = []Mutant{
 	{
 		Name: "two-turns-at-once", Fault: "asked per key",
 		Text: "the next turn of a session may run while one runs",
-		File: "internal/store/memory/talk.go",
+		File: "internal/store/verbs/turns.go",
 		Edits: []Edit{{
-			"if !k.flying.empty() {\n\t\treturn nil\n\t}\n\tfor _, p",
-			"for _, p",
+			"if len(k.flying.spots) > 0 {\n\t\treturn nil\n\t}\n\tfor i",
+			"for i",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/session"},
 	},
 	{
 		Name: "last-in-first-out", Fault: "asked order",
 		Text: "of those with one key the one that came last is taken first",
-		File: "internal/store/memory/line.go",
+		File: "internal/store/verbs/lines.go",
 		Edits: []Edit{{
 			"cmp.Compare(a.tie, b.tie)",
 			"cmp.Compare(b.tie, a.tie)",
@@ -105,20 +105,20 @@ var askedMutants = []Mutant{
 	{
 		Name: "backlog-without-cap", Fault: "asked caps",
 		Text: "the limit on what waits is one too high",
-		File: "internal/store/memory/submit.go",
+		File: "internal/store/verbs/submit.go",
 		Edits: []Edit{{
-			"if sub.Cap > 0 && n >= sub.Cap {",
-			"if sub.Cap > 0 && n > sub.Cap {",
+			"if v.sub.Cap > 0 && n >= v.sub.Cap {",
+			"if v.sub.Cap > 0 && n > v.sub.Cap {",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/limit"},
 	},
 	{
 		Name: "first-has-no-position", Fault: "asked position",
 		Text: "who is first in line is told no position, and all others one that is too good",
-		File: "internal/store/memory/read.go",
+		File: "internal/store/verbs/read.go",
 		Edits: []Edit{{
-			".rank(r.task.OrderKey(), r.task.Place) + 1",
-			".rank(r.task.OrderKey(), r.task.Place)",
+			"store.Position{N: p.n + 1, Approximate",
+			"store.Position{N: p.n, Approximate",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/position"},
 	},

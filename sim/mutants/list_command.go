@@ -25,10 +25,10 @@ var commandMutants = []Mutant{
 	{
 		Name: "journal-grows-for-ever", Fault: "async-task-queue growth",
 		Text: "pruning leaves the journal as it is",
-		File: "internal/store/memory/prune.go",
+		File: "internal/store/verbs/prune.go",
 		Edits: []Edit{{
-			"s.pruneJournal(p.Ended)\n",
-			"",
+			"if x.answered.cut > 0 {",
+			"if false {",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/prune"},
 	},

@@ -15,10 +15,10 @@ var executionMutants = []Mutant{
 	{
 		Name: "anyone-frees-the-slot", Fault: "execution-queue complete",
 		Text: "the end of an execution frees its slot also where another one has it by now",
-		File: "internal/store/memory/slots.go",
+		File: "internal/store/verbs/slots.go",
 		Edits: []Edit{{
-			"if row := s.slots[agent][slot]; row != nil && row.Fence == fence {",
-			"if row := s.slots[agent][slot]; row != nil {",
+			"r != nil && r.slot != nil && r.slot.Fence == fence {",
+			"r != nil && r.slot != nil {",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/slots", "TestConformance/rules/apply", "TestConformance/rules/lease"},
 	},

@@ -135,9 +135,9 @@ var peerMutants = []Mutant{
 	{
 		Name: "fence-is-the-attempt", Fault: "peer attempt number",
 		Text: "the fence counts the attempts of the task, which is the same number for many",
-		File: "internal/store/memory/claim.go",
+		File: "internal/store/verbs/claim.go",
 		Edits: []Edit{{
-			"store.NextFence(s.lastFence, c.FenceAbove)",
+			"store.NextFence(x.Fence, c.FenceAbove)",
 			"store.NextFence(int64(r.task.Claims), c.FenceAbove)",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/fence"},

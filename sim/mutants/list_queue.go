@@ -5,20 +5,20 @@ var queueMutants = []Mutant{
 	{
 		Name: "first-of-session-only", Fault: "work-queue 1",
 		Text: "of the tasks of a session only the first is looked at, so one whose time is to come stops the others",
-		File: "internal/store/memory/talk.go",
+		File: "internal/store/verbs/turns.go",
 		Edits: []Edit{{
-			"for _, p := range k.pending.spots {",
-			"for _, p := range k.pending.spots[:min(1, len(k.pending.spots))] {",
+			"for i := range k.pending.spots {",
+			"for i := range k.pending.spots[:min(1, len(k.pending.spots))] {",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/session", "TestConformance/rules/wake"},
 	},
 	{
 		Name: "paused-line-ends-the-look", Fault: "work-queue 1",
 		Text: "the first line that may not be taken from ends the search for work",
-		File: "internal/store/memory/claim.go",
+		File: "internal/store/verbs/claim.go",
 		Edits: []Edit{{
-			"if l.empty() || s.paused(q, now) {\n\t\t\tcontinue",
-			"if l.empty() {\n\t\t\tcontinue\n\t\t}\n\t\tif s.paused(q, now) {\n\t\t\treturn nil",
+			"if x.paused(q, now) {\n\t\t\tcontinue",
+			"if x.paused(q, now) {\n\t\t\treturn nil",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/claim"},
 	},
@@ -35,10 +35,10 @@ var queueMutants = []Mutant{
 	{
 		Name: "no-reservation", Fault: "work-queue 2",
 		Text: "a claim does not look at the slot rows: an agent gets a second task while the first runs",
-		File: "internal/store/memory/claim.go",
+		File: "internal/store/verbs/claim.go",
 		Edits: []Edit{
-			{"if s.used[sort][c.Agent] >= slots || (c.Fleet", "if (c.Fleet"},
-			{"if s.slots[c.Agent][n] == nil {", "if n >= first {"},
+			{"if u.count[sort] >= slots || (c.Fleet", "if (c.Fleet"},
+			{"return u.free(sort, first+slots)", "return first, slots > 0"},
 		},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/slots", "TestConformance/rules/claim"},
 	},

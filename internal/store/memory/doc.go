@@ -1,10 +1,8 @@
-// Package memory is the store that keeps everything in plain data structures
-// under one mutex. It is the reference: what it does is what every other
-// store must do, so it prefers being obviously right to being fast. Nothing
-// survives the process.
+// Package memory is the store that keeps everything in the process, for trials
+// and for tests: nothing survives it. It is the verbs over a Backend of plain
+// maps and sorted lists under one lock.
 //
-// Each task is one row. Every list that a verb or a read needs (a queue's
-// line, the claim index, the ended tasks) is a sorted line of rows, and one
-// function each puts a row into all of its lines and takes it out of them
-// (list and unlist), so that no list can disagree with the row.
+// Each task is one row. Every list that a want or a read goes by (a queue's
+// line, what is ready, what has ended) is sorted, and one function each puts a
+// row into all of its lists and takes it out of them (list and unlist).
 package memory

@@ -1,106 +1,129 @@
 package memory
 
 import (
-	"context"
-	"fmt"
-	"time"
+	"cmp"
+	"math"
+	"slices"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// Waiting lists pending tasks in the order in which they will be taken.
-func (s *Store) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) ([]signalbox.Task, error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	l := &s.pending
-	if queue != "" {
-		l = s.waiting.get(queue)
-	}
-	spots := l.spots
-	if after != (store.Cursor{}) {
-		spots = l.after(after.OrderKey, after.Place)
-	}
-	return tasks(spots, limit), nil
+// spot is a row's place in a list: the lowest key is first, then the lowest
+// tie. The two are unique in a list.
+type spot struct {
+	key, tie int64
+	row      *row
 }
 
-// InFlight lists the tasks that hold a slot, in the order of their claims.
-func (s *Store) InFlight(ctx context.Context) ([]signalbox.Task, error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
+func compareSpots(a, b spot) int {
+	if c := cmp.Compare(a.key, b.key); c != 0 {
+		return c
 	}
-	defer s.mu.Unlock()
-	return tasks(s.flying.spots, len(s.flying.spots)), nil
+	return cmp.Compare(a.tie, b.tie)
 }
 
-// Overdue lists pending tasks that have waited too long, the longest overdue
-// first.
-func (s *Store) Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
+// list is rows in their order. Most come at its end, and go at its head.
+type list []spot
+
+// rank returns how many spots stand before (key, tie).
+func (l list) rank(key, tie int64) int {
+	at := spot{key: key, tie: tie}
+	if n := len(l); n == 0 || compareSpots(l[n-1], at) < 0 {
+		return n
 	}
-	defer s.mu.Unlock()
-	passed := s.bounded.rank(now.UnixMilli()+1, 0)
-	return tasks(s.bounded.spots[:passed], limit), nil
+	n, _ := slices.BinarySearchFunc(l, at, compareSpots)
+	return n
 }
 
-// SessionTasks lists pending and in-flight tasks of a session by order.
-func (s *Store) SessionTasks(ctx context.Context, id string, limit int) ([]signalbox.Task, error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
+// upTo returns the spots with a key up to that one.
+func (l list) upTo(key int64) list { return l[:l.rank(key, math.MaxInt64)] }
+
+// behind returns the spots that stand behind (key, tie).
+func (l list) behind(key, tie int64) list { return l[l.rank(key, tie+1):] }
+
+func (l *list) add(key, tie int64, r *row) {
+	*l = slices.Insert(*l, l.rank(key, tie), spot{key, tie, r})
+}
+
+func (l *list) remove(key, tie int64) {
+	all, n := *l, l.rank(key, tie)
+	if len(all) == 1 { // its room stays
+		all[0] = spot{}
+		*l = all[:0]
+		return
 	}
-	defer s.mu.Unlock()
-	k := s.talk[id]
-	if k == nil {
-		return nil, nil
+	if n < len(all)/2 || n == 0 { // those before it are fewer than those behind it
+		copy(all[1:n+1], all[:n])
+		all[0] = spot{}
+		*l = all[1:]
+		return
 	}
-	var both line
-	for _, l := range []*line{&k.pending, &k.flying} {
-		for _, p := range l.spots {
-			both.add(p.key, p.tie, p.row)
+	*l = slices.Delete(all, n, n+1)
+}
+
+// lists are lists by name; an empty one has no entry.
+type lists struct {
+	by    map[string]*list
+	spare *list // was emptied last: its room is for the next
+}
+
+func newLists() lists { return lists{by: map[string]*list{}, spare: new(list)} }
+
+func (ls *lists) add(name string, key, tie int64, r *row) {
+	l := ls.by[name]
+	if l == nil {
+		if l, ls.spare = ls.spare, nil; l == nil {
+			l = new(list)
 		}
+		ls.by[name] = l
 	}
-	return tasks(both.spots, limit), nil
+	l.add(key, tie, r)
 }
 
-func tasks(spots []spot, limit int) []signalbox.Task {
-	var list []signalbox.Task
-	for _, p := range spots[:max(0, min(limit, len(spots)))] {
-		list = append(list, p.row.task)
+func (ls *lists) remove(name string, key, tie int64) {
+	l := ls.by[name]
+	if l.remove(key, tie); len(*l) == 0 {
+		delete(ls.by, name)
+		ls.spare = l
 	}
-	return list
 }
 
-// historyRows is how many rows History looks at for one page.
-const historyRows = 10_000
+// get returns the list of that name, an empty one if there is none.
+func (ls *lists) get(name string) list {
+	if l := ls.by[name]; l != nil {
+		return *l
+	}
+	return nil
+}
 
-// History lists ended tasks, newest end first.
-func (s *Store) History(ctx context.Context, q store.HistoryQuery) (store.HistoryPage, error) {
-	if err := s.lock(ctx); err != nil {
-		return store.HistoryPage{}, err
+// bump adds to a number, which has no entry while it is 0.
+func bump(numbers map[string]int, name string, n int) {
+	if numbers[name] += n; numbers[name] == 0 {
+		delete(numbers, name)
 	}
-	defer s.mu.Unlock()
-	if q.Limit < 1 || q.Limit > 1000 {
-		return store.HistoryPage{}, signalbox.Invalid("limit", "the limit of a page is 1 to 1000, not %d", q.Limit)
+}
+
+// first returns the first n of a list, or all.
+func first[T any, L ~[]T](l L, n int) L { return l[:max(0, min(n, len(l)))] }
+
+// tasks returns the tasks of the first n spots.
+func tasks(l list, n int) []signalbox.Task {
+	if l = first(l, n); len(l) == 0 {
+		return nil
 	}
-	key, seq, err := store.ParseCursor(q.Before)
-	if err != nil {
-		return store.HistoryPage{}, err
+	tasks := make([]signalbox.Task, len(l))
+	for i := range l {
+		tasks[i] = *l[i].row.task
 	}
-	var page store.HistoryPage
-	older := s.ended.rank(key, seq)
-	lowest := max(0, older-historyRows)
-	for n := older - 1; n >= lowest; n-- {
-		t := &s.ended.spots[n].row.task
-		if q.Takes(t) {
-			page.Tasks = append(page.Tasks, *t)
-		}
-		if n > 0 && (len(page.Tasks) == q.Limit || n == lowest) {
-			page.Next = fmt.Sprintf("%d-%d", t.EndedAt.UnixMilli(), t.Seq)
-			break
-		}
+	return tasks
+}
+
+// pointers does the same for the working set, which changes no task in place.
+func pointers(l list, n int) []*signalbox.Task {
+	l = first(l, n)
+	tasks := make([]*signalbox.Task, len(l))
+	for i := range l {
+		tasks[i] = l[i].row.task
 	}
-	return page, nil
+	return tasks
 }

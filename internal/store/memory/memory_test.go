@@ -1,17 +1,33 @@
 package memory_test
 
 import (
+	"flag"
 	"sync"
 	"testing"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest/model"
 )
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(*testing.T) store.Store { return memory.New(memory.Options{ID: "test"}) })
+}
+
+// Random histories must look the same as on the model.
+func TestCompareWithModel(t *testing.T) {
+	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
+		if err := flag.Set("rapid.checks", soak.Pick("30", "5000")); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = flag.Set("rapid.checks", checks.DefValue) })
+	}
+	storetest.Compare(t,
+		func(*testing.T) store.Store { return model.New(model.Options{}) },
+		func(*testing.T) store.Store { return memory.New(memory.Options{}) })
 }
 
 func TestFullOfSchedules(t *testing.T) {

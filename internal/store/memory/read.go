@@ -1,92 +1,64 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // findEndings is how many of the newest tasks Find seeks endings among.
 const findEndings = 10_000
 
-// Task returns the row of id, or CodeNotFound.
-func (s *Store) Task(ctx context.Context, id string) (signalbox.Task, error) {
-	r, err := s.read(ctx, id)
-	return r.task, err
+// Task returns a row.
+func (b *Backend) Task(_ context.Context, id string) (*signalbox.Task, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return taskOf(b.ids[id]), nil
 }
 
-// Tasks returns the rows of those of the tasks that are there.
-func (s *Store) Tasks(ctx context.Context, ids []string) (there []signalbox.Task, err error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
+// Tasks returns rows.
+func (b *Backend) Tasks(_ context.Context, ids []string) ([]*signalbox.Task, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	rows := make([]*signalbox.Task, len(ids))
+	for i, id := range ids {
+		rows[i] = taskOf(b.ids[id])
 	}
-	defer s.mu.Unlock()
-	for _, id := range ids {
-		if r, err := s.find(id); err == nil {
-			there = append(there, r.task)
-		}
-	}
-	return there, nil
+	return rows, nil
 }
 
-// Whole returns all of a task.
-func (s *Store) Whole(ctx context.Context, id string) (store.Whole, error) {
-	if err := s.lock(ctx); err != nil {
-		return store.Whole{}, err
+// Whole returns all that is kept of a task.
+func (b *Backend) Whole(_ context.Context, id string) (w verbs.Whole, err error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	r := b.ids[id]
+	if r == nil {
+		return w, nil
 	}
-	defer s.mu.Unlock()
-	r, err := s.find(id)
-	if err != nil {
-		return store.Whole{}, err
+	w = verbs.Whole{Task: r.task, Request: copyRequest(r.request), Result: copyResult(r.result)}
+	if d := b.doc(verbs.DocKey{Kind: verbs.KindStale, ID: strconv.FormatInt(r.task.Seq, 10)}); d != nil {
+		w.Stales = d.Body
 	}
-	return store.Whole{
-		Task: r.task, Request: copyRequest(r.request), Result: copyResult(r.result), Stales: copyStales(r.stales), Position: s.position(r),
-	}, nil
-}
-
-// Request returns what was asked for.
-func (s *Store) Request(ctx context.Context, id string) (signalbox.Request, error) {
-	r, err := s.read(ctx, id)
-	return r.request, err
-}
-
-// Result returns what the task left behind.
-func (s *Store) Result(ctx context.Context, id string) (signalbox.Result, error) {
-	r, err := s.read(ctx, id)
-	return r.result, err
-}
-
-// read returns a copy of a row.
-func (s *Store) read(ctx context.Context, id string) (row, error) {
-	if err := s.lock(ctx); err != nil {
-		return row{}, err
-	}
-	defer s.mu.Unlock()
-	r, err := s.find(id)
-	if err != nil {
-		return row{}, err
-	}
-	return row{task: r.task, request: copyRequest(r.request), result: copyResult(r.result)}, nil
+	return w, nil
 }
 
 // Find returns the ids that begin or end with part, newest first.
-func (s *Store) Find(ctx context.Context, part string, limit int) ([]string, error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var ids []string
-	for n, p := range slices.Backward(s.submitted.spots) {
+func (b *Backend) Find(_ context.Context, part string, limit int) (ids []string, err error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for n, p := range slices.Backward(b.submitted) {
 		if len(ids) >= limit {
 			break
 		}
-		recent := len(s.submitted.spots)-n <= findEndings
+		recent := len(b.submitted)-n <= findEndings
 		id := p.row.task.ID
 		if strings.HasPrefix(id, part) || (recent && strings.HasSuffix(id, part)) {
 			ids = append(ids, id)
@@ -95,175 +67,159 @@ func (s *Store) Find(ctx context.Context, part string, limit int) ([]string, err
 	return ids, nil
 }
 
-// Position returns the task's place in its queue. The count is exact here
-// however long the line is, and is marked as the contract says all the same.
-func (s *Store) Position(ctx context.Context, id string) (store.Position, error) {
-	if err := s.lock(ctx); err != nil {
-		return store.Position{}, err
+// Waiting lists pending tasks in the order in which they will be taken.
+func (b *Backend) Waiting(_ context.Context, queue string, after store.Cursor, limit int) ([]signalbox.Task, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	line := b.pending
+	if queue != "" {
+		line = b.waiting.get(queue)
 	}
-	defer s.mu.Unlock()
-	r, err := s.find(id)
-	if err != nil {
-		return store.Position{}, err
+	if after != (store.Cursor{}) {
+		line = line.behind(after.OrderKey, after.Place)
 	}
-	return s.position(r), nil
+	return tasks(line, limit), nil
 }
 
-func (s *Store) position(r *row) store.Position {
-	if r.task.State != signalbox.Pending {
-		return store.Position{}
-	}
-	n := s.waiting.get(r.task.Queue).rank(r.task.OrderKey(), r.task.Place) + 1
-	return store.Position{N: n, Approximate: n > store.MaxExactPosition}
+// InFlight lists the tasks that hold a slot.
+func (b *Backend) InFlight(context.Context) ([]signalbox.Task, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return tasks(b.flying, math.MaxInt), nil
 }
 
-// Counts returns how many tasks wait and run.
-func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
-	if err := s.lock(ctx); err != nil {
-		return store.Counts{}, err
-	}
-	defer s.mu.Unlock()
-	return s.counts(), nil
+// Overdue lists pending tasks that have waited too long.
+func (b *Backend) Overdue(_ context.Context, now time.Time, limit int) ([]signalbox.Task, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return tasks(b.bounded.upTo(now.UnixMilli()), limit), nil
 }
 
-// Lengths returns how many tasks wait in each of these queues.
-func (s *Store) Lengths(ctx context.Context, queues ...string) ([]int, error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	n := make([]int, len(queues))
-	for i, queue := range queues {
-		if l := s.waiting[queue]; l != nil {
-			n[i] = len(l.spots)
-		}
-	}
-	return n, nil
-}
-
-func (s *Store) counts() store.Counts {
-	c := store.Counts{
-		Queues:   map[string]int{},
-		Limits:   maps.Clone(s.limits),
-		Pending:  len(s.pending.spots),
-		InFlight: map[signalbox.State]int{},
-	}
-	for queue, l := range s.waiting {
-		c.Queues[queue] = len(l.spots)
-	}
-	for _, p := range s.flying.spots {
-		c.InFlight[p.row.task.State]++
-	}
-	if !s.created.empty() {
-		c.Oldest = s.created.spots[0].row.task.CreatedAt
-	}
-	return c
-}
-
-// Agents lists the agents by name.
-func (s *Store) Agents(ctx context.Context) ([]signalbox.Agent, error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var agents []signalbox.Agent
-	for _, name := range slices.Sorted(maps.Keys(s.agents)) {
-		agents = append(agents, copyAgent(s.agents[name]))
-	}
-	return agents, nil
-}
-
-// Slots lists the slots in use by agent and slot.
-func (s *Store) Slots(ctx context.Context) ([]signalbox.Slot, error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	return s.slotRows(), nil
-}
-
-func (s *Store) slotRows() []signalbox.Slot {
-	var slots []signalbox.Slot
-	for _, used := range s.slots {
-		for _, row := range used {
-			slots = append(slots, *row)
-		}
-	}
-	slices.SortFunc(slots, func(a, b signalbox.Slot) int {
-		return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Slot, b.Slot))
-	})
-	return slots
-}
-
-// Pauses lists the pauses by queue.
-func (s *Store) Pauses(ctx context.Context) ([]signalbox.Pause, error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	return s.pauseRows(), nil
-}
-
-func (s *Store) pauseRows() []signalbox.Pause {
-	var pauses []signalbox.Pause
-	for _, queue := range slices.Sorted(maps.Keys(s.pauses)) {
-		pauses = append(pauses, s.pauses[queue])
-	}
-	return pauses
-}
-
-// Journal returns entries with a Seq above after, oldest first.
-func (s *Store) Journal(ctx context.Context, after int64, limit int) ([]signalbox.Entry, error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	if len(s.journal) == 0 || limit <= 0 {
-		return nil, nil
-	}
-	from := min(max(0, after-s.journal[0].Seq+1), int64(len(s.journal)))
-	rest := s.journal[from:]
-	return slices.Clone(rest[:min(limit, len(rest))]), nil
-}
-
-// JournalRange returns the oldest and newest Seq that Journal can return.
-func (s *Store) JournalRange(ctx context.Context) (oldest, newest int64, err error) {
-	if err := s.lock(ctx); err != nil {
-		return 0, 0, err
-	}
-	defer s.mu.Unlock()
-	if len(s.journal) == 0 {
-		return 0, 0, nil
-	}
-	return s.journal[0].Seq, s.lastEntry, nil
+// SessionTasks lists pending and in-flight tasks of a session.
+func (b *Backend) SessionTasks(_ context.Context, session string, limit int) ([]signalbox.Task, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return tasks(b.turns.get(session), limit), nil
 }
 
 // Durations returns the run times of the newest completed tasks of an agent.
-func (s *Store) Durations(ctx context.Context, agent string, limit int) ([]time.Duration, error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var took []time.Duration
-	for _, p := range slices.Backward(s.ended.spots) {
+func (b *Backend) Durations(_ context.Context, agent string, limit int) (took []time.Duration, err error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, p := range slices.Backward(b.runs.get(agent)) {
 		if len(took) >= limit {
 			break
 		}
-		if t := &p.row.task; t.State == signalbox.Completed && t.Agent == agent {
-			took = append(took, max(0, t.EndedAt.Sub(t.StartedAt)))
-		}
+		took = append(took, max(0, p.row.task.EndedAt.Sub(p.row.task.StartedAt)))
 	}
 	return took, nil
 }
 
-// ByKey returns the row of the task with an idempotency key.
-func (s *Store) ByKey(ctx context.Context, key string) (signalbox.Task, error) {
-	if err := s.lock(ctx); err != nil {
-		return signalbox.Task{}, err
+// Children lists the tasks of a parent.
+func (b *Backend) Children(_ context.Context, parent string, limit int) ([]signalbox.Task, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return tasks(b.children.get(parent), limit), nil
+}
+
+// Slots lists the slots in use.
+func (b *Backend) Slots(context.Context) ([]signalbox.Slot, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.allSlots(), nil
+}
+
+func (b *Backend) allSlots() (slots []signalbox.Slot) {
+	for _, agent := range slices.Sorted(maps.Keys(b.slots)) {
+		slots = append(slots, b.slots[agent]...)
 	}
-	defer s.mu.Unlock()
-	if r := s.keys[key]; r != nil {
-		return r.task, nil
+	return slots
+}
+
+// Counts returns how many tasks wait and run.
+func (b *Backend) Counts(context.Context) (store.Counts, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.counts(), nil
+}
+
+func (b *Backend) counts() store.Counts {
+	c := store.Counts{Queues: make(map[string]int, len(b.waiting.by)), Limits: maps.Clone(b.limits), Pending: len(b.pending), InFlight: map[signalbox.State]int{}}
+	for queue, line := range b.waiting.by {
+		c.Queues[queue] = len(*line)
 	}
-	return signalbox.Task{}, store.UnknownKey(key)
+	for i := range b.flying {
+		c.InFlight[b.flying[i].row.task.State]++
+	}
+	if len(b.created) > 0 {
+		c.Oldest = b.created[0].row.task.CreatedAt
+	}
+	return c
+}
+
+// Lengths returns how many tasks wait in each of these queues.
+func (b *Backend) Lengths(_ context.Context, queues []string) ([]int, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	n := make([]int, len(queues))
+	for i, queue := range queues {
+		n[i] = len(b.waiting.get(queue))
+	}
+	return n, nil
+}
+
+// Before counts all that stand before a pending task.
+func (b *Backend) Before(_ context.Context, id string, _ int) (n int, exact bool, task *signalbox.Task, err error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	t := taskOf(b.ids[id])
+	if t != nil && t.State == signalbox.Pending {
+		n = b.waiting.get(t.Queue).rank(t.OrderKey(), t.Place)
+	}
+	return n, true, t, nil
+}
+
+// Ended lists ended tasks that stand before a place, newest end first.
+func (b *Backend) Ended(_ context.Context, before store.EndedSpot, limit int) (ended []signalbox.Task, err error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, p := range slices.Backward(b.ended[:b.ended.rank(before.EndedMS, before.Seq)]) {
+		if len(ended) >= limit {
+			break
+		}
+		ended = append(ended, *p.row.task)
+	}
+	return ended, nil
+}
+
+// Snapshot returns what waits and runs at one moment.
+func (b *Backend) Snapshot(_ context.Context, heads int) (s store.Snapshot, pauses []verbs.Doc, err error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	s = store.Snapshot{
+		Entry: b.counters.Entry, Counts: b.counts(), InFlight: tasks(b.flying, math.MaxInt), Slots: b.allSlots(), Heads: map[string][]signalbox.Task{},
+	}
+	if heads > 0 {
+		for queue, line := range b.waiting.by {
+			s.Heads[queue] = tasks(*line, heads)
+		}
+	}
+	return s, b.page(&verbs.Page{Kind: verbs.KindPause}), nil
+}
+
+// Entries returns journal entries with a Seq above after, oldest first.
+func (b *Backend) Entries(_ context.Context, after int64, limit int) ([]verbs.Entry, error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return slices.Clone(first(b.entries[b.entriesUpTo(after):], limit)), nil
+}
+
+// EntryRange returns the oldest and newest Seq in the journal.
+func (b *Backend) EntryRange(context.Context) (oldest, newest int64, err error) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	if len(b.entries) == 0 {
+		return 0, 0, nil
+	}
+	return b.entries[0].Seq, b.counters.Entry, nil
 }

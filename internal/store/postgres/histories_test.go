@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest/model"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -21,7 +21,7 @@ func TestCompareWithMemory(t *testing.T) {
 	database := testserver.Postgres(t)
 	fewerHistories(t)
 	storetest.Compare(t,
-		func(*testing.T) store.Store { return memory.New(memory.Options{}) },
+		func(*testing.T) store.Store { return model.New(model.Options{}) },
 		func(t *testing.T) store.Store { return open(t, schema(database)) })
 }
 

@@ -12,9 +12,9 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/redis"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest/model"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
@@ -56,7 +56,7 @@ func TestHistoriesAreThoseOfMemory(t *testing.T) {
 		t.Cleanup(func() { _ = flag.Set("rapid.checks", f.DefValue) })
 	}
 	storetest.Compare(t,
-		func(*testing.T) store.Store { return memory.New(memory.Options{ID: "memory"}) },
+		func(*testing.T) store.Store { return model.New(model.Options{ID: "model"}) },
 		func(t *testing.T) store.Store { return newStore(t, testserver.Redis(t)) },
 	)
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest/model"
 )
 
 // open opens the store of a folder; what would end the process fails the test.
@@ -44,7 +44,7 @@ func TestCompareWithMemory(t *testing.T) {
 	fewerHistories(t)
 	folder := inMemory(t)
 	storetest.Compare(t,
-		func(t *testing.T) store.Store { return memory.New(memory.Options{}) },
+		func(t *testing.T) store.Store { return model.New(model.Options{}) },
 		func(t *testing.T) store.Store { return open(t, folder(t)) })
 }
 

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest/model"
 )
 
-func openMemory(*testing.T) store.Store { return memory.New(memory.Options{}) }
+func openModel(*testing.T) store.Store { return model.New(model.Options{}) }
 
-// The memory store must at least agree with itself, which finds anything in
+// The model must at least agree with itself, which finds anything in
 // it that hangs on chance, and proves that the histories get on.
-func TestCompareMemory(t *testing.T) {
-	storetest.Compare(t, openMemory, openMemory)
+func TestCompareModel(t *testing.T) {
+	storetest.Compare(t, openModel, openModel)
 }

@@ -10,7 +10,7 @@
 // same answers from all. Cases are counted: a suite of which one did not run to
 // its end, because nothing was there to run it on, fails.
 //
-// Where the contract leaves a choice, the memory store is the reference:
+// Where the contract leaves a choice, the model (storetest/model) is the reference:
 //
 //   - Numbers. Seq, Place and journal Seq begin at 1 and grow by one for each
 //     row stored; a refused verb uses none. A fence is one above the higher of

@@ -62,7 +62,7 @@ type Backend interface {
 	// Load reads what is wanted, all at one moment. A want of nothing but the
 	// Writer asks for the moment: it must be cheap.
 	Load(ctx context.Context, w *Want) (*Loaded, error)
-	// Commit writes all of d, durably, or nothing; and gives back the lock.
+	// Commit writes all of d, durably, or nothing; a lock is given back.
 	// ErrMoved where the moment is not d.From.Moment, ErrTaken, ErrUnknown:
 	// that also where the context ends after anything was sent. Nothing of d
 	// is kept after it returns.

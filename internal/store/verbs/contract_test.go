@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/soak"
 	"github.com/signalbox-ai/signalbox/internal/store"
-	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest/model"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
@@ -69,7 +69,7 @@ func TestCompareWithFaults(t *testing.T) {
 
 func compare(t *testing.T, open func(t *testing.T) store.Store) {
 	fewerHistories(t)
-	storetest.Compare(t, func(*testing.T) store.Store { return memory.New(memory.Options{}) }, open)
+	storetest.Compare(t, func(*testing.T) store.Store { return model.New(model.Options{}) }, open)
 }
 
 // fewerHistories keeps a normal run short; -rapid.checks and SIGNALBOX_SOAK

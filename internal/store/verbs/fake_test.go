@@ -2,8 +2,6 @@ package verbs_test
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -11,71 +9,110 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// server is a server in memory, for any number of connections. It finds rows
-// by looking at all of them, and checks each delta against what it has: what
-// batch says of the rows before, and its counts, must be right.
+// server is a server in memory, for any number of connections: a memory.Backend
+// with a lock, logs and faults. It checks each delta against what it has: what
+// the verbs say of the rows before, and their counts, must be right.
 type server struct {
-	t    testing.TB
-	mu   sync.Mutex
-	data *data
-	lock chan struct{} // capacity 1: who sends has the lock
+	t      testing.TB
+	mu     sync.Mutex
+	rows   *memory.Backend
+	deltas []*verbs.Delta // all that were committed
+	logs   [][]byte
+	queues map[string]verbs.QueueCount // as the deltas say
+	limits map[string]int
+	lock   chan struct{} // capacity 1: who sends has the lock
 	// fault is asked before each call of a connection; nil is none.
 	fault func(call string, d *verbs.Delta) fault
 	calls map[string]int
 	conns []*conn
 }
 
-// data is all that the server keeps.
-type data struct {
-	verbs.Counters
-	tasks    map[int64]signalbox.Task
-	ids      map[string]int64
-	keys     map[string]int64
-	requests map[int64]signalbox.Request
-	results  map[int64]signalbox.Result
-	slots    map[[2]string]signalbox.Slot
-	inUse    [2]int
-	queues   map[string]verbs.QueueCount
-	limits   map[string]int
-	docs     map[verbs.DocKey]verbs.Doc
-	entries  []verbs.Entry
-	logs     [][]byte
-	writers  map[string]int64
-}
-
 func newServer(t testing.TB) *server {
-	return &server{t: t, lock: make(chan struct{}, 1), calls: map[string]int{}, data: &data{
-		tasks: map[int64]signalbox.Task{}, ids: map[string]int64{}, keys: map[string]int64{}, requests: map[int64]signalbox.Request{}, results: map[int64]signalbox.Result{},
-		slots: map[[2]string]signalbox.Slot{}, queues: map[string]verbs.QueueCount{}, limits: map[string]int{},
-		docs: map[verbs.DocKey]verbs.Doc{}, writers: map[string]int64{},
-	}}
+	s := &server{t: t, lock: make(chan struct{}, 1), calls: map[string]int{}}
+	s.empty()
+	return s
 }
 
-func (d *data) clone() *data {
-	c := *d
-	c.ids, c.keys = maps.Clone(d.ids), maps.Clone(d.keys)
-	c.tasks, c.requests, c.results = maps.Clone(d.tasks), maps.Clone(d.requests), maps.Clone(d.results)
-	c.slots, c.queues, c.limits = maps.Clone(d.slots), maps.Clone(d.queues), maps.Clone(d.limits)
-	c.docs, c.writers, c.entries = maps.Clone(d.docs), maps.Clone(d.writers), slices.Clone(d.entries)
-	c.logs = slices.Clone(d.logs)
-	return &c
+func (s *server) empty() {
+	s.rows, s.deltas, s.logs = memory.NewBackend(memory.Options{}), nil, nil
+	s.queues, s.limits = map[string]verbs.QueueCount{}, map[string]int{}
 }
 
-// save returns what the server has now, and restore makes it have that again:
-// a server that lost what came between.
-func (s *server) save() *data {
+// save returns how much the server has now, and restore makes it have that
+// again: a server that lost what came between.
+func (s *server) save() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.data.clone()
+	return len(s.deltas)
 }
 
-func (s *server) restore(d *data) {
+func (s *server) restore(saved int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.data = d.clone()
+	deltas := s.deltas[:saved]
+	s.empty()
+	for _, d := range deltas {
+		if err := s.write(d); err != nil {
+			s.t.Error(err)
+		}
+	}
+	for _, c := range s.conns {
+		c.Backend = s.rows
+	}
+}
+
+// write commits a delta, and keeps a copy of it and its log.
+func (s *server) write(d *verbs.Delta) error {
+	if err := s.rows.Commit(context.Background(), d); err != nil {
+		return err
+	}
+	kept := *d
+	kept.Tasks, kept.Requests, kept.Results = slices.Clone(d.Tasks), slices.Clone(d.Requests), slices.Clone(d.Results)
+	kept.Slots, kept.Docs, kept.Entries, kept.Log = slices.Clone(d.Slots), slices.Clone(d.Docs), slices.Clone(d.Entries), slices.Clone(d.Log)
+	s.deltas = append(s.deltas, &kept)
+	for _, q := range d.Queues {
+		s.queues[q.Queue] = q.QueueCount
+	}
+	for _, l := range d.Limits {
+		s.limits[l.Limit] = l.N
+	}
+	if kept.Log != nil {
+		s.logs = append(s.logs, kept.Log)
+		s.logs = s.logs[max(0, len(s.logs)-verbs.LogsKept):]
+	}
+	return nil
+}
+
+// load reads what is wanted, with the logs, and with what was asked for of the
+// tasks of lines, but for every third: that is large.
+func (s *server) load(w *verbs.Want) *verbs.Loaded {
+	l, err := s.rows.Load(context.Background(), w)
+	if err != nil {
+		s.t.Error(err)
+	}
+	for _, line := range l.Lines {
+		small := make([]*signalbox.Request, len(line))
+		for i, t := range line {
+			if t.Seq%3 != 0 {
+				q, err := s.rows.Load(context.Background(), &verbs.Want{Requests: []int64{t.Seq}})
+				if err != nil {
+					s.t.Error(err)
+				}
+				small[i] = q.Requests[0]
+			}
+		}
+		l.LineRequests = append(l.LineRequests, small)
+	}
+	for n, log := range slices.Backward(s.logs) {
+		if from, _ := verbs.LogSpan(log); w.Since != 0 && from == w.Since {
+			l.Logs = slices.Clone(s.logs[n:])
+		}
+	}
+	return l
 }
 
 // fault is what happens to a call.
@@ -97,17 +134,19 @@ var (
 	errRefuses = signalbox.Errorf(signalbox.CodeStoreFailed, "nothing was stored: the disk is full")
 )
 
-// conn is a process's way to the server: a verbs.SharedBackend.
+// conn is a process's way to the server: a verbs.SharedBackend. The reads that it has
+// of its own can fail.
 type conn struct {
 	*server
+	*memory.Backend
 	holds   bool
 	changed chan struct{}
 }
 
 func (s *server) connect() *conn {
-	c := &conn{server: s, changed: make(chan struct{}, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	c := &conn{server: s, Backend: s.rows, changed: make(chan struct{}, 1)}
 	s.conns = append(s.conns, c)
 	return c
 }
@@ -136,13 +175,8 @@ func (c *conn) begin(ctx context.Context, call string, d *verbs.Delta) (fault, e
 	return f, ctx.Err()
 }
 
-func (c *conn) Info() store.Info {
-	return store.Info{Kind: "fake", ID: "fake", Durability: "none", Grade: store.GradeNone}
-}
-
 func (c *conn) Time(context.Context) (time.Time, error) { return time.Now(), nil }
 func (c *conn) Changed() <-chan struct{}                { return c.changed }
-func (c *conn) Close() error                            { return nil }
 
 func (c *conn) Load(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
 	if _, err := c.begin(ctx, "load", nil); err != nil {
@@ -150,7 +184,7 @@ func (c *conn) Load(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.data.load(w), nil
+	return c.load(w), nil
 }
 
 func (c *conn) Lock(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
@@ -167,7 +201,7 @@ func (c *conn) Lock(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.data.load(w), nil
+	return c.load(w), nil
 }
 
 func (c *conn) Unlock(context.Context) {
@@ -191,13 +225,11 @@ func (c *conn) Commit(ctx context.Context, d *verbs.Delta) error {
 		return verbs.ErrUnknown
 	}
 	c.mu.Lock()
-	err = c.data.commit(d, c.t)
-	others := slices.Clone(c.conns)
-	c.mu.Unlock()
-	if err != nil {
+	defer c.mu.Unlock()
+	if err := c.checked(d); err != nil {
 		return err
 	}
-	for _, o := range others {
+	for _, o := range c.conns {
 		if o != c {
 			select {
 			case o.changed <- struct{}{}:
@@ -217,8 +249,27 @@ func (c *conn) Committed(ctx context.Context, writer string, number int64) (bool
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.data.Moment++ // so that a commit that is still on its way finds another one
-	return c.data.writers[writer] >= number, nil
+	return c.load(&verbs.Want{Writer: writer}).Number >= number, nil
+}
+
+func (c *conn) Counts(ctx context.Context) (n store.Counts, err error) {
+	if _, err := c.begin(ctx, "read", nil); err != nil {
+		return n, err
+	}
+	return c.Backend.Counts(ctx)
+}
+
+func (c *conn) Task(ctx context.Context, id string) (*signalbox.Task, error) {
+	if _, err := c.begin(ctx, "read", nil); err != nil {
+		return nil, err
+	}
+	return c.Backend.Task(ctx, id)
+}
+
+// Before counts no further than it is asked to.
+func (c *conn) Before(ctx context.Context, id string, most int) (n int, exact bool, task *signalbox.Task, err error) {
+	n, _, task, err = c.Backend.Before(ctx, id, most)
+	return min(n, most), n < most, task, err
 }
 
 // called returns how often a connection was used for a call, and begins to
@@ -268,5 +319,3 @@ func (s *server) open(t testing.TB, o verbs.Options) *verbs.Shared {
 	})
 	return st
 }
-
-func slotKey(agent string, slot int) [2]string { return [2]string{agent, fmt.Sprint(slot)} }

@@ -1,6 +1,8 @@
 package verbs
 
 import (
+	"math"
+
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -15,6 +17,9 @@ type bounds struct {
 }
 
 var wide = bounds{ready: 4096, rows: 50_000, other: 100_000, bytes: 16 << 20}
+
+// boundless is for rows that the process has all the same.
+var boundless = bounds{ready: wide.ready, rows: math.MaxInt, other: math.MaxInt, bytes: math.MaxInt}
 
 // settled makes what the batch changed the state of the backend, which it is
 // when the delta has come there, and forgets what the next one will hardly need.

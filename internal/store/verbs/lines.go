@@ -50,6 +50,11 @@ func (l *sorted) add(key, tie int64, r *row) {
 
 func (l *sorted) remove(key, tie int64) {
 	n := l.rank(key, tie)
+	if len(l.spots) == 1 { // its room stays
+		l.spots[0] = spot{}
+		l.spots = l.spots[:0]
+		return
+	}
 	if n < len(l.spots)/2 || n == 0 { // those before it are fewer than those behind it; the head goes most often
 		copy(l.spots[1:n+1], l.spots[:n])
 		l.spots[0] = spot{}

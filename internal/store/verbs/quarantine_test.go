@@ -33,22 +33,22 @@ func (s *said) times(what string) int {
 // damage spoils a doc of the server.
 func (s *server) damage(t *testing.T, kind, id string) {
 	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := verbs.DocKey{Kind: kind, ID: id}
-	d, ok := s.data.docs[key]
-	if !ok {
+	if !s.has(kind, id) {
 		t.Fatalf("there is no %s %q", kind, id)
 	}
-	d.Body = []byte("\xff\xff\xff\xff damaged")
-	s.data.docs[key] = d
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.load(&verbs.Want{})
+	doc := verbs.Doc{DocKey: verbs.DocKey{Kind: kind, ID: id}, Body: []byte("\xff\xff\xff\xff damaged")}
+	if err := s.write(&verbs.Delta{From: now.Counters, To: now.Counters, InUse: now.InUse, Docs: []verbs.Doc{doc}}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (s *server) has(kind, id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.data.docs[verbs.DocKey{Kind: kind, ID: id}]
-	return ok
+	return s.load(&verbs.Want{Docs: []verbs.DocKey{{Kind: kind, ID: id}}}).Docs[0] != nil
 }
 
 func beat(id string, take ...string) store.Beat {

@@ -29,7 +29,7 @@ func readFrom[T any](ctx context.Context, s *Store, read func(context.Context) (
 	if err := s.ready(ctx); err != nil {
 		return got, err
 	}
-	within, cancel := context.WithTimeout(ctx, s.opts.Patience)
+	within, cancel := s.within(ctx)
 	defer cancel()
 	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
 		got, err = read(within)

@@ -22,6 +22,9 @@ type Options struct {
 	// reached, or does not answer, unless its caller gives up before;
 	// DefaultPatience if 0.
 	Patience time.Duration
+	// Direct runs each verb by itself in the goroutine of its caller: for a
+	// backend whose commits take no time, and that no other process writes to.
+	Direct bool
 
 	keep bounds // tests
 	many int    // as manyVerbs; tests
@@ -42,6 +45,7 @@ type Store struct {
 	log        *slog.Logger
 	inbox      *group.Inbox[verb]
 	writer     *writer
+	direct     direct
 	generation atomic.Int64
 	quarantine quarantine
 	pruned     *Doc            // where the search for unused sessions goes on; the writer's
@@ -88,6 +92,9 @@ func open(ctx context.Context, g Backend, shared SharedBackend, o Options) (*Sto
 	}
 	if o.keep == (bounds{}) {
 		o.keep = wide
+		if o.Direct {
+			o.keep = boundless
+		}
 	}
 	if o.many == 0 {
 		o.many = manyVerbs
@@ -101,7 +108,11 @@ func open(ctx context.Context, g Backend, shared SharedBackend, o Options) (*Sto
 		_ = g.Close() // what went wrong before says more
 		return nil, err
 	}
-	go s.writer.loop()
+	if o.Direct {
+		close(s.stopped)
+	} else {
+		go s.writer.loop()
+	}
 	return s, nil
 }
 
@@ -116,6 +127,8 @@ func (s *Store) Close() error {
 		return nil
 	}
 	<-s.stopped
+	s.direct.mu.Lock()
+	defer s.direct.mu.Unlock()
 	s.reads.Lock()
 	defer s.reads.Unlock()
 	s.cancel()
@@ -124,10 +137,16 @@ func (s *Store) Close() error {
 
 // do hands a verb to the writer and waits until it is durable.
 func (s *Store) do(ctx context.Context, v verb, size int) error {
+	if s.opts.Direct {
+		return s.doDirect(ctx, v)
+	}
 	return s.inbox.Do(ctx, v, size, false)
 }
 
 // alone does a verb that shares its batch with no other.
 func (s *Store) alone(ctx context.Context, v verb) error {
+	if s.opts.Direct {
+		return s.doDirect(ctx, v)
+	}
 	return s.inbox.Do(ctx, v, 0, true)
 }

@@ -201,7 +201,7 @@ func (w *writer) extend() {
 
 // call bounds a call of the backend.
 func (w *writer) call() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(w.store.ctx, w.store.opts.Patience)
+	return w.store.within(w.store.ctx)
 }
 
 // want is what the set wants to know.

@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
 )
 
-// Kinds are the stores that there are, by Info.Kind. The first one is the
-// reference.
+// Kinds are the stores that there are, by Info.Kind. The first one needs no
+// server and no file.
 var Kinds = []string{"memory", "sqlite", "postgres", "redis"}
 
 // Open opens a new, empty store of a kind. Who opens it closes it.

@@ -1,4 +1,4 @@
-package memory
+package model
 
 import (
 	"cmp"
@@ -31,12 +31,6 @@ func (l *line) add(key, tie int64, r *row) {
 
 func (l *line) remove(key, tie int64) {
 	n := l.rank(key, tie)
-	if n < len(l.spots)/2 { // those before it are fewer than those behind it; the head goes most often
-		copy(l.spots[1:n+1], l.spots[:n])
-		l.spots[0] = spot{}
-		l.spots = l.spots[1:]
-		return
-	}
 	l.spots = slices.Delete(l.spots, n, n+1)
 }
 

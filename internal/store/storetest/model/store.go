@@ -1,4 +1,4 @@
-package memory
+package model
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // Options are the settings of a store.
 type Options struct {
-	// ID is the identity of the store's data; "memory" if empty.
+	// ID is the identity of the store's data; "model" if empty.
 	ID string
 }
 
@@ -68,7 +68,7 @@ var _ store.Store = (*Store)(nil)
 // New makes an empty store.
 func New(o Options) *Store {
 	if o.ID == "" {
-		o.ID = "memory"
+		o.ID = "model"
 	}
 	return &Store{
 		id:       o.ID,
@@ -97,7 +97,7 @@ func New(o Options) *Store {
 
 // Info says what the store is and what it promises.
 func (s *Store) Info() store.Info {
-	return store.Info{Kind: "memory", ID: s.id, Durability: "none: everything is gone when the process ends", Grade: store.GradeNone}
+	return store.Info{Kind: "model", ID: s.id, Durability: "none: everything is gone when the process ends", Grade: store.GradeNone}
 }
 
 // Close refuses all further verbs. Closing twice does no harm.

@@ -1,0 +1,34 @@
+package memory
+
+import (
+	"context"
+
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+)
+
+// Options are the settings of a store.
+type Options struct {
+	// ID is the identity of the store's data; "memory" if empty.
+	ID string
+}
+
+// Store keeps everything in memory. Make one with New.
+type Store = verbs.Store
+
+// New makes an empty store.
+func New(o Options) *Store {
+	s, err := verbs.New(context.Background(), NewBackend(o), verbs.Options{Direct: true})
+	if err != nil {
+		panic(err) // a new backend refuses nothing
+	}
+	return s
+}
+
+// Info says what the store is and what it promises.
+func (b *Backend) Info() store.Info {
+	return store.Info{Kind: "memory", ID: b.id, Durability: "none: everything is gone when the process ends", Grade: store.GradeNone}
+}
+
+// Close has nothing to let go of.
+func (b *Backend) Close() error { return nil }

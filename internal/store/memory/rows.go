@@ -1,0 +1,172 @@
+package memory
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+)
+
+// Backend keeps the rows of one verbs.Store. Make one with NewBackend.
+type Backend struct {
+	id string
+
+	mu       sync.RWMutex
+	counters verbs.Counters
+	numbers  map[string]int64 // of the last batch, by writer
+
+	ids  map[string]*row // by task id
+	keys map[string]*row // by idempotency key
+	seqs map[int64]*row
+
+	// Lists of rows; the comment says by what they are sorted.
+	submitted list  // all: Seq
+	pending   list  // pending: OrderKey, Place
+	waiting   lists // pending, by queue: OrderKey, Place
+	ready     lists // pending and Ready, by queue: OrderKey, Place
+	timed     list  // pending, not Ready, with a NotBefore: NotBefore, Place
+	bounded   list  // pending with a WaitUntil: WaitUntil, Place
+	created   list  // pending: CreatedAt, Seq
+	flying    list  // in flight: Fence
+	turns     lists // pending and in flight, by session: OrderKey, Place
+	ended     list  // ended: EndedAt, Seq
+	runs      lists // completed, by agent: EndedAt, Seq
+	children  lists // by parent: Seq
+
+	limits map[string]int // how many wait
+	named  map[string]int // how many tasks name a session
+
+	slots   map[string][]signalbox.Slot // of an agent, by slot
+	inUse   [2]int
+	docs    map[string]*kind
+	entries []verbs.Entry // by Seq
+}
+
+// NewBackend makes an empty one.
+func NewBackend(o Options) *Backend {
+	if o.ID == "" {
+		o.ID = "memory"
+	}
+	return &Backend{
+		id: o.ID, numbers: map[string]int64{}, ids: map[string]*row{}, keys: map[string]*row{}, seqs: map[int64]*row{},
+		waiting: newLists(), ready: newLists(), turns: newLists(), runs: newLists(), children: newLists(),
+		limits: map[string]int{}, named: map[string]int{}, slots: map[string][]signalbox.Slot{}, docs: map[string]*kind{},
+	}
+}
+
+// row is a task with what was asked for and what it left behind.
+type row struct {
+	task    *signalbox.Task // shared with the working set: never changed in place
+	request *signalbox.Request
+	result  *signalbox.Result
+}
+
+// list puts a row into every list that it belongs to while it is in its state.
+func (b *Backend) list(r *row) {
+	t := r.task
+	if t.SessionID != "" {
+		bump(b.named, t.SessionID, 1)
+		if !t.State.Terminal() {
+			b.turns.add(t.SessionID, t.OrderKey(), t.Place, r)
+		}
+	}
+	switch {
+	case t.State == signalbox.Pending:
+		b.listPending(r)
+	case t.State.InFlight():
+		b.flying.add(t.Fence, 0, r)
+	default:
+		at := t.EndedAt.UnixMilli()
+		b.ended.add(at, t.Seq, r)
+		if t.State == signalbox.Completed {
+			b.runs.add(t.Agent, at, t.Seq, r)
+		}
+	}
+}
+
+func (b *Backend) listPending(r *row) {
+	t := r.task
+	key := t.OrderKey()
+	b.pending.add(key, t.Place, r)
+	b.waiting.add(t.Queue, key, t.Place, r)
+	b.created.add(t.CreatedAt.UnixMilli(), t.Seq, r)
+	bump(b.limits, t.Limit, 1)
+	if t.Ready {
+		b.ready.add(t.Queue, key, t.Place, r)
+	} else if !t.NotBefore.IsZero() {
+		b.timed.add(t.NotBefore.UnixMilli(), t.Place, r)
+	}
+	if !t.WaitUntil.IsZero() {
+		b.bounded.add(t.WaitUntil.UnixMilli(), t.Place, r)
+	}
+}
+
+// unlist takes a row out of every list that list put it into.
+func (b *Backend) unlist(t *signalbox.Task) {
+	if t.SessionID != "" {
+		bump(b.named, t.SessionID, -1)
+		if !t.State.Terminal() {
+			b.turns.remove(t.SessionID, t.OrderKey(), t.Place)
+		}
+	}
+	switch {
+	case t.State == signalbox.Pending:
+		b.unlistPending(t)
+	case t.State.InFlight():
+		b.flying.remove(t.Fence, 0)
+	default:
+		at := t.EndedAt.UnixMilli()
+		b.ended.remove(at, t.Seq)
+		if t.State == signalbox.Completed {
+			b.runs.remove(t.Agent, at, t.Seq)
+		}
+	}
+}
+
+func (b *Backend) unlistPending(t *signalbox.Task) {
+	key := t.OrderKey()
+	b.pending.remove(key, t.Place)
+	b.waiting.remove(t.Queue, key, t.Place)
+	b.created.remove(t.CreatedAt.UnixMilli(), t.Seq)
+	bump(b.limits, t.Limit, -1)
+	if t.Ready {
+		b.ready.remove(t.Queue, key, t.Place)
+	} else if !t.NotBefore.IsZero() {
+		b.timed.remove(t.NotBefore.UnixMilli(), t.Place)
+	}
+	if !t.WaitUntil.IsZero() {
+		b.bounded.remove(t.WaitUntil.UnixMilli(), t.Place)
+	}
+}
+
+// The copies share no memory with what they were made from. A Task holds only
+// values and needs none.
+
+func copyRequest(q *signalbox.Request) *signalbox.Request {
+	if q == nil {
+		return nil
+	}
+	c := *q
+	c.Project, c.Thinking = copyOf(q.Project), copyOf(q.Thinking)
+	c.SealedEnv, c.AllowedTools = slices.Clone(q.SealedEnv), slices.Clone(q.AllowedTools)
+	c.Arguments, c.Metadata = slices.Clone(q.Arguments), slices.Clone(q.Metadata)
+	return &c
+}
+
+func copyResult(r *signalbox.Result) *signalbox.Result {
+	if r == nil {
+		return nil
+	}
+	c := *r
+	c.ExitCode = copyOf(r.ExitCode)
+	return &c
+}
+
+func copyOf[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}

@@ -1,0 +1,106 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Waiting lists pending tasks in the order in which they will be taken.
+func (s *Store) Waiting(ctx context.Context, queue string, after store.Cursor, limit int) ([]signalbox.Task, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	l := &s.pending
+	if queue != "" {
+		l = s.waiting.get(queue)
+	}
+	spots := l.spots
+	if after != (store.Cursor{}) {
+		spots = l.after(after.OrderKey, after.Place)
+	}
+	return tasks(spots, limit), nil
+}
+
+// InFlight lists the tasks that hold a slot, in the order of their claims.
+func (s *Store) InFlight(ctx context.Context) ([]signalbox.Task, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	return tasks(s.flying.spots, len(s.flying.spots)), nil
+}
+
+// Overdue lists pending tasks that have waited too long, the longest overdue
+// first.
+func (s *Store) Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	passed := s.bounded.rank(now.UnixMilli()+1, 0)
+	return tasks(s.bounded.spots[:passed], limit), nil
+}
+
+// SessionTasks lists pending and in-flight tasks of a session by order.
+func (s *Store) SessionTasks(ctx context.Context, id string, limit int) ([]signalbox.Task, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	k := s.talk[id]
+	if k == nil {
+		return nil, nil
+	}
+	var both line
+	for _, l := range []*line{&k.pending, &k.flying} {
+		for _, p := range l.spots {
+			both.add(p.key, p.tie, p.row)
+		}
+	}
+	return tasks(both.spots, limit), nil
+}
+
+func tasks(spots []spot, limit int) []signalbox.Task {
+	var list []signalbox.Task
+	for _, p := range spots[:max(0, min(limit, len(spots)))] {
+		list = append(list, p.row.task)
+	}
+	return list
+}
+
+// historyRows is how many rows History looks at for one page.
+const historyRows = 10_000
+
+// History lists ended tasks, newest end first.
+func (s *Store) History(ctx context.Context, q store.HistoryQuery) (store.HistoryPage, error) {
+	if err := s.lock(ctx); err != nil {
+		return store.HistoryPage{}, err
+	}
+	defer s.mu.Unlock()
+	if q.Limit < 1 || q.Limit > 1000 {
+		return store.HistoryPage{}, signalbox.Invalid("limit", "the limit of a page is 1 to 1000, not %d", q.Limit)
+	}
+	key, seq, err := store.ParseCursor(q.Before)
+	if err != nil {
+		return store.HistoryPage{}, err
+	}
+	var page store.HistoryPage
+	older := s.ended.rank(key, seq)
+	lowest := max(0, older-historyRows)
+	for n := older - 1; n >= lowest; n-- {
+		t := &s.ended.spots[n].row.task
+		if q.Takes(t) {
+			page.Tasks = append(page.Tasks, *t)
+		}
+		if n > 0 && (len(page.Tasks) == q.Limit || n == lowest) {
+			page.Next = fmt.Sprintf("%d-%d", t.EndedAt.UnixMilli(), t.Seq)
+			break
+		}
+	}
+	return page, nil
+}
