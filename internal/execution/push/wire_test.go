@@ -147,7 +147,7 @@ func TestHeartbeatOfUnreachableAgentBringsNoTasks(t *testing.T) {
 func TestHeartbeatKeepsTasksAlive(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, func(h *house, _ *engine.Options) {
-		h.opts.FollowWait, h.opts.AskTimeout = 20*time.Millisecond, 20*time.Millisecond
+		h.opts.FollowWait = 20 * time.Millisecond
 	})
 	a := h.agent(Options{})
 	id := h.submit(engine.NewTask{})
