@@ -21,7 +21,7 @@ var secretName = regexp.MustCompile(`(?i)(secret|token|password|passwd|ticket|co
 var harmless = map[string]string{
 	"audit.go: row.Prev != hash":                                                   "the chain is public to whoever may read it",
 	"audit.go: row.Sum != row.Hash":                                                "as above",
-	"internal/cli/auditverify.go: row.Hash == want.Hash":                           "as above",
+	"internal/cli/audit.go: row.Hash == want.Hash":                                 "as above",
 	"internal/director/gate.go: route.Scope == api.ScopeTicket":                    "the name of a scope",
 	"internal/director/mount.go: route.Scope != api.ScopeTicket":                   "the name of a scope",
 	"internal/director/openapi.go: route.Scope != api.ScopeTicket":                 "the name of a scope",
@@ -29,10 +29,10 @@ var harmless = map[string]string{
 	"internal/execution/push/agents.go: l.conn.token != c.token":                   "two rows of the store, opened",
 	"internal/engine/submit.go: old != sub.Task.IdempotencyHash":                   "two digests of one request, to whoever sent it",
 	"internal/gateway/mcp/tap.go: r.token == token":                                "the token of MCP's progress, a number of ours",
-	"internal/gateway/openapi/argument.go: p.In == openapi3.ParameterInCookie":     "the name of a place",
+	"internal/gateway/openapi/body.go: p.In == openapi3.ParameterInCookie":         "the name of a place",
 	"internal/gateway/openapi/operation.go: a.in == openapi3.ParameterInCookie":    "the name of a place",
 	"internal/identity/login.go: latest.Password != u.Password":                    "two rows of the store, both hashes",
-	"internal/llm/mcptools/wire.go: r.token == token":                              "the token of MCP's progress, a number of ours",
+	"internal/llm/mcptools/carrier.go: r.token == token":                           "the token of MCP's progress, a number of ours",
 	"internal/store/query.go: known.IdempotencyHash != t.IdempotencyHash":          "of a request, to whoever sent it",
 	"internal/store/query.go: bytes.Equal(a.SealedToken, b.SealedToken)":           "two rows of the store",
 }

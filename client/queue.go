@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"net/url"
 	"strconv"
@@ -107,4 +108,79 @@ func number(n int) string {
 		return ""
 	}
 	return strconv.Itoa(n)
+}
+
+// SearchOptions say which page of a search is wanted.
+type SearchOptions struct {
+	Limit int    // of the page, 1 to 1000; 0: 100
+	After string // cursor: Next of the page before
+}
+
+// Search returns the tasks that match a query such as
+//
+//	agent:coder state:failed since:2h "billing"
+//
+// waiting and running ones first, then ended ones, newest first.
+func (c *Client) Search(ctx context.Context, query string, opts SearchOptions) (api.Search, error) {
+	return ask[api.Search](ctx, c, get("/api/search", values("q", query, "limit", number(opts.Limit), "after", opts.After)))
+}
+
+// Bulk cancels or retries all tasks that match a query. Without Expect it only
+// counts them. A Bulk whose reply is lost is not sent again: count anew.
+func (c *Client) Bulk(ctx context.Context, body api.BulkRequest) (api.Bulk, error) {
+	req := post("/api/queue/bulk", body)
+	req.long = true
+	return ask[api.Bulk](ctx, c, req)
+}
+
+// Status returns the director and its queue in figures.
+func (c *Client) Status(ctx context.Context) (api.Status, error) {
+	return ask[api.Status](ctx, c, get("/status", nil))
+}
+
+// Directors returns the directors over the store, by instance.
+func (c *Client) Directors(ctx context.Context) ([]api.Director, error) {
+	out, err := ask[api.Directors](ctx, c, get("/api/directors", nil))
+	return out.Directors, err
+}
+
+// Health returns nil-error "ok" while the director's process lives.
+func (c *Client) Health(ctx context.Context) (api.Health, error) {
+	return ask[api.Health](ctx, c, get("/healthz", nil))
+}
+
+// Ready returns "ok" when the director takes work; otherwise the error is an
+// *Error with status 503 whose message says what is wrong.
+func (c *Client) Ready(ctx context.Context) (api.Health, error) {
+	return ask[api.Health](ctx, c, get("/readyz", nil))
+}
+
+// OpenAPI returns the director's description of its API.
+func (c *Client) OpenAPI(ctx context.Context) (json.RawMessage, error) {
+	return ask[json.RawMessage](ctx, c, get("/openapi.json", nil))
+}
+
+// Metrics returns the director's metrics in the Prometheus text format.
+func (c *Client) Metrics(ctx context.Context) (string, error) {
+	req := get("/metrics", nil)
+	req.accept = "text/plain"
+	data, err := c.raw(ctx, req)
+	return string(data), err
+}
+
+// Export returns a page of all tasks as they are, for Import at another
+// director; after is the Next of the page before. It needs the scope admin.
+func (c *Client) Export(ctx context.Context, limit int, after string) (api.Export, error) {
+	req := get("/api/export", values("limit", number(limit), "after", after))
+	req.long = true
+	return ask[api.Export](ctx, c, req)
+}
+
+// Import stores tasks as another director had them. What is known already is
+// left alone, so an import whose reply was lost is simply sent again. It needs
+// the scope admin.
+func (c *Client) Import(ctx context.Context, body api.ImportRequest) (api.Imported, error) {
+	req := post("/api/import", body)
+	req.long = true
+	return ask[api.Imported](ctx, c, req)
 }

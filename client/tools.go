@@ -85,3 +85,68 @@ func (r *toolReader) message(m message) bool {
 	}
 	return r.err == nil && r.result == nil
 }
+
+// ToolTaskOptions go with a tool call that becomes a task.
+type ToolTaskOptions struct {
+	// IdempotencyKey and Execution are as in SubmitOptions.
+	IdempotencyKey string
+	Execution      string
+	// Session keeps a session lease from call to call; 1 to 128 characters.
+	Session string
+}
+
+// CreateToolTask calls a tool as a durable task, which goes on whoever waits
+// for it. Any tool can be called so. A reply that is lost is asked for again
+// with the same key, as Submit does.
+//
+// Codes: not_found (the tool), validation_error, queue_full,
+// idempotency_conflict, unsupported (the gateway has no queue).
+func (c *Client) CreateToolTask(ctx context.Context, tool string, task api.NewToolTask, opts ToolTaskOptions) (api.ToolTask, error) {
+	req := post("/api/tools/"+url.PathEscape(tool)+"/tasks", task)
+	req.caller, req.session, req.key = opts.Execution, opts.Session, opts.IdempotencyKey
+	return keyed[api.ToolTask](ctx, c, req)
+}
+
+// ToolTask returns a tool's task by its full id, with its result once it has
+// ended. Code not_found: it never existed, has been pruned, is none of a tool,
+// or is not for the caller to see.
+func (c *Client) ToolTask(ctx context.Context, id string) (api.ToolTask, error) {
+	return ask[api.ToolTask](ctx, c, get(toolTaskPath(id, ""), nil))
+}
+
+// WaitToolTask returns a tool's task once it has ended. It polls with ?wait=
+// and outlives restarts of the director (see Options.Patience).
+func (c *Client) WaitToolTask(ctx context.Context, id string) (api.ToolTask, error) {
+	return waitFor(ctx, c, toolTaskPath(id, ""), func(task api.ToolTask) bool { return Ended(task.State) })
+}
+
+// ToolTasksOptions say which tasks ToolTasks returns. Empty fields do not
+// restrict.
+type ToolTasksOptions struct {
+	Tool   string
+	Status string // pending, running, completed, failed or cancelled
+	Limit  int    // of one page, 1 to 1000; 0: 100
+	Before string // cursor: Next of the page before
+}
+
+// ToolTasks returns one page of tools' tasks: those that have not ended in
+// order, then the others, newest end first.
+func (c *Client) ToolTasks(ctx context.Context, opts ToolTasksOptions) (api.ToolTasks, error) {
+	query := values("tool", opts.Tool, "status", opts.Status, "limit", number(opts.Limit), "before", opts.Before)
+	return ask[api.ToolTasks](ctx, c, get("/api/tools/tasks", query))
+}
+
+// CancelToolTask asks for the end of a tool's task. Status "running" in the
+// answer means that what it started is still being stopped.
+//
+// Codes: not_found, already_ended, forbidden (it is somebody else's).
+func (c *Client) CancelToolTask(ctx context.Context, id string) (api.ToolTask, error) {
+	return ask[api.ToolTask](ctx, c, post(toolTaskPath(id, "/cancel"), nil))
+}
+
+func toolTaskPath(id, below string) string { return "/api/tools/tasks/" + url.PathEscape(id) + below }
+
+// Doctor returns what the director finds when it looks at itself.
+func (c *Client) Doctor(ctx context.Context) (api.Doctor, error) {
+	return ask[api.Doctor](ctx, c, get("/api/doctor", nil))
+}

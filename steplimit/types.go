@@ -1,8 +1,11 @@
 package steplimit
 
 import (
+	"container/list"
 	"context"
+	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -135,4 +138,126 @@ func DeniedText(c Call, reason string) string {
 		text += " They said: " + reason
 	}
 	return text
+}
+
+// logger writes the lines of the seed. Each also has its parts as attributes.
+type logger struct {
+	to     *slog.Logger
+	prefix string
+}
+
+func (l logger) line(level slog.Level, t *ticket, text string, more ...any) {
+	if l.to == nil {
+		return
+	}
+	attrs := append([]any{"step", t.s.number, "tool", t.call.Name, "call_id", t.call.ID}, more...)
+	l.to.Log(context.Background(), level, l.prefix+" "+text, attrs...)
+}
+
+func (l logger) position(t *ticket) {
+	l.line(slog.LevelInfo, t, fmt.Sprintf("Step %d, Tool %d/%d: %s", t.s.number, t.pos, t.s.limit, called(t)), "position", t.pos, "limit", t.s.limit)
+}
+
+func (l logger) executing(t *ticket) {
+	l.line(slog.LevelInfo, t, "Executing tool: "+called(t))
+}
+
+func (l logger) completed(t *ticket) {
+	l.line(slog.LevelInfo, t, "Tool execution completed: "+called(t))
+}
+
+func (l logger) refused(t *ticket) {
+	l.line(slog.LevelWarn, t, fmt.Sprintf("Tool call %s exceeds parallel limit (%d). Returning rate limit error.", called(t), t.s.limit), "limit", t.s.limit)
+}
+
+func (l logger) queued(t *ticket) {
+	l.line(slog.LevelInfo, t, fmt.Sprintf("Tool call %s exceeds parallel limit (%d). Waiting for its turn.", called(t), t.s.limit), "limit", t.s.limit)
+}
+
+func (l logger) asked(t *ticket) {
+	l.line(slog.LevelInfo, t, "Tool call "+called(t)+" needs approval. Waiting for a person.")
+}
+
+func (l logger) unapproved(t *ticket) {
+	l.line(slog.LevelWarn, t, "Tool call "+called(t)+" was not approved. It is not executed.")
+}
+
+func (l logger) failed(t *ticket, err error) {
+	l.line(slog.LevelWarn, t, "Tool execution failed: "+called(t), "error", err)
+}
+
+func (l logger) aborted(t *ticket) {
+	l.line(slog.LevelInfo, t, "Tool execution aborted: "+called(t))
+}
+
+// called is the seed's form for a call.
+func called(t *ticket) string { return t.call.Name + " (ID: " + t.call.ID + ")" }
+
+// line lets so many in at once and the others in order.
+type line struct {
+	mu      sync.Mutex
+	free    int
+	waiting list.List // of chan struct{}, closed when it is one's turn
+}
+
+// place is a place in the line, inside or waiting.
+type place struct {
+	in    *line
+	turn  chan struct{} // nil: inside from the start
+	entry *list.Element
+}
+
+// join takes a place at once, so that who joins first goes first, however
+// long it takes them to wait for their turn.
+func (l *line) join() *place {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := &place{in: l}
+	if l.free > 0 {
+		l.free--
+		return p
+	}
+	p.turn = make(chan struct{})
+	p.entry = l.waiting.PushBack(p.turn)
+	return p
+}
+
+// wait returns when it is the place's turn. If ctx ends first the place is
+// given up and the error is the context's.
+func (p *place) wait(ctx context.Context) error {
+	if p.turn == nil {
+		return nil
+	}
+	select {
+	case <-p.turn:
+		return nil
+	case <-ctx.Done():
+	}
+	p.in.mu.Lock()
+	defer p.in.mu.Unlock()
+	select {
+	case <-p.turn: // its turn came at the same moment; the next takes it
+		p.in.next()
+	default:
+		p.in.waiting.Remove(p.entry)
+	}
+	return ctx.Err()
+}
+
+// leave lets the next one in.
+func (p *place) leave() {
+	p.in.mu.Lock()
+	defer p.in.mu.Unlock()
+	p.in.next()
+}
+
+// next hands a place on. The caller holds mu.
+func (l *line) next() {
+	first := l.waiting.Front()
+	if first == nil {
+		l.free++
+		return
+	}
+	l.waiting.Remove(first)
+	close(first.Value.(chan struct{}))
 }

@@ -5,15 +5,26 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/execution/push"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
+	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
@@ -169,4 +180,144 @@ func runGateway(ctx context.Context, cfg config.Config, o cli.GatewayOptions) er
 	}
 	fmt.Fprintf(o.Err, "signalbox gateway: tools of this process's own configuration; their capacity is shared with nobody else\n")
 	return unlessStopped(ctx, serveStdio(ctx, settled(g.tools.gateway), o, g.tools.endpoint))
+}
+
+// executionEnv is set in the environment of what an agent runs.
+const executionEnv = "SIGNALBOX_QUEUE_ID"
+
+// bridge has the tools of a director for a client on stdin and stdout. It has
+// no queues: calls wait in those of the director, which they share with all
+// others.
+type bridge struct {
+	*mcp.Provider
+
+	mu        sync.Mutex
+	listeners map[int]func()
+	next      int
+}
+
+// bridgeHeaders are those of all requests of a bridge.
+func bridgeHeaders(to cli.Bridge) map[string]string {
+	headers := map[string]string{"X-Signalbox-Session": "stdio-" + rand.Text()}
+	if to.Token != "" {
+		headers["Authorization"] = "Bearer " + to.Token
+	}
+	if id := os.Getenv(executionEnv); to.Execution && signalbox.ValidID(id) {
+		headers["X-Signalbox-Execution"] = id
+	}
+	if trace := os.Getenv("TRACEPARENT"); trace != "" && !strings.ContainsFunc(trace, unicode.IsControl) {
+		headers["Traceparent"] = trace
+	}
+	return headers
+}
+
+func newBridge(to cli.Bridge, headers map[string]string, log *slog.Logger) *bridge {
+	return &bridge{listeners: map[int]func(){}, Provider: mcp.New(toolconf.Server{
+		Name: "director", Transport: toolconf.HTTP, URL: to.URL + "/mcp", Headers: headers, Shared: true, HealthProbe: "ping",
+	}, mcp.Options{Log: log, Version: version, OwnNames: true, Prove: to.Token, Backoff: 200 * time.Millisecond})}
+}
+
+// OnChange implements endpoint.Gateway.
+func (b *bridge) OnChange(f func()) (stop func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	id := b.next
+	b.next++
+	b.listeners[id] = f
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.listeners, id)
+	}
+}
+
+func (b *bridge) changed() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, f := range b.listeners {
+		f()
+	}
+}
+
+// Servers is the director, for settled.
+func (b *bridge) Servers() []gateway.Server { return []gateway.Server{b.Server()} }
+
+// runBridge serves the tools of a director.
+func runBridge(ctx context.Context, cfg config.Config, o cli.GatewayOptions) error {
+	log, err := newLogger(o.Err, cfg)
+	if err != nil {
+		return err
+	}
+	headers := bridgeHeaders(*o.Bridge)
+	b := newBridge(*o.Bridge, headers, log)
+	if err := b.Start(ctx, b.changed); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Err, "signalbox gateway: tools of the director at %s, whose queues all its callers share\n", o.Bridge.URL)
+	options := endpointOptions(log)
+	options.Relay = &endpoint.Relay{
+		URL: o.Bridge.URL + "/mcp", Headers: headers,
+		Client: &http.Client{Transport: handshake.ToDirector(http.DefaultTransport, o.Bridge.URL, o.Bridge.Token)},
+	}
+	err = serveStdio(ctx, settled(b), o, options)
+	if closed := b.Close(); closed != nil {
+		log.Error("the connection to the director did not end as it should", "error", closed)
+	}
+	return unlessStopped(ctx, err)
+}
+
+// serveStdio serves one client until it goes or ctx ends.
+func serveStdio(ctx context.Context, gw endpoint.Gateway, o cli.GatewayOptions, options endpoint.Options) error {
+	caller := gateway.Caller{Session: "stdio:" + rand.Text(), Execution: os.Getenv(executionEnv)}
+	return endpoint.ServeStdio(ctx, gw, caller, io.NopCloser(o.In), nopCloser{o.Out}, options)
+}
+
+// nopCloser is an output that is not ours to close.
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+// startWait is how long the first list of tools waits for servers that start
+// with the process. Many clients ask once, at once, and keep the answer.
+const startWait = 15 * time.Second
+
+// starting has servers that may still be about to start.
+type starting interface {
+	endpoint.Gateway
+	Servers() []gateway.Server
+}
+
+// waiting answers with its tools when its servers have started, or failed to.
+type waiting struct {
+	starting
+	once sync.Once
+}
+
+func settled(s starting) *waiting { return &waiting{starting: s} }
+
+// Tools implements endpoint.Gateway.
+func (w *waiting) Tools() []gateway.Tool {
+	w.once.Do(w.wait)
+	return w.starting.Tools()
+}
+
+// Call implements endpoint.Gateway: a client that knows its tools does not ask
+// for them.
+func (w *waiting) Call(ctx context.Context, c gateway.Call) (gateway.Result, error) {
+	w.once.Do(w.wait)
+	return w.starting.Call(ctx, c)
+}
+
+func (w *waiting) wait() {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for until := time.Now().Add(startWait); time.Now().Before(until); <-tick.C {
+		ready := true
+		for _, s := range w.Servers() {
+			ready = ready && s.State != gateway.StateStarting
+		}
+		if ready {
+			return
+		}
+	}
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"reflect"
 	"time"
 
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
@@ -59,4 +61,24 @@ func bound[N int | time.Duration](log *slog.Logger, queue, key string, is, to N,
 	default:
 		log.Warn("a bound of a tool queue is only raised while it runs: it stays until a restart", "queue", queue, "key", key, "stays", is, "configured", to)
 	}
+}
+
+// followSteps has the limit of the steps of an agent of kind llm follow the file
+// of the configuration until ctx ends; stopped waits for that. Agents of other
+// kinds have nothing that may change while they run.
+func followSteps(ctx context.Context, cfg *config.Config, steps *runner.Steps, log *slog.Logger) (stopped func()) {
+	if steps == nil || cfg.File == "" {
+		return func() {}
+	}
+	kind, was := cfg.Agent.Kind, cfg.Agent.LLM
+	return followFile(ctx, cfg, config.Follow{Log: log, Read: func(fresh config.Config) {
+		fresh = fresh.For(kind)
+		is := fresh.Agent.LLM
+		steps.Set(is.MaxParallelToolCalls, is.MinParallelToolCalls)
+		log.Info("limit of the steps that begin from now on", "max_parallel_tool_calls", is.MaxParallelToolCalls, "min_parallel_tool_calls", is.MinParallelToolCalls)
+		is.MaxParallelToolCalls, is.MinParallelToolCalls = was.MaxParallelToolCalls, was.MinParallelToolCalls
+		if !reflect.DeepEqual(is, was) {
+			log.Warn("agent.llm has changed in the configuration: all but the limit of the steps needs a restart")
+		}
+	}})
 }

@@ -2,13 +2,19 @@ package agentd
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/filelock"
 )
 
 // ledger is what makes a 201 durable: a file of fixed size in which each
@@ -200,4 +206,140 @@ func (l *ledger) release(seq int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.safe = max(l.safe, seq)
+}
+
+// dirLock is an exclusive flock on a folder itself: it leaves no file behind,
+// every daemon that uses the folder sees it, and it ends with its holder.
+type dirLock struct{ f *os.File }
+
+func (l *dirLock) release() { l.f.Close() }
+
+// tryLockDir reports false when another holds the lock.
+func tryLockDir(dir string) (*dirLock, bool, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, false, err
+	}
+	err = filelock.Take(f)
+	if err == nil {
+		return &dirLock{f}, true, nil
+	}
+	f.Close()
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil, false, nil
+	}
+	return nil, false, fmt.Errorf("lock %s: %w", dir, err)
+}
+
+// lockDirs takes the locks of all folders, in one order so that two runs
+// cannot wait for each other, and gives up when ctx ends. waiting is called
+// once for each folder that is in use.
+func lockDirs(ctx context.Context, dirs []string, waiting func(dir string)) ([]*dirLock, error) {
+	slices.Sort(dirs)
+	var held []*dirLock
+	for _, dir := range slices.Compact(dirs) {
+		l, err := lockDir(ctx, dir, waiting)
+		if err != nil {
+			releaseAll(held)
+			return nil, err
+		}
+		held = append(held, l)
+	}
+	return held, nil
+}
+
+func lockDir(ctx context.Context, dir string, waiting func(dir string)) (*dirLock, error) {
+	said := false
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+		l, ok, err := tryLockDir(dir)
+		if err != nil || ok {
+			return l, err
+		}
+		if !said {
+			said = true
+			waiting(dir)
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil, fmt.Errorf("the folder %s is in use by another run: %w", dir, context.Cause(ctx))
+		case <-t.C:
+		}
+	}
+}
+
+func releaseAll(locks []*dirLock) {
+	for _, l := range slices.Backward(locks) {
+		l.release()
+	}
+}
+
+func (d *Daemon) postVoid(w http.ResponseWriter, req *http.Request) {
+	var v api.AgentVoid
+	if ref := d.decode(w, req, &v, false); ref != nil {
+		replyError(w, ref)
+		return
+	}
+	done, err := d.Void(req.PathValue("id"), v)
+	if err != nil {
+		replyError(w, err)
+		return
+	}
+	reply(w, http.StatusOK, done)
+}
+
+// Void promises that a claim which never came here is taken no more, as
+// POST /task/{queue_id}/void does. It returns once the promise is on disk. A
+// claim that did come is refused: ask what became of it.
+func (d *Daemon) Void(queueID string, v api.AgentVoid) (api.AgentVoided, error) {
+	ref := d.checkVoid(queueID, &v)
+	mark := record{Slot: v.Slot, Isolated: v.Isolated, Director: v.Director}
+	mark.Fence = v.Fence
+	if ref == nil {
+		ref = d.raiseVoid(queueID, &mark)
+	}
+	if ref != nil {
+		return api.AgentVoided{}, ref
+	}
+	if err := d.store(func() error { _, err := d.ledger.append(entry{Void: &mark}); return err }); err != nil {
+		return api.AgentVoided{}, refuse(http.StatusInternalServerError, "storage_error", "that the claim is void could not be stored: %v", err)
+	}
+	return api.AgentVoided{QueueID: queueID, Fence: v.Fence, Status: api.StatusVoid}, nil
+}
+
+func (d *Daemon) checkVoid(queueID string, v *api.AgentVoid) *refusal {
+	switch {
+	case !queueForm.MatchString(queueID):
+		return invalid("the task is named by its queue_id: 1 to 200 letters, digits, '.', '_', ':' or '-'")
+	case v.Fence < 1:
+		return invalid("fence is required, from 1")
+	case len(v.Director) > 200:
+		return invalid("director may have 200 bytes at most")
+	}
+	return d.checkLane(laneID{v.Isolated, v.Slot})
+}
+
+// raiseVoid counts the fence as seen, under the lock under which offers are
+// decided about. A mark without a task lets no task have that fence.
+func (d *Daemon) raiseVoid(queueID string, mark *record) *refusal {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if r := d.byQueue[queueID]; r != nil {
+		if rec := r.record(); rec.Fence == mark.Fence && rec.Director == mark.Director {
+			return inHand(r)
+		}
+	}
+	d.raiseFence(mark)
+	return nil
+}
+
+// inHand refuses what only a task that never began, or has ended, allows.
+func inHand(r *run) *refusal {
+	if rec := r.record(); rec.terminal() {
+		return alreadyEnded(rec)
+	}
+	ref := busy(r)
+	ref.body.Error = "task_in_progress"
+	return ref
 }

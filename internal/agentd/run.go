@@ -1,7 +1,13 @@
 package agentd
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -10,6 +16,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/mask"
 )
 
 // run is one execution, from its reservation until it is forgotten.
@@ -191,4 +198,175 @@ func readHead(path string, limit int64) (string, error) {
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, limit))
 	return clean(whole(b)), err
+}
+
+func (r *run) logExecution(event string, at time.Time, pid int) {
+	rec := r.record()
+	err := r.d.exec.add(execLine{QueueID: rec.QueueID, TaskID: rec.TaskID, Fence: rec.Fence, Slot: rec.Slot, Event: event, At: at, PID: pid})
+	if err != nil {
+		r.d.cfg.Logger.Error("execution log", "error", err)
+	}
+}
+
+// finish records the end, then frees the lane. The record is not synced: it
+// survives the end of the daemon, and after a power cut, when nobody can have
+// seen the answer but a director that keeps it, the run reads as interrupted.
+// The next task need not wait for the disk.
+func (r *run) finish(v verdict) {
+	d := r.d
+	v.message, v.out.Output = r.readable(v.message), mask.Text(r.secrets(), v.out.Output)
+	refused := r.readable(v.out.Refusals())
+	rec := r.record()
+	now := time.Now().UTC()
+	if refused != "" {
+		r.remark("%s", refused)
+	}
+	_, last := r.log.progress()
+	rec.Log, rec.OutputSeq = r.log.finish()
+	rec.State, rec.CompletedAt = v.state, &now
+	rec.DurationSeconds = max(0, time.Since(*rec.StartedAt).Seconds())
+	rec.ExitCode, rec.TokenUsage, rec.CostUSD, rec.ToolCount = v.out.ExitCode, v.out.Usage, v.out.CostUSD, v.out.ToolCount
+	if !last.IsZero() {
+		rec.LastProgressAt = &last
+	}
+	rec.Note = refused
+	if v.errType != "" {
+		rec.Error = &api.AgentError{Type: v.errType, Message: cmp.Or(v.message, "no readable reason was given")}
+	}
+	if err := r.saveResult(&rec, v.out.Output); err != nil {
+		d.cfg.Logger.Error("the answer of a run could not be stored", "task", rec.TaskID, "error", err)
+	}
+	if err := r.store(rec); err != nil {
+		d.cfg.Logger.Error("the end of a run could not be stored", "task", rec.TaskID, "error", err)
+	}
+	if rec.Isolated && v.lives == nil {
+		os.RemoveAll(filepath.Join(d.disk.runDir(rec.TaskID), "home")) // it links to the login
+	}
+	r.settle(rec, v.lives)
+}
+
+func (r *run) settle(rec record, lives func() []int) {
+	d := r.d
+	r.mu.Lock()
+	r.task.Prompt, r.task.Env, r.task.SystemPrompt, r.task.RunToken = "", nil, "", ""
+	r.prev, r.replaced = nil, nil
+	r.mu.Unlock()
+	d.mu.Lock()
+	d.ended = append(d.ended, r)
+	if lives == nil {
+		r.unlock()
+		if d.lanes[rec.lane()] == r {
+			delete(d.lanes, rec.lane())
+		}
+	}
+	d.prune()
+	d.notify()
+	d.mu.Unlock()
+	if lives != nil {
+		d.linger(r, lives)
+	}
+	close(r.done)
+}
+
+func (r *run) unlock() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	releaseAll(r.locks)
+	r.locks = nil
+}
+
+// linger keeps the lane of a run that could not be killed until nothing of it
+// lives.
+func (d *Daemon) linger(r *run, lives func() []int) {
+	r.mu.Lock()
+	r.lives = lives
+	r.mu.Unlock()
+	go func() {
+		t := time.NewTicker(time.Second)
+		defer t.Stop()
+		for r.alive() {
+			select {
+			case <-t.C:
+			case <-d.closed:
+				return
+			}
+		}
+		r.unlock()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if lane := r.record().lane(); d.lanes[lane] == r {
+			delete(d.lanes, lane)
+			d.notify()
+		}
+	}()
+}
+
+// saveResult puts the answer into the record or, when it is long, into a file.
+func (r *run) saveResult(rec *record, text string) error {
+	b := []byte(text)
+	if len(b) > resultCap {
+		b = whole(b[:resultCap])
+	}
+	if len(b) <= resultInRecord {
+		rec.Output = clean(b)
+		return nil
+	}
+	path := r.d.resultPath(rec.TaskID)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b, 0o600)
+}
+
+// The ledger is a ring of slots. A slot is as large as a page, so that a
+// write which a power cut tears harms no other.
+const (
+	ledgerSlots = 256
+	slotSize    = 4096
+	slotHeader  = 24 // magic, checksum of what follows, sequence number, length of the entry, 4 spare
+)
+
+var (
+	slotMagic  = []byte("sbl1")
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// entry is one of: a run was accepted; a claim is taken no more; runs are
+// forgotten, and that their records are gone means nothing; nothing, where an
+// accept failed.
+type entry struct {
+	Accepted  *record  `json:"accepted,omitempty"`
+	Void      *record  `json:"void,omitempty"`
+	Forgotten []string `json:"forgotten,omitempty"`
+}
+
+// encodeSlot fills a whole slot.
+func encodeSlot(seq int64, e entry) ([]byte, error) {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > slotSize-slotHeader {
+		return nil, fmt.Errorf("an entry of %d bytes does not fit a ledger slot", len(text))
+	}
+	b := make([]byte, slotSize)
+	copy(b, slotMagic)
+	binary.LittleEndian.PutUint64(b[8:], uint64(seq))
+	binary.LittleEndian.PutUint32(b[16:], uint32(len(text)))
+	copy(b[slotHeader:], text)
+	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(b[8:], castagnoli))
+	return b, nil
+}
+
+// decodeSlot reports false for a slot that was never used or is torn.
+func decodeSlot(b []byte) (seq int64, e entry, ok bool) {
+	if len(b) != slotSize || !bytes.HasPrefix(b, slotMagic) || binary.LittleEndian.Uint32(b[4:]) != crc32.Checksum(b[8:], castagnoli) {
+		return 0, e, false
+	}
+	seq = int64(binary.LittleEndian.Uint64(b[8:]))
+	n := binary.LittleEndian.Uint32(b[16:])
+	if seq < 1 || n > slotSize-slotHeader || json.Unmarshal(b[slotHeader:slotHeader+n], &e) != nil {
+		return 0, e, false
+	}
+	return seq, e, true
 }

@@ -2,12 +2,15 @@ package agentd
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
@@ -139,4 +142,70 @@ func (d *Daemon) sessions() ([]api.AgentSession, error) {
 		}
 		return !homes[s.Home](s.CLI)
 	}), nil
+}
+
+// talks are the conversations that runs within this process go on with: one
+// run each at a time. Programs are kept apart by locks on their folders.
+type talks struct {
+	mu   sync.Mutex
+	held map[string]chan struct{} // by session; closed when it is given up
+}
+
+// take waits until no other run has the conversation. waiting is called once
+// where there is one.
+func (t *talks) take(ctx context.Context, session string, waiting func()) error {
+	for said := false; ; said = true {
+		t.mu.Lock()
+		if t.held == nil {
+			t.held = map[string]chan struct{}{}
+		}
+		free, busy := t.held[session]
+		if !busy {
+			t.held[session] = make(chan struct{})
+		}
+		t.mu.Unlock()
+		if !busy {
+			return nil
+		}
+		if !said {
+			waiting()
+		}
+		select {
+		case <-free:
+		case <-ctx.Done():
+			return fmt.Errorf("another run goes on with the conversation %s: %w", session, context.Cause(ctx))
+		}
+	}
+}
+
+func (t *talks) give(session string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	close(t.held[session])
+	delete(t.held, session)
+}
+
+// toldFor bounds how long an agent that stops waits for its followers.
+const toldFor = time.Second
+
+// tell notes that someone asked and was told how the run ended.
+func (r *run) tell() { r.toldOnce.Do(func() { close(r.told) }) }
+
+// awaitTold waits until the directors of runs that were stopped have heard of
+// it. A director may be between two questions; the next one would meet a
+// closed door, and the task would wait for the slot lease of an agent that may
+// never come back.
+func awaitTold(stopped []*run) {
+	over := time.NewTimer(toldFor)
+	defer over.Stop()
+	for _, r := range stopped {
+		if r.record().Director == "" {
+			continue // nobody follows it
+		}
+		select {
+		case <-r.told:
+		case <-over.C:
+			return
+		}
+	}
 }

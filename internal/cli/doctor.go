@@ -5,8 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -145,4 +149,162 @@ func (a *app) directorChecks(ctx context.Context) (checks []api.Check, reached b
 	}
 	f := toFault(err)
 	return failed(strings.TrimSpace(f.message), cmp.Or(f.hint, "see the director's log")), true, nil
+}
+
+// codingCLIs are the programs for which signalbox up starts an agent.
+var codingCLIs = []string{"claude", "codex", "opencode"}
+
+// localChecks are those that need no director. The configuration is nil where
+// it is wrong.
+func (a *app) localChecks(ctx context.Context, chosen []config.Flag) (*config.Config, []api.Check) {
+	cfg, found := a.checkConfig(chosen)
+	if found.State == checkFail {
+		return nil, []api.Check{found, a.checkPath()}
+	}
+	checks := []api.Check{found, checkData(cfg.Data), a.checkPath()}
+	if a.roles.CLIs != nil {
+		checks = append(checks, a.roles.CLIs(ctx, cfg)...)
+	}
+	return &cfg, checks
+}
+
+func (a *app) checkConfig(chosen []config.Flag) (config.Config, api.Check) {
+	const area = "config"
+	cfg, err := a.load(chosen)
+	var many config.Problems
+	switch {
+	case errors.As(err, &many):
+		text := strings.Join(strings.Fields(err.Error()), " ") // several lines become one
+		return cfg, api.Check{Area: area, State: checkFail, Text: text, Cure: "correct the file; docs/configuration.md has the keys"}
+	case err != nil:
+		return cfg, api.Check{Area: area, State: checkFail, Text: err.Error(), Cure: "see that the file can be read"}
+	case cfg.File == "":
+		return cfg, api.Check{Area: area, State: checkOK, Text: "there is no configuration file: the defaults hold"}
+	}
+	for _, n := range cfg.Tools.Notes {
+		if n.Warning {
+			return cfg, api.Check{
+				Area: area, State: checkWarn, Text: cfg.File + " is right, with notes on tools, such as " + n.String(),
+				Cure: "a start of the director logs all of them",
+			}
+		}
+	}
+	return cfg, api.Check{Area: area, State: checkOK, Text: cfg.File + " is right"}
+}
+
+// checkData looks at the data folder of the configuration, which the director
+// makes where it is not there.
+func checkData(dir string) api.Check {
+	const area = "data"
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return api.Check{Area: area, State: checkOK, Text: dir + " is not there: a director makes it"}
+	case err != nil:
+		return api.Check{Area: area, State: checkFail, Text: "the data folder: " + err.Error(), Cure: "choose another one with --data, or give it back to you"}
+	case !info.IsDir():
+		return api.Check{Area: area, State: checkFail, Text: dir + " is no folder", Cure: "choose another one with --data"}
+	case info.Mode().Perm()&0o077 != 0:
+		return api.Check{Area: area, State: checkWarn, Text: dir + " can be read by others", Cure: "chmod 700 " + dir}
+	}
+	return api.Check{Area: area, State: checkOK, Text: dir + " is there, and closed to others"}
+}
+
+func (a *app) checkPath() api.Check {
+	const area = "agents"
+	var have []string
+	for _, name := range codingCLIs {
+		if a.onPath(name) {
+			have = append(have, name)
+		}
+	}
+	if len(have) == 0 {
+		return api.Check{Area: area, State: checkOK, Text: "no coding CLI (" + strings.Join(codingCLIs, ", ") + ") on PATH: signalbox up starts the demo agent"}
+	}
+	return api.Check{Area: area, State: checkOK, Text: "on PATH, for signalbox up: " + strings.Join(have, ", ")}
+}
+
+func (a *app) onPath(name string) bool {
+	path, _ := a.io.Env("PATH")
+	for _, dir := range filepath.SplitList(path) {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if filepath.IsAbs(dir) && err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	// streamWait bounds the look at a stream, on which something comes each
+	// second.
+	streamWait = 6 * time.Second
+	// streamBeats is how many events behind the first are looked at.
+	streamBeats = 3
+	// bunched is by how much less time events may come in than they were sent
+	// in: more means that they were held back, and then let go together.
+	bunched = 700 * time.Millisecond
+	// clockApart is from when on the clocks of two hosts are worth a word.
+	clockApart = 2 * time.Second
+)
+
+// arrival is an event of the stream: when the director sent it, and when it was
+// here.
+type arrival struct{ sent, here time.Time }
+
+// checkStream looks whether the director's events come here one by one and in
+// time: a proxy between may hold them back. It says too how far the two clocks
+// are apart.
+func (a *app) checkStream(ctx context.Context) []api.Check {
+	c, err := a.client(client.Options{Tries: 1})
+	if err != nil {
+		return nil // the question before this one says it
+	}
+	ctx, cancel := context.WithTimeout(ctx, streamWait)
+	defer cancel()
+	var got []arrival
+	for e, err := range c.Live(ctx) {
+		if err != nil {
+			var refusal *client.Error
+			if errors.As(err, &refusal) && (refusal.Status == http.StatusNotFound || refusal.Status == http.StatusUnauthorized || refusal.Status == http.StatusForbidden) {
+				return nil // there is no such stream, or not for this caller
+			}
+			break
+		}
+		got = append(got, arrival{e.Live.At, time.Now()})
+		if len(got) > streamBeats {
+			break
+		}
+	}
+	return judgeStream(got)
+}
+
+const areaEvents = "events"
+
+// judgeStream says what the events tell. The first is the snapshot, whose size
+// may keep it on its way.
+func judgeStream(got []arrival) []api.Check {
+	const cure = "let the proxy pass answers of text/event-stream on as they come (nginx: proxy_buffering off; gzip and caches off), and let it keep them open for a minute"
+	if len(got) <= streamBeats {
+		return []api.Check{{
+			Area: areaEvents, State: checkFail, Cure: cure,
+			Text: "events do not come as they are sent: of one each second, " + plural(len(got), "event was", "events were") + " here after " + streamWait.String(),
+		}}
+	}
+	first, last := got[1], got[len(got)-1]
+	sent, here := last.sent.Sub(first.sent), last.here.Sub(first.here)
+	if sent-here > bunched {
+		return []api.Check{{
+			Area: areaEvents, State: checkFail, Cure: cure,
+			Text: "something on the way holds events back: what was sent in " + sent.Round(10*time.Millisecond).String() + " came within " + here.Round(10*time.Millisecond).String(),
+		}}
+	}
+	out := []api.Check{{Area: areaEvents, State: checkOK, Text: "events come one by one, as they are sent"}}
+	if off := last.here.Sub(last.sent).Round(10 * time.Millisecond); off.Abs() >= clockApart {
+		out = append(out, api.Check{
+			Area: "clock", State: checkWarn, Text: "the clock here is " + off.String() + " off the director's",
+			Cure: "let both hosts follow a time server; times that are shown as ages are off by that",
+		})
+	}
+	return out
 }

@@ -89,3 +89,110 @@ func (a *app) eventLine(e api.Event) string {
 	}
 	return line
 }
+
+// watched is one line of --watch with --json: an event of the live stream
+// with its name.
+type watched struct {
+	Event string `json:"event"`
+	api.Live
+}
+
+// watchedAgent is one line of agents --watch with --json.
+type watchedAgent struct {
+	Gone bool `json:"gone,omitempty"` // it is no longer known; only its name is set
+	api.LiveAgent
+}
+
+// watch follows the live stream until Ctrl-C and hands on what changed, with
+// the state that it comes to.
+func (a *app) watch(ctx context.Context, each func(e *client.LiveEvent, b *client.Board) error) error {
+	c, err := a.following()
+	if err != nil {
+		return err
+	}
+	if _, err := c.Health(ctx); client.IsUnreachable(err) {
+		return err // see followLog
+	}
+	var board client.Board
+	for e, err := range c.Live(ctx) {
+		if err != nil {
+			return err
+		}
+		board.Apply(e)
+		if e.Kind == client.LiveBeat {
+			continue
+		}
+		if err := each(&e, &board); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watchQueue writes a line whenever a figure or the verdict changes.
+func (a *app) watchQueue(ctx context.Context) error {
+	last := ""
+	return a.watch(ctx, func(e *client.LiveEvent, b *client.Board) error {
+		if a.json {
+			return writeLine(a.io.Out, watched{e.Kind, e.Live})
+		}
+		t := b.Totals
+		line := fmt.Sprintf("%d/%d tasks wait, %d of %s in use: %s", t.Pending, t.MaxSize, t.Running, plural(t.Slots, "slot", "slots"), clean(b.Health.Text))
+		if line == last {
+			return nil
+		}
+		last = line
+		return a.watchLine(b.At, "%s", line)
+	})
+}
+
+// watchAgents writes a line whenever an agent does something else.
+func (a *app) watchAgents(ctx context.Context) error {
+	last := map[string]string{}
+	return a.watch(ctx, func(e *client.LiveEvent, b *client.Board) error {
+		for _, key := range e.Live.Gone {
+			name, ok := strings.CutPrefix(key, "agent:")
+			if !ok {
+				continue
+			}
+			delete(last, name)
+			if err := a.watchedAgent(b, watchedAgent{Gone: true, LiveAgent: api.LiveAgent{Agent: api.Agent{Name: name}}}, "gone"); err != nil {
+				return err
+			}
+		}
+		for _, g := range e.Live.Agents {
+			line := agentLine(&g)
+			if !a.json && last[g.Name] == line {
+				continue
+			}
+			last[g.Name] = line
+			if err := a.watchedAgent(b, watchedAgent{LiveAgent: g}, line); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (a *app) watchedAgent(b *client.Board, w watchedAgent, line string) error {
+	if a.json {
+		return writeLine(a.io.Out, w)
+	}
+	return a.watchLine(b.At, "%s %s", clean(w.Name), clean(line))
+}
+
+// agentLine is what an agent does.
+func agentLine(g *api.LiveAgent) string {
+	line := fmt.Sprintf("%s (%d/%d", g.Face, g.InUse, g.Slots)
+	if g.Waiting > 0 {
+		line += fmt.Sprintf(", %d waiting", g.Waiting)
+	}
+	line += ")"
+	for _, t := range g.Current {
+		line += " " + shortID(t.QueueID)
+	}
+	if g.FaceText != "" {
+		line += ": " + g.FaceText
+	}
+	return line
+}

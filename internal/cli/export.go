@@ -4,13 +4,17 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/port"
 )
@@ -100,4 +104,185 @@ func (a *app) progressed(what string, n int) {
 	if a.io.ErrTTY && !a.dumb() {
 		a.line.draw(fmt.Sprintf("%d tasks %s", n, what), a.io.Columns)
 	}
+}
+
+func (a *app) importCmd() *cobra.Command {
+	var running string
+	var dry bool
+	cmd := &cobra.Command{
+		Use:   "import SOURCE",
+		Short: "Take over tasks from an export or another queue",
+		Long: `Take over tasks. SOURCE is
+  a file of signalbox export, or - for standard input
+  the folder of a work queue, with its folders pending and dispatched (AG_QUEUE_DIR)
+  redis://… : the keys agent:running:NAME and agent:queue:NAME of an execution queue
+  a .tasksQueue file of asynchronous tools
+Waiting tasks keep their order and go to the end of the line; ended ones come with their results. What was imported
+before is known by its id and left alone, so an import that broke off is simply run again. The source is not changed:
+stop what serves it before, or its tasks run twice. A task of another queue gets an id of its own, which is printed
+beside the old one; every command, the API and the tools of MCP take either.`,
+		Example: `  signalbox import tasks.jsonl
+  signalbox import --dry-run ~/.agency/queue
+  signalbox import --running requeue redis://localhost:6379/0`,
+		RunE: run(func(ctx context.Context, args []string) error {
+			if running != "interrupt" && running != "requeue" {
+				return usage("--running: want interrupt or requeue, got %q", running)
+			}
+			from, err := port.Open(args[0])
+			if err != nil {
+				return err
+			}
+			if dry {
+				return a.importInto(ctx, from, nil, running)
+			}
+			return a.with(ctx, func(c *client.Client) error { return a.importInto(ctx, from, c, running) })
+		}),
+	}
+	cmd.Flags().StringVar(&running, "running", "interrupt", "what becomes of tasks that ran there: `interrupt` ends them as failed, requeue puts them back in line")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only read the source and say what is in it")
+	return cmd
+}
+
+// The bounds of one request of an import.
+const (
+	importTasks = 200
+	importBytes = 4 << 20
+)
+
+// importing is an import under way.
+type importing struct {
+	a       *app
+	c       *client.Client // nil: only count
+	running string
+	batch   []api.ExportedTask
+	size    int
+	out     imported
+}
+
+// imported is what an import came to.
+type imported struct {
+	Source string `json:"source"`
+	Tasks  int    `json:"tasks"` // read
+	api.Imported
+	Unread []unread `json:"unread"`        // records of the source that are no tasks
+	IDs    []newID  `json:"ids,omitempty"` // of tasks that had another id in their old queue
+	DryRun bool     `json:"dry_run,omitempty"`
+}
+
+// newID says under which id a task of another queue is found here.
+type newID struct {
+	Old string `json:"old"`
+	New string `json:"new"`
+}
+
+type unread struct {
+	Where   string `json:"where"`
+	Message string `json:"message"`
+}
+
+func (a *app) importInto(ctx context.Context, from port.Source, c *client.Client, running string) error {
+	in := importing{a: a, c: c, running: running, out: imported{
+		Source: from.What, DryRun: c == nil, Unread: []unread{}, Imported: api.Imported{Refused: []api.ImportedRefusal{}},
+	}}
+	err := from.Read(ctx, func(t api.ExportedTask) error { return in.take(ctx, t) }, in.bad)
+	if sent := in.send(ctx); sent != nil && err == nil {
+		err = sent
+	}
+	a.line.clear()
+	if printed := a.print(in.out, func() error { return a.importSummary(&in.out) }); err == nil {
+		err = printed
+	}
+	if left := len(in.out.Refused) + len(in.out.Unread); err == nil && left > 0 {
+		err = fmt.Errorf("%s could not be taken over, as said above", plural(left, "record", "records"))
+	}
+	return err
+}
+
+func (in *importing) bad(where, why string) {
+	in.out.Unread = append(in.out.Unread, unread{where, why})
+	in.a.note("Not read: %s: %s", where, why)
+}
+
+func (in *importing) take(ctx context.Context, t api.ExportedTask) error {
+	in.out.Tasks++
+	if old := port.OldID(t); old != "" {
+		in.out.IDs = append(in.out.IDs, newID{old, t.QueueID})
+	}
+	if in.c == nil {
+		return nil
+	}
+	size := len(t.Request) + len(t.Result)
+	if len(in.batch) > 0 && (len(in.batch) >= importTasks || in.size+size > importBytes) {
+		if err := in.send(ctx); err != nil {
+			return err
+		}
+	}
+	in.batch, in.size = append(in.batch, t), in.size+size
+	return nil
+}
+
+func (in *importing) send(ctx context.Context) error {
+	if len(in.batch) == 0 {
+		return nil
+	}
+	batch := in.batch
+	in.batch, in.size = in.batch[:0], 0
+	err := in.sendAll(ctx, batch)
+	if client.Code(err) != string(signalbox.CodeValidation) || len(batch) == 1 {
+		return in.sent(err, batch)
+	}
+	for i := range batch { // one of them cannot even be read: the others can
+		if err := in.sent(in.sendAll(ctx, batch[i:i+1]), batch[i:i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sent takes what became of a request. A single task that the director cannot
+// read is refused, and does not end the import.
+func (in *importing) sent(err error, batch []api.ExportedTask) error {
+	switch {
+	case err == nil:
+		return nil
+	case client.Code(err) == string(signalbox.CodeValidation) && len(batch) == 1:
+		in.refused(api.ImportedRefusal{QueueID: batch[0].QueueID, Message: err.Error()})
+		return nil
+	}
+	in.out.IDs = slices.DeleteFunc(in.out.IDs, func(id newID) bool {
+		return slices.ContainsFunc(batch, func(t api.ExportedTask) bool { return t.QueueID == id.New })
+	})
+	return errors.Join(err, errors.New("run the import again: what is there already is left alone"))
+}
+
+func (in *importing) refused(r api.ImportedRefusal) {
+	in.out.Refused = append(in.out.Refused, r)
+	in.out.IDs = slices.DeleteFunc(in.out.IDs, func(id newID) bool { return id.New == r.QueueID })
+	in.a.note("Refused: %s: %s", r.QueueID, r.Message)
+}
+
+func (in *importing) sendAll(ctx context.Context, batch []api.ExportedTask) error {
+	done, err := in.c.Import(ctx, api.ImportRequest{Tasks: batch, Running: in.running})
+	if err != nil {
+		return err
+	}
+	in.out.Imported.Imported += done.Imported
+	in.out.Known += done.Known
+	for _, r := range done.Refused {
+		in.refused(r)
+	}
+	in.a.progressed("imported", in.out.Imported.Imported+in.out.Known)
+	return nil
+}
+
+func (a *app) importSummary(out *imported) error {
+	for _, id := range out.IDs {
+		if err := a.say("%s → %s", clean(id.Old), id.New); err != nil {
+			return err
+		}
+	}
+	if out.DryRun {
+		return a.say("%s: %s, nothing was imported (--dry-run)", out.Source, plural(out.Tasks, "task", "tasks"))
+	}
+	return a.say("Imported %s from %s; %d were there already", plural(out.Imported.Imported, "task", "tasks"), out.Source, out.Known)
 }

@@ -1,12 +1,19 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/client"
 )
 
 // choice is a flag that takes one of a few words.
@@ -77,4 +84,173 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("want a time such as 2026-01-31T18:00:00Z, or a duration from now such as 90m")
 	}
 	return now.Add(d), nil
+}
+
+// completeTime bounds a completion: a shell that hangs is worse than one that
+// knows nothing.
+const completeTime = 700 * time.Millisecond
+
+// asked asks the director for completions. Without an answer there are none.
+func (a *app) asked(cmd *cobra.Command, f func(context.Context, *client.Client) []string) ([]string, cobra.ShellCompDirective) {
+	c, err := a.client(client.Options{Tries: 1, Timeout: completeTime})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(ctx, completeTime)
+	defer cancel()
+	return f(ctx, c), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// offer completes the first argument with what the director knows.
+func (a *app) offer(f func(context.Context, *client.Client) []string) completer {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return a.asked(cmd, f)
+	}
+}
+
+func agentNames(ctx context.Context, c *client.Client) []string {
+	agents, _ := c.Agents(ctx)
+	var out []string
+	for _, g := range agents {
+		out = append(out, described(g.Name, g.Kind+", "+g.State))
+	}
+	return out
+}
+
+// described is a word for completion with its explanation, as cobra takes it.
+func described(word, text string) string { return cobra.CompletionWithDesc(clean(word), clean(text)) }
+
+func agentKinds(ctx context.Context, c *client.Client) []string {
+	agents, _ := c.Agents(ctx)
+	var out []string
+	for _, g := range agents {
+		out = append(out, clean(g.Kind))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func queueNames(ctx context.Context, c *client.Client) []string {
+	out := []string{signalbox.QueueWork}
+	for _, kind := range agentKinds(ctx, c) {
+		out = append(out, signalbox.PoolQueue(kind))
+	}
+	all, _ := c.AgentsAndExecutors(ctx)
+	for _, g := range all.Agents {
+		out = append(out, signalbox.AgentQueue(clean(g.Name)))
+	}
+	for _, x := range all.Executors { // whose kind is the name of their queue
+		out = append(out, clean(x.Kind))
+	}
+	return out
+}
+
+// Which tasks a command is for.
+const (
+	liveTask = 1 << iota
+	endedTask
+	anyTask = liveTask | endedTask
+)
+
+func (a *app) completeIDs(which int) completer {
+	return a.offer(func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, which) })
+}
+
+func taskIDs(ctx context.Context, c *client.Client, which int) []string {
+	const most = 50
+	var out []string
+	add := func(id, state, preview string) { out = append(out, described(id, state+" "+preview)) }
+	if which&liveTask != 0 {
+		all, _ := c.AgentsAndExecutors(ctx)
+		for _, g := range append(all.Agents, all.Executors...) {
+			for _, r := range g.Running {
+				if r.State != "dispatching" { // those stand in the queue
+					add(r.QueueID, r.State, r.PromptPreview)
+				}
+			}
+		}
+		queue, _ := c.Queue(ctx, client.QueueOptions{Limit: most})
+		for _, t := range queue.Tasks {
+			add(t.QueueID, t.State, t.PromptPreview)
+		}
+	}
+	if which&endedTask != 0 {
+		var past api.History
+		past, _ = c.History(ctx, client.HistoryOptions{Limit: most})
+		for _, t := range past.Tasks {
+			add(t.QueueID, t.State, t.PromptPreview)
+		}
+	}
+	return out
+}
+
+// completeFlags gives the flags that take known words their completions.
+func (a *app) completeFlags(root *cobra.Command) {
+	ask := func(f func(context.Context, *client.Client) []string) completer {
+		return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return a.asked(cmd, f)
+		}
+	}
+	words := func(words ...string) completer {
+		return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+	}
+	byName := map[string]completer{
+		"agent": ask(agentNames), "session-mode": words("require", "prefer"), "on-lost": words("fail", "requeue"),
+		"overlap": words("queue", "skip", "cancel_previous", "allow"), "missed": words("once", "skip", "all"), "on-full": words("skip", "retry"),
+		"include": words("position", "output"), "overflow": words("reject", "wait", "persist"), "role": words("admin", "user"), "scope": words(scopeNames()...),
+		"limit-agents": ask(agentNames), "severity": words("info", "warning", "critical"), "session": ask(sessionIDs),
+		"color":       words("auto", "always", "never"),
+		"on-shutdown": words("leave", "stop"), "log-format": words("text", "json"), "log-level": words("debug", "verbose", "info", "warn", "error"),
+		"tool": ask(toolNames), "status": words("pending", "running", "completed", "failed", "cancelled"),
+		"task": ask(func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, anyTask) }),
+	}
+	for _, cmd := range withBelow(root) {
+		for name, f := range byName {
+			register(cmd, name, f)
+		}
+	}
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "submit":
+			register(cmd, "kind", ask(agentKinds))
+		case "schedules":
+			for _, below := range cmd.Commands() {
+				register(below, "kind", ask(agentKinds))
+			}
+		case "activities":
+			register(cmd, "state", words("queued", "started", "completed", "failed"))
+			register(cmd, "type", words("chat_start", "task_start", "schedule_start", "agent_collaboration", "tool_call"))
+		case "history":
+			register(cmd, "state", words("completed", "failed", "cancelled", "timeout"))
+		case "agent":
+			register(cmd, "kind", words("claude", "codex", "opencode", "command", "llm", "demo"))
+		}
+	}
+}
+
+// withBelow is a command and all that are below it.
+func withBelow(cmd *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{cmd}
+	for _, below := range cmd.Commands() {
+		all = append(all, withBelow(below)...)
+	}
+	return all
+}
+
+func register(cmd *cobra.Command, flag string, f completer) {
+	if cmd.Flags().Lookup(flag) == nil && cmd.PersistentFlags().Lookup(flag) == nil {
+		return
+	}
+	if err := cmd.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic("cli: completion of --" + flag + ": " + err.Error())
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -308,4 +309,64 @@ func query[T any](a *app, ask func(ctx context.Context, c *client.Client, args [
 // run makes a command's function from one that takes no command.
 func run(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error { return f(cmd.Context(), args) }
+}
+
+func (a *app) versionCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := map[string]string{"version": a.version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH}
+			return a.print(v, func() error {
+				return a.say("signalbox %s (%s, %s/%s)", v["version"], v["go"], v["os"], v["arch"])
+			})
+		},
+	}
+}
+
+func (a *app) version() string {
+	if a.roles.Version == "" {
+		return "dev"
+	}
+	return a.roles.Version
+}
+
+// The exit codes. Scripts depend on them.
+const (
+	exitOK          = 0
+	exitError       = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitNotAllowed  = 4
+	exitConflict    = 5
+	exitQueueFull   = 6
+	exitUnreachable = 7
+	exitWarnings    = 8
+	exitFailed      = 10
+	exitCancelled   = 11
+	exitLost        = 12
+	exitWaitOver    = 124
+	exitDetached    = 130
+)
+
+// exitCodes says what each code means, for the help and the documentation.
+var exitCodes = []struct {
+	code int
+	text string
+}{
+	{exitOK, "done"},
+	{exitError, "error"},
+	{exitUsage, "usage: a command, flag, argument or configuration that is wrong"},
+	{exitNotFound, "not found"},
+	{exitNotAllowed, "not allowed"},
+	{exitConflict, "conflict: not possible in this state"},
+	{exitQueueFull, "the queue, or a tool's, is full, or the agent busy and the caller does not wait"},
+	{exitUnreachable, "the director cannot be reached, or is stopping"},
+	{exitWarnings, "doctor found nothing that fails, but something to be looked at"},
+	{exitFailed, "the task that was waited for, or the tool that was called, failed"},
+	{exitCancelled, "the task that was waited for was cancelled"},
+	{exitLost, "the task that was waited for was lost or timed out, or the call of a tool timed out or lost its server"},
+	{exitWaitOver, "the wait ended; the task goes on"},
+	{exitDetached, "interrupted; a task that was waited for goes on"},
 }

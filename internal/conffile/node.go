@@ -1,7 +1,9 @@
 package conffile
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -84,4 +86,150 @@ func Brief(d time.Duration) string {
 		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
+}
+
+// Problem is one thing that is wrong with a configuration.
+type Problem struct {
+	Where string // file:line, the name of a variable or a flag
+	Key   string // such as queue.max_size; "": the whole
+	Text  string // what was expected and what was found
+}
+
+func (p Problem) String() string {
+	if p.Key == "" || p.Key == p.Where {
+		return p.Where + ": " + p.Text
+	}
+	return p.Where + ": " + p.Key + ": " + p.Text
+}
+
+// Problems are all the things that are wrong, in the order in which they
+// were met.
+type Problems []Problem
+
+// maxShown is how many of them a message has: nobody reads more at once.
+const maxShown = 100
+
+func (p Problems) Error() string {
+	if len(p) == 1 {
+		return p[0].String()
+	}
+	shown := p[:min(len(p), maxShown)]
+	lines := make([]string, len(shown))
+	for i, problem := range shown {
+		lines[i] = "  " + problem.String()
+	}
+	if left := len(p) - len(shown); left > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more", left))
+	}
+	return fmt.Sprintf("%d problems in the configuration:\n%s", len(p), strings.Join(lines, "\n"))
+}
+
+// Suggest ends the sentence that there is no such key with the one that was
+// probably meant, or with nothing.
+func Suggest(key string, known []string) string {
+	best, least := "", 3
+	for _, k := range known {
+		if d := distance(key, k); d < least && d < len(k) {
+			best, least = k, d
+		}
+	}
+	last := key[strings.LastIndex(key, ".")+1:]
+	for _, k := range known {
+		if best == "" && strings.HasSuffix(k, "."+last) {
+			best = k // the right name in the wrong section
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return ": did you mean " + best + "?"
+}
+
+// distance is the number of characters to add, drop or change. Keys far
+// longer than any that exist are far from all.
+func distance(a, b string) int {
+	const longest = 100
+	if len(a) > longest || len(b) > longest {
+		return longest
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		last := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := last
+			if a[i] != b[j] {
+				cost = 1 + min(last, row[j], row[j+1])
+			}
+			last, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
+
+// Env looks a variable up, such as os.LookupEnv.
+type Env func(name string) (string, bool)
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// ValidEnvName reports whether a variable can have that name.
+func ValidEnvName(s string) bool { return envName.MatchString(s) }
+
+// Expand replaces ${NAME} by the variable, ${NAME:-TEXT} by the variable or,
+// where that is not set or empty, by TEXT, and $${ by ${. It reports whether
+// there was a variable. A dollar sign elsewhere stands for itself. What keep
+// accepts between the braces stays as it is; keep may be nil.
+//
+// An error never shows what stands around a variable: it may be a secret.
+func Expand(text string, env Env, keep func(string) bool) (string, bool, error) {
+	var out strings.Builder
+	used := false
+	for {
+		before, rest, found := strings.Cut(text, "${")
+		if !found {
+			out.WriteString(before)
+			return out.String(), used, nil
+		}
+		if kept, escaped := strings.CutSuffix(before, "$"); escaped {
+			out.WriteString(kept + "${")
+			text = rest
+			continue
+		}
+		inner, after, closed := strings.Cut(rest, "}")
+		if !closed {
+			return "", used, errors.New("a ${ has no end: want ${NAME}, or $${ for a ${ that stays")
+		}
+		out.WriteString(before)
+		text = after
+		if keep != nil && keep(inner) {
+			out.WriteString("${" + inner + "}")
+			continue
+		}
+		value, err := lookup(inner, env)
+		if err != nil {
+			return "", used, err
+		}
+		out.WriteString(value)
+		used = true
+	}
+}
+
+// lookup finds what stands for the text between the braces. The prefix env:
+// is how some coding CLIs write a variable.
+func lookup(inner string, env Env) (string, error) {
+	name, instead, optional := strings.Cut(strings.TrimPrefix(inner, "env:"), ":-")
+	if !ValidEnvName(name) {
+		return "", errors.New("what stands between ${ and } is not the name of a variable: want ${NAME}, or $${ for a ${ that stays")
+	}
+	value, ok := env(name)
+	switch {
+	case optional && (!ok || value == ""):
+		return instead, nil
+	case !ok:
+		return "", fmt.Errorf("the environment variable %s is not set", name)
+	}
+	return value, nil
 }

@@ -2,9 +2,11 @@ package config
 
 import (
 	"os"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/conffile"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
@@ -235,4 +237,22 @@ type Commands struct {
 	AgentName     string        // metadata.agent of results; default the tool's name
 	Limits        string        // how children are bounded: auto (default), cgroup2 or rlimit
 	TaskAfter     time.Duration // how long a call waits in its tool queue before it becomes a task, for MCP clients that declared tasks, 0 to 1h; default 5s
+}
+
+// Problem is one thing that is wrong with a configuration.
+type Problem = conffile.Problem
+
+// Problems are all the things that are wrong, in the order in which they
+// were met.
+type Problems = conffile.Problems
+
+// SecretVariables returns the environment variables that hold secret settings
+// whose keys begin with prefix, such as "agent."; "" for all.
+func SecretVariables(prefix string) (names []string) {
+	for _, x := range settings {
+		if x.secret && strings.HasPrefix(x.key, prefix) {
+			names = append(names, x.env...)
+		}
+	}
+	return names
 }

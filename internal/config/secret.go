@@ -2,13 +2,18 @@ package config
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
 
 // maxSecretFile bounds a file with a token, in bytes.
@@ -109,4 +114,174 @@ func readSecret(path string) (string, fs.FileInfo, error) {
 		return "", nil, fmt.Errorf("%s: want %s in it, and nothing else", path, wantToken)
 	}
 	return secret, info, nil
+}
+
+// workFile is the name of the configuration that is found in the working
+// folder, which may be that of somebody else's repository.
+const workFile = "signalbox.yaml"
+
+// harmless are the keys that count unasked in a file of the working folder. All
+// others are asked about, new ones too: a key belongs here only if it starts
+// nothing, lets nobody in, sends nothing elsewhere, takes no protection away and
+// removes nothing that is stored.
+var harmless = []string{
+	"log.format", "log.level", "log_level", "seed_metrics", "port", "scheduler.enabled", "scheduler.timezone",
+	"queue.max_size", "queue.chat_max_size", "queue.wait_timeout", "queue.fleet", "queue.max_attempts", "queue.dispatch_timeout", "queue.age_step",
+	"bypass.slots", "bypass.fleet",
+	"priorities.user", "priorities.schedule", "priorities.agent", "priorities.web", "priorities.cli", "priorities.api",
+	"execution_ttl", "stall_limit", "run_grace", "session_grace", "grace", "on_shutdown",
+	"queues", "commands.max_concurrent", "commands.max_waiting", "commands.agent_name", "commands.task_after",
+	"agent.name", "agent.kind", "agent.pull", "agent.slots", "agent.isolated_slots", "agent.model", "agent.tiers", "agent.timeout", "agent.terminal_idle",
+	"agent.llm.max_tokens", "agent.llm.max_turns", "agent.llm.max_parallel_tool_calls", "agent.llm.min_parallel_tool_calls", "agent.llm.over_limit",
+}
+
+// NamedFile is File, or "" where it was found in the working folder: another
+// program that is to have this configuration finds it there too, by the same
+// rules. One that is named is not asked about.
+func (c *Config) NamedFile() string {
+	if c.sources.found {
+		return ""
+	}
+	return c.File
+}
+
+// Untrusted is a file of the working folder with keys that count only once the
+// user has trusted it.
+type Untrusted struct {
+	Path  string   // absolute
+	Keys  []string // those keys
+	Hides string   // the user's own file, which does not count where this one does; "": there is none
+	mark  string   // where it is noted that it is trusted
+}
+
+// Does is what the file does that the user is asked about, for people.
+func (u *Untrusted) Does() string {
+	var does []string
+	if len(u.Keys) > 0 {
+		does = append(does, "sets "+strings.Join(u.Keys, ", "))
+	}
+	if u.Hides != "" {
+		does = append(does, "counts in place of "+u.Hides)
+	}
+	return strings.Join(does, " and ")
+}
+
+// confirmWorkFile asks about keys that are guarded, unless the file is trusted.
+func confirmWorkFile(path string, data []byte, root node, src Sources) error {
+	u, err := untrusted(path, data, root, Home(src.Env))
+	if err != nil || u == nil {
+		return err
+	}
+	if src.Ask != nil {
+		yes, err := src.Ask(*u)
+		if err != nil {
+			return err
+		}
+		if yes {
+			return u.trust()
+		}
+	}
+	return fmt.Errorf("it %s, which a file of the working folder may only once you have looked at it: signalbox trust %s, or name it with --config",
+		u.Does(), u.Path)
+}
+
+// ownFile refuses a file, or a link to one, that others can write or have made.
+func ownFile(path string) error {
+	link, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() && !info.IsDir() { // of a folder the reader says so
+		return errors.New("want a file, which it is not")
+	}
+	stat, ok := link.Sys().(*syscall.Stat_t)
+	if made := !ok || stat.Uid == 0 || int(stat.Uid) == os.Getuid(); made && Own(info) {
+		return nil
+	}
+	return fmt.Errorf("it is not read: another user owns it or can write to it (mode %04o); chmod go-w it if it is yours, or name the file to use with --config", info.Mode().Perm())
+}
+
+// untrusted returns what the user is to be asked about a file of these bytes;
+// nil where there is nothing to ask, or it was answered.
+func untrusted(path string, data []byte, root node, home string) (*Untrusted, error) {
+	keys, hides := guardedKeys(root), ownConfig(home)
+	if _, err := os.Lstat(hides); err != nil {
+		hides = ""
+	}
+	if len(keys) == 0 && hides == "" {
+		return nil, nil
+	}
+	if home == "" {
+		return nil, errors.New("there is no folder to note in that it is trusted: neither HOME nor " + HomeEnv + " is set")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%d %s\n", len(path), path)
+	sum.Write(data)
+	u := &Untrusted{Path: path, Keys: keys, Hides: hides, mark: filepath.Join(home, "trusted", hex.EncodeToString(sum.Sum(nil)))}
+	if _, err := os.Lstat(u.mark); err == nil {
+		return nil, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return u, nil
+}
+
+// trust notes that the file, as it is, is trusted where it is.
+func (u *Untrusted) trust() error {
+	if err := ownFolder(filepath.Dir(u.mark)); err != nil {
+		return err
+	}
+	return os.WriteFile(u.mark, []byte(u.Path+"\n"), 0o600)
+}
+
+// guardedKeys are the keys of a file that are asked about, in its order.
+func guardedKeys(root node) []string {
+	var out []string
+	var walk func(n node, prefix string)
+	walk = func(n node, prefix string) {
+		if n == nil || n.Form != conffile.Section {
+			return
+		}
+		for _, pair := range n.Pairs {
+			key := prefix + pair.Key
+			switch {
+			case slices.Contains(harmless, key) || pair.Value.Form == conffile.Nothing:
+			case settings.section(key) && settings.find(key) == nil:
+				walk(pair.Value, key+".")
+			default:
+				out = append(out, key)
+			}
+		}
+	}
+	walk(root, "")
+	return out
+}
+
+// Trust notes that a file of a working folder is trusted as it is now, and
+// returns what it does; "" where there was nothing to note.
+func Trust(path string, env func(string) (string, bool)) (does string, err error) {
+	if err := ownFile(path); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	data, err := conffile.Bytes(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	root, err := conffile.Parse(data, conffile.YAML)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	u, err := untrusted(path, data, root, Home(env))
+	if err != nil || u == nil {
+		return "", err
+	}
+	return u.Does(), u.trust()
 }

@@ -1,13 +1,16 @@
 package confine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -244,3 +247,104 @@ func (h *Host) removeAll() error {
 
 // at is the directory of a box in a group of all boxes.
 func at(dir, box string) string { return filepath.Join(dir, box) }
+
+// probe finds how a child comes into its group, with one that does nothing.
+func (h *Host) probe() error {
+	h.byFD, h.trace = h.members != "", true
+	path, _ := exec.LookPath("true")
+	if path == "" {
+		return nil // nothing harmless to try it with: the first run tells
+	}
+	try := func(trace bool) error {
+		b, err := h.box(func(b *Box) error { return b.begin(Limits{}, Sandbox{}, "") })
+		if err != nil {
+			return err
+		}
+		b.stopAlways = trace
+		defer func() { b.stopAlways = false }()
+		ctx, cancel := context.WithTimeout(context.Background(), probeWait)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, path)
+		if err = b.Start(cmd); err == nil {
+			err = cmd.Wait()
+		}
+		return errors.Join(err, b.Free())
+	}
+	err := try(true)
+	if errors.Is(err, syscall.EPERM) {
+		h.trace = false
+		h.note("ptrace is refused: limits of single processes, and in Landlock those of the group, hold from just after their start")
+	}
+	err = try(false)
+	if err != nil && h.byFD {
+		h.byFD = false
+		err = try(true)
+	}
+	if err != nil && h.members != "" && h.o.Method != byV2 {
+		h.note("no child can be started in a control group: %v", reason(err))
+		err = h.withoutGroups()
+	}
+	if err != nil {
+		return fmt.Errorf("confine: no program can be started in a box: %w", err)
+	}
+	return nil
+}
+
+// withoutGroups goes on with rlimits alone.
+func (h *Host) withoutGroups() error {
+	h.mu.Lock()
+	boxes := h.idle
+	h.idle = nil
+	h.mu.Unlock()
+	for _, b := range boxes {
+		b.retire()
+	}
+	err := h.removeAll()
+	h.unlock()
+	h.by, h.members, h.method = map[string]string{}, "", byRlimit
+	h.fillRlimits()
+	return err
+}
+
+// Report says what was found.
+func (h *Host) Report() Report {
+	r := Report{Method: h.method, Detail: strings.Join(h.detail, "; "), NoNewPrivs: true, Tracked: h.members != "", Cure: h.cure, Sandbox: h.sandboxReport()}
+	for _, name := range []string{memory, cpus, cpuTime, processes, fileSize, openFiles} {
+		r.Limits = append(r.Limits, LimitReport{Name: name, By: h.by[name], Note: h.limitNote(name)})
+	}
+	return r
+}
+
+// cureOf says how control groups are had on a machine. Where their controllers
+// are those of version 1, which is not used, a director in version 2 has none.
+func cureOf(o Options, t tree) string {
+	switch {
+	case o.Method == byRlimit:
+		return "set commands.limits to auto: control groups are used where they can be had"
+	case t.older && o.Method != byV2:
+		return "boot this machine with control groups of version 2 (systemd.unified_cgroup_hierarchy=1 on the kernel's command line): those of version 1 are not used"
+	case t.own != "":
+		return "run the director where it may make control groups (as root, in a container with a delegated group, or under systemd with Delegate=yes)"
+	}
+	return "run the director where there are control groups, mounted at /sys/fs/cgroup"
+}
+
+// limitNote says what a limit does not do.
+func (h *Host) limitNote(name string) string {
+	by := h.by[name]
+	switch {
+	case name == cpus && by == "":
+		return "needs control groups"
+	case name == processes && by == "" && os.Getuid() == 0:
+		return "needs control groups: the limit of a user does not bind root"
+	case name == processes && by == byRlimit:
+		return "counts all processes of the user: as many more as there are at the start"
+	case name == memory && by == byRlimit:
+		return "address space of each process"
+	case name == cpuTime && by == byRlimit:
+		return "of each process, in whole seconds"
+	case by == byRlimit && !h.trace:
+		return "set just after the start: ptrace is refused"
+	}
+	return ""
+}

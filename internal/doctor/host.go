@@ -1,13 +1,25 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentaddr"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
 // Open files below which a look warns and fails: each stream, agent and call
@@ -87,4 +99,176 @@ func clock(went, said time.Duration) api.Check {
 		return warning(areaClock, "let the host follow a time server; nothing fires twice, and no lease ends by it", "the clock of the director's host was set back by %s since it started", -off)
 	}
 	return warning(areaClock, "let the host follow a time server, unless it slept: nothing fires twice, and no lease ends by it", "the clock of the director's host is %s ahead of the time that went by since it started: it was set, or the machine slept", off)
+}
+
+// Bounds on asking agents.
+const (
+	askedAgents = 200
+	atOnce      = 16
+	askTimeout  = 3 * time.Second
+	maxStatus   = 1 << 20
+)
+
+// clockOff is from when on the clock of an agent is worth a word. An HTTP date
+// says whole seconds only.
+const clockOff = 2 * time.Second
+
+// Fleet is how to find the agents of a director and how to ask them.
+type Fleet struct {
+	Agents  func(ctx context.Context) ([]signalbox.Agent, error)
+	Token   func(a signalbox.Agent) (string, error) // that an agent wants to see
+	Version string                                  // of the director
+}
+
+// answer is what an agent said of itself, and when.
+type answer struct {
+	agent  signalbox.Agent
+	status api.AgentStatus
+	off    time.Duration // of its clock, beyond what cannot be told
+	took   time.Duration
+	err    error
+}
+
+// Agents asks each agent for its status, as the dispatcher does, and looks at
+// what the dispatcher does not need to know: its clock, its version, where it
+// works. It is for admins, since it names all of them.
+func Agents(f Fleet) Look {
+	client := &http.Client{
+		Timeout: askTimeout,
+		Transport: &http.Transport{
+			DialContext:       (&net.Dialer{Timeout: askTimeout, Control: agentaddr.Control(true)}).DialContext,
+			DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return func(ctx context.Context, admin bool) []api.Check {
+		if !admin {
+			return nil
+		}
+		rows, err := f.Agents(ctx)
+		if err != nil {
+			return nil // the look at the store says it
+		}
+		rows = slices.DeleteFunc(rows, func(a signalbox.Agent) bool { return a.URL == "" || strings.Contains(a.Name, "@") })
+		var out []api.Check
+		if more := len(rows) - askedAgents; more > 0 {
+			rows = rows[:askedAgents]
+			out = append(out, warning(areaAgents, "signalbox agents shows what the others said last", "%d agents were not asked: there are too many", more))
+		}
+		return append(out, f.judge(f.askAll(ctx, client, rows))...)
+	}
+}
+
+func (f *Fleet) askAll(ctx context.Context, client *http.Client, rows []signalbox.Agent) []answer {
+	out := make([]answer, len(rows))
+	var group sync.WaitGroup
+	places := make(chan struct{}, atOnce)
+	for i, a := range rows {
+		group.Go(func() {
+			places <- struct{}{}
+			defer func() { <-places }()
+			out[i] = f.ask(ctx, client, a)
+		})
+	}
+	group.Wait()
+	return out
+}
+
+func (f *Fleet) ask(ctx context.Context, client *http.Client, a signalbox.Agent) (got answer) {
+	got.agent = a
+	token, err := f.Token(a)
+	if err != nil {
+		got.err = err
+		return got
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(a.URL, "/")+"/status", http.NoBody)
+	if err != nil {
+		got.err = err
+		return got
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	sent := time.Now()
+	asking := *client
+	asking.Transport = handshake.ToAgent(client.Transport, a.URL, token, a.Proof)
+	resp, err := asking.Do(req)
+	if err != nil {
+		got.err = err
+		return got
+	}
+	defer resp.Body.Close()
+	got.took = time.Since(sent)
+	got.off = offset(resp.Header.Get("Date"), sent, got.took)
+	if resp.StatusCode != http.StatusOK {
+		got.err = fmt.Errorf("it answered %d", resp.StatusCode)
+		return got
+	}
+	got.err = json.NewDecoder(io.LimitReader(resp.Body, maxStatus)).Decode(&got.status)
+	return got
+}
+
+// offset is how far a clock is off that said date in answer to a question: what
+// the way and the whole seconds of the date leave open counts for it.
+func offset(date string, sent time.Time, took time.Duration) time.Duration {
+	at, err := http.ParseTime(date)
+	if err != nil {
+		return 0
+	}
+	earliest, latest := sent.Add(-time.Second), sent.Add(took)
+	switch {
+	case at.Before(earliest):
+		return at.Sub(earliest)
+	case at.After(latest):
+		return at.Sub(latest)
+	}
+	return 0
+}
+
+// judge says what is odd in what the agents said.
+func (f *Fleet) judge(answers []answer) []api.Check {
+	var out []api.Check
+	homes := map[string][]string{}
+	asked := 0
+	for _, a := range answers {
+		name := a.agent.Name
+		if off := a.off.Round(100 * time.Millisecond); off.Abs() >= clockOff {
+			out = append(out, warning(areaClock, "let its host follow a time server; times in its log and its history are off by that", "the clock of agent %s is %s off the director's", name, off))
+		}
+		if a.err != nil {
+			continue // the dispatcher asks it too, and says that it is down and why
+		}
+		asked++
+		if v := a.status.Version; a.status.Name != "" && v != f.Version {
+			out = append(out, warning(areaAgents, "bring both to one version; a rolling upgrade may take a while", "agent %s has version %q, this director %q", name, v, f.Version))
+		}
+		if dir := a.status.WorkDir; dir != "" && a.status.AgentKind != "demo" {
+			at := hostOf(a.agent.URL) + " in " + dir
+			homes[at] = append(homes[at], name)
+		}
+	}
+	for at, names := range homes {
+		if len(names) > 1 {
+			slices.Sort(names)
+			out = append(out, warning(areaAgents, "give each a --workdir of its own, unless they are to share it: what one edits, the other sees half done", "agents %s work in one folder, on %s", strings.Join(names, " and "), at))
+		}
+	}
+	slices.SortFunc(out, func(a, b api.Check) int { return cmp.Compare(a.Text, b.Text) })
+	if asked > 0 && len(out) == 0 {
+		out = append(out, fine(areaAgents, "asked: %d; their clocks, versions and folders raise no question", asked))
+	}
+	return out
+}
+
+// hostOf is the host of an agent's URL; all names of this one are the same.
+func hostOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return raw
+	}
+	host := u.Hostname()
+	if ip := net.ParseIP(host); host == "localhost" || (ip != nil && ip.IsLoopback()) {
+		return "the director's host"
+	}
+	return host
 }

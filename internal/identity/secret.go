@@ -7,8 +7,10 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
@@ -181,4 +183,93 @@ func (k *Keeper) InForce(who signalbox.Principal) bool {
 	}
 	c := v.tokens[who.TokenID]
 	return c != nil && c.reason == "" && !c.expired(k.now()) && !k.foreign(c) && sameRights(c.who, who)
+}
+
+// neverOfRuns are the rights that no run has, whatever its agent's token has:
+// whoever writes a prompt must not leave anything behind that outlives the run,
+// nor speak for the agent itself.
+var neverOfRuns = []signalbox.Scope{signalbox.ScopeAdmin, signalbox.ScopeAgent, signalbox.ScopeSchedule, signalbox.ScopeTerminal}
+
+// FromRun returns the principal of an execution of an agent whose token was
+// proved. A run may do what each of its agent's tokens in force allows, and what
+// an agent may by default where the agent has none at all. id names its token.
+//
+// Errors: CodeUnauthorized where the agent had tokens, and none is in force.
+func (k *Keeper) FromRun(agent, run, id string) (signalbox.Principal, error) {
+	return k.current().run(agent, run, id, k.now())
+}
+
+func (v *view) run(agent, run, id string, now time.Time) (signalbox.Principal, error) {
+	who := signalbox.Principal{Kind: signalbox.PrincipalAgent, ID: agent, TokenID: id, Run: run, Scopes: slices.Clone(agentScopes)}
+	inForce := 0
+	for _, c := range v.agents[agent] {
+		if c.reason != "" || c.expired(now) {
+			continue
+		}
+		if inForce++; inForce == 1 {
+			who.Scopes = slices.Clone(c.who.Scopes)
+		}
+		who.Scopes = slices.DeleteFunc(who.Scopes, func(s signalbox.Scope) bool { return !c.who.Has(s) })
+		who.Agents = both(who.Agents, c.who.Agents)
+	}
+	if inForce == 0 && len(v.agents[agent]) > 0 {
+		return signalbox.Principal{}, signalbox.Errorf(signalbox.CodeUnauthorized, "no token of agent %s is in force any more, so its runs have no rights", agent)
+	}
+	who.Scopes = inOrder(slices.DeleteFunc(who.Scopes, func(s signalbox.Scope) bool { return slices.Contains(neverOfRuns, s) }))
+	return who, nil
+}
+
+// limits checks a list of agents.
+func limits(agents []string) ([]string, error) {
+	if len(agents) > maxLimits {
+		return nil, signalbox.Invalid("agents", "agents may name at most %d agents", maxLimits)
+	}
+	for _, name := range agents {
+		if !signalbox.ValidName(name) {
+			return nil, signalbox.Invalid("agents", "agents must be names of agents")
+		}
+	}
+	sorted := slices.Clone(agents)
+	slices.Sort(sorted)
+	return slices.Compact(sorted), nil
+}
+
+// agentScopes are the rights of an agent's token unless others are asked for.
+var agentScopes = []signalbox.Scope{signalbox.ScopeSubmit, signalbox.ScopeRead, signalbox.ScopeTool, signalbox.ScopeAgent}
+
+func checkScopes(t *signalbox.Token) error {
+	for _, s := range t.Scopes {
+		if !slices.Contains(signalbox.Scopes(), s) {
+			return signalbox.Invalid("scopes", "scopes are %s", words(signalbox.Scopes()))
+		}
+	}
+	t.Scopes = inOrder(t.Scopes)
+	has := func(s signalbox.Scope) bool { return slices.Contains(t.Scopes, s) }
+	switch {
+	case t.Kind == signalbox.PrincipalAgent && len(t.Scopes) == 0:
+		t.Scopes = inOrder(agentScopes)
+	case t.Kind == signalbox.PrincipalAgent && has(signalbox.ScopeAdmin):
+		return signalbox.Invalid("scopes", "the token of an agent cannot have scope admin: whoever prompts the agent would be admin")
+	case t.Kind == signalbox.PrincipalService && len(t.Scopes) == 0:
+		return signalbox.Invalid("scopes", "say which scopes the token has: %s", words(signalbox.Scopes()))
+	case t.Kind == signalbox.PrincipalService && has(signalbox.ScopeAgent) && !has(signalbox.ScopeAdmin):
+		return signalbox.Invalid("scopes", "scope agent is for the token of an agent: name the agent")
+	}
+	if len(t.Agents) > 0 && has(signalbox.ScopeAdmin) {
+		return signalbox.Invalid("agents", "an admin has no limits, for it could make itself a token without: leave out agents, or the scope admin")
+	}
+	return nil
+}
+
+// inOrder sorts scopes as signalbox.Scopes has them, each once.
+func inOrder(scopes []signalbox.Scope) []signalbox.Scope {
+	return slices.DeleteFunc(signalbox.Scopes(), func(s signalbox.Scope) bool { return !slices.Contains(scopes, s) })
+}
+
+func words(scopes []signalbox.Scope) string {
+	list := make([]string, len(scopes))
+	for i, s := range scopes {
+		list[i] = string(s)
+	}
+	return strings.Join(list, ", ")
 }

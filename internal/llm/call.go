@@ -96,3 +96,160 @@ func (r *run) fit(text string) string {
 	return strings.ToValidUTF8(text[:most], "\uFFFD") +
 		fmt.Sprintf("\n[Cut off here: the tool answered %d bytes, of which these are the first %d. Ask it for less at a time.]", n, most)
 }
+
+// ModelError is what a model's endpoint says against a request, or what kept
+// the request from it. It never has the key in it.
+type ModelError struct {
+	Status  int    // of HTTP; 0: there was no answer, or it broke off
+	Code    string // the vendor's word for it, may be empty
+	Message string
+	TooLong bool  // the conversation is longer than the model takes
+	Err     error // cause; nil where the endpoint answered
+}
+
+// Error says what was wrong and what to do.
+func (e *ModelError) Error() string {
+	var b strings.Builder
+	switch {
+	case e.TooLong:
+		b.WriteString("the conversation is too long for the model")
+	case e.Status == 0:
+		b.WriteString("the model's answer could not be had")
+	default:
+		fmt.Fprintf(&b, "the model's endpoint answered %d", e.Status)
+	}
+	if e.Code != "" {
+		b.WriteString(" (" + e.Code + ")")
+	}
+	if e.Message != "" {
+		b.WriteString(": " + strings.TrimRight(e.Message, ".\n "))
+	}
+	if hint := e.hint(); hint != "" {
+		b.WriteString("; " + hint)
+	}
+	return b.String()
+}
+
+func (e *ModelError) Unwrap() error { return e.Err }
+
+func (e *ModelError) hint() string {
+	switch {
+	case e.TooLong:
+		return "begin a new session"
+	case e.Status == 401 || e.Status == 403:
+		return "check the API key and what it may do"
+	case e.Status == 404:
+		return "check the model's name and the base URL"
+	case e.Status == 429:
+		return "the vendor takes no more requests for now; try again later"
+	case e.Status >= 500:
+		return "try again later"
+	case e.Status == 0 && e.Err != nil:
+		return "check the base URL and that the endpoint is there"
+	}
+	return ""
+}
+
+// ObjectArguments are the arguments of an earlier call as an endpoint takes
+// them back: a JSON object. Those that are one stay byte for byte. The model
+// sees its own words again where they are none, and has been told so.
+func ObjectArguments(raw string) string {
+	if strings.TrimSpace(raw) == "" {
+		return "{}"
+	}
+	if checkObject(raw) == nil {
+		return raw
+	}
+	b, err := json.Marshal(map[string]string{"invalid_arguments": raw})
+	if err != nil {
+		return "{}"
+	}
+	return string(b)
+}
+
+// Role is who said a message.
+type Role string
+
+// The roles.
+const (
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
+
+// Message is one message of a conversation.
+type Message struct {
+	Role      Role       `json:"role"`
+	Text      string     `json:"text,omitempty"`
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"` // of the assistant
+	ToolID    string     `json:"tool_id,omitempty"`    // of RoleTool: the call that it answers
+	ToolName  string     `json:"tool_name,omitempty"`
+	IsError   bool       `json:"is_error,omitempty"`
+}
+
+// ToolCall is what the model asks for. Arguments is its raw string, which
+// need not be JSON.
+type ToolCall struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// Tool is what the model is told of a tool.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage // JSON Schema of its arguments
+}
+
+// Request is one turn.
+type Request struct {
+	Model     string
+	System    string
+	Messages  []Message
+	Tools     []Tool
+	NoTools   bool // the model may call none in this turn
+	MaxTokens int
+}
+
+// Turn is what the model answered.
+type Turn struct {
+	Message      Message
+	StopReason   StopReason
+	InputTokens  int64 // with those read from and written to the vendor's cache
+	OutputTokens int64
+}
+
+// StopReason is why a turn ended. Models translate their vendor's word into
+// one of these where there is one, and hand on any other.
+type StopReason string
+
+// The reasons that mean something to the loop.
+const (
+	StopEnd     StopReason = "end"        // the model has said what it had to say
+	StopTools   StopReason = "tools"      // it asks for tools
+	StopLength  StopReason = "max_tokens" // it was cut off
+	StopRefusal StopReason = "refusal"    // it, or the vendor's filter, will not answer
+)
+
+// Model speaks one vendor's protocol.
+type Model interface {
+	// Stream runs one turn and hands on the text as it comes. When ctx ends in
+	// the middle, or the answer breaks off, it returns the part that came,
+	// together with the error; the arguments of its last call may then be cut.
+	// What the endpoint says against it is a *ModelError.
+	Stream(ctx context.Context, r Request, text func(delta string)) (Turn, error)
+}
+
+// Toolset runs tools. Both methods are safe for use from several goroutines.
+type Toolset interface {
+	// Tools is asked before each turn, for the list may change; an order that
+	// stays the same spares the vendor's cache. Of two with one name the first
+	// counts.
+	Tools(ctx context.Context) ([]Tool, error)
+	// Call runs one tool. What the tool answered, also its own failure, is
+	// text; an error says that it could not be run at all, and the model is
+	// told its text. Arguments is a JSON object, in the model's own bytes. It
+	// must come back soon after ctx ends.
+	Call(ctx context.Context, c ToolCall) (text string, isError bool, err error)
+}

@@ -2,12 +2,17 @@ package telemetry
 
 import (
 	"context"
+	"math"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
 // syncs are the buckets of what a store does, 0.1 ms to 5 s: a commit waits for
@@ -106,4 +111,186 @@ func (t *TimedStore) Snapshot(ctx context.Context, heads int) (store.Snapshot, e
 	got, err := t.Store.Snapshot(ctx, heads)
 	t.snapshot.done(ctx, begin, err)
 	return got, err
+}
+
+// maxServers bounds the series of tool calls; the configuration rarely names
+// as many servers.
+const maxServers = 100
+
+// milliseconds are the buckets of the wait for a tool, 1 ms to an hour.
+var milliseconds = []float64{1, 5, 10, 50, 100, 500, 1000, 5000, 15000, 30000, 60000, 120000, 300000, 600000, 1800000, 3600000}
+
+// ToolMetrics counts what happens to tool calls and in tool queues. The gauges
+// are read from the queues when they are scraped: whatever way a call left the
+// line, the depth is right.
+type ToolMetrics struct {
+	waits    []*prometheus.HistogramVec // under our name, and under the seed's where asked for
+	refusals *prometheus.CounterVec
+	calls    *prometheus.CounterVec
+	took     *prometheus.HistogramVec
+	gauges   *toolGauges
+
+	byQueue  sync.Map // name → *queueHandles
+	mu       sync.Mutex
+	byServer map[string]prometheus.Observer
+}
+
+// queueHandles are bound in advance.
+type queueHandles struct {
+	waits  []prometheus.Observer
+	lastMs atomic.Uint64 // bits of a float64
+}
+
+// Tools adds the metrics of tool calls. With seedNames those of tool queues
+// are exported under the names of the seed (tool-queue-manager, step 7) too.
+// Call it once.
+func (m *Metrics) Tools(seedNames bool) *ToolMetrics { return NewToolMetrics(m.registry, seedNames) }
+
+// NewToolMetrics is Tools for a gateway that has no engine beside it.
+func NewToolMetrics(reg prometheus.Registerer, seedNames bool) *ToolMetrics {
+	const wait = "Milliseconds that calls which had to wait for a slot of a tool queue waited until they got one."
+	t := &ToolMetrics{
+		refusals: counters(reg, "signalbox_tool_queue_refusals_total", "Calls that got no slot of a tool queue, by reason: full, timeout, cancelled, away.", "queue", "reason"),
+		calls:    counters(reg, "signalbox_tool_calls_total", "Tool calls that are over, by server and outcome: ok, error, protocol_error, cancelled or an error code.", "server", "outcome"),
+		took:     histograms(reg, "signalbox_tool_call_duration_seconds", "Time of tool calls without their wait in line.", seconds, "server"),
+		waits:    []*prometheus.HistogramVec{histograms(reg, "signalbox_tool_queue_wait_duration_ms", wait, milliseconds, "queue")},
+		byServer: map[string]prometheus.Observer{},
+	}
+	t.gauges = newToolGauges(t)
+	if seedNames {
+		t.waits = append(t.waits, histograms(reg, "ai_agent_queue_wait_duration_ms", wait, milliseconds, "name"))
+		t.gauges.add("ai_agent_queue", "name")
+	}
+	reg.MustRegister(t.gauges)
+	return t
+}
+
+func histograms(reg prometheus.Registerer, name, help string, buckets []float64, label string) *prometheus.HistogramVec {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{label})
+	reg.MustRegister(v)
+	return v
+}
+
+// Hooks are what the tool queues tell: hand them to gateway.Hooks.
+func (t *ToolMetrics) Hooks() toolqueue.Hooks {
+	return toolqueue.Hooks{
+		Waited: func(queue string, _ toolqueue.Who, wait time.Duration) {
+			ms := float64(wait) / float64(time.Millisecond)
+			h := t.queue(queue)
+			h.lastMs.Store(math.Float64bits(ms))
+			for _, w := range h.waits {
+				w.Observe(ms)
+			}
+		},
+		Refused: func(queue string, _ toolqueue.Who, r toolqueue.Reason, _ time.Duration) {
+			if r == toolqueue.ReasonUnknown {
+				queue = "" // a name that somebody made up is no label
+			}
+			t.refusals.WithLabelValues(queue, string(r)).Inc()
+		},
+	}
+}
+
+// Watch has the gauges read these queues. All their series are there from now
+// on, also of queues in which nothing has happened.
+func (t *ToolMetrics) Watch(queues *toolqueue.Queues) {
+	for _, s := range queues.All(0) {
+		t.queue(s.Name)
+		for _, r := range []toolqueue.Reason{toolqueue.ReasonFull, toolqueue.ReasonTimeout, toolqueue.ReasonCancelled} {
+			t.refusals.WithLabelValues(s.Name, string(r))
+		}
+		if s.Shared {
+			t.refusals.WithLabelValues(s.Name, string(toolqueue.ReasonAway))
+		}
+	}
+	t.gauges.queues.Store(queues)
+}
+
+func (t *ToolMetrics) queue(name string) *queueHandles {
+	if h, ok := t.byQueue.Load(name); ok {
+		return h.(*queueHandles)
+	}
+	h := &queueHandles{}
+	for _, v := range t.waits {
+		h.waits = append(h.waits, v.WithLabelValues(name))
+	}
+	kept, _ := t.byQueue.LoadOrStore(name, h)
+	return kept.(*queueHandles)
+}
+
+// Ended takes note of a call that is over; it is gateway.Options.Ended.
+func (t *ToolMetrics) Ended(e gateway.Ended) {
+	server, took := t.server(e.Server)
+	t.calls.WithLabelValues(server, e.Outcome).Inc()
+	took.Observe(max(0, (e.Took - e.Waited).Seconds()))
+}
+
+// server returns the label for a server, and its handle.
+func (t *ToolMetrics) server(name string) (string, prometheus.Observer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	took := t.byServer[name]
+	if took == nil {
+		if len(t.byServer) >= maxServers {
+			name = otherQueues
+		}
+		took = t.took.WithLabelValues(name)
+		t.byServer[name] = took
+	}
+	return name, took
+}
+
+// toolGauges reads the tool queues when it is scraped.
+type toolGauges struct {
+	metrics *ToolMetrics
+	queues  atomic.Pointer[toolqueue.Queues]
+	names   []toolNames
+}
+
+// toolNames are the gauges under one prefix.
+type toolNames struct{ depth, inUse, capacity, lastWait *prometheus.Desc }
+
+func newToolGauges(t *ToolMetrics) *toolGauges {
+	g := &toolGauges{metrics: t}
+	g.add("signalbox_tool_queue", "queue")
+	return g
+}
+
+func (g *toolGauges) add(prefix, label string) {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc(prefix+name, help, []string{label}, nil)
+	}
+	g.names = append(g.names, toolNames{
+		depth:    desc("_depth", "Calls that wait for a slot of the tool queue; of a shared queue, at all directors."),
+		inUse:    desc("_in_use", "Slots of the tool queue that are taken, by calls or by session leases; of a shared queue, at all directors."),
+		capacity: desc("_capacity", "Slots of the tool queue."),
+		lastWait: desc("_last_wait_ms", "Milliseconds that the last call which had to wait and got its slot waited; 0 if none did."),
+	})
+}
+
+func (g *toolGauges) Describe(c chan<- *prometheus.Desc) {
+	for _, n := range g.names {
+		for _, d := range []*prometheus.Desc{n.depth, n.inUse, n.capacity, n.lastWait} {
+			c <- d
+		}
+	}
+}
+
+func (g *toolGauges) Collect(c chan<- prometheus.Metric) {
+	queues := g.queues.Load()
+	if queues == nil {
+		return
+	}
+	for _, s := range queues.All(0) {
+		last := math.Float64frombits(g.metrics.queue(s.Name).lastMs.Load())
+		for _, n := range g.names {
+			set := func(d *prometheus.Desc, v float64) {
+				c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, s.Name)
+			}
+			set(n.depth, float64(s.Depth))
+			set(n.inUse, float64(s.InUse))
+			set(n.capacity, float64(s.Concurrent))
+			set(n.lastWait, last)
+		}
+	}
 }

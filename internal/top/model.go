@@ -1,8 +1,11 @@
 package top
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -180,4 +183,211 @@ func (m *model) refresh() tea.Cmd {
 		return m.refreshSearch()
 	}
 	return nil
+}
+
+// maxEnded bounds the ended tasks that a board remembers.
+const maxEnded = 300
+
+// board is what the stream has said so far: what is, and what has ended since
+// the view was opened.
+type board struct {
+	client.Board
+	ended []api.LiveTask // newest first
+}
+
+// take takes one event in.
+func (b *board) take(e client.LiveEvent) {
+	b.Apply(e)
+	if !b.Known || e.Kind == client.LiveBeat {
+		return
+	}
+	for _, t := range e.Live.Tasks {
+		if client.Ended(t.State) {
+			b.ended = slices.DeleteFunc(slices.Clone(b.ended), func(have api.LiveTask) bool { return have.QueueID == t.QueueID })
+			b.ended = slices.Insert(b.ended, 0, t)
+		}
+	}
+	slices.SortStableFunc(b.ended, func(x, y api.LiveTask) int { return endOf(y).Compare(endOf(x)) })
+	b.ended = b.ended[:min(len(b.ended), maxEnded)]
+}
+
+func endOf(t api.LiveTask) time.Time {
+	if t.EndedAt == nil {
+		return t.CreatedAt
+	}
+	return *t.EndedAt
+}
+
+// task finds what is known of a task. That it has ended is the last word.
+func (b *board) task(id string) (api.LiveTask, bool) {
+	lists := [][]api.LiveTask{b.ended}
+	for i := range b.Agents {
+		lists = append(lists, b.Agents[i].Current, b.Agents[i].Line)
+	}
+	for i := range b.Queues {
+		lists = append(lists, b.Queues[i].Line)
+	}
+	for _, list := range append(lists, b.Tasks) {
+		if at := indexOf(list, id); at >= 0 {
+			return list[at], true
+		}
+	}
+	return api.LiveTask{}, false
+}
+
+func (b *board) agent(name string) (api.LiveAgent, bool) {
+	at, found := slices.BinarySearchFunc(b.Agents, name, func(a api.LiveAgent, n string) int { return cmp.Compare(a.Name, n) })
+	if !found {
+		return api.LiveAgent{}, false
+	}
+	return b.Agents[at], true
+}
+
+// live are all tasks that are known to run or wait, running ones first, each
+// once.
+func (b *board) live() []api.LiveTask {
+	var out []api.LiveTask
+	seen := map[string]bool{}
+	add := func(list []api.LiveTask) {
+		for _, t := range list {
+			if !seen[t.QueueID] {
+				seen[t.QueueID] = true
+				out = append(out, t)
+			}
+		}
+	}
+	add(b.Tasks)
+	for i := range b.Agents {
+		add(b.Agents[i].Line)
+	}
+	for i := range b.Queues {
+		add(b.Queues[i].Line)
+	}
+	return out
+}
+
+// maxBar is the length of the longest bar of slots.
+const maxBar = 20
+
+// capacityLines shows the tool queues: who has their slots and who waits. Of
+// the selected one all of them.
+func (m *model) capacityLines() []string {
+	if len(m.board.Capacity) == 0 {
+		return []string{"", "  No tool queues. Give the director tools: " + m.st.bold.Render("signalbox up --tools FILE")}
+	}
+	var lines []string
+	first, last := 0, 0
+	for i := range m.board.Capacity {
+		q := &m.board.Capacity[i]
+		begin := len(lines)
+		lines = append(lines, m.capacityRow(q)...)
+		if q.Name == m.picks[pageCapacity].row {
+			first, last = begin, min(len(lines)-1, begin+m.bodyHeight()-1)
+		}
+	}
+	return m.window(lines, first, last)
+}
+
+func (m *model) capacityRow(q *api.ToolQueue) []string {
+	mark, chosen := "  ", q.Name == m.picks[pageCapacity].row
+	if chosen {
+		mark = m.st.bold.Render("▸ ")
+	}
+	style := m.st.busy
+	if q.InUse >= q.Concurrent && q.Depth > 0 {
+		style = m.st.warn
+	}
+	figures := fmt.Sprintf("%d/%d in use", q.InUse, q.Concurrent)
+	if q.Depth > 0 {
+		figures = m.st.warn.Render(fmt.Sprintf("▲ %s · %d wait", figures, q.Depth))
+		if len(q.Waiters) > 0 {
+			figures += m.st.warn.Render(", oldest " + m.since(q.Waiters[0].Since))
+		}
+	}
+	lines := []string{mark + m.st.bold.Render(fit(plain(q.Name), nameColumn-3)) + " " + style.Render(bar(q.InUse, q.Concurrent)) + "  " + figures}
+	if !chosen {
+		return append(lines, m.st.dim.Render(cut(indented(heldBy(q)), m.width)))
+	}
+	for _, h := range q.Holders {
+		lines = append(lines, indented(m.holderText(h)))
+	}
+	for _, w := range q.Waiters {
+		lines = append(lines, indented(m.st.warn.Render(joined(" · ", fmt.Sprintf("%d. waiting %s", w.Position, m.since(w.Since)), plain(w.Agent), plain(w.Tool), at(w.Director)))))
+	}
+	if q.WaitersNotShown > 0 {
+		lines = append(lines, indented(fmt.Sprintf("and %d more", q.WaitersNotShown)))
+	}
+	if len(lines) == 1 {
+		lines = append(lines, m.st.dim.Render(indented(nobody(q))))
+	}
+	return lines
+}
+
+func indented(s string) string { return strings.Repeat(" ", nameColumn) + s }
+
+// bar shows slots in use and free ones; where there are many, their shares.
+func bar(inUse, all int) string {
+	if all <= 0 {
+		return ""
+	}
+	cells := min(all, maxBar)
+	used := min(cells, (inUse*cells+all-1)/all)
+	return strings.Repeat("■", used) + strings.Repeat("□", cells-used)
+}
+
+// heldBy names who has the slots of a tool queue, each once.
+func heldBy(q *api.ToolQueue) string {
+	count, order := map[string]int{}, []string{}
+	for _, h := range q.Holders {
+		who := holderName(h)
+		if count[who]++; count[who] == 1 {
+			order = append(order, who)
+		}
+	}
+	if len(order) == 0 {
+		return nobody(q)
+	}
+	for i, who := range order {
+		if count[who] > 1 {
+			order[i] = fmt.Sprintf("%s ×%d", who, count[who])
+		}
+	}
+	return "held by " + strings.Join(order, ", ")
+}
+
+// nobody is for a tool queue without holders that the reader may see.
+func nobody(q *api.ToolQueue) string {
+	if q.InUse > 0 {
+		return "who holds its slots is not for you to see"
+	}
+	return "nobody holds a slot"
+}
+
+func holderName(h api.ToolHolder) string {
+	for _, name := range []string{h.Agent, h.Session, h.Tool} {
+		if name != "" {
+			return plain(name)
+		}
+	}
+	return "a caller"
+}
+
+// at says at which of several directors a call is.
+func at(director string) string {
+	if director == "" {
+		return ""
+	}
+	return "at " + plain(director)
+}
+
+func (m *model) holderText(h api.ToolHolder) string {
+	since := ""
+	if h.Since != nil {
+		since = "for " + m.since(*h.Since)
+	}
+	lease := ""
+	if h.Leased && h.Idle {
+		lease = "kept between calls"
+	}
+	return joined(" · ", "held by "+holderName(h), plain(h.Tool), since, lease, at(h.Director))
 }

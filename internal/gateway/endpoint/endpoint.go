@@ -1,8 +1,11 @@
 package endpoint
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -206,4 +209,92 @@ func refuseWith(w http.ResponseWriter, status int, id json.RawMessage, code int6
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // an error here is the client's, which has gone
+}
+
+// ServeStdio serves one client over in and out, in either era, until in ends or
+// ctx does. Calls under way end then. The caller's Session is that of all calls.
+func ServeStdio(ctx context.Context, gw Gateway, caller gateway.Caller, in io.ReadCloser, out io.WriteCloser, o Options) error {
+	o.fill()
+	s := newServer(gw, o)
+	ctx, gone := context.WithCancel(ctx)
+	defer gone()
+	from := &request{ctx: ctx, caller: caller}
+	s.from = func(*mcp.RequestExtra) *request { return from }
+	defer gw.OnChange(s.changed)()
+	defer gw.EndSession(caller.Session)
+	err := s.sdk.Run(ctx, &mcp.IOTransport{Reader: &ending{ReadCloser: in, gone: gone}, Writer: out})
+	if err != nil && (ctx.Err() != nil || errors.Is(err, io.EOF)) {
+		return nil // it was told to stop, or its client has gone
+	}
+	return err
+}
+
+// ending tells when there is nothing more to read: the client has gone.
+type ending struct {
+	io.ReadCloser
+	gone func()
+}
+
+func (e *ending) Read(b []byte) (int, error) {
+	n, err := e.ReadCloser.Read(b)
+	if err != nil {
+		e.gone()
+	}
+	return n, err
+}
+
+// inHeader marks a property of a tool's input that clients of the newer protocol
+// repeat in a header, for what is on the way.
+const inHeader = `"x-mcp-header"`
+
+// watchHeaders has the SDK compare those headers with the arguments, which it
+// does for tools of its own. So tools with such properties are put there; they
+// are called and listed as all others.
+func (s *server) watchHeaders() {
+	s.watchMu.Lock()
+	defer s.watchMu.Unlock()
+	now := map[string]string{}
+	for _, tool := range s.gw.Tools() {
+		if !bytes.Contains(tool.Definition, []byte(inHeader)) {
+			continue
+		}
+		now[tool.Name] = string(tool.Definition)
+		if s.watched[tool.Name] != now[tool.Name] && !s.watch(tool) {
+			delete(now, tool.Name)
+		}
+	}
+	for name := range s.watched {
+		if now[name] == "" {
+			s.sdk.RemoveTools(name)
+		}
+	}
+	s.watched = now
+}
+
+// watch puts one there. A tool whose schema is against the rules for these
+// headers is one that clients leave out: the SDK panics about it, and nothing of
+// it is compared.
+func (s *server) watch(tool gateway.Tool) (ok bool) {
+	var d struct {
+		InputSchema json.RawMessage `json:"inputSchema"`
+	}
+	if json.Unmarshal(tool.Definition, &d) != nil {
+		return false
+	}
+	defer func() {
+		if why := recover(); why != nil {
+			s.log.Warn("the headers of a tool are not compared with its arguments: its schema is against their rules", "tool", tool.Name, "why", why)
+			ok = false
+		}
+	}()
+	s.sdk.AddTool(&mcp.Tool{Name: tool.Name, InputSchema: d.InputSchema},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return nil, errNoOwn })
+	return true
+}
+
+// headered says whether calls of a tool carry arguments in headers.
+func (s *server) headered(tool string) bool {
+	s.watchMu.Lock()
+	defer s.watchMu.Unlock()
+	return s.watched[tool] != ""
 }

@@ -2,6 +2,11 @@ package endpoint
 
 import (
 	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -108,4 +113,154 @@ func merged(upstream json.RawMessage, added map[string]any) (json.RawMessage, er
 		all[k] = data
 	}
 	return marshal(all)
+}
+
+const (
+	// beatEvery is how often an answer that has nothing to say yet says so.
+	// Clients and proxies give up on a connection that is silent for minutes.
+	beatEvery = 15 * time.Second
+	// writeTimeout bounds one write: a client that takes nothing is gone.
+	writeTimeout = 30 * time.Second
+)
+
+// answer is the response to one request of a client.
+type answer struct {
+	http.ResponseWriter
+	every time.Duration
+
+	mu     sync.Mutex
+	begun  bool // the header is out
+	event  bool // the header is out and said that events follow
+	late   bool // the SDK wanted another header after that
+	paused bool // the header is the SDK's
+	over   bool
+	beat   *time.Timer
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// WriteHeader begins the answer, unless a beat has begun it as a stream of
+// events: then an error that would be an answer of its own is made an event.
+func (a *answer) WriteHeader(status int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.begun {
+		a.late = a.event && status != http.StatusOK
+		return
+	}
+	a.head(status)
+	if a.event {
+		a.schedule()
+	}
+}
+
+func (a *answer) head(status int) {
+	a.begun = true
+	a.event = strings.HasPrefix(a.Header().Get("Content-Type"), "text/event-stream")
+	a.extend()
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.begun {
+		a.head(http.StatusOK)
+	}
+	if !a.late {
+		return a.write(b)
+	}
+	event := append([]byte("event: message\ndata: "), b...)
+	if _, err := a.write(append(event, "\n\n"...)); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// notify writes an event between those of the SDK, once these have begun.
+func (a *answer) notify(message []byte) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over || !a.event {
+		return errNotAStream
+	}
+	event := append([]byte("event: message\ndata: "), message...)
+	if _, err := a.write(append(event, "\n\n"...)); err != nil {
+		return err
+	}
+	return http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+var errNotAStream = errors.New("endpoint: the answer is no stream of events")
+
+func (a *answer) write(b []byte) (int, error) {
+	a.extend()
+	return a.ResponseWriter.Write(b)
+}
+
+// extend gives the client time to take what is written next. The deadline stays
+// with the connection: where it was not extended, that of an answer before
+// would cut this one off. A writer without deadlines, as in tests, has none.
+func (a *answer) extend() {
+	_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
+}
+
+// FlushError sends what was written.
+func (a *answer) FlushError() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+// begin has the answer say from time to time that it will come. The SDK has
+// set its header by then, as that of a stream.
+func (a *answer) begin() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.paused = false
+	a.schedule()
+}
+
+// pause leaves the header to the SDK again, which now knows what to answer.
+func (a *answer) pause() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.paused = true
+}
+
+func (a *answer) schedule() {
+	if a.over || a.beat != nil {
+		return
+	}
+	a.beat = time.AfterFunc(a.every, a.alive)
+}
+
+func (a *answer) alive() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		return
+	}
+	if !a.begun && !a.paused {
+		a.head(http.StatusOK)
+	}
+	if a.begun && a.event {
+		if _, err := a.write([]byte(": alive\n\n")); err != nil {
+			return // the connection's end is told elsewhere
+		}
+		_ = http.NewResponseController(a.ResponseWriter).Flush()
+	}
+	a.beat.Reset(a.every)
+}
+
+// end is called when the answer is complete.
+func (a *answer) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+	if a.beat != nil {
+		a.beat.Stop()
+	}
+	a.extend() // for what the server writes behind it
 }

@@ -1,17 +1,23 @@
 package endpoint
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"sort"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/strictjson"
 )
 
 // The tasks extension of the protocol (SEP-2663). The SDK does not have it: what
@@ -202,4 +208,119 @@ func (s *server) taskError(ctx context.Context, err error) error {
 func isCode(err error, code signalbox.Code) bool {
 	var known *signalbox.Error
 	return errors.As(err, &known) && known.Code == code
+}
+
+// lines reads server-sent events. Of an event only its data counts here.
+type lines struct{ from *bufio.Reader }
+
+func newLines(r io.Reader) *lines { return &lines{bufio.NewReader(r)} }
+
+var errTooLong = errors.New("an event of it is too long")
+
+// event returns the data of the next event that has any.
+func (l *lines) event() ([]byte, error) {
+	var data []byte
+	for {
+		line, err := l.line(maxRelayed - len(data))
+		if err != nil {
+			return nil, err
+		}
+		if len(line) == 0 {
+			if len(data) > 0 {
+				return data, nil
+			}
+			continue
+		}
+		if rest, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			if len(data) > 0 {
+				data = append(data, '\n')
+			}
+			data = append(data, bytes.TrimPrefix(rest, []byte(" "))...)
+		}
+	}
+}
+
+// line returns the next one without its end.
+func (l *lines) line(most int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := l.from.ReadSlice('\n')
+		if len(line)+len(part) > most {
+			return nil, errTooLong
+		}
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return bytes.TrimRight(line, "\r\n"), err
+		}
+	}
+}
+
+const (
+	methodHeader = "Mcp-Method"
+	nameHeader   = "Mcp-Name"
+)
+
+// readBody reads the body of a request, and again for who reads on. It has
+// answered those that it says no of: what is too large, and what gives a member
+// twice, of which a program on the way may have gone by the other one. What else
+// is wrong, the SDK says in words of its own, and a tool of its arguments.
+func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
+	if r.Method != http.MethodPost || r.Body == nil {
+		return nil, true
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		refuse(w, http.StatusRequestEntityTooLarge, "the request is too large")
+		return nil, false
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "the request could not be read")
+		return nil, false
+	}
+	var wrong *strictjson.Error
+	if _, err := strictjson.Parse(body); errors.As(err, &wrong) && wrong.What == strictjson.Twice && !strings.Contains(wrong.Path, "params.arguments.") {
+		refuse(w, http.StatusBadRequest, wrong.Error())
+		return nil, false
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return body, true
+}
+
+// aboutTasks looks at a request for what of tasks the SDK does not look at. It
+// has answered those that it says no of.
+func aboutTasks(from *request, r *http.Request, body []byte) bool {
+	switch r.Header.Get(methodHeader) { // the SDK sees to it that the body says so too
+	case methodListen:
+		from.listen = listenOf(body)
+	case methodGetTask, methodUpdateTask, methodCancelTask:
+		return routedRight(from.answer, r.Header.Get(nameHeader), body)
+	}
+	return true
+}
+
+// routedRight answers requests about tasks whose header Mcp-Name does not name
+// the task: what is on the way may have gone by it. The SDK compares that header
+// for its own methods only.
+func routedRight(w http.ResponseWriter, name string, body []byte) bool {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Params struct {
+			TaskID *string `json:"taskId"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(body, &m) != nil || m.Params.TaskID == nil {
+		return true // the SDK says what is wrong with it
+	}
+	var wrong string
+	switch name {
+	case *m.Params.TaskID:
+		return true
+	case "":
+		wrong = "missing required Mcp-Name header: requests about a task carry its id there"
+	default:
+		wrong = "header mismatch: Mcp-Name is not the taskId of the body"
+	}
+	refuseWith(w, http.StatusBadRequest, m.ID, mcp.CodeHeaderMismatch, wrong)
+	return false
 }

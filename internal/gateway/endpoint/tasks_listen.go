@@ -1,11 +1,18 @@
 package endpoint
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/signalbox-ai/signalbox/internal/gateway"
@@ -142,4 +149,141 @@ func (s *server) watchTask(ctx context.Context, from *request, t *gateway.ToolTa
 type taskNote struct {
 	task
 	Meta map[string]any `json:"_meta"`
+}
+
+// Relay hands requests on to another endpoint of Signalbox, as those of the same
+// client: what they say, and what is answered, stays as it is. Clients of the
+// SDK cannot be told of a task, so these requests do not go by one.
+type Relay struct {
+	URL     string            // of the endpoint, with its path
+	Headers map[string]string // of every request: a token, a session
+	Client  *http.Client      // nil: the default one
+}
+
+// rawResult is an answer as another endpoint wrote it.
+type rawResult struct {
+	mcp.ResultBase
+	raw json.RawMessage
+}
+
+// MarshalJSON writes it as it is.
+func (r *rawResult) MarshalJSON() ([]byte, error) { return r.raw, nil }
+
+// callTool hands a call on, and what is said of its progress back.
+func (l *Relay) callTool(ctx context.Context, r *mcp.CallToolRequest) (mcp.Result, error) {
+	params := struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments,omitempty"`
+		Meta      mcp.Meta        `json:"_meta"`
+	}{r.Params.Name, r.Params.Arguments, r.Params.Meta}
+	return l.send(ctx, methodCallTool, params.Name, params, func(p *mcp.ProgressNotificationParams) {
+		_ = r.Session.NotifyProgress(ctx, p) // an error is that of a client that has gone
+	})
+}
+
+// aboutTask hands on a request about a task.
+func (l *Relay) aboutTask(ctx context.Context, method string, p *taskParams) (mcp.Result, error) {
+	return l.send(ctx, method, p.TaskID, p, nil)
+}
+
+// message is one of what comes back.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Code    int64           `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	} `json:"error"`
+}
+
+func (l *Relay) send(ctx context.Context, method, name string, params any, progress func(*mcp.ProgressNotificationParams)) (mcp.Result, error) {
+	resp, err := l.post(ctx, method, name, params)
+	if err != nil {
+		return nil, l.lost(ctx, err)
+	}
+	defer resp.Body.Close()
+	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	if strings.TrimSpace(kind) == "text/event-stream" {
+		return l.follow(ctx, resp.Body, progress)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxRelayed))
+	var m message
+	if err == nil {
+		if json.Unmarshal(body, &m) == nil && (m.Result != nil || m.Error != nil) {
+			return m.answer()
+		}
+		err = fmt.Errorf("it answered %s: %.200s", resp.Status, body)
+	}
+	return nil, l.lost(ctx, err)
+}
+
+func (l *Relay) post(ctx context.Context, method, name string, params any) (*http.Response, error) {
+	body, err := marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	if err != nil {
+		return nil, err
+	}
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, l.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range l.Headers {
+		q.Header.Set(k, v)
+	}
+	q.Header.Set("Content-Type", "application/json")
+	q.Header.Set("Accept", "application/json, text/event-stream")
+	q.Header.Set(versionHeader, modern)
+	q.Header.Set(methodHeader, method)
+	q.Header.Set(nameHeader, name)
+	client := l.Client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	return client.Do(q)
+}
+
+// maxRelayed bounds an answer, and a line of a stream: the gateway behind it
+// answers with 16 MiB at most, and words around them.
+const maxRelayed = 20 << 20
+
+// follow reads a stream of events up to the answer.
+func (l *Relay) follow(ctx context.Context, body io.Reader, progress func(*mcp.ProgressNotificationParams)) (mcp.Result, error) {
+	lines := newLines(body)
+	for {
+		data, err := lines.event()
+		if err != nil {
+			return nil, l.lost(ctx, err)
+		}
+		var m message
+		if json.Unmarshal(data, &m) != nil {
+			continue
+		}
+		if m.Result != nil || m.Error != nil {
+			return m.answer()
+		}
+		var p mcp.ProgressNotificationParams
+		if m.Method == "notifications/progress" && progress != nil && json.Unmarshal(m.Params, &p) == nil {
+			progress(&p)
+		}
+	}
+}
+
+func (m *message) answer() (mcp.Result, error) {
+	if m.Error != nil {
+		return nil, &jsonrpc.Error{Code: m.Error.Code, Message: m.Error.Message, Data: m.Error.Data}
+	}
+	return &rawResult{raw: m.Result}, nil
+}
+
+// lost is the error of a request that came to no answer.
+func (l *Relay) lost(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("it ended the answer before its end")
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("the director at %s did not answer: %v; is it running?", l.URL, err)}
 }

@@ -3,11 +3,17 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/signalbox-ai/signalbox"
 )
 
 const (
@@ -152,4 +158,116 @@ func (l *link) pump(write func([]byte) error) {
 			return
 		}
 	}
+}
+
+// wsProtocol is the subprotocol of MCP over a WebSocket: a message each.
+const wsProtocol = "mcp"
+
+// dialWebSocket connects while dial lives; the connection then lives until ctx
+// ends or the link closes.
+func dialWebSocket(dial, ctx context.Context, addr string, client *http.Client, t *tap) (*link, error) {
+	conn, resp, err := websocket.Dial(dial, addr, &websocket.DialOptions{HTTPClient: client, Subprotocols: []string{wsProtocol}}) //nolint:bodyclose // the package does
+	if err != nil {
+		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
+			return nil, fmt.Errorf("it answered HTTP %s to the WebSocket handshake", statusText(resp.StatusCode))
+		}
+		return nil, err
+	}
+	conn.SetReadLimit(-1) // gather keeps no more than it may
+	ctx, cancel := context.WithCancel(ctx)
+	l := newLink(t, func() {
+		go func() {
+			_ = conn.Close(websocket.StatusNormalClosure, "") // bounded; nobody is left to tell
+			cancel()
+		}()
+	})
+	go l.pump(func(data []byte) error { return conn.Write(ctx, websocket.MessageText, data) })
+	go func() { l.fail(readWebSocket(ctx, conn, &gather{tap: t, deliver: l.deliver})) }()
+	return l, nil
+}
+
+// readWebSocket reads messages until the connection ends.
+func readWebSocket(ctx context.Context, conn *websocket.Conn, g *gather) error {
+	buf := make([]byte, 32<<10)
+	for {
+		_, r, err := conn.Reader(ctx)
+		if err != nil {
+			return closedBy(err)
+		}
+		for {
+			n, err := r.Read(buf)
+			g.add(buf[:n])
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return closedBy(err)
+			}
+		}
+		g.end()
+	}
+}
+
+// closedBy says why the connection has ended.
+func closedBy(err error) error {
+	if code := websocket.CloseStatus(err); code != -1 {
+		return fmt.Errorf("the server closed the connection (%v)", code)
+	}
+	return fmt.Errorf("the connection was lost: %w", err)
+}
+
+// body ends its request when it is closed.
+type body struct {
+	io.ReadCloser
+	done func()
+}
+
+// Close implements io.Closer.
+func (b *body) Close() error {
+	defer b.done()
+	return b.ReadCloser.Close()
+}
+
+// limited fails a body that is longer than it may be.
+type limited struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read implements io.Reader.
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errors.New("its answer is too long")
+	}
+	n, err := l.ReadCloser.Read(p[:min(int64(len(p)), l.left)])
+	l.left -= int64(n)
+	return n, err
+}
+
+func success(status int) bool { return status >= 200 && status < 300 }
+
+func statusText(status int) string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
+}
+
+func (w *web) misread() *signalbox.Error {
+	return signalbox.Errorf(signalbox.CodeToolFailed, "The server %q answered with something that is no MCP message.", w.tap.name)
+}
+
+// refused is the fault of an HTTP status.
+func (w *web) refused(status int) *signalbox.Error {
+	code := signalbox.CodeToolFailed
+	switch status {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		code = signalbox.CodeToolDown
+	}
+	hint := ""
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		hint = " Check the headers that are configured for it."
+	}
+	if success(status) {
+		return w.misread()
+	}
+	return signalbox.Errorf(code, "The server %q answered HTTP %s to the call.%s", w.tap.name, statusText(status), hint)
 }

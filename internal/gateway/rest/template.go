@@ -2,7 +2,11 @@ package rest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -137,4 +141,219 @@ func Cut(s string, n int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+// urlTemplate is a URL whose path and query have templates. Scheme, host and
+// port are fixed.
+type urlTemplate struct {
+	origin *url.URL // scheme, user and host
+	path   []text   // by segments
+	query  []pair
+}
+
+type pair struct {
+	key, value text
+	bare       bool // without "="
+}
+
+func parseURL(raw string) (*urlTemplate, error) {
+	scheme, rest, ok := strings.Cut(raw, "://")
+	if !ok || !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
+		return nil, errors.New("the URL has to begin with http:// or https://")
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	if strings.Contains(rest[:end], "${") {
+		return nil, errors.New("a template may not stand in the host or the port: what the caller gives must not choose who is asked")
+	}
+	origin, err := url.Parse(scheme + "://" + rest[:end])
+	if err != nil || origin.Hostname() == "" {
+		return nil, errors.New("the URL has no valid host") // without the URL: a user's password may stand in it
+	}
+	t := &urlTemplate{origin: origin}
+	if strings.Contains(rest[end:], "#") {
+		return nil, errors.New("a URL with a # is not sent whole: leave that part out, or write %23")
+	}
+	path, query, hasQuery := strings.Cut(rest[end:], "?")
+	if path == "" {
+		path = "/"
+	}
+	for s := range strings.SplitSeq(path[1:], "/") {
+		segment, err := urlText(s)
+		if err != nil {
+			return nil, err
+		}
+		t.path = append(t.path, segment)
+	}
+	if !hasQuery {
+		return t, nil
+	}
+	for s := range strings.SplitSeq(query, "&") {
+		p, err := parsePair(s)
+		if err != nil {
+			return nil, err
+		}
+		t.query = append(t.query, p)
+	}
+	return t, nil
+}
+
+func parsePair(s string) (p pair, err error) {
+	key, value, has := strings.Cut(s, "=")
+	p.bare = !has
+	if p.key, err = urlText(key); err == nil {
+		p.value, err = urlText(value)
+	}
+	return p, err
+}
+
+func urlText(s string) (text, error) {
+	t, err := parseText(s)
+	for i, p := range t {
+		t[i].literal = EscapeLiteral(p.literal)
+	}
+	return t, err
+}
+
+// fill makes the URL of one call.
+func (t *urlTemplate) fill(args map[string]any) (string, error) {
+	var b strings.Builder
+	b.WriteString(t.origin.String())
+	for _, s := range t.path {
+		segment, err := s.fill(args, "the URL's path", Escape)
+		if err != nil {
+			return "", err
+		}
+		if s.hasTemplate() {
+			if err := CheckSegment(segment, "the URL's path"); err != nil {
+				return "", err
+			}
+		}
+		b.WriteString("/" + segment)
+	}
+	mark := "?"
+	for _, p := range t.query {
+		pairs, err := p.fill(args)
+		if err != nil {
+			return "", err
+		}
+		for _, s := range pairs {
+			b.WriteString(mark + s)
+			mark = "&"
+		}
+	}
+	return SameHost(t.origin, b.String())
+}
+
+// fill makes the pair: none without an argument that is all of its value,
+// several of a list.
+func (p pair) fill(args map[string]any) ([]string, error) {
+	key, err := p.key.fill(args, "the URL's query", Escape)
+	if err != nil || p.bare {
+		return []string{key}, err
+	}
+	whole := p.value.whole()
+	if whole == nil {
+		value, err := p.value.fill(args, "the URL's query", Escape)
+		return []string{key + "=" + value}, err
+	}
+	v, _ := lookup(args, whole)
+	if v == nil {
+		return nil, nil
+	}
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	var pairs []string
+	for _, v := range list {
+		pairs = append(pairs, key+"="+Escape(Text(v)))
+	}
+	return pairs, nil
+}
+
+// SameHost returns the finished URL if it still leads where the configuration
+// says. Nothing that stands before it should let another one pass; it is the
+// last look before the request is made.
+func SameHost(want *url.URL, finished string) (string, error) {
+	u, err := url.Parse(finished)
+	if err != nil {
+		return "", signalbox.Invalid("arguments", "the arguments make no URL")
+	}
+	if u.Scheme != want.Scheme || u.Host != want.Host || u.User.String() != want.User.String() || u.Fragment != "" {
+		return "", signalbox.Invalid("arguments", "the arguments lead to another host than %s", want.Host)
+	}
+	return finished, nil
+}
+
+const hex = "0123456789ABCDEF"
+
+// Escape percent-encodes all that is not unreserved in a URL (RFC 3986, 2.3),
+// so that the result has no meaning there but itself.
+func Escape(s string) string {
+	return escape(s, func(c byte) bool {
+		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0
+	})
+}
+
+// EscapeLiteral encodes what may not stand in a URL at all, for what the
+// configuration wrote itself.
+func EscapeLiteral(s string) string {
+	return escape(s, func(c byte) bool { return c > ' ' && c < 0x7f && strings.IndexByte("\"<>\\^`{|}", c) < 0 })
+}
+
+func escape(s string, keep func(byte) bool) string {
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; keep(c) {
+			b.WriteByte(c)
+		} else {
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+		}
+	}
+	return b.String()
+}
+
+// CheckSegment returns why a filled segment of a path may not be sent: one
+// that is empty or made of dots would make the path another one. Slashes are
+// encoded, but servers exist that decode them before they look for dots.
+func CheckSegment(segment, where string) error {
+	if segment == "" {
+		return signalbox.Invalid("arguments", "an argument in %s is empty: the URL would be another one", where)
+	}
+	plain := strings.NewReplacer("%2E", ".", "%2e", ".", "%2F", "/", "%2f", "/", "%5C", "/", "%5c", "/").Replace(segment)
+	for p := range strings.SplitSeq(plain, "/") {
+		if p == "." || p == ".." {
+			return signalbox.Invalid("arguments", "an argument in %s has the element %q: the URL would be another one", where, p)
+		}
+	}
+	return nil
+}
+
+// reserved are headers that belong to the connection, not to the request.
+var reserved = []string{"Connection", "Content-Length", "Host", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade"}
+
+// CheckHeaderName returns why a header cannot be given to a request.
+func CheckHeaderName(name string) error {
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+	}) {
+		return fmt.Errorf("%q is no name of a header", Cut(name, 60))
+	}
+	if slices.Contains(reserved, http.CanonicalHeaderKey(name)) {
+		return fmt.Errorf("the header %s is not a tool's to set", http.CanonicalHeaderKey(name))
+	}
+	return nil
+}
+
+// CheckHeaderValue returns why a value cannot stand in a header: a line end
+// in it would begin another one.
+func CheckHeaderValue(name, value string) error {
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		return signalbox.Invalid("arguments", "the header %s would have a line end or another control character in it", name)
+	}
+	return nil
 }
