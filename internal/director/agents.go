@@ -27,8 +27,7 @@ func (d *Director) agents(w http.ResponseWriter, r *http.Request) error {
 	}
 	var out api.Agents
 	out.Agents, out.Executors = splitExecutors(views)
-	d.answer(w, http.StatusOK, out)
-	return nil
+	return d.answer(w, http.StatusOK, out)
 }
 
 // agentViews joins what is stored of agents with what the dispatcher sees.
@@ -166,8 +165,7 @@ func (d *Director) heartbeat(w http.ResponseWriter, r *http.Request) error {
 			return registerAgain(err)
 		}
 		if pulls {
-			d.answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: pullBeat, Stop: stop})
-			return nil
+			return d.answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: pullBeat, Stop: stop})
 		}
 	}
 	if beat.State == "stopping" { // who dispatches to it need not find out by itself
@@ -177,8 +175,7 @@ func (d *Director) heartbeat(w http.ResponseWriter, r *http.Request) error {
 		return refuse(signalbox.CodeConflict, "register again", "agent %s is known at another address than %s", name, clip(beat.URL))
 	}
 	every := max(1, int(d.runs.HeartbeatInterval()/time.Second))
-	d.answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: every})
-	return nil
+	return d.answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: every})
 }
 
 // passBeat tells the director that dispatches to an agent what it said. Where
@@ -217,8 +214,7 @@ func (d *Director) removeAgent(w http.ResponseWriter, r *http.Request) error {
 	if err := d.audit(r, signalbox.Audit{EventType: "agent", Action: "remove", AgentName: name, Resource: row.URL}); err != nil {
 		return err
 	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return noContent(w)
 }
 
 // agentRow reads an agent. What cannot be a name names no agent.
@@ -248,8 +244,7 @@ func (d *Director) clearLane(w http.ResponseWriter, r *http.Request) error {
 	}); err != nil || failed != nil {
 		return cmp.Or(failed, err)
 	}
-	d.answer(w, http.StatusOK, api.LaneCleared{Status: "cleared", Agent: row.Name, ClearedCount: n})
-	return nil
+	return d.answer(w, http.StatusOK, api.LaneCleared{Status: "cleared", Agent: row.Name, ClearedCount: n})
 }
 
 // releaseWarning is the seed's text.
@@ -271,8 +266,7 @@ func (d *Director) releaseLane(w http.ResponseWriter, r *http.Request) error {
 	}); err != nil || failed != nil {
 		return cmp.Or(failed, err)
 	}
-	d.answer(w, http.StatusOK, api.Released{
+	return d.answer(w, http.StatusOK, api.Released{
 		Status: "released", Agent: row.Name, WasRunning: len(ids) > 0, Warning: releaseWarning, QueueIDs: ids,
 	})
-	return nil
 }

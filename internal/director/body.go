@@ -1,11 +1,15 @@
 package director
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -96,4 +100,218 @@ func parse(data []byte) (any, error) {
 		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body %s", wrong.What)
 	}
 	return nil, signalbox.Invalid(clip(wrong.Path), "%s %s", clip(wrong.Path), wrong.What)
+}
+
+var (
+	timeType = reflect.TypeFor[time.Time]()
+	rawType  = reflect.TypeFor[json.RawMessage]()
+)
+
+// bind puts a decoded JSON value into v. Errors name the field and the rule.
+func bind(v reflect.Value, tree any, path string) error {
+	if tree == nil && path != "" {
+		return nil // null: left out
+	}
+	switch v.Type() {
+	case timeType:
+		return bindTime(v, tree, path)
+	case rawType:
+		return bindRaw(v, tree, path)
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		return bind(v.Elem(), tree, path)
+	case reflect.Struct:
+		return bindStruct(v, tree, path)
+	case reflect.Map:
+		return bindMap(v, tree, path)
+	case reflect.Slice:
+		return bindSlice(v, tree, path)
+	case reflect.Int, reflect.Int64:
+		return bindInt(v, tree, path)
+	case reflect.Float64:
+		return bindFloat(v, tree, path)
+	case reflect.String:
+		s, ok := tree.(string)
+		v.SetString(s)
+		return want(ok, path, "a string", tree)
+	case reflect.Bool:
+		b, ok := tree.(bool)
+		v.SetBool(b)
+		return want(ok, path, "true or false", tree)
+	}
+	return signalbox.Errorf(signalbox.CodeInternal, "no way to read a %s", v.Type())
+}
+
+func want(ok bool, path, rule string, got any) error {
+	if ok {
+		return nil
+	}
+	if path == "" {
+		return signalbox.Errorf(signalbox.CodeValidation, "the body must be %s, not %s", rule, kindOf(got))
+	}
+	return signalbox.Invalid(clip(path), "%s must be %s, not %s", clip(path), rule, kindOf(got))
+}
+
+func bindStruct(v reflect.Value, tree any, path string) error {
+	o, ok := tree.(*strictjson.Object)
+	if !ok {
+		return want(false, path, "an object", tree)
+	}
+	fields := jsonFields(v.Type())
+	for _, key := range o.Keys {
+		i := slices.IndexFunc(fields, func(f jsonField) bool { return f.name == key })
+		field := strictjson.Join(path, key)
+		if i < 0 {
+			return unknownField(field, fields)
+		}
+		if err := bind(v.Field(fields[i].index), o.Values[key], field); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unknownField(field string, fields []jsonField) error {
+	field = clip(field)
+	hint := "it takes no fields"
+	if len(fields) > 0 {
+		names := make([]string, len(fields))
+		for i, f := range fields {
+			names[i] = f.name
+		}
+		hint = "known fields are " + strings.Join(names, ", ")
+	}
+	return &refusal{err: signalbox.Invalid(field, "%s is not a known field", field), hint: hint}
+}
+
+func bindMap(v reflect.Value, tree any, path string) error {
+	o, ok := tree.(*strictjson.Object)
+	if !ok {
+		return want(false, path, "an object", tree)
+	}
+	v.Set(reflect.MakeMapWithSize(v.Type(), len(o.Keys)))
+	for _, key := range o.Keys {
+		elem := reflect.New(v.Type().Elem()).Elem()
+		if o.Values[key] == nil {
+			return want(false, strictjson.Join(path, key), "a string", nil)
+		}
+		if err := bind(elem, o.Values[key], strictjson.Join(path, key)); err != nil {
+			return err
+		}
+		v.SetMapIndex(reflect.ValueOf(key), elem)
+	}
+	return nil
+}
+
+func bindSlice(v reflect.Value, tree any, path string) error {
+	list, ok := tree.([]any)
+	if !ok {
+		return want(false, path, "an array", tree)
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(list), len(list)))
+	for i, elem := range list {
+		if err := bind(v.Index(i), elem, strictjson.Element(path, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func bindInt(v reflect.Value, tree any, path string) error {
+	n, ok := tree.(json.Number)
+	if !ok {
+		return want(false, path, "a whole number", tree)
+	}
+	i, err := strconv.ParseInt(n.String(), 10, 64)
+	if err != nil || v.OverflowInt(i) {
+		return signalbox.Invalid(clip(path), "%s must be a whole number in digits, not %s", clip(path), clip(n.String()))
+	}
+	v.SetInt(i)
+	return nil
+}
+
+func bindTime(v reflect.Value, tree any, path string) error {
+	s, ok := tree.(string)
+	if !ok {
+		return want(false, path, "a time such as 2026-01-31T10:00:00Z", tree)
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return signalbox.Invalid(clip(path), "%s must be a time such as 2026-01-31T10:00:00Z, not %q", clip(path), clip(s))
+	}
+	v.Set(reflect.ValueOf(t))
+	return nil
+}
+
+// jsonField is a field of a wire type as JSON has it.
+type jsonField struct {
+	name     string
+	index    int
+	optional bool // omitempty
+}
+
+func jsonFields(t reflect.Type) []jsonField {
+	var fields []jsonField
+	for i := range t.NumField() {
+		name, opts, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		fields = append(fields, jsonField{name: name, index: i, optional: strings.Contains(opts, "omit")})
+	}
+	return fields
+}
+
+// bindRaw keeps an object as JSON, its members in their order and its numbers
+// as they were written: it is for someone else.
+func bindRaw(v reflect.Value, tree any, path string) error {
+	o, ok := tree.(*strictjson.Object)
+	if ok {
+		v.SetBytes(appendJSON(nil, o))
+	}
+	return want(ok, path, "an object", tree)
+}
+
+func appendJSON(b []byte, tree any) []byte {
+	switch t := tree.(type) {
+	case *strictjson.Object:
+		b = append(b, '{')
+		for i, key := range t.Keys {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendJSON(b, key), ':')
+			b = appendJSON(b, t.Values[key])
+		}
+		return append(b, '}')
+	case []any:
+		b = append(b, '[')
+		for i, elem := range t {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendJSON(b, elem)
+		}
+		return append(b, ']')
+	}
+	leaf, err := json.Marshal(tree) // text, a number, true, false or null
+	if err != nil {
+		return append(b, "null"...)
+	}
+	return append(b, leaf...)
+}
+
+func bindFloat(v reflect.Value, tree any, path string) error {
+	n, ok := tree.(json.Number)
+	if !ok {
+		return want(false, path, "a number", tree)
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return signalbox.Invalid(clip(path), "%s is out of range", clip(path))
+	}
+	v.SetFloat(f)
+	return nil
 }

@@ -52,8 +52,7 @@ func (d *Director) bulk(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	d.answer(w, http.StatusOK, out)
-	return nil
+	return d.answer(w, http.StatusOK, out)
 }
 
 var doneWord = map[string]string{bulkCancel: "cancelled", bulkRetry: "retried"}

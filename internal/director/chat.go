@@ -192,8 +192,7 @@ func (d *Director) call(w http.ResponseWriter, r *http.Request, c *call) error {
 	switch {
 	case c.prefer.async():
 		w.Header().Set("Preference-Applied", "respond-async")
-		d.answer(w, http.StatusAccepted, acceptedView(c, t, got.Position, got.ETA, ""))
-		return nil
+		return d.answer(w, http.StatusAccepted, acceptedView(c, t, got.Position, got.ETA, ""))
 	case streams:
 		return d.streamCall(w, r, c, got)
 	}

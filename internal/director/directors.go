@@ -27,8 +27,7 @@ func (d *Director) directors(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d.answer(w, http.StatusOK, out)
-	return nil
+	return d.answer(w, http.StatusOK, out)
 }
 
 // aloneInstance names a director that has no others.

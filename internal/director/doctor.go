@@ -3,6 +3,7 @@ package director
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -43,8 +45,7 @@ func (d *Director) doctor(w http.ResponseWriter, r *http.Request) error {
 	for _, check := range d.cfg.Doctor {
 		add(check(ctx, admin)...)
 	}
-	d.answer(w, http.StatusOK, out)
-	return nil
+	return d.answer(w, http.StatusOK, out)
 }
 
 // Findings.
@@ -190,4 +191,131 @@ func downAgent(a engine.LiveAgent) api.Check {
 		text += ": " + a.Message
 	}
 	return warning("agents", "start it again, or signalbox agents remove "+a.Name, "%s", text)
+}
+
+// checkTools looks at the servers of tools, and at the calls that are tasks.
+func (d *Director) checkTools(ctx context.Context, admin bool) []api.Check {
+	if d.cfg.Tools == nil {
+		return nil
+	}
+	return append(checkServers(d.cfg.Tools.Servers(), admin), d.checkExecutors(ctx)...)
+}
+
+// checkServers looks at the servers of tools. Their own words may hold paths
+// and addresses.
+func checkServers(servers []gateway.Server, admin bool) []api.Check {
+	const cure = "signalbox tools servers says more"
+	var out []api.Check
+	ready := 0
+	for _, s := range servers {
+		because := ""
+		if admin && s.Error != "" {
+			because = ": " + s.Error
+		}
+		switch s.State {
+		case gateway.StateReady:
+			ready++
+			if s.Error != "" {
+				out = append(out, warning("tools", cure, "server %s is ready, with a fault%s", s.Name, because))
+			}
+		case gateway.StateFailed:
+			out = append(out, warning("tools", cure+"; it is tried again by itself", "server %s has failed%s", s.Name, because))
+		case gateway.StateStarting, gateway.StateStopped:
+			out = append(out, warning("tools", cure, "server %s is %s", s.Name, s.State))
+		}
+	}
+	return append([]api.Check{fine("tools", "%d of %d servers are ready", ready, len(servers))}, out...)
+}
+
+// checkExecutors looks at the director's own executor, at what waits for it, and
+// at slots that nobody can free.
+func (d *Director) checkExecutors(ctx context.Context) []api.Check {
+	counts, err := d.engine.Read().Counts(ctx)
+	if err != nil {
+		return nil // the look at the store says it
+	}
+	var out []api.Check
+	for _, a := range d.engine.LiveAgents() {
+		kind, own := signalbox.ExecutorKind(a.Name)
+		if !own || !d.ownExecutor(a.Name) { // each director looks at its own
+			continue
+		}
+		if a.Message != "" {
+			out = append(out, warning("tools", "see the director's log; a restart of the machine ends what hangs in the system", "%s: %s", kind, a.Message))
+		}
+		if kind == signalbox.ExecutorCommands {
+			out = append(out, d.checkCommands(counts.Limits[signalbox.LimitCommands], a))
+		}
+	}
+	return out
+}
+
+// checkCommands compares what waits with commands.max_waiting, as checkDepth
+// does for the backlog.
+func (d *Director) checkCommands(waiting int, a engine.LiveAgent) api.Check {
+	const cure = "raise commands.max_waiting or commands.max_concurrent, or cancel what is no longer needed: signalbox tools tasks lists it"
+	text := fmt.Sprintf("%d of %d command slots are taken", a.InUse, a.Slots)
+	most := d.engine.MaxCommands()
+	if most == 0 {
+		return fine("tools", "%s, %d commands wait", text, waiting)
+	}
+	text += fmt.Sprintf(", %d of at most %d commands wait", waiting, most)
+	switch {
+	case waiting >= most:
+		return failure("tools", cure, "%s: calls are refused", text)
+	case waiting*5 >= most*4:
+		return warning("tools", cure, "%s", text)
+	}
+	return fine("tools", "%s", text)
+}
+
+const (
+	// passedOver is how long the first of a line may wait beside a free slot
+	// before that is worth a word: a claim takes milliseconds.
+	passedOver = 10 * time.Second
+	// lookAgain is what lies between two looks at such a task.
+	lookAgain = time.Second
+	// mostLines bounds the lines that are looked at.
+	mostLines = 50
+)
+
+// checkWaits looks for tasks that nobody takes though nothing stands in their
+// way (design §4, 9): the first of each line, by the same gates as why.
+func (d *Director) checkWaits(ctx context.Context) []api.Check {
+	shot, err := d.engine.Read().Snapshot(ctx, 1)
+	if err != nil {
+		return nil // the look at the store says it
+	}
+	var over []string
+	for _, queue := range slices.Sorted(maps.Keys(shot.Heads)) {
+		if heads := shot.Heads[queue]; len(heads) > 0 && len(over) < mostLines && d.passedOver(ctx, &heads[0]) {
+			over = append(over, heads[0].ID)
+		}
+	}
+	if len(over) == 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(lookAgain):
+	}
+	var out []api.Check
+	for _, id := range over {
+		t, err := d.engine.Read().Task(ctx, id)
+		if err == nil && d.passedOver(ctx, &t) {
+			out = append(out, failure("queue", "see the director's log; a restart of the director takes it up", "task %s has waited for %s in %s, nothing stands in its way, and nobody takes it",
+				t.ID, d.engine.Now().Sub(t.EnqueuedAt).Truncate(time.Second), t.Queue))
+		}
+	}
+	return out
+}
+
+// passedOver reports whether a task could have started for a while.
+func (d *Director) passedOver(ctx context.Context, t *signalbox.Task) bool {
+	if t.State != signalbox.Pending || !t.Ready || d.engine.Now().Sub(t.EnqueuedAt) < passedOver || d.draining.Load() {
+		return false
+	}
+	w, err := d.engine.Why(ctx, t.ID)
+	return err == nil && len(w.Gates) > 0 && !slices.ContainsFunc(w.Gates, func(g engine.Gate) bool { return !g.OK })
 }

@@ -103,7 +103,7 @@ func (d *Director) answerError(w http.ResponseWriter, r *http.Request, err error
 	if what.status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="signalbox"`)
 	}
-	d.answer(w, what.status, body)
+	_ = d.answer(w, what.status, body)
 }
 
 func errorBody(err error) (api.Error, outcome) {
@@ -142,19 +142,27 @@ func errorBody(err error) (api.Error, outcome) {
 	return body, what
 }
 
-// answer writes v as JSON.
-func (d *Director) answer(w http.ResponseWriter, status int, v any) {
+// noContent is the answer to what leaves nothing to say. It returns nil, for the
+// handler to return.
+func noContent(w http.ResponseWriter) error {
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// answer writes v as JSON. It returns nil, for the handler to return.
+func (d *Director) answer(w http.ResponseWriter, status int, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil { // the types of the api package always marshal
 		d.log.Error("answer not written", "error", err)
 		http.Error(w, "", http.StatusInternalServerError)
-		return
+		return nil
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)+1))
 	extendWrite(w)
 	w.WriteHeader(status)
 	w.Write(append(data, '\n')) // an error here is the caller's: it went away
+	return nil
 }
 
 // clip makes text of a caller fit to be shown: bounded, one line.

@@ -51,8 +51,7 @@ func (d *Director) export(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d.answer(w, http.StatusOK, p.out)
-	return nil
+	return d.answer(w, http.StatusOK, p.out)
 }
 
 // exporter makes one page of an export.
@@ -210,8 +209,7 @@ func (d *Director) importTasks(w http.ResponseWriter, r *http.Request) error {
 		}
 		tasks = tasks[n:]
 	}
-	d.answer(w, http.StatusOK, out)
-	return nil
+	return d.answer(w, http.StatusOK, out)
 }
 
 // sideBySide is how many of the next tasks may be stored side by side, so that

@@ -1,10 +1,12 @@
 package director
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // lane is GET /api/agents/{name}/queue.
@@ -30,8 +32,7 @@ func (d *Director) lane(w http.ResponseWriter, r *http.Request) error {
 	if len(out.Executions) > 0 {
 		out.CurrentExecution = &out.Executions[0]
 	}
-	d.answer(w, http.StatusOK, out)
-	return nil
+	return d.answer(w, http.StatusOK, out)
 }
 
 func executionViews(tasks []signalbox.Task) []api.Execution {
@@ -89,4 +90,92 @@ func seedStatus(s signalbox.State) string {
 		return "running"
 	}
 	return string(s)
+}
+
+// sessions is GET /api/sessions.
+func (d *Director) sessions(w http.ResponseWriter, r *http.Request) error {
+	q, err := sessionQuery(r)
+	if err != nil {
+		return err
+	}
+	page, err := d.engine.Read().Sessions(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	who := callerOf(r).who
+	out := api.Sessions{Sessions: []api.Session{}, Next: page.Next}
+	for i := range page.Sessions {
+		if s := &page.Sessions[i]; seesSession(who, s) {
+			out.Sessions = append(out.Sessions, sessionView(s))
+		}
+	}
+	return d.answer(w, http.StatusOK, out)
+}
+
+func sessionQuery(r *http.Request) (q store.SessionQuery, err error) {
+	q = store.SessionQuery{
+		Agent: param(r, "agent"), Owner: param(r, "owner"), Source: signalbox.Source(param(r, "source")),
+		State: signalbox.SessionActive, Before: param(r, "before"),
+	}
+	switch state := signalbox.SessionState(param(r, "state")); state {
+	case "":
+	case "all":
+		q.State = ""
+	case signalbox.SessionActive, signalbox.SessionArchived, signalbox.SessionGone:
+		q.State = state
+	default:
+		return q, signalbox.Invalid("state", "state must be active, archived, gone or all, not %q", clip(string(state)))
+	}
+	q.Limit, err = limitOf(r)
+	return q, err
+}
+
+func seesSession(who signalbox.Principal, s *signalbox.Session) bool {
+	return who.Sees(s.Owner, signalbox.AgentQueue(s.Agent), s.Agent)
+}
+
+// archiveSession is POST /api/sessions/{id}/archive.
+func (d *Director) archiveSession(w http.ResponseWriter, r *http.Request) error {
+	return d.changeSession(w, r, "archive", d.engine.ArchiveSession)
+}
+
+// restoreSession is POST /api/sessions/{id}/restore.
+func (d *Director) restoreSession(w http.ResponseWriter, r *http.Request) error {
+	return d.changeSession(w, r, "restore", d.engine.RestoreSession)
+}
+
+func (d *Director) changeSession(w http.ResponseWriter, r *http.Request, action string, change func(ctx context.Context, id, by string) (signalbox.Session, error)) error {
+	id := r.PathValue("id")
+	unknown := refuse(signalbox.CodeNotFound, "GET /api/sessions lists them", "there is no session %s", clip(id))
+	if !signalbox.ValidSessionID(id) {
+		return unknown
+	}
+	s, err := d.engine.Read().Session(r.Context(), id)
+	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
+		return unknown
+	}
+	if err != nil {
+		return err
+	}
+	if !seesSession(callerOf(r).who, &s) {
+		return unknown
+	}
+	if who := callerOf(r).who; !who.MayRead(s.Owner) {
+		return refuse(signalbox.CodeForbidden, "show a token that has it, or that of who began the conversation",
+			"session %s is somebody else's: to %s it needs the scope %s, and %s has %s", clip(id), action, signalbox.ScopeRead, who.String(), scopeWords(who.Scopes))
+	}
+	if s, err = change(r.Context(), id, callerOf(r).String()); err != nil {
+		return err
+	}
+	if err := d.audit(r, signalbox.Audit{EventType: "session", Action: action, AgentName: s.Agent, Resource: s.ID}); err != nil {
+		return err
+	}
+	return d.answer(w, http.StatusOK, sessionView(&s))
+}
+
+func sessionView(s *signalbox.Session) api.Session {
+	return api.Session{
+		SessionID: s.ID, Agent: s.Agent, State: string(s.State), Current: s.Current, Source: string(s.Source), Owner: s.Owner,
+		Title: s.Title, Turns: s.Turns, CreatedAt: s.CreatedAt, LastUsed: s.LastUsed,
+	}
 }

@@ -1,8 +1,12 @@
 package director
 
 import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -70,8 +74,7 @@ func (d *Director) makeLink(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d.answer(w, http.StatusCreated, api.LoginLink{Path: linkPath(code), ExpiresAt: ends.UTC()})
-	return nil
+	return d.answer(w, http.StatusCreated, api.LoginLink{Path: linkPath(code), ExpiresAt: ends.UTC()})
 }
 
 // LoginLink makes a link that logs the owner in at url, once.
@@ -96,8 +99,7 @@ func (d *Director) loggedIn(w http.ResponseWriter, r *http.Request, l identity.L
 	if l.Device != "" {
 		setCookie(w, r, deviceCookie, l.Device, deviceFor)
 	}
-	d.answer(w, http.StatusOK, api.LoggedIn{Me: d.meOf(l.Who), Key: l.Key})
-	return nil
+	return d.answer(w, http.StatusOK, api.LoggedIn{Me: d.meOf(l.Who), Key: l.Key})
 }
 
 // loginFailed records a failure, and says when to try again. What was typed
@@ -156,8 +158,7 @@ func (d *Director) logout(w http.ResponseWriter, r *http.Request) error {
 		}
 		setCookie(w, r, loginCookie, "", -1)
 	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return noContent(w)
 }
 
 // fresh refuses a login that was begun too long ago for a change of who may do
@@ -174,8 +175,7 @@ func (d *Director) fresh(h handler) handler {
 
 // me is GET /api/me.
 func (d *Director) me(w http.ResponseWriter, r *http.Request) error {
-	d.answer(w, http.StatusOK, d.meOf(callerOf(r).who))
-	return nil
+	return d.answer(w, http.StatusOK, d.meOf(callerOf(r).who))
 }
 
 func (d *Director) meOf(who signalbox.Principal) api.Me {
@@ -198,4 +198,45 @@ func scopeList(scopes []signalbox.Scope) []string {
 		list[i] = string(s)
 	}
 	return list
+}
+
+var (
+	//go:embed page/login.html
+	loginHTML string
+	//go:embed page/login.css
+	loginCSS string
+	//go:embed page/login.js
+	loginJS string
+)
+
+// The page is one answer, its style in it; the policy names that style by its
+// hash and allows nothing else inline. A form that the script did not take
+// over sends nothing anywhere.
+var (
+	loginPageBody   = strings.Replace(loginHTML, "STYLE", loginCSS, 1)
+	loginPagePolicy = "default-src 'none'; script-src 'self'; style-src 'sha256-" + hashOf(loginCSS) +
+		"'; img-src data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+
+func hashOf(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// loginPage is GET /login.
+func (d *Director) loginPage(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Security-Policy", loginPagePolicy)
+	return page(w, "text/html; charset=utf-8", loginPageBody)
+}
+
+// loginScript is GET /login.js.
+func (d *Director) loginScript(w http.ResponseWriter, _ *http.Request) error {
+	return page(w, "text/javascript; charset=utf-8", loginJS)
+}
+
+func page(w http.ResponseWriter, media, body string) error {
+	w.Header().Set("Content-Type", media)
+	extendWrite(w)
+	w.Write([]byte(body)) // an error here is the caller's: it went away
+	return nil
 }

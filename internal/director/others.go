@@ -1,12 +1,23 @@
 package director
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
 	"net/http"
+	"net/http/httputil"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -118,3 +129,199 @@ func unreached(holder store.Director, what string) *refusal {
 		retryAfter: 5,
 	}
 }
+
+const (
+	// askTimeout bounds a question to another director, its wait apart.
+	askTimeout = 3 * time.Second
+	// maxFarAnswer bounds an answer to one: a log and what is around it.
+	maxFarAnswer = 4 << 20
+)
+
+// far asks the other directors. It follows no redirect and no proxy of the
+// environment: what a caller has shown goes to that director and nowhere else.
+type far struct{ client *http.Client }
+
+// newFar returns far for the directors of a store, who all know token. What
+// listens where one of them was has to prove that it does.
+func newFar(token string) far {
+	base := &http.Transport{
+		DialContext:            (&net.Dialer{Timeout: 2 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    2 * time.Second,
+		MaxIdleConnsPerHost:    32,
+		IdleConnTimeout:        time.Minute,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+	return far{&http.Client{
+		Transport:     &farTransport{https: base, http: handshake.ToDirector(base, "http://", token)},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+func (f far) close() { f.client.CloseIdleConnections() }
+
+// farTransport proves connections by http; by https the certificate does.
+type farTransport struct{ http, https http.RoundTripper }
+
+func (t *farTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme == "https" {
+		return t.https.RoundTrip(r)
+	}
+	return t.http.RoundTrip(r)
+}
+
+func (t *farTransport) CloseIdleConnections() {
+	for _, under := range []http.RoundTripper{t.http, t.https} {
+		if c, ok := under.(interface{ CloseIdleConnections() }); ok {
+			c.CloseIdleConnections()
+		}
+	}
+}
+
+// farRefusal is an error that another director answered with.
+type farRefusal struct{ said api.Error }
+
+func (e *farRefusal) Error() string {
+	return fmt.Sprintf("it answers %s: %s", clip(e.said.Error), clip(e.said.Message))
+}
+
+// ask sends a caller's question to another director as that caller, and puts
+// the answer into what into points to. wait is how long it may take longer than
+// a plain one.
+func (d *Director) ask(ctx context.Context, other store.Director, q question, wait time.Duration, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout+wait)
+	defer cancel()
+	r, err := d.questionTo(ctx, other, q)
+	if err != nil {
+		return err
+	}
+	resp, err := d.far.client.Do(r) //nolint:gosec // to where a director of this store says that it is
+	if err != nil {
+		return &noAnswer{err}
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxFarAnswer))
+	if err != nil {
+		return &noAnswer{err}
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		var said api.Error
+		if json.Unmarshal(data, &said) == nil && said.Error != "" {
+			return &farRefusal{said}
+		}
+		return fmt.Errorf("it answers with status %d", resp.StatusCode)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("what it answers is no answer of a director: %w", err)
+	}
+	return nil
+}
+
+func (d *Director) questionTo(ctx context.Context, other store.Director, q question) (*http.Request, error) {
+	at := strings.TrimRight(other.URL, "/") + q.path
+	if len(q.query) > 0 {
+		at += "?" + q.query.Encode()
+	}
+	var body io.Reader
+	if q.body != nil {
+		data, err := json.Marshal(q.body)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(data)
+	}
+	r, err := http.NewRequestWithContext(ctx, q.method, at, body)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	d.sign(r.Header, callerIn(ctx))
+	return r, nil
+}
+
+// sign puts on a request who asks, and who passes it on.
+func (d *Director) sign(h http.Header, c caller) {
+	if c.from != nil {
+		maps.Copy(h, proofOf(c.from))
+	}
+	h.Set(forwardedHeader, d.cfg.Peers.Self().ID)
+	h.Set("X-Forwarded-For", c.addr) // so that nobody counts as local there
+}
+
+// noAnswer says that a director cannot be reached. What the transport says of
+// it is for the log.
+type noAnswer struct{ err error }
+
+func (e *noAnswer) Error() string { return "it does not answer" }
+func (e *noAnswer) Unwrap() error { return e.err }
+
+// maxPassedBody bounds the body of a request that is passed on.
+const maxPassedBody = maxMCPBytes
+
+// passOn hands a request to another director, which answers it: streams and
+// WebSockets too. Where that director does not answer, the error says that what is
+// with it.
+func (d *Director) passOn(w http.ResponseWriter, r *http.Request, to store.Director, what string) error {
+	target, err := url.Parse(to.URL)
+	if err != nil {
+		return unreached(to, what)
+	}
+	if hasBody(r) { // its deadline must not end what follows
+		body, err := readBody(w, r, maxPassedBody)
+		if err != nil {
+			return err
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	ctx, cancel := d.untilStopped(r.Context())
+	defer cancel()
+	c, id := callerOf(r), w.Header().Get(requestIDHeader)
+	var failed error
+	proxy := httputil.ReverseProxy{
+		Transport:     d.far.client.Transport,
+		FlushInterval: -1,
+		ErrorLog:      slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(target)
+			// The origin was looked at here, where the browser's word for it fits.
+			for _, name := range []string{"Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Cookie"} {
+				p.Out.Header.Del(name)
+			}
+			d.sign(p.Out.Header, c)
+			p.Out.Header.Set(requestIDHeader, id)
+		},
+		ModifyResponse: func(resp *http.Response) error {
+			for name := range resp.Header { // the other director has set what every answer carries
+				w.Header().Del(name)
+			}
+			return nil
+		},
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
+	}
+	proxy.ServeHTTP(passedOn{w}, r.WithContext(ctx))
+	if failed == nil || r.Context().Err() != nil {
+		return nil
+	}
+	d.log.Warn("another director did not answer", "director", to.ID, "url", to.URL, "path", clip(r.URL.Path), "error", failed)
+	return unreached(to, what)
+}
+
+// withoutBody is a request whose body was read, and holds nothing.
+func withoutBody(r *http.Request) *http.Request {
+	r = r.Clone(r.Context())
+	r.Body, r.ContentLength = http.NoBody, 0
+	return r
+}
+
+// passedOn is the writer of an answer that is passed on: each write has its own
+// deadline.
+type passedOn struct{ http.ResponseWriter }
+
+func (w passedOn) Write(b []byte) (int, error) {
+	extendWrite(w.ResponseWriter)
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w passedOn) Unwrap() http.ResponseWriter { return w.ResponseWriter }

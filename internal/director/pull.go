@@ -53,8 +53,7 @@ func (d *Director) claim(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return registerAgain(err)
 	}
-	d.answer(w, http.StatusOK, answer)
-	return nil
+	return d.answer(w, http.StatusOK, answer)
 }
 
 // report is POST /api/agents/{name}/tasks/{id}/report.
@@ -72,15 +71,13 @@ func (d *Director) report(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if answer, ok := d.reportToHolder(r, name, rep); ok {
-		d.answer(w, http.StatusOK, answer)
-		return nil
+		return d.answer(w, http.StatusOK, answer)
 	}
 	answer, err := d.cfg.Pull.Report(r.Context(), name, id, rep)
 	if err != nil {
 		return registerAgain(err)
 	}
-	d.answer(w, http.StatusOK, answer)
-	return nil
+	return d.answer(w, http.StatusOK, answer)
 }
 
 // reportToHolder hands a report of output alone to the director that holds the

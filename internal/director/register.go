@@ -8,12 +8,16 @@ import (
 	"net/netip"
 	"net/url"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentaddr"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
+	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 // registerAgent is POST /api/agents. Whoever registers an agent decides
@@ -63,8 +67,7 @@ func (d *Director) registerAgent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d.answer(w, status, views[0])
-	return nil
+	return d.answer(w, status, views[0])
 }
 
 // registerStatus is 201 for an agent that is new, 200 for one that was known.
@@ -208,4 +211,50 @@ func (d *Director) known(ctx context.Context, name string) error {
 	}
 	_, err = d.agentRow(ctx, name) // says what is wrong with the name
 	return err
+}
+
+// prove is POST /.well-known/signalbox/prove: the director proves that it knows
+// a token to who proves the same. Wrong questions count as wrong tokens do.
+func (d *Director) prove(w http.ResponseWriter, r *http.Request) error {
+	var q api.ProveRequest
+	if err := decode(w, r, &q, false); err != nil {
+		return err
+	}
+	proof, err := d.gate.prove(r, q)
+	if err != nil {
+		return err
+	}
+	return d.answer(w, http.StatusOK, proof)
+}
+
+func (g gate) prove(r *http.Request, q api.ProveRequest) (api.Proof, error) {
+	key, guessable, err := g.connectionKey(q.Selector)
+	if err != nil {
+		return api.Proof{}, err
+	}
+	addr := callerFrom(r).addr
+	block := identity.AddrBlock(addr)
+	wait := g.bad.wait(block, time.Now())
+	proof, outcome := handshake.Answer(r, q, key)
+	switch {
+	case outcome != handshake.Unknown && guessable && wait > 0, outcome == handshake.Unknown && wait > 0:
+		return api.Proof{}, tooManyWrong(addr, wait)
+	case outcome == handshake.Proved:
+		return proof, nil
+	case outcome == handshake.Relayed:
+		return api.Proof{}, refuse(signalbox.CodeConflict, "ask at the director's own address, or by https",
+			"the connection was made to another address than the one at which it arrived: something stands in between")
+	}
+	g.bad.note(block, time.Now())
+	return api.Proof{}, signalbox.Errorf(signalbox.CodeUnauthorized, "this director does not know that token")
+}
+
+// connectionKey returns the key of the token that a selector names, as
+// identity.Keeper.ConnectionKey does; that of a run's token is made from the
+// selector alone, also after the run, whose request then says that it is over.
+func (g gate) connectionKey(selector string) (handshake.Key, bool, error) {
+	if strings.HasPrefix(selector, engine.RunTokenPrefix) {
+		return handshake.KeyOf(g.engine.RunTokenOf(selector)), false, nil
+	}
+	return g.id.ConnectionKey(selector)
 }

@@ -35,8 +35,7 @@ func (d *Director) status(w http.ResponseWriter, r *http.Request) error {
 	if d.draining.Load() {
 		out.State = "draining"
 	}
-	d.answer(w, http.StatusOK, out)
-	return nil
+	return d.answer(w, http.StatusOK, out)
 }
 
 func agentCounts(live []engine.LiveAgent) api.AgentCounts {
@@ -72,8 +71,7 @@ func (d *Director) describe(w http.ResponseWriter, _ *http.Request) error {
 // healthz is GET /healthz: it says that the process answers, and nothing of
 // the store, so that a full disk does not get the process killed.
 func (d *Director) healthz(w http.ResponseWriter, _ *http.Request) error {
-	d.answer(w, http.StatusOK, api.Health{Status: "ok"})
-	return nil
+	return d.answer(w, http.StatusOK, api.Health{Status: "ok"})
 }
 
 // storeTimeout is how long readyz waits for the store.
@@ -95,8 +93,7 @@ func (d *Director) readyz(w http.ResponseWriter, r *http.Request) error {
 		d.log.Error("store does not answer", "error", err)
 		return &refusal{err: &signalbox.Error{Code: signalbox.CodeUnavailable, Message: "the store does not answer", Err: err}, retryAfter: 5}
 	}
-	d.answer(w, http.StatusOK, api.Health{Status: "ok"})
-	return nil
+	return d.answer(w, http.StatusOK, api.Health{Status: "ok"})
 }
 
 // metrics is GET /metrics.

@@ -59,8 +59,7 @@ func (d *Director) store(w http.ResponseWriter, r *http.Request, req api.SubmitR
 	if err != nil {
 		return d.submitError(r, err)
 	}
-	d.receipt(w, got, status, message)
-	return nil
+	return d.receipt(w, got, status, message)
 }
 
 // retry is POST /api/queue/{id}/retry.
@@ -91,18 +90,17 @@ func (d *Director) retry(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return d.submitError(r, err)
 	}
-	d.receipt(w, got, http.StatusCreated, "")
-	return nil
+	return d.receipt(w, got, http.StatusCreated, "")
 }
 
-func (d *Director) receipt(w http.ResponseWriter, got engine.Receipt, status int, message string) {
+func (d *Director) receipt(w http.ResponseWriter, got engine.Receipt, status int, message string) error {
 	if got.Replayed {
 		w.Header().Set("Idempotency-Replayed", "true")
 	}
 	if gone := d.engine.Trouble(&got.Task); gone != "" {
 		message = strings.TrimPrefix(message+": "+gone, ": ")
 	}
-	d.answer(w, status, api.SubmitResponse{
+	return d.answer(w, status, api.SubmitResponse{
 		QueueID: got.Task.ID, Position: got.Position.N, PositionApproximate: got.Position.Approximate,
 		State: string(got.Task.State), Queue: got.Task.Queue, ETA: etaView(got.ETA), Message: message,
 		Replayed: got.Replayed, RetryOf: got.Task.RetryOf,

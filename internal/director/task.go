@@ -30,8 +30,7 @@ func (d *Director) task(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d.answer(w, http.StatusOK, v)
-	return nil
+	return d.answer(w, http.StatusOK, v)
 }
 
 // untilStopped returns a context that also ends when the director stops:
@@ -105,8 +104,7 @@ func (d *Director) cancel(w http.ResponseWriter, r *http.Request) error {
 			out.Message = stillStopping
 		}
 	}
-	d.answer(w, status, out)
-	return nil
+	return d.answer(w, status, out)
 }
 
 // stillStopping is said of a tool's run that was cancelled and still lives.
@@ -139,8 +137,7 @@ func (d *Director) why(w http.ResponseWriter, r *http.Request) error {
 	}
 	d.addCapacity(&out, got.Task.State, callerOf(r))
 	d.addElsewhere(r.Context(), &out, &got.Task)
-	d.answer(w, http.StatusOK, out)
-	return nil
+	return d.answer(w, http.StatusOK, out)
 }
 
 // pause is POST /api/queue/pause.
@@ -211,6 +208,5 @@ func (d *Director) paused(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d.answer(w, http.StatusOK, api.Paused{Paused: pauseViews(pauses)})
-	return nil
+	return d.answer(w, http.StatusOK, api.Paused{Paused: pauseViews(pauses)})
 }

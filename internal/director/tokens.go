@@ -15,8 +15,7 @@ func (d *Director) tokens(w http.ResponseWriter, _ *http.Request) error {
 	for _, t := range d.identity.Tokens() {
 		out.Tokens = append(out.Tokens, tokenView(t))
 	}
-	d.answer(w, http.StatusOK, out)
-	return nil
+	return d.answer(w, http.StatusOK, out)
 }
 
 func tokenView(t identity.Known) api.Token {
@@ -49,8 +48,7 @@ func (d *Director) createToken(w http.ResponseWriter, r *http.Request) error {
 	}); err != nil {
 		return err
 	}
-	d.answer(w, http.StatusCreated, api.TokenCreated{Token: tokenView(t), Secret: secret})
-	return nil
+	return d.answer(w, http.StatusCreated, api.TokenCreated{Token: tokenView(t), Secret: secret})
 }
 
 // lifeOf makes a duration of seconds. A number that no duration can hold must
@@ -79,6 +77,62 @@ func (d *Director) revokeToken(w http.ResponseWriter, r *http.Request) error {
 	}); err != nil {
 		return err
 	}
-	w.WriteHeader(http.StatusNoContent)
+	return noContent(w)
+}
+
+// users is GET /api/users.
+func (d *Director) users(w http.ResponseWriter, _ *http.Request) error {
+	out := api.Users{Users: []api.User{}}
+	for _, u := range d.identity.Users() {
+		out.Users = append(out.Users, userView(u))
+	}
+	return d.answer(w, http.StatusOK, out)
+}
+
+func userView(u signalbox.User) api.User {
+	return api.User{ID: u.ID, Email: u.Email, Role: string(u.Role), Agents: u.Agents, Disabled: u.Disabled, CreatedAt: u.CreatedAt}
+}
+
+// putUser is PUT /api/users/{id}.
+func (d *Director) putUser(w http.ResponseWriter, r *http.Request) error {
+	var req api.PutUser
+	if err := decode(w, r, &req, false); err != nil {
+		return err
+	}
+	before := d.userWords(r.PathValue("id"))
+	u, created, err := d.identity.PutUser(r.Context(), identity.PutUser{
+		ID: r.PathValue("id"), Email: req.Email, Password: req.Password, Role: signalbox.Role(req.Role), Agents: req.Agents, Disabled: req.Disabled,
+	})
+	if err != nil {
+		return err
+	}
+	if err := d.audit(r, signalbox.Audit{
+		EventType: "user", Action: "put", Resource: "user:" + u.ID,
+		Details: details(map[string]any{"created": created, "before": before, "after": d.userWords(u.ID), "password_set": req.Password != ""}),
+	}); err != nil {
+		return err
+	}
+	return d.answer(w, http.StatusOK, userView(u))
+}
+
+// userWords is what the audit log says of a user: nothing where there is none.
+func (d *Director) userWords(id string) map[string]any {
+	for _, u := range d.identity.Users() {
+		if u.ID == id {
+			return map[string]any{"email": u.Email, "role": u.Role, "agents": u.Agents, "disabled": u.Disabled}
+		}
+	}
 	return nil
+}
+
+// removeUser is DELETE /api/users/{id}.
+func (d *Director) removeUser(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	if err := d.identity.RemoveUser(r.Context(), id); err != nil {
+		return err
+	}
+	if err := d.audit(r, signalbox.Audit{EventType: "user", Action: "remove", Resource: "user:" + id}); err != nil {
+		return err
+	}
+	return noContent(w)
 }

@@ -38,8 +38,7 @@ func (d *Director) callTool(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return d.toolError(r, err)
 	}
-	d.answer(w, http.StatusOK, toolResultView(res))
-	return nil
+	return d.answer(w, http.StatusOK, toolResultView(res))
 }
 
 // callOrQueue calls a tool. An async one is answered at once: its call is a
