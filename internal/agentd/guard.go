@@ -2,20 +2,17 @@ package agentd
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
 	"mime"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+	"github.com/signalbox-ai/signalbox/internal/httpguard"
 )
 
 // guard refuses what must not reach the API: an unknown Host (a rebound DNS
@@ -25,46 +22,19 @@ func (d *Daemon) guard(next http.Handler, anyIP bool) http.Handler {
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		replyError(w, refuse(http.StatusForbidden, "cross_origin", "requests from pages of other sites are refused"))
 	}))
-	protected := cross.Handler(next)
+	protected, hosts := cross.Handler(next), httpguard.NewHosts(anyIP, d.cfg.Hosts...)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if !d.hostAllowed(req.Host, anyIP) {
+		if !hosts.Allow(req.Host) {
 			replyError(w, refuse(http.StatusForbidden, "host_not_allowed", "the Host header names none of this agent's hosts"))
 			return
 		}
-		if d.cfg.Token != "" && !sameToken(req.Header.Get("Authorization"), d.cfg.Token) {
+		if d.cfg.Token != "" && !httpguard.SameToken(req.Header.Get("Authorization"), d.cfg.Token) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="signalbox agent"`)
 			replyError(w, refuse(http.StatusUnauthorized, "unauthorized", "this agent wants its token: Authorization: Bearer …"))
 			return
 		}
 		protected.ServeHTTP(w, req)
 	})
-}
-
-// hostAllowed accepts loopback names and addresses, the configured names and,
-// on a listener beyond loopback, plain addresses, which cannot be rebound.
-func (d *Daemon) hostAllowed(hostport string, anyIP bool) bool {
-	host := hostport
-	if h, _, err := net.SplitHostPort(hostport); err == nil {
-		host = h
-	}
-	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-	if host == "localhost" {
-		return true
-	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.Zone() == "" { // a zone may hold any text
-		return anyIP || ip.IsLoopback() || slices.Contains(d.cfg.Hosts, host)
-	}
-	return slices.ContainsFunc(d.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
-}
-
-// sameToken compares in constant time, whatever the lengths.
-func sameToken(header, token string) bool {
-	scheme, got, ok := strings.Cut(header, " ")
-	if !ok || !strings.EqualFold(scheme, "Bearer") {
-		return false
-	}
-	a, b := sha256.Sum256([]byte(strings.TrimSpace(got))), sha256.Sum256([]byte(token))
-	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
 }
 
 func isJSON(contentType string) bool {
@@ -87,27 +57,17 @@ func loopback(a net.Addr) bool {
 // JSON as well.
 func jsonErrors(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if _, pattern := mux.Handler(req); pattern != "" {
+		switch allow, none := httpguard.Unmatched(mux, req); {
+		case !none:
 			mux.ServeHTTP(w, req)
-			return
-		}
-		probe := &statusProbe{header: http.Header{}}
-		mux.ServeHTTP(probe, req)
-		if allow := probe.header.Get("Allow"); allow != "" {
+		case allow != "":
 			w.Header().Set("Allow", allow)
 			replyError(w, refuse(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not served here; use %s", preview(req.Method), allow))
-			return
+		default:
+			replyError(w, refuse(http.StatusNotFound, "not_found", "there is no such path"))
 		}
-		replyError(w, refuse(http.StatusNotFound, "not_found", "there is no such path"))
 	})
 }
-
-// statusProbe takes an answer for its headers only.
-type statusProbe struct{ header http.Header }
-
-func (p *statusProbe) Header() http.Header         { return p.header }
-func (p *statusProbe) WriteHeader(int)             {}
-func (p *statusProbe) Write(b []byte) (int, error) { return len(b), nil }
 
 // What Config.Tools may say of the director's tools.
 const (

@@ -14,6 +14,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpguard"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
@@ -82,7 +83,7 @@ type Director struct {
 	engine *engine.Engine
 	runs   Runs
 	log    *slog.Logger
-	hosts  hostList
+	hosts  httpguard.Hosts
 
 	identity *identity.Keeper
 	gate     gate
@@ -158,7 +159,7 @@ func New(cfg Config) (*Director, error) {
 	}
 	d := &Director{
 		cfg: cfg, engine: cfg.Engine, runs: withToolRuns(withPull(cfg.Runs, cfg.Pull), cfg.ToolTasks), log: cfg.Log,
-		hosts: newHostList(cfg.Addr, append(ownHost(cfg.Peers), cfg.Hosts...)), identity: cfg.Identity, gate: newGate(cfg.Identity, cfg.Engine),
+		hosts: hostsOf(cfg.Addr, append(ownHost(cfg.Peers), cfg.Hosts...)), identity: cfg.Identity, gate: newGate(cfg.Identity, cfg.Engine),
 		held: newHeld(), denials: newDenials(),
 		cross: http.NewCrossOriginProtection(), lookup: systemLookup,
 		started: cfg.Engine.Now(), cancelWait: cancelWait,

@@ -98,10 +98,8 @@ func hasAnswered(w http.ResponseWriter) bool {
 
 // unmatched answers what no route matches, in JSON: 405 where the path
 // exists for another method, else 404.
-func (d *Director) unmatched(w http.ResponseWriter, r *http.Request, fallback http.Handler) {
-	c := captured{header: http.Header{}}
-	fallback.ServeHTTP(&c, r)
-	if allow := c.header.Get("Allow"); c.status == http.StatusMethodNotAllowed && allow != "" {
+func (d *Director) unmatched(w http.ResponseWriter, r *http.Request, allow string) {
+	if allow != "" {
 		w.Header().Set("Allow", allow)
 		d.answerError(w, r, signalbox.Errorf(signalbox.CodeMethodNotAllowed, "%s is not possible on %s: use %s", clip(r.Method), clip(r.URL.Path), allow))
 		return
@@ -112,16 +110,6 @@ func (d *Director) unmatched(w http.ResponseWriter, r *http.Request, fallback ht
 	}
 	d.answerError(w, r, refuse(signalbox.CodeNotFound, "GET /openapi.json lists all paths", what, clip(r.URL.Path)))
 }
-
-// captured takes the answer of the mux for itself.
-type captured struct {
-	header http.Header
-	status int
-}
-
-func (c *captured) Header() http.Header         { return c.header }
-func (c *captured) Write(b []byte) (int, error) { return len(b), nil }
-func (c *captured) WriteHeader(status int)      { c.status = status }
 
 // handler answers a request or returns why it did not.
 type handler func(w http.ResponseWriter, r *http.Request) error

@@ -11,11 +11,13 @@ import (
 	"path"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpguard"
 )
 
 const requestIDHeader = "X-Request-Id"
@@ -42,8 +44,8 @@ func (d *Director) outer(mux *http.ServeMux) http.Handler {
 			d.answerError(rec, r, err)
 			return
 		}
-		if h, pattern := mux.Handler(r); pattern == "" {
-			d.unmatched(rec, r, h)
+		if allow, none := httpguard.Unmatched(mux, r); none {
+			d.unmatched(rec, r, allow)
 			return
 		}
 		mux.ServeHTTP(rec, r)
@@ -71,8 +73,9 @@ func (d *Director) screen(r *http.Request) error {
 	if len(r.RequestURI) > maxURLBytes {
 		return signalbox.Errorf(signalbox.CodeTooLarge, "the URL has %d bytes; at most %d are allowed", len(r.RequestURI), maxURLBytes)
 	}
-	if err := d.hosts.check(r.Host); err != nil {
-		return err
+	if !d.hosts.Allow(r.Host) {
+		return refuse(signalbox.CodeForbidden, "ask under a loopback name, or add the name to hosts in the director's configuration",
+			"the director does not answer under the name %q", clip(r.Host))
 	}
 	if err := d.checkOrigin(r); err != nil {
 		return err
@@ -170,53 +173,17 @@ func extendWrite(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
-// hostList says under which names the director may be asked. A page of
-// another site can make its own name point to this address (DNS rebinding);
-// then it sends that name, which is not on the list.
-type hostList struct {
-	names map[string]bool
-	// anyIP allows every address in digits: bound to all interfaces, the
-	// director is reached under addresses that it does not know, and a
-	// rebinding attack needs a name.
-	anyIP bool
-}
-
-func newHostList(addr string, extra []string) hostList {
-	l := hostList{names: map[string]bool{"localhost": true}}
-	if host, _, err := net.SplitHostPort(addr); err == nil {
-		ip, err := netip.ParseAddr(host)
-		l.anyIP = host == "" || (err == nil && ip.IsUnspecified())
-		if host != "" {
-			l.names[plainHost(host)] = true
-		}
+// hostsOf are the names of a director that listens at addr.
+func hostsOf(addr string, extra []string) httpguard.Hosts {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return httpguard.NewHosts(false, extra...)
 	}
-	for _, name := range extra {
-		l.names[plainHost(name)] = true
+	ip, err := netip.ParseAddr(host)
+	if host != "" {
+		extra = append(slices.Clone(extra), host)
 	}
-	return l
-}
-
-func (l hostList) check(hostport string) error {
-	host := plainHost(hostport)
-	if l.names[host] {
-		return nil
-	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.Zone() == "" && (l.anyIP || ip.Unmap().IsLoopback()) {
-		return nil
-	}
-	return refuse(signalbox.CodeForbidden, "ask under a loopback name, or add the name to hosts in the director's configuration",
-		"the director does not answer under the name %q", clip(hostport))
-}
-
-// plainHost is a host without port, brackets and the dot at the end, in
-// lower case.
-func plainHost(hostport string) string {
-	host := hostport
-	if h, _, err := net.SplitHostPort(hostport); err == nil {
-		host = h
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	return strings.ToLower(strings.TrimSuffix(host, "."))
+	return httpguard.NewHosts(host == "" || err == nil && ip.IsUnspecified(), extra...)
 }
 
 // checkOrigin refuses what a page of another site makes a browser send:

@@ -7,8 +7,8 @@ var keptMutants = []Mutant{
 		Text: "an agent with a token serves those who show none",
 		File: "internal/agentd/guard.go",
 		Edits: []Edit{{
-			"if d.cfg.Token != \"\" && !sameToken(",
-			"if d.cfg.Token != \"\" && req.Header.Get(\"Authorization\") != \"\" && !sameToken(",
+			"if d.cfg.Token != \"\" && !httpguard.SameToken(",
+			"if d.cfg.Token != \"\" && req.Header.Get(\"Authorization\") != \"\" && !httpguard.SameToken(",
 		}},
 		Package: "internal/agentd", Tests: []string{"TestTokenGuardsEveryPath"},
 	},
