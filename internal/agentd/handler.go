@@ -23,17 +23,21 @@ func (d *Daemon) Handler() http.Handler { return d.handler(false) }
 
 func (d *Daemon) handler(anyIP bool) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /task", d.postTask)
-	mux.HandleFunc("GET /task/{id}", d.withRun(d.getTask))
-	mux.HandleFunc("POST /task/{id}/void", d.postVoid)
-	mux.HandleFunc("POST /task/{id}/cancel", d.withRun(d.cancelTask))
-	mux.HandleFunc("GET /task/{id}/output", d.withRun(d.getOutput))
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, d.Status()) })
-	mux.HandleFunc("GET /history", d.getHistory)
-	mux.HandleFunc("GET /history/{id}", d.withRun(d.getEnded))
-	mux.HandleFunc("GET /sessions", d.getSessions)
-	mux.HandleFunc("GET /terminal", d.getTerminal)
-	mux.HandleFunc("POST /shutdown", d.shutdown)
+	for pattern, h := range map[string]handler{
+		"POST /task":             d.postTask,
+		"GET /task/{id}":         d.withRun(d.getTask),
+		"POST /task/{id}/void":   d.postVoid,
+		"POST /task/{id}/cancel": d.withRun(d.cancelTask),
+		"GET /task/{id}/output":  d.withRun(d.getOutput),
+		"GET /status":            func(w http.ResponseWriter, _ *http.Request) error { return reply(w, http.StatusOK, d.Status()) },
+		"GET /history":           d.getHistory,
+		"GET /history/{id}":      d.withRun(d.getEnded),
+		"GET /sessions":          d.getSessions,
+		"GET /terminal":          d.getTerminal,
+		"POST /shutdown":         d.shutdown,
+	} {
+		mux.Handle(pattern, h)
+	}
 	guarded := d.guard(jsonErrors(mux), anyIP)
 	if d.cfg.Token == "" {
 		return guarded
@@ -41,19 +45,26 @@ func (d *Daemon) handler(anyIP bool) http.Handler {
 	return handshake.Serve(d.cfg.Token, guarded)
 }
 
-func (d *Daemon) postTask(w http.ResponseWriter, req *http.Request) {
+// handler answers a request, or returns why it did not.
+type handler func(w http.ResponseWriter, req *http.Request) error
+
+func (h handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if err := h(w, req); err != nil {
+		replyError(w, err)
+	}
+}
+
+func (d *Daemon) postTask(w http.ResponseWriter, req *http.Request) error {
 	var t api.AgentTask
-	if ref := d.decode(w, req, &t, false); ref != nil {
-		replyError(w, ref)
-		return
+	if err := d.decode(w, req, &t, false); err != nil {
+		return err
 	}
 	t.RunToken, t.EnvBy = req.Header.Get(api.RunTokenHeader), req.Header.Get(api.EnvByHeader)
 	acc, err := d.Accept(withTrace(req), t)
 	if err != nil {
-		replyError(w, err)
-		return
+		return err
 	}
-	reply(w, http.StatusCreated, acc)
+	return reply(w, http.StatusCreated, acc)
 }
 
 // find looks a run up by task_id or queue_id.
@@ -66,37 +77,34 @@ func (d *Daemon) find(id string) *run {
 	return d.byQueue[id]
 }
 
-func (d *Daemon) withRun(h func(http.ResponseWriter, *http.Request, *run)) http.HandlerFunc {
-	return func(w http.ResponseWriter, req *http.Request) {
+func (d *Daemon) withRun(h func(http.ResponseWriter, *http.Request, *run) error) handler {
+	return func(w http.ResponseWriter, req *http.Request) error {
 		r := d.find(req.PathValue("id"))
 		if r == nil {
-			replyError(w, refuse(http.StatusNotFound, "not_found", "this agent has never seen that task, or has forgotten it: it keeps the newest %d", historySize))
-			return
+			return refuse(http.StatusNotFound, "not_found", "this agent has never seen that task, or has forgotten it: it keeps the newest %d", historySize)
 		}
-		h(w, req, r)
+		return h(w, req, r)
 	}
 }
 
-func (d *Daemon) getTask(w http.ResponseWriter, req *http.Request, r *run) {
+func (d *Daemon) getTask(w http.ResponseWriter, req *http.Request, r *run) error {
 	wait, after, ref := waitParams(req)
 	if ref != nil {
-		replyError(w, ref)
-		return
+		return ref
 	}
 	if !req.URL.Query().Has("after") {
 		after = math.MaxInt64 // output alone wakes nobody
 	}
 	r.wait(req.Context(), wait, after)
-	d.replyStatus(w, r, resultCap)
+	return replyStatus(w, r)
 }
 
-func (d *Daemon) replyStatus(w http.ResponseWriter, r *run, limit int64) {
-	s, err := r.status(limit)
+func replyStatus(w http.ResponseWriter, r *run) error {
+	s, err := r.status(resultCap)
 	if err != nil {
-		replyError(w, err)
-		return
+		return err
 	}
-	reply(w, http.StatusOK, s)
+	return reply(w, http.StatusOK, s)
 }
 
 // wait returns when the run has ended, its output is longer than after, or d
@@ -128,11 +136,10 @@ func (r *run) wait(ctx context.Context, d time.Duration, after int64) {
 	}
 }
 
-func (d *Daemon) getOutput(w http.ResponseWriter, req *http.Request, r *run) {
+func (d *Daemon) getOutput(w http.ResponseWriter, req *http.Request, r *run) error {
 	wait, after, ref := waitParams(req)
 	if ref != nil {
-		replyError(w, ref)
-		return
+		return ref
 	}
 	r.wait(req.Context(), wait, after)
 	out, err := r.log.read(after)
@@ -142,10 +149,9 @@ func (d *Daemon) getOutput(w http.ResponseWriter, req *http.Request, r *run) {
 		out.Note = r.trouble()
 	}
 	if err != nil {
-		replyError(w, err)
-		return
+		return err
 	}
-	reply(w, http.StatusOK, out)
+	return reply(w, http.StatusOK, out)
 }
 
 // final is the status of a run whose output is at its end; what is left of
@@ -188,15 +194,13 @@ func waitParams(req *http.Request) (time.Duration, int64, *refusal) {
 	return min(wait, maxWait), after, nil
 }
 
-func (d *Daemon) cancelTask(w http.ResponseWriter, req *http.Request, r *run) {
+func (d *Daemon) cancelTask(w http.ResponseWriter, req *http.Request, r *run) error {
 	var none struct{}
-	if ref := d.decode(w, req, &none, true); ref != nil {
-		replyError(w, ref)
-		return
+	if err := d.decode(w, req, &none, true); err != nil {
+		return err
 	}
 	if rec := r.record(); rec.terminal() {
-		replyError(w, alreadyEnded(rec))
-		return
+		return alreadyEnded(rec)
 	}
 	r.requestStop(stop{stateCancelled, "cancelled", "the task was cancelled while it ran"})
 	t := time.NewTimer(d.cfg.CancelWait)
@@ -208,11 +212,11 @@ func (d *Daemon) cancelTask(w http.ResponseWriter, req *http.Request, r *run) {
 	}
 	switch rec := r.record(); {
 	case !rec.terminal():
-		reply(w, http.StatusAccepted, api.AgentCancelled{TaskID: rec.TaskID, State: "cancelling", Message: "the task is being stopped; ask again for its state"})
+		return reply(w, http.StatusAccepted, api.AgentCancelled{TaskID: rec.TaskID, State: "cancelling", Message: "the task is being stopped; ask again for its state"})
 	case rec.State == stateCancelled:
-		reply(w, http.StatusOK, api.AgentCancelled{TaskID: rec.TaskID, State: stateCancelled, Message: "the task was cancelled; nothing of it runs"})
+		return reply(w, http.StatusOK, api.AgentCancelled{TaskID: rec.TaskID, State: stateCancelled, Message: "the task was cancelled; nothing of it runs"})
 	default:
-		replyError(w, alreadyEnded(rec))
+		return alreadyEnded(rec)
 	}
 }
 
@@ -222,23 +226,20 @@ func alreadyEnded(rec record) *refusal {
 	return ref
 }
 
-func (d *Daemon) getEnded(w http.ResponseWriter, _ *http.Request, r *run) {
+func (d *Daemon) getEnded(w http.ResponseWriter, _ *http.Request, r *run) error {
 	if rec := r.record(); !rec.terminal() {
-		replyError(w, refuse(http.StatusNotFound, "not_found", "the task still runs; see /task/%s", rec.TaskID))
-		return
+		return refuse(http.StatusNotFound, "not_found", "the task still runs; see /task/%s", rec.TaskID)
 	}
-	d.replyStatus(w, r, resultCap)
+	return replyStatus(w, r)
 }
 
-func (d *Daemon) shutdown(w http.ResponseWriter, req *http.Request) {
+func (d *Daemon) shutdown(w http.ResponseWriter, req *http.Request) error {
 	var s api.AgentShutdown
-	if ref := d.decode(w, req, &s, true); ref != nil {
-		replyError(w, ref)
-		return
+	if err := d.decode(w, req, &s, true); err != nil {
+		return err
 	}
 	if s.TimeoutSeconds < 0 || s.TimeoutSeconds > maxTimeout {
-		replyError(w, invalid("timeout_seconds is %d: 0 to %d", s.TimeoutSeconds, maxTimeout))
-		return
+		return invalid("timeout_seconds is %d: 0 to %d", s.TimeoutSeconds, maxTimeout)
 	}
 	d.mu.Lock()
 	for _, r := range d.lanes {
@@ -247,14 +248,13 @@ func (d *Daemon) shutdown(w http.ResponseWriter, req *http.Request) {
 			ref := busy(r)
 			ref.body.Error = "task_in_progress"
 			ref.body.Message += "; send force to end it"
-			replyError(w, ref)
-			return
+			return ref
 		}
 	}
 	d.closing = true
 	d.mu.Unlock()
 	d.quitOnce.Do(func() { d.quit <- time.Duration(s.TimeoutSeconds) * time.Second })
-	reply(w, http.StatusAccepted, map[string]string{"status": "shutting_down", "message": "the agent takes no more tasks and ends"})
+	return reply(w, http.StatusAccepted, map[string]string{"status": "shutting_down", "message": "the agent takes no more tasks and ends"})
 }
 
 // decode reads a JSON body strictly. Where optional, an absent body is as
@@ -289,7 +289,8 @@ func (d *Daemon) decode(w http.ResponseWriter, req *http.Request, into any, opti
 	return invalid("the body is not what is expected here: %v", err)
 }
 
-func reply(w http.ResponseWriter, status int, body any) {
+// reply writes an answer. It returns nil, for a handler to return.
+func reply(w http.ResponseWriter, status int, body any) error {
 	b, err := json.Marshal(body)
 	if err != nil {
 		status, b = http.StatusInternalServerError, []byte(`{"error":"internal_error","message":"the answer could not be encoded"}`)
@@ -299,6 +300,7 @@ func reply(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(b, '\n')) // the caller may have gone
+	return nil
 }
 
 func replyError(w http.ResponseWriter, err error) {
@@ -306,5 +308,5 @@ func replyError(w http.ResponseWriter, err error) {
 	if !errors.As(err, &ref) {
 		ref = refuse(http.StatusInternalServerError, "internal_error", "%v", fmt.Errorf("the agent could not answer: %w", err))
 	}
-	reply(w, ref.status, ref.body)
+	_ = reply(w, ref.status, ref.body)
 }

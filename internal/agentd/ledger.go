@@ -275,18 +275,16 @@ func releaseAll(locks []*dirLock) {
 	}
 }
 
-func (d *Daemon) postVoid(w http.ResponseWriter, req *http.Request) {
+func (d *Daemon) postVoid(w http.ResponseWriter, req *http.Request) error {
 	var v api.AgentVoid
-	if ref := d.decode(w, req, &v, false); ref != nil {
-		replyError(w, ref)
-		return
+	if err := d.decode(w, req, &v, false); err != nil {
+		return err
 	}
 	done, err := d.Void(req.PathValue("id"), v)
 	if err != nil {
-		replyError(w, err)
-		return
+		return err
 	}
-	reply(w, http.StatusOK, done)
+	return reply(w, http.StatusOK, done)
 }
 
 // Void promises that a claim which never came here is taken no more, as

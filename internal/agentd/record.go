@@ -258,21 +258,20 @@ func syncFile(path string) error {
 	return f.Sync()
 }
 
-func (d *Daemon) getHistory(w http.ResponseWriter, req *http.Request) {
+func (d *Daemon) getHistory(w http.ResponseWriter, req *http.Request) error {
 	page, ref := countParam(req, "page", 1, math.MaxInt32)
-	if ref == nil {
-		var limit int
-		if limit, ref = countParam(req, "limit", 20, historySize); ref == nil {
-			h, err := d.history(page, limit)
-			if err != nil {
-				replyError(w, err)
-				return
-			}
-			reply(w, http.StatusOK, h)
-			return
-		}
+	if ref != nil {
+		return ref
 	}
-	replyError(w, ref)
+	limit, ref := countParam(req, "limit", 20, historySize)
+	if ref != nil {
+		return ref
+	}
+	h, err := d.history(page, limit)
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, h)
 }
 
 // historyPreview bounds the answers in a list; each is whole under its id.

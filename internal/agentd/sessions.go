@@ -98,13 +98,12 @@ func (d *Daemon) tellsSession() bool {
 }
 
 // getSessions is GET /sessions.
-func (d *Daemon) getSessions(w http.ResponseWriter, _ *http.Request) {
+func (d *Daemon) getSessions(w http.ResponseWriter, _ *http.Request) error {
 	list, err := d.sessions()
 	if err != nil {
-		replyError(w, err)
-		return
+		return err
 	}
-	reply(w, http.StatusOK, api.AgentSessions{Sessions: list})
+	return reply(w, http.StatusOK, api.AgentSessions{Sessions: list})
 }
 
 // sessions lists the conversations that a task could go on with, the last used

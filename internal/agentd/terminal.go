@@ -41,25 +41,25 @@ type terminal struct {
 }
 
 // getTerminal is GET /terminal.
-func (d *Daemon) getTerminal(w http.ResponseWriter, req *http.Request) {
+func (d *Daemon) getTerminal(w http.ResponseWriter, req *http.Request) error {
 	t, ref := d.checkTerminal(req)
 	if ref == nil {
 		ref = d.reserveTerminal(t)
 	}
 	if ref != nil {
-		replyError(w, ref)
-		return
+		return ref
 	}
 	defer d.wg.Done()
 	defer d.leaveTerminal(t)
 	defer t.stop(nil)
 	conn, err := websocket.Accept(w, req, nil) // answers by itself when it fails; refuses other origins
 	if err != nil {
-		return
+		return nil //nolint:nilerr // it has been answered
 	}
 	defer conn.CloseNow() //nolint:errcheck // it is over, or never was
 	conn.SetReadLimit(terminalMessage)
 	newTermConn(d, t, conn).serve()
+	return nil
 }
 
 // checkTerminal refuses a terminal that could not be opened as asked.
