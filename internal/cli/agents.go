@@ -104,9 +104,7 @@ func (a *app) agentTable(agents []api.Agent) error {
 	}
 	for _, g := range agents { // why one is given nothing
 		if (g.State == "down" || g.State == "withheld" || g.State == "closed") && g.Message != "" {
-			if err := a.say("%s is %s: %s", clean(g.Name), clean(g.State), clean(g.Message)); err != nil {
-				return err
-			}
+			a.put("%s is %s: %s", clean(g.Name), clean(g.State), clean(g.Message))
 		}
 	}
 	return nil

@@ -38,9 +38,7 @@ func (a *app) auditCmd() *cobra.Command {
 
 func (a *app) auditLines(page api.AuditLog) error {
 	for _, row := range page.Rows {
-		if err := a.say("%s", a.auditLine(row)); err != nil {
-			return err
-		}
+		a.put("%s", a.auditLine(row))
 	}
 	switch {
 	case len(page.Rows) == 0:

@@ -108,13 +108,9 @@ func (a *app) showChecks(checks []api.Check) error {
 			odd++
 		}
 		state := a.paint(checkColours[c.State], fmt.Sprintf("%-4s", clean(c.State)))
-		if err := a.say("%s  %-9s %s", state, clean(c.Area), clean(c.Text)); err != nil {
-			return err
-		}
+		a.put("%s  %-9s %s", state, clean(c.Area), clean(c.Text))
 		if c.Cure != "" {
-			if err := a.say("                → %s", clean(c.Cure)); err != nil {
-				return err
-			}
+			a.put("                → %s", clean(c.Cure))
 		}
 	}
 	if bad+odd == 0 {

@@ -277,9 +277,7 @@ func (in *importing) sendAll(ctx context.Context, batch []api.ExportedTask) erro
 
 func (a *app) importSummary(out *imported) error {
 	for _, id := range out.IDs {
-		if err := a.say("%s → %s", clean(id.Old), id.New); err != nil {
-			return err
-		}
+		a.put("%s → %s", clean(id.Old), id.New)
 	}
 	if out.DryRun {
 		return a.say("%s: %s, nothing was imported (--dry-run)", out.Source, plural(out.Tasks, "task", "tasks"))

@@ -75,9 +75,7 @@ func (a *app) historyLines(all api.History) error {
 		if t.Tool != "" && t.State != "completed" && t.Message != "" {
 			text += ": " + firstLine(t.Message) // a tool's task has no answer where it would stand
 		}
-		if err := a.say("%s  %s [%s] %s%s", a.clockOf(t.EndedAt), clean(t.QueueID), a.paint(stateColour(t.State), clean(state)), ranBy(t), clean(text)); err != nil {
-			return err
-		}
+		a.put("%s  %s [%s] %s%s", a.clockOf(t.EndedAt), clean(t.QueueID), a.paint(stateColour(t.State), clean(state)), ranBy(t), clean(text))
 	}
 	switch {
 	case len(all.Tasks) == 0:
@@ -130,9 +128,7 @@ func (a *app) activitiesCmd() *cobra.Command {
 
 func (a *app) activityLines(page api.Activities) error {
 	for _, x := range page.Activities {
-		if err := a.say("%s  %s", a.clock(x.CreatedAt), a.activityText(x)); err != nil {
-			return err
-		}
+		a.put("%s  %s", a.clock(x.CreatedAt), a.activityText(x))
 	}
 	switch {
 	case len(page.Activities) == 0:
@@ -156,9 +152,7 @@ func (a *app) activityTree(ctx context.Context, c *client.Client, part string) e
 }
 
 func (a *app) activityBranch(x api.Activity, depth int) error {
-	if err := a.say("%s%s", strings.Repeat("  ", depth), a.activityText(x)); err != nil {
-		return err
-	}
+	a.put("%s%s", strings.Repeat("  ", depth), a.activityText(x))
 	for _, child := range x.Children {
 		if err := a.activityBranch(child, depth+1); err != nil {
 			return err

@@ -29,24 +29,18 @@ func (a *app) laneText(lane api.Lane) error {
 	} else if len(lane.Executions) > 0 {
 		busy = "has room"
 	}
-	if err := a.say("%s: %s, %d of %s in use, %d waiting", clean(lane.AgentName), busy, len(lane.Executions),
-		plural(lane.Slots, "slot", "slots"), lane.QueueLength); err != nil {
-		return err
-	}
+	a.put("%s: %s, %d of %s in use, %d waiting", clean(lane.AgentName), busy, len(lane.Executions),
+		plural(lane.Slots, "slot", "slots"), lane.QueueLength)
 	for _, part := range []struct {
 		mark string
 		rows []api.Execution
 	}{{"running", lane.Executions}, {"bypass", lane.Bypass}} {
 		for _, e := range part.rows {
-			if err := a.say("  %s %s%s", a.paint(bold, part.mark), a.executionText(e), a.since(e)); err != nil {
-				return err
-			}
+			a.put("  %s %s%s", a.paint(bold, part.mark), a.executionText(e), a.since(e))
 		}
 	}
 	for i, e := range lane.QueuedExecutions {
-		if err := a.say("  %d. %s", i+1, a.executionText(e)); err != nil {
-			return err
-		}
+		a.put("  %d. %s", i+1, a.executionText(e))
 	}
 	if more := lane.QueueLength - len(lane.QueuedExecutions); more > 0 {
 		a.note("%d more wait.", more)
@@ -249,9 +243,7 @@ func (a *app) pauses(got api.Paused) error {
 		return a.say("Nothing is paused.")
 	}
 	for _, p := range got.Paused {
-		if err := a.say("%s", a.pauseLine(p)); err != nil {
-			return err
-		}
+		a.put("%s", a.pauseLine(p))
 	}
 	return nil
 }

@@ -137,6 +137,8 @@ type app struct {
 
 	line *progress // the last line of standard error, while it is written over and over
 
+	unwritten error // what kept a line of the result from being written
+
 	// Global flags.
 	director  string
 	token     string

@@ -30,12 +30,24 @@ func (a *app) say(format string, args ...any) error {
 	return err
 }
 
+// put writes a line of a result that has more. What keeps it from being written
+// is returned by print.
+func (a *app) put(format string, args ...any) {
+	if a.unwritten == nil {
+		a.unwritten = a.say(format, args...)
+	}
+}
+
 // print writes a result as JSON where that is wanted, else as f does.
 func (a *app) print(v any, f func() error) error {
 	if a.json {
 		return writeJSON(a.io.Out, v)
 	}
-	return f()
+	err := f()
+	if a.unwritten != nil {
+		return a.unwritten
+	}
+	return err
 }
 
 // clean makes a foreign text safe for a line on a terminal: no control

@@ -117,9 +117,7 @@ func (a *app) showScheduleCmd() *cobra.Command {
 
 // scheduleText shows all that there is to know of a schedule.
 func (a *app) scheduleText(s *api.Schedule) error {
-	if err := a.say("%s", strings.TrimSpace(fmt.Sprintf("%s [%s] %s", clean(s.Name), scheduleState(s), clean(s.Description)))); err != nil {
-		return err
-	}
+	a.put("%s", strings.TrimSpace(fmt.Sprintf("%s [%s] %s", clean(s.Name), scheduleState(s), clean(s.Description))))
 	rows := [][]string{
 		{"  id:", s.ID},
 		{"  when:", fmt.Sprintf("%s, %s (%s)", s.Words, s.Timezone, s.CronExpression)},
@@ -149,9 +147,7 @@ func (a *app) scheduleText(s *api.Schedule) error {
 	if err := a.table(append(rows, []string{"  prompt:", firstLine(s.Message)})); err != nil || len(s.Outcomes) == 0 {
 		return err
 	}
-	if err := a.say(""); err != nil {
-		return err
-	}
+	a.put("")
 	return a.executionTable(s.Outcomes)
 }
 
@@ -263,13 +259,9 @@ func (a *app) checkCron(expression, zoneName string, n int) error {
 		}
 	}
 	return a.print(out, func() error {
-		if err := a.say("%s, %s", out.Words, out.Timezone); err != nil {
-			return err
-		}
+		a.put("%s, %s", out.Words, out.Timezone)
 		for _, at := range out.NextRuns {
-			if err := a.say("  %s  in %s", at.In(zone).Format("Mon 2006-01-02 15:04 MST"), ago(at.Sub(a.io.Now()))); err != nil {
-				return err
-			}
+			a.put("  %s  in %s", at.In(zone).Format("Mon 2006-01-02 15:04 MST"), ago(at.Sub(a.io.Now())))
 		}
 		return nil
 	})

@@ -164,9 +164,7 @@ func (a *app) bulkDone(got api.Bulk, done string) error {
 	err := a.print(got, func() error {
 		for _, o := range got.Results {
 			if o.NewID != "" {
-				if err := a.say("%s: %s", clean(o.QueueID), clean(o.NewID)); err != nil {
-					return err
-				}
+				a.put("%s: %s", clean(o.QueueID), clean(o.NewID))
 			} else {
 				a.note("%s: %s", o.QueueID, o.Message)
 			}

@@ -66,9 +66,7 @@ func (a *app) queueStatus(ctx context.Context, c *client.Client, opts client.Que
 		if err := a.healthLine(status.Health); err != nil {
 			return err
 		}
-		if err := a.say("Queue: %d/%d tasks", queue.Depth, queue.MaxSize); err != nil {
-			return err
-		}
+		a.put("Queue: %d/%d tasks", queue.Depth, queue.MaxSize)
 		ofAgents, ofTools := apart(queue.Tasks)
 		if err := a.queueLines(ofAgents); err != nil {
 			return err
@@ -112,9 +110,7 @@ func (a *app) queueLines(tasks []api.Task) error {
 		} else if task.Position > 0 {
 			number = strconv.Itoa(task.Position) + "."
 		}
-		if err := a.say("  %s %s [%s] %s", number, clean(task.QueueID), a.state(task.State), clean(task.PromptPreview)); err != nil {
-			return err
-		}
+		a.put("  %s %s [%s] %s", number, clean(task.QueueID), a.state(task.State), clean(task.PromptPreview))
 	}
 	return nil
 }
@@ -125,9 +121,7 @@ func (a *app) toolLines(counts *api.ToolTaskCounts, tasks []api.Task) error {
 	if counts == nil || counts.Waiting+counts.Running == 0 {
 		return a.queueLines(tasks)
 	}
-	if err := a.say("Tool tasks: %d waiting, %d running", counts.Waiting, counts.Running); err != nil {
-		return err
-	}
+	a.put("Tool tasks: %d waiting, %d running", counts.Waiting, counts.Running)
 	return a.queueLines(tasks)
 }
 
@@ -148,9 +142,7 @@ func (a *app) taskStatus(ctx context.Context, c *client.Client, part string) err
 		return err
 	}
 	return a.print(task, func() error {
-		if err := a.say("%s [%s] %s", clean(task.QueueID), a.state(task.State), clean(task.PromptPreview)); err != nil {
-			return err
-		}
+		a.put("%s [%s] %s", clean(task.QueueID), a.state(task.State), clean(task.PromptPreview))
 		return a.table(a.taskRows(task))
 	})
 }

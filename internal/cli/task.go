@@ -88,9 +88,7 @@ func (a *app) whyCmd() *cobra.Command {
 }
 
 func (a *app) whyText(why api.Why) error {
-	if err := a.say("%s [%s] %s", clean(why.QueueID), a.state(why.State), clean(why.Summary)); err != nil {
-		return err
-	}
+	a.put("%s [%s] %s", clean(why.QueueID), a.state(why.State), clean(why.Summary))
 	for _, gate := range why.Gates {
 		mark := a.paint(green, "✓")
 		if !gate.OK {
@@ -100,13 +98,9 @@ func (a *app) whyText(why api.Why) error {
 		if gate.Detail != "" {
 			line += a.paint(dim, " ("+clean(gate.Detail)+")")
 		}
-		if err := a.say("%s", line); err != nil {
-			return err
-		}
+		a.put("%s", line)
 		if gate.Cure != "" && !gate.OK {
-			if err := a.say("      → %s", clean(gate.Cure)); err != nil {
-				return err
-			}
+			a.put("      → %s", clean(gate.Cure))
 		}
 	}
 	if why.ETA != nil {

@@ -33,9 +33,7 @@ func (a *app) meText(me api.Me) error {
 	if me.Email != "" {
 		who += " (" + me.Email + ")"
 	}
-	if err := a.say("%s", clean(who)); err != nil {
-		return err
-	}
+	a.put("%s", clean(who))
 	if me.Open {
 		a.note("The director is open: it asks nobody for a token. signalbox tokens create NAME --scope admin closes it.")
 	}

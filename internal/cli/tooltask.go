@@ -45,9 +45,7 @@ func (a *app) callAsTask(ctx context.Context, t toolCall, name string, args json
 	line := queuedLine(api.SubmitResponse{QueueID: task.ID, State: task.State, Position: task.Position})
 	if !t.wait.on {
 		return a.print(task, func() error {
-			if err := a.say("%s", line); err != nil {
-				return err
-			}
+			a.put("%s", line)
 			a.note("%s", a.followTool(ctx, c, task.ID))
 			return nil
 		})
@@ -175,9 +173,7 @@ func (a *app) toolTasks(ctx context.Context, c *client.Client, opts client.ToolT
 	}
 	return a.print(page, func() error {
 		for _, t := range page.Tasks {
-			if err := a.say("%s", a.toolTaskLine(t)); err != nil {
-				return err
-			}
+			a.put("%s", a.toolTaskLine(t))
 		}
 		switch {
 		case len(page.Tasks) == 0:
