@@ -64,9 +64,7 @@ func (d *Dispatcher) claimIsolated(ctx context.Context, l *lane) (more bool, err
 	t := l.term
 	if able {
 		l.isolatedOffers.state = bypassEmpty
-		l.health.Try()
-		d.work.Begin()
-		t.group.Add(1)
+		d.beginClaim(l)
 	}
 	row, slots, freed := l.row, l.status.IsolatedSlots, d.freed
 	above := max(l.status.HighestFence, d.fences[l.name])
@@ -74,10 +72,8 @@ func (d *Dispatcher) claimIsolated(ctx context.Context, l *lane) (more bool, err
 	if !able {
 		return false, nil
 	}
-	defer t.group.Done()
-	defer d.work.Done()
 	offered := false
-	defer func() { d.untriedUnless(offered, l) }()
+	defer func() { d.endClaim(l, t, offered) }()
 	if !d.holds(l.name) {
 		return false, nil // Lost is about to say so
 	}

@@ -80,14 +80,3 @@ func (l *lane) works(s api.AgentStatus) {
 		l.health.AtWork()
 	}
 }
-
-// untriedUnless notes that an offer that was to decide was not made, unless it was.
-func (d *Dispatcher) untriedUnless(offered bool, l *lane) {
-	if offered {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	l.health.Untried()
-	d.mark(l)
-}

@@ -141,10 +141,7 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 	row, above, freed, resumed := l.row, max(l.status.HighestFence, d.fences[l.name]), d.freed, d.resumed
 	switch {
 	case able:
-		l.health.Try()
-		d.mark(l)
-		d.work.Begin()
-		t.group.Add(1)
+		d.beginClaim(l)
 	case !d.draining:
 		d.passOn(signals)
 	}
@@ -152,10 +149,8 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 	if !able {
 		return false, nil
 	}
-	defer t.group.Done()
-	defer d.work.Done()
 	offered := false
-	defer func() { d.untriedUnless(offered, l) }()
+	defer func() { d.endClaim(l, t, offered) }()
 	if !d.holds(l.name) {
 		return false, nil // Lost is about to say so
 	}
@@ -194,6 +189,28 @@ func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err erro
 		d.mu.Unlock()
 	}
 	return true, nil
+}
+
+// beginClaim notes that a claim for the agent is under way. Dispatcher.mu is held.
+func (d *Dispatcher) beginClaim(l *lane) {
+	l.health.Try()
+	d.mark(l)
+	d.work.Begin()
+	l.term.group.Add(1)
+}
+
+// endClaim notes that a claim is over, of a term that may be over too. offered says
+// whether something was offered: else what was to decide about the agent's health
+// did not.
+func (d *Dispatcher) endClaim(l *lane, t *term, offered bool) {
+	if !offered {
+		d.mu.Lock()
+		l.health.Untried()
+		d.mark(l)
+		d.mu.Unlock()
+	}
+	d.work.Done()
+	t.group.Done()
 }
 
 // passOn wakes others for what an agent was woken for and did not take.
