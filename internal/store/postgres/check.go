@@ -136,15 +136,15 @@ func (p *params) enough(ctx context.Context, conn *pgconn.PgConn) error {
 	if err != nil || len(got) != 2 {
 		return err
 	}
-	needs := p.conns + 2 // one writes, one listens
+	needs := p.conns + 3 // one stores, one has the turn, one listens
 	for i, whose := range []string{"ROLE " + p.config.User, "DATABASE " + p.config.Database} {
 		n, err := strconv.Atoi(got[i])
 		if err != nil || n < 0 || n >= needs {
 			continue
 		}
 		less := ""
-		if n >= 4 {
-			less = fmt.Sprintf(", or add pool_max_conns=%d to the address of the store if that is enough", n-2)
+		if n >= 5 {
+			less = fmt.Sprintf(", or add pool_max_conns=%d to the address of the store if that is enough", n-3)
 		}
 		return signalbox.Errorf(signalbox.CodeStoreFailed,
 			"%s has CONNECTION LIMIT %d for %s, and a director makes %d connections: ALTER %s CONNECTION LIMIT %d (as many again for each further director)%s",

@@ -12,11 +12,19 @@ import (
 const company = 10 * time.Second
 
 // Commit writes all of d in one exchange. Under the lock the transaction is
-// open already; otherwise the exchange is one.
+// open already, and the log goes out beside it; otherwise the exchange is one.
 func (g *Backend) Commit(ctx context.Context, d *verbs.Delta) error {
 	w := &g.writer
-	if w.locked && !w.session.open() {
-		w.locked = false
+	if err := w.turn.storing(ctx); err != nil {
+		w.drop()
+		if g.unblock(ctx, err) {
+			return verbs.ErrMoved
+		}
+		return failed(err, "waiting for the store's lock")
+	}
+	locked := w.turn.has
+	if locked && !w.locked() {
+		w.drop()
 		return verbs.ErrMoved // the lock went with the connection
 	}
 	s, err := w.ready(ctx)
@@ -28,10 +36,25 @@ func (g *Backend) Commit(ctx context.Context, d *verbs.Delta) error {
 	if time.Since(w.others) < company {
 		x.do(stNotify, text(g.ears.channel()), text(g.ears.own))
 	}
-	if w.locked {
+	handed := make(chan struct{})
+	switch {
+	case locked && d.Log != nil:
 		x.do(stCommit)
+		go func() {
+			defer close(handed)
+			_ = w.turn.handOn(ctx, d) // who has no log loads what it needs
+		}()
+	case locked:
+		x.do(stCommit)
+		close(handed)
+	default:
+		if d.Log != nil {
+			writeLog(x, d)
+		}
+		close(handed)
 	}
 	at, err := x.run(ctx)
+	<-handed
 	if err != nil && !x.sent {
 		w.drop()
 		return failed(err, "a commit")
@@ -40,7 +63,8 @@ func (g *Backend) Commit(ctx context.Context, d *verbs.Delta) error {
 		err = verbs.ErrUnknown
 	}
 	if err == nil {
-		w.locked, w.moment = false, d.To.Moment
+		w.moment = d.To.Moment
+		w.drop()
 		return nil
 	}
 	w.drop()

@@ -70,15 +70,20 @@ func (c *delta) columns() []*column {
 	return c.all
 }
 
-// write adds to x all that d says. The first statement takes the moment.
+// write adds to x all that d says, but for its log. The first statement takes
+// the moment.
 func (c *delta) write(x *exchange, d *verbs.Delta) {
 	for _, column := range c.columns() {
 		column.clear()
 	}
 	f, t := &d.From, &d.To
+	var upon, last []byte
+	if d.Upon != nil {
+		upon, last = text(d.Upon.Writer), number(d.Upon.Number)
+	}
 	x.do(stMetaStep, number(f.Moment), number(t.Moment), number(t.Generation), number(t.Seq), number(t.Place), number(t.Fence),
 		number(t.Entry), number(t.EnqueuedMS), number(t.WokenMS), number(int64(d.InUse[0])), number(int64(d.InUse[1])), number(d.Cut),
-		text(d.Writer), number(d.Number))
+		text(d.Writer), number(d.Number), upon, last)
 	c.index(d)
 	for n := range d.Tasks {
 		c.task(d, &d.Tasks[n])
@@ -90,7 +95,6 @@ func (c *delta) write(x *exchange, d *verbs.Delta) {
 	c.count(x, d)
 	c.docs(x, d)
 	c.journal(x, d)
-	c.log(x, d)
 }
 
 // index finds the requests and results of the tasks.

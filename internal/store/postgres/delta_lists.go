@@ -210,15 +210,3 @@ func (c *delta) journal(x *exchange, d *verbs.Delta) {
 	first := last - int64(len(d.Entries)) + 1
 	x.do(stJournalInsert, number(last), number(first), number(newest), text(d.Writer), c.entries)
 }
-
-// logSpan is how far the moment moves in as many batches as logs are kept, on
-// average.
-const logSpan = verbs.LogsKept << 15
-
-// log keeps the log of the batch, and drops the oldest.
-func (c *delta) log(x *exchange, d *verbs.Delta) {
-	if d.Log != nil {
-		x.do(stLogInsert, number(d.To.Moment), d.Log)
-		x.do(stLogDelete, number(d.To.Moment-logSpan))
-	}
-}

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"math"
 	"time"
 
@@ -19,7 +18,17 @@ func load(x *exchange, w *verbs.Want) *verbs.Loaded {
 	l := &verbs.Loaded{}
 	x.ask(stMeta, func(r row) error { counters(r, l); return nil }, text(w.Writer))
 	if w.Since != 0 {
-		x.ask(stLogs, func(r row) error { l.Logs = append(l.Logs, r.bytes(0)); return nil }, number(w.Since))
+		loadLogs(x, w.Since, l)
+	}
+	if w.Upon != nil {
+		stored := int64(0)
+		x.ask(stNumber, func(r row) error { stored = r.int(0); return nil }, text(w.Upon.Writer))
+		x.then(func() error {
+			if stored != w.Upon.Number {
+				return verbs.ErrMoved
+			}
+			return nil
+		})
 	}
 	if len(w.Tasks) > 0 {
 		l.Tasks = make([]*signalbox.Task, len(w.Tasks))
@@ -250,21 +259,4 @@ func taskTo(to *[]*signalbox.Task) func(row) error {
 func taskOf(body []byte) (*signalbox.Task, error) {
 	t, err := pack.ReadTask(body)
 	return &t, err
-}
-
-// Load reads what is wanted at one moment: the statements of an exchange are
-// one transaction, and see what its first one saw.
-func (g *Backend) Load(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
-	s, err := g.writer.ready(ctx)
-	if err != nil {
-		return nil, err
-	}
-	x := s.exchange()
-	l := load(x, w)
-	if _, err := x.run(ctx); err != nil {
-		g.writer.drop()
-		return nil, failed(err, "reading the store")
-	}
-	g.writer.see(l)
-	return l, nil
 }

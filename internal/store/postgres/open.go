@@ -135,7 +135,9 @@ func (g *Backend) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	g.ears.close()
+	g.writer.drop()
 	g.writer.session.close(ctx)
+	g.writer.turn.session.close(ctx)
 	g.readers.close(ctx)
 	return nil
 }

@@ -208,7 +208,7 @@ func (g *Backend) Doc(ctx context.Context, k verbs.DocKey) (doc *verbs.Doc, err 
 	err = g.read(ctx, func(x *exchange) {
 		l := &verbs.Loaded{}
 		loadDocs(x, &w, l)
-		x.then(func() { doc = l.Docs[0] })
+		x.then(func() error { doc = l.Docs[0]; return nil })
 	})
 	return doc, err
 }

@@ -21,16 +21,16 @@ func TestARoleWithTooFewConnectionsIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := fmt.Sprintf("postgres://few:%s@127.0.0.1:%d/tasks?sslmode=disable", password, s.Port)
-	refused(t, address, signalbox.CodeStoreFailed, "ALTER ROLE few CONNECTION LIMIT 10")
-	if err := s.Exec("postgres", "ALTER ROLE few CONNECTION LIMIT 5"); err != nil {
+	refused(t, address, signalbox.CodeStoreFailed, "ALTER ROLE few CONNECTION LIMIT 11")
+	if err := s.Exec("postgres", "ALTER ROLE few CONNECTION LIMIT 6"); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, address, signalbox.CodeStoreFailed, "ALTER ROLE few CONNECTION LIMIT 10", "pool_max_conns=3")
+	refused(t, address, signalbox.CodeStoreFailed, "ALTER ROLE few CONNECTION LIMIT 11", "pool_max_conns=3")
 	openTest(t, address+"&pool_max_conns=3")
 	if err := s.Exec("postgres", "ALTER ROLE few CONNECTION LIMIT -1", "ALTER DATABASE tasks CONNECTION LIMIT 9"); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, address, signalbox.CodeStoreFailed, "ALTER DATABASE tasks CONNECTION LIMIT 10", "pool_max_conns=7")
+	refused(t, address, signalbox.CodeStoreFailed, "ALTER DATABASE tasks CONNECTION LIMIT 11", "pool_max_conns=6")
 }
 
 // A schema in which another program has its tables is left alone, and another

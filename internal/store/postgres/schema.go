@@ -9,7 +9,7 @@ type migration struct {
 }
 
 // migrations are all steps, in order.
-var migrations = []migration{{1, schema1}, {2, schema2}}
+var migrations = []migration{{1, schema1}, {2, schema2}, {3, schema3}}
 
 // busy are the settings of a table whose rows come and go: it is vacuumed by
 // the number of its dead rows, however large it is, and without pauses.
@@ -137,4 +137,12 @@ var schema2 = []string{
 		toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 5000, toast.autovacuum_vacuum_cost_delay = 0)`,
 	`ALTER TABLE logs ALTER COLUMN body SET STORAGE EXTERNAL`,
 	`CREATE TABLE turn()`,
+}
+
+// schema3: the lock of who stores a batch, beside that of who makes one, and
+// whose the batch of a log is.
+var schema3 = []string{
+	`CREATE TABLE storing()`,
+	`ALTER TABLE logs ADD COLUMN writer bytea`,
+	`ALTER TABLE logs ADD COLUMN number int8`,
 }

@@ -116,7 +116,7 @@ type exchange struct {
 	session *session
 	batch   pgconn.Batch
 	read    []func(row) error // what becomes of the rows of each
-	last    func()            // what is done when all were read
+	last    []func() error    // what is done when all were read
 	sent    bool              // the server may have got it, or a part of it
 }
 
@@ -135,7 +135,7 @@ func (x *exchange) ask(id stmtID, read func(row) error, params ...[]byte) {
 }
 
 // then does something when all rows were read.
-func (x *exchange) then(f func()) { x.last = f }
+func (x *exchange) then(f func() error) { x.last = append(x.last, f) }
 
 // run sends the statements and reads their answers. at is the statement that
 // failed, the number of statements where the end of the transaction did.
@@ -163,8 +163,10 @@ func (x *exchange) run(ctx context.Context) (at int, err error) {
 	if bad := answers.Close(); bad != nil {
 		return at, bad
 	}
-	if err == nil && x.last != nil {
-		x.last()
+	for _, f := range x.last {
+		if err == nil {
+			err = f()
+		}
 	}
 	return at, err
 }

@@ -10,6 +10,7 @@ type stmtID int
 
 const (
 	stBegin stmtID = iota
+	stBeginTurn
 	stCommit
 	stRollback
 
@@ -20,6 +21,7 @@ const (
 	stNumber
 	stNotify
 	stTurn
+	stStoring
 
 	stTasks
 	stKeys
@@ -61,6 +63,7 @@ const (
 	stLogs
 	stLogInsert
 	stLogDelete
+	stLogDrop
 
 	stTime
 	stWhole
@@ -150,18 +153,22 @@ const page = `SELECT id, sort, body FROM docs WHERE kind = $1 AND `
 // index: plan_test.go.
 var statements = [numStatements]string{
 	// Under the lock each statement sees what was committed before it began.
-	stBegin:    `BEGIN ISOLATION LEVEL READ COMMITTED`,
-	stCommit:   `COMMIT`,
-	stRollback: `ROLLBACK`,
+	stBegin: `BEGIN ISOLATION LEVEL READ COMMITTED`,
+	// What is read with the turn is read at one moment, though somebody stores.
+	stBeginTurn: `BEGIN ISOLATION LEVEL REPEATABLE READ`,
+	stCommit:    `COMMIT`,
+	stRollback:  `ROLLBACK`,
 
 	stMeta: `SELECT moment, generation, seq, place, fence, entry, enqueued_ms, woken_ms, in_use, in_use_isolated,
 		coalesce((SELECT number FROM writers WHERE writer = $1::bytea), 0) FROM meta WHERE id = 1`,
 	stMetaLock: `SELECT 1 FROM meta WHERE id = 1 FOR UPDATE`,
 	// A division by zero ends the transaction, and with it all statements that
-	// were sent behind this one, where somebody else's batch came first.
+	// were sent behind this one, where somebody else's batch came first, or the
+	// one that this one stands on ($15, $16) did not come to be stored.
 	stMetaStep: `WITH moved AS (UPDATE meta SET moment = $2::int8, generation = $3::int8, seq = $4::int8, place = $5::int8,
 			fence = $6::int8, entry = $7::int8, enqueued_ms = $8::int8, woken_ms = $9::int8, in_use = $10::int8,
-			in_use_isolated = $11::int8, cut = greatest(cut, $12::int8) WHERE id = 1 AND moment = $1::int8 RETURNING 1),
+			in_use_isolated = $11::int8, cut = greatest(cut, $12::int8) WHERE id = 1 AND moment = $1::int8
+				AND ($15::bytea IS NULL OR (SELECT number FROM writers WHERE writer = $15::bytea) = $16::int8) RETURNING 1),
 		mine AS (INSERT INTO writers(writer, number, at) VALUES($13::bytea, $14::int8, now())
 			ON CONFLICT (writer) DO UPDATE SET number = EXCLUDED.number, at = EXCLUDED.at)
 		SELECT 1 / (SELECT count(*) FROM moved)`,
@@ -169,9 +176,10 @@ var statements = [numStatements]string{
 	stNumber:    `SELECT number FROM writers WHERE writer = $1::bytea`,
 	// Who waits here has no snapshot yet, as it has where it waits for a row:
 	// with one the server could clear away nothing that others leave behind.
-	stTurn:   `LOCK TABLE turn IN EXCLUSIVE MODE`,
-	stNotify: `SELECT pg_notify($1::text, $2::text)`,
-	stTime:   `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8`,
+	stTurn:    `LOCK TABLE turn IN EXCLUSIVE MODE`,
+	stStoring: `LOCK TABLE storing IN EXCLUSIVE MODE`,
+	stNotify:  `SELECT pg_notify($1::text, $2::text)`,
+	stTime:    `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8`,
 
 	stTasks: `SELECT w.n, t.body FROM unnest($1::bytea[]) WITH ORDINALITY AS w(id, n) JOIN tasks t ON ` + same(`t.id`, `w.id`),
 	stKeys: `SELECT w.n, t.body FROM unnest($1::bytea[]) WITH ORDINALITY AS w(key, n),
@@ -244,9 +252,10 @@ var statements = [numStatements]string{
 		VALUES($1::int8, $2::int8, $3::int8, $4::bytea, $5::bytea)`,
 	stJournalDelete: `DELETE FROM journal WHERE last <= $1::int8`,
 
-	stLogs:      `SELECT body FROM logs WHERE moment > $1::int8 ORDER BY moment`,
-	stLogInsert: `INSERT INTO logs(moment, body) VALUES($1::int8, $2::bytea)`,
+	stLogs:      `SELECT body, writer, number FROM logs WHERE moment > $1::int8`,
+	stLogInsert: `INSERT INTO logs(moment, body, writer, number) VALUES($1::int8, $2::bytea, $3::bytea, $4::int8)`,
 	stLogDelete: `DELETE FROM logs WHERE moment <= $1::int8`,
+	stLogDrop:   `DELETE FROM logs WHERE moment > $1::int8`,
 
 	stWhole: `SELECT t.body, t.request, t.env, t.result,
 			(SELECT d.body FROM docs d WHERE d.kind = $2::bytea AND d.id = convert_to(t.seq::text, 'UTF8'))

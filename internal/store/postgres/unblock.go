@@ -14,7 +14,7 @@ const stuck = `SELECT count(*) FILTER (WHERE pg_terminate_backend(a.pid, 2000)) 
 	WHERE a.pid <> pg_backend_pid() AND a.datname = current_database() AND a.usename = current_user
 		AND a.application_name = current_setting('application_name') AND a.wait_event IN ('ClientRead', 'ClientWrite')
 		AND a.state <> 'idle' AND a.state_change < clock_timestamp() - interval '%d milliseconds'
-		AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.granted AND l.relation IN ('meta'::regclass, 'turn'::regclass)
+		AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND l.granted AND l.relation IN ('meta'::regclass, 'turn'::regclass, 'storing'::regclass)
 			AND l.mode IN ('RowShareLock', 'RowExclusiveLock', 'ExclusiveLock'))`
 
 // unblock ends what stands still with the store's lock, after err said that

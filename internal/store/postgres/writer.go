@@ -2,18 +2,19 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// writer is the one connection that writes. Its methods are called from one
+// writer is the connections that write. Its methods are called from one
 // goroutine.
 type writer struct {
 	backend *Backend
-	session *session
-	locked  bool
+	session *session // stores batches
+	turn    turn
 	moment  int64     // as this process wrote or read it last
 	others  time.Time // when another process was last seen to have written
 	delta   delta     // what a Commit sends, kept for its memory
@@ -21,45 +22,95 @@ type writer struct {
 
 // ready returns the session, a new one where the old one broke.
 func (w *writer) ready(ctx context.Context) (*session, error) {
-	if w.session.open() {
-		return w.session, nil
+	return w.backend.renewed(ctx, &w.session)
+}
+
+// renewed returns a session that writes, a new one where the old one broke.
+func (g *Backend) renewed(ctx context.Context, s **session) (*session, error) {
+	if (*s).open() {
+		return *s, nil
 	}
-	w.locked = false
-	s, err := w.backend.session(ctx, w.backend.params.limits(false))
+	fresh, err := g.session(ctx, g.params.limits(false))
 	if err != nil {
 		return nil, err
 	}
-	w.session = s
-	return s, nil
+	*s = fresh
+	return fresh, nil
 }
 
-// drop ends what is under way on the connection, and the lock with it. Where
-// that is not sure, it ends the connection.
+// drop ends what is under way on the connections, and the locks with it.
 func (w *writer) drop() {
-	w.locked = false
-	if !w.session.open() || w.session.conn.TxStatus() == 'I' {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	x := w.session.exchange()
+	w.turn.session.rollback(ctx)
+	if err := w.turn.storing(ctx); err != nil {
+		w.session.close(ctx)
+	}
+	w.session.rollback(ctx)
+	w.turn.has = false
+}
+
+// locked reports whether this process has the lock still: it goes with either
+// of the connections.
+func (w *writer) locked() bool {
+	return w.turn.has && w.session.inTransaction() && w.turn.session.inTransaction()
+}
+
+func (s *session) inTransaction() bool { return s.open() && s.conn.TxStatus() == 'T' }
+
+// rollback ends what is under way on a connection. Where that is not sure, it
+// ends the connection.
+func (s *session) rollback(ctx context.Context) {
+	if !s.open() || s.conn.TxStatus() == 'I' {
+		return
+	}
+	x := s.exchange()
 	x.do(stRollback)
 	if _, err := x.run(ctx); err != nil {
-		w.session.close(ctx)
+		s.close(ctx)
 	}
 }
 
 // see notes the moment that was read. One that we did not write says that
 // someone else does.
 func (w *writer) see(l *verbs.Loaded) {
-	if w.moment != 0 && l.Moment != w.moment {
+	if w.moment != 0 && (l.Moment != w.moment || l.Handed != nil) {
 		w.others = time.Now()
 	}
 	w.moment = l.Moment
 }
 
-// Lock takes the lock of the row that every batch writes, and loads behind it.
-// The server ends a session that holds it and says nothing for some seconds.
+// Load reads what is wanted at one moment: the statements of an exchange are
+// one transaction, and see what its first one saw; and nobody writes while this
+// process has the lock.
+func (g *Backend) Load(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
+	if err := g.writer.turn.storing(ctx); err != nil {
+		g.writer.drop()
+		g.unblock(ctx, err)
+		return nil, failed(err, "waiting for the store's lock")
+	}
+	if g.writer.turn.has && !g.writer.locked() {
+		g.writer.drop() // what was made with the lock can be stored without, if nobody comes between
+	}
+	s, err := g.writer.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x := s.exchange()
+	l := load(x, w)
+	if _, err := x.run(ctx); errors.Is(err, verbs.ErrMoved) {
+		return nil, err
+	} else if err != nil {
+		g.writer.drop()
+		return nil, failed(err, "reading the store")
+	}
+	l.Handed = nil // who has the lock has waited for it, and nobody else may follow it
+	g.writer.see(l)
+	return l, nil
+}
+
+// Lock takes the turn, and loads. The server ends a session that has it and
+// says nothing for some seconds.
 func (g *Backend) Lock(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
 	l, err := g.lock(ctx, w)
 	if err != nil && g.unblock(ctx, err) {
@@ -71,28 +122,54 @@ func (g *Backend) Lock(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error
 	return l, nil
 }
 
-func (g *Backend) lock(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
-	s, err := g.writer.ready(ctx)
+func (g *Backend) lock(ctx context.Context, want *verbs.Want) (*verbs.Loaded, error) {
+	w := &g.writer
+	stores, err := w.ready(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := g.renewed(ctx, &w.turn.session)
 	if err != nil {
 		return nil, err
 	}
 	x := s.exchange()
-	x.do(stBegin)
+	x.do(stBeginTurn)
 	x.do(stTurn)
-	x.do(stMetaLock)
-	l := load(x, w)
+	var l *verbs.Loaded
+	if want.Since != 0 {
+		l = load(x, want)
+	}
 	if _, err := x.run(ctx); err != nil {
-		g.writer.drop()
+		w.drop()
 		return nil, err
 	}
-	g.writer.locked = true
-	g.writer.see(l)
+	w.turn.take(stores)
+	if want.Since == 0 {
+		return g.lockStored(ctx, want)
+	}
+	w.see(l)
 	return l, nil
+}
+
+// lockStored waits until what others handed on is stored, and loads.
+func (g *Backend) lockStored(ctx context.Context, want *verbs.Want) (*verbs.Loaded, error) {
+	w := &g.writer
+	err := w.turn.storing(ctx)
+	if err == nil {
+		x := w.session.exchange()
+		l := load(x, want)
+		if _, err = x.run(ctx); err == nil {
+			w.see(l)
+			return l, nil
+		}
+	}
+	w.drop()
+	return nil, err
 }
 
 // Unlock gives the lock back.
 func (g *Backend) Unlock(context.Context) {
-	if g.writer.locked {
+	if g.writer.turn.has {
 		g.writer.drop()
 	}
 }

@@ -16,6 +16,10 @@ type among struct {
 	left  int  // batches until this process counts as alone, unless another writes
 	moved bool // another process wrote before the lock was taken last
 	lock  lock
+	// upon is the batch that the set stands on, where another process handed it
+	// on and it was not seen to be stored. Nobody is answered before it is: with
+	// this one, or before it if this one has nothing to store.
+	upon *BatchID
 }
 
 // lock is how a batch stands to the backend's lock.
@@ -58,6 +62,7 @@ func (m *among) looksOnly() bool {
 // else can write meanwhile.
 func (m *among) begin() error {
 	x := &m.set
+	m.doubt()
 	x.ahead = readAhead
 	if m.moved {
 		x.ahead = 0
@@ -83,7 +88,20 @@ func (m *among) begin() error {
 		x.merge(l)
 	}
 	m.compared = x.known
+	if x.known && l.Handed != nil {
+		m.upon, m.compared = &l.Handed.BatchID, false
+		x.followHanded(l.Handed)
+	}
 	return nil
+}
+
+// doubt is called before an attempt: where the one before stood on a batch
+// that was handed on, nobody knows whether that was stored. If not, other tasks
+// may get the numbers of those that it made.
+func (m *among) doubt() {
+	if m.upon != nil {
+		m.upon, m.set.requests = nil, requests{}
+	}
 }
 
 // read loads, or locks and loads.
@@ -101,19 +119,30 @@ func (m *among) take(ctx context.Context, want *Want) (*Loaded, error) {
 		return nil, err
 	}
 	m.lock = locked
-	if m.moved = l.Moment != m.ledger.seen.Moment; m.moved {
+	if m.moved = l.Moment != m.ledger.seen.Moment || l.Handed != nil; m.moved {
 		m.left = amongBatches
 	}
 	return l, nil
 }
 
+// load waits for a batch that was handed on, if the set stands on one.
 func (m *among) load() error {
-	l, err := m.read(m.want())
-	if err != nil {
+	want := m.want()
+	want.Upon = m.upon
+	l, err := m.read(want)
+	switch {
+	case errors.Is(err, ErrMoved):
+		m.overtaken()
+	case err != nil:
 		return err
+	default:
+		err = m.merge(l)
 	}
-	if err = m.merge(l); err != nil && m.lock == locked {
+	if err != nil && m.lock == locked {
 		return errMovedUnderLock
+	}
+	if err == nil {
+		m.upon = nil
 	}
 	return err
 }
@@ -138,7 +167,9 @@ func (m *among) commit() error {
 			return err
 		}
 	}
-	return m.send(m.seal(true))
+	d := m.seal(true)
+	d.Upon = m.upon
+	return m.send(d)
 }
 
 // overtaken makes the batch at hand take the lock.
@@ -151,7 +182,7 @@ func (m *among) overtaken() {
 
 // finished counts down to where this process counts as alone.
 func (m *among) finished() {
-	m.lock = noLock
+	m.lock, m.upon = noLock, nil
 	if m.left--; m.left <= 0 {
 		m.moved = false
 		m.writer.mode = &m.writer.alone

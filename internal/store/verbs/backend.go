@@ -83,6 +83,11 @@ type SharedBackend interface {
 	// Lock shuts out the batches of all others until Commit or Unlock, and
 	// loads. A process that stops while it has the lock loses it within
 	// seconds; its Commit is then refused with ErrMoved.
+	//
+	// A Commit of a delta with a Log may give the lock away before the batch is
+	// stored, with the log: to whoever locks next it is Loaded.Handed. Batches
+	// come to be stored in the order of their locks all the same, and none that
+	// stands on one that is not (Delta.Upon).
 	Lock(ctx context.Context, w *Want) (*Loaded, error)
 	// Unlock gives the lock back without having written. It does no harm
 	// where there is none.

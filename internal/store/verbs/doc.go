@@ -20,7 +20,9 @@
 // Over a SharedBackend, where others write, too (among.go), a batch takes the
 // lock first; then nobody can be refused for ever. With the lock come the logs of what the others did since, by which
 // the set follows them (follow.go), so that a batch is two exchanges. A process
-// that missed a log forgets what it knew and loads what it needs.
+// that missed a log forgets what it knew and loads what it needs. A backend may
+// hand a batch on while it is stored (Loaded.Handed): the next process makes its
+// own upon it, which is stored only if that one is.
 //
 // An answer that never came is asked for, not guessed: each batch leaves its
 // number with its writer's name, in the same step (SharedBackend.Committed). The same

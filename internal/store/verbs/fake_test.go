@@ -25,6 +25,13 @@ type server struct {
 	queues map[string]verbs.QueueCount // as the deltas say
 	limits map[string]int
 	lock   chan struct{} // capacity 1: who sends has the lock
+	// hands says that the lock is given away with the log of a batch. storing
+	// is had by who stores one then, handed is the batch that was last.
+	hands   bool
+	storing chan struct{} // capacity 1
+	handed  *verbs.Handed
+	// onHanded is called when a batch is handed to the next process; nil is none.
+	onHanded func()
 	// fault is asked before each call of a connection; nil is none.
 	fault func(call string, d *verbs.Delta) fault
 	calls map[string]int
@@ -32,7 +39,7 @@ type server struct {
 }
 
 func newServer(t testing.TB) *server {
-	s := &server{t: t, lock: make(chan struct{}, 1), calls: map[string]int{}}
+	s := &server{t: t, lock: make(chan struct{}, 1), storing: make(chan struct{}, 1), calls: map[string]int{}}
 	s.empty()
 	return s
 }
@@ -139,7 +146,8 @@ var (
 type conn struct {
 	*server
 	*memory.Backend
-	holds   bool
+	holds   bool // the lock
+	stores  bool // storing
 	changed chan struct{}
 }
 
@@ -182,8 +190,14 @@ func (c *conn) Load(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
 	if _, err := c.begin(ctx, "load", nil); err != nil {
 		return nil, err
 	}
+	if c.holds && !take(ctx, c.storing, &c.stores) {
+		return nil, errAway
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.stored(w.Upon) {
+		return nil, verbs.ErrMoved
+	}
 	return c.load(w), nil
 }
 
@@ -191,29 +205,73 @@ func (c *conn) Lock(ctx context.Context, w *verbs.Want) (*verbs.Loaded, error) {
 	if _, err := c.begin(ctx, "lock", nil); err != nil {
 		return nil, err
 	}
-	if !c.holds {
-		select {
-		case c.lock <- struct{}{}:
-			c.holds = true
-		case <-ctx.Done():
-			return nil, errAway
-		}
+	if !take(ctx, c.lock, &c.holds) || (w.Since == 0 && !take(ctx, c.storing, &c.stores)) {
+		return nil, errAway
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.load(w), nil
+	l := c.load(w)
+	if h := c.handed; h != nil && w.Since != 0 {
+		if from, _ := verbs.LogSpan(h.Log); from == l.Moment {
+			l.Handed = h
+			if c.onHanded != nil {
+				c.onHanded()
+			}
+		}
+	}
+	return l, nil
 }
 
-func (c *conn) Unlock(context.Context) {
-	if c.holds {
-		c.holds = false
-		<-c.lock
+// stored reports whether a batch is stored, and none of its writer's after it.
+func (s *server) stored(b *verbs.BatchID) bool {
+	return b == nil || s.load(&verbs.Want{Writer: b.Writer}).Number == b.Number
+}
+
+// take sends to a channel of capacity 1, unless that was done.
+func take(ctx context.Context, what chan struct{}, has *bool) bool {
+	if !*has {
+		select {
+		case what <- struct{}{}:
+			*has = true
+		case <-ctx.Done():
+		}
+	}
+	return *has
+}
+
+func give(what chan struct{}, has *bool) {
+	if *has {
+		*has = false
+		<-what
 	}
 }
 
+func (c *conn) Unlock(context.Context) {
+	give(c.lock, &c.holds)
+	give(c.storing, &c.stores)
+}
+
+// handOn gives the lock away with the log of a batch.
+func (c *conn) handOn(ctx context.Context, d *verbs.Delta) bool {
+	if !c.holds || !c.hands || d.Log == nil {
+		return true
+	}
+	if !take(ctx, c.storing, &c.stores) {
+		return false
+	}
+	c.mu.Lock()
+	c.handed = &verbs.Handed{BatchID: verbs.BatchID{Writer: d.Writer, Number: d.Number}, Log: slices.Clone(d.Log)}
+	c.mu.Unlock()
+	give(c.lock, &c.holds)
+	return true
+}
+
 func (c *conn) Commit(ctx context.Context, d *verbs.Delta) error {
-	f, err := c.begin(ctx, "commit", d)
 	defer c.Unlock(ctx)
+	if !c.handOn(ctx, d) {
+		return errAway
+	}
+	f, err := c.begin(ctx, "commit", d)
 	switch {
 	case f == hangs:
 		return verbs.ErrUnknown
@@ -226,6 +284,9 @@ func (c *conn) Commit(ctx context.Context, d *verbs.Delta) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if !c.stored(d.Upon) {
+		return verbs.ErrMoved
+	}
 	if err := c.checked(d); err != nil {
 		return err
 	}

@@ -16,7 +16,8 @@ func (x *workingSet) follow(l *Loaded) {
 		return
 	}
 	for _, log := range l.Logs {
-		if from, to := LogSpan(log); from == at && x.apply(log[16:]) {
+		d := pack.Read(log[logHead:])
+		if from, to := LogSpan(log); from == at && x.apply(&d) {
 			at = to
 			continue
 		}
@@ -27,7 +28,31 @@ func (x *workingSet) follow(l *Loaded) {
 		x.forget()
 		return
 	}
-	x.stored, x.Counters, x.inUse = l.Counters, l.Counters, l.InUse
+	x.followed(l.Counters, l.InUse)
+}
+
+// followHanded takes a batch into the set that is not stored yet. Where it
+// cannot the set is forgotten.
+func (x *workingSet) followHanded(h *Handed) {
+	d := pack.Read(h.Log[logHead:])
+	from, to := LogSpan(h.Log)
+	if from != x.stored.Moment || !x.apply(&d) {
+		x.forget()
+		return
+	}
+	c := Counters{
+		Moment: to, Generation: d.Int(), Seq: d.Int(), Place: d.Int(), Fence: d.Int(), Entry: d.Int(), EnqueuedMS: d.Int(), WokenMS: d.Int(),
+	}
+	if inUse := [store.SlotSorts]int{int(d.Int()), int(d.Int())}; !d.Bad {
+		x.followed(c, inUse)
+	} else {
+		x.forget()
+	}
+}
+
+// followed notes what the set is now: what was looked up before may be there.
+func (x *workingSet) followed(c Counters, inUse [store.SlotSorts]int) {
+	x.stored, x.Counters, x.inUse = c, c, inUse
 	clear(x.noID)
 	clear(x.noKey)
 	x.bound()
@@ -35,8 +60,7 @@ func (x *workingSet) follow(l *Loaded) {
 
 // apply takes the changes of one batch into the set. It reports whether the
 // log could be read: if not, the set is wrong.
-func (x *workingSet) apply(log []byte) bool {
-	d := pack.Read(log)
+func (x *workingSet) apply(d *pack.Reader) bool {
 	var queues []QueueChange
 	for n := d.Int(); n > 0 && !d.Bad; n-- {
 		c := QueueChange{Queue: d.Text(), QueueCount: QueueCount{int(d.Int()), int(d.Int())}}
@@ -51,17 +75,17 @@ func (x *workingSet) apply(log []byte) bool {
 		}
 	}
 	for n := d.Int(); n > 0 && !d.Bad; n-- {
-		if !x.applyTask(&d) {
+		if !x.applyTask(d) {
 			return false
 		}
 	}
 	for n := d.Int(); n > 0 && !d.Bad; n-- {
-		x.applySlot(&d)
+		x.applySlot(d)
 	}
 	for n := d.Int(); n > 0 && !d.Bad; n-- {
-		x.applyDoc(&d)
+		x.applyDoc(d)
 	}
-	if !x.applyRequests(&d) {
+	if !x.applyRequests(d) {
 		return false
 	}
 	for i := range queues {

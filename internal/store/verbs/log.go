@@ -11,8 +11,9 @@ import (
 // it knows: it follows (follow.go). It is written only where others write, too.
 //
 // It has the moments that it leads from and to, 8 bytes each; then, packed, the
-// counts of queues and limits after it, the tasks, slots and docs, and what was
-// asked for of new tasks. Who knows less than that ignores what follows.
+// counts of queues and limits after it, the tasks, slots and docs, what was
+// asked for of new tasks, and the counters. Who knows less than that ignores
+// what follows.
 
 // logMost bounds a log. What is larger is not worth it: others load what they
 // need.
@@ -37,6 +38,8 @@ func (x *workingSet) log(d *Delta) []byte {
 	logSlots(&p, d)
 	logDocs(&p, d)
 	logRequests(&p, d)
+	t := &d.To
+	p.Ints(t.Generation, t.Seq, t.Place, t.Fence, t.Entry, t.EnqueuedMS, t.WokenMS, int64(d.InUse[0]), int64(d.InUse[1]))
 	x.logged = p.Packed()
 	if len(x.logged) > logMost {
 		return nil

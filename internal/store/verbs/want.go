@@ -14,6 +14,10 @@ type Want struct {
 	// Since is a moment: the logs of the batches since then are wanted, where
 	// they are all kept still. 0: none.
 	Since int64
+	// Upon is the batch that the asker, who has the lock, stands on though it
+	// was not stored when it was handed on: Load waits until it is, and answers
+	// ErrMoved where it does not come to be. nil: there is none.
+	Upon *BatchID
 
 	Tasks    []string   // by id
 	Keys     []string   // by idempotency key
@@ -63,6 +67,10 @@ type Loaded struct {
 	// a week at least: if it goes back the server has lost batches.
 	Number int64
 	Logs   [][]byte // Delta.Log of each batch since Want.Since, in order; none if one of them is missing
+	// Handed is a batch that begins where all else in here is: its process has
+	// given the lock away with it, and is storing it. Only Lock with a Since may
+	// give it; without, it waits until there is none.
+	Handed *Handed
 
 	Tasks    []*signalbox.Task // nil: there is none
 	Keys     []*signalbox.Task
@@ -84,6 +92,18 @@ type Loaded struct {
 	Cut          int64             // Seq of the last entry of the beginning that is older; 0: none
 	Docs         []*Doc
 	Pages        [][]Doc
+}
+
+// BatchID names a batch, and no other one ever.
+type BatchID struct {
+	Writer string
+	Number int64
+}
+
+// Handed is a batch that is handed on before it is stored.
+type Handed struct {
+	BatchID
+	Log []byte
 }
 
 // QueueCount is how many tasks of a queue wait, and how many of them are ready.
@@ -114,6 +134,9 @@ type Delta struct {
 	Writer   string // who commits, and
 	Number   int64  // the number of its batch: only grows, from 1
 	From, To Counters
+	// Upon is the batch that From is of, where it was handed on and may not be
+	// stored: then this one cannot be either (ErrMoved). nil: From was stored.
+	Upon *BatchID
 
 	Tasks    []TaskChange // one for each task
 	Requests []RequestRow // of new tasks
@@ -133,6 +156,9 @@ type Delta struct {
 
 // LogsKept is how many logs a backend keeps.
 const LogsKept = 64
+
+// logHead is the length of what LogSpan reads.
+const logHead = 16
 
 // LogSpan returns the moments that a log's batch began at and leads to.
 func LogSpan(log []byte) (from, to int64) {
