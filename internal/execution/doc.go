@@ -12,12 +12,13 @@
 //
 //   - Run is what is known of one execution: its row, its log, when it was heard
 //     of, and what must be hidden in what is said of it. Renewable lists the runs
-//     whose leases are renewed, Rows and Run.Void tell which are in other hands.
+//     whose leases are renewed, Rows what is in flight by the store.
 //   - Presence says whether an agent is there, Health whether it is offered
 //     anything after it has failed. View adds both to what the engine shows.
 //   - Limits decides which limit ends a run, and Enforce stops it.
-//   - Offer is a task as an agent gets it. Outcome reads an agent's last word.
-//     Mask hides the values of the task's env in all that an agent says.
+//   - Offer is a task as an agent gets it. Refusal is its answer that it does not
+//     take it, Outcome reads its last word. Mask hides the values of the task's
+//     env in all that an agent says.
 //   - Settle stores a change that must not get lost. Decided tells an error that
 //     means that somebody else decided first.
 //   - Maintenance runs what is due by time, as a backstop behind the events.
@@ -31,9 +32,7 @@
 //   - What cannot be masked is withheld.
 package execution
 
-import (
-	"time"
-)
+import "time"
 
 // Defaults of all transports.
 const (

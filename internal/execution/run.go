@@ -50,13 +50,6 @@ func (r *Run) Take(t signalbox.Task) {
 // Tell takes in what trouble the agent says that the run has, "" for none.
 func (r *Run) Tell(note string) { r.Note = r.Mask.Hide(Sayable(note)) }
 
-// Void reports whether the execution is in nobody's hands any more, by the rows of
-// what is in flight.
-func (r *Run) Void(rows map[string]*signalbox.Task) bool {
-	t := rows[r.Task.ID]
-	return t == nil || !r.Is(t)
-}
-
 // Lost is the result of a run that nobody will report on: what it printed.
 func (r *Run) Lost() *signalbox.Result {
 	result := &signalbox.Result{}
