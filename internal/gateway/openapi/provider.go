@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	signalbox "github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/rest"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
@@ -32,16 +31,13 @@ const (
 //	                                                          ▼  │ after a while
 //	                                                         failed
 type Provider struct {
+	*rest.Actions
 	conf toolconf.OpenAPI
 	o    Options
 
-	mu      sync.Mutex
-	server  gateway.Server
-	actions map[string]*rest.Action
-	tools   []gateway.Tool
-	client  *rest.Client
-	stop    context.CancelFunc
-	done    chan struct{} // closed when nothing tries any more; nil: nothing does
+	mu   sync.Mutex
+	stop context.CancelFunc
+	done chan struct{} // closed when nothing tries any more; nil: nothing does
 }
 
 var (
@@ -57,11 +53,8 @@ func New(c toolconf.OpenAPI, o Options) *Provider {
 	if o.Retry <= 0 {
 		o.Retry = firstRetry
 	}
-	return &Provider{conf: c, o: o, stop: func() {}, server: gateway.Server{Name: c.Name, Kind: gateway.KindOpenAPI, State: gateway.StateStarting, Since: time.Now()}}
+	return &Provider{Actions: rest.NewActions(c.Name, gateway.KindOpenAPI), conf: c, o: o, stop: func() {}}
 }
-
-// Name is that of the description.
-func (p *Provider) Name() string { return p.conf.Name }
 
 // Start reads the description. One in a file is read at once, and an error if
 // it is invalid; one at a URL is read in the background, and tried again for
@@ -114,14 +107,8 @@ func (p *Provider) load(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, loadTime)
 	defer cancel()
 	d, err := Load(ctx, p.conf)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.server.State == gateway.StateStopped {
-		return errors.New("it is stopped")
-	}
-	p.server.Since = time.Now()
 	if err != nil {
-		p.server.State, p.server.Error = gateway.StateFailed, err.Error()
+		p.Failed(err)
 		return err
 	}
 	for i, w := range d.Warnings {
@@ -131,73 +118,24 @@ func (p *Provider) load(ctx context.Context) error {
 		}
 		p.o.Log.Warn("the description of tools is used in part", "server", p.conf.Name, "reason", w)
 	}
-	p.actions = make(map[string]*rest.Action, len(d.Actions))
 	for _, a := range d.Actions {
 		a.Secrets = p.conf.Secrets
-		p.actions[a.Tool.Name] = a
-		p.tools = append(p.tools, a.Tool)
 	}
-	p.client = rest.NewClient(d.Reach)
-	p.server.State, p.server.Error, p.server.Tools = gateway.StateReady, "", len(p.tools)
+	if !p.Ready(d.Reach, d.Actions) {
+		return errors.New("it is stopped")
+	}
 	return nil
-}
-
-// Tools are those of the description, once it has been read.
-func (p *Provider) Tools() []gateway.Tool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.tools
-}
-
-func (p *Provider) find(tool string) (*rest.Client, *rest.Action, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if a, ok := p.actions[tool]; ok {
-		return p.client, a, nil
-	}
-	return nil, nil, signalbox.Errorf(signalbox.CodeNotFound, "there is no tool %s", rest.Cut(tool, 128))
-}
-
-// Check says whether a call fits its tool, before it takes a slot.
-func (p *Provider) Check(call gateway.Call) error {
-	client, action, err := p.find(call.Tool)
-	if err != nil {
-		return err
-	}
-	return client.Check(action, call)
-}
-
-// Call makes the request.
-func (p *Provider) Call(ctx context.Context, call gateway.Call) (gateway.Result, error) {
-	client, action, err := p.find(call.Tool)
-	if err != nil {
-		return gateway.Result{}, err
-	}
-	return client.Call(ctx, action, call)
-}
-
-// EndSession does nothing: requests know no session.
-func (p *Provider) EndSession(string) {}
-
-// Server describes it.
-func (p *Provider) Server() gateway.Server {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.server
 }
 
 // Close ends all calls and connections, and stops trying.
 func (p *Provider) Close() error {
 	p.mu.Lock()
-	stop, done, client := p.stop, p.done, p.client
-	p.server.State, p.server.Since = gateway.StateStopped, time.Now()
+	stop, done := p.stop, p.done
 	p.mu.Unlock()
+	err := p.Actions.Close() // first: a description that is just being read is not taken up
 	stop()
 	if done != nil {
 		<-done
 	}
-	if client != nil {
-		client.Close()
-	}
-	return nil
+	return err
 }

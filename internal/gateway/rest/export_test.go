@@ -4,7 +4,7 @@ import "github.com/signalbox-ai/signalbox/internal/gateway"
 
 // BuildForTest is the request that a call makes.
 func BuildForTest(p *Provider, call gateway.Call) (*Request, error) {
-	a, err := p.action(call.Tool)
+	_, a, err := p.find(call.Tool)
 	if err != nil {
 		return nil, err
 	}

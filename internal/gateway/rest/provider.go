@@ -12,16 +12,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-// Provider has the REST tools of the configuration. Make one with New.
-type Provider struct {
-	client  *Client
-	actions map[string]*Action
-	tools   []gateway.Tool
-
-	mu     sync.Mutex
-	since  time.Time
-	closed bool
-}
+// Provider has the REST tools of the configuration: all of them are one
+// provider's. Make one with New.
+type Provider struct{ *Actions }
 
 var (
 	_ gateway.Provider = (*Provider)(nil)
@@ -30,85 +23,135 @@ var (
 
 // New reads the tools. All mistakes are reported together.
 func New(tools []toolconf.RestTool) (*Provider, error) {
-	p := &Provider{actions: make(map[string]*Action, len(tools)), since: time.Now()}
 	var reach Reach
+	var all []*Action
 	var errs []error
+	named := map[string]bool{}
 	for _, c := range tools {
 		a, u, err := read(c)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		if _, twice := p.actions[a.Tool.Name]; twice {
+		if named[a.Tool.Name] {
 			errs = append(errs, fmt.Errorf("%s: restTools.%s: there is another tool of that name", c.Where, c.Name))
 		}
-		p.actions[a.Tool.Name] = a
-		p.tools = append(p.tools, a.Tool)
+		named[a.Tool.Name] = true
+		all = append(all, a)
 		reach.Named = append(reach.Named, u.origin.Hostname())
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	p.client = NewClient(reach)
+	p := &Provider{NewActions("rest", gateway.KindREST)}
+	p.Ready(reach, all)
 	return p, nil
 }
 
-// Name is "rest": all REST tools are one provider's.
-func (p *Provider) Name() string { return "rest" }
-
 // Start does nothing: each call makes its own request.
-func (p *Provider) Start(context.Context, func()) error { return nil }
+func (*Provider) Start(context.Context, func()) error { return nil }
+
+// Actions are the tools of a provider whose calls are requests, with the client
+// that makes them, and how the provider is: all of a gateway.Provider but its
+// name and its start. Make one with NewActions.
+type Actions struct {
+	mu      sync.Mutex
+	server  gateway.Server
+	actions map[string]*Action
+	tools   []gateway.Tool
+	client  *Client
+}
+
+// NewActions makes one that is starting and has no tools.
+func NewActions(name string, kind gateway.Kind) *Actions {
+	return &Actions{server: gateway.Server{Name: name, Kind: kind, State: gateway.StateStarting, Since: time.Now()}}
+}
+
+// Ready takes the tools and says that they can be called. It is false where the
+// provider has been closed.
+func (a *Actions) Ready(reach Reach, all []*Action) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.server.State == gateway.StateStopped {
+		return false
+	}
+	a.actions = make(map[string]*Action, len(all))
+	for _, action := range all {
+		a.actions[action.Tool.Name] = action
+		a.tools = append(a.tools, action.Tool)
+	}
+	a.client = NewClient(reach)
+	a.server.Since, a.server.State, a.server.Error, a.server.Tools = time.Now(), gateway.StateReady, "", len(a.tools)
+	return true
+}
+
+// Failed says why there are no tools.
+func (a *Actions) Failed(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.server.State != gateway.StateStopped {
+		a.server.Since, a.server.State, a.server.Error = time.Now(), gateway.StateFailed, err.Error()
+	}
+}
+
+// Name is that of the provider.
+func (a *Actions) Name() string { return a.Server().Name }
 
 // Tools are all of them, whether anyone answers them or not.
-func (p *Provider) Tools() []gateway.Tool { return p.tools }
+func (a *Actions) Tools() []gateway.Tool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.tools
+}
+
+func (a *Actions) find(tool string) (*Client, *Action, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if action, ok := a.actions[tool]; ok {
+		return a.client, action, nil
+	}
+	return nil, nil, signalbox.Errorf(signalbox.CodeNotFound, "there is no tool %s", Cut(tool, 128))
+}
 
 // Check says whether a call fits its tool, before it takes a slot.
-func (p *Provider) Check(call gateway.Call) error {
-	a, err := p.action(call.Tool)
+func (a *Actions) Check(call gateway.Call) error {
+	client, action, err := a.find(call.Tool)
 	if err != nil {
 		return err
 	}
-	return p.client.Check(a, call)
+	return client.Check(action, call)
 }
 
 // Call makes the request.
-func (p *Provider) Call(ctx context.Context, call gateway.Call) (gateway.Result, error) {
-	a, err := p.action(call.Tool)
+func (a *Actions) Call(ctx context.Context, call gateway.Call) (gateway.Result, error) {
+	client, action, err := a.find(call.Tool)
 	if err != nil {
 		return gateway.Result{}, err
 	}
-	return p.client.Call(ctx, a, call)
-}
-
-func (p *Provider) action(tool string) (*Action, error) {
-	if a, ok := p.actions[tool]; ok {
-		return a, nil
-	}
-	return nil, signalbox.Errorf(signalbox.CodeNotFound, "there is no tool %s", tool)
+	return client.Call(ctx, action, call)
 }
 
 // EndSession does nothing: requests know no session.
-func (p *Provider) EndSession(string) {}
+func (a *Actions) EndSession(string) {}
 
-// Server describes it. It is ready until its end: who answers is known call by
-// call.
-func (p *Provider) Server() gateway.Server {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	state := gateway.StateReady
-	if p.closed {
-		state = gateway.StateStopped
-	}
-	return gateway.Server{Name: p.Name(), Kind: gateway.KindREST, State: state, Tools: len(p.tools), Since: p.since}
+// Server describes the provider. It is ready until its end: who answers is known
+// call by call.
+func (a *Actions) Server() gateway.Server {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.server
 }
 
 // Close ends all calls and connections.
-func (p *Provider) Close() error {
-	p.mu.Lock()
-	if !p.closed {
-		p.closed, p.since = true, time.Now()
+func (a *Actions) Close() error {
+	a.mu.Lock()
+	if a.server.State != gateway.StateStopped {
+		a.server.State, a.server.Since = gateway.StateStopped, time.Now()
 	}
-	p.mu.Unlock()
-	p.client.Close()
+	client := a.client
+	a.mu.Unlock()
+	if client != nil {
+		client.Close()
+	}
 	return nil
 }
