@@ -18,7 +18,7 @@ import (
 var parsers = map[string]string{ // what is read, by whom: where the target is
 	"bodies of the API, each route":         "internal/director FuzzRoutes",
 	"bodies of the API, strictly":           "internal/director FuzzBody",
-	"bodies of the API, the short way":      "internal/strictjson FuzzPlain",
+	"bodies of the API, as JSON":            "internal/strictjson FuzzParse",
 	"queries and filters of the API":        "internal/director FuzzQueries",
 	"places of pages":                       "internal/director FuzzCursors",
 	"headers of the API":                    "internal/director FuzzHeaders",

@@ -1,8 +1,5 @@
 package strictjson
 
-// ParseBoth reads a text in one pass, and the long way.
-func ParseBoth(data []byte) (plain any, ok bool, tree any, err error) {
-	plain, ok = parsePlain(data)
-	tree, err = parseAny(data)
-	return plain, ok, tree, err
-}
+const MaxDepth = maxDepth
+
+var HalfSurrogate = halfSurrogate

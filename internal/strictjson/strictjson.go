@@ -3,10 +3,12 @@
 package strictjson
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -36,85 +38,222 @@ func (e *Error) Error() string { return cmp.Or(e.Path, "the text") + " " + e.Wha
 // *Object. It refuses what encoding/json lets pass: invalid UTF-8, halves of
 // surrogate pairs, repeated members, deep nesting.
 func Parse(data []byte) (any, error) {
-	if tree, ok := parsePlain(data); ok {
-		return tree, nil
+	p := parser{data: data}
+	tree, err := p.value(1)
+	if p.space(); err == nil && p.at < len(data) {
+		err = errSyntax
 	}
-	return parseAny(data)
+	if err != nil {
+		return nil, p.explain(err)
+	}
+	return tree, nil
 }
 
-// parseAny is Parse for every text, whatever is in it.
-func parseAny(data []byte) (any, error) {
-	if !utf8.Valid(data) {
-		return nil, &Error{What: "is not valid UTF-8"}
+// fault is why a text is not read further, with the steps that led there, the
+// last one first. Of a text that is no JSON explain has more to say.
+type fault struct {
+	what  string
+	steps []func(path string) string
+}
+
+var errSyntax = &fault{what: "is not valid JSON"}
+
+// in is the fault within a member or an element.
+func (f *fault) in(step func(path string) string) *fault {
+	return &fault{f.what, append(f.steps, step)}
+}
+
+func member(key string) func(string) string {
+	return func(path string) string { return Join(path, key) }
+}
+func element(i int) func(string) string { return func(path string) string { return Element(path, i) } }
+
+// explain says what is wrong with a text that could not be read: what makes it
+// no JSON before what makes it one that is refused.
+func (p *parser) explain(f *fault) error {
+	if !utf8.Valid(p.data) {
+		return &Error{What: "is not valid UTF-8"}
 	}
 	var whole json.RawMessage
-	if err := json.Unmarshal(data, &whole); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			return nil, &Error{What: fmt.Sprintf("is not valid JSON at byte %d: %s", syntax.Offset, syntax.Error())}
+	var syntax *json.SyntaxError
+	switch bad := json.Unmarshal(p.data, &whole); {
+	case errors.As(bad, &syntax):
+		return &Error{What: fmt.Sprintf("is not valid JSON at byte %d: %s", syntax.Offset, syntax.Error())}
+	case bad != nil:
+		return &Error{What: "is not valid JSON"}
+	case halfSurrogate(p.data):
+		return &Error{What: "contains half of a surrogate pair (\\ud800 to \\udfff), which is no character"}
+	}
+	path := ""
+	for _, step := range slices.Backward(f.steps) {
+		path = step(path)
+	}
+	return &Error{Path: path, What: f.what}
+}
+
+// parser is a text and how far it has been read.
+type parser struct {
+	data []byte
+	at   int
+}
+
+func (p *parser) space() {
+	for p.at < len(p.data) && (p.data[p.at] == ' ' || p.data[p.at] == '\n' || p.data[p.at] == '\t' || p.data[p.at] == '\r') {
+		p.at++
+	}
+}
+
+// next steps over c, and the space before it, if it is what comes next.
+func (p *parser) next(c byte) bool {
+	p.space()
+	if p.at < len(p.data) && p.data[p.at] == c {
+		p.at++
+		return true
+	}
+	return false
+}
+
+func (p *parser) value(depth int) (any, *fault) {
+	p.space()
+	if p.at == len(p.data) {
+		return nil, errSyntax
+	}
+	switch c := p.data[p.at]; {
+	case c == '"':
+		return p.string()
+	case c == '{' || c == '[':
+		if depth > maxDepth {
+			return nil, &fault{what: fmt.Sprintf("is nested too deep: at most %d levels are allowed", maxDepth)}
 		}
-		return nil, &Error{What: "is not valid JSON"}
+		if p.at++; c == '[' {
+			return p.array(depth)
+		}
+		return p.object(depth)
+	case c == '-' || '0' <= c && c <= '9':
+		return p.number()
 	}
-	if halfSurrogate(data) {
-		return nil, &Error{What: "contains half of a surrogate pair (\\ud800 to \\udfff), which is no character"}
-	}
-	dec := json.NewDecoder(strings.NewReader(string(data)))
-	dec.UseNumber()
-	return value(dec, "", 1)
+	return p.word()
 }
 
-func value(dec *json.Decoder, path string, depth int) (any, error) {
-	tok, err := dec.Token()
-	if err != nil {
-		return nil, &Error{What: "is not valid JSON"}
+// words are the values that have names.
+var words = []struct {
+	text  string
+	value any
+}{{"true", true}, {"false", false}, {"null", nil}}
+
+func (p *parser) word() (any, *fault) {
+	for _, w := range words {
+		if bytes.HasPrefix(p.data[p.at:], []byte(w.text)) {
+			p.at += len(w.text)
+			return w.value, nil
+		}
 	}
-	delim, ok := tok.(json.Delim)
-	if !ok {
-		return tok, nil
-	}
-	if depth > maxDepth {
-		return nil, &Error{Path: path, What: fmt.Sprintf("is nested too deep: at most %d levels are allowed", maxDepth)}
-	}
-	if delim == '[' {
-		return array(dec, path, depth)
-	}
-	return members(dec, path, depth)
+	return nil, errSyntax
 }
 
-func array(dec *json.Decoder, path string, depth int) (any, error) {
+func (p *parser) number() (any, *fault) {
+	from := p.at
+	p.one("-")
+	first := p.at
+	if n := p.digits(); n == 0 || n > 1 && p.data[first] == '0' {
+		return nil, errSyntax
+	}
+	if p.one(".") && p.digits() == 0 {
+		return nil, errSyntax
+	}
+	if p.one("eE") {
+		p.one("+-")
+		if p.digits() == 0 {
+			return nil, errSyntax
+		}
+	}
+	return json.Number(p.data[from:p.at]), nil
+}
+
+// one steps over one of these characters, if it is there.
+func (p *parser) one(of string) bool {
+	ok := p.at < len(p.data) && strings.IndexByte(of, p.data[p.at]) >= 0
+	if ok {
+		p.at++
+	}
+	return ok
+}
+
+func (p *parser) digits() (n int) {
+	for p.one("0123456789") {
+		n++
+	}
+	return n
+}
+
+// string reads a text. Most are printable ASCII without escapes; any other one is
+// left to encoding/json, once it is known to take nothing for U+FFFD.
+func (p *parser) string() (string, *fault) {
+	if !p.next('"') {
+		return "", errSyntax
+	}
+	from, plain := p.at, true
+	for ; p.at < len(p.data); p.at++ {
+		switch c := p.data[p.at]; {
+		case c == '"':
+			p.at++
+			if plain {
+				return string(p.data[from : p.at-1]), nil
+			}
+			text, raw := "", p.data[from-1:p.at]
+			if !utf8.Valid(raw) || json.Unmarshal(raw, &text) != nil || halfSurrogate(raw) {
+				return "", errSyntax
+			}
+			return text, nil
+		case c == '\\':
+			p.at++ // what is escaped
+			plain = false
+		case c < ' ' || c > '~':
+			plain = false
+		}
+	}
+	return "", errSyntax
+}
+
+func (p *parser) array(depth int) (any, *fault) {
 	list := []any{}
-	for dec.More() {
-		v, err := value(dec, Element(path, len(list)), depth+1)
+	for !p.next(']') {
+		if len(list) > 0 && !p.next(',') {
+			return nil, errSyntax
+		}
+		v, err := p.value(depth + 1)
 		if err != nil {
-			return nil, err
+			return nil, err.in(element(len(list)))
 		}
 		list = append(list, v)
 	}
-	_, err := dec.Token()
-	return list, err
+	return list, nil
 }
 
-func members(dec *json.Decoder, path string, depth int) (any, error) {
+func (p *parser) object(depth int) (any, *fault) {
 	o := &Object{Values: map[string]any{}}
-	for dec.More() {
-		tok, err := dec.Token()
+	for !p.next('}') {
+		if len(o.Keys) > 0 && !p.next(',') {
+			return nil, errSyntax
+		}
+		key, err := p.string()
 		if err != nil {
 			return nil, err
 		}
-		key, _ := tok.(string)
-		field := Join(path, key)
 		if _, twice := o.Values[key]; twice {
-			return nil, &Error{Path: field, What: Twice}
+			return nil, (&fault{what: Twice}).in(member(key))
 		}
-		v, err := value(dec, field, depth+1)
+		if !p.next(':') {
+			return nil, errSyntax
+		}
+		v, err := p.value(depth + 1)
 		if err != nil {
-			return nil, err
+			return nil, err.in(member(key))
 		}
 		o.Keys = append(o.Keys, key)
 		o.Values[key] = v
 	}
-	_, err := dec.Token()
-	return o, err
+	return o, nil
 }
 
 // maxPath bounds the path of a member, which is made for each of them and shown

@@ -2,38 +2,109 @@ package strictjson_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
-	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/strictjson"
 )
 
-// What is read in one pass is read the same the long way.
-func FuzzPlain(f *testing.F) {
+// A text is read, or refused in the same words, as encoding/json would have it
+// read token by token.
+func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		`{"prompt":"Fix issue #42","agent":"coder"}`, `{"state":"idle","current_tasks":[{"task_id":"a","slot":0,"fence":-12}],"x":null}`, ` [ ] `, `{"a":{"b":[true,false,{}]}}`,
-		`{"a":1,"a":2}`, `[01]`, `[-]`, `[-0]`, `[1.5]`, `[1e3]`, `[1,]`, `{"a":1,}`, `{,}`, `{"a"}`, `"\u0041"`, `"é"`, "\"\x7f\"", "\"\x00\"", `tru`, `nullx`, `{} {}`,
+		`{"a":1,"a":2}`, `{"a":{"b":[0,{"c":1,"c":2}]}}`, `[[{"a":1,"a":2}]]`, `{"\u0061":1,"a":2}`, `{"a":1,"a":2,}`, "{\"a\":1,\"a\":2,\"b\":\"\\ud800\"}",
+		`[01]`, `[-]`, `[-0]`, `[1.5]`, `[1e3]`, `[1E+03]`, `[1.]`, `[.5]`, `[1e]`, `[1e+]`, `[-1.25e-2]`, `[1,]`, `[,1]`, `{"a":1,}`, `{,}`, `{"a"}`, `{"a":}`, `{a:1}`,
+		`"\u0041"`, `"é"`, "\"\x7f\"", "\"\x00\"", "\"\xff\"", `"\ud83d\ude00"`, `"\ud83d"`, `"\ude00\ud83d"`, `"\\ud800"`, `"\x"`, `"a\"b"`, `"\`, `"`, ``, ` `,
+		`tru`, `nullx`, `{} {}`, `[truefalse]`,
 		strings.Repeat("[", 32) + strings.Repeat("]", 32), strings.Repeat("[", 33) + strings.Repeat("]", 33), strings.Repeat(`{"a":`, 33) + "1" + strings.Repeat("}", 33),
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, ok, want, err := strictjson.ParseBoth(data)
-		if ok && (err != nil || !reflect.DeepEqual(got, want)) {
-			t.Fatalf("%q: %#v\nbut the long way has\n%#v, %v", data, got, want, err)
+		got, err := strictjson.Parse(data)
+		want, wrong := reference(data)
+		if wrong != nil && (err == nil || err.Error() != wrong.Error()) || wrong == nil && (err != nil || !reflect.DeepEqual(got, want)) {
+			t.Fatalf("%q: %#v, %v\nbut token by token\n%#v, %v", data, got, err, want, wrong)
 		}
 	})
 }
 
-// What comes all the time takes the short way.
-func TestHeartbeatsArePlain(t *testing.T) {
-	data, err := json.Marshal(api.Heartbeat{State: "working", URL: "http://127.0.0.1:9000", CurrentTasks: []api.AgentCurrentTask{{ID: "task-1"}}})
+// reference is Parse by the decoder of encoding/json, token by token.
+func reference(data []byte) (any, error) {
+	if !utf8.Valid(data) {
+		return nil, &strictjson.Error{What: "is not valid UTF-8"}
+	}
+	var whole json.RawMessage
+	if err := json.Unmarshal(data, &whole); err != nil {
+		var syntax *json.SyntaxError
+		if errors.As(err, &syntax) {
+			return nil, &strictjson.Error{What: fmt.Sprintf("is not valid JSON at byte %d: %s", syntax.Offset, syntax.Error())}
+		}
+		return nil, &strictjson.Error{What: "is not valid JSON"}
+	}
+	if strictjson.HalfSurrogate(data) {
+		return nil, &strictjson.Error{What: "contains half of a surrogate pair (\\ud800 to \\udfff), which is no character"}
+	}
+	dec := json.NewDecoder(strings.NewReader(string(data)))
+	dec.UseNumber()
+	return value(dec, "", 1)
+}
+
+func value(dec *json.Decoder, path string, depth int) (any, error) {
+	tok, err := dec.Token()
 	if err != nil {
-		t.Fatal(err)
+		return nil, &strictjson.Error{What: "is not valid JSON"}
 	}
-	if _, ok, _, err := strictjson.ParseBoth(data); !ok {
-		t.Errorf("%s is not plain, %v", data, err)
+	delim, ok := tok.(json.Delim)
+	if !ok {
+		return tok, nil
 	}
+	if depth > strictjson.MaxDepth {
+		return nil, &strictjson.Error{Path: path, What: fmt.Sprintf("is nested too deep: at most %d levels are allowed", strictjson.MaxDepth)}
+	}
+	if delim == '[' {
+		return array(dec, path, depth)
+	}
+	return members(dec, path, depth)
+}
+
+func array(dec *json.Decoder, path string, depth int) (any, error) {
+	list := []any{}
+	for dec.More() {
+		v, err := value(dec, strictjson.Element(path, len(list)), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	_, err := dec.Token()
+	return list, err
+}
+
+func members(dec *json.Decoder, path string, depth int) (any, error) {
+	o := &strictjson.Object{Values: map[string]any{}}
+	for dec.More() {
+		tok, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		key, _ := tok.(string)
+		field := strictjson.Join(path, key)
+		if _, twice := o.Values[key]; twice {
+			return nil, &strictjson.Error{Path: field, What: strictjson.Twice}
+		}
+		v, err := value(dec, field, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		o.Keys = append(o.Keys, key)
+		o.Values[key] = v
+	}
+	_, err := dec.Token()
+	return o, err
 }
