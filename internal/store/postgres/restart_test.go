@@ -193,3 +193,34 @@ func TestIncidentRestartsOfTheServerLoseAndDoubleNothing(t *testing.T) {
 		}
 	}
 }
+
+// The sessions of three processes are ended while they make a batch, or store
+// one that the next process has followed already.
+func TestSessionsThatAreEndedLoseAndDoubleNothing(t *testing.T) {
+	server := testserver.NewPostgres(t, testserver.PostgresOptions{})
+	var stores []store.Store
+	for range 3 {
+		stores = append(stores, open(t, server.URL("postgres")))
+	}
+	l := newLoad(t, 600)
+	var callers sync.WaitGroup
+	for n := range 6 {
+		callers.Go(func() { l.submit(stores[n%3], n, 6) })
+		callers.Go(func() { l.work(stores[n%3], fmt.Sprintf("agent-%d", n)) })
+	}
+	for n := range 20 {
+		l.await(50)
+		err := server.Exec("postgres", fmt.Sprintf(`SELECT pg_terminate_backend(pid) FROM pg_locks
+			WHERE granted AND mode = 'ExclusiveLock' AND relation = 'signalbox.%s'::regclass`, []string{"turn", "storing"}[n%2]))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	callers.Wait()
+	l.check(stores[0])
+	for _, s := range stores {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
