@@ -56,6 +56,7 @@ var rules = []rule{
 	{who: "/internal/store/pack", may: []string{""}, std: true, why: "how values are written is known without a store"},
 	{who: "/internal/store/group", may: []string{"", "/internal/store"}, std: true, why: "who waits for a commit is known without a backend"},
 	{who: "/internal/store/sqlite", may: []string{"", "/internal/store", "/internal/store/pack", "/internal/store/group", "/internal/store/sqlite/...", "/internal/filelock"}, why: "stores import the contract, root and what stores share only"},
+	{who: "/internal/store/litestore", may: []string{"", "/internal/store", "/internal/store/verbs", "/internal/store/pack", "/internal/store/group", "/internal/filelock"}, why: "a backend knows the rows and no verb"},
 	{who: "/internal/store/verbs", may: []string{"", "/internal/store", "/internal/store/pack", "/internal/store/group"}, std: true, why: "the verbs know no server"},
 	{who: "/internal/store/postgres", may: []string{"", "/internal/store", "/internal/store/verbs", "/internal/store/pack", "/internal/store/group"}, why: "a backend knows the rows and no verb"},
 	{who: "/internal/store/redis", may: []string{"", "/internal/store", "/internal/store/verbs", "/internal/store/pack", "/internal/store/group"}, why: "a backend knows the rows and no verb"},

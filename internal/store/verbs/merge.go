@@ -26,13 +26,26 @@ func (x *workingSet) ask(writer string, verbs int) *Want {
 		x.want.page(KindPause)
 	}
 	for _, l := range x.want.lines {
-		n := l.need + x.ahead
-		if c := x.queues[l.queue]; verbs >= busyVerbs && c != nil && c.known && c.Ready < readWhole {
-			n = max(n, c.Ready+1)
-		}
-		w.Lines = append(w.Lines, LineWant{Queue: l.queue, After: l.upTo, N: n})
+		w.Lines = append(w.Lines, LineWant{Queue: l.queue, After: l.upTo, N: l.need + x.beyond(l, verbs)})
 	}
 	return w
+}
+
+// beyond is how many tasks of a line are loaded beyond those that are needed. Where
+// a load costs no exchange it is an eighth of the line: of many short lines most
+// are not needed soon.
+func (x *workingSet) beyond(l *line, verbs int) int {
+	ready := 0
+	if c := x.queues[l.queue]; c != nil && c.known {
+		ready = c.Ready
+	}
+	switch {
+	case x.near:
+		return min(max(l.need, ready/8), readAhead)
+	case verbs >= busyVerbs && ready > 0 && ready < readWhole:
+		return max(x.ahead, ready+1-l.need)
+	}
+	return x.ahead
 }
 
 // merge takes what was loaded into the set. What the set knows stands: the

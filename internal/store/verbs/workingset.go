@@ -46,8 +46,9 @@ type workingSet struct {
 	keep  bounds
 	short bool // the verb at hand needs something that is not there
 	look  look
-	ahead int // ready tasks to load beyond those that are claimed
-	run   int // counts the runs of batches, so that a verb knows when it begins anew
+	ahead int  // ready tasks to load beyond those that are claimed
+	near  bool // a load costs no exchange with a server
+	run   int  // counts the runs of batches, so that a verb knows when it begins anew
 
 	// What the batch changed, and needs before it can be written.
 	changed  []*row
@@ -95,7 +96,7 @@ func (x *workingSet) forget() {
 		rows: map[int64]*row{}, ids: map[string]*row{}, keys: map[string]*row{}, noID: map[string]struct{}{}, noKey: map[string]struct{}{},
 		lines: map[string]*line{}, turns: map[string]*turn{}, queues: map[string]*queueCount{}, limits: map[string]*limitCount{}, counters: map[DocKey]*counter{},
 		agents: map[string]*usage{}, docs: newDocuments(), fetched: map[int64]*signalbox.Request{},
-		requests: x.requests, keep: x.keep, run: x.run, ahead: x.ahead, look: x.look,
+		requests: x.requests, keep: x.keep, run: x.run, ahead: x.ahead, near: x.near, look: x.look,
 		changed: x.changed[:0], slots: x.slots[:0], bumped: x.bumped[:0], limited: x.limited[:0], counted: x.counted[:0], claims: x.claims[:0], entries: x.entries[:0],
 		logged: x.logged, scratch: x.scratch,
 	}

@@ -57,7 +57,7 @@ func newWriter(s *Store) *writer {
 	w.alone = alone{writer: w, pipeline: pipeline{committed: make(chan error, 1)}}
 	w.among = among{writer: w}
 	w.mode = &w.alone
-	w.set.keep = s.opts.keep
+	w.set.keep, w.set.near = s.opts.keep, s.shared == nil
 	w.set.forget()
 	return w
 }

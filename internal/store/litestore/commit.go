@@ -1,0 +1,230 @@
+package sqlite
+
+import (
+	"context"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+)
+
+// Commit writes all of d in one transaction, or nothing. It does not end with its
+// context: a transaction that was begun ends by itself.
+func (b *Backend) Commit(_ context.Context, d *verbs.Delta) error {
+	if err := b.settle(); err != nil {
+		return err
+	}
+	if d.From.Moment != b.board.Moment {
+		return verbs.ErrMoved
+	}
+	onCommit, err := b.write(d)
+	if err != nil {
+		return b.failed(b.rollback(err), onCommit)
+	}
+	b.board.apply(d)
+	b.who, b.number = d.Writer, d.Number
+	return nil
+}
+
+// write runs the transaction. onCommit says where an error came from.
+func (b *Backend) write(d *verbs.Delta) (onCommit bool, err error) {
+	c := b.writer
+	if err := c.do(stBegin); err != nil {
+		return false, err
+	}
+	for _, write := range [...]func(*conn, *verbs.Delta) error{writeTasks, writeLarge, writeSlots, writeDocs, b.writeJournal, b.writeMeta} {
+		if err := write(c, d); err != nil {
+			return false, err
+		}
+	}
+	if b.opts.CommitDelay > 0 {
+		time.Sleep(b.opts.CommitDelay)
+	}
+	return true, c.do(stCommit)
+}
+
+// do runs a statement without parameters.
+func (c *conn) do(id stmtID) error {
+	q := c.on(id)
+	return q.run()
+}
+
+// rollback takes the transaction back, unless SQLite has done it already.
+func (b *Backend) rollback(err error) error {
+	if b.writer.db.AutocommitEnabled() {
+		return err
+	}
+	if bad := b.writer.do(stRollback); bad != nil {
+		b.breakDown(bad)
+	}
+	return err
+}
+
+func writeTasks(c *conn, d *verbs.Delta) error {
+	for i := range d.Tasks {
+		before, after := d.Tasks[i].Before, d.Tasks[i].After
+		switch {
+		case before == nil:
+			q := c.on(stTaskInsert)
+			if err := c.bindTask(&q, after).run(); err != nil {
+				return taken(err)
+			}
+		case after == nil:
+			if err := c.forget(before.Seq); err != nil {
+				return err
+			}
+		default:
+			if err := c.update(before, after); err != nil {
+				return taken(err)
+			}
+			if before.HasEnv && after.State.Terminal() && !before.State.Terminal() {
+				if err := c.erase(before.Seq); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// taken tells an id or a key that another task has from other faults: no other
+// column is unique.
+func taken(err error) error {
+	if sqlite.ErrCode(err) == sqlite.ResultConstraintUnique {
+		return verbs.ErrTaken
+	}
+	return err
+}
+
+// forget deletes a task.
+func (c *conn) forget(seq int64) error {
+	if err := c.erase(seq); err != nil {
+		return err
+	}
+	for _, id := range [...]stmtID{stRequestDelete, stResultDelete, stTaskDelete} {
+		q := c.on(id)
+		if err := q.int(seq).run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// erase overwrites the environment of a task, and deletes it.
+func (c *conn) erase(seq int64) error {
+	for _, id := range [...]stmtID{stEnvBlank, stEnvDelete} {
+		q := c.on(id)
+		if err := q.int(seq).run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeLarge(c *conn, d *verbs.Delta) error {
+	for i := range d.Requests {
+		r := &d.Requests[i]
+		if err := c.putRequest(r.Seq, &r.Request); err != nil {
+			return err
+		}
+		if len(r.Request.SealedEnv) > 0 {
+			q := c.on(stEnvPut)
+			if err := q.int(r.Seq).bytes(r.Request.SealedEnv).run(); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range d.Results {
+		if err := c.putResult(d.Results[i].Seq, &d.Results[i].Result); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putRequest stores a request, but for its environment.
+func (c *conn) putRequest(seq int64, r *signalbox.Request) error {
+	c.row = c.key.summed(c.row[:0], sumRequest, seq, func(b []byte) []byte { return pack.RequestRow(b, r) })
+	q := c.on(stRequestPut)
+	return q.int(seq).bytes(c.row).run()
+}
+
+func (c *conn) putResult(seq int64, r *signalbox.Result) error {
+	c.row = c.key.summed(c.row[:0], sumResult, seq, func(b []byte) []byte { return pack.ResultRow(b, r) })
+	q := c.on(stResultPut)
+	return q.int(seq).bytes(c.row).run()
+}
+
+func writeSlots(c *conn, d *verbs.Delta) error {
+	for i := range d.Slots {
+		change := &d.Slots[i]
+		q := c.on(stSlotDelete)
+		if s := change.After; s != nil {
+			q = c.on(stSlotPut)
+			q.exact(change.Agent).int(int64(change.Slot)).exact(s.TaskID).int(s.Fence).time(s.Expires).bool(s.Withheld)
+		} else {
+			q.exact(change.Agent).int(int64(change.Slot))
+		}
+		if err := q.run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeDocs(c *conn, d *verbs.Delta) error {
+	for i := range d.Docs {
+		if err := c.putDoc(&d.Docs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putDoc stores a doc; one without a body goes.
+func (c *conn) putDoc(doc *verbs.Doc) error {
+	if doc.Body == nil {
+		q := c.on(stDocDelete)
+		return q.exact(doc.Kind).exact(doc.ID).run()
+	}
+	q := c.on(stDocPut)
+	return q.exact(doc.Kind).exact(doc.ID).int(doc.Sort).bytes(doc.Body).run()
+}
+
+// writeJournal writes the entries of a batch as one row, and deletes the rows
+// that are pruned as a whole.
+func (b *Backend) writeJournal(c *conn, d *verbs.Delta) error {
+	if d.Cut > 0 {
+		q := c.on(stJournalDelete)
+		if err := q.int(d.Cut).run(); err != nil {
+			return err
+		}
+	}
+	if len(d.Entries) == 0 {
+		return nil
+	}
+	return c.putEntries(d.Entries, d.To.Entry, &b.packer)
+}
+
+func (c *conn) putEntries(entries []signalbox.Entry, last int64, p *pack.Packer) error {
+	c.row = c.row[:0]
+	newest := entries[0].At.UnixMilli()
+	for i := range entries {
+		c.row = p.Entry(c.row, &entries[i])
+		newest = max(newest, entries[i].At.UnixMilli())
+	}
+	q := c.on(stJournalInsert)
+	return q.int(last).int(last - int64(len(entries)) + 1).int(newest).bytes(c.row).run()
+}
+
+func (b *Backend) writeMeta(c *conn, d *verbs.Delta) error {
+	return c.putMeta(&d.To, max(b.board.cut, d.Cut))
+}
+
+func (c *conn) putMeta(n *verbs.Counters, cut int64) error {
+	q := c.on(stMetaPut)
+	return q.int(n.Moment).int(n.Seq).int(n.Place).int(n.Fence).int(n.Entry).int(n.EnqueuedMS).int(n.WokenMS).int(cut).run()
+}

@@ -1,0 +1,207 @@
+package sqlite
+
+import (
+	"time"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// conn is a connection with its prepared statements. One goroutine uses it at
+// a time.
+type conn struct {
+	db  *sqlite.Conn
+	st  [numStatements]*sqlite.Stmt
+	key key
+	// row is the room for a packed row that is read, and text for a column that
+	// is compared.
+	row, text []byte
+	damage    []int64 // tasks that were found to be damaged, by number
+}
+
+// busyTimeout bounds the wait for a lock that only another program could hold.
+const busyTimeout = 5 * time.Second
+
+func openConn(path string, flags sqlite.OpenFlags) (*conn, error) {
+	db, err := sqlite.OpenConn(path, flags)
+	if err != nil {
+		return nil, err
+	}
+	db.SetBusyTimeout(busyTimeout)
+	return &conn{db: db}, nil
+}
+
+func (c *conn) close() error { return c.db.Close() }
+
+// exec runs a statement that is not worth keeping: a pragma or a step of the
+// schema. It returns the first column of its last row.
+func (c *conn) exec(sql string) (answer string, err error) {
+	st, _, err := c.db.PrepareTransient(sql)
+	if err != nil {
+		return "", err
+	}
+	for {
+		row, err := st.Step()
+		if err != nil || !row {
+			if end := st.Finalize(); err == nil {
+				err = end
+			}
+			return answer, err
+		}
+		answer = st.ColumnText(0)
+	}
+}
+
+// query is a statement in use: first its parameters are bound, one after the
+// other, then it is run, or stepped through and closed.
+type query struct {
+	st    *sqlite.Stmt
+	param int
+	err   error
+	once  bool // it is not kept
+}
+
+// on begins a statement.
+func (c *conn) on(id stmtID) query {
+	st := c.st[id]
+	if st == nil {
+		var err error
+		if st, err = c.db.Prepare(statements[id]); err != nil {
+			return query{err: err}
+		}
+		c.st[id] = st
+	}
+	return query{st: st}
+}
+
+// once begins a statement that is not worth keeping.
+func (c *conn) once(sql string) query {
+	st, _, err := c.db.PrepareTransient(sql)
+	return query{st: st, err: err, once: true}
+}
+
+func (q *query) int(v int64) *query {
+	q.param++
+	if q.err == nil {
+		q.st.BindInt64(q.param, v)
+	}
+	return q
+}
+
+func (q *query) bool(v bool) *query {
+	if v {
+		return q.int(1)
+	}
+	return q.int(0)
+}
+
+func (q *query) null() *query {
+	q.param++
+	if q.err == nil {
+		q.st.BindNull(q.param)
+	}
+	return q
+}
+
+// some binds an integer that is NULL where it is 0.
+func (q *query) some(v int64) *query {
+	if v == 0 {
+		return q.null()
+	}
+	return q.int(v)
+}
+
+// text binds a string; an empty one is NULL, which is read back as empty.
+func (q *query) text(v string) *query {
+	if v == "" {
+		return q.null()
+	}
+	return q.exact(v)
+}
+
+// exact binds a string, an empty one too.
+func (q *query) exact(v string) *query {
+	q.param++
+	if q.err == nil {
+		q.st.BindText(q.param, v)
+	}
+	return q
+}
+
+// bytes binds bytes, none too.
+func (q *query) bytes(v []byte) *query {
+	q.param++
+	if q.err == nil {
+		q.st.BindBytes(q.param, v)
+	}
+	return q
+}
+
+// time binds a time; a zero one is NULL.
+func (q *query) time(t time.Time) *query {
+	if t.IsZero() {
+		return q.null()
+	}
+	return q.int(t.UnixMilli())
+}
+
+// next steps to the next row.
+func (q *query) next() bool {
+	if q.err != nil {
+		return false
+	}
+	var row bool
+	row, q.err = q.st.Step()
+	return row
+}
+
+// end lets go of the statement and returns what went wrong. A statement that
+// was not stepped to its end holds its snapshot until then.
+func (q *query) end() error {
+	if q.st == nil {
+		return q.err
+	}
+	end := q.st.Reset
+	if q.once {
+		end = q.st.Finalize
+	}
+	if err := end(); q.err == nil {
+		q.err = err
+	}
+	return q.err
+}
+
+// run executes a statement whose rows, if any, do not matter.
+func (q *query) run() error {
+	for q.next() {
+	}
+	return q.end()
+}
+
+func (q *query) textAt(col int) string { return q.st.ColumnText(col) }
+func (q *query) intAt(col int) int64   { return q.st.ColumnInt64(col) }
+func (q *query) boolAt(col int) bool   { return q.st.ColumnInt64(col) != 0 }
+func (q *query) isNull(col int) bool   { return q.st.ColumnType(col) == sqlite.TypeNull }
+
+func (q *query) bytesAt(col int) []byte {
+	b := make([]byte, q.st.ColumnLen(col))
+	q.st.ColumnBytes(col, b)
+	return b
+}
+
+// into reads bytes into a room that is used again for the next.
+func (q *query) into(room *[]byte, col int) []byte {
+	n := q.st.ColumnLen(col)
+	if cap(*room) < n {
+		*room = make([]byte, n, 2*n)
+	}
+	b := (*room)[:n]
+	q.st.ColumnBytes(col, b)
+	return b
+}
+
+func (q *query) timeAt(col int) time.Time {
+	if q.isNull(col) {
+		return time.Time{}
+	}
+	return time.UnixMilli(q.st.ColumnInt64(col)).UTC()
+}

@@ -1,0 +1,238 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+)
+
+// A row of a task that is not as it was written is set aside: it stands in no
+// index any more, so that nobody claims it, and lists go on without it. Its bytes
+// stay as they are, for a person to look at. What a reader finds is looked at
+// again by the writer, before its next batch.
+//
+// To the verbs that is a batch of somebody else: the moment moves, so that they
+// forget what they knew.
+
+// Damaged is a task whose row is not as it was written, and was set aside.
+type Damaged struct {
+	ID   string
+	What string // is wrong with it
+}
+
+// mostDamaged bounds a list of them.
+const mostDamaged = 100
+
+// damagedTasks lists them, the oldest first.
+func (b *Backend) damagedTasks(ctx context.Context) (list []Damaged, err error) {
+	err = b.read(ctx, func(c *conn) error {
+		list, err = c.damagedRows()
+		return err
+	})
+	return list, err
+}
+
+// examineAll looks at all that is kept of each task, and sets aside what is
+// damaged.
+func (b *Backend) examineAll(ctx context.Context) (n int, err error) {
+	for after, more := int64(math.MinInt64), true; more; {
+		err := b.read(ctx, func(c *conn) (err error) {
+			after, more, err = c.examineSome(ctx, after, &n)
+			return err
+		})
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, b.settle()
+}
+
+func (c *conn) examineSome(ctx context.Context, after int64, n *int) (last int64, more bool, err error) {
+	const most = 1000
+	var seqs, bad []int64
+	q := c.on(stSeqs)
+	for q.int(after).int(most); q.next(); {
+		seqs = append(seqs, q.intAt(0))
+	}
+	if err := q.end(); err != nil {
+		return 0, false, err
+	}
+	for _, seq := range seqs {
+		_, what, err := c.examine(seq)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return 0, false, err
+		}
+		if *n, last = *n+1, seq; what != "" {
+			bad = append(bad, seq)
+		}
+	}
+	c.damage = append(c.damage[:0], bad...)
+	return last, len(seqs) == most, nil
+}
+
+func (c *conn) damagedRows() (list []Damaged, err error) {
+	q := c.on(stDamagedAll)
+	for q.int(mostDamaged); q.next(); {
+		list = append(list, Damaged{ID: q.textAt(0), What: q.textAt(1)})
+	}
+	return list, q.end()
+}
+
+// isAside is the answer to whoever asks for a task that was set aside.
+func (c *conn) isAside(seq int64, id string) error {
+	q := c.on(stDamagedGet)
+	what := "it cannot be read"
+	if q.int(seq); q.next() {
+		what = q.textAt(0)
+	}
+	if err := q.end(); err != nil {
+		return err
+	}
+	return damagedTask(id, what)
+}
+
+func damagedTask(id, what string) error {
+	return &signalbox.Error{
+		Code: signalbox.CodeStoreCorrupt, Err: verbs.ErrValue,
+		Message: fmt.Sprintf("the row of task %s is damaged, and set aside: %s; run signalbox doctor", id, what),
+	}
+}
+
+// found takes what a connection found to be damaged to those that are to be set
+// aside.
+func (b *Backend) found(c *conn) {
+	if len(c.damage) == 0 {
+		return
+	}
+	b.suspects.Lock()
+	b.suspects.seqs = append(b.suspects.seqs, c.damage...)
+	b.suspects.Unlock()
+	c.damage = c.damage[:0]
+}
+
+// suspects are tasks that readers found to be damaged, by number.
+type suspects struct {
+	sync.Mutex
+	seqs []int64
+}
+
+// settle readies the file for a batch: what readers found to be damaged is set
+// aside before.
+func (b *Backend) settle() error {
+	if err := b.usable(); err != nil {
+		return err
+	}
+	b.suspects.Lock()
+	any := len(b.suspects.seqs) > 0
+	b.suspects.Unlock()
+	if !any {
+		return nil
+	}
+	if _, err := b.setAside(); err != nil {
+		return b.failed(err, false)
+	}
+	return nil
+}
+
+// suspected takes them from there.
+func (b *Backend) suspected() []int64 {
+	b.found(b.writer)
+	b.suspects.Lock()
+	defer b.suspects.Unlock()
+	seqs := b.suspects.seqs
+	b.suspects.seqs = nil
+	return seqs
+}
+
+// setAside sets aside those tasks that are damaged indeed, if any, and counts
+// anew.
+func (b *Backend) setAside() (any bool, err error) {
+	c := b.writer
+	if err := c.do(stBegin); err != nil {
+		return false, err
+	}
+	if any, err = b.moveAside(); err != nil || !any {
+		if bad := c.do(stRollback); err == nil {
+			err = bad
+		}
+		return false, err
+	}
+	n := b.board.Counters
+	n.Moment += 1 + rand.Int64N(1<<16) //nolint:gosec // no secret
+	totals, err := c.totals()
+	if err == nil {
+		err = c.putMeta(&n, b.board.cut)
+	}
+	if err == nil {
+		err = c.do(stCommit)
+	}
+	if err != nil {
+		return false, b.rollback(err)
+	}
+	b.board.replace(totals, n.Moment)
+	return true, nil
+}
+
+func (b *Backend) moveAside() (any bool, err error) {
+	for _, seq := range b.suspected() {
+		id, what, err := b.writer.examine(seq)
+		if err != nil {
+			return any, err
+		}
+		if what == "" {
+			continue // it was written anew meanwhile, or is set aside
+		}
+		b.log.Error("a damaged row is set aside: all else goes on without it", "task", id, "what", what)
+		if err := b.writer.moveAside(seq, id, what); err != nil {
+			return any, err
+		}
+		any = true
+	}
+	b.writer.damage = b.writer.damage[:0]
+	return any, nil
+}
+
+func (c *conn) moveAside(seq int64, id, what string) error {
+	q := c.on(stSetAside)
+	if err := q.int(seq).int(rowDamaged).run(); err != nil {
+		return err
+	}
+	q = c.on(stDamagedPut)
+	if err := q.int(seq).exact(id).exact(what).run(); err != nil {
+		return err
+	}
+	// Its execution may still be at work: the agent gets the slot back when that
+	// is known to be over.
+	q = c.on(stSlotWithhold)
+	return q.exact(id).run()
+}
+
+// examine says what is wrong with what is kept of a task; nothing, if it is set
+// aside already.
+func (c *conn) examine(seq int64) (id, what string, err error) {
+	q := c.on(stTaskBySeq)
+	there := q.int(seq).next() && q.intAt(2) != rowDamaged
+	if there {
+		id = q.textAt(1)
+		_, what = c.readTask(&q)
+	}
+	if err := q.end(); err != nil || !there || what != "" {
+		return id, what, err
+	}
+	c.damage = c.damage[:0]
+	if _, err := c.request(seq); err != nil || len(c.damage) > 0 {
+		return id, "what was asked for is not what was written", err
+	}
+	if _, err := c.result(seq); err != nil || len(c.damage) > 0 {
+		return id, "its result is not the one that was written", err
+	}
+	return id, "", nil
+}

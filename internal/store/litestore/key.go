@@ -1,0 +1,68 @@
+package sqlite
+
+// The key of sums is the one that was given when the file was made: one that is
+// kept elsewhere, so that nobody who can only write the file can make a sum.
+// Where none is given it is one that stands in the file; then sums find what
+// broke, and not what somebody changed on purpose.
+
+// check shows which key it is, and not what it is.
+func (k key) check() int64 { return int64(k.sum(sumCheck, 0, nil) >> 1) } //nolint:gosec // half of the numbers
+
+// takeKey takes the key that the rows were written with. With another one than
+// that nothing can be known about them: they are taken as they are, and get new
+// sums.
+func (b *Backend) takeKey(own []byte, check int64) error {
+	c := b.writer
+	c.key = keyOf(or(b.given, own))
+	if c.key.check() == check {
+		return nil
+	}
+	b.log.Warn("the rows of the database were written under another key than that of the data folder: whether they were changed since cannot be told; they are taken as they are",
+		"path", b.opts.Path)
+	return c.transaction(c.sumAnew)
+}
+
+// sumAnew gives all rows new sums.
+func (c *conn) sumAnew() error {
+	for _, table := range []struct {
+		kind     int64
+		get, put stmtID
+	}{
+		{sumTask, stSumTasks, stSumTask}, {sumRequest, stSumRequests, stSumRequest}, {sumResult, stSumResults, stSumResult},
+	} {
+		for after, more := int64(-1<<62), true; more; {
+			var err error
+			if after, more, err = c.sumSome(table.kind, table.get, table.put, after); err != nil {
+				return err
+			}
+		}
+	}
+	q := c.on(stMetaCheck)
+	return q.int(c.key.check()).run()
+}
+
+// sumSome does so for the next rows of a table.
+func (c *conn) sumSome(kind int64, get, put stmtID, after int64) (last int64, more bool, err error) {
+	const most = 1000
+	var seqs []int64
+	var bodies [][]byte
+	q := c.on(get)
+	for q.int(after).int(most); q.next(); {
+		seqs, bodies = append(seqs, q.intAt(0)), append(bodies, q.bytesAt(1))
+	}
+	if err := q.end(); err != nil {
+		return 0, false, err
+	}
+	for n, seq := range seqs {
+		last = seq
+		if len(bodies[n]) < sumBytes {
+			continue // it is damaged under each key
+		}
+		b := c.key.summed(c.row[:0], kind, seq, func(b []byte) []byte { return append(b, bodies[n][sumBytes:]...) })
+		q := c.on(put)
+		if err := q.int(seq).bytes(b).run(); err != nil {
+			return 0, false, err
+		}
+	}
+	return last, len(seqs) == most, nil
+}

@@ -1,0 +1,336 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/group"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
+)
+
+// read runs f on a connection of its own. Reads are short: one that lasts
+// keeps the write-ahead log from being folded into the file.
+func (b *Backend) read(ctx context.Context, f func(c *conn) error) error {
+	var c *conn
+	select {
+	case c = <-b.readers:
+	case <-ctx.Done():
+		return group.Gone(ctx)
+	}
+	defer func() { b.readers <- c }()
+	err := f(c)
+	b.found(c)
+	if err != nil {
+		return unread(err)
+	}
+	return nil
+}
+
+// snapshot runs f in one view of the file.
+func (c *conn) snapshot(f func() error) error {
+	if err := c.do(stReadBegin); err != nil {
+		return err
+	}
+	err := f()
+	if end := c.do(stReadEnd); err == nil {
+		err = end
+	}
+	return err
+}
+
+// task reads a row, nil if there is none. One that is damaged is an error.
+func (c *conn) task(id string) (*signalbox.Task, error) {
+	before := len(c.damage)
+	found, err := c.byNames(stTaskByID, []string{id})
+	if err != nil {
+		return nil, err
+	}
+	return found[0], c.sound(before, id)
+}
+
+// sound is an error if more was found to be damaged than before.
+func (c *conn) sound(before int, id string) error {
+	if len(c.damage) == before {
+		return nil
+	}
+	return damagedTask(id, "it is not as it was written")
+}
+
+// Task returns a row.
+func (b *Backend) Task(ctx context.Context, id string) (t *signalbox.Task, err error) {
+	err = b.read(ctx, func(c *conn) (err error) {
+		t, err = c.task(id)
+		return err
+	})
+	return t, err
+}
+
+// Tasks returns rows, nil where there is none that can be read.
+func (b *Backend) Tasks(ctx context.Context, ids []string) (list []*signalbox.Task, err error) {
+	err = b.read(ctx, func(c *conn) error {
+		return c.snapshot(func() (err error) {
+			list, err = c.there(ids)
+			return err
+		})
+	})
+	return list, err
+}
+
+// there reads rows, and leaves damaged ones out.
+func (c *conn) there(ids []string) ([]*signalbox.Task, error) {
+	list := make([]*signalbox.Task, len(ids))
+	for n, id := range ids {
+		q := c.on(stTaskByID)
+		if q.exact(id); q.next() && q.intAt(2) != rowDamaged {
+			list[n] = c.scanTask(&q)
+		}
+		if err := q.end(); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// Whole returns all that is kept of a task.
+func (b *Backend) Whole(ctx context.Context, id string) (w verbs.Whole, err error) {
+	err = b.read(ctx, func(c *conn) error {
+		return c.snapshot(func() (err error) {
+			if w.Task, err = c.task(id); err != nil || w.Task == nil {
+				return err
+			}
+			before := len(c.damage)
+			if w.Request, err = c.request(w.Task.Seq); err != nil {
+				return err
+			}
+			if w.Result, err = c.result(w.Task.Seq); err != nil {
+				return err
+			}
+			if err := c.sound(before, id); err != nil {
+				return err
+			}
+			stales, err := c.doc(verbs.DocKey{Kind: verbs.KindStale, ID: strconv.FormatInt(w.Task.Seq, 10)})
+			if stales != nil {
+				w.Stales = stales.Body
+			}
+			return err
+		})
+	})
+	return w, err
+}
+
+// findRows is how many of the newest tasks Find seeks among.
+const findRows = 10_000
+
+// behindAll stands behind every id and every name.
+var behindAll = strings.Repeat("\xff", 64)
+
+// Find returns the ids that begin or end with part, newest first. Where very
+// many begin with it, the newest of them by id are looked at: ids begin with
+// the time.
+func (b *Backend) Find(ctx context.Context, part string, limit int) (ids []string, err error) {
+	found := map[int64]string{}
+	err = b.read(ctx, func(c *conn) error {
+		q := c.on(stIDsFrom)
+		q.exact(part).exact(part + "\U0010FFFF\U0010FFFF").int(findRows)
+		for q.next() {
+			if id := q.textAt(0); strings.HasPrefix(id, part) {
+				found[q.intAt(1)] = id
+			}
+		}
+		if err := q.end(); err != nil {
+			return err
+		}
+		q = c.on(stIDsNewest)
+		q.int(1 << 62).int(findRows)
+		for q.next() {
+			if id := q.textAt(0); strings.HasSuffix(id, part) {
+				found[q.intAt(1)] = id
+			}
+		}
+		return q.end()
+	})
+	if err != nil {
+		return nil, err
+	}
+	seqs := make([]int64, 0, len(found))
+	for seq := range found {
+		seqs = append(seqs, seq)
+	}
+	slices.Sort(seqs)
+	slices.Reverse(seqs)
+	for _, seq := range seqs[:min(limit, len(seqs))] {
+		ids = append(ids, found[seq])
+	}
+	return ids, nil
+}
+
+// Before counts all that stand before a task, however long the line is. The row
+// and the board are read one after the other: where the task moved in between,
+// it is read again.
+func (b *Backend) Before(ctx context.Context, id string, _ int) (n int, exact bool, t *signalbox.Task, err error) {
+	const tries = 100
+	for range tries {
+		t = nil
+		var at spot
+		err = b.read(ctx, func(c *conn) error {
+			q := c.on(stTaskPlace)
+			if q.exact(id); q.next() {
+				t = &signalbox.Task{ID: id}
+				if q.intAt(0) == rowPending {
+					t.State, t.Queue, t.Place, at = signalbox.Pending, q.textAt(1), q.intAt(3), spot{q.intAt(2), q.intAt(3)}
+				}
+			}
+			return q.end()
+		})
+		if err != nil || t == nil || t.State != signalbox.Pending {
+			return 0, true, t, err
+		}
+		if n, found := b.board.rank(t.Queue, at); found {
+			return n, true, t, nil
+		}
+	}
+	return 0, true, &signalbox.Task{ID: id}, nil
+}
+
+// Counts returns how many tasks wait and run.
+func (b *Backend) Counts(context.Context) (store.Counts, error) { return b.board.counts(), nil }
+
+// Lengths returns how many tasks wait in queues.
+func (b *Backend) Lengths(_ context.Context, queues []string) ([]int, error) {
+	return b.board.lengths(queues), nil
+}
+
+// Durations returns the run times of the newest completed tasks of an agent.
+func (b *Backend) Durations(_ context.Context, agent string, limit int) ([]time.Duration, error) {
+	return b.board.durations(agent, limit), nil
+}
+
+// list runs a statement that returns tasks.
+func (b *Backend) list(ctx context.Context, id stmtID, bind func(q *query) *query) (list []signalbox.Task, err error) {
+	err = b.read(ctx, func(c *conn) (err error) {
+		q := c.on(id)
+		list, err = c.all(bind(&q))
+		return err
+	})
+	return list, err
+}
+
+// Overdue lists pending tasks that have waited too long, the longest overdue
+// first.
+func (b *Backend) Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error) {
+	return b.list(ctx, stOverdue, func(q *query) *query { return q.int(now.UnixMilli()).int(int64(limit)) })
+}
+
+// SessionTasks lists pending and in-flight tasks of a session by order.
+func (b *Backend) SessionTasks(ctx context.Context, session string, limit int) ([]signalbox.Task, error) {
+	return b.list(ctx, stTurn, func(q *query) *query { return q.exact(session).int(int64(limit)) })
+}
+
+// Children lists the tasks of a parent.
+func (b *Backend) Children(ctx context.Context, parent string, limit int) ([]signalbox.Task, error) {
+	return b.list(ctx, stChildren, func(q *query) *query { return q.exact(parent).int(int64(limit)) })
+}
+
+// Ended lists ended tasks that stand before a place, newest end first.
+func (b *Backend) Ended(ctx context.Context, before store.EndedSpot, limit int) ([]signalbox.Task, error) {
+	return b.list(ctx, stEnded, func(q *query) *query { return q.int(before.EndedMS).int(before.Seq).int(int64(limit)) })
+}
+
+// InFlight lists the tasks that hold a slot, in the order of their claims.
+func (b *Backend) InFlight(ctx context.Context) (list []signalbox.Task, err error) {
+	err = b.read(ctx, func(c *conn) error {
+		return c.snapshot(func() (err error) {
+			list, err = c.inFlight()
+			return err
+		})
+	})
+	return list, err
+}
+
+func (c *conn) inFlight() (list []signalbox.Task, err error) {
+	var held []string
+	q := c.on(stInFlight)
+	for q.next() {
+		held = append(held, q.textAt(0))
+	}
+	if err := q.end(); err != nil {
+		return nil, err
+	}
+	there, err := c.there(held)
+	for _, t := range there {
+		if t != nil && t.State.InFlight() {
+			list = append(list, *t)
+		}
+	}
+	slices.SortFunc(list, func(a, b signalbox.Task) int { return cmp.Compare(a.Fence, b.Fence) })
+	return list, err
+}
+
+// Slots lists the slots in use by agent and slot.
+func (b *Backend) Slots(ctx context.Context) (list []signalbox.Slot, err error) {
+	err = b.read(ctx, func(c *conn) (err error) {
+		q := c.on(stSlotsAll)
+		list, err = slotRows(&q)
+		return err
+	})
+	return list, err
+}
+
+// Doc returns a doc.
+func (b *Backend) Doc(ctx context.Context, k verbs.DocKey) (doc *verbs.Doc, err error) {
+	err = b.read(ctx, func(c *conn) (err error) {
+		doc, err = c.doc(k)
+		return err
+	})
+	return doc, err
+}
+
+// Docs lists docs of a kind.
+func (b *Backend) Docs(ctx context.Context, p verbs.Page) (docs []verbs.Doc, err error) {
+	err = b.read(ctx, func(c *conn) (err error) {
+		docs, err = c.page(&p)
+		return err
+	})
+	return docs, err
+}
+
+// Entries returns journal entries, oldest first.
+func (b *Backend) Entries(ctx context.Context, after int64, limit int) (list []verbs.Entry, err error) {
+	oldest, _ := b.board.journalRange()
+	after = max(after, oldest-1)
+	err = b.read(ctx, func(c *conn) error {
+		q := c.on(stJournalAfter)
+		q.int(after).int(int64(limit)) // a row holds at least one entry
+		var bad error
+		for len(list) < limit && bad == nil && q.next() {
+			var entries []signalbox.Entry
+			entries, bad = pack.ReadEntries(q.bytesAt(3), q.intAt(1))
+			for _, e := range entries {
+				if e.Seq > after && len(list) < limit {
+					list = append(list, verbs.Entry{Entry: e})
+				}
+			}
+		}
+		if err := q.end(); err != nil {
+			return err
+		}
+		if bad != nil {
+			return journalDamaged(after)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// EntryRange returns the oldest and newest number of an entry.
+func (b *Backend) EntryRange(context.Context) (oldest, newest int64, err error) {
+	oldest, newest = b.board.journalRange()
+	return oldest, newest, nil
+}

@@ -1,0 +1,211 @@
+package sqlite
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store/pack"
+)
+
+// The states as rows hold them.
+var stateNumbers = map[signalbox.State]int64{
+	signalbox.Pending: rowPending, signalbox.Dispatching: rowDispatching, signalbox.Working: rowWorking,
+	signalbox.Cancelling: rowCancelling, signalbox.Completed: rowCompleted, signalbox.Failed: rowFailed,
+	signalbox.Cancelled: rowCancelled, signalbox.Timeout: rowTimeout,
+}
+
+// readyOf is 1 or 0 while a task is pending, and -1 after that, which is NULL.
+func readyOf(t *signalbox.Task) int64 {
+	switch {
+	case t.State != signalbox.Pending:
+		return -1
+	case t.Ready:
+		return 1
+	}
+	return 0
+}
+
+// packTask is the body of a task's row.
+func (c *conn) packTask(t *signalbox.Task) []byte {
+	c.row = c.key.summed(c.row[:0], sumTask, t.Seq, func(b []byte) []byte { return pack.Task(b, t) })
+	return c.row
+}
+
+// bindTask binds all columns.
+func (c *conn) bindTask(q *query, t *signalbox.Task) *query {
+	q.int(t.Seq).exact(t.ID).int(stateNumbers[t.State]).exact(t.Queue)
+	q.ready(t).int(t.OrderKey()).int(t.Place).text(t.SessionID).time(t.NotBefore).time(t.WaitUntil)
+	return q.time(t.EndedAt).text(t.ParentID).text(t.IdempotencyKey).bytes(c.packTask(t))
+}
+
+func (q *query) ready(t *signalbox.Task) *query {
+	if r := readyOf(t); r >= 0 {
+		return q.int(r)
+	}
+	return q.null()
+}
+
+// updateOf is the cheapest statement that writes what became of a task.
+func updateOf(before, after *signalbox.Task) stmtID {
+	switch {
+	case before.ID != after.ID, before.Queue != after.Queue, before.Place != after.Place, before.SessionID != after.SessionID,
+		before.ParentID != after.ParentID, before.IdempotencyKey != after.IdempotencyKey, before.OrderKey() != after.OrderKey(),
+		!before.NotBefore.Equal(after.NotBefore), !before.WaitUntil.Equal(after.WaitUntil):
+		return stTaskUpdate
+	case !before.EndedAt.Equal(after.EndedAt):
+		if readyOf(before) != readyOf(after) {
+			return stTaskUpdate
+		}
+		return stTaskEnd
+	case readyOf(before) != readyOf(after):
+		return stTaskReady
+	}
+	return stTaskState
+}
+
+// update writes what became of a task.
+func (c *conn) update(before, after *signalbox.Task) error {
+	id := updateOf(before, after)
+	q := c.on(id)
+	if id == stTaskUpdate {
+		return c.bindTask(&q, after).run()
+	}
+	q.int(after.Seq).int(stateNumbers[after.State]).bytes(c.packTask(after))
+	switch id {
+	case stTaskReady:
+		q.ready(after)
+	case stTaskEnd:
+		q.time(after.EndedAt)
+	}
+	return q.run()
+}
+
+// scanTask reads a row of taskColumns; nil if it is damaged, which is noted.
+func (c *conn) scanTask(q *query) *signalbox.Task {
+	t, wrong := c.readTask(q)
+	if wrong != "" {
+		c.damage = append(c.damage, q.intAt(0))
+		return nil
+	}
+	return t
+}
+
+// readTask reads a row, and says what is wrong with it.
+func (c *conn) readTask(q *query) (t *signalbox.Task, wrong string) {
+	seq := q.intAt(0)
+	body, ok := c.key.checked(q.into(&c.row, 13), sumTask, seq)
+	if !ok {
+		return nil, "its bytes are not those that were written"
+	}
+	task, err := pack.ReadTask(body)
+	if err != nil {
+		return nil, "it cannot be read"
+	}
+	t = &task
+	for _, col := range [...]struct {
+		name string
+		same bool
+	}{
+		{"number", t.Seq == seq},
+		{"id", c.isText(q, 1, t.ID)},
+		{"state", q.intAt(2) == stateNumbers[t.State]},
+		{"queue", c.isText(q, 3, t.Queue)},
+		{"ready", c.isReady(q, 4, t)},
+		{"order", q.intAt(5) == t.OrderKey()},
+		{"place", q.intAt(6) == t.Place},
+		{"session", c.isText(q, 7, t.SessionID)},
+		{"not_before", isTime(q, 8, t.NotBefore)},
+		{"wait_until", isTime(q, 9, t.WaitUntil)},
+		{"ended", isTime(q, 10, t.EndedAt)},
+		{"parent", c.isText(q, 11, t.ParentID)},
+		{"key", c.isText(q, 12, t.IdempotencyKey)},
+	} {
+		if !col.same {
+			return nil, fmt.Sprintf("its %s is not the one that was written", col.name)
+		}
+	}
+	return t, ""
+}
+
+func (c *conn) isText(q *query, col int, want string) bool {
+	return q.st.ColumnLen(col) == len(want) && (want == "" || string(q.into(&c.text, col)) == want)
+}
+
+func (c *conn) isReady(q *query, col int, t *signalbox.Task) bool {
+	if want := readyOf(t); want >= 0 {
+		return !q.isNull(col) && q.intAt(col) == want
+	}
+	return q.isNull(col)
+}
+
+func isTime(q *query, col int, want time.Time) bool {
+	if want.IsZero() {
+		return q.isNull(col)
+	}
+	return q.intAt(col) == want.UnixMilli() && !q.isNull(col)
+}
+
+// one runs a statement that returns at most one task; nil if it returns none, or
+// a damaged one.
+func (c *conn) one(q *query) (t *signalbox.Task, err error) {
+	if q.next() {
+		t = c.scanTask(q)
+	}
+	return t, q.end()
+}
+
+// each runs a statement that returns tasks, and leaves damaged ones out.
+func (c *conn) each(q *query, take func(*signalbox.Task)) error {
+	for q.next() {
+		if t := c.scanTask(q); t != nil {
+			take(t)
+		}
+	}
+	return q.end()
+}
+
+func (c *conn) all(q *query) (list []signalbox.Task, err error) {
+	err = c.each(q, func(t *signalbox.Task) { list = append(list, *t) })
+	return list, err
+}
+
+func (c *conn) pointers(q *query) (list []*signalbox.Task, err error) {
+	err = c.each(q, func(t *signalbox.Task) { list = append(list, t) })
+	return list, err
+}
+
+// request reads what was asked for of a task; nil if there is nothing, or if it
+// is damaged.
+func (c *conn) request(seq int64) (r *signalbox.Request, err error) {
+	q := c.on(stRequestGet)
+	if q.int(seq); q.next() {
+		body, ok := c.key.checked(q.into(&c.row, 0), sumRequest, seq)
+		var sealed []byte
+		if !q.isNull(1) {
+			sealed = q.bytesAt(1)
+		}
+		if ok {
+			r, err = pack.ReadRequestRow(body, sealed)
+		}
+		if !ok || err != nil {
+			r, c.damage = nil, append(c.damage, seq)
+		}
+	}
+	return r, q.end()
+}
+
+// result reads what a task left behind, likewise.
+func (c *conn) result(seq int64) (r *signalbox.Result, err error) {
+	q := c.on(stResultGet)
+	if q.int(seq); q.next() {
+		body, ok := c.key.checked(q.into(&c.row, 0), sumResult, seq)
+		if ok {
+			r, err = pack.ReadResultRow(body)
+		}
+		if !ok || err != nil {
+			r, c.damage = nil, append(c.damage, seq)
+		}
+	}
+	return r, q.end()
+}

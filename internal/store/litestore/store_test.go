@@ -1,0 +1,91 @@
+package sqlite_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox/internal/soak"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/litestore"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/store/storetest/model"
+)
+
+// open opens the store of a folder; what would end the process fails the test.
+func open(t *testing.T, dir string) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(context.Background(), sqlite.Options{
+		Path:  filepath.Join(dir, "signalbox.db"),
+		Fatal: func(err error) { t.Errorf("fatal: %v", err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// What the contract asks is not about the disk; TestDurable and the tests that
+// kill processes and break disks are.
+func TestContract(t *testing.T) {
+	folder := inMemory(t)
+	storetest.Run(t, func(t *testing.T) store.Store { return open(t, folder(t)) })
+}
+
+func TestDurable(t *testing.T) {
+	storetest.RunDurable(t, func(t *testing.T, dir string) store.Store { return open(t, dir) })
+}
+
+// Random histories on this store and on the reference must look the same. The
+// same is compared for all stores at once, in storetest/stores.
+func TestCompareWithModel(t *testing.T) {
+	fewerHistories(t)
+	folder := inMemory(t)
+	storetest.Compare(t,
+		func(t *testing.T) store.Store { return model.New(model.Options{}) },
+		func(t *testing.T) store.Store { return open(t, folder(t)) })
+}
+
+// inMemory makes folders in memory, where there is a file system for that.
+func inMemory(t *testing.T) (folder func(t *testing.T) string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "signalbox-test-")
+	if err != nil {
+		dir = t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return func(t *testing.T) string {
+		own, err := os.MkdirTemp(dir, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return own
+	}
+}
+
+// fewerHistories keeps a normal run short; -rapid.checks and SIGNALBOX_SOAK
+// are for long ones.
+func fewerHistories(t *testing.T) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	if checks == nil || checks.Value.String() != checks.DefValue {
+		return
+	}
+	n := "4"
+	if raceDetector {
+		n = "1" // it makes them ten times slower
+	}
+	if soak.On() {
+		n = "5000"
+	}
+	if err := flag.Set("rapid.checks", n); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = flag.Set("rapid.checks", checks.DefValue) })
+}

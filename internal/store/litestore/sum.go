@@ -1,0 +1,91 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// KeyBytes is the length of the key of sums.
+const KeyBytes = 16
+
+// sumBytes is how many bytes a sum takes, in front of what it is over.
+const sumBytes = 8
+
+// key makes the sums of rows: SipHash-2-4, which is made for short values. Who
+// does not know the key cannot make the sum of a row that they changed.
+type key struct{ k0, k1 uint64 }
+
+func keyOf(b []byte) key {
+	return key{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])}
+}
+
+// The kinds of what a sum is over. They are part of the key, so that nothing
+// passes for another kind.
+const (
+	sumTask    = 1
+	sumRequest = 2
+	sumResult  = 3
+	sumCheck   = 4 // of the key itself
+)
+
+// sum is over the bytes of a row with a number.
+func (k key) sum(kind, seq int64, b []byte) uint64 {
+	h := sipHash{
+		k.k0 ^ 0x736f6d6570736575, k.k1 ^ 0x646f72616e646f6d,
+		k.k0 ^ 0x6c7967656e657261, k.k1 ^ 0x7465646279746573,
+	}
+	h.word(uint64(kind)) //nolint:gosec // the same bits
+	h.word(uint64(seq))  //nolint:gosec // the same bits
+	last := uint64(len(b)+16) << 56
+	for ; len(b) >= 8; b = b[8:] {
+		h.word(binary.LittleEndian.Uint64(b))
+	}
+	for n, c := range b {
+		last |= uint64(c) << (8 * n)
+	}
+	h.word(last)
+	h.v2 ^= 0xff
+	for range 4 {
+		h.round()
+	}
+	return h.v0 ^ h.v1 ^ h.v2 ^ h.v3
+}
+
+type sipHash struct{ v0, v1, v2, v3 uint64 }
+
+func (h *sipHash) word(m uint64) {
+	h.v3 ^= m
+	h.round()
+	h.round()
+	h.v0 ^= m
+}
+
+func (h *sipHash) round() {
+	h.v0 += h.v1
+	h.v1 = bits.RotateLeft64(h.v1, 13) ^ h.v0
+	h.v0 = bits.RotateLeft64(h.v0, 32)
+	h.v2 += h.v3
+	h.v3 = bits.RotateLeft64(h.v3, 16) ^ h.v2
+	h.v0 += h.v3
+	h.v3 = bits.RotateLeft64(h.v3, 21) ^ h.v0
+	h.v2 += h.v1
+	h.v1 = bits.RotateLeft64(h.v1, 17) ^ h.v2
+	h.v2 = bits.RotateLeft64(h.v2, 32)
+}
+
+// summed writes the sum of what f appends to b, and that behind it.
+func (k key) summed(b []byte, kind, seq int64, f func(b []byte) []byte) []byte {
+	at := len(b)
+	b = f(append(b, make([]byte, sumBytes)...))
+	binary.LittleEndian.PutUint64(b[at:], k.sum(kind, seq, b[at+sumBytes:]))
+	return b
+}
+
+// checked returns what summed was given; ok says that it is that still.
+func (k key) checked(b []byte, kind, seq int64) (rest []byte, ok bool) {
+	if len(b) < sumBytes {
+		return nil, false
+	}
+	rest = b[sumBytes:]
+	return rest, binary.LittleEndian.Uint64(b) == k.sum(kind, seq, rest)
+}
