@@ -1,11 +1,36 @@
 package store
 
 import (
+	"context"
 	"slices"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 )
+
+// DirectorWriter renews what directors hold: their leases, and tickets of the tool queues that they share.
+type DirectorWriter interface {
+	// Beat renews the lease of a director and says who else lives. It is
+	// refused with CodeConflict where CheckBeat says so; then nothing is done.
+	// No journal entry is written.
+	Beat(ctx context.Context, b Beat) (Peers, error)
+
+	// Tickets takes one step of a shared tool queue, as StepTickets says, and
+	// returns its tickets after it: holders by Fence, then those in line by
+	// Place. Who finds no place in line is not among them. No journal entry is
+	// written; a step that changes nothing writes nothing.
+	Tickets(ctx context.Context, s TicketStep) ([]Ticket, error)
+}
+
+// DirectorReader reads which directors there are, and what they hold.
+type DirectorReader interface {
+	// Directors lists the directors over the store, dead ones too, by ID.
+	Directors(ctx context.Context) ([]Director, error)
+
+	// Holders says which director holds each agent, by agent; of agents that
+	// nobody ever held there is nothing. A holder may be dead.
+	Holders(ctx context.Context) (map[string]string, error)
+}
 
 // Director is one of the directors over a store.
 type Director struct {

@@ -1,10 +1,35 @@
 package store
 
 import (
+	"context"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 )
+
+// SessionWriter changes sessions.
+type SessionWriter interface {
+	// PutSession stores after by its id where the stored row is still before
+	// (the zero before: where there is none), else ErrStale. One that is not
+	// to be active is refused with CodeConflict while a turn of it is pending
+	// or in flight. One that is Current takes that from the agent's other
+	// sessions; one without a State is active. The entry is written when it is
+	// new or differs from what was stored.
+	PutSession(ctx context.Context, before, after signalbox.Session, entry signalbox.Entry) error
+}
+
+// SessionReader reads sessions.
+type SessionReader interface {
+	// Session returns the row of a session, or CodeNotFound.
+	Session(ctx context.Context, id string) (signalbox.Session, error)
+
+	// Sessions lists sessions, the last used first; of those used at the same
+	// time the one with the highest id, byte by byte.
+	Sessions(ctx context.Context, q SessionQuery) (SessionPage, error)
+
+	// SessionTasks lists pending and in-flight tasks of a session by order.
+	SessionTasks(ctx context.Context, sessionID string, limit int) ([]signalbox.Task, error)
+}
 
 // BeginSession is the row of a conversation that a task begins at an agent.
 func BeginSession(t *signalbox.Task, agent string, now time.Time) signalbox.Session {

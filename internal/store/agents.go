@@ -1,0 +1,42 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// AgentWriter changes agents, their slots and the pauses of queues.
+type AgentWriter interface {
+	// PutAgent stores an agent by name. The entry is written when it is new
+	// or differs from what was stored.
+	PutAgent(ctx context.Context, a signalbox.Agent, entry signalbox.Entry) error
+
+	// RemoveAgent forgets an agent. CodeConflict if it holds slots.
+	RemoveAgent(ctx context.Context, name string, entry signalbox.Entry) error
+
+	// Renew moves the end of slot leases. Leases that no longer exist with
+	// that fence are left out of the count.
+	Renew(ctx context.Context, leases []Lease) (renewed int, err error)
+
+	// FreeSlot removes a withheld slot row, if it is still there with that
+	// fence. It does not touch a slot whose task is in flight.
+	FreeSlot(ctx context.Context, agent string, slot int, fence int64) (freed bool, err error)
+
+	// SetPause pauses or changes the pause of a queue; Resume ends it.
+	SetPause(ctx context.Context, p signalbox.Pause, entry signalbox.Entry) error
+	Resume(ctx context.Context, queue string, entry signalbox.Entry) (was bool, err error)
+}
+
+// AgentReader reads them.
+type AgentReader interface {
+	Agents(ctx context.Context) ([]signalbox.Agent, error)
+	Slots(ctx context.Context) ([]signalbox.Slot, error)
+	Pauses(ctx context.Context) ([]signalbox.Pause, error)
+
+	// Durations returns the run times of the newest completed tasks of an
+	// agent, newest first, at most limit, and at most as many as the store
+	// keeps: 100 or more, fewer after a restart if they are long ago.
+	Durations(ctx context.Context, agent string, limit int) ([]time.Duration, error)
+}

@@ -1,0 +1,34 @@
+package store
+
+import (
+	"context"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+// AuditWriter changes who may do what, and the log of who did.
+type AuditWriter interface {
+	// PutToken stores a token by id, PutUser a user by id. Delete forgets
+	// them and reports whether they were there.
+	PutToken(ctx context.Context, t signalbox.Token) error
+	DeleteToken(ctx context.Context, id string) (was bool, err error)
+	PutUser(ctx context.Context, u signalbox.User) error
+	DeleteUser(ctx context.Context, id string) (was bool, err error)
+
+	// AppendAudit adds a row to the audit log: Seq, Prev and Hash are set
+	// here, in one step with the row. Audit rows are never pruned.
+	AppendAudit(ctx context.Context, a signalbox.Audit) (signalbox.Audit, error)
+}
+
+// AuditReader reads who may do what, and who did.
+type AuditReader interface {
+	// Tokens and Users list all, by id.
+	Tokens(ctx context.Context) ([]signalbox.Token, error)
+	Users(ctx context.Context) ([]signalbox.User, error)
+
+	// AuditLog lists rows of the audit log.
+	AuditLog(ctx context.Context, q AuditQuery) ([]signalbox.Audit, error)
+
+	// AuditHead returns the newest row; the zero Audit of an empty log.
+	AuditHead(ctx context.Context) (signalbox.Audit, error)
+}
