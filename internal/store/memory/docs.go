@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// kind is the docs of a kind, none of which is changed in place.
+// kind is the docs of a kind. Who reads one gets a copy.
 type kind struct{ byID, bySort docs }
 
 // docs are docs in an order.
@@ -45,19 +45,26 @@ func (s *docs) remove(d *verbs.Doc) {
 	s.rows = slices.Delete(s.rows, n, n+1)
 }
 
-// put stores a doc, or removes it where it has no Body.
+// put stores a doc, or removes it where it has no Body. The working set, which
+// shares the Body, does not change it in place.
 func (k *kind) put(d verbs.Doc) {
-	if n, found := k.byID.find(&d); found {
-		old := k.byID.rows[n]
-		k.byID.remove(old)
-		k.bySort.remove(old)
+	n, found := k.byID.find(&d)
+	if found {
+		k.bySort.remove(k.byID.rows[n])
 	}
-	if d.Body == nil {
+	switch {
+	case d.Body == nil && found:
+		k.byID.rows = slices.Delete(k.byID.rows, n, n+1)
 		return
+	case d.Body == nil:
+		return
+	case !found:
+		k.byID.rows = slices.Insert(k.byID.rows, n, new(verbs.Doc))
 	}
-	d.Body = slices.Clip(slices.Clone(d.Body))
-	k.byID.add(&d)
-	k.bySort.add(&d)
+	row := k.byID.rows[n]
+	*row = d
+	row.Body = slices.Clip(d.Body)
+	k.bySort.add(row)
 }
 
 // Doc returns a doc.
