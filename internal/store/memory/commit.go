@@ -25,10 +25,10 @@ func (b *Backend) Commit(_ context.Context, d *verbs.Delta) error {
 		b.change(&d.Tasks[i])
 	}
 	for i := range d.Requests {
-		b.seqs[d.Requests[i].Seq].request = copyRequest(&d.Requests[i].Request)
+		b.seqs[d.Requests[i].Seq].request = d.Requests[i].Request.Clone()
 	}
 	for i := range d.Results {
-		b.seqs[d.Results[i].Seq].result = copyResult(&d.Results[i].Result)
+		b.seqs[d.Results[i].Seq].result = d.Results[i].Result.Clone()
 	}
 	for i := range d.Slots {
 		b.slot(&d.Slots[i])

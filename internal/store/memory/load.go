@@ -25,7 +25,7 @@ func (b *Backend) Load(_ context.Context, w *verbs.Want) (*verbs.Loaded, error) 
 	for _, seq := range w.Requests {
 		var q *signalbox.Request
 		if r := b.seqs[seq]; r != nil {
-			q = copyRequest(r.request)
+			q = r.request.Clone()
 		}
 		l.Requests = append(l.Requests, q)
 	}

@@ -43,7 +43,7 @@ func (b *Backend) Whole(_ context.Context, id string) (w verbs.Whole, err error)
 	if r == nil {
 		return w, nil
 	}
-	w = verbs.Whole{Task: r.task, Request: copyRequest(r.request), Result: copyResult(r.result)}
+	w = verbs.Whole{Task: r.task, Request: r.request.Clone(), Result: r.result.Clone()}
 	if d := b.doc(verbs.DocKey{Kind: verbs.KindStale, ID: strconv.FormatInt(r.task.Seq, 10)}); d != nil {
 		w.Stales = d.Body
 	}

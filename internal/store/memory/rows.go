@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/signalbox-ai/signalbox"
@@ -138,35 +137,4 @@ func (b *Backend) unlistPending(t *signalbox.Task) {
 	if !t.WaitUntil.IsZero() {
 		b.bounded.remove(t.WaitUntil.UnixMilli(), t.Place)
 	}
-}
-
-// The copies share no memory with what they were made from. A Task holds only
-// values and needs none.
-
-func copyRequest(q *signalbox.Request) *signalbox.Request {
-	if q == nil {
-		return nil
-	}
-	c := *q
-	c.Project, c.Thinking = copyOf(q.Project), copyOf(q.Thinking)
-	c.SealedEnv, c.AllowedTools = slices.Clone(q.SealedEnv), slices.Clone(q.AllowedTools)
-	c.Arguments, c.Metadata = slices.Clone(q.Arguments), slices.Clone(q.Metadata)
-	return &c
-}
-
-func copyResult(r *signalbox.Result) *signalbox.Result {
-	if r == nil {
-		return nil
-	}
-	c := *r
-	c.ExitCode = copyOf(r.ExitCode)
-	return &c
-}
-
-func copyOf[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	v := *p
-	return &v
 }

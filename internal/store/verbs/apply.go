@@ -22,7 +22,7 @@ func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (s
 	v.change, v.now = c, now
 	size := 0
 	if c.Result != nil {
-		v.change.Result = copyResult(c.Result)
+		v.change.Result = c.Result.Clone()
 		size = len(c.Result.Output) + len(c.Result.Tail) + len(c.Result.Answer)
 	}
 	if err := s.do(ctx, v, size); err != nil {

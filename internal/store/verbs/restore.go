@@ -44,7 +44,7 @@ func (v *restore) run(x *workingSet) error {
 	}
 	x.Seq++
 	t.Seq, t.Rev, t.Ready = x.Seq, 1, false
-	request := copyRequest(&v.row.Request)
+	request := v.row.Request.Clone()
 	if t.State.Terminal() {
 		x.Place++
 		t.Place = x.Place
@@ -56,7 +56,7 @@ func (v *restore) run(x *workingSet) error {
 	}
 	r := x.insert(t, request)
 	if v.row.Result != nil {
-		r.result = copyResult(v.row.Result)
+		r.result = v.row.Result.Clone()
 	}
 	x.settle(r, v.row.Now)
 	x.note(store.RestoreEntry(r.task, v.row.Now))

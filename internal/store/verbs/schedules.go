@@ -20,7 +20,7 @@ type putSchedule struct {
 
 // PutSchedule stores a schedule with its runs.
 func (s *Store) PutSchedule(ctx context.Context, row signalbox.Schedule, runs []signalbox.ScheduleRun, e signalbox.Entry) (signalbox.Schedule, error) {
-	v := &putSchedule{row: copySchedule(row), runs: runs, entry: e}
+	v := &putSchedule{row: row.Clone(), runs: runs, entry: e}
 	if err := s.do(ctx, v, len(row.Prompt)+len(row.Description)); err != nil {
 		return signalbox.Schedule{}, err
 	}
@@ -28,7 +28,7 @@ func (s *Store) PutSchedule(ctx context.Context, row signalbox.Schedule, runs []
 }
 
 func (v *putSchedule) run(x *workingSet) error {
-	row := copySchedule(v.row)
+	row := v.row.Clone()
 	stored, err := said(x.doc(kindSchedule, row.ID), readSchedule)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (v *putSchedule) run(x *workingSet) error {
 	if v.entry.Kind != "" {
 		x.note(v.entry)
 	}
-	v.got = copySchedule(row)
+	v.got = row.Clone()
 	return nil
 }
 
@@ -192,9 +192,4 @@ func (s *Store) Schedule(ctx context.Context, id string) (signalbox.Schedule, er
 		return signalbox.Schedule{}, store.NoSchedule(id)
 	}
 	return *row, nil
-}
-
-func copySchedule(s signalbox.Schedule) signalbox.Schedule {
-	s.Project, s.Thinking = copyOf(s.Project), copyOf(s.Thinking)
-	return s
 }

@@ -17,7 +17,7 @@ type keepStale struct {
 
 // KeepStale keeps what a void execution of a task said, by its fence.
 func (s *Store) KeepStale(ctx context.Context, id string, said signalbox.Stale) error {
-	said.Result = *copyResult(&said.Result)
+	said.Result = *said.Result.Clone()
 	return s.do(ctx, &keepStale{id, said}, len(said.Result.Output)+len(said.Result.Tail))
 }
 

@@ -2,7 +2,6 @@ package verbs
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -125,7 +124,7 @@ func (v *submit) store(x *workingSet, t *signalbox.Task, held *signalbox.Session
 	t.HasEnv = t.HasEnv || len(sub.Request.SealedEnv) > 0 // it is what gets the environment erased
 	x.enqueue(t, sub.Now)
 	t.Ready = t.SessionID == "" && !t.NotBefore.After(sub.Now)
-	r := x.insert(t, copyRequest(&sub.Request))
+	r := x.insert(t, sub.Request.Clone())
 	if begins != nil {
 		if err := x.keepSession(held, *begins); err != nil {
 			return err
@@ -176,30 +175,4 @@ func (x *workingSet) crowd(t *signalbox.Task, r *store.Room, now time.Time) *sto
 		c.Turn = x.wholeTurn(t.SessionID).busy()
 	}
 	return c
-}
-
-// The copies share no memory with what they were made from.
-
-func copyRequest(from *signalbox.Request) *signalbox.Request {
-	q := *from
-	q.Project = copyOf(q.Project)
-	q.Thinking = copyOf(q.Thinking)
-	q.SealedEnv = slices.Clone(q.SealedEnv)
-	q.AllowedTools = slices.Clone(q.AllowedTools)
-	q.Arguments, q.Metadata = slices.Clone(q.Arguments), slices.Clone(q.Metadata)
-	return &q
-}
-
-func copyResult(from *signalbox.Result) *signalbox.Result {
-	r := *from
-	r.ExitCode = copyOf(r.ExitCode)
-	return &r
-}
-
-func copyOf[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	v := *p
-	return &v
 }

@@ -33,7 +33,7 @@ func (s *Store) Apply(ctx context.Context, c signalbox.Change, now time.Time) (s
 	s.replace(r, after)
 	s.applySlot(&c)
 	if c.Result != nil {
-		r.result = copyResult(*c.Result)
+		r.result = *c.Result.Clone()
 	}
 	if r.task.State.Terminal() {
 		r.request.SealedEnv = nil

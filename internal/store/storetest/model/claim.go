@@ -40,7 +40,7 @@ func (s *Store) Claim(ctx context.Context, c store.ClaimRequest) (store.Claimed,
 	s.replace(r, t)
 	s.takeSlot(signalbox.Slot{Agent: c.Agent, Slot: slot, TaskID: t.ID, Fence: fence, Expires: c.Expires})
 	s.note(change.Entry)
-	return store.Claimed{Found: true, Task: t, Request: copyRequest(r.request)}, nil
+	return store.Claimed{Found: true, Task: t, Request: *r.request.Clone()}, nil
 }
 
 // freeSlot returns the agent's lowest free slot of the sort that is asked for,

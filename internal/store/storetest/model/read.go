@@ -46,7 +46,7 @@ func (s *Store) Whole(ctx context.Context, id string) (store.Whole, error) {
 		return store.Whole{}, err
 	}
 	return store.Whole{
-		Task: r.task, Request: copyRequest(r.request), Result: copyResult(r.result), Stales: copyStales(r.stales), Position: s.position(r),
+		Task: r.task, Request: *r.request.Clone(), Result: *r.result.Clone(), Stales: copyStales(r.stales), Position: s.position(r),
 	}, nil
 }
 
@@ -72,7 +72,7 @@ func (s *Store) read(ctx context.Context, id string) (row, error) {
 	if err != nil {
 		return row{}, err
 	}
-	return row{task: r.task, request: copyRequest(r.request), result: copyResult(r.result)}, nil
+	return row{task: r.task, request: *r.request.Clone(), result: *r.result.Clone()}, nil
 }
 
 // Find returns the ids that begin or end with part, newest first.

@@ -22,7 +22,7 @@ func (s *Store) Restore(ctx context.Context, r store.Restored) (signalbox.Task, 
 	}
 	s.lastSeq++
 	t.Seq, t.Rev, t.Ready = s.lastSeq, 1, false
-	kept := &row{request: copyRequest(r.Request)}
+	kept := &row{request: *r.Request.Clone()}
 	if t.State.Terminal() {
 		s.lastPlace++
 		t.Place = s.lastPlace
@@ -31,7 +31,7 @@ func (s *Store) Restore(ctx context.Context, r store.Restored) (signalbox.Task, 
 		s.enqueue(&t, t.EnqueuedAt)
 	}
 	if r.Result != nil {
-		kept.result = copyResult(*r.Result)
+		kept.result = *r.Result.Clone()
 	}
 	kept.task = t
 	s.rows[t.ID] = kept

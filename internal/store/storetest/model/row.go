@@ -91,32 +91,7 @@ func (s *Store) unlistPending(r *row) {
 	}
 }
 
-// The copies share no memory with what they were made from. A Task holds only
-// values and needs none.
-
-func copyRequest(q signalbox.Request) signalbox.Request {
-	q.Project = copyOf(q.Project)
-	q.Thinking = copyOf(q.Thinking)
-	q.SealedEnv = slices.Clone(q.SealedEnv)
-	q.AllowedTools = slices.Clone(q.AllowedTools)
-	q.Arguments, q.Metadata = slices.Clone(q.Arguments), slices.Clone(q.Metadata)
-	return q
-}
-
-func copyResult(r signalbox.Result) signalbox.Result {
-	r.ExitCode = copyOf(r.ExitCode)
-	return r
-}
-
 func copyAgent(a signalbox.Agent) signalbox.Agent {
 	a.SealedToken = slices.Clone(a.SealedToken)
 	return a
-}
-
-func copyOf[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	v := *p
-	return &v
 }

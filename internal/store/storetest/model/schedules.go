@@ -33,7 +33,7 @@ func (s *Store) PutSchedule(ctx context.Context, row signalbox.Schedule, runs []
 		delete(s.planNames, p.row.Name)
 	}
 	row.Rev++
-	p.row = copySchedule(row)
+	p.row = row.Clone()
 	s.planNames[row.Name] = row.ID
 	for _, r := range runs {
 		r.ScheduleID = row.ID
@@ -44,7 +44,7 @@ func (s *Store) PutSchedule(ctx context.Context, row signalbox.Schedule, runs []
 	if e.Kind != "" {
 		s.note(e)
 	}
-	return copySchedule(row), nil
+	return row.Clone(), nil
 }
 
 // checkSchedule refuses what may not be stored, before anything is.
@@ -147,7 +147,7 @@ func (s *Store) Schedules(ctx context.Context) ([]signalbox.Schedule, error) {
 	defer s.mu.Unlock()
 	list := make([]signalbox.Schedule, 0, len(s.plans))
 	for _, p := range s.plans {
-		list = append(list, copySchedule(p.row))
+		list = append(list, p.row.Clone())
 	}
 	slices.SortFunc(list, func(a, b signalbox.Schedule) int { return cmp.Compare(a.Name, b.Name) })
 	return list, nil
@@ -163,7 +163,7 @@ func (s *Store) Schedule(ctx context.Context, id string) (signalbox.Schedule, er
 	if p == nil {
 		return signalbox.Schedule{}, store.NoSchedule(id)
 	}
-	return copySchedule(p.row), nil
+	return p.row.Clone(), nil
 }
 
 // ScheduleRuns lists runs of a schedule, the newest first.
@@ -197,9 +197,4 @@ func (s *Store) OpenRuns(ctx context.Context) ([]signalbox.ScheduleRun, error) {
 		return cmp.Or(cmp.Compare(a.FiredAt.UnixMilli(), b.FiredAt.UnixMilli()), cmp.Compare(a.ScheduleID, b.ScheduleID), cmp.Compare(a.ID, b.ID))
 	})
 	return list, nil
-}
-
-func copySchedule(s signalbox.Schedule) signalbox.Schedule {
-	s.Project, s.Thinking = copyOf(s.Project), copyOf(s.Thinking)
-	return s
 }

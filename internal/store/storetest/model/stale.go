@@ -18,7 +18,7 @@ func (s *Store) KeepStale(ctx context.Context, id string, said signalbox.Stale) 
 	if err != nil {
 		return err
 	}
-	said.Result = copyResult(said.Result)
+	said.Result = *said.Result.Clone()
 	n, again := slices.BinarySearchFunc(r.stales, said, func(a, b signalbox.Stale) int { return cmp.Compare(a.Fence, b.Fence) })
 	if again {
 		r.stales[n] = said
@@ -45,7 +45,7 @@ func (s *Store) Stales(ctx context.Context, id string) ([]signalbox.Stale, error
 func copyStales(stales []signalbox.Stale) []signalbox.Stale {
 	list := slices.Clone(stales)
 	for i := range list {
-		list[i].Result = copyResult(list[i].Result)
+		list[i].Result = *list[i].Result.Clone()
 	}
 	return list
 }

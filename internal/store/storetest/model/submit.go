@@ -25,7 +25,7 @@ func (s *Store) Submit(ctx context.Context, sub store.Submission) (store.Submitt
 	if err := s.admit(&sub); err != nil {
 		return store.Submitted{}, err
 	}
-	r := &row{task: sub.Task, request: copyRequest(sub.Request)}
+	r := &row{task: sub.Task, request: *sub.Request.Clone()}
 	s.lastSeq++
 	r.task.Seq, r.task.Rev, r.task.Ready = s.lastSeq, 1, false
 	s.enqueue(&r.task, sub.Now)

@@ -1,0 +1,42 @@
+package signalbox
+
+import "slices"
+
+// The clones share no memory with what they were made from. A Task holds only
+// values and needs none.
+
+// Clone copies what was asked for; nil of nil.
+func (q *Request) Clone() *Request {
+	if q == nil {
+		return nil
+	}
+	c := *q
+	c.Project, c.Thinking = cloned(q.Project), cloned(q.Thinking)
+	c.SealedEnv, c.AllowedTools = slices.Clone(q.SealedEnv), slices.Clone(q.AllowedTools)
+	c.Arguments, c.Metadata = slices.Clone(q.Arguments), slices.Clone(q.Metadata)
+	return &c
+}
+
+// Clone copies what a task left behind; nil of nil.
+func (r *Result) Clone() *Result {
+	if r == nil {
+		return nil
+	}
+	c := *r
+	c.ExitCode = cloned(r.ExitCode)
+	return &c
+}
+
+// Clone copies a schedule.
+func (s Schedule) Clone() Schedule {
+	s.Project, s.Thinking = cloned(s.Project), cloned(s.Thinking)
+	return s
+}
+
+func cloned[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
