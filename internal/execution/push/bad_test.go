@@ -140,7 +140,7 @@ func TestAgentThatAnswersBadlyToStatus(t *testing.T) {
 // Words of an agent that are stored or logged are bounded, whatever it says.
 func TestAgentThatSaysTooMuch(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHouse(t, func(h *house, _ *engine.Options) { h.opts.AskTimeout = time.Minute }) // a busy machine takes long to read 6 MiB
 	a := h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{})
