@@ -85,20 +85,29 @@ func holds(agent string, fence int64, t *signalbox.Task) bool {
 // miss decides about a task that the agent should have in hand and does not
 // name: what it has not accepted is given again, about the rest it is asked.
 func (l *Lanes) miss(ctx context.Context, a *lane, was signalbox.Task, answer *api.PullAnswer) error {
-	c, err := l.engine.Load(ctx, was.ID)
-	missing := c.Task.ID == ""
-	if missing && signalbox.CodeOf(err) != signalbox.CodeNotFound {
-		return err
-	}
+	t, err := l.engine.Read().Task(ctx, was.ID)
+	missing := signalbox.CodeOf(err) == signalbox.CodeNotFound
 	switch {
-	case missing || !holds(a.name, was.Fence, &c.Task):
+	case err != nil && !missing:
+		return err
+	case missing || !holds(a.name, was.Fence, &t):
 		l.lookedAway(a, &was)
-	case c.Task.State != signalbox.Dispatching || c.Task.CancelRequested:
+		return nil
+	case t.State != signalbox.Dispatching || t.CancelRequested:
 		answer.Ask = append(answer.Ask, api.PullAsk{QueueID: was.ID, Fence: was.Fence})
+		return nil
+	case answer.Task != nil:
+		return nil // one at a time
+	}
+	c, err := l.engine.Load(ctx, was.ID)
+	switch {
+	case c.Task.ID == "":
+		return err
+	case c.Task.Rev != t.Rev: // the next poll finds out
 	case err != nil: // what it needs cannot be opened here
 		_, err = l.engine.Reject(ctx, c.Task, err.Error()+"; submit the task again")
 		return execution.Undecided(err)
-	case answer.Task == nil:
+	default:
 		again := l.give(a, c, true)
 		answer.Task, answer.Traceparent, answer.RunToken, answer.EnvBy = again.Task, again.Traceparent, again.RunToken, again.EnvBy
 		l.log.Info("", "queue", "given_again", "queue_id", was.ID, "agent", a.name, "fence", was.Fence)

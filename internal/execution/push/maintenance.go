@@ -6,6 +6,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/execution"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // How often the slower parts of a round are due.
@@ -40,8 +41,10 @@ func (c *rounds) round(ctx context.Context) time.Duration {
 		_, err = d.engine.EndOverdue(ctx)
 		complain("overdue tasks not ended", err)
 		complain("pauses not ended", d.engine.ResumeDue(ctx))
-		execution.Strand(ctx, d.engine, d.log, d.goneFor())
-		complain("waiting tasks not counted", d.kickWaiting(ctx))
+		counts, err := d.engine.Read().Counts(ctx)
+		complain("waiting tasks not counted", err)
+		execution.Strand(ctx, d.engine, d.log, d.goneFor(counts))
+		d.kickQueues(counts)
 		d.enforceLimits()
 	}
 	if c.renewed.Due(now, d.engine.RenewInterval()) {
@@ -70,15 +73,12 @@ func (d *Dispatcher) heardOf() []signalbox.Task {
 	return execution.Renewable(d.runs, d.opts.Monotonic(), d.engine.RenewInterval())
 }
 
-// goneFor lists the agents that have been gone for the session grace. Agents
-// that hold sessions and are not even known count from the start on.
-func (d *Dispatcher) goneFor() map[string]time.Duration {
+// goneFor lists the agents for which something waits and that have been gone for the
+// session grace. Agents that hold sessions and are not even known count from the
+// start on.
+func (d *Dispatcher) goneFor(counts store.Counts) map[string]time.Duration {
 	gone := map[string]time.Duration{}
 	now := d.opts.Monotonic()
-	counts, err := d.engine.Read().Counts(d.ctx)
-	if err != nil {
-		return gone
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for queue := range counts.Queues {

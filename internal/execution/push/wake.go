@@ -77,13 +77,19 @@ func (d *Dispatcher) wakeAll() {
 }
 
 // kickWaiting wakes an agent for every queue in which something waits: the
-// backstop. It begins with another agent each time, so that one which cannot
-// take what it is woken for does not stand before the others for ever.
+// backstop.
 func (d *Dispatcher) kickWaiting(ctx context.Context) error {
 	counts, err := d.engine.Read().Counts(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		d.kickQueues(counts)
 	}
+	return err
+}
+
+// kickQueues wakes an agent for every queue that was counted. It begins with another
+// agent each time, so that one which cannot take what it is woken for does not
+// stand before the others for ever.
+func (d *Dispatcher) kickQueues(counts store.Counts) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.undrain() // another director may have resumed a queue
@@ -91,7 +97,6 @@ func (d *Dispatcher) kickWaiting(ctx context.Context) error {
 		d.kickFrom(d.first, queue)
 	}
 	d.first++
-	return nil
 }
 
 // laneLoop claims for one agent whenever it is woken.
