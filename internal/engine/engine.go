@@ -216,18 +216,32 @@ func (e *Engine) SetCalls(inCall func(execution string) bool) { e.calls = inCall
 
 // AddLive tells the engine who knows more agents: the director's own executor.
 // Call it after SetLive and before the engine is used by others.
-func (e *Engine) AddLive(l Live) { e.live = lives{e.live, l} }
+func (e *Engine) AddLive(l Live) {
+	all, several := e.live.(lives)
+	if !several {
+		all = lives{e.live}
+	}
+	e.live = append(all, l)
+}
 
-// lives are two who know agents, each others.
-type lives [2]Live
+// lives are several who know agents, each others.
+type lives []Live
 
-func (l lives) Agents() []LiveAgent { return append(l[0].Agents(), l[1].Agents()...) }
+func (l lives) Agents() []LiveAgent {
+	each := make([][]LiveAgent, len(l))
+	for i := range l {
+		each[i] = l[i].Agents()
+	}
+	return slices.Concat(each...)
+}
 
 func (l lives) LiveAgent(name string) (a LiveAgent, known bool) {
-	if a, known = l[0].LiveAgent(name); known {
-		return a, known
+	for _, some := range l {
+		if a, known = some.LiveAgent(name); known {
+			break
+		}
 	}
-	return l[1].LiveAgent(name)
+	return a, known
 }
 
 // LiveAgents returns the agents as the dispatcher sees them now.
