@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 
-	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -25,11 +24,11 @@ func (e *Engine) SetAhead(look func(queue string) (wake func())) { e.ahead.look 
 
 // begin returns the context for the submit of a task. told must be called when
 // observers have heard of it, or will not.
-func (a *ahead) begin(ctx context.Context, t *signalbox.Task) (submit context.Context, told func()) {
-	if a.look == nil || !t.NotBefore.IsZero() {
-		return ctx, func() {}
+func (a *ahead) begin(ctx context.Context, id, queue string) (submit context.Context, told func()) {
+	var wake func()
+	if a.look != nil {
+		wake = a.look(queue)
 	}
-	wake := a.look(t.Queue)
 	if wake == nil {
 		return ctx, func() {}
 	}
@@ -39,10 +38,10 @@ func (a *ahead) begin(ctx context.Context, t *signalbox.Task) (submit context.Co
 	if a.unsettled == nil {
 		a.unsettled = map[string]chan struct{}{}
 	}
-	a.unsettled[t.ID] = done
+	a.unsettled[id] = done
 	return store.Followed(ctx, wake), sync.OnceFunc(func() {
 		a.mu.Lock()
-		delete(a.unsettled, t.ID)
+		delete(a.unsettled, id)
 		a.mu.Unlock()
 		close(done)
 	})

@@ -141,7 +141,7 @@ func (e *Engine) Submit(ctx context.Context, n NewTask) (r Receipt, err error) {
 		// new one.
 		sub.Room, sub.Talk = &store.Room{Queues: []string{sub.Task.Queue}, Must: true}, nil
 	}
-	submit, told := e.ahead.begin(ctx, &sub.Task)
+	submit, told := e.ahead.begin(ctx, sub.Task.ID, sub.Task.Queue)
 	defer told()
 	got, err := e.store.Submit(submit, sub)
 	if signalbox.CodeOf(err) == signalbox.CodeIdempotency {
