@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"time"
 
@@ -30,6 +31,8 @@ const (
 	// side is how many call at once where many do.
 	side   = 16
 	direct = "directly"
+	// oneInFlight is the side that a crowded agent is beside.
+	oneInFlight = "an agent with one task in flight"
 )
 
 func duels(*measure.Bench) (out []*measure.Duel) {
@@ -53,7 +56,12 @@ func duels(*measure.Bench) (out []*measure.Duel) {
 			}})
 		}
 	}
-	return out
+	return append(out, &measure.Duel{
+		Name: "gateway/in-flight", Ours: r.side("an agent with 1,000 tasks in flight", 1, r.crowded(inFlight)),
+		Peers: []*measure.Side{r.side(oneInFlight, 1, r.crowded(1))}, Rows: []measure.Row{
+			{ID: "p50", Key: load.P50, Title: "a tool call by an agent with 1,000 tasks in flight, beside one with a single task, median", Unit: "ms", Lower: true, Delta: true, Target: measure.Target{Of: oneInFlight, AtMost: 0.1}},
+		},
+	})
 }
 
 // call makes one call and fails unless it was answered.
@@ -133,13 +141,17 @@ func connect(ctx context.Context, b *measure.Bench, url, version, tool string) (
 }
 
 // restCall returns calls by POST /api/tools/{tool}/call.
-func restCall(url string) call {
+func restCall(url string) call { return restCallWith(url, nil) }
+
+// restCallWith is restCall with headers beside.
+func restCallWith(url string, headers http.Header) call {
 	h := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: side}}
 	return func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader([]byte(`{"arguments":{"text":"hello"}}`)))
 		if err != nil {
 			return err
 		}
+		maps.Copy(req.Header, headers)
 		req.Header.Set("Content-Type", "application/json")
 		resp, err := h.Do(req)
 		if err != nil {

@@ -30,7 +30,7 @@ func (r *rig) start(ctx context.Context, b *measure.Bench) error {
 		upstream.CloseClientConnections() // streams of the legacy era would hold it
 		upstream.Close()
 	})
-	d, err := start(ctx, b, upstream.URL)
+	d, err := start(ctx, b, "data", upstream.URL)
 	if err != nil {
 		return err
 	}
@@ -63,18 +63,18 @@ func newUpstream() *httptest.Server {
 	}))
 }
 
-// start runs a director with the upstream behind it.
-func start(ctx context.Context, b *measure.Bench, upstream string) (*director.Process, error) {
+// start runs a director with the upstream behind it, on a folder of that name.
+func start(ctx context.Context, b *measure.Bench, folder, upstream string) (*director.Process, error) {
 	binary, err := director.Build(ctx, b.Bin)
 	if err != nil {
 		return nil, err
 	}
-	tools, data := filepath.Join(b.Dir, "tools.json"), filepath.Join(b.Dir, "data")
+	tools, data := filepath.Join(b.Dir, "tools.json"), filepath.Join(b.Dir, folder)
 	config := `{"queues":{"default":{"concurrent":64}},"mcpServers":{"s":{"type":"http","url":` + strconv.Quote(upstream) + `}}}`
 	if err := os.WriteFile(tools, []byte(config), 0o600); err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, binary, "director", "--open", "--addr", "127.0.0.1:0", "--data", data, "--tools", tools, "--grace", "0s", "--log-level", "error")
-	cmd.Env = append(os.Environ(), "SIGNALBOX_HOME="+data)
+	cmd.Env = append(os.Environ(), "SIGNALBOX_HOME="+data, "SIGNALBOX_QUEUE_MAX_SIZE=1000000")
 	return director.Start(cmd)
 }
