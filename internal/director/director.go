@@ -91,16 +91,16 @@ type Director struct {
 	denials  denials
 	terms    termTable
 
-	names   agentNames
-	feed    feed
-	sight   sight
-	callers callers
-	heads   lineHeads
-	lookup  lookup
-	far     far
-	openapi func() ([]byte, error) // made when it is first asked for
-	handler http.Handler
-	cross   *http.CrossOriginProtection
+	names      agentNames
+	feed       feed
+	projection projection
+	callers    callers
+	heads      lineHeads
+	lookup     lookup
+	far        far
+	openapi    func() ([]byte, error) // made when it is first asked for
+	handler    http.Handler
+	cross      *http.CrossOriginProtection
 
 	started  time.Time
 	draining atomic.Bool
@@ -120,9 +120,9 @@ func (d *Director) OpenStreams() int { return int(d.streams.Load()) }
 
 // LiveReaders is how many of them are of what is live.
 func (d *Director) LiveReaders() int {
-	d.sight.mu.Lock()
-	defer d.sight.mu.Unlock()
-	return len(d.sight.readers)
+	d.projection.mu.Lock()
+	defer d.projection.mu.Unlock()
+	return len(d.projection.readers)
 }
 
 // New makes a Director and mounts the route table. It fails where a route
@@ -170,8 +170,8 @@ func New(cfg Config) (*Director, error) {
 		context.AfterFunc(d.life, d.far.close)
 	}
 	d.feed.init(cfg.Engine, cfg.Log)
-	d.terms.init(cfg.Engine.Now)
-	d.sight.init(d)
+	d.terms.init(cfg.Engine.Now, cfg.Engine.AgentChanged)
+	d.projection.init(d)
 	d.engine.Observe(func(a *engine.Applied) {
 		if a.Kind == signalbox.EventAgentRemoved { // here or by another director
 			d.names.forget()

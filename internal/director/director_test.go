@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,6 +56,7 @@ func newBox(t *testing.T, change ...func(*options)) *box {
 	}
 	b.engine = engine.New(b.store, o.engine)
 	b.engine.SetLive(b.live)
+	b.live.changed = b.engine.AgentChanged
 	o.director.Engine = b.engine
 	if b.id, err = identity.New(context.Background(), b.store, identity.Options{ // a fuzz test has no context
 		Static: o.director.Token, Now: b.engine.Now, Random: o.engine.Random, Cost: identity.Cost{MemoryKiB: 8, Passes: 1},
@@ -191,8 +193,10 @@ func (b *box) finish(t signalbox.Task, reason signalbox.Reason, res signalbox.Re
 
 // fakeLive is a fleet as a dispatcher would see it.
 type fakeLive struct {
-	mu     sync.Mutex
-	agents []engine.LiveAgent
+	changed func(name string) // nil: nobody is told
+	mu      sync.Mutex
+	agents  []engine.LiveAgent
+	index   map[string]int // of agents, where they are many; nil: they are looked for
 }
 
 func (f *fakeLive) Agents() []engine.LiveAgent {
@@ -202,6 +206,11 @@ func (f *fakeLive) Agents() []engine.LiveAgent {
 }
 
 func (f *fakeLive) LiveAgent(name string) (engine.LiveAgent, bool) {
+	if f.index != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.agents[f.index[name]], true
+	}
 	for _, a := range f.Agents() {
 		if a.Name == name {
 			return a, true
@@ -210,9 +219,18 @@ func (f *fakeLive) LiveAgent(name string) (engine.LiveAgent, bool) {
 	return engine.LiveAgent{}, false
 }
 
+func (f *fakeLive) remove(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.agents = slices.DeleteFunc(f.agents, func(a engine.LiveAgent) bool { return a.Name == name })
+}
+
 func (f *fakeLive) set(a engine.LiveAgent) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.changed != nil {
+		defer f.changed(a.Name)
+	}
 	for i := range f.agents {
 		if f.agents[i].Name == a.Name {
 			f.agents[i] = a

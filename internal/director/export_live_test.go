@@ -3,39 +3,81 @@ package director
 import (
 	"context"
 	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
 )
 
 // What tests need to see of the live stream.
 
 const (
-	MaxSteps  = maxSteps
-	LookEvery = lookEvery
+	MaxChanges = maxChanges
+	LookEvery  = lookEvery
 )
 
-// Look takes a look now.
-func (d *Director) Look(ctx context.Context) error { return d.sight.look(ctx) }
+// Look takes a look now, at what has changed.
+func (d *Director) Look(ctx context.Context) error { return d.projection.look(ctx) }
+
+// LookExactly takes a look now, at what was announced and at the estimates: at no
+// agent because its turn has come.
+func (d *Director) LookExactly(ctx context.Context) error {
+	b := &d.projection.builder
+	d.projection.looking.Lock()
+	b.turned, b.figured = time.Now().Add(time.Hour), time.Time{}
+	d.projection.looking.Unlock()
+	return d.projection.look(ctx)
+}
+
+// LookAfterASecond takes a look now, as the next one that is taken though nothing
+// was announced.
+func (d *Director) LookAfterASecond(ctx context.Context) error {
+	b := &d.projection.builder
+	d.projection.looking.Lock()
+	b.turned, b.figured = time.Time{}, time.Time{}
+	d.projection.looking.Unlock()
+	return d.projection.look(ctx)
+}
+
+// Figures are those of the whole, and the verdict.
+func (d *Director) Figures() (api.Totals, api.Verdict) {
+	verdict := d.projection.verdict(signalbox.Principal{})
+	d.projection.mu.Lock()
+	defer d.projection.mu.Unlock()
+	return d.projection.whole.totals, verdict
+}
+
+// Shown is what the stream shows, by key, as JSON.
+func (d *Director) Shown() map[string]string {
+	d.projection.mu.Lock()
+	defer d.projection.mu.Unlock()
+	shown := map[string]string{}
+	for key, e := range d.projection.shown {
+		shown[key] = string(e.data)
+	}
+	return shown
+}
 
 // Looks reports whether the loop that looks for readers runs.
 func (d *Director) Looks() bool {
-	d.sight.mu.Lock()
-	defer d.sight.mu.Unlock()
-	return d.sight.stop != nil
+	d.projection.mu.Lock()
+	defer d.projection.mu.Unlock()
+	return d.projection.stop != nil
 }
 
 // LookOnlyWhenAsked has no looks taken by the clock while nobody reads.
 func (d *Director) LookOnlyWhenAsked() {
-	d.sight.mu.Lock()
-	defer d.sight.mu.Unlock()
-	if d.sight.alone == nil {
-		d.sight.alone = time.NewTimer(0)
+	d.projection.mu.Lock()
+	defer d.projection.mu.Unlock()
+	if d.projection.alone == nil {
+		d.projection.alone = time.NewTimer(0)
 	}
-	d.sight.alone.Stop()
+	d.projection.alone.Stop()
 }
 
 // SetPlace makes the stream stand at a place that is the same in every run.
 func (d *Director) SetPlace(epoch string, revision int64) {
-	s := &d.sight
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.epoch, s.revision, s.steps, s.full = epoch, revision, nil, nil
+	p := &d.projection
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.epoch, p.revision, p.changes, p.full = epoch, revision, nil, nil
 }

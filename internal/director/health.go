@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +27,6 @@ const maxAttention = 20
 type outlook struct {
 	all  []attention // worst first
 	fine string      // the sentence where there is none
-	mark uint64
 }
 
 // attention is one thing that needs a person. It is told to those who may use
@@ -67,39 +67,41 @@ func (o *outlook) verdict(who signalbox.Principal) api.Verdict {
 }
 
 // storeOutlook is the verdict while the store does not answer.
-func storeOutlook(last, now time.Time) outlook {
+func storeOutlook(last time.Time) outlook {
 	return outlook{all: []attention{{Attention: api.Attention{
 		Kind: "store", Level: levelError, Subject: "The store", Since: last,
 		Text: "does not answer: nothing that is shown is newer than " + last.Format("15:04:05 MST"),
 		Cure: "look at its disk or server; the director's log has the cause, and signalbox doctor says more",
-	}}}, mark: uint64(now.UnixNano()) | 1}
+	}}}}
 }
 
 // outlook judges what a look has seen.
-func (v *view) outlook(s *scene) outlook {
+func (l *look) outlook() outlook {
 	var o outlook
-	judge := judge{view: v, scene: s, add: func(a attention) { o.all = append(o.all, a) }}
-	judge.agents()
-	judge.queues()
-	judge.tools()
-	o.all = append(o.all, v.eyes.plans.judge(v.ctx, v.eyes.d.cfg.Schedules, v.now)...)
-	v.eyes.since(&o, v.now)
+	j := judge{now: l.now, silence: 3 * l.d.runs.HeartbeatInterval()}
+	for _, name := range sortedNames(l.troubled) {
+		j.all = append(j.all, l.agents[name].attention...)
+	}
+	l.judgeQueues(&j)
+	l.judgeTools(&j)
+	o.all = append(j.all, l.plans.judge(l.ctx, l.d.cfg.Schedules, l.now)...)
+	l.since(&o, l.now)
 	slices.SortStableFunc(o.all, func(a, b attention) int {
 		return cmp.Or(strings.Compare(a.Level, b.Level), a.Since.Compare(b.Since), strings.Compare(a.Subject, b.Subject))
 	})
-	o.fine = "All is well: " + counted(s.totals.AgentsUp, "agent is", "agents are") + " connected."
-	switch waiting := s.totals.Pending; {
-	case s.totals.AgentsUp == 0 && waiting > 0: // for less than unservedAfter, or not to start yet
+	totals := &l.whole.totals
+	o.fine = "All is well: " + counted(totals.AgentsUp, "agent is", "agents are") + " connected."
+	switch waiting := totals.Pending; {
+	case totals.AgentsUp == 0 && waiting > 0: // for less than unservedAfter, or not to start yet
 		o.fine = "No agent is connected yet, and " + counted(waiting, "task waits.", "tasks wait.")
-	case s.totals.AgentsUp == 0:
+	case totals.AgentsUp == 0:
 		o.fine = "Nothing waits, and no agent is connected yet."
 	}
-	all := make([]api.Attention, len(o.all))
-	for i := range o.all {
-		all[i] = o.all[i].Attention
-	}
-	o.mark = newMarking().text(o.fine).json(all).sum()
 	return o
+}
+
+func (o *outlook) equal(other *outlook) bool {
+	return o.fine == other.fine && slices.Equal(o.all, other.all)
 }
 
 func counted(n int, one, many string) string {
@@ -111,31 +113,31 @@ func counted(n int, one, many string) string {
 
 // since remembers since when something needs a person, where nothing else
 // says it.
-func (e *eyes) since(o *outlook, now time.Time) {
+func (b *builder) since(o *outlook, now time.Time) {
 	still := map[string]time.Time{}
 	for i := range o.all {
 		a := &o.all[i]
 		key := a.Kind + " " + a.Subject + " " + a.TaskID
 		if a.Since.IsZero() {
 			a.Since = now
-			if at, known := e.first[key]; known {
+			if at, known := b.first[key]; known {
 				a.Since = at
 			}
 		}
 		still[key] = a.Since
 	}
-	e.first = still
+	b.first = still
 }
 
 // health is the verdict of this moment for a caller.
 func (d *Director) health(ctx context.Context, who signalbox.Principal) *api.Verdict {
-	scene, err := d.sight.fresh(ctx)
-	if err != nil {
-		o := storeOutlook(d.engine.Now(), d.engine.Now())
-		verdict := o.verdict(who)
-		return &verdict
+	var verdict api.Verdict
+	if d.projection.fresh(ctx) != nil {
+		o := storeOutlook(d.engine.Now())
+		verdict = o.verdict(who)
+	} else {
+		verdict = d.projection.verdict(who)
 	}
-	verdict := scene.health.verdict(who)
 	return &verdict
 }
 
@@ -155,7 +157,7 @@ type plans struct {
 	next    time.Time // by the real clock: not read before
 	changed bool      // since they were read
 	read    time.Time
-	known   map[string]*part // by name
+	known   map[string]*entity // by name
 	wrong   []attention
 }
 
@@ -176,7 +178,7 @@ func (p *plans) judge(ctx context.Context, from Schedules, now time.Time) []atte
 		return p.wrong
 	}
 	p.changed, p.wrong = false, nil
-	p.known = make(map[string]*part, len(all))
+	p.known = make(map[string]*entity, len(all))
 	for i := range all {
 		p.take(&all[i], from, now)
 	}
@@ -187,7 +189,7 @@ func (p *plans) judge(ctx context.Context, from Schedules, now time.Time) []atte
 
 // take judges one schedule.
 func (p *plans) take(s *signalbox.Schedule, from Schedules, now time.Time) {
-	p.known[s.Name] = planPart(s)
+	p.known[s.Name] = planEntity(s)
 	if !s.Enabled || len(p.wrong) >= 2*maxAttention {
 		return
 	}
@@ -211,30 +213,30 @@ func (p *plans) take(s *signalbox.Schedule, from Schedules, now time.Time) {
 	p.wrong = append(p.wrong, at)
 }
 
-func planPart(s *signalbox.Schedule) *part {
-	return &part{
-		key: "schedule:" + s.ID, mark: newMarking().text(s.ID).num(s.Rev).sum(), owner: s.Owner, forAgent: s.Agent,
+func planEntity(s *signalbox.Schedule) *entity {
+	return &entity{
+		key: "schedule:" + s.ID, owner: s.Owner, forAgent: s.Agent,
 		schedule: &api.LiveSchedule{ID: s.ID, Name: s.Name, Enabled: s.Enabled, LastStatus: string(s.LastStatus)},
 	}
 }
 
-// moved returns the schedules of these names as they are now.
-func (p *plans) moved(ctx context.Context, from Schedules, names map[string]bool) []*part {
-	var parts []*part
+// moved returns the schedules of these names as they are now, and those that are
+// gone.
+func (p *plans) moved(ctx context.Context, from Schedules, names map[string]bool) (there, gone []*entity) {
 	for _, name := range sortedNames(names) {
-		if from == nil || len(parts) == maxMovedPlans {
-			return parts
+		if from == nil || len(there)+len(gone) == maxMovedPlans {
+			break
 		}
 		s, err := from.Get(ctx, name)
 		if err == nil {
-			parts = append(parts, planPart(&s))
+			there = append(there, rendered(planEntity(&s)))
 			continue
 		}
 		if before := p.known[name]; before != nil && signalbox.CodeOf(err) == signalbox.CodeNotFound {
-			gone := *before
-			gone.mark = goneMark
-			parts = append(parts, &gone)
+			gone = append(gone, before)
 		}
 	}
-	return parts
+	return there, gone
 }
+
+func sortedNames(names map[string]bool) []string { return slices.Sorted(maps.Keys(names)) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -36,9 +35,9 @@ func (d *Director) live(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	signs, leave := d.sight.join()
+	signs, leave := d.projection.join()
 	defer leave()
-	if _, err := d.sight.fresh(r.Context()); err != nil {
+	if err := d.projection.fresh(r.Context()); err != nil {
 		return err
 	}
 	s, err := d.openStream(w)
@@ -46,7 +45,7 @@ func (d *Director) live(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer s.close()
-	reader := liveReader{sight: &d.sight, stream: s, who: callerOf(r)}
+	reader := liveReader{from: &d.projection, stream: s, who: callerOf(r)}
 	if reader.begin(place) != nil {
 		return nil
 	}
@@ -81,7 +80,7 @@ func livePlace(r *http.Request) (place, error) {
 // liveReader is one reader of the stream. It holds what it is being sent and
 // its place, so that a slow one costs nothing else.
 type liveReader struct {
-	sight  *sight
+	from   *projection
 	stream *stream
 	who    caller
 	at     int64 // the revision that it has
@@ -93,7 +92,7 @@ func (l *liveReader) begin(from place) error {
 		return l.whole(liveSnapshot)
 	}
 	own := from.epoch == l.epoch()
-	missed, ok := l.sight.since(place{l.sight.epoch, from.revision})
+	missed, ok := l.from.since(place{l.from.epoch, from.revision})
 	if !own || !ok {
 		return l.whole(liveResync)
 	}
@@ -102,7 +101,7 @@ func (l *liveReader) begin(from place) error {
 		return l.beat()
 	}
 	l.at = missed[len(missed)-1].revision
-	frame, err := l.sight.frame(liveChange, together(missed).live(l.who))
+	frame, err := together(missed).event(liveChange, l.who)
 	if err != nil {
 		return err
 	}
@@ -110,7 +109,7 @@ func (l *liveReader) begin(from place) error {
 }
 
 // epoch is that of the reader's own events.
-func (l *liveReader) epoch() string { return l.who.epoch(l.sight.epoch) }
+func (l *liveReader) epoch() string { return l.who.epoch(l.from.epoch) }
 
 // epoch is that of the events for a caller. Who may not see all has one of its
 // own: what another saw, or it saw itself with other rights, is no place from
@@ -125,7 +124,7 @@ func (c caller) epoch(of string) string {
 
 // whole sends everything as it is.
 func (l *liveReader) whole(name string) error {
-	frame, revision, err := l.sight.whole(name, l.who)
+	frame, revision, err := l.from.everything(name, l.who)
 	if err != nil {
 		return err
 	}
@@ -164,23 +163,23 @@ func (l *liveReader) follow(ctx context.Context, signs, stopping <-chan struct{}
 // news sends the changes that the reader does not have, each for itself, or
 // everything where they are no longer known.
 func (l *liveReader) news() (sent bool, err error) {
-	steps, ok := l.sight.since(place{l.sight.epoch, l.at})
+	changes, ok := l.from.since(place{l.from.epoch, l.at})
 	if !ok {
 		return true, l.whole(liveResync)
 	}
-	if len(steps) == 0 {
+	if len(changes) == 0 {
 		return false, nil
 	}
 	var out []byte
-	for _, step := range steps { // the rest follows at once, where it is still known then
-		frame := step.frame
+	for _, c := range changes { // the rest follows at once, where it is still known then
+		frame := c.frame
 		if l.who.limited() {
-			if frame, err = l.sight.frame(liveChange, step.live(l.who)); err != nil {
+			if frame, err = c.event(liveChange, l.who); err != nil {
 				return false, err
 			}
 		}
 		out = append(out, frame...)
-		l.at = step.revision
+		l.at = c.revision
 		if len(out) > maxLiveWrite {
 			break
 		}
@@ -192,21 +191,9 @@ func (l *liveReader) news() (sent bool, err error) {
 // store does not answer, it only keeps the connection: what is shown must not
 // look as if it were of this moment.
 func (l *liveReader) beat() error {
-	at, current := l.sight.lastLook()
+	at, current := l.from.lastLook()
 	if !current {
 		return l.stream.comment()
 	}
 	return l.stream.moment(liveBeat, api.Beat{Revision: l.at, At: at, Epoch: l.epoch()})
-}
-
-// frame is one event of the stream, with the reader's place behind it.
-func (s *sight) frame(name string, v api.Live) ([]byte, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	b := make([]byte, 0, len(data)+96)
-	b = append(b, "id: "...)
-	b = append(b, place{v.Epoch, v.Revision}.String()...)
-	return event(append(b, '\n'), name, data), nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -30,144 +29,158 @@ const (
 // called stuck.
 const stuckAfter = 10 * time.Minute
 
-// liveLane is an agent as a look sees it.
-type liveLane struct {
-	view *view
-	row  *signalbox.Agent
-	live engine.LiveAgent
-	out  *api.LiveAgent
-	runs []*signalbox.Task // in its slots
+// liveAgent is an agent as it was made an entity of.
+type liveAgent struct {
+	row       *signalbox.Agent
+	live      engine.LiveAgent
+	out       *api.LiveAgent
+	runs      []*signalbox.Task // in its slots
+	attention []attention
+	slots     int // that it offers, or that are held all the same
 }
 
-// addAgents adds the lanes of the agents, by name.
-func (v *view) addAgents(s *scene) {
-	rows := slices.DeleteFunc(slices.Clone(v.eyes.rows), func(a signalbox.Agent) bool { return isExecutor(a.Name) })
-	for _, a := range v.live { // one that has just been added
-		if !isExecutor(a.Name) && !slices.ContainsFunc(rows, func(r signalbox.Agent) bool { return r.Name == a.Name }) {
-			rows = append(rows, a.Agent)
-		}
+func (a *liveAgent) up() bool { return a.out.State != "down" }
+
+// keep puts an agent in the place of what it was.
+func (b *builder) keep(a *liveAgent) {
+	b.forget(a.row.Name)
+	b.agents[a.row.Name] = a
+	a.slots = a.out.InUse
+	if a.up() {
+		b.up++
+		a.slots = max(a.slots, a.out.Slots)
 	}
-	slices.SortFunc(rows, func(a, b signalbox.Agent) int { return strings.Compare(a.Name, b.Name) })
-	byID := make(map[string]*signalbox.Task, len(v.shot.InFlight))
-	for i := range v.shot.InFlight {
-		byID[v.shot.InFlight[i].ID] = &v.shot.InFlight[i]
-	}
-	for i := range rows {
-		s.add(v.agentPart(&rows[i], byID))
+	b.offered += a.slots
+	if len(a.attention) > 0 {
+		b.troubled[a.row.Name] = true
 	}
 }
 
-func (v *view) agentPart(row *signalbox.Agent, byID map[string]*signalbox.Task) *part {
-	l := &liveLane{view: v, row: row, live: v.live[row.Name], out: &api.LiveAgent{Current: []api.LiveTask{}}}
+func (b *builder) forget(name string) {
+	a := b.agents[name]
+	if a == nil {
+		return
+	}
+	delete(b.agents, name)
+	delete(b.troubled, name)
+	b.offered -= a.slots
+	if a.up() {
+		b.up--
+	}
+}
+
+// agentEntity makes an agent's entity, and those of its tasks.
+func (l *look) agentEntity(row *signalbox.Agent) *entity {
+	a := &liveAgent{row: row, live: l.liveOf(row.Name), out: &api.LiveAgent{Current: []api.LiveTask{}}}
 	// To the second, or an agent that prints would change with every look.
-	l.live.LastHeard, l.live.LastProgress = l.live.LastHeard.Truncate(time.Second), l.live.LastProgress.Truncate(time.Second)
-	m := newMarking()
+	a.live.LastHeard, a.live.LastProgress = a.live.LastHeard.Truncate(time.Second), a.live.LastProgress.Truncate(time.Second)
 	var held []api.RunningTask
-	slots := slices.Clone(v.slots[row.Name])
+	slots := slices.Clone(l.slots[row.Name])
 	slices.SortFunc(slots, func(a, b signalbox.Slot) int { return a.Slot - b.Slot }) // isolated ones are the last
 	for _, slot := range slots {
 		r := api.RunningTask{QueueID: slot.TaskID, Slot: slot.Slot, Fence: slot.Fence, Withheld: slot.Withheld}
-		if t := byID[slot.TaskID]; t != nil {
-			r.State, r.PromptPreview, r.StartedAt, r.Note = string(t.State), t.Preview, timePtr(t.StartedAt), v.flying[t.ID].Note
-			l.out.Current = append(l.out.Current, *v.flying[t.ID])
-			l.runs = append(l.runs, t)
-			markTask(m, t.Rev, v.flying[t.ID])
+		if t := l.inFlight[slot.TaskID]; t != nil {
+			task := l.taskRow(t, a.live)
+			r.State, r.PromptPreview, r.StartedAt, r.Note = string(t.State), t.Preview, timePtr(t.StartedAt), task.Note
+			a.out.Current, a.runs = append(a.out.Current, task), append(a.runs, t)
+			l.put(&entity{key: taskKey(t.ID), task: &task, owner: t.Owner})
+			delete(l.dirtyTasks, t.ID)
 		}
 		held = append(held, r)
 	}
-	l.out.Agent = agentView(row, l.live, held)
-	l.out.Agent.Waiting = v.shot.Counts.Queues[signalbox.AgentQueue(row.Name)]
-	l.out.Agent.Terminals = v.eyes.d.terminals(row.Name)
-	l.out.Pause = v.pauseOf(signalbox.AgentQueue(row.Name))
-	l.out.Line, _ = v.line(signalbox.AgentQueue(row.Name), m)
-	if typical := v.eyes.d.engine.Typical(v.ctx, row.Name); typical != nil {
-		l.out.Typical = etaView(typical)
+	a.out.Agent = agentView(row, a.live, held)
+	a.out.Agent.Waiting = l.shot.Counts.Queues[signalbox.AgentQueue(row.Name)]
+	a.out.Agent.Terminals = l.d.terminals(row.Name)
+	a.out.Pause = l.pauseOf(signalbox.AgentQueue(row.Name))
+	a.out.Line, _ = l.line(signalbox.AgentQueue(row.Name))
+	if typical := l.d.engine.Typical(l.ctx, row.Name); typical != nil {
+		a.out.Typical = etaView(typical)
 	}
-	l.out.Face, l.out.FaceText = l.face()
-	if len(l.runs) == 0 {
-		v.eyes.mu.Lock()
-		l.out.IdleAt = timePtr(v.eyes.idle[row.Name])
-		v.eyes.mu.Unlock()
+	if len(a.runs) == 0 {
+		a.out.IdleAt = timePtr(l.inbox.idleSince(row.Name))
 	}
-	bare := *l.out
-	bare.Current, bare.Line = nil, nil
-	return &part{key: "agent:" + row.Name, agent: l.out, mark: m.json(&bare).sum()}
+	j := judge{now: l.now, silence: 3 * l.d.runs.HeartbeatInterval()}
+	a.out.Face, a.out.FaceText = j.face(a)
+	j.agent(a)
+	l.keep(a)
+	l.due.set(row.Name, j.due)
+	return &entity{key: "agent:" + row.Name, agent: a.out}
 }
 
 // face is the agent's state as a person calls it, and why. What needs a person
 // goes before what does not.
-func (l *liveLane) face() (face, why string) {
-	if l.out.State == "down" {
-		return faceDown, cmp.Or(l.out.Message, "not heard from")
+func (j *judge) face(a *liveAgent) (face, why string) {
+	if a.out.State == "down" {
+		return faceDown, cmp.Or(a.out.Message, "not heard from")
 	}
-	if l.live.Closed != nil {
-		return faceClosed, l.live.Closed.String()
+	if a.live.Closed != nil {
+		return faceClosed, a.live.Closed.String()
 	}
-	for i, t := range l.runs {
-		if row := &l.out.Current[i]; row.CancelledAt != nil {
-			return faceCancelling, fmt.Sprintf("%s is being cancelled for %s, and the agent has not confirmed", t.ID, roughly(l.view.now.Sub(*row.CancelledAt)))
+	for i, t := range a.runs {
+		if row := &a.out.Current[i]; row.CancelledAt != nil {
+			return faceCancelling, fmt.Sprintf("%s is being cancelled for %s, and the agent has not confirmed", t.ID, j.ago(*row.CancelledAt))
 		}
 	}
-	if why := l.stuck(); why != "" {
+	if why := j.stuckWhy(a); why != "" {
 		return faceStuck, why
 	}
 	switch {
-	case l.out.Pause != nil && len(l.runs) > 0:
-		return faceDraining, pauseText(l.out.Pause) + "; it takes nothing after what it runs"
-	case l.out.Pause != nil:
-		return facePaused, pauseText(l.out.Pause)
+	case a.out.Pause != nil && len(a.runs) > 0:
+		return faceDraining, pauseText(a.out.Pause) + "; it takes nothing after what it runs"
+	case a.out.Pause != nil:
+		return facePaused, pauseText(a.out.Pause)
 	}
-	if call := l.waitsFor(); call != nil {
+	if call := a.waitsFor(); call != nil {
 		return faceWaiting, fmt.Sprintf("waits for %s, of which %d of %d are in use", call.Capacity, call.InUse, call.Concurrent)
 	}
 	switch {
-	case len(l.runs) > 0:
+	case len(a.runs) > 0:
 		return faceRunning, ""
-	case l.out.State == "withheld":
-		return faceWithheld, cmp.Or(l.out.Message, "a task that is lost here may still run there")
+	case a.out.State == "withheld":
+		return faceWithheld, cmp.Or(a.out.Message, "a task that is lost here may still run there")
 	}
 	return faceIdle, ""
 }
 
-// stuck says why the agent is taken for stuck; "" if it is not.
-func (l *liveLane) stuck() string {
-	now := l.view.now
-	if len(l.runs) == 0 {
+// stuckWhy says why the agent is taken for stuck; "" if it is not.
+func (j *judge) stuckWhy(a *liveAgent) string {
+	if len(a.runs) == 0 {
 		return ""
 	}
-	if silent := now.Sub(l.live.LastHeard); !l.live.LastHeard.IsZero() && silent > l.view.silence() {
-		return "not heard from for " + roughly(silent)
+	if j.silent(a) {
+		return "not heard from for " + j.ago(a.live.LastHeard)
 	}
-	for i, t := range l.runs {
-		if still := l.stillFor(t, &l.out.Current[i]); still > stuckAfter {
-			return fmt.Sprintf("%s has not got on for %s, though the agent answers", t.ID, roughly(still))
+	for i, t := range a.runs {
+		if last := a.lastSign(t, &a.out.Current[i]); !last.IsZero() && j.past(last, stuckAfter) {
+			return fmt.Sprintf("%s has not got on for %s, though the agent answers", t.ID, j.ago(last))
 		}
 	}
 	return ""
 }
 
-// stillFor is how long a run has shown no progress. Of an agent that never
-// tells of progress that is not known, nor while a call waits for its turn.
-func (l *liveLane) stillFor(t *signalbox.Task, row *api.LiveTask) time.Duration {
-	tells := l.live.Fencing || !l.live.LastProgress.IsZero()
-	if t.State != signalbox.Working || !tells || row.Call != nil && row.Call.Waiting {
-		return 0
-	}
-	last := t.StartedAt
-	if row.LastProgress != nil {
-		last = *row.LastProgress
-	}
-	return l.view.now.Sub(last)
+// silent reports whether an agent at work has not been heard from for too long.
+func (j *judge) silent(a *liveAgent) bool {
+	return !a.live.LastHeard.IsZero() && j.past(a.live.LastHeard, j.silence)
 }
 
-// silence is for how long an agent at work may not be heard.
-func (v *view) silence() time.Duration { return 3 * v.eyes.d.runs.HeartbeatInterval() }
+// lastSign is when a run showed progress last. Zero: of an agent that never tells
+// of progress that is not known, nor while a call waits for its turn.
+func (a *liveAgent) lastSign(t *signalbox.Task, row *api.LiveTask) time.Time {
+	tells := a.live.Fencing || !a.live.LastProgress.IsZero()
+	switch {
+	case t.State != signalbox.Working || !tells || row.Call != nil && row.Call.Waiting:
+		return time.Time{}
+	case row.LastProgress != nil:
+		return *row.LastProgress
+	}
+	return t.StartedAt
+}
 
 // waitsFor is the call for whose turn all runs of the agent wait; the first of
 // them, nil where one gets on.
-func (l *liveLane) waitsFor() (call *api.LiveCall) {
-	for i := range l.runs {
-		c := l.out.Current[i].Call
+func (a *liveAgent) waitsFor() (call *api.LiveCall) {
+	for i := range a.runs {
+		c := a.out.Current[i].Call
 		if c == nil || !c.Waiting {
 			return nil
 		}
@@ -191,29 +204,38 @@ func pauseText(p *api.Pause) string {
 
 // roughly is a length of time that does not change with every second.
 func roughly(d time.Duration) string {
+	text, _ := coarsely(d)
+	return text
+}
+
+// coarsely says a length of time roughly, and after how long it is said otherwise.
+func coarsely(d time.Duration) (text string, next time.Duration) {
+	step := 24 * time.Hour
 	switch {
 	case d < 10*time.Second:
-		return "a few seconds"
+		return "a few seconds", 10*time.Second - d
 	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds())/10*10)
+		text, step = fmt.Sprintf("%d s", int(d.Seconds())/10*10), 10*time.Second
 	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
+		text, step = fmt.Sprintf("%d min", int(d.Minutes())), time.Minute
 	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", int(d.Hours()))
+		text, step = fmt.Sprintf("%d h", int(d.Hours())), time.Hour
+	default:
+		text = fmt.Sprintf("%d days", int(d.Hours())/24)
 	}
-	return fmt.Sprintf("%d days", int(d.Hours())/24)
+	return text, step - d%step
 }
 
 // sum makes the figures of the whole out of what was read at one moment.
-func (v *view) sum(s *scene) {
-	c, t := v.shot.Counts, &s.totals
+func (l *look) sum() {
+	c, t := l.shot.Counts, &l.whole.totals
 	waiting := waitingTools(c)
-	*t = api.Totals{Pending: c.Pending - waiting, ToolsWaiting: waiting, MaxSize: v.eyes.d.engine.MaxSize()}
+	*t = api.Totals{Pending: c.Pending - waiting, ToolsWaiting: waiting, MaxSize: l.d.engine.MaxSize(), Agents: len(l.agents), AgentsUp: l.up}
 	if !c.Oldest.IsZero() {
-		t.OldestAgeSeconds = max(0, int64(v.now.Sub(c.Oldest).Seconds()))
+		t.OldestAgeSeconds = max(0, int64(l.now.Sub(c.Oldest).Seconds()))
 	}
-	for i := range v.shot.InFlight {
-		task := &v.shot.InFlight[i]
+	for i := range l.shot.InFlight {
+		task := &l.shot.InFlight[i]
 		switch {
 		case isExecutor(task.Agent):
 			t.ToolsRunning++
@@ -224,23 +246,14 @@ func (v *view) sum(s *scene) {
 			t.Running++
 		}
 	}
-	t.Slots = t.Isolated
-	for _, p := range s.order {
-		if p.agent == nil {
-			continue
-		}
-		t.Agents++
-		offered := 0
-		if p.agent.State != "down" {
-			t.AgentsUp++
-			offered = p.agent.Slots
-		}
-		t.Slots += max(offered, p.agent.InUse)
-		delete(v.slots, p.agent.Name)
-	}
-	for name, held := range v.slots { // of agents that are no longer known
-		if !isExecutor(name) {
-			t.Slots += len(slices.DeleteFunc(held, func(s signalbox.Slot) bool { return signalbox.Isolated(s.Slot) }))
+	t.Slots = t.Isolated + l.offered
+	for name, held := range l.slots { // of agents that are no longer known
+		if _, known := l.rows[name]; !known && !isExecutor(name) {
+			for _, s := range held {
+				if !signalbox.Isolated(s.Slot) {
+					t.Slots++
+				}
+			}
 		}
 	}
 }

@@ -94,7 +94,7 @@ func TestLiveResyncsAfterAGap(t *testing.T) {
 	s.read()
 	place := s.place()
 	s.close()
-	for range director.MaxSteps + 1 {
+	for range director.MaxChanges + 1 {
 		b.submitCancelled()
 		b.look()
 	}
@@ -216,7 +216,7 @@ func TestLiveSlowReader(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range 2*director.MaxSteps + 50 { // it may hold as many as are kept when it stops
+		for range 2*director.MaxChanges + 50 { // it may hold as many as are kept when it stops
 			b.submitCancelled()
 			b.look()
 		}
@@ -230,7 +230,7 @@ func TestLiveSlowReader(t *testing.T) {
 		stop()
 		<-read
 		got := text.String()
-		if n := strings.Count(got, "event: resync"); n != 1 || strings.Count(got, "event: change") > director.MaxSteps || !strings.Contains(got, "event: beat") {
+		if n := strings.Count(got, "event: resync"); n != 1 || strings.Count(got, "event: change") > director.MaxChanges || !strings.Contains(got, "event: beat") {
 			t.Errorf("%d resyncs and %d changes: %.3000s", n, strings.Count(got, "event: change"), got)
 		}
 	})

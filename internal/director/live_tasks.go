@@ -1,7 +1,7 @@
 package director
 
 import (
-	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,55 +38,26 @@ func askedBy(t *signalbox.Task) string {
 
 func taskKey(id string) string { return "task:" + id }
 
-// markTask adds all that a row of a list shows. Its revision stands for what
-// the store keeps.
-func markTask(m *marking, rev int64, v *api.LiveTask) {
-	m.text(v.QueueID, v.Note).num(rev, int64(v.Position)).time(v.CancelledAt).time(v.LastProgress)
-	if v.ETA != nil {
-		m.num(int64(v.ETA.LowSeconds), int64(v.ETA.HighSeconds), int64(v.ETA.Runs))
+// taskRow is a task in flight, at an agent as it is now.
+func (l *look) taskRow(t *signalbox.Task, live engine.LiveAgent) api.LiveTask {
+	row := liveTask(t)
+	if t.CancelRequested || t.State == signalbox.Cancelling {
+		row.CancelledAt = timePtr(l.inbox.cancelledAt(t.ID, len(l.inFlight)))
 	}
-	if c := v.Call; c != nil {
-		waits := int64(0)
-		if c.Waiting {
-			waits = 1
-		}
-		m.text(c.Tool, c.Capacity).num(waits, c.Since.UnixNano(), int64(c.InUse), int64(c.Concurrent))
+	if call, makes := l.calls[t.ID]; makes {
+		row.Call = &call
 	}
-}
-
-// findTasks describes what is in flight.
-func (v *view) findTasks() {
-	e := v.eyes
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.cancelled) > 2*len(v.shot.InFlight)+100 { // what another director has ended
-		clear(e.cancelled)
+	if t.State == signalbox.Working {
+		row.Note = live.Notes[t.ID]
 	}
-	for i := range v.shot.InFlight {
-		t := &v.shot.InFlight[i]
-		row := liveTask(t)
-		if t.CancelRequested || t.State == signalbox.Cancelling {
-			at, known := e.cancelled[t.ID]
-			if !known {
-				at = v.now
-				e.cancelled[t.ID] = at
-			}
-			row.CancelledAt = &at
-		}
-		row.Call = v.callOf(t)
-		if t.State == signalbox.Working {
-			row.Note = v.live[t.Agent].Notes[t.ID]
-		}
-		if printed := v.progress(t); !t.StartedAt.IsZero() && printed.After(t.StartedAt) {
-			row.LastProgress = timePtr(printed.UTC().Truncate(time.Second))
-		}
-		v.flying[t.ID] = &row
+	if printed := progress(t, &live); !t.StartedAt.IsZero() && printed.After(t.StartedAt) {
+		row.LastProgress = timePtr(printed.UTC().Truncate(time.Second))
 	}
+	return row
 }
 
 // progress is when a task printed anything last; zero: not yet, or not known.
-func (v *view) progress(t *signalbox.Task) time.Time {
-	live := v.live[t.Agent]
+func progress(t *signalbox.Task, live *engine.LiveAgent) time.Time {
 	switch {
 	case isExecutor(t.Agent):
 		return time.Time{}
@@ -96,62 +67,57 @@ func (v *view) progress(t *signalbox.Task) time.Time {
 	return live.LastProgress
 }
 
-// findCalls finds the tasks whose calls hold the slots of tool queues, or wait
-// for one.
-func (v *view) findCalls() {
-	v.calls = map[string]*api.LiveCall{}
-	for i := range v.queues {
-		q := &v.queues[i]
-		for _, h := range q.Holders {
-			if h.Execution != "" && !h.Idle {
-				v.calls[h.Execution] = &api.LiveCall{Tool: h.Tool, Capacity: q.Name, Since: h.Since.UTC(), InUse: q.InUse, Concurrent: q.Concurrent}
-			}
-		}
-	}
-	for i := range v.queues { // of several calls, that which waits says more
-		q := &v.queues[i]
-		for _, w := range q.Waiters {
-			if c := v.calls[w.Execution]; w.Execution != "" && (c == nil || !c.Waiting) {
-				v.calls[w.Execution] = &api.LiveCall{Tool: w.Tool, Capacity: q.Name, Waiting: true, Since: w.Since.UTC(), InUse: q.InUse, Concurrent: q.Concurrent}
-			}
-		}
-	}
-}
-
-func (v *view) callOf(t *signalbox.Task) *api.LiveCall { return v.calls[t.ID] }
-
-// addTasks adds what is in flight.
-func (v *view) addTasks(s *scene) {
-	for i := range v.shot.InFlight {
-		t := &v.shot.InFlight[i]
-		s.add(v.flyingPart(t))
-	}
-}
-
-func (v *view) flyingPart(t *signalbox.Task) *part {
-	row := v.flying[t.ID]
-	m := newMarking()
-	markTask(m, t.Rev, row)
-	return &part{key: taskKey(t.ID), task: row, owner: t.Owner, mark: m.sum()}
-}
-
-// line describes the head of a queue, and adds it to a mark.
-func (v *view) line(queue string, m *marking) (line []api.LiveTask, owners []string) {
+// line describes the head of a queue.
+func (l *look) line(queue string) (line []api.LiveTask, owners []string) {
 	line = []api.LiveTask{}
-	for i := range v.shot.Heads[queue] {
-		t := &v.shot.Heads[queue][i]
+	for i := range l.shot.Heads[queue] {
+		t := &l.shot.Heads[queue][i]
 		row := liveTask(t)
 		row.Position = i + 1
-		row.ETA = v.eta(t, i+1)
-		markTask(m, t.Rev, &row)
+		row.ETA = l.eta(t, i+1)
 		line, owners = append(line, row), append(owners, t.Owner)
 	}
 	return line, owners
 }
 
+// sameEstimates reports whether the tasks at the head of a queue are expected to
+// start when they were, as far as that is shown.
+func (l *look) sameEstimates(queue string, head []signalbox.Task) bool {
+	for i := range head {
+		shown := l.rowOf(&head[i])
+		if shown == nil {
+			return false
+		}
+		eta := l.eta(&head[i], i+1)
+		if (eta == nil) != (shown.ETA == nil) || eta != nil && *eta != *shown.ETA {
+			return false
+		}
+	}
+	return true
+}
+
+// rowOf is what is shown of a task: one in flight, or among the first of its line.
+func (b *builder) rowOf(t *signalbox.Task) *api.LiveTask {
+	if e := b.made[taskKey(t.ID)]; e != nil {
+		return e.task
+	}
+	var line []api.LiveTask
+	if e := b.made["queue:"+t.Queue]; e != nil {
+		line = e.queue.Line
+	} else if name, own := signalbox.QueueAgent(t.Queue); own && b.made["agent:"+name] != nil {
+		line = b.made["agent:"+name].agent.Line
+	}
+	for i := range line {
+		if line[i].QueueID == t.ID {
+			return &line[i]
+		}
+	}
+	return nil
+}
+
 // eta is an estimate that does not change with every breath.
-func (v *view) eta(t *signalbox.Task, position int) *api.ETA {
-	eta := v.eyes.d.engine.ETA(v.ctx, t, store.Position{N: position})
+func (l *look) eta(t *signalbox.Task, position int) *api.ETA {
+	eta := l.d.engine.ETA(l.ctx, t, store.Position{N: position})
 	if eta == nil {
 		return nil
 	}
@@ -168,52 +134,46 @@ func coarse(eta *engine.ETA) *api.ETA {
 	return etaView(&rounded)
 }
 
-// moved returns what changed between two looks and stands in no scene: tasks
-// that ended or wait far behind, and schedules. known is false where too much
-// has happened to tell.
-func (e *eyes) moved(ctx context.Context, before, now *scene, watched bool) (parts []*part, known bool, err error) {
-	if before == nil {
-		err := e.tally.seed(ctx, e.d.engine.Read(), now.at, now.entry)
-		e.tally.into(&now.totals, now.at)
-		return nil, true, err
-	}
-	news := &tidings{wanted: watched, ids: map[string]bool{}, schedules: map[string]bool{}}
-	if err := e.read(ctx, before.entry, now.entry, news); err != nil {
-		return nil, false, err
-	}
-	e.tally.into(&now.totals, now.at)
+// moved adds to the change what changed and is not shown of itself: tasks
+// that ended or wait far behind, and schedules.
+func (l *look) moved(news *changes) error {
 	if len(news.schedules) > 0 {
-		e.plans.changed = true
+		l.plans.changed = true
 	}
-	if news.tooMuch || !watched {
-		return nil, false, nil
+	if news.tooMuch || !news.wanted {
+		return nil
 	}
-	for _, id := range news.order {
-		p, err := e.movedTask(ctx, now, id)
-		if err != nil {
-			return nil, false, err
-		}
-		if p != nil {
-			parts = append(parts, p)
+	ids := slices.DeleteFunc(news.order, func(id string) bool { return l.inFlight[id] != nil })
+	if len(ids) > 0 {
+		if err := l.movedTasks(ids); err != nil {
+			return err
 		}
 	}
-	return append(parts, e.plans.moved(ctx, e.d.cfg.Schedules, news.schedules)...), true, nil
+	there, gone := l.plans.moved(l.ctx, l.d.cfg.Schedules, news.schedules)
+	l.change.entities = append(l.change.entities, there...)
+	l.change.gone = append(l.change.gone, gone...)
+	return nil
 }
 
-// movedTask is a task that changed, unless the scene has it.
-func (e *eyes) movedTask(ctx context.Context, now *scene, id string) (*part, error) {
-	if now.parts[taskKey(id)] != nil {
-		return nil, nil
+func (l *look) movedTasks(ids []string) error {
+	tasks, err := l.d.engine.Read().Tasks(l.ctx, ids)
+	if err != nil {
+		return err
 	}
-	t, err := e.d.engine.Read().Task(ctx, id)
-	switch {
-	case signalbox.CodeOf(err) == signalbox.CodeNotFound:
-		return &part{key: taskKey(id), mark: goneMark, task: &api.LiveTask{QueueID: id}}, nil
-	case err != nil:
-		return nil, err
-	case t.State.InFlight(): // since the look: the next one has it
-		return nil, nil
+	there := map[string]bool{}
+	for i := range tasks {
+		t := &tasks[i]
+		there[t.ID] = true
+		if t.State.InFlight() { // since the look: the next one has it
+			continue
+		}
+		row := liveTask(t)
+		l.change.entities = append(l.change.entities, rendered(&entity{key: taskKey(t.ID), task: &row, owner: t.Owner}))
 	}
-	row := liveTask(&t)
-	return &part{key: taskKey(id), task: &row, owner: t.Owner, mark: uint64(t.Rev)}, nil
+	for _, id := range ids {
+		if !there[id] {
+			l.change.gone = append(l.change.gone, &entity{key: taskKey(id), task: &api.LiveTask{QueueID: id}})
+		}
+	}
+	return nil
 }

@@ -129,38 +129,17 @@ func parseSearchPlace(s string) (p searchPlace, err error) {
 // rows describes tasks, with what the live stream knows of them.
 func (d *Director) rows(ctx context.Context, tasks []signalbox.Task) []api.LiveTask {
 	out := make([]api.LiveTask, len(tasks))
-	seen := map[string]*api.LiveTask{}
-	if scene, err := d.sight.fresh(ctx); err == nil {
-		seen = scene.rows()
-	}
+	seen := d.projection.fresh(ctx) == nil
 	for i := range tasks {
 		out[i] = liveTask(&tasks[i])
-		if row := seen[tasks[i].ID]; row != nil && row.State == out[i].State {
+		if !seen {
+			continue
+		}
+		if row := d.projection.row(&tasks[i]); row != nil && row.State == out[i].State {
 			out[i] = *row
 		}
 	}
 	return out
-}
-
-// rows are the tasks of a scene that are in flight or among the first of their
-// line, by id.
-func (s *scene) rows() map[string]*api.LiveTask {
-	rows := map[string]*api.LiveTask{}
-	for _, p := range s.order {
-		var line []api.LiveTask
-		switch {
-		case p.task != nil:
-			rows[p.task.QueueID] = p.task
-		case p.agent != nil:
-			line = p.agent.Line
-		case p.queue != nil:
-			line = p.queue.Line
-		}
-		for i := range line {
-			rows[line[i].QueueID] = &line[i]
-		}
-	}
-	return rows
 }
 
 // scan goes through the tasks that match a query and that somebody may see:

@@ -28,6 +28,7 @@ const (
 type termTable struct {
 	limits terminalLimits
 	now    func() time.Time
+	news   func(agent string) // a terminal of the agent was opened or closed
 	random io.Reader
 
 	mu       sync.Mutex
@@ -54,8 +55,8 @@ type openTerm struct {
 	stop  context.CancelCauseFunc // its cause is told to the client
 }
 
-func (t *termTable) init(now func() time.Time) {
-	t.limits, t.now, t.random = defaultTerminalLimits, now, rand.Reader
+func (t *termTable) init(now func() time.Time, news func(agent string)) {
+	t.limits, t.now, t.news, t.random = defaultTerminalLimits, now, news, rand.Reader
 	t.tickets, t.open = map[[sha256.Size]byte]ticket{}, map[termKey]*openTerm{}
 }
 
@@ -151,6 +152,7 @@ func (t *termTable) claim(o *openTerm) error {
 		return signalbox.Errorf(signalbox.CodeUnavailable, "%d terminals are open, the most there can be", maxTerms)
 	}
 	t.open[key] = o
+	t.news(o.agent)
 	return nil
 }
 
@@ -159,6 +161,7 @@ func (t *termTable) release(o *openTerm) {
 	defer t.mu.Unlock()
 	if key := (termKey{o.who.Key(), o.agent}); t.open[key] == o {
 		delete(t.open, key)
+		t.news(o.agent)
 	}
 }
 

@@ -34,6 +34,7 @@ func (a *Applied) NextTurn() bool {
 type hub struct {
 	mu        sync.Mutex
 	observers []func(*Applied)
+	ofAgents  []func(name string)
 	waiters   map[string]map[chan struct{}]struct{} // by task id
 	journal   map[chan struct{}]struct{}
 }
@@ -51,6 +52,25 @@ func (e *Engine) Observe(f func(*Applied)) {
 	e.hub.mu.Lock()
 	defer e.hub.mu.Unlock()
 	e.hub.observers = append(e.hub.observers, f)
+}
+
+// ObserveAgents calls f when an agent may be another than LiveAgent said, apart from when it
+// was heard: with locks of who says so held, so f must be quick and must not ask. Register
+// observers before the engine is used.
+func (e *Engine) ObserveAgents(f func(name string)) {
+	e.hub.mu.Lock()
+	defer e.hub.mu.Unlock()
+	e.hub.ofAgents = append(e.hub.ofAgents, f)
+}
+
+// AgentChanged tells observers that an agent may be another than LiveAgent said.
+func (e *Engine) AgentChanged(name string) {
+	e.hub.mu.Lock()
+	observers := e.hub.ofAgents
+	e.hub.mu.Unlock()
+	for _, f := range observers {
+		f(name)
+	}
 }
 
 func (h *hub) publish(a *Applied) {

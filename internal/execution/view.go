@@ -45,6 +45,31 @@ func ViewRuns[F Follower](a *engine.LiveAgent, runs map[string]F, several bool) 
 	}
 }
 
+// Shown is what View and ViewRuns show of an agent, and what else no row says of it,
+// apart from when it was heard. Two that are equal show the same.
+type Shown struct {
+	Slots, Isolated                  int
+	Kind, Message                    string
+	Held, Fencing, Terminal, Removed bool
+
+	up      bool
+	why     string
+	health  Health
+	printed int64  // sums up the seconds in which it and its runs printed last
+	notes   string // of its runs
+}
+
+// Show adds what the presence, the health and the runs of an agent show.
+func Show[F Follower](s Shown, p *Presence, h *Health, runs map[string]F, progress time.Time) Shown {
+	s.up, s.why, s.health, s.printed = p.Up(), p.why, *h, progress.Unix()
+	for _, f := range runs {
+		r := f.Execution()
+		s.printed += r.Printed.Unix()
+		s.notes += r.Note
+	}
+	return s
+}
+
 // Strand deals with the session tasks of agents that have been gone for so long.
 func Strand(ctx context.Context, e *engine.Engine, log *slog.Logger, gone map[string]time.Duration) {
 	for _, name := range slices.Sorted(maps.Keys(gone)) {

@@ -58,6 +58,7 @@ func (l *Lanes) putLane(row signalbox.Agent) {
 		row.Slots = a.said.slots
 	}
 	a.row = row
+	l.tell(a)
 }
 
 // loadRuns looks at what is in flight: at the start, and as the backstop for
@@ -176,6 +177,7 @@ func (l *Lanes) hear(a *lane, s said, runs []api.PullRun) []execution.StopOrder 
 			due = append(due, o)
 		}
 	}
+	l.tell(a)
 	l.mu.Unlock()
 	if came {
 		l.log.Info("", "agent", "up", "name", a.name, "pulls", true)
@@ -231,6 +233,7 @@ func (l *Lanes) leave(ctx context.Context, a *lane, runs []api.PullRun) error {
 	var missed []signalbox.Task
 	l.mu.Lock()
 	news := a.presence.Leave(l.opts.Monotonic(), time.Time{}, itStops) // what it says next brings it up again
+	l.tell(a)
 	l.supersede(a)
 	for id, r := range a.runs {
 		if r.Task.State == signalbox.Dispatching && !named[id] {

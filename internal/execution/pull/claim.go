@@ -130,6 +130,7 @@ func (l *Lanes) offer(ctx context.Context, p *poll) (api.PullAnswer, bool, error
 		if err != nil {
 			p.lane.barred, p.lane.fence = err.Error(), 0 // what it says next counts
 		}
+		l.tell(p.lane)
 		l.mu.Unlock()
 	}
 	if err != nil || !found {

@@ -23,6 +23,7 @@ func (h *held) Failed(reason string, sure bool) (spare bool, delay time.Duration
 	if f.Closes {
 		l.log.Warn("", "agent", "closed", "name", a.name, "error", reason, "retry_in", f.Pause)
 	}
+	l.tell(a)
 	return f.Spare, f.Delay
 }
 
@@ -32,6 +33,7 @@ func (h *held) TurnedAway(reason string) {
 	h.l.mu.Lock()
 	often := h.lane.health.TurnedDown()
 	h.lane.health.Untried()
+	h.l.tell(h.lane)
 	h.l.mu.Unlock()
 	if often {
 		h.Failed(reason, false)
@@ -63,6 +65,7 @@ func (h *held) Well() {
 // well notes that an agent did what an agent does; mu is held.
 func (l *Lanes) well(a *lane) {
 	more, opened := a.health.Well()
+	l.tell(a)
 	if more {
 		l.poke(a)
 	}
@@ -77,6 +80,7 @@ func (l *Lanes) tries(a *lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a.health.Try()
+	l.tell(a)
 }
 
 // endPauses lets the agents be tried whose pause is over.
@@ -87,7 +91,9 @@ func (l *Lanes) endPauses() {
 	for _, a := range l.lanes {
 		if !a.retry.IsZero() && !now.Before(a.retry) {
 			a.retry = time.Time{}
-			if a.health.Due(a.round) {
+			due := a.health.Due(a.round)
+			l.tell(a)
+			if due {
 				a.bypass = true
 				l.poke(a)
 			}

@@ -164,6 +164,19 @@ type lane struct {
 	retry   time.Time        // monotonic: when that is over; zero: it was looked at
 	drained bool             // its own queue is paused: it is offered nothing until a queue is resumed
 	bypass  bool             // something may wait in its bypass queue
+	told    execution.Shown
+}
+
+// tell tells those who show agents where one is to be shown otherwise; the caller
+// holds mu.
+func (l *Lanes) tell(a *lane) {
+	shown := execution.Show(execution.Shown{
+		Slots: a.row.Slots, Isolated: a.said.isolated, Held: a.said.held > 0 && a.refused, Message: a.barred,
+	}, &a.presence, &a.health, a.runs, a.progress)
+	if shown != a.told {
+		a.told = shown
+		l.engine.AgentChanged(a.name)
+	}
 }
 
 // said is what an agent said of itself last.

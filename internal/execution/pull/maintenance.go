@@ -52,6 +52,7 @@ func (l *Lanes) missSilent() {
 		if d := a.presence.Silence(now); a.presence.Up() && a.poll == nil && d >= l.opts.Silence {
 			lost[name] = silentFor(d)
 			a.presence.Gone(now, lost[name])
+			l.tell(a)
 		}
 	}
 	l.mu.Unlock()

@@ -24,6 +24,7 @@ func (h *held) print(o *api.PullOutput) {
 	now := h.l.engine.Now()
 	h.l.mu.Lock()
 	h.run.Printed, h.lane.progress = now, later(h.lane.progress, now)
+	h.l.tell(h.lane)
 	h.l.mu.Unlock()
 }
 

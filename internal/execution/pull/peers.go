@@ -64,5 +64,6 @@ func (l *Lanes) News(news []store.Heard) {
 		default:
 			a.presence.Gone(now, silentFor(age))
 		}
+		l.tell(a)
 	}
 }

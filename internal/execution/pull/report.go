@@ -132,6 +132,7 @@ func (h *held) report(ctx context.Context, rep *api.PullReport) (api.PullReporte
 	}
 	h.l.mu.Lock()
 	h.run.Tell(rep.Note)
+	h.l.tell(h.lane)
 	h.l.mu.Unlock()
 	if rep.Output != nil {
 		h.print(rep.Output)

@@ -104,6 +104,7 @@ func (r *run) listen(ctx context.Context) (s api.AgentTaskStatus, news bool, err
 func (r *run) read(o api.AgentOutput) (news bool) {
 	r.d.mu.Lock()
 	r.Tell(o.Note)
+	r.d.mark(r.lane)
 	r.d.mu.Unlock()
 	if o.Next <= r.Tail.Position() {
 		return false

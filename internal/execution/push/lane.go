@@ -50,7 +50,8 @@ type lane struct {
 
 	conversations conversations // whether its list of them is to be asked for
 
-	orphans int           // executions that were taken away and are followed to their end
+	orphans int // executions that were taken away and are followed to their end
+	told    execution.Shown
 	upAgain chan struct{} // closed when it comes up or goes for good; nil while nobody waits
 }
 
@@ -228,6 +229,13 @@ func (l *lane) says() (slots, isolated int) {
 		slots = 1 // it does not say what
 	}
 	return min(slots, l.row.Slots), isolated
+}
+
+func (l *lane) shown() execution.Shown {
+	return execution.Show(execution.Shown{
+		Slots: l.row.Slots, Isolated: l.status.IsolatedSlots, Kind: l.row.Kind, Held: l.held(), Message: l.offers.why,
+		Fencing: l.row.Fencing, Terminal: l.status.Terminal, Removed: l.removed,
+	}, &l.presence, &l.health, l.runs, l.lastProgress)
 }
 
 // live is the lane as the engine sees it.

@@ -41,6 +41,7 @@ func (r *run) progress() {
 	defer d.mu.Unlock()
 	r.lane.lastProgress, r.Printed = wall, wall
 	r.clocks.progressAt = d.opts.Monotonic()
+	d.mark(r.lane)
 }
 
 // progressTold takes in the state of the run, in its agent's word.
@@ -53,6 +54,7 @@ func (r *run) progressTold(s api.AgentTaskStatus) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r.progressSaid(api.AgentCurrentTask{StartedAt: *s.StartedAt, LastProgressAt: s.LastProgressAt}, d.opts.Monotonic(), wall)
+	d.mark(r.lane)
 }
 
 // progressSaid takes in when the run printed last, in the agent's word.

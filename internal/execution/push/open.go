@@ -10,8 +10,13 @@ import (
 
 // mark keeps Dispatcher.open true after something about a lane has changed:
 // a task that becomes ready finds its agent there, and the cost of finding
-// none does not grow with the number of agents. Dispatcher.mu is held.
+// none does not grow with the number of agents. Those who show agents are told
+// where one is to be shown otherwise. Dispatcher.mu is held.
 func (d *Dispatcher) mark(l *lane) {
+	if shown := l.shown(); shown != l.told {
+		l.told = shown
+		d.engine.AgentChanged(l.name)
+	}
 	open := l.free() > len(l.signals)
 	if open == l.open {
 		return

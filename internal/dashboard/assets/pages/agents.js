@@ -66,11 +66,12 @@ const idleText = (agent) => {
   return agent.idle_at ? `idle ${age(agent.idle_at)}` : "idle";
 };
 
-// Clocks: a heartbeat says that the agent lives, not that its run goes on.
+// Clocks: a heartbeat says that the agent lives, not that its run goes on. Whether it
+// is late the director says: of many agents the time of the last one comes seldom.
 export const Clocks = ({ agent }) => {
   const now = useNow();
   const busy = agent.current.some((task) => task.state !== "pending");
-  const silent = agent.last_heard && since(agent.last_heard, now) > 30;
+  const silent = agent.last_heard && (agent.state === "down" || agent.face_text?.startsWith("not heard from"));
   return html`
     <dl class="clocks">
       <div class=${cx(silent && "is-late")}><dt>Last heartbeat</dt><dd title=${full(agent.last_heard)}>${agent.last_heard ? `${span(since(agent.last_heard, now))} ago` : "never"}</dd></div>

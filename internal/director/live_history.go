@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	pulseEvery = 10 * time.Second // from one sample to the next
-	pulseFor   = 30 * time.Minute // that samples are kept
+	loadEvery = 10 * time.Second // from one sample to the next
+	loadFor   = 30 * time.Minute // that samples are kept
 )
 
-// pulse keeps how much there was to do, in memory: it begins anew with the
+// loadHistory keeps how much there was to do, in memory: it begins anew with the
 // process.
-type pulse struct {
-	samples []api.Pressure // oldest first; a new slice with each sample, for scenes have the old one
+type loadHistory struct {
+	samples []api.Pressure // oldest first; a new slice with each sample, for changes have the old one
 }
 
 // sample takes a sample where one is due, and returns all.
-func (p *pulse) sample(t *api.Totals, now time.Time) []api.Pressure {
+func (p *loadHistory) sample(t *api.Totals, now time.Time) []api.Pressure {
 	if n := len(p.samples); n > 0 {
 		age := now.Sub(p.samples[n-1].At)
-		if age >= 0 && age < pulseEvery {
+		if age >= 0 && age < loadEvery {
 			return p.samples
 		}
 		if age < 0 { // the clock went back
@@ -32,7 +32,7 @@ func (p *pulse) sample(t *api.Totals, now time.Time) []api.Pressure {
 		}
 	}
 	oldest := 0
-	for oldest < len(p.samples) && now.Sub(p.samples[oldest].At) > pulseFor {
+	for oldest < len(p.samples) && now.Sub(p.samples[oldest].At) > loadFor {
 		oldest++
 	}
 	p.samples = append(append([]api.Pressure(nil), p.samples[oldest:]...), api.Pressure{
@@ -152,24 +152,26 @@ func (t *tally) into(out *api.Totals, now time.Time) {
 	}
 }
 
-// tidings are what the journal tells between two looks.
-type tidings struct {
+// changes are what the journal tells between two looks.
+type changes struct {
 	wanted    bool            // which tasks changed; else only how many ended
 	order     []string        // ids of tasks that changed, in order
 	ids       map[string]bool // the same
 	schedules map[string]bool // by name
+	agents    map[string]bool // that no task's entry names
+	members   bool            // an agent was added, changed or removed
 	tooMuch   bool            // more changed than is told one by one
 }
 
 const (
-	maxTidings   = 500  // tasks that are told one by one in one step
+	maxMoved     = 500  // tasks that are told one by one in one change
 	journalBatch = 1000 // entries that are read at once
 )
 
 // read reads the journal from one look to the next.
-func (e *eyes) read(ctx context.Context, after, to int64, into *tidings) error {
+func (b *builder) read(ctx context.Context, after, to int64, into *changes) error {
 	for after < to {
-		entries, err := e.d.engine.Read().Journal(ctx, after, journalBatch)
+		entries, err := b.d.engine.Read().Journal(ctx, after, journalBatch)
 		if err != nil {
 			return err
 		}
@@ -185,24 +187,29 @@ func (e *eyes) read(ctx context.Context, after, to int64, into *tidings) error {
 				into.tooMuch = true
 			}
 			after = entry.Seq
-			e.tally.entry(entry)
+			b.tally.entry(entry)
 			into.add(entry)
 		}
 	}
 	return nil
 }
 
-func (t *tidings) add(e *signalbox.Entry) {
-	if e.Schedule != "" && (e.Kind == signalbox.EventScheduleChanged || e.Kind == signalbox.EventScheduleFired) {
-		t.schedules[e.Schedule] = true
+func (c *changes) add(e *signalbox.Entry) {
+	switch {
+	case e.Kind == signalbox.EventAgentAdded || e.Kind == signalbox.EventAgentRemoved:
+		c.members, c.agents[e.Agent] = true, true
+	case e.QueueID == "" && e.Agent != "":
+		c.agents[e.Agent] = true
+	case e.Schedule != "" && (e.Kind == signalbox.EventScheduleChanged || e.Kind == signalbox.EventScheduleFired):
+		c.schedules[e.Schedule] = true
 	}
-	if !t.wanted || e.QueueID == "" || t.ids[e.QueueID] {
+	if !c.wanted || e.QueueID == "" || c.ids[e.QueueID] {
 		return
 	}
-	if len(t.order) == maxTidings {
-		t.tooMuch = true
+	if len(c.order) == maxMoved {
+		c.tooMuch = true
 		return
 	}
-	t.ids[e.QueueID] = true
-	t.order = append(t.order, e.QueueID)
+	c.ids[e.QueueID] = true
+	c.order = append(c.order, e.QueueID)
 }
