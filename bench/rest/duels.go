@@ -59,6 +59,10 @@ func duels(*measure.Bench) []*measure.Duel {
 			{ID: "beats", Key: beats, Title: "heartbeats that it took in a minute", Detail: true},
 			{ID: "asked", Key: asked, Title: "requests that it made to agents in a minute", Lower: true, Detail: true},
 		}},
+		{Name: "idle/live", Ours: live(), Rows: []measure.Row{
+			{ID: "cpu", Key: viewed, Title: "one who looks at a director with 1,000 idle agents, of processor time", Unit: "ms/s", Lower: true, Target: measure.Target{AtMost: 0.5}},
+			{ID: "sent", Key: sent, Title: "what is sent for that", Unit: "kB/s", Lower: true, Detail: true},
+		}},
 	}
 }
 
@@ -83,18 +87,24 @@ func start(ctx context.Context, b *measure.Bench, name string) (*director.Proces
 // crowdOf is a director with its agents. The first beats, spread over an
 // interval, belong to the start.
 func crowdOf(ctx context.Context, b *measure.Bench) (*watched, error) {
-	d, err := start(ctx, b, "agents")
+	w, _, err := crowdAt(ctx, b, "agents")
+	return w, err
+}
+
+// crowdAt is the same with a data folder of that name, and where it listens.
+func crowdAt(ctx context.Context, b *measure.Bench, name string) (*watched, string, error) {
+	d, err := start(ctx, b, name)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	c := &crowd{url: d.URL}
 	b.Cleanup(c.stop)
 	if err := c.start(ctx, b.Scale(agents)); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if !b.Quick {
 		if err := sleep(ctx, c.interval()); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
 	return &watched{pid: d.PID(), count: func() (int64, int64) {
@@ -102,7 +112,7 @@ func crowdOf(ctx context.Context, b *measure.Bench) (*watched, error) {
 			panic(fmt.Sprintf("%d heartbeats failed, the last one: %s", n, c.why.Load()))
 		}
 		return c.beats.Load(), c.asked.Load()
-	}}, nil
+	}}, d.URL, nil
 }
 
 func peer(s *stretches, name, folder string, where func(b *measure.Bench) string) *measure.Side {
