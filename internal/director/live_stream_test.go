@@ -270,7 +270,7 @@ func TestLiveEndsWithTheDirector(t *testing.T) {
 // A stream ends when what its reader showed is taken away.
 func TestLiveEndsWithItsToken(t *testing.T) {
 	b := newBox(t, withToken).serve()
-	known, shown, err := b.id.CreateToken(t.Context(), identity.NewToken{Name: "eyes", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
+	known, shown, err := b.id.CreateToken(t.Context(), identity.NewToken{Name: "reader", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}
