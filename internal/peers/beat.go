@@ -64,7 +64,7 @@ func (p *Peers) round(ctx context.Context) time.Duration {
 }
 
 // plan decides what to take and what to give up with the next beat. What is
-// given up is left first, and goes with a later beat.
+// handed over is left first, and goes with a later beat.
 func (p *Peers) plan(ctx context.Context) (take, drop []string) {
 	agents := p.o.Agents()
 	p.mu.Lock()
@@ -82,12 +82,12 @@ func (p *Peers) plan(ctx context.Context) (take, drop []string) {
 		}
 	}
 	for a := range mine {
-		if !p.held[a] && p.parted[a] == 0 {
+		if !p.held[a] && p.released[a] == 0 {
 			want = append(want, a)
 		}
 	}
-	for a, what := range p.parted {
-		if what == given {
+	for a, what := range p.released {
+		if what == handedOver {
 			drop = append(drop, a)
 		}
 	}
@@ -96,7 +96,7 @@ func (p *Peers) plan(ctx context.Context) (take, drop []string) {
 	quiet := now.Before(p.quiet)
 	p.wanting = len(want) > 0
 	p.mu.Unlock()
-	p.part(lose, giving)
+	p.release(lose, handingOver)
 	if look && !quiet {
 		more, less := p.compare(ctx, want, mine)
 		take, drop = more, append(drop, less...)
@@ -107,7 +107,7 @@ func (p *Peers) plan(ctx context.Context) (take, drop []string) {
 }
 
 // compare reads who holds what in the store: only what nobody holds that may
-// live is taken, and what the store thinks is held here and is not is given up
+// live is taken, and what the store thinks is held here and is not is handed over
 // or taken again.
 func (p *Peers) compare(ctx context.Context, want []string, mine map[string]bool) (take, drop []string) {
 	holders, err := p.store.Holders(ctx)
@@ -131,7 +131,7 @@ func (p *Peers) compare(ctx context.Context, want []string, mine map[string]bool
 		}
 	}
 	for a, holder := range holders {
-		if holder == p.me.ID && !p.held[a] && !mine[a] && p.parted[a] == 0 {
+		if holder == p.me.ID && !p.held[a] && !mine[a] && p.released[a] == 0 {
 			drop = append(drop, a)
 		}
 	}
@@ -178,7 +178,7 @@ func (p *Peers) tell(ctx context.Context, take, drop []string, anew bool) error 
 	if p.o.News != nil && len(answer.Heard) > 0 {
 		p.o.News(answer.Heard)
 	}
-	p.mourn(ctx, answer.Directors)
+	p.membershipChanged(ctx, answer.Directors)
 	return nil
 }
 
@@ -197,8 +197,8 @@ func (p *Peers) word(take, drop []string, anew *bool) (b store.Beat, sent time.T
 	*anew = *anew || (p.entered && !p.lapsed && !p.me.Alive(b.Now))
 	if *anew {
 		again := slices.Collect(maps.Keys(p.held))
-		for a, what := range p.parted {
-			if what == giving { // nobody else's before Lost is done
+		for a, what := range p.released {
+			if what == handingOver { // nobody else's before Lost is done
 				again = append(again, a)
 			}
 		}
@@ -272,14 +272,14 @@ func (p *Peers) over() {
 	}
 	held := p.all()
 	p.log.Error("the lease of this director is over: nothing is dispatched from here until it holds again", "agents", len(held))
-	p.part(held, leaving)
+	p.release(held, forGood)
 	p.o.Lapse(true)
 }
 
-// mourn looks who came, and who died.
-func (p *Peers) mourn(ctx context.Context, living []store.Director) {
+// membershipChanged takes in which directors joined and which died.
+func (p *Peers) membershipChanged(ctx context.Context, living []store.Director) {
 	came, missing := p.see(living)
-	dead, err := p.bury(ctx, missing)
+	dead, err := p.confirmDead(ctx, missing)
 	if err != nil && ctx.Err() == nil {
 		p.log.Warn("directors not looked at, trying again", "error", err)
 	}

@@ -62,10 +62,10 @@ type Peers struct {
 	o     Options
 	log   *slog.Logger
 
-	stop    context.CancelFunc // of the loop
-	group   sync.WaitGroup
-	soon    chan struct{}  // capacity 1: a beat is wanted now
-	parting sync.WaitGroup // Lost at work
+	stop      context.CancelFunc // of the loop
+	group     sync.WaitGroup
+	soon      chan struct{}  // capacity 1: a beat is wanted now
+	releasing sync.WaitGroup // Lost at work
 
 	mu        sync.Mutex
 	me        store.Director // Expires is that of the last beat that succeeded
@@ -73,25 +73,25 @@ type Peers struct {
 	lapsed    bool           // Lapse was told so
 	watch     *time.Timer    // fires at until
 	entered   bool
-	quiet     time.Time          // nothing is taken before: another process of this name may still be at it
-	held      map[string]bool    // agents
-	parted    map[string]parting // that Lost is at, and then those to be given up
-	sights    map[string]*sight  // others, by ID
-	unsure    bool               // what the store thinks is held here is to be looked at
-	looked    time.Time          // when that was done last
-	wanting   bool               // an agent is wanted that another still holds
-	ended     bool               // superseded, or left
-	holders   map[string]string  // of HolderOf, by agent
+	quiet     time.Time               // nothing is taken before: another process of this name may still be at it
+	held      map[string]bool         // agents
+	released  map[string]releaseState // agents that Lost is told of, or that are to be handed over
+	peers     map[string]*peer        // others, by ID
+	unsure    bool                    // what the store thinks is held here is to be looked at
+	looked    time.Time               // when that was done last
+	wanting   bool                    // an agent is wanted that another still holds
+	ended     bool                    // superseded, or left
+	holders   map[string]string       // of HolderOf, by agent
 	holdersAt time.Time
 }
 
-// parting is what becomes of an agent after Lost.
-type parting int
+// releaseState is what becomes of an agent after Lost.
+type releaseState int
 
 const (
-	leaving parting = iota + 1 // Lost is at it, and then it is let be
-	giving                     // Lost is at it, and then it is given up
-	given                      // to be given up with the next beat
+	forGood     releaseState = iota + 1 // Lost is being told; after that nothing is left to do
+	handingOver                         // Lost is being told; after that it is handed over
+	handedOver                          // to be handed over with the next beat
 )
 
 // New returns Peers that hold nothing until Start.
@@ -124,7 +124,7 @@ func New(s store.Store, o Options) *Peers {
 	}
 	p := &Peers{
 		store: s, o: o, log: o.Log, soon: make(chan struct{}, 1), stop: func() {},
-		me: o.Director, held: map[string]bool{}, parted: map[string]parting{}, sights: map[string]*sight{},
+		me: o.Director, held: map[string]bool{}, released: map[string]releaseState{}, peers: map[string]*peer{},
 	}
 	p.me.StartedAt = o.Now().UTC().Truncate(time.Millisecond)
 	return p
@@ -137,7 +137,7 @@ const longAgo = time.Minute
 // Start enters and takes what it can; an error means that this director may
 // not be one of those that live, or that the store cannot be reached.
 func (p *Peers) Start(ctx context.Context) error {
-	if err := p.unrivalled(ctx); err != nil {
+	if err := p.refuseDuplicate(ctx); err != nil {
 		return err
 	}
 	rows, err := p.store.Directors(ctx)
@@ -150,7 +150,7 @@ func (p *Peers) Start(ctx context.Context) error {
 		switch {
 		case d.ID != p.me.ID:
 			over := p.o.Now().Sub(d.Expires)
-			p.sights[d.ID] = &sight{row: d, changed: now, missing: over >= 0, dead: over > longAgo}
+			p.peers[d.ID] = &peer{row: d, changed: now, missing: over >= 0, dead: over > longAgo}
 		case d.Alive(p.o.Now()) && d.URL != p.me.URL:
 			// Whoever has our address is gone, for we have it. Another one may
 			// not have heard yet that it is superseded.
@@ -195,7 +195,7 @@ func (p *Peers) Yield(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		p.mu.Lock()
-		done := p.ended || len(p.held)+len(p.parted) == 0
+		done := p.ended || len(p.held)+len(p.released) == 0
 		p.mu.Unlock()
 		if done {
 			return
@@ -216,8 +216,8 @@ func (p *Peers) Leave(ctx context.Context) {
 	ended := p.ended || !p.entered
 	p.ended = true
 	p.mu.Unlock()
-	p.part(p.all(), leaving)
-	p.parting.Wait()
+	p.release(p.all(), forGood)
+	p.releasing.Wait()
 	p.mu.Lock()
 	if p.watch != nil {
 		p.watch.Stop()
@@ -285,7 +285,7 @@ func (p *Peers) living(id string) (store.Director, bool) {
 	if id == p.me.ID {
 		return p.me, true
 	}
-	if s := p.sights[id]; s != nil && !s.dead && !s.missing {
+	if s := p.peers[id]; s != nil && !s.dead && !s.missing {
 		return s.row, true
 	}
 	return store.Director{}, false

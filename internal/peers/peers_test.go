@@ -422,17 +422,17 @@ func TestIncidentADirectorThatJustBeganIsNotGone(t *testing.T) {
 		a := tn.director("a").start()
 		tn.pass(5*time.Second + 100*time.Millisecond)
 		b := tn.director("b").start()
-		if a.peers.SurelyGone(tn.Context(), "b") {
+		if a.peers.ConfirmGone(tn.Context(), "b") {
 			tn.Error("b began a moment ago, and a says that it is gone")
 		}
 		tn.pass(5 * time.Second)
 		b.kill()
 		tn.pass(12 * time.Second)
-		if !a.peers.SurelyGone(tn.Context(), "b") {
+		if !a.peers.ConfirmGone(tn.Context(), "b") {
 			tn.Error("b is dead, and a does not say so")
 		}
 		tn.director("b", func(d *store.Director) { d.Run = "another" }).start()
-		if a.peers.SurelyGone(tn.Context(), "b") {
+		if a.peers.ConfirmGone(tn.Context(), "b") {
 			tn.Error("b is back, and a says that it is gone")
 		}
 	})

@@ -20,8 +20,8 @@ import (
 type Peers interface {
 	Alone() bool               // no other lives
 	Gone(instance string) bool // none of that name lives
-	// SurelyGone is the same, by what the store says now.
-	SurelyGone(ctx context.Context, instance string) bool
+	// ConfirmGone is the same, by what the store says now.
+	ConfirmGone(ctx context.Context, instance string) bool
 	First(name string) bool // it is this one's turn to look after what bears that name
 }
 
@@ -120,7 +120,7 @@ func (x *Executor) removeExecutor(name, instance string) bool {
 		return false
 	}
 	// Asked after that look: one that began in between runs none of these.
-	if !x.opts.Peers.SurelyGone(x.working, instance) {
+	if !x.opts.Peers.ConfirmGone(x.working, instance) {
 		return false
 	}
 	flying = slices.DeleteFunc(flying, func(t signalbox.Task) bool { return t.Agent != name })

@@ -27,7 +27,7 @@ func (o *others) Gone(instance string) bool {
 	defer o.mu.Unlock()
 	return !slices.Contains(o.alive, instance)
 }
-func (o *others) SurelyGone(_ context.Context, instance string) bool { return o.Gone(instance) }
+func (o *others) ConfirmGone(_ context.Context, instance string) bool { return o.Gone(instance) }
 func (o *others) First(string) bool                                  { return true } // both: it must do no harm that two look after one
 func (o *others) dies(instance string) {
 	o.mu.Lock()

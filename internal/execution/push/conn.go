@@ -235,7 +235,7 @@ func (c *conn) void(ctx context.Context, queueID string, v api.AgentVoid) error 
 }
 
 // errNoAgent is of a server that is no agent. What it said is not repeated: it may
-// be for other eyes.
+// be for anybody else.
 var errNoAgent = errors.New("it answers /status, but not as an agent")
 
 func (c *conn) status(ctx context.Context) (s api.AgentStatus, err error) {

@@ -9,14 +9,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// sight is another director as it is seen from here.
+// peer is another director, as far as this one knows.
 //
 // It is dead when the server's clock says that its lease is over, and no beat
 // of it was seen for as long as it itself holds on to what it holds (Safe) by
 // our own clock, too: a server whose clock jumps ends no lease before its time.
 // Where that clock went back, so that the lease is not over for long, it is dead
 // when no beat of it was seen for Lease.
-type sight struct {
+type peer struct {
 	row     store.Director
 	changed time.Time // when a beat of it was last seen, by our own clock
 	missing bool      // the server's clock says that its lease is over
@@ -35,10 +35,10 @@ func (p *Peers) see(living []store.Director) (came bool, missing []string) {
 			continue
 		}
 		seen[d.ID] = true
-		s := p.sights[d.ID]
+		s := p.peers[d.ID]
 		if s == nil || s.dead {
-			s = &sight{changed: now}
-			p.sights[d.ID] = s
+			s = &peer{changed: now}
+			p.peers[d.ID] = s
 			came = true
 		}
 		came = came || s.row.Draining != d.Draining
@@ -47,7 +47,7 @@ func (p *Peers) see(living []store.Director) (came bool, missing []string) {
 		}
 		s.row, s.missing = d, false
 	}
-	for id, s := range p.sights {
+	for id, s := range p.peers {
 		if !seen[id] && !s.dead {
 			s.missing = true
 			missing = append(missing, id)
@@ -63,7 +63,7 @@ func (p *Peers) meet(ctx context.Context, want []string, holders map[string]stri
 	p.mu.Lock()
 	stranger := slices.ContainsFunc(want, func(a string) bool {
 		h := holders[a]
-		return h != "" && h != p.me.ID && p.sights[h] == nil
+		return h != "" && h != p.me.ID && p.peers[h] == nil
 	})
 	p.mu.Unlock()
 	if !stranger {
@@ -76,15 +76,15 @@ func (p *Peers) meet(ctx context.Context, want []string, holders map[string]stri
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, d := range rows {
-		if d.ID != p.me.ID && p.sights[d.ID] == nil {
-			p.sights[d.ID] = &sight{row: d, changed: p.o.Monotonic(), missing: !d.Alive(p.o.Now())}
+		if d.ID != p.me.ID && p.peers[d.ID] == nil {
+			p.peers[d.ID] = &peer{row: d, changed: p.o.Monotonic(), missing: !d.Alive(p.o.Now())}
 		}
 	}
 	return nil
 }
 
-// bury finds out which of those that are missing are dead. It returns them.
-func (p *Peers) bury(ctx context.Context, missing []string) (dead []string, err error) {
+// confirmDead finds out which of those that are missing are dead. It returns them.
+func (p *Peers) confirmDead(ctx context.Context, missing []string) (dead []string, err error) {
 	if len(missing) == 0 {
 		return nil, nil
 	}
@@ -96,7 +96,7 @@ func (p *Peers) bury(ctx context.Context, missing []string) (dead []string, err 
 	defer p.mu.Unlock()
 	now := p.o.Monotonic()
 	for _, id := range missing {
-		s := p.sights[id]
+		s := p.peers[id]
 		at := slices.IndexFunc(rows, func(d store.Director) bool { return d.ID == id })
 		left := at < 0 // its row went: it said itself that it leaves, and let go of everything before
 		if at >= 0 && (!rows[at].Expires.Equal(s.row.Expires) || rows[at].Run != s.row.Run) {
@@ -115,7 +115,7 @@ func (p *Peers) bury(ctx context.Context, missing []string) (dead []string, err 
 // own clock, whatever the server's says. p.mu is held.
 func (p *Peers) silent() (list []store.Director) {
 	now := p.o.Monotonic()
-	for _, s := range p.sights {
+	for _, s := range p.peers {
 		if !s.dead && now.Sub(s.changed) >= Lease {
 			list = append(list, s.row)
 		}
@@ -125,7 +125,7 @@ func (p *Peers) silent() (list []store.Director) {
 
 // dead lists the directors that are known to be dead. p.mu is held.
 func (p *Peers) dead() (list []store.Director) {
-	for _, s := range p.sights {
+	for _, s := range p.peers {
 		if s.dead {
 			list = append(list, s.row)
 		}
@@ -139,7 +139,7 @@ func (p *Peers) able() (list []store.Director) {
 	if !p.me.Draining {
 		list = append(list, p.me)
 	}
-	for _, s := range p.sights {
+	for _, s := range p.peers {
 		if !s.dead && !s.row.Draining {
 			list = append(list, s.row)
 		}
@@ -149,7 +149,7 @@ func (p *Peers) able() (list []store.Director) {
 
 // gone reports whether what a director holds is free to take. p.mu is held.
 func (p *Peers) gone(id string) bool {
-	s := p.sights[id]
+	s := p.peers[id]
 	return id != p.me.ID && (s == nil || s.dead)
 }
 
@@ -158,7 +158,7 @@ func (p *Peers) Others() []store.Director {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var list []store.Director
-	for _, s := range p.sights {
+	for _, s := range p.peers {
 		if !s.dead && !s.missing {
 			list = append(list, s.row)
 		}
@@ -175,9 +175,9 @@ func (p *Peers) Gone(id string) bool {
 	return p.entered && p.gone(id)
 }
 
-// SurelyGone is Gone, by what the store says now: one that has just started, or
+// ConfirmGone is Gone, by what the store says now: one that has just started, or
 // come back, was not seen yet. What it looks after must not be put away.
-func (p *Peers) SurelyGone(ctx context.Context, id string) bool {
+func (p *Peers) ConfirmGone(ctx context.Context, id string) bool {
 	if !p.Gone(id) {
 		return false
 	}
@@ -205,7 +205,7 @@ func (p *Peers) First(name string) bool {
 func (p *Peers) Alone() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, s := range p.sights {
+	for _, s := range p.peers {
 		if !s.dead {
 			return false
 		}
@@ -217,7 +217,7 @@ func (p *Peers) Alone() bool {
 // our own clock. p.mu is held.
 func (p *Peers) soonestEnd() (at time.Time, known bool) {
 	now, server := p.o.Monotonic(), p.o.Now()
-	for _, s := range p.sights {
+	for _, s := range p.peers {
 		if s.dead {
 			continue
 		}

@@ -12,27 +12,27 @@ import (
 // name of another over only where that has stopped: it was restarted elsewhere.
 
 const (
-	// rivalLook is for how long whoever has our name is looked at: one that lives
+	// duplicateWatch is for how long whoever has our name is looked at: one that lives
 	// beats at least once in it.
-	rivalLook  = 2*Every + time.Second
-	rivalPause = 250 * time.Millisecond
+	duplicateWatch = 2*Every + time.Second
+	duplicatePause = 250 * time.Millisecond
 )
 
-// unrivalled refuses to begin while another process goes by our name, at
+// refuseDuplicate refuses to begin while another process goes by our name, at
 // another address. Whoever has our address is gone, for we have it.
-func (p *Peers) unrivalled(ctx context.Context) error {
-	first, found, err := p.rival(ctx)
+func (p *Peers) refuseDuplicate(ctx context.Context) error {
+	first, found, err := p.duplicate(ctx)
 	if err != nil || !found {
 		return err
 	}
-	p.log.Warn("another process goes by the name of this director: looking whether it lives", "instance", p.me.ID, "url", first.URL, "for", rivalLook)
-	for until := p.o.Monotonic().Add(rivalLook); p.o.Monotonic().Before(until); {
+	p.log.Warn("another process goes by the name of this director: looking whether it lives", "instance", p.me.ID, "url", first.URL, "for", duplicateWatch)
+	for until := p.o.Monotonic().Add(duplicateWatch); p.o.Monotonic().Before(until); {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(rivalPause):
+		case <-time.After(duplicatePause):
 		}
-		now, found, err := p.rival(ctx)
+		now, found, err := p.duplicate(ctx)
 		switch {
 		case err != nil:
 			return err
@@ -47,9 +47,9 @@ func (p *Peers) unrivalled(ctx context.Context) error {
 	return nil
 }
 
-// rival is the director that has our name and may live, at another address, and
+// duplicate is the director that has our name and may live, at another address, and
 // means to go on.
-func (p *Peers) rival(ctx context.Context) (d store.Director, found bool, err error) {
+func (p *Peers) duplicate(ctx context.Context) (d store.Director, found bool, err error) {
 	rows, err := p.store.Directors(ctx)
 	if err != nil {
 		return d, false, err

@@ -2,26 +2,26 @@ package peers
 
 import "slices"
 
-// part leaves agents, each of which goes on as what says when that is done.
-func (p *Peers) part(agents []string, what parting) {
+// release leaves agents, each of which goes on as what says when that is done.
+func (p *Peers) release(agents []string, what releaseState) {
 	p.mu.Lock()
 	agents = slices.DeleteFunc(agents, func(a string) bool { return !p.held[a] })
 	for _, a := range agents {
 		delete(p.held, a)
-		p.parted[a] = what
+		p.released[a] = what
 	}
 	p.mu.Unlock()
 	if len(agents) == 0 {
 		return
 	}
-	p.parting.Go(func() {
+	p.releasing.Go(func() {
 		p.o.Lost(agents)
 		p.mu.Lock()
 		for _, a := range agents {
-			if p.parted[a] == giving {
-				p.parted[a] = given
+			if p.released[a] == handingOver {
+				p.released[a] = handedOver
 			} else {
-				delete(p.parted, a)
+				delete(p.released, a)
 			}
 		}
 		p.mu.Unlock()
@@ -36,21 +36,21 @@ func (p *Peers) take(asked, taken, dropped []string, lapsed bool) {
 	for _, a := range taken {
 		ours[a] = true
 	}
-	p.part(slices.DeleteFunc(slices.Clone(asked), func(a string) bool { return ours[a] }), leaving) // another's
+	p.release(slices.DeleteFunc(slices.Clone(asked), func(a string) bool { return ours[a] }), forGood) // another's
 	p.mu.Lock()
 	for _, a := range dropped {
-		delete(p.parted, a)
+		delete(p.released, a)
 	}
 	if lapsed { // all else that was held is free
-		for a, what := range p.parted {
-			if what == given && !ours[a] {
-				delete(p.parted, a)
+		for a, what := range p.released {
+			if what == handedOver && !ours[a] {
+				delete(p.released, a)
 			}
 		}
 	}
 	var gained []string
 	for _, a := range taken {
-		if !p.held[a] && p.parted[a] == 0 {
+		if !p.held[a] && p.released[a] == 0 {
 			p.held[a] = true
 			gained = append(gained, a)
 		}
