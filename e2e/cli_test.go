@@ -34,7 +34,7 @@ func TestExitCodesOfAWait(t *testing.T) {
 	// A wait that is over leaves the task alone.
 	id := b.submit(c, api.SubmitRequest{Prompt: "gate busy", Agent: "worker"})
 	gate.arrived()
-	over := b.want(124, "submit", "--wait", "--wait-timeout", "100ms", "--agent", "worker", "in line")
+	over := b.want(124, "submit", "--wait", "--wait-timeout", "2s", "--agent", "worker", "in line") // long enough to be stored on any machine
 	waiting := regexp.MustCompile(`queue-[0-9a-z]{20,}`).FindString(over.err)
 	if task, err := c.Task(b.ctx(), waiting); err != nil || task.State != "pending" {
 		t.Errorf("the task that was waited for: %+v, %v", task, err)

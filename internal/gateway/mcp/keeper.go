@@ -102,13 +102,16 @@ func (k *keeper) once(ctx context.Context, legacy bool) (heard bool, err error) 
 		inst.end()
 		return true, inst.explain(err)
 	}
+	shared := inst
 	if !k.p.server.Shared {
-		k.set(gateway.StateReady, nil, nil)
-		news()
+		shared = nil
+	}
+	news() // nobody sees the server ready and its tools not there
+	k.set(gateway.StateReady, shared, nil)
+	news() // for those who wait for a server that is ready
+	if shared == nil {
 		return true, nil
 	}
-	k.set(gateway.StateReady, inst, nil)
-	news() // who looks then sees it ready
 	<-inst.ctx.Done()
 	k.set(gateway.StateStarting, nil, nil) // no call gets it any more
 	inst.end()

@@ -44,6 +44,27 @@ func zombie(pid int) bool {
 
 func itoa(n int) string { b, _ := json.Marshal(n); return string(b) }
 
+// A server is said to be ready when its tools can be called, not a moment before:
+// whoever waited for that and called was told that there is no such tool.
+func TestToolsAreThereBeforeTheServerIsReady(t *testing.T) {
+	p := mcp.New(child("raw"), mcp.Options{})
+	states := make(chan gateway.State, 10) // of the server, each time that its tools are told of
+	if err := p.Start(context.Background(), func() { states <- p.Server().State }); err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, want := range []gateway.State{gateway.StateStarting, gateway.StateReady} {
+		select {
+		case got := <-states:
+			if got != want {
+				t.Errorf("its tools are told of while it is %s, want %s", got, want)
+			}
+		case <-time.After(soon):
+			t.Fatalf("nobody was told of its tools while it was %s", want)
+		}
+	}
+}
+
 // TestIncidentServerDiesMidCall: the call fails at once and says so, the
 // server is started again, and nothing of the secret in its last words shows.
 func TestIncidentServerDiesMidCall(t *testing.T) {
@@ -203,7 +224,8 @@ func TestChangedToolsAreLearnt(t *testing.T) {
 				s = webServer(t, kind)
 			}
 			h := ready(t, s, mcp.Options{})
-			<-h.changed
+			<-h.changed // its tools are there
+			<-h.changed // and it is ready
 			h.must("grow", `{}`)
 			select {
 			case <-h.changed:
