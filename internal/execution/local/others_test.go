@@ -28,7 +28,7 @@ func (o *others) Gone(instance string) bool {
 	return !slices.Contains(o.alive, instance)
 }
 func (o *others) ConfirmGone(_ context.Context, instance string) bool { return o.Gone(instance) }
-func (o *others) First(string) bool                                  { return true } // both: it must do no harm that two look after one
+func (o *others) First(string) bool                                   { return true } // both: it must do no harm that two look after one
 func (o *others) dies(instance string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
