@@ -58,7 +58,7 @@ func main() {
 	flag.DurationVar(&s.Span, "span", 500*time.Millisecond, "how long a side works in a round")
 	flag.StringVar(&s.only, "only", "", "only figures with one of these in their names, commas between them")
 	flag.BoolVar(&s.Quick, "quick", false, "one short round with small numbers, to see whether all works; keeps nothing")
-	flag.BoolVar(&s.Ours, "ours", false, "leave out peers and limits that no target speaks of")
+	flag.BoolVar(&s.Ours, "ours", false, "leave out peers and limits that no figure needs")
 	flag.StringVar(&s.Dir, "dir", "", "folder on the disk to measure (default: the system's temporary folder)")
 	flag.StringVar(&s.json, "json", "results.json", "file that the figures are put into; \"\" for none")
 	flag.StringVar(&s.docs, "docs", "", "write the page from the figures in the file, and measure only what -only says")

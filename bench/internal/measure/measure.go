@@ -67,12 +67,21 @@ func (d *Duel) sides() []*Side {
 	return out
 }
 
-// leaveOthers keeps only our side and those that a target compares it with.
+// leaveOthers keeps only our side and those that a figure cannot do without: what
+// a target compares it with, and the first peer of a difference.
 func (d *Duel) leaveOthers() {
 	needed := func(s *Side) bool {
-		return slices.ContainsFunc(d.Rows, func(r Row) bool { return r.Target.Of == s.Name })
+		return slices.ContainsFunc(d.Rows, func(r Row) bool {
+			return r.Target.Of == s.Name || r.Delta && len(d.Peers) > 0 && s == d.Peers[0]
+		})
 	}
-	d.Peers = slices.DeleteFunc(slices.Clone(d.Peers), func(s *Side) bool { return !needed(s) })
+	var peers []*Side
+	for _, s := range d.Peers {
+		if needed(s) {
+			peers = append(peers, s)
+		}
+	}
+	d.Peers = peers
 	if d.Limit != nil && !needed(d.Limit) {
 		d.Limit = nil
 	}

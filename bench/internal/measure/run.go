@@ -20,7 +20,7 @@ type Options struct {
 	Bin    string // where programs are built
 	Only   []string
 	Quick  bool
-	// Ours leaves out each peer and limit that no target speaks of.
+	// Ours leaves out each peer and limit that no figure needs.
 	Ours bool
 }
 

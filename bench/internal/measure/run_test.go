@@ -110,3 +110,28 @@ func TestOnceIsOnce(t *testing.T) {
 		t.Errorf("ratio %v", got[0].Ratio(got[0].Peers[0]))
 	}
 }
+
+// Without the others a figure that is a difference keeps what it is the
+// difference to, and one with a target what that speaks of.
+func TestOurs(t *testing.T) {
+	var ran []string
+	side := func(name string) *measure.Side {
+		return &measure.Side{Name: name, Open: func(context.Context, *measure.Bench) (measure.Trial, error) {
+			return func(context.Context) (measure.Values, error) {
+				ran = append(ran, name)
+				return measure.Values{"v": 1}, nil
+			}, nil
+		}}
+	}
+	duels := []*measure.Duel{
+		{Name: "difference", Ours: side("a"), Peers: []*measure.Side{side("direct"), side("a peer")}, Limit: side("a limit"), Rows: []measure.Row{{Key: "v", Delta: true}}},
+		{Name: "target", Ours: side("b"), Peers: []*measure.Side{side("another peer"), side("control")}, Rows: []measure.Row{{Key: "v", Target: measure.Target{Of: "control"}}}},
+	}
+	g := measure.Group{Name: "g", Duels: func(*measure.Bench) []*measure.Duel { return duels }}
+	if _, err := measure.Run(t.Context(), g, measure.Options{Rounds: 1, Dir: t.TempDir(), Ours: true}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"a", "direct", "b", "control"}; !slices.Equal(ran, want) {
+		t.Errorf("%q ran, want %q", ran, want)
+	}
+}
