@@ -48,15 +48,15 @@ func (f *firing) wake(now time.Time) time.Time {
 	if f.mine {
 		return f.retryAt
 	}
-	if f.forsaken(now) {
+	if f.abandoned(now) {
 		return now
 	}
 	return f.run.FiredAt.Add(takeOver)
 }
 
-// forsaken reports whether whoever began the firing had its time to end it. A
+// abandoned reports whether whoever began the firing had its time to end it. A
 // firing of the future is one from before the clock was put back.
-func (f *firing) forsaken(now time.Time) bool { return now.Sub(f.run.FiredAt).Abs() >= takeOver }
+func (f *firing) abandoned(now time.Time) bool { return now.Sub(f.run.FiredAt).Abs() >= takeOver }
 
 // slim is a row without what takes room.
 func slim(s signalbox.Schedule) signalbox.Schedule {

@@ -281,7 +281,7 @@ func (t *turn) block(first *firing) {
 	after := 1 + slices.IndexFunc(t.open, func(f firing) bool { return f.run.ID == first.run.ID })
 	for i := after; i < len(t.open); i++ {
 		f := &t.open[i]
-		if !f.mine && f.forsaken(now) { // it is this scheduler's to go on with, when its turn comes
+		if !f.mine && f.abandoned(now) { // it is this scheduler's to go on with, when its turn comes
 			f.mine, f.recovered = true, true
 		}
 		if f.mine && f.retryAt.Before(until) {
