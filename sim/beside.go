@@ -7,7 +7,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
-	"github.com/signalbox-ai/signalbox/internal/execution/push"
+	exec "github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -20,7 +20,7 @@ import (
 // backstop has to do, for so long.
 const (
 	atOnce   = 300 * time.Millisecond
-	backstop = push.DefaultTick + atOnce
+	backstop = exec.DefaultTick + atOnce
 )
 
 // excuse lets those who wait wait for the backstop: the store failed just now.

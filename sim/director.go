@@ -11,6 +11,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	exec "github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/execution/pull"
 	"github.com/signalbox-ai/signalbox/internal/execution/push"
 	"github.com/signalbox-ai/signalbox/internal/failpoint"
@@ -124,15 +125,19 @@ func (w *world) launch(n int) *director {
 	d.engine = engine.New(&guarded{Store: failpoint.Wrap(under, d.write, d.read), d: d, under: under}, engine.Options{
 		MaxSize: maxSize, ExecutionTTL: ttl, Fleet: w.book.fleet, Now: w.wall, Sealer: sealer, Random: &random{src: rand.NewChaCha8(key)},
 	})
+	both := exec.Options{SessionGrace: sessionGrace, RunGrace: 5 * time.Second, Turn: d.turn, Backstop: &exec.Backstop{}}
+	if view != nil {
+		both.Holds = d.holds
+	}
 	o := push.Options{
-		DispatchTimeout: 5 * time.Second, PollInterval: time.Second, FollowWait: 5 * time.Second, AskTimeout: 3 * time.Second,
-		Probe: 2 * time.Second, SessionGrace: sessionGrace, RunGrace: 5 * time.Second, Transport: &network{w, d}, Turn: d.turn,
+		Options: both, DispatchTimeout: 5 * time.Second, PollInterval: time.Second, FollowWait: 5 * time.Second, AskTimeout: 3 * time.Second,
+		Probe: 2 * time.Second, Transport: &network{w, d},
 	}
 	if view != nil {
-		o.Holds, o.Generation = d.holds, view.Generation
+		o.Generation = view.Generation
 	}
 	d.d = push.New(d.engine, o)
-	d.lanes = pull.New(d.engine, d.pulled())
+	d.lanes = pull.New(d.engine, pull.Options{Options: both, Silence: 2 * ttl})
 	go d.start(ctx, view)
 	return d
 }

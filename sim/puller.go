@@ -7,7 +7,6 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
-	"github.com/signalbox-ai/signalbox/internal/execution/pull"
 )
 
 // An agent that pulls: it asks any director for its tasks, and reports how they
@@ -261,13 +260,4 @@ func hear[T any](ctx context.Context, w *world, name string, answers <-chan repl
 		return none, errReset
 	}
 	return got.body, got.err
-}
-
-// pulled are the options of the lanes of agents that pull.
-func (d *director) pulled() pull.Options {
-	o := pull.Options{SessionGrace: sessionGrace, RunGrace: 5 * time.Second, Silence: 2 * ttl, Turn: d.turn}
-	if d.w.town != nil {
-		o.Holds = d.holds
-	}
-	return o
 }

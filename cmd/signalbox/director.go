@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/doctor"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/execution/pull"
 	"github.com/signalbox-ai/signalbox/internal/execution/push"
 	"github.com/signalbox-ai/signalbox/internal/giveback"
@@ -116,14 +117,15 @@ func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error)
 	metrics.Store(timed)
 	s.otel = startOTel(ctx, metrics, s.log)
 	traces := s.otel.Tasks(s.engine)
+	both := execution.Options{
+		Holds: s.others.holds(), SessionGrace: s.cfg.SessionGrace, StallLimit: s.cfg.StallLimit, RunGrace: s.cfg.RunGrace,
+		Traces: traces, Backstop: &execution.Backstop{}, Log: s.log,
+	}
 	s.push = push.New(s.engine, push.Options{
-		DispatchTimeout: q.DispatchTimeout, SessionGrace: s.cfg.SessionGrace, Keep: keep(&q), Log: s.log,
-		StallLimit: s.cfg.StallLimit, RunGrace: s.cfg.RunGrace, Traces: traces, Transport: hookTransport(),
-		Holds: s.others.holds(), Relisted: s.others.relisted, Generation: s.others.generation(),
+		Options: both, DispatchTimeout: q.DispatchTimeout, Keep: keep(&q), Transport: hookTransport(),
+		Relisted: s.others.relisted, Generation: s.others.generation(),
 	})
-	s.pull = pull.New(s.engine, pull.Options{
-		Holds: s.others.holds(), SessionGrace: s.cfg.SessionGrace, StallLimit: s.cfg.StallLimit, RunGrace: s.cfg.RunGrace, Traces: traces, Log: s.log,
-	})
+	s.pull = pull.New(s.engine, pull.Options{Options: both})
 	s.identity, err = identity.New(ctx, s.store, identity.Options{Static: s.cfg.Token, Shared: s.others != nil, Now: s.engine.Now, Log: s.log})
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/execution/push"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
@@ -70,7 +71,7 @@ func openAlone(ctx context.Context, cfg config.Config, out streams) (g *alone, e
 		return nil, err
 	}
 	g.engine = engine.New(memory.New(memory.Options{}), engine.Options{Log: log, Sealer: sealer, MaxCommands: cfg.Commands.MaxWaiting})
-	g.push = push.New(g.engine, push.Options{Keep: keep(&cfg.Queue), Log: log})
+	g.push = push.New(g.engine, push.Options{Options: execution.Options{Log: log}, Keep: keep(&cfg.Queue)})
 	g.metrics = telemetry.NewMetrics(g.engine)
 	defer func() {
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/execution/push"
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/seal"
@@ -42,7 +43,7 @@ func newHouse(t *testing.T, o agenttest.Options) *house {
 	if _, err := h.engine.PutAgent(t.Context(), h.agent.Row(), ""); err != nil {
 		t.Fatal(err)
 	}
-	d := push.New(h.engine, push.Options{Tick: 20 * time.Millisecond, Confirm: 10 * time.Millisecond, Probe: time.Second})
+	d := push.New(h.engine, push.Options{Options: execution.Options{Tick: 20 * time.Millisecond}, Confirm: 10 * time.Millisecond, Probe: time.Second})
 	if h.dir, err = director.New(director.Config{Engine: h.engine, Runs: d}); err != nil {
 		t.Fatal(err)
 	}

@@ -4,12 +4,13 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/execution/pull"
 )
 
 // withPullers lets the director serve agents that pull.
 func (s *session) withPullers() *pull.Lanes {
-	return pull.New(s.engine, pull.Options{Monotonic: s.clock.now})
+	return pull.New(s.engine, pull.Options{Options: execution.Options{Monotonic: s.clock.now}})
 }
 
 func (s *session) fence(id string) string {

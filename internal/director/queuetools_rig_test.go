@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/execution/push"
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
@@ -80,7 +81,7 @@ func newYard(t *testing.T, o yardOptions) *yard {
 		t.Fatal(err)
 	}
 	mcpServer := endpoint.New(gw, endpoint.Options{Version: "1.0.0"})
-	runs := push.New(y.engine, push.Options{Tick: 20 * time.Millisecond, Confirm: 10 * time.Millisecond, Probe: time.Second})
+	runs := push.New(y.engine, push.Options{Options: execution.Options{Tick: 20 * time.Millisecond}, Confirm: 10 * time.Millisecond, Probe: time.Second})
 	if y.dir, err = director.New(director.Config{
 		Engine: y.engine, Runs: runs, Identity: y.id, Token: o.token, Tools: gw, MCP: mcpServer, QueueTools: y.tools, ToolTasks: o.tasks,
 	}); err != nil {

@@ -11,9 +11,14 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/tail"
 )
 
-// Run is what is known of one execution. Whoever follows it guards it; the tail
-// guards itself.
+// Run is what is known of one execution. Whoever follows it guards it, but for what
+// never changes; the tail guards itself.
 type Run struct {
+	ID       string // of the task; it, the fence and the slot never change
+	Fence    int64
+	Slot     int
+	Isolated bool // the slot is one of the bypass
+
 	Task    signalbox.Task // the row as it was last seen
 	Tail    *tail.Tail
 	Mask    Mask          // of what its agent says of it
@@ -21,11 +26,13 @@ type Run struct {
 	Heard   time.Time     // monotonic: when its agent spoke of it last
 	Printed time.Time     // when it printed something last, by the wall clock; zero: not yet
 	Note    string        // the trouble that its agent tells of, as people may read it
+	Renewed bool          // its lease was renewed from here since that was looked at
 }
 
 // NewRun is an execution that was heard of now.
 func NewRun(c engine.Claimed, now time.Time) Run {
-	r := Run{Task: c.Task, Tail: tail.New(), Heard: now}
+	t := &c.Task
+	r := Run{ID: t.ID, Fence: t.Fence, Slot: t.Slot, Isolated: signalbox.Isolated(t.Slot), Task: *t, Tail: tail.New(), Heard: now}
 	r.Learn(&c)
 	return r
 }
@@ -37,7 +44,7 @@ func (r *Run) Learn(c *engine.Claimed) {
 
 // Is reports whether a row is that of this execution, and of no other of the
 // same task.
-func (r *Run) Is(t *signalbox.Task) bool { return t.ID == r.Task.ID && t.Fence == r.Task.Fence }
+func (r *Run) Is(t *signalbox.Task) bool { return t.ID == r.ID && t.Fence == r.Fence }
 
 // Take takes in a newer row. One of another execution is not taken: this one must
 // not come to speak with the other's fence.
@@ -105,14 +112,3 @@ type Follower interface{ Execution() *Run }
 
 // Execution implements Follower for whatever a Run is embedded in.
 func (r *Run) Execution() *Run { return r }
-
-// Renewable lists the runs whose agents were heard of them within the last two
-// renewals: their leases are renewed.
-func Renewable[F Follower](runs map[string]F, now time.Time, every time.Duration) (held []signalbox.Task) {
-	for _, f := range runs {
-		if r := f.Execution(); now.Sub(r.Heard) < 2*every {
-			held = append(held, r.Task)
-		}
-	}
-	return held
-}

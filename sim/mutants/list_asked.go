@@ -67,8 +67,8 @@ var askedMutants = []Mutant{
 		Text: "an agent is offered half as many tasks as it has slots",
 		File: "internal/execution/push/lane.go",
 		Edits: []Edit{{
-			"return l.health.Room(max(0, l.row.Slots-l.inUse()+l.ending))",
-			"return l.health.Room(max(0, (l.row.Slots+1)/2-l.inUse()+l.ending))",
+			"return l.Row.Slots - l.inUse(false) + l.ending",
+			"return (l.Row.Slots+1)/2 - l.inUse(false) + l.ending",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestSlotsRunSideBySide"},
 	},
@@ -138,7 +138,7 @@ var askedMutants = []Mutant{
 		File: "internal/execution/push/wake.go",
 		Edits: []Edit{{
 			"if t.State == signalbox.Cancelling {\n\t\t\td.tellCancelOf(t)\n\t\t}",
-			"d.mu.Lock()\n\t\td.mu.Unlock()",
+			"d.Mu.Lock()\n\t\td.Mu.Unlock()",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestCancelWorking"},
 	},
@@ -147,8 +147,8 @@ var askedMutants = []Mutant{
 		Text: "each agent that registers has all others asked for their status",
 		File: "internal/execution/push/probe.go",
 		Edits: []Edit{{
-			"if l := d.lanes[name]; l != nil {\n\t\tl.stale = true",
-			"for _, l := range d.order {\n\t\tl.stale = true",
+			"if l := d.Lanes[name]; l != nil {\n\t\tl.stale = true",
+			"for _, l := range d.Order {\n\t\tl.stale = true",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestAgentsThatRegisterCostNothingToTheOthers"},
 	},

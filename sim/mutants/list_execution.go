@@ -47,8 +47,8 @@ var executionMutants = []Mutant{
 		Text: "the slot of an agent that cannot be reached is reclaimed when it answers, which it never does",
 		File: "internal/execution/push/follow.go",
 		Edits: []Edit{{
-			"case r.silence() >= r.d.engine.ExecutionTTL():\n\t\t\tr.lose(",
-			"case err == nil && r.silence() >= r.d.engine.ExecutionTTL():\n\t\t\tr.lose(",
+			"case r.silence() >= r.d.Engine.ExecutionTTL():\n\t\t\tr.lose(",
+			"case err == nil && r.silence() >= r.d.Engine.ExecutionTTL():\n\t\t\tr.lose(",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestIncidentReclaimDeferredWhileAgentUnreachable"},
 	},
@@ -95,10 +95,10 @@ var executionMutants = []Mutant{
 	{
 		Name: "drain-looks-elsewhere", Fault: "execution-queue drain",
 		Text: "whoever waits in the line for all is looked for under a name that the line had before",
-		File: "internal/execution/push/open.go",
+		File: "internal/execution/claim.go",
 		Edits: []Edit{{
-			"if !pool && queue != signalbox.QueueWork {",
-			"if !pool && queue != \"backlog\" {",
+			"} else if queue != signalbox.QueueWork {",
+			"} else if queue != \"backlog\" {",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestNobodyWaitsBesideAFreeSlot"},
 	},

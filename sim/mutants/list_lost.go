@@ -78,7 +78,7 @@ var lostMutants = []Mutant{
 		File: "internal/execution/push/run.go",
 		Edits: []Edit{{
 			"default: // sent, and no answer that says anything\n\t\tr.ask(ctx, err)",
-			"default: // sent, and no answer that says anything\n\t\tr.refuse(ctx, err.Error(), false)",
+			"default: // sent, and no answer that says anything\n\t\tr.refuse(ctx, err.Error())",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestFault10LostResponseRunsOnce", "TestLostReplyIsAskedFor"},
 	},

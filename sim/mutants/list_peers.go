@@ -27,18 +27,18 @@ var peerMutants = []Mutant{
 		Text: "an agent may be silent for six times its slot lease",
 		File: "internal/execution/push/follow.go",
 		Edits: []Edit{{
-			"case r.silence() >= r.d.engine.ExecutionTTL():\n\t\t\tr.lose(",
-			"case r.silence() >= 6*r.d.engine.ExecutionTTL():\n\t\t\tr.lose(",
+			"case r.silence() >= r.d.Engine.ExecutionTTL():\n\t\t\tr.lose(",
+			"case r.silence() >= 6*r.d.Engine.ExecutionTTL():\n\t\t\tr.lose(",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestSilentFencingAgentIsOfferedAHigherFenceWhenBack", "TestIncidentReclaimDeferredWhileAgentUnreachable"},
 	},
 	{
 		Name: "waits-for-the-tick", Fault: "peer River cooldown",
 		Text: "a task that becomes ready wakes nobody: the next look finds it",
-		File: "internal/execution/push/wake.go",
+		File: "internal/execution/claim.go",
 		Edits: []Edit{{
-			"(t.Ready || a.Partial):\n\t\td.kick(t.Queue)",
-			"(t.Ready || a.Partial):\n\t\td.maintenance.Early()",
+			"(t.Ready || a.Partial) {\n\t\tb.Kick(t.Queue)",
+			"(t.Ready || a.Partial) {\n\t\tb.Maintenance.Early()",
 		}},
 		Package: "internal/execution/push", Tests: []string{"TestFault02NoDoubleDispatchFromStaleIdleCache", "TestNobodyWaitsBesideAFreeSlot"},
 	},

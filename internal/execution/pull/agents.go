@@ -17,12 +17,12 @@ import (
 func (l *Lanes) loadAgents(ctx context.Context) error {
 	l.loading.Lock() // what was read earlier must not be put in later
 	defer l.loading.Unlock()
-	rows, err := l.engine.Read().Agents(ctx)
+	rows, err := l.Engine.Read().Agents(ctx)
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
 	known := map[string]bool{}
 	for _, row := range rows {
 		if row.Source == signalbox.AgentPull {
@@ -30,57 +30,57 @@ func (l *Lanes) loadAgents(ctx context.Context) error {
 			l.putLane(row)
 		}
 	}
-	for name, a := range l.lanes {
-		if !known[name] {
+	for _, a := range slices.Clone(l.Order) {
+		if !known[a.Name] {
 			l.supersede(a)
-			delete(l.lanes, name)
+			l.Remove(a)
 		}
 	}
 	return nil
 }
 
 func (l *Lanes) putLane(row signalbox.Agent) {
-	a := l.lanes[row.Name]
+	a := l.Lanes[row.Name]
 	if a != nil {
 		a.stale = false
 	}
 	switch {
 	case a == nil:
-		l.lanes[row.Name] = &lane{
-			name: row.Name, row: row, presence: execution.NewPresence(l.opts.Monotonic()), runs: map[string]*run{}, bypass: true,
-		}
+		a = &lane{Lane: execution.NewLane[*run](row, l.opts.Monotonic())}
+		a.Bypass.Look()
+		l.Put(a)
 		return
-	case a.row.URL != row.URL: // another instance has the name now
+	case a.Row.URL != row.URL: // another instance has the name now
 		l.supersede(a)
-		a.presence, a.said = execution.NewPresence(l.opts.Monotonic()), said{}
-		a.health.Well()
+		a.Presence, a.said, a.Isolated, a.HighestFence = execution.NewPresence(l.opts.Monotonic()), said{}, 0, 0
+		a.Health.Well()
 	case a.said.slots > 0:
 		row.Slots = a.said.slots
 	}
-	a.row = row
-	l.tell(a)
+	a.Row = row
+	l.Mark(a)
 }
 
 // loadRuns looks at what is in flight: at the start, and as the backstop for
 // changes that nothing told of.
 func (l *Lanes) loadRuns(ctx context.Context) error {
-	tasks, err := l.engine.Read().InFlight(ctx)
+	tasks, err := l.Engine.Read().InFlight(ctx)
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
 	there := map[string]bool{}
 	for _, t := range tasks {
-		if a := l.lanes[t.Agent]; a != nil {
+		if a := l.Lanes[t.Agent]; a != nil {
 			there[t.ID] = true
-			if l.runs[t.ID] == nil {
-				l.poke(a) // it may have to be given again, or stopped
+			if l.Runs[t.ID] == nil {
+				a.Wake.Send() // it may have to be given again, or stopped
 			}
 			l.putRun(a, t)
 		}
 	}
-	for id, r := range l.runs {
+	for id, r := range l.Runs {
 		// One that was claimed while we read is taken off only when the next
 		// look does not find it either.
 		if !there[id] && l.opts.Monotonic().Sub(r.Heard) > l.opts.Tick {
@@ -91,7 +91,7 @@ func (l *Lanes) loadRuns(ctx context.Context) error {
 }
 
 func (l *Lanes) putRun(a *lane, t signalbox.Task) *run {
-	r := l.runs[t.ID]
+	r := l.Runs[t.ID]
 	if r != nil && r.Is(&t) && r.Task.Agent == t.Agent {
 		r.Take(t)
 		return r
@@ -105,19 +105,19 @@ func (l *Lanes) putRun(a *lane, t signalbox.Task) *run {
 	// Until its request is known, nothing is told of a task that has an env.
 	c := engine.Claimed{Task: t, Request: signalbox.Request{HadEnv: t.HasEnv}}
 	r = &run{Run: execution.NewRun(c, l.opts.Monotonic())}
-	l.runs[t.ID], a.runs[t.ID] = r, r
+	l.Runs[t.ID] = r
+	a.PutRun(r)
+	l.Mark(a)
 	return r
 }
 
 func (l *Lanes) dropRun(r *run) {
-	id := r.Task.ID
 	l.keepMask(r)
-	if l.runs[id] == r {
-		delete(l.runs, id)
+	if l.Runs[r.ID] == r {
+		delete(l.Runs, r.ID)
 	}
-	if a := l.lanes[r.Task.Agent]; a != nil && a.runs[id] == r {
-		delete(a.runs, id)
-		a.health.Untried() // where nothing was heard of it, it decided nothing
+	if a := l.Lanes[r.Task.Agent]; a != nil && a.TakeRun(&r.Run) {
+		l.Untried(a) // where nothing was heard of it, it decided nothing
 	}
 	r.Tail.End()
 }
@@ -125,10 +125,10 @@ func (l *Lanes) dropRun(r *run) {
 // laneOf returns the lane of an agent for a request of an instance of it.
 func (l *Lanes) laneOf(ctx context.Context, name, instance string) (*lane, error) {
 	for again := false; ; again = true {
-		l.mu.Lock()
-		a := l.lanes[name]
-		is := a != nil && !a.stale && a.row.URL == signalbox.PullURL(instance)
-		l.mu.Unlock()
+		l.Mu.Lock()
+		a := l.Lanes[name]
+		is := a != nil && !a.stale && a.Row.URL == signalbox.PullURL(instance)
+		l.Mu.Unlock()
 		switch {
 		case is:
 			return a, nil
@@ -146,21 +146,21 @@ func (l *Lanes) laneOf(ctx context.Context, name, instance string) (*lane, error
 // hear takes in that an agent spoke, and what it said it runs. It returns the
 // runs that have reached a limit.
 func (l *Lanes) hear(a *lane, s said, runs []api.PullRun) []execution.StopOrder {
-	now, wall := l.opts.Monotonic(), l.engine.Now()
-	l.mu.Lock()
-	came := a.presence.Heard(now)
+	now, wall := l.opts.Monotonic(), l.Engine.Now()
+	l.Mu.Lock()
+	came := a.Presence.Heard(now)
 	a.at, a.fresh = wall, true
 	if s.slots > 0 {
-		a.said, a.row.Slots = s, s.slots
-		a.refused = a.refused && s.held > 0
+		a.says(s)
+		a.refused, a.barred = a.refused && s.held > 0, ""
 	}
 	if len(runs) > 0 || s.held > 0 {
-		a.health.AtWork()
+		a.Health.AtWork()
 	}
 	var due []execution.StopOrder
 	for _, said := range runs {
-		r := a.runs[said.QueueID]
-		if r == nil || r.Task.Fence != said.Fence {
+		r := a.Runs[said.QueueID]
+		if r == nil || r.Fence != said.Fence {
 			continue
 		}
 		r.Heard = now
@@ -171,17 +171,17 @@ func (l *Lanes) hear(a *lane, s said, runs []api.PullRun) []execution.StopOrder 
 		silent := time.Duration(said.SilentMS) * time.Millisecond
 		if printed := wall.Add(-silent); said.RanMS > said.SilentMS && printed.After(r.Printed) {
 			r.Printed = printed
-			a.progress = later(a.progress, printed)
+			a.Progress = later(a.Progress, printed)
 		}
 		if o, over := l.overLimit(r, said); over {
 			due = append(due, o)
 		}
 	}
-	l.tell(a)
-	l.mu.Unlock()
+	l.Mark(a)
+	l.Mu.Unlock()
 	if came {
-		l.log.Info("", "agent", "up", "name", a.name, "pulls", true)
-		l.engine.NoteAgent(l.ctx, signalbox.EventAgentUp, a.name, "it asks for its tasks")
+		l.Log.Info("", "agent", "up", "name", a.Name, "pulls", true)
+		l.Engine.NoteAgent(l.Ctx, signalbox.EventAgentUp, a.Name, "it asks for its tasks")
 	}
 	return due
 }
@@ -194,16 +194,16 @@ func later(a, b time.Time) time.Time {
 }
 
 func (l *Lanes) noteGone(name, why string) {
-	l.log.Warn("", "agent", "down", "name", name, "error", why)
-	l.engine.NoteAgent(l.ctx, signalbox.EventAgentDown, name, why)
+	l.Log.Warn("", "agent", "down", "name", name, "error", why)
+	l.Engine.NoteAgent(l.Ctx, signalbox.EventAgentDown, name, why)
 }
 
 // Heartbeat is of an agent that claims nothing now, or that stops. ok is false
 // where the agent is none of these.
 func (l *Lanes) Heartbeat(ctx context.Context, name string, b api.Heartbeat) (stop []api.PullStop, ok bool, err error) {
-	l.mu.Lock()
-	_, ok = l.lanes[name]
-	l.mu.Unlock()
+	l.Mu.Lock()
+	_, ok = l.Lanes[name]
+	l.Mu.Unlock()
 	if !ok && b.Instance == "" {
 		return nil, false, nil
 	}
@@ -231,18 +231,18 @@ func (l *Lanes) leave(ctx context.Context, a *lane, runs []api.PullRun) error {
 		named[s.QueueID] = true
 	}
 	var missed []signalbox.Task
-	l.mu.Lock()
-	news := a.presence.Leave(l.opts.Monotonic(), time.Time{}, itStops) // what it says next brings it up again
-	l.tell(a)
+	l.Mu.Lock()
+	news := a.Presence.Leave(l.opts.Monotonic(), time.Time{}, itStops) // what it says next brings it up again
+	l.Mark(a)
 	l.supersede(a)
-	for id, r := range a.runs {
+	for id, r := range a.Runs {
 		if r.Task.State == signalbox.Dispatching && !named[id] {
 			missed = append(missed, r.Task)
 		}
 	}
-	l.mu.Unlock()
+	l.Mu.Unlock()
 	if news {
-		l.noteGone(a.name, itStops)
+		l.noteGone(a.Name, itStops)
 	}
 	slices.SortFunc(missed, func(x, y signalbox.Task) int { return cmp.Compare(x.Fence, y.Fence) })
 	for _, t := range missed {
@@ -255,17 +255,17 @@ func (l *Lanes) leave(ctx context.Context, a *lane, runs []api.PullRun) error {
 
 // unreached gives back a task whose agent stopped before it got it.
 func (l *Lanes) unreached(ctx context.Context, t signalbox.Task) error {
-	_, err := l.engine.Unsent(ctx, t, "agent "+t.Agent+" stopped before the task reached it")
+	_, err := l.Engine.Unsent(ctx, t, "agent "+t.Agent+" stopped before the task reached it")
 	return execution.Undecided(err)
 }
 
 // Answers reports whether an agent is there, as far as it was heard; ok is
 // false where the agent is none of these.
 func (l *Lanes) Answers(name string) (there, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	a := l.lanes[name]
-	return a != nil && a.presence.Up(), a != nil
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	a := l.Lanes[name]
+	return a != nil && a.Presence.Up(), a != nil
 }
 
 func silentFor(d time.Duration) string {

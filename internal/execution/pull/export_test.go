@@ -7,15 +7,21 @@ func (l *Lanes) Hear(c engine.Applied) { l.applied(&c) }
 
 // Parked is how many agents wait for a task.
 func (l *Lanes) Parked() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.idle.Len()
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	n := 0
+	for _, a := range l.Order {
+		if a.Ready() {
+			n++
+		}
+	}
+	return n
 }
 
 // Waiting reports whether a claim of the agent is open.
 func (l *Lanes) Waiting(agent string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	a := l.lanes[agent]
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	a := l.Lanes[agent]
 	return a != nil && a.poll != nil
 }

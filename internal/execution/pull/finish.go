@@ -23,16 +23,16 @@ func (h *held) finished(ctx context.Context, rep *api.PullReport) (api.PullRepor
 	h.settled(rep.Fence)
 	was := h.task
 	if lost {
-		_, err = h.l.engine.Lose(ctx, h.task, o.Reason, o.Message, false, o.Result)
+		_, err = h.l.Engine.Lose(ctx, h.task, o.Reason, o.Message, false, o.Result)
 	} else {
-		_, err = h.l.engine.Finish(ctx, h.task, o)
+		_, err = h.l.Engine.Finish(ctx, h.task, o)
 	}
 	switch signalbox.CodeOf(err) {
 	case "":
 		h.l.took(ctx, &was, o.SessionID)
 		return api.PullReported{}, nil
 	case signalbox.CodeAlreadyEnded, signalbox.CodeStaleFence, signalbox.CodeConflict: // someone was first: perhaps this very report, which came twice
-		t, rerr := h.l.engine.Read().Task(ctx, h.task.ID)
+		t, rerr := h.l.Engine.Read().Task(ctx, h.task.ID)
 		if rerr != nil {
 			return api.PullReported{}, rerr
 		}
@@ -62,11 +62,11 @@ func (l *Lanes) late(ctx context.Context, a *lane, t *signalbox.Task, rep *api.P
 		if out := rep.Output; out != nil {
 			o.Result.Tail, o.Result.TailSeq, o.Result.Truncated = out.Text, out.Seq, out.Truncated
 		}
-		err := l.engine.KeepStale(ctx, t.ID, execution.LastWord(rep.Fence, a.name, l.engine.Now(), f.State, o))
+		err := l.Engine.KeepStale(ctx, t.ID, execution.LastWord(rep.Fence, a.Name, l.Engine.Now(), f.State, o))
 		if err != nil {
 			return err
 		}
-		l.log.Info("", "queue", "stale_kept", "queue_id", t.ID, "agent", a.name, "fence", rep.Fence, "agent_state", f.State)
+		l.Log.Info("", "queue", "stale_kept", "queue_id", t.ID, "agent", a.Name, "fence", rep.Fence, "agent_state", f.State)
 	}
 	return signalbox.Errorf(signalbox.CodeStaleFence, "fence %d of task %s is void: the task is %s, with fence %d", rep.Fence, t.ID, t.State, t.Fence)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/execution/pull"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -64,7 +65,7 @@ func newHouseLater(t *testing.T, s store.Store, ahead time.Duration, settings ..
 	sealer, err := seal.New(make([]byte, seal.KeyBytes))
 	h.must(err)
 	log := slog.New(slog.NewTextHandler(testWriter{t}, nil))
-	po, eo := pull.Options{Log: log, Monotonic: h.now}, engine.Options{Sealer: sealer, ExecutionTTL: ttl, MaxSize: 10000, Now: h.now, Log: log}
+	po, eo := pull.Options{Options: execution.Options{Log: log, Monotonic: h.now}}, engine.Options{Sealer: sealer, ExecutionTTL: ttl, MaxSize: 10000, Now: h.now, Log: log}
 	for _, f := range settings {
 		f(&po, &eo)
 	}

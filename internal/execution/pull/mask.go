@@ -28,13 +28,13 @@ func (l *Lanes) hide(ctx context.Context, t *signalbox.Task, text string) string
 }
 
 func (l *Lanes) maskOf(ctx context.Context, id string) execution.Mask {
-	l.mu.Lock()
+	l.Mu.Lock()
 	m, known := l.knownMask(id)
-	l.mu.Unlock()
+	l.Mu.Unlock()
 	if known {
 		return m
 	}
-	c, err := l.engine.Load(ctx, id)
+	c, err := l.Engine.Load(ctx, id)
 	if err != nil {
 		return execution.NoMask
 	}
@@ -42,7 +42,7 @@ func (l *Lanes) maskOf(ctx context.Context, id string) execution.Mask {
 }
 
 func (l *Lanes) knownMask(id string) (m execution.Mask, known bool) {
-	if r := l.runs[id]; r != nil && r.learned {
+	if r := l.Runs[id]; r != nil && r.learned {
 		return r.Mask, true
 	}
 	for i := len(l.voids) - 1; i >= 0; i-- {
@@ -61,7 +61,7 @@ func (l *Lanes) keepMask(r *run) {
 	}
 	now := l.opts.Monotonic()
 	l.voids = append(l.voids, voidMask{r.Task.ID, r.Mask, now})
-	for len(l.voids) > maxVoid || now.Sub(l.voids[0].at) > l.engine.ExecutionTTL() {
+	for len(l.voids) > maxVoid || now.Sub(l.voids[0].at) > l.Engine.ExecutionTTL() {
 		l.voids = l.voids[1:]
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/tail"
@@ -21,11 +20,11 @@ func (h *held) print(o *api.PullOutput) {
 		return
 	}
 	h.run.Tail.Add(o.Seq, o.Text, o.Next)
-	now := h.l.engine.Now()
-	h.l.mu.Lock()
-	h.run.Printed, h.lane.progress = now, later(h.lane.progress, now)
-	h.l.tell(h.lane)
-	h.l.mu.Unlock()
+	now := h.l.Engine.Now()
+	h.l.Mu.Lock()
+	h.run.Printed, h.lane.Progress = now, later(h.lane.Progress, now)
+	h.l.Mark(h.lane)
+	h.l.Mu.Unlock()
 }
 
 // wholeLog is the log of a run that has ended, as far as it is kept. whole is
@@ -45,7 +44,7 @@ func (h *held) wholeLog(ctx context.Context, o *api.PullOutput) (log *tail.Tail,
 	// The agent sent more than was missing here, from an earlier position. Where
 	// to join the two is not known in characters: what it sent stands for itself.
 	log = tail.New()
-	if err := execution.FollowEarlier(ctx, h.l.engine.Read(), &h.task, log); err != nil {
+	if err := execution.FollowEarlier(ctx, h.l.Engine.Read(), &h.task, log); err != nil {
 		return nil, false, err
 	}
 	if o.Seq > 0 || o.Text != "" {
@@ -54,18 +53,17 @@ func (h *held) wholeLog(ctx context.Context, o *api.PullOutput) (log *tail.Tail,
 	return log, true, nil
 }
 
-// Output returns what was reported here of the log of a running task, as
-// execution.Output does. ok is false where another director has that.
+// Output returns what was reported here of the log of a running task. ok is false
+// where another director has that: the log goes to the one that holds the agent.
 func (l *Lanes) Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool) {
-	l.mu.Lock()
-	r := l.runs[id]
-	var t signalbox.Task
-	if r != nil {
-		t = r.Task
+	agent := ""
+	l.Mu.Lock()
+	if r := l.Runs[id]; r != nil {
+		agent = r.Task.Agent
 	}
-	l.mu.Unlock()
-	if r == nil || !l.opts.Holds(t.Agent) { // its log goes to the director that holds its agent
+	l.Mu.Unlock()
+	if agent == "" || !l.Holds(agent) {
 		return out, false
 	}
-	return execution.Output(ctx, &t, r.Tail, after, wait)
+	return l.book.Output(ctx, id, after, wait)
 }

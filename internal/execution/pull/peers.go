@@ -10,40 +10,40 @@ import (
 // Heard says which agents spoke to this director since it was last asked: it
 // is passed on to the others, which cannot ask them.
 func (l *Lanes) Heard() []store.Heard {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
 	var all []store.Heard
-	for _, a := range l.lanes {
+	for _, a := range l.Lanes {
 		if !a.fresh {
 			continue
 		}
 		a.fresh = false
 		s := api.AgentStatus{
-			Type: "agent", Name: a.name, AgentKind: a.row.Kind, State: "idle", Slots: a.said.slots, IsolatedSlots: a.said.isolated,
-			HighestFence: a.said.fence, Director: l.id, Fencing: true, Sessions: true,
+			Type: "agent", Name: a.Name, AgentKind: a.Row.Kind, State: "idle", Slots: a.said.slots, IsolatedSlots: a.said.isolated,
+			HighestFence: a.said.fence, Director: l.ID, Fencing: true, Sessions: true,
 		}
 		switch {
-		case a.presence.Leaving():
+		case a.Presence.Leaving():
 			s.State = "stopping"
-		case a.inUse(false) > 0:
+		case a.InUse(false) > 0:
 			s.State = "working"
 		}
 		status, err := json.Marshal(s)
 		if err != nil { // the types of the api package always marshal
 			continue
 		}
-		all = append(all, store.Heard{Agent: a.name, At: a.at, Status: status})
+		all = append(all, store.Heard{Agent: a.Name, At: a.at, Status: status})
 	}
 	return all
 }
 
 // News takes in when these agents last spoke to any director.
 func (l *Lanes) News(news []store.Heard) {
-	wall, now := l.engine.Now(), l.opts.Monotonic()
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	wall, now := l.Engine.Now(), l.opts.Monotonic()
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
 	for _, h := range news {
-		a := l.lanes[h.Agent]
+		a := l.Lanes[h.Agent]
 		if a == nil || !h.At.After(a.at) {
 			continue
 		}
@@ -54,16 +54,16 @@ func (l *Lanes) News(news []store.Heard) {
 		age := max(0, wall.Sub(h.At))
 		a.at = h.At
 		if s.Slots > 0 {
-			a.said.slots, a.said.isolated, a.said.fence, a.row.Slots = s.Slots, s.IsolatedSlots, s.HighestFence, s.Slots
+			a.says(said{slots: s.Slots, isolated: s.IsolatedSlots, fence: s.HighestFence, held: a.said.held, steps: a.said.steps})
 		}
 		switch {
 		case s.State == "stopping":
-			a.presence.Gone(now, itStops)
+			a.Presence.Gone(now, itStops)
 		case age < l.opts.Silence:
-			a.presence.Heard(now.Add(-age))
+			a.Presence.Heard(now.Add(-age))
 		default:
-			a.presence.Gone(now, silentFor(age))
+			a.Presence.Gone(now, silentFor(age))
 		}
-		l.tell(a)
+		l.Mark(a)
 	}
 }

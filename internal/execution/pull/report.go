@@ -24,7 +24,7 @@ func (l *Lanes) Report(ctx context.Context, name, id string, rep api.PullReport)
 	if err != nil {
 		return api.PullReported{}, err
 	}
-	t, err := l.engine.Read().Task(ctx, id)
+	t, err := l.Engine.Read().Task(ctx, id)
 	if err != nil {
 		return api.PullReported{}, err
 	}
@@ -95,22 +95,22 @@ type held struct {
 }
 
 func (l *Lanes) hold(ctx context.Context, a *lane, t signalbox.Task) (*held, error) {
-	l.mu.Lock()
+	l.Mu.Lock()
 	r := l.putRun(a, t)
 	r.Heard = l.opts.Monotonic()
 	follows := r.follows
-	l.mu.Unlock()
+	l.Mu.Unlock()
 	if !follows && t.Attempts > 0 {
-		earlier, err := l.engine.Read().Result(ctx, t.ID)
+		earlier, err := l.Engine.Read().Result(ctx, t.ID)
 		if err != nil {
 			return nil, err
 		}
-		l.mu.Lock()
+		l.Mu.Lock()
 		if !r.follows {
 			r.Tail.Follow(earlier)
 			r.follows = true
 		}
-		l.mu.Unlock()
+		l.Mu.Unlock()
 	}
 	return &held{l, a, r, t}, nil
 }
@@ -130,10 +130,10 @@ func (h *held) report(ctx context.Context, rep *api.PullReport) (api.PullReporte
 			return api.PullReported{}, err
 		}
 	}
-	h.l.mu.Lock()
+	h.l.Mu.Lock()
 	h.run.Tell(rep.Note)
-	h.l.tell(h.lane)
-	h.l.mu.Unlock()
+	h.l.Mark(h.lane)
+	h.l.Mu.Unlock()
 	if rep.Output != nil {
 		h.print(rep.Output)
 	}
@@ -147,8 +147,8 @@ func (h *held) report(ctx context.Context, rep *api.PullReport) (api.PullReporte
 // settled takes a run that its agent has nothing more to do with off what its
 // claim named.
 func (h *held) settled(fence int64) {
-	h.l.mu.Lock()
-	defer h.l.mu.Unlock()
+	h.l.Mu.Lock()
+	defer h.l.Mu.Unlock()
 	if p := h.lane.poll; p != nil {
 		p.runs = slices.DeleteFunc(p.runs, func(s api.PullRun) bool { return s.QueueID == h.task.ID && s.Fence == fence })
 	}
@@ -160,7 +160,7 @@ func (h *held) accepted(ctx context.Context, acc *api.PullAccepted) error {
 		session = ""
 	}
 	was := h.task
-	t, err := h.l.engine.Accept(ctx, h.task, acc.TaskID, session)
+	t, err := h.l.Engine.Accept(ctx, h.task, acc.TaskID, session)
 	if err != nil {
 		return stale(err)
 	}
@@ -185,8 +185,8 @@ func (l *Lanes) took(ctx context.Context, t *signalbox.Task, session string) {
 	if t.Mode != signalbox.ModeChat || session == "" || t.SessionID != "" {
 		return
 	}
-	if err := l.engine.TakeSession(ctx, *t, session); err != nil && ctx.Err() == nil {
-		l.log.Error("conversation not made the current one", "queue_id", t.ID, "agent", t.Agent, "session", session, "error", err)
+	if err := l.Engine.TakeSession(ctx, *t, session); err != nil && ctx.Err() == nil {
+		l.Log.Error("conversation not made the current one", "queue_id", t.ID, "agent", t.Agent, "session", session, "error", err)
 	}
 }
 
@@ -195,22 +195,23 @@ func (h *held) refused(ctx context.Context, no *api.PullRefused) error {
 	r := execution.Refusal{Status: no.Status, AgentRefusal: api.AgentRefusal{
 		Error: no.Error, Message: no.Message, HighestFence: no.HighestFence, CurrentTask: &api.AgentCurrentTask{ID: no.BusyWith},
 	}}
+	by := execution.Offered[*lane, *run]{Book: &h.l.book, Agent: h.lane, Run: &h.run.Run, Busy: func(string) { h.lane.refused = true }}
 	hide := func(text string) string { return h.l.hide(ctx, &h.task, text) }
-	_, err := r.Refused(h, hide)(ctx, h.l.engine, h.task)
+	_, err := r.Refused(&by, hide)(ctx, h.l.Engine, h.task)
 	return err
 }
 
 // unknown takes in the agent's word that it does not know the execution.
 func (h *held) unknown(ctx context.Context) error {
 	if h.task.State == signalbox.Dispatching {
-		_, err := h.l.engine.Unsent(ctx, h.task, "the task did not reach its agent")
+		_, err := h.l.Engine.Unsent(ctx, h.task, "the task did not reach its agent")
 		return err
 	}
-	return h.lose(ctx, "agent "+h.lane.name+" no longer knows the task: it was restarted or its history is gone")
+	return h.lose(ctx, "agent "+h.lane.Name+" no longer knows the task: it was restarted or its history is gone")
 }
 
 // lose ends an execution that nobody will report on.
 func (h *held) lose(ctx context.Context, message string) error {
-	_, err := h.l.engine.Lose(ctx, h.task, signalbox.ReasonLost, message, false, h.run.Lost())
+	_, err := h.l.Engine.Lose(ctx, h.task, signalbox.ReasonLost, message, false, h.run.Lost())
 	return err
 }

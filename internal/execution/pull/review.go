@@ -13,11 +13,11 @@ import (
 // review says what an agent must know about what it has in hand: runs to stop,
 // and, where give says so, what it should have and does not name.
 func (l *Lanes) review(ctx context.Context, a *lane, runs []api.PullRun, give bool) (answer api.PullAnswer, something bool, err error) {
-	l.mu.Lock()
+	l.Mu.Lock()
 	var strange []api.PullRun
 	named := map[string]bool{}
 	for _, s := range runs {
-		r := a.runs[s.QueueID]
+		r := a.Runs[s.QueueID]
 		switch {
 		case r == nil || r.Task.Fence != s.Fence:
 			if !s.Stopping && !s.Ended {
@@ -30,12 +30,12 @@ func (l *Lanes) review(ctx context.Context, a *lane, runs []api.PullRun, give bo
 		named[s.QueueID] = true
 	}
 	var missing []signalbox.Task
-	for id, r := range a.runs {
+	for id, r := range a.Runs {
 		if !named[id] {
 			missing = append(missing, r.Task)
 		}
 	}
-	l.mu.Unlock()
+	l.Mu.Unlock()
 	for _, s := range strange {
 		if err := l.judge(ctx, a, s, &answer); err != nil {
 			return answer, false, err
@@ -55,7 +55,7 @@ func (l *Lanes) review(ctx context.Context, a *lane, runs []api.PullRun, give bo
 // judge decides about a run that the agent names and that is not known here to
 // be its own.
 func (l *Lanes) judge(ctx context.Context, a *lane, s api.PullRun, answer *api.PullAnswer) error {
-	t, err := l.engine.Read().Task(ctx, s.QueueID)
+	t, err := l.Engine.Read().Task(ctx, s.QueueID)
 	if signalbox.CodeOf(err) == signalbox.CodeNotFound {
 		t, err = signalbox.Task{}, nil
 	}
@@ -63,14 +63,14 @@ func (l *Lanes) judge(ctx context.Context, a *lane, s api.PullRun, answer *api.P
 		return err
 	}
 	stop := api.PullStop{QueueID: s.QueueID, Fence: s.Fence}
-	if !holds(a.name, s.Fence, &t) {
+	if !holds(a.Name, s.Fence, &t) {
 		stop.Void = true
 		answer.Stop = append(answer.Stop, stop)
 		return nil
 	}
-	l.mu.Lock()
+	l.Mu.Lock()
 	l.putRun(a, t)
-	l.mu.Unlock()
+	l.Mu.Unlock()
 	if t.CancelRequested {
 		answer.Stop = append(answer.Stop, stop)
 	}
@@ -85,12 +85,12 @@ func holds(agent string, fence int64, t *signalbox.Task) bool {
 // miss decides about a task that the agent should have in hand and does not
 // name: what it has not accepted is given again, about the rest it is asked.
 func (l *Lanes) miss(ctx context.Context, a *lane, was signalbox.Task, answer *api.PullAnswer) error {
-	t, err := l.engine.Read().Task(ctx, was.ID)
+	t, err := l.Engine.Read().Task(ctx, was.ID)
 	missing := signalbox.CodeOf(err) == signalbox.CodeNotFound
 	switch {
 	case err != nil && !missing:
 		return err
-	case missing || !holds(a.name, was.Fence, &t):
+	case missing || !holds(a.Name, was.Fence, &t):
 		l.lookedAway(a, &was)
 		return nil
 	case t.State != signalbox.Dispatching || t.CancelRequested:
@@ -99,27 +99,27 @@ func (l *Lanes) miss(ctx context.Context, a *lane, was signalbox.Task, answer *a
 	case answer.Task != nil:
 		return nil // one at a time
 	}
-	c, err := l.engine.Load(ctx, was.ID)
+	c, err := l.Engine.Load(ctx, was.ID)
 	switch {
 	case c.Task.ID == "":
 		return err
 	case c.Task.Rev != t.Rev: // the next poll finds out
 	case err != nil: // what it needs cannot be opened here
-		_, err = l.engine.Reject(ctx, c.Task, err.Error()+"; submit the task again")
+		_, err = l.Engine.Reject(ctx, c.Task, err.Error()+"; submit the task again")
 		return execution.Undecided(err)
 	default:
 		again := l.give(a, c, true)
 		answer.Task, answer.Traceparent, answer.RunToken, answer.EnvBy = again.Task, again.Traceparent, again.RunToken, again.EnvBy
-		l.log.Info("", "queue", "given_again", "queue_id", was.ID, "agent", a.name, "fence", was.Fence)
+		l.Log.Info("", "queue", "given_again", "queue_id", was.ID, "agent", a.Name, "fence", was.Fence)
 	}
 	return nil
 }
 
 // lookedAway forgets a task that the agent turned out not to have in hand.
 func (l *Lanes) lookedAway(a *lane, was *signalbox.Task) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if r := a.runs[was.ID]; r != nil && r.Task.Fence == was.Fence {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	if r := a.Runs[was.ID]; r != nil && r.Task.Fence == was.Fence {
 		l.dropRun(r)
 	}
 }

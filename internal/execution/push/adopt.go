@@ -13,7 +13,7 @@ import (
 // director ended or gave them up. Each agent is asked about its tasks before
 // anything is decided; until then their slots stay taken.
 func (d *Dispatcher) adopt(ctx context.Context, taken map[string]*term) error {
-	slots, err := d.engine.Read().Slots(ctx)
+	slots, err := d.Engine.Read().Slots(ctx)
 	if err != nil {
 		return err
 	}
@@ -22,7 +22,7 @@ func (d *Dispatcher) adopt(ctx context.Context, taken map[string]*term) error {
 			d.adoptWithheld(ctx, s, taken[s.Agent])
 		}
 	}
-	tasks, err := d.engine.Read().InFlight(ctx)
+	tasks, err := d.Engine.Read().InFlight(ctx)
 	if err != nil {
 		return err
 	}
@@ -42,23 +42,23 @@ func (d *Dispatcher) adopt(ctx context.Context, taken map[string]*term) error {
 
 // known reports whether an agent has a lane.
 func (d *Dispatcher) known(agent string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.lanes[agent] != nil
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	return d.Lanes[agent] != nil
 }
 
 // adoptWithheld goes on withholding a slot. Its task's row tells what the
 // agent calls it, unless the task has been given to someone else since.
 func (d *Dispatcher) adoptWithheld(ctx context.Context, s signalbox.Slot, in *term) {
 	w := withheld{Slot: s}
-	if t, err := d.engine.Read().Task(ctx, s.TaskID); err == nil && t.Fence == s.Fence {
+	if t, err := d.Engine.Read().Task(ctx, s.TaskID); err == nil && t.Fence == s.Fence {
 		w.id = t.TaskID
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if l := d.lanes[s.Agent]; l != nil && l.term == in && !l.keeps(w.Fence) {
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	if l := d.Lanes[s.Agent]; l != nil && l.term == in && !l.keeps(w.Fence) {
 		l.withheld = append(l.withheld, w)
-		d.mark(l)
+		d.Mark(l)
 		l.probing.Send()
 	}
 }
@@ -69,25 +69,25 @@ func (l *lane) keeps(fence int64) bool {
 }
 
 func (d *Dispatcher) adoptTask(ctx context.Context, t signalbox.Task) error {
-	d.mu.Lock()
-	l := d.lanes[t.Agent]
+	d.Mu.Lock()
+	l := d.Lanes[t.Agent]
 	var in *term
 	if l != nil {
 		in = l.term
 	}
-	d.mu.Unlock()
+	d.Mu.Unlock()
 	if l != nil && in == nil {
 		return nil // it went to another director in the meantime
 	}
 	if l == nil { // its agent was forgotten with the task in hand: nobody can be asked
-		_, err := d.engine.Lose(ctx, t, signalbox.ReasonLost, "agent "+t.Agent+" is no longer known", false, nil)
+		_, err := d.Engine.Lose(ctx, t, signalbox.ReasonLost, "agent "+t.Agent+" is no longer known", false, nil)
 		return execution.Undecided(err)
 	}
-	c, err := d.engine.Load(ctx, t.ID)
+	c, err := d.Engine.Load(ctx, t.ID)
 	if c.Task.ID == "" {
 		return err
 	}
-	d.log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", l.name, "state", string(t.State))
+	d.Log.Info("", "queue", "adopt", "queue_id", t.ID, "agent", l.Name, "state", string(t.State))
 	r := d.newRun(l, in, c)
 	r.adopted = true
 	r.traced()
@@ -111,9 +111,9 @@ func (r *run) resume(ctx context.Context) {
 // elsewhere reports whether another director dispatches to an agent, or this
 // one is about to.
 func (d *Dispatcher) elsewhere(agent string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	l := d.lanes[agent]
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	l := d.Lanes[agent]
 	return l != nil && !l.ours()
 }
 
@@ -130,7 +130,7 @@ type suspect struct {
 func (d *Dispatcher) reconcile(ctx context.Context, before map[string]suspect) map[string]suspect {
 	d.keepWithheld(ctx)
 	suspects := map[string]suspect{}
-	tasks, err := d.engine.Read().InFlight(ctx)
+	tasks, err := d.Engine.Read().InFlight(ctx)
 	if err != nil {
 		return before
 	}
@@ -147,9 +147,9 @@ func (d *Dispatcher) reconcile(ctx context.Context, before map[string]suspect) m
 			suspects[t.ID] = s
 			continue
 		}
-		d.log.Error("task in flight was followed by nobody, taking it up", "queue_id", t.ID, "agent", t.Agent)
+		d.Log.Error("task in flight was followed by nobody, taking it up", "queue_id", t.ID, "agent", t.Agent)
 		if err := d.adoptTask(ctx, t); err != nil {
-			d.log.Error("task not taken up", "queue_id", t.ID, "error", err)
+			d.Log.Error("task not taken up", "queue_id", t.ID, "error", err)
 		}
 	}
 	return suspects
@@ -158,7 +158,7 @@ func (d *Dispatcher) reconcile(ctx context.Context, before map[string]suspect) m
 // keepWithheld takes up the withheld slots that nobody keeps: a director that
 // stood still may have withheld one when another had taken its agent already.
 func (d *Dispatcher) keepWithheld(ctx context.Context) {
-	slots, err := d.engine.Read().Slots(ctx)
+	slots, err := d.Engine.Read().Slots(ctx)
 	if err != nil {
 		return // the next look finds them
 	}
@@ -167,11 +167,11 @@ func (d *Dispatcher) keepWithheld(ctx context.Context) {
 			continue
 		}
 		var in *term
-		d.mu.Lock()
-		if l := d.lanes[s.Agent]; l != nil && l.ours() && !l.keeps(s.Fence) {
+		d.Mu.Lock()
+		if l := d.Lanes[s.Agent]; l != nil && l.ours() && !l.keeps(s.Fence) {
 			in = l.term
 		}
-		d.mu.Unlock()
+		d.Mu.Unlock()
 		if in != nil {
 			d.adoptWithheld(ctx, s, in)
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -15,7 +14,7 @@ import (
 
 // loadAgents makes the lanes agree with the stored agents.
 func (d *Dispatcher) loadAgents(ctx context.Context) error {
-	rows, err := d.engine.Read().Agents(ctx)
+	rows, err := d.Engine.Read().Agents(ctx)
 	if err != nil {
 		return err
 	}
@@ -28,14 +27,14 @@ func (d *Dispatcher) loadAgents(ctx context.Context) error {
 		known[row.Name] = true
 		d.putLane(row)
 	}
-	d.mu.Lock()
+	d.Mu.Lock()
 	defer d.relisted()
-	defer d.mu.Unlock()
-	d.order = slices.DeleteFunc(d.order, func(l *lane) bool {
-		l.removed = !known[l.name]
-		d.mark(l)
-		if !l.removed || len(l.runs) > 0 {
-			return false
+	defer d.Mu.Unlock()
+	for _, l := range slices.Clone(d.Order) {
+		l.Removed = !known[l.Name]
+		d.Mark(l)
+		if !l.Removed || len(l.Runs) > 0 {
+			continue
 		}
 		l.stop()
 		if l.term != nil {
@@ -43,9 +42,8 @@ func (d *Dispatcher) loadAgents(ctx context.Context) error {
 			l.term = nil
 		}
 		l.returned()
-		delete(d.lanes, l.name)
-		return true
-	})
+		d.Remove(l)
+	}
 	return nil
 }
 
@@ -71,16 +69,16 @@ func (d *Dispatcher) setPulls(rows []signalbox.Agent) {
 			pulls[rows[i].Name] = true
 		}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	d.pulls = pulls
 }
 
 // othersFollow reports whether the tasks of an agent are followed by others: by
 // the executor, or, of an agent that pulls, by package pull.
 func (d *Dispatcher) othersFollow(agent string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	return ours(agent) || d.pulls[agent]
 }
 
@@ -89,9 +87,9 @@ func (d *Dispatcher) putLane(row signalbox.Agent) {
 	if !d.differs(row) {
 		return // each of many agents that register one after another touches only its own lane
 	}
-	token, err := d.engine.AgentToken(row)
+	token, err := d.Engine.AgentToken(row)
 	if err != nil {
-		d.log.Error("agent cannot be used", "agent", row.Name, "error", err)
+		d.Log.Error("agent cannot be used", "agent", row.Name, "error", err)
 	}
 	c := newConn(row.URL, token, handshake.ToAgent(d.opts.Transport, row.URL, token, row.Proof))
 	c.proved = row.Proof
@@ -101,29 +99,24 @@ func (d *Dispatcher) putLane(row signalbox.Agent) {
 // lay makes the lane of an agent, or changes it, and returns its term where
 // what is in flight there is yet to be taken up.
 func (d *Dispatcher) lay(row signalbox.Agent, c *conn) map[string]*term {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if l := d.lanes[row.Name]; l != nil {
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	if l := d.Lanes[row.Name]; l != nil {
 		l.change(row, c, d.opts.Monotonic())
-		d.mark(l)
+		d.Mark(l)
 		return nil
 	}
-	ctx, stop := context.WithCancel(d.ctx)
-	l := &lane{
-		name: row.Name, row: row, stored: row, conn: c, stop: stop,
-		wake: execution.NewSignal(), probing: execution.NewSignal(), runs: map[string]*run{}, presence: execution.NewPresence(d.opts.Monotonic()),
-	}
-	d.lanes[l.name] = l
-	if d.alone() || d.mine[l.name] {
+	ctx, stop := context.WithCancel(d.Ctx)
+	l := &lane{Lane: execution.NewLane[*run](row, d.opts.Monotonic()), stored: row, conn: c, stop: stop, probing: execution.NewSignal()}
+	d.Put(l)
+	if d.alone() || d.mine[l.Name] {
 		l.begin(ctx)
 		l.term.ready = d.alone() && d.isAdopted()
 	}
-	at, _ := slices.BinarySearchFunc(d.order, l.name, func(l *lane, name string) int { return strings.Compare(l.name, name) })
-	d.order = slices.Insert(d.order, at, l)
-	d.group.Go(func() { d.laneLoop(ctx, l) })
-	d.group.Go(func() { d.probeLoop(ctx, l) })
+	d.Group.Go(func() { d.laneLoop(ctx, l) })
+	d.Group.Go(func() { d.probeLoop(ctx, l) })
 	if t := l.term; t != nil && !t.ready && d.isAdopted() {
-		return map[string]*term{l.name: t}
+		return map[string]*term{l.Name: t}
 	}
 	return nil
 }
@@ -140,9 +133,9 @@ func (d *Dispatcher) isAdopted() bool {
 
 // differs reports whether the row of an agent is another one than it was.
 func (d *Dispatcher) differs(row signalbox.Agent) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	l := d.lanes[row.Name]
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	l := d.Lanes[row.Name]
 	return l == nil || !same(&l.stored, &row)
 }
 
@@ -158,8 +151,8 @@ func (l *lane) change(row signalbox.Agent, c *conn, now time.Time) {
 	l.stored = row
 	if l.conn.base != c.base || l.conn.token != c.token {
 		l.conn, l.status = c, api.AgentStatus{}
-		l.presence.Gone(now, "it moved to "+row.URL)
-		l.health.Well()
+		l.Presence.Gone(now, "it moved to "+row.URL)
+		l.Health.Well()
 		l.epoch++
 	} else if l.conn.proved != c.proved {
 		l.conn = c
@@ -171,6 +164,6 @@ func (l *lane) change(row signalbox.Agent, c *conn, now time.Time) {
 			row.Slots = l.status.Slots
 		}
 	}
-	l.row, l.stale = row, true
+	l.Row, l.stale = row, true
 	l.probing.Send()
 }

@@ -65,15 +65,15 @@ func (r *run) ask(ctx context.Context, cause error) {
 			if unsure++; doubt.running {
 				unsure = 0
 			}
-			if unsure > 1 || r.silence() >= r.d.engine.ExecutionTTL() {
+			if unsure > 1 || r.silence() >= r.d.Engine.ExecutionTTL() {
 				r.unknownOutcome(ctx, doubt)
 				return
 			}
 			delay = max(delay, r.d.opts.Confirm)
-		case r.silence() >= r.d.engine.ExecutionTTL() && doubted:
+		case r.silence() >= r.d.Engine.ExecutionTTL() && doubted:
 			r.unknownOutcome(ctx, doubt)
 			return
-		case r.silence() >= r.d.engine.ExecutionTTL():
+		case r.silence() >= r.d.Engine.ExecutionTTL():
 			r.lose(ctx, signalbox.ReasonLost, r.silenceMessage(err))
 			return
 		}
@@ -97,25 +97,25 @@ func (r *run) believed(ctx context.Context, times int) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
 	defer cancel()
-	v := api.AgentVoid{Fence: r.fence, Slot: r.slot, Director: r.d.id, Isolated: r.isolated}
-	if r.isolated {
+	v := api.AgentVoid{Fence: r.Fence, Slot: r.Slot, Director: r.d.ID, Isolated: r.Isolated}
+	if r.Isolated {
 		v.Slot -= signalbox.FirstIsolatedSlot
 	}
-	err := r.conn().void(ctx, r.taskID, v)
+	err := r.conn().void(ctx, r.ID, v)
 	// Otherwise the offer came in between, or nobody knows.
 	return err == nil || unknown(err) || times > maxUnheard
 }
 
 func (r *run) silenceMessage(err error) string {
-	ttl := r.d.engine.ExecutionTTL()
+	ttl := r.d.Engine.ExecutionTTL()
 	return fmt.Sprintf("agent %s has been silent for %s: the slot lease (execution_ttl) of %s ran out; what came last: %v",
-		r.lane.name, max(r.silence(), ttl).Round(time.Second), ttl, err)
+		r.lane.Name, max(r.silence(), ttl).Round(time.Second), ttl, err)
 }
 
 // found goes on with a task that the agent knows.
 func (r *run) found(ctx context.Context, s api.AgentTaskStatus) {
 	if execution.Ended(s.State) {
-		r.d.well(r.lane)
+		r.d.Well(r.lane)
 		r.ended(ctx, s)
 		return
 	}
@@ -127,7 +127,7 @@ func (r *run) found(ctx context.Context, s api.AgentTaskStatus) {
 func (r *run) neverSeen(ctx context.Context, cause error) {
 	if cause == nil {
 		r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
-			return r.d.engine.Unsent(ctx, t, "the director was restarted before the task reached its agent")
+			return r.d.Engine.Unsent(ctx, t, "the director was restarted before the task reached its agent")
 		})
 		return
 	}

@@ -92,19 +92,19 @@ func (l *lane) updateAvailability(director string) {
 		return
 	}
 	foreign, listed := l.foreign(director)
-	l.offers.working(foreign, listed, len(foreign) >= l.row.Slots-l.inUse())
+	l.offers.working(foreign, listed, len(foreign) >= l.Row.Slots-l.inUse(false))
 }
 
 // foreign names what the agent runs that is not from here, as far as it
 // lists what it runs.
 func (l *lane) foreign(director string) (names []string, listed bool) {
 	live, unknown := 0, 0 // runs; those whose id at the agent is not known yet: it may list them
-	for _, r := range l.runs {
+	for _, r := range l.Runs {
 		if r.refused {
 			continue
 		}
 		live++
-		if r.agentTask == "" && !r.isolated {
+		if r.agentTask == "" && !r.Isolated {
 			unknown++
 		}
 	}
@@ -133,12 +133,12 @@ func (l *lane) foreign(director string) (names []string, listed bool) {
 // runOf returns the run that the agent speaks of.
 func (l *lane) runOf(c api.AgentCurrentTask) *run {
 	if c.QueueID != "" {
-		if r := l.runs[c.QueueID]; r != nil && r.fence == c.Fence {
+		if r := l.Runs[c.QueueID]; r != nil && r.Fence == c.Fence {
 			return r
 		}
 		return nil
 	}
-	for _, r := range l.runs {
+	for _, r := range l.Runs {
 		if c.ID != "" && r.agentTask == c.ID {
 			return r
 		}

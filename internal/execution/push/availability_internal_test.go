@@ -76,10 +76,10 @@ func TestConversationsAreAskedForOnceMore(t *testing.T) {
 func TestAnAgentThatMovedIsGoneFromThenOn(t *testing.T) {
 	known := time.Unix(1_000_000, 0)
 	moved := known.Add(time.Hour)
-	l := &lane{conn: &conn{base: "http://127.0.0.1:1"}, presence: execution.NewPresence(known), probing: execution.NewSignal()}
+	l := &lane{conn: &conn{base: "http://127.0.0.1:1"}, Lane: execution.NewLane[*run](signalbox.Agent{}, known), probing: execution.NewSignal()}
 	l.heard(known.Add(time.Second))
 	l.change(signalbox.Agent{URL: "http://127.0.0.1:2"}, &conn{base: "http://127.0.0.1:2"}, moved)
-	if away := l.presence.Away(moved.Add(time.Minute)); away != time.Minute {
+	if away := l.Presence.Away(moved.Add(time.Minute)); away != time.Minute {
 		t.Errorf("a minute after it moved it has been gone for %s", away)
 	}
 }

@@ -16,10 +16,10 @@ const cancelTimeout = 15 * time.Second
 
 // runOf returns the run of exactly this execution.
 func (d *Dispatcher) runOf(t signalbox.Task) *run {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if l := d.lanes[t.Agent]; l != nil {
-		if r := l.runs[t.ID]; r != nil && r.fence == t.Fence {
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	if l := d.Lanes[t.Agent]; l != nil {
+		if r := l.Runs[t.ID]; r != nil && r.Fence == t.Fence {
 			return r
 		}
 	}
@@ -36,21 +36,21 @@ func (d *Dispatcher) tellCancelOf(t signalbox.Task) {
 // tellCancel tells the agent to stop a task, until it has heard it. The task
 // ends by what the agent says of it, not by its answer here.
 func (d *Dispatcher) tellCancel(r *run) {
-	d.mu.Lock()
+	d.Mu.Lock()
 	begun := r.cancelling
 	r.cancelling = true
-	d.mu.Unlock()
+	d.Mu.Unlock()
 	if begun {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	d.in(r.lane, r.term, func() {
 		r.turn("tell")
 		d.tell(r, func() bool {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			return r.lane.runs[r.taskID] == r
+			d.Mu.Lock()
+			defer d.Mu.Unlock()
+			return r.lane.Runs[r.ID] == r
 		})
 	})
 }
@@ -81,40 +81,39 @@ func (d *Dispatcher) tellOnce(r *run) bool {
 	}
 	if err != nil {
 		if r.term.ctx.Err() == nil {
-			d.log.Warn("agent not reached to cancel", "queue_id", r.taskID, "agent", r.lane.name, "error", err)
+			d.Log.Warn("agent not reached to cancel", "queue_id", r.ID, "agent", r.lane.Name, "error", err)
 		}
 		return false
 	}
-	d.log.Info("", "queue", "cancel_told", "queue_id", r.taskID, "agent", r.lane.name, "agent_state", answer.State)
+	d.Log.Info("", "queue", "cancel_told", "queue_id", r.ID, "agent", r.lane.Name, "agent_state", answer.State)
 	return true
 }
 
 // released takes in that someone took slots of an agent away. What the
 // execution may still say is stale; its agent is told to stop it.
 func (d *Dispatcher) released(t signalbox.Task) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	l := d.lanes[t.Agent]
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	l := d.Lanes[t.Agent]
 	if l == nil || l.term == nil {
 		return // the director that dispatches to it hears of it
 	}
 	defer func() {
-		l.isolatedOffers.look()
-		d.mark(l)
-		d.slotFreed()
-		l.wake.Send()
+		l.Bypass.Look()
+		d.Mark(l)
+		l.Wake.Send()
 	}()
 	if t.ID == "" && t.Fence == 0 { // nothing held a slot: someone wants the agent to be offered tasks all the same
 		l.offers.force()
 		return
 	}
 	l.withheld = slices.DeleteFunc(l.withheld, func(w withheld) bool { return w.Fence == t.Fence })
-	r := l.runs[t.ID]
-	if r == nil || r.fence != t.Fence {
+	r := l.Runs[t.ID]
+	if r == nil || r.Fence != t.Fence {
 		return
 	}
 	d.drop(r)
-	if !l.row.Fencing && !r.isolated {
+	if !l.Row.Fencing && !r.Isolated {
 		// It would answer busy, and the next task would lose its place.
 		l.hold("asked to stop " + t.ID + ", and has not said yet that it is free")
 		l.probing.Send()

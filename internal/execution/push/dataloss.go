@@ -15,45 +15,45 @@ const reasonDataLoss = "the store lost what it had acknowledged last: it is offe
 // idle, or what it runs; and what was followed here and is no longer in the
 // store's hands is told to stop.
 func (d *Dispatcher) OnDataLoss() {
-	d.mu.Lock()
+	d.Mu.Lock()
 	n := 0
-	for _, l := range d.order {
+	for _, l := range d.Order {
 		l.offers.onDataLoss()
 		if l.ours() {
 			n++
 			l.epoch++
 			l.stale = true
-			d.mark(l)
+			d.Mark(l)
 			l.probing.Send()
 		}
 	}
-	d.mu.Unlock()
-	d.log.Error("the store lost what it had acknowledged: agents are asked what they run before they are offered anything", "agents", n)
-	d.spawn(func() { d.compareRuns(d.ctx) })
+	d.Mu.Unlock()
+	d.Log.Error("the store lost what it had acknowledged: agents are asked what they run before they are offered anything", "agents", n)
+	d.Spawn(func() { d.compareRuns(d.Ctx) })
 }
 
 // compareRuns looks at the rows of all runs: one that another director ended or
 // that the store forgot is void, and a cancel that nobody told of is heard.
 func (d *Dispatcher) compareRuns(ctx context.Context) {
-	d.turn("compare", "", 0)
+	d.Turn("compare", "", 0)
 	void := d.voidRuns(ctx)
 	if len(void) == 0 {
 		return
 	}
 	slept := execution.Sleep(ctx, d.opts.Confirm) // one that has just ended by itself is about to leave
-	d.turn("compare", "", 0)
+	d.Turn("compare", "", 0)
 	if !slept {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	for _, r := range void {
-		if d.runs[r.taskID] != r {
+		if d.Runs[r.ID] != r {
 			continue
 		}
-		d.log.Warn("an execution is no longer in our hands", "queue_id", r.taskID, "agent", r.lane.name, "fence", r.fence)
+		d.Log.Warn("an execution is no longer in our hands", "queue_id", r.ID, "agent", r.lane.Name, "fence", r.Fence)
 		d.drop(r)
-		d.mark(r.lane)
+		d.Mark(r.lane)
 		d.trackLocked(r)
 	}
 }
@@ -61,13 +61,13 @@ func (d *Dispatcher) compareRuns(ctx context.Context) {
 // voidRuns lists the runs whose rows say something else.
 func (d *Dispatcher) voidRuns(ctx context.Context) (void []*run) {
 	runs := d.running() // before the rows: what begins in between is not among them
-	rows, err := execution.Rows(ctx, d.engine.Read())
+	rows, err := execution.Rows(ctx, d.Engine.Read())
 	if err != nil {
 		return nil // the next look finds out
 	}
 	for _, r := range runs {
-		switch t := rows[r.taskID]; {
-		case t == nil || t.Fence != r.fence:
+		switch t := rows[r.ID]; {
+		case t == nil || t.Fence != r.Fence:
 			void = append(void, r)
 		case t.State == signalbox.Cancelling:
 			d.tellCancelOf(*t)
@@ -79,18 +79,18 @@ func (d *Dispatcher) voidRuns(ctx context.Context) (void []*run) {
 // endedElsewhere takes in that another director ended an execution, or took it
 // from its agent.
 func (d *Dispatcher) endedElsewhere(t signalbox.Task, kind signalbox.EventKind) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	l := d.lanes[t.Agent]
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	l := d.Lanes[t.Agent]
 	if l == nil {
 		return
 	}
-	r := l.runs[t.ID]
-	if r == nil || r.fence != t.Fence {
+	r := l.Runs[t.ID]
+	if r == nil || r.Fence != t.Fence {
 		return
 	}
 	d.drop(r)
-	d.mark(l)
+	d.Mark(l)
 	if kind != signalbox.EventFinish && r.agentTask != "" {
 		d.trackLocked(r)
 		return
@@ -114,7 +114,7 @@ func (d *Dispatcher) Remembers() {
 // lost something.
 func (d *Dispatcher) doubtful(l *lane) bool {
 	d.Remembers()
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	return l.offers.lostData()
 }

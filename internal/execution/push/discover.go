@@ -58,11 +58,11 @@ func (d *Dispatcher) scan(ctx context.Context, ports Ports) {
 }
 
 func (d *Dispatcher) knownURLs() map[string]bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	known := map[string]bool{}
-	for _, l := range d.order {
-		known[strings.Replace(l.row.URL, "//localhost:", "//127.0.0.1:", 1)] = true
+	for _, l := range d.Order {
+		known[strings.Replace(l.Row.URL, "//localhost:", "//127.0.0.1:", 1)] = true
 	}
 	return known
 }
@@ -78,16 +78,16 @@ func (d *Dispatcher) scanOne(ctx context.Context, url string, port int) {
 		Name: cmp.Or(s.Name, fmt.Sprintf("agent-%d", port)), Kind: cmp.Or(s.AgentKind, signalbox.KindUnknown), URL: url,
 		Slots: s.Slots, Fencing: s.Fencing, Source: signalbox.AgentDiscovered, Version: s.Version, WorkDir: s.WorkDir,
 	}
-	d.mu.Lock()
-	l := d.lanes[a.Name]
-	taken := l != nil && (l.presence.Up() || l.row.Source != signalbox.AgentDiscovered)
-	d.mu.Unlock()
+	d.Mu.Lock()
+	l := d.Lanes[a.Name]
+	taken := l != nil && (l.Presence.Up() || l.Row.Source != signalbox.AgentDiscovered)
+	d.Mu.Unlock()
 	if taken {
 		return // the name belongs to an agent that lives elsewhere, or was given by someone
 	}
-	if _, err := d.engine.PutAgent(ctx, a, ""); err != nil {
-		d.log.Warn("agent found but not taken in", "url", url, "error", err)
+	if _, err := d.Engine.PutAgent(ctx, a, ""); err != nil {
+		d.Log.Warn("agent found but not taken in", "url", url, "error", err)
 		return
 	}
-	d.log.Info("", "agent", "discovered", "name", a.Name, "url", url, "kind", a.Kind)
+	d.Log.Info("", "agent", "discovered", "name", a.Name, "url", url, "kind", a.Kind)
 }

@@ -12,34 +12,30 @@ import (
 // CheckBooks says where what the dispatcher keeps beside its lanes does not
 // agree with them.
 func (d *Dispatcher) CheckBooks() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	open := map[*lane]bool{}
-	for _, l := range d.open {
-		open[l] = true
-	}
-	runs := 0
-	for _, l := range d.order {
-		if want := l.free() > len(l.signals); l.open != want || open[l] != want {
-			return fmt.Errorf("lane %s: open is %v, listed %v, want %v", l.name, l.open, open[l], want)
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	runs, ready := 0, false
+	for _, l := range d.Order {
+		if want := d.Free(l, false) > l.Announced(); l.Ready() != want {
+			return fmt.Errorf("lane %s: ready is %v, want %v", l.Name, l.Ready(), want)
 		}
+		ready = ready || l.Ready()
 		isolated := 0
-		for _, r := range l.runs {
-			if r.isolated {
+		for _, r := range l.Runs {
+			if r.Isolated {
 				isolated++
 			}
 		}
-		if l.isolated != isolated {
-			return fmt.Errorf("lane %s: counts %d isolated runs and has %d", l.name, l.isolated, isolated)
+		if l.InUse(true) != isolated {
+			return fmt.Errorf("lane %s: counts %d isolated runs and has %d", l.Name, l.InUse(true), isolated)
 		}
-		delete(open, l)
-		runs += len(l.runs)
+		runs += len(l.Runs)
 	}
-	if len(open) > 0 {
-		return fmt.Errorf("%d lanes are listed as open and not known", len(open))
+	if ready != d.AnyReady() {
+		return fmt.Errorf("an agent is ready: %v, listed %v", ready, d.AnyReady())
 	}
-	if len(d.runs) > runs {
-		return fmt.Errorf("%d runs are listed, the lanes have %d", len(d.runs), runs)
+	if len(d.Runs) > runs {
+		return fmt.Errorf("%d runs are listed, the lanes have %d", len(d.Runs), runs)
 	}
 	return nil
 }
@@ -56,7 +52,7 @@ func HoldsLate() (theirs, anew bool) {
 	before := &term{}
 	for _, now := range []*term{nil, {}} {
 		l := &lane{conn: &conn{}, probing: execution.NewSignal(), term: now}
-		new(Dispatcher).hold(&run{lane: l, term: before}, "busy")
+		(&run{lane: l, term: before}).busy("busy")
 		if now == nil {
 			theirs = l.offers.withheld()
 		} else {
@@ -71,7 +67,7 @@ func HoldsLate() (theirs, anew bool) {
 func SlotsOf(n int) (before, after int) {
 	l := &lane{conn: &conn{}, probing: execution.NewSignal()}
 	l.learn(api.AgentStatus{AgentKind: "demo", Slots: n})
-	before = l.row.Slots
+	before = l.Row.Slots
 	l.change(signalbox.Agent{Slots: 1}, &conn{}, time.Time{})
-	return before, l.row.Slots
+	return before, l.Row.Slots
 }

@@ -24,7 +24,7 @@ func (r *run) follow(ctx context.Context) {
 			return
 		case err == nil && r.keepsOn():
 			r.heard()
-			r.lose(ctx, signalbox.ReasonLost, "agent "+r.lane.name+" was told to stop the run, and says that it goes on")
+			r.lose(ctx, signalbox.ReasonLost, "agent "+r.lane.Name+" was told to stop the run, and says that it goes on")
 			return
 		case err == nil:
 			r.heard()
@@ -34,11 +34,11 @@ func (r *run) follow(ctx context.Context) {
 			if r.forgotten(ctx) {
 				return
 			}
-			if r.silence() >= r.d.engine.ExecutionTTL() {
+			if r.silence() >= r.d.Engine.ExecutionTTL() {
 				r.lose(ctx, signalbox.ReasonLost, r.silenceMessage(err))
 				return
 			}
-		case r.silence() >= r.d.engine.ExecutionTTL():
+		case r.silence() >= r.d.Engine.ExecutionTTL():
 			r.lose(ctx, signalbox.ReasonLost, r.silenceMessage(err))
 			return
 		}
@@ -102,10 +102,10 @@ func (r *run) listen(ctx context.Context) (s api.AgentTaskStatus, news bool, err
 
 // read takes in a piece of the log.
 func (r *run) read(o api.AgentOutput) (news bool) {
-	r.d.mu.Lock()
+	r.d.Mu.Lock()
 	r.Tell(o.Note)
-	r.d.mark(r.lane)
-	r.d.mu.Unlock()
+	r.d.Mark(r.lane)
+	r.d.Mu.Unlock()
 	if o.Next <= r.Tail.Position() {
 		return false
 	}
@@ -149,9 +149,9 @@ func (r *run) readAnswer(s api.AgentTaskStatus) {
 // longPoll reports whether the agent offers it, asking the agent what it is
 // where that is not known yet.
 func (r *run) longPoll(ctx context.Context) (bool, error) {
-	r.d.mu.Lock()
+	r.d.Mu.Lock()
 	known, longPoll := r.lane.status.AgentKind != "", r.lane.status.LongPoll
-	r.d.mu.Unlock()
+	r.d.Mu.Unlock()
 	if known {
 		return longPoll, nil
 	}
@@ -170,7 +170,7 @@ func (r *run) ended(ctx context.Context, s api.AgentTaskStatus) {
 	r.catchUp(ctx, s)
 	o, lost := execution.Outcome(s)
 	o.Message = r.Mask.Hide(o.Message)
-	if r.isolated {
+	if r.Isolated {
 		o.SessionID = ""
 	}
 	r.Tail.Result(o.Result)
@@ -179,7 +179,7 @@ func (r *run) ended(ctx context.Context, s api.AgentTaskStatus) {
 		how = r.loseWith(ctx, o.Reason, o.Message, o.Result)
 	} else {
 		finish := r.d.claimBehind(ctx, r)
-		how = r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.engine.Finish(finish, t, o) })
+		how = r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return r.d.Engine.Finish(finish, t, o) })
 	}
 	if how != execution.Stored {
 		r.d.notEnding(r)
@@ -232,13 +232,13 @@ func (r *run) forgotten(ctx context.Context) (over bool) {
 		}
 	}
 	r.heard()
-	r.lose(ctx, signalbox.ReasonLost, "agent "+r.lane.name+" no longer knows the task: it was restarted or its history is gone")
+	r.lose(ctx, signalbox.ReasonLost, "agent "+r.lane.Name+" no longer knows the task: it was restarted or its history is gone")
 	return true
 }
 
 // lose ends an execution that nobody will report on.
 func (r *run) lose(ctx context.Context, reason signalbox.Reason, message string) {
-	if !r.d.holds(r.lane.name) {
+	if !r.d.Holds(r.lane.Name) {
 		return // it was this process that was silent: whoever has the agent now follows the task
 	}
 	mayRun := r.mayRun()
@@ -249,11 +249,11 @@ func (r *run) lose(ctx context.Context, reason signalbox.Reason, message string)
 
 // mayRun reports whether nobody knows that the run is over: its agent is silent, or
 // says that it goes on.
-func (r *run) mayRun() bool { return r.silence() >= r.d.engine.ExecutionTTL() || r.keepsOn() }
+func (r *run) mayRun() bool { return r.silence() >= r.d.Engine.ExecutionTTL() || r.keepsOn() }
 
 func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message string, result *signalbox.Result) execution.Settled {
 	return r.loseAs(ctx, func(t signalbox.Task, withhold bool) (signalbox.Task, error) {
-		return r.d.engine.Lose(ctx, t, reason, message, withhold, result)
+		return r.d.Engine.Lose(ctx, t, reason, message, withhold, result)
 	})
 }
 
@@ -264,9 +264,9 @@ func (r *run) loseAs(ctx context.Context, lose func(t signalbox.Task, withhold b
 	withhold := !r.fencing() && r.mayRun()
 	how := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return lose(t, withhold) })
 	if how == execution.Stored && withhold {
-		r.d.mu.Lock()
+		r.d.Mu.Lock()
 		r.withheld = true
-		r.d.mu.Unlock()
+		r.d.Mu.Unlock()
 	}
 	return how
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/execution/push"
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/seal"
@@ -114,7 +115,7 @@ func newHouse(t testing.TB, settings ...setting) *house {
 	h := &house{t: t, clock: &clock{begun: time.Now(), scale: 1}, log: &lines{}, store: memory.New(memory.Options{ID: "house"})}
 	h.opts = push.Options{
 		DispatchTimeout: 10 * time.Second, AskTimeout: 5 * time.Second, PollInterval: 5 * time.Millisecond, FollowWait: 5 * time.Second,
-		Confirm: 5 * time.Millisecond, Probe: 50 * time.Millisecond, Tick: 5 * time.Millisecond,
+		Confirm: 5 * time.Millisecond, Probe: 50 * time.Millisecond, Options: execution.Options{Tick: 5 * time.Millisecond},
 	}
 	eo := engine.Options{ExecutionTTL: ttl, MaxSize: 10000, Now: h.clock.now}
 	for _, s := range settings {

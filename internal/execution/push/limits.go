@@ -23,9 +23,9 @@ type clocks struct {
 // the agent says when it printed last.
 func (r *run) startClocks() {
 	d := r.d
-	wall := d.engine.Now()
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	wall := d.Engine.Now()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	now := d.opts.Monotonic()
 	r.clocks.began, r.clocks.progressAt = now, now
 	if r.adopted && !r.Task.StartedAt.IsZero() {
@@ -36,12 +36,12 @@ func (r *run) startClocks() {
 // progress notes that the run printed something.
 func (r *run) progress() {
 	d := r.d
-	wall := d.engine.Now()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	r.lane.lastProgress, r.Printed = wall, wall
+	wall := d.Engine.Now()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	r.lane.Progress, r.Printed = wall, wall
 	r.clocks.progressAt = d.opts.Monotonic()
-	d.mark(r.lane)
+	d.Mark(r.lane)
 }
 
 // progressTold takes in the state of the run, in its agent's word.
@@ -50,15 +50,15 @@ func (r *run) progressTold(s api.AgentTaskStatus) {
 		return
 	}
 	d := r.d
-	wall := d.engine.Now()
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	wall := d.Engine.Now()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	r.progressSaid(api.AgentCurrentTask{StartedAt: *s.StartedAt, LastProgressAt: s.LastProgressAt}, d.opts.Monotonic(), wall)
-	d.mark(r.lane)
+	d.Mark(r.lane)
 }
 
 // progressSaid takes in when the run printed last, in the agent's word.
-// Dispatcher.mu is held.
+// Mu is held.
 func (r *run) progressSaid(c api.AgentCurrentTask, now, wall time.Time) {
 	if c.LastProgressAt == nil || !c.LastProgressAt.After(r.clocks.said) {
 		return
@@ -78,7 +78,7 @@ func (r *run) progressSaid(c api.AgentCurrentTask, now, wall time.Time) {
 
 // limit says which limit a run has reached.
 func (r *run) limit(now time.Time) (reason signalbox.Reason, message string) {
-	c, limits := &r.clocks, r.d.limits()
+	c, limits := &r.clocks, r.d.Limits()
 	if c.fired || r.Task.State != signalbox.Working || c.progressAt.IsZero() {
 		return "", ""
 	}
@@ -90,14 +90,14 @@ func (r *run) limit(now time.Time) (reason signalbox.Reason, message string) {
 }
 
 func (d *Dispatcher) limits() execution.Limits {
-	return execution.Limits{Stall: d.opts.StallLimit, Grace: d.opts.RunGrace, TTL: d.engine.ExecutionTTL()}
+	return execution.Limits{Stall: d.opts.StallLimit, Grace: d.opts.RunGrace, TTL: d.Engine.ExecutionTTL()}
 }
 
 // keepsOn reports whether the agent says that the run goes on although a limit
 // fired, and it was told to stop, RunGrace ago.
 func (r *run) keepsOn() bool {
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
+	r.d.Mu.Lock()
+	defer r.d.Mu.Unlock()
 	t, c := &r.Task, &r.clocks
 	if t.State != signalbox.Cancelling || t.StopReason == "" {
 		return false
@@ -113,25 +113,25 @@ func (r *run) keepsOn() bool {
 func (d *Dispatcher) enforceLimits() {
 	runs, orders := d.overLimit()
 	for _, o := range orders {
-		became := execution.Enforce(d.ctx, d.engine, d.log, o)
+		became := execution.Enforce(d.Ctx, d.Engine, d.Log, o)
 		if became == execution.Stopped {
 			continue
 		}
-		d.mu.Lock()
+		d.Mu.Lock()
 		c := &runs[o.Task.ID].clocks
 		c.fired = false
 		if became == execution.InCall {
 			c.progressAt = d.opts.Monotonic()
 		}
-		d.mu.Unlock()
+		d.Mu.Unlock()
 	}
 }
 
 func (d *Dispatcher) overLimit() (runs map[string]*run, due []execution.StopOrder) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	now, runs := d.opts.Monotonic(), map[string]*run{}
-	for id, r := range d.runs {
+	for id, r := range d.Runs {
 		if reason, message := r.limit(now); reason != "" {
 			r.clocks.fired, runs[id] = true, r
 			due = append(due, execution.StopOrder{Task: r.Task, Reason: reason, Message: message})

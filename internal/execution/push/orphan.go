@@ -21,19 +21,19 @@ const maxOrphans = 64
 
 // track follows an orphan on a goroutine of its own.
 func (d *Dispatcher) track(r *run) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	d.trackLocked(r)
 }
 
-// trackLocked is track with Dispatcher.mu held.
+// trackLocked is track with Mu held.
 func (d *Dispatcher) trackLocked(r *run) {
 	l := r.lane
 	switch {
 	case r.tracked:
 		return
 	case l.orphans >= maxOrphans:
-		d.log.Warn("void execution is not followed, there are too many of its agent", "queue_id", r.taskID, "agent", l.name)
+		d.Log.Warn("void execution is not followed, there are too many of its agent", "queue_id", r.ID, "agent", l.Name)
 		return
 	}
 	begun := d.in(l, r.term, func() {
@@ -41,9 +41,9 @@ func (d *Dispatcher) trackLocked(r *run) {
 		<-r.done // its own goroutine may be at its log still
 		r.turn("run")
 		r.awaitExit(r.term.ctx)
-		d.mu.Lock()
+		d.Mu.Lock()
 		l.orphans--
-		d.mu.Unlock()
+		d.Mu.Unlock()
 		l.probing.Send() // the agent may be free now
 	})
 	if begun {
@@ -56,9 +56,9 @@ func (d *Dispatcher) trackLocked(r *run) {
 // slot lease: whether their agents heard of it, the director that did it can
 // no longer say. What said its last word is left alone.
 func (d *Dispatcher) adoptOrphans(ctx context.Context, taken map[string]*term) error {
-	since := d.engine.Now().Add(-d.engine.ExecutionTTL())
+	since := d.Engine.Now().Add(-d.Engine.ExecutionTTL())
 	for _, reason := range []signalbox.Reason{signalbox.ReasonReleased, signalbox.ReasonLost} {
-		page, err := d.engine.Read().History(ctx, store.HistoryQuery{Reason: reason, Since: since, Limit: 100})
+		page, err := d.Engine.Read().History(ctx, store.HistoryQuery{Reason: reason, Since: since, Limit: 100})
 		if err != nil {
 			return err
 		}
@@ -72,14 +72,14 @@ func (d *Dispatcher) adoptOrphans(ctx context.Context, taken map[string]*term) e
 }
 
 func (d *Dispatcher) adoptOrphan(ctx context.Context, t signalbox.Task, in *term) {
-	d.mu.Lock()
-	l := d.lanes[t.Agent]
-	d.mu.Unlock()
-	stales, err := d.engine.Read().Stales(ctx, t.ID)
+	d.Mu.Lock()
+	l := d.Lanes[t.Agent]
+	d.Mu.Unlock()
+	stales, err := d.Engine.Read().Stales(ctx, t.ID)
 	if l == nil || t.TaskID == "" || err != nil || slices.ContainsFunc(stales, func(s signalbox.Stale) bool { return s.Fence == t.Fence }) {
 		return // it is a kindness to its agent, not a duty: no reason not to start
 	}
-	c, err := d.engine.Load(ctx, t.ID) // what it may quote is erased, but whether there was any is known
+	c, err := d.Engine.Load(ctx, t.ID) // what it may quote is erased, but whether there was any is known
 	if err != nil {
 		c.Request.HadEnv = true
 	}
@@ -102,7 +102,7 @@ func (r *run) awaitExit(ctx context.Context) {
 		if waited {
 			begun = d.opts.Monotonic()
 		}
-		if !there || d.opts.Monotonic().Sub(begun) >= d.engine.ExecutionTTL() {
+		if !there || d.opts.Monotonic().Sub(begun) >= d.Engine.ExecutionTTL() {
 			return
 		}
 		known, err := r.identify(ctx)
@@ -153,20 +153,20 @@ func (r *run) lastWord(ctx context.Context) (over, news bool) {
 // answered. By its queue_id it may know a newer execution of the same task:
 // the fence tells them apart, so that the wrong one is not stopped.
 func (r *run) identify(ctx context.Context) (known bool, err error) {
-	r.d.mu.Lock()
+	r.d.Mu.Lock()
 	known = r.agentTask != ""
-	r.d.mu.Unlock()
+	r.d.Mu.Unlock()
 	if known || !r.fencing() {
 		return known, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
 	defer cancel()
-	s, err := r.conn().task(ctx, r.taskID, 0)
+	s, err := r.conn().task(ctx, r.ID, 0)
 	switch {
-	case err == nil && s.Fence == r.fence && s.TaskID != "":
-		r.d.mu.Lock()
+	case err == nil && s.Fence == r.Fence && s.TaskID != "":
+		r.d.Mu.Lock()
 		r.agentTask = s.TaskID
-		r.d.mu.Unlock()
+		r.d.Mu.Unlock()
 		return true, nil
 	case err == nil, unknown(err):
 		return false, nil
@@ -177,13 +177,13 @@ func (r *run) identify(ctx context.Context) (known bool, err error) {
 // awaitUp waits until the agent is up. there is false when it went for good.
 func (d *Dispatcher) awaitUp(ctx context.Context, l *lane) (waited, there bool) {
 	for {
-		d.mu.Lock()
-		up, removed := l.presence.Up(), l.removed
+		d.Mu.Lock()
+		up, removed := l.Presence.Up(), l.Removed
 		if !up && !removed && l.upAgain == nil {
 			l.upAgain = make(chan struct{})
 		}
 		again := l.upAgain
-		d.mu.Unlock()
+		d.Mu.Unlock()
 		if up || removed {
 			return waited, up
 		}
@@ -198,18 +198,18 @@ func (d *Dispatcher) awaitUp(ctx context.Context, l *lane) (waited, there bool) 
 
 // keep keeps aside how an execution ended that no longer holds its slot.
 func (r *run) keep(s api.AgentTaskStatus, o engine.Outcome) {
-	r.d.mu.Lock()
+	r.d.Mu.Lock()
 	was := r.kept
 	r.kept = true
-	r.d.mu.Unlock()
+	r.d.Mu.Unlock()
 	if was {
 		return
 	}
 	o.TaskID = r.idAtAgent()
-	stale := execution.LastWord(r.fence, r.lane.name, r.d.engine.Now(), s.State, o)
-	how, _ := execution.Settle(func() error { return r.d.engine.KeepStale(r.term.ctx, r.taskID, stale) },
+	stale := execution.LastWord(r.Fence, r.lane.Name, r.d.Engine.Now(), s.State, o)
+	how, _ := execution.Settle(func() error { return r.d.Engine.KeepStale(r.term.ctx, r.ID, stale) },
 		r.tryAgain(r.term.ctx, "word of a void execution not kept, trying again"))
 	if how == execution.Stored { // else the task was pruned
-		r.d.log.Info("", "queue", "stale_kept", "queue_id", r.taskID, "agent", r.lane.name, "fence", r.fence, "agent_state", s.State)
+		r.d.Log.Info("", "queue", "stale_kept", "queue_id", r.ID, "agent", r.lane.Name, "fence", r.Fence, "agent_state", s.State)
 	}
 }

@@ -225,11 +225,11 @@ func shows(preview, prompt string) bool {
 
 // othersAtAgent lists the agent's ids of other tasks that it got from here.
 func (r *run) othersAtAgent(ctx context.Context, t signalbox.Task) (map[string]bool, error) {
-	flying, err := r.d.engine.Read().InFlight(ctx)
+	flying, err := r.d.Engine.Read().InFlight(ctx)
 	if err != nil {
 		return nil, err
 	}
-	page, err := r.d.engine.Read().History(ctx, store.HistoryQuery{Agent: t.Agent, Limit: 100})
+	page, err := r.d.Engine.Read().History(ctx, store.HistoryQuery{Agent: t.Agent, Limit: 100})
 	if err != nil {
 		return nil, err
 	}
@@ -247,9 +247,9 @@ func (r *run) othersAtAgent(ctx context.Context, t signalbox.Task) (map[string]b
 const maxPast = historyDepth
 
 // past notes what the agent called a run that leaves. The row does not say it any
-// more where the task goes back to its line. Dispatcher.mu is held.
+// more where the task goes back to its line. Mu is held.
 func (l *lane) past(r *run) {
-	if r.agentTask == "" || l.row.Fencing {
+	if r.agentTask == "" || l.Row.Fencing {
 		return // who knows fences is asked by them
 	}
 	if l.earlier = append(l.earlier, r.agentTask); len(l.earlier) > maxPast {
@@ -258,8 +258,8 @@ func (l *lane) past(r *run) {
 }
 
 func (d *Dispatcher) pastOf(l *lane) map[string]bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	ids := map[string]bool{}
 	for _, id := range l.earlier {
 		ids[id] = true
@@ -271,9 +271,9 @@ func (d *Dispatcher) pastOf(l *lane) map[string]bool {
 // task may have run, so on_lost decides.
 func (r *run) unknownOutcome(ctx context.Context, unsure unsureError) {
 	message := fmt.Sprintf("the reply of agent %s was lost, and whether the task ran is not known: %v; look there before you submit it again",
-		r.lane.name, unsure)
+		r.lane.Name, unsure)
 	r.loseAs(ctx, func(t signalbox.Task, withhold bool) (signalbox.Task, error) {
-		return r.d.engine.Unsure(ctx, t, message, withhold)
+		return r.d.Engine.Unsure(ctx, t, message, withhold)
 	})
 }
 

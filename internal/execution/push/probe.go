@@ -32,13 +32,13 @@ const leavingFor = time.Minute
 
 // HeartbeatInterval is how often agents that registered should beat.
 func (d *Dispatcher) HeartbeatInterval() time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	return d.heartbeat()
 }
 
 func (d *Dispatcher) heartbeat() time.Duration {
-	each := time.Duration((len(d.order)+maxBeats-1)/maxBeats) * time.Second
+	each := time.Duration((len(d.Order)+maxBeats-1)/maxBeats) * time.Second
 	return min(max(each, minHeartbeat), maxHeartbeat)
 }
 
@@ -58,7 +58,7 @@ func (d *Dispatcher) probeLoop(ctx context.Context, l *lane) {
 		case <-timer.C:
 		case <-l.probing:
 		}
-		d.turn("probe", l.name, 0)
+		d.Turn("probe", l.Name, 0)
 		execution.Taken(l.probing) // one look is enough for all who want one by now
 		if d.due(l) {
 			d.probeOnce(ctx, l)
@@ -69,29 +69,29 @@ func (d *Dispatcher) probeLoop(ctx context.Context, l *lane) {
 
 // due reports whether asking could tell anything new.
 func (d *Dispatcher) due(l *lane) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return !l.presence.Up() || l.stale || l.held() || len(l.withheld) > 0 || l.presence.Silence(d.opts.Monotonic()) >= d.patience(l)
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	return !l.Presence.Up() || l.stale || l.Withheld() != "" || len(l.withheld) > 0 || l.Presence.Silence(d.opts.Monotonic()) >= d.patience(l)
 }
 
 // patience is how long an agent may say nothing before it is asked.
 func (d *Dispatcher) patience(l *lane) time.Duration {
-	if l.row.Source == signalbox.AgentRegistered || l.row.Source == signalbox.AgentChild {
+	if l.Row.Source == signalbox.AgentRegistered || l.Row.Source == signalbox.AgentChild {
 		return d.heartbeat() + d.opts.Probe
 	}
 	return d.opts.Probe
 }
 
 func (d *Dispatcher) probeInterval(l *lane) time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	switch {
-	case !l.presence.Up() || l.failures > 0:
+	case !l.Presence.Up() || l.failures > 0:
 		return d.opts.Probe / probeDown
-	case l.held() || len(l.withheld) > 0:
+	case l.Withheld() != "" || len(l.withheld) > 0:
 		return d.opts.Probe / probeHeld
 	}
-	return d.together(max(d.patience(l)-l.presence.Silence(d.opts.Monotonic()), d.opts.Probe/probeHeld))
+	return d.together(max(d.patience(l)-l.Presence.Silence(d.opts.Monotonic()), d.opts.Probe/probeHeld))
 }
 
 // together puts off a look at an agent that is there, a little, to a moment
@@ -108,11 +108,11 @@ func (d *Dispatcher) together(wait time.Duration) time.Duration {
 // reask wants a fresh status of an agent that has just registered: it may have
 // been restarted.
 func (d *Dispatcher) reask(name string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if l := d.lanes[name]; l != nil {
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	if l := d.Lanes[name]; l != nil {
 		l.stale = true
-		l.presence.Stay()
+		l.Presence.Stay()
 		d.probe(l)
 	}
 }
@@ -121,10 +121,10 @@ func (d *Dispatcher) reask(name string) {
 func (d *Dispatcher) probe(l *lane) { l.probing.Send() }
 
 func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
-	d.mu.Lock()
+	d.Mu.Lock()
 	conn, epoch, lost := l.conn, l.epoch, slices.Clone(l.withheld)
 	l.stale = false // who wants a fresh status from now on wants the next one
-	d.mu.Unlock()
+	d.Mu.Unlock()
 	asking, cancel := context.WithTimeout(ctx, min(probeTimeout, d.opts.AskTimeout))
 	s, err := conn.status(asking)
 	cancel()
@@ -139,42 +139,42 @@ func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 	d.keepProof(ctx, l, conn, s.Proof)
 	d.noteHeard(l, false)
 	d.freeWithheld(ctx, l, s, lost)
-	d.mu.Lock()
+	d.Mu.Lock()
 	if l.epoch == epoch && l.ours() { // else the status may be older than what happened since
-		l.updateAvailability(d.id)
+		l.updateAvailability(d.ID)
 	}
-	if l.status.IsolatedSlots > 0 {
-		l.isolatedOffers.look()
+	if l.Isolated > 0 {
+		l.Bypass.Look()
 	}
-	d.mark(l)
-	d.mu.Unlock()
+	d.Mark(l)
+	d.Mu.Unlock()
 	d.askSessions(l)
-	l.wake.Send()
+	l.Wake.Send()
 }
 
 // keepProof remembers of an agent that says so that it proves itself: from then
 // on nothing is sent to its address before it has.
 func (d *Dispatcher) keepProof(ctx context.Context, l *lane, c *conn, proves bool) {
-	d.mu.Lock()
+	d.Mu.Lock()
 	row := l.stored
 	news := proves && !row.Proof && c.token != "" && l.conn == c
-	d.mu.Unlock()
+	d.Mu.Unlock()
 	if !news {
 		return
 	}
 	row.Proof = true
-	if _, err := d.engine.PutAgent(ctx, row, c.token); err != nil {
-		d.log.Warn("not stored that the agent proves itself", "agent", l.name, "error", err)
+	if _, err := d.Engine.PutAgent(ctx, row, c.token); err != nil {
+		d.Log.Warn("not stored that the agent proves itself", "agent", l.Name, "error", err)
 	}
 }
 
 func (d *Dispatcher) probeFailed(l *lane, err error) {
-	d.mu.Lock()
+	d.Mu.Lock()
 	l.failures++
 	l.stale = true
-	l.presence.Stay()
+	l.Presence.Stay()
 	gone := unsent(err) || l.failures >= probeFailures || statusOf(err) != 0
-	d.mu.Unlock()
+	d.Mu.Unlock()
 	if gone {
 		d.unreachable(l, err.Error())
 	}
@@ -182,17 +182,17 @@ func (d *Dispatcher) probeFailed(l *lane, err error) {
 
 // unreachable marks an agent down.
 func (d *Dispatcher) unreachable(l *lane, why string) {
-	d.mu.Lock()
-	news, url := l.gone(d.opts.Monotonic(), why), l.row.URL
+	d.Mu.Lock()
+	news, url := l.gone(d.opts.Monotonic(), why), l.Row.URL
 	told := l.term != nil || why == itStops // else the director that dispatches to it tells
-	d.mark(l)
-	d.mu.Unlock()
+	d.Mark(l)
+	d.Mu.Unlock()
 	if !news {
 		return
 	}
-	d.log.Warn("", "agent", "down", "name", l.name, "url", url, "error", why)
+	d.Log.Warn("", "agent", "down", "name", l.Name, "url", url, "error", why)
 	if told {
-		d.engine.NoteAgent(d.ctx, signalbox.EventAgentDown, l.name, why)
+		d.Engine.NoteAgent(d.Ctx, signalbox.EventAgentDown, l.Name, why)
 	}
 }
 
@@ -203,25 +203,25 @@ const itStops = "it said that it stops"
 // gone takes in that the agent is not there. It reports whether that is news.
 func (l *lane) gone(now time.Time, why string) (news bool) {
 	if why == itStops {
-		return l.presence.Leave(now, now.Add(leavingFor), why)
+		return l.Presence.Leave(now, now.Add(leavingFor), why)
 	}
-	return l.presence.Gone(now, why)
+	return l.Presence.Gone(now, why)
 }
 
 // downElsewhere takes in that another director finds an agent down: it is asked
 // from here, unless it said itself that it stops.
 func (d *Dispatcher) downElsewhere(name, why string) {
-	d.mu.Lock()
-	l := d.lanes[name]
+	d.Mu.Lock()
+	l := d.Lanes[name]
 	if l == nil {
-		d.mu.Unlock()
+		d.Mu.Unlock()
 		return
 	}
 	l.stale = true
 	if why == itStops {
 		l.gone(d.opts.Monotonic(), why)
-		d.mark(l)
+		d.Mark(l)
 	}
-	d.mu.Unlock()
+	d.Mu.Unlock()
 	d.probe(l)
 }

@@ -14,7 +14,7 @@ import (
 
 // run is one execution, from the claim or the adoption to its end.
 type run struct {
-	execution.Run // but for the tail, guarded by d.mu
+	execution.Run // but for the tail, guarded by Mu
 
 	d     *Dispatcher
 	lane  *lane
@@ -24,27 +24,21 @@ type run struct {
 	again execution.Signal   // capacity 1: a plain agent is worth asking now
 	done  chan struct{}      // closed when its own goroutine has ended
 
-	taskID string // of this execution: its task, fence and slot
-	fence  int64
-	slot   int
-	// isolated says that the slot is one of the bypass; adopted that another
-	// director began the execution; talk is the conversation of its row at
-	// that time.
-	isolated, adopted bool
-	talk              string
+	adopted bool   // another director began the execution
+	talk    string // the conversation of its row when it was claimed or adopted
 
 	trace   string // traceparent for the agent
 	request signalbox.Request
 	env     map[string]string // of the task
 
-	agentTask  string // the agent's own id for it, once known; guarded by d.mu
-	cancelling bool   // a goroutine tells the agent to stop; guarded by d.mu
-	refused    bool   // the agent said busy; guarded by d.mu
-	withheld   bool   // it ended as lost and keeps its slot; guarded by d.mu
-	tracked    bool   // it was taken away and is followed to its end all the same; guarded by d.mu
-	kept       bool   // what it said then is kept; guarded by d.mu
-	ending     bool   // its end is being stored, and its slot may be claimed behind that; guarded by d.mu
-	clocks     clocks // guarded by d.mu
+	agentTask  string // the agent's own id for it, once known; guarded by Mu
+	cancelling bool   // a goroutine tells the agent to stop; guarded by Mu
+	refused    bool   // the agent said busy; guarded by Mu
+	withheld   bool   // it ended as lost and keeps its slot; guarded by Mu
+	tracked    bool   // it was taken away and is followed to its end all the same; guarded by Mu
+	kept       bool   // what it said then is kept; guarded by Mu
+	ending     bool   // its end is being stored, and its slot may be claimed behind that; guarded by Mu
+	clocks     clocks // guarded by Mu
 	noOutput   bool   // the agent has no log to read; used by the run's own goroutine
 	// seenBefore are the runs that a plain agent was seen at when it was asked
 	// about this one, "" for one that it did not name; of the run's own goroutine.
@@ -53,8 +47,8 @@ type run struct {
 
 // conn is the way to the agent; it changes when the agent moves.
 func (r *run) conn() *conn {
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
+	r.d.Mu.Lock()
+	defer r.d.Mu.Unlock()
 	return r.lane.conn
 }
 
@@ -75,52 +69,52 @@ func (r *run) elsewhere(ctx context.Context, word error) bool {
 }
 
 func (r *run) row() signalbox.Task {
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
+	r.d.Mu.Lock()
+	defer r.d.Mu.Unlock()
 	return r.Task
 }
 
 // setRow takes in a newer row, unless it is that of another execution: this
 // one must not come to speak with the other's fence.
 func (r *run) setRow(t signalbox.Task) {
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
+	r.d.Mu.Lock()
+	defer r.d.Mu.Unlock()
 	r.Take(t)
-	if t.TaskID != "" && t.Fence == r.fence {
+	if t.TaskID != "" && t.Fence == r.Fence {
 		r.agentTask = t.TaskID
 	}
 }
 
 // idAtAgent is the name by which the agent knows the task best.
 func (r *run) idAtAgent() string {
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
+	r.d.Mu.Lock()
+	defer r.d.Mu.Unlock()
 	if r.agentTask != "" {
 		return r.agentTask
 	}
-	return r.taskID
+	return r.ID
 }
 
 // heard notes that the agent said something about this task.
 func (r *run) heard() {
-	r.d.mu.Lock()
+	r.d.Mu.Lock()
 	r.Heard = r.d.opts.Monotonic()
-	r.d.mu.Unlock()
+	r.d.Mu.Unlock()
 	r.d.heard(r.lane)
 }
 
 // silence is how long the agent has said nothing about this task.
 func (r *run) silence() time.Duration {
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
+	r.d.Mu.Lock()
+	defer r.d.Mu.Unlock()
 	return r.d.opts.Monotonic().Sub(r.Heard)
 }
 
 // offer is the task as the agent gets it.
 func (r *run) offer() api.AgentTask {
 	t := r.row()
-	offer := execution.Offer(engine.Claimed{Task: t, Request: r.request, Env: r.env}, r.d.id)
-	offer.RunToken = r.d.engine.RunToken(&t)
+	offer := execution.Offer(engine.Claimed{Task: t, Request: r.request, Env: r.env}, r.d.ID)
+	offer.RunToken = r.d.Engine.RunToken(&t)
 	return offer
 }
 
@@ -134,7 +128,7 @@ func (r *run) traced() {
 
 // dispatch sends a claimed task and follows it to its end.
 func (r *run) dispatch(ctx context.Context) {
-	if !r.d.holds(r.lane.name) {
+	if !r.d.Holds(r.lane.Name) {
 		return // this process stood still: whoever has the agent now asks it, and finds that it got nothing
 	}
 	offer := r.offer()
@@ -154,25 +148,25 @@ func (r *run) dispatch(ctx context.Context) {
 		r.refuse(ctx, "agent unreachable: "+err.Error())
 	case errors.As(err, &no):
 		r.heard()
-		r.change(ctx, no.Refused(r, r.Mask.Hide))
+		r.change(ctx, no.Refused(r.offered(), r.Mask.Hide))
 	default: // sent, and no answer that says anything
 		r.ask(ctx, err)
 	}
 }
 
 func (r *run) fencing() bool {
-	r.d.mu.Lock()
-	defer r.d.mu.Unlock()
-	return r.lane.row.Fencing
+	r.d.Mu.Lock()
+	defer r.d.Mu.Unlock()
+	return r.lane.Row.Fencing
 }
 
 // refuse sends the task back because of its agent.
 func (r *run) refuse(ctx context.Context, message string) {
-	r.change(ctx, execution.SentBack(r, r.Mask.Hide(message), false))
+	r.change(ctx, execution.SentBack(r.offered(), r.Mask.Hide(message), false))
 }
 
 func (r *run) change(ctx context.Context, change execution.Change) {
-	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return change(ctx, r.d.engine, t) })
+	r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return change(ctx, r.d.Engine, t) })
 }
 
 // settle makes a change that must not get lost: while the store cannot take
@@ -186,7 +180,7 @@ func (r *run) settle(ctx context.Context, change func(signalbox.Task) (signalbox
 		return err
 	}, r.tryAgain(ctx, "change not stored, trying again"))
 	if how == execution.Void {
-		r.d.log.Warn("the word of a void execution changes nothing", "queue_id", r.taskID, "agent", r.lane.name, "error", err)
+		r.d.Log.Warn("the word of a void execution changes nothing", "queue_id", r.ID, "agent", r.lane.Name, "error", err)
 	}
 	return how
 }
@@ -197,7 +191,7 @@ func (r *run) tryAgain(ctx context.Context, what string) func(error, time.Durati
 		if ctx.Err() != nil {
 			return false
 		}
-		r.d.log.Error(what, "queue_id", r.taskID, "error", err)
+		r.d.Log.Error(what, "queue_id", r.ID, "error", err)
 		return r.sleep(ctx, pause)
 	}
 }
@@ -205,19 +199,19 @@ func (r *run) tryAgain(ctx context.Context, what string) func(error, time.Durati
 // accept notes that the agent runs the task, and follows it. If the task was
 // taken away in the meantime, the agent is told to stop what nobody waits for.
 func (r *run) accept(ctx context.Context, taskID, sessionID string) {
-	if r.isolated {
+	if r.Isolated {
 		sessionID = ""
 	}
-	r.d.well(r.lane)
-	r.d.mu.Lock()
+	r.d.Well(r.lane)
+	r.d.Mu.Lock()
 	r.agentTask = taskID
-	if r.isolated {
-		r.lane.isolatedOffers.pause = 0
+	if r.Isolated {
+		r.lane.Bypass.Taken()
 	}
-	r.d.mu.Unlock()
+	r.d.Mu.Unlock()
 	r.startClocks()
 	how := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) {
-		return r.d.engine.Accept(ctx, t, taskID, sessionID)
+		return r.d.Engine.Accept(ctx, t, taskID, sessionID)
 	})
 	switch how {
 	case execution.Interrupted:
@@ -234,7 +228,7 @@ func (r *run) accept(ctx context.Context, taskID, sessionID string) {
 }
 
 // turn is where a goroutine of the run goes on.
-func (r *run) turn(what string) { r.d.turn(what, r.taskID, r.fence) }
+func (r *run) turn(what string) { r.d.Turn(what, r.ID, r.Fence) }
 
 // sleep is sleep on the run's own goroutine.
 func (r *run) sleep(ctx context.Context, d time.Duration) bool {

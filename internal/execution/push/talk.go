@@ -17,15 +17,15 @@ import (
 // none and was given none that is sure to last.
 func (r *run) goOn(ctx context.Context, offer *api.AgentTask) {
 	t, q := r.row(), r.request
-	r.d.mu.Lock()
+	r.d.Mu.Lock()
 	lasts := r.lane.status.Sessions && t.SessionID != ""
-	r.d.mu.Unlock()
+	r.d.Mu.Unlock()
 	if t.Mode != signalbox.ModeChat || q.SessionID != "" || q.NewSession || lasts {
 		return
 	}
-	id, err := r.d.engine.CurrentSession(ctx, r.lane.name)
+	id, err := r.d.Engine.CurrentSession(ctx, r.lane.Name)
 	if err != nil {
-		r.d.log.Error("conversation to go on with is not known", "queue_id", t.ID, "agent", r.lane.name, "error", err)
+		r.d.Log.Error("conversation to go on with is not known", "queue_id", t.ID, "agent", r.lane.Name, "error", err)
 		return
 	}
 	offer.SessionID = id
@@ -34,15 +34,15 @@ func (r *run) goOn(ctx context.Context, offer *api.AgentTask) {
 // took notes in which conversation the agent ran a chat, as it said.
 func (r *run) took(ctx context.Context, session string) {
 	t := r.row()
-	r.d.mu.Lock()
+	r.d.Mu.Lock()
 	named := r.lane.status.Sessions && r.talk != ""
-	r.d.mu.Unlock()
+	r.d.Mu.Unlock()
 	if t.Mode != signalbox.ModeChat || session == "" || session == r.talk || named {
 		return
 	}
 	r.talk = session
-	if err := r.d.engine.TakeSession(ctx, t, session); err != nil && ctx.Err() == nil {
-		r.d.log.Error("conversation not made the current one", "queue_id", t.ID, "agent", r.lane.name, "session", session, "error", err)
+	if err := r.d.Engine.TakeSession(ctx, t, session); err != nil && ctx.Err() == nil {
+		r.d.Log.Error("conversation not made the current one", "queue_id", t.ID, "agent", r.lane.Name, "session", session, "error", err)
 	}
 }
 
@@ -84,20 +84,20 @@ func (c *conversations) answered() {
 // those it has, where it came up and was not asked since. One question at a
 // time; nothing else waits for it.
 func (d *Dispatcher) askSessions(l *lane) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !l.conversations.due() || !l.presence.Up() || !l.status.Sessions || !l.ours() {
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	if !l.conversations.due() || !l.Presence.Up() || !l.status.Sessions || !l.ours() {
 		return
 	}
 	conn, t := l.conn, l.term
 	begun := d.in(l, t, func() {
-		d.turn("sessions", l.name, 0)
-		if err := d.reconcileSessions(t.ctx, l.name, conn); err != nil && t.ctx.Err() == nil {
-			d.log.Warn("conversations of an agent not reconciled, tried again when it comes up next", "agent", l.name, "error", err)
+		d.Turn("sessions", l.Name, 0)
+		if err := d.reconcileSessions(t.ctx, l.Name, conn); err != nil && t.ctx.Err() == nil {
+			d.Log.Warn("conversations of an agent not reconciled, tried again when it comes up next", "agent", l.Name, "error", err)
 		}
-		d.mu.Lock()
+		d.Mu.Lock()
 		l.conversations.answered()
-		d.mu.Unlock()
+		d.Mu.Unlock()
 		d.askSessions(l) // it came up anew in the meantime
 	})
 	if begun {
@@ -106,7 +106,7 @@ func (d *Dispatcher) askSessions(l *lane) {
 }
 
 func (d *Dispatcher) reconcileSessions(ctx context.Context, agent string, c *conn) error {
-	asked := d.engine.Now()
+	asked := d.Engine.Now()
 	asking, cancel := context.WithTimeout(ctx, d.opts.AskTimeout)
 	list, err := c.sessions(asking)
 	cancel()
@@ -114,7 +114,7 @@ func (d *Dispatcher) reconcileSessions(ctx context.Context, agent string, c *con
 		return err
 	}
 	if len(list) >= maxSessions {
-		d.log.Warn("an agent lists as many conversations as it can: which ones are gone is not known", "agent", agent, "listed", len(list))
+		d.Log.Warn("an agent lists as many conversations as it can: which ones are gone is not known", "agent", agent, "listed", len(list))
 		return nil
 	}
 	has := make([]signalbox.Session, 0, len(list))
@@ -128,5 +128,5 @@ func (d *Dispatcher) reconcileSessions(ctx context.Context, agent string, c *con
 		}
 		has = append(has, signalbox.Session{ID: s.SessionID, LastUsed: used})
 	}
-	return d.engine.ReconcileSessions(ctx, agent, has, asked)
+	return d.Engine.ReconcileSessions(ctx, agent, has, asked)
 }

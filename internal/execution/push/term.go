@@ -21,14 +21,14 @@ type term struct {
 	ctx  context.Context // of all that is done for it
 	stop context.CancelFunc
 	// group is all that is done for it, claims included. It grows only under
-	// Dispatcher.mu, while the lane has this term.
+	// Mu, while the lane has this term.
 	group sync.WaitGroup
 	// ready says that what was in flight at its beginning has been taken up;
-	// guarded by Dispatcher.mu.
+	// guarded by Mu.
 	ready bool
 }
 
-// begin begins a term. Dispatcher.mu is held.
+// begin begins a term. Mu is held.
 func (l *lane) begin(ctx context.Context) {
 	t := &term{}
 	t.ctx, t.stop = context.WithCancel(ctx)
@@ -39,14 +39,14 @@ func (l *lane) begin(ctx context.Context) {
 // what was in flight there.
 func (l *lane) ours() bool { return l.term != nil && l.term.ready }
 
-// in runs f as a part of a term of the lane, unless that is over. Dispatcher.mu
+// in runs f as a part of a term of the lane, unless that is over. Mu
 // is held.
 func (d *Dispatcher) in(l *lane, t *term, f func()) bool {
-	if d.stopped || t == nil || l.term != t {
+	if d.Stopped || t == nil || l.term != t {
 		return false
 	}
 	t.group.Add(1)
-	d.group.Go(func() {
+	d.Group.Go(func() {
 		defer t.group.Done()
 		f()
 	})
@@ -56,19 +56,15 @@ func (d *Dispatcher) in(l *lane, t *term, f func()) bool {
 // alone reports whether no other director is over the store.
 func (d *Dispatcher) alone() bool { return d.opts.Holds == nil }
 
-// holds reports whether this director dispatches to an agent at this moment,
-// by the clock that its lease is measured by.
-func (d *Dispatcher) holds(agent string) bool { return d.alone() || d.opts.Holds(agent) }
-
 // Names lists the agents of which each must be some director's: those that pull,
 // too.
 func (d *Dispatcher) Names() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	names := slices.AppendSeq(make([]string, 0, len(d.order)+len(d.pulls)), maps.Keys(d.pulls))
-	for _, l := range d.order {
-		if !l.removed {
-			names = append(names, l.name)
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	names := slices.AppendSeq(make([]string, 0, len(d.Order)+len(d.pulls)), maps.Keys(d.pulls))
+	for _, l := range d.Order {
+		if !l.Removed {
+			names = append(names, l.Name)
 		}
 	}
 	return names
@@ -77,16 +73,16 @@ func (d *Dispatcher) Names() []string {
 // Gained takes over agents: it goes on with what is in flight there, and then
 // offers them tasks.
 func (d *Dispatcher) Gained(agents []string) {
-	d.mu.Lock()
+	d.Mu.Lock()
 	taken := map[string]*term{}
 	for _, name := range agents {
 		d.mine[name] = true
-		if l := d.lanes[name]; l != nil && l.term == nil && d.ctx != nil && !d.stopped {
-			l.begin(d.ctx)
+		if l := d.Lanes[name]; l != nil && l.term == nil && !d.Stopped {
+			l.begin(d.Ctx)
 			taken[name] = l.term
 		}
 	}
-	d.mu.Unlock()
+	d.Mu.Unlock()
 	d.takeOver(taken)
 }
 
@@ -95,17 +91,17 @@ func (d *Dispatcher) takeOver(taken map[string]*term) {
 	if len(taken) == 0 {
 		return
 	}
-	d.spawn(func() {
+	d.Spawn(func() {
 		who := strings.Join(slices.Sorted(maps.Keys(taken)), " ")
-		d.turn("take over", who, 0)
-		for d.ctx.Err() == nil {
-			err := d.adopt(d.ctx, taken)
+		d.Turn("take over", who, 0)
+		for d.Ctx.Err() == nil {
+			err := d.adopt(d.Ctx, taken)
 			if err == nil {
 				break
 			}
-			d.log.Error("tasks in flight not taken up, trying again", "error", err)
-			execution.Sleep(d.ctx, execution.StoreRetry)
-			d.turn("take over", who, 0)
+			d.Log.Error("tasks in flight not taken up, trying again", "error", err)
+			execution.Sleep(d.Ctx, execution.StoreRetry)
+			d.Turn("take over", who, 0)
 		}
 		d.ready(taken)
 	})
@@ -114,25 +110,25 @@ func (d *Dispatcher) takeOver(taken map[string]*term) {
 // ready lets agents be offered tasks.
 func (d *Dispatcher) ready(taken map[string]*term) {
 	var lanes []*lane
-	d.mu.Lock()
+	d.Mu.Lock()
 	for _, name := range slices.Sorted(maps.Keys(taken)) {
-		t, l := taken[name], d.lanes[name]
+		t, l := taken[name], d.Lanes[name]
 		if l == nil || l.term != t {
 			continue
 		}
 		t.ready = true
 		l.stale = true
-		l.isolatedOffers.look()
+		l.Bypass.Look()
 		l.conversations.want()
 		if l.offers.lostData() {
 			l.hold(reasonDataLoss)
 		}
-		d.mark(l)
+		d.Mark(l)
 		l.probing.Send()
-		l.wake.Send()
+		l.Wake.Send()
 		lanes = append(lanes, l)
 	}
-	d.mu.Unlock()
+	d.Mu.Unlock()
 	for _, l := range lanes {
 		d.askSessions(l)
 	}
@@ -142,10 +138,10 @@ func (d *Dispatcher) ready(taken map[string]*term) {
 // nothing is done for them here any more. What runs there is left as it is.
 func (d *Dispatcher) Lost(agents []string) {
 	var over []*term
-	d.mu.Lock()
+	d.Mu.Lock()
 	for _, name := range agents {
 		delete(d.mine, name)
-		l := d.lanes[name]
+		l := d.Lanes[name]
 		if l == nil || l.term == nil {
 			continue
 		}
@@ -154,63 +150,44 @@ func (d *Dispatcher) Lost(agents []string) {
 		l.term = nil
 		l.withheld = nil
 		l.offers.givenUp()
-		signals := l.signals
-		l.signals = nil
-		d.mark(l)
-		d.passOn(signals)
+		d.PassOn(l)
 	}
-	d.mu.Unlock()
+	d.Mu.Unlock()
 	for _, t := range over {
 		t.group.Wait()
 	}
-	d.turn("lost", strings.Join(agents, " "), 0)
+	d.Turn("lost", strings.Join(agents, " "), 0)
 }
 
 // Wants reports whether the row of the task that an entry of another director
 // is about is needed here.
 func (d *Dispatcher) Wants(e *signalbox.Entry) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	switch {
-	case d.runs[e.QueueID] != nil:
+	case d.Runs[e.QueueID] != nil:
 		return true
 	case e.State == signalbox.Pending:
-		return d.wantsOf(e.Queue)
+		return d.WantsOf(e.Queue)
 	}
 	// The end of a turn may have made the next one of its session ready.
-	return e.State.Terminal() && len(d.open) > 0
-}
-
-// wantsOf reports whether some agent here could take a task of that queue now.
-func (d *Dispatcher) wantsOf(queue string) bool {
-	if name, ok := signalbox.QueueBypass(queue); ok {
-		l := d.lanes[name]
-		return l != nil && l.freeIsolated() > 0
-	}
-	if name, ok := signalbox.QueueAgent(queue); ok {
-		l := d.lanes[name]
-		return l != nil && l.open
-	}
-	if kind, ok := signalbox.QueueKind(queue); ok {
-		return slices.ContainsFunc(d.open, func(l *lane) bool { return l.row.Kind == kind })
-	}
-	return queue == signalbox.QueueWork && len(d.open) > 0
+	return e.State.Terminal() && d.AnyReady()
 }
 
 // Behind has all look for what they were not told of.
 func (d *Dispatcher) Behind() {
-	d.wakeAll()
+	d.WakeAll()
 	d.refresh.Ask()
-	d.maintenance.Early()
-	d.spawn(func() { d.compareRuns(d.ctx) })
+	d.Maintenance.Early()
+	d.Spawn(func() { d.compareRuns(d.Ctx) })
 }
 
 // terms are the terms of all lanes that have one.
 func (d *Dispatcher) terms() map[string]*term {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	all := map[string]*term{}
-	for name, l := range d.lanes {
+	for name, l := range d.Lanes {
 		if l.term != nil {
 			all[name] = l.term
 		}

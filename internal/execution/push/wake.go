@@ -2,8 +2,6 @@ package push
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -11,16 +9,6 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
-
-// How a waiting task finds a free slot without a tick:
-//
-//   - A task that becomes ready wakes one agent that serves its queue and has
-//     a free slot that no other task was announced to. If there is none, every
-//     agent that serves the queue is full or about to look.
-//   - An agent that is woken, for whatever reason, claims until it is full or
-//     nothing is left for it.
-//   - A wake-up that was for another queue than the claim took from, or for an
-//     agent that turned out unable, is passed on.
 
 // applied hears of every durable change. It runs on the goroutine that made
 // the change: it only leaves signs.
@@ -36,9 +24,6 @@ func (d *Dispatcher) applied(a *engine.Applied) {
 		d.reask(t.Agent)
 		d.refresh.Ask()
 		return
-	case signalbox.EventResumed:
-		d.wakeAll()
-		return
 	case signalbox.EventRelease:
 		d.released(t)
 	case signalbox.EventCancel:
@@ -48,55 +33,13 @@ func (d *Dispatcher) applied(a *engine.Applied) {
 	case signalbox.EventStop:
 		d.tellCancelOf(t)
 	}
-	if a.From.InFlight() && !t.State.InFlight() {
-		if a.Foreign && a.Kind != signalbox.EventRelease {
-			d.endedElsewhere(t, a.Kind)
-		}
-		d.freedElsewhere(t, a.Foreign)
+	if a.Foreign && a.From.InFlight() && !t.State.InFlight() && a.Kind != signalbox.EventRelease {
+		d.endedElsewhere(t, a.Kind)
 	}
-	switch {
-	case t.State == signalbox.Pending && (t.Ready || a.Partial):
-		d.kick(t.Queue)
-	case t.State == signalbox.Pending:
-		d.maintenance.Early() // it waits for its time: the timer may be set too late
+	if t.State == signalbox.Pending && !t.Ready && !a.Partial {
+		d.Maintenance.Early() // it waits for its time: the timer may be set too late
 	}
-	if a.NextTurn() {
-		d.recheck.Ask()
-	}
-}
-
-func (d *Dispatcher) wakeAll() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.resumed++
-	d.undrain()
-	for _, l := range d.order {
-		l.isolatedOffers.look()
-		l.wake.Send()
-	}
-}
-
-// kickWaiting wakes an agent for every queue in which something waits: the
-// backstop.
-func (d *Dispatcher) kickWaiting(ctx context.Context) error {
-	counts, err := d.engine.Read().Counts(ctx)
-	if err == nil {
-		d.kickQueues(counts)
-	}
-	return err
-}
-
-// kickQueues wakes an agent for every queue that was counted. It begins with another
-// agent each time, so that one which cannot take what it is woken for does not
-// stand before the others for ever.
-func (d *Dispatcher) kickQueues(counts store.Counts) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.undrain() // another director may have resumed a queue
-	for _, queue := range slices.Sorted(maps.Keys(counts.Queues)) {
-		d.kickFrom(d.first, queue)
-	}
-	d.first++
+	d.Applied(a)
 }
 
 // laneLoop claims for one agent whenever it is woken.
@@ -110,21 +53,21 @@ func (d *Dispatcher) laneLoop(ctx context.Context, l *lane) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.wake:
+		case <-l.Wake:
 		}
-		d.turn("lane", l.name, 0)
+		d.Turn("lane", l.Name, 0)
 		for {
-			more, err := d.claimOne(ctx, l)
+			more, err := d.claim(ctx, l, false)
 			if !more && err == nil {
-				more, err = d.claimIsolated(ctx, l)
+				more, err = d.claim(ctx, l, true)
 			}
 			if ctx.Err() != nil {
 				return
 			}
 			if err != nil {
-				d.log.Error("claim failed, trying again", "agent", l.name, "error", err)
+				d.Log.Error("claim failed, trying again", "agent", l.Name, "error", err)
 				slept := execution.Sleep(ctx, execution.StoreRetry)
-				d.turn("lane", l.name, 0)
+				d.Turn("lane", l.Name, 0)
 				if !slept {
 					return
 				}
@@ -135,94 +78,34 @@ func (d *Dispatcher) laneLoop(ctx context.Context, l *lane) {
 	}
 }
 
-// claimOne gives the agent one task if it has a free slot and one waits.
-func (d *Dispatcher) claimOne(ctx context.Context, l *lane) (more bool, err error) {
-	d.mu.Lock()
-	signals := l.signals
-	l.signals = nil
-	able := !d.draining && l.free() > 0
+// claim gives the agent one task, or one of its bypass queue, if it has room and
+// one waits.
+func (d *Dispatcher) claim(ctx context.Context, l *lane, isolated bool) (more bool, err error) {
+	d.Mu.Lock()
 	t := l.term
-	d.mark(l)
-	row, above, freed, resumed := l.row, max(l.status.HighestFence, d.fences[l.name]), d.freed, d.resumed
-	switch {
-	case able:
-		d.beginClaim(l)
-	case !d.draining:
-		d.passOn(signals)
-	}
-	d.mu.Unlock()
-	if !able {
+	if t == nil {
+		d.Mu.Unlock()
 		return false, nil
 	}
-	offered := false
-	defer func() { d.endClaim(l, t, offered) }()
-	if !d.holds(l.name) {
-		return false, nil // Lost is about to say so
-	}
-	claimed, found, err := d.engine.Claim(ctx, row, above)
-	if err != nil {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if signalbox.FieldOf(err) == "highest_fence" { // no claim is made for it while it says that
-			l.hold(err.Error())
-			delete(d.fences, l.name) // what it says next counts
-			d.mark(l)
-			d.passOn(signals)
-			return false, nil
-		}
-		l.signals = append(signals, l.signals...)
-		d.mark(l)
-		return false, err
-	}
-	ceiling := d.engine.Fleet() > 0
-	if !found && d.wentDrained(ctx, l, signals, resumed) {
-		return false, nil
-	}
-	if !found {
-		return ceiling && d.wentWithout(freed), nil
-	}
-	if ceiling {
-		d.recheck.Ask() // below the ceiling there may be room for more
-	}
-	offered = d.begin(l, t, claimed)
-	if i := slices.Index(signals, claimed.Task.Queue); i >= 0 {
-		signals = slices.Delete(signals, i, i+1)
-	}
-	if len(signals) > 0 {
-		d.mu.Lock()
-		d.passOn(signals)
-		d.mu.Unlock()
-	}
-	return true, nil
-}
-
-// beginClaim notes that a claim for the agent is under way. Dispatcher.mu is held.
-func (d *Dispatcher) beginClaim(l *lane) {
-	l.health.Try()
-	d.mark(l)
+	t.group.Add(1)
+	d.Mu.Unlock()
+	defer t.group.Done()
 	d.work.Begin()
-	l.term.group.Add(1)
-}
-
-// endClaim notes that a claim is over, of a term that may be over too. offered says
-// whether something was offered: else what was to decide about the agent's health
-// did not.
-func (d *Dispatcher) endClaim(l *lane, t *term, offered bool) {
-	if !offered {
-		d.mu.Lock()
-		l.health.Untried()
-		d.mark(l)
-		d.mu.Unlock()
+	defer d.work.Done()
+	c, found, more, err := d.Claim(ctx, l, isolated)
+	if err != nil && !isolated && signalbox.FieldOf(err) == "highest_fence" {
+		d.Mu.Lock()
+		defer d.Mu.Unlock()
+		l.hold(err.Error())
+		d.Mark(l)
+		return false, nil
 	}
-	d.work.Done()
-	t.group.Done()
-}
-
-// passOn wakes others for what an agent was woken for and did not take.
-func (d *Dispatcher) passOn(queues []string) {
-	for _, q := range queues {
-		d.kickFrom(0, q)
+	if found && !d.begin(l, t, c) {
+		d.Mu.Lock()
+		d.Untried(l)
+		d.Mu.Unlock()
 	}
+	return more || found, err
 }
 
 // begin starts the run of a task that was claimed in a term, and reports whether
@@ -238,14 +121,14 @@ func (d *Dispatcher) begin(l *lane, t *term, c engine.Claimed) bool {
 		if d.start(r, (*run).dispatch) {
 			return true
 		}
-		if d.ctx.Err() != nil {
+		if d.Ctx.Err() != nil {
 			return false
 		}
 	}
-	ctx, cancel := context.WithTimeout(d.ctx, giveBackFor)
+	ctx, cancel := context.WithTimeout(d.Ctx, giveBackFor)
 	defer cancel()
-	if _, err := d.engine.Unsent(ctx, c.Task, why); err != nil {
-		d.log.Warn("a claim was not given back: the director that follows the agent does", "queue_id", c.Task.ID, "error", err)
+	if _, err := d.Engine.Unsent(ctx, c.Task, why); err != nil {
+		d.Log.Warn("a claim was not given back: the director that follows the agent does", "queue_id", c.Task.ID, "error", err)
 	}
 	return false
 }
@@ -258,8 +141,7 @@ const giveBackFor = 5 * time.Second
 func (d *Dispatcher) newRun(l *lane, t *term, c engine.Claimed) *run {
 	r := &run{
 		Run: execution.NewRun(c, d.opts.Monotonic()), d: d, lane: l, term: t, again: execution.NewSignal(), done: make(chan struct{}),
-		taskID: c.Task.ID, fence: c.Task.Fence, slot: c.Task.Slot, isolated: signalbox.Isolated(c.Task.Slot), talk: c.Task.SessionID,
-		request: c.Request, env: c.Env, agentTask: c.Task.TaskID, seenBefore: map[string]bool{},
+		talk: c.Task.SessionID, request: c.Request, env: c.Env, agentTask: c.Task.TaskID, seenBefore: map[string]bool{},
 	}
 	r.ctx, r.stop = context.WithCancel(t.ctx)
 	return r
@@ -268,15 +150,15 @@ func (d *Dispatcher) newRun(l *lane, t *term, c engine.Claimed) *run {
 // start puts a run on the books, on a goroutine of its own, unless its term is
 // over.
 func (d *Dispatcher) start(r *run, first func(*run, context.Context)) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	begun := d.in(r.lane, r.term, func() {
 		defer close(r.done)
 		defer d.work.Done()
 		defer r.stop()
 		r.turn("run")
 		t := r.row()
-		_ = execution.FollowEarlier(r.ctx, d.engine.Read(), &t, r.Tail) // else the log of this attempt stands alone
+		_ = execution.FollowEarlier(r.ctx, d.Engine.Read(), &t, r.Tail) // else the log of this attempt stands alone
 		first(r, r.ctx)
 		d.leave(r)
 	})
@@ -285,17 +167,17 @@ func (d *Dispatcher) start(r *run, first func(*run, context.Context)) bool {
 		return false
 	}
 	r.lane.put(r)
-	d.runs[r.taskID] = r
-	d.mark(r.lane)
+	d.Runs[r.ID] = r
+	d.Mark(r.lane)
 	d.work.Begin()
 	return true
 }
 
-// drop takes a run off the books, if it is still there. Dispatcher.mu is held.
+// drop takes a run off the books, if it is still there. Mu is held.
 func (d *Dispatcher) drop(r *run) {
 	r.lane.take(r)
-	if d.runs[r.taskID] == r {
-		delete(d.runs, r.taskID)
+	if d.Runs[r.ID] == r {
+		delete(d.Runs, r.ID)
 	}
 }
 
@@ -304,51 +186,50 @@ func (d *Dispatcher) drop(r *run) {
 // agent without fences it must first be noted here what the run was called, and of
 // one that names its conversations itself, in which one it ended.
 func (d *Dispatcher) claimBehind(ctx context.Context, r *run) context.Context {
-	if d.opts.Turn != nil || r.isolated {
+	if d.opts.Turn != nil || r.Isolated {
 		return ctx
 	}
 	return store.Followed(ctx, func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if l := r.lane; l.runs[r.taskID] == r && l.row.Fencing && l.status.Sessions {
+		d.Mu.Lock()
+		defer d.Mu.Unlock()
+		if l := r.lane; l.Runs[r.ID] == r && l.Row.Fencing && l.status.Sessions {
 			r.lane.end(r, true)
-			d.mark(r.lane)
-			r.lane.wake.Send()
+			d.Mark(r.lane)
+			r.lane.Wake.Send()
 		}
 	})
 }
 
 // notEnding takes back that the slot of a run may be claimed.
 func (d *Dispatcher) notEnding(r *run) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
 	r.lane.end(r, false)
-	d.mark(r.lane)
+	d.Mark(r.lane)
 }
 
 // leave takes a run off its lane and lets the lane look for more.
 func (d *Dispatcher) leave(r *run) {
 	r.Tail.End()
-	d.mu.Lock()
+	d.Mu.Lock()
 	l := r.lane
 	d.drop(r)
 	l.past(r)
-	l.health.Untried() // its offer decided nothing
-	if r.withheld && l.term == r.term && !l.keeps(r.fence) {
+	l.Health.Untried() // its offer decided nothing
+	if r.withheld && l.term == r.term && !l.keeps(r.Fence) {
 		r.withheld = false
 		l.withheld = append(l.withheld, withheld{
-			Slot: signalbox.Slot{Agent: l.name, Slot: r.slot, TaskID: r.taskID, Fence: r.fence, Withheld: true}, id: r.agentTask,
+			Slot: signalbox.Slot{Agent: l.Name, Slot: r.Slot, TaskID: r.ID, Fence: r.Fence, Withheld: true}, id: r.agentTask,
 		})
 		l.probing.Send()
 	}
-	if l.removed {
+	if l.Removed {
 		d.refresh.Ask()
 	}
-	if r.isolated {
-		l.isolatedOffers.look()
+	if r.Isolated {
+		l.Bypass.Look()
 	}
-	d.mark(l)
-	d.slotFreed()
-	d.mu.Unlock()
-	l.wake.Send()
+	d.Mark(l)
+	d.Mu.Unlock()
+	l.Wake.Send()
 }

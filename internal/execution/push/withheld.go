@@ -23,19 +23,19 @@ func (d *Dispatcher) freeWithheld(ctx context.Context, l *lane, s api.AgentStatu
 		if s.State != "idle" && d.stillRuns(ctx, l, w) {
 			continue
 		}
-		if _, err := d.engine.FreeSlot(ctx, w.Slot); err != nil {
-			d.log.Error("slot not freed, trying again", "agent", l.name, "slot", w.Slot.Slot, "error", err)
+		if _, err := d.Engine.FreeSlot(ctx, w.Slot); err != nil {
+			d.Log.Error("slot not freed, trying again", "agent", l.Name, "slot", w.Slot.Slot, "error", err)
 			continue
 		}
-		d.mu.Lock()
+		d.Mu.Lock()
 		l.withheld = slices.DeleteFunc(l.withheld, func(o withheld) bool { return o == w })
 		if signalbox.Isolated(w.Slot.Slot) {
-			l.isolatedOffers.look()
+			l.Bypass.Look()
 		}
-		d.mark(l)
-		d.slotFreed()
-		d.mu.Unlock()
-		d.log.Info("", "agent", "slot_freed", "name", l.name, "slot", w.Slot.Slot, "queue_id", w.TaskID)
+		d.Mark(l)
+		d.SlotFreed()
+		d.Mu.Unlock()
+		d.Log.Info("", "agent", "slot_freed", "name", l.Name, "slot", w.Slot.Slot, "queue_id", w.TaskID)
 	}
 }
 
@@ -45,9 +45,9 @@ func (d *Dispatcher) stillRuns(ctx context.Context, l *lane, w withheld) bool {
 	if w.id == "" {
 		return true
 	}
-	d.mu.Lock()
+	d.Mu.Lock()
 	conn := l.conn
-	d.mu.Unlock()
+	d.Mu.Unlock()
 	asking, cancel := context.WithTimeout(ctx, min(probeTimeout, d.opts.AskTimeout))
 	defer cancel()
 	s, err := conn.task(asking, w.id, 0)

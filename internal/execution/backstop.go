@@ -1,0 +1,97 @@
+package execution
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Backstop counts once a tick what waits, for all books that share it: they find
+// by that what no event told of.
+type Backstop struct {
+	mu    sync.Mutex // held while it is looked
+	last  Every
+	books []func(context.Context, store.Counts)
+}
+
+func (s *Backstop) look(ctx context.Context, e *engine.Engine, now time.Time, every time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.last.Due(now, every) {
+		return nil
+	}
+	counts, err := e.Read().Counts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, counted := range s.books {
+		counted(ctx, counts)
+	}
+	return nil
+}
+
+// Backstop looks, once a tick, for what no event told of.
+func (b *Book[A, R]) Backstop(ctx context.Context) {
+	b.Maintenance.Complain(ctx, "waiting tasks not counted", b.opts.Backstop.look(ctx, b.Engine, b.opts.Monotonic(), b.opts.Tick))
+}
+
+// Look wakes an agent for every queue in which something waits. It costs nothing
+// while nobody would take anything.
+func (b *Book[A, R]) Look(ctx context.Context) error {
+	b.Mu.Lock()
+	idle := !slices.ContainsFunc(b.Order, func(a A) bool { return a.Takes() > 0 })
+	b.Mu.Unlock()
+	if idle {
+		return nil
+	}
+	counts, err := b.Engine.Read().Counts(ctx)
+	if err == nil {
+		b.kickQueues(counts)
+	}
+	return err
+}
+
+func (b *Book[A, R]) kickQueues(counts store.Counts) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	b.undrain() // another director may have resumed a queue
+	b.passOn(slices.Sorted(maps.Keys(counts.Queues)))
+}
+
+// strand deals with the session tasks of the agents for which something waits, and
+// that have been gone for the session grace.
+func (b *Book[A, R]) strand(ctx context.Context, counts store.Counts) {
+	gone, strange := map[string]time.Duration{}, map[string]bool{}
+	now := b.opts.Monotonic()
+	b.Mu.Lock()
+	for queue := range counts.Queues {
+		name, own := signalbox.QueueAgent(queue)
+		if !own {
+			continue
+		}
+		away := time.Duration(0)
+		if a, known := b.Lanes[name]; known {
+			away = a.Base().Presence.Away(now)
+		} else if b.Strange != nil {
+			away, strange[name] = b.Strange(name, now), true
+		}
+		if away >= b.opts.SessionGrace {
+			gone[name] = away
+		}
+	}
+	b.Mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(gone)) {
+		if !strange[name] && !b.Holds(name) {
+			continue
+		}
+		if err := b.Engine.Strand(ctx, name, gone[name]); err != nil && ctx.Err() == nil {
+			b.Log.Error("session tasks of a gone agent not dealt with", "agent", name, "error", err)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package execution
+
+import (
+	"context"
+	"slices"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// Applied takes in what a durable change means for those who could take a task.
+func (b *Book[A, R]) Applied(a *engine.Applied) {
+	t := &a.Task
+	if a.Kind == signalbox.EventResumed {
+		b.WakeAll()
+		return
+	}
+	if a.From.InFlight() && !t.State.InFlight() {
+		b.Mu.Lock()
+		b.SlotFreed()
+		b.Mu.Unlock()
+	}
+	if t.State == signalbox.Pending && (t.Ready || a.Partial) {
+		b.Kick(t.Queue)
+	}
+	if a.NextTurn() {
+		b.Recheck.Ask()
+	}
+}
+
+// Kick wakes an agent for a task that waits in a queue.
+func (b *Book[A, R]) Kick(queue string) {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	b.kick(queue)
+}
+
+func (b *Book[A, R]) kick(queue string) {
+	if name, ok := signalbox.QueueBypass(queue); ok {
+		if a, known := b.Lanes[name]; known {
+			b.KickBypass(a)
+		}
+		return
+	}
+	a, found := b.next(queue)
+	if !found {
+		return
+	}
+	l := a.Base()
+	l.signals = append(l.signals, queue)
+	// One that cannot take what it is woken for must not stand before the others for ever.
+	b.ready.MoveToBack(l.all)
+	b.kinds[l.inKind].MoveToBack(l.kind)
+	b.Mark(a)
+	l.Wake.Send()
+}
+
+// next is the agent that is woken for a task in a queue.
+func (b *Book[A, R]) next(queue string) (a A, found bool) {
+	if name, ok := signalbox.QueueAgent(queue); ok {
+		a, found = b.Lanes[name]
+		return a, found && a.Base().Ready()
+	}
+	from := &b.ready
+	if kind, pool := signalbox.QueueKind(queue); pool {
+		from = b.kinds[kind]
+	} else if queue != signalbox.QueueWork {
+		return a, false // no agent serves it
+	}
+	if from == nil || from.Len() == 0 {
+		return a, false
+	}
+	return from.Front().Value.(A), true
+}
+
+// KickBypass says that something may wait in an agent's bypass queue. Mu is held.
+func (b *Book[A, R]) KickBypass(a A) {
+	l := a.Base()
+	l.Bypass.Look()
+	if b.Free(a, true) > 0 {
+		l.Wake.Send()
+	}
+}
+
+// WantsOf reports whether some agent here could take a task of that queue now.
+// Mu is held.
+func (b *Book[A, R]) WantsOf(queue string) bool {
+	if name, ok := signalbox.QueueBypass(queue); ok {
+		a, known := b.Lanes[name]
+		return known && b.Free(a, true) > 0
+	}
+	_, found := b.next(queue)
+	return found
+}
+
+// AnyReady reports whether some agent has room. Mu is held.
+func (b *Book[A, R]) AnyReady() bool { return b.ready.Len() > 0 }
+
+// PassOn wakes others for what an agent was woken for and does not take. Mu is held.
+func (b *Book[A, R]) PassOn(a A) {
+	l := a.Base()
+	signals := l.signals
+	l.signals = nil
+	b.Mark(a)
+	b.passOn(signals)
+}
+
+func (b *Book[A, R]) passOn(queues []string) {
+	for _, q := range queues {
+		b.kick(q)
+	}
+}
+
+// WakeAll has all agents look: a queue was resumed, or changes were missed.
+func (b *Book[A, R]) WakeAll() {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	b.resumed++
+	b.undrain()
+	for _, a := range b.Order {
+		l := a.Base()
+		l.Bypass.Look()
+		l.Wake.Send()
+	}
+}
+
+func (b *Book[A, R]) undrain() {
+	for _, a := range b.Order {
+		if l := a.Base(); l.drained {
+			l.drained = false
+			b.Mark(a)
+		}
+	}
+}
+
+// SlotFreed notes that a slot has become free. Where a claim found nothing
+// because of a ceiling over all agents, whoever waits is looked for again. Mu is held.
+func (b *Book[A, R]) SlotFreed() {
+	b.freed++
+	if b.starved {
+		b.starved = false
+		b.Recheck.Ask()
+	}
+}
+
+// Claim claims a task for an agent, from the queues that it serves or, isolated,
+// from its bypass queue, if it has room and one may wait. again says that it is
+// worth to look once more. What it was woken for and does not take is passed on.
+func (b *Book[A, R]) Claim(ctx context.Context, a A, isolated bool) (c engine.Claimed, found, again bool, err error) {
+	l := a.Base()
+	b.Mu.Lock()
+	able := !b.Draining && b.Free(a, isolated) > 0
+	var signals []string
+	if isolated {
+		able = able && l.Bypass.take()
+	} else {
+		signals, l.signals = l.signals, nil
+	}
+	if able {
+		l.Health.Try() // until it is known what the offer says of the agent
+	}
+	b.Mark(a)
+	if !able && !b.Draining {
+		b.passOn(signals)
+	}
+	row, slots, above, freed, resumed := l.Row, l.Isolated, max(l.HighestFence, l.refused), b.freed, b.resumed
+	b.Mu.Unlock()
+	if !able {
+		return c, false, false, nil
+	}
+	if row.Source == signalbox.AgentPull {
+		row.URL = "" // the instance is no address
+	}
+	drained := false
+	worth, err := b.Worth(ctx, &row, isolated)
+	switch {
+	case !worth || err != nil:
+	case isolated:
+		c, found, err = b.Engine.ClaimBypass(ctx, row, slots, above)
+	default:
+		c, found, err = b.Engine.Claim(ctx, row, above)
+		drained = err == nil && !found && b.Engine.Drained(ctx, l.Name)
+	}
+	fleet := b.Engine.Fleet() > 0
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	switch {
+	case signalbox.FieldOf(err) == "highest_fence": // no claim is made for it while it says that
+		l.refused = 0 // what it says next counts
+		b.passOn(signals)
+	case err != nil, drained && b.resumed != resumed: // it looks again
+		l.signals = append(signals, l.signals...)
+	case found:
+		if fleet && !isolated {
+			b.Recheck.Ask() // below the ceiling there may be room for more
+		}
+		if i := slices.Index(signals, c.Task.Queue); i >= 0 {
+			signals = slices.Delete(signals, i, i+1)
+		}
+		b.passOn(signals)
+	case drained:
+		l.drained = true
+		l.signals = append(signals, l.signals...)
+		b.PassOn(a)
+	case worth && (fleet || isolated): // of isolated executions there is always a ceiling
+		again = b.freed != freed // one was freed since
+		b.starved = b.starved || !again
+	}
+	if isolated && (found || again || err != nil) {
+		l.Bypass.Look() // there may be another one, or the same one still
+	}
+	if !found {
+		l.Health.Untried()
+	}
+	b.Mark(a)
+	return c, found, again, err
+}
+
+// Untried notes that a task that was claimed for an agent was not offered, or that
+// its offer decided nothing. Mu is held.
+func (b *Book[A, R]) Untried(a A) {
+	a.Base().Health.Untried()
+	b.Mark(a)
+}
