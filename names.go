@@ -1,8 +1,16 @@
 package signalbox
 
 import (
+	"encoding/base32"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"maps"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -70,3 +78,100 @@ func clip(s string, n int) string {
 	}
 	return s[:n]
 }
+
+// IDPrefix stands before every task id.
+const IDPrefix = "queue-"
+
+// Crockford's alphabet keeps the order of the bytes and leaves out i, l, o
+// and u, which people misread.
+var idEncoding = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+var idForm = regexp.MustCompile(`^queue-[0-9a-hjkmnp-tv-z]{26}$`)
+
+// NewID makes a task id: "queue-" and 26 characters that hold the time in ms
+// (48 bits, so that ids sort by time) and 80 bits read from random.
+func NewID(now time.Time, random io.Reader) (string, error) {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(now.UnixMilli())<<16)
+	if _, err := io.ReadFull(random, b[6:]); err != nil {
+		return "", fmt.Errorf("read random bytes for an id: %w", err)
+	}
+	return IDPrefix + idEncoding.EncodeToString(b[:]), nil
+}
+
+// ValidID reports whether id has the form of a task id.
+func ValidID(id string) bool { return idForm.MatchString(id) }
+
+// MatchTool reports whether a pattern names a tool. * stands for any text, also
+// for none, and may stand anywhere; without one the pattern is the name.
+func MatchTool(pattern, name string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == name
+	}
+	if !strings.HasPrefix(name, parts[0]) {
+		return false
+	}
+	name = name[len(parts[0]):]
+	last := parts[len(parts)-1]
+	for _, part := range parts[1 : len(parts)-1] {
+		_, after, ok := strings.Cut(name, part)
+		if !ok {
+			return false
+		}
+		name = after
+	}
+	return strings.HasSuffix(name, last)
+}
+
+// AnswerCut is the last text of a tool's answer that does not have all that the
+// tool printed; its metadata has "truncated": true then.
+const AnswerCut = "[The answer was cut: the tool printed more than the first 1 MiB, which is all that is kept.]"
+
+// EnvBy says who gave a task its environment.
+type EnvBy string
+
+// Who may have given it. Others than admins may set only the names that the
+// configuration of the agent allows.
+const (
+	EnvByAdmin  EnvBy = "admin"  // the owner of the director, or an admin
+	EnvByCaller EnvBy = "caller" // anybody else
+)
+
+var envPattern = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_*]{0,127}$`)
+
+// ValidEnvPattern reports whether pattern can name variables: a name in which *
+// stands for any characters, such as CALENDAR_*.
+func ValidEnvPattern(pattern string) bool { return envPattern.MatchString(pattern) }
+
+// EnvNotAllowed returns the first name of an environment, in order, that no
+// pattern allows; "" if all are allowed.
+func EnvNotAllowed(patterns []string, env map[string]string) string {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if !slices.ContainsFunc(patterns, func(p string) bool {
+			ok, err := path.Match(p, name)
+			return ok && err == nil && ValidEnvPattern(p)
+		}) {
+			return name
+		}
+	}
+	return ""
+}
+
+// The queues that tasks are imported from under new ids.
+const (
+	ImportWorkQueue      = "work-queue"
+	ImportExecutionQueue = "execution-queue"
+	ImportAsyncTaskQueue = "async-task-queue"
+)
+
+// Imports lists them, in the order in which an old id is sought.
+func Imports() []string { return []string{ImportWorkQueue, ImportExecutionQueue, ImportAsyncTaskQueue} }
+
+// ImportKey is the idempotency key of a task that had the id old in a queue of
+// that kind: an import that is done again stores nothing twice, and the task is
+// found by its old id.
+func ImportKey(kind, old string) string { return ImportPrefix + kind + " " + old }
+
+// ImportPrefix begins the idempotency keys of imported tasks.
+const ImportPrefix = "import "

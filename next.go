@@ -1,6 +1,7 @@
 package signalbox
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -112,9 +113,7 @@ func bind(c *Change, sessionID string) {
 	if sessionID == "" {
 		return
 	}
-	if c.Task.SessionID == "" {
-		c.Task.SessionID = sessionID
-	}
+	c.Task.SessionID = cmp.Or(c.Task.SessionID, sessionID)
 	c.Session = c.Task.SessionID == sessionID
 }
 

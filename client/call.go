@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -155,10 +156,7 @@ func (c *Client) send(ctx context.Context, req call) (*http.Response, error) {
 }
 
 func (c *Client) setHeaders(r *http.Request, req call) {
-	accept := req.accept
-	if accept == "" {
-		accept = "application/json"
-	}
+	accept := cmp.Or(req.accept, "application/json")
 	r.Header.Set("Accept", accept)
 	r.Header.Set("User-Agent", c.opts.UserAgent)
 	if c.opts.Traceparent != "" {

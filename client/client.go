@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -113,9 +114,7 @@ func setDefaults(o *Options) {
 	if o.HTTPClient == nil {
 		o.HTTPClient = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
-	if o.UserAgent == "" {
-		o.UserAgent = "signalbox-go"
-	}
+	o.UserAgent = cmp.Or(o.UserAgent, "signalbox-go")
 	orDefault(&o.Timeout, 30*time.Second)
 	orDefault(&o.StreamIdle, time.Minute)
 	orDefault(&o.PollWait, 30*time.Second)
@@ -159,10 +158,8 @@ func (c *Client) pause(ctx context.Context, n int, cause error) error {
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -1,6 +1,7 @@
 package steplimit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -18,9 +19,7 @@ func New(o Options) (*Limiter, error) {
 	if o.Policy != "" && o.Policy != Reject && o.Policy != Queue {
 		return nil, fmt.Errorf("steplimit: there is no policy %q: it is %q or %q", o.Policy, Reject, Queue)
 	}
-	if o.Prefix == "" {
-		o.Prefix = "[streamChat]"
-	}
+	o.Prefix = cmp.Or(o.Prefix, "[streamChat]")
 	return &Limiter{opt: o, log: logger{to: o.Logger, prefix: o.Prefix}}, nil
 }
 

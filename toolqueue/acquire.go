@@ -184,9 +184,7 @@ func (t *wait) sleep(ctx context.Context) Reason {
 	}
 	var timeout <-chan time.Time
 	if t.most > 0 {
-		timer := time.NewTimer(t.most)
-		defer timer.Stop()
-		timeout = timer.C
+		timeout = time.After(t.most)
 	}
 	select {
 	case <-t.waiter.ready:

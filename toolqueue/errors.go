@@ -1,6 +1,7 @@
 package toolqueue
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -183,9 +184,7 @@ func (q *Queues) Share(s Sharing) error {
 	case s.Lease < 0 || s.Lease > 0 && s.Lease < 100*time.Millisecond:
 		return fmt.Errorf("tool queues cannot be shared: a ticket's lease of %s is too short; it must be 100ms or more, or 0 for %s", s.Lease, DefaultTicketLease)
 	}
-	if s.Lease == 0 {
-		s.Lease = DefaultTicketLease
-	}
+	s.Lease = cmp.Or(s.Lease, DefaultTicketLease)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sharing, q.process = &s, rand.Text()[:16]

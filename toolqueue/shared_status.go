@@ -34,11 +34,9 @@ func (s *shared) refresh() (heard <-chan struct{}) {
 
 func (s *shared) status(maxWaiters int) Status {
 	if heard := s.refresh(); heard != nil {
-		timer := time.NewTimer(lookFor)
-		defer timer.Stop()
 		select {
 		case <-heard:
-		case <-timer.C:
+		case <-time.After(lookFor):
 		}
 	}
 	q := s.queue
@@ -178,9 +176,7 @@ func (w *farWait) run(ctx context.Context, most time.Duration) (Permit, error) {
 		defer timer.Stop()
 		timeout = timer.C
 	} else if most > 0 {
-		timer := time.NewTimer(most)
-		defer timer.Stop()
-		timeout = timer.C
+		timeout = time.After(most)
 	}
 	for {
 		select {

@@ -304,10 +304,8 @@ func beat(ctx context.Context, c *client.Client, d *agentd.Daemon, f agentFile) 
 }
 
 func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }
@@ -344,13 +342,12 @@ func (c contactConn) Read(b []byte) (int, error) {
 // endWhenForgotten ends an idle agent that nobody has asked anything for the
 // time it lingers.
 func (l *contactListener) endWhenForgotten(ctx context.Context, d *agentd.Daemon, linger time.Duration, stop func()) {
-	tick := time.NewTicker(max(linger/10, 100*time.Millisecond))
-	defer tick.Stop()
+	tick := time.Tick(max(linger/10, 100*time.Millisecond))
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 		now := d.Status()
 		if silent := time.Since(time.Unix(0, l.last.Load())); silent > linger && now.State == "idle" && len(now.Terminals) == 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,9 +89,7 @@ func (d *demo) open(ctx context.Context, out streams) error {
 		}
 		cfg.Addr = ""
 	}
-	if cfg.Addr == "" {
-		cfg.Addr = "127.0.0.1:0"
-	}
+	cfg.Addr = cmp.Or(cfg.Addr, "127.0.0.1:0")
 	if d.s, err = openService(ctx, cfg, d.folder.path, out); err != nil {
 		return err
 	}

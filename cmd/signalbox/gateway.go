@@ -310,9 +310,8 @@ func (w *waiting) Call(ctx context.Context, c gateway.Call) (gateway.Result, err
 }
 
 func (w *waiting) wait() {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for until := time.Now().Add(startWait); time.Now().Before(until); <-tick.C {
+	tick := time.Tick(20 * time.Millisecond)
+	for until := time.Now().Add(startWait); time.Now().Before(until); <-tick {
 		ready := true
 		for _, s := range w.Servers() {
 			ready = ready && s.State != gateway.StateStarting

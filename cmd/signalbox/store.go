@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,9 +64,7 @@ func openBackend(ctx context.Context, kind, url string, log *slog.Logger) (verbs
 // databasePath is where the database file is: what stands behind sqlite:, else
 // a file in the data folder.
 func databasePath(data, rest string) string {
-	if rest == "" {
-		rest = "signalbox.db"
-	}
+	rest = cmp.Or(rest, "signalbox.db")
 	if filepath.IsAbs(rest) {
 		return rest
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -263,3 +265,21 @@ func describeTools(out streams, c toolconf.Config, url, bridge string, open bool
 	}
 	fmt.Fprintf(out.Out, "  %-9s   claude mcp add %s\n", "", add)
 }
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// someOf is a list that fits a line.
+func someOf(words []string) string {
+	const most = 8
+	if len(words) > most {
+		return strings.Join(words[:most], ", ") + fmt.Sprintf(" and %d more", len(words)-most)
+	}
+	return strings.Join(words, ", ")
+}
+
+func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

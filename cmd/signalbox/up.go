@@ -247,8 +247,7 @@ func (c *child) args() []string {
 func (c *child) awaitReady(ctx context.Context, pid int, exited <-chan error, logPath string) (f agentFile, err error) {
 	deadline := time.NewTimer(30 * time.Second)
 	defer deadline.Stop()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
+	tick := time.Tick(10 * time.Millisecond)
 	for {
 		select {
 		case err := <-exited:
@@ -258,7 +257,7 @@ func (c *child) awaitReady(ctx context.Context, pid int, exited <-chan error, lo
 			return f, fmt.Errorf("it did not become ready within 30 s; its log is %s", logPath)
 		case <-ctx.Done():
 			return f, ctx.Err()
-		case <-tick.C:
+		case <-tick:
 		}
 		if readJSON(agentFilePath(c.s.cfg.Data, c.name), &f) == nil && f.PID == pid {
 			if _, err := c.ask(ctx, f); err == nil {

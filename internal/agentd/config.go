@@ -1,6 +1,7 @@
 package agentd
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -136,9 +137,7 @@ func (c *Config) resolvePaths() error {
 	if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
 		return err
 	}
-	if c.WorkDir == "" {
-		c.WorkDir = "."
-	}
+	c.WorkDir = cmp.Or(c.WorkDir, ".")
 	if c.WorkDir, err = realDir(c.WorkDir); err != nil {
 		return fmt.Errorf("work dir: %w", err)
 	}

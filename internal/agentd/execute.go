@@ -147,12 +147,10 @@ func (r *run) runFunc(p place) verdict {
 		log.end()
 		ended <- o
 	}()
-	limit := time.NewTimer(r.job.timeout)
-	defer limit.Stop()
 	select {
 	case o := <-ended:
 		return natural(o)
-	case <-limit.C:
+	case <-time.After(r.job.timeout):
 		r.requestStop(r.overLimit())
 	case <-r.stopping:
 	}
@@ -225,9 +223,7 @@ func (r *run) await(child *proc.Process, out *stdio) bool {
 		case <-terminal:
 			// It has said all; some CLIs linger over their children.
 			terminal = nil
-			t := time.NewTimer(r.d.cfg.SettleWait)
-			defer t.Stop()
-			settled = t.C
+			settled = time.After(r.d.cfg.SettleWait)
 		case <-settled:
 			return true
 		case <-limit.C:

@@ -203,11 +203,9 @@ func (d *Daemon) cancelTask(w http.ResponseWriter, req *http.Request, r *run) er
 		return alreadyEnded(rec)
 	}
 	r.requestStop(stop{stateCancelled, "cancelled", "the task was cancelled while it ran"})
-	t := time.NewTimer(d.cfg.CancelWait)
-	defer t.Stop()
 	select {
 	case <-r.done:
-	case <-t.C:
+	case <-time.After(d.cfg.CancelWait):
 	case <-req.Context().Done():
 	}
 	switch rec := r.record(); {

@@ -95,13 +95,12 @@ func (p *puller) accept(ctx context.Context, r *run, rec record) bool {
 // of its log and is sent it anew.
 func (p *puller) print(ctx context.Context, r *run) {
 	at, try := int64(0), 0
-	check := time.NewTicker(p.d.cfg.OutputCheck)
-	defer check.Stop()
+	check := time.Tick(p.d.cfg.OutputCheck)
 	for {
 		asks := false
 		select {
 		case <-r.log.aheadOr(at):
-		case <-check.C:
+		case <-check:
 			asks = at > 0
 		case <-r.done:
 			return
@@ -218,10 +217,8 @@ func (p *puller) send(ctx context.Context, id string, rep api.PullReport) (answe
 
 // rest waits, less where the run ends.
 func (p *puller) rest(ctx context.Context, r *run, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-r.done:
 	case <-ctx.Done():
 	}

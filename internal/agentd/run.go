@@ -282,11 +282,10 @@ func (d *Daemon) linger(r *run, lives func() []int) {
 	r.lives = lives
 	r.mu.Unlock()
 	go func() {
-		t := time.NewTicker(time.Second)
-		defer t.Stop()
+		t := time.Tick(time.Second)
 		for r.alive() {
 			select {
-			case <-t.C:
+			case <-t:
 			case <-d.closed:
 				return
 			}

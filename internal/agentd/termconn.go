@@ -103,12 +103,10 @@ func (c *termConn) await(child *proc.Process) {
 func (c *termConn) endProgram(child *proc.Process) proc.Exit {
 	ended := make(chan proc.Exit, 1)
 	go func() { ended <- c.d.endTerminal(c.t, child) }()
-	late := time.NewTimer(drainTerminal)
-	defer late.Stop()
 	select {
 	case exit := <-ended:
 		return exit
-	case <-late.C:
+	case <-time.After(drainTerminal):
 	case <-c.ctx.Done():
 	}
 	c.end(errClientGone) // has no effect where there is a better reason
@@ -180,13 +178,12 @@ func (c *termConn) resize(child *proc.Process, b []byte) error {
 // found by the system's keepalive, or by the idle limit: one that is slow to
 // read could not answer a ping in time either.
 func (c *termConn) ping() {
-	t := time.NewTicker(terminalPing)
-	defer t.Stop()
+	t := time.Tick(terminalPing)
 	for {
 		select {
 		case <-c.ctx.Done():
 			return
-		case <-t.C:
+		case <-t:
 			ctx, cancel := context.WithTimeout(c.ctx, terminalPing/2)
 			_ = c.conn.Ping(ctx)
 			cancel()

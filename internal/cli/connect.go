@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,9 +92,7 @@ func (a *app) locate(t target) (target, error) {
 	if err != nil && (t.url == "" || t.token == "") {
 		return t, err
 	}
-	if t.url == "" {
-		t.url = here.URL
-	}
+	t.url = cmp.Or(t.url, here.URL)
 	t.found = t.url != ""
 	if t.token == "" && here.TokenFile != "" && sameURL(t.url, here.URL) {
 		t.token, err = config.ReadSecret(here.TokenFile)

@@ -132,13 +132,11 @@ func (l *liveLog) finish(ctx context.Context) string {
 	if l == nil {
 		return ""
 	}
-	limit := time.NewTimer(grace)
-	defer limit.Stop()
 	select {
 	case <-l.done:
 		return string(l.tail)
 	case <-ctx.Done():
-	case <-limit.C:
+	case <-time.After(grace):
 	}
 	return ""
 }

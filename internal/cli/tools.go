@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -148,9 +149,7 @@ func (a *app) toolHolders(holders []api.ToolHolder) string {
 		if who == "" && h.Session != "" {
 			who = "session " + h.Session
 		}
-		if who == "" {
-			who = "a caller"
-		}
+		who = cmp.Or(who, "a caller")
 		switch {
 		case h.Idle:
 			who += " (idle)"

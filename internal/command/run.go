@@ -194,9 +194,7 @@ const (
 func (u *run) await(ctx context.Context) ending {
 	var limit <-chan time.Time
 	if u.limit > 0 {
-		t := time.NewTimer(u.limit - time.Since(u.begin))
-		defer t.Stop()
-		limit = t.C
+		limit = time.After(u.limit - time.Since(u.begin))
 	}
 	select {
 	case <-u.child.Exited():
@@ -226,11 +224,9 @@ func (u *run) settle(ctx context.Context) {
 		return
 	default:
 	}
-	t := time.NewTimer(SettleTime)
-	defer t.Stop()
 	select {
 	case <-u.child.Drained():
-	case <-t.C:
+	case <-time.After(SettleTime):
 	case <-ctx.Done():
 	case <-u.out.flood:
 	}

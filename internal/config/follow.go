@@ -44,8 +44,7 @@ func (c *Config) FollowJobs(ctx context.Context, o Follow) {
 	}
 	f := follower{Follow: o, path: c.File, sources: c.sources, jobs: c.Jobs, log: o.Log, due: o.Take != nil}
 	f.taken, f.seen = c.read, c.read
-	tick := time.NewTicker(f.Every)
-	defer tick.Stop()
+	tick := time.Tick(f.Every)
 	for {
 		f.take(ctx)
 		select {
@@ -53,7 +52,7 @@ func (c *Config) FollowJobs(ctx context.Context, o Follow) {
 			return
 		case <-o.Now:
 			f.read("asked for")
-		case <-tick.C:
+		case <-tick:
 			f.look()
 		}
 	}

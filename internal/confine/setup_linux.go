@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -59,9 +60,7 @@ func (h *Host) fillRlimits() {
 		h.by[cpuTime] = byV2
 	}
 	for _, l := range []string{memory, cpuTime, fileSize, openFiles} {
-		if h.by[l] == "" {
-			h.by[l] = byRlimit
-		}
+		h.by[l] = cmp.Or(h.by[l], byRlimit)
 	}
 	if h.by[processes] == "" && os.Getuid() != 0 {
 		h.by[processes] = byRlimit // root is not bound by it

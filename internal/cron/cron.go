@@ -10,6 +10,7 @@
 package cron
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"strings"
@@ -92,9 +93,7 @@ func refuseZone(word string) error {
 	if name = strings.ToUpper(name); !ok || (name != "TZ" && name != "CRON_TZ") {
 		return nil
 	}
-	if zone == "" {
-		zone = "Europe/Berlin"
-	}
+	zone = cmp.Or(zone, "Europe/Berlin")
 	return refuse("", "%s= is not part of an expression: leave it out and set timezone to %s", name, clip(zone))
 }
 

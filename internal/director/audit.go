@@ -1,6 +1,7 @@
 package director
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/netip"
@@ -50,9 +51,7 @@ func (d *Director) auditAs(r *http.Request, who signalbox.Principal, row signalb
 		row.UserID = who.ID
 	}
 	row.IPAddress, row.UserAgent = callerFrom(r).addr, printable(r.UserAgent())
-	if row.Result == "" {
-		row.Result = auditSuccess
-	}
+	row.Result = cmp.Or(row.Result, auditSuccess)
 	if _, err := d.engine.Audit(r.Context(), row); err != nil {
 		return &refusal{
 			err:   &signalbox.Error{Code: signalbox.CodeInternal, Message: "it was done, but it could not be recorded in the audit log", Err: err},

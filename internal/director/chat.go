@@ -54,9 +54,7 @@ func (c *call) chat(req api.ChatRequest, standard time.Duration) (err error) {
 	n.Model, n.Tier, n.TimeoutSeconds, n.Thinking = req.Model, req.Tier, req.TimeoutSeconds, req.Thinking
 	n.SessionID, n.NewSession, n.Env = req.SessionID, req.NewSession, req.Env
 	n.Priority, n.OnLost = req.Priority, signalbox.OnLost(req.OnLost)
-	if req.Project != nil {
-		n.Project = &signalbox.Project{Name: req.Project.Name, Path: req.Project.Path}
-	}
+	n.Project = (*signalbox.Project)(req.Project)
 	wait := waitTimeout(req.WaitTimeout)
 	if wait < 0 || wait > engine.MaxWaitTimeout {
 		return signalbox.Invalid("wait_timeout", "wait_timeout must be 1 to %d seconds", int(engine.MaxWaitTimeout/time.Second))
@@ -147,13 +145,7 @@ func sourceOf(who signalbox.Principal) signalbox.Source {
 
 // promptOf joins the two names of what is to be done.
 func promptOf(prompt, message string) (string, error) {
-	if message != "" && prompt != "" {
-		return "", signalbox.Invalid("message", "message is another name for prompt: give one of them")
-	}
-	if message != "" {
-		return message, nil
-	}
-	return prompt, nil
+	return eitherName("prompt", prompt, "message", message)
 }
 
 // name is the word for such calls in the log.

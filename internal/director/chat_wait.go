@@ -198,8 +198,7 @@ func (s *callStream) run(ctx context.Context, w http.ResponseWriter, got engine.
 }
 
 func (s *callStream) follow(ctx context.Context, signs, journal <-chan struct{}, output <-chan outputPart) (ended bool, err error) {
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
+	beat := time.Tick(heartbeat)
 	due := time.NewTimer(forever)
 	defer due.Stop()
 	armed := false
@@ -215,7 +214,7 @@ func (s *callStream) follow(ctx context.Context, signs, journal <-chan struct{},
 		case <-due.C:
 			armed = false
 			err = s.look(ctx, false)
-		case <-beat.C:
+		case <-beat:
 			if err = s.comment(); err == nil {
 				err = s.look(ctx, true)
 			}

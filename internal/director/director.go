@@ -158,7 +158,7 @@ func New(cfg Config) (*Director, error) {
 		cfg.Metrics = noMetrics{}
 	}
 	d := &Director{
-		cfg: cfg, engine: cfg.Engine, runs: withToolRuns(withPull(cfg.Runs, cfg.Pull), cfg.ToolTasks), log: cfg.Log,
+		cfg: cfg, engine: cfg.Engine, runs: allRuns{cfg.Runs, cfg.Pull, cfg.ToolTasks}, log: cfg.Log,
 		hosts: hostsOf(cfg.Addr, append(ownHost(cfg.Peers), cfg.Hosts...)), identity: cfg.Identity, gate: newGate(cfg.Identity, cfg.Engine),
 		held: newHeld(), denials: newDenials(),
 		cross: http.NewCrossOriginProtection(), lookup: systemLookup,

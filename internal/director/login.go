@@ -1,6 +1,7 @@
 package director
 
 import (
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -183,9 +184,7 @@ func (d *Director) meOf(who signalbox.Principal) api.Me {
 		Kind: string(who.Kind), ID: who.ID, Email: who.Email, Scopes: scopeList(who.Scopes), Agents: who.Agents,
 		TokenID: who.TokenID, Open: d.identity.Open(),
 	}
-	if v.Kind == "" {
-		v.Kind = "anonymous"
-	}
+	v.Kind = cmp.Or(v.Kind, "anonymous")
 	if t, ok := d.identity.Token(who.TokenID); ok {
 		v.ExpiresAt = timePtr(t.ExpiresAt)
 	}

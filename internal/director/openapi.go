@@ -1,6 +1,7 @@
 package director
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -26,9 +27,7 @@ func describe(version string, routes []api.Route) ([]byte, error) {
 		}
 		paths[path][strings.ToLower(route.Method)] = operation(route, &s, errorRef)
 	}
-	if version == "" {
-		version = "dev"
-	}
+	version = cmp.Or(version, "dev")
 	return json.MarshalIndent(node{
 		"openapi": "3.1.0",
 		"info": node{

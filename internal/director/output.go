@@ -106,8 +106,7 @@ func (d *Director) nextOutput(ctx context.Context, id string, after int64, wait 
 	defer stop()
 	over := time.NewTimer(wait)
 	defer over.Stop()
-	backstop := time.NewTicker(outputBackstop)
-	defer backstop.Stop()
+	backstop := time.Tick(outputBackstop)
 	deadline := time.Now().Add(wait)
 	for {
 		// A context that has ended must not fail the reads of the last answer.
@@ -136,7 +135,7 @@ func (d *Director) nextOutput(ctx context.Context, id string, after int64, wait 
 		}
 		select {
 		case <-signs:
-		case <-backstop.C:
+		case <-backstop:
 		case <-over.C:
 			return out, nil
 		case <-ctx.Done():
@@ -265,10 +264,8 @@ func (d *Director) readFar(ctx context.Context, l *farLog, id string) bool {
 
 // rest waits, or until ctx ends.
 func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

@@ -2,6 +2,7 @@ package director
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -38,7 +39,7 @@ func checkQuery(r *http.Request, route api.Route) error {
 			known = append(known, p.Name)
 		}
 	}
-	for _, name := range sortedKeys(values) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(known, name) {
 			hint := "this path takes none"
 			if len(known) > 0 {
@@ -56,26 +57,20 @@ func checkQuery(r *http.Request, route api.Route) error {
 	return nil
 }
 
-func sortedKeys(values url.Values) []string {
-	keys := make([]string, 0, len(values))
-	for k := range values {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
 // param returns a query parameter; "" if it is not given.
 func param(r *http.Request, name string) string { return r.URL.Query().Get(name) }
 
-func limitOf(r *http.Request) (int, error) {
-	s := param(r, "limit")
+func limitOf(r *http.Request) (int, error) { return numberOf(r, "limit", defaultLimit, 1, maxLimit) }
+
+// numberOf reads a query parameter that is a whole number.
+func numberOf(r *http.Request, name string, def, lo, hi int) (int, error) {
+	s := param(r, name)
 	if s == "" {
-		return defaultLimit, nil
+		return def, nil
 	}
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > maxLimit {
-		return 0, signalbox.Invalid("limit", "limit must be 1 to %d, not %q", maxLimit, clip(s))
+	if err != nil || n < lo || n > hi {
+		return 0, signalbox.Invalid(name, "%s must be %d to %d, not %q", name, lo, hi, clip(s))
 	}
 	return n, nil
 }

@@ -119,33 +119,6 @@ func registerAgain(err error) error {
 	return err
 }
 
-// withPull adds what is known of agents that pull.
-func withPull(r Runs, p Pull) Runs {
-	if p == nil {
-		return r
-	}
-	return pullRuns{r, p}
-}
-
-type pullRuns struct {
-	Runs
-	pull Pull
-}
-
-func (r pullRuns) Output(ctx context.Context, id string, after int64, wait time.Duration) (api.Output, bool) {
-	if out, ok := r.pull.Output(ctx, id, after, wait); ok {
-		return out, true
-	}
-	return r.Runs.Output(ctx, id, after, wait)
-}
-
-func (r pullRuns) Answers(ctx context.Context, name string) bool {
-	if there, ok := r.pull.Answers(name); ok {
-		return there
-	}
-	return r.Runs.Answers(ctx, name)
-}
-
 // checkPlace refuses an agent that cannot be reached as it says, and returns
 // the row's source and URL.
 func (d *Director) checkPlace(r *http.Request, req *api.RegisterAgent) (signalbox.AgentSource, string, error) {

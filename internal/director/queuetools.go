@@ -1,6 +1,7 @@
 package director
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -76,10 +77,7 @@ func NewQueueTools() *QueueTools {
 		if err := json.Unmarshal(definition, &named); err != nil {
 			panic("director: queuetools.json: " + err.Error()) // as above
 		}
-		timeout := queueToolTimes[named.Name]
-		if timeout == 0 {
-			timeout = time.Minute
-		}
+		timeout := cmp.Or(queueToolTimes[named.Name], time.Minute)
 		p.tools = append(p.tools, gateway.Tool{
 			Name: named.Name, Server: queueToolsServer, Kind: gateway.KindInternal, Definition: compact(definition), Timeout: timeout,
 		})

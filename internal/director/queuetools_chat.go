@@ -32,9 +32,7 @@ type chatArgs struct {
 
 // check looks at what no route looks at, or would name otherwise.
 func (c *chatArgs) check() error {
-	if c.Agent == "" {
-		c.Agent = c.AgentName
-	}
+	c.Agent = cmp.Or(c.Agent, c.AgentName)
 	wait := chatWait
 	if c.WaitSeconds == nil {
 		c.WaitSeconds = &wait

@@ -2,6 +2,7 @@ package director
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/signalbox-ai/signalbox"
@@ -34,12 +36,7 @@ type toolRefusal struct {
 
 func (r *toolRefusal) Error() string { return r.code() + ": " + r.Message }
 
-func (r *toolRefusal) code() string {
-	if r.Code != "" {
-		return r.Code
-	}
-	return r.Err
-}
+func (r *toolRefusal) code() string { return cmp.Or(r.Code, r.Err) }
 
 func refusalOf(w *answerWriter) error {
 	r := &toolRefusal{status: w.status, body: bytes.TrimSpace(w.body)}
@@ -52,15 +49,7 @@ func refusalOf(w *answerWriter) error {
 // isRefused reports whether an answer had one of the statuses.
 func isRefused(err error, statuses ...int) bool {
 	var r *toolRefusal
-	if !errors.As(err, &r) {
-		return false
-	}
-	for _, s := range statuses {
-		if r.status == s {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &r) && slices.Contains(statuses, r.status)
 }
 
 // toolHints say what to do in the words of tools, where the API speaks of
@@ -281,9 +270,7 @@ type answerWriter struct {
 func (w *answerWriter) Header() http.Header { return w.header }
 
 func (w *answerWriter) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
+	w.status = cmp.Or(w.status, status)
 }
 
 func (w *answerWriter) Write(b []byte) (int, error) {

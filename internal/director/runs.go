@@ -24,24 +24,34 @@ type Runs interface {
 	HeartbeatInterval() time.Duration
 }
 
-// withToolRuns adds what runs in the director itself.
-func withToolRuns(r Runs, t ToolTasks) Runs {
-	if t == nil {
-		return r
-	}
-	return toolRuns{r, t}
-}
-
-type toolRuns struct {
+// allRuns are those that the dispatcher follows, with those of agents that pull
+// and those of the director itself; either part may be nil.
+type allRuns struct {
 	Runs
-	tasks ToolTasks
+	pull  Pull
+	tools ToolTasks
 }
 
-func (r toolRuns) Output(ctx context.Context, id string, after int64, wait time.Duration) (api.Output, bool) {
-	if out, ok := r.tasks.Output(ctx, id, after, wait); ok {
+func (r allRuns) Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool) {
+	if r.tools != nil {
+		out, ok = r.tools.Output(ctx, id, after, wait)
+	}
+	if !ok && r.pull != nil {
+		out, ok = r.pull.Output(ctx, id, after, wait)
+	}
+	if ok {
 		return out, true
 	}
 	return r.Runs.Output(ctx, id, after, wait)
+}
+
+func (r allRuns) Answers(ctx context.Context, name string) bool {
+	if r.pull != nil {
+		if there, ok := r.pull.Answers(name); ok {
+			return there
+		}
+	}
+	return r.Runs.Answers(ctx, name)
 }
 
 // noRuns stands in where nothing is dispatched.

@@ -148,19 +148,6 @@ func (q *scheduleQuery) takes(s *signalbox.Schedule) bool {
 		(q.enabled == "" || strconv.FormatBool(s.Enabled) == q.enabled)
 }
 
-// numberOf reads a query parameter that is a whole number.
-func numberOf(r *http.Request, name string, def, lo, hi int) (int, error) {
-	s := param(r, name)
-	if s == "" {
-		return def, nil
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < lo || n > hi {
-		return 0, signalbox.Invalid(name, "%s must be %d to %d, not %q", name, lo, hi, clip(s))
-	}
-	return n, nil
-}
-
 // schedule is GET /api/schedules/{id}.
 func (d *Director) schedule(w http.ResponseWriter, r *http.Request) error {
 	all, s, err := d.scheduleOf(r)
@@ -201,10 +188,7 @@ func (d *Director) checkCron(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return signalbox.Invalid("expression", "%s", err)
 	}
-	name := param(r, "timezone")
-	if name == "" {
-		name = d.scheduleZone()
-	}
+	name := cmp.Or(param(r, "timezone"), d.scheduleZone())
 	zone, err := cron.Zone(name)
 	if err != nil {
 		return signalbox.Invalid("timezone", "%s", err)
@@ -268,9 +252,7 @@ func (d *Director) scheduleView(ctx context.Context, all Schedules, s signalbox.
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, NextRuns: all.Next(s, nextRuns),
 		LastRunAt: timePtr(s.LastRun), LastStatus: string(s.LastStatus), LastQueueID: s.LastQueueID, LastError: s.LastError,
 	}
-	if s.Project != nil {
-		v.Project = &api.Project{Name: s.Project.Name, Path: s.Project.Path}
-	}
+	v.Project = (*api.Project)(s.Project)
 	if len(v.NextRuns) > 0 {
 		v.NextRunAt = &v.NextRuns[0]
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -239,18 +240,12 @@ func changeable(s *signalbox.Schedule) map[string]any {
 
 // difference leaves of two sets of values those that are not the same.
 func difference(a, b map[string]any) (was, is map[string]any) {
-	was, is = map[string]any{}, map[string]any{}
-	for key, v := range a {
-		if other, ok := b[key]; !ok || other != v {
-			was[key] = v
-		}
+	differs := func(a, b map[string]any) map[string]any {
+		out := maps.Clone(a)
+		maps.DeleteFunc(out, func(key string, v any) bool { other, ok := b[key]; return ok && other == v })
+		return out
 	}
-	for key, v := range b {
-		if other, ok := a[key]; !ok || other != v {
-			is[key] = v
-		}
-	}
-	return was, is
+	return differs(a, b), differs(b, a)
 }
 
 // readSchedule reads a body of POST and PUT /api/schedules.
@@ -273,9 +268,7 @@ func newSchedule(req *api.NewSchedule) (s signalbox.Schedule, err error) {
 		Overlap: signalbox.Overlap(req.Overlap), Missed: signalbox.Missed(req.Missed), OnFull: signalbox.OnFull(req.OnFull),
 		Source: signalbox.ScheduleFromAPI,
 	}
-	if req.Project != nil {
-		s.Project = &signalbox.Project{Name: req.Project.Name, Path: req.Project.Path}
-	}
+	s.Project = (*signalbox.Project)(req.Project)
 	if s.MissedWindow, err = missedWindow(req.MissedWindowSeconds); err != nil {
 		return s, err
 	}

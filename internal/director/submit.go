@@ -125,9 +125,7 @@ func newTask(req api.SubmitRequest) (engine.NewTask, error) {
 		Priority: req.Priority, WaitTimeout: waitTimeout(req.WaitTimeout), OnLost: signalbox.OnLost(req.OnLost),
 		Overflow: signalbox.Overflow(req.Overflow), Waits: req.Waits,
 	}
-	if req.Project != nil {
-		n.Project = &signalbox.Project{Name: req.Project.Name, Path: req.Project.Path}
-	}
+	n.Project = (*signalbox.Project)(req.Project)
 	if req.NotBefore != nil {
 		n.NotBefore = *req.NotBefore
 	}

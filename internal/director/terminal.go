@@ -165,8 +165,6 @@ func (c *termClient) auth(wait context.Context, limit time.Duration) (m api.Term
 		defer close(over)
 		first <- c.read()
 	}()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
 	case got := <-first:
 		if got.err != nil {
@@ -177,7 +175,7 @@ func (c *termClient) auth(wait context.Context, limit time.Duration) (m api.Term
 		}
 		m, err = firstWord(got.data)
 		return m, over, err
-	case <-timer.C:
+	case <-time.After(limit):
 		return m, over, errors.New("no ticket came within " + limit.String())
 	case <-wait.Done():
 		if errors.Is(context.Cause(wait), errCrowded) {

@@ -193,8 +193,7 @@ func (s *termSession) carry(ctx context.Context, o *openTerm, agent *websocket.C
 	sent, got := make(chan error, 1), make(chan error, 1)
 	go func() { sent <- s.fromClient(agent) }()
 	go func() { got <- s.fromAgent(writing, agent) }()
-	look := time.NewTicker(limits.look)
-	defer look.Stop()
+	look := time.Tick(limits.look)
 	var end error
 	for on := true; on; {
 		select {
@@ -204,7 +203,7 @@ func (s *termSession) carry(ctx context.Context, o *openTerm, agent *websocket.C
 			got, on = nil, false
 		case <-ctx.Done():
 			end, on = s.whyOver(ctx), false
-		case <-look.C:
+		case <-look:
 			s.d.reviewTerminal(o)
 			go s.ping()
 		}

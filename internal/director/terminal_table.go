@@ -204,10 +204,8 @@ func (t *termTable) wait(most time.Duration) {
 		defer close(done)
 		t.serving.Wait()
 	}()
-	limit := time.NewTimer(most)
-	defer limit.Stop()
 	select {
 	case <-done:
-	case <-limit.C:
+	case <-time.After(most):
 	}
 }

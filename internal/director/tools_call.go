@@ -148,14 +148,13 @@ func (s *toolStream) take(p gateway.Progress) {
 // follow writes progress until the call has ended; an error says that nobody
 // reads any more.
 func (s *toolStream) follow() (toolEnd, error) {
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
+	beat := time.Tick(heartbeat)
 	for {
 		var err error
 		select {
 		case p := <-s.news:
 			err = s.moment("progress", p)
-		case <-beat.C:
+		case <-beat:
 			err = s.comment()
 		case end := <-s.end:
 			return end, s.rest()

@@ -54,9 +54,7 @@ func staleViews(stales []signalbox.Stale) []api.StaleResult {
 func addRequest(v *api.Task, r *signalbox.Request) {
 	v.Prompt, v.Model, v.Tier, v.TimeoutSeconds, v.Thinking = r.Prompt, r.Model, r.Tier, r.TimeoutSeconds, r.Thinking
 	v.Arguments, v.Metadata, v.TimeoutMS = r.Arguments, r.Metadata, r.TimeoutMS
-	if r.Project != nil {
-		v.Project = &api.Project{Name: r.Project.Name, Path: r.Project.Path}
-	}
+	v.Project = (*api.Project)(r.Project)
 }
 
 // resultView is nil for a task that never ran.

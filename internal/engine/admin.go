@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -49,9 +50,7 @@ func (e *Engine) Resume(ctx context.Context, queue, by string) error {
 
 // PutAgent makes an agent known, or changes what is known of it.
 func (e *Engine) PutAgent(ctx context.Context, a signalbox.Agent, token string) (signalbox.Agent, error) {
-	if a.Slots == 0 {
-		a.Slots = signalbox.DefaultAgentSlots
-	}
+	a.Slots = cmp.Or(a.Slots, signalbox.DefaultAgentSlots)
 	if err := checkAgent(&a, token); err != nil {
 		return a, err
 	}
@@ -207,4 +206,35 @@ func unknownAgent(name string, agents []signalbox.Agent) string {
 		return fmt.Sprintf("no agent is named %s, and none is known at all: start one with signalbox agent", name)
 	}
 	return fmt.Sprintf("no agent is named %s; known are %s", name, strings.Join(names, ", "))
+}
+
+// PutSchedule stores a schedule with its runs, and tells those who watch the
+// journal.
+//
+// Errors: store.ErrStale; CodeConflict where the name is taken, a run is
+// decided already, or there are too many.
+func (e *Engine) PutSchedule(ctx context.Context, s signalbox.Schedule, runs []signalbox.ScheduleRun, entry signalbox.Entry) (signalbox.Schedule, error) {
+	stored, err := e.store.PutSchedule(ctx, s, runs, entry)
+	if err == nil && entry.Kind != "" {
+		e.hub.noted()
+	}
+	return stored, err
+}
+
+// DeleteSchedule forgets a schedule with its runs, and reports whether it was
+// there.
+func (e *Engine) DeleteSchedule(ctx context.Context, id string, entry signalbox.Entry) (was bool, err error) {
+	was, err = e.store.DeleteSchedule(ctx, id, entry)
+	if was {
+		e.hub.noted()
+	}
+	return was, err
+}
+
+// Check refuses what Submit would refuse, but for want of room.
+func (e *Engine) Check(ctx context.Context, n NewTask) error {
+	if err := n.normalize(); err != nil {
+		return err
+	}
+	return e.checkRoute(ctx, n)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -76,30 +77,14 @@ type Engine struct {
 
 // New returns an engine over a store.
 func New(s store.Store, opts Options) *Engine {
-	if opts.MaxSize == 0 {
-		opts.MaxSize = DefaultMaxSize
-	}
-	if opts.MaxAttempts == 0 {
-		opts.MaxAttempts = DefaultMaxAttempts
-	}
-	if opts.AgeStep == 0 {
-		opts.AgeStep = DefaultAgeStep
-	}
-	if opts.ExecutionTTL == 0 {
-		opts.ExecutionTTL = DefaultExecutionTTL
-	}
-	if opts.MaxChats == 0 {
-		opts.MaxChats = DefaultMaxChats
-	}
-	if opts.WaitTimeout == 0 {
-		opts.WaitTimeout = DefaultWaitTimeout
-	}
-	if opts.OnLost == "" {
-		opts.OnLost = signalbox.LostFail
-	}
-	if opts.BypassFleet == 0 {
-		opts.BypassFleet = DefaultBypassFleet
-	}
+	opts.MaxSize = cmp.Or(opts.MaxSize, DefaultMaxSize)
+	opts.MaxAttempts = cmp.Or(opts.MaxAttempts, DefaultMaxAttempts)
+	opts.AgeStep = cmp.Or(opts.AgeStep, DefaultAgeStep)
+	opts.ExecutionTTL = cmp.Or(opts.ExecutionTTL, DefaultExecutionTTL)
+	opts.MaxChats = cmp.Or(opts.MaxChats, DefaultMaxChats)
+	opts.WaitTimeout = cmp.Or(opts.WaitTimeout, DefaultWaitTimeout)
+	opts.OnLost = cmp.Or(opts.OnLost, signalbox.LostFail)
+	opts.BypassFleet = cmp.Or(opts.BypassFleet, DefaultBypassFleet)
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -85,3 +86,21 @@ func briefly(message string) string {
 	}
 	return strings.ToValidUTF8(message[:maxLogged], "") + " …"
 }
+
+// Audit adds a row to the audit log. The caller fills in who, what and how it
+// went; an empty Severity is info.
+func (e *Engine) Audit(ctx context.Context, a signalbox.Audit) (signalbox.Audit, error) {
+	a.At = e.Now()
+	a.Severity = cmp.Or(a.Severity, "info")
+	return e.store.AppendAudit(context.WithoutCancel(ctx), a) // what was done is recorded though the caller has gone
+}
+
+// SubmitTrace makes the span of a submit: of what ctx carries, or, where that
+// is nothing, of the execution that makes the call (parent, "" for none). It
+// returns the traceparent to store with the task, and what is to be told of how
+// the submit ended.
+type SubmitTrace func(ctx context.Context, parent string) (trace string, ended func(Receipt, error))
+
+// TraceSubmits has f make the spans of submits. Call it before the engine is
+// used.
+func (e *Engine) TraceSubmits(f SubmitTrace) { e.trace = f }

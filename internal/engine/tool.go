@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,9 +36,7 @@ func (n *NewTask) toolQueue() string {
 
 // normalizeTool is normalize for a tool call.
 func (n *NewTask) normalizeTool() error {
-	if n.Overflow == "" {
-		n.Overflow = signalbox.OverflowPersist
-	}
+	n.Overflow = cmp.Or(n.Overflow, signalbox.OverflowPersist)
 	n.Arguments, n.Metadata = object(n.Arguments), object(n.Metadata)
 	for _, check := range []func() error{n.checkNoAgent, n.checkTool, n.checkArguments, n.checkSecrets, n.checkChoices, n.checkTimes, n.checkKey} {
 		if err := check(); err != nil {

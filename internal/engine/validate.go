@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,9 +30,7 @@ func (n *NewTask) normalize() error {
 	if n.By.Kind == signalbox.PrincipalAgent && !n.Scheduled {
 		n.Source = signalbox.SourceAgent // whatever the body says
 	}
-	if n.Source == "" {
-		n.Source = signalbox.SourceAPI
-	}
+	n.Source = cmp.Or(n.Source, signalbox.SourceAPI)
 	// A task of a session follows the agent that holds it, unless the
 	// submitter named the agent.
 	if n.SessionID != "" && n.Session == "" && n.Agent == "" {

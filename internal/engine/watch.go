@@ -165,8 +165,7 @@ func (e *Engine) Wait(ctx context.Context, id string, wait time.Duration, done f
 	defer stop()
 	over := time.NewTimer(wait)
 	defer over.Stop()
-	backstop := time.NewTicker(pollWait)
-	defer backstop.Stop()
+	backstop := time.Tick(pollWait)
 	for {
 		// A wait that is cut short answers with what there is: also when it is
 		// cut in the moment in which it looks.
@@ -176,7 +175,7 @@ func (e *Engine) Wait(ctx context.Context, id string, wait time.Duration, done f
 		}
 		select {
 		case <-signs:
-		case <-backstop.C:
+		case <-backstop:
 		case <-over.C:
 			return t, nil
 		case <-ctx.Done():

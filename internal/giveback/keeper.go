@@ -47,13 +47,12 @@ func (k *Keeper) Stop() {
 
 func (k *Keeper) loop() {
 	defer close(k.done)
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
+	tick := time.Tick(lookEvery)
 	for {
 		select {
 		case <-k.quit:
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 		switch k.pace.next(allocated()) {
 		case rests:

@@ -187,12 +187,10 @@ func (t turn) try() bool {
 }
 
 func (t turn) within(d time.Duration) bool {
-	over := time.NewTimer(d)
-	defer over.Stop()
 	select {
 	case t <- struct{}{}:
 		return true
-	case <-over.C:
+	case <-time.After(d):
 		return false
 	}
 }

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -186,9 +187,7 @@ func (r *run) take(m *Message, broken bool) {
 		if c.Name == "" && broken {
 			continue // it broke off before it had said which tool
 		}
-		if c.Name == "" {
-			c.Name = unnamed
-		}
+		c.Name = cmp.Or(c.Name, unnamed)
 		if c.ID == "" || r.ids[c.ID] {
 			c.ID = r.newID()
 		}

@@ -191,8 +191,7 @@ func (p *Peers) Yield(ctx context.Context) {
 	p.me.Draining = true
 	p.mu.Unlock()
 	p.poke()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
+	tick := time.Tick(20 * time.Millisecond)
 	for {
 		p.mu.Lock()
 		done := p.ended || len(p.held)+len(p.released) == 0
@@ -201,7 +200,7 @@ func (p *Peers) Yield(ctx context.Context) {
 			return
 		}
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
 			return
 		}

@@ -49,12 +49,10 @@ func (p *Process) drainedWithin(d time.Duration) bool {
 		return true
 	default:
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-p.drained:
 		return true
-	case <-t.C:
+	case <-time.After(d):
 		return false
 	}
 }

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -255,17 +256,13 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }
 // watch looks at the descendants from time to time, so that one that leaves
 // the session and loses its parent later is still known.
 func (p *Process) watch() {
-	every := p.spec.Look
-	if every == 0 {
-		every = lookEvery
-	}
-	t := time.NewTicker(every)
-	defer t.Stop()
+	every := cmp.Or(p.spec.Look, lookEvery)
+	t := time.Tick(every)
 	for {
 		select {
 		case <-p.ended:
 			return
-		case <-t.C:
+		case <-t:
 			p.kin.look()
 			p.kin.reap()
 		}
@@ -286,4 +283,17 @@ func exitOf(st *os.ProcessState) Exit {
 		return Exit{Code: -1, Signal: ws.Signal().String()}
 	}
 	return Exit{Code: st.ExitCode()}
+}
+
+// Box is a place for one run that the system keeps apart, such as a control
+// group; *confine.Box is one.
+type Box interface {
+	Start(cmd *exec.Cmd) error
+	// Alive lists what lives in it; ok is false where the box cannot know.
+	Alive() (pids []int, ok bool)
+	// Signal sends to all that lives in it. No fork escapes SIGKILL.
+	Signal(sig syscall.Signal) error
+	// Wraps tells that the program which Start starts only holds the sandbox
+	// of the run: it is sent nothing but SIGKILL.
+	Wraps() bool
 }

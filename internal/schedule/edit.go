@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base32"
@@ -194,18 +195,10 @@ const (
 
 // withDefaults fills in what is not given.
 func withDefaults(s signalbox.Schedule) signalbox.Schedule {
-	if s.Overlap == "" {
-		s.Overlap = signalbox.OverlapQueue
-	}
-	if s.Missed == "" {
-		s.Missed = signalbox.MissedOnce
-	}
-	if s.MissedWindow == 0 {
-		s.MissedWindow = signalbox.DefaultMissedWindow
-	}
-	if s.OnFull == "" {
-		s.OnFull = signalbox.FullSkip
-	}
+	s.Overlap = cmp.Or(s.Overlap, signalbox.OverlapQueue)
+	s.Missed = cmp.Or(s.Missed, signalbox.MissedOnce)
+	s.MissedWindow = cmp.Or(s.MissedWindow, signalbox.DefaultMissedWindow)
+	s.OnFull = cmp.Or(s.OnFull, signalbox.FullSkip)
 	s.Cron = strings.Join(strings.Fields(s.Cron), " ")
 	return s
 }

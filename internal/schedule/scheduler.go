@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -51,9 +52,7 @@ func New(book Book, queue Queue, opts Options) (*Scheduler, error) {
 	if err != nil {
 		return nil, signalbox.Invalid("scheduler.timezone", "%v", err)
 	}
-	if opts.Zone == "" {
-		opts.Zone = "UTC"
-	}
+	opts.Zone = cmp.Or(opts.Zone, "UTC")
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -80,9 +81,7 @@ func (s *Scheduler) ask(row signalbox.Schedule, t *trigger) error {
 }
 
 func underWay(name string, status signalbox.RunStatus) error {
-	if status == "" {
-		status = signalbox.RunFiring
-	}
+	status = cmp.Or(status, signalbox.RunFiring)
 	return signalbox.Errorf(signalbox.CodeConflict, "a firing of schedule %s is under way (%s): wait until it is decided", name, status)
 }
 

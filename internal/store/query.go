@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"strconv"
@@ -84,4 +85,67 @@ func Replay(known, t *signalbox.Task) (Submitted, error) {
 func SameAgent(a, b *signalbox.Agent) bool {
 	return a.Name == b.Name && a.Kind == b.Kind && a.URL == b.URL && a.Slots == b.Slots && a.Fencing == b.Fencing && a.Proof == b.Proof &&
 		a.Source == b.Source && bytes.Equal(a.SealedToken, b.SealedToken) && a.WorkDir == b.WorkDir && a.Version == b.Version
+}
+
+// ParseCursor reads the cursor of a page of history: when the last task on it
+// ended, in Unix milliseconds, and its Seq. An empty one stands behind all. What
+// is no cursor is refused with CodeValidation.
+func ParseCursor(cursor string) (endedMS, seq int64, err error) {
+	if cursor == "" {
+		return math.MaxInt64, math.MaxInt64, nil
+	}
+	var rest string
+	if n, _ := fmt.Sscanf(cursor, "%d-%d%s", &endedMS, &seq, &rest); n != 2 {
+		return 0, 0, signalbox.Invalid("before", "%.100q is not the cursor of an earlier page", cursor)
+	}
+	return endedMS, seq, nil
+}
+
+// Cursor is a place in a queue's order; the zero Cursor is before all.
+type Cursor struct {
+	OrderKey int64
+	Place    int64
+}
+
+// CursorOf returns the place of t.
+func CursorOf(t *signalbox.Task) Cursor { return Cursor{OrderKey: t.OrderKey(), Place: t.Place} }
+
+// Before reports whether c stands before d.
+func (c Cursor) Before(d Cursor) bool {
+	return c.OrderKey < d.OrderKey || (c.OrderKey == d.OrderKey && c.Place < d.Place)
+}
+
+// JournalWriter writes to the journal.
+type JournalWriter interface {
+	// Note writes a journal entry that belongs to no change, such as an agent
+	// that went down.
+	Note(ctx context.Context, entry signalbox.Entry) error
+}
+
+// JournalReader reads the journal.
+type JournalReader interface {
+	// Journal returns entries with a Seq above after, oldest first, at most
+	// limit.
+	Journal(ctx context.Context, after int64, limit int) ([]signalbox.Entry, error)
+
+	// JournalRange returns the oldest and newest Seq that Journal can return;
+	// both 0 if the journal is empty.
+	JournalRange(ctx context.Context) (oldest, newest int64, err error)
+}
+
+type followedKey struct{}
+
+// Followed says of the verb that is called with the context that another one
+// follows, of whoever queued wakes: a store that commits verbs together calls it
+// as soon as the verb waits for its turn, and gives the other one a moment to
+// share the commit. The other one runs behind it, and neither is answered before
+// both are durable. Other stores do not call it.
+func Followed(ctx context.Context, queued func()) context.Context {
+	return context.WithValue(ctx, followedKey{}, queued)
+}
+
+// Follower is what Followed was given, nil for nothing.
+func Follower(ctx context.Context) (queued func()) {
+	queued, _ = ctx.Value(followedKey{}).(func())
+	return queued
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -65,4 +67,22 @@ type Shared interface {
 	// before is accepted; but an agent may be at work of which the store knows
 	// nothing any more.
 	Generation() int64
+}
+
+var release = regexp.MustCompile(`^v?(\d+)\.(\d+)\.\d+$`)
+
+// SameMinor reports whether two versions may run side by side over one store:
+// those of one minor. What is no release ("dev", a commit) is compared with
+// nothing: who builds it knows what it is.
+func SameMinor(a, b string) bool {
+	x, y := release.FindStringSubmatch(a), release.FindStringSubmatch(b)
+	return x == nil || y == nil || (number(x[1]) == number(y[1]) && number(x[2]) == number(y[2]))
+}
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return -1 // too great for an int: equal only to another such
+	}
+	return n
 }

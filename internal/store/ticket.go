@@ -1,8 +1,230 @@
 package store
 
 import (
+	"cmp"
+	"slices"
 	"time"
 )
+
+// StepTickets takes a step over the tickets of its queue. It returns the
+// tickets after it, holders by Fence, then those in line by Place; whether
+// anything is to be written; and the newest Place and Fence given, which were
+// place and fence before. It changes nothing that it is handed.
+func StepTickets(rows []Ticket, s TicketStep, place, fence int64) (after []Ticket, changed bool, newPlace, newFence int64) {
+	s.Now, s.Expires = toMS(s.Now), toMS(s.Expires) // all that a store keeps
+	t := tickets{step: &s, place: place, fence: fence}
+	for i := range rows {
+		if rows[i].Fence > 0 {
+			t.holders = append(t.holders, rows[i])
+		} else {
+			t.line = append(t.line, rows[i])
+		}
+	}
+	slices.SortFunc(t.holders, func(a, b Ticket) int { return cmp.Compare(a.Fence, b.Fence) })
+	slices.SortFunc(t.line, func(a, b Ticket) int { return cmp.Compare(a.Place, b.Place) })
+	t.expire()
+	t.drop(s.Leave, func(x *Ticket) string { return x.ID })
+	t.endSessions()
+	t.keep()
+	t.callsEnd(s.Idle, true)
+	t.callsEnd(s.Unused, false)
+	t.handOn()
+	for i := range s.Enter {
+		t.enter(s.Enter[i])
+	}
+	return append(t.holders, t.line...), t.changed, t.place, t.fence
+}
+
+// tickets are those of a queue while a step is taken.
+type tickets struct {
+	step          *TicketStep
+	holders, line []Ticket
+	place, fence  int64
+	changed       bool
+}
+
+// remove takes out what is gone. Those who waited for a lease that ended queue
+// anew, at the back: they did not stand in line for another slot.
+func (t *tickets) remove(gone func(*Ticket) bool) {
+	var ended []string
+	t.holders = slices.DeleteFunc(t.holders, func(x Ticket) bool {
+		if !gone(&x) {
+			return false
+		}
+		t.changed = true
+		if x.Leased {
+			ended = append(ended, x.Session)
+		}
+		return true
+	})
+	before := len(t.line)
+	t.line = slices.DeleteFunc(t.line, func(x Ticket) bool { return gone(&x) })
+	t.changed = t.changed || len(t.line) < before
+	for _, session := range ended {
+		t.toTheBack(session)
+	}
+}
+
+func (t *tickets) toTheBack(session string) {
+	var stay, moved []Ticket
+	for _, x := range t.line {
+		if !x.Leased || x.Session != session {
+			stay = append(stay, x)
+			continue
+		}
+		t.place++
+		x.Place = t.place
+		moved = append(moved, x)
+	}
+	t.line = append(stay, moved...)
+}
+
+func (t *tickets) expire() {
+	now, over := t.step.Now, t.step.Over
+	if over == nil {
+		over = func(x Ticket) bool { return !now.Before(x.Expires) }
+	}
+	t.remove(func(x *Ticket) bool {
+		return over(*x) || !x.Idle.IsZero() && !x.Ends.IsZero() && !now.Before(x.Ends)
+	})
+}
+
+// drop removes the tickets of which a word is in a list.
+func (t *tickets) drop(words []string, of func(*Ticket) string) {
+	if len(words) > 0 {
+		t.remove(func(x *Ticket) bool { return slices.Contains(words, of(x)) })
+	}
+}
+
+// endSessions ends leases: at once where no call is under way, else with it.
+func (t *tickets) endSessions() {
+	if len(t.step.EndSessions) == 0 {
+		return
+	}
+	ends := func(x *Ticket) bool { return x.Leased && slices.Contains(t.step.EndSessions, x.Session) }
+	for i := range t.holders {
+		if x := &t.holders[i]; ends(x) && x.Idle.IsZero() && !x.Over {
+			x.Over, t.changed = true, true
+		}
+	}
+	t.remove(func(x *Ticket) bool { return ends(x) && !x.Idle.IsZero() })
+}
+
+func (t *tickets) keep() {
+	for _, id := range t.step.Keep {
+		// Also where it is earlier, after the clock was set back: that it changes
+		// is how others see that it is kept.
+		if x := t.find(id); x != nil && !t.step.Expires.Equal(x.Expires) {
+			x.Expires, t.changed = t.step.Expires, true
+		}
+	}
+}
+
+func (t *tickets) find(id string) *Ticket {
+	for _, of := range [][]Ticket{t.holders, t.line} {
+		for i := range of {
+			if of[i].ID == id {
+				return &of[i]
+			}
+		}
+	}
+	return nil
+}
+
+// callsEnd makes leased tickets idle, and removes those whose lease is over
+// and those that are no lease.
+func (t *tickets) callsEnd(ids []string, used bool) {
+	now := t.step.Now
+	var gone []string
+	for _, id := range ids {
+		x := t.find(id)
+		if x == nil || !x.Idle.IsZero() {
+			continue
+		}
+		ends := now.Add(t.step.LeaseIdle)
+		if !x.Ends.IsZero() && x.Ends.Before(ends) {
+			ends = x.Ends
+		}
+		if x.Fence == 0 || !x.Leased || x.Over || !now.Before(ends) {
+			gone = append(gone, id)
+			continue
+		}
+		x.Idle, x.Ends, x.Used = now, ends, x.Used || used
+		t.changed = true
+	}
+	t.drop(gone, func(x *Ticket) string { return x.ID })
+}
+
+// handOn gives slots to those in line: first the slot of an idle lease to the
+// next call of its session, then the free ones.
+func (t *tickets) handOn() {
+	t.pass(func(at *Ticket) bool { return at != nil && !at.Idle.IsZero() })
+	t.remove(func(x *Ticket) bool { return !x.Idle.IsZero() && !x.Used })
+	t.pass(func(at *Ticket) bool { return at == nil && len(t.holders) < t.step.Concurrent })
+}
+
+// pass gives a slot to each in line, in order, who may have one: which is told
+// by the ticket that holds a slot for its session, nil if there is none.
+func (t *tickets) pass(may func(*Ticket) bool) {
+	waiting := t.line
+	t.line = nil
+	for _, x := range waiting {
+		if at := t.leaseOf(&x); may(at) {
+			t.grant(x, at)
+		} else {
+			t.line = append(t.line, x)
+		}
+	}
+}
+
+// leaseOf returns who holds the slot of a call's session.
+func (t *tickets) leaseOf(x *Ticket) *Ticket {
+	if !x.Leased {
+		return nil
+	}
+	for i := range t.holders {
+		if h := &t.holders[i]; h.Leased && h.Session == x.Session {
+			return h
+		}
+	}
+	return nil
+}
+
+// grant makes a call the holder of a free slot, or of its session's in place
+// of the idle ticket.
+func (t *tickets) grant(x Ticket, at *Ticket) {
+	t.changed = true
+	t.fence++
+	x.Fence, x.Granted = t.fence, t.step.Now
+	if at != nil {
+		x.Granted, x.Used = at.Granted, at.Used
+		gone := at.ID
+		t.holders = slices.DeleteFunc(t.holders, func(h Ticket) bool { return h.ID == gone })
+	}
+	if x.Leased && t.step.LeaseHold > 0 {
+		x.Ends = x.Granted.Add(t.step.LeaseHold)
+	}
+	t.holders = append(t.holders, x)
+}
+
+// enter lines a call up, unless it finds neither a slot nor a place.
+func (t *tickets) enter(x Ticket) {
+	if t.find(x.ID) != nil {
+		return
+	}
+	x.Place, x.Since, x.Expires = t.place+1, t.step.Now, t.step.Expires
+	x.Fence, x.Granted, x.Idle, x.Ends, x.Used, x.Over = 0, time.Time{}, time.Time{}, time.Time{}, false, false
+	at := t.leaseOf(&x)
+	switch {
+	case at == nil && len(t.holders) < t.step.Concurrent || at != nil && !at.Idle.IsZero():
+		t.place++
+		t.grant(x, at)
+	case t.step.MaxWaiters == 0 || len(t.line) < t.step.MaxWaiters:
+		t.place++
+		t.line = append(t.line, x)
+		t.changed = true
+	}
+}
 
 // Ticket is a call's place in a tool queue that several processes share: in
 // line while Fence is 0, then the holder of one slot until it is given back or

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -98,10 +99,7 @@ func faultOf(task *signalbox.Task) string {
 }
 
 func taskAttributes(t *signalbox.Task) []attribute.KeyValue {
-	mode := string(t.Mode)
-	if mode == "" {
-		mode = "queue"
-	}
+	mode := cmp.Or(string(t.Mode), "queue")
 	attrs := []attribute.KeyValue{
 		attribute.String("signalbox.queue_id", t.ID),
 		attribute.String("signalbox.queue", t.Queue),

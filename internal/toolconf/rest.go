@@ -1,6 +1,7 @@
 package toolconf
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/url"
@@ -29,9 +30,7 @@ func (r *reader) rest(name string, s *section) {
 		s.problem(s.line, s.key, "want 1 to 64 letters, digits, underscores or hyphens as its name")
 	}
 	t := RestTool{Name: name, Method: strings.ToUpper(s.text(method, "method")), Where: r.where(s.line)}
-	if t.Method == "" {
-		t.Method = "GET"
-	}
+	t.Method = cmp.Or(t.Method, "GET")
 	t.Description = s.text(rule{want: "a text", keep: isParameter}, "description")
 	r.filled = nil
 	t.URL = s.template()

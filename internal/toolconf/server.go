@@ -1,6 +1,7 @@
 package toolconf
 
 import (
+	"cmp"
 	"net/url"
 	"regexp"
 	"slices"
@@ -313,10 +314,7 @@ func (r *reader) lease(s *section) (idle, hold time.Duration) {
 
 // binding reads which queue the tools of an entry are bound to.
 func (s *section) binding() string {
-	name := s.text(queueName, "queue")
-	if name == "" {
-		name = toolqueue.Default
-	}
+	name := cmp.Or(s.text(queueName, "queue"), toolqueue.Default)
 	line := s.line
 	if pair, ok := s.given("queue"); ok {
 		line = pair.Line

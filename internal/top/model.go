@@ -92,10 +92,8 @@ type tickMsg struct{}
 
 // nextTick is tea.Tick, which would go on when the view is left.
 func (m *model) nextTick() tea.Msg {
-	timer := time.NewTimer(tick)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(tick):
 		return tickMsg{}
 	case <-m.ctx.Done():
 		return nil

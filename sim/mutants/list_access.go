@@ -27,7 +27,7 @@ var accessMutants = []Mutant{
 		Text: "a run is over when everybody who holds its output has closed it",
 		File: "internal/command/run.go",
 		Edits: []Edit{{
-			"case <-u.child.Drained():\n\tcase <-t.C:\n",
+			"case <-u.child.Drained():\n\tcase <-time.After(SettleTime):\n",
 			"case <-u.child.Drained():\n",
 		}},
 		Package: "internal/command", Tests: []string{"TestIncidentGrandchildHoldsStdout"}, Hangs: true,

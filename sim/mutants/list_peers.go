@@ -185,7 +185,7 @@ var peerMutants = []Mutant{
 	{
 		Name: "one-too-many-in-a-shared-queue", Fault: "peer gateway shared",
 		Text: "a queue that several processes share lets one more in than it has slots",
-		File: "internal/store/ticket_step.go",
+		File: "internal/store/ticket.go",
 		Edits: []Edit{{
 			"case at == nil && len(t.holders) < t.step.Concurrent ||",
 			"case at == nil && len(t.holders) <= t.step.Concurrent ||",

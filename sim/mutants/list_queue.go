@@ -27,8 +27,8 @@ var queueMutants = []Mutant{
 		Text: "the turns of a session wait for ever for an agent that is gone",
 		File: "internal/engine/strand.go",
 		Edits: []Edit{{
-			"case signalbox.SessionRequire:\n",
-			"case signalbox.SessionRequire:\n\t\t\tcontinue\n",
+			"case signalbox.SessionRequire:\n\t\t\tev = ",
+			"case signalbox.SessionRequire:\n\t\t\tcontinue\n\t\t\tev = ",
 		}},
 		Package: "internal/engine", Tests: []string{"TestStrand"},
 	},

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -22,9 +23,7 @@ var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-
 type claudeRunner struct{ base }
 
 func newClaude(o Options) (Runner, error) {
-	if o.Permission == "" {
-		o.Permission = "acceptEdits"
-	}
+	o.Permission = cmp.Or(o.Permission, "acceptEdits")
 	if err := oneOf("claude permission mode", o.Permission, claudeModes); err != nil {
 		return nil, err
 	}

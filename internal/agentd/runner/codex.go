@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"path/filepath"
 	"regexp"
@@ -15,9 +16,7 @@ var codexSandboxes = []string{"read-only", "workspace-write", "danger-full-acces
 type codexRunner struct{ base }
 
 func newCodex(o Options) (Runner, error) {
-	if o.Permission == "" {
-		o.Permission = "workspace-write"
-	}
+	o.Permission = cmp.Or(o.Permission, "workspace-write")
 	if err := oneOf("codex sandbox", o.Permission, codexSandboxes); err != nil {
 		return nil, err
 	}

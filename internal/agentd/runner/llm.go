@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,9 +57,7 @@ func newLLM(o Options) (Runner, error) {
 	setDefault(&l.Provider, "openai")
 	setDefault(&l.OverLimit, "reject")
 	setDefault(&l.Tools, "auto")
-	if l.MaxTokens == 0 {
-		l.MaxTokens = 8192
-	}
+	l.MaxTokens = cmp.Or(l.MaxTokens, 8192)
 	if l.Steps == nil {
 		l.Steps = NewSteps(0, 0)
 	}
@@ -221,9 +220,7 @@ func NewSteps(most, least int) *Steps {
 
 // Set changes the limit of the steps that begin from now on.
 func (s *Steps) Set(most, least int) {
-	if most == 0 {
-		most = steplimit.DefaultMax
-	}
+	most = cmp.Or(most, steplimit.DefaultMax)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.most, s.least = most, least

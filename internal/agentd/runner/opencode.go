@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"path/filepath"
@@ -13,9 +14,7 @@ import (
 type opencodeRunner struct{ base }
 
 func newOpencode(o Options) (Runner, error) {
-	if o.Permission == "" {
-		o.Permission = "ask"
-	}
+	o.Permission = cmp.Or(o.Permission, "ask")
 	if err := oneOf("opencode permission", o.Permission, []string{"ask", "allow"}); err != nil {
 		return nil, err
 	}

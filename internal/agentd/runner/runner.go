@@ -7,6 +7,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -258,10 +259,7 @@ func (b base) Model(model, tier, fallback string) (string, error) {
 
 // binary finds the CLI's executable.
 func (b base) binary() (string, error) {
-	name := b.opt.Binary
-	if name == "" {
-		name = b.kind
-	}
+	name := cmp.Or(b.opt.Binary, b.kind)
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return "", fmt.Errorf("the command line %q is not installed or not on PATH: %w", name, err)

@@ -3,6 +3,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -40,9 +41,7 @@ type Model struct {
 
 // New makes a Model. It does not ask the endpoint for anything.
 func New(o Options) (*Model, error) {
-	if o.BaseURL == "" {
-		o.BaseURL = VendorURL
-	}
+	o.BaseURL = cmp.Or(o.BaseURL, VendorURL)
 	base, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(o.BaseURL, "/"), "/v1"))
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
 		return nil, errors.New("the base URL of the model is not one such as " + VendorURL)

@@ -2,6 +2,7 @@ package mcptools
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,9 +64,7 @@ func New(o Options) (*Tools, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, errors.New("the endpoint of the tools is not a URL such as http://127.0.0.1:8080/mcp")
 	}
-	if o.Patience == 0 {
-		o.Patience = 30 * time.Second
-	}
+	o.Patience = cmp.Or(o.Patience, 30*time.Second)
 	t := &Tools{
 		o: o, shown: (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(),
 		carrier: newCarrier(u, &o), turn: make(chan struct{}, 1), progress: map[string]func(string){},

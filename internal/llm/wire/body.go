@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -134,12 +135,8 @@ func (g *Gather) Text(delta string) error {
 
 // Named notes what a call is called, unless it is known.
 func (g *Gather) Named(c *Call, id, name string) error {
-	if c.ID == "" {
-		c.ID = id
-	}
-	if c.Name == "" {
-		c.Name = name
-	}
+	c.ID = cmp.Or(c.ID, id)
+	c.Name = cmp.Or(c.Name, name)
 	return g.grow(id + name)
 }
 

@@ -85,9 +85,7 @@ func (q *Queue) Submit(ctx context.Context, s signalbox.Schedule, key string) (s
 		Prompt: s.Prompt, Model: s.Model, Tier: s.Tier, TimeoutSeconds: s.TimeoutSeconds, SessionID: s.SessionID, Thinking: s.Thinking,
 		Source: string(signalbox.SourceScheduler), SourceJob: s.Name, Agent: s.Agent, Kind: s.Kind, Priority: s.Priority, OnLost: string(s.OnLost),
 	}
-	if s.Project != nil {
-		req.Project = &api.Project{Name: s.Project.Name, Path: s.Project.Path}
-	}
+	req.Project = (*api.Project)(s.Project)
 	got, err := c.Submit(ctx, req, client.SubmitOptions{IdempotencyKey: key})
 	if err != nil {
 		return schedule.Submitted{}, refusal(err)
@@ -147,13 +145,12 @@ func (q *Queue) Ends() (signs <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var group sync.WaitGroup
 	group.Go(func() {
-		tick := time.NewTicker(askEvery)
-		defer tick.Stop()
+		tick := time.Tick(askEvery)
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-tick.C:
+			case <-tick:
 			}
 			if time.Since(time.Unix(0, q.held.Load())) > askFor {
 				continue

@@ -129,14 +129,13 @@ func (b *Book) Changes() (<-chan struct{}, func()) {
 // watch looks through the journal. At rest it reads nothing but the journal's
 // end.
 func (b *Book) watch(ctx context.Context, signs chan<- struct{}) {
-	tick := time.NewTicker(journalEvery)
-	defer tick.Stop()
+	tick := time.Tick(journalEvery)
 	_, after, err := b.engine.Read().JournalRange(ctx)
 	for known := err == nil; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-tick:
 		}
 		_, newest, err := b.engine.Read().JournalRange(ctx)
 		if err != nil {

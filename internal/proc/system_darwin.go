@@ -1,6 +1,8 @@
 package proc
 
 import (
+	"os"
+	"os/exec"
 	"strconv"
 	"sync"
 
@@ -61,3 +63,26 @@ func marked(int, string) bool { return false }
 
 // markAmong is not known here either.
 func markAmong(int, func(string) bool) string { return "" }
+
+// startBound starts a program: macOS has no signal for a parent's death.
+func startBound(cmd *exec.Cmd) error { return cmd.Start() }
+
+func namelessFile() (*os.File, error) { return tempFile() }
+
+func pipeOut() (r, w *os.File, err error) { return os.Pipe() }
+
+// Who has a file open is not told here.
+func inode(*os.File) uint64 { return 0 }
+
+func writers([]uint64, Ident) []entry { return nil }
+
+func putStamp(stamp) (restore func()) { return func() {} }
+
+func stampOf(int) stamp { return 0 }
+
+// KeepPrivate is of Linux.
+func KeepPrivate() {}
+
+// wakeable leaves the terminal as it is: kqueue does not watch one on every
+// release of macOS. A read ends when no program has the terminal open.
+func wakeable(f *os.File) (*os.File, error) { return f, nil }

@@ -1,4 +1,0 @@
-package proc
-
-// KeepPrivate is of Linux.
-func KeepPrivate() {}
