@@ -1,6 +1,7 @@
 package signalbox
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -54,7 +55,7 @@ func lostUnstarted(c *Change, ev Event) error {
 		return lost(c, ev)
 	}
 	c.Task.NoAnswers++
-	c.Task.LastError = or(ev.Message, "the agent went silent before it accepted the task")
+	c.Task.LastError = cmp.Or(ev.Message, "the agent went silent before it accepted the task")
 	err := retryOrFail(c, ev, ReasonDispatchFailed)
 	withhold(c, ev)
 	return err
@@ -69,7 +70,7 @@ func lost(c *Change, ev Event) error {
 	var err error
 	if t.OnLost == LostRequeue && !t.CancelRequested {
 		t.Attempts++
-		t.LastError = or(ev.Message, plain[ev.Reason])
+		t.LastError = cmp.Or(ev.Message, plain[ev.Reason])
 		c.Back = true
 		err = retryOrFail(c, ev, ev.Reason)
 		c.Back = t.State == Pending // with the result kept: the log of the next attempt follows it
@@ -116,7 +117,7 @@ func release(c *Change, ev Event) error {
 	if c.Task.CancelRequested {
 		return endCancelled(c, ev)
 	}
-	return end(c, ev, ReasonReleased, or(ev.Message, "the slot was released"+by(ev.By)))
+	return end(c, ev, ReasonReleased, cmp.Or(ev.Message, "the slot was released"+by(ev.By)))
 }
 
 func releaseCancelling(c *Change, ev Event) error { return endCancelled(c, ev) }
@@ -152,7 +153,7 @@ func begun(move func(*Change, Event) error) func(*Change, Event) error {
 
 func requestCancel(c *Change, ev Event) {
 	c.Task.CancelRequested = true
-	c.Task.CancelledBy = or(c.Task.CancelledBy, ev.By)
+	c.Task.CancelledBy = cmp.Or(c.Task.CancelledBy, ev.By)
 }
 
 // stop asks the agent to end a task because a limit fired. What it says then
@@ -162,7 +163,7 @@ func stop(c *Change, ev Event) error {
 		return Errorf(CodeConflict, "task %s: a limit that fires has the reason run_timeout or stalled, not %q", c.Task.ID, ev.Reason)
 	}
 	t := &c.Task
-	t.State, t.StopReason, t.StopMessage = Cancelling, ev.Reason, or(ev.Message, plain[ev.Reason])
+	t.State, t.StopReason, t.StopMessage = Cancelling, ev.Reason, cmp.Or(ev.Message, plain[ev.Reason])
 	t.CancelRequested, t.CancelledBy = true, "a limit"
 	return nil
 }
@@ -180,7 +181,7 @@ func endCancelled(c *Change, ev Event) error {
 
 func waitTimeout(c *Change, ev Event) error {
 	waited := latest(ev.Now, c.Task.CreatedAt).Sub(c.Task.CreatedAt).Round(time.Second)
-	return end(c, ev, ReasonWaitTimeout, or(ev.Message, fmt.Sprintf("waited %s without being started", waited)))
+	return end(c, ev, ReasonWaitTimeout, cmp.Or(ev.Message, fmt.Sprintf("waited %s without being started", waited)))
 }
 
 func moveQueue(c *Change, ev Event) error {
@@ -203,7 +204,7 @@ func undeliverable(c *Change, ev Event) error {
 func end(c *Change, ev Event, reason Reason, message string) error {
 	t := &c.Task
 	held := t.State.InFlight()
-	t.State, t.Reason, t.Message = reason.End(), reason, or(message, plain[reason])
+	t.State, t.Reason, t.Message = reason.End(), reason, cmp.Or(message, plain[reason])
 	t.EndedAt = latest(ev.Now, t.CreatedAt, t.DispatchedAt, t.StartedAt)
 	t.HasEnv = false
 	if held {
@@ -221,13 +222,6 @@ func latest(now time.Time, earlier ...time.Time) time.Time {
 		}
 	}
 	return now
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 func by(who string) string {

@@ -76,8 +76,7 @@ func Invalid(field, format string, args ...any) *Error {
 
 // FieldOf returns the input that an error is about, "" if it names none.
 func FieldOf(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Field
 	}
 	return ""
@@ -89,8 +88,7 @@ func CodeOf(err error) Code {
 	if err == nil {
 		return ""
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
 	}
 	return CodeInternal

@@ -121,7 +121,7 @@ func busy(c *Change, ev Event) error {
 	if c.Task.CancelRequested {
 		return endCancelled(c, ev)
 	}
-	c.Task.LastError = or(ev.Message, "agent busy")
+	c.Task.LastError = cmp.Or(ev.Message, "agent busy")
 	c.Task.NotBefore = time.Time{}
 	c.Back = true
 	return toPending(c)
@@ -130,7 +130,7 @@ func busy(c *Change, ev Event) error {
 func refuse(c *Change, ev Event) error {
 	t := &c.Task
 	t.Attempts++
-	t.LastError = or(ev.Message, "the agent did not take it")
+	t.LastError = cmp.Or(ev.Message, "the agent did not take it")
 	return retryOrFail(c, ev, ReasonDispatchFailed)
 }
 
@@ -139,7 +139,7 @@ func unsent(c *Change, ev Event) error {
 	if !ev.NotTried {
 		t.NoAnswers++
 	}
-	t.LastError = or(ev.Message, "the director stopped before the task was sent")
+	t.LastError = cmp.Or(ev.Message, "the director stopped before the task was sent")
 	return retryOrFail(c, ev, ReasonDispatchFailed)
 }
 

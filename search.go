@@ -234,8 +234,9 @@ func Nearest(typed string, known []string) string {
 // distance is how many letters must be changed, added or left out to make one
 // word of the other; of long words it is only known to be much.
 func distance(a, b string) int {
-	if len(a) > 32 || len(b) > 32 {
-		return 32
+	const longest = 100
+	if len(a) > longest || len(b) > longest {
+		return longest
 	}
 	row := make([]int, len(b)+1)
 	for j := range row {

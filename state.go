@@ -27,14 +27,10 @@ func (s State) Terminal() bool {
 }
 
 // InFlight reports whether a task in state s holds a slot.
-func (s State) InFlight() bool {
-	return s == Dispatching || s == Working || s == Cancelling
-}
+func (s State) InFlight() bool { return s == Dispatching || s == Working || s == Cancelling }
 
 // Valid reports whether s is one of the states above.
-func (s State) Valid() bool {
-	return s == Pending || s.InFlight() || s.Terminal()
-}
+func (s State) Valid() bool { return s == Pending || s.InFlight() || s.Terminal() }
 
 // Reason says why a task ended, for programs; the task's message says it for
 // people. It is empty until the task is terminal.

@@ -200,8 +200,7 @@ func (c *Client) noAnswer(ctx, short context.Context, req call, err error) error
 	if cause := context.Cause(short); cause != nil {
 		err = cause
 	}
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // the method and the full address add nothing to the director's
 	}
 	gone := &UnreachableError{URL: c.URL(), Sent: !neverSent(err), Err: err}
@@ -330,8 +329,7 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 // Code returns the director's code in err, such as not_found, and "" for an
 // error that is not an answer of the director.
 func Code(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Body.Error
 	}
 	return ""
@@ -353,8 +351,7 @@ func neverSent(err error) bool {
 // lostReply reports whether err leaves open what became of the request: no
 // answer, or a gateway's word that it got none.
 func lostReply(err error) bool {
-	var gone *UnreachableError
-	if errors.As(err, &gone) {
+	if gone, ok := errors.AsType[*UnreachableError](err); ok {
 		return gone.Sent
 	}
 	var e *Error

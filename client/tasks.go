@@ -175,9 +175,7 @@ func (c *Client) Output(ctx context.Context, id string, after int64) (api.Output
 
 // seconds writes a duration as the API takes it, in whole seconds, at least
 // one.
-func seconds(d time.Duration) string {
-	return strconv.Itoa(max(1, int(d/time.Second))) + "s"
-}
+func seconds(d time.Duration) string { return strconv.Itoa(max(1, int(d/time.Second))) + "s" }
 
 // FollowOutput hands the log of a task, from byte after on, to each as it is
 // written, until the task has ended and all of it was handed over, or each

@@ -210,8 +210,7 @@ func (p *panicked) Error() string { return fmt.Sprintf("it panicked: %v\n%s", p.
 // plain is the text of an error for the model: what a panic said and where it
 // was is for the log.
 func plain(err error) string {
-	var p *panicked
-	if errors.As(err, &p) {
+	if _, ok := errors.AsType[*panicked](err); ok {
 		return "it failed in a way that it was not made for."
 	}
 	if err.Error() == "" {

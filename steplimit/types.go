@@ -158,9 +158,7 @@ func (l logger) position(t *ticket) {
 	l.line(slog.LevelInfo, t, fmt.Sprintf("Step %d, Tool %d/%d: %s", t.s.number, t.pos, t.s.limit, called(t)), "position", t.pos, "limit", t.s.limit)
 }
 
-func (l logger) executing(t *ticket) {
-	l.line(slog.LevelInfo, t, "Executing tool: "+called(t))
-}
+func (l logger) executing(t *ticket) { l.line(slog.LevelInfo, t, "Executing tool: "+called(t)) }
 
 func (l logger) completed(t *ticket) {
 	l.line(slog.LevelInfo, t, "Tool execution completed: "+called(t))

@@ -8,16 +8,7 @@ import (
 // Acquire takes a slot of a queue, waiting in line where none is free. The
 // error is an *Error; after one, there is nothing to release.
 func (q *Queues) Acquire(ctx context.Context, queue string, who Who) (Permit, error) {
-	in := q.queues.Load().find(queue)
-	if in != nil && in.closed.Load() == 0 && ctx.Err() == nil {
-		if p, ok := in.tryOpen(&who); ok {
-			return p, nil
-		}
-	}
-	if in == nil {
-		return Permit{}, q.unknown(queue, who)
-	}
-	return in.acquire(ctx, who, untilItsTurn)
+	return q.acquire(ctx, queue, who, untilItsTurn)
 }
 
 // TryAcquire takes a slot if one is free now. It does not wait in line; a queue
@@ -32,6 +23,13 @@ func (q *Queues) TryAcquire(queue string, who Who) (Permit, bool) {
 // does not wait at all: where no slot is free the error is ErrTimeout. A wait with
 // a bound allocates a timer; all else here allocates nothing in the long run.
 func (q *Queues) AcquireWithin(ctx context.Context, queue string, who Who, maxWait time.Duration) (Permit, error) {
+	if maxWait <= 0 {
+		maxWait = notAtAll
+	}
+	return q.acquire(ctx, queue, who, maxWait)
+}
+
+func (q *Queues) acquire(ctx context.Context, queue string, who Who, maxWait time.Duration) (Permit, error) {
 	in := q.queues.Load().find(queue)
 	if in != nil && in.closed.Load() == 0 && ctx.Err() == nil {
 		if p, ok := in.tryOpen(&who); ok {
@@ -40,9 +38,6 @@ func (q *Queues) AcquireWithin(ctx context.Context, queue string, who Who, maxWa
 	}
 	if in == nil {
 		return Permit{}, q.unknown(queue, who)
-	}
-	if maxWait <= 0 {
-		maxWait = notAtAll
 	}
 	return in.acquire(ctx, who, maxWait)
 }

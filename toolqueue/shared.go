@@ -197,9 +197,7 @@ func without(calls []*farCall, c *farCall) []*farCall {
 	return calls
 }
 
-func (s *shared) farewell(id string) farewell {
-	return farewell{id, time.Now().Add(s.lease)}
-}
+func (s *shared) farewell(id string) farewell { return farewell{id, time.Now().Add(s.lease)} }
 
 // lose tells a call under way that its slot may be another's, and refuses one
 // that waits and has heard nothing for so long.

@@ -111,11 +111,7 @@ func runAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions) error 
 	}
 	defer func() { _ = listener.Close() }() // Serve has closed it already, unless it was not reached
 	otel := telemetry.StartOTel(ctx, telemetry.OTelOptions{Service: "signalbox-agent", Version: version, Log: log})
-	defer func() {
-		if err := otel.Close(); err != nil {
-			log.Warn("what OpenTelemetry had left was not sent", "error", err)
-		}
-	}()
+	defer closeOTel(otel, log)
 	c := daemonConfig(cfg, o, folder, log)
 	c.Traces = otel.Traces()
 	daemon, err := agentd.New(c)

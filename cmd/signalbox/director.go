@@ -109,24 +109,30 @@ func keep(q *config.Queue) engine.Keep {
 func (s *service) assemble(ctx context.Context, sealer *seal.Sealer) (err error) {
 	q := s.cfg.Queue
 	timed := telemetry.TimeStore(s.store)
+	var now func() time.Time    // that the director goes by; nil: its own
+	var holds func(string) bool // the agents that it dispatches to; nil: all
+	var generation func() int64 // of the store; nil: it has but one
+	if c := s.others; c != nil {
+		now, holds, generation = c.clock.Now, c.peers.Holds, c.store.Generation
+	}
 	s.engine = engine.New(timed, engine.Options{
 		MaxSize: q.MaxSize, MaxAttempts: q.MaxAttempts, AgeStep: q.AgeStep, ExecutionTTL: s.cfg.ExecutionTTL,
 		MaxChats: q.ChatMaxSize, WaitTimeout: q.WaitTimeout, OnLost: q.OnLost, Fleet: q.Fleet, SourcePriority: s.cfg.Priorities,
 		BypassSlots: s.cfg.Bypass.Slots, BypassFleet: s.cfg.Bypass.Fleet, MaxCommands: s.cfg.Commands.MaxWaiting,
 		SubmitTasks: q.SubmitTasks, SubmitBytes: q.SubmitBytes,
-		Sealer: sealer, Now: s.others.now(), Log: s.log,
+		Sealer: sealer, Now: now, Log: s.log,
 	})
 	metrics := telemetry.NewMetrics(s.engine)
 	metrics.Store(timed)
 	s.otel = startOTel(ctx, metrics, s.log)
 	traces := s.otel.Tasks(s.engine)
 	both := execution.Options{
-		Holds: s.others.holds(), SessionGrace: s.cfg.SessionGrace, StallLimit: s.cfg.StallLimit, RunGrace: s.cfg.RunGrace,
+		Holds: holds, SessionGrace: s.cfg.SessionGrace, StallLimit: s.cfg.StallLimit, RunGrace: s.cfg.RunGrace,
 		Traces: traces, Backstop: &execution.Backstop{}, Log: s.log,
 	}
 	s.push = push.New(s.engine, push.Options{
 		Options: both, DispatchTimeout: q.DispatchTimeout, Keep: keep(&q), Transport: hookTransport(),
-		Relisted: s.others.relisted, Generation: s.others.generation(),
+		Relisted: s.others.relisted, Generation: generation,
 	})
 	s.pull = pull.New(s.engine, pull.Options{Options: both})
 	s.identity, err = identity.New(ctx, s.store, identity.Options{Static: s.cfg.Token, Shared: s.others != nil, Now: s.engine.Now, Log: s.log})
@@ -177,11 +183,7 @@ func (s *service) looks() []director.DoctorCheck {
 func (s *service) close() {
 	s.tools.close()
 	s.others.leave()
-	if s.otel != nil {
-		if err := s.otel.Close(); err != nil {
-			s.log.Warn("what OpenTelemetry had left was not sent", "error", err)
-		}
-	}
+	closeOTel(s.otel, s.log)
 	if s.listener != nil {
 		_ = s.listener.Close() // serving has closed it already, unless it was not reached
 	}

@@ -109,8 +109,7 @@ func examined(info store.Info, err error) []api.Check {
 
 // words is an error without what is for logs only.
 func words(err error) string {
-	var own *signalbox.Error
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*signalbox.Error](err); ok {
 		return own.Message
 	}
 	return err.Error()

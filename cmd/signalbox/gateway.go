@@ -101,6 +101,16 @@ func startOTel(ctx context.Context, m *telemetry.Metrics, log *slog.Logger) *tel
 	return telemetry.StartOTel(ctx, telemetry.OTelOptions{Gatherer: m.Gatherer(), Version: version, Log: log})
 }
 
+// closeOTel sends what is left; nil was not started.
+func closeOTel(o *telemetry.OTel, log *slog.Logger) {
+	if o == nil {
+		return
+	}
+	if err := o.Close(); err != nil {
+		log.Warn("what OpenTelemetry had left was not sent", "error", err)
+	}
+}
+
 // serve answers over HTTP until ctx ends.
 func (g *alone) serve(ctx context.Context, out streams) (err error) {
 	if err := ownerToken(&g.cfg, config.Home(os.LookupEnv)); err != nil {
@@ -155,11 +165,7 @@ func (g *alone) close() {
 	if g.listener != nil {
 		_ = g.listener.Close() // serving has closed it already, unless it was not reached
 	}
-	if g.otel != nil {
-		if err := g.otel.Close(); err != nil {
-			g.log.Warn("what OpenTelemetry had left was not sent", "error", err)
-		}
-	}
+	closeOTel(g.otel, g.log)
 }
 
 // runGateway is the gateway role.

@@ -186,11 +186,7 @@ func pullAgent(ctx context.Context, cfg config.Config, o cli.AgentOptions, folde
 		return err
 	}
 	otel := telemetry.StartOTel(ctx, telemetry.OTelOptions{Service: "signalbox-agent", Version: version, Log: log})
-	defer func() {
-		if err := otel.Close(); err != nil {
-			log.Warn("what OpenTelemetry had left was not sent", "error", err)
-		}
-	}()
+	defer closeOTel(otel, log)
 	c := daemonConfig(cfg, o, folder, log)
 	c.Pull, c.Traces = true, otel.Traces()
 	daemon, err := agentd.New(c)

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
@@ -128,30 +127,6 @@ func checkKey(ctx context.Context, s store.Shared, instance string) error {
 		}
 	}
 	return nil
-}
-
-// now is the time that the director goes by: nil for its own.
-func (c *company) now() func() time.Time {
-	if c == nil {
-		return nil
-	}
-	return c.clock.Now
-}
-
-// holds says which agents this director dispatches to: nil for all.
-func (c *company) holds() func(agent string) bool {
-	if c == nil {
-		return nil
-	}
-	return func(agent string) bool { return c.peers.Holds(agent) }
-}
-
-// generation tells that of the store: nil where it has but one.
-func (c *company) generation() func() int64 {
-	if c == nil {
-		return nil
-	}
-	return c.store.Generation
 }
 
 // relisted is called where the agents may be others than before.

@@ -28,10 +28,6 @@ func reachable(a net.Addr) string {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port()).String()
 }
 
-func isAddrInUse(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
-
-func hasSuffixPort(url, port string) bool { return strings.HasSuffix(url, ":"+port) }
-
 // furtherFile is where the command line finds the token of a director that it
 // is told to use, also where another one is the one that it finds by itself.
 func furtherFile(url string) string {
@@ -152,7 +148,7 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 		if err == nil {
 			return l, nil
 		}
-		if !isAddrInUse(err) {
+		if !errors.Is(err, syscall.EADDRINUSE) {
 			return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 		}
 		holder := "another program"
@@ -173,5 +169,5 @@ const deadHolds = 2 * time.Second
 
 func sameAddr(f api.DirectorFile, addr string) bool {
 	_, port, err := net.SplitHostPort(addr)
-	return err == nil && hasSuffixPort(f.URL, port)
+	return err == nil && strings.HasSuffix(f.URL, ":"+port)
 }

@@ -227,8 +227,7 @@ func (p *puller) rest(ctx context.Context, r *run, d time.Duration) {
 // refuse says that a task was not taken.
 func (p *puller) refuse(q api.PullAsk, cause error) {
 	no := api.PullRefused{Status: 500, Message: cause.Error()}
-	var ref *refusal
-	if errors.As(cause, &ref) {
+	if ref, ok := errors.AsType[*refusal](cause); ok {
 		no.Status, no.Error, no.Message, no.HighestFence = ref.status, ref.body.Error, ref.body.Message, ref.body.HighestFence
 		if ref.body.CurrentTask != nil {
 			no.BusyWith = ref.body.CurrentTask.ID

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,13 +41,11 @@ func (a *app) auditLines(page api.AuditLog) error {
 	for _, row := range page.Rows {
 		a.put("%s", a.auditLine(row))
 	}
-	switch {
-	case len(page.Rows) == 0:
-		a.note("No rows.")
-	case page.Next != 0:
-		a.note("There are more: --before %d", page.Next)
+	next := ""
+	if page.Next != 0 {
+		next = strconv.FormatInt(page.Next, 10)
 	}
-	return nil
+	return a.pageEnd(len(page.Rows), "No rows.", next)
 }
 
 func (a *app) auditLine(row api.AuditRow) string {

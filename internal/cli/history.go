@@ -77,13 +77,7 @@ func (a *app) historyLines(all api.History) error {
 		}
 		a.put("%s  %s [%s] %s%s", a.clockOf(t.EndedAt), clean(t.QueueID), a.paint(stateColour(t.State), clean(state)), ranBy(t), clean(text))
 	}
-	switch {
-	case len(all.Tasks) == 0:
-		a.note("No ended tasks.")
-	case all.Next != "":
-		a.note("There are more: --before %s", all.Next)
-	}
-	return nil
+	return a.pageEnd(len(all.Tasks), "No ended tasks.", all.Next)
 }
 
 // ranBy says where a task ran and for how long, if it did.
@@ -130,13 +124,7 @@ func (a *app) activityLines(page api.Activities) error {
 	for _, x := range page.Activities {
 		a.put("%s  %s", a.clock(x.CreatedAt), a.activityText(x))
 	}
-	switch {
-	case len(page.Activities) == 0:
-		a.note("Nothing was done.")
-	case page.Next != "":
-		a.note("There are more: --before %s", page.Next)
-	}
-	return nil
+	return a.pageEnd(len(page.Activities), "Nothing was done.", page.Next)
 }
 
 func (a *app) activityTree(ctx context.Context, c *client.Client, part string) error {

@@ -20,9 +20,7 @@ import (
 )
 
 // note writes a line for people to standard error.
-func (a *app) note(format string, args ...any) {
-	a.line.note(clean(fmt.Sprintf(format, args...)))
-}
+func (a *app) note(format string, args ...any) { a.line.note(clean(fmt.Sprintf(format, args...))) }
 
 // say writes a line of the result.
 func (a *app) say(format string, args ...any) error {
@@ -48,6 +46,18 @@ func (a *app) print(v any, f func() error) error {
 		return a.unwritten
 	}
 	return err
+}
+
+// pageEnd says, behind the lines of a page, that there are none, or how to see
+// more.
+func (a *app) pageEnd(n int, none, next string) error {
+	switch {
+	case n == 0:
+		a.note("%s", none)
+	case next != "":
+		a.note("There are more: --before %s", next)
+	}
+	return nil
 }
 
 // clean makes a foreign text safe for a line on a terminal: no control

@@ -211,8 +211,7 @@ func (t *terminal) ended(agent string, err error) error {
 	case errors.Is(err, context.Canceled):
 		return &fault{exit: exitDetached, code: "interrupted", message: "interrupted; the terminal of " + agent + " is closed"}
 	}
-	var f *fault
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*fault](err); ok {
 		return f
 	}
 	return &fault{exit: exitUnreachable, code: "unreachable", retryable: true, message: fmt.Sprintf("the connection to the terminal of %s broke: %v", agent, err)}

@@ -79,9 +79,7 @@ func brief(s string) string {
 }
 
 // seconds is a length of time as the API has it.
-func seconds(s float64) string {
-	return (time.Duration(s*1000) * time.Millisecond).String()
-}
+func seconds(s float64) string { return (time.Duration(s*1000) * time.Millisecond).String() }
 
 func (a *app) toolServersCmd() *cobra.Command {
 	return &cobra.Command{

@@ -175,13 +175,7 @@ func (a *app) toolTasks(ctx context.Context, c *client.Client, opts client.ToolT
 		for _, t := range page.Tasks {
 			a.put("%s", a.toolTaskLine(t))
 		}
-		switch {
-		case len(page.Tasks) == 0:
-			a.note("No calls of tools are tasks. signalbox tools call NAME --task makes one.")
-		case page.Next != "":
-			a.note("There are more: --before %s", page.Next)
-		}
-		return nil
+		return a.pageEnd(len(page.Tasks), "No calls of tools are tasks. signalbox tools call NAME --task makes one.", page.Next)
 	})
 }
 

@@ -13,8 +13,7 @@ import (
 func parseJSON(data []byte) (*Node, error) {
 	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
 		line := 0
-		var bad *json.SyntaxError
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
 			line = 1 + bytes.Count(data[:min(int(bad.Offset), len(data))], []byte("\n"))
 		}
 		return nil, &Error{Line: line, Text: "it is not JSON: " + err.Error()}

@@ -3,10 +3,13 @@ package conffile
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/signalbox-ai/signalbox"
 )
 
 // Form is what a node is by its own look.
@@ -76,6 +79,18 @@ func Cut(s string) string {
 	return s
 }
 
+// Path makes a path absolute: one that is not is relative to base, and ~ is home,
+// where that is known.
+func Path(base, home, text string) string {
+	if rest, ok := strings.CutPrefix(text, "~"); ok && home != "" && (rest == "" || rest[0] == '/') {
+		return filepath.Join(home, rest)
+	}
+	if filepath.IsAbs(text) {
+		return filepath.Clean(text)
+	}
+	return filepath.Join(base, text)
+}
+
 // Brief writes a duration without the parts that are zero.
 func Brief(d time.Duration) string {
 	s := d.String()
@@ -127,12 +142,7 @@ func (p Problems) Error() string {
 // Suggest ends the sentence that there is no such key with the one that was
 // probably meant, or with nothing.
 func Suggest(key string, known []string) string {
-	best, least := "", 3
-	for _, k := range known {
-		if d := distance(key, k); d < least && d < len(k) {
-			best, least = k, d
-		}
-	}
+	best := signalbox.Nearest(key, known)
 	last := key[strings.LastIndex(key, ".")+1:]
 	for _, k := range known {
 		if best == "" && strings.HasSuffix(k, "."+last) {
@@ -143,31 +153,6 @@ func Suggest(key string, known []string) string {
 		return ""
 	}
 	return ": did you mean " + best + "?"
-}
-
-// distance is the number of characters to add, drop or change. Keys far
-// longer than any that exist are far from all.
-func distance(a, b string) int {
-	const longest = 100
-	if len(a) > longest || len(b) > longest {
-		return longest
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := last
-			if a[i] != b[j] {
-				cost = 1 + min(last, row[j], row[j+1])
-			}
-			last, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }
 
 // Env looks a variable up, such as os.LookupEnv.

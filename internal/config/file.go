@@ -38,8 +38,7 @@ func (f *file) read(path string, c *Config) {
 	}
 	if err != nil {
 		p := Problem{Where: f.name, Text: err.Error()}
-		var bad *conffile.Error
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*conffile.Error](err); ok {
 			p.Where = conffile.Where(f.name, bad.Line)
 		}
 		f.found = append(f.found, p)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -233,12 +232,4 @@ func (v value) asList() ([]string, bool) {
 }
 
 // asPath makes a path absolute.
-func (v value) asPath(text string) string {
-	if rest, ok := strings.CutPrefix(text, "~"); ok && v.home != "" && (rest == "" || rest[0] == '/' || rest[0] == filepath.Separator) {
-		return filepath.Join(v.home, rest)
-	}
-	if filepath.IsAbs(text) {
-		return filepath.Clean(text)
-	}
-	return filepath.Join(v.base, text)
-}
+func (v value) asPath(text string) string { return conffile.Path(v.base, v.home, text) }

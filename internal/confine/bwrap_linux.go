@@ -122,9 +122,7 @@ func bwrapArgs(s Sandbox, hidden []string, dir string) []string {
 }
 
 // byDepth orders a folder before all that lies in it.
-func byDepth(a, b string) int {
-	return slices.Compare(parts(a), parts(b))
-}
+func byDepth(a, b string) int { return slices.Compare(parts(a), parts(b)) }
 
 func parts(p string) []string { return strings.Split(strings.Trim(p, "/"), "/") }
 

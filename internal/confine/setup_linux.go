@@ -160,8 +160,7 @@ func moveAside(own string) error {
 
 // reason is an error without the path that stands beside it.
 func reason(err error) error {
-	var p *os.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err
 	}
 	return err

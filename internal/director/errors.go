@@ -129,8 +129,7 @@ func errorBody(err error) (api.Error, outcome) {
 	if plain.RetryAfter > 0 {
 		body.RetryAfter = int((plain.RetryAfter + time.Second - 1) / time.Second)
 	}
-	var extra *refusal
-	if errors.As(err, &extra) {
+	if extra, ok := errors.AsType[*refusal](err); ok {
 		if extra.hint != "" {
 			body.Hint = extra.hint
 		}

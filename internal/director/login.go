@@ -117,8 +117,7 @@ func (d *Director) loginFailed(r *http.Request, user string, err error) error {
 	d.auditBounded(r, signalbox.Audit{
 		EventType: "login", Action: "login", Resource: resource, Result: auditFailed, Severity: severityWarning,
 	}, map[string]any{"code": string(code)})
-	var blocked *identity.Blocked
-	if errors.As(err, &blocked) {
+	if blocked, ok := errors.AsType[*identity.Blocked](err); ok {
 		var plain *signalbox.Error
 		errors.As(err, &plain)
 		return &refusal{err: plain, hint: "the right password works from another address, and in a browser that has logged in before", retryAfter: int(blocked.Wait/time.Second) + 1}

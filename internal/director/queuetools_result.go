@@ -269,9 +269,7 @@ type answerWriter struct {
 
 func (w *answerWriter) Header() http.Header { return w.header }
 
-func (w *answerWriter) WriteHeader(status int) {
-	w.status = cmp.Or(w.status, status)
-}
+func (w *answerWriter) WriteHeader(status int) { w.status = cmp.Or(w.status, status) }
 
 func (w *answerWriter) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)

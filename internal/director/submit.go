@@ -36,8 +36,7 @@ func (d *Director) submitTask(w http.ResponseWriter, r *http.Request) error {
 		req.Source = string(signalbox.SourceWeb)
 	}
 	err := d.store(w, r, req, http.StatusAccepted, webQueued)
-	var full *refusal
-	if errors.As(err, &full) && full.err.Code == signalbox.CodeQueueFull {
+	if full, ok := errors.AsType[*refusal](err); ok && full.err.Code == signalbox.CodeQueueFull {
 		full.err.Message = webFull
 	}
 	return err

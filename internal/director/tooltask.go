@@ -92,8 +92,7 @@ func (d *Director) taskCall(r *http.Request, req api.NewToolTask) (gateway.TaskC
 // toolTaskError is what a caller is told of a task that was not stored.
 func (d *Director) toolTaskError(r *http.Request, err error) error {
 	_ = d.refused(err)
-	var full *signalbox.Error
-	if errors.As(err, &full) && full.Code == signalbox.CodeQueueFull {
+	if full, ok := errors.AsType[*signalbox.Error](err); ok && full.Code == signalbox.CodeQueueFull {
 		copied := *full
 		return &refusal{
 			err: &copied, retryAfter: d.retryAfter(r.Context(), signalbox.QueueCommands),

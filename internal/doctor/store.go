@@ -155,8 +155,7 @@ func (f *Folder) writable() error {
 
 // plain is an error without the path, which not everyone may know.
 func plain(err error) string {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err
 	}
 	return err.Error()

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +59,8 @@ func (e *Engine) PutAgent(ctx context.Context, a signalbox.Agent, token string) 
 	if err != nil {
 		return a, err
 	}
-	if !hasAgent(known, a.Name) && len(known) >= signalbox.MaxAgents {
+	isNew := !slices.ContainsFunc(known, func(k signalbox.Agent) bool { return k.Name == a.Name })
+	if isNew && len(known) >= signalbox.MaxAgents {
 		return a, signalbox.Errorf(signalbox.CodeConflict, "there are %d agents already, the most there can be: remove one first", len(known))
 	}
 	a.CreatedAt = e.Now()
@@ -184,15 +186,6 @@ func (e *Engine) NoteAgent(ctx context.Context, kind signalbox.EventKind, agent,
 		e.log.Error("journal entry not written", "kind", kind, "agent", agent, "error", err)
 	}
 	e.hub.noted()
-}
-
-func hasAgent(agents []signalbox.Agent, name string) bool {
-	for _, a := range agents {
-		if a.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 func unknownAgent(name string, agents []signalbox.Agent) string {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -68,12 +69,12 @@ func (e *Engine) undrained(ctx context.Context, servers []LiveAgent) (able []Liv
 			able = append(able, a)
 			continue
 		}
-		text := fmt.Sprintf("%s is paused by %s for %s", a.Name, or(p.By, "someone"), e.since(time.UnixMilli(p.AtMS)))
+		text := fmt.Sprintf("%s is paused by %s for %s", a.Name, cmp.Or(p.By, "someone"), e.since(time.UnixMilli(p.AtMS)))
 		if p.Reason != "" {
 			text += " (" + p.Reason + ")"
 		}
 		drained = append(drained, text)
-		cure = or(cure, "signalbox resume "+p.Queue)
+		cure = cmp.Or(cure, "signalbox resume "+p.Queue)
 	}
 	return able, drained, cure, nil
 }

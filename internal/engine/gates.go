@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -55,8 +56,8 @@ func (e *Engine) gateOpen(ctx context.Context, t *signalbox.Task) (Gate, error) 
 		if p.Queue == "" {
 			name, arg = "every queue", ""
 		}
-		g.Text = fmt.Sprintf("Queue is paused: %s, by %s for %s", name, or(p.By, "someone"), e.since(time.UnixMilli(p.AtMS)))
-		g.Detail = or(p.Reason, "no reason was given")
+		g.Text = fmt.Sprintf("Queue is paused: %s, by %s for %s", name, cmp.Or(p.By, "someone"), e.since(time.UnixMilli(p.AtMS)))
+		g.Detail = cmp.Or(p.Reason, "no reason was given")
 		g.Cure = "signalbox resume" + arg
 	}
 	return g, err
@@ -97,7 +98,7 @@ func (e *Engine) gateConnected(t *signalbox.Task) (Gate, []LiveAgent) {
 		case a.Up:
 			up = append(up, a)
 		default:
-			down = append(down, fmt.Sprintf("%s (%s)", a.Name, or(a.Message, "not heard from")))
+			down = append(down, fmt.Sprintf("%s (%s)", a.Name, cmp.Or(a.Message, "not heard from")))
 		}
 	}
 	g := Gate{Name: "agent_connected", OK: len(up) > 0}
@@ -168,7 +169,7 @@ func (e *Engine) gateOfServers(ctx context.Context, g Gate, servers []LiveAgent,
 			return g, nil
 		}
 		if a.Held {
-			held = append(held, a.Name+": "+or(a.Message, "it has not said that it is free"))
+			held = append(held, a.Name+": "+cmp.Or(a.Message, "it has not said that it is free"))
 		}
 	}
 	if len(closed) > 0 && len(closed)+len(held) == len(servers) {

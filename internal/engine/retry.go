@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/signalbox-ai/signalbox"
@@ -73,13 +74,6 @@ func (n *NewTask) route(queue string) {
 }
 
 func (d Edit) apply(n *NewTask) {
-	if d.Prompt != "" {
-		n.Prompt = d.Prompt
-	}
-	if d.Model != "" {
-		n.Model = d.Model
-	}
-	if d.TimeoutSeconds != 0 {
-		n.TimeoutSeconds = d.TimeoutSeconds
-	}
+	n.Prompt, n.Model = cmp.Or(d.Prompt, n.Prompt), cmp.Or(d.Model, n.Model)
+	n.TimeoutSeconds = cmp.Or(d.TimeoutSeconds, n.TimeoutSeconds)
 }

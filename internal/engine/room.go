@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -98,7 +99,7 @@ func (e *Engine) makeRoom(n *NewTask, sub *store.Submission) error {
 	a, known := e.live.LiveAgent(n.Agent)
 	if (!known || !a.Up) && n.Overflow != signalbox.OverflowPersist {
 		return signalbox.Errorf(signalbox.CodeAgentDown, "agent %s is not connected (%s): start it again, or let the task wait for it with overflow persist",
-			n.Agent, or(a.Message, "not heard from"))
+			n.Agent, cmp.Or(a.Message, "not heard from"))
 	}
 	if n.Mode == signalbox.ModeBypass {
 		return e.bypassRoom(a, n, sub)

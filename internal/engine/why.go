@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -98,7 +99,7 @@ func (e *Engine) silence(agent string) string {
 	if !known || a.Up {
 		return ""
 	}
-	return fmt.Sprintf("; the agent is not connected (%s)", or(a.Message, "not heard from"))
+	return fmt.Sprintf("; the agent is not connected (%s)", cmp.Or(a.Message, "not heard from"))
 }
 
 func (e *Engine) since(at time.Time) time.Duration {
@@ -112,13 +113,6 @@ func summary(w Why) string {
 		}
 	}
 	return "It starts at once."
-}
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // Teller is a Live that can say what a task in flight still waits for: a tool

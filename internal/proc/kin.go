@@ -28,9 +28,7 @@ type kin struct {
 	spare  bool           // the leader only holds a sandbox: SIGTERM would take the run down at once
 }
 
-func newKin(id Ident) *kin {
-	return &kin{id: id, known: map[int]uint64{id.PID: id.Start}}
-}
+func newKin(id Ident) *kin { return &kin{id: id, known: map[int]uint64{id.PID: id.Start}} }
 
 // look reads the process table and returns the members that are in it,
 // zombies included.

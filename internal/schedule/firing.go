@@ -210,8 +210,7 @@ func fullText(agent string, waiting int) string {
 }
 
 func fieldOf(err error) string {
-	var e *signalbox.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*signalbox.Error](err); ok {
 		return e.Field
 	}
 	return ""
@@ -219,8 +218,7 @@ func fieldOf(err error) string {
 
 // sentence is what people are shown of an error: its cause is for logs.
 func sentence(err error) string {
-	var e *signalbox.Error
-	if errors.As(err, &e) && e.Message != "" {
+	if e, ok := errors.AsType[*signalbox.Error](err); ok && e.Message != "" {
 		return e.Message
 	}
 	return "the submission failed: the log of the scheduler has the cause"

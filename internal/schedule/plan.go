@@ -212,8 +212,7 @@ func (s *Scheduler) Sync(ctx context.Context, jobs []signalbox.Schedule) error {
 }
 
 func jobError(name string, err error) error {
-	var e *signalbox.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*signalbox.Error](err); ok {
 		return &signalbox.Error{Code: e.Code, Field: e.Field, Message: "job " + clip(name) + ": " + e.Message, Err: e.Err}
 	}
 	return err

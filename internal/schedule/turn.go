@@ -66,9 +66,7 @@ func (t *turn) failed(err error) {
 }
 
 // backoff is how long to wait after the n-th failure in a row, from 0.
-func backoff(n int) time.Duration {
-	return min(firstBackoff<<min(n, 10), mostBackoff)
-}
+func backoff(n int) time.Duration { return min(firstBackoff<<min(n, 10), mostBackoff) }
 
 // read reads the schedule anew, and its open runs where another may have
 // changed them.

@@ -126,8 +126,7 @@ func checkSchema(root map[string]any) error {
 
 // plainSchemaError is an error of decoding without the terms of Go.
 func plainSchemaError(err error) error {
-	var bad *json.UnmarshalTypeError
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		err = errors.New("a " + bad.Value + " stands where it cannot")
 	}
 	if _, text, ok := strings.Cut(err.Error(), "cannot be unmarshaled into "); ok {

@@ -180,15 +180,7 @@ func (s *section) off() bool {
 }
 
 // path makes a path absolute.
-func (s *section) path(text string) string {
-	if rest, ok := strings.CutPrefix(text, "~"); ok && s.home != "" && (rest == "" || rest[0] == '/') {
-		return filepath.Join(s.home, rest)
-	}
-	if filepath.IsAbs(text) {
-		return filepath.Clean(text)
-	}
-	return filepath.Join(s.base, text)
-}
+func (s *section) path(text string) string { return conffile.Path(s.base, s.home, text) }
 
 func folder(path string) string { return filepath.Dir(path) }
 

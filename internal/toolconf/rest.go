@@ -124,8 +124,7 @@ func (s *section) json(n *conffile.Node, key string, fill func(*conffile.Node) s
 	out, err := conffile.ToJSON(n, fill)
 	if err != nil {
 		line := n.Line
-		var bad *conffile.Error
-		if errors.As(err, &bad) && bad.Line > 0 {
+		if bad, ok := errors.AsType[*conffile.Error](err); ok && bad.Line > 0 {
 			line = bad.Line
 		}
 		s.problem(line, key, err.Error())

@@ -137,7 +137,7 @@ var executionMutants = []Mutant{
 		Text: "a task ends without a word where nobody gave one",
 		File: "ending.go",
 		Edits: []Edit{{
-			"t.State, t.Reason, t.Message = reason.End(), reason, or(message, plain[reason])",
+			"t.State, t.Reason, t.Message = reason.End(), reason, cmp.Or(message, plain[reason])",
 			"t.State, t.Reason, t.Message = reason.End(), reason, message",
 		}},
 		Package: ".", Tests: []string{"TestNext(Table|Rules|Fences|Claim|Cancel|Requeue|Repeated|Run|Results|Messages|Times|Stop)"},

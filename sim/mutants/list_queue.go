@@ -87,8 +87,8 @@ var queueMutants = []Mutant{
 		Text: "a cancelled task that its agent was too busy for goes back into line",
 		File: "next.go",
 		Edits: []Edit{{
-			"if c.Task.CancelRequested {\n\t\treturn endCancelled(c, ev)\n\t}\n\tc.Task.LastError = or(ev.Message, \"agent busy\")",
-			"c.Task.LastError = or(ev.Message, \"agent busy\")",
+			"if c.Task.CancelRequested {\n\t\treturn endCancelled(c, ev)\n\t}\n\tc.Task.LastError = cmp.Or(ev.Message, \"agent busy\")",
+			"c.Task.LastError = cmp.Or(ev.Message, \"agent busy\")",
 		}},
 		Package: ".", Tests: []string{"TestNext(Table|Rules|Fences|Claim|Cancel|Requeue|Repeated|Run|Results|Messages|Times|Stop)"},
 	},
@@ -127,8 +127,8 @@ var queueMutants = []Mutant{
 		Text: "an agent that is busy uses up an attempt of the task",
 		File: "next.go",
 		Edits: []Edit{{
-			"c.Task.LastError = or(ev.Message, \"agent busy\")\n",
-			"c.Task.LastError = or(ev.Message, \"agent busy\")\n\tc.Task.Attempts++\n",
+			"c.Task.LastError = cmp.Or(ev.Message, \"agent busy\")\n",
+			"c.Task.LastError = cmp.Or(ev.Message, \"agent busy\")\n\tc.Task.Attempts++\n",
 		}},
 		Package: ".", Tests: []string{"TestNext(Table|Rules|Fences|Claim|Cancel|Requeue|Repeated|Run|Results|Messages|Times|Stop)"},
 	},

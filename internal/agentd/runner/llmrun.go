@@ -118,8 +118,7 @@ func (r *llmRun) open() error {
 		return err
 	}
 	r.past, err = r.store.Load(r.task.CLISession)
-	var damaged *llm.CorruptError
-	if errors.As(err, &damaged) {
+	if damaged, ok := errors.AsType[*llm.CorruptError](err); ok {
 		r.say("%v", damaged)
 	} else if err != nil {
 		return err

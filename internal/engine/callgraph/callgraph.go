@@ -94,9 +94,7 @@ type search struct {
 	full   map[string]int
 }
 
-func (s *search) node(k key) int {
-	return find(s, s.index, k, k, nil)
-}
+func (s *search) node(k key) int { return find(s, s.index, k, k, nil) }
 
 // find returns the node of a key, and makes it where it is new.
 func find[K comparable](s *search, index map[K]int, at K, k key, r *Run) int {
@@ -113,9 +111,7 @@ func (s *search) agent(name string) int {
 	return find(s, s.full, name, key{kind: ofFull, name: name}, nil)
 }
 
-func (s *search) run(r *Run) int {
-	return find(s, s.runs, r.ID, key{kind: ofRun, name: r.ID}, r)
-}
+func (s *search) run(r *Run) int { return find(s, s.runs, r.ID, key{kind: ofRun, name: r.ID}, r) }
 
 // line is the node of a queue. A conversation counts only where a turn of it is
 // running: otherwise all calls that wait in a queue share a node.

@@ -99,6 +99,4 @@ func note(parts ...string) string {
 func bytesText(n int) string { return fmt.Sprintf("%d bytes", n) }
 
 // decodedSize is how many bytes a text in base64 stands for.
-func decodedSize(s string) int {
-	return len(strings.TrimRight(s, "=")) * 3 / 4
-}
+func decodedSize(s string) int { return len(strings.TrimRight(s, "=")) * 3 / 4 }

@@ -56,9 +56,7 @@ func (c *delta) moveTurn(before, after *signalbox.Task) {
 	}
 }
 
-func inTurn(t *signalbox.Task) bool {
-	return t != nil && t.SessionID != "" && !t.State.Terminal()
-}
+func inTurn(t *signalbox.Task) bool { return t != nil && t.SessionID != "" && !t.State.Terminal() }
 
 // moveEnded does the same for what has ended.
 func (c *delta) moveEnded(before, after *signalbox.Task) {

@@ -43,8 +43,7 @@ func isFatal(err *pgconn.PgError) bool {
 // failed puts an error into words, for a write as for a read: nothing was
 // stored.
 func failed(err error, doing string) error {
-	var own *signalbox.Error
-	if errors.As(err, &own) {
+	if _, ok := errors.AsType[*signalbox.Error](err); ok {
 		return err
 	}
 	refused, said := isServer(err)

@@ -93,8 +93,7 @@ func (s *session) collect(pipeline *pgconn.Pipeline, wanted []stmtID) error {
 			}
 		case *pgconn.PipelineSync:
 		default:
-			var refused *pgconn.PgError
-			if errors.As(err, &refused) && done == 0 && hopeless(refused) {
+			if refused, ok := errors.AsType[*pgconn.PgError](err); ok && done == 0 && hopeless(refused) {
 				continue
 			}
 			if err == nil {

@@ -53,8 +53,7 @@ func unread(ctx context.Context, err error) error {
 	if gone := group.Gone(ctx); gone != nil {
 		return gone
 	}
-	var own *signalbox.Error
-	if errors.As(err, &own) {
+	if _, ok := errors.AsType[*signalbox.Error](err); ok {
 		return err
 	}
 	return &signalbox.Error{Code: signalbox.CodeStoreFailed, Message: "the store could not be read", Err: err}

@@ -200,9 +200,7 @@ func (w *writer) extend() {
 }
 
 // call bounds a call of the backend.
-func (w *writer) call() (context.Context, context.CancelFunc) {
-	return w.store.within(w.store.ctx)
-}
+func (w *writer) call() (context.Context, context.CancelFunc) { return w.store.within(w.store.ctx) }
 
 // want is what the set wants to know.
 func (w *writer) want() *Want { return w.set.ask(w.store.opts.Writer, len(w.batch.Jobs)) }
