@@ -317,3 +317,46 @@ func hex4(b []byte) uint64 {
 	}
 	return n
 }
+
+// Members splits an object that Parse has taken into its members, each as it was
+// written.
+func Members(object []byte) map[string]json.RawMessage {
+	p, out := parser{data: object}, map[string]json.RawMessage{}
+	if !p.next('{') {
+		return nil
+	}
+	for !p.next('}') {
+		p.next(',')
+		key, err := p.string()
+		if err != nil || !p.next(':') {
+			return nil
+		}
+		p.space()
+		from := p.at
+		p.skip()
+		out[key] = object[from:p.at]
+	}
+	return out
+}
+
+// skip goes behind the value that begins here.
+func (p *parser) skip() {
+	for depth := 0; ; {
+		switch p.data[p.at] {
+		case '"':
+			for p.at++; p.data[p.at] != '"'; p.at++ {
+				if p.data[p.at] == '\\' {
+					p.at++
+				}
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		p.at++
+		if depth == 0 && (p.at == len(p.data) || strings.IndexByte(",}] \n\t\r", p.data[p.at]) >= 0) {
+			return
+		}
+	}
+}

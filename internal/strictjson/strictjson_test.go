@@ -17,7 +17,7 @@ import (
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		`{"prompt":"Fix issue #42","agent":"coder"}`, `{"state":"idle","current_tasks":[{"task_id":"a","slot":0,"fence":-12}],"x":null}`, ` [ ] `, `{"a":{"b":[true,false,{}]}}`,
-		`{"a":1,"a":2}`, `{"a":{"b":[0,{"c":1,"c":2}]}}`, `[[{"a":1,"a":2}]]`, `{"\u0061":1,"a":2}`, `{"a":1,"a":2,}`, "{\"a\":1,\"a\":2,\"b\":\"\\ud800\"}",
+		` { "a" : -1.5 , "b" : [ "}\\"" , { } ] ,"\u0063":"\\\\" , "d":null } `, `{"a":1,"a":2}`, `{"a":{"b":[0,{"c":1,"c":2}]}}`, `[[{"a":1,"a":2}]]`, `{"\u0061":1,"a":2}`, `{"a":1,"a":2,}`, "{\"a\":1,\"a\":2,\"b\":\"\\ud800\"}",
 		`[01]`, `[-]`, `[-0]`, `[1.5]`, `[1e3]`, `[1E+03]`, `[1.]`, `[.5]`, `[1e]`, `[1e+]`, `[-1.25e-2]`, `[1,]`, `[,1]`, `{"a":1,}`, `{,}`, `{"a"}`, `{"a":}`, `{a:1}`,
 		`"\u0041"`, `"é"`, "\"\x7f\"", "\"\x00\"", "\"\xff\"", `"\ud83d\ude00"`, `"\ud83d"`, `"\ude00\ud83d"`, `"\\ud800"`, `"\x"`, `"a\"b"`, `"\`, `"`, ``, ` `,
 		`tru`, `nullx`, `{} {}`, `[truefalse]`,
@@ -30,6 +30,12 @@ func FuzzParse(f *testing.F) {
 		want, wrong := reference(data)
 		if wrong != nil && (err == nil || err.Error() != wrong.Error()) || wrong == nil && (err != nil || !reflect.DeepEqual(got, want)) {
 			t.Fatalf("%q: %#v, %v\nbut token by token\n%#v, %v", data, got, err, want, wrong)
+		}
+		if _, ok := got.(*strictjson.Object); ok {
+			var members map[string]json.RawMessage
+			if err := json.Unmarshal(data, &members); err != nil || !reflect.DeepEqual(strictjson.Members(data), members) {
+				t.Fatalf("%q: %q, but encoding/json has %q, %v", data, strictjson.Members(data), members, err)
+			}
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/strictjson"
 )
 
 // Limits, unless Options say otherwise.
@@ -139,36 +140,42 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	from := &request{ctx: ctx, caller: gateway.CallerOf(ctx), answer: &answer{ResponseWriter: w, every: e.opts.beat}}
 	defer from.answer.end()
 
-	key := strconv.FormatUint(e.keys.Add(1), 36)
-	e.requests.Store(key, from)
-	defer e.requests.Delete(key)
-	r = r.Clone(ctx)
-	r.Header.Set(requestHeader, key) // in place of what a client may have sent
-
-	body, ok := readBody(from.answer, r)
+	r = r.WithContext(ctx)
+	body, tree, ok := readBody(from.answer, r)
 	if !ok {
 		return
 	}
+	handler, session := e.legacy, ""
 	if isModern(r.Header.Get(versionHeader)) {
 		if e.server.hasTasks() && !aboutTasks(from, r, body) {
 			return
 		}
-		e.modern.ServeHTTP(from.answer, r)
-		return
-	}
-	if id := r.Header.Get(sessionHeader); id != "" {
-		leave, ok := e.sessions.join(id, from.caller.Principal, from, cancel)
+		handler = e.modern
+	} else if session = r.Header.Get(sessionHeader); session != "" {
+		leave, ok := e.sessions.join(session, from.caller.Principal, from, cancel)
 		if !ok {
 			refuse(w, http.StatusNotFound, "session not found: it has ended, or is another's; begin a new one with initialize")
 			return
 		}
 		defer leave()
-		from.caller.Session = sessionPrefix + id
-		if r.Method == http.MethodDelete {
-			e.sessions.cut(id, from)
+		from.caller.Session = sessionPrefix + session
+		switch {
+		case r.Method == http.MethodDelete:
+			e.sessions.cut(session, from)
+		case tree != nil && tree.Values["method"] == methodCancelled: // the SDK takes it too, for its own calls
+			e.sessions.cancel(session, idOf(strictjson.Members(strictjson.Members(body)["params"])["requestId"]))
 		}
 	}
-	e.legacy.ServeHTTP(from.answer, r)
+	if c := e.server.plain(r, body, tree); c != nil {
+		e.answerPlain(from, c, session)
+		return
+	}
+	key := strconv.FormatUint(e.keys.Add(1), 36)
+	e.requests.Store(key, from)
+	defer e.requests.Delete(key)
+	r.Header = r.Header.Clone()
+	r.Header.Set(requestHeader, key) // in place of what a client may have sent
+	handler.ServeHTTP(from.answer, r)
 }
 
 // enter counts a request in, unless the endpoint has been closed.

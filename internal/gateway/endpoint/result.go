@@ -171,8 +171,7 @@ func (a *answer) Write(b []byte) (int, error) {
 	if !a.late {
 		return a.write(b)
 	}
-	event := append([]byte("event: message\ndata: "), b...)
-	if _, err := a.write(append(event, "\n\n"...)); err != nil {
+	if _, err := a.write(eventOf(b)); err != nil {
 		return 0, err
 	}
 	return len(b), nil
@@ -185,11 +184,41 @@ func (a *answer) notify(message []byte) error {
 	if a.over || !a.event {
 		return errNotAStream
 	}
-	event := append([]byte("event: message\ndata: "), message...)
-	if _, err := a.write(append(event, "\n\n"...)); err != nil {
+	return a.send(message)
+}
+
+// tell writes an event, which may be the first.
+func (a *answer) tell(message []byte) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.begun {
+		a.head(http.StatusOK)
+	}
+	return a.send(message)
+}
+
+func (a *answer) send(message []byte) error {
+	if _, err := a.write(eventOf(message)); err != nil {
 		return err
 	}
 	return http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+// complete writes the last that there is to say: as an event, or under a status of
+// its own, unless events have begun.
+func (a *answer) complete(status int, message []byte) {
+	if status != http.StatusOK {
+		a.Header().Set("Content-Type", "application/json")
+		a.WriteHeader(status)
+	} else {
+		message = eventOf(message)
+	}
+	_, _ = a.Write(message) // an error here is the client's, which has gone
+}
+
+func eventOf(message []byte) []byte {
+	event := make([]byte, 0, len(message)+len("event: message\ndata: \n\n"))
+	return append(append(append(event, "event: message\ndata: "...), message...), "\n\n"...)
 }
 
 var errNotAStream = errors.New("endpoint: the answer is no stream of events")
@@ -213,8 +242,8 @@ func (a *answer) FlushError() error {
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
-// begin has the answer say from time to time that it will come. The SDK has
-// set its header by then, as that of a stream.
+// begin has the answer say from time to time that it will come. Its header is set
+// by then, as that of a stream.
 func (a *answer) begin() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -222,7 +251,7 @@ func (a *answer) begin() {
 	a.schedule()
 }
 
-// pause leaves the header to the SDK again, which now knows what to answer.
+// pause leaves the header to who now knows what to answer.
 func (a *answer) pause() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

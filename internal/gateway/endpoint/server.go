@@ -38,6 +38,7 @@ const (
 	methodInitialize = "initialize"
 	methodListTools  = "tools/list"
 	methodCallTool   = "tools/call"
+	methodCancelled  = "notifications/cancelled"
 )
 
 // request is where a message of a client came from.
@@ -53,6 +54,8 @@ type server struct {
 	gw  Gateway
 	sdk *mcp.Server
 	log *slog.Logger
+	// info says in answers of the newer protocol which server this is.
+	info json.RawMessage
 	// from finds where a message came from.
 	from func(*mcp.RequestExtra) *request
 	// Of tasks; both nil: there are none.
@@ -73,7 +76,9 @@ func newServer(gw Gateway, o Options) *server {
 	if s.hasTasks() {
 		able.AddExtension(extension, nil)
 	}
-	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "signalbox", Title: "Signalbox", Version: o.Version}, &mcp.ServerOptions{
+	impl := &mcp.Implementation{Name: "signalbox", Title: "Signalbox", Version: o.Version}
+	s.info, _ = marshal(impl) // text always marshals
+	s.sdk = mcp.NewServer(impl, &mcp.ServerOptions{
 		Instructions: o.Instructions, Capabilities: able,
 	})
 	s.sdk.AddReceivingMiddleware(s.middleware)
@@ -176,53 +181,88 @@ func (s *server) listTools(r *mcp.ListToolsRequest) (mcp.Result, error) {
 	return list, nil
 }
 
-// callTool answers tools/call through the gateway.
+// toolCall is a tools/call, whoever has read it.
+type toolCall struct {
+	name      string
+	arguments json.RawMessage
+	meta      mcp.Meta
+	version   string                 // of the protocol
+	progress  func(gateway.Progress) // nil: nobody asked for it
+}
+
+// result is an answer that writes itself.
+type result interface {
+	mcp.Result
+	json.Marshaler
+}
+
+// callTool answers a tools/call that the SDK has read.
 func (s *server) callTool(ctx context.Context, r *mcp.CallToolRequest) (mcp.Result, error) {
 	from := s.from(r.GetExtra())
 	if from == nil {
 		return nil, context.Canceled // its connection is gone already
-	}
-	args := bytes.TrimSpace(r.Params.Arguments)
-	if bytes.Equal(args, []byte("null")) {
-		args = nil
-	}
-	if len(args) > 0 && args[0] != '{' {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "arguments must be an object"}
-	}
-	meta, err := metaOf(r.Params.Meta)
-	if err != nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "_meta: " + err.Error()}
 	}
 	// The connection's context, because it ends with the connection, also where
 	// the protocol itself would let the call go on.
 	during, cancel := context.WithCancel(from.ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
-	if from.answer != nil {
-		from.answer.begin()
-		defer from.answer.pause()
-	}
-	era := r.ProtocolVersion()
-	tasks := declared(era, r.Params.Meta)
-	if tasks && s.relay != nil && !s.headered(r.Params.Name) {
+	c := toolCall{name: r.Params.Name, arguments: r.Params.Arguments, meta: r.Params.Meta, version: r.ProtocolVersion()}
+	if declared(c.version, c.meta) && s.relay != nil && !s.headered(c.name) {
+		defer from.beat()()
 		return s.relay.callTool(during, r)
 	}
-	res, task, err := s.carryOut(during, gateway.Call{
-		Tool: r.Params.Name, Arguments: args, Meta: meta, Caller: from.caller, Progress: s.progress(ctx, r),
-	}, tasks)
+	if token := r.Params.GetProgressToken(); token != nil {
+		c.progress = progress(token, func(p *mcp.ProgressNotificationParams) {
+			_ = r.Session.NotifyProgress(ctx, p) // an error is that of a client that has gone, which ends the call itself
+		})
+	}
+	res, err := s.call(during, from, c)
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// call answers tools/call through the gateway.
+func (s *server) call(ctx context.Context, from *request, c toolCall) (result, error) {
+	args := bytes.TrimSpace(c.arguments)
+	if bytes.Equal(args, []byte("null")) {
+		args = nil
+	}
+	if len(args) > 0 && args[0] != '{' {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "arguments must be an object"}
+	}
+	meta, err := metaOf(c.meta)
+	if err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "_meta: " + err.Error()}
+	}
+	defer from.beat()()
+	res, task, err := s.carryOut(ctx, gateway.Call{
+		Tool: c.name, Arguments: args, Meta: meta, Caller: from.caller, Progress: c.progress,
+	}, declared(c.version, c.meta))
 	switch {
 	case err != nil:
-		return s.failed(during, r.Params.Name, isModern(era), err)
+		return s.failed(ctx, c.name, isModern(c.version), err)
 	case task != nil:
 		return &taskResult{task: wireTask(task, false), kind: resultTask}, nil
 	}
-	return &callResult{Result: res, modern: isModern(era)}, nil
+	return &callResult{Result: res, modern: isModern(c.version)}, nil
+}
+
+// beat has the answer say from time to time that it will come, until stop.
+func (r *request) beat() (stop func()) {
+	if r.answer == nil {
+		return func() {}
+	}
+	r.answer.begin()
+	return r.answer.pause
 }
 
 // failed turns an error of the gateway into what a client expects: what the
 // upstream said as it said it, an unknown tool as the protocol has it, and all
 // else as a result, which the model gets to read.
-func (s *server) failed(ctx context.Context, tool string, modern bool, err error) (mcp.Result, error) {
+func (s *server) failed(ctx context.Context, tool string, modern bool, err error) (result, error) {
 	var said *gateway.ProtocolError
 	if errors.As(err, &said) {
 		return nil, &jsonrpc.Error{Code: said.Code, Message: said.Message, Data: said.Data}
@@ -247,15 +287,18 @@ const logLevelKey = "io.modelcontextprotocol/logLevel"
 // metaOf is the request's _meta without what is between the client and this
 // endpoint alone.
 func metaOf(meta mcp.Meta) (json.RawMessage, error) {
-	rest := map[string]any{}
+	var rest map[string]any
 	for k, v := range meta {
 		switch k {
 		case "progressToken", mcp.MetaKeyProtocolVersion, mcp.MetaKeyClientInfo, mcp.MetaKeyClientCapabilities, logLevelKey:
 		default:
+			if rest == nil {
+				rest = map[string]any{}
+			}
 			rest[k] = v
 		}
 	}
-	if len(rest) == 0 {
+	if rest == nil {
 		return nil, nil
 	}
 	return json.Marshal(rest)

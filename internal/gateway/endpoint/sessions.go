@@ -2,12 +2,12 @@ package endpoint
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/signalbox-ai/signalbox/internal/gateway"
@@ -33,7 +33,8 @@ type session struct {
 	id        string
 	principal string
 	sdk       *mcp.ServerSession
-	open      map[*request]func() // requests under way, with what ends each
+	open      map[*request]func()   // requests under way, with what ends each
+	plain     map[jsonrpc.ID]func() // and the calls among them that the SDK does not see
 	lastUsed  time.Time
 	expiry    *time.Timer // runs while no request is under way
 }
@@ -56,7 +57,7 @@ func (t *sessions) begin(principal string, ss *mcp.ServerSession) error {
 	if err := t.makeRoom(principal); err != nil {
 		return err
 	}
-	s := &session{id: ss.ID(), principal: principal, sdk: ss, open: map[*request]func(){}, lastUsed: time.Now()}
+	s := &session{id: ss.ID(), principal: principal, sdk: ss, open: map[*request]func(){}, plain: map[jsonrpc.ID]func(){}, lastUsed: time.Now()}
 	s.expiry = time.AfterFunc(t.idle, func() { t.expire(s) })
 	t.all[s.id] = s
 	t.ends.Go(func() {
@@ -144,6 +145,32 @@ func (t *sessions) join(id, principal string, r *request, end func()) (leave fun
 	}, true
 }
 
+// calls notes a call of a joined session that the SDK does not see, until done. It
+// is refused where one of that id is under way.
+func (t *sessions) calls(session string, id jsonrpc.ID, cancel func()) (done func(), ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.all[session]
+	if s == nil || s.plain[id] != nil {
+		return func() {}, s == nil // which has ended: so does the call, with its request
+	}
+	s.plain[id] = cancel
+	return func() {
+		t.mu.Lock()
+		delete(s.plain, id)
+		t.mu.Unlock()
+	}, true
+}
+
+// cancel ends the call of that id that the SDK does not see, if there is one.
+func (t *sessions) cancel(session string, id jsonrpc.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.all[session]; s != nil && s.plain[id] != nil {
+		s.plain[id]()
+	}
+}
+
 // cut ends the requests of a session: what they wait for is of no use to a
 // client that ends it.
 func (t *sessions) cut(id string, but *request) {
@@ -181,13 +208,8 @@ func (t *sessions) close() {
 // afterwards, often from 1 on, shall go out as it is.
 const tiny = 1e-6
 
-// progress hands on what is said of a call to a client that asked for it with
-// a token; nil where it did not.
-func (s *server) progress(ctx context.Context, r *mcp.CallToolRequest) func(gateway.Progress) {
-	token := r.Params.GetProgressToken()
-	if token == nil {
-		return nil
-	}
+// progress hands on what is said of a call to a client that gave a token for it.
+func progress(token any, tell func(*mcp.ProgressNotificationParams)) func(gateway.Progress) {
 	said, begun := 0.0, false
 	return func(p gateway.Progress) {
 		value := p.Progress
@@ -198,10 +220,7 @@ func (s *server) progress(ctx context.Context, r *mcp.CallToolRequest) func(gate
 			value = said + tiny
 		}
 		begun, said = true, value
-		// An error is that of a client that has gone, which ends the call itself.
-		_ = r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-			ProgressToken: token, Progress: value, Total: p.Total, Message: p.Message,
-		})
+		tell(&mcp.ProgressNotificationParams{ProgressToken: token, Progress: value, Total: p.Total, Message: p.Message})
 	}
 }
 

@@ -260,31 +260,34 @@ const (
 	nameHeader   = "Mcp-Name"
 )
 
-// readBody reads the body of a request, and again for who reads on. It has
+// readBody reads the body of a request, and again for who reads on; tree is the
+// object that it is, if it is one by strictjson's rules. It has
 // answered those that it says no of: what is too large, and what gives a member
 // twice, of which a program on the way may have gone by the other one. What else
 // is wrong, the SDK says in words of its own, and a tool of its arguments.
-func readBody(w http.ResponseWriter, r *http.Request) (body []byte, ok bool) {
+func readBody(w http.ResponseWriter, r *http.Request) (body []byte, tree *strictjson.Object, ok bool) {
 	if r.Method != http.MethodPost || r.Body == nil {
-		return nil, true
+		return nil, nil, true
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		refuse(w, http.StatusRequestEntityTooLarge, "the request is too large")
-		return nil, false
+		return nil, nil, false
 	case err != nil:
 		refuse(w, http.StatusBadRequest, "the request could not be read")
-		return nil, false
+		return nil, nil, false
 	}
 	var wrong *strictjson.Error
-	if _, err := strictjson.Parse(body); errors.As(err, &wrong) && wrong.What == strictjson.Twice && !strings.Contains(wrong.Path, "params.arguments.") {
+	parsed, err := strictjson.Parse(body)
+	if errors.As(err, &wrong) && wrong.What == strictjson.Twice && !strings.Contains(wrong.Path, "params.arguments.") {
 		refuse(w, http.StatusBadRequest, wrong.Error())
-		return nil, false
+		return nil, nil, false
 	}
+	tree, _ = parsed.(*strictjson.Object)
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return body, true
+	return body, tree, true
 }
 
 // aboutTasks looks at a request for what of tasks the SDK does not look at. It

@@ -1,0 +1,186 @@
+package endpoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox/internal/strictjson"
+)
+
+// plainCall is a tools/call over HTTP that is answered here. The SDK decodes each
+// message a dozen times, with a fresh buffer of 32 KB each time. What is in any way
+// not as the protocol has it goes to the SDK, which says what is wrong.
+type plainCall struct {
+	toolCall
+	id    jsonrpc.ID
+	rawID json.RawMessage
+}
+
+// legacyVersions are those that have sessions.
+var legacyVersions = []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
+
+// plain returns the call that a request makes; nil: it is for the SDK.
+func (s *server) plain(r *http.Request, body []byte, tree *strictjson.Object) *plainCall {
+	if r.Method != http.MethodPost || tree == nil || tree.Values["method"] != methodCallTool || tree.Values["jsonrpc"] != "2.0" || len(tree.Keys) != 4 ||
+		r.Header.Get("Content-Type") != "application/json" || !acceptsBoth(r.Header.Values("Accept")) || r.Header["Last-Event-Id"] != nil {
+		return nil
+	}
+	message := strictjson.Members(body)
+	c := &plainCall{id: idOf(message["id"]), rawID: message["id"]}
+	params, _ := tree.Values["params"].(*strictjson.Object)
+	if !c.id.IsValid() || params == nil || slices.ContainsFunc(params.Keys, func(k string) bool { return k != "name" && k != "arguments" && k != "_meta" }) {
+		return nil
+	}
+	fields := strictjson.Members(message["params"])
+	c.name, _ = params.Values["name"].(string)
+	c.arguments = fields["arguments"]
+	meta, hasMeta := params.Values["_meta"].(*strictjson.Object)
+	if c.name == "" || params.Values["_meta"] != nil && !hasMeta {
+		return nil
+	}
+	if hasMeta && json.Unmarshal(fields["_meta"], &c.meta) != nil {
+		return nil
+	}
+	c.version = r.Header.Get(versionHeader)
+	if !s.plainEra(r.Header, c, meta, fields["_meta"]) || declared(c.version, c.meta) && s.relay != nil {
+		return nil
+	}
+	return c
+}
+
+// plainEra says whether a call is as its version of the protocol has it.
+func (s *server) plainEra(h http.Header, c *plainCall, meta *strictjson.Object, raw json.RawMessage) bool {
+	if !isModern(c.version) {
+		return h.Get(sessionHeader) != "" && slices.Contains(legacyVersions, c.version) && c.meta[mcp.MetaKeyProtocolVersion] == nil
+	}
+	if c.version != modern || h.Get(methodHeader) != methodCallTool || h.Get(nameHeader) != c.name || s.headered(c.name) ||
+		meta == nil || meta.Values[mcp.MetaKeyProtocolVersion] != modern {
+		return false
+	}
+	able, ok := meta.Values[mcp.MetaKeyClientCapabilities].(*strictjson.Object)
+	if !ok {
+		return false
+	}
+	members := strictjson.Members(raw)
+	if len(able.Keys) > 0 {
+		var known struct {
+			mcp.ClientCapabilities
+			Roots *mcp.RootCapabilities `json:"roots"`
+		}
+		if json.Unmarshal(members[mcp.MetaKeyClientCapabilities], &known) != nil {
+			return false
+		}
+	}
+	info, has := members[mcp.MetaKeyClientInfo]
+	var named *mcp.Implementation
+	return !has || json.Unmarshal(info, &named) == nil && named != nil
+}
+
+// acceptsBoth says whether a client takes an answer in one piece and as events, in
+// the words that clients have for it.
+func acceptsBoth(accept []string) bool {
+	whole, events := false, false
+	for _, line := range accept {
+		for kind := range strings.SplitSeq(line, ",") {
+			switch strings.TrimSpace(kind) {
+			case "application/json":
+				whole = true
+			case "text/event-stream":
+				events = true
+			}
+		}
+	}
+	return whole && events
+}
+
+// idOf reads an id; the zero ID stands for none and for a wrong one.
+func idOf(raw json.RawMessage) jsonrpc.ID {
+	var v any
+	if len(raw) == 0 || json.Unmarshal(raw, &v) != nil {
+		return jsonrpc.ID{}
+	}
+	id, _ := jsonrpc.MakeID(v)
+	return id
+}
+
+// answerPlain makes the call and answers it, as an event.
+func (e *Endpoint) answerPlain(from *request, c *plainCall, session string) {
+	ctx, cancel := context.WithCancel(from.ctx)
+	defer cancel()
+	if session != "" {
+		done, ok := e.sessions.calls(session, c.id, cancel)
+		if !ok {
+			refuseWith(from.answer, http.StatusBadRequest, c.rawID, jsonrpc.CodeInvalidRequest, fmt.Sprintf("duplicate in-flight request ID %v", c.id.Raw()))
+			return
+		}
+		defer done()
+	}
+	h := from.answer.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("Connection", "keep-alive")
+	if token := c.meta["progressToken"]; token != nil {
+		c.progress = progress(token, func(p *mcp.ProgressNotificationParams) {
+			if message, err := marshal(notification{"2.0", "notifications/progress", p}); err == nil {
+				_ = from.answer.tell(message) // an error is that of a client that has gone
+			}
+		})
+	}
+	res, err := e.server.call(ctx, from, c.toolCall)
+	status, message := e.server.answerTo(c, res, err)
+	from.answer.complete(status, message)
+}
+
+type notification struct {
+	Version string `json:"jsonrpc"`
+	Method  string `json:"method"`
+	Params  any    `json:"params"`
+}
+
+type response struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *jsonrpc.Error  `json:"error,omitempty"`
+}
+
+// answerTo is the answer to a call, with its HTTP status.
+func (s *server) answerTo(c *plainCall, res result, err error) (status int, message []byte) {
+	out := response{Version: "2.0", ID: c.rawID}
+	if err == nil {
+		if isModern(c.version) {
+			res.SetMeta(map[string]any{mcp.MetaKeyServerInfo: s.info})
+		}
+		out.Result, err = res.MarshalJSON()
+	}
+	status = http.StatusOK
+	if err != nil {
+		if !errors.As(err, &out.Error) {
+			out.Error = &jsonrpc.Error{Message: err.Error()}
+		}
+		if isModern(c.version) {
+			status = errorStatus[out.Error.Code]
+		}
+	}
+	message, err = marshal(out)
+	if err != nil { // the data of an error of a tool's server is no JSON
+		out.Result, out.Error = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+		message, _ = marshal(out)
+	}
+	return max(status, http.StatusOK), message
+}
+
+// errorStatus has the HTTP statuses that the newer protocol has for errors.
+var errorStatus = map[int64]int{
+	jsonrpc.CodeMethodNotFound:         http.StatusNotFound,
+	jsonrpc.CodeInvalidParams:          http.StatusBadRequest,
+	mcp.CodeUnsupportedProtocolVersion: http.StatusBadRequest, mcp.CodeMissingRequiredClientCapabilities: http.StatusBadRequest,
+}
