@@ -21,9 +21,9 @@ const (
 	// progressRoom is how many words of progress may wait for a slow caller;
 	// of more, the oldest are dropped.
 	progressRoom = 64
-	// settleWait is what the SDK gets to see that a call is answered. Where
-	// only we can know (a POST that was refused, its answer due on a stream)
-	// it never does.
+	// settleWait is what a call that is answered gets to come to its end. The SDK
+	// never sees one that only we can know of (a POST that was refused, its answer
+	// due on a stream), and a stream may stay open behind the answer.
 	settleWait = time.Second
 	// tellWait bounds the wait for a cancel to go out. Whoever gets the slot
 	// next must not come to the server before it.
@@ -61,7 +61,7 @@ func (i *instance) call(ctx context.Context, tool string, c gateway.Call) (gatew
 	return i.outcome(ctx, r, a.err)
 }
 
-// asked is a call in the hands of the SDK.
+// asked is a call that was sent.
 type asked struct {
 	cancel func()
 	keep   func() bool // leaves it to itself, unless its caller has gone
@@ -70,7 +70,7 @@ type asked struct {
 	late   atomic.Pointer[time.Timer]
 }
 
-// ask has the SDK make a call, which ends with the caller or the instance.
+// ask sends a call, which ends with the caller or the instance.
 func (i *instance) ask(ctx context.Context, r *reply, params *sdk.CallToolParams) *asked {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	a := &asked{cancel: cancel, keep: context.AfterFunc(ctx, cancel), done: make(chan struct{})}
@@ -81,7 +81,7 @@ func (i *instance) ask(ctx context.Context, r *reply, params *sdk.CallToolParams
 		cancel()
 	})
 	go func() {
-		_, a.err = i.session.CallTool(withReply(running, r), params)
+		a.err = i.send(withReply(running, r), r, params)
 		close(a.done)
 		a.stop()
 		down()
@@ -116,7 +116,8 @@ func (i *instance) tell(r *reply) {
 
 // follow hands progress on until the call is answered, and what is left of it
 // then. It reports whether that is all: the SDK, which sees the answer a little
-// later, need not be waited for unless the caller has gone.
+// later, or the end of the stream behind it, need not be waited for unless the
+// caller has gone.
 func (a *asked) follow(r *reply, tell func(gateway.Progress), words <-chan json.RawMessage) (answered bool) {
 	settled := r.settled
 	for over := false; !over; {

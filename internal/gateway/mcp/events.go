@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -16,9 +18,11 @@ const maxField = 64 << 10
 var errLongField = errors.New("a line of its event stream is too long")
 
 // events leads the messages in a stream of server-sent events through the tap,
-// and is the stream of what the SDK is to read instead.
+// and is the stream of what the SDK is to read instead. Of a call past the SDK, take
+// has what is left of them.
 type events struct {
 	from io.ReadCloser
+	take func(jsonrpc.Message)
 	old  bool // HTTP with SSE, where the SDK takes every event for a message but the first
 	in   *bufio.Reader
 	out  bytes.Buffer
@@ -29,6 +33,9 @@ type events struct {
 	name   string
 	lines  int  // of data
 	sent   bool // a message went out
+
+	last  string        // the id of the last event that has one
+	retry time.Duration // what the server wants for a pause before the stream is taken up again
 }
 
 func newEvents(from io.ReadCloser, t *tap, old bool) *events {
@@ -58,6 +65,17 @@ func (e *events) Read(p []byte) (int, error) {
 		e.out = bytes.Buffer{}
 	}
 	return n, err
+}
+
+// drain reads the stream to its end, and closes it.
+func (e *events) drain() {
+	for e.err == nil {
+		e.err = e.line()
+	}
+	if errors.Is(e.err, io.EOF) {
+		e.event()
+	}
+	e.Close()
 }
 
 // line reads one line of the stream.
@@ -115,7 +133,15 @@ func (e *events) field(line []byte) {
 	switch string(name) {
 	case "event":
 		e.name = string(bytes.TrimSpace(value))
-	case "id", "retry", "data":
+	case "id":
+		if id := string(bytes.TrimSpace(value)); id != "" {
+			e.last = id
+		}
+	case "retry":
+		if ms, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 32); err == nil {
+			e.retry = time.Duration(ms) * time.Millisecond
+		}
+	case "data":
 	default:
 		return
 	}
@@ -132,7 +158,7 @@ func (e *events) field(line []byte) {
 func (e *events) event() {
 	e.sent = false
 	e.data.end()
-	if !e.sent && e.fields.Len() > 0 && (!e.old || e.name == "endpoint") {
+	if !e.sent && e.fields.Len() > 0 && e.take == nil && (!e.old || e.name == "endpoint") {
 		e.out.Write(e.fields.Bytes())
 		e.out.WriteByte('\n')
 	}
@@ -142,6 +168,10 @@ func (e *events) event() {
 
 // emit writes an event with a message.
 func (e *events) emit(msg jsonrpc.Message) {
+	if e.take != nil {
+		e.take(msg)
+		return
+	}
 	data, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
 		return // it was decoded a moment ago

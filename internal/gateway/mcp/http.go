@@ -99,7 +99,7 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 	call, _ := msg.(*jsonrpc.Request)
 	slow := w.hurry(req, call, cancel)
 	resp, err := w.base.RoundTrip(req)
-	late := !slow.Stop()
+	late := slow != nil && !slow.Stop()
 	if err != nil {
 		done()
 		if late && req.Method == http.MethodGet {
@@ -134,7 +134,8 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // hurry ends requests that a server of the other era, or one that sends no
-// headers before there is something to say, may leave without an answer.
+// headers before there is something to say, may leave without an answer; nil: of
+// any other.
 func (w *web) hurry(req *http.Request, call *jsonrpc.Request, cancel func()) *time.Timer {
 	switch {
 	case call != nil && call.Method == "server/discover":
@@ -142,7 +143,7 @@ func (w *web) hurry(req *http.Request, call *jsonrpc.Request, cancel func()) *ti
 	case req.Method == http.MethodGet && !w.posts && req.Header.Get("Upgrade") == "":
 		return time.AfterFunc(streamWait, cancel)
 	}
-	return time.AfterFunc(time.Hour*24*365, func() {})
+	return nil
 }
 
 // empty is an answer in the place of the server's.
@@ -153,9 +154,12 @@ func empty(req *http.Request, status int) *http.Response {
 	}
 }
 
-// request finds which message of the SDK an HTTP request carries, and whose
-// reply waits for it.
+// request finds which message an HTTP request carries, and whose reply waits for
+// it.
 func (w *web) request(req *http.Request) (jsonrpc.Message, *reply, error) {
+	if msg, ok := req.Context().Value(sentKey{}).(jsonrpc.Message); ok {
+		return msg, w.tap.outgoing(req.Context(), msg), nil
+	}
 	if req.Method != http.MethodPost || req.Body == nil || req.GetBody == nil {
 		return nil, nil, nil
 	}
@@ -172,8 +176,11 @@ func (w *web) request(req *http.Request) (jsonrpc.Message, *reply, error) {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 	}
-	if json.Unmarshal(data, &m) != nil || m.Method == "" {
-		return nil, nil, nil //nolint:nilerr // it carries neither, which is no failure
+	if json.Unmarshal(data, &m) != nil {
+		return nil, nil, nil //nolint:nilerr // it carries none, which is no failure
+	}
+	if m.Method == "" {
+		return &jsonrpc.Response{ID: idOf(m.ID)}, nil, nil
 	}
 	call := &jsonrpc.Request{ID: idOf(m.ID), Method: m.Method}
 	return call, w.tap.outgoing(req.Context(), call), nil

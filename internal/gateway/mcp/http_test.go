@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,8 +31,9 @@ func overHTTP(t *testing.T, call http.HandlerFunc) (toolconf.Server, *httptest.S
 		switch {
 		case r.Method != http.MethodPost:
 			w.WriteHeader(http.StatusMethodNotAllowed)
-		case req.Method == "tools/call":
+		case req.Method == "tools/call" || req.Method == "": // or the answer to something that call has asked
 			r.Header.Set("Request-Id", string(req.ID))
+			r.Body = io.NopCloser(bytes.NewReader(body))
 			call(w, r)
 		case len(req.ID) == 0:
 			w.WriteHeader(http.StatusAccepted)

@@ -38,9 +38,10 @@ type instance struct {
 	tap  *tap
 
 	session *sdk.ClientSession
-	child   *child // of stdio
-	link    *link  // of a WebSocket
-	web     *web   // of all but stdio
+	child   *child  // of stdio
+	link    *link   // of a WebSocket
+	web     *web    // of all but stdio
+	direct  *direct // nil: calls are made by the SDK
 	hangUp  context.CancelFunc
 
 	calls  atomic.Int32
@@ -66,6 +67,7 @@ func (p *Provider) connect(ctx context.Context, legacy bool) (*instance, error) 
 		i.end()
 		return nil, i.explain(err)
 	}
+	i.direct = newDirect(i)
 	i.watch.Go(func() { // the connection ends by itself
 		err := i.session.Wait()
 		if err == nil {
