@@ -36,6 +36,9 @@ var errSessionLost = errors.New("it has forgotten the session")
 
 // call calls a tool by the server's own name for it.
 func (i *instance) call(ctx context.Context, tool string, c gateway.Call) (gateway.Result, error) {
+	if err := ctx.Err(); err != nil { // what ends a call under way may come too late for one that has just begun
+		return gateway.Result{}, err
+	}
 	i.calls.Add(1)
 	defer i.calls.Add(-1)
 	r := newReply()
