@@ -67,6 +67,9 @@ func (p *projection) init(d *Director) {
 	p.d, p.epoch, p.readers = d, strings.ToLower(rand.Text()[:10]), map[chan struct{}]struct{}{}
 	p.shown = map[string]*entity{}
 	p.inbox.init(d.engine)
+	if d.cfg.Tools != nil {
+		d.cfg.Tools.OnCall(func() { poke(p.inbox.signs) })
+	}
 	p.builder.init(d, &p.inbox, p.shown)
 }
 
@@ -122,12 +125,13 @@ func (p *projection) run(ctx context.Context) {
 	}
 }
 
-// rest is how long after a look the next one is taken at the latest. Tool queues
-// announce nothing: while they are used they are looked at more often.
+// rest is how long after a look the next one is taken at the latest. What other
+// directors do in a shared tool queue is not announced here: while one is used, that
+// is looked at more often.
 func (p *projection) rest() time.Duration {
 	p.looking.Lock()
 	defer p.looking.Unlock()
-	if p.builder.toolsBusy() {
+	if p.builder.sharedBusy() {
 		return lookEvery
 	}
 	return lookAtLeast

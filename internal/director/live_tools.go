@@ -9,9 +9,9 @@ import (
 
 func capacityKey(name string) string { return "capacity:" + name }
 
-// toolsBusy reports whether a tool queue was in use when it was looked at.
-func (b *builder) toolsBusy() bool {
-	return slices.ContainsFunc(b.queues, func(q toolqueue.Status) bool { return len(q.Holders)+len(q.Waiters) > 0 })
+// sharedBusy reports whether a shared tool queue was in use when it was looked at.
+func (b *builder) sharedBusy() bool {
+	return slices.ContainsFunc(b.queues, func(q toolqueue.Status) bool { return q.Shared && len(q.Holders)+len(q.Waiters) > 0 })
 }
 
 // takeTools compares the tool queues with what they were, and makes those anew that are

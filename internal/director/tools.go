@@ -25,6 +25,9 @@ type Tools interface {
 	Tool(name string) (gateway.Tool, bool)
 	Servers() []gateway.Server
 	Queues() []toolqueue.Status
+	// OnCall has f called when a call of this director begins to wait, gets its slot or
+	// gives it back.
+	OnCall(f func())
 	Call(ctx context.Context, c gateway.Call) (gateway.Result, error)
 }
 

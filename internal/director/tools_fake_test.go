@@ -70,6 +70,8 @@ func (f *fakeTools) Queues() []toolqueue.Status {
 	return f.queues
 }
 
+func (f *fakeTools) OnCall(func()) {}
+
 func (f *fakeTools) OnChange(func()) func() { return func() {} }
 
 func (f *fakeTools) EndSession(session string) {

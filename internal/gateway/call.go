@@ -178,6 +178,7 @@ func (g *Gateway) acquire(u *underway, news *news) (toolqueue.Permit, error) {
 	who := toolqueue.Who{Session: caller.Session, Agent: caller.Agent, Tool: e.tool.Name, Execution: cmp.Or(u.call.Task, caller.Execution), Since: u.begin}
 	who.Waits = func(w toolqueue.Waiting) {
 		since = time.Now()
+		g.callMoved(u)
 		u.span.waits(u.ctx, e.tool.Queue, since)
 		if u.call.Waits != nil {
 			u.call.Waits(w)
@@ -185,6 +186,7 @@ func (g *Gateway) acquire(u *underway, news *news) (toolqueue.Permit, error) {
 		news.follow(w)
 	}
 	permit, err := g.takeSlot(u, who)
+	g.callMoved(u)
 	news.waitOver()
 	if !since.IsZero() {
 		u.waited = time.Since(since)
@@ -326,6 +328,7 @@ func (u *underway) holds(permit toolqueue.Permit) (stop func()) {
 
 func (g *Gateway) leave(u *underway) {
 	u.cancel(nil)
+	g.callMoved(u)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.under, u)

@@ -48,7 +48,8 @@ type Gateway struct {
 	ended     func(Ended)
 	tracer    trace.Tracer // nil: no spans
 
-	table atomic.Pointer[table] // what can be called; a lookup takes no lock
+	table atomic.Pointer[table]  // what can be called; a lookup takes no lock
+	moved atomic.Pointer[func()] // told of calls; nil: nobody is
 
 	rebuilding sync.Mutex // one rebuild at a time, so that the newest stands
 
@@ -174,6 +175,16 @@ func (g *Gateway) OnChange(f func()) (stop func()) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		delete(g.listeners, id)
+	}
+}
+
+// OnCall has f called after a call has got its slot, begun to wait for one or given
+// it back: Queues says otherwise then. It must return soon.
+func (g *Gateway) OnCall(f func()) { g.moved.Store(&f) }
+
+func (g *Gateway) callMoved(u *underway) {
+	if f := g.moved.Load(); f != nil && u.entry.tool.Queue != "" {
+		(*f)()
 	}
 }
 
