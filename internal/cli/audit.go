@@ -164,8 +164,7 @@ func (v *verifier) row(r api.AuditRow) error {
 }
 
 func broken(message string, sound int64) error {
-	f := &fault{exit: exitError, code: "audit_broken", message: message}
-	return f.hinted("the %s before it are sound", plural(int(sound), "row", "rows"))
+	return (&fault{exit: exitError, code: "audit_broken", message: message}).hinted("the %s before it are sound", plural(int(sound), "row", "rows"))
 }
 
 func (a *app) sound(v verifier) error {

@@ -138,8 +138,7 @@ func (l *chatLive) interrupted(ctx context.Context, c *client.Client) error {
 		l.note("Hint: %s", comeBack(l.id))
 		return &fault{exit: exitDetached, silent: true}
 	}
-	f := &fault{exit: exitDetached, code: "detached", id: l.id, message: fmt.Sprintf("detached: %s goes on (%s)", l.id, l.state)}
-	return f.hinted("%s", comeBack(l.id))
+	return (&fault{exit: exitDetached, code: "detached", id: l.id, message: fmt.Sprintf("detached: %s goes on (%s)", l.id, l.state)}).hinted("%s", comeBack(l.id))
 }
 
 // cancel asks for the end of the task, and says what came of it.

@@ -237,11 +237,9 @@ func (a *app) notSubmitted(ctx context.Context, s *submitFlags, err error) error
 	again := fmt.Sprintf("it may have been stored; the same command with --idempotency-key %s finds it or submits it, never twice", s.key)
 	switch {
 	case errors.Is(err, errWaitOver):
-		f := &fault{exit: exitWaitOver, code: "wait_over", retryable: true, message: fmt.Sprintf("no room in the queue after %s: the task was not submitted", time.Duration(s.wait.limit))}
-		return f.hinted("%s", again)
+		return (&fault{exit: exitWaitOver, code: "wait_over", retryable: true, message: fmt.Sprintf("no room in the queue after %s: the task was not submitted", time.Duration(s.wait.limit))}).hinted("%s", again)
 	case ctx.Err() != nil:
-		f := &fault{exit: exitDetached, code: "interrupted", retryable: true, message: "interrupted before the director answered"}
-		return f.hinted("%s", again)
+		return (&fault{exit: exitDetached, code: "interrupted", retryable: true, message: "interrupted before the director answered"}).hinted("%s", again)
 	}
 	return err
 }

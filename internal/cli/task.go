@@ -3,9 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 )
@@ -55,8 +58,7 @@ func (a *app) cancelCmd() *cobra.Command {
 
 func (a *app) cancelled(got api.Cancelled) error {
 	if client.Ended(got.State) && got.State != "cancelled" {
-		f := &fault{exit: exitConflict, code: "already_ended", message: got.QueueID + " ended before it could be cancelled: " + got.State}
-		return f.hinted("signalbox status %s", got.QueueID)
+		return (&fault{exit: exitConflict, code: "already_ended", message: got.QueueID + " ended before it could be cancelled: " + got.State}).hinted("signalbox status %s", got.QueueID)
 	}
 	return a.print(got, func() error {
 		if got.State == "cancelled" {
@@ -172,4 +174,43 @@ func (a *app) retry(ctx context.Context, part string, edit api.RetryRequest, key
 	wait, cancel := w.bound(ctx)
 	defer cancel()
 	return a.submitted(ctx, wait, c, job, w.on)
+}
+
+// resolve turns what a person typed into the id of a task: a whole id, a
+// beginning or end that only one has, or the short form with its dots.
+func resolve(ctx context.Context, c *client.Client, typed string) (string, error) {
+	if signalbox.ValidID(typed) {
+		return typed, nil
+	}
+	part := typed
+	if _, end, short := strings.Cut(typed, "…"); short {
+		part = end
+	}
+	if strings.TrimSpace(part) == "" {
+		return "", usage("%q is not a task id", typed)
+	}
+	ids, err := c.Find(ctx, part)
+	switch {
+	case err != nil:
+		return "", err
+	case len(ids) == 1:
+		return ids[0], nil
+	case slices.Contains(ids, part):
+		return part, nil
+	case len(ids) == 0:
+		f := &fault{exit: exitNotFound, code: "not_found", message: "no task's id begins or ends with " + part}
+		return "", f.hinted("%s", hints["not_found"])
+	}
+	f := &fault{exit: exitUsage, code: "ambiguous", message: "several tasks' ids begin or end with " + part + ":", matches: ids}
+	return "", f.hinted("give more of the id")
+}
+
+// shortID is an id as people recognise it.
+func shortID(id string) string {
+	const shown = 4
+	rest, ours := strings.CutPrefix(id, signalbox.IDPrefix)
+	if !ours || len(rest) <= 2*shown {
+		return clean(id)
+	}
+	return signalbox.IDPrefix + "…" + clean(rest[len(rest)-shown:])
 }

@@ -234,11 +234,9 @@ func (a *app) stillRunning(ctx, wait context.Context, w *waiter, err error) erro
 			a.note("Hint: %s", back)
 			return &fault{exit: exitDetached, silent: true}
 		}
-		f := &fault{exit: exitDetached, code: "detached", message: fmt.Sprintf("detached: %s goes on (%s)", w.id, state)}
-		return f.hinted("%s", back)
+		return (&fault{exit: exitDetached, code: "detached", message: fmt.Sprintf("detached: %s goes on (%s)", w.id, state)}).hinted("%s", back)
 	case errors.Is(context.Cause(wait), errWaitOver):
-		f := &fault{exit: exitWaitOver, code: "wait_over", retryable: true, message: fmt.Sprintf("the wait is over; %s goes on (%s)", w.id, state)}
-		return f.hinted("%s", back)
+		return (&fault{exit: exitWaitOver, code: "wait_over", retryable: true, message: fmt.Sprintf("the wait is over; %s goes on (%s)", w.id, state)}).hinted("%s", back)
 	}
 	f := *toFault(err)
 	f.message = fmt.Sprintf("%s; %s goes on as far as is known", f.message, w.id)

@@ -110,19 +110,23 @@ func checkGrade(info store.Info) api.Check {
 	return fine("store", "%s", text)
 }
 
-// checkDepth compares what waits with the limit of the backlog. A fifth of it is
-// left when it warns.
+// checkDepth compares what waits with the limit of the backlog.
 func (d *Director) checkDepth(counts store.Counts) api.Check {
 	const cure = "raise queue.max_size, add agents, or cancel what is no longer needed"
 	waiting, most := counts.Limits[signalbox.LimitWork], d.engine.MaxSize()
-	text := fmt.Sprintf("%d of %d places of the backlog are taken", waiting, most)
+	return checkFill("queue", cure, fmt.Sprintf("%d of %d places of the backlog are taken", waiting, most), "submits", waiting, most)
+}
+
+// checkFill compares what waits with its bound. A fifth of it is left when it
+// warns.
+func checkFill(area, cure, text, refused string, waiting, most int) api.Check {
 	switch {
 	case waiting >= most:
-		return failure("queue", cure, "%s: submits are refused", text)
+		return failure(area, cure, "%s: %s are refused", text, refused)
 	case waiting*5 >= most*4:
-		return warning("queue", cure, "%s", text)
+		return warning(area, cure, "%s", text)
 	}
-	return fine("queue", "%s", text)
+	return fine(area, "%s", text)
 }
 
 // checkStarts looks for tasks that nobody could start.
@@ -259,14 +263,7 @@ func (d *Director) checkCommands(waiting int, a engine.LiveAgent) api.Check {
 	if most == 0 {
 		return fine("tools", "%s, %d commands wait", text, waiting)
 	}
-	text += fmt.Sprintf(", %d of at most %d commands wait", waiting, most)
-	switch {
-	case waiting >= most:
-		return failure("tools", cure, "%s: calls are refused", text)
-	case waiting*5 >= most*4:
-		return warning("tools", cure, "%s", text)
-	}
-	return fine("tools", "%s", text)
+	return checkFill("tools", cure, fmt.Sprintf("%s, %d of at most %d commands wait", text, waiting, most), "calls", waiting, most)
 }
 
 const (

@@ -221,20 +221,9 @@ func (d *Director) questionTo(ctx context.Context, other store.Director, q quest
 	if len(q.query) > 0 {
 		at += "?" + q.query.Encode()
 	}
-	var body io.Reader
-	if q.body != nil {
-		data, err := json.Marshal(q.body)
-		if err != nil {
-			return nil, err
-		}
-		body = bytes.NewReader(data)
-	}
-	r, err := http.NewRequestWithContext(ctx, q.method, at, body)
+	r, err := q.to(ctx, at)
 	if err != nil {
 		return nil, err
-	}
-	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
 	}
 	d.sign(r.Header, callerIn(ctx))
 	return r, nil

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -191,6 +190,22 @@ type question struct {
 	body         any
 }
 
+// to is the request that asks it at an address, without who asks.
+func (q question) to(ctx context.Context, at string) (*http.Request, error) {
+	if q.body == nil {
+		return http.NewRequestWithContext(ctx, q.method, at, http.NoBody)
+	}
+	data, err := json.Marshal(q.body)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, q.method, at, bytes.NewReader(data))
+	if err == nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r, err
+}
+
 // asCaller are the headers that say who asks, from where, and in which
 // execution.
 var asCaller = []string{
@@ -200,16 +215,8 @@ var asCaller = []string{
 
 // request makes a request of the caller's own.
 func (a *asking) request(ctx context.Context, q question) (*http.Request, error) {
-	var body io.Reader
-	if q.body != nil {
-		data, err := json.Marshal(q.body)
-		if err != nil {
-			return nil, err
-		}
-		body = bytes.NewReader(data)
-	}
 	at := url.URL{Scheme: "http", Host: "director", Path: q.path, RawQuery: q.query.Encode()}
-	r, err := http.NewRequestWithContext(ctx, q.method, at.String(), body)
+	r, err := q.to(ctx, at.String())
 	if err != nil {
 		return nil, err
 	}
@@ -221,9 +228,6 @@ func (a *asking) request(ctx context.Context, q question) (*http.Request, error)
 	}
 	for name, value := range q.header {
 		r.Header[name] = []string{value}
-	}
-	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
 	}
 	return r, nil
 }

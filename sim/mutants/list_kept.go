@@ -75,7 +75,7 @@ var keptMutants = []Mutant{
 	{
 		Name: "folder-of-the-user", Fault: "work-queue folder",
 		Text: "the home that was asked for is not used: everything goes to that of the user",
-		File: "internal/config/home.go",
+		File: "internal/config/load.go",
 		Edits: []Edit{{
 			"if home, ok := env(HomeEnv); ok && home != \"\" {",
 			"if home, ok := env(HomeEnv); ok && home == \"\" {",

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -41,10 +40,9 @@ type Model struct {
 
 // New makes a Model. It does not ask the endpoint for anything.
 func New(o Options) (*Model, error) {
-	o.BaseURL = cmp.Or(o.BaseURL, VendorURL)
-	base, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(o.BaseURL, "/"), "/v1"))
-	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return nil, errors.New("the base URL of the model is not one such as " + VendorURL)
+	base, secrets, err := wire.Base(strings.TrimSuffix(strings.TrimSuffix(cmp.Or(o.BaseURL, VendorURL), "/"), "/v1"), VendorURL, o.APIKey)
+	if err != nil {
+		return nil, err
 	}
 	if o.Client == nil {
 		o.Client = &http.Client{Transport: http.DefaultTransport}
@@ -59,11 +57,8 @@ func New(o Options) (*Model, error) {
 	if o.Retries != 0 {
 		opts = append(opts, option.WithMaxRetries(max(o.Retries, 0)))
 	}
-	m := &Model{messages: sdk.NewMessageService(opts...), secrets: []string{o.APIKey}}
+	m := &Model{messages: sdk.NewMessageService(opts...), secrets: secrets}
 	m.cache = strings.HasSuffix("."+base.Hostname(), ".anthropic.com") // others may not know of it
-	if p, ok := base.User.Password(); ok {
-		m.secrets = append(m.secrets, p)
-	}
 	return m, nil
 }
 

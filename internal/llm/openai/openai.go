@@ -3,11 +3,11 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync/atomic"
 
@@ -43,9 +43,9 @@ type Model struct {
 
 // New makes a Model. It does not ask the endpoint for anything.
 func New(o Options) (*Model, error) {
-	base, err := url.Parse(orVendor(o.BaseURL))
-	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return nil, errors.New("the base URL of the model is not one such as " + VendorURL)
+	base, secrets, err := wire.Base(cmp.Or(o.BaseURL, VendorURL), VendorURL, o.APIKey)
+	if err != nil {
+		return nil, err
 	}
 	if o.Client == nil {
 		o.Client = &http.Client{Transport: http.DefaultTransport}
@@ -59,21 +59,11 @@ func New(o Options) (*Model, error) {
 	if o.Retries != 0 {
 		opts = append(opts, option.WithMaxRetries(max(o.Retries, 0)))
 	}
-	m := &Model{chat: sdk.NewChatCompletionService(opts...), secrets: []string{o.APIKey}}
-	if p, ok := base.User.Password(); ok {
-		m.secrets = append(m.secrets, p)
-	}
+	m := &Model{chat: sdk.NewChatCompletionService(opts...), secrets: secrets}
 	// The vendor's newer models refuse max_tokens; most compatible endpoints
 	// know nothing else.
 	m.oldLimit.Store(!strings.HasSuffix("."+base.Hostname(), ".openai.com") && !strings.HasSuffix("."+base.Hostname(), ".azure.com"))
 	return m, nil
-}
-
-func orVendor(base string) string {
-	if base == "" {
-		return VendorURL
-	}
-	return base
 }
 
 // Stream runs one turn.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/signalbox-ai/signalbox/internal/llm"
@@ -40,6 +41,20 @@ func Direct(c *http.Client) *http.Client {
 	direct := *c
 	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &direct
+}
+
+// Base is the base URL of an endpoint, and what is not to be shown of it: the key,
+// and a password.
+func Base(given, vendor, key string) (base *url.URL, secrets []string, err error) {
+	base, err = url.Parse(given)
+	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
+		return nil, nil, errors.New("the base URL of the model is not one such as " + vendor)
+	}
+	secrets = []string{key}
+	if p, ok := base.User.Password(); ok {
+		secrets = append(secrets, p)
+	}
+	return base, secrets, nil
 }
 
 // Unended says why an answer has no end. Most that are no stream of events come

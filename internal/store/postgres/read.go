@@ -13,14 +13,6 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// one keeps the row of a statement that returns at most one.
-func one[T any](to **T, of func(row) (*T, error)) func(row) error {
-	return func(r row) (err error) {
-		*to, err = of(r)
-		return err
-	}
-}
-
 // list keeps the tasks of a statement.
 func list(to *[]signalbox.Task) func(row) error {
 	return func(r row) error {
