@@ -37,9 +37,9 @@ import (
 // one MCP client.
 const bridgeCommand = "signalbox gateway --stdio"
 
-// alone is a gateway without a director around it: the same gate, the same
+// standaloneGateway is a gateway without a director around it: the same gate, the same
 // limits and the same routes for tools, over a store that holds nothing.
-type alone struct {
+type standaloneGateway struct {
 	cfg      config.Config
 	log      *slog.Logger
 	listener net.Listener
@@ -50,9 +50,9 @@ type alone struct {
 	tools    *toolbox
 }
 
-// openAlone makes the gateway; what was opened is closed again where that
+// openStandalone makes the gateway; what was opened is closed again where that
 // fails.
-func openAlone(ctx context.Context, cfg config.Config, out streams) (g *alone, err error) {
+func openStandalone(ctx context.Context, cfg config.Config, out streams) (g *standaloneGateway, err error) {
 	log, err := newLogger(out.Err, cfg)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func openAlone(ctx context.Context, cfg config.Config, out streams) (g *alone, e
 	if err := unshared(cfg.Tools); err != nil {
 		return nil, err
 	}
-	g = &alone{cfg: cfg, log: log}
+	g = &standaloneGateway{cfg: cfg, log: log}
 	key := make([]byte, seal.KeyBytes)
 	_, _ = rand.Read(key) // it never fails
 	sealer, err := seal.New(key)
@@ -112,7 +112,7 @@ func closeOTel(o *telemetry.OTel, log *slog.Logger) {
 }
 
 // serve answers over HTTP until ctx ends.
-func (g *alone) serve(ctx context.Context, out streams) (err error) {
+func (g *standaloneGateway) serve(ctx context.Context, out streams) (err error) {
 	if err := ownerToken(&g.cfg, config.Home(os.LookupEnv)); err != nil {
 		return err
 	}
@@ -152,14 +152,14 @@ func (g *alone) serve(ctx context.Context, out streams) (err error) {
 }
 
 // start begins to run tools and tasks.
-func (g *alone) start(ctx context.Context) error {
+func (g *standaloneGateway) start(ctx context.Context) error {
 	if err := g.tools.start(ctx); err != nil {
 		return err
 	}
 	return g.push.Start(ctx)
 }
 
-func (g *alone) close() {
+func (g *standaloneGateway) close() {
 	g.tools.close()
 	g.push.Stop()
 	if g.listener != nil {
@@ -174,7 +174,7 @@ func runGateway(ctx context.Context, cfg config.Config, o cli.GatewayOptions) er
 	if o.Bridge != nil {
 		return runBridge(ctx, cfg, o)
 	}
-	g, err := openAlone(ctx, cfg, out)
+	g, err := openStandalone(ctx, cfg, out)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
-	lone "github.com/signalbox-ai/signalbox/internal/schedule/alone"
+	"github.com/signalbox-ai/signalbox/internal/schedule/alone"
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
 )
 
@@ -29,13 +29,13 @@ import (
 // tasks for a week, unless queue.retention says otherwise.
 const keyLife = 24 * time.Hour
 
-// lonely is a scheduler that stands alone, with its parts.
-type lonely struct {
+// standaloneScheduler is a scheduler that stands alone, with its parts.
+type standaloneScheduler struct {
 	cfg       config.Config
 	log       *slog.Logger
 	listener  net.Listener
-	book      *lone.Book
-	queue     *lone.Queue
+	book      *alone.Book
+	queue     *alone.Queue
 	scheduler *schedule.Scheduler
 	metrics   *telemetry.ScheduleMetrics
 	tokenFile string // of the token that it made; "": one was given, or none
@@ -52,7 +52,7 @@ func runScheduler(ctx context.Context, cfg config.Config, o cli.SchedulerOptions
 	return unlessStopped(ctx, s.run(ctx, o))
 }
 
-func openScheduler(ctx context.Context, cfg config.Config, o cli.SchedulerOptions) (s *lonely, err error) {
+func openScheduler(ctx context.Context, cfg config.Config, o cli.SchedulerOptions) (s *standaloneScheduler, err error) {
 	log, err := newLogger(o.Err, cfg)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func openScheduler(ctx context.Context, cfg config.Config, o cli.SchedulerOption
 			return nil, fmt.Errorf("the scheduler's token: %w", err)
 		}
 	}
-	s = &lonely{cfg: cfg, log: log, tokenFile: tokenFile}
+	s = &standaloneScheduler{cfg: cfg, log: log, tokenFile: tokenFile}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -77,12 +77,12 @@ func openScheduler(ctx context.Context, cfg config.Config, o cli.SchedulerOption
 	if s.listener, err = listen(ctx, cfg.Scheduler.Addr); err != nil {
 		return s, err
 	}
-	if s.book, err = lone.OpenBook(filepath.Join(cfg.Data, "scheduler"), log); err != nil {
+	if s.book, err = alone.OpenBook(filepath.Join(cfg.Data, "scheduler"), log); err != nil {
 		return s, err
 	}
-	s.queue = lone.NewQueue(func() (lone.Director, bool, error) {
+	s.queue = alone.NewQueue(func() (alone.Director, bool, error) {
 		url, token, known, err := o.Director()
-		return lone.Director{URL: url, Token: token}, known, err
+		return alone.Director{URL: url, Token: token}, known, err
 	}, "signalbox-scheduler/"+version)
 	s.metrics = telemetry.NewScheduleMetrics(time.Now)
 	s.scheduler, err = schedule.New(s.metrics.Book(s.book), s.queue, schedule.Options{Zone: cfg.Scheduler.Timezone, KeyLife: keyLife, Log: log})
@@ -95,7 +95,7 @@ func openScheduler(ctx context.Context, cfg config.Config, o cli.SchedulerOption
 
 // run fires jobs and answers until ctx ends. Firings that are under way then
 // stay open in the book, for the next start.
-func (s *lonely) run(ctx context.Context, o cli.SchedulerOptions) error {
+func (s *standaloneScheduler) run(ctx context.Context, o cli.SchedulerOptions) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	followed, err := followJobs(ctx, &s.cfg, s.log, s.scheduler.Sync, nil)
@@ -111,7 +111,7 @@ func (s *lonely) run(ctx context.Context, o cli.SchedulerOptions) error {
 		failed <- s.scheduler.Run(ctx)
 		stop()
 	})
-	server := lone.NewServer(lone.ServerOptions{
+	server := alone.NewServer(alone.ServerOptions{
 		Scheduler: s.scheduler, Book: s.book, Queue: s.queue, Token: s.cfg.Scheduler.Token, Hosts: s.cfg.Hosts,
 		AnyIP: !isLoopback(hostOf(s.listener.Addr())), Version: version, Metrics: s.metrics, Log: s.log,
 	})
@@ -150,7 +150,7 @@ func hostOf(a net.Addr) string {
 	return host
 }
 
-func (s *lonely) close() {
+func (s *standaloneScheduler) close() {
 	if s.scheduler != nil {
 		s.scheduler.Close()
 	}

@@ -26,7 +26,7 @@ func TestStartWithAToolThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %v, %v", role, got, err)
 		}
 	}
-	g, err := openAlone(t.Context(), cfg, out)
+	g, err := openStandalone(t.Context(), cfg, out)
 	wants("gateway", g, err)
 	s, err := openService(t.Context(), cfg, t.TempDir(), out)
 	wants("director", s, err)
@@ -38,7 +38,7 @@ func TestAGatewayAloneSharesNoQueue(t *testing.T) {
 	cfg.Tools.Queues = map[string]toolconf.Queue{
 		"browser": {Concurrent: 1, Shared: true, Where: "tools.yaml:3"}, "default": {Concurrent: 64, Where: "tools.yaml:2"},
 	}
-	_, err := openAlone(t.Context(), cfg, streams{Out: io.Discard, Err: io.Discard})
+	_, err := openStandalone(t.Context(), cfg, streams{Out: io.Discard, Err: io.Discard})
 	if err == nil || !strings.Contains(err.Error(), "tools.yaml:3: queues.browser.shared: a gateway that stands alone") || !strings.Contains(err.Error(), "signalbox director") {
 		t.Fatal(err)
 	}
