@@ -30,19 +30,24 @@ func (d *Daemon) untold() (list []*run) {
 
 // follow reports how a run fares until a director has taken its end.
 func (p *puller) follow(r *run) {
+	startOnce(p, p.hands, r, func() { p.accompany(p.reporting, r) })
+}
+
+// startOnce runs f in a goroutine of its own, unless it runs already for that key.
+func startOnce[K comparable](p *puller, underWay map[K]bool, key K, f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.hands[r] {
+	if underWay[key] {
 		return
 	}
-	p.hands[r] = true
+	underWay[key] = true
 	p.group.Go(func() {
 		defer func() {
 			p.mu.Lock()
-			delete(p.hands, r)
+			delete(underWay, key)
 			p.mu.Unlock()
 		}()
-		p.accompany(p.reporting, r)
+		f()
 	})
 }
 
@@ -238,18 +243,7 @@ func (p *puller) refuse(q api.PullAsk, cause error) {
 
 // answer sends a report that is about no run, until a director has taken it.
 func (p *puller) answer(q api.PullAsk, rep api.PullReport) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.answered[q] {
-		return
-	}
-	p.answered[q] = true
-	p.group.Go(func() {
-		defer func() {
-			p.mu.Lock()
-			delete(p.answered, q)
-			p.mu.Unlock()
-		}()
+	startOnce(p, p.answered, q, func() {
 		for try := 1; p.reporting.Err() == nil; try++ {
 			if _, err := p.send(p.reporting, q.QueueID, rep); err == nil || void(err) {
 				return

@@ -211,10 +211,7 @@ func (d *Director) removeAgent(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	d.names.forget()
-	if err := d.audit(r, signalbox.Audit{EventType: "agent", Action: "remove", AgentName: name, Resource: row.URL}); err != nil {
-		return err
-	}
-	return noContent(w)
+	return d.recorded(w, r, signalbox.Audit{EventType: "agent", Action: "remove", AgentName: name, Resource: row.URL}, http.StatusNoContent, nil)
 }
 
 // agentRow reads an agent. What cannot be a name names no agent.

@@ -62,6 +62,18 @@ func (d *Director) auditAs(r *http.Request, who signalbox.Principal, row signalb
 	return nil
 }
 
+// recorded writes a row about what was done, and answers; a v of nil is nothing to
+// say.
+func (d *Director) recorded(w http.ResponseWriter, r *http.Request, row signalbox.Audit, status int, v any) error {
+	if err := d.audit(r, row); err != nil {
+		return err
+	}
+	if v == nil {
+		return noContent(w)
+	}
+	return d.answer(w, status, v)
+}
+
 // details makes the details of an audit row.
 func details(v map[string]any) string {
 	data, err := json.Marshal(v)

@@ -24,10 +24,7 @@ func (d *Director) directors(w http.ResponseWriter, r *http.Request) error {
 	} else {
 		out, err = d.allDirectors(r.Context(), who)
 	}
-	if err != nil {
-		return err
-	}
-	return d.answer(w, http.StatusOK, out)
+	return d.answerOr(w, out, err)
 }
 
 // aloneInstance names a director that has no others.

@@ -164,6 +164,14 @@ func (d *Director) answer(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
+// answerOr answers with v, unless there was an error.
+func (d *Director) answerOr(w http.ResponseWriter, v any, err error) error {
+	if err != nil {
+		return err
+	}
+	return d.answer(w, http.StatusOK, v)
+}
+
 // clip makes text of a caller fit to be shown: bounded, one line.
 func clip(s string) string {
 	if len(s) > 200 {

@@ -48,10 +48,7 @@ func (d *Director) export(w http.ResponseWriter, r *http.Request) error {
 	default:
 		err = signalbox.Invalid("after", "%q is not the cursor of an earlier page", part)
 	}
-	if err != nil {
-		return err
-	}
-	return d.answer(w, http.StatusOK, p.out)
+	return d.answerOr(w, p.out, err)
 }
 
 // exporter makes one page of an export.

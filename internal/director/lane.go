@@ -167,10 +167,7 @@ func (d *Director) changeSession(w http.ResponseWriter, r *http.Request, action 
 	if s, err = change(r.Context(), id, callerOf(r).String()); err != nil {
 		return err
 	}
-	if err := d.audit(r, signalbox.Audit{EventType: "session", Action: action, AgentName: s.Agent, Resource: s.ID}); err != nil {
-		return err
-	}
-	return d.answer(w, http.StatusOK, sessionView(&s))
+	return d.recorded(w, r, signalbox.Audit{EventType: "session", Action: action, AgentName: s.Agent, Resource: s.ID}, http.StatusOK, sessionView(&s))
 }
 
 func sessionView(s *signalbox.Session) api.Session {

@@ -43,10 +43,7 @@ func (d *Director) output(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := d.untilStopped(r.Context())
 	defer cancel()
 	out, err := d.readOutput(ctx, id, after, wait)
-	if err != nil {
-		return err
-	}
-	return d.answer(w, http.StatusOK, out)
+	return d.answerOr(w, out, err)
 }
 
 func wantsStream(r *http.Request) bool {

@@ -221,10 +221,7 @@ func (d *Director) prove(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	proof, err := d.gate.prove(r, q)
-	if err != nil {
-		return err
-	}
-	return d.answer(w, http.StatusOK, proof)
+	return d.answerOr(w, proof, err)
 }
 
 func (g gate) prove(r *http.Request, q api.ProveRequest) (api.Proof, error) {

@@ -155,10 +155,7 @@ func (d *Director) schedule(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v, err := d.scheduleView(r.Context(), all, s, maxOutcomes)
-	if err != nil {
-		return err
-	}
-	return d.answer(w, http.StatusOK, v)
+	return d.answerOr(w, v, err)
 }
 
 // executions is GET /api/schedules/{id}/executions.

@@ -27,10 +27,7 @@ func (d *Director) task(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	v, err := d.detail(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	return d.answer(w, http.StatusOK, v)
+	return d.answerOr(w, v, err)
 }
 
 // untilStopped returns a context that also ends when the director stops:

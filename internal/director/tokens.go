@@ -42,13 +42,10 @@ func (d *Director) createToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.audit(r, signalbox.Audit{
+	return d.recorded(w, r, signalbox.Audit{
 		EventType: "token", Action: "create", AgentName: agentOfToken(t.Token), Resource: t.ID,
 		Details: details(map[string]any{"name": t.Name, "principal": string(t.Kind) + ":" + t.Principal, "scopes": t.Scopes, "agents": t.Agents, "expires_in_seconds": req.ExpiresInSeconds}),
-	}); err != nil {
-		return err
-	}
-	return d.answer(w, http.StatusCreated, api.TokenCreated{Token: tokenView(t), Secret: secret})
+	}, http.StatusCreated, api.TokenCreated{Token: tokenView(t), Secret: secret})
 }
 
 // lifeOf makes a duration of seconds. A number that no duration can hold must
@@ -71,13 +68,10 @@ func (d *Director) revokeToken(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.audit(r, signalbox.Audit{
+	return d.recorded(w, r, signalbox.Audit{
 		EventType: "token", Action: "revoke", AgentName: agentOfToken(t), Resource: t.ID,
 		Details: details(map[string]any{"name": t.Name, "principal": string(t.Kind) + ":" + t.Principal}),
-	}); err != nil {
-		return err
-	}
-	return noContent(w)
+	}, http.StatusNoContent, nil)
 }
 
 // users is GET /api/users.
@@ -106,13 +100,10 @@ func (d *Director) putUser(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := d.audit(r, signalbox.Audit{
+	return d.recorded(w, r, signalbox.Audit{
 		EventType: "user", Action: "put", Resource: "user:" + u.ID,
 		Details: details(map[string]any{"created": created, "before": before, "after": d.userWords(u.ID), "password_set": req.Password != ""}),
-	}); err != nil {
-		return err
-	}
-	return d.answer(w, http.StatusOK, userView(u))
+	}, http.StatusOK, userView(u))
 }
 
 // userWords is what the audit log says of a user: nothing where there is none.
@@ -131,8 +122,5 @@ func (d *Director) removeUser(w http.ResponseWriter, r *http.Request) error {
 	if err := d.identity.RemoveUser(r.Context(), id); err != nil {
 		return err
 	}
-	if err := d.audit(r, signalbox.Audit{EventType: "user", Action: "remove", Resource: "user:" + id}); err != nil {
-		return err
-	}
-	return noContent(w)
+	return d.recorded(w, r, signalbox.Audit{EventType: "user", Action: "remove", Resource: "user:" + id}, http.StatusNoContent, nil)
 }

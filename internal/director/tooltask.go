@@ -105,10 +105,7 @@ func (d *Director) toolTaskError(r *http.Request, err error) error {
 // toolTask is GET /api/tools/tasks/{id}.
 func (d *Director) toolTask(w http.ResponseWriter, r *http.Request) error {
 	v, err := d.waitedToolTask(r, r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	return d.answer(w, http.StatusOK, v)
+	return d.answerOr(w, v, err)
 }
 
 // getTaskStatus is GET /getTaskStatus (seed async-task-queue).
