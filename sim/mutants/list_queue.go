@@ -7,8 +7,8 @@ var queueMutants = []Mutant{
 		Text: "of the tasks of a session only the first is looked at, so one whose time is to come stops the others",
 		File: "internal/store/verbs/turns.go",
 		Edits: []Edit{{
-			"for i := range k.pending.spots {",
-			"for i := range k.pending.spots[:min(1, len(k.pending.spots))] {",
+			"for i := range k.pending.spots {\n\t\tif r := k.pending.spots[i].row; due(",
+			"for i := range k.pending.spots[:min(1, len(k.pending.spots))] {\n\t\tif r := k.pending.spots[i].row; due(",
 		}},
 		Package: "internal/store/memory", Tests: []string{"TestConformance/rules/session", "TestConformance/rules/wake"},
 	},
@@ -45,10 +45,10 @@ var queueMutants = []Mutant{
 	{
 		Name: "back-of-queue-undone-by-a-reload", Fault: "work-queue 2",
 		Text: "the new place of a task that an agent was too busy for is not stored: it is first again",
-		File: "internal/store/sqlite/apply.go",
+		File: "internal/store/verbs/apply.go",
 		Edits: []Edit{{
-			"if c.Back {\n\t\tw.enqueue(&t, c.Entry.At)",
-			"if c.Back && t.Place == 0 {\n\t\tw.enqueue(&t, c.Entry.At)",
+			"if c.Back {\n\t\tx.enqueue(t, c.Entry.At)",
+			"if c.Back && t.Place == 0 {\n\t\tx.enqueue(t, c.Entry.At)",
 		}},
 		Package: "internal/store/sqlite", Tests: []string{"TestDurable", "TestContract/rules/order"},
 	},

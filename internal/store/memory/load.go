@@ -45,6 +45,9 @@ func (b *Backend) Load(_ context.Context, w *verbs.Want) (*verbs.Loaded, error) 
 	for _, session := range w.Turns {
 		l.Turns = append(l.Turns, pointers(b.turns.get(session), math.MaxInt))
 	}
+	for _, want := range w.Heads {
+		l.Heads = append(l.Heads, b.head(want))
+	}
 	for _, session := range w.Named {
 		l.Named = append(l.Named, b.named[session] > 0)
 	}
@@ -76,6 +79,22 @@ func (b *Backend) loadRest(w *verbs.Want, l *verbs.Loaded) {
 	for i := range w.Pages {
 		l.Pages = append(l.Pages, b.page(&w.Pages[i]))
 	}
+}
+
+// head finds those of a session that are busy by looking at all: a store in memory
+// keeps whole sessions, so that only tests ask.
+func (b *Backend) head(w verbs.HeadWant) verbs.Head {
+	h := verbs.Head{UpTo: verbs.EndOfLine}
+	for n, s := range b.turns.get(w.Session) {
+		t := s.row.task
+		if n < w.N || t.Ready || t.State.InFlight() {
+			h.Tasks = append(h.Tasks, t)
+		}
+		if n == w.N {
+			h.UpTo = store.CursorOf(h.Tasks[w.N-1])
+		}
+	}
+	return h
 }
 
 func (b *Backend) due(w *verbs.DueWant) (due []*signalbox.Task, next time.Time) {

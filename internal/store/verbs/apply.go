@@ -44,7 +44,7 @@ func (v *apply) run(x *workingSet) error {
 		u = x.usage(c.Task.Agent)
 	}
 	if c.Task.SessionID != "" {
-		x.wholeTurn(c.Task.SessionID)
+		x.headTurn(c.Task.SessionID)
 	}
 	if c.Session {
 		x.doc(kindSession, c.Task.SessionID)
@@ -161,6 +161,9 @@ func (v *apply) binding(x *workingSet, before *signalbox.Task) (b binding, err e
 	}
 	if after.SessionID == "" || after.Agent == "" {
 		return b, nil
+	}
+	if x.wholeTurn(after.SessionID); x.short {
+		return b, errShort
 	}
 	b.binds, b.bound = true, store.BindSession(b.held, before, &after, v.now)
 	return b, x.readyToKeep(b.held, &b.bound)

@@ -9,7 +9,7 @@ import (
 
 // Forgetful makes a store keep next to nothing of what it knows.
 func Forgetful(o Options) Options {
-	o.keep = bounds{ready: 2, rows: 6, other: 40, bytes: 500}
+	o.keep = bounds{ready: 2, rows: 6, turns: math.MaxInt, other: 40, bytes: 500}
 	return o
 }
 
@@ -17,6 +17,14 @@ func Forgetful(o Options) Options {
 func Narrow(o Options) Options {
 	o.keep = wide
 	o.keep.ready = 2
+	return o
+}
+
+// ShortTurns makes a store keep but the heads of its sessions, and forget all now
+// and then.
+func ShortTurns(o Options) Options {
+	o.keep = wide
+	o.keep.rows, o.keep.turns = 6, 2
 	return o
 }
 

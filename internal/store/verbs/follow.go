@@ -143,7 +143,7 @@ func (x *workingSet) applyTask(d *pack.Reader) bool {
 // ended, since it says that it knows all of a session, or of the beginning of a
 // line.
 func (x *workingSet) matters(queue, session []byte, ready bool, at store.Cursor) bool {
-	if k := x.turns[string(session)]; len(session) > 0 && k != nil && k.whole {
+	if k := x.turns[string(session)]; len(session) > 0 && k != nil && k.whole() {
 		return true
 	}
 	l := x.lines[string(queue)]
@@ -163,13 +163,13 @@ func (x *workingSet) gone(seq int64) {
 func (x *workingSet) drops(r *row) {
 	t := r.task
 	k := x.turns[t.SessionID]
-	whole := k != nil && k.whole
+	known := k != nil && k.known
 	x.release(r, t)
 	if t.SessionID == "" {
 		return
 	}
 	if k != nil {
-		k.whole = whole
+		k.known = known
 	}
 	x.dropTurn(t.SessionID)
 }

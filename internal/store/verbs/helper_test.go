@@ -58,7 +58,7 @@ func mustClaim(t testing.TB, s *verbs.Shared, agent string) signalbox.Task {
 }
 
 // happen makes an event happen to a task.
-func happen(s *verbs.Shared, task signalbox.Task, ev signalbox.Event) (signalbox.Task, error) {
+func happen(s store.Store, task signalbox.Task, ev signalbox.Event) (signalbox.Task, error) {
 	ev.Now, ev.Fence = clock(), task.Fence
 	c, err := signalbox.Next(task, ev)
 	if err != nil {
@@ -67,7 +67,7 @@ func happen(s *verbs.Shared, task signalbox.Task, ev signalbox.Event) (signalbox
 	return s.Apply(ctx, c, ev.Now)
 }
 
-func finish(t testing.TB, s *verbs.Shared, task signalbox.Task) signalbox.Task {
+func finish(t testing.TB, s store.Store, task signalbox.Task) signalbox.Task {
 	t.Helper()
 	got, err := happen(s, task, signalbox.Event{Kind: signalbox.EventFinish, Reason: signalbox.ReasonCompleted})
 	if err != nil {

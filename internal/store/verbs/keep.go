@@ -12,14 +12,19 @@ import (
 type bounds struct {
 	ready int // ready tasks of a queue
 	rows  int // tasks in all
+	turns int // tasks of a session that wait, about
 	other int // queues, sessions, agents, docs
 	bytes int // of docs
 }
 
-var wide = bounds{ready: 4096, rows: 50_000, other: 100_000, bytes: 16 << 20}
+var wide = bounds{ready: 4096, rows: 50_000, turns: math.MaxInt, other: 100_000, bytes: 16 << 20}
+
+// nearTurns is how many waiting tasks of a session are kept where the backend is
+// in the process: more cost little there.
+const nearTurns = 64
 
 // boundless is for rows that the process has all the same.
-var boundless = bounds{ready: wide.ready, rows: math.MaxInt, other: math.MaxInt, bytes: math.MaxInt}
+var boundless = bounds{ready: wide.ready, rows: math.MaxInt, turns: math.MaxInt, other: math.MaxInt, bytes: math.MaxInt}
 
 // settled makes what the batch changed the state of the backend, which it is
 // when the delta has come there, and forgets what the next one will hardly need.
@@ -27,6 +32,13 @@ func (x *workingSet) settled() {
 	x.stored = x.Counters
 	for _, r := range x.changed {
 		x.settledRow(r)
+	}
+	if x.keep.turns < math.MaxInt {
+		for _, r := range x.changed {
+			if r.task != nil && r.task.SessionID != "" {
+				x.trimTurn(x.turns[r.task.SessionID])
+			}
+		}
 	}
 	for _, c := range x.bumped {
 		c.changed = false
@@ -125,7 +137,7 @@ func (x *workingSet) settledRow(r *row) {
 // useless reports whether the set need not know a pending task: it waits for
 // its time, or the set does not know all that stand before it.
 func (x *workingSet) useless(t *signalbox.Task) bool {
-	if t.SessionID != "" && x.turn(t.SessionID).whole {
+	if x.needed(t) {
 		return false
 	}
 	if !t.Ready {
@@ -134,6 +146,33 @@ func (x *workingSet) useless(t *signalbox.Task) bool {
 	l := x.line(t.Queue)
 	x.complete(l)
 	return !l.whole && l.upTo.Before(store.CursorOf(t))
+}
+
+// needed reports whether the set would be wrong about the session of a task
+// without it.
+func (x *workingSet) needed(t *signalbox.Task) bool {
+	k := x.turns[t.SessionID]
+	return t.SessionID != "" && k != nil && k.covers(t)
+}
+
+// trimTurn cuts a session of which too much is known. One of which next to nothing
+// is known any more is to be loaded anew.
+func (x *workingSet) trimTurn(k *turn) {
+	if k == nil || !k.known {
+		return
+	}
+	most, n := x.keep.turns, len(k.pending.spots)
+	switch {
+	case n > 2*most:
+		k.upTo = cursorOf(&k.pending.spots[most-1])
+		for n--; n >= most; n-- {
+			if t := k.pending.spots[n].row.task; !k.covers(t) {
+				x.release(k.pending.spots[n].row, t)
+			}
+		}
+	case !k.whole() && n <= most/4:
+		k.known = false
+	}
 }
 
 // dropTurn forgets a session of which nothing waits or runs.
@@ -154,7 +193,7 @@ func (x *workingSet) trim(l *line) {
 	}
 	l.whole, l.upTo = false, cursorOf(&l.spots[most-1])
 	for n := len(l.spots) - 1; n >= most; n-- {
-		if r := l.spots[n].row; r.task.SessionID == "" || !x.turn(r.task.SessionID).whole {
+		if r := l.spots[n].row; !x.needed(r.task) {
 			x.release(r, r.task)
 		}
 	}

@@ -95,7 +95,11 @@ func (x *workingSet) mergeTasks(w *Want, l *Loaded) {
 	}
 	for i, session := range w.Turns {
 		x.adoptAll(l.Turns[i])
-		x.turn(session).whole = true
+		x.turn(session).know(EndOfLine)
+	}
+	for i, want := range w.Heads {
+		x.adoptAll(l.Heads[i].Tasks)
+		x.turn(want.Session).know(l.Heads[i].UpTo)
 	}
 	for i, seq := range w.Requests {
 		if r := l.Requests[i]; r != nil {

@@ -28,7 +28,9 @@ func TestContractOfABackendOfOnesOwn(t *testing.T) {
 }
 
 func TestCompareABackendOfOnesOwn(t *testing.T) {
-	for name, o := range map[string]verbs.Options{"": {}, "pipelined, forgetful": verbs.Pipelined(verbs.Forgetful(verbs.Options{}))} {
+	for name, o := range map[string]verbs.Options{
+		"": {}, "pipelined, forgetful": verbs.Pipelined(verbs.Forgetful(verbs.Options{})), "short turns": verbs.ShortTurns(verbs.Options{}),
+	} {
 		t.Run(name, func(t *testing.T) {
 			compare(t, func(t *testing.T) store.Store { return openOwn(t, newServer(t), o) })
 		})

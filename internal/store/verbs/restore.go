@@ -33,7 +33,7 @@ func (v *restore) run(x *workingSet) error {
 	*t = v.row.Task
 	stored, known := x.byID(t.ID), x.byKey(t.IdempotencyKey)
 	if t.SessionID != "" {
-		x.wholeTurn(t.SessionID)
+		x.headTurn(t.SessionID)
 	}
 	if x.short {
 		x.guess([]string{t.Queue}, t.Limit)

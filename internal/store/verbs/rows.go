@@ -86,8 +86,8 @@ func (x *workingSet) release(r *row, t *signalbox.Task) {
 	if r.task != nil {
 		x.unlist(r)
 		if t.SessionID != "" && !t.State.Terminal() {
-			if k := x.turns[t.SessionID]; k != nil {
-				k.whole = false
+			if k := x.turns[t.SessionID]; k != nil && k.covers(t) {
+				k.known = false
 			}
 		}
 	}

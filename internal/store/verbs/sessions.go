@@ -117,7 +117,7 @@ func (v *putSession) run(x *workingSet) error {
 	if err != nil {
 		return err
 	}
-	busy := v.after.ID != "" && x.wholeTurn(v.after.ID).underWay()
+	busy := v.after.ID != "" && x.headTurn(v.after.ID).underWay()
 	if x.short {
 		return errShort
 	}

@@ -92,8 +92,11 @@ func open(ctx context.Context, g Backend, shared SharedBackend, o Options) (*Sto
 	}
 	if o.keep == (bounds{}) {
 		o.keep = wide
-		if o.Direct {
+		switch {
+		case o.Direct:
 			o.keep = boundless
+		case shared == nil:
+			o.keep.turns = nearTurns
 		}
 	}
 	if o.many == 0 {

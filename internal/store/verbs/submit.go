@@ -143,7 +143,7 @@ func (x *workingSet) conversation(t *signalbox.Task, sub *store.Submission) (*si
 	if err := x.chooseSession(t, sub.Talk); err != nil || t.SessionID == "" {
 		return nil, err
 	}
-	x.wholeTurn(t.SessionID)
+	x.headTurn(t.SessionID)
 	if sub.Talk == nil && !sub.FollowSession {
 		return nil, nil
 	}
@@ -172,7 +172,7 @@ func (x *workingSet) crowd(t *signalbox.Task, r *store.Room, now time.Time) *sto
 		c.Ready += x.depth(queue).Ready
 	}
 	if t.SessionID != "" {
-		c.Turn = x.wholeTurn(t.SessionID).busy()
+		c.Turn = x.headTurn(t.SessionID).busy()
 	}
 	return c
 }

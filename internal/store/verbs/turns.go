@@ -1,17 +1,56 @@
 package verbs
 
 import (
+	"math"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // turn is what is going on in one session: one turn of it runs at a time.
 type turn struct {
-	whole   bool   // the set knows all its tasks that wait or run
+	// known says that the set knows all its tasks that are ready or in flight, and
+	// those that wait up to a place.
+	known bool
+	upTo  store.Cursor
+
 	pending sorted // OrderKey, Place
 	flying  sorted // OrderKey, Place
 	ready   *row   // the pending one that may be claimed, if any
+}
+
+// know notes up to where the set knows the session.
+func (k *turn) know(upTo store.Cursor) { k.known, k.upTo = true, upTo }
+
+// whole reports whether the set knows all tasks of the session that wait or run.
+func (k *turn) whole() bool { return k.known && k.upTo == EndOfLine }
+
+// covers reports whether the set would be wrong about the session without t, which
+// has not ended.
+func (k *turn) covers(t *signalbox.Task) bool {
+	return k.known && (t.Ready || t.State.InFlight() || !k.upTo.Before(store.CursorOf(t)))
+}
+
+// enough reports whether the set knows whose turn it is, also when one of the
+// tasks that it knows has gone.
+func (k *turn) enough() bool {
+	if !k.known || k.whole() {
+		return k.known
+	}
+	due := 0
+	for i := range k.pending.spots {
+		r := k.pending.spots[i].row
+		if k.upTo.Before(store.CursorOf(r.task)) {
+			break
+		}
+		if r.task.Ready || r.task.NotBefore.IsZero() {
+			if due++; due == 2 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (x *workingSet) turn(session string) *turn {
@@ -26,9 +65,25 @@ func (x *workingSet) turn(session string) *turn {
 // wholeTurn returns all of a session, if the set knows it; else it is short.
 func (x *workingSet) wholeTurn(session string) *turn {
 	k := x.turn(session)
-	if !k.whole {
+	if !k.whole() {
 		x.want.turn(session)
 		x.short = true
+	}
+	return k
+}
+
+// headTurn returns a session of which the set knows whose turn it is, also after
+// a change of one of its tasks; else it is short.
+func (x *workingSet) headTurn(session string) *turn {
+	k := x.turn(session)
+	if k.enough() {
+		return k
+	}
+	x.short = true
+	if k.known || x.keep.turns == math.MaxInt {
+		x.want.turn(session)
+	} else {
+		x.want.head(session, x.keep.turns)
 	}
 	return k
 }
@@ -82,7 +137,7 @@ func (k *turn) next(now time.Time) *row {
 func due(t *signalbox.Task, now time.Time) bool { return t.Ready || !t.NotBefore.After(now) }
 
 // settle makes ready what should be, after r has changed. Where it is in a
-// session, the set knows all of that.
+// session, the set knows enough of that.
 func (x *workingSet) settle(r *row, now time.Time) {
 	t := r.task
 	if t.SessionID != "" {

@@ -49,7 +49,7 @@ func (v *wake) run(x *workingSet) error {
 	due := x.answered.due
 	for _, r := range due {
 		if r.task.SessionID != "" {
-			x.wholeTurn(r.task.SessionID)
+			x.headTurn(r.task.SessionID)
 		}
 	}
 	if x.short {

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"encoding/binary"
+	"math"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -26,14 +27,17 @@ type Want struct {
 	Queues   []string   // how many wait, and are ready
 	Limits   []string   // how many wait
 	Turns    []string   // pending and in-flight tasks of a session
-	Named    []string   // whether any task names a session
-	Slots    []string   // slot rows of an agent
-	InUse    bool       // slots in use over all agents
-	Due      *DueWant
-	Ended    *EndedWant
-	Cut      *time.Time // the journal: what is older, from its beginning
-	Docs     []DocKey
-	Pages    []Page
+	// Heads ask for less of sessions. Only a backend that shares with no other
+	// process is asked.
+	Heads []HeadWant
+	Named []string // whether any task names a session
+	Slots []string // slot rows of an agent
+	InUse bool     // slots in use over all agents
+	Due   *DueWant
+	Ended *EndedWant
+	Cut   *time.Time // the journal: what is older, from its beginning
+	Docs  []DocKey
+	Pages []Page
 }
 
 // LineWant asks for the first ready tasks of a queue behind a place.
@@ -41,6 +45,13 @@ type LineWant struct {
 	Queue string
 	After store.Cursor // the zero Cursor: from the head
 	N     int
+}
+
+// HeadWant asks for the tasks of a session that are in flight or ready, and for
+// the first N of those that have not ended.
+type HeadWant struct {
+	Session string
+	N       int
 }
 
 // DueWant asks for tasks of the timed index with a NotBefore above After and
@@ -83,6 +94,7 @@ type Loaded struct {
 	Queues       []QueueCount
 	Limits       []int
 	Turns        [][]*signalbox.Task // by OrderKey, Place
+	Heads        []Head
 	Named        []bool
 	Slots        [][]signalbox.Slot // by slot
 	InUse        [2]int             // those that are not isolated, and those that are; the executors' apart
@@ -93,6 +105,15 @@ type Loaded struct {
 	Docs         []*Doc
 	Pages        [][]Doc
 }
+
+// Head answers a HeadWant. Its tasks have no order, and may be named twice.
+type Head struct {
+	Tasks []*signalbox.Task
+	UpTo  store.Cursor // all up to here are in it; EndOfLine: all of the session
+}
+
+// EndOfLine stands behind all tasks.
+var EndOfLine = store.Cursor{OrderKey: math.MaxInt64, Place: math.MaxInt64}
 
 // BatchID names a batch, and no other one ever.
 type BatchID struct {

@@ -67,6 +67,12 @@ func (w *wants) turn(session string) {
 	}
 }
 
+func (w *wants) head(session string, n int) {
+	if w.once('h', session, "") {
+		w.Heads = append(w.Heads, HeadWant{session, n})
+	}
+}
+
 func (w *wants) slots(agent string) {
 	if w.once('a', agent, "") {
 		w.Slots = append(w.Slots, agent)
