@@ -19,40 +19,31 @@ const (
 	sent   = "sent"   // kB a second
 )
 
-// livePairs is how often a stretch without a reader takes turns with one with.
-const livePairs = 8
-
 // live is a director with its agents that somebody looks at: what counts is the
-// processor time of stretches with a reader of GET /api/live, less that of those
-// without one in between. Heartbeats cost many times that, and never quite the same.
+// processor time of a stretch with a reader of GET /api/live, less that of the
+// stretch before without one.
 func live() *measure.Side {
 	return &measure.Side{Name: "Signalbox", Open: func(ctx context.Context, b *measure.Bench) (measure.Trial, error) {
 		w, url, err := crowdAt(ctx, b, "viewed")
 		if err != nil {
 			return nil, err
 		}
-		stretch := 5 * b.Span
 		return func(ctx context.Context) (measure.Values, error) {
-			sum, bytes := 0.0, int64(0)
-			for range livePairs {
-				without, err := spent(ctx, w.pid, stretch)
-				if err != nil {
-					return nil, err
-				}
-				v := &viewer{}
-				if err := v.open(ctx, url); err != nil {
-					return nil, err
-				}
-				before := v.bytes.Load()
-				with, err := spent(ctx, w.pid, stretch)
-				bytes += v.bytes.Load() - before
-				v.close()
-				if err != nil {
-					return nil, err
-				}
-				sum += with - without
+			without, err := spent(ctx, w.pid, 20*b.Span)
+			if err != nil {
+				return nil, err
 			}
-			return measure.Values{viewed: 1000 * sum / livePairs, sent: float64(bytes) / 1000 / (livePairs * stretch).Seconds()}, nil
+			v := &viewer{}
+			if err := v.open(ctx, url); err != nil {
+				return nil, err
+			}
+			defer v.close()
+			before := v.bytes.Load()
+			with, err := spent(ctx, w.pid, 20*b.Span)
+			if err != nil {
+				return nil, err
+			}
+			return measure.Values{viewed: 1000 * (with - without), sent: float64(v.bytes.Load()-before) / 1000 / (20 * b.Span).Seconds()}, nil
 		}, nil
 	}}
 }

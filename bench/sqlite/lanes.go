@@ -157,6 +157,7 @@ func crowdSide(name string, agents int, own bool, open func(*measure.Bench) (sto
 func (c *crowd) round() (measure.Values, error) {
 	const done = sliceCount * sliceEach * laneWorkers
 	var took time.Duration
+	used := load.Processor()
 	for range sliceCount {
 		d, err := c.slice()
 		if err != nil {
@@ -164,7 +165,8 @@ func (c *crowd) round() (measure.Values, error) {
 		}
 		took += d
 	}
-	return measure.Values{load.Rate: done / took.Seconds()}, c.fill(done)
+	used = load.Processor() - used
+	return measure.Values{load.Rate: done / took.Seconds(), load.CPU: float64(used.Microseconds()) / done}, c.fill(done)
 }
 
 func openFile(b *measure.Bench) (store.Store, error) { return open(b, 0) }
@@ -179,7 +181,10 @@ func lanes() []*measure.Duel {
 		return &measure.Duel{
 			Name: "sqlite/lanes-" + name, Ours: crowdSide("10,000 agents, 1 slot each", laneSlots, own, open),
 			Peers: []*measure.Side{crowdSide(one, 1, own, open)},
-			Rows:  []measure.Row{{Key: load.Rate, Title: "executions, 10,000 in flight, 100,000 wait: " + title, Unit: "/s", Target: measure.Target{Of: one, AtLeast: laneTarget}}},
+			Rows: []measure.Row{
+				{Key: load.Rate, Title: "executions, 10,000 in flight, 100,000 wait: " + title, Unit: "/s", Target: measure.Target{Of: one, AtLeast: laneTarget}},
+				{ID: "cpu", Key: load.CPU, Title: "processor time of one of these: " + title, Unit: "µs", Lower: true, Detail: true},
+			},
 		}
 	}
 	return []*measure.Duel{

@@ -3,32 +3,32 @@ package director
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 )
 
-// CPUTime is the processor time that a process has used, in seconds: that of its
-// threads, which is kept to the nanosecond. Those of a Go program live on.
+// ticks is the unit of /proc/PID/stat, the same on every Linux.
+const ticks = 100
+
+// CPUTime is the processor time that a process has used, in seconds.
 func CPUTime(pid int) (float64, error) {
-	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	if err == nil && len(files) == 0 {
-		err = fmt.Errorf("process %d has no /proc/PID/task/*/schedstat", pid)
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
 	}
-	var sum int64
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue // it has ended
-		}
-		ns, _, _ := strings.Cut(string(text), " ")
-		n, err := strconv.ParseInt(ns, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%s reads %q", file, text)
-		}
-		sum += n
+	// The name stands in parentheses and may hold spaces; utime and stime are
+	// the 14th and 15th field, the 12th and 13th behind it.
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("/proc/PID/stat reads %q", text)
 	}
-	return float64(sum) / 1e9, err
+	user, err := strconv.ParseFloat(fields[11], 64)
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.ParseFloat(fields[12], 64)
+	return (user + system) / ticks, err
 }
 
 // RSS is the memory that a process holds, in bytes.

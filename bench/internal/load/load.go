@@ -32,7 +32,7 @@ const (
 // Run has n callers do something until the span is over.
 func Run(ctx context.Context, n int, span time.Duration, do func(ctx context.Context, caller int) error) (measure.Values, error) {
 	took, errs := make([][]time.Duration, n), make([]error, n)
-	start, used := time.Now(), processor()
+	start, used := time.Now(), Processor()
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
@@ -46,7 +46,7 @@ func Run(ctx context.Context, n int, span time.Duration, do func(ctx context.Con
 	}
 	all.Wait()
 	elapsed := time.Since(start)
-	used = processor() - used
+	used = Processor() - used
 	if err := errors.Join(append(errs, ctx.Err())...); err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ func Many(n int, do func(at int) error) error {
 	return errors.Join(errs...)
 }
 
-// processor is the processor time that this process has used.
-func processor() time.Duration {
+// Processor is the processor time that this process has used.
+func Processor() time.Duration {
 	var use unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &use); err != nil {
 		return 0
