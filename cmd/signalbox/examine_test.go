@@ -30,7 +30,7 @@ func stopped(t *testing.T) (config.Config, *sqlite.Store) {
 	if _, err := seal.Load(dir, ""); err != nil {
 		t.Fatal(err)
 	}
-	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "signalbox.db")})
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "signalbox.db"), Key: rowKey(dir)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,11 +118,13 @@ func TestDoctorFindsABreachWithoutADirector(t *testing.T) {
 	} else {
 		wantSaid(t, got, "sqlite, schema", "durability disk:", wellRows, "ok store: every page of", "ok data: the data folder", "secrets are encrypted with "+seal.KeyFile)
 	}
-	plant(t, cfg, `INSERT INTO slots(agent, slot, seq, task_id, fence, withheld) VALUES('coder', 0, 99, 'queue-gone', 7, 0)`)
+	plant(t, cfg, `INSERT INTO slots(agent, slot, task, fence, withheld) VALUES('coder', 0, 'queue-gone', 7, 0)`)
 	wantSaid(t, says(t, cfg), "fail store: slot 0 of agent coder is held by task queue-gone, which does not run")
 	plant(t, cfg, `DELETE FROM slots`)
 	plant(t, cfg, `UPDATE tasks SET state = 3 WHERE id = 'queue-00000000000000000000000001'`)
-	wantSaid(t, says(t, cfg), "fail store: task queue-00000000000000000000000001 runs by its row, and no slot has it")
+	wantSaid(t, says(t, cfg), "fail store: the row of task queue-00000000000000000000000001 is damaged, and set aside: its state is not the one that was written")
+	plant(t, cfg, `UPDATE requests SET body = substr(body, 1, 50) || 'y' || substr(body, 52) WHERE seq = 2`)
+	wantSaid(t, says(t, cfg), "fail store: the row of task queue-00000000000000000000000002 is damaged, and set aside: what was asked for is not what was written")
 }
 
 // A page that was overwritten is found, and the file left as it is.

@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/filelock"
 	"github.com/signalbox-ai/signalbox/internal/port"
+	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 	"github.com/signalbox-ai/signalbox/internal/store/postgres"
@@ -31,7 +32,7 @@ func openStore(ctx context.Context, cfg config.Config, log *slog.Logger) (store.
 	kind, rest, _ := strings.Cut(cfg.Store, ":")
 	switch kind {
 	case "sqlite":
-		s, err := sqlite.Open(ctx, sqlite.Options{Path: databasePath(cfg.Data, rest), Log: log})
+		s, err := sqlite.Open(ctx, sqlite.Options{Path: databasePath(cfg.Data, rest), Key: rowKey(cfg.Data), Log: log})
 		if err != nil {
 			return nil, err // not s: a nil *Store would be a Store that is not nil
 		}
@@ -48,6 +49,17 @@ func openStore(ctx context.Context, cfg config.Config, log *slog.Logger) (store.
 		return nil, err
 	}
 	return s, nil
+}
+
+// rowKey gives the key of the rows' sums, which is made of the data folder's.
+func rowKey(data string) func() ([]byte, error) {
+	return func() ([]byte, error) {
+		sealer, err := seal.Load(data, os.Getenv(seal.EnvKey))
+		if err != nil {
+			return nil, err
+		}
+		return sealer.RowKey(), nil
+	}
 }
 
 // openBackend connects to the server that several directors can share.

@@ -32,6 +32,7 @@ type view struct {
 	recorded   int // tokens and users whose making the audit log has
 	sessions   []signalbox.Session
 	strays     []string
+	damaged    []store.Damaged
 	generation int64
 	now        time.Time // zero: leases are not looked at
 
@@ -93,7 +94,17 @@ func (v *view) load(ctx context.Context, r store.Reader) error {
 		v.strays, err = s.Strays(ctx)
 		errs[5] = errors.Join(errs[5], err)
 	}
+	if s, ok := r.(watchful); ok {
+		var err error
+		v.damaged, err = s.Damaged(ctx)
+		errs[5] = errors.Join(errs[5], err)
+	}
 	return errors.Join(errs[:]...)
+}
+
+// watchful is a store that finds rows which are not as they were written.
+type watchful interface {
+	Damaged(ctx context.Context) ([]store.Damaged, error)
 }
 
 // strayed is a store that can tell which of its newest tasks are in no place: it
@@ -128,6 +139,9 @@ func (v *view) checkRunning() {
 	}
 	for _, id := range v.strays {
 		v.wrong("task %s runs by its row, and no slot has it", id)
+	}
+	for _, d := range v.damaged {
+		v.wrong("the row of task %s is damaged, and set aside: %s", d.ID, d.What)
 	}
 }
 

@@ -35,7 +35,14 @@ type Sealer struct {
 	aead cipher.AEAD
 	mac  []byte
 	run  []byte
+	rows []byte
 }
+
+// rowKeyBytes is the length of the key of a store's rows.
+const rowKeyBytes = 16
+
+// RowKey is the key of the sums by which a store finds rows that were changed.
+func (s *Sealer) RowKey() []byte { return s.rows }
 
 // New makes a Sealer of a key of 32 bytes.
 func New(key []byte) (*Sealer, error) {
@@ -54,6 +61,10 @@ func New(key []byte) (*Sealer, error) {
 	if err != nil {
 		return nil, err
 	}
+	rows, err := hkdf.Key(sha256.New, key, nil, "signalbox rows", rowKeyBytes)
+	if err != nil {
+		return nil, err
+	}
 	block, err := aes.NewCipher(enc)
 	if err != nil {
 		return nil, err
@@ -62,7 +73,7 @@ func New(key []byte) (*Sealer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sealer{aead: aead, mac: mac, run: run}, nil
+	return &Sealer{aead: aead, mac: mac, run: run, rows: rows}, nil
 }
 
 // Parse reads a key from text, hex or base64.

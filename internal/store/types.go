@@ -212,3 +212,9 @@ type Info struct {
 	Grade      Grade
 	Schema     int // version of the schema; 0 where there is none
 }
+
+// Damaged is a task whose row is not as it was written, and was set aside.
+type Damaged struct {
+	ID   string
+	What string // is wrong with it
+}

@@ -17,8 +17,8 @@ var commandMutants = []Mutant{
 		Text: "a change of one task goes through all of them",
 		File: "internal/store/sqlite/statements.go",
 		Edits: []Edit{{
-			"stTaskReady:  `UPDATE tasks SET ready = ?2 WHERE seq = ?1`",
-			"stTaskReady:  `UPDATE tasks SET ready = ?2 WHERE seq + 0 = ?1`",
+			"`UPDATE tasks SET state = ?2, body = ?3, ready = ?4 WHERE seq = ?1`",
+			"`UPDATE tasks SET state = ?2, body = ?3, ready = ?4 WHERE seq + 0 = ?1`",
 		}},
 		Package: "internal/store/sqlite", Tests: []string{"TestEveryStatementGoesByAnIndex"},
 	},
@@ -64,10 +64,10 @@ var commandMutants = []Mutant{
 	{
 		Name: "result-not-stored", Fault: "async-task-queue results",
 		Text: "the result of a task is not in the file",
-		File: "internal/store/sqlite/apply.go",
+		File: "internal/store/sqlite/commit.go",
 		Edits: []Edit{{
-			"if c.Result != nil {\n\t\tq := w.write(stResultPut)",
-			"if c.Result != nil && after.Seq < 0 {\n\t\tq := w.write(stResultPut)",
+			"for i := range d.Results {",
+			"for i := range d.Results[:0] {",
 		}},
 		Package: "internal/store/sqlite", Tests: []string{"TestContract/rules/apply"},
 	},

@@ -105,9 +105,9 @@ var peerMutants = []Mutant{
 	{
 		Name: "claim-without-a-slot-row", Fault: "peer Hatchet order",
 		Text: "a task leaves its line and nothing says who runs it",
-		File: "internal/store/sqlite/claim.go",
+		File: "internal/store/verbs/claim.go",
 		Edits: []Edit{{
-			"if err := w.takeSlot(&t, c.Expires); err != nil {\n\t\treturn store.Claimed{}, err\n\t}\n",
+			"x.setSlot(u, slot, &signalbox.Slot{Agent: c.Agent, Slot: slot, TaskID: t.ID, Fence: fence, Expires: c.Expires})\n",
 			"",
 		}},
 		Package: "internal/store/sqlite", Tests: []string{"TestContract/rules/claim", "TestContract/rules/slots"},

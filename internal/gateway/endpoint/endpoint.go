@@ -163,9 +163,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case r.Method == http.MethodDelete:
 			e.sessions.cut(session, from)
 		case tree != nil && tree.Values["method"] == methodCancelled: // the SDK takes it too, for its own calls
-			if params, ok := tree.Values["params"].(*strictjson.Object); ok {
-				e.sessions.cancel(session, idOf(params.Values["requestId"]))
-			}
+			e.sessions.cancel(session, idOf(strictjson.Members(strictjson.Members(body)["params"])["requestId"]))
 		}
 	}
 	if c := e.server.plain(r, body, tree); c != nil {

@@ -1,7 +1,6 @@
 package endpoint
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +34,7 @@ func (s *server) plain(r *http.Request, body []byte, tree *strictjson.Object) *p
 		return nil
 	}
 	message := strictjson.Members(body)
-	c := &plainCall{id: idOf(tree.Values["id"]), rawID: message["id"]}
+	c := &plainCall{id: idOf(message["id"]), rawID: message["id"]}
 	params, _ := tree.Values["params"].(*strictjson.Object)
 	if !c.id.IsValid() || params == nil || slices.ContainsFunc(params.Keys, func(k string) bool { return k != "name" && k != "arguments" && k != "_meta" }) {
 		return nil
@@ -47,8 +46,8 @@ func (s *server) plain(r *http.Request, body []byte, tree *strictjson.Object) *p
 	if c.name == "" || params.Values["_meta"] != nil && !hasMeta {
 		return nil
 	}
-	if hasMeta {
-		c.meta, _ = goValue(meta).(map[string]any)
+	if hasMeta && json.Unmarshal(fields["_meta"], &c.meta) != nil {
+		return nil
 	}
 	c.version = r.Header.Get(versionHeader)
 	if !s.plainEra(r.Header, c, meta, fields["_meta"]) || declared(c.version, c.meta) && s.relay != nil {
@@ -66,62 +65,23 @@ func (s *server) plainEra(h http.Header, c *plainCall, meta *strictjson.Object, 
 		meta == nil || meta.Values[mcp.MetaKeyProtocolVersion] != modern {
 		return false
 	}
-	members := strictjson.Members(raw)
 	able, ok := meta.Values[mcp.MetaKeyClientCapabilities].(*strictjson.Object)
 	if !ok {
 		return false
 	}
-	for _, value := range able.Values { // mostly there is none, or one without settings
-		if settings, ok := value.(*strictjson.Object); !ok || len(settings.Keys) > 0 {
-			var known struct {
-				mcp.ClientCapabilities
-				Roots *mcp.RootCapabilities `json:"roots"`
-			}
-			if json.Unmarshal(members[mcp.MetaKeyClientCapabilities], &known) != nil {
-				return false
-			}
-			break
+	members := strictjson.Members(raw)
+	if len(able.Keys) > 0 {
+		var known struct {
+			mcp.ClientCapabilities
+			Roots *mcp.RootCapabilities `json:"roots"`
+		}
+		if json.Unmarshal(members[mcp.MetaKeyClientCapabilities], &known) != nil {
+			return false
 		}
 	}
-	info, has := meta.Values[mcp.MetaKeyClientInfo]
-	return !has || isImplementation(info, members[mcp.MetaKeyClientInfo])
-}
-
-// isImplementation says whether a client names itself as the protocol has it.
-func isImplementation(info any, raw json.RawMessage) bool {
-	o, ok := info.(*strictjson.Object)
-	if !ok {
-		return false
-	}
-	for _, value := range o.Values {
-		if _, isText := value.(string); !isText {
-			return json.Unmarshal(raw, new(mcp.Implementation)) == nil
-		}
-	}
-	return o.Values["icons"] == nil
-}
-
-// goValue is a value as encoding/json decodes it.
-func goValue(tree any) any {
-	switch v := tree.(type) {
-	case *strictjson.Object:
-		out := make(map[string]any, len(v.Keys))
-		for k, value := range v.Values {
-			out[k] = goValue(value)
-		}
-		return out
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = goValue(v[i])
-		}
-		return out
-	case json.Number:
-		if f, err := v.Float64(); err == nil { // else it stays as it is written
-			return f
-		}
-	}
-	return tree
+	info, has := members[mcp.MetaKeyClientInfo]
+	var named *mcp.Implementation
+	return !has || json.Unmarshal(info, &named) == nil && named != nil
 }
 
 // acceptsBoth says whether a client takes an answer in one piece and as events, in
@@ -142,8 +102,12 @@ func acceptsBoth(accept []string) bool {
 }
 
 // idOf reads an id; the zero ID stands for none and for a wrong one.
-func idOf(tree any) jsonrpc.ID {
-	id, _ := jsonrpc.MakeID(goValue(tree))
+func idOf(raw json.RawMessage) jsonrpc.ID {
+	var v any
+	if len(raw) == 0 || json.Unmarshal(raw, &v) != nil {
+		return jsonrpc.ID{}
+	}
+	id, _ := jsonrpc.MakeID(v)
 	return id
 }
 
@@ -181,30 +145,37 @@ type notification struct {
 	Params  any    `json:"params"`
 }
 
+type response struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *jsonrpc.Error  `json:"error,omitempty"`
+}
+
 // answerTo is the answer to a call, with its HTTP status.
 func (s *server) answerTo(c *plainCall, res result, err error) (status int, message []byte) {
-	member, data := `,"result":`, []byte(nil)
+	out := response{Version: "2.0", ID: c.rawID}
 	if err == nil {
 		if isModern(c.version) {
 			res.SetMeta(map[string]any{mcp.MetaKeyServerInfo: s.info})
 		}
-		data, err = res.MarshalJSON()
+		out.Result, err = res.MarshalJSON()
 	}
 	status = http.StatusOK
 	if err != nil {
-		var wire *jsonrpc.Error
-		if !errors.As(err, &wire) {
-			wire = &jsonrpc.Error{Message: err.Error()}
+		if !errors.As(err, &out.Error) {
+			out.Error = &jsonrpc.Error{Message: err.Error()}
 		}
 		if isModern(c.version) {
-			status = cmp.Or(errorStatus[wire.Code], status)
-		}
-		member = `,"error":`
-		if data, err = marshal(wire); err != nil { // what a tool's server gave with it is no JSON
-			data, _ = marshal(&jsonrpc.Error{Code: wire.Code, Message: wire.Message})
+			status = errorStatus[out.Error.Code]
 		}
 	}
-	return status, slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), c.rawID, []byte(member), data, []byte("}"))
+	message, err = marshal(out)
+	if err != nil { // the data of an error of a tool's server is no JSON
+		out.Result, out.Error = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+		message, _ = marshal(out)
+	}
+	return max(status, http.StatusOK), message
 }
 
 // errorStatus has the HTTP statuses that the newer protocol has for errors.

@@ -93,15 +93,14 @@ func resultType(modern bool) string {
 // merged is the upstream's _meta with what the SDK adds; where both have a key
 // the upstream's stands.
 func merged(upstream json.RawMessage, added map[string]any) (json.RawMessage, error) {
-	switch {
-	case len(added) == 0:
+	if len(added) == 0 {
 		return upstream, nil
-	case len(upstream) == 0:
-		return marshal(added)
 	}
 	all := map[string]json.RawMessage{}
-	if err := json.Unmarshal(upstream, &all); err != nil {
-		return nil, err
+	if len(upstream) > 0 {
+		if err := json.Unmarshal(upstream, &all); err != nil {
+			return nil, err
+		}
 	}
 	for k, v := range added {
 		if _, there := all[k]; there {

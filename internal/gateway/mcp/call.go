@@ -54,26 +54,14 @@ func (i *instance) call(ctx context.Context, tool string, c gateway.Call) (gatew
 		r.progress = func(p json.RawMessage) { push(words, p) }
 		params.SetProgressToken(r.token)
 	}
-	answered, err := i.carry(ctx, r, params, c.Progress, words)
-	if answered {
+	a := i.ask(ctx, r, params)
+	if a.follow(r, c.Progress, words) {
 		return i.outcome(ctx, r, nil)
 	}
 	if _, _, _, got := r.answer(); !got && (ctx.Err() != nil || i.closing()) {
 		i.tell(r)
 	}
-	return i.outcome(ctx, r, err)
-}
-
-// carry makes a call. answered says that there is nothing more to wait for.
-func (i *instance) carry(ctx context.Context, r *reply, params *sdk.CallToolParams, tell func(gateway.Progress), words <-chan json.RawMessage) (answered bool, err error) {
-	if i.direct != nil && tell == nil {
-		return i.direct.run(ctx, r, params)
-	}
-	a := i.ask(ctx, r, params)
-	if a.follow(r, tell, words) {
-		return true, nil
-	}
-	return false, a.err
+	return i.outcome(ctx, r, a.err)
 }
 
 // asked is a call that was sent.
@@ -87,8 +75,14 @@ type asked struct {
 
 // ask sends a call, which ends with the caller or the instance.
 func (i *instance) ask(ctx context.Context, r *reply, params *sdk.CallToolParams) *asked {
-	running, cancel, keep, down := i.during(ctx)
-	a := &asked{cancel: cancel, keep: keep, done: make(chan struct{})}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	a := &asked{cancel: cancel, keep: context.AfterFunc(ctx, cancel), done: make(chan struct{})}
+	down := context.AfterFunc(i.ctx, func() {
+		if i.forgotten() { // as this call will hear in a moment, if the server has not run it
+			sleep(running, tellWait)
+		}
+		cancel()
+	})
 	go func() {
 		a.err = i.send(withReply(running, r), r, params)
 		close(a.done)
@@ -98,18 +92,6 @@ func (i *instance) ask(ctx context.Context, r *reply, params *sdk.CallToolParams
 		cancel()
 	}()
 	return a
-}
-
-// during is the context of a call, which ends with the caller, unless keep leaves the
-// call to itself, and with the instance, until down says that it is over.
-func (i *instance) during(ctx context.Context) (running context.Context, cancel func(), keep, down func() bool) {
-	running, cancel = context.WithCancel(context.WithoutCancel(ctx))
-	return running, cancel, context.AfterFunc(ctx, cancel), context.AfterFunc(i.ctx, func() {
-		if i.forgotten() { // as this call will hear in a moment, if the server has not run it
-			sleep(running, tellWait)
-		}
-		cancel()
-	})
 }
 
 // stop ends the wait for the SDK to see the answer, once it is over.

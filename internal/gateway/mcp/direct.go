@@ -57,39 +57,7 @@ func (i *instance) send(ctx context.Context, r *reply, params *sdk.CallToolParam
 		_, err := i.session.CallTool(ctx, params)
 		return err
 	}
-	rest, err := i.direct.call(ctx, r, params)
-	if rest != nil {
-		rest.drain()
-	}
-	return err
-}
-
-// run makes a call of which nobody wants to hear before its answer, and returns with
-// that: the end of the stream behind it is read on its own time.
-func (d *direct) run(ctx context.Context, r *reply, params *sdk.CallToolParams) (answered bool, err error) {
-	running, cancel, keep, down := d.i.during(ctx)
-	rest, err := d.call(withReply(running, r), r, params)
-	_, _, _, got := r.answer()
-	answered = keep() && got
-	if rest == nil || !answered {
-		down()
-		cancel()
-		if rest != nil {
-			rest.Close()
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		return answered, err
-	}
-	go func() {
-		late := time.AfterFunc(settleWait, cancel)
-		rest.drain()
-		late.Stop()
-		down()
-		cancel()
-	}()
-	return true, nil
+	return i.direct.call(ctx, r, params)
 }
 
 // outgoing is a message to the server.
@@ -100,25 +68,23 @@ type outgoing struct {
 	Params  any    `json:"params"`
 }
 
-// call makes a call, up to its answer; rest is what is left of the stream that
-// brought it.
-func (d *direct) call(ctx context.Context, r *reply, params *sdk.CallToolParams) (rest *events, err error) {
+func (d *direct) call(ctx context.Context, r *reply, params *sdk.CallToolParams) error {
 	id := d.ids.Add(1)
 	rpcID, err := jsonrpc.MakeID(float64(id))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	resp, err := d.say(ctx, &jsonrpc.Request{ID: rpcID, Method: "tools/call"}, outgoing{"2.0", id, "tools/call", params})
 	if err == nil {
-		rest, err = d.follow(ctx, r, resp)
+		err = d.follow(ctx, r, resp)
 	}
 	if ctx.Err() == nil {
-		return rest, err
+		return err
 	}
 	if _, _, _, got := r.answer(); !got {
 		go d.giveUp(context.WithoutCancel(ctx), id, ctx.Err())
 	}
-	return rest, ctx.Err()
+	return ctx.Err()
 }
 
 // giveUp tells the server that nobody waits for a call any more.
@@ -171,28 +137,26 @@ func (d *direct) do(ctx context.Context, method string, body io.Reader, accept, 
 	return d.client.Do(req)
 }
 
-// follow reads the response to a call up to the answer. A stream that breaks off
-// before it is taken up again where the server has said how.
-func (d *direct) follow(ctx context.Context, r *reply, resp *http.Response) (rest *events, err error) {
+// follow reads the response to a call to its end. A stream that breaks off before
+// the answer is taken up again where the server has said how.
+func (d *direct) follow(ctx context.Context, r *reply, resp *http.Response) error {
 	for {
 		stream, ok := resp.Body.(*events)
 		if !ok { // what there is to say is in the reply
 			drain(resp)
-			return nil, nil
+			return nil
 		}
 		stream.take = d.take
-		if stream.upTo(r.settled) {
-			return stream, nil
-		}
-		stream.Close()
+		stream.drain()
 		if _, _, _, got := r.answer(); got || ctx.Err() != nil {
-			return nil, nil
+			return nil
 		}
 		if stream.last == "" {
-			return nil, errNoAnswerCame
+			return errNoAnswerCame
 		}
+		var err error
 		if resp, err = d.resume(ctx, stream); err != nil {
-			return nil, err
+			return err
 		}
 	}
 }

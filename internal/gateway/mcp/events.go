@@ -67,25 +67,14 @@ func (e *events) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// upTo reads the stream until settled is closed, and reports whether there is more of
-// it to read.
-func (e *events) upTo(settled <-chan struct{}) (more bool) {
-	for e.err == nil {
-		if e.err = e.line(); errors.Is(e.err, io.EOF) {
-			e.event()
-		}
-		select {
-		case <-settled:
-			return e.err == nil
-		default:
-		}
-	}
-	return false
-}
-
 // drain reads the stream to its end, and closes it.
 func (e *events) drain() {
-	e.upTo(nil)
+	for e.err == nil {
+		e.err = e.line()
+	}
+	if errors.Is(e.err, io.EOF) {
+		e.event()
+	}
 	e.Close()
 }
 

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 	"sync"
@@ -9,77 +8,102 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// board is what readers may see without asking the file. It changes only
-// after a commit, and before those who wait for the commit are answered.
+// board is what would have to be counted in the file otherwise. It is made from
+// the file when that is opened, and changes only after a commit, before those
+// who wait for the commit are answered.
 type board struct {
-	mu     sync.RWMutex
-	lines  map[string]*line // pending tasks by queue: order key, place; no empty ones
-	oldest line             // pending tasks: created, seq
-	limits map[string]int   // pending tasks by limit; no zeros
-	flight map[signalbox.State]int
-	runs   map[string]runs // by agent
-	recent recent
-
-	agents []signalbox.Agent // by name; replaced, never changed
-	pauses []signalbox.Pause // by queue; replaced, never changed
-
+	mu sync.RWMutex
+	totals
+	verbs.Counters
+	inUse                 [store.SlotSorts]int
 	firstEntry, lastEntry int64 // both 0 if the journal is empty
+	cut                   int64 // what stands in the journal up to it has been pruned
 
-	commits int64 // the moment of the file that it shows
-	asking  sync.Mutex
-	asked   []chan store.Counts // readers that see the next moment already, see snapshot.go
+	asking sync.Mutex
+	asked  []chan store.Counts // readers that see the next moment already, see snapshot.go
 }
 
-func (b *board) init() {
-	b.runs = map[string]runs{}
-	b.lines, b.limits, b.flight = map[string]*line{}, map[string]int{}, map[signalbox.State]int{}
+// totals are counts over the rows of tasks.
+type totals struct {
+	lines  map[string]*line // pending tasks by queue: order key, place; no empty ones
+	ready  map[string]int   // ready tasks by queue; no zeros
+	limits map[string]int   // pending tasks by limit; no zeros
+	flight map[signalbox.State]int
+	turns  map[string][]int64 // Seq of tasks that are ready or in flight, by session; no empty ones
+	oldest line               // pending tasks: created, seq
+	runs   map[string]runs    // by agent
+}
+
+func newTotals() totals {
+	return totals{
+		lines: map[string]*line{}, ready: map[string]int{}, limits: map[string]int{}, flight: map[signalbox.State]int{},
+		turns: map[string][]int64{}, runs: map[string]runs{},
+	}
 }
 
 // row moves a task from where it stood to where it stands; nil is nowhere.
-func (b *board) row(before, after *signalbox.Task) {
+func (b *totals) row(before, after *signalbox.Task) {
 	b.ran(before, after)
 	if before != nil {
 		b.count(before, -1)
-		b.recent.drop(before.ID)
 	}
 	if after != nil {
 		b.count(after, 1)
-		if before == nil && after.State == signalbox.Pending {
-			b.recent.add(after)
-		}
 	}
 }
 
-func (b *board) count(t *signalbox.Task, n int) {
+func (b *totals) count(t *signalbox.Task, n int) {
+	if t.SessionID != "" && (readyOf(t) == 1 || t.State.InFlight()) {
+		b.countTurn(t.SessionID, t.Seq, n)
+	}
 	switch {
 	case t.State == signalbox.Pending:
-		bump(b.limits, t.Limit, n)
-		at, born := spot{t.OrderKey(), t.Place}, spot{t.CreatedAt.UnixMilli(), t.Seq}
-		if n > 0 {
-			b.line(t.Queue).add(at)
-			b.oldest.add(born)
-			return
-		}
-		l := b.line(t.Queue)
-		l.remove(at)
-		if l.n == 0 {
-			delete(b.lines, t.Queue)
-		}
-		b.oldest.remove(born)
+		b.countPending(t, n)
 	case t.State.InFlight():
 		bump(b.flight, t.State, n)
 	}
 }
 
-func (b *board) line(queue string) *line {
-	l := b.lines[queue]
-	if l == nil {
-		l = &line{}
-		b.lines[queue] = l
+func (b *totals) countTurn(session string, seq int64, n int) {
+	list := b.turns[session]
+	if n > 0 {
+		b.turns[session] = append(list, seq)
+		return
 	}
-	return l
+	if at := slices.Index(list, seq); at >= 0 {
+		list = slices.Delete(list, at, at+1)
+	}
+	if b.turns[session] = list; len(list) == 0 {
+		delete(b.turns, session)
+	}
+}
+
+func (b *totals) countPending(t *signalbox.Task, n int) {
+	bump(b.limits, t.Limit, n)
+	if t.Ready {
+		bump(b.ready, t.Queue, n)
+	}
+	at, born := spot{t.OrderKey(), t.Place}, spot{t.CreatedAt.UnixMilli(), t.Seq}
+	l := b.lines[t.Queue]
+	if n > 0 {
+		if l == nil {
+			l = &line{}
+			b.lines[t.Queue] = l
+		}
+		l.add(at)
+		b.oldest.add(born)
+		return
+	}
+	b.oldest.remove(born)
+	if l == nil {
+		return
+	}
+	if l.remove(at); l.n == 0 {
+		delete(b.lines, t.Queue)
+	}
 }
 
 // bump adds to a count, which goes when it is zero.
@@ -87,6 +111,35 @@ func bump[K comparable](m map[K]int, key K, n int) {
 	if m[key] += n; m[key] == 0 {
 		delete(m, key)
 	}
+}
+
+// apply shows what a commit changed.
+func (b *board) apply(d *verbs.Delta) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range d.Tasks {
+		b.row(d.Tasks[i].Before, d.Tasks[i].After)
+	}
+	if n := int64(len(d.Entries)); n > 0 {
+		if b.lastEntry = d.To.Entry; b.firstEntry == 0 {
+			b.firstEntry = d.To.Entry - n + 1
+		}
+	}
+	if b.cut = max(b.cut, d.Cut); b.cut >= b.lastEntry {
+		b.firstEntry, b.lastEntry = 0, 0
+	} else {
+		b.firstEntry = max(b.firstEntry, b.cut+1)
+	}
+	b.Counters, b.inUse = d.To, d.InUse
+	b.answer()
+}
+
+// replace shows what the file holds after rows were set aside.
+func (b *board) replace(t totals, moment int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.totals, b.Moment = t, moment
+	b.answer()
 }
 
 func (b *board) counts() store.Counts {
@@ -112,100 +165,37 @@ func (b *board) countsHeld() store.Counts {
 	return c
 }
 
+// length is how many tasks wait in a queue; the lock is held.
+func (b *totals) length(queue string) int {
+	if l := b.lines[queue]; l != nil {
+		return l.n
+	}
+	return 0
+}
+
 func (b *board) lengths(queues []string) []int {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	n := make([]int, len(queues))
 	for i, queue := range queues {
-		if l := b.lines[queue]; l != nil {
-			n[i] = l.n
-		}
+		n[i] = b.length(queue)
 	}
 	return n
 }
 
-// rank returns the position of a place in a queue, 0 if nobody stands there.
-func (b *board) rank(queue string, at spot) int {
+// rank returns how many stand before a place in a queue, and whether anybody
+// stands there.
+func (b *board) rank(queue string, at spot) (before int, found bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	return b.standing(queue, at)
-}
-
-// rankOfRecent answers for a task that was submitted lately and has not
-// changed since, without a look at the file: a submit asks for its position
-// at once.
-func (b *board) rankOfRecent(id string) int {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	where, known := b.recent.get(id)
-	if !known {
-		return 0
+	if l := b.lines[queue]; l != nil {
+		return l.rank(at)
 	}
-	return b.standing(where.queue, where.at)
-}
-
-// standing returns the position of a place in a queue; the lock is held.
-func (b *board) standing(queue string, at spot) int {
-	l := b.lines[queue]
-	if l == nil {
-		return 0
-	}
-	before, found := l.rank(at)
-	if !found {
-		return 0
-	}
-	return before + 1
-}
-
-func (b *board) agentList() []signalbox.Agent {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	list := slices.Clone(b.agents)
-	for i := range list {
-		list[i].SealedToken = bytes.Clone(list[i].SealedToken)
-	}
-	return list
-}
-
-func (b *board) pauseList() []signalbox.Pause {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return slices.Clone(b.pauses)
+	return 0, false
 }
 
 func (b *board) journalRange() (oldest, newest int64) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	return b.firstEntry, b.lastEntry
-}
-
-// recent remembers where the newest tasks were enqueued. It holds between one
-// and two generations of recentSize.
-type recent struct{ young, old map[string]recentSpot }
-
-type recentSpot struct {
-	queue string
-	at    spot
-}
-
-const recentSize = 4096
-
-func (r *recent) add(t *signalbox.Task) {
-	if r.young == nil || len(r.young) >= recentSize {
-		r.young, r.old = make(map[string]recentSpot, recentSize), r.young
-	}
-	r.young[t.ID] = recentSpot{t.Queue, spot{t.OrderKey(), t.Place}}
-}
-
-func (r *recent) drop(id string) {
-	delete(r.young, id)
-	delete(r.old, id)
-}
-
-func (r *recent) get(id string) (recentSpot, bool) {
-	if s, ok := r.young[id]; ok {
-		return s, true
-	}
-	s, ok := r.old[id]
-	return s, ok
 }

@@ -162,7 +162,7 @@ func TestTakesALogThatWasNeverSynced(t *testing.T) {
 	path := made(t)
 	write(t, path+"-wal", make([]byte, 5000))
 	s := openTest(t, Options{Path: path})
-	if got := s.board.counts().Pending; got != 100 {
+	if got := waiting(t, s); got != 100 {
 		t.Fatalf("%d tasks wait, want 100", got)
 	}
 }

@@ -1,16 +1,24 @@
 package sqlite
 
 import (
+	"encoding/binary"
+	"slices"
 	"time"
 
 	"zombiezen.com/go/sqlite"
+
+	"github.com/signalbox-ai/signalbox"
 )
 
 // conn is a connection with its prepared statements. One goroutine uses it at
 // a time.
 type conn struct {
-	db *sqlite.Conn
-	st [numStatements]*sqlite.Stmt
+	db     *sqlite.Conn
+	st     [numStatements]*sqlite.Stmt
+	key    key
+	row    []byte         // room for a packed row
+	bare   signalbox.Task // room for what is packed of a task
+	damage []int64        // tasks that were found to be damaged, by number
 }
 
 // busyTimeout bounds the wait for a lock that only another program could hold.
@@ -49,9 +57,12 @@ func (c *conn) exec(sql string) (answer string, err error) {
 // query is a statement in use: first its parameters are bound, one after the
 // other, then it is run, or stepped through and closed.
 type query struct {
-	st    *sqlite.Stmt
-	param int
-	err   error
+	st      *sqlite.Stmt
+	param   int
+	left    int64 // rows that are asked for still, where some says how many
+	bounded bool
+	err     error
+	once    bool // it is not kept
 }
 
 // on begins a statement.
@@ -65,6 +76,12 @@ func (c *conn) on(id stmtID) query {
 		c.st[id] = st
 	}
 	return query{st: st}
+}
+
+// once begins a statement that is not worth keeping.
+func (c *conn) once(sql string) query {
+	st, _, err := c.db.PrepareTransient(sql)
+	return query{st: st, err: err, once: true}
 }
 
 func (q *query) int(v int64) *query {
@@ -115,10 +132,8 @@ func (q *query) exact(v string) *query {
 	return q
 }
 
+// bytes binds bytes, none too.
 func (q *query) bytes(v []byte) *query {
-	if len(v) == 0 {
-		return q.null()
-	}
 	q.param++
 	if q.err == nil {
 		q.st.BindBytes(q.param, v)
@@ -134,11 +149,19 @@ func (q *query) time(t time.Time) *query {
 	return q.int(t.UnixMilli())
 }
 
+// most bounds how many rows are read. It is no LIMIT ?, with which SQLite makes the
+// plan anew whenever another number is bound.
+func (q *query) most(n int64) *query {
+	q.left, q.bounded = n, true
+	return q
+}
+
 // next steps to the next row.
 func (q *query) next() bool {
-	if q.err != nil {
+	if q.err != nil || (q.bounded && q.left <= 0) {
 		return false
 	}
+	q.left--
 	var row bool
 	row, q.err = q.st.Step()
 	return row
@@ -150,7 +173,11 @@ func (q *query) end() error {
 	if q.st == nil {
 		return q.err
 	}
-	if err := q.st.Reset(); q.err == nil {
+	end := q.st.Reset
+	if q.once {
+		end = q.st.Finalize
+	}
+	if err := end(); q.err == nil {
 		q.err = err
 	}
 	return q.err
@@ -169,11 +196,27 @@ func (q *query) boolAt(col int) bool   { return q.st.ColumnInt64(col) != 0 }
 func (q *query) isNull(col int) bool   { return q.st.ColumnType(col) == sqlite.TypeNull }
 
 func (q *query) bytesAt(col int) []byte {
+	b := make([]byte, q.st.ColumnLen(col))
+	q.st.ColumnBytes(col, b)
+	return b
+}
+
+// appendText reads a text behind b, as the function appendText writes it.
+func (q *query) appendText(b []byte, col int) []byte {
 	n := q.st.ColumnLen(col)
-	if n == 0 {
-		return nil
+	b = binary.AppendUvarint(b, uint64(n)) //nolint:gosec // no length is negative
+	b = slices.Grow(b, n)[:len(b)+n]
+	q.st.ColumnBytes(col, b[len(b)-n:])
+	return b
+}
+
+// into reads bytes into a room that is used again for the next.
+func (q *query) into(room *[]byte, col int) []byte {
+	n := q.st.ColumnLen(col)
+	if cap(*room) < n {
+		*room = make([]byte, n, 2*n)
 	}
-	b := make([]byte, n)
+	b := (*room)[:n]
 	q.st.ColumnBytes(col, b)
 	return b
 }

@@ -1,42 +1,22 @@
-// Package sqlite is the store that keeps everything in one SQLite file. It is
-// the default of a single director and needs no server.
+// Package sqlite keeps a store in one SQLite file: a verbs.Backend, which loads
+// rows, commits deltas and answers reads. What the verbs do is in package verbs.
 //
-// # Writes
+//	verbs ──Load, Commit──▶ one connection that writes ──▶ the file
+//	   ▲                        └── board: counts, lines, run times, in memory
+//	   └──── reads ───── a pool of connections that only read
 //
-// One goroutine, the writer, owns the only connection that writes. It takes
-// all verbs that wait, runs them in one transaction, each in a savepoint of
-// its own, writes the journal and the counters once, commits, and then
-// answers everyone:
+// A task's row is a packed body (package pack) beside the columns that something
+// is sought by. The body is led by a keyed sum over it (sum.go), and holds all
+// that the columns hold: a row whose bytes were changed in the file, or that was
+// moved to another place, is found when it is read, and set aside (damaged.go).
+// What is large stands apart, so that a change of state does not rewrite it:
+// requests and results, each with a sum of its own; and sealed environments,
+// which are overwritten when their task ends.
 //
-//	Submit ─┐
-//	Claim  ─┼▶ inbox ─▶ BEGIN  {SAVEPOINT verb RELEASE}*  journal, counters  COMMIT ─▶ board ─▶ answers
-//	Apply  ─┘
+// A commit is one transaction, in a write-ahead log with synchronous=FULL. An I/O
+// error on it is fatal (Options.Fatal): nobody can say then what is stored. One
+// process has the file, by a lock beside it.
 //
-// So many callers share one sync of the disk, and nobody is answered before
-// it. A verb that is refused, or finds nothing to do, writes nothing; a batch
-// in which nobody wrote is not committed at all.
-//
-// # What is kept in memory
-//
-// The ledger holds what the writer must know for each verb and would have to
-// count otherwise: depths, fences, the tasks in flight, the slots. It changes
-// with the rows, and takes its changes back with them: it keeps a list of the
-// changes of the batch, which is undone to where the savepoint began.
-//
-// The board is what readers may see of it. It is brought up to date after the
-// commit and before the answers, so that it never shows what is not durable.
-// Both are made from the file when it is opened.
-//
-// # Reads
-//
-// Readers have connections of their own, which cannot write, and see the last
-// commit. Every statement of the package stands in one list (statements.go),
-// and a test asks SQLite for the plan of each: all go by an index.
-//
-// # Faults
-//
-// A disk that is full refuses the batch, with an error to each caller, and
-// the store goes on. After an I/O error on commit nobody can say what is
-// stored, so Options.Fatal ends the process. A file that is damaged, of
-// another program, or of a newer version is refused and not touched.
+// A file of an older schema is carried over when it is opened, in one transaction
+// (carry.go).
 package sqlite

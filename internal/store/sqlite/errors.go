@@ -7,11 +7,12 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// failed is the answer to a verb whose write did not happen.
-func failed(err error) error {
+// refusedBy is the answer where the database refused a write. With a value that
+// only the database refuses, the verbs of the batch are done one by one.
+func refusedBy(err error) error {
 	code, message := signalbox.CodeStoreFailed, "nothing was stored: the database refused the write"
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultFull:
@@ -22,6 +23,9 @@ func failed(err error) error {
 		message = "nothing was stored: the database file cannot be written; check its permissions"
 	case sqlite.ResultTooBig:
 		message = "nothing was stored: a value is too large for the database"
+		err = errors.Join(verbs.ErrValue, err)
+	case sqlite.ResultConstraint, sqlite.ResultMismatch:
+		err = errors.Join(verbs.ErrValue, err)
 	case sqlite.ResultIOErr:
 		message = "nothing was stored: the disk reports an error"
 	}
@@ -53,21 +57,10 @@ func isCorrupt(err error) bool {
 	return code == sqlite.ResultCorrupt || code == sqlite.ResultNotADB
 }
 
-// isRefusal reports whether err is the verb's own answer and not a fault of
-// the database.
+// isRefusal reports whether err is an answer, and not a fault of the database.
 func isRefusal(err error) bool {
 	var own *signalbox.Error
-	return errors.Is(err, store.ErrStale) || errors.As(err, &own)
-}
-
-// isLocal reports whether a fault concerns one verb alone, so that the others
-// of its batch can go on.
-func isLocal(err error) bool {
-	switch sqlite.ErrCode(err).ToPrimary() {
-	case sqlite.ResultConstraint, sqlite.ResultTooBig, sqlite.ResultMismatch:
-		return true
-	}
-	return false
+	return errors.As(err, &own)
 }
 
 // isFatal reports whether nobody can say what is stored after err.
@@ -75,12 +68,34 @@ func isFatal(err error, onCommit bool) bool {
 	return isCorrupt(err) || (onCommit && sqlite.ErrCode(err).ToPrimary() == sqlite.ResultIOErr)
 }
 
-func unknownTask(id string) error {
-	return signalbox.Errorf(signalbox.CodeNotFound, "there is no task %q: it never existed or has been pruned", id)
+// usable refuses all writes after a fatal error.
+func (b *Backend) usable() error {
+	if b.broken != nil {
+		return unsure(b.broken)
+	}
+	return nil
 }
 
-// fatalMessage says what an operator must know after the store gave up.
-func fatalMessage(path string, err error) error {
-	return fmt.Errorf("%s: a commit failed and nobody can say what is stored, so the process ends and nothing of that commit is acknowledged; "+
-		"check the disk, then start again: what was acknowledged before is there: %w", path, err)
+// failed is the answer to a batch that was not stored.
+func (b *Backend) failed(err error, onCommit bool) error {
+	if isFatal(err, onCommit) {
+		b.breakDown(err)
+	}
+	switch {
+	case b.broken != nil:
+		return unsure(b.broken)
+	case errors.Is(err, verbs.ErrTaken), isRefusal(err):
+		return err
+	}
+	return refusedBy(err)
+}
+
+// breakDown ends the process, or where Options.Fatal lets it live, the writing.
+func (b *Backend) breakDown(err error) {
+	if b.broken != nil {
+		return
+	}
+	b.broken = err
+	b.opts.Fatal(fmt.Errorf("%s: a commit failed and nobody can say what is stored, so the process ends and nothing of that commit is acknowledged; "+
+		"check the disk, then start again: what was acknowledged before is there: %w", b.opts.Path, err))
 }

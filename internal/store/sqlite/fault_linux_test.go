@@ -77,15 +77,7 @@ func TestFullDiskRefusesAndTheStoreGoesOn(t *testing.T) {
 // end, and needs no rights.
 func TestFullDatabaseRefusesAndTheStoreGoesOn(t *testing.T) {
 	s := openTest(t, Options{})
-	limit := func(pages string) {
-		err := s.do(context.Background(), 0, func(w *writer) error {
-			_, err := w.exec("PRAGMA max_page_count = " + pages)
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	limit := func(pages string) { runSQL(t, s, "PRAGMA max_page_count = "+pages) }
 	fullAndAfter(t, s, func() (room func()) {
 		limit("1")
 		for n := 0; n < 5000; n++ {
@@ -107,7 +99,7 @@ func fullAndAfter(t *testing.T, s *Store, fill func() (room func())) {
 		t.Fatal(claimed, err)
 	}
 	room := fill()
-	kept := s.board.counts().Pending
+	kept := waiting(t, s)
 	var all sync.WaitGroup
 	for range 40 {
 		all.Go(func() {
@@ -118,12 +110,12 @@ func fullAndAfter(t *testing.T, s *Store, fill func() (room func())) {
 		})
 	}
 	all.Wait()
-	if got := s.board.counts().Pending; got != kept {
+	if got := waiting(t, s); got != kept {
 		t.Errorf("%d tasks wait, want %d", got, kept)
 	}
 	exact(t, s)
 	room()
-	before := s.writer.seq
+	before := s.backend.board.Seq
 	if after := mustSubmit(t, s); after.Seq != before+1 || int(after.Seq) != kept+2 {
 		t.Errorf("the next task has number %d: refused ones left gaps", after.Seq)
 	}
@@ -191,7 +183,7 @@ func TestWriteErrorOnCommitIsFatal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer readOnly.Close()
-	defer broken(t, s.opts.Path+"-wal", "/dev/null")()
+	defer broken(t, s.backend.opts.Path+"-wal", "/dev/null")()
 	for fd := range descriptors(t, "/dev/null") {
 		if fd != int(readOnly.Fd()) && fd > 2 {
 			if err := unix.Dup3(int(readOnly.Fd()), fd, unix.O_CLOEXEC); err != nil {

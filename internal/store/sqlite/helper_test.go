@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"testing"
@@ -57,51 +58,21 @@ func apply(s *Store, t signalbox.Task, ev signalbox.Event) (signalbox.Task, erro
 	return s.Apply(context.Background(), c, ev.Now)
 }
 
-// exact wants ledger and board to be what a new open would make of the file.
+// exact wants the board to be what a new open would make of the file.
 func exact(t *testing.T, s *Store) {
 	t.Helper()
-	err := s.do(context.Background(), 0, func(w *writer) error {
-		fresh := &Store{opts: s.opts}
-		fresh.board.init()
-		fresh.writer = &writer{conn: w.conn, store: fresh}
-		fresh.writer.ledger.init()
-		if _, err := fresh.load(); err != nil {
-			return err
-		}
-		same(t, "ledger", ledgerView(&w.ledger), ledgerView(&fresh.writer.ledger))
-		same(t, "board", boardView(&s.board), boardView(&fresh.board))
-		return nil
-	})
-	if err != nil {
+	b := s.backend
+	fresh := &Backend{opts: b.opts, given: b.given, log: b.log, writer: b.writer}
+	if _, err := fresh.fill(context.Background()); err != nil {
 		t.Fatal(err)
 	}
+	same(t, "board", boardView(&b.board), boardView(&fresh.board))
 }
 
 func same(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("%s (-in the file +in memory):\n%s", what, d)
-	}
-}
-
-func ledgerView(l *ledger) map[string]any {
-	slots := map[string]map[int]int64{}
-	for agent, used := range l.slots {
-		if len(used.rows) == 0 {
-			continue
-		}
-		slots[agent] = map[int]int64{-1: int64(used.count[store.CommonSlots]), -2: int64(used.count[store.IsolatedSlots])}
-		for n, row := range used.rows {
-			slots[agent][n] = row.fence
-			if row.withheld {
-				slots[agent][n] = -row.fence
-			}
-		}
-	}
-	return map[string]any{
-		"counters": []any{l.seq, l.place, l.fence, l.entry, l.enqueued, l.commits, l.ticketPlace, l.ticketFence}, "limits": l.limits, "lines": l.lines, "ready": l.ready, "turn": l.turn,
-		"loose": l.loose, "flying": l.flying, "hot": l.hot, "slots": slots, "in use": l.inUse, "agents": l.agents, "pauses": l.pauses,
-		"journal": []int64{l.firstEntry, l.lastEntry},
 	}
 }
 
@@ -113,8 +84,8 @@ func boardView(b *board) map[string]any {
 		lines[queue] = spotsOf(l)
 	}
 	return map[string]any{
-		"lines": lines, "oldest": spotsOf(&b.oldest), "limits": b.limits, "flight": b.flight, "agents": b.agents,
-		"pauses": b.pauses, "journal": []int64{b.firstEntry, b.lastEntry, b.commits}, "runs": runsView(b.runs),
+		"counters": b.Counters, "lines": lines, "ready": b.ready, "oldest": spotsOf(&b.oldest), "limits": b.limits,
+		"flight": b.flight, "in use": b.inUse, "journal": []int64{b.firstEntry, b.lastEntry, b.cut}, "runs": runsView(b.runs),
 	}
 }
 
@@ -135,4 +106,27 @@ func spotsOf(l *line) (flat []int64) {
 		}
 	}
 	return flat
+}
+
+// keyOfAll gives a key of so many times one byte.
+func keyOfAll(b byte) func() ([]byte, error) {
+	return func() ([]byte, error) { return bytes.Repeat([]byte{b}, KeyBytes), nil }
+}
+
+// waiting is how many tasks wait.
+func waiting(t *testing.T, s *Store) int {
+	t.Helper()
+	n, err := s.Counts(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n.Pending
+}
+
+// runSQL runs SQL on the connection that writes, while nobody else does.
+func runSQL(t *testing.T, s *Store, sql string) {
+	t.Helper()
+	if _, err := s.backend.writer.exec(sql); err != nil {
+		t.Fatalf("%v: %s", err, sql)
+	}
 }

@@ -12,7 +12,7 @@ import (
 
 func TestSecondOpenerIsToldWhoHoldsTheFile(t *testing.T) {
 	s := openTest(t, Options{})
-	_, err := Open(context.Background(), Options{Path: s.opts.Path})
+	_, err := Open(context.Background(), Options{Path: s.backend.opts.Path})
 	if signalbox.CodeOf(err) != signalbox.CodeConflict {
 		t.Fatalf("got %v, want %s", err, signalbox.CodeConflict)
 	}

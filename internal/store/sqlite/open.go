@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"os"
@@ -13,49 +14,50 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// open opens the connections and fills ledger and board.
-func (s *Store) open() error {
-	path, steps := s.opts.Path, s.opts.migrations
-	s.noReaders()
-	exists, err := check(path, steps[len(steps)-1].version)
+// open opens the connections and fills the board.
+func (b *Backend) open(ctx context.Context) error {
+	path := b.opts.Path
+	exists, err := check(path, version)
 	if err != nil {
 		return err
 	}
+	if b.opts.Key != nil {
+		if b.given, err = b.opts.Key(); err != nil {
+			return err
+		}
+	}
 	if !exists {
-		if err := create(path, steps); err != nil {
+		if err := create(path, b.given); err != nil {
 			return unusable(path, err)
 		}
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		return unusable(path, err)
 	}
-	c, err := openConn(path, sqlite.OpenReadWrite)
-	if err != nil {
+	if b.writer, err = openConn(path, sqlite.OpenReadWrite); err != nil {
 		return unusable(path, err)
 	}
-	s.writer = &writer{conn: c, store: s}
-	s.writer.ledger.init()
-	if err := s.prepare(c); err != nil {
+	if err := b.prepare(ctx); err != nil {
 		return opening(path, err)
 	}
-	return s.openReaders()
+	return b.openReaders()
 }
 
-// prepare brings the file up to date and reads what the writer must know.
-func (s *Store) prepare(c *conn) error {
+// prepare brings the file up to date and reads what is kept in memory.
+func (b *Backend) prepare(ctx context.Context) error {
+	c := b.writer
 	durability, err := settings(c)
 	if err != nil {
 		return err
 	}
-	version, err := migrate(c, s.opts.Path, s.opts.migrations)
+	if err := carryOver(ctx, c, b.opts.Path, b.given, b.log); err != nil {
+		return err
+	}
+	id, err := b.fill(ctx)
 	if err != nil {
 		return err
 	}
-	id, err := s.load()
-	if err != nil {
-		return err
-	}
-	s.info = store.Info{Kind: "sqlite", ID: id, Durability: durability, Grade: store.GradeDisk, Schema: version}
+	b.info = store.Info{Kind: "sqlite", ID: id, Durability: durability, Grade: store.GradeDisk, Schema: version}
 	return nil
 }
 
@@ -109,7 +111,7 @@ func settings(c *conn) (string, error) {
 
 // create makes a new database beside the path and moves it there when it is
 // complete and on the disk, so that a crash leaves nothing half made.
-func create(path string, steps []migration) error {
+func create(path string, given []byte) error {
 	fresh := path + ".new"
 	for _, leftover := range []string{fresh, fresh + "-journal", fresh + "-wal", fresh + "-shm"} {
 		if err := os.RemoveAll(leftover); err != nil {
@@ -121,7 +123,7 @@ func create(path string, steps []migration) error {
 		return err
 	}
 	defer f.Close()
-	if err := build(fresh, path, steps); err != nil {
+	if err := build(fresh, given); err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {
@@ -133,7 +135,7 @@ func create(path string, steps []migration) error {
 	return syncFolder(filepath.Dir(path))
 }
 
-func build(fresh, path string, steps []migration) error {
+func build(fresh string, given []byte) error {
 	c, err := openConn(fresh, sqlite.OpenReadWrite)
 	if err != nil {
 		return err
@@ -144,10 +146,15 @@ func build(fresh, path string, steps []migration) error {
 			return err
 		}
 	}
-	if _, err := migrate(c, path, steps); err != nil {
-		return err
-	}
-	_, err = c.exec(fmt.Sprintf("INSERT INTO meta(id, store_id, seq, place, fence, entry, enqueued_ms, commits) VALUES(1, '%s', 0, 0, 0, 0, 0, 0)", rand.Text()))
+	err = c.transaction(func() error {
+		if err := c.execAll(schema); err != nil {
+			return err
+		}
+		if err := c.newMeta(rand.Text(), given); err != nil {
+			return err
+		}
+		return c.setVersion()
+	})
 	if err != nil {
 		return err
 	}
@@ -155,48 +162,48 @@ func build(fresh, path string, steps []migration) error {
 	return err
 }
 
-// migrate runs the steps that the file has not seen, each in a transaction,
-// and returns the version that the file has then.
-func migrate(c *conn, path string, steps []migration) (int, error) {
-	text, err := c.exec("PRAGMA user_version")
-	if err != nil {
-		return 0, err
-	}
-	version, err := strconv.Atoi(text)
-	if err != nil {
-		return 0, err
-	}
-	newest := steps[len(steps)-1].version
-	if version > newest {
-		return 0, checkVersion(path, int64(version), newest)
-	}
-	for _, step := range steps {
-		if step.version <= version {
-			continue
-		}
-		if err := step.run(c); err != nil {
-			return 0, fmt.Errorf("bring %s from schema %d to %d: %w", path, version, step.version, err)
-		}
-		version = step.version
-		// The version must stand in the header, where check reads it.
-		if _, err := c.exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
-			return 0, err
-		}
-	}
-	return version, nil
+// newMeta makes the row of the counters, and the key of sums.
+func (c *conn) newMeta(id string, given []byte) error {
+	own := make([]byte, KeyBytes)
+	_, _ = rand.Read(own) // it never fails
+	c.key = keyOf(or(given, own))
+	_, err := c.exec(fmt.Sprintf(`INSERT INTO meta(id, store_id, sum_key, sum_check, moment, seq, place, fence, entry, enqueued_ms, woken_ms, cut)
+		VALUES(1, '%s', x'%x', %d, 0, 0, 0, 0, 0, 0, 0, 0)`, id, own, c.key.check()))
+	return err
 }
 
-func (m *migration) run(c *conn) error {
-	list := append([]string{"BEGIN IMMEDIATE"}, m.sql...)
-	list = append(list, "PRAGMA user_version = "+strconv.Itoa(m.version), "COMMIT")
+func or(given, own []byte) []byte {
+	if len(given) > 0 {
+		return given
+	}
+	return own
+}
+
+func (c *conn) setVersion() error {
+	_, err := c.exec("PRAGMA user_version = " + strconv.Itoa(version))
+	return err
+}
+
+// transaction runs f in one that is taken back where f fails.
+func (c *conn) transaction(f func() error) error {
+	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := f()
+	if err == nil {
+		_, err = c.exec("COMMIT")
+	}
+	if err != nil && !c.db.AutocommitEnabled() {
+		if _, back := c.exec("ROLLBACK"); back != nil {
+			return fmt.Errorf("%w; and the rollback: %w", err, back)
+		}
+	}
+	return err
+}
+
+func (c *conn) execAll(list []string) error {
 	for _, sql := range list {
 		if _, err := c.exec(sql); err != nil {
-			if !c.db.AutocommitEnabled() {
-				_, back := c.exec("ROLLBACK")
-				if back != nil {
-					return fmt.Errorf("%w; and the rollback: %w", err, back)
-				}
-			}
 			return err
 		}
 	}
@@ -212,24 +219,18 @@ func syncFolder(dir string) error {
 	return d.Sync()
 }
 
-// noReaders fills the pool with nothing, so that release finds all of it.
-func (s *Store) noReaders() {
-	for range cap(s.readers) {
-		s.readers <- nil
-	}
-}
-
-func (s *Store) openReaders() error {
-	for range cap(s.readers) {
-		c, err := openConn(s.opts.Path, sqlite.OpenReadOnly)
+func (b *Backend) openReaders() error {
+	for range cap(b.readers) {
+		c, err := openConn(b.opts.Path, sqlite.OpenReadOnly)
 		if err != nil {
-			return unusable(s.opts.Path, err)
+			return unusable(b.opts.Path, err)
 		}
-		<-s.readers
-		s.readers <- c
+		c.key = b.writer.key
+		<-b.readers
+		b.readers <- c
 		for _, pragma := range []string{"PRAGMA query_only = 1", "PRAGMA cache_size = -8192", "PRAGMA temp_store = MEMORY", "PRAGMA trusted_schema = OFF"} {
 			if _, err := c.exec(pragma); err != nil {
-				return opening(s.opts.Path, err)
+				return opening(b.opts.Path, err)
 			}
 		}
 	}

@@ -31,20 +31,12 @@ func openTest(t *testing.T, o Options) *Store {
 
 // mayScan are the statements that may read a whole table or index, and why.
 var mayScan = map[stmtID]string{
-	stSlotsAll:      "one row for each slot in use: as many as run at once",
-	stSlotsHeld:     "one row for each slot in use: as many as run at once",
-	stAgentsAll:     "read once, at open",
-	stPausesAll:     "read once, at open",
-	stKeptAll:       "one row for each caller of whom ended tasks are kept",
-	stTokensAll:     "one row for each token, and for each login",
-	stUsersAll:      "one row for each person",
-	stSchedulesAll:  "all of them are asked for, once for a scheduler that starts and for each list that someone looks at",
-	stDirectorsAll:  "one row for each director",
-	stHoldingsAll:   "one row for each agent, for who asks which director holds them",
-	stHeardAll:      "one row for each agent that pulls, all of which a beat returns",
-	stScheduleCount: "once for each new schedule, over the smallest index",
-	stStrays:        "for a person who asks doctor: one row for each slot in use",
-	stPendingAll:    "read once, at open: what waits is counted, over an index that holds nothing else",
+	stSlotsAll:     "one row for each slot in use: as many as run at once",
+	stInFlight:     "one row for each slot in use: as many as run at once",
+	stSlotWithhold: "one row for each slot in use, where a row is set aside",
+	stStrays:       "for a person who asks doctor: one row for each slot in use",
+	stPending:      "read at open: what waits is counted, over an index that holds nothing else",
+	stDamagedAll:   "one row for each damaged one",
 }
 
 var scans = regexp.MustCompile(`^SCAN `)
@@ -79,7 +71,7 @@ func TestEveryStatementGoesByAnIndex(t *testing.T) {
 
 func plan(t *testing.T, s *Store, sql string) (steps []string) {
 	t.Helper()
-	st, _, err := s.writer.db.PrepareTransient("EXPLAIN QUERY PLAN " + sql)
+	st, _, err := s.backend.writer.db.PrepareTransient("EXPLAIN QUERY PLAN " + sql)
 	if err != nil {
 		t.Fatalf("%v\n\t%s", err, sql)
 	}
@@ -100,8 +92,8 @@ func plan(t *testing.T, s *Store, sql string) (steps []string) {
 // and all of what it seeks by.
 func TestClaimSeeks(t *testing.T) {
 	s := openTest(t, Options{})
-	want := "SEARCH tasks USING INDEX tasks_line (queue=? AND ready=?)"
-	if got := plan(t, s, statements[stHead]); len(got) != 1 || got[0] != want {
+	want := "SEARCH tasks USING INDEX tasks_line (queue=? AND ready=? AND (order_key,place)>(?,?))"
+	if got := plan(t, s, statements[stHeads]); len(got) != 1 || got[0] != want {
 		t.Fatalf("got %q, want %q", got, want)
 	}
 }

@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -10,180 +12,133 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/group"
 	"github.com/signalbox-ai/signalbox/internal/store/pack"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // read runs f on a connection of its own. Reads are short: one that lasts
 // keeps the write-ahead log from being folded into the file.
-func (s *Store) read(ctx context.Context, f func(c *conn) error) error {
-	if err := s.ready(ctx); err != nil {
-		return err
-	}
+func (b *Backend) read(ctx context.Context, f func(c *conn) error) error {
 	var c *conn
 	select {
-	case c = <-s.readers:
-	default:
-		select {
-		case c = <-s.readers:
-		case <-ctx.Done():
-			return group.Gone(ctx)
-		case <-s.closing:
-			return group.ErrClosed
-		}
+	case c = <-b.readers:
+	case <-ctx.Done():
+		return group.Gone(ctx)
 	}
-	defer func() { s.readers <- c }()
-	if err := f(c); err != nil {
+	defer func() { b.readers <- c }()
+	err := f(c)
+	b.found(c)
+	if err != nil {
 		return unread(err)
 	}
 	return nil
 }
 
-// ready refuses a read that nobody waits for, or of a closed store.
-func (s *Store) ready(ctx context.Context) error {
-	if err := group.Gone(ctx); err != nil {
-		return err
-	}
-	select {
-	case <-s.closing:
-		return group.ErrClosed
-	default:
-		return nil
-	}
-}
-
 // snapshot runs f in one view of the file.
 func (c *conn) snapshot(f func() error) error {
-	q := c.on(stReadBegin)
-	if err := q.run(); err != nil {
+	if err := c.do(stReadBegin); err != nil {
 		return err
 	}
 	err := f()
-	q = c.on(stReadEnd)
-	if end := q.run(); err == nil {
+	if end := c.do(stReadEnd); err == nil {
 		err = end
 	}
 	return err
 }
 
-// Task returns the row of id, or CodeNotFound.
-func (s *Store) Task(ctx context.Context, id string) (got signalbox.Task, err error) {
-	err = s.read(ctx, func(c *conn) (err error) {
-		got, err = c.task(id)
+// task reads a row, nil if there is none. One that is damaged is an error.
+func (c *conn) task(id string) (*signalbox.Task, error) {
+	before := len(c.damage)
+	found, err := c.byNames(stTaskByID, []string{id})
+	if err != nil {
+		return nil, err
+	}
+	return found[0], c.sound(before, id)
+}
+
+// sound is an error if more was found to be damaged than before.
+func (c *conn) sound(before int, id string) error {
+	if len(c.damage) == before {
+		return nil
+	}
+	return damagedTask(id, "it is not as it was written")
+}
+
+// Task returns a row.
+func (b *Backend) Task(ctx context.Context, id string) (t *signalbox.Task, err error) {
+	err = b.read(ctx, func(c *conn) (err error) {
+		t, err = c.task(id)
 		return err
 	})
-	return got, err
+	return t, err
 }
 
-func (c *conn) task(id string) (signalbox.Task, error) {
-	q := c.on(stTaskByID)
-	t, err := one(q.exact(id))
-	if err == nil && t == nil {
-		err = unknownTask(id)
-	}
-	if err != nil {
-		return signalbox.Task{}, err
-	}
-	return *t, nil
-}
-
-// Tasks returns the rows of those of the tasks that are there.
-func (s *Store) Tasks(ctx context.Context, ids []string) (there []signalbox.Task, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		return c.snapshot(func() error {
-			for _, id := range ids {
-				q := c.on(stTaskByID)
-				t, err := one(q.exact(id))
-				if err != nil {
-					return err
-				}
-				if t != nil {
-					there = append(there, *t)
-				}
-			}
-			return nil
-		})
-	})
-	return there, err
-}
-
-// Whole returns all of a task.
-func (s *Store) Whole(ctx context.Context, id string) (w store.Whole, err error) {
-	err = s.read(ctx, func(c *conn) error {
+// Tasks returns rows, nil where there is none that can be read.
+func (b *Backend) Tasks(ctx context.Context, ids []string) (list []*signalbox.Task, err error) {
+	err = b.read(ctx, func(c *conn) error {
 		return c.snapshot(func() (err error) {
-			if w.Task, err = c.task(id); err != nil {
-				return err
-			}
-			if w.Request, err = c.request(id); err != nil {
-				return err
-			}
-			if w.Result, err = c.result(id); err != nil {
-				return err
-			}
-			w.Stales, err = c.stales(id)
+			list, err = c.there(ids)
 			return err
 		})
 	})
-	if err == nil && w.Task.State == signalbox.Pending {
-		w.Position, err = s.Position(ctx, id)
+	return list, err
+}
+
+// there reads rows, and leaves damaged ones out.
+func (c *conn) there(ids []string) ([]*signalbox.Task, error) {
+	list := make([]*signalbox.Task, len(ids))
+	for n, id := range ids {
+		q := c.on(stTaskByID)
+		if q.exact(id); q.next() && q.intAt(2) != rowDamaged {
+			list[n] = c.scanTask(&q)
+		}
+		if err := q.end(); err != nil {
+			return nil, err
+		}
 	}
+	return list, nil
+}
+
+// Whole returns all that is kept of a task.
+func (b *Backend) Whole(ctx context.Context, id string) (w verbs.Whole, err error) {
+	err = b.read(ctx, func(c *conn) error {
+		return c.snapshot(func() (err error) {
+			if w.Task, err = c.task(id); err != nil || w.Task == nil {
+				return err
+			}
+			before := len(c.damage)
+			if w.Request, err = c.request(w.Task.Seq); err != nil {
+				return err
+			}
+			if w.Result, err = c.result(w.Task.Seq); err != nil {
+				return err
+			}
+			if err := c.sound(before, id); err != nil {
+				return err
+			}
+			stales, err := c.doc(verbs.DocKey{Kind: verbs.KindStale, ID: strconv.FormatInt(w.Task.Seq, 10)})
+			if stales != nil {
+				w.Stales = stales.Body
+			}
+			return err
+		})
+	})
 	return w, err
 }
 
-// Request returns what was asked for.
-func (s *Store) Request(ctx context.Context, id string) (r signalbox.Request, err error) {
-	err = s.read(ctx, func(c *conn) (err error) {
-		r, err = c.request(id)
-		return err
-	})
-	return r, err
-}
+// findRows is how many of the newest tasks Find seeks among.
+const findRows = 10_000
 
-func (c *conn) request(id string) (r signalbox.Request, err error) {
-	q := c.on(stRequestByID)
-	q.exact(id)
-	found := q.next()
-	if found {
-		r, err = pack.ReadRequest(q.textAt(0), q.bytesAt(1), q.bytesAt(2))
-	}
-	return r, after(&q, id, found, err)
-}
-
-// Result returns what the task left behind.
-func (s *Store) Result(ctx context.Context, id string) (r signalbox.Result, err error) {
-	err = s.read(ctx, func(c *conn) (err error) {
-		r, err = c.result(id)
-		return err
-	})
-	return r, err
-}
-
-func (c *conn) result(id string) (r signalbox.Result, err error) {
-	q := c.on(stResultByID)
-	q.exact(id)
-	found := q.next()
-	if found {
-		r, err = pack.ReadResult(q.textAt(0), q.textAt(1), q.bytesAt(2))
-	}
-	return r, after(&q, id, found, err)
-}
-
-func after(q *query, id string, found bool, err error) error {
-	if end := q.end(); end != nil {
-		return end
-	}
-	if err == nil && !found {
-		return unknownTask(id)
-	}
-	return err
-}
+// behindAll stands behind every id and every name.
+var behindAll = strings.Repeat("\xff", 64)
 
 // Find returns the ids that begin or end with part, newest first. Where very
 // many begin with it, the newest of them by id are looked at: ids begin with
 // the time.
-func (s *Store) Find(ctx context.Context, part string, limit int) (ids []string, err error) {
+func (b *Backend) Find(ctx context.Context, part string, limit int) (ids []string, err error) {
 	found := map[int64]string{}
-	err = s.read(ctx, func(c *conn) error {
+	err = b.read(ctx, func(c *conn) error {
 		q := c.on(stIDsFrom)
-		q.exact(part).exact(part + "\U0010FFFF\U0010FFFF").int(findRows)
+		q.exact(part).exact(part + "\U0010FFFF\U0010FFFF").most(findRows)
 		for q.next() {
 			if id := q.textAt(0); strings.HasPrefix(id, part) {
 				found[q.intAt(1)] = id
@@ -193,7 +148,7 @@ func (s *Store) Find(ctx context.Context, part string, limit int) (ids []string,
 			return err
 		}
 		q = c.on(stIDsNewest)
-		q.int(1 << 62).int(findRows)
+		q.int(1 << 62).most(findRows)
 		for q.next() {
 			if id := q.textAt(0); strings.HasSuffix(id, part) {
 				found[q.intAt(1)] = id
@@ -204,120 +159,178 @@ func (s *Store) Find(ctx context.Context, part string, limit int) (ids []string,
 	if err != nil {
 		return nil, err
 	}
-	return newestFirst(found, limit), nil
-}
-
-// findRows is how many of the newest tasks Find seeks among.
-const findRows = 10_000
-
-func newestFirst(found map[int64]string, limit int) []string {
 	seqs := make([]int64, 0, len(found))
 	for seq := range found {
 		seqs = append(seqs, seq)
 	}
 	slices.Sort(seqs)
 	slices.Reverse(seqs)
-	var ids []string
-	for _, seq := range seqs[:max(0, min(limit, len(seqs)))] {
+	for _, seq := range seqs[:min(limit, len(seqs))] {
 		ids = append(ids, found[seq])
 	}
-	return ids
+	return ids, nil
 }
 
-// Position returns the task's place in its queue. It is exact however long
-// the line is, and is marked as the contract says all the same.
-func (s *Store) Position(ctx context.Context, id string) (store.Position, error) {
-	if err := s.ready(ctx); err != nil {
-		return store.Position{}, err
-	}
-	n := s.board.rankOfRecent(id)
-	if n == 0 {
-		var err error
-		if n, err = s.rank(ctx, id); err != nil {
-			return store.Position{}, err
-		}
-	}
-	return store.Position{N: n, Approximate: n > store.MaxExactPosition}, nil
-}
-
-// rank finds where a task stands. The row and the board are read one after
-// the other: where the task moved in between, it is read again.
-func (s *Store) rank(ctx context.Context, id string) (n int, err error) {
+// Before counts all that stand before a task, however long the line is. The row
+// and the board are read one after the other: where the task moved in between,
+// it is read again.
+func (b *Backend) Before(ctx context.Context, id string, _ int) (n int, exact bool, t *signalbox.Task, err error) {
 	const tries = 100
 	for range tries {
-		var queue string
+		t = nil
 		var at spot
-		err = s.read(ctx, func(c *conn) error {
+		err = b.read(ctx, func(c *conn) error {
 			q := c.on(stTaskPlace)
-			q.exact(id)
-			found := q.next()
-			if found && q.intAt(0) == rowPending {
-				queue, at = q.textAt(1), spot{q.intAt(2), q.intAt(3)}
+			if q.exact(id); q.next() {
+				t = &signalbox.Task{ID: id}
+				if q.intAt(0) == rowPending {
+					t.State, t.Queue, t.Place, at = signalbox.Pending, q.textAt(1), q.intAt(3), spot{q.intAt(2), q.intAt(3)}
+				}
 			}
-			return after(&q, id, found, nil)
+			return q.end()
 		})
-		if err != nil || queue == "" {
-			return 0, err
+		if err != nil || t == nil || t.State != signalbox.Pending {
+			return 0, true, t, err
 		}
-		if n = s.board.rank(queue, at); n > 0 {
-			return n, nil
+		if n, found := b.board.rank(t.Queue, at); found {
+			return n, true, t, nil
 		}
 	}
-	return 0, nil
+	return 0, true, &signalbox.Task{ID: id}, nil
 }
 
 // Counts returns how many tasks wait and run.
-func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
-	if err := s.ready(ctx); err != nil {
-		return store.Counts{}, err
-	}
-	return s.board.counts(), nil
-}
+func (b *Backend) Counts(context.Context) (store.Counts, error) { return b.board.counts(), nil }
 
-// Lengths returns how many tasks wait in each of these queues.
-func (s *Store) Lengths(ctx context.Context, queues ...string) ([]int, error) {
-	if err := s.ready(ctx); err != nil {
-		return nil, err
-	}
-	return s.board.lengths(queues), nil
+// Lengths returns how many tasks wait in queues.
+func (b *Backend) Lengths(_ context.Context, queues []string) ([]int, error) {
+	return b.board.lengths(queues), nil
 }
 
 // Durations returns the run times of the newest completed tasks of an agent.
-func (s *Store) Durations(ctx context.Context, agent string, limit int) ([]time.Duration, error) {
-	if err := s.ready(ctx); err != nil {
-		return nil, err
-	}
-	return s.board.durations(agent, limit), nil
+func (b *Backend) Durations(_ context.Context, agent string, limit int) ([]time.Duration, error) {
+	return b.board.durations(agent, limit), nil
 }
 
-// Agents lists the agents by name.
-func (s *Store) Agents(ctx context.Context) ([]signalbox.Agent, error) {
-	if err := s.ready(ctx); err != nil {
-		return nil, err
-	}
-	return s.board.agentList(), nil
-}
-
-// Pauses lists the pauses by queue.
-func (s *Store) Pauses(ctx context.Context) ([]signalbox.Pause, error) {
-	if err := s.ready(ctx); err != nil {
-		return nil, err
-	}
-	return s.board.pauseList(), nil
-}
-
-// ByKey returns the row of the task with an idempotency key.
-func (s *Store) ByKey(ctx context.Context, key string) (t signalbox.Task, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		q := c.on(stTaskByKey)
-		row, err := one(q.exact(key))
-		if err == nil && (row == nil || key == "") {
-			err = store.UnknownKey(key)
-		}
-		if err == nil {
-			t = *row
-		}
+// list runs a statement that returns tasks.
+func (b *Backend) list(ctx context.Context, id stmtID, bind func(q *query) *query) (list []signalbox.Task, err error) {
+	err = b.read(ctx, func(c *conn) (err error) {
+		q := c.on(id)
+		list, err = c.all(bind(&q))
 		return err
 	})
-	return t, err
+	return list, err
+}
+
+// Overdue lists pending tasks that have waited too long, the longest overdue
+// first.
+func (b *Backend) Overdue(ctx context.Context, now time.Time, limit int) ([]signalbox.Task, error) {
+	return b.list(ctx, stOverdue, func(q *query) *query { return q.int(now.UnixMilli()).most(int64(limit)) })
+}
+
+// SessionTasks lists pending and in-flight tasks of a session by order.
+func (b *Backend) SessionTasks(ctx context.Context, session string, limit int) ([]signalbox.Task, error) {
+	return b.list(ctx, stTurn, func(q *query) *query { return q.exact(session).most(int64(limit)) })
+}
+
+// Children lists the tasks of a parent.
+func (b *Backend) Children(ctx context.Context, parent string, limit int) ([]signalbox.Task, error) {
+	return b.list(ctx, stChildren, func(q *query) *query { return q.exact(parent).most(int64(limit)) })
+}
+
+// Ended lists ended tasks that stand before a place, newest end first.
+func (b *Backend) Ended(ctx context.Context, before store.EndedSpot, limit int) ([]signalbox.Task, error) {
+	return b.list(ctx, stEnded, func(q *query) *query { return q.int(before.EndedMS).int(before.Seq).most(int64(limit)) })
+}
+
+// InFlight lists the tasks that hold a slot, in the order of their claims.
+func (b *Backend) InFlight(ctx context.Context) (list []signalbox.Task, err error) {
+	err = b.read(ctx, func(c *conn) error {
+		return c.snapshot(func() (err error) {
+			list, err = c.inFlight()
+			return err
+		})
+	})
+	return list, err
+}
+
+func (c *conn) inFlight() (list []signalbox.Task, err error) {
+	var held []string
+	q := c.on(stInFlight)
+	for q.next() {
+		held = append(held, q.textAt(0))
+	}
+	if err := q.end(); err != nil {
+		return nil, err
+	}
+	there, err := c.there(held)
+	for _, t := range there {
+		if t != nil && t.State.InFlight() {
+			list = append(list, *t)
+		}
+	}
+	slices.SortFunc(list, func(a, b signalbox.Task) int { return cmp.Compare(a.Fence, b.Fence) })
+	return list, err
+}
+
+// Slots lists the slots in use by agent and slot.
+func (b *Backend) Slots(ctx context.Context) (list []signalbox.Slot, err error) {
+	err = b.read(ctx, func(c *conn) (err error) {
+		q := c.on(stSlotsAll)
+		list, err = slotRows(&q)
+		return err
+	})
+	return list, err
+}
+
+// Doc returns a doc.
+func (b *Backend) Doc(ctx context.Context, k verbs.DocKey) (doc *verbs.Doc, err error) {
+	err = b.read(ctx, func(c *conn) (err error) {
+		doc, err = c.doc(k)
+		return err
+	})
+	return doc, err
+}
+
+// Docs lists docs of a kind.
+func (b *Backend) Docs(ctx context.Context, p verbs.Page) (docs []verbs.Doc, err error) {
+	err = b.read(ctx, func(c *conn) (err error) {
+		docs, err = c.page(&p)
+		return err
+	})
+	return docs, err
+}
+
+// Entries returns journal entries, oldest first.
+func (b *Backend) Entries(ctx context.Context, after int64, limit int) (list []verbs.Entry, err error) {
+	oldest, _ := b.board.journalRange()
+	after = max(after, oldest-1)
+	err = b.read(ctx, func(c *conn) error {
+		q := c.on(stJournalAfter)
+		q.int(after).most(int64(limit)) // a row holds at least one entry
+		var bad error
+		for len(list) < limit && bad == nil && q.next() {
+			var entries []signalbox.Entry
+			entries, bad = pack.ReadEntries(q.bytesAt(3), q.intAt(1))
+			for _, e := range entries {
+				if e.Seq > after && len(list) < limit {
+					list = append(list, verbs.Entry{Entry: e})
+				}
+			}
+		}
+		if err := q.end(); err != nil {
+			return err
+		}
+		if bad != nil {
+			return journalDamaged(after)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// EntryRange returns the oldest and newest number of an entry.
+func (b *Backend) EntryRange(context.Context) (oldest, newest int64, err error) {
+	oldest, newest = b.board.journalRange()
+	return oldest, newest, nil
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -14,186 +15,218 @@ var stateNumbers = map[signalbox.State]int64{
 	signalbox.Cancelled: rowCancelled, signalbox.Timeout: rowTimeout,
 }
 
-var stateNames = [...]signalbox.State{
-	rowPending: signalbox.Pending, rowDispatching: signalbox.Dispatching, rowWorking: signalbox.Working,
-	rowCancelling: signalbox.Cancelling, rowCompleted: signalbox.Completed, rowFailed: signalbox.Failed,
-	rowCancelled: signalbox.Cancelled, rowTimeout: signalbox.Timeout,
-}
-
-// stateOf returns the state that a number stands for; "" if it stands for none.
-func stateOf(number int64) signalbox.State {
-	if number < rowPending || number > rowTimeout {
-		return ""
+// readyOf is 1 or 0 while a task is pending, and -1 after that, which is NULL.
+func readyOf(t *signalbox.Task) int64 {
+	switch {
+	case t.State != signalbox.Pending:
+		return -1
+	case t.Ready:
+		return 1
 	}
-	return stateNames[number]
+	return 0
 }
 
-// bindMutable binds the columns that a change can change, in the order of
-// taskColumns.
-func bindMutable(q *query, t *signalbox.Task) {
-	q.int(t.Seq).exact(t.ID).int(stateNumbers[t.State]).int(t.Rev).exact(t.Queue)
-	bindReady(q, t).int(t.OrderKey()).int(t.Place)
-	q.text(t.SessionID).time(t.NotBefore).time(t.WaitUntil).time(t.EndedAt)
-	q.text(t.Agent).text(string(t.Reason)).text(t.Message).text(t.AgentURL).some(int64(t.Slot)).some(t.Fence).text(t.TaskID)
-	q.time(t.DispatchedAt).time(t.StartedAt).some(int64(t.Attempts)).some(int64(t.Claims)).some(int64(t.NoAnswers))
-	q.text(t.LastError).bool(t.HasEnv).bool(t.CancelRequested).text(t.CancelledBy)
-	q.text(t.Limit).some(int64(t.Priority)).some(int64(t.Bias)).int(t.EnqueuedAt.UnixMilli())
+// textColumns are those that the body leaves out. Its sum is over them too.
+var textColumns = [...]int{colID, colQueue, colSession, colParent, colKey}
+
+// texts are what the text columns of a task hold, in the order of textColumns.
+func texts(t *signalbox.Task) [len(textColumns)]*string {
+	return [...]*string{&t.ID, &t.Queue, &t.SessionID, &t.ParentID, &t.IdempotencyKey}
 }
 
-// bindReady binds what keeps a task in the line of its queue: NULL where it is
-// not pending.
-func bindReady(q *query, t *signalbox.Task) *query {
-	if t.State != signalbox.Pending {
-		return q.null()
-	}
-	return q.bool(t.Ready)
-}
-
-// bindTook binds how long a completed task ran.
-func bindTook(q *query, t *signalbox.Task) *query {
-	if t.State != signalbox.Completed {
-		return q.null()
-	}
-	return q.int(max(0, t.EndedAt.Sub(t.StartedAt)).Milliseconds())
-}
-
-// bindFixed binds the columns that are fixed at submit.
-func bindFixed(q *query, t *signalbox.Task) *query {
-	q.text(string(t.SessionMode)).text(string(t.OnLost)).some(int64(t.MaxAttempts)).text(t.RetryOf)
-	q.text(string(t.Source)).text(t.SourceJob).text(t.Preview).text(t.IdempotencyKey).text(t.IdempotencyHash)
-	return q.time(t.CreatedAt)
-}
-
-// bindRare binds the columns that are fixed at submit and NULL in most rows.
-func bindRare(q *query, t *signalbox.Task) {
-	q.text(t.ParentID).bytes(pack.Extra(t))
-}
-
-// bindStop binds what a limit that fired leaves in a row.
-func bindStop(q *query, t *signalbox.Task) {
-	q.text(string(t.StopReason)).text(t.StopMessage)
-}
-
-// bindTask binds all columns of taskColumns.
-func bindTask(q *query, t *signalbox.Task) {
-	bindMutable(q, t)
-	bindFixed(q, t)
-	bindTook(q, t)
-	bindRare(q, t)
-	bindStop(q, t)
-	q.some(t.RequestSize).some(t.ResultSize)
-}
-
-// bindNew binds the columns of a task that has nothing behind it.
-func bindNew(q *query, t *signalbox.Task) {
-	q.int(t.Seq).exact(t.ID).exact(t.Queue).bool(t.Ready).int(t.OrderKey()).int(t.Place)
-	q.text(t.SessionID).time(t.NotBefore).time(t.WaitUntil).bool(t.HasEnv)
-	q.text(t.Limit).some(int64(t.Priority)).some(int64(t.Bias)).int(t.EnqueuedAt.UnixMilli())
-	bindFixed(q, t)
-	bindRare(q, t)
-	q.some(t.RequestSize)
-}
-
-// isNew reports whether bindNew binds all of t: whether what a run leaves in
-// a row is not there.
-func isNew(t *signalbox.Task) bool {
-	n := *t
-	n.Reason, n.Message, n.DispatchedAt, n.StartedAt, n.EndedAt = "", "", time.Time{}, time.Time{}, time.Time{}
-	n.Agent, n.AgentURL, n.Slot, n.Fence, n.TaskID = "", "", 0, 0, ""
-	n.Attempts, n.Claims, n.NoAnswers, n.LastError = 0, 0, 0, ""
-	n.CancelRequested, n.CancelledBy, n.StopReason, n.StopMessage, n.ResultSize = false, "", "", "", 0
-	return n == *t && t.State == signalbox.Pending && t.Rev == 1
-}
-
-// updateOf chooses the statement that writes all that differs between two
-// rows of a task and touches the fewest indexes.
-func updateOf(before, after *signalbox.Task) stmtID {
-	b := *before
-	b.Rev, b.State, b.TaskID, b.Message, b.StartedAt = after.Rev, after.State, after.TaskID, after.Message, after.StartedAt
-	b.CancelRequested, b.CancelledBy = after.CancelRequested, after.CancelledBy
-	if before.State.InFlight() && after.State.InFlight() && b == *after {
-		return stTaskRun
-	}
-	ended := b
-	ended.EndedAt, ended.Reason, ended.LastError, ended.HasEnv, ended.ResultSize = after.EndedAt, after.Reason, after.LastError, after.HasEnv, after.ResultSize
-	if before.State.InFlight() && after.State.Terminal() && ended == *after {
-		return stTaskEnd
-	}
-	b.Ready, b.Agent, b.AgentURL, b.Slot, b.Fence = after.Ready, after.Agent, after.AgentURL, after.Slot, after.Fence
-	b.DispatchedAt, b.Claims = after.DispatchedAt, after.Claims
-	if after.State == signalbox.Dispatching && b == *after {
-		return stTaskClaim
-	}
-	return stTaskUpdate
-}
-
-// bindUpdate binds what the statement of updateOf writes.
-func bindUpdate(q *query, id stmtID, t *signalbox.Task) {
-	if id == stTaskUpdate {
-		bindMutable(q, t)
-		bindTook(q, t)
-		bindStop(q, t)
-		q.some(t.ResultSize)
-		return
-	}
-	q.int(t.Seq).int(t.Rev).int(stateNumbers[t.State]).text(t.TaskID).text(t.Message).time(t.StartedAt)
-	q.bool(t.CancelRequested).text(t.CancelledBy)
-	switch id {
-	case stTaskClaim:
-		bindReady(q, t).text(t.Agent).text(t.AgentURL).some(int64(t.Slot)).some(t.Fence).time(t.DispatchedAt).some(int64(t.Claims))
-	case stTaskEnd:
-		q.time(t.EndedAt)
-		bindTook(q, t).text(string(t.Reason)).text(t.LastError).bool(t.HasEnv).some(t.ResultSize)
-	}
-}
-
-// scanTask reads a row of taskColumns.
-func scanTask(q *query) (*signalbox.Task, error) {
-	number := q.intAt(2)
-	state := stateOf(number)
-	if state == "" {
-		return nil, signalbox.Errorf(signalbox.CodeStoreCorrupt, "the row of task %q holds the unknown state %d: the file is damaged, or was changed by another program", q.textAt(1), number)
-	}
-	t := &signalbox.Task{
-		Seq: q.intAt(0), ID: q.textAt(1), State: state, Rev: q.intAt(3), Queue: q.textAt(4), Ready: q.boolAt(5),
-		Place: q.intAt(7), SessionID: q.textAt(8), NotBefore: q.timeAt(9), WaitUntil: q.timeAt(10), EndedAt: q.timeAt(11),
-		Agent: q.textAt(12), Reason: signalbox.Reason(q.textAt(13)), Message: q.textAt(14), AgentURL: q.textAt(15),
-		Slot: int(q.intAt(16)), Fence: q.intAt(17), TaskID: q.textAt(18), DispatchedAt: q.timeAt(19), StartedAt: q.timeAt(20),
-		Attempts: int(q.intAt(21)), Claims: int(q.intAt(22)), NoAnswers: int(q.intAt(23)), LastError: q.textAt(24),
-		HasEnv: q.boolAt(25), CancelRequested: q.boolAt(26), CancelledBy: q.textAt(27), Limit: q.textAt(28),
-		Priority: int(q.intAt(29)), Bias: time.Duration(q.intAt(30)), EnqueuedAt: q.timeAt(31),
-		SessionMode: signalbox.SessionMode(q.textAt(32)), OnLost: signalbox.OnLost(q.textAt(33)), MaxAttempts: int(q.intAt(34)),
-		RetryOf: q.textAt(35), Source: signalbox.Source(q.textAt(36)), SourceJob: q.textAt(37), Preview: q.textAt(38),
-		IdempotencyKey: q.textAt(39), IdempotencyHash: q.textAt(40), CreatedAt: q.timeAt(41),
-		ParentID: q.textAt(43), StopReason: signalbox.Reason(q.textAt(45)), StopMessage: q.textAt(46),
-		RequestSize: q.intAt(47), ResultSize: q.intAt(48),
-	}
-	return t, pack.ReadExtra(t, q.bytesAt(44))
-}
-
-// one runs a statement that returns at most one task; nil if it returns none.
-func one(q *query) (t *signalbox.Task, err error) {
-	if q.next() {
-		t, err = scanTask(q)
-	}
-	if end := q.end(); end != nil {
-		return nil, end
-	}
-	return t, err
-}
-
-// all runs a statement that returns tasks.
-func all(q *query) (list []signalbox.Task, err error) {
-	for q.next() {
-		t, bad := scanTask(q)
-		if bad != nil {
-			err = bad
-			break
+// packTask is the body of a task's row.
+func (c *conn) packTask(t *signalbox.Task) []byte {
+	c.bare = *t
+	var end int
+	c.row = c.key.summed(c.row[:0], sumTask, t.Seq, func(b []byte) []byte {
+		for _, text := range texts(&c.bare) {
+			*text = ""
 		}
-		list = append(list, *t)
+		b = pack.Task(b, &c.bare)
+		end = len(b)
+		for _, text := range texts(t) {
+			b = appendText(b, *text)
+		}
+		return b
+	})
+	return c.row[:end]
+}
+
+// bindTask binds all columns.
+func (c *conn) bindTask(q *query, t *signalbox.Task) *query {
+	q.int(t.Seq).exact(t.ID).int(stateNumbers[t.State]).exact(t.Queue)
+	q.ready(t).int(t.OrderKey()).int(t.Place).text(t.SessionID).time(t.NotBefore).time(t.WaitUntil)
+	return q.time(t.EndedAt).text(t.ParentID).text(t.IdempotencyKey).bytes(c.packTask(t))
+}
+
+func (q *query) ready(t *signalbox.Task) *query {
+	if r := readyOf(t); r >= 0 {
+		return q.int(r)
 	}
-	if end := q.end(); end != nil {
-		return nil, end
+	return q.null()
+}
+
+// updateOf is the cheapest statement that writes what became of a task.
+func updateOf(before, after *signalbox.Task) stmtID {
+	switch {
+	case before.ID != after.ID, before.Queue != after.Queue, before.Place != after.Place, before.SessionID != after.SessionID,
+		before.ParentID != after.ParentID, before.IdempotencyKey != after.IdempotencyKey, before.OrderKey() != after.OrderKey(),
+		!before.NotBefore.Equal(after.NotBefore), !before.WaitUntil.Equal(after.WaitUntil):
+		return stTaskUpdate
+	case !before.EndedAt.Equal(after.EndedAt):
+		if readyOf(before) != readyOf(after) {
+			return stTaskUpdate
+		}
+		return stTaskEnd
+	case readyOf(before) != readyOf(after):
+		return stTaskReady
 	}
+	return stTaskState
+}
+
+// update writes what became of a task.
+func (c *conn) update(before, after *signalbox.Task) error {
+	id := updateOf(before, after)
+	q := c.on(id)
+	if id == stTaskUpdate {
+		return c.bindTask(&q, after).run()
+	}
+	q.int(after.Seq).int(stateNumbers[after.State]).bytes(c.packTask(after))
+	switch id {
+	case stTaskReady:
+		q.ready(after)
+	case stTaskEnd:
+		q.time(after.EndedAt)
+	}
+	return q.run()
+}
+
+// scanTask reads a row of taskColumns; nil if it is damaged, which is noted.
+func (c *conn) scanTask(q *query) *signalbox.Task {
+	t, wrong := c.readTask(q)
+	if wrong != "" {
+		c.damage = append(c.damage, q.intAt(colSeq))
+		return nil
+	}
+	return t
+}
+
+// readTask reads a row, and says what is wrong with it.
+func (c *conn) readTask(q *query) (t *signalbox.Task, wrong string) {
+	seq := q.intAt(colSeq)
+	row := q.into(&c.row, colBody)
+	end := len(row)
+	var ends [len(textColumns)]int
+	for n, col := range textColumns {
+		row = q.appendText(row, col)
+		ends[n] = len(row)
+	}
+	c.row = row
+	if _, ok := c.key.checked(row, sumTask, seq); !ok || end < sumBytes {
+		return nil, "its bytes are not those that were written"
+	}
+	task, err := pack.ReadTask(row[sumBytes:end])
+	if err != nil {
+		return nil, "it cannot be read"
+	}
+	t = &task
+	for n, text := range texts(t) {
+		*text = string(row[ends[n]-q.st.ColumnLen(textColumns[n]) : ends[n]])
+	}
+	for _, col := range [...]struct {
+		name string
+		same bool
+	}{
+		{"number", t.Seq == seq},
+		{"state", q.intAt(colState) == stateNumbers[t.State]},
+		{"ready", isReady(q, t)},
+		{"order", q.intAt(colOrder) == t.OrderKey()},
+		{"place", q.intAt(colPlace) == t.Place},
+		{"not_before", isTime(q, colNotBefore, t.NotBefore)},
+		{"wait_until", isTime(q, colWaitUntil, t.WaitUntil)},
+		{"ended", isTime(q, colEnded, t.EndedAt)},
+	} {
+		if !col.same {
+			return nil, fmt.Sprintf("its %s is not the one that was written", col.name)
+		}
+	}
+	return t, ""
+}
+
+func isReady(q *query, t *signalbox.Task) bool {
+	if want := readyOf(t); want >= 0 {
+		return !q.isNull(colReady) && q.intAt(colReady) == want
+	}
+	return q.isNull(colReady)
+}
+
+func isTime(q *query, col int, want time.Time) bool {
+	if want.IsZero() {
+		return q.isNull(col)
+	}
+	return q.intAt(col) == want.UnixMilli() && !q.isNull(col)
+}
+
+// one runs a statement that returns at most one task; nil if it returns none, or
+// a damaged one.
+func (c *conn) one(q *query) (t *signalbox.Task, err error) {
+	if q.next() {
+		t = c.scanTask(q)
+	}
+	return t, q.end()
+}
+
+// each runs a statement that returns tasks, and leaves damaged ones out.
+func (c *conn) each(q *query, take func(*signalbox.Task)) error {
+	for q.next() {
+		if t := c.scanTask(q); t != nil {
+			take(t)
+		}
+	}
+	return q.end()
+}
+
+func (c *conn) all(q *query) (list []signalbox.Task, err error) {
+	err = c.each(q, func(t *signalbox.Task) { list = append(list, *t) })
 	return list, err
+}
+
+func (c *conn) pointers(q *query) (list []*signalbox.Task, err error) {
+	err = c.each(q, func(t *signalbox.Task) { list = append(list, t) })
+	return list, err
+}
+
+// request reads what was asked for of a task; nil if there is nothing, or if it
+// is damaged.
+func (c *conn) request(seq int64) (r *signalbox.Request, err error) {
+	q := c.on(stRequestGet)
+	if q.int(seq); q.next() {
+		body, ok := c.key.checked(q.into(&c.row, 0), sumRequest, seq)
+		var sealed []byte
+		if !q.isNull(1) {
+			sealed = q.bytesAt(1)
+		}
+		if ok {
+			r, err = pack.ReadRequestRow(body, sealed)
+		}
+		if !ok || err != nil {
+			r, c.damage = nil, append(c.damage, seq)
+		}
+	}
+	return r, q.end()
+}
+
+// result reads what a task left behind, likewise.
+func (c *conn) result(seq int64) (r *signalbox.Result, err error) {
+	q := c.on(stResultGet)
+	if q.int(seq); q.next() {
+		body, ok := c.key.checked(q.into(&c.row, 0), sumResult, seq)
+		if ok {
+			r, err = pack.ReadResultRow(body)
+		}
+		if !ok || err != nil {
+			r, c.damage = nil, append(c.damage, seq)
+		}
+	}
+	return r, q.end()
 }

@@ -21,7 +21,7 @@ type runs []run
 // Bounds on what is kept of an agent, and looked at when the file is opened.
 const (
 	maxRuns  = 100
-	loadRuns = 50_000
+	loadRuns = 20_000
 )
 
 func compareRuns(a run, b spot) int { return compareSpots(a.spot, b) }
@@ -47,7 +47,7 @@ func (r runs) remove(at spot) runs {
 }
 
 // ran notes that a task was completed, or was and is pruned.
-func (b *board) ran(before, after *signalbox.Task) {
+func (b *totals) ran(before, after *signalbox.Task) {
 	switch {
 	case after != nil && after.State == signalbox.Completed && (before == nil || before.State != signalbox.Completed):
 		took := max(0, after.EndedAt.Sub(after.StartedAt)).Truncate(time.Millisecond)
@@ -61,7 +61,7 @@ func (b *board) ran(before, after *signalbox.Task) {
 	}
 }
 
-func (b *board) addRun(agent string, r run) { b.runs[agent] = b.runs[agent].add(r) }
+func (b *totals) addRun(agent string, r run) { b.runs[agent] = b.runs[agent].add(r) }
 
 func (b *board) durations(agent string, limit int) (took []time.Duration) {
 	b.mu.RLock()
@@ -73,17 +73,4 @@ func (b *board) durations(agent string, limit int) (took []time.Duration) {
 		took = append(took, r.took)
 	}
 	return took
-}
-
-// loadRuns reads the newest runs.
-func (w *writer) loadRuns() error {
-	b := &w.store.board
-	q := w.on(stRunsNewest)
-	q.int(1 << 62).int(loadRuns)
-	for q.next() {
-		if !q.isNull(3) {
-			b.addRun(q.textAt(0), run{spot{q.intAt(1), q.intAt(2)}, time.Duration(q.intAt(3)) * time.Millisecond})
-		}
-	}
-	return q.end()
 }

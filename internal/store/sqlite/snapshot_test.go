@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/store/pack"
 	"github.com/signalbox-ai/signalbox/internal/store/storetest"
+	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
 // A reader that sees a commit of which the board does not know yet waits for
@@ -17,9 +17,9 @@ import (
 func TestSnapshotWaitsNoLongerThanItsCaller(t *testing.T) {
 	s := openTest(t, Options{})
 	mustSubmit(t, s)
-	s.board.mu.Lock()
-	s.board.commits-- // as between a commit and the writer's word
-	s.board.mu.Unlock()
+	s.backend.board.mu.Lock()
+	s.backend.board.Moment-- // as between a commit and the writer's word
+	s.backend.board.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := s.Snapshot(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || signalbox.CodeOf(err) != signalbox.CodeStoreFailed {
@@ -33,34 +33,6 @@ func TestSnapshotWaitsNoLongerThanItsCaller(t *testing.T) {
 	exact(t, s)
 }
 
-// A commit is numbered where it wrote something, and only there.
-func TestCommitsAreNumbered(t *testing.T) {
-	s, ctx := openTest(t, Options{}), context.Background()
-	commits := func() int64 {
-		s.board.mu.RLock()
-		defer s.board.mu.RUnlock()
-		return s.board.commits
-	}
-	mustSubmit(t, s)
-	before := commits()
-	if _, err := s.PutSchedule(ctx, signalbox.Schedule{ID: "s", Rev: 7}, nil, signalbox.Entry{}); err == nil {
-		t.Error("a stale schedule was stored")
-	}
-	if _, err := s.DeleteSchedule(ctx, "s", signalbox.Entry{}); err != nil {
-		t.Error(err)
-	}
-	if got := commits(); got != before {
-		t.Errorf("%d commits of nothing", got-before)
-	}
-	if err := s.PutToken(ctx, signalbox.Token{ID: "t"}); err != nil { // writes no entry and moves no counter
-		t.Fatal(err)
-	}
-	if got := commits(); got != before+1 {
-		t.Errorf("commit %d after commit %d", got, before)
-	}
-	exact(t, s)
-}
-
 // All are stored in one commit, which is what takes the time otherwise.
 func TestFullOfSchedules(t *testing.T) {
 	s, err := Open(context.Background(), Options{Path: filepath.Join(t.TempDir(), "x.db")})
@@ -68,15 +40,13 @@ func TestFullOfSchedules(t *testing.T) {
 		t.Fatal(err)
 	}
 	storetest.RunFull(t, s, func(rows []signalbox.Schedule) error {
-		return s.do(context.Background(), 0, func(w *writer) error {
-			for i := range rows {
-				row := rows[i]
-				row.Rev++
-				if err := w.keepSchedule(&planned{}, &row, pack.Schedule(&row)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		b := s.backend
+		d := verbs.Delta{From: b.board.Counters, To: b.board.Counters, Docs: verbs.CountDocs(int64(len(rows)), 0, 0)}
+		d.To.Moment++
+		for i := range rows {
+			rows[i].Rev++
+			d.Docs = append(d.Docs, verbs.ScheduleDocs(&rows[i])...)
+		}
+		return b.Commit(context.Background(), &d)
 	})
 }

@@ -135,11 +135,8 @@ func Verify(ctx context.Context, path string) error {
 // strayReach is how many of the newest tasks Strays looks at.
 const strayReach = 10_000
 
-// Strays returns ids of tasks that are in no place: their rows say that they
-// run, and no slot has them. Nobody would ever end them. It looks at the newest
-// tasks only, so that it costs the same however many there were.
-func (s *Store) Strays(ctx context.Context) (ids []string, err error) {
-	err = s.read(ctx, func(c *conn) error {
+func (b *Backend) strays(ctx context.Context) (ids []string, err error) {
+	err = b.read(ctx, func(c *conn) error {
 		q := c.on(stStrays)
 		q.int(strayReach).int(rowDispatching).int(rowWorking).int(rowCancelling)
 		for q.next() {

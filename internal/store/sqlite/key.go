@@ -45,10 +45,15 @@ func (c *conn) sumAnew() error {
 func (c *conn) sumSome(kind int64, get, put stmtID, after int64) (last int64, more bool, err error) {
 	const most = 1000
 	var seqs []int64
-	var bodies [][]byte
+	var bodies, texts [][]byte
 	q := c.on(get)
-	for q.int(after).int(most); q.next(); {
+	for q.int(after).most(most); q.next(); {
 		seqs, bodies = append(seqs, q.intAt(0)), append(bodies, q.bytesAt(1))
+		var text []byte
+		for col := 2; col < q.st.ColumnCount(); col++ {
+			text = q.appendText(text, col)
+		}
+		texts = append(texts, text)
 	}
 	if err := q.end(); err != nil {
 		return 0, false, err
@@ -58,9 +63,9 @@ func (c *conn) sumSome(kind int64, get, put stmtID, after int64) (last int64, mo
 		if len(bodies[n]) < sumBytes {
 			continue // it is damaged under each key
 		}
-		b := c.key.summed(c.row[:0], kind, seq, func(b []byte) []byte { return append(b, bodies[n][sumBytes:]...) })
+		b := c.key.summed(c.row[:0], kind, seq, func(b []byte) []byte { return append(append(b, bodies[n][sumBytes:]...), texts[n]...) })
 		q := c.on(put)
-		if err := q.int(seq).bytes(b).run(); err != nil {
+		if err := q.int(seq).bytes(b[:len(bodies[n])]).run(); err != nil {
 			return 0, false, err
 		}
 	}

@@ -61,7 +61,7 @@ func (b *Backend) fillSlots() error {
 func (b *Backend) fillJournal() error {
 	n := &b.board
 	q := b.writer.on(stJournalAfter)
-	if q.int(n.cut).int(1).next() {
+	if q.int(n.cut).most(1).next() {
 		n.firstEntry, n.lastEntry = max(n.cut+1, q.intAt(1)), n.Entry
 	}
 	return q.end()
@@ -83,5 +83,5 @@ func (c *conn) totals() (totals, error) {
 		n.count(&held[i], 1)
 	}
 	q = c.on(stEnded)
-	return n, c.each(q.int(1<<62).int(1<<62).int(loadRuns), func(t *signalbox.Task) { n.ran(nil, t) })
+	return n, c.each(q.int(1<<62).int(1<<62).most(loadRuns), func(t *signalbox.Task) { n.ran(nil, t) })
 }

@@ -77,7 +77,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 // Damaged lists tasks whose rows are not as they were written, and were set
 // aside, the oldest first.
-func (s *Store) Damaged(ctx context.Context) ([]Damaged, error) {
+func (s *Store) Damaged(ctx context.Context) ([]store.Damaged, error) {
 	return s.backend.damagedTasks(ctx)
 }
 

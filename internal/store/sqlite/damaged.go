@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
@@ -19,17 +20,11 @@ import (
 // To the verbs that is a batch of somebody else: the moment moves, so that they
 // forget what they knew.
 
-// Damaged is a task whose row is not as it was written, and was set aside.
-type Damaged struct {
-	ID   string
-	What string // is wrong with it
-}
-
 // mostDamaged bounds a list of them.
 const mostDamaged = 100
 
 // damagedTasks lists them, the oldest first.
-func (b *Backend) damagedTasks(ctx context.Context) (list []Damaged, err error) {
+func (b *Backend) damagedTasks(ctx context.Context) (list []store.Damaged, err error) {
 	err = b.read(ctx, func(c *conn) error {
 		list, err = c.damagedRows()
 		return err
@@ -56,7 +51,7 @@ func (c *conn) examineSome(ctx context.Context, after int64, n *int) (last int64
 	const most = 1000
 	var seqs, bad []int64
 	q := c.on(stSeqs)
-	for q.int(after).int(most); q.next(); {
+	for q.int(after).most(most); q.next(); {
 		seqs = append(seqs, q.intAt(0))
 	}
 	if err := q.end(); err != nil {
@@ -78,10 +73,10 @@ func (c *conn) examineSome(ctx context.Context, after int64, n *int) (last int64
 	return last, len(seqs) == most, nil
 }
 
-func (c *conn) damagedRows() (list []Damaged, err error) {
+func (c *conn) damagedRows() (list []store.Damaged, err error) {
 	q := c.on(stDamagedAll)
-	for q.int(mostDamaged); q.next(); {
-		list = append(list, Damaged{ID: q.textAt(0), What: q.textAt(1)})
+	for q.most(mostDamaged); q.next(); {
+		list = append(list, store.Damaged{ID: q.textAt(0), What: q.textAt(1)})
 	}
 	return list, q.end()
 }

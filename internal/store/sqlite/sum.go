@@ -81,6 +81,12 @@ func (k key) summed(b []byte, kind, seq int64, f func(b []byte) []byte) []byte {
 	return b
 }
 
+// appendText writes a text that a sum is over, so that none passes for a part of
+// the next.
+func appendText(b []byte, text string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
 // checked returns what summed was given; ok says that it is that still.
 func (k key) checked(b []byte, kind, seq int64) (rest []byte, ok bool) {
 	if len(b) < sumBytes {
