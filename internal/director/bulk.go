@@ -171,7 +171,7 @@ func (d *Director) doOne(r *http.Request, t *signalbox.Task, action string) api.
 	switch {
 	case err != nil: // the caller went away
 	case action == bulkCancel:
-		_, err = d.cancelTask(r.Context(), t.ID, callerOf(r).who.String())
+		_, err = d.cancelTask(r.Context(), t, callerOf(r).who.String())
 	default:
 		o.NewID, err = d.retryTask(r, t)
 	}

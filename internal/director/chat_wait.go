@@ -292,9 +292,11 @@ type outputPart struct {
 func (d *Director) followOutput(ctx context.Context, id string) <-chan outputPart {
 	parts := make(chan outputPart)
 	go func() {
+		l := d.logOf(id)
+		defer l.close()
 		after := int64(0)
 		for ctx.Err() == nil {
-			out, err := d.readOutput(ctx, id, after, heartbeat)
+			out, err := l.next(ctx, after, heartbeat, nil)
 			if err == nil && out.Text == "" && !out.Done && !out.Truncated {
 				continue
 			}
@@ -337,7 +339,7 @@ func (s *callStream) part(ctx context.Context, p outputPart) (ended bool, err er
 }
 
 // rest is the end of the log of a task that has ended. For an agent that
-// keeps no log readOutput gives the answer, which the result has.
+// keeps no log logReader gives the answer, which the result has.
 func (s *callStream) rest(ctx context.Context, p outputPart) (string, error) {
 	res, err := s.d.engine.Read().Result(ctx, s.task.ID)
 	if err != nil || res.Tail == "" {

@@ -42,7 +42,9 @@ func (d *Director) output(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := d.untilStopped(r.Context())
 	defer cancel()
-	out, err := d.readOutput(ctx, id, after, wait)
+	l := d.logOf(id)
+	defer l.close()
+	out, err := l.next(ctx, after, wait, nil)
 	return d.answerOr(w, out, err)
 }
 
@@ -53,7 +55,9 @@ func wantsStream(r *http.Request) bool {
 // streamOutput sends the log as events named output until the task has
 // ended, whose last has done set.
 func (d *Director) streamOutput(w http.ResponseWriter, r *http.Request, id string, after int64) error {
-	if _, err := d.engine.Read().Task(r.Context(), id); err != nil {
+	l := d.logOf(id)
+	defer l.close()
+	if err := l.refresh(r.Context()); err != nil {
 		return err
 	}
 	if seen, err := position("Last-Event-ID", r.Header.Get("Last-Event-ID")); err != nil {
@@ -70,7 +74,7 @@ func (d *Director) streamOutput(w http.ResponseWriter, r *http.Request, id strin
 	defer cancel()
 	told := "" // the message that was told last
 	for ctx.Err() == nil {
-		out, err := d.nextOutput(ctx, id, after, heartbeat, &told)
+		out, err := l.next(ctx, after, heartbeat, &told)
 		if err != nil {
 			return s.fail(d, err)
 		}
@@ -89,39 +93,63 @@ func (d *Director) streamOutput(w http.ResponseWriter, r *http.Request, id strin
 	return nil
 }
 
-// readOutput returns what there is of the log from byte after. When nothing
-// is there yet it waits until there is, the task ends or wait is over. The log
-// of a task that another director follows comes from there.
-func (d *Director) readOutput(ctx context.Context, id string, after int64, wait time.Duration) (api.Output, error) {
-	return d.nextOutput(ctx, id, after, wait, nil)
+// logReader reads the log of a task, piece by piece. The task itself it reads again
+// when a change of it was announced, or none for a while: another director may follow
+// its run. Make one with logOf.
+type logReader struct {
+	d     *Director
+	id    string
+	signs <-chan struct{}
+	close func()
+	task  signalbox.Task
+	read  time.Time // when that was read; zero: it is another by now
 }
 
-// nextOutput is readOutput for a stream, which a message ends the wait of too
-// unless it is the one that was told last.
-func (d *Director) nextOutput(ctx context.Context, id string, after int64, wait time.Duration, told *string) (api.Output, error) {
-	signs, stop := d.engine.WatchTask(id)
-	defer stop()
-	over := time.NewTimer(wait)
-	defer over.Stop()
-	backstop := time.Tick(outputBackstop)
+func (d *Director) logOf(id string) *logReader {
+	l := &logReader{d: d, id: id}
+	l.signs, l.close = d.engine.WatchTask(id)
+	return l
+}
+
+// refresh reads the task, unless it is as it was.
+func (l *logReader) refresh(ctx context.Context) (err error) {
+	select {
+	case <-l.signs:
+		l.read = time.Time{}
+	default:
+	}
+	if begin := time.Now(); begin.Sub(l.read) >= outputBackstop {
+		if l.task, err = l.d.engine.Read().Task(ctx, l.id); err == nil {
+			l.read = begin
+		}
+	}
+	return err
+}
+
+// next returns what there is of the log from byte after. When nothing is there yet it
+// waits until there is, the task ends or wait is over; with told also until there is a
+// message that is another one. The log of a task that another director follows comes
+// from there.
+func (l *logReader) next(ctx context.Context, after int64, wait time.Duration, told *string) (api.Output, error) {
 	deadline := time.Now().Add(wait)
 	for {
 		// A context that has ended must not fail the reads of the last answer.
-		t, err := d.engine.Read().Task(context.WithoutCancel(ctx), id)
-		if err != nil {
+		if err := l.refresh(context.WithoutCancel(ctx)); err != nil {
 			return api.Output{}, err
 		}
+		t := &l.task
 		if t.State.Terminal() {
-			return d.storedOutput(context.WithoutCancel(ctx), &t, after)
+			return l.d.storedOutput(context.WithoutCancel(ctx), t, after)
 		}
-		out := api.Output{QueueID: id, State: string(t.State), Seq: after, Next: after}
+		out := api.Output{QueueID: l.id, State: string(t.State), Seq: after, Next: after}
 		if t.State.InFlight() {
-			live, again := d.liveOutput(ctx, &t, after, time.Until(deadline))
+			live, again := l.d.liveOutput(ctx, t, after, time.Until(deadline))
 			if live.Text != "" {
-				live.QueueID, live.State = id, string(t.State)
+				live.QueueID, live.State = l.id, string(t.State)
 				live.Done = false // its end is not stored yet; the next read has it
 				return live, nil
 			}
+			l.read = time.Time{} // the run may be over
 			out.Message = live.Message
 			switch {
 			case again && ctx.Err() == nil:
@@ -130,15 +158,24 @@ func (d *Director) nextOutput(ctx context.Context, id string, after int64, wait 
 				return out, nil
 			}
 		}
-		select {
-		case <-signs:
-		case <-backstop:
-		case <-over.C:
-			return out, nil
-		case <-ctx.Done():
+		if over := time.Until(deadline); over <= 0 || !l.news(ctx, min(over, outputBackstop)) && ctx.Err() != nil {
 			return out, nil
 		}
 	}
+}
+
+// news waits for a change of the task, and reports whether one was announced.
+func (l *logReader) news(ctx context.Context, within time.Duration) bool {
+	t := time.NewTimer(within)
+	defer t.Stop()
+	select {
+	case <-l.signs:
+		l.read = time.Time{}
+		return true
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // storedOutput reads the log of a task that has ended: its tail, or the

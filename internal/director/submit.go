@@ -71,8 +71,9 @@ func (d *Director) retry(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &req, true); err != nil {
 		return d.refused(err)
 	}
-	if t, err := d.engine.Read().Task(r.Context(), id); err == nil && isTool(&t) {
-		return d.retryTool(w, r, &t, req)
+	whole, unread := d.engine.Read().Whole(r.Context(), id)
+	if unread == nil && isTool(&whole.Task) {
+		return d.retryTool(w, r, &whole.Task, req)
 	}
 	key, err := idempotencyKey(r)
 	if err != nil {
@@ -82,7 +83,10 @@ func (d *Director) retry(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return d.refused(err)
 	}
-	got, err := d.engine.Retry(r.Context(), id, engine.Edit{
+	if unread != nil {
+		return d.submitError(r, unread)
+	}
+	got, err := d.engine.RetryTask(r.Context(), &whole, engine.Edit{
 		Prompt: req.Prompt, Model: req.Model, TimeoutSeconds: req.TimeoutSeconds, Env: req.Env, IdempotencyKey: key,
 		By: callerOf(r).who, CallerID: caller,
 	})

@@ -70,7 +70,10 @@ func (d *Director) cancel(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	who := callerOf(r).who
-	t, err := d.cancelTask(r.Context(), id, who.String())
+	t, err := d.engine.Read().Task(r.Context(), id)
+	if err == nil {
+		t, err = d.cancelTask(r.Context(), &t, who.String())
+	}
 	if err != nil {
 		return err
 	}
@@ -108,14 +111,12 @@ func (d *Director) cancel(w http.ResponseWriter, r *http.Request) error {
 const stillStopping = "it has not ended yet: what it started is still being stopped"
 
 // cancelTask cancels a task where it runs.
-func (d *Director) cancelTask(ctx context.Context, id, by string) (signalbox.Task, error) {
-	if d.cfg.ToolTasks != nil {
-		if t, err := d.engine.Read().Task(ctx, id); err == nil && isTool(&t) {
-			got, err := d.cfg.ToolTasks.Cancel(ctx, id, by)
-			return got.Task, err
-		}
+func (d *Director) cancelTask(ctx context.Context, t *signalbox.Task, by string) (signalbox.Task, error) {
+	if d.cfg.ToolTasks != nil && isTool(t) {
+		got, err := d.cfg.ToolTasks.Cancel(ctx, t.ID, by)
+		return got.Task, err
 	}
-	return d.engine.Cancel(ctx, id, by)
+	return d.engine.CancelTask(ctx, t, by)
 }
 
 // why is GET /api/queue/{id}/why.

@@ -99,6 +99,11 @@ func (e *Engine) Cancel(ctx context.Context, id, by string) (signalbox.Task, err
 	return e.apply(ctx, id, nil, signalbox.Event{Kind: signalbox.EventCancel, By: by})
 }
 
+// CancelTask is Cancel for a caller that has read the task.
+func (e *Engine) CancelTask(ctx context.Context, t *signalbox.Task, by string) (signalbox.Task, error) {
+	return e.apply(ctx, t.ID, t, signalbox.Event{Kind: signalbox.EventCancel, By: by})
+}
+
 // ClearLane cancels all that waits in an agent's own queue and returns how
 // many that were. What runs goes on, also what began to in the meantime.
 func (e *Engine) ClearLane(ctx context.Context, agent, by string) (int, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // Edit is what a retry changes of the first task; empty fields keep it.
@@ -26,10 +27,17 @@ type Edit struct {
 // CodeValidation if it had an env, which was erased, and none is given;
 // CodeUnsupported for a call of a tool, which goes through the gateway again.
 func (e *Engine) Retry(ctx context.Context, id string, edit Edit) (Receipt, error) {
-	t, err := e.store.Task(ctx, id)
+	whole, err := e.store.Whole(ctx, id)
 	if err != nil {
 		return Receipt{}, err
 	}
+	return e.RetryTask(ctx, &whole, edit)
+}
+
+// RetryTask is Retry for a caller that has read the task.
+func (e *Engine) RetryTask(ctx context.Context, whole *store.Whole, edit Edit) (Receipt, error) {
+	t, r := &whole.Task, &whole.Request
+	id := t.ID
 	if !mayRead(edit.By, t.Owner) {
 		return Receipt{}, notOwn(edit.By, "task", id)
 	}
@@ -38,10 +46,6 @@ func (e *Engine) Retry(ctx context.Context, id string, edit Edit) (Receipt, erro
 	}
 	if t.Mode == signalbox.ModeTool { // what its tool asks for today, the gateway knows
 		return Receipt{}, signalbox.Errorf(signalbox.CodeUnsupported, "task %s is a call of the tool %s: call the tool anew", id, t.Tool)
-	}
-	r, err := e.store.Request(ctx, id)
-	if err != nil {
-		return Receipt{}, err
 	}
 	if r.HadEnv && edit.Env == nil {
 		return Receipt{}, signalbox.Invalid("env", "the env of task %s was erased when it ended: give env anew, {} for none", id)
