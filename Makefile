@@ -13,7 +13,7 @@ PACKAGES  = ./...
 # in which nothing of ours runs beside something else, and those whose tests
 # drive whole processes, each part of which races in its own suite. make soak
 # has it in all of them, and in the processes too.
-CALM      = . ./api ./client ./cmd/... ./e2e/... ./scripts/... ./sim/... $(addprefix ./internal/,agentaddr conffile config cron dashboard doctor \
+SERIAL    = . ./api ./client ./cmd/... ./e2e/... ./scripts/... ./sim/... $(addprefix ./internal/,agentaddr conffile config cron dashboard doctor \
 	engine/callgraph filelock llm/anthropic llm/wire mask port seal store store/pack store/storetest/invariant strictjson testdisk testport testserver toolconf)
 FLAGS     = -vet=off -ldflags '-s -w' -timeout 18m
 # Not in the C library that SQLite was translated to, in which the race detector
@@ -55,20 +55,20 @@ check: ## formatting and vet
 	cd bench && $(GO) vet ./... && cd riversqlite && $(GO) vet . # modules of their own, for what ours is compared with
 
 test: setup check ## every test in its short form; check has vetted
-	@$(MAKE) --no-print-directory -k -j2 test-e2e test-race test-calm test-alone
+	@$(MAKE) --no-print-directory -k -j2 test-e2e test-race test-serial test-alone
 
 # Two of these run at once: the first mostly waits for other processes. A race
 # is reported before its process ends, so that none has to linger for it.
-.PHONY: test-e2e test-race test-calm test-alone
-test-e2e test-race test-calm test-alone: export SIGNALBOX_TEST_SERVERS = $(SERVERS)
+.PHONY: test-e2e test-race test-serial test-alone
+test-e2e test-race test-serial test-alone: export SIGNALBOX_TEST_SERVERS = $(SERVERS)
 test-e2e:
 	$(REAL) $(GO) test $(FLAGS) ./e2e
 
 test-race:
-	$(REAL) GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) $(RACE) -skip '$(NORACE)' $$($(GO) list $(PACKAGES) | grep -vxF "$$($(GO) list $(CALM))")
+	$(REAL) GORACE=atexit_sleep_ms=0 $(GO) test $(FLAGS) $(RACE) -skip '$(NORACE)' $$($(GO) list $(PACKAGES) | grep -vxF "$$($(GO) list $(SERIAL))")
 
-test-calm:
-	$(REAL) $(GO) test $(FLAGS) $$($(GO) list $(CALM) | grep -vE '/(e2e|sim)$$')
+test-serial:
+	$(REAL) $(GO) test $(FLAGS) $$($(GO) list $(SERIAL) | grep -vE '/(e2e|sim)$$')
 
 # A fifth of the time of histories in memory was collecting garbage.
 test-alone: export GOGC = 400

@@ -166,9 +166,9 @@ func (w *world) applied(c *signalbox.Change, t *signalbox.Task) {
 }
 
 // spoken looks at whose word a change of a task is: what one execution says
-// changes no other one (4). The strand of a run has its fence in its name.
+// changes no other one (4). The actor of a run has its fence in its name.
 func (w *world) spoken(c *signalbox.Change) {
-	_, of, isRun := strings.Cut(w.loom.current(), " run ")
+	_, of, isRun := strings.Cut(w.scheduler.current(), " run ")
 	id, fence, _ := strings.Cut(of, "/")
 	if isRun && id == c.Task.ID && fence != strconv.FormatInt(c.Task.Fence, 10) {
 		w.fail("task %s under fence %d was changed (%s) by the word of an execution under fence %s", id, c.Task.Fence, c.Entry.Kind, fence)

@@ -145,13 +145,13 @@ func (w *world) launch(n int) *director {
 // start begins to dispatch, unless the store fails.
 func (d *director) start(ctx context.Context, view *peerstest.View) {
 	w := d.w
-	defer w.loom.hand()
-	w.loom.turn(d.name()+" start", "start", d.isDead)
+	defer w.scheduler.hand()
+	w.scheduler.turn(d.name()+" start", "start", d.isDead)
 	if d.isDead() {
 		return
 	}
 	if view != nil {
-		follow := engine.Following{Rows: d.wants, Behind: d.behind, Sign: func() { w.loom.turn(d.name()+" follow", "look", d.isDead) }}
+		follow := engine.Following{Rows: d.wants, Behind: d.behind, Sign: func() { w.scheduler.turn(d.name()+" follow", "look", d.isDead) }}
 		if err := d.engine.Follow(ctx, view, follow); err != nil {
 			w.kill(d)
 			return
@@ -201,7 +201,7 @@ func (w *world) handOver(to *director) {
 				continue
 			}
 			from.take(a.name, false)
-			w.loom.hand()
+			w.scheduler.hand()
 			from.d.Lost([]string{a.name})
 			if to.isDead() {
 				return
@@ -233,7 +233,7 @@ func (d *director) turn(what, of string, fence int64) {
 	if fence != 0 {
 		name += "/" + strconv.FormatInt(fence, 10)
 	}
-	d.w.loom.turn(name, "go on", d.isDead)
+	d.w.scheduler.turn(name, "go on", d.isDead)
 }
 
 // kill ends a director as kill -9 does: nothing that it does counts any more.
@@ -243,7 +243,7 @@ func (w *world) kill(d *director) {
 	}
 	if w.still == d {
 		w.still = nil
-		w.loom.freeze("")
+		w.scheduler.freeze("")
 	}
 	d.stop()
 	go d.d.Stop()

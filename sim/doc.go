@@ -3,7 +3,7 @@
 // network, in simulated time.
 // One seed is one history, step by step, on every store.
 //
-//	seed ──▶ world ──▶ loom: whose turn is it?
+//	seed ──▶ world ──▶ scheduler: whose turn is it?
 //	                    ├─ goroutines of the dispatchers (push.Options.Turn)
 //	                    ├─ verbs of the store: fail, or the director dies before or after
 //	                    ├─ agents that pull: claims, reports, beats

@@ -38,7 +38,7 @@ func (g *guarded) Claim(ctx context.Context, r store.ClaimRequest) (got store.Cl
 // Apply implements store.Writer. Now and then the process stands still just
 // before: what it was about to say is old when it goes on.
 func (g *guarded) Apply(ctx context.Context, c signalbox.Change, now time.Time) (got signalbox.Task, err error) {
-	if w := g.d.w; !g.d.isDead() && w.town != nil && w.stormy && w.one(w.halts) {
+	if w := g.d.w; !g.d.isDead() && w.town != nil && w.faulty && w.one(w.halts) {
 		w.stop(g.d, &c.Task)
 	}
 	err = g.d.write(ctx, fmt.Sprintf("Apply %s %s/%d", c.Entry.Kind, c.Task.ID, c.Task.Fence), func(ctx context.Context) error {
@@ -71,12 +71,12 @@ func (g *guarded) Submit(ctx context.Context, s store.Submission) (got store.Sub
 // fail, and the director can die before or after each.
 func (d *director) write(ctx context.Context, verb string, do func(context.Context) error) error {
 	w := d.w
-	defer w.loom.hand()
-	w.loom.turn("", verb, d.isDead)
+	defer w.scheduler.hand()
+	w.scheduler.turn("", verb, d.isDead)
 	switch {
 	case d.isDead():
 		return errGone
-	case !w.stormy || !w.one(30):
+	case !w.faulty || !w.one(30):
 		return do(context.WithoutCancel(ctx))
 	}
 	switch w.rng.IntN(4) {
@@ -103,12 +103,12 @@ func (w *world) crash(d *director, when, verb string) {
 }
 
 func (d *director) read(ctx context.Context, verb string, do func(context.Context) error) error {
-	defer d.w.loom.hand()
+	defer d.w.scheduler.hand()
 	switch {
 	case d.isDead():
 		return errGone
 	case verb == "Position": // some stores tell it with the submit, and are not asked
-	case d.w.stormy && d.ready && d.w.one(300):
+	case d.w.faulty && d.ready && d.w.one(300):
 		d.w.excuse()
 		d.w.fault("read fails")
 		return signalbox.Errorf(signalbox.CodeUnavailable, "the store cannot be read")

@@ -45,11 +45,11 @@ var errReset = errors.New("connection reset by peer")
 // RoundTrip implements http.RoundTripper.
 func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := n.w
-	defer w.loom.hand()
+	defer w.scheduler.hand()
 	a := w.agentAt(r.URL.Host)
 	q := parse(r)
-	me := w.loom.current()
-	w.loom.turn(me, "send "+r.Method+" "+a.name+r.URL.Path, n.d.isDead)
+	me := w.scheduler.current()
+	w.scheduler.turn(me, "send "+r.Method+" "+a.name+r.URL.Path, n.d.isDead)
 	if n.d.isDead() {
 		return nil, errReset
 	}
@@ -121,7 +121,7 @@ func (n *network) await(r *http.Request, a *agent, q *request, me string) (answe
 		case <-r.Context().Done():
 		}
 		timer.Stop()
-		n.w.loom.turn(me, "hear", n.d.isDead)
+		n.w.scheduler.turn(me, "hear", n.d.isDead)
 		switch {
 		case r.Context().Err() != nil:
 			return got, r.Context().Err()
@@ -137,8 +137,8 @@ func (w *world) trickle(a *agent, q *request) {
 	name, l := fmt.Sprintf("mail %d", w.steps), letter{a, q, w.now()}
 	q.wait = 0
 	time.AfterFunc(w.between(0, inTime/2), func() {
-		defer w.loom.hand()
-		w.loom.turn(name, "arrives", w.isOver)
+		defer w.scheduler.hand()
+		w.scheduler.turn(name, "arrives", w.isOver)
 		if !w.isOver() && !a.down && !a.silent {
 			w.note("slow", q.method, a.name+q.path)
 			q.late = q.late || w.now().Sub(l.sent) > inTime || a.mistaken()
@@ -157,7 +157,7 @@ func (a *agent) mistaken() bool {
 // never is an answer that does not come.
 func (n *network) never(r *http.Request, me string) (*http.Response, error) {
 	<-r.Context().Done()
-	n.w.loom.turn(me, "give up", n.d.isDead)
+	n.w.scheduler.turn(me, "give up", n.d.isDead)
 	return nil, r.Context().Err()
 }
 

@@ -22,8 +22,8 @@ const (
 // home asks for tasks until the history is over.
 func (a *agent) home() {
 	w := a.w
-	defer w.loom.hand()
-	w.loom.turn(a.name, "begins", w.isOver)
+	defer w.scheduler.hand()
+	w.scheduler.turn(a.name, "begins", w.isOver)
 	for !w.isOver() {
 		life := a.lives
 		c := api.PullClaim{Instance: instance, Slots: a.slots, IsolatedSlots: a.isolated, Runs: a.inHand()}
@@ -42,7 +42,7 @@ func (a *agent) home() {
 			a.take(&answer)
 		default:
 			w.sleep(askAgain)
-			w.loom.turn(a.name, "tries again", w.isOver)
+			w.scheduler.turn(a.name, "tries again", w.isOver)
 		}
 	}
 }
@@ -119,8 +119,8 @@ func (a *agent) halt(s *api.PullStop) {
 func (a *agent) tell(id string, fence int64, what string, rep api.PullReport) {
 	name := fmt.Sprintf("%s tells %d of %s", a.name, a.w.steps, id)
 	go func() {
-		defer a.w.loom.hand()
-		a.w.loom.turn(name, what, a.w.isOver)
+		defer a.w.scheduler.hand()
+		a.w.scheduler.turn(name, what, a.w.isOver)
 		_, _ = a.report(name, id, fence, what, rep)
 	}()
 }
@@ -134,8 +134,8 @@ func (a *agent) follow(e *execution) {
 	e.followed = true
 	w, name := a.w, fmt.Sprintf("%s follows %s", a.name, e.taskID)
 	go func() {
-		defer w.loom.hand()
-		w.loom.turn(name, "accepted", w.isOver)
+		defer w.scheduler.hand()
+		w.scheduler.turn(name, "accepted", w.isOver)
 		accepted := api.PullReport{Accepted: &api.PullAccepted{TaskID: e.taskID, SessionID: e.SessionID}}
 		if a.until(name, e, "accepted", func() api.PullReport { return accepted }) {
 			a.awaitEnd(name, e)
@@ -165,7 +165,7 @@ func (a *agent) until(name string, e *execution, what string, rep func() api.Pul
 			return false
 		}
 		a.w.sleep(askAgain)
-		a.w.loom.turn(name, "tries again", a.w.isOver)
+		a.w.scheduler.turn(name, "tries again", a.w.isOver)
 	}
 	return false
 }
@@ -180,7 +180,7 @@ func (a *agent) awaitEnd(name string, e *execution) {
 		case <-a.w.ctx.Done():
 		}
 		timer.Stop()
-		a.w.loom.turn(name, "looks", a.w.isOver)
+		a.w.scheduler.turn(name, "looks", a.w.isOver)
 	}
 }
 
@@ -200,7 +200,7 @@ type reply[T any] struct {
 // ask brings a request to one of the directors, and its answer back, or not.
 func ask[T any](a *agent, name, what string, f func(context.Context, *director) (T, error)) (none T, err error) {
 	w := a.w
-	w.loom.turn(name, "send "+what, w.isOver)
+	w.scheduler.turn(name, "send "+what, w.isOver)
 	alive := w.alive()
 	if w.isOver() || len(alive) == 0 || !a.answers() {
 		return none, errReset
@@ -213,9 +213,9 @@ func ask[T any](a *agent, name, what string, f func(context.Context, *director) 
 	serve := func(ctx context.Context, after time.Duration) {
 		n := fmt.Sprintf("%s serves %d.%d %s", d.name(), w.steps, after, what)
 		go func() {
-			defer w.loom.hand()
+			defer w.scheduler.hand()
 			w.sleep(after)
-			w.loom.turn(n, "serve", d.isDead)
+			w.scheduler.turn(n, "serve", d.isDead)
 			if d.isDead() {
 				return
 			}
@@ -248,7 +248,7 @@ func hear[T any](ctx context.Context, w *world, name string, answers <-chan repl
 		heard = true
 	case <-ctx.Done():
 	}
-	w.loom.turn(name, "hear", w.isOver)
+	w.scheduler.turn(name, "hear", w.isOver)
 	if !heard {
 		select {
 		case got = <-answers:

@@ -45,7 +45,7 @@ func (w *world) stop(d *director, about *signalbox.Task) {
 	w.fault("director stands still")
 	w.note(d.name(), "stands still")
 	w.still, w.about, w.until = d, about.ID, w.now().Add(w.between(time.Second, 3*ttl))
-	w.loom.freeze(d.name() + " ")
+	w.scheduler.freeze(d.name() + " ")
 	var gained []string
 	for _, a := range w.agents {
 		if d.holds(a.name) {
@@ -60,7 +60,7 @@ func (w *world) stop(d *director, about *signalbox.Task) {
 		}
 	}
 	go func() {
-		w.loom.turn(other.name()+" gains", "gain", other.isDead)
+		w.scheduler.turn(other.name()+" gains", "gain", other.isDead)
 		other.d.Gained(gained)
 	}()
 }
@@ -89,16 +89,16 @@ func (w *world) goOn() {
 	}
 	w.still = nil
 	w.note(d.name(), "goes on")
-	w.loom.freeze("")
+	w.scheduler.freeze("")
 	go func() {
-		w.loom.turn(d.name()+" lapses", "lose", d.isDead)
+		w.scheduler.turn(d.name()+" lapses", "lose", d.isDead)
 		var lost []string
 		for _, a := range w.agents {
 			if !d.holds(a.name) {
 				lost = append(lost, a.name)
 			}
 		}
-		w.loom.hand()
+		w.scheduler.hand()
 		d.d.Lost(lost)
 	}()
 }

@@ -32,10 +32,10 @@ func (w *world) asUser(what string, f func(ctx context.Context, d *director, nam
 	name := fmt.Sprintf("%s user %d", d.name(), w.steps) // where that one stands still, nobody is answered
 	w.note(name, what)
 	go func() {
-		defer w.loom.hand()
-		w.loom.turn(name, what, d.isDead)
+		defer w.scheduler.hand()
+		w.scheduler.turn(name, what, d.isDead)
 		f(context.Background(), d, name)
-		w.loom.turn(name, "answered", w.isOver)
+		w.scheduler.turn(name, "answered", w.isOver)
 		w.users--
 	}()
 }
@@ -63,12 +63,12 @@ func (w *world) ask(s submit) {
 		r, err := d.engine.Submit(ctx, s.n)
 		dead := d.isDead()
 		if !dead { // a dead one cannot answer; and what it makes of it is not looked at
-			if err == nil && w.one(10) && w.stormy {
+			if err == nil && w.one(10) && w.faulty {
 				w.fault("answer lost")
 				err = errGone
 			}
 		}
-		w.loom.turn(name, "submitted", w.isOver)
+		w.scheduler.turn(name, "submitted", w.isOver)
 		switch {
 		case !dead && err == nil:
 			w.acknowledged(r, s.n.IdempotencyKey)

@@ -44,13 +44,13 @@ type Result struct {
 
 // world is one history under way.
 type world struct {
-	rng   *rand.Rand
-	loom  *loom
-	begun time.Time
-	store store.Store // for looking at it from outside
-	town  *peerstest.World
-	skew  time.Duration // of the directors' wall clock
-	ahead time.Duration // the most that it ever was
+	rng       *rand.Rand
+	scheduler *scheduler
+	begun     time.Time
+	store     store.Store // for looking at it from outside
+	town      *peerstest.World
+	skew      time.Duration // of the directors' wall clock
+	ahead     time.Duration // the most that it ever was
 
 	directors []*director
 	agents    []*agent
@@ -61,7 +61,7 @@ type world struct {
 	about     string            // the task that it was about to say something of
 	halts     int               // one in so many changes finds it still
 	handing   atomic.Bool       // agents go over
-	stormy    bool              // faults happen
+	faulty    bool              // faults happen
 	tasks     []string          // acknowledged, in the order of their acknowledgement
 	keys      map[string]string // idempotency key → acknowledged task
 	open      []submit          // whose answer was lost: to be sent again
@@ -140,7 +140,7 @@ func (w *world) between(a, b time.Duration) time.Duration {
 // runtime is how long a run will take.
 func (w *world) runtime() time.Duration {
 	switch {
-	case !w.stormy:
+	case !w.faulty:
 		return w.between(10*time.Millisecond, time.Second)
 	case w.one(6):
 		return w.between(10*time.Second, 70*time.Second)
@@ -153,7 +153,7 @@ func (w *world) runtime() time.Duration {
 // fateOf decides about a request to an agent. A network delivers nothing twice
 // or late to an agent that cannot tell: to those it would be another request.
 func (w *world) fateOf(a *agent) fate {
-	if !w.stormy || !w.one(7) {
+	if !w.faulty || !w.one(7) {
 		return arrives
 	}
 	f := fate(1 + w.rng.IntN(int(fateCount)-1))
@@ -206,7 +206,7 @@ func (w *world) deliver() {
 // of synctest: the time of the history is not real.
 func Play(o Options) Result {
 	w := &world{
-		rng: rand.New(rand.NewPCG(o.Seed, 0x51b0)), loom: newLoom(), begun: time.Now(), hash: sha256.New(), stormy: true,
+		rng: rand.New(rand.NewPCG(o.Seed, 0x51b0)), scheduler: newScheduler(), begun: time.Now(), hash: sha256.New(), faulty: true,
 		store: o.Store, keep: cmp.Or(o.Keep, kept),
 		holder: map[string]int{}, keys: map[string]string{}, faults: map[string]int{},
 	}
@@ -219,14 +219,14 @@ func Play(o Options) Result {
 	for _, d := range w.directors {
 		w.kill(d)
 	}
-	w.buryAll()
+	w.freeAllDead()
 	return Result{
 		Hash: hex.EncodeToString(w.hash.Sum(nil)[:16]), Steps: w.steps, Tasks: len(w.tasks), Directors: len(w.directors), Faults: w.faults, Wrong: w.wrong, Last: w.last,
 	}
 }
 
-// play plays the storm, and then the calm in which everything must come to its
-// end.
+// play plays the faults, and then the time without any, in which everything must
+// come to its end.
 func (w *world) play() {
 	w.found()
 	pace := []int{3, 5, 12, 30}[w.rng.IntN(4)] // one in so many steps is something that happens to it
@@ -239,14 +239,14 @@ func (w *world) play() {
 			w.step()
 		}
 	}
-	w.calm()
+	w.settle()
 }
 
-// buryAll lets everything end that belongs to the dead.
-func (w *world) buryAll() {
+// freeAllDead lets everything end that belongs to the dead.
+func (w *world) freeAllDead() {
 	for {
 		synctest.Wait()
-		if !w.loom.bury() {
+		if !w.scheduler.freeDead() {
 			return
 		}
 	}
@@ -254,20 +254,20 @@ func (w *world) buryAll() {
 
 // idle reports whether nobody stands at a turn, after all have come to one.
 func (w *world) idle() bool {
-	w.buryAll()
-	return w.loom.able() == 0
+	w.freeAllDead()
+	return w.scheduler.able() == 0
 }
 
-// step lets one strand go on, or, where none stands at its turn, time.
+// step lets one actor go on, or, where none stands at its turn, time.
 func (w *world) step() {
 	if w.idle() {
 		w.rest()
 		return
 	}
-	s := w.loom.next(w.rng.IntN)
+	s := w.scheduler.next(w.rng.IntN)
 	w.note(s.name, s.what)
 	close(s.goOn)
-	w.buryAll()
+	w.freeAllDead()
 	w.check()
 	if w.one(3) {
 		time.Sleep(w.between(time.Microsecond, 20*time.Millisecond))
@@ -275,17 +275,17 @@ func (w *world) step() {
 	}
 }
 
-// pass lets time go on until a strand comes to its turn, or it is over.
+// pass lets time go on until an actor comes to its turn, or it is over.
 func (w *world) pass(most time.Duration) {
 	synctest.Wait() // or whoever is about to come would be an old sign, or not
 	select {
-	case <-w.loom.arrived: // an old sign, perhaps
+	case <-w.scheduler.arrived: // an old sign, perhaps
 	default:
 	}
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
-	case <-w.loom.arrived:
+	case <-w.scheduler.arrived:
 	case <-timer.C:
 	}
 	synctest.Wait()

@@ -118,22 +118,22 @@ func (v *resume) run(x *workingSet) error {
 // paused reports whether a pause of exactly that queue is in force: one whose
 // time is over holds nothing back, even while its row still stands.
 func (x *workingSet) paused(queue string, now time.Time) bool {
-	if x.calm() {
+	if x.unpaused() {
 		return false
 	}
 	p, err := said(x.doc(KindPause, queue), pack.ReadPause)
 	return err == nil && p != nil && (p.UntilMS == 0 || now.UnixMilli() < p.UntilMS)
 }
 
-// calm reports that there is no pause at all.
-func (x *workingSet) calm() bool {
+// unpaused reports that there is no pause at all.
+func (x *workingSet) unpaused() bool {
 	k := x.docs.kind(KindPause)
 	return k.whole && len(k.rows) == 0
 }
 
 // drained reports whether an agent is kept from all queues: its own is paused.
 func (x *workingSet) drained(agent string, now time.Time) bool {
-	return !x.calm() && x.paused(signalbox.AgentQueue(agent), now)
+	return !x.unpaused() && x.paused(signalbox.AgentQueue(agent), now)
 }
 
 type note struct{ entry signalbox.Entry }

@@ -32,7 +32,7 @@ func TestSeveralProcessesThatHandOn(t *testing.T) {
 			}
 			return stores
 		}
-		t.Run("calm"+name, func(t *testing.T) { several(t, open, nil) })
+		t.Run("no faults"+name, func(t *testing.T) { several(t, open, nil) })
 		t.Run("faults"+name, func(t *testing.T) { several(t, open, nowAndThen) })
 	}
 }

@@ -30,7 +30,7 @@ func TestManyCallersPipelined(t *testing.T) {
 			s := srv.open(t, verbs.Pipelined(o))
 			return []*verbs.Shared{s, s, s}
 		}
-		t.Run("calm"+name, func(t *testing.T) { several(t, open, nil) })
+		t.Run("no faults"+name, func(t *testing.T) { several(t, open, nil) })
 		t.Run("faults"+name, func(t *testing.T) { several(t, open, nowAndThen) })
 	}
 }

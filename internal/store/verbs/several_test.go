@@ -22,7 +22,7 @@ func TestSeveralProcesses(t *testing.T) {
 		}
 		return stores
 	}
-	t.Run("calm", func(t *testing.T) { several(t, open, nil) })
+	t.Run("no faults", func(t *testing.T) { several(t, open, nil) })
 	t.Run("faults", func(t *testing.T) { several(t, open, nowAndThen) })
 }
 

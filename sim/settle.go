@@ -12,14 +12,13 @@ import (
 
 // The end of a history: all faults stop, and everything must come to its end.
 
-// calm ends all that was done to the world, and waits until everything has come
-// to its end.
-func (w *world) calm() {
+// settle ends all faults, and waits until everything has come to its end.
+func (w *world) settle() {
 	if len(w.wrong) > 0 {
 		return
 	}
-	w.note("calm")
-	w.stormy, w.skew, w.mail = false, w.ahead, nil // what waits for its time was told to by a clock that was ahead
+	w.note("settle")
+	w.faulty, w.skew, w.mail = false, w.ahead, nil // what waits for its time was told to by a clock that was ahead
 	for _, a := range w.agents {
 		a.down, a.silent, a.liar = false, false, false
 		for _, e := range a.runs {
@@ -27,7 +26,7 @@ func (w *world) calm() {
 		}
 		a.change()
 	}
-	over := time.Now().Add(calmFor)
+	over := time.Now().Add(settleWithin)
 	for resumed := false; len(w.wrong) == 0; {
 		w.goOnInTime()
 		w.revive()
@@ -43,7 +42,7 @@ func (w *world) calm() {
 				break
 			}
 			if time.Now().After(over) {
-				w.fail("%s after %s of calm: %s", why, calmFor, w.whatIsLeft())
+				w.fail("%s after %s without faults: %s", why, settleWithin, w.whatIsLeft())
 				return
 			}
 			w.again()
@@ -149,5 +148,5 @@ func (w *world) unsettled() string {
 	return ""
 }
 
-// calmFor bounds the calm: whatever was done to it, all has ended by then.
-const calmFor = 20 * time.Minute
+// settleWithin bounds how long that takes, whatever was done before.
+const settleWithin = 20 * time.Minute
