@@ -112,7 +112,9 @@ func (l *Lanes) putRun(a *lane, t signalbox.Task) *run {
 }
 
 func (l *Lanes) dropRun(r *run) {
-	l.keepMask(r)
+	if r.learned && !r.Mask.Empty() {
+		l.keepMask(r.ID, r.Mask)
+	}
 	if l.Runs[r.ID] == r {
 		delete(l.Runs, r.ID)
 	}

@@ -127,16 +127,9 @@ func (l *Lanes) learn(ctx context.Context, a *lane) error {
 	l.Mu.Unlock()
 	slices.Sort(unknown)
 	for _, id := range unknown {
-		c, err := l.Engine.Load(ctx, id)
-		if c.Task.ID == "" && execution.Undecided(err) != nil {
+		if _, err := l.learnOf(ctx, id); execution.Undecided(err) != nil {
 			return err
 		}
-		l.Mu.Lock()
-		if r := a.Runs[id]; r != nil && r.Is(&c.Task) {
-			r.Learn(&c) // where its env cannot be opened, all that its agent says is withheld
-			r.learned = true
-		}
-		l.Mu.Unlock()
 	}
 	return nil
 }

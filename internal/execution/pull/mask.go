@@ -31,14 +31,30 @@ func (l *Lanes) maskOf(ctx context.Context, id string) execution.Mask {
 	l.Mu.Lock()
 	m, known := l.knownMask(id)
 	l.Mu.Unlock()
-	if known {
-		return m
+	if !known {
+		m, _ = l.learnOf(ctx, id)
 	}
+	return m
+}
+
+// learnOf reads the request of a run that this director did not give out, once,
+// and returns its mask: where its env cannot be opened, all that its agent says
+// is withheld.
+func (l *Lanes) learnOf(ctx context.Context, id string) (execution.Mask, error) {
 	c, err := l.Engine.Load(ctx, id)
-	if err != nil {
-		return execution.NoMask
+	if c.Task.ID == "" {
+		return execution.NoMask, err
 	}
-	return execution.MaskOf(&c)
+	m := execution.MaskOf(&c)
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	if r := l.Runs[id]; r != nil && r.Is(&c.Task) {
+		r.Learn(&c)
+		r.learned = true
+	} else {
+		l.keepMask(id, m)
+	}
+	return m, nil
 }
 
 func (l *Lanes) knownMask(id string) (m execution.Mask, known bool) {
@@ -53,14 +69,11 @@ func (l *Lanes) knownMask(id string) (m execution.Mask, known bool) {
 	return m, false
 }
 
-// keepMask keeps the mask of a run that is dropped for as long as its last word
-// may come.
-func (l *Lanes) keepMask(r *run) {
-	if !r.learned || r.Mask.Empty() {
-		return
-	}
+// keepMask keeps the mask of a run that is not known here, or not any more, for as
+// long as its last word may come. Mu is held.
+func (l *Lanes) keepMask(id string, m execution.Mask) {
 	now := l.opts.Monotonic()
-	l.voids = append(l.voids, voidMask{r.Task.ID, r.Mask, now})
+	l.voids = append(l.voids, voidMask{id, m, now})
 	for len(l.voids) > maxVoid || now.Sub(l.voids[0].at) > l.Engine.ExecutionTTL() {
 		l.voids = l.voids[1:]
 	}

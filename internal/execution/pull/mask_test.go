@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/signalbox-ai/signalbox"
@@ -111,4 +112,36 @@ func TestTroubleOfARunThatAnotherDirectorGave(t *testing.T) {
 	a.c.Runs[0].Note = note
 	a.claim(0)
 	told("401 for key ***")
+}
+
+// readRequests counts how often what was asked for is read.
+type readRequests struct {
+	store.Store
+	n atomic.Int64
+}
+
+func (s *readRequests) Request(ctx context.Context, id string) (signalbox.Request, error) {
+	s.n.Add(1)
+	return s.Store.Request(ctx, id)
+}
+
+// TestMaskIsReadOnce: what is not known here of a run was read, with its prompt, for
+// each word that came late.
+func TestMaskIsReadOnce(t *testing.T) {
+	h := newHouse(t, noTick)
+	a := h.agent("far", 1)
+	id := h.submit(engine.NewTask{Env: map[string]string{"API_KEY": secretValue}})
+	run := a.begins()
+	a.accepts(run)
+	_, err := h.engine.ReleaseLane(t.Context(), "far", "anna")
+	h.must(err)
+	s := &readRequests{Store: h.store}
+	a.h = newHouseOver(t, s, noTick)
+	for range 3 {
+		_, err := a.report(id, api.PullReport{Fence: run.Fence, Finished: quotesSecret()})
+		refusedWith(t, err, signalbox.CodeStaleFence)
+	}
+	if n := s.n.Load(); n != 1 {
+		t.Errorf("it was read %d times", n)
+	}
 }

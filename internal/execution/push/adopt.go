@@ -13,14 +13,8 @@ import (
 // director ended or gave them up. Each agent is asked about its tasks before
 // anything is decided; until then their slots stay taken.
 func (d *Dispatcher) adopt(ctx context.Context, taken map[string]*term) error {
-	slots, err := d.Engine.Read().Slots(ctx)
-	if err != nil {
+	if err := d.keepWithheld(ctx); err != nil {
 		return err
-	}
-	for _, s := range slots {
-		if s.Withheld && taken[s.Agent] != nil {
-			d.adoptWithheld(ctx, s, taken[s.Agent])
-		}
 	}
 	tasks, err := d.Engine.Read().InFlight(ctx)
 	if err != nil {
@@ -29,8 +23,8 @@ func (d *Dispatcher) adopt(ctx context.Context, taken map[string]*term) error {
 	for _, t := range tasks {
 		// One whose agent nobody knows belongs to whoever is alone; where there
 		// are several directors, reconcile finds it.
-		abandoned := d.alone() && !d.known(t.Agent)
-		if d.othersFollow(t.Agent) || (taken[t.Agent] == nil && !abandoned) || d.runOf(t) != nil {
+		known, unfollowed := d.unfollowed(&t)
+		if !unfollowed || (taken[t.Agent] == nil && (known || !d.alone())) {
 			continue
 		}
 		if err := d.adoptTask(ctx, t); err != nil {
@@ -40,27 +34,54 @@ func (d *Dispatcher) adopt(ctx context.Context, taken map[string]*term) error {
 	return d.adoptOrphans(ctx, taken)
 }
 
-// known reports whether an agent has a lane.
-func (d *Dispatcher) known(agent string) bool {
+// unfollowed reports whether nobody here follows a task in flight that should be:
+// not one of the executor, of an agent that pulls or, but for those whose terms
+// begin, of another director's agent. known says that its agent has a lane.
+func (d *Dispatcher) unfollowed(t *signalbox.Task) (known, unfollowed bool) {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
-	return d.Lanes[agent] != nil
+	l := d.Lanes[t.Agent]
+	if l == nil {
+		return false, !ours(t.Agent) && !d.pulls[t.Agent]
+	}
+	r := l.Runs[t.ID]
+	return true, l.term != nil && (r == nil || r.Fence != t.Fence)
 }
 
-// adoptWithheld goes on withholding a slot. Its task's row tells what the
-// agent calls it, unless the task has been given to someone else since.
-func (d *Dispatcher) adoptWithheld(ctx context.Context, s signalbox.Slot, in *term) {
-	w := withheld{Slot: s}
-	if t, err := d.Engine.Read().Task(ctx, s.TaskID); err == nil && t.Fence == s.Fence {
-		w.id = t.TaskID
+// keepWithheld goes on withholding the slots that nobody keeps: at the start, and
+// where a director that stood still withheld one when another had taken its agent
+// already. The row of a slot's task tells what the agent calls it, unless the task
+// has been given to someone else since.
+func (d *Dispatcher) keepWithheld(ctx context.Context) error {
+	slots, err := d.Engine.Read().Slots(ctx)
+	for _, s := range slots {
+		if !s.Withheld || !d.keep(withheld{Slot: s}, false) {
+			continue
+		}
+		w := withheld{Slot: s}
+		if t, err := d.Engine.Read().Task(ctx, s.TaskID); err == nil && t.Fence == s.Fence {
+			w.id = t.TaskID
+		}
+		d.keep(w, true)
 	}
+	return err
+}
+
+// keep withholds a slot, where put says so, and reports whether it is to be: it is
+// of an agent that this director dispatches to, and not withheld here yet.
+func (d *Dispatcher) keep(w withheld, put bool) bool {
 	d.Mu.Lock()
 	defer d.Mu.Unlock()
-	if l := d.Lanes[s.Agent]; l != nil && l.term == in && !l.keeps(w.Fence) {
+	l := d.Lanes[w.Agent]
+	if l == nil || l.term == nil || l.keeps(w.Fence) {
+		return false
+	}
+	if put {
 		l.withheld = append(l.withheld, w)
 		d.Mark(l)
 		l.probing.Send()
 	}
+	return true
 }
 
 // keeps reports whether the slot of that fence is withheld already.
@@ -108,15 +129,6 @@ func (r *run) resume(ctx context.Context) {
 	r.follow(ctx)
 }
 
-// elsewhere reports whether another director dispatches to an agent, or this
-// one is about to.
-func (d *Dispatcher) elsewhere(agent string) bool {
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
-	l := d.Lanes[agent]
-	return l != nil && !l.ours()
-}
-
 // suspect is a task in flight that nobody followed when it was first seen so.
 type suspect struct {
 	rev   int64
@@ -128,7 +140,7 @@ type suspect struct {
 // when it was the same for long enough that another director, which may just
 // be sending it, would have had its answer.
 func (d *Dispatcher) reconcile(ctx context.Context, before map[string]suspect) map[string]suspect {
-	d.keepWithheld(ctx)
+	_ = d.keepWithheld(ctx) // else the next look finds them
 	suspects := map[string]suspect{}
 	tasks, err := d.Engine.Read().InFlight(ctx)
 	if err != nil {
@@ -136,7 +148,7 @@ func (d *Dispatcher) reconcile(ctx context.Context, before map[string]suspect) m
 	}
 	now := d.opts.Monotonic()
 	for _, t := range tasks {
-		if d.othersFollow(t.Agent) || d.elsewhere(t.Agent) || d.runOf(t) != nil {
+		if _, unfollowed := d.unfollowed(&t); !unfollowed {
 			continue
 		}
 		s, known := before[t.ID]
@@ -153,27 +165,4 @@ func (d *Dispatcher) reconcile(ctx context.Context, before map[string]suspect) m
 		}
 	}
 	return suspects
-}
-
-// keepWithheld takes up the withheld slots that nobody keeps: a director that
-// stood still may have withheld one when another had taken its agent already.
-func (d *Dispatcher) keepWithheld(ctx context.Context) {
-	slots, err := d.Engine.Read().Slots(ctx)
-	if err != nil {
-		return // the next look finds them
-	}
-	for _, s := range slots {
-		if !s.Withheld {
-			continue
-		}
-		var in *term
-		d.Mu.Lock()
-		if l := d.Lanes[s.Agent]; l != nil && l.ours() && !l.keeps(s.Fence) {
-			in = l.term
-		}
-		d.Mu.Unlock()
-		if in != nil {
-			d.adoptWithheld(ctx, s, in)
-		}
-	}
 }

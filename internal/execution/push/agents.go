@@ -18,18 +18,22 @@ func (d *Dispatcher) loadAgents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known := map[string]bool{}
-	d.setPulls(rows)
+	known, pulls := map[string]bool{}, map[string]bool{}
 	for _, row := range rows {
-		if ours(row.Name) || row.Source == signalbox.AgentPull {
-			continue
+		switch {
+		case row.Source == signalbox.AgentPull:
+			pulls[row.Name] = true
+		case !ours(row.Name):
+			known[row.Name] = true
+			d.putLane(row)
 		}
-		known[row.Name] = true
-		d.putLane(row)
+	}
+	if d.opts.Relisted != nil {
+		defer d.opts.Relisted()
 	}
 	d.Mu.Lock()
-	defer d.relisted()
 	defer d.Mu.Unlock()
+	d.pulls = pulls
 	for _, l := range slices.Clone(d.Order) {
 		l.Removed = !known[l.Name]
 		d.Mark(l)
@@ -47,13 +51,6 @@ func (d *Dispatcher) loadAgents(ctx context.Context) error {
 	return nil
 }
 
-// relisted tells who shares out the agents that they may be others.
-func (d *Dispatcher) relisted() {
-	if d.opts.Relisted != nil {
-		d.opts.Relisted()
-	}
-}
-
 // ours reports whether a name is that of the director's own executor, which
 // follows its tasks by itself: it has no lane, and its tasks no run here.
 func ours(agent string) bool {
@@ -61,30 +58,13 @@ func ours(agent string) bool {
 	return own
 }
 
-// setPulls takes in which agents pull.
-func (d *Dispatcher) setPulls(rows []signalbox.Agent) {
-	pulls := map[string]bool{}
-	for i := range rows {
-		if rows[i].Source == signalbox.AgentPull {
-			pulls[rows[i].Name] = true
-		}
-	}
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
-	d.pulls = pulls
-}
-
-// othersFollow reports whether the tasks of an agent are followed by others: by
-// the executor, or, of an agent that pulls, by package pull.
-func (d *Dispatcher) othersFollow(agent string) bool {
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
-	return ours(agent) || d.pulls[agent]
-}
-
 // putLane adds a lane for an agent, or takes in that its row changed.
 func (d *Dispatcher) putLane(row signalbox.Agent) {
-	if !d.differs(row) {
+	d.Mu.Lock()
+	l := d.Lanes[row.Name]
+	unchanged := l != nil && same(&l.stored, &row)
+	d.Mu.Unlock()
+	if unchanged {
 		return // each of many agents that register one after another touches only its own lane
 	}
 	token, err := d.Engine.AgentToken(row)
@@ -129,14 +109,6 @@ func (d *Dispatcher) isAdopted() bool {
 	default:
 		return false
 	}
-}
-
-// differs reports whether the row of an agent is another one than it was.
-func (d *Dispatcher) differs(row signalbox.Agent) bool {
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
-	l := d.Lanes[row.Name]
-	return l == nil || !same(&l.stored, &row)
 }
 
 func same(a, b *signalbox.Agent) bool {

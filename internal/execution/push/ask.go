@@ -60,7 +60,8 @@ func (r *run) ask(ctx context.Context, cause error) {
 			continue
 		case errors.As(err, &doubt):
 			// The agent was heard, and yet it said nothing about this task.
-			r.d.heard(r.lane)
+			r.d.Mu.Lock()
+			r.d.hearsFrom(r.lane, true)()
 			doubted, unseen = true, 0
 			if unsure++; doubt.running {
 				unsure = 0
@@ -77,7 +78,7 @@ func (r *run) ask(ctx context.Context, cause error) {
 			r.lose(ctx, signalbox.ReasonLost, r.silenceMessage(err))
 			return
 		}
-		r.d.probe(r.lane)
+		r.lane.probing.Send()
 		if !r.sleep(ctx, delay) {
 			return
 		}
@@ -92,7 +93,7 @@ const maxUnheard = 10
 // it decided to, and may send it yet: an agent that knows fences promises to
 // refuse it. One that cannot promise is believed as it is.
 func (r *run) believed(ctx context.Context, times int) bool {
-	if !r.fencing() {
+	if !r.way().fencing {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
@@ -101,7 +102,7 @@ func (r *run) believed(ctx context.Context, times int) bool {
 	if r.Isolated {
 		v.Slot -= signalbox.FirstIsolatedSlot
 	}
-	err := r.conn().void(ctx, r.ID, v)
+	err := r.way().conn.void(ctx, r.ID, v)
 	// Otherwise the offer came in between, or nobody knows.
 	return err == nil || unknown(err) || times > maxUnheard
 }
@@ -140,7 +141,7 @@ func (r *run) find(ctx context.Context) (api.AgentTaskStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
 	defer cancel()
 	t := r.row()
-	s, err := r.conn().task(ctx, t.ID, 0)
+	s, err := r.way().conn.task(ctx, t.ID, 0)
 	switch {
 	case err == nil && (s.Fence == t.Fence || s.Fence == 0) && s.TaskID != "":
 		return s, nil
@@ -150,7 +151,7 @@ func (r *run) find(ctx context.Context) (api.AgentTaskStatus, error) {
 		return s, err
 	case r.elsewhere(ctx, err):
 		return s, errElsewhere
-	case r.fencing():
+	case r.way().fencing:
 		return s, errNeverSeen
 	}
 	return r.findPlain(ctx, t)

@@ -74,7 +74,7 @@ func (d *Dispatcher) tell(r *run, worth func() bool) {
 func (d *Dispatcher) tellOnce(r *run) bool {
 	ctx, cancel := context.WithTimeout(r.term.ctx, cancelTimeout)
 	defer cancel()
-	answer, err := r.conn().cancel(ctx, r.idAtAgent())
+	answer, err := r.way().conn.cancel(ctx, r.way().id)
 	switch statusOf(err) {
 	case http.StatusNotFound, http.StatusConflict: // it has ended, or is not known: following finds out
 		return true

@@ -19,15 +19,12 @@ func (r *run) follow(ctx context.Context) {
 		case ctx.Err() != nil: // we stop, or the task was taken away
 			return
 		case err == nil && execution.Ended(s.State):
-			r.heard()
 			r.ended(ctx, s)
 			return
 		case err == nil && r.keepsOn():
-			r.heard()
 			r.lose(ctx, signalbox.ReasonLost, "agent "+r.lane.Name+" was told to stop the run, and says that it goes on")
 			return
 		case err == nil:
-			r.heard()
 			delay = firstDelay
 			continue
 		case statusOf(err) == http.StatusNotFound && !r.elsewhere(ctx, err):
@@ -42,7 +39,7 @@ func (r *run) follow(ctx context.Context) {
 			r.lose(ctx, signalbox.ReasonLost, r.silenceMessage(err))
 			return
 		}
-		r.d.probe(r.lane)
+		r.lane.probing.Send()
 		if !r.sleep(ctx, delay) {
 			return
 		}
@@ -50,17 +47,17 @@ func (r *run) follow(ctx context.Context) {
 	}
 }
 
-// step waits for news of the task: its state, once it has ended.
+// step waits for news of the task, and takes them in: its state, once it has ended.
 func (r *run) step(ctx context.Context) (api.AgentTaskStatus, error) {
-	longPoll, err := r.longPoll(ctx)
+	w, err := r.knownWay(ctx)
 	if err != nil {
 		return api.AgentTaskStatus{}, err
 	}
-	if !longPoll {
-		return r.poll(ctx)
+	if !w.longPoll {
+		return r.poll(ctx, w)
 	}
 	begun := time.Now()
-	s, news, err := r.listen(ctx)
+	s, news, err := r.listen(ctx, w)
 	if err == nil && !news && time.Since(begun) < firstDelay {
 		r.sleep(ctx, firstDelay) // it does not wait as it said it would
 	}
@@ -69,24 +66,28 @@ func (r *run) step(ctx context.Context) (api.AgentTaskStatus, error) {
 
 // listen makes one long poll: of the log, and of the state when the log is at
 // its end. news says whether anything came of it.
-func (r *run) listen(ctx context.Context) (s api.AgentTaskStatus, news bool, err error) {
+func (r *run) listen(ctx context.Context, w way) (s api.AgentTaskStatus, news bool, err error) {
 	wait := r.d.opts.FollowWait
 	ctx, cancel := context.WithTimeout(ctx, wait+r.d.opts.AskTimeout)
 	defer cancel()
-	id := r.idAtAgent()
+	var quiet *api.AgentOutput // a piece that says nothing new: only with its state the run is heard of
 	if !r.noOutput {
-		o, err := r.conn().output(ctx, id, r.Tail.Position(), wait)
+		o, err := w.conn.output(ctx, w.id, r.Tail.Position(), wait)
+		news = err == nil && o.Next > r.Tail.Position()
+		ended := err == nil && o.Done && o.Final != nil && execution.Ended(o.Final.State)
 		switch {
 		case statusOf(err) == http.StatusNotFound:
 			r.noOutput = true // or the task is not known: its state says which
 		case err != nil:
 			return s, false, err
+		case news || ended:
+			r.hear(&o, nil)
 		default:
-			news = r.read(o)
+			quiet = &o
 		}
 		switch {
 		case err != nil:
-		case o.Done && o.Final != nil && execution.Ended(o.Final.State):
+		case ended:
 			return *o.Final, true, nil // the log came with the end
 		case !o.Done && news:
 			return api.AgentTaskStatus{State: "working"}, true, nil
@@ -94,38 +95,22 @@ func (r *run) listen(ctx context.Context) (s api.AgentTaskStatus, news bool, err
 			wait = 0 // a log that stays empty proves little: its state says that it runs
 		}
 	}
-	if s, err = r.conn().task(ctx, id, wait); err == nil {
-		r.progressTold(s)
+	if s, err = w.conn.task(ctx, w.id, wait); err == nil {
+		r.hear(quiet, &s)
 	}
 	return s, news || execution.Ended(s.State), err
 }
 
-// read takes in a piece of the log.
-func (r *run) read(o api.AgentOutput) (news bool) {
-	r.d.Mu.Lock()
-	r.Tell(o.Note)
-	r.d.Mark(r.lane)
-	r.d.Mu.Unlock()
-	if o.Next <= r.Tail.Position() {
-		return false
-	}
-	r.Tail.Add(o.Seq, o.Text, o.Next)
-	r.progress()
-	return true
-}
-
 // poll asks an agent that has no long poll, every PollInterval (the seed: 5 s).
-func (r *run) poll(ctx context.Context) (api.AgentTaskStatus, error) {
+func (r *run) poll(ctx context.Context, w way) (api.AgentTaskStatus, error) {
 	asking, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
-	s, err := r.conn().task(asking, r.idAtAgent(), 0)
+	s, err := w.conn.task(asking, w.id, 0)
 	cancel()
 	if err != nil {
 		return s, err
 	}
-	r.readAnswer(s)
-	r.progressTold(s)
+	r.hear(r.answerOf(s), &s)
 	if !execution.Ended(s.State) {
-		r.heard()
 		timer := time.NewTimer(r.d.opts.PollInterval)
 		defer timer.Stop()
 		select {
@@ -139,30 +124,31 @@ func (r *run) poll(ctx context.Context) (api.AgentTaskStatus, error) {
 	return s, nil
 }
 
-// readAnswer takes the answer so far of a plain agent for its log.
-func (r *run) readAnswer(s api.AgentTaskStatus) {
-	if at, n := r.Tail.Position(), int64(len(s.Output)); n > at {
-		r.read(api.AgentOutput{Seq: at, Text: s.Output[at:], Next: n})
+// answerOf takes the answer so far of a plain agent for its log; nil where it says
+// nothing new.
+func (r *run) answerOf(s api.AgentTaskStatus) *api.AgentOutput {
+	at, n := r.Tail.Position(), int64(len(s.Output))
+	if n <= at {
+		return nil
 	}
+	return &api.AgentOutput{Seq: at, Text: s.Output[at:], Next: n}
 }
 
-// longPoll reports whether the agent offers it, asking the agent what it is
-// where that is not known yet.
-func (r *run) longPoll(ctx context.Context) (bool, error) {
-	r.d.Mu.Lock()
-	known, longPoll := r.lane.status.AgentKind != "", r.lane.status.LongPoll
-	r.d.Mu.Unlock()
-	if known {
-		return longPoll, nil
+// knownWay is the way to an agent of which it is known what it is: it is asked
+// where it is not.
+func (r *run) knownWay(ctx context.Context) (way, error) {
+	w := r.way()
+	if w.known {
+		return w, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
 	defer cancel()
-	s, err := r.conn().status(ctx)
-	if err != nil {
-		return false, err
+	s, err := w.conn.status(ctx)
+	if err == nil {
+		r.d.learn(r.lane, s)
+		w.longPoll = s.LongPoll
 	}
-	r.d.learn(r.lane, s)
-	return s.LongPoll, nil
+	return w, err
 }
 
 // ended brings the agent's last word to the engine.
@@ -195,23 +181,23 @@ func (r *run) ended(ctx context.Context, s api.AgentTaskStatus) {
 // catchUp reads what was not yet read of the log of a run that ended while
 // nobody followed it.
 func (r *run) catchUp(ctx context.Context, s api.AgentTaskStatus) {
-	longPoll, err := r.longPoll(ctx)
+	w, err := r.knownWay(ctx)
 	if err != nil {
 		return
 	}
-	if !longPoll {
-		r.readAnswer(s)
+	if !w.longPoll {
+		r.hear(r.answerOf(s), nil)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
 	defer cancel()
 	from := max(r.Tail.Position(), s.OutputSeq-signalbox.TailBytes)
 	for from < s.OutputSeq && !r.noOutput {
-		o, err := r.conn().output(ctx, s.TaskID, from, 0)
+		o, err := w.conn.output(ctx, s.TaskID, from, 0)
 		if err != nil || o.Next <= from {
 			return // the answer itself is in s; the log stays on the agent
 		}
-		r.read(o)
+		r.hear(&o, nil)
 		from = o.Next
 	}
 }
@@ -220,7 +206,7 @@ func (r *run) catchUp(ctx context.Context, s api.AgentTaskStatus) {
 // id. A plain agent may have put it into its history. over is false where it
 // could not be asked for that.
 func (r *run) forgotten(ctx context.Context) (over bool) {
-	if !r.fencing() {
+	if !r.way().fencing {
 		s, found, err := r.inHistory(ctx)
 		switch {
 		case err != nil:
@@ -261,7 +247,7 @@ func (r *run) loseWith(ctx context.Context, reason signalbox.Reason, message str
 func (r *run) loseAs(ctx context.Context, lose func(t signalbox.Task, withhold bool) (signalbox.Task, error)) execution.Settled {
 	// An agent that ignores fences may still be at it: its slot is not free
 	// before it says so.
-	withhold := !r.fencing() && r.mayRun()
+	withhold := !r.way().fencing && r.mayRun()
 	how := r.settle(ctx, func(t signalbox.Task) (signalbox.Task, error) { return lose(t, withhold) })
 	if how == execution.Stored && withhold {
 		r.d.Mu.Lock()

@@ -8,23 +8,23 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// heard notes that an agent answered.
-func (d *Dispatcher) heard(l *lane) { d.noteHeard(l, true) }
-
-// noteHeard takes in that an agent answered. Where it was away, what it does
-// is not known until a status says it.
-func (d *Dispatcher) noteHeard(l *lane, ask bool) {
-	d.Mu.Lock()
+// hearsFrom takes in that an agent answered. Where it was away, what it does is not
+// known until a status says it: ask has it asked. It is called with Mu held, and
+// what it returns once, which gives Mu back and tells of an agent that came up.
+func (d *Dispatcher) hearsFrom(l *lane, ask bool) (tell func()) {
 	news, url, told := l.heard(d.opts.Monotonic()), l.Row.URL, l.term != nil
 	l.stale = l.stale || (news && ask)
 	d.Mark(l)
-	d.Mu.Unlock()
-	if news {
+	return func() {
+		d.Mu.Unlock()
+		if !news {
+			return
+		}
 		d.Log.Info("", "agent", "up", "name", l.Name, "url", url)
 		if told {
 			d.Engine.NoteAgent(d.Ctx, signalbox.EventAgentUp, l.Name, url)
 		}
-		d.probe(l)
+		l.probing.Send()
 		l.Wake.Send()
 	}
 }
@@ -88,7 +88,7 @@ func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) (ok bool) {
 	l.Presence.Stay()
 	if !l.Presence.Up() || l.status.AgentKind == "" {
 		d.Mu.Unlock()
-		d.probe(l)
+		l.probing.Send()
 		return true
 	}
 	l.status.State, l.status.CurrentTasks, l.status.CurrentTask = beat.State, beat.CurrentTasks, nil

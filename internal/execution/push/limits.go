@@ -33,30 +33,6 @@ func (r *run) startClocks() {
 	}
 }
 
-// progress notes that the run printed something.
-func (r *run) progress() {
-	d := r.d
-	wall := d.Engine.Now()
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
-	r.lane.Progress, r.Printed = wall, wall
-	r.clocks.progressAt = d.opts.Monotonic()
-	d.Mark(r.lane)
-}
-
-// progressTold takes in the state of the run, in its agent's word.
-func (r *run) progressTold(s api.AgentTaskStatus) {
-	if s.LastProgressAt == nil || s.StartedAt == nil {
-		return
-	}
-	d := r.d
-	wall := d.Engine.Now()
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
-	r.progressSaid(api.AgentCurrentTask{StartedAt: *s.StartedAt, LastProgressAt: s.LastProgressAt}, d.opts.Monotonic(), wall)
-	d.Mark(r.lane)
-}
-
 // progressSaid takes in when the run printed last, in the agent's word.
 // Mu is held.
 func (r *run) progressSaid(c api.AgentCurrentTask, now, wall time.Time) {

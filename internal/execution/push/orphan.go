@@ -122,7 +122,7 @@ func (r *run) awaitExit(ctx context.Context) {
 				continue
 			}
 		}
-		d.probe(r.lane)
+		r.lane.probing.Send()
 		if !r.sleep(ctx, delay) {
 			return
 		}
@@ -156,12 +156,12 @@ func (r *run) identify(ctx context.Context) (known bool, err error) {
 	r.d.Mu.Lock()
 	known = r.agentTask != ""
 	r.d.Mu.Unlock()
-	if known || !r.fencing() {
+	if known || !r.way().fencing {
 		return known, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
 	defer cancel()
-	s, err := r.conn().task(ctx, r.ID, 0)
+	s, err := r.way().conn.task(ctx, r.ID, 0)
 	switch {
 	case err == nil && s.Fence == r.Fence && s.TaskID != "":
 		r.d.Mu.Lock()
@@ -205,7 +205,7 @@ func (r *run) keep(s api.AgentTaskStatus, o engine.Outcome) {
 	if was {
 		return
 	}
-	o.TaskID = r.idAtAgent()
+	o.TaskID = r.way().id
 	stale := execution.LastWord(r.Fence, r.lane.Name, r.d.Engine.Now(), s.State, o)
 	how, _ := execution.Settle(func() error { return r.d.Engine.KeepStale(r.term.ctx, r.ID, stale) },
 		r.tryAgain(r.term.ctx, "word of a void execution not kept, trying again"))

@@ -49,7 +49,7 @@ func (e unsureError) Error() string {
 // findPlain looks for the task at an agent without queue_id among what it runs
 // and ran. Apart from the proven one its answer is errNeverSeen or unsureError.
 func (r *run) findPlain(ctx context.Context, t signalbox.Task) (api.AgentTaskStatus, error) {
-	s, err := r.conn().status(ctx)
+	s, err := r.way().conn.status(ctx)
 	if err != nil {
 		return api.AgentTaskStatus{}, err
 	}
@@ -106,7 +106,7 @@ func (r *run) runsAtAgent(ctx context.Context, s api.AgentStatus) (list []plainT
 		}
 		list, known[c.ID] = append(list, p), true
 	}
-	h, err := r.conn().history(ctx, historyDepth)
+	h, err := r.way().conn.history(ctx, historyDepth)
 	keeps := !unkept(err)
 	if err != nil && keeps {
 		return nil, err
@@ -176,7 +176,7 @@ func (r *run) compare(ctx context.Context, t signalbox.Task, c plainTask) (plain
 // that shows no prompt and prompt asks for it, by GET /history/{id}.
 func (r *run) lookUp(ctx context.Context, id string, prompt bool) (p plainTask, known bool, err error) {
 	for _, where := range []string{"/task/", "/history/"} {
-		q, err := r.conn().plainTask(ctx, where, id)
+		q, err := r.way().conn.plainTask(ctx, where, id)
 		switch {
 		case err == nil && !known:
 			p, known = q, true
@@ -292,7 +292,7 @@ func (r *run) fromHistory(ctx context.Context, listed plainTask) (api.AgentTaskS
 func (r *run) inHistory(ctx context.Context) (s api.AgentTaskStatus, found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
 	defer cancel()
-	h, err := r.conn().history(ctx, historyDepth)
+	h, err := r.way().conn.history(ctx, historyDepth)
 	if unkept(err) {
 		return s, false, nil
 	}
@@ -300,7 +300,7 @@ func (r *run) inHistory(ctx context.Context) (s api.AgentTaskStatus, found bool,
 		return s, false, err
 	}
 	for _, e := range h {
-		if e.TaskID == r.idAtAgent() && execution.Ended(e.State) {
+		if e.TaskID == r.way().id && execution.Ended(e.State) {
 			s, err = r.fromHistory(ctx, e)
 			return s, err == nil, err
 		}

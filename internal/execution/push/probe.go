@@ -113,12 +113,9 @@ func (d *Dispatcher) reask(name string) {
 	if l := d.Lanes[name]; l != nil {
 		l.stale = true
 		l.Presence.Stay()
-		d.probe(l)
+		l.probing.Send()
 	}
 }
-
-// probe asks for a probe soon.
-func (d *Dispatcher) probe(l *lane) { l.probing.Send() }
 
 func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 	d.Mu.Lock()
@@ -137,7 +134,8 @@ func (d *Dispatcher) probeOnce(ctx context.Context, l *lane) {
 	}
 	d.learn(l, s)
 	d.keepProof(ctx, l, conn, s.Proof)
-	d.noteHeard(l, false)
+	d.Mu.Lock()
+	d.hearsFrom(l, false)()
 	d.freeWithheld(ctx, l, s, lost)
 	d.Mu.Lock()
 	if l.epoch == epoch && l.ours() { // else the status may be older than what happened since
@@ -223,5 +221,5 @@ func (d *Dispatcher) downElsewhere(name, why string) {
 		d.Mark(l)
 	}
 	d.Mu.Unlock()
-	d.probe(l)
+	l.probing.Send()
 }

@@ -1,6 +1,7 @@
 package push
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -45,11 +46,22 @@ type run struct {
 	seenBefore map[string]bool
 }
 
-// conn is the way to the agent; it changes when the agent moves.
-func (r *run) conn() *conn {
+// way is what a run needs to ask its agent.
+type way struct {
+	conn     *conn  // it changes when the agent moves
+	id       string // the name by which the agent knows the task best
+	fencing  bool   // the agent understands fences
+	known    bool   // what the agent is and does
+	longPoll bool   // the agent has it
+}
+
+func (r *run) way() way {
 	r.d.Mu.Lock()
 	defer r.d.Mu.Unlock()
-	return r.lane.conn
+	l := r.lane
+	return way{
+		conn: l.conn, id: cmp.Or(r.agentTask, r.ID), fencing: l.Row.Fencing, known: l.status.AgentKind != "", longPoll: l.status.LongPoll,
+	}
 }
 
 // elsewhere reports whether the agent that does not know the task speaks from
@@ -85,22 +97,32 @@ func (r *run) setRow(t signalbox.Task) {
 	}
 }
 
-// idAtAgent is the name by which the agent knows the task best.
-func (r *run) idAtAgent() string {
-	r.d.Mu.Lock()
-	defer r.d.Mu.Unlock()
-	if r.agentTask != "" {
-		return r.agentTask
-	}
-	return r.ID
-}
-
 // heard notes that the agent said something about this task.
-func (r *run) heard() {
-	r.d.Mu.Lock()
-	r.Heard = r.d.opts.Monotonic()
-	r.d.Mu.Unlock()
-	r.d.heard(r.lane)
+func (r *run) heard() { r.hear(nil, nil) }
+
+// hear takes in what the agent said about this task: a piece of its log, and its
+// state. It reports whether there is more of the log than before.
+func (r *run) hear(o *api.AgentOutput, s *api.AgentTaskStatus) (news bool) {
+	d := r.d
+	wall := d.Engine.Now()
+	if o != nil && o.Next > r.Tail.Position() {
+		r.Tail.Add(o.Seq, o.Text, o.Next)
+		news = true
+	}
+	d.Mu.Lock()
+	now := d.opts.Monotonic()
+	r.Heard = now
+	if o != nil {
+		r.Tell(o.Note)
+	}
+	if news {
+		r.lane.Progress, r.Printed, r.clocks.progressAt = wall, wall, now
+	}
+	if s != nil && s.StartedAt != nil {
+		r.progressSaid(api.AgentCurrentTask{StartedAt: *s.StartedAt, LastProgressAt: s.LastProgressAt}, now, wall)
+	}
+	d.hearsFrom(r.lane, true)()
+	return news
 }
 
 // silence is how long the agent has said nothing about this task.
@@ -134,7 +156,8 @@ func (r *run) dispatch(ctx context.Context) {
 	offer := r.offer()
 	r.goOn(ctx, &offer)
 	sending, cancel := context.WithTimeout(ctx, r.d.opts.DispatchTimeout)
-	accepted, err := r.conn().start(sending, offer, r.fencing(), r.trace)
+	w := r.way()
+	accepted, err := w.conn.start(sending, offer, w.fencing, r.trace)
 	cancel()
 	var no *execution.Refusal
 	switch {
@@ -144,7 +167,7 @@ func (r *run) dispatch(ctx context.Context) {
 	case ctx.Err() != nil: // we stop: whoever comes next asks the agent
 	case unsent(err):
 		r.d.unreachable(r.lane, err.Error())
-		r.d.probe(r.lane)
+		r.lane.probing.Send()
 		r.refuse(ctx, "agent unreachable: "+err.Error())
 	case errors.As(err, &no):
 		r.heard()
@@ -152,12 +175,6 @@ func (r *run) dispatch(ctx context.Context) {
 	default: // sent, and no answer that says anything
 		r.ask(ctx, err)
 	}
-}
-
-func (r *run) fencing() bool {
-	r.d.Mu.Lock()
-	defer r.d.Mu.Unlock()
-	return r.lane.Row.Fencing
 }
 
 // refuse sends the task back because of its agent.
