@@ -23,6 +23,9 @@ const (
 	leaving // down: it said that it stops
 )
 
+// ItStops is what is noted of an agent that said so. Any director may have heard it.
+const ItStops = "it said that it stops"
+
 // NewPresence is of an agent that has just become known.
 func NewPresence(now time.Time) Presence {
 	return Presence{since: now, why: "not heard from yet"}

@@ -92,23 +92,36 @@ func FollowEarlier(ctx context.Context, from Results, t *signalbox.Task, log *ta
 	return err
 }
 
-// InFlight reads what is in flight.
-type InFlight interface {
-	InFlight(ctx context.Context) ([]signalbox.Task, error)
-}
-
-// Rows are the rows of what is in flight, by task.
-func Rows(ctx context.Context, from InFlight) (map[string]*signalbox.Task, error) {
-	tasks, err := from.InFlight(ctx)
-	rows := make(map[string]*signalbox.Task, len(tasks))
-	for i := range tasks {
-		rows[tasks[i].ID] = &tasks[i]
-	}
-	return rows, err
-}
-
 // Follower is a transport's own run, with a Run in it.
 type Follower interface{ Execution() *Run }
 
 // Execution implements Follower for whatever a Run is embedded in.
 func (r *Run) Execution() *Run { return r }
+
+// InFlight reads what is in flight.
+type InFlight interface {
+	InFlight(ctx context.Context) ([]signalbox.Task, error)
+}
+
+// Compare looks at the rows of runs. over is told of those that somebody else ended
+// or that the store forgot, cancel of those that are to be cancelled. Where the rows
+// cannot be read, the next look finds out.
+func Compare[R Follower](ctx context.Context, from InFlight, runs []R, over func(R), cancel func(R, *signalbox.Task)) {
+	tasks, err := from.InFlight(ctx)
+	if err != nil {
+		return
+	}
+	rows := make(map[string]*signalbox.Task, len(tasks))
+	for i := range tasks {
+		rows[tasks[i].ID] = &tasks[i]
+	}
+	for _, f := range runs {
+		r := f.Execution()
+		switch t := rows[r.ID]; {
+		case t == nil || !r.Is(t):
+			over(f)
+		case t.CancelRequested || t.State == signalbox.Cancelling:
+			cancel(f, t)
+		}
+	}
+}

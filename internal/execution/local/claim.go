@@ -43,7 +43,7 @@ func (x *Executor) heardEnd(t *signalbox.Task) {
 		x.early[t.ID] = true
 	}
 	x.mu.Unlock()
-	if r != nil && r.fence == t.Fence {
+	if r != nil && r.Fence == t.Fence {
 		r.stop(errCancelled)
 	}
 	if w != nil {
@@ -52,11 +52,10 @@ func (x *Executor) heardEnd(t *signalbox.Task) {
 }
 
 func (x *Executor) poolOf(queue string) *pool {
-	switch queue {
-	case signalbox.QueueCommands:
-		return x.commands
-	case signalbox.QueueCalls:
-		return x.calls
+	for _, p := range x.pools {
+		if p.queue == queue {
+			return p
+		}
 	}
 	return nil
 }
@@ -133,12 +132,12 @@ func (x *Executor) unbusy(p *pool, had holding) {
 func (x *Executor) enroll(p *pool, c engine.Claimed) (r *run, w *waiter) {
 	r = newRun(x, p, c)
 	x.mu.Lock()
-	x.runs[r.id] = r
+	x.runs[r.ID] = r
 	p.used++
-	cancelled := x.early[r.id]
-	delete(x.early, r.id)
-	if w = x.waiters[r.id]; w != nil {
-		delete(x.waiters, r.id)
+	cancelled := x.early[r.ID]
+	delete(x.early, r.ID)
+	if w = x.waiters[r.ID]; w != nil {
+		delete(x.waiters, r.ID)
 		r.line.Store(w.line.Load())
 		context.AfterFunc(r.ctx, func() { w.stop(context.Cause(r.ctx)) })
 	}
@@ -157,8 +156,8 @@ func (x *Executor) enroll(p *pool, c engine.Claimed) (r *run, w *waiter) {
 func (x *Executor) leave(r *run) {
 	r.Tail.End()
 	x.mu.Lock()
-	if x.runs[r.id] == r {
-		delete(x.runs, r.id)
+	if x.runs[r.ID] == r {
+		delete(x.runs, r.ID)
 	}
 	had := r.has
 	if had == holds {

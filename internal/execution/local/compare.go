@@ -15,20 +15,8 @@ func (x *Executor) compareRuns() {
 	x.mu.Lock()
 	runs := slices.Collect(maps.Values(x.runs)) // before the rows: what begins in between is not among them
 	x.mu.Unlock()
-	if len(runs) == 0 {
-		return
-	}
-	rows, err := execution.Rows(x.working, x.engine.Read())
-	if err != nil {
-		return // the next round finds out
-	}
-	for _, r := range runs {
-		switch t := rows[r.id]; {
-		case t == nil || t.Fence != r.fence:
-			r.stop(errNotOurs)
-		case t.CancelRequested:
-			r.stop(errCancelled)
-		}
+	if len(runs) > 0 {
+		execution.Compare(x.working, x.engine.Read(), runs, func(r *run) { r.stop(errNotOurs) }, func(r *run, _ *signalbox.Task) { r.stop(errCancelled) })
 	}
 }
 

@@ -85,6 +85,7 @@ type Executor struct {
 	log      *slog.Logger
 	commands *pool
 	calls    *pool
+	pools    []*pool // both
 
 	working context.Context // of those who claim; ends first
 	rest    context.CancelFunc
@@ -122,9 +123,10 @@ var (
 
 // pool is the slots of one queue.
 type pool struct {
-	kind string // of the executor's row
-	row  signalbox.Agent
-	wake execution.Signal // a sign for each of those who claim
+	kind  string // of the executor's row
+	queue string // that it serves
+	row   signalbox.Agent
+	wake  execution.Signal // a sign for each of those who claim
 	// limit is how many slots runs and claims under way may have, where runs
 	// yield theirs; else 0, and the rows of the store are the bound. The rest is
 	// guarded by Executor.mu.
@@ -145,14 +147,15 @@ func New(o Options) *Executor {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	x := &Executor{
 		engine: o.Engine, gateway: o.Gateway, opts: o, log: o.Log,
-		commands: &pool{kind: signalbox.ExecutorCommands, wake: make(chan struct{}, claimers), limit: o.Concurrent},
-		calls:    &pool{kind: signalbox.ExecutorCalls, wake: make(chan struct{}, claimers)},
+		commands: &pool{kind: signalbox.ExecutorCommands, queue: signalbox.QueueCommands, wake: make(chan struct{}, claimers), limit: o.Concurrent},
+		calls:    &pool{kind: signalbox.ExecutorCalls, queue: signalbox.QueueCalls, wake: make(chan struct{}, claimers)},
 		runs:     map[string]*run{}, waiters: map[string]*waiter{}, early: map[string]bool{},
 		doors: map[string]*door{},
 		work:  execution.NewWork(),
 	}
 	x.maintenance = execution.Maintenance{Log: o.Log, Round: x.round}
 	x.recheck = x.maintenance.Chore("", func(context.Context) error { x.lookAtHands(); return nil })
+	x.pools = []*pool{x.commands, x.calls}
 	x.commands.row = signalbox.Agent{Name: signalbox.ExecutorName(x.commands.kind, o.Instance), Slots: o.Concurrent}
 	x.calls.row = signalbox.Agent{Name: signalbox.ExecutorName(x.calls.kind, o.Instance), Slots: o.Calls}
 	x.working, x.rest = context.WithCancel(context.Background())
@@ -166,7 +169,7 @@ func New(o Options) *Executor {
 // begins to run tasks. Nothing of a run of before lives when it returns, but
 // for what cannot be killed: that keeps its slot.
 func (x *Executor) Start(ctx context.Context) error {
-	for _, p := range []*pool{x.commands, x.calls} {
+	for _, p := range x.pools {
 		row, err := x.engine.PutExecutor(ctx, p.kind, x.opts.Instance, p.row.Slots)
 		if err != nil {
 			return err
@@ -263,7 +266,7 @@ func (x *Executor) kickWaiting() {
 	if err != nil {
 		return // the next round finds out
 	}
-	for i, p := range []*pool{x.commands, x.calls} {
+	for i, p := range x.pools {
 		if lengths[i] > 0 {
 			p.wake.Send()
 		}
@@ -271,7 +274,7 @@ func (x *Executor) kickWaiting() {
 }
 
 func (x *Executor) kickAll() {
-	for _, p := range []*pool{x.commands, x.calls} {
+	for _, p := range x.pools {
 		for range cap(p.wake) {
 			p.wake.Send()
 		}

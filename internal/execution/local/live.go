@@ -15,7 +15,10 @@ func (x *Executor) Agents() []engine.LiveAgent {
 	x.mu.Lock()
 	others := x.others
 	x.mu.Unlock()
-	live := []engine.LiveAgent{x.live(x.commands), x.live(x.calls)}
+	live := make([]engine.LiveAgent, 0, len(x.pools)+len(others))
+	for _, p := range x.pools {
+		live = append(live, x.live(p))
+	}
 	for i := range others {
 		live = append(live, x.liveOther(&others[i]))
 	}
@@ -24,15 +27,9 @@ func (x *Executor) Agents() []engine.LiveAgent {
 
 // LiveAgent implements engine.Live.
 func (x *Executor) LiveAgent(name string) (engine.LiveAgent, bool) {
-	if p := x.poolOfAgent(name); p != nil {
-		return x.live(p), true
-	}
-	x.mu.Lock()
-	others := x.others
-	x.mu.Unlock()
-	for i := range others {
-		if others[i].Name == name {
-			return x.liveOther(&others[i]), true
+	for _, a := range x.Agents() {
+		if a.Name == name {
+			return a, true
 		}
 	}
 	return engine.LiveAgent{}, false

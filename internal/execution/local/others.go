@@ -98,7 +98,7 @@ func (x *Executor) keepRows(rows []signalbox.Agent) {
 	if lapsed { // whoever takes us for dead forgets them again
 		return
 	}
-	for _, p := range []*pool{x.commands, x.calls} {
+	for _, p := range x.pools {
 		if slices.ContainsFunc(rows, func(a signalbox.Agent) bool { return a.Name == p.row.Name }) {
 			continue
 		}

@@ -24,7 +24,7 @@ func (r *run) conclude(res gateway.Result, err error) {
 	t := r.row()
 	switch {
 	case r.notOur:
-		r.x.log.Warn("a tool task was taken away before it began", "queue_id", r.id, "tool", t.Tool)
+		r.x.log.Warn("a tool task was taken away before it began", "queue_id", r.ID, "tool", t.Tool)
 		return
 	case res.Run != nil && res.Run.Alive != nil && !r.outlive(res.Run.Alive):
 		return // the next director looks after it
@@ -84,7 +84,7 @@ func (r *run) outlive(alive func() []int) bool {
 		return true
 	}
 	t := r.row()
-	r.x.log.Error("processes of a tool task cannot be killed: its slot stays taken until they are dead", "queue_id", r.id, "tool", t.Tool, "pids", pids)
+	r.x.log.Error("processes of a tool task cannot be killed: its slot stays taken until they are dead", "queue_id", r.ID, "tool", t.Tool, "pids", pids)
 	r.hang(1)
 	defer r.hang(-1)
 	tick := time.NewTicker(lookEvery)
@@ -97,7 +97,7 @@ func (r *run) outlive(alive func() []int) bool {
 		}
 		pids = alive()
 	}
-	r.x.log.Info("what could not be killed of a tool task is dead: its slot is free", "queue_id", r.id, "tool", t.Tool)
+	r.x.log.Info("what could not be killed of a tool task is dead: its slot is free", "queue_id", r.ID, "tool", t.Tool)
 	return true
 }
 
@@ -123,11 +123,11 @@ func (r *run) finish(o engine.Outcome) {
 // write tries until the store has it, or has had its time after Stop.
 func (r *run) write(what string, put func(context.Context) error) {
 	how, err := execution.Settle(func() error { return put(context.Background()) }, func(err error, pause time.Duration) bool {
-		r.x.log.Error(what+", trying again", "queue_id", r.id, "error", err)
+		r.x.log.Error(what+", trying again", "queue_id", r.ID, "error", err)
 		return r.x.patience(pause)
 	})
 	if how == execution.Void {
-		r.x.log.Warn(what+": the task is no longer in our hands", "queue_id", r.id, "error", err)
+		r.x.log.Warn(what+": the task is no longer in our hands", "queue_id", r.ID, "error", err)
 	}
 }
 

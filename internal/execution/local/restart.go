@@ -60,7 +60,7 @@ func (x *Executor) takeUp(ctx context.Context) error {
 }
 
 func (x *Executor) poolOfAgent(agent string) *pool {
-	for _, p := range []*pool{x.commands, x.calls} {
+	for _, p := range x.pools {
 		if p.row.Name == agent {
 			return p
 		}

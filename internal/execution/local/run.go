@@ -20,10 +20,8 @@ import (
 type run struct {
 	execution.Run // but for the tail, guarded by Executor.mu
 
-	x     *Executor
-	pool  *pool
-	id    string
-	fence int64
+	x    *Executor
+	pool *pool
 
 	has     holding // of its pool, guarded by Executor.mu
 	request signalbox.Request
@@ -40,7 +38,7 @@ type run struct {
 
 func newRun(x *Executor, p *pool, c engine.Claimed) *run {
 	r := &run{
-		Run: execution.NewRun(c, time.Now()), x: x, pool: p, id: c.Task.ID, fence: c.Task.Fence, request: c.Request, secrets: c.Env,
+		Run: execution.NewRun(c, time.Now()), x: x, pool: p, request: c.Request, secrets: c.Env,
 	}
 	r.ctx, r.stop = context.WithCancelCause(x.life)
 	return r
@@ -89,7 +87,7 @@ func (x *Executor) run(r *run) {
 	res, err := x.gateway.Call(ctx, gateway.Call{
 		Tool: t.Tool, Arguments: args, Meta: meta,
 		Caller:  gateway.Caller{Principal: t.Owner, Agent: agent, Execution: t.ParentID},
-		Task:    r.id,
+		Task:    r.ID,
 		Mark:    markOf(&t),
 		Secrets: slices.Collect(maps.Keys(r.secrets)),
 		Limit:   time.Duration(r.request.TimeoutMS) * time.Millisecond,
@@ -108,7 +106,7 @@ func (r *run) traced() (context.Context, json.RawMessage) {
 	if r.x.opts.Trace == nil {
 		return r.ctx, r.request.Metadata
 	}
-	ctx := r.x.opts.Trace(r.ctx, r.id)
+	ctx := r.x.opts.Trace(r.ctx, r.ID)
 	return ctx, gateway.MetaTrace(ctx, r.request.Metadata)
 }
 
@@ -150,7 +148,7 @@ func (r *run) accept() error {
 			r.notOur = true
 			return errNotOurs
 		}
-		r.x.log.Error("start of a tool task not stored, trying again", "queue_id", r.id, "error", err)
+		r.x.log.Error("start of a tool task not stored, trying again", "queue_id", r.ID, "error", err)
 		if !execution.Sleep(r.ctx, pause) {
 			return context.Cause(r.ctx)
 		}
@@ -164,7 +162,7 @@ func (r *run) tryAccept(again bool) (signalbox.Task, error) {
 	if err == nil || !again {
 		return t, err
 	}
-	if now := r.x.stateOf(r.id); now.Fence == r.fence && (now.State == signalbox.Working || now.State == signalbox.Cancelling) {
+	if now := r.x.stateOf(r.ID); now.Fence == r.Fence && (now.State == signalbox.Working || now.State == signalbox.Cancelling) {
 		return now, nil
 	}
 	return t, err

@@ -66,7 +66,7 @@ func (w *waiter) begun(c *gateway.Call) error {
 		return errUnclaimed
 	}
 	t := r.row()
-	c.Task, c.Mark, c.Log = r.id, markOf(&t), r.heard
+	c.Task, c.Mark, c.Log = r.ID, markOf(&t), r.heard
 	return r.accept()
 }
 

@@ -172,8 +172,8 @@ func (r *run) place(queue string) *place {
 		r.x.doors[queue] = d
 	}
 	p := &place{r: r, door: d, turn: make(chan struct{})}
-	at, _ := slices.BinarySearchFunc(d.outside, r.fence, func(o outside, fence int64) int { return cmp.Compare(o.fence, fence) })
-	d.outside = slices.Insert(d.outside, at, outside{r.fence, p.turn})
+	at, _ := slices.BinarySearchFunc(d.outside, r.Fence, func(o outside, fence int64) int { return cmp.Compare(o.fence, fence) })
+	d.outside = slices.Insert(d.outside, at, outside{r.Fence, p.turn})
 	d.next(r.pool.limit)
 	return p
 }

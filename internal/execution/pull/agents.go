@@ -223,8 +223,6 @@ func (l *Lanes) Heartbeat(ctx context.Context, name string, b api.Heartbeat) (st
 	return answer.Stop, true, err
 }
 
-const itStops = "it said that it stops"
-
 // leave takes in that an agent stops: it claims nothing more. What it was given
 // and does not name did not reach it.
 func (l *Lanes) leave(ctx context.Context, a *lane, runs []api.PullRun) error {
@@ -234,7 +232,7 @@ func (l *Lanes) leave(ctx context.Context, a *lane, runs []api.PullRun) error {
 	}
 	var missed []signalbox.Task
 	l.Mu.Lock()
-	news := a.Presence.Leave(l.opts.Monotonic(), time.Time{}, itStops) // what it says next brings it up again
+	news := a.Presence.Leave(l.opts.Monotonic(), time.Time{}, execution.ItStops) // what it says next brings it up again
 	l.Mark(a)
 	l.supersede(a)
 	for id, r := range a.Runs {
@@ -244,7 +242,7 @@ func (l *Lanes) leave(ctx context.Context, a *lane, runs []api.PullRun) error {
 	}
 	l.Mu.Unlock()
 	if news {
-		l.noteGone(a.Name, itStops)
+		l.noteGone(a.Name, execution.ItStops)
 	}
 	slices.SortFunc(missed, func(x, y signalbox.Task) int { return cmp.Compare(x.Fence, y.Fence) })
 	for _, t := range missed {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/execution"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -58,7 +59,7 @@ func (l *Lanes) News(news []store.Heard) {
 		}
 		switch {
 		case s.State == "stopping":
-			a.Presence.Gone(now, itStops)
+			a.Presence.Gone(now, execution.ItStops)
 		case age < l.opts.Silence:
 			a.Presence.Heard(now.Add(-age))
 		default:

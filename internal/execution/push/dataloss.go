@@ -36,7 +36,14 @@ func (d *Dispatcher) OnDataLoss() {
 // that the store forgot is void, and a cancel that nobody told of is heard.
 func (d *Dispatcher) compareRuns(ctx context.Context) {
 	d.Turn("compare", "", 0)
-	void := d.voidRuns(ctx)
+	var void []*run
+	runs := d.running() // before the rows: what begins in between is not among them
+	execution.Compare(ctx, d.Engine.Read(), runs, func(r *run) { void = append(void, r) }, func(r *run, t *signalbox.Task) {
+		if t.State == signalbox.Cancelling {
+			r.setRow(*t)
+			d.tellCancel(r)
+		}
+	})
 	if len(void) == 0 {
 		return
 	}
@@ -56,24 +63,6 @@ func (d *Dispatcher) compareRuns(ctx context.Context) {
 		d.Mark(r.lane)
 		d.trackLocked(r)
 	}
-}
-
-// voidRuns lists the runs whose rows say something else.
-func (d *Dispatcher) voidRuns(ctx context.Context) (void []*run) {
-	runs := d.running() // before the rows: what begins in between is not among them
-	rows, err := execution.Rows(ctx, d.Engine.Read())
-	if err != nil {
-		return nil // the next look finds out
-	}
-	for _, r := range runs {
-		switch t := rows[r.ID]; {
-		case t == nil || t.Fence != r.Fence:
-			void = append(void, r)
-		case t.State == signalbox.Cancelling:
-			d.tellCancelOf(*t)
-		}
-	}
-	return void
 }
 
 // endedElsewhere takes in that another director ended an execution, or took it

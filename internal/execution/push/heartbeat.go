@@ -82,7 +82,7 @@ func (d *Dispatcher) Heartbeat(name string, beat api.Heartbeat) (ok bool) {
 		return l == nil // it was registered a moment ago
 	case beat.State == "stopping":
 		d.Mu.Unlock()
-		d.unreachable(l, itStops)
+		d.unreachable(l, execution.ItStops)
 		return true
 	}
 	l.Presence.Stay()

@@ -182,7 +182,7 @@ func (d *Dispatcher) probeFailed(l *lane, err error) {
 func (d *Dispatcher) unreachable(l *lane, why string) {
 	d.Mu.Lock()
 	news, url := l.gone(d.opts.Monotonic(), why), l.Row.URL
-	told := l.term != nil || why == itStops // else the director that dispatches to it tells
+	told := l.term != nil || why == execution.ItStops // else the director that dispatches to it tells
 	d.Mark(l)
 	d.Mu.Unlock()
 	if !news {
@@ -194,13 +194,9 @@ func (d *Dispatcher) unreachable(l *lane, why string) {
 	}
 }
 
-// itStops is what is noted of an agent that said so. Any director may have heard
-// it, and the one that dispatches to the agent goes by it.
-const itStops = "it said that it stops"
-
 // gone takes in that the agent is not there. It reports whether that is news.
 func (l *lane) gone(now time.Time, why string) (news bool) {
-	if why == itStops {
+	if why == execution.ItStops {
 		return l.Presence.Leave(now, now.Add(leavingFor), why)
 	}
 	return l.Presence.Gone(now, why)
@@ -216,7 +212,7 @@ func (d *Dispatcher) downElsewhere(name, why string) {
 		return
 	}
 	l.stale = true
-	if why == itStops {
+	if why == execution.ItStops {
 		l.gone(d.opts.Monotonic(), why)
 		d.Mark(l)
 	}
