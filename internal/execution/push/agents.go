@@ -71,7 +71,7 @@ func (d *Dispatcher) putLane(row signalbox.Agent) {
 	if err != nil {
 		d.Log.Error("agent cannot be used", "agent", row.Name, "error", err)
 	}
-	c := newConn(row.URL, token, handshake.ToAgent(d.opts.Transport, row.URL, token, row.Proof))
+	c := newConn(row.URL, token, d.opts.AskTimeout, handshake.ToAgent(d.opts.Transport, row.URL, token, row.Proof))
 	c.proved = row.Proof
 	d.takeOver(d.lay(row, c))
 }
@@ -87,28 +87,19 @@ func (d *Dispatcher) lay(row signalbox.Agent, c *conn) map[string]*term {
 		return nil
 	}
 	ctx, stop := context.WithCancel(d.Ctx)
+	adopted := execution.Taken(d.adopted) // what was in flight at the start was taken up
 	l := &lane{Lane: execution.NewLane[*run](row, d.opts.Monotonic()), stored: row, conn: c, stop: stop, probing: execution.NewSignal()}
 	d.Put(l)
 	if d.alone() || d.mine[l.Name] {
 		l.begin(ctx)
-		l.term.ready = d.alone() && d.isAdopted()
+		l.term.ready = d.alone() && adopted
 	}
 	d.Group.Go(func() { d.laneLoop(ctx, l) })
 	d.Group.Go(func() { d.probeLoop(ctx, l) })
-	if t := l.term; t != nil && !t.ready && d.isAdopted() {
+	if t := l.term; t != nil && !t.ready && adopted {
 		return map[string]*term{l.Name: t}
 	}
 	return nil
-}
-
-// isAdopted reports whether Start has taken up what was in flight.
-func (d *Dispatcher) isAdopted() bool {
-	select {
-	case <-d.adopted:
-		return true
-	default:
-		return false
-	}
 }
 
 func same(a, b *signalbox.Agent) bool {

@@ -96,8 +96,6 @@ func (r *run) believed(ctx context.Context, times int) bool {
 	if !r.way().fencing {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
-	defer cancel()
 	v := api.AgentVoid{Fence: r.Fence, Slot: r.Slot, Director: r.d.ID, Isolated: r.Isolated}
 	if r.Isolated {
 		v.Slot -= signalbox.FirstIsolatedSlot
@@ -138,8 +136,6 @@ func (r *run) neverSeen(ctx context.Context, cause error) {
 // find asks the agent about the task: by queue_id, or, of an agent that does
 // not know those, by what it runs and ran.
 func (r *run) find(ctx context.Context) (api.AgentTaskStatus, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
-	defer cancel()
 	t := r.row()
 	s, err := r.way().conn.task(ctx, t.ID, 0)
 	switch {

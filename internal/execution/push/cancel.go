@@ -1,7 +1,6 @@
 package push
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -10,9 +9,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution"
 )
 
-// cancelTimeout bounds one request to cancel: an agent answers when nothing
-// of the run lives, or says that it is still at it.
-const cancelTimeout = 15 * time.Second
+// cancelTimeout is how long an agent may take to answer a request to cancel: it does
+// when nothing of the run lives, or says that it is still at it.
+const cancelTimeout = 10 * time.Second
 
 // runOf returns the run of exactly this execution.
 func (d *Dispatcher) runOf(t signalbox.Task) *run {
@@ -33,48 +32,42 @@ func (d *Dispatcher) tellCancelOf(t signalbox.Task) {
 	}
 }
 
-// tellCancel tells the agent to stop a task, until it has heard it. The task
-// ends by what the agent says of it, not by its answer here.
+// tellCancel tells the agent to stop a task, until it has heard it or the run is
+// over. The task ends by what the agent says of it, not by its answer here.
 func (d *Dispatcher) tellCancel(r *run) {
 	d.Mu.Lock()
-	begun := r.cancelling
-	r.cancelling = true
-	d.Mu.Unlock()
-	if begun {
+	defer d.Mu.Unlock()
+	if r.cancelling {
 		return
 	}
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
+	r.cancelling = true
 	d.in(r.lane, r.term, func() {
 		r.turn("tell")
-		d.tell(r, func() bool {
-			d.Mu.Lock()
-			defer d.Mu.Unlock()
-			return r.lane.Runs[r.ID] == r
-		})
+		for delay := firstDelay; d.runs(r); delay = min(2*delay, maxDelay) {
+			if d.tellOnce(r) {
+				r.again.Send()
+				return
+			}
+			slept := execution.Sleep(r.term.ctx, delay)
+			r.turn("tell")
+			if !slept {
+				return
+			}
+		}
 	})
 }
 
-// tell asks the agent to stop a task until it has heard it, or worth says no.
-func (d *Dispatcher) tell(r *run, worth func() bool) {
-	for delay := firstDelay; worth(); delay = min(2*delay, maxDelay) {
-		if d.tellOnce(r) {
-			r.again.Send()
-			return
-		}
-		slept := execution.Sleep(r.term.ctx, delay)
-		r.turn("tell")
-		if !slept {
-			return
-		}
-	}
+// runs reports whether a run is on the books still.
+func (d *Dispatcher) runs(r *run) bool {
+	d.Mu.Lock()
+	defer d.Mu.Unlock()
+	return r.lane.Runs[r.ID] == r
 }
 
 // tellOnce reports whether the agent has heard it.
 func (d *Dispatcher) tellOnce(r *run) bool {
-	ctx, cancel := context.WithTimeout(r.term.ctx, cancelTimeout)
-	defer cancel()
-	answer, err := r.way().conn.cancel(ctx, r.way().id)
+	w := r.way()
+	answer, err := w.conn.cancel(r.term.ctx, w.id)
 	switch statusOf(err) {
 	case http.StatusNotFound, http.StatusConflict: // it has ended, or is not known: following finds out
 		return true

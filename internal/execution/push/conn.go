@@ -32,6 +32,7 @@ type conn struct {
 	token string
 	// proved says that each connection is proved before anything is sent over it.
 	proved bool
+	ask    time.Duration // for the answer to one question, beside the time that it may wait
 	http   *http.Client
 }
 
@@ -49,10 +50,10 @@ func NewTransport() *http.Transport {
 	}
 }
 
-func newConn(base, token string, transport http.RoundTripper) *conn {
+func newConn(base, token string, ask time.Duration, transport http.RoundTripper) *conn {
 	base, _ = signalbox.AgentURL(base) // "" where a release before 2026-11 stored more than that
 	return &conn{
-		base: base, token: token,
+		base: base, token: token, ask: ask,
 		http: &http.Client{
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -83,9 +84,11 @@ func unsent(err error) bool {
 // refused reports whether nobody listens at the address.
 func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
-// call makes one request. A non-nil answer is filled from the JSON of a 2xx
-// answer.
-func (c *conn) call(ctx context.Context, method, path string, body, answer any) error {
+// call asks one question, which may wait for so long on the agent. A non-nil answer
+// is filled from the JSON of a 2xx answer.
+func (c *conn) call(ctx context.Context, wait time.Duration, method, path string, body, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, wait+c.ask)
+	defer cancel()
 	return c.callOnce(ctx, method, path, nil, body, answer)
 }
 
@@ -208,7 +211,7 @@ func (c *conn) task(ctx context.Context, id string, wait time.Duration) (s api.A
 	if wait > 0 {
 		q = "?wait=" + seconds(wait)
 	}
-	err = c.call(ctx, http.MethodGet, "/task/"+url.PathEscape(id)+q, nil, &s)
+	err = c.call(ctx, wait, http.MethodGet, "/task/"+url.PathEscape(id)+q, nil, &s)
 	if err == nil && s.State == "" {
 		err = errors.New("answer about the task names no state")
 	}
@@ -217,17 +220,17 @@ func (c *conn) task(ctx context.Context, id string, wait time.Duration) (s api.A
 
 func (c *conn) output(ctx context.Context, id string, after int64, wait time.Duration) (o api.AgentOutput, err error) {
 	q := "?after=" + strconv.FormatInt(after, 10) + "&wait=" + seconds(wait)
-	return o, c.call(ctx, http.MethodGet, "/task/"+url.PathEscape(id)+"/output"+q, nil, &o)
+	return o, c.call(ctx, wait, http.MethodGet, "/task/"+url.PathEscape(id)+"/output"+q, nil, &o)
 }
 
 func (c *conn) cancel(ctx context.Context, id string) (a api.AgentCancelled, err error) {
-	return a, c.call(ctx, http.MethodPost, "/task/"+url.PathEscape(id)+"/cancel", nil, &a)
+	return a, c.call(ctx, cancelTimeout, http.MethodPost, "/task/"+url.PathEscape(id)+"/cancel", nil, &a)
 }
 
 // void has an agent promise never to take an offer that it has not seen.
 func (c *conn) void(ctx context.Context, queueID string, v api.AgentVoid) error {
 	var a api.AgentVoided
-	err := c.call(ctx, http.MethodPost, "/task/"+url.PathEscape(queueID)+"/void", v, &a)
+	err := c.call(ctx, 0, http.MethodPost, "/task/"+url.PathEscape(queueID)+"/void", v, &a)
 	if err == nil && a != (api.AgentVoided{QueueID: queueID, Fence: v.Fence, Status: api.StatusVoid}) {
 		err = errors.New("answer does not say that the claim is void")
 	}
@@ -239,7 +242,7 @@ func (c *conn) void(ctx context.Context, queueID string, v api.AgentVoid) error 
 var errNoAgent = errors.New("it answers /status, but not as an agent")
 
 func (c *conn) status(ctx context.Context) (s api.AgentStatus, err error) {
-	err = c.call(ctx, http.MethodGet, "/status", nil, &s)
+	err = c.call(ctx, 0, http.MethodGet, "/status", nil, &s)
 	var no *execution.Refusal
 	switch {
 	case errors.As(err, &no): // it may be no agent: what it says is not for who registered it
@@ -254,7 +257,7 @@ func (c *conn) history(ctx context.Context, limit int) ([]plainTask, error) {
 	var h struct {
 		Entries []plainTask `json:"entries"`
 	}
-	err := c.call(ctx, http.MethodGet, "/history?page=1&limit="+strconv.Itoa(limit), nil, &h)
+	err := c.call(ctx, 0, http.MethodGet, "/history?page=1&limit="+strconv.Itoa(limit), nil, &h)
 	return h.Entries, err
 }
 
@@ -263,7 +266,7 @@ const maxSessions = 10_000
 
 func (c *conn) sessions(ctx context.Context) ([]api.AgentSession, error) {
 	var s api.AgentSessions
-	if err := c.call(ctx, http.MethodGet, "/sessions", nil, &s); err != nil {
+	if err := c.call(ctx, 0, http.MethodGet, "/sessions", nil, &s); err != nil {
 		return nil, err
 	}
 	if s.Sessions == nil {

@@ -40,7 +40,12 @@ func (d *Dispatcher) Discover(ctx context.Context, ports Ports) {
 
 // scan asks every port that no known agent has, a few at a time.
 func (d *Dispatcher) scan(ctx context.Context, ports Ports) {
-	known := d.knownURLs()
+	known := map[string]bool{}
+	d.Mu.Lock()
+	for _, l := range d.Order {
+		known[strings.Replace(l.Row.URL, "//localhost:", "//127.0.0.1:", 1)] = true
+	}
+	d.Mu.Unlock()
 	var group sync.WaitGroup
 	places := make(chan struct{}, 16)
 	for port := ports.First; port <= ports.Last && ctx.Err() == nil; port++ {
@@ -57,20 +62,8 @@ func (d *Dispatcher) scan(ctx context.Context, ports Ports) {
 	group.Wait()
 }
 
-func (d *Dispatcher) knownURLs() map[string]bool {
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
-	known := map[string]bool{}
-	for _, l := range d.Order {
-		known[strings.Replace(l.Row.URL, "//localhost:", "//127.0.0.1:", 1)] = true
-	}
-	return known
-}
-
 func (d *Dispatcher) scanOne(ctx context.Context, url string, port int) {
-	asking, cancel := context.WithTimeout(ctx, discoverTimeout)
-	defer cancel()
-	s, err := newConn(url, "", d.opts.Transport).status(asking)
+	s, err := newConn(url, "", discoverTimeout, d.opts.Transport).status(ctx)
 	if err != nil || s.Type != "agent" {
 		return
 	}

@@ -68,8 +68,6 @@ func (r *run) step(ctx context.Context) (api.AgentTaskStatus, error) {
 // its end. news says whether anything came of it.
 func (r *run) listen(ctx context.Context, w way) (s api.AgentTaskStatus, news bool, err error) {
 	wait := r.d.opts.FollowWait
-	ctx, cancel := context.WithTimeout(ctx, wait+r.d.opts.AskTimeout)
-	defer cancel()
 	var quiet *api.AgentOutput // a piece that says nothing new: only with its state the run is heard of
 	if !r.noOutput {
 		o, err := w.conn.output(ctx, w.id, r.Tail.Position(), wait)
@@ -103,9 +101,7 @@ func (r *run) listen(ctx context.Context, w way) (s api.AgentTaskStatus, news bo
 
 // poll asks an agent that has no long poll, every PollInterval (the seed: 5 s).
 func (r *run) poll(ctx context.Context, w way) (api.AgentTaskStatus, error) {
-	asking, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
-	s, err := w.conn.task(asking, w.id, 0)
-	cancel()
+	s, err := w.conn.task(ctx, w.id, 0)
 	if err != nil {
 		return s, err
 	}
@@ -141,8 +137,6 @@ func (r *run) knownWay(ctx context.Context) (way, error) {
 	if w.known {
 		return w, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
-	defer cancel()
 	s, err := w.conn.status(ctx)
 	if err == nil {
 		r.d.learn(r.lane, s)
@@ -189,8 +183,6 @@ func (r *run) catchUp(ctx context.Context, s api.AgentTaskStatus) {
 		r.hear(r.answerOf(s), nil)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
-	defer cancel()
 	from := max(r.Tail.Position(), s.OutputSeq-signalbox.TailBytes)
 	for from < s.OutputSeq && !r.noOutput {
 		o, err := w.conn.output(ctx, s.TaskID, from, 0)

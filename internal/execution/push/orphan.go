@@ -159,8 +159,6 @@ func (r *run) identify(ctx context.Context) (known bool, err error) {
 	if known || !r.way().fencing {
 		return known, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
-	defer cancel()
 	s, err := r.way().conn.task(ctx, r.ID, 0)
 	switch {
 	case err == nil && s.Fence == r.Fence && s.TaskID != "":

@@ -233,7 +233,12 @@ func (r *run) othersAtAgent(ctx context.Context, t signalbox.Task) (map[string]b
 	if err != nil {
 		return nil, err
 	}
-	others := r.d.pastOf(r.lane)
+	others := map[string]bool{}
+	r.d.Mu.Lock()
+	for _, id := range r.lane.earlier {
+		others[id] = true
+	}
+	r.d.Mu.Unlock()
 	for _, o := range append(flying, page.Tasks...) {
 		if o.ID != t.ID && o.Agent == t.Agent && o.TaskID != "" {
 			others[o.TaskID] = true
@@ -255,16 +260,6 @@ func (l *lane) past(r *run) {
 	if l.earlier = append(l.earlier, r.agentTask); len(l.earlier) > maxPast {
 		l.earlier = l.earlier[1:]
 	}
-}
-
-func (d *Dispatcher) pastOf(l *lane) map[string]bool {
-	d.Mu.Lock()
-	defer d.Mu.Unlock()
-	ids := map[string]bool{}
-	for _, id := range l.earlier {
-		ids[id] = true
-	}
-	return ids
 }
 
 // unknownOutcome ends an execution of which nobody can say whether it was: its
@@ -290,8 +285,6 @@ func (r *run) fromHistory(ctx context.Context, listed plainTask) (api.AgentTaskS
 // inHistory looks for a run that its agent no longer knows by its id among what
 // it keeps of the past.
 func (r *run) inHistory(ctx context.Context) (s api.AgentTaskStatus, found bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, r.d.opts.AskTimeout)
-	defer cancel()
 	h, err := r.way().conn.history(ctx, historyDepth)
 	if unkept(err) {
 		return s, false, nil
@@ -310,7 +303,7 @@ func (r *run) inHistory(ctx context.Context) (s api.AgentTaskStatus, found bool,
 
 // plainTask asks for a run at path /task/ or /history/.
 func (c *conn) plainTask(ctx context.Context, path, id string) (p plainTask, err error) {
-	err = c.call(ctx, http.MethodGet, path+url.PathEscape(id), nil, &p)
+	err = c.call(ctx, 0, http.MethodGet, path+url.PathEscape(id), nil, &p)
 	if err == nil && p.State == "" {
 		err = fmt.Errorf("answer about the task names no state")
 	}

@@ -1,6 +1,7 @@
 package push_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -192,4 +193,34 @@ func TestSamePromptLongAfterTheOfferProvesNothing(t *testing.T) {
 	if got := h.task(id); got.State != signalbox.Dispatching {
 		t.Errorf("it is %s: %s", got.State, got.Message)
 	}
+}
+
+// A plain agent that answers each question in time is asked as many as it takes: all
+// together were given the time of one, so that a task whose reply was lost at an
+// agent that had run much meanwhile stayed where it was.
+func TestManyQuestionsToASlowPlainAgent(t *testing.T) {
+	t.Parallel()
+	const runs, answersIn = 8, 200 * time.Millisecond
+	h := newHouse(t, func(h *house, _ *engine.Options) { h.opts.AskTimeout = time.Second })
+	a := h.agent(Options{Plain: true})
+	a.Script(Offer, func(x *Exchange) {
+		for n := range runs {
+			x.Agent.Finish(x.Agent.RunForeign(fmt.Sprint(longPrompt[:50], n)), End{Output: "4"})
+		}
+		Reset()(x)
+	})
+	a.Always(State, func(x *Exchange) {
+		late := time.NewTimer(answersIn)
+		defer late.Stop()
+		select {
+		case <-late.C:
+			Well()(x)
+		case <-x.R.Context().Done():
+		}
+	})
+	id := h.submit(engine.NewTask{Prompt: longPrompt})
+	h.start()
+	own := a.AwaitStart(runs + 1)
+	a.Finish(own.TaskID, End{Output: "its own"})
+	h.ends(id, signalbox.ReasonCompleted)
 }

@@ -74,9 +74,7 @@ func (r *run) elsewhere(ctx context.Context, word error) bool {
 	if !errors.As(word, &no) || no.From == first {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
-	defer cancel()
-	_, err := newConn(first, "", r.d.opts.Transport).status(ctx) // without the token: it may be a stranger by now
+	_, err := newConn(first, "", discoverTimeout, r.d.opts.Transport).status(ctx) // without the token: it may be a stranger by now
 	return !refused(err)
 }
 

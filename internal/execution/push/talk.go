@@ -107,9 +107,7 @@ func (d *Dispatcher) askSessions(l *lane) {
 
 func (d *Dispatcher) reconcileSessions(ctx context.Context, agent string, c *conn) error {
 	asked := d.Engine.Now()
-	asking, cancel := context.WithTimeout(ctx, d.opts.AskTimeout)
-	list, err := c.sessions(asking)
-	cancel()
+	list, err := c.sessions(ctx)
 	if err != nil {
 		return err
 	}
