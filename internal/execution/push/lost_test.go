@@ -396,9 +396,9 @@ func TestEndedTaskIsFoundInHistory(t *testing.T) {
 	id := h.submit(engine.NewTask{})
 	h.start()
 	task := h.untilState(id, signalbox.Working)
-	for range 50 {
+	a.Script(History, Say(200, api.AgentHistory{Entries: []api.AgentTaskStatus{{TaskID: task.TaskID, State: "completed", Output: "fine"}}}))
+	for range 50 { // last: it may be asked at once
 		a.Script(State, Say(404, nil))
 	}
-	a.Script(History, Say(200, api.AgentHistory{Entries: []api.AgentTaskStatus{{TaskID: task.TaskID, State: "completed", Output: "fine"}}}))
 	h.ends(id, signalbox.ReasonCompleted)
 }
