@@ -90,11 +90,11 @@ func (d *Director) bulkTasks(r *http.Request, q *signalbox.Query, action string)
 		}
 		return t.State.Terminal() && (completed || t.State != signalbox.Completed)
 	}
-	s := scan{d: d, q: q, who: callerOf(r).who, rows: bulkRows, step: func() int { return maxLimit }}
+	s := scanOf(q, callerOf(r).who, bulkRows, func() int { return maxLimit })
 	if action == bulkCancel {
-		s.live = true
+		s.Could = func(state signalbox.State) bool { return !state.Terminal() && q.Could(state) }
 	}
-	err = s.run(r.Context(), searchPlace{}, func(t *signalbox.Task, _ searchPlace) bool {
+	err = d.engine.Scan(r.Context(), &s, engine.Place{}, func(t *signalbox.Task, _ engine.Place) bool {
 		if can(t) {
 			tasks = append(tasks, *t)
 		}
@@ -104,7 +104,7 @@ func (d *Director) bulkTasks(r *http.Request, q *signalbox.Query, action string)
 		tasks = tasks[:maxBulk]
 	}
 	slices.SortFunc(tasks, func(a, b signalbox.Task) int { return bulkOrder(&a, &b, action) })
-	if err == nil && s.cut {
+	if err == nil && s.Cut {
 		return nil, false, refuse(signalbox.CodeValidation, "narrow the query, for example with since:7d", "the query would have to look at more than %d tasks", bulkRows)
 	}
 	return tasks, more, err

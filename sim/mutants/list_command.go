@@ -74,10 +74,10 @@ var commandMutants = []Mutant{
 	{
 		Name: "list-without-what-waits", Fault: "async-task-queue list",
 		Text: "the list of tool tasks leaves out what waits",
-		File: "internal/execution/local/list.go",
+		File: "internal/engine/scan.go",
 		Edits: []Edit{{
-			"return l.waiting(ctx, \"\")\n",
-			"return l.ended(ctx, \"\")\n",
+			"i < len(s.Queues); i++ {",
+			"i < 0*len(s.Queues); i++ {",
 		}},
 		Package: "internal/execution/local", Tests: []string{"TestList"},
 	},

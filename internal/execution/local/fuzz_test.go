@@ -1,21 +1,48 @@
 package local
 
 import (
+	"encoding/json"
+	"reflect"
 	"testing"
-
-	"github.com/signalbox-ai/signalbox"
 )
 
-// FuzzPlace: the place of a page of tool tasks is one of the two queues, or
-// refused.
-func FuzzPlace(f *testing.F) {
-	for _, s := range []string{"", "commands:1:2:3", "calls:-1:2:3", "work:1:2:3", "commands", "commands:1:2", "commands:99999999999999999999:1:1"} {
+// FuzzSecrets: what is taken out of the arguments is not in what is stored, and
+// comes back as it was.
+func FuzzSecrets(f *testing.F) {
+	for _, s := range []string{"", "{}", `{"key":"k","a":1}`, `{"key":{"deep":[1,2]}}`, `{"key":null}`, `[1]`, `{"key":`, `{"a":"key"}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		queue, _, _, err := parsePlace(s)
-		if err == nil && queue != signalbox.QueueCommands && queue != signalbox.QueueCalls {
-			t.Fatalf("%q leads to queue %q", s, queue)
+		var was map[string]any
+		if s != "" && (json.Unmarshal([]byte(s), &was) != nil || was == nil) {
+			_, _, _ = splitSecrets(json.RawMessage(s), []string{"key"}) // refused or left as it is
+			return
+		}
+		rest, secrets, err := splitSecrets(json.RawMessage(s), []string{"key"})
+		if err != nil {
+			t.Fatalf("%q: %v", s, err)
+		}
+		var stored map[string]any
+		if len(rest) > 0 {
+			if err := json.Unmarshal(rest, &stored); err != nil {
+				t.Fatalf("%q leaves %q: %v", s, rest, err)
+			}
+		}
+		if _, left := stored["key"]; left {
+			t.Fatalf("%q leaves the secret in %q", s, rest)
+		}
+		whole, err := withSecrets(rest, secrets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var is map[string]any
+		if len(whole) > 0 {
+			if err := json.Unmarshal(whole, &is); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(was)+len(is) > 0 && !reflect.DeepEqual(was, is) {
+			t.Fatalf("%q comes back as %q", s, whole)
 		}
 	})
 }

@@ -97,7 +97,9 @@ func TestList(t *testing.T) {
 	if want := []string{"queued, position 1 in the queue commands", "queued, position 2 in the queue commands", "queued, position 3 in the queue commands", "queued, position 1 in the queue calls"}; !slices.Equal(says, want) {
 		t.Errorf("%q", says)
 	}
-	for _, q := range []gateway.TaskQuery{{Limit: 0}, {Limit: 1001}, {Limit: 1, Status: "done"}, {Limit: 1, Before: "x"}, {Limit: 1, Before: "f:x"}, {Limit: 1, Before: "w:work:1:1:1"}, {Limit: 1, Before: "w:calls:"}, {Limit: 1, Before: "h:x"}} {
+	for _, q := range []gateway.TaskQuery{{Limit: 0}, {Limit: 1001}, {Limit: 1, Status: "done"}, {Limit: 1, Before: "x"}, {Limit: 1, Before: "w:calls:"},
+		{Limit: 1, Before: engine.Place{Phase: "gone"}.String()}, {Limit: 1, Before: engine.Place{Phase: "waiting", Queue: "work"}.String()},
+		{Limit: 1, Before: engine.Place{Phase: "waiting"}.String()}, {Limit: 1, Before: engine.Place{Phase: "ended", Before: "x"}.String()}} {
 		if _, err := x.List(t.Context(), q); signalbox.CodeOf(err) != signalbox.CodeValidation {
 			t.Errorf("%+v: %v", q, err)
 		}
