@@ -155,10 +155,8 @@ func (p *queryParser) condition(key string, not bool, values []string, word stri
 		return wrong("%q is no key in %s%s: the keys are %s; put a text with a colon in quotes",
 			short(key), short(word), didYouMean(key, queryKeys), strings.Join(keyList(), ", "))
 	}
-	for _, v := range values {
-		if v == "" {
-			return wrong("%s: a value is missing behind the key %s", short(word), key)
-		}
+	if slices.Contains(values, "") {
+		return wrong("%s: a value is missing behind the key %s", short(word), key)
 	}
 	switch key {
 	case "since", "until", "older":

@@ -7,6 +7,7 @@ package agentaddr
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 )
 
@@ -67,12 +68,7 @@ func Public(ip netip.Addr) bool {
 }
 
 func isMetadata(ip netip.Addr) bool {
-	for _, p := range metadata {
-		if p.Contains(ip) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(metadata, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // Control returns a function for net.Dialer.Control that refuses connections

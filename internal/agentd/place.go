@@ -2,6 +2,7 @@ package agentd
 
 import (
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -202,9 +203,7 @@ func (d *Daemon) buildEnv(home string, plan []string, task map[string]string) []
 			vars[name] = value
 		}
 	}
-	for name, value := range task {
-		vars[name] = value
-	}
+	maps.Copy(vars, task)
 	vars["HOME"] = home
 	for _, kv := range plan {
 		name, value, _ := strings.Cut(kv, "=")
@@ -225,15 +224,8 @@ func (d *Daemon) passes(name string) bool {
 	if slices.Contains(keepOut, name) {
 		return false
 	}
-	if slices.Contains(passNames, name) || strings.HasPrefix(name, "LC_") {
-		return true
-	}
-	for _, p := range passKind[d.cfg.Kind] {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(passNames, name) || strings.HasPrefix(name, "LC_") ||
+		slices.ContainsFunc(passKind[d.cfg.Kind], func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 var envForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
@@ -256,7 +248,7 @@ func checkEnv(env map[string]string) *refusal {
 	if len(env) > 200 {
 		return invalid("env has %d variables: 200 at most", len(env))
 	}
-	for _, name := range sortedKeys(env) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
 		upper := strings.ToUpper(name)
 		switch {
 		case !envForm.MatchString(name):
@@ -303,15 +295,6 @@ func cliSetting(upper string) bool {
 	has := func(p string) bool { return strings.HasPrefix(upper, p) }
 	ends := func(s string) bool { return strings.HasSuffix(upper, s) }
 	return slices.ContainsFunc(cliPrefixes, has) && !slices.ContainsFunc(cliOwn, ends)
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func envValue(env []string, name string) string {

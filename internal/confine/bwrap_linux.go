@@ -151,12 +151,10 @@ func readable(cmd *exec.Cmd, s Sandbox) []string {
 
 // covered tells whether a path lies in one of the folders.
 func covered(path string, folders []string) bool {
-	for _, f := range folders {
-		if rel, err := filepath.Rel(f, path); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(folders, func(f string) bool {
+		rel, err := filepath.Rel(f, path)
+		return err == nil && filepath.IsLocal(rel)
+	})
 }
 
 // hidden are the folders that no sandbox shows, as far as they are there, with

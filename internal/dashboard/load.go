@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -80,14 +81,7 @@ func hashOf(content map[string][]byte) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-func sorted(content map[string][]byte) []string {
-	names := make([]string, 0, len(content))
-	for name := range content {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func sorted(content map[string][]byte) []string { return slices.Sorted(maps.Keys(content)) }
 
 // indexPage fills in index.html. The browser is told at once of all modules
 // that the first one imports, so that it need not find them one after the

@@ -3,6 +3,7 @@ package director
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -112,9 +113,7 @@ func responses(route api.Route, s *schemas, errorRef node) node {
 	}
 	for _, status := range append([]int{route.Status}, alsoSuccess[route.Name]...) {
 		copied := node{}
-		for k, v := range success {
-			copied[k] = v
-		}
+		maps.Copy(copied, success)
 		copied["description"] = http.StatusText(status)
 		out[strconv.Itoa(status)] = copied
 	}

@@ -43,9 +43,7 @@ func (s *schemas) object(t reflect.Type, closed bool) node {
 		if t.Field(f.index).Type.Kind() == reflect.Pointer && !f.optional {
 			schema = node{"anyOf": []node{schema, {"type": "null"}}}
 		}
-		for k, v := range rules[t.Name()+"."+f.name] {
-			schema[k] = v
-		}
+		maps.Copy(schema, rules[t.Name()+"."+f.name])
 		props[f.name] = schema
 		if !f.optional {
 			required = append(required, f.name)
@@ -58,9 +56,7 @@ func (s *schemas) object(t reflect.Type, closed bool) node {
 	if closed {
 		out["additionalProperties"] = false
 	}
-	for k, v := range rules[t.Name()] {
-		out[k] = v
-	}
+	maps.Copy(out, rules[t.Name()])
 	return out
 }
 

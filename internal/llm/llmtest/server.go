@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -185,9 +186,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 }
 
 func send(w http.ResponseWriter, r Reply, form func(int, string) any) {
-	for k, v := range r.Header {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), r.Header)
 	if r.Body == "" {
 		b, _ := json.Marshal(form(r.Status, r.Text))
 		r.Body = string(b)

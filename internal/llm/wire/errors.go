@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/signalbox-ai/signalbox/internal/llm"
@@ -71,16 +72,9 @@ func said(body []byte) string {
 // tooLong knows the words of several endpoints for a conversation that does
 // not fit: only OpenAI itself has a code for it.
 func tooLong(code, message string) bool {
-	if code == "context_length_exceeded" || code == "model_context_window_exceeded" {
-		return true
-	}
-	m := strings.ToLower(message)
-	for _, words := range []string{"prompt is too long", "maximum context length", "context length exceeded", "exceeds the context", "context window", "context size"} {
-		if strings.Contains(m, words) {
-			return true
-		}
-	}
-	return false
+	words := []string{"prompt is too long", "maximum context length", "context length exceeded", "exceeds the context", "context window", "context size"}
+	has := func(words string) bool { return strings.Contains(strings.ToLower(message), words) }
+	return code == "context_length_exceeded" || code == "model_context_window_exceeded" || slices.ContainsFunc(words, has)
 }
 
 // errLine says it in our words; the bound is the SDKs'.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -80,11 +81,7 @@ func (g *Backend) Find(ctx context.Context, part string, limit int) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	seqs := make([]int64, 0, len(found))
-	for seq := range found {
-		seqs = append(seqs, seq)
-	}
-	slices.Sort(seqs)
+	seqs := slices.Sorted(maps.Keys(found))
 	slices.Reverse(seqs)
 	var ids []string
 	for _, seq := range seqs[:max(0, min(limit, len(seqs)))] {

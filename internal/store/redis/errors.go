@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -125,12 +126,8 @@ func passing(err error) bool {
 	if !ok {
 		return !errors.Is(err, rueidis.ErrClosing) && !errors.Is(err, context.Canceled)
 	}
-	for _, word := range []string{"LOADING", "READONLY", "BUSY ", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"} {
-		if strings.HasPrefix(refused.Error(), word) {
-			return true
-		}
-	}
-	return false
+	words := []string{"LOADING", "READONLY", "BUSY ", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"}
+	return slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(refused.Error(), word) })
 }
 
 func readOnly(err error) bool {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -174,11 +175,4 @@ func (g *backend) parse(text string) error {
 	return nil
 }
 
-func knows(key string) bool {
-	for _, s := range settings {
-		if s == key {
-			return true
-		}
-	}
-	return false
-}
+func knows(key string) bool { return slices.Contains(settings, key) }
