@@ -151,8 +151,11 @@ func (x *workingSet) useless(t *signalbox.Task) bool {
 // needed reports whether the set would be wrong about the session of a task
 // without it.
 func (x *workingSet) needed(t *signalbox.Task) bool {
+	if t.SessionID == "" {
+		return false
+	}
 	k := x.turns[t.SessionID]
-	return t.SessionID != "" && k != nil && k.covers(t)
+	return k != nil && k.covers(t)
 }
 
 // trimTurn cuts a session of which too much is known. One of which next to nothing
