@@ -78,7 +78,7 @@ func TestWhoAskedForATaskMayReadItsOutput(t *testing.T) {
 
 // An agent that plans takes back what it handed out, with its own token.
 func TestAnAgentCancelsWhatItHandedOut(t *testing.T) {
-	y := newYard(t, yardOptions{token: secret, agents: []agenttest.Options{{Name: "lead"}, {Name: "coder"}}})
+	y := newRig(t, rigOptions{token: secret, agents: []agenttest.Options{{Name: "lead"}, {Name: "coder"}}})
 	var root, child taskSaid
 	y.connect(modernEra, auth(secret)...).call("submit_task", args{"prompt": "p", "agent": "lead"}, &root)
 	y.agents["lead"].AwaitStart(1)

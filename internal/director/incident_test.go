@@ -23,22 +23,22 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
 
-// house is a director with a real dispatcher and an agent, over real
+// agentBox is a director with a real dispatcher and an agent, over real
 // connections. What is on record against the seed's own system is tried here
 // from the outside.
-type house struct {
+type agentBox struct {
 	*box
 	agent *agenttest.Agent
 }
 
-func newHouse(t *testing.T, o agenttest.Options) *house {
+func newAgentBox(t *testing.T, o agenttest.Options) *agentBox {
 	t.Helper()
 	sealer, err := seal.New(bytes.Repeat([]byte{7}, seal.KeyBytes))
 	if err != nil {
 		t.Fatal(err)
 	}
 	o.Name, o.Sessions, o.Isolated = "coder", true, 2
-	h := &house{box: &box{t: t, store: memory.New(memory.Options{})}, agent: agenttest.New(t, o)}
+	h := &agentBox{box: &box{t: t, store: memory.New(memory.Options{})}, agent: agenttest.New(t, o)}
 	h.engine = engine.New(h.store, engine.Options{Sealer: sealer})
 	if _, err := h.engine.PutAgent(t.Context(), h.agent.Row(), ""); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func newHouse(t *testing.T, o agenttest.Options) *house {
 }
 
 // await waits until ok says so; it looks whenever the journal grew.
-func (h *house) await(what string, ok func() bool) {
+func (h *agentBox) await(what string, ok func() bool) {
 	h.t.Helper()
 	signs, stop := h.engine.WatchJournal()
 	defer stop()
@@ -81,7 +81,7 @@ func (h *house) await(what string, ok func() bool) {
 }
 
 // post sends a request in the background.
-func (h *house) post(path, body string) <-chan reply {
+func (h *agentBox) post(path, body string) <-chan reply {
 	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), "POST", h.server.URL+path, strings.NewReader(body))
 	if err != nil {
@@ -102,7 +102,7 @@ func (h *house) post(path, body string) <-chan reply {
 }
 
 // line posts chats one after the other, so that their order is known.
-func (h *house) line(n int, body string) []<-chan reply {
+func (h *agentBox) line(n int, body string) []<-chan reply {
 	h.t.Helper()
 	var list []<-chan reply
 	before := len(h.all())
@@ -114,7 +114,7 @@ func (h *house) line(n int, body string) []<-chan reply {
 }
 
 // all lists the ids of all tasks, the oldest first.
-func (h *house) all() []string {
+func (h *agentBox) all() []string {
 	h.t.Helper()
 	entries, err := h.store.Journal(h.t.Context(), 0, 10_000)
 	if err != nil {
@@ -144,7 +144,7 @@ func (r reply) chat(t *testing.T) api.ChatResponse {
 // The seed told a chat "queued:N" and called the agent at once all the same.
 // Here the agent sees a chat only after the one before has ended.
 func TestIncidentChatIsToldQueuedAndCallsAtOnce(t *testing.T) {
-	h := newHouse(t, agenttest.Options{})
+	h := newAgentBox(t, agenttest.Options{})
 	chats := h.line(4, `{"message":"m"}`)
 	for i, id := range h.all() {
 		run := h.agent.AwaitStart(i + 1)
@@ -170,7 +170,7 @@ func TestIncidentChatIsToldQueuedAndCallsAtOnce(t *testing.T) {
 // In the seed anyone's finish popped whatever stood first. Here the end of an
 // execution that no longer holds the slot changes nothing for those that do.
 func TestIncidentCompletePopsSomeoneElse(t *testing.T) {
-	h := newHouse(t, agenttest.Options{Deaf: true})
+	h := newAgentBox(t, agenttest.Options{Deaf: true})
 	chats := h.line(3, `{"message":"m"}`)
 	ids := h.all()
 	h.agent.AwaitStart(1)
@@ -203,7 +203,7 @@ func TestIncidentCompletePopsSomeoneElse(t *testing.T) {
 // chat that is to persist waits in the backlog, beyond the three places of the
 // lane, and is answered like the others.
 func TestIncidentSyncCallersBypassBacklog(t *testing.T) {
-	h := newHouse(t, agenttest.Options{})
+	h := newAgentBox(t, agenttest.Options{})
 	chats := h.line(4, `{"message":"m"}`)
 	if got := <-h.post(chatPath, `{"message":"m"}`); got.StatusCode != 429 {
 		t.Fatalf("%d %s", got.StatusCode, got.body)
@@ -231,7 +231,7 @@ func TestIncidentSyncCallersBypassBacklog(t *testing.T) {
 // A chat, a stream of one and a bypass task beside them, over real
 // connections.
 func TestChatAndBypassSideBySide(t *testing.T) {
-	h := newHouse(t, agenttest.Options{})
+	h := newAgentBox(t, agenttest.Options{})
 	chat := h.line(1, `{"message":"m"}`)[0]
 	turn := h.agent.AwaitStart(1)
 	s := h.openCall(taskPath, `{"message":"beside"}`)
@@ -259,7 +259,7 @@ func TestChatAndBypassSideBySide(t *testing.T) {
 }
 
 // openCall opens the stream of a call.
-func (h *house) openCall(path, body string) *reading {
+func (h *agentBox) openCall(path, body string) *reading {
 	return h.open(path, func(r *http.Request) {
 		r.Method = http.MethodPost
 		r.Body = io.NopCloser(strings.NewReader(body))

@@ -20,7 +20,7 @@ import (
 // give its answer as the tool gave it.
 func TestQueueToolsFollowToolCalls(t *testing.T) {
 	tasks := newFakeToolTasks()
-	y := newYard(t, yardOptions{token: secret, tasks: tasks, agents: []agenttest.Options{}})
+	y := newRig(t, rigOptions{token: secret, tasks: tasks, agents: []agenttest.Options{}})
 	tasks.store, tasks.engine = y.store, y.engine
 	// The creator alone sees it, with no right but that to use tools.
 	scopes := []signalbox.Scope{signalbox.ScopeTool}
@@ -112,7 +112,7 @@ func TestQueueToolsFollowToolCalls(t *testing.T) {
 // queue that it was imported from.
 func TestQueueToolsKnowOldIDs(t *testing.T) {
 	tasks := newFakeToolTasks()
-	y := newYard(t, yardOptions{tasks: tasks, agents: []agenttest.Options{}})
+	y := newRig(t, rigOptions{tasks: tasks, agents: []agenttest.Options{}})
 	tasks.store, tasks.engine = y.store, y.engine
 	restore := func(kind, old, tool string) string {
 		id, err := signalbox.NewID(y.engine.Now(), strings.NewReader(kind+"0123456789"))
@@ -159,7 +159,7 @@ func TestQueueToolsKnowOldIDs(t *testing.T) {
 // What a tool answered that is no text stands in the answer as it was.
 func TestQueueToolsHandOnWhatIsNoText(t *testing.T) {
 	tasks := newFakeToolTasks()
-	y := newYard(t, yardOptions{tasks: tasks, agents: []agenttest.Options{}})
+	y := newRig(t, rigOptions{tasks: tasks, agents: []agenttest.Options{}})
 	tasks.store, tasks.engine = y.store, y.engine
 	made, err := tasks.Submit(t.Context(), gateway.TaskCall{Call: gateway.Call{Tool: "draw", Arguments: json.RawMessage(`{}`)}, Source: signalbox.SourceAPI})
 	if err != nil {

@@ -28,9 +28,9 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// yard is a whole director with the queue's tools: a store on disk, a
+// rig is a whole director with the queue's tools: a store on disk, a
 // dispatcher, fake agents, and the MCP endpoint behind a real listener.
-type yard struct {
+type rig struct {
 	t      *testing.T
 	store  *sqlite.Store
 	engine *engine.Engine
@@ -41,7 +41,7 @@ type yard struct {
 	url    string
 }
 
-type yardOptions struct {
+type rigOptions struct {
 	engine engine.Options
 	token  string              // static
 	tasks  director.ToolTasks  // nil: tool calls cannot be tasks
@@ -58,9 +58,9 @@ const (
 // soon is how long what happens soon may take on a busy machine.
 const soon = time.Minute
 
-func newYard(t *testing.T, o yardOptions) *yard {
+func newRig(t *testing.T, o rigOptions) *rig {
 	t.Helper()
-	y := &yard{t: t, tools: director.NewQueueTools(), agents: map[string]*agenttest.Agent{}}
+	y := &rig{t: t, tools: director.NewQueueTools(), agents: map[string]*agenttest.Agent{}}
 	var err error
 	if y.store, err = sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "signalbox.db"), Fatal: func(err error) { t.Error(err) }}); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func newYard(t *testing.T, o yardOptions) *yard {
 }
 
 // fleet starts agents, and the dispatcher, and waits until they are up.
-func (y *yard) fleet(all []agenttest.Options, runs *push.Dispatcher) {
+func (y *rig) fleet(all []agenttest.Options, runs *push.Dispatcher) {
 	y.t.Helper()
 	if all == nil {
 		all = []agenttest.Options{{Name: "coder"}}
@@ -137,7 +137,7 @@ func (y *yard) fleet(all []agenttest.Options, runs *push.Dispatcher) {
 }
 
 // until waits for what must become true soon.
-func (y *yard) until(what string, ok func() bool) {
+func (y *rig) until(what string, ok func() bool) {
 	y.t.Helper()
 	signs, stop := y.engine.WatchJournal()
 	defer stop()
@@ -153,7 +153,7 @@ func (y *yard) until(what string, ok func() bool) {
 }
 
 // task is a task as it is stored.
-func (y *yard) task(id string) signalbox.Task {
+func (y *rig) task(id string) signalbox.Task {
 	y.t.Helper()
 	t, err := y.store.Task(y.t.Context(), id)
 	if err != nil {
@@ -163,7 +163,7 @@ func (y *yard) task(id string) signalbox.Task {
 }
 
 // token makes a token and returns its secret.
-func (y *yard) token(n identity.NewToken) string {
+func (y *rig) token(n identity.NewToken) string {
 	y.t.Helper()
 	_, secret, err := y.id.CreateToken(y.t.Context(), n)
 	if err != nil {
@@ -175,13 +175,13 @@ func (y *yard) token(n identity.NewToken) string {
 // modelClient is an MCP client of the SDK, as a model has one.
 type modelClient struct {
 	*mcp.ClientSession
-	y        *yard
+	y        *rig
 	outputs  map[string]*jsonschema.Resolved // schemas of what the tools answer
 	progress chan *mcp.ProgressNotificationParams
 }
 
 // connect connects a client of that era, which sends the headers.
-func (y *yard) connect(era string, headers ...string) *modelClient {
+func (y *rig) connect(era string, headers ...string) *modelClient {
 	y.t.Helper()
 	transport := &http.Transport{}
 	c := &modelClient{y: y, outputs: map[string]*jsonschema.Resolved{}, progress: make(chan *mcp.ProgressNotificationParams, 1000)}

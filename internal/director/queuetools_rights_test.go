@@ -21,7 +21,7 @@ func auth(token string, more ...string) []string {
 // Each tool needs the right of what it does. One without it sees the tool and
 // is told which right is missing, and the refusal is in the audit log.
 func TestQueueToolsNeedRights(t *testing.T) {
-	y := newYard(t, yardOptions{token: secret})
+	y := newRig(t, rigOptions{token: secret})
 	needs := map[string]signalbox.Scope{
 		"submit_task": signalbox.ScopeSubmit, "chat_with_agent": signalbox.ScopeSubmit, "cancel_task": signalbox.ScopeCancel,
 		"task_status": signalbox.ScopeRead, "task_output": signalbox.ScopeRead, "list_agents": signalbox.ScopeRead, "queue_status": signalbox.ScopeRead,
@@ -66,7 +66,7 @@ func TestQueueToolsNeedRights(t *testing.T) {
 
 // One that is limited to some agents sees and uses these alone.
 func TestQueueToolsKeepToTheLimitsOfAToken(t *testing.T) {
-	y := newYard(t, yardOptions{token: secret, agents: []agenttest.Options{{Name: "coder"}, {Name: "writer"}}})
+	y := newRig(t, rigOptions{token: secret, agents: []agenttest.Options{{Name: "coder"}, {Name: "writer"}}})
 	admin := y.connect(modernEra, auth(secret)...)
 	var theirs, mine, more taskSaid
 	admin.call("submit_task", args{"prompt": "p", "agent": "coder"}, &theirs)
@@ -102,7 +102,7 @@ func TestQueueToolsKeepToTheLimitsOfAToken(t *testing.T) {
 // asks for is part of the execution in which it asks, and comes from an agent.
 func TestQueueToolsKnowTheAgentThatCalls(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
-		y := newYard(t, yardOptions{token: secret, agents: []agenttest.Options{{Name: "lead", Slots: 2}, {Name: "coder"}}})
+		y := newRig(t, rigOptions{token: secret, agents: []agenttest.Options{{Name: "lead", Slots: 2}, {Name: "coder"}}})
 		admin := y.connect(era, auth(secret)...)
 		var root, second, child taskSaid
 		admin.call("submit_task", args{"prompt": "p", "agent": "lead"}, &root)
@@ -154,7 +154,7 @@ func TestQueueToolsKnowTheAgentThatCalls(t *testing.T) {
 	})
 }
 
-func (y *yard) journal() []signalbox.Entry {
+func (y *rig) journal() []signalbox.Entry {
 	y.t.Helper()
 	entries, err := y.store.Journal(y.t.Context(), 0, 1000)
 	if err != nil {
@@ -170,7 +170,7 @@ func TestQueueToolsStopAgentsThatCallOneAnother(t *testing.T) {
 	for i := range signalbox.MaxCallDepth + 2 {
 		fleet = append(fleet, agenttest.Options{Name: fmt.Sprintf("a%d", i)})
 	}
-	y := newYard(t, yardOptions{token: secret, agents: fleet})
+	y := newRig(t, rigOptions{token: secret, agents: fleet})
 	y.connect(modernEra, auth(secret)...).call("submit_task", args{"prompt": "p", "agent": "a0"}, nil)
 	for i := range signalbox.MaxCallDepth + 1 {
 		agent := y.agents[fmt.Sprintf("a%d", i)]
@@ -191,7 +191,7 @@ func TestQueueToolsStopAgentsThatCallOneAnother(t *testing.T) {
 // What headers claim is believed from an agent's own token alone, here as
 // everywhere: the tools add no way around it.
 func TestQueueToolsBelieveNoForgedHeaders(t *testing.T) {
-	y := newYard(t, yardOptions{token: secret, agents: []agenttest.Options{{Name: "lead"}, {Name: "coder"}}})
+	y := newRig(t, rigOptions{token: secret, agents: []agenttest.Options{{Name: "lead"}, {Name: "coder"}}})
 	for _, headers := range [][]string{{"X-Source-Agent", "lead"}, {"X-Signalbox-Execution", "queue-01h00000000000000000000000"}} {
 		b := &box{t: t, dir: y.dir}
 		b.do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"submit_task","arguments":{"prompt":"p"}}}`,
@@ -221,7 +221,7 @@ func TestQueueToolsBelieveNoForgedHeaders(t *testing.T) {
 // Input that no client of good will sends is refused with the argument and the
 // rule, and nothing is stored.
 func TestQueueToolsRefuseBadInput(t *testing.T) {
-	y := newYard(t, yardOptions{})
+	y := newRig(t, rigOptions{})
 	c := y.connect(modernEra)
 	const id = "queue-01h00000000000000000000000"
 	big := strings.Repeat("x", 2<<20)

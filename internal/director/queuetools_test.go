@@ -52,7 +52,7 @@ type outputSaid struct {
 // the end, and reads the answer.
 func TestQueueToolsPlan(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
-		y := newYard(t, yardOptions{agents: []agenttest.Options{{Name: "coder"}, {Name: "writer", Kind: "claude", Slots: 2}}})
+		y := newRig(t, rigOptions{agents: []agenttest.Options{{Name: "coder"}, {Name: "writer", Kind: "claude", Slots: 2}}})
 		c := y.connect(era)
 		var fleet struct{ Agents []map[string]any }
 		list := c.call("list_agents", nil, &fleet)
@@ -117,7 +117,7 @@ func TestQueueToolsPlan(t *testing.T) {
 
 func TestQueueToolsCancel(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
-		y := newYard(t, yardOptions{})
+		y := newRig(t, rigOptions{})
 		c := y.connect(era)
 		var runs, waits, gone taskSaid
 		c.call("submit_task", args{"prompt": "p", "agent": "coder"}, &runs)
@@ -143,7 +143,7 @@ func TestQueueToolsCancel(t *testing.T) {
 // A task that failed is told with its reason and what it left behind; the call
 // itself is no error.
 func TestQueueToolsTellWhyATaskFailed(t *testing.T) {
-	y := newYard(t, yardOptions{})
+	y := newRig(t, rigOptions{})
 	c := y.connect(modernEra)
 	var task, end taskSaid
 	c.call("submit_task", args{"prompt": "p", "agent": "coder", "timeout_seconds": 60, "priority": 3, "idempotency_key": "k"}, &task)
@@ -170,7 +170,7 @@ func TestQueueToolsTellWhyATaskFailed(t *testing.T) {
 // What a call gives of a log is bounded; what follows is read piece by piece
 // until the end, and nothing is lost or told twice.
 func TestQueueToolsReadOutputInPieces(t *testing.T) {
-	y := newYard(t, yardOptions{})
+	y := newRig(t, rigOptions{})
 	c := y.connect(legacyEra)
 	var task taskSaid
 	c.call("submit_task", args{"prompt": "p", "agent": "coder"}, &task)
@@ -216,7 +216,7 @@ func TestQueueToolsReadOutputInPieces(t *testing.T) {
 // The work queue is full: the model is told when to come back, and what it can
 // do.
 func TestQueueToolsSayThatTheQueueIsFull(t *testing.T) {
-	y := newYard(t, yardOptions{engine: engine.Options{MaxSize: 1}})
+	y := newRig(t, rigOptions{engine: engine.Options{MaxSize: 1}})
 	c := y.connect(modernEra)
 	var runs taskSaid
 	c.call("submit_task", args{"prompt": "p", "agent": "coder"}, &runs)
@@ -237,7 +237,7 @@ func TestQueueToolsSayThatTheQueueIsFull(t *testing.T) {
 // The definitions say all that the tools read, and nothing else; they are
 // complete, and every schema is one.
 func TestQueueToolsAreDefined(t *testing.T) {
-	y := newYard(t, yardOptions{agents: []agenttest.Options{}})
+	y := newRig(t, rigOptions{agents: []agenttest.Options{}})
 	list, err := y.connect(modernEra).ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -298,7 +298,7 @@ func TestQueueToolsNeedADirector(t *testing.T) {
 
 // The tools are there by the other way in as well, with the same rules.
 func TestQueueToolsOverREST(t *testing.T) {
-	y := newYard(t, yardOptions{})
+	y := newRig(t, rigOptions{})
 	b := &box{t: t, dir: y.dir}
 	var out api.ToolResult
 	b.do("POST", "/api/tools/submit_task/call", `{"arguments":{"prompt":"p","agent":"coder"}}`).want(t, http.StatusOK, &out)
@@ -341,7 +341,7 @@ func TestQueueToolsKeepTheirNames(t *testing.T) {
 // Without a request to answer, as from a gateway of another kind, a call says
 // where the tools are.
 func TestQueueToolsAnswerTheDirectorsCallsAlone(t *testing.T) {
-	y := newYard(t, yardOptions{agents: []agenttest.Options{}})
+	y := newRig(t, rigOptions{agents: []agenttest.Options{}})
 	for _, tools := range []*director.QueueTools{y.tools, director.NewQueueTools()} {
 		if _, err := tools.Call(t.Context(), gateway.Call{Tool: "list_agents"}); signalbox.CodeOf(err) != signalbox.CodeUnavailable || !strings.Contains(err.Error(), "/mcp") {
 			t.Errorf("%v", err)

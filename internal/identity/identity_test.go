@@ -105,22 +105,22 @@ func (r *rows) Users(context.Context) ([]signalbox.User, error) {
 // cheap makes hashes that cost nothing.
 var cheap = identity.Cost{MemoryKiB: 8, Passes: 1}
 
-// house is a Keeper over rows, with a clock.
-type house struct {
+// rig is a Keeper over rows, with a clock.
+type rig struct {
 	*identity.Keeper
 	t    *testing.T
 	rows *rows
 	now  time.Time
 }
 
-func newHouse(t *testing.T, change ...func(*identity.Options)) *house {
+func newRig(t *testing.T, change ...func(*identity.Options)) *rig {
 	t.Helper()
-	return newHouseOver(t, newRows(), change...)
+	return newRigOver(t, newRows(), change...)
 }
 
-func newHouseOver(t *testing.T, r *rows, change ...func(*identity.Options)) *house {
+func newRigOver(t *testing.T, r *rows, change ...func(*identity.Options)) *rig {
 	t.Helper()
-	h := &house{t: t, rows: r, now: time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)}
+	h := &rig{t: t, rows: r, now: time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)}
 	o := identity.Options{Now: func() time.Time { return h.now }, Cost: cheap}
 	for _, f := range change {
 		f(&o)
@@ -132,7 +132,7 @@ func newHouseOver(t *testing.T, r *rows, change ...func(*identity.Options)) *hou
 	return h
 }
 
-func (h *house) token(n identity.NewToken) (identity.Known, string) {
+func (h *rig) token(n identity.NewToken) (identity.Known, string) {
 	h.t.Helper()
 	got, secret, err := h.CreateToken(h.t.Context(), n)
 	if err != nil {
@@ -141,12 +141,12 @@ func (h *house) token(n identity.NewToken) (identity.Known, string) {
 	return got, secret
 }
 
-func (h *house) admin() (identity.Known, string) {
+func (h *rig) admin() (identity.Known, string) {
 	h.t.Helper()
 	return h.token(identity.NewToken{Name: "admin", Scopes: []signalbox.Scope{signalbox.ScopeAdmin}})
 }
 
-func (h *house) user(p identity.PutUser) signalbox.User {
+func (h *rig) user(p identity.PutUser) signalbox.User {
 	h.t.Helper()
 	u, _, err := h.PutUser(h.t.Context(), p)
 	if err != nil {
@@ -155,7 +155,7 @@ func (h *house) user(p identity.PutUser) signalbox.User {
 	return u
 }
 
-func (h *house) login(user, password string) identity.Login {
+func (h *rig) login(user, password string) identity.Login {
 	h.t.Helper()
 	l, err := h.Login(h.t.Context(), try(user, password, "192.0.2.1"))
 	if err != nil {
@@ -183,7 +183,7 @@ const (
 
 func TestOpenUntilTheFirstAdmin(t *testing.T) {
 	ctx := t.Context()
-	h := newHouse(t)
+	h := newRig(t)
 	if !h.Open() {
 		t.Fatal("closed without anyone")
 	}
@@ -223,7 +223,7 @@ func TestOpenUntilTheFirstAdmin(t *testing.T) {
 
 // Time alone must not open a director.
 func TestAnExpiredAdminKeepsTheDirectorClosed(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	tok, _ := h.token(identity.NewToken{Name: "admin", Scopes: []signalbox.Scope{signalbox.ScopeAdmin}, Expires: time.Hour})
 	h.now = h.now.Add(40 * 24 * time.Hour)
 	h.token(identity.NewToken{Name: "coder", Agent: "coder"})
@@ -236,7 +236,7 @@ func TestAnExpiredAdminKeepsTheDirectorClosed(t *testing.T) {
 }
 
 func TestWhatATokenMayNotBe(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	h.admin()
 	h.user(identity.PutUser{ID: "ben", Role: signalbox.RoleUser})
 	h.user(identity.PutUser{ID: "anna", Role: signalbox.RoleAdmin})
@@ -270,7 +270,7 @@ func TestWhatATokenMayNotBe(t *testing.T) {
 // A service is known by the name of its token: two programs of one name would
 // be one principal, and see and replay what the other submitted.
 func TestTwoServicesDoNotShareAName(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	h.admin()
 	ci := identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead}, Expires: time.Hour}
 	first, _ := h.token(ci)
@@ -292,7 +292,7 @@ func TestTwoServicesDoNotShareAName(t *testing.T) {
 
 func TestATokenNeverOutlivesItsUser(t *testing.T) {
 	ctx := t.Context()
-	h := newHouse(t)
+	h := newRig(t)
 	h.admin()
 	h.user(identity.PutUser{ID: "ben", Email: new("ben@example.com"), Role: signalbox.RoleAdmin, Password: right})
 	_, secret := h.token(identity.NewToken{Name: "laptop", User: "ben"})
@@ -340,7 +340,7 @@ func TestATokenNeverOutlivesItsUser(t *testing.T) {
 
 // To change one thing of a user must not take its limits away.
 func TestWhatIsNotGivenOfAUserStays(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	h.admin()
 	h.user(identity.PutUser{ID: "ben", Email: new("ben@example.com"), Password: right, Agents: []string{"coder"}})
 	want := h.rows.users["ben"]
@@ -359,7 +359,7 @@ func TestWhatIsNotGivenOfAUserStays(t *testing.T) {
 }
 
 func TestLimitsOfTokenAndUserBothHold(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	h.admin()
 	h.user(identity.PutUser{ID: "ben", Agents: []string{"coder", "reviewer"}})
 	_, one := h.token(identity.NewToken{Name: "one", User: "ben", Agents: []string{"coder", "writer"}})
@@ -383,7 +383,7 @@ func TestLimitsOfTokenAndUserBothHold(t *testing.T) {
 }
 
 func TestUpMakesOneTokenForAnAgent(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	byHand, _ := h.token(identity.NewToken{Name: "up:coder", Agent: "coder", By: "anna"})
 	first, err := h.EnsureAgentToken(t.Context(), "coder")
 	if err != nil {
@@ -412,7 +412,7 @@ func TestUpMakesOneTokenForAnAgent(t *testing.T) {
 
 // Whoever is told of a change may ask at once, however old what is known is.
 func TestAListenerMayAsk(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	_, secret := h.token(identity.NewToken{Name: "coder", Agent: "coder"})
 	who, err := h.FromToken(secret)
 	if err != nil {
@@ -441,8 +441,8 @@ func TestAListenerMayAsk(t *testing.T) {
 // Many at once, of two directors: nothing is lost, nothing that was revoked
 // comes back.
 func TestManyAtOnce(t *testing.T) {
-	h := newHouse(t)
-	other := newHouseOver(t, h.rows)
+	h := newRig(t)
+	other := newRigOver(t, h.rows)
 	h.admin()
 	var wg sync.WaitGroup
 	for i := range 40 {

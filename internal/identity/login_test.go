@@ -19,8 +19,8 @@ func try(user, password, addr string) identity.Attempt {
 	return identity.Attempt{User: user, Password: password, Addr: addr}
 }
 
-func withAnna(t *testing.T) *house {
-	h := newHouse(t)
+func withAnna(t *testing.T) *rig {
+	h := newRig(t)
 	h.user(identity.PutUser{ID: "anna", Email: new("anna@example.com"), Password: right, Role: signalbox.RoleAdmin})
 	return h
 }
@@ -237,7 +237,7 @@ func TestALoginChangesRightsOnlyWhenItIsFresh(t *testing.T) {
 
 func TestALoginLinkIsGoodOnce(t *testing.T) {
 	ctx := t.Context()
-	h := newHouse(t, func(o *identity.Options) { o.Static = strings.Repeat("owner", 8) })
+	h := newRig(t, func(o *identity.Options) { o.Static = strings.Repeat("owner", 8) })
 	code, ends, err := h.NewLink()
 	if err != nil || !ends.Equal(h.now.Add(identity.LinkFor)) {
 		t.Fatal(err, ends)
@@ -258,7 +258,7 @@ func TestALoginLinkIsGoodOnce(t *testing.T) {
 	wantCode(t, err, signalbox.CodeUnauthorized)
 	// Another static token ends what came of this one; so does none.
 	for _, static := range []string{strings.Repeat("other", 8), ""} {
-		other := newHouseOver(t, h.rows, func(o *identity.Options) { o.Static = static })
+		other := newRigOver(t, h.rows, func(o *identity.Options) { o.Static = static })
 		other.now = h.now
 		_, err = other.FromLogin(l.Cookie, l.Key)
 		wantCode(t, err, signalbox.CodeUnauthorized)
@@ -269,7 +269,7 @@ func TestALoginLinkIsGoodOnce(t *testing.T) {
 			t.Error("the login of an owner keeps the director closed")
 		}
 	}
-	_, _, err = newHouse(t).NewLink()
+	_, _, err = newRig(t).NewLink()
 	wantCode(t, err, signalbox.CodeUnsupported)
 	// Links do not pile up: the oldest end.
 	first, _, _ := h.NewLink()
@@ -301,7 +301,7 @@ func TestSprayingUsersIsSlowedDown(t *testing.T) {
 // Many guesses at once are counted before they are made, and two at most are
 // hashed.
 func TestGuessesAtOnceAreCounted(t *testing.T) {
-	h := newHouse(t, func(o *identity.Options) { o.Cost = identity.Cost{MemoryKiB: 1 << 10, Passes: 1} })
+	h := newRig(t, func(o *identity.Options) { o.Cost = identity.Cost{MemoryKiB: 1 << 10, Passes: 1} })
 	h.user(identity.PutUser{ID: "anna", Password: right, Role: signalbox.RoleAdmin})
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -324,7 +324,7 @@ func TestGuessesAtOnceAreCounted(t *testing.T) {
 }
 
 func TestPasswordsAreStoredAsArgon2id(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	for _, bad := range []string{"short", strings.Repeat("x", 11), strings.Repeat("x", 1025)} {
 		_, _, err := h.PutUser(t.Context(), identity.PutUser{ID: "anna", Role: signalbox.RoleAdmin, Password: bad})
 		wantCode(t, err, signalbox.CodeValidation, "12 to 1024")
@@ -356,7 +356,7 @@ func TestDefaultCost(t *testing.T) {
 	if c := identity.DefaultCost; c.MemoryKiB < 19<<10 || c.Passes < 1 {
 		t.Errorf("%+v is less than what is advised", c)
 	}
-	h := newHouse(t, func(o *identity.Options) { o.Cost = identity.Cost{} })
+	h := newRig(t, func(o *identity.Options) { o.Cost = identity.Cost{} })
 	h.user(identity.PutUser{ID: "anna", Password: right, Role: signalbox.RoleAdmin})
 	h.login("anna", right)
 	if !strings.HasPrefix(h.rows.users["anna"].Password, "$argon2id$v=19$m=65536,t=2,p=1$") {
@@ -368,7 +368,7 @@ func TestDefaultCost(t *testing.T) {
 // not make it grow: what a hash needed is free when it has been made.
 func TestGuessesDoNotPileUpMemory(t *testing.T) {
 	const hash = 16 << 20
-	h := newHouse(t, func(o *identity.Options) { o.Cost = identity.Cost{MemoryKiB: hash >> 10, Passes: 1} })
+	h := newRig(t, func(o *identity.Options) { o.Cost = identity.Cost{MemoryKiB: hash >> 10, Passes: 1} })
 	h.user(identity.PutUser{ID: "anna", Password: right, Role: signalbox.RoleAdmin})
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var before, after runtime.MemStats

@@ -30,7 +30,7 @@ func TestTheRightsOfARun(t *testing.T) {
 		{"one expired", []made{{}, {Scopes: []signalbox.Scope{A}, Expires: time.Second}}, []signalbox.Scope{R, S, T}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			k := newHouse(t)
+			k := newRig(t)
 			for i, n := range c.tokens {
 				n.Name, n.Agent = "t"+string(rune('a'+i)), "me"
 				k.token(n)
@@ -53,7 +53,7 @@ func TestTheRightsOfARun(t *testing.T) {
 
 // An agent whose tokens were all revoked leaves its runs no rights.
 func TestRunsOfARevokedAgentHaveNoRights(t *testing.T) {
-	k := newHouse(t)
+	k := newRig(t)
 	k.admin()
 	made, _ := k.token(identity.NewToken{Name: "t", Agent: "me"})
 	before, err := k.FromRun("me", "queue-x", "run-x")

@@ -17,8 +17,8 @@ func shared(o *identity.Options) { o.Shared, o.Static = true, "static-token" }
 // and what it takes away is refused there within identity.UnseenFor.
 func TestSharedTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		alfa := newHouse(t, shared)
-		bravo := newHouseOver(t, alfa.rows, shared)
+		alfa := newRig(t, shared)
+		bravo := newRigOver(t, alfa.rows, shared)
 		for range 3 {
 			known, secret, err := alfa.CreateToken(t.Context(), identity.NewToken{Name: "reader", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
 			if err != nil {
@@ -49,7 +49,7 @@ func TestSharedUnknownTokensCostLittle(t *testing.T) {
 		most  int
 	}{{0, 110}, {50 * time.Millisecond, 15}} {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t, shared)
+			h := newRig(t, shared)
 			h.rows.slow(c.takes)
 			before := h.rows.read()
 			var asking sync.WaitGroup
@@ -75,7 +75,7 @@ func TestSharedUnknownTokensCostLittle(t *testing.T) {
 // know is in force, and says so; one that it knows goes on.
 func TestSharedWithoutTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, shared)
+		h := newRig(t, shared)
 		_, secret, err := h.CreateToken(t.Context(), identity.NewToken{Name: "reader", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
 		if err != nil {
 			t.Fatal(err)
@@ -102,8 +102,8 @@ func TestSharedWithoutTheStore(t *testing.T) {
 // many ask at once and one of them reads.
 func TestSharedNobodyGoesByWhatIsOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		alfa := newHouse(t, shared)
-		bravo := newHouseOver(t, alfa.rows, shared)
+		alfa := newRig(t, shared)
+		bravo := newRigOver(t, alfa.rows, shared)
 		known, secret, err := alfa.CreateToken(t.Context(), identity.NewToken{Name: "reader", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
 		if err == nil {
 			_, err = bravo.FromToken(secret)
@@ -131,7 +131,7 @@ func TestSharedNobodyGoesByWhatIsOld(t *testing.T) {
 // A store that hangs holds nobody up for longer than a reading may take.
 func TestSharedAStoreThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, shared)
+		h := newRig(t, shared)
 		_, secret, err := h.CreateToken(t.Context(), identity.NewToken{Name: "reader", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
 		if err != nil {
 			t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 )
 
 func TestATokenIsShownOnceAndStoredHashed(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	tok, secret := h.token(identity.NewToken{Name: "coder", Agent: "coder", By: "a local caller"})
 	if !strings.HasPrefix(secret, "sbxa_"+strings.TrimPrefix(tok.ID, "tok-")+"_") || len(secret) != len("sbxa_")+16+1+43 {
 		t.Errorf("the secret of an agent is %q", secret)
@@ -40,7 +40,7 @@ func TestATokenIsShownOnceAndStoredHashed(t *testing.T) {
 }
 
 func TestAStaticTokenHasEveryRight(t *testing.T) {
-	h := newHouse(t, func(o *identity.Options) { o.Static = "correct-horse-battery-staple" })
+	h := newRig(t, func(o *identity.Options) { o.Static = "correct-horse-battery-staple" })
 	who, ok := h.FromStatic("correct-horse-battery-staple")
 	if !ok || who.Key() != "service:static" || !who.Has(signalbox.ScopeTerminal) || h.Open() {
 		t.Errorf("got %+v %v, open %v", who, ok, h.Open())
@@ -48,7 +48,7 @@ func TestAStaticTokenHasEveryRight(t *testing.T) {
 	if _, ok := h.FromStatic("correct-horse-battery-stapl"); ok || !h.Guessable() {
 		t.Error("a wrong one was taken, or 28 characters count as unguessable")
 	}
-	if _, ok := newHouse(t).FromStatic(""); ok {
+	if _, ok := newRig(t).FromStatic(""); ok {
 		t.Error("no static token is taken for an empty one")
 	}
 	// With a static token others may be made in any order, and the last revoked.
@@ -59,7 +59,7 @@ func TestAStaticTokenHasEveryRight(t *testing.T) {
 }
 
 func TestExpiredAndRevokedTokensAreRefused(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	h.admin()
 	tok, secret := h.token(identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead}, Expires: time.Hour})
 	h.now = h.now.Add(time.Hour - time.Millisecond)
@@ -96,8 +96,8 @@ func TestExpiredAndRevokedTokensAreRefused(t *testing.T) {
 // A request costs no read of the store, and what another director changed
 // counts within seconds.
 func TestAnotherDirectorsChangesCount(t *testing.T) {
-	h := newHouse(t)
-	other := newHouseOver(t, h.rows)
+	h := newRig(t)
+	other := newRigOver(t, h.rows)
 	h.admin()
 	tok, secret := h.token(identity.NewToken{Name: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
 	reads := h.rows.reads

@@ -42,12 +42,12 @@ func (o *others) lives(instance string) {
 }
 
 // two are executors of two directors, a and b, over one store.
-func two(t *testing.T, tools ...gateway.Tool) (a, b *house, o *others) {
+func two(t *testing.T, tools ...gateway.Tool) (a, b *rig, o *others) {
 	t.Helper()
 	w, o := peerstest.New(memory.New(memory.Options{})), &others{alive: []string{"a", "b"}}
-	for i, h := range []**house{&a, &b} {
+	for i, h := range []**rig{&a, &b} {
 		view := w.View()
-		*h = newHouseOver(t, view, tools...)
+		*h = newRigOver(t, view, tools...)
 		(*h).options.Instance, (*h).options.Peers, (*h).options.Look = o.alive[i], o, 5*time.Millisecond
 		ctx, stop := context.WithCancel(context.Background())
 		t.Cleanup(stop)
@@ -57,7 +57,7 @@ func two(t *testing.T, tools ...gateway.Tool) (a, b *house, o *others) {
 }
 
 // agentNames lists the rows of executors.
-func (h *house) agentNames() (names []string) {
+func (h *rig) agentNames() (names []string) {
 	h.t.Helper()
 	rows, err := h.engine.Read().Agents(h.t.Context())
 	h.must(err)
@@ -68,7 +68,7 @@ func (h *house) agentNames() (names []string) {
 }
 
 // wakes makes a task ready when its time has come: the dispatcher's work.
-func (h *house) wakes(id string) {
+func (h *rig) wakes(id string) {
 	h.t.Helper()
 	h.eventually("it is ready", func() bool {
 		_, _, err := h.engine.Wake(h.t.Context())
@@ -79,7 +79,7 @@ func (h *house) wakes(id string) {
 }
 
 // stuckAt plays a tool that runs until its context ends, or for good.
-func (h *house) stuckAt(tool string, deaf bool) (begun chan struct{}, goOn func()) {
+func (h *rig) stuckAt(tool string, deaf bool) (begun chan struct{}, goOn func()) {
 	begun, end := make(chan struct{}, 10), make(chan struct{})
 	h.play(tool, func(ctx context.Context, c gateway.Call) (gateway.Result, error) {
 		begun <- struct{}{}
@@ -209,7 +209,7 @@ func TestIncidentExecutorThatWasForgottenIsKnownAgain(t *testing.T) {
 // or the store lost it, finds out by itself.
 func TestACancelOfWhichNobodyToldStopsTheRun(t *testing.T) {
 	w := peerstest.New(memory.New(memory.Options{}))
-	a, b := newHouseOver(t, w.View(), async("tool")), newHouseOver(t, w.View(), async("tool"))
+	a, b := newRigOver(t, w.View(), async("tool")), newRigOver(t, w.View(), async("tool"))
 	a.options.Instance, a.options.Look = "a", 5*time.Millisecond
 	b.options.Instance = "b"
 	begun, goOn := a.stuckAt("tool", false)

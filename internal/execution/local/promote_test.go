@@ -22,11 +22,11 @@ type outcome struct {
 	err  error
 }
 
-// lineHouse has the tool "tool" in a queue of one slot, which is taken until
+// lineRig has the tool "tool" in a queue of one slot, which is taken until
 // the test lets go of it.
-func lineHouse(t *testing.T, s store.Store, tools ...gateway.Tool) (h *house, release func()) {
+func lineRig(t *testing.T, s store.Store, tools ...gateway.Tool) (h *rig, release func()) {
 	t.Helper()
-	h = newHouseOver(t, s, append(tools, plain("tool", "one"), plain("holder", "one"))...)
+	h = newRigOver(t, s, append(tools, plain("tool", "one"), plain("holder", "one"))...)
 	held := make(chan struct{})
 	h.play("holder", func(ctx context.Context, _ gateway.Call) (gateway.Result, error) {
 		close(held)
@@ -41,7 +41,7 @@ func lineHouse(t *testing.T, s store.Store, tools ...gateway.Tool) (h *house, re
 }
 
 // callOr calls in the background.
-func (h *house) callOr(ctx context.Context, x *local.Executor, c gateway.TaskCall, grace time.Duration) <-chan outcome {
+func (h *rig) callOr(ctx context.Context, x *local.Executor, c gateway.TaskCall, grace time.Duration) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
 		r, task, err := x.CallOrPromote(ctx, c, grace)
@@ -51,7 +51,7 @@ func (h *house) callOr(ctx context.Context, x *local.Executor, c gateway.TaskCal
 }
 
 // stands waits until n calls stand in line.
-func (h *house) stands(n int) {
+func (h *rig) stands(n int) {
 	h.t.Helper()
 	h.eventually(fmt.Sprintf("%d stand in line", n), func() bool { s, _ := h.queues.Status("one", 0); return s.Depth == n })
 }
@@ -59,7 +59,7 @@ func (h *house) stands(n int) {
 // A call that has waited for its grace becomes a task and keeps its place in
 // line, before those that came after it, tasks and calls.
 func TestCallOrKeepsItsPlace(t *testing.T) {
-	h, release := lineHouse(t, openStore(t))
+	h, release := lineRig(t, openStore(t))
 	order := make(chan string, 8)
 	h.play("tool", func(_ context.Context, c gateway.Call) (gateway.Result, error) {
 		order <- string(c.Arguments)
@@ -123,7 +123,7 @@ type valueKey struct{}
 
 // A call that gets its slot within the grace, or waits for nothing, is a call.
 func TestCallOrWithinTheGrace(t *testing.T) {
-	h, release := lineHouse(t, memory.New(memory.Options{}), plain("free", ""))
+	h, release := lineRig(t, memory.New(memory.Options{}), plain("free", ""))
 	x := h.open()
 	if r, task, err := x.CallOrPromote(t.Context(), call("free"), 0); err != nil || task != nil || string(r.Content) != string(said("done").Content) {
 		t.Errorf("%v %+v", err, task)
@@ -158,7 +158,7 @@ func TestCallOrWithinTheGrace(t *testing.T) {
 
 // An async tool becomes a task at once.
 func TestCallOrOfAnAsyncTool(t *testing.T) {
-	h := newHouse(t, async("tool"))
+	h := newRig(t, async("tool"))
 	x := h.open()
 	_, task, err := x.CallOrPromote(t.Context(), call("tool"), time.Hour)
 	h.must(err)
@@ -173,7 +173,7 @@ func TestCallOrOfAnAsyncTool(t *testing.T) {
 
 // A client that goes away while its call is a call ends it, and nothing is left.
 func TestCallOrClientGoesBefore(t *testing.T) {
-	h, release := lineHouse(t, memory.New(memory.Options{}))
+	h, release := lineRig(t, memory.New(memory.Options{}))
 	ran := make(chan struct{}, 1)
 	h.play("tool", func(ctx context.Context, _ gateway.Call) (gateway.Result, error) {
 		ran <- struct{}{}
@@ -222,7 +222,7 @@ func (g *gate) Submit(ctx context.Context, s store.Submission) (store.Submitted,
 // not know its id: the task is cancelled.
 func TestCallOrClientGoesMeanwhile(t *testing.T) {
 	g := &gate{Store: memory.New(memory.Options{}), enter: make(chan struct{}), leave: make(chan struct{})}
-	h, release := lineHouse(t, g)
+	h, release := lineRig(t, g)
 	ran := make(chan struct{}, 1)
 	h.play("tool", func(context.Context, gateway.Call) (gateway.Result, error) {
 		ran <- struct{}{}
@@ -255,7 +255,7 @@ func TestCallOrClientGoesMeanwhile(t *testing.T) {
 // durable, and not before.
 func TestCallOrSlotComesMeanwhile(t *testing.T) {
 	g := &gate{Store: memory.New(memory.Options{}), enter: make(chan struct{}), leave: make(chan struct{})}
-	h, release := lineHouse(t, g)
+	h, release := lineRig(t, g)
 	ran := make(chan string, 1)
 	h.play("tool", func(_ context.Context, c gateway.Call) (gateway.Result, error) {
 		ran <- c.Task
@@ -287,7 +287,7 @@ func TestCallOrSlotComesMeanwhile(t *testing.T) {
 // Where the task cannot be stored the call goes on as it was.
 func TestCallOrSubmitFails(t *testing.T) {
 	g := &gate{Store: memory.New(memory.Options{}), fail: signalbox.Errorf(signalbox.CodeStoreFailed, "disk full")}
-	h, release := lineHouse(t, g)
+	h, release := lineRig(t, g)
 	x := h.open()
 	waits := h.callOr(t.Context(), x, call("tool"), 0)
 	h.eventually("it is said in the log", func() bool { return strings.Contains(h.log.String(), "disk full") })
@@ -301,7 +301,7 @@ func TestCallOrSubmitFails(t *testing.T) {
 // While its queue is paused a call that became a task does not run. It is made
 // anew when the queue goes on.
 func TestCallOrWhilePaused(t *testing.T) {
-	h, release := lineHouse(t, memory.New(memory.Options{}))
+	h, release := lineRig(t, memory.New(memory.Options{}))
 	ran := make(chan struct{}, 4)
 	h.play("tool", func(context.Context, gateway.Call) (gateway.Result, error) {
 		ran <- struct{}{}
@@ -327,7 +327,7 @@ func TestCallOrWhilePaused(t *testing.T) {
 
 // A task that was cancelled while its call stands in line leaves the line.
 func TestCallOrCancelled(t *testing.T) {
-	h, release := lineHouse(t, memory.New(memory.Options{}))
+	h, release := lineRig(t, memory.New(memory.Options{}))
 	x := h.open()
 	defer release()
 	o := got(h, h.callOr(t.Context(), x, call("tool"), 0))
@@ -344,7 +344,7 @@ func TestCallOrCancelled(t *testing.T) {
 // others of that queue: a call that has its tool's slot never waits for one
 // that waits for that slot.
 func TestIncidentCallsWaitForNoSlotOfTheirOwn(t *testing.T) {
-	h, release := lineHouse(t, memory.New(memory.Options{}))
+	h, release := lineRig(t, memory.New(memory.Options{}))
 	h.options.Calls = 2
 	x := h.open()
 	var ids []string
@@ -372,11 +372,11 @@ func TestIncidentCallsWaitForNoSlotOfTheirOwn(t *testing.T) {
 // After a restart a call that became a task is made anew.
 func TestCallOrSurvivesARestart(t *testing.T) {
 	s := openStore(t)
-	h, _ := lineHouse(t, s)
+	h, _ := lineRig(t, s)
 	o := got(h, h.callOr(t.Context(), h.open(), call("tool", with(`{"n":1}`)), 0))
 	h.reaches(o.task.Task.ID, signalbox.Dispatching)
 	h.engine = h.newEngine(engine.Options{}) // the first is gone without a word
-	next := newHouseOver(t, s, plain("tool", "one"))
+	next := newRigOver(t, s, plain("tool", "one"))
 	next.engine = next.newEngine(engine.Options{})
 	args := make(chan string, 1)
 	next.play("tool", func(_ context.Context, c gateway.Call) (gateway.Result, error) {

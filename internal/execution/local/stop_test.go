@@ -23,7 +23,7 @@ func contains(s string, parts ...string) bool {
 }
 
 // hangs is a tool that runs until it is told to end, as a command does.
-func (h *house) hangs(tools ...string) (begun chan string, goOn chan struct{}) {
+func (h *rig) hangs(tools ...string) (begun chan string, goOn chan struct{}) {
 	begun, goOn = make(chan string, 100), make(chan struct{})
 	for _, tool := range tools {
 		h.play(tool, func(ctx context.Context, c gateway.Call) (gateway.Result, error) {
@@ -45,7 +45,7 @@ func (h *house) hangs(tools ...string) (begun chan string, goOn chan struct{}) {
 // Draining claims nothing more, puts back what stands in line of its tool queue
 // and waits for what runs; what is left then ends as a restart would end it.
 func TestDrainAndStop(t *testing.T) {
-	h := newHouse(t, async("fails"), async("again", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true }), async("ends"), plain("calls", "one"), async("lined", inQueue("one")))
+	h := newRig(t, async("fails"), async("again", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true }), async("ends"), plain("calls", "one"), async("lined", inQueue("one")))
 	h.options.Concurrent = 4
 	begun, _ := h.hangs("fails", "again", "calls", "lined")
 	_, end := h.hangs("ends")
@@ -101,7 +101,7 @@ func TestDrainAndStop(t *testing.T) {
 // What a stop put back in line is not failed by the next start as if it had
 // waited: its tool says that what ran is to run again.
 func TestRequeuedByAStopRunsAgain(t *testing.T) {
-	h := newHouse(t, async("tool", func(tool *gateway.Tool) {
+	h := newRig(t, async("tool", func(tool *gateway.Tool) {
 		tool.Restart = gateway.RestartPolicy{FailPending: true, RequeueRunning: true}
 	}))
 	h.options.Concurrent = 1
@@ -127,7 +127,7 @@ func TestRequeuedByAStopRunsAgain(t *testing.T) {
 
 // The log of an attempt follows that of the one before.
 func TestRequeuedLogGoesOn(t *testing.T) {
-	h := newHouse(t, async("tool", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true }))
+	h := newRig(t, async("tool", func(tool *gateway.Tool) { tool.Restart.RequeueRunning = true }))
 	begun, goOn := h.hangs("tool")
 	x := h.open()
 	id := h.submit(x, "tool")
@@ -192,7 +192,7 @@ func (d *deaf) Claim(ctx context.Context, r store.ClaimRequest) (store.Claimed, 
 // the task runs once.
 func TestAClaimWhoseAnswerIsLost(t *testing.T) {
 	d := &deaf{Store: openStore(t)}
-	h := newHouseOver(t, d, async("tool"))
+	h := newRigOver(t, d, async("tool"))
 	h.options.Concurrent, h.options.Look = 1, 20*time.Millisecond
 	x := h.open()
 	d.claims.Store(2)
@@ -210,7 +210,7 @@ func TestAClaimWhoseAnswerIsLost(t *testing.T) {
 // task runs once.
 func TestAStartWhoseAnswerIsLost(t *testing.T) {
 	d := &deaf{Store: openStore(t)}
-	h := newHouseOver(t, d, async("tool"))
+	h := newRigOver(t, d, async("tool"))
 	var runs atomic.Int32
 	h.play("tool", func(context.Context, gateway.Call) (gateway.Result, error) {
 		runs.Add(1)
@@ -228,7 +228,7 @@ func TestAStartWhoseAnswerIsLost(t *testing.T) {
 // is stored.
 func TestStoreFailsMeanwhile(t *testing.T) {
 	b := &broken{Store: openStore(t)}
-	h := newHouseOver(t, b, async("tool"))
+	h := newRigOver(t, b, async("tool"))
 	begun, goOn := h.hangs("tool")
 	x := h.open()
 	b.broken.Store(true)
@@ -253,7 +253,7 @@ func TestStoreFailsMeanwhile(t *testing.T) {
 // A task that was taken from a run, as by a second director that thought it
 // lost, is left alone by it.
 func TestTakenAway(t *testing.T) {
-	h := newHouse(t, async("tool"))
+	h := newRig(t, async("tool"))
 	begun, goOn := h.hangs("tool")
 	x := h.open()
 	id := h.submit(x, "tool")

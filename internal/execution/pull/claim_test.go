@@ -13,11 +13,11 @@ import (
 )
 
 func TestPulledTaskRunsToItsEnd(t *testing.T) {
-	h := newHouse(t, noTick)
+	h := newRig(t, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{Prompt: "count", TimeoutSeconds: 60, Env: map[string]string{"KEY": "secret-value"}})
 	got := a.begins()
-	if got.QueueID != id || got.Prompt != "count" || got.TimeoutSeconds != 60 || got.Env["KEY"] != "secret-value" || got.Fence == 0 || got.Director != "house" {
+	if got.QueueID != id || got.Prompt != "count" || got.TimeoutSeconds != 60 || got.Env["KEY"] != "secret-value" || got.Fence == 0 || got.Director != "rig" {
 		t.Errorf("%+v", got)
 	}
 	if row := h.task(id); row.State != signalbox.Dispatching || row.AgentURL != "" {
@@ -51,7 +51,7 @@ func TestPulledTaskRunsToItsEnd(t *testing.T) {
 
 // A submit reaches one of many idle agents at once, and wakes no other.
 func TestSubmitWakesOneOfManyWaitingAgents(t *testing.T) {
-	h := newHouse(t, noTick)
+	h := newRig(t, noTick)
 	const agents = 200
 	var group sync.WaitGroup
 	got := make(chan string, agents)
@@ -83,7 +83,7 @@ func TestSubmitWakesOneOfManyWaitingAgents(t *testing.T) {
 // Each of many tasks finds an agent though all are submitted at once, and
 // nothing but events wakes anyone.
 func TestNoWakeUpIsLost(t *testing.T) {
-	h := newHouse(t, noTick)
+	h := newRig(t, noTick)
 	const agents, tasks = 10, 200
 	var group sync.WaitGroup
 	done := make(chan struct{}, tasks)
@@ -117,7 +117,7 @@ func TestNoWakeUpIsLost(t *testing.T) {
 // A turn of a session that waits for its time can be made ready by the submit of
 // another one, whose event names only itself.
 func TestASubmitMakesAnotherTurnReady(t *testing.T) {
-	h := newHouse(t, noTick)
+	h := newRig(t, noTick)
 	a := h.agent("far", 1)
 	first := h.submit(engine.NewTask{SessionID: "talk", Agent: "far", NotBefore: h.engine.Now().Add(time.Hour)})
 	claimed := a.claiming(long)
@@ -132,7 +132,7 @@ func TestASubmitMakesAnotherTurnReady(t *testing.T) {
 // What a task may be taken by is as with other agents: its own queue, the pool
 // of its kind, all.
 func TestQueuesOfAnAgentThatPulls(t *testing.T) {
-	h := newHouse(t, noTick)
+	h := newRig(t, noTick)
 	a, b := h.agent("one", 1), h.agent("two", 1)
 	second := b.claiming(long)
 	h.parked(1)
@@ -151,7 +151,7 @@ func TestQueuesOfAnAgentThatPulls(t *testing.T) {
 // A claim whose answer got lost is answered again, with the same execution,
 // while the agent has not accepted it.
 func TestLostAnswerIsGivenAgain(t *testing.T) {
-	h := newHouse(t, noTick)
+	h := newRig(t, noTick)
 	a := h.agent("far", 2)
 	id := h.submit(engine.NewTask{})
 	lost := a.claim(0)
@@ -182,7 +182,7 @@ func TestLostAnswerIsGivenAgain(t *testing.T) {
 
 // A second claim of an agent ends the first, and no two of them get tasks.
 func TestOneClaimAtATime(t *testing.T) {
-	h := newHouse(t, noTick)
+	h := newRig(t, noTick)
 	a := h.agent("far", 1)
 	first := a.claiming(long)
 	h.parked(1)
@@ -198,7 +198,7 @@ func TestOneClaimAtATime(t *testing.T) {
 }
 
 func TestTwoAgentsWithOneName(t *testing.T) {
-	h := newHouse(t, noTick)
+	h := newRig(t, noTick)
 	h.agent("far", 1)
 	_, err := h.lanes.Claim(t.Context(), "far", api.PullClaim{Instance: "another-instance", Slots: 1}, 0)
 	refusedWith(t, err, signalbox.CodeConflict)
@@ -211,7 +211,7 @@ func TestTwoAgentsWithOneName(t *testing.T) {
 // An agent that is drained by a pause of its queue does not stand before others,
 // and takes tasks again when that is over.
 func TestDrainedAgentPassesOn(t *testing.T) {
-	h := newHouse(t, noTick)
+	h := newRig(t, noTick)
 	a, b := h.agent("one", 1), h.agent("two", 1)
 	h.must(h.engine.Pause(t.Context(), signalbox.AgentQueue("one"), "", "", time.Time{}))
 	first := a.claiming(long)
@@ -231,7 +231,7 @@ func TestDrainedAgentPassesOn(t *testing.T) {
 
 // A director that drains gives out nothing, and takes reports.
 func TestDrain(t *testing.T) {
-	h := newHouse(t, noTick)
+	h := newRig(t, noTick)
 	a, b := h.agent("one", 1), h.agent("two", 1)
 	id := h.submit(engine.NewTask{})
 	got := a.begins()
@@ -249,7 +249,7 @@ func TestDrain(t *testing.T) {
 
 // The bypass has slots of its own.
 func TestBypassOfAnAgentThatPulls(t *testing.T) {
-	h := newHouse(t, noTick)
+	h := newRig(t, noTick)
 	a := h.agent("far", 1)
 	a.c.IsolatedSlots = 1
 	waits := a.claiming(long)
@@ -270,7 +270,7 @@ func TestBypassOfAnAgentThatPulls(t *testing.T) {
 // of all others stay as they were. One agent could use up the numbers of the
 // fleet.
 func TestAgentThatReportsAnAbsurdFence(t *testing.T) {
-	h := newHouse(t, noTick)
+	h := newRig(t, noTick)
 	evil, good := h.agent("evil", 1), h.agent("good", 1)
 	evil.c.HighestFence = 1 << 53
 	h.submit(engine.NewTask{Agent: "evil"})
@@ -299,7 +299,7 @@ func TestAgentThatReportsAnAbsurdFence(t *testing.T) {
 // What an agent tells of its steps is known while it is there; figures that
 // cannot be are none.
 func TestStepsOfAnAgentThatPulls(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	a := h.agent("far", 1)
 	a.c.Steps = &api.AgentSteps{Limit: 3, Executed: 7, Refused: -2, Exempt: 1}
 	a.claim(0)

@@ -22,8 +22,8 @@ func quotesSecret() *api.AgentTaskStatus {
 
 // voidRun is a task with a secret in its env whose run was released before it
 // ended; first may restart the director. It returns what is kept of its last word.
-func voidRun(t *testing.T, between func(*house) *house) string {
-	h := newHouse(t, noTick)
+func voidRun(t *testing.T, between func(*rig) *rig) string {
+	h := newRig(t, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{Env: map[string]string{"API_KEY": secretValue}})
 	run := a.begins()
@@ -47,7 +47,7 @@ func voidRun(t *testing.T, between func(*house) *house) string {
 // TestLastWordOfAVoidRunIsMasked: it came after the task had ended and its env
 // was erased, and was stored in plain.
 func TestLastWordOfAVoidRunIsMasked(t *testing.T) {
-	if got := voidRun(t, func(h *house) *house { return h }); got != "401 for key ***" {
+	if got := voidRun(t, func(h *rig) *rig { return h }); got != "401 for key ***" {
 		t.Errorf("it is kept as %q", got)
 	}
 }
@@ -55,7 +55,7 @@ func TestLastWordOfAVoidRunIsMasked(t *testing.T) {
 // TestLastWordThatCannotBeMaskedIsWithheld: a director that never knew the env
 // cannot tell what to hide.
 func TestLastWordThatCannotBeMaskedIsWithheld(t *testing.T) {
-	got := voidRun(t, func(h *house) *house { return newHouseOver(t, h.store, noTick) })
+	got := voidRun(t, func(h *rig) *rig { return newRigOver(t, h.store, noTick) })
 	if strings.Contains(got, secretValue) || !strings.Contains(got, "withheld: the task had an env") {
 		t.Errorf("it is kept as %q", got)
 	}
@@ -71,13 +71,13 @@ func (noRequests) Request(context.Context, string) (signalbox.Request, error) {
 // TestLastWordIsWithheldWhereTheStoreFails: an error is no reason to store it in
 // plain.
 func TestLastWordIsWithheldWhereTheStoreFails(t *testing.T) {
-	s := memory.New(memory.Options{ID: "house"})
-	h := newHouseOver(t, s, noTick)
+	s := memory.New(memory.Options{ID: "rig"})
+	h := newRigOver(t, s, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{Env: map[string]string{"API_KEY": secretValue}})
 	run := a.begins()
 	a.accepts(run)
-	a.h = newHouseOver(t, noRequests{s}, noTick) // a director that did not give it
+	a.h = newRigOver(t, noRequests{s}, noTick) // a director that did not give it
 	f := quotesSecret()
 	f.TaskID = "task-of-" + id
 	_, err := a.report(id, api.PullReport{Fence: run.Fence, Finished: f})
@@ -92,12 +92,12 @@ func TestLastWordIsWithheldWhereTheStoreFails(t *testing.T) {
 // TestTroubleOfARunThatAnotherDirectorGave: it is withheld until the env of the
 // task is known here, and then told with the values hidden.
 func TestTroubleOfARunThatAnotherDirectorGave(t *testing.T) {
-	h := newHouse(t, noTick)
+	h := newRig(t, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{Env: map[string]string{"API_KEY": secretValue}})
 	run := a.begins()
 	a.accepts(run)
-	h = newHouseOver(t, h.store, noTick)
+	h = newRigOver(t, h.store, noTick)
 	a.h = h
 	note := "401 for key " + secretValue
 	told := func(want string) {
@@ -128,7 +128,7 @@ func (s *readRequests) Request(ctx context.Context, id string) (signalbox.Reques
 // TestMaskIsReadOnce: what is not known here of a run was read, with its prompt, for
 // each word that came late.
 func TestMaskIsReadOnce(t *testing.T) {
-	h := newHouse(t, noTick)
+	h := newRig(t, noTick)
 	a := h.agent("far", 1)
 	id := h.submit(engine.NewTask{Env: map[string]string{"API_KEY": secretValue}})
 	run := a.begins()
@@ -136,7 +136,7 @@ func TestMaskIsReadOnce(t *testing.T) {
 	_, err := h.engine.ReleaseLane(t.Context(), "far", "anna")
 	h.must(err)
 	s := &readRequests{Store: h.store}
-	a.h = newHouseOver(t, s, noTick)
+	a.h = newRigOver(t, s, noTick)
 	for range 3 {
 		_, err := a.report(id, api.PullReport{Fence: run.Fence, Finished: quotesSecret()})
 		refusedWith(t, err, signalbox.CodeStaleFence)

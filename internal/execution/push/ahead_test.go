@@ -82,8 +82,8 @@ func (s *oneCommit) Claim(ctx context.Context, r store.ClaimRequest) (store.Clai
 // before its claim.
 func TestAClaimSharesTheCommitOfWhatMakesItPossible(t *testing.T) {
 	t.Parallel()
-	s := &oneCommit{Store: memory.New(memory.Options{ID: "house"})}
-	h := newHouse(t, noTick, on(s))
+	s := &oneCommit{Store: memory.New(memory.Options{ID: "rig"})}
+	h := newRig(t, noTick, on(s))
 	var mu sync.Mutex
 	heard := map[string][]signalbox.EventKind{}
 	h.engine.Observe(func(a *engine.Applied) {

@@ -16,8 +16,8 @@ import (
 // pulls waits for a task, and what is counted reaches that one.
 func TestTransportsCountTheQueuesTogether(t *testing.T) {
 	t.Parallel()
-	s := &counted{Store: memory.New(memory.Options{ID: "house"})}
-	h := newHouse(t, on(s))
+	s := &counted{Store: memory.New(memory.Options{ID: "rig"})}
+	h := newRig(t, on(s))
 	h.opts.Backstop = &execution.Backstop{}
 	h.agent(Options{Name: "a"})
 	h.start()

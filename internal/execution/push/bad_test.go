@@ -42,7 +42,7 @@ func (f fault) patience() setting {
 	if slices.Contains(f.named, late) {
 		return impatient
 	}
-	return func(*house, *engine.Options) {}
+	return func(*rig, *engine.Options) {}
 }
 
 func (f fault) namedIn(text string) bool {
@@ -63,7 +63,7 @@ func TestAgentThatAnswersBadlyAboutARun(t *testing.T) {
 		for _, plain := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: "/plain"}[plain], func(t *testing.T) {
 				t.Parallel()
-				h := newHouse(t, f.patience(), func(h *house, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
+				h := newRig(t, f.patience(), func(h *rig, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
 				a := h.agent(Options{Plain: plain})
 				h.start()
 				id := h.submit(engine.NewTask{})
@@ -104,7 +104,7 @@ func TestAgentThatAnswersBadlyToAnOffer(t *testing.T) {
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t, f.patience(), fast)
+			h := newRig(t, f.patience(), fast)
 			a := h.agent(Options{Plain: true, Auto: true}) // the transport repeats no offer to a plain agent
 			a.Script(Offer, f.step)
 			id := h.submit(engine.NewTask{})
@@ -123,7 +123,7 @@ func TestAgentThatAnswersBadlyToStatus(t *testing.T) {
 	for name, f := range faults {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t, f.patience())
+			h := newRig(t, f.patience())
 			a := h.agent(Options{Auto: true})
 			a.Always(Status, f.step)
 			h.start()
@@ -140,7 +140,7 @@ func TestAgentThatAnswersBadlyToStatus(t *testing.T) {
 // Words of an agent that are stored or logged are bounded, whatever it says.
 func TestAgentThatSaysTooMuch(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, func(h *house, _ *engine.Options) { h.opts.AskTimeout = time.Minute }) // a busy machine takes long to read 6 MiB
+	h := newRig(t, func(h *rig, _ *engine.Options) { h.opts.AskTimeout = time.Minute }) // a busy machine takes long to read 6 MiB
 	a := h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{})
@@ -158,7 +158,7 @@ func TestAgentThatSaysTooMuch(t *testing.T) {
 // still answers, until it beats or registers again.
 func TestAgentThatSaysThatItStops(t *testing.T) {
 	for _, back := range []string{"beats", "registers", "was gone"} {
-		h := newHouse(t)
+		h := newRig(t)
 		a := h.agent(Options{Auto: true})
 		h.start()
 		h.untilUp("fake")
@@ -191,7 +191,7 @@ func TestAgentThatSaysThatItStops(t *testing.T) {
 
 // What an agent that stops still runs is followed to its end.
 func TestFarewellLosesNoRun(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	a := h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{})

@@ -30,7 +30,7 @@ func (f *failingOffers) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // offersFail lets every offer fail, of agents that are well otherwise.
-func offersFail(h *house, _ *engine.Options) {
+func offersFail(h *rig, _ *engine.Options) {
 	h.opts.Tick, h.opts.Probe, h.opts.Transport = time.Second, 5*time.Second, &failingOffers{}
 }
 
@@ -38,7 +38,7 @@ func offersFail(h *house, _ *engine.Options) {
 // since the agent may be at fault, and not never.
 func TestTaskThatBreaksALoneAgentEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, offersFail)
+		h := newRig(t, offersFail)
 		h.put(idler(0), "")
 		h.start()
 		id := h.submit(engine.NewTask{})
@@ -61,7 +61,7 @@ func TestTaskThatBreaksALoneAgentEnds(t *testing.T) {
 // tried at a time that has passed.
 func TestClosedAgentWithoutWorkNamesNoPastTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t, offersFail)
+		h := newRig(t, offersFail)
 		h.put(idler(0), "")
 		h.start()
 		id := h.submit(engine.NewTask{})
@@ -90,7 +90,7 @@ func TestClosedAgentWithoutWorkNamesNoPastTime(t *testing.T) {
 // Among others, such a task uses up its attempts, and they complete.
 func TestTaskThatBreaksAnAgentSpoilsNoOther(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newRig(t)
 	a := h.agent(Options{Auto: true})
 	a.Always(Offer, func(x *Exchange) {
 		if strings.Contains(x.Task.Prompt, "breaks it") {
@@ -117,7 +117,7 @@ func TestTaskThatBreaksAnAgentSpoilsNoOther(t *testing.T) {
 
 // A wrong token is the agent's fault: no task is rejected for it.
 func TestAgentThatRefusesTheTokenIsClosedAtOnce(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	h.agent(Options{Name: "a-shut"}).Always(Offer, Say(http.StatusUnauthorized, nil))
 	h.agent(Options{Name: "b-well", Auto: true})
 	h.start()
@@ -139,7 +139,7 @@ func TestAgentThatTurnsAllAwayIsBackedOff(t *testing.T) {
 	t.Parallel()
 	for what, step := range map[string]Step{"busy": Busy(nil), "stale fence": Stale(1)} {
 		t.Run(what, func(t *testing.T) {
-			h := newHouse(t)
+			h := newRig(t)
 			a := h.agent(Options{})
 			a.Always(Offer, step)
 			h.start()
@@ -159,7 +159,7 @@ func TestAgentThatTurnsAllAwayIsBackedOff(t *testing.T) {
 func TestFailuresTogetherAreOnePause(t *testing.T) {
 	t.Parallel()
 	const together = 8
-	h := newHouse(t)
+	h := newRig(t)
 	a := h.agent(Options{Slots: together})
 	full := Say(http.StatusInsufficientStorage, nil)
 	var all sync.WaitGroup
@@ -197,7 +197,7 @@ func (b besidePulling) Agents() []engine.LiveAgent { return append(b.Live.Agents
 func TestAPullingAgentMayTakeWhatAnotherFailed(t *testing.T) {
 	for _, up := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHouse(t, offersFail)
+			h := newRig(t, offersFail)
 			h.put(idler(0), "")
 			h.d = push.New(h.engine, h.opts)
 			far := signalbox.Agent{Name: "far", Kind: "demo", Slots: 1, Source: signalbox.AgentPull}

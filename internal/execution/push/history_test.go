@@ -20,7 +20,7 @@ import (
 // story is a random history: agents with random faults, and random submits,
 // cancels, releases and restarts, until all is quiet again.
 type story struct {
-	*house
+	*rig
 	r      *rand.Rand
 	agents []*Agent
 	ids    []string
@@ -41,7 +41,7 @@ func TestRandomHistories(t *testing.T) {
 			}
 			s := &story{
 				r: rand.New(rand.NewPCG(seed, 7)), freed: map[string]bool{},
-				house: newHouse(t, fast, attempts(6), on(open(t)), func(h *house, _ *engine.Options) {
+				rig: newRig(t, fast, attempts(6), on(open(t)), func(h *rig, _ *engine.Options) {
 					h.opts.DispatchTimeout, h.opts.AskTimeout, h.opts.FollowWait = 150*time.Millisecond, 150*time.Millisecond, 100*time.Millisecond
 				}, fleetOf([]int{0, 2}[seed%2]), bypassFleetOf(2)),
 			}

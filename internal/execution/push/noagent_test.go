@@ -28,7 +28,7 @@ func TestWhatAServerSaysThatIsNoAgentIsNotShown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(answer)
 			defer server.Close()
-			h := newHouse(t)
+			h := newRig(t)
 			h.put(signalbox.Agent{Name: "rogue", Kind: "demo", URL: server.URL}, "")
 			h.start()
 			h.await("it was asked", func() bool { m := h.live("rogue").Message; return m != "" && m != "not heard from yet" })

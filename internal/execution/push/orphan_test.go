@@ -11,7 +11,7 @@ import (
 )
 
 // stale waits until what n void executions of a task said is kept.
-func (h *house) stale(id string, n int) []signalbox.Stale {
+func (h *rig) stale(id string, n int) []signalbox.Stale {
 	h.t.Helper()
 	var list []signalbox.Stale
 	h.await("what the void execution said is kept", func() bool {
@@ -29,7 +29,7 @@ func (h *house) stale(id string, n int) []signalbox.Stale {
 func TestReleasedExecutionIsFollowedToItsEnd(t *testing.T) {
 	const secret = "hunter2-is-my-password"
 	for _, plain := range []bool{false, true} {
-		h := newHouse(t)
+		h := newRig(t)
 		a := h.agent(Options{Plain: plain, Deaf: true})
 		h.start()
 		id := h.submit(engine.NewTask{Env: map[string]string{"PASSWORD": secret}})
@@ -61,7 +61,7 @@ func TestReleasedExecutionIsFollowedToItsEnd(t *testing.T) {
 
 // The agent ends the run by itself between the release and our telling it.
 func TestReleasedExecutionThatEndedMeanwhile(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	a := h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{})
@@ -79,7 +79,7 @@ func TestReleasedExecutionThatEndedMeanwhile(t *testing.T) {
 
 // The answer to an offer that was released meanwhile tells what to stop.
 func TestReleasedOfferIsFollowedToItsEnd(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	a := h.agent(Options{})
 	sign := make(chan struct{})
 	a.Script(Offer, After(sign, Well()))
@@ -97,7 +97,7 @@ func TestReleasedOfferIsFollowedToItsEnd(t *testing.T) {
 // told to stop, and what it says is kept; the task that was requeued has gone
 // on under a higher fence.
 func TestLostExecutionIsToldToStopWhenItsAgentIsBack(t *testing.T) {
-	h := newHouse(t, impatient, fast, func(h *house, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
+	h := newRig(t, impatient, fast, func(h *rig, _ *engine.Options) { h.opts.FollowWait = 50 * time.Millisecond })
 	a := h.agent(Options{})
 	id := h.submit(engine.NewTask{OnLost: signalbox.LostRequeue})
 	h.start()
@@ -133,7 +133,7 @@ func TestLostExecutionIsToldToStopWhenItsAgentIsBack(t *testing.T) {
 // the fence when it comes back: the newer execution of the same task is not
 // stopped in its place.
 func TestUnansweredOfferIsToldToStopByItsFence(t *testing.T) {
-	h := newHouse(t, impatient, fast)
+	h := newRig(t, impatient, fast)
 	a := h.agent(Options{})
 	a.Script(Offer, Taking(func(x *Exchange) {
 		go x.Agent.Down() // waits for this request
@@ -158,7 +158,7 @@ func TestUnansweredOfferIsToldToStopByItsFence(t *testing.T) {
 // An agent that never says how an orphan ended is left alone when the slot lease
 // is over.
 func TestStrayIsFollowedForTheLeaseOnly(t *testing.T) {
-	h := newHouse(t, func(h *house, _ *engine.Options) { h.opts.FollowWait = 20 * time.Millisecond })
+	h := newRig(t, func(h *rig, _ *engine.Options) { h.opts.FollowWait = 20 * time.Millisecond })
 	a := h.agent(Options{Deaf: true, Slots: 2})
 	h.start()
 	id := h.submit(engine.NewTask{})
@@ -181,7 +181,7 @@ func TestStrayIsFollowedForTheLeaseOnly(t *testing.T) {
 // A store that is down does not lose the word.
 func TestStaleWordIsKeptWhenTheStoreIsBack(t *testing.T) {
 	var f *failing
-	h := newHouse(t, func(h *house, _ *engine.Options) { f = h.failing() })
+	h := newRig(t, func(h *rig, _ *engine.Options) { f = h.failing() })
 	h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{})
@@ -197,7 +197,7 @@ func TestStaleWordIsKeptWhenTheStoreIsBack(t *testing.T) {
 // A director that ended before the agent heard of a release tells it when it
 // is back; one whose word is kept already is left alone.
 func TestStrayOutlivesTheDirector(t *testing.T) {
-	h := newHouse(t, func(h *house, _ *engine.Options) { h.opts.FollowWait = 20 * time.Millisecond })
+	h := newRig(t, func(h *rig, _ *engine.Options) { h.opts.FollowWait = 20 * time.Millisecond })
 	a := h.agent(Options{Slots: 2})
 	h.start()
 	told, untold := h.submit(engine.NewTask{}), h.submit(engine.NewTask{})

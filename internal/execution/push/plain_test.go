@@ -15,7 +15,7 @@ import (
 const longPrompt = "Summarise the incident of the night and write down what each of us did"
 
 // result is the stored answer of a task.
-func (h *house) result(id string) string {
+func (h *rig) result(id string) string {
 	h.t.Helper()
 	r, err := h.store.Result(h.t.Context(), id)
 	if err != nil {
@@ -34,7 +34,7 @@ func TestStrangersRunIsNotTakenForATaskThatNeverRan(t *testing.T) {
 		"shorter than what is shown of ours": longPrompt[:20],
 	} {
 		for _, over := range []bool{true, false} {
-			h := newHouse(t)
+			h := newRig(t)
 			a := h.agent(Options{Plain: true})
 			a.Script(Offer, func(x *Exchange) {
 				foreign := x.Agent.RunForeign(stranger)
@@ -70,7 +70,7 @@ func TestStrangersRunIsNotTakenForATaskThatNeverRan(t *testing.T) {
 func TestAnswerOfALostReplyIsFetched(t *testing.T) {
 	for _, prompt := range []string{"short", longPrompt, strings.Repeat("ü", 40)} {
 		for _, killed := range []bool{false, true} {
-			h := newHouse(t)
+			h := newRig(t)
 			a := h.agent(Options{Plain: true})
 			id := h.submit(engine.NewTask{Prompt: prompt})
 			finish := func(x *Exchange) { x.Agent.Finish(x.Agent.Executions()[0].TaskID, End{Output: "what it said"}) }
@@ -95,7 +95,7 @@ func TestAnswerOfALostReplyIsFetched(t *testing.T) {
 // An agent that forgot a run which the director followed may have kept it in its
 // history: the answer comes from there.
 func TestAnswerOfAForgottenRunIsFetchedFromHistory(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	a := h.agent(Options{Plain: true})
 	id := h.submit(engine.NewTask{Prompt: longPrompt})
 	h.start()
@@ -112,7 +112,7 @@ func TestAnswerOfAForgottenRunIsFetchedFromHistory(t *testing.T) {
 // It is asked while that goes on, then on_lost decides.
 func TestUnknownOutcomeIsDecidedByOnLost(t *testing.T) {
 	for _, onLost := range []signalbox.OnLost{signalbox.LostFail, signalbox.LostRequeue} {
-		h := newHouse(t)
+		h := newRig(t)
 		a := h.agent(Options{Plain: true, Preview: -1, NoHistory: true, Sloppy: true})
 		a.Script(Offer, Taking(Reset()))
 		id := h.submit(engine.NewTask{OnLost: onLost})
@@ -142,7 +142,7 @@ func TestUnknownOutcomeIsDecidedByOnLost(t *testing.T) {
 // The question has an end: an agent that works for longer than the slot lease at
 // what may be the task is asked no more, and offered nothing before it is idle.
 func TestUnknownOutcomeIsBoundedByTheSlotLease(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	a := h.agent(Options{Plain: true, Preview: -1, NoHistory: true, Sloppy: true})
 	a.Script(Offer, Taking(Reset()))
 	id := h.submit(engine.NewTask{})
@@ -162,7 +162,7 @@ func TestUnknownOutcomeIsBoundedByTheSlotLease(t *testing.T) {
 // Two runs of the same prompt in the time of the offer: neither is proven to be
 // the task.
 func TestTwoCandidatesProveNothing(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	a := h.agent(Options{Plain: true, Sloppy: true})
 	a.Script(Offer, Taking(func(x *Exchange) {
 		x.Agent.RunForeign("do it")
@@ -178,7 +178,7 @@ func TestTwoCandidatesProveNothing(t *testing.T) {
 
 // The same prompt, sent by someone long after the offer, is no proof.
 func TestSamePromptLongAfterTheOfferProvesNothing(t *testing.T) {
-	h := newHouse(t, impatient, func(h *house, _ *engine.Options) { h.opts.Confirm = time.Hour })
+	h := newRig(t, impatient, func(h *rig, _ *engine.Options) { h.opts.Confirm = time.Hour })
 	a := h.agent(Options{Plain: true})
 	a.Script(Offer, func(x *Exchange) {
 		h.clock.jumpWall(time.Minute)
@@ -201,7 +201,7 @@ func TestSamePromptLongAfterTheOfferProvesNothing(t *testing.T) {
 func TestManyQuestionsToASlowPlainAgent(t *testing.T) {
 	t.Parallel()
 	const runs, answersIn = 8, 200 * time.Millisecond
-	h := newHouse(t, func(h *house, _ *engine.Options) { h.opts.AskTimeout = time.Second })
+	h := newRig(t, func(h *rig, _ *engine.Options) { h.opts.AskTimeout = time.Second })
 	a := h.agent(Options{Plain: true})
 	a.Script(Offer, func(x *Exchange) {
 		for n := range runs {

@@ -33,8 +33,8 @@ func (s *counted) Counts(ctx context.Context) (store.Counts, error) {
 // of them.
 func TestARoundCountsTheQueuesOnce(t *testing.T) {
 	t.Parallel()
-	s := &counted{Store: memory.New(memory.Options{ID: "house"})}
-	h := newHouse(t, on(s))
+	s := &counted{Store: memory.New(memory.Options{ID: "rig"})}
+	h := newRig(t, on(s))
 	h.agent(Options{Name: "a"})
 	h.start()
 	h.untilUp("a")

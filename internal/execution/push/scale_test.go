@@ -26,11 +26,11 @@ func (i *idleAgents) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, err
 }
 
-// idlers makes a house as it is in production, with n agents of that transport.
-func idlers(t *testing.T, n int) (*house, *idleAgents) {
+// idlers makes a rig as it is in production, with n agents of that transport.
+func idlers(t *testing.T, n int) (*rig, *idleAgents) {
 	t.Helper()
 	agents := &idleAgents{}
-	h := newHouse(t, func(h *house, eo *engine.Options) {
+	h := newRig(t, func(h *rig, eo *engine.Options) {
 		h.opts.Tick, h.opts.Probe, h.opts.PollInterval, h.opts.Confirm = time.Second, 5*time.Second, 5*time.Second, time.Second
 		h.opts.Transport = agents
 		eo.Log = slog.New(slog.DiscardHandler)
@@ -110,7 +110,7 @@ func TestThousandIdleAgents(t *testing.T) {
 // costOfBeats has some of n idle agents beat, as often as all of them come
 // together, and returns the share of a processor that the process took
 // meanwhile.
-func (h *house) costOfBeats(some, n int) float64 {
+func (h *rig) costOfBeats(some, n int) float64 {
 	pause := h.d.HeartbeatInterval() / time.Duration(n)
 	used, begun := cpu(h.t), time.Now()
 	for i := range some {

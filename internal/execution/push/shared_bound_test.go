@@ -12,11 +12,11 @@ import (
 // director dies of, right after its claim and before its offer, ends: the count
 // of its claims goes from one director to the next.
 func TestIncidentDirectorsThatDieAfterTheClaimClaimNoTaskForEver(t *testing.T) {
-	s := newStreet(t)
+	s := newRigPair(t)
 	agent := s.agent(agenttest.Options{Name: "one"})
 	s.take(s.a, "one")
 	id := s.a.submit(engine.NewTask{})
-	directors := []*house{s.a, s.b}
+	directors := []*rig{s.a, s.b}
 	ended := func() bool { return s.a.task(id).State.Terminal() }
 	for turn := 0; !ended(); turn++ {
 		if turn > 2*signalbox.MaxNoAnswers {

@@ -14,7 +14,7 @@ import (
 var byProgress = stallLimit(signalbox.StallByProgress)
 
 // staysWorking fails unless the task still runs after the limits were looked at.
-func (h *house) staysWorking(id string) {
+func (h *rig) staysWorking(id string) {
 	h.t.Helper()
 	over := h.submit(engine.NewTask{Agent: "fake", WaitTimeout: time.Second}) // ended by the same round of care
 	h.clock.jumpWall(2 * time.Second)
@@ -41,7 +41,7 @@ func TestWedgedRunThatItsAgentAnswersFor(t *testing.T) {
 		"it reports progress and does not stop": {Options{Deaf: true}, engine.NewTask{}, ttl, "tells of no progress"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, byProgress)
+			h := newRig(t, byProgress)
 			a := h.agent(c.agent)
 			h.start()
 			h.untilUp("fake")
@@ -70,7 +70,7 @@ func TestWedgedRunThatItsAgentAnswersFor(t *testing.T) {
 
 // keepsTheSlotUntilIdle fails unless the slot of a run that its agent does not stop
 // is given to another task when the agent has ended it, and not before.
-func (h *house) keepsTheSlotUntilIdle(a *Agent, id string) {
+func (h *rig) keepsTheSlotUntilIdle(a *Agent, id string) {
 	h.t.Helper()
 	if slots, err := h.store.Slots(h.t.Context()); err != nil || len(slots) != 1 || !slots[0].Withheld {
 		h.t.Fatalf("the slot is not withheld: %+v, %v", slots, err)
@@ -89,7 +89,7 @@ func (h *house) keepsTheSlotUntilIdle(a *Agent, id string) {
 // TestLongRunThatGoesOnIsNotWedged: what is printed puts the limit off, for as long
 // as it takes; a timeout of its own takes the place of the hour.
 func TestLongRunThatGoesOnIsNotWedged(t *testing.T) {
-	h := newHouse(t, byProgress)
+	h := newRig(t, byProgress)
 	a := h.agent(Options{})
 	h.start()
 	h.untilUp("fake")
@@ -108,7 +108,7 @@ func TestLongRunThatGoesOnIsNotWedged(t *testing.T) {
 }
 
 func TestTimeoutTakesThePlaceOfTheHour(t *testing.T) {
-	h := newHouse(t, byProgress)
+	h := newRig(t, byProgress)
 	h.agent(Options{Plain: true})
 	h.start()
 	id := h.submit(engine.NewTask{TimeoutSeconds: 7200})
@@ -121,7 +121,7 @@ func TestTimeoutTakesThePlaceOfTheHour(t *testing.T) {
 
 // TestRunThatWaitsForItsCallIsNotWedged: neither for a tool, nor for another agent.
 func TestRunThatWaitsForItsCallIsNotWedged(t *testing.T) {
-	h := newHouse(t, byProgress)
+	h := newRig(t, byProgress)
 	var inCall atomic.Value
 	inCall.Store("")
 	h.engine.SetCalls(func(id string) bool { return inCall.Load() == id })
@@ -151,7 +151,7 @@ func TestRunThatWaitsForItsCallIsNotWedged(t *testing.T) {
 // An agent that says nothing is lost with its run, as on_lost wants it: that its
 // run stands still is not known.
 func TestRunOfASilentAgentIsLostAndNotWedged(t *testing.T) {
-	h := newHouse(t, byProgress, impatient)
+	h := newRig(t, byProgress, impatient)
 	a := h.agent(Options{})
 	h.start()
 	id := h.submit(engine.NewTask{})

@@ -15,7 +15,7 @@ func chat() engine.NewTask {
 	return engine.NewTask{Agent: "fake", Mode: signalbox.ModeChat, Overflow: signalbox.OverflowWait, Source: signalbox.SourceUser}
 }
 
-func (h *house) current(agent string) string {
+func (h *rig) current(agent string) string {
 	h.t.Helper()
 	id, err := h.engine.CurrentSession(h.t.Context(), agent)
 	if err != nil {
@@ -27,7 +27,7 @@ func (h *house) current(agent string) string {
 // A chat with an agent that begins conversations under the id it is given goes
 // on with the one that the director chose.
 func TestChatsShareASession(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	a := h.agent(Options{Auto: true, Sessions: true})
 	h.start()
 	h.untilUp("fake")
@@ -45,7 +45,7 @@ func TestChatsShareASession(t *testing.T) {
 // for a chat that was waiting when the first one had none.
 func TestChatsOfAPlainAgentGoOnWithWhatItAnswers(t *testing.T) {
 	for _, renames := range []bool{false, true} {
-		h := newHouse(t)
+		h := newRig(t)
 		a := h.agent(Options{Plain: true, Renames: renames})
 		h.start()
 		h.untilUp("fake")
@@ -79,7 +79,7 @@ func TestChatsOfAPlainAgentGoOnWithWhatItAnswers(t *testing.T) {
 
 // A chat that named no session leaves one alone that someone has archived.
 func TestTakenSessionStaysArchived(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	h.agent(Options{Auto: true, Plain: true})
 	h.start()
 	h.untilUp("fake")
@@ -98,7 +98,7 @@ func TestTakenSessionStaysArchived(t *testing.T) {
 	}
 }
 
-func (h *house) sessionState(id string) signalbox.SessionState {
+func (h *rig) sessionState(id string) signalbox.SessionState {
 	s, _ := h.store.Session(h.t.Context(), id)
 	return s.State
 }
@@ -106,7 +106,7 @@ func (h *house) sessionState(id string) signalbox.SessionState {
 // When an agent comes up its conversations are compared with those that are
 // stored: after our start, after it was away, after it moved.
 func TestSessionsAreReconciledWhenAnAgentComesUp(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	a := h.agent(Options{Auto: true, Sessions: true})
 	h.start()
 	h.untilUp("fake")
@@ -138,7 +138,7 @@ func TestSessionsAreReconciledWhenAnAgentComesUp(t *testing.T) {
 // A list that cannot be had changes nothing, holds up nobody, and is asked for
 // again when the agent comes up next. One question is under way at a time.
 func TestSessionsThatCannotBeListed(t *testing.T) {
-	h := newHouse(t, impatient)
+	h := newRig(t, impatient)
 	a := h.agent(Options{Auto: true, Sessions: true})
 	h.start()
 	h.untilUp("fake")
@@ -181,7 +181,7 @@ func TestSessionsThatCannotBeListed(t *testing.T) {
 
 // A conversation that began after the agent was asked is not taken for gone.
 func TestSessionThatBeganMeanwhileIsNotGone(t *testing.T) {
-	h := newHouse(t)
+	h := newRig(t)
 	a := h.agent(Options{Auto: true, Sessions: true})
 	sign := make(chan struct{})
 	a.Script(Sessions, After(sign, Say(200, api.AgentSessions{Sessions: []api.AgentSession{{SessionID: "by-hand", LastUsed: time.Now()}}})))

@@ -34,7 +34,7 @@ func (m *marks) told() []string {
 // and of one that is taken up the traces are told too.
 func TestAnAgentIsToldOfTheTrace(t *testing.T) {
 	traces := &marks{}
-	h := newHouse(t, func(h *house, _ *engine.Options) { h.opts.Traces = traces })
+	h := newRig(t, func(h *rig, _ *engine.Options) { h.opts.Traces = traces })
 	a := h.agent(Options{})
 	a.Script(Offer, Nothing(503))
 	id := h.submit(engine.NewTask{Trace: "submit"})

@@ -26,7 +26,7 @@ func heldOffer(t *testing.T, sign <-chan struct{}, had chan<- struct{}) Step {
 // agent over, is told that it never saw the task, and sends it back. Whatever
 // of the first offer comes then runs no more.
 func TestIncidentOfferAfterTheTaskWasSentBack(t *testing.T) {
-	s := newStreet(t)
+	s := newRigPair(t)
 	agent := s.agent(Options{Name: "one", Slots: 2})
 	sign, had := make(chan struct{}), make(chan struct{})
 	agent.Script(Offer, heldOffer(t, sign, had))
@@ -54,7 +54,7 @@ func TestIncidentOfferAfterTheTaskWasSentBack(t *testing.T) {
 
 // The place of an isolated run has a count of its own, and the promise is for it.
 func TestThePromiseNamesThePlaceOfTheOffer(t *testing.T) {
-	h := newHouse(t) // an agent's pause is real time, which a fast clock would take for the task's wait
+	h := newRig(t) // an agent's pause is real time, which a fast clock would take for the task's wait
 	a := h.agent(Options{Isolated: 1})
 	a.Script(Offer, Garbage(200))
 	h.start()
@@ -78,7 +78,7 @@ func TestAnOfferBeforeThePromiseIsFollowed(t *testing.T) {
 }
 
 func offerBeforeThePromise(t *testing.T, answer Step) {
-	h := newHouse(t, impatient)
+	h := newRig(t, impatient)
 	a := h.agent(Options{Sloppy: true})
 	sign, had := make(chan struct{}), make(chan struct{})
 	a.Script(Offer, heldOffer(t, sign, had))
@@ -114,7 +114,7 @@ func TestAPromiseThatIsNotMade(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			h := newHouse(t, fast)
+			h := newRig(t, fast)
 			a := h.agent(Options{})
 			a.Script(Offer, Garbage(200)) // nothing was taken, and nobody can tell
 			a.Script(Void, steps...)

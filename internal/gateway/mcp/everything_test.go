@@ -160,7 +160,7 @@ func TestTheReferenceServer(t *testing.T) {
 }
 
 // sameTools compares the definitions with those that the server lists.
-func (h *house) sameTools(d *direct) {
+func (h *rig) sameTools(d *direct) {
 	h.t.Helper()
 	var listed struct{ Tools []json.RawMessage }
 	if err := json.Unmarshal(d.ask("tools/list", "{}"), &listed); err != nil || len(listed.Tools) < 10 {
@@ -179,7 +179,7 @@ func (h *house) sameTools(d *direct) {
 	}
 }
 
-func (h *house) sameAnswer(d *direct, tool, args string) {
+func (h *rig) sameAnswer(d *direct, tool, args string) {
 	h.t.Helper()
 	var want struct {
 		Content    json.RawMessage `json:"content"`

@@ -137,7 +137,7 @@ func TestAnSSEServerThatNamesAnotherHostIsNotUsed(t *testing.T) {
 	movedTo(t, h, other)
 }
 
-func movedTo(t *testing.T, h *house, other *httptest.Server) {
+func movedTo(t *testing.T, h *rig, other *httptest.Server) {
 	t.Helper()
 	s := h.until(func(s gateway.Server) bool { return s.State == gateway.StateFailed })
 	if !strings.Contains(s.Error, other.URL) || !strings.Contains(s.Error, "put the new address into the configuration") || strings.Contains(s.Error, "hunter2") {

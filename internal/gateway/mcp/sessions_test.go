@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
 )
 
-func (h *house) as(session, tool string) string {
+func (h *rig) as(session, tool string) string {
 	h.t.Helper()
 	r, err := h.Call(h.ctx(), gateway.Call{Tool: "srv__" + tool, Arguments: json.RawMessage(do("pid", nil)), Caller: gateway.Caller{Session: session}})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
 
-func (h *house) names() string {
+func (h *rig) names() string {
 	var names []string
 	for _, t := range h.Tools() {
 		names = append(names, t.Name)

@@ -21,8 +21,8 @@ import (
 // soon bounds everything that should happen at once, on a busy machine.
 const soon = 2 * time.Minute
 
-// house is a provider under test.
-type house struct {
+// rig is a provider under test.
+type rig struct {
 	*mcp.Provider
 	t       *testing.T
 	changed chan struct{}
@@ -59,9 +59,9 @@ func child(role string, env ...string) toolconf.Server {
 }
 
 // start runs a provider until the test ends.
-func start(t *testing.T, s toolconf.Server, opts mcp.Options) *house {
+func start(t *testing.T, s toolconf.Server, opts mcp.Options) *rig {
 	t.Helper()
-	h := &house{t: t, changed: make(chan struct{}, 100), log: &logs{}}
+	h := &rig{t: t, changed: make(chan struct{}, 100), log: &logs{}}
 	opts.Log = slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	if opts.Backoff == 0 {
 		opts.Backoff = 10 * time.Millisecond
@@ -87,7 +87,7 @@ func start(t *testing.T, s toolconf.Server, opts mcp.Options) *house {
 }
 
 // ready starts a provider and waits for its tools.
-func ready(t *testing.T, s toolconf.Server, opts mcp.Options) *house {
+func ready(t *testing.T, s toolconf.Server, opts mcp.Options) *rig {
 	t.Helper()
 	h := start(t, s, opts)
 	h.until(func(s gateway.Server) bool { return s.State == gateway.StateReady })
@@ -95,7 +95,7 @@ func ready(t *testing.T, s toolconf.Server, opts mcp.Options) *house {
 }
 
 // until waits for the server to be as wanted.
-func (h *house) until(ok func(gateway.Server) bool) gateway.Server {
+func (h *rig) until(ok func(gateway.Server) bool) gateway.Server {
 	h.t.Helper()
 	end := time.Now().Add(soon)
 	for {
@@ -110,18 +110,18 @@ func (h *house) until(ok func(gateway.Server) bool) gateway.Server {
 	}
 }
 
-func (h *house) ctx() context.Context {
+func (h *rig) ctx() context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	h.t.Cleanup(cancel)
 	return ctx
 }
 
-func (h *house) call(tool, args string) (gateway.Result, error) {
+func (h *rig) call(tool, args string) (gateway.Result, error) {
 	return h.Call(h.ctx(), gateway.Call{Tool: "srv__" + tool, Arguments: json.RawMessage(args)})
 }
 
 // must calls a tool that has to answer.
-func (h *house) must(tool, args string) gateway.Result {
+func (h *rig) must(tool, args string) gateway.Result {
 	h.t.Helper()
 	r, err := h.call(tool, args)
 	if err != nil {
@@ -131,7 +131,7 @@ func (h *house) must(tool, args string) gateway.Result {
 }
 
 // fails calls a tool that has to fail with a code, and returns the message.
-func (h *house) fails(code signalbox.Code, tool, args string) string {
+func (h *rig) fails(code signalbox.Code, tool, args string) string {
 	h.t.Helper()
 	r, err := h.call(tool, args)
 	var e *signalbox.Error
