@@ -27,7 +27,7 @@ const (
 	modernEra = "2026-07-28"
 	legacyEra = "2025-11-25"
 	// allowed is what the gateway may add, in ms.
-	allowed = 0.5
+	allowed = 0.4
 	// side is how many call at once where many do.
 	side   = 16
 	direct = "directly"

@@ -17,7 +17,9 @@
 // cancelled the call, and the task that it became; after it, nothing but
 // tasks/cancel does.
 //
-// The SDK keeps the protocol. What a tool is and what it answers does not pass
+// The SDK keeps the protocol, but for what nearly all requests are: a tools/call over
+// HTTP that is as the protocol has it is read and answered here (plain.go), to the
+// byte as the SDK would, which decodes a message a dozen times. What a tool is and what it answers does not pass
 // through its types, which would drop what they do not know: lists and results
 // go out as the upstream wrote them.
 package endpoint

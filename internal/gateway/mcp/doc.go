@@ -14,6 +14,9 @@
 // has been idle for a while; its tools are learnt from an instance that ends
 // again at once.
 //
+// Calls over streamable HTTP go past the SDK in the versions that have sessions
+// (direct.go): it decodes each message several times.
+//
 // What the server answers never becomes a Go value on its way: each transport
 // leads what it reads through a tap, which keeps the answer to a call as the
 // server wrote it and shows the SDK an empty one. The tap also holds every
