@@ -163,6 +163,16 @@ func (e *Engine) Agent(ctx context.Context, name string) (signalbox.Agent, error
 	return signalbox.Agent{}, &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent", Message: unknownAgent(name, agents)}
 }
 
+// knownAgent returns an agent as the dispatcher sees it, zero where it was made known
+// only a moment ago, or CodeNotFound. The rows of all are read for the latter alone.
+func (e *Engine) knownAgent(ctx context.Context, name string) (live LiveAgent, err error) {
+	live, known := e.live.LiveAgent(name)
+	if !known {
+		_, err = e.Agent(ctx, name)
+	}
+	return live, err
+}
+
 // RemoveAgent forgets an agent. CodeConflict while it holds slots. Tasks that
 // wait for it go on waiting, for an agent of that name can come back.
 func (e *Engine) RemoveAgent(ctx context.Context, name, by string) error {

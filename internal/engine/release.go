@@ -15,7 +15,7 @@ func (e *Engine) ReleaseLane(ctx context.Context, agent, by string) ([]string, e
 	if err := executorRefusal(agent); err != nil {
 		return nil, err
 	}
-	if _, err := e.Agent(ctx, agent); err != nil {
+	if _, err := e.knownAgent(ctx, agent); err != nil {
 		return nil, err
 	}
 	slots, err := e.store.Slots(ctx)
@@ -110,7 +110,7 @@ func (e *Engine) ClearLane(ctx context.Context, agent, by string) (int, error) {
 	if err := executorRefusal(agent); err != nil {
 		return 0, err
 	}
-	if _, err := e.Agent(ctx, agent); err != nil {
+	if _, err := e.knownAgent(ctx, agent); err != nil {
 		return 0, err
 	}
 	waiting, err := e.waiting(ctx, signalbox.AgentQueue(agent))

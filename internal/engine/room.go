@@ -24,11 +24,9 @@ func (e *Engine) checkRoute(ctx context.Context, n NewTask) error {
 	if !n.By.MayUse(n.Agent) {
 		return n.By.NoAgent(n.Agent)
 	}
-	live, known := e.live.LiveAgent(n.Agent)
-	if !known { // or it was made known a moment ago
-		if _, err := e.Agent(ctx, n.Agent); err != nil {
-			return err
-		}
+	live, err := e.knownAgent(ctx, n.Agent)
+	if err != nil {
+		return err
 	}
 	if err := checkEnv(&n, &live); err != nil {
 		return err
