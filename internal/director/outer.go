@@ -33,6 +33,7 @@ var requestIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // outer is what every request passes first, whatever its path.
 func (d *Director) outer(mux *http.ServeMux) http.Handler {
+	mux.HandleFunc(anyPath, func(w http.ResponseWriter, r *http.Request) { d.unmatched(w, r, allowed(mux, r)) })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec := &recorder{ResponseWriter: w, begun: time.Now()}
 		defer d.finish(rec, r)
@@ -44,12 +45,23 @@ func (d *Director) outer(mux *http.ServeMux) http.Handler {
 			d.answerError(rec, r, err)
 			return
 		}
-		if allow, none := httpguard.Unmatched(mux, r); none {
-			d.unmatched(rec, r, allow)
-			return
-		}
 		mux.ServeHTTP(rec, r)
 	})
+}
+
+// anyPath is the pattern of what no route takes.
+const anyPath = "/"
+
+// allowed are the methods that the path of a request is there for, as the header Allow
+// has them.
+func allowed(mux *http.ServeMux, r *http.Request) string {
+	methods := []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut}
+	return strings.Join(slices.DeleteFunc(methods, func(method string) bool {
+		other := *r
+		other.Method = method
+		_, pattern := mux.Handler(&other)
+		return pattern == anyPath
+	}), ", ")
 }
 
 // setHeaders sets the request id and the headers that every answer carries:
