@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
-// Lane is what is known of one agent, whichever transport it has. All but Name and
-// Wake is guarded by its book's lock.
+// Lane is what is known of one agent, whichever transport it has. All but Name is
+// guarded by its book's lock, and Wake where a transport replaces it.
 type Lane[R Follower] struct {
 	Name string
 	Wake Signal // something may be there for it

@@ -52,8 +52,8 @@ func (b *Book[A, R]) endPause(a A, round int, pause time.Duration) {
 			l.Bypass.Look()
 			b.Mark(a)
 		}
-		b.Mu.Unlock()
 		l.Wake.Send()
+		b.Mu.Unlock()
 	})
 }
 

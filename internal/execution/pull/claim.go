@@ -82,7 +82,7 @@ func (l *Lanes) answer(ctx context.Context, p *poll, wait time.Duration) (api.Pu
 		if something || err != nil {
 			return answer, err
 		}
-		answer, something, err = l.offer(ctx, p.lane)
+		answer, something, err = l.offer(ctx, p)
 		if something || err != nil {
 			return answer, err
 		}
@@ -97,7 +97,7 @@ func (l *Lanes) answer(ctx context.Context, p *poll, wait time.Duration) (api.Pu
 func (l *Lanes) await(ctx context.Context, p *poll, over <-chan time.Time) bool {
 	late := false
 	select {
-	case <-p.lane.Wake:
+	case <-p.wake:
 	case <-p.over:
 	case <-over:
 		late = true
@@ -105,13 +105,10 @@ func (l *Lanes) await(ctx context.Context, p *poll, over <-chan time.Time) bool 
 	}
 	l.Turn("claim", p.lane.Name, p.n)
 	late = execution.Taken(over) || late
+	execution.Taken(p.wake)
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
-	if p.ended {
-		return false
-	}
-	execution.Taken(p.lane.Wake)
-	return !late && ctx.Err() == nil
+	return !late && !p.ended && ctx.Err() == nil
 }
 
 // waits reports whether anything waits in the queues of an agent: most who ask
@@ -125,7 +122,8 @@ func (l *Lanes) waits(ctx context.Context, row *signalbox.Agent, isolated bool) 
 }
 
 // offer gives the agent a task if it can take one and one waits.
-func (l *Lanes) offer(ctx context.Context, a *lane) (answer api.PullAnswer, something bool, err error) {
+func (l *Lanes) offer(ctx context.Context, p *poll) (answer api.PullAnswer, something bool, err error) {
+	a := p.lane
 	ctx = context.WithoutCancel(ctx) // a claim that was begun is made; if nobody hears of it, it is given again
 	c, found, again, err := l.book.Claim(ctx, a, false)
 	if err == nil && !found && !again {
@@ -140,7 +138,7 @@ func (l *Lanes) offer(ctx context.Context, a *lane) (answer api.PullAnswer, some
 	l.Mu.Unlock()
 	switch {
 	case again:
-		a.Wake.Send()
+		p.wake.Send()
 	case found && left:
 		return answer, true, l.unreached(ctx, c.Task)
 	case found:

@@ -12,8 +12,9 @@ import (
 // poll is a claim that waits.
 type poll struct {
 	lane *lane
-	over chan struct{} // closed when another claim of the agent has come
-	n    int64         // counts claims
+	wake execution.Signal // the lane's, while this is its claim
+	over chan struct{}    // closed when another claim of the agent has come
+	n    int64            // counts claims
 
 	// Guarded by Mu.
 	runs  []api.PullRun // as the agent said, without those that it reported the end of since
@@ -29,9 +30,9 @@ func (l *Lanes) enter(a *lane, runs []api.PullRun) (*poll, error) {
 	}
 	l.supersede(a)
 	l.polls++
-	p := &poll{lane: a, n: l.polls, over: make(chan struct{}), runs: slices.Clone(runs)}
+	a.Wake = execution.NewSignal() // of this claim alone: the one before may not have gone yet
+	p := &poll{lane: a, wake: a.Wake, n: l.polls, over: make(chan struct{}), runs: slices.Clone(runs)}
 	a.poll = p
-	execution.Taken(a.Wake) // it looks now
 	l.Mark(a)
 	return p, nil
 }
@@ -55,8 +56,6 @@ func (l *Lanes) exit(p *poll) {
 	if a := p.lane; a.poll == p {
 		a.poll = nil
 		l.PassOn(a)
-	} else {
-		a.Wake.Send() // it may have taken the sign for the claim that came after it
 	}
 }
 
