@@ -82,30 +82,24 @@ func (c Config) withDefaults() (Config, error) {
 	if c.DataDir == "" {
 		return c, fmt.Errorf("data dir is required")
 	}
-	setString(&c.Name, c.Kind)
-	setString(&c.Version, "dev")
-	setString(&c.Tools, toolsAuto)
-	setInt(&c.Slots, 1)
-	setInt(&c.IsolatedSlots, 4)
-	setDuration(&c.DefaultTimeout, 30*time.Minute)
-	setDuration(&c.KillGrace, 5*time.Second)
-	setDuration(&c.CancelWait, 5*time.Second)
-	setDuration(&c.OutputCheck, 5*time.Second)
-	setDuration(&c.LockWait, 10*time.Minute)
-	setDuration(&c.SettleWait, 10*time.Second)
-	setDuration(&c.TerminalIdle, 15*time.Minute)
-	if c.LogCap == 0 {
-		c.LogCap = 64 << 20
-	}
-	if c.BodyLimit == 0 {
-		c.BodyLimit = 2 << 20
-	}
+	c.Name = cmp.Or(c.Name, c.Kind)
+	c.Version = cmp.Or(c.Version, "dev")
+	c.Tools = cmp.Or(c.Tools, toolsAuto)
+	c.Slots = cmp.Or(c.Slots, 1)
+	c.IsolatedSlots = cmp.Or(c.IsolatedSlots, 4)
+	c.DefaultTimeout = cmp.Or(c.DefaultTimeout, 30*time.Minute)
+	c.KillGrace = cmp.Or(c.KillGrace, 5*time.Second)
+	c.CancelWait = cmp.Or(c.CancelWait, 5*time.Second)
+	c.OutputCheck = cmp.Or(c.OutputCheck, 5*time.Second)
+	c.LockWait = cmp.Or(c.LockWait, 10*time.Minute)
+	c.SettleWait = cmp.Or(c.SettleWait, 10*time.Second)
+	c.TerminalIdle = cmp.Or(c.TerminalIdle, 15*time.Minute)
+	c.LogCap = cmp.Or(c.LogCap, 64<<20)
+	c.BodyLimit = cmp.Or(c.BodyLimit, 2<<20)
 	if c.Environ == nil {
 		c.Environ = os.Environ()
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if err := c.check(); err != nil {
 		return c, err
 	}
@@ -181,22 +175,4 @@ func realDir(path string) (string, error) {
 		return "", fmt.Errorf("%s is not a folder", path)
 	}
 	return real, nil
-}
-
-func setString(p *string, v string) {
-	if *p == "" {
-		*p = v
-	}
-}
-
-func setInt(p *int, v int) {
-	if *p == 0 {
-		*p = v
-	}
-}
-
-func setDuration(p *time.Duration, v time.Duration) {
-	if *p == 0 {
-		*p = v
-	}
 }

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"math/rand/v2"
@@ -59,9 +60,7 @@ func New(tb TB, to string, o Options) *Proxy {
 	if err != nil {
 		tb.Fatalf("chaos: %v", err)
 	}
-	if o.Length == 0 {
-		o.Length = 500 * time.Millisecond
-	}
+	o.Length = cmp.Or(o.Length, 500*time.Millisecond)
 	if o.Faults == nil {
 		o.Faults = Faults
 	}

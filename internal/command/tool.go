@@ -71,9 +71,7 @@ func New(t toolconf.CommandTool, o Options) (*Tool, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	for _, note := range s.notes {
 		o.Log.Warn("command tool: "+note, "tool", t.Name, "where", t.Where)
 	}

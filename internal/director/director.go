@@ -1,6 +1,7 @@
 package director
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -151,9 +152,7 @@ func New(cfg Config) (*Director, error) {
 	if cfg.Runs == nil {
 		cfg.Runs = noRuns{}
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Metrics == nil {
 		cfg.Metrics = noMetrics{}
 	}

@@ -1,6 +1,7 @@
 package director
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strings"
@@ -32,9 +33,7 @@ func (d *Director) submitTask(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &req, false); err != nil {
 		return d.refused(err)
 	}
-	if req.Source == "" {
-		req.Source = string(signalbox.SourceWeb)
-	}
+	req.Source = cmp.Or(req.Source, string(signalbox.SourceWeb))
 	err := d.store(w, r, req, http.StatusAccepted, webQueued)
 	if full, ok := errors.AsType[*refusal](err); ok && full.err.Code == signalbox.CodeQueueFull {
 		full.err.Message = webFull

@@ -88,12 +88,8 @@ func New(s store.Store, opts Options) *Engine {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	if opts.Random == nil {
-		opts.Random = rand.Reader
-	}
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
+	opts.Random = cmp.Or(opts.Random, rand.Reader)
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{
 		store: s, opts: opts, log: opts.Log, live: noAgents{},
 		rates: rates{tasks: float64(opts.SubmitTasks), bytes: float64(opts.SubmitBytes)},

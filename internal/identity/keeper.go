@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -71,12 +72,8 @@ func New(ctx context.Context, s Store, o Options) (*Keeper, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Random == nil {
-		o.Random = rand.Reader
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Random = cmp.Or(o.Random, rand.Reader)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Cost == (Cost{}) {
 		o.Cost = DefaultCost
 	}

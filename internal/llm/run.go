@@ -29,9 +29,7 @@ type run struct {
 
 func newRun(l *Loop, in Input) (*run, error) {
 	r := &run{l: l, in: in, ids: map[string]bool{}, log: l.Logger}
-	if r.log == nil {
-		r.log = slog.New(slog.DiscardHandler)
-	}
+	r.log = cmp.Or(r.log, slog.New(slog.DiscardHandler))
 	r.messages = append(Repair(in.History), Message{Role: RoleUser, Text: in.Prompt})
 	for _, m := range r.messages {
 		for _, c := range m.ToolCalls {

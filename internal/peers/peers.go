@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -119,9 +120,7 @@ func New(s store.Store, o Options) *Peers {
 	if o.Monotonic == nil {
 		o.Monotonic = time.Now
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	p := &Peers{
 		store: s, o: o, log: o.Log, soon: make(chan struct{}, 1), stop: func() {},
 		me: o.Director, held: map[string]bool{}, released: map[string]releaseState{}, peers: map[string]*peer{},

@@ -2,6 +2,7 @@ package port
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -108,9 +109,7 @@ func request(t *api.ExportedTask, r signalbox.Request) error {
 	r.Queue = t.Queue
 	r.HadEnv = len(t.Env) > 0
 	t.HadEnv = r.HadEnv
-	if t.Preview == "" {
-		t.Preview = signalbox.Preview(r.Prompt)
-	}
+	t.Preview = cmp.Or(t.Preview, signalbox.Preview(r.Prompt))
 	var err error
 	t.Request, err = json.Marshal(r)
 	return err

@@ -56,9 +56,7 @@ func New(book Book, queue Queue, opts Options) (*Scheduler, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	s := &Scheduler{
 		book: book, queue: queue, opts: opts, log: opts.Log, zone: zone,
 		entries: map[string]*entry{}, names: map[string]string{}, holding: map[string]*entry{},

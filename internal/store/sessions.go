@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -55,9 +56,7 @@ func CheckTalk(s *signalbox.Session) error {
 // stored one, where there is one, and busy whether a turn of it is under way.
 // It returns the row to store; write is false where that is the stored one.
 func PutSession(was *signalbox.Session, before, after signalbox.Session, busy bool) (row signalbox.Session, write bool, err error) {
-	if after.State == "" {
-		after.State = signalbox.SessionActive
-	}
+	after.State = cmp.Or(after.State, signalbox.SessionActive)
 	var stored signalbox.Session
 	if was != nil {
 		stored = *was

@@ -62,9 +62,7 @@ func StartOTel(ctx context.Context, o OTelOptions) *OTel {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	warn := func(what string, err error) {
 		if err != nil {
 			o.Log.Warn(what, "error", err.Error())

@@ -2,6 +2,7 @@ package testserver
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -27,9 +28,7 @@ func (s *RedisServer) Command(args ...string) (string, error) {
 	from := bufio.NewReader(conn)
 	if s.options.Password != "" {
 		user := s.options.User
-		if user == "" {
-			user = "default"
-		}
+		user = cmp.Or(user, "default")
 		if _, err := ask(conn, from, []string{"AUTH", user, s.options.Password}); err != nil {
 			return "", err
 		}

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -186,9 +187,7 @@ func (m *model) chips(l *lane, room int) string {
 	for i := range line {
 		t := &line[i]
 		place := t.Position
-		if place == 0 {
-			place = i + 1
-		}
+		place = cmp.Or(place, i+1)
 		chip := fmt.Sprintf("%s %s %s", m.st.dim.Render(fmt.Sprint(place)), m.picked(t, short(t.QueueID)), m.st.dim.Render(m.since(t.CreatedAt)))
 		more := fmt.Sprintf("+%d", max(waiting, len(line))-i)
 		if width(b.String())+width(chip)+2+width(more) > room && i > 0 {

@@ -54,9 +54,9 @@ type llmRunner struct{ base }
 
 func newLLM(o Options) (Runner, error) {
 	l := &o.LLM
-	setDefault(&l.Provider, "openai")
-	setDefault(&l.OverLimit, "reject")
-	setDefault(&l.Tools, "auto")
+	l.Provider = cmp.Or(l.Provider, "openai")
+	l.OverLimit = cmp.Or(l.OverLimit, "reject")
+	l.Tools = cmp.Or(l.Tools, "auto")
 	l.MaxTokens = cmp.Or(l.MaxTokens, 8192)
 	if l.Steps == nil {
 		l.Steps = NewSteps(0, 0)
@@ -81,12 +81,6 @@ func newLLM(o Options) (Runner, error) {
 // lists are those whose every entry must name a tool.
 func (l *LLM) lists() []toolList {
 	return []toolList{{"agent.llm.approval", l.Approval}, {"agent.llm.exempt", l.Exempt}}
-}
-
-func setDefault(s *string, v string) {
-	if *s == "" {
-		*s = v
-	}
 }
 
 func (llmRunner) Inside() bool { return true }

@@ -1,6 +1,7 @@
 package inside
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -48,9 +49,7 @@ func markOf(e *signalbox.Entry) mark {
 
 // NewBook returns the book of an engine's store.
 func NewBook(e *engine.Engine, log *slog.Logger) *Book {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	return &Book{engine: e, log: log, own: map[mark]int{}}
 }
 

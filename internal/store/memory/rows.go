@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/signalbox-ai/signalbox"
@@ -44,9 +45,7 @@ type Backend struct {
 
 // NewBackend makes an empty one.
 func NewBackend(o Options) *Backend {
-	if o.ID == "" {
-		o.ID = "memory"
-	}
+	o.ID = cmp.Or(o.ID, "memory")
 	return &Backend{
 		id: o.ID, numbers: map[string]int64{}, ids: map[string]*row{}, keys: map[string]*row{}, seqs: map[int64]*row{},
 		waiting: newLists(), ready: newLists(), turns: newLists(), runs: newLists(), children: newLists(),

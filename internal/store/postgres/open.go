@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -49,9 +50,7 @@ func Open(ctx context.Context, o Options) (verbs.SharedBackend, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.migrations == nil {
 		o.migrations = migrations
 	}

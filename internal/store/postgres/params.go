@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -68,12 +69,8 @@ func parse(address string) (*params, error) {
 		p.config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	p.config.RuntimeParams["search_path"] = `"` + p.schema + `"`
-	if p.config.RuntimeParams["application_name"] == "" {
-		p.config.RuntimeParams["application_name"] = "signalbox"
-	}
-	if p.config.ConnectTimeout == 0 {
-		p.config.ConnectTimeout = connectTimeout
-	}
+	p.config.RuntimeParams["application_name"] = cmp.Or(p.config.RuntimeParams["application_name"], "signalbox")
+	p.config.ConnectTimeout = cmp.Or(p.config.ConnectTimeout, connectTimeout)
 	return p, nil
 }
 

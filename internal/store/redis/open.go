@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -59,9 +60,7 @@ var _ verbs.SharedBackend = (*backend)(nil)
 // Open connects, and checks what the server promises.
 func Open(ctx context.Context, o Options) (verbs.SharedBackend, error) {
 	g := &backend{log: o.Log, changed: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
-	if g.log == nil {
-		g.log = slog.New(slog.DiscardHandler)
-	}
+	g.log = cmp.Or(g.log, slog.New(slog.DiscardHandler))
 	if err := g.parse(o.URL); err != nil {
 		return nil, err
 	}
@@ -163,15 +162,9 @@ func (g *backend) parse(text string) error {
 		return refuse(form+": its port, database number and settings must be readable", nil)
 	}
 	g.address = strings.Join(g.option.InitAddress, ", ")
-	if g.option.ClientName == "" {
-		g.option.ClientName = "signalbox"
-	}
-	if g.option.Dialer.Timeout == 0 {
-		g.option.Dialer.Timeout = dialTime
-	}
-	if g.option.ConnWriteTimeout == 0 {
-		g.option.ConnWriteTimeout = answerTime
-	}
+	g.option.ClientName = cmp.Or(g.option.ClientName, "signalbox")
+	g.option.Dialer.Timeout = cmp.Or(g.option.Dialer.Timeout, dialTime)
+	g.option.ConnWriteTimeout = cmp.Or(g.option.ConnWriteTimeout, answerTime)
 	return nil
 }
 

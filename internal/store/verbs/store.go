@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"log/slog"
@@ -84,9 +85,7 @@ func open(ctx context.Context, g Backend, shared SharedBackend, o Options) (*Sto
 	if o.Writer == "" {
 		o.Writer = rand.Text()
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Patience <= 0 {
 		o.Patience = DefaultPatience
 	}
@@ -99,9 +98,7 @@ func open(ctx context.Context, g Backend, shared SharedBackend, o Options) (*Sto
 			o.keep.turns = nearTurns
 		}
 	}
-	if o.many == 0 {
-		o.many = manyVerbs
-	}
+	o.many = cmp.Or(o.many, manyVerbs)
 	s := &Store{backend: g, shared: shared, opts: o, log: o.Log, inbox: group.New[verb](), stopped: make(chan struct{}), quarantine: quarantine{log: o.Log}}
 	s.inbox.Patience = asked
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))

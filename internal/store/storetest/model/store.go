@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -67,9 +68,7 @@ var _ store.Store = (*Store)(nil)
 
 // New makes an empty store.
 func New(o Options) *Store {
-	if o.ID == "" {
-		o.ID = "model"
-	}
+	o.ID = cmp.Or(o.ID, "model")
 	return &Store{
 		id:       o.ID,
 		rows:     map[string]*row{},
