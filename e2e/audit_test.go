@@ -50,6 +50,10 @@ func TestAuditVerify(t *testing.T) {
 			t.Errorf("row %d: %+v", i, row)
 		}
 	}
+	all, err := c.Audit(b.ctx(), client.AuditOptions{})
+	if err != nil || len(all.Rows) < 5 || all.Rows[2].Seq != 3 {
+		t.Fatalf("%+v (%v)", all.Rows, err)
+	}
 	director.stop()
 	file := filepath.Join(b.data, "signalbox.db")
 	whole := b.read(file)
@@ -66,11 +70,11 @@ func TestAuditVerify(t *testing.T) {
 		verify []string
 		want   string
 	}{
-		"a row is changed":             {`UPDATE audit SET result = 'denied' WHERE seq = 3`, nil, "row 3"},
-		"a row is changed with a hash": {`UPDATE audit SET user_id = 'somebody', hash = '` + strings.Repeat("a", 64) + `' WHERE seq = 3`, nil, "row 3"},
-		"a row is taken out":           {`DELETE FROM audit WHERE seq = 4`, nil, "row 5"},
-		"the first rows are taken out": {`DELETE FROM audit WHERE seq < 3`, nil, "row 3"},
-		"the end is cut off":           {`DELETE FROM audit WHERE seq > 5`, []string{"--seq", fmt.Sprint(head.Seq), "--head", head.Hash}, "taken off the end"},
+		"a row is changed":             {changeAudit("success", "refused", "", ""), nil, "row 3"},
+		"a row is changed with a hash": {changeAudit("success", "refused", all.Rows[2].Hash, strings.Repeat("a", 64)), nil, "row 3"},
+		"a row is taken out":           {`DELETE FROM docs WHERE kind = 'audit' AND sort = 4`, nil, "row 5"},
+		"the first rows are taken out": {`DELETE FROM docs WHERE kind = 'audit' AND sort < 3`, nil, "row 3"},
+		"the end is cut off":           {`DELETE FROM docs WHERE kind = 'audit' AND sort > 5`, []string{"--seq", fmt.Sprint(head.Seq), "--head", head.Hash}, "taken off the end"},
 	} {
 		restore()
 		tamper(t, file, c.change)
@@ -84,6 +88,12 @@ func TestAuditVerify(t *testing.T) {
 	restore()
 	b.director("--addr", addr)
 	b.want(0, "audit", "verify", "--seq", fmt.Sprint(head.Seq), "--head", head.Hash)
+}
+
+// changeAudit changes two texts in the third row, each into one as long.
+func changeAudit(was, is, wasToo, isToo string) string {
+	return fmt.Sprintf(`UPDATE docs SET body = unhex(replace(replace(hex(body), hex('%s'), hex('%s')), hex('%s'), hex('%s'))) WHERE kind = 'audit' AND sort = 3`,
+		was, is, wasToo, isToo)
 }
 
 // tamper changes the database as another program would.

@@ -119,6 +119,7 @@ type Book[A Agent[R], R Follower] struct {
 	kinds    map[string]*list.List // the same, by kind
 	freed    int64                 // counts slots that became free
 	resumed  int64                 // counts queues that were resumed
+	missed   int64                 // counts tasks for which nobody was woken
 	starved  bool                  // a claim found nothing, perhaps because of a ceiling over all agents
 }
 

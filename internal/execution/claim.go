@@ -44,6 +44,7 @@ func (b *Book[A, R]) kick(queue string) {
 	}
 	a, found := b.next(queue)
 	if !found {
+		b.missed++
 		return
 	}
 	l := a.Base()
@@ -158,6 +159,7 @@ func (b *Book[A, R]) Claim(ctx context.Context, a A, isolated bool) (c engine.Cl
 	}
 	if able {
 		l.Health.Try() // until it is known what the offer says of the agent
+		l.missed = b.missed
 	}
 	b.Mark(a)
 	if !able && !b.Draining {
@@ -210,15 +212,19 @@ func (b *Book[A, R]) Claim(ctx context.Context, a A, isolated bool) (c engine.Cl
 		l.Bypass.Look() // there may be another one, or the same one still
 	}
 	if !found {
-		l.Health.Untried()
+		b.Untried(a)
 	}
 	b.Mark(a)
 	return c, found, again, err
 }
 
 // Untried notes that a task that was claimed for an agent was not offered, or that
-// its offer decided nothing. Mu is held.
+// its offer decided nothing. Nobody was woken for what became ready while nothing
+// more was offered to it: it looks again. Mu is held.
 func (b *Book[A, R]) Untried(a A) {
-	a.Base().Health.Untried()
+	l := a.Base()
+	if l.Health.Untried() && l.missed != b.missed {
+		l.Wake.Send()
+	}
 	b.Mark(a)
 }

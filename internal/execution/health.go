@@ -135,10 +135,11 @@ func (h *Health) Try() {
 	}
 }
 
-func (h *Health) Untried() {
-	if h.state == healthTrying {
+func (h *Health) Untried() (tried bool) {
+	if tried = h.state == healthTrying; tried {
 		h.state = healthDue
 	}
+	return tried
 }
 
 // Closed tells people of an agent that is closed; nil where it is not.

@@ -28,6 +28,7 @@ type Lane[R Follower] struct {
 	isolated  int           // runs that are
 	refused   int64         // the highest fence for which it refused one of ours
 	signals   []string      // queues it was woken for and has not looked at yet
+	missed    int64         // Book.missed when it was last to be offered something
 	drained   bool          // its own queue is paused: it is offered nothing until a queue is resumed
 	all, kind *list.Element // in Book.ready and Book.kinds, while it is there
 	inKind    string
