@@ -20,6 +20,12 @@ type Backstop struct {
 	books []func(context.Context, store.Counts)
 }
 
+func (s *Backstop) add(counted func(context.Context, store.Counts)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.books = append(s.books, counted)
+}
+
 func (s *Backstop) look(ctx context.Context, e *engine.Engine, now time.Time, every time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

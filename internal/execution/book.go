@@ -131,7 +131,7 @@ func (b *Book[A, R]) Open(e *engine.Engine, o Options, what string) Options {
 	b.Ctx, b.cancel = context.WithCancel(context.Background())
 	b.Lanes, b.Runs, b.kinds = map[string]A{}, map[string]R{}, map[string]*list.List{}
 	b.Maintenance.Log, b.Maintenance.Turn = b.Log, func() { b.Turn(what, "", 0) }
-	b.opts.Backstop.books = append(b.opts.Backstop.books, func(ctx context.Context, counts store.Counts) {
+	b.opts.Backstop.add(func(ctx context.Context, counts store.Counts) {
 		b.strand(ctx, counts)
 		b.kickQueues(counts)
 	})
