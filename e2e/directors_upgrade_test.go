@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,7 +34,12 @@ func (b *box) releases() (older, newer, minor string) {
 	}
 	other := func(version string) string {
 		text := bytes.ReplaceAll(program, []byte(olderVersion), []byte(version))
-		if err := os.WriteFile(path(version), text, 0o700); err != nil {
+		// A process that another test begins meanwhile would hold the file open for
+		// writing for a moment, and what is open so cannot be run.
+		syscall.ForkLock.RLock()
+		err := os.WriteFile(path(version), text, 0o700)
+		syscall.ForkLock.RUnlock()
+		if err != nil {
 			b.t.Fatal(err)
 		}
 		if got := launchProgram(b.t, path(version), b.work, b.environ(), "version"); got.exits() != 0 || !strings.Contains(got.out.text(), version) {
