@@ -27,10 +27,30 @@ var lostMutants = []Mutant{
 		Text: "who waits for a commit that fails is told that all is well",
 		File: "internal/store/sqlite/commit.go",
 		Edits: []Edit{{
-			"return b.failed(b.rollback(err), onCommit)\n",
-			"_ = b.failed(b.rollback(err), onCommit)\n\t\treturn nil\n",
+			"return b.failed(err, onCommit)\n\t}\n\tb.board",
+			"_ = b.failed(err, onCommit)\n\t\treturn nil\n\t}\n\tb.board",
 		}},
 		Package: "internal/store/sqlite", Tests: []string{"TestFullDatabaseRefusesAndTheStoreGoesOn", "TestFailedSyncIsFatalAndAcknowledgesNothing", "TestWriteErrorOnCommitIsFatal"},
+	},
+	{
+		Name: "drafted-row-stays-as-it-was", Fault: "work-queue 8",
+		Text: "a row that changes again, after it was written while its batch was waiting for more, stays as it was written",
+		File: "internal/store/sqlite/commit.go",
+		Edits: []Edit{{
+			"case before == after: // as it was drafted",
+			"case d.Tasks[i].Drafted != nil:",
+		}},
+		Package: "internal/store/sqlite", Tests: []string{"TestADraftedRowIsWrittenAsItBecame"},
+	},
+	{
+		Name: "failed-draft-forgotten", Fault: "work-queue 8",
+		Text: "what goes wrong while rows are written ahead of their commit is forgotten, and the commit is acknowledged",
+		File: "internal/store/sqlite/commit.go",
+		Edits: []Edit{{
+			"if b.draft.begun || b.draft.err != nil {\n\t\treturn b.draft.err\n",
+			"if b.draft.begun || b.draft.err != nil {\n\t\treturn nil\n",
+		}},
+		Package: "internal/store/sqlite", Tests: []string{"TestADraftThatFailsFailsItsCommit"},
 	},
 	{
 		Name: "one-value-refuses-all", Fault: "work-queue 8",

@@ -105,6 +105,7 @@ type Backend struct {
 	who    string // the writer of the newest batch, and
 	number int64  // the number of that
 	broken error  // why nothing is written any more
+	draft  draft
 
 	readers  chan *conn
 	suspects suspects

@@ -14,15 +14,21 @@ import (
 // Commit writes all of d in one transaction, or nothing. It does not end with its
 // context: a transaction that was begun ends by itself.
 func (b *Backend) Commit(_ context.Context, d *verbs.Delta) error {
-	if err := b.settle(); err != nil {
-		return err
+	if !b.draft.begun {
+		if err := b.settle(); err != nil {
+			return err
+		}
 	}
 	if d.From.Moment != b.board.Moment {
 		return verbs.ErrMoved
 	}
 	onCommit, err := b.write(d)
 	if err != nil {
-		return b.failed(b.rollback(err), onCommit)
+		err = b.rollback(err)
+	}
+	b.draft = draft{}
+	if err != nil {
+		return b.failed(err, onCommit)
 	}
 	b.board.apply(d)
 	b.who, b.number = d.Writer, d.Number
@@ -32,7 +38,7 @@ func (b *Backend) Commit(_ context.Context, d *verbs.Delta) error {
 // write runs the transaction. onCommit says where an error came from.
 func (b *Backend) write(d *verbs.Delta) (onCommit bool, err error) {
 	c := b.writer
-	if err := c.do(stBegin); err != nil {
+	if err := b.begin(); err != nil {
 		return false, err
 	}
 	for _, write := range [...]func(*conn, *verbs.Delta) error{writeTasks, writeLarge, writeSlots, writeDocs, b.writeJournal, b.writeMeta} {
@@ -44,6 +50,48 @@ func (b *Backend) write(d *verbs.Delta) (onCommit bool, err error) {
 		time.Sleep(b.opts.CommitDelay)
 	}
 	return true, c.do(stCommit)
+}
+
+// draft is the transaction of a batch that has not come to its Commit.
+type draft struct {
+	begun bool
+	err   error // what went wrong, for its Commit
+}
+
+// Draft writes rows of the batch that is committed next.
+func (b *Backend) Draft(d *verbs.Delta) {
+	if b.draft.err != nil {
+		return
+	}
+	if !b.draft.begun {
+		if b.draft.err = b.settle(); b.draft.err != nil {
+			return
+		}
+	}
+	if b.draft.err = b.begin(); b.draft.err != nil {
+		return
+	}
+	if b.draft.err = writeTasks(b.writer, d); b.draft.err == nil {
+		b.draft.err = writeLarge(b.writer, d)
+	}
+}
+
+// Undraft takes back what was drafted.
+func (b *Backend) Undraft() {
+	if b.draft.begun {
+		_ = b.rollback(nil)
+	}
+	b.draft = draft{}
+}
+
+// begin begins a transaction, unless that of a draft goes on.
+func (b *Backend) begin() error {
+	if b.draft.begun || b.draft.err != nil {
+		return b.draft.err
+	}
+	err := b.writer.do(stBegin)
+	b.draft.begun = err == nil
+	return err
 }
 
 // do runs a statement without parameters.
@@ -66,7 +114,11 @@ func (b *Backend) rollback(err error) error {
 func writeTasks(c *conn, d *verbs.Delta) error {
 	for i := range d.Tasks {
 		before, after := d.Tasks[i].Before, d.Tasks[i].After
+		if drafted := d.Tasks[i].Drafted; drafted != nil {
+			before = drafted
+		}
 		switch {
+		case before == after: // as it was drafted
 		case before == nil:
 			q := c.on(stTaskInsert)
 			if err := c.bindTask(&q, after).run(); err != nil {

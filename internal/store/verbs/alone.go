@@ -61,6 +61,7 @@ func (m *alone) load() error {
 		return err
 	}
 	m.ack()
+	m.undraft()
 	l, err := m.fetch(m.store.backend.Load, m.want())
 	if err != nil {
 		return err

@@ -29,12 +29,15 @@ func (x *workingSet) needs() {
 			v.got.Request = *r
 			continue
 		}
-		if v.asked {
+		seq := v.got.Task.Seq
+		if _, looked := x.fetched[seq]; looked {
 			continue // the backend has none: it stays empty
 		}
-		v.asked = true
 		open = append(open, v)
-		x.want.request(v.got.Task.Seq)
+		if !v.asked {
+			v.asked = true
+			x.want.request(seq)
+		}
 	}
 	clear(x.claims[len(open):])
 	x.claims = open
@@ -92,21 +95,21 @@ func (x *workingSet) delta(d *Delta, writer string, number int64, followed bool)
 }
 
 func (d *Delta) task(r *row) {
-	if r.before == nil && r.task == nil {
+	if r.before == nil && r.draft.task == nil && r.task == nil {
 		return
 	}
-	d.Tasks = append(d.Tasks, TaskChange{Before: r.before, After: r.task})
+	d.Tasks = append(d.Tasks, TaskChange{Before: r.before, Drafted: r.draft.task, After: r.task})
 	if r.task == nil {
 		return
 	}
-	if r.request != nil {
+	if r.request != nil && r.draft.task == nil {
 		q := RequestRow{Seq: r.task.Seq, Request: *r.request}
 		if r.task.State.Terminal() {
 			q.Request.SealedEnv = nil
 		}
 		d.Requests = append(d.Requests, q)
 	}
-	if r.result != nil {
+	if r.result != nil && r.result != r.draft.result {
 		d.Results = append(d.Results, ResultRow{Seq: r.task.Seq, Result: *r.result})
 	}
 }

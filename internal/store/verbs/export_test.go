@@ -35,6 +35,18 @@ func Pipelined(o Options) Options {
 	return o
 }
 
+// Drafted makes a store draft whatever it may, however few callers there are.
+func Drafted(o Options) Options {
+	o.drafts = true
+	return o
+}
+
+// Expect makes a store that does nothing expect so many callers, and Came says how
+// many wait to be taken into its batch.
+func Expect(s *Store, callers int) { s.writer.callers = callers }
+
+func Came(s *Store) int { return s.inbox.Len() }
+
 // SubmitSaying submits, and says each time that the verb has run.
 func SubmitSaying(ctx context.Context, s *Shared, sub store.Submission, ran func()) (store.Submitted, error) {
 	v := &saying{submit{sub: sub}, ran}

@@ -88,7 +88,7 @@ func (x *workingSet) clean() {
 	clear(x.claims)
 	clear(x.entries)
 	x.changed, x.slots, x.bumped, x.limited, x.counted = x.changed[:0], x.slots[:0], x.bumped[:0], x.limited[:0], x.counted[:0]
-	x.docs.changed, x.claims, x.entries, x.cut, x.wrote = x.docs.changed[:0], x.claims[:0], x.entries[:0], 0, false
+	x.docs.changed, x.claims, x.entries, x.cut, x.wrote, x.drafted = x.docs.changed[:0], x.claims[:0], x.entries[:0], 0, false, 0
 	clear(x.fetched)
 	if len(x.noID)+len(x.noKey) > 0 {
 		clear(x.noID)
@@ -116,7 +116,7 @@ func (x *workingSet) settledRow(r *row) {
 	if t == nil {
 		known = r.before
 	}
-	r.changed, r.before, r.request, r.result = false, nil, nil, nil
+	r.changed, r.before, r.request, r.result, r.draft = false, nil, nil, nil, draft{}
 	switch {
 	case t == nil || t.State.Terminal():
 		x.requests.drop(known.Seq)

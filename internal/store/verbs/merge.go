@@ -102,9 +102,7 @@ func (x *workingSet) mergeTasks(w *Want, l *Loaded) {
 		x.turn(want.Session).know(l.Heads[i].UpTo)
 	}
 	for i, seq := range w.Requests {
-		if r := l.Requests[i]; r != nil {
-			x.fetched[seq] = r
-		}
+		x.fetched[seq] = l.Requests[i]
 	}
 }
 

@@ -19,6 +19,7 @@ const (
 func (w *writer) retry(err error) {
 	deadline := time.Now().Add(w.store.opts.Patience)
 	for wait := retryFirst; err != nil; {
+		w.undraft()
 		switch {
 		case errors.Is(err, ErrUnknown):
 			if err = w.resolve(); err == nil {

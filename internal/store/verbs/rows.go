@@ -13,6 +13,7 @@ type row struct {
 	before  *signalbox.Task    // when it began; nil: it is new
 	request *signalbox.Request // of a new one
 	result  *signalbox.Result  // in place of the stored one
+	draft   draft
 }
 
 // byID returns the row of a task, nil if there is none, or if the set does not

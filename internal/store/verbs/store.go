@@ -27,8 +27,9 @@ type Options struct {
 	// backend whose commits take no time, and that no other process writes to.
 	Direct bool
 
-	keep bounds // tests
-	many int    // as manyVerbs; tests
+	keep   bounds // tests
+	many   int    // as manyVerbs; tests
+	drafts bool   // also where nobody is expected; tests
 }
 
 // DefaultPatience outlasts the restart of a server.
@@ -42,6 +43,7 @@ const asked = 250 * time.Millisecond
 type Store struct {
 	backend    Backend
 	shared     SharedBackend // the same one, if other processes may write to it, too
+	drafting   Drafting      // the same one, if it is one
 	opts       Options
 	log        *slog.Logger
 	inbox      *group.Inbox[verb]
@@ -100,6 +102,7 @@ func open(ctx context.Context, g Backend, shared SharedBackend, o Options) (*Sto
 	}
 	o.many = cmp.Or(o.many, manyVerbs)
 	s := &Store{backend: g, shared: shared, opts: o, log: o.Log, inbox: group.New[verb](), stopped: make(chan struct{}), quarantine: quarantine{log: o.Log}}
+	s.drafting, _ = g.(Drafting)
 	s.inbox.Patience = asked
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.writer = newWriter(s)

@@ -190,7 +190,10 @@ func LogSpan(log []byte) (from, to int64) {
 // have ended already, After for one that is forgotten, with its request and
 // result. A task that ended loses the SealedEnv of its request, if it HasEnv
 // before.
-type TaskChange struct{ Before, After *signalbox.Task }
+type TaskChange struct {
+	Before, After *signalbox.Task
+	Drafted       *signalbox.Task // as it was drafted; nil: it was not
+}
 
 // RequestRow is what was asked for.
 type RequestRow struct {

@@ -52,6 +52,7 @@ type workingSet struct {
 
 	// What the batch changed, and needs before it can be written.
 	changed  []*row
+	drafted  int // how many of them
 	slots    []*slotRow
 	bumped   []*queueCount
 	limited  []*limitCount

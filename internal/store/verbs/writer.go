@@ -27,6 +27,7 @@ type writer struct {
 	keyLooks int // batches to come that look keys up, since one was known
 	number   int64
 	deltas   [2]Delta // of the newest two batches, by turns
+	drafts   Delta    // what is drafted
 	ledger   ledger
 }
 
@@ -142,6 +143,9 @@ func (w *writer) runAll() (open bool) {
 			if err := w.runOne(n); err == errShort { //nolint:errorlint // our own sign, never wrapped
 				open = true
 			}
+		}
+		if !open {
+			w.draft()
 		}
 		if !w.joined() {
 			break
