@@ -127,14 +127,15 @@ func (h *Health) Withholds() string {
 	return fmt.Sprintf("tried again with one task from %s: %s", h.until.UTC().Format("15:04:05 MST"), h.reason)
 }
 
-// Try notes that an offer is about to be made; Untried that it was not, or
-// said nothing.
+// Try notes that an offer is about to be made.
 func (h *Health) Try() {
 	if h.state == healthDue {
 		h.state = healthTrying
 	}
 }
 
+// Untried notes that it was not made, or said nothing, and reports whether it was
+// the one task that tries whether the agent is well again.
 func (h *Health) Untried() (tried bool) {
 	if tried = h.state == healthTrying; tried {
 		h.state = healthDue

@@ -215,7 +215,7 @@ func (d *Dispatcher) leave(r *run) {
 	l := r.lane
 	d.drop(r)
 	l.past(r)
-	l.Health.Untried() // its offer decided nothing
+	d.Untried(l) // its offer decided nothing
 	if r.withheld && l.term == r.term && !l.keeps(r.Fence) {
 		r.withheld = false
 		l.withheld = append(l.withheld, withheld{

@@ -57,12 +57,11 @@ func (c *conn) exec(sql string) (answer string, err error) {
 // query is a statement in use: first its parameters are bound, one after the
 // other, then it is run, or stepped through and closed.
 type query struct {
-	st      *sqlite.Stmt
-	param   int
-	left    int64 // rows that are asked for still, where some says how many
-	bounded bool
-	err     error
-	once    bool // it is not kept
+	st    *sqlite.Stmt
+	param int
+	left  int64 // rows that are asked for still; below 0: all
+	err   error
+	once  bool // it is not kept
 }
 
 // on begins a statement.
@@ -75,13 +74,13 @@ func (c *conn) on(id stmtID) query {
 		}
 		c.st[id] = st
 	}
-	return query{st: st}
+	return query{st: st, left: -1}
 }
 
 // once begins a statement that is not worth keeping.
 func (c *conn) once(sql string) query {
 	st, _, err := c.db.PrepareTransient(sql)
-	return query{st: st, err: err, once: true}
+	return query{st: st, left: -1, err: err, once: true}
 }
 
 func (q *query) int(v int64) *query {
@@ -152,13 +151,13 @@ func (q *query) time(t time.Time) *query {
 // most bounds how many rows are read. It is no LIMIT ?, with which SQLite makes the
 // plan anew whenever another number is bound.
 func (q *query) most(n int64) *query {
-	q.left, q.bounded = n, true
+	q.left = n
 	return q
 }
 
 // next steps to the next row.
 func (q *query) next() bool {
-	if q.err != nil || (q.bounded && q.left <= 0) {
+	if q.err != nil || q.left == 0 {
 		return false
 	}
 	q.left--

@@ -206,7 +206,7 @@ var statements = [numStatements]string{
 	stMetaSeen:  `SELECT moment, entry FROM meta WHERE id = 1`,
 	stMetaCheck: `UPDATE meta SET sum_check = ?1 WHERE id = 1`,
 
-	stSumTasks:    `SELECT seq, body, id, queue, session, parent, key FROM tasks WHERE seq > ?1 ORDER BY seq`, // the text columns behind the body,
+	stSumTasks:    `SELECT seq, body, id, queue, session, parent, key FROM tasks WHERE seq > ?1 ORDER BY seq`, // the text columns behind the body
 	stSumTask:     `UPDATE tasks SET body = ?2 WHERE seq = ?1`,
 	stSumRequests: `SELECT seq, body FROM requests WHERE seq > ?1 ORDER BY seq`,
 	stSumRequest:  `UPDATE requests SET body = ?2 WHERE seq = ?1`,
