@@ -3,7 +3,9 @@ package verbs_test
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
@@ -31,17 +33,24 @@ func TestOnlyWhoseValueIsRefusedIsRefused(t *testing.T) {
 			})
 			errs := make([]error, 7)
 			var all sync.WaitGroup
+			var ran atomic.Int64
 			submit := func(n int) {
 				sub := newSubmission()
 				if n == 3 {
 					sub.Task.Preview = "refused"
 				}
-				_, errs[n] = s.Submit(ctx, sub)
+				_, errs[n] = verbs.SubmitSaying(ctx, s, sub, func() { ran.Add(1) })
 			}
 			all.Go(func() { submit(0) })
-			<-blocked // the others share a batch
+			<-blocked // the others share a batch: they wait for this one, or run while it is in flight
+			ran.Store(0)
 			for n := 1; n < len(errs); n++ {
 				all.Go(func() { submit(n) })
+			}
+			for end := time.Now().Add(patient); verbs.Came(s.Store)+int(ran.Load()) < len(errs)-1; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatal("the others do not come")
+				}
 			}
 			close(block)
 			all.Wait()
