@@ -5,12 +5,9 @@ package anthropic
 import (
 	"cmp"
 	"context"
-	"errors"
+	"encoding/json"
 	"net/http"
 	"strings"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/signalbox-ai/signalbox/internal/llm"
 	"github.com/signalbox-ai/signalbox/internal/llm/wire"
@@ -19,140 +16,134 @@ import (
 // VendorURL is the base URL of Anthropic itself.
 const VendorURL = "https://api.anthropic.com"
 
+// version of the messages that are spoken here.
+const version = "2023-06-01"
+
 // DefaultMaxTokens bounds a turn where nothing else is said: the vendor
 // demands a number.
 const DefaultMaxTokens = 8192
 
-// Options say where the endpoint is.
-type Options struct {
-	BaseURL string       // with or without a /v1; "": VendorURL
-	APIKey  string       // "": none is sent
-	Client  *http.Client // nil: one with the usual proxies
-	Retries int          // of a request that got no answer, 429 or 5xx; 0: 2, negative: none
-}
+// Options say where the endpoint is, with or without a /v1.
+type Options = wire.Options
 
-// Model speaks messages. Nothing is read from the environment.
+// Model speaks messages.
 type Model struct {
-	messages sdk.MessageService
-	secrets  []string
+	endpoint *wire.Endpoint
 	cache    bool // each turn sends the whole conversation again, which the vendor's cache makes cheap
 }
 
 // New makes a Model. It does not ask the endpoint for anything.
 func New(o Options) (*Model, error) {
-	base, secrets, err := wire.Base(strings.TrimSuffix(strings.TrimSuffix(cmp.Or(o.BaseURL, VendorURL), "/"), "/v1"), VendorURL, o.APIKey)
+	header := http.Header{"Anthropic-Version": {version}}
+	if o.APIKey != "" {
+		header.Set("X-Api-Key", o.APIKey)
+	}
+	o.BaseURL = strings.TrimSuffix(strings.TrimSuffix(cmp.Or(o.BaseURL, VendorURL), "/"), "/v1")
+	e, err := wire.NewEndpoint(o, VendorURL, "v1/messages", header)
 	if err != nil {
 		return nil, err
 	}
-	if o.Client == nil {
-		o.Client = &http.Client{Transport: http.DefaultTransport}
-	}
-	opts := []option.RequestOption{
-		option.WithoutEnvironmentDefaults(), option.WithoutOpenTelemetry(),
-		option.WithBaseURL(base.String()), option.WithHTTPClient(wire.Direct(o.Client)), option.WithMiddleware(wire.Bound),
-	}
-	if o.APIKey != "" {
-		opts = append(opts, option.WithAPIKey(o.APIKey))
-	}
-	if o.Retries != 0 {
-		opts = append(opts, option.WithMaxRetries(max(o.Retries, 0)))
-	}
-	m := &Model{messages: sdk.NewMessageService(opts...), secrets: secrets}
-	m.cache = strings.HasSuffix("."+base.Hostname(), ".anthropic.com") // others may not know of it
-	return m, nil
+	return &Model{endpoint: e, cache: strings.HasSuffix("."+e.Host, ".anthropic.com")}, nil // others may not know of it
 }
 
 // Stream runs one turn.
 func (m *Model) Stream(ctx context.Context, r llm.Request, text func(string)) (llm.Turn, error) {
 	names := wire.NewNames(r.Tools)
-	p := params(r, names)
+	q := newRequest(r, names)
 	if m.cache {
-		p.CacheControl = sdk.NewCacheControlEphemeralParam()
+		q.CacheControl = &cacheControl{Type: "ephemeral"}
 	}
-	var res *http.Response
-	s := m.messages.NewStreaming(ctx, p, option.WithResponseInto(&res))
-	defer func() { _ = s.Close() }()
 	a := answer{gather: wire.NewGather(names, text)}
-	for s.Next() {
-		if err := a.event(s.Current()); err != nil {
-			return a.turn(), wire.Broken(ctx, err, m.secrets...)
-		}
-	}
-	err := s.Err()
-	if err == nil && a.stop == "" {
-		err = wire.Unended(res)
-	}
-	if err != nil {
-		return a.turn(), m.problem(ctx, err)
-	}
-	return a.turn(), nil
-}
-
-// problem says in our words what the SDK says in its own.
-func (m *Model) problem(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	var api *sdk.Error
-	if !errors.As(err, &api) {
-		return wire.Broken(ctx, err, m.secrets...)
-	}
-	status := api.StatusCode
-	if status == http.StatusOK {
-		status = 0 // it was said in the middle of the stream
-	}
-	return wire.Refusal(status, string(api.Type()), "", []byte(api.RawJSON()), m.secrets...)
+	err := m.endpoint.Stream(ctx, q, a.event, func() bool { return a.stop != "" })
+	return a.turn(), err
 }
 
 // answer is a turn that is still coming.
 type answer struct {
 	gather  *wire.Gather
 	whole   map[int64]string // the input of a call that came in one piece
-	stop    sdk.StopReason
-	in, out int64
+	stop    wire.Text
+	in, out wire.Count
 }
 
-func (a *answer) event(e sdk.MessageStreamEventUnion) error {
+// event is one of the stream.
+type event struct {
+	Type    wire.Text  `json:"type"`
+	Index   wire.Count `json:"index"`
+	Message struct {
+		Usage usage `json:"usage"`
+	} `json:"message"`
+	Block struct {
+		Type  wire.Text       `json:"type"`
+		Text  wire.Text       `json:"text"`
+		ID    wire.Text       `json:"id"`
+		Name  wire.Text       `json:"name"`
+		Input json.RawMessage `json:"input"`
+	} `json:"content_block"`
+	Delta struct {
+		Type        wire.Text `json:"type"`
+		Text        wire.Text `json:"text"`
+		PartialJSON wire.Text `json:"partial_json"`
+		StopReason  wire.Text `json:"stop_reason"`
+	} `json:"delta"`
+	Usage usage `json:"usage"`
+}
+
+// usage has the totals so far; some endpoints leave out those of the input.
+type usage struct {
+	Input         wire.Count `json:"input_tokens"`
+	CacheRead     wire.Count `json:"cache_read_input_tokens"`
+	CacheCreation wire.Count `json:"cache_creation_input_tokens"`
+	Output        wire.Count `json:"output_tokens"`
+}
+
+func (u usage) input() wire.Count { return u.Input + u.CacheRead + u.CacheCreation }
+
+func (a *answer) event(data []byte) error {
+	var e event
+	if err := json.Unmarshal(data, &e); err != nil {
+		return err
+	}
+	index := int64(e.Index)
 	switch e.Type {
+	case "error":
+		return wire.Error{Event: data}
 	case "message_start":
-		u := e.Message.Usage
-		a.in, a.out = u.InputTokens+u.CacheReadInputTokens+u.CacheCreationInputTokens, u.OutputTokens
+		a.in, a.out = e.Message.Usage.input(), e.Message.Usage.Output
 	case "content_block_start":
-		return a.block(e)
+		return a.block(index, e)
 	case "content_block_delta":
 		switch e.Delta.Type {
 		case "text_delta":
-			return a.gather.Text(e.Delta.Text)
+			return a.gather.Text(string(e.Delta.Text))
 		case "input_json_delta":
-			if c := a.gather.At(e.Index); c != nil {
-				return a.gather.Arguments(c, e.Delta.PartialJSON)
+			if c := a.gather.At(index); c != nil {
+				return a.gather.Arguments(c, string(e.Delta.PartialJSON))
 			}
 		}
 	case "content_block_stop":
-		if c := a.gather.At(e.Index); c != nil && c.Arguments.Len() == 0 {
-			return a.gather.Arguments(c, a.whole[e.Index])
+		if c := a.gather.At(index); c != nil && c.Arguments.Len() == 0 {
+			return a.gather.Arguments(c, a.whole[index])
 		}
 	case "message_delta":
-		a.usage(e.Usage)
-		if e.Delta.StopReason != "" {
-			a.stop = e.Delta.StopReason
-		}
+		a.in, a.out = cmp.Or(e.Usage.input(), a.in), cmp.Or(e.Usage.Output, a.out)
+		a.stop = cmp.Or(e.Delta.StopReason, a.stop)
 	}
 	return nil
 }
 
 // block begins a block. Thoughts and the vendor's own tools are not asked for
 // and are passed over.
-func (a *answer) block(e sdk.MessageStreamEventUnion) error {
-	switch e.ContentBlock.Type {
+func (a *answer) block(index int64, e event) error {
+	switch e.Block.Type {
 	case "text":
-		return a.gather.Text(e.ContentBlock.Text)
+		return a.gather.Text(string(e.Block.Text))
 	case "tool_use":
-		c, err := a.gather.Begin(e.Index)
+		c, err := a.gather.Begin(index)
 		if err != nil {
 			return err
 		}
-		if err := a.gather.Named(c, e.ContentBlock.ID, e.ContentBlock.Name); err != nil {
+		if err := a.gather.Named(c, string(e.Block.ID), string(e.Block.Name)); err != nil {
 			return err
 		}
 		// That is {} where parts follow; a tool that takes nothing, and some
@@ -160,31 +151,21 @@ func (a *answer) block(e sdk.MessageStreamEventUnion) error {
 		if a.whole == nil {
 			a.whole = map[int64]string{}
 		}
-		a.whole[e.Index] = e.ContentBlock.JSON.Input.Raw()
+		a.whole[index] = string(e.Block.Input)
 	}
 	return nil
 }
 
-// usage has the totals so far; some endpoints leave out those of the input.
-func (a *answer) usage(u sdk.MessageDeltaUsage) {
-	if in := u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens; in > 0 {
-		a.in = in
-	}
-	if u.OutputTokens > 0 {
-		a.out = u.OutputTokens
-	}
-}
-
 func (a *answer) turn() llm.Turn {
-	t := llm.Turn{Message: a.gather.Message(), StopReason: llm.StopReason(a.stop), InputTokens: a.in, OutputTokens: a.out}
+	t := llm.Turn{Message: a.gather.Message(), StopReason: llm.StopReason(a.stop), InputTokens: int64(a.in), OutputTokens: int64(a.out)}
 	switch a.stop {
-	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence:
+	case "end_turn", "stop_sequence":
 		t.StopReason = llm.StopEnd
-	case sdk.StopReasonToolUse:
+	case "tool_use":
 		t.StopReason = llm.StopTools
-	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
+	case "max_tokens", "model_context_window_exceeded":
 		t.StopReason = llm.StopLength
-	case sdk.StopReasonRefusal:
+	case "refusal":
 		t.StopReason = llm.StopRefusal
 	}
 	return t

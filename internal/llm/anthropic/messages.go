@@ -1,77 +1,88 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/signalbox-ai/signalbox/internal/llm"
 	"github.com/signalbox-ai/signalbox/internal/llm/wire"
 )
 
-func params(r llm.Request, names *wire.Names) sdk.MessageNewParams {
-	p := sdk.MessageNewParams{Model: r.Model, MaxTokens: int64(r.MaxTokens), Messages: messages(r.Messages, names)}
-	if p.MaxTokens <= 0 {
-		p.MaxTokens = DefaultMaxTokens
-	}
-	if strings.TrimSpace(r.System) != "" {
-		p.System = []sdk.TextBlockParam{{Text: r.System}}
-	}
+// request is the body that asks for a turn.
+type request struct {
+	Model        string        `json:"model"`
+	MaxTokens    int           `json:"max_tokens"`
+	System       []block       `json:"system,omitempty"`
+	Messages     []message     `json:"messages"`
+	Tools        []tool        `json:"tools,omitempty"`
+	ToolChoice   *toolChoice   `json:"tool_choice,omitempty"`
+	CacheControl *cacheControl `json:"cache_control,omitempty"`
+	Stream       bool          `json:"stream"`
+}
+
+type message struct {
+	Role    string  `json:"role"`
+	Content []block `json:"content"`
+}
+
+// block is a text, a tool_use or a tool_result.
+type block struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text,omitempty"`
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"`
+	ToolUseID string          `json:"tool_use_id,omitempty"`
+	Content   []block         `json:"content,omitempty"`
+	IsError   bool            `json:"is_error,omitempty"`
+}
+
+type tool struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	InputSchema map[string]any `json:"input_schema"`
+}
+
+type toolChoice struct {
+	Type string `json:"type"`
+}
+
+type cacheControl struct {
+	Type string `json:"type"`
+}
+
+func newRequest(r llm.Request, names *wire.Names) request {
+	q := request{Model: r.Model, MaxTokens: cmp.Or(max(r.MaxTokens, 0), DefaultMaxTokens), System: said(r.System), Messages: messages(r.Messages, names), Stream: true}
 	for _, t := range r.Tools {
-		tool := sdk.ToolParam{Name: names.Vendor(t.Name), InputSchema: schema(t.Schema)}
-		if t.Description != "" {
-			tool.Description = param.NewOpt(t.Description)
-		}
-		p.Tools = append(p.Tools, sdk.ToolUnionParam{OfTool: &tool})
+		q.Tools = append(q.Tools, tool{Name: names.Vendor(t.Name), Description: t.Description, InputSchema: wire.Schema(t.Schema)})
 	}
 	// The tools stay declared in a turn that may call none: the conversation
 	// speaks of them, and the vendor's cache begins with them.
-	if len(p.Tools) > 0 && r.NoTools {
-		p.ToolChoice = sdk.ToolChoiceUnionParam{OfNone: &sdk.ToolChoiceNoneParam{}}
+	if len(q.Tools) > 0 && r.NoTools {
+		q.ToolChoice = &toolChoice{Type: "none"}
 	}
-	return p
-}
-
-// schema keeps the members of a schema as they are written. A tool that has
-// none takes an empty object.
-func schema(raw json.RawMessage) sdk.ToolInputSchemaParam {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		members = nil
-	}
-	s := sdk.ToolInputSchemaParam{Properties: struct{}{}}
-	for k, v := range members {
-		switch {
-		case k == "type", string(v) == "null": // it is always an object
-		case k == "properties":
-			s.Properties = v
-		default:
-			if s.ExtraFields == nil {
-				s.ExtraFields = map[string]any{}
-			}
-			s.ExtraFields[k] = v
-		}
-	}
-	return s
+	return q
 }
 
 // messages are the conversation in the vendor's words, in which user and
 // assistant take turns: the answers to all calls of a turn, and what the user
 // says after them, are one message of the user.
-func messages(list []llm.Message, names *wire.Names) []sdk.MessageParam {
-	var out []sdk.MessageParam
+func messages(list []llm.Message, names *wire.Names) []message {
+	var out []message
 	for _, m := range list {
-		role, blocks := sdk.MessageParamRoleUser, []sdk.ContentBlockParamUnion(nil)
+		role, blocks := "user", []block(nil)
 		switch m.Role {
 		case llm.RoleUser:
 			blocks = said(m.Text)
 		case llm.RoleTool:
-			blocks = []sdk.ContentBlockParamUnion{result(m)}
+			blocks = []block{{Type: "tool_result", ToolUseID: wire.ID(m.ToolID), IsError: m.IsError, Content: said(m.Text)}}
 		case llm.RoleAssistant:
-			role = sdk.MessageParamRoleAssistant
-			blocks = append(said(m.Text), uses(m.ToolCalls, names)...)
+			role = "assistant"
+			blocks = said(m.Text)
+			for _, c := range m.ToolCalls {
+				blocks = append(blocks, block{Type: "tool_use", ID: wire.ID(c.ID), Name: names.Vendor(c.Name), Input: json.RawMessage(llm.ObjectArguments(c.Arguments))})
+			}
 		}
 		if len(blocks) == 0 {
 			continue
@@ -80,34 +91,15 @@ func messages(list []llm.Message, names *wire.Names) []sdk.MessageParam {
 			out[n-1].Content = append(out[n-1].Content, blocks...)
 			continue
 		}
-		out = append(out, sdk.MessageParam{Role: role, Content: blocks})
+		out = append(out, message{Role: role, Content: blocks})
 	}
 	return out
 }
 
 // said leaves out text that is none: the vendor refuses it.
-func said(text string) []sdk.ContentBlockParamUnion {
+func said(text string) []block {
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
-	return []sdk.ContentBlockParamUnion{sdk.NewTextBlock(text)}
-}
-
-func uses(calls []llm.ToolCall, names *wire.Names) []sdk.ContentBlockParamUnion {
-	var out []sdk.ContentBlockParamUnion
-	for _, c := range calls {
-		out = append(out, sdk.NewToolUseBlock(wire.ID(c.ID), json.RawMessage(llm.ObjectArguments(c.Arguments)), names.Vendor(c.Name)))
-	}
-	return out
-}
-
-func result(m llm.Message) sdk.ContentBlockParamUnion {
-	r := sdk.ToolResultBlockParam{ToolUseID: wire.ID(m.ToolID)}
-	if m.IsError {
-		r.IsError = param.NewOpt(true)
-	}
-	if strings.TrimSpace(m.Text) != "" {
-		r.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: m.Text}}}
-	}
-	return sdk.ContentBlockParamUnion{OfToolResult: &r}
+	return []block{{Type: "text", Text: text}}
 }

@@ -1,29 +1,85 @@
 package openai
 
 import (
-	"encoding/json"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/shared"
-
 	"github.com/signalbox-ai/signalbox/internal/llm"
 	"github.com/signalbox-ai/signalbox/internal/llm/wire"
 )
 
+// request is the body that asks for a turn.
+type request struct {
+	Model               string         `json:"model"`
+	Messages            []message      `json:"messages"`
+	Tools               []tool         `json:"tools,omitempty"`
+	ToolChoice          string         `json:"tool_choice,omitempty"`
+	MaxTokens           int            `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int            `json:"max_completion_tokens,omitempty"`
+	Stream              bool           `json:"stream"`
+	StreamOptions       *streamOptions `json:"stream_options,omitempty"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+type message struct {
+	Role       string  `json:"role"`
+	Content    *string `json:"content,omitempty"` // all but an assistant's have one, if an empty one
+	ToolCalls  []call  `json:"tool_calls,omitempty"`
+	ToolCallID string  `json:"tool_call_id,omitempty"`
+}
+
+type call struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+type tool struct {
+	Type     string   `json:"type"`
+	Function function `json:"function"`
+}
+
+type function struct {
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	Parameters  map[string]any `json:"parameters"`
+}
+
+func (m *Model) request(r llm.Request, names *wire.Names) request {
+	q := request{Model: r.Model, Messages: messages(r, names), Stream: true}
+	if !m.noUsage.Load() {
+		q.StreamOptions = &streamOptions{IncludeUsage: true}
+	}
+	if limit := max(r.MaxTokens, 0); m.oldLimit.Load() {
+		q.MaxTokens = limit
+	} else {
+		q.MaxCompletionTokens = limit
+	}
+	for _, t := range r.Tools {
+		q.Tools = append(q.Tools, tool{Type: "function", Function: function{Name: names.Vendor(t.Name), Description: t.Description, Parameters: wire.Schema(t.Schema)}})
+	}
+	if len(q.Tools) > 0 && r.NoTools {
+		q.ToolChoice = "none"
+	}
+	return q
+}
+
 // messages are the conversation in the vendor's words. Arguments go back in
 // the model's own bytes.
-func messages(r llm.Request, names *wire.Names) []sdk.ChatCompletionMessageParamUnion {
-	var out []sdk.ChatCompletionMessageParamUnion
+func messages(r llm.Request, names *wire.Names) []message {
+	var out []message
 	if r.System != "" {
-		out = append(out, sdk.SystemMessage(r.System))
+		out = append(out, message{Role: "system", Content: &r.System})
 	}
 	for _, m := range r.Messages {
 		switch m.Role {
 		case llm.RoleUser:
-			out = append(out, sdk.UserMessage(m.Text))
+			out = append(out, message{Role: "user", Content: &m.Text})
 		case llm.RoleTool:
-			out = append(out, sdk.ToolMessage(m.Text, wire.ID(m.ToolID)))
+			out = append(out, message{Role: "tool", Content: &m.Text, ToolCallID: wire.ID(m.ToolID)})
 		case llm.RoleAssistant:
 			out = append(out, assistant(m, names))
 		}
@@ -31,57 +87,15 @@ func messages(r llm.Request, names *wire.Names) []sdk.ChatCompletionMessageParam
 	return out
 }
 
-func assistant(m llm.Message, names *wire.Names) sdk.ChatCompletionMessageParamUnion {
-	var a sdk.ChatCompletionAssistantMessageParam
+func assistant(m llm.Message, names *wire.Names) message {
+	a := message{Role: "assistant"}
 	if m.Text != "" {
-		a.Content.OfString = param.NewOpt(m.Text)
+		a.Content = &m.Text
 	}
 	for _, c := range m.ToolCalls {
-		a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-			ID: wire.ID(c.ID),
-			Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
-				Name: names.Vendor(c.Name), Arguments: llm.ObjectArguments(c.Arguments),
-			},
-		}})
+		v := call{ID: wire.ID(c.ID), Type: "function"}
+		v.Function.Name, v.Function.Arguments = names.Vendor(c.Name), llm.ObjectArguments(c.Arguments)
+		a.ToolCalls = append(a.ToolCalls, v)
 	}
-	return sdk.ChatCompletionMessageParamUnion{OfAssistant: &a}
-}
-
-// tools are declared with their schemas as they are.
-func tools(list []llm.Tool, names *wire.Names) []sdk.ChatCompletionToolUnionParam {
-	var out []sdk.ChatCompletionToolUnionParam
-	for _, t := range list {
-		f := shared.FunctionDefinitionParam{Name: names.Vendor(t.Name)}
-		if t.Description != "" {
-			f.Description = param.NewOpt(t.Description)
-		}
-		f.Parameters = schema(t.Schema)
-		out = append(out, sdk.ChatCompletionFunctionTool(f))
-	}
-	return out
-}
-
-// schema keeps the members of a schema as they are written. A tool that has
-// none takes an empty object.
-func schema(raw json.RawMessage) shared.FunctionParameters {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil || members == nil {
-		members = map[string]json.RawMessage{}
-	}
-	p := shared.FunctionParameters{"type": "object", "properties": struct{}{}}
-	for k, v := range members {
-		// A vendor refuses all of a request for one schema that is of something
-		// else than an object.
-		if k != "type" && string(v) != "null" {
-			p[k] = v
-		}
-	}
-	return p
-}
-
-func orWord(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
+	return a
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/signalbox-ai/signalbox/internal/llm"
@@ -21,48 +20,18 @@ const (
 // ErrTooMuch says that an endpoint answered more than any turn can be.
 var ErrTooMuch = errors.New("the endpoint answers more than 64 MiB in one turn")
 
-// Bound is a middleware of both SDKs, which read a body as far as it goes.
-func Bound(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
-	res, err := next(req)
-	if res == nil || res.Body == nil {
-		return res, err
-	}
-	if res.StatusCode >= 400 {
+// bound keeps the reader of a body from what no turn and no error can be.
+func bound(res *http.Response) {
+	if res.StatusCode >= http.StatusBadRequest {
 		res.Body = cut{io.LimitReader(res.Body, maxRefusal), res.Body}
 	} else {
 		res.Body = &bounded{ReadCloser: res.Body, left: maxAnswer}
 	}
-	return res, err
 }
 
-// Direct is a client that follows no redirects: keys and conversations are for
-// the endpoint that was named, and Go takes only some headers away from another.
-func Direct(c *http.Client) *http.Client {
-	direct := *c
-	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &direct
-}
-
-// Base is the base URL of an endpoint, and what is not to be shown of it: the key,
-// and a password.
-func Base(given, vendor, key string) (base *url.URL, secrets []string, err error) {
-	base, err = url.Parse(given)
-	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return nil, nil, errors.New("the base URL of the model is not one such as " + vendor)
-	}
-	secrets = []string{key}
-	if p, ok := base.User.Password(); ok {
-		secrets = append(secrets, p)
-	}
-	return base, secrets, nil
-}
-
-// Unended says why an answer has no end. Most that are no stream of events come
+// unended says why an answer has no end. Most that are no stream of events come
 // from something else than the endpoint that was meant.
-func Unended(res *http.Response) error {
-	if res == nil {
-		return errUnended
-	}
+func unended(res *http.Response) error {
 	if res.StatusCode >= 300 {
 		to := "elsewhere"
 		if u, err := res.Location(); err == nil {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,11 +31,14 @@ func Scrub(text string, secrets ...string) string {
 	return text
 }
 
-// Refusal is what an endpoint answered with a status that is no success.
-func Refusal(status int, code, message string, body []byte, secrets ...string) *llm.ModelError {
-	if message == "" {
-		message = said(body)
+// refusal is what an endpoint says against a request: the body of an answer with
+// that status, or 0 and an event in the middle of a turn.
+func refusal(status int, body []byte, secrets ...string) *llm.ModelError {
+	var known struct {
+		Error struct{ Code, Type Text } `json:"error"`
 	}
+	_ = json.Unmarshal(body, &known) // what has no such form has no code
+	code, message := string(cmp.Or(known.Error.Code, known.Error.Type)), said(body)
 	e := &llm.ModelError{Status: status, Code: Scrub(code, secrets...), Message: Scrub(message, secrets...)}
 	e.TooLong = tooLong(code, message)
 	return e
@@ -77,12 +81,12 @@ func tooLong(code, message string) bool {
 	return code == "context_length_exceeded" || code == "model_context_window_exceeded" || slices.ContainsFunc(words, has)
 }
 
-// errLine says it in our words; the bound is the SDKs'.
+// errLine says in our words what the reader of events says in its own.
 var errLine = errors.New("one line of its answer is longer than any event can be")
 
-// Broken is an answer that did not come, or not to its end. The end of ctx
+// broken is an answer that did not come, or not to its end. The end of ctx
 // stays what it is.
-func Broken(ctx context.Context, err error, secrets ...string) error {
+func broken(ctx context.Context, err error, secrets ...string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -1,4 +1,4 @@
-package wire_test
+package wire
 
 import (
 	"errors"
@@ -10,17 +10,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/signalbox-ai/signalbox/internal/llm"
-	"github.com/signalbox-ai/signalbox/internal/llm/wire"
 )
 
 var fit = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-func named(names ...string) *wire.Names {
+func named(names ...string) *Names {
 	var tools []llm.Tool
 	for _, n := range names {
 		tools = append(tools, llm.Tool{Name: n})
 	}
-	return wire.NewNames(tools)
+	return NewNames(tools)
 }
 
 func TestNames(t *testing.T) {
@@ -75,26 +74,26 @@ func TestNamesOfToolsThatAreNoMore(t *testing.T) {
 func TestIDs(t *testing.T) {
 	seen := map[string]bool{}
 	for _, id := range []string{"call_abc", "toolu_01AbC-x", "", "functions.search:0", "functions.search:1", strings.Repeat("x", 41), strings.Repeat("x", 42), "ä"} {
-		got := wire.ID(id)
-		if !fit.MatchString(got) || len(got) > 40 || seen[got] || got != wire.ID(id) {
+		got := ID(id)
+		if !fit.MatchString(got) || len(got) > 40 || seen[got] || got != ID(id) {
 			t.Errorf("%q became %q", id, got)
 		}
 		seen[got] = true
 	}
-	if wire.ID("call_abc") != "call_abc" {
+	if ID("call_abc") != "call_abc" {
 		t.Error("an id that is fit was changed")
 	}
 }
 
 func TestScrub(t *testing.T) {
-	got := wire.Scrub("  key k1 and k1, pass p2\xff"+strings.Repeat("ä", 4000), "k1", "", "p2")
+	got := Scrub("  key k1 and k1, pass p2\xff"+strings.Repeat("ä", 4000), "k1", "", "p2")
 	if strings.Contains(got, "k1") || strings.Contains(got, "p2") || len(got) > 2100 || !strings.HasPrefix(got, "key [secret] and [secret], pass [secret]\uFFFD") {
 		t.Errorf("%.80s (%d bytes)", got, len(got))
 	}
 }
 
 func TestGatherBoundsCalls(t *testing.T) {
-	g := wire.NewGather(named(), nil)
+	g := NewGather(named(), nil)
 	var err error
 	n := 0
 	for ; err == nil && n < 5000; n++ {
@@ -110,7 +109,7 @@ func TestGatherBoundsCalls(t *testing.T) {
 
 // TestGatherBoundsContent : a conversation keeps what a turn says.
 func TestGatherBoundsContent(t *testing.T) {
-	g := wire.NewGather(named(), nil)
+	g := NewGather(named(), nil)
 	c, err := g.Begin(0)
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +123,7 @@ func TestGatherBoundsContent(t *testing.T) {
 	if g.Text("x") == nil || g.Arguments(c, "x") == nil {
 		t.Error("there is no end to it")
 	}
-	e := wire.Broken(t.Context(), g.Text("x"))
+	e := broken(t.Context(), g.Text("x"))
 	if m := g.Message(); len(m.Text) != 4<<20 || !strings.Contains(e.Error(), "8 MiB") || strings.Contains(e.Error(), "base URL") {
 		t.Errorf("%d bytes, %v", len(m.Text), e)
 	}

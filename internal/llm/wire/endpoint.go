@@ -1,0 +1,224 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/tmaxmax/go-sse"
+)
+
+// Options say where a model's endpoint is. Nothing is read from the environment.
+type Options struct {
+	BaseURL string       // with its version where it has one, such as /v1; "": the vendor's
+	APIKey  string       // "": none is sent
+	Client  *http.Client // nil: one with the usual proxies
+	Retries int          // of a request that got no answer, or 408, 409, 429 or 5xx; 0: 2, negative: none
+}
+
+const (
+	defaultRetries = 2
+	firstPause     = 500 * time.Millisecond // before a request is made again; twice as long each time
+	longestPause   = 8 * time.Second
+	longestWish    = time.Minute // of an endpoint that says when to come again
+	maxEvent       = 16 << 20    // bytes of one event
+)
+
+// Endpoint is where turns are asked for: each is one POST, which is answered with
+// a stream of events.
+type Endpoint struct {
+	Host    string // as in its URL, without the port
+	url     string
+	header  http.Header
+	client  *http.Client
+	retries int
+	secrets []string // not to be shown: the key, and a password in the URL
+}
+
+// NewEndpoint is the one at path below o's base URL; vendor is an example of one,
+// for the error. The header goes with each request.
+func NewEndpoint(o Options, vendor, path string, header http.Header) (*Endpoint, error) {
+	base, err := url.Parse(o.BaseURL)
+	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
+		return nil, errors.New("the base URL of the model is not one such as " + vendor)
+	}
+	e := &Endpoint{Host: base.Hostname(), url: base.JoinPath(path).String(), header: header, secrets: []string{o.APIKey}}
+	if p, ok := base.User.Password(); ok {
+		e.secrets = append(e.secrets, p)
+	}
+	header.Set("Content-Type", "application/json")
+	header.Set("Accept", "text/event-stream, application/json")
+	header.Set("User-Agent", "signalbox")
+	if e.retries = max(o.Retries, 0); o.Retries == 0 {
+		e.retries = defaultRetries
+	}
+	// No redirects: keys and conversations are for the endpoint that was named, and
+	// Go takes only some headers away from another.
+	client := http.Client{Transport: http.DefaultTransport}
+	if o.Client != nil {
+		client = *o.Client
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	e.client = &client
+	return e, nil
+}
+
+// Error is an event of a stream that says that the turn failed. What has Event in
+// it is an error of the endpoint.
+type Error struct{ Event []byte }
+
+func (e Error) Error() string { return string(e.Event) }
+
+// Stream asks for a turn with body as JSON, and hands on the data of each event.
+// The events end with one that is [DONE], or with the answer; ended then tells
+// whether the turn did, too. Errors are ctx's own or an *llm.ModelError.
+func (e *Endpoint) Stream(ctx context.Context, body any, event func(data []byte) error, ended func() bool) error {
+	asked, err := json.Marshal(body)
+	if err != nil {
+		return broken(ctx, err, e.secrets...)
+	}
+	res, err := e.ask(ctx, asked)
+	if err != nil {
+		return broken(ctx, err, e.secrets...)
+	}
+	defer res.Body.Close()
+	if res.StatusCode >= http.StatusBadRequest {
+		said, _ := io.ReadAll(res.Body) // a part of it serves as well
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return refusal(res.StatusCode, said, e.secrets...)
+	}
+	err = read(res.Body, event)
+	if err == nil && !ended() {
+		err = unended(res)
+	}
+	if against := (Error{}); errors.As(err, &against) && ctx.Err() == nil {
+		return refusal(0, against.Event, e.secrets...)
+	}
+	if err != nil {
+		return broken(ctx, err, e.secrets...)
+	}
+	return nil
+}
+
+func read(body io.Reader, event func([]byte) error) error {
+	for ev, err := range sse.Read(body, &sse.ReadConfig{MaxEventSize: maxEvent}) {
+		switch {
+		case err != nil:
+			return err
+		case ev.Data == "[DONE]":
+			return nil
+		case ev.Data == "":
+			continue
+		}
+		if err := event([]byte(ev.Data)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask makes the request, again where that may help.
+func (e *Endpoint) ask(ctx context.Context, body []byte) (*http.Response, error) {
+	for n := 0; ; n++ {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		req.Header = e.header.Clone()
+		res, err := e.client.Do(req)
+		if err == nil {
+			bound(res)
+		}
+		if n >= e.retries || ctx.Err() != nil || err == nil && !passing(res) {
+			return res, err
+		}
+		pause := min(firstPause<<n, longestPause)
+		pause -= rand.N(pause / 4) // so that those who were refused together do not come again together
+		if err == nil {
+			pause = wish(res.Header, pause)
+			_ = res.Body.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// passing tells whether the same request may be answered later. An endpoint that
+// knows better says so.
+func passing(res *http.Response) bool {
+	switch res.Header.Get("X-Should-Retry") {
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	s := res.StatusCode
+	return s == http.StatusRequestTimeout || s == http.StatusConflict || s == http.StatusTooManyRequests || s >= http.StatusInternalServerError
+}
+
+// wish is how long the endpoint wants the next request to wait, otherwise if it
+// says nothing or too much.
+func wish(h http.Header, otherwise time.Duration) time.Duration {
+	said := otherwise
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
+		said = time.Duration(ms * float64(time.Millisecond))
+	} else if s, err := strconv.ParseFloat(h.Get("Retry-After"), 64); err == nil {
+		said = time.Duration(s * float64(time.Second))
+	} else if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
+		said = time.Until(at)
+	}
+	if said < 0 || said > longestWish {
+		return otherwise
+	}
+	return said
+}
+
+// Text is a member of an event that is a string. Some endpoints have something else
+// there, which is passed over.
+type Text string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *Text) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '"' {
+		return json.Unmarshal(b, (*string)(t))
+	}
+	return nil
+}
+
+// Count is a member of an event that is a number, as Text is a string.
+type Count int64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *Count) UnmarshalJSON(b []byte) error {
+	if n, err := strconv.ParseFloat(string(b), 64); err == nil {
+		*c = Count(n)
+	}
+	return nil
+}
+
+// Schema is what a tool takes, with its members as they are written. A tool that
+// says nothing takes an empty object, and all take an object: a vendor refuses all
+// of a request for one schema that is of something else.
+func Schema(raw json.RawMessage) map[string]any {
+	s := map[string]any{"type": "object", "properties": struct{}{}}
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &members) // no object: no members
+	for k, v := range members {
+		if k != "type" && string(v) != "null" {
+			s[k] = v
+		}
+	}
+	return s
+}
