@@ -85,8 +85,9 @@ type Agent struct {
 	Version string `json:"version,omitempty"`
 	WorkDir string `json:"work_dir,omitempty"`
 	Waiting int    `json:"waiting"` // pending tasks in its own queue
-	// LastHeard is when it last answered anything; LastProgress when the
-	// task that it runs last printed anything.
+	// LastHeard is when it last answered anything (in the live stream, of an idle
+	// agent that is on time: by its last change); LastProgress when the task that
+	// it runs last printed anything.
 	LastHeard    *time.Time    `json:"last_heard,omitempty"`
 	LastProgress *time.Time    `json:"last_progress,omitempty"`
 	Running      []RunningTask `json:"running,omitempty"`

@@ -21,9 +21,9 @@ const (
 	liveBeat     = "beat"
 )
 
-// beatEvery is after how long without an event a reader is told that the
-// director lives: a little less than the second that is promised.
-const beatEvery = 900 * time.Millisecond
+// beatEvery is after how long without an event or a look a reader is told that
+// the director lives: a little less than the second that is promised.
+const beatEvery = 950 * time.Millisecond
 
 // maxLiveWrite bounds the changes that are written at once to a reader that is
 // behind, in bytes: it is all that a slow one holds.
@@ -136,22 +136,22 @@ func (l *liveReader) whole(name string) error {
 func (l *liveReader) follow(ctx context.Context, signs, stopping <-chan struct{}) error {
 	quiet := time.NewTimer(beatEvery)
 	defer quiet.Stop()
+	beat := false
 	for {
 		sent, err := l.news()
+		if err == nil && !sent && beat {
+			err = l.beat()
+		}
 		if err != nil || ended(ctx, stopping) {
 			return nil
 		}
-		if sent {
-			quiet.Reset(beatEvery)
+		quiet.Reset(beatEvery)
+		if beat = !sent; sent {
 			continue
 		}
 		select {
 		case <-signs:
 		case <-quiet.C:
-			if l.beat() != nil {
-				return nil
-			}
-			quiet.Reset(beatEvery)
 		case <-stopping:
 			return nil
 		case <-ctx.Done():

@@ -19,8 +19,8 @@ const (
 	liveHeads = 10
 	// shownWaiters bounds the waiters of a tool queue in the stream.
 	shownWaiters = 20
-	// turnEvery and inTurn say how many agents are looked at though nothing was
-	// announced of them, in turns: their heartbeats announce nothing.
+	// turnEvery and inTurn say how many agents at work are looked at though nothing
+	// was announced of them, in turns: their heartbeats announce nothing.
 	turnEvery = time.Second
 	inTurn    = 10
 	// figuresFor is after how long an estimate may be another one by time alone.
@@ -54,7 +54,7 @@ type builder struct {
 	plans   plans
 	first   map[string]time.Time // since when something needs a person
 	due     dueHeap
-	turn    []string  // agents that are still to be looked at in this turn
+	turn    []string  // agents at work that are still to be looked at in this turn
 	turned  time.Time // by the real clock
 	figured time.Time // when the estimates were looked at
 	again   bool      // a look failed: everything is made anew
@@ -315,7 +315,7 @@ func (l *look) takeTime(all bool) {
 	if now := time.Now(); now.Sub(l.turned) >= turnEvery {
 		l.turned = now
 		if len(l.turn) == 0 {
-			l.turn = slices.Sorted(maps.Keys(l.rows))
+			l.turn = slices.Sorted(maps.Keys(l.slots))
 		}
 		n := min(inTurn, len(l.turn))
 		for _, name := range l.turn[:n] {

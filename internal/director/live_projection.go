@@ -17,7 +17,7 @@ const (
 	lookEvery = 200 * time.Millisecond
 	// lookAtLeast is after how long a look is taken though nothing was announced,
 	// while someone reads: whether the store answers is seen by asking it.
-	lookAtLeast = time.Second
+	lookAtLeast = 900 * time.Millisecond
 	// lookAlone is how often a look is taken while nobody reads, for what is
 	// shown of the past.
 	lookAlone = 10 * time.Second
@@ -53,6 +53,7 @@ type projection struct {
 	alone    *time.Timer        // the next look while nobody reads; nil before the first
 	whole    *whole             // nil before the first look
 	seen     time.Time          // by the real clock, when the newest look began
+	told     time.Time          // seen, when the readers got their last sign
 	failed   error              // of the newest look; nil if it succeeded
 	revision int64
 	changes  []*delta // oldest first, without gaps up to revision
@@ -73,8 +74,8 @@ func (p *projection) init(d *Director) {
 	p.builder.init(d, &p.inbox, p.shown)
 }
 
-// join adds a reader, which gets a sign after something changed. Signs
-// coalesce. The loop runs while there are readers.
+// join adds a reader, which gets a sign after something changed, and where for
+// long nothing did. Signs coalesce. The loop runs while there are readers.
 func (p *projection) join() (signs <-chan struct{}, leave func()) {
 	c := make(chan struct{}, 1)
 	p.mu.Lock()
@@ -98,7 +99,7 @@ func (p *projection) join() (signs <-chan struct{}, leave func()) {
 }
 
 // run looks until ctx ends: when something was announced, when the time has
-// come at which something is shown otherwise, and once a second.
+// come at which something is shown otherwise, and after lookAtLeast.
 func (p *projection) run(ctx context.Context) {
 	signs, stop := p.d.engine.WatchJournal()
 	defer stop()
@@ -108,12 +109,6 @@ func (p *projection) run(ctx context.Context) {
 		begin := time.Now()
 		_ = p.look(ctx) // readers are told by the verdict
 		pause := max(lookEvery, lookShare*time.Since(begin))
-		timer.Reset(pause - time.Since(begin))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return
-		}
 		timer.Reset(p.rest() - time.Since(begin))
 		select {
 		case <-signs:
@@ -121,6 +116,16 @@ func (p *projection) run(ctx context.Context) {
 		case <-timer.C:
 		case <-ctx.Done():
 			return
+		}
+		if early := pause - time.Since(begin); early > 0 {
+			timer.Reset(early)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				return
+			}
+			unpoke(signs) // the look that comes now is for these, too
+			unpoke(p.inbox.signs)
 		}
 	}
 }
@@ -179,8 +184,11 @@ func (p *projection) look(ctx context.Context) error {
 		return nil
 	}
 	l.change.compare(before, p.whole, recovered)
-	if !l.change.empty() {
+	switch {
+	case !l.change.empty():
 		p.add(&l.change)
+	case begin.Sub(p.told) >= lookAtLeast: // to beat now: readers need not wake once more for it
+		p.sign()
 	}
 	return nil
 }
@@ -241,6 +249,7 @@ func (p *projection) add(c *delta) {
 
 // sign tells the readers; the caller holds mu.
 func (p *projection) sign() {
+	p.told = p.seen
 	for c := range p.readers {
 		poke(c)
 	}
@@ -250,6 +259,14 @@ func (p *projection) sign() {
 func poke(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
+	default:
+	}
+}
+
+// unpoke takes a sign out, where one is there.
+func unpoke(c <-chan struct{}) {
+	select {
+	case <-c:
 	default:
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
 )
 
 // sights reads the live stream and keeps what it says.
@@ -156,4 +157,50 @@ func TestLiveTellsWhatChanges(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	b.engine.RemoveAgent(t.Context(), "coder", "a test")
+}
+
+// When an agent was heard is shown of those at work. The heartbeats of an idle one
+// change nothing; when it falls silent, it is shown when it was heard last.
+func TestLiveHeartbeatsOfIdleAgentsChangeNothing(t *testing.T) {
+	var c clock
+	b := newBox(t, fixed(&c))
+	t.Cleanup(b.dir.Stop)
+	b.agent("idle", 1)
+	a := b.agent("coder", 1)
+	b.submit(`{"prompt":"p","agent":"coder"}`)
+	b.work(a)
+	heard := func(name string) time.Time {
+		t.Helper()
+		if err := b.dir.LookAfterASecond(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var shown api.LiveAgent
+		if err := json.Unmarshal([]byte(b.dir.Shown()["agent:"+name]), &shown); err != nil || shown.LastHeard == nil {
+			t.Fatalf("%+v, %v", shown, err)
+		}
+		return *shown.LastHeard
+	}
+	b.live.beat(c.now())
+	first := heard("idle")
+	c.pass(30 * time.Second)
+	b.live.beat(c.now())
+	if got := heard("idle"); !got.Equal(first) {
+		t.Errorf("the idle agent is shown with a heartbeat of %s, want %s", got, first)
+	}
+	if got, want := heard("coder"), c.now().Truncate(time.Second); !got.Equal(want) {
+		t.Errorf("the agent at work is shown with a heartbeat of %s, want %s", got, want)
+	}
+	b.told("idle", func(a *engine.LiveAgent) { a.Up = false })
+	if got, want := heard("idle"), c.now().Truncate(time.Second); !got.Equal(want) {
+		t.Errorf("the silent agent is shown with a heartbeat of %s, want %s", got, want)
+	}
+}
+
+// beat has all agents be heard, which is announced to nobody.
+func (f *fakeLive) beat(at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.agents {
+		f.agents[i].LastHeard = at
+	}
 }

@@ -11,7 +11,8 @@ import (
 const (
 	lookEvery = time.Second
 	quietFor  = 5       // looks in a row in each of which it allocated less than
-	busyBytes = 4 << 20 // this
+	busyBytes = 4 << 20 // this; and as working again
+	busyFor   = 2       // looks in a row with as much: to come to rest anew costs more than one request for everything
 )
 
 // Percentages for the garbage collector (GOGC). The heap of a director is small
@@ -91,24 +92,24 @@ const (
 type pace struct {
 	resting   bool
 	allocated uint64 // at the last look
-	quiet     int    // looks in a row
+	other     int    // looks in a row that found it busy at rest, or quiet at work
 }
 
 func (p *pace) next(allocated uint64) turn {
 	busy := allocated-p.allocated >= busyBytes
 	p.allocated = allocated
+	if busy != p.resting {
+		p.other = 0
+		return goesOn
+	}
+	p.other++
 	switch {
-	case busy && p.resting:
+	case busy && p.other == busyFor:
 		*p = pace{allocated: allocated}
 		return works
-	case busy:
-		p.quiet = 0
-	case p.resting:
-	default:
-		if p.quiet++; p.quiet == quietFor {
-			p.resting = true
-			return rests
-		}
+	case !busy && p.other == quietFor:
+		*p = pace{resting: true, allocated: allocated}
+		return rests
 	}
 	return goesOn
 }

@@ -5,30 +5,19 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-// ticks is the unit of /proc/PID/stat, the same on every Linux.
-const ticks = 100
-
-// CPUTime is the processor time that a process has used, in seconds.
+// CPUTime is the processor time that a process has used, in seconds, to the
+// nanosecond: /proc/PID/stat counts hundredths, which is more than one who looks at
+// a director may cost in a second.
 func CPUTime(pid int) (float64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
+	var spent unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|2), &spent); err != nil { // clock_getcpuclockid(3)
+		return 0, fmt.Errorf("the processor time of process %d: %w", pid, err)
 	}
-	// The name stands in parentheses and may hold spaces; utime and stime are
-	// the 14th and 15th field, the 12th and 13th behind it.
-	_, rest, _ := strings.Cut(string(text), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("/proc/PID/stat reads %q", text)
-	}
-	user, err := strconv.ParseFloat(fields[11], 64)
-	if err != nil {
-		return 0, err
-	}
-	system, err := strconv.ParseFloat(fields[12], 64)
-	return (user + system) / ticks, err
+	return float64(spent.Nano()) / 1e9, nil
 }
 
 // RSS is the memory that a process holds, in bytes.

@@ -67,14 +67,16 @@ const idleText = (agent) => {
 };
 
 // Clocks: a heartbeat says that the agent lives, not that its run goes on. Whether it
-// is late the director says: of many agents the time of the last one comes seldom.
+// is late the director says: of an idle agent the time of the last one does not come
+// while it is on time, of many at work it comes seldom.
 export const Clocks = ({ agent }) => {
   const now = useNow();
   const busy = agent.current.some((task) => task.state !== "pending");
   const silent = agent.last_heard && (agent.state === "down" || agent.face_text?.startsWith("not heard from"));
+  const counts = busy || silent;
   return html`
     <dl class="clocks">
-      <div class=${cx(silent && "is-late")}><dt>Last heartbeat</dt><dd title=${full(agent.last_heard)}>${agent.last_heard ? `${span(since(agent.last_heard, now))} ago` : "never"}</dd></div>
+      <div class=${cx(silent && "is-late")}><dt>Last heartbeat</dt><dd title=${counts ? full(agent.last_heard) : undefined}>${!agent.last_heard ? "never" : counts ? `${span(since(agent.last_heard, now))} ago` : "on time"}</dd></div>
       <div><dt>Last progress</dt><dd title=${full(agent.last_progress)}>${!busy ? "nothing runs" : agent.last_progress ? `${span(since(agent.last_progress, now))} ago` : "nothing printed yet"}</dd></div>
       <div><dt>Typical run</dt><dd title="the middle half of its last 40 runs; unknown below five">${usual(agent.typical)}</dd></div>
     </dl>`;
