@@ -2,12 +2,17 @@ package confine
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -70,7 +75,7 @@ func (b *Box) enforce() {
 // because it is a subreaper or pid 1. Other children are left to whoever
 // started them.
 func (h *Host) reap() {
-	if h.members == "" {
+	if h.members == "" || !childDied() {
 		return
 	}
 	dead := map[int]string{}
@@ -92,6 +97,18 @@ func (h *Host) reap() {
 	for pid, name := range dead {
 		if b := boxes[name]; b == nil || b.orphan(pid) {
 			collect(pid)
+		}
+	}
+}
+
+// childDied tells whether any child is dead and not collected yet, whoever started
+// it. That is one system call; the children of all threads are some for each thread.
+func childDied() bool {
+	var info unix.Siginfo
+	for {
+		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil && info.Signo != 0
 		}
 	}
 }
@@ -138,13 +155,13 @@ func (h *Host) boxOfZombie(pid int) (string, bool) {
 
 // children lists our children, of whichever thread.
 func children() []int {
-	lists, _ := filepath.Glob("/proc/self/task/*/children")
-	if len(lists) == 0 {
-		return childrenByStat()
-	}
+	threads, _ := os.ReadDir("/proc/self/task")
 	var pids []int
-	for _, l := range lists {
-		b, _ := os.ReadFile(l)
+	for _, t := range threads {
+		b, err := os.ReadFile("/proc/self/task/" + t.Name() + "/children")
+		if errors.Is(err, fs.ErrNotExist) && !listsChildren() {
+			return childrenByStat()
+		}
 		for f := range bytes.FieldsSeq(b) {
 			if pid, err := strconv.Atoi(string(f)); err == nil {
 				pids = append(pids, pid)
@@ -153,6 +170,13 @@ func children() []int {
 	}
 	return pids
 }
+
+// listsChildren tells whether the kernel has those lists; a thread that has ended
+// has none either.
+var listsChildren = sync.OnceValue(func() bool {
+	_, err := os.Stat("/proc/thread-self/children")
+	return err == nil
+})
 
 // childrenByStat is for kernels without those lists.
 func childrenByStat() []int {

@@ -3,8 +3,11 @@
 package confine_test
 
 import (
+	"os"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/confine"
 	"github.com/signalbox-ai/signalbox/internal/proc"
@@ -61,4 +64,43 @@ func exitCode(t *testing.T, box *confine.Box, script string) int {
 		t.Error(err)
 	}
 	return exit.Code
+}
+
+// Whether any child is dead is known without a look at them all: a run that left
+// nothing behind must not pay for the children of every thread.
+func TestADeadChildIsSeenWithoutALookAtAll(t *testing.T) {
+	becomes := func(want bool) {
+		t.Helper()
+		for end := time.Now().Add(5 * time.Second); confine.ChildDied() != want; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("a dead child: %v, want %v", !want, want)
+			}
+		}
+	}
+	p, err := os.StartProcess("/bin/cat", []string{"cat"}, &os.ProcAttr{Files: []*os.File{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	becomes(true) // it has no input
+	if _, err := p.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	defer r.Close()
+	if p, err = os.StartProcess("/bin/cat", []string{"cat"}, &os.ProcAttr{Files: []*os.File{r}}); err != nil {
+		t.Fatal(err)
+	}
+	becomes(false)
+	if err := p.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	becomes(true)
+	if _, err := p.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	becomes(false)
 }

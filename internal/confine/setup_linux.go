@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // wanted are the controllers of control groups that limits need.
@@ -28,6 +30,9 @@ func (h *Host) setUp() error {
 	default:
 		return fmt.Errorf("confine: method is %q; it must be auto, cgroup2 or rlimit", h.o.Method)
 	}
+	// Orphans of our trials, too, are handed to this process, which collects them: to
+	// one above it they would be strangers for ever.
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	t := findTree()
 	h.cure = cureOf(h.o, t)
 	if h.o.Method == byRlimit {
