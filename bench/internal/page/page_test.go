@@ -92,7 +92,7 @@ func TestEveryPromiseIsMeasured(t *testing.T) {
 		"postgres/submit-1", "postgres/submit-64", "postgres/cycle-2000", "postgres/cycle-256", "postgres/directors-2000", "postgres/pickup/p99", "postgres/half-load/p50",
 		"postgres-deep/wait-100k", "postgres-deep/wait-most", "redis/submit-1", "redis/submit-64", "redis/cycle-256", "redis/directors-256", "redis/pickup/p99", "redis/half-load/p50", "redis-deep/wait-most",
 		"http/pickup/p50", "http/half-load/p50", "http/gap/p50", "http/submit-64", "footprint/start/ready", "footprint/start/per-task", "footprint/start/size",
-		"idle/agents/cpu", "idle/schedules/cpu", "toolqueue/permit", "gateway/mcp/p50", "gateway/mcp-2025/p50", "commands/run", "commands/path-http", "dashboard/load/busy", "dashboard/first/size",
+		"idle/agents/cpu", "idle/schedules/cpu", "idle/live/cpu", "toolqueue/permit", "gateway/mcp/p50", "gateway/mcp-2025/p50", "commands/run", "commands/path-http", "dashboard/load/busy", "dashboard/first/size",
 	} {
 		if !have[id] {
 			t.Errorf("%s was not measured", id)
