@@ -45,7 +45,7 @@ var rules = []rule{
 	{who: "/internal/mask", std: true, why: "what is hidden in a text is known without knowing whose it is"},
 	{who: "/internal/handshake", may: []string{"/api"}, std: true, why: "how connections are proved is one rule for all who make or accept them, the SDK included"},
 	{who: "/internal/httpguard", std: true, why: "what a request is asked before a handler sees it is one rule for all APIs"},
-	{who: "/internal/strictjson", std: true, why: "how JSON is read at an address is one rule for all of them"},
+	{who: "/internal/strictjson", why: "how JSON is read at an address is one rule for all of them"},
 	{who: "/internal/seal", std: true, why: "encryption needs nothing but the standard library"},
 	{who: "/internal/proc", why: "process control knows neither agents nor tools"},
 	{who: "/internal/giveback", std: true, why: "the memory of a process is looked after without knowing what it does"},

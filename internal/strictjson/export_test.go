@@ -1,5 +1,3 @@
 package strictjson
 
 const MaxDepth = maxDepth
-
-var HalfSurrogate = halfSurrogate

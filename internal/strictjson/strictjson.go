@@ -8,10 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
-	"strings"
+	"sync"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 const maxDepth = 32
@@ -38,15 +41,29 @@ func (e *Error) Error() string { return cmp.Or(e.Path, "the text") + " " + e.Wha
 // *Object. It refuses what encoding/json lets pass: invalid UTF-8, halves of
 // surrogate pairs, repeated members, deep nesting.
 func Parse(data []byte) (any, error) {
-	p := parser{data: data}
-	tree, err := p.value(1)
-	if p.space(); err == nil && p.at < len(data) {
-		err = errSyntax
+	dec := decoder(data)
+	defer decoders.Put(dec)
+	tree, fault := value(dec, 1)
+	if fault == nil {
+		if _, err := dec.ReadToken(); err != io.EOF {
+			fault = errSyntax
+		}
 	}
-	if err != nil {
-		return nil, p.explain(err)
+	if fault != nil {
+		return nil, explain(data, fault)
 	}
 	return tree, nil
+}
+
+var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
+
+// repeated members are found here, where their paths are known.
+var repeated = jsontext.AllowDuplicateNames(true)
+
+func decoder(data []byte) *jsontext.Decoder {
+	dec := decoders.Get().(*jsontext.Decoder)
+	dec.Reset(bytes.NewBuffer(data), repeated)
+	return dec
 }
 
 // fault is why a text is not read further, with the steps that led there, the
@@ -70,18 +87,18 @@ func element(i int) func(string) string { return func(path string) string { retu
 
 // explain says what is wrong with a text that could not be read: what makes it
 // no JSON before what makes it one that is refused.
-func (p *parser) explain(f *fault) error {
-	if !utf8.Valid(p.data) {
+func explain(data []byte, f *fault) error {
+	if !utf8.Valid(data) {
 		return &Error{What: "is not valid UTF-8"}
 	}
 	var whole json.RawMessage
 	var syntax *json.SyntaxError
-	switch bad := json.Unmarshal(p.data, &whole); {
+	switch bad := json.Unmarshal(data, &whole); {
 	case errors.As(bad, &syntax):
 		return &Error{What: fmt.Sprintf("is not valid JSON at byte %d: %s", syntax.Offset, syntax.Error())}
 	case bad != nil:
 		return &Error{What: "is not valid JSON"}
-	case halfSurrogate(p.data):
+	case !jsontext.Value(data).IsValid(repeated): // of which encoding/json makes U+FFFD: what is stored would not be what was sent
 		return &Error{What: "contains half of a surrogate pair (\\ud800 to \\udfff), which is no character"}
 	}
 	path := ""
@@ -91,168 +108,64 @@ func (p *parser) explain(f *fault) error {
 	return &Error{Path: path, What: f.what}
 }
 
-// parser is a text and how far it has been read.
-type parser struct {
-	data []byte
-	at   int
-}
-
-func (p *parser) space() {
-	for p.at < len(p.data) && (p.data[p.at] == ' ' || p.data[p.at] == '\n' || p.data[p.at] == '\t' || p.data[p.at] == '\r') {
-		p.at++
-	}
-}
-
-// next steps over c, and the space before it, if it is what comes next.
-func (p *parser) next(c byte) bool {
-	p.space()
-	if p.at < len(p.data) && p.data[p.at] == c {
-		p.at++
-		return true
-	}
-	return false
-}
-
-func (p *parser) value(depth int) (any, *fault) {
-	p.space()
-	if p.at == len(p.data) {
+func value(dec *jsontext.Decoder, depth int) (any, *fault) {
+	token, err := dec.ReadToken()
+	if err != nil {
 		return nil, errSyntax
 	}
-	switch c := p.data[p.at]; {
-	case c == '"':
-		return p.string()
-	case c == '{' || c == '[':
+	switch token.Kind() {
+	case 'n':
+		return nil, nil
+	case 't', 'f':
+		return token.Bool(), nil
+	case '"':
+		return token.String(), nil
+	case '0':
+		return json.Number(token.String()), nil
+	case '[', '{':
 		if depth > maxDepth {
 			return nil, &fault{what: fmt.Sprintf("is nested too deep: at most %d levels are allowed", maxDepth)}
 		}
-		if p.at++; c == '[' {
-			return p.array(depth)
+		if token.Kind() == '[' {
+			return array(dec, depth)
 		}
-		return p.object(depth)
-	case c == '-' || '0' <= c && c <= '9':
-		return p.number()
-	}
-	return p.word()
-}
-
-// words are the values that have names.
-var words = []struct {
-	text  string
-	value any
-}{{"true", true}, {"false", false}, {"null", nil}}
-
-func (p *parser) word() (any, *fault) {
-	for _, w := range words {
-		if bytes.HasPrefix(p.data[p.at:], []byte(w.text)) {
-			p.at += len(w.text)
-			return w.value, nil
-		}
+		return object(dec, depth)
 	}
 	return nil, errSyntax
 }
 
-func (p *parser) number() (any, *fault) {
-	from := p.at
-	p.one("-")
-	first := p.at
-	if n := p.digits(); n == 0 || n > 1 && p.data[first] == '0' {
-		return nil, errSyntax
-	}
-	if p.one(".") && p.digits() == 0 {
-		return nil, errSyntax
-	}
-	if p.one("eE") {
-		p.one("+-")
-		if p.digits() == 0 {
-			return nil, errSyntax
-		}
-	}
-	return json.Number(p.data[from:p.at]), nil
-}
-
-// one steps over one of these characters, if it is there.
-func (p *parser) one(of string) bool {
-	ok := p.at < len(p.data) && strings.IndexByte(of, p.data[p.at]) >= 0
-	if ok {
-		p.at++
-	}
-	return ok
-}
-
-func (p *parser) digits() (n int) {
-	for p.one("0123456789") {
-		n++
-	}
-	return n
-}
-
-// string reads a text. Most are printable ASCII without escapes; any other one is
-// left to encoding/json, once it is known to take nothing for U+FFFD.
-func (p *parser) string() (string, *fault) {
-	if !p.next('"') {
-		return "", errSyntax
-	}
-	from, plain := p.at, true
-	for ; p.at < len(p.data); p.at++ {
-		switch c := p.data[p.at]; {
-		case c == '"':
-			p.at++
-			if plain {
-				return string(p.data[from : p.at-1]), nil
-			}
-			text, raw := "", p.data[from-1:p.at]
-			if !utf8.Valid(raw) || json.Unmarshal(raw, &text) != nil || halfSurrogate(raw) {
-				return "", errSyntax
-			}
-			return text, nil
-		case c == '\\':
-			p.at++ // what is escaped
-			plain = false
-		case c < ' ' || c > '~':
-			plain = false
-		}
-	}
-	return "", errSyntax
-}
-
-func (p *parser) array(depth int) (any, *fault) {
+func array(dec *jsontext.Decoder, depth int) (any, *fault) {
 	list := []any{}
-	for !p.next(']') {
-		if len(list) > 0 && !p.next(',') {
-			return nil, errSyntax
-		}
-		v, err := p.value(depth + 1)
+	for dec.PeekKind() != ']' {
+		v, err := value(dec, depth+1)
 		if err != nil {
 			return nil, err.in(element(len(list)))
 		}
 		list = append(list, v)
 	}
+	_, _ = dec.ReadToken() // the bracket
 	return list, nil
 }
 
-func (p *parser) object(depth int) (any, *fault) {
+func object(dec *jsontext.Decoder, depth int) (any, *fault) {
 	o := &Object{Values: map[string]any{}}
-	for !p.next('}') {
-		if len(o.Keys) > 0 && !p.next(',') {
+	for dec.PeekKind() != '}' {
+		name, err := dec.ReadToken()
+		if err != nil {
 			return nil, errSyntax
 		}
-		key, err := p.string()
-		if err != nil {
-			return nil, err
-		}
+		key := name.String()
 		if _, twice := o.Values[key]; twice {
 			return nil, (&fault{what: Twice}).in(member(key))
 		}
-		if !p.next(':') {
-			return nil, errSyntax
-		}
-		v, err := p.value(depth + 1)
-		if err != nil {
-			return nil, err.in(member(key))
+		v, wrong := value(dec, depth+1)
+		if wrong != nil {
+			return nil, wrong.in(member(key))
 		}
 		o.Keys = append(o.Keys, key)
 		o.Values[key] = v
 	}
+	_, _ = dec.ReadToken() // the brace
 	return o, nil
 }
 
@@ -282,81 +195,27 @@ func Element(path string, i int) string {
 	return path + "[" + strconv.Itoa(i) + "]"
 }
 
-// halfSurrogate reports whether a valid JSON text escapes one half of a
-// surrogate pair without the other. encoding/json would put U+FFFD there:
-// the text stored would not be the text sent.
-func halfSurrogate(data []byte) bool {
-	for i := 0; i < len(data); i++ {
-		if data[i] != '\\' {
-			continue
-		}
-		i++ // what is escaped; valid JSON does not end here
-		if data[i] != 'u' {
-			continue
-		}
-		first := hex4(data[i+1:])
-		i += 4
-		if first < 0xd800 || first > 0xdfff {
-			continue
-		}
-		if first > 0xdbff || len(data) < i+7 || data[i+1] != '\\' || data[i+2] != 'u' {
-			return true
-		}
-		if second := hex4(data[i+3:]); second < 0xdc00 || second > 0xdfff {
-			return true
-		}
-		i += 6
-	}
-	return false
-}
-
-func hex4(b []byte) uint64 {
-	n, err := strconv.ParseUint(string(b[:4]), 16, 32)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
 // Members splits an object that Parse has taken into its members, each as it was
-// written.
-func Members(object []byte) map[string]json.RawMessage {
-	p, out := parser{data: object}, map[string]json.RawMessage{}
-	if !p.next('{') {
+// written; nil: it is no object.
+func Members(text []byte) map[string]json.RawMessage {
+	dec := decoder(text)
+	defer decoders.Put(dec)
+	if brace, err := dec.ReadToken(); err != nil || brace.Kind() != '{' {
 		return nil
 	}
-	for !p.next('}') {
-		p.next(',')
-		key, err := p.string()
-		if err != nil || !p.next(':') {
+	out := map[string]json.RawMessage{}
+	for dec.PeekKind() == '"' {
+		name, err := dec.ReadToken()
+		if err != nil {
 			return nil
 		}
-		p.space()
-		from := p.at
-		p.skip()
-		out[key] = object[from:p.at]
+		key := name.String()
+		v, err := dec.ReadValue()
+		if err != nil {
+			return nil
+		}
+		end := dec.InputOffset()
+		out[key] = text[end-int64(len(v)) : end]
 	}
 	return out
-}
-
-// skip goes behind the value that begins here.
-func (p *parser) skip() {
-	for depth := 0; ; {
-		switch p.data[p.at] {
-		case '"':
-			for p.at++; p.data[p.at] != '"'; p.at++ {
-				if p.data[p.at] == '\\' {
-					p.at++
-				}
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-		}
-		p.at++
-		if depth == 0 && (p.at == len(p.data) || strings.IndexByte(",}] \n\t\r", p.data[p.at]) >= 0) {
-			return
-		}
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -53,7 +54,7 @@ func reference(data []byte) (any, error) {
 		}
 		return nil, &strictjson.Error{What: "is not valid JSON"}
 	}
-	if strictjson.HalfSurrogate(data) {
+	if halfSurrogate(data) {
 		return nil, &strictjson.Error{What: "contains half of a surrogate pair (\\ud800 to \\udfff), which is no character"}
 	}
 	dec := json.NewDecoder(strings.NewReader(string(data)))
@@ -113,4 +114,60 @@ func members(dec *json.Decoder, path string, depth int) (any, error) {
 	}
 	_, err := dec.Token()
 	return o, err
+}
+
+// halfSurrogate reports whether a valid JSON text escapes one half of a surrogate
+// pair without the other.
+func halfSurrogate(data []byte) bool {
+	for i := 0; i < len(data); i++ {
+		if data[i] != '\\' {
+			continue
+		}
+		i++ // what is escaped; valid JSON does not end here
+		if data[i] != 'u' {
+			continue
+		}
+		first := hex4(data[i+1:])
+		i += 4
+		if first < 0xd800 || first > 0xdfff {
+			continue
+		}
+		if first > 0xdbff || len(data) < i+7 || data[i+1] != '\\' || data[i+2] != 'u' {
+			return true
+		}
+		if second := hex4(data[i+3:]); second < 0xdc00 || second > 0xdfff {
+			return true
+		}
+		i += 6
+	}
+	return false
+}
+
+func hex4(b []byte) uint64 {
+	n, err := strconv.ParseUint(string(b[:4]), 16, 32)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func BenchmarkParse(b *testing.B) {
+	body := []byte(`{"prompt":"Fix issue #42: the parser \"forgets\" its state","agent":"coder","priority":3,"metadata":{"ticket":"A-1","tags":["x","y"]},"timeout_seconds":600,"session_id":"s-1"}`)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := strictjson.Parse(body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkMembers(b *testing.B) {
+	body := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"search","arguments":{"q":"a question of some length","n":10},"_meta":{"progressToken":3}}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(strictjson.Members(body)) != 4 {
+			b.Fatal("members are missing")
+		}
+	}
 }
