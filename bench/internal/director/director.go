@@ -33,7 +33,7 @@ func Program(ctx context.Context, module, folder, binary string) (string, error)
 		return "", fmt.Errorf("where is %s? Run this in the folder bench: %w", module, err)
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-C", filepath.Join(strings.TrimSpace(string(where)), folder),
-		"-trimpath", "-ldflags", "-s -w", "-o", binary, ".")
+		"-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", binary, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", folder, err, out)
