@@ -240,15 +240,15 @@ func TestWaitOutlivesARestart(t *testing.T) {
 		}
 	})
 	first := httptest.NewServer(handler)
+	defer first.Close()
 	addr := first.Listener.Addr().String()
-	var refused atomic.Int32
+	var tries int
 	var next *http.Server
-	c := newClient(t, first.URL, client.Options{OnRetry: func(err error, _ time.Duration) {
-		if asked.Load() == 2 && refused.Add(1) == 1 {
+	c := newClient(t, first.URL, client.Options{OnRetry: func(error, time.Duration) {
+		switch tries++; tries {
+		case 1: // it shuts down
 			first.Close()
-			return
-		}
-		if refused.Add(1) == 4 { // it was refused twice: the director comes back
+		case 4: // it was refused twice, and comes back
 			l, err := net.Listen("tcp", addr)
 			if err != nil {
 				t.Error(err)
@@ -259,9 +259,10 @@ func TestWaitOutlivesARestart(t *testing.T) {
 		}
 	}})
 	task, err := c.Wait(t.Context(), "queue-1")
-	if next != nil {
-		defer next.Close()
+	if next == nil {
+		t.Fatalf("it was tried again %d times: the director was never gone", tries)
 	}
+	defer next.Close()
 	if err != nil || task.State != "completed" || asked.Load() != 4 {
 		t.Fatalf("%v %v after %d requests", task, err, asked.Load())
 	}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 )
 
@@ -11,5 +13,5 @@ import (
 // command line asks for it is seen in e2e.
 func TestMain(m *testing.M) {
 	os.Setenv(handshake.EnvProof, "off")
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }

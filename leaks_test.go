@@ -1,0 +1,58 @@
+package signalbox_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	startsGoroutine = regexp.MustCompile(`(?m)^\s*go (func\b|[\w.]+\()|\.Go\(|\bAfterFunc\(`)
+	checksLeaks     = regexp.MustCompile(`goleak\.(VerifyTestMain|VerifyNone|Find)\(`)
+)
+
+// helpers are packages for tests alone: what they start is checked in the tests
+// of those who use them.
+var helpers = map[string]bool{
+	"internal/agentaddr/addrtest": true, "internal/gateway/providertest": true, "internal/store/storetest": true,
+	"internal/testserver": true, "internal/toolqueuetest": true, "internal/execution/push/agenttest": true, "internal/llm/llmtest": true,
+}
+
+// TestWhatStartsGoroutinesIsCheckedForLeaks: a package whose code starts one ends its
+// tests with a look at what still runs.
+func TestWhatStartsGoroutinesIsCheckedForLeaks(t *testing.T) {
+	starts, checks := map[string]string{}, map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != "." || path == "bench" || path == "e2e" || path == "scripts" || path == filepath.Join("sim", "mutants") || d.Name() == "testdata" || d.Name() == "node_modules"):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		pkg := filepath.Dir(path)
+		switch {
+		case strings.HasSuffix(path, "_test.go"):
+			checks[pkg] = checks[pkg] || checksLeaks.Match(text)
+		case startsGoroutine.Match(text):
+			starts[pkg] = path
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg, file := range starts {
+		if !checks[pkg] && !helpers[pkg] {
+			t.Errorf("%s starts goroutines (%s): end its tests with goleak.VerifyTestMain", pkg, file)
+		}
+	}
+	if len(starts) < 20 {
+		t.Errorf("only %d packages start goroutines: the files are not read as they are written", len(starts))
+	}
+}
