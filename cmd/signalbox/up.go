@@ -62,9 +62,12 @@ func runUp(ctx context.Context, cfg config.Config, o cli.UpOptions) error {
 }
 
 // asTyped is how another terminal calls this program: by its name where that is
-// on PATH, else as it was called itself.
+// on PATH, else as it was called itself. The PATH that npx makes is its own.
 func asTyped(arg0 string, look func(string) (string, error)) string {
 	const name = "signalbox"
+	if os.Getenv("npm_command") == "exec" {
+		return "npx " + name
+	}
 	if _, err := look(name); err == nil {
 		return name
 	}

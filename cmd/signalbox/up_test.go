@@ -21,4 +21,8 @@ func TestUpSaysWhatCanBeTyped(t *testing.T) {
 			t.Errorf("called as %s: %q, want %q", c.arg0, got, c.want)
 		}
 	}
+	t.Setenv("npm_command", "exec")
+	if got := asTyped("/x/node_modules/@signalbox-ai/linux-x64/bin/signalbox", found); got != "npx signalbox" {
+		t.Errorf("called by npx: %q", got)
+	}
 }

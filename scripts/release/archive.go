@@ -7,42 +7,96 @@ import (
 	"compress/gzip"
 	"errors"
 	"os"
+	"path"
 	"slices"
+	"strings"
 	"time"
 )
 
-// entry is a file of an archive.
+// entry is a file of an archive, or a folder: then its name ends in a slash.
 type entry struct {
 	name    string
 	data    []byte
 	program bool
+	owner   int // who may look into a folder; 0: everyone
 }
 
-// pack writes entries below folder, sorted, all of nobody's and of one time:
-// the same entries are the same bytes.
-func pack(path, folder string, entries []entry, at time.Time) error {
+func (e entry) header(at time.Time) *tar.Header {
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: e.name, Size: int64(len(e.data)), Mode: 0o644, Uid: e.owner, Gid: e.owner, ModTime: at, Format: tar.FormatUSTAR}
+	switch {
+	case strings.HasSuffix(e.name, "/") && e.owner != 0:
+		h.Typeflag, h.Mode = tar.TypeDir, 0o700
+	case strings.HasSuffix(e.name, "/"):
+		h.Typeflag, h.Mode = tar.TypeDir, 0o755
+	case e.program:
+		h.Mode = 0o755
+	}
+	return h
+}
+
+// tarball has the entries sorted and of one time: the same entries are the
+// same bytes.
+func tarball(entries []entry, at time.Time) ([]byte, error) {
+	entries = slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return cmp.Compare(a.name, b.name) })
+	var out bytes.Buffer
+	to := tar.NewWriter(&out)
+	for _, e := range entries {
+		if err := to.WriteHeader(e.header(at)); err != nil {
+			return nil, err
+		}
+		if _, err := to.Write(e.data); err != nil {
+			return nil, err
+		}
+	}
+	err := to.Close()
+	return out.Bytes(), err
+}
+
+func zipped(data []byte) ([]byte, error) {
 	var out bytes.Buffer
 	zip, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	entries = slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return cmp.Compare(a.name, b.name) })
-	to := tar.NewWriter(zip)
+	_, err = zip.Write(data)
+	err = errors.Join(err, zip.Close())
+	return out.Bytes(), err
+}
+
+// below puts the entries into a folder.
+func below(folder string, entries []entry) []entry {
+	out := slices.Clone(entries)
+	for i := range out {
+		out[i].name = folder + "/" + out[i].name
+	}
+	return out
+}
+
+// withFolders adds the folders that the entries lie in.
+func withFolders(entries []entry) []entry {
+	out, seen := slices.Clone(entries), map[string]bool{}
 	for _, e := range entries {
-		mode := int64(0o644)
-		if e.program {
-			mode = 0o755
-		}
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: folder + "/" + e.name, Size: int64(len(e.data)), Mode: mode, ModTime: at, Format: tar.FormatUSTAR}
-		if err := to.WriteHeader(h); err != nil {
-			return err
-		}
-		if _, err := to.Write(e.data); err != nil {
-			return err
+		for dir := path.Dir(strings.TrimSuffix(e.name, "/")); dir != "." && !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+			out = append(out, entry{name: dir + "/"})
 		}
 	}
-	if err := errors.Join(to.Close(), zip.Close()); err != nil {
+	return out
+}
+
+// pack writes a .tar.gz of the entries, below folder.
+func pack(path, folder string, entries []entry, at time.Time) error {
+	plain, err := tarball(below(folder, entries), at)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, out.Bytes(), 0o644) //nolint:gosec // for everyone
+	data, err := zipped(plain)
+	if err != nil {
+		return err
+	}
+	return publish(path, data)
+}
+
+func publish(path string, data []byte) error {
+	return os.WriteFile(path, data, 0o644) //nolint:gosec // for everyone
 }

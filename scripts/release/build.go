@@ -35,7 +35,11 @@ type place struct {
 	env         []string
 }
 
-const sumsFile = "SHA256SUMS"
+const (
+	sumsFile    = "SHA256SUMS"
+	noticesFile = "THIRD_PARTY_LICENSES.txt"
+	unitFile    = "contrib/signalbox.service"
+)
 
 // environment of a build. What else stands in that of the caller and could
 // change the bytes is set here.
@@ -48,7 +52,25 @@ func environment(t target, more []string) []string {
 		"GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off")
 }
 
-// build makes the archives of all targets, their lists and SHA256SUMS.
+// goods are what the packages of a release are made of.
+type goods struct {
+	release
+	place
+	shells []entry // completions
+	built  []built
+}
+
+// built is the program of one target, and what goes with it.
+type built struct {
+	target
+	program, notices []byte
+}
+
+// forms are the packages beside the archives; each says which files it wrote.
+var forms = []func(goods) ([]string, error){npm, deb, image, formula}
+
+// build makes the archives of all targets, their lists, the packages and
+// SHA256SUMS.
 func build(ctx context.Context, o options, r release, p place) error {
 	if err := export(ctx, r, p.source); err != nil {
 		return err
@@ -57,23 +79,43 @@ func build(ctx context.Context, o options, r release, p place) error {
 	if err != nil {
 		return err
 	}
-	var sums []string
+	g := goods{release: r, place: p, shells: shells}
+	var files []string
 	for _, t := range o.targets {
 		fmt.Fprintln(os.Stderr, "building", t)
-		files, err := one(ctx, r, p, t, shells)
+		made, paths, err := one(ctx, r, p, t, shells)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t, err)
 		}
-		for _, path := range files {
-			sum, err := sha(path)
-			if err != nil {
-				return err
-			}
-			sums = append(sums, sum+"  "+filepath.Base(path)+"\n")
+		g.built, files = append(g.built, made), append(files, paths...)
+	}
+	for _, form := range forms {
+		paths, err := form(g)
+		if err != nil {
+			return err
 		}
+		files = append(files, paths...)
+	}
+	return writeSums(files, filepath.Join(p.out, sumsFile))
+}
+
+func writeSums(files []string, to string) error {
+	var sums []string
+	for _, path := range files {
+		sum, err := sha(path)
+		if err != nil {
+			return err
+		}
+		sums = append(sums, sum+"  "+filepath.Base(path)+"\n")
 	}
 	slices.SortFunc(sums, func(a, b string) int { return strings.Compare(a[64:], b[64:]) })
-	return os.WriteFile(filepath.Join(p.out, sumsFile), []byte(strings.Join(sums, "")), 0o644) //nolint:gosec // for everyone
+	return publish(to, []byte(strings.Join(sums, "")))
+}
+
+// file is a file of the source, under the name that it gets in a package.
+func (p place) file(from, name string) (entry, error) {
+	data, err := os.ReadFile(filepath.Join(p.source, filepath.FromSlash(from)))
+	return entry{name: name, data: data}, err
 }
 
 // compile builds the program for a target.
@@ -105,46 +147,52 @@ func completions(ctx context.Context, r release, p place) ([]entry, error) {
 	return out, nil
 }
 
-// one builds the archive of a target and its list.
-func one(ctx context.Context, r release, p place, t target, shells []entry) (paths []string, err error) {
-	name := strings.Join([]string{product, r.version, t.os, t.arch}, "_")
+// archiveOf names the archive of a target, and the folder in it.
+func archiveOf(r release, t target) string {
+	return strings.Join([]string{product, r.version, t.os, t.arch}, "_")
+}
+
+// one builds the program of a target, its archive and its list.
+func one(ctx context.Context, r release, p place, t target, shells []entry) (made built, paths []string, err error) {
+	made.target = t
+	name := archiveOf(r, t)
 	bin := filepath.Join(p.source, "bin", name)
 	if err := compile(ctx, r, p, t, bin); err != nil {
-		return nil, err
+		return made, nil, err
 	}
 	info, err := buildinfo.ReadFile(bin)
 	if err != nil {
-		return nil, err
+		return made, nil, err
 	}
 	parts, err := partsOf(ctx, p, info)
 	if err != nil {
-		return nil, err
+		return made, nil, err
 	}
-	program, err := os.ReadFile(bin)
-	if err != nil {
-		return nil, err
+	made.notices = notices(parts)
+	if made.program, err = os.ReadFile(bin); err != nil {
+		return made, nil, err
 	}
-	entries := append([]entry{{name: product, data: program, program: true}, {name: "THIRD_PARTY_LICENSES.txt", data: notices(parts)}}, shells...)
-	for _, file := range []string{"LICENSE", "README.md", "CHANGELOG.md", "docs/cli.md", "docs/operations.md", "contrib/signalbox.service"} {
-		if t.os != "linux" && strings.HasPrefix(file, "contrib/") {
+	entries := append([]entry{{name: product, data: made.program, program: true}, {name: noticesFile, data: made.notices}}, shells...)
+	for _, file := range []string{"LICENSE", "README.md", "CHANGELOG.md", "docs/cli.md", "docs/operations.md", unitFile} {
+		if t.os != "linux" && file == unitFile {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(p.source, filepath.FromSlash(file)))
+		e, err := p.file(file, file)
 		if err != nil {
-			return nil, err
+			return made, nil, err
 		}
-		entries = append(entries, entry{name: file, data: data})
+		entries = append(entries, e)
 	}
 	archive := filepath.Join(p.out, name+".tar.gz")
 	if err := pack(archive, name, entries, r.at); err != nil {
-		return nil, err
+		return made, nil, err
 	}
-	list, err := bill(r, t, info.GoVersion, hashOf(program), parts)
+	list, err := bill(r, t, info.GoVersion, hashOf(made.program), parts)
 	if err != nil {
-		return nil, err
+		return made, nil, err
 	}
 	bom := filepath.Join(p.out, name+".cdx.json")
-	return []string{archive, bom}, os.WriteFile(bom, list, 0o644) //nolint:gosec // for everyone
+	return made, []string{archive, bom}, publish(bom, list)
 }
 
 func hashOf(data []byte) string {

@@ -76,11 +76,15 @@ func run(ctx context.Context, args []string) error {
 
 // emptied makes the folder of a release, which must hold nothing of another.
 func emptied(dir string) error {
-	old, err := filepath.Glob(filepath.Join(dir, product+"_*"))
-	if err != nil {
-		return err
+	old := []string{filepath.Join(dir, sumsFile), filepath.Join(dir, product+".rb")}
+	for _, names := range []string{product + "_*", product + "-*.tgz"} {
+		found, err := filepath.Glob(filepath.Join(dir, names))
+		if err != nil {
+			return err
+		}
+		old = append(old, found...)
 	}
-	for _, path := range append(old, filepath.Join(dir, sumsFile)) {
+	for _, path := range old {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}

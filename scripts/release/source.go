@@ -15,7 +15,10 @@ import (
 	"time"
 )
 
-const product = "signalbox"
+const (
+	product  = "signalbox"
+	homepage = "https://github.com/signalbox-ai/signalbox"
+)
 
 // release is what is released.
 type release struct {
