@@ -162,16 +162,21 @@ type guide struct {
 	*box
 	page  string
 	addr  string // of its director
+	own   string // address for a program of the page
 	state string // file that hands variables and the folder on to the next command
 	last  string // the id that was printed last
+	up    *process
 }
 
 // shownAddr is the address that pages show.
 const shownAddr = "127.0.0.1:8080"
 
+// shownPort is the port of what a page has its reader write.
+const shownPort = "9017"
+
 func newGuide(t *testing.T, page string) *guide {
 	b := newBox(t)
-	g := &guide{box: b, page: strings.TrimPrefix(page, "../"), addr: freePort(t), state: filepath.Join(b.root, "state.sh"), last: shownID}
+	g := &guide{box: b, page: strings.TrimPrefix(page, "../"), addr: freePort(t), own: freePort(t), state: filepath.Join(b.root, "state.sh"), last: shownID}
 	b.vars["PATH"] = filepath.Dir(binary) + ":" + b.bin + ":/usr/local/bin:/usr/bin:/bin"
 	b.vars["SIGNALBOX_ADDR"] = g.addr
 	return g
@@ -220,9 +225,10 @@ func (g *guide) follow(block guideBlock) {
 
 func squeezed(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// here puts the director's true address in place of the one that pages show.
+// here puts true addresses and the last id in place of those that pages show.
 func (g *guide) here(text string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(text, shownAddr, g.addr), shownID, g.last)
+	_, port, _ := strings.Cut(g.own, ":")
+	return strings.NewReplacer(shownAddr, g.addr, shownPort, port, shownID, g.last).Replace(text)
 }
 
 // terminal starts the program of a block and waits for each line that it shows.
@@ -232,8 +238,11 @@ func (g *guide) terminal(at, text string) {
 	command := g.here(strings.TrimPrefix(line, "$ "))
 	g.t.Logf("%s: $ %s", at, command)
 	p := launchProgram(g.t, "/bin/sh", g.work, g.environ(), "-c", g.before()+"exec "+command)
-	if strings.TrimSpace(shown) == "" && strings.Contains(command, "signalbox up") {
-		shown = "Submit a prompt…\n"
+	if strings.HasPrefix(command, "signalbox up") {
+		g.up = p
+		if strings.TrimSpace(shown) == "" {
+			shown = "Submit a prompt…\n"
+		}
 	}
 	for want := range strings.Lines(shown) {
 		if want = strings.TrimSpace(strings.ReplaceAll(want, shownAddr, g.addr)); want == "" || want == "…" {
@@ -280,6 +289,9 @@ func (g *guide) play(at string, s step) {
 	}
 	if !shows(want, out, both) {
 		g.t.Fatalf("%s: %s printed\n%s\nthe page shows\n%s", at, command, both, s.want)
+	}
+	if strings.HasPrefix(command, "kill ") && g.up != nil {
+		g.up.exits() // a reader sees it end before starting it again
 	}
 	if ids := fullID.FindAllString(both, -1); len(ids) > 0 {
 		g.last = ids[len(ids)-1]
