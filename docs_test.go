@@ -122,3 +122,23 @@ func slug(title string) string {
 		return -1
 	}, strings.TrimSpace(title))
 }
+
+// TestIndexOfDocsLeadsToEveryPage finds the page that nobody would come upon.
+func TestIndexOfDocsLeadsToEveryPage(t *testing.T) {
+	index, err := os.ReadFile(filepath.Join("docs", "index.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{"docs/*.md", "docs/tutorials/*.md", "docs/how-to/*.md"} {
+		pages, err := filepath.Glob(pattern)
+		if err != nil || len(pages) == 0 {
+			t.Fatalf("%s: no pages (%v)", pattern, err)
+		}
+		for _, path := range pages {
+			name := strings.TrimPrefix(filepath.ToSlash(path), "docs/")
+			if name != "index.md" && !strings.Contains(string(index), "]("+name+")") {
+				t.Errorf("docs/index.md does not lead to %s", path)
+			}
+		}
+	}
+}

@@ -14,6 +14,8 @@ need npm npm
 need strace strace
 need mkfs.ext4 e2fsprogs # a disk of its own, whose power is cut
 need python3 python3
+need sqlite3 sqlite3 # the guides in docs/ back a database up with it
+need curl curl
 need chromium chromium # what the Playwright MCP server and the tests of the pages drive
 need bwrap bubblewrap  # the sandbox of command tools
 # The servers of the stores that several directors share. The tests start their

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/signalbox-ai/signalbox/toolqueue"
@@ -45,4 +46,37 @@ func ExampleQueues_AcquireWithin() {
 	_, err := queues.AcquireWithin(context.Background(), "build", toolqueue.Who{Tool: "second"}, time.Millisecond)
 	fmt.Println(errors.Is(err, toolqueue.ErrTimeout))
 	// Output: true
+}
+
+// Ten goroutines share one machine. Each waits for its turn, and no two are in
+// at the same time.
+func ExampleQueues_Acquire() {
+	queues := toolqueue.New(toolqueue.Hooks{})
+	if err := queues.Configure(map[string]toolqueue.Config{"machine": {Concurrent: 1}}); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	build := func(ctx context.Context, session string) error {
+		permit, err := queues.Acquire(ctx, "machine", toolqueue.Who{Tool: "build", Session: session})
+		if err != nil {
+			return err // the context ended: the call has left the line and holds nothing
+		}
+		defer permit.Release()
+		time.Sleep(time.Millisecond) // the heavy work
+		return nil
+	}
+
+	var all sync.WaitGroup
+	for n := range 10 {
+		all.Go(func() {
+			if err := build(context.Background(), fmt.Sprintf("session-%d", n)); err != nil {
+				fmt.Println(err)
+			}
+		})
+	}
+	all.Wait()
+	status, _ := queues.Status("machine", 0)
+	fmt.Printf("in use: %d of %d\n", status.InUse, status.Concurrent)
+	// Output: in use: 0 of 1
 }
