@@ -56,20 +56,13 @@ func debFiles(g goods, b built) ([]entry, error) {
 	if unit.data, err = installedUnit(unit.data); err != nil {
 		return nil, err
 	}
-	changes, err := g.file("CHANGELOG.md", docs+"changelog.gz")
-	if err != nil {
-		return nil, err
-	}
-	if changes.data, err = zipped(changes.data); err != nil {
-		return nil, err
-	}
 	files := []entry{
-		unit, changes,
+		unit,
 		{name: "usr/bin/" + product, data: b.program, program: true},
 		{name: docs + "copyright", data: []byte(copyright)},
 		{name: docs + noticesFile, data: b.notices},
 	}
-	for _, doc := range []string{"README.md", "docs/cli.md", "docs/operations.md"} {
+	for _, doc := range []string{"README.md", "CHANGELOG.md", "docs/cli.md", "docs/operations.md"} {
 		e, err := g.file(doc, docs+doc)
 		if err != nil {
 			return nil, err

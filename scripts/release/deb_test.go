@@ -53,7 +53,7 @@ func TestDebIsReadByDpkg(t *testing.T) {
 			"./": 0o755, "./usr/bin/": 0o755, "./usr/bin/signalbox": 0o755, "./usr/lib/systemd/system/signalbox.service": 0o644,
 			"./usr/share/bash-completion/completions/signalbox": 0o644, "./usr/share/zsh/vendor-completions/_signalbox": 0o644,
 			"./usr/share/fish/vendor_completions.d/signalbox.fish": 0o644, "./usr/share/doc/signalbox/copyright": 0o644,
-			"./usr/share/doc/signalbox/changelog.gz": 0o644, "./usr/share/doc/signalbox/THIRD_PARTY_LICENSES.txt": 0o644,
+			"./usr/share/doc/signalbox/CHANGELOG.md": 0o644, "./usr/share/doc/signalbox/THIRD_PARTY_LICENSES.txt": 0o644,
 		} {
 			if h := files[name]; h == nil || h.Mode != mode {
 				t.Errorf("%s: %+v", name, h)
