@@ -218,7 +218,7 @@ func (d *demo) insist(c *child) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	if alive(pid) {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+		kill(pid)
 		fmt.Fprintf(d.o.Err, "Agent %s did not end and was killed (pid %d).\n", c.name, pid)
 	}
 }

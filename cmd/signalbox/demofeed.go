@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"math/rand/v2"
-	"syscall"
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
@@ -155,7 +154,7 @@ func (d *demo) wedge(ctx context.Context) {
 		d.say.line("Not wedged: %v", err)
 		return
 	}
-	if err := syscall.Kill(c.current().PID, syscall.SIGSTOP); err != nil {
+	if err := freeze(c.current().PID); err != nil {
 		d.say.line("Not wedged: %v", err)
 		return
 	}
@@ -189,8 +188,8 @@ func (d *demo) unwedgeOne() *child {
 		return nil
 	}
 	d.wedged = nil
-	_ = syscall.Kill(c.current().PID, syscall.SIGCONT) // it has ended, if this fails
-	_ = d.note(d.place())                              // a stale word there does no harm
+	thaw(c.current().PID)
+	_ = d.note(d.place()) // a stale word there does no harm
 	d.say.line("goes on    %s", c.name)
 	return c
 }

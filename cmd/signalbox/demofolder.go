@@ -9,9 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/filelock"
@@ -59,7 +57,7 @@ func (e demoRuns) Hint() string {
 
 // openDemoFolder makes the folder, or takes up the one that is there.
 func openDemoFolder() (*demoFolder, error) {
-	path := filepath.Join(os.TempDir(), "signalbox-demo-"+strconv.Itoa(os.Getuid()))
+	path := filepath.Join(os.TempDir(), "signalbox-demo-"+userName())
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("the demo's folder: %w", err)
 	}
@@ -67,7 +65,7 @@ func openDemoFolder() (*demoFolder, error) {
 		return nil, err
 	}
 	f := &demoFolder{path: path}
-	lock, err := os.Open(path)
+	lock, err := filelock.OpenFolder(path)
 	if err != nil {
 		return nil, fmt.Errorf("the demo's folder: %w", err)
 	}
@@ -90,11 +88,10 @@ func ownFolder(path string) error {
 	if err != nil {
 		return fmt.Errorf("the demo's folder: %w", err)
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !info.IsDir() || ok && int(stat.Uid) != os.Getuid() {
+	if !info.IsDir() || !mine(info) {
 		return fmt.Errorf("%s is not a folder of yours, and the demo would put its data there: remove it, or set TMPDIR to another folder", path)
 	}
-	if info.Mode().Perm() != 0o700 {
+	if openToOthers(info) {
 		return os.Chmod(path, 0o700) //nolint:gosec // a folder
 	}
 	return nil
@@ -139,7 +136,7 @@ func (d *demo) look(ctx context.Context) (f found, err error) {
 	}
 	f.before = true
 	if pid := d.folder.past.Wedged; pid > 0 {
-		_ = syscall.Kill(pid, syscall.SIGCONT) // it was stopped by the demo before
+		thaw(pid) // it was stopped by the demo before
 	}
 	lives := map[string]bool{}
 	for _, c := range d.children {

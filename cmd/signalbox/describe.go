@@ -37,7 +37,7 @@ func (c *child) describe() {
 		workDir, _ = os.Getwd() // unknown is printed as empty
 	}
 	fmt.Fprintf(c.s.out.Out, "  %-9s %s\n", c.name, what)
-	fmt.Fprintf(c.s.out.Out, "  %-9s   working directory %s · HOME %s\n", "", workDir, cmp.Or(a.Home, os.Getenv("HOME")))
+	fmt.Fprintf(c.s.out.Out, "  %-9s   working directory %s · HOME %s\n", "", workDir, cmp.Or(a.Home, os.Getenv(homeVariable)))
 	switch c.kind {
 	case "demo":
 		return
@@ -74,7 +74,7 @@ func (c *child) describeLimits(workDir string) string {
 	if err != nil {
 		return line // the agent itself says why it cannot start
 	}
-	own, err := r.OwnServers(cmp.Or(cfg.Agent.Home, os.Getenv("HOME")), workDir, os.Environ())
+	own, err := r.OwnServers(cmp.Or(cfg.Agent.Home, os.Getenv(homeVariable)), workDir, os.Environ())
 	for _, s := range own {
 		if !slices.Contains(inside, s.Name) {
 			outside = append(outside, s.Name)
@@ -158,7 +158,7 @@ func permissions(a config.Agent) string {
 
 // loginOf is whose account the CLI of an agent spends.
 func loginOf(ctx context.Context, a config.Agent, found runner.Found) runner.Login {
-	return runner.LoginOf(ctx, a.Kind, found.Path, cmp.Or(a.Home, os.Getenv("HOME")), os.Environ())
+	return runner.LoginOf(ctx, a.Kind, found.Path, cmp.Or(a.Home, os.Getenv(homeVariable)), os.Environ())
 }
 
 // examineCLIs is what doctor says of the coding CLIs that signalbox up would

@@ -332,12 +332,14 @@ func TestIncidentDirectorStoppedForLong(t *testing.T) {
 		holder := c.holder("one", all...)
 		rest := others(all, holder)[0]
 		c.ends(rest, c.submit(rest, "one"), signalbox.Completed)
-		holder.signal(syscall.SIGSTOP)
+		if err := freeze(holder.cmd.Process.Pid); err != nil {
+			c.Fatal(err)
+		}
 		ids := []string{c.submit(rest, "one"), c.submit(rest, "one")}
 		for _, id := range ids {
 			c.ends(rest, id, signalbox.Completed)
 		}
-		holder.signal(syscall.SIGCONT)
+		thaw(holder.cmd.Process.Pid)
 		c.ends(holder, c.submit(holder, "one"), signalbox.Completed)
 		if over := one.Overlaps(); len(over) > 0 || len(one.Executions()) != 4 {
 			c.Errorf("%d executions, overlaps %v", len(one.Executions()), over)

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/config"
@@ -143,14 +141,6 @@ func examineFile(ctx context.Context, data, path string) []api.Check {
 		return finding(areaStore, "fail", "give it back to the user of the director, or see the disk", "%s cannot be read: %s", path, words(err))
 	}
 	return examineCopy(ctx, data, path, taken)
-}
-
-func freeBytes(dir string) (int64, bool) {
-	var s unix.Statfs_t
-	if err := unix.Statfs(dir, &s); err != nil {
-		return 0, false
-	}
-	return int64(s.Bavail) * int64(s.Bsize), true //nolint:unconvert // the width of both differs by system
 }
 
 const restore = "keep a copy of the file and of its -wal, and bring back the backup"

@@ -29,7 +29,7 @@ func startSweeper() (*os.File, error) {
 	defer end.Close()
 	cmd := exec.Command("/bin/sh", "-c", sweep)
 	cmd.Stdin = end
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // an interrupt from the keyboard is not for it
+	detach(cmd) // an interrupt from the keyboard is not for it
 	return ours, cmd.Start()
 }
 
@@ -56,7 +56,7 @@ func TestTheSweeperEndsWhatIsSuspended(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		if err := freeze(cmd.Process.Pid); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprintln(ours, cmd.Process.Pid)

@@ -213,13 +213,10 @@ func pullsFrom(urls []string, token string) ([]*client.Client, error) {
 }
 
 // handedEnv says that the process is handed the secret part of its environment
-// in the open file handedFile: what is in the environment of a program from its
+// in an open file (handedFile): what is in the environment of a program from its
 // start is shown by the system to root, and to others of the user until the
 // program forbids it.
-const (
-	handedEnv  = "SIGNALBOX_ENV_HANDED"
-	handedFile = 3 // the first of exec.Cmd.ExtraFiles
-)
+const handedEnv = "SIGNALBOX_ENV_HANDED"
 
 // handOver gives a program, another agent of ours, this environment without its
 // secrets, and these beside it. Close the file once the program has started.
@@ -240,17 +237,25 @@ func handOver(cmd *exec.Cmd, env, secrets []string) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hand over its secrets: %w", err)
 	}
-	cmd.Env = append(cmd.Env, handedEnv+"=1")
-	cmd.ExtraFiles = []*os.File{file}
+	name, err := handFile(cmd, file)
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("hand over its secrets: %w", err)
+	}
+	cmd.Env = append(cmd.Env, handedEnv+"="+name)
 	return file, nil
 }
 
 // takeOver reads what handOver handed to this process into its environment.
 func takeOver() error {
-	if os.Getenv(handedEnv) == "" {
+	name := os.Getenv(handedEnv)
+	if name == "" {
 		return nil
 	}
-	file := os.NewFile(handedFile, handedEnv)
+	file, err := handedFile(name)
+	if err != nil {
+		return fmt.Errorf("%s: %w", handedEnv, err)
+	}
 	defer file.Close()
 	text, err := io.ReadAll(file)
 	if err != nil {

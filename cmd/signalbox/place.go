@@ -148,7 +148,7 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 		if err == nil {
 			return l, nil
 		}
-		if !errors.Is(err, syscall.EADDRINUSE) {
+		if !errors.Is(err, addressInUse) {
 			return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
 		}
 		holder := "another program"

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -217,7 +216,7 @@ func (c *child) spawn(ctx context.Context) (f agentFile, err error) {
 	defer handed.Close()
 	cmd.Env = append(cmd.Env, lingerEnv+"="+childLinger.String(), directorEnv+"="+c.s.url)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	detach(cmd)
 	if err := proc.StartOwn(cmd); err != nil {
 		return f, err
 	}
@@ -313,8 +312,6 @@ func (c *child) current() agentFile {
 	defer c.mu.Unlock()
 	return c.file
 }
-
-func alive(pid int) bool { return pid > 0 && syscall.Kill(pid, 0) == nil }
 
 // end stops the child, unless it is at a task that is to be left to it.
 func (c *child) end(force bool) {

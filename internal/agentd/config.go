@@ -136,10 +136,10 @@ func (c *Config) resolvePaths() error {
 		return fmt.Errorf("work dir: %w", err)
 	}
 	if c.Home == "" {
-		c.Home = envValue(c.Environ, "HOME")
+		c.Home = envValue(c.Environ, homeVariable)
 	}
 	if c.Home == "" {
-		return fmt.Errorf("home is required where HOME is not set")
+		return fmt.Errorf("home is required where %s is not set", homeVariable)
 	}
 	if c.Home, err = filepath.Abs(c.Home); err != nil {
 		return err

@@ -69,7 +69,7 @@ func helper() bool {
 		fmt.Println("parent done")
 		block()
 	case "escape2":
-		child("stubborn", &syscall.SysProcAttr{Setsid: true})
+		child("stubborn", ownSession())
 	case "daemon":
 		serveDaemon(args[0])
 	default:

@@ -208,7 +208,7 @@ func (l *ledger) release(seq int64) {
 	l.safe = max(l.safe, seq)
 }
 
-// dirLock is an exclusive flock on a folder itself: it leaves no file behind,
+// dirLock is an exclusive lock on a folder itself: it leaves no file in it,
 // every daemon that uses the folder sees it, and it ends with its holder.
 type dirLock struct{ f *os.File }
 
@@ -216,7 +216,7 @@ func (l *dirLock) release() { l.f.Close() }
 
 // tryLockDir reports false when another holds the lock.
 func tryLockDir(dir string) (*dirLock, bool, error) {
-	f, err := os.Open(dir)
+	f, err := filelock.OpenFolder(dir)
 	if err != nil {
 		return nil, false, err
 	}

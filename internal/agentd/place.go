@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/mask"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 // place is where a run happens.
@@ -199,12 +200,15 @@ func (d *Daemon) buildEnv(home string, plan []string, task map[string]string) []
 	vars := map[string]string{}
 	for _, kv := range d.cfg.Environ {
 		name, value, ok := strings.Cut(kv, "=")
-		if ok && d.passes(name) {
+		if name = proc.VariableName(name); ok && d.passes(name) {
 			vars[name] = value
 		}
 	}
-	maps.Copy(vars, task)
-	vars["HOME"] = home
+	for name, value := range task {
+		vars[proc.VariableName(name)] = value
+	}
+	vars[homeVariable] = home
+	vars["HOME"] = home // also on Windows, for programs that come from elsewhere
 	for _, kv := range plan {
 		name, value, _ := strings.Cut(kv, "=")
 		vars[name] = value
@@ -224,7 +228,7 @@ func (d *Daemon) passes(name string) bool {
 	if slices.Contains(keepOut, name) {
 		return false
 	}
-	return slices.Contains(passNames, name) || strings.HasPrefix(name, "LC_") ||
+	return slices.Contains(passNames, name) || slices.Contains(proc.SystemVariables, name) || strings.HasPrefix(name, "LC_") ||
 		slices.ContainsFunc(passKind[d.cfg.Kind], func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
@@ -257,7 +261,7 @@ func checkEnv(env map[string]string) *refusal {
 			return invalid("env.%s may not contain NUL characters", name)
 		case len(env[name]) > 96<<10:
 			return invalid("env.%s has %d bytes: 98304 at most", name, len(env[name]))
-		case slices.Contains(refusedNames, upper), cliSetting(upper):
+		case slices.Contains(refusedNames, upper), slices.Contains(proc.SystemVariables, upper), cliSetting(upper):
 			return invalid("env.%s may not be set by a task", name)
 		}
 		for _, p := range refusedPrefixes {
@@ -299,7 +303,7 @@ func cliSetting(upper string) bool {
 
 func envValue(env []string, name string) string {
 	for _, kv := range slices.Backward(env) {
-		if n, v, _ := strings.Cut(kv, "="); n == name {
+		if n, v, _ := strings.Cut(kv, "="); proc.VariableName(n) == name {
 			return v
 		}
 	}

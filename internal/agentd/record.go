@@ -13,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
@@ -168,18 +166,7 @@ func (d *disk) ready() error {
 	if _, err := os.Stat(d.ledgerPath()); err != nil {
 		return err
 	}
-	dir := filepath.Join(d.dir, "records")
-	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
-		return &os.PathError{Op: "statfs", Path: dir, Err: err}
-	}
-	switch {
-	case int64(fs.Flags)&readOnlyFlag != 0: //nolint:unconvert // other systems have other types
-		return &os.PathError{Op: "write", Path: dir, Err: unix.EROFS}
-	case uint64(fs.Bavail)*uint64(fs.Bsize) < minRoom || (fs.Files > 0 && fs.Ffree == 0): //nolint:unconvert // as above
-		return &os.PathError{Op: "write", Path: dir, Err: unix.ENOSPC}
-	}
-	return nil
+	return roomIn(filepath.Join(d.dir, "records"))
 }
 
 // remove takes a run off the disk.
@@ -240,22 +227,11 @@ func replace(path string, b []byte, sync func(*os.File) error) error {
 	return err
 }
 
-func syncDir(dir string) error { return syncFile(dir) }
-
 func syncIfThere(path string) error {
 	if err := syncFile(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
-}
-
-func syncFile(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
 }
 
 func (d *Daemon) getHistory(w http.ResponseWriter, req *http.Request) error {

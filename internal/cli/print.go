@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 	"unicode"
 
@@ -354,8 +352,7 @@ func (systemTTY) Size() (columns, rows int) {
 
 func (systemTTY) Resized(ctx context.Context) <-chan os.Signal {
 	resized := make(chan os.Signal, 1)
-	signal.Notify(resized, syscall.SIGWINCH)
-	context.AfterFunc(ctx, func() { signal.Stop(resized) })
+	notifyResized(ctx, resized)
 	return resized
 }
 

@@ -12,8 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/mask"
 	"github.com/signalbox-ai/signalbox/internal/proc"
@@ -106,9 +104,9 @@ func (u *run) strike(o *Outcome, seen []string, exit proc.Exit) {
 		// A program can live with a fork that failed, so that comes last.
 		rank := func(limit string) int { return slices.Index(byWeight, limit) }
 		o.Struck = slices.MaxFunc(seen, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
-	case l.FileSize > 0 && by(syscall.SIGXFSZ):
+	case l.FileSize > 0 && by(fileSizeSignal):
 		o.Struck = StruckFileSize
-	case l.CPUTime > 0 && by(syscall.SIGXCPU):
+	case l.CPUTime > 0 && by(cpuTimeSignal):
 		o.Struck = StruckCPUTime
 	default:
 		return
@@ -159,7 +157,7 @@ func size(n int64) string {
 func signalName(said string) string {
 	for s := syscall.Signal(1); s < 65; s++ {
 		if s.String() == said {
-			if name := unix.SignalName(s); name != "" {
+			if name := nameOf(s); name != "" {
 				return name + " (" + said + ")"
 			}
 		}

@@ -114,7 +114,7 @@ func gone(dir string, err error) error {
 // program finds what is to be started: the file, or the first of that name in
 // the folders of this process's PATH.
 func program(command string) (string, error) {
-	if strings.Contains(command, "/") {
+	if strings.ContainsRune(command, '/') || strings.ContainsRune(command, filepath.Separator) {
 		return command, runnable(command)
 	}
 	var near error

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/signalbox-ai/signalbox/internal/conffile"
 )
@@ -50,7 +49,7 @@ func EnsureSecret(path string) (string, error) {
 // ownSecret returns the secret in a file that no other user can have put there.
 func ownSecret(path string) (string, error) {
 	secret, info, err := readSecret(path)
-	if err == nil && !Own(info) {
+	if err == nil && !Own(path, info) {
 		return "", fmt.Errorf("%s belongs to another user, who knows what is in it: remove it, and see that nobody else can write to its folder", path)
 	}
 	return secret, err
@@ -66,7 +65,7 @@ func ownFolder(path string) error {
 	if err != nil {
 		return err
 	}
-	if !Own(info) {
+	if !Own(path, info) {
 		return fmt.Errorf("%s will not hold a token: it must be your folder, and writable by nobody else (chmod go-w %s)", path, path)
 	}
 	return nil
@@ -74,9 +73,8 @@ func ownFolder(path string) error {
 
 // Own reports whether a file or folder belongs to the user of this process or
 // to root, and nobody else can write to it.
-func Own(info fs.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return info.Mode().Perm()&0o022 == 0 && (!ok || stat.Uid == 0 || int(stat.Uid) == os.Getuid())
+func Own(path string, info fs.FileInfo) bool {
+	return info.Mode().Perm()&0o022&permBits == 0 && ours(path, info)
 }
 
 // ReadSecret returns the token in a file.
@@ -101,7 +99,7 @@ func readSecret(path string) (string, fs.FileInfo, error) {
 	switch {
 	case !info.Mode().IsRegular() || info.Size() > maxSecretFile:
 		return "", nil, fmt.Errorf("%s: want a file with a token in it", path)
-	case info.Mode().Perm()&0o077 != 0:
+	case info.Mode().Perm()&0o077&permBits != 0:
 		return "", nil, fmt.Errorf("%s can be read by other users (mode %04o): chmod 600 %s, and make a new token if they may have read it", path, info.Mode().Perm(), path)
 	}
 	data := make([]byte, info.Size())
@@ -198,8 +196,7 @@ func ownFile(path string) error {
 	if !info.Mode().IsRegular() && !info.IsDir() { // of a folder the reader says so
 		return errors.New("want a file, which it is not")
 	}
-	stat, ok := link.Sys().(*syscall.Stat_t)
-	if made := !ok || stat.Uid == 0 || int(stat.Uid) == os.Getuid(); made && Own(info) {
+	if ours(path, link) && Own(path, info) {
 		return nil
 	}
 	return fmt.Errorf("it is not read: another user owns it or can write to it (mode %04o); chmod go-w it if it is yours, or name the file to use with --config", info.Mode().Perm())

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/signalbox-ai/signalbox/internal/conffile"
@@ -128,23 +127,6 @@ func TestAFileThatOthersCanWriteDoesNotCount(t *testing.T) {
 	}
 	if _, err := Load(link); err == nil {
 		t.Error("a link that nobody made counts")
-	}
-}
-
-// A named pipe would hold up whoever reads it.
-func TestAPipeInTheWorkingFolderIsRefused(t *testing.T) {
-	src, path := workFolder(t, "")
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Load(src); err == nil || !strings.Contains(err.Error(), "want a file") {
-		t.Error(err)
-	}
-	if _, err := Trust(path, src.Env); err == nil || !strings.Contains(err.Error(), "want a file") {
-		t.Error(err)
 	}
 }
 

@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentaddr"
@@ -43,11 +41,11 @@ func Host(started time.Time) Look {
 }
 
 func openFiles() api.Check {
-	var l unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+	most, err := mostFiles()
+	if err != nil {
 		return warning(areaHost, "use a system that says it", "how many files may be open cannot be told: %v", err)
 	}
-	return filesCheck(l.Cur)
+	return filesCheck(most)
 }
 
 func filesCheck(most uint64) api.Check {

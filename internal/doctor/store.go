@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -116,11 +114,10 @@ func Data(f Folder) Look {
 			name += " " + f.Dir
 		}
 		out := []api.Check{f.folder(name)}
-		var s unix.Statfs_t
-		if err := unix.Statfs(f.Dir, &s); err != nil {
+		if s, err := volumeOf(f.Dir); err != nil {
 			out = append(out, warning(areaData, "see whether its file system is there", "how much room is left cannot be told: %v", err))
 		} else {
-			out = append(out, f.disk(name, &s)...)
+			out = append(out, f.disk(name, s)...)
 		}
 		return append(out, f.key())
 	}
@@ -134,17 +131,17 @@ func (f *Folder) folder(name string) api.Check {
 	switch {
 	case err != nil:
 		return failure(areaData, "give it back to the user of the director, or make room", "%s cannot be written: %s", name, plain(err))
-	case info.Mode().Perm()&0o022 != 0:
+	case info.Mode().Perm()&0o022&permBits != 0:
 		return failure(areaData, "chmod 700, and look who owns the files in it", "%s can be written by others (mode %#o)", name, info.Mode().Perm())
-	case info.Mode().Perm()&0o077 != 0:
+	case info.Mode().Perm()&0o077&permBits != 0:
 		return warning(areaData, "chmod 700", "%s can be read by others (mode %#o)", name, info.Mode().Perm())
 	}
-	return fine(areaData, "%s can be written, and is closed to others", name)
+	return fine(areaData, "%s can be written, and %s", name, closedToOthers)
 }
 
 func (f *Folder) writable() error {
 	if f.Untouched {
-		return unix.Access(f.Dir, unix.W_OK)
+		return mayWrite(f.Dir)
 	}
 	file, err := os.CreateTemp(f.Dir, ".doctor-*")
 	if err != nil {
@@ -162,16 +159,23 @@ func plain(err error) string {
 }
 
 // disk looks at the file system of the folder.
-func (f *Folder) disk(name string, s *unix.Statfs_t) []api.Check {
-	out := []api.Check{room(name, int64(s.Bavail)*int64(s.Bsize))} //nolint:unconvert // the width of both differs by system
-	if c, bad := inodes(name, s.Files, s.Ffree); bad {
+func (f *Folder) disk(name string, s volume) []api.Check {
+	out := []api.Check{room(name, s.free)}
+	if c, bad := inodes(name, s.nodes, s.freeNodes); bad {
 		out = append(out, c)
 	}
-	if kind := network(s); kind != "" && f.Database {
+	if s.network != "" && f.Database {
 		out = append(out, failure(areaData, "put --data on a disk of this machine, or use --store postgres:// or redis://",
-			"%s is on a network file system (%s): SQLite's locks and syncs do not hold there, and two directors may both write", name, kind))
+			"%s is on a network file system (%s): SQLite's locks and syncs do not hold there, and two directors may both write", name, s.network))
 	}
 	return out
+}
+
+// volume is the file system of a folder.
+type volume struct {
+	free             int64
+	nodes, freeNodes uint64 // 0, 0: it does not count them
+	network          string // its kind, where it is another machine's
 }
 
 func room(name string, free int64) api.Check {
@@ -207,7 +211,7 @@ func (f *Folder) key() api.Check {
 	switch {
 	case err != nil:
 		return failure(areaData, "bring "+f.KeyFile+" back from the backup: what it encrypted is lost without it", "the key that encrypts secrets cannot be read: %s", plain(err))
-	case info.Mode().Perm()&0o077 != 0:
+	case info.Mode().Perm()&0o077&permBits != 0:
 		return failure(areaData, "chmod 600 "+f.KeyFile, "the key that encrypts secrets can be read by others (mode %#o)", info.Mode().Perm())
 	}
 	return fine(areaData, "secrets are encrypted with %s", f.KeyFile)

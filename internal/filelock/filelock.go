@@ -7,31 +7,10 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 )
 
 // ErrHeld says that another holds the lock.
 var ErrHeld = errors.New("another holds the lock")
-
-// Take takes the lock of f for this opener alone, without waiting for it. It goes
-// when f is closed.
-func Take(f *os.File) error { return lock(f, syscall.LOCK_EX) }
-
-// Look takes the lock of f beside others that look: it fails where somebody took
-// the lock, and two who look do not see each other.
-func Look(f *os.File) error { return lock(f, syscall.LOCK_SH) }
-
-func lock(f *os.File, how int) error {
-	for {
-		switch err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB); {
-		case errors.Is(err, syscall.EINTR): // a signal came first
-		case errors.Is(err, syscall.EWOULDBLOCK):
-			return ErrHeld
-		default:
-			return os.NewSyscallError("flock", err)
-		}
-	}
-}
 
 // Sign writes into a file whose lock was taken who did. The lock needs no such
 // text: it is for people who find the file locked.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -195,6 +196,9 @@ func replace(path string, b []byte) error {
 
 // syncFolder puts the new name on the disk.
 func syncFolder(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil // a folder cannot be synced there
+	}
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

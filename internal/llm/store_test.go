@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -115,7 +114,7 @@ func TestStoreSetsDamagedFilesAside(t *testing.T) {
 func TestStoreReadsPlainFilesAlone(t *testing.T) {
 	s, dir := openStore(t)
 	for name, put := range map[string]func(path string) error{
-		"pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"pipe":   makePipe,
 		"folder": func(path string) error { return os.Mkdir(path, 0o700) },
 		"huge":   func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 1<<40)) },
 	} {

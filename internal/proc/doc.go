@@ -19,6 +19,10 @@
 // its tree. On macOS orphans are not handed to it, and neither the environment nor
 // the files of others are read.
 //
+// On Windows each run is in a Job Object, which nothing leaves and which the system
+// ends with this process. It alone says what lives. What another process started is
+// known by its pid, its start time and whose child it is.
+//
 // Pdeathsig fires when the forking thread ends, not the process, and the Go
 // runtime ends threads as it likes. So only a program that is Bound has it, and
 // those are forked by one thread that is kept for that.

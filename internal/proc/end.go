@@ -64,6 +64,7 @@ func (p *Process) endAll(grace time.Duration) error {
 	p.proven.Store(err == nil)
 	if err == nil {
 		forgetOwn(p.id)
+		freeBox(p.spec.Box)
 	}
 	p.closePipes()
 	return err
@@ -110,7 +111,7 @@ func (e ending) end(grace time.Duration) error {
 	}
 	if grace > 0 {
 		e.signal(syscall.SIGTERM)
-		e.signal(syscall.SIGCONT) // a stopped process takes the signal only when it goes on
+		e.signal(contSignal) // a stopped process takes the signal only when it goes on
 		if e.waitDead(grace, e.hurry, func() {}) {
 			return nil
 		}
@@ -125,7 +126,7 @@ func (e ending) end(grace time.Duration) error {
 func (e ending) hangUp(wait time.Duration) {
 	if wait > 0 {
 		e.signal(syscall.SIGHUP)
-		e.signal(syscall.SIGCONT)
+		e.signal(contSignal)
 		e.waitDead(wait, e.hurry, func() {})
 	}
 }

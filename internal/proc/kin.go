@@ -110,7 +110,7 @@ func (k *kin) table() (all []entry, byPID map[int]entry) {
 // blind answers where the process table cannot be read: what the group says
 // about itself, lest "not seen" be taken for "dead".
 func (k *kin) blind() []entry {
-	if k.id.PID <= 1 || syscall.Kill(-k.id.PID, 0) != nil {
+	if k.id.PID <= 1 || !groupLives(k.id.PID) {
 		return nil
 	}
 	return []entry{{pid: k.id.PID, pgid: k.id.PID, start: k.id.Start}}
@@ -136,7 +136,7 @@ func (k *kin) signal(sig syscall.Signal) {
 			continue
 		}
 		if e.pgid == k.id.PID && e.pgid > 1 && (!k.spare || sig == syscall.SIGKILL) {
-			_ = syscall.Kill(-k.id.PID, sig) // gone by now is fine
+			signalGroup(k.id.PID, sig) // gone by now is fine
 			continue
 		}
 		signalOne(e, sig)
@@ -164,8 +164,7 @@ func (k *kin) reap() {
 	k.mu.Unlock()
 	for _, e := range last {
 		if e.zombie && e.pid != k.id.PID { // an error says that it is not handed to us
-			var ws syscall.WaitStatus
-			_, _ = syscall.Wait4(e.pid, &ws, syscall.WNOHANG, nil)
+			reapOrphan(e.pid)
 		}
 	}
 }

@@ -4,9 +4,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"sync"
-	"syscall"
 )
 
 // own knows the programs that this process started itself, which are no orphans,
@@ -139,30 +137,4 @@ func TextFile(text string) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// tempFile is a nameless file in the temporary folder.
-func tempFile() (*os.File, error) {
-	f, err := os.CreateTemp("", "signalbox-stdin-") // 0600
-	if err != nil {
-		return nil, err
-	}
-	os.Remove(f.Name())
-	return f, nil
-}
-
-// OwnFiles keeps the files that this process was started with, beyond its
-// input and outputs, from the programs that it starts: whoever started it may
-// have left open what is not for them. Call it before anything is started.
-func OwnFiles() {
-	const first = 3 // behind standard error
-	open, err := os.ReadDir("/dev/fd")
-	if err != nil {
-		return // a system that does not tell which there are
-	}
-	for _, f := range open {
-		if fd, err := strconv.Atoi(f.Name()); err == nil && fd >= first {
-			syscall.CloseOnExec(fd)
-		}
-	}
 }

@@ -123,13 +123,17 @@ func Start(spec Spec) (*Process, error) {
 	if !spec.LeaveOrphans {
 		becomeSubreaper()
 	}
+	var err error
+	if spec.Box, err = systemBox(spec.Box); err != nil {
+		return nil, err
+	}
 	p := &Process{
 		spec: spec, exited: make(chan struct{}), drained: make(chan struct{}), hurry: make(chan struct{}), ended: make(chan struct{}),
 	}
 	p.cmd = exec.Command(spec.Argv[0], spec.Argv[1:]...)
 	p.cmd.Dir = spec.Dir
 	p.cmd.Env = append(append([]string{}, spec.Env...), MarkVar+"="+spec.Mark)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	p.cmd.SysProcAttr = ownSession()
 	wire := p.wirePipes
 	if spec.TTY != nil {
 		wire = p.wireTTY
@@ -153,6 +157,7 @@ func Start(spec Spec) (*Process, error) {
 		for _, pipe := range p.pipes {
 			pipe.f.Close()
 		}
+		freeBox(spec.Box)
 		return nil, err
 	}
 	p.id.Mark = spec.Mark

@@ -17,7 +17,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 // KeyBytes is the length of the key.
@@ -112,11 +111,11 @@ func Load(dir, env string) (*Sealer, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("secret key: %w", err)
-	case info.Mode().Perm()&0o077 != 0:
+	case info.Mode().Perm()&0o077&permBits != 0:
 		return nil, fmt.Errorf("secret key %s can be read by others (mode %04o): run chmod 600 %s", path, info.Mode().Perm(), path)
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return nil, fmt.Errorf("secret key %s belongs to user %d, who knows it: if it was put there by a stranger, remove it and close the folder (chmod 700 %s); if it is yours, chown it", path, st.Uid, dir)
+	if user, ok := owner(info); ok && user != os.Geteuid() {
+		return nil, fmt.Errorf("secret key %s belongs to user %d, who knows it: if it was put there by a stranger, remove it and close the folder (chmod 700 %s); if it is yours, chown it", path, user, dir)
 	}
 	key, err := Parse(string(text))
 	if err != nil {

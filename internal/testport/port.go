@@ -14,7 +14,7 @@ import (
 // Redis do.
 type Reserved struct {
 	Port   int
-	socket int
+	socket handle
 }
 
 // Reserve takes a free port. A port that was merely free a moment ago, or is
@@ -31,14 +31,14 @@ func Reserve() (*Reserved, error) {
 	}
 	port, err := bind(socket)
 	if err != nil {
-		_ = syscall.Close(socket)
+		_ = closeSocket(socket)
 		return nil, fmt.Errorf("reserve a port: %w", err)
 	}
 	return &Reserved{Port: port, socket: socket}, nil
 }
 
 // bind binds the socket and never listens at it.
-func bind(socket int) (int, error) {
+func bind(socket handle) (int, error) {
 	if err := syscall.SetsockoptInt(socket, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
 		return 0, err
 	}
@@ -57,8 +57,8 @@ func (r *Reserved) Addr() string { return net.JoinHostPort("127.0.0.1", fmt.Spri
 
 // Release gives the port back. It may be called twice, and on nil.
 func (r *Reserved) Release() {
-	if r != nil && r.socket >= 0 {
-		_ = syscall.Close(r.socket)
-		r.socket = -1
+	if r != nil && r.socket != none {
+		_ = closeSocket(r.socket)
+		r.socket = none
 	}
 }

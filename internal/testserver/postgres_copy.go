@@ -59,7 +59,7 @@ func (s *PostgresServer) Reload(settings map[string]string) error {
 	if err := s.configure(); err != nil {
 		return err
 	}
-	return syscall.Kill(s.Pid(), syscall.SIGHUP)
+	return send(s.Pid(), syscall.SIGHUP)
 }
 
 // NewStandby starts a standby of a server, to which it streams what it writes.

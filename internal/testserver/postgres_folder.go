@@ -71,7 +71,7 @@ func newFolder(parent, prefix string) (*folder, error) {
 	// The end of this process is awaited until the janitor is done: go test
 	// waits for all who hold its output.
 	f.alive, f.janitor.Stdin, f.janitor.Stdout, f.janitor.Stderr = ours, end, os.Stdout, os.Stderr
-	f.janitor.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt from the keyboard is not for it
+	f.janitor.SysProcAttr = apart() // an interrupt from the keyboard is not for it
 	if err := f.janitor.Start(); err != nil {
 		return nil, err
 	}
@@ -124,9 +124,7 @@ func (p *process) running() bool {
 	if p.cmd == nil || p.ended {
 		return false
 	}
-	var status syscall.WaitStatus
-	pid, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WNOHANG, nil)
-	p.ended = err == nil && pid == p.cmd.Process.Pid
+	p.ended = collect(p.cmd.Process.Pid)
 	return !p.ended
 }
 
@@ -157,8 +155,11 @@ func (p *process) stop(sign syscall.Signal) error {
 	return nil
 }
 
+// account is a user of the system.
+type account struct{ uid, gid uint32 }
+
 // servant is the user that runs PostgreSQL, which refuses to run as root.
-var servant = sync.OnceValues(func() (*syscall.Credential, error) {
+var servant = sync.OnceValues(func() (*account, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}
@@ -169,7 +170,7 @@ var servant = sync.OnceValues(func() (*syscall.Credential, error) {
 		}
 		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
 		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(err1, err2)
+		return &account{uint32(uid), uint32(gid)}, errors.Join(err1, err2)
 	}
 	return nil, errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor nobody")
 })
@@ -180,7 +181,7 @@ func give(path string) error {
 	if c == nil || err != nil {
 		return err
 	}
-	if err := os.Chown(path, int(c.Uid), int(c.Gid)); err != nil {
+	if err := os.Chown(path, int(c.uid), int(c.gid)); err != nil {
 		return fmt.Errorf("give %s to the user of PostgreSQL: %w", path, err)
 	}
 	return nil
@@ -190,7 +191,7 @@ func asPostgres(bin string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(context.Background(), bin, args...)
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "TZ=UTC"}
 	if c, err := servant(); err == nil && c != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: c}
+		cmd.SysProcAttr = c.attr()
 	}
 	return cmd
 }

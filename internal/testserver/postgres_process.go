@@ -178,18 +178,18 @@ func (s *PostgresServer) Kill() error {
 
 // Freeze stops all processes of the server, as a debugger or a full machine
 // does, until Thaw.
-func (s *PostgresServer) Freeze() { s.signalAll(syscall.SIGSTOP) }
+func (s *PostgresServer) Freeze() { s.signalAll(sigStop) }
 
 // Thaw lets them go on.
-func (s *PostgresServer) Thaw() { s.signalAll(syscall.SIGCONT) }
+func (s *PostgresServer) Thaw() { s.signalAll(sigCont) }
 
 // signalAll sends a signal to the first process, which makes the others, and
 // then to those.
 func (s *PostgresServer) signalAll(sign syscall.Signal) {
-	known := childrenOf(s.Pid())    // they are no children any more once it is dead
-	_ = syscall.Kill(s.Pid(), sign) // one that is gone already needs none
+	known := childrenOf(s.Pid()) // they are no children any more once it is dead
+	_ = send(s.Pid(), sign)      // one that is gone already needs none
 	for _, pid := range append(known, childrenOf(s.Pid())...) {
-		_ = syscall.Kill(pid, sign)
+		_ = send(pid, sign)
 	}
 }
 

@@ -189,10 +189,10 @@ func (s *RedisServer) Stop() error { return s.process.stop(syscall.SIGTERM) }
 func (s *RedisServer) Kill() error { return s.process.stop(syscall.SIGKILL) }
 
 // Freeze stops the server, as a debugger or a full machine does, until Thaw.
-func (s *RedisServer) Freeze() { _ = syscall.Kill(s.Pid(), syscall.SIGSTOP) }
+func (s *RedisServer) Freeze() { _ = send(s.Pid(), sigStop) }
 
 // Thaw lets it go on.
-func (s *RedisServer) Thaw() { _ = syscall.Kill(s.Pid(), syscall.SIGCONT) }
+func (s *RedisServer) Thaw() { _ = send(s.Pid(), sigCont) }
 
 // Restart stops the server and starts it again.
 func (s *RedisServer) Restart() error {

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -57,7 +56,7 @@ func TestIncidentStartEndsWhatARunLeft(t *testing.T) {
 	h.play("tool", func(_ context.Context, c gateway.Call) (gateway.Result, error) {
 		cmd := exec.Command("sleep", "600")
 		cmd.Env = append(os.Environ(), proc.MarkVar+"="+c.Mark)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		cmd.SysProcAttr = ownSession()
 		if err := cmd.Start(); err != nil {
 			return gateway.Result{}, err
 		}
@@ -77,7 +76,7 @@ func TestIncidentStartEndsWhatARunLeft(t *testing.T) {
 	h.must(h.engine.Pause(t.Context(), "", "", "", time.Time{}))
 	h.open()
 	got(h, dead)
-	if err := syscall.Kill(pid, 0); err == nil {
+	if proc.Identify(pid).Start != 0 {
 		t.Error("it lives")
 	}
 	if task := h.task(id); task.State != signalbox.Pending || task.Attempts != 1 {

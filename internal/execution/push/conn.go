@@ -82,7 +82,10 @@ func unsent(err error) bool {
 }
 
 // refused reports whether nobody listens at the address.
-func refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+func refused(err error) bool {
+	const onWindows = syscall.Errno(10061) // WSAECONNREFUSED: syscall.ECONNREFUSED is made up there
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, onWindows)
+}
 
 // call asks one question, which may wait for so long on the agent. A non-nil answer
 // is filled from the JSON of a 2xx answer.

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -50,15 +49,6 @@ func idler(i int) signalbox.Agent {
 	return signalbox.Agent{
 		Name: nth(i), Kind: "demo", URL: fmt.Sprintf("http://127.0.0.1:%d", 10_000+i), Slots: 1, Fencing: true, Source: signalbox.AgentRegistered,
 	}
-}
-
-// cpu is what the process has used so far.
-func cpu(t testing.TB) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // Agents that register one after another are asked for their status each for

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -35,7 +34,7 @@ func waitFor(t *testing.T, file, line string) {
 }
 
 // gone tells whether a process has ended.
-func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || zombie(pid) }
+func gone(pid int) bool { return free(pid) || zombie(pid) }
 
 func zombie(pid int) bool {
 	b, err := os.ReadFile("/proc/" + json.Number(itoa(pid)).String() + "/stat")
@@ -165,7 +164,7 @@ func TestTheHealthProbeFindsAServerThatHangs(t *testing.T) {
 			s.HealthProbe = probe
 			h := ready(t, s, mcp.Options{ProbeEvery: 20 * time.Millisecond, ProbeTimeout: 2 * time.Second})
 			pid := h.Server().PIDs[0]
-			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			if err := freeze(pid); err != nil {
 				t.Fatal(err)
 			}
 			h.until(func(s gateway.Server) bool { return s.Restarts >= 1 && s.State == gateway.StateReady })
@@ -191,7 +190,7 @@ func TestACallWithoutAnAnswerHasItsServerProbed(t *testing.T) {
 		other <- err
 	}()
 	waitFor(t, file, "begun")
-	if err := syscall.Kill(h.Server().PIDs[0], syscall.SIGSTOP); err != nil {
+	if err := freeze(h.Server().PIDs[0]); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(h.ctx(), 50*time.Millisecond)

@@ -127,7 +127,7 @@ func family() {
 	for _, own := range []bool{false, true} {
 		c := exec.Command(os.Args[0])
 		c.Env = append(os.Environ(), roleVar+"=sleep")
-		c.SysProcAttr = &syscall.SysProcAttr{Setsid: own}
+		c.SysProcAttr = session(own)
 		if err := c.Start(); err != nil {
 			panic(err)
 		}

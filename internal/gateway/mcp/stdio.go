@@ -258,7 +258,8 @@ func childEnv(own []string, declared map[string]string) []string {
 }
 
 func passes(name string) bool {
-	return slices.Contains(passNames, name) || slices.ContainsFunc(passPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+	name = proc.VariableName(name)
+	return slices.Contains(passNames, name) || slices.Contains(proc.SystemVariables, name) || slices.ContainsFunc(passPrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // mask hides a server's secrets in what is logged and in what callers read.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
@@ -127,6 +128,9 @@ func replaceFile(path string, data []byte) error {
 	}
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
+	}
+	if runtime.GOOS == "windows" {
+		return nil // a folder cannot be synced there
 	}
 	d, err := os.Open(folder)
 	if err != nil {

@@ -263,10 +263,6 @@ func countSyncs(path string) error {
 
 const firstPost = 777_000_000
 
-func signpost(n int) {
-	_, _, _ = syscall.RawSyscall(syscall.SYS_GETPRIORITY, 0, uintptr(firstPost+n), 0)
-}
-
 var counted = []struct {
 	what   string
 	do     func(s *Store) error

@@ -3,9 +3,11 @@ package sqlite
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 
 	"zombiezen.com/go/sqlite"
@@ -126,7 +128,7 @@ func create(path string, given []byte) error {
 	if err := build(fresh, given); err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
+	if err := errors.Join(f.Sync(), f.Close()); err != nil { // Windows renames no file that is open
 		return err
 	}
 	if err := os.Rename(fresh, path); err != nil {
@@ -211,6 +213,9 @@ func (c *conn) execAll(list []string) error {
 }
 
 func syncFolder(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil // a folder cannot be synced there
+	}
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

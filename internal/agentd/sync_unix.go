@@ -1,0 +1,38 @@
+//go:build unix
+
+package agentd
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// homeVariable names the folder of the user.
+const homeVariable = "HOME"
+
+func syncDir(dir string) error { return syncFile(dir) }
+
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// roomIn says why nothing more can be written to a folder.
+func roomIn(dir string) error {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	switch {
+	case int64(fs.Flags)&readOnlyFlag != 0: //nolint:unconvert // other systems have other types
+		return &os.PathError{Op: "write", Path: dir, Err: unix.EROFS}
+	case uint64(fs.Bavail)*uint64(fs.Bsize) < minRoom || (fs.Files > 0 && fs.Ffree == 0): //nolint:unconvert // as above
+		return &os.PathError{Op: "write", Path: dir, Err: unix.ENOSPC}
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+package agentd
+
+import (
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// homeVariable names the folder of the user.
+const homeVariable = "USERPROFILE"
+
+// syncData puts what was written on the disk.
+func syncData(f *os.File) error { return f.Sync() }
+
+// syncDir does nothing: a folder cannot be synced here, and the journal of NTFS has
+// the new name.
+func syncDir(string) error { return nil }
+
+// syncFile opens the file to be written, without which it cannot be synced here.
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// roomIn says why nothing more can be written to a folder. Whether its disk is
+// read-only shows with the first write.
+func roomIn(dir string) error {
+	name, err := windows.UTF16PtrFromString(dir)
+	if err != nil {
+		return &os.PathError{Op: "write", Path: dir, Err: err}
+	}
+	var free uint64
+	if err := windows.GetDiskFreeSpaceEx(name, &free, nil, nil); err != nil {
+		return &os.PathError{Op: "GetDiskFreeSpaceEx", Path: dir, Err: err}
+	}
+	if free < minRoom {
+		return &os.PathError{Op: "write", Path: dir, Err: windows.ERROR_DISK_FULL}
+	}
+	return nil
+}

@@ -1,0 +1,5 @@
+package local_test
+
+import "syscall"
+
+func ownSession() *syscall.SysProcAttr { return nil }

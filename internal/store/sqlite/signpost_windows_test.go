@@ -1,0 +1,4 @@
+package sqlite
+
+// signpost does nothing: nobody traces the calls of the system here.
+func signpost(int) {}

@@ -1,0 +1,11 @@
+//go:build unix
+
+package testport
+
+import "syscall"
+
+type handle = int
+
+const none handle = -1
+
+func closeSocket(s handle) error { return syscall.Close(s) }
