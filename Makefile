@@ -29,11 +29,10 @@ NORACE    = ^TestSuiteOnEveryStore$$|^TestManyAgentsThatWait$$|^TestHistoriesAre
 # Simulated time with many goroutines, which the race detector's runtime does
 # not bear (golang/go#78156); sim has nothing else.
 BUBBLES   = ^TestBubble
-# What has code of its own for Windows, with its tests, and is cheap to compile for
-# it. make soak builds the program for it: that compiles SQLite once more, which is
-# most of its time.
-WINDOWS   = $(addprefix ./internal/,agentd agentd/runner cli command config doctor execution/local execution/push failpoint filelock gateway/command \
-	gateway/mcp llm proc schedule/alone seal testport testserver)
+# What has code of its own for Windows, with its tests, but for what wants SQLite, which
+# would have to be compiled once more for it. make soak has the rest.
+WINDOWS   = $(addprefix ./internal/,agentd agentd/runner cli command config doctor failpoint filelock gateway/command gateway/mcp llm proc \
+	schedule/alone seal testport testserver)
 # Where PostgreSQL and Redis have their data in make test: in memory, where 4 GB
 # are free there; else, and in make soak, on the disk.
 SERVERS  := $(shell test "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 2>/dev/null && echo /dev/shm)
@@ -85,7 +84,7 @@ test-alone: # what the race detector is not for, or does not bear
 	cd bench && $(GO) test -vet=off ./internal/measure ./internal/results ./internal/page # docs/benchmarks.md is what its figures make
 
 soak: setup check ## every test in its long form; docs/reliability.md says what only that finds
-	GOOS=windows GOARCH=amd64 $(GO) vet ./cmd/signalbox
+	GOOS=windows GOARCH=amd64 $(GO) vet ./cmd/signalbox ./internal/director ./internal/execution/... ./internal/gateway/... ./internal/store/sqlite
 	GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/signalbox
 	SIGNALBOX_SOAK=1 $(REAL) $(GO) test -race -timeout 8h $(PACKAGES)
 	$(GO) test -run '$(BUBBLES)' ./internal/execution/push
@@ -101,7 +100,7 @@ bench: ## the figures of docs/benchmarks.md, measured here
 fuzz: ## every fuzz target, FUZZTIME (10s) each
 	GO=$(GO) scripts/fuzz.sh
 
-release: ## archives and packages for Linux and macOS of what is committed, in dist/
+release: ## archives for Linux and macOS of what is committed, in dist/
 	$(GO) run ./scripts/release
 
 release-check: ## builds them twice, far apart, and compares
