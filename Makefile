@@ -100,7 +100,7 @@ bench: ## the figures of docs/benchmarks.md, measured here
 fuzz: ## every fuzz target, FUZZTIME (10s) each
 	GO=$(GO) scripts/fuzz.sh
 
-release: ## archives for Linux and macOS of what is committed, in dist/
+release: ## archives and packages for Linux and macOS of what is committed, in dist/
 	$(GO) run ./scripts/release
 
 release-check: ## builds them twice, far apart, and compares
