@@ -87,21 +87,15 @@ func TestADeadChildIsSeenWithoutALookAtAll(t *testing.T) {
 			}
 		}
 	}
-	p, err := os.StartProcess("/bin/cat", []string{"cat"}, &os.ProcAttr{Files: []*os.File{}})
+	p, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	becomes(true) // it has no input
+	becomes(true)
 	if _, err := p.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	defer r.Close()
-	if p, err = os.StartProcess("/bin/cat", []string{"cat"}, &os.ProcAttr{Files: []*os.File{r}}); err != nil {
+	if p, err = os.StartProcess("/bin/sleep", []string{"sleep", "600"}, &os.ProcAttr{}); err != nil {
 		t.Fatal(err)
 	}
 	becomes(false)
