@@ -35,6 +35,7 @@ var parsers = map[string]string{ // what is read, by whom: where the target is
 	".mcp.json, .ai-agent.json, tools":      "internal/toolconf FuzzFile",
 	"argument lists of command tools":       "internal/toolconf FuzzCommands",
 	"YAML and JSON of configuration":        "internal/conffile FuzzParse",
+	"JSON of configuration, as JSON":        "internal/conffile FuzzJSON",
 	"variables in configuration":            "internal/conffile FuzzExpand",
 	"cron expressions and time zones":       "internal/cron FuzzParse",
 	"OpenAPI descriptions":                  "internal/gateway/openapi FuzzDescription",

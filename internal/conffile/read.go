@@ -47,10 +47,7 @@ func Parse(data []byte, format Format) (*Node, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, nil
 	}
-	if format == JSON {
-		return parseJSON(data)
-	}
-	return parseYAML(data)
+	return parse(data, format)
 }
 
 // FormatOf tells the format by the name, and where that says nothing, by the

@@ -2,25 +2,36 @@ package conffile
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
-func parseYAML(data []byte) (*Node, error) {
-	if line := deepLine(data); line > 0 {
-		return nil, tooDeep(line)
+// parse reads both formats with the parser for YAML, of which JSON is a subset
+// but for the forms of its numbers. A JSON file is checked first: other
+// programs read it too, and would not take a comment or a trailing comma.
+func parse(data []byte, format Format) (*Node, error) {
+	var err error
+	if format == JSON {
+		data, err = checkJSON(data)
+	} else if line := deepLine(data); line > 0 {
+		err = tooDeep(line)
+	}
+	if err != nil {
+		return nil, err
 	}
 	tree, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return nil, yamlError(err)
+		return nil, syntaxError(err, format)
 	}
 	var docs []ast.Node
 	for _, doc := range tree.Docs {
-		if doc.Body != nil && doc.Body.Type() != ast.NullType {
+		if doc.Body != nil && (format == JSON || doc.Body.Type() != ast.NullType) {
 			docs = append(docs, doc.Body)
 		}
 	}
@@ -28,10 +39,44 @@ func parseYAML(data []byte) (*Node, error) {
 	case 0:
 		return nil, nil
 	case 1:
-		r := yamlReader{anchors: map[string]*Node{}}
+		r := reader{format: format, anchors: map[string]*Node{}}
 		return r.node(docs[0], 0)
 	}
-	return nil, &Error{Line: yamlLine(docs[1]), Text: "the file holds a second document: want one"}
+	return nil, &Error{Line: lineOf(docs[1]), Text: "the file holds a second document: want one"}
+}
+
+// checkJSON refuses what is not JSON or too deep, and returns the file with
+// spaces for the tabs between its tokens: YAML does not take all of them.
+func checkJSON(data []byte) ([]byte, error) {
+	if err := json.Unmarshal(data, new(json.RawMessage)); err != nil {
+		out := &Error{Text: "it is not JSON: " + err.Error()}
+		if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
+			out.Line = 1 + bytes.Count(data[:min(int(bad.Offset), len(data))], []byte("\n"))
+		}
+		return nil, out
+	}
+	data = bytes.Clone(data)
+	quoted, depth, line := false, 0, 1
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\':
+			i++
+		case quoted:
+		case c == '\n':
+			line++
+		case c == '\t', c == '\r':
+			data[i] = ' '
+		case c == ']', c == '}':
+			depth--
+		case c == '[', c == '{':
+			if depth++; depth > maxDepth+1 {
+				return nil, tooDeep(line)
+			}
+		}
+	}
+	return data, nil
 }
 
 // deepLine is the line on which brackets or dashes get too deep for the
@@ -62,35 +107,36 @@ func deepLine(data []byte) int {
 	return 0
 }
 
-func yamlError(err error) error {
-	var bad *yaml.SyntaxError
-	if !errors.As(err, &bad) {
-		return &Error{Text: "it is not YAML: " + err.Error()}
+func syntaxError(err error, format Format) error {
+	bad, ok := errors.AsType[*yaml.SyntaxError](err)
+	if !ok {
+		return &Error{Text: "it is not " + string(format) + ": " + err.Error()}
 	}
-	out := &Error{Text: "it is not YAML: " + bad.Message}
+	out := &Error{Text: "it is not " + string(format) + ": " + bad.Message}
 	if bad.Token != nil && bad.Token.Position != nil {
 		out.Line = bad.Token.Position.Line
 	}
 	return out
 }
 
-func yamlLine(n ast.Node) int {
+func lineOf(n ast.Node) int {
 	if tok := n.GetToken(); tok != nil && tok.Position != nil {
 		return tok.Position.Line
 	}
 	return 0
 }
 
-// yamlReader makes nodes of the parser's.
-type yamlReader struct {
+// reader makes nodes of the parser's.
+type reader struct {
+	format  Format
 	anchors map[string]*Node // those whose value has been read
 }
 
-func (r *yamlReader) node(n ast.Node, depth int) (*Node, error) {
+func (r *reader) node(n ast.Node, depth int) (*Node, error) {
 	if depth > maxDepth {
-		return nil, tooDeep(yamlLine(n))
+		return nil, tooDeep(lineOf(n))
 	}
-	out := &Node{Line: yamlLine(n)}
+	out := &Node{Line: lineOf(n)}
 	switch x := n.(type) {
 	case *ast.AnchorNode:
 		value, err := r.node(x.Value, depth+1)
@@ -118,7 +164,7 @@ func (r *yamlReader) node(n ast.Node, depth int) (*Node, error) {
 	return out, nil
 }
 
-func (r *yamlReader) list(out *Node, x *ast.SequenceNode, depth int) error {
+func (r *reader) list(out *Node, x *ast.SequenceNode, depth int) error {
 	out.Form = List
 	for _, item := range x.Values {
 		n, err := r.node(item, depth+1)
@@ -130,7 +176,7 @@ func (r *yamlReader) list(out *Node, x *ast.SequenceNode, depth int) error {
 	return nil
 }
 
-func (r *yamlReader) section(out *Node, pairs []*ast.MappingValueNode, depth int) error {
+func (r *reader) section(out *Node, pairs []*ast.MappingValueNode, depth int) error {
 	out.Form = Section
 	for _, pair := range pairs {
 		n, err := r.node(pair.Value, depth+1)
@@ -141,12 +187,18 @@ func (r *yamlReader) section(out *Node, pairs []*ast.MappingValueNode, depth int
 		if s, ok := pair.Key.(*ast.StringNode); ok {
 			key = s.Value
 		}
-		out.Pairs = append(out.Pairs, Pair{Key: key, Line: yamlLine(pair.Key), Value: n})
+		out.Pairs = append(out.Pairs, Pair{Key: key, Line: lineOf(pair.Key), Value: n})
 	}
 	return nil
 }
 
-func (r *yamlReader) scalar(out *Node, n ast.Node) {
+func (r *reader) scalar(out *Node, n ast.Node) {
+	// What is neither quoted nor a word is a number in JSON. YAML takes some for
+	// texts, such as 1e3 and what is longer than 64 bits.
+	if tok := n.GetToken(); r.format == JSON && tok.Type != token.DoubleQuoteType && tok.Type != token.NullType && tok.Type != token.BoolType {
+		out.Form, out.Text = Number, tok.Value
+		return
+	}
 	switch x := n.(type) {
 	case *ast.NullNode:
 		out.Form = Nothing
@@ -163,4 +215,8 @@ func (r *yamlReader) scalar(out *Node, n ast.Node) {
 	default:
 		out.Form, out.Fault = Nothing, "tags and merge keys are not supported here: write the value out, in quotes where it is a text"
 	}
+}
+
+func tooDeep(line int) error {
+	return &Error{Line: line, Text: fmt.Sprintf("it is nested more than %d levels deep", maxDepth)}
 }
