@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 )
@@ -89,18 +88,6 @@ func Path(base, home, text string) string {
 		return filepath.Clean(text)
 	}
 	return filepath.Join(base, text)
-}
-
-// Brief writes a duration without the parts that are zero.
-func Brief(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 // Problem is one thing that is wrong with a configuration.

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -58,19 +59,17 @@ func (f *file) add(line int, key, text string) {
 // walk applies a section to target. prefix is "" or the section with its dot.
 func walk[T any](f *file, n node, prefix string, s schema[T], target *T) {
 	if n.Form != conffile.Section {
-		f.add(n.Line, strings.TrimSuffix(prefix, "."), "want a section of keys and values, got "+f.value(n).shown())
+		f.add(n.Line, strings.TrimSuffix(prefix, "."), "want a section of keys and values, got "+f.value(n).Shown())
 		return
 	}
-	first := map[string]string{}
-	for _, pair := range n.Pairs {
-		key := prefix + pair.Key
-		if before, twice := first[key]; twice {
-			f.add(pair.Line, key, "it stands twice, first at "+before)
-			continue
-		}
-		first[key] = f.where(pair.Line)
-		walkPair(f, pair, key, s, target)
+	for pair := range f.once(n, prefix) {
+		walkPair(f, pair, prefix+pair.Key, s, target)
 	}
+}
+
+// once yields the pairs of a section, and reports those whose key stood before.
+func (f *file) once(n node, prefix string) iter.Seq[conffile.Pair] {
+	return n.Once(f.name, func(p conffile.Pair, text string) { f.add(p.Line, prefix+p.Key, text) })
 }
 
 func walkPair[T any](f *file, pair conffile.Pair, key string, s schema[T], target *T) {
@@ -130,7 +129,7 @@ func decodeAgents(f *file, pair conffile.Pair, c *Config) {
 		decodeKinds(f, pair, c)
 		return
 	default:
-		f.add(n.Line, "agents", "want a list of agents elsewhere, or a section of kinds and their options, got "+f.value(n).shown())
+		f.add(n.Line, "agents", "want a list of agents elsewhere, or a section of kinds and their options, got "+f.value(n).Shown())
 		return
 	}
 	for i, item := range n.Items {
@@ -179,7 +178,7 @@ func (f *file) value(n node) value {
 
 // scalar is value without what is inside a list or section.
 func (f *file) scalar(n node) value {
-	v := value{form: n.Form, text: n.Text, base: f.base, home: f.home}
+	v := value{Value: conffile.Value{Form: n.Form, Text: n.Text}, base: f.base, home: f.home}
 	if n.Fault != "" {
 		f.add(n.Line, "", n.Fault)
 	}
@@ -188,7 +187,7 @@ func (f *file) scalar(n node) value {
 		if err != nil {
 			f.add(n.Line, "", err.Error())
 		}
-		v.text, v.loose = out, used
+		v.Text, v.Untyped = out, used
 	}
 	return v
 }
@@ -199,11 +198,11 @@ func (f *file) texts(n node) []string {
 	out := make([]string, 0, len(n.Items))
 	for _, item := range n.Items {
 		v := f.scalar(item)
-		if v.form != conffile.Text && v.form != conffile.Number {
-			f.add(item.Line, "", "want a text in the list, got "+v.shown())
+		if v.Form != conffile.Text && v.Form != conffile.Number {
+			f.add(item.Line, "", "want a text in the list, got "+v.Shown())
 			continue
 		}
-		out = append(out, v.text)
+		out = append(out, v.Text)
 	}
 	return out
 }
@@ -214,10 +213,10 @@ func (f *file) table(n node) map[string]string {
 	out := map[string]string{}
 	for _, pair := range n.Pairs {
 		v := f.scalar(pair.Value)
-		if v.form != conffile.Text {
-			v.text = "" // no value of a table may be empty
+		if v.Form != conffile.Text {
+			v.Text = "" // no value of a table may be empty
 		}
-		out[pair.Key] = v.text
+		out[pair.Key] = v.Text
 	}
 	return out
 }

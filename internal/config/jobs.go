@@ -44,10 +44,10 @@ func zone[T any](key string, p func(*T) *string) setting[T] {
 	return setting[T]{key: key, tell: func(c *T, v value) string {
 		name, ok := v.asText()
 		if !ok || name == "" {
-			return want + v.shown()
+			return want + v.Shown()
 		}
 		if _, err := cron.Zone(name); err != nil {
-			return want + v.shown()
+			return want + v.Shown()
 		}
 		*p(c) = name
 		return ""
@@ -57,7 +57,7 @@ func zone[T any](key string, p func(*T) *string) setting[T] {
 func setCron(j *Job, v value) string {
 	s, ok := v.asText()
 	if !ok {
-		return "want a cron expression in quotes, such as \"0 1 * * *\" or \"@daily\", got " + v.shown()
+		return "want a cron expression in quotes, such as \"0 1 * * *\" or \"@daily\", got " + v.Shown()
 	}
 	expr, err := cron.Parse(s)
 	if err != nil {
@@ -68,28 +68,27 @@ func setCron(j *Job, v value) string {
 }
 
 func setJobTimeout(j *Job, v value) bool {
-	d, ok := v.asDuration()
-	if ok = ok && d >= time.Second && d <= 168*time.Hour; ok {
+	d, ok := v.duration(time.Second, 168*time.Hour)
+	if ok {
 		j.TimeoutSeconds = int((d + time.Second - 1) / time.Second) // tasks count in seconds
 	}
 	return ok
 }
 
 func setThinking(j *Job, v value) bool {
-	on := v.text == "true"
-	ok := v.form == conffile.Boolean && (on || v.text == "false")
-	if ok {
+	on, ok := v.Boolean()
+	if ok = ok && v.Form == conffile.Boolean; ok {
 		j.Thinking = &on
 	}
 	return ok
 }
 
 func setProject(j *Job, v value) bool {
-	if v.form == conffile.Text && v.text != "" {
-		j.Project = &signalbox.Project{Path: v.text}
+	if v.Form == conffile.Text && v.Text != "" {
+		j.Project = &signalbox.Project{Path: v.Text}
 		return true
 	}
-	if v.form != conffile.Section || len(v.table) == 0 {
+	if v.Form != conffile.Section || len(v.table) == 0 {
 		return false
 	}
 	for key, text := range v.table {
@@ -103,9 +102,9 @@ func setProject(j *Job, v value) bool {
 
 // setSchedulerPort takes the port of the seed's scheduler.yaml.
 func setSchedulerPort(c *Config, v value) bool {
-	ok := v.form == conffile.Number && validPort(v.text, 0)
+	ok := v.Form == conffile.Number && validPort(v.Text, 0)
 	if ok {
-		c.Scheduler.Addr = net.JoinHostPort("127.0.0.1", v.text)
+		c.Scheduler.Addr = net.JoinHostPort("127.0.0.1", v.Text)
 	}
 	return ok
 }
@@ -117,7 +116,7 @@ func decodeJobs(f *file, pair conffile.Pair, c *Config) {
 	case n.Form == conffile.Nothing || f.noJobs:
 		return
 	case n.Form != conffile.List:
-		f.add(n.Line, "jobs", "want a list of jobs, got "+f.value(n).shown())
+		f.add(n.Line, "jobs", "want a list of jobs, got "+f.value(n).Shown())
 		return
 	}
 	f.seen["jobs"] = f.where(pair.Line)
@@ -193,18 +192,12 @@ func init() { // settings themselves lead here
 // decodeKinds decodes the options of each kind. They are kept as they stand, and
 // applied by For.
 func decodeKinds(f *file, pair conffile.Pair, c *Config) {
-	first := map[string]string{}
-	for _, one := range pair.Value.Pairs {
+	for one := range f.once(pair.Value, "agents.") {
 		key := "agents." + one.Key
-		switch before, twice := first[one.Key]; {
-		case twice:
-			f.add(one.Line, key, "it stands twice, first at "+before)
-			continue
-		case !slices.Contains(agentKinds, one.Key):
+		if !slices.Contains(agentKinds, one.Key) {
 			f.add(one.Line, key, "there is no such kind of agent"+conffile.Suggest(one.Key, agentKinds))
 			continue
 		}
-		first[one.Key] = f.where(one.Line)
 		c.Kinds = append(c.Kinds, one.Key)
 		if one.Value.Form == conffile.Nothing {
 			continue

@@ -169,9 +169,9 @@ func loadEnv(c *Config, src Sources) Problems {
 			if !ok || text == "" {
 				continue
 			}
-			v := src.loose(text)
+			v := src.untyped(text)
 			if x.commas {
-				v.form, v.list = conffile.List, words(text)
+				v.Form, v.list = conffile.List, words(text)
 			}
 			if bad := x.apply(c, v); bad != "" {
 				found = append(found, Problem{Where: name, Key: x.key, Text: bad})
@@ -194,7 +194,7 @@ func loadRedisURL(c *Config, src Sources) Problems {
 		return nil
 	}
 	x := settings.find("store")
-	if bad := x.apply(c, src.loose(text)); bad != "" {
+	if bad := x.apply(c, src.untyped(text)); bad != "" {
 		return Problems{{Where: redisURL, Key: x.key, Text: bad + "; where it is meant for another program, give --store sqlite:"}}
 	}
 	c.origins[x.key] = redisURL
@@ -255,12 +255,12 @@ func loadFlags(c *Config, src Sources) Problems {
 		if x == nil || x.set == nil && x.tell == nil {
 			panic("config: flag " + flag.Name + " sets " + flag.Key + ", which is no key")
 		}
-		v := src.loose("")
+		v := src.untyped("")
 		if len(flag.Values) > 0 {
-			v.text = flag.Values[len(flag.Values)-1]
+			v.Text = flag.Values[len(flag.Values)-1]
 		}
 		if len(flag.Values) > 1 {
-			v.form, v.list = conffile.List, flag.Values
+			v.Form, v.list = conffile.List, flag.Values
 		}
 		if bad := x.apply(c, v); bad != "" {
 			found = append(found, Problem{Where: flag.Name, Text: bad})
@@ -271,9 +271,9 @@ func loadFlags(c *Config, src Sources) Problems {
 	return found
 }
 
-// loose makes a value of a text from where all is text.
-func (src Sources) loose(text string) value {
-	return value{form: conffile.Text, text: text, loose: true, base: src.Dir, home: userHome(src.Env)}
+// untyped makes a value of a text from the environment or a flag.
+func (src Sources) untyped(text string) value {
+	return value{Value: conffile.Value{Form: conffile.Text, Text: text, Untyped: true}, base: src.Dir, home: userHome(src.Env)}
 }
 
 // check looks at what only several values together can tell.

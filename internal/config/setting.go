@@ -1,11 +1,8 @@
 package config
 
 import (
-	"fmt"
-	"math"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -49,10 +46,10 @@ func (x *setting[T]) apply(target *T, v value) string {
 	if x.set != nil && x.set(target, v) {
 		return ""
 	}
-	if x.secret && v.form == conffile.Text {
+	if x.secret && v.Form == conffile.Text {
 		return "want " + x.want + ", got something else"
 	}
-	return "want " + x.want + ", got " + v.shown()
+	return "want " + x.want + ", got " + v.Shown()
 }
 
 func (x setting[T]) from(env ...string) setting[T] { x.env = env; return x }
@@ -75,8 +72,7 @@ func oneOf[T any, W ~string](key string, p func(*T) *W, words ...W) setting[T] {
 	for i, w := range words {
 		names[i] = string(w)
 	}
-	want := strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
-	return setting[T]{key: key, want: want, set: func(c *T, v value) bool {
+	return setting[T]{key: key, want: conffile.WantOneOf(names...), set: func(c *T, v value) bool {
 		s, ok := v.asText()
 		if ok = ok && slices.Contains(words, W(s)); ok {
 			*p(c) = W(s)
@@ -96,47 +92,31 @@ func path[T any](key string, p func(*T) *string) setting[T] {
 }
 
 func whole[T any](key string, lo, hi int, p func(*T) *int) setting[T] {
-	return setting[T]{key: key, want: fmt.Sprintf("a whole number from %d to %d", lo, hi), set: func(c *T, v value) bool {
-		n, ok := v.asWhole()
-		if ok = ok && n >= lo && n <= hi; ok {
-			*p(c) = n
-		}
-		return ok
-	}}
+	return typed(key, conffile.WantWhole(lo, hi), p, func(v value) (int, bool) { return v.Whole(lo, hi) })
+}
+
+func boolean[T any](key string, p func(*T) *bool) setting[T] {
+	return typed(key, "true or false", p, func(v value) (bool, bool) { return v.Boolean() })
 }
 
 func duration[T any](key string, lo, hi time.Duration, p func(*T) *time.Duration) setting[T] {
-	want := fmt.Sprintf("a duration from %s to %s, such as 90s, 1h30m or a number of seconds", conffile.Brief(lo), conffile.Brief(hi))
-	return setting[T]{key: key, want: want, set: func(c *T, v value) bool {
-		d, ok := v.asDuration()
-		if ok = ok && d >= lo && d <= hi; ok {
-			*p(c) = d
-		}
-		return ok
-	}}
+	return typed(key, conffile.WantDuration(lo, hi), p, func(v value) (time.Duration, bool) { return v.duration(lo, hi) })
 }
 
 // limit is a duration that may also be 0, for none.
 func limit[T any](key string, lo, hi time.Duration, p func(*T) *time.Duration) setting[T] {
-	x := duration(key, lo, hi, p)
-	within := x.set
-	x.want += ", or 0 for none"
-	x.set = func(c *T, v value) bool {
-		if d, ok := v.asDuration(); ok && d == 0 {
-			*p(c) = 0
-			return true
-		}
-		return within(c, v)
-	}
-	return x
+	return typed(key, conffile.WantDuration(lo, hi)+", or 0 for none", p, func(v value) (time.Duration, bool) {
+		d, ok := v.duration(0, hi)
+		return d, ok && (d == 0 || d >= lo)
+	})
 }
 
-func boolean[T any](key string, p func(*T) *bool) setting[T] {
-	return setting[T]{key: key, want: "true or false", set: func(c *T, v value) bool {
-		on := v.text == "true"
-		ok := v.form == conffile.Boolean || v.form == conffile.Text && v.loose
-		if ok = ok && (on || v.text == "false"); ok {
-			*p(c) = on
+// typed is a key whose value get takes.
+func typed[T, V any](key, want string, p func(*T) *V, get func(value) (V, bool)) setting[T] {
+	return setting[T]{key: key, want: want, set: func(c *T, v value) bool {
+		got, ok := get(v)
+		if ok {
+			*p(c) = got
 		}
 		return ok
 	}}
@@ -182,51 +162,28 @@ func validToken(s string) bool {
 
 // value is a value before it is known what it should be.
 type value struct {
-	form  conffile.Form
-	text  string
+	conffile.Value
 	list  []string
 	table map[string]string
-	// loose says that the text comes from where all is text, the environment
-	// or a flag, so that it may stand for a number.
-	loose bool
 	// Relative paths are relative to base, ~ is home.
 	base, home string
 }
 
-// shown is the value as an error cites it.
-func (v value) shown() string { return conffile.Shown(v.form, v.text) }
+func (v value) asText() (string, bool) { return v.Text, v.Form == conffile.Text }
 
-func (v value) asText() (string, bool) { return v.text, v.form == conffile.Text }
-
-func (v value) asWhole() (int, bool) {
-	if v.form != conffile.Number && !(v.form == conffile.Text && v.loose) {
-		return 0, false
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(v.text))
-	return n, err == nil
-}
-
-// asDuration takes a Go duration, or a number of seconds.
-func (v value) asDuration() (time.Duration, bool) {
-	if v.form != conffile.Number && v.form != conffile.Text {
-		return 0, false
-	}
-	text := strings.TrimSpace(v.text)
-	if sec, err := strconv.ParseFloat(text, 64); err == nil {
-		// NaN fails the comparison, and the limit keeps the product in range.
-		return time.Duration(sec * float64(time.Second)), math.Abs(sec) < 1e9
-	}
-	d, err := time.ParseDuration(text)
-	return d, err == nil
+// duration takes a number of seconds in quotes too.
+func (v value) duration(lo, hi time.Duration) (time.Duration, bool) {
+	v.Untyped = true
+	return v.Duration(lo, hi, time.Second)
 }
 
 // asList takes a list, or from a flag or variable a text as a list of one.
 func (v value) asList() ([]string, bool) {
 	switch {
-	case v.form == conffile.List, v.form == conffile.Nothing:
+	case v.Form == conffile.List, v.Form == conffile.Nothing:
 		return v.list, true
-	case v.form == conffile.Text && v.loose:
-		return []string{v.text}, true
+	case v.Form == conffile.Text && v.Untyped:
+		return []string{v.Text}, true
 	}
 	return nil, false
 }

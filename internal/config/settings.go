@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"net"
 	"regexp"
 	"strconv"
@@ -189,10 +188,9 @@ func validStore(s string) bool {
 // for what is scheduler here.
 func priority(name string, source signalbox.Source) setting[Config] {
 	const most = 10
-	want := fmt.Sprintf("a whole number from %d to %d", -most, most)
-	return setting[Config]{key: "priorities." + name, want: want, set: func(c *Config, v value) bool {
-		n, ok := v.asWhole()
-		if ok = ok && n >= -most && n <= most; ok {
+	return setting[Config]{key: "priorities." + name, want: conffile.WantWhole(-most, most), set: func(c *Config, v value) bool {
+		n, ok := v.Whole(-most, most)
+		if ok {
 			if c.Priorities == nil {
 				c.Priorities = map[signalbox.Source]int{}
 			}
@@ -203,7 +201,7 @@ func priority(name string, source signalbox.Source) setting[Config] {
 }
 
 func setTiers(c *Config, v value) bool {
-	if v.form != conffile.Section && v.form != conffile.Nothing {
+	if v.Form != conffile.Section && v.Form != conffile.Nothing {
 		return false
 	}
 	for tier, model := range v.table {
@@ -219,14 +217,14 @@ func setTiers(c *Config, v value) bool {
 const maxPorts = 100
 
 func setPorts(c *Config, v value) bool {
-	if v.form != conffile.Text && v.form != conffile.Number {
+	if v.Form != conffile.Text && v.Form != conffile.Number {
 		return false
 	}
-	if v.form == conffile.Text && (v.text == "off" || v.text == "") {
+	if v.Form == conffile.Text && (v.Text == "off" || v.Text == "") {
 		c.Discover = PortRange{}
 		return true
 	}
-	first, last, isRange := strings.Cut(v.text, "-")
+	first, last, isRange := strings.Cut(v.Text, "-")
 	if !isRange {
 		last = first
 	}

@@ -1,6 +1,7 @@
 package toolconf
 
 import (
+	"iter"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -58,14 +59,10 @@ func (r *reader) open(n *conffile.Node, line int, key string) *section {
 		return nil
 	}
 	s := &section{reader: r, key: key, line: line, pairs: map[string]conffile.Pair{}}
-	for _, pair := range n.Pairs {
-		if first, twice := s.pairs[pair.Key]; twice {
-			r.problem(pair.Line, s.sub(pair.Key), "it stands twice, first at "+r.where(first.Line))
-			continue
-		}
+	for pair := range r.once(n, key) {
 		s.pairs[pair.Key] = pair
 		if text := Retired(pair.Key); text != "" {
-			r.problem(pair.Line, s.sub(pair.Key), text)
+			r.problem(pair.Line, sub(key, pair.Key), text)
 			continue
 		}
 		s.list = append(s.list, pair)
@@ -82,11 +79,19 @@ func form(n *conffile.Node) string {
 	return string(n.Form)
 }
 
-func (s *section) sub(name string) string {
-	if s.key == "" {
+// once yields the pairs of a section, and reports those whose key stood before.
+func (r *reader) once(n *conffile.Node, key string) iter.Seq[conffile.Pair] {
+	return n.Once(r.name, func(p conffile.Pair, text string) { r.problem(p.Line, sub(key, p.Key), text) })
+}
+
+func (s *section) sub(name string) string { return sub(s.key, name) }
+
+// sub is the key of an entry of a section.
+func sub(key, name string) string {
+	if key == "" {
 		return shownName(name)
 	}
-	return s.key + "." + shownName(name)
+	return key + "." + shownName(name)
 }
 
 // shownName is a name from a file as a part of a key in an error.

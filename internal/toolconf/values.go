@@ -89,14 +89,8 @@ func (s *section) table(name, value rule, names ...string) map[string]string {
 		return nil
 	}
 	out := map[string]string{}
-	first := map[string]int{}
-	for _, p := range pair.Value.Pairs {
+	for p := range s.once(pair.Value, key) {
 		sub := key + "." + shownName(p.Key)
-		if line, twice := first[p.Key]; twice {
-			s.problem(p.Line, sub, "it stands twice, first at "+s.where(line))
-			continue
-		}
-		first[p.Key] = p.Line
 		if !name.ok(p.Key) {
 			s.problem(p.Line, sub, "want "+name.want+" as the key")
 			continue
@@ -111,68 +105,50 @@ func (s *section) table(name, value rule, names ...string) map[string]string {
 	return out
 }
 
-func (s *section) whole(lo, hi int, names ...string) int {
+// typed reads a value that is no text, which a variable may hold. get returns it,
+// or what it wants.
+func typed[T any](s *section, get func(conffile.Value, conffile.Pair) (T, string), names ...string) (out T, ok bool) {
 	pair, key, ok := s.take(names...)
 	if !ok {
-		return 0
+		return out, false
 	}
-	text, loose := s.number(pair.Value, key)
-	n, err := strconv.Atoi(text)
-	if !loose || err != nil || n < lo || n > hi {
-		if text != unsaid {
-			s.wrong(pair.Value, key, fmt.Sprintf("a whole number from %d to %d", lo, hi), false)
+	v := conffile.Value{Form: pair.Value.Form, Text: pair.Value.Text}
+	if v.Form == conffile.Text {
+		if v.Text, v.Untyped, ok = s.fill(pair.Value, key, nil); !ok {
+			return out, false
 		}
-		return 0
 	}
-	return n
+	got, want := get(v, pair)
+	if want != "" {
+		s.wrong(pair.Value, key, want, false)
+		return out, false
+	}
+	return got, true
 }
 
-// unsaid is the text of a value whose fault has been reported.
-const unsaid = "\x00"
-
-// number is the text of a number, which a variable may hold.
-func (s *section) number(n *conffile.Node, key string) (text string, ok bool) {
-	if n.Form == conffile.Number {
-		return n.Text, true
-	}
-	if n.Form != conffile.Text {
-		return "", false
-	}
-	text, used, ok := s.fill(n, key, nil)
-	if !ok {
-		return unsaid, false
-	}
-	return strings.TrimSpace(text), used
+func (s *section) whole(lo, hi int, names ...string) int {
+	n, _ := typed(s, func(v conffile.Value, _ conffile.Pair) (int, string) {
+		if n, ok := v.Whole(lo, hi); ok {
+			return n, ""
+		}
+		return 0, conffile.WantWhole(lo, hi)
+	}, names...)
+	return n
 }
 
 // duration takes a Go duration or a number, of milliseconds where the key
 // says so and else of seconds.
 func (s *section) duration(lo, hi time.Duration, names ...string) (time.Duration, bool) {
-	pair, key, ok := s.take(names...)
-	if !ok {
-		return 0, false
-	}
-	unit := s.unit(pair)
-	want := fmt.Sprintf("a duration from %s to %s, such as 90s, 1h30m or a number of seconds", conffile.Brief(lo), conffile.Brief(hi))
-	if strings.HasSuffix(pair.Key, "Ms") {
-		want = fmt.Sprintf("a number of milliseconds from %d to %d", lo.Milliseconds(), hi.Milliseconds())
-	}
-	text, loose := s.number(pair.Value, key)
-	if text == unsaid {
-		return 0, false
-	}
-	d, good := time.Duration(0), false
-	if f, err := strconv.ParseFloat(text, 64); err == nil {
-		// NaN fails the comparison, and the limit keeps the product in range.
-		d, good = time.Duration(f*float64(unit)), loose && math.Abs(f) < 1e9
-	} else if d, err = time.ParseDuration(text); err == nil {
-		good = true
-	}
-	if !good || d < lo || d > hi {
-		s.wrong(pair.Value, key, want, false)
-		return 0, false
-	}
-	return d, true
+	return typed(s, func(v conffile.Value, pair conffile.Pair) (time.Duration, string) {
+		d, ok := v.Duration(lo, hi, s.unit(pair))
+		switch {
+		case ok:
+			return d, ""
+		case strings.HasSuffix(pair.Key, "Ms"):
+			return 0, fmt.Sprintf("a number of milliseconds from %d to %d", lo.Milliseconds(), hi.Milliseconds())
+		}
+		return 0, conffile.WantDuration(lo, hi)
+	}, names...)
 }
 
 // unit is what a plain number counts. Coding CLIs write timeout in seconds or
@@ -187,26 +163,16 @@ func (s *section) unit(pair conffile.Pair) time.Duration {
 }
 
 func (s *section) boolean(otherwise bool, names ...string) bool {
-	pair, key, ok := s.take(names...)
+	on, ok := typed(s, func(v conffile.Value, _ conffile.Pair) (bool, string) {
+		if on, ok := v.Boolean(); ok {
+			return on, ""
+		}
+		return false, "true or false"
+	}, names...)
 	if !ok {
 		return otherwise
 	}
-	n := pair.Value
-	text := n.Text
-	if n.Form == conffile.Text {
-		var used bool
-		if text, used, ok = s.fill(n, key, nil); !ok {
-			return otherwise
-		}
-		if !used {
-			text = ""
-		}
-	}
-	if text != "true" && text != "false" || n.Form == conffile.Number {
-		s.wrong(n, key, "true or false", false)
-		return otherwise
-	}
-	return text == "true"
+	return on
 }
 
 // The words of a restart policy and of a sandbox.
@@ -222,7 +188,7 @@ const (
 
 func oneOf(words ...string) rule {
 	return rule{
-		want: strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1],
+		want: conffile.WantOneOf(words...),
 		ok:   func(s string) bool { return slices.Contains(words, s) },
 	}
 }
@@ -282,18 +248,14 @@ func (s *section) limits() CommandLimits {
 }
 
 func (s *section) cores(name string) float64 {
-	pair, key, ok := s.take(name)
-	if !ok {
-		return 0
-	}
-	text, loose := s.number(pair.Value, key)
-	n, err := strconv.ParseFloat(text, 64)
-	if !loose || err != nil || !(n >= 0.01 && n <= 10_000) {
-		if text != unsaid {
-			s.wrong(pair.Value, key, "how many cores' worth of time, from 0.01 to 10000, such as 0.5", false)
+	n, _ := typed(s, func(v conffile.Value, _ conffile.Pair) (float64, string) {
+		text, ok := v.Number()
+		n, err := strconv.ParseFloat(text, 64)
+		if ok && err == nil && n >= 0.01 && n <= 10_000 {
+			return n, ""
 		}
-		return 0
-	}
+		return 0, "how many cores' worth of time, from 0.01 to 10000, such as 0.5"
+	}, name)
 	return n
 }
 
@@ -309,25 +271,14 @@ var units = []struct {
 
 // size reads a number of bytes.
 func (s *section) size(lo, hi int64, names ...string) int64 {
-	pair, key, ok := s.take(names...)
-	if !ok {
-		return 0
-	}
-	text, _ := s.number(pair.Value, key)
-	if text == unsaid {
-		return 0
-	}
-	if pair.Value.Form == conffile.Text {
-		if filled, _, ok := s.fill(pair.Value, key, nil); ok {
-			text = strings.TrimSpace(filled)
+	n, _ := typed(s, func(v conffile.Value, _ conffile.Pair) (int64, string) {
+		n, ok := bytesOf(strings.TrimSpace(v.Text))
+		if ok && n >= float64(lo) && n <= float64(hi) {
+			return int64(n), ""
 		}
-	}
-	n, good := bytesOf(text)
-	if !good || n < float64(lo) || n > float64(hi) {
-		s.wrong(pair.Value, key, fmt.Sprintf("a size from %s to %s, such as 512MiB, 512MB or a number of bytes", Size(lo), Size(hi)), false)
-		return 0
-	}
-	return int64(n)
+		return 0, fmt.Sprintf("a size from %s to %s, such as 512MiB, 512MB or a number of bytes", Size(lo), Size(hi))
+	}, names...)
+	return n
 }
 
 func bytesOf(text string) (float64, bool) {
