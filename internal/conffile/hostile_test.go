@@ -49,7 +49,7 @@ func TestHostileFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		root, err := conffile.Read(path, conffile.FormatOf(path))
+		root, _, err := conffile.Read(path)
 		if bad, ok := errors.AsType[*conffile.Error](err); (err == nil) != (c.want == "") || err != nil && (!ok || !strings.HasPrefix(bad.Text, c.want) || len(bad.Text) > 300) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}

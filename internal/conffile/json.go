@@ -51,46 +51,40 @@ func (w *jsonWriter) write(n *Node, depth int) error {
 		}
 		w.text(text)
 	case List:
-		return w.list(n, depth)
+		return w.sequence("[]", len(n.Items), func(i int) error { return w.write(n.Items[i], depth+1) })
 	case Section:
 		return w.section(n, depth)
 	}
 	return nil
 }
 
-func (w *jsonWriter) list(n *Node, depth int) error {
-	w.out.WriteByte('[')
-	for i, item := range n.Items {
+// sequence writes n entries between brackets.
+func (w *jsonWriter) sequence(brackets string, n int, entry func(i int) error) error {
+	w.out.WriteByte(brackets[0])
+	for i := range n {
 		if i > 0 {
 			w.out.WriteByte(',')
 		}
-		if err := w.write(item, depth+1); err != nil {
+		if err := entry(i); err != nil {
 			return err
 		}
 	}
-	w.out.WriteByte(']')
+	w.out.WriteByte(brackets[1])
 	return nil
 }
 
 func (w *jsonWriter) section(n *Node, depth int) error {
-	w.out.WriteByte('{')
 	seen := make(map[string]int, len(n.Pairs))
-	for i, pair := range n.Pairs {
+	return w.sequence("{}", len(n.Pairs), func(i int) error {
+		pair := n.Pairs[i]
 		if before, twice := seen[pair.Key]; twice {
 			return &Error{Line: pair.Line, Text: fmt.Sprintf("the key %s stands twice, first at line %d", strconv.Quote(Cut(pair.Key)), before)}
 		}
 		seen[pair.Key] = pair.Line
-		if i > 0 {
-			w.out.WriteByte(',')
-		}
 		w.text(pair.Key)
 		w.out.WriteByte(':')
-		if err := w.write(pair.Value, depth+1); err != nil {
-			return err
-		}
-	}
-	w.out.WriteByte('}')
-	return nil
+		return w.write(pair.Value, depth+1)
+	})
 }
 
 func (w *jsonWriter) text(s string) {

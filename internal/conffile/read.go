@@ -32,35 +32,39 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Text }
 
-// Read reads a file. An error is an *Error. An empty file is nil.
-func Read(path string, format Format) (*Node, error) {
+// Read reads a file, once: it may be a pipe. An error is an *Error. An empty file
+// is nil.
+func Read(path string) (*Node, Format, error) {
 	data, err := Bytes(path)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return Parse(data, format)
+	format := formatOf(path, data)
+	root, err := Parse(data, format)
+	return root, format, err
 }
 
 // Parse reads the text of a file.
 func Parse(data []byte, format Format) (*Node, error) {
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	data = bytes.TrimPrefix(data, byteOrderMark)
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, nil
 	}
 	return parse(data, format)
 }
 
-// FormatOf tells the format by the name, and where that says nothing, by the
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// formatOf tells the format by the name, and where that says nothing, by the
 // first character.
-func FormatOf(path string) Format {
+func formatOf(path string, data []byte) Format {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".json":
 		return JSON
 	case ".yaml", ".yml":
 		return YAML
 	}
-	data, err := Bytes(path)
-	if err == nil && bytes.HasPrefix(bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))), []byte("{")) {
+	if bytes.HasPrefix(bytes.TrimSpace(bytes.TrimPrefix(data, byteOrderMark)), []byte("{")) {
 		return JSON
 	}
 	return YAML

@@ -60,9 +60,8 @@ func Load(src Source) (Config, conffile.Problems) {
 
 // file reads a file of tools.
 func (m *merge) file(file File, src Source) {
-	format := conffile.FormatOf(file.Path)
+	root, format, err := conffile.Read(file.Path)
 	r := reader{name: file.Name, strict: format == conffile.YAML, base: folder(file.Path), home: src.Home, dir: src.Dir, env: src.Env, merge: m}
-	root, err := conffile.Read(file.Path, format)
 	var bad *conffile.Error
 	switch {
 	case errors.As(err, &bad) && bad.Line > 0:
