@@ -133,18 +133,29 @@ func decodeAgents(f *file, pair conffile.Pair, c *Config) {
 		return
 	}
 	for i, item := range n.Items {
-		one := *f
-		one.found, one.seen = nil, map[string]string{}
 		var agent RemoteAgent
-		walk(&one, item, "", agentSettings, &agent)
 		key := fmt.Sprintf("agents[%d]", i)
-		for _, p := range one.found {
-			p.Key = strings.TrimSuffix(key+"."+p.Key, ".")
-			f.found = append(f.found, p)
-		}
-		if len(one.found) == 0 {
+		if walkEntry(f, item, key, agentSettings, &agent) {
 			f.checkAgent(item, key, agent, c)
 		}
+	}
+}
+
+// walkEntry applies an entry of a list to target, and reports whether there was
+// no mistake in it.
+func walkEntry[T any](f *file, n node, key string, s schema[T], target *T) bool {
+	one := *f
+	one.found, one.seen = nil, map[string]string{}
+	walk(&one, n, "", s, target)
+	f.addBelow(key, one.found)
+	return len(one.found) == 0
+}
+
+// addBelow adds the problems of what stands below key.
+func (f *file) addBelow(key string, found Problems) {
+	for _, p := range found {
+		p.Key = strings.TrimSuffix(key+"."+p.Key, ".")
+		f.found = append(f.found, p)
 	}
 }
 

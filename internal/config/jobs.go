@@ -121,19 +121,12 @@ func decodeJobs(f *file, pair conffile.Pair, c *Config) {
 	}
 	f.seen["jobs"] = f.where(pair.Line)
 	for i, item := range n.Items {
-		one := *f
-		one.found, one.seen = nil, map[string]string{}
 		job := Job{Line: item.Line, Schedule: signalbox.Schedule{
 			Enabled: true, Source: signalbox.ScheduleFromConfig,
 			Overlap: signalbox.OverlapQueue, Missed: signalbox.MissedOnce, MissedWindow: signalbox.DefaultMissedWindow, OnFull: signalbox.FullSkip,
 		}}
-		walk(&one, item, "", jobSettings, &job)
 		key := fmt.Sprintf("jobs[%d]", i)
-		for _, p := range one.found {
-			p.Key = strings.TrimSuffix(key+"."+p.Key, ".")
-			f.found = append(f.found, p)
-		}
-		if len(one.found) == 0 {
+		if walkEntry(f, item, key, jobSettings, &job) {
 			f.checkJob(key, job, c)
 		}
 	}
@@ -213,10 +206,7 @@ func decodeKinds(f *file, pair conffile.Pair, c *Config) {
 			return f.found
 		}
 		scratch := Default("")
-		for _, p := range apply(&scratch) {
-			p.Key = strings.TrimSuffix(key+"."+p.Key, ".")
-			f.found = append(f.found, p)
-		}
+		f.addBelow(key, apply(&scratch))
 		if c.kinds == nil {
 			c.kinds = map[string]func(*Config) Problems{}
 		}

@@ -28,15 +28,7 @@ func (s *section) text(r rule, names ...string) string {
 }
 
 func (s *section) textOf(n *conffile.Node, key string, r rule) string {
-	if n.Form != conffile.Text {
-		s.wrong(n, key, r.want, r.secret)
-		return ""
-	}
-	text, _, ok := s.fill(n, key, r.keep)
-	if ok && r.ok != nil && !r.ok(text) {
-		s.wrong(n, key, r.want, r.secret)
-		return ""
-	}
+	text, _ := s.ruled(n, key, r)
 	return text
 }
 
@@ -49,16 +41,24 @@ func (s *section) scalar(n *conffile.Node, key string, r rule) (string, bool) {
 		return "", false
 	case n.Form == conffile.Number || n.Form == conffile.Boolean:
 		return n.Text, true
-	case n.Form != conffile.Text:
+	}
+	return s.ruled(n, key, r)
+}
+
+// ruled is a text that follows a rule, its variables filled in.
+func (s *section) ruled(n *conffile.Node, key string, r rule) (string, bool) {
+	text, ok := "", false
+	if n.Form == conffile.Text {
+		if text, _, ok = s.fill(n, key, r.keep); !ok {
+			return "", false
+		}
+		ok = r.ok == nil || r.ok(text)
+	}
+	if !ok {
 		s.wrong(n, key, r.want, r.secret)
 		return "", false
 	}
-	text, _, ok := s.fill(n, key, r.keep)
-	if ok && r.ok != nil && !r.ok(text) {
-		s.wrong(n, key, r.want, r.secret)
-		return "", false
-	}
-	return text, ok
+	return text, true
 }
 
 func (s *section) texts(r rule, names ...string) []string {
