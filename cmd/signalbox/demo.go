@@ -214,11 +214,11 @@ func (d *demo) endAll() {
 func (d *demo) insist(c *child) {
 	const patience = 5 * time.Second
 	pid := c.current().PID
-	for deadline := time.Now().Add(patience); alive(pid) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); proc.Running(pid) && time.Now().Before(deadline); {
 		time.Sleep(20 * time.Millisecond)
 	}
-	if alive(pid) {
-		kill(pid)
+	if proc.Running(pid) {
+		proc.Kill(pid)
 		fmt.Fprintf(d.o.Err, "Agent %s did not end and was killed (pid %d).\n", c.name, pid)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 // maxWaiting is how many tasks may wait before the demo stops to add to them.
@@ -154,7 +155,7 @@ func (d *demo) wedge(ctx context.Context) {
 		d.say.line("Not wedged: %v", err)
 		return
 	}
-	if err := freeze(c.current().PID); err != nil {
+	if err := proc.Suspend(c.current().PID); err != nil {
 		d.say.line("Not wedged: %v", err)
 		return
 	}
@@ -188,7 +189,7 @@ func (d *demo) unwedgeOne() *child {
 		return nil
 	}
 	d.wedged = nil
-	thaw(c.current().PID)
+	proc.Resume(c.current().PID)
 	_ = d.note(d.place()) // a stale word there does no harm
 	d.say.line("goes on    %s", c.name)
 	return c

@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/filelock"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 // demoFolder is where a demo has its data. There is one for each user, so that
@@ -136,7 +137,7 @@ func (d *demo) look(ctx context.Context) (f found, err error) {
 	}
 	f.before = true
 	if pid := d.folder.past.Wedged; pid > 0 {
-		thaw(pid) // it was stopped by the demo before
+		proc.Resume(pid) // it was stopped by the demo before
 	}
 	lives := map[string]bool{}
 	for _, c := range d.children {

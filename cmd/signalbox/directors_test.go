@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -334,14 +335,14 @@ func TestIncidentDirectorStoppedForLong(t *testing.T) {
 		holder := c.holder("one", all...)
 		rest := others(all, holder)[0]
 		c.ends(rest, c.submit(rest, "one"), signalbox.Completed)
-		if err := freeze(holder.cmd.Process.Pid); err != nil {
+		if err := proc.Suspend(holder.cmd.Process.Pid); err != nil {
 			c.Fatal(err)
 		}
 		ids := []string{c.submit(rest, "one"), c.submit(rest, "one")}
 		for _, id := range ids {
 			c.ends(rest, id, signalbox.Completed)
 		}
-		thaw(holder.cmd.Process.Pid)
+		proc.Resume(holder.cmd.Process.Pid)
 		c.ends(holder, c.submit(holder, "one"), signalbox.Completed)
 		if over := one.Overlaps(); len(over) > 0 || len(one.Executions()) != 4 {
 			c.Errorf("%d executions, overlaps %v", len(one.Executions()), over)

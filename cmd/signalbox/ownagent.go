@@ -237,7 +237,7 @@ func handOver(cmd *exec.Cmd, env, secrets []string) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hand over its secrets: %w", err)
 	}
-	name, err := handFile(cmd, file)
+	name, err := proc.PassFile(cmd, file)
 	if err != nil {
 		file.Close()
 		return nil, fmt.Errorf("hand over its secrets: %w", err)
@@ -252,7 +252,7 @@ func takeOver() error {
 	if name == "" {
 		return nil
 	}
-	file, err := handedFile(name)
+	file, err := proc.InheritedFile(name)
 	if err != nil {
 		return fmt.Errorf("%s: %w", handedEnv, err)
 	}

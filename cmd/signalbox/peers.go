@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/peers"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -38,7 +39,7 @@ func (s *service) meet(ctx context.Context, sealer *seal.Sealer) error {
 	c.life, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.others = c
 	var err error
-	if c.clock, err = peers.NewClock(c.life, shared, sinceBoot); err != nil {
+	if c.clock, err = peers.NewClock(c.life, shared, proc.SinceBoot); err != nil {
 		return err
 	}
 	self := store.Director{
@@ -48,7 +49,7 @@ func (s *service) meet(ctx context.Context, sealer *seal.Sealer) error {
 		return err
 	}
 	c.peers = peers.New(shared, peers.Options{
-		Director: self, Now: c.clock.Now, Monotonic: sinceBoot, Log: s.log, Agents: func() []string { return s.push.Names() },
+		Director: self, Now: c.clock.Now, Monotonic: proc.SinceBoot, Log: s.log, Agents: func() []string { return s.push.Names() },
 		Gained: func(agents []string) { s.push.Gained(agents) }, Lost: func(agents []string) { s.push.Lost(agents) },
 		Lapse: func(over bool) { s.tools.tasks.Lapse(over) }, Doubt: func() { s.tools.tasks.Recheck() }, Dead: func([]string) { s.tools.tasks.Recheck() },
 		Heard: func() []store.Heard { return s.pull.Heard() }, News: func(news []store.Heard) { s.pull.News(news) },

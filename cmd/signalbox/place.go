@@ -17,6 +17,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 // reachable is the address under which a listener is reached from this host.
@@ -43,7 +44,7 @@ func announce(cfg config.Config, url string) error {
 	if err := writeJSON(furtherFile(url), here); err != nil {
 		return err
 	}
-	if f, ok := readDirectorFile(); ok && f.URL != url && f.PID != os.Getpid() && alive(f.PID) && answers(f.URL) {
+	if f, ok := readDirectorFile(); ok && f.URL != url && f.PID != os.Getpid() && proc.Running(f.PID) && answers(f.URL) {
 		return fmt.Errorf("%s is the director that runs at %s; use --director %s for this one", directorFile(), f.URL, url)
 	}
 	return writeJSON(directorFile(), here)
@@ -153,7 +154,7 @@ func listen(ctx context.Context, addr string) (net.Listener, error) {
 		}
 		holder := "another program"
 		if f, ok := readDirectorFile(); ok && sameAddr(f, addr) {
-			if !alive(f.PID) && time.Since(begun) < deadHolds {
+			if !proc.Running(f.PID) && time.Since(begun) < deadHolds {
 				time.Sleep(20 * time.Millisecond)
 				continue
 			}

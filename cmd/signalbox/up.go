@@ -219,7 +219,7 @@ func (c *child) spawn(ctx context.Context) (f agentFile, err error) {
 	defer handed.Close()
 	cmd.Env = append(cmd.Env, lingerEnv+"="+childLinger.String(), directorEnv+"="+c.s.url)
 	cmd.Stdout, cmd.Stderr = log, log
-	detach(cmd)
+	proc.Detach(cmd)
 	if err := proc.StartOwn(cmd); err != nil {
 		return f, err
 	}
@@ -298,7 +298,7 @@ func (c *child) known(ctx context.Context, f agentFile) error {
 // keep starts the child again, with growing patience, when it has ended.
 func (c *child) keep(ctx context.Context) {
 	for delay := time.Second; ctx.Err() == nil; wait(ctx, delay) {
-		if alive(c.current().PID) {
+		if proc.Running(c.current().PID) {
 			delay = time.Second
 			continue
 		}
@@ -329,7 +329,7 @@ func (c *child) end(force bool) {
 	switch {
 	case errors.As(err, &refused) && refused.status == http.StatusConflict:
 		fmt.Fprintf(c.s.out.Err, "Agent %s goes on with its task (pid %d); the next signalbox up takes it up again.\n", c.name, f.PID)
-	case err != nil && alive(f.PID):
+	case err != nil && proc.Running(f.PID):
 		fmt.Fprintf(c.s.out.Err, "Agent %s did not stop (pid %d): %v\n", c.name, f.PID, err)
 	}
 }

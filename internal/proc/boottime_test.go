@@ -1,4 +1,4 @@
-package main
+package proc
 
 import (
 	"testing"
@@ -6,14 +6,14 @@ import (
 )
 
 func TestSinceBootGoesAsTimeDoes(t *testing.T) {
-	own, begun := sinceBoot(), time.Now()
+	own, begun := SinceBoot(), time.Now()
 	for time.Since(begun) < 20*time.Millisecond {
 		time.Sleep(5 * time.Millisecond)
 	}
-	if passed := sinceBoot().Sub(own); passed < 20*time.Millisecond || passed > time.Hour {
+	if passed := SinceBoot().Sub(own); passed < 20*time.Millisecond || passed > time.Hour {
 		t.Errorf("%s passed by the clock that a lease goes by, and %s by Go's", passed, time.Since(begun))
 	}
-	if off := time.Until(sinceBoot()).Abs(); off > time.Hour {
+	if off := time.Until(SinceBoot()).Abs(); off > time.Hour {
 		t.Errorf("it is off by %s", off)
 	}
 }

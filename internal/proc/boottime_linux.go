@@ -1,4 +1,4 @@
-package main
+package proc
 
 import (
 	"time"
@@ -7,12 +7,12 @@ import (
 )
 
 // booted is an instant by the clock that counts also while the machine sleeps,
-// and what the calendar said then: what sinceBoot counts from.
+// and what the calendar said then: what SinceBoot counts from.
 var booted, bootedAt = bootTime(), time.Now().Round(0)
 
-// sinceBoot is a clock that nobody sets and that counts also while the machine
+// SinceBoot is a clock that nobody sets and that counts also while the machine
 // sleeps, as Go's own monotonic clock does not on Linux.
-func sinceBoot() time.Time { return bootedAt.Add(bootTime() - booted) }
+func SinceBoot() time.Time { return bootedAt.Add(bootTime() - booted) }
 
 func bootTime() time.Duration {
 	var at unix.Timespec
