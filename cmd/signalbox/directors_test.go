@@ -398,18 +398,3 @@ func TestDirectorsNeedOneKey(t *testing.T) {
 		must(first.Directors(c.Context()))(c)
 	})
 }
-
-func TestInstanceNames(t *testing.T) {
-	for _, x := range []struct{ host, port, want string }{
-		{"east-1", "8080", "east-1-8080"},
-		{"east.example", "80", "east.example-80"},
-		{"ost_straße", "8080", "ost_stra-e-8080"},
-		{"", "8080", "director-8080"},
-		{"---", "8080", "director-8080"},
-		{strings.Repeat("x", 300), "65535", strings.Repeat("x", 58) + "-65535"},
-	} {
-		if got := instanceName(x.host, x.port); got != x.want || !signalbox.ValidName(got) {
-			t.Errorf("%q %s: %q", x.host, x.port, got)
-		}
-	}
-}

@@ -17,25 +17,19 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/doctor"
 	"github.com/signalbox-ai/signalbox/internal/seal"
+	"github.com/signalbox-ai/signalbox/internal/serve"
+	"github.com/signalbox-ai/signalbox/internal/serve/director"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/postgres"
 	"github.com/signalbox-ai/signalbox/internal/store/redis"
 	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
 )
 
-// started is when this process was, for the look at the clock.
-var started = time.Now()
-
 // examineTime bounds a look without a director.
 const examineTime = time.Minute
 
 // mostCopied bounds the database that is copied to be looked at.
 const mostCopied = 4 << 30
-
-// folderOf is what doctor knows of the data folder.
-func folderOf(cfg config.Config) doctor.Folder {
-	return doctor.Folder{Dir: cfg.Data, KeyFile: seal.KeyFile, KeyEnv: seal.EnvKey, Database: strings.HasPrefix(cfg.Store, "sqlite:")}
-}
 
 // examine is doctor where no director answers: the address it would listen at,
 // the data folder and the store. It writes nothing but a copy of the database,
@@ -45,7 +39,7 @@ func examine(ctx context.Context, cfg config.Config) []api.Check {
 	defer cancel()
 	out := examineAddr(ctx, cfg)
 	if _, err := os.Stat(cfg.Data); err == nil {
-		folder := folderOf(cfg)
+		folder := director.DataFolder(cfg)
 		folder.Untouched = true
 		out = append(out, doctor.Data(folder)(ctx, true)...)
 	}
@@ -62,7 +56,7 @@ func examineAddr(ctx context.Context, cfg config.Config) []api.Check {
 	if _, port, err := net.SplitHostPort(cfg.Addr); err != nil || port == "0" {
 		return nil
 	}
-	l, err := listen(ctx, cfg.Addr)
+	l, err := serve.Listen(ctx, cfg.Addr)
 	if err != nil {
 		return finding(area, "fail", "stop what holds it, or give --addr", "a director cannot start: %v", err)
 	}
@@ -130,7 +124,7 @@ func examineFile(ctx context.Context, data, path string) []api.Check {
 		return finding(areaStore, "warn", "make room there, or set TMPDIR", "there is no room for a copy of %s: %v", path, err)
 	}
 	defer os.RemoveAll(work) //nolint:errcheck // a temporary folder
-	if free, ok := freeBytes(work); ok && free < 2*info.Size()+(64<<20) {
+	if free, ok := doctor.FreeBytes(work); ok && free < 2*info.Size()+(64<<20) {
 		return finding(areaStore, "warn", "make room there, or set TMPDIR", "there is no room in %s for a copy of %s", filepath.Dir(work), path)
 	}
 	taken, err := sqlite.Copy(ctx, path, work)
