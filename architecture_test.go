@@ -80,7 +80,8 @@ var rules = []rule{
 	{who: "/internal/top", may: []string{"", "/api", "/client", "/internal/handshake"}, why: "the terminal view is another client of the live stream"},
 	{who: "/internal/director", may: []string{"", "/internal/tail", "/internal/cron", "/internal/schedule", "/api", "/internal/engine", "/internal/engine/...", "/internal/store", "/internal/seal", "/internal/agentaddr", "/internal/identity", "/internal/gateway", "/toolqueue", "/internal/director/...", "/internal/handshake", "/internal/strictjson", "/internal/httpguard"}, why: "handlers hold no rules and name no store, dispatcher or agent"},
 	{who: "/internal/agentd", may: []string{"", "/api", "/client", "/steplimit", "/internal/mask", "/internal/llm/...", "/internal/llm", "/internal/proc", "/internal/agentd/...", "/internal/filelock", "/internal/handshake", "/internal/strictjson", "/internal/httpguard"}, why: "the agent daemon speaks to the director through client"},
-	{who: "/internal/cli", may: []string{"", "/api", "/client", "/toolqueue", "/internal/config", "/internal/toolconf", "/internal/conffile", "/internal/cron", "/internal/top", "/internal/port", "/internal/handshake"}, why: "the CLI speaks to the director through client"},
+	{who: "/internal/cli", may: []string{"", "/api", "/client", "/toolqueue", "/internal/config", "/internal/toolconf", "/internal/conffile", "/internal/cron", "/internal/top", "/internal/port", "/internal/roles", "/internal/handshake"}, why: "the CLI speaks to the director through client"},
+	{who: "/internal/roles", may: []string{"", "/api", "/toolqueue", "/internal/config", "/internal/toolconf", "/internal/conffile", "/internal/cron"}, why: "what commands and roles agree on knows neither"},
 	{who: "/internal/lifecycle", std: true, why: "what is started and stopped is not known"},
 	{who: "/internal/serve", not: concat(roles, "/internal/serve/...", "/internal/director/...", "/internal/agentd/...", "/internal/execution/..."), why: "what the roles share knows no role"},
 	{who: "/internal/serve/tools", not: concat(roles, "/internal/agentd/...", "/internal/execution/push", "/internal/execution/pull"), why: "the tools of a process know no role and no agent"},
@@ -97,7 +98,7 @@ var rules = []rule{
 // packages, too, that run a command.
 var (
 	stores = []string{"/internal/store/memory", "/internal/store/sqlite", "/internal/store/postgres", "/internal/store/redis"}
-	roles  = concat(stores, "/internal/demo", "/internal/serve/up", "/internal/serve/child", "/internal/serve/director", "/internal/serve/agent",
+	roles  = concat(stores, "/internal/cli", "/internal/demo", "/internal/serve/up", "/internal/serve/child", "/internal/serve/director", "/internal/serve/agent",
 		"/internal/serve/gateway", "/internal/serve/scheduler")
 )
 

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/demo"
 	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/roles"
 	"github.com/signalbox-ai/signalbox/internal/serve"
 	"github.com/signalbox-ai/signalbox/internal/serve/agent"
 	"github.com/signalbox-ai/signalbox/internal/serve/child"
@@ -34,28 +35,24 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the next signal has its default effect
-	os.Exit(cli.Main(ctx, os.Args[1:], cli.System(), roles()))
+	os.Exit(cli.Main(ctx, os.Args[1:], cli.System(), all()))
 }
 
-func roles() cli.Roles {
+func all() roles.Roles {
 	p := serve.Program{Version: version, OpenStore: openStore, EmptyStore: func() store.Store { return memory.New(memory.Options{}) }}
-	return cli.Roles{
-		Version: version,
-		Up:      func(ctx context.Context, cfg config.Config, o cli.UpOptions) error { return up.Run(ctx, p, cfg, o) },
-		Director: func(ctx context.Context, cfg config.Config, o cli.DirectorOptions) error {
-			return director.Run(ctx, p, cfg, serve.Streams(o))
-		},
-		Agent: func(ctx context.Context, cfg config.Config, o cli.AgentOptions) error {
-			return agent.Run(ctx, p, cfg, o)
-		},
-		Gateway: func(ctx context.Context, cfg config.Config, o cli.GatewayOptions) error {
-			return gateway.Run(ctx, p, cfg, o)
-		},
-		Scheduler: func(ctx context.Context, cfg config.Config, o cli.SchedulerOptions) error {
-			return scheduler.Run(ctx, p, cfg, o)
-		},
-		Demo:    func(ctx context.Context, o cli.DemoOptions) error { return demo.Run(ctx, p, o) },
-		Examine: examine,
-		CLIs:    up.Examine,
+	return roles.Roles{
+		Version:   version,
+		Up:        with(p, up.Run),
+		Director:  with(p, director.Run),
+		Agent:     with(p, agent.Run),
+		Gateway:   with(p, gateway.Run),
+		Scheduler: with(p, scheduler.Run),
+		Demo:      func(ctx context.Context, o roles.Demo) error { return demo.Run(ctx, p, o) },
+		Examine:   examine,
+		CLIs:      up.Examine,
 	}
+}
+
+func with[O any](p serve.Program, run func(context.Context, serve.Program, config.Config, O) error) func(context.Context, config.Config, O) error {
+	return func(ctx context.Context, cfg config.Config, o O) error { return run(ctx, p, cfg, o) }
 }

@@ -15,10 +15,10 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/client"
-	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/lifecycle"
 	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/roles"
 	"github.com/signalbox-ai/signalbox/internal/serve"
 	"github.com/signalbox-ai/signalbox/internal/serve/child"
 	"github.com/signalbox-ai/signalbox/internal/serve/director"
@@ -30,7 +30,7 @@ var agents = []string{"researcher", "coder", "writer"}
 
 // demo is a director with agents, tools and work.
 type demo struct {
-	o        cli.DemoOptions
+	o        roles.Demo
 	folder   *folder
 	d        *director.Director
 	client   *client.Client
@@ -44,7 +44,7 @@ type demo struct {
 }
 
 // Run runs the demo until ctx ends or somebody quits it.
-func Run(ctx context.Context, p serve.Program, o cli.DemoOptions) (err error) {
+func Run(ctx context.Context, p serve.Program, o roles.Demo) (err error) {
 	proc.KeepPrivate()
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // the terminal is closed: that is a way to quit
 	defer stop()
@@ -62,7 +62,7 @@ func Run(ctx context.Context, p serve.Program, o cli.DemoOptions) (err error) {
 	}
 	defer log.Close()
 	d := &demo{o: o, folder: f, quit: quit, say: &narrator{out: o.Out}}
-	if err := d.open(ctx, p, serve.Streams{Out: o.Out, Err: log}); err != nil {
+	if err := d.open(ctx, p, roles.Streams{Out: o.Out, Err: log}); err != nil {
 		if f.past.PID != 0 {
 			keep, err = true, stuckError{f.path, err} // the data to recover is still there
 		}
@@ -74,7 +74,7 @@ func Run(ctx context.Context, p serve.Program, o cli.DemoOptions) (err error) {
 
 // open opens the director, if possible at the address of the previous demo: agents that
 // have outlived that call there, and so does a page that is still open.
-func (d *demo) open(ctx context.Context, p serve.Program, out serve.Streams) error {
+func (d *demo) open(ctx context.Context, p serve.Program, out roles.Streams) error {
 	if err := os.WriteFile(d.folder.config(), []byte("# The demo's agents read no configuration of yours.\n"), 0o600); err != nil {
 		return err
 	}

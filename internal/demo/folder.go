@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/filelock"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/serve"
@@ -60,7 +62,7 @@ func (e runningError) Hint() string {
 
 // openFolder makes the folder, or opens the existing one.
 func openFolder() (*folder, error) {
-	path := filepath.Join(os.TempDir(), "signalbox-demo-"+userName())
+	path := filepath.Join(os.TempDir(), "signalbox-demo-"+strconv.Itoa(os.Getuid()))
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("the demo's folder: %w", err)
 	}
@@ -91,13 +93,10 @@ func ownFolder(path string) error {
 	if err != nil {
 		return fmt.Errorf("the demo's folder: %w", err)
 	}
-	if !info.IsDir() || !mine(info) {
+	if !info.IsDir() || !config.Own(path, info) {
 		return fmt.Errorf("%s is not a folder of yours, and the demo would put its data there: remove it, or set TMPDIR to another folder", path)
 	}
-	if openToOthers(info) {
-		return os.Chmod(path, 0o700) //nolint:gosec // a folder
-	}
-	return nil
+	return os.Chmod(path, 0o700) //nolint:gosec // a folder
 }
 
 func (f *folder) file() string { return filepath.Join(f.path, "demo.json") }

@@ -32,9 +32,6 @@ type Program struct {
 // client.
 const BridgeCommand = "signalbox gateway --stdio"
 
-// Streams are where a role writes: results, and everything else.
-type Streams struct{ Out, Err io.Writer }
-
 // NewLogger makes the logger that a configuration asks for.
 func NewLogger(w io.Writer, cfg config.Config) (*slog.Logger, error) {
 	level, err := telemetry.ParseLevel(cfg.Log.Level)

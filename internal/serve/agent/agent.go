@@ -19,11 +19,11 @@ import (
 
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
-	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/lifecycle"
 	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/roles"
 	"github.com/signalbox-ai/signalbox/internal/serve"
 	"github.com/signalbox-ai/signalbox/internal/serve/hook"
 	"github.com/signalbox-ai/signalbox/internal/telemetry"
@@ -63,14 +63,14 @@ const LingerEnv = "SIGNALBOX_AGENT_LINGER"
 type process struct {
 	version string
 	cfg     config.Config
-	o       cli.AgentOptions
+	o       roles.Agent
 	folder  string
 	log     *slog.Logger
 	running lifecycle.Group
 }
 
 // Run runs an agent until ctx ends.
-func Run(ctx context.Context, p serve.Program, cfg config.Config, o cli.AgentOptions) error {
+func Run(ctx context.Context, p serve.Program, cfg config.Config, o roles.Agent) error {
 	proc.KeepPrivate()
 	log, err := serve.NewLogger(o.Err, cfg)
 	if err != nil {

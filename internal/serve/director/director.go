@@ -30,6 +30,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/lifecycle"
 	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/roles"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/serve"
 	"github.com/signalbox-ai/signalbox/internal/serve/hook"
@@ -44,7 +45,7 @@ import (
 type Director struct {
 	Config   config.Config
 	Log      *slog.Logger
-	Out      serve.Streams
+	Out      roles.Streams
 	URL      string // where it is reached from this host
 	Store    store.Store
 	Engine   *engine.Engine
@@ -62,16 +63,16 @@ type Director struct {
 	opened   lifecycle.Group
 }
 
-// Run runs a director until ctx ends; out has its address.
-func Run(ctx context.Context, p serve.Program, cfg config.Config, out serve.Streams) error {
+// Run runs a director until ctx ends.
+func Run(ctx context.Context, p serve.Program, cfg config.Config, o roles.Director) error {
 	proc.KeepPrivate()
-	d, err := Open(ctx, p, cfg, config.Home(os.LookupEnv), out)
+	d, err := Open(ctx, p, cfg, config.Home(os.LookupEnv), o.Streams)
 	if err != nil {
 		return serve.UnlessStopped(ctx, err)
 	}
 	defer d.Close()
 	err = d.Run(ctx, func(context.Context) error {
-		fmt.Fprintf(out.Out, "Signalbox director at %s (data %s)\n", d.URL, cfg.Data)
+		fmt.Fprintf(o.Out, "Signalbox director at %s (data %s)\n", d.URL, cfg.Data)
 		d.DescribeAccess()
 		d.DescribeTools()
 		return nil
@@ -81,7 +82,7 @@ func Run(ctx context.Context, p serve.Program, cfg config.Config, out serve.Stre
 
 // Open builds a director and begins to listen; Run serves. After an error nothing
 // stays open. If the configuration has no token, the one in the folder home is used.
-func Open(ctx context.Context, p serve.Program, cfg config.Config, home string, out serve.Streams) (_ *Director, err error) {
+func Open(ctx context.Context, p serve.Program, cfg config.Config, home string, out roles.Streams) (_ *Director, err error) {
 	log, err := serve.NewLogger(out.Err, cfg)
 	if err != nil {
 		return nil, err

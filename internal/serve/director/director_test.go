@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/roles"
 	"github.com/signalbox-ai/signalbox/internal/serve"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
@@ -26,7 +27,7 @@ func TestStartWithAToolThatCannotBe(t *testing.T) {
 	p := serve.Program{OpenStore: func(context.Context, config.Config, *slog.Logger) (store.Store, error) {
 		return memory.New(memory.Options{ID: "memory"}), nil
 	}}
-	d, err := Open(t.Context(), p, cfg, t.TempDir(), serve.Streams{Out: io.Discard, Err: io.Discard})
+	d, err := Open(t.Context(), p, cfg, t.TempDir(), roles.Streams{Out: io.Discard, Err: io.Discard})
 	if err == nil || !strings.Contains(err.Error(), "tools.yaml:2: command tool endless: inputSchema: its $ref") {
 		t.Errorf("%v, %v", d, err)
 	}

@@ -14,12 +14,12 @@ import (
 	"unicode"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
 	"github.com/signalbox-ai/signalbox/internal/gateway/mcp"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
+	"github.com/signalbox-ai/signalbox/internal/roles"
 	"github.com/signalbox-ai/signalbox/internal/serve"
 	"github.com/signalbox-ai/signalbox/internal/toolconf"
 )
@@ -38,7 +38,7 @@ type bridge struct {
 }
 
 // bridgeHeaders are sent with each request of a bridge.
-func bridgeHeaders(to cli.Bridge) map[string]string {
+func bridgeHeaders(to roles.Bridge) map[string]string {
 	headers := map[string]string{"X-Signalbox-Session": "stdio-" + rand.Text()}
 	if to.Token != "" {
 		headers["Authorization"] = "Bearer " + to.Token
@@ -52,7 +52,7 @@ func bridgeHeaders(to cli.Bridge) map[string]string {
 	return headers
 }
 
-func newBridge(to cli.Bridge, headers map[string]string, version string, log *slog.Logger) *bridge {
+func newBridge(to roles.Bridge, headers map[string]string, version string, log *slog.Logger) *bridge {
 	return &bridge{listeners: map[int]func(){}, Provider: mcp.New(toolconf.Server{
 		Name: "director", Transport: toolconf.HTTP, URL: to.URL + "/mcp", Headers: headers, Shared: true, HealthProbe: "ping",
 	}, mcp.Options{Log: log, Version: version, OwnNames: true, Prove: to.Token, Backoff: 200 * time.Millisecond})}
@@ -84,7 +84,7 @@ func (b *bridge) changed() {
 func (b *bridge) Servers() []gateway.Server { return []gateway.Server{b.Server()} }
 
 // runBridge serves the tools of a director.
-func runBridge(ctx context.Context, p serve.Program, cfg config.Config, o cli.GatewayOptions) error {
+func runBridge(ctx context.Context, p serve.Program, cfg config.Config, o roles.Gateway) error {
 	log, err := serve.NewLogger(o.Err, cfg)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func runBridge(ctx context.Context, p serve.Program, cfg config.Config, o cli.Ga
 }
 
 // serveStdio serves one client until it disconnects or ctx ends.
-func serveStdio(ctx context.Context, gw endpoint.Gateway, o cli.GatewayOptions, options endpoint.Options) error {
+func serveStdio(ctx context.Context, gw endpoint.Gateway, o roles.Gateway, options endpoint.Options) error {
 	caller := gateway.Caller{Session: "stdio:" + rand.Text(), Execution: os.Getenv(executionEnv)}
 	return endpoint.ServeStdio(ctx, gw, caller, io.NopCloser(o.In), nopCloser{o.Out}, options)
 }

@@ -13,7 +13,6 @@ import (
 	"os"
 	"slices"
 
-	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
 	httpapi "github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/engine"
@@ -21,6 +20,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution/push"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/lifecycle"
+	"github.com/signalbox-ai/signalbox/internal/roles"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/serve"
 	"github.com/signalbox-ai/signalbox/internal/serve/tools"
@@ -29,11 +29,11 @@ import (
 )
 
 // Run runs a gateway, or a bridge to a director, until ctx ends or its client goes.
-func Run(ctx context.Context, p serve.Program, cfg config.Config, o cli.GatewayOptions) error {
+func Run(ctx context.Context, p serve.Program, cfg config.Config, o roles.Gateway) error {
 	if o.Bridge != nil {
 		return serve.UnlessStopped(ctx, runBridge(ctx, p, cfg, o))
 	}
-	g, err := open(ctx, p, cfg, serve.Streams{Out: o.Out, Err: o.Err})
+	g, err := open(ctx, p, cfg, o.Streams)
 	if err != nil {
 		return serve.UnlessStopped(ctx, err)
 	}
@@ -54,7 +54,7 @@ type standalone struct {
 	version string
 	cfg     config.Config
 	log     *slog.Logger
-	out     serve.Streams
+	out     roles.Streams
 	engine  *engine.Engine
 	metrics *telemetry.Metrics
 	push    *push.Dispatcher // without agents: it prunes the tasks of tools
@@ -63,7 +63,7 @@ type standalone struct {
 }
 
 // open makes the gateway. After an error nothing stays open.
-func open(ctx context.Context, p serve.Program, cfg config.Config, out serve.Streams) (_ *standalone, err error) {
+func open(ctx context.Context, p serve.Program, cfg config.Config, out roles.Streams) (_ *standalone, err error) {
 	log, err := serve.NewLogger(out.Err, cfg)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/roles"
 	"github.com/signalbox-ai/signalbox/internal/serve"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
@@ -18,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
 	program = serve.Program{EmptyStore: func() store.Store { return memory.New(memory.Options{}) }}
-	discard = serve.Streams{Out: io.Discard, Err: io.Discard}
+	discard = roles.Streams{Out: io.Discard, Err: io.Discard}
 )
 
 // The error for a tool that cannot work names it, and nothing stays open.

@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/lifecycle"
 	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/roles"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
 	"github.com/signalbox-ai/signalbox/internal/schedule/alone"
 	"github.com/signalbox-ai/signalbox/internal/serve"
@@ -41,7 +41,7 @@ type standalone struct {
 }
 
 // Run runs a scheduler until ctx ends.
-func Run(ctx context.Context, p serve.Program, cfg config.Config, o cli.SchedulerOptions) error {
+func Run(ctx context.Context, p serve.Program, cfg config.Config, o roles.Scheduler) error {
 	proc.KeepPrivate()
 	log, err := serve.NewLogger(o.Err, cfg)
 	if err != nil {
@@ -55,7 +55,7 @@ func Run(ctx context.Context, p serve.Program, cfg config.Config, o cli.Schedule
 	return serve.UnlessStopped(ctx, s.run(ctx, o))
 }
 
-func (s *standalone) open(ctx context.Context, o cli.SchedulerOptions) (err error) {
+func (s *standalone) open(ctx context.Context, o roles.Scheduler) (err error) {
 	c := &s.cfg.Scheduler
 	if s.cfg.Open && c.Token == "" && !serve.IsLoopback(c.Addr) {
 		return fmt.Errorf("a scheduler on %s, which others can reach, needs a token: whoever reaches it can fire its jobs; leave out --open, or give --addr 127.0.0.1:9100", c.Addr)
@@ -89,7 +89,7 @@ func (s *standalone) open(ctx context.Context, o cli.SchedulerOptions) (err erro
 
 // run fires jobs and serves until ctx ends. Firings in progress then stay open in the
 // book, for the next start.
-func (s *standalone) run(ctx context.Context, o cli.SchedulerOptions) error {
+func (s *standalone) run(ctx context.Context, o roles.Scheduler) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if err := serve.FollowJobs(ctx, &s.running, &s.cfg, s.log, s.scheduler.Sync, nil); err != nil {

@@ -8,8 +8,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/roles"
 	"github.com/signalbox-ai/signalbox/internal/serve"
 )
 
@@ -36,8 +36,8 @@ func TestStopEndsEverything(t *testing.T) {
 	cfg.Scheduler.Addr = "127.0.0.1:0"
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	o := cli.SchedulerOptions{
-		Out: writer{"Signalbox scheduler at ", stop}, Err: io.Discard,
+	o := roles.Scheduler{
+		Streams:  roles.Streams{Out: writer{"Signalbox scheduler at ", stop}, Err: io.Discard},
 		Director: func() (url, token string, known bool, err error) { return "", "", false, nil },
 	}
 	if err := Run(ctx, serve.Program{Version: "dev"}, cfg, o); err != nil {

@@ -13,10 +13,10 @@ import (
 	"sync"
 
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
-	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/lifecycle"
 	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/roles"
 	"github.com/signalbox-ai/signalbox/internal/serve"
 	"github.com/signalbox-ai/signalbox/internal/serve/child"
 	"github.com/signalbox-ai/signalbox/internal/serve/director"
@@ -24,9 +24,9 @@ import (
 
 // Run runs a director with an agent for each coding CLI on PATH, else the demo agent,
 // until ctx ends.
-func Run(ctx context.Context, p serve.Program, cfg config.Config, o cli.UpOptions) error {
+func Run(ctx context.Context, p serve.Program, cfg config.Config, o roles.Up) error {
 	proc.KeepPrivate()
-	d, err := director.Open(ctx, p, cfg, config.Home(os.LookupEnv), serve.Streams{Out: o.Out, Err: o.Err})
+	d, err := director.Open(ctx, p, cfg, config.Home(os.LookupEnv), o.Streams)
 	if err != nil {
 		return serve.UnlessStopped(ctx, err)
 	}
