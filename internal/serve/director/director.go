@@ -53,8 +53,7 @@ type Director struct {
 
 	version  string
 	listener net.Listener
-	folder   *dataLock // nil: the store's file is lock enough
-	cluster  *cluster  // nil: the store is this director's alone
+	cluster  *cluster // nil: the store is this director's alone
 	push     *push.Dispatcher
 	pull     *pull.Lanes
 	tools    *tools.Tools
@@ -113,13 +112,14 @@ func (d *Director) open(ctx context.Context, p serve.Program) (err error) {
 	if d.Store, err = p.OpenStore(ctx, d.Config, d.Log); err != nil {
 		return err
 	}
+	var lock *os.File // nil: the lock of the store's file is enough
 	d.opened.Close("store", func() error {
-		defer d.folder.release()
+		defer lock.Close() //nolint:errcheck // it may be nil
 		return d.Store.Close()
 	})
 	shared, several := d.Store.(store.Shared)
 	if several {
-		if d.folder, err = lockData(d.Config.Data); err != nil {
+		if lock, err = lockData(d.Config.Data); err != nil {
 			return err
 		}
 	}
@@ -296,7 +296,8 @@ func (d *Director) Run(ctx context.Context, ready func(ctx context.Context) erro
 	info := d.Store.Info()
 	d.Log.Info("director ready", "url", d.URL, "data", d.Config.Data, "store", info.Kind, "durability", info.Durability, "open", d.Identity.Open())
 	if err := ready(ctx); err != nil {
-		return err
+		stop()
+		return errors.Join(err, <-served)
 	}
 	select {
 	case err := <-served:

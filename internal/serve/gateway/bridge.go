@@ -32,9 +32,8 @@ const executionEnv = "SIGNALBOX_QUEUE_ID"
 type bridge struct {
 	*mcp.Provider
 
-	mu        sync.Mutex
-	listeners map[int]func()
-	next      int
+	mu       sync.Mutex
+	onChange func() // of the client; nil: there is none
 }
 
 // bridgeHeaders are sent with each request of a bridge.
@@ -53,30 +52,28 @@ func bridgeHeaders(to roles.Bridge) map[string]string {
 }
 
 func newBridge(to roles.Bridge, headers map[string]string, version string, log *slog.Logger) *bridge {
-	return &bridge{listeners: map[int]func(){}, Provider: mcp.New(toolconf.Server{
+	return &bridge{Provider: mcp.New(toolconf.Server{
 		Name: "director", Transport: toolconf.HTTP, URL: to.URL + "/mcp", Headers: headers, Shared: true, HealthProbe: "ping",
 	}, mcp.Options{Log: log, Version: version, OwnNames: true, Prove: to.Token, Backoff: 200 * time.Millisecond})}
 }
 
 // OnChange implements endpoint.Gateway.
 func (b *bridge) OnChange(f func()) (stop func()) {
+	b.set(f)
+	return func() { b.set(nil) }
+}
+
+func (b *bridge) set(f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	id := b.next
-	b.next++
-	b.listeners[id] = f
-	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		delete(b.listeners, id)
-	}
+	b.onChange = f
 }
 
 func (b *bridge) changed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, f := range b.listeners {
-		f()
+	if b.onChange != nil {
+		b.onChange()
 	}
 }
 
