@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/demo"
@@ -39,7 +40,10 @@ func main() {
 }
 
 func all() roles.Roles {
-	p := serve.Program{Version: version, OpenStore: openStore, EmptyStore: func() store.Store { return memory.New(memory.Options{}) }}
+	p := serve.Program{
+		Version: version, OpenStore: openStore, ExamineStore: examineStore,
+		EmptyStore: func() store.Store { return memory.New(memory.Options{}) },
+	}
 	return roles.Roles{
 		Version:   version,
 		Up:        with(p, up.Run),
@@ -48,7 +52,7 @@ func all() roles.Roles {
 		Gateway:   with(p, gateway.Run),
 		Scheduler: with(p, scheduler.Run),
 		Demo:      func(ctx context.Context, o roles.Demo) error { return demo.Run(ctx, p, o) },
-		Examine:   examine,
+		Examine:   func(ctx context.Context, cfg config.Config) []api.Check { return director.Examine(ctx, p, cfg) },
 		CLIs:      up.Examine,
 	}
 }

@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/doctor"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/serve/hook"
 	"github.com/signalbox-ai/signalbox/internal/store"
@@ -20,8 +22,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store/verbs"
 )
 
-// openStore opens the store that the configuration names. This is the one
-// place that knows which stores there are.
+// openStore opens the store that the configuration names.
 func openStore(ctx context.Context, cfg config.Config, log *slog.Logger) (store.Store, error) {
 	kind, rest, _ := strings.Cut(cfg.Store, ":")
 	switch kind {
@@ -45,7 +46,7 @@ func openStore(ctx context.Context, cfg config.Config, log *slog.Logger) (store.
 	return s, nil
 }
 
-// rowKey gives the key of the rows' sums, which is made of the data folder's.
+// rowKey derives the key of the rows' sums from that of the data folder.
 func rowKey(data string) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		sealer, err := seal.Load(data, os.Getenv(seal.EnvKey))
@@ -67,12 +68,37 @@ func openBackend(ctx context.Context, kind, url string, log *slog.Logger) (verbs
 	return nil, fmt.Errorf("there is no store %q: use sqlite: (the default), sqlite:FILE, postgres://…, redis://…, or memory: for a trial that keeps nothing", kind)
 }
 
-// databasePath is where the database file is: what stands behind sqlite:, else
-// a file in the data folder.
+// databasePath is where the database file is: rest, what follows sqlite:, or a file in
+// the data folder.
 func databasePath(data, rest string) string {
 	rest = cmp.Or(rest, "signalbox.db")
 	if filepath.IsAbs(rest) {
 		return rest
 	}
 	return filepath.Join(data, rest)
+}
+
+// examineStore is doctor's look at the store when no director has it open.
+func examineStore(ctx context.Context, cfg config.Config) []api.Check {
+	kind, rest, _ := strings.Cut(cfg.Store, ":")
+	switch kind {
+	case "sqlite":
+		return doctor.Database{
+			Path: databasePath(cfg.Data, rest), Copy: sqlite.Copy, InUse: sqlite.ErrHeld, Verify: sqlite.Verify,
+			Open: func(ctx context.Context, path string, fatal func(error)) (doctor.OpenDatabase, error) {
+				o := sqlite.Options{Path: path, Log: slog.New(slog.DiscardHandler), Fatal: fatal, Readers: 2}
+				if _, err := os.Stat(filepath.Join(cfg.Data, seal.KeyFile)); err == nil || os.Getenv(seal.EnvKey) != "" { // rowKey would make the key
+					o.Key = rowKey(cfg.Data)
+				}
+				return sqlite.Open(ctx, o)
+			},
+		}.Look(ctx)
+	case "postgres", "postgresql":
+		return doctor.Server(postgres.Inspect(ctx, cfg.Store))
+	case "redis", "rediss":
+		return doctor.Server(redis.Inspect(ctx, cfg.Store))
+	case "memory":
+		return doctor.Memory()
+	}
+	return nil
 }

@@ -178,12 +178,6 @@ type volume struct {
 	network          string // its kind, where it is another machine's
 }
 
-// FreeBytes is how much room the disk of a folder has; false: that is not known.
-func FreeBytes(dir string) (int64, bool) {
-	v, err := volumeOf(dir)
-	return v.free, err == nil
-}
-
 func room(name string, free int64) api.Check {
 	text := fmt.Sprintf("%.1f GiB left on the disk of %s", float64(free)/(1<<30), name)
 	const cure = "make room: a full disk refuses every submit"

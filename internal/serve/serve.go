@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/config"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/lifecycle"
@@ -24,6 +25,9 @@ type Program struct {
 	Version string
 	// OpenStore opens the store that a configuration names.
 	OpenStore func(ctx context.Context, cfg config.Config, log *slog.Logger) (store.Store, error)
+	// ExamineStore is doctor's look at the store that a configuration names, when no
+	// director has it open.
+	ExamineStore func(ctx context.Context, cfg config.Config) []api.Check
 	// EmptyStore makes a store that keeps nothing beyond the process.
 	EmptyStore func() store.Store
 }

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -201,11 +200,6 @@ func (d *Director) assemble(ctx context.Context, sealer *seal.Sealer) (err error
 	return nil
 }
 
-// DataFolder is what doctor must know of the data folder.
-func DataFolder(cfg config.Config) doctor.Folder {
-	return doctor.Folder{Dir: cfg.Data, KeyFile: seal.KeyFile, KeyEnv: seal.EnvKey, Database: strings.HasPrefix(cfg.Store, "sqlite:")}
-}
-
 // started is when this process was, for the look at the clock.
 var started = time.Now()
 
@@ -213,7 +207,7 @@ var started = time.Now()
 func (d *Director) looks() []httpapi.DoctorCheck {
 	fleet := doctor.Fleet{Agents: d.Store.Agents, Token: d.Engine.AgentToken, Version: d.version}
 	looks := []httpapi.DoctorCheck{
-		doctor.Data(DataFolder(d.Config)), doctor.Host(started), doctor.Store(d.Store, d.Engine.Now), doctor.Agents(fleet),
+		doctor.Data(dataFolder(d.Config)), doctor.Host(started), doctor.Store(d.Store, d.Engine.Now), doctor.Agents(fleet),
 	}
 	return append(looks, d.tools.Looks()...)
 }
