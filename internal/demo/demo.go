@@ -102,7 +102,7 @@ func (d *demo) open(ctx context.Context, p serve.Program, out roles.Streams) err
 	return err
 }
 
-// config is the demo's own: nothing of the person's is read.
+// config is the configuration of the demo, which reads none of the user.
 func (d *demo) config() (config.Config, error) {
 	c := config.Default("")
 	c.File, c.Data = d.folder.config(), d.folder.data()

@@ -57,10 +57,10 @@ func (d *Director) newCluster(ctx context.Context, shared store.Shared, sealer *
 // instance is the name of this director among those over its store. If it has the
 // store alone the name is always the same, so that a database file can be moved.
 func (d *Director) instance() string {
-	switch _, several := d.Store.(store.Shared); {
-	case !several:
+	if _, several := d.Store.(store.Shared); !several {
 		return signalbox.DefaultInstance
-	case d.Config.Instance != "":
+	}
+	if d.Config.Instance != "" {
 		return d.Config.Instance
 	}
 	host, err := os.Hostname()

@@ -33,11 +33,11 @@ func noteOlderQueues(ctx context.Context, cfg config.Config, have store.Reader, 
 	}
 }
 
-// olderQueuesTime bounds the look for executions in Redis.
+// olderQueuesTime bounds the search for executions in Redis.
 const olderQueuesTime = 2 * time.Second
 
-// noteOlderExecutions looks in the Redis of the store for executions of another queue
-// that were not imported. The start goes on if it times out.
+// noteOlderExecutions searches the Redis of the store for executions of another queue
+// that were not imported. A search that times out does not stop the director.
 func noteOlderExecutions(ctx context.Context, cfg config.Config, have store.Reader, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, olderQueuesTime)
 	defer cancel()

@@ -17,8 +17,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/serve/agent"
 )
 
-// describe prints what a person must know before work goes to an agent: its
-// CLI, where it works, with which permissions, and whose account it spends.
+// describe prints what a person must know of an agent: its CLI, working directory and
+// permissions, and whose account it spends.
 func (c *local) describe(out io.Writer) {
 	a := c.Config.Agent
 	what := ""
@@ -38,7 +38,7 @@ func (c *local) describe(out io.Writer) {
 		workDir, _ = os.Getwd() // unknown is printed as empty
 	}
 	fmt.Fprintf(out, "  %-9s %s\n", c.Name, what)
-	fmt.Fprintf(out, "  %-9s   working directory %s · HOME %s\n", "", workDir, cmp.Or(a.Home, userHome()))
+	fmt.Fprintf(out, "  %-9s   working directory %s · HOME %s\n", "", workDir, homeOf(a))
 	switch c.Kind {
 	case "demo":
 		return
@@ -52,8 +52,8 @@ func (c *local) describe(out io.Writer) {
 	}
 }
 
-// describeLimits says which MCP servers a CLI uses through the director's tool
-// queues, and which it starts by itself, outside of them.
+// describeLimits says which MCP servers a CLI uses through the director's tool queues,
+// and which it starts by itself, without their limits.
 func (c *local) describeLimits(workDir string) string {
 	cfg := c.Config
 	if !runner.SpeaksMCP(c.Kind) || cfg.Tools.Empty() || cfg.Agent.Tools == "none" {
@@ -68,7 +68,7 @@ func (c *local) describeLimits(workDir string) string {
 	if err != nil {
 		return line // the agent itself says why it cannot start
 	}
-	own, err := r.OwnServers(cmp.Or(cfg.Agent.Home, userHome()), workDir, os.Environ())
+	own, err := r.OwnServers(homeOf(cfg.Agent), workDir, os.Environ())
 	for _, s := range own {
 		if !slices.Contains(inside, s.Name) {
 			outside = append(outside, s.Name)
@@ -83,8 +83,8 @@ func (c *local) describeLimits(workDir string) string {
 	return line
 }
 
-// describeLLM is describe for the agent that is a model with tools: it has no
-// CLI and no folder, but an endpoint and the tools of a gateway.
+// describeLLM is describe for an agent of kind llm, which has no CLI and no folder, but
+// a model and the tools of a gateway.
 func (c *local) describeLLM(out io.Writer) {
 	a := c.Config.Agent
 	key := llmKeys[a.LLM.Provider]
@@ -116,11 +116,12 @@ func llmTools(tools string) string {
 // llmKeys are the variables that have the key of a provider, for kind llm.
 var llmKeys = map[string]string{"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 
-// defaultPermission is the runners' own, the safest that works unattended.
+// defaultPermission is what the runners use by default: the safest mode that works
+// unattended.
 var defaultPermission = map[string]string{"claude": "acceptEdits", "codex": "workspace-write", "opencode": "ask (what its configuration would ask about is refused)"}
 
-// permissions are what a coding CLI may do without asking, as far as its agent
-// says.
+// permissions are what a coding CLI may do without asking, as far as the configuration
+// of its agent says.
 func permissions(a config.Agent) string {
 	text := "permission mode " + cmp.Or(a.PermissionMode, defaultPermission[a.Kind])
 	var flags []string // without their values, which may be secrets
@@ -135,19 +136,19 @@ func permissions(a config.Agent) string {
 	return text
 }
 
-// userHome is the home folder of the user, "" if the environment does not name it.
-func userHome() string {
+// homeOf is the home folder of an agent; "": the environment does not say.
+func homeOf(a config.Agent) string {
 	home, _ := os.UserHomeDir()
-	return home
+	return cmp.Or(a.Home, home)
 }
 
 // loginOf is whose account the CLI of an agent spends.
 func loginOf(ctx context.Context, a config.Agent, found runner.Found) runner.Login {
-	return runner.LoginOf(ctx, a.Kind, found.Path, cmp.Or(a.Home, userHome()), os.Environ())
+	return runner.LoginOf(ctx, a.Kind, found.Path, homeOf(a), os.Environ())
 }
 
-// Examine is what doctor says of the coding CLIs that signalbox up would
-// start: those on PATH, and those that have options.
+// Examine is what doctor says of the coding CLIs that signalbox up would start: those on
+// PATH, and those with options in the configuration.
 func Examine(ctx context.Context, cfg config.Config) []api.Check {
 	found := runner.Detect()
 	for _, kind := range cfg.Kinds {
