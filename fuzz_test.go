@@ -76,9 +76,6 @@ var parsers = map[string]string{ // what is read, by whom: where the target is
 // they need no target of their own.
 var readElsewhere = map[string]string{
 	"api":                               "reads one JSON value with encoding/json",
-	"internal/serve":                    "reads its own files with encoding/json",
-	"internal/serve/child":              "reads the answers of an agent with encoding/json",
-	"internal/serve/director":           "reads no text",
 	"internal/top":                      "reads keys, and what the SDK has read",
 	"internal/testserver":               "tests only",
 	"internal/execution/push/agenttest": "tests only",
