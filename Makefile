@@ -32,7 +32,7 @@ BUBBLES   = ^TestBubble
 # What has code of its own for Windows, with its tests, but for what wants SQLite, which
 # would have to be compiled once more for it. make soak has the rest.
 WINDOWS   = $(addprefix ./internal/,agentd agentd/runner cli command config doctor failpoint filelock gateway/command gateway/mcp llm proc \
-	schedule/alone seal testport testserver)
+	schedule/alone seal serve testport testserver)
 # Where PostgreSQL and Redis have their data in make test: in memory, where 4 GB
 # are free there; else, and in make soak, on the disk.
 SERVERS  := $(shell test "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 2>/dev/null && echo /dev/shm)
@@ -84,7 +84,7 @@ test-alone: # what the race detector is not for, or does not bear
 	cd bench && $(GO) test -vet=off ./internal/measure ./internal/results ./internal/page # docs/benchmarks.md is what its figures make
 
 soak: setup check ## every test in its long form; docs/reliability.md says what only that finds
-	GOOS=windows GOARCH=amd64 $(GO) vet ./cmd/signalbox ./internal/director ./internal/execution/... ./internal/gateway/... ./internal/store/sqlite
+	GOOS=windows GOARCH=amd64 $(GO) vet ./cmd/signalbox ./internal/demo ./internal/director ./internal/execution/... ./internal/gateway/... ./internal/serve/... ./internal/store/sqlite
 	GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/signalbox
 	SIGNALBOX_SOAK=1 $(REAL) $(GO) test -race -timeout 8h $(PACKAGES)
 	$(GO) test -run '$(BUBBLES)' ./internal/execution/push

@@ -17,6 +17,7 @@ const module = "github.com/signalbox-ai/signalbox"
 type rule struct {
 	who string   // package, or prefix ending in /...
 	may []string // packages of this module it may depend on, prefixes ending in /...
+	not []string // for packages that put others together, instead of may: what they may not depend on
 	std bool     // beyond those: standard library only
 	why string
 }
@@ -79,8 +80,32 @@ var rules = []rule{
 	{who: "/internal/top", may: []string{"", "/api", "/client", "/internal/handshake"}, why: "the terminal view is another client of the live stream"},
 	{who: "/internal/director", may: []string{"", "/internal/tail", "/internal/cron", "/internal/schedule", "/api", "/internal/engine", "/internal/engine/...", "/internal/store", "/internal/seal", "/internal/agentaddr", "/internal/identity", "/internal/gateway", "/toolqueue", "/internal/director/...", "/internal/handshake", "/internal/strictjson", "/internal/httpguard"}, why: "handlers hold no rules and name no store, dispatcher or agent"},
 	{who: "/internal/agentd", may: []string{"", "/api", "/client", "/steplimit", "/internal/mask", "/internal/llm/...", "/internal/llm", "/internal/proc", "/internal/agentd/...", "/internal/filelock", "/internal/handshake", "/internal/strictjson", "/internal/httpguard"}, why: "the agent daemon speaks to the director through client"},
-	{who: "/internal/cli", may: []string{"", "/api", "/client", "/toolqueue", "/internal/config", "/internal/toolconf", "/internal/conffile", "/internal/cron", "/internal/top", "/internal/port", "/internal/handshake"}, why: "the CLI speaks to the director through client"},
+	{who: "/internal/cli", may: []string{"", "/api", "/client", "/toolqueue", "/internal/config", "/internal/toolconf", "/internal/conffile", "/internal/cron", "/internal/top", "/internal/port", "/internal/roles", "/internal/handshake"}, why: "the CLI speaks to the director through client"},
+	{who: "/internal/roles", may: []string{"", "/api", "/toolqueue", "/internal/config", "/internal/toolconf", "/internal/conffile", "/internal/cron"}, why: "what commands and roles agree on knows neither"},
+	{who: "/internal/lifecycle", std: true, why: "what is started and stopped is not known"},
+	{who: "/internal/serve", not: concat(roles, "/internal/serve/...", "/internal/director/...", "/internal/agentd/...", "/internal/execution/..."), why: "what the roles share knows no role"},
+	{who: "/internal/serve/tools", not: concat(roles, "/internal/agentd/...", "/internal/execution/push", "/internal/execution/pull"), why: "the tools of a process know no role and no agent"},
+	{who: "/internal/serve/scheduler", not: concat(but(roles, "/internal/serve/scheduler"), "/internal/director/...", "/internal/agentd/...", "/internal/execution/..."), why: "a scheduler that stands alone goes only through the queue"},
+	{who: "/internal/serve/agent", not: concat(but(roles, "/internal/serve/agent"), "/internal/director/...", "/internal/execution/...", "/internal/serve/tools"), why: "an agent speaks to the director through client"},
+	{who: "/internal/serve/director", not: concat(but(roles, "/internal/serve/director"), "/internal/agentd/..."), why: "a director knows agents by their HTTP API"},
+	{who: "/internal/serve/gateway", not: concat(but(roles, "/internal/serve/gateway"), "/internal/agentd/..."), why: "a gateway that stands alone has no director and no agents"},
+	{who: "/internal/serve/up", not: concat(stores, "/internal/demo", "/internal/serve/gateway", "/internal/serve/scheduler"), why: "up is a director with agents"},
+	{who: "/internal/demo", not: concat(stores, "/internal/serve/gateway", "/internal/serve/scheduler"), why: "the demo is a director with agents"},
 	{who: "/internal/config", may: []string{"", "/internal/cron", "/toolqueue", "/internal/toolconf", "/internal/conffile"}, why: "configuration is data"},
+}
+
+// stores are the concrete stores, which only cmd/signalbox names; roles are those
+// packages, too, that run a command.
+var (
+	stores = []string{"/internal/store/memory", "/internal/store/sqlite", "/internal/store/postgres", "/internal/store/redis"}
+	roles  = concat(stores, "/internal/cli", "/internal/demo", "/internal/serve/up", "/internal/serve/child", "/internal/serve/director", "/internal/serve/agent",
+		"/internal/serve/gateway", "/internal/serve/scheduler")
+)
+
+func concat(all []string, more ...string) []string { return slices.Concat(all, more) }
+
+func but(all []string, one string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
 }
 
 // TestImportsRunDownhill asserts the import rules with go list, over all that
@@ -90,7 +115,7 @@ func TestImportsRunDownhill(t *testing.T) {
 		t.Run("root"+r.who, func(t *testing.T) {
 			for _, dep := range deps(t, module+r.who) {
 				if ours, ok := strings.CutPrefix(dep, module); ok {
-					if ours != r.who && !allowed(r.may, ours) {
+					if ours != r.who && (r.not == nil && !matches(r.may, ours) || matches(r.not, ours)) {
 						t.Errorf("%s depends on %s: %s", module+r.who, dep, r.why)
 					}
 				} else if r.std {
@@ -129,8 +154,8 @@ func TestTheModelDoesNotShip(t *testing.T) {
 	}
 }
 
-func allowed(may []string, pkg string) bool {
-	return slices.ContainsFunc(may, func(m string) bool {
+func matches(list []string, pkg string) bool {
+	return slices.ContainsFunc(list, func(m string) bool {
 		if prefix, ok := strings.CutSuffix(m, "/..."); ok {
 			return pkg == prefix || strings.HasPrefix(pkg, prefix+"/")
 		}

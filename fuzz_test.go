@@ -77,7 +77,6 @@ var parsers = map[string]string{ // what is read, by whom: where the target is
 // they need no target of their own.
 var readElsewhere = map[string]string{
 	"api":                               "reads one JSON value with encoding/json",
-	"cmd/signalbox":                     "reads its own files with encoding/json",
 	"internal/top":                      "reads keys, and what the SDK has read",
 	"internal/testserver":               "tests only",
 	"internal/execution/push/agenttest": "tests only",

@@ -56,7 +56,7 @@ func (c *city) pulls(name, url string, slots int) (executions string) {
 		c.Fatal(err)
 	}
 	// The balancer is a proxy on the host of the directors.
-	directors := []*client.Client{must(client.New(url, client.Options{Token: directorsToken, Proof: client.ProofOff, Timeout: pullTimeout}))(c)}
+	directors := []*client.Client{must(client.New(url, client.Options{Token: directorsToken, Proof: client.ProofOff, Timeout: 20 * time.Second}))(c)}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- daemon.Pull(ctx, directors) }()

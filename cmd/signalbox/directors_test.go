@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
+	"github.com/signalbox-ai/signalbox/internal/proc"
 	"github.com/signalbox-ai/signalbox/internal/testserver"
 )
 
@@ -334,14 +335,14 @@ func TestIncidentDirectorStoppedForLong(t *testing.T) {
 		holder := c.holder("one", all...)
 		rest := others(all, holder)[0]
 		c.ends(rest, c.submit(rest, "one"), signalbox.Completed)
-		if err := freeze(holder.cmd.Process.Pid); err != nil {
+		if err := proc.Suspend(holder.cmd.Process.Pid); err != nil {
 			c.Fatal(err)
 		}
 		ids := []string{c.submit(rest, "one"), c.submit(rest, "one")}
 		for _, id := range ids {
 			c.ends(rest, id, signalbox.Completed)
 		}
-		thaw(holder.cmd.Process.Pid)
+		proc.Resume(holder.cmd.Process.Pid)
 		c.ends(holder, c.submit(holder, "one"), signalbox.Completed)
 		if over := one.Overlaps(); len(over) > 0 || len(one.Executions()) != 4 {
 			c.Errorf("%d executions, overlaps %v", len(one.Executions()), over)
@@ -396,19 +397,4 @@ func TestDirectorsNeedOneKey(t *testing.T) {
 		}
 		must(first.Directors(c.Context()))(c)
 	})
-}
-
-func TestInstanceNames(t *testing.T) {
-	for _, x := range []struct{ host, port, want string }{
-		{"east-1", "8080", "east-1-8080"},
-		{"east.example", "80", "east.example-80"},
-		{"ost_straße", "8080", "ost_stra-e-8080"},
-		{"", "8080", "director-8080"},
-		{"---", "8080", "director-8080"},
-		{strings.Repeat("x", 300), "65535", strings.Repeat("x", 58) + "-65535"},
-	} {
-		if got := instanceName(x.host, x.port); got != x.want || !signalbox.ValidName(got) {
-			t.Errorf("%q %s: %q", x.host, x.port, got)
-		}
-	}
 }

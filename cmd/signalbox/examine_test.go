@@ -50,7 +50,7 @@ func says(t *testing.T, cfg config.Config) string {
 	t.Helper()
 	before := folderSum(t, cfg.Data)
 	var out []string
-	for _, c := range examine(t.Context(), cfg) {
+	for _, c := range all().Examine(t.Context(), cfg) {
 		if (c.Cure == "") != (c.State == "ok") {
 			t.Errorf("%+v: want a cure unless it is ok", c)
 		}
@@ -174,12 +174,12 @@ func TestDoctorFindsATakenPort(t *testing.T) {
 	}
 	t.Setenv("SIGNALBOX_HOME", t.TempDir())
 	cfg := config.Config{Data: filepath.Join(t.TempDir(), "none"), Store: "memory:", Addr: l.Addr().String()}
-	got := examine(t.Context(), cfg)
+	got := all().Examine(t.Context(), cfg)
 	if len(got) != 2 || got[0].State != "fail" || !strings.Contains(got[0].Text, l.Addr().String()+" is taken by another program") {
 		t.Errorf("%+v", got)
 	}
 	l.Close()
-	if got := examine(t.Context(), cfg); len(got) != 2 || got[0].State != "ok" || got[1].State != "warn" || !strings.HasPrefix(got[1].Text, "memory: nothing outlives") {
+	if got := all().Examine(t.Context(), cfg); len(got) != 2 || got[0].State != "ok" || got[1].State != "warn" || !strings.HasPrefix(got[1].Text, "memory: nothing outlives") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 // sweep ends the processes that it was told of and that still are directors
@@ -29,7 +31,7 @@ func startSweeper() (*os.File, error) {
 	defer end.Close()
 	cmd := exec.Command("/bin/sh", "-c", sweep)
 	cmd.Stdin = end
-	detach(cmd) // an interrupt from the keyboard is not for it
+	proc.Detach(cmd) // an interrupt from the keyboard is not for it
 	return ours, cmd.Start()
 }
 
@@ -56,7 +58,7 @@ func TestTheSweeperEndsWhatIsSuspended(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if err := freeze(cmd.Process.Pid); err != nil {
+		if err := proc.Suspend(cmd.Process.Pid); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprintln(ours, cmd.Process.Pid)

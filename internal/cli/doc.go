@@ -1,6 +1,6 @@
 // Package cli is the command line: what people and scripts call. Each
-// command speaks to the director through the client package; the roles up,
-// director and agent are handed in by cmd/signalbox.
+// command speaks to the director through the client package; the roles, such
+// as up and director, are handed in by cmd/signalbox.
 //
 // Its output is a contract. Results go to standard output, all else to
 // standard error. --json prints one document, streams print one a line. It

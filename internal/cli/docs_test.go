@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/signalbox-ai/signalbox/internal/roles"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -101,7 +102,7 @@ func TestEveryCommandAndFlagExplainsItself(t *testing.T) {
 
 // commands lists the root and all its commands as people see them.
 func commands() []*cobra.Command {
-	a := &app{roles: Roles{Version: "x"}}
+	a := &app{roles: roles.Roles{Version: "x"}}
 	root := a.root()
 	root.SetArgs([]string{"--help"})
 	root.SetOut(new(strings.Builder))

@@ -13,26 +13,8 @@ import (
 
 	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/roles"
 )
-
-// GatewayOptions are what signalbox gateway is told beyond the configuration.
-type GatewayOptions struct {
-	In       io.Reader
-	Out, Err io.Writer
-	// Stdio serves one MCP client on In and Out instead of HTTP.
-	Stdio bool
-	// Bridge, with Stdio, is the director whose tools are served; nil: those of
-	// the configuration.
-	Bridge *Bridge
-}
-
-// Bridge is a director that has tools.
-type Bridge struct {
-	URL, Token string
-	// Execution says that the token is that of an agent, from which the director
-	// believes which of its executions calls.
-	Execution bool
-}
 
 var gatewayFlags = []keyFlag{
 	{"addr", "addr", "`host:port` to listen on (default 127.0.0.1:8080)"},
@@ -73,7 +55,7 @@ func (a *app) gatewayCmd() *cobra.Command {
 
 // gateway runs the role. own says that it shall have its own tools.
 func (a *app) gateway(ctx context.Context, flags []config.Flag, stdio, own bool) error {
-	opts := GatewayOptions{In: a.io.In, Out: a.io.Out, Err: a.io.Err, Stdio: stdio}
+	opts := roles.Gateway{Streams: a.streams(), In: a.io.In, Stdio: stdio}
 	if stdio && own && a.director != "" {
 		return usage("--director and --alone or --tools do not go together: the tools are the director's, or its own")
 	}
@@ -107,7 +89,7 @@ const bridgeWait = 5 * time.Second
 
 // bridge finds the director whose tools are to be served. One that somebody
 // named must have tools; the one that runs here may have none, or have gone.
-func (a *app) bridge(ctx context.Context) (*Bridge, error) {
+func (a *app) bridge(ctx context.Context) (*roles.Bridge, error) {
 	t, err := a.target()
 	if err != nil || !t.found {
 		return nil, err
@@ -123,7 +105,7 @@ func (a *app) bridge(ctx context.Context) (*Bridge, error) {
 	_, err = c.ListTools(asking)
 	switch {
 	case err == nil:
-		return &Bridge{URL: c.URL(), Token: t.token, Execution: a.executionID() != ""}, nil
+		return &roles.Bridge{URL: c.URL(), Token: t.token, Execution: a.executionID() != ""}, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case named && client.Code(err) == "not_found":
@@ -133,16 +115,6 @@ func (a *app) bridge(ctx context.Context) (*Bridge, error) {
 		return nil, err
 	}
 	return nil, nil // the one that runs here, which has none
-}
-
-// SchedulerOptions are what signalbox scheduler is told beyond the
-// configuration.
-type SchedulerOptions struct {
-	Out, Err io.Writer
-	// Director finds the director to submit to: its URL, and what to present to
-	// it. Known says that somebody named it or that it runs here; otherwise
-	// there is nobody to submit to, for now.
-	Director func() (url, token string, known bool, err error)
 }
 
 var schedulerFlags = []keyFlag{
@@ -169,8 +141,8 @@ func (a *app) schedulerCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.roles.Scheduler(cmd.Context(), cfg, SchedulerOptions{
-				Out: a.io.Out, Err: a.io.Err,
+			return a.roles.Scheduler(cmd.Context(), cfg, roles.Scheduler{
+				Streams: a.streams(),
 				Director: func() (string, string, bool, error) {
 					t, err := a.locate(target{url: cfg.Director, token: cfg.Token})
 					if err != nil {

@@ -88,7 +88,7 @@ func startAt(t *testing.T, f *fake, io cli.IO, args ...string) *program {
 		}
 		return "", false
 	}
-	go func() { p.code <- cli.Main(ctx, args, io, roles) }()
+	go func() { p.code <- cli.Main(ctx, args, io, fakeRoles) }()
 	t.Cleanup(cancel)
 	return p
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
-	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/roles"
 )
 
 // IO is all that the command line touches of the world.
@@ -54,32 +53,12 @@ func System() IO {
 	return world
 }
 
-// Roles are the long-running commands. Each returns when its work is done,
-// or nil soon after ctx has ended. An error with a method Hint() string is
-// shown with that hint.
-type Roles struct {
-	Version  string
-	Up       func(ctx context.Context, cfg config.Config, opts UpOptions) error
-	Director func(ctx context.Context, cfg config.Config, opts DirectorOptions) error
-	Agent    func(ctx context.Context, cfg config.Config, opts AgentOptions) error
-	Gateway  func(ctx context.Context, cfg config.Config, opts GatewayOptions) error
-	Demo     func(ctx context.Context, opts DemoOptions) error
-
-	Scheduler func(ctx context.Context, cfg config.Config, opts SchedulerOptions) error
-
-	// Examine looks at a store, its folder and its address where no director
-	// may be running. It changes nothing.
-	Examine func(ctx context.Context, cfg config.Config) []api.Check
-	// CLIs looks at the coding CLIs for which up would start an agent.
-	CLIs func(ctx context.Context, cfg config.Config) []api.Check
-}
-
 // Main runs one command line, args without the program's name, and returns
 // the exit code. The end of ctx is the person's interrupt: it stops a role,
 // and detaches a command from what it waits for.
-func Main(ctx context.Context, args []string, io IO, roles Roles) int {
+func Main(ctx context.Context, args []string, io IO, r roles.Roles) int {
 	fill(&io)
-	a := &app{io: io, roles: roles, line: &progress{w: io.Err}}
+	a := &app{io: io, roles: r, line: &progress{w: io.Err}}
 	root := a.root()
 	root.SetArgs(append([]string{}, args...))
 	root.SetIn(io.In)
@@ -133,7 +112,7 @@ func asFault(ctx context.Context, err error) error {
 // app is one run of the command line.
 type app struct {
 	io    IO
-	roles Roles
+	roles roles.Roles
 
 	line *progress // the last line of standard error, while it is written over and over
 

@@ -12,35 +12,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/roles"
 )
 
-// UpOptions are what signalbox up is told beyond the configuration.
-type UpOptions struct {
-	Out, Err io.Writer
-	// Kinds are the agents to start as children: none for an empty list, and
-	// one for each coding CLI on PATH for nil.
-	Kinds []string
-}
-
-// DirectorOptions are what signalbox director is told beyond the
-// configuration.
-type DirectorOptions struct {
-	Out, Err io.Writer
-}
-
-// AgentOptions are what signalbox agent is told beyond the configuration.
-type AgentOptions struct {
-	Out, Err io.Writer
-	// Director is the URL of the director to register with, Token what to
-	// present to it. Known says that somebody named the director or that it
-	// runs here: otherwise the agent waits to be discovered.
-	Director, Token string
-	Known           bool
-	// Owner says that Token is that of the director's owner, with which the
-	// agent gets one of its own; Find finds the director anew.
-	Owner bool
-	Find  func() (AgentOptions, error)
-}
+func (a *app) streams() roles.Streams { return roles.Streams{Out: a.io.Out, Err: a.io.Err} }
 
 // keyFlag is a flag of a role that sets a key of the configuration.
 type keyFlag struct{ name, key, usage string }
@@ -163,7 +138,7 @@ func (a *app) upCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			opts := UpOptions{Out: a.io.Out, Err: a.io.Err}
+			opts := roles.Up{Streams: a.streams()}
 			if cmd.Flags().Changed("agents") {
 				if opts.Kinds, err = childKinds(kinds); err != nil {
 					return err
@@ -201,7 +176,7 @@ func (a *app) directorCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.roles.Director(cmd.Context(), cfg, DirectorOptions{Out: a.io.Out, Err: a.io.Err})
+			return a.roles.Director(cmd.Context(), cfg, roles.Director{Streams: a.streams()})
 		},
 	}
 	addKeyFlags(cmd.Flags(), serverFlags)
@@ -254,8 +229,8 @@ func (a *app) agent(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && cfg.Agent.Kind != "command" {
 		return usage("a command after -- is for an agent of kind command, this one is of kind %s", cfg.Agent.Kind)
 	}
-	opts := AgentOptions{Out: a.io.Out, Err: a.io.Err}
-	opts.Find = func() (AgentOptions, error) {
+	opts := roles.Agent{Streams: a.streams()}
+	opts.Find = func() (roles.Agent, error) {
 		t, err := a.locate(target{url: cfg.Director, token: cfg.Token})
 		if err != nil {
 			return opts, fmt.Errorf("find the director: %w", err)
@@ -272,19 +247,8 @@ func (a *app) agent(cmd *cobra.Command, args []string) error {
 	return a.roles.Agent(cmd.Context(), cfg, opts)
 }
 
-// DemoOptions are what signalbox demo is told. It reads no configuration.
-type DemoOptions struct {
-	Out, Err io.Writer
-	Addr     string        // host:port; "": any free port of the loopback address
-	Keep     bool          // a clean end leaves the data
-	Seed     uint64        // of what is submitted when
-	Pace     time.Duration // from one submission to the next, about
-	// Keys are those that a person presses; nil: there is nobody.
-	Keys io.Reader
-}
-
 func (a *app) demoCmd() *cobra.Command {
-	opts := DemoOptions{Out: a.io.Out, Err: a.io.Err}
+	opts := roles.Demo{Streams: a.streams()}
 	pace := span(4 * time.Second)
 	cmd := &cobra.Command{
 		Use:   "demo",

@@ -17,22 +17,23 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/cli"
 	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/roles"
 )
 
-var roles = cli.Roles{
+var fakeRoles = roles.Roles{
 	Version: "1.2.3",
-	Up: func(_ context.Context, c config.Config, o cli.UpOptions) error {
+	Up: func(_ context.Context, c config.Config, o roles.Up) error {
 		fmt.Fprintf(o.Out, "up addr=%s store=%s kinds=%q nil=%v slots=%d\n", c.Addr, c.Store, o.Kinds, o.Kinds == nil, c.Agent.Slots)
 		return nil
 	},
-	Director: func(ctx context.Context, c config.Config, o cli.DirectorOptions) error {
+	Director: func(ctx context.Context, c config.Config, o roles.Director) error {
 		fmt.Fprintf(o.Out, "director addr=%s grace=%s token=%q max=%d\n", c.Addr, c.Grace, c.Token, c.Queue.MaxSize)
 		if c.Addr == "127.0.0.1:1" {
 			return taken{}
 		}
 		return nil
 	},
-	Gateway: func(_ context.Context, c config.Config, o cli.GatewayOptions) error {
+	Gateway: func(_ context.Context, c config.Config, o roles.Gateway) error {
 		bridge := "none"
 		if o.Bridge != nil {
 			bridge = fmt.Sprintf("%s token=%q execution=%v", o.Bridge.URL, o.Bridge.Token, o.Bridge.Execution)
@@ -40,16 +41,16 @@ var roles = cli.Roles{
 		fmt.Fprintf(o.Out, "gateway addr=%s servers=%d stdio=%v bridge=%s\n", c.Addr, len(c.Tools.Servers), o.Stdio, bridge)
 		return nil
 	},
-	Scheduler: func(_ context.Context, c config.Config, o cli.SchedulerOptions) error {
+	Scheduler: func(_ context.Context, c config.Config, o roles.Scheduler) error {
 		url, token, known, err := o.Director()
 		fmt.Fprintf(o.Out, "scheduler addr=%s zone=%s token=%q jobs=%d log=%s director=%s %q known=%v %v\n", c.Scheduler.Addr, c.Scheduler.Timezone, c.Scheduler.Token, len(c.Jobs), c.Log.Level, url, token, known, err)
 		return nil
 	},
-	Demo: func(_ context.Context, o cli.DemoOptions) error {
+	Demo: func(_ context.Context, o roles.Demo) error {
 		fmt.Fprintf(o.Out, "demo addr=%q keep=%v seed=%d pace=%s keys=%v\n", o.Addr, o.Keep, o.Seed, o.Pace, o.Keys != nil)
 		return nil
 	},
-	Agent: func(_ context.Context, c config.Config, o cli.AgentOptions) error {
+	Agent: func(_ context.Context, c config.Config, o roles.Agent) error {
 		fmt.Fprintf(o.Out, "agent name=%q kind=%q slots=%d command=%q args=%q director=%s token=%q known=%v\n",
 			c.Agent.Name, c.Agent.Kind, c.Agent.Slots, c.Agent.Command, c.Agent.Args, o.Director, o.Token, o.Known)
 		return nil
@@ -97,7 +98,7 @@ func codeCmd(ts *testscript.TestScript, _ bool, args []string) {
 		In: in, Out: ts.Stdout(), Err: ts.Stderr(), Dir: ts.MkAbs("."), Now: func() time.Time { return noon },
 		Env: func(name string) (string, bool) { v := ts.Getenv(name); return v, v != "" },
 	}
-	if got := cli.Main(context.Background(), args[2:], world, roles); got != want {
+	if got := cli.Main(context.Background(), args[2:], world, fakeRoles); got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
 }

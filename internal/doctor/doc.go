@@ -1,7 +1,7 @@
 // Package doctor looks at what a director stands on and cannot see by itself:
 // the rows of its store, its data folder, its host, the agents it speaks to,
 // and the limits that hold for the programs it starts. Each look has the shape
-// of director.DoctorCheck, and cmd/signalbox hands it to the director; where no
+// of director.DoctorCheck, and internal/serve/director hands it to the HTTP API; where no
 // director runs, the command line asks some of them by itself. A look reads and
 // changes nothing, and what it costs does not grow with the history.
 package doctor

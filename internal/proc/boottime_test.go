@@ -1,0 +1,19 @@
+package proc
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSinceBootGoesAsTimeDoes(t *testing.T) {
+	own, begun := SinceBoot(), time.Now()
+	for time.Since(begun) < 20*time.Millisecond {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if passed := SinceBoot().Sub(own); passed < 20*time.Millisecond || passed > time.Hour {
+		t.Errorf("%s passed by the clock that a lease goes by, and %s by Go's", passed, time.Since(begun))
+	}
+	if off := time.Until(SinceBoot()).Abs(); off > time.Hour {
+		t.Errorf("it is off by %s", off)
+	}
+}

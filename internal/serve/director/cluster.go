@@ -1,0 +1,169 @@
+package director
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/peers"
+	"github.com/signalbox-ai/signalbox/internal/proc"
+	"github.com/signalbox-ai/signalbox/internal/seal"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// cluster is what one of several directors over one store has; nil where the store is
+// this director's alone.
+type cluster struct {
+	store  store.Shared
+	clock  *peers.Clock
+	peers  *peers.Peers
+	ended  chan error      // why this director may not go on
+	follow context.Context // of following the other directors
+}
+
+// newCluster prepares to be one of several directors over a store. It reads the time
+// and which directors there are.
+func (d *Director) newCluster(ctx context.Context, shared store.Shared, sealer *seal.Sealer) (*cluster, error) {
+	follow, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	d.opened.Defer(cancel)
+	c := &cluster{store: shared, ended: make(chan error, 1), follow: follow}
+	var err error
+	if c.clock, err = peers.NewClock(follow, shared, proc.SinceBoot); err != nil {
+		return nil, err
+	}
+	self := store.Director{
+		ID: d.instance(), Run: rand.Text(), URL: d.advertised(), Version: d.version, Key: sealer.Digest([]byte("the key of the directors over one store")),
+	}
+	if err := checkKey(ctx, shared, self.ID); err != nil {
+		return nil, err
+	}
+	c.peers = peers.New(shared, peers.Options{
+		Director: self, Now: c.clock.Now, Monotonic: proc.SinceBoot, Log: d.Log, Agents: func() []string { return d.push.Names() },
+		Gained: func(agents []string) { d.push.Gained(agents) }, Lost: func(agents []string) { d.push.Lost(agents) },
+		Lapse: func(over bool) { d.tools.Tasks.Lapse(over) }, Doubt: func() { d.tools.Tasks.Recheck() }, Dead: func([]string) { d.tools.Tasks.Recheck() },
+		Heard: func() []store.Heard { return d.pull.Heard() }, News: func(news []store.Heard) { d.pull.News(news) },
+		Superseded: func(err error) { c.ended <- fmt.Errorf("this director may not go on: %w", err) },
+	})
+	d.opened.Defer(func() { c.peers.Leave(context.Background()) }) // all that this director ran has ended
+	return c, nil
+}
+
+// instance is the name of this director among those over its store. If it has the
+// store alone the name is always the same, so that a database file can be moved.
+func (d *Director) instance() string {
+	if _, several := d.Store.(store.Shared); !several {
+		return signalbox.DefaultInstance
+	}
+	if d.Config.Instance != "" {
+		return d.Config.Instance
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "director"
+	}
+	_, port, _ := net.SplitHostPort(d.listener.Addr().String())
+	return instanceName(host, port)
+}
+
+// instanceName makes a valid name of a host and a port.
+func instanceName(host, port string) string {
+	const most = 64
+	host = strings.Map(func(r rune) rune {
+		if signalbox.ValidName("a" + string(r)) {
+			return r
+		}
+		return '-'
+	}, host)
+	host = strings.Trim(host[:min(len(host), most-1-len(port))], "-._")
+	name := host + "-" + port
+	if !signalbox.ValidName(name) {
+		return "director-" + port
+	}
+	return name
+}
+
+// advertised is where other directors reach this one: under the host's name if it
+// listens on all addresses.
+func (d *Director) advertised() string {
+	if d.Config.Advertise != "" {
+		return strings.TrimRight(d.Config.Advertise, "/")
+	}
+	at, err := netip.ParseAddrPort(d.listener.Addr().String())
+	if err != nil || !at.Addr().IsUnspecified() {
+		return d.URL
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return d.URL
+	}
+	return "http://" + net.JoinHostPort(host, fmt.Sprint(at.Port()))
+}
+
+// checkKey refuses to join other directors with the key of the data folder: each folder
+// has a different one, and no director could open what another has sealed.
+func checkKey(ctx context.Context, s store.Shared, instance string) error {
+	if os.Getenv(seal.EnvKey) != "" {
+		return nil
+	}
+	all, err := s.Directors(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range all {
+		if d.ID != instance {
+			return fmt.Errorf("there are other directors over this store, such as %s (%s), and %s is not set: "+
+				"give all of them the same key (openssl rand -hex 32 makes one; the first director's is in the file %s of its data folder), "+
+				"for each data folder has a key of its own", d.ID, d.URL, seal.EnvKey, seal.KeyFile)
+		}
+	}
+	return nil
+}
+
+// relisted is called when the set of agents may have changed.
+func (c *cluster) relisted() {
+	if c != nil {
+		c.peers.Soon()
+	}
+}
+
+// joinCluster makes this director one of those over its store and has it follow what
+// the others do. It dispatches nothing yet.
+func (d *Director) joinCluster(ctx context.Context) error {
+	c := d.cluster
+	if c == nil {
+		return nil
+	}
+	if err := c.peers.Start(ctx); err != nil {
+		return err
+	}
+	return d.Engine.Follow(c.follow, c.store, engine.Following{
+		Rows:   func(e *signalbox.Entry) bool { return d.push.Wants(e) || d.pull.Wants(e) || d.tools.Tasks.Wants(e) },
+		Behind: func() { d.push.Behind(); d.pull.Behind() },
+		Sign: func() {
+			d.tools.Wake()
+			d.push.Remembers()
+		},
+	})
+}
+
+// handOver gives the agents, with what they run, to the other directors, if there are
+// any.
+func (c *cluster) handOver(ctx context.Context) {
+	if c != nil && len(c.peers.Others()) > 0 {
+		c.peers.Yield(ctx)
+	}
+}
+
+// superseded receives why this director may not go on.
+func (c *cluster) superseded() <-chan error {
+	if c == nil {
+		return nil
+	}
+	return c.ended
+}

@@ -1,0 +1,7 @@
+//go:build unix
+
+package serve
+
+import "syscall"
+
+const addressInUse = syscall.EADDRINUSE

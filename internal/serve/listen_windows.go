@@ -1,0 +1,5 @@
+package serve
+
+import "golang.org/x/sys/windows"
+
+const addressInUse = windows.WSAEADDRINUSE

@@ -1,0 +1,186 @@
+package up
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+	"github.com/signalbox-ai/signalbox/internal/config"
+	"github.com/signalbox-ai/signalbox/internal/serve"
+	"github.com/signalbox-ai/signalbox/internal/serve/agent"
+)
+
+// describe prints what a person must know of an agent: its CLI, working directory and
+// permissions, and whose account it spends.
+func (c *local) describe(out io.Writer) {
+	a := c.Config.Agent
+	what := ""
+	switch c.Kind {
+	case "llm":
+		c.describeLLM(out)
+		return
+	case "demo":
+		what = "demo agent, which streams a few lines and touches nothing"
+	case "command":
+		what = "runs " + strings.Join(a.Command, " ")
+	default:
+		what = fmt.Sprintf("%s (%s)", cmp.Or(c.found.Version, "version unknown"), c.found.Path)
+	}
+	workDir := a.WorkDir
+	if workDir == "" {
+		workDir, _ = os.Getwd() // unknown is printed as empty
+	}
+	fmt.Fprintf(out, "  %-9s %s\n", c.Name, what)
+	fmt.Fprintf(out, "  %-9s   working directory %s · HOME %s\n", "", workDir, homeOf(a))
+	switch c.Kind {
+	case "demo":
+		return
+	case "command":
+		fmt.Fprintf(out, "  %-9s   may do all that its user may\n", "")
+		return
+	}
+	fmt.Fprintf(out, "  %-9s   %s · %s\n", "", permissions(a), c.login.Text)
+	if line := c.describeLimits(workDir); line != "" {
+		fmt.Fprintf(out, "  %-9s   %s\n", "", line)
+	}
+}
+
+// describeLimits says which MCP servers a CLI uses through the director's tool queues,
+// and which it starts by itself, without their limits.
+func (c *local) describeLimits(workDir string) string {
+	cfg := c.Config
+	if !runner.SpeaksMCP(c.Kind) || cfg.Tools.Empty() || cfg.Agent.Tools == "none" {
+		return ""
+	}
+	var inside, outside []string
+	for _, s := range cfg.Tools.Servers {
+		inside = append(inside, s.Name)
+	}
+	line := c.Name + " uses " + cmp.Or(serve.List(inside), "the director's tools") + " through the tool queues"
+	r, err := runner.New(c.Kind, runner.Options{ExtraArgs: cfg.Agent.Args})
+	if err != nil {
+		return line // the agent itself says why it cannot start
+	}
+	own, err := r.OwnServers(homeOf(cfg.Agent), workDir, os.Environ())
+	for _, s := range own {
+		if !slices.Contains(inside, s.Name) {
+			outside = append(outside, s.Name)
+		}
+	}
+	if len(outside) > 0 {
+		line += "; its own " + serve.List(outside) + " stays outside them"
+	}
+	if err != nil {
+		line += fmt.Sprintf("; what else it starts by itself is not known: %v", err)
+	}
+	return line
+}
+
+// describeLLM is describe for an agent of kind llm, which has no CLI and no folder, but
+// a model and the tools of a gateway.
+func (c *local) describeLLM(out io.Writer) {
+	a := c.Config.Agent
+	key := llmKeys[a.LLM.Provider]
+	spends := "no account: " + key + " is not set"
+	switch {
+	case a.LLM.APIKey != "":
+		spends = "the account of agent.llm.api_key"
+	case os.Getenv(key) != "":
+		spends = "the account of " + key
+	case a.LLM.BaseURL != "":
+		spends = "no account: it has no API key"
+	}
+	fmt.Fprintf(out, "  %-9s model %s (%s)\n", c.Name, cmp.Or(a.Model, "of each task"), a.LLM.Provider)
+	fmt.Fprintf(out, "  %-9s   tools %s · spends %s\n", "", llmTools(a.LLM.Tools), spends)
+}
+
+func llmTools(tools string) string {
+	switch tools {
+	case "auto":
+		return "of this director, if it has any"
+	case "director":
+		return "of this director"
+	case "none":
+		return "none"
+	}
+	return "of an MCP endpoint" // its URL may hold a secret
+}
+
+// llmKeys are the variables that have the key of a provider, for kind llm.
+var llmKeys = map[string]string{"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+
+// defaultPermission is what the runners use by default: the safest mode that works
+// unattended.
+var defaultPermission = map[string]string{"claude": "acceptEdits", "codex": "workspace-write", "opencode": "ask (what its configuration would ask about is refused)"}
+
+// permissions are what a coding CLI may do without asking, as far as the configuration
+// of its agent says.
+func permissions(a config.Agent) string {
+	text := "permission mode " + cmp.Or(a.PermissionMode, defaultPermission[a.Kind])
+	var flags []string // without their values, which may be secrets
+	for _, arg := range a.Args {
+		if name, _, _ := strings.Cut(arg, "="); strings.HasPrefix(name, "-") {
+			flags = append(flags, name)
+		}
+	}
+	if len(flags) > 0 {
+		text += ", and what its arguments " + serve.List(flags) + " say"
+	}
+	return text
+}
+
+// homeOf is the home folder of an agent; "": the environment does not say.
+func homeOf(a config.Agent) string {
+	home, _ := os.UserHomeDir()
+	return cmp.Or(a.Home, home)
+}
+
+// loginOf is whose account the CLI of an agent spends.
+func loginOf(ctx context.Context, a config.Agent, found runner.Found) runner.Login {
+	return runner.LoginOf(ctx, a.Kind, found.Path, homeOf(a), os.Environ())
+}
+
+// Examine is what doctor says of the coding CLIs that signalbox up would start: those on
+// PATH, and those with options in the configuration.
+func Examine(ctx context.Context, cfg config.Config) []api.Check {
+	found := runner.Detect()
+	for _, kind := range cfg.Kinds {
+		if runner.SpeaksMCP(kind) && !slices.ContainsFunc(found, func(f runner.Found) bool { return f.Kind == kind }) {
+			found = append(found, runner.Found{Kind: kind})
+		}
+	}
+	checks := make([]api.Check, len(found))
+	var group sync.WaitGroup
+	for i, f := range found {
+		group.Go(func() { checks[i] = examineCLI(ctx, cfg.For(f.Kind).Agent, f) })
+	}
+	group.Wait()
+	return checks
+}
+
+func examineCLI(ctx context.Context, a config.Agent, found runner.Found) api.Check {
+	check := api.Check{Area: "agents", State: "fail"}
+	a.Name = cmp.Or(a.Name, a.Kind)
+	err := agent.CanRun(a)
+	if err == nil {
+		_, err = runner.New(a.Kind, agent.RunnerOptions(a))
+	}
+	if err != nil {
+		check.Text, check.Cure = "signalbox up cannot start it: "+err.Error(), "correct it, or choose the kinds with signalbox up --agents"
+		return check
+	}
+	login := loginOf(ctx, a, found)
+	check.State = "ok"
+	if login.Known && !login.In {
+		check.State, check.Cure = "warn", "its tasks fail until then"
+	}
+	check.Text = a.Kind + ": " + permissions(a) + "; " + login.Text
+	return check
+}
