@@ -43,7 +43,7 @@ if ! command -v promtool >/dev/null 2>&1; then
 fi
 
 if command -v npm >/dev/null 2>&1; then
-	for what in install-agents install-npm-packages; do
+	for what in install-agents install-npm-packages install-site-packages; do
 		if ! "scripts/$what.sh" >/dev/null; then
 			[ "${CI:-}" = true ] && exit 1
 			echo "setup: $what did not succeed; the tests that need it are skipped" >&2
