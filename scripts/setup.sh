@@ -17,6 +17,7 @@ need python3 python3
 need sqlite3 sqlite3 # the guides in docs/ back a database up with it
 need curl curl
 need chromium chromium # what the Playwright MCP server and the tests of the pages drive
+need groff groff-base # the manual pages
 need bwrap bubblewrap  # the sandbox of command tools
 # The servers of the stores that several directors share. The tests start their
 # own, on free ports and in temporary folders; Debian's are not touched.
