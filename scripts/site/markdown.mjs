@@ -13,6 +13,7 @@ export const sections = new Map();
 
 export function amend(md) {
 	md.set({ html: true, linkify: false, typographer: false });
+	md.enable("code"); // indented blocks, which Eleventy switches off
 	md.core.ruler.push("signalbox", (state) => {
 		const source = state.env.source;
 		if (!source) return;

@@ -84,8 +84,9 @@
 			script.onload = done;
 			document.head.append(script);
 		}).then(async () => {
-			index = new MiniSearch({ fields: ["t", "h", "x"], idField: "u" });
-			await index.addAllAsync(signalboxPages.map((page, u) => ({ ...page, u })), { chunkSize: 40 });
+			const made = new MiniSearch({ fields: ["t", "h", "x"], idField: "u" });
+			await made.addAllAsync(signalboxPages.map((page, u) => ({ ...page, u })), { chunkSize: 40 });
+			index = made; // nobody is given the results of a part
 		});
 
 		// All words as they are, the last perhaps unfinished; else with a slip of the
