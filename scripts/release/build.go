@@ -77,15 +77,18 @@ func build(ctx context.Context, o options, r release, p place) error {
 	if err := export(ctx, r, p.source); err != nil {
 		return err
 	}
+	done := building("for this machine, which prints completions and manual pages")
 	says, err := hosted(ctx, r, p)
+	done()
 	if err != nil {
 		return err
 	}
 	g := goods{release: r, place: p, says: says}
 	var files []string
 	for _, t := range o.targets {
-		fmt.Fprintln(os.Stderr, "building", t)
+		done := building(t.String())
 		made, paths, err := one(ctx, r, p, t, says)
+		done()
 		if err != nil {
 			return fmt.Errorf("%s: %w", t, err)
 		}
@@ -99,6 +102,14 @@ func build(ctx context.Context, o options, r release, p place) error {
 		files = append(files, paths...)
 	}
 	return writeSums(files, filepath.Join(p.out, sumsFile))
+}
+
+// building says what is built, and when that is over how long it took: without a
+// cache it is minutes.
+func building(what string) (done func()) {
+	fmt.Fprintln(os.Stderr, "building", what)
+	began := time.Now()
+	return func() { fmt.Fprintln(os.Stderr, "  took", time.Since(began).Round(time.Second)) }
 }
 
 func writeSums(files []string, to string) error {
