@@ -4,9 +4,10 @@
 GO       ?= go
 AGENTS   ?= $(CURDIR)/.cache/agents/bin
 NPM      ?= $(CURDIR)/.cache/npm
+SITE     ?= $(CURDIR)/.cache/site
 # What the tests find there: the coding CLIs, packages from npm, and promtool
 # unless there is one on PATH.
-REAL      = SIGNALBOX_TEST_AGENTS=$(AGENTS) SIGNALBOX_TEST_NPM=$(NPM) PATH="$$PATH:$(CURDIR)/.cache/promtool"
+REAL      = SIGNALBOX_TEST_AGENTS=$(AGENTS) SIGNALBOX_TEST_NPM=$(NPM) SIGNALBOX_SITE_NPM=$(SITE) PATH="$$PATH:$(CURDIR)/.cache/promtool"
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 PACKAGES  = ./...
 # Without the race detector, which doubles the time of what it is in: packages
@@ -41,7 +42,7 @@ LDFLAGS   = -s -w -X main.version=$(VERSION)
 # every other: a cold clone compiles and vets for ten minutes on two cores.
 export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath
 
-.PHONY: help build setup test check soak mutants bench fuzz release release-check lint lines vuln clean
+.PHONY: help build setup test check soak mutants bench fuzz release release-check site lint lines vuln clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -106,6 +107,9 @@ release: ## archives and packages for Linux and macOS of what is committed, in d
 release-check: ## builds them twice, far apart, and compares
 	$(GO) run ./scripts/release -check
 
+site: ## the documentation as a website, in build/site
+	SIGNALBOX_SITE_NPM=$(SITE) scripts/build-site.sh
+
 # go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0,
 # which has gosec and staticcheck in it
 lint: ## golangci-lint, with the reasons in .golangci.yml
@@ -119,4 +123,4 @@ vuln: ## known holes in what the binary is built of; asks vuln.go.dev
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./cmd/signalbox
 
 clean: ## what was built and cached
-	rm -rf bin .cache
+	rm -rf bin build .cache

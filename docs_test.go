@@ -123,6 +123,79 @@ func slug(title string) string {
 	}, strings.TrimSpace(title))
 }
 
+var (
+	where   = regexp.MustCompile(`(?m)^- Where: (.*)$`)
+	station = regexp.MustCompile(`(?m)^### (\d+)\. `)
+)
+
+// TestStationsOfTheArchitectureAreInTheSource finds each function that
+// docs/architecture.md names in the file, or the folder, that it names before it.
+func TestStationsOfTheArchitectureAreInTheSource(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ways := strings.Split(string(text), "\n## ")[1:]
+	if len(ways) != 2 {
+		t.Errorf("%d ways, want those of a prompt and of a tool call", len(ways))
+	}
+	for _, way := range ways {
+		title, _, _ := strings.Cut(way, "\n")
+		stations := strings.Split(way, "\n### ")[1:]
+		if n := len(station.FindAllString(way, -1)); n != len(stations) || n < 8 || n > 12 {
+			t.Errorf("%s: %d stations, %d of them numbered, want 8 to 12", title, len(stations), n)
+		}
+		for i, one := range stations {
+			for _, part := range []string{strconv.Itoa(i+1) + ". ", "\n- Where: ", "\n- What: ", "\n- Durable: ", " dies: "} {
+				if !strings.Contains(one, part) {
+					t.Errorf("%s, station %d: no %q", title, i+1, strings.TrimSpace(part))
+				}
+			}
+		}
+		for _, m := range where.FindAllStringSubmatch(way, -1) {
+			source := ""
+			for _, name := range span.FindAllString(m[1], -1) {
+				name = strings.Trim(name, "`")
+				if strings.Contains(name, "/") && !strings.Contains(name, " ") || strings.HasSuffix(name, ".go") {
+					source = sourceOf(t, name)
+				} else if !strings.HasPrefix(name, "POST ") && !declares(source, name) {
+					t.Errorf("%s: %s is not in what is named before it: %s", title, name, m[1])
+				}
+			}
+		}
+	}
+}
+
+// sourceOf is what stands in a file, or in all files of a folder and below.
+func sourceOf(t *testing.T, name string) string {
+	t.Helper()
+	if _, err := os.Stat(name); err != nil && name == "internal/httpapi" {
+		name = "internal/director" // its name until it is moved
+	}
+	var all strings.Builder
+	err := filepath.WalkDir(filepath.FromSlash(name), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return all.String()
+}
+
+// declares reports whether a source has a function, or a method as Type.Method.
+func declares(source, name string) bool {
+	receiver, method, ok := strings.Cut(name, ".")
+	if !ok {
+		return regexp.MustCompile(`(?m)^func ` + regexp.QuoteMeta(name) + `[(\[]`).MatchString(source)
+	}
+	return regexp.MustCompile(`(?m)^func \(\w+ \*?` + regexp.QuoteMeta(receiver) + `(\[[^\]]*\])?\) ` + regexp.QuoteMeta(method) + `\(`).MatchString(source)
+}
+
 // TestIndexOfDocsLeadsToEveryPage finds the page that nobody would come upon.
 func TestIndexOfDocsLeadsToEveryPage(t *testing.T) {
 	index, err := os.ReadFile(filepath.Join("docs", "index.md"))

@@ -17,6 +17,7 @@ need python3 python3
 need sqlite3 sqlite3 # the guides in docs/ back a database up with it
 need curl curl
 need chromium chromium # what the Playwright MCP server and the tests of the pages drive
+need groff groff-base # the manual pages
 need bwrap bubblewrap  # the sandbox of command tools
 # The servers of the stores that several directors share. The tests start their
 # own, on free ports and in temporary folders; Debian's are not touched.
@@ -43,7 +44,7 @@ if ! command -v promtool >/dev/null 2>&1; then
 fi
 
 if command -v npm >/dev/null 2>&1; then
-	for what in install-agents install-npm-packages; do
+	for what in install-agents install-npm-packages install-site-packages; do
 		if ! "scripts/$what.sh" >/dev/null; then
 			[ "${CI:-}" = true ] && exit 1
 			echo "setup: $what did not succeed; the tests that need it are skipped" >&2

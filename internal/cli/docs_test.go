@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -107,18 +106,7 @@ func commands() []*cobra.Command {
 	root.SetArgs([]string{"--help"})
 	root.SetOut(new(strings.Builder))
 	root.ExecuteContext(context.Background()) // cobra adds its own commands and flags when it runs
-	all := []*cobra.Command{root}
-	for _, cmd := range root.Commands() {
-		if all = append(all, cmd); cmd.Name() != "completion" { // its shells are cobra's own
-			all = append(all, shown(cmd)...)
-		}
-	}
-	return all
-}
-
-// shown are the commands below one, without those that are for programs.
-func shown(cmd *cobra.Command) []*cobra.Command {
-	return slices.DeleteFunc(slices.Clone(cmd.Commands()), func(c *cobra.Command) bool { return c.Hidden })
+	return everyCommand(root)
 }
 
 func docs() string {

@@ -168,7 +168,9 @@ func (a *app) root() *cobra.Command {
 	a.addTo(root, groupAccess, a.whoamiCmd(), a.loginLinkCmd(), a.tokensCmd(), a.usersCmd(), a.auditCmd())
 	a.addTo(root, groupRoles, a.demoCmd(), a.upCmd(), a.directorCmd(), a.agentCmd(), a.gatewayCmd(), a.schedulerCmd())
 	a.addTo(root, groupRoles, a.trustCmd())
-	root.AddCommand(a.versionCmd())
+	man := a.manCmd(root)
+	own(man)
+	root.AddCommand(a.versionCmd(), man)
 	a.completeFlags(root)
 	return root
 }

@@ -5,12 +5,14 @@ import (
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 )
 
 // target is a system for which there is an archive.
@@ -56,8 +58,8 @@ func environment(t target, more []string) []string {
 type goods struct {
 	release
 	place
-	shells []entry // completions
-	built  []built
+	says  host
+	built []built
 }
 
 // built is the program of one target, and what goes with it.
@@ -75,15 +77,18 @@ func build(ctx context.Context, o options, r release, p place) error {
 	if err := export(ctx, r, p.source); err != nil {
 		return err
 	}
-	shells, err := completions(ctx, r, p)
+	done := building("for this machine, which prints completions and manual pages")
+	says, err := hosted(ctx, r, p)
+	done()
 	if err != nil {
 		return err
 	}
-	g := goods{release: r, place: p, shells: shells}
+	g := goods{release: r, place: p, says: says}
 	var files []string
 	for _, t := range o.targets {
-		fmt.Fprintln(os.Stderr, "building", t)
-		made, paths, err := one(ctx, r, p, t, shells)
+		done := building(t.String())
+		made, paths, err := one(ctx, r, p, t, says)
+		done()
 		if err != nil {
 			return fmt.Errorf("%s: %w", t, err)
 		}
@@ -97,6 +102,14 @@ func build(ctx context.Context, o options, r release, p place) error {
 		files = append(files, paths...)
 	}
 	return writeSums(files, filepath.Join(p.out, sumsFile))
+}
+
+// building says what is built, and when that is over how long it took: without a
+// cache it is minutes.
+func building(what string) (done func()) {
+	fmt.Fprintln(os.Stderr, "building", what)
+	began := time.Now()
+	return func() { fmt.Fprintln(os.Stderr, "  took", time.Since(began).Round(time.Second)) }
 }
 
 func writeSums(files []string, to string) error {
@@ -125,26 +138,45 @@ func compile(ctx context.Context, r release, p place, t target, to string) error
 	return err
 }
 
-// completions are those of the shells, as the program itself prints them here.
-func completions(ctx context.Context, r release, p place) ([]entry, error) {
+// host is what the program writes of itself, the same for all targets: the
+// completions of the shells, and the manual pages.
+type host struct{ shells, manuals []entry }
+
+func hosted(ctx context.Context, r release, p place) (h host, err error) {
 	work, err := os.MkdirTemp("", "release-host-*")
 	if err != nil {
-		return nil, err
+		return h, err
 	}
 	defer os.RemoveAll(work) //nolint:errcheck // a temporary folder
 	bin := filepath.Join(work, product)
 	if err := compile(ctx, r, p, target{runtime.GOOS, runtime.GOARCH}, bin); err != nil {
-		return nil, err
+		return h, err
 	}
-	var out []entry
+	env := []string{"HOME=" + work, "PATH=" + work}
 	for _, shell := range []string{"bash", "fish", "zsh"} {
-		text, err := output(ctx, work, []string{"HOME=" + work, "PATH=" + work}, bin, "completion", shell)
+		text, err := output(ctx, work, env, bin, "completion", shell)
 		if err != nil {
-			return nil, err
+			return h, err
 		}
-		out = append(out, entry{name: "completion/" + product + "." + shell, data: []byte(text + "\n")})
+		h.shells = append(h.shells, entry{name: "completion/" + product + "." + shell, data: []byte(text + "\n")})
 	}
-	return out, nil
+	pages := filepath.Join(work, "man")
+	if err := os.Mkdir(pages, 0o700); err != nil {
+		return h, err
+	}
+	if _, err := output(ctx, work, env, bin, "man", pages, "--date", r.at.UTC().Format(time.DateOnly)); err != nil {
+		return h, err
+	}
+	names, err := os.ReadDir(pages)
+	for _, name := range names {
+		text, unread := os.ReadFile(filepath.Join(pages, name.Name()))
+		err = errors.Join(err, unread)
+		h.manuals = append(h.manuals, entry{name: "man/" + name.Name(), data: text})
+	}
+	if err == nil && len(names) == 0 {
+		err = errors.New("the program wrote no manual pages")
+	}
+	return h, err
 }
 
 // archiveOf names the archive of a target, and the folder in it.
@@ -153,7 +185,7 @@ func archiveOf(r release, t target) string {
 }
 
 // one builds the program of a target, its archive and its list.
-func one(ctx context.Context, r release, p place, t target, shells []entry) (made built, paths []string, err error) {
+func one(ctx context.Context, r release, p place, t target, says host) (made built, paths []string, err error) {
 	made.target = t
 	name := archiveOf(r, t)
 	bin := filepath.Join(p.source, "bin", name)
@@ -172,7 +204,7 @@ func one(ctx context.Context, r release, p place, t target, shells []entry) (mad
 	if made.program, err = os.ReadFile(bin); err != nil {
 		return made, nil, err
 	}
-	entries := append([]entry{{name: product, data: made.program, program: true}, {name: noticesFile, data: made.notices}}, shells...)
+	entries := append([]entry{{name: product, data: made.program, program: true}, {name: noticesFile, data: made.notices}}, append(says.shells, says.manuals...)...)
 	for _, file := range []string{"LICENSE", "README.md", "CHANGELOG.md", "docs/cli.md", "docs/operations.md", unitFile} {
 		if t.os != "linux" && file == unitFile {
 			continue

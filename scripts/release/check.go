@@ -33,9 +33,11 @@ func checkTwice(ctx context.Context, o options, r release) (err error) {
 			return err
 		}
 	}
+	fmt.Fprintln(os.Stderr, "first time, with the cache of this machine")
 	if err := build(ctx, o, r, one); err != nil {
 		return err
 	}
+	fmt.Fprintln(os.Stderr, "second time, without a cache")
 	old := syscall.Umask(0o077)
 	err = build(ctx, o, r, two)
 	syscall.Umask(old)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/md5" //nolint:gosec // what dpkg --verify reads; SHA256SUMS is for who doubts
 	"fmt"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -74,8 +75,15 @@ func debFiles(g goods, b built) ([]entry, error) {
 		".fish": "usr/share/fish/vendor_completions.d/" + product + ".fish",
 		".zsh":  "usr/share/zsh/vendor-completions/_" + product,
 	}
-	for _, shell := range g.shells {
+	for _, shell := range g.says.shells {
 		files = append(files, entry{name: places[filepath.Ext(shell.name)], data: shell.data})
+	}
+	for _, page := range g.says.manuals { // Debian wants them packed, without a time
+		data, err := zipped(page.data)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, entry{name: "usr/share/man/man1/" + path.Base(page.name) + ".gz", data: data})
 	}
 	return files, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"io"
 	"os"
 	"os/exec"
@@ -53,6 +54,7 @@ func TestDebIsReadByDpkg(t *testing.T) {
 			"./": 0o755, "./usr/bin/": 0o755, "./usr/bin/signalbox": 0o755, "./usr/lib/systemd/system/signalbox.service": 0o644,
 			"./usr/share/bash-completion/completions/signalbox": 0o644, "./usr/share/zsh/vendor-completions/_signalbox": 0o644,
 			"./usr/share/fish/vendor_completions.d/signalbox.fish": 0o644, "./usr/share/doc/signalbox/copyright": 0o644,
+			"./usr/share/man/man1/signalbox.1.gz": 0o644, "./usr/share/man/man1/signalbox-submit.1.gz": 0o644,
 			"./usr/share/doc/signalbox/CHANGELOG.md": 0o644, "./usr/share/doc/signalbox/THIRD_PARTY_LICENSES.txt": 0o644,
 		} {
 			if h := files[name]; h == nil || h.Mode != mode {
@@ -103,6 +105,17 @@ func TestDebInstalls(t *testing.T) {
 	unit, err := os.ReadFile(filepath.Join(root, "usr/lib/systemd/system/signalbox.service"))
 	if err != nil || !strings.Contains(string(unit), "\nExecStart=/usr/bin/signalbox director ") || strings.Contains(string(unit), "/usr/local") || strings.Contains(string(unit), "install -m") {
 		t.Errorf("%v\n%s", err, unit)
+	}
+	packed, err := os.ReadFile(filepath.Join(root, "usr/share/man/man1/signalbox-submit.1.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil || !page.ModTime.IsZero() || page.Name != "" {
+		t.Fatalf("%v, and it names %s and %q, which the next build would not", err, page.ModTime, page.Name)
+	}
+	if text, err := io.ReadAll(page); err != nil || string(text) != ".TH signalbox-submit.1\n" {
+		t.Errorf("%v %q", err, text)
 	}
 	if err := os.WriteFile(filepath.Join(root, "usr/bin/signalbox"), []byte("another"), 0o755); err != nil {
 		t.Fatal(err)

@@ -43,6 +43,7 @@ const formulaText = `class Signalbox < Formula
     bash_completion.install "completion/signalbox.bash" => "signalbox"
     fish_completion.install "completion/signalbox.fish"
     zsh_completion.install "completion/signalbox.zsh" => "_signalbox"
+    man1.install Dir["man/*.1"]
     doc.install "THIRD_PARTY_LICENSES.txt", "docs"
   end
 

@@ -20,7 +20,10 @@ func sampled(t *testing.T, program string) goods {
 		place:   place{source: filepath.Join("..", ".."), out: t.TempDir()},
 	}
 	for _, shell := range []string{"bash", "fish", "zsh"} {
-		g.shells = append(g.shells, entry{name: "completion/signalbox." + shell, data: []byte("# " + shell + "\n")})
+		g.says.shells = append(g.says.shells, entry{name: "completion/signalbox." + shell, data: []byte("# " + shell + "\n")})
+	}
+	for _, name := range []string{"signalbox.1", "signalbox-submit.1"} {
+		g.says.manuals = append(g.says.manuals, entry{name: "man/" + name, data: []byte(".TH " + name + "\n")})
 	}
 	for _, on := range targets {
 		g.built = append(g.built, built{target: on, program: []byte(program), notices: []byte("what is in it\n")})
@@ -141,6 +144,9 @@ func TestTheFormulaHasTheSumsOfTheArchives(t *testing.T) {
 	slices.SortFunc(got, func(a, b string) int { return strings.Compare(a[64:], b[64:]) })
 	if strings.Join(got, "") != string(want) || len(got) != len(targets) {
 		t.Errorf("the formula has\n%swant\n%s", strings.Join(got, ""), want)
+	}
+	if !strings.Contains(string(text), "man1.install Dir[\"man/*.1\"]\n") {
+		t.Error("the formula installs no manual pages")
 	}
 	if strings.Count(string(text), "\n  on_") != 2 {
 		t.Errorf("%s", text)
