@@ -10,6 +10,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -50,11 +51,11 @@ func (d *Director) activities(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	limit, err := limitOf(r)
+	limit, err := httpio.Limit(r)
 	if err != nil {
 		return err
 	}
-	live, past, err := parseActivityCursor(param(r, "before"))
+	live, past, err := parseActivityCursor(httpio.Param(r, "before"))
 	if err != nil {
 		return err
 	}
@@ -73,18 +74,18 @@ func (d *Director) activities(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 func activityFilterOf(r *http.Request) (activityFilter, error) {
-	f := activityFilter{who: callerOf(r).who, agent: param(r, "agent"), kind: param(r, "type"), state: param(r, "state")}
+	f := activityFilter{who: callerOf(r).who, agent: httpio.Param(r, "agent"), kind: httpio.Param(r, "type"), state: httpio.Param(r, "state")}
 	types := []string{typeChat, typeTask, typeSchedule, typeCollaboration, typeTool}
 	states := []string{activityQueued, activityStarted, activityCompleted, activityFailed}
 	if f.kind != "" && !slices.Contains(types, f.kind) {
-		return f, signalbox.Invalid("type", "type must be one of %s, not %q", strings.Join(types, ", "), clip(f.kind))
+		return f, signalbox.Invalid("type", "type must be one of %s, not %q", strings.Join(types, ", "), httpio.Clip(f.kind))
 	}
 	if f.state != "" && !slices.Contains(states, f.state) {
-		return f, signalbox.Invalid("state", "state must be one of %s, not %q", strings.Join(states, ", "), clip(f.state))
+		return f, signalbox.Invalid("state", "state must be one of %s, not %q", strings.Join(states, ", "), httpio.Clip(f.state))
 	}
 	return f, nil
 }
@@ -128,8 +129,8 @@ func (d *Director) unended(ctx context.Context, agent string) ([]signalbox.Task,
 		seen[tasks[i].ID] = true
 	}
 	for _, queue := range queues {
-		for after, n := (store.Cursor{}), 0; n < maxLiveActivities; n += maxLimit {
-			page, err := d.engine.Read().Waiting(ctx, queue, after, maxLimit)
+		for after, n := (store.Cursor{}), 0; n < maxLiveActivities; n += httpio.MaxLimit {
+			page, err := d.engine.Read().Waiting(ctx, queue, after, httpio.MaxLimit)
 			if err != nil {
 				return nil, err
 			}
@@ -138,7 +139,7 @@ func (d *Director) unended(ctx context.Context, agent string) ([]signalbox.Task,
 					tasks = append(tasks, page[i])
 				}
 			}
-			if len(page) < maxLimit {
+			if len(page) < httpio.MaxLimit {
 				break
 			}
 			after = store.CursorOf(&page[len(page)-1])
@@ -201,13 +202,13 @@ func parseActivityCursor(s string) (live int64, past *string, err error) {
 			}
 		}
 	}
-	return 0, nil, signalbox.Invalid("before", "before must be the next of the page before, not %q", clip(s))
+	return 0, nil, signalbox.Invalid("before", "before must be the next of the page before, not %q", httpio.Clip(s))
 }
 
 // activity is GET /api/activities/{id}: a task and the tree of those that its
 // execution called.
 func (d *Director) activity(w http.ResponseWriter, r *http.Request) error {
-	id, err := taskID(r)
+	id, err := httpio.TaskID(r)
 	if err != nil {
 		return err
 	}
@@ -224,7 +225,7 @@ func (d *Director) activity(w http.ResponseWriter, r *http.Request) error {
 	if err := d.addChildren(r.Context(), who, &v, maxActivityDepth, &left); err != nil {
 		return err
 	}
-	return d.answer(w, http.StatusOK, v)
+	return httpio.Answer(w, http.StatusOK, v)
 }
 
 // addChildren adds the tree below an activity, at most left nodes of it,

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // agents is GET /api/agents.
@@ -27,7 +28,7 @@ func (d *Director) agents(w http.ResponseWriter, r *http.Request) error {
 	}
 	var out api.Agents
 	out.Agents, out.Executors = splitExecutors(views)
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 // agentViews joins what is stored of agents with what the dispatcher sees.
@@ -150,11 +151,11 @@ func (d *Director) runningTasks(ctx context.Context) (map[string][]api.RunningTa
 func (d *Director) heartbeat(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	var beat api.Heartbeat
-	if err := decode(w, r, &beat, false); err != nil {
+	if err := httpio.Decode(w, r, &beat, false); err != nil {
 		return err
 	}
 	if !slices.Contains([]string{"idle", "working", "stopping"}, beat.State) {
-		return signalbox.Invalid("state", "state must be idle or working, or stopping at the end, not %q", clip(beat.State))
+		return signalbox.Invalid("state", "state must be idle or working, or stopping at the end, not %q", httpio.Clip(beat.State))
 	}
 	if err := d.known(r.Context(), name); err != nil {
 		return err
@@ -165,17 +166,17 @@ func (d *Director) heartbeat(w http.ResponseWriter, r *http.Request) error {
 			return registerAgain(err)
 		}
 		if pulls {
-			return d.answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: pullBeat, Stop: stop})
+			return httpio.Answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: pullBeat, Stop: stop})
 		}
 	}
 	if beat.State == "stopping" { // who dispatches to it need not find out by itself
 		d.passBeat(r.Context(), name, beat)
 	}
 	if !d.runs.Heartbeat(name, beat) {
-		return refuse(signalbox.CodeConflict, "register again", "agent %s is known at another address than %s", name, clip(beat.URL))
+		return httpio.Refuse(signalbox.CodeConflict, "register again", "agent %s is known at another address than %s", name, httpio.Clip(beat.URL))
 	}
 	every := max(1, int(d.runs.HeartbeatInterval()/time.Second))
-	return d.answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: every})
+	return httpio.Answer(w, http.StatusOK, api.HeartbeatAnswer{IntervalSeconds: every})
 }
 
 // passBeat tells the director that dispatches to an agent what it said. Where
@@ -204,7 +205,7 @@ func (d *Director) removeAgent(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if row.Source == signalbox.AgentFromConfig {
-		return refuse(signalbox.CodeConflict, "take it out of the configuration and restart the director",
+		return httpio.Refuse(signalbox.CodeConflict, "take it out of the configuration and restart the director",
 			"agent %s stands in the configuration: it would come back", name)
 	}
 	if err := d.engine.RemoveAgent(r.Context(), name, callerOf(r).String()); err != nil {
@@ -220,7 +221,7 @@ func (d *Director) agentRow(ctx context.Context, name string) (signalbox.Agent, 
 		return signalbox.Agent{}, noAgent(name)
 	}
 	if !signalbox.ValidName(name) {
-		return signalbox.Agent{}, signalbox.Errorf(signalbox.CodeNotFound, "%q is not the name of an agent", clip(name))
+		return signalbox.Agent{}, signalbox.Errorf(signalbox.CodeNotFound, "%q is not the name of an agent", httpio.Clip(name))
 	}
 	return d.engine.Agent(ctx, name)
 }
@@ -241,7 +242,7 @@ func (d *Director) clearLane(w http.ResponseWriter, r *http.Request) error {
 	}); err != nil || failed != nil {
 		return cmp.Or(failed, err)
 	}
-	return d.answer(w, http.StatusOK, api.LaneCleared{Status: "cleared", Agent: row.Name, ClearedCount: n})
+	return httpio.Answer(w, http.StatusOK, api.LaneCleared{Status: "cleared", Agent: row.Name, ClearedCount: n})
 }
 
 // releaseWarning is the seed's text.
@@ -263,7 +264,7 @@ func (d *Director) releaseLane(w http.ResponseWriter, r *http.Request) error {
 	}); err != nil || failed != nil {
 		return cmp.Or(failed, err)
 	}
-	return d.answer(w, http.StatusOK, api.Released{
+	return httpio.Answer(w, http.StatusOK, api.Released{
 		Status: "released", Agent: row.Name, WasRunning: len(ids) > 0, Warning: releaseWarning, QueueIDs: ids,
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -53,10 +54,10 @@ func (d *Director) auditAs(r *http.Request, who signalbox.Principal, row signalb
 	row.IPAddress, row.UserAgent = callerFrom(r).addr, printable(r.UserAgent())
 	row.Result = cmp.Or(row.Result, auditSuccess)
 	if _, err := d.engine.Audit(r.Context(), row); err != nil {
-		return &refusal{
-			err:   &signalbox.Error{Code: signalbox.CodeInternal, Message: "it was done, but it could not be recorded in the audit log", Err: err},
-			hint:  "look at the state before you try again; the director's log has the cause under the request id",
-			plain: true,
+		return &httpio.Refusal{
+			Err:   &signalbox.Error{Code: signalbox.CodeInternal, Message: "it was done, but it could not be recorded in the audit log", Err: err},
+			Hint:  "look at the state before you try again; the director's log has the cause under the request id",
+			Plain: true,
 		}
 	}
 	return nil
@@ -69,9 +70,9 @@ func (d *Director) recorded(w http.ResponseWriter, r *http.Request, row signalbo
 		return err
 	}
 	if v == nil {
-		return noContent(w)
+		return httpio.NoContent(w)
 	}
-	return d.answer(w, status, v)
+	return httpio.Answer(w, status, v)
 }
 
 // details makes the details of an audit row.
@@ -117,30 +118,30 @@ func (d *Director) auditLog(w http.ResponseWriter, r *http.Request) error {
 	if len(rows) == q.Limit {
 		out.Next = rows[len(rows)-1].Seq
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 func (d *Director) auditQuery(r *http.Request) (q store.AuditQuery, err error) {
 	q = store.AuditQuery{
-		EventType: param(r, "event_type"), Action: param(r, "action"), UserID: param(r, "user_id"),
-		AgentName: param(r, "agent"), Severity: param(r, "severity"),
+		EventType: httpio.Param(r, "event_type"), Action: httpio.Param(r, "action"), UserID: httpio.Param(r, "user_id"),
+		AgentName: httpio.Param(r, "agent"), Severity: httpio.Param(r, "severity"),
 	}
-	after, err := position("after", param(r, "after"))
+	after, err := httpio.Position("after", httpio.Param(r, "after"))
 	if err != nil {
 		return q, err
 	}
 	q.After = max(after, 0)
-	switch s := param(r, "newest"); s {
+	switch s := httpio.Param(r, "newest"); s {
 	case "", "false":
 	case "true":
 		q.Newest = true
 	default:
-		return q, signalbox.Invalid("newest", "newest must be true or false, not %q", clip(s))
+		return q, signalbox.Invalid("newest", "newest must be true or false, not %q", httpio.Clip(s))
 	}
-	if q.Since, err = when(r, "since", d.engine.Now()); err != nil {
+	if q.Since, err = httpio.When(r, "since", d.engine.Now()); err != nil {
 		return q, err
 	}
-	q.Limit, err = limitOf(r)
+	q.Limit, err = httpio.Limit(r)
 	return q, err
 }
 
@@ -154,7 +155,7 @@ func (d *Director) auditHead(w http.ResponseWriter, r *http.Request) error {
 	if out.Hash == "" { // an empty log ends with what its first row will follow
 		out.Hash = signalbox.AuditRoot
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 // Refusals are recorded so that people can see who tries what; a stranger must
@@ -198,7 +199,7 @@ func (n *denials) take(from netip.Prefix, now time.Time) (left int, ok bool) {
 // be recorded.
 func (d *Director) auditDenied(r *http.Request, action string) {
 	d.auditBounded(r, signalbox.Audit{
-		EventType: "access", Action: action, AgentName: deniedAgent(r), Resource: clip(r.Method + " " + r.URL.Path), Result: auditDenied, Severity: severityWarning,
+		EventType: "access", Action: action, AgentName: deniedAgent(r), Resource: httpio.Clip(r.Method + " " + r.URL.Path), Result: auditDenied, Severity: severityWarning,
 	}, nil)
 }
 

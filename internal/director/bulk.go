@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 const (
@@ -31,7 +32,7 @@ const (
 // bulk is POST /api/queue/bulk.
 func (d *Director) bulk(w http.ResponseWriter, r *http.Request) error {
 	var req api.BulkRequest
-	if err := decode(w, r, &req, false); err != nil {
+	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return err
 	}
 	q, err := d.bulkQuery(r, &req)
@@ -45,14 +46,14 @@ func (d *Director) bulk(w http.ResponseWriter, r *http.Request) error {
 	out := api.Bulk{Query: q.String(), Action: req.Action, Count: len(tasks), More: more}
 	if req.Expect != nil {
 		if *req.Expect != len(tasks) {
-			return refuse(signalbox.CodeConflict, "look at what matches now, and ask again with that count",
+			return httpio.Refuse(signalbox.CodeConflict, "look at what matches now, and ask again with that count",
 				"%s can be %s now, not the %d that were expected: nothing was done", counted(len(tasks), "task that matches", "tasks that match"), doneWord[req.Action], *req.Expect)
 		}
 		if err := d.doAll(r, tasks, &out); err != nil {
 			return err
 		}
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 var doneWord = map[string]string{bulkCancel: "cancelled", bulkRetry: "retried"}
@@ -60,10 +61,10 @@ var doneWord = map[string]string{bulkCancel: "cancelled", bulkRetry: "retried"}
 // bulkQuery checks a request.
 func (d *Director) bulkQuery(r *http.Request, req *api.BulkRequest) (*signalbox.Query, error) {
 	if doneWord[req.Action] == "" {
-		return nil, signalbox.Invalid("action", "action must be cancel or retry, not %q", clip(req.Action))
+		return nil, signalbox.Invalid("action", "action must be cancel or retry, not %q", httpio.Clip(req.Action))
 	}
 	if who := callerOf(r).who; req.Action == bulkRetry && !who.Has(signalbox.ScopeSubmit) {
-		return nil, refuse(signalbox.CodeForbidden, "show a token that has it", "to retry needs the scope %s, and %s has %s",
+		return nil, httpio.Refuse(signalbox.CodeForbidden, "show a token that has it", "to retry needs the scope %s, and %s has %s",
 			signalbox.ScopeSubmit, who.String(), scopeWords(who.Scopes))
 	}
 	q, err := signalbox.ParseQuery(req.Query, d.engine.Now())
@@ -90,7 +91,7 @@ func (d *Director) bulkTasks(r *http.Request, q *signalbox.Query, action string)
 		}
 		return t.State.Terminal() && (completed || t.State != signalbox.Completed)
 	}
-	s := scanOf(q, callerOf(r).who, bulkRows, func() int { return maxLimit })
+	s := scanOf(q, callerOf(r).who, bulkRows, func() int { return httpio.MaxLimit })
 	if action == bulkCancel {
 		s.Could = func(state signalbox.State) bool { return !state.Terminal() && q.Could(state) }
 	}
@@ -105,7 +106,7 @@ func (d *Director) bulkTasks(r *http.Request, q *signalbox.Query, action string)
 	}
 	slices.SortFunc(tasks, func(a, b signalbox.Task) int { return bulkOrder(&a, &b, action) })
 	if err == nil && s.Cut {
-		return nil, false, refuse(signalbox.CodeValidation, "narrow the query, for example with since:7d", "the query would have to look at more than %d tasks", bulkRows)
+		return nil, false, httpio.Refuse(signalbox.CodeValidation, "narrow the query, for example with since:7d", "the query would have to look at more than %d tasks", bulkRows)
 	}
 	return tasks, more, err
 }
@@ -159,7 +160,7 @@ func (d *Director) doAll(r *http.Request, tasks []signalbox.Task, out *api.Bulk)
 	}
 	// What was done is recorded though its caller went away.
 	return d.audit(r.WithContext(context.WithoutCancel(r.Context())), signalbox.Audit{
-		EventType: "task", Action: "bulk_" + out.Action, Resource: clip(out.Query), Severity: severityWarning, Result: result,
+		EventType: "task", Action: "bulk_" + out.Action, Resource: httpio.Clip(out.Query), Severity: severityWarning, Result: result,
 		Details: details(map[string]any{"query": out.Query, "count": out.Count, "done": out.Done, "failed": out.Failed}),
 	})
 }
@@ -176,7 +177,7 @@ func (d *Director) doOne(r *http.Request, t *signalbox.Task, action string) api.
 		o.NewID, err = d.retryTask(r, t)
 	}
 	if err != nil {
-		body, _ := errorBody(err)
+		body, _ := httpio.ErrorBody(err)
 		o.Error, o.Message = body.Error, body.Message
 	}
 	return o

@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // call is a request that makes a task and waits for its end: a chat or a
@@ -28,7 +29,7 @@ type call struct {
 // chat is POST /api/agents/{name}/chat.
 func (d *Director) chat(w http.ResponseWriter, r *http.Request) error {
 	var req api.ChatRequest
-	if err := decode(w, r, &req, false); err != nil {
+	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return d.refused(err)
 	}
 	c, err := d.newCall(r, signalbox.ModeChat, req.OnDisconnect)
@@ -77,7 +78,7 @@ func overflowOf(req api.ChatRequest) (signalbox.Overflow, error) {
 	}
 	rejects := given == signalbox.OverflowReject
 	if given != "" && rejects == *req.WaitIfBusy {
-		return "", signalbox.Invalid("wait_if_busy", "wait_if_busy %t contradicts overflow %s: leave one of them out", *req.WaitIfBusy, clip(req.Overflow))
+		return "", signalbox.Invalid("wait_if_busy", "wait_if_busy %t contradicts overflow %s: leave one of them out", *req.WaitIfBusy, httpio.Clip(req.Overflow))
 	}
 	if !*req.WaitIfBusy {
 		return signalbox.OverflowReject, nil
@@ -88,7 +89,7 @@ func overflowOf(req api.ChatRequest) (signalbox.Overflow, error) {
 // bypass is POST /api/agents/{name}/task.
 func (d *Director) bypass(w http.ResponseWriter, r *http.Request) error {
 	var req api.BypassRequest
-	if err := decode(w, r, &req, false); err != nil {
+	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return d.refused(err)
 	}
 	c, err := d.newCall(r, signalbox.ModeBypass, req.OnDisconnect)
@@ -112,7 +113,7 @@ func (d *Director) newCall(r *http.Request, mode signalbox.Mode, onDisconnect st
 		return nil, noAgent(name)
 	}
 	if !signalbox.ValidName(name) {
-		return nil, signalbox.Errorf(signalbox.CodeNotFound, "%q is not the name of an agent", clip(name))
+		return nil, signalbox.Errorf(signalbox.CodeNotFound, "%q is not the name of an agent", httpio.Clip(name))
 	}
 	caller, err := callOf(r)
 	if err != nil {
@@ -123,7 +124,7 @@ func (d *Director) newCall(r *http.Request, mode signalbox.Mode, onDisconnect st
 		return nil, err
 	}
 	if onDisconnect != "" && onDisconnect != "continue" && onDisconnect != "cancel" {
-		return nil, signalbox.Invalid("on_disconnect", "on_disconnect must be continue or cancel, not %q", clip(onDisconnect))
+		return nil, signalbox.Invalid("on_disconnect", "on_disconnect must be continue or cancel, not %q", httpio.Clip(onDisconnect))
 	}
 	c := &call{agent: name, who: who, cancelIfGone: onDisconnect == "cancel", prefer: preferOf(r)}
 	c.task = engine.NewTask{
@@ -161,7 +162,7 @@ func (c *call) name() string {
 func (d *Director) call(w http.ResponseWriter, r *http.Request, c *call) error {
 	streams := wantsStream(r) && !c.prefer.async()
 	if streams { // before the task is stored: afterwards there is no refusal
-		leave, err := d.reserveStream()
+		leave, err := d.streams.Reserve()
 		if err != nil {
 			return d.refused(err)
 		}
@@ -184,7 +185,7 @@ func (d *Director) call(w http.ResponseWriter, r *http.Request, c *call) error {
 	switch {
 	case c.prefer.async():
 		w.Header().Set("Preference-Applied", "respond-async")
-		return d.answer(w, http.StatusAccepted, acceptedView(c, t, got.Position, got.ETA, ""))
+		return httpio.Answer(w, http.StatusAccepted, acceptedView(c, t, got.Position, got.ETA, ""))
 	case streams:
 		return d.streamCall(w, r, c, got)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -39,12 +40,12 @@ type ending struct {
 // answer writes the ending as an answer of its own.
 func (e *ending) answer(d *Director, w http.ResponseWriter) error {
 	if e.response != nil {
-		return d.answer(w, e.status, e.response)
+		return httpio.Answer(w, e.status, e.response)
 	}
 	if e.body.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.body.RetryAfter))
 	}
-	return d.answer(w, e.status, e.body)
+	return httpio.Answer(w, e.status, e.body)
 }
 
 // endOf says how the call of a task that has ended ends.
@@ -115,10 +116,10 @@ func failedEnd(c *call, t *signalbox.Task) ending {
 // of the agent has the seed's fields; the rest is an error as on every path.
 func (d *Director) callRefused(w http.ResponseWriter, r *http.Request, c *call, err error) error {
 	_ = d.refused(err)
-	plain, what := errorBody(err)
-	end := ending{status: what.status, body: api.ChatError{
+	plain, what := httpio.ErrorBody(err)
+	end := ending{status: what.Status, body: api.ChatError{
 		Error: plain.Error, Code: plain.Error, Agent: c.agent, Message: plain.Message, Hint: plain.Hint, Retryable: plain.Retryable,
-		RequestID: w.Header().Get(requestIDHeader),
+		RequestID: w.Header().Get(httpio.RequestIDHeader),
 	}}
 	switch signalbox.CodeOf(err) {
 	case signalbox.CodeAgentBusy:

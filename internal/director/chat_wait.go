@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -38,7 +39,7 @@ func (d *Director) waitCall(w http.ResponseWriter, r *http.Request, c *call, t s
 	if err != nil {
 		return err
 	}
-	end.body.RequestID = w.Header().Get(requestIDHeader)
+	end.body.RequestID = w.Header().Get(httpio.RequestIDHeader)
 	return end.answer(d, w)
 }
 
@@ -77,7 +78,7 @@ func (d *Director) answerEarly(w http.ResponseWriter, r *http.Request, c *call, 
 	if applied != "" {
 		w.Header().Set("Preference-Applied", applied)
 	}
-	return d.answer(w, http.StatusAccepted, acceptedView(c, t, pos, d.engine.ETA(r.Context(), t, pos), why+": ask for its end at "+taskURL(t.ID)+"?wait=5m"))
+	return httpio.Answer(w, http.StatusAccepted, acceptedView(c, t, pos, d.engine.ETA(r.Context(), t, pos), why+": ask for its end at "+taskURL(t.ID)+"?wait=5m"))
 }
 
 // placeOf is the place in line of a task, zero where it does not wait.
@@ -146,7 +147,7 @@ type chatOutput struct {
 // callStream tells the caller of one task how it fares: accepted, then
 // position, started and output as they come, then result or error.
 type callStream struct {
-	*stream
+	*httpio.Stream
 	d        *Director
 	c        *call
 	task     signalbox.Task
@@ -167,8 +168,8 @@ func (d *Director) streamCall(w http.ResponseWriter, r *http.Request, c *call, g
 	last := leave()
 	switch {
 	case ended, d.life.Err() != nil, left(r.Context()):
-	case err != nil && !s.gone && r.Context().Err() == nil:
-		return s.fail(d, err) // the store's fault: who comes back with the same key is told by a proper answer
+	case err != nil && !s.Gone && r.Context().Err() == nil:
+		return s.Fail(d.log, err) // the store's fault: who comes back with the same key is told by a proper answer
 	default:
 		d.callerGone(r, c, got.Task.ID, last)
 	}
@@ -178,12 +179,12 @@ func (d *Director) streamCall(w http.ResponseWriter, r *http.Request, c *call, g
 // run tells everything until the task has ended (then ended is true), the
 // caller goes away or ctx ends.
 func (s *callStream) run(ctx context.Context, w http.ResponseWriter, got engine.Receipt) (ended bool, err error) {
-	if s.stream, err = beginStream(w); err != nil {
+	if s.Stream, err = httpio.BeginStream(w); err != nil {
 		return false, err
 	}
 	first := acceptedView(s.c, &got.Task, got.Position, got.ETA, "")
 	s.place = api.ChatPosition{ID: got.Task.ID, Position: first.Position, ETA: first.ETA}
-	if err := s.moment("accepted", first); err != nil {
+	if err := s.SendTransient("accepted", first); err != nil {
 		return false, err
 	}
 	signs, stop := s.d.engine.WatchTask(got.Task.ID)
@@ -198,7 +199,7 @@ func (s *callStream) run(ctx context.Context, w http.ResponseWriter, got engine.
 }
 
 func (s *callStream) follow(ctx context.Context, signs, journal <-chan struct{}, output <-chan outputPart) (ended bool, err error) {
-	beat := time.Tick(heartbeat)
+	beat := time.Tick(httpio.KeepAliveEvery)
 	due := time.NewTimer(forever)
 	defer due.Stop()
 	armed := false
@@ -215,7 +216,7 @@ func (s *callStream) follow(ctx context.Context, signs, journal <-chan struct{},
 			armed = false
 			err = s.look(ctx, false)
 		case <-beat:
-			if err = s.comment(); err == nil {
+			if err = s.KeepAlive(); err == nil {
 				err = s.look(ctx, true)
 			}
 		case part := <-output:
@@ -248,7 +249,7 @@ func (s *callStream) look(ctx context.Context, anew bool) error {
 	}
 	if s.place.Position != 0 {
 		s.place = api.ChatPosition{ID: t.ID}
-		if err := s.moment("position", s.place); err != nil {
+		if err := s.SendTransient("position", s.place); err != nil {
 			return err
 		}
 	}
@@ -258,7 +259,7 @@ func (s *callStream) look(ctx context.Context, anew bool) error {
 	s.started = true
 	begun := acceptedView(s.c, &t, store.Position{}, nil, "")
 	begun.State = string(signalbox.Working) // so it was when it started, though it may have ended since
-	return s.moment("started", begun)
+	return s.SendTransient("started", begun)
 }
 
 func (s *callStream) tellPlace(ctx context.Context, anew bool) error {
@@ -278,7 +279,7 @@ func (s *callStream) tellPlace(ctx context.Context, anew bool) error {
 		return nil
 	}
 	s.place = api.ChatPosition{ID: s.task.ID, Position: pos.N, ETA: etaView(s.d.engine.ETA(ctx, &s.task, pos))}
-	return s.moment("position", s.place)
+	return s.SendTransient("position", s.place)
 }
 
 // outputPart is a part of a log, or why there is no more of it.
@@ -296,7 +297,7 @@ func (d *Director) followOutput(ctx context.Context, id string) <-chan outputPar
 		defer l.close()
 		after := int64(0)
 		for ctx.Err() == nil {
-			out, err := l.next(ctx, after, heartbeat, nil)
+			out, err := l.next(ctx, after, httpio.KeepAliveEvery, nil)
 			if err == nil && out.Text == "" && !out.Done && !out.Truncated {
 				continue
 			}
@@ -328,7 +329,7 @@ func (s *callStream) part(ctx context.Context, p outputPart) (ended bool, err er
 		}
 	}
 	if p.Text != "" || (p.Truncated && !p.Done) {
-		if err := s.moment("output", chatOutput{After: p.Seq, Text: p.Text, Truncated: p.Truncated}); err != nil {
+		if err := s.SendTransient("output", chatOutput{After: p.Seq, Text: p.Text, Truncated: p.Truncated}); err != nil {
 			return false, err
 		}
 	}
@@ -354,8 +355,8 @@ func (s *callStream) end(ctx context.Context) error {
 		return err
 	}
 	if end.response != nil {
-		return s.moment("result", end.response)
+		return s.SendTransient("result", end.response)
 	}
-	end.body.RequestID = s.w.Header().Get(requestIDHeader)
-	return s.moment("error", end.body)
+	end.body.RequestID = s.RequestID()
+	return s.SendTransient("error", end.body)
 }

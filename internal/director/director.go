@@ -15,6 +15,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpguard"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
@@ -105,7 +106,7 @@ type Director struct {
 
 	started  time.Time
 	draining atomic.Bool
-	streams  atomic.Int64
+	streams  httpio.Streams
 	life     context.Context // ends when open streams and long polls are to end
 	end      context.CancelFunc
 
@@ -117,7 +118,7 @@ type Director struct {
 const cancelWait = 5 * time.Second
 
 // OpenStreams is how many streams are open: of events, of what is live, of calls.
-func (d *Director) OpenStreams() int { return int(d.streams.Load()) }
+func (d *Director) OpenStreams() int { return d.streams.Count() }
 
 // LiveReaders is how many of them are of what is live.
 func (d *Director) LiveReaders() int {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -24,7 +25,7 @@ func (d *Director) directors(w http.ResponseWriter, r *http.Request) error {
 	} else {
 		out, err = d.allDirectors(r.Context(), who)
 	}
-	return d.answerOr(w, out, err)
+	return httpio.AnswerOr(w, out, err)
 }
 
 // aloneInstance names a director that has no others.

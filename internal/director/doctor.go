@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -45,7 +46,7 @@ func (d *Director) doctor(w http.ResponseWriter, r *http.Request) error {
 	for _, check := range d.cfg.Doctor {
 		add(check(ctx, admin)...)
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 // Findings.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // kindReset names the event that says: what lies between the event before
@@ -15,11 +16,11 @@ const kindReset = "reset"
 
 // events is GET /api/events.
 func (d *Director) events(w http.ResponseWriter, r *http.Request) error {
-	after, err := position("after", param(r, "after"))
+	after, err := httpio.Position("after", httpio.Param(r, "after"))
 	if err != nil {
 		return err
 	}
-	seen, err := position("Last-Event-ID", r.Header.Get("Last-Event-ID"))
+	seen, err := httpio.Position("Last-Event-ID", r.Header.Get("Last-Event-ID"))
 	if err != nil {
 		return err
 	}
@@ -43,17 +44,17 @@ func (d *Director) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s, err := d.openStream(w)
+	s, err := d.streams.Open(w)
 	if err != nil || r.Method == http.MethodHead {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	reader := eventReader{feed: &d.feed, stream: s, filter: filter, moments: extra, now: d.engine.Now}
 	if err := reader.begin(after, oldest, newest); err != nil {
 		return nil
 	}
 	if err := reader.follow(r.Context(), signs, d.life.Done()); err != nil {
-		return s.fail(d, err)
+		return s.Fail(d.log, err)
 	}
 	return nil
 }
@@ -61,7 +62,7 @@ func (d *Director) events(w http.ResponseWriter, r *http.Request) error {
 // eventReader is one reader of the journal. It holds one batch at a time.
 type eventReader struct {
 	feed    *feed
-	stream  *stream
+	stream  *httpio.Stream
 	filter  eventFilter
 	moments *moments // nil: the reader asked for none
 	now     func() time.Time
@@ -78,9 +79,9 @@ type eventFilter struct {
 }
 
 func (d *Director) eventFilter(r *http.Request) (eventFilter, error) {
-	f := eventFilter{who: callerOf(r).who, task: param(r, "queue_id"), agent: param(r, "agent")}
+	f := eventFilter{who: callerOf(r).who, task: httpio.Param(r, "queue_id"), agent: httpio.Param(r, "agent")}
 	if f.agent != "" && !signalbox.ValidName(f.agent) {
-		return f, signalbox.Invalid("agent", "%q is not the name of an agent", clip(f.agent))
+		return f, signalbox.Invalid("agent", "%q is not the name of an agent", httpio.Clip(f.agent))
 	}
 	if f.task == "" {
 		return f, nil
@@ -90,7 +91,7 @@ func (d *Director) eventFilter(r *http.Request) (eventFilter, error) {
 		return f, err
 	}
 	if f.task = id; !signalbox.ValidID(id) {
-		return f, signalbox.Invalid("queue_id", "%q is not the id of a task", clip(f.task))
+		return f, signalbox.Invalid("queue_id", "%q is not the id of a task", httpio.Clip(f.task))
 	}
 	return f, d.seesTask(r.Context(), f.task, f.who)
 }
@@ -121,14 +122,14 @@ func (e *eventReader) begin(asked, oldest, newest int64) error {
 		e.at = asked
 	}
 	e.told = e.at
-	return e.stream.place(e.at)
+	return e.stream.SendID(e.at)
 }
 
 // reset says that the stream goes on behind seq at, whatever came before.
 // The id is the place from which a reader that comes back goes on.
 func (e *eventReader) reset(at int64) error {
 	e.at, e.told = at, at
-	return e.stream.send(at, kindReset, api.Event{
+	return e.stream.Send(at, kindReset, api.Event{
 		Seq: at + 1, At: e.now(), Kind: kindReset, Message: "events before this one are not available: read the state anew",
 	})
 }
@@ -136,7 +137,7 @@ func (e *eventReader) reset(at int64) error {
 // follow sends what comes until the reader goes away or the director stops,
 // which are no errors.
 func (e *eventReader) follow(ctx context.Context, signs, stopping <-chan struct{}) error {
-	beat := time.NewTicker(heartbeat)
+	beat := time.NewTicker(httpio.KeepAliveEvery)
 	defer beat.Stop()
 	due, stop := e.moments.ticks()
 	defer stop()
@@ -163,7 +164,7 @@ func (e *eventReader) follow(ctx context.Context, signs, stopping <-chan struct{
 		case <-signs:
 		case <-due:
 			if err := e.moments.tell(ctx, e.stream); err != nil {
-				if e.stream.gone || ctx.Err() != nil {
+				if e.stream.Gone || ctx.Err() != nil {
 					return nil
 				}
 				return err
@@ -220,15 +221,15 @@ func (e *eventReader) write(out []byte) error {
 	if len(out) == 0 {
 		return nil
 	}
-	return e.stream.write(out)
+	return e.stream.Write(out)
 }
 
 // beat keeps the connection alive, and moves the place of a reader for whom
 // nothing was, so that it need not be looked for again.
 func (e *eventReader) beat() error {
 	if e.told == e.at {
-		return e.stream.comment()
+		return e.stream.KeepAlive()
 	}
 	e.told = e.at
-	return e.stream.place(e.at)
+	return e.stream.SendID(e.at)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -21,9 +22,9 @@ func isExecutor(name string) bool {
 // to do instead.
 func noAgent(name string) error {
 	kind, _ := signalbox.ExecutorKind(name)
-	return refuse(signalbox.CodeNotFound,
+	return httpio.Refuse(signalbox.CodeNotFound,
 		"signalbox tools tasks lists what it runs, signalbox cancel ID ends one of them, signalbox pause "+kind+" lets it begin nothing",
-		"%s is no agent: it is the director's own executor, which runs tool calls that are tasks", clip(name))
+		"%s is no agent: it is the director's own executor, which runs tool calls that are tasks", httpio.Clip(name))
 }
 
 // ownQueue is the queue of which an agent, or a part of the executor, is the

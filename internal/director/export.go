@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -32,12 +33,12 @@ const (
 
 // export is GET /api/export.
 func (d *Director) export(w http.ResponseWriter, r *http.Request) error {
-	limit, err := limitOf(r)
+	limit, err := httpio.Limit(r)
 	if err != nil {
 		return err
 	}
 	p := exporter{d: d, r: r, limit: limit, out: api.Export{Tasks: []api.ExportedTask{}}}
-	part, after, _ := strings.Cut(param(r, "after"), ":")
+	part, after, _ := strings.Cut(httpio.Param(r, "after"), ":")
 	switch part {
 	case "", partWaiting:
 		err = p.waiting(after)
@@ -48,7 +49,7 @@ func (d *Director) export(w http.ResponseWriter, r *http.Request) error {
 	default:
 		err = signalbox.Invalid("after", "%q is not the cursor of an earlier page", part)
 	}
-	return d.answerOr(w, p.out, err)
+	return httpio.AnswerOr(w, p.out, err)
 }
 
 // exporter makes one page of an export.
@@ -179,7 +180,7 @@ func exported(x *engine.Transfer) (api.ExportedTask, error) {
 // importTasks is POST /api/import.
 func (d *Director) importTasks(w http.ResponseWriter, r *http.Request) error {
 	var req api.ImportRequest
-	if err := decodeUpTo(w, r, maxImportBytes, &req, false); err != nil {
+	if err := httpio.DecodeUpTo(w, r, maxImportBytes, &req, false); err != nil {
 		return err
 	}
 	if len(req.Tasks) > maxImportTasks {
@@ -206,7 +207,7 @@ func (d *Director) importTasks(w http.ResponseWriter, r *http.Request) error {
 		}
 		tasks = tasks[n:]
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 // sideBySide is how many of the next tasks may be stored side by side, so that

@@ -2,17 +2,17 @@ package director
 
 import (
 	"context"
-	"net/http"
 	"net/http/httptest"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 func framesOf(seqs []int64) []framed {
 	list := make([]framed, len(seqs))
 	for i, seq := range seqs {
-		b, _ := frame(seq, "note", struct{}{})
+		b, _ := httpio.Event(seq, "note", struct{}{})
 		list[i] = framed{seq: seq, bytes: b}
 	}
 	return list
@@ -34,7 +34,9 @@ func AfterInRing(seq int64, batches ...[]int64) (got []int64, ok bool) {
 // SentBehind is what a reader at a place is sent of a batch.
 func SentBehind(at int64, seqs ...int64) string {
 	answer := httptest.NewRecorder()
-	e := &eventReader{stream: &stream{w: answer, rc: http.NewResponseController(answer), close: func() {}}, at: at, now: time.Now, filter: eventFilter{who: signalbox.Principal{Scopes: signalbox.Scopes()}}}
+	s, _ := httpio.BeginStream(answer)
+	answer.Body.Reset()
+	e := &eventReader{stream: s, at: at, now: time.Now, filter: eventFilter{who: signalbox.Principal{Scopes: signalbox.Scopes()}}}
 	_ = e.send(framesOf(seqs))
 	return answer.Body.String()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // What tests need to see of the inside.
@@ -18,10 +19,10 @@ const (
 	FeedBatch     = feedBatch
 	MaxHeader     = maxHeaderBytes
 	HeaderTimeout = readHeaderTimeout
-	BodyTimeout   = bodyTimeout
-	WriteTimeout  = writeTimeout
-	Heartbeat     = heartbeat
-	MaxStreams    = maxStreams
+	BodyTimeout   = httpio.BodyTimeout
+	WriteTimeout  = httpio.WriteTimeout
+	Heartbeat     = httpio.KeepAliveEvery
+	MaxStreams    = httpio.MaxStreams
 	CancelWait    = cancelWait
 	BadBurst      = badBurst
 	BadRefill     = badRefill
@@ -34,10 +35,10 @@ func (d *Director) SetLookup(f func(ctx context.Context, host string) ([]netip.A
 }
 
 // AddStream takes one of the places for open streams.
-func (d *Director) AddStream() { d.streams.Add(1) }
+func (d *Director) AddStream() { _, _ = d.streams.Reserve() }
 
 // Streams is the number of open streams.
-func (d *Director) Streams() int64 { return d.streams.Load() }
+func (d *Director) Streams() int64 { return int64(d.streams.Count()) }
 
 // MountRoutes mounts another table; handlers named in drop are left out.
 func (d *Director) MountRoutes(routes []api.Route, drop ...string) (*http.ServeMux, error) {
@@ -49,12 +50,12 @@ func (d *Director) MountRoutes(routes []api.Route, drop ...string) (*http.ServeM
 }
 
 // HasStatus reports whether a code has a status.
-func HasStatus(code signalbox.Code) bool { _, ok := statuses[code]; return ok }
+func HasStatus(code signalbox.Code) bool { _, ok := httpio.Statuses[code]; return ok }
 
 // Decode reads a body that has arrived.
 func Decode(data []byte, into any) error {
 	r := httptest.NewRequest("POST", "/", bytes.NewReader(data))
-	return decode(httptest.NewRecorder(), r, into, false)
+	return httpio.Decode(httptest.NewRecorder(), r, into, false)
 }
 
 // HandlerAs serves the whole API to a principal, without asking for its token.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 const (
@@ -192,7 +193,7 @@ func frames(entries []signalbox.Entry) ([]framed, error) {
 	out := make([]framed, len(entries))
 	for i := range entries {
 		e := &entries[i]
-		b, err := frame(e.Seq, string(e.Kind), e)
+		b, err := httpio.Event(e.Seq, string(e.Kind), e)
 		if err != nil {
 			return nil, err
 		}

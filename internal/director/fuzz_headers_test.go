@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // FuzzCursors: the place of a page reads as it was written, or is refused in a
@@ -56,7 +57,7 @@ func FuzzHeaders(f *testing.F) {
 		if p.wait < 0 || p.wait > 1<<31*time.Second || p.patience() < 0 {
 			t.Fatalf("%q: %+v", s, p)
 		}
-		if checkMedia(r) == nil && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(s)), "application/json") {
+		if httpio.CheckMedia(r) == nil && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(s)), "application/json") {
 			t.Fatalf("%q is taken for JSON", s)
 		}
 		if names.Allow(s) {

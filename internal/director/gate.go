@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
@@ -130,9 +131,9 @@ func (g gate) fromToken(ctx context.Context, token, addr string) (signalbox.Prin
 }
 
 func tooManyWrong(addr string, wait time.Duration) error {
-	return &refusal{
-		err:        signalbox.Errorf(signalbox.CodeRateLimited, "too many wrong tokens came from %s", addr),
-		retryAfter: int(wait/time.Second) + 1,
+	return &httpio.Refusal{
+		Err:        signalbox.Errorf(signalbox.CodeRateLimited, "too many wrong tokens came from %s", addr),
+		RetryAfter: int(wait/time.Second) + 1,
 	}
 }
 
@@ -165,7 +166,7 @@ func allow(r *http.Request, route api.Route, who signalbox.Principal) error {
 	if who.Has(signalbox.Scope(route.Scope)) || slices.ContainsFunc(route.Own, func(s api.Scope) bool { return who.Has(signalbox.Scope(s)) }) {
 		return nil // which task it may be about is decided by narrow
 	}
-	return refuse(signalbox.CodeForbidden, "show a token that has it; signalbox tokens create makes one, signalbox whoami says what this one may do",
+	return httpio.Refuse(signalbox.CodeForbidden, "show a token that has it; signalbox tokens create makes one, signalbox whoami says what this one may do",
 		"this needs the scope %s, and %s has %s", route.Scope, who.String(), scopeWords(who.Scopes))
 }
 
@@ -176,11 +177,11 @@ func allowAgent(name string, who signalbox.Principal) error {
 	case who.Has(signalbox.ScopeAdmin):
 		return nil
 	case who.Kind != signalbox.PrincipalAgent || !who.Has(signalbox.ScopeAgent):
-		return refuse(signalbox.CodeForbidden, "signalbox tokens create NAME --agent AGENT makes a token for an agent",
+		return httpio.Refuse(signalbox.CodeForbidden, "signalbox tokens create NAME --agent AGENT makes a token for an agent",
 			"this is for agents, which show their own token, and %s is none", who.String())
 	case name != "" && name != who.ID:
-		return refuse(signalbox.CodeForbidden, "show the token of that agent",
-			"the token shown is that of agent %s, which cannot speak for agent %s", who.ID, clip(name))
+		return httpio.Refuse(signalbox.CodeForbidden, "show the token of that agent",
+			"the token shown is that of agent %s, which cannot speak for agent %s", who.ID, httpio.Clip(name))
 	}
 	return nil
 }
@@ -228,7 +229,7 @@ func callerFrom(r *http.Request) caller {
 	if err != nil {
 		host = r.RemoteAddr
 	}
-	c := caller{addr: clip(host)}
+	c := caller{addr: httpio.Clip(host)}
 	ip, err := netip.ParseAddr(host)
 	proxied := r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("X-Real-Ip") != ""
 	c.loopback = err == nil && ip.Unmap().IsLoopback() && !proxied

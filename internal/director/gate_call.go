@@ -12,6 +12,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // Headers of a call that an agent makes.
@@ -27,23 +28,23 @@ func callOf(r *http.Request) (executionID string, err error) {
 	who := callerOf(r).who
 	isAgent := who.Kind == signalbox.PrincipalAgent
 	if says := r.Header.Get(sourceAgentHeader); says != "" && (!isAgent || who.ID != says) {
-		return "", refuse(signalbox.CodeForbidden, "leave "+sourceAgentHeader+" out, or show the token of that agent",
-			"%s says %s, but the token shown is that of %s", sourceAgentHeader, clip(says), shownBy(who))
+		return "", httpio.Refuse(signalbox.CodeForbidden, "leave "+sourceAgentHeader+" out, or show the token of that agent",
+			"%s says %s, but the token shown is that of %s", sourceAgentHeader, httpio.Clip(says), shownBy(who))
 	}
 	id := r.Header.Get(executionHeader)
 	switch {
 	case who.Run != "" && id != "" && id != who.Run:
-		return "", refuse(signalbox.CodeForbidden, "leave "+executionHeader+" out, for the token says which execution it is",
-			"the token shown is that of execution %s, which cannot call as %s", who.Run, clip(id))
+		return "", httpio.Refuse(signalbox.CodeForbidden, "leave "+executionHeader+" out, for the token says which execution it is",
+			"the token shown is that of execution %s, which cannot call as %s", who.Run, httpio.Clip(id))
 	case who.Run != "":
 		return who.Run, nil
 	case id == "":
 		return "", nil
 	case !isAgent:
-		return "", refuse(signalbox.CodeForbidden, "leave "+executionHeader+" out, or show the token of the agent that runs it",
+		return "", httpio.Refuse(signalbox.CodeForbidden, "leave "+executionHeader+" out, or show the token of the agent that runs it",
 			"%s is believed from the token of an agent alone, and the token shown is that of %s", executionHeader, shownBy(who))
 	case !signalbox.ValidID(id):
-		return "", signalbox.Invalid(executionHeader, "%q is not the id of an execution", clip(id))
+		return "", signalbox.Invalid(executionHeader, "%q is not the id of an execution", httpio.Clip(id))
 	}
 	return id, nil
 }
@@ -148,17 +149,17 @@ func (d *Director) ownsTask(r *http.Request, route api.Route, who signalbox.Prin
 	if err != nil || who.Key() != "" && t.Owner == who.Key() {
 		return err
 	}
-	return refuse(signalbox.CodeForbidden, "show a token that has it, or that of who asked for the task",
+	return httpio.Refuse(signalbox.CodeForbidden, "show a token that has it, or that of who asked for the task",
 		"this needs the scope %s where somebody else asked for the task, and %s has %s", route.Scope, who.String(), scopeWords(who.Scopes))
 }
 
 func (d *Director) narrowToAgents(r *http.Request, how narrowing, c caller) error {
 	switch how {
 	case narrowClosed:
-		return refuse(signalbox.CodeForbidden, "show a token without limits", "this is not for a caller that is limited to some agents (%s)", strings.Join(c.who.Agents, ", "))
+		return httpio.Refuse(signalbox.CodeForbidden, "show a token without limits", "this is not for a caller that is limited to some agents (%s)", strings.Join(c.who.Agents, ", "))
 	case narrowAgent:
 		if name := r.PathValue("name"); !c.who.MayUse(name) {
-			return c.who.NoAgent(clip(name))
+			return c.who.NoAgent(httpio.Clip(name))
 		}
 	case narrowTask:
 		return d.seesTask(r.Context(), r.PathValue("id"), c.who)
@@ -185,7 +186,7 @@ func (d *Director) seesTask(ctx context.Context, id string, who signalbox.Princi
 func discreet(err error, r *http.Request, c caller) error {
 	var e *signalbox.Error
 	if c.limited() && errors.As(err, &e) && e.Code == signalbox.CodeNotFound && e.Field == "agent" && r.PathValue("name") != "" {
-		return c.who.NoAgent(clip(r.PathValue("name")))
+		return c.who.NoAgent(httpio.Clip(r.PathValue("name")))
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // The levels of what needs a person.
@@ -204,7 +205,7 @@ func (p *plans) take(s *signalbox.Schedule, from Schedules, now time.Time) {
 		at.Kind, at.Since = "schedule_failing", s.LastRun.UTC()
 		at.Text = fmt.Sprintf("made no task when it fired last (%s)", s.LastStatus)
 		if s.LastError != "" {
-			at.Text += ": " + clip(s.LastError)
+			at.Text += ": " + httpio.Clip(s.LastError)
 		}
 		at.Cure = "signalbox schedules executions " + s.Name + " says more"
 	default:

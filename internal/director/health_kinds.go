@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // From when on something needs a person.
@@ -104,7 +105,7 @@ func (j *judge) closed(a *api.LiveAgent) {
 		next = "it is tried again at " + c.RetryAt.Format("15:04:05 MST")
 	}
 	at := ofAgent(a, "agent_closed", levelError,
-		fmt.Sprintf("takes no task: %s; %s", strings.TrimSuffix(clip(c.Reason), "."), next),
+		fmt.Sprintf("takes no task: %s; %s", strings.TrimSuffix(httpio.Clip(c.Reason), "."), next),
 		"look at its host and its log; it is opened again by itself when it takes a task")
 	at.Since = c.Since
 	j.add(at)
@@ -258,7 +259,7 @@ func (l *look) judgeTools(j *judge) {
 		if server.State == gateway.StateFailed {
 			j.add(attention{Attention: api.Attention{
 				Kind: "tool_down", Level: levelWarning, Subject: server.Name, Since: server.Since.UTC(),
-				Text: "is down: " + cmp.Or(clip(server.Error), "it gives no reason"), Cure: "signalbox tools servers says how it is; it is started again by itself",
+				Text: "is down: " + cmp.Or(httpio.Clip(server.Error), "it gives no reason"), Cure: "signalbox tools servers says how it is; it is started again by itself",
 			}})
 		}
 	}

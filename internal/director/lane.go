@@ -6,6 +6,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -32,7 +33,7 @@ func (d *Director) lane(w http.ResponseWriter, r *http.Request) error {
 	if len(out.Executions) > 0 {
 		out.CurrentExecution = &out.Executions[0]
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 func executionViews(tasks []signalbox.Task) []api.Execution {
@@ -109,24 +110,24 @@ func (d *Director) sessions(w http.ResponseWriter, r *http.Request) error {
 			out.Sessions = append(out.Sessions, sessionView(s))
 		}
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 func sessionQuery(r *http.Request) (q store.SessionQuery, err error) {
 	q = store.SessionQuery{
-		Agent: param(r, "agent"), Owner: param(r, "owner"), Source: signalbox.Source(param(r, "source")),
-		State: signalbox.SessionActive, Before: param(r, "before"),
+		Agent: httpio.Param(r, "agent"), Owner: httpio.Param(r, "owner"), Source: signalbox.Source(httpio.Param(r, "source")),
+		State: signalbox.SessionActive, Before: httpio.Param(r, "before"),
 	}
-	switch state := signalbox.SessionState(param(r, "state")); state {
+	switch state := signalbox.SessionState(httpio.Param(r, "state")); state {
 	case "":
 	case "all":
 		q.State = ""
 	case signalbox.SessionActive, signalbox.SessionArchived, signalbox.SessionGone:
 		q.State = state
 	default:
-		return q, signalbox.Invalid("state", "state must be active, archived, gone or all, not %q", clip(string(state)))
+		return q, signalbox.Invalid("state", "state must be active, archived, gone or all, not %q", httpio.Clip(string(state)))
 	}
-	q.Limit, err = limitOf(r)
+	q.Limit, err = httpio.Limit(r)
 	return q, err
 }
 
@@ -146,7 +147,7 @@ func (d *Director) restoreSession(w http.ResponseWriter, r *http.Request) error 
 
 func (d *Director) changeSession(w http.ResponseWriter, r *http.Request, action string, change func(ctx context.Context, id, by string) (signalbox.Session, error)) error {
 	id := r.PathValue("id")
-	unknown := refuse(signalbox.CodeNotFound, "GET /api/sessions lists them", "there is no session %s", clip(id))
+	unknown := httpio.Refuse(signalbox.CodeNotFound, "GET /api/sessions lists them", "there is no session %s", httpio.Clip(id))
 	if !signalbox.ValidSessionID(id) {
 		return unknown
 	}
@@ -161,8 +162,8 @@ func (d *Director) changeSession(w http.ResponseWriter, r *http.Request, action 
 		return unknown
 	}
 	if who := callerOf(r).who; !who.MayRead(s.Owner) {
-		return refuse(signalbox.CodeForbidden, "show a token that has it, or that of who began the conversation",
-			"session %s is somebody else's: to %s it needs the scope %s, and %s has %s", clip(id), action, signalbox.ScopeRead, who.String(), scopeWords(who.Scopes))
+		return httpio.Refuse(signalbox.CodeForbidden, "show a token that has it, or that of who began the conversation",
+			"session %s is somebody else's: to %s it needs the scope %s, and %s has %s", httpio.Clip(id), action, signalbox.ScopeRead, who.String(), scopeWords(who.Scopes))
 	}
 	if s, err = change(r.Context(), id, callerOf(r).String()); err != nil {
 		return err

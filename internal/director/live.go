@@ -11,6 +11,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // The names of the events of GET /api/live.
@@ -40,11 +41,11 @@ func (d *Director) live(w http.ResponseWriter, r *http.Request) error {
 	if err := d.projection.fresh(r.Context()); err != nil {
 		return err
 	}
-	s, err := d.openStream(w)
+	s, err := d.streams.Open(w)
 	if err != nil || r.Method == http.MethodHead {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	reader := liveReader{from: &d.projection, stream: s, who: callerOf(r)}
 	if reader.begin(place) != nil {
 		return nil
@@ -64,7 +65,7 @@ func (p place) String() string { return p.epoch + "." + strconv.FormatInt(p.revi
 func livePlace(r *http.Request) (place, error) {
 	name, text := "Last-Event-ID", r.Header.Get("Last-Event-ID")
 	if text == "" {
-		name, text = "after", param(r, "after")
+		name, text = "after", httpio.Param(r, "after")
 	}
 	if text == "" {
 		return place{}, nil
@@ -72,7 +73,7 @@ func livePlace(r *http.Request) (place, error) {
 	epoch, number, ok := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(number, 10, 64)
 	if !ok || epoch == "" || err != nil || n < 0 {
-		return place{}, signalbox.Invalid(name, "%s must be the id of an event of this stream, EPOCH.REVISION, not %q", name, clip(text))
+		return place{}, signalbox.Invalid(name, "%s must be the id of an event of this stream, EPOCH.REVISION, not %q", name, httpio.Clip(text))
 	}
 	return place{epoch, n}, nil
 }
@@ -81,7 +82,7 @@ func livePlace(r *http.Request) (place, error) {
 // its place, so that a slow one costs nothing else.
 type liveReader struct {
 	from   *projection
-	stream *stream
+	stream *httpio.Stream
 	who    caller
 	at     int64 // the revision that it has
 }
@@ -105,7 +106,7 @@ func (l *liveReader) begin(from place) error {
 	if err != nil {
 		return err
 	}
-	return l.stream.write(frame)
+	return l.stream.Write(frame)
 }
 
 // epoch is that of the reader's own events.
@@ -129,7 +130,7 @@ func (l *liveReader) whole(name string) error {
 		return err
 	}
 	l.at = revision
-	return l.stream.write(frame)
+	return l.stream.Write(frame)
 }
 
 // follow sends what changes until the reader goes away or the director stops.
@@ -184,7 +185,7 @@ func (l *liveReader) news() (sent bool, err error) {
 			break
 		}
 	}
-	return true, l.stream.write(out)
+	return true, l.stream.Write(out)
 }
 
 // beat says that nothing has changed. Where that is not known, because the
@@ -193,7 +194,7 @@ func (l *liveReader) news() (sent bool, err error) {
 func (l *liveReader) beat() error {
 	at, current := l.from.lastLook()
 	if !current {
-		return l.stream.comment()
+		return l.stream.KeepAlive()
 	}
-	return l.stream.moment(liveBeat, api.Beat{Revision: l.at, At: at, Epoch: l.epoch()})
+	return l.stream.SendTransient(liveBeat, api.Beat{Revision: l.at, At: at, Epoch: l.epoch()})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -240,7 +241,7 @@ func (c *delta) event(name string, to caller) ([]byte, error) {
 	b := make([]byte, 0, len(data)+96)
 	b = append(b, "id: "...)
 	b = append(b, place{out.Epoch, out.Revision}.String()...)
-	return event(append(b, '\n'), name, data), nil
+	return httpio.AppendEvent(append(b, '\n'), name, data), nil
 }
 
 // all is everything, as one change from nothing; shown is by key.

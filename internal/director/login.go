@@ -12,6 +12,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
@@ -31,7 +32,7 @@ const (
 // the browser had before ends.
 func (d *Director) login(w http.ResponseWriter, r *http.Request) error {
 	var req api.LoginRequest
-	if err := decode(w, r, &req, false); err != nil {
+	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return err
 	}
 	l, err := d.identity.Login(r.Context(), identity.Attempt{
@@ -47,7 +48,7 @@ func (d *Director) login(w http.ResponseWriter, r *http.Request) error {
 // prints.
 func (d *Director) useLink(w http.ResponseWriter, r *http.Request) error {
 	var req api.LoginOnce
-	if err := decode(w, r, &req, false); err != nil {
+	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return err
 	}
 	if req.Code == "" {
@@ -69,13 +70,13 @@ func (d *Director) useLink(w http.ResponseWriter, r *http.Request) error {
 // may ask for it.
 func (d *Director) makeLink(w http.ResponseWriter, r *http.Request) error {
 	if who := callerOf(r).who; !d.identity.IsStatic(who) {
-		return refuse(signalbox.CodeForbidden, "log in with your password", "a login link is for the owner of the director's own token, and %s is not", who.String())
+		return httpio.Refuse(signalbox.CodeForbidden, "log in with your password", "a login link is for the owner of the director's own token, and %s is not", who.String())
 	}
 	code, ends, err := d.identity.NewLink()
 	if err != nil {
 		return err
 	}
-	return d.answer(w, http.StatusCreated, api.LoginLink{Path: linkPath(code), ExpiresAt: ends.UTC()})
+	return httpio.Answer(w, http.StatusCreated, api.LoginLink{Path: linkPath(code), ExpiresAt: ends.UTC()})
 }
 
 // LoginLink makes a link that logs the owner in at url, once.
@@ -100,7 +101,7 @@ func (d *Director) loggedIn(w http.ResponseWriter, r *http.Request, l identity.L
 	if l.Device != "" {
 		setCookie(w, r, deviceCookie, l.Device, deviceFor)
 	}
-	return d.answer(w, http.StatusOK, api.LoggedIn{Me: d.meOf(l.Who), Key: l.Key})
+	return httpio.Answer(w, http.StatusOK, api.LoggedIn{Me: d.meOf(l.Who), Key: l.Key})
 }
 
 // loginFailed records a failure, and says when to try again. What was typed
@@ -120,10 +121,10 @@ func (d *Director) loginFailed(r *http.Request, user string, err error) error {
 	if blocked, ok := errors.AsType[*identity.Blocked](err); ok {
 		var plain *signalbox.Error
 		errors.As(err, &plain)
-		return &refusal{err: plain, hint: "the right password works from another address, and in a browser that has logged in before", retryAfter: int(blocked.Wait/time.Second) + 1}
+		return &httpio.Refusal{Err: plain, Hint: "the right password works from another address, and in a browser that has logged in before", RetryAfter: int(blocked.Wait/time.Second) + 1}
 	}
 	if code == signalbox.CodeUnauthorized {
-		return refuse(code, "check both; signalbox users lists the users, for an admin", "%s", err.Error())
+		return httpio.Refuse(code, "check both; signalbox users lists the users, for an admin", "%s", err.Error())
 	}
 	return err
 }
@@ -158,7 +159,7 @@ func (d *Director) logout(w http.ResponseWriter, r *http.Request) error {
 		}
 		setCookie(w, r, loginCookie, "", -1)
 	}
-	return noContent(w)
+	return httpio.NoContent(w)
 }
 
 // fresh refuses a login that was begun too long ago for a change of who may do
@@ -166,7 +167,7 @@ func (d *Director) logout(w http.ResponseWriter, r *http.Request) error {
 func (d *Director) fresh(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if !d.identity.Fresh(callerOf(r).who) {
-			return refuse(signalbox.CodeForbidden, "log in again at /login, with the password or with a link of signalbox login-link; or use a token",
+			return httpio.Refuse(signalbox.CodeForbidden, "log in again at /login, with the password or with a link of signalbox login-link; or use a token",
 				"a login changes tokens and users only within %d minutes of its password", identity.FreshFor/time.Minute)
 		}
 		return h(w, r)
@@ -175,7 +176,7 @@ func (d *Director) fresh(h handler) handler {
 
 // me is GET /api/me.
 func (d *Director) me(w http.ResponseWriter, r *http.Request) error {
-	return d.answer(w, http.StatusOK, d.meOf(callerOf(r).who))
+	return httpio.Answer(w, http.StatusOK, d.meOf(callerOf(r).who))
 }
 
 func (d *Director) meOf(who signalbox.Principal) api.Me {
@@ -234,7 +235,7 @@ func (d *Director) loginScript(w http.ResponseWriter, _ *http.Request) error {
 
 func page(w http.ResponseWriter, media, body string) error {
 	w.Header().Set("Content-Type", media)
-	extendWrite(w)
+	httpio.ExtendWriteDeadline(w)
 	w.Write([]byte(body)) // an error here is the caller's: it went away
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // The events of the moment, which a reader of the journal asks for besides.
@@ -29,7 +30,7 @@ type moments struct {
 
 // momentsOf reads ?include=.
 func (d *Director) momentsOf(r *http.Request, f eventFilter) (*moments, error) {
-	asked := param(r, "include")
+	asked := httpio.Param(r, "include")
 	if asked == "" {
 		return nil, nil
 	}
@@ -41,7 +42,7 @@ func (d *Director) momentsOf(r *http.Request, f eventFilter) (*moments, error) {
 		case kindOutput:
 			m.output = &outputMoments{}
 		default:
-			return nil, signalbox.Invalid("include", "include must be position, output, or both with a comma, not %q", clip(asked))
+			return nil, signalbox.Invalid("include", "include must be position, output, or both with a comma, not %q", httpio.Clip(asked))
 		}
 	}
 	return m, nil
@@ -80,7 +81,7 @@ func (m *moments) note(e *framed) {
 }
 
 // tell sends what is new.
-func (m *moments) tell(ctx context.Context, s *stream) error {
+func (m *moments) tell(ctx context.Context, s *httpio.Stream) error {
 	if m.lines != nil {
 		if err := m.tellLines(ctx, s); err != nil {
 			return err
@@ -93,7 +94,7 @@ func (m *moments) tell(ctx context.Context, s *stream) error {
 }
 
 // send writes events of the moment with one flush.
-func (m *moments) send(s *stream, kind string, events []api.Event) error {
+func (m *moments) send(s *httpio.Stream, kind string, events []api.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -101,13 +102,13 @@ func (m *moments) send(s *stream, kind string, events []api.Event) error {
 	var out []byte
 	for i := range events {
 		events[i].Kind, events[i].At = kind, now
-		f, err := frameMoment(kind, events[i])
+		f, err := httpio.TransientEvent(kind, events[i])
 		if err != nil {
 			return err
 		}
 		out = append(out, f...)
 	}
-	return s.write(out)
+	return s.Write(out)
 }
 
 // Bounds of what a reader is told of lines.
@@ -136,7 +137,7 @@ func (l *lineMoments) changed(queue string, all bool) {
 }
 
 // tellLines sends the places that changed in the queues that did.
-func (m *moments) tellLines(ctx context.Context, s *stream) error {
+func (m *moments) tellLines(ctx context.Context, s *httpio.Stream) error {
 	l := m.lines
 	if l.all {
 		counts, err := m.d.engine.Read().Counts(ctx)

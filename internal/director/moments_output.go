@@ -8,12 +8,13 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // tellOutput sends what the followed tasks have printed since, as far as the
 // reader's share of this moment goes. What does not fit comes later, or is
 // left out and marked where it has become too much.
-func (m *moments) tellOutput(ctx context.Context, s *stream) error {
+func (m *moments) tellOutput(ctx context.Context, s *httpio.Stream) error {
 	o := m.output
 	if o.crowded && len(o.followed) < maxFollowed {
 		if err := m.lookForRuns(ctx); err != nil {

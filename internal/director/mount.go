@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // mount walks the route table: deny by default.
@@ -40,7 +41,7 @@ func (d *Director) mountRoutes(routes []api.Route, endpoints map[string]endpoint
 // limits, no query parameter that the table does not name, JSON on writes.
 func (d *Director) guard(route api.Route, e endpoint) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		noteRoute(w, route.Name)
+		httpio.NoteRoute(w, route.Name)
 		c, err := d.gate.admit(r, route)
 		r = traced(r.WithContext(withCaller(r.Context(), c)))
 		if err == nil {
@@ -59,10 +60,10 @@ func (d *Director) guard(route api.Route, e endpoint) http.Handler {
 // pass hands a request of a caller with the right to the handler.
 func (d *Director) pass(w http.ResponseWriter, r *http.Request, route api.Route, e endpoint) error {
 	c := callerOf(r)
-	if err := checkQuery(r, route); err != nil {
+	if err := httpio.CheckQuery(r, route); err != nil {
 		return err
 	}
-	if err := checkMedia(r); err != nil {
+	if err := httpio.CheckMedia(r); err != nil {
 		return err
 	}
 	if route.Scope != api.ScopePublic && route.Scope != api.ScopeTicket && !d.cfg.ToolsOnly { // there nobody was asked who they are, or could prove to be an agent
@@ -76,24 +77,18 @@ func (d *Director) pass(w http.ResponseWriter, r *http.Request, route api.Route,
 	if err := d.narrow(r, route, e.narrow, c); err != nil {
 		return err
 	}
-	if route.Request == nil && hasBody(r) && isWrite(r) && route.Path != mcpPath {
-		if err := decode(w, r, &struct{}{}, true); err != nil {
+	if route.Request == nil && httpio.HasBody(r) && httpio.IsWrite(r) && route.Path != mcpPath {
+		if err := httpio.Decode(w, r, &struct{}{}, true); err != nil {
 			return err
 		}
 	}
 	during, done := d.whileAllowed(r, e, c)
 	defer done()
 	err := e.handle(w, during)
-	if during.Context().Err() != nil && r.Context().Err() == nil && !hasAnswered(w) {
+	if during.Context().Err() != nil && r.Context().Err() == nil && !httpio.HasAnswered(w) {
 		return signalbox.Errorf(signalbox.CodeUnauthorized, "what was shown is no longer in force")
 	}
 	return err
-}
-
-// hasAnswered reports whether there is an answer already.
-func hasAnswered(w http.ResponseWriter) bool {
-	rec, ok := w.(*recorder)
-	return ok && rec.status != 0
 }
 
 // unmatched answers what no route matches, in JSON: 405 where the path
@@ -101,14 +96,14 @@ func hasAnswered(w http.ResponseWriter) bool {
 func (d *Director) unmatched(w http.ResponseWriter, r *http.Request, allow string) {
 	if allow != "" {
 		w.Header().Set("Allow", allow)
-		d.answerError(w, r, signalbox.Errorf(signalbox.CodeMethodNotAllowed, "%s is not possible on %s: use %s", clip(r.Method), clip(r.URL.Path), allow))
+		d.answerError(w, r, signalbox.Errorf(signalbox.CodeMethodNotAllowed, "%s is not possible on %s: use %s", httpio.Clip(r.Method), httpio.Clip(r.URL.Path), allow))
 		return
 	}
 	what := "there is nothing at %s"
 	if d.cfg.ToolsOnly {
 		what = "there is nothing at %s: this is a gateway alone, which has tools and no queue of tasks; signalbox up or signalbox director has both"
 	}
-	d.answerError(w, r, refuse(signalbox.CodeNotFound, "GET /openapi.json lists all paths", what, clip(r.URL.Path)))
+	d.answerError(w, r, httpio.Refuse(signalbox.CodeNotFound, "GET /openapi.json lists all paths", what, httpio.Clip(r.URL.Path)))
 }
 
 // handler answers a request or returns why it did not.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // node is an object of the description.
@@ -94,7 +95,7 @@ func parameters(route api.Route) []node {
 	for _, p := range route.Query {
 		schema := node{"type": "string"}
 		if p.Name == "limit" {
-			schema = node{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}
+			schema = node{"type": "integer", "minimum": 1, "maximum": httpio.MaxLimit, "default": httpio.DefaultLimit}
 		}
 		param := node{"name": p.Name, "in": p.In, "schema": schema}
 		if p.Summary != "" {

@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -122,11 +123,11 @@ func proofOf(r *http.Request) http.Header {
 
 // unreached is what a caller is told where only another director could answer,
 // and that one does not.
-func unreached(holder store.Director, what string) *refusal {
-	return &refusal{
-		err:        signalbox.Errorf(signalbox.CodeUnavailable, "%s is with director %s (%s), which does not answer", what, clip(holder.ID), clip(holder.URL)),
-		hint:       "try again: where that director has died, another one takes over within 11 seconds; signalbox directors shows who lives",
-		retryAfter: 5,
+func unreached(holder store.Director, what string) *httpio.Refusal {
+	return &httpio.Refusal{
+		Err:        signalbox.Errorf(signalbox.CodeUnavailable, "%s is with director %s (%s), which does not answer", what, httpio.Clip(holder.ID), httpio.Clip(holder.URL)),
+		Hint:       "try again: where that director has died, another one takes over within 11 seconds; signalbox directors shows who lives",
+		RetryAfter: 5,
 	}
 }
 
@@ -181,7 +182,7 @@ func (t *farTransport) CloseIdleConnections() {
 type farRefusal struct{ said api.Error }
 
 func (e *farRefusal) Error() string {
-	return fmt.Sprintf("it answers %s: %s", clip(e.said.Error), clip(e.said.Message))
+	return fmt.Sprintf("it answers %s: %s", httpio.Clip(e.said.Error), httpio.Clip(e.said.Message))
 }
 
 // ask sends a caller's question to another director as that caller, and puts
@@ -246,7 +247,7 @@ func (e *noAnswer) Error() string { return "it does not answer" }
 func (e *noAnswer) Unwrap() error { return e.err }
 
 // maxPassedBody bounds the body of a request that is passed on.
-const maxPassedBody = maxMCPBytes
+const maxPassedBody = httpio.MaxCallBytes
 
 // passOn hands a request to another director, which answers it: streams and
 // WebSockets too. Where that director does not answer, the error says that what is
@@ -256,8 +257,8 @@ func (d *Director) passOn(w http.ResponseWriter, r *http.Request, to store.Direc
 	if err != nil {
 		return unreached(to, what)
 	}
-	if hasBody(r) { // its deadline must not end what follows
-		body, err := readBody(w, r, maxPassedBody)
+	if httpio.HasBody(r) { // its deadline must not end what follows
+		body, err := httpio.ReadBody(w, r, maxPassedBody)
 		if err != nil {
 			return err
 		}
@@ -265,7 +266,7 @@ func (d *Director) passOn(w http.ResponseWriter, r *http.Request, to store.Direc
 	}
 	ctx, cancel := d.untilStopped(r.Context())
 	defer cancel()
-	c, id := callerOf(r), w.Header().Get(requestIDHeader)
+	c, id := callerOf(r), w.Header().Get(httpio.RequestIDHeader)
 	var failed error
 	proxy := httputil.ReverseProxy{
 		Transport:     d.far.client.Transport,
@@ -278,7 +279,7 @@ func (d *Director) passOn(w http.ResponseWriter, r *http.Request, to store.Direc
 				p.Out.Header.Del(name)
 			}
 			d.sign(p.Out.Header, c)
-			p.Out.Header.Set(requestIDHeader, id)
+			p.Out.Header.Set(httpio.RequestIDHeader, id)
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			for name := range resp.Header { // the other director has set what every answer carries
@@ -292,7 +293,7 @@ func (d *Director) passOn(w http.ResponseWriter, r *http.Request, to store.Direc
 	if failed == nil || r.Context().Err() != nil {
 		return nil
 	}
-	d.log.Warn("another director did not answer", "director", to.ID, "url", to.URL, "path", clip(r.URL.Path), "error", failed)
+	d.log.Warn("another director did not answer", "director", to.ID, "url", to.URL, "path", httpio.Clip(r.URL.Path), "error", failed)
 	return unreached(to, what)
 }
 
@@ -308,7 +309,7 @@ func withoutBody(r *http.Request) *http.Request {
 type passedOn struct{ http.ResponseWriter }
 
 func (w passedOn) Write(b []byte) (int, error) {
-	extendWrite(w.ResponseWriter)
+	httpio.ExtendWriteDeadline(w.ResponseWriter)
 	return w.ResponseWriter.Write(b)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/internal/tail"
 )
@@ -24,16 +25,16 @@ const outputBackstop = 2 * time.Second
 
 // output is GET /api/queue/{id}/output, as JSON or as a stream.
 func (d *Director) output(w http.ResponseWriter, r *http.Request) error {
-	id, err := taskID(r)
+	id, err := httpio.TaskID(r)
 	if err != nil {
 		return err
 	}
-	after, err := position("after", param(r, "after"))
+	after, err := httpio.Position("after", httpio.Param(r, "after"))
 	if err != nil {
 		return err
 	}
 	after = max(after, 0)
-	wait, err := waitOf(r)
+	wait, err := httpio.Wait(r)
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (d *Director) output(w http.ResponseWriter, r *http.Request) error {
 	l := d.logOf(id)
 	defer l.close()
 	out, err := l.next(ctx, after, wait, nil)
-	return d.answerOr(w, out, err)
+	return httpio.AnswerOr(w, out, err)
 }
 
 func wantsStream(r *http.Request) bool {
@@ -60,32 +61,32 @@ func (d *Director) streamOutput(w http.ResponseWriter, r *http.Request, id strin
 	if err := l.refresh(r.Context()); err != nil {
 		return err
 	}
-	if seen, err := position("Last-Event-ID", r.Header.Get("Last-Event-ID")); err != nil {
+	if seen, err := httpio.Position("Last-Event-ID", r.Header.Get("Last-Event-ID")); err != nil {
 		return err
 	} else if seen >= 0 {
 		after = seen
 	}
-	s, err := d.openStream(w)
+	s, err := d.streams.Open(w)
 	if err != nil || r.Method == http.MethodHead {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	ctx, cancel := d.untilStopped(r.Context())
 	defer cancel()
 	told := "" // the message that was told last
 	for ctx.Err() == nil {
-		out, err := l.next(ctx, after, heartbeat, &told)
+		out, err := l.next(ctx, after, httpio.KeepAliveEvery, &told)
 		if err != nil {
-			return s.fail(d, err)
+			return s.Fail(d.log, err)
 		}
 		news := out.Message != "" && out.Message != told
 		if told = out.Message; out.Text == "" && !out.Done && !out.Truncated && !news {
-			if s.comment() != nil {
+			if s.KeepAlive() != nil {
 				return nil
 			}
 			continue
 		}
-		if s.send(out.Next, "output", out) != nil || out.Done {
+		if s.Send(out.Next, "output", out) != nil || out.Done {
 			return nil
 		}
 		after = out.Next
@@ -233,7 +234,7 @@ func (d *Director) liveOutput(ctx context.Context, t *signalbox.Task, after int6
 
 // farMessage is what is shown in place of output.
 func farMessage(holder store.Director, err error) string {
-	return fmt.Sprintf("what it prints is at director %s (%s): %s; it is shown when that director answers, or when the task has ended", clip(holder.ID), clip(holder.URL), err)
+	return fmt.Sprintf("what it prints is at director %s (%s): %s; it is shown when that director answers, or when the task has ended", httpio.Clip(holder.ID), httpio.Clip(holder.URL), err)
 }
 
 // askOutput asks another director for the output of a task.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // pagesRoot is where the pages begin.
@@ -23,7 +24,7 @@ func (d *Director) page(w http.ResponseWriter, r *http.Request) error {
 	if d.cfg.Pages == nil {
 		return signalbox.Errorf(signalbox.CodeNotFound, "this director has no pages")
 	}
-	extendWrite(w)
+	httpio.ExtendWriteDeadline(w)
 	d.cfg.Pages.ServeHTTP(w, r)
 	return nil
 }

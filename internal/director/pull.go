@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // Pull serves the agents that nobody can connect to; *pull.Lanes does.
@@ -39,21 +40,21 @@ func (d *Director) claim(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	wait, err := waitOf(r)
+	wait, err := httpio.Wait(r)
 	if err != nil {
 		return err
 	}
 	var c api.PullClaim
-	if err := decode(w, r, &c, false); err != nil {
+	if err := httpio.Decode(w, r, &c, false); err != nil {
 		return err
 	}
 	ctx, cancel := d.untilStopped(r.Context())
 	defer cancel()
-	answer, err := d.cfg.Pull.Claim(ctx, name, c, wait)
+	claimed, err := d.cfg.Pull.Claim(ctx, name, c, wait)
 	if err != nil {
 		return registerAgain(err)
 	}
-	return d.answer(w, http.StatusOK, answer)
+	return httpio.Answer(w, http.StatusOK, claimed)
 }
 
 // report is POST /api/agents/{name}/tasks/{id}/report.
@@ -62,22 +63,22 @@ func (d *Director) report(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id, err := taskID(r)
+	id, err := httpio.TaskID(r)
 	if err != nil {
 		return err
 	}
 	var rep api.PullReport
-	if err := decodeUpTo(w, r, maxReport, &rep, false); err != nil {
+	if err := httpio.DecodeUpTo(w, r, maxReport, &rep, false); err != nil {
 		return err
 	}
-	if answer, ok := d.reportToHolder(r, name, rep); ok {
-		return d.answer(w, http.StatusOK, answer)
+	if reported, ok := d.reportToHolder(r, name, rep); ok {
+		return httpio.Answer(w, http.StatusOK, reported)
 	}
-	answer, err := d.cfg.Pull.Report(r.Context(), name, id, rep)
+	reported, err := d.cfg.Pull.Report(r.Context(), name, id, rep)
 	if err != nil {
 		return registerAgain(err)
 	}
-	return d.answer(w, http.StatusOK, answer)
+	return httpio.Answer(w, http.StatusOK, reported)
 }
 
 // reportToHolder hands a report of output alone to the director that holds the
@@ -102,9 +103,9 @@ func (d *Director) puller(r *http.Request) (string, error) {
 	case isExecutor(name):
 		return "", noAgent(name)
 	case !signalbox.ValidName(name):
-		return "", signalbox.Errorf(signalbox.CodeNotFound, "%q is not the name of an agent", clip(name))
+		return "", signalbox.Errorf(signalbox.CodeNotFound, "%q is not the name of an agent", httpio.Clip(name))
 	case d.cfg.Pull == nil:
-		return "", refuse(signalbox.CodeUnsupported, "ask another director", "this director serves no agents that pull")
+		return "", httpio.Refuse(signalbox.CodeUnsupported, "ask another director", "this director serves no agents that pull")
 	}
 	return name, nil
 }
@@ -114,7 +115,7 @@ func (d *Director) puller(r *http.Request) (string, error) {
 func registerAgain(err error) error {
 	switch code := signalbox.CodeOf(err); code {
 	case signalbox.CodeConflict:
-		return refuse(code, "register again", "%v", err)
+		return httpio.Refuse(code, "register again", "%v", err)
 	}
 	return err
 }
@@ -136,9 +137,9 @@ func (d *Director) checkPlace(r *http.Request, req *api.RegisterAgent) (signalbo
 	case req.URL != "":
 		return "", "", signalbox.Invalid("url", "url must be left out by an agent that pulls: nobody connects to it")
 	case d.cfg.Pull == nil:
-		return "", "", refuse(signalbox.CodeUnsupported, "register at another director", "this director serves no agents that pull")
+		return "", "", httpio.Refuse(signalbox.CodeUnsupported, "register at another director", "this director serves no agents that pull")
 	case !signalbox.ValidInstance(req.Instance):
-		return "", "", signalbox.Invalid("instance", "instance must be 8 to 64 letters, digits or hyphens, not %q", clip(req.Instance))
+		return "", "", signalbox.Invalid("instance", "instance must be 8 to 64 letters, digits or hyphens, not %q", httpio.Clip(req.Instance))
 	}
 	return signalbox.AgentPull, signalbox.PullURL(req.Instance), nil
 }

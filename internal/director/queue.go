@@ -9,21 +9,22 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // queue is GET /api/queue: the tasks that are being handed to an agent, then
 // those that wait, in the order in which they will be taken.
 func (d *Director) queue(w http.ResponseWriter, r *http.Request) error {
-	limit, err := limitOf(r)
+	limit, err := httpio.Limit(r)
 	if err != nil {
 		return err
 	}
-	name := param(r, "queue")
+	name := httpio.Param(r, "queue")
 	if name != "" && !signalbox.ValidQueue(name) {
-		return signalbox.Invalid("queue", "%q is not a queue: use work, commands, calls, agent:NAME or pool:KIND", clip(name))
+		return signalbox.Invalid("queue", "%q is not a queue: use work, commands, calls, agent:NAME or pool:KIND", httpio.Clip(name))
 	}
-	after, err := parseCursor(param(r, "after"))
+	after, err := parseCursor(httpio.Param(r, "after"))
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (d *Director) queue(w http.ResponseWriter, r *http.Request) error {
 			out.Tasks = append(out.Tasks, views[i])
 		}
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 func (d *Director) dispatching(r *http.Request, queue string) ([]api.Task, error) {
@@ -73,7 +74,7 @@ func (d *Director) dispatching(r *http.Request, queue string) ([]api.Task, error
 	views := []api.Task{}
 	for i := range running {
 		t := &running[i]
-		if t.State == signalbox.Dispatching && (queue == "" || t.Queue == queue) && len(views) < maxLimit && callerOf(r).who.SeesTask(t) {
+		if t.State == signalbox.Dispatching && (queue == "" || t.Queue == queue) && len(views) < httpio.MaxLimit && callerOf(r).who.SeesTask(t) {
 			views = append(views, taskView(t))
 		}
 	}
@@ -121,7 +122,7 @@ func parseCursor(s string) (c store.Cursor, err error) {
 		_, err = fmt.Sscanf(string(plain), "%d.%d", &c.OrderKey, &c.Place)
 	}
 	if err != nil || formatCursor(c) != s {
-		return store.Cursor{}, signalbox.Invalid("after", "after must be the next of the page before, not %q", clip(s))
+		return store.Cursor{}, signalbox.Invalid("after", "after must be the next of the page before, not %q", httpio.Clip(s))
 	}
 	return c, nil
 }
@@ -135,7 +136,7 @@ func (d *Director) find(w http.ResponseWriter, r *http.Request) error {
 	}
 	limit := most
 	if callerOf(r).limited() { // of many it may see few
-		limit = maxLimit
+		limit = httpio.MaxLimit
 	}
 	ids, err := d.engine.Read().Find(r.Context(), part, limit)
 	if err != nil {
@@ -155,7 +156,7 @@ func (d *Director) find(w http.ResponseWriter, r *http.Request) error {
 	if ids == nil {
 		ids = []string{}
 	}
-	return d.answer(w, http.StatusOK, api.Found{QueueIDs: ids})
+	return httpio.Answer(w, http.StatusOK, api.Found{QueueIDs: ids})
 }
 
 // history is GET /api/history.
@@ -173,29 +174,29 @@ func (d *Director) history(w http.ResponseWriter, r *http.Request) error {
 	for i := range tasks {
 		out.Tasks[i] = taskView(&tasks[i])
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 func (d *Director) historyQuery(r *http.Request) (q store.HistoryQuery, err error) {
 	q = store.HistoryQuery{
-		State: signalbox.State(param(r, "state")), Reason: signalbox.Reason(param(r, "reason")),
-		Agent: param(r, "agent"), Queue: param(r, "queue"), Source: signalbox.Source(param(r, "source")),
-		SourceJob: param(r, "source_job"), SessionID: param(r, "session_id"), Text: param(r, "q"), Before: param(r, "before"),
+		State: signalbox.State(httpio.Param(r, "state")), Reason: signalbox.Reason(httpio.Param(r, "reason")),
+		Agent: httpio.Param(r, "agent"), Queue: httpio.Param(r, "queue"), Source: signalbox.Source(httpio.Param(r, "source")),
+		SourceJob: httpio.Param(r, "source_job"), SessionID: httpio.Param(r, "session_id"), Text: httpio.Param(r, "q"), Before: httpio.Param(r, "before"),
 	}
 	switch {
 	case q.State != "" && !q.State.Terminal():
-		return q, signalbox.Invalid("state", "state must be completed, failed, cancelled or timeout, not %q", clip(string(q.State)))
+		return q, signalbox.Invalid("state", "state must be completed, failed, cancelled or timeout, not %q", httpio.Clip(string(q.State)))
 	case q.Reason != "" && !q.Reason.Valid():
-		return q, signalbox.Invalid("reason", "reason must be one of %v, not %q", signalbox.Reasons(), clip(string(q.Reason)))
+		return q, signalbox.Invalid("reason", "reason must be one of %v, not %q", signalbox.Reasons(), httpio.Clip(string(q.Reason)))
 	}
 	now := d.engine.Now()
-	if q.Since, err = when(r, "since", now); err != nil {
+	if q.Since, err = httpio.When(r, "since", now); err != nil {
 		return q, err
 	}
-	if q.Until, err = when(r, "until", now); err != nil {
+	if q.Until, err = httpio.When(r, "until", now); err != nil {
 		return q, err
 	}
-	q.Limit, err = limitOf(r)
+	q.Limit, err = httpio.Limit(r)
 	return q, err
 }
 

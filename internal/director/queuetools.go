@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // queueToolsServer is the name under which the gateway has the queue's tools.
@@ -127,7 +128,7 @@ func (p *QueueTools) Call(ctx context.Context, c gateway.Call) (gateway.Result, 
 	}
 	var refused *toolRefusal
 	if !errors.As(err, &refused) { // that one is in the log already, if it belongs there
-		if body, what := errorBody(err); what.hidden {
+		if body, what := httpio.ErrorBody(err); what.Hidden {
 			a.d.log.Error("a tool of the queue failed", "tool", c.Tool, "code", body.Error, "error", err)
 		}
 	}

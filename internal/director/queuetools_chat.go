@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // chatArgs are the arguments of chat_with_agent.
@@ -41,7 +42,7 @@ func (c *chatArgs) check() error {
 	case c.Agent == "":
 		return signalbox.Invalid("agent", "agent is missing: list_agents has the names")
 	case !signalbox.ValidName(c.Agent):
-		return signalbox.Errorf(signalbox.CodeNotFound, "%q is not the name of an agent: list_agents has the names", clip(c.Agent))
+		return signalbox.Errorf(signalbox.CodeNotFound, "%q is not the name of an agent: list_agents has the names", httpio.Clip(c.Agent))
 	case c.Message == "":
 		return signalbox.Invalid("message", "message is missing: say what the agent is to do")
 	case n < 0 || n > maxChatWait:
@@ -186,7 +187,7 @@ func (t *chatTurn) tell() {
 	case !t.started:
 		p.Message = "agent " + t.agent + " is about to start"
 	default:
-		if s := time.Since(t.begun).Round(time.Second); s >= heartbeat {
+		if s := time.Since(t.begun).Round(time.Second); s >= httpio.KeepAliveEvery {
 			p.Message += fmt.Sprintf(" (%s)", s)
 		}
 	}

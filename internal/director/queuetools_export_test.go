@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 var queueToolArgs = map[string]any{
@@ -18,9 +19,9 @@ var queueToolArgs = map[string]any{
 // the seed's word for an agent, which no definition names.
 func QueueToolArguments(tool string) []string {
 	var names []string
-	for _, f := range jsonFields(reflect.TypeOf(queueToolArgs[tool])) {
-		if f.name != "agent_name" {
-			names = append(names, f.name)
+	for _, f := range httpio.JSONFields(reflect.TypeOf(queueToolArgs[tool])) {
+		if f.Name != "agent_name" {
+			names = append(names, f.Name)
 		}
 	}
 	slices.Sort(names)

@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // toolRefusal is an answer of the director that is no success. It has what
@@ -40,7 +41,7 @@ func (r *toolRefusal) code() string { return cmp.Or(r.Code, r.Err) }
 func refusalOf(w *answerWriter) error {
 	r := &toolRefusal{status: w.status, body: bytes.TrimSpace(w.body)}
 	if err := json.Unmarshal(w.body, r); err != nil || r.code() == "" {
-		return fmt.Errorf("director: it answered itself %d without an error: %q", w.status, clip(string(w.body)))
+		return fmt.Errorf("director: it answered itself %d without an error: %q", w.status, httpio.Clip(string(w.body)))
 	}
 	return r
 }
@@ -66,7 +67,7 @@ var toolHints = map[signalbox.Code]string{
 func refusedTool(err error) gateway.Result {
 	var r *toolRefusal
 	if !errors.As(err, &r) {
-		body, _ := errorBody(err)
+		body, _ := httpio.ErrorBody(err)
 		r = &toolRefusal{Err: body.Error, Message: body.Message, Hint: body.Hint, RetryAfter: body.RetryAfter}
 	}
 	var b strings.Builder
@@ -175,11 +176,11 @@ func (a *asking) read(into any) error {
 	if len(a.call.Arguments) == 0 {
 		return nil
 	}
-	tree, err := parse(a.call.Arguments)
+	tree, err := httpio.Parse(a.call.Arguments)
 	if err != nil {
 		return err
 	}
-	return bind(reflect.ValueOf(into).Elem(), tree, "")
+	return httpio.Bind(reflect.ValueOf(into).Elem(), tree, "")
 }
 
 // question is a request to the director itself.
@@ -210,7 +211,7 @@ func (q question) to(ctx context.Context, at string) (*http.Request, error) {
 // execution.
 var asCaller = []string{
 	"Authorization", "Cookie", sourceAgentHeader, executionHeader, "Origin", "Sec-Fetch-Site", "Sec-Fetch-Mode",
-	"Forwarded", "X-Forwarded-For", "X-Real-Ip", "User-Agent", requestIDHeader,
+	"Forwarded", "X-Forwarded-For", "X-Real-Ip", "User-Agent", httpio.RequestIDHeader,
 }
 
 // request makes a request of the caller's own.

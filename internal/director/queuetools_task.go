@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // submitArgs are the arguments of submit_task.
@@ -111,7 +112,7 @@ func (a *asking) taskID(ctx context.Context, given string, wait int) (string, er
 	case err != nil:
 		return "", err
 	case !signalbox.ValidID(id):
-		return "", signalbox.Errorf(signalbox.CodeNotFound, "%q is not the id of a task: an id is %q and 26 lower-case letters and digits", clip(id), signalbox.IDPrefix)
+		return "", signalbox.Errorf(signalbox.CodeNotFound, "%q is not the id of a task: an id is %q and 26 lower-case letters and digits", httpio.Clip(id), signalbox.IDPrefix)
 	case wait < 0 || wait > maxToolWait:
 		return "", signalbox.Invalid("wait_seconds", "wait_seconds must be 0 to %d, not %d; ask again where a task takes longer", maxToolWait, wait)
 	}

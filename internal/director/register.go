@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentaddr"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
@@ -26,18 +27,18 @@ import (
 func (d *Director) registerAgent(w http.ResponseWriter, r *http.Request) error {
 	who := callerOf(r)
 	if !who.trusted && !who.loopback {
-		return refuse(signalbox.CodeForbidden, "start the director with a token and give it to the agent, or register on the director's own host",
+		return httpio.Refuse(signalbox.CodeForbidden, "start the director with a token and give it to the agent, or register on the director's own host",
 			"agents are registered from the director's own host unless a token authenticates the caller")
 	}
 	var req api.RegisterAgent
-	if err := decode(w, r, &req, false); err != nil {
+	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return err
 	}
 	if err := allowAgent(req.Name, who.who); err != nil {
 		return err
 	}
 	if isExecutor(req.Name) {
-		return signalbox.Invalid("name", "%s is the director's own executor: give the agent another name", clip(req.Name))
+		return signalbox.Invalid("name", "%s is the director's own executor: give the agent another name", httpio.Clip(req.Name))
 	}
 	source, url, err := d.checkPlace(r, &req)
 	if err != nil {
@@ -67,7 +68,7 @@ func (d *Director) registerAgent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return d.answer(w, status, views[0])
+	return httpio.Answer(w, status, views[0])
 }
 
 // registerStatus is 201 for an agent that is new, 200 for one that was known.
@@ -82,7 +83,7 @@ func (d *Director) registerStatus(ctx context.Context, known []signalbox.Agent, 
 		case d.sameAgent(a, req.Token): // it moved
 			return http.StatusOK, nil
 		case d.runs.Answers(ctx, a.Name):
-			return 0, refuse(signalbox.CodeConflict, "give one of them another --name, or stop the other first",
+			return 0, httpio.Refuse(signalbox.CodeConflict, "give one of them another --name, or stop the other first",
 				"another agent named %s (%s) %s", a.Name, a.Kind, answersAt(a.URL))
 		case a.Kind == req.Kind:
 			return http.StatusOK, nil
@@ -137,12 +138,12 @@ func (d *Director) checkAgentURL(ctx context.Context, raw string, trusted bool) 
 	base, ok := signalbox.AgentURL(raw)
 	u, err := url.Parse(base)
 	if !ok || err != nil {
-		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT, with no path, query, fragment or user", clip(raw))
+		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT, with no path, query, fragment or user", httpio.Clip(raw))
 	}
 	if !trusted && !isLoopback(u.Hostname()) {
 		if _, err := netip.ParseAddr(u.Hostname()); err != nil { // a name that leads here now may lead elsewhere when it is asked
-			return &refusal{err: signalbox.Invalid("url", "%s is a name, and no token vouches for where it leads", clip(u.Hostname())),
-				hint: "give the address in digits, or localhost; or start the director with a token and give it to the agent"}
+			return &httpio.Refusal{Err: signalbox.Invalid("url", "%s is a name, and no token vouches for where it leads", httpio.Clip(u.Hostname())),
+				Hint: "give the address in digits, or localhost; or start the director with a token and give it to the agent"}
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
@@ -150,12 +151,12 @@ func (d *Director) checkAgentURL(ctx context.Context, raw string, trusted bool) 
 	addrs, err := d.lookup(ctx, u.Hostname())
 	if err != nil || len(addrs) == 0 {
 		return &signalbox.Error{Code: signalbox.CodeValidation, Field: "url", Err: err,
-			Message: "the host of url cannot be resolved: " + clip(u.Hostname())}
+			Message: "the host of url cannot be resolved: " + httpio.Clip(u.Hostname())}
 	}
 	for _, ip := range addrs {
 		if err := agentaddr.Check(ip, trusted); err != nil {
-			return &refusal{err: signalbox.Invalid("url", "%s", err.Error()),
-				hint: "an agent has an address on this host, or one that a token vouches for"}
+			return &httpio.Refusal{Err: signalbox.Invalid("url", "%s", err.Error()),
+				Hint: "an agent has an address on this host, or one that a token vouches for"}
 		}
 	}
 	return nil
@@ -217,11 +218,11 @@ func (d *Director) known(ctx context.Context, name string) error {
 // a token to who proves the same. Wrong questions count as wrong tokens do.
 func (d *Director) prove(w http.ResponseWriter, r *http.Request) error {
 	var q api.ProveRequest
-	if err := decode(w, r, &q, false); err != nil {
+	if err := httpio.Decode(w, r, &q, false); err != nil {
 		return err
 	}
 	proof, err := d.gate.prove(r, q)
-	return d.answerOr(w, proof, err)
+	return httpio.AnswerOr(w, proof, err)
 }
 
 func (g gate) prove(r *http.Request, q api.ProveRequest) (api.Proof, error) {
@@ -239,7 +240,7 @@ func (g gate) prove(r *http.Request, q api.ProveRequest) (api.Proof, error) {
 	case outcome == handshake.Proved:
 		return proof, nil
 	case outcome == handshake.Relayed:
-		return api.Proof{}, refuse(signalbox.CodeConflict, "ask at the director's own address, or by https",
+		return api.Proof{}, httpio.Refuse(signalbox.CodeConflict, "ask at the director's own address, or by https",
 			"the connection was made to another address than the one at which it arrived: something stands in between")
 	}
 	g.bad.note(block, time.Now())

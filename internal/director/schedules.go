@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/cron"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // Schedules is the scheduler as the director asks it; *schedule.Scheduler does.
@@ -53,7 +54,7 @@ const (
 // scheduler is the scheduler of this director, if it has one.
 func (d *Director) scheduler() (Schedules, error) {
 	if d.cfg.Schedules == nil {
-		return nil, refuse(signalbox.CodeNotFound, "start it with scheduler.enabled: true", "this director runs no scheduler, and has no schedules")
+		return nil, httpio.Refuse(signalbox.CodeNotFound, "start it with scheduler.enabled: true", "this director runs no scheduler, and has no schedules")
 	}
 	return d.cfg.Schedules, nil
 }
@@ -82,7 +83,7 @@ func (d *Director) scheduleOf(r *http.Request) (Schedules, signalbox.Schedule, e
 		return nil, signalbox.Schedule{}, err
 	}
 	ref := r.PathValue("id")
-	unknown := refuse(signalbox.CodeNotFound, "signalbox schedules lists them, as GET /api/schedules does", "there is no schedule %q", clip(ref))
+	unknown := httpio.Refuse(signalbox.CodeNotFound, "signalbox schedules lists them, as GET /api/schedules does", "there is no schedule %q", httpio.Clip(ref))
 	if !signalbox.ValidName(ref) { // ids are names too
 		return nil, signalbox.Schedule{}, unknown
 	}
@@ -122,7 +123,7 @@ func (d *Director) schedules(w http.ResponseWriter, r *http.Request) error {
 		}
 		out.Schedules = append(out.Schedules, v)
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 // scheduleQuery says which schedules are wanted.
@@ -132,14 +133,14 @@ type scheduleQuery struct {
 }
 
 func scheduleQueryOf(r *http.Request) (q scheduleQuery, err error) {
-	q = scheduleQuery{agent: param(r, "agent"), name: param(r, "name"), after: param(r, "after"), enabled: param(r, "enabled")}
+	q = scheduleQuery{agent: httpio.Param(r, "agent"), name: httpio.Param(r, "name"), after: httpio.Param(r, "after"), enabled: httpio.Param(r, "enabled")}
 	if q.enabled != "" && q.enabled != "true" && q.enabled != "false" {
-		return q, signalbox.Invalid("enabled", "enabled must be true or false, not %q", clip(q.enabled))
+		return q, signalbox.Invalid("enabled", "enabled must be true or false, not %q", httpio.Clip(q.enabled))
 	}
-	if q.outcomes, err = numberOf(r, "outcomes", 0, 0, maxOutcomes); err != nil {
+	if q.outcomes, err = httpio.Number(r, "outcomes", 0, 0, maxOutcomes); err != nil {
 		return q, err
 	}
-	q.limit, err = limitOf(r)
+	q.limit, err = httpio.Limit(r)
 	return q, err
 }
 
@@ -155,12 +156,12 @@ func (d *Director) schedule(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v, err := d.scheduleView(r.Context(), all, s, maxOutcomes)
-	return d.answerOr(w, v, err)
+	return httpio.AnswerOr(w, v, err)
 }
 
 // executions is GET /api/schedules/{id}/executions.
 func (d *Director) executions(w http.ResponseWriter, r *http.Request) error {
-	limit, err := numberOf(r, "limit", defaultExecutions, 1, signalbox.MaxScheduleRuns)
+	limit, err := httpio.Number(r, "limit", defaultExecutions, 1, signalbox.MaxScheduleRuns)
 	if err != nil {
 		return err
 	}
@@ -172,20 +173,20 @@ func (d *Director) executions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return d.answer(w, http.StatusOK, api.Executions{Executions: list})
+	return httpio.Answer(w, http.StatusOK, api.Executions{Executions: list})
 }
 
 // checkCron is GET /api/cron.
 func (d *Director) checkCron(w http.ResponseWriter, r *http.Request) error {
-	n, err := numberOf(r, "n", defaultInstants, 1, maxInstants)
+	n, err := httpio.Number(r, "n", defaultInstants, 1, maxInstants)
 	if err != nil {
 		return err
 	}
-	expr, err := cron.Parse(param(r, "expression"))
+	expr, err := cron.Parse(httpio.Param(r, "expression"))
 	if err != nil {
 		return signalbox.Invalid("expression", "%s", err)
 	}
-	name := cmp.Or(param(r, "timezone"), d.scheduleZone())
+	name := cmp.Or(httpio.Param(r, "timezone"), d.scheduleZone())
 	zone, err := cron.Zone(name)
 	if err != nil {
 		return signalbox.Invalid("timezone", "%s", err)
@@ -196,7 +197,7 @@ func (d *Director) checkCron(w http.ResponseWriter, r *http.Request) error {
 			break
 		}
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 // scheduleZone is the time zone of schedules that name none.

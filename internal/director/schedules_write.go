@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // createSchedule is POST /api/schedules.
@@ -49,7 +50,7 @@ func mayAimAt(c caller, s *signalbox.Schedule) error {
 		return &signalbox.Error{Code: signalbox.CodeForbidden, Field: "agent",
 			Message: fmt.Sprintf("this token is limited to %s: name one of them in agent_name", strings.Join(c.who.Agents, ", "))}
 	case !c.who.MayUse(s.Agent):
-		return c.who.NoAgent(clip(s.Agent))
+		return c.who.NoAgent(httpio.Clip(s.Agent))
 	}
 	return nil
 }
@@ -65,7 +66,7 @@ func (d *Director) ownScheduleOf(r *http.Request) (Schedules, signalbox.Schedule
 	if who.Has(signalbox.ScopeAdmin) || s.Owner != "" && s.Owner == who.Key() {
 		return all, s, nil
 	}
-	return nil, s, refuse(signalbox.CodeForbidden, "show the token of its owner, or one with the scope admin",
+	return nil, s, httpio.Refuse(signalbox.CodeForbidden, "show the token of its owner, or one with the scope admin",
 		"schedule %s is not that of %s: only its owner and admins change or trigger it", s.Name, who.String())
 }
 
@@ -105,7 +106,7 @@ func (d *Director) putSchedule(w http.ResponseWriter, r *http.Request) error {
 }
 
 func fromFile(s *signalbox.Schedule, what string) error {
-	return refuse(signalbox.CodeConflict, "change it there: the director follows the file; enable, disable and trigger work here too",
+	return httpio.Refuse(signalbox.CodeConflict, "change it there: the director follows the file; enable, disable and trigger work here too",
 		"schedule %s stands in the director's configuration, and cannot be %s here", s.Name, what)
 }
 
@@ -124,7 +125,7 @@ func (d *Director) removeSchedule(w http.ResponseWriter, r *http.Request) error 
 	if err := d.auditSchedule(r, "removed", &s, map[string]any{"before": changeable(&s)}, nil); err != nil {
 		return err
 	}
-	return noContent(w)
+	return httpio.NoContent(w)
 }
 
 // enableSchedule is POST /api/schedules/{id}/enable.
@@ -179,7 +180,7 @@ func (d *Director) triggerSchedule(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	return d.answer(w, http.StatusCreated, api.Triggered{Execution: v, QueueID: run.QueueID})
+	return httpio.Answer(w, http.StatusCreated, api.Triggered{Execution: v, QueueID: run.QueueID})
 }
 
 // noTask is the error of a firing that came to no task.
@@ -187,11 +188,11 @@ func (d *Director) noTask(r *http.Request, run *signalbox.ScheduleRun) error {
 	const record = "signalbox schedules executions has the record, as GET /api/schedules/{id}/executions does"
 	switch run.Status {
 	case signalbox.SkippedQueueFull:
-		return &refusal{err: signalbox.Errorf(signalbox.CodeQueueFull, "%s", run.Error), retryAfter: d.retryAfter(r.Context(), signalbox.QueueWork)}
+		return &httpio.Refusal{Err: signalbox.Errorf(signalbox.CodeQueueFull, "%s", run.Error), RetryAfter: d.retryAfter(r.Context(), signalbox.QueueWork)}
 	case signalbox.SkippedBusy:
-		return refuse(signalbox.CodeConflict, "wait for its end, or cancel it", "%s", run.Error)
+		return httpio.Refuse(signalbox.CodeConflict, "wait for its end, or cancel it", "%s", run.Error)
 	case signalbox.SkippedError, signalbox.SkippedMissed, signalbox.SkippedNoDirector:
-		return refuse(signalbox.CodeConflict, record, "the firing made no task: %s", run.Error)
+		return httpio.Refuse(signalbox.CodeConflict, record, "the firing made no task: %s", run.Error)
 	}
 	return nil
 }
@@ -201,7 +202,7 @@ func (d *Director) answerSchedule(w http.ResponseWriter, r *http.Request, status
 	if err != nil {
 		return err
 	}
-	return d.answer(w, status, v)
+	return httpio.Answer(w, status, v)
 }
 
 func (d *Director) auditSchedule(r *http.Request, action string, s *signalbox.Schedule, more map[string]any, failed error) error {
@@ -251,7 +252,7 @@ func difference(a, b map[string]any) (was, is map[string]any) {
 // readSchedule reads a body of POST and PUT /api/schedules.
 func readSchedule(w http.ResponseWriter, r *http.Request) (api.NewSchedule, signalbox.Schedule, error) {
 	var req api.NewSchedule
-	if err := decode(w, r, &req, false); err != nil {
+	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return req, signalbox.Schedule{}, err
 	}
 	s, err := newSchedule(&req)
@@ -289,7 +290,7 @@ func newSchedule(req *api.NewSchedule) (s signalbox.Schedule, err error) {
 	case strings.TrimSpace(s.Prompt) == "":
 		return s, signalbox.Invalid("message", "message is required: what the agent is to do; prompt is another name for it")
 	case isExecutor(s.Agent):
-		return s, signalbox.Invalid("agent_name", "agent %s is the director's own executor, which takes tool calls and no prompts", clip(s.Agent))
+		return s, signalbox.Invalid("agent_name", "agent %s is the director's own executor, which takes tool calls and no prompts", httpio.Clip(s.Agent))
 	}
 	return s, nil
 }

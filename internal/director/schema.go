@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/cron"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
@@ -38,15 +39,15 @@ func (s *schemas) object(t reflect.Type, closed bool) node {
 			required = append(required, more...)
 		}
 	}
-	for _, f := range jsonFields(t) {
-		schema := s.of(t.Field(f.index).Type, closed)
-		if t.Field(f.index).Type.Kind() == reflect.Pointer && !f.optional {
+	for _, f := range httpio.JSONFields(t) {
+		schema := s.of(t.Field(f.Index).Type, closed)
+		if t.Field(f.Index).Type.Kind() == reflect.Pointer && !f.Optional {
 			schema = node{"anyOf": []node{schema, {"type": "null"}}}
 		}
-		maps.Copy(schema, rules[t.Name()+"."+f.name])
-		props[f.name] = schema
-		if !f.optional {
-			required = append(required, f.name)
+		maps.Copy(schema, rules[t.Name()+"."+f.Name])
+		props[f.Name] = schema
+		if !f.Optional {
+			required = append(required, f.Name)
 		}
 	}
 	out := node{"type": "object", "properties": props}
@@ -62,9 +63,9 @@ func (s *schemas) object(t reflect.Type, closed bool) node {
 
 func (s *schemas) of(t reflect.Type, closed bool) node {
 	switch t {
-	case timeType:
+	case httpio.TimeType:
 		return node{"type": "string", "format": "date-time"}
-	case rawType: // as someone else wrote it; rules say more
+	case httpio.RawType: // as someone else wrote it; rules say more
 		return node{}
 	}
 	switch t.Kind() {
@@ -203,8 +204,8 @@ var rules = map[string]node{
 
 // codes lists the error codes that have a status.
 func codes() []string {
-	list := make([]string, 0, len(statuses))
-	for code := range statuses {
+	list := make([]string, 0, len(httpio.Statuses))
+	for code := range httpio.Statuses {
 		list = append(list, string(code))
 	}
 	slices.Sort(list)

@@ -7,6 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -15,18 +16,18 @@ const searchRows = 10_000
 
 // search is GET /api/search.
 func (d *Director) search(w http.ResponseWriter, r *http.Request) error {
-	q, err := signalbox.ParseQuery(param(r, "q"), d.engine.Now())
+	q, err := signalbox.ParseQuery(httpio.Param(r, "q"), d.engine.Now())
 	if err != nil {
 		return err
 	}
-	limit, err := limitOf(r)
+	limit, err := httpio.Limit(r)
 	if err != nil {
 		return err
 	}
-	after := param(r, "after")
+	after := httpio.Param(r, "after")
 	from, ok := engine.ParsePlace(after, q.Only("queue"))
 	if !ok {
-		return signalbox.Invalid("after", "after must be the next of the page before, not %q", clip(after))
+		return signalbox.Invalid("after", "after must be the next of the page before, not %q", httpio.Clip(after))
 	}
 	page := searchPage{limit: limit, total: from.Total, approximate: from.Approximate, counting: from.Phase == ""}
 	s := scanOf(&q, callerOf(r).who, searchRows, page.wants)
@@ -42,7 +43,7 @@ func (d *Director) search(w http.ResponseWriter, r *http.Request) error {
 		next.Total, next.Approximate = out.Total, out.Approximate
 		out.Next = next.String()
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 // searchPage is one page of what a scan finds.
@@ -78,7 +79,7 @@ func (p *searchPage) wants() int {
 	if lacks := p.limit - len(p.tasks); lacks > 0 {
 		return lacks
 	}
-	return maxLimit
+	return httpio.MaxLimit
 }
 
 // rows describes tasks, with what the live stream knows of them.

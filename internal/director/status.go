@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // status is GET /status.
@@ -35,7 +36,7 @@ func (d *Director) status(w http.ResponseWriter, r *http.Request) error {
 	if d.draining.Load() {
 		out.State = "draining"
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 func agentCounts(live []engine.LiveAgent) api.AgentCounts {
@@ -63,7 +64,7 @@ func (d *Director) describe(w http.ResponseWriter, _ *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	extendWrite(w)
+	httpio.ExtendWriteDeadline(w)
 	w.Write(page)
 	return nil
 }
@@ -71,7 +72,7 @@ func (d *Director) describe(w http.ResponseWriter, _ *http.Request) error {
 // healthz is GET /healthz: it says that the process answers, and nothing of
 // the store, so that a full disk does not get the process killed.
 func (d *Director) healthz(w http.ResponseWriter, _ *http.Request) error {
-	return d.answer(w, http.StatusOK, api.Health{Status: "ok"})
+	return httpio.Answer(w, http.StatusOK, api.Health{Status: "ok"})
 }
 
 // storeTimeout is how long readyz waits for the store.
@@ -80,25 +81,25 @@ const storeTimeout = 2 * time.Second
 // readyz is GET /readyz.
 func (d *Director) readyz(w http.ResponseWriter, r *http.Request) error {
 	if d.draining.Load() {
-		return &refusal{err: signalbox.Errorf(signalbox.CodeUnavailable, "draining: the director is about to stop and makes no new claims; submits are stored"), retryAfter: 5}
+		return &httpio.Refusal{Err: signalbox.Errorf(signalbox.CodeUnavailable, "draining: the director is about to stop and makes no new claims; submits are stored"), RetryAfter: 5}
 	}
 	if p := d.cfg.Peers; p != nil {
 		if self := p.Self(); !self.Alive(d.engine.Now()) {
-			return &refusal{err: signalbox.Errorf(signalbox.CodeUnavailable, "the lease of this director (%s) is over: it has not reached the store, and dispatches nothing until it does", self.ID), retryAfter: 2}
+			return &httpio.Refusal{Err: signalbox.Errorf(signalbox.CodeUnavailable, "the lease of this director (%s) is over: it has not reached the store, and dispatches nothing until it does", self.ID), RetryAfter: 2}
 		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)
 	defer cancel()
 	if _, err := d.engine.Read().Counts(ctx); err != nil {
 		d.log.Error("store does not answer", "error", err)
-		return &refusal{err: &signalbox.Error{Code: signalbox.CodeUnavailable, Message: "the store does not answer", Err: err}, retryAfter: 5}
+		return &httpio.Refusal{Err: &signalbox.Error{Code: signalbox.CodeUnavailable, Message: "the store does not answer", Err: err}, RetryAfter: 5}
 	}
-	return d.answer(w, http.StatusOK, api.Health{Status: "ok"})
+	return httpio.Answer(w, http.StatusOK, api.Health{Status: "ok"})
 }
 
 // metrics is GET /metrics.
 func (d *Director) metrics(w http.ResponseWriter, r *http.Request) error {
-	extendWrite(w)
+	httpio.ExtendWriteDeadline(w)
 	d.cfg.Metrics.ServeHTTP(w, r)
 	return nil
 }

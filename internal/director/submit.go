@@ -10,12 +10,13 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // submit is POST /api/queue/task.
 func (d *Director) submit(w http.ResponseWriter, r *http.Request) error {
 	var req api.SubmitRequest
-	if err := decode(w, r, &req, false); err != nil {
+	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return d.refused(err)
 	}
 	return d.store(w, r, req, http.StatusCreated, "")
@@ -30,13 +31,13 @@ const (
 // submitTask is POST /api/task.
 func (d *Director) submitTask(w http.ResponseWriter, r *http.Request) error {
 	var req api.SubmitRequest
-	if err := decode(w, r, &req, false); err != nil {
+	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return d.refused(err)
 	}
 	req.Source = cmp.Or(req.Source, string(signalbox.SourceWeb))
 	err := d.store(w, r, req, http.StatusAccepted, webQueued)
-	if full, ok := errors.AsType[*refusal](err); ok && full.err.Code == signalbox.CodeQueueFull {
-		full.err.Message = webFull
+	if full, ok := errors.AsType[*httpio.Refusal](err); ok && full.Err.Code == signalbox.CodeQueueFull {
+		full.Err.Message = webFull
 	}
 	return err
 }
@@ -62,12 +63,12 @@ func (d *Director) store(w http.ResponseWriter, r *http.Request, req api.SubmitR
 
 // retry is POST /api/queue/{id}/retry.
 func (d *Director) retry(w http.ResponseWriter, r *http.Request) error {
-	id, err := taskID(r)
+	id, err := httpio.TaskID(r)
 	if err != nil {
 		return err
 	}
 	var req api.RetryRequest
-	if err := decode(w, r, &req, true); err != nil {
+	if err := httpio.Decode(w, r, &req, true); err != nil {
 		return d.refused(err)
 	}
 	whole, unread := d.engine.Read().Whole(r.Context(), id)
@@ -102,7 +103,7 @@ func (d *Director) receipt(w http.ResponseWriter, got engine.Receipt, status int
 	if gone := d.engine.Trouble(&got.Task); gone != "" {
 		message = strings.TrimPrefix(message+": "+gone, ": ")
 	}
-	return d.answer(w, status, api.SubmitResponse{
+	return httpio.Answer(w, status, api.SubmitResponse{
 		QueueID: got.Task.ID, Position: got.Position.N, PositionApproximate: got.Position.Approximate,
 		State: string(got.Task.State), Queue: got.Task.Queue, ETA: etaView(got.ETA), Message: message,
 		Replayed: got.Replayed, RetryOf: got.Task.RetryOf,
@@ -111,9 +112,9 @@ func (d *Director) receipt(w http.ResponseWriter, got engine.Receipt, status int
 
 func newTask(req api.SubmitRequest) (engine.NewTask, error) {
 	if isExecutor(req.Agent) {
-		return engine.NewTask{}, &refusal{
-			err:  signalbox.Invalid("agent", "agent %s is the director's own executor, which takes tool calls and no prompts", clip(req.Agent)),
-			hint: "POST /api/tools/{tool}/tasks calls a tool as a task, as signalbox tools call --task does",
+		return engine.NewTask{}, &httpio.Refusal{
+			Err:  signalbox.Invalid("agent", "agent %s is the director's own executor, which takes tool calls and no prompts", httpio.Clip(req.Agent)),
+			Hint: "POST /api/tools/{tool}/tasks calls a tool as a task, as signalbox tools call --task does",
 		}
 	}
 	prompt, err := promptOf(req.Prompt, req.Message)
@@ -168,7 +169,7 @@ func (d *Director) submitError(r *http.Request, err error) error {
 		return err
 	}
 	copied := *full
-	return &refusal{err: &copied, retryAfter: d.retryAfter(r.Context(), signalbox.QueueWork)}
+	return &httpio.Refusal{Err: &copied, RetryAfter: d.retryAfter(r.Context(), signalbox.QueueWork)}
 }
 
 // Bounds of the Retry-After of a full queue, in seconds. The seed's answer

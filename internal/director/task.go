@@ -7,15 +7,16 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // task is GET /api/queue/{id}.
 func (d *Director) task(w http.ResponseWriter, r *http.Request) error {
-	id, err := taskID(r)
+	id, err := httpio.TaskID(r)
 	if err != nil {
 		return err
 	}
-	wait, err := waitOf(r)
+	wait, err := httpio.Wait(r)
 	if err != nil {
 		return err
 	}
@@ -27,7 +28,7 @@ func (d *Director) task(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	v, err := d.detail(r.Context(), id)
-	return d.answerOr(w, v, err)
+	return httpio.AnswerOr(w, v, err)
 }
 
 // untilStopped returns a context that also ends when the director stops:
@@ -65,7 +66,7 @@ func (d *Director) detail(ctx context.Context, id string) (api.Task, error) {
 
 // cancel is POST /api/queue/{id}/cancel.
 func (d *Director) cancel(w http.ResponseWriter, r *http.Request) error {
-	id, err := taskID(r)
+	id, err := httpio.TaskID(r)
 	if err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (d *Director) cancel(w http.ResponseWriter, r *http.Request) error {
 			out.Message = stillStopping
 		}
 	}
-	return d.answer(w, status, out)
+	return httpio.Answer(w, status, out)
 }
 
 // stillStopping is said of a tool's run that was cancelled and still lives.
@@ -121,7 +122,7 @@ func (d *Director) cancelTask(ctx context.Context, t *signalbox.Task, by string)
 
 // why is GET /api/queue/{id}/why.
 func (d *Director) why(w http.ResponseWriter, r *http.Request) error {
-	id, err := taskID(r)
+	id, err := httpio.TaskID(r)
 	if err != nil {
 		return err
 	}
@@ -135,13 +136,13 @@ func (d *Director) why(w http.ResponseWriter, r *http.Request) error {
 	}
 	d.addCapacity(&out, got.Task.State, callerOf(r))
 	d.addElsewhere(r.Context(), &out, &got.Task)
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 // pause is POST /api/queue/pause.
 func (d *Director) pause(w http.ResponseWriter, r *http.Request) error {
 	var req api.PauseRequest
-	if err := decode(w, r, &req, true); err != nil {
+	if err := httpio.Decode(w, r, &req, true); err != nil {
 		return err
 	}
 	until, err := d.pauseEnd(req)
@@ -164,7 +165,7 @@ func (d *Director) pause(w http.ResponseWriter, r *http.Request) error {
 // resume is POST /api/queue/resume.
 func (d *Director) resume(w http.ResponseWriter, r *http.Request) error {
 	var req api.PauseRequest
-	if err := decode(w, r, &req, true); err != nil {
+	if err := httpio.Decode(w, r, &req, true); err != nil {
 		return err
 	}
 	for _, f := range []struct {
@@ -206,5 +207,5 @@ func (d *Director) paused(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return d.answer(w, http.StatusOK, api.Paused{Paused: pauseViews(pauses)})
+	return httpio.Answer(w, http.StatusOK, api.Paused{Paused: pauseViews(pauses)})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // terminalLimits bound terminals. Tests shorten them.
@@ -53,7 +54,7 @@ func (d *Director) openTerminal(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return d.answer(w, http.StatusCreated, api.TerminalTicket{
+	return httpio.Answer(w, http.StatusCreated, api.TerminalTicket{
 		Ticket: secret, Agent: row.Name, URL: "/api/agents/" + row.Name + "/terminal", ExpiresAt: ends.UTC().Truncate(time.Millisecond),
 	})
 }
@@ -77,13 +78,13 @@ func (d *Director) readyTerminal(row signalbox.Agent) error {
 	live, _ := d.engine.LiveAgent(row.Name)
 	switch {
 	case !live.Up:
-		return refuse(signalbox.CodeAgentDown, "start the agent again; signalbox agents shows which are there",
-			"agent %s is not connected (%s)", row.Name, clip(cmp.Or(live.Message, "not heard from yet")))
+		return httpio.Refuse(signalbox.CodeAgentDown, "start the agent again; signalbox agents shows which are there",
+			"agent %s is not connected (%s)", row.Name, httpio.Clip(cmp.Or(live.Message, "not heard from yet")))
 	case row.Source == signalbox.AgentPull:
-		return refuse(signalbox.CodeUnsupported, "run the agent where the director can connect to it, without --pull, to have a terminal",
+		return httpio.Refuse(signalbox.CodeUnsupported, "run the agent where the director can connect to it, without --pull, to have a terminal",
 			"agent %s asks for its tasks, and nobody can connect to it: it has no terminal", row.Name)
 	case !live.Terminal:
-		return refuse(signalbox.CodeUnsupported, "start the agent with --terminal and a token (agent.terminal: true, agent.token)",
+		return httpio.Refuse(signalbox.CodeUnsupported, "start the agent with --terminal and a token (agent.terminal: true, agent.token)",
 			"agent %s offers no terminal", row.Name)
 	}
 	return nil
@@ -93,7 +94,7 @@ func (d *Director) terminalsOn() error {
 	if d.cfg.Terminal {
 		return nil
 	}
-	return refuse(signalbox.CodeUnsupported, "start the director with --terminal, or terminal: true in its configuration",
+	return httpio.Refuse(signalbox.CodeUnsupported, "start the director with --terminal, or terminal: true in its configuration",
 		"this director opens no terminals")
 }
 
@@ -108,7 +109,7 @@ func (d *Director) terminal(w http.ResponseWriter, r *http.Request) error {
 		return signalbox.Invalid("Upgrade", "a terminal is a WebSocket: ask for it with Connection: Upgrade and Upgrade: websocket")
 	}
 	if holder, elsewhere := d.otherHolder(r.Context(), r.PathValue("name")); elsewhere { // its ticket is from there
-		return d.passOn(w, r, holder, "agent "+clip(r.PathValue("name")))
+		return d.passOn(w, r, holder, "agent "+httpio.Clip(r.PathValue("name")))
 	}
 	wait, proved, leave := d.terms.enter(d.life)
 	defer leave()

@@ -20,6 +20,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentaddr"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // Ways for a terminal to end. What is told to its user is their text.
@@ -133,7 +134,7 @@ func (s *termSession) dial(ctx context.Context, who signalbox.Principal, first a
 	if err != nil {
 		return nil, err
 	}
-	q := url.Values{"by": {clip(who.String())}}
+	q := url.Values{"by": {httpio.Clip(who.String())}}
 	for name, n := range map[string]int{"cols": first.Cols, "rows": first.Rows} {
 		if n != 0 { // the agent knows a size for who says none
 			q.Set(name, strconv.Itoa(n))
@@ -171,13 +172,13 @@ var termHTTP = &http.Client{
 // refusalText is what an agent said instead of opening a terminal.
 func refusalText(resp *http.Response, err error) string {
 	if resp == nil || resp.Body == nil {
-		return "it does not answer: " + clip(err.Error())
+		return "it does not answer: " + httpio.Clip(err.Error())
 	}
 	defer resp.Body.Close()
 	var said api.AgentRefusal
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1024)) // what came of it
 	if json.Unmarshal(body, &said) == nil && said.Message != "" {
-		return clip(said.Message)
+		return httpio.Clip(said.Message)
 	}
 	return fmt.Sprintf("it opens no terminal (status %d)", resp.StatusCode)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 const (
@@ -92,16 +93,16 @@ func (t *termTable) tooMany(own int) error {
 	wait := int(t.limits.ticket/time.Second) + 1 // by then they have expired
 	switch {
 	case own >= maxTicketsOf:
-		return &refusal{
-			err:        signalbox.Errorf(signalbox.CodeRateLimited, "you have %d tickets for terminals that were not used, the most there can be", own),
-			hint:       fmt.Sprintf("open terminals with them, or ask again in %d s, when they have expired", wait),
-			retryAfter: wait,
+		return &httpio.Refusal{
+			Err:        signalbox.Errorf(signalbox.CodeRateLimited, "you have %d tickets for terminals that were not used, the most there can be", own),
+			Hint:       fmt.Sprintf("open terminals with them, or ask again in %d s, when they have expired", wait),
+			RetryAfter: wait,
 		}
 	case len(t.tickets) >= maxTickets:
-		return &refusal{
-			err:        signalbox.Errorf(signalbox.CodeUnavailable, "too many tickets for terminals wait to be used"),
-			hint:       fmt.Sprintf("ask again in %d s, when they have expired", wait),
-			retryAfter: wait,
+		return &httpio.Refusal{
+			Err:        signalbox.Errorf(signalbox.CodeUnavailable, "too many tickets for terminals wait to be used"),
+			Hint:       fmt.Sprintf("ask again in %d s, when they have expired", wait),
+			RetryAfter: wait,
 		}
 	}
 	return nil

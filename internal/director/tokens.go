@@ -6,6 +6,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
@@ -15,7 +16,7 @@ func (d *Director) tokens(w http.ResponseWriter, _ *http.Request) error {
 	for _, t := range d.identity.Tokens() {
 		out.Tokens = append(out.Tokens, tokenView(t))
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 func tokenView(t identity.Known) api.Token {
@@ -28,7 +29,7 @@ func tokenView(t identity.Known) api.Token {
 // createToken is POST /api/tokens.
 func (d *Director) createToken(w http.ResponseWriter, r *http.Request) error {
 	var req api.NewToken
-	if err := decode(w, r, &req, false); err != nil {
+	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return err
 	}
 	scopes := make([]signalbox.Scope, len(req.Scopes))
@@ -80,7 +81,7 @@ func (d *Director) users(w http.ResponseWriter, _ *http.Request) error {
 	for _, u := range d.identity.Users() {
 		out.Users = append(out.Users, userView(u))
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 func userView(u signalbox.User) api.User {
@@ -90,7 +91,7 @@ func userView(u signalbox.User) api.User {
 // putUser is PUT /api/users/{id}.
 func (d *Director) putUser(w http.ResponseWriter, r *http.Request) error {
 	var req api.PutUser
-	if err := decode(w, r, &req, false); err != nil {
+	if err := httpio.Decode(w, r, &req, false); err != nil {
 		return err
 	}
 	before := d.userWords(r.PathValue("id"))

@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
@@ -33,7 +34,7 @@ type Tools interface {
 
 // errNoTools answers for the tools of a director that has none.
 func errNoTools() error {
-	return refuse(signalbox.CodeNotFound, "name MCP servers, REST tools or commands in its configuration (mcpServers, restTools, openapiSpecs, commandTools), or start it with --tools FILE",
+	return httpio.Refuse(signalbox.CodeNotFound, "name MCP servers, REST tools or commands in its configuration (mcpServers, restTools, openapiSpecs, commandTools), or start it with --tools FILE",
 		"this director has no tools")
 }
 
@@ -54,7 +55,7 @@ func (d *Director) tools(w http.ResponseWriter, _ *http.Request) error {
 			Restarts: s.Restarts, PIDs: s.PIDs, Tools: s.Tools, Since: s.Since.UTC(),
 		}
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 // toolQueues is GET /api/tools/queues.
@@ -67,7 +68,7 @@ func (d *Director) toolQueues(w http.ResponseWriter, r *http.Request) error {
 	for i := range queues {
 		out.Queues[i] = toolQueueView(&queues[i], c)
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 // Sessions of calls. The word in front keeps what one way in calls a session
@@ -108,7 +109,7 @@ func (d *Director) toolCaller(r *http.Request, named string) (gateway.Caller, er
 		named = r.Header.Get(sessionHeader)
 	}
 	if !validSessionName(named) {
-		return c, signalbox.Invalid(sessionHeader, "a session's name has at most %d printable characters, not %q", maxSessionName, clip(named))
+		return c, signalbox.Invalid(sessionHeader, "a session's name has at most %d printable characters, not %q", maxSessionName, httpio.Clip(named))
 	}
 	switch {
 	case named != "":
@@ -281,10 +282,6 @@ func (w *sessionMarker) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // mcpPath is that of the MCP server, whose bodies have rules of their own.
 const mcpPath = "/mcp"
 
-// maxMCPBytes bounds a message to the MCP server, and a call of a tool over HTTP:
-// arguments may hold whole files.
-const maxMCPBytes = 4 << 20
-
 // mcp is all methods of /mcp. The gate has been passed; from here the protocol
 // has its own rules and its own errors.
 func (d *Director) mcp(w http.ResponseWriter, r *http.Request) error {
@@ -292,7 +289,7 @@ func (d *Director) mcp(w http.ResponseWriter, r *http.Request) error {
 		return errNoTools()
 	}
 	if r.Method == http.MethodGet { // it stays open for as long as the client likes
-		leave, err := d.reserveStream()
+		leave, err := d.streams.Reserve()
 		if err != nil {
 			return err
 		}
@@ -312,10 +309,10 @@ func (d *Director) mcp(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if hasBody(r) {
+	if httpio.HasBody(r) {
 		// The SDK would read it under the deadline for bodies and leave that in
 		// force, which would end the call when it is over.
-		body, err := readBody(w, r, maxMCPBytes)
+		body, err := httpio.ReadBody(w, r, httpio.MaxCallBytes)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // callTool is POST /api/tools/{tool}/call. Whoever goes away meanwhile leaves
@@ -18,7 +19,7 @@ func (d *Director) callTool(w http.ResponseWriter, r *http.Request) error {
 		return errNoTools()
 	}
 	var req api.ToolCall
-	if err := decodeCall(w, r, &req); err != nil {
+	if err := httpio.DecodeCall(w, r, &req); err != nil {
 		return err
 	}
 	if header := r.Header.Get(sessionHeader); req.Session != "" && header != "" && header != req.Session {
@@ -38,7 +39,7 @@ func (d *Director) callTool(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return d.toolError(r, err)
 	}
-	return d.answer(w, http.StatusOK, toolResultView(res))
+	return httpio.Answer(w, http.StatusOK, toolResultView(res))
 }
 
 // callOrQueue calls a tool. An async one is answered at once: its call is a
@@ -68,7 +69,7 @@ func (d *Director) toolError(r *http.Request, err error) error {
 	case r.Context().Err() != nil:
 		return context.Canceled
 	case d.life.Err() != nil:
-		return &refusal{err: signalbox.Errorf(signalbox.CodeUnavailable, "the director is stopping: call the tool again when it is back"), retryAfter: 5}
+		return &httpio.Refusal{Err: signalbox.Errorf(signalbox.CodeUnavailable, "the director is stopping: call the tool again when it is back"), RetryAfter: 5}
 	}
 	return err
 }
@@ -86,7 +87,7 @@ func clipText(s string) string {
 // toolStream tells the caller of one call how it fares: progress as it comes,
 // then result or error.
 type toolStream struct {
-	*stream
+	*httpio.Stream
 	news chan api.ToolProgress
 	end  chan toolEnd
 	done chan struct{} // closed behind it
@@ -100,13 +101,13 @@ type toolEnd struct {
 // streamTool answers a call with a stream. Errors that are known before it
 // waits are in the stream as well: it has begun by then.
 func (d *Director) streamTool(ctx context.Context, w http.ResponseWriter, r *http.Request, call gateway.Call) error {
-	out, err := d.openStream(w)
+	out, err := d.streams.Open(w)
 	if err != nil {
 		return err
 	}
-	defer out.close()
+	defer out.Close()
 	ctx, cancel := context.WithCancel(ctx)
-	s := &toolStream{stream: out, news: make(chan api.ToolProgress, 16), end: make(chan toolEnd, 1), done: make(chan struct{})}
+	s := &toolStream{Stream: out, news: make(chan api.ToolProgress, 16), end: make(chan toolEnd, 1), done: make(chan struct{})}
 	call.Progress = s.take
 	go func() {
 		defer close(s.done)
@@ -120,19 +121,19 @@ func (d *Director) streamTool(ctx context.Context, w http.ResponseWriter, r *htt
 		return nil
 	}
 	if end.err == nil {
-		_ = s.moment("result", toolResultView(end.res)) // who does not take it has gone
+		_ = s.SendTransient("result", toolResultView(end.res)) // who does not take it has gone
 		return nil
 	}
 	err = d.toolError(r, end.err)
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
-	body, what := errorBody(err)
-	body.RequestID = w.Header().Get(requestIDHeader)
-	if what.hidden {
-		d.log.Error("tool call failed", "request_id", body.RequestID, "tool", clip(call.Tool), "error", end.err)
+	body, what := httpio.ErrorBody(err)
+	body.RequestID = w.Header().Get(httpio.RequestIDHeader)
+	if what.Hidden {
+		d.log.Error("tool call failed", "request_id", body.RequestID, "tool", httpio.Clip(call.Tool), "error", end.err)
 	}
-	_ = s.moment("error", body) // as above
+	_ = s.SendTransient("error", body) // as above
 	return nil
 }
 
@@ -148,14 +149,14 @@ func (s *toolStream) take(p gateway.Progress) {
 // follow writes progress until the call has ended; an error says that nobody
 // reads any more.
 func (s *toolStream) follow() (toolEnd, error) {
-	beat := time.Tick(heartbeat)
+	beat := time.Tick(httpio.KeepAliveEvery)
 	for {
 		var err error
 		select {
 		case p := <-s.news:
-			err = s.moment("progress", p)
+			err = s.SendTransient("progress", p)
 		case <-beat:
-			err = s.comment()
+			err = s.KeepAlive()
 		case end := <-s.end:
 			return end, s.rest()
 		}
@@ -171,7 +172,7 @@ func (s *toolStream) rest() error {
 	for {
 		select {
 		case p := <-s.news:
-			if err := s.moment("progress", p); err != nil {
+			if err := s.SendTransient("progress", p); err != nil {
 				return err
 			}
 		default:

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
 
 // ToolTasks makes tool calls into tasks; *local.Executor does.
@@ -29,7 +30,7 @@ func (d *Director) toolTasksOr(code signalbox.Code) (ToolTasks, error) {
 	case d.cfg.Tools == nil:
 		return nil, errNoTools()
 	}
-	return nil, refuse(code, "call the tool and wait for its answer (POST /api/tools/{tool}/call), or start signalbox up or signalbox director, which have a queue",
+	return nil, httpio.Refuse(code, "call the tool and wait for its answer (POST /api/tools/{tool}/call), or start signalbox up or signalbox director, which have a queue",
 		"this gateway has no queue in which a call could wait as a task")
 }
 
@@ -40,7 +41,7 @@ func (d *Director) createToolTask(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	var req api.NewToolTask
-	if err := decodeCall(w, r, &req); err != nil {
+	if err := httpio.DecodeCall(w, r, &req); err != nil {
 		return d.refused(err)
 	}
 	call, err := d.taskCall(r, req)
@@ -59,7 +60,7 @@ func (d *Director) createToolTask(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	w.Header().Set("Location", toolTaskPath+t.Task.ID)
-	return d.answer(w, http.StatusCreated, v)
+	return httpio.Answer(w, http.StatusCreated, v)
 }
 
 const toolTaskPath = "/api/tools/tasks/"
@@ -94,9 +95,9 @@ func (d *Director) toolTaskError(r *http.Request, err error) error {
 	_ = d.refused(err)
 	if full, ok := errors.AsType[*signalbox.Error](err); ok && full.Code == signalbox.CodeQueueFull {
 		copied := *full
-		return &refusal{
-			err: &copied, retryAfter: d.retryAfter(r.Context(), signalbox.QueueCommands),
-			hint: "try again later, or cancel what is no longer needed: signalbox tools tasks lists it",
+		return &httpio.Refusal{
+			Err: &copied, RetryAfter: d.retryAfter(r.Context(), signalbox.QueueCommands),
+			Hint: "try again later, or cancel what is no longer needed: signalbox tools tasks lists it",
 		}
 	}
 	return d.toolError(r, err)
@@ -105,14 +106,14 @@ func (d *Director) toolTaskError(r *http.Request, err error) error {
 // toolTask is GET /api/tools/tasks/{id}.
 func (d *Director) toolTask(w http.ResponseWriter, r *http.Request) error {
 	v, err := d.waitedToolTask(r, r.PathValue("id"))
-	return d.answerOr(w, v, err)
+	return httpio.AnswerOr(w, v, err)
 }
 
 // getTaskStatus is GET /getTaskStatus (seed async-task-queue).
 func (d *Director) getTaskStatus(w http.ResponseWriter, r *http.Request) error {
-	id := param(r, "taskId")
+	id := httpio.Param(r, "taskId")
 	if id == "" {
-		return &refusal{err: signalbox.Invalid("taskId", "Missing taskId"), hint: "GET /getTaskStatus?taskId=ID"}
+		return &httpio.Refusal{Err: signalbox.Invalid("taskId", "Missing taskId"), Hint: "GET /getTaskStatus?taskId=ID"}
 	}
 	id, err := d.importedID(r.Context(), id)
 	if err != nil {
@@ -122,13 +123,13 @@ func (d *Director) getTaskStatus(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return d.answer(w, http.StatusOK, api.TaskStatus{Task: v})
+	return httpio.Answer(w, http.StatusOK, api.TaskStatus{Task: v})
 }
 
 // waitedToolTask reads a task that the caller sees, once it has ended or the
 // wait that the caller asked for is over.
 func (d *Director) waitedToolTask(r *http.Request, id string) (api.ToolTask, error) {
-	wait, err := waitOf(r)
+	wait, err := httpio.Wait(r)
 	if err != nil {
 		return api.ToolTask{}, err
 	}
@@ -153,7 +154,7 @@ func (d *Director) seenToolTask(r *http.Request, id string) (gateway.ToolTask, e
 	if err != nil {
 		return gateway.ToolTask{}, err
 	}
-	none := refuse(signalbox.CodeNotFound, "GET /api/tools/tasks lists those that there are", "there is no task %q of a tool: it never existed or has been pruned", clip(id))
+	none := httpio.Refuse(signalbox.CodeNotFound, "GET /api/tools/tasks lists those that there are", "there is no task %q of a tool: it never existed or has been pruned", httpio.Clip(id))
 	if !signalbox.ValidID(id) {
 		return gateway.ToolTask{}, none
 	}
@@ -184,7 +185,7 @@ func (d *Director) cancelToolTask(w http.ResponseWriter, r *http.Request) error 
 	who := callerOf(r).who
 	own := who.Key() == t.Task.Owner
 	if !own && !who.Has(signalbox.ScopeCancel) {
-		return refuse(signalbox.CodeForbidden, "show a token that has it, or that of who called the tool",
+		return httpio.Refuse(signalbox.CodeForbidden, "show a token that has it, or that of who called the tool",
 			"to cancel what someone else asked for needs the scope %s, and %s has %s", signalbox.ScopeCancel, who.String(), scopeWords(who.Scopes))
 	}
 	if t, err = d.cfg.ToolTasks.Cancel(r.Context(), id, who.String()); err != nil {
@@ -213,7 +214,7 @@ func (d *Director) cancelToolTask(w http.ResponseWriter, r *http.Request) error 
 		status = http.StatusAccepted
 		v.Message = stillStopping
 	}
-	return d.answer(w, status, v)
+	return httpio.Answer(w, status, v)
 }
 
 // seedStatuses are the words of the seed async-task-queue, and cancelled.
@@ -227,13 +228,13 @@ func (d *Director) toolTasks(w http.ResponseWriter, r *http.Request) error {
 	}
 	who := callerOf(r).who
 	q := gateway.TaskQuery{
-		Tool: param(r, "tool"), Status: param(r, "status"), Before: param(r, "before"),
+		Tool: httpio.Param(r, "tool"), Status: httpio.Param(r, "status"), Before: httpio.Param(r, "before"),
 		Sees: func(t *signalbox.Task) bool { return seesToolTask(who, t) },
 	}
 	if q.Status != "" && !slices.Contains(seedStatuses, q.Status) {
-		return signalbox.Invalid("status", "status must be one of %s, not %q", strings.Join(seedStatuses, ", "), clip(q.Status))
+		return signalbox.Invalid("status", "status must be one of %s, not %q", strings.Join(seedStatuses, ", "), httpio.Clip(q.Status))
 	}
-	if q.Limit, err = limitOf(r); err != nil {
+	if q.Limit, err = httpio.Limit(r); err != nil {
 		return err
 	}
 	page, err := tasks.List(r.Context(), q)
@@ -244,7 +245,7 @@ func (d *Director) toolTasks(w http.ResponseWriter, r *http.Request) error {
 	for i := range page.Tasks {
 		out.Tasks[i] = plainToolTask(&page.Tasks[i])
 	}
-	return d.answer(w, http.StatusOK, out)
+	return httpio.Answer(w, http.StatusOK, out)
 }
 
 // retryTool makes the call of an ended task of a tool anew. It goes through
@@ -265,7 +266,7 @@ func (d *Director) retryTool(w http.ResponseWriter, r *http.Request, t *signalbo
 	if got.Replayed {
 		w.Header().Set("Idempotency-Replayed", "true")
 	}
-	return d.answer(w, http.StatusCreated, api.SubmitResponse{
+	return httpio.Answer(w, http.StatusCreated, api.SubmitResponse{
 		QueueID: got.Task.ID, Position: got.Position, State: string(got.Task.State), Queue: got.Task.Queue,
 		Message: got.Wait, Replayed: got.Replayed, RetryOf: t.ID,
 	})
@@ -275,11 +276,11 @@ func (d *Director) retryTool(w http.ResponseWriter, r *http.Request, t *signalbo
 // make it.
 func (d *Director) callAgain(r *http.Request, t *signalbox.Task, edit api.RetryRequest) (call gateway.TaskCall, err error) {
 	if who := callerOf(r).who; !who.Has(signalbox.ScopeTool) {
-		return call, refuse(signalbox.CodeForbidden, "show a token that has it", "task %s is a call of a tool: to make it anew needs the scope %s, and %s has %s",
+		return call, httpio.Refuse(signalbox.CodeForbidden, "show a token that has it", "task %s is a call of a tool: to make it anew needs the scope %s, and %s has %s",
 			t.ID, signalbox.ScopeTool, who.String(), scopeWords(who.Scopes))
 	}
 	if who := callerOf(r).who; !seesToolTask(who, t) { // the arguments come with it, and what the tool says of them
-		return call, refuse(signalbox.CodeForbidden, "show a token that has it, or that of who called the tool",
+		return call, httpio.Refuse(signalbox.CodeForbidden, "show a token that has it, or that of who called the tool",
 			"to make a call anew that someone else has made needs the scope %s, and %s has %s", signalbox.ScopeRead, who.String(), scopeWords(who.Scopes))
 	}
 	if !t.State.Terminal() {
@@ -290,7 +291,7 @@ func (d *Director) callAgain(r *http.Request, t *signalbox.Task, edit api.RetryR
 		given bool
 	}{{"prompt", edit.Prompt != ""}, {"model", edit.Model != ""}, {"env", edit.Env != nil}} {
 		if f.given {
-			return call, refuse(signalbox.CodeValidation, "call it with other arguments: POST /api/tools/{tool}/tasks", "task %s is a call of the tool %s, which has no %s", t.ID, t.Tool, f.name)
+			return call, httpio.Refuse(signalbox.CodeValidation, "call it with other arguments: POST /api/tools/{tool}/tasks", "task %s is a call of the tool %s, which has no %s", t.ID, t.Tool, f.name)
 		}
 	}
 	req, err := d.engine.Read().Request(r.Context(), t.ID)
@@ -298,7 +299,7 @@ func (d *Director) callAgain(r *http.Request, t *signalbox.Task, edit api.RetryR
 		return call, err
 	}
 	if req.HadEnv {
-		return call, refuse(signalbox.CodeValidation, "call the tool with all its arguments: POST /api/tools/{tool}/tasks, or signalbox tools call --task",
+		return call, httpio.Refuse(signalbox.CodeValidation, "call the tool with all its arguments: POST /api/tools/{tool}/tasks, or signalbox tools call --task",
 			"the secret arguments of task %s were erased when it ended: it cannot be made anew", t.ID)
 	}
 	again := api.NewToolTask{Arguments: req.Arguments, Metadata: req.Metadata, TimeoutMS: req.TimeoutMS, Priority: t.Priority}

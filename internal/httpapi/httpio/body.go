@@ -1,4 +1,4 @@
-package director
+package httpio
 
 import (
 	"encoding/json"
@@ -19,22 +19,26 @@ import (
 // maxBodyBytes is how long a body may be.
 const maxBodyBytes = 1 << 20
 
-// decode reads the JSON body of a request into the struct that into points
+// MaxCallBytes bounds a message to the MCP server, and a call of a tool over HTTP:
+// arguments may hold whole files.
+const MaxCallBytes = 4 << 20
+
+// Decode reads the JSON body of a request into the struct that into points
 // to, strictly: every member must be a known field of the right type, once.
 // A member that is null counts as left out. With optional the body may be
 // missing.
-func decode(w http.ResponseWriter, r *http.Request, into any, optional bool) error {
-	return decodeUpTo(w, r, maxBodyBytes, into, optional)
+func Decode(w http.ResponseWriter, r *http.Request, into any, optional bool) error {
+	return DecodeUpTo(w, r, maxBodyBytes, into, optional)
 }
 
-// decodeCall is decode for a call of a tool: its arguments may be as long over
+// DecodeCall is decode for a call of a tool: its arguments may be as long over
 // HTTP as over MCP.
-func decodeCall(w http.ResponseWriter, r *http.Request, into any) error {
-	return decodeUpTo(w, r, maxMCPBytes, into, true)
+func DecodeCall(w http.ResponseWriter, r *http.Request, into any) error {
+	return DecodeUpTo(w, r, MaxCallBytes, into, true)
 }
 
-func decodeUpTo(w http.ResponseWriter, r *http.Request, limit int64, into any, optional bool) error {
-	data, err := readBody(w, r, limit)
+func DecodeUpTo(w http.ResponseWriter, r *http.Request, limit int64, into any, optional bool) error {
+	data, err := ReadBody(w, r, limit)
 	if err != nil {
 		return err
 	}
@@ -44,15 +48,15 @@ func decodeUpTo(w http.ResponseWriter, r *http.Request, limit int64, into any, o
 		}
 		return signalbox.Errorf(signalbox.CodeValidation, "the body is empty; want a JSON object")
 	}
-	tree, err := parse(data)
+	tree, err := Parse(data)
 	if err != nil {
 		return err
 	}
-	return bind(reflect.ValueOf(into).Elem(), tree, "")
+	return Bind(reflect.ValueOf(into).Elem(), tree, "")
 }
 
-// readBody reads a body of at most that many bytes to its end.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+// ReadBody reads a body of at most that many bytes to its end.
+func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, tooLargeBody(limit) // unread: who sent Expect: 100-continue is not asked for it
 	}
@@ -62,7 +66,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	case errors.As(err, &tooLarge):
 		return nil, tooLargeBody(limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body did not arrive within %s", bodyTimeout)
+		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body did not arrive within %s", BodyTimeout)
 	case err != nil:
 		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body could not be read to its end")
 	}
@@ -88,9 +92,9 @@ func tooLargeBody(limit int64) error {
 	return signalbox.Errorf(signalbox.CodeTooLarge, "the body is larger than %d bytes, the most that is allowed", limit)
 }
 
-// parse reads a JSON text into nil, string, bool, json.Number, []any and
+// Parse reads a JSON text into nil, string, bool, json.Number, []any and
 // *strictjson.Object.
-func parse(data []byte) (any, error) {
+func Parse(data []byte) (any, error) {
 	tree, err := strictjson.Parse(data)
 	var wrong *strictjson.Error
 	switch {
@@ -99,29 +103,29 @@ func parse(data []byte) (any, error) {
 	case wrong.Path == "":
 		return nil, signalbox.Errorf(signalbox.CodeValidation, "the body %s", wrong.What)
 	}
-	return nil, signalbox.Invalid(clip(wrong.Path), "%s %s", clip(wrong.Path), wrong.What)
+	return nil, signalbox.Invalid(Clip(wrong.Path), "%s %s", Clip(wrong.Path), wrong.What)
 }
 
 var (
-	timeType = reflect.TypeFor[time.Time]()
-	rawType  = reflect.TypeFor[json.RawMessage]()
+	TimeType = reflect.TypeFor[time.Time]()
+	RawType  = reflect.TypeFor[json.RawMessage]()
 )
 
-// bind puts a decoded JSON value into v. Errors name the field and the rule.
-func bind(v reflect.Value, tree any, path string) error {
+// Bind puts a decoded JSON value into v. Errors name the field and the rule.
+func Bind(v reflect.Value, tree any, path string) error {
 	if tree == nil && path != "" {
 		return nil // null: left out
 	}
 	switch v.Type() {
-	case timeType:
+	case TimeType:
 		return bindTime(v, tree, path)
-	case rawType:
+	case RawType:
 		return bindRaw(v, tree, path)
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		return bind(v.Elem(), tree, path)
+		return Bind(v.Elem(), tree, path)
 	case reflect.Struct:
 		return bindStruct(v, tree, path)
 	case reflect.Map:
@@ -151,7 +155,7 @@ func want(ok bool, path, rule string, got any) error {
 	if path == "" {
 		return signalbox.Errorf(signalbox.CodeValidation, "the body must be %s, not %s", rule, kindOf(got))
 	}
-	return signalbox.Invalid(clip(path), "%s must be %s, not %s", clip(path), rule, kindOf(got))
+	return signalbox.Invalid(Clip(path), "%s must be %s, not %s", Clip(path), rule, kindOf(got))
 }
 
 func bindStruct(v reflect.Value, tree any, path string) error {
@@ -159,31 +163,31 @@ func bindStruct(v reflect.Value, tree any, path string) error {
 	if !ok {
 		return want(false, path, "an object", tree)
 	}
-	fields := jsonFields(v.Type())
+	fields := JSONFields(v.Type())
 	for _, key := range o.Keys {
-		i := slices.IndexFunc(fields, func(f jsonField) bool { return f.name == key })
+		i := slices.IndexFunc(fields, func(f JSONField) bool { return f.Name == key })
 		field := strictjson.Join(path, key)
 		if i < 0 {
 			return unknownField(field, fields)
 		}
-		if err := bind(v.Field(fields[i].index), o.Values[key], field); err != nil {
+		if err := Bind(v.Field(fields[i].Index), o.Values[key], field); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func unknownField(field string, fields []jsonField) error {
-	field = clip(field)
+func unknownField(field string, fields []JSONField) error {
+	field = Clip(field)
 	hint := "it takes no fields"
 	if len(fields) > 0 {
 		names := make([]string, len(fields))
 		for i, f := range fields {
-			names[i] = f.name
+			names[i] = f.Name
 		}
 		hint = "known fields are " + strings.Join(names, ", ")
 	}
-	return &refusal{err: signalbox.Invalid(field, "%s is not a known field", field), hint: hint}
+	return &Refusal{Err: signalbox.Invalid(field, "%s is not a known field", field), Hint: hint}
 }
 
 func bindMap(v reflect.Value, tree any, path string) error {
@@ -197,7 +201,7 @@ func bindMap(v reflect.Value, tree any, path string) error {
 		if o.Values[key] == nil {
 			return want(false, strictjson.Join(path, key), "a string", nil)
 		}
-		if err := bind(elem, o.Values[key], strictjson.Join(path, key)); err != nil {
+		if err := Bind(elem, o.Values[key], strictjson.Join(path, key)); err != nil {
 			return err
 		}
 		v.SetMapIndex(reflect.ValueOf(key), elem)
@@ -212,7 +216,7 @@ func bindSlice(v reflect.Value, tree any, path string) error {
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(list), len(list)))
 	for i, elem := range list {
-		if err := bind(v.Index(i), elem, strictjson.Element(path, i)); err != nil {
+		if err := Bind(v.Index(i), elem, strictjson.Element(path, i)); err != nil {
 			return err
 		}
 	}
@@ -226,7 +230,7 @@ func bindInt(v reflect.Value, tree any, path string) error {
 	}
 	i, err := strconv.ParseInt(n.String(), 10, 64)
 	if err != nil || v.OverflowInt(i) {
-		return signalbox.Invalid(clip(path), "%s must be a whole number in digits, not %s", clip(path), clip(n.String()))
+		return signalbox.Invalid(Clip(path), "%s must be a whole number in digits, not %s", Clip(path), Clip(n.String()))
 	}
 	v.SetInt(i)
 	return nil
@@ -239,27 +243,27 @@ func bindTime(v reflect.Value, tree any, path string) error {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return signalbox.Invalid(clip(path), "%s must be a time such as 2026-01-31T10:00:00Z, not %q", clip(path), clip(s))
+		return signalbox.Invalid(Clip(path), "%s must be a time such as 2026-01-31T10:00:00Z, not %q", Clip(path), Clip(s))
 	}
 	v.Set(reflect.ValueOf(t))
 	return nil
 }
 
-// jsonField is a field of a wire type as JSON has it.
-type jsonField struct {
-	name     string
-	index    int
-	optional bool // omitempty
+// JSONField is a field of a wire type as JSON has it.
+type JSONField struct {
+	Name     string
+	Index    int
+	Optional bool // omitempty
 }
 
-func jsonFields(t reflect.Type) []jsonField {
-	var fields []jsonField
+func JSONFields(t reflect.Type) []JSONField {
+	var fields []JSONField
 	for i := range t.NumField() {
 		name, opts, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		if name == "" || name == "-" {
 			continue
 		}
-		fields = append(fields, jsonField{name: name, index: i, optional: strings.Contains(opts, "omit")})
+		fields = append(fields, JSONField{Name: name, Index: i, Optional: strings.Contains(opts, "omit")})
 	}
 	return fields
 }
@@ -310,7 +314,7 @@ func bindFloat(v reflect.Value, tree any, path string) error {
 	}
 	f, err := n.Float64()
 	if err != nil {
-		return signalbox.Invalid(clip(path), "%s is out of range", clip(path))
+		return signalbox.Invalid(Clip(path), "%s is out of range", Clip(path))
 	}
 	v.SetFloat(f)
 	return nil

@@ -1,4 +1,4 @@
-package director
+package httpio
 
 import (
 	"testing"
@@ -24,7 +24,7 @@ func BenchmarkFrame(b *testing.B) {
 	l := change()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := frame(4711, "change", l); err != nil {
+		if _, err := Event(4711, "change", l); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -34,7 +34,7 @@ func BenchmarkFrame(b *testing.B) {
 // needs for its text.
 func TestFrameAllocatesLittle(t *testing.T) {
 	l := change()
-	if n := testing.AllocsPerRun(50, func() { _, _ = frame(4711, "change", l) }); n > 120 {
+	if n := testing.AllocsPerRun(50, func() { _, _ = Event(4711, "change", l) }); n > 120 {
 		t.Errorf("an event of 40 tasks takes %v allocations, at most 120 are allowed", n)
 	}
 }

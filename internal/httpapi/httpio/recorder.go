@@ -1,0 +1,111 @@
+package httpio
+
+import (
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+)
+
+const RequestIDHeader = "X-Request-Id"
+
+// Limits of a request beyond its body.
+const (
+	MaxURLBytes  = 8 << 10
+	BodyTimeout  = 30 * time.Second // for the whole body to arrive
+	WriteTimeout = 30 * time.Second // for one write to be taken
+)
+
+// Recorder notes what was answered.
+type Recorder struct {
+	http.ResponseWriter
+	Status int
+	Route  string
+	begun  time.Time
+}
+
+func NewRecorder(w http.ResponseWriter) *Recorder {
+	return &Recorder{ResponseWriter: w, begun: time.Now()}
+}
+
+func (w *Recorder) WriteHeader(status int) {
+	w.begins(status)
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *Recorder) Write(b []byte) (int, error) {
+	w.begins(http.StatusOK)
+	return w.ResponseWriter.Write(b)
+}
+
+// begins notes the first status, and bounds how long an answer may take to be
+// taken, whoever writes it; one that lasts extends that for each of its writes.
+func (w *Recorder) begins(status int) {
+	if w.Status == 0 {
+		w.Status = status
+		ExtendWriteDeadline(w.ResponseWriter)
+	}
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *Recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func NoteRoute(w http.ResponseWriter, name string) {
+	if rec, ok := w.(*Recorder); ok {
+		rec.Route = name
+	}
+}
+
+// ExtendWriteDeadline bounds how long the next write may take. A writer without
+// deadlines, as in tests, has none to bound.
+func ExtendWriteDeadline(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(WriteTimeout))
+}
+
+// Took is how long the answer took; -1 where that is for the caller to say: of
+// streams, and of polls that wait.
+func (w *Recorder) Took(r *http.Request) time.Duration {
+	if w.Status == http.StatusSwitchingProtocols || strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") || strings.Contains(r.URL.RawQuery, "wait=") {
+		return -1
+	}
+	return time.Since(w.begun)
+}
+
+// HasAnswered reports whether there is an answer already.
+func HasAnswered(w http.ResponseWriter) bool {
+	rec, ok := w.(*Recorder)
+	return ok && rec.Status != 0
+}
+
+func IsWrite(r *http.Request) bool {
+	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
+}
+
+func HasBody(r *http.Request) bool {
+	return r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody
+}
+
+// CheckMedia asks writes for JSON. A form, which any page can make a browser
+// send, is refused even without a body.
+func CheckMedia(r *http.Request) error {
+	if !IsWrite(r) {
+		return nil
+	}
+	given := r.Header.Values("Content-Type")
+	if len(given) == 0 && !HasBody(r) {
+		return nil
+	}
+	if len(given) == 1 {
+		media, params, err := mime.ParseMediaType(given[0])
+		charset := strings.ToLower(params["charset"])
+		if err == nil && media == "application/json" && (charset == "" || charset == "utf-8") {
+			return nil
+		}
+	}
+	if len(given) == 0 {
+		return signalbox.Errorf(signalbox.CodeUnsupportedMedia, "the body has no content type; it must be application/json")
+	}
+	return signalbox.Errorf(signalbox.CodeUnsupportedMedia, "the content type must be application/json, not %q", Clip(strings.Join(given, ", ")))
+}
