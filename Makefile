@@ -79,13 +79,13 @@ test-serial:
 # A fifth of the time of histories in memory was collecting garbage.
 test-alone: export GOGC = 400
 test-alone: # what the race detector is not for, or does not bear
-	$(GO) test $(FLAGS) -run '$(NORACE)' ./internal/confine ./internal/director ./internal/engine ./internal/gateway/mcp ./internal/schedule ./internal/store/...
+	$(GO) test $(FLAGS) -run '$(NORACE)' ./internal/confine ./internal/httpapi ./internal/engine ./internal/gateway/mcp ./internal/schedule ./internal/store/...
 	$(GO) test $(FLAGS) -run '$(BUBBLES)' ./internal/execution/push
 	$(GO) test $(FLAGS) -v ./sim
 	cd bench && $(GO) test -vet=off ./internal/measure ./internal/results ./internal/page # docs/benchmarks.md is what its figures make
 
 soak: setup check ## every test in its long form; docs/reliability.md says what only that finds
-	GOOS=windows GOARCH=amd64 $(GO) vet ./cmd/signalbox ./internal/demo ./internal/director ./internal/execution/... ./internal/gateway/... ./internal/serve/... ./internal/store/sqlite
+	GOOS=windows GOARCH=amd64 $(GO) vet ./cmd/signalbox ./internal/demo ./internal/httpapi ./internal/execution/... ./internal/gateway/... ./internal/serve/... ./internal/store/sqlite
 	GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/signalbox
 	SIGNALBOX_SOAK=1 $(REAL) $(GO) test -race -timeout 8h $(PACKAGES)
 	$(GO) test -run '$(BUBBLES)' ./internal/execution/push

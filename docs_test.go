@@ -169,9 +169,6 @@ func TestStationsOfTheArchitectureAreInTheSource(t *testing.T) {
 // sourceOf is what stands in a file, or in all files of a folder and below.
 func sourceOf(t *testing.T, name string) string {
 	t.Helper()
-	if _, err := os.Stat(name); err != nil && name == "internal/httpapi" {
-		name = "internal/director" // its name until it is moved
-	}
 	var all strings.Builder
 	err := filepath.WalkDir(filepath.FromSlash(name), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

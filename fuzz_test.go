@@ -16,13 +16,13 @@ import (
 // that is thrown at each. make fuzz runs all targets; go test runs what they
 // found before.
 var parsers = map[string]string{ // what is read, by whom: where the target is
-	"bodies of the API, each route":         "internal/director FuzzRoutes",
-	"bodies of the API, strictly":           "internal/director FuzzBody",
+	"bodies of the API, each route":         "internal/httpapi FuzzRoutes",
+	"bodies of the API, strictly":           "internal/httpapi FuzzBody",
 	"bodies of the API, as JSON":            "internal/strictjson FuzzParse",
-	"queries and filters of the API":        "internal/director FuzzQueries",
-	"places of pages":                       "internal/director FuzzCursors",
-	"headers of the API":                    "internal/director FuzzHeaders",
-	"terminal messages":                     "internal/director FuzzTerminal",
+	"queries and filters of the API":        "internal/httpapi FuzzQueries",
+	"places of pages":                       "internal/httpapi FuzzCursors",
+	"headers of the API":                    "internal/httpapi FuzzHeaders",
+	"terminal messages":                     "internal/httpapi FuzzTerminal",
 	"the grammar of the search":             ". FuzzQuery",
 	"names, ids, sessions and queues":       ". FuzzNames",
 	"bodies of the agent API":               "internal/agentd FuzzTask",
@@ -81,6 +81,7 @@ var readElsewhere = map[string]string{
 	"internal/testserver":               "tests only",
 	"internal/execution/push/agenttest": "tests only",
 	"internal/llm/llmtest":              "tests only",
+	"internal/httpapi/httpio":           "read by internal/httpapi FuzzBody",
 	"internal/llm/wire":                 "read by internal/llm FuzzAnswers",
 	"internal/proc":                     "reads the kernel's tables of processes",
 	"internal/dashboard":                "reads its own files",

@@ -199,7 +199,7 @@ func (m *Metrics) Request(route string, status int, took time.Duration) {
 // Refused counts a submit that was not accepted.
 func (m *Metrics) Refused(code signalbox.Code) { m.refusals.WithLabelValues(string(code)).Inc() }
 
-// Readers are those who read what a director sends on and on; *director.Director
+// Readers are those who read what a director sends on and on; *httpapi.Server
 // counts them.
 type Readers interface {
 	OpenStreams() int

@@ -5,12 +5,12 @@ var accessMutants = []Mutant{
 	{
 		Name: "answer-without-an-id", Fault: "execution-queue id",
 		Text: "the answer to a call does not name its task before the end",
-		File: "internal/director/chat.go",
+		File: "internal/httpapi/chat.go",
 		Edits: []Edit{{
 			"w.Header().Set(queueIDHeader, t.ID)\n",
 			"",
 		}},
-		Package: "internal/director", Tests: []string{"TestIncidentClientGivesUpWithNoId"},
+		Package: "internal/httpapi", Tests: []string{"TestIncidentClientGivesUpWithNoId"},
 	},
 	{
 		Name: "key-makes-a-second-task", Fault: "execution-queue id",
@@ -35,22 +35,22 @@ var accessMutants = []Mutant{
 	{
 		Name: "anyone-clears-any-queue", Fault: "execution-queue clear",
 		Text: "the right to clear and to release is asked of nobody",
-		File: "internal/director/gate.go",
+		File: "internal/httpapi/gate.go",
 		Edits: []Edit{{
 			"if who.Has(signalbox.Scope(route.Scope)) || ",
 			"if signalbox.Scope(route.Scope) == signalbox.ScopeRelease || who.Has(signalbox.Scope(route.Scope)) || ",
 		}},
-		Package: "internal/director", Tests: []string{"TestIncidentAnyUserCouldClearAnyQueue"},
+		Package: "internal/httpapi", Tests: []string{"TestIncidentAnyUserCouldClearAnyQueue"},
 	},
 	{
 		Name: "forged-agent-believed", Fault: "execution-queue forged",
 		Text: "a caller that is no agent may say that it is one",
-		File: "internal/director/gate_call.go",
+		File: "internal/httpapi/gate_call.go",
 		Edits: []Edit{{
 			"says != \"\" && (!isAgent || who.ID != says) {",
 			"says != \"\" && isAgent && who.ID != says {",
 		}},
-		Package: "internal/director", Tests: []string{"TestIncidentForgedSourceAgentCertified"},
+		Package: "internal/httpapi", Tests: []string{"TestIncidentForgedSourceAgentCertified"},
 	},
 	{
 		Name: "calls-without-end", Fault: "execution-queue depth",
@@ -65,11 +65,11 @@ var accessMutants = []Mutant{
 	{
 		Name: "task-ends-with-its-connection", Fault: "execution-queue connection",
 		Text: "a caller that goes away takes its task along, though it did not ask for that",
-		File: "internal/director/chat_wait.go",
+		File: "internal/httpapi/chat_wait.go",
 		Edits: []Edit{{
 			"cancels := c.cancelIfGone && last",
 			"cancels := last",
 		}},
-		Package: "internal/director", Tests: []string{"TestChatWhoseCallerGoesAway"},
+		Package: "internal/httpapi", Tests: []string{"TestChatWhoseCallerGoesAway"},
 	},
 }

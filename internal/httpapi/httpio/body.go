@@ -37,6 +37,7 @@ func DecodeCall(w http.ResponseWriter, r *http.Request, into any) error {
 	return DecodeUpTo(w, r, MaxCallBytes, into, true)
 }
 
+// DecodeUpTo is Decode for a body of at most limit bytes.
 func DecodeUpTo(w http.ResponseWriter, r *http.Request, limit int64, into any, optional bool) error {
 	data, err := ReadBody(w, r, limit)
 	if err != nil {
@@ -256,6 +257,7 @@ type JSONField struct {
 	Optional bool // omitempty
 }
 
+// JSONFields lists the fields of a struct type that have a name in JSON, in their order.
 func JSONFields(t reflect.Type) []JSONField {
 	var fields []JSONField
 	for i := range t.NumField() {

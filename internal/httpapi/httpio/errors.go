@@ -82,6 +82,8 @@ func Refuse(code signalbox.Code, hint, format string, args ...any) error {
 	return &Refusal{Err: signalbox.Errorf(code, format, args...), Hint: hint}
 }
 
+// ErrorBody is the body of the answer to a request that failed, and what its code means.
+// An error of no known code is an internal one.
 func ErrorBody(err error) (api.Error, Outcome) {
 	var plain *signalbox.Error
 	if !errors.As(err, &plain) {

@@ -59,6 +59,7 @@ func CheckQuery(r *http.Request, route api.Route) error {
 // Param returns a query parameter; "" if it is not given.
 func Param(r *http.Request, name string) string { return r.URL.Query().Get(name) }
 
+// Limit reads ?limit=, 1 to MaxLimit; DefaultLimit if it is not given.
 func Limit(r *http.Request) (int, error) { return Number(r, "limit", DefaultLimit, 1, MaxLimit) }
 
 // Number reads a query parameter that is a whole number.

@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 )
 
+// RequestIDHeader carries the id of a request, which answers and log lines repeat.
 const RequestIDHeader = "X-Request-Id"
 
 // Limits of a request beyond its body.
@@ -21,11 +22,12 @@ const (
 // Recorder notes what was answered.
 type Recorder struct {
 	http.ResponseWriter
-	Status int
-	Route  string
+	Status int    // 0: nothing yet
+	Route  string // its name in the route table; "": none took the request
 	begun  time.Time
 }
 
+// NewRecorder records what is written to w, from now on.
 func NewRecorder(w http.ResponseWriter) *Recorder {
 	return &Recorder{ResponseWriter: w, begun: time.Now()}
 }
@@ -52,6 +54,7 @@ func (w *Recorder) begins(status int) {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *Recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// NoteRoute notes the route that took a request.
 func NoteRoute(w http.ResponseWriter, name string) {
 	if rec, ok := w.(*Recorder); ok {
 		rec.Route = name
@@ -79,10 +82,12 @@ func HasAnswered(w http.ResponseWriter) bool {
 	return ok && rec.Status != 0
 }
 
+// IsWrite reports whether the method of a request may change something.
 func IsWrite(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
 }
 
+// HasBody reports whether a request has a body, of whatever length.
 func HasBody(r *http.Request) bool {
 	return r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody
 }

@@ -25,8 +25,8 @@ const (
 type Stream struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
-	Close func()
-	Gone  bool // a write failed: nobody reads any more
+	Close func() // gives its place back; once, by who opened it
+	Gone  bool   // a write failed: nobody reads any more
 }
 
 // Streams counts the streams that are open.
@@ -85,11 +85,13 @@ func (s *Stream) Write(b []byte) error {
 	return err
 }
 
+// KeepAlive sends a comment, so that nothing in between takes the connection for dead.
 func (s *Stream) KeepAlive() error { return s.Write([]byte(": alive\n\n")) }
 
 // SendID tells the reader where the stream stands, without an event.
 func (s *Stream) SendID(id int64) error { return s.Write(fmt.Appendf(nil, "id: %d\n\n", id)) }
 
+// Send sends an event with its id.
 func (s *Stream) Send(id int64, name string, v any) error {
 	f, err := Event(id, name, v)
 	if err != nil {
@@ -139,6 +141,7 @@ func TransientEvent(name string, v any) ([]byte, error) {
 	return AppendEvent(make([]byte, 0, len(data)+len(name)+24), name, data), nil
 }
 
+// AppendEvent appends an event to what was written of it already, such as its id.
 func AppendEvent(b []byte, name string, data []byte) []byte {
 	b = append(b, "event: "...)
 	b = append(b, name...)

@@ -20,7 +20,7 @@ func change() api.Live {
 	return l
 }
 
-func BenchmarkFrame(b *testing.B) {
+func BenchmarkEvent(b *testing.B) {
 	l := change()
 	b.ReportAllocs()
 	for b.Loop() {
@@ -30,9 +30,9 @@ func BenchmarkFrame(b *testing.B) {
 	}
 }
 
-// TestFrameAllocatesLittle: the JSON, the frame around it, and what each time
+// TestEventAllocatesLittle: the JSON, the frame around it, and what each time
 // needs for its text.
-func TestFrameAllocatesLittle(t *testing.T) {
+func TestEventAllocatesLittle(t *testing.T) {
 	l := change()
 	if n := testing.AllocsPerRun(50, func() { _, _ = Event(4711, "change", l) }); n > 120 {
 		t.Errorf("an event of 40 tasks takes %v allocations, at most 120 are allowed", n)

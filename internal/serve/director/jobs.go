@@ -5,8 +5,8 @@ import (
 	"log/slog"
 
 	"github.com/signalbox-ai/signalbox/internal/config"
-	httpapi "github.com/signalbox-ai/signalbox/internal/director"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/lifecycle"
 	"github.com/signalbox-ai/signalbox/internal/schedule"
 	"github.com/signalbox-ai/signalbox/internal/schedule/inside"

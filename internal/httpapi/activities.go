@@ -1,0 +1,325 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Bounds of what one answer looks at.
+const (
+	maxLiveActivities  = 10_000 // waiting tasks, the first in line
+	maxActivityPages   = 100    // pages of ended tasks
+	maxActivityNodes   = 1000
+	maxActivityDepth   = signalbox.MaxCallDepth
+	activityLivePrefix = "live:" // of a cursor among what has not ended
+	activityPastPrefix = "past:"
+)
+
+// activityFilter chooses activities.
+type activityFilter struct {
+	who                signalbox.Principal
+	agent, kind, state string
+}
+
+func (f *activityFilter) takes(t *signalbox.Task) bool {
+	return (f.agent == "" || agentOf(t) == f.agent) && (f.kind == "" || activityType(t) == f.kind) &&
+		(f.state == "" || activityState(t.State) == f.state) && f.who.SeesTask(t)
+}
+
+// live and past say whether what has not, or has, ended can match.
+func (f *activityFilter) live() bool {
+	return f.state == "" || f.state == activityQueued || f.state == activityStarted
+}
+
+func (f *activityFilter) past() bool {
+	return f.state == "" || f.state == activityCompleted || f.state == activityFailed
+}
+
+// activities is GET /api/activities: first what has not ended, then what has,
+// each newest first.
+func (d *Server) activities(w http.ResponseWriter, r *http.Request) error {
+	f, err := activityFilterOf(r)
+	if err != nil {
+		return err
+	}
+	limit, err := httpio.Limit(r)
+	if err != nil {
+		return err
+	}
+	live, past, err := parseActivityCursor(httpio.Param(r, "before"))
+	if err != nil {
+		return err
+	}
+	out := api.Activities{Activities: []api.Activity{}}
+	if past == nil && f.live() {
+		if err := d.liveActivities(r.Context(), &f, live, limit, &out); err != nil {
+			return err
+		}
+	}
+	if out.Next == "" && f.past() {
+		from := ""
+		if past != nil {
+			from = *past
+		}
+		if err := d.pastActivities(r.Context(), &f, from, limit, &out); err != nil {
+			return err
+		}
+	}
+	return httpio.Answer(w, http.StatusOK, out)
+}
+
+func activityFilterOf(r *http.Request) (activityFilter, error) {
+	f := activityFilter{who: callerOf(r).who, agent: httpio.Param(r, "agent"), kind: httpio.Param(r, "type"), state: httpio.Param(r, "state")}
+	types := []string{typeChat, typeTask, typeSchedule, typeCollaboration, typeTool}
+	states := []string{activityQueued, activityStarted, activityCompleted, activityFailed}
+	if f.kind != "" && !slices.Contains(types, f.kind) {
+		return f, signalbox.Invalid("type", "type must be one of %s, not %q", strings.Join(types, ", "), httpio.Clip(f.kind))
+	}
+	if f.state != "" && !slices.Contains(states, f.state) {
+		return f, signalbox.Invalid("state", "state must be one of %s, not %q", strings.Join(states, ", "), httpio.Clip(f.state))
+	}
+	return f, nil
+}
+
+// liveActivities adds what runs and waits and was submitted before seq (0:
+// all). Where the page is full it leaves a cursor.
+func (d *Server) liveActivities(ctx context.Context, f *activityFilter, seq int64, limit int, out *api.Activities) error {
+	tasks, err := d.unended(ctx, f.agent)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(tasks, func(a, b signalbox.Task) int { return int(b.Seq - a.Seq) })
+	for i := range tasks {
+		t := &tasks[i]
+		if (seq != 0 && t.Seq >= seq) || !f.takes(t) {
+			continue
+		}
+		if len(out.Activities) == limit {
+			out.Next = activityCursor(activityLivePrefix, strconv.FormatInt(seq, 10))
+			return nil
+		}
+		out.Activities = append(out.Activities, activityView(t))
+		seq = t.Seq
+	}
+	return nil
+}
+
+// unended reads the tasks in flight and the first that wait: all, or those
+// of an agent.
+func (d *Server) unended(ctx context.Context, agent string) ([]signalbox.Task, error) {
+	tasks, err := d.engine.Read().InFlight(ctx)
+	if err != nil {
+		return nil, err
+	}
+	queues := []string{""}
+	if agent != "" {
+		queues = []string{signalbox.AgentQueue(agent), signalbox.BypassQueue(agent)}
+	}
+	seen := map[string]bool{} // a task can be claimed between the two reads, and requeued
+	for i := range tasks {
+		seen[tasks[i].ID] = true
+	}
+	for _, queue := range queues {
+		for after, n := (store.Cursor{}), 0; n < maxLiveActivities; n += httpio.MaxLimit {
+			page, err := d.engine.Read().Waiting(ctx, queue, after, httpio.MaxLimit)
+			if err != nil {
+				return nil, err
+			}
+			for i := range page {
+				if !seen[page[i].ID] {
+					tasks = append(tasks, page[i])
+				}
+			}
+			if len(page) < httpio.MaxLimit {
+				break
+			}
+			after = store.CursorOf(&page[len(page)-1])
+		}
+	}
+	return tasks, nil
+}
+
+// pastActivities fills the page up with what has ended, behind cursor from.
+// It looks at a bounded number of rows, so that a page may be short and still
+// have a next.
+func (d *Server) pastActivities(ctx context.Context, f *activityFilter, from string, limit int, out *api.Activities) error {
+	// The store's own filter by agent would leave out what waited for it in vain.
+	q := store.HistoryQuery{Before: from}
+	if f.state == activityCompleted {
+		q.State = signalbox.Completed
+	}
+	for range maxActivityPages {
+		room := limit - len(out.Activities)
+		if room == 0 {
+			break
+		}
+		q.Limit = room
+		page, err := d.engine.Read().History(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Tasks {
+			if f.takes(&page.Tasks[i]) {
+				out.Activities = append(out.Activities, activityView(&page.Tasks[i]))
+			}
+		}
+		if q.Before = page.Next; q.Before == "" {
+			return nil
+		}
+	}
+	out.Next = activityCursor(activityPastPrefix, q.Before)
+	return nil
+}
+
+// A cursor is opaque to callers.
+func activityCursor(prefix, at string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(prefix + at))
+}
+
+// parseActivityCursor returns the place among what has not ended, or the
+// history's own cursor.
+func parseActivityCursor(s string) (live int64, past *string, err error) {
+	if s == "" {
+		return 0, nil, nil
+	}
+	plain, err := base64.RawURLEncoding.DecodeString(s)
+	if err == nil {
+		if at, ok := strings.CutPrefix(string(plain), activityPastPrefix); ok {
+			return 0, &at, nil
+		}
+		if at, ok := strings.CutPrefix(string(plain), activityLivePrefix); ok {
+			if live, err = strconv.ParseInt(at, 10, 64); err == nil && live > 0 {
+				return live, nil, nil
+			}
+		}
+	}
+	return 0, nil, signalbox.Invalid("before", "before must be the next of the page before, not %q", httpio.Clip(s))
+}
+
+// activity is GET /api/activities/{id}: a task and the tree of those that its
+// execution called.
+func (d *Server) activity(w http.ResponseWriter, r *http.Request) error {
+	id, err := httpio.TaskID(r)
+	if err != nil {
+		return err
+	}
+	t, err := d.engine.Read().Task(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	who := callerOf(r).who
+	if !who.SeesTask(&t) {
+		return signalbox.Errorf(signalbox.CodeNotFound, "there is no task %s", id)
+	}
+	v := activityView(&t)
+	left := maxActivityNodes - 1
+	if err := d.addChildren(r.Context(), who, &v, maxActivityDepth, &left); err != nil {
+		return err
+	}
+	return httpio.Answer(w, http.StatusOK, v)
+}
+
+// addChildren adds the tree below an activity, at most left nodes of it,
+// level by level within each branch.
+func (d *Server) addChildren(ctx context.Context, who signalbox.Principal, v *api.Activity, depth int, left *int) error {
+	if depth == 0 || *left <= 0 {
+		return nil
+	}
+	children, err := d.engine.Read().Children(ctx, v.ID, *left)
+	if err != nil {
+		return err
+	}
+	for i := range children {
+		if who.SeesTask(&children[i]) {
+			v.Children = append(v.Children, activityView(&children[i]))
+			*left--
+		}
+	}
+	for i := range v.Children {
+		if err := d.addChildren(ctx, who, &v.Children[i], depth-1, left); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The types and states of the seed's activities.
+const (
+	typeChat          = "chat_start"
+	typeTask          = "task_start"
+	typeSchedule      = "schedule_start"
+	typeCollaboration = "agent_collaboration"
+	typeTool          = "tool_call"
+
+	activityQueued    = "queued"
+	activityStarted   = "started"
+	activityCompleted = "completed"
+	activityFailed    = "failed"
+)
+
+// activityView is a task in the words of the seed's activity stream.
+func activityView(t *signalbox.Task) api.Activity {
+	v := api.Activity{
+		ID: t.ID, Type: activityType(t), State: activityState(t.State), AgentName: agentOf(t), ParentActivityID: t.ParentID,
+		TriggeredBy: seedSource(t), RelatedExecutionID: t.ID, CreatedAt: t.CreatedAt, CompletedAt: timePtr(t.EndedAt),
+		Details: api.ActivityDetails{
+			ExecutionID: t.ID, QueueStatus: t.QueueStatus(), WasQueued: t.WasQueued(), Message: t.Preview,
+			Tool: t.Tool, SessionID: t.SessionID, Job: t.SourceJob, Depth: t.Depth, Reason: string(t.Reason),
+		},
+	}
+	v.UserID, _ = signalbox.OwnerUser(t.Owner)
+	v.SourceAgent, _ = signalbox.OwnerAgent(t.Owner)
+	if isTool(t) { // it is put in line, and nobody looks for a free slot first
+		v.Details.QueueStatus = activityQueued
+	}
+	if t.State != signalbox.Pending {
+		v.StartedAt = timePtr(t.StartedAt)
+	}
+	if v.StartedAt != nil && v.CompletedAt != nil {
+		ms := max(0, t.EndedAt.Sub(t.StartedAt).Milliseconds()) // whatever the clocks did in between
+		v.DurationMS = &ms
+	}
+	if v.State == activityFailed {
+		v.Error = t.Message
+	}
+	return v
+}
+
+// activityType says what kind of activity a task is. What an agent asks of
+// another is a collaboration, also when it asks by a chat; what it asks of a
+// tool is a call of the tool, and what a schedule asks is a schedule's.
+func activityType(t *signalbox.Task) string {
+	_, byAgent := signalbox.OwnerAgent(t.Owner)
+	switch {
+	case isTool(t):
+		return typeTool
+	case t.Source == signalbox.SourceScheduler && t.Mode == signalbox.ModeQueue: // also that of an agent's schedule: no agent says so of its own calls
+		return typeSchedule
+	case byAgent:
+		return typeCollaboration
+	case t.Mode == signalbox.ModeChat:
+		return typeChat
+	}
+	return typeTask
+}
+
+func activityState(s signalbox.State) string {
+	switch s {
+	case signalbox.Pending, signalbox.Dispatching:
+		return activityQueued
+	case signalbox.Working, signalbox.Cancelling:
+		return activityStarted
+	case signalbox.Completed:
+		return activityCompleted
+	}
+	return activityFailed
+}

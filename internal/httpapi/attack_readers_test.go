@@ -1,0 +1,65 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/httpapi"
+)
+
+// However many read a stream and take nothing of it, what they cost is bounded:
+// what they have not taken is not kept for each of them, and they are let go of.
+func TestAttackManyReadersThatNeverRead(t *testing.T) {
+	const readers, rounds, most = 200, 40, 48 << 20
+	for _, path := range []string{"/api/events", "/api/live"} {
+		t.Run(strings.TrimPrefix(path, "/api/"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBox(t, func(o *options) { o.engine.MaxSize = 10_000 })
+				p, stop := serving(t, b)
+				var conns []net.Conn
+				for range readers {
+					c := p.dial(t)
+					write(t, c, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+					conns = append(conns, c)
+				}
+				synctest.Wait()
+				if n := b.dir.Streams(); n != readers {
+					t.Fatalf("%d streams", n)
+				}
+				before := heap()
+				text := strings.Repeat("x", 2000)
+				for i := range rounds {
+					for range 25 { // 2 MB in all; kept for each reader it would be 400 MB
+						b.submit(fmt.Sprintf(`{"prompt":"%d %s"}`, i, text))
+					}
+					time.Sleep(10 * time.Millisecond)
+					synctest.Wait()
+				}
+				if grown := heap() - before; grown > most {
+					t.Errorf("%d readers that take nothing cost %d MiB", readers, grown>>20)
+				}
+				time.Sleep(httpapi.WriteTimeout + httpapi.Heartbeat)
+				synctest.Wait()
+				if n := b.dir.Streams(); n != 0 {
+					t.Errorf("%d streams are still open", n)
+				}
+				for _, c := range conns {
+					c.Close()
+				}
+				stop()
+			})
+		})
+	}
+}
+
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}

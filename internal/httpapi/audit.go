@@ -1,0 +1,232 @@
+package httpapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/identity"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// The words of the audit log.
+const (
+	auditSuccess = "success"
+	auditDenied  = "denied"
+	auditFailed  = "failed"
+
+	severityWarning = "warning"
+)
+
+// resultOf is the word for how a deed went.
+func resultOf(err error) string {
+	if err != nil {
+		return auditFailed
+	}
+	return auditSuccess
+}
+
+// maxUserAgent is what is kept of a User-Agent header, in characters.
+const maxUserAgent = 200
+
+// audit writes a row about what the caller of r did. Who it was comes from
+// the identity that was proved, where it came from off the connection; the
+// handler says what was done.
+func (d *Server) audit(r *http.Request, row signalbox.Audit) error {
+	return d.auditAs(r, callerOf(r).who, row)
+}
+
+// auditAs is audit for a caller that was proved in another way than by the
+// headers of r, such as by a ticket.
+func (d *Server) auditAs(r *http.Request, who signalbox.Principal, row signalbox.Audit) error {
+	row.Principal = who.Key()
+	if who.Kind == signalbox.PrincipalUser {
+		row.UserID = who.ID
+	}
+	row.IPAddress, row.UserAgent = callerFrom(r).addr, printable(r.UserAgent())
+	row.Result = cmp.Or(row.Result, auditSuccess)
+	if _, err := d.engine.Audit(r.Context(), row); err != nil {
+		return &httpio.Refusal{
+			Err:   &signalbox.Error{Code: signalbox.CodeInternal, Message: "it was done, but it could not be recorded in the audit log", Err: err},
+			Hint:  "look at the state before you try again; the director's log has the cause under the request id",
+			Plain: true,
+		}
+	}
+	return nil
+}
+
+// recorded writes a row about what was done, and answers; a v of nil is nothing to
+// say.
+func (d *Server) recorded(w http.ResponseWriter, r *http.Request, row signalbox.Audit, status int, v any) error {
+	if err := d.audit(r, row); err != nil {
+		return err
+	}
+	if v == nil {
+		return httpio.NoContent(w)
+	}
+	return httpio.Answer(w, status, v)
+}
+
+// details makes the details of an audit row.
+func details(v map[string]any) string {
+	data, err := json.Marshal(v)
+	if err != nil { // strings, numbers and lists of them always marshal
+		return "{}"
+	}
+	return string(data)
+}
+
+// printable cuts a header to what may stand in a log: one line, bounded.
+func printable(s string) string {
+	var out strings.Builder
+	n := 0
+	for _, r := range s {
+		if n == maxUserAgent {
+			break
+		}
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			r = '?'
+		}
+		out.WriteRune(r)
+		n++
+	}
+	return out.String()
+}
+
+// auditLog is GET /api/audit.
+func (d *Server) auditLog(w http.ResponseWriter, r *http.Request) error {
+	q, err := d.auditQuery(r)
+	if err != nil {
+		return err
+	}
+	rows, err := d.engine.Read().AuditLog(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	out := api.AuditLog{Rows: make([]api.AuditRow, len(rows))}
+	for i := range rows {
+		out.Rows[i] = api.AuditRow(rows[i])
+	}
+	if len(rows) == q.Limit {
+		out.Next = rows[len(rows)-1].Seq
+	}
+	return httpio.Answer(w, http.StatusOK, out)
+}
+
+func (d *Server) auditQuery(r *http.Request) (q store.AuditQuery, err error) {
+	q = store.AuditQuery{
+		EventType: httpio.Param(r, "event_type"), Action: httpio.Param(r, "action"), UserID: httpio.Param(r, "user_id"),
+		AgentName: httpio.Param(r, "agent"), Severity: httpio.Param(r, "severity"),
+	}
+	after, err := httpio.Position("after", httpio.Param(r, "after"))
+	if err != nil {
+		return q, err
+	}
+	q.After = max(after, 0)
+	switch s := httpio.Param(r, "newest"); s {
+	case "", "false":
+	case "true":
+		q.Newest = true
+	default:
+		return q, signalbox.Invalid("newest", "newest must be true or false, not %q", httpio.Clip(s))
+	}
+	if q.Since, err = httpio.When(r, "since", d.engine.Now()); err != nil {
+		return q, err
+	}
+	q.Limit, err = httpio.Limit(r)
+	return q, err
+}
+
+// auditHead is GET /api/audit/head.
+func (d *Server) auditHead(w http.ResponseWriter, r *http.Request) error {
+	head, err := d.engine.Read().AuditHead(r.Context())
+	if err != nil {
+		return err
+	}
+	out := api.AuditHead{Seq: head.Seq, Hash: head.Hash, At: timePtr(head.At)}
+	if out.Hash == "" { // an empty log ends with what its first row will follow
+		out.Hash = signalbox.AuditRoot
+	}
+	return httpio.Answer(w, http.StatusOK, out)
+}
+
+// Refusals are recorded so that people can see who tries what; a stranger must
+// not be able to fill the log with them, which is never pruned. From an
+// address block ten may come at once, then one in six seconds; of all a
+// hundred, then one in a second. What was left out is counted in the next row.
+const (
+	allDenials       = 100
+	allDenialsRefill = time.Second
+)
+
+type denials struct {
+	from *badTokens
+
+	mu   sync.Mutex
+	all  bucket
+	left int
+}
+
+func newDenials() denials { return denials{from: newBadTokens()} }
+
+// take reports whether a refusal is to be recorded, and how many were left
+// out before it.
+func (n *denials) take(from netip.Prefix, now time.Time) (left int, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.from.wait(from, now) > 0 || n.all.until.Sub(now) > (allDenials-1)*allDenialsRefill {
+		n.left++
+		return 0, false
+	}
+	n.from.note(from, now)
+	if n.all.until.Before(now) {
+		n.all.until = now
+	}
+	n.all.until = n.all.until.Add(allDenialsRefill)
+	left, n.left = n.left, 0
+	return left, true
+}
+
+// auditDenied records a 403. The caller is told 403 whether or not it could
+// be recorded.
+func (d *Server) auditDenied(r *http.Request, action string) {
+	d.auditBounded(r, signalbox.Audit{
+		EventType: "access", Action: action, AgentName: deniedAgent(r), Resource: httpio.Clip(r.Method + " " + r.URL.Path), Result: auditDenied, Severity: severityWarning,
+	}, nil)
+}
+
+// deniedAgent is the agent that a request names, if that could be one.
+func deniedAgent(r *http.Request) string {
+	if name := r.PathValue("name"); signalbox.ValidName(name) {
+		return name
+	}
+	return ""
+}
+
+// auditBounded records what strangers can bring about.
+func (d *Server) auditBounded(r *http.Request, row signalbox.Audit, more map[string]any) {
+	left, ok := d.denials.take(identity.AddrBlock(callerFrom(r).addr), time.Now())
+	if !ok {
+		return
+	}
+	if more == nil {
+		more = map[string]any{}
+	}
+	if left > 0 {
+		more["left_out"] = left
+	}
+	if len(more) > 0 {
+		row.Details = details(more)
+	}
+	if err := d.audit(r, row); err != nil {
+		d.log.Error("a refusal was not recorded", "error", err)
+	}
+}

@@ -1,0 +1,202 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+)
+
+const (
+	maxBulk  = 10_000 // tasks of one bulk action
+	bulkWide = 16     // of them side by side
+	// bulkRows bounds the rows that are looked at: what would need more is
+	// refused rather than done in part.
+	bulkRows = 100_000
+)
+
+// The actions of a bulk request.
+const (
+	bulkCancel = "cancel"
+	bulkRetry  = "retry"
+)
+
+// bulk is POST /api/queue/bulk.
+func (d *Server) bulk(w http.ResponseWriter, r *http.Request) error {
+	var req api.BulkRequest
+	if err := httpio.Decode(w, r, &req, false); err != nil {
+		return err
+	}
+	q, err := d.bulkQuery(r, &req)
+	if err != nil {
+		return err
+	}
+	tasks, more, err := d.bulkTasks(r, q, req.Action)
+	if err != nil {
+		return err
+	}
+	out := api.Bulk{Query: q.String(), Action: req.Action, Count: len(tasks), More: more}
+	if req.Expect != nil {
+		if *req.Expect != len(tasks) {
+			return httpio.Refuse(signalbox.CodeConflict, "look at what matches now, and ask again with that count",
+				"%s can be %s now, not the %d that were expected: nothing was done", counted(len(tasks), "task that matches", "tasks that match"), doneWord[req.Action], *req.Expect)
+		}
+		if err := d.doAll(r, tasks, &out); err != nil {
+			return err
+		}
+	}
+	return httpio.Answer(w, http.StatusOK, out)
+}
+
+var doneWord = map[string]string{bulkCancel: "cancelled", bulkRetry: "retried"}
+
+// bulkQuery checks a request.
+func (d *Server) bulkQuery(r *http.Request, req *api.BulkRequest) (*signalbox.Query, error) {
+	if doneWord[req.Action] == "" {
+		return nil, signalbox.Invalid("action", "action must be cancel or retry, not %q", httpio.Clip(req.Action))
+	}
+	if who := callerOf(r).who; req.Action == bulkRetry && !who.Has(signalbox.ScopeSubmit) {
+		return nil, httpio.Refuse(signalbox.CodeForbidden, "show a token that has it", "to retry needs the scope %s, and %s has %s",
+			signalbox.ScopeSubmit, who.String(), scopeWords(who.Scopes))
+	}
+	q, err := signalbox.ParseQuery(req.Query, d.engine.Now())
+	var wrong *signalbox.Error
+	switch {
+	case errors.As(err, &wrong):
+		named := *wrong
+		named.Field = "query"
+		return nil, &named
+	case err == nil && q.String() == "": // "" in quotes says as little
+		return nil, signalbox.Invalid("query", "query must say which tasks are meant, such as agent:coder state:waiting; state:waiting,running are all that have not ended")
+	}
+	return &q, err
+}
+
+// bulkTasks are those that match and with which that can be done, at most
+// maxBulk, and whether there are more. What completed is made anew only where
+// the query says so.
+func (d *Server) bulkTasks(r *http.Request, q *signalbox.Query, action string) (tasks []signalbox.Task, more bool, err error) {
+	completed := q.Names("state", string(signalbox.Completed)) || q.Names("reason", string(signalbox.ReasonCompleted)) || q.Only("id") != ""
+	can := func(t *signalbox.Task) bool {
+		if action == bulkCancel {
+			return !t.State.Terminal() && !t.CancelRequested
+		}
+		return t.State.Terminal() && (completed || t.State != signalbox.Completed)
+	}
+	s := scanOf(q, callerOf(r).who, bulkRows, func() int { return httpio.MaxLimit })
+	if action == bulkCancel {
+		s.Could = func(state signalbox.State) bool { return !state.Terminal() && q.Could(state) }
+	}
+	err = d.engine.Scan(r.Context(), &s, engine.Place{}, func(t *signalbox.Task, _ engine.Place) bool {
+		if can(t) {
+			tasks = append(tasks, *t)
+		}
+		return len(tasks) <= maxBulk
+	})
+	if more = len(tasks) > maxBulk; more {
+		tasks = tasks[:maxBulk]
+	}
+	slices.SortFunc(tasks, func(a, b signalbox.Task) int { return bulkOrder(&a, &b, action) })
+	if err == nil && s.Cut {
+		return nil, false, httpio.Refuse(signalbox.CodeValidation, "narrow the query, for example with since:7d", "the query would have to look at more than %d tasks", bulkRows)
+	}
+	return tasks, more, err
+}
+
+// bulkOrder has what was asked for first made anew first, and what runs
+// cancelled last: a slot that it frees must not be given to a task that is about
+// to be cancelled.
+func bulkOrder(a, b *signalbox.Task, action string) int {
+	if action == bulkCancel {
+		return cmp.Or(cmp.Compare(inFlight(a), inFlight(b)), cmp.Compare(b.Seq, a.Seq))
+	}
+	return cmp.Compare(a.Seq, b.Seq)
+}
+
+func inFlight(t *signalbox.Task) int {
+	if t.State.InFlight() {
+		return 1
+	}
+	return 0
+}
+
+// doAll does it with all tasks, side by side, and records that in one row of
+// the audit log.
+func (d *Server) doAll(r *http.Request, tasks []signalbox.Task, out *api.Bulk) error {
+	outcomes := make([]api.BulkOutcome, len(tasks))
+	var group sync.WaitGroup
+	next := make(chan int)
+	for range min(bulkWide, len(tasks)) {
+		group.Go(func() {
+			for i := range next {
+				outcomes[i] = d.doOne(r, &tasks[i], out.Action)
+			}
+		})
+	}
+	for i := range tasks {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	for _, o := range outcomes {
+		if o.Error != "" {
+			out.Failed++
+		} else {
+			out.Done++
+		}
+	}
+	out.Results = slices.DeleteFunc(outcomes, func(o api.BulkOutcome) bool { return o.Error == "" && o.NewID == "" })
+	result := auditSuccess
+	if out.Failed > 0 {
+		result = auditFailed
+	}
+	// What was done is recorded though its caller went away.
+	return d.audit(r.WithContext(context.WithoutCancel(r.Context())), signalbox.Audit{
+		EventType: "task", Action: "bulk_" + out.Action, Resource: httpio.Clip(out.Query), Severity: severityWarning, Result: result,
+		Details: details(map[string]any{"query": out.Query, "count": out.Count, "done": out.Done, "failed": out.Failed}),
+	})
+}
+
+// doOne does it with one task, as its caller may.
+func (d *Server) doOne(r *http.Request, t *signalbox.Task, action string) api.BulkOutcome {
+	o := api.BulkOutcome{QueueID: t.ID}
+	err := r.Context().Err()
+	switch {
+	case err != nil: // the caller went away
+	case action == bulkCancel:
+		_, err = d.cancelTask(r.Context(), t, callerOf(r).who.String())
+	default:
+		o.NewID, err = d.retryTask(r, t)
+	}
+	if err != nil {
+		body, _ := httpio.ErrorBody(err)
+		o.Error, o.Message = body.Error, body.Message
+	}
+	return o
+}
+
+// retryTask makes an ended task anew, as it was.
+func (d *Server) retryTask(r *http.Request, t *signalbox.Task) (id string, err error) {
+	if !isTool(t) {
+		got, err := d.engine.Retry(r.Context(), t.ID, engine.Edit{By: callerOf(r).who})
+		return got.Task.ID, err
+	}
+	call, err := d.callAgain(r, t, api.RetryRequest{})
+	if err != nil {
+		return "", err
+	}
+	tasks, err := d.toolTasksOr(signalbox.CodeUnsupported)
+	if err != nil {
+		return "", err
+	}
+	got, err := tasks.Submit(gateway.WithTrace(r.Context(), r.Header), call)
+	return got.Task.ID, err
+}

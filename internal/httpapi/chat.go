@@ -1,0 +1,198 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+)
+
+// call is a request that makes a task and waits for its end: a chat or a
+// bypass task.
+type call struct {
+	agent string
+	task  engine.NewTask
+	who   signalbox.Principal
+	// cancelIfGone says that the task is of no use without its caller.
+	cancelIfGone bool
+	prefer       prefer
+	// startWithin bounds the wait of a call whose task may wait for ever: when
+	// that has not started by then, the answer is 202. 0: no such bound.
+	startWithin time.Duration
+}
+
+// chat is POST /api/agents/{name}/chat.
+func (d *Server) chat(w http.ResponseWriter, r *http.Request) error {
+	var req api.ChatRequest
+	if err := httpio.Decode(w, r, &req, false); err != nil {
+		return d.refused(err)
+	}
+	c, err := d.newCall(r, signalbox.ModeChat, req.OnDisconnect)
+	if err == nil {
+		err = c.chat(req, d.engine.WaitTimeout())
+	}
+	if err != nil {
+		return d.refused(err)
+	}
+	return d.call(w, r, c)
+}
+
+// chat takes over what a chat asks for. standard is the wait of one that does
+// not say how long.
+func (c *call) chat(req api.ChatRequest, standard time.Duration) (err error) {
+	n := &c.task
+	if n.Prompt, err = promptOf(req.Prompt, req.Message); err != nil {
+		return err
+	}
+	if n.Overflow, err = overflowOf(req); err != nil {
+		return err
+	}
+	n.Model, n.Tier, n.TimeoutSeconds, n.Thinking = req.Model, req.Tier, req.TimeoutSeconds, req.Thinking
+	n.SessionID, n.NewSession, n.Env = req.SessionID, req.NewSession, req.Env
+	n.Priority, n.OnLost = req.Priority, signalbox.OnLost(req.OnLost)
+	n.Project = (*signalbox.Project)(req.Project)
+	wait := waitTimeout(req.WaitTimeout)
+	if wait < 0 || wait > engine.MaxWaitTimeout {
+		return signalbox.Invalid("wait_timeout", "wait_timeout must be 1 to %d seconds", int(engine.MaxWaitTimeout/time.Second))
+	}
+	if n.Overflow == signalbox.OverflowPersist {
+		if c.startWithin = wait; wait == 0 {
+			c.startWithin = standard
+		}
+		return nil
+	}
+	n.WaitTimeout = wait
+	return nil
+}
+
+// overflowOf joins the two ways to say that a chat does not want to wait.
+func overflowOf(req api.ChatRequest) (signalbox.Overflow, error) {
+	given := signalbox.Overflow(req.Overflow)
+	if req.WaitIfBusy == nil {
+		return given, nil
+	}
+	rejects := given == signalbox.OverflowReject
+	if given != "" && rejects == *req.WaitIfBusy {
+		return "", signalbox.Invalid("wait_if_busy", "wait_if_busy %t contradicts overflow %s: leave one of them out", *req.WaitIfBusy, httpio.Clip(req.Overflow))
+	}
+	if !*req.WaitIfBusy {
+		return signalbox.OverflowReject, nil
+	}
+	return given, nil
+}
+
+// bypass is POST /api/agents/{name}/task.
+func (d *Server) bypass(w http.ResponseWriter, r *http.Request) error {
+	var req api.BypassRequest
+	if err := httpio.Decode(w, r, &req, false); err != nil {
+		return d.refused(err)
+	}
+	c, err := d.newCall(r, signalbox.ModeBypass, req.OnDisconnect)
+	if err == nil {
+		c.task.Prompt, err = promptOf(req.Prompt, req.Message)
+	}
+	if err != nil {
+		return d.refused(err)
+	}
+	n := &c.task
+	n.Model, n.Tier, n.TimeoutSeconds, n.Thinking, n.Env = req.Model, req.Tier, req.TimeoutSeconds, req.Thinking, req.Env
+	n.AllowedTools, n.SystemPrompt = req.AllowedTools, req.SystemPrompt
+	return d.call(w, r, c)
+}
+
+// newCall reads what chats and bypass tasks share: who calls which agent, and
+// what is to become of the answer.
+func (d *Server) newCall(r *http.Request, mode signalbox.Mode, onDisconnect string) (*call, error) {
+	name, who := r.PathValue("name"), callerOf(r).who
+	if isExecutor(name) {
+		return nil, noAgent(name)
+	}
+	if !signalbox.ValidName(name) {
+		return nil, signalbox.Errorf(signalbox.CodeNotFound, "%q is not the name of an agent", httpio.Clip(name))
+	}
+	caller, err := callOf(r)
+	if err != nil {
+		return nil, err
+	}
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return nil, err
+	}
+	if onDisconnect != "" && onDisconnect != "continue" && onDisconnect != "cancel" {
+		return nil, signalbox.Invalid("on_disconnect", "on_disconnect must be continue or cancel, not %q", httpio.Clip(onDisconnect))
+	}
+	c := &call{agent: name, who: who, cancelIfGone: onDisconnect == "cancel", prefer: preferOf(r)}
+	c.task = engine.NewTask{
+		Mode: mode, Agent: name, By: who, CallerID: caller, Waits: !c.prefer.async(), Source: sourceOf(who), IdempotencyKey: key,
+	}
+	return c, nil
+}
+
+// sourceOf says by which way a call came, from who makes it.
+func sourceOf(who signalbox.Principal) signalbox.Source {
+	switch who.Kind {
+	case signalbox.PrincipalAgent:
+		return signalbox.SourceAgent
+	case signalbox.PrincipalService:
+		return signalbox.SourceAPI
+	}
+	return signalbox.SourceUser
+}
+
+// promptOf joins the two names of what is to be done.
+func promptOf(prompt, message string) (string, error) {
+	return eitherName("prompt", prompt, "message", message)
+}
+
+// name is the word for such calls in the log.
+func (c *call) name() string {
+	if c.task.Mode == signalbox.ModeBypass {
+		return "Task"
+	}
+	return "Chat"
+}
+
+// call stores the task of a call and answers as its caller prefers. From then
+// on every answer names the task.
+func (d *Server) call(w http.ResponseWriter, r *http.Request, c *call) error {
+	streams := wantsStream(r) && !c.prefer.async()
+	if streams { // before the task is stored: afterwards there is no refusal
+		leave, err := d.streams.Reserve()
+		if err != nil {
+			return d.refused(err)
+		}
+		defer leave()
+	}
+	// A caller that goes away now must not leave open whether there is a task:
+	// it is stored or refused, and then dealt with as the caller wished.
+	got, err := d.engine.Submit(context.WithoutCancel(r.Context()), c.task)
+	if err != nil {
+		return d.callRefused(w, r, c, err)
+	}
+	t := &got.Task
+	w.Header().Set(queueIDHeader, t.ID)
+	w.Header().Set("Location", taskURL(t.ID))
+	if got.Replayed {
+		w.Header().Set("Idempotency-Replayed", "true")
+	} else { // in the seed's words
+		d.log.Info(fmt.Sprintf("[%s] Agent '%s' execution %s: %s", c.name(), c.agent, t.ID, t.QueueStatus()))
+	}
+	switch {
+	case c.prefer.async():
+		w.Header().Set("Preference-Applied", "respond-async")
+		return httpio.Answer(w, http.StatusAccepted, acceptedView(c, t, got.Position, got.ETA, ""))
+	case streams:
+		return d.streamCall(w, r, c, got)
+	}
+	return d.waitCall(w, r, c, *t)
+}
+
+// queueIDHeader names the task on every answer to a call that stored one.
+const queueIDHeader = "X-Signalbox-Queue-Id"
+
+func taskURL(id string) string { return "/api/queue/" + id }

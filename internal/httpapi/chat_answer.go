@@ -1,0 +1,240 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+func refView(t *signalbox.Task) api.ExecutionRef {
+	return api.ExecutionRef{ID: t.ID, QueueStatus: t.QueueStatus(), WasQueued: t.WasQueued()}
+}
+
+func acceptedView(c *call, t *signalbox.Task, pos store.Position, eta *engine.ETA, message string) api.ChatAccepted {
+	v := api.ChatAccepted{
+		Agent: c.agent, Execution: refView(t), State: string(t.State), SessionID: t.SessionID, ETA: etaView(eta),
+		URL: taskURL(t.ID), Message: message,
+	}
+	if t.State == signalbox.Pending && (t.QueuedAs > 0 || t.Claims > 0) {
+		v.Position = pos.N // one for whom a slot was free stands in no line, though its claim takes a moment
+	}
+	return v
+}
+
+// ending is how a call ends: with the agent's response, or with an error.
+type ending struct {
+	status   int
+	response *api.ChatResponse
+	body     api.ChatError
+}
+
+// answer writes the ending as an answer of its own.
+func (e *ending) answer(d *Server, w http.ResponseWriter) error {
+	if e.response != nil {
+		return httpio.Answer(w, e.status, e.response)
+	}
+	if e.body.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.body.RetryAfter))
+	}
+	return httpio.Answer(w, e.status, e.body)
+}
+
+// endOf says how the call of a task that has ended ends.
+func (d *Server) endOf(ctx context.Context, c *call, t *signalbox.Task) (ending, error) {
+	if t.State != signalbox.Completed {
+		return failedEnd(c, t), nil
+	}
+	res, err := d.engine.Read().Result(ctx, t.ID)
+	if err != nil {
+		return ending{}, err
+	}
+	v := &api.ChatResponse{
+		Response: res.Output, Agent: c.agent, Execution: refView(t), SessionID: t.SessionID, Timestamp: t.EndedAt,
+		Metadata: api.ChatMetadata{
+			CostUSD: res.CostUSD, DurationMS: runMS(t, &res), InputTokens: res.InputTokens, OutputTokens: res.OutputTokens, ToolCount: res.ToolCount,
+		},
+	}
+	if t.Mode == signalbox.ModeBypass {
+		v.ExecutionLog = res.Tail
+	}
+	return ending{status: http.StatusOK, response: v}, nil
+}
+
+// runMS is how long the run took, as the agent measured it or else by the
+// row; never negative, whatever the clocks did.
+func runMS(t *signalbox.Task, res *signalbox.Result) int64 {
+	if res.DurationSeconds > 0 {
+		return int64(res.DurationSeconds * 1000)
+	}
+	if t.StartedAt.IsZero() {
+		return 0
+	}
+	return max(0, t.EndedAt.Sub(t.StartedAt).Milliseconds())
+}
+
+// endStatus maps the reason for which a task did not complete to the status
+// of its call; those that are not named are the agent's fault: 502.
+var endStatus = map[signalbox.Reason]int{
+	signalbox.ReasonWaitTimeout: http.StatusGatewayTimeout,
+	signalbox.ReasonRunTimeout:  http.StatusGatewayTimeout,
+	signalbox.ReasonCancelled:   http.StatusConflict,
+	signalbox.ReasonReleased:    http.StatusConflict,
+}
+
+func failedEnd(c *call, t *signalbox.Task) ending {
+	status, ok := endStatus[t.Reason]
+	if !ok {
+		status = http.StatusBadGateway
+	}
+	message := t.Message
+	if message == "" { // never so by the rules; a caller must not be left without a word
+		message = "it ended as " + string(t.Reason)
+	}
+	ref := refView(t)
+	e := api.ChatError{
+		Error: string(t.Reason), Code: string(t.Reason), Agent: c.agent, Message: message, State: string(t.State), Execution: &ref,
+		// What never ran can be sent again; what ran may have had effects.
+		Retryable: t.StartedAt.IsZero() && t.Reason != signalbox.ReasonRejected && t.Reason != signalbox.ReasonCancelled,
+		Hint:      "GET " + taskURL(t.ID) + " has what it left behind; POST " + taskURL(t.ID) + "/retry runs it anew",
+	}
+	if t.Reason == signalbox.ReasonWaitTimeout {
+		e.Hint = "try again later, wait longer with wait_timeout, or wait in the backlog with overflow persist"
+	}
+	return ending{status: status, body: e}
+}
+
+// callRefused answers a call whose task was not stored. What says something
+// of the agent has the seed's fields; the rest is an error as on every path.
+func (d *Server) callRefused(w http.ResponseWriter, r *http.Request, c *call, err error) error {
+	_ = d.refused(err)
+	plain, what := httpio.ErrorBody(err)
+	end := ending{status: what.Status, body: api.ChatError{
+		Error: plain.Error, Code: plain.Error, Agent: c.agent, Message: plain.Message, Hint: plain.Hint, Retryable: plain.Retryable,
+		RequestID: w.Header().Get(httpio.RequestIDHeader),
+	}}
+	switch signalbox.CodeOf(err) {
+	case signalbox.CodeAgentBusy:
+		err = d.busy(r.Context(), c, &end)
+	case signalbox.CodeQueueFull:
+		err = d.full(r.Context(), c, &end)
+	case signalbox.CodeAgentDown:
+		end.body.RetryAfter, err = defaultRetryAfter, nil
+	case signalbox.CodeCallCycle, signalbox.CodeCallDepth, signalbox.CodeUnsupported:
+		err = nil
+	}
+	if err == nil {
+		_ = end.answer(d, w)
+	}
+	return err
+}
+
+// busy is the seed's answer for an agent that has no slot free.
+func (d *Server) busy(ctx context.Context, c *call, end *ending) error {
+	lane, err := d.engine.Lane(ctx, c.agent)
+	if err != nil {
+		return err
+	}
+	if c.task.Mode == signalbox.ModeBypass {
+		end.status = http.StatusTooManyRequests
+		end.body.Error = "Bypass is full"
+		end.body.Message = fmt.Sprintf("%s (%d of its isolated executions run now)", end.body.Message, len(lane.Isolated))
+		end.body.RetryAfter = defaultRetryAfter
+		return nil
+	}
+	end.body.Error = "Agent is busy"
+	end.body.RetryAfter = d.retryAfter(ctx, signalbox.AgentQueue(c.agent))
+	if len(lane.Running) > 0 {
+		v := executionView(&lane.Running[0])
+		end.body.Current = &v
+	}
+	return nil
+}
+
+// full is the seed's answer for an agent in whose line there is no place. For
+// the backlog, which others share, the limit is another and so is the status
+// (design §3).
+func (d *Server) full(ctx context.Context, c *call, end *ending) error {
+	n := d.engine.MaxSize()
+	if c.task.Overflow != signalbox.OverflowPersist {
+		n = d.engine.MaxChats()
+		end.status = http.StatusTooManyRequests
+		end.body.Error = "Agent queue is full"
+		end.body.Message = fmt.Sprintf("Agent '%s' is busy with %d queued requests. Please try again later.", c.agent, n)
+		end.body.Hint = "try again later, or wait in the backlog with overflow persist"
+	}
+	end.body.QueueLen = &n
+	end.body.RetryAfter = d.retryAfter(ctx, signalbox.AgentQueue(c.agent))
+	return nil
+}
+
+// retryAfter estimates in seconds when the first waiting task of a queue
+// starts, which makes room; the seed's 30 where that is not known.
+func (d *Server) retryAfter(ctx context.Context, queue string) int {
+	eta := d.engine.ETA(ctx, &signalbox.Task{State: signalbox.Pending, Queue: queue}, store.Position{N: 1})
+	if eta == nil {
+		return defaultRetryAfter
+	}
+	return min(max(1, int(eta.High/time.Second)), maxRetryAfter)
+}
+
+// prefer is what the header Prefer (RFC 7240) says of when to answer. What is
+// not understood is ignored, as the RFC wants.
+type prefer struct {
+	respondAsync bool
+	limited      bool
+	wait         time.Duration // where limited
+}
+
+// forever is longer than any task may wait and run.
+const forever = 10 * 365 * 24 * time.Hour
+
+func preferOf(r *http.Request) (p prefer) {
+	for _, line := range r.Header.Values("Prefer") {
+		for _, one := range strings.Split(line, ",") {
+			one, _, _ = strings.Cut(one, ";")
+			name, value, _ := strings.Cut(one, "=")
+			switch strings.ToLower(strings.TrimSpace(name)) {
+			case "respond-async":
+				p.respondAsync = true
+			case "wait":
+				seconds, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 31)
+				if err == nil && !p.limited {
+					p.limited, p.wait = true, time.Duration(seconds)*time.Second
+				}
+			}
+		}
+	}
+	return p
+}
+
+// async reports whether the answer is to come as soon as the task is stored.
+func (p prefer) async() bool { return (p.respondAsync && !p.limited) || (p.limited && p.wait == 0) }
+
+// patience is how long the caller wants to wait at most.
+func (p prefer) patience() time.Duration {
+	if p.limited {
+		return p.wait
+	}
+	return forever
+}
+
+// applied is the value of Preference-Applied on an answer that came early for
+// the caller's sake; "" where that was not why.
+func (p prefer) applied() string {
+	switch {
+	case p.limited:
+		return "wait=" + strconv.Itoa(int(p.wait/time.Second))
+	case p.respondAsync:
+		return "respond-async"
+	}
+	return ""
+}

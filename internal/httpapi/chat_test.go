@@ -1,0 +1,337 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+const chatPath = "/api/agents/coder/chat"
+
+// wantCall fails unless the answer names the task in all three places.
+func (r reply) wantCall(t *testing.T, id string) {
+	t.Helper()
+	if r.Header.Get("X-Signalbox-Queue-Id") != id || r.Header.Get("Location") != "/api/queue/"+id || !strings.Contains(string(r.body), id) {
+		t.Errorf("the answer does not name %s: %v %s", id, r.Header, r.body)
+	}
+}
+
+func (r reply) wantChatError(t *testing.T, status int, code signalbox.Code) api.ChatError {
+	t.Helper()
+	var e api.ChatError
+	r.want(t, status, &e)
+	if e.Code != string(code) || e.Message == "" || e.RequestID == "" || e.Agent == "" || e.Error == "" {
+		t.Fatalf("got %+v, want code %s with a message, an agent and a request id", e, code)
+	}
+	return e
+}
+
+func TestChatAnswersWithTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBox(t)
+		a := b.talker("coder", 1)
+		first := b.ask("POST", chatPath, `{"message":"Hello","model":"sonnet","timeout_seconds":60}`)
+		second := b.ask("POST", chatPath, `{"prompt":"And again"}`)
+		synctest.Wait()
+		task := b.accept(a)
+		if req, err := b.store.Request(t.Context(), task.ID); err != nil || req.Prompt == "" || task.Mode != signalbox.ModeChat || task.Source != signalbox.SourceUser {
+			t.Errorf("%+v %+v %v", task, req, err)
+		}
+		time.Sleep(2 * time.Second)
+		b.finish(task, signalbox.ReasonCompleted, signalbox.Result{Output: "Hi.", CostUSD: 0.5, DurationSeconds: 1.5, InputTokens: 7, OutputTokens: 2, ToolCount: 3})
+		synctest.Wait()
+		b.complete(b.accept(a), "Hi again.")
+
+		var one, two api.ChatResponse
+		first.answer().want(t, 200, &one)
+		got := second.answer().want(t, 200, &two)
+		if one.Response != "Hi." { // which of the two came first is not known
+			one, two, got = two, one, first.answer()
+		}
+		got.wantCall(t, two.Execution.ID)
+		if one.Agent != "coder" || one.Execution != (api.ExecutionRef{ID: task.ID, QueueStatus: "running"}) || one.SessionID == "" || one.Timestamp.IsZero() ||
+			one.Metadata != (api.ChatMetadata{CostUSD: 0.5, DurationMS: 1500, InputTokens: 7, OutputTokens: 2, ToolCount: 3}) || one.ExecutionLog != "" {
+			t.Errorf("%+v", one)
+		}
+		if two.Response != "Hi again." || two.Execution.QueueStatus != "queued:1" || !two.Execution.WasQueued || two.SessionID != one.SessionID {
+			t.Errorf("%+v", two)
+		}
+	})
+}
+
+// The seed's answer to who comes when all places in line are taken, to the
+// field.
+func TestChatQueueFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBox(t)
+		a := b.talker("my-agent", 1)
+		for range 4 {
+			b.ask("POST", "/api/agents/my-agent/chat", `{"message":"m"}`)
+			synctest.Wait()
+		}
+		b.accept(a)
+		b.ask("POST", "/api/agents/my-agent/chat", `{"message":"m"}`)
+		synctest.Wait()
+		got := b.do("POST", "/api/agents/my-agent/chat", `{"message":"m"}`, header(requestID, "req-1"))
+		wantBody(t, got, http.StatusTooManyRequests, `{"error":"Agent queue is full","code":"queue_full","agent":"my-agent",`+
+			`"message":"Agent 'my-agent' is busy with 3 queued requests. Please try again later.","hint":"try again later, or wait in the backlog with overflow persist",`+
+			`"retryable":true,"retry_after":30,"request_id":"req-1","queue_length":3}`)
+		if got.Header.Get("Retry-After") != "30" || got.Header.Get("X-Signalbox-Queue-Id") != "" {
+			t.Errorf("%v", got.Header)
+		}
+		b.dir.Stop()
+	})
+}
+
+func TestChatThatDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBox(t)
+		a := b.talker("coder", 1)
+		running := b.ask("POST", chatPath, `{"message":"Take your time"}`)
+		synctest.Wait()
+		task := b.accept(a)
+		for _, body := range []string{`{"message":"m","wait_if_busy":false}`, `{"message":"m","overflow":"reject"}`} {
+			got := b.do("POST", chatPath, body)
+			e := got.wantChatError(t, http.StatusConflict, "agent_busy")
+			if e.Error != "Agent is busy" || e.Current == nil || e.Current.ID != task.ID || e.Current.Status != "running" || e.Current.Message != "Take your time" ||
+				e.RetryAfter != 30 || got.Header.Get("Retry-After") != "30" || !e.Retryable || e.Execution != nil || e.Message != "agent coder is busy with another turn of the session: 1 of 1 slots in use, 0 waiting; wait for it, or try again later" {
+				t.Errorf("%+v", e)
+			}
+		}
+		b.complete(task, "ok")
+		running.answer().want(t, 200, nil)
+		free := b.ask("POST", chatPath, `{"message":"m","wait_if_busy":false}`)
+		synctest.Wait()
+		b.complete(b.accept(a), "at once")
+		free.answer().want(t, 200, nil)
+	})
+}
+
+func TestChatWaitTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBox(t)
+		a := b.talker("coder", 1)
+		running := b.ask("POST", chatPath, `{"message":"m"}`)
+		synctest.Wait()
+		task := b.accept(a)
+		short := b.ask("POST", chatPath, `{"message":"m","wait_timeout":30}`)
+		standard := b.ask("POST", chatPath, `{"message":"m"}`)
+		for range 130 {
+			time.Sleep(time.Second)
+			if _, err := b.engine.EndOverdue(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for what, asked := range map[string]*asking{"30 s": short, "120 s": standard} {
+			got := asked.answer()
+			e := got.wantChatError(t, http.StatusGatewayTimeout, "wait_timeout")
+			got.wantCall(t, e.Execution.ID)
+			if e.Execution.QueueStatus == "running" || !e.Execution.WasQueued {
+				t.Errorf("%s: a call that never ran: %+v", what, e.Execution)
+			}
+			row, err := b.store.Task(t.Context(), e.Execution.ID)
+			if err != nil || row.State != signalbox.Timeout || e.State != "timeout" || !e.Retryable || row.EndedAt.Sub(row.CreatedAt).Round(time.Second) != row.WaitUntil.Sub(row.CreatedAt) {
+				t.Errorf("%s: %+v %+v %v", what, e, row, err)
+			}
+		}
+		b.complete(task, "")
+		running.answer().want(t, 200, nil)
+	})
+}
+
+// Every end that is not a success is told with its reason, and never without
+// words.
+func TestIncidentEmptyErrorText(t *testing.T) {
+	status := map[signalbox.Reason]int{"wait_timeout": 504, "run_timeout": 504, "cancelled": 409, "released": 409}
+	synctest.Test(t, func(t *testing.T) {
+		b := newBox(t)
+		a := b.talker("coder", 1)
+		for _, reason := range signalbox.Reasons() {
+			var chat *asking
+			var task signalbox.Task
+			switch reason {
+			case signalbox.ReasonCompleted, signalbox.ReasonWaitTimeout:
+				continue // no failure; TestChatWaitTimeout
+			case signalbox.ReasonDispatchFailed:
+				chat = b.ask("POST", chatPath, `{"message":"m"}`)
+				synctest.Wait()
+				for range engine.DefaultMaxAttempts {
+					task = b.claim(a)
+					if _, err := b.engine.Refuse(t.Context(), task, ""); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Minute)
+					if _, _, err := b.engine.Wake(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			default:
+				chat = b.ask("POST", chatPath, `{"message":"m"}`)
+				synctest.Wait()
+				task = b.claim(a)
+				b.endAs(a, task, reason)
+			}
+			want := status[reason]
+			if want == 0 {
+				want = http.StatusBadGateway
+			}
+			got := chat.answer()
+			e := got.wantChatError(t, want, signalbox.Code(reason))
+			got.wantCall(t, task.ID)
+			if e.Error != string(reason) || e.Execution.ID != task.ID || e.State != string(reason.End()) || e.Hint == "" {
+				t.Errorf("%s: %+v", reason, e)
+			}
+		}
+	})
+}
+
+// endAs ends a claimed task for a reason, by someone who says nothing.
+func (b *box) endAs(a signalbox.Agent, task signalbox.Task, reason signalbox.Reason) {
+	b.t.Helper()
+	ctx := b.t.Context()
+	var err error
+	if reason == signalbox.ReasonRejected {
+		_, err = b.engine.Reject(ctx, task, "")
+	} else if task, err = b.engine.Accept(ctx, task, "task-1", ""); err == nil {
+		switch reason {
+		case signalbox.ReasonLost, signalbox.ReasonInterrupted:
+			_, err = b.engine.Lose(ctx, task, reason, "", false, nil)
+		case signalbox.ReasonReleased:
+			_, err = b.engine.ReleaseLane(ctx, a.Name, "")
+		case signalbox.ReasonStalled:
+			if task, err = b.engine.Stop(ctx, task, reason, ""); err == nil {
+				_, err = b.engine.Finish(ctx, task, engine.Outcome{Reason: signalbox.ReasonCancelled})
+			}
+		case signalbox.ReasonCancelled:
+			if task, err = b.engine.Cancel(ctx, task.ID, ""); err == nil {
+				_, err = b.engine.Finish(ctx, task, engine.Outcome{Reason: reason})
+			}
+		default:
+			_, err = b.engine.Finish(ctx, task, engine.Outcome{Reason: reason})
+		}
+	}
+	if err != nil {
+		b.t.Fatalf("%s: %v", reason, err)
+	}
+}
+
+func TestChatRefusals(t *testing.T) {
+	b := newBox(t)
+	b.talker("coder", 1)
+	b.sleeper("asleep")
+	stream := header("Accept", "text/event-stream")
+	for _, edits := range [][]edit{nil, {stream}} {
+		b.do("POST", "/api/agents/nobody/chat", `{"message":"m"}`, edits...).wantError(t, 404, signalbox.CodeNotFound)
+		b.do("POST", "/api/agents/no%20body/chat", `{"message":"m"}`, edits...).wantError(t, 404, signalbox.CodeNotFound)
+		e := b.do("POST", "/api/agents/asleep/chat", `{"message":"m"}`, edits...).wantChatError(t, 503, signalbox.CodeAgentDown)
+		if !strings.Contains(e.Message, "connection refused") || e.Hint == "" || !e.Retryable {
+			t.Errorf("%+v", e)
+		}
+		for body, field := range map[string]string{
+			`{}`:                                  "prompt",
+			`{"message":"m","prompt":"p"}`:        "message",
+			`{"message":"m","overflow":"drop"}`:   "overflow",
+			`{"message":"m","wait_timeout":-1}`:   "wait_timeout",
+			`{"message":"m","on_disconnect":"x"}`: "on_disconnect",
+			`{"message":"m","overflow":"wait","wait_if_busy":false}`:               "wait_if_busy",
+			`{"message":"m","overflow":"reject","wait_if_busy":true}`:              "wait_if_busy",
+			`{"message":"m","overflow":"persist","wait_timeout":9000000000000000}`: "wait_timeout",
+			`{"message":"m","session_id":"s","new_session":true}`:                  "new_session",
+			`{"message":"m","source":"cli"}`:                                       "source",
+			`{"message":"m","source_agent":"coder"}`:                               "source_agent",
+		} {
+			if e := b.do("POST", chatPath, body, edits...).wantError(t, 400, signalbox.CodeValidation); e.Field != field {
+				t.Errorf("%s: field %q", body, e.Field)
+			}
+		}
+		b.do("POST", chatPath, `{"message":"m"}`, append(edits, header("X-Source-Agent", "coder"))...).wantError(t, 403, signalbox.CodeForbidden)
+		b.do("POST", chatPath, `{"message":"m"}`, append(edits, header("X-Signalbox-Execution", "queue-1"))...).wantError(t, 403, signalbox.CodeForbidden)
+	}
+	if c, err := b.store.Counts(t.Context()); err != nil || c.Pending != 0 {
+		t.Errorf("something was stored: %+v, %v", c, err)
+	}
+}
+
+// The backlog is shared, and its limit is that of all queued tasks.
+func TestChatWhenTheBacklogIsFull(t *testing.T) {
+	b := newBox(t, func(o *options) { o.engine.MaxSize = 2 })
+	b.sleeper("asleep")
+	const body = `{"message":"m","overflow":"persist"}`
+	for range 2 {
+		b.do("POST", "/api/agents/asleep/chat", body, header("Prefer", "respond-async")).want(t, 202, nil)
+	}
+	got := b.do("POST", "/api/agents/asleep/chat", body)
+	e := got.wantChatError(t, 503, signalbox.CodeQueueFull)
+	if e.Error != "queue_full" || e.QueueLen == nil || *e.QueueLen != 2 || e.Message != "Queue is at capacity (2 tasks)" || got.Header.Get("Retry-After") != "30" {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestSubmitOverflow(t *testing.T) {
+	b := newBox(t)
+	a := b.agent("coder", 1)
+	b.submit(`{"prompt":"p","agent":"coder","overflow":"reject"}`)
+	b.work(a)
+	b.do("POST", "/api/queue/task", `{"prompt":"p","agent":"coder","overflow":"reject"}`).wantError(t, 409, signalbox.CodeAgentBusy)
+	id := b.submit(`{"prompt":"p","agent":"coder","overflow":"wait"}`).QueueID
+	row, err := b.store.Task(t.Context(), id)
+	if err != nil || row.WaitUntil.Sub(row.CreatedAt) != engine.DefaultWaitTimeout {
+		t.Errorf("%+v, %v", row, err)
+	}
+	id = b.submit(`{"prompt":"p","agent":"coder"}`).QueueID
+	var v api.Task
+	b.do("GET", "/api/queue/"+id, "").want(t, 200, &v)
+	if row, err = b.store.Task(t.Context(), id); err != nil || !row.WaitUntil.IsZero() || v.Mode != "queue" {
+		t.Errorf("%+v %+v, %v", v, row, err)
+	}
+	b.do("POST", "/api/queue/task", `{"prompt":"p","overflow":"drop"}`).wantError(t, 400, signalbox.CodeValidation)
+}
+
+// What a refusal of a stream says is JSON, and what a task is called is the
+// same word everywhere.
+func TestChatErrorHasTheFieldsOfAnError(t *testing.T) {
+	b := newBox(t)
+	b.sleeper("asleep")
+	var fields map[string]any
+	got := b.do("POST", "/api/agents/asleep/chat", `{"message":"m"}`, header("Accept", "text/event-stream")).want(t, 503, nil)
+	if err := json.Unmarshal(got.body, &fields); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"error", "code", "message", "hint", "retryable", "request_id", "agent"} {
+		if fields[name] == nil {
+			t.Errorf("no %s in %s", name, got.body)
+		}
+	}
+	if got.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("%v", got.Header)
+	}
+}
+
+// The seed's log line, as fields.
+func TestChatIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	b := newBox(t, func(o *options) { o.director.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	a := b.talker("coder", 1)
+	var one, two api.ChatAccepted
+	async := header("Prefer", "respond-async")
+	b.do("POST", chatPath, `{"message":"m"}`, async).want(t, 202, &one)
+	b.accept(a)
+	b.do("POST", chatPath, `{"message":"m"}`, async).want(t, 202, &two)
+	for _, line := range []string{
+		"[Chat] Agent 'coder' execution " + one.Execution.ID + ": running",
+		"[Chat] Agent 'coder' execution " + two.Execution.ID + ": queued:1",
+	} {
+		if !strings.Contains(log.String(), line) {
+			t.Errorf("no %q in %s", line, log.String())
+		}
+	}
+}

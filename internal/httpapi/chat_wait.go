@@ -1,0 +1,362 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// waitCall holds the answer to a call back until its task has ended, or the
+// caller, its preference or the director's end says otherwise.
+func (d *Server) waitCall(w http.ResponseWriter, r *http.Request, c *call, t signalbox.Task) error {
+	leave := d.callers.join(t.ID)
+	ctx, cancel := d.untilStopped(r.Context())
+	defer cancel()
+	now, err := d.hold(ctx, c, t.ID)
+	last := leave()
+	if r.Context().Err() != nil {
+		d.callerGone(r, c, t.ID, last)
+		return nil
+	}
+	if err != nil && ctx.Err() != nil { // the read that the director's end cut off
+		now, err = d.engine.Read().Task(r.Context(), t.ID)
+	}
+	if err != nil {
+		return err
+	}
+	if !now.State.Terminal() {
+		return d.answerEarly(w, r, c, &now)
+	}
+	end, err := d.endOf(r.Context(), c, &now)
+	if err != nil {
+		return err
+	}
+	end.body.RequestID = w.Header().Get(httpio.RequestIDHeader)
+	return end.answer(d, w)
+}
+
+// hold waits for the end of a task, for as long as the call allows.
+func (d *Server) hold(ctx context.Context, c *call, id string) (signalbox.Task, error) {
+	over := time.Now().Add(c.prefer.patience())
+	if c.startWithin > 0 {
+		t, err := d.engine.Wait(ctx, id, min(c.startWithin, c.prefer.patience()), begun)
+		if err != nil || !begun(t) {
+			return t, err
+		}
+	}
+	return d.engine.Wait(ctx, id, time.Until(over), engine.Ended)
+}
+
+// begun reports whether a task has left the line for good: it runs, or has
+// ended.
+func begun(t signalbox.Task) bool {
+	return t.State != signalbox.Pending && t.State != signalbox.Dispatching
+}
+
+// answerEarly is the 202 of a call whose task goes on without it.
+func (d *Server) answerEarly(w http.ResponseWriter, r *http.Request, c *call, t *signalbox.Task) error {
+	pos, err := d.placeOf(r.Context(), t)
+	if err != nil {
+		return err
+	}
+	why := "it goes on"
+	applied := c.prefer.applied()
+	switch {
+	case d.life.Err() != nil:
+		why, applied = "the director is stopping; the task goes on", ""
+	case c.startWithin > 0 && !begun(*t):
+		why = fmt.Sprintf("it has not started within %s and waits on in the backlog", c.startWithin)
+	}
+	if applied != "" {
+		w.Header().Set("Preference-Applied", applied)
+	}
+	return httpio.Answer(w, http.StatusAccepted, acceptedView(c, t, pos, d.engine.ETA(r.Context(), t, pos), why+": ask for its end at "+taskURL(t.ID)+"?wait=5m"))
+}
+
+// placeOf is the place in line of a task, zero where it does not wait.
+func (d *Server) placeOf(ctx context.Context, t *signalbox.Task) (store.Position, error) {
+	if t.State != signalbox.Pending {
+		return store.Position{}, nil
+	}
+	return d.engine.Read().Position(ctx, t.ID)
+}
+
+// goneCaller is who cancels a task whose caller did not wait for its end.
+const goneCaller = "its caller, who went away"
+
+// callerGone notes that a caller has gone away before its answer, and cancels
+// its task where it asked for that and nobody else waits for the same task.
+func (d *Server) callerGone(r *http.Request, c *call, id string, last bool) {
+	cancels := c.cancelIfGone && last
+	d.log.Info("", c.name(), "caller_gone", "agent", c.agent, "execution", id, "cancels", cancels)
+	if !cancels {
+		return
+	}
+	_, err := d.engine.Cancel(context.WithoutCancel(r.Context()), id, goneCaller)
+	if err != nil && signalbox.CodeOf(err) != signalbox.CodeAlreadyEnded {
+		d.log.Error("task of a caller who went away not cancelled", "queue_id", id, "error", err)
+	}
+}
+
+// callers counts who waits for which task: calls with the same idempotency
+// key wait for the same one.
+type callers struct {
+	mu      sync.Mutex
+	waiting map[string]int
+}
+
+// join counts a caller until it leaves, which says whether it was the last.
+func (c *callers) join(id string) (leave func() (last bool)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting == nil {
+		c.waiting = map[string]int{}
+	}
+	c.waiting[id]++
+	return func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.waiting[id]--
+		if c.waiting[id] > 0 {
+			return false
+		}
+		delete(c.waiting, id)
+		return true
+	}
+}
+
+// coalesce is how often at most a stream tells of what changes all the time:
+// places in line and output.
+const coalesce = 200 * time.Millisecond
+
+// chatOutput is the data of the event "output" of a call's stream.
+type chatOutput struct {
+	After     int64  `json:"after"` // position of text in the whole log
+	Text      string `json:"text"`
+	Truncated bool   `json:"truncated,omitempty"` // what lies before it is no longer there
+}
+
+// callStream tells the caller of one task how it fares: accepted, then
+// position, started and output as they come, then result or error.
+type callStream struct {
+	*httpio.Stream
+	d        *Server
+	c        *call
+	task     signalbox.Task
+	place    api.ChatPosition // as last told
+	started  bool             // as last told
+	touched  touch            // the last change of its queue that place takes into account
+	lastLook time.Time
+}
+
+// streamCall answers a call with a stream. A stream that ends without result
+// or error was ended by the director's stop; the task goes on.
+func (d *Server) streamCall(w http.ResponseWriter, r *http.Request, c *call, got engine.Receipt) error {
+	leave := d.callers.join(got.Task.ID)
+	ctx, cancel := d.untilStopped(r.Context())
+	defer cancel()
+	s := &callStream{d: d, c: c, task: got.Task}
+	ended, err := s.run(ctx, w, got)
+	last := leave()
+	switch {
+	case ended, d.life.Err() != nil, left(r.Context()):
+	case err != nil && !s.Gone && r.Context().Err() == nil:
+		return s.Fail(d.log, err) // the store's fault: who comes back with the same key is told by a proper answer
+	default:
+		d.callerGone(r, c, got.Task.ID, last)
+	}
+	return nil
+}
+
+// run tells everything until the task has ended (then ended is true), the
+// caller goes away or ctx ends.
+func (s *callStream) run(ctx context.Context, w http.ResponseWriter, got engine.Receipt) (ended bool, err error) {
+	if s.Stream, err = httpio.BeginStream(w); err != nil {
+		return false, err
+	}
+	first := acceptedView(s.c, &got.Task, got.Position, got.ETA, "")
+	s.place = api.ChatPosition{ID: got.Task.ID, Position: first.Position, ETA: first.ETA}
+	if err := s.SendTransient("accepted", first); err != nil {
+		return false, err
+	}
+	signs, stop := s.d.engine.WatchTask(got.Task.ID)
+	defer stop()
+	journal, leave := s.d.feed.join()
+	defer leave()
+	output := s.d.followOutput(ctx, got.Task.ID)
+	if err := s.look(ctx, true); err != nil {
+		return false, err
+	}
+	return s.follow(ctx, signs, journal, output)
+}
+
+func (s *callStream) follow(ctx context.Context, signs, journal <-chan struct{}, output <-chan outputPart) (ended bool, err error) {
+	beat := time.Tick(httpio.KeepAliveEvery)
+	due := time.NewTimer(forever)
+	defer due.Stop()
+	armed := false
+	for {
+		select {
+		case <-signs:
+			err = s.look(ctx, false)
+		case <-journal:
+			if !armed && s.task.State == signalbox.Pending {
+				armed = true
+				due.Reset(max(0, coalesce-time.Since(s.lastLook)))
+			}
+		case <-due.C:
+			armed = false
+			err = s.look(ctx, false)
+		case <-beat:
+			if err = s.KeepAlive(); err == nil {
+				err = s.look(ctx, true)
+			}
+		case part := <-output:
+			if ended, err = s.part(ctx, part); ended {
+				return true, err
+			}
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+// look reads the task and tells what changed: that it started, or its place in
+// line where something happened in its queue, or always where anew is set.
+func (s *callStream) look(ctx context.Context, anew bool) error {
+	t, err := s.d.engine.Read().Task(ctx, s.task.ID)
+	if err != nil {
+		return err
+	}
+	s.task, s.lastLook = t, time.Now()
+	switch {
+	case t.State == signalbox.Pending:
+		s.started = false // an execution that came to nothing is followed by another
+		return s.tellPlace(ctx, anew)
+	case t.State == signalbox.Dispatching:
+		return nil // the agent can still say no
+	}
+	if s.place.Position != 0 {
+		s.place = api.ChatPosition{ID: t.ID}
+		if err := s.SendTransient("position", s.place); err != nil {
+			return err
+		}
+	}
+	if s.started || t.StartedAt.IsZero() {
+		return nil
+	}
+	s.started = true
+	begun := acceptedView(s.c, &t, store.Position{}, nil, "")
+	begun.State = string(signalbox.Working) // so it was when it started, though it may have ended since
+	return s.SendTransient("started", begun)
+}
+
+func (s *callStream) tellPlace(ctx context.Context, anew bool) error {
+	touched := s.d.feed.touched(s.task.Queue)
+	if touched == s.touched && !anew {
+		return nil
+	}
+	pos, err := s.d.placeOf(ctx, &s.task)
+	if err != nil || pos.N == 0 {
+		return err // 0: it was claimed in this moment, which has a sign of its own
+	}
+	s.touched = touched
+	if s.task.QueuedAs == 0 && s.task.Claims == 0 && pos.N == 1 {
+		return nil // a slot is free for it: it does not stand in line
+	}
+	if pos.N == s.place.Position {
+		return nil
+	}
+	s.place = api.ChatPosition{ID: s.task.ID, Position: pos.N, ETA: etaView(s.d.engine.ETA(ctx, &s.task, pos))}
+	return s.SendTransient("position", s.place)
+}
+
+// outputPart is a part of a log, or why there is no more of it.
+type outputPart struct {
+	api.Output
+	err error
+}
+
+// followOutput reads the log of a task, from before its start until its end,
+// one part ahead of who takes them.
+func (d *Server) followOutput(ctx context.Context, id string) <-chan outputPart {
+	parts := make(chan outputPart)
+	go func() {
+		l := d.logOf(id)
+		defer l.close()
+		after := int64(0)
+		for ctx.Err() == nil {
+			out, err := l.next(ctx, after, httpio.KeepAliveEvery, nil)
+			if err == nil && out.Text == "" && !out.Done && !out.Truncated {
+				continue
+			}
+			select {
+			case parts <- outputPart{out, err}:
+			case <-ctx.Done():
+			}
+			if err != nil || out.Done {
+				return
+			}
+			after = out.Next
+		}
+	}()
+	return parts
+}
+
+// part tells a part of the log. The last one comes with the end of the task,
+// which is told behind it.
+func (s *callStream) part(ctx context.Context, p outputPart) (ended bool, err error) {
+	if p.err != nil {
+		return false, p.err
+	}
+	if err := s.look(ctx, false); err != nil { // what is printed comes after the start
+		return false, err
+	}
+	if p.Done {
+		if p.Text, err = s.rest(ctx, p); err != nil {
+			return false, err
+		}
+	}
+	if p.Text != "" || (p.Truncated && !p.Done) {
+		if err := s.SendTransient("output", chatOutput{After: p.Seq, Text: p.Text, Truncated: p.Truncated}); err != nil {
+			return false, err
+		}
+	}
+	if !p.Done {
+		return false, nil
+	}
+	return true, s.end(ctx)
+}
+
+// rest is the end of the log of a task that has ended. For an agent that
+// keeps no log logReader gives the answer, which the result has.
+func (s *callStream) rest(ctx context.Context, p outputPart) (string, error) {
+	res, err := s.d.engine.Read().Result(ctx, s.task.ID)
+	if err != nil || res.Tail == "" {
+		return "", err
+	}
+	return p.Text, nil
+}
+
+func (s *callStream) end(ctx context.Context) error {
+	end, err := s.d.endOf(ctx, s.c, &s.task)
+	if err != nil {
+		return err
+	}
+	if end.response != nil {
+		return s.SendTransient("result", end.response)
+	}
+	end.body.RequestID = s.RequestID()
+	return s.SendTransient("error", end.body)
+}

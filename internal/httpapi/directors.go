@@ -1,0 +1,149 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// directors is GET /api/directors.
+func (d *Server) directors(w http.ResponseWriter, r *http.Request) error {
+	who := callerOf(r).who
+	var out api.Directors
+	var err error
+	if d.cfg.Peers == nil {
+		out, err = d.onlyDirector(r.Context(), who)
+	} else {
+		out, err = d.allDirectors(r.Context(), who)
+	}
+	return httpio.AnswerOr(w, out, err)
+}
+
+// aloneInstance names a director that has no others.
+const aloneInstance = "local"
+
+func (d *Server) onlyDirector(ctx context.Context, who signalbox.Principal) (api.Directors, error) {
+	rows, err := d.engine.Read().Agents(ctx)
+	if err != nil {
+		return api.Directors{}, err
+	}
+	only := api.Director{Instance: aloneInstance, Version: d.cfg.Version, StartedAt: d.started, Alive: true, This: true, Agents: []string{}}
+	for _, a := range rows {
+		if !isExecutor(a.Name) && who.MayUse(a.Name) {
+			only.Agents = append(only.Agents, a.Name)
+		}
+	}
+	slices.Sort(only.Agents)
+	return api.Directors{Directors: []api.Director{only}}, nil
+}
+
+func (d *Server) allDirectors(ctx context.Context, who signalbox.Principal) (api.Directors, error) {
+	read := d.engine.Read()
+	rows, err := read.Directors(ctx)
+	if err != nil {
+		return api.Directors{}, err
+	}
+	holders, err := read.Holders(ctx)
+	if err != nil {
+		return api.Directors{}, err
+	}
+	now, self := d.engine.Now(), d.cfg.Peers.Self().ID
+	out := api.Directors{Directors: make([]api.Director, len(rows))}
+	for i := range rows {
+		row := &rows[i]
+		v := api.Director{
+			Instance: row.ID, URL: row.URL, Version: row.Version, StartedAt: row.StartedAt, Alive: row.Alive(now),
+			LeaseExpires: timePtr(row.Expires), Draining: row.Draining, Agents: []string{}, This: row.ID == self,
+		}
+		for agent, holder := range holders {
+			if holder == row.ID && v.Alive && who.MayUse(agent) {
+				v.Agents = append(v.Agents, agent)
+			}
+		}
+		slices.Sort(v.Agents)
+		out.Directors[i] = v
+	}
+	slices.SortFunc(out.Directors, func(a, b api.Director) int { return cmp.Compare(a.Instance, b.Instance) })
+	return out, nil
+}
+
+// LiveDirectors is how many directors live, this one among them.
+func (d *Server) LiveDirectors() int {
+	if d.cfg.Peers == nil {
+		return 1
+	}
+	n := len(d.cfg.Peers.Others())
+	if self := d.cfg.Peers.Self(); self.Alive(d.engine.Now()) {
+		n++
+	}
+	return n
+}
+
+// clockOff is from when on the clock of a director's host is worth a word: the
+// times in its log are not those of the store.
+const clockOff = 2 * time.Second
+
+// checkDirectors looks at the directors over the store.
+func (d *Server) checkDirectors(ctx context.Context) []api.Check {
+	const area = "directors"
+	if d.cfg.Peers == nil {
+		return nil
+	}
+	rows, err := d.engine.Read().Directors(ctx)
+	if err != nil {
+		return nil // the look at the store says it
+	}
+	now, self := d.engine.Now(), d.cfg.Peers.Self()
+	var out []api.Check
+	var live []string
+	for i := range rows {
+		row := &rows[i]
+		if row.Alive(now) {
+			live = append(live, row.ID)
+			out = append(out, d.compare(row, self)...)
+			continue
+		}
+		out = append(out, warning(area, "start it again if it is to be there; it is forgotten by itself a day after its end",
+			"director %s (%s) is gone since %s, and did not leave", row.ID, row.URL, row.Expires.UTC().Format(time.RFC3339)))
+	}
+	if !self.Alive(now) {
+		out = append(out, failure(area, "see that it reaches the store; its log says what fails", "the lease of this director (%s) is over: it dispatches nothing", self.ID))
+	}
+	if off := time.Since(now).Round(10 * time.Millisecond); off.Abs() >= clockOff {
+		out = append(out, warning(area, "let its host follow a time server; only the times in its log are off, for directors go by the store's clock",
+			"the clock of this director's host is %s off the store's", off))
+	}
+	return append([]api.Check{fine(area, "%s: %s; this is %s", livingWords(len(live)), strings.Join(live, ", "), self.ID)}, out...)
+}
+
+func livingWords(n int) string {
+	if n == 1 {
+		return "1 lives"
+	}
+	return fmt.Sprintf("%d live", n)
+}
+
+// compare looks for what two directors must have in common, or should have.
+func (d *Server) compare(row *store.Director, self store.Director) []api.Check {
+	const area = "directors"
+	switch {
+	case row.ID == self.ID:
+		return nil
+	case row.Key != self.Key:
+		return []api.Check{failure(area, "set the same SIGNALBOX_SECRET_KEY for all", "director %s has another secret key: neither can read what the other has sealed", row.ID)}
+	case row.Version != self.Version:
+		return []api.Check{warning(area, "go on with the upgrade: only versions of one minor run side by side", "director %s runs version %s, and this one %s", row.ID, row.Version, self.Version)}
+	case row.URL == "":
+		return []api.Check{warning(area, "start it with --advertise", "director %s does not say where it is reached: what only it knows is not shown elsewhere", row.ID)}
+	}
+	return nil
+}

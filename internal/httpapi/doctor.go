@@ -1,0 +1,319 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// DoctorCheck looks at something that the director stands on. What only who
+// administers it may know, such as a path, is said for admin alone.
+type DoctorCheck func(ctx context.Context, admin bool) []api.Check
+
+// doctorTimeout bounds all checks together: one that hangs is a finding.
+const doctorTimeout = 20 * time.Second
+
+// doctor is GET /api/doctor. A look that fails is a finding itself, so that the
+// answer is 200 as long as there is a director to give it.
+func (d *Server) doctor(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), doctorTimeout)
+	defer cancel()
+	c := callerOf(r)
+	admin := d.cfg.ToolsOnly || c.who.Has(signalbox.ScopeAdmin)
+	out := api.Doctor{Checks: []api.Check{d.checkSelf()}}
+	add := func(checks ...api.Check) { out.Checks = append(out.Checks, checks...) }
+	add(d.checkAccess())
+	if d.cfg.ToolsOnly {
+		add(fine("store", "tasks of tools are kept in memory: they end with the gateway"))
+	} else {
+		add(d.checkStore(ctx, c)...)
+		add(d.checkWaits(ctx)...)
+		add(d.checkDirectors(ctx)...)
+		add(d.checkAgents(c.who)...)
+	}
+	add(d.checkTools(ctx, admin)...)
+	for _, check := range d.cfg.Doctor {
+		add(check(ctx, admin)...)
+	}
+	return httpio.Answer(w, http.StatusOK, out)
+}
+
+// Findings.
+func fine(area, format string, args ...any) api.Check {
+	return api.Check{Area: area, State: "ok", Text: fmt.Sprintf(format, args...)}
+}
+
+func warning(area, cure, format string, args ...any) api.Check {
+	return api.Check{Area: area, State: "warn", Text: fmt.Sprintf(format, args...), Cure: cure}
+}
+
+func failure(area, cure, format string, args ...any) api.Check {
+	return api.Check{Area: area, State: "fail", Text: fmt.Sprintf(format, args...), Cure: cure}
+}
+
+func (d *Server) checkSelf() api.Check {
+	up := d.engine.Now().Sub(d.started).Truncate(time.Second)
+	if d.draining.Load() {
+		return warning("director", "wait for its end and start it again", "it is about to stop: it stores submits and makes no claims")
+	}
+	return fine("director", "version %s, up for %s", d.cfg.Version, max(0, up))
+}
+
+func (d *Server) checkAccess() api.Check {
+	if d.identity.Open() {
+		cure := "signalbox tokens create admin --scope admin closes it"
+		if d.cfg.ToolsOnly {
+			cure = "start it with --token-file FILE"
+		}
+		return warning("access", cure, "it is open: every program of this machine has every right")
+	}
+	return fine("access", "it is closed: who calls shows a token or logs in")
+}
+
+// checkStore looks at the store and, as far as it answers, at the queue in it.
+func (d *Server) checkStore(ctx context.Context, c caller) []api.Check {
+	const cure = "see the director's log, and whether the disk is full"
+	info := d.engine.Info()
+	counts, err := d.engine.Read().Counts(ctx)
+	if err != nil {
+		d.log.Error("store does not answer", "error", err)
+		return []api.Check{failure("store", cure, "the store (%s) does not answer", info.Kind)}
+	}
+	pauses, err := d.engine.Read().Pauses(ctx)
+	if err != nil {
+		d.log.Error("store does not answer", "error", err)
+		return []api.Check{failure("store", cure, "the store (%s) does not answer", info.Kind)}
+	}
+	return append([]api.Check{checkGrade(info), d.checkDepth(counts), d.checkStarts(counts)}, checkPauses(visiblePauses(pauses, c))...)
+}
+
+// checkGrade says how durable the store is. One that loses what it acknowledged
+// is a failure of the promise, whoever allowed it.
+func checkGrade(info store.Info) api.Check {
+	text := fmt.Sprintf("%s, schema %d, durability %s: %s", info.Kind, info.Schema, info.Grade, info.Durability)
+	switch info.Grade {
+	case store.GradeNone:
+		return warning("store", "start the director with --store sqlite:", "%s: nothing outlives the director", info.Kind)
+	case store.GradeWeak:
+		return failure("store", "set the server as it says, and start the director again; docs/scaling.md has the settings", "%s", text)
+	}
+	return fine("store", "%s", text)
+}
+
+// checkDepth compares what waits with the limit of the backlog.
+func (d *Server) checkDepth(counts store.Counts) api.Check {
+	const cure = "raise queue.max_size, add agents, or cancel what is no longer needed"
+	waiting, most := counts.Limits[signalbox.LimitWork], d.engine.MaxSize()
+	return checkFill("queue", cure, fmt.Sprintf("%d of %d places of the backlog are taken", waiting, most), "submits", waiting, most)
+}
+
+// checkFill compares what waits with its bound. A fifth of it is left when it
+// warns.
+func checkFill(area, cure, text, refused string, waiting, most int) api.Check {
+	switch {
+	case waiting >= most:
+		return failure(area, cure, "%s: %s are refused", text, refused)
+	case waiting*5 >= most*4:
+		return warning(area, cure, "%s", text)
+	}
+	return fine(area, "%s", text)
+}
+
+// checkStarts looks for tasks that nobody could start.
+func (d *Server) checkStarts(counts store.Counts) api.Check {
+	live := d.engine.LiveAgents()
+	up := agentCounts(withoutExecutors(live)).Up
+	waiting := counts.Pending - counts.Queues[signalbox.QueueCommands] - counts.Queues[signalbox.QueueCalls]
+	if waiting > 0 && up == 0 {
+		return failure("queue", "signalbox agent starts one, signalbox up one for each coding CLI", "no agent is up, and tasks wait: %d", waiting)
+	}
+	running := 0
+	for _, n := range counts.InFlight {
+		running += n
+	}
+	return fine("queue", "waiting: %d, under way: %d", counts.Pending, running)
+}
+
+func checkPauses(pauses []signalbox.Pause) []api.Check {
+	var out []api.Check
+	for _, p := range pauses {
+		text := "all queues are paused"
+		cure := "signalbox resume"
+		if p.Queue != "" {
+			text, cure = "the queue "+p.Queue+" is paused", cure+" "+p.Queue
+		}
+		if p.UntilMS != 0 {
+			text += " until " + time.UnixMilli(p.UntilMS).UTC().Format(time.RFC3339)
+		}
+		if p.Reason != "" {
+			text += ": " + p.Reason
+		}
+		out = append(out, warning("queue", cure, "%s", text))
+	}
+	return out
+}
+
+// checkAgents looks at the agents that the caller may know.
+func (d *Server) checkAgents(who signalbox.Principal) []api.Check {
+	var out []api.Check
+	var up []string
+	for _, a := range withoutExecutors(d.engine.LiveAgents()) {
+		switch {
+		case !who.MayUse(a.Name):
+		case a.Up:
+			up = append(up, a.Name)
+		default:
+			out = append(out, downAgent(a))
+		}
+	}
+	slices.Sort(up)
+	switch {
+	case len(up) > 0:
+		return append([]api.Check{fine("agents", "%d up: %s", len(up), strings.Join(up, ", "))}, out...)
+	case len(out) == 0:
+		return []api.Check{warning("agents", "signalbox agent starts one, signalbox up one for each coding CLI", "there is none")}
+	}
+	return out
+}
+
+func downAgent(a engine.LiveAgent) api.Check {
+	text := "agent " + a.Name + " is down"
+	if !a.LastHeard.IsZero() {
+		text += ", last heard from at " + a.LastHeard.UTC().Format(time.RFC3339)
+	}
+	if a.Message != "" {
+		text += ": " + a.Message
+	}
+	return warning("agents", "start it again, or signalbox agents remove "+a.Name, "%s", text)
+}
+
+// checkTools looks at the servers of tools, and at the calls that are tasks.
+func (d *Server) checkTools(ctx context.Context, admin bool) []api.Check {
+	if d.cfg.Tools == nil {
+		return nil
+	}
+	return append(checkServers(d.cfg.Tools.Servers(), admin), d.checkExecutors(ctx)...)
+}
+
+// checkServers looks at the servers of tools. Their own words may hold paths
+// and addresses.
+func checkServers(servers []gateway.Server, admin bool) []api.Check {
+	const cure = "signalbox tools servers says more"
+	var out []api.Check
+	ready := 0
+	for _, s := range servers {
+		because := ""
+		if admin && s.Error != "" {
+			because = ": " + s.Error
+		}
+		switch s.State {
+		case gateway.StateReady:
+			ready++
+			if s.Error != "" {
+				out = append(out, warning("tools", cure, "server %s is ready, with a fault%s", s.Name, because))
+			}
+		case gateway.StateFailed:
+			out = append(out, warning("tools", cure+"; it is tried again by itself", "server %s has failed%s", s.Name, because))
+		case gateway.StateStarting, gateway.StateStopped:
+			out = append(out, warning("tools", cure, "server %s is %s", s.Name, s.State))
+		}
+	}
+	return append([]api.Check{fine("tools", "%d of %d servers are ready", ready, len(servers))}, out...)
+}
+
+// checkExecutors looks at the director's own executor, at what waits for it, and
+// at slots that nobody can free.
+func (d *Server) checkExecutors(ctx context.Context) []api.Check {
+	counts, err := d.engine.Read().Counts(ctx)
+	if err != nil {
+		return nil // the look at the store says it
+	}
+	var out []api.Check
+	for _, a := range d.engine.LiveAgents() {
+		kind, own := signalbox.ExecutorKind(a.Name)
+		if !own || !d.ownExecutor(a.Name) { // each director looks at its own
+			continue
+		}
+		if a.Message != "" {
+			out = append(out, warning("tools", "see the director's log; a restart of the machine ends what hangs in the system", "%s: %s", kind, a.Message))
+		}
+		if kind == signalbox.ExecutorCommands {
+			out = append(out, d.checkCommands(counts.Limits[signalbox.LimitCommands], a))
+		}
+	}
+	return out
+}
+
+// checkCommands compares what waits with commands.max_waiting, as checkDepth
+// does for the backlog.
+func (d *Server) checkCommands(waiting int, a engine.LiveAgent) api.Check {
+	const cure = "raise commands.max_waiting or commands.max_concurrent, or cancel what is no longer needed: signalbox tools tasks lists it"
+	text := fmt.Sprintf("%d of %d command slots are taken", a.InUse, a.Slots)
+	most := d.engine.MaxCommands()
+	if most == 0 {
+		return fine("tools", "%s, %d commands wait", text, waiting)
+	}
+	return checkFill("tools", cure, fmt.Sprintf("%s, %d of at most %d commands wait", text, waiting, most), "calls", waiting, most)
+}
+
+const (
+	// passedOver is how long the first of a line may wait beside a free slot
+	// before that is worth a word: a claim takes milliseconds.
+	passedOver = 10 * time.Second
+	// lookAgain is what lies between two looks at such a task.
+	lookAgain = time.Second
+	// mostLines bounds the lines that are looked at.
+	mostLines = 50
+)
+
+// checkWaits looks for tasks that nobody takes though nothing stands in their
+// way (design §4, 9): the first of each line, by the same gates as why.
+func (d *Server) checkWaits(ctx context.Context) []api.Check {
+	shot, err := d.engine.Read().Snapshot(ctx, 1)
+	if err != nil {
+		return nil // the look at the store says it
+	}
+	var over []string
+	for _, queue := range slices.Sorted(maps.Keys(shot.Heads)) {
+		if heads := shot.Heads[queue]; len(heads) > 0 && len(over) < mostLines && d.passedOver(ctx, &heads[0]) {
+			over = append(over, heads[0].ID)
+		}
+	}
+	if len(over) == 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(lookAgain):
+	}
+	var out []api.Check
+	for _, id := range over {
+		t, err := d.engine.Read().Task(ctx, id)
+		if err == nil && d.passedOver(ctx, &t) {
+			out = append(out, failure("queue", "see the director's log; a restart of the director takes it up", "task %s has waited for %s in %s, nothing stands in its way, and nobody takes it",
+				t.ID, d.engine.Now().Sub(t.EnqueuedAt).Truncate(time.Second), t.Queue))
+		}
+	}
+	return out
+}
+
+// passedOver reports whether a task could have started for a while.
+func (d *Server) passedOver(ctx context.Context, t *signalbox.Task) bool {
+	if t.State != signalbox.Pending || !t.Ready || d.engine.Now().Sub(t.EnqueuedAt) < passedOver || d.draining.Load() {
+		return false
+	}
+	w, err := d.engine.Why(ctx, t.ID)
+	return err == nil && len(w.Gates) > 0 && !slices.ContainsFunc(w.Gates, func(g engine.Gate) bool { return !g.OK })
+}

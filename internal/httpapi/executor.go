@@ -1,0 +1,110 @@
+package httpapi
+
+import (
+	"context"
+	"slices"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// isExecutor reports whether a name is that of a row of the director's own
+// executor, which is no agent: nothing can be submitted to it.
+func isExecutor(name string) bool {
+	_, ok := signalbox.ExecutorKind(name)
+	return ok
+}
+
+// noAgent refuses the name of the executor where an agent is wanted, with what
+// to do instead.
+func noAgent(name string) error {
+	kind, _ := signalbox.ExecutorKind(name)
+	return httpio.Refuse(signalbox.CodeNotFound,
+		"signalbox tools tasks lists what it runs, signalbox cancel ID ends one of them, signalbox pause "+kind+" lets it begin nothing",
+		"%s is no agent: it is the director's own executor, which runs tool calls that are tasks", httpio.Clip(name))
+}
+
+// ownQueue is the queue of which an agent, or a part of the executor, is the
+// only server in its director.
+func ownQueue(name string) string {
+	if kind, ok := signalbox.ExecutorKind(name); ok {
+		return kind
+	}
+	return signalbox.AgentQueue(name)
+}
+
+// splitExecutors takes the rows of the director's own executor out of those of
+// agents.
+func splitExecutors(views []api.Agent) (agents, executors []api.Agent) {
+	agents = []api.Agent{}
+	for _, v := range views {
+		if kind, ok := signalbox.ExecutorKind(v.Name); ok {
+			v.Kind = kind
+			executors = append(executors, v)
+		} else {
+			agents = append(agents, v)
+		}
+	}
+	return agents, executors
+}
+
+// ownExecutor reports whether an executor is a part of this director.
+func (d *Server) ownExecutor(name string) bool {
+	return d.cfg.Peers == nil || instanceOf(name) == d.cfg.Peers.Self().ID
+}
+
+// ofOther says how the executor of another director is, of which only the lease
+// is known here.
+func (d *Server) ofOther(v *api.Agent) {
+	if !isExecutor(v.Name) || d.ownExecutor(v.Name) {
+		return
+	}
+	if !d.aliveElsewhere(v.Name) {
+		v.State, v.Message = "down", "its director has died or left"
+		return
+	}
+	v.Message, v.State = "", "idle"
+	if len(v.Running) > 0 {
+		v.State = "working"
+	}
+}
+
+// withoutExecutors leaves the director's own executor out of what is alive.
+func withoutExecutors(live []engine.LiveAgent) []engine.LiveAgent {
+	return slices.DeleteFunc(slices.Clone(live), func(a engine.LiveAgent) bool { return isExecutor(a.Name) })
+}
+
+// waitingTools is how many tool calls wait as tasks.
+func waitingTools(c store.Counts) int {
+	return c.Queues[signalbox.QueueCommands] + c.Queues[signalbox.QueueCalls]
+}
+
+// toolTaskCounts is nil where no tool call can be a task, and none is. What runs
+// at other directors is known by its slots alone.
+func (d *Server) toolTaskCounts(ctx context.Context, c store.Counts, live []engine.LiveAgent) (*api.ToolTaskCounts, error) {
+	out := api.ToolTaskCounts{Waiting: waitingTools(c)}
+	known := out.Waiting > 0
+	for _, a := range live {
+		if isExecutor(a.Name) {
+			known = true
+			out.Running += a.InUse
+		}
+	}
+	if !known {
+		return nil, nil
+	}
+	if d.cfg.Peers == nil {
+		return &out, nil
+	}
+	slots, err := d.engine.Read().Slots(ctx)
+	out.Running = 0
+	for i := range slots {
+		if isExecutor(slots[i].Agent) {
+			out.Running++
+		}
+	}
+	return &out, err
+}

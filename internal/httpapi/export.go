@@ -1,0 +1,277 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+const (
+	maxImportBytes = 32 << 20
+	maxImportTasks = 1000
+	importsAtOnce  = 64
+	// exportBytes ends a page of an export early: tasks can be large.
+	exportBytes = 8 << 20
+)
+
+// The parts of an export, in their order: what a cursor begins with.
+const (
+	partWaiting = "waiting"
+	partRunning = "running"
+	partEnded   = "ended"
+)
+
+// export is GET /api/export.
+func (d *Server) export(w http.ResponseWriter, r *http.Request) error {
+	limit, err := httpio.Limit(r)
+	if err != nil {
+		return err
+	}
+	p := exporter{d: d, r: r, limit: limit, out: api.Export{Tasks: []api.ExportedTask{}}}
+	part, after, _ := strings.Cut(httpio.Param(r, "after"), ":")
+	switch part {
+	case "", partWaiting:
+		err = p.waiting(after)
+	case partRunning:
+		err = p.running(after)
+	case partEnded:
+		err = p.ended(after)
+	default:
+		err = signalbox.Invalid("after", "%q is not the cursor of an earlier page", part)
+	}
+	return httpio.AnswerOr(w, p.out, err)
+}
+
+// exporter makes one page of an export.
+type exporter struct {
+	d     *Server
+	r     *http.Request
+	limit int
+	out   api.Export
+	size  int
+}
+
+func (p *exporter) waiting(after string) error {
+	var at store.Cursor
+	if after != "" {
+		key, place, _ := strings.Cut(after, ":")
+		var errKey, errPlace error
+		at.OrderKey, errKey = strconv.ParseInt(key, 10, 64)
+		at.Place, errPlace = strconv.ParseInt(place, 10, 64)
+		if errKey != nil || errPlace != nil {
+			return signalbox.Invalid("after", "%q is not the cursor of an earlier page", after)
+		}
+	}
+	tasks, err := p.d.engine.Read().Waiting(p.r.Context(), "", at, p.limit)
+	if err != nil {
+		return err
+	}
+	n, err := p.add(tasks)
+	p.out.Next = partRunning
+	if n > 0 && (n < len(tasks) || n == p.limit) {
+		at = store.CursorOf(&tasks[n-1])
+		p.out.Next = partWaiting + ":" + strconv.FormatInt(at.OrderKey, 10) + ":" + strconv.FormatInt(at.Place, 10)
+	}
+	return err
+}
+
+// running lists what is in flight by fence, which a task keeps.
+func (p *exporter) running(after string) error {
+	var fence int64
+	if after != "" {
+		var err error
+		if fence, err = strconv.ParseInt(after, 10, 64); err != nil {
+			return signalbox.Invalid("after", "%q is not the cursor of an earlier page", after)
+		}
+	}
+	flying, err := p.d.engine.Read().InFlight(p.r.Context())
+	if err != nil {
+		return err
+	}
+	var tasks []signalbox.Task
+	for i := range flying {
+		if flying[i].Fence > fence && len(tasks) < p.limit {
+			tasks = append(tasks, flying[i])
+		}
+	}
+	n, err := p.add(tasks)
+	p.out.Next = partEnded
+	if n > 0 && (n < len(tasks) || n == p.limit) {
+		p.out.Next = partRunning + ":" + strconv.FormatInt(tasks[n-1].Fence, 10)
+	}
+	return err
+}
+
+func (p *exporter) ended(before string) error {
+	q := store.HistoryQuery{Limit: p.limit, Before: before}
+	page, err := p.d.engine.Read().History(p.r.Context(), q)
+	if err != nil {
+		return err
+	}
+	n, err := p.add(page.Tasks)
+	if err != nil {
+		return err
+	}
+	if p.out.Next = ""; page.Next != "" {
+		p.out.Next = partEnded + ":" + page.Next
+	}
+	if n < len(page.Tasks) { // too large for one page: ask for the place at which it was cut
+		q.Limit = n
+		if page, err = p.d.engine.Read().History(p.r.Context(), q); err == nil && page.Next != "" {
+			p.out.Next = partEnded + ":" + page.Next
+		}
+	}
+	return err
+}
+
+// add takes tasks into the page until it is full, and at least one.
+func (p *exporter) add(tasks []signalbox.Task) (n int, err error) {
+	for i := range tasks {
+		t, err := p.d.engine.Transfer(p.r.Context(), tasks[i])
+		if signalbox.CodeOf(err) == signalbox.CodeNotFound {
+			continue // pruned meanwhile
+		}
+		if err != nil {
+			return i, err
+		}
+		out, err := exported(&t)
+		if err != nil {
+			return i, err
+		}
+		size := len(out.Request) + len(out.Result)
+		if i > 0 && p.size+size > exportBytes {
+			return i, nil
+		}
+		p.size += size
+		p.out.Tasks = append(p.out.Tasks, out)
+	}
+	return len(tasks), nil
+}
+
+func exported(x *engine.Transfer) (api.ExportedTask, error) {
+	t := &x.Task
+	out := api.ExportedTask{
+		QueueID: t.ID, State: string(t.State), Reason: string(t.Reason), Message: t.Message, Queue: t.Queue, Limit: t.Limit,
+		Mode: string(t.Mode), Priority: t.Priority, BiasMS: t.Bias.Milliseconds(), EnqueuedAt: t.EnqueuedAt, CreatedAt: t.CreatedAt,
+		NotBefore: timePtr(t.NotBefore), WaitUntil: timePtr(t.WaitUntil), SessionID: t.SessionID, Session: string(t.SessionMode),
+		OnLost: string(t.OnLost), MaxAttempts: t.MaxAttempts, HadEnv: t.HasEnv, RetryOf: t.RetryOf, Source: string(t.Source),
+		SourceJob: t.SourceJob, Preview: t.Preview, Key: t.IdempotencyKey, KeyHash: t.IdempotencyHash, Tool: t.Tool,
+		Owner: t.Owner, OwnerEmail: t.OwnerEmail, ParentID: t.ParentID, Depth: t.Depth,
+		DispatchedAt: timePtr(t.DispatchedAt), StartedAt: timePtr(t.StartedAt), EndedAt: timePtr(t.EndedAt), Agent: t.Agent,
+		AgentURL: t.AgentURL, TaskID: t.TaskID, Attempts: t.Attempts, Claims: t.Claims, LastError: t.LastError, CancelledBy: t.CancelledBy,
+	}
+	var err error
+	if out.Request, err = json.Marshal(x.Request); err == nil && x.Result != nil {
+		out.Result, err = json.Marshal(x.Result)
+	}
+	return out, err
+}
+
+// importTasks is POST /api/import.
+func (d *Server) importTasks(w http.ResponseWriter, r *http.Request) error {
+	var req api.ImportRequest
+	if err := httpio.DecodeUpTo(w, r, maxImportBytes, &req, false); err != nil {
+		return err
+	}
+	if len(req.Tasks) > maxImportTasks {
+		return signalbox.Invalid("tasks", "an import of %d tasks: at most %d come at a time", len(req.Tasks), maxImportTasks)
+	}
+	if req.Running != "" && req.Running != "interrupt" && req.Running != "requeue" {
+		return signalbox.Invalid("running", "running must be interrupt or requeue, not %q", req.Running)
+	}
+	out := api.Imported{Refused: []api.ImportedRefusal{}}
+	requeue := req.Running == "requeue"
+	for tasks := req.Tasks; len(tasks) > 0; {
+		n := sideBySide(tasks)
+		for i, err := range d.restore(r.Context(), tasks[:n], requeue) {
+			switch code := signalbox.CodeOf(err); {
+			case err == nil:
+				out.Imported++
+			case code == signalbox.CodeConflict && d.knows(r, tasks[i].QueueID):
+				out.Known++
+			case code == signalbox.CodeValidation || code == signalbox.CodeConflict || code == signalbox.CodeTooLarge:
+				out.Refused = append(out.Refused, api.ImportedRefusal{QueueID: tasks[i].QueueID, Message: err.Error()})
+			default:
+				return err // the store: what came before is there, and known when this is sent again
+			}
+		}
+		tasks = tasks[n:]
+	}
+	return httpio.Answer(w, http.StatusOK, out)
+}
+
+// sideBySide is how many of the next tasks may be stored side by side, so that
+// the store makes one commit of them: those that have ended. What waits is
+// stored one by one, for that is its order.
+func sideBySide(tasks []api.ExportedTask) int {
+	n := 0
+	for n < min(len(tasks), importsAtOnce) && signalbox.State(tasks[n].State).Terminal() {
+		n++
+	}
+	return max(n, 1)
+}
+
+// restore stores tasks side by side.
+func (d *Server) restore(ctx context.Context, tasks []api.ExportedTask, requeue bool) []error {
+	errs := make([]error, len(tasks))
+	var all sync.WaitGroup
+	for i := range tasks {
+		all.Go(func() {
+			t, err := imported(&tasks[i])
+			if err == nil {
+				_, err = d.engine.Restore(ctx, t, requeue)
+			}
+			errs[i] = err
+		})
+	}
+	all.Wait()
+	return errs
+}
+
+func (d *Server) knows(r *http.Request, id string) bool {
+	_, err := d.engine.Read().Task(r.Context(), id)
+	return err == nil
+}
+
+func imported(in *api.ExportedTask) (engine.Transfer, error) {
+	x := engine.Transfer{Task: signalbox.Task{
+		ID: in.QueueID, State: signalbox.State(in.State), Reason: signalbox.Reason(in.Reason), Message: in.Message, Queue: in.Queue,
+		Limit: in.Limit, Mode: signalbox.Mode(in.Mode), Priority: in.Priority, Bias: time.Duration(in.BiasMS) * time.Millisecond,
+		EnqueuedAt: milli(&in.EnqueuedAt), CreatedAt: milli(&in.CreatedAt), NotBefore: milli(in.NotBefore), WaitUntil: milli(in.WaitUntil),
+		SessionID: in.SessionID, SessionMode: signalbox.SessionMode(in.Session), OnLost: signalbox.OnLost(in.OnLost),
+		MaxAttempts: in.MaxAttempts, HasEnv: in.HadEnv, RetryOf: in.RetryOf, Source: signalbox.Source(in.Source), SourceJob: in.SourceJob,
+		Preview: in.Preview, IdempotencyKey: in.Key, IdempotencyHash: in.KeyHash, Tool: in.Tool, Owner: in.Owner, OwnerEmail: in.OwnerEmail,
+		ParentID: in.ParentID, Depth: in.Depth, DispatchedAt: milli(in.DispatchedAt), StartedAt: milli(in.StartedAt), EndedAt: milli(in.EndedAt),
+		Agent: in.Agent, AgentURL: in.AgentURL, TaskID: in.TaskID, Attempts: in.Attempts, Claims: in.Claims, LastError: in.LastError,
+		CancelledBy: in.CancelledBy,
+	}}
+	x.Env = in.Env
+	if err := json.Unmarshal(in.Request, &x.Request); err != nil {
+		return x, signalbox.Invalid("request", "request cannot be read: %v", err)
+	}
+	if len(in.Result) > 0 {
+		x.Result = &signalbox.Result{}
+		if err := json.Unmarshal(in.Result, x.Result); err != nil {
+			return x, signalbox.Invalid("result", "result cannot be read: %v", err)
+		}
+	}
+	return x, nil
+}
+
+// milli is a time as stores keep it; nil is the zero time.
+func milli(t *time.Time) time.Time {
+	if t == nil || t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Millisecond)
+}

@@ -1,0 +1,93 @@
+package httpapi
+
+import (
+	"context"
+	"sync"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// maxLines bounds the queues whose last change is remembered.
+const maxLines = 2 * signalbox.MaxAgents
+
+// touch stands for the last change of places in a queue. Two that are equal
+// say that there was none in between; two that differ say nothing.
+type touch struct{ generation, seq int64 }
+
+// touched says when somebody's place in a queue last changed. It means
+// something only to those who follow the feed.
+func (f *feed) touched(queue string) touch {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return touch{f.generation, f.lines[queue]}
+}
+
+// forgetLines says that any place in any queue may have changed; the caller
+// holds mu.
+func (f *feed) forgetLines() {
+	clear(f.lines)
+	f.generation++
+}
+
+// noteLines notes what changed somebody's place; the caller holds mu.
+func (f *feed) noteLines(entries []framed) {
+	for i := range entries {
+		e := &entries[i]
+		switch {
+		case !e.movesLine():
+		case e.kind == signalbox.EventMove || len(f.lines) >= maxLines: // the queue it left is not named
+			f.forgetLines()
+		default:
+			f.lines[e.queue] = e.seq
+		}
+	}
+}
+
+// movesLine reports whether an entry may change who stands where in a queue.
+func (f *framed) movesLine() bool {
+	switch f.kind {
+	case signalbox.EventAccept, signalbox.EventFinish, signalbox.EventStop, signalbox.EventPaused, signalbox.EventResumed:
+		return false
+	}
+	return f.queueID != ""
+}
+
+// maxHeads bounds the queues whose first places are kept at hand.
+const maxHeads = 64
+
+// lineHeads keeps the first places of queues, so that many readers cost one
+// read of the store.
+type lineHeads struct {
+	mu    sync.Mutex
+	heads map[string]lineHead
+}
+
+type lineHead struct {
+	touched touch // when it was read
+	tasks   []signalbox.Task
+}
+
+// lineHead returns the first tasks that wait in a queue. The caller follows
+// the feed, and does not change them.
+func (d *Server) lineHead(ctx context.Context, queue string) ([]signalbox.Task, error) {
+	touched := d.feed.touched(queue) // before the read: what changes during it is read again
+	h := &d.heads
+	h.mu.Lock()
+	head, ok := h.heads[queue]
+	h.mu.Unlock()
+	if ok && head.touched == touched {
+		return head.tasks, nil
+	}
+	tasks, err := d.engine.Read().Waiting(ctx, queue, store.Cursor{}, lineLength)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.heads == nil || len(h.heads) >= maxHeads {
+		h.heads = map[string]lineHead{}
+	}
+	h.heads[queue] = lineHead{touched, tasks}
+	return tasks, nil
+}

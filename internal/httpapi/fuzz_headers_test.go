@@ -1,0 +1,90 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+)
+
+// FuzzCursors: the place of a page reads as it was written, or is refused in a
+// few words.
+func FuzzCursors(f *testing.F) {
+	for _, s := range []string{"", "MTczNzEwODAwMDAwMC4x", "e30", "cGFzdDo", "bGl2ZTox", "%", "AA==", strings.Repeat("A", 4000), "eyJwIjoicnVubmluZyJ9"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		refused := func(err error) bool {
+			if err != nil && (signalbox.CodeOf(err) != signalbox.CodeValidation || len(err.Error()) > 1000) {
+				t.Fatalf("%q is refused with %d bytes: %v", s, len(err.Error()), err)
+			}
+			return err != nil
+		}
+		if c, err := parseCursor(s); !refused(err) && s != "" && formatCursor(c) != s {
+			t.Fatalf("%q is read as %+v", s, c)
+		}
+		if p, ok := engine.ParsePlace(s, ""); ok && s != "" && p.String() != s {
+			t.Fatalf("%q is read as %+v", s, p)
+		}
+		live, past, err := parseActivityCursor(s)
+		if !refused(err) && (live < 0 || (live > 0 && past != nil)) {
+			t.Fatalf("%q is read as %d, %v", s, live, past)
+		}
+	})
+}
+
+// FuzzHeaders: what callers write into headers is understood or ignored, and
+// never opens a door: a wait has bounds, a body that is no JSON is none, a name
+// that is not the director's is refused, and so is the page of another site.
+func FuzzHeaders(f *testing.F) {
+	for _, s := range []string{
+		"respond-async", "wait=5", "wait=99999999999, respond-async", `wait="3"; a=b`, "wait=-1", "application/json; charset=utf-8", "application/json, text/plain", "text/plain", "application/json;charset=utf-16", "127.0.0.1:8080", "localhost", "evil.test",
+		"[::1]:8080", "127.0.0.1.evil.test", "0x7f.1", "http://evil.test", "null", "bytes=0-", "wait=5;wait=6",
+	} {
+		f.Add(s)
+	}
+	names := hostsOf("127.0.0.1:8080", []string{"director.test"})
+	f.Fuzz(func(t *testing.T, s string) {
+		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:8080/api/queue/task", strings.NewReader("{}"))
+		r.Header["Prefer"], r.Header["Content-Type"] = []string{s}, []string{s}
+		p := preferOf(r)
+		if p.wait < 0 || p.wait > 1<<31*time.Second || p.patience() < 0 {
+			t.Fatalf("%q: %+v", s, p)
+		}
+		if httpio.CheckMedia(r) == nil && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(s)), "application/json") {
+			t.Fatalf("%q is taken for JSON", s)
+		}
+		if names.Allow(s) {
+			host, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(s)), ":") // what stands behind it is no host, whatever it is
+			if strings.Contains(host, "evil") {
+				t.Fatalf("the director answers under %q", s)
+			}
+		}
+	})
+}
+
+// FuzzTerminal: the first message of a terminal is one that says "auth", or the
+// terminal ends.
+func FuzzTerminal(f *testing.F) {
+	for _, s := range []string{`{"type":"auth","token":"t","cols":80,"rows":24}`, `{"type":"resize","cols":-1}`, `{`, ``, `[]`, `{"type":"auth","cols":1e9}`, "\xff"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		m, err := firstWord([]byte(s))
+		if err != nil && !strings.Contains(err.Error(), `"type":"auth"`) {
+			t.Fatalf("%q: %v", s, err)
+		}
+		if err == nil && m.Type != "auth" {
+			t.Fatalf("%q: %+v", s, m)
+		}
+		if err != nil && m != (api.TerminalMessage{}) {
+			t.Fatalf("%q is refused, and says %+v", s, m)
+		}
+	})
+}

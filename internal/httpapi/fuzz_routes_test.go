@@ -1,0 +1,117 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// bodied are the routes that take a JSON body.
+func bodied() []api.Route {
+	return slices.DeleteFunc(api.Routes(), func(r api.Route) bool { return r.Request == nil })
+}
+
+var wildcard = regexp.MustCompile(`\{[a-z]+\}`)
+
+// stored is what a refused request must not change.
+func (b *box) stored() string {
+	b.t.Helper()
+	ctx := b.t.Context()
+	counts, err1 := b.store.Counts(ctx)
+	_, newest, err2 := b.store.JournalRange(ctx)
+	tokens, err3 := b.store.Tokens(ctx)
+	users, err4 := b.store.Users(ctx)
+	agents, err5 := b.store.Agents(ctx)
+	plans, err6 := b.store.Schedules(ctx)
+	pauses, err7 := b.store.Pauses(ctx)
+	history, err8 := b.store.History(ctx, store.HistoryQuery{Limit: 1000})
+	for _, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8} {
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	return fmt.Sprintf("%d waiting, journal %d, %v %v %v %v %v, %d ended", counts.Pending, newest, tokens, users, agents, plans, pauses, len(history.Tasks))
+}
+
+// FuzzRoutes sends any body to each route that takes one. It is never a fault
+// of the director; a refusal says what was wrong, in a field that is a name, and
+// changes nothing; and what was taken is stored as it was sent.
+func FuzzRoutes(f *testing.F) {
+	routes := bodied()
+	for i, r := range routes {
+		zero, err := json.Marshal(r.Request)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, body := range []string{string(zero), "{}", "[]", "null", `{"name":"coder"}`, `{"prompt":"x","message":"x","agent":"coder"}`, `{"a":{"b":[1e999]}}`} {
+			f.Add(uint8(i), "coder", body)
+		}
+	}
+	for _, c := range badSubmits {
+		f.Add(uint8(0), "queue-1", c.body)
+	}
+	f.Add(uint8(0), "x", seedRequest)
+	f.Fuzz(func(t *testing.T, which uint8, id, body string) {
+		if len(body) > 32<<10 || len(id) > 300 || id == "" || strings.Trim(id, ".") == "" {
+			return
+		}
+		b := newBox(t, func(o *options) { o.director.Tools = newFakeTools() })
+		b.dir.Stop() // whoever would wait for the end of a task is answered now
+		route := routes[int(which)%len(routes)]
+		path := wildcard.ReplaceAllLiteralString(route.Path, url.PathEscape(id))
+		before := b.stored()
+		got := b.do(route.Method, path, body, header("Content-Type", "application/json"))
+		switch {
+		case got.StatusCode >= 500 && got.StatusCode != 501 && got.StatusCode != 503 && got.StatusCode != 502 && got.StatusCode != 504:
+			t.Fatalf("%s %s %q: %d %s", route.Method, path, body, got.StatusCode, got.body)
+		case got.StatusCode >= 400:
+			var said api.Error
+			if err := json.Unmarshal(got.body, &said); err != nil || said.Error == "" || said.Message == "" || len(got.body) > 8<<10 {
+				t.Fatalf("%s %s %q is refused with %d %s", route.Method, path, body, got.StatusCode, got.body)
+			}
+			if after := b.stored(); after != before && route.Name != "chat" && route.Name != "bypass" { // whose refusal may be that of waiting
+				t.Fatalf("%s %s %q is refused (%d %s), and changes\n%s\nto\n%s", route.Method, path, body, got.StatusCode, said.Message, before, after)
+			}
+		case !json.Valid([]byte(body)) && body != "":
+			t.Fatalf("%s %s %q: %d %s", route.Method, path, body, got.StatusCode, got.body)
+		case route.Name == "submit" && got.StatusCode == http.StatusCreated:
+			b.sameRequest(got, body)
+		}
+	})
+}
+
+// sameRequest compares what was stored of a submit with what was sent.
+func (b *box) sameRequest(got reply, body string) {
+	b.t.Helper()
+	var sent api.SubmitRequest
+	var answer api.SubmitResponse
+	if err := json.Unmarshal(got.body, &answer); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := httpapi.Decode([]byte(body), &sent); err != nil {
+		b.t.Fatalf("%q was taken: %v", body, err)
+	}
+	q, err := b.store.Request(b.t.Context(), answer.QueueID)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if want := sent.Prompt + sent.Message; q.Prompt != want && q.Prompt != sent.Prompt && q.Prompt != sent.Message {
+		b.t.Fatalf("%q is stored as %q", want, q.Prompt)
+	}
+	if q.Model != sent.Model || q.TimeoutSeconds != sent.TimeoutSeconds || q.HadEnv != (len(sent.Env) > 0) {
+		b.t.Fatalf("%+v is stored as %+v", sent, q)
+	}
+	if !signalbox.ValidID(answer.QueueID) {
+		b.t.Fatalf("%q is no id", answer.QueueID)
+	}
+}

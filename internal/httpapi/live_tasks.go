@@ -1,0 +1,179 @@
+package httpapi
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// liveTask is a task as a row of a list.
+func liveTask(t *signalbox.Task) api.LiveTask {
+	v := api.LiveTask{
+		QueueID: t.ID, State: string(t.State), Reason: string(t.Reason), Message: t.Message, Queue: t.Queue,
+		Mode: modeView(t.Mode), Tool: t.Tool, PromptPreview: t.Preview, Source: string(t.Source), SourceJob: t.SourceJob, RetryOf: t.RetryOf,
+		By: askedBy(t), Attempts: t.Attempts, CreatedAt: t.CreatedAt, EndedAt: timePtr(t.EndedAt),
+	}
+	if t.State != signalbox.Pending { // what the row keeps of its last claim would look as if an agent had it
+		v.Agent, v.Slot, v.Fence, v.StartedAt = t.Agent, t.Slot, t.Fence, timePtr(t.StartedAt)
+		if signalbox.Isolated(t.Slot) {
+			v.Slot -= signalbox.FirstIsolatedSlot
+		}
+	}
+	return v
+}
+
+// askedBy is who asked for a task, for people.
+func askedBy(t *signalbox.Task) string {
+	if t.OwnerEmail != "" {
+		return t.OwnerEmail
+	}
+	kind, id, _ := strings.Cut(t.Owner, ":")
+	return strings.TrimSpace(kind + " " + id)
+}
+
+func taskKey(id string) string { return "task:" + id }
+
+// taskRow is a task in flight, at an agent as it is now.
+func (l *look) taskRow(t *signalbox.Task, live engine.LiveAgent) api.LiveTask {
+	row := liveTask(t)
+	if t.CancelRequested || t.State == signalbox.Cancelling {
+		row.CancelledAt = timePtr(l.inbox.cancelledAt(t.ID, len(l.inFlight)))
+	}
+	if call, makes := l.calls[t.ID]; makes {
+		row.Call = &call
+	}
+	if t.State == signalbox.Working {
+		row.Note = live.Notes[t.ID]
+	}
+	if printed := progress(t, &live); !t.StartedAt.IsZero() && printed.After(t.StartedAt) {
+		row.LastProgress = timePtr(printed.UTC().Truncate(time.Second))
+	}
+	return row
+}
+
+// progress is when a task printed anything last; zero: not yet, or not known.
+func progress(t *signalbox.Task, live *engine.LiveAgent) time.Time {
+	switch {
+	case isExecutor(t.Agent):
+		return time.Time{}
+	case live.Progress != nil:
+		return live.Progress[t.ID]
+	}
+	return live.LastProgress
+}
+
+// line describes the head of a queue.
+func (l *look) line(queue string) (line []api.LiveTask, owners []string) {
+	line = []api.LiveTask{}
+	for i := range l.shot.Heads[queue] {
+		t := &l.shot.Heads[queue][i]
+		row := liveTask(t)
+		row.Position = i + 1
+		row.ETA = l.eta(t, i+1)
+		line, owners = append(line, row), append(owners, t.Owner)
+	}
+	return line, owners
+}
+
+// sameEstimates reports whether the tasks at the head of a queue are expected to
+// start when they were, as far as that is shown.
+func (l *look) sameEstimates(queue string, head []signalbox.Task) bool {
+	for i := range head {
+		shown := l.rowOf(&head[i])
+		if shown == nil {
+			return false
+		}
+		eta := l.eta(&head[i], i+1)
+		if (eta == nil) != (shown.ETA == nil) || eta != nil && *eta != *shown.ETA {
+			return false
+		}
+	}
+	return true
+}
+
+// rowOf is what is shown of a task: one in flight, or among the first of its line.
+func (b *builder) rowOf(t *signalbox.Task) *api.LiveTask {
+	if e := b.made[taskKey(t.ID)]; e != nil {
+		return e.task
+	}
+	var line []api.LiveTask
+	if e := b.made["queue:"+t.Queue]; e != nil {
+		line = e.queue.Line
+	} else if name, own := signalbox.QueueAgent(t.Queue); own && b.made["agent:"+name] != nil {
+		line = b.made["agent:"+name].agent.Line
+	}
+	for i := range line {
+		if line[i].QueueID == t.ID {
+			return &line[i]
+		}
+	}
+	return nil
+}
+
+// eta is an estimate that does not change with every breath.
+func (l *look) eta(t *signalbox.Task, position int) *api.ETA {
+	eta := l.d.engine.ETA(l.ctx, t, store.Position{N: position})
+	if eta == nil {
+		return nil
+	}
+	return coarse(eta)
+}
+
+// coarse rounds a range outwards.
+func coarse(eta *engine.ETA) *api.ETA {
+	step := 5 * time.Second
+	if eta.High > 10*time.Minute {
+		step = time.Minute
+	}
+	rounded := engine.ETA{Low: eta.Low.Truncate(step), High: (eta.High + step - 1).Truncate(step), Runs: eta.Runs}
+	return etaView(&rounded)
+}
+
+// moved adds to the change what changed and is not shown of itself: tasks
+// that ended or wait far behind, and schedules.
+func (l *look) moved(news *changes) error {
+	if len(news.schedules) > 0 {
+		l.plans.changed = true
+	}
+	if news.tooMuch || !news.wanted {
+		return nil
+	}
+	ids := slices.DeleteFunc(news.order, func(id string) bool { return l.inFlight[id] != nil })
+	if len(ids) > 0 {
+		if err := l.movedTasks(ids); err != nil {
+			return err
+		}
+	}
+	there, gone := l.plans.moved(l.ctx, l.d.cfg.Schedules, news.schedules)
+	l.change.entities = append(l.change.entities, there...)
+	l.change.gone = append(l.change.gone, gone...)
+	return nil
+}
+
+func (l *look) movedTasks(ids []string) error {
+	tasks, err := l.d.engine.Read().Tasks(l.ctx, ids)
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for i := range tasks {
+		t := &tasks[i]
+		there[t.ID] = true
+		if t.State.InFlight() { // since the look: the next one has it
+			continue
+		}
+		row := liveTask(t)
+		l.change.entities = append(l.change.entities, rendered(&entity{key: taskKey(t.ID), task: &row, owner: t.Owner}))
+	}
+	for _, id := range ids {
+		if !there[id] {
+			l.change.gone = append(l.change.gone, &entity{key: taskKey(id), task: &api.LiveTask{QueueID: id}})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// sights reads the live stream and keeps what it says.
+type sights struct {
+	*reading
+	epoch    string
+	revision int64
+	agents   map[string]api.LiveAgent
+	queues   map[string]api.LiveQueue
+	tasks    map[string]api.LiveTask
+	totals   api.Totals
+	health   api.Verdict
+	last     sse
+	live     api.Live
+}
+
+func (b *box) watch(edits ...edit) *sights {
+	b.t.Helper()
+	return &sights{
+		reading: b.open("/api/live", edits...), agents: map[string]api.LiveAgent{}, queues: map[string]api.LiveQueue{}, tasks: map[string]api.LiveTask{},
+	}
+}
+
+// read takes the next event in.
+func (s *sights) read() string {
+	s.t.Helper()
+	s.last = s.must()
+	if s.last.name == "beat" {
+		var beat api.Beat
+		if err := json.Unmarshal([]byte(s.last.data), &beat); err != nil || beat.Epoch == "" || beat.At.IsZero() || s.last.id != "" {
+			s.t.Fatalf("%+v, %v", s.last, err)
+		}
+		return "beat"
+	}
+	s.live = api.Live{}
+	if err := json.Unmarshal([]byte(s.last.data), &s.live); err != nil {
+		s.t.Fatalf("%+v: %v", s.last, err)
+	}
+	if want := fmt.Sprintf("%s.%d", s.live.Epoch, s.live.Revision); s.last.id != want {
+		s.t.Fatalf("id %q, want %q", s.last.id, want)
+	}
+	if s.last.name != "change" {
+		clear(s.agents)
+		clear(s.queues)
+		clear(s.tasks)
+	}
+	s.take(s.live)
+	return s.last.name
+}
+
+func (s *sights) take(l api.Live) {
+	s.epoch, s.revision = l.Epoch, l.Revision
+	for _, a := range l.Agents {
+		s.agents[a.Name] = a
+	}
+	for _, q := range l.Queues {
+		s.queues[q.Name] = q
+	}
+	for _, t := range l.Tasks {
+		s.tasks[t.QueueID] = t
+	}
+	for _, key := range l.Gone {
+		kind, name, _ := strings.Cut(key, ":")
+		switch kind {
+		case "agent":
+			delete(s.agents, name)
+		case "queue":
+			delete(s.queues, name)
+		case "task":
+			delete(s.tasks, name)
+		}
+	}
+	if l.Totals != nil {
+		s.totals = *l.Totals
+	}
+	if l.Health != nil {
+		s.health = *l.Health
+	}
+}
+
+// until reads on until something is so.
+func (s *sights) until(what string, so func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(time.Minute); !so(); s.read() {
+		if time.Now().After(end) {
+			s.t.Fatalf("it never came to be: %s; the last event is %+v", what, s.last)
+		}
+	}
+}
+
+func TestLiveBeginsWithEverything(t *testing.T) {
+	b := newBox(t).serve()
+	a := b.agent("coder", 1)
+	first := b.submit(`{"prompt":"first","agent":"coder"}`).QueueID
+	b.work(a)
+	second := b.submit(`{"prompt":"second","agent":"coder"}`).QueueID
+	third := b.submit(`{"prompt":"third"}`).QueueID
+	s := b.watch()
+	if got := s.read(); got != "snapshot" || s.revision < 1 || s.live.At.IsZero() || s.live.Health == nil || s.live.Totals == nil || s.live.Pauses == nil {
+		t.Fatalf("%s %+v", got, s.last)
+	}
+	lane := s.agents["coder"]
+	if lane.Face != "running" || len(lane.Current) != 1 || lane.Current[0].QueueID != first || lane.Current[0].State != "working" || lane.Current[0].PromptPreview != "first" ||
+		len(lane.Line) != 1 || lane.Line[0].QueueID != second || lane.Line[0].Position != 1 || lane.Waiting != 1 || lane.InUse != 1 {
+		t.Errorf("%+v", lane)
+	}
+	if q := s.queues["work"]; q.Waiting != 1 || len(q.Line) != 1 || q.Line[0].QueueID != third {
+		t.Errorf("%+v", q)
+	}
+	if len(s.tasks) != 1 || s.tasks[first].Agent != "coder" {
+		t.Errorf("%+v", s.tasks)
+	}
+	if tt := s.totals; tt.Pending != 2 || tt.Running != 1 || tt.Slots != 1 || tt.MaxSize != 50 || tt.Agents != 1 || tt.AgentsUp != 1 {
+		t.Errorf("%+v", tt)
+	}
+	if !s.health.OK || s.health.Text == "" || s.health.Attention == nil {
+		t.Errorf("%+v", s.health)
+	}
+	if len(s.live.Pressure) != 1 || s.live.Pressure[0].Running != 1 || s.live.Pressure[0].Pending != 2 {
+		t.Errorf("%+v", s.live.Pressure)
+	}
+}
+
+func TestLiveTellsWhatChanges(t *testing.T) {
+	b := newBox(t).serve()
+	a := b.agent("coder", 1)
+	s := b.watch()
+	s.read()
+	id := b.submit(`{"prompt":"p","agent":"coder"}`).QueueID
+	s.until("it waits", func() bool { return len(s.agents["coder"].Line) == 1 })
+	if s.tasks[id].State != "pending" || s.totals.Pending != 1 {
+		t.Errorf("%+v %+v", s.tasks[id], s.totals)
+	}
+	task := b.work(a)
+	s.until("it runs", func() bool { return s.tasks[id].State == "working" })
+	if lane := s.agents["coder"]; lane.Face != "running" || len(lane.Line) != 0 || len(lane.Current) != 1 || s.totals.Running != 1 || s.totals.Pending != 0 {
+		t.Errorf("%+v %+v", lane, s.totals)
+	}
+	b.finish(task, signalbox.ReasonCompleted, signalbox.Result{})
+	s.until("it has ended", func() bool { return s.tasks[id].State == "completed" })
+	if lane := s.agents["coder"]; lane.Face != "idle" || lane.IdleAt == nil || len(lane.Current) != 0 || s.totals.Done24h != 1 || s.totals.Failed24h != 0 {
+		t.Errorf("%+v %+v", lane, s.totals)
+	}
+	if e := s.tasks[id]; e.EndedAt == nil || e.Reason != "completed" || e.Message == "" {
+		t.Errorf("%+v", e)
+	}
+	b.engine.RemoveAgent(t.Context(), "coder", "a test")
+}
+
+// When an agent was heard is shown of those at work. The heartbeats of an idle one
+// change nothing; when it falls silent, it is shown when it was heard last.
+func TestLiveHeartbeatsOfIdleAgentsChangeNothing(t *testing.T) {
+	var c clock
+	b := newBox(t, fixed(&c))
+	t.Cleanup(b.dir.Stop)
+	b.agent("idle", 1)
+	a := b.agent("coder", 1)
+	b.submit(`{"prompt":"p","agent":"coder"}`)
+	b.work(a)
+	heard := func(name string) time.Time {
+		t.Helper()
+		if err := b.dir.LookAfterASecond(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var shown api.LiveAgent
+		if err := json.Unmarshal([]byte(b.dir.Shown()["agent:"+name]), &shown); err != nil || shown.LastHeard == nil {
+			t.Fatalf("%+v, %v", shown, err)
+		}
+		return *shown.LastHeard
+	}
+	b.live.beat(c.now())
+	first := heard("idle")
+	c.pass(30 * time.Second)
+	b.live.beat(c.now())
+	if got := heard("idle"); !got.Equal(first) {
+		t.Errorf("the idle agent is shown with a heartbeat of %s, want %s", got, first)
+	}
+	if got, want := heard("coder"), c.now().Truncate(time.Second); !got.Equal(want) {
+		t.Errorf("the agent at work is shown with a heartbeat of %s, want %s", got, want)
+	}
+	b.told("idle", func(a *engine.LiveAgent) { a.Up = false })
+	if got, want := heard("idle"), c.now().Truncate(time.Second); !got.Equal(want) {
+		t.Errorf("the silent agent is shown with a heartbeat of %s, want %s", got, want)
+	}
+}
+
+// beat has all agents be heard, which is announced to nobody.
+func (f *fakeLive) beat(at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.agents {
+		f.agents[i].LastHeard = at
+	}
+}

@@ -1,0 +1,241 @@
+package httpapi
+
+import (
+	"cmp"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/identity"
+)
+
+const (
+	// LinkFor is how long a login link can be used.
+	LinkFor = identity.LinkFor
+	// loginCookie and deviceCookie are the names of the cookies that a login
+	// sets, loginHeader that of the header with its other half.
+	loginCookie  = "signalbox_login"
+	deviceCookie = "signalbox_device"
+	loginHeader  = "Signalbox-Login"
+	deviceFor    = 180 * 24 * time.Hour
+)
+
+// login is POST /api/login. The answer sets a cookie with a secret that is
+// always new, and has the key without which it is worth nothing; the login that
+// the browser had before ends.
+func (d *Server) login(w http.ResponseWriter, r *http.Request) error {
+	var req api.LoginRequest
+	if err := httpio.Decode(w, r, &req, false); err != nil {
+		return err
+	}
+	l, err := d.identity.Login(r.Context(), identity.Attempt{
+		User: req.User, Password: req.Password, Addr: callerFrom(r).addr, Device: cookieNamed(r, deviceCookie),
+	})
+	if err != nil {
+		return d.loginFailed(r, req.User, err)
+	}
+	return d.loggedIn(w, r, l, "login")
+}
+
+// useLink is POST /api/login/once: a login by the link that signalbox up
+// prints.
+func (d *Server) useLink(w http.ResponseWriter, r *http.Request) error {
+	var req api.LoginOnce
+	if err := httpio.Decode(w, r, &req, false); err != nil {
+		return err
+	}
+	if req.Code == "" {
+		return signalbox.Invalid("code", "give the code of a login link")
+	}
+	l, err := d.identity.UseLink(r.Context(), req.Code)
+	if err != nil {
+		if signalbox.CodeOf(err) == signalbox.CodeUnauthorized {
+			d.auditBounded(r, signalbox.Audit{
+				EventType: "login", Action: "login_link", Resource: "a login link", Result: auditFailed, Severity: severityWarning,
+			}, nil)
+		}
+		return err
+	}
+	return d.loggedIn(w, r, l, "login_link")
+}
+
+// makeLink is POST /api/login/link: a link for the owner, whose token alone
+// may ask for it.
+func (d *Server) makeLink(w http.ResponseWriter, r *http.Request) error {
+	if who := callerOf(r).who; !d.identity.IsStatic(who) {
+		return httpio.Refuse(signalbox.CodeForbidden, "log in with your password", "a login link is for the owner of the director's own token, and %s is not", who.String())
+	}
+	code, ends, err := d.identity.NewLink()
+	if err != nil {
+		return err
+	}
+	return httpio.Answer(w, http.StatusCreated, api.LoginLink{Path: linkPath(code), ExpiresAt: ends.UTC()})
+}
+
+// LoginLink makes a link that logs the owner in at url, once.
+func (d *Server) LoginLink(url string) (string, error) {
+	code, _, err := d.identity.NewLink()
+	return url + linkPath(code), err
+}
+
+// linkPath has the code where no browser sends it, and so no log has it.
+func linkPath(code string) string { return "/login#once=" + code }
+
+// loggedIn answers with a login that was begun.
+func (d *Server) loggedIn(w http.ResponseWriter, r *http.Request, l identity.Login, action string) error {
+	l.Who.Addr = callerFrom(r).addr
+	if err := d.auditAs(r, l.Who, signalbox.Audit{EventType: "login", Action: action, Resource: l.Who.Key()}); err != nil {
+		return errors.Join(err, d.identity.Logout(r.Context(), l.Cookie, l.Key))
+	}
+	if err := d.identity.Logout(r.Context(), cookieNamed(r, loginCookie), r.Header.Get(loginHeader)); err != nil {
+		return err
+	}
+	setCookie(w, r, loginCookie, l.Cookie, l.Ends.Sub(d.engine.Now()))
+	if l.Device != "" {
+		setCookie(w, r, deviceCookie, l.Device, deviceFor)
+	}
+	return httpio.Answer(w, http.StatusOK, api.LoggedIn{Me: d.meOf(l.Who), Key: l.Key})
+}
+
+// loginFailed records a failure, and says when to try again. What was typed
+// as the user is recorded only if there is one: it may be a password.
+func (d *Server) loginFailed(r *http.Request, user string, err error) error {
+	code := signalbox.CodeOf(err)
+	if code != signalbox.CodeUnauthorized && code != signalbox.CodeRateLimited {
+		return err
+	}
+	resource := "an unknown user"
+	if d.identity.HasUser(user) {
+		resource = "user:" + user
+	}
+	d.auditBounded(r, signalbox.Audit{
+		EventType: "login", Action: "login", Resource: resource, Result: auditFailed, Severity: severityWarning,
+	}, map[string]any{"code": string(code)})
+	if blocked, ok := errors.AsType[*identity.Blocked](err); ok {
+		var plain *signalbox.Error
+		errors.As(err, &plain)
+		return &httpio.Refusal{Err: plain, Hint: "the right password works from another address, and in a browser that has logged in before", RetryAfter: int(blocked.Wait/time.Second) + 1}
+	}
+	if code == signalbox.CodeUnauthorized {
+		return httpio.Refuse(code, "check both; signalbox users lists the users, for an admin", "%s", err.Error())
+	}
+	return err
+}
+
+// setCookie sets a cookie of a login, or with an age below 0 takes it away. No
+// script can read it, and no other site makes a browser send it; pages of other
+// ports of this host do see it.
+func setCookie(w http.ResponseWriter, r *http.Request, name, secret string, age time.Duration) {
+	seconds := int((age + time.Second - 1) / time.Second)
+	if age < 0 {
+		seconds = -1
+	}
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // without TLS a Secure cookie would never come back
+		Name: name, Value: secret, Path: "/", MaxAge: seconds, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		// Whoever claims a proxy with TLS that is not there harms only itself.
+		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
+	})
+}
+
+// logout is POST /api/logout.
+func (d *Server) logout(w http.ResponseWriter, r *http.Request) error {
+	if cookie := cookieNamed(r, loginCookie); cookie != "" {
+		key := r.Header.Get(loginHeader)
+		who, err := d.identity.FromLogin(cookie, key)
+		if err == nil {
+			if err := d.identity.Logout(r.Context(), cookie, key); err != nil {
+				return err
+			}
+			if err := d.auditAs(r, who, signalbox.Audit{EventType: "login", Action: "logout", Resource: who.Key()}); err != nil {
+				return err
+			}
+		}
+		setCookie(w, r, loginCookie, "", -1)
+	}
+	return httpio.NoContent(w)
+}
+
+// fresh refuses a login that was begun too long ago for a change of who may do
+// what.
+func (d *Server) fresh(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if !d.identity.Fresh(callerOf(r).who) {
+			return httpio.Refuse(signalbox.CodeForbidden, "log in again at /login, with the password or with a link of signalbox login-link; or use a token",
+				"a login changes tokens and users only within %d minutes of its password", identity.FreshFor/time.Minute)
+		}
+		return h(w, r)
+	}
+}
+
+// me is GET /api/me.
+func (d *Server) me(w http.ResponseWriter, r *http.Request) error {
+	return httpio.Answer(w, http.StatusOK, d.meOf(callerOf(r).who))
+}
+
+func (d *Server) meOf(who signalbox.Principal) api.Me {
+	v := api.Me{
+		Kind: string(who.Kind), ID: who.ID, Email: who.Email, Scopes: scopeList(who.Scopes), Agents: who.Agents,
+		TokenID: who.TokenID, Open: d.identity.Open(),
+	}
+	v.Kind = cmp.Or(v.Kind, "anonymous")
+	if t, ok := d.identity.Token(who.TokenID); ok {
+		v.ExpiresAt = timePtr(t.ExpiresAt)
+	}
+	return v
+}
+
+func scopeList(scopes []signalbox.Scope) []string {
+	list := make([]string, len(scopes))
+	for i, s := range scopes {
+		list[i] = string(s)
+	}
+	return list
+}
+
+var (
+	//go:embed page/login.html
+	loginHTML string
+	//go:embed page/login.css
+	loginCSS string
+	//go:embed page/login.js
+	loginJS string
+)
+
+// The page is one answer, its style in it; the policy names that style by its
+// hash and allows nothing else inline. A form that the script did not take
+// over sends nothing anywhere.
+var (
+	loginPageBody   = strings.Replace(loginHTML, "STYLE", loginCSS, 1)
+	loginPagePolicy = "default-src 'none'; script-src 'self'; style-src 'sha256-" + hashOf(loginCSS) +
+		"'; img-src data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+
+func hashOf(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// loginPage is GET /login.
+func (d *Server) loginPage(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Security-Policy", loginPagePolicy)
+	return page(w, "text/html; charset=utf-8", loginPageBody)
+}
+
+// loginScript is GET /login.js.
+func (d *Server) loginScript(w http.ResponseWriter, _ *http.Request) error {
+	return page(w, "text/javascript; charset=utf-8", loginJS)
+}
+
+func page(w http.ResponseWriter, media, body string) error {
+	w.Header().Set("Content-Type", media)
+	httpio.ExtendWriteDeadline(w)
+	w.Write([]byte(body)) // an error here is the caller's: it went away
+	return nil
+}

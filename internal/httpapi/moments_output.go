@@ -1,0 +1,152 @@
+package httpapi
+
+import (
+	"context"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+)
+
+// tellOutput sends what the followed tasks have printed since, as far as the
+// reader's share of this moment goes. What does not fit comes later, or is
+// left out and marked where it has become too much.
+func (m *moments) tellOutput(ctx context.Context, s *httpio.Stream) error {
+	o := m.output
+	if o.crowded && len(o.followed) < maxFollowed {
+		if err := m.lookForRuns(ctx); err != nil {
+			return err
+		}
+	}
+	o.budget = min(o.budget+outputRate*int(coalesce/time.Millisecond)/1000, outputRate)
+	var events []api.Event
+	var ended []*followed
+	for i := range o.followed {
+		f := o.followed[(o.next+i)%len(o.followed)]
+		e, done, err := m.printed(ctx, f)
+		if err != nil {
+			return err
+		}
+		if e.Text != "" || e.Truncated {
+			events = append(events, e)
+		}
+		if done {
+			f.leave()
+			ended = append(ended, f)
+		}
+	}
+	o.next++
+	o.followed = slices.DeleteFunc(o.followed, func(f *followed) bool { return slices.Contains(ended, f) })
+	return m.send(s, kindOutput, events)
+}
+
+// lookForRuns follows what runs and is not followed yet, as far as there is
+// room.
+func (m *moments) lookForRuns(ctx context.Context) error {
+	o := m.output
+	running, err := m.d.engine.Read().InFlight(ctx)
+	if err != nil {
+		return err
+	}
+	o.crowded = false
+	for i := range running {
+		t := &running[i]
+		if t.State == signalbox.Dispatching || !m.filter.takesTask(t) || slices.ContainsFunc(o.followed, func(f *followed) bool { return f.id == t.ID }) {
+			continue
+		}
+		if len(o.followed) >= maxFollowed {
+			o.crowded = true
+			return nil
+		}
+		o.followed = append(o.followed, &followed{id: t.ID, queue: t.Queue, agent: t.Agent, begin: true})
+	}
+	return nil
+}
+
+// printed returns what a task has printed since, within the budget. done says
+// that nothing more will come.
+func (m *moments) printed(ctx context.Context, f *followed) (e api.Event, done bool, err error) {
+	e = api.Event{QueueID: f.id, Queue: f.queue, Agent: f.agent}
+	out, ok := m.d.runs.Output(ctx, f.id, f.after, 0)
+	if !ok && !f.ended {
+		out, ok = m.printedFar(ctx, f)
+	}
+	if !ok {
+		if !f.ended {
+			return e, false, nil // nobody follows it here; its end will be in the journal
+		}
+		if out, err = m.lastOutput(ctx, f); err != nil {
+			return e, true, err
+		}
+	}
+	if f.begin {
+		f.begin, f.after = false, out.Next
+		return e, !ok, nil
+	}
+	e.Text, e.After, e.Truncated = m.output.cut(out)
+	f.after = e.After + int64(len(e.Text))
+	return e, !ok && f.after >= out.Next, nil
+}
+
+// printedFar is what a task that another director follows has printed. ok is
+// false where that is not known yet, or nobody is to be asked.
+func (m *moments) printedFar(ctx context.Context, f *followed) (out api.Output, ok bool) {
+	if f.far == nil {
+		if len(m.d.others(ctx)) == 0 {
+			return out, false
+		}
+		f.far = m.d.followFar(ctx, f.id)
+	}
+	if !f.far.seen.Load() {
+		return out, false
+	}
+	p := f.far.tail.Read(ctx, f.after, 0)
+	return api.Output{Text: p.Text, Seq: p.Seq, Next: p.Next, Truncated: p.Truncated}, true
+}
+
+// cut takes as much of an output as the reader can be told now, and takes it
+// off the budget.
+func (o *outputMoments) cut(out api.Output) (text string, from int64, truncated bool) {
+	text, from, truncated = out.Text, out.Seq, out.Truncated
+	if over := len(text) - maxOutputGap; over > 0 {
+		text, from, truncated = text[over:], from+int64(over), true
+	}
+	for len(text) > 0 && !utf8.RuneStart(text[0]) {
+		text, from = text[1:], from+1
+	}
+	text = wholeEnd(text[:min(len(text), o.budget)])
+	o.budget -= len(text)
+	return text, from, truncated
+}
+
+// lastOutput is the rest of the log of a task that has ended. One that keeps
+// no log has no output of the moment: its answer is in its result.
+func (m *moments) lastOutput(ctx context.Context, f *followed) (api.Output, error) {
+	none := api.Output{Seq: f.after, Next: f.after, Done: true}
+	t, err := m.d.engine.Read().Task(ctx, f.id)
+	if signalbox.CodeOf(err) == signalbox.CodeNotFound || (err == nil && !t.State.Terminal()) {
+		return none, nil // pruned, or requeued
+	}
+	if err != nil {
+		return none, err
+	}
+	res, err := m.d.engine.Read().Result(ctx, f.id)
+	if err != nil || res.Tail == "" {
+		return none, err
+	}
+	return m.d.storedOutput(ctx, &t, f.after)
+}
+
+// wholeEnd leaves out a character that was cut through.
+func wholeEnd(s string) string {
+	for n := 0; n < utf8.UTFMax && len(s) > 0; n++ {
+		if r, size := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || size > 1 {
+			return s
+		}
+		s = s[:len(s)-1]
+	}
+	return s
+}

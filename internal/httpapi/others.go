@@ -1,0 +1,317 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// Peers are the directors over the same store; *peers.Peers knows them.
+type Peers interface {
+	// Self is this director. Its Expires is that of the last beat that was
+	// heard by the store.
+	Self() store.Director
+	// Others lists the directors that live, this one apart, by ID.
+	Others() []store.Director
+	// HolderOf returns the living director that dispatches to an agent. It is
+	// asked often, and reads little or nothing.
+	HolderOf(ctx context.Context, agent string) (store.Director, bool)
+}
+
+// forwardedHeader is on a request that a director makes on behalf of a caller:
+// it names that director. What comes with it is not passed on a second time, so
+// that two directors of which each takes the other for the holder do not ask
+// each other for ever. Whoever sets it without being a director gets what this
+// director knows by itself, and nothing else.
+const forwardedHeader = "Signalbox-Forwarded"
+
+// others are the directors that a caller's request may be passed on to.
+func (d *Server) others(ctx context.Context) []store.Director {
+	if d.cfg.Peers == nil || callerIn(ctx).forwarded {
+		return nil
+	}
+	return d.cfg.Peers.Others()
+}
+
+// otherHolder returns the director that dispatches to an agent, or of which the
+// executor with that name is a part, where that is another one that can be
+// asked.
+func (d *Server) otherHolder(ctx context.Context, agent string) (store.Director, bool) {
+	if d.cfg.Peers == nil || agent == "" || callerIn(ctx).forwarded {
+		return store.Director{}, false
+	}
+	if isExecutor(agent) {
+		return d.otherNamed(instanceOf(agent))
+	}
+	holder, ok := d.cfg.Peers.HolderOf(ctx, agent)
+	return holder, ok && holder.ID != d.cfg.Peers.Self().ID && holder.URL != ""
+}
+
+// otherNamed is another living director, by its instance.
+func (d *Server) otherNamed(instance string) (store.Director, bool) {
+	for _, other := range d.cfg.Peers.Others() {
+		if other.ID == instance {
+			return other, other.URL != ""
+		}
+	}
+	return store.Director{}, false
+}
+
+// instanceOf is the director of which an executor is a part.
+func instanceOf(executor string) string {
+	_, instance, _ := strings.Cut(executor, "@")
+	return instance
+}
+
+// aliveElsewhere reports whether an executor is that of another director that
+// lives.
+func (d *Server) aliveElsewhere(executor string) bool {
+	if d.cfg.Peers == nil {
+		return false
+	}
+	_, alive := d.otherNamed(instanceOf(executor))
+	return alive
+}
+
+// ownHost is the host under which the other directors ask this one.
+func ownHost(p Peers) []string {
+	if p == nil {
+		return nil
+	}
+	u, err := url.Parse(p.Self().URL)
+	if err != nil || u.Hostname() == "" {
+		return nil
+	}
+	return []string{u.Hostname()}
+}
+
+// shown are the headers by which a caller proves who it is, or says in which
+// execution it asks. They go along to another director, which decides by them
+// for itself: nothing else vouches for the caller there.
+var shown = []string{"Authorization", loginHeader, sourceAgentHeader, executionHeader, "User-Agent"}
+
+// proofOf takes from a request what another director is to be shown. Of the
+// cookies that is the login alone.
+func proofOf(r *http.Request) http.Header {
+	proof := http.Header{}
+	for _, name := range shown {
+		if values := r.Header.Values(name); len(values) > 0 {
+			proof[name] = values
+		}
+	}
+	if login := cookieNamed(r, loginCookie); login != "" {
+		proof.Set("Cookie", loginCookie+"="+login) // as it came, so it needs no quotes
+	}
+	return proof
+}
+
+// unreached is what a caller is told where only another director could answer,
+// and that one does not.
+func unreached(holder store.Director, what string) *httpio.Refusal {
+	return &httpio.Refusal{
+		Err:        signalbox.Errorf(signalbox.CodeUnavailable, "%s is with director %s (%s), which does not answer", what, httpio.Clip(holder.ID), httpio.Clip(holder.URL)),
+		Hint:       "try again: where that director has died, another one takes over within 11 seconds; signalbox directors shows who lives",
+		RetryAfter: 5,
+	}
+}
+
+const (
+	// askTimeout bounds a question to another director, its wait apart.
+	askTimeout = 3 * time.Second
+	// maxFarAnswer bounds an answer to one: a log and what is around it.
+	maxFarAnswer = 4 << 20
+)
+
+// far asks the other directors. It follows no redirect and no proxy of the
+// environment: what a caller has shown goes to that director and nowhere else.
+type far struct{ client *http.Client }
+
+// newFar returns far for the directors of a store, who all know token. What
+// listens where one of them was has to prove that it does.
+func newFar(token string) far {
+	base := &http.Transport{
+		DialContext:            (&net.Dialer{Timeout: 2 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    2 * time.Second,
+		MaxIdleConnsPerHost:    32,
+		IdleConnTimeout:        time.Minute,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+	return far{&http.Client{
+		Transport:     &farTransport{https: base, http: handshake.ToDirector(base, "http://", token)},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+func (f far) close() { f.client.CloseIdleConnections() }
+
+// farTransport proves connections by http; by https the certificate does.
+type farTransport struct{ http, https http.RoundTripper }
+
+func (t *farTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme == "https" {
+		return t.https.RoundTrip(r)
+	}
+	return t.http.RoundTrip(r)
+}
+
+func (t *farTransport) CloseIdleConnections() {
+	for _, under := range []http.RoundTripper{t.http, t.https} {
+		if c, ok := under.(interface{ CloseIdleConnections() }); ok {
+			c.CloseIdleConnections()
+		}
+	}
+}
+
+// farRefusal is an error that another director answered with.
+type farRefusal struct{ said api.Error }
+
+func (e *farRefusal) Error() string {
+	return fmt.Sprintf("it answers %s: %s", httpio.Clip(e.said.Error), httpio.Clip(e.said.Message))
+}
+
+// ask sends a caller's question to another director as that caller, and puts
+// the answer into what into points to. wait is how long it may take longer than
+// a plain one.
+func (d *Server) ask(ctx context.Context, other store.Director, q question, wait time.Duration, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout+wait)
+	defer cancel()
+	r, err := d.questionTo(ctx, other, q)
+	if err != nil {
+		return err
+	}
+	resp, err := d.far.client.Do(r) //nolint:gosec // to where a director of this store says that it is
+	if err != nil {
+		return &noAnswer{err}
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxFarAnswer))
+	if err != nil {
+		return &noAnswer{err}
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		var said api.Error
+		if json.Unmarshal(data, &said) == nil && said.Error != "" {
+			return &farRefusal{said}
+		}
+		return fmt.Errorf("it answers with status %d", resp.StatusCode)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("what it answers is no answer of a director: %w", err)
+	}
+	return nil
+}
+
+func (d *Server) questionTo(ctx context.Context, other store.Director, q question) (*http.Request, error) {
+	at := strings.TrimRight(other.URL, "/") + q.path
+	if len(q.query) > 0 {
+		at += "?" + q.query.Encode()
+	}
+	r, err := q.to(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	d.sign(r.Header, callerIn(ctx))
+	return r, nil
+}
+
+// sign puts on a request who asks, and who passes it on.
+func (d *Server) sign(h http.Header, c caller) {
+	if c.from != nil {
+		maps.Copy(h, proofOf(c.from))
+	}
+	h.Set(forwardedHeader, d.cfg.Peers.Self().ID)
+	h.Set("X-Forwarded-For", c.addr) // so that nobody counts as local there
+}
+
+// noAnswer says that a director cannot be reached. What the transport says of
+// it is for the log.
+type noAnswer struct{ err error }
+
+func (e *noAnswer) Error() string { return "it does not answer" }
+func (e *noAnswer) Unwrap() error { return e.err }
+
+// maxPassedBody bounds the body of a request that is passed on.
+const maxPassedBody = httpio.MaxCallBytes
+
+// passOn hands a request to another director, which answers it: streams and
+// WebSockets too. Where that director does not answer, the error says that what is
+// with it.
+func (d *Server) passOn(w http.ResponseWriter, r *http.Request, to store.Director, what string) error {
+	target, err := url.Parse(to.URL)
+	if err != nil {
+		return unreached(to, what)
+	}
+	if httpio.HasBody(r) { // its deadline must not end what follows
+		body, err := httpio.ReadBody(w, r, maxPassedBody)
+		if err != nil {
+			return err
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	ctx, cancel := d.untilStopped(r.Context())
+	defer cancel()
+	c, id := callerOf(r), w.Header().Get(httpio.RequestIDHeader)
+	var failed error
+	proxy := httputil.ReverseProxy{
+		Transport:     d.far.client.Transport,
+		FlushInterval: -1,
+		ErrorLog:      slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(target)
+			// The origin was looked at here, where the browser's word for it fits.
+			for _, name := range []string{"Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Cookie"} {
+				p.Out.Header.Del(name)
+			}
+			d.sign(p.Out.Header, c)
+			p.Out.Header.Set(httpio.RequestIDHeader, id)
+		},
+		ModifyResponse: func(resp *http.Response) error {
+			for name := range resp.Header { // the other director has set what every answer carries
+				w.Header().Del(name)
+			}
+			return nil
+		},
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
+	}
+	proxy.ServeHTTP(passedOn{w}, r.WithContext(ctx))
+	if failed == nil || r.Context().Err() != nil {
+		return nil
+	}
+	d.log.Warn("another director did not answer", "director", to.ID, "url", to.URL, "path", httpio.Clip(r.URL.Path), "error", failed)
+	return unreached(to, what)
+}
+
+// withoutBody is a request whose body was read, and holds nothing.
+func withoutBody(r *http.Request) *http.Request {
+	r = r.Clone(r.Context())
+	r.Body, r.ContentLength = http.NoBody, 0
+	return r
+}
+
+// passedOn is the writer of an answer that is passed on: each write has its own
+// deadline.
+type passedOn struct{ http.ResponseWriter }
+
+func (w passedOn) Write(b []byte) (int, error) {
+	httpio.ExtendWriteDeadline(w.ResponseWriter)
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w passedOn) Unwrap() http.ResponseWriter { return w.ResponseWriter }

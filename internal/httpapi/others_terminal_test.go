@@ -1,0 +1,111 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentd"
+	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/identity"
+)
+
+// newTermOthers is two directors, of which the second holds an agent that
+// offers terminals. The box is the first.
+func newTermOthers(t *testing.T) (*others, *termBox) {
+	t.Helper()
+	r := newOthers(t, 2, func(o *options) { o.director.Token, o.director.Terminal = "the-static-token", true })
+	alfa, bravo := r.all[0], r.all[1]
+	b := &termBox{box: alfa.box}
+	root := t.TempDir()
+	b.startAgent(agentd.Config{
+		Name: "coder", Kind: "command", Token: "agent-secret", Terminal: true, KillGrace: 200 * time.Millisecond,
+		DataDir: filepath.Join(root, "data"), WorkDir: root, Home: root, Runner: runner.Options{Command: []string{"true"}},
+		Environ: []string{"PATH=" + os.Getenv("PATH"), "SHELL=/bin/sh", "PS1=$ "},
+	})
+	bravo.live.set(engine.LiveAgent{Agent: b.row, Up: true, Terminal: true})
+	bravo.beat("coder")
+	var known identity.Known
+	var err error
+	if known, b.user, err = alfa.id.CreateToken(t.Context(), identity.NewToken{Name: "ops", Scopes: []signalbox.Scope{signalbox.ScopeTerminal, signalbox.ScopeRead}}); err != nil {
+		t.Fatal(err)
+	}
+	b.userID = known.ID
+	return r, b
+}
+
+// The ticket is asked for at one director and shown at another; both come to
+// the one that dispatches to the agent, which knows who has which terminal.
+func TestATerminalThroughAnotherDirector(t *testing.T) {
+	r, b := newTermOthers(t)
+	bravo := r.all[1]
+	c := b.open(b.user)
+	c.keys("echo he\"\"llo\r")
+	c.shows("hello")
+	if at := (&termBox{box: bravo.box}).shown(); len(at) != 1 || at[0].By != "service ops" {
+		t.Errorf("its holder shows %+v", at)
+	}
+	for _, m := range r.all { // whichever is asked for a second one
+		e := m.do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).wantError(t, http.StatusConflict, signalbox.CodeConflict)
+		if !strings.Contains(e.Message, "close that one first") {
+			t.Errorf("%+v", e)
+		}
+	}
+	if _, err := b.id.RevokeToken(t.Context(), b.userID); err != nil { // at the director that only passes it on
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	if m := c.message(); m.Type != "error" || !strings.Contains(m.Reason, "no longer in force") {
+		t.Errorf("told %+v", m)
+	}
+	if took := time.Since(begin); took > seenWithin {
+		t.Errorf("it ended %s after its token was revoked", took)
+	}
+	c.closed(websocket.StatusPolicyViolation)
+	b.empty()
+}
+
+// A ticket of the holder is good at any director, once.
+func TestATicketIsGoodAtAnyDirector(t *testing.T) {
+	r, b := newTermOthers(t)
+	ticket := (&termBox{box: r.all[1].box}).ticket(b.user)
+	c := b.connect(ticket)
+	if m := c.message(); m.Type != "ready" {
+		t.Fatalf("%+v", m)
+	}
+	b.connect(ticket).refused("opens nothing here")
+	c.keys("exit\r")
+	if m := c.message(); m.Type != "exit" {
+		t.Errorf("%+v", m)
+	}
+	b.empty()
+}
+
+func TestATerminalOfADirectorThatDoesNotAnswer(t *testing.T) {
+	r, b := newTermOthers(t)
+	bravo := r.all[1]
+	bravo.kill()
+	e := b.do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).wantError(t, http.StatusServiceUnavailable, signalbox.CodeUnavailable)
+	if !strings.Contains(e.Message, "agent coder is with director bravo ("+bravo.server.URL+"), which does not answer") || !strings.Contains(e.Hint, "takes over") || e.RetryAfter == 0 {
+		t.Errorf("%+v", e)
+	}
+	if _, resp, err := b.dial("coder", nil); err == nil || resp == nil || resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("dial: %v", err)
+	}
+	bravo.expire()
+	c := b.open(b.user) // nobody holds the agent now
+	c.tell(api.TerminalMessage{Type: "resize", Cols: 90, Rows: 20})
+	c.keys("exit\r")
+	if m := c.message(); m.Type != "exit" {
+		t.Errorf("%+v", m)
+	}
+	b.empty()
+}

@@ -1,0 +1,212 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpguard"
+)
+
+var requestIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// outer is what every request passes first, whatever its path.
+func (d *Server) outer(mux *http.ServeMux) http.Handler {
+	mux.HandleFunc(anyPath, func(w http.ResponseWriter, r *http.Request) { d.unmatched(w, r, allowed(mux, r)) })
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rec := httpio.NewRecorder(w)
+		defer d.finish(rec, r)
+		d.setHeaders(rec, r)
+		if httpio.HasBody(r) {
+			http.NewResponseController(w).SetReadDeadline(time.Now().Add(httpio.BodyTimeout)) // slowloris; not possible on every writer
+		}
+		if err := d.screen(r); err != nil {
+			d.answerError(rec, r, err)
+			return
+		}
+		mux.ServeHTTP(rec, r)
+	})
+}
+
+// anyPath is the pattern of what no route takes.
+const anyPath = "/"
+
+// allowed are the methods that the path of a request is there for, as the header Allow
+// has them.
+func allowed(mux *http.ServeMux, r *http.Request) string {
+	methods := []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost, http.MethodPut}
+	return strings.Join(slices.DeleteFunc(methods, func(method string) bool {
+		other := *r
+		other.Method = method
+		_, pattern := mux.Handler(&other)
+		return pattern == anyPath
+	}), ", ")
+}
+
+// setHeaders sets the request id and the headers that every answer carries:
+// an API answer is no page, is not to be sniffed, framed or kept.
+func (d *Server) setHeaders(w http.ResponseWriter, r *http.Request) {
+	id := r.Header.Get(httpio.RequestIDHeader)
+	if !requestIDForm.MatchString(id) {
+		id = "req-" + strings.ToLower(rand.Text()[:20])
+	}
+	h := w.Header()
+	h.Set(httpio.RequestIDHeader, id)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+// screen refuses what no route is to see.
+func (d *Server) screen(r *http.Request) error {
+	if len(r.RequestURI) > httpio.MaxURLBytes {
+		return signalbox.Errorf(signalbox.CodeTooLarge, "the URL has %d bytes; at most %d are allowed", len(r.RequestURI), httpio.MaxURLBytes)
+	}
+	if !d.hosts.Allow(r.Host) {
+		return httpio.Refuse(signalbox.CodeForbidden, "ask under a loopback name, or add the name to hosts in the director's configuration",
+			"the director does not answer under the name %q", httpio.Clip(r.Host))
+	}
+	if err := d.checkOrigin(r); err != nil {
+		return err
+	}
+	if r.URL.Path != cleanPath(r.URL.Path) {
+		return signalbox.Errorf(signalbox.CodeNotFound, "there is nothing at %s", httpio.Clip(r.URL.Path))
+	}
+	return nil
+}
+
+// cleanPath keeps a slash at the end, as the mux does.
+func cleanPath(p string) string {
+	clean := path.Clean("/" + p)
+	if strings.HasSuffix(p, "/") && clean != "/" {
+		clean += "/"
+	}
+	return clean
+}
+
+// finish counts the request and turns a panic into an answer.
+func (d *Server) finish(w *httpio.Recorder, r *http.Request) {
+	if cause := recover(); cause != nil {
+		if cause == http.ErrAbortHandler { //nolint:errorlint // a panic's value, which nobody wraps
+			panic(cause)
+		}
+		d.log.Error("a handler panicked", "request_id", w.Header().Get(httpio.RequestIDHeader), "path", httpio.Clip(r.URL.Path), "error", cause, "stack", string(debug.Stack()))
+		begun := w.Status != 0
+		d.answerError(w, r, signalbox.Errorf(signalbox.CodeInternal, "panic"))
+		if begun {
+			panic(http.ErrAbortHandler) // half an answer must not look whole
+		}
+	}
+	switch {
+	case w.Status != 0:
+	case r.Context().Err() != nil:
+		w.Status = statusGone
+	default:
+		w.Status = http.StatusOK
+	}
+	d.cfg.Metrics.Request(w.Route, w.Status, w.Took(r))
+}
+
+// statusGone counts callers that went away before their answer. Nobody is
+// sent it.
+const statusGone = 499
+
+// hostsOf are the names of a director that listens at addr.
+func hostsOf(addr string, extra []string) httpguard.Hosts {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return httpguard.NewHosts(false, extra...)
+	}
+	ip, err := netip.ParseAddr(host)
+	if host != "" {
+		extra = append(slices.Clone(extra), host)
+	}
+	return httpguard.NewHosts(host == "" || err == nil && ip.IsUnspecified(), extra...)
+}
+
+// checkOrigin refuses what a page of another site makes a browser send:
+// writes by http.CrossOriginProtection, and reads that are no navigation,
+// whose answers that page could not read but whose streams it could hold
+// open.
+func (d *Server) checkOrigin(r *http.Request) error {
+	foreign := d.cross.Check(r) != nil
+	if !foreign && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+		foreign = r.Header.Get("Sec-Fetch-Site") == "cross-site" || foreignOrigin(r)
+	}
+	if foreign {
+		return httpio.Refuse(signalbox.CodeForbidden, "pages of other sites may not use the director; ask from a program, or from the director's own pages",
+			"the request comes from a page of another site")
+	}
+	return nil
+}
+
+func foreignOrigin(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" || r.Header.Get("Sec-Fetch-Site") == "same-origin" {
+		return false
+	}
+	u, err := url.Parse(origin)
+	return err != nil || u.Host != r.Host // "null" has no host
+}
+
+// Traces knows of which trace an execution is a part; *telemetry.Traces does.
+type Traces interface {
+	// Context puts the trace of an execution into ctx, unless it has one.
+	Context(ctx context.Context, queueID string) context.Context
+}
+
+// traced takes over the trace of the caller, for what the request makes.
+func traced(r *http.Request) *http.Request {
+	if r.Header.Get("Traceparent") == "" {
+		return r
+	}
+	return r.WithContext(gateway.WithTrace(r.Context(), r.Header))
+}
+
+// within makes what is called in an execution a part of its trace, where the
+// caller names no trace itself.
+func (d *Server) within(ctx context.Context, who gateway.Caller) context.Context {
+	if d.cfg.Traces == nil {
+		return ctx
+	}
+	return d.cfg.Traces.Context(ctx, who.Execution)
+}
+
+// answerError writes err as the answer. Internal text goes to the log.
+func (d *Server) answerError(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		return // the caller went away
+	}
+	body, what := httpio.ErrorBody(err)
+	body.RequestID = w.Header().Get(httpio.RequestIDHeader)
+	if what.Hidden {
+		d.log.Error("request failed", "request_id", body.RequestID, "method", r.Method, "path", httpio.Clip(r.URL.Path), "code", body.Error, "error", err.Error())
+	}
+	if httpio.HasAnswered(w) {
+		return // the answer had begun; all that can be done is to end it
+	}
+	h := w.Header()
+	if body.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(body.RetryAfter))
+	}
+	if what.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="signalbox"`)
+	}
+	_ = httpio.Answer(w, what.Status, body)
+}

@@ -1,0 +1,296 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+)
+
+// queueToolsServer is the name under which the gateway has the queue's tools.
+const queueToolsServer = "signalbox"
+
+// The queue's own tools.
+const (
+	toolSubmit = "submit_task"
+	toolStatus = "task_status"
+	toolOutput = "task_output"
+	toolCancel = "cancel_task"
+	toolAgents = "list_agents"
+	toolQueue  = "queue_status"
+	toolChat   = "chat_with_agent"
+)
+
+// Limits of the queue's tools.
+const (
+	maxToolWait   = 60   // seconds that task_status and task_output wait at most
+	maxChatWait   = 3600 // seconds that chat_with_agent waits at most
+	chatWait      = 50   // unless it is told: many clients give up on a call after 60
+	maxToolOutput = 32 << 10
+)
+
+// queueToolTimes bound the calls, above all that they may be told to wait.
+var queueToolTimes = map[string]time.Duration{
+	toolStatus: 2 * time.Minute, toolOutput: 2 * time.Minute, toolChat: maxChatWait*time.Second + time.Minute,
+}
+
+//go:embed queuetools.json
+var queueToolsJSON []byte
+
+// QueueTools are the queue itself as tools, for the gateway: whoever has the
+// tools can submit tasks, follow them and talk with agents. A call asks the
+// director's own handlers as the same caller, so that rights, limits, rules,
+// audit and texts are those of the HTTP API. It has nothing to do with a
+// gateway alone, which has no queue.
+type QueueTools struct {
+	tools []gateway.Tool
+	since time.Time
+	d     atomic.Pointer[Server] // nil before New
+}
+
+var _ gateway.Provider = (*QueueTools)(nil)
+
+// NewQueueTools makes the tools. They answer once a Director has been made with
+// them in its Config.
+func NewQueueTools() *QueueTools {
+	var all []json.RawMessage
+	if err := json.Unmarshal(queueToolsJSON, &all); err != nil {
+		panic("director: queuetools.json: " + err.Error()) // it is part of the program
+	}
+	p := &QueueTools{since: time.Now()}
+	for _, definition := range all {
+		var named struct {
+			Name string `json:"name"`
+		}
+		if err := json.Unmarshal(definition, &named); err != nil {
+			panic("director: queuetools.json: " + err.Error()) // as above
+		}
+		timeout := cmp.Or(queueToolTimes[named.Name], time.Minute)
+		p.tools = append(p.tools, gateway.Tool{
+			Name: named.Name, Server: queueToolsServer, Kind: gateway.KindInternal, Definition: compact(definition), Timeout: timeout,
+		})
+	}
+	return p
+}
+
+func (p *QueueTools) bind(d *Server) { p.d.Store(d) }
+
+// Name is that of the provider.
+func (p *QueueTools) Name() string { return queueToolsServer }
+
+// Start has nothing to start.
+func (p *QueueTools) Start(context.Context, func()) error { return nil }
+
+// Tools are always the same.
+func (p *QueueTools) Tools() []gateway.Tool { return p.tools }
+
+// EndSession has nothing to end: no tool of the queue has sessions.
+func (p *QueueTools) EndSession(string) {}
+
+// Server describes it.
+func (p *QueueTools) Server() gateway.Server {
+	return gateway.Server{Name: queueToolsServer, Kind: gateway.KindInternal, State: gateway.StateReady, Tools: len(p.tools), Since: p.since}
+}
+
+// Close has nothing to close.
+func (p *QueueTools) Close() error { return nil }
+
+// Call answers a call. All that is refused is a result, which the model gets
+// to read.
+func (p *QueueTools) Call(ctx context.Context, c gateway.Call) (gateway.Result, error) {
+	a := asking{d: p.d.Load(), from: askerOf(ctx), call: c}
+	if a.d == nil || a.from == nil {
+		return gateway.Result{}, signalbox.Errorf(signalbox.CodeUnavailable, "The tool %q was not called: it answers calls that come to the director, at /mcp or POST /api/tools/{tool}/call.", c.Tool)
+	}
+	answer := map[string]func(context.Context, *asking) (gateway.Result, error){
+		toolSubmit: submitTool, toolStatus: statusTool, toolOutput: outputTool, toolCancel: cancelTool,
+		toolAgents: agentsTool, toolQueue: queueTool, toolChat: chatTool,
+	}[c.Tool]
+	r, err := answer(ctx, &a)
+	if err == nil {
+		return r, nil
+	}
+	if ctx.Err() != nil {
+		return gateway.Result{}, err // its caller has gone
+	}
+	var refused *toolRefusal
+	if !errors.As(err, &refused) { // that one is in the log already, if it belongs there
+		if body, what := httpio.ErrorBody(err); what.Hidden {
+			a.d.log.Error("a tool of the queue failed", "tool", c.Tool, "code", body.Error, "error", err)
+		}
+	}
+	return refusedTool(err), nil
+}
+
+type askerKey struct{}
+
+// withAsker notes the request in which a tool is called: the queue's tools ask
+// as the one who sent it.
+func withAsker(r *http.Request) context.Context {
+	return context.WithValue(r.Context(), askerKey{}, r)
+}
+
+func askerOf(ctx context.Context) *http.Request {
+	r, _ := ctx.Value(askerKey{}).(*http.Request)
+	return r
+}
+
+func waitQuery(seconds int) url.Values {
+	if seconds == 0 {
+		return nil
+	}
+	return url.Values{"wait": {strconv.Itoa(seconds)}}
+}
+
+// statusTool is task_status.
+func statusTool(ctx context.Context, a *asking) (gateway.Result, error) {
+	var in statusArgs
+	err := a.read(&in)
+	if err == nil {
+		in.TaskID, err = a.taskID(ctx, in.TaskID, in.WaitSeconds)
+	}
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	id := in.TaskID
+	var call api.ToolTask
+	isCall, err := a.askTools(ctx, question{method: http.MethodGet, path: "/api/tools/tasks/" + id, query: waitQuery(in.WaitSeconds)}, &call)
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	if isCall {
+		return tellTask(statusOfCall(&call), call.Result)
+	}
+	var t api.Task
+	if err := a.ask(ctx, question{method: http.MethodGet, path: taskURL(id), query: waitQuery(in.WaitSeconds)}, &t); err != nil {
+		return gateway.Result{}, err
+	}
+	out := statusOfTask(&t)
+	if !out.Ended && t.StartedAt == nil {
+		var why api.Why
+		if err := a.ask(ctx, question{method: http.MethodGet, path: taskURL(id) + "/why"}, &why); err == nil { // a word more; the rest stands without
+			out.WaitsFor = why.Summary
+		}
+	}
+	return tellTask(out, nil)
+}
+
+// taskStatus is the answer of task_status.
+type taskStatus struct {
+	QueueID     string     `json:"queue_id"`
+	State       string     `json:"state"`
+	Ended       bool       `json:"ended"`
+	Agent       string     `json:"agent,omitempty"`
+	Tool        string     `json:"tool,omitempty"`
+	Position    int        `json:"position,omitempty"`
+	Approximate bool       `json:"position_approximate,omitempty"`
+	ETA         *api.ETA   `json:"eta,omitempty"`
+	WaitsFor    string     `json:"waits_for,omitempty"`
+	Reason      string     `json:"reason,omitempty"`
+	Message     string     `json:"message,omitempty"`
+	Result      *string    `json:"result,omitempty"`
+	Structured  any        `json:"structured_result,omitempty"`
+	Truncated   bool       `json:"truncated,omitempty"` // the tool printed more than result holds
+	ExitCode    *int       `json:"exit_code,omitempty"`
+	SessionID   string     `json:"session_id,omitempty"`
+	CreatedAt   time.Time  `json:"created_at"`
+	StartedAt   *time.Time `json:"started_at,omitempty"`
+	EndedAt     *time.Time `json:"ended_at,omitempty"`
+	Next        string     `json:"next,omitempty"`
+}
+
+func statusOfTask(t *api.Task) *taskStatus {
+	s := &taskStatus{
+		QueueID: t.QueueID, State: t.State, Ended: signalbox.State(t.State).Terminal(), Agent: t.Agent,
+		Position: t.Position, Approximate: t.PositionApproximate, ETA: t.ETA, Reason: t.Reason, Message: t.Message,
+		SessionID: t.SessionID, CreatedAt: t.CreatedAt, StartedAt: t.StartedAt, EndedAt: t.EndedAt,
+	}
+	if t.Result != nil {
+		s.Result, s.ExitCode = &t.Result.Output, t.Result.ExitCode
+	}
+	return s
+}
+
+func statusOfCall(t *api.ToolTask) *taskStatus {
+	s := &taskStatus{
+		QueueID: t.ID, State: t.State, Ended: signalbox.State(t.State).Terminal(), Tool: t.ToolName, Position: t.Position,
+		Reason: t.Reason, Message: t.Message, ExitCode: t.ExitCode, CreatedAt: t.CreatedAt,
+	}
+	if s.Ended {
+		s.EndedAt = timePtr(t.UpdatedAt)
+	} else {
+		s.WaitsFor, s.Message = t.Message, ""
+	}
+	if t.Result != nil {
+		text := gateway.TextOf(t.Result.Content)
+		s.Result, s.Truncated = &text, t.Result.Truncated()
+		if len(t.Result.StructuredContent) > 0 {
+			s.Structured = t.Result.StructuredContent
+		}
+	}
+	return s
+}
+
+// tellTask tells how a task is; what its tool answered stands behind it as it
+// was, for it may be more than text.
+func tellTask(s *taskStatus, answer *api.ToolResult) (gateway.Result, error) {
+	if !s.Ended {
+		s.Next = askStatus(s.QueueID)
+	}
+	words, result := s.words(), ""
+	if s.Result != nil && answer == nil {
+		result = *s.Result
+	}
+	r, err := told(s, words, result)
+	if err == nil && answer != nil {
+		r.Content = joined(r.Content, answer.Content)
+	}
+	return r, err
+}
+
+func (s *taskStatus) words() string {
+	what := s.QueueID
+	if s.Tool != "" {
+		what += " (" + s.Tool + ")"
+	}
+	if s.Ended {
+		text := what + " has ended: " + s.State
+		if s.Reason != s.State {
+			text += " (" + s.Reason + ")"
+		}
+		if s.Message != "" {
+			text += ". " + s.Message
+		}
+		if s.Truncated {
+			text += ". Its result is cut: the tool printed more than is kept"
+		}
+		return text
+	}
+	text := what + " is " + s.State
+	if s.Agent != "" {
+		text += " at agent " + s.Agent
+	}
+	if s.Position > 0 {
+		text += fmt.Sprintf(", position %d", s.Position)
+	}
+	if when := etaWords(s.ETA); when != "" {
+		text += "; " + when
+	}
+	if s.WaitsFor != "" {
+		text += ". It waits: " + strings.TrimSuffix(s.WaitsFor, ".")
+	}
+	return text + ".\n" + s.Next
+}

@@ -1,0 +1,301 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+)
+
+// chatArgs are the arguments of chat_with_agent.
+type chatArgs struct {
+	Agent          string  `json:"agent"`
+	AgentName      string  `json:"agent_name"` // the seed's word for agent
+	Message        string  `json:"message"`
+	Parallel       bool    `json:"parallel"`
+	SessionID      string  `json:"session_id"`
+	NewSession     bool    `json:"new_session"`
+	Model          string  `json:"model"`
+	TimeoutSeconds int     `json:"timeout_seconds"`
+	Overflow       string  `json:"overflow"`
+	WaitSeconds    *int    `json:"wait_seconds"`
+	OnDisconnect   string  `json:"on_disconnect"`
+	IdempotencyKey *string `json:"idempotency_key"`
+}
+
+// check looks at what no route looks at, or would name otherwise.
+func (c *chatArgs) check() error {
+	c.Agent = cmp.Or(c.Agent, c.AgentName)
+	wait := chatWait
+	if c.WaitSeconds == nil {
+		c.WaitSeconds = &wait
+	}
+	switch n := *c.WaitSeconds; {
+	case c.Agent == "":
+		return signalbox.Invalid("agent", "agent is missing: list_agents has the names")
+	case !signalbox.ValidName(c.Agent):
+		return signalbox.Errorf(signalbox.CodeNotFound, "%q is not the name of an agent: list_agents has the names", httpio.Clip(c.Agent))
+	case c.Message == "":
+		return signalbox.Invalid("message", "message is missing: say what the agent is to do")
+	case n < 0 || n > maxChatWait:
+		return signalbox.Invalid("wait_seconds", "wait_seconds must be 0 to %d, not %d; task_status waits for what takes longer", maxChatWait, n)
+	}
+	if !c.Parallel {
+		return nil
+	}
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{{"session_id", c.SessionID != ""}, {"new_session", c.NewSession}, {"overflow", c.Overflow != ""}} {
+		if f.given {
+			return signalbox.Invalid(f.name, "%s does not go with parallel, which runs at once and without a conversation", f.name)
+		}
+	}
+	return nil
+}
+
+// question is the chat, or the bypass task, as a request.
+func (c *chatArgs) question() question {
+	gone := cmp.Or(c.OnDisconnect, "cancel")
+	q := question{method: http.MethodPost, path: "/api/agents/" + c.Agent, header: map[string]string{}}
+	if c.Parallel {
+		q.path += "/task"
+		q.body = api.BypassRequest{Message: c.Message, Model: c.Model, TimeoutSeconds: c.TimeoutSeconds, OnDisconnect: gone}
+	} else {
+		q.path += "/chat"
+		q.body = api.ChatRequest{
+			Message: c.Message, Model: c.Model, TimeoutSeconds: c.TimeoutSeconds, SessionID: c.SessionID, NewSession: c.NewSession,
+			Overflow: c.Overflow, OnDisconnect: gone,
+		}
+	}
+	if *c.WaitSeconds == 0 {
+		q.header["Prefer"] = "respond-async"
+	} else {
+		q.header["Accept"] = "text/event-stream"
+	}
+	if c.IdempotencyKey != nil {
+		q.header["Idempotency-Key"] = *c.IdempotencyKey
+	}
+	return q
+}
+
+// errLeaves ends a wait whose caller has had enough of it and leaves the task
+// to go on: it did not go away.
+var errLeaves = errors.New("the caller does not wait any longer")
+
+// chatTool is chat_with_agent.
+func chatTool(ctx context.Context, a *asking) (gateway.Result, error) {
+	var in chatArgs
+	if err := a.read(&in); err != nil {
+		return gateway.Result{}, err
+	}
+	if err := in.check(); err != nil {
+		return gateway.Result{}, err
+	}
+	turn := &chatTurn{agent: in.Agent, parallel: in.Parallel, progress: a.call.Progress, begun: time.Now()}
+	during, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	defer context.AfterFunc(ctx, func() { end(leaves(ctx)) })()
+	if *in.WaitSeconds > 0 {
+		over := time.AfterFunc(time.Duration(*in.WaitSeconds)*time.Second, func() { end(errLeaves) })
+		defer over.Stop()
+	}
+	w, err := a.send(during, in.question(), turn.event)
+	if ctx.Err() != nil {
+		return gateway.Result{}, ctx.Err()
+	}
+	if err != nil && turn.accepted == nil {
+		if errors.Is(err, context.Canceled) { // the time was over before there was an answer
+			err = signalbox.Errorf(signalbox.CodeUnavailable, "the queue did not take the turn within wait_seconds: call again, with an idempotency_key so that it is taken once")
+		}
+		return gateway.Result{}, err
+	}
+	return turn.answer(w)
+}
+
+// leaves is the cause for which a call of a tool ends: nil where its caller
+// went away, and errLeaves where the gateway ends it.
+func leaves(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), context.Canceled) {
+		return nil
+	}
+	return errLeaves
+}
+
+// left reports whether a request has ended because its caller does not want to
+// wait any longer, which is no going away.
+func left(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errLeaves) }
+
+// chatTurn is what is known of a turn from its stream.
+type chatTurn struct {
+	agent    string
+	parallel bool
+	progress func(gateway.Progress)
+	begun    time.Time
+
+	accepted *api.ChatAccepted // as it was last told
+	started  bool
+	name     string // of the last event, result or error
+	data     []byte
+}
+
+// event takes what the stream tells, and hands on what the caller is to know
+// while it waits.
+func (t *chatTurn) event(name string, data []byte) {
+	var at api.ChatAccepted
+	switch name {
+	case "accepted", "started":
+		if json.Unmarshal(data, &at) == nil {
+			t.accepted, t.started = &at, name == "started"
+		}
+	case "position":
+		var place api.ChatPosition
+		if json.Unmarshal(data, &place) == nil && t.accepted != nil {
+			t.accepted.Position, t.accepted.ETA, t.started = place.Position, place.ETA, false
+		}
+	case "result", "error":
+		t.name, t.data = name, data
+		return
+	case "":
+		if t.accepted == nil {
+			return // it begins
+		}
+	default:
+		return
+	}
+	t.tell()
+}
+
+// tell says how the turn fares: its place in line as it changes, and that it
+// still runs from time to time, for clients give up on what is silent.
+func (t *chatTurn) tell() {
+	if t.progress == nil || t.accepted == nil {
+		return
+	}
+	p := gateway.Progress{Message: "agent " + t.agent + " is at work", Position: t.accepted.Position}
+	switch {
+	case t.accepted.Position > 0:
+		p.Message = fmt.Sprintf("queued, position %d", t.accepted.Position)
+	case !t.started:
+		p.Message = "agent " + t.agent + " is about to start"
+	default:
+		if s := time.Since(t.begun).Round(time.Second); s >= httpio.KeepAliveEvery {
+			p.Message += fmt.Sprintf(" (%s)", s)
+		}
+	}
+	t.progress(p)
+}
+
+// chatDone is the answer to a turn that completed, with the seed's fields.
+type chatDone struct {
+	Status string `json:"status"`
+	api.ChatResponse
+	QueueID string `json:"queue_id"`
+}
+
+// chatGoesOn is the answer to a turn that has not ended.
+type chatGoesOn struct {
+	Status    string           `json:"status"`
+	Agent     string           `json:"agent"`
+	QueueID   string           `json:"queue_id"`
+	Execution api.ExecutionRef `json:"execution"`
+	Position  int              `json:"position,omitempty"`
+	ETA       *api.ETA         `json:"eta,omitempty"`
+	SessionID string           `json:"session_id,omitempty"`
+	Next      string           `json:"next"`
+}
+
+// chatBusy is the seed's answer to a turn that was not taken.
+type chatBusy struct {
+	Status      string          `json:"status"`
+	Agent       string          `json:"agent"`
+	QueueStatus string          `json:"queue_status"`
+	RetryAfter  int             `json:"retry_after_seconds"`
+	Message     string          `json:"message"`
+	Details     json.RawMessage `json:"details"`
+}
+
+// answer is what the caller is told at last. w is nil where the wait was over.
+func (t *chatTurn) answer(w *answerWriter) (gateway.Result, error) {
+	switch {
+	case t.name == "result":
+		return t.done()
+	case t.name == "error":
+		return t.refused(&answerWriter{status: http.StatusBadGateway, body: t.data})
+	case t.accepted != nil: // the wait is over, or the director stops
+		return t.goesOn()
+	case w.status == http.StatusAccepted:
+		t.accepted = &api.ChatAccepted{}
+		if err := json.Unmarshal(w.body, t.accepted); err != nil {
+			return gateway.Result{}, err
+		}
+		return t.goesOn()
+	}
+	return t.refused(w)
+}
+
+func (t *chatTurn) done() (gateway.Result, error) {
+	out := chatDone{Status: "completed"}
+	if err := json.Unmarshal(t.data, &out.ChatResponse); err != nil {
+		return gateway.Result{}, err
+	}
+	out.QueueID, out.ExecutionLog = out.Execution.ID, "" // task_output has the log
+	note := "(" + out.QueueID
+	if out.SessionID != "" {
+		note += ", session " + out.SessionID
+	}
+	return told(out, cmp.Or(out.Response, "("+t.agent+" said nothing)"), note+")")
+}
+
+func (t *chatTurn) goesOn() (gateway.Result, error) {
+	v := t.accepted
+	out := chatGoesOn{
+		Status: "running", Agent: t.agent, QueueID: v.Execution.ID, Execution: v.Execution, Position: v.Position, ETA: v.ETA,
+		SessionID: v.SessionID, Next: askStatus(v.Execution.ID),
+	}
+	text := fmt.Sprintf("%s has not answered yet and goes on with it as %s.", t.agent, out.QueueID)
+	if v.Position > 0 {
+		out.Status = "queued"
+		text = fmt.Sprintf("This waits for %s as %s, position %d.", t.agent, out.QueueID, v.Position)
+	}
+	if when := etaWords(v.ETA); when != "" {
+		text += " By what is known " + when + "."
+	}
+	return told(out, text+"\n"+out.Next)
+}
+
+// refused tells that the agent is busy in the seed's words, and all else as an
+// error.
+func (t *chatTurn) refused(w *answerWriter) (gateway.Result, error) {
+	err := refusalOf(w)
+	var r *toolRefusal
+	if !errors.As(err, &r) {
+		return gateway.Result{}, err
+	}
+	out := chatBusy{Status: "agent_busy", Agent: t.agent, RetryAfter: cmp.Or(r.RetryAfter, defaultRetryAfter), Details: r.body}
+	full := ""
+	switch signalbox.Code(r.code()) {
+	case signalbox.CodeQueueFull:
+		out.QueueStatus, full = "queue_full", " The execution queue is full."
+	case signalbox.CodeAgentBusy:
+		if out.QueueStatus = "busy"; t.parallel {
+			out.QueueStatus, full = "bypass_full", " It runs as many parallel tasks as it may."
+		}
+	default:
+		return gateway.Result{}, err
+	}
+	out.Message = fmt.Sprintf("Agent '%s' is currently busy.%s Please wait %d seconds before retrying, or try a different agent.", t.agent, full, out.RetryAfter)
+	text, err := toolJSON(out, "  ")
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	return told(out, string(text))
+}

@@ -1,0 +1,315 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+)
+
+// toolRefusal is an answer of the director that is no success. It has what
+// errors and chats that did not complete have.
+type toolRefusal struct {
+	status int
+	body   []byte
+
+	Code       string            `json:"code"` // of a chat
+	Err        string            `json:"error"`
+	Message    string            `json:"message"`
+	Hint       string            `json:"hint"`
+	RetryAfter int               `json:"retry_after"`
+	RequestID  string            `json:"request_id"`
+	Execution  *api.ExecutionRef `json:"execution"`
+}
+
+func (r *toolRefusal) Error() string { return r.code() + ": " + r.Message }
+
+func (r *toolRefusal) code() string { return cmp.Or(r.Code, r.Err) }
+
+func refusalOf(w *answerWriter) error {
+	r := &toolRefusal{status: w.status, body: bytes.TrimSpace(w.body)}
+	if err := json.Unmarshal(w.body, r); err != nil || r.code() == "" {
+		return fmt.Errorf("httpapi: it answered itself %d without an error: %q", w.status, httpio.Clip(string(w.body)))
+	}
+	return r
+}
+
+// isRefused reports whether an answer had one of the statuses.
+func isRefused(err error, statuses ...int) bool {
+	var r *toolRefusal
+	return errors.As(err, &r) && slices.Contains(statuses, r.status)
+}
+
+// toolHints say what to do in the words of tools, where the API speaks of
+// requests and of the command line.
+var toolHints = map[signalbox.Code]string{
+	signalbox.CodeQueueFull:   "try again later; queue_status shows how much waits, cancel_task takes away what is no longer needed",
+	signalbox.CodeAgentDown:   "list_agents shows which agents are there; chat_with_agent with overflow persist waits for an agent to come back",
+	signalbox.CodeCallCycle:   "call chat_with_agent with wait_seconds 0 and end without waiting for the answer, or with parallel true",
+	signalbox.CodeIdempotency: "use another idempotency_key for another task",
+	signalbox.CodeNotFound:    "",
+}
+
+// refusedTool is the result of a call that came to nothing, in words for a
+// model. It has no structured content: that has the form of a success.
+func refusedTool(err error) gateway.Result {
+	var r *toolRefusal
+	if !errors.As(err, &r) {
+		body, _ := httpio.ErrorBody(err)
+		r = &toolRefusal{Err: body.Error, Message: body.Message, Hint: body.Hint, RetryAfter: body.RetryAfter}
+	}
+	var b strings.Builder
+	b.WriteString(r.Error())
+	hint, ours := toolHints[signalbox.Code(r.code())]
+	if !ours {
+		hint = r.Hint
+	}
+	if hint != "" {
+		b.WriteString("\nWhat to do: " + hint + ".")
+	}
+	if r.RetryAfter > 0 {
+		fmt.Fprintf(&b, "\nTry again in %d seconds.", r.RetryAfter)
+	}
+	if r.Execution != nil {
+		fmt.Fprintf(&b, "\nIts task was %s: task_status and task_output have what it left behind.", r.Execution.ID)
+	}
+	if r.status == http.StatusInternalServerError && r.RequestID != "" {
+		b.WriteString("\nThe director's log has it as " + r.RequestID + ".")
+	}
+	return gateway.Result{Content: texts(b.String()), IsError: true}
+}
+
+// told is the result of a call: the same as JSON and as text.
+func told(structured any, text ...string) (gateway.Result, error) {
+	data, err := toolJSON(structured, "")
+	return gateway.Result{Content: texts(text...), Structured: data}, err
+}
+
+// texts are content blocks, without those that are empty.
+func texts(all ...string) json.RawMessage {
+	type block struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	blocks := []block{}
+	for _, t := range all {
+		if t != "" {
+			blocks = append(blocks, block{"text", t})
+		}
+	}
+	data, _ := toolJSON(blocks, "") // text always marshals
+	return data
+}
+
+// toolJSON leaves <, > and & as they are: models read it.
+func toolJSON(v any, indent string) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	err := enc.Encode(v)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
+}
+
+func compact(raw json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return raw
+	}
+	return b.Bytes()
+}
+
+// etaWords says when a task may start, "" where that is not known.
+func etaWords(e *api.ETA) string {
+	switch {
+	case e == nil:
+		return ""
+	case e.HighSeconds < 1:
+		return "it starts in a moment"
+	}
+	return fmt.Sprintf("it starts in about %.0f to %.0f s", e.LowSeconds, e.HighSeconds)
+}
+
+// askStatus tells how to follow a task, with a wait that clients allow.
+func askStatus(id string) string {
+	return fmt.Sprintf(`Ask task_status {"task_id": %q, "wait_seconds": %d} until it has ended.`, id, chatWait)
+}
+
+// joined are two lists of content blocks in one.
+func joined(a, b json.RawMessage) json.RawMessage {
+	var one, two []json.RawMessage
+	if json.Unmarshal(a, &one) != nil || json.Unmarshal(b, &two) != nil {
+		return a
+	}
+	data, err := toolJSON(append(one, two...), "")
+	if err != nil {
+		return a
+	}
+	return data
+}
+
+// asking is one call of a tool of the queue.
+type asking struct {
+	d    *Server
+	from *http.Request // in which the tool is called
+	call gateway.Call
+}
+
+// who calls, as the gate found out.
+func (a *asking) who() signalbox.Principal { return callerOf(a.from).who }
+
+// read puts the arguments into the struct that into points to, as strictly as
+// a body is read.
+func (a *asking) read(into any) error {
+	if len(a.call.Arguments) == 0 {
+		return nil
+	}
+	tree, err := httpio.Parse(a.call.Arguments)
+	if err != nil {
+		return err
+	}
+	return httpio.Bind(reflect.ValueOf(into).Elem(), tree, "")
+}
+
+// question is a request to the director itself.
+type question struct {
+	method, path string
+	query        url.Values
+	header       map[string]string
+	body         any
+}
+
+// to is the request that asks it at an address, without who asks.
+func (q question) to(ctx context.Context, at string) (*http.Request, error) {
+	if q.body == nil {
+		return http.NewRequestWithContext(ctx, q.method, at, http.NoBody)
+	}
+	data, err := json.Marshal(q.body)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, q.method, at, bytes.NewReader(data))
+	if err == nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return r, err
+}
+
+// asCaller are the headers that say who asks, from where, and in which
+// execution.
+var asCaller = []string{
+	"Authorization", "Cookie", sourceAgentHeader, executionHeader, "Origin", "Sec-Fetch-Site", "Sec-Fetch-Mode",
+	"Forwarded", "X-Forwarded-For", "X-Real-Ip", "User-Agent", httpio.RequestIDHeader,
+}
+
+// request makes a request of the caller's own.
+func (a *asking) request(ctx context.Context, q question) (*http.Request, error) {
+	at := url.URL{Scheme: "http", Host: "director", Path: q.path, RawQuery: q.query.Encode()}
+	r, err := q.to(ctx, at.String())
+	if err != nil {
+		return nil, err
+	}
+	r.Host, r.RemoteAddr, r.RequestURI, r.TLS = a.from.Host, a.from.RemoteAddr, r.URL.RequestURI(), a.from.TLS
+	for _, name := range asCaller {
+		if values := a.from.Header.Values(name); len(values) > 0 {
+			r.Header[name] = values
+		}
+	}
+	for name, value := range q.header {
+		r.Header[name] = []string{value}
+	}
+	return r, nil
+}
+
+// ask sends a question on the way that all requests go, and puts the answer
+// into what into points to. Every answer but a success is an error.
+func (a *asking) ask(ctx context.Context, q question, into any) error {
+	w, err := a.send(ctx, q, nil)
+	if err != nil {
+		return err
+	}
+	if w.status < 200 || w.status > 299 {
+		return refusalOf(w)
+	}
+	return json.Unmarshal(w.body, into)
+}
+
+// send is ask for who wants the answer itself. event takes the events of one
+// that is a stream of them.
+func (a *asking) send(ctx context.Context, q question, event func(name string, data []byte)) (*answerWriter, error) {
+	r, err := a.request(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	w := &answerWriter{header: http.Header{}, event: event}
+	a.d.handler.ServeHTTP(w, r)
+	if w.status == 0 { // nothing is answered to who has gone
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		w.status = http.StatusOK
+	}
+	return w, nil
+}
+
+// answerWriter takes an answer of the director.
+type answerWriter struct {
+	header http.Header
+	status int
+	body   []byte // of a stream: what has come of the next event
+	event  func(name string, data []byte)
+}
+
+func (w *answerWriter) Header() http.Header { return w.header }
+
+func (w *answerWriter) WriteHeader(status int) { w.status = cmp.Or(w.status, status) }
+
+func (w *answerWriter) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	w.body = append(w.body, b...)
+	if w.streams() {
+		w.tell()
+	}
+	return len(b), nil
+}
+
+// Flush is there because streams are flushed.
+func (w *answerWriter) Flush() {}
+
+func (w *answerWriter) streams() bool {
+	return w.event != nil && strings.HasPrefix(w.header.Get("Content-Type"), "text/event-stream")
+}
+
+// tell hands on the events that have come whole; a comment has neither name
+// nor data.
+func (w *answerWriter) tell() {
+	for {
+		text, rest, whole := bytes.Cut(w.body, []byte("\n\n"))
+		if !whole {
+			return
+		}
+		w.body = rest
+		name, data := "", []byte(nil)
+		for line := range bytes.Lines(text) {
+			line = bytes.TrimSuffix(line, []byte("\n"))
+			if v, ok := bytes.CutPrefix(line, []byte("event: ")); ok {
+				name = string(v)
+			} else if v, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
+				data = v
+			}
+		}
+		w.event(name, data)
+	}
+}

@@ -1,0 +1,336 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/execution"
+	"github.com/signalbox-ai/signalbox/internal/execution/push"
+	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
+	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/identity"
+	"github.com/signalbox-ai/signalbox/internal/seal"
+	"github.com/signalbox-ai/signalbox/internal/store/sqlite"
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// rig is a whole director with the queue's tools: a store on disk, a
+// dispatcher, fake agents, and the MCP endpoint behind a real listener.
+type rig struct {
+	t      *testing.T
+	store  *sqlite.Store
+	engine *engine.Engine
+	id     *identity.Keeper
+	dir    *httpapi.Server
+	tools  *httpapi.QueueTools
+	agents map[string]*agenttest.Agent
+	url    string
+}
+
+type rigOptions struct {
+	engine engine.Options
+	token  string              // static
+	tasks  httpapi.ToolTasks   // nil: tool calls cannot be tasks
+	agents []agenttest.Options // coder, if there are none
+	more   []gateway.Provider
+}
+
+// The eras of the protocol.
+const (
+	legacyEra = "2025-06-18"
+	modernEra = "2026-07-28"
+)
+
+// soon is how long what happens soon may take on a busy machine.
+const soon = time.Minute
+
+func newRig(t *testing.T, o rigOptions) *rig {
+	t.Helper()
+	y := &rig{t: t, tools: httpapi.NewQueueTools(), agents: map[string]*agenttest.Agent{}}
+	var err error
+	if y.store, err = sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(t.TempDir(), "signalbox.db"), Fatal: func(err error) { t.Error(err) }}); err != nil {
+		t.Fatal(err)
+	}
+	if o.engine.Sealer, err = seal.New(bytes.Repeat([]byte{7}, seal.KeyBytes)); err != nil {
+		t.Fatal(err)
+	}
+	y.engine = engine.New(y.store, o.engine)
+	if y.id, err = identity.New(t.Context(), y.store, identity.Options{Static: o.token, Now: y.engine.Now, Cost: identity.Cost{MemoryKiB: 8, Passes: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	queues := toolqueue.New(toolqueue.Hooks{})
+	if err := queues.Configure(map[string]toolqueue.Config{toolqueue.Default: {Concurrent: 64}}); err != nil {
+		t.Fatal(err)
+	}
+	gw, err := gateway.New(gateway.Options{Queues: queues, Providers: append([]gateway.Provider{y.tools}, o.more...), Grace: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mcpServer := endpoint.New(gw, endpoint.Options{Version: "1.0.0"})
+	runs := push.New(y.engine, push.Options{Options: execution.Options{Tick: 20 * time.Millisecond}, Confirm: 10 * time.Millisecond, Probe: time.Second})
+	if y.dir, err = httpapi.New(httpapi.Config{
+		Engine: y.engine, Runs: runs, Identity: y.id, Token: o.token, Tools: gw, MCP: mcpServer, QueueTools: y.tools, ToolTasks: o.tasks,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(y.dir.Handler())
+	y.url = server.URL
+	t.Cleanup(func() {
+		y.dir.Stop()
+		http.DefaultClient.CloseIdleConnections()
+		if err := mcpServer.Close(); err != nil {
+			t.Error(err)
+		}
+		server.Close()
+		if err := gw.Close(); err != nil {
+			t.Error(err)
+		}
+		runs.Stop()
+		if err := y.store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := gw.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	y.fleet(o.agents, runs)
+	return y
+}
+
+// fleet starts agents, and the dispatcher, and waits until they are up.
+func (y *rig) fleet(all []agenttest.Options, runs *push.Dispatcher) {
+	y.t.Helper()
+	if all == nil {
+		all = []agenttest.Options{{Name: "coder"}}
+	}
+	for _, o := range all {
+		o.Sessions, o.Isolated = true, 1
+		a := agenttest.New(y.t, o)
+		y.agents[o.Name] = a
+		if _, err := y.engine.PutAgent(y.t.Context(), a.Row(), ""); err != nil {
+			y.t.Fatal(err)
+		}
+	}
+	if err := runs.Start(context.Background()); err != nil {
+		y.t.Fatal(err)
+	}
+	for name := range y.agents {
+		y.until(name+" is up", func() bool {
+			a, known := runs.LiveAgent(name)
+			return known && a.Up && !a.Held && a.IsolatedSlots == 1
+		})
+	}
+}
+
+// until waits for what must become true soon.
+func (y *rig) until(what string, ok func() bool) {
+	y.t.Helper()
+	signs, stop := y.engine.WatchJournal()
+	defer stop()
+	over := time.After(soon)
+	for !ok() {
+		select {
+		case <-signs:
+		case <-time.After(10 * time.Millisecond): // what the dispatcher knows of an agent is in no journal
+		case <-over:
+			y.t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// task is a task as it is stored.
+func (y *rig) task(id string) signalbox.Task {
+	y.t.Helper()
+	t, err := y.store.Task(y.t.Context(), id)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return t
+}
+
+// token makes a token and returns its secret.
+func (y *rig) token(n identity.NewToken) string {
+	y.t.Helper()
+	_, secret, err := y.id.CreateToken(y.t.Context(), n)
+	if err != nil {
+		y.t.Fatal(err)
+	}
+	return secret
+}
+
+// modelClient is an MCP client of the SDK, as a model has one.
+type modelClient struct {
+	*mcp.ClientSession
+	y        *rig
+	outputs  map[string]*jsonschema.Resolved // schemas of what the tools answer
+	progress chan *mcp.ProgressNotificationParams
+}
+
+// connect connects a client of that era, which sends the headers.
+func (y *rig) connect(era string, headers ...string) *modelClient {
+	y.t.Helper()
+	transport := &http.Transport{}
+	c := &modelClient{y: y, outputs: map[string]*jsonschema.Resolved{}, progress: make(chan *mcp.ProgressNotificationParams, 1000)}
+	sdk := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, p *mcp.ProgressNotificationClientRequest) { c.progress <- p.Params },
+	})
+	var err error
+	if c.ClientSession, err = sdk.Connect(y.t.Context(), &mcp.StreamableClientTransport{
+		Endpoint: y.url + "/mcp", MaxRetries: -1, HTTPClient: &http.Client{Transport: withHeaders{transport, headers}},
+	}, &mcp.ClientSessionOptions{ProtocolVersion: era}); err != nil {
+		y.t.Fatal(err)
+	}
+	y.t.Cleanup(func() {
+		c.Close()
+		transport.CloseIdleConnections()
+	})
+	return c
+}
+
+type withHeaders struct {
+	http.RoundTripper
+	headers []string
+}
+
+func (s withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for i := 0; i < len(s.headers); i += 2 {
+		r.Header.Set(s.headers[i], s.headers[i+1])
+	}
+	return s.RoundTripper.RoundTrip(r)
+}
+
+// schema is that of what a tool answers.
+func (c *modelClient) schema(tool string) *jsonschema.Resolved {
+	c.y.t.Helper()
+	if s := c.outputs[tool]; s != nil {
+		return s
+	}
+	for _, t := range httpapi.NewQueueTools().Tools() {
+		var def struct {
+			Output jsonschema.Schema `json:"outputSchema"`
+		}
+		if err := json.Unmarshal(t.Definition, &def); err != nil {
+			c.y.t.Fatal(err)
+		}
+		resolved, err := def.Output.Resolve(nil)
+		if err != nil {
+			c.y.t.Fatal(err)
+		}
+		c.outputs[t.Name] = resolved
+	}
+	return c.outputs[tool]
+}
+
+// said is what a tool answered.
+type said struct {
+	*mcp.CallToolResult
+	text string
+}
+
+// answers is what a call came to; its structured content fits the schema.
+func (c *modelClient) answers(tool string, res *mcp.CallToolResult, err error, into any) said {
+	c.y.t.Helper()
+	if err != nil {
+		c.y.t.Fatalf("%s: %v", tool, err)
+	}
+	s := said{CallToolResult: res}
+	for _, block := range res.Content {
+		text, ok := block.(*mcp.TextContent)
+		if !ok {
+			c.y.t.Fatalf("%s answered with a %T", tool, block)
+		}
+		s.text += text.Text + "\n"
+	}
+	s.text = strings.TrimSuffix(s.text, "\n")
+	if res.IsError {
+		if res.StructuredContent != nil || s.text == "" {
+			c.y.t.Fatalf("%s failed with %v %q", tool, res.StructuredContent, s.text)
+		}
+		return s
+	}
+	if err := c.schema(tool).Validate(res.StructuredContent); err != nil {
+		c.y.t.Fatalf("%s answered what its schema does not allow: %v\n%v", tool, err, res.StructuredContent)
+	}
+	if into != nil {
+		data, err := json.Marshal(res.StructuredContent)
+		if err == nil {
+			err = json.Unmarshal(data, into)
+		}
+		if err != nil {
+			c.y.t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// call calls a tool, whose answer is to be no error.
+func (c *modelClient) call(tool string, args, into any) said {
+	c.y.t.Helper()
+	res, err := c.CallTool(c.y.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+	s := c.answers(tool, res, err, into)
+	if s.IsError {
+		c.y.t.Fatalf("%s: %s", tool, s.text)
+	}
+	return s
+}
+
+// fails calls a tool, whose answer is to be an error with that code.
+func (c *modelClient) fails(tool string, args any, code signalbox.Code) string {
+	c.y.t.Helper()
+	res, err := c.CallTool(c.y.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
+	s := c.answers(tool, res, err, nil)
+	if !s.IsError || !strings.HasPrefix(s.text, string(code)+": ") {
+		c.y.t.Fatalf("%s %v: want the error %s, not %s", tool, args, code, s.text)
+	}
+	return s.text
+}
+
+// begin calls a tool in the background. Its progress comes as news of the
+// client.
+func (c *modelClient) begin(ctx context.Context, tool string, args any) <-chan func(into any) said {
+	done := make(chan func(any) said, 1)
+	params := &mcp.CallToolParams{Name: tool, Arguments: args}
+	params.SetProgressToken("turn")
+	go func() {
+		res, err := c.CallTool(ctx, params)
+		done <- func(into any) said { return c.answers(tool, res, err, into) }
+	}()
+	return done
+}
+
+// take waits for what must come soon.
+func take[T any](t *testing.T, what string, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(soon):
+		t.Fatalf("%s: not within %v", what, soon)
+		panic("unreachable")
+	}
+}
+
+// args are arguments of a tool.
+type args = map[string]any
+
+// inEras runs a test with a client of each era.
+func inEras(t *testing.T, test func(t *testing.T, era string)) {
+	for _, era := range []string{legacyEra, modernEra} {
+		t.Run(era, func(t *testing.T) { test(t, era) })
+	}
+}

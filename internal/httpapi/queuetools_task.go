@@ -1,0 +1,357 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+)
+
+// submitArgs are the arguments of submit_task.
+type submitArgs struct {
+	Prompt         string       `json:"prompt"`
+	Agent          string       `json:"agent"`
+	Kind           string       `json:"kind"`
+	Model          string       `json:"model"`
+	Tier           string       `json:"tier"`
+	SessionID      string       `json:"session_id"`
+	TimeoutSeconds int          `json:"timeout_seconds"`
+	Priority       int          `json:"priority"`
+	Project        *api.Project `json:"project"`
+	NotBefore      *time.Time   `json:"not_before"`
+	IdempotencyKey *string      `json:"idempotency_key"`
+}
+
+// submittedTask is the answer of submit_task.
+type submittedTask struct {
+	QueueID     string   `json:"queue_id"`
+	State       string   `json:"state"`
+	Queue       string   `json:"queue"`
+	Position    int      `json:"position"`
+	Approximate bool     `json:"position_approximate,omitempty"`
+	ETA         *api.ETA `json:"eta,omitempty"`
+	Replayed    bool     `json:"replayed,omitempty"`
+	Next        string   `json:"next"`
+}
+
+// submitTool is submit_task.
+func submitTool(ctx context.Context, a *asking) (gateway.Result, error) {
+	var in submitArgs
+	if err := a.read(&in); err != nil {
+		return gateway.Result{}, err
+	}
+	body := api.SubmitRequest{
+		Prompt: in.Prompt, Agent: in.Agent, Kind: in.Kind, Model: in.Model, Tier: in.Tier, SessionID: in.SessionID,
+		TimeoutSeconds: in.TimeoutSeconds, Priority: in.Priority, Project: in.Project, NotBefore: in.NotBefore,
+	}
+	if a.who().Kind == signalbox.PrincipalAgent {
+		body.Source = string(signalbox.SourceAgent)
+	}
+	q := question{method: http.MethodPost, path: "/api/queue/task", header: map[string]string{}, body: body}
+	if in.IdempotencyKey != nil {
+		q.header["Idempotency-Key"] = *in.IdempotencyKey
+	}
+	var got api.SubmitResponse
+	if err := a.ask(ctx, q, &got); err != nil {
+		return gateway.Result{}, err
+	}
+	out := submittedTask{
+		QueueID: got.QueueID, State: got.State, Queue: got.Queue, Position: got.Position, Approximate: got.PositionApproximate,
+		ETA: got.ETA, Replayed: got.Replayed, Next: askStatus(got.QueueID),
+	}
+	place := "state " + got.State
+	if got.Position > 0 {
+		place = fmt.Sprintf("position %d in %s", got.Position, got.Queue)
+	}
+	if when := etaWords(got.ETA); when != "" {
+		place += "; " + when
+	}
+	lines := []string{fmt.Sprintf("Queued: %s (%s).", got.QueueID, place)}
+	if got.Message != "" {
+		lines = append(lines, "Note: "+got.Message+".")
+	}
+	return told(out, strings.Join(append(lines, out.Next), "\n"))
+}
+
+// Arguments of the tools that are about one task.
+type (
+	statusArgs struct {
+		TaskID      string `json:"task_id"`
+		WaitSeconds int    `json:"wait_seconds"`
+	}
+	outputArgs struct {
+		TaskID      string `json:"task_id"`
+		After       int64  `json:"after"`
+		WaitSeconds int    `json:"wait_seconds"`
+	}
+	cancelArgs struct {
+		TaskID string `json:"task_id"`
+	}
+)
+
+// taskID looks at an id, which is to stand in a path, and at a wait, which is
+// shorter here than in the API: a client gives up sooner. It returns the id that
+// the task has here.
+func (a *asking) taskID(ctx context.Context, given string, wait int) (string, error) {
+	id, err := a.d.importedID(ctx, given)
+	switch {
+	case given == "":
+		return "", signalbox.Invalid("task_id", "task_id is missing: give the queue_id of a task")
+	case err != nil:
+		return "", err
+	case !signalbox.ValidID(id):
+		return "", signalbox.Errorf(signalbox.CodeNotFound, "%q is not the id of a task: an id is %q and 26 lower-case letters and digits", httpio.Clip(id), signalbox.IDPrefix)
+	case wait < 0 || wait > maxToolWait:
+		return "", signalbox.Invalid("wait_seconds", "wait_seconds must be 0 to %d, not %d; ask again where a task takes longer", maxToolWait, wait)
+	}
+	return id, nil
+}
+
+// askTools asks about a task as one of a tool. ok is false where it is none, or
+// none that the caller may see as one: then it is asked for in the queue.
+func (a *asking) askTools(ctx context.Context, q question, into any) (ok bool, err error) {
+	if a.d.cfg.ToolTasks == nil {
+		return false, nil
+	}
+	err = a.ask(ctx, q, into)
+	if isRefused(err, http.StatusNotFound, http.StatusForbidden) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// outputTool is task_output.
+func outputTool(ctx context.Context, a *asking) (gateway.Result, error) {
+	var in outputArgs
+	err := a.read(&in)
+	if err == nil {
+		in.TaskID, err = a.taskID(ctx, in.TaskID, in.WaitSeconds)
+	}
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	id := in.TaskID
+	query := url.Values{"after": {strconv.FormatInt(in.After, 10)}}
+	if in.WaitSeconds > 0 {
+		query.Set("wait", strconv.Itoa(in.WaitSeconds))
+	}
+	var got api.Output
+	if err := a.ask(ctx, question{method: http.MethodGet, path: taskURL(id) + "/output", query: query}, &got); err != nil {
+		return gateway.Result{}, err
+	}
+	out := newTaskOutput(&got)
+	head := fmt.Sprintf("%s is %s; bytes %d to %d of its output", id, out.State, out.Seq, out.Next)
+	switch {
+	case out.Truncated:
+		head += "; what came before is no longer kept"
+	case out.Text == "" && !out.Done:
+		head += ": nothing new yet"
+	}
+	if out.Done {
+		head += "; this is its end."
+	} else {
+		head += fmt.Sprintf("; ask again with after %d.", out.Next)
+	}
+	return told(out, head, out.Text)
+}
+
+// taskOutput is the answer of task_output.
+type taskOutput struct {
+	QueueID   string `json:"queue_id"`
+	State     string `json:"state"`
+	Seq       int64  `json:"seq"`
+	Text      string `json:"text"`
+	Next      int64  `json:"next"`
+	Truncated bool   `json:"truncated"`
+	Done      bool   `json:"done"`
+}
+
+// newTaskOutput cuts a log to what one call gives.
+func newTaskOutput(o *api.Output) taskOutput {
+	out := taskOutput{QueueID: o.QueueID, State: o.State, Seq: o.Seq, Text: o.Text, Next: o.Next, Truncated: o.Truncated, Done: o.Done}
+	if len(out.Text) <= maxToolOutput {
+		return out
+	}
+	end := maxToolOutput
+	for !utf8.RuneStart(out.Text[end]) {
+		end--
+	}
+	out.Text, out.Done = out.Text[:end], false
+	out.Next = min(o.Next, o.Seq+int64(end)) // what was no UTF-8 is shorter in the log than here
+	return out
+}
+
+// cancelTool is cancel_task.
+func cancelTool(ctx context.Context, a *asking) (gateway.Result, error) {
+	var in cancelArgs
+	err := a.read(&in)
+	if err == nil {
+		in.TaskID, err = a.taskID(ctx, in.TaskID, 0)
+	}
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	id := in.TaskID
+	out := struct {
+		QueueID string `json:"queue_id"`
+		State   string `json:"state"`
+		Message string `json:"message,omitempty"`
+	}{QueueID: id}
+	var call api.ToolTask
+	isCall, err := a.askTools(ctx, question{method: http.MethodPost, path: "/api/tools/tasks/" + id + "/cancel"}, &call)
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	out.State, out.Message = call.State, call.Message
+	if !isCall {
+		var got api.Cancelled
+		if err := a.ask(ctx, question{method: http.MethodPost, path: taskURL(id) + "/cancel"}, &got); err != nil {
+			return gateway.Result{}, err
+		}
+		out.State, out.Message = got.State, got.Message
+	}
+	if !signalbox.State(out.State).Terminal() {
+		out.Message = "it is being stopped, which takes a moment. " + askStatus(id)
+	}
+	return told(out, strings.TrimSpace(fmt.Sprintf("%s is %s. %s", id, out.State, out.Message)))
+}
+
+// toolAgent is an agent as list_agents shows it.
+type toolAgent struct {
+	Name          string `json:"name"`
+	Kind          string `json:"kind"`
+	State         string `json:"state"`
+	Message       string `json:"message,omitempty"`
+	Slots         int    `json:"slots"`
+	InUse         int    `json:"in_use"`
+	Waiting       int    `json:"waiting"`
+	ParallelSlots int    `json:"parallel_slots,omitempty"`
+	ParallelInUse int    `json:"parallel_in_use,omitempty"`
+}
+
+// agentsTool is list_agents.
+func agentsTool(ctx context.Context, a *asking) (gateway.Result, error) {
+	if err := a.read(&struct{}{}); err != nil {
+		return gateway.Result{}, err
+	}
+	var all api.Agents
+	if err := a.ask(ctx, question{method: http.MethodGet, path: "/api/agents"}, &all); err != nil {
+		return gateway.Result{}, err
+	}
+	out := struct {
+		Agents []toolAgent `json:"agents"`
+	}{Agents: []toolAgent{}}
+	lines := []string{}
+	for i := range all.Agents {
+		v := &all.Agents[i]
+		t := toolAgent{
+			Name: v.Name, Kind: v.Kind, State: v.State, Message: v.Message, Slots: v.Slots, InUse: v.InUse, Waiting: v.Waiting,
+			ParallelSlots: v.IsolatedSlots, ParallelInUse: len(v.Isolated),
+		}
+		out.Agents = append(out.Agents, t)
+		lines = append(lines, t.String())
+	}
+	if len(lines) == 0 {
+		lines = append(lines, "There are no agents: a task that is submitted now waits until one comes.")
+	}
+	return told(out, strings.Join(lines, "\n"))
+}
+
+func (t toolAgent) String() string {
+	s := fmt.Sprintf("%s (%s): %s, %d of %d slots in use, %d waiting", t.Name, t.Kind, t.State, t.InUse, t.Slots, t.Waiting)
+	if t.ParallelSlots > 0 {
+		s += fmt.Sprintf(", %d of %d parallel", t.ParallelInUse, t.ParallelSlots)
+	}
+	if t.Message != "" {
+		s += " (" + t.Message + ")"
+	}
+	return s
+}
+
+// toolQueues is the answer of queue_status.
+type toolQueues struct {
+	State     string          `json:"state"`
+	Depth     int             `json:"depth"`
+	Running   int             `json:"running"`
+	MaxSize   int             `json:"max_size"`
+	MaxChats  int             `json:"max_chats"`
+	OldestAge int64           `json:"oldest_age_seconds"`
+	Agents    api.AgentCounts `json:"agents"`
+	// Tools are the tool calls that are tasks, where there can be any.
+	Tools  *api.ToolTaskCounts `json:"tool_tasks,omitempty"`
+	Queues []queueDepth        `json:"queues"`
+	Paused []api.Pause         `json:"paused"`
+}
+
+type queueDepth struct {
+	Queue string `json:"queue"`
+	Depth int    `json:"depth"`
+}
+
+// queueTool is queue_status.
+func queueTool(ctx context.Context, a *asking) (gateway.Result, error) {
+	if err := a.read(&struct{}{}); err != nil {
+		return gateway.Result{}, err
+	}
+	var status api.Status
+	if err := a.ask(ctx, question{method: http.MethodGet, path: "/status"}, &status); err != nil {
+		return gateway.Result{}, err
+	}
+	var queue api.Queue
+	if err := a.ask(ctx, question{method: http.MethodGet, path: "/api/queue", query: url.Values{"limit": {"1"}}}, &queue); err != nil {
+		return gateway.Result{}, err
+	}
+	out := toolQueues{
+		State: status.State, Depth: queue.Depth, Running: queue.DispatchedCount, MaxSize: queue.MaxSize, MaxChats: a.d.engine.MaxChats(),
+		OldestAge: queue.OldestAgeSeconds, Agents: status.Agents, Tools: queue.Tools, Queues: []queueDepth{}, Paused: queue.Paused,
+	}
+	if out.Paused == nil {
+		out.Paused = []api.Pause{}
+	}
+	counts, err := a.d.engine.Read().Counts(ctx) // no route has them; whoever may ask for the queue may know them
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(counts.Queues)) {
+		if agent, one := signalbox.OnlyAgent(name); counts.Queues[name] > 0 && (!one || a.who().MayUse(agent)) {
+			out.Queues = append(out.Queues, queueDepth{name, counts.Queues[name]})
+		}
+	}
+	return told(out, out.String())
+}
+
+func (q *toolQueues) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %d tasks wait, %d run; %d of %d agents are up, %d idle.", q.Depth, q.MaxSize, q.Running, q.Agents.Up, q.Agents.Total, q.Agents.Idle)
+	if q.Depth > 0 {
+		fmt.Fprintf(&b, " The oldest has waited for %d s.", q.OldestAge)
+	}
+	if q.Tools != nil {
+		fmt.Fprintf(&b, " Of tool calls that are tasks %d wait and %d run.", q.Tools.Waiting, q.Tools.Running)
+	}
+	for _, one := range q.Queues {
+		fmt.Fprintf(&b, "\n%s: %d waiting", one.Queue, one.Depth)
+	}
+	for _, p := range q.Paused {
+		fmt.Fprintf(&b, "\n%s: paused", cmp.Or(p.Queue, "all queues"))
+		if p.Reason != "" {
+			b.WriteString(", " + p.Reason)
+		}
+	}
+	if q.State != "running" {
+		fmt.Fprintf(&b, "\nThe director is %s: it starts nothing new.", q.State)
+	}
+	return b.String()
+}

@@ -1,0 +1,258 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentaddr"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/identity"
+)
+
+// registerAgent is POST /api/agents. Whoever registers an agent decides
+// where prompts and their env go, so without a token only callers on this
+// host may, and only agents on this host.
+func (d *Server) registerAgent(w http.ResponseWriter, r *http.Request) error {
+	who := callerOf(r)
+	if !who.trusted && !who.loopback {
+		return httpio.Refuse(signalbox.CodeForbidden, "start the director with a token and give it to the agent, or register on the director's own host",
+			"agents are registered from the director's own host unless a token authenticates the caller")
+	}
+	var req api.RegisterAgent
+	if err := httpio.Decode(w, r, &req, false); err != nil {
+		return err
+	}
+	if err := allowAgent(req.Name, who.who); err != nil {
+		return err
+	}
+	if isExecutor(req.Name) {
+		return signalbox.Invalid("name", "%s is the director's own executor: give the agent another name", httpio.Clip(req.Name))
+	}
+	source, url, err := d.checkPlace(r, &req)
+	if err != nil {
+		return err
+	}
+	req.URL = url // of the row
+	known, err := d.engine.Read().Agents(r.Context())
+	if err != nil {
+		return err
+	}
+	status, err := d.registerStatus(r.Context(), known, &req)
+	if err != nil {
+		return err
+	}
+	a := signalbox.Agent{
+		Name: req.Name, Kind: req.Kind, URL: req.URL, Slots: req.Slots, Fencing: req.Fencing, Proof: req.Proof && req.Token != "",
+		Source: source, WorkDir: req.WorkDir, Version: req.Version,
+	}
+	row, err := d.engine.PutAgent(r.Context(), a, req.Token)
+	if err != nil {
+		return err
+	}
+	if err := d.auditRegistered(r, known, row); err != nil {
+		return err
+	}
+	views, err := d.agentViews(r.Context(), []signalbox.Agent{row})
+	if err != nil {
+		return err
+	}
+	return httpio.Answer(w, status, views[0])
+}
+
+// registerStatus is 201 for an agent that is new, 200 for one that was known.
+// A name does not change hands while the agent that has it answers: the
+// newcomer would get its tasks, and what it runs would be taken for lost.
+func (d *Server) registerStatus(ctx context.Context, known []signalbox.Agent, req *api.RegisterAgent) (int, error) {
+	for _, a := range known {
+		switch {
+		case a.Name != req.Name:
+		case a.URL == req.URL && a.Kind == req.Kind:
+			return http.StatusOK, nil
+		case d.sameAgent(a, req.Token): // it moved
+			return http.StatusOK, nil
+		case d.runs.Answers(ctx, a.Name):
+			return 0, httpio.Refuse(signalbox.CodeConflict, "give one of them another --name, or stop the other first",
+				"another agent named %s (%s) %s", a.Name, a.Kind, answersAt(a.URL))
+		case a.Kind == req.Kind:
+			return http.StatusOK, nil
+		}
+	}
+	return http.StatusCreated, nil
+}
+
+func answersAt(url string) string {
+	if _, pulls := signalbox.PullInstance(url); pulls {
+		return "asks for its tasks"
+	}
+	return "answers at " + url
+}
+
+// auditRegistered records an agent that is new, or not as it was known: agents
+// register again whenever they start.
+func (d *Server) auditRegistered(r *http.Request, known []signalbox.Agent, row signalbox.Agent) error {
+	action := "register"
+	for _, a := range known {
+		if a.Name == row.Name {
+			if reflect.DeepEqual(a, row) {
+				return nil
+			}
+			action = "change"
+		}
+	}
+	return d.audit(r, signalbox.Audit{
+		EventType: "agent", Action: action, AgentName: row.Name, Resource: row.URL,
+		Details: details(map[string]any{"kind": row.Kind, "slots": row.Slots, "source": string(row.Source)}),
+	})
+}
+
+// sameAgent reports whether a token proves that it is the agent of this row.
+func (d *Server) sameAgent(a signalbox.Agent, token string) bool {
+	own, err := d.engine.AgentToken(a)
+	return err == nil && own != "" && subtle.ConstantTimeCompare([]byte(own), []byte(token)) == 1
+}
+
+// lookup resolves a host.
+type lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+
+func systemLookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+}
+
+// lookupTimeout bounds the question where an agent is.
+const lookupTimeout = 5 * time.Second
+
+// checkAgentURL decides on the resolved addresses, not on the name.
+func (d *Server) checkAgentURL(ctx context.Context, raw string, trusted bool) error {
+	base, ok := signalbox.AgentURL(raw)
+	u, err := url.Parse(base)
+	if !ok || err != nil {
+		return signalbox.Invalid("url", "%q is not the address of an agent: want http://HOST:PORT, with no path, query, fragment or user", httpio.Clip(raw))
+	}
+	if !trusted && !isLoopback(u.Hostname()) {
+		if _, err := netip.ParseAddr(u.Hostname()); err != nil { // a name that leads here now may lead elsewhere when it is asked
+			return &httpio.Refusal{Err: signalbox.Invalid("url", "%s is a name, and no token vouches for where it leads", httpio.Clip(u.Hostname())),
+				Hint: "give the address in digits, or localhost; or start the director with a token and give it to the agent"}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	addrs, err := d.lookup(ctx, u.Hostname())
+	if err != nil || len(addrs) == 0 {
+		return &signalbox.Error{Code: signalbox.CodeValidation, Field: "url", Err: err,
+			Message: "the host of url cannot be resolved: " + httpio.Clip(u.Hostname())}
+	}
+	for _, ip := range addrs {
+		if err := agentaddr.Check(ip, trusted); err != nil {
+			return &httpio.Refusal{Err: signalbox.Invalid("url", "%s", err.Error()),
+				Hint: "an agent has an address on this host, or one that a token vouches for"}
+		}
+	}
+	return nil
+}
+
+// namesFor is how long the names of agents are good for: one that another
+// director removed may beat on for so long. Thousands of agents beat; each beat
+// must not read them all.
+const namesFor = 10 * time.Second
+
+// agentNames remembers which agents are known.
+type agentNames struct {
+	mu   sync.Mutex
+	at   time.Time
+	seen map[string]bool
+}
+
+func (n *agentNames) forget() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.seen = nil
+}
+
+func (n *agentNames) has(name string, now time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	age := now.Sub(n.at)
+	return n.seen[name] && age >= 0 && age < namesFor
+}
+
+func (n *agentNames) set(agents []signalbox.Agent, now time.Time) {
+	seen := make(map[string]bool, len(agents))
+	for _, a := range agents {
+		seen[a.Name] = !isExecutor(a.Name)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.seen, n.at = seen, now
+}
+
+// known returns CodeNotFound for an agent that is not known.
+func (d *Server) known(ctx context.Context, name string) error {
+	now := d.engine.Now()
+	if d.names.has(name, now) {
+		return nil
+	}
+	agents, err := d.engine.Read().Agents(ctx)
+	if err != nil {
+		return err
+	}
+	if d.names.set(agents, now); d.names.has(name, now) {
+		return nil
+	}
+	_, err = d.agentRow(ctx, name) // says what is wrong with the name
+	return err
+}
+
+// prove is POST /.well-known/signalbox/prove: the director proves that it knows
+// a token to who proves the same. Wrong questions count as wrong tokens do.
+func (d *Server) prove(w http.ResponseWriter, r *http.Request) error {
+	var q api.ProveRequest
+	if err := httpio.Decode(w, r, &q, false); err != nil {
+		return err
+	}
+	proof, err := d.gate.prove(r, q)
+	return httpio.AnswerOr(w, proof, err)
+}
+
+func (g gate) prove(r *http.Request, q api.ProveRequest) (api.Proof, error) {
+	key, guessable, err := g.connectionKey(q.Selector)
+	if err != nil {
+		return api.Proof{}, err
+	}
+	addr := callerFrom(r).addr
+	block := identity.AddrBlock(addr)
+	wait := g.bad.wait(block, time.Now())
+	proof, outcome := handshake.Answer(r, q, key)
+	switch {
+	case outcome != handshake.Unknown && guessable && wait > 0, outcome == handshake.Unknown && wait > 0:
+		return api.Proof{}, tooManyWrong(addr, wait)
+	case outcome == handshake.Proved:
+		return proof, nil
+	case outcome == handshake.Relayed:
+		return api.Proof{}, httpio.Refuse(signalbox.CodeConflict, "ask at the director's own address, or by https",
+			"the connection was made to another address than the one at which it arrived: something stands in between")
+	}
+	g.bad.note(block, time.Now())
+	return api.Proof{}, signalbox.Errorf(signalbox.CodeUnauthorized, "this director does not know that token")
+}
+
+// connectionKey returns the key of the token that a selector names, as
+// identity.Keeper.ConnectionKey does; that of a run's token is made from the
+// selector alone, also after the run, whose request then says that it is over.
+func (g gate) connectionKey(selector string) (handshake.Key, bool, error) {
+	if strings.HasPrefix(selector, engine.RunTokenPrefix) {
+		return handshake.KeyOf(g.engine.RunTokenOf(selector)), false, nil
+	}
+	return g.id.ConnectionKey(selector)
+}

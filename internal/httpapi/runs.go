@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+// Runs is what the dispatcher knows of executions under way.
+type Runs interface {
+	// Output returns what is known of the log of a running task from byte
+	// after. When nothing is there yet it waits until there is, the run ends,
+	// wait is over or ctx ends. ok is false if no run of that task is
+	// followed (the stored result is the truth then).
+	Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool)
+	// Heartbeat notes that an agent was heard, and what it says of itself. ok
+	// is false where the agent of that name lives at another address.
+	Heartbeat(name string, beat api.Heartbeat) (ok bool)
+	// Answers asks the agent of that name, at the address that is known,
+	// whether it is there.
+	Answers(ctx context.Context, name string) bool
+	// HeartbeatInterval is how often agents should beat.
+	HeartbeatInterval() time.Duration
+}
+
+// allRuns are those that the dispatcher follows, with those of agents that pull
+// and those of the director itself; either part may be nil.
+type allRuns struct {
+	Runs
+	pull  Pull
+	tools ToolTasks
+}
+
+func (r allRuns) Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool) {
+	if r.tools != nil {
+		out, ok = r.tools.Output(ctx, id, after, wait)
+	}
+	if !ok && r.pull != nil {
+		out, ok = r.pull.Output(ctx, id, after, wait)
+	}
+	if ok {
+		return out, true
+	}
+	return r.Runs.Output(ctx, id, after, wait)
+}
+
+func (r allRuns) Answers(ctx context.Context, name string) bool {
+	if r.pull != nil {
+		if there, ok := r.pull.Answers(name); ok {
+			return there
+		}
+	}
+	return r.Runs.Answers(ctx, name)
+}
+
+// noRuns stands in where nothing is dispatched.
+type noRuns struct{}
+
+func (noRuns) Output(context.Context, string, int64, time.Duration) (api.Output, bool) {
+	return api.Output{}, false
+}
+func (noRuns) Heartbeat(string, api.Heartbeat) bool { return true }
+func (noRuns) Answers(context.Context, string) bool { return false }
+func (noRuns) HeartbeatInterval() time.Duration     { return 5 * time.Second }

@@ -1,0 +1,329 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/cron"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+)
+
+// Schedules is the scheduler as the director asks it; *schedule.Scheduler does.
+// ref is an id or a name; what does not exist is CodeNotFound, and what comes
+// from the configuration is not changed here (CodeConflict), but for
+// SetEnabled and Trigger.
+type Schedules interface {
+	// All lists the schedules by name.
+	All(ctx context.Context) ([]signalbox.Schedule, error)
+	Get(ctx context.Context, ref string) (signalbox.Schedule, error)
+	// Add stores a new schedule, whose ID and times are made here. Errors name
+	// the field.
+	Add(ctx context.Context, s signalbox.Schedule, by string) (signalbox.Schedule, error)
+	// Edit stores what a person can change of s by its ID.
+	Edit(ctx context.Context, s signalbox.Schedule, by string) (signalbox.Schedule, error)
+	Remove(ctx context.Context, ref, by string) error
+	SetEnabled(ctx context.Context, ref string, on bool, by string) (signalbox.Schedule, error)
+	// Trigger fires a schedule now. It returns when the firing is decided, or
+	// held; CodeConflict while a firing of it is open.
+	Trigger(ctx context.Context, ref, by string) (signalbox.ScheduleRun, error)
+	// Runs lists the newest firings of a schedule, at most limit.
+	Runs(ctx context.Context, id string, limit int) ([]signalbox.ScheduleRun, error)
+	// Next returns the instants of a schedule at which it will fire, n at most:
+	// none while it is disabled. Due is its next instant, which lies in the
+	// past where nobody fired it.
+	Next(s signalbox.Schedule, n int) []time.Time
+	Due(s signalbox.Schedule) time.Time
+	// Zone is the time zone of schedules that name none.
+	Zone() string
+}
+
+// Bounds of what is shown of schedules.
+const (
+	maxOutcomes       = 20 // of one schedule
+	defaultExecutions = 20
+	maxInstants       = 50 // of one cron expression
+	defaultInstants   = 3
+)
+
+// scheduler is the scheduler of this director, if it has one.
+func (d *Server) scheduler() (Schedules, error) {
+	if d.cfg.Schedules == nil {
+		return nil, httpio.Refuse(signalbox.CodeNotFound, "start it with scheduler.enabled: true", "this director runs no scheduler, and has no schedules")
+	}
+	return d.cfg.Schedules, nil
+}
+
+// seesSchedule reports whether a caller may know of a schedule: its tasks are
+// its owner's, and go into the queue that it names.
+func seesSchedule(who signalbox.Principal, s *signalbox.Schedule) bool {
+	return who.Sees(s.Owner, scheduleQueue(s), "")
+}
+
+func scheduleQueue(s *signalbox.Schedule) string {
+	switch {
+	case s.Agent != "":
+		return signalbox.AgentQueue(s.Agent)
+	case s.Kind != "":
+		return signalbox.PoolQueue(s.Kind)
+	}
+	return signalbox.QueueWork
+}
+
+// scheduleOf finds the schedule that a path names. One that the caller may not
+// know of is answered as if it were not there.
+func (d *Server) scheduleOf(r *http.Request) (Schedules, signalbox.Schedule, error) {
+	all, err := d.scheduler()
+	if err != nil {
+		return nil, signalbox.Schedule{}, err
+	}
+	ref := r.PathValue("id")
+	unknown := httpio.Refuse(signalbox.CodeNotFound, "signalbox schedules lists them, as GET /api/schedules does", "there is no schedule %q", httpio.Clip(ref))
+	if !signalbox.ValidName(ref) { // ids are names too
+		return nil, signalbox.Schedule{}, unknown
+	}
+	s, err := all.Get(r.Context(), ref)
+	if signalbox.CodeOf(err) == signalbox.CodeNotFound || err == nil && !seesSchedule(callerOf(r).who, &s) {
+		return nil, signalbox.Schedule{}, unknown
+	}
+	return all, s, err
+}
+
+// schedules is GET /api/schedules.
+func (d *Server) schedules(w http.ResponseWriter, r *http.Request) error {
+	all, err := d.scheduler()
+	if err != nil {
+		return err
+	}
+	q, err := scheduleQueryOf(r)
+	if err != nil {
+		return err
+	}
+	rows, err := all.All(r.Context())
+	if err != nil {
+		return err
+	}
+	who := callerOf(r).who
+	rows = slices.DeleteFunc(slices.Clone(rows), func(s signalbox.Schedule) bool { return !q.takes(&s) || !seesSchedule(who, &s) })
+	slices.SortFunc(rows, func(a, b signalbox.Schedule) int { return cmp.Compare(a.Name, b.Name) })
+	out := api.Schedules{Schedules: []api.Schedule{}}
+	if len(rows) > q.limit {
+		rows = rows[:q.limit]
+		out.Next = rows[q.limit-1].Name
+	}
+	for i := range rows {
+		v, err := d.scheduleView(r.Context(), all, rows[i], q.outcomes)
+		if err != nil {
+			return err
+		}
+		out.Schedules = append(out.Schedules, v)
+	}
+	return httpio.Answer(w, http.StatusOK, out)
+}
+
+// scheduleQuery says which schedules are wanted.
+type scheduleQuery struct {
+	agent, name, after, enabled string
+	outcomes, limit             int
+}
+
+func scheduleQueryOf(r *http.Request) (q scheduleQuery, err error) {
+	q = scheduleQuery{agent: httpio.Param(r, "agent"), name: httpio.Param(r, "name"), after: httpio.Param(r, "after"), enabled: httpio.Param(r, "enabled")}
+	if q.enabled != "" && q.enabled != "true" && q.enabled != "false" {
+		return q, signalbox.Invalid("enabled", "enabled must be true or false, not %q", httpio.Clip(q.enabled))
+	}
+	if q.outcomes, err = httpio.Number(r, "outcomes", 0, 0, maxOutcomes); err != nil {
+		return q, err
+	}
+	q.limit, err = httpio.Limit(r)
+	return q, err
+}
+
+func (q *scheduleQuery) takes(s *signalbox.Schedule) bool {
+	return (q.agent == "" || s.Agent == q.agent) && (q.name == "" || s.Name == q.name) && s.Name > q.after &&
+		(q.enabled == "" || strconv.FormatBool(s.Enabled) == q.enabled)
+}
+
+// schedule is GET /api/schedules/{id}.
+func (d *Server) schedule(w http.ResponseWriter, r *http.Request) error {
+	all, s, err := d.scheduleOf(r)
+	if err != nil {
+		return err
+	}
+	v, err := d.scheduleView(r.Context(), all, s, maxOutcomes)
+	return httpio.AnswerOr(w, v, err)
+}
+
+// executions is GET /api/schedules/{id}/executions.
+func (d *Server) executions(w http.ResponseWriter, r *http.Request) error {
+	limit, err := httpio.Number(r, "limit", defaultExecutions, 1, signalbox.MaxScheduleRuns)
+	if err != nil {
+		return err
+	}
+	all, s, err := d.scheduleOf(r)
+	if err != nil {
+		return err
+	}
+	list, err := d.executionViews(r.Context(), all, s.ID, limit)
+	if err != nil {
+		return err
+	}
+	return httpio.Answer(w, http.StatusOK, api.Executions{Executions: list})
+}
+
+// checkCron is GET /api/cron.
+func (d *Server) checkCron(w http.ResponseWriter, r *http.Request) error {
+	n, err := httpio.Number(r, "n", defaultInstants, 1, maxInstants)
+	if err != nil {
+		return err
+	}
+	expr, err := cron.Parse(httpio.Param(r, "expression"))
+	if err != nil {
+		return signalbox.Invalid("expression", "%s", err)
+	}
+	name := cmp.Or(httpio.Param(r, "timezone"), d.scheduleZone())
+	zone, err := cron.Zone(name)
+	if err != nil {
+		return signalbox.Invalid("timezone", "%s", err)
+	}
+	out := api.CronCheck{CronExpression: expr.String(), Timezone: name, Words: expr.Words()}
+	for at := d.engine.Now(); len(out.NextRuns) < n; out.NextRuns = append(out.NextRuns, at) {
+		if at = expr.Next(at, zone); at.IsZero() {
+			break
+		}
+	}
+	return httpio.Answer(w, http.StatusOK, out)
+}
+
+// scheduleZone is the time zone of schedules that name none.
+func (d *Server) scheduleZone() string {
+	if d.cfg.Schedules == nil {
+		return "UTC"
+	}
+	return cmp.Or(d.cfg.Schedules.Zone(), "UTC")
+}
+
+// schedulerCounts is the scheduler block of GET /status; nil where none runs
+// here.
+func (d *Server) schedulerCounts(ctx context.Context) (*api.SchedulerCounts, error) {
+	if d.cfg.Schedules == nil {
+		return nil, nil
+	}
+	rows, err := d.cfg.Schedules.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &api.SchedulerCounts{Schedules: len(rows)}
+	var next time.Time
+	for i := range rows {
+		if !rows[i].Enabled {
+			continue
+		}
+		c.Enabled++
+		if rows[i].LastStatus.Failed() {
+			c.Failing++
+		}
+		if due := d.cfg.Schedules.Due(rows[i]); !due.IsZero() && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+	}
+	c.NextRun = timePtr(next)
+	return c, nil
+}
+
+// nextRuns is how many instants of a schedule are shown.
+const nextRuns = 3
+
+// scheduleView is a schedule as the API shows it, with its newest firings.
+func (d *Server) scheduleView(ctx context.Context, all Schedules, s signalbox.Schedule, outcomes int) (api.Schedule, error) {
+	v := api.Schedule{
+		ID: s.ID, Name: s.Name, Description: s.Description, CronExpression: s.Cron, Words: wordsOf(s.Cron),
+		Timezone: cmp.Or(s.Timezone, d.scheduleZone()), Enabled: s.Enabled, Source: string(s.Source), OwnerID: s.Owner,
+		Message: s.Prompt, AgentName: s.Agent, Kind: s.Kind, Model: s.Model, Tier: s.Tier, TimeoutSeconds: s.TimeoutSeconds,
+		SessionID: s.SessionID, Thinking: s.Thinking, Priority: s.Priority, OnLost: string(s.OnLost),
+		Overlap: string(s.Overlap), Missed: string(s.Missed), MissedWindowSeconds: int64(s.MissedWindow / time.Second), OnFull: string(s.OnFull),
+		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, NextRuns: all.Next(s, nextRuns),
+		LastRunAt: timePtr(s.LastRun), LastStatus: string(s.LastStatus), LastQueueID: s.LastQueueID, LastError: s.LastError,
+	}
+	v.Project = (*api.Project)(s.Project)
+	if len(v.NextRuns) > 0 {
+		v.NextRunAt = &v.NextRuns[0]
+	}
+	if due := all.Due(s); s.Enabled && !due.IsZero() {
+		if late := d.engine.Now().Sub(due); late > signalbox.OnTime {
+			v.OverdueSeconds = int64(late / time.Second)
+		}
+	}
+	if outcomes == 0 {
+		return v, nil
+	}
+	var err error
+	v.Outcomes, err = d.executionViews(ctx, all, s.ID, outcomes)
+	return v, err
+}
+
+// wordsOf says an expression in plain words. One that is stored was parsed
+// before; of one that a later version no longer takes there is nothing to say.
+func wordsOf(expression string) string {
+	expr, err := cron.Parse(expression)
+	if err != nil {
+		return expression
+	}
+	return expr.Words()
+}
+
+// executionViews are the newest firings of a schedule, newest first.
+func (d *Server) executionViews(ctx context.Context, all Schedules, id string, limit int) ([]api.ScheduleExecution, error) {
+	runs, err := all.Runs(ctx, id, limit)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]api.ScheduleExecution, len(runs))
+	for i := range runs {
+		if out[i], err = d.executionView(ctx, &runs[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (d *Server) executionView(ctx context.Context, run *signalbox.ScheduleRun) (api.ScheduleExecution, error) {
+	v := api.ScheduleExecution{
+		ID: run.ID, ScheduleID: run.ScheduleID, Nominal: run.Nominal, FiredAt: run.FiredAt, Trigger: string(run.Trigger), By: run.By,
+		Outcome: string(run.Status), QueueID: run.QueueID, Error: run.Error, Missed: run.Missed,
+	}
+	var err error
+	v.Status, err = d.executionStatus(ctx, run)
+	return v, err
+}
+
+// What a firing is that made no task, and one whose task nobody knows any more.
+const (
+	executionSkipped = "skipped"
+	executionEnded   = "ended"
+)
+
+// executionStatus says how a firing goes: its task says so itself.
+func (d *Server) executionStatus(ctx context.Context, run *signalbox.ScheduleRun) (string, error) {
+	switch {
+	case run.Status.Open():
+		return string(run.Status), nil
+	case run.Status.Failed():
+		return string(signalbox.Failed), nil
+	case run.Status != signalbox.RunQueued: // as the schedule wants it
+		return executionSkipped, nil
+	}
+	t, err := d.engine.Read().Task(ctx, run.QueueID)
+	switch {
+	case signalbox.CodeOf(err) == signalbox.CodeNotFound: // pruned
+		return executionEnded, nil
+	case err != nil:
+		return "", err
+	}
+	return seedStatus(t.State), nil
+}

@@ -1,0 +1,345 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+)
+
+// createSchedule is POST /api/schedules.
+func (d *Server) createSchedule(w http.ResponseWriter, r *http.Request) error {
+	all, err := d.scheduler()
+	if err != nil {
+		return err
+	}
+	req, s, err := readSchedule(w, r)
+	if err != nil {
+		return err
+	}
+	c := callerOf(r)
+	if err := mayAimAt(c, &s); err != nil {
+		return asSent(err, &req)
+	}
+	s.Owner, s.OwnerEmail = c.who.Key(), c.who.Email
+	if s, err = all.Add(r.Context(), s, c.String()); err != nil {
+		return asSent(err, &req)
+	}
+	if err := d.auditSchedule(r, "created", &s, map[string]any{"after": changeable(&s)}, nil); err != nil {
+		return err
+	}
+	return d.answerSchedule(w, r, http.StatusCreated, all, s)
+}
+
+// mayAimAt refuses a schedule for an agent that the caller may not use, and one
+// for any agent to a caller that may use some only.
+func mayAimAt(c caller, s *signalbox.Schedule) error {
+	switch {
+	case !c.limited():
+		return nil
+	case s.Agent == "":
+		return &signalbox.Error{Code: signalbox.CodeForbidden, Field: "agent",
+			Message: fmt.Sprintf("this token is limited to %s: name one of them in agent_name", strings.Join(c.who.Agents, ", "))}
+	case !c.who.MayUse(s.Agent):
+		return c.who.NoAgent(httpio.Clip(s.Agent))
+	}
+	return nil
+}
+
+// ownScheduleOf finds the schedule that a path names, and refuses it to whoever
+// is neither its owner nor an admin.
+func (d *Server) ownScheduleOf(r *http.Request) (Schedules, signalbox.Schedule, error) {
+	all, s, err := d.scheduleOf(r)
+	if err != nil {
+		return nil, s, err
+	}
+	who := callerOf(r).who
+	if who.Has(signalbox.ScopeAdmin) || s.Owner != "" && s.Owner == who.Key() {
+		return all, s, nil
+	}
+	return nil, s, httpio.Refuse(signalbox.CodeForbidden, "show the token of its owner, or one with the scope admin",
+		"schedule %s is not that of %s: only its owner and admins change or trigger it", s.Name, who.String())
+}
+
+// putSchedule is PUT /api/schedules/{id}. It stays whose it was, and enabled or
+// not where the body does not say.
+func (d *Server) putSchedule(w http.ResponseWriter, r *http.Request) error {
+	all, before, err := d.ownScheduleOf(r)
+	if err != nil {
+		return err
+	}
+	if before.Source == signalbox.ScheduleFromConfig {
+		return fromFile(&before, "edited")
+	}
+	req, s, err := readSchedule(w, r)
+	if err != nil {
+		return err
+	}
+	c := callerOf(r)
+	if err := mayAimAt(c, &s); err != nil {
+		return asSent(err, &req)
+	}
+	if req.Enabled == nil {
+		s.Enabled = before.Enabled
+	}
+	if before.Timezone == "" && s.Timezone == d.scheduleZone() { // it was shown so, and goes on following the configuration
+		s.Timezone = ""
+	}
+	s.ID, s.Rev, s.Owner, s.OwnerEmail = before.ID, before.Rev, before.Owner, before.OwnerEmail
+	if s, err = all.Edit(r.Context(), s, c.String()); err != nil {
+		return asSent(err, &req)
+	}
+	was, is := difference(changeable(&before), changeable(&s))
+	if err := d.auditSchedule(r, "edited", &s, map[string]any{"before": was, "after": is}, nil); err != nil {
+		return err
+	}
+	return d.answerSchedule(w, r, http.StatusOK, all, s)
+}
+
+func fromFile(s *signalbox.Schedule, what string) error {
+	return httpio.Refuse(signalbox.CodeConflict, "change it there: the director follows the file; enable, disable and trigger work here too",
+		"schedule %s stands in the director's configuration, and cannot be %s here", s.Name, what)
+}
+
+// removeSchedule is DELETE /api/schedules/{id}.
+func (d *Server) removeSchedule(w http.ResponseWriter, r *http.Request) error {
+	all, s, err := d.ownScheduleOf(r)
+	if err != nil {
+		return err
+	}
+	if s.Source == signalbox.ScheduleFromConfig {
+		return fromFile(&s, "removed")
+	}
+	if err := all.Remove(r.Context(), s.ID, callerOf(r).String()); err != nil {
+		return err
+	}
+	if err := d.auditSchedule(r, "removed", &s, map[string]any{"before": changeable(&s)}, nil); err != nil {
+		return err
+	}
+	return httpio.NoContent(w)
+}
+
+// enableSchedule is POST /api/schedules/{id}/enable.
+func (d *Server) enableSchedule(w http.ResponseWriter, r *http.Request) error {
+	return d.setEnabled(w, r, "enabled", true)
+}
+
+// disableSchedule is POST /api/schedules/{id}/disable.
+func (d *Server) disableSchedule(w http.ResponseWriter, r *http.Request) error {
+	return d.setEnabled(w, r, "disabled", false)
+}
+
+func (d *Server) setEnabled(w http.ResponseWriter, r *http.Request, action string, on bool) error {
+	all, before, err := d.ownScheduleOf(r)
+	if err != nil {
+		return err
+	}
+	s, err := all.SetEnabled(r.Context(), before.ID, on, callerOf(r).String())
+	if err != nil {
+		return err
+	}
+	if err := d.auditSchedule(r, action, &s, map[string]any{"before": map[string]any{"enabled": before.Enabled}, "after": map[string]any{"enabled": s.Enabled}}, nil); err != nil {
+		return err
+	}
+	return d.answerSchedule(w, r, http.StatusOK, all, s)
+}
+
+// triggerSchedule is POST /api/schedules/{id}/trigger. A firing that made no
+// task is an error to whoever wanted one; it is recorded all the same.
+func (d *Server) triggerSchedule(w http.ResponseWriter, r *http.Request) error {
+	all, s, err := d.ownScheduleOf(r)
+	if err != nil {
+		return err
+	}
+	if err := d.engine.Count(callerOf(r).who, len(s.Prompt)); err != nil {
+		return err
+	}
+	// Once begun it is carried to its end: who went away would not know of it.
+	run, err := all.Trigger(context.WithoutCancel(r.Context()), s.ID, callerOf(r).String())
+	if err == nil {
+		err = d.noTask(r, &run)
+	}
+	if signalbox.CodeOf(err) != signalbox.CodeNotFound {
+		if noted := d.auditSchedule(r, "triggered", &s, map[string]any{"execution": run.ID, "outcome": run.Status, "queue_id": run.QueueID}, err); err == nil {
+			err = noted
+		}
+	}
+	if err != nil {
+		return err
+	}
+	v, err := d.executionView(r.Context(), &run)
+	if err != nil {
+		return err
+	}
+	return httpio.Answer(w, http.StatusCreated, api.Triggered{Execution: v, QueueID: run.QueueID})
+}
+
+// noTask is the error of a firing that came to no task.
+func (d *Server) noTask(r *http.Request, run *signalbox.ScheduleRun) error {
+	const record = "signalbox schedules executions has the record, as GET /api/schedules/{id}/executions does"
+	switch run.Status {
+	case signalbox.SkippedQueueFull:
+		return &httpio.Refusal{Err: signalbox.Errorf(signalbox.CodeQueueFull, "%s", run.Error), RetryAfter: d.retryAfter(r.Context(), signalbox.QueueWork)}
+	case signalbox.SkippedBusy:
+		return httpio.Refuse(signalbox.CodeConflict, "wait for its end, or cancel it", "%s", run.Error)
+	case signalbox.SkippedError, signalbox.SkippedMissed, signalbox.SkippedNoDirector:
+		return httpio.Refuse(signalbox.CodeConflict, record, "the firing made no task: %s", run.Error)
+	}
+	return nil
+}
+
+func (d *Server) answerSchedule(w http.ResponseWriter, r *http.Request, status int, all Schedules, s signalbox.Schedule) error {
+	v, err := d.scheduleView(r.Context(), all, s, 0)
+	if err != nil {
+		return err
+	}
+	return httpio.Answer(w, status, v)
+}
+
+func (d *Server) auditSchedule(r *http.Request, action string, s *signalbox.Schedule, more map[string]any, failed error) error {
+	more["name"] = s.Name
+	if failed != nil {
+		more["error"] = signalbox.CodeOf(failed)
+	}
+	return d.audit(r, signalbox.Audit{
+		EventType: "schedule", Action: action, AgentName: s.Agent, Resource: s.ID, Result: resultOf(failed), Details: details(more),
+	})
+}
+
+// changeable is what a person can change of a schedule, for the audit log: of a
+// text that may be long its beginning, and what tells it from others.
+func changeable(s *signalbox.Schedule) map[string]any {
+	sum := sha256.Sum256([]byte(s.Prompt))
+	out := map[string]any{
+		"name": s.Name, "description": s.Description, "cron_expression": s.Cron, "timezone": s.Timezone, "enabled": s.Enabled, "agent_name": s.Agent, "kind": s.Kind,
+		"message": fmt.Sprintf("%s (%d bytes, sha256 %s)", signalbox.Preview(s.Prompt), len(s.Prompt), hex.EncodeToString(sum[:4])),
+		"model":   s.Model, "tier": s.Tier, "timeout_seconds": s.TimeoutSeconds, "session_id": s.SessionID, "priority": s.Priority, "on_lost": s.OnLost,
+		"overlap": s.Overlap, "missed": s.Missed, "missed_window_seconds": int64(s.MissedWindow.Seconds()), "on_full": s.OnFull,
+	}
+	if s.Project != nil {
+		out["project"] = *s.Project
+	}
+	if s.Thinking != nil {
+		out["thinking"] = *s.Thinking
+	}
+	for key, v := range out { // what was not given is not worth a place
+		if v == "" || v == 0 || v == signalbox.OnLost("") {
+			delete(out, key)
+		}
+	}
+	return out
+}
+
+// difference leaves of two sets of values those that are not the same.
+func difference(a, b map[string]any) (was, is map[string]any) {
+	differs := func(a, b map[string]any) map[string]any {
+		out := maps.Clone(a)
+		maps.DeleteFunc(out, func(key string, v any) bool { other, ok := b[key]; return ok && other == v })
+		return out
+	}
+	return differs(a, b), differs(b, a)
+}
+
+// readSchedule reads a body of POST and PUT /api/schedules.
+func readSchedule(w http.ResponseWriter, r *http.Request) (api.NewSchedule, signalbox.Schedule, error) {
+	var req api.NewSchedule
+	if err := httpio.Decode(w, r, &req, false); err != nil {
+		return req, signalbox.Schedule{}, err
+	}
+	s, err := newSchedule(&req)
+	return req, s, err
+}
+
+// newSchedule makes a schedule of what was sent. Enabled is what it says, or
+// true.
+func newSchedule(req *api.NewSchedule) (s signalbox.Schedule, err error) {
+	s = signalbox.Schedule{
+		Name: req.Name, Description: req.Description, Timezone: req.Timezone, Enabled: req.Enabled == nil || *req.Enabled,
+		Model: req.Model, Tier: req.Tier, TimeoutSeconds: req.TimeoutSeconds, SessionID: req.SessionID, Thinking: req.Thinking,
+		Kind: req.Kind, Priority: req.Priority, OnLost: signalbox.OnLost(req.OnLost),
+		Overlap: signalbox.Overlap(req.Overlap), Missed: signalbox.Missed(req.Missed), OnFull: signalbox.OnFull(req.OnFull),
+		Source: signalbox.ScheduleFromAPI,
+	}
+	s.Project = (*signalbox.Project)(req.Project)
+	if s.MissedWindow, err = missedWindow(req.MissedWindowSeconds); err != nil {
+		return s, err
+	}
+	if s.Cron, err = eitherName("cron_expression", req.CronExpression, "schedule", req.Schedule); err != nil {
+		return s, err
+	}
+	if s.Prompt, err = eitherName("message", req.Message, "prompt", req.Prompt); err != nil {
+		return s, err
+	}
+	s.Agent, err = eitherName("agent_name", req.AgentName, "agent", req.Agent)
+	switch {
+	case err != nil:
+		return s, err
+	case s.Name == "":
+		return s, signalbox.Invalid("name", "name is required")
+	case s.Cron == "":
+		return s, signalbox.Invalid("cron_expression", "cron_expression is required, such as \"0 1 * * *\" or @daily; schedule is another name for it")
+	case strings.TrimSpace(s.Prompt) == "":
+		return s, signalbox.Invalid("message", "message is required: what the agent is to do; prompt is another name for it")
+	case isExecutor(s.Agent):
+		return s, signalbox.Invalid("agent_name", "agent %s is the director's own executor, which takes tool calls and no prompts", httpio.Clip(s.Agent))
+	}
+	return s, nil
+}
+
+// eitherName takes a field that the seeds call differently.
+func eitherName(one, first, other, second string) (string, error) {
+	if first != "" && second != "" {
+		return "", signalbox.Invalid(other, "%s is another name for %s: give one of them", other, one)
+	}
+	return first + second, nil
+}
+
+// Bounds of missed_window_seconds.
+const (
+	minMissedWindow = 60
+	maxMissedWindow = 366 * 24 * 3600
+)
+
+// missedWindow makes a duration of seconds; 0 is the default.
+func missedWindow(seconds int64) (time.Duration, error) {
+	if seconds == 0 {
+		return signalbox.DefaultMissedWindow, nil
+	}
+	if seconds < minMissedWindow || seconds > maxMissedWindow {
+		return 0, signalbox.Invalid("missed_window_seconds", "missed_window_seconds must be %d to %d, not %d", minMissedWindow, maxMissedWindow, seconds)
+	}
+	return time.Duration(seconds) * time.Second, nil
+}
+
+// asSent has an error name a field as the caller named it.
+func asSent(err error, req *api.NewSchedule) error {
+	var e *signalbox.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	sent := map[string]string{"cron": "cron_expression", "prompt": "message", "agent": "agent_name"}
+	if req.Schedule != "" {
+		sent["cron"], sent["cron_expression"] = "schedule", "schedule"
+	}
+	if req.Prompt != "" {
+		sent["prompt"], sent["message"] = "prompt", "prompt"
+	}
+	if req.Agent != "" {
+		sent["agent"], sent["agent_name"] = "agent", "agent"
+	}
+	if name, ok := sent[e.Field]; ok {
+		named := *e
+		named.Field = name
+		return &named
+	}
+	return err
+}

@@ -1,0 +1,123 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/store"
+)
+
+// searchRows is how many rows one page of a search looks at.
+const searchRows = 10_000
+
+// search is GET /api/search.
+func (d *Server) search(w http.ResponseWriter, r *http.Request) error {
+	q, err := signalbox.ParseQuery(httpio.Param(r, "q"), d.engine.Now())
+	if err != nil {
+		return err
+	}
+	limit, err := httpio.Limit(r)
+	if err != nil {
+		return err
+	}
+	after := httpio.Param(r, "after")
+	from, ok := engine.ParsePlace(after, q.Only("queue"))
+	if !ok {
+		return signalbox.Invalid("after", "after must be the next of the page before, not %q", httpio.Clip(after))
+	}
+	page := searchPage{limit: limit, total: from.Total, approximate: from.Approximate, counting: from.Phase == ""}
+	s := scanOf(&q, callerOf(r).who, searchRows, page.wants)
+	if err := d.engine.Scan(r.Context(), &s, from, page.take); err != nil {
+		return err
+	}
+	out := api.Search{Query: q.String(), Tasks: d.rows(r.Context(), page.tasks), Total: page.total, Approximate: page.approximate || page.counting && s.Cut}
+	if page.next != nil || s.Cut {
+		next := s.At
+		if page.next != nil {
+			next = *page.next
+		}
+		next.Total, next.Approximate = out.Total, out.Approximate
+		out.Next = next.String()
+	}
+	return httpio.Answer(w, http.StatusOK, out)
+}
+
+// searchPage is one page of what a scan finds.
+type searchPage struct {
+	limit       int
+	tasks       []signalbox.Task
+	total       int
+	approximate bool
+	counting    bool          // the first page counts all that match
+	last        engine.Place  // of the last task of the page
+	next        *engine.Place // set where there is more
+}
+
+// take adds a task; it returns false where the rest need not be looked at.
+func (p *searchPage) take(t *signalbox.Task, at engine.Place) bool {
+	if p.counting {
+		p.total++
+	}
+	if len(p.tasks) < p.limit {
+		p.tasks, p.last = append(p.tasks, *t), at
+		return true
+	}
+	if p.next == nil {
+		next := p.last
+		p.next = &next
+	}
+	return p.counting
+}
+
+// wants is how many rows are best read at once. While the page is not full, no
+// more than it lacks: it can go on only where a read has ended.
+func (p *searchPage) wants() int {
+	if lacks := p.limit - len(p.tasks); lacks > 0 {
+		return lacks
+	}
+	return httpio.MaxLimit
+}
+
+// rows describes tasks, with what the live stream knows of them.
+func (d *Server) rows(ctx context.Context, tasks []signalbox.Task) []api.LiveTask {
+	out := make([]api.LiveTask, len(tasks))
+	seen := d.projection.fresh(ctx) == nil
+	for i := range tasks {
+		out[i] = liveTask(&tasks[i])
+		if !seen {
+			continue
+		}
+		if row := d.projection.row(&tasks[i]); row != nil && row.State == out[i].State {
+			out[i] = *row
+		}
+	}
+	return out
+}
+
+// scanOf goes through the tasks that match a query and that somebody may see.
+func scanOf(q *signalbox.Query, who signalbox.Principal, rows int, step func() int) engine.Scan {
+	return engine.Scan{
+		Takes: func(t *signalbox.Task) bool { return q.Takes(t) && who.SeesTask(t) }, Could: q.Could,
+		Queues: []string{q.Only("queue")}, Ended: historyQuery(q), Rows: rows, Step: step,
+	}
+}
+
+// historyQuery is what of the query the store can decide.
+func historyQuery(q *signalbox.Query) store.HistoryQuery {
+	h := store.HistoryQuery{
+		Reason: signalbox.Reason(q.Only("reason")), Queue: q.Only("queue"), Source: signalbox.Source(q.Only("source")),
+		SourceJob: q.Only("job"), SessionID: q.Only("session"), Tool: q.Only("tool"), Text: q.Only(""),
+	}
+	if state := signalbox.State(q.Only("state")); state.Valid() {
+		h.State = state
+	}
+	if mode := q.Only("mode"); mode != "queue" { // "" would choose all
+		h.Mode = signalbox.Mode(mode)
+	}
+	h.Since, h.Until = q.Span()
+	return h
+}

@@ -1,0 +1,258 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+)
+
+func (b *box) search(query string, more ...string) api.Search {
+	b.t.Helper()
+	var out api.Search
+	b.do("GET", "/api/search?q="+url.QueryEscape(query)+strings.Join(more, ""), "").want(b.t, http.StatusOK, &out)
+	return out
+}
+
+func queueIDs(tasks []api.LiveTask) []string {
+	ids := make([]string, len(tasks))
+	for i := range tasks {
+		ids[i] = tasks[i].QueueID
+	}
+	return ids
+}
+
+// crowd has tasks in every phase: two run, three wait, ten have ended.
+func crowd(t *testing.T) (b *box, running, waiting, ended []string) {
+	var c clock
+	b = newBox(t, fixed(&c))
+	a := b.agent("coder", 3)
+	for i := range 10 {
+		prompt := fmt.Sprintf(`{"prompt":"billing report %d"}`, i)
+		id := b.submit(prompt).QueueID
+		reason := signalbox.ReasonCompleted
+		if i%2 == 1 {
+			reason = signalbox.ReasonExitNonzero
+		}
+		b.finish(b.work(a), reason, signalbox.Result{})
+		ended = append([]string{id}, ended...)
+		c.pass(time.Minute)
+	}
+	for range 2 {
+		running = append(running, b.submit(`{"prompt":"running"}`).QueueID)
+		b.work(a)
+		c.pass(time.Minute)
+	}
+	for i := range 3 {
+		waiting = append(waiting, b.submit(fmt.Sprintf(`{"prompt":"waits %d","agent":"coder"}`, i)).QueueID)
+		c.pass(time.Minute)
+	}
+	return b, running, waiting, ended
+}
+
+func TestSearchFindsAllInOrder(t *testing.T) {
+	b, running, waiting, ended := crowd(t)
+	all := slices.Concat(running, waiting, ended)
+	got := b.search("")
+	if !slices.Equal(queueIDs(got.Tasks), all) || got.Total != 15 || got.Approximate || got.Next != "" {
+		t.Errorf("%v of %d, next %q; want %v", queueIDs(got.Tasks), got.Total, got.Next, all)
+	}
+	for _, c := range []struct {
+		query string
+		want  []string
+	}{
+		{"state:waiting", waiting},
+		{"state:running", running},
+		{"agent:coder state:waiting,running", slices.Concat(running, waiting)},
+		{"state:completed", every(ended, 1)},
+		{"state:failed billing", every(ended, 0)},
+		{`"report 3"`, ended[6:7]},
+		{"-billing", slices.Concat(running, waiting)},
+		{"reason:exit_nonzero since:9m", every(ended[:4], 0)},
+		{"id:" + waiting[1], waiting[1:2]},
+		{"nothing like it", nil},
+	} {
+		if got := b.search(c.query); !slices.Equal(queueIDs(got.Tasks), c.want) || got.Total != len(c.want) || got.Query == "" {
+			t.Errorf("%s: %v of %d, want %v", c.query, queueIDs(got.Tasks), got.Total, c.want)
+		}
+	}
+	if row := b.search("state:waiting").Tasks[1]; row.Position != 2 {
+		t.Errorf("its place in line is not told: %+v", row)
+	}
+}
+
+// every is every second of a list.
+func every(list []string, from int) []string {
+	var out []string
+	for i := from; i < len(list); i += 2 {
+		out = append(out, list[i])
+	}
+	return out
+}
+
+// Pages of any size, put together, are all that matches: each once, in order.
+func TestSearchByPages(t *testing.T) {
+	b, _, _, _ := crowd(t)
+	for _, query := range []string{"", "state:failed", "-state:failed", "report"} {
+		all := queueIDs(b.search(query).Tasks)
+		for limit := 1; limit <= 16; limit++ {
+			var got []string
+			after := ""
+			for page := 0; page == 0 || after != ""; page++ {
+				found := b.search(query, fmt.Sprintf("&limit=%d", limit), after)
+				if found.Total != len(all) || found.Approximate {
+					t.Fatalf("%q: total %d, want %d", query, found.Total, len(all))
+				}
+				got = append(got, queueIDs(found.Tasks)...)
+				after = ""
+				if found.Next != "" {
+					after = "&after=" + found.Next
+				}
+				if len(found.Tasks) > limit || page > 20 {
+					t.Fatalf("%q: page %d of %d tasks", query, page, len(found.Tasks))
+				}
+			}
+			if !slices.Equal(got, all) {
+				t.Errorf("%q by %d: %v, want %v", query, limit, got, all)
+			}
+		}
+	}
+}
+
+func TestSearchRefusesWhatIsWrong(t *testing.T) {
+	b := newBox(t)
+	if e := b.do("GET", "/api/search?q=agnet:coder", "").wantError(t, 400, signalbox.CodeValidation); e.Field != "q" || !strings.Contains(e.Message, "did you mean agent?") {
+		t.Errorf("%+v", e)
+	}
+	for _, after := range []string{"x", "eyJwIjoieCIsIm4iOjB9", "eyJwIjoicnVubmluZyIsIm4iOi0xfQ"} {
+		if e := b.do("GET", "/api/search?after="+after, "").wantError(t, 400, signalbox.CodeValidation); e.Field != "after" {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+// Who is limited to some agents finds only what it may see.
+func TestSearchIsLimited(t *testing.T) {
+	b, _, waiting, _ := crowd(t)
+	b.agent("other", 1)
+	mine := b.submit(`{"prompt":"for other","agent":"other"}`).QueueID
+	h := b.dir.HandlerAs(signalbox.Principal{Kind: signalbox.PrincipalService, ID: "ci", Scopes: signalbox.Scopes(), Agents: []string{"other"}})
+	var got api.Search
+	asked(t, h, "GET", "/api/search", "").want(t, 200, &got)
+	if !slices.Equal(queueIDs(got.Tasks), []string{mine}) || got.Total != 1 {
+		t.Errorf("%+v", got)
+	}
+	var bulk api.Bulk
+	asked(t, h, "POST", "/api/queue/bulk", `{"query":"state:waiting","action":"cancel","expect":1}`).want(t, 200, &bulk)
+	if bulk.Done != 1 || b.search("id:" + waiting[0]).Tasks[0].State != "pending" {
+		t.Errorf("%+v", bulk)
+	}
+}
+
+func TestBulkCountsFirst(t *testing.T) {
+	b, running, waiting, _ := crowd(t)
+	var got api.Bulk
+	b.do("POST", "/api/queue/bulk", `{"query":"state:waiting,running","action":"cancel"}`).want(t, 200, &got)
+	if got.Count != 5 || got.Done != 0 || got.Query != "state:waiting,running" || b.search("state:cancelled").Total != 0 {
+		t.Errorf("%+v", got)
+	}
+	e := b.do("POST", "/api/queue/bulk", `{"query":"state:waiting,running","action":"cancel","expect":4}`).wantError(t, 409, signalbox.CodeConflict)
+	if !strings.Contains(e.Message, "5 tasks that match") || !strings.Contains(e.Message, "not the 4") || b.search("state:cancelled").Total != 0 {
+		t.Errorf("%+v", e)
+	}
+	b.do("POST", "/api/queue/bulk", `{"query":"state:waiting,running","action":"cancel","expect":5}`).want(t, 200, &got)
+	if got.Done != 5 || got.Failed != 0 || len(got.Results) != 0 {
+		t.Errorf("%+v", got)
+	}
+	for _, id := range waiting {
+		if state := b.search("id:" + id).Tasks[0].State; state != "cancelled" {
+			t.Errorf("%s is %s", id, state)
+		}
+	}
+	for _, id := range running {
+		if state := b.search("id:" + id).Tasks[0].State; state != "cancelling" {
+			t.Errorf("%s is %s", id, state)
+		}
+	}
+	var log api.AuditLog
+	b.do("GET", "/api/audit?action=bulk_cancel", "").want(t, 200, &log)
+	if len(log.Rows) != 1 || !strings.Contains(log.Rows[0].Details, `"done":5`) || log.Rows[0].Result != "success" {
+		t.Errorf("%+v", log.Rows)
+	}
+}
+
+func TestBulkRetry(t *testing.T) {
+	b, _, _, ended := crowd(t)
+	var got api.Bulk
+	// What completed is not made anew unless the query says so.
+	b.do("POST", "/api/queue/bulk", `{"query":"billing","action":"retry"}`).want(t, 200, &got)
+	if got.Count != 5 {
+		t.Errorf("%+v", got)
+	}
+	b.do("POST", "/api/queue/bulk", `{"query":"billing state:completed,failed","action":"retry"}`).want(t, 200, &got)
+	if got.Count != 10 {
+		t.Errorf("%+v", got)
+	}
+	b.do("POST", "/api/queue/bulk", `{"query":"billing","action":"retry","expect":5}`).want(t, 200, &got)
+	if got.Done != 5 || len(got.Results) != 5 {
+		t.Fatalf("%+v", got)
+	}
+	for _, r := range got.Results {
+		var again api.Task
+		b.do("GET", "/api/queue/"+r.NewID, "").want(t, 200, &again)
+		if again.RetryOf != r.QueueID || again.State != "pending" || !slices.Contains(ended, r.QueueID) {
+			t.Errorf("%+v of %+v", again, r)
+		}
+	}
+	// One that fails does not keep the others from it.
+	b.do("POST", "/api/queue/task", `{"prompt":"with env","env":{"A":"b"}}`)
+	id := b.search(`"with env"`).Tasks[0].QueueID
+	b.do("POST", "/api/queue/"+id+"/cancel", "")
+	b.do("POST", "/api/queue/bulk", `{"query":"state:failed,cancelled","action":"retry","expect":6}`).want(t, 200, &got)
+	if got.Done != 5 || got.Failed != 1 || !slices.ContainsFunc(got.Results, func(o api.BulkOutcome) bool {
+		return o.QueueID == id && o.Error == "validation_error" && strings.Contains(o.Message, "env")
+	}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestBulkRefusals(t *testing.T) {
+	b := newBox(t)
+	for body, field := range map[string]string{
+		`{"query":"state:failed","action":"delete"}`: "action",
+		`{"query":"  ","action":"cancel"}`:           "query",
+		`{"query":"\"\" -\"\"","action":"cancel"}`:   "query",
+		`{"query":"agnet:x","action":"cancel"}`:      "query",
+		`{"action":"cancel","x":1}`:                  "x",
+	} {
+		if e := b.do("POST", "/api/queue/bulk", body).wantError(t, 400, signalbox.CodeValidation); e.Field != field {
+			t.Errorf("%s: %+v", body, e)
+		}
+	}
+	h := b.dir.HandlerAs(signalbox.Principal{Kind: signalbox.PrincipalService, ID: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeCancel}})
+	asked(t, h, "POST", "/api/queue/bulk", `{"query":"state:failed","action":"retry"}`).want(t, 403, nil)
+	asked(t, h, "POST", "/api/queue/bulk", `{"query":"state:waiting","action":"cancel"}`).want(t, 200, nil)
+}
+
+// asked is what a handler answers.
+func asked(t *testing.T, h http.Handler, method, path, body string) reply {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:8080"+path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	resp := w.Result()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply{Response: resp, body: data}
+}

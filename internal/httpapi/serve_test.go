@@ -1,0 +1,228 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi"
+)
+
+// pipes is a listener whose connections live in memory, so that a test can
+// turn the clock.
+type pipes struct {
+	conns chan net.Conn
+	once  sync.Once
+	done  chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.done) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080} }
+
+func (p *pipes) dial(t *testing.T) net.Conn {
+	t.Helper()
+	client, server := net.Pipe()
+	select {
+	case p.conns <- server:
+	case <-p.done:
+		t.Fatal("the director does not listen any more")
+	}
+	return client
+}
+
+// serving runs the director on pipes and returns how to stop it.
+func serving(t *testing.T, b *box) (*pipes, func()) {
+	t.Helper()
+	p := newPipes()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- b.dir.Serve(ctx, p) }()
+	return p, func() {
+		t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	}
+}
+
+func write(t *testing.T, c net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Header bytes that trickle in hold a connection for a bounded time.
+func TestAttackSlowHeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBox(t)
+		p, stop := serving(t, b)
+		c := p.dial(t)
+		write(t, c, "GET /status HTTP/1.1\r\nHost: localhost\r\nX-")
+		begun := time.Now()
+		io.Copy(io.Discard, c)
+		if took := time.Since(begun); took > httpapi.HeaderTimeout {
+			t.Errorf("the connection was held for %s", took)
+		}
+		stop()
+	})
+}
+
+func TestAttackSlowBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBox(t)
+		p, stop := serving(t, b)
+		for _, start := range []string{
+			"POST /api/queue/task HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+			"GET /status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+		} {
+			c := p.dial(t)
+			write(t, c, start)
+			begun := time.Now()
+			io.Copy(io.Discard, c)
+			if took := time.Since(begun); took > httpapi.BodyTimeout+time.Second {
+				t.Errorf("the connection was held for %s", took)
+			}
+		}
+		stop()
+	})
+}
+
+func TestAttackHugeHeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBox(t)
+		p, stop := serving(t, b)
+		c := p.dial(t)
+		go fmt.Fprintf(c, "GET /status HTTP/1.1\r\nHost: localhost\r\nX-A: %s\r\n\r\n", strings.Repeat("a", 2*httpapi.MaxHeader))
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("%v, %v", resp, err)
+		}
+		c.Close()
+		stop()
+	})
+}
+
+// A long poll outlives every timeout of the server, and ends when the
+// director does.
+func TestLongPollSurvivesAndEndsWithTheDirector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBox(t)
+		p, stop := serving(t, b)
+		id := b.submit(`{"prompt":"p"}`).QueueID
+		c := p.dial(t)
+		defer c.Close()
+		write(t, c, "GET /api/queue/"+id+"?wait=5m HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		answered := make(chan string, 1)
+		go func() {
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				answered <- err.Error()
+				return
+			}
+			resp.Body.Close()
+			answered <- resp.Status
+		}()
+		time.Sleep(4 * time.Minute)
+		select {
+		case got := <-answered:
+			t.Fatalf("it ended early: %s", got)
+		default:
+		}
+		stop()
+		if got := <-answered; got != "200 OK" {
+			t.Errorf("%s", got)
+		}
+	})
+}
+
+// A stream ends with a whole answer when the director stops.
+func TestStreamsEndCleanlyOnShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBox(t)
+		p, stop := serving(t, b)
+		c := p.dial(t)
+		defer c.Close()
+		write(t, c, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := io.Copy(io.Discard, resp.Body)
+			ended <- err
+		}()
+		time.Sleep(time.Hour)
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the stream was cut: %v", err)
+		}
+		if b.dir.Streams() != 0 {
+			t.Error("a stream is still counted")
+		}
+	})
+}
+
+func TestDraining(t *testing.T) {
+	b := newBox(t)
+	b.do("GET", "/readyz", "").want(t, http.StatusOK, nil)
+	b.dir.SetDraining(true)
+	e := b.do("GET", "/readyz", "").wantError(t, http.StatusServiceUnavailable, signalbox.CodeUnavailable)
+	if !strings.Contains(e.Message, "draining") || !e.Retryable || e.RetryAfter == 0 {
+		t.Errorf("%+v", e)
+	}
+	b.do("GET", "/healthz", "").want(t, http.StatusOK, nil)
+	b.submit(`{"prompt":"stored all the same"}`)
+	var s api.Status
+	b.do("GET", "/status", "").want(t, http.StatusOK, &s)
+	if s.State != "draining" || s.Queue.Depth != 1 {
+		t.Errorf("%+v", s)
+	}
+	b.dir.SetDraining(false)
+	b.do("GET", "/readyz", "").want(t, http.StatusOK, nil)
+}
+
+// A store that is gone is a 5xx without its inner words, never a success.
+func TestADeadStore(t *testing.T) {
+	b := newBox(t)
+	id := b.submit(`{"prompt":"p"}`).QueueID
+	if err := b.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][3]string{
+		{"POST", "/api/queue/task", `{"prompt":"p"}`}, {"POST", "/api/task", `{"prompt":"p"}`}, {"GET", "/api/queue", ""}, {"GET", "/api/queue/" + id, ""},
+		{"POST", "/api/queue/" + id + "/cancel", ""}, {"GET", "/api/history", ""}, {"GET", "/api/events", ""}, {"GET", "/readyz", ""}, {"GET", "/status", ""}, {"POST", "/api/queue/pause", ""},
+	} {
+		if got := b.do(c[0], c[1], c[2]); got.StatusCode < 500 {
+			t.Errorf("%s %s: %d %s", c[0], c[1], got.StatusCode, got.body)
+		}
+	}
+	b.do("GET", "/healthz", "").want(t, http.StatusOK, nil)
+}

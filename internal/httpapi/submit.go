@@ -1,0 +1,180 @@
+package httpapi
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+)
+
+// submit is POST /api/queue/task.
+func (d *Server) submit(w http.ResponseWriter, r *http.Request) error {
+	var req api.SubmitRequest
+	if err := httpio.Decode(w, r, &req, false); err != nil {
+		return d.refused(err)
+	}
+	return d.store(w, r, req, http.StatusCreated, "")
+}
+
+// The seed's texts of POST /api/task, which belongs to the web view.
+const (
+	webQueued = "Task queued for execution"
+	webFull   = "Queue is at capacity. Please try again later."
+)
+
+// submitTask is POST /api/task.
+func (d *Server) submitTask(w http.ResponseWriter, r *http.Request) error {
+	var req api.SubmitRequest
+	if err := httpio.Decode(w, r, &req, false); err != nil {
+		return d.refused(err)
+	}
+	req.Source = cmp.Or(req.Source, string(signalbox.SourceWeb))
+	err := d.store(w, r, req, http.StatusAccepted, webQueued)
+	if full, ok := errors.AsType[*httpio.Refusal](err); ok && full.Err.Code == signalbox.CodeQueueFull {
+		full.Err.Message = webFull
+	}
+	return err
+}
+
+func (d *Server) store(w http.ResponseWriter, r *http.Request, req api.SubmitRequest, status int, message string) error {
+	n, err := newTask(req)
+	if err == nil {
+		n.IdempotencyKey, err = idempotencyKey(r)
+	}
+	if err == nil {
+		n.By = callerOf(r).who
+		n.CallerID, err = callOf(r)
+	}
+	if err != nil {
+		return d.refused(err)
+	}
+	got, err := d.engine.Submit(r.Context(), n)
+	if err != nil {
+		return d.submitError(r, err)
+	}
+	return d.receipt(w, got, status, message)
+}
+
+// retry is POST /api/queue/{id}/retry.
+func (d *Server) retry(w http.ResponseWriter, r *http.Request) error {
+	id, err := httpio.TaskID(r)
+	if err != nil {
+		return err
+	}
+	var req api.RetryRequest
+	if err := httpio.Decode(w, r, &req, true); err != nil {
+		return d.refused(err)
+	}
+	whole, unread := d.engine.Read().Whole(r.Context(), id)
+	if unread == nil && isTool(&whole.Task) {
+		return d.retryTool(w, r, &whole.Task, req)
+	}
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return d.refused(err)
+	}
+	caller, err := callOf(r)
+	if err != nil {
+		return d.refused(err)
+	}
+	if unread != nil {
+		return d.submitError(r, unread)
+	}
+	got, err := d.engine.RetryTask(r.Context(), &whole, engine.Edit{
+		Prompt: req.Prompt, Model: req.Model, TimeoutSeconds: req.TimeoutSeconds, Env: req.Env, IdempotencyKey: key,
+		By: callerOf(r).who, CallerID: caller,
+	})
+	if err != nil {
+		return d.submitError(r, err)
+	}
+	return d.receipt(w, got, http.StatusCreated, "")
+}
+
+func (d *Server) receipt(w http.ResponseWriter, got engine.Receipt, status int, message string) error {
+	if got.Replayed {
+		w.Header().Set("Idempotency-Replayed", "true")
+	}
+	if gone := d.engine.Trouble(&got.Task); gone != "" {
+		message = strings.TrimPrefix(message+": "+gone, ": ")
+	}
+	return httpio.Answer(w, status, api.SubmitResponse{
+		QueueID: got.Task.ID, Position: got.Position.N, PositionApproximate: got.Position.Approximate,
+		State: string(got.Task.State), Queue: got.Task.Queue, ETA: etaView(got.ETA), Message: message,
+		Replayed: got.Replayed, RetryOf: got.Task.RetryOf,
+	})
+}
+
+func newTask(req api.SubmitRequest) (engine.NewTask, error) {
+	if isExecutor(req.Agent) {
+		return engine.NewTask{}, &httpio.Refusal{
+			Err:  signalbox.Invalid("agent", "agent %s is the director's own executor, which takes tool calls and no prompts", httpio.Clip(req.Agent)),
+			Hint: "POST /api/tools/{tool}/tasks calls a tool as a task, as signalbox tools call --task does",
+		}
+	}
+	prompt, err := promptOf(req.Prompt, req.Message)
+	if err != nil {
+		return engine.NewTask{}, err
+	}
+	n := engine.NewTask{
+		Prompt: prompt, Model: req.Model, Tier: req.Tier, TimeoutSeconds: req.TimeoutSeconds,
+		SessionID: req.SessionID, Session: signalbox.SessionMode(req.Session), Env: req.Env, Thinking: req.Thinking,
+		Source: signalbox.Source(req.Source), SourceJob: req.SourceJob, Agent: req.Agent, Kind: req.Kind,
+		Priority: req.Priority, WaitTimeout: waitTimeout(req.WaitTimeout), OnLost: signalbox.OnLost(req.OnLost),
+		Overflow: signalbox.Overflow(req.Overflow), Waits: req.Waits,
+	}
+	n.Project = (*signalbox.Project)(req.Project)
+	if req.NotBefore != nil {
+		n.NotBefore = *req.NotBefore
+	}
+	return n, nil
+}
+
+// waitTimeout makes a duration of seconds. A number that no duration can
+// hold must not wrap around into one that the engine would accept.
+func waitTimeout(seconds int) time.Duration {
+	const most = int(engine.MaxWaitTimeout / time.Second)
+	return time.Duration(max(-1, min(seconds, most+1))) * time.Second
+}
+
+func idempotencyKey(r *http.Request) (string, error) {
+	given := r.Header.Values("Idempotency-Key")
+	switch {
+	case len(given) == 0:
+		return "", nil
+	case len(given) > 1:
+		return "", signalbox.Invalid("Idempotency-Key", "Idempotency-Key is given twice")
+	case given[0] == "":
+		return "", signalbox.Invalid("Idempotency-Key", "Idempotency-Key must be 1 to %d printable characters", signalbox.MaxIdempotencyBytes)
+	}
+	return given[0], nil
+}
+
+// refused counts a submit that did not reach the engine.
+func (d *Server) refused(err error) error {
+	d.cfg.Metrics.Refused(signalbox.CodeOf(err))
+	return err
+}
+
+// submitError says when to come back to a queue that is full.
+func (d *Server) submitError(r *http.Request, err error) error {
+	_ = d.refused(err)
+	var full *signalbox.Error
+	if !errors.As(err, &full) || full.Code != signalbox.CodeQueueFull {
+		return err
+	}
+	copied := *full
+	return &httpio.Refusal{Err: &copied, RetryAfter: d.retryAfter(r.Context(), signalbox.QueueWork)}
+}
+
+// Bounds of the Retry-After of a full queue, in seconds. The seed's answer
+// is 30.
+const (
+	defaultRetryAfter = 30
+	maxRetryAfter     = 300
+)

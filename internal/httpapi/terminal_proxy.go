@@ -1,0 +1,282 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/agentaddr"
+	"github.com/signalbox-ai/signalbox/internal/handshake"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+)
+
+// Ways for a terminal to end. What is told to its user is their text.
+var (
+	errClientLeft = errors.New("the user closed it")
+	errStopping   = errors.New("the director stops")
+	errCrowded    = errors.New("many connections came after this one, and it had shown no ticket: connect again")
+	errRevoked    = errors.New("the token or login that opened the terminal is no longer in force")
+	errAgentLost  = errors.New("the connection to the agent was lost")
+	errBadTicket  = errors.New("the ticket opens nothing here: it opens one terminal of the agent it was made for, once, within 30 s; ask for another")
+)
+
+// termSession is one connection of a user, from its ticket to its end.
+type termSession struct {
+	d      *Server
+	r      *http.Request
+	agent  signalbox.Agent
+	client *termClient
+	up     atomic.Int64 // bytes that the user sent
+	down   atomic.Int64 // and got
+}
+
+func (s *termSession) serve(wait context.Context, proved func()) {
+	first, read, err := s.client.auth(wait, s.d.terms.limits.auth)
+	proved()
+	if err == nil {
+		err = s.admit(first)
+	} else {
+		s.client.tell(err)
+	}
+	s.client.finish(err)
+	<-read
+}
+
+// admit opens a terminal for who shows a good ticket, and returns when it has
+// ended and its user knows.
+func (s *termSession) admit(first api.TerminalMessage) error {
+	err := s.open(first)
+	s.client.tell(err)
+	return err
+}
+
+func (s *termSession) open(first api.TerminalMessage) error {
+	who, ok := s.d.terms.redeem(first.Token, s.r.PathValue("name"))
+	if named := s.d.identity.NamedBy(cookieNamed(s.r, loginCookie)); named != "" && named != who.Key() {
+		ok = false // of someone else, in a browser where another is logged in
+	}
+	if !ok {
+		return errBadTicket
+	}
+	if !s.d.identity.InForce(who) {
+		return errRevoked
+	}
+	var err error
+	if s.agent, err = s.d.terminalAgent(s.r); err == nil {
+		err = s.d.readyTerminal(s.agent)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancelCause(s.d.life)
+	defer stop(nil)
+	s.d.untilExpiry(ctx, who, func() { stop(errRevoked) })
+	defer s.d.holdFor(who, func() { stop(errRevoked) })()
+	o := &openTerm{who: who, agent: s.agent.Name, since: s.d.engine.Now().UTC(), stop: stop}
+	if err := s.d.terms.claim(o); err != nil {
+		return err
+	}
+	defer s.d.terms.release(o)
+	return s.run(ctx, o, first)
+}
+
+// run connects to the agent and carries the terminal to its end, which it
+// writes down.
+func (s *termSession) run(ctx context.Context, o *openTerm, first api.TerminalMessage) error {
+	agent, err := s.dial(ctx, o.who, first)
+	row := signalbox.Audit{EventType: "terminal", Action: "open", AgentName: s.agent.Name, Resource: "agent:" + s.agent.Name}
+	if err != nil {
+		row.Result, row.Details = auditFailed, details(map[string]any{"error": err.Error()})
+		if noted := s.d.auditAs(s.r, o.who, row); noted != nil {
+			s.d.log.Error("terminal not written to the audit log", "error", noted)
+		}
+		return err
+	}
+	defer agent.CloseNow() //nolint:errcheck // it is over
+	if err := s.d.auditAs(s.r, o.who, row); err != nil {
+		s.d.log.Error("terminal not opened: not written to the audit log", "error", err)
+		return errors.New("it could not be written to the audit log, so the terminal was not opened")
+	}
+	began := time.Now()
+	end := s.carry(ctx, o, agent)
+	row.Action, row.Details = "close", details(map[string]any{
+		"duration_seconds": time.Since(began).Round(time.Millisecond).Seconds(), "bytes_in": s.up.Load(), "bytes_out": s.down.Load(), "why": wordOf(end),
+	})
+	if err := s.d.auditAs(s.r, o.who, row); err != nil {
+		s.d.log.Error("end of a terminal not written to the audit log", "error", err)
+	}
+	return end
+}
+
+func wordOf(end error) string {
+	if end == nil {
+		return "the program ended"
+	}
+	return end.Error()
+}
+
+// dial connects to the agent's terminal, at its known address alone.
+func (s *termSession) dial(ctx context.Context, who signalbox.Principal, first api.TerminalMessage) (*websocket.Conn, error) {
+	token, err := s.d.engine.AgentToken(s.agent)
+	if err != nil {
+		return nil, err
+	}
+	q := url.Values{"by": {httpio.Clip(who.String())}}
+	for name, n := range map[string]int{"cols": first.Cols, "rows": first.Rows} {
+		if n != 0 { // the agent knows a size for who says none
+			q.Set(name, strconv.Itoa(n))
+		}
+	}
+	dialing, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	conn, resp, err := websocket.Dial(dialing, strings.TrimRight(s.agent.URL, "/")+"/terminal?"+q.Encode(), &websocket.DialOptions{
+		HTTPClient: &http.Client{
+			Transport: handshake.ToAgent(termHTTP.Transport, s.agent.URL, token, s.agent.Proof), CheckRedirect: termHTTP.CheckRedirect,
+		}, HTTPHeader: http.Header{"Authorization": {"Bearer " + token}},
+	})
+	switch {
+	case err != nil && ctx.Err() != nil: // the agent is not to blame
+		return nil, s.whyOver(ctx)
+	case err != nil:
+		return nil, fmt.Errorf("agent %s: %s", s.agent.Name, refusalText(resp, err))
+	}
+	conn.SetReadLimit(maxTerminalMessage)
+	return conn, nil
+}
+
+// termHTTP dials as the dispatcher does: the address it was given, no proxy,
+// no redirect, and no address that an agent may not have.
+var termHTTP = &http.Client{
+	Transport: &http.Transport{
+		DialContext:            (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: agentaddr.Control(true)}).DialContext,
+		TLSHandshakeTimeout:    5 * time.Second,
+		DisableKeepAlives:      true,
+		MaxResponseHeaderBytes: 64 << 10,
+	},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// refusalText is what an agent said instead of opening a terminal.
+func refusalText(resp *http.Response, err error) string {
+	if resp == nil || resp.Body == nil {
+		return "it does not answer: " + httpio.Clip(err.Error())
+	}
+	defer resp.Body.Close()
+	var said api.AgentRefusal
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1024)) // what came of it
+	if json.Unmarshal(body, &said) == nil && said.Message != "" {
+		return httpio.Clip(said.Message)
+	}
+	return fmt.Sprintf("it opens no terminal (status %d)", resp.StatusCode)
+}
+
+// carry passes messages on, both ways, until one side ends or the terminal is
+// to end. It returns nil where the agent has said the last word itself.
+func (s *termSession) carry(ctx context.Context, o *openTerm, agent *websocket.Conn) error {
+	limits := s.d.terms.limits
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.whole, fmt.Errorf("the terminal was open for %s, the most there can be", limits.whole))
+	defer cancel()
+	writing, cut := context.WithCancel(context.Background())
+	defer cut()
+	sent, got := make(chan error, 1), make(chan error, 1)
+	go func() { sent <- s.fromClient(agent) }()
+	go func() { got <- s.fromAgent(writing, agent) }()
+	look := time.Tick(limits.look)
+	var end error
+	for on := true; on; {
+		select {
+		case end = <-sent:
+			sent, on = nil, false
+		case end = <-got:
+			got, on = nil, false
+		case <-ctx.Done():
+			end, on = s.whyOver(ctx), false
+		case <-look:
+			s.d.reviewTerminal(o)
+			go s.ping()
+		}
+	}
+	_ = agent.CloseNow() // the agent ends what runs there
+	if got != nil {
+		limit := time.AfterFunc(lastWord, cut) // a client that does not read is cut off
+		defer limit.Stop()
+		<-got //nolint:errcheck // it was cut off, and end says more
+	}
+	return end
+}
+
+// whyOver says why the context of a terminal has ended.
+func (s *termSession) whyOver(ctx context.Context) error {
+	if s.d.life.Err() != nil {
+		return errStopping
+	}
+	return context.Cause(ctx)
+}
+
+// ping keeps proxies from closing a quiet connection. That no answer comes
+// means nothing: a client that is slow to read answers late.
+func (s *termSession) ping() {
+	ctx, cancel := context.WithTimeout(s.d.life, s.d.terms.limits.look)
+	defer cancel()
+	_ = s.client.conn.Ping(ctx)
+}
+
+// fromClient passes on what the user sends, until the connection ends.
+func (s *termSession) fromClient(agent *websocket.Conn) error {
+	for {
+		m := s.client.read()
+		if m.err != nil {
+			return errClientLeft
+		}
+		s.up.Add(int64(len(m.data)))
+		if err := agent.Write(context.Background(), m.kind, m.data); err != nil {
+			return s.drain()
+		}
+	}
+}
+
+// drain reads on: the agent is closing, and the other side knows why.
+func (s *termSession) drain() error {
+	for {
+		if m := s.client.read(); m.err != nil {
+			return errClientLeft
+		}
+	}
+}
+
+// fromAgent passes on what the terminal shows. A client that does not read
+// holds up the agent: nothing is kept here but one message.
+func (s *termSession) fromAgent(writing context.Context, agent *websocket.Conn) error {
+	last := false
+	for {
+		kind, data, err := agent.Read(context.Background())
+		switch {
+		case err == nil:
+		case last || websocket.CloseStatus(err) == websocket.StatusNormalClosure:
+			return nil
+		default:
+			return errAgentLost
+		}
+		if kind == websocket.MessageText {
+			var m api.TerminalMessage
+			last = json.Unmarshal(data, &m) == nil && (m.Type == "exit" || m.Type == "error")
+		}
+		s.down.Add(int64(len(data)))
+		if err := s.client.conn.Write(writing, kind, data); err != nil {
+			return errClientLeft
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/identity"
+)
+
+// tokens is GET /api/tokens.
+func (d *Server) tokens(w http.ResponseWriter, _ *http.Request) error {
+	out := api.Tokens{Tokens: []api.Token{}}
+	for _, t := range d.identity.Tokens() {
+		out.Tokens = append(out.Tokens, tokenView(t))
+	}
+	return httpio.Answer(w, http.StatusOK, out)
+}
+
+func tokenView(t identity.Known) api.Token {
+	return api.Token{
+		ID: t.ID, Name: t.Name, Kind: string(t.Kind), Principal: t.Principal, Scopes: scopeList(t.Scopes), Agents: t.Agents,
+		CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy, ExpiresAt: timePtr(t.ExpiresAt), RevokedAt: timePtr(t.RevokedAt), LastUsedAt: timePtr(t.LastUsed),
+	}
+}
+
+// createToken is POST /api/tokens.
+func (d *Server) createToken(w http.ResponseWriter, r *http.Request) error {
+	var req api.NewToken
+	if err := httpio.Decode(w, r, &req, false); err != nil {
+		return err
+	}
+	scopes := make([]signalbox.Scope, len(req.Scopes))
+	for i, s := range req.Scopes {
+		scopes[i] = signalbox.Scope(s)
+	}
+	t, secret, err := d.identity.CreateToken(r.Context(), identity.NewToken{
+		Name: req.Name, User: req.User, Agent: req.Agent, Scopes: scopes, Agents: req.Agents,
+		Expires: lifeOf(req.ExpiresInSeconds), By: callerOf(r).String(),
+	})
+	if err != nil {
+		return err
+	}
+	return d.recorded(w, r, signalbox.Audit{
+		EventType: "token", Action: "create", AgentName: agentOfToken(t.Token), Resource: t.ID,
+		Details: details(map[string]any{"name": t.Name, "principal": string(t.Kind) + ":" + t.Principal, "scopes": t.Scopes, "agents": t.Agents, "expires_in_seconds": req.ExpiresInSeconds}),
+	}, http.StatusCreated, api.TokenCreated{Token: tokenView(t), Secret: secret})
+}
+
+// lifeOf makes a duration of seconds. A number that no duration can hold must
+// not wrap around into one that would do.
+func lifeOf(seconds int64) time.Duration {
+	const most = 1 << 33 // seconds, which a duration holds, and more than a token may live
+	return time.Duration(max(-1, min(seconds, most))) * time.Second
+}
+
+func agentOfToken(t signalbox.Token) string {
+	if t.Kind == signalbox.PrincipalAgent {
+		return t.Principal
+	}
+	return ""
+}
+
+// revokeToken is DELETE /api/tokens/{id}.
+func (d *Server) revokeToken(w http.ResponseWriter, r *http.Request) error {
+	t, err := d.identity.RevokeToken(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return d.recorded(w, r, signalbox.Audit{
+		EventType: "token", Action: "revoke", AgentName: agentOfToken(t), Resource: t.ID,
+		Details: details(map[string]any{"name": t.Name, "principal": string(t.Kind) + ":" + t.Principal}),
+	}, http.StatusNoContent, nil)
+}
+
+// users is GET /api/users.
+func (d *Server) users(w http.ResponseWriter, _ *http.Request) error {
+	out := api.Users{Users: []api.User{}}
+	for _, u := range d.identity.Users() {
+		out.Users = append(out.Users, userView(u))
+	}
+	return httpio.Answer(w, http.StatusOK, out)
+}
+
+func userView(u signalbox.User) api.User {
+	return api.User{ID: u.ID, Email: u.Email, Role: string(u.Role), Agents: u.Agents, Disabled: u.Disabled, CreatedAt: u.CreatedAt}
+}
+
+// putUser is PUT /api/users/{id}.
+func (d *Server) putUser(w http.ResponseWriter, r *http.Request) error {
+	var req api.PutUser
+	if err := httpio.Decode(w, r, &req, false); err != nil {
+		return err
+	}
+	before := d.userWords(r.PathValue("id"))
+	u, created, err := d.identity.PutUser(r.Context(), identity.PutUser{
+		ID: r.PathValue("id"), Email: req.Email, Password: req.Password, Role: signalbox.Role(req.Role), Agents: req.Agents, Disabled: req.Disabled,
+	})
+	if err != nil {
+		return err
+	}
+	return d.recorded(w, r, signalbox.Audit{
+		EventType: "user", Action: "put", Resource: "user:" + u.ID,
+		Details: details(map[string]any{"created": created, "before": before, "after": d.userWords(u.ID), "password_set": req.Password != ""}),
+	}, http.StatusOK, userView(u))
+}
+
+// userWords is what the audit log says of a user: nothing where there is none.
+func (d *Server) userWords(id string) map[string]any {
+	for _, u := range d.identity.Users() {
+		if u.ID == id {
+			return map[string]any{"email": u.Email, "role": u.Role, "agents": u.Agents, "disabled": u.Disabled}
+		}
+	}
+	return nil
+}
+
+// removeUser is DELETE /api/users/{id}.
+func (d *Server) removeUser(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	if err := d.identity.RemoveUser(r.Context(), id); err != nil {
+		return err
+	}
+	return d.recorded(w, r, signalbox.Audit{EventType: "user", Action: "remove", Resource: "user:" + id}, http.StatusNoContent, nil)
+}

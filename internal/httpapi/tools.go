@@ -1,0 +1,326 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// Tools are the tools behind the gateway; *gateway.Gateway has them.
+type Tools interface {
+	Tools() []gateway.Tool
+	Tool(name string) (gateway.Tool, bool)
+	Servers() []gateway.Server
+	Queues() []toolqueue.Status
+	// OnCall has f called when a call of this director begins to wait, gets its slot or
+	// gives it back.
+	OnCall(f func())
+	Call(ctx context.Context, c gateway.Call) (gateway.Result, error)
+}
+
+// errNoTools answers for the tools of a director that has none.
+func errNoTools() error {
+	return httpio.Refuse(signalbox.CodeNotFound, "name MCP servers, REST tools or commands in its configuration (mcpServers, restTools, openapiSpecs, commandTools), or start it with --tools FILE",
+		"this director has no tools")
+}
+
+// tools is GET /api/tools.
+func (d *Server) tools(w http.ResponseWriter, _ *http.Request) error {
+	if d.cfg.Tools == nil {
+		return errNoTools()
+	}
+	tools, servers := d.cfg.Tools.Tools(), d.cfg.Tools.Servers()
+	out := api.Tools{Tools: make([]api.Tool, len(tools)), Servers: make([]api.ToolServer, len(servers))}
+	for i := range tools {
+		out.Tools[i] = toolView(&tools[i])
+	}
+	for i := range servers {
+		s := &servers[i]
+		out.Servers[i] = api.ToolServer{
+			Name: s.Name, Kind: string(s.Kind), State: string(s.State), Error: s.Error,
+			Restarts: s.Restarts, PIDs: s.PIDs, Tools: s.Tools, Since: s.Since.UTC(),
+		}
+	}
+	return httpio.Answer(w, http.StatusOK, out)
+}
+
+// toolQueues is GET /api/tools/queues.
+func (d *Server) toolQueues(w http.ResponseWriter, r *http.Request) error {
+	if d.cfg.Tools == nil {
+		return errNoTools()
+	}
+	queues, c := d.cfg.Tools.Queues(), callerOf(r)
+	out := api.ToolQueues{Queues: make([]api.ToolQueue, len(queues))}
+	for i := range queues {
+		out.Queues[i] = toolQueueView(&queues[i], c)
+	}
+	return httpio.Answer(w, http.StatusOK, out)
+}
+
+// Sessions of calls. The word in front keeps what one way in calls a session
+// from being that of another, and the principal keeps callers apart: whoever
+// has a session's name has its slots.
+const (
+	namedSession     = "named:"
+	executionSession = "execution:"
+	tokenSession     = "token:"
+	sessionHeader    = "X-Signalbox-Session"
+)
+
+// maxSessionName bounds the name that a caller gives its session.
+const maxSessionName = 128
+
+// toolCaller says who calls a tool, and in which session: the one that the
+// caller names, else that of the execution in which the call is made, else that
+// of its token. An agent that runs several executions and does not say which
+// one calls has none: they would share what is held for one.
+func (d *Server) toolCaller(r *http.Request, named string) (gateway.Caller, error) {
+	who := callerOf(r).who
+	c := gateway.Caller{Principal: who.Key(), Who: who}
+	several := false
+	switch {
+	case d.cfg.ToolsOnly:
+		c.Agent, c.Execution = toldOf(r)
+	case who.Kind == signalbox.PrincipalAgent:
+		c.Agent = who.ID
+		execution, err := callOf(r)
+		if err != nil {
+			return c, err
+		}
+		if c.Execution, several, err = d.engine.ExecutionOf(r.Context(), who.ID, execution); err != nil {
+			return c, err
+		}
+	}
+	if named == "" {
+		named = r.Header.Get(sessionHeader)
+	}
+	if !validSessionName(named) {
+		return c, signalbox.Invalid(sessionHeader, "a session's name has at most %d printable characters, not %q", maxSessionName, httpio.Clip(named))
+	}
+	switch {
+	case named != "":
+		c.Session = namedSession + c.Principal + ":" + named
+	case c.Execution != "":
+		c.Session = executionSession + c.Execution
+	case who.TokenID != "" && !several:
+		c.Session = tokenSession + who.TokenID
+	}
+	return c, nil
+}
+
+// toldOf is what a caller says of the agent that it is. A gateway alone knows
+// no agents whose token could prove it, and nothing hangs on it there.
+func toldOf(r *http.Request) (agent, execution string) {
+	if name := r.Header.Get(sourceAgentHeader); signalbox.ValidName(name) {
+		agent = name
+	}
+	if id := r.Header.Get(executionHeader); signalbox.ValidID(id) {
+		execution = id
+	}
+	return agent, execution
+}
+
+func validSessionName(s string) bool {
+	return len(s) <= maxSessionName && strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}
+
+func toolView(t *gateway.Tool) api.Tool {
+	var def struct {
+		Title       string          `json:"title"`
+		Description string          `json:"description"`
+		Input       json.RawMessage `json:"inputSchema"`
+		Output      json.RawMessage `json:"outputSchema"`
+		Annotations struct {
+			Title string `json:"title"`
+		} `json:"annotations"`
+	}
+	_ = json.Unmarshal(t.Definition, &def) // what of it is of another type is left out
+	if len(def.Input) == 0 {
+		def.Input = json.RawMessage(`{"type":"object"}`)
+	}
+	return api.Tool{
+		Name: t.Name, Title: cmp.Or(def.Title, def.Annotations.Title), Description: def.Description, Server: t.Server, Kind: string(t.Kind),
+		Queue: t.Queue, TimeoutSeconds: t.Timeout.Seconds(), InputSchema: def.Input, OutputSchema: def.Output,
+		Async: t.Async, Secrets: t.Secrets,
+	}
+}
+
+// toolQueueView shows sessions by their mark, for the name of one is as good as
+// a password, and agents to those who may see them.
+func toolQueueView(q *toolqueue.Status, c caller) api.ToolQueue {
+	// ofAgent is what is shown of an agent's call: its task is whose its agent is.
+	ofAgent := func(agent, execution string) (string, string) {
+		if !c.who.MayUse(agent) {
+			return "", ""
+		}
+		return agent, execution
+	}
+	out := api.ToolQueue{
+		Name: q.Name, Concurrent: q.Concurrent, InUse: q.InUse, Depth: q.Depth,
+		MaxWaitSeconds: q.MaxWait.Seconds(), MaxWaiters: q.MaxWaiters,
+		LeaseIdle: q.Lease.Idle.Seconds(), LeaseHold: q.Lease.MaxHold.Seconds(), Shared: q.Shared,
+		Holders: make([]api.ToolHolder, len(q.Holders)), Waiters: make([]api.ToolWaiter, len(q.Waiters)),
+		WaitersNotShown: max(0, q.Depth-len(q.Waiters)),
+	}
+	for i, h := range q.Holders {
+		out.Holders[i] = api.ToolHolder{
+			Session: gateway.Mark(h.Session), Tool: h.Tool, Since: known(h.Since),
+			Leased: h.Leased, Idle: h.Idle, Expires: known(h.Expires), Behind: h.Behind, Director: h.Owner,
+		}
+		out.Holders[i].Agent, out.Holders[i].QueueID = ofAgent(h.Agent, h.Execution)
+	}
+	for i, w := range q.Waiters {
+		out.Waiters[i] = api.ToolWaiter{
+			Position: w.Position, Session: gateway.Mark(w.Session), Tool: w.Tool, Since: w.Since.UTC(), Director: w.Owner,
+		}
+		out.Waiters[i].Agent, out.Waiters[i].QueueID = ofAgent(w.Agent, w.Execution)
+	}
+	return out
+}
+
+// known is a time, or nil where it was not noted.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+func toolResultView(r gateway.Result) api.ToolResult {
+	if len(r.Content) == 0 {
+		r.Content = json.RawMessage("[]")
+	}
+	return api.ToolResult{Content: r.Content, StructuredContent: r.Structured, IsError: r.IsError, Meta: r.Meta, Metadata: r.Metadata}
+}
+
+// mcpSessionHeader names an MCP session of the older protocol, which lives in
+// the director where it began. Behind a balancer its requests come to any of
+// them: the name that a client is given ends with a mark of that director, to
+// which the others pass them on. A session whose director has gone is known to
+// nobody: its client is told 404, as the protocol wants, and begins anew.
+const mcpSessionHeader = "Mcp-Session-Id"
+
+// markOf is the mark of a director in the names of its sessions.
+func markOf(director string) string {
+	sum := sha256.Sum256([]byte(director))
+	return hex.EncodeToString(sum[:6])
+}
+
+// sessionAt is where the MCP session of a request lives, and the name that it
+// has there.
+func (d *Server) sessionAt(ctx context.Context, name string) (other store.Director, own string, elsewhere bool) {
+	if d.cfg.Peers == nil {
+		return other, name, false
+	}
+	at := strings.LastIndexByte(name, '.')
+	if at < 0 {
+		return other, name, false
+	}
+	own, mark := name[:at], name[at+1:]
+	if mark == markOf(d.cfg.Peers.Self().ID) {
+		return other, own, false
+	}
+	for _, other := range d.others(ctx) {
+		if mark == markOf(other.ID) && other.URL != "" {
+			return other, name, true
+		}
+	}
+	return other, name, false
+}
+
+// sessionMarker marks the name of a session that an answer gives to a client.
+type sessionMarker struct {
+	http.ResponseWriter
+	mark string
+	done bool
+}
+
+func (w *sessionMarker) begin() {
+	if w.done {
+		return
+	}
+	w.done = true
+	if name := w.Header().Get(mcpSessionHeader); name != "" {
+		w.Header().Set(mcpSessionHeader, name+"."+w.mark)
+	}
+}
+
+func (w *sessionMarker) WriteHeader(status int) {
+	w.begin()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *sessionMarker) Write(b []byte) (int, error) {
+	w.begin()
+	return w.ResponseWriter.Write(b)
+}
+
+// FlushError is there because a flush may begin the answer.
+func (w *sessionMarker) FlushError() error {
+	w.begin()
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *sessionMarker) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// mcpPath is that of the MCP server, whose bodies have rules of their own.
+const mcpPath = "/mcp"
+
+// mcp is all methods of /mcp. The gate has been passed; from here the protocol
+// has its own rules and its own errors.
+func (d *Server) mcp(w http.ResponseWriter, r *http.Request) error {
+	if d.cfg.MCP == nil {
+		return errNoTools()
+	}
+	if r.Method == http.MethodGet { // it stays open for as long as the client likes
+		leave, err := d.streams.Reserve()
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
+	if d.cfg.Peers != nil {
+		other, name, elsewhere := d.sessionAt(r.Context(), r.Header.Get(mcpSessionHeader))
+		if elsewhere {
+			return d.passOn(w, r, other, "this MCP session")
+		}
+		if name != "" {
+			r.Header.Set(mcpSessionHeader, name)
+		}
+		w = &sessionMarker{ResponseWriter: w, mark: markOf(d.cfg.Peers.Self().ID)}
+	}
+	who, err := d.toolCaller(r, "")
+	if err != nil {
+		return err
+	}
+	if httpio.HasBody(r) {
+		// The SDK would read it under the deadline for bodies and leave that in
+		// force, which would end the call when it is over.
+		body, err := httpio.ReadBody(w, r, httpio.MaxCallBytes)
+		if err != nil {
+			return err
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	ctx, cancel := d.untilStopped(d.within(withAsker(r), who))
+	defer cancel()
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy that buffers would hold events back
+	d.cfg.MCP.ServeHTTP(w, r.WithContext(gateway.WithCaller(ctx, who)))
+	return nil
+}

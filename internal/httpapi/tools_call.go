@@ -1,0 +1,182 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+)
+
+// callTool is POST /api/tools/{tool}/call. Whoever goes away meanwhile leaves
+// the tool's queue, or ends the call.
+func (d *Server) callTool(w http.ResponseWriter, r *http.Request) error {
+	if d.cfg.Tools == nil {
+		return errNoTools()
+	}
+	var req api.ToolCall
+	if err := httpio.DecodeCall(w, r, &req); err != nil {
+		return err
+	}
+	if header := r.Header.Get(sessionHeader); req.Session != "" && header != "" && header != req.Session {
+		return signalbox.Invalid("session", "session contradicts the header %s: leave one of them out", sessionHeader)
+	}
+	who, err := d.toolCaller(r, req.Session)
+	if err != nil {
+		return err
+	}
+	call := gateway.Call{Tool: r.PathValue("tool"), Arguments: req.Arguments, Caller: who}
+	ctx, cancel := d.untilStopped(d.within(withAsker(r), who))
+	defer cancel()
+	if wantsStream(r) {
+		return d.streamTool(ctx, w, r, call)
+	}
+	res, err := d.callOrQueue(ctx, call)
+	if err != nil {
+		return d.toolError(r, err)
+	}
+	return httpio.Answer(w, http.StatusOK, toolResultView(res))
+}
+
+// callOrQueue calls a tool. An async one is answered at once: its call is a
+// task by then, and the answer has its id (seed async-task-queue).
+func (d *Server) callOrQueue(ctx context.Context, call gateway.Call) (gateway.Result, error) {
+	if tool, ok := d.cfg.Tools.Tool(call.Tool); !ok || !tool.Async {
+		return d.cfg.Tools.Call(ctx, call)
+	}
+	tasks, err := d.toolTasksOr(signalbox.CodeUnsupported)
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	// It is stored or it is not, whoever has gone meanwhile.
+	t, err := tasks.Submit(context.WithoutCancel(ctx), gateway.TaskCall{Call: call, Source: signalbox.SourceAPI})
+	if err != nil {
+		return gateway.Result{}, err
+	}
+	return gateway.Queued(t, d.cfg.AgentName), nil
+}
+
+// toolError is what a caller is told of a call that came to nothing.
+func (d *Server) toolError(r *http.Request, err error) error {
+	var said *gateway.ProtocolError
+	switch {
+	case errors.As(err, &said):
+		return signalbox.Errorf(signalbox.CodeToolFailed, "the tool's server answered with the error %d: %s", said.Code, clipText(said.Message))
+	case r.Context().Err() != nil:
+		return context.Canceled
+	case d.life.Err() != nil:
+		return &httpio.Refusal{Err: signalbox.Errorf(signalbox.CodeUnavailable, "the director is stopping: call the tool again when it is back"), RetryAfter: 5}
+	}
+	return err
+}
+
+// maxToolText bounds what an upstream says of an error.
+const maxToolText = 4 << 10
+
+func clipText(s string) string {
+	if len(s) > maxToolText {
+		s = s[:maxToolText] + "..."
+	}
+	return s
+}
+
+// toolStream tells the caller of one call how it fares: progress as it comes,
+// then result or error.
+type toolStream struct {
+	*httpio.Stream
+	news chan api.ToolProgress
+	end  chan toolEnd
+	done chan struct{} // closed behind it
+}
+
+type toolEnd struct {
+	res gateway.Result
+	err error
+}
+
+// streamTool answers a call with a stream. Errors that are known before it
+// waits are in the stream as well: it has begun by then.
+func (d *Server) streamTool(ctx context.Context, w http.ResponseWriter, r *http.Request, call gateway.Call) error {
+	out, err := d.streams.Open(w)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	s := &toolStream{Stream: out, news: make(chan api.ToolProgress, 16), end: make(chan toolEnd, 1), done: make(chan struct{})}
+	call.Progress = s.take
+	go func() {
+		defer close(s.done)
+		res, err := d.callOrQueue(ctx, call)
+		s.end <- toolEnd{res, err}
+	}()
+	end, err := s.follow()
+	cancel()
+	if err != nil { // the caller has gone; the call does not outlive the answer
+		<-s.done
+		return nil
+	}
+	if end.err == nil {
+		_ = s.SendTransient("result", toolResultView(end.res)) // who does not take it has gone
+		return nil
+	}
+	err = d.toolError(r, end.err)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	body, what := httpio.ErrorBody(err)
+	body.RequestID = w.Header().Get(httpio.RequestIDHeader)
+	if what.Hidden {
+		d.log.Error("tool call failed", "request_id", body.RequestID, "tool", httpio.Clip(call.Tool), "error", end.err)
+	}
+	_ = s.SendTransient("error", body) // as above
+	return nil
+}
+
+// take hands on progress without holding up the call: what the caller does not
+// take in time is left out.
+func (s *toolStream) take(p gateway.Progress) {
+	select {
+	case s.news <- api.ToolProgress{Progress: p.Progress, Total: p.Total, Message: p.Message, Position: p.Position}:
+	default:
+	}
+}
+
+// follow writes progress until the call has ended; an error says that nobody
+// reads any more.
+func (s *toolStream) follow() (toolEnd, error) {
+	beat := time.Tick(httpio.KeepAliveEvery)
+	for {
+		var err error
+		select {
+		case p := <-s.news:
+			err = s.SendTransient("progress", p)
+		case <-beat:
+			err = s.KeepAlive()
+		case end := <-s.end:
+			return end, s.rest()
+		}
+		if err != nil {
+			return toolEnd{}, err
+		}
+	}
+}
+
+// rest writes the progress that came before the end. An error says that nobody
+// reads any more.
+func (s *toolStream) rest() error {
+	for {
+		select {
+		case p := <-s.news:
+			if err := s.SendTransient("progress", p); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}

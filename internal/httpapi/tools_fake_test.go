@@ -1,0 +1,144 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// fakeTools is a gateway with three tools: search__find answers what it was
+// asked, browser__open waits until a test lets it go on, and report is async.
+type fakeTools struct {
+	mu     sync.Mutex
+	calls  []gateway.Call
+	queues []toolqueue.Status
+	came   chan gateway.Call // every call of browser__open, when it waits
+	goOn   chan struct{}
+	gone   chan struct{} // a call of browser__open whose caller went away
+	ended  []string      // sessions
+}
+
+func newFakeTools() *fakeTools {
+	return &fakeTools{came: make(chan gateway.Call, 16), goOn: make(chan struct{}, 16), gone: make(chan struct{}, 16)}
+}
+
+var toolsSince = time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)
+
+func (f *fakeTools) Tool(name string) (gateway.Tool, bool) {
+	tools := f.Tools()
+	at := slices.IndexFunc(tools, func(t gateway.Tool) bool { return t.Name == name })
+	if at < 0 {
+		return gateway.Tool{}, false
+	}
+	return tools[at], true
+}
+
+func (f *fakeTools) Tools() []gateway.Tool {
+	return []gateway.Tool{
+		{
+			Name: "browser__open", Server: "browser", Kind: gateway.KindMCP, Queue: "browser", Timeout: time.Minute,
+			Definition: json.RawMessage(`{"name":"browser__open","title":"Open a page","description":"Opens a page in the browser","inputSchema":{"type":"object","properties":{"url":{"type":"string"}},"required":["url"]}}`),
+		},
+		{
+			Name: "report", Server: "commands", Kind: gateway.KindCommand, Async: true, Secrets: []string{"password"},
+			Definition: json.RawMessage(`{"name":"report","description":"Makes the report of a month","inputSchema":{"type":"object","properties":{"month":{"type":"string"},"password":{"type":"string"}}}}`),
+		},
+		{
+			Name: "search__find", Server: "search", Kind: gateway.KindMCP, Queue: "default", Timeout: 30 * time.Second,
+			Definition: json.RawMessage(`{"name":"search__find","description":"Finds documents","inputSchema":{"type":"object","properties":{"query":{"type":"string"}}},"outputSchema":{"type":"object"}}`),
+		},
+	}
+}
+
+func (f *fakeTools) Servers() []gateway.Server {
+	return []gateway.Server{
+		{Name: "browser", Kind: gateway.KindMCP, State: gateway.StateReady, PIDs: []int{4711}, Tools: 1, Since: toolsSince},
+		{Name: "search", Kind: gateway.KindMCP, State: gateway.StateFailed, Error: "connection refused", Restarts: 2, Tools: 1, Since: toolsSince},
+	}
+}
+
+func (f *fakeTools) Queues() []toolqueue.Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.queues
+}
+
+func (f *fakeTools) OnCall(func()) {}
+
+func (f *fakeTools) OnChange(func()) func() { return func() {} }
+
+func (f *fakeTools) EndSession(session string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = append(f.ended, session)
+}
+
+func (f *fakeTools) Call(ctx context.Context, c gateway.Call) (gateway.Result, error) {
+	f.mu.Lock()
+	f.calls = append(f.calls, c)
+	f.mu.Unlock()
+	switch c.Tool {
+	case "search__find":
+		return gateway.Result{Content: json.RawMessage(`[{"type":"text","text":"3 documents"}]`), Structured: json.RawMessage(`{"asked":` + orNull(c.Arguments) + `}`)}, nil
+	case "search__broken":
+		return gateway.Result{}, &gateway.ProtocolError{Code: -32000, Message: "out of order", Data: json.RawMessage(`{"since":1}`)}
+	case "search__full":
+		return gateway.Result{}, signalbox.Errorf(signalbox.CodeToolQueue, "The tool %q was not called: 8 calls wait for it, the most that may", c.Tool)
+	case "browser__open":
+		if c.Progress != nil {
+			c.Progress(gateway.Progress{Message: "queued, position 2", Position: 2})
+		}
+		f.came <- c
+		select {
+		case <-f.goOn:
+			return gateway.Result{Content: json.RawMessage(`[{"type":"text","text":"opened"}]`)}, nil
+		case <-ctx.Done():
+			f.gone <- struct{}{}
+			return gateway.Result{}, ctx.Err()
+		}
+	}
+	return gateway.Result{}, signalbox.Errorf(signalbox.CodeNotFound, "There is no tool %q: signalbox tools lists those that there are", c.Tool)
+}
+
+func orNull(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return "null"
+	}
+	return string(raw)
+}
+
+// last is the call that was made last.
+func (f *fakeTools) last() gateway.Call {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[len(f.calls)-1]
+}
+
+// withTools gives a director tools, and the MCP server with them.
+func withTools(f *fakeTools) func(*options) {
+	return func(o *options) {
+		o.director.Tools, o.director.MCP = f, endpoint.New(f, endpoint.Options{Version: "1.0.0"})
+	}
+}
+
+// queueStates are a queue with a lease and one that waits, and the default.
+func queueStates() []toolqueue.Status {
+	return []toolqueue.Status{
+		{
+			Name: "browser", Concurrent: 1, InUse: 1, Depth: 2, MaxWait: time.Minute, MaxWaiters: 8, Lease: toolqueue.Lease{Idle: 30 * time.Second, MaxHold: 5 * time.Minute},
+			Holders: []toolqueue.Holder{{Session: "mcp:ABCDEF", Agent: "coder", Tool: "browser__open", Since: toolsSince, Leased: true, Expires: toolsSince.Add(5 * time.Minute)}},
+			Waiters: []toolqueue.Waiter{{Session: "named::s2", Agent: "other", Tool: "browser__open", Since: toolsSince.Add(time.Second), Position: 1}},
+		},
+		{Name: "default", Concurrent: 64},
+		{
+			Name: "search", Concurrent: 4, InUse: 1, Shared: true, Holders: []toolqueue.Holder{{Session: gateway.SessionKey("mcp:ABCDEF"), Agent: "coder", Tool: "search__find", Owner: "d2"}},
+		},
+	}
+}

@@ -1,0 +1,357 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+)
+
+// ToolTasks makes tool calls into tasks; *local.Executor does.
+type ToolTasks interface {
+	gateway.Tasks
+	// Output is Runs.Output for the tasks that run in the director itself.
+	Output(ctx context.Context, id string, after int64, wait time.Duration) (out api.Output, ok bool)
+}
+
+// toolTasksOr returns who makes tool calls into tasks, or why nobody does.
+func (d *Server) toolTasksOr(code signalbox.Code) (ToolTasks, error) {
+	switch {
+	case d.cfg.ToolTasks != nil:
+		return d.cfg.ToolTasks, nil
+	case d.cfg.Tools == nil:
+		return nil, errNoTools()
+	}
+	return nil, httpio.Refuse(code, "call the tool and wait for its answer (POST /api/tools/{tool}/call), or start signalbox up or signalbox director, which have a queue",
+		"this gateway has no queue in which a call could wait as a task")
+}
+
+// createToolTask is POST /api/tools/{tool}/tasks.
+func (d *Server) createToolTask(w http.ResponseWriter, r *http.Request) error {
+	tasks, err := d.toolTasksOr(signalbox.CodeUnsupported)
+	if err != nil {
+		return err
+	}
+	var req api.NewToolTask
+	if err := httpio.DecodeCall(w, r, &req); err != nil {
+		return d.refused(err)
+	}
+	call, err := d.taskCall(r, req)
+	if err != nil {
+		return d.refused(err)
+	}
+	t, err := tasks.Submit(gateway.WithTrace(r.Context(), r.Header), call)
+	if err != nil {
+		return d.toolTaskError(r, err)
+	}
+	if t.Replayed {
+		w.Header().Set("Idempotency-Replayed", "true")
+	}
+	v, err := d.toolTaskView(r.Context(), &t)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", toolTaskPath+t.Task.ID)
+	return httpio.Answer(w, http.StatusCreated, v)
+}
+
+const toolTaskPath = "/api/tools/tasks/"
+
+// taskCall makes a call of what was asked for.
+func (d *Server) taskCall(r *http.Request, req api.NewToolTask) (gateway.TaskCall, error) {
+	if req.TimeoutMS < 0 || req.TimeoutMS > engine.MaxToolTimeoutMS {
+		return gateway.TaskCall{}, signalbox.Invalid("timeout_ms", "timeout_ms must be 1 to %d, or 0 for the tool's own, not %d", engine.MaxToolTimeoutMS, req.TimeoutMS)
+	}
+	if req.Priority < signalbox.MinPriority || req.Priority > signalbox.MaxPriority {
+		return gateway.TaskCall{}, signalbox.Invalid("priority", "priority must be %d to %d, not %d", signalbox.MinPriority, signalbox.MaxPriority, req.Priority)
+	}
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return gateway.TaskCall{}, err
+	}
+	who, err := d.toolCaller(r, "")
+	if err != nil {
+		return gateway.TaskCall{}, err
+	}
+	return gateway.TaskCall{
+		Call: gateway.Call{
+			Tool: r.PathValue("tool"), Arguments: req.Arguments, Meta: req.Metadata, Caller: who,
+			Limit: time.Duration(req.TimeoutMS) * time.Millisecond,
+		},
+		Source: signalbox.SourceAPI, IdempotencyKey: key, Priority: req.Priority,
+	}, nil
+}
+
+// toolTaskError is what a caller is told of a task that was not stored.
+func (d *Server) toolTaskError(r *http.Request, err error) error {
+	_ = d.refused(err)
+	if full, ok := errors.AsType[*signalbox.Error](err); ok && full.Code == signalbox.CodeQueueFull {
+		copied := *full
+		return &httpio.Refusal{
+			Err: &copied, RetryAfter: d.retryAfter(r.Context(), signalbox.QueueCommands),
+			Hint: "try again later, or cancel what is no longer needed: signalbox tools tasks lists it",
+		}
+	}
+	return d.toolError(r, err)
+}
+
+// toolTask is GET /api/tools/tasks/{id}.
+func (d *Server) toolTask(w http.ResponseWriter, r *http.Request) error {
+	v, err := d.waitedToolTask(r, r.PathValue("id"))
+	return httpio.AnswerOr(w, v, err)
+}
+
+// getTaskStatus is GET /getTaskStatus (seed async-task-queue).
+func (d *Server) getTaskStatus(w http.ResponseWriter, r *http.Request) error {
+	id := httpio.Param(r, "taskId")
+	if id == "" {
+		return &httpio.Refusal{Err: signalbox.Invalid("taskId", "Missing taskId"), Hint: "GET /getTaskStatus?taskId=ID"}
+	}
+	id, err := d.importedID(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	v, err := d.waitedToolTask(r, id)
+	if err != nil {
+		return err
+	}
+	return httpio.Answer(w, http.StatusOK, api.TaskStatus{Task: v})
+}
+
+// waitedToolTask reads a task that the caller sees, once it has ended or the
+// wait that the caller asked for is over.
+func (d *Server) waitedToolTask(r *http.Request, id string) (api.ToolTask, error) {
+	wait, err := httpio.Wait(r)
+	if err != nil {
+		return api.ToolTask{}, err
+	}
+	t, err := d.seenToolTask(r, id)
+	if err != nil {
+		return api.ToolTask{}, err
+	}
+	if wait > 0 && !t.Task.State.Terminal() {
+		ctx, cancel := d.untilStopped(r.Context())
+		defer cancel()
+		if t, err = d.cfg.ToolTasks.Wait(ctx, id, wait); err != nil {
+			return api.ToolTask{}, err
+		}
+	}
+	return d.toolTaskView(r.Context(), &t)
+}
+
+// seenToolTask returns a task of a tool, or CodeNotFound in the same words for
+// one that is not there, is none of a tool, or is not for the caller to see.
+func (d *Server) seenToolTask(r *http.Request, id string) (gateway.ToolTask, error) {
+	tasks, err := d.toolTasksOr(signalbox.CodeNotFound)
+	if err != nil {
+		return gateway.ToolTask{}, err
+	}
+	none := httpio.Refuse(signalbox.CodeNotFound, "GET /api/tools/tasks lists those that there are", "there is no task %q of a tool: it never existed or has been pruned", httpio.Clip(id))
+	if !signalbox.ValidID(id) {
+		return gateway.ToolTask{}, none
+	}
+	t, err := tasks.Task(r.Context(), id)
+	if signalbox.CodeOf(err) == signalbox.CodeNotFound || err == nil && !seesToolTask(callerOf(r).who, &t.Task) {
+		return gateway.ToolTask{}, none
+	}
+	return t, err
+}
+
+// seesToolTask reports whether a principal may see a task of a tool: its own,
+// and with the right to read all that it would see in the queue. The right to
+// use tools does not show what others asked of them.
+func seesToolTask(who signalbox.Principal, t *signalbox.Task) bool {
+	if key := who.Key(); key != "" && key == t.Owner {
+		return true
+	}
+	return who.Has(signalbox.ScopeRead) && who.SeesTask(t)
+}
+
+// cancelToolTask is POST /api/tools/tasks/{id}/cancel.
+func (d *Server) cancelToolTask(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	t, err := d.seenToolTask(r, id)
+	if err != nil {
+		return err
+	}
+	who := callerOf(r).who
+	own := who.Key() == t.Task.Owner
+	if !own && !who.Has(signalbox.ScopeCancel) {
+		return httpio.Refuse(signalbox.CodeForbidden, "show a token that has it, or that of who called the tool",
+			"to cancel what someone else asked for needs the scope %s, and %s has %s", signalbox.ScopeCancel, who.String(), scopeWords(who.Scopes))
+	}
+	if t, err = d.cfg.ToolTasks.Cancel(r.Context(), id, who.String()); err != nil {
+		return err
+	}
+	if !own {
+		if err := d.audit(r, signalbox.Audit{
+			EventType: "task", Action: "cancel", AgentName: agentOf(&t.Task), Resource: id, Details: details(map[string]any{"owner": t.Task.Owner, "tool": t.Task.Tool}),
+		}); err != nil {
+			return err
+		}
+	}
+	if !t.Task.State.Terminal() {
+		ctx, stop := d.untilStopped(r.Context())
+		defer stop()
+		if t, err = d.cfg.ToolTasks.Wait(ctx, id, d.cancelWait); err != nil {
+			return err
+		}
+	}
+	v, err := d.toolTaskView(r.Context(), &t)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if !t.Task.State.Terminal() {
+		status = http.StatusAccepted
+		v.Message = stillStopping
+	}
+	return httpio.Answer(w, status, v)
+}
+
+// seedStatuses are the words of the seed async-task-queue, and cancelled.
+var seedStatuses = []string{"pending", "running", "completed", "failed", "cancelled"}
+
+// toolTasks is GET /api/tools/tasks.
+func (d *Server) toolTasks(w http.ResponseWriter, r *http.Request) error {
+	tasks, err := d.toolTasksOr(signalbox.CodeNotFound)
+	if err != nil {
+		return err
+	}
+	who := callerOf(r).who
+	q := gateway.TaskQuery{
+		Tool: httpio.Param(r, "tool"), Status: httpio.Param(r, "status"), Before: httpio.Param(r, "before"),
+		Sees: func(t *signalbox.Task) bool { return seesToolTask(who, t) },
+	}
+	if q.Status != "" && !slices.Contains(seedStatuses, q.Status) {
+		return signalbox.Invalid("status", "status must be one of %s, not %q", strings.Join(seedStatuses, ", "), httpio.Clip(q.Status))
+	}
+	if q.Limit, err = httpio.Limit(r); err != nil {
+		return err
+	}
+	page, err := tasks.List(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	out := api.ToolTasks{Tasks: make([]api.ToolTask, len(page.Tasks)), Next: page.Next}
+	for i := range page.Tasks {
+		out.Tasks[i] = plainToolTask(&page.Tasks[i])
+	}
+	return httpio.Answer(w, http.StatusOK, out)
+}
+
+// retryTool makes the call of an ended task of a tool anew. It goes through
+// the gateway as a new call does: what the tool asks for may have changed.
+func (d *Server) retryTool(w http.ResponseWriter, r *http.Request, t *signalbox.Task, edit api.RetryRequest) error {
+	call, err := d.callAgain(r, t, edit)
+	if err != nil {
+		return d.refused(err)
+	}
+	tasks, err := d.toolTasksOr(signalbox.CodeUnsupported)
+	if err != nil {
+		return d.refused(err)
+	}
+	got, err := tasks.Submit(gateway.WithTrace(r.Context(), r.Header), call)
+	if err != nil {
+		return d.toolTaskError(r, err)
+	}
+	if got.Replayed {
+		w.Header().Set("Idempotency-Replayed", "true")
+	}
+	return httpio.Answer(w, http.StatusCreated, api.SubmitResponse{
+		QueueID: got.Task.ID, Position: got.Position, State: string(got.Task.State), Queue: got.Task.Queue,
+		Message: got.Wait, Replayed: got.Replayed, RetryOf: t.ID,
+	})
+}
+
+// callAgain makes the call that a task was, as its retrier may and wants to
+// make it.
+func (d *Server) callAgain(r *http.Request, t *signalbox.Task, edit api.RetryRequest) (call gateway.TaskCall, err error) {
+	if who := callerOf(r).who; !who.Has(signalbox.ScopeTool) {
+		return call, httpio.Refuse(signalbox.CodeForbidden, "show a token that has it", "task %s is a call of a tool: to make it anew needs the scope %s, and %s has %s",
+			t.ID, signalbox.ScopeTool, who.String(), scopeWords(who.Scopes))
+	}
+	if who := callerOf(r).who; !seesToolTask(who, t) { // the arguments come with it, and what the tool says of them
+		return call, httpio.Refuse(signalbox.CodeForbidden, "show a token that has it, or that of who called the tool",
+			"to make a call anew that someone else has made needs the scope %s, and %s has %s", signalbox.ScopeRead, who.String(), scopeWords(who.Scopes))
+	}
+	if !t.State.Terminal() {
+		return call, signalbox.Errorf(signalbox.CodeConflict, "task %s is %s: it can be retried when it has ended; cancel it first", t.ID, t.State)
+	}
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{{"prompt", edit.Prompt != ""}, {"model", edit.Model != ""}, {"env", edit.Env != nil}} {
+		if f.given {
+			return call, httpio.Refuse(signalbox.CodeValidation, "call it with other arguments: POST /api/tools/{tool}/tasks", "task %s is a call of the tool %s, which has no %s", t.ID, t.Tool, f.name)
+		}
+	}
+	req, err := d.engine.Read().Request(r.Context(), t.ID)
+	if err != nil {
+		return call, err
+	}
+	if req.HadEnv {
+		return call, httpio.Refuse(signalbox.CodeValidation, "call the tool with all its arguments: POST /api/tools/{tool}/tasks, or signalbox tools call --task",
+			"the secret arguments of task %s were erased when it ended: it cannot be made anew", t.ID)
+	}
+	again := api.NewToolTask{Arguments: req.Arguments, Metadata: req.Metadata, TimeoutMS: req.TimeoutMS, Priority: t.Priority}
+	if edit.TimeoutSeconds < 0 || edit.TimeoutSeconds > engine.MaxTimeoutSeconds {
+		return call, signalbox.Invalid("timeout_seconds", "timeout_seconds must be 0 to %d, not %d", engine.MaxTimeoutSeconds, edit.TimeoutSeconds)
+	}
+	if edit.TimeoutSeconds > 0 {
+		again.TimeoutMS = (time.Duration(edit.TimeoutSeconds) * time.Second).Milliseconds()
+	}
+	if call, err = d.taskCall(r, again); err != nil {
+		return call, err
+	}
+	call.Tool, call.RetryOf = t.Tool, t.ID
+	return call, nil
+}
+
+// plainToolTask is a task of a tool as lists show it: its keys are the seed's,
+// and what its row knows besides.
+func plainToolTask(t *gateway.ToolTask) api.ToolTask {
+	row := &t.Task
+	v := api.ToolTask{
+		ID: row.ID, ToolName: row.Tool, Status: gateway.SeedStatus(row.State), CreatedAt: row.CreatedAt, UpdatedAt: t.UpdatedAt(),
+		State: string(row.State), Reason: string(row.Reason), Message: row.Message, Owner: row.Owner,
+	}
+	switch {
+	case !row.State.Terminal():
+		v.Message, v.Position, v.PollIntervalMS = t.Wait, t.Position, t.Poll.Milliseconds()
+	case v.Status == "failed":
+		why := row.Message
+		v.Error = &why
+	case v.Status == "completed" && t.Result != nil:
+		result := toolResultView(*t.Result)
+		v.Result = &result
+	}
+	return v
+}
+
+// toolTaskView adds what lists leave out.
+func (d *Server) toolTaskView(ctx context.Context, t *gateway.ToolTask) (api.ToolTask, error) {
+	v := plainToolTask(t)
+	got, err := d.engine.Read().Whole(ctx, v.ID)
+	if err != nil {
+		return v, err
+	}
+	v.TimeoutMS = got.Request.TimeoutMS
+	if !t.Task.State.Terminal() {
+		return v, nil
+	}
+	res := &got.Result
+	v.ExitCode, v.Tail, v.TailSeq, v.Truncated = res.ExitCode, res.Tail, res.TailSeq, v.Result.Truncated()
+	return v, nil
+}
+
+// isTool reports whether a task is a call of a tool.
+func isTool(t *signalbox.Task) bool { return t.Mode == signalbox.ModeTool }

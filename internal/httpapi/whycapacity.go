@@ -1,0 +1,130 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/store"
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// addCapacity tells of a running task what it waits for or holds at the tool
+// queues: a task that runs can stand still all the same.
+func (d *Server) addCapacity(out *api.Why, state signalbox.State, c caller) {
+	if d.cfg.Tools == nil || state != signalbox.Working && state != signalbox.Cancelling {
+		return
+	}
+	now := d.engine.Now()
+	queues := d.cfg.Tools.Queues()
+	for i := range queues {
+		q := &queues[i]
+		for _, w := range q.Waiters {
+			if w.Execution == out.QueueID {
+				addGate(out, waitingGate(q, w, now, c))
+			}
+		}
+		for _, h := range q.Holders {
+			if h.Execution == out.QueueID && !h.Idle {
+				addGate(out, api.Gate{
+					Name: gateCapacity, OK: true, Text: fmt.Sprintf("It holds a slot of %s", q.Name),
+					Detail: fmt.Sprintf("calling %s for %s; %d of %d in use", h.Tool, span(now, h.Since), q.InUse, q.Concurrent),
+				})
+			}
+		}
+	}
+}
+
+// gateCapacity is the name of what a task waits for or holds at a tool queue.
+const gateCapacity = "tool_capacity"
+
+// addGate adds such a gate, and says it where it is shut.
+func addGate(out *api.Why, g api.Gate) {
+	out.Gates = append(out.Gates, g)
+	if !g.OK {
+		out.Summary += " It waits for capacity: " + g.Text + "."
+	}
+}
+
+// waitingGate says what a call waits for, who has it, and what can be done.
+func waitingGate(q *toolqueue.Status, w toolqueue.Waiter, now time.Time, c caller) api.Gate {
+	g := api.Gate{
+		Name: gateCapacity, Text: fmt.Sprintf("%s is full, %d of %d in use", q.Name, q.InUse, q.Concurrent),
+		Detail: fmt.Sprintf("waiting %s to call %s, position %d of %d", span(now, w.Since), w.Tool, w.Position, q.Depth),
+		Cure:   fmt.Sprintf("wait; signalbox tools queues shows who holds what, and queues.%s.concurrent is its capacity", q.Name),
+	}
+	var by []string
+	for _, h := range q.Holders {
+		if h.Agent == "" || !c.who.MayUse(h.Agent) {
+			continue
+		}
+		by = append(by, h.Agent)
+		g.Agent = h.Agent
+	}
+	if len(by) > 0 {
+		g.Text += " by " + strings.Join(by, ", ")
+	}
+	return g
+}
+
+func span(now, since time.Time) time.Duration { return max(0, now.Sub(since)).Round(time.Second) }
+
+// whyTimeout bounds what the other directors may add to an answer.
+const whyTimeout = 1500 * time.Millisecond
+
+// addElsewhere tells of a task in flight what only other directors know: where
+// a call of a tool stands of which it is the task, or which it makes; an agent
+// calls tools at whichever director it reaches.
+func (d *Server) addElsewhere(ctx context.Context, out *api.Why, t *signalbox.Task) {
+	if !t.State.InFlight() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, whyTimeout)
+	defer cancel()
+	if isTool(t) {
+		if holder, elsewhere := d.otherHolder(ctx, t.Agent); elsewhere {
+			if got, ok := d.askWhy(ctx, holder, t.ID); ok && got.State == out.State {
+				*out = got
+			}
+		}
+		return
+	}
+	if d.cfg.Tools == nil {
+		return
+	}
+	others := d.others(ctx)
+	said := make([]api.Why, len(others))
+	var asking sync.WaitGroup
+	for i := range others {
+		asking.Go(func() { said[i], _ = d.askWhy(ctx, others[i], t.ID) })
+	}
+	asking.Wait()
+	for i := range said {
+		addGates(out, said[i].Gates)
+	}
+}
+
+func (d *Server) askWhy(ctx context.Context, other store.Director, id string) (got api.Why, ok bool) {
+	err := d.ask(ctx, other, question{method: http.MethodGet, path: taskURL(id) + "/why"}, 0, &got)
+	if err != nil && ctx.Err() == nil {
+		d.log.Debug("another director did not say why", "queue_id", id, "director", other.ID, "error", err)
+	}
+	return got, err == nil
+}
+
+// addGates adds what another director knows of tool queues. One that several
+// share is known to all of them.
+func addGates(out *api.Why, gates []api.Gate) {
+	for _, g := range gates {
+		if g.Name != gateCapacity || slices.ContainsFunc(out.Gates, func(have api.Gate) bool { return have.Name == g.Name && have.Text == g.Text }) {
+			continue
+		}
+		addGate(out, g)
+	}
+}
