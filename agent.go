@@ -87,6 +87,13 @@ func ExecutorKind(name string) (kind string, ok bool) {
 	return kind, ok && (kind == ExecutorCommands || kind == ExecutorCalls)
 }
 
+// IsExecutor reports whether a name is that of a row of the director's own
+// executor, which is no agent: nothing can be submitted to it.
+func IsExecutor(name string) bool {
+	_, ok := ExecutorKind(name)
+	return ok
+}
+
 // Queues returns the queues that the agent serves. There is no order between
 // them: the best head wins.
 func (a *Agent) Queues() []string {

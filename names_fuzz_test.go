@@ -26,7 +26,7 @@ func FuzzNames(f *testing.F) {
 					t.Errorf("%q is a name, and %q no queue", s, queue)
 				}
 			}
-			if _, own := signalbox.ExecutorKind(s); own {
+			if signalbox.IsExecutor(s) {
 				t.Errorf("%q is a name that an agent can have, and that of an executor", s)
 			}
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 )
@@ -122,12 +121,6 @@ func (a *app) executorLine(executors []api.Agent) error {
 		return nil
 	}
 	return a.say("Tool tasks: %s", strings.Join(parts, "; "))
-}
-
-// isExecutor reports whether a name is that of the director's own executor.
-func isExecutor(name string) bool {
-	_, ok := signalbox.ExecutorKind(name)
-	return ok
 }
 
 // bypassText is how many isolated executions an agent runs, of how many.

@@ -9,9 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signalbox-ai/signalbox/internal/roles"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/signalbox-ai/signalbox/internal/roles"
 )
 
 var update = flag.Bool("update", false, "write docs/cli.md anew")

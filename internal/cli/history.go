@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 )
@@ -86,7 +87,7 @@ func ranBy(t api.Task) string {
 		return ""
 	}
 	took := t.EndedAt.Sub(*t.StartedAt).Round(time.Second)
-	if isExecutor(t.Agent) {
+	if signalbox.IsExecutor(t.Agent) {
 		return took.String() + ": "
 	}
 	return fmt.Sprintf("%s %s: ", clean(t.Agent), took)

@@ -312,11 +312,11 @@ func (w *waiter) behind(ctx context.Context, task api.Task) string {
 func running(task api.Task, now time.Time) string {
 	text, since := task.State, task.StartedAt
 	switch {
-	case task.State == "dispatching" && isExecutor(task.Agent):
+	case task.State == "dispatching" && signalbox.IsExecutor(task.Agent):
 		since = task.DispatchedAt
 	case task.State == "dispatching":
 		text, since = "dispatching to "+task.Agent, task.DispatchedAt
-	case task.State == "working" && !isExecutor(task.Agent):
+	case task.State == "working" && !signalbox.IsExecutor(task.Agent):
 		text = "working on " + task.Agent
 	}
 	if since != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 )
@@ -150,7 +151,7 @@ func (a *app) taskStatus(ctx context.Context, c *client.Client, part string) err
 // taskRows are what a person may want to know of a task, a name and a value
 // each.
 func (a *app) taskRows(t api.Task) [][]string {
-	if isExecutor(t.Agent) { // the director itself: its id and name are no news
+	if signalbox.IsExecutor(t.Agent) { // the director itself: its id and name are no news
 		t.Agent, t.TaskID = "", ""
 	}
 	rows := [][]string{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/client"
 )
@@ -209,7 +210,7 @@ func (w *waiter) show(ctx context.Context, state, agent, message string) {
 
 func stateLine(id, state, agent, message string) string {
 	line := id + " " + state
-	if isExecutor(agent) {
+	if signalbox.IsExecutor(agent) {
 		agent = "" // the director itself: it is no news to a person
 	}
 	switch {

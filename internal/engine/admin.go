@@ -201,7 +201,7 @@ func (e *Engine) NoteAgent(ctx context.Context, kind signalbox.EventKind, agent,
 func unknownAgent(name string, agents []signalbox.Agent) string {
 	names := make([]string, 0, 10)
 	for _, a := range agents {
-		if _, own := signalbox.ExecutorKind(a.Name); !own && len(names) < cap(names) { // an executor takes no work of callers
+		if !signalbox.IsExecutor(a.Name) && len(names) < cap(names) { // an executor takes no work of callers
 			names = append(names, a.Name)
 		}
 	}

@@ -21,7 +21,7 @@ type Claimed struct {
 // highest fence that the agent reported.
 func (e *Engine) Claim(ctx context.Context, a signalbox.Agent, fenceAbove int64) (c Claimed, found bool, err error) {
 	fleet := e.opts.Fleet
-	if _, own := signalbox.ExecutorKind(a.Name); own {
+	if signalbox.IsExecutor(a.Name) {
 		fleet = 0 // the ceiling is on agents
 	}
 	return e.claim(ctx, store.ClaimRequest{

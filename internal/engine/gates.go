@@ -195,7 +195,7 @@ func (e *Engine) fleetGate() (full bool, g Gate) {
 	}
 	running := 0
 	for _, a := range e.live.Agents() {
-		if _, own := signalbox.ExecutorKind(a.Name); !own {
+		if !signalbox.IsExecutor(a.Name) {
 			running += a.InUse
 		}
 	}

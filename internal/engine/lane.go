@@ -47,7 +47,7 @@ func (e *Engine) Lane(ctx context.Context, name string) (Lane, error) {
 		return l, err
 	}
 	queue := signalbox.AgentQueue(name)
-	if _, own := signalbox.ExecutorKind(name); own {
+	if signalbox.IsExecutor(name) {
 		queue = a.Queues()[0]
 	}
 	if l.Waiting, err = e.store.Waiting(ctx, queue, store.Cursor{}, MaxLane); err != nil {

@@ -162,8 +162,8 @@ func (e *Engine) PutExecutor(ctx context.Context, kind, instance string, slots i
 		Name: signalbox.ExecutorName(kind, instance), Kind: executorAgentKind, Slots: slots, Fencing: true,
 		Source: signalbox.AgentInternal, CreatedAt: e.Now(),
 	}
-	switch _, ok := signalbox.ExecutorKind(a.Name); {
-	case !ok:
+	switch {
+	case !signalbox.IsExecutor(a.Name):
 		return a, signalbox.Invalid("kind", "%q is no kind of executor", clip(kind))
 	case !signalbox.ValidName(instance):
 		return a, signalbox.Invalid("instance", "%q cannot be the name of an instance: %s", clip(instance), nameRule)
@@ -189,7 +189,7 @@ func (e *Engine) PutExecutor(ctx context.Context, kind, instance string, slots i
 // RemoveExecutor forgets the executor's row of a director that is gone.
 // CodeConflict while it holds slots.
 func (e *Engine) RemoveExecutor(ctx context.Context, name string) error {
-	if _, ok := signalbox.ExecutorKind(name); !ok {
+	if !signalbox.IsExecutor(name) {
 		return signalbox.Invalid("name", "%q is no executor", clip(name))
 	}
 	err := e.store.RemoveAgent(ctx, name, signalbox.Entry{At: e.Now(), Kind: signalbox.EventAgentRemoved, Agent: name})

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -270,7 +271,7 @@ const (
 func activityView(t *signalbox.Task) api.Activity {
 	v := api.Activity{
 		ID: t.ID, Type: activityType(t), State: activityState(t.State), AgentName: agentOf(t), ParentActivityID: t.ParentID,
-		TriggeredBy: seedSource(t), RelatedExecutionID: t.ID, CreatedAt: t.CreatedAt, CompletedAt: timePtr(t.EndedAt),
+		TriggeredBy: seedSource(t), RelatedExecutionID: t.ID, CreatedAt: t.CreatedAt, CompletedAt: view.Time(t.EndedAt),
 		Details: api.ActivityDetails{
 			ExecutionID: t.ID, QueueStatus: t.QueueStatus(), WasQueued: t.WasQueued(), Message: t.Preview,
 			Tool: t.Tool, SessionID: t.SessionID, Job: t.SourceJob, Depth: t.Depth, Reason: string(t.Reason),
@@ -282,7 +283,7 @@ func activityView(t *signalbox.Task) api.Activity {
 		v.Details.QueueStatus = activityQueued
 	}
 	if t.State != signalbox.Pending {
-		v.StartedAt = timePtr(t.StartedAt)
+		v.StartedAt = view.Time(t.StartedAt)
 	}
 	if v.StartedAt != nil && v.CompletedAt != nil {
 		ms := max(0, t.EndedAt.Sub(t.StartedAt).Milliseconds()) // whatever the clocks did in between

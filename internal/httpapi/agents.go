@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
 // agents is GET /api/agents.
@@ -52,62 +53,13 @@ func (d *Server) agentViews(ctx context.Context, rows []signalbox.Agent) ([]api.
 	}
 	views := make([]api.Agent, len(rows))
 	for i := range rows {
-		views[i] = agentView(&rows[i], live[rows[i].Name], running[rows[i].Name])
+		views[i] = view.Agent(&rows[i], live[rows[i].Name], running[rows[i].Name])
 		views[i].Waiting = waiting[i]
 		views[i].Terminals = d.terminals(rows[i].Name)
 		d.ofOther(&views[i])
 	}
 	slices.SortFunc(views, func(a, b api.Agent) int { return strings.Compare(a.Name, b.Name) })
 	return views, nil
-}
-
-func agentView(row *signalbox.Agent, live engine.LiveAgent, slots []api.RunningTask) api.Agent {
-	running, isolated := apart(slots)
-	v := api.Agent{
-		Name: row.Name, Kind: row.Kind, URL: row.URL, Slots: row.Slots, Fencing: row.Fencing, Source: string(row.Source),
-		Version: row.Version, WorkDir: row.WorkDir, Message: live.Message, InUse: len(running), Running: running,
-		LastHeard: timePtr(live.LastHeard), LastProgress: timePtr(live.LastProgress),
-		IsolatedSlots: live.IsolatedSlots, Isolated: isolated, Terminal: live.Terminal,
-	}
-	if row.Source == signalbox.AgentPull {
-		v.URL = "" // an instance is no address
-	}
-	if live.Up { // what it says of itself is what it is offered by
-		v.Kind, v.Slots, v.Fencing = live.Kind, live.Slots, live.Fencing
-	}
-	if c := live.Closed; c != nil {
-		v.Closed = &api.AgentClosed{Reason: c.Reason, Failures: c.Failures, Since: c.Since.UTC(), RetryAt: c.RetryAt.UTC()}
-	}
-	works := slices.ContainsFunc(running, func(t api.RunningTask) bool { return !t.Withheld })
-	switch {
-	case live.Name == "":
-		v.State, v.Message = "down", "not heard from yet"
-	case !live.Up:
-		v.State = "down"
-	case works:
-		v.State = "working"
-	case v.Closed != nil:
-		v.State = "closed"
-	case live.Held || len(running) > 0:
-		v.State = "withheld"
-	default:
-		v.State = "idle"
-	}
-	return v
-}
-
-// apart takes the isolated executions out, and numbers their slots as their
-// agent does.
-func apart(slots []api.RunningTask) (running, isolated []api.RunningTask) {
-	for _, t := range slots {
-		if !signalbox.Isolated(t.Slot) {
-			running = append(running, t)
-			continue
-		}
-		t.Slot -= signalbox.FirstIsolatedSlot
-		isolated = append(isolated, t)
-	}
-	return running, isolated
 }
 
 // runningTasks returns the tasks in slots by agent: slots in use are exactly
@@ -136,7 +88,7 @@ func (d *Server) runningTasks(ctx context.Context) (map[string][]api.RunningTask
 			}
 		}
 		if t != nil {
-			v.State, v.PromptPreview, v.StartedAt = string(t.State), t.Preview, timePtr(t.StartedAt)
+			v.State, v.PromptPreview, v.StartedAt = string(t.State), t.Preview, view.Time(t.StartedAt)
 			v.Note = d.engine.Trouble(t)
 		}
 		running[s.Agent] = append(running[s.Agent], v)
@@ -217,7 +169,7 @@ func (d *Server) removeAgent(w http.ResponseWriter, r *http.Request) error {
 
 // agentRow reads an agent. What cannot be a name names no agent.
 func (d *Server) agentRow(ctx context.Context, name string) (signalbox.Agent, error) {
-	if isExecutor(name) {
+	if signalbox.IsExecutor(name) {
 		return signalbox.Agent{}, noAgent(name)
 	}
 	if !signalbox.ValidName(name) {

@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -151,7 +152,7 @@ func (d *Server) auditHead(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := api.AuditHead{Seq: head.Seq, Hash: head.Hash, At: timePtr(head.At)}
+	out := api.AuditHead{Seq: head.Seq, Hash: head.Hash, At: view.Time(head.At)}
 	if out.Hash == "" { // an empty log ends with what its first row will follow
 		out.Hash = signalbox.AuditRoot
 	}

@@ -109,7 +109,7 @@ func (d *Server) bypass(w http.ResponseWriter, r *http.Request) error {
 // what is to become of the answer.
 func (d *Server) newCall(r *http.Request, mode signalbox.Mode, onDisconnect string) (*call, error) {
 	name, who := r.PathValue("name"), callerOf(r).who
-	if isExecutor(name) {
+	if signalbox.IsExecutor(name) {
 		return nil, noAgent(name)
 	}
 	if !signalbox.ValidName(name) {

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -21,7 +22,7 @@ func refView(t *signalbox.Task) api.ExecutionRef {
 
 func acceptedView(c *call, t *signalbox.Task, pos store.Position, eta *engine.ETA, message string) api.ChatAccepted {
 	v := api.ChatAccepted{
-		Agent: c.agent, Execution: refView(t), State: string(t.State), SessionID: t.SessionID, ETA: etaView(eta),
+		Agent: c.agent, Execution: refView(t), State: string(t.State), SessionID: t.SessionID, ETA: view.ETA(eta),
 		URL: taskURL(t.ID), Message: message,
 	}
 	if t.State == signalbox.Pending && (t.QueuedAs > 0 || t.Claims > 0) {

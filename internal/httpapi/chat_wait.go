@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -278,7 +279,7 @@ func (s *callStream) tellPlace(ctx context.Context, anew bool) error {
 	if pos.N == s.place.Position {
 		return nil
 	}
-	s.place = api.ChatPosition{ID: s.task.ID, Position: pos.N, ETA: etaView(s.d.engine.ETA(ctx, &s.task, pos))}
+	s.place = api.ChatPosition{ID: s.task.ID, Position: pos.N, ETA: view.ETA(s.d.engine.ETA(ctx, &s.task, pos))}
 	return s.SendTransient("position", s.place)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -38,7 +39,7 @@ func (d *Server) onlyDirector(ctx context.Context, who signalbox.Principal) (api
 	}
 	only := api.Director{Instance: aloneInstance, Version: d.cfg.Version, StartedAt: d.started, Alive: true, This: true, Agents: []string{}}
 	for _, a := range rows {
-		if !isExecutor(a.Name) && who.MayUse(a.Name) {
+		if !signalbox.IsExecutor(a.Name) && who.MayUse(a.Name) {
 			only.Agents = append(only.Agents, a.Name)
 		}
 	}
@@ -62,7 +63,7 @@ func (d *Server) allDirectors(ctx context.Context, who signalbox.Principal) (api
 		row := &rows[i]
 		v := api.Director{
 			Instance: row.ID, URL: row.URL, Version: row.Version, StartedAt: row.StartedAt, Alive: row.Alive(now),
-			LeaseExpires: timePtr(row.Expires), Draining: row.Draining, Agents: []string{}, This: row.ID == self,
+			LeaseExpires: view.Time(row.Expires), Draining: row.Draining, Agents: []string{}, This: row.ID == self,
 		}
 		for agent, holder := range holders {
 			if holder == row.ID && v.Alive && who.MayUse(agent) {

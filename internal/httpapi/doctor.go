@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -95,7 +96,7 @@ func (d *Server) checkStore(ctx context.Context, c caller) []api.Check {
 		d.log.Error("store does not answer", "error", err)
 		return []api.Check{failure("store", cure, "the store (%s) does not answer", info.Kind)}
 	}
-	return append([]api.Check{checkGrade(info), d.checkDepth(counts), d.checkStarts(counts)}, checkPauses(visiblePauses(pauses, c))...)
+	return append([]api.Check{checkGrade(info), d.checkDepth(counts), d.checkStarts(counts)}, checkPauses(view.VisiblePauses(pauses, c.who))...)
 }
 
 // checkGrade says how durable the store is. One that loses what it acknowledged

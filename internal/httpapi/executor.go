@@ -11,13 +11,6 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// isExecutor reports whether a name is that of a row of the director's own
-// executor, which is no agent: nothing can be submitted to it.
-func isExecutor(name string) bool {
-	_, ok := signalbox.ExecutorKind(name)
-	return ok
-}
-
 // noAgent refuses the name of the executor where an agent is wanted, with what
 // to do instead.
 func noAgent(name string) error {
@@ -59,7 +52,7 @@ func (d *Server) ownExecutor(name string) bool {
 // ofOther says how the executor of another director is, of which only the lease
 // is known here.
 func (d *Server) ofOther(v *api.Agent) {
-	if !isExecutor(v.Name) || d.ownExecutor(v.Name) {
+	if !signalbox.IsExecutor(v.Name) || d.ownExecutor(v.Name) {
 		return
 	}
 	if !d.aliveElsewhere(v.Name) {
@@ -74,21 +67,16 @@ func (d *Server) ofOther(v *api.Agent) {
 
 // withoutExecutors leaves the director's own executor out of what is alive.
 func withoutExecutors(live []engine.LiveAgent) []engine.LiveAgent {
-	return slices.DeleteFunc(slices.Clone(live), func(a engine.LiveAgent) bool { return isExecutor(a.Name) })
-}
-
-// waitingTools is how many tool calls wait as tasks.
-func waitingTools(c store.Counts) int {
-	return c.Queues[signalbox.QueueCommands] + c.Queues[signalbox.QueueCalls]
+	return slices.DeleteFunc(slices.Clone(live), func(a engine.LiveAgent) bool { return signalbox.IsExecutor(a.Name) })
 }
 
 // toolTaskCounts is nil where no tool call can be a task, and none is. What runs
 // at other directors is known by its slots alone.
 func (d *Server) toolTaskCounts(ctx context.Context, c store.Counts, live []engine.LiveAgent) (*api.ToolTaskCounts, error) {
-	out := api.ToolTaskCounts{Waiting: waitingTools(c)}
+	out := api.ToolTaskCounts{Waiting: c.WaitingCalls()}
 	known := out.Waiting > 0
 	for _, a := range live {
-		if isExecutor(a.Name) {
+		if signalbox.IsExecutor(a.Name) {
 			known = true
 			out.Running += a.InUse
 		}
@@ -102,7 +90,7 @@ func (d *Server) toolTaskCounts(ctx context.Context, c store.Counts, live []engi
 	slots, err := d.engine.Read().Slots(ctx)
 	out.Running = 0
 	for i := range slots {
-		if isExecutor(slots[i].Agent) {
+		if signalbox.IsExecutor(slots[i].Agent) {
 			out.Running++
 		}
 	}

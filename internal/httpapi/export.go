@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -163,11 +164,11 @@ func exported(x *engine.Transfer) (api.ExportedTask, error) {
 	out := api.ExportedTask{
 		QueueID: t.ID, State: string(t.State), Reason: string(t.Reason), Message: t.Message, Queue: t.Queue, Limit: t.Limit,
 		Mode: string(t.Mode), Priority: t.Priority, BiasMS: t.Bias.Milliseconds(), EnqueuedAt: t.EnqueuedAt, CreatedAt: t.CreatedAt,
-		NotBefore: timePtr(t.NotBefore), WaitUntil: timePtr(t.WaitUntil), SessionID: t.SessionID, Session: string(t.SessionMode),
+		NotBefore: view.Time(t.NotBefore), WaitUntil: view.Time(t.WaitUntil), SessionID: t.SessionID, Session: string(t.SessionMode),
 		OnLost: string(t.OnLost), MaxAttempts: t.MaxAttempts, HadEnv: t.HasEnv, RetryOf: t.RetryOf, Source: string(t.Source),
 		SourceJob: t.SourceJob, Preview: t.Preview, Key: t.IdempotencyKey, KeyHash: t.IdempotencyHash, Tool: t.Tool,
 		Owner: t.Owner, OwnerEmail: t.OwnerEmail, ParentID: t.ParentID, Depth: t.Depth,
-		DispatchedAt: timePtr(t.DispatchedAt), StartedAt: timePtr(t.StartedAt), EndedAt: timePtr(t.EndedAt), Agent: t.Agent,
+		DispatchedAt: view.Time(t.DispatchedAt), StartedAt: view.Time(t.StartedAt), EndedAt: view.Time(t.EndedAt), Agent: t.Agent,
 		AgentURL: t.AgentURL, TaskID: t.TaskID, Attempts: t.Attempts, Claims: t.Claims, LastError: t.LastError, CancelledBy: t.CancelledBy,
 	}
 	var err error

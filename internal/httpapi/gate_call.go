@@ -216,11 +216,3 @@ func (d *Server) visibleIDs(ctx context.Context, ids []string, c caller) ([]stri
 	}
 	return seen, nil
 }
-
-// visiblePauses leaves out the queues of agents that the caller may not use.
-func visiblePauses(pauses []signalbox.Pause, c caller) []signalbox.Pause {
-	return slices.DeleteFunc(slices.Clone(pauses), func(p signalbox.Pause) bool {
-		name, ok := signalbox.OnlyAgent(p.Queue)
-		return ok && !c.who.MayUse(name)
-	})
-}

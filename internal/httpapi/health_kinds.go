@@ -217,7 +217,7 @@ func (j *judge) paused(p signalbox.Pause) {
 
 // judgeUnserved judges a line that may have no agent to take from it.
 func (l *look) judgeUnserved(j *judge, queue string, first *signalbox.Task) {
-	if _, own := signalbox.ExecutorKind(queue + "@"); own || l.now.Sub(first.CreatedAt) < unservedAfter {
+	if signalbox.IsExecutor(queue+"@") || l.now.Sub(first.CreatedAt) < unservedAfter {
 		return
 	}
 	for _, a := range l.agents {

@@ -7,6 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -23,7 +24,7 @@ func (d *Server) lane(w http.ResponseWriter, r *http.Request) error {
 	out := api.Lane{
 		AgentName: row.Name, IsBusy: l.Busy(), QueueLength: l.Length, QueuedExecutions: executionViews(l.Waiting),
 		Executions: executionViews(l.Running), Bypass: executionViews(l.Isolated), Slots: l.Slots,
-		MaxQueueSize: d.engine.MaxChats(), Paused: pauseViews(l.Pauses),
+		MaxQueueSize: d.engine.MaxChats(), Paused: view.Pauses(l.Pauses),
 	}
 	for i := range l.Withheld {
 		lost := executionView(&l.Withheld[i])
@@ -53,7 +54,7 @@ func executionView(t *signalbox.Task) api.Execution {
 	v.SourceAgent, _ = signalbox.OwnerAgent(t.Owner)
 	v.SourceUserID, _ = signalbox.OwnerUser(t.Owner)
 	if t.State != signalbox.Pending { // what the row keeps of an execution that came to nothing is over
-		v.StartedAt = timePtr(t.StartedAt)
+		v.StartedAt = view.Time(t.StartedAt)
 	}
 	return v
 }

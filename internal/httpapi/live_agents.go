@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
 // The faces of an agent, as api.LiveAgent has them.
@@ -81,23 +82,23 @@ func (l *look) agentEntity(row *signalbox.Agent) *entity {
 		r := api.RunningTask{QueueID: slot.TaskID, Slot: slot.Slot, Fence: slot.Fence, Withheld: slot.Withheld}
 		if t := l.inFlight[slot.TaskID]; t != nil {
 			task := l.taskRow(t, a.live)
-			r.State, r.PromptPreview, r.StartedAt, r.Note = string(t.State), t.Preview, timePtr(t.StartedAt), task.Note
+			r.State, r.PromptPreview, r.StartedAt, r.Note = string(t.State), t.Preview, view.Time(t.StartedAt), task.Note
 			a.out.Current, a.runs = append(a.out.Current, task), append(a.runs, t)
 			l.put(&entity{key: taskKey(t.ID), task: &task, owner: t.Owner})
 			delete(l.dirtyTasks, t.ID)
 		}
 		held = append(held, r)
 	}
-	a.out.Agent = agentView(row, a.live, held)
+	a.out.Agent = view.Agent(row, a.live, held)
 	a.out.Agent.Waiting = l.shot.Counts.Queues[signalbox.AgentQueue(row.Name)]
 	a.out.Agent.Terminals = l.d.terminals(row.Name)
 	a.out.Pause = l.pauseOf(signalbox.AgentQueue(row.Name))
 	a.out.Line, _ = l.line(signalbox.AgentQueue(row.Name))
 	if typical := l.d.engine.Typical(l.ctx, row.Name); typical != nil {
-		a.out.Typical = etaView(typical)
+		a.out.Typical = view.ETA(typical)
 	}
 	if len(a.runs) == 0 {
-		a.out.IdleAt = timePtr(l.inbox.idleSince(row.Name))
+		a.out.IdleAt = view.Time(l.inbox.idleSince(row.Name))
 	}
 	j := judge{now: l.now, silence: 3 * l.d.runs.HeartbeatInterval()}
 	a.out.Face, a.out.FaceText = j.face(a)
@@ -229,7 +230,7 @@ func coarsely(d time.Duration) (text string, next time.Duration) {
 // sum makes the figures of the whole out of what was read at one moment.
 func (l *look) sum() {
 	c, t := l.shot.Counts, &l.whole.totals
-	waiting := waitingTools(c)
+	waiting := c.WaitingCalls()
 	*t = api.Totals{Pending: c.Pending - waiting, ToolsWaiting: waiting, MaxSize: l.d.engine.MaxSize(), Agents: len(l.agents), AgentsUp: l.up}
 	if !c.Oldest.IsZero() {
 		t.OldestAgeSeconds = max(0, int64(l.now.Sub(c.Oldest).Seconds()))
@@ -237,7 +238,7 @@ func (l *look) sum() {
 	for i := range l.shot.InFlight {
 		task := &l.shot.InFlight[i]
 		switch {
-		case isExecutor(task.Agent):
+		case signalbox.IsExecutor(task.Agent):
 			t.ToolsRunning++
 		case signalbox.Isolated(task.Slot):
 			t.Running++
@@ -248,7 +249,7 @@ func (l *look) sum() {
 	}
 	t.Slots = t.Isolated + l.offered
 	for name, held := range l.slots { // of agents that are no longer known
-		if _, known := l.rows[name]; !known && !isExecutor(name) {
+		if _, known := l.rows[name]; !known && !signalbox.IsExecutor(name) {
 			for _, s := range held {
 				if !signalbox.Isolated(s.Slot) {
 					t.Slots++

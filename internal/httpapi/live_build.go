@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
@@ -402,7 +403,7 @@ func (l *look) queueEntity(name string) *entity {
 func (l *look) pauseOf(queue string) *api.Pause {
 	for _, p := range l.pauses {
 		if p.Queue == queue || p.Queue == "" {
-			return &pauseViews([]signalbox.Pause{p})[0]
+			return &view.Pauses([]signalbox.Pause{p})[0]
 		}
 	}
 	return nil

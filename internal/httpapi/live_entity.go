@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -45,7 +46,7 @@ func (e *entity) json(c caller) []byte {
 	case e.queue != nil:
 		v = e.queueFor(c)
 	case e.tools != nil:
-		v = toolQueueView(e.tools, c)
+		v = view.ToolQueue(e.tools, c.who)
 	case e.task != nil:
 		v = e.task
 	default:
@@ -221,7 +222,7 @@ func (c *delta) event(name string, to caller) ([]byte, error) {
 		out.Health = &verdict
 	}
 	if c.pauses != nil {
-		pauses := pauseViews(visiblePauses(*c.pauses, to))
+		pauses := view.Pauses(view.VisiblePauses(*c.pauses, to.who))
 		out.Pauses = &pauses
 	}
 	for _, e := range c.entities {

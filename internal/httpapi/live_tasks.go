@@ -2,47 +2,22 @@ package httpapi
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
-
-// liveTask is a task as a row of a list.
-func liveTask(t *signalbox.Task) api.LiveTask {
-	v := api.LiveTask{
-		QueueID: t.ID, State: string(t.State), Reason: string(t.Reason), Message: t.Message, Queue: t.Queue,
-		Mode: modeView(t.Mode), Tool: t.Tool, PromptPreview: t.Preview, Source: string(t.Source), SourceJob: t.SourceJob, RetryOf: t.RetryOf,
-		By: askedBy(t), Attempts: t.Attempts, CreatedAt: t.CreatedAt, EndedAt: timePtr(t.EndedAt),
-	}
-	if t.State != signalbox.Pending { // what the row keeps of its last claim would look as if an agent had it
-		v.Agent, v.Slot, v.Fence, v.StartedAt = t.Agent, t.Slot, t.Fence, timePtr(t.StartedAt)
-		if signalbox.Isolated(t.Slot) {
-			v.Slot -= signalbox.FirstIsolatedSlot
-		}
-	}
-	return v
-}
-
-// askedBy is who asked for a task, for people.
-func askedBy(t *signalbox.Task) string {
-	if t.OwnerEmail != "" {
-		return t.OwnerEmail
-	}
-	kind, id, _ := strings.Cut(t.Owner, ":")
-	return strings.TrimSpace(kind + " " + id)
-}
 
 func taskKey(id string) string { return "task:" + id }
 
 // taskRow is a task in flight, at an agent as it is now.
 func (l *look) taskRow(t *signalbox.Task, live engine.LiveAgent) api.LiveTask {
-	row := liveTask(t)
+	row := view.LiveTask(t)
 	if t.CancelRequested || t.State == signalbox.Cancelling {
-		row.CancelledAt = timePtr(l.inbox.cancelledAt(t.ID, len(l.inFlight)))
+		row.CancelledAt = view.Time(l.inbox.cancelledAt(t.ID, len(l.inFlight)))
 	}
 	if call, makes := l.calls[t.ID]; makes {
 		row.Call = &call
@@ -51,7 +26,7 @@ func (l *look) taskRow(t *signalbox.Task, live engine.LiveAgent) api.LiveTask {
 		row.Note = live.Notes[t.ID]
 	}
 	if printed := progress(t, &live); !t.StartedAt.IsZero() && printed.After(t.StartedAt) {
-		row.LastProgress = timePtr(printed.UTC().Truncate(time.Second))
+		row.LastProgress = view.Time(printed.UTC().Truncate(time.Second))
 	}
 	return row
 }
@@ -59,7 +34,7 @@ func (l *look) taskRow(t *signalbox.Task, live engine.LiveAgent) api.LiveTask {
 // progress is when a task printed anything last; zero: not yet, or not known.
 func progress(t *signalbox.Task, live *engine.LiveAgent) time.Time {
 	switch {
-	case isExecutor(t.Agent):
+	case signalbox.IsExecutor(t.Agent):
 		return time.Time{}
 	case live.Progress != nil:
 		return live.Progress[t.ID]
@@ -72,7 +47,7 @@ func (l *look) line(queue string) (line []api.LiveTask, owners []string) {
 	line = []api.LiveTask{}
 	for i := range l.shot.Heads[queue] {
 		t := &l.shot.Heads[queue][i]
-		row := liveTask(t)
+		row := view.LiveTask(t)
 		row.Position = i + 1
 		row.ETA = l.eta(t, i+1)
 		line, owners = append(line, row), append(owners, t.Owner)
@@ -131,7 +106,7 @@ func coarse(eta *engine.ETA) *api.ETA {
 		step = time.Minute
 	}
 	rounded := engine.ETA{Low: eta.Low.Truncate(step), High: (eta.High + step - 1).Truncate(step), Runs: eta.Runs}
-	return etaView(&rounded)
+	return view.ETA(&rounded)
 }
 
 // moved adds to the change what changed and is not shown of itself: tasks
@@ -167,7 +142,7 @@ func (l *look) movedTasks(ids []string) error {
 		if t.State.InFlight() { // since the look: the next one has it
 			continue
 		}
-		row := liveTask(t)
+		row := view.LiveTask(t)
 		l.change.entities = append(l.change.entities, rendered(&entity{key: taskKey(t.ID), task: &row, owner: t.Owner}))
 	}
 	for _, id := range ids {

@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
@@ -186,7 +187,7 @@ func (d *Server) meOf(who signalbox.Principal) api.Me {
 	}
 	v.Kind = cmp.Or(v.Kind, "anonymous")
 	if t, ok := d.identity.Token(who.TokenID); ok {
-		v.ExpiresAt = timePtr(t.ExpiresAt)
+		v.ExpiresAt = view.Time(t.ExpiresAt)
 	}
 	return v
 }

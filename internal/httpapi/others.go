@@ -56,7 +56,7 @@ func (d *Server) otherHolder(ctx context.Context, agent string) (store.Director,
 	if d.cfg.Peers == nil || agent == "" || callerIn(ctx).forwarded {
 		return store.Director{}, false
 	}
-	if isExecutor(agent) {
+	if signalbox.IsExecutor(agent) {
 		return d.otherNamed(instanceOf(agent))
 	}
 	holder, ok := d.cfg.Peers.HolderOf(ctx, agent)

@@ -100,7 +100,7 @@ func (d *Server) reportToHolder(r *http.Request, name string, rep api.PullReport
 func (d *Server) puller(r *http.Request) (string, error) {
 	name := r.PathValue("name")
 	switch {
-	case isExecutor(name):
+	case signalbox.IsExecutor(name):
 		return "", noAgent(name)
 	case !signalbox.ValidName(name):
 		return "", signalbox.Errorf(signalbox.CodeNotFound, "%q is not the name of an agent", httpio.Clip(name))

@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -37,10 +38,10 @@ func (d *Server) queue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	figures := queueStatus(counts, d.engine.MaxSize(), d.engine.Now())
+	figures := view.QueueStatus(counts, d.engine.MaxSize(), d.engine.Now())
 	out := api.Queue{
 		Depth: figures.Depth, MaxSize: figures.MaxSize, OldestAgeSeconds: figures.OldestAgeSeconds,
-		DispatchedCount: figures.DispatchedCount, Tasks: []api.Task{}, Paused: pauseViews(visiblePauses(pauses, callerOf(r))),
+		DispatchedCount: figures.DispatchedCount, Tasks: []api.Task{}, Paused: view.Pauses(view.VisiblePauses(pauses, callerOf(r).who)),
 	}
 	if out.Tools, err = d.toolTaskCounts(r.Context(), counts, d.engine.LiveAgents()); err != nil {
 		return err
@@ -75,7 +76,7 @@ func (d *Server) dispatching(r *http.Request, queue string) ([]api.Task, error) 
 	for i := range running {
 		t := &running[i]
 		if t.State == signalbox.Dispatching && (queue == "" || t.Queue == queue) && len(views) < httpio.MaxLimit && callerOf(r).who.SeesTask(t) {
-			views = append(views, taskView(t))
+			views = append(views, view.Task(t))
 		}
 	}
 	return views, err
@@ -100,7 +101,7 @@ func (d *Server) positioned(ctx context.Context, page []signalbox.Task, first bo
 				pos.N = max(pos.N, 1) // it was taken since the page was read
 			}
 		}
-		views[i] = taskView(t)
+		views[i] = view.Task(t)
 		views[i].Position, views[i].PositionApproximate = pos.N, pos.Approximate
 		pos.N++
 		next[t.Queue] = pos
@@ -172,7 +173,7 @@ func (d *Server) history(w http.ResponseWriter, r *http.Request) error {
 	tasks := visible(page.Tasks, callerOf(r))
 	out := api.History{Tasks: make([]api.Task, len(tasks)), Next: page.Next}
 	for i := range tasks {
-		out.Tasks[i] = taskView(&tasks[i])
+		out.Tasks[i] = view.Task(&tasks[i])
 	}
 	return httpio.Answer(w, http.StatusOK, out)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
 // queueToolsServer is the name under which the gateway has the queue's tools.
@@ -230,7 +231,7 @@ func statusOfCall(t *api.ToolTask) *taskStatus {
 		Reason: t.Reason, Message: t.Message, ExitCode: t.ExitCode, CreatedAt: t.CreatedAt,
 	}
 	if s.Ended {
-		s.EndedAt = timePtr(t.UpdatedAt)
+		s.EndedAt = view.Time(t.UpdatedAt)
 	} else {
 		s.WaitsFor, s.Message = t.Message, ""
 	}

@@ -37,7 +37,7 @@ func (d *Server) registerAgent(w http.ResponseWriter, r *http.Request) error {
 	if err := allowAgent(req.Name, who.who); err != nil {
 		return err
 	}
-	if isExecutor(req.Name) {
+	if signalbox.IsExecutor(req.Name) {
 		return signalbox.Invalid("name", "%s is the director's own executor: give the agent another name", httpio.Clip(req.Name))
 	}
 	source, url, err := d.checkPlace(r, &req)
@@ -190,7 +190,7 @@ func (n *agentNames) has(name string, now time.Time) bool {
 func (n *agentNames) set(agents []signalbox.Agent, now time.Time) {
 	seen := make(map[string]bool, len(agents))
 	for _, a := range agents {
-		seen[a.Name] = !isExecutor(a.Name)
+		seen[a.Name] = !signalbox.IsExecutor(a.Name)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/cron"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
 // Schedules is the scheduler as the director asks it; *schedule.Scheduler does.
@@ -232,7 +233,7 @@ func (d *Server) schedulerCounts(ctx context.Context) (*api.SchedulerCounts, err
 			next = due
 		}
 	}
-	c.NextRun = timePtr(next)
+	c.NextRun = view.Time(next)
 	return c, nil
 }
 
@@ -248,7 +249,7 @@ func (d *Server) scheduleView(ctx context.Context, all Schedules, s signalbox.Sc
 		SessionID: s.SessionID, Thinking: s.Thinking, Priority: s.Priority, OnLost: string(s.OnLost),
 		Overlap: string(s.Overlap), Missed: string(s.Missed), MissedWindowSeconds: int64(s.MissedWindow / time.Second), OnFull: string(s.OnFull),
 		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, NextRuns: all.Next(s, nextRuns),
-		LastRunAt: timePtr(s.LastRun), LastStatus: string(s.LastStatus), LastQueueID: s.LastQueueID, LastError: s.LastError,
+		LastRunAt: view.Time(s.LastRun), LastStatus: string(s.LastStatus), LastQueueID: s.LastQueueID, LastError: s.LastError,
 	}
 	v.Project = (*api.Project)(s.Project)
 	if len(v.NextRuns) > 0 {

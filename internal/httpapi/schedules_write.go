@@ -289,7 +289,7 @@ func newSchedule(req *api.NewSchedule) (s signalbox.Schedule, err error) {
 		return s, signalbox.Invalid("cron_expression", "cron_expression is required, such as \"0 1 * * *\" or @daily; schedule is another name for it")
 	case strings.TrimSpace(s.Prompt) == "":
 		return s, signalbox.Invalid("message", "message is required: what the agent is to do; prompt is another name for it")
-	case isExecutor(s.Agent):
+	case signalbox.IsExecutor(s.Agent):
 		return s, signalbox.Invalid("agent_name", "agent %s is the director's own executor, which takes tool calls and no prompts", httpio.Clip(s.Agent))
 	}
 	return s, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -87,7 +88,7 @@ func (d *Server) rows(ctx context.Context, tasks []signalbox.Task) []api.LiveTas
 	out := make([]api.LiveTask, len(tasks))
 	seen := d.projection.fresh(ctx) == nil
 	for i := range tasks {
-		out[i] = liveTask(&tasks[i])
+		out[i] = view.LiveTask(&tasks[i])
 		if !seen {
 			continue
 		}

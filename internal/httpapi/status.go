@@ -9,6 +9,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
 // status is GET /status.
@@ -21,7 +22,7 @@ func (d *Server) status(w http.ResponseWriter, r *http.Request) error {
 	out := api.Status{
 		Type: "view", Interfaces: []string{"statusable", "observable", "taskable"}, Version: d.cfg.Version,
 		State: "running", UptimeSeconds: max(0, now.Sub(d.started).Seconds()),
-		Queue:  queueStatus(counts, d.engine.MaxSize(), now),
+		Queue:  view.QueueStatus(counts, d.engine.MaxSize(), now),
 		Agents: agentCounts(withoutExecutors(live)),
 		Store:  api.StoreStatus{Kind: info.Kind, Durability: info.Durability},
 		Open:   d.identity.Open(),

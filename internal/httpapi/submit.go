@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
 // submit is POST /api/queue/task.
@@ -105,13 +106,13 @@ func (d *Server) receipt(w http.ResponseWriter, got engine.Receipt, status int, 
 	}
 	return httpio.Answer(w, status, api.SubmitResponse{
 		QueueID: got.Task.ID, Position: got.Position.N, PositionApproximate: got.Position.Approximate,
-		State: string(got.Task.State), Queue: got.Task.Queue, ETA: etaView(got.ETA), Message: message,
+		State: string(got.Task.State), Queue: got.Task.Queue, ETA: view.ETA(got.ETA), Message: message,
 		Replayed: got.Replayed, RetryOf: got.Task.RetryOf,
 	})
 }
 
 func newTask(req api.SubmitRequest) (engine.NewTask, error) {
-	if isExecutor(req.Agent) {
+	if signalbox.IsExecutor(req.Agent) {
 		return engine.NewTask{}, &httpio.Refusal{
 			Err:  signalbox.Invalid("agent", "agent %s is the director's own executor, which takes tool calls and no prompts", httpio.Clip(req.Agent)),
 			Hint: "POST /api/tools/{tool}/tasks calls a tool as a task, as signalbox tools call --task does",

@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
 // task is GET /api/queue/{id}.
@@ -49,17 +50,17 @@ func (d *Server) detail(ctx context.Context, id string) (api.Task, error) {
 		return api.Task{}, err
 	}
 	t, pos := &got.Task, got.Position
-	v := taskView(t)
-	addRequest(&v, &got.Request)
-	v.Stale = staleViews(got.Stales)
+	v := view.Task(t)
+	view.AddRequest(&v, &got.Request)
+	v.Stale = view.Stale(got.Stales)
 	switch {
 	case t.State.Terminal():
-		v.Result = resultView(t, &got.Result)
+		v.Result = view.Result(t, &got.Result)
 	case t.State == signalbox.Working:
 		v.Note = d.engine.Trouble(t)
 	case t.State == signalbox.Pending:
 		v.Position, v.PositionApproximate = pos.N, pos.Approximate
-		v.ETA, v.Note = etaView(d.engine.ETA(ctx, t, pos)), d.engine.Trouble(t)
+		v.ETA, v.Note = view.ETA(d.engine.ETA(ctx, t, pos)), d.engine.Trouble(t)
 	}
 	return v, nil
 }
@@ -130,7 +131,7 @@ func (d *Server) why(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := api.Why{QueueID: id, State: string(got.Task.State), Summary: got.Summary, Gates: []api.Gate{}, ETA: etaView(got.ETA)}
+	out := api.Why{QueueID: id, State: string(got.Task.State), Summary: got.Summary, Gates: []api.Gate{}, ETA: view.ETA(got.ETA)}
 	for _, g := range got.Gates {
 		out.Gates = append(out.Gates, api.Gate(g))
 	}
@@ -207,5 +208,5 @@ func (d *Server) paused(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return httpio.Answer(w, http.StatusOK, api.Paused{Paused: pauseViews(pauses)})
+	return httpio.Answer(w, http.StatusOK, api.Paused{Paused: view.Pauses(pauses)})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
@@ -22,7 +23,7 @@ func (d *Server) tokens(w http.ResponseWriter, _ *http.Request) error {
 func tokenView(t identity.Known) api.Token {
 	return api.Token{
 		ID: t.ID, Name: t.Name, Kind: string(t.Kind), Principal: t.Principal, Scopes: scopeList(t.Scopes), Agents: t.Agents,
-		CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy, ExpiresAt: timePtr(t.ExpiresAt), RevokedAt: timePtr(t.RevokedAt), LastUsedAt: timePtr(t.LastUsed),
+		CreatedAt: t.CreatedAt, CreatedBy: t.CreatedBy, ExpiresAt: view.Time(t.ExpiresAt), RevokedAt: view.Time(t.RevokedAt), LastUsedAt: view.Time(t.LastUsed),
 	}
 }
 

@@ -10,12 +10,12 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
@@ -66,7 +66,7 @@ func (d *Server) toolQueues(w http.ResponseWriter, r *http.Request) error {
 	queues, c := d.cfg.Tools.Queues(), callerOf(r)
 	out := api.ToolQueues{Queues: make([]api.ToolQueue, len(queues))}
 	for i := range queues {
-		out.Queues[i] = toolQueueView(&queues[i], c)
+		out.Queues[i] = view.ToolQueue(&queues[i], c.who)
 	}
 	return httpio.Answer(w, http.StatusOK, out)
 }
@@ -157,55 +157,6 @@ func toolView(t *gateway.Tool) api.Tool {
 		Queue: t.Queue, TimeoutSeconds: t.Timeout.Seconds(), InputSchema: def.Input, OutputSchema: def.Output,
 		Async: t.Async, Secrets: t.Secrets,
 	}
-}
-
-// toolQueueView shows sessions by their mark, for the name of one is as good as
-// a password, and agents to those who may see them.
-func toolQueueView(q *toolqueue.Status, c caller) api.ToolQueue {
-	// ofAgent is what is shown of an agent's call: its task is whose its agent is.
-	ofAgent := func(agent, execution string) (string, string) {
-		if !c.who.MayUse(agent) {
-			return "", ""
-		}
-		return agent, execution
-	}
-	out := api.ToolQueue{
-		Name: q.Name, Concurrent: q.Concurrent, InUse: q.InUse, Depth: q.Depth,
-		MaxWaitSeconds: q.MaxWait.Seconds(), MaxWaiters: q.MaxWaiters,
-		LeaseIdle: q.Lease.Idle.Seconds(), LeaseHold: q.Lease.MaxHold.Seconds(), Shared: q.Shared,
-		Holders: make([]api.ToolHolder, len(q.Holders)), Waiters: make([]api.ToolWaiter, len(q.Waiters)),
-		WaitersNotShown: max(0, q.Depth-len(q.Waiters)),
-	}
-	for i, h := range q.Holders {
-		out.Holders[i] = api.ToolHolder{
-			Session: gateway.Mark(h.Session), Tool: h.Tool, Since: known(h.Since),
-			Leased: h.Leased, Idle: h.Idle, Expires: known(h.Expires), Behind: h.Behind, Director: h.Owner,
-		}
-		out.Holders[i].Agent, out.Holders[i].QueueID = ofAgent(h.Agent, h.Execution)
-	}
-	for i, w := range q.Waiters {
-		out.Waiters[i] = api.ToolWaiter{
-			Position: w.Position, Session: gateway.Mark(w.Session), Tool: w.Tool, Since: w.Since.UTC(), Director: w.Owner,
-		}
-		out.Waiters[i].Agent, out.Waiters[i].QueueID = ofAgent(w.Agent, w.Execution)
-	}
-	return out
-}
-
-// known is a time, or nil where it was not noted.
-func known(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
-}
-
-func toolResultView(r gateway.Result) api.ToolResult {
-	if len(r.Content) == 0 {
-		r.Content = json.RawMessage("[]")
-	}
-	return api.ToolResult{Content: r.Content, StructuredContent: r.Structured, IsError: r.IsError, Meta: r.Meta, Metadata: r.Metadata}
 }
 
 // mcpSessionHeader names an MCP session of the older protocol, which lives in

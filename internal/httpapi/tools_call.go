@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
 // callTool is POST /api/tools/{tool}/call. Whoever goes away meanwhile leaves
@@ -39,7 +40,7 @@ func (d *Server) callTool(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return d.toolError(r, err)
 	}
-	return httpio.Answer(w, http.StatusOK, toolResultView(res))
+	return httpio.Answer(w, http.StatusOK, view.ToolResult(res))
 }
 
 // callOrQueue calls a tool. An async one is answered at once: its call is a
@@ -121,7 +122,7 @@ func (d *Server) streamTool(ctx context.Context, w http.ResponseWriter, r *http.
 		return nil
 	}
 	if end.err == nil {
-		_ = s.SendTransient("result", toolResultView(end.res)) // who does not take it has gone
+		_ = s.SendTransient("result", view.ToolResult(end.res)) // who does not take it has gone
 		return nil
 	}
 	err = d.toolError(r, end.err)

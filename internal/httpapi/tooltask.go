@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
 // ToolTasks makes tool calls into tasks; *local.Executor does.
@@ -331,7 +332,7 @@ func plainToolTask(t *gateway.ToolTask) api.ToolTask {
 		why := row.Message
 		v.Error = &why
 	case v.Status == "completed" && t.Result != nil:
-		result := toolResultView(*t.Result)
+		result := view.ToolResult(*t.Result)
 		v.Result = &result
 	}
 	return v

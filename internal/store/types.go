@@ -132,6 +132,11 @@ type Counts struct {
 	Oldest time.Time
 }
 
+// WaitingCalls is how many tool calls wait as tasks.
+func (c Counts) WaitingCalls() int {
+	return c.Queues[signalbox.QueueCommands] + c.Queues[signalbox.QueueCalls]
+}
+
 // HistoryQuery chooses ended tasks. Empty fields choose all.
 type HistoryQuery struct {
 	State     signalbox.State

@@ -75,7 +75,7 @@ func (x *Executor) lookAfterOthers() {
 	var others []signalbox.Agent
 	for _, row := range rows {
 		instance := instanceOf(row.Name)
-		if _, own := signalbox.ExecutorKind(row.Name); !own || instance == x.opts.Instance {
+		if !signalbox.IsExecutor(row.Name) || instance == x.opts.Instance {
 			continue
 		}
 		if x.opts.Peers.Gone(instance) && x.opts.Peers.First(row.Name) && x.removeExecutor(row.Name, instance) {

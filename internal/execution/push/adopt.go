@@ -42,7 +42,7 @@ func (d *Dispatcher) unfollowed(t *signalbox.Task) (known, unfollowed bool) {
 	defer d.Mu.Unlock()
 	l := d.Lanes[t.Agent]
 	if l == nil {
-		return false, !ours(t.Agent) && !d.pulls[t.Agent]
+		return false, !signalbox.IsExecutor(t.Agent) && !d.pulls[t.Agent]
 	}
 	r := l.Runs[t.ID]
 	return true, l.term != nil && (r == nil || r.Fence != t.Fence)

@@ -23,7 +23,7 @@ func (d *Dispatcher) loadAgents(ctx context.Context) error {
 		switch {
 		case row.Source == signalbox.AgentPull:
 			pulls[row.Name] = true
-		case !ours(row.Name):
+		case !signalbox.IsExecutor(row.Name):
 			known[row.Name] = true
 			d.putLane(row)
 		}
@@ -49,13 +49,6 @@ func (d *Dispatcher) loadAgents(ctx context.Context) error {
 		d.Remove(l)
 	}
 	return nil
-}
-
-// ours reports whether a name is that of the director's own executor, which
-// follows its tasks by itself: it has no lane, and its tasks no run here.
-func ours(agent string) bool {
-	_, own := signalbox.ExecutorKind(agent)
-	return own
 }
 
 // putLane adds a lane for an agent, or takes in that its row changed.

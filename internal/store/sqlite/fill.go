@@ -51,7 +51,7 @@ func (b *Backend) fillSlots() error {
 	q := b.writer.on(stSlotsAll)
 	slots, err := slotRows(&q)
 	for i := range slots {
-		if _, own := signalbox.ExecutorKind(slots[i].Agent); !own {
+		if !signalbox.IsExecutor(slots[i].Agent) {
 			b.board.inUse[store.SlotSort(signalbox.Isolated(slots[i].Slot))]++
 		}
 	}

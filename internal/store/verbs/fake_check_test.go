@@ -96,7 +96,7 @@ func (s *server) checkCounts(d *verbs.Delta) {
 	}
 	var inUse [2]int
 	for _, slot := range slots {
-		if _, own := signalbox.ExecutorKind(slot.Agent); own {
+		if signalbox.IsExecutor(slot.Agent) {
 			continue
 		}
 		if signalbox.Isolated(slot.Slot) {

@@ -9,7 +9,7 @@ import (
 
 func (s *Store) countSlot(row *signalbox.Slot, n int) {
 	sort := store.SlotSort(signalbox.Isolated(row.Slot))
-	if _, own := signalbox.ExecutorKind(row.Agent); !own {
+	if !signalbox.IsExecutor(row.Agent) {
 		s.inUse[sort] += n
 	}
 	if s.used[sort][row.Agent] += n; s.used[sort][row.Agent] == 0 {

@@ -1,6 +1,7 @@
-package httpapi
+package view
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -10,15 +11,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// taskView is a task as lists show it.
-func taskView(t *signalbox.Task) api.Task {
+// Task is a task as lists show it.
+func Task(t *signalbox.Task) api.Task {
 	v := api.Task{
 		QueueID: t.ID, State: string(t.State), Reason: string(t.Reason), Message: t.Message, Queue: t.Queue,
-		CreatedAt: t.CreatedAt, EndedAt: timePtr(t.EndedAt), NotBefore: timePtr(t.NotBefore),
+		CreatedAt: t.CreatedAt, EndedAt: Time(t.EndedAt), NotBefore: Time(t.NotBefore),
 		Attempts: t.Attempts, MaxAttempts: t.MaxAttempts, LastError: t.LastError,
 		Source: string(t.Source), SourceJob: t.SourceJob, Priority: t.Priority, OnLost: string(t.OnLost),
 		SessionID: t.SessionID, RetryOf: t.RetryOf, CancelRequested: t.CancelRequested, PromptPreview: t.Preview,
-		Mode: modeView(t.Mode), Tool: t.Tool, SourceUserEmail: t.OwnerEmail, ParentID: t.ParentID, Depth: t.Depth,
+		Mode: mode(t.Mode), Tool: t.Tool, SourceUserEmail: t.OwnerEmail, ParentID: t.ParentID, Depth: t.Depth,
 	}
 	v.SourceUserID, _ = signalbox.OwnerUser(t.Owner)
 	v.SourceAgent, _ = signalbox.OwnerAgent(t.Owner)
@@ -29,19 +30,19 @@ func taskView(t *signalbox.Task) api.Task {
 		return v // what the row keeps of its last claim would look as if an agent had it
 	}
 	v.Agent, v.AgentURL, v.TaskID, v.Fence = t.Agent, t.AgentURL, t.TaskID, t.Fence
-	v.DispatchedAt, v.StartedAt = timePtr(t.DispatchedAt), timePtr(t.StartedAt)
+	v.DispatchedAt, v.StartedAt = Time(t.DispatchedAt), Time(t.StartedAt)
 	return v
 }
 
-func modeView(m signalbox.Mode) string {
+func mode(m signalbox.Mode) string {
 	if m == signalbox.ModeQueue {
 		return "queue"
 	}
 	return string(m)
 }
 
-// staleViews are the words of executions that had lost their slot.
-func staleViews(stales []signalbox.Stale) []api.StaleResult {
+// Stale are the reports of executions that had lost their slot.
+func Stale(stales []signalbox.Stale) []api.StaleResult {
 	views := make([]api.StaleResult, len(stales))
 	for i := range stales {
 		s := &stales[i]
@@ -50,15 +51,15 @@ func staleViews(stales []signalbox.Stale) []api.StaleResult {
 	return views
 }
 
-// addRequest adds what lists leave out.
-func addRequest(v *api.Task, r *signalbox.Request) {
+// AddRequest adds the request, which lists leave out.
+func AddRequest(v *api.Task, r *signalbox.Request) {
 	v.Prompt, v.Model, v.Tier, v.TimeoutSeconds, v.Thinking = r.Prompt, r.Model, r.Tier, r.TimeoutSeconds, r.Thinking
 	v.Arguments, v.Metadata, v.TimeoutMS = r.Arguments, r.Metadata, r.TimeoutMS
 	v.Project = (*api.Project)(r.Project)
 }
 
-// resultView is nil for a task that never ran.
-func resultView(t *signalbox.Task, r *signalbox.Result) *api.Result {
+// Result is what a task ended with; nil for one that never ran.
+func Result(t *signalbox.Task, r *signalbox.Result) *api.Result {
 	if t.StartedAt.IsZero() && r.Output == "" && r.Tail == "" && r.ErrorType == "" {
 		return nil
 	}
@@ -80,30 +81,32 @@ func plainResult(r *signalbox.Result) api.Result {
 	return v
 }
 
-func etaView(e *engine.ETA) *api.ETA {
+// ETA is nil where there is no estimate.
+func ETA(e *engine.ETA) *api.ETA {
 	if e == nil {
 		return nil
 	}
 	return &api.ETA{LowSeconds: e.Low.Seconds(), HighSeconds: e.High.Seconds(), Runs: e.Runs}
 }
 
-func pauseViews(pauses []signalbox.Pause) []api.Pause {
+// Pauses are the queues that hand out nothing.
+func Pauses(pauses []signalbox.Pause) []api.Pause {
 	views := make([]api.Pause, len(pauses))
 	for i, p := range pauses {
 		views[i] = api.Pause{Queue: p.Queue, Reason: p.Reason, By: p.By, Since: time.UnixMilli(p.AtMS).UTC()}
 		if p.UntilMS != 0 {
-			views[i].Until = timePtr(time.UnixMilli(p.UntilMS).UTC())
+			views[i].Until = Time(time.UnixMilli(p.UntilMS).UTC())
 		}
 	}
 	return views
 }
 
-// queueStatus is the seed's block of figures, all from one snapshot. A task that
+// QueueStatus is the seed's block of figures, all from one snapshot. A task that
 // is being sent or cancelled has its agent: depth and dispatched_count together
 // are all that has not ended.
-func queueStatus(c store.Counts, maxSize int, now time.Time) api.QueueStatus {
+func QueueStatus(c store.Counts, maxSize int, now time.Time) api.QueueStatus {
 	q := api.QueueStatus{
-		Depth: c.Pending - waitingTools(c), MaxSize: maxSize,
+		Depth: c.Pending - c.WaitingCalls(), MaxSize: maxSize,
 		DispatchedCount: c.InFlight[signalbox.Dispatching] + c.InFlight[signalbox.Working] + c.InFlight[signalbox.Cancelling],
 	}
 	if !c.Oldest.IsZero() {
@@ -112,9 +115,43 @@ func queueStatus(c store.Counts, maxSize int, now time.Time) api.QueueStatus {
 	return q
 }
 
-func timePtr(t time.Time) *time.Time {
+// Time is nil for a time that is zero, which JSON leaves out.
+func Time(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
 	return &t
+}
+
+// LiveTask is a task as a row of a list.
+func LiveTask(t *signalbox.Task) api.LiveTask {
+	v := api.LiveTask{
+		QueueID: t.ID, State: string(t.State), Reason: string(t.Reason), Message: t.Message, Queue: t.Queue,
+		Mode: mode(t.Mode), Tool: t.Tool, PromptPreview: t.Preview, Source: string(t.Source), SourceJob: t.SourceJob, RetryOf: t.RetryOf,
+		By: askedBy(t), Attempts: t.Attempts, CreatedAt: t.CreatedAt, EndedAt: Time(t.EndedAt),
+	}
+	if t.State != signalbox.Pending { // what the row keeps of its last claim would look as if an agent had it
+		v.Agent, v.Slot, v.Fence, v.StartedAt = t.Agent, t.Slot, t.Fence, Time(t.StartedAt)
+		if signalbox.Isolated(t.Slot) {
+			v.Slot -= signalbox.FirstIsolatedSlot
+		}
+	}
+	return v
+}
+
+// askedBy is who asked for a task, for people.
+func askedBy(t *signalbox.Task) string {
+	if t.OwnerEmail != "" {
+		return t.OwnerEmail
+	}
+	kind, id, _ := strings.Cut(t.Owner, ":")
+	return strings.TrimSpace(kind + " " + id)
+}
+
+// VisiblePauses leaves out the queues of agents that the caller may not use.
+func VisiblePauses(pauses []signalbox.Pause, who signalbox.Principal) []signalbox.Pause {
+	return slices.DeleteFunc(slices.Clone(pauses), func(p signalbox.Pause) bool {
+		name, ok := signalbox.OnlyAgent(p.Queue)
+		return ok && !who.MayUse(name)
+	})
 }

@@ -1,0 +1,51 @@
+package view
+
+import (
+	"encoding/json"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/toolqueue"
+)
+
+// ToolQueue shows sessions by their mark, for the name of one is as good as
+// a password, and agents to those who may see them.
+func ToolQueue(q *toolqueue.Status, who signalbox.Principal) api.ToolQueue {
+	// ofAgent is what is shown of an agent's call: its task is whose its agent is.
+	ofAgent := func(agent, execution string) (string, string) {
+		if !who.MayUse(agent) {
+			return "", ""
+		}
+		return agent, execution
+	}
+	out := api.ToolQueue{
+		Name: q.Name, Concurrent: q.Concurrent, InUse: q.InUse, Depth: q.Depth,
+		MaxWaitSeconds: q.MaxWait.Seconds(), MaxWaiters: q.MaxWaiters,
+		LeaseIdle: q.Lease.Idle.Seconds(), LeaseHold: q.Lease.MaxHold.Seconds(), Shared: q.Shared,
+		Holders: make([]api.ToolHolder, len(q.Holders)), Waiters: make([]api.ToolWaiter, len(q.Waiters)),
+		WaitersNotShown: max(0, q.Depth-len(q.Waiters)),
+	}
+	for i, h := range q.Holders {
+		out.Holders[i] = api.ToolHolder{
+			Session: gateway.Mark(h.Session), Tool: h.Tool, Since: Time(h.Since.UTC()),
+			Leased: h.Leased, Idle: h.Idle, Expires: Time(h.Expires.UTC()), Behind: h.Behind, Director: h.Owner,
+		}
+		out.Holders[i].Agent, out.Holders[i].QueueID = ofAgent(h.Agent, h.Execution)
+	}
+	for i, w := range q.Waiters {
+		out.Waiters[i] = api.ToolWaiter{
+			Position: w.Position, Session: gateway.Mark(w.Session), Tool: w.Tool, Since: w.Since.UTC(), Director: w.Owner,
+		}
+		out.Waiters[i].Agent, out.Waiters[i].QueueID = ofAgent(w.Agent, w.Execution)
+	}
+	return out
+}
+
+// ToolResult is the answer of a tool; its content is a list, if an empty one.
+func ToolResult(r gateway.Result) api.ToolResult {
+	if len(r.Content) == 0 {
+		r.Content = json.RawMessage("[]")
+	}
+	return api.ToolResult{Content: r.Content, StructuredContent: r.Structured, IsError: r.IsError, Meta: r.Meta, Metadata: r.Metadata}
+}
