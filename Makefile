@@ -34,6 +34,9 @@ BUBBLES   = ^TestBubble
 # would have to be compiled once more for it. make soak has the rest.
 WINDOWS   = $(addprefix ./internal/,agentd agentd/runner cli command config doctor failpoint filelock gateway/command gateway/mcp llm proc \
 	schedule/alone seal serve testport testserver)
+# What make check-fast tests: rules and readers, in memory.
+FAST      = . ./api ./client ./steplimit ./toolqueue $(addprefix ./internal/,agentaddr cli conffile config cron engine/... execution/local \
+	gateway httpguard identity lifecycle mask peers port schedule seal serve store store/memory store/pack store/verbs strictjson toolconf)
 # Where PostgreSQL and Redis have their data in make test: in memory, where 4 GB
 # are free there; else, and in make soak, on the disk.
 SERVERS  := $(shell test "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 2>/dev/null && echo /dev/shm)
@@ -42,7 +45,7 @@ LDFLAGS   = -s -w -X main.version=$(VERSION)
 # every other: a cold clone compiles and vets for ten minutes on two cores.
 export GOFLAGS := $(shell $(GO) env GOFLAGS) -trimpath
 
-.PHONY: help build setup test check soak mutants bench fuzz release release-check site lint lines vuln clean
+.PHONY: help build setup test check check-fast soak mutants bench fuzz release release-check site lint lines vuln clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -53,12 +56,19 @@ build: ## the binary, in bin/
 setup: ## what the tests need and this machine lacks
 	@$(REAL) scripts/setup.sh
 
-check: ## formatting and vet
+.PHONY: formatted
+formatted:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted with gofmt:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+
+check: formatted ## formatting and vet
 	$(GO) vet $(PACKAGES)
 	$(GO) vet -tags mutants ./sim/mutants
 	cd bench && $(GO) vet ./... && cd riversqlite && $(GO) vet . # modules of their own, for what ours is compared with
 	GOOS=windows GOARCH=amd64 $(GO) vet $(WINDOWS)
+
+check-fast: formatted ## what to run between two edits, in less than a minute: formatting, vet, and tests that need no other program
+	$(GO) vet $(PACKAGES)
+	$(GO) test $(FLAGS) -skip '$(NORACE)' $(FAST)
 
 test: setup check ## every test in its short form; check has vetted
 	@$(MAKE) --no-print-directory -k -j2 test-e2e test-race test-serial test-alone
