@@ -1,23 +1,13 @@
 package httpio
 
 import (
-	"mime"
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/signalbox-ai/signalbox"
 )
 
 // RequestIDHeader carries the id of a request, which answers and log lines repeat.
 const RequestIDHeader = "X-Request-Id"
-
-// Limits of a request beyond its body.
-const (
-	MaxURLBytes  = 8 << 10
-	BodyTimeout  = 30 * time.Second // for the whole body to arrive
-	WriteTimeout = 30 * time.Second // for one write to be taken
-)
 
 // Recorder notes what was answered.
 type Recorder struct {
@@ -80,37 +70,4 @@ func (w *Recorder) Took(r *http.Request) time.Duration {
 func HasAnswered(w http.ResponseWriter) bool {
 	rec, ok := w.(*Recorder)
 	return ok && rec.Status != 0
-}
-
-// IsWrite reports whether the method of a request may change something.
-func IsWrite(r *http.Request) bool {
-	return r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions
-}
-
-// HasBody reports whether a request has a body, of whatever length.
-func HasBody(r *http.Request) bool {
-	return r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody
-}
-
-// CheckMedia asks writes for JSON. A form, which any page can make a browser
-// send, is refused even without a body.
-func CheckMedia(r *http.Request) error {
-	if !IsWrite(r) {
-		return nil
-	}
-	given := r.Header.Values("Content-Type")
-	if len(given) == 0 && !HasBody(r) {
-		return nil
-	}
-	if len(given) == 1 {
-		media, params, err := mime.ParseMediaType(given[0])
-		charset := strings.ToLower(params["charset"])
-		if err == nil && media == "application/json" && (charset == "" || charset == "utf-8") {
-			return nil
-		}
-	}
-	if len(given) == 0 {
-		return signalbox.Errorf(signalbox.CodeUnsupportedMedia, "the body has no content type; it must be application/json")
-	}
-	return signalbox.Errorf(signalbox.CodeUnsupportedMedia, "the content type must be application/json, not %q", Clip(strings.Join(given, ", ")))
 }
