@@ -128,6 +128,9 @@ func TestImportsRunDownhill(t *testing.T) {
 	}
 }
 
+// fixture is the director that tests of the HTTP API share.
+const fixture = "/internal/httpapi/apitest"
+
 // TestOnlyWiringNamesAStore keeps concrete stores out of everything but
 // cmd/signalbox and tests; the benchmarks are a module of their own.
 func TestOnlyWiringNamesAStore(t *testing.T) {
@@ -137,7 +140,7 @@ func TestOnlyWiringNamesAStore(t *testing.T) {
 	}
 	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
 		who, imports, _ := strings.Cut(line, ": ")
-		if strings.HasPrefix(who, module+"/cmd/") || strings.HasPrefix(who, module+"/internal/store/") {
+		if strings.HasPrefix(who, module+"/cmd/") || strings.HasPrefix(who, module+"/internal/store/") || who == module+fixture {
 			continue
 		}
 		for _, i := range strings.Fields(imports) {
@@ -148,11 +151,13 @@ func TestOnlyWiringNamesAStore(t *testing.T) {
 	}
 }
 
-// TestTheModelDoesNotShip keeps the reference of the stores' suite out of the
-// program.
-func TestTheModelDoesNotShip(t *testing.T) {
-	if slices.Contains(deps(t, module+"/cmd/signalbox"), module+"/internal/store/storetest/model") {
-		t.Error("the program depends on the model that its stores are compared with")
+// TestTestSupportDoesNotShip keeps the reference of the stores' suite and the
+// fixture of the HTTP API out of the program.
+func TestTestSupportDoesNotShip(t *testing.T) {
+	for _, pkg := range deps(t, module+"/cmd/signalbox") {
+		if pkg == module+"/internal/store/storetest/model" || pkg == module+fixture {
+			t.Errorf("the program depends on %s", pkg)
+		}
 	}
 }
 

@@ -79,6 +79,7 @@ var readElsewhere = map[string]string{
 	"api":                               "reads one JSON value with encoding/json",
 	"internal/top":                      "reads keys, and what the SDK has read",
 	"internal/testserver":               "tests only",
+	"internal/httpapi/apitest":          "tests only",
 	"internal/execution/push/agenttest": "tests only",
 	"internal/llm/llmtest":              "tests only",
 	"internal/httpapi/httpio":           "read by internal/httpapi FuzzBody",

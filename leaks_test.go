@@ -18,7 +18,7 @@ var (
 // of those who use them.
 var helpers = map[string]bool{
 	"internal/agentaddr/addrtest": true, "internal/gateway/providertest": true, "internal/store/storetest": true,
-	"internal/testserver": true, "internal/toolqueuetest": true, "internal/execution/push/agenttest": true, "internal/llm/llmtest": true,
+	"internal/testserver": true, "internal/httpapi/apitest": true, "internal/toolqueuetest": true, "internal/execution/push/agenttest": true, "internal/llm/llmtest": true,
 }
 
 // TestWhatStartsGoroutinesIsCheckedForLeaks: a package whose code starts one ends its

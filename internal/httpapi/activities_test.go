@@ -9,30 +9,31 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-func (b *box) activities(query string) []api.Activity {
-	b.t.Helper()
+func listActivities(b *apitest.Fixture, query string) []api.Activity {
+	b.T.Helper()
 	var out api.Activities
-	b.do("GET", "/api/activities"+query, "").want(b.t, 200, &out)
+	b.Do("GET", "/api/activities"+query, "").Want(b.T, 200, &out)
 	return out.Activities
 }
 
 func TestActivitiesAreTheTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
-		a := b.talker("coder", 1)
-		done := b.chatOf(a, `{"message":"Hello"}`)
+		b := apitest.New(t)
+		a := b.AddChatAgent("coder", 1)
+		done := chatTask(b, a, `{"message":"Hello"}`)
 		time.Sleep(time.Second)
-		failed := b.submit(`{"prompt":"p","agent":"coder","source":"scheduler","source_job":"nightly"}`).QueueID
-		b.finish(b.work(a), signalbox.ReasonAgentError, signalbox.Result{})
-		b.submit(`{"prompt":"p"}`)
-		running := b.work(a)
-		chat := b.ask("POST", chatPath, `{"message":"wait"}`)
+		failed := b.Submit(`{"prompt":"p","agent":"coder","source":"scheduler","source_job":"nightly"}`).QueueID
+		b.FinishTask(b.Run(a), signalbox.ReasonAgentError, signalbox.Result{})
+		b.Submit(`{"prompt":"p"}`)
+		running := b.Run(a)
+		chat := b.Start("POST", chatPath, `{"message":"wait"}`)
 		synctest.Wait()
 
-		list := b.activities("")
+		list := listActivities(b, "")
 		if len(list) != 4 {
 			t.Fatalf("%+v", list)
 		}
@@ -53,35 +54,35 @@ func TestActivitiesAreTheTasks(t *testing.T) {
 			"?agent=coder": 4, "?agent=writer": 0, "?type=chat_start": 2, "?type=agent_collaboration": 0, "?state=queued": 1, "?state=started": 1,
 			"?state=completed": 1, "?state=failed": 1, "?type=chat_start&state=completed": 1, "?limit=3": 3,
 		} {
-			if got := b.activities(query); len(got) != want {
+			if got := listActivities(b, query); len(got) != want {
 				t.Errorf("%s: %d, want %d", query, len(got), want)
 			}
 		}
 		for _, query := range []string{"?type=x", "?state=pending", "?before=x", "?before=bGl2ZTow", "?limit=0"} {
-			b.do("GET", "/api/activities"+query, "").wantError(t, 400, signalbox.CodeValidation)
+			b.Do("GET", "/api/activities"+query, "").WantError(t, 400, signalbox.CodeValidation)
 		}
-		b.complete(running, "")
-		b.complete(b.accept(a), "")
-		chat.answer()
+		b.Complete(running, "")
+		b.Complete(b.Accept(a), "")
+		chat.Reply()
 	})
 }
 
 func TestActivitiesPageByPage(t *testing.T) {
-	b := newBox(t)
-	a := b.agent("coder", 1)
+	b := apitest.New(t)
+	a := b.AddAgent("coder", 1)
 	want := []string{}
 	for i := range 25 {
-		id := b.submit(fmt.Sprintf(`{"prompt":"%d","agent":"coder"}`, i)).QueueID
+		id := b.Submit(fmt.Sprintf(`{"prompt":"%d","agent":"coder"}`, i)).QueueID
 		want = append([]string{id}, want...)
 		if i < 12 {
-			b.complete(b.work(a), "")
+			b.Complete(b.Run(a), "")
 		}
 	}
 	for _, limit := range []int{1, 4, 13, 25, 100} {
 		var got []string
 		for before, pages := "", 0; pages == 0 || before != ""; pages++ {
 			var out api.Activities
-			b.do("GET", fmt.Sprintf("/api/activities?limit=%d&before=%s", limit, before), "").want(t, 200, &out)
+			b.Do("GET", fmt.Sprintf("/api/activities?limit=%d&before=%s", limit, before), "").Want(t, 200, &out)
 			for _, v := range out.Activities {
 				got = append(got, v.ID)
 			}
@@ -96,23 +97,23 @@ func TestActivitiesPageByPage(t *testing.T) {
 // A clock that jumps back makes no duration negative, wherever one is shown.
 func TestIncidentNegativeDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c clock
-		b := newBox(t, fixed(&c))
-		a := b.talker("coder", 1)
-		chat := b.ask("POST", chatPath, `{"message":"m"}`)
+		var c apitest.Clock
+		b := apitest.New(t, apitest.WithClock(&c))
+		a := b.AddChatAgent("coder", 1)
+		chat := b.Start("POST", chatPath, `{"message":"m"}`)
 		synctest.Wait()
-		task := b.accept(a)
-		c.pass(-time.Hour)
-		b.complete(task, "")
+		task := b.Accept(a)
+		c.Advance(-time.Hour)
+		b.Complete(task, "")
 		var out api.ChatResponse
-		chat.answer().want(t, 200, &out)
+		chat.Reply().Want(t, 200, &out)
 		var v api.Task
-		b.do("GET", "/api/queue/"+task.ID, "").want(t, 200, &v)
+		b.Do("GET", "/api/queue/"+task.ID, "").Want(t, 200, &v)
 		var q api.Queue
-		b.submit(`{"prompt":"p"}`)
-		c.pass(-time.Hour)
-		b.do("GET", "/api/queue", "").want(t, 200, &q)
-		list := b.activities("?state=completed")
+		b.Submit(`{"prompt":"p"}`)
+		c.Advance(-time.Hour)
+		b.Do("GET", "/api/queue", "").Want(t, 200, &q)
+		list := listActivities(b, "?state=completed")
 		if out.Metadata.DurationMS < 0 || v.Result.DurationSeconds < 0 || q.OldestAgeSeconds < 0 || len(list) != 1 || list[0].DurationMS == nil || *list[0].DurationMS < 0 {
 			t.Errorf("%+v %+v %+v %+v", out.Metadata, v.Result, q, list)
 		}
@@ -120,33 +121,33 @@ func TestIncidentNegativeDuration(t *testing.T) {
 }
 
 // called stores a task that another's execution called.
-func (b *box) called(parent, agent, owner string, depth int) string {
-	b.t.Helper()
+func submitCalled(b *apitest.Fixture, parent, agent, owner string, depth int) string {
+	b.T.Helper()
 	id, err := signalbox.NewID(time.Now(), rand.Reader)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
-	_, err = b.store.Submit(b.t.Context(), store.Submission{Now: b.engine.Now(), Task: signalbox.Task{
-		ID: id, State: signalbox.Pending, Queue: signalbox.AgentQueue(agent), Limit: signalbox.LimitWork, CreatedAt: b.engine.Now(),
+	_, err = b.Store.Submit(b.T.Context(), store.Submission{Now: b.Engine.Now(), Task: signalbox.Task{
+		ID: id, State: signalbox.Pending, Queue: signalbox.AgentQueue(agent), Limit: signalbox.LimitWork, CreatedAt: b.Engine.Now(),
 		ParentID: parent, Depth: depth, Owner: owner, Source: signalbox.SourceAgent, Mode: signalbox.ModeChat, MaxAttempts: 1,
 	}})
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return id
 }
 
 func TestActivityTree(t *testing.T) {
-	b := newBox(t)
-	root := b.called("", "coder", "user:someone", 0)
-	left := b.called(root, "writer", "agent:coder", 1)
-	b.called(root, "reader", "agent:coder", 1)
+	b := apitest.New(t)
+	root := submitCalled(b, "", "coder", "user:someone", 0)
+	left := submitCalled(b, root, "writer", "agent:coder", 1)
+	submitCalled(b, root, "reader", "agent:coder", 1)
 	at := left
 	for depth := 2; depth <= 12; depth++ { // deeper than calls can be
-		at = b.called(at, "writer", "agent:writer", depth)
+		at = submitCalled(b, at, "writer", "agent:writer", depth)
 	}
 	var v api.Activity
-	b.do("GET", "/api/activities/"+root, "").want(t, 200, &v)
+	b.Do("GET", "/api/activities/"+root, "").Want(t, 200, &v)
 	if v.Type != "chat_start" || v.UserID != "someone" || len(v.Children) != 2 || v.Children[0].ID != left {
 		t.Fatalf("%+v", v)
 	}
@@ -166,29 +167,29 @@ func TestActivityTree(t *testing.T) {
 	}
 
 	// What one may not see is not in it, nor what hangs below it.
-	h := b.dir.HandlerAs(limited)
+	h := b.Server.HandlerAs(limited)
 	v = api.Activity{}
-	askOf(t, h, "GET", "/api/activities/"+root, "").answer().want(t, 200, &v)
+	apitest.StartOn(t, h, "GET", "/api/activities/"+root, "").Reply().Want(t, 200, &v)
 	if len(v.Children) != 0 {
 		t.Errorf("%+v", v)
 	}
-	askOf(t, h, "GET", "/api/activities/"+left, "").answer().want(t, 404, nil)
+	apitest.StartOn(t, h, "GET", "/api/activities/"+left, "").Reply().Want(t, 404, nil)
 	var list api.Activities
-	askOf(t, h, "GET", "/api/activities", "").answer().want(t, 200, &list)
+	apitest.StartOn(t, h, "GET", "/api/activities", "").Reply().Want(t, 200, &list)
 	if len(list.Activities) != 1 || list.Activities[0].ID != root {
 		t.Errorf("%+v", list)
 	}
-	b.do("GET", "/api/activities/queue-00000000000000000000000000", "").wantError(t, 404, signalbox.CodeNotFound)
+	b.Do("GET", "/api/activities/queue-00000000000000000000000000", "").WantError(t, 404, signalbox.CodeNotFound)
 }
 
 func TestActivityTreeIsBounded(t *testing.T) {
-	b := newBox(t)
-	root := b.called("", "coder", "", 0)
+	b := apitest.New(t)
+	root := submitCalled(b, "", "coder", "", 0)
 	for range 1200 {
-		b.called(root, "writer", "agent:coder", 1)
+		submitCalled(b, root, "writer", "agent:coder", 1)
 	}
 	var v api.Activity
-	b.do("GET", "/api/activities/"+root, "").want(t, 200, &v)
+	b.Do("GET", "/api/activities/"+root, "").Want(t, 200, &v)
 	if len(v.Children) != 999 {
 		t.Errorf("%d children", len(v.Children))
 	}

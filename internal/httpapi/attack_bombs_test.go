@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 // bombs are bodies that are small, as they come, and cost much where they are
@@ -58,7 +59,7 @@ func zipped(text string) string {
 func TestAttackBombsAtEveryRoute(t *testing.T) {
 	all := bombs()
 	tried := 0
-	b, show := newPeople(t) // none of them does anything
+	b, show := apitest.NewWithUsers(t) // none of them does anything
 	for _, route := range api.Routes() {
 		if route.Request == nil && route.Name != "mcp" {
 			continue
@@ -69,20 +70,20 @@ func TestAttackBombsAtEveryRoute(t *testing.T) {
 				continue // they share their reader
 			}
 			path := strings.NewReplacer("{id}", idFor(b, route), "{name}", "coder", "{tool}", "search__find").Replace(route.Path)
-			edits := append([]edit{}, show["admin"]...)
+			edits := append([]apitest.Edit{}, show["admin"]...)
 			if strings.Contains(name, "compressed") {
-				edits = append(edits, header("Content-Encoding", "gzip"))
+				edits = append(edits, apitest.Header("Content-Encoding", "gzip"))
 			}
 			if route.Name == "report" || route.Name == "claim" || route.Name == "heartbeat" {
-				edits = append([]edit{}, show["coder"]...)
+				edits = append([]apitest.Edit{}, show["coder"]...)
 			}
 			begun := time.Now()
-			got := b.do(route.Method, path, body, edits...)
+			got := b.Do(route.Method, path, body, edits...)
 			if took := time.Since(begun); took > 15*time.Second { // it took minutes, once
 				t.Errorf("%s: %s took %v", route.Name, name, took)
 			}
-			if got.StatusCode < 400 || got.StatusCode >= 500 && got.StatusCode != http.StatusNotImplemented || len(got.body) > 4<<10 {
-				t.Errorf("%s: %s: %d, %d bytes: %.200s", route.Name, name, got.StatusCode, len(got.body), got.body)
+			if got.StatusCode < 400 || got.StatusCode >= 500 && got.StatusCode != http.StatusNotImplemented || len(got.Body) > 4<<10 {
+				t.Errorf("%s: %s: %d, %d bytes: %.200s", route.Name, name, got.StatusCode, len(got.Body), got.Body)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 // However many read a stream and take nothing of it, what they cost is bounded:
@@ -19,7 +20,7 @@ func TestAttackManyReadersThatNeverRead(t *testing.T) {
 	for _, path := range []string{"/api/events", "/api/live"} {
 		t.Run(strings.TrimPrefix(path, "/api/"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBox(t, func(o *options) { o.engine.MaxSize = 10_000 })
+				b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 10_000 })
 				p, stop := serving(t, b)
 				var conns []net.Conn
 				for range readers {
@@ -28,14 +29,14 @@ func TestAttackManyReadersThatNeverRead(t *testing.T) {
 					conns = append(conns, c)
 				}
 				synctest.Wait()
-				if n := b.dir.Streams(); n != readers {
+				if n := b.Server.Streams(); n != readers {
 					t.Fatalf("%d streams", n)
 				}
 				before := heap()
 				text := strings.Repeat("x", 2000)
 				for i := range rounds {
 					for range 25 { // 2 MB in all; kept for each reader it would be 400 MB
-						b.submit(fmt.Sprintf(`{"prompt":"%d %s"}`, i, text))
+						b.Submit(fmt.Sprintf(`{"prompt":"%d %s"}`, i, text))
 					}
 					time.Sleep(10 * time.Millisecond)
 					synctest.Wait()
@@ -45,7 +46,7 @@ func TestAttackManyReadersThatNeverRead(t *testing.T) {
 				}
 				time.Sleep(httpapi.WriteTimeout + httpapi.Heartbeat)
 				synctest.Wait()
-				if n := b.dir.Streams(); n != 0 {
+				if n := b.Server.Streams(); n != 0 {
 					t.Errorf("%d streams are still open", n)
 				}
 				for _, c := range conns {

@@ -13,30 +13,31 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 // No route, public ones included, answers a page that comes by a name of its own
 // which leads here, or a page of another site, whatever rights the browser has.
 func TestAttackEveryRouteFromAnotherPage(t *testing.T) {
-	b, show := newPeople(t)
+	b, show := apitest.NewWithUsers(t)
 	for _, route := range api.Routes() {
 		path := strings.Replace(sample(route.Path), "{tool}", "search__find", 1)
-		attacks := map[string][]edit{
+		attacks := map[string][]apitest.Edit{
 			"a name that leads here":         {host("attacker.example")},
-			"that name, as its own origin":   {host("attacker.example"), header("Origin", "http://attacker.example"), header("Sec-Fetch-Site", "same-origin")},
-			"a fetch of another site":        {header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "cors"), header("Origin", "https://attacker.example")},
-			"an old browser":                 {header("Origin", "https://attacker.example")},
-			"another port of this host":      {header("Origin", "http://127.0.0.1:9999")},
-			"an upgrade of another site":     {header("Origin", "https://attacker.example"), header("Connection", "Upgrade"), header("Upgrade", "websocket"), header("Sec-WebSocket-Version", "13"), header("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==")},
-			"a picture, a script or a frame": {header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "no-cors")},
+			"that name, as its own origin":   {host("attacker.example"), apitest.Header("Origin", "http://attacker.example"), apitest.Header("Sec-Fetch-Site", "same-origin")},
+			"a fetch of another site":        {apitest.Header("Sec-Fetch-Site", "cross-site"), apitest.Header("Sec-Fetch-Mode", "cors"), apitest.Header("Origin", "https://attacker.example")},
+			"an old browser":                 {apitest.Header("Origin", "https://attacker.example")},
+			"another port of this host":      {apitest.Header("Origin", "http://127.0.0.1:9999")},
+			"an upgrade of another site":     {apitest.Header("Origin", "https://attacker.example"), apitest.Header("Connection", "Upgrade"), apitest.Header("Upgrade", "websocket"), apitest.Header("Sec-WebSocket-Version", "13"), apitest.Header("Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==")},
+			"a picture, a script or a frame": {apitest.Header("Sec-Fetch-Site", "cross-site"), apitest.Header("Sec-Fetch-Mode", "no-cors")},
 		}
 		if route.Method != http.MethodGet {
-			attacks["a form"] = []edit{header("Sec-Fetch-Site", "cross-site"), header("Sec-Fetch-Mode", "navigate"), header("Content-Type", "application/x-www-form-urlencoded")}
+			attacks["a form"] = []apitest.Edit{apitest.Header("Sec-Fetch-Site", "cross-site"), apitest.Header("Sec-Fetch-Mode", "navigate"), apitest.Header("Content-Type", "application/x-www-form-urlencoded")}
 		}
 		for name, edits := range attacks {
-			got := b.do(route.Method, path, "{}", slices.Concat(show["cookie"], edits)...)
+			got := b.Do(route.Method, path, "{}", slices.Concat(show["cookie"], edits)...)
 			if got.StatusCode != http.StatusForbidden {
-				t.Errorf("%s at %s %s: %d %.200s", name, route.Method, path, got.StatusCode, got.body)
+				t.Errorf("%s at %s %s: %d %.200s", name, route.Method, path, got.StatusCode, got.Body)
 			}
 			for _, h := range []string{"Access-Control-Allow-Origin", "Set-Cookie"} {
 				if v := got.Header.Get(h); v != "" {
@@ -59,7 +60,7 @@ var traversals = []string{
 // something by it. Tools and pages are stood in for here; a real director is
 // tried in e2e.
 func TestAttackTraversalAtEveryRoute(t *testing.T) {
-	b, show := newPeople(t)
+	b, show := apitest.NewWithUsers(t)
 	tried := 0
 	for _, route := range api.Routes() {
 		if !strings.Contains(route.Path, "{") || route.Path == "/{$}" || route.Scope == api.ScopeTicket || slices.Contains([]string{"callTool", "createToolTask", "asset"}, route.Name) {
@@ -78,13 +79,13 @@ func TestAttackTraversalAtEveryRoute(t *testing.T) {
 			if route.Request != nil {
 				body = "{}"
 			}
-			got := b.do(route.Method, path, body, show["admin"]...)
+			got := b.Do(route.Method, path, body, show["admin"]...)
 			found := got.StatusCode < 400 && !(got.StatusCode/100 == 3 && strings.HasPrefix(got.Header.Get("Location"), "/") && !strings.HasPrefix(got.Header.Get("Location"), "//"))
 			if route.Name == "page" || route.Name == "find" { // one page for all paths; none found is an answer
-				found = got.StatusCode == http.StatusOK && strings.Contains(string(got.body), "root:")
+				found = got.StatusCode == http.StatusOK && strings.Contains(string(got.Body), "root:")
 			}
-			if found || got.StatusCode >= 500 && got.StatusCode != http.StatusNotImplemented || strings.Contains(string(got.body), "root:x:") || got.Header.Get("X-Evil") != "" {
-				t.Errorf("%s %s: %d %.200s", route.Method, path, got.StatusCode, got.body)
+			if found || got.StatusCode >= 500 && got.StatusCode != http.StatusNotImplemented || strings.Contains(string(got.Body), "root:x:") || got.Header.Get("X-Evil") != "" {
+				t.Errorf("%s %s: %d %.200s", route.Method, path, got.StatusCode, got.Body)
 			}
 		}
 	}
@@ -102,7 +103,7 @@ func TestAttackSlowReaderAtEveryRoute(t *testing.T) {
 		}
 		t.Run(route.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBox(t, withPages)
+				b := apitest.New(t, apitest.WithPages)
 				p, stop := serving(t, b)
 				c := p.dial(t)
 				write(t, c, "GET "+sample(route.Path)+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -123,38 +124,38 @@ func TestAttackSlowReaderAtEveryRoute(t *testing.T) {
 func TestAttackReplayAfterTheFenceMoved(t *testing.T) {
 	b := newPullBox(t)
 	const claim = `{"instance":"0123456789abcdef","slots":1}`
-	b.do("POST", "/api/agents", farAgent).want(t, http.StatusCreated, nil)
-	b.do("POST", "/api/agents/far/claim", claim).want(t, http.StatusOK, nil)
-	b.do("POST", "/api/queue/task", `{"prompt":"p","agent":"far","on_lost":"requeue"}`).want(t, http.StatusCreated, nil)
+	b.Do("POST", "/api/agents", farAgent).Want(t, http.StatusCreated, nil)
+	b.Do("POST", "/api/agents/far/claim", claim).Want(t, http.StatusOK, nil)
+	b.Do("POST", "/api/queue/task", `{"prompt":"p","agent":"far","on_lost":"requeue"}`).Want(t, http.StatusCreated, nil)
 	var old, now api.PullAnswer
-	b.do("POST", "/api/agents/far/claim", claim).want(t, http.StatusOK, &old)
+	b.Do("POST", "/api/agents/far/claim", claim).Want(t, http.StatusOK, &old)
 	id := old.Task.QueueID
-	report := func(body string) reply { return b.do("POST", "/api/agents/far/tasks/"+id+"/report", body) }
+	report := func(body string) apitest.Reply { return b.Do("POST", "/api/agents/far/tasks/"+id+"/report", body) }
 	with := func(rest string, fence int64) string {
 		return `{"instance":"0123456789abcdef","fence":` + strconv.FormatInt(fence, 10) + `,` + rest + `}`
 	}
 	accepted := `"accepted":{"task_id":"task-1"}`
-	report(with(accepted, old.Task.Fence)).want(t, http.StatusOK, nil)
-	row, err := b.engine.Read().Task(t.Context(), id)
+	report(with(accepted, old.Task.Fence)).Want(t, http.StatusOK, nil)
+	row, err := b.Engine.Read().Task(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.engine.Lose(t.Context(), row, signalbox.ReasonLost, "it was silent", false, nil); err != nil {
+	if _, err := b.Engine.Lose(t.Context(), row, signalbox.ReasonLost, "it was silent", false, nil); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(time.Minute); now.Task == nil; {
 		if time.Now().After(end) {
 			t.Fatal("it is not given again")
 		}
-		if _, _, err := b.engine.Wake(t.Context()); err != nil {
+		if _, _, err := b.Engine.Wake(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		b.do("POST", "/api/agents/far/claim?wait=1s", claim).want(t, http.StatusOK, &now)
+		b.Do("POST", "/api/agents/far/claim?wait=1s", claim).Want(t, http.StatusOK, &now)
 	}
 	if now.Task.QueueID != id || now.Task.Fence <= old.Task.Fence {
 		t.Fatalf("%+v", now.Task)
 	}
-	report(with(accepted, now.Task.Fence)).want(t, http.StatusOK, nil)
+	report(with(accepted, now.Task.Fence)).Want(t, http.StatusOK, nil)
 	for what, rest := range map[string]string{
 		"accepts":       accepted,
 		"refuses":       `"refused":{"status":400,"message":"no"}`,
@@ -168,26 +169,26 @@ func TestAttackReplayAfterTheFenceMoved(t *testing.T) {
 	} {
 		for range 2 {
 			if got := report(with(rest, old.Task.Fence)); got.StatusCode != http.StatusConflict {
-				t.Errorf("with an old fence it %s: %d %s", what, got.StatusCode, got.body)
+				t.Errorf("with an old fence it %s: %d %s", what, got.StatusCode, got.Body)
 			}
 		}
-		report(with(rest, now.Task.Fence+1)).want(t, http.StatusNotFound, nil) // nor by one that was never given
+		report(with(rest, now.Task.Fence+1)).Want(t, http.StatusNotFound, nil) // nor by one that was never given
 	}
 	// A claim and a heartbeat that name the old run do not keep it, nor do they
 	// take anything from the new one.
-	b.do("POST", "/api/agents/far/heartbeat", `{"state":"working","instance":"0123456789abcdef","runs":[{"queue_id":"`+id+`","fence":`+strconv.FormatInt(old.Task.Fence, 10)+`}]}`)
+	b.Do("POST", "/api/agents/far/heartbeat", `{"state":"working","instance":"0123456789abcdef","runs":[{"queue_id":"`+id+`","fence":`+strconv.FormatInt(old.Task.Fence, 10)+`}]}`)
 	var task api.Task
-	b.do("GET", "/api/queue/"+id, "").want(t, http.StatusOK, &task)
+	b.Do("GET", "/api/queue/"+id, "").Want(t, http.StatusOK, &task)
 	if task.State != "working" {
 		t.Errorf("an old fence made it %+v", task)
 	}
-	if got := b.do("GET", "/api/queue/"+id+"/output", ""); strings.Contains(string(got.body), "forged") {
-		t.Errorf("what an old fence printed is shown: %s", got.body)
+	if got := b.Do("GET", "/api/queue/"+id+"/output", ""); strings.Contains(string(got.Body), "forged") {
+		t.Errorf("what an old fence printed is shown: %s", got.Body)
 	}
-	report(with(`"finished":{"task_id":"task-1","state":"completed","output":"true"}`, now.Task.Fence)).want(t, http.StatusOK, nil)
-	b.do("GET", "/api/queue/"+id, "").want(t, http.StatusOK, &task)
+	report(with(`"finished":{"task_id":"task-1","state":"completed","output":"true"}`, now.Task.Fence)).Want(t, http.StatusOK, nil)
+	b.Do("GET", "/api/queue/"+id, "").Want(t, http.StatusOK, &task)
 	if task.State != "completed" || task.Result == nil || task.Result.Output != "true" {
 		t.Errorf("%+v", task)
 	}
-	report(with(`"finished":{"task_id":"task-1","state":"failed","error":{"type":"x","message":"forged"}}`, old.Task.Fence)).want(t, http.StatusConflict, nil)
+	report(with(`"finished":{"task_id":"task-1","state":"failed","error":{"type":"x","message":"forged"}}`, old.Task.Fence)).Want(t, http.StatusConflict, nil)
 }

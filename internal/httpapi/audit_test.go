@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
@@ -25,15 +26,15 @@ import (
 // What is done is recorded with who did it, as proved; what only reads, or is
 // one's own, is not.
 func TestWhatIsAudited(t *testing.T) {
-	b, show := newPeople(t)
+	b, show := apitest.NewWithUsers(t)
 	anna, ben := show["cookie"], show["user"]
-	begun := len(b.rows())
-	own := b.submitAs(`{"prompt":"p"}`, ben...)
-	other := b.submitAs(`{"prompt":"p","agent":"coder"}`, ben...)
+	begun := len(b.AuditRows())
+	own := submitAs(b, `{"prompt":"p"}`, ben...)
+	other := submitAs(b, `{"prompt":"p","agent":"coder"}`, ben...)
 	var made api.TokenCreated
 	for _, step := range []struct {
 		method, path, body string
-		who                []edit
+		who                []apitest.Edit
 		want               string // event/action principal agent resource severity; "" for nothing
 	}{
 		{"GET", "/api/queue", "", anna, ""},
@@ -49,19 +50,19 @@ func TestWhatIsAudited(t *testing.T) {
 		{"DELETE", "/api/agents/new", "", anna, "agent/remove user:anna new http://127.0.0.1:9100 info"},
 		{"POST", "/api/sessions/talk-1/archive", "", ben, "session/archive user:ben coder talk-1 info"},
 		{"POST", "/api/sessions/talk-1/restore", "", ben, "session/restore user:ben coder talk-1 info"},
-		{"PUT", "/api/users/carl", `{"email":"carl@example.com","password":"` + password + `"}`, anna, "user/put user:anna  user:carl info"},
+		{"PUT", "/api/users/carl", `{"email":"carl@example.com","password":"` + apitest.Password + `"}`, anna, "user/put user:anna  user:carl info"},
 		{"DELETE", "/api/users/carl", "", anna, "user/remove user:anna  user:carl info"},
 		{"POST", "/api/tokens", `{"name":"ci","scopes":["read"]}`, anna, "token/create user:anna  TOKEN info"},
 		{"DELETE", "/api/tokens/TOKEN", "", anna, "token/revoke user:anna  TOKEN info"},
 		{"POST", "/api/tokens", `{}`, ben, "access/createToken user:ben  POST /api/tokens warning"},
 		{"POST", "/api/logout", "", anna, "login/logout user:anna  user:anna info"},
 	} {
-		before := b.rows()
-		got := b.do(step.method, strings.ReplaceAll(step.path, "TOKEN", made.ID), step.body, step.who...)
+		before := b.AuditRows()
+		got := b.Do(step.method, strings.ReplaceAll(step.path, "TOKEN", made.ID), step.body, step.who...)
 		if step.path == "/api/tokens" && got.StatusCode == http.StatusCreated {
-			got.want(t, http.StatusCreated, &made)
+			got.Want(t, http.StatusCreated, &made)
 		}
-		after := b.rows()[len(before):]
+		after := b.AuditRows()[len(before):]
 		if step.want == "" {
 			if len(after) != 0 || got.StatusCode >= 300 {
 				t.Errorf("%s %s (%d) was recorded: %+v", step.method, step.path, got.StatusCode, after)
@@ -69,7 +70,7 @@ func TestWhatIsAudited(t *testing.T) {
 			continue
 		}
 		if len(after) != 1 {
-			t.Errorf("%s %s (%d): %d rows: %s", step.method, step.path, got.StatusCode, len(after), got.body)
+			t.Errorf("%s %s (%d): %d rows: %s", step.method, step.path, got.StatusCode, len(after), got.Body)
 			continue
 		}
 		r := after[0]
@@ -80,21 +81,21 @@ func TestWhatIsAudited(t *testing.T) {
 		if r.UserID == "" || r.IPAddress != "127.0.0.1" || (r.Details != "" && !json.Valid([]byte(r.Details))) {
 			t.Errorf("%+v", r)
 		}
-		if strings.Contains(fmt.Sprint(r), password) || (made.Secret != "" && strings.Contains(fmt.Sprint(r), made.Secret)) {
+		if strings.Contains(fmt.Sprint(r), apitest.Password) || (made.Secret != "" && strings.Contains(fmt.Sprint(r), made.Secret)) {
 			t.Errorf("a secret was recorded: %+v", r)
 		}
 	}
-	if len(b.rows()) == begun {
+	if len(b.AuditRows()) == begun {
 		t.Fatal("nothing was recorded")
 	}
 }
 
 // A header cannot break a line of the log, or hide in it.
 func TestAttackHeadersInTheAuditLog(t *testing.T) {
-	b, show := newPeople(t)
-	b.do("POST", "/api/agents/coder/queue/clear", "", append(show["release"], header("User-Agent", "a\r\nevil: 1\x1b[2J\u202e"+strings.Repeat("x", 5000)),
-		header("X-Forwarded-For", "203.0.113.7"), header("X-User", "root"))...).want(t, http.StatusOK, nil)
-	row := b.last()
+	b, show := apitest.NewWithUsers(t)
+	b.Do("POST", "/api/agents/coder/queue/clear", "", append(show["release"], apitest.Header("User-Agent", "a\r\nevil: 1\x1b[2J\u202e"+strings.Repeat("x", 5000)),
+		apitest.Header("X-Forwarded-For", "203.0.113.7"), apitest.Header("X-User", "root"))...).Want(t, http.StatusOK, nil)
+	row := b.LastAudit()
 	if !strings.HasPrefix(row.UserAgent, "a??evil: 1?[2J?xx") || len([]rune(row.UserAgent)) != 200 {
 		t.Errorf("%q", row.UserAgent)
 	}
@@ -107,53 +108,53 @@ func TestAttackHeadersInTheAuditLog(t *testing.T) {
 // said.
 func TestRefusalsDoNotFloodTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, show := newPeople(t)
-		begun := len(b.rows())
+		b, show := apitest.NewWithUsers(t)
+		begun := len(b.AuditRows())
 		for range 100 {
-			b.do("POST", "/api/tokens", `{}`, show["user"]...).want(t, http.StatusForbidden, nil)
+			b.Do("POST", "/api/tokens", `{}`, show["user"]...).Want(t, http.StatusForbidden, nil)
 		}
-		if n := len(b.rows()) - begun; n != httpapi.BadBurst {
+		if n := len(b.AuditRows()) - begun; n != httpapi.BadBurst {
 			t.Errorf("%d rows of 100 refusals, want %d", n, httpapi.BadBurst)
 		}
-		b.do("POST", "/api/tokens", `{}`, append(show["user"], from("192.0.2.1:1"))...).want(t, http.StatusForbidden, nil)
-		if row := b.last(); row.Details != `{"left_out":90}` || row.IPAddress != "192.0.2.1" {
+		b.Do("POST", "/api/tokens", `{}`, append(show["user"], apitest.From("192.0.2.1:1"))...).Want(t, http.StatusForbidden, nil)
+		if row := b.LastAudit(); row.Details != `{"left_out":90}` || row.IPAddress != "192.0.2.1" {
 			t.Errorf("%+v", row)
 		}
 		for i := range 1000 {
-			b.do("POST", "/api/tokens", `{}`, append(show["user"], from(fmt.Sprintf("198.51.%d.%d:1", i/250, i%250)))...).want(t, http.StatusForbidden, nil)
+			b.Do("POST", "/api/tokens", `{}`, append(show["user"], apitest.From(fmt.Sprintf("198.51.%d.%d:1", i/250, i%250)))...).Want(t, http.StatusForbidden, nil)
 		}
-		if n := len(b.rows()) - begun; n > httpapi.AllDenials+httpapi.BadBurst {
+		if n := len(b.AuditRows()) - begun; n > httpapi.AllDenials+httpapi.BadBurst {
 			t.Errorf("%d rows from many addresses", n)
 		}
 		time.Sleep(time.Minute)
-		before := len(b.rows())
-		b.do("POST", "/api/tokens", `{}`, show["user"]...).want(t, http.StatusForbidden, nil)
-		if len(b.rows()) != before+1 {
+		before := len(b.AuditRows())
+		b.Do("POST", "/api/tokens", `{}`, show["user"]...).Want(t, http.StatusForbidden, nil)
+		if len(b.AuditRows()) != before+1 {
 			t.Error("a minute later nothing is recorded")
 		}
 	})
 }
 
 func TestAuditPages(t *testing.T) {
-	b, show := newPeople(t)
+	b, show := apitest.NewWithUsers(t)
 	var empty api.AuditHead
-	newBox(t).do("GET", "/api/audit/head", "").want(t, http.StatusOK, &empty)
+	apitest.New(t).Do("GET", "/api/audit/head", "").Want(t, http.StatusOK, &empty)
 	if empty.Seq != 0 || empty.Hash != signalbox.AuditRoot || empty.At != nil {
 		t.Errorf("%+v", empty)
 	}
 	for range 5 {
-		b.do("POST", "/api/agents/coder/queue/release", "", show["release"]...).want(t, http.StatusOK, nil)
+		b.Do("POST", "/api/agents/coder/queue/release", "", show["release"]...).Want(t, http.StatusOK, nil)
 	}
-	rows := b.rows()
+	rows := b.AuditRows()
 	var head api.AuditHead
-	b.do("GET", "/api/audit/head", "", bearer(secret)).want(t, http.StatusOK, &head)
+	b.Do("GET", "/api/audit/head", "", apitest.Bearer(apitest.Secret)).Want(t, http.StatusOK, &head)
 	if newest := rows[len(rows)-1]; head.Seq != newest.Seq || head.Hash != newest.Hash || !head.At.Equal(newest.At) {
 		t.Errorf("%+v, want %+v", head, newest)
 	}
 	seen := int64(0)
 	for page := "?limit=2"; page != ""; {
 		var log api.AuditLog
-		b.do("GET", "/api/audit"+page, "", bearer(secret)).want(t, http.StatusOK, &log)
+		b.Do("GET", "/api/audit"+page, "", apitest.Bearer(apitest.Secret)).Want(t, http.StatusOK, &log)
 		for _, r := range log.Rows {
 			if r.Seq != seen+1 {
 				t.Fatalf("row %d follows row %d", r.Seq, seen)
@@ -173,13 +174,13 @@ func TestAuditPages(t *testing.T) {
 		"?agent=other": 0, "?after=1000": 0, "?since=2999-01-01T00:00:00Z": 0,
 	} {
 		var log api.AuditLog
-		b.do("GET", "/api/audit"+query, "", bearer(secret)).want(t, http.StatusOK, &log)
+		b.Do("GET", "/api/audit"+query, "", apitest.Bearer(apitest.Secret)).Want(t, http.StatusOK, &log)
 		if len(log.Rows) != want {
 			t.Errorf("%s: %d rows, want %d", query, len(log.Rows), want)
 		}
 	}
 	for _, query := range []string{"?newest=maybe", "?after=-1", "?limit=0", "?since=x", "?who=x"} {
-		b.do("GET", "/api/audit"+query, "", bearer(secret)).wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
+		b.Do("GET", "/api/audit"+query, "", apitest.Bearer(apitest.Secret)).WantError(t, http.StatusBadRequest, signalbox.CodeValidation)
 	}
 }
 
@@ -196,27 +197,27 @@ func TestWhatCannotBeRecordedIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &box{t: t, store: memory.New(memory.Options{}), live: &fakeLive{}}
-	b.engine = engine.New(noAudit{b.store}, engine.Options{Sealer: sealer})
-	b.engine.SetLive(b.live)
-	b.agent("coder", 1)
-	if b.id, err = identity.New(t.Context(), b.store, identity.Options{Cost: identity.Cost{MemoryKiB: 8, Passes: 1}}); err != nil {
+	b := &apitest.Fixture{T: t, Store: memory.New(memory.Options{}), Live: &apitest.Live{}}
+	b.Engine = engine.New(noAudit{b.Store}, engine.Options{Sealer: sealer})
+	b.Engine.SetLive(b.Live)
+	b.AddAgent("coder", 1)
+	if b.Identity, err = identity.New(t.Context(), b.Store, identity.Options{Cost: identity.Cost{MemoryKiB: 8, Passes: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if b.dir, err = httpapi.New(httpapi.Config{Engine: b.engine, Identity: b.id}); err != nil {
+	if b.Server, err = httpapi.New(httpapi.Config{Engine: b.Engine, Identity: b.Identity}); err != nil {
 		t.Fatal(err)
 	}
-	e := b.do("POST", "/api/agents/coder/queue/clear", "").wantError(t, http.StatusInternalServerError, signalbox.CodeInternal)
+	e := b.Do("POST", "/api/agents/coder/queue/clear", "").WantError(t, http.StatusInternalServerError, signalbox.CodeInternal)
 	if !strings.Contains(e.Message, "it was done") || !strings.Contains(e.Message, "not be recorded") || e.Retryable || strings.Contains(e.Message, "disk") {
 		t.Errorf("%+v", e)
 	}
-	b.user(identity.PutUser{ID: "anna", Role: signalbox.RoleAdmin, Password: password})
-	got := b.do("POST", "/api/login", `{"user":"anna","password":"`+password+`"}`)
-	got.want(t, http.StatusInternalServerError, nil)
+	b.AddUser(identity.PutUser{ID: "anna", Role: signalbox.RoleAdmin, Password: apitest.Password})
+	got := b.Do("POST", "/api/login", `{"user":"anna","password":"`+apitest.Password+`"}`)
+	got.Want(t, http.StatusInternalServerError, nil)
 	if len(got.Cookies()) != 0 {
 		t.Error("a login that could not be recorded counts")
 	}
-	rows, err := b.store.Tokens(t.Context())
+	rows, err := b.Store.Tokens(t.Context())
 	if err != nil || len(rows) != 0 {
 		t.Errorf("it left %v, %v", rows, err)
 	}
@@ -242,42 +243,42 @@ func TestWhatWasDoneInPartIsRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &box{t: t, store: memory.New(memory.Options{}), live: &fakeLive{}}
-	s := &once{Store: b.store}
-	b.engine = engine.New(s, engine.Options{Sealer: sealer})
-	b.engine.SetLive(b.live)
-	a := b.agent("coder", 2)
-	if b.dir, err = httpapi.New(httpapi.Config{Engine: b.engine}); err != nil {
+	b := &apitest.Fixture{T: t, Store: memory.New(memory.Options{}), Live: &apitest.Live{}}
+	s := &once{Store: b.Store}
+	b.Engine = engine.New(s, engine.Options{Sealer: sealer})
+	b.Engine.SetLive(b.Live)
+	a := b.AddAgent("coder", 2)
+	if b.Server, err = httpapi.New(httpapi.Config{Engine: b.Engine}); err != nil {
 		t.Fatal(err)
 	}
 	last := func() signalbox.Audit {
 		t.Helper()
-		head, err := b.store.AuditHead(t.Context())
+		head, err := b.Store.AuditHead(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return head
 	}
 	for range 4 {
-		b.submit(`{"prompt":"p","agent":"coder"}`)
+		b.Submit(`{"prompt":"p","agent":"coder"}`)
 	}
 	s.left.Store(1)
-	b.do("POST", "/api/agents/coder/queue/clear", "").wantError(t, http.StatusInternalServerError, signalbox.CodeInternal)
+	b.Do("POST", "/api/agents/coder/queue/clear", "").WantError(t, http.StatusInternalServerError, signalbox.CodeInternal)
 	if row := last(); row.Action != "clear_queue" || row.Result != "failed" || row.Details != `{"cleared_count":1}` {
 		t.Errorf("%+v", row)
 	}
 	for range 2 {
-		if _, found, err := b.engine.Claim(t.Context(), a, 0); err != nil || !found {
+		if _, found, err := b.Engine.Claim(t.Context(), a, 0); err != nil || !found {
 			t.Fatal(found, err)
 		}
 	}
 	s.left.Store(1)
-	b.do("POST", "/api/agents/coder/queue/release", "").wantError(t, http.StatusInternalServerError, signalbox.CodeInternal)
+	b.Do("POST", "/api/agents/coder/queue/release", "").WantError(t, http.StatusInternalServerError, signalbox.CodeInternal)
 	if row := last(); row.Action != "force_release" || row.Result != "failed" || !strings.Contains(row.Details, `"was_running":true`) {
 		t.Errorf("%+v", row)
 	}
 	head := last()
-	b.do("POST", "/api/agents/coder/queue/release", "").wantError(t, http.StatusInternalServerError, signalbox.CodeInternal)
+	b.Do("POST", "/api/agents/coder/queue/release", "").WantError(t, http.StatusInternalServerError, signalbox.CodeInternal)
 	if last() != head {
 		t.Error("what did nothing was recorded")
 	}
@@ -286,14 +287,14 @@ func TestWhatWasDoneInPartIsRecorded(t *testing.T) {
 // Of a pause and its end the log has the reason, what was before and what was
 // after.
 func TestAuditOfPauses(t *testing.T) {
-	b, show := newPeople(t)
+	b, show := apitest.NewWithUsers(t)
 	for _, step := range []struct{ path, body, want string }{
 		{"pause", `{"queue":"work","reason":"a new model"}`, `{"after":{"by":"user anna","paused":true,"reason":"a new model"},"before":{"paused":false},"reason":"a new model"}`},
 		{"pause", `{"queue":"work","reason":"for longer"}`, `{"after":{"by":"user anna","paused":true,"reason":"for longer"},"before":{"by":"user anna","paused":true,"reason":"a new model"},"reason":"for longer"}`},
 		{"resume", `{"queue":"work"}`, `{"after":{"paused":false},"before":{"by":"user anna","paused":true,"reason":"for longer"}}`},
 	} {
-		b.do("POST", "/api/queue/"+step.path, step.body, show["cookie"]...).want(t, http.StatusOK, nil)
-		if row := b.last(); row.EventType != "queue" || row.Action != step.path || row.Resource != "work" || row.Details != step.want {
+		b.Do("POST", "/api/queue/"+step.path, step.body, show["cookie"]...).Want(t, http.StatusOK, nil)
+		if row := b.LastAudit(); row.EventType != "queue" || row.Action != step.path || row.Resource != "work" || row.Details != step.want {
 			t.Errorf("%s: %+v, want %s", step.path, row, step.want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 // bad is an input that must be refused: status 400 and that field, unless
@@ -77,27 +78,27 @@ var badSubmits = []bad{
 }
 
 func TestBadSubmits(t *testing.T) {
-	b := newBox(t)
+	b := apitest.New(t)
 	for _, path := range []string{"/api/queue/task", "/api/task"} {
 		for _, c := range badSubmits {
-			e := b.do("POST", path, c.body, header("Content-Type", "application/json")).wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
+			e := b.Do("POST", path, c.body, apitest.Header("Content-Type", "application/json")).WantError(t, http.StatusBadRequest, signalbox.CodeValidation)
 			if e.Field != c.field || !strings.Contains(e.Message, c.says) || e.Retryable {
 				t.Errorf("%s %q: %+v", path, c.body, e)
 			}
 		}
 	}
-	n, err := b.engine.Read().Counts(t.Context())
+	n, err := b.Engine.Read().Counts(t.Context())
 	if err != nil || n.Pending != 0 {
 		t.Errorf("%d tasks were stored, %v", n.Pending, err)
 	}
-	e := b.do("POST", "/api/queue/task", `{"prompt":"p","agent":"nobody"}`).wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+	e := b.Do("POST", "/api/queue/task", `{"prompt":"p","agent":"nobody"}`).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 	if e.Field != "agent" {
 		t.Errorf("%+v", e)
 	}
 }
 
 func TestUnusualButGoodSubmits(t *testing.T) {
-	b := newBox(t)
+	b := apitest.New(t)
 	for _, body := range []string{
 		"  {\"prompt\":\"p\"}\n",
 		`{"prompt":"\ud83d\ude00 \\ud800"}`,
@@ -105,7 +106,7 @@ func TestUnusualButGoodSubmits(t *testing.T) {
 		`{"prompt":"p","timeout_seconds":604800,"priority":-10,"thinking":false,"env":{},"not_before":"2020-01-01T00:00:00+02:00"}`,
 		`{"message":"p"}`, `{"prompt":"","message":"p"}`,
 	} {
-		b.submit(body)
+		b.Submit(body)
 	}
 }
 
@@ -113,9 +114,9 @@ func TestUnusualButGoodSubmits(t *testing.T) {
 const known = `{"name":"coder","kind":"demo","url":"http://127.0.0.1:9000"`
 
 func TestBadInputEverywhere(t *testing.T) {
-	b := newBox(t)
-	b.agent("coder", 1)
-	id := b.submit(`{"prompt":"p"}`).QueueID
+	b := apitest.New(t)
+	b.AddAgent("coder", 1)
+	id := b.Submit(`{"prompt":"p"}`).QueueID
 	for _, c := range []struct {
 		method, path string
 		bad
@@ -169,7 +170,7 @@ func TestBadInputEverywhere(t *testing.T) {
 		{"POST", "/api/agents/coder/queue/clear", bad{`{"x":1}`, "x", "not a known field"}},
 		{"DELETE", "/api/agents/coder", bad{`[]`, "", "must be an object"}},
 	} {
-		e := b.do(c.method, c.path, c.body, header("Content-Type", "application/json")).wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
+		e := b.Do(c.method, c.path, c.body, apitest.Header("Content-Type", "application/json")).WantError(t, http.StatusBadRequest, signalbox.CodeValidation)
 		if (c.says != "" && e.Field != c.field) || !strings.Contains(e.Message, c.says) {
 			t.Errorf("%s %s %s: %+v", c.method, c.path, c.body, e)
 		}
@@ -177,18 +178,18 @@ func TestBadInputEverywhere(t *testing.T) {
 }
 
 func TestWhatDoesNotExist(t *testing.T) {
-	b := newBox(t)
+	b := apitest.New(t)
 	never := "queue-00000000000000000000000000"
 	for _, route := range api.Routes() {
 		if !strings.HasPrefix(route.Path, "/api/queue/{id}") && !strings.HasPrefix(route.Path, "/api/activities/{id}") {
 			continue // {id} is no task
 		}
-		e := b.do(route.Method, strings.Replace(route.Path, "{id}", never, 1), "").wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+		e := b.Do(route.Method, strings.Replace(route.Path, "{id}", never, 1), "").WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 		if !strings.Contains(e.Message, never) {
 			t.Errorf("%s: %+v", route.Name, e)
 		}
 		for _, id := range []string{"queue-abc12345", "QUEUE-00000000000000000000000000", "x", "queue-", "a%2fb", strings.Repeat("a", 300), "queue-0000000000000000000000000l"} {
-			e := b.do(route.Method, strings.Replace(route.Path, "{id}", id, 1), "").wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+			e := b.Do(route.Method, strings.Replace(route.Path, "{id}", id, 1), "").WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 			if !strings.Contains(e.Message, "26 lower-case letters and digits") || e.Hint == "" {
 				t.Errorf("%s %s: %+v", route.Name, id, e)
 			}
@@ -198,6 +199,6 @@ func TestWhatDoesNotExist(t *testing.T) {
 		{"POST", "/api/agents/nobody/heartbeat", `{"state":"idle"}`}, {"DELETE", "/api/agents/nobody", ""}, {"POST", "/api/agents/nobody/queue/clear", ""},
 		{"POST", "/api/agents/nobody/queue/release", ""}, {"POST", "/api/agents/%2e%2e/queue/release", ""}, {"GET", "/api/events?queue_id=" + never, ""},
 	} {
-		b.do(c[0], c[1], c[2]).wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+		b.Do(c[0], c[1], c[2]).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 	}
 }

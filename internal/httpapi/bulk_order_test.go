@@ -8,22 +8,23 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 // A bulk cancel ends what waits before what runs: else a slot that it frees is
 // given to a task that is about to be cancelled.
 func TestBulkCancelEndsWhatWaitsFirst(t *testing.T) {
-	var c clock
-	b := newBox(t, fixed(&c))
-	a := b.agent("coder", 1)
-	running := b.submit(`{"prompt":"runs"}`).QueueID
-	b.work(a)
+	var c apitest.Clock
+	b := apitest.New(t, apitest.WithClock(&c))
+	a := b.AddAgent("coder", 1)
+	running := b.Submit(`{"prompt":"runs"}`).QueueID
+	b.Run(a)
 	for range 40 {
-		b.submit(`{"prompt":"waits"}`)
+		b.Submit(`{"prompt":"waits"}`)
 	}
 	var got api.Bulk
-	b.do("POST", "/api/queue/bulk", `{"query":"state:waiting,running","action":"cancel","expect":41}`).want(t, http.StatusOK, &got)
-	entries, err := b.engine.Read().Journal(t.Context(), 0, 1000)
+	b.Do("POST", "/api/queue/bulk", `{"query":"state:waiting,running","action":"cancel","expect":41}`).Want(t, http.StatusOK, &got)
+	entries, err := b.Engine.Read().Journal(t.Context(), 0, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,14 +42,14 @@ func TestBulkCancelEndsWhatWaitsFirst(t *testing.T) {
 // A bulk action takes 10,000 tasks at most, and says so where more match.
 func TestBulkSaysThatMoreMatch(t *testing.T) {
 	const most = 10_000
-	b := newBox(t, func(o *options) { o.engine.MaxSize = 2 * most })
+	b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 2 * most })
 	fill := func(n int) (got api.Bulk) {
 		for range n {
-			if _, err := b.engine.Submit(t.Context(), engine.NewTask{Prompt: "waits"}); err != nil {
+			if _, err := b.Engine.Submit(t.Context(), engine.NewTask{Prompt: "waits"}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		b.do("POST", "/api/queue/bulk", `{"query":"state:waiting","action":"cancel"}`).want(t, http.StatusOK, &got)
+		b.Do("POST", "/api/queue/bulk", `{"query":"state:waiting","action":"cancel"}`).Want(t, http.StatusOK, &got)
 		return got
 	}
 	if got := fill(most); got.Count != most || got.More {

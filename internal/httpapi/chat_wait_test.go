@@ -10,32 +10,33 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 func TestChatPrefersNotToWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
-		a := b.talker("coder", 1)
+		b := apitest.New(t)
+		a := b.AddChatAgent("coder", 1)
 		begun := time.Now()
 		var first, second, third api.ChatAccepted
-		got := b.do("POST", chatPath, `{"message":"m"}`, header("Prefer", "respond-async")).want(t, http.StatusAccepted, &first)
-		got.wantCall(t, first.Execution.ID)
+		got := b.Do("POST", chatPath, `{"message":"m"}`, apitest.Header("Prefer", "respond-async")).Want(t, http.StatusAccepted, &first)
+		wantCall(got, t, first.Execution.ID)
 		if got.Header.Get("Preference-Applied") != "respond-async" || first.State != "pending" || first.Position != 0 || first.Execution.QueueStatus != "running" ||
 			first.URL != "/api/queue/"+first.Execution.ID || first.SessionID == "" || time.Since(begun) != 0 {
 			t.Errorf("%+v %v", first, got.Header)
 		}
-		b.accept(a)
-		b.do("POST", chatPath, `{"message":"m"}`, header("Prefer", "handling=lenient, Respond-Async; x=1")).want(t, http.StatusAccepted, &second)
+		b.Accept(a)
+		b.Do("POST", chatPath, `{"message":"m"}`, apitest.Header("Prefer", "handling=lenient, Respond-Async; x=1")).Want(t, http.StatusAccepted, &second)
 		if second.Position != 1 || second.Execution.QueueStatus != "queued:1" || !second.Execution.WasQueued {
 			t.Errorf("%+v", second)
 		}
-		got = b.do("POST", chatPath, `{"message":"m"}`, header("Prefer", "respond-async, wait=10")).want(t, http.StatusAccepted, &third)
+		got = b.Do("POST", chatPath, `{"message":"m"}`, apitest.Header("Prefer", "respond-async, wait=10")).Want(t, http.StatusAccepted, &third)
 		if took := time.Since(begun); took != 10*time.Second || got.Header.Get("Preference-Applied") != "wait=10" || third.Position != 2 || third.Message == "" {
 			t.Errorf("after %s: %+v", took, third)
 		}
 		for _, id := range []string{first.Execution.ID, second.Execution.ID, third.Execution.ID} {
-			if row, err := b.store.Task(t.Context(), id); err != nil || row.State.Terminal() {
+			if row, err := b.Store.Task(t.Context(), id); err != nil || row.State.Terminal() {
 				t.Errorf("%+v, %v", row, err)
 			}
 		}
@@ -44,27 +45,27 @@ func TestChatPrefersNotToWait(t *testing.T) {
 
 func TestChatInTheBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
-		a := b.talker("coder", 1)
-		b.ask("POST", chatPath, `{"message":"m"}`)
+		b := apitest.New(t)
+		a := b.AddChatAgent("coder", 1)
+		b.Start("POST", chatPath, `{"message":"m"}`)
 		synctest.Wait()
-		running := b.accept(a)
+		running := b.Accept(a)
 		begun := time.Now()
-		late := b.ask("POST", chatPath, `{"message":"m","overflow":"persist","wait_timeout":60}`)
+		late := b.Start("POST", chatPath, `{"message":"m","overflow":"persist","wait_timeout":60}`)
 		var out api.ChatAccepted
-		late.answer().want(t, http.StatusAccepted, &out)
+		late.Reply().Want(t, http.StatusAccepted, &out)
 		if time.Since(begun) != time.Minute || out.State != "pending" || out.Position != 1 || !strings.Contains(out.Message, "1m0s") {
 			t.Errorf("after %s: %+v", time.Since(begun), out)
 		}
-		started := b.ask("POST", chatPath, `{"message":"m","overflow":"persist"}`)
+		started := b.Start("POST", chatPath, `{"message":"m","overflow":"persist"}`)
 		time.Sleep(time.Minute)
-		b.complete(running, "")
-		b.complete(b.accept(a), "")
-		task := b.accept(a)
+		b.Complete(running, "")
+		b.Complete(b.Accept(a), "")
+		task := b.Accept(a)
 		time.Sleep(time.Hour) // one that has started is waited for
-		b.complete(task, "done")
+		b.Complete(task, "done")
 		var end api.ChatResponse
-		started.answer().want(t, 200, &end)
+		started.Reply().Want(t, 200, &end)
 		if end.Response != "done" || end.Execution.ID != task.ID {
 			t.Errorf("%+v", end)
 		}
@@ -73,27 +74,27 @@ func TestChatInTheBacklog(t *testing.T) {
 
 func TestChatWhoseCallerGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
-		a := b.talker("coder", 1)
+		b := apitest.New(t)
+		a := b.AddChatAgent("coder", 1)
 		state := func(id string) signalbox.Task {
-			row, err := b.store.Task(t.Context(), id)
+			row, err := b.Store.Task(t.Context(), id)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return row
 		}
 		for _, accept := range []string{"application/json", "text/event-stream"} {
-			stays := b.ask("POST", chatPath, `{"message":"m"}`, header("Accept", accept))
+			stays := b.Start("POST", chatPath, `{"message":"m"}`, apitest.Header("Accept", accept))
 			synctest.Wait()
-			task := b.accept(a)
-			goes := b.ask("POST", chatPath, `{"message":"m","on_disconnect":"cancel"}`, header("Accept", accept))
+			task := b.Accept(a)
+			goes := b.Start("POST", chatPath, `{"message":"m","on_disconnect":"cancel"}`, apitest.Header("Accept", accept))
 			synctest.Wait()
-			next, err := b.store.Waiting(t.Context(), "agent:coder", store.Cursor{}, 10)
+			next, err := b.Store.Waiting(t.Context(), "agent:coder", store.Cursor{}, 10)
 			if err != nil || len(next) != 1 {
 				t.Fatalf("%v %v", next, err)
 			}
-			stays.leave()
-			goes.leave()
+			stays.Cancel()
+			goes.Cancel()
 			synctest.Wait()
 			if got := state(task.ID); got.State != signalbox.Working || got.CancelRequested {
 				t.Errorf("%s: a chat that was to go on: %+v", accept, got)
@@ -101,7 +102,7 @@ func TestChatWhoseCallerGoesAway(t *testing.T) {
 			if got := state(next[0].ID); got.State != signalbox.Cancelled || got.Message != "cancelled by its caller, who went away" {
 				t.Errorf("%s: a chat that was to be cancelled: %+v", accept, got)
 			}
-			b.complete(task, "")
+			b.Complete(task, "")
 		}
 	})
 }
@@ -110,23 +111,23 @@ func TestChatWhoseCallerGoesAway(t *testing.T) {
 // the last of them goes.
 func TestChatIsCancelledWithItsLastCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
-		b.talker("coder", 1)
+		b := apitest.New(t)
+		b.AddChatAgent("coder", 1)
 		const body = `{"message":"m","on_disconnect":"cancel"}`
-		key := header("Idempotency-Key", "k")
-		one := b.ask("POST", chatPath, body, key)
+		key := apitest.Header("Idempotency-Key", "k")
+		one := b.Start("POST", chatPath, body, key)
 		synctest.Wait()
-		two := b.ask("POST", chatPath, body, key, header("Accept", "text/event-stream"))
+		two := b.Start("POST", chatPath, body, key, apitest.Header("Accept", "text/event-stream"))
 		synctest.Wait()
-		one.leave()
+		one.Cancel()
 		synctest.Wait()
-		waiting, err := b.store.Waiting(t.Context(), "agent:coder", store.Cursor{}, 10)
+		waiting, err := b.Store.Waiting(t.Context(), "agent:coder", store.Cursor{}, 10)
 		if err != nil || len(waiting) != 1 {
 			t.Fatalf("%+v, %v", waiting, err)
 		}
-		two.leave()
+		two.Cancel()
 		synctest.Wait()
-		if row, err := b.store.Task(t.Context(), waiting[0].ID); err != nil || row.State != signalbox.Cancelled {
+		if row, err := b.Store.Task(t.Context(), waiting[0].ID); err != nil || row.State != signalbox.Cancelled {
 			t.Errorf("%+v, %v", row, err)
 		}
 	})
@@ -136,30 +137,30 @@ func TestChatIsCancelledWithItsLastCaller(t *testing.T) {
 // while it runs and after its end; nothing runs twice.
 func TestIncidentClientGivesUpWithNoId(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
-		a := b.talker("coder", 1)
-		key := header("Idempotency-Key", "turn-7")
-		gaveUp := b.ask("POST", chatPath, `{"message":"Do it once"}`, key)
+		b := apitest.New(t)
+		a := b.AddChatAgent("coder", 1)
+		key := apitest.Header("Idempotency-Key", "turn-7")
+		gaveUp := b.Start("POST", chatPath, `{"message":"Do it once"}`, key)
 		synctest.Wait()
-		task := b.accept(a)
-		gaveUp.leave()
+		task := b.Accept(a)
+		gaveUp.Cancel()
 		synctest.Wait()
-		again := b.ask("POST", chatPath, `{"message":"Do it once"}`, key)
+		again := b.Start("POST", chatPath, `{"message":"Do it once"}`, key)
 		synctest.Wait()
-		b.complete(task, "once")
+		b.Complete(task, "once")
 		for range 2 { // while it runs, and after its end
 			var out api.ChatResponse
-			got := again.answer().want(t, 200, &out)
-			got.wantCall(t, task.ID)
+			got := again.Reply().Want(t, 200, &out)
+			wantCall(got, t, task.ID)
 			if out.Response != "once" || got.Header.Get("Idempotency-Replayed") != "true" {
 				t.Errorf("%+v %v", out, got.Header)
 			}
-			again = b.ask("POST", chatPath, `{"message":"Do it once"}`, key)
+			again = b.Start("POST", chatPath, `{"message":"Do it once"}`, key)
 		}
-		if e := b.do("POST", chatPath, `{"message":"Another"}`, key).wantError(t, 422, signalbox.CodeIdempotency); e.Hint == "" {
+		if e := b.Do("POST", chatPath, `{"message":"Another"}`, key).WantError(t, 422, signalbox.CodeIdempotency); e.Hint == "" {
 			t.Errorf("%+v", e)
 		}
-		if list, err := b.store.Waiting(t.Context(), "", store.Cursor{}, 10); err != nil || len(list) != 0 {
+		if list, err := b.Store.Waiting(t.Context(), "", store.Cursor{}, 10); err != nil || len(list) != 0 {
 			t.Errorf("%+v, %v", list, err)
 		}
 	})
@@ -167,24 +168,24 @@ func TestIncidentClientGivesUpWithNoId(t *testing.T) {
 
 func TestChatWhileTheDirectorStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
-		a := b.talker("coder", 1)
-		plain := b.ask("POST", chatPath, `{"message":"m","on_disconnect":"cancel"}`)
+		b := apitest.New(t)
+		a := b.AddChatAgent("coder", 1)
+		plain := b.Start("POST", chatPath, `{"message":"m","on_disconnect":"cancel"}`)
 		synctest.Wait()
-		task := b.accept(a)
-		stream := b.ask("POST", chatPath, `{"message":"m","on_disconnect":"cancel"}`, header("Accept", "text/event-stream"))
+		task := b.Accept(a)
+		stream := b.Start("POST", chatPath, `{"message":"m","on_disconnect":"cancel"}`, apitest.Header("Accept", "text/event-stream"))
 		synctest.Wait()
-		b.dir.Stop()
+		b.Server.Stop()
 		var out api.ChatAccepted
-		plain.answer().want(t, http.StatusAccepted, &out).wantCall(t, task.ID)
+		wantCall(plain.Reply().Want(t, http.StatusAccepted, &out), t, task.ID)
 		if out.State != "working" || !strings.Contains(out.Message, "the director is stopping") {
 			t.Errorf("%+v", out)
 		}
-		stream.answer().want(t, 200, nil)
-		if got := names(stream.events()); got != "accepted" {
+		stream.Reply().Want(t, 200, nil)
+		if got := apitest.EventNames(stream.Events()); got != "accepted" {
 			t.Errorf("%s", got)
 		}
-		if c, err := b.store.Counts(t.Context()); err != nil || c.Pending != 1 || c.InFlight[signalbox.Working] != 1 {
+		if c, err := b.Store.Counts(t.Context()); err != nil || c.Pending != 1 || c.InFlight[signalbox.Working] != 1 {
 			t.Errorf("the director's end changed a task: %+v, %v", c, err)
 		}
 	})
@@ -194,12 +195,12 @@ func TestChatWhileTheDirectorStops(t *testing.T) {
 // dealt with as it wished.
 func TestChatWhoseCallerGoesAwayAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
-		b.talker("coder", 1)
+		b := apitest.New(t)
+		b.AddChatAgent("coder", 1)
 		gone, leave := context.WithCancel(t.Context())
 		leave()
-		b.ask("POST", chatPath, `{"message":"m","on_disconnect":"cancel"}`, func(r *http.Request) { *r = *r.WithContext(gone) }).answer()
-		page, err := b.store.History(t.Context(), store.HistoryQuery{Limit: 10})
+		b.Start("POST", chatPath, `{"message":"m","on_disconnect":"cancel"}`, func(r *http.Request) { *r = *r.WithContext(gone) }).Reply()
+		page, err := b.Store.History(t.Context(), store.HistoryQuery{Limit: 10})
 		if err != nil || len(page.Tasks) != 1 || page.Tasks[0].State != signalbox.Cancelled {
 			t.Errorf("%+v, %v", page, err)
 		}

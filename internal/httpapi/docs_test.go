@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 var update = flag.Bool("update", false, "write docs/api.md")
@@ -105,16 +106,16 @@ func writeExchange(t *testing.T, page *bytes.Buffer, x exchange) {
 // metrics only those that are the same in every run are shown.
 func shownBody(t *testing.T, x exchange) string {
 	t.Helper()
-	if len(x.answer.body) == 0 {
+	if len(x.answer.Body) == 0 {
 		return ""
 	}
 	switch x.route {
 	case "openapi", "loginPage", "loginScript":
-		lines := strings.SplitN(string(x.answer.body), "\n", 9)
+		lines := strings.SplitN(string(x.answer.Body), "\n", 9)
 		return strings.Join(lines[:8], "\n") + "\n…"
 	case "metrics":
 		var shown []string
-		for line := range strings.Lines(string(x.answer.body)) {
+		for line := range strings.Lines(string(x.answer.Body)) {
 			if strings.HasPrefix(line, "signalbox_queue_") || strings.HasPrefix(line, "signalbox_tasks_in") || strings.HasPrefix(line, "signalbox_agents") {
 				shown = append(shown, line)
 			}
@@ -123,11 +124,11 @@ func shownBody(t *testing.T, x exchange) string {
 	}
 	switch kind := x.answer.Header.Get("Content-Type"); {
 	case strings.HasPrefix(kind, "application/json"):
-		return pretty(t, x.answer.body)
+		return pretty(t, x.answer.Body)
 	case strings.HasPrefix(kind, "text/event-stream"):
-		return withoutBeats(x.answer.body)
+		return withoutBeats(x.answer.Body)
 	}
-	return strings.TrimSpace(string(x.answer.body))
+	return strings.TrimSpace(string(x.answer.Body))
 }
 
 // withoutBeats leaves the heartbeats of a stream out: how many there are
@@ -140,7 +141,7 @@ func TestDocsLeaveHeartbeatsOut(t *testing.T) {
 	answer := httptest.NewRecorder()
 	answer.Header().Set("Content-Type", "text/event-stream")
 	stream := []byte("retry: 1000\n\n: alive\n\nevent: progress\ndata: {}\n\n: alive\n\nevent: result\ndata: {\"text\":\"alive\"}\n\n")
-	got := shownBody(t, exchange{route: "callTool", answer: reply{Response: answer.Result(), body: stream}})
+	got := shownBody(t, exchange{route: "callTool", answer: apitest.Reply{Response: answer.Result(), Body: stream}})
 	if want := "retry: 1000\n\nevent: progress\ndata: {}\n\nevent: result\ndata: {\"text\":\"alive\"}"; got != want {
 		t.Errorf("shown as %q", got)
 	}

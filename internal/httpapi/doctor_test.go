@@ -14,18 +14,19 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 // findings asks the doctor.
-func (b *box) findings(edits ...edit) []string {
-	b.t.Helper()
+func doctorFindings(b *apitest.Fixture, edits ...apitest.Edit) []string {
+	b.T.Helper()
 	var got api.Doctor
-	b.do("GET", "/api/doctor", "", edits...).want(b.t, 200, &got)
+	b.Do("GET", "/api/doctor", "", edits...).Want(b.T, 200, &got)
 	var out []string
 	for _, c := range got.Checks {
 		if (c.Cure == "") != (c.State == "ok") || c.Text == "" || c.Area == "" {
-			b.t.Errorf("%+v: want a cure unless it is ok", c)
+			b.T.Errorf("%+v: want a cure unless it is ok", c)
 		}
 		out = append(out, c.State+" "+c.Area+": "+c.Text)
 	}
@@ -51,84 +52,84 @@ func hasNot(t *testing.T, all []string, not ...string) {
 }
 
 func TestDoctorOfAFreshDirector(t *testing.T) {
-	b := newBox(t)
-	has(t, b.findings(),
+	b := apitest.New(t)
+	has(t, doctorFindings(b),
 		"ok director: version 1.0.0", "warn access: it is open", "warn store: memory: nothing outlives", "ok queue: 0 of 50 places",
 		"ok queue: waiting: 0, under way: 0", "warn agents: there is none",
 	)
 }
 
 func TestDoctorOfAQueueInTrouble(t *testing.T) {
-	b := newBox(t, func(o *options) { o.engine.MaxSize = 5 })
-	submit := func() { b.do("POST", "/api/queue/task", `{"prompt": "x"}`).want(t, 201, nil) }
+	b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 5 })
+	submit := func() { b.Do("POST", "/api/queue/task", `{"prompt": "x"}`).Want(t, 201, nil) }
 	for range 4 {
 		submit()
 	}
-	has(t, b.findings(), "warn queue: 4 of 5 places", "fail queue: no agent is up, and tasks wait: 4")
+	has(t, doctorFindings(b), "warn queue: 4 of 5 places", "fail queue: no agent is up, and tasks wait: 4")
 	submit()
-	if err := b.engine.Pause(t.Context(), "", "upgrade", "ada", time.Time{}); err != nil {
+	if err := b.Engine.Pause(t.Context(), "", "upgrade", "ada", time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.engine.Pause(t.Context(), "agent:coder", "", "ada", b.engine.Now().Add(time.Hour)); err != nil {
+	if err := b.Engine.Pause(t.Context(), "agent:coder", "", "ada", b.Engine.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	b.dir.SetDraining(true)
-	has(t, b.findings(), "fail queue: 5 of 5 places of the backlog are taken: submits are refused",
+	b.Server.SetDraining(true)
+	has(t, doctorFindings(b), "fail queue: 5 of 5 places of the backlog are taken: submits are refused",
 		"warn queue: all queues are paused: upgrade", "warn queue: the queue agent:coder is paused until 2", "warn director: it is about to stop")
 }
 
 func TestDoctorOfAgents(t *testing.T) {
-	b := newBox(t)
+	b := apitest.New(t)
 	up := engine.LiveAgent{Agent: signalbox.Agent{Name: "coder"}, Up: true}
 	down := engine.LiveAgent{Agent: signalbox.Agent{Name: "writer"}, Message: "connection refused", LastHeard: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	b.live.set(up)
-	b.live.set(down)
-	b.live.set(engine.LiveAgent{Agent: signalbox.Agent{Name: signalbox.ExecutorName(signalbox.QueueCommands, signalbox.DefaultInstance)}, Up: true})
-	has(t, b.findings(), "ok agents: 1 up: coder", "warn agents: agent writer is down, last heard from at 2026-01-02T03:04:05Z: connection refused")
+	b.Live.Set(up)
+	b.Live.Set(down)
+	b.Live.Set(engine.LiveAgent{Agent: signalbox.Agent{Name: signalbox.ExecutorName(signalbox.QueueCommands, signalbox.DefaultInstance)}, Up: true})
+	has(t, doctorFindings(b), "ok agents: 1 up: coder", "warn agents: agent writer is down, last heard from at 2026-01-02T03:04:05Z: connection refused")
 }
 
 // TestDoctorOfATaskThatIsPassedOver: it waits, an agent is free, and nobody
 // brings them together.
 func TestDoctorOfATaskThatIsPassedOver(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	b := newBox(t, func(o *options) { o.engine.Now = func() time.Time { return now } })
+	b := apitest.New(t, func(o *apitest.Options) { o.Engine.Now = func() time.Time { return now } })
 	free := engine.LiveAgent{Agent: signalbox.Agent{Name: "coder", Kind: "demo", Slots: 1}, Up: true}
-	b.live.set(free)
-	b.do("POST", "/api/queue/task", `{"prompt": "x"}`).want(t, 201, nil)
-	hasNot(t, b.findings(), "nobody takes it") // it has only just come
+	b.Live.Set(free)
+	b.Do("POST", "/api/queue/task", `{"prompt": "x"}`).Want(t, 201, nil)
+	hasNot(t, doctorFindings(b), "nobody takes it") // it has only just come
 	now = now.Add(time.Minute)
-	has(t, b.findings(), "fail queue: task queue-", "has waited for 1m0s in work, nothing stands in its way, and nobody takes it")
+	has(t, doctorFindings(b), "fail queue: task queue-", "has waited for 1m0s in work, nothing stands in its way, and nobody takes it")
 	free.InUse = 1
-	b.live.set(free)
-	hasNot(t, b.findings(), "nobody takes it")
+	b.Live.Set(free)
+	hasNot(t, doctorFindings(b), "nobody takes it")
 }
 
 // TestDoctorTellsAdminsMore than it tells others: paths and errors are theirs.
 func TestDoctorTellsAdminsMore(t *testing.T) {
-	tools := newFakeTools()
-	b := newBox(t, func(o *options) {
-		o.director.Token = "static-token-of-16"
-		o.director.Tools = failedTools{tools}
-		o.director.Doctor = []httpapi.DoctorCheck{func(_ context.Context, admin bool) []api.Check {
+	tools := apitest.NewTools()
+	b := apitest.New(t, func(o *apitest.Options) {
+		o.Config.Token = "static-token-of-16"
+		o.Config.Tools = failedTools{tools}
+		o.Config.Doctor = []httpapi.DoctorCheck{func(_ context.Context, admin bool) []api.Check {
 			return []api.Check{{Area: "data", State: "ok", Text: fmt.Sprintf("told admin=%v", admin)}}
 		}}
 	})
-	b.live.set(engine.LiveAgent{Agent: signalbox.Agent{Name: "coder"}, Message: "down"})
-	b.live.set(engine.LiveAgent{Agent: signalbox.Agent{Name: "writer"}, Message: "down"})
+	b.Live.Set(engine.LiveAgent{Agent: signalbox.Agent{Name: "coder"}, Message: "down"})
+	b.Live.Set(engine.LiveAgent{Agent: signalbox.Agent{Name: "writer"}, Message: "down"})
 	var made api.TokenCreated
-	admin := header("Authorization", "Bearer static-token-of-16")
-	b.do("POST", "/api/tokens", `{"name": "look", "scopes": ["read"], "agents": ["coder"]}`, admin).want(t, 201, &made)
-	has(t, b.findings(admin), "ok access: it is closed", "warn tools: server browser has failed: exec /srv/browser: no such file", "told admin=true", "agent writer")
-	theirs := b.findings(header("Authorization", "Bearer "+made.Secret))
+	admin := apitest.Header("Authorization", "Bearer static-token-of-16")
+	b.Do("POST", "/api/tokens", `{"name": "look", "scopes": ["read"], "agents": ["coder"]}`, admin).Want(t, 201, &made)
+	has(t, doctorFindings(b, admin), "ok access: it is closed", "warn tools: server browser has failed: exec /srv/browser: no such file", "told admin=true", "agent writer")
+	theirs := doctorFindings(b, apitest.Header("Authorization", "Bearer "+made.Secret))
 	has(t, theirs, "warn tools: server browser has failed", "told admin=false", "agent coder")
 	hasNot(t, theirs, "/srv/browser", "writer", "4711")
-	b.do("GET", "/api/doctor", "").want(t, 401, nil)
+	b.Do("GET", "/api/doctor", "").Want(t, 401, nil)
 }
 
 // TestDoctorOfAGatewayAlone says nothing of a queue that there is not.
 func TestDoctorOfAGatewayAlone(t *testing.T) {
-	b := newBox(t, func(o *options) { o.director.Tools, o.director.ToolsOnly = failedTools{newFakeTools()}, true })
-	all := b.findings()
+	b := apitest.New(t, func(o *apitest.Options) { o.Config.Tools, o.Config.ToolsOnly = failedTools{apitest.NewTools()}, true })
+	all := doctorFindings(b)
 	has(t, all, "ok director: ", "warn access: it is open", "ok store: tasks of tools are kept in memory", "ok tools: 2 of 4 servers are ready", "warn tools: server commands is ready, with a fault: processes [4711]", "warn tools: server browser has failed: exec /srv/browser", "warn tools: server late is starting")
 	hasNot(t, all, " queue:", " agents:")
 }
@@ -136,35 +137,37 @@ func TestDoctorOfAGatewayAlone(t *testing.T) {
 // TestDoctorOfCommands compares what waits for a command slot with the limit, and
 // says which slots nobody can free.
 func TestDoctorOfCommands(t *testing.T) {
-	b := newBox(t, func(o *options) { o.director.Tools, o.engine.MaxCommands = newFakeTools(), 5 })
+	b := apitest.New(t, func(o *apitest.Options) { o.Config.Tools, o.Engine.MaxCommands = apitest.NewTools(), 5 })
 	executor := engine.LiveAgent{Agent: signalbox.Agent{Name: signalbox.ExecutorName(signalbox.ExecutorCommands, signalbox.DefaultInstance), Slots: 10}, Up: true, InUse: 10}
-	b.live.set(executor)
+	b.Live.Set(executor)
 	wait := func(n int) {
 		for range n {
-			if _, err := b.engine.Submit(t.Context(), engine.NewTask{Mode: signalbox.ModeTool, Tool: "report"}); err != nil {
+			if _, err := b.Engine.Submit(t.Context(), engine.NewTask{Mode: signalbox.ModeTool, Tool: "report"}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	wait(3)
-	has(t, b.findings(), "ok tools: 10 of 10 command slots are taken, 3 of at most 5 commands wait")
+	has(t, doctorFindings(b), "ok tools: 10 of 10 command slots are taken, 3 of at most 5 commands wait")
 	wait(1)
-	has(t, b.findings(), "warn tools: 10 of 10 command slots are taken, 4 of at most 5 commands wait")
+	has(t, doctorFindings(b), "warn tools: 10 of 10 command slots are taken, 4 of at most 5 commands wait")
 	wait(1)
 	executor.Message = "1 of its 10 slots stay taken by runs that cannot be killed"
-	b.live.set(executor)
-	has(t, b.findings(), "fail tools: 10 of 10 command slots are taken, 5 of at most 5 commands wait: calls are refused",
+	b.Live.Set(executor)
+	has(t, doctorFindings(b), "fail tools: 10 of 10 command slots are taken, 5 of at most 5 commands wait: calls are refused",
 		"warn tools: commands: 1 of its 10 slots stay taken by runs that cannot be killed")
-	hasNot(t, b.findings(), "agents: 1 up")
+	hasNot(t, doctorFindings(b), "agents: 1 up")
 
-	b = newBox(t, func(o *options) { o.director.Tools = newFakeTools() })
+	b = apitest.New(t, func(o *apitest.Options) { o.Config.Tools = apitest.NewTools() })
 	executor.Message, executor.InUse = "", 0
-	b.live.set(executor)
+	b.Live.Set(executor)
 	wait(2)
-	has(t, b.findings(), "ok tools: 0 of 10 command slots are taken, 2 commands wait")
+	has(t, doctorFindings(b), "ok tools: 0 of 10 command slots are taken, 2 commands wait")
 }
 
-type failedTools struct{ *fakeTools }
+type toolServers = apitest.Tools // a name that differs from its method Tools
+
+type failedTools struct{ *toolServers }
 
 func (failedTools) Servers() []gateway.Server {
 	return []gateway.Server{
@@ -175,15 +178,15 @@ func (failedTools) Servers() []gateway.Server {
 
 // TestDoctorOfAStoreThatDoesNotAnswer: the answer is a finding, not an error.
 func TestDoctorOfAStoreThatDoesNotAnswer(t *testing.T) {
-	b := newBox(t)
-	broken := &brokenStore{Store: b.store}
+	b := apitest.New(t)
+	broken := &brokenStore{Store: b.Store}
 	e := engine.New(broken, engine.Options{})
 	d, err := httpapi.New(httpapi.Config{Engine: e})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.dir = d
-	has(t, b.findings(), "fail store: the store (memory) does not answer")
+	b.Server = d
+	has(t, doctorFindings(b), "fail store: the store (memory) does not answer")
 }
 
 type brokenStore struct{ store.Store }

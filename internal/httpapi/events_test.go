@@ -14,20 +14,21 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
 func TestEventsBeginNow(t *testing.T) {
-	b := newBox(t).serve()
-	b.notes(5)
-	s := b.open("/api/events")
-	if e := s.must(); e.seq(t) != 5 || e.data != "" {
+	b := apitest.New(t).Serve()
+	b.AddEvents(5)
+	s := b.OpenStream("/api/events")
+	if e := s.Next(); e.Seq(t) != 5 || e.Data != "" {
 		t.Fatalf("the first thing told is not the place: %+v", e)
 	}
-	id := b.submit(`{"prompt":"p"}`).QueueID
-	e := s.must()
-	got := e.event(t)
-	if e.name != "submit" || e.seq(t) != 6 || got.Seq != 6 || got.QueueID != id || got.State != "pending" || got.Queue != "work" || got.Source != "api" {
+	id := b.Submit(`{"prompt":"p"}`).QueueID
+	e := s.Next()
+	got := e.Decoded(t)
+	if e.Name != "submit" || e.Seq(t) != 6 || got.Seq != 6 || got.QueueID != id || got.State != "pending" || got.Queue != "work" || got.Source != "api" {
 		t.Errorf("%+v", e)
 	}
 }
@@ -35,104 +36,104 @@ func TestEventsBeginNow(t *testing.T) {
 // A reader that goes away and comes back misses nothing and gets nothing
 // twice, whether what it missed lies in the ring or in the store only.
 func TestEventsResumeWithoutAGap(t *testing.T) {
-	b := newBox(t).serve()
+	b := apitest.New(t).Serve()
 	const all = httpapi.RingEntries + 2*httpapi.FeedBatch + 17
 	var wg sync.WaitGroup
-	wg.Go(func() { b.notes(all) })
+	wg.Go(func() { b.AddEvents(all) })
 	last := int64(0)
 	for last < all {
 		// Every other time the place comes in the URL of the first time too.
-		s := b.open(fmt.Sprintf("/api/events?after=%d", last/2), header("Last-Event-ID", fmt.Sprint(last)))
-		if e := s.must(); e.seq(t) != last {
+		s := b.OpenStream(fmt.Sprintf("/api/events?after=%d", last/2), apitest.Header("Last-Event-ID", fmt.Sprint(last)))
+		if e := s.Next(); e.Seq(t) != last {
 			t.Fatalf("it begins at %+v, want %d", e, last)
 		}
 		for range all/3 + 1 {
 			if last == all {
 				break
 			}
-			e := s.must()
-			if e.name == "reset" || e.seq(t) != last+1 {
+			e := s.Next()
+			if e.Name == "reset" || e.Seq(t) != last+1 {
 				t.Fatalf("after %d comes %+v", last, e)
 			}
 			last++
 		}
-		s.close()
+		s.Close()
 	}
 	wg.Wait()
 }
 
 func TestEventsOfManyReadersAreTheSame(t *testing.T) {
-	b := newBox(t).serve()
+	b := apitest.New(t).Serve()
 	const readers, entries = 20, 500
 	var wg sync.WaitGroup
 	for range readers {
-		s := b.open("/api/events?after=0")
-		s.must()
+		s := b.OpenStream("/api/events?after=0")
+		s.Next()
 		wg.Go(func() {
 			for want := int64(1); want <= entries; want++ {
-				if e, ok := s.next(); !ok || e.id != fmt.Sprint(want) {
+				if e, ok := s.Read(); !ok || e.ID != fmt.Sprint(want) {
 					t.Errorf("want %d, got %+v", want, e)
 					return
 				}
 			}
 		})
 	}
-	b.notes(entries)
+	b.AddEvents(entries)
 	wg.Wait()
 }
 
 func TestEventsOfOneTask(t *testing.T) {
-	b := newBox(t).serve()
-	a := b.agent("coder", 1)
-	id := b.submit(`{"prompt":"p"}`).QueueID
-	s := b.open("/api/events?after=0&queue_id=" + id)
-	s.must()
-	b.submit(`{"prompt":"another"}`)
-	b.notes(10)
-	b.finish(b.work(a), signalbox.ReasonCompleted, signalbox.Result{})
+	b := apitest.New(t).Serve()
+	a := b.AddAgent("coder", 1)
+	id := b.Submit(`{"prompt":"p"}`).QueueID
+	s := b.OpenStream("/api/events?after=0&queue_id=" + id)
+	s.Next()
+	b.Submit(`{"prompt":"another"}`)
+	b.AddEvents(10)
+	b.FinishTask(b.Run(a), signalbox.ReasonCompleted, signalbox.Result{})
 	for _, want := range []string{"submit", "claim", "accept", "finish"} {
-		if e := s.must(); e.name != want || e.event(t).QueueID != id {
+		if e := s.Next(); e.Name != want || e.Decoded(t).QueueID != id {
 			t.Errorf("want %s, got %+v", want, e)
 		}
 	}
 }
 
 func TestEventsReset(t *testing.T) {
-	var c clock
-	b := newBox(t, fixed(&c)).serve()
-	b.notes(20)
+	var c apitest.Clock
+	b := apitest.New(t, apitest.WithClock(&c)).Serve()
+	b.AddEvents(20)
 	// The place of another store, ahead of this one.
-	s := b.open("/api/events?after=1000000")
-	e := s.must()
-	if e.name != "reset" || e.event(t).Seq != 21 || e.seq(t) != 20 || e.event(t).Message == "" {
+	s := b.OpenStream("/api/events?after=1000000")
+	e := s.Next()
+	if e.Name != "reset" || e.Decoded(t).Seq != 21 || e.Seq(t) != 20 || e.Decoded(t).Message == "" {
 		t.Fatalf("%+v", e)
 	}
-	b.notes(1)
-	if e := s.must(); e.seq(t) != 21 {
+	b.AddEvents(1)
+	if e := s.Next(); e.Seq(t) != 21 {
 		t.Errorf("%+v", e)
 	}
 	// What was asked for has been pruned.
-	c.pass(time.Hour)
-	b.notes(5)
-	if _, err := b.store.Prune(t.Context(), store.Pruning{Ended: c.now(), Limit: 100}); err != nil {
+	c.Advance(time.Hour)
+	b.AddEvents(5)
+	if _, err := b.Store.Prune(t.Context(), store.Pruning{Ended: c.Now(), Limit: 100}); err != nil {
 		t.Fatal(err)
 	}
-	oldest, newest, err := b.engine.Read().JournalRange(t.Context())
+	oldest, newest, err := b.Engine.Read().JournalRange(t.Context())
 	if err != nil || oldest < 2 || newest != 26 {
 		t.Fatalf("the journal has %d to %d, %v", oldest, newest, err)
 	}
 	for _, after := range []string{"0", "3"} {
-		s := b.open("/api/events?after=" + after)
-		if e := s.must(); e.name != "reset" || e.event(t).Seq != oldest || e.seq(t) != oldest-1 {
+		s := b.OpenStream("/api/events?after=" + after)
+		if e := s.Next(); e.Name != "reset" || e.Decoded(t).Seq != oldest || e.Seq(t) != oldest-1 {
 			t.Fatalf("%+v", e)
 		}
 		for want := oldest; want <= newest; want++ {
-			if e := s.must(); e.seq(t) != want || e.name == "reset" {
+			if e := s.Next(); e.Seq(t) != want || e.Name == "reset" {
 				t.Fatalf("want %d, got %+v", want, e)
 			}
 		}
 	}
-	if e := b.open(fmt.Sprintf("/api/events?after=%d", oldest-1)).must(); e.name == "reset" {
+	if e := b.OpenStream(fmt.Sprintf("/api/events?after=%d", oldest-1)).Next(); e.Name == "reset" {
 		t.Errorf("reset, though nothing is missing: %+v", e)
 	}
 }
@@ -141,17 +142,17 @@ func TestEventsReset(t *testing.T) {
 // are pruned it is told so.
 func TestASlowReaderIsToldOfTheGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var c clock
-		b := newBox(t, fixed(&c))
+		var c apitest.Clock
+		b := apitest.New(t, apitest.WithClock(&c))
 		p, stop := serving(t, b)
 		slow := p.dial(t) // an unbuffered pipe: nothing is taken unless it is read
 		write(t, slow, "GET /api/events?after=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		synctest.Wait()
-		b.notes(3 * httpapi.RingEntries)
-		c.pass(time.Hour)
-		b.notes(1)
+		b.AddEvents(3 * httpapi.RingEntries)
+		c.Advance(time.Hour)
+		b.AddEvents(1)
 		for {
-			if did, err := b.store.Prune(t.Context(), store.Pruning{Ended: c.now(), Limit: 1000}); err != nil {
+			if did, err := b.Store.Prune(t.Context(), store.Pruning{Ended: c.Now(), Limit: 1000}); err != nil {
 				t.Fatal(err)
 			} else if did.Tasks == 0 {
 				break
@@ -175,16 +176,16 @@ func TestASlowReaderIsToldOfTheGap(t *testing.T) {
 // A reader that takes nothing is let go of.
 func TestAttackReaderThatNeverReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
+		b := apitest.New(t)
 		p, stop := serving(t, b)
 		c := p.dial(t)
 		defer c.Close()
 		write(t, c, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		synctest.Wait()
-		b.notes(10)
+		b.AddEvents(10)
 		time.Sleep(httpapi.WriteTimeout + httpapi.Heartbeat)
 		synctest.Wait()
-		if n := b.dir.Streams(); n != 0 {
+		if n := b.Server.Streams(); n != 0 {
 			t.Errorf("%d streams are still open", n)
 		}
 		stop()
@@ -193,8 +194,8 @@ func TestAttackReaderThatNeverReads(t *testing.T) {
 
 func TestEventsHeartbeatMovesThePlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
-		id := b.submit(`{"prompt":"p"}`).QueueID
+		b := apitest.New(t)
+		id := b.Submit(`{"prompt":"p"}`).QueueID
 		p, stop := serving(t, b)
 		c := p.dial(t)
 		defer c.Close()
@@ -215,7 +216,7 @@ func TestEventsHeartbeatMovesThePlace(t *testing.T) {
 		}()
 		time.Sleep(httpapi.Heartbeat)
 		synctest.Wait()
-		b.notes(7)
+		b.AddEvents(7)
 		time.Sleep(httpapi.Heartbeat)
 		synctest.Wait()
 		mu.Lock()
@@ -230,85 +231,85 @@ func TestEventsHeartbeatMovesThePlace(t *testing.T) {
 
 // The feed runs while someone reads, and only then.
 func TestTheFeedEndsWithItsLastReader(t *testing.T) {
-	b := newBox(t).serve()
+	b := apitest.New(t).Serve()
 	for range 3 {
-		s := b.open("/api/events?after=0")
-		s.must()
-		before := b.newest()
-		b.notes(1)
-		for s.must().seq(t) != before+1 {
+		s := b.OpenStream("/api/events?after=0")
+		s.Next()
+		before := b.NewestEvent()
+		b.AddEvents(1)
+		for s.Next().Seq(t) != before+1 {
 		}
-		s.close()
+		s.Close()
 	}
-	b.server.Close()
+	b.HTTP.Close()
 	http.DefaultClient.CloseIdleConnections()
 	// goleak in TestMain fails if the feed still runs.
 }
 
 func TestOutput(t *testing.T) {
-	b := newBox(t).serve()
-	a := b.agent("coder", 1)
-	id := b.submit(`{"prompt":"p"}`).QueueID
-	s := b.open("/api/queue/" + id + "/output")
-	task := b.work(a)
-	b.runs.print(id, "one ")
-	if e := s.must(); e.name != "output" || !strings.Contains(e.data, `"text":"one "`) || e.id != "4" {
+	b := apitest.New(t).Serve()
+	a := b.AddAgent("coder", 1)
+	id := b.Submit(`{"prompt":"p"}`).QueueID
+	s := b.OpenStream("/api/queue/" + id + "/output")
+	task := b.Run(a)
+	b.Runs.Print(id, "one ")
+	if e := s.Next(); e.Name != "output" || !strings.Contains(e.Data, `"text":"one "`) || e.ID != "4" {
 		t.Fatalf("%+v", e)
 	}
-	b.runs.print(id, "two ")
-	if e := s.must(); !strings.Contains(e.data, `"seq":4,"text":"two ","next":8`) || !strings.Contains(e.data, `"state":"working"`) {
+	b.Runs.Print(id, "two ")
+	if e := s.Next(); !strings.Contains(e.Data, `"seq":4,"text":"two ","next":8`) || !strings.Contains(e.Data, `"state":"working"`) {
 		t.Fatalf("%+v", e)
 	}
-	wantBody(t, b.do("GET", "/api/queue/"+id+"/output?after=2", ""), 200, `{"queue_id":"`+id+`","state":"working","seq":2,"text":"e two ","next":8}`)
-	b.finish(task, signalbox.ReasonCompleted, signalbox.Result{Tail: "wo ünd", TailSeq: 5, Truncated: true})
-	b.runs.end(id)
-	e := s.must()
-	if !strings.Contains(e.data, `"seq":8,"text":"ünd","next":12,"done":true`) || !strings.Contains(e.data, `"state":"completed"`) {
+	apitest.WantBody(t, b.Do("GET", "/api/queue/"+id+"/output?after=2", ""), 200, `{"queue_id":"`+id+`","state":"working","seq":2,"text":"e two ","next":8}`)
+	b.FinishTask(task, signalbox.ReasonCompleted, signalbox.Result{Tail: "wo ünd", TailSeq: 5, Truncated: true})
+	b.Runs.End(id)
+	e := s.Next()
+	if !strings.Contains(e.Data, `"seq":8,"text":"ünd","next":12,"done":true`) || !strings.Contains(e.Data, `"state":"completed"`) {
 		t.Fatalf("%+v", e)
 	}
-	if e, ok := s.next(); ok {
+	if e, ok := s.Read(); ok {
 		t.Fatalf("after the end: %+v", e)
 	}
 	for after, want := range map[string]string{
 		"0": `"seq":5,"text":"wo ünd","next":12,"truncated":true,"done":true`, "9": `"seq":10,"text":"nd","next":12,"done":true`, "12": `"seq":12,"text":"","next":12,"done":true`, "99": `"seq":12,"text":"","next":12,"done":true`,
 	} {
-		wantBody(t, b.do("GET", "/api/queue/"+id+"/output?after="+after, ""), 200, `{"queue_id":"`+id+`","state":"completed",`+want+`}`)
+		apitest.WantBody(t, b.Do("GET", "/api/queue/"+id+"/output?after="+after, ""), 200, `{"queue_id":"`+id+`","state":"completed",`+want+`}`)
 	}
-	again := b.open("/api/queue/"+id+"/output?after=0", header("Last-Event-ID", "9"))
-	if e := again.must(); !strings.Contains(e.data, `"seq":10,"text":"nd"`) {
+	again := b.OpenStream("/api/queue/"+id+"/output?after=0", apitest.Header("Last-Event-ID", "9"))
+	if e := again.Next(); !strings.Contains(e.Data, `"seq":10,"text":"nd"`) {
 		t.Errorf("%+v", e)
 	}
 }
 
 func TestOutputWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
-		a := b.agent("coder", 1)
-		id := b.submit(`{"prompt":"p"}`).QueueID
+		b := apitest.New(t)
+		a := b.AddAgent("coder", 1)
+		id := b.Submit(`{"prompt":"p"}`).QueueID
 		begun := time.Now()
-		b.do("GET", "/api/queue/"+id+"/output?wait=20s", "").want(t, 200, nil)
+		b.Do("GET", "/api/queue/"+id+"/output?wait=20s", "").Want(t, 200, nil)
 		if took := time.Since(begun); took != 20*time.Second {
 			t.Errorf("it waited %s", took)
 		}
-		done := make(chan reply)
-		go func() { done <- b.do("GET", "/api/queue/"+id+"/output?wait=5m", "") }()
+		done := make(chan apitest.Reply)
+		go func() { done <- b.Do("GET", "/api/queue/"+id+"/output?wait=5m", "") }()
 		time.Sleep(time.Minute)
-		task := b.work(a)
-		b.runs.print(id, "")
+		task := b.Run(a)
+		b.Runs.Print(id, "")
 		time.Sleep(time.Minute)
-		b.runs.print(id, "hello")
-		if got := <-done; !strings.Contains(string(got.body), `"text":"hello"`) {
-			t.Errorf("%s", got.body)
+		b.Runs.Print(id, "hello")
+		if got := <-done; !strings.Contains(string(got.Body), `"text":"hello"`) {
+			t.Errorf("%s", got.Body)
 		}
-		go func() { done <- b.do("GET", "/api/queue/"+id+"/output?wait=5m&after=5", "") }()
+		go func() { done <- b.Do("GET", "/api/queue/"+id+"/output?wait=5m&after=5", "") }()
 		time.Sleep(time.Minute)
-		b.runs.end(id)
+		b.Runs.End(id)
 		time.Sleep(time.Second)
-		if _, err := b.engine.Finish(t.Context(), task, engine.Outcome{Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{Output: "hello, all"}}); err != nil {
+		if _, err := b.Engine.Finish(t.Context(), task, engine.Outcome{Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{Output: "hello, all"}}); err != nil {
 			t.Fatal(err)
 		}
-		if got := <-done; !strings.Contains(string(got.body), `"text":", all","next":10,"done":true`) {
-			t.Errorf("%s", got.body)
+		if got := <-done; !strings.Contains(string(got.Body), `"text":", all","next":10,"done":true`) {
+			t.Errorf("%s", got.Body)
 		}
 	})
 }

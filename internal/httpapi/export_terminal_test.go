@@ -18,9 +18,6 @@ func (d *Server) SetTerminalLimits(ticket, auth, whole, look time.Duration) {
 	}
 }
 
-// WaitTerminals waits until none is served any more.
-func (d *Server) WaitTerminals() { d.terms.wait(time.Minute) }
-
 // TerminalBounds are how many tickets of one principal, and connections
 // without a ticket, there may be.
 const (

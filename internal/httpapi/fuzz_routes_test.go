@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
@@ -24,20 +25,20 @@ func bodied() []api.Route {
 var wildcard = regexp.MustCompile(`\{[a-z]+\}`)
 
 // stored is what a refused request must not change.
-func (b *box) stored() string {
-	b.t.Helper()
-	ctx := b.t.Context()
-	counts, err1 := b.store.Counts(ctx)
-	_, newest, err2 := b.store.JournalRange(ctx)
-	tokens, err3 := b.store.Tokens(ctx)
-	users, err4 := b.store.Users(ctx)
-	agents, err5 := b.store.Agents(ctx)
-	plans, err6 := b.store.Schedules(ctx)
-	pauses, err7 := b.store.Pauses(ctx)
-	history, err8 := b.store.History(ctx, store.HistoryQuery{Limit: 1000})
+func storedTasks(b *apitest.Fixture) string {
+	b.T.Helper()
+	ctx := b.T.Context()
+	counts, err1 := b.Store.Counts(ctx)
+	_, newest, err2 := b.Store.JournalRange(ctx)
+	tokens, err3 := b.Store.Tokens(ctx)
+	users, err4 := b.Store.Users(ctx)
+	agents, err5 := b.Store.Agents(ctx)
+	plans, err6 := b.Store.Schedules(ctx)
+	pauses, err7 := b.Store.Pauses(ctx)
+	history, err8 := b.Store.History(ctx, store.HistoryQuery{Limit: 1000})
 	for _, err := range []error{err1, err2, err3, err4, err5, err6, err7, err8} {
 		if err != nil {
-			b.t.Fatal(err)
+			b.T.Fatal(err)
 		}
 	}
 	return fmt.Sprintf("%d waiting, journal %d, %v %v %v %v %v, %d ended", counts.Pending, newest, tokens, users, agents, plans, pauses, len(history.Tasks))
@@ -65,53 +66,53 @@ func FuzzRoutes(f *testing.F) {
 		if len(body) > 32<<10 || len(id) > 300 || id == "" || strings.Trim(id, ".") == "" {
 			return
 		}
-		b := newBox(t, func(o *options) { o.director.Tools = newFakeTools() })
-		b.dir.Stop() // whoever would wait for the end of a task is answered now
+		b := apitest.New(t, func(o *apitest.Options) { o.Config.Tools = apitest.NewTools() })
+		b.Server.Stop() // whoever would wait for the end of a task is answered now
 		route := routes[int(which)%len(routes)]
 		path := wildcard.ReplaceAllLiteralString(route.Path, url.PathEscape(id))
-		before := b.stored()
-		got := b.do(route.Method, path, body, header("Content-Type", "application/json"))
+		before := storedTasks(b)
+		got := b.Do(route.Method, path, body, apitest.Header("Content-Type", "application/json"))
 		switch {
 		case got.StatusCode >= 500 && got.StatusCode != 501 && got.StatusCode != 503 && got.StatusCode != 502 && got.StatusCode != 504:
-			t.Fatalf("%s %s %q: %d %s", route.Method, path, body, got.StatusCode, got.body)
+			t.Fatalf("%s %s %q: %d %s", route.Method, path, body, got.StatusCode, got.Body)
 		case got.StatusCode >= 400:
 			var said api.Error
-			if err := json.Unmarshal(got.body, &said); err != nil || said.Error == "" || said.Message == "" || len(got.body) > 8<<10 {
-				t.Fatalf("%s %s %q is refused with %d %s", route.Method, path, body, got.StatusCode, got.body)
+			if err := json.Unmarshal(got.Body, &said); err != nil || said.Error == "" || said.Message == "" || len(got.Body) > 8<<10 {
+				t.Fatalf("%s %s %q is refused with %d %s", route.Method, path, body, got.StatusCode, got.Body)
 			}
-			if after := b.stored(); after != before && route.Name != "chat" && route.Name != "bypass" { // whose refusal may be that of waiting
+			if after := storedTasks(b); after != before && route.Name != "chat" && route.Name != "bypass" { // whose refusal may be that of waiting
 				t.Fatalf("%s %s %q is refused (%d %s), and changes\n%s\nto\n%s", route.Method, path, body, got.StatusCode, said.Message, before, after)
 			}
 		case !json.Valid([]byte(body)) && body != "":
-			t.Fatalf("%s %s %q: %d %s", route.Method, path, body, got.StatusCode, got.body)
+			t.Fatalf("%s %s %q: %d %s", route.Method, path, body, got.StatusCode, got.Body)
 		case route.Name == "submit" && got.StatusCode == http.StatusCreated:
-			b.sameRequest(got, body)
+			wantSameRequest(b, got, body)
 		}
 	})
 }
 
 // sameRequest compares what was stored of a submit with what was sent.
-func (b *box) sameRequest(got reply, body string) {
-	b.t.Helper()
+func wantSameRequest(b *apitest.Fixture, got apitest.Reply, body string) {
+	b.T.Helper()
 	var sent api.SubmitRequest
 	var answer api.SubmitResponse
-	if err := json.Unmarshal(got.body, &answer); err != nil {
-		b.t.Fatal(err)
+	if err := json.Unmarshal(got.Body, &answer); err != nil {
+		b.T.Fatal(err)
 	}
 	if err := httpapi.Decode([]byte(body), &sent); err != nil {
-		b.t.Fatalf("%q was taken: %v", body, err)
+		b.T.Fatalf("%q was taken: %v", body, err)
 	}
-	q, err := b.store.Request(b.t.Context(), answer.QueueID)
+	q, err := b.Store.Request(b.T.Context(), answer.QueueID)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	if want := sent.Prompt + sent.Message; q.Prompt != want && q.Prompt != sent.Prompt && q.Prompt != sent.Message {
-		b.t.Fatalf("%q is stored as %q", want, q.Prompt)
+		b.T.Fatalf("%q is stored as %q", want, q.Prompt)
 	}
 	if q.Model != sent.Model || q.TimeoutSeconds != sent.TimeoutSeconds || q.HadEnv != (len(sent.Env) > 0) {
-		b.t.Fatalf("%+v is stored as %+v", sent, q)
+		b.T.Fatalf("%+v is stored as %+v", sent, q)
 	}
 	if !signalbox.ValidID(answer.QueueID) {
-		b.t.Fatalf("%q is no id", answer.QueueID)
+		b.T.Fatalf("%q is no id", answer.QueueID)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 // What the strict reader takes, encoding/json takes too and reads the same.
@@ -51,18 +52,18 @@ func FuzzQueries(f *testing.F) {
 	for _, s := range []string{"MTczNzEwODAwMDAwMC4x", "2h", "7d", "30s", "-1", "99999999999999999999", "2025-01-17T10:00:00Z", "\xff", "%", "a&b=c"} {
 		f.Add(s)
 	}
-	b := newBox(&testing.T{})
-	b.dir.Stop() // a stream without a filter ends at once
+	b := apitest.New(&testing.T{})
+	b.Server.Stop() // a stream without a filter ends at once
 	f.Fuzz(func(t *testing.T, s string) {
-		b.t = t
+		b.T = t
 		escaped := strings.NewReplacer("%", "%25", "&", "%26", "+", "%2B", "#", "%23", ";", "%3B", " ", "%20").Replace(s)
 		if strings.ContainsFunc(escaped, func(r rune) bool { return r < '!' || r > '~' }) || len(s) > 1000 {
 			t.Skip("no client can send this as a query")
 		}
 		for _, path := range []string{"/api/queue?after=", "/api/queue?limit=", "/api/queue?queue=", "/api/history?since=", "/api/history?before=", "/api/history?q=", "/api/events?queue_id="} {
-			got := b.do("GET", path+escaped, "")
+			got := b.Do("GET", path+escaped, "")
 			if got.StatusCode != http.StatusOK && got.StatusCode != http.StatusBadRequest && got.StatusCode != http.StatusNotFound {
-				t.Fatalf("%s%s: %d %s", path, escaped, got.StatusCode, got.body)
+				t.Fatalf("%s%s: %d %s", path, escaped, got.StatusCode, got.Body)
 			}
 		}
 	})

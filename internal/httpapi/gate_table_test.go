@@ -1,22 +1,18 @@
 package httpapi_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
-	"github.com/signalbox-ai/signalbox/internal/identity"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
-
-const password = "a right long password"
 
 // columns are the callers of the table below. expired and revoked were admins;
 // limited may use the agent other alone, with every scope that is not admin's.
@@ -131,7 +127,7 @@ func TestEveryRouteForEveryCaller(t *testing.T) {
 			t.Errorf("route %s: the table has %d columns, want %d: say who may use it", route.Name, len(row), len(columns))
 			continue
 		}
-		b, show := newPeople(t)
+		b, show := apitest.NewWithUsers(t)
 		for i, want := range row {
 			path := strings.NewReplacer("{id}", idFor(b, route), "{name}", "coder", "{part}", "k2m9", "{tool}", "search__find", "{path...}", "x", "{$}", "").Replace(route.Path)
 			body := bodies[route.Name]
@@ -140,14 +136,14 @@ func TestEveryRouteForEveryCaller(t *testing.T) {
 			}
 			edits := show[columns[i]]
 			if route.Name == "prove" { // the table must not run into the limit on wrong tokens
-				edits = append(slices.Clone(edits), from(fmt.Sprintf("198.51.100.%d:1", i)))
+				edits = append(slices.Clone(edits), apitest.From(fmt.Sprintf("198.51.100.%d:1", i)))
 			}
-			got := b.do(route.Method, path, body, edits...)
+			got := b.Do(route.Method, path, body, edits...)
 			if verdict := verdictOf(got.StatusCode); verdict != want && (want != "t" || got.StatusCode < 400) {
-				t.Errorf("%s (%s %s) as %s: %d, want %s: %s", route.Name, route.Method, path, columns[i], got.StatusCode, want, got.body)
+				t.Errorf("%s (%s %s) as %s: %d, want %s: %s", route.Name, route.Method, path, columns[i], got.StatusCode, want, got.Body)
 			}
 			if want == "+" && route.Method != http.MethodGet { // it did something
-				b, show = newPeople(t)
+				b, show = apitest.NewWithUsers(t)
 			}
 		}
 	}
@@ -173,12 +169,12 @@ func verdictOf(status int) string {
 }
 
 // idFor is an id that is there: a 404 is that of the limits.
-func idFor(b *box, route api.Route) string {
+func idFor(b *apitest.Fixture, route api.Route) string {
 	switch {
 	case strings.HasPrefix(route.Path, "/api/sessions"):
 		return "talk-1"
 	case strings.HasPrefix(route.Path, "/api/tokens"):
-		return b.id.Tokens()[0].ID
+		return b.Identity.Tokens()[0].ID
 	case strings.HasPrefix(route.Path, "/api/users"):
 		return "ben"
 	case strings.HasPrefix(route.Path, "/api/schedules"):
@@ -188,95 +184,11 @@ func idFor(b *box, route api.Route) string {
 	if strings.HasPrefix(route.Path, "/api/tools/tasks") {
 		queue = signalbox.QueueCommands
 	}
-	tasks, err := b.store.Waiting(b.t.Context(), queue, store.Cursor{}, 1)
+	tasks, err := b.Store.Waiting(b.T.Context(), queue, store.Cursor{}, 1)
 	if err != nil || len(tasks) != 1 {
-		b.t.Fatal(tasks, err)
+		b.T.Fatal(tasks, err)
 	}
 	return tasks[0].ID
-}
-
-// newPeople makes a closed director with an agent coder that has a task and a
-// session, an agent other, and one caller of each sort.
-func newPeople(t *testing.T) (*box, map[string][]edit) {
-	t.Helper()
-	var plans *fakeSchedules
-	b, _ := newToolBox(t, withToken, withSchedules(&plans), withPages)
-	plans.rows["sched-1"] = signalbox.Schedule{ID: "sched-1", Name: "nightly", Cron: "@daily", Agent: "coder", Prompt: "p", Enabled: true, Source: signalbox.ScheduleFromAPI}
-	b.dir.Stop() // streams end once they have said what there is
-	b.agent("coder", 1)
-	b.agent("other", 1)
-	b.do("POST", "/api/queue/task", `{"prompt":"p","agent":"coder"}`, bearer(secret)).want(t, http.StatusCreated, nil)
-	b.toolTask(`{}`, bearer(secret))
-	if err := b.store.PutSession(t.Context(), signalbox.Session{}, signalbox.Session{ID: "talk-1", Agent: "coder", State: signalbox.SessionActive}, signalbox.Entry{Kind: signalbox.EventSession}); err != nil {
-		t.Fatal(err)
-	}
-	show := map[string][]edit{"anon": nil, "static": {bearer(secret)}}
-	token := func(who string, n identity.NewToken) identity.Known {
-		n.Name = who
-		got, secret, err := b.id.CreateToken(t.Context(), n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		show[who] = []edit{bearer(secret)}
-		return got
-	}
-	for _, s := range []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit, signalbox.ScopeCancel, signalbox.ScopeRelease, signalbox.ScopeTool, signalbox.ScopeTerminal, signalbox.ScopeSchedule, signalbox.ScopeAdmin} {
-		token(string(s), identity.NewToken{Scopes: []signalbox.Scope{s}})
-	}
-	for _, name := range []string{"coder", "other"} {
-		token(name, identity.NewToken{Agent: name})
-	}
-	b.user(identity.PutUser{ID: "ben"})
-	token("user", identity.NewToken{User: "ben"})
-	b.user(identity.PutUser{ID: "anna", Role: signalbox.RoleAdmin, Password: password})
-	show["cookie"] = []edit{b.login("anna")}
-	all := []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit, signalbox.ScopeCancel, signalbox.ScopeRelease, signalbox.ScopeTool, signalbox.ScopeTerminal, signalbox.ScopeSchedule}
-	token("limited", identity.NewToken{Scopes: all, Agents: []string{"other"}})
-	token("expired", identity.NewToken{Scopes: []signalbox.Scope{signalbox.ScopeAdmin}, Expires: time.Nanosecond})
-	gone := token("revoked", identity.NewToken{Scopes: []signalbox.Scope{signalbox.ScopeAdmin}})
-	if _, err := b.id.RevokeToken(t.Context(), gone.ID); err != nil {
-		t.Fatal(err)
-	}
-	return b, show
-}
-
-func (b *box) user(p identity.PutUser) {
-	b.t.Helper()
-	if _, _, err := b.id.PutUser(b.t.Context(), p); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// login logs a user in and shows the cookie.
-func (b *box) login(user string) edit {
-	b.t.Helper()
-	got := b.do("POST", "/api/login", `{"user":"`+user+`","password":"`+password+`"}`).want(b.t, http.StatusOK, nil)
-	return cookie(got)
-}
-
-// cookie shows a login that an answer began: its cookies, and the key that a
-// page keeps.
-func cookie(r reply) edit {
-	var begun api.LoggedIn
-	_ = json.Unmarshal(r.body, &begun) // the answer may be none
-	return func(q *http.Request) {
-		if begun.Key != "" {
-			q.Header.Set("Signalbox-Login", begun.Key)
-		}
-		for _, c := range r.Cookies() {
-			q.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value})
-		}
-	}
-}
-
-// token makes a token and returns its secret.
-func (b *box) token(n identity.NewToken) string {
-	b.t.Helper()
-	_, secret, err := b.id.CreateToken(b.t.Context(), n)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return secret
 }
 
 // Without a way in which it is narrowed, a route is closed to callers that are

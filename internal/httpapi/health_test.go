@@ -9,241 +9,242 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 // verdict is what GET /status says of this moment.
-func (b *box) verdict() api.Verdict {
-	b.t.Helper()
-	b.look()
+func currentVerdict(b *apitest.Fixture) api.Verdict {
+	b.T.Helper()
+	refreshLive(b)
 	var s api.Status
-	b.do("GET", "/status", "").want(b.t, 200, &s)
+	b.Do("GET", "/status", "").Want(b.T, 200, &s)
 	if s.Health == nil {
-		b.t.Fatal("no verdict")
+		b.T.Fatal("no verdict")
 	}
 	return *s.Health
 }
 
 // needs fails unless exactly that needs a person.
-func (b *box) needs(kind, level, subject string, parts ...string) api.Attention {
-	b.t.Helper()
-	v := b.verdict()
+func wantAttention(b *apitest.Fixture, kind, level, subject string, parts ...string) api.Attention {
+	b.T.Helper()
+	v := currentVerdict(b)
 	if v.OK || len(v.Attention) != 1 {
-		b.t.Fatalf("%+v", v)
+		b.T.Fatalf("%+v", v)
 	}
 	a := v.Attention[0]
 	if a.Kind != kind || a.Level != level || a.Subject != subject || a.Cure == "" || a.Since.IsZero() || v.Text != a.Subject+" "+a.Text+"." {
-		b.t.Errorf("%+v", v)
+		b.T.Errorf("%+v", v)
 	}
 	for _, part := range parts {
 		if !strings.Contains(a.Text+"\n"+a.Cure, part) {
-			b.t.Errorf("want %q in %+v", part, a)
+			b.T.Errorf("want %q in %+v", part, a)
 		}
 	}
 	return a
 }
 
-func (b *box) well() {
-	b.t.Helper()
-	if v := b.verdict(); !v.OK || len(v.Attention) != 0 || v.Text == "" {
-		b.t.Fatalf("%+v", v)
+func wantHealthy(b *apitest.Fixture) {
+	b.T.Helper()
+	if v := currentVerdict(b); !v.OK || len(v.Attention) != 0 || v.Text == "" {
+		b.T.Fatalf("%+v", v)
 	}
 }
 
 // face is the agent's lane as the stream shows it.
-func (b *box) face(name, want string, parts ...string) api.LiveAgent {
-	b.t.Helper()
-	b.look()
-	s := b.watch()
-	defer s.close()
+func wantAgent(b *apitest.Fixture, name, want string, parts ...string) api.LiveAgent {
+	b.T.Helper()
+	refreshLive(b)
+	s := watchLive(b)
+	defer s.Close()
 	s.read()
 	a := s.agents[name]
 	if a.Face != want {
-		b.t.Errorf("its face is %q (%s), want %q", a.Face, a.FaceText, want)
+		b.T.Errorf("its face is %q (%s), want %q", a.Face, a.FaceText, want)
 	}
 	for _, part := range parts {
 		if !strings.Contains(a.FaceText, part) {
-			b.t.Errorf("want %q in %q", part, a.FaceText)
+			b.T.Errorf("want %q in %q", part, a.FaceText)
 		}
 	}
 	return a
 }
 
 // told changes what the dispatcher sees of an agent.
-func (b *box) told(name string, change func(*engine.LiveAgent)) {
-	b.t.Helper()
-	a, ok := b.live.LiveAgent(name)
+func changeAgent(b *apitest.Fixture, name string, change func(*engine.LiveAgent)) {
+	b.T.Helper()
+	a, ok := b.Live.LiveAgent(name)
 	if !ok {
-		b.t.Fatalf("no agent %s", name)
+		b.T.Fatalf("no agent %s", name)
 	}
 	change(&a)
-	b.live.set(a)
+	b.Live.Set(a)
 }
 
 func TestHealthOfAgents(t *testing.T) {
-	var c clock
-	b := newBox(t, fixed(&c)).serve()
-	if v := b.verdict(); !v.OK || !strings.Contains(v.Text, "no agent is connected") {
+	var c apitest.Clock
+	b := apitest.New(t, apitest.WithClock(&c)).Serve()
+	if v := currentVerdict(b); !v.OK || !strings.Contains(v.Text, "no agent is connected") {
 		t.Errorf("%+v", v)
 	}
-	b.submit(`{"prompt":"p"}`)
-	if v := b.verdict(); !v.OK || v.Text != "No agent is connected yet, and 1 task waits." {
+	b.Submit(`{"prompt":"p"}`)
+	if v := currentVerdict(b); !v.OK || v.Text != "No agent is connected yet, and 1 task waits." {
 		t.Errorf("%+v", v)
 	}
-	b.finish(b.work(b.agent("coder", 1)), signalbox.ReasonCompleted, signalbox.Result{})
-	a := b.agent("coder", 1)
-	b.well()
-	b.face("coder", "idle")
+	b.FinishTask(b.Run(b.AddAgent("coder", 1)), signalbox.ReasonCompleted, signalbox.Result{})
+	a := b.AddAgent("coder", 1)
+	wantHealthy(b)
+	wantAgent(b, "coder", "idle")
 
 	// One that came by itself and is gone is nobody's business, until something
 	// hangs on it.
-	heard := c.now()
-	b.told("coder", func(l *engine.LiveAgent) { l.Up, l.LastHeard, l.Message = false, heard, "connection refused" })
-	c.pass(25 * time.Second)
-	b.well()
-	b.face("coder", "down", "connection refused")
-	id := b.submit(`{"prompt":"p","agent":"coder"}`).QueueID
-	if at := b.needs("agent_down", "error", "coder", "not been heard from for 20 s", "1 task waits for it alone", "signalbox clear coder"); !at.Since.Equal(heard) {
+	heard := c.Now()
+	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.Up, l.LastHeard, l.Message = false, heard, "connection refused" })
+	c.Advance(25 * time.Second)
+	wantHealthy(b)
+	wantAgent(b, "coder", "down", "connection refused")
+	id := b.Submit(`{"prompt":"p","agent":"coder"}`).QueueID
+	if at := wantAttention(b, "agent_down", "error", "coder", "not been heard from for 20 s", "1 task waits for it alone", "signalbox clear coder"); !at.Since.Equal(heard) {
 		t.Errorf("%+v", at)
 	}
-	b.told("coder", func(l *engine.LiveAgent) { l.Up = true })
-	b.work(a)
-	b.told("coder", func(l *engine.LiveAgent) { l.Up = false })
-	if at := b.needs("agent_silent", "error", "coder", "holds "+id, "signalbox release coder"); at.TaskID != id {
+	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.Up = true })
+	b.Run(a)
+	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.Up = false })
+	if at := wantAttention(b, "agent_silent", "error", "coder", "holds "+id, "signalbox release coder"); at.TaskID != id {
 		t.Errorf("%+v", at)
 	}
 
 	// It is there again, answers nothing while it works, then answers and gets
 	// on with nothing.
-	b.told("coder", func(l *engine.LiveAgent) { l.Up, l.Fencing, l.Message = true, true, "" })
-	b.needs("agent_silent", "error", "coder", "works and has not been heard from for 20 s")
-	b.face("coder", "stuck", "not heard from for 20 s")
-	b.told("coder", func(l *engine.LiveAgent) { l.LastHeard = c.now() })
-	b.well()
-	b.face("coder", "running")
-	c.pass(11 * time.Minute)
-	b.told("coder", func(l *engine.LiveAgent) { l.LastHeard = c.now() })
-	b.needs("stuck", "warning", "coder", "printed nothing for 11 min in "+id, "signalbox logs "+id)
-	b.face("coder", "stuck", "not got on for 11 min")
-	b.told("coder", func(l *engine.LiveAgent) { l.LastProgress = c.now() })
-	if lane := b.face("coder", "running"); lane.Current[0].LastProgress == nil {
+	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.Up, l.Fencing, l.Message = true, true, "" })
+	wantAttention(b, "agent_silent", "error", "coder", "works and has not been heard from for 20 s")
+	wantAgent(b, "coder", "stuck", "not heard from for 20 s")
+	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.LastHeard = c.Now() })
+	wantHealthy(b)
+	wantAgent(b, "coder", "running")
+	c.Advance(11 * time.Minute)
+	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.LastHeard = c.Now() })
+	wantAttention(b, "stuck", "warning", "coder", "printed nothing for 11 min in "+id, "signalbox logs "+id)
+	wantAgent(b, "coder", "stuck", "not got on for 11 min")
+	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.LastProgress = c.Now() })
+	if lane := wantAgent(b, "coder", "running"); lane.Current[0].LastProgress == nil {
 		t.Errorf("%+v", lane.Current)
 	}
 
 	// A cancel that it does not confirm.
-	if _, err := b.engine.Cancel(t.Context(), id, "a test"); err != nil {
+	if _, err := b.Engine.Cancel(t.Context(), id, "a test"); err != nil {
 		t.Fatal(err)
 	}
-	b.well()
-	asked := c.now()
-	c.pass(12 * time.Second)
-	b.told("coder", func(l *engine.LiveAgent) { l.LastHeard = c.now() })
-	if at := b.needs("cancel_unconfirmed", "warning", "coder", id+" for 10 s", "signalbox release coder"); !at.Since.Equal(asked) {
+	wantHealthy(b)
+	asked := c.Now()
+	c.Advance(12 * time.Second)
+	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.LastHeard = c.Now() })
+	if at := wantAttention(b, "cancel_unconfirmed", "warning", "coder", id+" for 10 s", "signalbox release coder"); !at.Since.Equal(asked) {
 		t.Errorf("%+v", at)
 	}
-	if lane := b.face("coder", "cancelling", id); lane.Current[0].CancelledAt == nil || !lane.Current[0].CancelledAt.Equal(asked) {
+	if lane := wantAgent(b, "coder", "cancelling", id); lane.Current[0].CancelledAt == nil || !lane.Current[0].CancelledAt.Equal(asked) {
 		t.Errorf("%+v", lane.Current)
 	}
 }
 
 // What an agent says keeps a run from going on is told wherever one looks.
 func TestTroubleOfARunIsTold(t *testing.T) {
-	b := newBox(t).serve()
-	a := b.agent("coder", 1)
-	id := b.submit(`{"prompt":"p"}`).QueueID
-	b.work(a)
-	b.well()
+	b := apitest.New(t).Serve()
+	a := b.AddAgent("coder", 1)
+	id := b.Submit(`{"prompt":"p"}`).QueueID
+	b.Run(a)
+	wantHealthy(b)
 	const note = "the model's API answers 529 (overloaded)"
-	b.told("coder", func(l *engine.LiveAgent) { l.Notes = map[string]string{id: note} })
-	if at := b.needs("run_trouble", "warning", "coder", "cannot go on with "+id+": "+note, "signalbox cancel "+id); at.TaskID != id {
+	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.Notes = map[string]string{id: note} })
+	if at := wantAttention(b, "run_trouble", "warning", "coder", "cannot go on with "+id+": "+note, "signalbox cancel "+id); at.TaskID != id {
 		t.Errorf("%+v", at)
 	}
-	if lane := b.face("coder", "running"); lane.Current[0].Note != note || lane.Running[0].Note != note {
+	if lane := wantAgent(b, "coder", "running"); lane.Current[0].Note != note || lane.Running[0].Note != note {
 		t.Errorf("%+v", lane)
 	}
 	var task api.Task
-	b.do("GET", "/api/queue/"+id, "").want(t, 200, &task)
+	b.Do("GET", "/api/queue/"+id, "").Want(t, 200, &task)
 	var why api.Why
-	b.do("GET", "/api/queue/"+id+"/why", "").want(t, 200, &why)
+	b.Do("GET", "/api/queue/"+id+"/why", "").Want(t, 200, &why)
 	var agents api.Agents
-	b.do("GET", "/api/agents", "").want(t, 200, &agents)
+	b.Do("GET", "/api/agents", "").Want(t, 200, &agents)
 	if task.Note != note || !strings.HasSuffix(why.Summary, "The agent says: "+note+".") || agents.Agents[0].Running[0].Note != note {
 		t.Errorf("%q %q %+v", task.Note, why.Summary, agents)
 	}
-	b.told("coder", func(l *engine.LiveAgent) { l.Notes = nil })
-	b.well()
+	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.Notes = nil })
+	wantHealthy(b)
 }
 
 func TestHealthOfAConfiguredAgentThatIsGone(t *testing.T) {
-	b := newBox(t).serve()
-	a := b.agent("coder", 1)
+	b := apitest.New(t).Serve()
+	a := b.AddAgent("coder", 1)
 	a.Source = signalbox.AgentFromConfig
-	if _, err := b.engine.PutAgent(t.Context(), a, ""); err != nil {
+	if _, err := b.Engine.PutAgent(t.Context(), a, ""); err != nil {
 		t.Fatal(err)
 	}
-	b.told("coder", func(l *engine.LiveAgent) { l.Up, l.Source = false, a.Source })
-	b.needs("agent_down", "warning", "coder", "was never heard from", "start it again")
+	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.Up, l.Source = false, a.Source })
+	wantAttention(b, "agent_down", "warning", "coder", "was never heard from", "start it again")
 }
 
 func TestHealthOfASlotThatIsWithheld(t *testing.T) {
-	b := newBox(t).serve()
-	a := b.agent("coder", 1)
-	id := b.submit(`{"prompt":"p"}`).QueueID
-	task := b.work(a)
-	if _, err := b.engine.Lose(t.Context(), task, signalbox.ReasonLost, "it went silent", true, nil); err != nil {
+	b := apitest.New(t).Serve()
+	a := b.AddAgent("coder", 1)
+	id := b.Submit(`{"prompt":"p"}`).QueueID
+	task := b.Run(a)
+	if _, err := b.Engine.Lose(t.Context(), task, signalbox.ReasonLost, "it went silent", true, nil); err != nil {
 		t.Fatal(err)
 	}
-	if at := b.needs("withheld", "warning", "coder", "may still run "+id, "signalbox release coder"); at.TaskID != id {
+	if at := wantAttention(b, "withheld", "warning", "coder", "may still run "+id, "signalbox release coder"); at.TaskID != id {
 		t.Errorf("%+v", at)
 	}
-	b.face("coder", "withheld")
+	wantAgent(b, "coder", "withheld")
 	var lane api.Lane
-	if b.do("GET", "/api/agents/coder/queue", "").want(t, 200, &lane); !lane.IsBusy || lane.CurrentExecution == nil || lane.CurrentExecution.ID != id || lane.CurrentExecution.Status != "running" {
+	if b.Do("GET", "/api/agents/coder/queue", "").Want(t, 200, &lane); !lane.IsBusy || lane.CurrentExecution == nil || lane.CurrentExecution.ID != id || lane.CurrentExecution.Status != "running" {
 		t.Errorf("the lane of an agent that may still run what was lost: %+v", lane)
 	}
 }
 
 func TestHealthOfQueues(t *testing.T) {
-	var c clock
-	b := newBox(t, fixed(&c), func(o *options) { o.engine.MaxSize = 2 }).serve()
-	b.submit(`{"prompt":"p","kind":"claude"}`)
-	b.well() // an agent may just be starting
-	c.pass(10 * time.Second)
-	b.needs("no_agent", "error", "Queue pool:claude", "has 1 task and no agent that is connected")
-	a := b.agent("coder", 1)
-	b.told("coder", func(l *engine.LiveAgent) { l.Kind = "claude" })
-	b.well()
-	b.submit(`{"prompt":"p"}`)
-	b.needs("queue_full", "error", "The queue", "is full: 2 of 2 tasks wait")
-	b.work(a)
-	b.well()
+	var c apitest.Clock
+	b := apitest.New(t, apitest.WithClock(&c), func(o *apitest.Options) { o.Engine.MaxSize = 2 }).Serve()
+	b.Submit(`{"prompt":"p","kind":"claude"}`)
+	wantHealthy(b) // an agent may just be starting
+	c.Advance(10 * time.Second)
+	wantAttention(b, "no_agent", "error", "Queue pool:claude", "has 1 task and no agent that is connected")
+	a := b.AddAgent("coder", 1)
+	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.Kind = "claude" })
+	wantHealthy(b)
+	b.Submit(`{"prompt":"p"}`)
+	wantAttention(b, "queue_full", "error", "The queue", "is full: 2 of 2 tasks wait")
+	b.Run(a)
+	wantHealthy(b)
 
-	b.do("POST", "/api/queue/pause", `{"queue":"agent:coder","reason":"new disk"}`).want(t, 200, nil)
-	b.needs("paused", "warning", "coder", "is paused by a local caller: new disk", "signalbox resume agent:coder")
-	b.face("coder", "draining", "new disk")
-	b.do("POST", "/api/queue/resume", `{"queue":"agent:coder"}`).want(t, 200, nil)
-	b.do("POST", "/api/queue/pause", `{"seconds":60}`).want(t, 200, nil)
-	b.well() // it ends by itself
-	b.do("POST", "/api/queue/pause", `{}`).want(t, 200, nil)
-	b.needs("paused", "warning", "Every queue", "signalbox resume")
+	b.Do("POST", "/api/queue/pause", `{"queue":"agent:coder","reason":"new disk"}`).Want(t, 200, nil)
+	wantAttention(b, "paused", "warning", "coder", "is paused by a local caller: new disk", "signalbox resume agent:coder")
+	wantAgent(b, "coder", "draining", "new disk")
+	b.Do("POST", "/api/queue/resume", `{"queue":"agent:coder"}`).Want(t, 200, nil)
+	b.Do("POST", "/api/queue/pause", `{"seconds":60}`).Want(t, 200, nil)
+	wantHealthy(b) // it ends by itself
+	b.Do("POST", "/api/queue/pause", `{}`).Want(t, 200, nil)
+	wantAttention(b, "paused", "warning", "Every queue", "signalbox resume")
 }
 
 func TestHealthOfTools(t *testing.T) {
-	tools := newFakeTools()
-	var c clock
-	b := newBox(t, fixed(&c), withTools(tools)).serve()
-	b.needs("tool_down", "warning", "search", "connection refused")
-	a := b.agent("coder", 1)
-	id := b.submit(`{"prompt":"p"}`).QueueID
-	b.work(a)
-	tools.mu.Lock()
-	tools.queues = queueStates()[:1]
-	tools.queues[0].Waiters[0].Since, tools.queues[0].Waiters[0].Execution = c.now(), id
-	tools.mu.Unlock()
-	if lane := b.face("coder", "waiting for capacity", "waits for browser, of which 1 of 1 are in use"); lane.Current[0].Call == nil || !lane.Current[0].Call.Waiting || lane.Current[0].Call.Tool != "browser__open" {
+	tools := apitest.NewTools()
+	var c apitest.Clock
+	b := apitest.New(t, apitest.WithClock(&c), apitest.WithTools(tools)).Serve()
+	wantAttention(b, "tool_down", "warning", "search", "connection refused")
+	a := b.AddAgent("coder", 1)
+	id := b.Submit(`{"prompt":"p"}`).QueueID
+	b.Run(a)
+	tools.Mu.Lock()
+	tools.Statuses = apitest.QueueStates()[:1]
+	tools.Statuses[0].Waiters[0].Since, tools.Statuses[0].Waiters[0].Execution = c.Now(), id
+	tools.Mu.Unlock()
+	if lane := wantAgent(b, "coder", "waiting for capacity", "waits for browser, of which 1 of 1 are in use"); lane.Current[0].Call == nil || !lane.Current[0].Call.Waiting || lane.Current[0].Call.Tool != "browser__open" {
 		t.Errorf("%+v", lane.Current)
 	}
-	c.pass(time.Minute)
-	v := b.verdict()
+	c.Advance(time.Minute)
+	v := currentVerdict(b)
 	if len(v.Attention) != 2 || v.Attention[0].Kind != "capacity_full" || v.Attention[0].Subject != "browser" || !strings.Contains(v.Attention[0].Text, "(1 of 1 in use), and 2 calls wait, the first for 1 min") ||
 		!strings.HasSuffix(v.Text, "; and 1 more.") {
 		t.Errorf("%+v", v)
@@ -251,15 +252,15 @@ func TestHealthOfTools(t *testing.T) {
 }
 
 func TestHealthOfSchedules(t *testing.T) {
-	var c clock
-	var plans *fakeSchedules
-	b := newBox(t, fixed(&c), withSchedules(&plans)).serve()
-	plans.now = c.now
-	hourly := signalbox.Schedule{ID: "sched-1", Name: "hourly", Cron: "@hourly", Enabled: true, Cursor: c.now(), LastStatus: signalbox.SkippedError, LastError: "the agent is gone", LastRun: c.now()}
-	late := signalbox.Schedule{ID: "sched-2", Name: "late", Cron: "@hourly", Enabled: true, Cursor: c.now().Add(-3 * time.Hour)}
-	off := signalbox.Schedule{ID: "sched-3", Name: "off", Cron: "@hourly", Cursor: c.now().Add(-3 * time.Hour), LastStatus: signalbox.SkippedError}
-	plans.rows = map[string]signalbox.Schedule{hourly.ID: hourly, late.ID: late, off.ID: off}
-	v := b.verdict()
+	var c apitest.Clock
+	var plans *apitest.Schedules
+	b := apitest.New(t, apitest.WithClock(&c), apitest.WithSchedules(&plans)).Serve()
+	plans.Now = c.Now
+	hourly := signalbox.Schedule{ID: "sched-1", Name: "hourly", Cron: "@hourly", Enabled: true, Cursor: c.Now(), LastStatus: signalbox.SkippedError, LastError: "the agent is gone", LastRun: c.Now()}
+	late := signalbox.Schedule{ID: "sched-2", Name: "late", Cron: "@hourly", Enabled: true, Cursor: c.Now().Add(-3 * time.Hour)}
+	off := signalbox.Schedule{ID: "sched-3", Name: "off", Cron: "@hourly", Cursor: c.Now().Add(-3 * time.Hour), LastStatus: signalbox.SkippedError}
+	plans.ByID = map[string]signalbox.Schedule{hourly.ID: hourly, late.ID: late, off.ID: off}
+	v := currentVerdict(b)
 	if len(v.Attention) != 2 {
 		t.Fatalf("%+v", v)
 	}
@@ -273,18 +274,18 @@ func TestHealthOfSchedules(t *testing.T) {
 
 // Of several tasks of an agent one is stuck, though the other prints.
 func TestHealthOfOneOfSeveralTasks(t *testing.T) {
-	var c clock
-	b := newBox(t, fixed(&c)).serve()
-	a := b.agent("coder", 2)
-	still, prints := b.submit(`{"prompt":"still"}`).QueueID, b.submit(`{"prompt":"prints"}`).QueueID
-	b.work(a)
-	b.work(a)
-	c.pass(20 * time.Minute)
-	b.told("coder", func(l *engine.LiveAgent) {
-		l.LastHeard, l.LastProgress, l.Fencing = c.now(), c.now(), true
-		l.Progress = map[string]time.Time{still: {}, prints: c.now()}
+	var c apitest.Clock
+	b := apitest.New(t, apitest.WithClock(&c)).Serve()
+	a := b.AddAgent("coder", 2)
+	still, prints := b.Submit(`{"prompt":"still"}`).QueueID, b.Submit(`{"prompt":"prints"}`).QueueID
+	b.Run(a)
+	b.Run(a)
+	c.Advance(20 * time.Minute)
+	changeAgent(b, "coder", func(l *engine.LiveAgent) {
+		l.LastHeard, l.LastProgress, l.Fencing = c.Now(), c.Now(), true
+		l.Progress = map[string]time.Time{still: {}, prints: c.Now()}
 	})
-	if at := b.needs("stuck", "warning", "coder", "20 min in "+still); at.TaskID != still {
+	if at := wantAttention(b, "stuck", "warning", "coder", "20 min in "+still); at.TaskID != still {
 		t.Errorf("%+v", at)
 	}
 }
@@ -292,21 +293,21 @@ func TestHealthOfOneOfSeveralTasks(t *testing.T) {
 // Of several tasks of an agent one is stuck; the other waits for a tool, which
 // is no fault of the agent.
 func TestHealthOfATaskThatWaitsForATool(t *testing.T) {
-	var c clock
-	tools := newFakeTools()
-	b := newBox(t, fixed(&c), withTools(tools)).serve()
-	a := b.agent("coder", 2)
-	still, waits := b.submit(`{"prompt":"still"}`).QueueID, b.submit(`{"prompt":"waits"}`).QueueID
-	b.work(a)
-	b.work(a)
-	c.pass(20 * time.Minute)
-	b.told("coder", func(l *engine.LiveAgent) { l.LastHeard, l.Fencing = c.now(), true })
-	tools.mu.Lock()
-	tools.queues = queueStates()[:1]
-	tools.queues[0].Waiters[0].Since, tools.queues[0].Waiters[0].Execution = c.now(), waits
-	tools.mu.Unlock()
+	var c apitest.Clock
+	tools := apitest.NewTools()
+	b := apitest.New(t, apitest.WithClock(&c), apitest.WithTools(tools)).Serve()
+	a := b.AddAgent("coder", 2)
+	still, waits := b.Submit(`{"prompt":"still"}`).QueueID, b.Submit(`{"prompt":"waits"}`).QueueID
+	b.Run(a)
+	b.Run(a)
+	c.Advance(20 * time.Minute)
+	changeAgent(b, "coder", func(l *engine.LiveAgent) { l.LastHeard, l.Fencing = c.Now(), true })
+	tools.Mu.Lock()
+	tools.Statuses = apitest.QueueStates()[:1]
+	tools.Statuses[0].Waiters[0].Since, tools.Statuses[0].Waiters[0].Execution = c.Now(), waits
+	tools.Mu.Unlock()
 	var stuck []string
-	for _, at := range b.verdict().Attention {
+	for _, at := range currentVerdict(b).Attention {
 		if at.Kind == "stuck" {
 			stuck = append(stuck, at.TaskID)
 		}

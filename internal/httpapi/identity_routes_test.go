@@ -14,68 +14,69 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 // A director without an admin is open, says so, and closes with the first.
 func TestTheFirstAdminClosesTheDirector(t *testing.T) {
-	b := newBox(t)
+	b := apitest.New(t)
 	var me api.Me
-	b.do("GET", "/api/me", "").want(t, http.StatusOK, &me)
+	b.Do("GET", "/api/me", "").Want(t, http.StatusOK, &me)
 	if me.Kind != "anonymous" || !me.Open || !slices.Contains(me.Scopes, "admin") {
 		t.Errorf("%+v", me)
 	}
 	// Whoever shows a token is known by it all the same, and must have a right one.
-	agent := b.token(identity.NewToken{Name: "coder", Agent: "coder"})
-	b.do("GET", "/api/me", "", bearer(agent)).want(t, http.StatusOK, &me)
+	agent := b.AddToken(identity.NewToken{Name: "coder", Agent: "coder"})
+	b.Do("GET", "/api/me", "", apitest.Bearer(agent)).Want(t, http.StatusOK, &me)
 	if me.Kind != "agent" || me.ID != "coder" || !slices.Equal(me.Scopes, []string{"read", "submit", "tool", "agent"}) {
 		t.Errorf("%+v", me)
 	}
-	b.do("POST", "/api/queue/pause", "{}", bearer(agent)).want(t, http.StatusForbidden, nil)
-	b.do("GET", "/api/me", "", bearer(agent+"x")).wantError(t, http.StatusUnauthorized, signalbox.CodeUnauthorized)
-	b.do("GET", "/api/me", "", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "signalbox_login", Value: "old"}) }).want(t, http.StatusOK, nil)
+	b.Do("POST", "/api/queue/pause", "{}", apitest.Bearer(agent)).Want(t, http.StatusForbidden, nil)
+	b.Do("GET", "/api/me", "", apitest.Bearer(agent+"x")).WantError(t, http.StatusUnauthorized, signalbox.CodeUnauthorized)
+	b.Do("GET", "/api/me", "", func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "signalbox_login", Value: "old"}) }).Want(t, http.StatusOK, nil)
 
-	e := b.do("POST", "/api/tokens", `{"name":"ci","scopes":["read"]}`).wantError(t, http.StatusConflict, signalbox.CodeConflict)
+	e := b.Do("POST", "/api/tokens", `{"name":"ci","scopes":["read"]}`).WantError(t, http.StatusConflict, signalbox.CodeConflict)
 	if !strings.Contains(e.Message, "--scope admin") {
 		t.Errorf("no cure in %+v", e)
 	}
 	var made api.TokenCreated
-	b.do("POST", "/api/tokens", `{"name":"admin","scopes":["admin"],"expires_in_seconds":3600}`).want(t, http.StatusCreated, &made)
+	b.Do("POST", "/api/tokens", `{"name":"admin","scopes":["admin"],"expires_in_seconds":3600}`).Want(t, http.StatusCreated, &made)
 	if made.Secret == "" || made.ID == "" || made.Kind != "service" || made.CreatedBy != "a local caller" || made.ExpiresAt == nil {
 		t.Errorf("%+v", made)
 	}
-	b.do("GET", "/status", "").wantError(t, http.StatusUnauthorized, signalbox.CodeUnauthorized)
-	admin := bearer(made.Secret)
+	b.Do("GET", "/status", "").WantError(t, http.StatusUnauthorized, signalbox.CodeUnauthorized)
+	admin := apitest.Bearer(made.Secret)
 	var status api.Status
-	b.do("GET", "/status", "", admin).want(t, http.StatusOK, &status)
+	b.Do("GET", "/status", "", admin).Want(t, http.StatusOK, &status)
 	if status.Open {
 		t.Error("it says that it is open")
 	}
 	var list api.Tokens
-	got := b.do("GET", "/api/tokens", "", admin).want(t, http.StatusOK, &list)
-	if len(list.Tokens) != 2 || strings.Contains(string(got.body), "secret") || strings.Contains(string(got.body), made.Secret) || list.Tokens[0].LastUsedAt == nil {
-		t.Errorf("%s", got.body)
+	got := b.Do("GET", "/api/tokens", "", admin).Want(t, http.StatusOK, &list)
+	if len(list.Tokens) != 2 || strings.Contains(string(got.Body), "secret") || strings.Contains(string(got.Body), made.Secret) || list.Tokens[0].LastUsedAt == nil {
+		t.Errorf("%s", got.Body)
 	}
-	b.do("DELETE", "/api/tokens/"+made.ID, "", admin).wantError(t, http.StatusConflict, signalbox.CodeConflict)
-	b.do("POST", "/api/tokens", `{"name":"ci","scopes":["read"]}`, admin).want(t, http.StatusCreated, nil)
-	b.do("POST", "/api/tokens", `{"name":"ci","scopes":["submit"]}`, admin).wantError(t, http.StatusConflict, signalbox.CodeConflict)
-	b.do("POST", "/api/tokens", `{"name":"x","user":"nobody"}`, admin).wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
-	b.do("POST", "/api/tokens", `{"name":"x","scopes":["read"],"expires_in_seconds":9223372036854775807}`, admin).wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
+	b.Do("DELETE", "/api/tokens/"+made.ID, "", admin).WantError(t, http.StatusConflict, signalbox.CodeConflict)
+	b.Do("POST", "/api/tokens", `{"name":"ci","scopes":["read"]}`, admin).Want(t, http.StatusCreated, nil)
+	b.Do("POST", "/api/tokens", `{"name":"ci","scopes":["submit"]}`, admin).WantError(t, http.StatusConflict, signalbox.CodeConflict)
+	b.Do("POST", "/api/tokens", `{"name":"x","user":"nobody"}`, admin).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+	b.Do("POST", "/api/tokens", `{"name":"x","scopes":["read"],"expires_in_seconds":9223372036854775807}`, admin).WantError(t, http.StatusBadRequest, signalbox.CodeValidation)
 }
 
 func TestUsers(t *testing.T) {
-	b := newBox(t, withToken)
-	admin := bearer(secret)
+	b := apitest.New(t, apitest.WithToken)
+	admin := apitest.Bearer(apitest.Secret)
 	var u api.User
-	got := b.do("PUT", "/api/users/anna", `{"email":"anna@example.com","password":"`+password+`","role":"admin"}`, admin).want(t, http.StatusOK, &u)
-	if u.ID != "anna" || u.Role != "admin" || strings.Contains(string(got.body), "assword") {
-		t.Errorf("%s", got.body)
+	got := b.Do("PUT", "/api/users/anna", `{"email":"anna@example.com","password":"`+apitest.Password+`","role":"admin"}`, admin).Want(t, http.StatusOK, &u)
+	if u.ID != "anna" || u.Role != "admin" || strings.Contains(string(got.Body), "assword") {
+		t.Errorf("%s", got.Body)
 	}
-	b.do("PUT", "/api/users/ben", `{"password":"short"}`, admin).wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
-	b.do("PUT", "/api/users/a%20b", `{}`, admin).wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
-	b.do("PUT", "/api/users/ben", `{"agents":["coder"]}`, admin).want(t, http.StatusOK, nil)
+	b.Do("PUT", "/api/users/ben", `{"password":"short"}`, admin).WantError(t, http.StatusBadRequest, signalbox.CodeValidation)
+	b.Do("PUT", "/api/users/a%20b", `{}`, admin).WantError(t, http.StatusBadRequest, signalbox.CodeValidation)
+	b.Do("PUT", "/api/users/ben", `{"agents":["coder"]}`, admin).Want(t, http.StatusOK, nil)
 	var list api.Users
-	b.do("GET", "/api/users", "", admin).want(t, http.StatusOK, &list)
+	b.Do("GET", "/api/users", "", admin).Want(t, http.StatusOK, &list)
 	if len(list.Users) != 2 || list.Users[1].ID != "ben" || list.Users[1].Role != "user" || !slices.Equal(list.Users[1].Agents, []string{"coder"}) {
 		t.Errorf("%+v", list)
 	}
@@ -86,44 +87,44 @@ func TestUsers(t *testing.T) {
 		disabled bool
 	}{{`{"disabled":true}`, []string{"coder"}, true}, {`{"disabled":false,"agents":null}`, []string{"coder"}, false}, {`{"agents":[]}`, nil, false}} {
 		var got api.User
-		b.do("PUT", "/api/users/ben", step.body, admin).want(t, http.StatusOK, &got)
+		b.Do("PUT", "/api/users/ben", step.body, admin).Want(t, http.StatusOK, &got)
 		if !slices.Equal(got.Agents, step.agents) || got.Disabled != step.disabled {
 			t.Errorf("%s: %+v", step.body, got)
 		}
 	}
 	// A login is the user, and ends with the user.
-	anna := b.login("anna")
+	anna := b.Login("anna")
 	var me api.Me
-	b.do("GET", "/api/me", "", anna).want(t, http.StatusOK, &me)
+	b.Do("GET", "/api/me", "", anna).Want(t, http.StatusOK, &me)
 	if me.Kind != "user" || me.ID != "anna" || me.Email != "anna@example.com" || me.ExpiresAt == nil || me.Open {
 		t.Errorf("%+v", me)
 	}
-	id := b.submitAs(`{"prompt":"p"}`, anna)
+	id := submitAs(b, `{"prompt":"p"}`, anna)
 	var task api.Task
-	b.do("GET", "/api/queue/"+id, "", anna).want(t, http.StatusOK, &task)
+	b.Do("GET", "/api/queue/"+id, "", anna).Want(t, http.StatusOK, &task)
 	if task.SourceUserID != "anna" || task.SourceUserEmail != "anna@example.com" {
 		t.Errorf("%+v", task)
 	}
-	b.do("DELETE", "/api/users/anna", "", admin).want(t, http.StatusNoContent, nil)
-	b.do("GET", "/api/me", "", anna).want(t, http.StatusUnauthorized, nil)
-	b.do("DELETE", "/api/users/anna", "", admin).wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+	b.Do("DELETE", "/api/users/anna", "", admin).Want(t, http.StatusNoContent, nil)
+	b.Do("GET", "/api/me", "", anna).Want(t, http.StatusUnauthorized, nil)
+	b.Do("DELETE", "/api/users/anna", "", admin).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 }
 
 // A caller that is limited to an agent sees that agent, and what is its own.
 func TestALimitedCallerSeesItsAgentsAlone(t *testing.T) {
-	b := newBox(t, withToken)
+	b := apitest.New(t, apitest.WithToken)
 	for _, name := range []string{"mine", "theirs"} {
-		b.agent(name, 1)
-		b.submitAs(`{"prompt":"for `+name+`","agent":"`+name+`"}`, bearer(secret))
+		b.AddAgent(name, 1)
+		submitAs(b, `{"prompt":"for `+name+`","agent":"`+name+`"}`, apitest.Bearer(apitest.Secret))
 		for _, queue := range []string{"agent:" + name, "bypass:" + name} {
-			b.do("POST", "/api/queue/pause", `{"queue":"`+queue+`"}`, bearer(secret)).want(t, http.StatusOK, nil)
+			b.Do("POST", "/api/queue/pause", `{"queue":"`+queue+`"}`, apitest.Bearer(apitest.Secret)).Want(t, http.StatusOK, nil)
 		}
 	}
-	b.submitAs(`{"prompt":"for all"}`, bearer(secret))
-	me := bearer(b.token(identity.NewToken{Name: "me", Scopes: []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit}, Agents: []string{"mine"}}))
+	submitAs(b, `{"prompt":"for all"}`, apitest.Bearer(apitest.Secret))
+	me := apitest.Bearer(b.AddToken(identity.NewToken{Name: "me", Scopes: []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit}, Agents: []string{"mine"}}))
 	get := func(path string) string {
 		t.Helper()
-		body := string(b.do("GET", path, "", me).want(t, http.StatusOK, nil).body)
+		body := string(b.Do("GET", path, "", me).Want(t, http.StatusOK, nil).Body)
 		if strings.Contains(body, "theirs") || strings.Contains(body, "for all") {
 			t.Errorf("%s shows what is not its own: %s", path, body)
 		}
@@ -133,17 +134,17 @@ func TestALimitedCallerSeesItsAgentsAlone(t *testing.T) {
 		get(path)
 	}
 	var q api.Queue
-	b.do("GET", "/api/queue", "", me).want(t, http.StatusOK, &q)
+	b.Do("GET", "/api/queue", "", me).Want(t, http.StatusOK, &q)
 	if len(q.Tasks) != 1 || q.Tasks[0].PromptPreview != "for mine" || q.Depth != 3 || len(q.Paused) != 2 {
 		t.Errorf("%+v", q)
 	}
 	var found api.Found
-	b.do("GET", "/api/find/queue-", "", me).want(t, http.StatusOK, &found)
+	b.Do("GET", "/api/find/queue-", "", me).Want(t, http.StatusOK, &found)
 	if len(found.QueueIDs) != 1 || found.QueueIDs[0] != q.Tasks[0].QueueID {
 		t.Errorf("%+v", found)
 	}
 	// Others' tasks are as if they were not there, to the letter.
-	all, err := b.store.Find(t.Context(), "queue-", 10)
+	all, err := b.Store.Find(t.Context(), "queue-", 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,28 +153,28 @@ func TestALimitedCallerSeesItsAgentsAlone(t *testing.T) {
 		if id == q.Tasks[0].QueueID {
 			continue
 		}
-		theirs := b.do("GET", "/api/queue/"+id, "", me, header(requestID, "req-same")).want(t, http.StatusNotFound, nil)
-		none := b.do("GET", "/api/queue/"+never, "", me, header(requestID, "req-same")).want(t, http.StatusNotFound, nil)
-		if strings.ReplaceAll(string(theirs.body), id, never) != string(none.body) {
-			t.Errorf("%s\n%s", theirs.body, none.body)
+		theirs := b.Do("GET", "/api/queue/"+id, "", me, apitest.Header(requestID, "req-same")).Want(t, http.StatusNotFound, nil)
+		none := b.Do("GET", "/api/queue/"+never, "", me, apitest.Header(requestID, "req-same")).Want(t, http.StatusNotFound, nil)
+		if strings.ReplaceAll(string(theirs.Body), id, never) != string(none.Body) {
+			t.Errorf("%s\n%s", theirs.Body, none.Body)
 		}
 	}
 	for _, name := range []string{"theirs", "nobody"} {
-		e := b.do("GET", "/api/agents/"+name+"/queue", "", me).wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+		e := b.Do("GET", "/api/agents/"+name+"/queue", "", me).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 		if e.Message != "no agent is named "+name+" among those that this token may use: mine" {
 			t.Errorf("%+v", e)
 		}
-		b.do("POST", "/api/queue/task", `{"prompt":"p","agent":"`+name+`"}`, me).wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+		b.Do("POST", "/api/queue/task", `{"prompt":"p","agent":"`+name+`"}`, me).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 	}
 	// It must name its agent.
-	e := b.do("POST", "/api/queue/task", `{"prompt":"p"}`, me).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+	e := b.Do("POST", "/api/queue/task", `{"prompt":"p"}`, me).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 	if !strings.Contains(e.Message, "mine") {
 		t.Errorf("%+v", e)
 	}
-	b.submitAs(`{"prompt":"p","agent":"mine"}`, me)
+	submitAs(b, `{"prompt":"p","agent":"mine"}`, me)
 	// An agent that is its own and not there names no others.
-	gone := bearer(b.token(identity.NewToken{Name: "gone", Scopes: []signalbox.Scope{signalbox.ScopeRead}, Agents: []string{"gone"}}))
-	if body := b.do("GET", "/api/agents/gone/queue", "", gone).want(t, http.StatusNotFound, nil).body; strings.Contains(string(body), "theirs") {
+	gone := apitest.Bearer(b.AddToken(identity.NewToken{Name: "gone", Scopes: []signalbox.Scope{signalbox.ScopeRead}, Agents: []string{"gone"}}))
+	if body := b.Do("GET", "/api/agents/gone/queue", "", gone).Want(t, http.StatusNotFound, nil).Body; strings.Contains(string(body), "theirs") {
 		t.Errorf("%s", body)
 	}
 }
@@ -181,16 +182,16 @@ func TestALimitedCallerSeesItsAgentsAlone(t *testing.T) {
 // A public address needs someone who keeps strangers out: a token of the
 // configuration, or a stored admin.
 func TestAStoredAdminAllowsAPublicAddress(t *testing.T) {
-	b := newBox(t)
-	if err := httpapi.CheckListen("0.0.0.0:8080", b.id); signalbox.CodeOf(err) != signalbox.CodeValidation {
+	b := apitest.New(t)
+	if err := httpapi.CheckListen("0.0.0.0:8080", b.Identity); signalbox.CodeOf(err) != signalbox.CodeValidation {
 		t.Fatal(err)
 	}
-	b.token(identity.NewToken{Name: "coder", Agent: "coder"})
-	if httpapi.CheckListen("0.0.0.0:8080", b.id) == nil {
+	b.AddToken(identity.NewToken{Name: "coder", Agent: "coder"})
+	if httpapi.CheckListen("0.0.0.0:8080", b.Identity) == nil {
 		t.Error("the token of an agent opened a public address to everyone")
 	}
-	b.token(identity.NewToken{Name: "admin", Scopes: []signalbox.Scope{signalbox.ScopeAdmin}})
-	if err := httpapi.CheckListen("0.0.0.0:8080", b.id); err != nil {
+	b.AddToken(identity.NewToken{Name: "admin", Scopes: []signalbox.Scope{signalbox.ScopeAdmin}})
+	if err := httpapi.CheckListen("0.0.0.0:8080", b.Identity); err != nil {
 		t.Error(err)
 	}
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -199,7 +200,7 @@ func TestAStoredAdminAllowsAPublicAddress(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := b.dir.Serve(ctx, public{l}); err != nil {
+	if err := b.Server.Serve(ctx, public{l}); err != nil {
 		t.Error(err)
 	}
 }
@@ -212,9 +213,9 @@ func (public) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(203, 0, 113, 1)
 // The page works under its own policy: no inline script, its style by hash,
 // and a form that goes nowhere by itself.
 func TestLoginPage(t *testing.T) {
-	b := newBox(t, withToken)
-	got := b.do("GET", "/login?next=/api/agents", "").want(t, http.StatusOK, nil)
-	html, policy := string(got.body), got.Header.Get("Content-Security-Policy")
+	b := apitest.New(t, apitest.WithToken)
+	got := b.Do("GET", "/login?next=/api/agents", "").Want(t, http.StatusOK, nil)
+	html, policy := string(got.Body), got.Header.Get("Content-Security-Policy")
 	for _, want := range []string{
 		"default-src 'none'", "script-src 'self'", "form-action 'none'", "frame-ancestors 'none'", "base-uri 'none'",
 		"require-trusted-types-for 'script'", "trusted-types 'none'",
@@ -252,9 +253,9 @@ func TestLoginPage(t *testing.T) {
 			t.Errorf("the page lacks %s", want)
 		}
 	}
-	script := b.do("GET", "/login.js", "").want(t, http.StatusOK, nil)
-	if media := script.Header.Get("Content-Type"); media != "text/javascript; charset=utf-8" || strings.Contains(string(script.body), "innerHTML") || strings.Contains(string(script.body), "pathname") {
+	script := b.Do("GET", "/login.js", "").Want(t, http.StatusOK, nil)
+	if media := script.Header.Get("Content-Type"); media != "text/javascript; charset=utf-8" || strings.Contains(string(script.Body), "innerHTML") || strings.Contains(string(script.Body), "pathname") {
 		t.Errorf("%s", media)
 	}
-	b.do("GET", "/login?evil=1", "").want(t, http.StatusBadRequest, nil)
+	b.Do("GET", "/login?evil=1", "").Want(t, http.StatusBadRequest, nil)
 }

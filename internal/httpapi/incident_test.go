@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution/push"
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/seal"
 	"github.com/signalbox-ai/signalbox/internal/store/memory"
 )
@@ -27,7 +28,7 @@ import (
 // connections. What is on record against the seed's own system is tried here
 // from the outside.
 type agentBox struct {
-	*box
+	*apitest.Fixture
 	agent *agenttest.Agent
 }
 
@@ -38,23 +39,23 @@ func newAgentBox(t *testing.T, o agenttest.Options) *agentBox {
 		t.Fatal(err)
 	}
 	o.Name, o.Sessions, o.Isolated = "coder", true, 2
-	h := &agentBox{box: &box{t: t, store: memory.New(memory.Options{})}, agent: agenttest.New(t, o)}
-	h.engine = engine.New(h.store, engine.Options{Sealer: sealer})
-	if _, err := h.engine.PutAgent(t.Context(), h.agent.Row(), ""); err != nil {
+	h := &agentBox{Fixture: &apitest.Fixture{T: t, Store: memory.New(memory.Options{})}, agent: agenttest.New(t, o)}
+	h.Engine = engine.New(h.Store, engine.Options{Sealer: sealer})
+	if _, err := h.Engine.PutAgent(t.Context(), h.agent.Row(), ""); err != nil {
 		t.Fatal(err)
 	}
-	d := push.New(h.engine, push.Options{Options: execution.Options{Tick: 20 * time.Millisecond}, Confirm: 10 * time.Millisecond, Probe: time.Second})
-	if h.dir, err = httpapi.New(httpapi.Config{Engine: h.engine, Runs: d}); err != nil {
+	d := push.New(h.Engine, push.Options{Options: execution.Options{Tick: 20 * time.Millisecond}, Confirm: 10 * time.Millisecond, Probe: time.Second})
+	if h.Server, err = httpapi.New(httpapi.Config{Engine: h.Engine, Runs: d}); err != nil {
 		t.Fatal(err)
 	}
-	h.server = httptest.NewServer(h.dir.Handler())
+	h.HTTP = httptest.NewServer(h.Server.Handler())
 	if err := d.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		h.dir.Stop()
+		h.Server.Stop()
 		http.DefaultClient.CloseIdleConnections()
-		h.server.Close()
+		h.HTTP.Close()
 		d.Stop()
 	})
 	h.await("the agent is up", func() bool {
@@ -66,8 +67,8 @@ func newAgentBox(t *testing.T, o agenttest.Options) *agentBox {
 
 // await waits until ok says so; it looks whenever the journal grew.
 func (h *agentBox) await(what string, ok func() bool) {
-	h.t.Helper()
-	signs, stop := h.engine.WatchJournal()
+	h.T.Helper()
+	signs, stop := h.Engine.WatchJournal()
 	defer stop()
 	over := time.After(time.Minute)
 	for !ok() {
@@ -75,20 +76,20 @@ func (h *agentBox) await(what string, ok func() bool) {
 		case <-signs:
 		case <-time.After(10 * time.Millisecond): // what the dispatcher knows of an agent is in no journal
 		case <-over:
-			h.t.Fatalf("waited in vain until %s", what)
+			h.T.Fatalf("waited in vain until %s", what)
 		}
 	}
 }
 
 // post sends a request in the background.
-func (h *agentBox) post(path, body string) <-chan reply {
-	h.t.Helper()
-	r, err := http.NewRequestWithContext(h.t.Context(), "POST", h.server.URL+path, strings.NewReader(body))
+func (h *agentBox) post(path, body string) <-chan apitest.Reply {
+	h.T.Helper()
+	r, err := http.NewRequestWithContext(h.T.Context(), "POST", h.HTTP.URL+path, strings.NewReader(body))
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	done := make(chan reply, 1)
+	done := make(chan apitest.Reply, 1)
 	go func() {
 		resp, err := http.DefaultClient.Do(r)
 		if err != nil {
@@ -96,15 +97,15 @@ func (h *agentBox) post(path, body string) <-chan reply {
 		}
 		data, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		done <- reply{Response: resp, body: data}
+		done <- apitest.Reply{Response: resp, Body: data}
 	}()
 	return done
 }
 
 // line posts chats one after the other, so that their order is known.
-func (h *agentBox) line(n int, body string) []<-chan reply {
-	h.t.Helper()
-	var list []<-chan reply
+func (h *agentBox) line(n int, body string) []<-chan apitest.Reply {
+	h.T.Helper()
+	var list []<-chan apitest.Reply
 	before := len(h.all())
 	for i := range n {
 		list = append(list, h.post(chatPath, body))
@@ -115,10 +116,10 @@ func (h *agentBox) line(n int, body string) []<-chan reply {
 
 // all lists the ids of all tasks, the oldest first.
 func (h *agentBox) all() []string {
-	h.t.Helper()
-	entries, err := h.store.Journal(h.t.Context(), 0, 10_000)
+	h.T.Helper()
+	entries, err := h.Store.Journal(h.T.Context(), 0, 10_000)
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	var ids []string
 	for _, e := range entries {
@@ -129,13 +130,13 @@ func (h *agentBox) all() []string {
 	return ids
 }
 
-func (r reply) chat(t *testing.T) api.ChatResponse {
+func chatReply(r apitest.Reply, t *testing.T) api.ChatResponse {
 	t.Helper()
 	var out api.ChatResponse
 	if r.StatusCode != 200 {
-		t.Fatalf("status %d: %s", r.StatusCode, r.body)
+		t.Fatalf("status %d: %s", r.StatusCode, r.Body)
 	}
-	if err := json.Unmarshal(r.body, &out); err != nil {
+	if err := json.Unmarshal(r.Body, &out); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -158,7 +159,7 @@ func TestIncidentChatIsToldQueuedAndCallsAtOnce(t *testing.T) {
 		if i > 0 {
 			want = fmt.Sprintf("queued:%d", i)
 		}
-		if got := (<-c).chat(t); got.Execution.QueueStatus != want || got.Response != fmt.Sprint("answer ", i) {
+		if got := chatReply((<-c), t); got.Execution.QueueStatus != want || got.Response != fmt.Sprint("answer ", i) {
 			t.Errorf("%+v, want %s", got, want)
 		}
 	}
@@ -174,8 +175,8 @@ func TestIncidentCompletePopsSomeoneElse(t *testing.T) {
 	chats := h.line(3, `{"message":"m"}`)
 	ids := h.all()
 	h.agent.AwaitStart(1)
-	h.do("POST", "/api/agents/coder/queue/release", "").want(t, 200, nil)
-	(<-chats[0]).want(t, 409, nil)
+	h.Do("POST", "/api/agents/coder/queue/release", "").Want(t, 200, nil)
+	(<-chats[0]).Want(t, 409, nil)
 	second := h.agent.AwaitStart(2)
 	if second.QueueID != ids[1] {
 		t.Fatalf("%+v", second)
@@ -183,7 +184,7 @@ func TestIncidentCompletePopsSomeoneElse(t *testing.T) {
 	h.agent.TryFinish(ids[0], agenttest.End{Output: "too late"}) // the end of the one that was released
 	var lane api.Lane
 	h.await("the second chat runs", func() bool {
-		h.do("GET", "/api/agents/coder/queue", "").want(t, 200, &lane)
+		h.Do("GET", "/api/agents/coder/queue", "").Want(t, 200, &lane)
 		return lane.CurrentExecution != nil && lane.CurrentExecution.Status == "running"
 	})
 	if lane.CurrentExecution.ID != ids[1] || lane.QueueLength != 1 || len(h.agent.Requests(agenttest.Offer)) != 2 {
@@ -193,7 +194,7 @@ func TestIncidentCompletePopsSomeoneElse(t *testing.T) {
 	h.agent.AwaitStart(3)
 	h.agent.Finish(ids[2], agenttest.End{Output: "third"})
 	for i, want := range []string{"second", "third"} {
-		if got := (<-chats[i+1]).chat(t); got.Response != want {
+		if got := chatReply((<-chats[i+1]), t); got.Response != want {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -206,12 +207,12 @@ func TestIncidentSyncCallersBypassBacklog(t *testing.T) {
 	h := newAgentBox(t, agenttest.Options{})
 	chats := h.line(4, `{"message":"m"}`)
 	if got := <-h.post(chatPath, `{"message":"m"}`); got.StatusCode != 429 {
-		t.Fatalf("%d %s", got.StatusCode, got.body)
+		t.Fatalf("%d %s", got.StatusCode, got.Body)
 	}
 	chats = append(chats, h.line(5, `{"message":"m","overflow":"persist"}`)...)
 	var lane api.Lane
 	h.agent.AwaitStart(1)
-	h.do("GET", "/api/agents/coder/queue", "").want(t, 200, &lane)
+	h.Do("GET", "/api/agents/coder/queue", "").Want(t, 200, &lane)
 	if lane.QueueLength != 8 {
 		t.Errorf("%+v", lane)
 	}
@@ -222,7 +223,7 @@ func TestIncidentSyncCallersBypassBacklog(t *testing.T) {
 		h.agent.Finish(id, agenttest.End{Output: fmt.Sprint(i)})
 	}
 	for i, c := range chats {
-		if got := (<-c).chat(t); got.Response != fmt.Sprint(i) {
+		if got := chatReply((<-c), t); got.Response != fmt.Sprint(i) {
 			t.Errorf("chat %d: %+v", i, got)
 		}
 	}
@@ -236,31 +237,31 @@ func TestChatAndBypassSideBySide(t *testing.T) {
 	turn := h.agent.AwaitStart(1)
 	s := h.openCall(taskPath, `{"message":"beside"}`)
 	beside := h.agent.AwaitStart(2)
-	if e := s.must(); e.name != "accepted" || !strings.Contains(e.data, beside.QueueID) {
+	if e := s.Next(); e.Name != "accepted" || !strings.Contains(e.Data, beside.QueueID) {
 		t.Fatalf("%+v", e)
 	}
 	h.agent.Print(beside.QueueID, "thinking\n")
 	for _, want := range []string{"started", "output"} {
-		if e := s.must(); e.name != want {
+		if e := s.Next(); e.Name != want {
 			t.Fatalf("%+v, want %s", e, want)
 		}
 	}
 	h.agent.Finish(beside.QueueID, agenttest.End{Output: "done"})
-	if e := s.must(); e.name != "result" || !strings.Contains(e.data, `"response":"done"`) || !strings.Contains(e.data, "thinking") {
+	if e := s.Next(); e.Name != "result" || !strings.Contains(e.Data, `"response":"done"`) || !strings.Contains(e.Data, "thinking") {
 		t.Fatalf("%+v", e)
 	}
-	if _, more := s.next(); more {
+	if _, more := s.Read(); more {
 		t.Error("the stream goes on after its end")
 	}
 	h.agent.Finish(turn.QueueID, agenttest.End{Output: "turn"})
-	if got := (<-chat).chat(t); got.Response != "turn" || got.SessionID == "" {
+	if got := chatReply((<-chat), t); got.Response != "turn" || got.SessionID == "" {
 		t.Errorf("%+v", got)
 	}
 }
 
 // openCall opens the stream of a call.
-func (h *agentBox) openCall(path, body string) *reading {
-	return h.open(path, func(r *http.Request) {
+func (h *agentBox) openCall(path, body string) *apitest.Stream {
+	return h.OpenStream(path, func(r *http.Request) {
 		r.Method = http.MethodPost
 		r.Body = io.NopCloser(strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -46,7 +47,7 @@ func TestLiveToolCallsAreSeenAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := newBox(t, func(o *options) { o.director.Tools = g })
+		b := apitest.New(t, func(o *apitest.Options) { o.Config.Tools = g })
 		p, stop := serving(t, b)
 		c := p.dial(t)
 		write(t, c, "GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")

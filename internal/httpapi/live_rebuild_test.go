@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -26,10 +27,10 @@ func TestLiveShowsWhatARebuildShows(t *testing.T) {
 
 // history is a random one.
 type history struct {
-	*box
-	clock
+	*apitest.Fixture
+	apitest.Clock
 	random *rand.Rand
-	tools  *fakeTools
+	tools  *apitest.Tools
 	names  []string
 	flying []signalbox.Task
 	anew   []*httpapi.Server // that have not looked yet
@@ -38,17 +39,17 @@ type history struct {
 const historyLooks = 25
 
 func newHistory(t *testing.T, seed uint64) *history {
-	h := &history{random: rand.New(rand.NewPCG(seed, 1)), tools: newFakeTools(), names: []string{"ant", "bee", "cat"}}
-	h.box = newBox(t, fixed(&h.clock), withTools(h.tools), func(o *options) { o.engine.MaxSize = 1000 })
+	h := &history{random: rand.New(rand.NewPCG(seed, 1)), tools: apitest.NewTools(), names: []string{"ant", "bee", "cat"}}
+	h.Fixture = apitest.New(t, apitest.WithClock(&h.Clock), apitest.WithTools(h.tools), func(o *apitest.Options) { o.Engine.MaxSize = 1000 })
 	for range historyLooks { // from the beginning: they see what is announced
-		d, err := httpapi.New(httpapi.Config{Engine: h.engine, Runs: h.runs, Tools: h.tools})
+		d, err := httpapi.New(httpapi.Config{Engine: h.Engine, Runs: h.Runs, Tools: h.tools})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(d.Stop)
 		h.anew = append(h.anew, d)
 	}
-	t.Cleanup(h.dir.Stop)
+	t.Cleanup(h.Server.Stop)
 	return h
 }
 
@@ -57,29 +58,29 @@ func (h *history) run() {
 		for range 1 + h.random.IntN(12) {
 			h.step()
 		}
-		if err := h.dir.LookExactly(h.t.Context()); err != nil {
-			h.t.Fatal(err)
+		if err := h.Server.LookExactly(h.T.Context()); err != nil {
+			h.T.Fatal(err)
 		}
-		if err := anew.LookExactly(h.t.Context()); err != nil {
-			h.t.Fatal(err)
+		if err := anew.LookExactly(h.T.Context()); err != nil {
+			h.T.Fatal(err)
 		}
 		h.compare(n, anew)
 	}
 }
 
 func (h *history) compare(n int, anew *httpapi.Server) {
-	h.t.Helper()
-	got, want := h.dir.Shown(), anew.Shown()
+	h.T.Helper()
+	got, want := h.Server.Shown(), anew.Shown()
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if got[key] != want[key] {
-			h.t.Errorf("look %d: %s is shown as\n%s\nwant\n%s", n, key, got[key], want[key])
+			h.T.Errorf("look %d: %s is shown as\n%s\nwant\n%s", n, key, got[key], want[key])
 		}
 		delete(got, key)
 	}
 	for key, data := range got {
-		h.t.Errorf("look %d: %s is still shown: %s", n, key, data)
+		h.T.Errorf("look %d: %s is still shown: %s", n, key, data)
 	}
-	totals, verdict := h.dir.Figures()
+	totals, verdict := h.Server.Figures()
 	wantTotals, wantVerdict := anew.Figures()
 	for _, a := range [][]api.Attention{verdict.Attention, wantVerdict.Attention} {
 		for i := range a { // which says when it was first seen
@@ -90,10 +91,10 @@ func (h *history) compare(n int, anew *httpapi.Server) {
 		})
 	}
 	if totals != wantTotals || !slices.Equal(verdict.Attention, wantVerdict.Attention) || verdict.OK != wantVerdict.OK {
-		h.t.Errorf("look %d: %+v %+v\nwant %+v %+v", n, totals, verdict, wantTotals, wantVerdict)
+		h.T.Errorf("look %d: %+v %+v\nwant %+v %+v", n, totals, verdict, wantTotals, wantVerdict)
 	}
-	if h.t.Failed() {
-		h.t.FailNow()
+	if h.T.Failed() {
+		h.T.FailNow()
 	}
 }
 
@@ -102,7 +103,7 @@ func one[T any](h *history, list ...T) T { return list[h.random.IntN(len(list))]
 
 // step does something.
 func (h *history) step() {
-	ctx := h.t.Context()
+	ctx := h.T.Context()
 	name := one(h, h.names...)
 	switch h.random.IntN(16) {
 	case 0, 1, 2:
@@ -111,12 +112,12 @@ func (h *history) step() {
 			n.Kind = one(h, "", "demo", "rare")
 		}
 		if h.random.IntN(5) == 0 {
-			n.NotBefore = h.now().Add(time.Duration(h.random.IntN(100)) * time.Second)
+			n.NotBefore = h.Now().Add(time.Duration(h.random.IntN(100)) * time.Second)
 		}
-		h.engine.Submit(ctx, n) // refused where the agent is not known
+		h.Engine.Submit(ctx, n) // refused where the agent is not known
 	case 3, 4:
-		if live, ok := h.live.LiveAgent(name); ok {
-			if c, found, err := h.engine.Claim(ctx, live.Agent, 0); err == nil && found {
+		if live, ok := h.Live.LiveAgent(name); ok {
+			if c, found, err := h.Engine.Claim(ctx, live.Agent, 0); err == nil && found {
 				h.flying = append(h.flying, c.Task)
 			}
 		}
@@ -126,22 +127,22 @@ func (h *history) step() {
 		h.cancelSome()
 	case 9:
 		if queue := one(h, "", "work", "agent:"+name, "pool:demo"); h.random.IntN(2) == 0 {
-			h.engine.Resume(ctx, queue, "a test")
+			h.Engine.Resume(ctx, queue, "a test")
 		} else {
-			h.engine.Pause(ctx, queue, "why", "a test", one(h, time.Time{}, h.now().Add(time.Minute)))
+			h.Engine.Pause(ctx, queue, "why", "a test", one(h, time.Time{}, h.Now().Add(time.Minute)))
 		}
 	case 10, 11:
-		if _, ok := h.live.LiveAgent(name); ok {
-			h.told(name, h.change)
+		if _, ok := h.Live.LiveAgent(name); ok {
+			changeAgent(h.Fixture, name, h.change)
 		}
 	case 12:
 		h.putOrRemove(name)
 	case 13:
 		h.useTools()
 	case 14:
-		h.engine.ReleaseLane(ctx, name, "a test")
+		h.Engine.ReleaseLane(ctx, name, "a test")
 	case 15:
-		h.pass(time.Duration(one(h, 1, 7, 65, 700)) * time.Second)
+		h.Advance(time.Duration(one(h, 1, 7, 65, 700)) * time.Second)
 	}
 }
 
@@ -150,19 +151,19 @@ func (h *history) answer() {
 	if len(h.flying) == 0 {
 		return
 	}
-	ctx, i := h.t.Context(), h.random.IntN(len(h.flying))
+	ctx, i := h.T.Context(), h.random.IntN(len(h.flying))
 	t, err := h.flying[i], error(nil)
 	left := true
 	switch h.random.IntN(5) {
 	case 0, 1:
-		t, err = h.engine.Accept(ctx, t, "x", "")
+		t, err = h.Engine.Accept(ctx, t, "x", "")
 		left = err != nil
 	case 2:
-		h.engine.Finish(ctx, t, engine.Outcome{Reason: one(h, signalbox.ReasonCompleted, signalbox.ReasonAgentError), Result: &signalbox.Result{}})
+		h.Engine.Finish(ctx, t, engine.Outcome{Reason: one(h, signalbox.ReasonCompleted, signalbox.ReasonAgentError), Result: &signalbox.Result{}})
 	case 3:
-		h.engine.Refuse(ctx, t, "not now")
+		h.Engine.Refuse(ctx, t, "not now")
 	case 4:
-		h.engine.Lose(ctx, t, signalbox.ReasonLost, "it went silent", h.random.IntN(2) == 0, nil)
+		h.Engine.Lose(ctx, t, signalbox.ReasonLost, "it went silent", h.random.IntN(2) == 0, nil)
 	}
 	if left {
 		h.flying = slices.Delete(h.flying, i, i+1)
@@ -172,19 +173,19 @@ func (h *history) answer() {
 }
 
 func (h *history) cancelSome() {
-	tasks, err := h.engine.Read().InFlight(h.t.Context())
+	tasks, err := h.Engine.Read().InFlight(h.T.Context())
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
-	waiting, err := h.engine.Read().Snapshot(h.t.Context(), 3)
+	waiting, err := h.Engine.Read().Snapshot(h.T.Context(), 3)
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	for _, head := range waiting.Heads {
 		tasks = append(tasks, head...)
 	}
 	if len(tasks) > 0 {
-		h.engine.Cancel(h.t.Context(), tasks[h.random.IntN(len(tasks))].ID, "a test")
+		h.Engine.Cancel(h.T.Context(), tasks[h.random.IntN(len(tasks))].ID, "a test")
 	}
 }
 
@@ -194,11 +195,11 @@ func (h *history) change(a *engine.LiveAgent) {
 	case 0:
 		a.Up, a.Message = !a.Up, "connection refused"
 	case 1:
-		a.LastHeard = h.now()
+		a.LastHeard = h.Now()
 	case 2:
-		a.LastProgress, a.Fencing = h.now(), true
+		a.LastProgress, a.Fencing = h.Now(), true
 	case 3:
-		a.Closed = one(h, nil, &engine.AgentClosed{Reason: "no disk", Failures: 3, Since: h.now(), RetryAt: h.now().Add(time.Minute)})
+		a.Closed = one(h, nil, &engine.AgentClosed{Reason: "no disk", Failures: 3, Since: h.Now(), RetryAt: h.Now().Add(time.Minute)})
 	case 4:
 		a.Notes = nil
 		if len(h.flying) > 0 {
@@ -214,18 +215,18 @@ func (h *history) change(a *engine.LiveAgent) {
 // putOrRemove has an agent come, change or go.
 func (h *history) putOrRemove(name string) {
 	if h.random.IntN(4) == 0 {
-		if h.engine.RemoveAgent(h.t.Context(), name, "a test") == nil {
-			h.live.remove(name)
+		if h.Engine.RemoveAgent(h.T.Context(), name, "a test") == nil {
+			h.Live.Remove(name)
 		}
 		return
 	}
-	a, err := h.engine.PutAgent(h.t.Context(), signalbox.Agent{
+	a, err := h.Engine.PutAgent(h.T.Context(), signalbox.Agent{
 		Name: name, Kind: "demo", URL: "http://127.0.0.1:9000", Slots: 1 + h.random.IntN(2), Version: one(h, "1", "2"), Source: one(h, signalbox.AgentRegistered, signalbox.AgentFromConfig),
 	}, "")
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
-	h.live.set(engine.LiveAgent{Agent: a, Up: true, LastHeard: h.now()})
+	h.Live.Set(engine.LiveAgent{Agent: a, Up: true, LastHeard: h.Now()})
 }
 
 // useTools has calls of tools begin and end.
@@ -238,13 +239,13 @@ func (h *history) useTools() {
 		for n := range min(len(h.flying), h.random.IntN(3)) {
 			t, q := one(h, h.flying...), &queues[i]
 			if n == 0 {
-				q.InUse, q.Holders = 1, []toolqueue.Holder{{Session: "s", Agent: t.Agent, Tool: "a", Execution: t.ID, Since: h.now()}}
+				q.InUse, q.Holders = 1, []toolqueue.Holder{{Session: "s", Agent: t.Agent, Tool: "a", Execution: t.ID, Since: h.Now()}}
 			} else {
-				q.Depth, q.Waiters = 1, []toolqueue.Waiter{{Session: "s", Agent: t.Agent, Tool: "b", Execution: t.ID, Since: h.now(), Position: 1}}
+				q.Depth, q.Waiters = 1, []toolqueue.Waiter{{Session: "s", Agent: t.Agent, Tool: "b", Execution: t.ID, Since: h.Now(), Position: 1}}
 			}
 		}
 	}
-	h.tools.mu.Lock()
-	defer h.tools.mu.Unlock()
-	h.tools.queues = queues
+	h.tools.Mu.Lock()
+	defer h.tools.Mu.Unlock()
+	h.tools.Statuses = queues
 }

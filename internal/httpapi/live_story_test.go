@@ -1,8 +1,10 @@
 package httpapi_test
 
+import "github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
+
 // searchStory finds tasks, and cancels those that match.
 func (s *session) searchStory() {
-	s.look()
+	refreshLive(s.Fixture)
 	s.ask("search", "", `/api/search?q=state:ended+agent:coder+since:2h&limit=1`, "")
 	s.ask("search", "A word that is wrong", `/api/search?q=agnet:coder`, "")
 	s.ask("bulk", "How many it would be", "/api/queue/bulk", `{"query":"state:waiting source:api","action":"cancel"}`)
@@ -13,8 +15,8 @@ func (s *session) searchStory() {
 // liveStory comes when the director has stopped: the stream ends once it has
 // said what there is.
 func (s *session) liveStory() {
-	s.look()
-	s.dir.SetPlace("k2m9q7rt4v", 41)
-	s.ask("live", "", "/api/live", "", header("Accept", "text/event-stream"))
-	s.ask("live", "From a place that this director does not have", "/api/live", "", header("Last-Event-ID", "other.7"))
+	refreshLive(s.Fixture)
+	s.Server.SetPlace("k2m9q7rt4v", 41)
+	s.ask("live", "", "/api/live", "", apitest.Header("Accept", "text/event-stream"))
+	s.ask("live", "From a place that this director does not have", "/api/live", "", apitest.Header("Last-Event-ID", "other.7"))
 }

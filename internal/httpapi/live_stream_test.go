@@ -15,13 +15,14 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-func (b *box) look() {
-	b.t.Helper()
-	if err := b.dir.Look(b.t.Context()); err != nil {
-		b.t.Fatal(err)
+func refreshLive(b *apitest.Fixture) {
+	b.T.Helper()
+	if err := b.Server.Look(b.T.Context()); err != nil {
+		b.T.Fatal(err)
 	}
 }
 
@@ -29,20 +30,20 @@ func (s *sights) place() string { return fmt.Sprintf("%s.%d", s.epoch, s.revisio
 
 // A reader that comes back gets what it missed as one change.
 func TestLiveResumes(t *testing.T) {
-	b := newBox(t).serve()
-	a := b.agent("coder", 1)
-	s := b.watch()
+	b := apitest.New(t).Serve()
+	a := b.AddAgent("coder", 1)
+	s := watchLive(b)
 	s.read()
 	place, before := s.place(), s.revision
-	s.close()
-	id := b.submit(`{"prompt":"one","agent":"coder"}`).QueueID
-	b.look()
-	b.finish(b.work(a), signalbox.ReasonExitNonzero, signalbox.Result{})
-	b.look()
-	second := b.submit(`{"prompt":"two","agent":"coder"}`).QueueID
-	b.look()
-	for _, how := range []edit{header("Last-Event-ID", place), func(r *http.Request) { r.URL.RawQuery = "after=" + place }} {
-		back := b.watch(how)
+	s.Close()
+	id := b.Submit(`{"prompt":"one","agent":"coder"}`).QueueID
+	refreshLive(b)
+	b.FinishTask(b.Run(a), signalbox.ReasonExitNonzero, signalbox.Result{})
+	refreshLive(b)
+	second := b.Submit(`{"prompt":"two","agent":"coder"}`).QueueID
+	refreshLive(b)
+	for _, how := range []apitest.Edit{apitest.Header("Last-Event-ID", place), func(r *http.Request) { r.URL.RawQuery = "after=" + place }} {
+		back := watchLive(b, how)
 		if got := back.read(); got != "change" || back.revision < before+3 {
 			t.Fatalf("%s at %d, it was at %d: %+v", got, back.revision, before, back.last)
 		}
@@ -52,35 +53,35 @@ func TestLiveResumes(t *testing.T) {
 		if n := len(back.live.Agents); n != 1 {
 			t.Errorf("the agent comes %d times", n)
 		}
-		back.close()
+		back.Close()
 	}
 	// One that has missed nothing is told that.
-	s = b.watch()
+	s = watchLive(b)
 	s.read()
 	place = s.place()
-	s.close()
-	if back := b.watch(header("Last-Event-ID", place)); back.read() != "beat" {
+	s.Close()
+	if back := watchLive(b, apitest.Header("Last-Event-ID", place)); back.read() != "beat" {
 		t.Errorf("%+v", back.last)
 	}
 }
 
 func TestLiveResyncs(t *testing.T) {
-	b := newBox(t).serve()
-	b.agent("coder", 1)
-	s := b.watch()
+	b := apitest.New(t).Serve()
+	b.AddAgent("coder", 1)
+	s := watchLive(b)
 	s.read()
 	for _, place := range []string{"other.1", fmt.Sprintf("%s.%d", s.epoch, s.revision+100), s.epoch + ".0"} {
-		back := b.watch(header("Last-Event-ID", place))
+		back := watchLive(b, apitest.Header("Last-Event-ID", place))
 		if got := back.read(); got != "resync" || len(back.agents) != 1 || back.revision < s.revision || back.live.Totals == nil {
 			t.Errorf("%s: %s %+v", place, got, back.last)
 		}
-		back.close()
+		back.Close()
 	}
 	for _, place := range []string{"x", ".1", "a.-1", "a.b"} {
-		if e := b.do("GET", "/api/live", "", header("Last-Event-ID", place)).wantError(t, 400, signalbox.CodeValidation); e.Field != "Last-Event-ID" {
+		if e := b.Do("GET", "/api/live", "", apitest.Header("Last-Event-ID", place)).WantError(t, 400, signalbox.CodeValidation); e.Field != "Last-Event-ID" {
 			t.Errorf("%+v", e)
 		}
-		if e := b.do("GET", "/api/live?after="+place, "").wantError(t, 400, signalbox.CodeValidation); e.Field != "after" {
+		if e := b.Do("GET", "/api/live?after="+place, "").WantError(t, 400, signalbox.CodeValidation); e.Field != "after" {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -88,46 +89,46 @@ func TestLiveResyncs(t *testing.T) {
 
 // Who missed more changes than are kept gets everything anew.
 func TestLiveResyncsAfterAGap(t *testing.T) {
-	b := newBox(t).serve()
-	b.agent("coder", 1)
-	s := b.watch()
+	b := apitest.New(t).Serve()
+	b.AddAgent("coder", 1)
+	s := watchLive(b)
 	s.read()
 	place := s.place()
-	s.close()
+	s.Close()
 	for range httpapi.MaxChanges + 1 {
-		b.submitCancelled()
-		b.look()
+		submitCancelled(b)
+		refreshLive(b)
 	}
-	if back := b.watch(header("Last-Event-ID", place)); back.read() != "resync" {
+	if back := watchLive(b, apitest.Header("Last-Event-ID", place)); back.read() != "resync" {
 		t.Errorf("%+v", back.last)
 	}
 }
 
-func (b *box) submitCancelled() {
-	b.t.Helper()
-	id := b.submit(`{"prompt":"p"}`).QueueID
-	if _, err := b.engine.Cancel(b.t.Context(), id, "a test"); err != nil {
-		b.t.Fatal(err)
+func submitCancelled(b *apitest.Fixture) {
+	b.T.Helper()
+	id := b.Submit(`{"prompt":"p"}`).QueueID
+	if _, err := b.Engine.Cancel(b.T.Context(), id, "a test"); err != nil {
+		b.T.Fatal(err)
 	}
 }
 
 // Every revision comes, one after the other, however much happens.
 func TestLiveHasNoGaps(t *testing.T) {
-	b := newBox(t, func(o *options) { o.engine.MaxSize = 1000 }).serve()
-	b.agent("coder", 1)
-	s := b.watch()
+	b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 1000 }).Serve()
+	b.AddAgent("coder", 1)
+	s := watchLive(b)
 	s.read()
 	for round := range 5 {
 		ids := map[string]bool{}
 		for range 20 {
-			ids[b.submit(`{"prompt":"p"}`).QueueID] = true
+			ids[b.Submit(`{"prompt":"p"}`).QueueID] = true
 		}
 		for len(ids) > 0 {
 			before := s.revision
 			if s.read() == "beat" {
 				continue
 			}
-			if s.last.name != "change" || s.revision != before+1 {
+			if s.last.Name != "change" || s.revision != before+1 {
 				t.Fatalf("round %d: after %d comes %+v", round, before, s.last)
 			}
 			for _, task := range s.live.Tasks {
@@ -159,7 +160,7 @@ func (a *arrivals) read(c net.Conn) {
 // Changes come at most five times a second, and something once a second.
 func TestLiveKeepsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t, func(o *options) { o.engine.MaxSize = 10_000 })
+		b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 10_000 })
 		p, stop := serving(t, b)
 		c := p.dial(t)
 		write(t, c, "GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -171,7 +172,7 @@ func TestLiveKeepsTime(t *testing.T) {
 		}()
 		for range 300 { // for three seconds, a hundred times a second
 			time.Sleep(10 * time.Millisecond)
-			b.submit(`{"prompt":"p"}`)
+			b.Submit(`{"prompt":"p"}`)
 		}
 		for range 30 {
 			time.Sleep(100 * time.Millisecond)
@@ -205,7 +206,7 @@ func TestLiveKeepsTime(t *testing.T) {
 // anew when it reads again.
 func TestLiveSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
+		b := apitest.New(t)
 		p, stop := serving(t, b)
 		slow := p.dial(t) // an unbuffered pipe: nothing is taken unless it is read
 		write(t, slow, "GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -217,8 +218,8 @@ func TestLiveSlowReader(t *testing.T) {
 			}
 		}
 		for range 2*httpapi.MaxChanges + 50 { // it may hold as many as are kept when it stops
-			b.submitCancelled()
-			b.look()
+			submitCancelled(b)
+			refreshLive(b)
 		}
 		var text strings.Builder
 		read := make(chan struct{})
@@ -238,17 +239,17 @@ func TestLiveSlowReader(t *testing.T) {
 
 // The loop runs while someone reads, and only then.
 func TestLiveLooksWhileSomeoneReads(t *testing.T) {
-	b := newBox(t).serve()
-	one, two := b.watch(), b.watch()
+	b := apitest.New(t).Serve()
+	one, two := watchLive(b), watchLive(b)
 	one.read()
 	two.read()
-	if !b.dir.Looks() {
+	if !b.Server.Looks() {
 		t.Error("nobody looks")
 	}
-	one.close()
-	two.until("a beat", func() bool { return two.last.name == "beat" })
-	two.close()
-	for end := time.Now().Add(time.Minute); b.dir.Looks() || b.dir.Streams() > 0; time.Sleep(time.Millisecond) {
+	one.Close()
+	two.until("a beat", func() bool { return two.last.Name == "beat" })
+	two.Close()
+	for end := time.Now().Add(time.Minute); b.Server.Looks() || b.Server.Streams() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it still looks")
 		}
@@ -256,12 +257,12 @@ func TestLiveLooksWhileSomeoneReads(t *testing.T) {
 }
 
 func TestLiveEndsWithTheDirector(t *testing.T) {
-	b := newBox(t).serve()
-	s := b.watch()
+	b := apitest.New(t).Serve()
+	s := watchLive(b)
 	s.read()
-	b.dir.Stop()
+	b.Server.Stop()
 	for {
-		if _, ok := s.next(); !ok {
+		if _, ok := s.Read(); !ok {
 			return
 		}
 	}
@@ -269,18 +270,18 @@ func TestLiveEndsWithTheDirector(t *testing.T) {
 
 // A stream ends when what its reader showed is taken away.
 func TestLiveEndsWithItsToken(t *testing.T) {
-	b := newBox(t, withToken).serve()
-	known, shown, err := b.id.CreateToken(t.Context(), identity.NewToken{Name: "reader", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
+	b := apitest.New(t, apitest.WithToken).Serve()
+	known, shown, err := b.Identity.CreateToken(t.Context(), identity.NewToken{Name: "reader", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := b.watch(bearer(shown))
+	s := watchLive(b, apitest.Bearer(shown))
 	s.read()
-	if _, err := b.id.RevokeToken(t.Context(), known.ID); err != nil {
+	if _, err := b.Identity.RevokeToken(t.Context(), known.ID); err != nil {
 		t.Fatal(err)
 	}
 	for {
-		if _, ok := s.next(); !ok {
+		if _, ok := s.Read(); !ok {
 			return
 		}
 	}
@@ -288,45 +289,45 @@ func TestLiveEndsWithItsToken(t *testing.T) {
 
 // Who is limited to some agents sees those, and the figures of all.
 func TestLiveIsLimited(t *testing.T) {
-	tools := newFakeTools()
-	tools.queues = queueStates()
-	b := newBox(t, withTools(tools))
-	mine, other := b.agent("coder", 1), b.agent("other", 1)
-	b.server = httptest.NewServer(b.dir.HandlerAs(limited))
+	tools := apitest.NewTools()
+	tools.Statuses = apitest.QueueStates()
+	b := apitest.New(t, apitest.WithTools(tools))
+	mine, other := b.AddAgent("coder", 1), b.AddAgent("other", 1)
+	b.HTTP = httptest.NewServer(b.Server.HandlerAs(limited))
 	t.Cleanup(func() {
-		b.dir.Stop()
+		b.Server.Stop()
 		http.DefaultClient.CloseIdleConnections()
-		b.server.Close()
+		b.HTTP.Close()
 	})
-	id := b.submit(`{"prompt":"seen","agent":"coder"}`).QueueID
-	hidden := b.submit(`{"prompt":"secret","agent":"other"}`).QueueID
-	b.work(mine)
-	b.work(other)
-	foreign := b.submit(`{"prompt":"secret"}`).QueueID
-	b.engine.Pause(t.Context(), "agent:other", "secret", "someone", time.Time{})
-	s := b.watch()
+	id := b.Submit(`{"prompt":"seen","agent":"coder"}`).QueueID
+	hidden := b.Submit(`{"prompt":"secret","agent":"other"}`).QueueID
+	b.Run(mine)
+	b.Run(other)
+	foreign := b.Submit(`{"prompt":"secret"}`).QueueID
+	b.Engine.Pause(t.Context(), "agent:other", "secret", "someone", time.Time{})
+	s := watchLive(b)
 	s.read()
 	check := func() {
 		t.Helper()
-		if strings.Contains(s.last.data, "other") || strings.Contains(s.last.data, "secret") || strings.Contains(s.last.data, hidden) || strings.Contains(s.last.data, foreign) {
-			t.Errorf("it shows what it may not: %s", s.last.data)
+		if strings.Contains(s.last.Data, "other") || strings.Contains(s.last.Data, "secret") || strings.Contains(s.last.Data, hidden) || strings.Contains(s.last.Data, foreign) {
+			t.Errorf("it shows what it may not: %s", s.last.Data)
 		}
 	}
 	check()
 	if len(s.agents) != 1 || len(s.tasks) != 1 || s.tasks[id].Agent != "coder" || s.totals.Running != 2 || s.totals.Pending != 1 || s.queues["work"].Waiting != 1 || len(s.queues["work"].Line) != 0 {
-		t.Errorf("%s", s.last.data)
+		t.Errorf("%s", s.last.Data)
 	}
 	if s.health.OK || s.health.More != 1 || len(s.health.Attention) != 2 { // of the tools, which are no agent's
 		t.Errorf("%+v", s.health)
 	}
 	place := s.place()
-	another := b.submit(`{"prompt":"secret","agent":"other"}`).QueueID
-	b.submit(`{"prompt":"also seen","agent":"coder"}`)
+	another := b.Submit(`{"prompt":"secret","agent":"other"}`).QueueID
+	b.Submit(`{"prompt":"also seen","agent":"coder"}`)
 	s.until("it has changed", func() bool { check(); return len(s.agents["coder"].Line) == 1 })
 	if s.totals.Pending != 3 || s.tasks[another].QueueID != "" {
 		t.Errorf("%+v", s.totals)
 	}
-	s = b.watch(header("Last-Event-ID", place))
+	s = watchLive(b, apitest.Header("Last-Event-ID", place))
 	s.read()
 	check()
 }
@@ -334,19 +335,19 @@ func TestLiveIsLimited(t *testing.T) {
 // A reader goes on where it was itself, with the rights that it had. What
 // another saw must not be what its changes are added to.
 func TestLiveOfAnotherCallerIsNoPlace(t *testing.T) {
-	b := newBox(t)
-	b.agent("coder", 1)
+	b := apitest.New(t)
+	b.AddAgent("coder", 1)
 	other := limited
 	other.ID = "another"
 	wider := limited
 	wider.Agents = append([]string{"other"}, limited.Agents...)
-	b.server = httptest.NewServer(b.dir.HandlerAs(limited))
+	b.HTTP = httptest.NewServer(b.Server.HandlerAs(limited))
 	t.Cleanup(func() {
-		b.dir.Stop()
+		b.Server.Stop()
 		http.DefaultClient.CloseIdleConnections()
-		b.server.Close()
+		b.HTTP.Close()
 	})
-	s := b.watch()
+	s := watchLive(b)
 	s.read()
 	place := s.place()
 	for name, c := range map[string]struct {
@@ -358,11 +359,11 @@ func TestLiveOfAnotherCallerIsNoPlace(t *testing.T) {
 		"with other rights": {wider, "resync"},
 		"without limits":    {signalbox.Principal{}, "resync"},
 	} {
-		b.server.Config.Handler = b.dir.HandlerAs(c.who)
-		back := b.watch(header("Last-Event-ID", place))
+		b.HTTP.Config.Handler = b.Server.HandlerAs(c.who)
+		back := watchLive(b, apitest.Header("Last-Event-ID", place))
 		if got := back.read(); got != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
-		back.close()
+		back.Close()
 	}
 }

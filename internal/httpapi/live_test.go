@@ -10,11 +10,12 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 // sights reads the live stream and keeps what it says.
 type sights struct {
-	*reading
+	*apitest.Stream
 	epoch    string
 	revision int64
 	agents   map[string]api.LiveAgent
@@ -22,42 +23,42 @@ type sights struct {
 	tasks    map[string]api.LiveTask
 	totals   api.Totals
 	health   api.Verdict
-	last     sse
+	last     apitest.Event
 	live     api.Live
 }
 
-func (b *box) watch(edits ...edit) *sights {
-	b.t.Helper()
+func watchLive(b *apitest.Fixture, edits ...apitest.Edit) *sights {
+	b.T.Helper()
 	return &sights{
-		reading: b.open("/api/live", edits...), agents: map[string]api.LiveAgent{}, queues: map[string]api.LiveQueue{}, tasks: map[string]api.LiveTask{},
+		Stream: b.OpenStream("/api/live", edits...), agents: map[string]api.LiveAgent{}, queues: map[string]api.LiveQueue{}, tasks: map[string]api.LiveTask{},
 	}
 }
 
 // read takes the next event in.
 func (s *sights) read() string {
-	s.t.Helper()
-	s.last = s.must()
-	if s.last.name == "beat" {
+	s.T.Helper()
+	s.last = s.Next()
+	if s.last.Name == "beat" {
 		var beat api.Beat
-		if err := json.Unmarshal([]byte(s.last.data), &beat); err != nil || beat.Epoch == "" || beat.At.IsZero() || s.last.id != "" {
-			s.t.Fatalf("%+v, %v", s.last, err)
+		if err := json.Unmarshal([]byte(s.last.Data), &beat); err != nil || beat.Epoch == "" || beat.At.IsZero() || s.last.ID != "" {
+			s.T.Fatalf("%+v, %v", s.last, err)
 		}
 		return "beat"
 	}
 	s.live = api.Live{}
-	if err := json.Unmarshal([]byte(s.last.data), &s.live); err != nil {
-		s.t.Fatalf("%+v: %v", s.last, err)
+	if err := json.Unmarshal([]byte(s.last.Data), &s.live); err != nil {
+		s.T.Fatalf("%+v: %v", s.last, err)
 	}
-	if want := fmt.Sprintf("%s.%d", s.live.Epoch, s.live.Revision); s.last.id != want {
-		s.t.Fatalf("id %q, want %q", s.last.id, want)
+	if want := fmt.Sprintf("%s.%d", s.live.Epoch, s.live.Revision); s.last.ID != want {
+		s.T.Fatalf("id %q, want %q", s.last.ID, want)
 	}
-	if s.last.name != "change" {
+	if s.last.Name != "change" {
 		clear(s.agents)
 		clear(s.queues)
 		clear(s.tasks)
 	}
 	s.take(s.live)
-	return s.last.name
+	return s.last.Name
 }
 
 func (s *sights) take(l api.Live) {
@@ -92,22 +93,22 @@ func (s *sights) take(l api.Live) {
 
 // until reads on until something is so.
 func (s *sights) until(what string, so func() bool) {
-	s.t.Helper()
+	s.T.Helper()
 	for end := time.Now().Add(time.Minute); !so(); s.read() {
 		if time.Now().After(end) {
-			s.t.Fatalf("it never came to be: %s; the last event is %+v", what, s.last)
+			s.T.Fatalf("it never came to be: %s; the last event is %+v", what, s.last)
 		}
 	}
 }
 
 func TestLiveBeginsWithEverything(t *testing.T) {
-	b := newBox(t).serve()
-	a := b.agent("coder", 1)
-	first := b.submit(`{"prompt":"first","agent":"coder"}`).QueueID
-	b.work(a)
-	second := b.submit(`{"prompt":"second","agent":"coder"}`).QueueID
-	third := b.submit(`{"prompt":"third"}`).QueueID
-	s := b.watch()
+	b := apitest.New(t).Serve()
+	a := b.AddAgent("coder", 1)
+	first := b.Submit(`{"prompt":"first","agent":"coder"}`).QueueID
+	b.Run(a)
+	second := b.Submit(`{"prompt":"second","agent":"coder"}`).QueueID
+	third := b.Submit(`{"prompt":"third"}`).QueueID
+	s := watchLive(b)
 	if got := s.read(); got != "snapshot" || s.revision < 1 || s.live.At.IsZero() || s.live.Health == nil || s.live.Totals == nil || s.live.Pauses == nil {
 		t.Fatalf("%s %+v", got, s.last)
 	}
@@ -134,21 +135,21 @@ func TestLiveBeginsWithEverything(t *testing.T) {
 }
 
 func TestLiveTellsWhatChanges(t *testing.T) {
-	b := newBox(t).serve()
-	a := b.agent("coder", 1)
-	s := b.watch()
+	b := apitest.New(t).Serve()
+	a := b.AddAgent("coder", 1)
+	s := watchLive(b)
 	s.read()
-	id := b.submit(`{"prompt":"p","agent":"coder"}`).QueueID
+	id := b.Submit(`{"prompt":"p","agent":"coder"}`).QueueID
 	s.until("it waits", func() bool { return len(s.agents["coder"].Line) == 1 })
 	if s.tasks[id].State != "pending" || s.totals.Pending != 1 {
 		t.Errorf("%+v %+v", s.tasks[id], s.totals)
 	}
-	task := b.work(a)
+	task := b.Run(a)
 	s.until("it runs", func() bool { return s.tasks[id].State == "working" })
 	if lane := s.agents["coder"]; lane.Face != "running" || len(lane.Line) != 0 || len(lane.Current) != 1 || s.totals.Running != 1 || s.totals.Pending != 0 {
 		t.Errorf("%+v %+v", lane, s.totals)
 	}
-	b.finish(task, signalbox.ReasonCompleted, signalbox.Result{})
+	b.FinishTask(task, signalbox.ReasonCompleted, signalbox.Result{})
 	s.until("it has ended", func() bool { return s.tasks[id].State == "completed" })
 	if lane := s.agents["coder"]; lane.Face != "idle" || lane.IdleAt == nil || len(lane.Current) != 0 || s.totals.Done24h != 1 || s.totals.Failed24h != 0 {
 		t.Errorf("%+v %+v", lane, s.totals)
@@ -156,51 +157,42 @@ func TestLiveTellsWhatChanges(t *testing.T) {
 	if e := s.tasks[id]; e.EndedAt == nil || e.Reason != "completed" || e.Message == "" {
 		t.Errorf("%+v", e)
 	}
-	b.engine.RemoveAgent(t.Context(), "coder", "a test")
+	b.Engine.RemoveAgent(t.Context(), "coder", "a test")
 }
 
 // When an agent was heard is shown of those at work. The heartbeats of an idle one
 // change nothing; when it falls silent, it is shown when it was heard last.
 func TestLiveHeartbeatsOfIdleAgentsChangeNothing(t *testing.T) {
-	var c clock
-	b := newBox(t, fixed(&c))
-	t.Cleanup(b.dir.Stop)
-	b.agent("idle", 1)
-	a := b.agent("coder", 1)
-	b.submit(`{"prompt":"p","agent":"coder"}`)
-	b.work(a)
+	var c apitest.Clock
+	b := apitest.New(t, apitest.WithClock(&c))
+	t.Cleanup(b.Server.Stop)
+	b.AddAgent("idle", 1)
+	a := b.AddAgent("coder", 1)
+	b.Submit(`{"prompt":"p","agent":"coder"}`)
+	b.Run(a)
 	heard := func(name string) time.Time {
 		t.Helper()
-		if err := b.dir.LookAfterASecond(t.Context()); err != nil {
+		if err := b.Server.LookAfterASecond(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		var shown api.LiveAgent
-		if err := json.Unmarshal([]byte(b.dir.Shown()["agent:"+name]), &shown); err != nil || shown.LastHeard == nil {
+		if err := json.Unmarshal([]byte(b.Server.Shown()["agent:"+name]), &shown); err != nil || shown.LastHeard == nil {
 			t.Fatalf("%+v, %v", shown, err)
 		}
 		return *shown.LastHeard
 	}
-	b.live.beat(c.now())
+	b.Live.HeardAt(c.Now())
 	first := heard("idle")
-	c.pass(30 * time.Second)
-	b.live.beat(c.now())
+	c.Advance(30 * time.Second)
+	b.Live.HeardAt(c.Now())
 	if got := heard("idle"); !got.Equal(first) {
 		t.Errorf("the idle agent is shown with a heartbeat of %s, want %s", got, first)
 	}
-	if got, want := heard("coder"), c.now().Truncate(time.Second); !got.Equal(want) {
+	if got, want := heard("coder"), c.Now().Truncate(time.Second); !got.Equal(want) {
 		t.Errorf("the agent at work is shown with a heartbeat of %s, want %s", got, want)
 	}
-	b.told("idle", func(a *engine.LiveAgent) { a.Up = false })
-	if got, want := heard("idle"), c.now().Truncate(time.Second); !got.Equal(want) {
+	changeAgent(b, "idle", func(a *engine.LiveAgent) { a.Up = false })
+	if got, want := heard("idle"), c.Now().Truncate(time.Second); !got.Equal(want) {
 		t.Errorf("the silent agent is shown with a heartbeat of %s, want %s", got, want)
-	}
-}
-
-// beat has all agents be heard, which is announced to nobody.
-func (f *fakeLive) beat(at time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i := range f.agents {
-		f.agents[i].LastHeard = at
 	}
 }

@@ -9,18 +9,19 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 // of picks the events of one name.
-func of(t *testing.T, list []sse, name string) []api.Event {
+func of(t *testing.T, list []apitest.Event, name string) []api.Event {
 	t.Helper()
 	var got []api.Event
 	for _, e := range list {
-		if e.name == name {
-			if e.id != "" {
+		if e.Name == name {
+			if e.ID != "" {
 				t.Errorf("an event of the moment has a place: %+v", e)
 			}
-			got = append(got, e.event(t))
+			got = append(got, e.Decoded(t))
 		}
 	}
 	return got
@@ -28,128 +29,128 @@ func of(t *testing.T, list []sse, name string) []api.Event {
 
 func TestEventsOfOneAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
-		a := b.talker("coder", 1)
-		b.talker("writer", 1)
-		s := b.ask("GET", "/api/events?agent=coder", "")
+		b := apitest.New(t)
+		a := b.AddChatAgent("coder", 1)
+		b.AddChatAgent("writer", 1)
+		s := b.Start("GET", "/api/events?agent=coder", "")
 		synctest.Wait()
-		b.submit(`{"prompt":"p","agent":"writer"}`)
-		id := b.submit(`{"prompt":"p"}`).QueueID // for any agent
-		b.complete(b.work(a), "")
-		b.submit(`{"prompt":"p","agent":"coder"}`)
-		bypass := b.ask("POST", taskPath, `{"message":"m"}`)
+		b.Submit(`{"prompt":"p","agent":"writer"}`)
+		id := b.Submit(`{"prompt":"p"}`).QueueID // for any agent
+		b.Complete(b.Run(a), "")
+		b.Submit(`{"prompt":"p","agent":"coder"}`)
+		bypass := b.Start("POST", taskPath, `{"message":"m"}`)
 		synctest.Wait()
-		b.dir.Stop()
-		bypass.answer()
-		s.answer()
-		if got := names(s.events()); got != "claim accept finish submit submit" {
+		b.Server.Stop()
+		bypass.Reply()
+		s.Reply()
+		if got := apitest.EventNames(s.Events()); got != "claim accept finish submit submit" {
 			t.Errorf("%s", got)
 		}
-		if e := s.events()[0].event(t); e.QueueID != id || e.Agent != "coder" {
+		if e := s.Events()[0].Decoded(t); e.QueueID != id || e.Agent != "coder" {
 			t.Errorf("%+v", e)
 		}
 	})
-	newBox(t).do("GET", "/api/events?agent=co%20der", "").wantError(t, 400, signalbox.CodeValidation)
+	apitest.New(t).Do("GET", "/api/events?agent=co%20der", "").WantError(t, 400, signalbox.CodeValidation)
 }
 
 // Who is limited to an agent is told of nothing else, and its place moves on
 // all the same.
 func TestEventsShowWhatTheReaderMaySee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
-		a, w := b.talker("coder", 1), b.talker("writer", 1)
-		h := b.dir.HandlerAs(limited)
-		s := askOf(t, h, "GET", "/api/events?include=position,output", "")
+		b := apitest.New(t)
+		a, w := b.AddChatAgent("coder", 1), b.AddChatAgent("writer", 1)
+		h := b.Server.HandlerAs(limited)
+		s := apitest.StartOn(t, h, "GET", "/api/events?include=position,output", "")
 		synctest.Wait()
-		hidden := b.submit(`{"prompt":"secret","agent":"writer"}`).QueueID
-		b.submit(`{"prompt":"p","agent":"writer"}`)
-		b.runs.print(hidden, "secret")
-		b.work(w)
-		b.submit(`{"prompt":"p","agent":"coder"}`)
-		second := b.submit(`{"prompt":"p","agent":"coder"}`).QueueID
-		task := b.claim(a)
-		b.runs.print(task.ID, "open")
-		if _, err := b.engine.Accept(t.Context(), task, "task-1", ""); err != nil {
+		hidden := b.Submit(`{"prompt":"secret","agent":"writer"}`).QueueID
+		b.Submit(`{"prompt":"p","agent":"writer"}`)
+		b.Runs.Print(hidden, "secret")
+		b.Run(w)
+		b.Submit(`{"prompt":"p","agent":"coder"}`)
+		second := b.Submit(`{"prompt":"p","agent":"coder"}`).QueueID
+		task := b.Claim(a)
+		b.Runs.Print(task.ID, "open")
+		if _, err := b.Engine.Accept(t.Context(), task, "task-1", ""); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(20 * time.Second)
-		s.leave()
-		got := s.answer()
-		if strings.Contains(string(got.body), "secret") || strings.Contains(string(got.body), "writer") || strings.Contains(string(got.body), hidden) {
-			t.Errorf("%s", got.body)
+		s.Cancel()
+		got := s.Reply()
+		if strings.Contains(string(got.Body), "secret") || strings.Contains(string(got.Body), "writer") || strings.Contains(string(got.Body), hidden) {
+			t.Errorf("%s", got.Body)
 		}
-		if !strings.Contains(string(got.body), fmt.Sprintf("id: %d\n", b.newest())) {
-			t.Errorf("the place %d is not told: %s", b.newest(), got.body)
+		if !strings.Contains(string(got.Body), fmt.Sprintf("id: %d\n", b.NewestEvent())) {
+			t.Errorf("the place %d is not told: %s", b.NewestEvent(), got.Body)
 		}
-		if out := of(t, s.events(), "output"); len(out) != 1 || out[0].Text != "open" || out[0].QueueID != task.ID {
+		if out := of(t, s.Events(), "output"); len(out) != 1 || out[0].Text != "open" || out[0].QueueID != task.ID {
 			t.Errorf("%+v", out)
 		}
-		if places := of(t, s.events(), "position"); len(places) == 0 || places[len(places)-1].QueueID != second || places[len(places)-1].Position != 1 {
-			t.Errorf("%+v of %s", places, got.body)
+		if places := of(t, s.Events(), "position"); len(places) == 0 || places[len(places)-1].QueueID != second || places[len(places)-1].Position != 1 {
+			t.Errorf("%+v of %s", places, got.Body)
 		}
-		askOf(t, h, "GET", "/api/events?queue_id="+hidden, "").answer().want(t, 404, nil)
+		apitest.StartOn(t, h, "GET", "/api/events?queue_id="+hidden, "").Reply().Want(t, 404, nil)
 	})
 }
 
 func TestEventsWithPositions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t, func(o *options) { o.engine.MaxSize = 1000 })
-		a := b.agent("coder", 1)
+		b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 1000 })
+		a := b.AddAgent("coder", 1)
 		var ids []string
 		for range 3 {
-			ids = append(ids, b.submit(`{"prompt":"p"}`).QueueID)
+			ids = append(ids, b.Submit(`{"prompt":"p"}`).QueueID)
 		}
-		s := b.ask("GET", "/api/events?include=position", "")
+		s := b.Start("GET", "/api/events?include=position", "")
 		time.Sleep(time.Second)
-		got := of(t, s.events(), "position") // a snapshot for one that has just come
+		got := of(t, s.Events(), "position") // a snapshot for one that has just come
 		if len(got) != 3 || got[0].QueueID != ids[0] || got[2].Position != 3 || got[1].Queue != "work" || got[1].State != "pending" || got[1].At.IsZero() {
 			t.Fatalf("%+v", got)
 		}
-		b.work(a)
+		b.Run(a)
 		time.Sleep(time.Second)
-		got = of(t, s.events(), "position")[3:]
+		got = of(t, s.Events(), "position")[3:]
 		if len(got) != 2 || got[0].QueueID != ids[1] || got[0].Position != 1 || got[1].QueueID != ids[2] || got[1].Position != 2 {
 			t.Fatalf("%+v", got)
 		}
 		// One more at the end moves nobody else.
-		id := b.submit(`{"prompt":"p"}`).QueueID
+		id := b.Submit(`{"prompt":"p"}`).QueueID
 		time.Sleep(time.Second)
-		got = of(t, s.events(), "position")[5:]
+		got = of(t, s.Events(), "position")[5:]
 		if len(got) != 1 || got[0].QueueID != id || got[0].Position != 3 {
 			t.Fatalf("%+v", got)
 		}
 		// Many changes at once are told once, of the first 200.
 		for range 500 {
-			b.submit(`{"prompt":"p"}`)
+			b.Submit(`{"prompt":"p"}`)
 		}
 		time.Sleep(time.Second)
-		if got = of(t, s.events(), "position")[6:]; len(got) != 197 {
+		if got = of(t, s.Events(), "position")[6:]; len(got) != 197 {
 			t.Errorf("%d places", len(got))
 		}
-		s.leave()
-		s.answer()
+		s.Cancel()
+		s.Reply()
 	})
 }
 
 func TestEventsWithOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
-		a := b.agent("coder", 3)
-		begun := b.submit(`{"prompt":"p"}`).QueueID
-		b.runs.print(begun, "before\n")
-		old := b.work(a)
-		s := b.ask("GET", "/api/events?include=output", "")
+		b := apitest.New(t)
+		a := b.AddAgent("coder", 3)
+		begun := b.Submit(`{"prompt":"p"}`).QueueID
+		b.Runs.Print(begun, "before\n")
+		old := b.Run(a)
+		s := b.Start("GET", "/api/events?include=output", "")
 		time.Sleep(time.Second)
-		b.runs.print(begun, "after\n")
+		b.Runs.Print(begun, "after\n")
 		time.Sleep(time.Second)
-		id := b.submit(`{"prompt":"p"}`).QueueID
-		b.runs.print(id, "first\n")
-		task := b.work(a)
+		id := b.Submit(`{"prompt":"p"}`).QueueID
+		b.Runs.Print(id, "first\n")
+		task := b.Run(a)
 		time.Sleep(time.Second)
 		told := func() string {
 			var all strings.Builder
 			var last api.Event
-			for _, e := range of(t, s.events(), "output") {
+			for _, e := range of(t, s.Events(), "output") {
 				if e.QueueID != last.QueueID || e.After != last.After+int64(len(last.Text)) {
 					fmt.Fprintf(&all, "%s+%d:", e.QueueID[len(e.QueueID)-4:], e.After)
 				}
@@ -162,41 +163,41 @@ func TestEventsWithOutput(t *testing.T) {
 		if got := told(); got != want {
 			t.Errorf("while it runs: got %q, want %q", got, want)
 		}
-		b.runs.print(id, "second\n")
-		b.runs.end(id)
-		b.finish(task, signalbox.ReasonCompleted, signalbox.Result{Output: "x", Tail: "first\nsecond\nthird\n"})
+		b.Runs.Print(id, "second\n")
+		b.Runs.End(id)
+		b.FinishTask(task, signalbox.ReasonCompleted, signalbox.Result{Output: "x", Tail: "first\nsecond\nthird\n"})
 		time.Sleep(time.Second)
 		want += "second\nthird\n"
 		if got := told(); got != want {
 			t.Errorf("after its end: got %q, want %q", got, want)
 		}
-		b.complete(old, "no log")
-		s.leave()
-		s.answer()
+		b.Complete(old, "no log")
+		s.Cancel()
+		s.Reply()
 	})
-	b := newBox(t)
-	b.do("GET", "/api/events?include=log", "").wantError(t, 400, signalbox.CodeValidation)
+	b := apitest.New(t)
+	b.Do("GET", "/api/events?include=log", "").WantError(t, 400, signalbox.CodeValidation)
 }
 
 // Output that comes faster than a reader is told it is left out and marked:
 // its memory and the reader's line are bounded.
 func TestEventsWithTooMuchOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
-		a := b.agent("coder", 1)
-		s := b.ask("GET", "/api/events?include=output", "")
+		b := apitest.New(t)
+		a := b.AddAgent("coder", 1)
+		s := b.Start("GET", "/api/events?include=output", "")
 		time.Sleep(time.Second)
-		id := b.submit(`{"prompt":"p"}`).QueueID
-		b.runs.print(id, "")
-		b.work(a)
+		id := b.Submit(`{"prompt":"p"}`).QueueID
+		b.Runs.Print(id, "")
+		b.Run(a)
 		const seconds = 10
 		line := strings.Repeat("ä", 511) + "\n"
 		for range seconds * 10 {
-			b.runs.print(id, strings.Repeat(line, 100)) // 1 MB a second
+			b.Runs.Print(id, strings.Repeat(line, 100)) // 1 MB a second
 			time.Sleep(100 * time.Millisecond)
 		}
 		told, cut, at := 0, 0, int64(0)
-		for _, e := range of(t, s.events(), "output") {
+		for _, e := range of(t, s.Events(), "output") {
 			told += len(e.Text)
 			if e.Truncated {
 				cut++
@@ -211,73 +212,73 @@ func TestEventsWithTooMuchOutput(t *testing.T) {
 		if told > (seconds+1)*64<<10 || told < seconds*32<<10 || cut == 0 {
 			t.Errorf("%d bytes in %d s, %d cuts", told, seconds, cut)
 		}
-		s.leave()
-		s.answer()
+		s.Cancel()
+		s.Reply()
 	})
 }
 
 // No more than 64 runs are followed; when one ends another takes its place.
 func TestEventsWithOutputOfManyTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t, func(o *options) { o.engine.MaxSize = 1000 })
-		a := b.agent("coder", 100)
+		b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 1000 })
+		a := b.AddAgent("coder", 100)
 		var tasks []signalbox.Task
 		for range 70 {
-			b.submit(`{"prompt":"p"}`)
-			task := b.work(a)
-			b.runs.print(task.ID, "x")
+			b.Submit(`{"prompt":"p"}`)
+			task := b.Run(a)
+			b.Runs.Print(task.ID, "x")
 			tasks = append(tasks, task)
 		}
-		s := b.ask("GET", "/api/events?include=output", "")
+		s := b.Start("GET", "/api/events?include=output", "")
 		time.Sleep(time.Second)
 		told := func() map[string]bool {
 			set := map[string]bool{}
-			for _, e := range of(t, s.events(), "output") {
+			for _, e := range of(t, s.Events(), "output") {
 				set[e.QueueID] = true
 			}
 			return set
 		}
 		for _, task := range tasks {
-			b.runs.print(task.ID, "y")
+			b.Runs.Print(task.ID, "y")
 		}
 		time.Sleep(time.Second)
 		if n := len(told()); n != 64 {
 			t.Errorf("%d tasks are followed", n)
 		}
 		for _, task := range tasks[:6] {
-			b.runs.end(task.ID)
-			b.complete(task, "")
+			b.Runs.End(task.ID)
+			b.Complete(task, "")
 		}
 		time.Sleep(time.Second)
 		for _, task := range tasks[6:] {
-			b.runs.print(task.ID, "z")
+			b.Runs.Print(task.ID, "z")
 		}
 		time.Sleep(time.Second)
 		if n := len(told()); n != 70 {
 			t.Errorf("%d tasks were followed", n)
 		}
-		s.leave()
-		s.answer()
+		s.Cancel()
+		s.Reply()
 	})
 }
 
 func TestTaskShowsWhoAskedAndWhatIsStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
-		a := b.talker("coder", 1)
-		chat := askOf(t, b.dir.HandlerAs(limited), "POST", chatPath, `{"message":"m"}`)
+		b := apitest.New(t)
+		a := b.AddChatAgent("coder", 1)
+		chat := apitest.StartOn(t, b.Server.HandlerAs(limited), "POST", chatPath, `{"message":"m"}`)
 		synctest.Wait()
-		task := b.accept(a)
-		if _, err := b.engine.ReleaseLane(t.Context(), "coder", "someone"); err != nil {
+		task := b.Accept(a)
+		if _, err := b.Engine.ReleaseLane(t.Context(), "coder", "someone"); err != nil {
 			t.Fatal(err)
 		}
-		stale := signalbox.Stale{Fence: task.Fence, Agent: "coder", TaskID: "task-1", At: b.engine.Now(), State: "completed", Message: "completed", Result: signalbox.Result{Output: "too late", DurationSeconds: 3}}
-		if err := b.engine.KeepStale(t.Context(), task.ID, stale); err != nil {
+		stale := signalbox.Stale{Fence: task.Fence, Agent: "coder", TaskID: "task-1", At: b.Engine.Now(), State: "completed", Message: "completed", Result: signalbox.Result{Output: "too late", DurationSeconds: 3}}
+		if err := b.Engine.KeepStale(t.Context(), task.ID, stale); err != nil {
 			t.Fatal(err)
 		}
-		chat.answer().want(t, 409, nil)
+		chat.Reply().Want(t, 409, nil)
 		var v api.Task
-		b.do("GET", "/api/queue/"+task.ID, "").want(t, 200, &v)
+		b.Do("GET", "/api/queue/"+task.ID, "").Want(t, 200, &v)
 		if v.Mode != "chat" || v.SourceUserID != "someone" || v.SourceUserEmail != "someone@example.com" || v.SourceAgent != "" || v.SourceService != "" || v.Source != "user" {
 			t.Errorf("%+v", v)
 		}
@@ -286,12 +287,12 @@ func TestTaskShowsWhoAskedAndWhatIsStale(t *testing.T) {
 		}
 	})
 	for who, source := range map[signalbox.PrincipalKind]string{signalbox.PrincipalUser: "user", signalbox.PrincipalAgent: "agent", signalbox.PrincipalService: "api", "": "user"} {
-		b := newBox(t)
-		a := b.talker("coder", 1)
-		h := b.dir.HandlerAs(signalbox.Principal{Kind: who, ID: "x", Scopes: signalbox.Scopes()})
-		askOf(t, h, "POST", chatPath, `{"message":"m"}`, header("Prefer", "respond-async")).answer().want(t, 202, nil)
+		b := apitest.New(t)
+		a := b.AddChatAgent("coder", 1)
+		h := b.Server.HandlerAs(signalbox.Principal{Kind: who, ID: "x", Scopes: signalbox.Scopes()})
+		apitest.StartOn(t, h, "POST", chatPath, `{"message":"m"}`, apitest.Header("Prefer", "respond-async")).Reply().Want(t, 202, nil)
 		var v api.Task
-		b.do("GET", "/api/queue/"+b.accept(a).ID, "").want(t, 200, &v)
+		b.Do("GET", "/api/queue/"+b.Accept(a).ID, "").Want(t, 200, &v)
 		got := map[signalbox.PrincipalKind]string{signalbox.PrincipalUser: v.SourceUserID, signalbox.PrincipalAgent: v.SourceAgent, signalbox.PrincipalService: v.SourceService}
 		for kind, id := range got {
 			if (id == "x") != (kind == who) {

@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 // sample fills the variables of a path.
@@ -21,8 +22,8 @@ func sample(path string) string {
 }
 
 func TestEveryRouteIsMountedAndNothingElse(t *testing.T) {
-	b := newBox(t)
-	mux, err := b.dir.MountRoutes(api.Routes())
+	b := apitest.New(t)
+	mux, err := b.Server.MountRoutes(api.Routes())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,10 +33,10 @@ func TestEveryRouteIsMountedAndNothingElse(t *testing.T) {
 			t.Errorf("%s %s goes to %q", route.Method, route.Path, pattern)
 		}
 	}
-	if _, err := b.dir.MountRoutes(api.Routes(), "cancel"); err == nil || !strings.Contains(err.Error(), "cancel") {
+	if _, err := b.Server.MountRoutes(api.Routes(), "cancel"); err == nil || !strings.Contains(err.Error(), "cancel") {
 		t.Errorf("a route without a handler was mounted: %v", err)
 	}
-	if _, err := b.dir.MountRoutes(api.Routes()[1:]); err == nil || !strings.Contains(err.Error(), "submit") {
+	if _, err := b.Server.MountRoutes(api.Routes()[1:]); err == nil || !strings.Contains(err.Error(), "submit") {
 		t.Errorf("a handler without a route was let pass: %v", err)
 	}
 }
@@ -70,12 +71,12 @@ func TestEveryErrorCodeHasAStatus(t *testing.T) {
 }
 
 func TestUnknownPathsAndMethodsAnswerJSON(t *testing.T) {
-	b := newBox(t)
+	b := apitest.New(t)
 	for _, path := range []string{
 		"/", "/api", "/api/", "/api/queue/", "/api/nothing", "/index.html", "/.git/config", "/api/queue/../../etc/passwd",
 		"/api/queue/%2e%2e/%2e%2e/etc/passwd", "//api/queue", "/api//queue", "/status/", "/..%2f..%2fetc/passwd", "/debug/pprof/",
 	} {
-		e := b.do("GET", path, "").wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+		e := b.Do("GET", path, "").WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 		if strings.Contains(e.Message, "\n") {
 			t.Errorf("%s: %q", path, e.Message)
 		}
@@ -88,8 +89,8 @@ func TestUnknownPathsAndMethodsAnswerJSON(t *testing.T) {
 		"/api/agents/coder/heartbeat": "POST",
 		"/status":                     "GET, HEAD",
 	} {
-		got := b.do("PUT", path, "")
-		got.wantError(t, http.StatusMethodNotAllowed, signalbox.CodeMethodNotAllowed)
+		got := b.Do("PUT", path, "")
+		got.WantError(t, http.StatusMethodNotAllowed, signalbox.CodeMethodNotAllowed)
 		if got.Header.Get("Allow") != allow {
 			t.Errorf("%s: Allow %q, want %q", path, got.Header.Get("Allow"), allow)
 		}
@@ -97,9 +98,9 @@ func TestUnknownPathsAndMethodsAnswerJSON(t *testing.T) {
 }
 
 func TestEveryAnswerCarriesTheSafetyHeaders(t *testing.T) {
-	b := newBox(t)
+	b := apitest.New(t)
 	for _, path := range []string{"/status", "/healthz", "/openapi.json", "/nothing"} {
-		h := b.do("GET", path, "").Header
+		h := b.Do("GET", path, "").Header
 		for name, want := range map[string]string{
 			"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
 			"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -112,10 +113,10 @@ func TestEveryAnswerCarriesTheSafetyHeaders(t *testing.T) {
 			t.Errorf("%s: no request id", path)
 		}
 	}
-	if got := b.do("GET", "/status", "", header("X-Request-Id", "mine-1")).Header.Get("X-Request-Id"); got != "mine-1" {
+	if got := b.Do("GET", "/status", "", apitest.Header("X-Request-Id", "mine-1")).Header.Get("X-Request-Id"); got != "mine-1" {
 		t.Errorf("the caller's request id became %q", got)
 	}
-	if got := b.do("GET", "/status", "", header("X-Request-Id", "a b\"c")).Header.Get("X-Request-Id"); strings.Contains(got, "a b") {
+	if got := b.Do("GET", "/status", "", apitest.Header("X-Request-Id", "a b\"c")).Header.Get("X-Request-Id"); strings.Contains(got, "a b") {
 		t.Errorf("a request id that is none was echoed: %q", got)
 	}
 }

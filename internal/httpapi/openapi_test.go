@@ -12,6 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 type tree = map[string]any
@@ -26,7 +27,7 @@ type description struct {
 func describe(t *testing.T) description {
 	t.Helper()
 	var root tree
-	newBox(t).do("GET", "/openapi.json", "").want(t, 200, &root)
+	apitest.New(t).Do("GET", "/openapi.json", "").Want(t, 200, &root)
 	return description{t, root, map[string]*jsonschema.Resolved{}}
 }
 
@@ -267,7 +268,7 @@ func TestOpenAPIDescribesTheRealAnswers(t *testing.T) {
 			t.Errorf("%s answers %d, which is not described", x.route, x.answer.StatusCode)
 			continue
 		}
-		if len(x.answer.body) == 0 {
+		if len(x.answer.Body) == 0 {
 			if x.answer.StatusCode != 204 {
 				t.Errorf("%s: an empty answer", x.route)
 			}
@@ -282,11 +283,11 @@ func TestOpenAPIDescribesTheRealAnswers(t *testing.T) {
 			continue
 		}
 		var v any
-		if err := json.Unmarshal(x.answer.body, &v); err != nil {
+		if err := json.Unmarshal(x.answer.Body, &v); err != nil {
 			t.Fatal(err)
 		}
 		if err := d.schema(s, true).Validate(v); err != nil {
-			t.Errorf("%s %d: %v\n%s", x.route, x.answer.StatusCode, err, x.answer.body)
+			t.Errorf("%s %d: %v\n%s", x.route, x.answer.StatusCode, err, x.answer.Body)
 		}
 	}
 	for _, route := range api.Routes() {

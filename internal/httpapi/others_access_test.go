@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/handshake"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
@@ -28,23 +29,23 @@ const seenWithin = 10 * time.Second
 // What is made at one director is good at another at once, and what is taken
 // away there is refused here within two seconds, also where it is in use.
 func TestTokensAcrossDirectors(t *testing.T) {
-	r := newOthers(t, 2, func(o *options) { o.director.Token = "the-static-token" })
-	alfa, bravo := r.all[0], r.all[1]
-	admin := bearer("the-static-token")
+	r := apitest.NewCluster(t, 2, func(o *apitest.Options) { o.Config.Token = "the-static-token" })
+	alfa, bravo := r.Members[0], r.Members[1]
+	admin := apitest.Bearer("the-static-token")
 	for range 3 {
 		var made api.TokenCreated
-		alfa.over("POST", "/api/tokens", `{"name":"reader","scopes":["read"]}`, admin).want(t, 201, &made)
-		show := bearer(made.Secret)
-		bravo.over("GET", "/status", "", show).want(t, 200, nil)
-		s := bravo.open("/api/events", show)
-		alfa.over("DELETE", "/api/tokens/"+made.ID, "", admin).want(t, 204, nil)
+		alfa.Request("POST", "/api/tokens", `{"name":"reader","scopes":["read"]}`, admin).Want(t, 201, &made)
+		show := apitest.Bearer(made.Secret)
+		bravo.Request("GET", "/status", "", show).Want(t, 200, nil)
+		s := bravo.OpenStream("/api/events", show)
+		alfa.Request("DELETE", "/api/tokens/"+made.ID, "", admin).Want(t, 204, nil)
 		gone := time.Now()
-		alfa.over("GET", "/status", "", show).wantError(t, 401, signalbox.CodeUnauthorized)
-		for bravo.over("GET", "/status", "", show).StatusCode != 401 {
+		alfa.Request("GET", "/status", "", show).WantError(t, 401, signalbox.CodeUnauthorized)
+		for bravo.Request("GET", "/status", "", show).StatusCode != 401 {
 			time.Sleep(20 * time.Millisecond)
 		}
 		refused := time.Since(gone)
-		for ok := true; ok; _, ok = s.next() {
+		for ok := true; ok; _, ok = s.Read() {
 			continue
 		}
 		if ended := time.Since(gone); refused > seenWithin || ended > seenWithin {
@@ -55,20 +56,20 @@ func TestTokensAcrossDirectors(t *testing.T) {
 
 // A director that nobody has asked for long does not go by what it knew.
 func TestARevocationIsSeenByADirectorThatWasIdle(t *testing.T) {
-	r := newOthers(t, 2, func(o *options) { o.director.Token = "the-static-token" })
-	alfa, bravo := r.all[0], r.all[1]
-	known, token, err := alfa.id.CreateToken(t.Context(), identity.NewToken{Name: "reader", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
+	r := apitest.NewCluster(t, 2, func(o *apitest.Options) { o.Config.Token = "the-static-token" })
+	alfa, bravo := r.Members[0], r.Members[1]
+	known, token, err := alfa.Identity.CreateToken(t.Context(), identity.NewToken{Name: "reader", Scopes: []signalbox.Scope{signalbox.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	bravo.over("GET", "/status", "", bearer(token)).want(t, 200, nil)
-	if _, err := alfa.id.RevokeToken(t.Context(), known.ID); err != nil {
+	bravo.Request("GET", "/status", "", apitest.Bearer(token)).Want(t, 200, nil)
+	if _, err := alfa.Identity.RevokeToken(t.Context(), known.ID); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(identity.UnseenFor)
 	answers := make(chan int, 20)
 	for range cap(answers) { // at once: one of them reads, and the others wait for it
-		go func() { answers <- bravo.do("GET", "/status", "", bearer(token)).StatusCode }()
+		go func() { answers <- bravo.Do("GET", "/status", "", apitest.Bearer(token)).StatusCode }()
 	}
 	for range cap(answers) {
 		if status := <-answers; status != 401 && status != 429 { // so many wrong ones are not even looked at
@@ -79,24 +80,24 @@ func TestARevocationIsSeenByADirectorThatWasIdle(t *testing.T) {
 
 // Whoever logs in at one director is logged in at all, and logged out.
 func TestLoginsAcrossDirectors(t *testing.T) {
-	r := newOthers(t, 2)
-	alfa, bravo := r.all[0], r.all[1]
-	alfa.user(identity.PutUser{ID: "kim", Password: password, Role: signalbox.RoleAdmin})
+	r := apitest.NewCluster(t, 2)
+	alfa, bravo := r.Members[0], r.Members[1]
+	alfa.AddUser(identity.PutUser{ID: "kim", Password: apitest.Password, Role: signalbox.RoleAdmin})
 	begin := time.Now()
-	for bravo.over("GET", "/status", "").StatusCode != 401 { // it is open until it has heard of the first admin
+	for bravo.Request("GET", "/status", "").StatusCode != 401 { // it is open until it has heard of the first admin
 		if time.Since(begin) > seenWithin {
 			t.Fatalf("open for %s", time.Since(begin))
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	login := alfa.login("kim")
+	login := alfa.Login("kim")
 	var me api.Me
-	if bravo.over("GET", "/api/me", "", login).want(t, 200, &me); me.ID != "kim" {
+	if bravo.Request("GET", "/api/me", "", login).Want(t, 200, &me); me.ID != "kim" {
 		t.Errorf("%+v", me)
 	}
-	bravo.over("POST", "/api/logout", "", login).want(t, 204, nil)
+	bravo.Request("POST", "/api/logout", "", login).Want(t, 204, nil)
 	out := time.Now()
-	for alfa.over("GET", "/api/me", "", login).StatusCode != 401 {
+	for alfa.Request("GET", "/api/me", "", login).StatusCode != 401 {
 		if time.Since(out) > seenWithin {
 			t.Fatalf("logged in %s after the logout", time.Since(out))
 		}
@@ -105,19 +106,19 @@ func TestLoginsAcrossDirectors(t *testing.T) {
 }
 
 func TestDirectorsAreListed(t *testing.T) {
-	r := newOthers(t, 3, func(o *options) { o.director.Token = "the-static-token" })
-	alfa, bravo, charlie := r.all[0], r.all[1], r.all[2]
-	admin := bearer("the-static-token")
-	r.holds(bravo, "coder")
-	r.holds(bravo, "writer")
-	charlie.expire()
+	r := apitest.NewCluster(t, 3, func(o *apitest.Options) { o.Config.Token = "the-static-token" })
+	alfa, bravo, charlie := r.Members[0], r.Members[1], r.Members[2]
+	admin := apitest.Bearer("the-static-token")
+	r.Hold(bravo, "coder")
+	r.Hold(bravo, "writer")
+	charlie.ExpireLease()
 	var out api.Directors
-	alfa.over("GET", "/api/directors", "", admin).want(t, 200, &out)
+	alfa.Request("GET", "/api/directors", "", admin).Want(t, 200, &out)
 	if len(out.Directors) < 2 {
 		t.Fatalf("%+v", out)
 	}
 	a, b := out.Directors[0], out.Directors[1]
-	if a.Instance != "alfa" || !a.This || !a.Alive || len(a.Agents) != 0 || a.URL != alfa.server.URL || a.Version != "1.0.0" || a.LeaseExpires == nil {
+	if a.Instance != "alfa" || !a.This || !a.Alive || len(a.Agents) != 0 || a.URL != alfa.HTTP.URL || a.Version != "1.0.0" || a.LeaseExpires == nil {
 		t.Errorf("%+v", a)
 	}
 	if b.Instance != "bravo" || b.This || !b.Alive || strings.Join(b.Agents, " ") != "coder writer" {
@@ -128,24 +129,24 @@ func TestDirectorsAreListed(t *testing.T) {
 			t.Errorf("dead: %+v", d)
 		}
 	}
-	narrow := bearer(alfa.token(identity.NewToken{Name: "narrow", Scopes: []signalbox.Scope{signalbox.ScopeRead}, Agents: []string{"writer"}}))
-	if bravo.over("GET", "/api/directors", "", narrow).want(t, 200, &out); strings.Join(out.Directors[1].Agents, " ") != "writer" {
+	narrow := apitest.Bearer(alfa.AddToken(identity.NewToken{Name: "narrow", Scopes: []signalbox.Scope{signalbox.ScopeRead}, Agents: []string{"writer"}}))
+	if bravo.Request("GET", "/api/directors", "", narrow).Want(t, 200, &out); strings.Join(out.Directors[1].Agents, " ") != "writer" {
 		t.Errorf("%+v", out.Directors[1])
 	}
-	if n := alfa.dir.LiveDirectors(); n != 2 {
+	if n := alfa.Server.LiveDirectors(); n != 2 {
 		t.Errorf("%d live", n)
 	}
-	if n := newBox(t).dir.LiveDirectors(); n != 1 {
+	if n := apitest.New(t).Server.LiveDirectors(); n != 1 {
 		t.Errorf("alone: %d live", n)
 	}
 }
 
 func TestDoctorLooksAtTheDirectors(t *testing.T) {
-	r := newOthers(t, 2)
-	alfa, bravo := r.all[0], r.all[1]
+	r := apitest.NewCluster(t, 2)
+	alfa, bravo := r.Members[0], r.Members[1]
 	checks := func() (all []api.Check) {
 		var out api.Doctor
-		alfa.over("GET", "/api/doctor", "").want(t, 200, &out)
+		alfa.Request("GET", "/api/doctor", "").Want(t, 200, &out)
 		for _, c := range out.Checks {
 			if c.Area == "directors" {
 				all = append(all, c)
@@ -156,18 +157,18 @@ func TestDoctorLooksAtTheDirectors(t *testing.T) {
 	if all := checks(); len(all) != 1 || all[0].State != "ok" || all[0].Text != "2 live: alfa, bravo; this is alfa" {
 		t.Errorf("%+v", all)
 	}
-	bravo.peers.self.Version = "1.0.1"
-	bravo.beat()
+	bravo.Peers.Row.Version = "1.0.1"
+	bravo.Beat()
 	if all := checks(); len(all) != 2 || all[1].State != "warn" || !strings.Contains(all[1].Text, "bravo runs version 1.0.1") {
 		t.Errorf("%+v", all)
 	}
-	alfa.peers.over.Store(true)
+	alfa.Peers.LeaseOver.Store(true)
 	if all := checks(); all[len(all)-1].State != "fail" || !strings.Contains(all[len(all)-1].Text, "is over") {
 		t.Errorf("%+v", all)
 	}
-	alone := newBox(t)
+	alone := apitest.New(t)
 	var out api.Doctor
-	alone.do("GET", "/api/doctor", "").want(t, 200, &out)
+	alone.Do("GET", "/api/doctor", "").Want(t, 200, &out)
 	for _, c := range out.Checks {
 		if c.Area == "directors" {
 			t.Errorf("alone: %+v", c)
@@ -178,32 +179,32 @@ func TestDoctorLooksAtTheDirectors(t *testing.T) {
 // A director whose lease is over, or that does not reach its store, is not for a
 // balancer to send work to.
 func TestReadyOnlyWithALeaseAndAStore(t *testing.T) {
-	r := newOthers(t, 2)
-	alfa := r.all[0]
-	alfa.over("GET", "/readyz", "").want(t, 200, nil)
-	alfa.peers.over.Store(true)
-	e := alfa.over("GET", "/readyz", "").wantError(t, 503, signalbox.CodeUnavailable)
+	r := apitest.NewCluster(t, 2)
+	alfa := r.Members[0]
+	alfa.Request("GET", "/readyz", "").Want(t, 200, nil)
+	alfa.Peers.LeaseOver.Store(true)
+	e := alfa.Request("GET", "/readyz", "").WantError(t, 503, signalbox.CodeUnavailable)
 	if !strings.Contains(e.Message, "lease of this director (alfa) is over") {
 		t.Errorf("%+v", e)
 	}
-	alfa.peers.over.Store(false)
-	alfa.view.Away(true)
-	alfa.over("GET", "/readyz", "").wantError(t, 503, signalbox.CodeUnavailable)
-	alfa.view.Away(false)
-	alfa.over("GET", "/readyz", "").want(t, 200, nil)
-	alfa.over("GET", "/healthz", "").want(t, 200, nil)
+	alfa.Peers.LeaseOver.Store(false)
+	alfa.View.Away(true)
+	alfa.Request("GET", "/readyz", "").WantError(t, 503, signalbox.CodeUnavailable)
+	alfa.View.Away(false)
+	alfa.Request("GET", "/readyz", "").Want(t, 200, nil)
+	alfa.Request("GET", "/healthz", "").Want(t, 200, nil)
 }
 
 // A director answers under the name by which the others know it.
 func TestADirectorAnswersUnderTheNameThatItAdvertises(t *testing.T) {
-	named := &fakePeers{self: store.Director{ID: "delta", URL: "http://delta.internal:8080"}}
-	b := newBox(t, func(o *options) { o.director.Peers = deadPeers{named} })
-	b.do("GET", "/healthz", "", host("delta.internal:8080")).want(t, 200, nil)
-	b.do("GET", "/healthz", "", host("echo.internal:8080")).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+	named := &apitest.Peers{Row: store.Director{ID: "delta", URL: "http://delta.internal:8080"}}
+	b := apitest.New(t, func(o *apitest.Options) { o.Config.Peers = deadPeers{named} })
+	b.Do("GET", "/healthz", "", host("delta.internal:8080")).Want(t, 200, nil)
+	b.Do("GET", "/healthz", "", host("echo.internal:8080")).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 }
 
 // deadPeers has nobody beside itself.
-type deadPeers struct{ *fakePeers }
+type deadPeers struct{ *apitest.Peers }
 
 func (deadPeers) Others() []store.Director { return nil }
 
@@ -211,16 +212,16 @@ var _ httpapi.Peers = deadPeers{}
 
 // The executor of another director is shown as its lease says.
 func TestExecutorsOfOtherDirectors(t *testing.T) {
-	r := newOthers(t, 2)
-	alfa, bravo := r.all[0], r.all[1]
+	r := apitest.NewCluster(t, 2)
+	alfa, bravo := r.Members[0], r.Members[1]
 	for _, name := range []string{"commands@alfa", "commands@bravo", "commands@gone"} {
-		if err := alfa.view.PutAgent(t.Context(), signalbox.Agent{Name: name, Kind: "commands", Slots: 10, Source: signalbox.AgentInternal}, signalbox.Entry{Kind: signalbox.EventAgentAdded, Agent: name}); err != nil {
+		if err := alfa.View.PutAgent(t.Context(), signalbox.Agent{Name: name, Kind: "commands", Slots: 10, Source: signalbox.AgentInternal}, signalbox.Entry{Kind: signalbox.EventAgentAdded, Agent: name}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	state := func() map[string]string {
 		var out api.Agents
-		alfa.over("GET", "/api/agents", "").want(t, 200, &out)
+		alfa.Request("GET", "/api/agents", "").Want(t, 200, &out)
 		all := map[string]string{}
 		for _, x := range out.Executors {
 			all[x.Name] = x.State + ": " + x.Message
@@ -232,25 +233,25 @@ func TestExecutorsOfOtherDirectors(t *testing.T) {
 	}
 	// What runs at another director counts; doctor looks at this one's own.
 	for _, name := range []string{"commands@alfa", "commands@bravo"} {
-		alfa.live.set(engine.LiveAgent{Agent: signalbox.Agent{Name: name, Kind: "commands", Slots: 10}, Up: true})
+		alfa.Live.Set(engine.LiveAgent{Agent: signalbox.Agent{Name: name, Kind: "commands", Slots: 10}, Up: true})
 	}
-	got, err := alfa.engine.Submit(t.Context(), engine.NewTask{Mode: signalbox.ModeTool, Tool: "report", Arguments: json.RawMessage(`{}`)})
+	got, err := alfa.Engine.Submit(t.Context(), engine.NewTask{Mode: signalbox.ModeTool, Tool: "report", Arguments: json.RawMessage(`{}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, err := bravo.view.Agents(t.Context())
+	row, err := bravo.View.Agents(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := slices.IndexFunc(row, func(a signalbox.Agent) bool { return a.Name == "commands@bravo" })
-	if c := bravo.claim(row[at]); c.ID != got.Task.ID {
+	if c := bravo.Claim(row[at]); c.ID != got.Task.ID {
 		t.Fatalf("claimed %s", c.ID)
 	}
 	var status api.Status
-	if alfa.over("GET", "/status", "").want(t, 200, &status); status.Tools == nil || status.Tools.Running != 1 {
+	if alfa.Request("GET", "/status", "").Want(t, 200, &status); status.Tools == nil || status.Tools.Running != 1 {
 		t.Errorf("%+v", status.Tools)
 	}
-	bravo.expire()
+	bravo.ExpireLease()
 	if got := state(); got["commands@bravo"] != "down: its director has died or left" {
 		t.Errorf("%v", got)
 	}
@@ -259,15 +260,15 @@ func TestExecutorsOfOtherDirectors(t *testing.T) {
 // Who listens where a director was that has died, and whose lease still holds, gets
 // nothing of what is passed on to it, and what it answers is not believed.
 func TestAttackASquatterOfADirectorsPort(t *testing.T) {
-	r := newOthers(t, 2, withToken)
-	alfa, bravo := r.all[0], r.all[1]
-	token := bearer(secret)
-	coder := r.holds(bravo, "coder")
+	r := apitest.NewCluster(t, 2, apitest.WithToken)
+	alfa, bravo := r.Members[0], r.Members[1]
+	token := apitest.Bearer(apitest.Secret)
+	coder := r.Hold(bravo, "coder")
 	var made struct {
 		QueueID string `json:"queue_id"`
 	}
-	alfa.over("POST", "/api/queue/task", `{"prompt":"p","agent":"coder"}`, token).want(t, 201, &made)
-	bravo.runs.print(bravo.work(coder).ID, "Reading …\n")
+	alfa.Request("POST", "/api/queue/task", `{"prompt":"p","agent":"coder"}`, token).Want(t, 201, &made)
+	bravo.Runs.Print(bravo.Run(coder).ID, "Reading …\n")
 	var seen []string
 	var mu sync.Mutex
 	var squatter http.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -277,11 +278,11 @@ func TestAttackASquatterOfADirectorsPort(t *testing.T) {
 		mu.Unlock()
 		_, _ = io.WriteString(w, `{"queue_id":"`+made.QueueID+`","state":"working","text":"forged","next":6,"mac":"00"}`)
 	})
-	bravo.serve.Store(&squatter)
+	bravo.Serve.Store(&squatter)
 	for _, path := range []string{"/api/queue/" + made.QueueID + "/output", "/api/agents/coder/terminal/token"} {
-		got := alfa.over("GET", path, "", token)
-		if bytes.Contains(got.body, []byte("forged")) {
-			t.Errorf("%s: the forged answer is believed: %s", path, got.body)
+		got := alfa.Request("GET", path, "", token)
+		if bytes.Contains(got.Body, []byte("forged")) {
+			t.Errorf("%s: the forged answer is believed: %s", path, got.Body)
 		}
 	}
 	mu.Lock()
@@ -290,7 +291,7 @@ func TestAttackASquatterOfADirectorsPort(t *testing.T) {
 		t.Fatal("the squatter was not asked for a proof")
 	}
 	for _, q := range seen {
-		if !strings.HasPrefix(q, "POST "+handshake.Path+" ") || strings.Contains(q, secret) || strings.Contains(q, made.QueueID) {
+		if !strings.HasPrefix(q, "POST "+handshake.Path+" ") || strings.Contains(q, apitest.Secret) || strings.Contains(q, made.QueueID) {
 			t.Errorf("the squatter was sent %s", q)
 		}
 	}

@@ -15,27 +15,28 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 // newTermOthers is two directors, of which the second holds an agent that
 // offers terminals. The box is the first.
-func newTermOthers(t *testing.T) (*others, *termBox) {
+func newTermOthers(t *testing.T) (*apitest.Cluster, *termBox) {
 	t.Helper()
-	r := newOthers(t, 2, func(o *options) { o.director.Token, o.director.Terminal = "the-static-token", true })
-	alfa, bravo := r.all[0], r.all[1]
-	b := &termBox{box: alfa.box}
+	r := apitest.NewCluster(t, 2, func(o *apitest.Options) { o.Config.Token, o.Config.Terminal = "the-static-token", true })
+	alfa, bravo := r.Members[0], r.Members[1]
+	b := &termBox{Fixture: alfa.Fixture}
 	root := t.TempDir()
 	b.startAgent(agentd.Config{
 		Name: "coder", Kind: "command", Token: "agent-secret", Terminal: true, KillGrace: 200 * time.Millisecond,
 		DataDir: filepath.Join(root, "data"), WorkDir: root, Home: root, Runner: runner.Options{Command: []string{"true"}},
 		Environ: []string{"PATH=" + os.Getenv("PATH"), "SHELL=/bin/sh", "PS1=$ "},
 	})
-	bravo.live.set(engine.LiveAgent{Agent: b.row, Up: true, Terminal: true})
-	bravo.beat("coder")
+	bravo.Live.Set(engine.LiveAgent{Agent: b.row, Up: true, Terminal: true})
+	bravo.Beat("coder")
 	var known identity.Known
 	var err error
-	if known, b.user, err = alfa.id.CreateToken(t.Context(), identity.NewToken{Name: "ops", Scopes: []signalbox.Scope{signalbox.ScopeTerminal, signalbox.ScopeRead}}); err != nil {
+	if known, b.user, err = alfa.Identity.CreateToken(t.Context(), identity.NewToken{Name: "ops", Scopes: []signalbox.Scope{signalbox.ScopeTerminal, signalbox.ScopeRead}}); err != nil {
 		t.Fatal(err)
 	}
 	b.userID = known.ID
@@ -46,20 +47,20 @@ func newTermOthers(t *testing.T) (*others, *termBox) {
 // the one that dispatches to the agent, which knows who has which terminal.
 func TestATerminalThroughAnotherDirector(t *testing.T) {
 	r, b := newTermOthers(t)
-	bravo := r.all[1]
+	bravo := r.Members[1]
 	c := b.open(b.user)
 	c.keys("echo he\"\"llo\r")
 	c.shows("hello")
-	if at := (&termBox{box: bravo.box}).shown(); len(at) != 1 || at[0].By != "service ops" {
+	if at := (&termBox{Fixture: bravo.Fixture}).shown(); len(at) != 1 || at[0].By != "service ops" {
 		t.Errorf("its holder shows %+v", at)
 	}
-	for _, m := range r.all { // whichever is asked for a second one
-		e := m.do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).wantError(t, http.StatusConflict, signalbox.CodeConflict)
+	for _, m := range r.Members { // whichever is asked for a second one
+		e := m.Do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).WantError(t, http.StatusConflict, signalbox.CodeConflict)
 		if !strings.Contains(e.Message, "close that one first") {
 			t.Errorf("%+v", e)
 		}
 	}
-	if _, err := b.id.RevokeToken(t.Context(), b.userID); err != nil { // at the director that only passes it on
+	if _, err := b.Identity.RevokeToken(t.Context(), b.userID); err != nil { // at the director that only passes it on
 		t.Fatal(err)
 	}
 	begin := time.Now()
@@ -76,7 +77,7 @@ func TestATerminalThroughAnotherDirector(t *testing.T) {
 // A ticket of the holder is good at any director, once.
 func TestATicketIsGoodAtAnyDirector(t *testing.T) {
 	r, b := newTermOthers(t)
-	ticket := (&termBox{box: r.all[1].box}).ticket(b.user)
+	ticket := (&termBox{Fixture: r.Members[1].Fixture}).ticket(b.user)
 	c := b.connect(ticket)
 	if m := c.message(); m.Type != "ready" {
 		t.Fatalf("%+v", m)
@@ -91,16 +92,16 @@ func TestATicketIsGoodAtAnyDirector(t *testing.T) {
 
 func TestATerminalOfADirectorThatDoesNotAnswer(t *testing.T) {
 	r, b := newTermOthers(t)
-	bravo := r.all[1]
-	bravo.kill()
-	e := b.do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).wantError(t, http.StatusServiceUnavailable, signalbox.CodeUnavailable)
-	if !strings.Contains(e.Message, "agent coder is with director bravo ("+bravo.server.URL+"), which does not answer") || !strings.Contains(e.Hint, "takes over") || e.RetryAfter == 0 {
+	bravo := r.Members[1]
+	bravo.Kill()
+	e := b.Do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).WantError(t, http.StatusServiceUnavailable, signalbox.CodeUnavailable)
+	if !strings.Contains(e.Message, "agent coder is with director bravo ("+bravo.HTTP.URL+"), which does not answer") || !strings.Contains(e.Hint, "takes over") || e.RetryAfter == 0 {
 		t.Errorf("%+v", e)
 	}
 	if _, resp, err := b.dial("coder", nil); err == nil || resp == nil || resp.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("dial: %v", err)
 	}
-	bravo.expire()
+	bravo.ExpireLease()
 	c := b.open(b.user) // nobody holds the agent now
 	c.tell(api.TerminalMessage{Type: "resize", Cols: 90, Rows: 20})
 	c.keys("exit\r")

@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/store"
 	"github.com/signalbox-ai/signalbox/toolqueue"
@@ -19,49 +20,49 @@ import (
 // The log of a running task is at the director that follows it; any other shows
 // it as it is written, and to its end.
 func TestOutputOfATaskThatAnotherDirectorFollows(t *testing.T) {
-	r := newOthers(t, 2)
-	alfa, bravo := r.all[0], r.all[1]
-	task := r.works(alfa, bravo, r.holds(bravo, "coder"))
+	r := apitest.NewCluster(t, 2)
+	alfa, bravo := r.Members[0], r.Members[1]
+	task := r.RunTask(alfa, bravo, r.Hold(bravo, "coder"))
 	path := "/api/queue/" + task.ID + "/output"
 	var out api.Output
-	if alfa.over("GET", path, "").want(t, 200, &out); out.Text != "" || out.Message != "" || out.State != "working" {
+	if alfa.Request("GET", path, "").Want(t, 200, &out); out.Text != "" || out.Message != "" || out.State != "working" {
 		t.Errorf("before it prints: %+v", out)
 	}
-	bravo.runs.print(task.ID, "Reading …\n")
-	if alfa.over("GET", path, "").want(t, 200, &out); out.Text != "Reading …\n" || out.Next != 12 || out.Done {
+	bravo.Runs.Print(task.ID, "Reading …\n")
+	if alfa.Request("GET", path, "").Want(t, 200, &out); out.Text != "Reading …\n" || out.Next != 12 || out.Done {
 		t.Errorf("%+v", out)
 	}
-	s := alfa.open(path + "?after=12")
+	s := alfa.OpenStream(path + "?after=12")
 	for _, text := range []string{"Writing …\n", "Still writing …\n"} {
-		bravo.runs.print(task.ID, text)
-		if got := decode[api.Output](t, s.must().data); got.Text != text || got.QueueID != task.ID {
+		bravo.Runs.Print(task.ID, text)
+		if got := apitest.Decode[api.Output](t, s.Next().Data); got.Text != text || got.QueueID != task.ID {
 			t.Errorf("%+v", got)
 		}
 	}
-	bravo.runs.end(task.ID)
-	bravo.finish(task, signalbox.ReasonCompleted, signalbox.Result{Output: "Done.", Tail: "Reading …\nWriting …\nStill writing …\nDone.\n"})
+	bravo.Runs.End(task.ID)
+	bravo.FinishTask(task, signalbox.ReasonCompleted, signalbox.Result{Output: "Done.", Tail: "Reading …\nWriting …\nStill writing …\nDone.\n"})
 	last, done := "", false
 	for !done {
-		e := decode[api.Output](t, s.must().data)
+		e := apitest.Decode[api.Output](t, s.Next().Data)
 		last, done = last+e.Text, e.Done
 	}
 	if last != "Done.\n" {
 		t.Errorf("at the end %q", last)
 	}
-	if alfa.over("GET", path, "").want(t, 200, &out); !out.Done || !strings.HasSuffix(out.Text, "Done.\n") {
+	if alfa.Request("GET", path, "").Want(t, 200, &out); !out.Done || !strings.HasSuffix(out.Text, "Done.\n") {
 		t.Errorf("%+v", out)
 	}
 }
 
 // A reader that waits is answered when something is printed, wherever.
 func TestWaitingForOutputAtAnotherDirector(t *testing.T) {
-	r := newOthers(t, 2)
-	alfa, bravo := r.all[0], r.all[1]
-	task := r.works(alfa, bravo, r.holds(bravo, "coder"))
-	time.AfterFunc(300*time.Millisecond, func() { bravo.runs.print(task.ID, "late\n") })
+	r := apitest.NewCluster(t, 2)
+	alfa, bravo := r.Members[0], r.Members[1]
+	task := r.RunTask(alfa, bravo, r.Hold(bravo, "coder"))
+	time.AfterFunc(300*time.Millisecond, func() { bravo.Runs.Print(task.ID, "late\n") })
 	begin := time.Now()
 	var out api.Output
-	alfa.over("GET", "/api/queue/"+task.ID+"/output?wait=60s", "").want(t, 200, &out)
+	alfa.Request("GET", "/api/queue/"+task.ID+"/output?wait=60s", "").Want(t, 200, &out)
 	if took := time.Since(begin); out.Text != "late\n" || took > 20*time.Second {
 		t.Errorf("after %s: %+v", took, out)
 	}
@@ -70,30 +71,30 @@ func TestWaitingForOutputAtAnotherDirector(t *testing.T) {
 // What is printed elsewhere is among the events of the moment, from where it
 // stands when the reader comes.
 func TestEventsWithOutputOfAnotherDirector(t *testing.T) {
-	r := newOthers(t, 2)
-	alfa, bravo := r.all[0], r.all[1]
-	task := r.works(alfa, bravo, r.holds(bravo, "coder"))
-	bravo.runs.print(task.ID, "before\n")
-	s := alfa.open("/api/events?include=output")
+	r := apitest.NewCluster(t, 2)
+	alfa, bravo := r.Members[0], r.Members[1]
+	task := r.RunTask(alfa, bravo, r.Hold(bravo, "coder"))
+	bravo.Runs.Print(task.ID, "before\n")
+	s := alfa.OpenStream("/api/events?include=output")
 	text, printed := "", false
-	printing := time.AfterFunc(time.Second, func() { bravo.runs.print(task.ID, "after\n") })
+	printing := time.AfterFunc(time.Second, func() { bravo.Runs.Print(task.ID, "after\n") })
 	defer printing.Stop()
 	for !printed {
-		e := s.must()
-		if e.name != "output" {
+		e := s.Next()
+		if e.Name != "output" {
 			continue
 		}
-		text += decode[api.Event](t, e.data).Text
+		text += apitest.Decode[api.Event](t, e.Data).Text
 		printed = strings.HasSuffix(text, "\n")
 	}
 	if text != "after\n" {
 		t.Errorf("told %q", text)
 	}
-	bravo.runs.end(task.ID)
-	bravo.finish(task, signalbox.ReasonCompleted, signalbox.Result{Tail: "before\nafter\nthe end\n"})
+	bravo.Runs.End(task.ID)
+	bravo.FinishTask(task, signalbox.ReasonCompleted, signalbox.Result{Tail: "before\nafter\nthe end\n"})
 	for text = ""; !strings.HasSuffix(text, "the end\n"); {
-		if e := s.must(); e.name == "output" {
-			text += decode[api.Event](t, e.data).Text
+		if e := s.Next(); e.Name == "output" {
+			text += apitest.Decode[api.Event](t, e.Data).Text
 		}
 	}
 	if text != "the end\n" {
@@ -103,16 +104,16 @@ func TestEventsWithOutputOfAnotherDirector(t *testing.T) {
 
 // Two directors of which each takes the other for the holder answer at once.
 func TestDirectorsDoNotAskEachOtherForEver(t *testing.T) {
-	r := newOthers(t, 2)
-	alfa, bravo := r.all[0], r.all[1]
-	a := r.holds(alfa, "coder")
-	task := r.works(alfa, alfa, a)
-	bravo.beat() // the store says alfa; alfa is made to believe in bravo
-	alfa.peers.store = redirected{alfa.view, "bravo"}
-	alfa.runs.end(task.ID)
+	r := apitest.NewCluster(t, 2)
+	alfa, bravo := r.Members[0], r.Members[1]
+	a := r.Hold(alfa, "coder")
+	task := r.RunTask(alfa, alfa, a)
+	bravo.Beat() // the store says alfa; alfa is made to believe in bravo
+	alfa.Peers.Store = redirected{alfa.View, "bravo"}
+	alfa.Runs.End(task.ID)
 	begin := time.Now()
 	var out api.Output
-	alfa.over("GET", "/api/queue/"+task.ID+"/output", "").want(t, 200, &out)
+	alfa.Request("GET", "/api/queue/"+task.ID+"/output", "").Want(t, 200, &out)
 	if took := time.Since(begin); took > 20*time.Second || out.Text != "" {
 		t.Errorf("after %s: %+v", took, out)
 	}
@@ -131,28 +132,28 @@ func (r redirected) Holders(context.Context) (map[string]string, error) {
 // A director that does not answer is named, and what the store has is shown.
 // Once it has died nobody is asked.
 func TestOutputOfADirectorThatDoesNotAnswer(t *testing.T) {
-	r := newOthers(t, 2)
-	alfa, bravo := r.all[0], r.all[1]
-	task := r.works(alfa, bravo, r.holds(bravo, "coder"))
+	r := apitest.NewCluster(t, 2)
+	alfa, bravo := r.Members[0], r.Members[1]
+	task := r.RunTask(alfa, bravo, r.Hold(bravo, "coder"))
 	path := "/api/queue/" + task.ID + "/output"
-	bravo.kill()
+	bravo.Kill()
 	var out api.Output
-	alfa.over("GET", path, "").want(t, 200, &out)
-	if !strings.Contains(out.Message, "director bravo ("+bravo.server.URL+")") || !strings.Contains(out.Message, "it does not answer;") || out.Text != "" {
+	alfa.Request("GET", path, "").Want(t, 200, &out)
+	if !strings.Contains(out.Message, "director bravo ("+bravo.HTTP.URL+")") || !strings.Contains(out.Message, "it does not answer;") || out.Text != "" {
 		t.Errorf("%+v", out)
 	}
-	s := alfa.open(path)
-	if e := decode[api.Output](t, s.must().data); !strings.Contains(e.Message, "director bravo") {
+	s := alfa.OpenStream(path)
+	if e := apitest.Decode[api.Output](t, s.Next().Data); !strings.Contains(e.Message, "director bravo") {
 		t.Errorf("the stream says %+v", e)
 	}
-	bravo.expire()
+	bravo.ExpireLease()
 	out = api.Output{}
-	if alfa.over("GET", path, "").want(t, 200, &out); out.Message != "" || out.State != "working" {
+	if alfa.Request("GET", path, "").Want(t, 200, &out); out.Message != "" || out.State != "working" {
 		t.Errorf("after its death: %+v", out)
 	}
-	alfa.finish(task, signalbox.ReasonCompleted, signalbox.Result{Tail: "from the agent\n"})
+	alfa.FinishTask(task, signalbox.ReasonCompleted, signalbox.Result{Tail: "from the agent\n"})
 	for {
-		if e := decode[api.Output](t, s.must().data); e.Done {
+		if e := apitest.Decode[api.Output](t, s.Next().Data); e.Done {
 			if e.Text != "from the agent\n" {
 				t.Errorf("%+v", e)
 			}
@@ -163,63 +164,63 @@ func TestOutputOfADirectorThatDoesNotAnswer(t *testing.T) {
 
 // Another director decides by what the caller has shown, and by nothing else.
 func TestAnotherDirectorIsAskedWithTheCallersOwnRight(t *testing.T) {
-	r := newOthers(t, 1, func(o *options) { o.director.Token = "the-token-of-alfa-0123456789abcdef" })
-	alfa := r.all[0]
-	bravo := r.add("bravo", func(o *options) { o.director.Token = "the-token-of-bravo-0123456789abcdef" })
-	a := r.holds(bravo, "coder")
-	show := bearer("the-token-of-alfa-0123456789abcdef")
-	alfa.do("POST", "/api/queue/task", `{"prompt":"p","agent":"coder"}`, show).want(t, 201, nil)
-	task := bravo.work(a)
-	bravo.runs.print(task.ID, "secret of bravo\n")
+	r := apitest.NewCluster(t, 1, func(o *apitest.Options) { o.Config.Token = "the-token-of-alfa-0123456789abcdef" })
+	alfa := r.Members[0]
+	bravo := r.Add("bravo", func(o *apitest.Options) { o.Config.Token = "the-token-of-bravo-0123456789abcdef" })
+	a := r.Hold(bravo, "coder")
+	show := apitest.Bearer("the-token-of-alfa-0123456789abcdef")
+	alfa.Do("POST", "/api/queue/task", `{"prompt":"p","agent":"coder"}`, show).Want(t, 201, nil)
+	task := bravo.Run(a)
+	bravo.Runs.Print(task.ID, "secret of bravo\n")
 	path := "/api/queue/" + task.ID + "/output"
 	var out api.Output
-	alfa.over("GET", path, "", show).want(t, 200, &out)
+	alfa.Request("GET", path, "", show).Want(t, 200, &out)
 	if out.Text != "" || !strings.Contains(out.Message, "unauthorized") {
 		t.Errorf("%+v", out)
 	}
 	// A token of the store is good at both.
-	reader := bearer(alfa.token(identity.NewToken{Name: "reader", Scopes: []signalbox.Scope{signalbox.ScopeRead}}))
-	if alfa.over("GET", path, "", reader).want(t, 200, &out); out.Text != "secret of bravo\n" {
+	reader := apitest.Bearer(alfa.AddToken(identity.NewToken{Name: "reader", Scopes: []signalbox.Scope{signalbox.ScopeRead}}))
+	if alfa.Request("GET", path, "", reader).Want(t, 200, &out); out.Text != "secret of bravo\n" {
 		t.Errorf("%+v", out)
 	}
 	// So is a login, whose cookie is the only one that goes along.
-	alfa.user(identity.PutUser{ID: "kim", Password: password, Role: signalbox.RoleAdmin})
-	login := alfa.login("kim")
-	if alfa.over("GET", path, "", login).want(t, 200, &out); out.Text != "secret of bravo\n" {
+	alfa.AddUser(identity.PutUser{ID: "kim", Password: apitest.Password, Role: signalbox.RoleAdmin})
+	login := alfa.Login("kim")
+	if alfa.Request("GET", path, "", login).Want(t, 200, &out); out.Text != "secret of bravo\n" {
 		t.Errorf("%+v", out)
 	}
 	for range 3 { // also where it is sent to the other one first
-		bravo.over("GET", path, "", login).want(t, 200, nil)
+		bravo.Request("GET", path, "", login).Want(t, 200, nil)
 	}
 }
 
 func TestWaitsAndCancelsAcrossDirectors(t *testing.T) {
-	r := newOthers(t, 2)
-	alfa, bravo := r.all[0], r.all[1]
-	a := r.holds(bravo, "coder")
-	one := r.works(alfa, bravo, a)
-	time.AfterFunc(300*time.Millisecond, func() { bravo.finish(one, signalbox.ReasonCompleted, signalbox.Result{Output: "42"}) })
+	r := apitest.NewCluster(t, 2)
+	alfa, bravo := r.Members[0], r.Members[1]
+	a := r.Hold(bravo, "coder")
+	one := r.RunTask(alfa, bravo, a)
+	time.AfterFunc(300*time.Millisecond, func() { bravo.FinishTask(one, signalbox.ReasonCompleted, signalbox.Result{Output: "42"}) })
 	begin := time.Now()
 	var v api.Task
-	alfa.over("GET", "/api/queue/"+one.ID+"?wait=60s", "").want(t, 200, &v)
+	alfa.Request("GET", "/api/queue/"+one.ID+"?wait=60s", "").Want(t, 200, &v)
 	if took := time.Since(begin); v.State != "completed" || v.Result.Output != "42" || took > 20*time.Second {
 		t.Errorf("after %s: %+v", took, v)
 	}
 
-	two := r.works(alfa, bravo, a)
-	signs, stop := bravo.engine.WatchTask(two.ID)
+	two := r.RunTask(alfa, bravo, a)
+	signs, stop := bravo.Engine.WatchTask(two.ID)
 	defer stop()
 	go func() { // as the dispatcher would, when it hears of the cancel
 		for range signs {
-			if now, err := bravo.engine.Read().Task(t.Context(), two.ID); err == nil && now.State == signalbox.Cancelling {
-				_, _ = bravo.engine.Finish(t.Context(), now, engine.Outcome{Reason: signalbox.ReasonCancelled})
+			if now, err := bravo.Engine.Read().Task(t.Context(), two.ID); err == nil && now.State == signalbox.Cancelling {
+				_, _ = bravo.Engine.Finish(t.Context(), now, engine.Outcome{Reason: signalbox.ReasonCancelled})
 				return
 			}
 		}
 	}()
 	begin = time.Now()
 	var c api.Cancelled
-	alfa.over("POST", "/api/queue/"+two.ID+"/cancel", "").want(t, 200, &c)
+	alfa.Request("POST", "/api/queue/"+two.ID+"/cancel", "").Want(t, 200, &c)
 	if took := time.Since(begin); c.State != "cancelled" || !c.WasDispatched || took > 20*time.Second {
 		t.Errorf("after %s: %+v", took, c)
 	}
@@ -227,30 +228,30 @@ func TestWaitsAndCancelsAcrossDirectors(t *testing.T) {
 
 // A chat is followed at one director while its agent is another's.
 func TestAChatAcrossDirectors(t *testing.T) {
-	r := newOthers(t, 2)
-	alfa, bravo := r.all[0], r.all[1]
-	a := r.holds(bravo, "coder")
-	s := alfa.open("/api/agents/coder/chat", func(q *http.Request) {
+	r := apitest.NewCluster(t, 2)
+	alfa, bravo := r.Members[0], r.Members[1]
+	a := r.Hold(bravo, "coder")
+	s := alfa.OpenStream("/api/agents/coder/chat", func(q *http.Request) {
 		q.Method, q.Body = "POST", io.NopCloser(strings.NewReader(`{"message":"hello"}`))
 		q.Header.Set("Content-Type", "application/json")
 	})
-	accepted := decode[api.ChatAccepted](t, s.must().data)
-	task := bravo.accept(a)
+	accepted := apitest.Decode[api.ChatAccepted](t, s.Next().Data)
+	task := bravo.Accept(a)
 	if task.ID != accepted.Execution.ID {
 		t.Fatalf("%s, not %s", task.ID, accepted.Execution.ID)
 	}
-	bravo.runs.print(task.ID, "Thinking …\n")
-	if e := s.must(); e.name != "started" {
+	bravo.Runs.Print(task.ID, "Thinking …\n")
+	if e := s.Next(); e.Name != "started" {
 		t.Errorf("%+v", e)
 	}
-	if e := s.must(); e.name != "output" || !strings.Contains(e.data, "Thinking …") {
+	if e := s.Next(); e.Name != "output" || !strings.Contains(e.Data, "Thinking …") {
 		t.Errorf("%+v", e)
 	}
-	bravo.runs.end(task.ID)
-	bravo.finish(task, signalbox.ReasonCompleted, signalbox.Result{Output: "Hello.", Tail: "Thinking …\n"})
-	for e := s.must(); ; e = s.must() {
-		if e.name == "result" {
-			if got := decode[api.ChatResponse](t, e.data); got.Response != "Hello." {
+	bravo.Runs.End(task.ID)
+	bravo.FinishTask(task, signalbox.ReasonCompleted, signalbox.Result{Output: "Hello.", Tail: "Thinking …\n"})
+	for e := s.Next(); ; e = s.Next() {
+		if e.Name == "result" {
+			if got := apitest.Decode[api.ChatResponse](t, e.Data); got.Response != "Hello." {
 				t.Errorf("%+v", got)
 			}
 			break
@@ -261,67 +262,67 @@ func TestAChatAcrossDirectors(t *testing.T) {
 // A reader of events that comes back at another director misses nothing; one of
 // the live stream gets everything anew.
 func TestStreamsGoOnAtAnotherDirector(t *testing.T) {
-	r := newOthers(t, 2)
-	alfa, bravo := r.all[0], r.all[1]
-	r.holds(bravo, "coder")
-	s := alfa.open("/api/events?after=0")
-	alfa.notes(3)
-	var last sse
-	for last.name != "agent_up" {
-		last = s.must()
+	r := apitest.NewCluster(t, 2)
+	alfa, bravo := r.Members[0], r.Members[1]
+	r.Hold(bravo, "coder")
+	s := alfa.OpenStream("/api/events?after=0")
+	alfa.AddEvents(3)
+	var last apitest.Event
+	for last.Name != "agent_up" {
+		last = s.Next()
 	}
-	s.close()
-	alfa.notes(2)
-	bravo.notes(2)
-	seq := last.seq(t)
-	s = bravo.open("/api/events", header("Last-Event-ID", last.id))
-	for seq < bravo.newest() {
-		e := s.must()
-		if e.name == "" { // the place
+	s.Close()
+	alfa.AddEvents(2)
+	bravo.AddEvents(2)
+	seq := last.Seq(t)
+	s = bravo.OpenStream("/api/events", apitest.Header("Last-Event-ID", last.ID))
+	for seq < bravo.NewestEvent() {
+		e := s.Next()
+		if e.Name == "" { // the place
 			continue
 		}
-		if e.name == "reset" || e.seq(t) != seq+1 {
+		if e.Name == "reset" || e.Seq(t) != seq+1 {
 			t.Fatalf("after %d comes %+v", seq, e)
 		}
 		seq++
 	}
-	live := alfa.open("/api/live")
-	first := live.must()
-	live.close()
-	if e := bravo.open("/api/live", header("Last-Event-ID", first.id)).must(); first.name != "snapshot" || e.name != "resync" {
-		t.Errorf("%s, then %s", first.name, e.name)
+	live := alfa.OpenStream("/api/live")
+	first := live.Next()
+	live.Close()
+	if e := bravo.OpenStream("/api/live", apitest.Header("Last-Event-ID", first.ID)).Next(); first.Name != "snapshot" || e.Name != "resync" {
+		t.Errorf("%s, then %s", first.Name, e.Name)
 	}
 }
 
 // Where a call of a tool stands is known to the director at which it was made;
 // why says it everywhere, once.
 func TestWhyNamesTheCapacityOfOtherDirectors(t *testing.T) {
-	tools := map[string]*fakeTools{}
+	tools := map[string]*apitest.Tools{}
 	next := ""
-	give := func(o *options) {
-		tools[next] = newFakeTools()
-		withTools(tools[next])(o)
+	give := func(o *apitest.Options) {
+		tools[next] = apitest.NewTools()
+		apitest.WithTools(tools[next])(o)
 	}
-	r := newOthers(t, 0)
+	r := apitest.NewCluster(t, 0)
 	for _, next = range []string{"alfa", "bravo", "charlie"} {
-		r.add(next, give)
+		r.Add(next, give)
 	}
-	alfa, bravo := r.all[0], r.all[1]
-	task := r.works(alfa, bravo, r.holds(bravo, "coder"))
+	alfa, bravo := r.Members[0], r.Members[1]
+	task := r.RunTask(alfa, bravo, r.Hold(bravo, "coder"))
 	for _, name := range []string{"bravo", "charlie"} { // a queue that they share is known to both
-		tools[name].queues = []toolqueue.Status{{
+		tools[name].Statuses = []toolqueue.Status{{
 			Name: "github", Concurrent: 1, InUse: 1, Depth: 1, Holders: []toolqueue.Holder{{Agent: "writer", Tool: "search", Execution: "x", Since: time.Now()}},
 			Waiters: []toolqueue.Waiter{{Position: 1, Agent: "coder", Tool: "merge", Execution: task.ID, Since: time.Now()}},
 		}}
 	}
 	var why api.Why
-	alfa.over("GET", "/api/queue/"+task.ID+"/why", "").want(t, 200, &why)
+	alfa.Request("GET", "/api/queue/"+task.ID+"/why", "").Want(t, 200, &why)
 	if len(why.Gates) != 1 || why.Gates[0].Text != "github is full, 1 of 1 in use by writer" || strings.Count(why.Summary, "It waits for capacity") != 1 {
 		t.Errorf("%+v", why)
 	}
-	r.all[2].kill()
+	r.Members[2].Kill()
 	begin := time.Now()
-	alfa.over("GET", "/api/queue/"+task.ID+"/why", "").want(t, 200, &why)
+	alfa.Request("GET", "/api/queue/"+task.ID+"/why", "").Want(t, 200, &why)
 	if took := time.Since(begin); len(why.Gates) != 1 || took > 20*time.Second {
 		t.Errorf("after %s: %+v", took, why)
 	}

@@ -9,19 +9,20 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/execution/pull"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 // newPullBox is a director that serves agents that pull.
-func newPullBox(t *testing.T, change ...func(*options)) *box {
+func newPullBox(t *testing.T, change ...func(*apitest.Options)) *apitest.Fixture {
 	t.Helper()
-	b := newBox(t, change...)
-	lanes := pull.New(b.engine, pull.Options{})
-	d, err := httpapi.New(httpapi.Config{Engine: b.engine, Identity: b.id, Runs: b.runs, Pull: lanes, Terminal: true})
+	b := apitest.New(t, change...)
+	lanes := pull.New(b.Engine, pull.Options{})
+	d, err := httpapi.New(httpapi.Config{Engine: b.Engine, Identity: b.Identity, Runs: b.Runs, Pull: lanes, Terminal: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.dir = d
+	b.Server = d
 	return b
 }
 
@@ -29,7 +30,7 @@ const farAgent = `{"name":"far","kind":"demo","pull":true,"instance":"0123456789
 
 func TestRegisterAnAgentThatPulls(t *testing.T) {
 	b := newPullBox(t)
-	register := func(body string) reply { return b.do("POST", "/api/agents", body) }
+	register := func(body string) apitest.Reply { return b.Do("POST", "/api/agents", body) }
 	for _, bad := range []string{
 		`{"name":"far","kind":"demo","pull":true}`,
 		`{"name":"far","kind":"demo","pull":true,"instance":"short"}`,
@@ -39,52 +40,52 @@ func TestRegisterAnAgentThatPulls(t *testing.T) {
 		`{"name":"far","kind":"demo","url":"pull:0123456789abcdef"}`,
 		`{"name":"commands@local","kind":"demo","pull":true,"instance":"0123456789abcdef"}`,
 	} {
-		register(bad).wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
+		register(bad).WantError(t, http.StatusBadRequest, signalbox.CodeValidation)
 	}
 	var got api.Agent
-	register(farAgent).want(t, http.StatusCreated, &got)
+	register(farAgent).Want(t, http.StatusCreated, &got)
 	if got.Source != "pull" || got.URL != "" || got.State != "down" {
 		t.Errorf("%+v", got)
 	}
-	register(farAgent).want(t, http.StatusOK, nil)
-	b.do("POST", "/api/agents/far/claim", `{"instance":"0123456789abcdef","slots":1}`).want(t, http.StatusOK, nil)
+	register(farAgent).Want(t, http.StatusOK, nil)
+	b.Do("POST", "/api/agents/far/claim", `{"instance":"0123456789abcdef","slots":1}`).Want(t, http.StatusOK, nil)
 
 	// While it is heard of, the name is its own.
 	other := strings.Replace(farAgent, "0123456789abcdef", "fedcba9876543210", 1)
-	register(other).wantError(t, http.StatusConflict, signalbox.CodeConflict)
-	register(`{"name":"far","kind":"demo","url":"http://127.0.0.1:9000"}`).wantError(t, http.StatusConflict, signalbox.CodeConflict)
-	b.do("POST", "/api/agents/far/claim", `{"instance":"fedcba9876543210","slots":1}`).wantError(t, http.StatusConflict, signalbox.CodeConflict)
-	b.do("POST", "/api/agents/far/heartbeat", `{"state":"idle","instance":"fedcba9876543210"}`).wantError(t, http.StatusConflict, signalbox.CodeConflict)
+	register(other).WantError(t, http.StatusConflict, signalbox.CodeConflict)
+	register(`{"name":"far","kind":"demo","url":"http://127.0.0.1:9000"}`).WantError(t, http.StatusConflict, signalbox.CodeConflict)
+	b.Do("POST", "/api/agents/far/claim", `{"instance":"fedcba9876543210","slots":1}`).WantError(t, http.StatusConflict, signalbox.CodeConflict)
+	b.Do("POST", "/api/agents/far/heartbeat", `{"state":"idle","instance":"fedcba9876543210"}`).WantError(t, http.StatusConflict, signalbox.CodeConflict)
 
 	// When it has said that it stops, another may have it.
-	b.do("POST", "/api/agents/far/heartbeat", `{"state":"stopping","instance":"0123456789abcdef"}`).want(t, http.StatusOK, nil)
-	register(other).want(t, http.StatusOK, nil)
-	b.do("POST", "/api/agents/far/claim", `{"instance":"fedcba9876543210","slots":1}`).want(t, http.StatusOK, nil)
-	b.do("POST", "/api/agents/far/claim", `{"instance":"0123456789abcdef","slots":1}`).wantError(t, http.StatusConflict, signalbox.CodeConflict)
+	b.Do("POST", "/api/agents/far/heartbeat", `{"state":"stopping","instance":"0123456789abcdef"}`).Want(t, http.StatusOK, nil)
+	register(other).Want(t, http.StatusOK, nil)
+	b.Do("POST", "/api/agents/far/claim", `{"instance":"fedcba9876543210","slots":1}`).Want(t, http.StatusOK, nil)
+	b.Do("POST", "/api/agents/far/claim", `{"instance":"0123456789abcdef","slots":1}`).WantError(t, http.StatusConflict, signalbox.CodeConflict)
 }
 
 // An agent speaks for itself alone.
 func TestAgentsThatPullSpeakForThemselves(t *testing.T) {
-	b := newPullBox(t, withToken)
-	far, near := b.token(identity.NewToken{Name: "far", Agent: "far"}), b.token(identity.NewToken{Name: "near", Agent: "near"})
-	b.do("POST", "/api/agents", farAgent, bearer(near)).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
-	b.do("POST", "/api/agents", farAgent, bearer(far)).want(t, http.StatusCreated, nil)
-	b.do("POST", "/api/agents", strings.Replace(farAgent, "far", "near", 1), bearer(near)).want(t, http.StatusCreated, nil)
+	b := newPullBox(t, apitest.WithToken)
+	far, near := b.AddToken(identity.NewToken{Name: "far", Agent: "far"}), b.AddToken(identity.NewToken{Name: "near", Agent: "near"})
+	b.Do("POST", "/api/agents", farAgent, apitest.Bearer(near)).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+	b.Do("POST", "/api/agents", farAgent, apitest.Bearer(far)).Want(t, http.StatusCreated, nil)
+	b.Do("POST", "/api/agents", strings.Replace(farAgent, "far", "near", 1), apitest.Bearer(near)).Want(t, http.StatusCreated, nil)
 	var sub api.SubmitResponse
-	b.do("POST", "/api/queue/task", `{"prompt":"p","agent":"far"}`, bearer(secret)).want(t, http.StatusCreated, &sub)
+	b.Do("POST", "/api/queue/task", `{"prompt":"p","agent":"far"}`, apitest.Bearer(apitest.Secret)).Want(t, http.StatusCreated, &sub)
 	claim := `{"instance":"0123456789abcdef","slots":1}`
-	b.do("POST", "/api/agents/far/claim", claim, bearer(near)).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+	b.Do("POST", "/api/agents/far/claim", claim, apitest.Bearer(near)).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 	var got api.PullAnswer
-	b.do("POST", "/api/agents/far/claim", claim, bearer(far)).want(t, http.StatusOK, &got)
+	b.Do("POST", "/api/agents/far/claim", claim, apitest.Bearer(far)).Want(t, http.StatusOK, &got)
 	if got.Task == nil || got.Task.QueueID != sub.QueueID {
 		t.Fatalf("%+v", got)
 	}
 	report := `{"instance":"0123456789abcdef","fence":1,"finished":{"task_id":"t","state":"completed","output":"mine"}}`
-	b.do("POST", "/api/agents/far/tasks/"+sub.QueueID+"/report", report, bearer(near)).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
-	b.do("POST", "/api/agents/near/tasks/"+sub.QueueID+"/report", report, bearer(near)).wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
-	b.do("POST", "/api/agents/far/tasks/"+sub.QueueID+"/report", report, bearer(far)).want(t, http.StatusOK, nil)
+	b.Do("POST", "/api/agents/far/tasks/"+sub.QueueID+"/report", report, apitest.Bearer(near)).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+	b.Do("POST", "/api/agents/near/tasks/"+sub.QueueID+"/report", report, apitest.Bearer(near)).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+	b.Do("POST", "/api/agents/far/tasks/"+sub.QueueID+"/report", report, apitest.Bearer(far)).Want(t, http.StatusOK, nil)
 	var task api.Task
-	b.do("GET", "/api/queue/"+sub.QueueID, "", bearer(secret)).want(t, http.StatusOK, &task)
+	b.Do("GET", "/api/queue/"+sub.QueueID, "", apitest.Bearer(apitest.Secret)).Want(t, http.StatusOK, &task)
 	if task.State != "completed" || task.Result.Output != "mine" || task.AgentURL != "" {
 		t.Errorf("%+v", task)
 	}
@@ -92,21 +93,21 @@ func TestAgentsThatPullSpeakForThemselves(t *testing.T) {
 
 func TestTerminalOfAnAgentThatPulls(t *testing.T) {
 	b := newPullBox(t)
-	b.do("POST", "/api/agents", farAgent).want(t, http.StatusCreated, nil)
-	b.do("POST", "/api/agents/far/claim", `{"instance":"0123456789abcdef","slots":1}`).want(t, http.StatusOK, nil)
-	got := b.do("POST", "/api/agents/far/terminal", "")
-	got.wantError(t, http.StatusNotImplemented, signalbox.CodeUnsupported)
-	if !strings.Contains(string(got.body), "nobody can connect to it") {
-		t.Errorf("%s", got.body)
+	b.Do("POST", "/api/agents", farAgent).Want(t, http.StatusCreated, nil)
+	b.Do("POST", "/api/agents/far/claim", `{"instance":"0123456789abcdef","slots":1}`).Want(t, http.StatusOK, nil)
+	got := b.Do("POST", "/api/agents/far/terminal", "")
+	got.WantError(t, http.StatusNotImplemented, signalbox.CodeUnsupported)
+	if !strings.Contains(string(got.Body), "nobody can connect to it") {
+		t.Errorf("%s", got.Body)
 	}
 }
 
 // A director without them says so.
 func TestNoAgentCanPullHere(t *testing.T) {
-	b := newBox(t)
+	b := apitest.New(t)
 	for path, body := range map[string]string{
 		"/api/agents": farAgent, "/api/agents/far/claim": `{"instance":"0123456789abcdef","slots":1}`,
 	} {
-		b.do("POST", path, body).wantError(t, http.StatusNotImplemented, signalbox.CodeUnsupported)
+		b.Do("POST", path, body).WantError(t, http.StatusNotImplemented, signalbox.CodeUnsupported)
 	}
 }

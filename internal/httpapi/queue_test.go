@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync"
@@ -16,56 +15,9 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
-
-// clock is a time that a test sets.
-type clock struct {
-	mu sync.Mutex
-	at time.Time
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.at
-}
-
-func (c *clock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
-}
-
-// fixed makes a director whose answers are the same in every run: the seed's
-// time of day, and random bytes from a seed.
-func fixed(c *clock) func(*options) {
-	c.at = time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)
-	return func(o *options) {
-		o.engine.Now = c.now
-		o.engine.Random = &sameBytes{from: rand.NewChaCha8([32]byte{1})}
-	}
-}
-
-// sameBytes are the same random bytes in every run, for all who ask at once.
-type sameBytes struct {
-	mu   sync.Mutex
-	from *rand.ChaCha8
-}
-
-func (s *sameBytes) Read(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.from.Read(b)
-}
-
-func wantBody(t *testing.T, got reply, status int, want string) {
-	t.Helper()
-	got.want(t, status, nil)
-	if strings.TrimSpace(string(got.body)) != want {
-		t.Errorf("got  %s\nwant %s", got.body, want)
-	}
-}
 
 const seedRequest = `{
   "prompt": "Task prompt here",
@@ -78,53 +30,53 @@ const seedRequest = `{
 
 // The seed's bodies (work-queue, Queue API), with the fields that came later.
 func TestTheSeedsBodies(t *testing.T) {
-	var c clock
-	b := newBox(t, fixed(&c))
-	first := b.do("POST", "/api/queue/task", seedRequest)
+	var c apitest.Clock
+	b := apitest.New(t, apitest.WithClock(&c))
+	first := b.Do("POST", "/api/queue/task", seedRequest)
 	var got api.SubmitResponse
-	first.want(t, http.StatusCreated, &got)
+	first.Want(t, http.StatusCreated, &got)
 	id := got.QueueID
-	wantBody(t, first, http.StatusCreated, `{"queue_id":"`+id+`","position":1,"state":"pending","queue":"work"}`)
-	c.pass(time.Minute)
-	second := b.do("POST", "/api/task", `{"message":"Review pull request..."}`)
-	second.want(t, http.StatusAccepted, &got)
-	wantBody(t, second, http.StatusAccepted, `{"queue_id":"`+got.QueueID+`","position":2,"state":"pending","queue":"work","message":"Task queued for execution"}`)
-	c.pass(4 * time.Minute)
-	wantBody(t, b.do("GET", "/api/queue", ""), http.StatusOK, `{"depth":2,"max_size":50,"oldest_age_seconds":300,"dispatched_count":0,"tasks":[`+
+	apitest.WantBody(t, first, http.StatusCreated, `{"queue_id":"`+id+`","position":1,"state":"pending","queue":"work"}`)
+	c.Advance(time.Minute)
+	second := b.Do("POST", "/api/task", `{"message":"Review pull request..."}`)
+	second.Want(t, http.StatusAccepted, &got)
+	apitest.WantBody(t, second, http.StatusAccepted, `{"queue_id":"`+got.QueueID+`","position":2,"state":"pending","queue":"work","message":"Task queued for execution"}`)
+	c.Advance(4 * time.Minute)
+	apitest.WantBody(t, b.Do("GET", "/api/queue", ""), http.StatusOK, `{"depth":2,"max_size":50,"oldest_age_seconds":300,"dispatched_count":0,"tasks":[`+
 		`{"queue_id":"`+id+`","state":"pending","queue":"work","position":1,"created_at":"2025-01-17T10:00:00Z","attempts":0,"max_attempts":3,"source":"scheduler","source_job":"nightly-maintenance","on_lost":"fail","session_id":"optional-session-id","mode":"queue","prompt_preview":"Task prompt here"},`+
 		`{"queue_id":"`+got.QueueID+`","state":"pending","queue":"work","position":2,"created_at":"2025-01-17T10:01:00Z","attempts":0,"max_attempts":3,"source":"web","on_lost":"fail","mode":"queue","prompt_preview":"Review pull request..."}]}`)
-	wantBody(t, b.do("GET", "/api/queue/"+id, ""), http.StatusOK, `{"queue_id":"`+id+`","state":"pending","queue":"work","position":1,"created_at":"2025-01-17T10:00:00Z","attempts":0,"max_attempts":3,"source":"scheduler","source_job":"nightly-maintenance","on_lost":"fail","session_id":"optional-session-id","mode":"queue",`+
+	apitest.WantBody(t, b.Do("GET", "/api/queue/"+id, ""), http.StatusOK, `{"queue_id":"`+id+`","state":"pending","queue":"work","position":1,"created_at":"2025-01-17T10:00:00Z","attempts":0,"max_attempts":3,"source":"scheduler","source_job":"nightly-maintenance","on_lost":"fail","session_id":"optional-session-id","mode":"queue",`+
 		`"prompt_preview":"Task prompt here","prompt":"Task prompt here","model":"sonnet","timeout_seconds":1800}`)
-	a := b.agent("coder", 1)
-	b.work(a)
-	wantBody(t, b.do("GET", "/api/queue/"+id, ""), http.StatusOK, `{"queue_id":"`+id+`","state":"working","queue":"work","created_at":"2025-01-17T10:00:00Z","dispatched_at":"2025-01-17T10:05:00Z","started_at":"2025-01-17T10:05:00Z","attempts":0,"max_attempts":3,"source":"scheduler","source_job":"nightly-maintenance","on_lost":"fail","session_id":"optional-session-id","mode":"queue",`+
+	a := b.AddAgent("coder", 1)
+	b.Run(a)
+	apitest.WantBody(t, b.Do("GET", "/api/queue/"+id, ""), http.StatusOK, `{"queue_id":"`+id+`","state":"working","queue":"work","created_at":"2025-01-17T10:00:00Z","dispatched_at":"2025-01-17T10:05:00Z","started_at":"2025-01-17T10:05:00Z","attempts":0,"max_attempts":3,"source":"scheduler","source_job":"nightly-maintenance","on_lost":"fail","session_id":"optional-session-id","mode":"queue",`+
 		`"agent":"coder","agent_url":"http://127.0.0.1:9000","task_id":"task-1","fence":1,"prompt_preview":"Task prompt here","prompt":"Task prompt here","model":"sonnet","timeout_seconds":1800}`)
-	wantBody(t, b.do("POST", "/api/queue/"+got.QueueID+"/cancel", ""), http.StatusOK,
+	apitest.WantBody(t, b.Do("POST", "/api/queue/"+got.QueueID+"/cancel", ""), http.StatusOK,
 		`{"queue_id":"`+got.QueueID+`","state":"cancelled","was_dispatched":false,"message":"cancelled by a local caller"}`)
-	wantBody(t, b.do("GET", "/status", ""), http.StatusOK, `{"type":"view","interfaces":["statusable","observable","taskable"],"version":"1.0.0","state":"running","uptime_seconds":300,`+
+	apitest.WantBody(t, b.Do("GET", "/status", ""), http.StatusOK, `{"type":"view","interfaces":["statusable","observable","taskable"],"version":"1.0.0","state":"running","uptime_seconds":300,`+
 		`"queue":{"depth":0,"max_size":50,"oldest_age_seconds":0,"dispatched_count":1},"agents":{"total":1,"up":1,"idle":1,"working":0},"store":{"kind":"memory","durability":"none: everything is gone when the process ends"},"open":true,"health":{"ok":true,"text":"All is well: 1 agent is connected.","attention":[]}}`)
-	wantBody(t, b.do("POST", "/api/agents/coder/queue/release", ""), http.StatusOK,
+	apitest.WantBody(t, b.Do("POST", "/api/agents/coder/queue/release", ""), http.StatusOK,
 		`{"status":"released","agent":"coder","was_running":true,"warning":"Agent queue state has been reset. Any in-progress execution may still be running.","queue_ids":["`+id+`"]}`)
-	wantBody(t, b.do("POST", "/api/agents/coder/queue/clear", ""), http.StatusOK, `{"status":"cleared","agent":"coder","cleared_count":0}`)
+	apitest.WantBody(t, b.Do("POST", "/api/agents/coder/queue/clear", ""), http.StatusOK, `{"status":"cleared","agent":"coder","cleared_count":0}`)
 }
 
 func TestSeedsErrors(t *testing.T) {
-	b := newBox(t, func(o *options) { o.engine.MaxSize = 1 })
+	b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 1 })
 	for _, path := range []string{"/api/queue/task", "/api/task"} {
 		for _, body := range []string{`{}`, `{"prompt":""}`, `{"prompt":" \n"}`, `{"prompt":null}`, `{"message":""}`} {
-			e := b.do("POST", path, body).wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
+			e := b.Do("POST", path, body).WantError(t, http.StatusBadRequest, signalbox.CodeValidation)
 			if e.Message != "prompt is required" || e.Field != "prompt" || e.Retryable {
 				t.Errorf("%s %s: %+v", path, body, e)
 			}
 		}
 	}
-	b.submit(`{"prompt":"p"}`)
+	b.Submit(`{"prompt":"p"}`)
 	for path, text := range map[string]string{
 		"/api/queue/task": "Queue is at capacity (1 tasks)",
 		"/api/task":       "Queue is at capacity. Please try again later.",
 	} {
-		got := b.do("POST", path, `{"prompt":"p"}`)
-		e := got.wantError(t, http.StatusServiceUnavailable, signalbox.CodeQueueFull)
+		got := b.Do("POST", path, `{"prompt":"p"}`)
+		e := got.WantError(t, http.StatusServiceUnavailable, signalbox.CodeQueueFull)
 		if e.Message != text || !e.Retryable || e.RetryAfter != 30 || got.Header.Get("Retry-After") != "30" || e.Hint == "" {
 			t.Errorf("%s: %+v", path, e)
 		}
@@ -133,63 +85,63 @@ func TestSeedsErrors(t *testing.T) {
 
 // The time to come back is taken from the runs, once enough are known.
 func TestRetryAfterFollowsTheRuns(t *testing.T) {
-	var c clock
-	b := newBox(t, fixed(&c), func(o *options) { o.engine.MaxSize = 1 })
-	a := b.agent("coder", 1)
+	var c apitest.Clock
+	b := apitest.New(t, apitest.WithClock(&c), func(o *apitest.Options) { o.Engine.MaxSize = 1 })
+	a := b.AddAgent("coder", 1)
 	for range 5 {
-		b.submit(`{"prompt":"p"}`)
-		task := b.work(a)
-		c.pass(90 * time.Second)
-		b.finish(task, signalbox.ReasonCompleted, signalbox.Result{})
+		b.Submit(`{"prompt":"p"}`)
+		task := b.Run(a)
+		c.Advance(90 * time.Second)
+		b.FinishTask(task, signalbox.ReasonCompleted, signalbox.Result{})
 	}
-	b.submit(`{"prompt":"p"}`)
-	b.live.set(engine.LiveAgent{Agent: a, Up: true, InUse: 1})
-	c.pass(time.Minute)
-	if e := b.do("POST", "/api/queue/task", `{"prompt":"p"}`).wantError(t, 503, signalbox.CodeQueueFull); e.RetryAfter != 90 {
+	b.Submit(`{"prompt":"p"}`)
+	b.Live.Set(engine.LiveAgent{Agent: a, Up: true, InUse: 1})
+	c.Advance(time.Minute)
+	if e := b.Do("POST", "/api/queue/task", `{"prompt":"p"}`).WantError(t, 503, signalbox.CodeQueueFull); e.RetryAfter != 90 {
 		t.Errorf("%+v", e)
 	}
 }
 
 func TestIdempotency(t *testing.T) {
-	b := newBox(t)
-	key := header("Idempotency-Key", "key-1")
+	b := apitest.New(t)
+	key := apitest.Header("Idempotency-Key", "key-1")
 	for path, status := range map[string]int{"/api/queue/task": 201, "/api/task": 202} {
-		key := header("Idempotency-Key", "key"+strings.ReplaceAll(path, "/", "-"))
+		key := apitest.Header("Idempotency-Key", "key"+strings.ReplaceAll(path, "/", "-"))
 		var first, again api.SubmitResponse
-		if b.do("POST", path, `{"prompt":"p","env":{"A":"1"}}`, key).want(t, status, &first).Header.Get("Idempotency-Replayed") != "" {
+		if b.Do("POST", path, `{"prompt":"p","env":{"A":"1"}}`, key).Want(t, status, &first).Header.Get("Idempotency-Replayed") != "" {
 			t.Error("the first one counts as a replay")
 		}
-		got := b.do("POST", path, `{"env":{"A":"1"}, "prompt":"p"}`, key).want(t, status, &again)
+		got := b.Do("POST", path, `{"env":{"A":"1"}, "prompt":"p"}`, key).Want(t, status, &again)
 		if again.QueueID != first.QueueID || !again.Replayed || got.Header.Get("Idempotency-Replayed") != "true" {
 			t.Errorf("%s: %+v", path, again)
 		}
-		b.do("POST", path, `{"prompt":"p","env":{"A":"2"}}`, key).wantError(t, http.StatusUnprocessableEntity, signalbox.CodeIdempotency)
+		b.Do("POST", path, `{"prompt":"p","env":{"A":"2"}}`, key).WantError(t, http.StatusUnprocessableEntity, signalbox.CodeIdempotency)
 	}
 	for _, bad := range []string{"", strings.Repeat("k", 256), "a\x7f", "a\tb"} {
-		e := b.do("POST", "/api/queue/task", `{"prompt":"p"}`, header("Idempotency-Key", bad)).wantError(t, 400, signalbox.CodeValidation)
+		e := b.Do("POST", "/api/queue/task", `{"prompt":"p"}`, apitest.Header("Idempotency-Key", bad)).WantError(t, 400, signalbox.CodeValidation)
 		if e.Field != "Idempotency-Key" {
 			t.Errorf("%q: %+v", bad, e)
 		}
 	}
 	twice := func(r *http.Request) { r.Header.Add("Idempotency-Key", "key-2") }
-	b.do("POST", "/api/queue/task", `{"prompt":"p"}`, key, twice).wantError(t, 400, signalbox.CodeValidation)
+	b.Do("POST", "/api/queue/task", `{"prompt":"p"}`, key, twice).WantError(t, 400, signalbox.CodeValidation)
 }
 
 // Many callers with one key and many with none, at once.
 func TestConcurrentSubmits(t *testing.T) {
-	b := newBox(t, func(o *options) { o.engine.MaxSize = 40 })
+	b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 40 })
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	ids, counts := map[string]bool{}, map[int]int{}
 	for i := range 100 {
 		wg.Go(func() {
-			var edits []edit
+			var edits []apitest.Edit
 			if i%2 == 0 {
-				edits = append(edits, header("Idempotency-Key", "same"))
+				edits = append(edits, apitest.Header("Idempotency-Key", "same"))
 			}
-			got := b.do("POST", "/api/queue/task", `{"prompt":"p"}`, edits...)
+			got := b.Do("POST", "/api/queue/task", `{"prompt":"p"}`, edits...)
 			var out api.SubmitResponse
-			if err := json.Unmarshal(got.body, &out); err != nil {
+			if err := json.Unmarshal(got.Body, &out); err != nil {
 				t.Error(err)
 			}
 			mu.Lock()
@@ -204,30 +156,30 @@ func TestConcurrentSubmits(t *testing.T) {
 	if len(ids) > 1 {
 		t.Errorf("one key made %d tasks", len(ids))
 	}
-	n, err := b.engine.Read().Counts(t.Context())
+	n, err := b.Engine.Read().Counts(t.Context())
 	if err != nil || n.Pending != 40 || counts[201]+counts[503] != 100 {
 		t.Errorf("%d pending, answers %v, %v", n.Pending, counts, err)
 	}
 }
 
 func TestQueuePagesAndPositions(t *testing.T) {
-	b := newBox(t)
-	a := b.agent("coder", 1)
-	taken := b.submit(`{"prompt":"taken"}`).QueueID
-	b.claim(a)
+	b := apitest.New(t)
+	a := b.AddAgent("coder", 1)
+	taken := b.Submit(`{"prompt":"taken"}`).QueueID
+	b.Claim(a)
 	var want []string
 	for i := range 10 {
 		body := fmt.Sprintf(`{"prompt":"p%d"}`, i)
 		if i%3 == 0 {
 			body = fmt.Sprintf(`{"prompt":"p%d","agent":"coder"}`, i)
 		}
-		want = append(want, b.submit(body).QueueID)
+		want = append(want, b.Submit(body).QueueID)
 	}
 	var got []api.Task
 	path := "/api/queue?limit=3"
 	for next := path; next != ""; {
 		var page api.Queue
-		b.do("GET", next, "").want(t, 200, &page)
+		b.Do("GET", next, "").Want(t, 200, &page)
 		if page.Depth != 10 || page.DispatchedCount != 1 || len(page.Tasks) > 4 { // one that is being sent is counted
 			t.Fatalf("%+v", page)
 		}
@@ -250,7 +202,7 @@ func TestQueuePagesAndPositions(t *testing.T) {
 		}
 	}
 	var lane api.Queue
-	b.do("GET", "/api/queue?queue=agent:coder", "").want(t, 200, &lane)
+	b.Do("GET", "/api/queue?queue=agent:coder", "").Want(t, 200, &lane)
 	if len(lane.Tasks) != 4 || lane.Tasks[3].Position != 4 {
 		t.Errorf("%+v", lane)
 	}
@@ -268,21 +220,21 @@ func (failing) Submit(context.Context, store.Submission) (store.Submitted, error
 func (failing) Counts(context.Context) (store.Counts, error) { return store.Counts{}, errInner }
 
 func TestInnerTextDoesNotLeak(t *testing.T) {
-	b := newBox(t)
-	e := engine.New(failing{b.store}, engine.Options{})
+	b := apitest.New(t)
+	e := engine.New(failing{b.Store}, engine.Options{})
 	d, err := httpapi.New(httpapi.Config{Engine: e})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.dir = d
+	b.Server = d
 	for path, code := range map[string]signalbox.Code{"/api/queue/task": signalbox.CodeStoreFailed, "/api/queue": signalbox.CodeInternal, "/readyz": signalbox.CodeUnavailable} {
 		method, body := "GET", ""
 		if strings.HasSuffix(path, "/task") {
 			method, body = "POST", `{"prompt":"p"}`
 		}
-		got := b.do(method, path, body)
-		if got.StatusCode < 500 || strings.Contains(string(got.body), "SELECT") || !strings.Contains(string(got.body), string(code)) {
-			t.Errorf("%s: %d %s", path, got.StatusCode, got.body)
+		got := b.Do(method, path, body)
+		if got.StatusCode < 500 || strings.Contains(string(got.Body), "SELECT") || !strings.Contains(string(got.Body), string(code)) {
+			t.Errorf("%s: %d %s", path, got.StatusCode, got.Body)
 		}
 	}
 }
@@ -297,39 +249,39 @@ func (full) Submit(context.Context, store.Submission) (store.Submitted, error) {
 // Who submits to a store that is full is told so, and what is to be done, but
 // not where it is.
 func TestAFullStoreIsSaidToTheSubmitter(t *testing.T) {
-	b := newBox(t)
-	d, err := httpapi.New(httpapi.Config{Engine: engine.New(full{b.store}, engine.Options{})})
+	b := apitest.New(t)
+	d, err := httpapi.New(httpapi.Config{Engine: engine.New(full{b.Store}, engine.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.dir = d
-	e := b.do("POST", "/api/queue/task", `{"prompt":"p"}`).wantError(t, http.StatusInsufficientStorage, signalbox.CodeStoreFull)
+	b.Server = d
+	e := b.Do("POST", "/api/queue/task", `{"prompt":"p"}`).WantError(t, http.StatusInsufficientStorage, signalbox.CodeStoreFull)
 	if !e.Retryable || !strings.Contains(e.Message, "no room") || !strings.Contains(e.Hint, "make room on the disk") || strings.Contains(e.Message+e.Hint, "db.internal") {
 		t.Errorf("%+v", e)
 	}
 }
 
 func TestFindAndHistory(t *testing.T) {
-	var c clock
-	b := newBox(t, fixed(&c))
-	a := b.agent("coder", 1)
+	var c apitest.Clock
+	b := apitest.New(t, apitest.WithClock(&c))
+	a := b.AddAgent("coder", 1)
 	var ids []string
 	for i := range 5 {
-		ids = append(ids, b.submit(fmt.Sprintf(`{"prompt":"billing %d","source":"cli"}`, i)).QueueID)
-		task := b.work(a)
-		c.pass(time.Hour)
+		ids = append(ids, b.Submit(fmt.Sprintf(`{"prompt":"billing %d","source":"cli"}`, i)).QueueID)
+		task := b.Run(a)
+		c.Advance(time.Hour)
 		reason := signalbox.ReasonCompleted
 		if i == 2 {
 			reason = signalbox.ReasonAgentError
 		}
-		b.finish(task, reason, signalbox.Result{Output: "done"})
+		b.FinishTask(task, reason, signalbox.Result{Output: "done"})
 	}
 	var found api.Found
-	b.do("GET", "/api/find/"+ids[3][len(ids[3])-6:], "").want(t, 200, &found)
+	b.Do("GET", "/api/find/"+ids[3][len(ids[3])-6:], "").Want(t, 200, &found)
 	if len(found.QueueIDs) != 1 || found.QueueIDs[0] != ids[3] {
 		t.Errorf("%v", found)
 	}
-	b.do("GET", "/api/find/zzzzzzzz", "").want(t, 200, &found)
+	b.Do("GET", "/api/find/zzzzzzzz", "").Want(t, 200, &found)
 	if found.QueueIDs == nil || len(found.QueueIDs) != 0 {
 		t.Errorf("%v", found)
 	}
@@ -338,7 +290,7 @@ func TestFindAndHistory(t *testing.T) {
 		"?since=150m": 3, "?until=150m": 2, "?since=2025-01-17T12:00:00Z&until=2025-01-17T14:00:00Z": 2, "?since=7d": 5, "?limit=2": 2, "?session_id=none": 0, "?source_job=none": 0,
 	} {
 		var h api.History
-		b.do("GET", "/api/history"+query, "").want(t, 200, &h)
+		b.Do("GET", "/api/history"+query, "").Want(t, 200, &h)
 		if len(h.Tasks) != want {
 			t.Errorf("%s: %d tasks, want %d", query, len(h.Tasks), want)
 		}
@@ -346,7 +298,7 @@ func TestFindAndHistory(t *testing.T) {
 	var got []string
 	for next := "/api/history?limit=2"; next != ""; {
 		var h api.History
-		b.do("GET", next, "").want(t, 200, &h)
+		b.Do("GET", next, "").Want(t, 200, &h)
 		for _, task := range h.Tasks {
 			got = append(got, task.QueueID)
 		}

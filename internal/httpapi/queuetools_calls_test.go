@@ -13,15 +13,16 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
 // The tools follow a tool call that became a task as they follow a prompt, and
 // give its answer as the tool gave it.
 func TestQueueToolsFollowToolCalls(t *testing.T) {
-	tasks := newFakeToolTasks()
-	y := newRig(t, rigOptions{token: secret, tasks: tasks, agents: []agenttest.Options{}})
-	tasks.store, tasks.engine = y.store, y.engine
+	tasks := apitest.NewToolTasks()
+	y := newRig(t, rigOptions{token: apitest.Secret, tasks: tasks, agents: []agenttest.Options{}})
+	tasks.Store, tasks.Engine = y.store, y.engine
 	// The creator alone sees it, with no right but that to use tools.
 	scopes := []signalbox.Scope{signalbox.ScopeTool}
 	token := y.token(identity.NewToken{Name: "builder", Scopes: scopes})
@@ -31,7 +32,7 @@ func TestQueueToolsFollowToolCalls(t *testing.T) {
 	}
 	c := y.connect(modernEra, auth(token)...)
 	stranger := y.connect(modernEra, auth(y.token(identity.NewToken{Name: "stranger", Scopes: scopes}))...)
-	admin := y.connect(legacyEra, auth(secret)...)
+	admin := y.connect(legacyEra, auth(apitest.Secret)...)
 	submit := func() string {
 		t.Helper()
 		made, err := tasks.Submit(t.Context(), gateway.TaskCall{
@@ -76,12 +77,12 @@ func TestQueueToolsFollowToolCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := c.begin(t.Context(), "task_status", args{"task_id": first, "wait_seconds": 60})
-	tasks.mu.Lock()
-	tasks.answers[first] = gateway.Result{
+	tasks.Mu.Lock()
+	tasks.Results[first] = gateway.Result{
 		Content:    json.RawMessage(`[{"type":"text","text":"built 3 files"},{"type":"text","text":"stderr:\n1 warning"}]`),
 		Structured: json.RawMessage(`{"files":3}`), Metadata: json.RawMessage(`{"agent":"build","truncated":true}`),
 	}
-	tasks.mu.Unlock()
+	tasks.Mu.Unlock()
 	if _, err := y.engine.Finish(t.Context(), run, engine.Outcome{Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{Output: "built 3 files", Tail: "building\nbuilt 3 files"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -111,9 +112,9 @@ func TestQueueToolsFollowToolCalls(t *testing.T) {
 // The queue's tools, and the path of the seed, take the id that a task had in the
 // queue that it was imported from.
 func TestQueueToolsKnowOldIDs(t *testing.T) {
-	tasks := newFakeToolTasks()
+	tasks := apitest.NewToolTasks()
 	y := newRig(t, rigOptions{tasks: tasks, agents: []agenttest.Options{}})
-	tasks.store, tasks.engine = y.store, y.engine
+	tasks.Store, tasks.Engine = y.store, y.engine
 	restore := func(kind, old, tool string) string {
 		id, err := signalbox.NewID(y.engine.Now(), strings.NewReader(kind+"0123456789"))
 		if err != nil {
@@ -158,9 +159,9 @@ func TestQueueToolsKnowOldIDs(t *testing.T) {
 
 // What a tool answered that is no text stands in the answer as it was.
 func TestQueueToolsHandOnWhatIsNoText(t *testing.T) {
-	tasks := newFakeToolTasks()
+	tasks := apitest.NewToolTasks()
 	y := newRig(t, rigOptions{tasks: tasks, agents: []agenttest.Options{}})
-	tasks.store, tasks.engine = y.store, y.engine
+	tasks.Store, tasks.Engine = y.store, y.engine
 	made, err := tasks.Submit(t.Context(), gateway.TaskCall{Call: gateway.Call{Tool: "draw", Arguments: json.RawMessage(`{}`)}, Source: signalbox.SourceAPI})
 	if err != nil {
 		t.Fatal(err)
@@ -177,9 +178,9 @@ func TestQueueToolsHandOnWhatIsNoText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks.mu.Lock()
-	tasks.answers[made.Task.ID] = gateway.Result{Content: json.RawMessage(`[{"type":"image","data":"AAAA","mimeType":"image/png"}]`)}
-	tasks.mu.Unlock()
+	tasks.Mu.Lock()
+	tasks.Results[made.Task.ID] = gateway.Result{Content: json.RawMessage(`[{"type":"image","data":"AAAA","mimeType":"image/png"}]`)}
+	tasks.Mu.Unlock()
 	if _, err := y.engine.Finish(t.Context(), run, engine.Outcome{Reason: signalbox.ReasonCompleted, Result: &signalbox.Result{}}); err != nil {
 		t.Fatal(err)
 	}

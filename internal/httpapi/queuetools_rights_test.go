@@ -10,6 +10,7 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
@@ -21,12 +22,12 @@ func auth(token string, more ...string) []string {
 // Each tool needs the right of what it does. One without it sees the tool and
 // is told which right is missing, and the refusal is in the audit log.
 func TestQueueToolsNeedRights(t *testing.T) {
-	y := newRig(t, rigOptions{token: secret})
+	y := newRig(t, rigOptions{token: apitest.Secret})
 	needs := map[string]signalbox.Scope{
 		"submit_task": signalbox.ScopeSubmit, "chat_with_agent": signalbox.ScopeSubmit, "cancel_task": signalbox.ScopeCancel,
 		"task_status": signalbox.ScopeRead, "task_output": signalbox.ScopeRead, "list_agents": signalbox.ScopeRead, "queue_status": signalbox.ScopeRead,
 	}
-	admin := y.connect(modernEra, auth(secret)...)
+	admin := y.connect(modernEra, auth(apitest.Secret)...)
 	var task taskSaid
 	admin.call("submit_task", args{"prompt": "p", "agent": "coder"}, &task)
 	y.agents["coder"].AwaitStart(1)
@@ -52,9 +53,9 @@ func TestQueueToolsNeedRights(t *testing.T) {
 			}
 		}
 	}
-	b := &box{t: t, dir: y.dir}
+	b := &apitest.Fixture{T: t, Server: y.dir}
 	denied := 0
-	for _, row := range b.rows() {
+	for _, row := range b.AuditRows() {
 		if row.Result == "denied" {
 			denied++
 		}
@@ -66,8 +67,8 @@ func TestQueueToolsNeedRights(t *testing.T) {
 
 // One that is limited to some agents sees and uses these alone.
 func TestQueueToolsKeepToTheLimitsOfAToken(t *testing.T) {
-	y := newRig(t, rigOptions{token: secret, agents: []agenttest.Options{{Name: "coder"}, {Name: "writer"}}})
-	admin := y.connect(modernEra, auth(secret)...)
+	y := newRig(t, rigOptions{token: apitest.Secret, agents: []agenttest.Options{{Name: "coder"}, {Name: "writer"}}})
+	admin := y.connect(modernEra, auth(apitest.Secret)...)
 	var theirs, mine, more taskSaid
 	admin.call("submit_task", args{"prompt": "p", "agent": "coder"}, &theirs)
 	y.agents["coder"].AwaitStart(1)
@@ -102,8 +103,8 @@ func TestQueueToolsKeepToTheLimitsOfAToken(t *testing.T) {
 // asks for is part of the execution in which it asks, and comes from an agent.
 func TestQueueToolsKnowTheAgentThatCalls(t *testing.T) {
 	inEras(t, func(t *testing.T, era string) {
-		y := newRig(t, rigOptions{token: secret, agents: []agenttest.Options{{Name: "lead", Slots: 2}, {Name: "coder"}}})
-		admin := y.connect(era, auth(secret)...)
+		y := newRig(t, rigOptions{token: apitest.Secret, agents: []agenttest.Options{{Name: "lead", Slots: 2}, {Name: "coder"}}})
+		admin := y.connect(era, auth(apitest.Secret)...)
 		var root, second, child taskSaid
 		admin.call("submit_task", args{"prompt": "p", "agent": "lead"}, &root)
 		y.agents["lead"].AwaitStart(1)
@@ -170,8 +171,8 @@ func TestQueueToolsStopAgentsThatCallOneAnother(t *testing.T) {
 	for i := range signalbox.MaxCallDepth + 2 {
 		fleet = append(fleet, agenttest.Options{Name: fmt.Sprintf("a%d", i)})
 	}
-	y := newRig(t, rigOptions{token: secret, agents: fleet})
-	y.connect(modernEra, auth(secret)...).call("submit_task", args{"prompt": "p", "agent": "a0"}, nil)
+	y := newRig(t, rigOptions{token: apitest.Secret, agents: fleet})
+	y.connect(modernEra, auth(apitest.Secret)...).call("submit_task", args{"prompt": "p", "agent": "a0"}, nil)
 	for i := range signalbox.MaxCallDepth + 1 {
 		agent := y.agents[fmt.Sprintf("a%d", i)]
 		id := agent.AwaitStart(1).QueueID
@@ -191,11 +192,11 @@ func TestQueueToolsStopAgentsThatCallOneAnother(t *testing.T) {
 // What headers claim is believed from an agent's own token alone, here as
 // everywhere: the tools add no way around it.
 func TestQueueToolsBelieveNoForgedHeaders(t *testing.T) {
-	y := newRig(t, rigOptions{token: secret, agents: []agenttest.Options{{Name: "lead"}, {Name: "coder"}}})
+	y := newRig(t, rigOptions{token: apitest.Secret, agents: []agenttest.Options{{Name: "lead"}, {Name: "coder"}}})
 	for _, headers := range [][]string{{"X-Source-Agent", "lead"}, {"X-Signalbox-Execution", "queue-01h00000000000000000000000"}} {
-		b := &box{t: t, dir: y.dir}
-		b.do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"submit_task","arguments":{"prompt":"p"}}}`,
-			bearer(secret), header(headers[0], headers[1])).wantError(t, 403, signalbox.CodeForbidden)
+		b := &apitest.Fixture{T: t, Server: y.dir}
+		b.Do("POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"submit_task","arguments":{"prompt":"p"}}}`,
+			apitest.Bearer(apitest.Secret), apitest.Header(headers[0], headers[1])).WantError(t, 403, signalbox.CodeForbidden)
 	}
 	// The arguments cannot say who asks either.
 	c := y.connect(modernEra, auth(y.token(identity.NewToken{Name: "bot", Scopes: []signalbox.Scope{signalbox.ScopeTool, signalbox.ScopeSubmit}}))...)

@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/execution/push/agenttest"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -286,9 +287,9 @@ func TestQueueToolsAreDefined(t *testing.T) {
 
 // Without a director behind them, and on a gateway alone, the tools say so.
 func TestQueueToolsNeedADirector(t *testing.T) {
-	b := newBox(t)
+	b := apitest.New(t)
 	alone := httpapi.NewQueueTools()
-	if _, err := httpapi.New(httpapi.Config{Engine: b.engine, ToolsOnly: true, QueueTools: alone}); err == nil || !strings.Contains(err.Error(), "no queue") {
+	if _, err := httpapi.New(httpapi.Config{Engine: b.Engine, ToolsOnly: true, QueueTools: alone}); err == nil || !strings.Contains(err.Error(), "no queue") {
 		t.Errorf("a gateway alone: %v", err)
 	}
 	if s := alone.Server(); s.Name != "signalbox" || s.Kind != "internal" || s.State != "ready" || s.Tools != len(queueTools) {
@@ -299,20 +300,20 @@ func TestQueueToolsNeedADirector(t *testing.T) {
 // The tools are there by the other way in as well, with the same rules.
 func TestQueueToolsOverREST(t *testing.T) {
 	y := newRig(t, rigOptions{})
-	b := &box{t: t, dir: y.dir}
+	b := &apitest.Fixture{T: t, Server: y.dir}
 	var out api.ToolResult
-	b.do("POST", "/api/tools/submit_task/call", `{"arguments":{"prompt":"p","agent":"coder"}}`).want(t, http.StatusOK, &out)
+	b.Do("POST", "/api/tools/submit_task/call", `{"arguments":{"prompt":"p","agent":"coder"}}`).Want(t, http.StatusOK, &out)
 	var task taskSaid
 	if err := json.Unmarshal(out.StructuredContent, &task); err != nil || out.IsError || task.QueueID != y.agents["coder"].AwaitStart(1).QueueID {
 		t.Errorf("%+v, %v", out, err)
 	}
-	b.do("POST", "/api/tools/task_status/call", `{"arguments":{"task_id":"`+task.QueueID+`","more":1}}`).want(t, http.StatusOK, &out)
+	b.Do("POST", "/api/tools/task_status/call", `{"arguments":{"task_id":"`+task.QueueID+`","more":1}}`).Want(t, http.StatusOK, &out)
 	if !out.IsError || !strings.Contains(string(out.Content), "more is not a known field") {
 		t.Errorf("%s", out.Content)
 	}
 	y.agents["coder"].Finish(task.QueueID, agenttest.End{})
 	var tools api.Tools
-	b.do("GET", "/api/tools", "").want(t, http.StatusOK, &tools)
+	b.Do("GET", "/api/tools", "").Want(t, http.StatusOK, &tools)
 	if len(tools.Tools) != len(queueTools) || tools.Tools[0].Kind != "internal" || tools.Tools[0].Server != "signalbox" || tools.Tools[0].Queue != "" {
 		t.Errorf("%+v", tools.Tools)
 	}

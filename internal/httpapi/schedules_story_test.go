@@ -1,25 +1,10 @@
 package httpapi_test
 
 import (
-	"io"
 	"net/http"
-	"strings"
 
 	"github.com/signalbox-ai/signalbox"
 )
-
-// withPages gives a director pages, of one line.
-func withPages(o *options) { o.director.Pages = http.HandlerFunc(onePage) }
-
-func onePage(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if strings.HasPrefix(r.URL.Path, "/ui/assets/") {
-		w.Header().Set("Content-Type", "application/octet-stream")
-		io.WriteString(w, "import …")
-		return
-	}
-	io.WriteString(w, "<!doctype html>…")
-}
 
 func (s *session) pagesStory() {
 	s.ask("home", "", "/", "")
@@ -30,7 +15,7 @@ func (s *session) pagesStory() {
 // scheduleStory makes a schedule, fires it, and looks at what it came to.
 func (s *session) scheduleStory() {
 	body := `{"name":"nightly-maintenance","cron_expression":"0 1 * * *","timezone":"Europe/Berlin","message":"Perform nightly maintenance and report what you changed.","agent_name":"reviewer","timeout_seconds":1800}`
-	s.ask("createSchedule", "", "/api/schedules", body).want(s.t, http.StatusCreated, nil)
+	s.ask("createSchedule", "", "/api/schedules", body).Want(s.T, http.StatusCreated, nil)
 	s.ask("createSchedule", "An instant that never comes", "/api/schedules", `{"name":"never","schedule":"0 0 31 2 *","prompt":"p"}`)
 	s.ask("createSchedule", "A name that is taken", "/api/schedules", body)
 	s.ask("checkCron", "", "/api/cron?expression=30+9+*+*+mon-fri&timezone=Europe%2FBerlin", "")
@@ -38,14 +23,14 @@ func (s *session) scheduleStory() {
 		`{"name":"nightly-maintenance","schedule":"0 3 * * *","timezone":"Europe/Berlin","prompt":"Perform nightly maintenance and report what you changed.","agent":"reviewer","overlap":"skip"}`)
 	s.ask("disableSchedule", "", "/api/schedules/nightly-maintenance/disable", "")
 	s.ask("enableSchedule", "", "/api/schedules/nightly-maintenance/enable", "")
-	task := s.submitted(s.do("POST", "/api/queue/task", `{"prompt":"Perform nightly maintenance and report what you changed.","agent":"reviewer","source":"scheduler","source_job":"nightly-maintenance"}`))
-	s.plans.fires = signalbox.ScheduleRun{Status: signalbox.RunQueued, QueueID: task}
-	s.ask("triggerSchedule", "", "/api/schedules/nightly-maintenance/trigger", "").want(s.t, http.StatusCreated, nil)
-	s.plans.fires = signalbox.ScheduleRun{Status: signalbox.SkippedQueueFull, Error: "Agent queue full (3 waiting), skipping scheduled execution"}
+	task := s.submitted(s.Do("POST", "/api/queue/task", `{"prompt":"Perform nightly maintenance and report what you changed.","agent":"reviewer","source":"scheduler","source_job":"nightly-maintenance"}`))
+	s.plans.TriggerResult = signalbox.ScheduleRun{Status: signalbox.RunQueued, QueueID: task}
+	s.ask("triggerSchedule", "", "/api/schedules/nightly-maintenance/trigger", "").Want(s.T, http.StatusCreated, nil)
+	s.plans.TriggerResult = signalbox.ScheduleRun{Status: signalbox.SkippedQueueFull, Error: "Agent queue full (3 waiting), skipping scheduled execution"}
 	s.ask("triggerSchedule", "The queue is full", "/api/schedules/nightly-maintenance/trigger", "")
 	s.ask("executions", "", "/api/schedules/nightly-maintenance/executions", "")
 	s.ask("schedule", "", "/api/schedules/nightly-maintenance", "")
 	s.ask("schedules", "", "/api/schedules?outcomes=1", "")
 	s.ask("removeSchedule", "", "/api/schedules/nightly-maintenance", "")
-	s.do("POST", "/api/queue/"+task+"/cancel", "").want(s.t, http.StatusOK, nil)
+	s.Do("POST", "/api/queue/"+task+"/cancel", "").Want(s.T, http.StatusOK, nil)
 }

@@ -11,69 +11,58 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-// withSchedules gives a director a scheduler.
-func withSchedules(f **fakeSchedules) func(*options) {
-	return func(o *options) {
-		now := o.engine.Now
-		if now == nil {
-			now = time.Now
-		}
-		*f = newFakeSchedules(now)
-		o.director.Schedules = *f
-	}
-}
-
-func newScheduleBox(t *testing.T, change ...func(*options)) (*box, *fakeSchedules) {
+func newScheduleBox(t *testing.T, change ...func(*apitest.Options)) (*apitest.Fixture, *apitest.Schedules) {
 	t.Helper()
-	var f *fakeSchedules
-	b := newBox(t, append(change, withSchedules(&f))...)
+	var f *apitest.Schedules
+	b := apitest.New(t, append(change, apitest.WithSchedules(&f))...)
 	return b, f
 }
 
 const nightly = `{"name":"nightly","cron_expression":"0 1 * * *","message":"Tidy up","agent_name":"coder"}`
 
-func (b *box) schedule(body string, who ...edit) api.Schedule {
-	b.t.Helper()
+func createSchedule(b *apitest.Fixture, body string, who ...apitest.Edit) api.Schedule {
+	b.T.Helper()
 	var out api.Schedule
-	b.do("POST", "/api/schedules", body, who...).want(b.t, http.StatusCreated, &out)
+	b.Do("POST", "/api/schedules", body, who...).Want(b.T, http.StatusCreated, &out)
 	return out
 }
 
 // asked is a schedule that was answered.
-func (b *box) asked(method, path, body string) (s api.Schedule) {
-	b.t.Helper()
-	b.do(method, path, body).want(b.t, http.StatusOK, &s)
+func sendSchedule(b *apitest.Fixture, method, path, body string) (s api.Schedule) {
+	b.T.Helper()
+	b.Do(method, path, body).Want(b.T, http.StatusOK, &s)
 	return s
 }
 
 func TestAScheduleIsMadeChangedAndForgotten(t *testing.T) {
-	var c clock
-	b, f := newScheduleBox(t, fixed(&c))
-	s := b.schedule(nightly)
+	var c apitest.Clock
+	b, f := newScheduleBox(t, apitest.WithClock(&c))
+	s := createSchedule(b, nightly)
 	if s.Words == "" || s.Timezone != "Europe/Berlin" || !s.Enabled || s.Source != "api" || len(s.NextRuns) != 3 || s.NextRunAt == nil || s.OverdueSeconds != 0 ||
 		s.MissedWindowSeconds != 86400 || s.Overlap != "queue" || s.Message != "Tidy up" || s.AgentName != "coder" || s.Outcomes != nil {
 		t.Fatalf("%+v", s)
 	}
 	for _, ref := range []string{s.ID, "nightly"} {
-		b.do("GET", "/api/schedules/"+ref, "").want(t, http.StatusOK, &s)
+		b.Do("GET", "/api/schedules/"+ref, "").Want(t, http.StatusOK, &s)
 	}
-	s = b.asked("POST", "/api/schedules/nightly/disable", "")
+	s = sendSchedule(b, "POST", "/api/schedules/nightly/disable", "")
 	if s.Enabled || s.NextRunAt != nil || s.NextRuns != nil {
 		t.Errorf("disabled: %+v", s)
 	}
 	// What a body does not say of enabled stays; all else is what it says.
-	s = b.asked("PUT", "/api/schedules/nightly", `{"name":"nightly2","schedule":"@weekly","prompt":"Tidy up well","timezone":"UTC","priority":2,"project":{"path":"/srv"},"thinking":false}`)
+	s = sendSchedule(b, "PUT", "/api/schedules/nightly", `{"name":"nightly2","schedule":"@weekly","prompt":"Tidy up well","timezone":"UTC","priority":2,"project":{"path":"/srv"},"thinking":false}`)
 	if s.Enabled || s.Name != "nightly2" || s.CronExpression != "@weekly" || s.AgentName != "" || s.Timezone != "UTC" || s.Project.Path != "/srv" || *s.Thinking {
 		t.Errorf("edited: %+v", s)
 	}
-	b.asked("POST", "/api/schedules/"+s.ID+"/enable", "")
-	b.do("DELETE", "/api/schedules/nightly2", "").want(t, http.StatusNoContent, nil)
-	b.do("GET", "/api/schedules/nightly2", "").wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+	sendSchedule(b, "POST", "/api/schedules/"+s.ID+"/enable", "")
+	b.Do("DELETE", "/api/schedules/nightly2", "").Want(t, http.StatusNoContent, nil)
+	b.Do("GET", "/api/schedules/nightly2", "").WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 	want := "add nightly by a local caller, enabled false nightly by a local caller, edit nightly2 by a local caller, enabled true nightly2 by a local caller, remove nightly2 by a local caller"
-	if got := strings.Join(f.by, ", "); got != want {
+	if got := strings.Join(f.ChangedBy, ", "); got != want {
 		t.Errorf("%s", got)
 	}
 	wantAudit(t, b, "created", "disabled", "edited", "enabled", "removed")
@@ -81,10 +70,10 @@ func TestAScheduleIsMadeChangedAndForgotten(t *testing.T) {
 
 // wantAudit looks for the rows of schedules in the audit log, and that an edit
 // says what was before.
-func wantAudit(t *testing.T, b *box, actions ...string) {
+func wantAudit(t *testing.T, b *apitest.Fixture, actions ...string) {
 	t.Helper()
 	var log api.AuditLog
-	b.do("GET", "/api/audit?event_type=schedule", "").want(t, http.StatusOK, &log)
+	b.Do("GET", "/api/audit?event_type=schedule", "").Want(t, http.StatusOK, &log)
 	for i, row := range log.Rows {
 		if i >= len(actions) || row.Action != actions[i] || row.Result != "success" || !strings.HasPrefix(row.Resource, "sched-") {
 			t.Errorf("row %d: %+v", i, row)
@@ -128,19 +117,19 @@ func TestASchedulesBodyIsReadStrictly(t *testing.T) {
 		{`{"name":"a","schedule":"@daily","prompt":"` + strings.Repeat("x", 1<<20) + `"}`, "", "too_large", 413},
 	} {
 		if _, err := f.Get(t.Context(), "taken"); err != nil {
-			b.schedule(strings.Replace(nightly, "nightly", "taken", 1))
+			createSchedule(b, strings.Replace(nightly, "nightly", "taken", 1))
 		}
-		if e := b.do("POST", "/api/schedules", x.body).wantError(t, x.status, x.code); e.Field != x.field {
+		if e := b.Do("POST", "/api/schedules", x.body).WantError(t, x.status, x.code); e.Field != x.field {
 			t.Errorf("%.100s: field %q, want %q: %s", x.body, e.Field, x.field, e.Message)
 		}
 		if x.status != 409 {
-			b.do("PUT", "/api/schedules/taken", x.body).wantError(t, x.status, x.code)
+			b.Do("PUT", "/api/schedules/taken", x.body).WantError(t, x.status, x.code)
 		}
 	}
 	// What the scheduler itself refuses keeps the name that was sent.
 	for sent, field := range map[string]string{"agent": "agent", "agent_name": "agent_name"} {
-		f.refuse = &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent", Message: "no agent is named x"}
-		e := b.do("POST", "/api/schedules", `{"name":"a","schedule":"@daily","prompt":"m","`+sent+`":"x"}`).wantError(t, 404, signalbox.CodeNotFound)
+		f.Refuse = &signalbox.Error{Code: signalbox.CodeNotFound, Field: "agent", Message: "no agent is named x"}
+		e := b.Do("POST", "/api/schedules", `{"name":"a","schedule":"@daily","prompt":"m","`+sent+`":"x"}`).WantError(t, 404, signalbox.CodeNotFound)
 		if e.Field != field {
 			t.Errorf("%s: %q", sent, e.Field)
 		}
@@ -149,26 +138,26 @@ func TestASchedulesBodyIsReadStrictly(t *testing.T) {
 
 func TestScheduleFromTheConfigurationIsChangedThere(t *testing.T) {
 	b, f := newScheduleBox(t)
-	f.rows["sched-job"] = signalbox.Schedule{ID: "sched-job", Name: "job", Cron: "@daily", Prompt: "p", Source: signalbox.ScheduleFromConfig, Enabled: true}
-	b.do("PUT", "/api/schedules/job", nightly).wantError(t, http.StatusConflict, signalbox.CodeConflict)
-	b.do("DELETE", "/api/schedules/job", "").wantError(t, http.StatusConflict, signalbox.CodeConflict)
-	b.do("POST", "/api/schedules/job/disable", "").want(t, http.StatusOK, nil)
-	b.do("POST", "/api/schedules/job/enable", "").want(t, http.StatusOK, nil)
-	b.do("POST", "/api/schedules/job/trigger", "").want(t, http.StatusCreated, nil)
+	f.ByID["sched-job"] = signalbox.Schedule{ID: "sched-job", Name: "job", Cron: "@daily", Prompt: "p", Source: signalbox.ScheduleFromConfig, Enabled: true}
+	b.Do("PUT", "/api/schedules/job", nightly).WantError(t, http.StatusConflict, signalbox.CodeConflict)
+	b.Do("DELETE", "/api/schedules/job", "").WantError(t, http.StatusConflict, signalbox.CodeConflict)
+	b.Do("POST", "/api/schedules/job/disable", "").Want(t, http.StatusOK, nil)
+	b.Do("POST", "/api/schedules/job/enable", "").Want(t, http.StatusOK, nil)
+	b.Do("POST", "/api/schedules/job/trigger", "").Want(t, http.StatusCreated, nil)
 }
 
 // A schedule is its owner's: others with the same rights may look at it, and no
 // more. Who is limited to other agents does not know of it.
 func TestOnlyTheOwnerAndAdminsChangeASchedule(t *testing.T) {
-	b, f := newScheduleBox(t, withToken)
-	b.agent("coder", 1)
-	b.user(identity.PutUser{ID: "ada"})
-	b.user(identity.PutUser{ID: "ben"})
-	owner, other := bearer(b.token(identity.NewToken{Name: "t1", User: "ada"})), bearer(b.token(identity.NewToken{Name: "t2", User: "ben"}))
-	agent := bearer(b.token(identity.NewToken{Name: "t3", Agent: "coder"}))
+	b, f := newScheduleBox(t, apitest.WithToken)
+	b.AddAgent("coder", 1)
+	b.AddUser(identity.PutUser{ID: "ada"})
+	b.AddUser(identity.PutUser{ID: "ben"})
+	owner, other := apitest.Bearer(b.AddToken(identity.NewToken{Name: "t1", User: "ada"})), apitest.Bearer(b.AddToken(identity.NewToken{Name: "t2", User: "ben"}))
+	agent := apitest.Bearer(b.AddToken(identity.NewToken{Name: "t3", Agent: "coder"}))
 	all := []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSubmit, signalbox.ScopeSchedule}
-	limited := bearer(b.token(identity.NewToken{Name: "t4", Scopes: all, Agents: []string{"reviewer"}}))
-	s := b.schedule(nightly, owner)
+	limited := apitest.Bearer(b.AddToken(identity.NewToken{Name: "t4", Scopes: all, Agents: []string{"reviewer"}}))
+	s := createSchedule(b, nightly, owner)
 	if s.OwnerID != "user:ada" {
 		t.Errorf("%+v", s)
 	}
@@ -177,24 +166,24 @@ func TestOnlyTheOwnerAndAdminsChangeASchedule(t *testing.T) {
 		{"POST", "/api/schedules/nightly/enable", ""}, {"POST", "/api/schedules/nightly/trigger", ""}, {"DELETE", "/api/schedules/nightly", ""},
 	}
 	for _, deed := range deeds {
-		for _, who := range []edit{other, agent} {
-			b.do(deed[0], deed[1], deed[2], who).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+		for _, who := range []apitest.Edit{other, agent} {
+			b.Do(deed[0], deed[1], deed[2], who).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 		}
-		b.do(deed[0], deed[1], deed[2], limited).wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+		b.Do(deed[0], deed[1], deed[2], limited).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 	}
 	for _, path := range []string{"/api/schedules/nightly", "/api/schedules/nightly/executions"} {
-		b.do("GET", path, "", other).want(t, http.StatusOK, nil)
-		b.do("GET", path, "", limited).wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+		b.Do("GET", path, "", other).Want(t, http.StatusOK, nil)
+		b.Do("GET", path, "", limited).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
 	}
 	var list api.Schedules
-	b.do("GET", "/api/schedules", "", limited).want(t, http.StatusOK, &list)
+	b.Do("GET", "/api/schedules", "", limited).Want(t, http.StatusOK, &list)
 	if len(list.Schedules) != 0 {
 		t.Errorf("%+v", list)
 	}
-	for _, who := range []edit{owner, bearer(secret)} {
+	for _, who := range []apitest.Edit{owner, apitest.Bearer(apitest.Secret)} {
 		for _, deed := range deeds[:4] {
-			if got := b.do(deed[0], deed[1], deed[2], who); got.StatusCode >= 300 {
-				t.Errorf("%v: %d %s", deed, got.StatusCode, got.body)
+			if got := b.Do(deed[0], deed[1], deed[2], who); got.StatusCode >= 300 {
+				t.Errorf("%v: %d %s", deed, got.StatusCode, got.Body)
 			}
 		}
 	}
@@ -205,30 +194,30 @@ func TestOnlyTheOwnerAndAdminsChangeASchedule(t *testing.T) {
 
 // Who may use some agents only makes schedules for those.
 func TestALimitedCallerMakesSchedulesForItsAgents(t *testing.T) {
-	b, _ := newScheduleBox(t, withToken)
-	who := bearer(b.token(identity.NewToken{Name: "t", Scopes: []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSchedule}, Agents: []string{"reviewer"}}))
-	make := func(name, agent string) reply {
-		return b.do("POST", "/api/schedules", `{"name":"`+name+`","schedule":"@daily","prompt":"p"`+agent+`}`, who)
+	b, _ := newScheduleBox(t, apitest.WithToken)
+	who := apitest.Bearer(b.AddToken(identity.NewToken{Name: "t", Scopes: []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeSchedule}, Agents: []string{"reviewer"}}))
+	make := func(name, agent string) apitest.Reply {
+		return b.Do("POST", "/api/schedules", `{"name":"`+name+`","schedule":"@daily","prompt":"p"`+agent+`}`, who)
 	}
-	if e := make("a", `,"agent":"coder"`).wantError(t, http.StatusNotFound, signalbox.CodeNotFound); e.Field != "agent" || strings.Contains(e.Message, "is not known") {
+	if e := make("a", `,"agent":"coder"`).WantError(t, http.StatusNotFound, signalbox.CodeNotFound); e.Field != "agent" || strings.Contains(e.Message, "is not known") {
 		t.Errorf("%+v", e)
 	}
-	make("a", ``).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
-	make("a", `,"kind":"claude"`).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
-	make("a", `,"agent":"reviewer"`).want(t, http.StatusCreated, nil)
-	b.do("PUT", "/api/schedules/a", `{"name":"a","schedule":"@daily","prompt":"p","agent_name":"coder"}`, who).wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
-	b.do("PUT", "/api/schedules/a", `{"name":"a","schedule":"@daily","prompt":"p"}`, who).wantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+	make("a", ``).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+	make("a", `,"kind":"claude"`).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
+	make("a", `,"agent":"reviewer"`).Want(t, http.StatusCreated, nil)
+	b.Do("PUT", "/api/schedules/a", `{"name":"a","schedule":"@daily","prompt":"p","agent_name":"coder"}`, who).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+	b.Do("PUT", "/api/schedules/a", `{"name":"a","schedule":"@daily","prompt":"p"}`, who).WantError(t, http.StatusForbidden, signalbox.CodeForbidden)
 }
 
 func TestSchedulesAreListedByPagesAndFilters(t *testing.T) {
 	b, f := newScheduleBox(t)
 	for i := range 5 {
-		s := b.schedule(fmt.Sprintf(`{"name":"job-%d","schedule":"@daily","prompt":"p","agent":"a%d","enabled":%v}`, i, i%2, i != 3))
-		f.runs[s.ID] = []signalbox.ScheduleRun{{ID: "1", Status: signalbox.SkippedBusy}, {ID: "2", Status: signalbox.SkippedBusy}}
+		s := createSchedule(b, fmt.Sprintf(`{"name":"job-%d","schedule":"@daily","prompt":"p","agent":"a%d","enabled":%v}`, i, i%2, i != 3))
+		f.RunsOf[s.ID] = []signalbox.ScheduleRun{{ID: "1", Status: signalbox.SkippedBusy}, {ID: "2", Status: signalbox.SkippedBusy}}
 	}
 	names := func(query string) string {
 		var page api.Schedules
-		b.do("GET", "/api/schedules?"+query, "").want(t, http.StatusOK, &page)
+		b.Do("GET", "/api/schedules?"+query, "").Want(t, http.StatusOK, &page)
 		var out []string
 		for _, s := range page.Schedules {
 			out = append(out, fmt.Sprintf("%s:%d", strings.TrimPrefix(s.Name, "job-"), len(s.Outcomes)))
@@ -244,60 +233,60 @@ func TestSchedulesAreListedByPagesAndFilters(t *testing.T) {
 		}
 	}
 	for _, query := range []string{"limit=0", "limit=1001", "outcomes=21", "outcomes=x", "enabled=yes", "state=enabled"} {
-		b.do("GET", "/api/schedules?"+query, "").wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
+		b.Do("GET", "/api/schedules?"+query, "").WantError(t, http.StatusBadRequest, signalbox.CodeValidation)
 	}
-	b.do("GET", "/api/schedules/job-1/executions?limit=101", "").wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
+	b.Do("GET", "/api/schedules/job-1/executions?limit=101", "").WantError(t, http.StatusBadRequest, signalbox.CodeValidation)
 }
 
 func TestStatusCountsSchedules(t *testing.T) {
-	var c clock
-	b, f := newScheduleBox(t, fixed(&c))
-	b.schedule(nightly)
-	s := b.schedule(`{"name":"late","schedule":"@daily","prompt":"p"}`)
-	late := f.rows[s.ID]
-	late.Cursor, late.LastStatus = c.now().Add(-5*time.Minute), signalbox.SkippedQueueFull
-	f.rows[s.ID] = late
-	b.schedule(`{"name":"off","schedule":"@daily","prompt":"p","enabled":false}`)
+	var c apitest.Clock
+	b, f := newScheduleBox(t, apitest.WithClock(&c))
+	createSchedule(b, nightly)
+	s := createSchedule(b, `{"name":"late","schedule":"@daily","prompt":"p"}`)
+	late := f.ByID[s.ID]
+	late.Cursor, late.LastStatus = c.Now().Add(-5*time.Minute), signalbox.SkippedQueueFull
+	f.ByID[s.ID] = late
+	createSchedule(b, `{"name":"off","schedule":"@daily","prompt":"p","enabled":false}`)
 	var got api.Status
-	b.do("GET", "/status", "").want(t, http.StatusOK, &got)
+	b.Do("GET", "/status", "").Want(t, http.StatusOK, &got)
 	if g := got.Scheduler; g == nil || g.Schedules != 3 || g.Enabled != 2 || g.Failing != 1 || g.NextRun == nil || !g.NextRun.Equal(late.Cursor) {
 		t.Errorf("%+v", g)
 	}
-	b.do("GET", "/api/schedules/late", "").want(t, http.StatusOK, &s)
+	b.Do("GET", "/api/schedules/late", "").Want(t, http.StatusOK, &s)
 	if s.OverdueSeconds != 300 {
 		t.Errorf("%+v", s)
 	}
 }
 
 func TestWhatAnExpressionMeans(t *testing.T) {
-	var c clock
-	b, _ := newScheduleBox(t, fixed(&c))
+	var c apitest.Clock
+	b, _ := newScheduleBox(t, apitest.WithClock(&c))
 	var got api.CronCheck
-	check := func(expression, more string) reply {
-		return b.do("GET", "/api/cron?expression="+url.QueryEscape(expression)+more, "")
+	check := func(expression, more string) apitest.Reply {
+		return b.Do("GET", "/api/cron?expression="+url.QueryEscape(expression)+more, "")
 	}
-	check("0  9 * * 1-5", "&n=2").want(t, http.StatusOK, &got)
+	check("0  9 * * 1-5", "&n=2").Want(t, http.StatusOK, &got)
 	if got.CronExpression != "0 9 * * 1-5" || got.Timezone != "Europe/Berlin" || got.Words == "" || len(got.NextRuns) != 2 || got.NextRuns[0].UTC().Hour() != 8 {
 		t.Errorf("%+v", got)
 	}
 	for query, field := range map[string]string{"": "expression", "0 0 31 2 *": "expression"} {
-		if e := check(query, "").wantError(t, http.StatusBadRequest, signalbox.CodeValidation); e.Field != field {
+		if e := check(query, "").WantError(t, http.StatusBadRequest, signalbox.CodeValidation); e.Field != field {
 			t.Errorf("%q: %+v", query, e)
 		}
 	}
-	if e := check("@daily", "&timezone=Mars/Olympus").wantError(t, http.StatusBadRequest, signalbox.CodeValidation); e.Field != "timezone" {
+	if e := check("@daily", "&timezone=Mars/Olympus").WantError(t, http.StatusBadRequest, signalbox.CodeValidation); e.Field != "timezone" {
 		t.Errorf("%+v", e)
 	}
-	check("@daily", "&n=51").wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
+	check("@daily", "&n=51").WantError(t, http.StatusBadRequest, signalbox.CodeValidation)
 }
 
 func TestADirectorWithoutAScheduler(t *testing.T) {
-	b := newBox(t)
-	b.do("GET", "/api/schedules", "").wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
-	b.do("POST", "/api/schedules", nightly).wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
-	b.do("GET", "/api/cron?expression=@daily", "").want(t, http.StatusOK, nil)
+	b := apitest.New(t)
+	b.Do("GET", "/api/schedules", "").WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+	b.Do("POST", "/api/schedules", nightly).WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+	b.Do("GET", "/api/cron?expression=@daily", "").Want(t, http.StatusOK, nil)
 	var got api.Status
-	if b.do("GET", "/status", "").want(t, http.StatusOK, &got); got.Scheduler != nil {
+	if b.Do("GET", "/status", "").Want(t, http.StatusOK, &got); got.Scheduler != nil {
 		t.Errorf("%+v", got.Scheduler)
 	}
 }
@@ -305,9 +294,9 @@ func TestADirectorWithoutAScheduler(t *testing.T) {
 // A task of a schedule is an activity of its own type, whoever owns it.
 func TestTasksOfSchedulesAreActivitiesOfSchedules(t *testing.T) {
 	b, _ := newScheduleBox(t)
-	id := b.submit(`{"prompt":"p","source":"scheduler","source_job":"nightly"}`).QueueID
+	id := b.Submit(`{"prompt":"p","source":"scheduler","source_job":"nightly"}`).QueueID
 	var got api.Activity
-	b.do("GET", "/api/activities/"+id, "").want(t, http.StatusOK, &got)
+	b.Do("GET", "/api/activities/"+id, "").Want(t, http.StatusOK, &got)
 	if got.Type != "schedule_start" || got.TriggeredBy != "schedule" || got.Details.Job != "nightly" {
 		t.Errorf("%+v", got)
 	}

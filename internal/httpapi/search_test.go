@@ -13,12 +13,13 @@ import (
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-func (b *box) search(query string, more ...string) api.Search {
-	b.t.Helper()
+func searchTasks(b *apitest.Fixture, query string, more ...string) api.Search {
+	b.T.Helper()
 	var out api.Search
-	b.do("GET", "/api/search?q="+url.QueryEscape(query)+strings.Join(more, ""), "").want(b.t, http.StatusOK, &out)
+	b.Do("GET", "/api/search?q="+url.QueryEscape(query)+strings.Join(more, ""), "").Want(b.T, http.StatusOK, &out)
 	return out
 }
 
@@ -31,29 +32,29 @@ func queueIDs(tasks []api.LiveTask) []string {
 }
 
 // crowd has tasks in every phase: two run, three wait, ten have ended.
-func crowd(t *testing.T) (b *box, running, waiting, ended []string) {
-	var c clock
-	b = newBox(t, fixed(&c))
-	a := b.agent("coder", 3)
+func crowd(t *testing.T) (b *apitest.Fixture, running, waiting, ended []string) {
+	var c apitest.Clock
+	b = apitest.New(t, apitest.WithClock(&c))
+	a := b.AddAgent("coder", 3)
 	for i := range 10 {
 		prompt := fmt.Sprintf(`{"prompt":"billing report %d"}`, i)
-		id := b.submit(prompt).QueueID
+		id := b.Submit(prompt).QueueID
 		reason := signalbox.ReasonCompleted
 		if i%2 == 1 {
 			reason = signalbox.ReasonExitNonzero
 		}
-		b.finish(b.work(a), reason, signalbox.Result{})
+		b.FinishTask(b.Run(a), reason, signalbox.Result{})
 		ended = append([]string{id}, ended...)
-		c.pass(time.Minute)
+		c.Advance(time.Minute)
 	}
 	for range 2 {
-		running = append(running, b.submit(`{"prompt":"running"}`).QueueID)
-		b.work(a)
-		c.pass(time.Minute)
+		running = append(running, b.Submit(`{"prompt":"running"}`).QueueID)
+		b.Run(a)
+		c.Advance(time.Minute)
 	}
 	for i := range 3 {
-		waiting = append(waiting, b.submit(fmt.Sprintf(`{"prompt":"waits %d","agent":"coder"}`, i)).QueueID)
-		c.pass(time.Minute)
+		waiting = append(waiting, b.Submit(fmt.Sprintf(`{"prompt":"waits %d","agent":"coder"}`, i)).QueueID)
+		c.Advance(time.Minute)
 	}
 	return b, running, waiting, ended
 }
@@ -61,7 +62,7 @@ func crowd(t *testing.T) (b *box, running, waiting, ended []string) {
 func TestSearchFindsAllInOrder(t *testing.T) {
 	b, running, waiting, ended := crowd(t)
 	all := slices.Concat(running, waiting, ended)
-	got := b.search("")
+	got := searchTasks(b, "")
 	if !slices.Equal(queueIDs(got.Tasks), all) || got.Total != 15 || got.Approximate || got.Next != "" {
 		t.Errorf("%v of %d, next %q; want %v", queueIDs(got.Tasks), got.Total, got.Next, all)
 	}
@@ -80,11 +81,11 @@ func TestSearchFindsAllInOrder(t *testing.T) {
 		{"id:" + waiting[1], waiting[1:2]},
 		{"nothing like it", nil},
 	} {
-		if got := b.search(c.query); !slices.Equal(queueIDs(got.Tasks), c.want) || got.Total != len(c.want) || got.Query == "" {
+		if got := searchTasks(b, c.query); !slices.Equal(queueIDs(got.Tasks), c.want) || got.Total != len(c.want) || got.Query == "" {
 			t.Errorf("%s: %v of %d, want %v", c.query, queueIDs(got.Tasks), got.Total, c.want)
 		}
 	}
-	if row := b.search("state:waiting").Tasks[1]; row.Position != 2 {
+	if row := searchTasks(b, "state:waiting").Tasks[1]; row.Position != 2 {
 		t.Errorf("its place in line is not told: %+v", row)
 	}
 }
@@ -102,12 +103,12 @@ func every(list []string, from int) []string {
 func TestSearchByPages(t *testing.T) {
 	b, _, _, _ := crowd(t)
 	for _, query := range []string{"", "state:failed", "-state:failed", "report"} {
-		all := queueIDs(b.search(query).Tasks)
+		all := queueIDs(searchTasks(b, query).Tasks)
 		for limit := 1; limit <= 16; limit++ {
 			var got []string
 			after := ""
 			for page := 0; page == 0 || after != ""; page++ {
-				found := b.search(query, fmt.Sprintf("&limit=%d", limit), after)
+				found := searchTasks(b, query, fmt.Sprintf("&limit=%d", limit), after)
 				if found.Total != len(all) || found.Approximate {
 					t.Fatalf("%q: total %d, want %d", query, found.Total, len(all))
 				}
@@ -128,12 +129,12 @@ func TestSearchByPages(t *testing.T) {
 }
 
 func TestSearchRefusesWhatIsWrong(t *testing.T) {
-	b := newBox(t)
-	if e := b.do("GET", "/api/search?q=agnet:coder", "").wantError(t, 400, signalbox.CodeValidation); e.Field != "q" || !strings.Contains(e.Message, "did you mean agent?") {
+	b := apitest.New(t)
+	if e := b.Do("GET", "/api/search?q=agnet:coder", "").WantError(t, 400, signalbox.CodeValidation); e.Field != "q" || !strings.Contains(e.Message, "did you mean agent?") {
 		t.Errorf("%+v", e)
 	}
 	for _, after := range []string{"x", "eyJwIjoieCIsIm4iOjB9", "eyJwIjoicnVubmluZyIsIm4iOi0xfQ"} {
-		if e := b.do("GET", "/api/search?after="+after, "").wantError(t, 400, signalbox.CodeValidation); e.Field != "after" {
+		if e := b.Do("GET", "/api/search?after="+after, "").WantError(t, 400, signalbox.CodeValidation); e.Field != "after" {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -142,17 +143,17 @@ func TestSearchRefusesWhatIsWrong(t *testing.T) {
 // Who is limited to some agents finds only what it may see.
 func TestSearchIsLimited(t *testing.T) {
 	b, _, waiting, _ := crowd(t)
-	b.agent("other", 1)
-	mine := b.submit(`{"prompt":"for other","agent":"other"}`).QueueID
-	h := b.dir.HandlerAs(signalbox.Principal{Kind: signalbox.PrincipalService, ID: "ci", Scopes: signalbox.Scopes(), Agents: []string{"other"}})
+	b.AddAgent("other", 1)
+	mine := b.Submit(`{"prompt":"for other","agent":"other"}`).QueueID
+	h := b.Server.HandlerAs(signalbox.Principal{Kind: signalbox.PrincipalService, ID: "ci", Scopes: signalbox.Scopes(), Agents: []string{"other"}})
 	var got api.Search
-	asked(t, h, "GET", "/api/search", "").want(t, 200, &got)
+	asked(t, h, "GET", "/api/search", "").Want(t, 200, &got)
 	if !slices.Equal(queueIDs(got.Tasks), []string{mine}) || got.Total != 1 {
 		t.Errorf("%+v", got)
 	}
 	var bulk api.Bulk
-	asked(t, h, "POST", "/api/queue/bulk", `{"query":"state:waiting","action":"cancel","expect":1}`).want(t, 200, &bulk)
-	if bulk.Done != 1 || b.search("id:" + waiting[0]).Tasks[0].State != "pending" {
+	asked(t, h, "POST", "/api/queue/bulk", `{"query":"state:waiting","action":"cancel","expect":1}`).Want(t, 200, &bulk)
+	if bulk.Done != 1 || searchTasks(b, "id:"+waiting[0]).Tasks[0].State != "pending" {
 		t.Errorf("%+v", bulk)
 	}
 }
@@ -160,30 +161,30 @@ func TestSearchIsLimited(t *testing.T) {
 func TestBulkCountsFirst(t *testing.T) {
 	b, running, waiting, _ := crowd(t)
 	var got api.Bulk
-	b.do("POST", "/api/queue/bulk", `{"query":"state:waiting,running","action":"cancel"}`).want(t, 200, &got)
-	if got.Count != 5 || got.Done != 0 || got.Query != "state:waiting,running" || b.search("state:cancelled").Total != 0 {
+	b.Do("POST", "/api/queue/bulk", `{"query":"state:waiting,running","action":"cancel"}`).Want(t, 200, &got)
+	if got.Count != 5 || got.Done != 0 || got.Query != "state:waiting,running" || searchTasks(b, "state:cancelled").Total != 0 {
 		t.Errorf("%+v", got)
 	}
-	e := b.do("POST", "/api/queue/bulk", `{"query":"state:waiting,running","action":"cancel","expect":4}`).wantError(t, 409, signalbox.CodeConflict)
-	if !strings.Contains(e.Message, "5 tasks that match") || !strings.Contains(e.Message, "not the 4") || b.search("state:cancelled").Total != 0 {
+	e := b.Do("POST", "/api/queue/bulk", `{"query":"state:waiting,running","action":"cancel","expect":4}`).WantError(t, 409, signalbox.CodeConflict)
+	if !strings.Contains(e.Message, "5 tasks that match") || !strings.Contains(e.Message, "not the 4") || searchTasks(b, "state:cancelled").Total != 0 {
 		t.Errorf("%+v", e)
 	}
-	b.do("POST", "/api/queue/bulk", `{"query":"state:waiting,running","action":"cancel","expect":5}`).want(t, 200, &got)
+	b.Do("POST", "/api/queue/bulk", `{"query":"state:waiting,running","action":"cancel","expect":5}`).Want(t, 200, &got)
 	if got.Done != 5 || got.Failed != 0 || len(got.Results) != 0 {
 		t.Errorf("%+v", got)
 	}
 	for _, id := range waiting {
-		if state := b.search("id:" + id).Tasks[0].State; state != "cancelled" {
+		if state := searchTasks(b, "id:"+id).Tasks[0].State; state != "cancelled" {
 			t.Errorf("%s is %s", id, state)
 		}
 	}
 	for _, id := range running {
-		if state := b.search("id:" + id).Tasks[0].State; state != "cancelling" {
+		if state := searchTasks(b, "id:"+id).Tasks[0].State; state != "cancelling" {
 			t.Errorf("%s is %s", id, state)
 		}
 	}
 	var log api.AuditLog
-	b.do("GET", "/api/audit?action=bulk_cancel", "").want(t, 200, &log)
+	b.Do("GET", "/api/audit?action=bulk_cancel", "").Want(t, 200, &log)
 	if len(log.Rows) != 1 || !strings.Contains(log.Rows[0].Details, `"done":5`) || log.Rows[0].Result != "success" {
 		t.Errorf("%+v", log.Rows)
 	}
@@ -193,30 +194,30 @@ func TestBulkRetry(t *testing.T) {
 	b, _, _, ended := crowd(t)
 	var got api.Bulk
 	// What completed is not made anew unless the query says so.
-	b.do("POST", "/api/queue/bulk", `{"query":"billing","action":"retry"}`).want(t, 200, &got)
+	b.Do("POST", "/api/queue/bulk", `{"query":"billing","action":"retry"}`).Want(t, 200, &got)
 	if got.Count != 5 {
 		t.Errorf("%+v", got)
 	}
-	b.do("POST", "/api/queue/bulk", `{"query":"billing state:completed,failed","action":"retry"}`).want(t, 200, &got)
+	b.Do("POST", "/api/queue/bulk", `{"query":"billing state:completed,failed","action":"retry"}`).Want(t, 200, &got)
 	if got.Count != 10 {
 		t.Errorf("%+v", got)
 	}
-	b.do("POST", "/api/queue/bulk", `{"query":"billing","action":"retry","expect":5}`).want(t, 200, &got)
+	b.Do("POST", "/api/queue/bulk", `{"query":"billing","action":"retry","expect":5}`).Want(t, 200, &got)
 	if got.Done != 5 || len(got.Results) != 5 {
 		t.Fatalf("%+v", got)
 	}
 	for _, r := range got.Results {
 		var again api.Task
-		b.do("GET", "/api/queue/"+r.NewID, "").want(t, 200, &again)
+		b.Do("GET", "/api/queue/"+r.NewID, "").Want(t, 200, &again)
 		if again.RetryOf != r.QueueID || again.State != "pending" || !slices.Contains(ended, r.QueueID) {
 			t.Errorf("%+v of %+v", again, r)
 		}
 	}
 	// One that fails does not keep the others from it.
-	b.do("POST", "/api/queue/task", `{"prompt":"with env","env":{"A":"b"}}`)
-	id := b.search(`"with env"`).Tasks[0].QueueID
-	b.do("POST", "/api/queue/"+id+"/cancel", "")
-	b.do("POST", "/api/queue/bulk", `{"query":"state:failed,cancelled","action":"retry","expect":6}`).want(t, 200, &got)
+	b.Do("POST", "/api/queue/task", `{"prompt":"with env","env":{"A":"b"}}`)
+	id := searchTasks(b, `"with env"`).Tasks[0].QueueID
+	b.Do("POST", "/api/queue/"+id+"/cancel", "")
+	b.Do("POST", "/api/queue/bulk", `{"query":"state:failed,cancelled","action":"retry","expect":6}`).Want(t, 200, &got)
 	if got.Done != 5 || got.Failed != 1 || !slices.ContainsFunc(got.Results, func(o api.BulkOutcome) bool {
 		return o.QueueID == id && o.Error == "validation_error" && strings.Contains(o.Message, "env")
 	}) {
@@ -225,7 +226,7 @@ func TestBulkRetry(t *testing.T) {
 }
 
 func TestBulkRefusals(t *testing.T) {
-	b := newBox(t)
+	b := apitest.New(t)
 	for body, field := range map[string]string{
 		`{"query":"state:failed","action":"delete"}`: "action",
 		`{"query":"  ","action":"cancel"}`:           "query",
@@ -233,17 +234,17 @@ func TestBulkRefusals(t *testing.T) {
 		`{"query":"agnet:x","action":"cancel"}`:      "query",
 		`{"action":"cancel","x":1}`:                  "x",
 	} {
-		if e := b.do("POST", "/api/queue/bulk", body).wantError(t, 400, signalbox.CodeValidation); e.Field != field {
+		if e := b.Do("POST", "/api/queue/bulk", body).WantError(t, 400, signalbox.CodeValidation); e.Field != field {
 			t.Errorf("%s: %+v", body, e)
 		}
 	}
-	h := b.dir.HandlerAs(signalbox.Principal{Kind: signalbox.PrincipalService, ID: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeCancel}})
-	asked(t, h, "POST", "/api/queue/bulk", `{"query":"state:failed","action":"retry"}`).want(t, 403, nil)
-	asked(t, h, "POST", "/api/queue/bulk", `{"query":"state:waiting","action":"cancel"}`).want(t, 200, nil)
+	h := b.Server.HandlerAs(signalbox.Principal{Kind: signalbox.PrincipalService, ID: "ci", Scopes: []signalbox.Scope{signalbox.ScopeRead, signalbox.ScopeCancel}})
+	asked(t, h, "POST", "/api/queue/bulk", `{"query":"state:failed","action":"retry"}`).Want(t, 403, nil)
+	asked(t, h, "POST", "/api/queue/bulk", `{"query":"state:waiting","action":"cancel"}`).Want(t, 200, nil)
 }
 
 // asked is what a handler answers.
-func asked(t *testing.T, h http.Handler, method, path, body string) reply {
+func asked(t *testing.T, h http.Handler, method, path, body string) apitest.Reply {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:8080"+path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
@@ -254,5 +255,5 @@ func asked(t *testing.T, h http.Handler, method, path, body string) reply {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return reply{Response: resp, body: data}
+	return apitest.Reply{Response: resp, Body: data}
 }

@@ -5,22 +5,24 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 // The block queue of GET /status is as the seed has it (work-queue, Status
 // Endpoint).
 func TestSeedStatus(t *testing.T) {
-	var c clock
-	b := newBox(t, fixed(&c))
+	var c apitest.Clock
+	b := apitest.New(t, apitest.WithClock(&c))
 	for range 7 {
-		b.do("POST", "/api/queue/task", `{"prompt":"p"}`).want(t, http.StatusCreated, nil)
+		b.Do("POST", "/api/queue/task", `{"prompt":"p"}`).Want(t, http.StatusCreated, nil)
 	}
-	a := b.agent("coder", 2)
-	b.work(a)
-	b.work(a)
-	c.pass(5 * time.Minute)
+	a := b.AddAgent("coder", 2)
+	b.Run(a)
+	b.Run(a)
+	c.Advance(5 * time.Minute)
 	var got map[string]json.RawMessage
-	b.do("GET", "/status", "").want(t, http.StatusOK, &got)
+	b.Do("GET", "/status", "").Want(t, http.StatusOK, &got)
 	for key, want := range map[string]string{
 		"type": `"view"`, "interfaces": `["statusable","observable","taskable"]`, "version": `"1.0.0"`,
 		"queue": `{"depth":5,"max_size":50,"oldest_age_seconds":300,"dispatched_count":2}`,

@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 // pipes is a listener whose connections live in memory, so that a test can
@@ -56,12 +57,12 @@ func (p *pipes) dial(t *testing.T) net.Conn {
 }
 
 // serving runs the director on pipes and returns how to stop it.
-func serving(t *testing.T, b *box) (*pipes, func()) {
+func serving(t *testing.T, b *apitest.Fixture) (*pipes, func()) {
 	t.Helper()
 	p := newPipes()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- b.dir.Serve(ctx, p) }()
+	go func() { done <- b.Server.Serve(ctx, p) }()
 	return p, func() {
 		t.Helper()
 		cancel()
@@ -81,7 +82,7 @@ func write(t *testing.T, c net.Conn, text string) {
 // Header bytes that trickle in hold a connection for a bounded time.
 func TestAttackSlowHeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
+		b := apitest.New(t)
 		p, stop := serving(t, b)
 		c := p.dial(t)
 		write(t, c, "GET /status HTTP/1.1\r\nHost: localhost\r\nX-")
@@ -96,7 +97,7 @@ func TestAttackSlowHeader(t *testing.T) {
 
 func TestAttackSlowBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
+		b := apitest.New(t)
 		p, stop := serving(t, b)
 		for _, start := range []string{
 			"POST /api/queue/task HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
@@ -116,7 +117,7 @@ func TestAttackSlowBody(t *testing.T) {
 
 func TestAttackHugeHeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
+		b := apitest.New(t)
 		p, stop := serving(t, b)
 		c := p.dial(t)
 		go fmt.Fprintf(c, "GET /status HTTP/1.1\r\nHost: localhost\r\nX-A: %s\r\n\r\n", strings.Repeat("a", 2*httpapi.MaxHeader))
@@ -133,9 +134,9 @@ func TestAttackHugeHeader(t *testing.T) {
 // director does.
 func TestLongPollSurvivesAndEndsWithTheDirector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
+		b := apitest.New(t)
 		p, stop := serving(t, b)
-		id := b.submit(`{"prompt":"p"}`).QueueID
+		id := b.Submit(`{"prompt":"p"}`).QueueID
 		c := p.dial(t)
 		defer c.Close()
 		write(t, c, "GET /api/queue/"+id+"?wait=5m HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -165,7 +166,7 @@ func TestLongPollSurvivesAndEndsWithTheDirector(t *testing.T) {
 // A stream ends with a whole answer when the director stops.
 func TestStreamsEndCleanlyOnShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBox(t)
+		b := apitest.New(t)
 		p, stop := serving(t, b)
 		c := p.dial(t)
 		defer c.Close()
@@ -184,45 +185,45 @@ func TestStreamsEndCleanlyOnShutdown(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Errorf("the stream was cut: %v", err)
 		}
-		if b.dir.Streams() != 0 {
+		if b.Server.Streams() != 0 {
 			t.Error("a stream is still counted")
 		}
 	})
 }
 
 func TestDraining(t *testing.T) {
-	b := newBox(t)
-	b.do("GET", "/readyz", "").want(t, http.StatusOK, nil)
-	b.dir.SetDraining(true)
-	e := b.do("GET", "/readyz", "").wantError(t, http.StatusServiceUnavailable, signalbox.CodeUnavailable)
+	b := apitest.New(t)
+	b.Do("GET", "/readyz", "").Want(t, http.StatusOK, nil)
+	b.Server.SetDraining(true)
+	e := b.Do("GET", "/readyz", "").WantError(t, http.StatusServiceUnavailable, signalbox.CodeUnavailable)
 	if !strings.Contains(e.Message, "draining") || !e.Retryable || e.RetryAfter == 0 {
 		t.Errorf("%+v", e)
 	}
-	b.do("GET", "/healthz", "").want(t, http.StatusOK, nil)
-	b.submit(`{"prompt":"stored all the same"}`)
+	b.Do("GET", "/healthz", "").Want(t, http.StatusOK, nil)
+	b.Submit(`{"prompt":"stored all the same"}`)
 	var s api.Status
-	b.do("GET", "/status", "").want(t, http.StatusOK, &s)
+	b.Do("GET", "/status", "").Want(t, http.StatusOK, &s)
 	if s.State != "draining" || s.Queue.Depth != 1 {
 		t.Errorf("%+v", s)
 	}
-	b.dir.SetDraining(false)
-	b.do("GET", "/readyz", "").want(t, http.StatusOK, nil)
+	b.Server.SetDraining(false)
+	b.Do("GET", "/readyz", "").Want(t, http.StatusOK, nil)
 }
 
 // A store that is gone is a 5xx without its inner words, never a success.
 func TestADeadStore(t *testing.T) {
-	b := newBox(t)
-	id := b.submit(`{"prompt":"p"}`).QueueID
-	if err := b.store.Close(); err != nil {
+	b := apitest.New(t)
+	id := b.Submit(`{"prompt":"p"}`).QueueID
+	if err := b.Store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range [][3]string{
 		{"POST", "/api/queue/task", `{"prompt":"p"}`}, {"POST", "/api/task", `{"prompt":"p"}`}, {"GET", "/api/queue", ""}, {"GET", "/api/queue/" + id, ""},
 		{"POST", "/api/queue/" + id + "/cancel", ""}, {"GET", "/api/history", ""}, {"GET", "/api/events", ""}, {"GET", "/readyz", ""}, {"GET", "/status", ""}, {"POST", "/api/queue/pause", ""},
 	} {
-		if got := b.do(c[0], c[1], c[2]); got.StatusCode < 500 {
-			t.Errorf("%s %s: %d %s", c[0], c[1], got.StatusCode, got.body)
+		if got := b.Do(c[0], c[1], c[2]); got.StatusCode < 500 {
+			t.Errorf("%s %s: %d %s", c[0], c[1], got.StatusCode, got.Body)
 		}
 	}
-	b.do("GET", "/healthz", "").want(t, http.StatusOK, nil)
+	b.Do("GET", "/healthz", "").Want(t, http.StatusOK, nil)
 }

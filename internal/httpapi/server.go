@@ -204,6 +204,9 @@ func (d *Server) SetDraining(on bool) { d.draining.Store(on) }
 // Stop ends open streams and long polls, cleanly, so that clients come back.
 func (d *Server) Stop() { d.end() }
 
+// WaitTerminals waits, for 10 s at most, until no terminal is served any more.
+func (d *Server) WaitTerminals() { d.terms.wait(shutdownTimeout) }
+
 type noMetrics struct{}
 
 func (noMetrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
@@ -260,7 +263,7 @@ func (d *Server) Serve(ctx context.Context, l net.Listener) error {
 		err = errors.Join(err, srv.Close())
 	}
 	<-failed //nolint:errcheck // it was told to end
-	d.terms.wait(shutdownTimeout)
+	d.WaitTerminals()
 	return err
 }
 

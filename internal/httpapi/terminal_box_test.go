@@ -19,17 +19,15 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 	"github.com/signalbox-ai/signalbox/internal/agentd/runner"
 	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// patience bounds every wait of a test; none is meant to take that long.
-const patience = time.Minute
-
 // termBox is a director in front of a real agent daemon, whose terminals run
 // /bin/sh.
 type termBox struct {
-	*box
+	*apitest.Fixture
 	daemon *agentd.Daemon
 	row    signalbox.Agent
 	work   string
@@ -40,7 +38,7 @@ type termBox struct {
 
 func newTermBox(t *testing.T, change ...func(*agentd.Config)) *termBox {
 	t.Helper()
-	b := &termBox{box: newBox(t, func(o *options) { o.director.Token, o.director.Terminal = "the-static-token", true })}
+	b := &termBox{Fixture: apitest.New(t, func(o *apitest.Options) { o.Config.Token, o.Config.Terminal = "the-static-token", true })}
 	root := t.TempDir()
 	cfg := agentd.Config{
 		Name: "coder", Kind: "command", Token: "agent-secret", Terminal: true, KillGrace: 200 * time.Millisecond,
@@ -52,28 +50,28 @@ func newTermBox(t *testing.T, change ...func(*agentd.Config)) *termBox {
 	}
 	b.work = root
 	b.startAgent(cfg)
-	known, secret, err := b.id.CreateToken(t.Context(), identity.NewToken{Name: "ops", Scopes: []signalbox.Scope{signalbox.ScopeTerminal, signalbox.ScopeRead}})
+	known, secret, err := b.Identity.CreateToken(t.Context(), identity.NewToken{Name: "ops", Scopes: []signalbox.Scope{signalbox.ScopeTerminal, signalbox.ScopeRead}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.user, b.userID = secret, known.ID
-	b.serve()
+	b.Serve()
 	t.Cleanup(func() { // before the server is closed
-		b.dir.Stop()
-		b.dir.WaitTerminals()
+		b.Server.Stop()
+		b.Server.WaitTerminals()
 	})
 	return b
 }
 
 func (b *termBox) startAgent(cfg agentd.Config) {
-	b.t.Helper()
+	b.T.Helper()
 	var err error
 	if b.daemon, err = agentd.New(cfg); err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -81,10 +79,10 @@ func (b *termBox) startAgent(cfg agentd.Config) {
 	b.kill = func() {
 		cancel()
 		if err, ok := <-served; ok && err != nil {
-			b.t.Error(err)
+			b.T.Error(err)
 		}
 	}
-	b.t.Cleanup(func() {
+	b.T.Cleanup(func() {
 		cancel()
 		select {
 		case <-served:
@@ -93,20 +91,22 @@ func (b *termBox) startAgent(cfg agentd.Config) {
 		}
 	})
 	row := signalbox.Agent{Name: "coder", Kind: "command", URL: "http://" + ln.Addr().String(), Slots: 1, Source: signalbox.AgentRegistered}
-	if b.row, err = b.engine.PutAgent(b.t.Context(), row, "agent-secret"); err != nil {
-		b.t.Fatal(err)
+	if b.row, err = b.Engine.PutAgent(b.T.Context(), row, "agent-secret"); err != nil {
+		b.T.Fatal(err)
 	}
-	b.live.set(engine.LiveAgent{Agent: b.row, Up: true, Terminal: true})
+	b.Live.Set(engine.LiveAgent{Agent: b.row, Up: true, Terminal: true})
 }
 
-func (b *termBox) as(token string) edit { return header("Authorization", "Bearer "+token) }
+func (b *termBox) as(token string) apitest.Edit {
+	return apitest.Header("Authorization", "Bearer "+token)
+}
 
 func (b *termBox) ticket(token string) string {
-	b.t.Helper()
+	b.T.Helper()
 	var out api.TerminalTicket
-	b.do("POST", "/api/agents/coder/terminal", "", b.as(token)).want(b.t, http.StatusCreated, &out)
+	b.Do("POST", "/api/agents/coder/terminal", "", b.as(token)).Want(b.T, http.StatusCreated, &out)
 	if out.Agent != "coder" || out.URL != "/api/agents/coder/terminal" || len(out.Ticket) < 43 || time.Until(out.ExpiresAt) > 31*time.Second {
-		b.t.Fatalf("ticket %+v", out)
+		b.T.Fatalf("ticket %+v", out)
 	}
 	return out.Ticket
 }
@@ -119,21 +119,21 @@ type console struct {
 }
 
 func (b *termBox) dial(agent string, h http.Header) (*console, *http.Response, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), apitest.Timeout)
 	defer cancel()
-	conn, resp, err := websocket.Dial(ctx, b.server.URL+"/api/agents/"+agent+"/terminal", &websocket.DialOptions{HTTPHeader: h})
+	conn, resp, err := websocket.Dial(ctx, b.HTTP.URL+"/api/agents/"+agent+"/terminal", &websocket.DialOptions{HTTPHeader: h})
 	if err == nil {
-		b.t.Cleanup(func() { conn.CloseNow() })
+		b.T.Cleanup(func() { conn.CloseNow() })
 	}
-	return &console{t: b.t, conn: conn}, resp, err
+	return &console{t: b.T, conn: conn}, resp, err
 }
 
 // connect dials and shows a ticket.
 func (b *termBox) connect(ticket string) *console {
-	b.t.Helper()
+	b.T.Helper()
 	c, _, err := b.dial("coder", nil)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	c.tell(api.TerminalMessage{Type: "auth", Token: ticket, Cols: 91, Rows: 17})
 	return c
@@ -141,17 +141,17 @@ func (b *termBox) connect(ticket string) *console {
 
 // open opens a terminal, and waits until it is there.
 func (b *termBox) open(token string) *console {
-	b.t.Helper()
+	b.T.Helper()
 	c := b.connect(b.ticket(token))
 	if m := c.message(); m.Type != "ready" {
-		b.t.Fatalf("first message %+v", m)
+		b.T.Fatalf("first message %+v", m)
 	}
 	return c
 }
 
 func (c *console) write(kind websocket.MessageType, data []byte) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), apitest.Timeout)
 	defer cancel()
 	if err := c.conn.Write(ctx, kind, data); err != nil {
 		c.t.Fatal(err)
@@ -174,7 +174,7 @@ func (c *console) keys(s string) {
 
 // next reads a message; what is not text goes to the screen.
 func (c *console) next() (*api.TerminalMessage, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), apitest.Timeout)
 	defer cancel()
 	kind, data, err := c.conn.Read(ctx)
 	if err != nil || kind == websocket.MessageBinary {
@@ -242,8 +242,8 @@ func (c *console) closed(code websocket.StatusCode) {
 
 // empty waits until no terminal is open at the agent, nor known here.
 func (b *termBox) empty() {
-	b.t.Helper()
-	for deadline := time.After(patience); ; {
+	b.T.Helper()
+	for deadline := time.After(apitest.Timeout); ; {
 		changed := b.daemon.Changed()
 		if len(b.daemon.Status().Terminals) == 0 {
 			break
@@ -251,30 +251,30 @@ func (b *termBox) empty() {
 		select {
 		case <-changed:
 		case <-deadline:
-			b.t.Fatalf("still open: %+v", b.daemon.Status().Terminals)
+			b.T.Fatalf("still open: %+v", b.daemon.Status().Terminals)
 		}
 	}
-	for deadline := time.Now().Add(patience); len(b.shown()) > 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(apitest.Timeout); len(b.shown()) > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			b.t.Fatalf("still known: %+v", b.shown())
+			b.T.Fatalf("still known: %+v", b.shown())
 		}
 	}
 }
 
 // shown are the terminals that GET /api/agents shows.
 func (b *termBox) shown() []api.AgentTerminal {
-	b.t.Helper()
+	b.T.Helper()
 	var list api.Agents
-	b.do("GET", "/api/agents", "", b.as("the-static-token")).want(b.t, http.StatusOK, &list)
+	b.Do("GET", "/api/agents", "", b.as("the-static-token")).Want(b.T, http.StatusOK, &list)
 	return list.Agents[0].Terminals
 }
 
 // audited are the audit rows of terminals: action, result and principal.
 func (b *termBox) audited() (rows []signalbox.Audit) {
-	b.t.Helper()
-	rows, err := b.store.AuditLog(b.t.Context(), store.AuditQuery{EventType: "terminal", Limit: 100})
+	b.T.Helper()
+	rows, err := b.Store.AuditLog(b.T.Context(), store.AuditQuery{EventType: "terminal", Limit: 100})
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	return rows
 }

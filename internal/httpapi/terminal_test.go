@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
@@ -77,10 +78,10 @@ func TestTerminalTicketsOpenOneThing(t *testing.T) {
 	c.conn.CloseNow()
 	b.empty()
 
-	b.dir.SetTerminalLimits(-time.Second, 0, 0, 0)
-	late := b.do("POST", "/api/agents/coder/terminal", "", b.as(b.user))
+	b.Server.SetTerminalLimits(-time.Second, 0, 0, 0)
+	late := b.Do("POST", "/api/agents/coder/terminal", "", b.as(b.user))
 	var out api.TerminalTicket
-	late.want(t, http.StatusCreated, &out)
+	late.Want(t, http.StatusCreated, &out)
 	b.connect(out.Ticket).refused("within 30 s")
 	for _, none := range []string{"", "x", strings.Repeat("A", 43)} {
 		b.connect(none).refused("ticket")
@@ -89,16 +90,16 @@ func TestTerminalTicketsOpenOneThing(t *testing.T) {
 
 // user2 is here to be another principal with a login.
 func (b *termBox) user2() {
-	b.t.Helper()
-	b.box.user(identity.PutUser{ID: "ann", Password: password, Role: signalbox.RoleAdmin})
+	b.T.Helper()
+	b.Fixture.AddUser(identity.PutUser{ID: "ann", Password: apitest.Password, Role: signalbox.RoleAdmin})
 }
 
 // In a browser where someone is logged in, only a ticket of theirs is good.
 func TestTerminalTicketIsOfTheLogin(t *testing.T) {
 	b := newTermBox(t)
 	b.user2()
-	login := b.login("ann")
-	r, _ := http.NewRequest("GET", b.server.URL, nil)
+	login := b.Login("ann")
+	r, _ := http.NewRequest("GET", b.HTTP.URL, nil)
 	login(r)
 	c, _, err := b.dial("coder", http.Header{"Cookie": r.Header["Cookie"]})
 	if err != nil {
@@ -108,8 +109,8 @@ func TestTerminalTicketIsOfTheLogin(t *testing.T) {
 	c.refused("ticket")
 
 	var out api.TerminalTicket
-	b.do("POST", "/api/agents/coder/terminal", "", login).want(t, http.StatusCreated, &out)
-	if c, _, err = b.dial("coder", http.Header{"Cookie": r.Header["Cookie"], "Origin": {b.server.URL}}); err != nil {
+	b.Do("POST", "/api/agents/coder/terminal", "", login).Want(t, http.StatusCreated, &out)
+	if c, _, err = b.dial("coder", http.Header{"Cookie": r.Header["Cookie"], "Origin": {b.HTTP.URL}}); err != nil {
 		t.Fatal(err)
 	}
 	c.tell(api.TerminalMessage{Type: "auth", Token: out.Ticket})
@@ -123,38 +124,38 @@ func TestTerminalTicketIsOfTheLogin(t *testing.T) {
 
 func TestTerminalRefusals(t *testing.T) {
 	b := newTermBox(t)
-	post := func(agent string) reply {
-		return b.do("POST", "/api/agents/"+agent+"/terminal", "", b.as(b.user))
+	post := func(agent string) apitest.Reply {
+		return b.Do("POST", "/api/agents/"+agent+"/terminal", "", b.as(b.user))
 	}
-	post("nobody").wantError(t, http.StatusNotFound, signalbox.CodeNotFound)
-	b.live.set(engine.LiveAgent{Agent: b.row, Up: true})
-	if e := post("coder").wantError(t, http.StatusNotImplemented, signalbox.CodeUnsupported); !strings.Contains(e.Hint, "--terminal") {
+	post("nobody").WantError(t, http.StatusNotFound, signalbox.CodeNotFound)
+	b.Live.Set(engine.LiveAgent{Agent: b.row, Up: true})
+	if e := post("coder").WantError(t, http.StatusNotImplemented, signalbox.CodeUnsupported); !strings.Contains(e.Hint, "--terminal") {
 		t.Errorf("no cure: %+v", e)
 	}
-	b.live.set(engine.LiveAgent{Agent: b.row, Message: "connection refused"})
-	post("coder").wantError(t, http.StatusServiceUnavailable, signalbox.CodeAgentDown)
+	b.Live.Set(engine.LiveAgent{Agent: b.row, Message: "connection refused"})
+	post("coder").WantError(t, http.StatusServiceUnavailable, signalbox.CodeAgentDown)
 
-	b.do("GET", "/api/agents/coder/terminal", "").wantError(t, http.StatusBadRequest, signalbox.CodeValidation)
+	b.Do("GET", "/api/agents/coder/terminal", "").WantError(t, http.StatusBadRequest, signalbox.CodeValidation)
 	if _, resp, err := b.dial("coder", http.Header{"Origin": {"http://evil.example"}}); err == nil || resp.StatusCode != http.StatusForbidden {
 		t.Errorf("another site got in: %v, %v", resp, err)
 	}
-	off := newBox(t)
-	off.agent("coder", 1)
-	if e := off.do("POST", "/api/agents/coder/terminal", "").wantError(t, http.StatusNotImplemented, signalbox.CodeUnsupported); !strings.Contains(e.Hint, "--terminal") {
+	off := apitest.New(t)
+	off.AddAgent("coder", 1)
+	if e := off.Do("POST", "/api/agents/coder/terminal", "").WantError(t, http.StatusNotImplemented, signalbox.CodeUnsupported); !strings.Contains(e.Hint, "--terminal") {
 		t.Errorf("no cure: %+v", e)
 	}
-	off.do("GET", "/api/agents/nobody/terminal", "").wantError(t, http.StatusNotImplemented, signalbox.CodeUnsupported)
+	off.Do("GET", "/api/agents/nobody/terminal", "").WantError(t, http.StatusNotImplemented, signalbox.CodeUnsupported)
 }
 
 func TestTerminalFirstMessage(t *testing.T) {
 	b := newTermBox(t)
-	b.dir.SetTerminalLimits(0, 100*time.Millisecond, 0, 0)
+	b.Server.SetTerminalLimits(0, 100*time.Millisecond, 0, 0)
 	c, _, err := b.dial("coder", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.refused("no ticket came within 100ms")
-	b.dir.SetTerminalLimits(0, patience, 0, 0)
+	b.Server.SetTerminalLimits(0, apitest.Timeout, 0, 0)
 	for name, first := range map[string]func(*console){
 		"keys":    func(c *console) { c.keys("ls\r") },
 		"resize":  func(c *console) { c.tell(api.TerminalMessage{Type: "resize", Cols: 1, Rows: 1}) },
@@ -200,13 +201,13 @@ func TestTerminalConnectionsWithoutTicketAreBounded(t *testing.T) {
 	for range httpapi.MaxTicketsOf {
 		b.ticket(b.user)
 	}
-	b.do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).wantError(t, http.StatusTooManyRequests, signalbox.CodeRateLimited)
+	b.Do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).WantError(t, http.StatusTooManyRequests, signalbox.CodeRateLimited)
 	b.ticket("the-static-token") // others are not held up
-	b.dir.SetTerminalLimits(-time.Second, 0, 0, 0)
+	b.Server.SetTerminalLimits(-time.Second, 0, 0, 0)
 	b.user2()
-	ann := b.login("ann")
+	ann := b.Login("ann")
 	for range httpapi.MaxTicketsOf + 1 { // what has expired does not count
-		b.do("POST", "/api/agents/coder/terminal", "", ann).want(t, http.StatusCreated, nil)
+		b.Do("POST", "/api/agents/coder/terminal", "", ann).Want(t, http.StatusCreated, nil)
 	}
 }
 
@@ -214,11 +215,11 @@ func TestTerminalIsOneForEachUserAndAgent(t *testing.T) {
 	b := newTermBox(t)
 	early := b.ticket(b.user)
 	c := b.open(b.user)
-	b.do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).wantError(t, http.StatusConflict, signalbox.CodeConflict)
+	b.Do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).WantError(t, http.StatusConflict, signalbox.CodeConflict)
 	b.connect(early).refused("close that one first")
 	b.open("the-static-token") // another principal
 	c.conn.CloseNow()
-	for deadline := time.Now().Add(patience); len(b.shown()) > 1; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(apitest.Timeout); len(b.shown()) > 1; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the closed one is still known")
 		}
@@ -232,8 +233,8 @@ func TestTerminalEnds(t *testing.T) {
 		want string
 	}{
 		"the agent stops":      {func(b *termBox) { b.kill() }, "the agent was shut down"},
-		"the director stops":   {func(b *termBox) { b.dir.Stop() }, "the director stops"},
-		"the token is revoked": {func(b *termBox) { _, _ = b.id.RevokeToken(b.t.Context(), b.userID) }, "no longer in force"},
+		"the director stops":   {func(b *termBox) { b.Server.Stop() }, "the director stops"},
+		"the token is revoked": {func(b *termBox) { _, _ = b.Identity.RevokeToken(b.T.Context(), b.userID) }, "no longer in force"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTermBox(t)
@@ -245,8 +246,8 @@ func TestTerminalEnds(t *testing.T) {
 			if _, err := s.next(); err == nil {
 				t.Error("it is still open")
 			}
-			b.dir.Stop()
-			b.dir.WaitTerminals()
+			b.Server.Stop()
+			b.Server.WaitTerminals()
 			if rows := b.audited(); len(rows) != 2 || rows[1].Action != "close" {
 				t.Errorf("audit rows %+v", rows)
 			}
@@ -257,7 +258,7 @@ func TestTerminalEnds(t *testing.T) {
 func TestTerminalLimits(t *testing.T) {
 	t.Run("whole", func(t *testing.T) {
 		b := newTermBox(t)
-		b.dir.SetTerminalLimits(0, 0, 200*time.Millisecond, 0)
+		b.Server.SetTerminalLimits(0, 0, 200*time.Millisecond, 0)
 		b.connect(b.ticket(b.user)).cutOff("open for 200ms, the most there can be")
 		b.empty()
 	})
@@ -272,8 +273,8 @@ func TestTerminalLimits(t *testing.T) {
 	})
 	t.Run("expiry", func(t *testing.T) {
 		b := newTermBox(t)
-		b.dir.SetTerminalLimits(0, 0, 0, time.Hour) // it is not looked for
-		brief := b.token(identity.NewToken{Name: "brief", Scopes: []signalbox.Scope{signalbox.ScopeTerminal}, Expires: 2 * time.Second})
+		b.Server.SetTerminalLimits(0, 0, 0, time.Hour) // it is not looked for
+		brief := b.AddToken(identity.NewToken{Name: "brief", Scopes: []signalbox.Scope{signalbox.ScopeTerminal}, Expires: 2 * time.Second})
 		b.connect(b.ticket(brief)).cutOff("no longer in force")
 		b.empty()
 	})
@@ -341,7 +342,7 @@ func TestTerminalSlowClient(t *testing.T) {
 		n, _ := strconv.Atoi(strings.TrimSpace(string(data)))
 		return n
 	}
-	for last, same, deadline := 0, 0, time.Now().Add(patience); same < 20; time.Sleep(20 * time.Millisecond) {
+	for last, same, deadline := 0, 0, time.Now().Add(apitest.Timeout); same < 20; time.Sleep(20 * time.Millisecond) {
 		if now := count(); now == last && now > 0 {
 			same++
 		} else {
@@ -351,8 +352,8 @@ func TestTerminalSlowClient(t *testing.T) {
 			t.Fatalf("%d MiB were printed to a client that reads nothing", last)
 		}
 	}
-	b.dir.Stop()
-	b.dir.WaitTerminals()
+	b.Server.Stop()
+	b.Server.WaitTerminals()
 	b.empty()
 	if rows := b.audited(); len(rows) != 2 || !strings.Contains(rows[1].Details, "the director stops") {
 		t.Errorf("audit rows %+v", rows)

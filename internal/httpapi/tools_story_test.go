@@ -4,25 +4,26 @@ import (
 	"strings"
 
 	"github.com/signalbox-ai/signalbox/internal/gateway/endpoint"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
 // toolStory asks about tools and calls them, by both ways in.
 func (s *session) toolStory() {
-	s.tools.queues = queueStates()
+	s.tools.Statuses = apitest.QueueStates()
 	s.ask("tools", "", "/api/tools", "")
 	s.ask("toolQueues", "", "/api/tools/queues", "")
 	s.ask("callTool", "", "/api/tools/search__find/call", `{"arguments":{"query":"signal boxes"}}`)
-	s.tools.goOn <- struct{}{}
-	s.ask("callTool", "As a stream, by one who has to wait", "/api/tools/browser__open/call", `{"arguments":{"url":"http://127.0.0.1:3000/"},"session":"checkout-test"}`, header("Accept", "text/event-stream"))
+	s.tools.Finish <- struct{}{}
+	s.ask("callTool", "As a stream, by one who has to wait", "/api/tools/browser__open/call", `{"arguments":{"url":"http://127.0.0.1:3000/"},"session":"checkout-test"}`, apitest.Header("Accept", "text/event-stream"))
 	s.ask("callTool", "As many calls wait for the tool as may", "/api/tools/search__full/call", `{"arguments":{}}`)
 	s.ask("callTool", "A tool that there is not", "/api/tools/search__fnd/call", `{"arguments":{}}`)
-	accept := header("Accept", "application/json, text/event-stream")
+	accept := apitest.Header("Accept", "application/json, text/event-stream")
 	s.ask("mcp", "A call, from the version 2026-07-28 of the protocol on", "/mcp",
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search__find","arguments":{"query":"signal boxes"},"_meta":`+modernMeta+`}}`,
-		accept, header("Mcp-Protocol-Version", "2026-07-28"), header("Mcp-Method", "tools/call"), header("Mcp-Name", "search__find"))
+		accept, apitest.Header("Mcp-Protocol-Version", "2026-07-28"), apitest.Header("Mcp-Method", "tools/call"), apitest.Header("Mcp-Name", "search__find"))
 	begun := s.ask("mcp", "A session begins, in the versions before", "/mcp",
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"example","version":"1.0.0"}}}`, accept)
-	of := header("Mcp-Session-Id", begun.Header.Get("Mcp-Session-Id"))
+	of := apitest.Header("Mcp-Session-Id", begun.Header.Get("Mcp-Session-Id"))
 	s.ask("mcp", "A call in it", "/mcp", `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"search__find","arguments":{"query":"signal boxes"}}}`, accept, of)
 	s.mcpSession = of
 }
@@ -30,14 +31,14 @@ func (s *session) toolStory() {
 // toolStreamStory comes with the other streams: with the director stopped, one
 // ends once it has said what there is.
 func (s *session) toolStreamStory() {
-	s.ask("mcpStream", "", "/mcp", "", header("Accept", "text/event-stream"), s.mcpSession)
+	s.ask("mcpStream", "", "/mcp", "", apitest.Header("Accept", "text/event-stream"), s.mcpSession)
 	s.ask("mcpEnd", "", "/mcp", "", s.mcpSession)
 }
 
 func (s *session) toolsAndMCP() *endpoint.Endpoint {
-	s.tools = newFakeTools()
+	s.tools = apitest.NewTools()
 	mcp := endpoint.New(s.tools, endpoint.Options{Version: "1.0.0"})
-	s.t.Cleanup(func() { mcp.Close() })
+	s.T.Cleanup(func() { mcp.Close() })
 	return mcp
 }
 

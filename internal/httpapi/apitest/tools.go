@@ -1,9 +1,12 @@
-package httpapi_test
+package apitest
 
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,25 +16,25 @@ import (
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
-// fakeTools is a gateway with three tools: search__find answers what it was
+// Tools is a gateway with three tools: search__find answers what it was
 // asked, browser__open waits until a test lets it go on, and report is async.
-type fakeTools struct {
-	mu     sync.Mutex
-	calls  []gateway.Call
-	queues []toolqueue.Status
-	came   chan gateway.Call // every call of browser__open, when it waits
-	goOn   chan struct{}
-	gone   chan struct{} // a call of browser__open whose caller went away
-	ended  []string      // sessions
+type Tools struct {
+	Mu        sync.Mutex
+	Calls     []gateway.Call
+	Statuses  []toolqueue.Status
+	Waiting   chan gateway.Call // every call of browser__open, when it waits
+	Finish    chan struct{}
+	Abandoned chan struct{} // a call of browser__open whose caller went away
+	ended     []string      // sessions
 }
 
-func newFakeTools() *fakeTools {
-	return &fakeTools{came: make(chan gateway.Call, 16), goOn: make(chan struct{}, 16), gone: make(chan struct{}, 16)}
+func NewTools() *Tools {
+	return &Tools{Waiting: make(chan gateway.Call, 16), Finish: make(chan struct{}, 16), Abandoned: make(chan struct{}, 16)}
 }
 
-var toolsSince = time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)
+var ToolsSince = time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)
 
-func (f *fakeTools) Tool(name string) (gateway.Tool, bool) {
+func (f *Tools) Tool(name string) (gateway.Tool, bool) {
 	tools := f.Tools()
 	at := slices.IndexFunc(tools, func(t gateway.Tool) bool { return t.Name == name })
 	if at < 0 {
@@ -40,7 +43,7 @@ func (f *fakeTools) Tool(name string) (gateway.Tool, bool) {
 	return tools[at], true
 }
 
-func (f *fakeTools) Tools() []gateway.Tool {
+func (f *Tools) Tools() []gateway.Tool {
 	return []gateway.Tool{
 		{
 			Name: "browser__open", Server: "browser", Kind: gateway.KindMCP, Queue: "browser", Timeout: time.Minute,
@@ -57,33 +60,33 @@ func (f *fakeTools) Tools() []gateway.Tool {
 	}
 }
 
-func (f *fakeTools) Servers() []gateway.Server {
+func (f *Tools) Servers() []gateway.Server {
 	return []gateway.Server{
-		{Name: "browser", Kind: gateway.KindMCP, State: gateway.StateReady, PIDs: []int{4711}, Tools: 1, Since: toolsSince},
-		{Name: "search", Kind: gateway.KindMCP, State: gateway.StateFailed, Error: "connection refused", Restarts: 2, Tools: 1, Since: toolsSince},
+		{Name: "browser", Kind: gateway.KindMCP, State: gateway.StateReady, PIDs: []int{4711}, Tools: 1, Since: ToolsSince},
+		{Name: "search", Kind: gateway.KindMCP, State: gateway.StateFailed, Error: "connection refused", Restarts: 2, Tools: 1, Since: ToolsSince},
 	}
 }
 
-func (f *fakeTools) Queues() []toolqueue.Status {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.queues
+func (f *Tools) Queues() []toolqueue.Status {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	return f.Statuses
 }
 
-func (f *fakeTools) OnCall(func()) {}
+func (f *Tools) OnCall(func()) {}
 
-func (f *fakeTools) OnChange(func()) func() { return func() {} }
+func (f *Tools) OnChange(func()) func() { return func() {} }
 
-func (f *fakeTools) EndSession(session string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *Tools) EndSession(session string) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
 	f.ended = append(f.ended, session)
 }
 
-func (f *fakeTools) Call(ctx context.Context, c gateway.Call) (gateway.Result, error) {
-	f.mu.Lock()
-	f.calls = append(f.calls, c)
-	f.mu.Unlock()
+func (f *Tools) Call(ctx context.Context, c gateway.Call) (gateway.Result, error) {
+	f.Mu.Lock()
+	f.Calls = append(f.Calls, c)
+	f.Mu.Unlock()
 	switch c.Tool {
 	case "search__find":
 		return gateway.Result{Content: json.RawMessage(`[{"type":"text","text":"3 documents"}]`), Structured: json.RawMessage(`{"asked":` + orNull(c.Arguments) + `}`)}, nil
@@ -95,12 +98,12 @@ func (f *fakeTools) Call(ctx context.Context, c gateway.Call) (gateway.Result, e
 		if c.Progress != nil {
 			c.Progress(gateway.Progress{Message: "queued, position 2", Position: 2})
 		}
-		f.came <- c
+		f.Waiting <- c
 		select {
-		case <-f.goOn:
+		case <-f.Finish:
 			return gateway.Result{Content: json.RawMessage(`[{"type":"text","text":"opened"}]`)}, nil
 		case <-ctx.Done():
-			f.gone <- struct{}{}
+			f.Abandoned <- struct{}{}
 			return gateway.Result{}, ctx.Err()
 		}
 	}
@@ -114,31 +117,44 @@ func orNull(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// last is the call that was made last.
-func (f *fakeTools) last() gateway.Call {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.calls[len(f.calls)-1]
+// LastCall is the call that was made last.
+func (f *Tools) LastCall() gateway.Call {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	return f.Calls[len(f.Calls)-1]
 }
 
-// withTools gives a director tools, and the MCP server with them.
-func withTools(f *fakeTools) func(*options) {
-	return func(o *options) {
-		o.director.Tools, o.director.MCP = f, endpoint.New(f, endpoint.Options{Version: "1.0.0"})
+// WithTools gives a director tools, and the MCP server with them.
+func WithTools(f *Tools) func(*Options) {
+	return func(o *Options) {
+		o.Config.Tools, o.Config.MCP = f, endpoint.New(f, endpoint.Options{Version: "1.0.0"})
 	}
 }
 
-// queueStates are a queue with a lease and one that waits, and the default.
-func queueStates() []toolqueue.Status {
+// QueueStates are a queue with a lease and one that waits, and the default.
+func QueueStates() []toolqueue.Status {
 	return []toolqueue.Status{
 		{
 			Name: "browser", Concurrent: 1, InUse: 1, Depth: 2, MaxWait: time.Minute, MaxWaiters: 8, Lease: toolqueue.Lease{Idle: 30 * time.Second, MaxHold: 5 * time.Minute},
-			Holders: []toolqueue.Holder{{Session: "mcp:ABCDEF", Agent: "coder", Tool: "browser__open", Since: toolsSince, Leased: true, Expires: toolsSince.Add(5 * time.Minute)}},
-			Waiters: []toolqueue.Waiter{{Session: "named::s2", Agent: "other", Tool: "browser__open", Since: toolsSince.Add(time.Second), Position: 1}},
+			Holders: []toolqueue.Holder{{Session: "mcp:ABCDEF", Agent: "coder", Tool: "browser__open", Since: ToolsSince, Leased: true, Expires: ToolsSince.Add(5 * time.Minute)}},
+			Waiters: []toolqueue.Waiter{{Session: "named::s2", Agent: "other", Tool: "browser__open", Since: ToolsSince.Add(time.Second), Position: 1}},
 		},
 		{Name: "default", Concurrent: 64},
 		{
 			Name: "search", Concurrent: 4, InUse: 1, Shared: true, Holders: []toolqueue.Holder{{Session: gateway.SessionKey("mcp:ABCDEF"), Agent: "coder", Tool: "search__find", Owner: "d2"}},
 		},
 	}
+}
+
+// WithPages gives a director pages, of one line.
+func WithPages(o *Options) { o.Config.Pages = http.HandlerFunc(ServePage) }
+
+func ServePage(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if strings.HasPrefix(r.URL.Path, "/ui/assets/") {
+		w.Header().Set("Content-Type", "application/octet-stream")
+		io.WriteString(w, "import …")
+		return
+	}
+	io.WriteString(w, "<!doctype html>…")
 }

@@ -1,0 +1,60 @@
+package apitest
+
+import (
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Clock is a time that a test sets.
+type Clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+// Now is the time that was set.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+// Advance moves the clock on.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// WithClock makes a director whose answers are the same in every run: the seed's
+// time of day, and random bytes from a seed.
+func WithClock(c *Clock) func(*Options) {
+	c.at = time.Date(2025, 1, 17, 10, 0, 0, 0, time.UTC)
+	return func(o *Options) {
+		o.Engine.Now = c.Now
+		o.Engine.Random = &sameBytes{from: rand.NewChaCha8([32]byte{1})}
+	}
+}
+
+// sameBytes are the same random bytes in every run, for all who ask at once.
+type sameBytes struct {
+	mu   sync.Mutex
+	from *rand.ChaCha8
+}
+
+func (s *sameBytes) Read(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.from.Read(b)
+}
+
+// WantBody fails unless the answer has that status and body.
+func WantBody(t *testing.T, got Reply, status int, want string) {
+	t.Helper()
+	got.Want(t, status, nil)
+	if strings.TrimSpace(string(got.Body)) != want {
+		t.Errorf("got  %s\nwant %s", got.Body, want)
+	}
+}

@@ -1,0 +1,332 @@
+// Package apitest is what tests of the HTTP API share: a director over a store
+// in memory, with fakes in place of agents, tools, schedules and other directors.
+package apitest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/api"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+	"github.com/signalbox-ai/signalbox/internal/httpapi"
+	"github.com/signalbox-ai/signalbox/internal/identity"
+	"github.com/signalbox-ai/signalbox/internal/seal"
+	"github.com/signalbox-ai/signalbox/internal/store/memory"
+)
+
+// Fixture is a director over an empty memory store, with a fake dispatcher.
+type Fixture struct {
+	T        *testing.T
+	Store    *memory.Store
+	Engine   *engine.Engine
+	Identity *identity.Keeper
+	Server   *httpapi.Server
+	Runs     *Runs
+	Live     *Live
+	HTTP     *httptest.Server // nil before Serve
+}
+
+// Options are what a test changes of a director before it is made.
+type Options struct {
+	Engine engine.Options
+	Config httpapi.Config
+}
+
+// New makes a director, which is stopped when the test ends.
+func New(t *testing.T, change ...func(*Options)) *Fixture {
+	t.Helper()
+	sealer, err := seal.New(bytes.Repeat([]byte{7}, seal.KeyBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Fixture{T: t, Store: memory.New(memory.Options{}), Runs: NewRuns(), Live: &Live{}}
+	o := Options{Engine: engine.Options{Sealer: sealer}, Config: httpapi.Config{Runs: b.Runs, Version: "1.0.0"}}
+	for _, f := range change {
+		f(&o)
+	}
+	b.Engine = engine.New(b.Store, o.Engine)
+	b.Engine.SetLive(b.Live)
+	b.Live.changed = b.Engine.AgentChanged
+	o.Config.Engine = b.Engine
+	if b.Identity, err = identity.New(context.Background(), b.Store, identity.Options{ // a fuzz test has no context
+		Static: o.Config.Token, Now: b.Engine.Now, Random: o.Engine.Random, Cost: identity.Cost{MemoryKiB: 8, Passes: 1},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	o.Config.Identity = b.Identity
+	if b.Server, err = httpapi.New(o.Config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Server.Stop)
+	return b
+}
+
+// Serve listens on a port of 127.0.0.1; HTTP.URL is where.
+func (b *Fixture) Serve() *Fixture {
+	b.HTTP = httptest.NewServer(b.Server.Handler())
+	b.T.Cleanup(func() {
+		b.Server.Stop()
+		http.DefaultClient.CloseIdleConnections()
+		b.HTTP.Close()
+	})
+	return b
+}
+
+// Reply is an answer, read to its end.
+type Reply struct {
+	*http.Response
+	Body []byte
+}
+
+// Edit changes a request before it is sent.
+type Edit func(*http.Request)
+
+// Header sets a header of a request.
+func Header(name, value string) Edit {
+	return func(r *http.Request) { r.Header.Set(name, value) }
+}
+
+// From sets the address that a request comes from.
+func From(addr string) Edit { return func(r *http.Request) { r.RemoteAddr = addr } }
+
+// Do sends a request straight to the handler. A body goes as JSON.
+func (b *Fixture) Do(method, path, body string, edits ...Edit) Reply {
+	b.T.Helper()
+	var in io.Reader
+	if body != "" {
+		in = strings.NewReader(body)
+	}
+	r := httptest.NewRequestWithContext(b.T.Context(), method, "http://127.0.0.1:8080"+path, in)
+	r.RemoteAddr = "127.0.0.1:40000"
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, f := range edits {
+		f(r)
+	}
+	w := httptest.NewRecorder()
+	b.Server.Handler().ServeHTTP(w, r)
+	resp := w.Result()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return Reply{Response: resp, Body: data}
+}
+
+// Want fails unless the answer has that status, and decodes it.
+func (r Reply) Want(t *testing.T, status int, into any) Reply {
+	t.Helper()
+	if r.StatusCode != status {
+		t.Fatalf("status %d, want %d: %s", r.StatusCode, status, r.Body)
+	}
+	if into != nil {
+		if err := json.Unmarshal(r.Body, into); err != nil {
+			t.Fatalf("%v: %s", err, r.Body)
+		}
+	}
+	return r
+}
+
+// WantError fails unless the answer is that error.
+func (r Reply) WantError(t *testing.T, status int, code signalbox.Code) api.Error {
+	t.Helper()
+	var e api.Error
+	r.Want(t, status, &e)
+	if e.Error != string(code) || e.Message == "" || e.RequestID == "" {
+		t.Fatalf("got %+v, want code %s with a message and a request id", e, code)
+	}
+	return e
+}
+
+// Submit submits a task, which has to be taken.
+func (b *Fixture) Submit(body string) api.SubmitResponse {
+	b.T.Helper()
+	var out api.SubmitResponse
+	b.Do("POST", "/api/queue/task", body).Want(b.T, http.StatusCreated, &out)
+	return out
+}
+
+// AddAgent registers an agent that is up.
+func (b *Fixture) AddAgent(name string, slots int) signalbox.Agent {
+	b.T.Helper()
+	a, err := b.Engine.PutAgent(b.T.Context(), signalbox.Agent{
+		Name: name, Kind: "demo", URL: "http://127.0.0.1:9000", Slots: slots, Source: signalbox.AgentRegistered,
+	}, "")
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	b.Live.Set(engine.LiveAgent{Agent: a, Up: true})
+	return a
+}
+
+// Claim gives the next task to an agent, which has not accepted it yet.
+func (b *Fixture) Claim(a signalbox.Agent) signalbox.Task {
+	b.T.Helper()
+	c, found, err := b.Engine.Claim(b.T.Context(), a, 0)
+	if err != nil || !found {
+		b.T.Fatalf("claim: found %v, %v", found, err)
+	}
+	return c.Task
+}
+
+// Run gives the next task to an agent, which accepts it without a session.
+func (b *Fixture) Run(a signalbox.Agent) signalbox.Task {
+	b.T.Helper()
+	t, err := b.Engine.Accept(b.T.Context(), b.Claim(a), "task-1", "")
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return t
+}
+
+// FinishTask ends a task in flight.
+func (b *Fixture) FinishTask(t signalbox.Task, reason signalbox.Reason, res signalbox.Result) {
+	b.T.Helper()
+	if _, err := b.Engine.Finish(b.T.Context(), t, engine.Outcome{Reason: reason, Result: &res}); err != nil {
+		b.T.Fatal(err)
+	}
+}
+
+// Live are the agents as a dispatcher would see them.
+type Live struct {
+	changed func(name string) // nil: nobody is told
+	Mu      sync.Mutex
+	List    []engine.LiveAgent
+	Index   map[string]int // of agents, where they are many; nil: they are looked for
+}
+
+func (f *Live) Agents() []engine.LiveAgent {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	return append([]engine.LiveAgent(nil), f.List...)
+}
+
+func (f *Live) LiveAgent(name string) (engine.LiveAgent, bool) {
+	if f.Index != nil {
+		f.Mu.Lock()
+		defer f.Mu.Unlock()
+		return f.List[f.Index[name]], true
+	}
+	for _, a := range f.Agents() {
+		if a.Name == name {
+			return a, true
+		}
+	}
+	return engine.LiveAgent{}, false
+}
+
+// Remove forgets an agent.
+func (f *Live) Remove(name string) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	f.List = slices.DeleteFunc(f.List, func(a engine.LiveAgent) bool { return a.Name == name })
+}
+
+// Set adds or changes an agent, and announces it.
+func (f *Live) Set(a engine.LiveAgent) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	if f.changed != nil {
+		defer f.changed(a.Name)
+	}
+	for i := range f.List {
+		if f.List[i].Name == a.Name {
+			f.List[i] = a
+			return
+		}
+	}
+	f.List = append(f.List, a)
+}
+
+// Runs follows runs whose logs a test writes.
+type Runs struct {
+	mu         sync.Mutex
+	logs       map[string]string
+	grew       chan struct{}
+	Heartbeats map[string]api.Heartbeat
+	// Answering names the agents that are there when they are asked.
+	Answering map[string]bool
+}
+
+// NewRuns follows no run yet.
+func NewRuns() *Runs {
+	return &Runs{logs: map[string]string{}, grew: make(chan struct{}), Heartbeats: map[string]api.Heartbeat{}}
+}
+
+// Print adds to the log of a run, and follows the run from then on.
+func (f *Runs) Print(id, text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.logs[id] += text
+	close(f.grew)
+	f.grew = make(chan struct{})
+}
+
+// End stops following a run.
+func (f *Runs) End(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.logs, id)
+	close(f.grew)
+	f.grew = make(chan struct{})
+}
+
+func (f *Runs) Output(ctx context.Context, id string, after int64, wait time.Duration) (api.Output, bool) {
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	for {
+		f.mu.Lock()
+		log, ok := f.logs[id]
+		grew := f.grew
+		f.mu.Unlock()
+		out := api.Output{Seq: after, Next: after}
+		if !ok {
+			return out, false
+		}
+		if after < int64(len(log)) {
+			out.Text, out.Next = log[after:], int64(len(log))
+			return out, true
+		}
+		select {
+		case <-grew:
+		case <-over.C:
+			return out, true
+		case <-ctx.Done():
+			return out, true
+		}
+	}
+}
+
+func (f *Runs) Heartbeat(name string, beat api.Heartbeat) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.Heartbeats[name] = beat
+	return true
+}
+
+func (f *Runs) Answers(_ context.Context, name string) bool { return f.Answering[name] }
+
+func (f *Runs) HeartbeatInterval() time.Duration { return 5 * time.Second }
+
+// HeardAt sets when all agents were last heard from, and announces it to nobody.
+func (f *Live) HeardAt(at time.Time) {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	for i := range f.List {
+		f.List[i].LastHeard = at
+	}
+}
+
+// Timeout bounds every wait of a test; none is meant to take that long.
+const Timeout = time.Minute

@@ -1,0 +1,163 @@
+package apitest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signalbox-ai/signalbox"
+	"github.com/signalbox-ai/signalbox/internal/engine"
+)
+
+// Pending is a request that is answered in the background.
+type Pending struct {
+	t      *testing.T
+	w      *recorder
+	Cancel context.CancelFunc // its caller goes away
+	done   chan struct{}
+}
+
+// Start sends a request and does not wait for its answer.
+func (b *Fixture) Start(method, path, body string, edits ...Edit) *Pending {
+	return StartOn(b.T, b.Server.Handler(), method, path, body, edits...)
+}
+
+// StartOn is Start for any handler.
+func StartOn(t *testing.T, h http.Handler, method, path, body string, edits ...Edit) *Pending {
+	ctx, leave := context.WithCancel(context.WithoutCancel(t.Context()))
+	t.Cleanup(leave)
+	r := httptest.NewRequestWithContext(ctx, method, "http://127.0.0.1:8080"+path, strings.NewReader(body))
+	r.RemoteAddr = "127.0.0.1:40000"
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, f := range edits {
+		f(r)
+	}
+	a := &Pending{t: t, w: &recorder{header: http.Header{}}, Cancel: leave, done: make(chan struct{})}
+	go func() {
+		defer close(a.done)
+		h.ServeHTTP(a.w, r)
+	}()
+	return a
+}
+
+// Reply waits for the answer.
+func (a *Pending) Reply() Reply {
+	a.t.Helper()
+	select {
+	case <-a.done:
+	case <-time.After(4 * time.Hour): // in a bubble, where that is nothing
+		a.t.Fatal("no answer")
+	}
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
+	resp := &http.Response{StatusCode: a.w.status, Header: a.w.header, Body: http.NoBody}
+	return Reply{Response: resp, Body: a.w.body.Bytes()}
+}
+
+// Events are those that came so far on a stream.
+func (a *Pending) Events() []Event {
+	a.w.mu.Lock()
+	text := a.w.body.String()
+	a.w.mu.Unlock()
+	s := &Stream{T: a.t, lines: bufio.NewReader(strings.NewReader(text))}
+	var list []Event
+	for {
+		e, ok := s.Read()
+		if !ok {
+			return list
+		}
+		if e.Comment == "" && e.Name != "" {
+			list = append(list, e)
+		}
+	}
+}
+
+// EventNames are the names of events, with a space between them.
+func EventNames(list []Event) string {
+	all := make([]string, len(list))
+	for i, e := range list {
+		all[i] = e.Name
+	}
+	return strings.Join(all, " ")
+}
+
+// recorder takes an answer, and can be looked at while it is written.
+type recorder struct {
+	mu     sync.Mutex
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (s *recorder) Header() http.Header { return s.header }
+func (s *recorder) Flush()              {}
+func (s *recorder) WriteHeader(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.status == 0 {
+		s.status = status
+	}
+}
+
+func (s *recorder) Write(p []byte) (int, error) {
+	s.WriteHeader(http.StatusOK)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.body.Write(p)
+}
+
+var _ io.Writer = (*recorder)(nil)
+
+// AddChatAgent makes an agent that keeps its conversations and runs two isolated
+// tasks.
+func (b *Fixture) AddChatAgent(name string, slots int) signalbox.Agent {
+	a := b.AddAgent(name, slots)
+	b.Live.Set(engine.LiveAgent{Agent: a, Up: true, Sessions: true, IsolatedSlots: 2})
+	return a
+}
+
+// AddDownAgent makes an agent that is not there.
+func (b *Fixture) AddDownAgent(name string) {
+	b.T.Helper()
+	b.Live.Set(engine.LiveAgent{Agent: b.AddAgent(name, 1), Message: "connection refused"})
+}
+
+// Accept has an agent take the next task, in the session that is known.
+func (b *Fixture) Accept(a signalbox.Agent) signalbox.Task {
+	b.T.Helper()
+	c := b.Claim(a)
+	t, err := b.Engine.Accept(b.T.Context(), c, "task-1", c.SessionID)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return t
+}
+
+// AcceptIsolated has an agent take the next task that runs beside its conversation.
+func (b *Fixture) AcceptIsolated(a signalbox.Agent) signalbox.Task {
+	b.T.Helper()
+	c, found, err := b.Engine.ClaimBypass(b.T.Context(), a, 2, 0)
+	if err != nil || !found {
+		b.T.Fatalf("claim: found %v, %v", found, err)
+	}
+	t, err := b.Engine.Accept(b.T.Context(), c.Task, "task-1", "")
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return t
+}
+
+// Complete ends a task in flight as completed.
+func (b *Fixture) Complete(t signalbox.Task, output string) {
+	b.T.Helper()
+	b.FinishTask(t, signalbox.ReasonCompleted, signalbox.Result{Output: output})
+}
