@@ -79,9 +79,12 @@ func (p Principal) Has(s Scope) bool {
 	return slices.Contains(p.Scopes, s) || slices.Contains(p.Scopes, ScopeAdmin)
 }
 
+// Limited reports whether the principal may see and use some agents only.
+func (p Principal) Limited() bool { return len(p.Agents) > 0 }
+
 // MayUse reports whether its limits let it use and see that agent.
 func (p Principal) MayUse(agent string) bool {
-	return len(p.Agents) == 0 || slices.Contains(p.Agents, agent)
+	return !p.Limited() || slices.Contains(p.Agents, agent)
 }
 
 // NoAgent is what a principal with limits is told of an agent that it may not
@@ -94,7 +97,7 @@ func (p Principal) NoAgent(name string) *Error {
 // Sees reports whether it may see what has that owner, queue and agent: all
 // without limits, else what is its own and what belongs to its agents.
 func (p Principal) Sees(owner, queue, agent string) bool {
-	if len(p.Agents) == 0 || (owner != "" && owner == p.Key()) {
+	if !p.Limited() || (owner != "" && owner == p.Key()) {
 		return true
 	}
 	if name, ok := OnlyAgent(queue); ok {

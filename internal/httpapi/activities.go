@@ -279,7 +279,7 @@ func activityView(t *signalbox.Task) api.Activity {
 	}
 	v.UserID, _ = signalbox.OwnerUser(t.Owner)
 	v.SourceAgent, _ = signalbox.OwnerAgent(t.Owner)
-	if isTool(t) { // it is put in line, and nobody looks for a free slot first
+	if t.Mode == signalbox.ModeTool { // it is put in line, and nobody looks for a free slot first
 		v.Details.QueueStatus = activityQueued
 	}
 	if t.State != signalbox.Pending {
@@ -301,7 +301,7 @@ func activityView(t *signalbox.Task) api.Activity {
 func activityType(t *signalbox.Task) string {
 	_, byAgent := signalbox.OwnerAgent(t.Owner)
 	switch {
-	case isTool(t):
+	case t.Mode == signalbox.ModeTool:
 		return typeTool
 	case t.Source == signalbox.SourceScheduler && t.Mode == signalbox.ModeQueue: // also that of an agent's schedule: no agent says so of its own calls
 		return typeSchedule

@@ -167,7 +167,7 @@ func TestActivityTree(t *testing.T) {
 	}
 
 	// What one may not see is not in it, nor what hangs below it.
-	h := b.Server.HandlerAs(limited)
+	h := b.Server.HandlerAs(apitest.LimitedUser)
 	v = api.Activity{}
 	apitest.StartOn(t, h, "GET", "/api/activities/"+root, "").Reply().Want(t, 200, &v)
 	if len(v.Children) != 0 {

@@ -21,11 +21,11 @@ func TestAttackManyReadersThatNeverRead(t *testing.T) {
 		t.Run(strings.TrimPrefix(path, "/api/"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 10_000 })
-				p, stop := serving(t, b)
+				p, stop := apitest.ServePipes(t, b)
 				var conns []net.Conn
 				for range readers {
-					c := p.dial(t)
-					write(t, c, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+					c := p.Dial(t)
+					apitest.WriteString(t, c, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
 					conns = append(conns, c)
 				}
 				synctest.Wait()

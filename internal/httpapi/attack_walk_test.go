@@ -104,9 +104,9 @@ func TestAttackSlowReaderAtEveryRoute(t *testing.T) {
 		t.Run(route.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := apitest.New(t, apitest.WithPages)
-				p, stop := serving(t, b)
-				c := p.dial(t)
-				write(t, c, "GET "+sample(route.Path)+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+				p, stop := apitest.ServePipes(t, b)
+				c := p.Dial(t)
+				apitest.WriteString(t, c, "GET "+sample(route.Path)+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
 				time.Sleep(httpapi.WriteTimeout + httpapi.Heartbeat + time.Second)
 				synctest.Wait()
 				if _, err := c.Read(make([]byte, 1)); err == nil {

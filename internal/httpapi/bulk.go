@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
 const (
@@ -47,7 +48,7 @@ func (d *Server) bulk(w http.ResponseWriter, r *http.Request) error {
 	if req.Expect != nil {
 		if *req.Expect != len(tasks) {
 			return httpio.Refuse(signalbox.CodeConflict, "look at what matches now, and ask again with that count",
-				"%s can be %s now, not the %d that were expected: nothing was done", counted(len(tasks), "task that matches", "tasks that match"), doneWord[req.Action], *req.Expect)
+				"%s can be %s now, not the %d that were expected: nothing was done", view.Counted(len(tasks), "task that matches", "tasks that match"), doneWord[req.Action], *req.Expect)
 		}
 		if err := d.doAll(r, tasks, &out); err != nil {
 			return err
@@ -185,7 +186,7 @@ func (d *Server) doOne(r *http.Request, t *signalbox.Task, action string) api.Bu
 
 // retryTask makes an ended task anew, as it was.
 func (d *Server) retryTask(r *http.Request, t *signalbox.Task) (id string, err error) {
-	if !isTool(t) {
+	if t.Mode != signalbox.ModeTool {
 		got, err := d.engine.Retry(r.Context(), t.ID, engine.Edit{By: callerOf(r).who})
 		return got.Task.ID, err
 	}

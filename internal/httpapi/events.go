@@ -156,7 +156,7 @@ func (e *eventReader) follow(ctx context.Context, signs, stopping <-chan struct{
 			if len(batch) < feedBatch {
 				break
 			}
-			if ended(ctx, stopping) {
+			if httpio.Ended(ctx, stopping) {
 				return nil
 			}
 		}
@@ -178,17 +178,6 @@ func (e *eventReader) follow(ctx context.Context, signs, stopping <-chan struct{
 		case <-ctx.Done():
 			return nil
 		}
-	}
-}
-
-func ended(ctx context.Context, stopping <-chan struct{}) bool {
-	select {
-	case <-stopping:
-		return true
-	case <-ctx.Done():
-		return true
-	default:
-		return false
 	}
 }
 

@@ -144,9 +144,9 @@ func TestASlowReaderIsToldOfTheGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c apitest.Clock
 		b := apitest.New(t, apitest.WithClock(&c))
-		p, stop := serving(t, b)
-		slow := p.dial(t) // an unbuffered pipe: nothing is taken unless it is read
-		write(t, slow, "GET /api/events?after=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		p, stop := apitest.ServePipes(t, b)
+		slow := p.Dial(t) // an unbuffered pipe: nothing is taken unless it is read
+		apitest.WriteString(t, slow, "GET /api/events?after=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		synctest.Wait()
 		b.AddEvents(3 * httpapi.RingEntries)
 		c.Advance(time.Hour)
@@ -177,10 +177,10 @@ func TestASlowReaderIsToldOfTheGap(t *testing.T) {
 func TestAttackReaderThatNeverReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
-		p, stop := serving(t, b)
-		c := p.dial(t)
+		p, stop := apitest.ServePipes(t, b)
+		c := p.Dial(t)
 		defer c.Close()
-		write(t, c, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		apitest.WriteString(t, c, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		synctest.Wait()
 		b.AddEvents(10)
 		time.Sleep(httpapi.WriteTimeout + httpapi.Heartbeat)
@@ -196,10 +196,10 @@ func TestEventsHeartbeatMovesThePlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
 		id := b.Submit(`{"prompt":"p"}`).QueueID
-		p, stop := serving(t, b)
-		c := p.dial(t)
+		p, stop := apitest.ServePipes(t, b)
+		c := p.Dial(t)
 		defer c.Close()
-		write(t, c, "GET /api/events?queue_id="+id+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		apitest.WriteString(t, c, "GET /api/events?queue_id="+id+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		var mu sync.Mutex
 		var text strings.Builder
 		go func() {

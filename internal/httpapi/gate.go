@@ -35,9 +35,6 @@ type caller struct {
 // "cancelled by …".
 func (c caller) String() string { return c.who.String() }
 
-// limited reports whether the caller may use and see some agents only.
-func (c caller) limited() bool { return len(c.who.Agents) > 0 }
-
 type callerKey struct{}
 
 func withCaller(ctx context.Context, c caller) context.Context {

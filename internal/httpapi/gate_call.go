@@ -128,7 +128,7 @@ const (
 // where it has the right to that alone. What one may not see is answered as if it
 // were not there.
 func (d *Server) narrow(r *http.Request, route api.Route, how narrowing, c caller) error {
-	if c.limited() {
+	if c.who.Limited() {
 		if err := d.narrowToAgents(r, how, c); err != nil {
 			return err
 		}
@@ -185,7 +185,7 @@ func (d *Server) seesTask(ctx context.Context, id string, who signalbox.Principa
 // is not to know of them.
 func discreet(err error, r *http.Request, c caller) error {
 	var e *signalbox.Error
-	if c.limited() && errors.As(err, &e) && e.Code == signalbox.CodeNotFound && e.Field == "agent" && r.PathValue("name") != "" {
+	if c.who.Limited() && errors.As(err, &e) && e.Code == signalbox.CodeNotFound && e.Field == "agent" && r.PathValue("name") != "" {
 		return c.who.NoAgent(httpio.Clip(r.PathValue("name")))
 	}
 	return err
@@ -194,7 +194,7 @@ func discreet(err error, r *http.Request, c caller) error {
 // visible leaves out of a list of tasks what the caller does not see. A page
 // may become shorter by it, even empty, and still have a next.
 func visible(tasks []signalbox.Task, c caller) []signalbox.Task {
-	if !c.limited() {
+	if !c.who.Limited() {
 		return tasks
 	}
 	return slices.DeleteFunc(slices.Clone(tasks), func(t signalbox.Task) bool { return !c.who.SeesTask(&t) })
@@ -202,7 +202,7 @@ func visible(tasks []signalbox.Task, c caller) []signalbox.Task {
 
 // visibleIDs is visible for ids.
 func (d *Server) visibleIDs(ctx context.Context, ids []string, c caller) ([]string, error) {
-	if !c.limited() {
+	if !c.who.Limited() {
 		return ids, nil
 	}
 	var seen []string

@@ -62,7 +62,7 @@ func executionView(t *signalbox.Task) api.Execution {
 // agentOf is the agent that runs or ran a task, or else the only one that may;
 // "" where that is not known yet.
 func agentOf(t *signalbox.Task) string {
-	if isTool(t) {
+	if t.Mode == signalbox.ModeTool {
 		return "" // the director's own executor is none
 	}
 	if t.State != signalbox.Pending && t.Agent != "" {

@@ -59,7 +59,7 @@ func TestEventsShowWhatTheReaderMaySee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
 		a, w := b.AddChatAgent("coder", 1), b.AddChatAgent("writer", 1)
-		h := b.Server.HandlerAs(limited)
+		h := b.Server.HandlerAs(apitest.LimitedUser)
 		s := apitest.StartOn(t, h, "GET", "/api/events?include=position,output", "")
 		synctest.Wait()
 		hidden := b.Submit(`{"prompt":"secret","agent":"writer"}`).QueueID
@@ -266,7 +266,7 @@ func TestTaskShowsWhoAskedAndWhatIsStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
 		a := b.AddChatAgent("coder", 1)
-		chat := apitest.StartOn(t, b.Server.HandlerAs(limited), "POST", chatPath, `{"message":"m"}`)
+		chat := apitest.StartOn(t, b.Server.HandlerAs(apitest.LimitedUser), "POST", chatPath, `{"message":"m"}`)
 		synctest.Wait()
 		task := b.Accept(a)
 		if _, err := b.Engine.ReleaseLane(t.Context(), "coder", "someone"); err != nil {

@@ -136,7 +136,7 @@ func (d *Server) find(w http.ResponseWriter, r *http.Request) error {
 		return signalbox.Invalid("part", "a part of an id has at most 64 characters")
 	}
 	limit := most
-	if callerOf(r).limited() { // of many it may see few
+	if callerOf(r).who.Limited() { // of many it may see few
 		limit = httpio.MaxLimit
 	}
 	ids, err := d.engine.Read().Find(r.Context(), part, limit)

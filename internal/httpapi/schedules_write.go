@@ -44,7 +44,7 @@ func (d *Server) createSchedule(w http.ResponseWriter, r *http.Request) error {
 // for any agent to a caller that may use some only.
 func mayAimAt(c caller, s *signalbox.Schedule) error {
 	switch {
-	case !c.limited():
+	case !c.who.Limited():
 		return nil
 	case s.Agent == "":
 		return &signalbox.Error{Code: signalbox.CodeForbidden, Field: "agent",

@@ -86,13 +86,13 @@ func (p *searchPage) wants() int {
 // rows describes tasks, with what the live stream knows of them.
 func (d *Server) rows(ctx context.Context, tasks []signalbox.Task) []api.LiveTask {
 	out := make([]api.LiveTask, len(tasks))
-	seen := d.projection.fresh(ctx) == nil
+	seen := d.projection.EnsureFresh(ctx) == nil
 	for i := range tasks {
 		out[i] = view.LiveTask(&tasks[i])
 		if !seen {
 			continue
 		}
-		if row := d.projection.row(&tasks[i]); row != nil && row.State == out[i].State {
+		if row := d.projection.Task(&tasks[i]); row != nil && row.State == out[i].State {
 			out[i] = *row
 		}
 	}

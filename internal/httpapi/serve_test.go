@@ -2,13 +2,10 @@ package httpapi_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,73 +16,13 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// pipes is a listener whose connections live in memory, so that a test can
-// turn the clock.
-type pipes struct {
-	conns chan net.Conn
-	once  sync.Once
-	done  chan struct{}
-}
-
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.done) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080} }
-
-func (p *pipes) dial(t *testing.T) net.Conn {
-	t.Helper()
-	client, server := net.Pipe()
-	select {
-	case p.conns <- server:
-	case <-p.done:
-		t.Fatal("the director does not listen any more")
-	}
-	return client
-}
-
-// serving runs the director on pipes and returns how to stop it.
-func serving(t *testing.T, b *apitest.Fixture) (*pipes, func()) {
-	t.Helper()
-	p := newPipes()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- b.Server.Serve(ctx, p) }()
-	return p, func() {
-		t.Helper()
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("serve: %v", err)
-		}
-	}
-}
-
-func write(t *testing.T, c net.Conn, text string) {
-	t.Helper()
-	if _, err := io.WriteString(c, text); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Header bytes that trickle in hold a connection for a bounded time.
 func TestAttackSlowHeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
-		p, stop := serving(t, b)
-		c := p.dial(t)
-		write(t, c, "GET /status HTTP/1.1\r\nHost: localhost\r\nX-")
+		p, stop := apitest.ServePipes(t, b)
+		c := p.Dial(t)
+		apitest.WriteString(t, c, "GET /status HTTP/1.1\r\nHost: localhost\r\nX-")
 		begun := time.Now()
 		io.Copy(io.Discard, c)
 		if took := time.Since(begun); took > httpapi.HeaderTimeout {
@@ -98,13 +35,13 @@ func TestAttackSlowHeader(t *testing.T) {
 func TestAttackSlowBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
-		p, stop := serving(t, b)
+		p, stop := apitest.ServePipes(t, b)
 		for _, start := range []string{
 			"POST /api/queue/task HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
 			"GET /status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
 		} {
-			c := p.dial(t)
-			write(t, c, start)
+			c := p.Dial(t)
+			apitest.WriteString(t, c, start)
 			begun := time.Now()
 			io.Copy(io.Discard, c)
 			if took := time.Since(begun); took > httpapi.BodyTimeout+time.Second {
@@ -118,8 +55,8 @@ func TestAttackSlowBody(t *testing.T) {
 func TestAttackHugeHeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
-		p, stop := serving(t, b)
-		c := p.dial(t)
+		p, stop := apitest.ServePipes(t, b)
+		c := p.Dial(t)
 		go fmt.Fprintf(c, "GET /status HTTP/1.1\r\nHost: localhost\r\nX-A: %s\r\n\r\n", strings.Repeat("a", 2*httpapi.MaxHeader))
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil || resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
@@ -135,11 +72,11 @@ func TestAttackHugeHeader(t *testing.T) {
 func TestLongPollSurvivesAndEndsWithTheDirector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
-		p, stop := serving(t, b)
+		p, stop := apitest.ServePipes(t, b)
 		id := b.Submit(`{"prompt":"p"}`).QueueID
-		c := p.dial(t)
+		c := p.Dial(t)
 		defer c.Close()
-		write(t, c, "GET /api/queue/"+id+"?wait=5m HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		apitest.WriteString(t, c, "GET /api/queue/"+id+"?wait=5m HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		answered := make(chan string, 1)
 		go func() {
 			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -167,10 +104,10 @@ func TestLongPollSurvivesAndEndsWithTheDirector(t *testing.T) {
 func TestStreamsEndCleanlyOnShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
-		p, stop := serving(t, b)
-		c := p.dial(t)
+		p, stop := apitest.ServePipes(t, b)
+		c := p.Dial(t)
 		defer c.Close()
-		write(t, c, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		apitest.WriteString(t, c, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/live"
 	"github.com/signalbox-ai/signalbox/internal/httpguard"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
@@ -72,9 +73,12 @@ type Config struct {
 	// Addr is the address it listens on, HOST:PORT; "" in tests.
 	Addr    string
 	Version string
-	Log     *slog.Logger
-	Metrics Metrics
-	Traces  Traces // nil: calls are traced as their callers say
+	// LiveIdle is how often the live view is refreshed while nobody watches it;
+	// 0 means every 10 s.
+	LiveIdle time.Duration
+	Log      *slog.Logger
+	Metrics  Metrics
+	Traces   Traces // nil: calls are traced as their callers say
 	// Peers are the directors over the same store; nil: there is none but this.
 	Peers Peers
 }
@@ -95,7 +99,7 @@ type Server struct {
 
 	names      agentNames
 	feed       feed
-	projection projection
+	projection *live.Projection
 	callers    callers
 	heads      lineHeads
 	lookup     lookup
@@ -121,11 +125,10 @@ const cancelWait = 5 * time.Second
 func (d *Server) OpenStreams() int { return d.streams.Count() }
 
 // LiveReaders is how many of them are of what is live.
-func (d *Server) LiveReaders() int {
-	d.projection.mu.Lock()
-	defer d.projection.mu.Unlock()
-	return len(d.projection.readers)
-}
+func (d *Server) LiveReaders() int { return d.projection.Readers() }
+
+// Live is the live view.
+func (d *Server) Live() *live.Projection { return d.projection }
 
 // New makes a Server and mounts the route table. It fails where a route
 // has no handler, or where Addr is public and there is no token.
@@ -171,7 +174,10 @@ func New(cfg Config) (*Server, error) {
 	}
 	d.feed.init(cfg.Engine, cfg.Log)
 	d.terms.init(cfg.Engine.Now, cfg.Engine.AgentChanged)
-	d.projection.init(d)
+	d.projection = live.New(live.Config{
+		Engine: cfg.Engine, Tools: cfg.Tools, Schedules: cfg.Schedules, HeartbeatInterval: d.runs.HeartbeatInterval, Terminals: d.terminals,
+		Streams: &d.streams, Log: cfg.Log, Life: d.life, IdleRefresh: cfg.LiveIdle,
+	})
 	d.engine.Observe(func(a *engine.Applied) {
 		if a.Kind == signalbox.EventAgentRemoved { // here or by another director
 			d.names.forget()

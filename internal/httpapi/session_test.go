@@ -67,12 +67,11 @@ func (s *session) withMetrics() {
 	s.toolTasks = apitest.NewToolTasks()
 	s.toolTasks.Store, s.toolTasks.Engine = s.Store, s.Engine
 	s.plans = apitest.NewSchedules(s.clock.Now)
-	d, err := httpapi.New(httpapi.Config{Schedules: s.plans, Pages: http.HandlerFunc(apitest.ServePage), Tools: s.tools, ToolTasks: s.toolTasks, MCP: mcp, Engine: s.Engine, Identity: s.Identity, Runs: s.Runs, Pull: s.withPullers(), Terminal: true, Version: "1.0.0", Metrics: telemetry.NewMetrics(s.Engine)})
+	d, err := httpapi.New(httpapi.Config{LiveIdle: time.Hour, Schedules: s.plans, Pages: http.HandlerFunc(apitest.ServePage), Tools: s.tools, ToolTasks: s.toolTasks, MCP: mcp, Engine: s.Engine, Identity: s.Identity, Runs: s.Runs, Pull: s.withPullers(), Terminal: true, Version: "1.0.0", Metrics: telemetry.NewMetrics(s.Engine)})
 	if err != nil {
 		s.T.Fatal(err)
 	}
 	s.Server = d
-	s.Server.LookOnlyWhenAsked() // what is sampled, and when, is to be the same in every run
 }
 
 // ask sends a request and keeps it with its answer.

@@ -11,9 +11,6 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// limited is a principal that may use one agent only.
-var limited = signalbox.Principal{Kind: signalbox.PrincipalUser, ID: "someone", Email: "someone@example.com", Scopes: signalbox.RoleUser.Scopes(), Agents: []string{"coder"}}
-
 // chatOf has a whole chat with an agent and returns its task.
 func chatTask(b *apitest.Fixture, a signalbox.Agent, body string) signalbox.Task {
 	b.T.Helper()
@@ -138,7 +135,7 @@ func TestSessionsOfOtherAgentsAreNotSeen(t *testing.T) {
 		b := apitest.New(t)
 		mine := chatTask(b, b.AddChatAgent("coder", 1), `{"message":"m"}`)
 		other := chatTask(b, b.AddChatAgent("writer", 1), `{"message":"m"}`)
-		h := b.Server.HandlerAs(limited)
+		h := b.Server.HandlerAs(apitest.LimitedUser)
 		var out api.Sessions
 		apitest.StartOn(t, h, "GET", "/api/sessions", "").Reply().Want(t, 200, &out)
 		if len(out.Sessions) != 1 || out.Sessions[0].SessionID != mine.SessionID {
@@ -174,7 +171,7 @@ func TestLane(t *testing.T) {
 }
 
 func limitedTo(agents ...string) signalbox.Principal {
-	p := limited
+	p := apitest.LimitedUser
 	p.Agents = agents
 	return p
 }

@@ -26,7 +26,7 @@ func (d *Server) status(w http.ResponseWriter, r *http.Request) error {
 		Agents: agentCounts(withoutExecutors(live)),
 		Store:  api.StoreStatus{Kind: info.Kind, Durability: info.Durability},
 		Open:   d.identity.Open(),
-		Health: d.health(r.Context(), callerOf(r).who),
+		Health: d.projection.Health(r.Context(), callerOf(r).who),
 	}
 	if out.Tools, err = d.toolTaskCounts(r.Context(), counts, live); err != nil {
 		return err
@@ -103,4 +103,9 @@ func (d *Server) metrics(w http.ResponseWriter, r *http.Request) error {
 	httpio.ExtendWriteDeadline(w)
 	d.cfg.Metrics.ServeHTTP(w, r)
 	return nil
+}
+
+// live is GET /api/live.
+func (d *Server) live(w http.ResponseWriter, r *http.Request) error {
+	return d.projection.Serve(w, r, callerOf(r).who)
 }

@@ -73,7 +73,7 @@ func (d *Server) retry(w http.ResponseWriter, r *http.Request) error {
 		return d.refused(err)
 	}
 	whole, unread := d.engine.Read().Whole(r.Context(), id)
-	if unread == nil && isTool(&whole.Task) {
+	if unread == nil && whole.Task.Mode == signalbox.ModeTool {
 		return d.retryTool(w, r, &whole.Task, req)
 	}
 	key, err := idempotencyKey(r)

@@ -102,7 +102,7 @@ func (d *Server) cancel(w http.ResponseWriter, r *http.Request) error {
 	if !t.State.Terminal() {
 		status = http.StatusAccepted
 		out.Message = "the agent has not confirmed yet; signalbox release " + t.Agent + " takes the slot away from the task"
-		if isTool(&t) {
+		if t.Mode == signalbox.ModeTool {
 			out.Message = stillStopping
 		}
 	}
@@ -114,7 +114,7 @@ const stillStopping = "it has not ended yet: what it started is still being stop
 
 // cancelTask cancels a task where it runs.
 func (d *Server) cancelTask(ctx context.Context, t *signalbox.Task, by string) (signalbox.Task, error) {
-	if d.cfg.ToolTasks != nil && isTool(t) {
+	if d.cfg.ToolTasks != nil && t.Mode == signalbox.ModeTool {
 		got, err := d.cfg.ToolTasks.Cancel(ctx, t.ID, by)
 		return got.Task, err
 	}

@@ -353,6 +353,3 @@ func (d *Server) toolTaskView(ctx context.Context, t *gateway.ToolTask) (api.Too
 	v.ExitCode, v.Tail, v.TailSeq, v.Truncated = res.ExitCode, res.Tail, res.TailSeq, v.Result.Truncated()
 	return v, nil
 }
-
-// isTool reports whether a task is a call of a tool.
-func isTool(t *signalbox.Task) bool { return t.Mode == signalbox.ModeTool }

@@ -24,7 +24,7 @@ func (s *session) toolTaskStory() {
 	s.ask("cancelToolTask", "", "/api/tools/tasks/"+next.ID+"/cancel", "")
 	s.ask("agents", "Where tools are configured, the director's own executor", "/api/agents", "")
 	s.ask("releaseLane", "It is no agent", "/api/agents/commands@local/queue/release", "")
-	refreshLive(s.Fixture) // what a moment ago was seen is not of this moment
+	s.RefreshLive() // what a moment ago was seen is not of this moment
 	s.ask("status", "Where tools are configured", "/status", "")
 	s.ask("doctor", "", "/api/doctor", "")
 	s.ask("directors", "One that is alone", "/api/directors", "")

@@ -87,7 +87,7 @@ func (d *Server) addElsewhere(ctx context.Context, out *api.Why, t *signalbox.Ta
 	}
 	ctx, cancel := context.WithTimeout(ctx, whyTimeout)
 	defer cancel()
-	if isTool(t) {
+	if t.Mode == signalbox.ModeTool {
 		if holder, elsewhere := d.otherHolder(ctx, t.Agent); elsewhere {
 			if got, ok := d.askWhy(ctx, holder, t.ID); ok && got.State == out.State {
 				*out = got

@@ -139,3 +139,11 @@ func (b *Fixture) NewestEvent() int64 {
 	}
 	return newest
 }
+
+// RefreshLive has the live view take in what has changed.
+func (b *Fixture) RefreshLive() {
+	b.T.Helper()
+	if err := b.Server.Live().Refresh(b.T.Context()); err != nil {
+		b.T.Fatal(err)
+	}
+}

@@ -1,6 +1,7 @@
 package httpio
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -148,4 +149,16 @@ func AppendEvent(b []byte, name string, data []byte) []byte {
 	b = append(b, "\ndata: "...)
 	b = append(b, data...)
 	return append(b, "\n\n"...)
+}
+
+// Ended reports whether a stream is to end: its caller went away, or the director stops.
+func Ended(ctx context.Context, stopping <-chan struct{}) bool {
+	select {
+	case <-stopping:
+		return true
+	case <-ctx.Done():
+		return true
+	default:
+		return false
+	}
 }

@@ -1,4 +1,4 @@
-package httpapi_test
+package live_test
 
 import (
 	"bufio"
@@ -14,19 +14,12 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/live"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
 
-func refreshLive(b *apitest.Fixture) {
-	b.T.Helper()
-	if err := b.Server.Look(b.T.Context()); err != nil {
-		b.T.Fatal(err)
-	}
-}
-
-func (s *sights) place() string { return fmt.Sprintf("%s.%d", s.epoch, s.revision) }
+func (s *watcher) place() string { return fmt.Sprintf("%s.%d", s.epoch, s.revision) }
 
 // A reader that comes back gets what it missed as one change.
 func TestLiveResumes(t *testing.T) {
@@ -37,11 +30,11 @@ func TestLiveResumes(t *testing.T) {
 	place, before := s.place(), s.revision
 	s.Close()
 	id := b.Submit(`{"prompt":"one","agent":"coder"}`).QueueID
-	refreshLive(b)
+	b.RefreshLive()
 	b.FinishTask(b.Run(a), signalbox.ReasonExitNonzero, signalbox.Result{})
-	refreshLive(b)
+	b.RefreshLive()
 	second := b.Submit(`{"prompt":"two","agent":"coder"}`).QueueID
-	refreshLive(b)
+	b.RefreshLive()
 	for _, how := range []apitest.Edit{apitest.Header("Last-Event-ID", place), func(r *http.Request) { r.URL.RawQuery = "after=" + place }} {
 		back := watchLive(b, how)
 		if got := back.read(); got != "change" || back.revision < before+3 {
@@ -95,9 +88,9 @@ func TestLiveResyncsAfterAGap(t *testing.T) {
 	s.read()
 	place := s.place()
 	s.Close()
-	for range httpapi.MaxChanges + 1 {
+	for range live.MaxChanges + 1 {
 		submitCancelled(b)
-		refreshLive(b)
+		b.RefreshLive()
 	}
 	if back := watchLive(b, apitest.Header("Last-Event-ID", place)); back.read() != "resync" {
 		t.Errorf("%+v", back.last)
@@ -161,9 +154,9 @@ func (a *arrivals) read(c net.Conn) {
 func TestLiveKeepsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t, func(o *apitest.Options) { o.Engine.MaxSize = 10_000 })
-		p, stop := serving(t, b)
-		c := p.dial(t)
-		write(t, c, "GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		p, stop := apitest.ServePipes(t, b)
+		c := p.Dial(t)
+		apitest.WriteString(t, c, "GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		var got arrivals
 		done := make(chan struct{})
 		go func() {
@@ -191,7 +184,7 @@ func TestLiveKeepsTime(t *testing.T) {
 			if name != "change" {
 				continue
 			}
-			if changes++; !last.IsZero() && got.at[i].Sub(last) < httpapi.LookEvery {
+			if changes++; !last.IsZero() && got.at[i].Sub(last) < live.RefreshEvery {
 				t.Errorf("a change %s after another", got.at[i].Sub(last))
 			}
 			last = got.at[i]
@@ -207,9 +200,9 @@ func TestLiveKeepsTime(t *testing.T) {
 func TestLiveSlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := apitest.New(t)
-		p, stop := serving(t, b)
-		slow := p.dial(t) // an unbuffered pipe: nothing is taken unless it is read
-		write(t, slow, "GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		p, stop := apitest.ServePipes(t, b)
+		slow := p.Dial(t) // an unbuffered pipe: nothing is taken unless it is read
+		apitest.WriteString(t, slow, "GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		taken := bufio.NewReader(slow)
 		for line := ""; !strings.HasPrefix(line, "event: snapshot"); {
 			var err error
@@ -217,9 +210,9 @@ func TestLiveSlowReader(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for range 2*httpapi.MaxChanges + 50 { // it may hold as many as are kept when it stops
+		for range 2*live.MaxChanges + 50 { // it may hold as many as are kept when it stops
 			submitCancelled(b)
-			refreshLive(b)
+			b.RefreshLive()
 		}
 		var text strings.Builder
 		read := make(chan struct{})
@@ -231,7 +224,7 @@ func TestLiveSlowReader(t *testing.T) {
 		stop()
 		<-read
 		got := text.String()
-		if n := strings.Count(got, "event: resync"); n != 1 || strings.Count(got, "event: change") > httpapi.MaxChanges || !strings.Contains(got, "event: beat") {
+		if n := strings.Count(got, "event: resync"); n != 1 || strings.Count(got, "event: change") > live.MaxChanges || !strings.Contains(got, "event: beat") {
 			t.Errorf("%d resyncs and %d changes: %.3000s", n, strings.Count(got, "event: change"), got)
 		}
 	})
@@ -243,13 +236,13 @@ func TestLiveLooksWhileSomeoneReads(t *testing.T) {
 	one, two := watchLive(b), watchLive(b)
 	one.read()
 	two.read()
-	if !b.Server.Looks() {
+	if !b.Server.Live().Running() {
 		t.Error("nobody looks")
 	}
 	one.Close()
 	two.until("a beat", func() bool { return two.last.Name == "beat" })
 	two.Close()
-	for end := time.Now().Add(time.Minute); b.Server.Looks() || b.Server.Streams() > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); b.Server.Live().Running() || b.Server.OpenStreams() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it still looks")
 		}
@@ -293,7 +286,7 @@ func TestLiveIsLimited(t *testing.T) {
 	tools.Statuses = apitest.QueueStates()
 	b := apitest.New(t, apitest.WithTools(tools))
 	mine, other := b.AddAgent("coder", 1), b.AddAgent("other", 1)
-	b.HTTP = httptest.NewServer(b.Server.HandlerAs(limited))
+	b.HTTP = httptest.NewServer(liveAs(b, apitest.LimitedUser))
 	t.Cleanup(func() {
 		b.Server.Stop()
 		http.DefaultClient.CloseIdleConnections()
@@ -337,11 +330,11 @@ func TestLiveIsLimited(t *testing.T) {
 func TestLiveOfAnotherCallerIsNoPlace(t *testing.T) {
 	b := apitest.New(t)
 	b.AddAgent("coder", 1)
-	other := limited
+	other := apitest.LimitedUser
 	other.ID = "another"
-	wider := limited
-	wider.Agents = append([]string{"other"}, limited.Agents...)
-	b.HTTP = httptest.NewServer(b.Server.HandlerAs(limited))
+	wider := apitest.LimitedUser
+	wider.Agents = append([]string{"other"}, apitest.LimitedUser.Agents...)
+	b.HTTP = httptest.NewServer(liveAs(b, apitest.LimitedUser))
 	t.Cleanup(func() {
 		b.Server.Stop()
 		http.DefaultClient.CloseIdleConnections()
@@ -354,16 +347,25 @@ func TestLiveOfAnotherCallerIsNoPlace(t *testing.T) {
 		who  signalbox.Principal
 		want string
 	}{
-		"the same":          {limited, "beat"},
+		"the same":          {apitest.LimitedUser, "beat"},
 		"another user":      {other, "resync"},
 		"with other rights": {wider, "resync"},
 		"without limits":    {signalbox.Principal{}, "resync"},
 	} {
-		b.HTTP.Config.Handler = b.Server.HandlerAs(c.who)
+		b.HTTP.Config.Handler = liveAs(b, c.who)
 		back := watchLive(b, apitest.Header("Last-Event-ID", place))
 		if got := back.read(); got != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
 		back.Close()
 	}
+}
+
+// liveAs serves the live view as a principal may see it.
+func liveAs(b *apitest.Fixture, who signalbox.Principal) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := b.Server.Live().Serve(w, r, who); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
 }

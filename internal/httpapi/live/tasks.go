@@ -1,4 +1,4 @@
-package httpapi
+package live
 
 import (
 	"slices"
@@ -14,7 +14,7 @@ import (
 func taskKey(id string) string { return "task:" + id }
 
 // taskRow is a task in flight, at an agent as it is now.
-func (l *look) taskRow(t *signalbox.Task, live engine.LiveAgent) api.LiveTask {
+func (l *refresh) taskRow(t *signalbox.Task, live engine.LiveAgent) api.LiveTask {
 	row := view.LiveTask(t)
 	if t.CancelRequested || t.State == signalbox.Cancelling {
 		row.CancelledAt = view.Time(l.inbox.cancelledAt(t.ID, len(l.inFlight)))
@@ -43,10 +43,10 @@ func progress(t *signalbox.Task, live *engine.LiveAgent) time.Time {
 }
 
 // line describes the head of a queue.
-func (l *look) line(queue string) (line []api.LiveTask, owners []string) {
+func (l *refresh) line(queue string) (line []api.LiveTask, owners []string) {
 	line = []api.LiveTask{}
-	for i := range l.shot.Heads[queue] {
-		t := &l.shot.Heads[queue][i]
+	for i := range l.snapshot.Heads[queue] {
+		t := &l.snapshot.Heads[queue][i]
 		row := view.LiveTask(t)
 		row.Position = i + 1
 		row.ETA = l.eta(t, i+1)
@@ -57,7 +57,7 @@ func (l *look) line(queue string) (line []api.LiveTask, owners []string) {
 
 // sameEstimates reports whether the tasks at the head of a queue are expected to
 // start when they were, as far as that is shown.
-func (l *look) sameEstimates(queue string, head []signalbox.Task) bool {
+func (l *refresh) sameEstimates(queue string, head []signalbox.Task) bool {
 	for i := range head {
 		shown := l.rowOf(&head[i])
 		if shown == nil {
@@ -73,14 +73,14 @@ func (l *look) sameEstimates(queue string, head []signalbox.Task) bool {
 
 // rowOf is what is shown of a task: one in flight, or among the first of its line.
 func (b *builder) rowOf(t *signalbox.Task) *api.LiveTask {
-	if e := b.made[taskKey(t.ID)]; e != nil {
+	if e := b.entities[taskKey(t.ID)]; e != nil {
 		return e.task
 	}
 	var line []api.LiveTask
-	if e := b.made["queue:"+t.Queue]; e != nil {
+	if e := b.entities["queue:"+t.Queue]; e != nil {
 		line = e.queue.Line
-	} else if name, own := signalbox.QueueAgent(t.Queue); own && b.made["agent:"+name] != nil {
-		line = b.made["agent:"+name].agent.Line
+	} else if name, own := signalbox.QueueAgent(t.Queue); own && b.entities["agent:"+name] != nil {
+		line = b.entities["agent:"+name].agent.Line
 	}
 	for i := range line {
 		if line[i].QueueID == t.ID {
@@ -91,8 +91,8 @@ func (b *builder) rowOf(t *signalbox.Task) *api.LiveTask {
 }
 
 // eta is an estimate that does not change with every breath.
-func (l *look) eta(t *signalbox.Task, position int) *api.ETA {
-	eta := l.d.engine.ETA(l.ctx, t, store.Position{N: position})
+func (l *refresh) eta(t *signalbox.Task, position int) *api.ETA {
+	eta := l.cfg.Engine.ETA(l.ctx, t, store.Position{N: position})
 	if eta == nil {
 		return nil
 	}
@@ -111,7 +111,7 @@ func coarse(eta *engine.ETA) *api.ETA {
 
 // moved adds to the change what changed and is not shown of itself: tasks
 // that ended or wait far behind, and schedules.
-func (l *look) moved(news *changes) error {
+func (l *refresh) moved(news *changes) error {
 	if len(news.schedules) > 0 {
 		l.plans.changed = true
 	}
@@ -124,14 +124,14 @@ func (l *look) moved(news *changes) error {
 			return err
 		}
 	}
-	there, gone := l.plans.moved(l.ctx, l.d.cfg.Schedules, news.schedules)
+	there, gone := l.plans.moved(l.ctx, l.cfg.Schedules, news.schedules)
 	l.change.entities = append(l.change.entities, there...)
 	l.change.gone = append(l.change.gone, gone...)
 	return nil
 }
 
-func (l *look) movedTasks(ids []string) error {
-	tasks, err := l.d.engine.Read().Tasks(l.ctx, ids)
+func (l *refresh) movedTasks(ids []string) error {
+	tasks, err := l.cfg.Engine.Read().Tasks(l.ctx, ids)
 	if err != nil {
 		return err
 	}

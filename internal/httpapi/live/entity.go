@@ -1,4 +1,4 @@
-package httpapi
+package live
 
 import (
 	"cmp"
@@ -34,19 +34,19 @@ type entity struct {
 
 // rendered makes the bytes that readers without limits share.
 func rendered(e *entity) *entity {
-	e.data = e.json(caller{})
+	e.data = e.json(signalbox.Principal{})
 	return e
 }
 
-func (e *entity) json(c caller) []byte {
+func (e *entity) json(who signalbox.Principal) []byte {
 	var v any
 	switch {
 	case e.agent != nil:
 		v = e.agent
 	case e.queue != nil:
-		v = e.queueFor(c)
+		v = e.queueFor(who)
 	case e.tools != nil:
-		v = view.ToolQueue(e.tools, c.who)
+		v = view.ToolQueue(e.tools, who)
 	case e.task != nil:
 		v = e.task
 	default:
@@ -56,14 +56,14 @@ func (e *entity) json(c caller) []byte {
 	return data
 }
 
-func (e *entity) queueFor(c caller) *api.LiveQueue {
-	if !c.limited() {
+func (e *entity) queueFor(who signalbox.Principal) *api.LiveQueue {
+	if !who.Limited() {
 		return e.queue
 	}
 	q := *e.queue
 	q.Line = []api.LiveTask{}
 	for i, t := range e.queue.Line {
-		if c.who.Sees(e.owners[i], t.Queue, t.Agent) {
+		if who.Sees(e.owners[i], t.Queue, t.Agent) {
 			q.Line = append(q.Line, t)
 		}
 	}
@@ -87,10 +87,10 @@ func (e *entity) visible(who signalbox.Principal) bool {
 }
 
 // into adds the entity to what is sent, as the caller may see it.
-func (e *entity) into(out *liveFrame, c caller) {
+func (e *entity) into(out *message, who signalbox.Principal) {
 	data := json.RawMessage(e.data)
-	if c.limited() && (e.queue != nil || e.tools != nil) {
-		data = e.json(c)
+	if who.Limited() && (e.queue != nil || e.tools != nil) {
+		data = e.json(who)
 	}
 	list := &out.Schedules
 	switch {
@@ -106,8 +106,8 @@ func (e *entity) into(out *liveFrame, c caller) {
 	*list = append(*list, data)
 }
 
-// liveFrame is api.Live with entities that are rendered already.
-type liveFrame struct {
+// message is api.Live with entities that are rendered already.
+type message struct {
 	Revision  int64             `json:"revision"`
 	At        time.Time         `json:"at"`
 	Epoch     string            `json:"epoch"`
@@ -123,11 +123,11 @@ type liveFrame struct {
 	Gone      []string          `json:"gone,omitempty"`
 }
 
-// whole is what there is beside the entities, at one moment.
-type whole struct {
+// state is what there is beside the entities, at one moment.
+type state struct {
 	at       time.Time
 	totals   api.Totals
-	health   outlook
+	health   findings
 	pauses   []signalbox.Pause
 	pressure []api.Pressure   // oldest first
 	inFlight []signalbox.Task // in the order in which they are sent
@@ -142,7 +142,7 @@ type delta struct {
 	entities []*entity // that are new or changed
 	gone     []*entity
 	totals   *api.Totals
-	health   *outlook
+	health   *findings
 	pauses   *[]signalbox.Pause
 	pressure []api.Pressure
 	frame    []byte // for readers without limits
@@ -154,7 +154,7 @@ func (c *delta) empty() bool {
 
 // compare adds what is another beside the entities. again says that the verdict was
 // another one in between.
-func (c *delta) compare(before, now *whole, again bool) {
+func (c *delta) compare(before, now *state, again bool) {
 	c.at = now.at
 	if now.totals != before.totals {
 		c.totals = &now.totals
@@ -181,8 +181,8 @@ func newer(now, before []api.Pressure) []api.Pressure {
 	return now[at:]
 }
 
-// together makes one change of several that follow each other.
-func together(changes []*delta) *delta {
+// mergeDeltas makes one change of several that follow each other.
+func mergeDeltas(changes []*delta) *delta {
 	last := changes[len(changes)-1]
 	out := &delta{epoch: last.epoch, revision: last.revision, at: last.at}
 	entities, gone := map[string]*entity{}, map[string]*entity{}
@@ -215,23 +215,23 @@ func together(changes []*delta) *delta {
 }
 
 // event is the change as a caller may see it.
-func (c *delta) event(name string, to caller) ([]byte, error) {
-	out := liveFrame{Revision: c.revision, At: c.at, Epoch: to.epoch(c.epoch), Totals: c.totals, Pressure: c.pressure}
+func (c *delta) event(name string, to signalbox.Principal) ([]byte, error) {
+	out := message{Revision: c.revision, At: c.at, Epoch: epochFor(c.epoch, to), Totals: c.totals, Pressure: c.pressure}
 	if c.health != nil {
-		verdict := c.health.verdict(to.who)
+		verdict := c.health.verdict(to)
 		out.Health = &verdict
 	}
 	if c.pauses != nil {
-		pauses := view.Pauses(view.VisiblePauses(*c.pauses, to.who))
+		pauses := view.Pauses(view.VisiblePauses(*c.pauses, to))
 		out.Pauses = &pauses
 	}
 	for _, e := range c.entities {
-		if e.visible(to.who) {
+		if e.visible(to) {
 			e.into(&out, to)
 		}
 	}
 	for _, e := range c.gone {
-		if e.visible(to.who) {
+		if e.visible(to) {
 			out.Gone = append(out.Gone, e.key)
 		}
 	}
@@ -246,7 +246,7 @@ func (c *delta) event(name string, to caller) ([]byte, error) {
 }
 
 // all is everything, as one change from nothing; shown is by key.
-func (w *whole) all(shown map[string]*entity) *delta {
+func (w *state) all(shown map[string]*entity) *delta {
 	out := &delta{at: w.at, totals: &w.totals, health: &w.health, pauses: &w.pauses, pressure: w.pressure}
 	for _, e := range shown {
 		if e.agent != nil || e.queue != nil {

@@ -1,4 +1,4 @@
-package httpapi
+package live
 
 import (
 	"bytes"
@@ -16,94 +16,94 @@ import (
 )
 
 const (
-	// liveHeads is how many of a line are shown.
-	liveHeads = 10
+	// shownHeads is how many of a line are shown.
+	shownHeads = 10
 	// shownWaiters bounds the waiters of a tool queue in the stream.
 	shownWaiters = 20
 	// turnEvery and inTurn say how many agents at work are looked at though nothing
 	// was announced of them, in turns: their heartbeats announce nothing.
 	turnEvery = time.Second
 	inTurn    = 10
-	// figuresFor is after how long an estimate may be another one by time alone.
-	figuresFor = time.Second
+	// estimateEvery is after how long an estimate may be another one by time alone.
+	estimateEvery = time.Second
 )
 
 // builder makes entities out of the store, the agents and the tool queues, and
 // remembers what they were made of: what is the same as before is not made anew.
 type builder struct {
-	d     *Server
-	inbox *inbox
-	made  map[string]*entity // projection.shown: read only
+	cfg      *Config
+	inbox    *inbox
+	entities map[string]*entity // projection.shown: read only
 
-	entry     int64 // of the journal, up to which all was told
-	shot      store.Snapshot
-	pauses    []signalbox.Pause // in force
-	slots     map[string][]signalbox.Slot
-	inFlight  map[string]*signalbox.Task // of shot, by id
-	rows      map[string]signalbox.Agent // as they are stored, without the executors
-	executors map[string]bool            // queues of the director's own
-	agents    map[string]*liveAgent
-	troubled  map[string]bool // of the agents: that need a person
-	up        int             // of the agents
-	offered   int             // slots of all agents
-	lines     map[string]bool // queues that are entities
-	queues    []toolqueue.Status
-	calls     map[string]api.LiveCall // by task
+	journalAt     int64 // of the journal, up to which all was told
+	snapshot      store.Snapshot
+	pauses        []signalbox.Pause // in force
+	slots         map[string][]signalbox.Slot
+	inFlight      map[string]*signalbox.Task // of shot, by id
+	rows          map[string]signalbox.Agent // as they are stored, without the executors
+	executors     map[string]bool            // queues of the director's own
+	agents        map[string]*liveAgent
+	needAttention map[string]bool // of the agents: that need a person
+	up            int             // of the agents
+	offered       int             // slots of all agents
+	lines         map[string]bool // queues that are entities
+	queues        []toolqueue.Status
+	calls         map[string]api.LiveCall // by task
 
-	load    loadHistory
-	tally   tally
-	plans   plans
-	first   map[string]time.Time // since when something needs a person
-	due     dueHeap
-	turn    []string  // agents at work that are still to be looked at in this turn
-	turned  time.Time // by the real clock
-	figured time.Time // when the estimates were looked at
-	again   bool      // a look failed: everything is made anew
+	load        pressureLog
+	tally       tally
+	plans       plans
+	firstSeen   map[string]time.Time // since when something needs a person
+	due         dueAgents
+	turn        []string  // agents at work that are still to be looked at in this turn
+	turnedAt    time.Time // by the real clock
+	estimatedAt time.Time // when the estimates were looked at
+	rebuildAll  bool      // a look failed: everything is made anew
 }
 
-func (b *builder) init(d *Server, in *inbox, made map[string]*entity) {
-	b.d, b.inbox, b.made, b.again = d, in, made, true
-	b.first, b.lines = map[string]time.Time{}, map[string]bool{}
-	b.agents, b.troubled = map[string]*liveAgent{}, map[string]bool{}
+func (b *builder) init(cfg *Config, in *inbox, made map[string]*entity) {
+	b.cfg, b.inbox, b.entities, b.rebuildAll = cfg, in, made, true
+	b.firstSeen, b.lines = map[string]time.Time{}, map[string]bool{}
+	b.agents, b.needAttention = map[string]*liveAgent{}, map[string]bool{}
 }
 
-// look is one look, and what it finds.
-type look struct {
+// refresh is one look, and what it finds.
+type refresh struct {
 	*builder
 	ctx   context.Context
 	now   time.Time
-	whole whole
+	state state
 
 	// What is to be made anew.
 	dirtyAgents, dirtyQueues, dirtyTasks map[string]bool
 
-	shown  []*entity // that are new or changed
-	gone   map[string]*entity
-	change delta
-	known  bool // the change is all that is another
+	changed  []*entity // that are new or changed
+	gone     map[string]*entity
+	change   delta
+	complete bool // the change is all that is another
 }
 
-// look takes in what has changed. watched says that somebody wants to know the
+// refresh takes in what has changed. watched says that somebody wants to know the
 // change.
-func (b *builder) look(ctx context.Context, watched bool) (*look, error) {
-	l := &look{
-		builder: b, ctx: ctx, now: b.d.engine.Now(),
+func (b *builder) refresh(ctx context.Context, watched bool) (*refresh, error) {
+	l := &refresh{
+		builder: b, ctx: ctx, now: b.cfg.Engine.Now(),
 		dirtyAgents: map[string]bool{}, dirtyQueues: map[string]bool{}, dirtyTasks: map[string]bool{},
 		gone: map[string]*entity{},
 	}
-	all, members, agents := b.inbox.take() // before the store is read: what comes from now on is for the next look
-	all, b.again = all || b.again, true
+	all, members, agents := b.inbox.drain() // before the store is read: what comes from now on is for the next look
+	all, b.rebuildAll = all || b.rebuildAll, true
 	for name := range agents {
 		l.dirtyAgents[name] = true
 	}
-	shot, err := b.d.engine.Read().Snapshot(ctx, liveHeads)
+	shot, err := b.cfg.Engine.Read().Snapshot(ctx, shownHeads)
 	if err != nil {
 		return nil, err
 	}
 	started := b.rows == nil
 	news := &changes{wanted: watched, ids: map[string]bool{}, schedules: map[string]bool{}, agents: l.dirtyAgents}
 	if !started {
-		if err := b.read(ctx, b.entry, shot.Entry, news); err != nil {
+		if err := b.read(ctx, b.journalAt, shot.Entry, news); err != nil {
 			return nil, err
 		}
 	}
@@ -112,16 +112,16 @@ func (b *builder) look(ctx context.Context, watched bool) (*look, error) {
 			return nil, err
 		}
 	}
-	l.takeStore(shot)
-	l.takeTools(all)
-	l.takeTime(all)
+	l.compareStore(shot)
+	l.compareTools(all)
+	l.markDue(all)
 	if all {
-		l.everything()
+		l.markAll()
 	}
-	l.make()
-	l.sum()
+	l.rebuild()
+	l.sumTotals()
 	if started {
-		if err := b.tally.seed(ctx, b.d.engine.Read(), l.now, shot.Entry); err != nil {
+		if err := b.tally.seed(ctx, b.cfg.Engine.Read(), l.now, shot.Entry); err != nil {
 			b.rows = nil
 			return nil, err
 		}
@@ -129,22 +129,22 @@ func (b *builder) look(ctx context.Context, watched bool) (*look, error) {
 		return nil, err
 	}
 	l.finish(started, news)
-	b.entry, b.again = shot.Entry, false
+	b.journalAt, b.rebuildAll = shot.Entry, false
 	return l, nil
 }
 
 // finish adds what is of the whole.
-func (l *look) finish(started bool, news *changes) {
-	w := &l.whole
-	w.at, w.pauses, w.inFlight = l.now, l.pauses, l.shot.InFlight
+func (l *refresh) finish(started bool, news *changes) {
+	w := &l.state
+	w.at, w.pauses, w.inFlight = l.now, l.pauses, l.snapshot.InFlight
 	for i := range l.queues {
 		w.capacity = append(w.capacity, l.queues[i].Name)
 	}
 	l.tally.into(&w.totals, l.now)
 	w.pressure = l.load.sample(&w.totals, l.now)
-	w.health = l.outlook()
-	l.known = !started && !news.tooMuch && news.wanted
-	l.change.entities = append(l.shown[:len(l.shown):len(l.shown)], l.change.entities...)
+	w.health = l.findings()
+	l.complete = !started && !news.tooMuch && news.wanted
+	l.change.entities = append(l.changed[:len(l.changed):len(l.changed)], l.change.entities...)
 	told := map[string]bool{}
 	for _, e := range l.change.entities {
 		told[e.key] = true
@@ -159,24 +159,24 @@ func (l *look) finish(started bool, news *changes) {
 	}
 }
 
-// put adds an entity, unless it is as it was.
-func (l *look) put(e *entity) {
+// set adds an entity, unless it is as it was.
+func (l *refresh) set(e *entity) {
 	rendered(e)
-	if before := l.made[e.key]; before == nil || !bytes.Equal(before.data, e.data) {
-		l.shown = append(l.shown, e)
+	if before := l.entities[e.key]; before == nil || !bytes.Equal(before.data, e.data) {
+		l.changed = append(l.changed, e)
 	}
 }
 
 // drop takes an entity away.
-func (l *look) drop(key string) {
-	if e := l.made[key]; e != nil {
+func (l *refresh) drop(key string) {
+	if e := l.entities[key]; e != nil {
 		l.gone[key] = e
 	}
 }
 
 // readAgents reads which agents there are.
-func (l *look) readAgents() error {
-	all, err := l.d.engine.Read().Agents(l.ctx)
+func (l *refresh) readAgents() error {
+	all, err := l.cfg.Engine.Read().Agents(l.ctx)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (l *look) readAgents() error {
 	for i := range all {
 		add(&all[i], false)
 	}
-	for _, a := range l.d.engine.LiveAgents() {
+	for _, a := range l.cfg.Engine.LiveAgents() {
 		add(&a.Agent, true)
 	}
 	for name := range l.rows {
@@ -216,8 +216,8 @@ func (l *look) readAgents() error {
 	return nil
 }
 
-// takeStore compares the store with what it was, and notes what is another.
-func (l *look) takeStore(shot store.Snapshot) {
+// compareStore compares the store with what it was, and notes what is another.
+func (l *refresh) compareStore(shot store.Snapshot) {
 	inFlight := make(map[string]*signalbox.Task, len(shot.InFlight))
 	for i := range shot.InFlight {
 		t := &shot.InFlight[i]
@@ -242,13 +242,13 @@ func (l *look) takeStore(shot store.Snapshot) {
 			l.dirtyAgents[agent] = true
 		}
 	}
-	for queue := range keysOfBoth(l.shot.Counts.Queues, shot.Counts.Queues) {
+	for queue := range keysOfBoth(l.snapshot.Counts.Queues, shot.Counts.Queues) {
 		same := func(a, b signalbox.Task) bool { return a.ID == b.ID && a.Rev == b.Rev }
-		if l.shot.Counts.Queues[queue] != shot.Counts.Queues[queue] || !slices.EqualFunc(l.shot.Heads[queue], shot.Heads[queue], same) {
+		if l.snapshot.Counts.Queues[queue] != shot.Counts.Queues[queue] || !slices.EqualFunc(l.snapshot.Heads[queue], shot.Heads[queue], same) {
 			l.dirtyQueues[queue] = true
 		}
 	}
-	l.shot, l.inFlight, l.slots = shot, inFlight, slots
+	l.snapshot, l.inFlight, l.slots = shot, inFlight, slots
 	pauses := slices.DeleteFunc(shot.Pauses, func(p signalbox.Pause) bool { return p.UntilMS != 0 && p.UntilMS <= l.now.UnixMilli() })
 	if !slices.Equal(pauses, l.pauses) {
 		for _, p := range slices.Concat(pauses, l.pauses) {
@@ -257,11 +257,11 @@ func (l *look) takeStore(shot store.Snapshot) {
 		l.pauses = pauses
 	}
 	if l.dirtyQueues[""] { // a pause of all
-		l.everything()
+		l.markAll()
 	}
 }
 
-func (l *look) dirtyTask(t *signalbox.Task) {
+func (l *refresh) dirtyTask(t *signalbox.Task) {
 	l.dirtyTasks[t.ID] = true
 	l.dirtyAgents[t.Agent] = true
 }
@@ -282,9 +282,9 @@ func keysOfBoth[V, W any](a map[string]V, b map[string]W) func(func(string) bool
 	}
 }
 
-// everything has all made anew, and takes away what is there no more.
-func (l *look) everything() {
-	for key, e := range l.made {
+// markAll has all made anew, and takes away what is there no more.
+func (l *refresh) markAll() {
+	for key, e := range l.entities {
 		switch {
 		case e.agent != nil && l.rows[e.agent.Name].Name == "", e.task != nil && l.inFlight[e.task.QueueID] == nil:
 			l.drop(key)
@@ -303,18 +303,18 @@ func (l *look) everything() {
 	for name := range l.lines {
 		l.dirtyQueues[name] = true
 	}
-	for queue := range l.shot.Counts.Queues {
+	for queue := range l.snapshot.Counts.Queues {
 		l.dirtyQueues[queue] = true
 	}
 }
 
-// takeTime notes what is shown otherwise by time alone, and the agents whose turn it is.
-func (l *look) takeTime(all bool) {
+// markDue notes what is shown otherwise by time alone, and the agents whose turn it is.
+func (l *refresh) markDue(all bool) {
 	for _, name := range l.due.until(l.now) {
 		l.dirtyAgents[name] = true
 	}
-	if now := time.Now(); now.Sub(l.turned) >= turnEvery {
-		l.turned = now
+	if now := time.Now(); now.Sub(l.turnedAt) >= turnEvery {
+		l.turnedAt = now
 		if len(l.turn) == 0 {
 			l.turn = slices.Sorted(maps.Keys(l.slots))
 		}
@@ -324,9 +324,9 @@ func (l *look) takeTime(all bool) {
 		}
 		l.turn = l.turn[n:]
 	}
-	if now := time.Now(); now.Sub(l.figured) >= figuresFor || all {
-		l.figured = now
-		for queue, head := range l.shot.Heads {
+	if now := time.Now(); now.Sub(l.estimatedAt) >= estimateEvery || all {
+		l.estimatedAt = now
+		for queue, head := range l.snapshot.Heads {
 			if !l.sameEstimates(queue, head) {
 				l.dirtyQueues[queue] = true
 			}
@@ -334,8 +334,8 @@ func (l *look) takeTime(all bool) {
 	}
 }
 
-// make makes everything anew that is dirty.
-func (l *look) make() {
+// rebuild makes everything anew that is dirty.
+func (l *refresh) rebuild() {
 	lines := l.lineNames()
 	for name := range keysOfBoth(l.lines, lines) {
 		if !lines[name] {
@@ -349,27 +349,27 @@ func (l *look) make() {
 		agent, own := signalbox.QueueAgent(queue)
 		switch _, known := l.rows[agent]; {
 		case lines[queue]:
-			l.put(l.queueEntity(queue))
+			l.set(l.queueEntity(queue))
 		case own && known:
 			l.dirtyAgents[agent] = true
 		}
 	}
 	for name := range l.dirtyAgents {
 		if row, known := l.rows[name]; known {
-			l.put(l.agentEntity(&row))
+			l.set(l.agentEntity(&row))
 		}
 	}
 	for id := range l.dirtyTasks { // of the executors, and of agents that are not known
 		if t := l.inFlight[id]; t != nil {
 			row := l.taskRow(t, l.liveOf(t.Agent))
-			l.put(&entity{key: taskKey(id), task: &row, owner: t.Owner})
+			l.set(&entity{key: taskKey(id), task: &row, owner: t.Owner})
 		}
 	}
 }
 
 // lineNames are the lines that no single agent owns, and those of agents that
 // are not known.
-func (l *look) lineNames() map[string]bool {
+func (l *refresh) lineNames() map[string]bool {
 	names := map[string]bool{signalbox.QueueWork: true}
 	add := func(name string) {
 		agent, one := signalbox.QueueAgent(name)
@@ -378,7 +378,7 @@ func (l *look) lineNames() map[string]bool {
 			names[name] = true
 		}
 	}
-	for name, n := range l.shot.Counts.Queues {
+	for name, n := range l.snapshot.Counts.Queues {
 		if n > 0 {
 			add(name)
 		}
@@ -392,15 +392,15 @@ func (l *look) lineNames() map[string]bool {
 	return names
 }
 
-func (l *look) queueEntity(name string) *entity {
-	q := &api.LiveQueue{Name: name, Waiting: l.shot.Counts.Queues[name], Pause: l.pauseOf(name)}
+func (l *refresh) queueEntity(name string) *entity {
+	q := &api.LiveQueue{Name: name, Waiting: l.snapshot.Counts.Queues[name], Pause: l.pauseOf(name)}
 	e := &entity{key: "queue:" + name, queue: q}
 	q.Line, e.owners = l.line(name)
 	return e
 }
 
 // pauseOf is the pause that keeps a queue from handing out tasks.
-func (l *look) pauseOf(queue string) *api.Pause {
+func (l *refresh) pauseOf(queue string) *api.Pause {
 	for _, p := range l.pauses {
 		if p.Queue == queue || p.Queue == "" {
 			return &view.Pauses([]signalbox.Pause{p})[0]
@@ -410,7 +410,7 @@ func (l *look) pauseOf(queue string) *api.Pause {
 }
 
 // liveOf is an agent as the dispatcher sees it now.
-func (l *look) liveOf(name string) engine.LiveAgent {
-	a, _ := l.d.engine.LiveAgent(name)
+func (l *refresh) liveOf(name string) engine.LiveAgent {
+	a, _ := l.cfg.Engine.LiveAgent(name)
 	return a
 }

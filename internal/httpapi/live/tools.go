@@ -1,4 +1,4 @@
-package httpapi
+package live
 
 import (
 	"slices"
@@ -14,13 +14,13 @@ func (b *builder) sharedBusy() bool {
 	return slices.ContainsFunc(b.queues, func(q toolqueue.Status) bool { return q.Shared && len(q.Holders)+len(q.Waiters) > 0 })
 }
 
-// takeTools compares the tool queues with what they were, and makes those anew that are
+// compareTools compares the tool queues with what they were, and makes those anew that are
 // others.
-func (l *look) takeTools(all bool) {
-	if l.d.cfg.Tools == nil {
+func (l *refresh) compareTools(all bool) {
+	if l.cfg.Tools == nil {
 		return
 	}
-	queues, before := l.d.cfg.Tools.Queues(), l.queues
+	queues, before := l.cfg.Tools.Queues(), l.queues
 	for i := range queues {
 		at := slices.IndexFunc(before, func(q toolqueue.Status) bool { return q.Name == queues[i].Name })
 		if at >= 0 && !all && sameStatus(&before[at], &queues[i]) {
@@ -28,7 +28,7 @@ func (l *look) takeTools(all bool) {
 		}
 		q := queues[i]
 		q.Waiters = q.Waiters[:min(len(q.Waiters), shownWaiters)]
-		l.put(&entity{key: capacityKey(q.Name), tools: &q})
+		l.set(&entity{key: capacityKey(q.Name), tools: &q})
 	}
 	for i := range before {
 		if !slices.ContainsFunc(queues, func(q toolqueue.Status) bool { return q.Name == before[i].Name }) {

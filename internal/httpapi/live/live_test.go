@@ -1,4 +1,4 @@
-package httpapi_test
+package live_test
 
 import (
 	"encoding/json"
@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
 )
 
-// sights reads the live stream and keeps what it says.
-type sights struct {
+// watcher reads the live stream and keeps what it says.
+type watcher struct {
 	*apitest.Stream
 	epoch    string
 	revision int64
@@ -27,15 +27,15 @@ type sights struct {
 	live     api.Live
 }
 
-func watchLive(b *apitest.Fixture, edits ...apitest.Edit) *sights {
+func watchLive(b *apitest.Fixture, edits ...apitest.Edit) *watcher {
 	b.T.Helper()
-	return &sights{
+	return &watcher{
 		Stream: b.OpenStream("/api/live", edits...), agents: map[string]api.LiveAgent{}, queues: map[string]api.LiveQueue{}, tasks: map[string]api.LiveTask{},
 	}
 }
 
 // read takes the next event in.
-func (s *sights) read() string {
+func (s *watcher) read() string {
 	s.T.Helper()
 	s.last = s.Next()
 	if s.last.Name == "beat" {
@@ -61,7 +61,7 @@ func (s *sights) read() string {
 	return s.last.Name
 }
 
-func (s *sights) take(l api.Live) {
+func (s *watcher) take(l api.Live) {
 	s.epoch, s.revision = l.Epoch, l.Revision
 	for _, a := range l.Agents {
 		s.agents[a.Name] = a
@@ -92,7 +92,7 @@ func (s *sights) take(l api.Live) {
 }
 
 // until reads on until something is so.
-func (s *sights) until(what string, so func() bool) {
+func (s *watcher) until(what string, so func() bool) {
 	s.T.Helper()
 	for end := time.Now().Add(time.Minute); !so(); s.read() {
 		if time.Now().After(end) {
@@ -172,11 +172,11 @@ func TestLiveHeartbeatsOfIdleAgentsChangeNothing(t *testing.T) {
 	b.Run(a)
 	heard := func(name string) time.Time {
 		t.Helper()
-		if err := b.Server.LookAfterASecond(t.Context()); err != nil {
+		if err := b.Server.Live().RefreshAfterASecond(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		var shown api.LiveAgent
-		if err := json.Unmarshal([]byte(b.Server.Shown()["agent:"+name]), &shown); err != nil || shown.LastHeard == nil {
+		if err := json.Unmarshal([]byte(b.Server.Live().Shown()["agent:"+name]), &shown); err != nil || shown.LastHeard == nil {
 			t.Fatalf("%+v, %v", shown, err)
 		}
 		return *shown.LastHeard

@@ -1,4 +1,4 @@
-package httpapi_test
+package live_test
 
 import (
 	"slices"
@@ -15,7 +15,7 @@ import (
 // verdict is what GET /status says of this moment.
 func currentVerdict(b *apitest.Fixture) api.Verdict {
 	b.T.Helper()
-	refreshLive(b)
+	b.RefreshLive()
 	var s api.Status
 	b.Do("GET", "/status", "").Want(b.T, 200, &s)
 	if s.Health == nil {
@@ -53,7 +53,7 @@ func wantHealthy(b *apitest.Fixture) {
 // face is the agent's lane as the stream shows it.
 func wantAgent(b *apitest.Fixture, name, want string, parts ...string) api.LiveAgent {
 	b.T.Helper()
-	refreshLive(b)
+	b.RefreshLive()
 	s := watchLive(b)
 	defer s.Close()
 	s.read()

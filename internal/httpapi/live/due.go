@@ -1,12 +1,12 @@
-package httpapi
+package live
 
 import (
 	"container/heap"
 	"time"
 )
 
-// dueHeap says which agents are shown otherwise by time alone, and when.
-type dueHeap struct {
+// dueAgents says which agents are shown otherwise by time alone, and when.
+type dueAgents struct {
 	items []*dueItem // a heap: the first is due first
 	of    map[string]*dueItem
 }
@@ -18,7 +18,7 @@ type dueItem struct {
 }
 
 // set says when the agent is due; zero: never.
-func (h *dueHeap) set(name string, at time.Time) {
+func (h *dueAgents) set(name string, at time.Time) {
 	item := h.of[name]
 	switch {
 	case item == nil && !at.IsZero():
@@ -38,7 +38,7 @@ func (h *dueHeap) set(name string, at time.Time) {
 }
 
 // until takes those out that are due by now.
-func (h *dueHeap) until(now time.Time) (names []string) {
+func (h *dueAgents) until(now time.Time) (names []string) {
 	for len(h.items) > 0 && !h.items[0].at.After(now) {
 		names = append(names, h.items[0].name)
 		h.set(h.items[0].name, time.Time{})
@@ -48,20 +48,20 @@ func (h *dueHeap) until(now time.Time) (names []string) {
 
 // The methods of heap.Interface.
 
-func (h *dueHeap) Len() int           { return len(h.items) }
-func (h *dueHeap) Less(i, j int) bool { return h.items[i].at.Before(h.items[j].at) }
-func (h *dueHeap) Swap(i, j int) {
+func (h *dueAgents) Len() int           { return len(h.items) }
+func (h *dueAgents) Less(i, j int) bool { return h.items[i].at.Before(h.items[j].at) }
+func (h *dueAgents) Swap(i, j int) {
 	h.items[i], h.items[j] = h.items[j], h.items[i]
 	h.items[i].i, h.items[j].i = i, j
 }
 
-func (h *dueHeap) Push(x any) {
+func (h *dueAgents) Push(x any) {
 	item := x.(*dueItem)
 	item.i = len(h.items)
 	h.items = append(h.items, item)
 }
 
-func (h *dueHeap) Pop() any {
+func (h *dueAgents) Pop() any {
 	last := h.items[len(h.items)-1]
 	h.items = h.items[:len(h.items)-1]
 	return last

@@ -1,4 +1,4 @@
-package httpapi
+package live
 
 import (
 	"context"
@@ -14,14 +14,14 @@ const (
 	loadFor   = 30 * time.Minute // that samples are kept
 )
 
-// loadHistory keeps how much there was to do, in memory: it begins anew with the
+// pressureLog keeps how much there was to do, in memory: it begins anew with the
 // process.
-type loadHistory struct {
+type pressureLog struct {
 	samples []api.Pressure // oldest first; a new slice with each sample, for changes have the old one
 }
 
 // sample takes a sample where one is due, and returns all.
-func (p *loadHistory) sample(t *api.Totals, now time.Time) []api.Pressure {
+func (p *pressureLog) sample(t *api.Totals, now time.Time) []api.Pressure {
 	if n := len(p.samples); n > 0 {
 		age := now.Sub(p.samples[n-1].At)
 		if age >= 0 && age < loadEvery {
@@ -111,7 +111,7 @@ func (t *tally) seed(ctx context.Context, read store.Reader, now time.Time, entr
 		}
 		for i := range page.Tasks {
 			row := &page.Tasks[i]
-			if rows++; isTool(row) {
+			if rows++; row.Mode == signalbox.ModeTool {
 				continue
 			}
 			t.add(row.State, row.EndedAt)
@@ -171,7 +171,7 @@ const (
 // read reads the journal from one look to the next.
 func (b *builder) read(ctx context.Context, after, to int64, into *changes) error {
 	for after < to {
-		entries, err := b.d.engine.Read().Journal(ctx, after, journalBatch)
+		entries, err := b.cfg.Engine.Read().Journal(ctx, after, journalBatch)
 		if err != nil {
 			return err
 		}

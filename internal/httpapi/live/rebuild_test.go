@@ -1,4 +1,4 @@
-package httpapi_test
+package live_test
 
 import (
 	"fmt"
@@ -58,10 +58,10 @@ func (h *history) run() {
 		for range 1 + h.random.IntN(12) {
 			h.step()
 		}
-		if err := h.Server.LookExactly(h.T.Context()); err != nil {
+		if err := h.Server.Live().RefreshExactly(h.T.Context()); err != nil {
 			h.T.Fatal(err)
 		}
-		if err := anew.LookExactly(h.T.Context()); err != nil {
+		if err := anew.Live().RefreshExactly(h.T.Context()); err != nil {
 			h.T.Fatal(err)
 		}
 		h.compare(n, anew)
@@ -70,7 +70,7 @@ func (h *history) run() {
 
 func (h *history) compare(n int, anew *httpapi.Server) {
 	h.T.Helper()
-	got, want := h.Server.Shown(), anew.Shown()
+	got, want := h.Server.Live().Shown(), anew.Live().Shown()
 	for _, key := range slices.Sorted(maps.Keys(want)) {
 		if got[key] != want[key] {
 			h.T.Errorf("look %d: %s is shown as\n%s\nwant\n%s", n, key, got[key], want[key])
@@ -80,8 +80,8 @@ func (h *history) compare(n int, anew *httpapi.Server) {
 	for key, data := range got {
 		h.T.Errorf("look %d: %s is still shown: %s", n, key, data)
 	}
-	totals, verdict := h.Server.Figures()
-	wantTotals, wantVerdict := anew.Figures()
+	totals, verdict := h.Server.Live().Figures()
+	wantTotals, wantVerdict := anew.Live().Figures()
 	for _, a := range [][]api.Attention{verdict.Attention, wantVerdict.Attention} {
 		for i := range a { // which says when it was first seen
 			a[i].Since = time.Time{}

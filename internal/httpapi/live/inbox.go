@@ -1,4 +1,4 @@
-package httpapi
+package live
 
 import (
 	"sync"
@@ -29,8 +29,8 @@ func (b *inbox) init(e *engine.Engine) {
 	e.ObserveAgents(b.agent)
 }
 
-// refresh has everything made anew with the next look.
-func (b *inbox) refresh() {
+// markAll has everything made anew with the next look.
+func (b *inbox) markAll() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.all = true
@@ -41,11 +41,11 @@ func (b *inbox) agent(name string) {
 	b.mu.Lock()
 	b.agents[name] = struct{}{}
 	b.mu.Unlock()
-	poke(b.signs)
+	signal(b.signs)
 }
 
-// take returns what came, and forgets it.
-func (b *inbox) take() (all, members bool, agents map[string]struct{}) {
+// drain returns what came, and forgets it.
+func (b *inbox) drain() (all, members bool, agents map[string]struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all, members, agents = b.all, b.members, b.agents

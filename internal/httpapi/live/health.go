@@ -1,4 +1,4 @@
-package httpapi
+package live
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
 // The levels of what needs a person.
@@ -23,11 +24,11 @@ const (
 // maxAttention bounds what a verdict lists.
 const maxAttention = 20
 
-// outlook is what needs a person, of which each caller is told what it may
+// findings is what needs a person, of which each caller is told what it may
 // see.
-type outlook struct {
-	all  []attention // worst first
-	fine string      // the sentence where there is none
+type findings struct {
+	list    []attention // worst first
+	allWell string      // the sentence where there is none
 }
 
 // attention is one thing that needs a person. It is told to those who may use
@@ -44,15 +45,15 @@ func (a *attention) visible(who signalbox.Principal) bool {
 
 // verdict is what a caller is told. That something is wrong is told to all;
 // what it is, to those who may see it.
-func (o *outlook) verdict(who signalbox.Principal) api.Verdict {
-	out := api.Verdict{OK: len(o.all) == 0, Text: o.fine, Attention: []api.Attention{}}
-	for i := range o.all {
-		if o.all[i].visible(who) && len(out.Attention) < maxAttention {
-			out.Attention = append(out.Attention, o.all[i].Attention)
+func (o *findings) verdict(who signalbox.Principal) api.Verdict {
+	out := api.Verdict{OK: len(o.list) == 0, Text: o.allWell, Attention: []api.Attention{}}
+	for i := range o.list {
+		if o.list[i].visible(who) && len(out.Attention) < maxAttention {
+			out.Attention = append(out.Attention, o.list[i].Attention)
 		}
 	}
-	out.More = len(o.all) - len(out.Attention)
-	switch more := len(o.all) - 1; {
+	out.More = len(o.list) - len(out.Attention)
+	switch more := len(o.list) - 1; {
 	case out.OK:
 	case len(out.Attention) == 0:
 		out.Text = "Something needs a person who may see more than this token."
@@ -67,77 +68,70 @@ func (o *outlook) verdict(who signalbox.Principal) api.Verdict {
 	return out
 }
 
-// storeOutlook is the verdict while the store does not answer.
-func storeOutlook(last time.Time) outlook {
-	return outlook{all: []attention{{Attention: api.Attention{
+// storeDown is the verdict while the store does not answer.
+func storeDown(last time.Time) findings {
+	return findings{list: []attention{{Attention: api.Attention{
 		Kind: "store", Level: levelError, Subject: "The store", Since: last,
 		Text: "does not answer: nothing that is shown is newer than " + last.Format("15:04:05 MST"),
 		Cure: "look at its disk or server; the director's log has the cause, and signalbox doctor says more",
 	}}}}
 }
 
-// outlook judges what a look has seen.
-func (l *look) outlook() outlook {
-	var o outlook
-	j := judge{now: l.now, silence: 3 * l.d.runs.HeartbeatInterval()}
-	for _, name := range sortedNames(l.troubled) {
+// findings judges what a look has seen.
+func (l *refresh) findings() findings {
+	var o findings
+	j := judge{now: l.now, silence: 3 * l.cfg.HeartbeatInterval()}
+	for _, name := range sortedNames(l.needAttention) {
 		j.all = append(j.all, l.agents[name].attention...)
 	}
 	l.judgeQueues(&j)
 	l.judgeTools(&j)
-	o.all = append(j.all, l.plans.judge(l.ctx, l.d.cfg.Schedules, l.now)...)
+	o.list = append(j.all, l.plans.judge(l.ctx, l.cfg.Schedules, l.now)...)
 	l.since(&o, l.now)
-	slices.SortStableFunc(o.all, func(a, b attention) int {
+	slices.SortStableFunc(o.list, func(a, b attention) int {
 		return cmp.Or(strings.Compare(a.Level, b.Level), a.Since.Compare(b.Since), strings.Compare(a.Subject, b.Subject))
 	})
-	totals := &l.whole.totals
-	o.fine = "All is well: " + counted(totals.AgentsUp, "agent is", "agents are") + " connected."
+	totals := &l.state.totals
+	o.allWell = "All is well: " + view.Counted(totals.AgentsUp, "agent is", "agents are") + " connected."
 	switch waiting := totals.Pending; {
 	case totals.AgentsUp == 0 && waiting > 0: // for less than unservedAfter, or not to start yet
-		o.fine = "No agent is connected yet, and " + counted(waiting, "task waits.", "tasks wait.")
+		o.allWell = "No agent is connected yet, and " + view.Counted(waiting, "task waits.", "tasks wait.")
 	case totals.AgentsUp == 0:
-		o.fine = "Nothing waits, and no agent is connected yet."
+		o.allWell = "Nothing waits, and no agent is connected yet."
 	}
 	return o
 }
 
-func (o *outlook) equal(other *outlook) bool {
-	return o.fine == other.fine && slices.Equal(o.all, other.all)
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+func (o *findings) equal(other *findings) bool {
+	return o.allWell == other.allWell && slices.Equal(o.list, other.list)
 }
 
 // since remembers since when something needs a person, where nothing else
 // says it.
-func (b *builder) since(o *outlook, now time.Time) {
+func (b *builder) since(o *findings, now time.Time) {
 	still := map[string]time.Time{}
-	for i := range o.all {
-		a := &o.all[i]
+	for i := range o.list {
+		a := &o.list[i]
 		key := a.Kind + " " + a.Subject + " " + a.TaskID
 		if a.Since.IsZero() {
 			a.Since = now
-			if at, known := b.first[key]; known {
+			if at, known := b.firstSeen[key]; known {
 				a.Since = at
 			}
 		}
 		still[key] = a.Since
 	}
-	b.first = still
+	b.firstSeen = still
 }
 
-// health is the verdict of this moment for a caller.
-func (d *Server) health(ctx context.Context, who signalbox.Principal) *api.Verdict {
+// Health is the verdict of this moment for a principal.
+func (p *Projection) Health(ctx context.Context, who signalbox.Principal) *api.Verdict {
 	var verdict api.Verdict
-	if d.projection.fresh(ctx) != nil {
-		o := storeOutlook(d.engine.Now())
+	if p.EnsureFresh(ctx) != nil {
+		o := storeDown(p.cfg.Engine.Now())
 		verdict = o.verdict(who)
 	} else {
-		verdict = d.projection.verdict(who)
+		verdict = p.verdict(who)
 	}
 	return &verdict
 }

@@ -1,4 +1,4 @@
-package httpapi
+package live
 
 import (
 	"cmp"
@@ -53,7 +53,7 @@ func (b *builder) keep(a *liveAgent) {
 	}
 	b.offered += a.slots
 	if len(a.attention) > 0 {
-		b.troubled[a.row.Name] = true
+		b.needAttention[a.row.Name] = true
 	}
 }
 
@@ -63,7 +63,7 @@ func (b *builder) forget(name string) {
 		return
 	}
 	delete(b.agents, name)
-	delete(b.troubled, name)
+	delete(b.needAttention, name)
 	b.offered -= a.slots
 	if a.up() {
 		b.up--
@@ -71,7 +71,7 @@ func (b *builder) forget(name string) {
 }
 
 // agentEntity makes an agent's entity, and those of its tasks.
-func (l *look) agentEntity(row *signalbox.Agent) *entity {
+func (l *refresh) agentEntity(row *signalbox.Agent) *entity {
 	a := &liveAgent{row: row, live: l.liveOf(row.Name), out: &api.LiveAgent{Current: []api.LiveTask{}}}
 	// To the second, or an agent that prints would change with every look.
 	a.live.LastHeard, a.live.LastProgress = a.live.LastHeard.Truncate(time.Second), a.live.LastProgress.Truncate(time.Second)
@@ -84,23 +84,23 @@ func (l *look) agentEntity(row *signalbox.Agent) *entity {
 			task := l.taskRow(t, a.live)
 			r.State, r.PromptPreview, r.StartedAt, r.Note = string(t.State), t.Preview, view.Time(t.StartedAt), task.Note
 			a.out.Current, a.runs = append(a.out.Current, task), append(a.runs, t)
-			l.put(&entity{key: taskKey(t.ID), task: &task, owner: t.Owner})
+			l.set(&entity{key: taskKey(t.ID), task: &task, owner: t.Owner})
 			delete(l.dirtyTasks, t.ID)
 		}
 		held = append(held, r)
 	}
 	a.out.Agent = view.Agent(row, a.live, held)
-	a.out.Agent.Waiting = l.shot.Counts.Queues[signalbox.AgentQueue(row.Name)]
-	a.out.Agent.Terminals = l.d.terminals(row.Name)
+	a.out.Agent.Waiting = l.snapshot.Counts.Queues[signalbox.AgentQueue(row.Name)]
+	a.out.Agent.Terminals = l.cfg.Terminals(row.Name)
 	a.out.Pause = l.pauseOf(signalbox.AgentQueue(row.Name))
 	a.out.Line, _ = l.line(signalbox.AgentQueue(row.Name))
-	if typical := l.d.engine.Typical(l.ctx, row.Name); typical != nil {
+	if typical := l.cfg.Engine.Typical(l.ctx, row.Name); typical != nil {
 		a.out.Typical = view.ETA(typical)
 	}
 	if len(a.runs) == 0 {
 		a.out.IdleAt = view.Time(l.inbox.idleSince(row.Name))
 	}
-	j := judge{now: l.now, silence: 3 * l.d.runs.HeartbeatInterval()}
+	j := judge{now: l.now, silence: 3 * l.cfg.HeartbeatInterval()}
 	a.out.Face, a.out.FaceText = j.face(a)
 	j.agent(a)
 	l.keep(a)
@@ -227,16 +227,16 @@ func coarsely(d time.Duration) (text string, next time.Duration) {
 	return text, step - d%step
 }
 
-// sum makes the figures of the whole out of what was read at one moment.
-func (l *look) sum() {
-	c, t := l.shot.Counts, &l.whole.totals
+// sumTotals makes the figures of the whole out of what was read at one moment.
+func (l *refresh) sumTotals() {
+	c, t := l.snapshot.Counts, &l.state.totals
 	waiting := c.WaitingCalls()
-	*t = api.Totals{Pending: c.Pending - waiting, ToolsWaiting: waiting, MaxSize: l.d.engine.MaxSize(), Agents: len(l.agents), AgentsUp: l.up}
+	*t = api.Totals{Pending: c.Pending - waiting, ToolsWaiting: waiting, MaxSize: l.cfg.Engine.MaxSize(), Agents: len(l.agents), AgentsUp: l.up}
 	if !c.Oldest.IsZero() {
 		t.OldestAgeSeconds = max(0, int64(l.now.Sub(c.Oldest).Seconds()))
 	}
-	for i := range l.shot.InFlight {
-		task := &l.shot.InFlight[i]
+	for i := range l.snapshot.InFlight {
+		task := &l.snapshot.InFlight[i]
 		switch {
 		case signalbox.IsExecutor(task.Agent):
 			t.ToolsRunning++

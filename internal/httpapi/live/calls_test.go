@@ -1,4 +1,4 @@
-package httpapi_test
+package live_test
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox/internal/gateway"
-	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/live"
 	"github.com/signalbox-ai/signalbox/toolqueue"
 )
 
@@ -48,9 +48,9 @@ func TestLiveToolCallsAreSeenAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := apitest.New(t, func(o *apitest.Options) { o.Config.Tools = g })
-		p, stop := serving(t, b)
-		c := p.dial(t)
-		write(t, c, "GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		p, stop := apitest.ServePipes(t, b)
+		c := p.Dial(t)
+		apitest.WriteString(t, c, "GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		var got arrivals
 		read := make(chan struct{})
 		go func() {
@@ -84,7 +84,7 @@ func TestLiveToolCallsAreSeenAtOnce(t *testing.T) {
 		for i, when := range at {
 			soon := false
 			for n, name := range got.names {
-				soon = soon || name == "change" && !got.at[n].Before(when) && got.at[n].Sub(when) <= httpapi.LookEvery
+				soon = soon || name == "change" && !got.at[n].Before(when) && got.at[n].Sub(when) <= live.RefreshEvery
 			}
 			if !soon {
 				t.Errorf("step %d at %v: %v %v", i, when, got.names, got.at)

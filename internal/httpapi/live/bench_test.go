@@ -1,4 +1,4 @@
-package httpapi_test
+package live_test
 
 import (
 	"fmt"
@@ -37,7 +37,7 @@ func BenchmarkLiveSecondOf1000IdleAgents(b *testing.B) {
 			next++
 		}
 		box.Live.Mu.Unlock()
-		if err := box.Server.LookAfterASecond(b.Context()); err != nil {
+		if err := box.Server.Live().RefreshAfterASecond(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package httpapi_test
+package live_test
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 // whole fails unless all figures that a reader has are of one moment.
-func (s *sights) whole() {
+func (s *watcher) whole() {
 	s.T.Helper()
 	running, waiting, inUse := 0, 0, 0
 	for _, task := range s.tasks {

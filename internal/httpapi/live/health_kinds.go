@@ -1,4 +1,4 @@
-package httpapi
+package live
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/gateway"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/view"
 )
 
 // From when on something needs a person.
@@ -89,7 +90,7 @@ func (j *judge) down(a *api.LiveAgent) {
 		at.TaskID = a.Current[0].QueueID
 		j.since(&at, a.LastHeard)
 	case a.Waiting > 0:
-		at := ofAgent(a, "agent_down", levelError, fmt.Sprintf("%s, and %s for it alone", heard, counted(a.Waiting, "task waits", "tasks wait")),
+		at := ofAgent(a, "agent_down", levelError, fmt.Sprintf("%s, and %s for it alone", heard, view.Counted(a.Waiting, "task waits", "tasks wait")),
 			start+", or signalbox clear "+a.Name)
 		j.since(&at, a.LastHeard)
 	case a.Source == string(signalbox.AgentFromConfig) || a.Source == string(signalbox.AgentChild):
@@ -179,8 +180,8 @@ func (j *judge) withheld(a *api.LiveAgent) {
 }
 
 // judgeQueues judges the lines: full, paused, or served by nobody.
-func (l *look) judgeQueues(j *judge) {
-	counts, limit := l.shot.Counts, l.whole.totals.MaxSize
+func (l *refresh) judgeQueues(j *judge) {
+	counts, limit := l.snapshot.Counts, l.state.totals.MaxSize
 	if n := counts.Limits[signalbox.LimitWork]; n >= limit {
 		j.add(attention{Attention: api.Attention{
 			Kind: "queue_full", Level: levelError, Subject: "The queue", Text: fmt.Sprintf("is full: %d of %d tasks wait, and more are refused", n, limit),
@@ -191,7 +192,7 @@ func (l *look) judgeQueues(j *judge) {
 		j.paused(p)
 	}
 	for _, name := range sortedNames(l.lines) {
-		if head := l.shot.Heads[name]; len(head) > 0 && l.pauseOf(name) == nil {
+		if head := l.snapshot.Heads[name]; len(head) > 0 && l.pauseOf(name) == nil {
 			l.judgeUnserved(j, name, &head[0])
 		}
 	}
@@ -216,7 +217,7 @@ func (j *judge) paused(p signalbox.Pause) {
 }
 
 // judgeUnserved judges a line that may have no agent to take from it.
-func (l *look) judgeUnserved(j *judge, queue string, first *signalbox.Task) {
+func (l *refresh) judgeUnserved(j *judge, queue string, first *signalbox.Task) {
 	if signalbox.IsExecutor(queue+"@") || l.now.Sub(first.CreatedAt) < unservedAfter {
 		return
 	}
@@ -225,7 +226,7 @@ func (l *look) judgeUnserved(j *judge, queue string, first *signalbox.Task) {
 			return
 		}
 	}
-	text := fmt.Sprintf("has %s and no agent that is connected to take them", counted(l.shot.Counts.Queues[queue], "task", "tasks"))
+	text := fmt.Sprintf("has %s and no agent that is connected to take them", view.Counted(l.snapshot.Counts.Queues[queue], "task", "tasks"))
 	at := attention{Attention: api.Attention{
 		Kind: "no_agent", Level: levelError, Subject: "Queue " + queue, Text: text, Since: first.CreatedAt,
 		Cure: "start one with signalbox agent, or signalbox up for all that are installed; signalbox agents shows those that are known", TaskID: first.ID,
@@ -237,7 +238,7 @@ func (l *look) judgeUnserved(j *judge, queue string, first *signalbox.Task) {
 }
 
 // judgeTools judges tool queues and what provides tools.
-func (l *look) judgeTools(j *judge) {
+func (l *refresh) judgeTools(j *judge) {
 	for i := range l.queues {
 		q := &l.queues[i]
 		if q.InUse < q.Concurrent || len(q.Waiters) == 0 {
@@ -247,15 +248,15 @@ func (l *look) judgeTools(j *judge) {
 		if waits := l.now.Sub(first); waits >= fullAfter {
 			j.add(attention{Attention: api.Attention{
 				Kind: "capacity_full", Level: levelWarning, Subject: q.Name, Since: first,
-				Text: fmt.Sprintf("is full (%d of %d in use), and %s, the first for %s", q.InUse, q.Concurrent, counted(q.Depth, "call waits", "calls wait"), roughly(waits)),
+				Text: fmt.Sprintf("is full (%d of %d in use), and %s, the first for %s", q.InUse, q.Concurrent, view.Counted(q.Depth, "call waits", "calls wait"), roughly(waits)),
 				Cure: "signalbox tools queues shows who holds it; raise its concurrent if it can take more",
 			}})
 		}
 	}
-	if l.d.cfg.Tools == nil {
+	if l.cfg.Tools == nil {
 		return
 	}
-	for _, server := range l.d.cfg.Tools.Servers() {
+	for _, server := range l.cfg.Tools.Servers() {
 		if server.State == gateway.StateFailed {
 			j.add(attention{Attention: api.Attention{
 				Kind: "tool_down", Level: levelWarning, Subject: server.Name, Since: server.Since.UTC(),

@@ -1,4 +1,4 @@
-package httpapi
+package live
 
 import (
 	"context"
@@ -16,41 +16,41 @@ import (
 
 // The names of the events of GET /api/live.
 const (
-	liveSnapshot = "snapshot"
-	liveChange   = "change"
-	liveResync   = "resync"
-	liveBeat     = "beat"
+	eventSnapshot = "snapshot"
+	eventChange   = "change"
+	eventResync   = "resync"
+	eventBeat     = "beat"
 )
 
 // beatEvery is after how long without an event or a look a reader is told that
 // the director lives: a little less than the second that is promised.
 const beatEvery = 950 * time.Millisecond
 
-// maxLiveWrite bounds the changes that are written at once to a reader that is
+// maxWrite bounds the changes that are written at once to a reader that is
 // behind, in bytes: it is all that a slow one holds.
-const maxLiveWrite = 64 << 10
+const maxWrite = 64 << 10
 
-// live is GET /api/live.
-func (d *Server) live(w http.ResponseWriter, r *http.Request) error {
-	place, err := livePlace(r)
+// Serve is GET /api/live, as who may see it.
+func (p *Projection) Serve(w http.ResponseWriter, r *http.Request, who signalbox.Principal) error {
+	place, err := parsePlace(r)
 	if err != nil {
 		return err
 	}
-	signs, leave := d.projection.join()
+	signs, leave := p.subscribe()
 	defer leave()
-	if err := d.projection.fresh(r.Context()); err != nil {
+	if err := p.EnsureFresh(r.Context()); err != nil {
 		return err
 	}
-	s, err := d.streams.Open(w)
+	s, err := p.cfg.Streams.Open(w)
 	if err != nil || r.Method == http.MethodHead {
 		return err
 	}
 	defer s.Close()
-	reader := liveReader{from: &d.projection, stream: s, who: callerOf(r)}
-	if reader.begin(place) != nil {
+	reader := reader{from: p, stream: s, who: who}
+	if reader.start(place) != nil {
 		return nil
 	}
-	return reader.follow(r.Context(), signs, d.life.Done())
+	return reader.follow(r.Context(), signs, p.cfg.Life.Done())
 }
 
 // place is where a reader stands: EPOCH.REVISION.
@@ -61,8 +61,8 @@ type place struct {
 
 func (p place) String() string { return p.epoch + "." + strconv.FormatInt(p.revision, 10) }
 
-// livePlace reads the place of a reader that comes back; zero: it is new.
-func livePlace(r *http.Request) (place, error) {
+// parsePlace reads the place of a reader that comes back; zero: it is new.
+func parsePlace(r *http.Request) (place, error) {
 	name, text := "Last-Event-ID", r.Header.Get("Last-Event-ID")
 	if text == "" {
 		name, text = "after", httpio.Param(r, "after")
@@ -78,31 +78,31 @@ func livePlace(r *http.Request) (place, error) {
 	return place{epoch, n}, nil
 }
 
-// liveReader is one reader of the stream. It holds what it is being sent and
+// reader is one reader of the stream. It holds what it is being sent and
 // its place, so that a slow one costs nothing else.
-type liveReader struct {
-	from   *projection
+type reader struct {
+	from   *Projection
 	stream *httpio.Stream
-	who    caller
+	who    signalbox.Principal
 	at     int64 // the revision that it has
 }
 
-// begin sends a new reader everything, and one that comes back what it missed.
-func (l *liveReader) begin(from place) error {
+// start sends a new reader everything, and one that comes back what it missed.
+func (l *reader) start(from place) error {
 	if from.epoch == "" {
-		return l.whole(liveSnapshot)
+		return l.sendAll(eventSnapshot)
 	}
 	own := from.epoch == l.epoch()
-	missed, ok := l.from.since(place{l.from.epoch, from.revision})
+	missed, ok := l.from.changesSince(place{l.from.epoch, from.revision})
 	if !own || !ok {
-		return l.whole(liveResync)
+		return l.sendAll(eventResync)
 	}
 	l.at = from.revision
 	if len(missed) == 0 {
 		return l.beat()
 	}
 	l.at = missed[len(missed)-1].revision
-	frame, err := together(missed).event(liveChange, l.who)
+	frame, err := mergeDeltas(missed).event(eventChange, l.who)
 	if err != nil {
 		return err
 	}
@@ -110,22 +110,22 @@ func (l *liveReader) begin(from place) error {
 }
 
 // epoch is that of the reader's own events.
-func (l *liveReader) epoch() string { return l.who.epoch(l.from.epoch) }
+func (l *reader) epoch() string { return epochFor(l.from.epoch, l.who) }
 
-// epoch is that of the events for a caller. Who may not see all has one of its
+// epochFor is the epoch of the events for a principal. Who may not see all has one of its
 // own: what another saw, or it saw itself with other rights, is no place from
 // which it can go on.
-func (c caller) epoch(of string) string {
-	if !c.limited() {
+func epochFor(of string, who signalbox.Principal) string {
+	if !who.Limited() {
 		return of
 	}
-	sees := sha256.Sum256([]byte(strings.Join(append([]string{of, c.who.Key()}, c.who.Agents...), "\n")))
+	sees := sha256.Sum256([]byte(strings.Join(append([]string{of, who.Key()}, who.Agents...), "\n")))
 	return of + "-" + hex.EncodeToString(sees[:6])
 }
 
-// whole sends everything as it is.
-func (l *liveReader) whole(name string) error {
-	frame, revision, err := l.from.everything(name, l.who)
+// sendAll sends everything as it is.
+func (l *reader) sendAll(name string) error {
+	frame, revision, err := l.from.snapshot(name, l.who)
 	if err != nil {
 		return err
 	}
@@ -134,16 +134,16 @@ func (l *liveReader) whole(name string) error {
 }
 
 // follow sends what changes until the reader goes away or the director stops.
-func (l *liveReader) follow(ctx context.Context, signs, stopping <-chan struct{}) error {
+func (l *reader) follow(ctx context.Context, signs, stopping <-chan struct{}) error {
 	quiet := time.NewTimer(beatEvery)
 	defer quiet.Stop()
 	beat := false
 	for {
-		sent, err := l.news()
+		sent, err := l.sendChanges()
 		if err == nil && !sent && beat {
 			err = l.beat()
 		}
-		if err != nil || ended(ctx, stopping) {
+		if err != nil || httpio.Ended(ctx, stopping) {
 			return nil
 		}
 		quiet.Reset(beatEvery)
@@ -161,12 +161,12 @@ func (l *liveReader) follow(ctx context.Context, signs, stopping <-chan struct{}
 	}
 }
 
-// news sends the changes that the reader does not have, each for itself, or
+// sendChanges sends the changes that the reader does not have, each for itself, or
 // everything where they are no longer known.
-func (l *liveReader) news() (sent bool, err error) {
-	changes, ok := l.from.since(place{l.from.epoch, l.at})
+func (l *reader) sendChanges() (sent bool, err error) {
+	changes, ok := l.from.changesSince(place{l.from.epoch, l.at})
 	if !ok {
-		return true, l.whole(liveResync)
+		return true, l.sendAll(eventResync)
 	}
 	if len(changes) == 0 {
 		return false, nil
@@ -174,14 +174,14 @@ func (l *liveReader) news() (sent bool, err error) {
 	var out []byte
 	for _, c := range changes { // the rest follows at once, where it is still known then
 		frame := c.frame
-		if l.who.limited() {
-			if frame, err = c.event(liveChange, l.who); err != nil {
+		if l.who.Limited() {
+			if frame, err = c.event(eventChange, l.who); err != nil {
 				return false, err
 			}
 		}
 		out = append(out, frame...)
 		l.at = c.revision
-		if len(out) > maxLiveWrite {
+		if len(out) > maxWrite {
 			break
 		}
 	}
@@ -191,10 +191,10 @@ func (l *liveReader) news() (sent bool, err error) {
 // beat says that nothing has changed. Where that is not known, because the
 // store does not answer, it only keeps the connection: what is shown must not
 // look as if it were of this moment.
-func (l *liveReader) beat() error {
-	at, current := l.from.lastLook()
+func (l *reader) beat() error {
+	at, current := l.from.lastRefresh()
 	if !current {
 		return l.stream.KeepAlive()
 	}
-	return l.stream.SendTransient(liveBeat, api.Beat{Revision: l.at, At: at, Epoch: l.epoch()})
+	return l.stream.SendTransient(eventBeat, api.Beat{Revision: l.at, At: at, Epoch: l.epoch()})
 }
