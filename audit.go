@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"hash"
 	"time"
 )
@@ -27,6 +28,26 @@ type Audit struct {
 	Severity  string    `json:"severity"`          // info, warning or critical
 	Prev      string    `json:"prev"`              // hash of the row before, AuditRoot for the first; set by the store
 	Hash      string    `json:"hash"`              // Sum of this row; set by the store
+}
+
+// What Audit.Result can be.
+const (
+	AuditSuccess = "success"
+	AuditDenied  = "denied"
+	AuditFailed  = "failed"
+)
+
+// AuditWarning is the severity of a row that someone should look at.
+const AuditWarning = "warning"
+
+// AuditDetails are the details of a row, as JSON: strings, numbers, and lists of
+// them.
+func AuditDetails(v map[string]any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "{}"
+	}
+	return string(data)
 }
 
 // AuditRoot is what the first row of a chain follows: 64 zeros.

@@ -22,7 +22,7 @@ var parsers = map[string]string{ // what is read, by whom: where the target is
 	"queries and filters of the API":        "internal/httpapi FuzzQueries",
 	"places of pages":                       "internal/httpapi FuzzCursors",
 	"headers of the API":                    "internal/httpapi FuzzHeaders",
-	"terminal messages":                     "internal/httpapi FuzzTerminal",
+	"terminal messages":                     "internal/httpapi/terminal FuzzTerminal",
 	"the grammar of the search":             ". FuzzQuery",
 	"names, ids, sessions and queues":       ". FuzzNames",
 	"bodies of the agent API":               "internal/agentd FuzzTask",

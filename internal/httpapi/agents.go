@@ -55,7 +55,7 @@ func (d *Server) agentViews(ctx context.Context, rows []signalbox.Agent) ([]api.
 	for i := range rows {
 		views[i] = view.Agent(&rows[i], live[rows[i].Name], running[rows[i].Name])
 		views[i].Waiting = waiting[i]
-		views[i].Terminals = d.terminals(rows[i].Name)
+		views[i].Terminals = d.terminals.Of(rows[i].Name)
 		d.ofOther(&views[i])
 	}
 	slices.SortFunc(views, func(a, b api.Agent) int { return strings.Compare(a.Name, b.Name) })
@@ -190,7 +190,7 @@ func (d *Server) clearLane(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err := d.audit(r, signalbox.Audit{ // what was done before it failed, too
 		EventType: "agent_queue", Action: "clear_queue", AgentName: row.Name, Resource: signalbox.AgentQueue(row.Name), Result: resultOf(failed),
-		Details: details(map[string]any{"cleared_count": n}),
+		Details: signalbox.AuditDetails(map[string]any{"cleared_count": n}),
 	}); err != nil || failed != nil {
 		return cmp.Or(failed, err)
 	}
@@ -211,8 +211,8 @@ func (d *Server) releaseLane(w http.ResponseWriter, r *http.Request) error {
 		return failed
 	}
 	if err := d.audit(r, signalbox.Audit{ // what was done before it failed, too
-		EventType: "agent_queue", Action: "force_release", AgentName: row.Name, Resource: signalbox.AgentQueue(row.Name), Severity: severityWarning,
-		Result: resultOf(failed), Details: details(map[string]any{"was_running": len(ids) > 0, "queue_ids": ids}),
+		EventType: "agent_queue", Action: "force_release", AgentName: row.Name, Resource: signalbox.AgentQueue(row.Name), Severity: signalbox.AuditWarning,
+		Result: resultOf(failed), Details: signalbox.AuditDetails(map[string]any{"was_running": len(ids) > 0, "queue_ids": ids}),
 	}); err != nil || failed != nil {
 		return cmp.Or(failed, err)
 	}

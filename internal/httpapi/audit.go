@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"cmp"
-	"encoding/json"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -18,21 +17,12 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// The words of the audit log.
-const (
-	auditSuccess = "success"
-	auditDenied  = "denied"
-	auditFailed  = "failed"
-
-	severityWarning = "warning"
-)
-
 // resultOf is the word for how a deed went.
 func resultOf(err error) string {
 	if err != nil {
-		return auditFailed
+		return signalbox.AuditFailed
 	}
-	return auditSuccess
+	return signalbox.AuditSuccess
 }
 
 // maxUserAgent is what is kept of a User-Agent header, in characters.
@@ -53,7 +43,7 @@ func (d *Server) auditAs(r *http.Request, who signalbox.Principal, row signalbox
 		row.UserID = who.ID
 	}
 	row.IPAddress, row.UserAgent = callerFrom(r).addr, printable(r.UserAgent())
-	row.Result = cmp.Or(row.Result, auditSuccess)
+	row.Result = cmp.Or(row.Result, signalbox.AuditSuccess)
 	if _, err := d.engine.Audit(r.Context(), row); err != nil {
 		return &httpio.Refusal{
 			Err:   &signalbox.Error{Code: signalbox.CodeInternal, Message: "it was done, but it could not be recorded in the audit log", Err: err},
@@ -74,15 +64,6 @@ func (d *Server) recorded(w http.ResponseWriter, r *http.Request, row signalbox.
 		return httpio.NoContent(w)
 	}
 	return httpio.Answer(w, status, v)
-}
-
-// details makes the details of an audit row.
-func details(v map[string]any) string {
-	data, err := json.Marshal(v)
-	if err != nil { // strings, numbers and lists of them always marshal
-		return "{}"
-	}
-	return string(data)
 }
 
 // printable cuts a header to what may stand in a log: one line, bounded.
@@ -200,7 +181,7 @@ func (n *denials) take(from netip.Prefix, now time.Time) (left int, ok bool) {
 // be recorded.
 func (d *Server) auditDenied(r *http.Request, action string) {
 	d.auditBounded(r, signalbox.Audit{
-		EventType: "access", Action: action, AgentName: deniedAgent(r), Resource: httpio.Clip(r.Method + " " + r.URL.Path), Result: auditDenied, Severity: severityWarning,
+		EventType: "access", Action: action, AgentName: deniedAgent(r), Resource: httpio.Clip(r.Method + " " + r.URL.Path), Result: signalbox.AuditDenied, Severity: signalbox.AuditWarning,
 	}, nil)
 }
 
@@ -225,7 +206,7 @@ func (d *Server) auditBounded(r *http.Request, row signalbox.Audit, more map[str
 		more["left_out"] = left
 	}
 	if len(more) > 0 {
-		row.Details = details(more)
+		row.Details = signalbox.AuditDetails(more)
 	}
 	if err := d.audit(r, row); err != nil {
 		d.log.Error("a refusal was not recorded", "error", err)

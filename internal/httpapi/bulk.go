@@ -155,14 +155,14 @@ func (d *Server) doAll(r *http.Request, tasks []signalbox.Task, out *api.Bulk) e
 		}
 	}
 	out.Results = slices.DeleteFunc(outcomes, func(o api.BulkOutcome) bool { return o.Error == "" && o.NewID == "" })
-	result := auditSuccess
+	result := signalbox.AuditSuccess
 	if out.Failed > 0 {
-		result = auditFailed
+		result = signalbox.AuditFailed
 	}
 	// What was done is recorded though its caller went away.
 	return d.audit(r.WithContext(context.WithoutCancel(r.Context())), signalbox.Audit{
-		EventType: "task", Action: "bulk_" + out.Action, Resource: httpio.Clip(out.Query), Severity: severityWarning, Result: result,
-		Details: details(map[string]any{"query": out.Query, "count": out.Count, "done": out.Done, "failed": out.Failed}),
+		EventType: "task", Action: "bulk_" + out.Action, Resource: httpio.Clip(out.Query), Severity: signalbox.AuditWarning, Result: result,
+		Details: signalbox.AuditDetails(map[string]any{"query": out.Query, "count": out.Count, "done": out.Done, "failed": out.Failed}),
 	})
 }
 

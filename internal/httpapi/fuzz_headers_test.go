@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/signalbox-ai/signalbox"
-	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 )
@@ -65,26 +64,6 @@ func FuzzHeaders(f *testing.F) {
 			if strings.Contains(host, "evil") {
 				t.Fatalf("the director answers under %q", s)
 			}
-		}
-	})
-}
-
-// FuzzTerminal: the first message of a terminal is one that says "auth", or the
-// terminal ends.
-func FuzzTerminal(f *testing.F) {
-	for _, s := range []string{`{"type":"auth","token":"t","cols":80,"rows":24}`, `{"type":"resize","cols":-1}`, `{`, ``, `[]`, `{"type":"auth","cols":1e9}`, "\xff"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		m, err := firstWord([]byte(s))
-		if err != nil && !strings.Contains(err.Error(), `"type":"auth"`) {
-			t.Fatalf("%q: %v", s, err)
-		}
-		if err == nil && m.Type != "auth" {
-			t.Fatalf("%q: %+v", s, m)
-		}
-		if err != nil && m != (api.TerminalMessage{}) {
-			t.Fatalf("%q is refused, and says %+v", s, m)
 		}
 	})
 }

@@ -59,7 +59,7 @@ func (d *Server) useLink(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		if signalbox.CodeOf(err) == signalbox.CodeUnauthorized {
 			d.auditBounded(r, signalbox.Audit{
-				EventType: "login", Action: "login_link", Resource: "a login link", Result: auditFailed, Severity: severityWarning,
+				EventType: "login", Action: "login_link", Resource: "a login link", Result: signalbox.AuditFailed, Severity: signalbox.AuditWarning,
 			}, nil)
 		}
 		return err
@@ -117,7 +117,7 @@ func (d *Server) loginFailed(r *http.Request, user string, err error) error {
 		resource = "user:" + user
 	}
 	d.auditBounded(r, signalbox.Audit{
-		EventType: "login", Action: "login", Resource: resource, Result: auditFailed, Severity: severityWarning,
+		EventType: "login", Action: "login", Resource: resource, Result: signalbox.AuditFailed, Severity: signalbox.AuditWarning,
 	}, map[string]any{"code": string(code)})
 	if blocked, ok := errors.AsType[*identity.Blocked](err); ok {
 		var plain *signalbox.Error

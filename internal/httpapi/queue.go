@@ -249,6 +249,6 @@ func (d *Server) auditPause(r *http.Request, action string, req api.PauseRequest
 		said["reason"] = req.Reason
 	}
 	return d.audit(r, signalbox.Audit{
-		EventType: "queue", Action: action, Resource: orAll(req.Queue), AgentName: queueAgent(req.Queue), Details: details(said),
+		EventType: "queue", Action: action, Resource: orAll(req.Queue), AgentName: queueAgent(req.Queue), Details: signalbox.AuditDetails(said),
 	})
 }

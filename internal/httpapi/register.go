@@ -113,7 +113,7 @@ func (d *Server) auditRegistered(r *http.Request, known []signalbox.Agent, row s
 	}
 	return d.audit(r, signalbox.Audit{
 		EventType: "agent", Action: action, AgentName: row.Name, Resource: row.URL,
-		Details: details(map[string]any{"kind": row.Kind, "slots": row.Slots, "source": string(row.Source)}),
+		Details: signalbox.AuditDetails(map[string]any{"kind": row.Kind, "slots": row.Slots, "source": string(row.Source)}),
 	})
 }
 

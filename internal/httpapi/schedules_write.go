@@ -211,7 +211,7 @@ func (d *Server) auditSchedule(r *http.Request, action string, s *signalbox.Sche
 		more["error"] = signalbox.CodeOf(failed)
 	}
 	return d.audit(r, signalbox.Audit{
-		EventType: "schedule", Action: action, AgentName: s.Agent, Resource: s.ID, Result: resultOf(failed), Details: details(more),
+		EventType: "schedule", Action: action, AgentName: s.Agent, Resource: s.ID, Result: resultOf(failed), Details: signalbox.AuditDetails(more),
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/engine"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/httpio"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/live"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/terminal"
 	"github.com/signalbox-ai/signalbox/internal/httpguard"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 )
@@ -91,11 +92,11 @@ type Server struct {
 	log    *slog.Logger
 	hosts  httpguard.Hosts
 
-	identity *identity.Keeper
-	gate     gate
-	held     held
-	denials  denials
-	terms    termTable
+	identity  *identity.Keeper
+	gate      gate
+	held      held
+	denials   denials
+	terminals *terminal.Terminals
 
 	names      agentNames
 	feed       feed
@@ -126,6 +127,9 @@ func (d *Server) OpenStreams() int { return d.streams.Count() }
 
 // LiveReaders is how many of them are of what is live.
 func (d *Server) LiveReaders() int { return d.projection.Readers() }
+
+// Terminals are the terminals of the agents.
+func (d *Server) Terminals() *terminal.Terminals { return d.terminals }
 
 // Live is the live view.
 func (d *Server) Live() *live.Projection { return d.projection }
@@ -173,9 +177,16 @@ func New(cfg Config) (*Server, error) {
 		context.AfterFunc(d.life, d.far.close)
 	}
 	d.feed.init(cfg.Engine, cfg.Log)
-	d.terms.init(cfg.Engine.Now, cfg.Engine.AgentChanged)
+	d.terminals = terminal.New(terminal.Config{
+		Enabled: cfg.Terminal, Engine: cfg.Engine, Identity: cfg.Identity, Audit: d.auditAs, Log: cfg.Log, Life: d.life,
+		Login: func(r *http.Request) string { return cfg.Identity.NamedBy(cookieNamed(r, loginCookie)) },
+		Hold: func(ctx context.Context, who signalbox.Principal, end func()) func() {
+			d.untilExpiry(ctx, who, end)
+			return d.holdFor(who, end)
+		},
+	})
 	d.projection = live.New(live.Config{
-		Engine: cfg.Engine, Tools: cfg.Tools, Schedules: cfg.Schedules, HeartbeatInterval: d.runs.HeartbeatInterval, Terminals: d.terminals,
+		Engine: cfg.Engine, Tools: cfg.Tools, Schedules: cfg.Schedules, HeartbeatInterval: d.runs.HeartbeatInterval, Terminals: d.terminals.Of,
 		Streams: &d.streams, Log: cfg.Log, Life: d.life, IdleRefresh: cfg.LiveIdle,
 	})
 	d.engine.Observe(func(a *engine.Applied) {
@@ -185,7 +196,6 @@ func New(cfg Config) (*Server, error) {
 	})
 	d.engine.Observe(d.endCallsOf)
 	cfg.Identity.OnChange(d.letGo)
-	cfg.Identity.OnChange(d.reviewTerminals)
 	mux, err := d.mount()
 	if err != nil {
 		return nil, err
@@ -211,7 +221,7 @@ func (d *Server) SetDraining(on bool) { d.draining.Store(on) }
 func (d *Server) Stop() { d.end() }
 
 // WaitTerminals waits, for 10 s at most, until no terminal is served any more.
-func (d *Server) WaitTerminals() { d.terms.wait(shutdownTimeout) }
+func (d *Server) WaitTerminals() { d.terminals.Wait(shutdownTimeout) }
 
 type noMetrics struct{}
 

@@ -81,7 +81,7 @@ func (d *Server) cancel(w http.ResponseWriter, r *http.Request) error {
 	}
 	if t.Owner != who.Key() {
 		if err := d.audit(r, signalbox.Audit{
-			EventType: "task", Action: "cancel", AgentName: agentOf(&t), Resource: id, Details: details(map[string]any{"owner": t.Owner}),
+			EventType: "task", Action: "cancel", AgentName: agentOf(&t), Resource: id, Details: signalbox.AuditDetails(map[string]any{"owner": t.Owner}),
 		}); err != nil {
 			return err
 		}

@@ -46,7 +46,7 @@ func (d *Server) createToken(w http.ResponseWriter, r *http.Request) error {
 	}
 	return d.recorded(w, r, signalbox.Audit{
 		EventType: "token", Action: "create", AgentName: agentOfToken(t.Token), Resource: t.ID,
-		Details: details(map[string]any{"name": t.Name, "principal": string(t.Kind) + ":" + t.Principal, "scopes": t.Scopes, "agents": t.Agents, "expires_in_seconds": req.ExpiresInSeconds}),
+		Details: signalbox.AuditDetails(map[string]any{"name": t.Name, "principal": string(t.Kind) + ":" + t.Principal, "scopes": t.Scopes, "agents": t.Agents, "expires_in_seconds": req.ExpiresInSeconds}),
 	}, http.StatusCreated, api.TokenCreated{Token: tokenView(t), Secret: secret})
 }
 
@@ -72,7 +72,7 @@ func (d *Server) revokeToken(w http.ResponseWriter, r *http.Request) error {
 	}
 	return d.recorded(w, r, signalbox.Audit{
 		EventType: "token", Action: "revoke", AgentName: agentOfToken(t), Resource: t.ID,
-		Details: details(map[string]any{"name": t.Name, "principal": string(t.Kind) + ":" + t.Principal}),
+		Details: signalbox.AuditDetails(map[string]any{"name": t.Name, "principal": string(t.Kind) + ":" + t.Principal}),
 	}, http.StatusNoContent, nil)
 }
 
@@ -104,7 +104,7 @@ func (d *Server) putUser(w http.ResponseWriter, r *http.Request) error {
 	}
 	return d.recorded(w, r, signalbox.Audit{
 		EventType: "user", Action: "put", Resource: "user:" + u.ID,
-		Details: details(map[string]any{"created": created, "before": before, "after": d.userWords(u.ID), "password_set": req.Password != ""}),
+		Details: signalbox.AuditDetails(map[string]any{"created": created, "before": before, "after": d.userWords(u.ID), "password_set": req.Password != ""}),
 	}, http.StatusOK, userView(u))
 }
 

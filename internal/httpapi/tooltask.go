@@ -194,7 +194,7 @@ func (d *Server) cancelToolTask(w http.ResponseWriter, r *http.Request) error {
 	}
 	if !own {
 		if err := d.audit(r, signalbox.Audit{
-			EventType: "task", Action: "cancel", AgentName: agentOf(&t.Task), Resource: id, Details: details(map[string]any{"owner": t.Task.Owner, "tool": t.Task.Tool}),
+			EventType: "task", Action: "cancel", AgentName: agentOf(&t.Task), Resource: id, Details: signalbox.AuditDetails(map[string]any{"owner": t.Task.Owner, "tool": t.Task.Tool}),
 		}); err != nil {
 			return err
 		}

@@ -222,3 +222,7 @@ func Decode[T any](t *testing.T, text string) (v T) {
 	}
 	return v
 }
+
+// SoonAcrossDirectors bounds what is promised within two seconds, on a machine that is
+// busy.
+const SoonAcrossDirectors = 10 * time.Second

@@ -1,4 +1,4 @@
-package httpapi
+package terminal
 
 import (
 	"context"
@@ -33,18 +33,18 @@ var (
 	errBadTicket  = errors.New("the ticket opens nothing here: it opens one terminal of the agent it was made for, once, within 30 s; ask for another")
 )
 
-// termSession is one connection of a user, from its ticket to its end.
-type termSession struct {
-	d      *Server
+// session is one connection of a user, from its ticket to its end.
+type session struct {
+	t      *Terminals
 	r      *http.Request
 	agent  signalbox.Agent
-	client *termClient
+	client *client
 	up     atomic.Int64 // bytes that the user sent
 	down   atomic.Int64 // and got
 }
 
-func (s *termSession) serve(wait context.Context, proved func()) {
-	first, read, err := s.client.auth(wait, s.d.terms.limits.auth)
+func (s *session) serve(wait context.Context, proved func()) {
+	first, read, err := s.client.auth(wait, s.t.limits.auth)
 	proved()
 	if err == nil {
 		err = s.admit(first)
@@ -57,71 +57,70 @@ func (s *termSession) serve(wait context.Context, proved func()) {
 
 // admit opens a terminal for who shows a good ticket, and returns when it has
 // ended and its user knows.
-func (s *termSession) admit(first api.TerminalMessage) error {
+func (s *session) admit(first api.TerminalMessage) error {
 	err := s.open(first)
 	s.client.tell(err)
 	return err
 }
 
-func (s *termSession) open(first api.TerminalMessage) error {
-	who, ok := s.d.terms.redeem(first.Token, s.r.PathValue("name"))
-	if named := s.d.identity.NamedBy(cookieNamed(s.r, loginCookie)); named != "" && named != who.Key() {
+func (s *session) open(first api.TerminalMessage) error {
+	who, ok := s.t.redeem(first.Token, s.r.PathValue("name"))
+	if named := s.t.cfg.Login(s.r); named != "" && named != who.Key() {
 		ok = false // of someone else, in a browser where another is logged in
 	}
 	if !ok {
 		return errBadTicket
 	}
-	if !s.d.identity.InForce(who) {
+	if !s.t.cfg.Identity.InForce(who) {
 		return errRevoked
 	}
 	var err error
-	if s.agent, err = s.d.terminalAgent(s.r); err == nil {
-		err = s.d.readyTerminal(s.agent)
+	if s.agent, err = s.t.cfg.Engine.Agent(s.r.Context(), s.r.PathValue("name")); err == nil {
+		err = s.t.ready(s.agent)
 	}
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancelCause(s.d.life)
+	ctx, stop := context.WithCancelCause(s.t.cfg.Life)
 	defer stop(nil)
-	s.d.untilExpiry(ctx, who, func() { stop(errRevoked) })
-	defer s.d.holdFor(who, func() { stop(errRevoked) })()
-	o := &openTerm{who: who, agent: s.agent.Name, since: s.d.engine.Now().UTC(), stop: stop}
-	if err := s.d.terms.claim(o); err != nil {
+	defer s.t.cfg.Hold(ctx, who, func() { stop(errRevoked) })()
+	o := &open{who: who, agent: s.agent.Name, since: s.t.cfg.Engine.Now().UTC(), stop: stop}
+	if err := s.t.claim(o); err != nil {
 		return err
 	}
-	defer s.d.terms.release(o)
+	defer s.t.release(o)
 	return s.run(ctx, o, first)
 }
 
 // run connects to the agent and carries the terminal to its end, which it
 // writes down.
-func (s *termSession) run(ctx context.Context, o *openTerm, first api.TerminalMessage) error {
+func (s *session) run(ctx context.Context, o *open, first api.TerminalMessage) error {
 	agent, err := s.dial(ctx, o.who, first)
 	row := signalbox.Audit{EventType: "terminal", Action: "open", AgentName: s.agent.Name, Resource: "agent:" + s.agent.Name}
 	if err != nil {
-		row.Result, row.Details = auditFailed, details(map[string]any{"error": err.Error()})
-		if noted := s.d.auditAs(s.r, o.who, row); noted != nil {
-			s.d.log.Error("terminal not written to the audit log", "error", noted)
+		row.Result, row.Details = signalbox.AuditFailed, signalbox.AuditDetails(map[string]any{"error": err.Error()})
+		if noted := s.t.cfg.Audit(s.r, o.who, row); noted != nil {
+			s.t.cfg.Log.Error("terminal not written to the audit log", "error", noted)
 		}
 		return err
 	}
 	defer agent.CloseNow() //nolint:errcheck // it is over
-	if err := s.d.auditAs(s.r, o.who, row); err != nil {
-		s.d.log.Error("terminal not opened: not written to the audit log", "error", err)
+	if err := s.t.cfg.Audit(s.r, o.who, row); err != nil {
+		s.t.cfg.Log.Error("terminal not opened: not written to the audit log", "error", err)
 		return errors.New("it could not be written to the audit log, so the terminal was not opened")
 	}
 	began := time.Now()
 	end := s.carry(ctx, o, agent)
-	row.Action, row.Details = "close", details(map[string]any{
-		"duration_seconds": time.Since(began).Round(time.Millisecond).Seconds(), "bytes_in": s.up.Load(), "bytes_out": s.down.Load(), "why": wordOf(end),
+	row.Action, row.Details = "close", signalbox.AuditDetails(map[string]any{
+		"duration_seconds": time.Since(began).Round(time.Millisecond).Seconds(), "bytes_in": s.up.Load(), "bytes_out": s.down.Load(), "why": endText(end),
 	})
-	if err := s.d.auditAs(s.r, o.who, row); err != nil {
-		s.d.log.Error("end of a terminal not written to the audit log", "error", err)
+	if err := s.t.cfg.Audit(s.r, o.who, row); err != nil {
+		s.t.cfg.Log.Error("end of a terminal not written to the audit log", "error", err)
 	}
 	return end
 }
 
-func wordOf(end error) string {
+func endText(end error) string {
 	if end == nil {
 		return "the program ended"
 	}
@@ -129,8 +128,8 @@ func wordOf(end error) string {
 }
 
 // dial connects to the agent's terminal, at its known address alone.
-func (s *termSession) dial(ctx context.Context, who signalbox.Principal, first api.TerminalMessage) (*websocket.Conn, error) {
-	token, err := s.d.engine.AgentToken(s.agent)
+func (s *session) dial(ctx context.Context, who signalbox.Principal, first api.TerminalMessage) (*websocket.Conn, error) {
+	token, err := s.t.cfg.Engine.AgentToken(s.agent)
 	if err != nil {
 		return nil, err
 	}
@@ -144,22 +143,22 @@ func (s *termSession) dial(ctx context.Context, who signalbox.Principal, first a
 	defer cancel()
 	conn, resp, err := websocket.Dial(dialing, strings.TrimRight(s.agent.URL, "/")+"/terminal?"+q.Encode(), &websocket.DialOptions{
 		HTTPClient: &http.Client{
-			Transport: handshake.ToAgent(termHTTP.Transport, s.agent.URL, token, s.agent.Proof), CheckRedirect: termHTTP.CheckRedirect,
+			Transport: handshake.ToAgent(agentClient.Transport, s.agent.URL, token, s.agent.Proof), CheckRedirect: agentClient.CheckRedirect,
 		}, HTTPHeader: http.Header{"Authorization": {"Bearer " + token}},
 	})
 	switch {
 	case err != nil && ctx.Err() != nil: // the agent is not to blame
 		return nil, s.whyOver(ctx)
 	case err != nil:
-		return nil, fmt.Errorf("agent %s: %s", s.agent.Name, refusalText(resp, err))
+		return nil, fmt.Errorf("agent %s: %s", s.agent.Name, refusal(resp, err))
 	}
-	conn.SetReadLimit(maxTerminalMessage)
+	conn.SetReadLimit(maxMessage)
 	return conn, nil
 }
 
-// termHTTP dials as the dispatcher does: the address it was given, no proxy,
+// agentClient dials as the dispatcher does: the address it was given, no proxy,
 // no redirect, and no address that an agent may not have.
-var termHTTP = &http.Client{
+var agentClient = &http.Client{
 	Transport: &http.Transport{
 		DialContext:            (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second, Control: agentaddr.Control(true)}).DialContext,
 		TLSHandshakeTimeout:    5 * time.Second,
@@ -169,8 +168,8 @@ var termHTTP = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// refusalText is what an agent said instead of opening a terminal.
-func refusalText(resp *http.Response, err error) string {
+// refusal is what an agent said instead of opening a terminal.
+func refusal(resp *http.Response, err error) string {
 	if resp == nil || resp.Body == nil {
 		return "it does not answer: " + httpio.Clip(err.Error())
 	}
@@ -185,8 +184,8 @@ func refusalText(resp *http.Response, err error) string {
 
 // carry passes messages on, both ways, until one side ends or the terminal is
 // to end. It returns nil where the agent has said the last word itself.
-func (s *termSession) carry(ctx context.Context, o *openTerm, agent *websocket.Conn) error {
-	limits := s.d.terms.limits
+func (s *session) carry(ctx context.Context, o *open, agent *websocket.Conn) error {
+	limits := s.t.limits
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.whole, fmt.Errorf("the terminal was open for %s, the most there can be", limits.whole))
 	defer cancel()
 	writing, cut := context.WithCancel(context.Background())
@@ -205,13 +204,13 @@ func (s *termSession) carry(ctx context.Context, o *openTerm, agent *websocket.C
 		case <-ctx.Done():
 			end, on = s.whyOver(ctx), false
 		case <-look:
-			s.d.reviewTerminal(o)
+			s.t.reviewOne(o)
 			go s.ping()
 		}
 	}
 	_ = agent.CloseNow() // the agent ends what runs there
 	if got != nil {
-		limit := time.AfterFunc(lastWord, cut) // a client that does not read is cut off
+		limit := time.AfterFunc(lastWordTimeout, cut) // a client that does not read is cut off
 		defer limit.Stop()
 		<-got //nolint:errcheck // it was cut off, and end says more
 	}
@@ -219,8 +218,8 @@ func (s *termSession) carry(ctx context.Context, o *openTerm, agent *websocket.C
 }
 
 // whyOver says why the context of a terminal has ended.
-func (s *termSession) whyOver(ctx context.Context) error {
-	if s.d.life.Err() != nil {
+func (s *session) whyOver(ctx context.Context) error {
+	if s.t.cfg.Life.Err() != nil {
 		return errStopping
 	}
 	return context.Cause(ctx)
@@ -228,14 +227,14 @@ func (s *termSession) whyOver(ctx context.Context) error {
 
 // ping keeps proxies from closing a quiet connection. That no answer comes
 // means nothing: a client that is slow to read answers late.
-func (s *termSession) ping() {
-	ctx, cancel := context.WithTimeout(s.d.life, s.d.terms.limits.look)
+func (s *session) ping() {
+	ctx, cancel := context.WithTimeout(s.t.cfg.Life, s.t.limits.look)
 	defer cancel()
 	_ = s.client.conn.Ping(ctx)
 }
 
 // fromClient passes on what the user sends, until the connection ends.
-func (s *termSession) fromClient(agent *websocket.Conn) error {
+func (s *session) fromClient(agent *websocket.Conn) error {
 	for {
 		m := s.client.read()
 		if m.err != nil {
@@ -249,7 +248,7 @@ func (s *termSession) fromClient(agent *websocket.Conn) error {
 }
 
 // drain reads on: the agent is closing, and the other side knows why.
-func (s *termSession) drain() error {
+func (s *session) drain() error {
 	for {
 		if m := s.client.read(); m.err != nil {
 			return errClientLeft
@@ -259,7 +258,7 @@ func (s *termSession) drain() error {
 
 // fromAgent passes on what the terminal shows. A client that does not read
 // holds up the agent: nothing is kept here but one message.
-func (s *termSession) fromAgent(writing context.Context, agent *websocket.Conn) error {
+func (s *session) fromAgent(writing context.Context, agent *websocket.Conn) error {
 	last := false
 	for {
 		kind, data, err := agent.Read(context.Background())

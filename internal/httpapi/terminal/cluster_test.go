@@ -1,4 +1,4 @@
-package httpapi_test
+package terminal_test
 
 import (
 	"net/http"
@@ -21,11 +21,11 @@ import (
 
 // newTermOthers is two directors, of which the second holds an agent that
 // offers terminals. The box is the first.
-func newTermOthers(t *testing.T) (*apitest.Cluster, *termBox) {
+func newTermOthers(t *testing.T) (*apitest.Cluster, *fixture) {
 	t.Helper()
 	r := apitest.NewCluster(t, 2, func(o *apitest.Options) { o.Config.Token, o.Config.Terminal = "the-static-token", true })
 	alfa, bravo := r.Members[0], r.Members[1]
-	b := &termBox{Fixture: alfa.Fixture}
+	b := &fixture{Fixture: alfa.Fixture}
 	root := t.TempDir()
 	b.startAgent(agentd.Config{
 		Name: "coder", Kind: "command", Token: "agent-secret", Terminal: true, KillGrace: 200 * time.Millisecond,
@@ -51,7 +51,7 @@ func TestATerminalThroughAnotherDirector(t *testing.T) {
 	c := b.open(b.user)
 	c.keys("echo he\"\"llo\r")
 	c.shows("hello")
-	if at := (&termBox{Fixture: bravo.Fixture}).shown(); len(at) != 1 || at[0].By != "service ops" {
+	if at := (&fixture{Fixture: bravo.Fixture}).shown(); len(at) != 1 || at[0].By != "service ops" {
 		t.Errorf("its holder shows %+v", at)
 	}
 	for _, m := range r.Members { // whichever is asked for a second one
@@ -67,7 +67,7 @@ func TestATerminalThroughAnotherDirector(t *testing.T) {
 	if m := c.message(); m.Type != "error" || !strings.Contains(m.Reason, "no longer in force") {
 		t.Errorf("told %+v", m)
 	}
-	if took := time.Since(begin); took > seenWithin {
+	if took := time.Since(begin); took > apitest.SoonAcrossDirectors {
 		t.Errorf("it ended %s after its token was revoked", took)
 	}
 	c.closed(websocket.StatusPolicyViolation)
@@ -77,7 +77,7 @@ func TestATerminalThroughAnotherDirector(t *testing.T) {
 // A ticket of the holder is good at any director, once.
 func TestATicketIsGoodAtAnyDirector(t *testing.T) {
 	r, b := newTermOthers(t)
-	ticket := (&termBox{Fixture: r.Members[1].Fixture}).ticket(b.user)
+	ticket := (&fixture{Fixture: r.Members[1].Fixture}).ticket(b.user)
 	c := b.connect(ticket)
 	if m := c.message(); m.Type != "ready" {
 		t.Fatalf("%+v", m)

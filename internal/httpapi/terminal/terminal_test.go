@@ -1,4 +1,4 @@
-package httpapi_test
+package terminal_test
 
 import (
 	"cmp"
@@ -16,15 +16,15 @@ import (
 	"github.com/signalbox-ai/signalbox/api"
 	"github.com/signalbox-ai/signalbox/internal/agentd"
 	"github.com/signalbox-ai/signalbox/internal/engine"
-	"github.com/signalbox-ai/signalbox/internal/httpapi"
 	"github.com/signalbox-ai/signalbox/internal/httpapi/apitest"
+	"github.com/signalbox-ai/signalbox/internal/httpapi/terminal"
 	"github.com/signalbox-ai/signalbox/internal/identity"
 	"github.com/signalbox-ai/signalbox/internal/proc"
 )
 
 // The whole way: ticket, WebSocket, agent, shell and back.
 func TestTerminal(t *testing.T) {
-	b := newTermBox(t)
+	b := newFixture(t)
 	c := b.open(b.user)
 	c.keys("stty size; echo he\"\"llo\r")
 	c.shows("17 91")
@@ -60,7 +60,7 @@ func TestTerminal(t *testing.T) {
 }
 
 func TestTerminalTicketsOpenOneThing(t *testing.T) {
-	b := newTermBox(t)
+	b := newFixture(t)
 	b.user2()
 	other, _, err := b.dial("nobody", nil)
 	if err != nil {
@@ -78,7 +78,7 @@ func TestTerminalTicketsOpenOneThing(t *testing.T) {
 	c.conn.CloseNow()
 	b.empty()
 
-	b.Server.SetTerminalLimits(-time.Second, 0, 0, 0)
+	b.Server.Terminals().SetLimits(-time.Second, 0, 0, 0)
 	late := b.Do("POST", "/api/agents/coder/terminal", "", b.as(b.user))
 	var out api.TerminalTicket
 	late.Want(t, http.StatusCreated, &out)
@@ -89,14 +89,14 @@ func TestTerminalTicketsOpenOneThing(t *testing.T) {
 }
 
 // user2 is here to be another principal with a login.
-func (b *termBox) user2() {
+func (b *fixture) user2() {
 	b.T.Helper()
 	b.Fixture.AddUser(identity.PutUser{ID: "ann", Password: apitest.Password, Role: signalbox.RoleAdmin})
 }
 
 // In a browser where someone is logged in, only a ticket of theirs is good.
 func TestTerminalTicketIsOfTheLogin(t *testing.T) {
-	b := newTermBox(t)
+	b := newFixture(t)
 	b.user2()
 	login := b.Login("ann")
 	r, _ := http.NewRequest("GET", b.HTTP.URL, nil)
@@ -123,7 +123,7 @@ func TestTerminalTicketIsOfTheLogin(t *testing.T) {
 }
 
 func TestTerminalRefusals(t *testing.T) {
-	b := newTermBox(t)
+	b := newFixture(t)
 	post := func(agent string) apitest.Reply {
 		return b.Do("POST", "/api/agents/"+agent+"/terminal", "", b.as(b.user))
 	}
@@ -148,14 +148,14 @@ func TestTerminalRefusals(t *testing.T) {
 }
 
 func TestTerminalFirstMessage(t *testing.T) {
-	b := newTermBox(t)
-	b.Server.SetTerminalLimits(0, 100*time.Millisecond, 0, 0)
+	b := newFixture(t)
+	b.Server.Terminals().SetLimits(0, 100*time.Millisecond, 0, 0)
 	c, _, err := b.dial("coder", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.refused("no ticket came within 100ms")
-	b.Server.SetTerminalLimits(0, apitest.Timeout, 0, 0)
+	b.Server.Terminals().SetLimits(0, apitest.Timeout, 0, 0)
 	for name, first := range map[string]func(*console){
 		"keys":    func(c *console) { c.keys("ls\r") },
 		"resize":  func(c *console) { c.tell(api.TerminalMessage{Type: "resize", Cols: 1, Rows: 1}) },
@@ -180,9 +180,9 @@ func TestTerminalFirstMessage(t *testing.T) {
 
 // Whoever has no ticket cannot use up what those with one need.
 func TestTerminalConnectionsWithoutTicketAreBounded(t *testing.T) {
-	b := newTermBox(t)
+	b := newFixture(t)
 	var oldest *console
-	for range httpapi.MaxTermsUnproved {
+	for range terminal.MaxUnproved {
 		c, _, err := b.dial("coder", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -198,21 +198,21 @@ func TestTerminalConnectionsWithoutTicketAreBounded(t *testing.T) {
 	}
 	c.keys("exit\r")
 	b.empty()
-	for range httpapi.MaxTicketsOf {
+	for range terminal.MaxTicketsOf {
 		b.ticket(b.user)
 	}
 	b.Do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).WantError(t, http.StatusTooManyRequests, signalbox.CodeRateLimited)
 	b.ticket("the-static-token") // others are not held up
-	b.Server.SetTerminalLimits(-time.Second, 0, 0, 0)
+	b.Server.Terminals().SetLimits(-time.Second, 0, 0, 0)
 	b.user2()
 	ann := b.Login("ann")
-	for range httpapi.MaxTicketsOf + 1 { // what has expired does not count
+	for range terminal.MaxTicketsOf + 1 { // what has expired does not count
 		b.Do("POST", "/api/agents/coder/terminal", "", ann).Want(t, http.StatusCreated, nil)
 	}
 }
 
 func TestTerminalIsOneForEachUserAndAgent(t *testing.T) {
-	b := newTermBox(t)
+	b := newFixture(t)
 	early := b.ticket(b.user)
 	c := b.open(b.user)
 	b.Do("POST", "/api/agents/coder/terminal", "", b.as(b.user)).WantError(t, http.StatusConflict, signalbox.CodeConflict)
@@ -229,15 +229,15 @@ func TestTerminalIsOneForEachUserAndAgent(t *testing.T) {
 
 func TestTerminalEnds(t *testing.T) {
 	for name, c := range map[string]struct {
-		end  func(*termBox)
+		end  func(*fixture)
 		want string
 	}{
-		"the agent stops":      {func(b *termBox) { b.kill() }, "the agent was shut down"},
-		"the director stops":   {func(b *termBox) { b.Server.Stop() }, "the director stops"},
-		"the token is revoked": {func(b *termBox) { _, _ = b.Identity.RevokeToken(b.T.Context(), b.userID) }, "no longer in force"},
+		"the agent stops":      {func(b *fixture) { b.kill() }, "the agent was shut down"},
+		"the director stops":   {func(b *fixture) { b.Server.Stop() }, "the director stops"},
+		"the token is revoked": {func(b *fixture) { _, _ = b.Identity.RevokeToken(b.T.Context(), b.userID) }, "no longer in force"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newTermBox(t)
+			b := newFixture(t)
 			s := b.open(b.user)
 			go c.end(b)
 			if m := s.message(); m.Type != "error" || !strings.Contains(m.Reason, c.want) {
@@ -257,13 +257,13 @@ func TestTerminalEnds(t *testing.T) {
 
 func TestTerminalLimits(t *testing.T) {
 	t.Run("whole", func(t *testing.T) {
-		b := newTermBox(t)
-		b.Server.SetTerminalLimits(0, 0, 200*time.Millisecond, 0)
+		b := newFixture(t)
+		b.Server.Terminals().SetLimits(0, 0, 200*time.Millisecond, 0)
 		b.connect(b.ticket(b.user)).cutOff("open for 200ms, the most there can be")
 		b.empty()
 	})
 	t.Run("idle", func(t *testing.T) {
-		b := newTermBox(t, func(c *agentd.Config) { c.TerminalIdle = 200 * time.Millisecond })
+		b := newFixture(t, func(c *agentd.Config) { c.TerminalIdle = 200 * time.Millisecond })
 		c := b.open(b.user)
 		if m := c.message(); m.Type != "error" || !strings.Contains(m.Reason, "200ms without input or output") {
 			t.Errorf("told %+v", m)
@@ -272,8 +272,8 @@ func TestTerminalLimits(t *testing.T) {
 		b.empty()
 	})
 	t.Run("expiry", func(t *testing.T) {
-		b := newTermBox(t)
-		b.Server.SetTerminalLimits(0, 0, 0, time.Hour) // it is not looked for
+		b := newFixture(t)
+		b.Server.Terminals().SetLimits(0, 0, 0, time.Hour) // it is not looked for
 		brief := b.AddToken(identity.NewToken{Name: "brief", Scopes: []signalbox.Scope{signalbox.ScopeTerminal}, Expires: 2 * time.Second})
 		b.connect(b.ticket(brief)).cutOff("no longer in force")
 		b.empty()
@@ -281,7 +281,7 @@ func TestTerminalLimits(t *testing.T) {
 }
 
 func TestTerminalAgentGone(t *testing.T) {
-	b := newTermBox(t)
+	b := newFixture(t)
 	b.kill()
 	b.connect(b.ticket(b.user)).refused("does not answer")
 	rows := b.audited()
@@ -292,12 +292,12 @@ func TestTerminalAgentGone(t *testing.T) {
 
 // What the agent refuses is told in its own words.
 func TestTerminalAgentRefuses(t *testing.T) {
-	b := newTermBox(t, func(c *agentd.Config) { c.Terminal = false })
+	b := newFixture(t, func(c *agentd.Config) { c.Terminal = false })
 	b.connect(b.ticket(b.user)).refused("offers no terminal")
 }
 
 func TestTerminalHugeMessage(t *testing.T) {
-	b := newTermBox(t)
+	b := newFixture(t)
 	c := b.open(b.user)
 	_ = c.conn.Write(t.Context(), websocket.MessageBinary, make([]byte, 65<<10)) // it may be cut off in the middle
 	for {
@@ -310,7 +310,7 @@ func TestTerminalHugeMessage(t *testing.T) {
 
 // Whatever was started in a terminal is gone when its user is.
 func TestTerminalLeavesNothingAlive(t *testing.T) {
-	b := newTermBox(t)
+	b := newFixture(t)
 	c := b.open(b.user)
 	file := filepath.Join(b.work, "pid")
 	c.keys("(trap '' HUP TERM; exec sleep 1000) & echo $! > " + file + "; echo st\"\"arted\r")
@@ -333,7 +333,7 @@ func TestTerminalLeavesNothingAlive(t *testing.T) {
 // A client that reads nothing holds the program up, and does not keep the
 // director from its end.
 func TestTerminalSlowClient(t *testing.T) {
-	b := newTermBox(t)
+	b := newFixture(t)
 	c := b.open(b.user)
 	file := filepath.Join(b.work, "count")
 	c.keys("i=0; while :; do head -c 1048576 /dev/zero; i=$((i+1)); echo $i > " + file + "; done\r")

@@ -1,4 +1,4 @@
-package httpapi_test
+package terminal_test
 
 import (
 	"bytes"
@@ -24,9 +24,9 @@ import (
 	"github.com/signalbox-ai/signalbox/internal/store"
 )
 
-// termBox is a director in front of a real agent daemon, whose terminals run
+// fixture is a director in front of a real agent daemon, whose terminals run
 // /bin/sh.
-type termBox struct {
+type fixture struct {
 	*apitest.Fixture
 	daemon *agentd.Daemon
 	row    signalbox.Agent
@@ -36,9 +36,9 @@ type termBox struct {
 	kill   func() // stops the agent
 }
 
-func newTermBox(t *testing.T, change ...func(*agentd.Config)) *termBox {
+func newFixture(t *testing.T, change ...func(*agentd.Config)) *fixture {
 	t.Helper()
-	b := &termBox{Fixture: apitest.New(t, func(o *apitest.Options) { o.Config.Token, o.Config.Terminal = "the-static-token", true })}
+	b := &fixture{Fixture: apitest.New(t, func(o *apitest.Options) { o.Config.Token, o.Config.Terminal = "the-static-token", true })}
 	root := t.TempDir()
 	cfg := agentd.Config{
 		Name: "coder", Kind: "command", Token: "agent-secret", Terminal: true, KillGrace: 200 * time.Millisecond,
@@ -63,7 +63,7 @@ func newTermBox(t *testing.T, change ...func(*agentd.Config)) *termBox {
 	return b
 }
 
-func (b *termBox) startAgent(cfg agentd.Config) {
+func (b *fixture) startAgent(cfg agentd.Config) {
 	b.T.Helper()
 	var err error
 	if b.daemon, err = agentd.New(cfg); err != nil {
@@ -97,11 +97,11 @@ func (b *termBox) startAgent(cfg agentd.Config) {
 	b.Live.Set(engine.LiveAgent{Agent: b.row, Up: true, Terminal: true})
 }
 
-func (b *termBox) as(token string) apitest.Edit {
+func (b *fixture) as(token string) apitest.Edit {
 	return apitest.Header("Authorization", "Bearer "+token)
 }
 
-func (b *termBox) ticket(token string) string {
+func (b *fixture) ticket(token string) string {
 	b.T.Helper()
 	var out api.TerminalTicket
 	b.Do("POST", "/api/agents/coder/terminal", "", b.as(token)).Want(b.T, http.StatusCreated, &out)
@@ -118,7 +118,7 @@ type console struct {
 	screen bytes.Buffer
 }
 
-func (b *termBox) dial(agent string, h http.Header) (*console, *http.Response, error) {
+func (b *fixture) dial(agent string, h http.Header) (*console, *http.Response, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), apitest.Timeout)
 	defer cancel()
 	conn, resp, err := websocket.Dial(ctx, b.HTTP.URL+"/api/agents/"+agent+"/terminal", &websocket.DialOptions{HTTPHeader: h})
@@ -129,7 +129,7 @@ func (b *termBox) dial(agent string, h http.Header) (*console, *http.Response, e
 }
 
 // connect dials and shows a ticket.
-func (b *termBox) connect(ticket string) *console {
+func (b *fixture) connect(ticket string) *console {
 	b.T.Helper()
 	c, _, err := b.dial("coder", nil)
 	if err != nil {
@@ -140,7 +140,7 @@ func (b *termBox) connect(ticket string) *console {
 }
 
 // open opens a terminal, and waits until it is there.
-func (b *termBox) open(token string) *console {
+func (b *fixture) open(token string) *console {
 	b.T.Helper()
 	c := b.connect(b.ticket(token))
 	if m := c.message(); m.Type != "ready" {
@@ -241,7 +241,7 @@ func (c *console) closed(code websocket.StatusCode) {
 }
 
 // empty waits until no terminal is open at the agent, nor known here.
-func (b *termBox) empty() {
+func (b *fixture) empty() {
 	b.T.Helper()
 	for deadline := time.After(apitest.Timeout); ; {
 		changed := b.daemon.Changed()
@@ -262,7 +262,7 @@ func (b *termBox) empty() {
 }
 
 // shown are the terminals that GET /api/agents shows.
-func (b *termBox) shown() []api.AgentTerminal {
+func (b *fixture) shown() []api.AgentTerminal {
 	b.T.Helper()
 	var list api.Agents
 	b.Do("GET", "/api/agents", "", b.as("the-static-token")).Want(b.T, http.StatusOK, &list)
@@ -270,7 +270,7 @@ func (b *termBox) shown() []api.AgentTerminal {
 }
 
 // audited are the audit rows of terminals: action, result and principal.
-func (b *termBox) audited() (rows []signalbox.Audit) {
+func (b *fixture) audited() (rows []signalbox.Audit) {
 	b.T.Helper()
 	rows, err := b.Store.AuditLog(b.T.Context(), store.AuditQuery{EventType: "terminal", Limit: 100})
 	if err != nil {

@@ -1,4 +1,4 @@
-package httpapi
+package terminal
 
 import (
 	"context"
@@ -19,22 +19,22 @@ import (
 const (
 	maxTickets        = 1000
 	maxTicketsOf      = 4   // of one principal, so that none takes up those of all
-	maxTermsUnproved  = 64  // connections that have not shown a ticket yet; older ones give way
-	maxTerms          = 500 // open at once
+	maxUnproved       = 64  // connections that have not shown a ticket yet; older ones give way
+	maxOpen           = 500 // open at once
 	ticketRandomBytes = 32
 )
 
-// termTable is what a director knows of terminals: tickets that were not used
+// table is what a director knows of terminals: tickets that were not used
 // yet, and the open ones. It is lost with the process, as they are.
-type termTable struct {
-	limits terminalLimits
+type table struct {
+	limits limits
 	now    func() time.Time
 	news   func(agent string) // a terminal of the agent was opened or closed
 	random io.Reader
 
 	mu       sync.Mutex
 	tickets  map[[sha256.Size]byte]ticket
-	open     map[termKey]*openTerm
+	open     map[key]*open
 	unproved []*context.CancelCauseFunc // of connections, the oldest first
 	serving  sync.WaitGroup
 }
@@ -46,23 +46,23 @@ type ticket struct {
 	ends  time.Time
 }
 
-type termKey struct{ principal, agent string }
+type key struct{ principal, agent string }
 
-// openTerm is an open terminal.
-type openTerm struct {
+// open is an open terminal.
+type open struct {
 	who   signalbox.Principal
 	agent string
 	since time.Time
 	stop  context.CancelCauseFunc // its cause is told to the client
 }
 
-func (t *termTable) init(now func() time.Time, news func(agent string)) {
-	t.limits, t.now, t.news, t.random = defaultTerminalLimits, now, news, rand.Reader
-	t.tickets, t.open = map[[sha256.Size]byte]ticket{}, map[termKey]*openTerm{}
+func (t *table) init(now func() time.Time, news func(agent string)) {
+	t.limits, t.now, t.news, t.random = defaultLimits, now, news, rand.Reader
+	t.tickets, t.open = map[[sha256.Size]byte]ticket{}, map[key]*open{}
 }
 
 // issue makes a ticket.
-func (t *termTable) issue(who signalbox.Principal, agent string) (secret string, ends time.Time, err error) {
+func (t *table) issue(who signalbox.Principal, agent string) (secret string, ends time.Time, err error) {
 	var b [ticketRandomBytes]byte
 	if _, err := io.ReadFull(t.random, b[:]); err != nil {
 		return "", ends, err
@@ -89,7 +89,7 @@ func (t *termTable) issue(who signalbox.Principal, agent string) (secret string,
 
 // tooMany refuses one more ticket, also to one that has own ones unused. The
 // caller has the lock.
-func (t *termTable) tooMany(own int) error {
+func (t *table) tooMany(own int) error {
 	wait := int(t.limits.ticket/time.Second) + 1 // by then they have expired
 	switch {
 	case own >= maxTicketsOf:
@@ -109,7 +109,7 @@ func (t *termTable) tooMany(own int) error {
 }
 
 // redeem takes a ticket. Whatever is wrong with it, it is used up.
-func (t *termTable) redeem(secret, agent string) (who signalbox.Principal, ok bool) {
+func (t *table) redeem(secret, agent string) (who signalbox.Principal, ok bool) {
 	key := sha256.Sum256([]byte(secret))
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,11 +122,11 @@ func (t *termTable) redeem(secret, agent string) (who signalbox.Principal, ok bo
 // too many, the one that has waited longest gives way, by the end of its ctx:
 // who connects and shows nothing keeps nobody out. proved says that the ticket
 // has come, or none in time, and leave that the connection is over.
-func (t *termTable) enter(life context.Context) (ctx context.Context, proved, leave func()) {
+func (t *table) enter(life context.Context) (ctx context.Context, proved, leave func()) {
 	ctx, cut := context.WithCancelCause(life)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.unproved) >= maxTermsUnproved {
+	if len(t.unproved) >= maxUnproved {
 		(*t.unproved[0])(errCrowded)
 		t.unproved = slices.Delete(t.unproved, 0, 1)
 	}
@@ -142,52 +142,53 @@ func (t *termTable) enter(life context.Context) (ctx context.Context, proved, le
 }
 
 // claim makes a terminal the one of its principal and agent.
-func (t *termTable) claim(o *openTerm) error {
-	key := termKey{o.who.Key(), o.agent}
+func (t *table) claim(o *open) error {
+	key := key{o.who.Key(), o.agent}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if other := t.open[key]; other != nil {
-		return secondTerminal(o.agent, other.since)
+		return alreadyOpen(o.agent, other.since)
 	}
-	if len(t.open) >= maxTerms {
-		return signalbox.Errorf(signalbox.CodeUnavailable, "%d terminals are open, the most there can be", maxTerms)
+	if len(t.open) >= maxOpen {
+		return signalbox.Errorf(signalbox.CodeUnavailable, "%d terminals are open, the most there can be", maxOpen)
 	}
 	t.open[key] = o
 	t.news(o.agent)
 	return nil
 }
 
-func (t *termTable) release(o *openTerm) {
+func (t *table) release(o *open) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if key := (termKey{o.who.Key(), o.agent}); t.open[key] == o {
+	if key := (key{o.who.Key(), o.agent}); t.open[key] == o {
 		delete(t.open, key)
 		t.news(o.agent)
 	}
 }
 
-func (t *termTable) isOpen(who signalbox.Principal, agent string) (since time.Time, is bool) {
+func (t *table) isOpen(who signalbox.Principal, agent string) (since time.Time, is bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := t.open[termKey{who.Key(), agent}]
+	o := t.open[key{who.Key(), agent}]
 	if o == nil {
 		return since, false
 	}
 	return o.since, true
 }
 
-func (t *termTable) all() []*openTerm {
+func (t *table) all() []*open {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	list := make([]*openTerm, 0, len(t.open))
+	list := make([]*open, 0, len(t.open))
 	for _, o := range t.open {
 		list = append(list, o)
 	}
-	slices.SortFunc(list, func(a, b *openTerm) int { return a.since.Compare(b.since) })
+	slices.SortFunc(list, func(a, b *open) int { return a.since.Compare(b.since) })
 	return list
 }
 
-func (t *termTable) list(agent string) []api.AgentTerminal {
+// Of lists the open terminals of an agent, the oldest first.
+func (t *table) Of(agent string) []api.AgentTerminal {
 	var list []api.AgentTerminal
 	for _, o := range t.all() {
 		if o.agent == agent {
@@ -197,9 +198,9 @@ func (t *termTable) list(agent string) []api.AgentTerminal {
 	return list
 }
 
-// wait returns when none is served any more, or after most: their ends are
+// Wait returns when none is served any more, or after most: their ends are
 // written to the audit log before the store closes.
-func (t *termTable) wait(most time.Duration) {
+func (t *table) Wait(most time.Duration) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
