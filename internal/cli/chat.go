@@ -45,12 +45,8 @@ func (a *app) chatCmd() *cobra.Command {
 		Example: "  signalbox chat coder \"and now the tests\"\n" +
 			"  git diff | signalbox chat reviewer --new --follow\n" +
 			"  signalbox chat coder --bypass \"is this name taken?\"",
-		RunE: run(func(ctx context.Context, args []string) error {
-			if err := a.fillChat(&s, args); err != nil {
-				return err
-			}
-			return a.chat(ctx, &s)
-		}),
+		PreRunE:           func(_ *cobra.Command, args []string) error { return a.fillChat(&s, args) },
+		RunE:              a.askLong(func(ctx context.Context, c *client.Client, _ []string) error { return a.chat(ctx, c, &s) }),
 		ValidArgsFunction: a.offer(agentNames),
 	}
 	s.register(cmd)
@@ -100,9 +96,7 @@ func (a *app) fillChat(s *chatFlags, args []string) (err error) {
 	if s.key == "" {
 		s.key = client.NewIdempotencyKey()
 	}
-	if s.project != "" {
-		s.req.Project = &api.Project{Path: s.project}
-	}
+	s.req.Project = projectAt(s.project)
 	s.req.TimeoutSeconds, s.req.WaitTimeout = s.timeout.seconds(), s.startWithin.seconds()
 	if s.persist { // it ends no task: the director tells of the wait for as long
 		s.req.WaitTimeout = s.waitTimeout.seconds()
@@ -136,12 +130,10 @@ func (s *chatFlags) check() error {
 		return usage("--bypass has no line and no conversation: leave out --no-wait, --persist, --start-within, --priority, --new, --session and --project")
 	case !s.bypass && (len(s.allowedTools) > 0 || s.systemPrompt != ""):
 		return usage("--allowed-tools and --system-prompt go with --bypass")
-	case s.req.Priority < -10 || s.req.Priority > 10:
-		return usage("--priority: want a number from -10 to 10, got %d", s.req.Priority)
 	case s.async && (s.follow || s.cancelOnInterrupt || s.waitTimeout != 0):
 		return usage("--async does not wait: leave out --follow, --cancel-on-interrupt and --wait-timeout")
 	}
-	return nil
+	return checkPriority(s.req.Priority)
 }
 
 func (s *chatFlags) bypassRequest() api.BypassRequest {
@@ -164,11 +156,7 @@ func (a *app) executionID() string {
 // agentSecret is how the token of an agent begins.
 const agentSecret = "sbxa_"
 
-func (a *app) chat(ctx context.Context, s *chatFlags) error {
-	c, err := a.following()
-	if err != nil {
-		return err
-	}
+func (a *app) chat(ctx context.Context, c *client.Client, s *chatFlags) error {
 	opts := client.ChatOptions{IdempotencyKey: s.key, Execution: a.executionID(), Async: s.async}
 	if s.async {
 		return a.chatAsync(ctx, c, s, opts)
@@ -189,25 +177,21 @@ func (a *app) chatAsync(ctx context.Context, c *client.Client, s *chatFlags, opt
 		return err
 	}
 	if reply.Response != nil { // the key was known, and its task has ended
-		return a.print(reply.Response, func() error { return a.say("%s", clean(reply.Response.Execution.ID)) })
+		return a.print(reply.Response, func() { a.say("%s", clean(reply.Response.Execution.ID)) })
 	}
 	got := reply.Accepted
-	return a.print(got, func() error {
+	return a.print(got, func() {
 		if got.Position > 0 {
 			a.note("%s", queuedAt(got.Position, got.ETA))
 		}
 		a.note("It goes on by itself: %s", comeBack(got.Execution.ID))
-		return a.say("%s", clean(got.Execution.ID))
+		a.say("%s", clean(got.Execution.ID))
 	})
 }
 
 // queuedAt is the line of the seed's interface.
 func queuedAt(position int, e *api.ETA) string {
-	line := fmt.Sprintf("Queued at position %d", position)
-	if about := eta(e); about != "" {
-		line += " (" + about + ")"
-	}
-	return line
+	return fmt.Sprintf("Queued at position %d", position) + opt(" (%s)", eta(e))
 }
 
 func comeBack(id string) string {

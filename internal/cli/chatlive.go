@@ -116,13 +116,10 @@ func (l *chatLive) document(e client.ChatEvent) error {
 // answer prints the response, unless it was just seen as the end of the
 // output.
 func (l *chatLive) answer(end api.ChatResponse) error {
-	switch {
-	case l.json && l.s.follow:
+	if l.json && l.s.follow {
 		return writeLine(l.io.Out, chatDocument{"result", end})
-	case l.json:
-		return writeJSON(l.io.Out, end)
 	}
-	return l.result(api.Task{Result: &api.Result{Output: end.Response}}, string(l.tail))
+	return l.print(end, func() { l.result(api.Task{Result: &api.Result{Output: end.Response}}, string(l.tail)) })
 }
 
 // interrupted leaves the task alone, or cancels it where that is wanted.
@@ -133,12 +130,7 @@ func (l *chatLive) interrupted(ctx context.Context, c *client.Client) error {
 	if l.s.cancelOnInterrupt {
 		return l.cancel(context.WithoutCancel(ctx), c)
 	}
-	if !l.json {
-		l.note("Detached: %s goes on (%s).", l.id, l.state)
-		l.note("Hint: %s", comeBack(l.id))
-		return &fault{exit: exitDetached, silent: true}
-	}
-	return (&fault{exit: exitDetached, code: "detached", id: l.id, message: fmt.Sprintf("detached: %s goes on (%s)", l.id, l.state)}).hinted("%s", comeBack(l.id))
+	return l.detached(l.id, l.state, comeBack(l.id)).about(l.id)
 }
 
 // cancel asks for the end of the task, and says what came of it.
@@ -172,21 +164,16 @@ func (l *chatLive) waitOver() error {
 	if l.id == "" {
 		return l.unanswered(&fault{exit: exitWaitOver, code: "wait_over", retryable: true, message: "the wait is over before the director answered"})
 	}
-	f := &fault{exit: exitWaitOver, code: "wait_over", retryable: true, id: l.id}
-	f.message = fmt.Sprintf("the wait is over; %s goes on (%s)", l.id, l.state)
-	return f.hinted("%s", comeBack(l.id))
+	return waitOver(l.id, l.state, comeBack(l.id)).about(l.id)
 }
 
 // failed is the end of a chat without an answer.
 func (l *chatLive) failed(err error) error {
-	f := *toFault(err)
 	var chat *client.ChatError
 	if errors.As(err, &chat) || l.id == "" {
-		return &f
+		return toFault(err)
 	}
-	f.id = l.id // the connection ended, not the task
-	f.message = fmt.Sprintf("%s; %s goes on as far as is known", f.message, l.id)
-	return f.hinted("%s", comeBack(l.id))
+	return cutOff(err, l.id, comeBack(l.id)).about(l.id) // the connection ended, not the task
 }
 
 // chatFault is the error of a chat that was refused or did not complete.

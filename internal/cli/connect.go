@@ -3,13 +3,11 @@ package cli
 import (
 	"bufio"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -64,10 +62,7 @@ func (a *app) givenToken() (string, error) {
 			return token, nil
 		}
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(a.io.Dir, path)
-	}
-	token, err := config.ReadSecret(path)
+	token, err := config.ReadSecret(a.inDir(path))
 	if err != nil {
 		return "", usage("the token file: %s", err)
 	}
@@ -208,15 +203,6 @@ func (a *app) client(opts client.Options) (*client.Client, error) {
 	return c, nil
 }
 
-// with runs f with a client of the director.
-func (a *app) with(ctx context.Context, f func(*client.Client) error) error {
-	c, err := a.client(client.Options{})
-	if err != nil {
-		return err
-	}
-	return f(c)
-}
-
 // following makes a client for a call that outlives the director, and says
 // when it is gone and when it is back.
 func (a *app) following() (*client.Client, error) {
@@ -239,23 +225,19 @@ func (a *app) trustCmd() *cobra.Command {
 		Long: "Trust a signalbox.yaml of a working folder, by default that of the current one, as it is now and where it is: from\n" +
 			"then on its commands, jobs, director, token, store and the like count. Look at it first. A file that changes is asked\n" +
 			"about again; one that --config names, and ~/.signalbox/config.yaml, is never asked about.",
-		RunE: run(func(_ context.Context, args []string) error {
-			path := "signalbox.yaml"
-			if len(args) > 0 {
-				path = args[0]
-			}
-			if !filepath.IsAbs(path) {
-				path = filepath.Join(a.io.Dir, path)
-			}
+		RunE: func(_ *cobra.Command, args []string) error {
+			path := a.inDir(cmp.Or(first(args), "signalbox.yaml"))
 			does, err := config.Trust(path, a.io.Env)
-			if err != nil {
-				return err
+			switch {
+			case err != nil:
+			case does == "":
+				a.say("There is nothing to trust: %s is trusted, or sets nothing that is asked about.", clean(path))
+			default:
+				a.say("Trusted: %s (it %s)", clean(path), clean(does))
 			}
-			if does == "" {
-				return a.say("There is nothing to trust: %s is trusted, or sets nothing that is asked about.", clean(path))
-			}
-			return a.say("Trusted: %s (it %s)", clean(path), clean(does))
-		}),
+			return err
+		},
+		ValidArgsFunction: completeFiles,
 	}
 }
 

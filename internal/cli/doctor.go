@@ -55,7 +55,7 @@ func (a *app) doctorCmd() *cobra.Command {
 			theirs = append(theirs, a.checkStream(ctx)...)
 		}
 		found = append(found, theirs...)
-		if err := a.print(api.Doctor{Checks: found}, func() error { return a.showChecks(found) }); err != nil {
+		if err := a.print(api.Doctor{Checks: found}, func() { a.showChecks(found) }); err != nil {
 			return err
 		}
 		return sick(found)
@@ -99,7 +99,7 @@ const (
 
 var checkColours = map[string]string{checkOK: green, checkWarn: yellow, checkFail: red}
 
-func (a *app) showChecks(checks []api.Check) error {
+func (a *app) showChecks(checks []api.Check) {
 	bad, odd := 0, 0
 	for _, c := range checks {
 		switch c.State {
@@ -109,15 +109,16 @@ func (a *app) showChecks(checks []api.Check) error {
 			odd++
 		}
 		state := a.paint(checkColours[c.State], fmt.Sprintf("%-4s", clean(c.State)))
-		a.put("%s  %-9s %s", state, clean(c.Area), clean(c.Text))
+		a.say("%s  %-9s %s", state, clean(c.Area), clean(c.Text))
 		if c.Cure != "" {
-			a.put("                → %s", clean(c.Cure))
+			a.say("                → %s", clean(c.Cure))
 		}
 	}
 	if bad+odd == 0 {
-		return a.say("All is well.")
+		a.say("All is well.")
+		return
 	}
-	return a.say("%s, %s.", plural(bad, "failure", "failures"), plural(odd, "warning", "warnings"))
+	a.say("%s, %s.", plural(bad, "failure", "failures"), plural(odd, "warning", "warnings"))
 }
 
 // directorChecks asks the director. That none answers is a finding too.

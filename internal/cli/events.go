@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -19,44 +20,33 @@ func (a *app) eventsCmd() *cobra.Command {
 		Short: "Print what happens, as it happens",
 		Long: "Print what happens, as it happens, until Ctrl-C. A broken stream is taken up again where it stopped; an\n" +
 			"event of kind reset says that others between it and the one before are not available.",
-		RunE: run(func(ctx context.Context, _ []string) error {
+		PreRunE: func(*cobra.Command, []string) error {
 			if opts.After < client.Now {
 				return usage("--after: want the seq of an event, 0 for the oldest, or -1 for now, got %d", opts.After)
 			}
-			return a.events(ctx, opts, task)
-		}),
+			return nil
+		},
 	}
 	cmd.Flags().Int64Var(&opts.After, "after", client.Now, "begin after the event with this `seq`; 0: with the oldest; -1: now")
 	cmd.Flags().StringVar(&task, "task", "", "only events of the task with this `id`")
 	cmd.Flags().StringVar(&opts.Agent, "agent", "", "only events of this `agent` and its queue")
 	cmd.Flags().StringSliceVar(&opts.Include, "include", nil, "`events` of the moment besides: position, output, or both with a comma")
-	return cmd
-}
-
-func (a *app) events(ctx context.Context, opts client.EventsOptions, task string) error {
-	c, err := a.following()
-	if err != nil {
-		return err
-	}
-	if _, err := c.Health(ctx); client.IsUnreachable(err) {
-		return err // see followLog
-	}
-	if task != "" {
-		if opts.QueueID, err = resolve(ctx, c, task); err != nil {
-			return err
+	return a.follow(cmd, nil, func(ctx context.Context, c *client.Client, _ []string) (err error) {
+		if task != "" {
+			if opts.QueueID, err = resolve(ctx, c, task); err != nil {
+				return err
+			}
 		}
-	}
-	for event, err := range c.Events(ctx, opts) {
-		if err == nil && a.json {
-			err = writeLine(a.io.Out, event)
-		} else if err == nil {
-			err = a.say("%s", a.eventLine(event))
+		for event, err := range c.Events(ctx, opts) {
+			if err == nil {
+				err = a.printLine(event, a.eventLine(event))
+			}
+			if err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (a *app) eventLine(e api.Event) string {
@@ -64,30 +54,15 @@ func (a *app) eventLine(e api.Event) string {
 	if e.Seq == 0 && e.At.IsZero() { // of the moment
 		line = clean(e.Kind)
 	}
-	if e.QueueID != "" {
-		line += " " + clean(e.QueueID)
-	} else if e.Queue != "" {
-		line += " " + clean(e.Queue)
-	}
+	line += opt(" %s", cmp.Or(e.QueueID, e.Queue))
 	if e.State != "" {
 		line += " [" + a.state(e.State) + "]"
 	}
-	if e.Agent != "" {
-		line += " " + clean(e.Agent)
-	}
-	if e.By != "" {
-		line += " by " + clean(e.By)
-	}
+	line += opt(" %s", e.Agent) + opt(" by %s", e.By)
 	if e.Position > 0 {
 		line += fmt.Sprintf(" position %d", e.Position)
 	}
-	if e.Message != "" {
-		line += ": " + clean(e.Message)
-	}
-	if e.Text != "" {
-		line += ": " + clean(strings.TrimRight(e.Text, "\n"))
-	}
-	return line
+	return line + opt(": %s", e.Message) + opt(": %s", strings.TrimRight(e.Text, "\n"))
 }
 
 // watched is one line of --watch with --json: an event of the live stream
@@ -103,16 +78,9 @@ type watchedAgent struct {
 	api.LiveAgent
 }
 
-// watch follows the live stream until Ctrl-C and hands on what changed, with
-// the state that it comes to.
-func (a *app) watch(ctx context.Context, each func(e *client.LiveEvent, b *client.Board) error) error {
-	c, err := a.following()
-	if err != nil {
-		return err
-	}
-	if _, err := c.Health(ctx); client.IsUnreachable(err) {
-		return err // see followLog
-	}
+// watch hands on what changes in the live stream, with the state that it comes
+// to.
+func watch(ctx context.Context, c *client.Client, each func(e *client.LiveEvent, b *client.Board) error) error {
 	var board client.Board
 	for e, err := range c.Live(ctx) {
 		if err != nil {
@@ -130,26 +98,23 @@ func (a *app) watch(ctx context.Context, each func(e *client.LiveEvent, b *clien
 }
 
 // watchQueue writes a line whenever a figure or the verdict changes.
-func (a *app) watchQueue(ctx context.Context) error {
+func (a *app) watchQueue(ctx context.Context, c *client.Client, _ []string) error {
 	last := ""
-	return a.watch(ctx, func(e *client.LiveEvent, b *client.Board) error {
-		if a.json {
-			return writeLine(a.io.Out, watched{e.Kind, e.Live})
-		}
+	return watch(ctx, c, func(e *client.LiveEvent, b *client.Board) error {
 		t := b.Totals
 		line := fmt.Sprintf("%d/%d tasks wait, %d of %s in use: %s", t.Pending, t.MaxSize, t.Running, plural(t.Slots, "slot", "slots"), clean(b.Health.Text))
-		if line == last {
+		if line == last && !a.json {
 			return nil
 		}
 		last = line
-		return a.watchLine(b.At, "%s", line)
+		return a.printLine(watched{e.Kind, e.Live}, a.paint(dim, a.clock(b.At))+" "+line)
 	})
 }
 
 // watchAgents writes a line whenever an agent does something else.
-func (a *app) watchAgents(ctx context.Context) error {
+func (a *app) watchAgents(ctx context.Context, c *client.Client, _ []string) error {
 	last := map[string]string{}
-	return a.watch(ctx, func(e *client.LiveEvent, b *client.Board) error {
+	return watch(ctx, c, func(e *client.LiveEvent, b *client.Board) error {
 		for _, key := range e.Live.Gone {
 			name, ok := strings.CutPrefix(key, "agent:")
 			if !ok {
@@ -175,10 +140,7 @@ func (a *app) watchAgents(ctx context.Context) error {
 }
 
 func (a *app) watchedAgent(b *client.Board, w watchedAgent, line string) error {
-	if a.json {
-		return writeLine(a.io.Out, w)
-	}
-	return a.watchLine(b.At, "%s %s", clean(w.Name), clean(line))
+	return a.printLine(w, a.paint(dim, a.clock(b.At))+" "+clean(w.Name)+" "+clean(line))
 }
 
 // agentLine is what an agent does.
@@ -191,8 +153,5 @@ func agentLine(g *api.LiveAgent) string {
 	for _, t := range g.Current {
 		line += " " + shortID(t.QueueID)
 	}
-	if g.FaceText != "" {
-		line += ": " + g.FaceText
-	}
-	return line
+	return line + opt(": %s", g.FaceText)
 }

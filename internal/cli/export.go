@@ -35,9 +35,7 @@ pause the queue first (signalbox pause) and let what runs come to its end.`,
 		Example: `  signalbox export -o tasks.jsonl
   signalbox export | gzip > tasks.jsonl.gz
   signalbox import --director http://new:8080 tasks.jsonl`,
-		RunE: run(func(ctx context.Context, _ []string) error {
-			return a.with(ctx, func(c *client.Client) error { return a.exportTo(ctx, c, file) })
-		}),
+		RunE: a.ask(func(ctx context.Context, c *client.Client, _ []string) error { return a.exportTo(ctx, c, file) }),
 	}
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write to this `file`, which must not be there yet")
 	return cmd
@@ -109,6 +107,7 @@ func (a *app) progressed(what string, n int) {
 func (a *app) importCmd() *cobra.Command {
 	var running string
 	var dry bool
+	var from port.Source
 	cmd := &cobra.Command{
 		Use:   "import SOURCE",
 		Short: "Take over tasks from an export or another queue",
@@ -124,19 +123,22 @@ beside the old one; every command, the API and the tools of MCP take either.`,
 		Example: `  signalbox import tasks.jsonl
   signalbox import --dry-run ~/.agency/queue
   signalbox import --running requeue redis://localhost:6379/0`,
-		RunE: run(func(ctx context.Context, args []string) error {
+		PreRunE: func(_ *cobra.Command, args []string) (err error) {
 			if running != "interrupt" && running != "requeue" {
 				return usage("--running: want interrupt or requeue, got %q", running)
 			}
-			from, err := port.Open(args[0])
-			if err != nil {
-				return err
-			}
+			from, err = port.Open(args[0])
+			return err
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if dry {
-				return a.importInto(ctx, from, nil, running)
+				return a.importInto(cmd.Context(), from, nil, running)
 			}
-			return a.with(ctx, func(c *client.Client) error { return a.importInto(ctx, from, c, running) })
-		}),
+			return a.ask(func(ctx context.Context, c *client.Client, _ []string) error {
+				return a.importInto(ctx, from, c, running)
+			})(cmd, args)
+		},
+		ValidArgsFunction: completeFiles,
 	}
 	cmd.Flags().StringVar(&running, "running", "interrupt", "what becomes of tasks that ran there: `interrupt` ends them as failed, requeue puts them back in line")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only read the source and say what is in it")
@@ -189,7 +191,7 @@ func (a *app) importInto(ctx context.Context, from port.Source, c *client.Client
 		err = sent
 	}
 	a.line.clear()
-	if printed := a.print(in.out, func() error { return a.importSummary(&in.out) }); err == nil {
+	if printed := a.print(in.out, func() { a.importSummary(&in.out) }); err == nil {
 		err = printed
 	}
 	if left := len(in.out.Refused) + len(in.out.Unread); err == nil && left > 0 {
@@ -275,12 +277,13 @@ func (in *importing) sendAll(ctx context.Context, batch []api.ExportedTask) erro
 	return nil
 }
 
-func (a *app) importSummary(out *imported) error {
+func (a *app) importSummary(out *imported) {
 	for _, id := range out.IDs {
-		a.put("%s → %s", clean(id.Old), id.New)
+		a.say("%s → %s", clean(id.Old), id.New)
 	}
 	if out.DryRun {
-		return a.say("%s: %s, nothing was imported (--dry-run)", out.Source, plural(out.Tasks, "task", "tasks"))
+		a.say("%s: %s, nothing was imported (--dry-run)", out.Source, plural(out.Tasks, "task", "tasks"))
+		return
 	}
-	return a.say("Imported %s from %s; %d were there already", plural(out.Imported.Imported, "task", "tasks"), out.Source, out.Known)
+	a.say("Imported %s from %s; %d were there already", plural(out.Imported.Imported, "task", "tasks"), out.Source, out.Known)
 }

@@ -37,6 +37,12 @@ func (f *fault) hinted(format string, args ...any) *fault {
 	return f
 }
 
+// about names the task that a fault is about.
+func (f *fault) about(id string) *fault {
+	f.id = id
+	return f
+}
+
 // errorDocument is an error with --json.
 type errorDocument struct {
 	Error     string   `json:"error"` // code

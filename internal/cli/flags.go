@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/signalbox-ai/signalbox"
 	"github.com/signalbox-ai/signalbox/api"
@@ -86,6 +87,19 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 	return now.Add(d), nil
 }
 
+// pageFlags are those of a list that the director gives in pages.
+func pageFlags(f *pflag.FlagSet, before *string, limit *int, what string) {
+	f.StringVar(before, "before", "", "go on from this `cursor`, next of an earlier answer")
+	f.IntVar(limit, "limit", 50, "`number` of "+what+", 1 to 1000")
+}
+
+func checkPriority(p int) error {
+	if p < signalbox.MinPriority || p > signalbox.MaxPriority {
+		return usage("--priority: want a number from %d to %d, got %d", signalbox.MinPriority, signalbox.MaxPriority, p)
+	}
+	return nil
+}
+
 // completeTime bounds a completion: a shell that hangs is worse than one that
 // knows nothing.
 const completeTime = 700 * time.Millisecond
@@ -107,6 +121,9 @@ func (a *app) asked(cmd *cobra.Command, f func(context.Context, *client.Client) 
 
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
+// completeFiles offers the files of the folder.
+var completeFiles = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
+
 // offer completes the first argument with what the director knows.
 func (a *app) offer(f func(context.Context, *client.Client) []string) completer {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -117,17 +134,22 @@ func (a *app) offer(f func(context.Context, *client.Client) []string) completer 
 	}
 }
 
-func agentNames(ctx context.Context, c *client.Client) []string {
-	agents, _ := c.Agents(ctx)
+// described are words for completion, each with its explanation, as cobra takes
+// them. An item without a word is left out.
+func described[T any](items []T, describe func(*T) (word, text string)) []string {
 	var out []string
-	for _, g := range agents {
-		out = append(out, described(g.Name, g.Kind+", "+g.State))
+	for i := range items {
+		if word, text := describe(&items[i]); word != "" {
+			out = append(out, cobra.CompletionWithDesc(clean(word), clean(text)))
+		}
 	}
 	return out
 }
 
-// described is a word for completion with its explanation, as cobra takes it.
-func described(word, text string) string { return cobra.CompletionWithDesc(clean(word), clean(text)) }
+func agentNames(ctx context.Context, c *client.Client) []string {
+	agents, _ := c.Agents(ctx)
+	return described(agents, func(g *api.Agent) (string, string) { return g.Name, g.Kind + ", " + g.State })
+}
 
 func agentKinds(ctx context.Context, c *client.Client) []string {
 	agents, _ := c.Agents(ctx)
@@ -167,30 +189,24 @@ func (a *app) completeIDs(which int) completer {
 
 func taskIDs(ctx context.Context, c *client.Client, which int) []string {
 	const most = 50
-	var out []string
-	add := func(id, state, preview string) { out = append(out, described(id, state+" "+preview)) }
+	var tasks []api.Task
 	if which&liveTask != 0 {
 		all, _ := c.AgentsAndExecutors(ctx)
 		for _, g := range append(all.Agents, all.Executors...) {
 			for _, r := range g.Running {
 				if r.State != "dispatching" { // those stand in the queue
-					add(r.QueueID, r.State, r.PromptPreview)
+					tasks = append(tasks, api.Task{QueueID: r.QueueID, State: r.State, PromptPreview: r.PromptPreview})
 				}
 			}
 		}
 		queue, _ := c.Queue(ctx, client.QueueOptions{Limit: most})
-		for _, t := range queue.Tasks {
-			add(t.QueueID, t.State, t.PromptPreview)
-		}
+		tasks = append(tasks, queue.Tasks...)
 	}
 	if which&endedTask != 0 {
-		var past api.History
-		past, _ = c.History(ctx, client.HistoryOptions{Limit: most})
-		for _, t := range past.Tasks {
-			add(t.QueueID, t.State, t.PromptPreview)
-		}
+		past, _ := c.History(ctx, client.HistoryOptions{Limit: most})
+		tasks = append(tasks, past.Tasks...)
 	}
-	return out
+	return described(tasks, func(t *api.Task) (string, string) { return t.QueueID, t.State + " " + t.PromptPreview })
 }
 
 // completeFlags gives the flags that take known words their completions.

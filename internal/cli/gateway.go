@@ -179,7 +179,6 @@ func (a *app) fireJobCmd() *cobra.Command {
 			}
 			return a.fireJob(ctx, here.URL, token, args[0])
 		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 }
 
@@ -205,5 +204,6 @@ func (a *app) fireJob(ctx context.Context, at, token, job string) error {
 	if resp.StatusCode >= 300 {
 		return &fault{exit: exitError, code: "error", message: fmt.Sprintf("the scheduler answered %s: %s", resp.Status, strings.TrimSpace(string(said)))}
 	}
-	return a.say("%s", clean(strings.TrimSpace(string(said))))
+	a.say("%s", clean(strings.TrimSpace(string(said))))
+	return nil
 }

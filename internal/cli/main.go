@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/signalbox-ai/signalbox/client"
 	"github.com/signalbox-ai/signalbox/internal/roles"
 )
 
@@ -65,6 +64,9 @@ func Main(ctx context.Context, args []string, io IO, r roles.Roles) int {
 	root.SetOut(io.Out)
 	root.SetErr(io.Err)
 	err := root.ExecuteContext(ctx)
+	if err == nil && a.unwritten != nil {
+		err = commandError{a.unwritten}
+	}
 	return report(io.Err, a.json || wantsJSON(args), asFault(ctx, err))
 }
 
@@ -116,7 +118,7 @@ type app struct {
 
 	line *progress // the last line of standard error, while it is written over and over
 
-	unwritten error // what kept a line of the result from being written
+	unwritten error // what kept the result, or a line of it, from being written
 
 	// Global flags.
 	director  string
@@ -138,7 +140,8 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if version {
-				return a.say("signalbox %s", a.version())
+				a.say("signalbox %s", a.version())
+				return nil
 			}
 			return cmd.Help()
 		},
@@ -169,7 +172,7 @@ func (a *app) root() *cobra.Command {
 	a.addTo(root, groupRoles, a.demoCmd(), a.upCmd(), a.directorCmd(), a.agentCmd(), a.gatewayCmd(), a.schedulerCmd())
 	a.addTo(root, groupRoles, a.trustCmd())
 	man := a.manCmd(root)
-	own(man)
+	finish(man)
 	root.AddCommand(a.versionCmd(), man)
 	a.completeFlags(root)
 	return root
@@ -187,111 +190,9 @@ const (
 func (a *app) addTo(root *cobra.Command, group string, commands ...*cobra.Command) {
 	for _, c := range commands {
 		c.GroupID = group
-		own(c)
+		finish(c)
 		root.AddCommand(c)
 	}
-}
-
-// own marks what a command and those below it return as theirs. What its usage
-// line names are its arguments, unless it says otherwise; where it has none, no
-// file is offered for one.
-func own(c *cobra.Command) {
-	if c.Args == nil {
-		c.Args = argsOf(c.Use)
-	}
-	if c.ValidArgsFunction == nil && c.Args(c, []string{""}) != nil {
-		c.ValidArgsFunction = cobra.NoFileCompletions
-	}
-	c.Args = usageArgs(c.Args)
-	run := c.RunE
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := run(cmd, args); err != nil {
-			return commandError{err}
-		}
-		return nil
-	}
-	for _, below := range c.Commands() {
-		own(below)
-	}
-}
-
-// argsOf reads from a usage line which arguments a command takes: NAME is one,
-// [NAME] one that may be left out. What follows the first flag is no argument.
-func argsOf(use string) cobra.PositionalArgs {
-	least, most := 0, 0
-	for _, word := range strings.Fields(use)[1:] {
-		if strings.HasPrefix(word, "-") {
-			break
-		}
-		if most++; word[0] != '[' {
-			least++
-		}
-	}
-	return cobra.RangeArgs(least, most)
-}
-
-// usageArgs rewords the errors of cobra's checks, which do not say what the
-// argument is.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if check(cmd, args) == nil || len(args) == 1 && args[0] == "list" && lists[cmd.Name()] {
-			return nil
-		}
-		if err := noPrompt(cmd, args); err != nil {
-			return commandError{err}
-		}
-		if cmd.HasAvailableSubCommands() && len(args) > 0 {
-			return commandError{usage("%s has no command %q%s", cmd.CommandPath(), args[0], meant(cmd, args[0])).hinted("%s --help", cmd.CommandPath())}
-		}
-		return commandError{usage("got %s: want %s", plural(len(args), "argument", "arguments"), cmd.UseLine()).hinted("%s", argHint(cmd, args))}
-	}
-}
-
-// lists are the commands that list what they are named after. People used to
-// other tools say "list" after them.
-var lists = map[string]bool{"activities": true, "agents": true, "directors": true, "schedules": true, "sessions": true, "tokens": true, "tools": true, "users": true}
-
-// meant is the command below cmd that a mistyped word may have meant.
-func meant(cmd *cobra.Command, word string) string {
-	cmd.SuggestionsMinimumDistance = 2
-	if near := cmd.SuggestionsFor(word); len(near) > 0 {
-		return ": did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return ""
-}
-
-func argHint(cmd *cobra.Command, args []string) string {
-	switch {
-	case cmd.Name() == "submit" && len(args) > 1:
-		return "put the prompt in quotes"
-	case cmd.Name() == "chat" && len(args) > 2:
-		return "put the message in quotes"
-	}
-	return cmd.CommandPath() + " --help"
-}
-
-// ask makes a command's function from one that asks the director.
-func (a *app) ask(f func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
-	return run(func(ctx context.Context, args []string) error {
-		return a.with(ctx, func(c *client.Client) error { return f(ctx, c, args) })
-	})
-}
-
-// query makes a command's function from what it asks the director, and how the
-// answer is shown to people; with --json it is printed as it is.
-func query[T any](a *app, ask func(ctx context.Context, c *client.Client, args []string) (T, error), show func(T) error) func(*cobra.Command, []string) error {
-	return a.ask(func(ctx context.Context, c *client.Client, args []string) error {
-		got, err := ask(ctx, c, args)
-		if err != nil {
-			return err
-		}
-		return a.print(got, func() error { return show(got) })
-	})
-}
-
-// run makes a command's function from one that takes no command.
-func run(f func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error { return f(cmd.Context(), args) }
 }
 
 func (a *app) versionCmd() *cobra.Command {
@@ -301,9 +202,7 @@ func (a *app) versionCmd() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := map[string]string{"version": a.version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH}
-			return a.print(v, func() error {
-				return a.say("signalbox %s (%s, %s/%s)", v["version"], v["go"], v["os"], v["arch"])
-			})
+			return a.print(v, func() { a.say("signalbox %s (%s, %s/%s)", v["version"], v["go"], v["os"], v["arch"]) })
 		},
 	}
 }

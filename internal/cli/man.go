@@ -28,6 +28,7 @@ func (a *app) manCmd(root *cobra.Command) *cobra.Command {
 			}
 			return nil
 		}),
+		ValidArgsFunction: completeFiles,
 	}
 	cmd.Flags().StringVar(&date, "date", "", "the `day` that the pages name")
 	return cmd

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -20,42 +22,97 @@ import (
 // note writes a line for people to standard error.
 func (a *app) note(format string, args ...any) { a.line.note(clean(fmt.Sprintf(format, args...))) }
 
-// say writes a line of the result.
-func (a *app) say(format string, args ...any) error {
-	_, err := fmt.Fprintf(a.io.Out, format+"\n", args...)
-	return err
-}
+// say writes a line of the result. What keeps it from being written is the
+// error of the command.
+func (a *app) say(format string, args ...any) { a.write(fmt.Sprintf(format, args...) + "\n") }
 
-// put writes a line of a result that has more. What keeps it from being written
-// is returned by print.
-func (a *app) put(format string, args ...any) {
+func (a *app) write(text string) {
 	if a.unwritten == nil {
-		a.unwritten = a.say(format, args...)
+		_, a.unwritten = io.WriteString(a.io.Out, text)
 	}
 }
 
-// print writes a result as JSON where that is wanted, else as f does.
-func (a *app) print(v any, f func() error) error {
+// print writes a result as JSON where that is wanted, else as show does.
+func (a *app) print(v any, show func()) error {
 	if a.json {
 		return writeJSON(a.io.Out, v)
 	}
-	err := f()
-	if a.unwritten != nil {
-		return a.unwritten
-	}
-	return err
+	show()
+	return a.unwritten
 }
 
-// pageEnd says, behind the lines of a page, that there are none, or how to see
-// more.
-func (a *app) pageEnd(n int, none, next string) error {
-	switch {
-	case n == 0:
+// printLine writes a result that is one of a stream: as JSON in one line, or as text.
+func (a *app) printLine(v any, text string) error {
+	if a.json {
+		return writeLine(a.io.Out, v)
+	}
+	a.say("%s", text)
+	return a.unwritten
+}
+
+// table writes rows in columns, made safe.
+func (a *app) table(rows [][]string) {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			if i > 0 {
+				io.WriteString(w, "\t")
+			}
+			io.WriteString(w, clean(cell))
+		}
+		io.WriteString(w, "\n")
+	}
+	_ = w.Flush() // to memory
+	a.write(text.String())
+}
+
+// filled leaves the rows out whose second cell is empty.
+func filled(rows [][]string) [][]string {
+	return slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "" })
+}
+
+// list writes a table with a row for each item. Without any it says so; where
+// none is empty, the heading stands alone.
+func list[T any](a *app, items []T, none string, heading []string, row func(*T) []string) {
+	if len(items) == 0 && none != "" {
 		a.note("%s", none)
-	case next != "":
+		return
+	}
+	rows := [][]string{heading}
+	for i := range items {
+		rows = append(rows, row(&items[i]))
+	}
+	a.table(rows)
+}
+
+// pageEnd says, behind the lines of a page, how to see more.
+func (a *app) pageEnd(next string) {
+	if next != "" {
 		a.note("There are more: --before %s", next)
 	}
-	return nil
+}
+
+// lines writes a line for each item of a page, and how to see more. Without any
+// it says so.
+func lines[T any](a *app, items []T, none, next string, line func(T) string) {
+	if len(items) == 0 {
+		a.note("%s", none)
+		return
+	}
+	for _, item := range items {
+		a.say("%s", line(item))
+	}
+	a.pageEnd(next)
+}
+
+// opt is a part of a line: text, cleaned, in a format, or nothing where there is
+// no text.
+func opt(format, text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf(format, clean(text))
 }
 
 // clean makes a foreign text safe for a line on a terminal: no control
@@ -148,10 +205,32 @@ func ago(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours())/24)
 }
 
+// since is how long ago something was.
+func (a *app) since(t time.Time) string { return ago(a.io.Now().Sub(t)) }
+
+// lasting is how long something has gone on, in brackets; nothing where it has
+// not begun.
+func (a *app) lasting(since *time.Time) string {
+	if since == nil {
+		return ""
+	}
+	return " (" + a.since(*since) + ")"
+}
+
 // clock is a moment as lists show it.
 func (a *app) clock(t time.Time) string {
 	return t.In(a.io.Now().Location()).Format("2006-01-02 15:04:05")
 }
+
+func (a *app) clockOf(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return a.clock(*t)
+}
+
+// capital is a word at the beginning of a line.
+func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 func plural(n int, one, many string) string {
 	if n == 1 {
@@ -298,11 +377,8 @@ func (w *waiter) behind(ctx context.Context, task api.Task) string {
 		case gate.TaskID == "":
 			return gate.Text
 		default:
-			text := "behind " + shortID(gate.TaskID)
-			if other, err := w.c.Task(ctx, gate.TaskID); err == nil && other.StartedAt != nil {
-				text += " (" + ago(w.io.Now().Sub(*other.StartedAt)) + ")"
-			}
-			return text
+			other, _ := w.c.Task(ctx, gate.TaskID)
+			return "behind " + shortID(gate.TaskID) + w.lasting(other.StartedAt)
 		}
 	}
 	return ""

@@ -195,9 +195,8 @@ func (a *app) agentCmd() *cobra.Command {
 		Example: "  signalbox agent --kind claude --workdir ~/src/shop\n" +
 			"  signalbox agent --name tests --slots 4 -- ./run-tests.sh {prompt}\n" +
 			"  signalbox agent --name basement --pull --director https://signalbox.example -- ./report.sh {prompt}",
-		Args:              cobra.ArbitraryArgs,
-		RunE:              a.agent,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: cobra.ArbitraryArgs,
+		RunE: a.agent,
 	}
 	addKeyFlags(cmd.Flags(), agentFlags, childFlags)
 	addListFlags(cmd.Flags(), listFlags)
@@ -328,5 +327,6 @@ func (a *app) demoTool(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return a.say("%s looked into “%s” for %s and found what it was asked for.", clean(call.Tool), clean(firstLine(call.Input.About)), wait)
+	a.say("%s looked into “%s” for %s and found what it was asked for.", clean(call.Tool), clean(firstLine(call.Input.About)), wait)
+	return nil
 }

@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +18,7 @@ without a key is a part of the prompt's first line. The keys are agent, state (a
 ended), reason, queue, source, job, session, mode, tool, by, id, since, until and older (ages such as 2h or 7d).`
 
 func (a *app) searchCmd() *cobra.Command {
-	limit := 20
+	var limit int
 	cmd := &cobra.Command{
 		Use:   "search QUERY...",
 		Short: "Find tasks: waiting, running or ended",
@@ -26,65 +26,33 @@ func (a *app) searchCmd() *cobra.Command {
 		Example: `  signalbox search agent:coder state:failed since:2h
   signalbox search '"billing report" -state:completed'
   signalbox search -- -source:scheduler older:1h state:waiting`,
-		Args: cobra.ArbitraryArgs,
-		RunE: run(func(ctx context.Context, args []string) error {
-			if limit < 0 {
-				return usage("--limit: want a number of tasks, or 0 for all, got %d", limit)
-			}
-			return a.with(ctx, func(c *client.Client) error { return a.search(ctx, c, strings.Join(args, " "), limit) })
-		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    cobra.ArbitraryArgs,
+		PreRunE: checkLimit(&limit),
 	}
-	cmd.Flags().IntVar(&limit, "limit", limit, "`number` of tasks, 0 for all")
-	return cmd
+	cmd.Flags().IntVar(&limit, "limit", 20, "`number` of tasks, 0 for all")
+	return query(a, cmd, func(ctx context.Context, c *client.Client, args []string) (api.Search, error) {
+		all := api.Search{Tasks: []api.LiveTask{}}
+		err := upTo(limit, func(want int, after string) (int, string, error) {
+			page, err := c.Search(ctx, strings.Join(args, " "), client.SearchOptions{Limit: want, After: after})
+			page.Tasks = append(all.Tasks, page.Tasks...)
+			all = page
+			return len(all.Tasks), page.Next, err
+		})
+		return all, err
+	}, a.searchTable)
 }
 
-func (a *app) search(ctx context.Context, c *client.Client, query string, limit int) error {
-	all := api.Search{Tasks: []api.LiveTask{}}
-	for after := ""; ; {
-		want := maxPage
-		if limit > 0 {
-			want = min(maxPage, limit-len(all.Tasks))
-		}
-		page, err := c.Search(ctx, query, client.SearchOptions{Limit: want, After: after})
-		if err != nil {
-			return err
-		}
-		page.Tasks = append(all.Tasks, page.Tasks...)
-		all = page
-		if page.Next == "" || page.Next == after || limit > 0 && len(all.Tasks) >= limit {
-			break
-		}
-		after = page.Next
-	}
-	return a.print(all, func() error { return a.searchTable(all) })
-}
-
-func (a *app) searchTable(all api.Search) error {
-	if len(all.Tasks) == 0 {
-		a.note("No task matches.")
-		return nil
-	}
-	rows := [][]string{{"ID", "STATE", "AGENT", "WHEN", "PROMPT"}}
-	for i := range all.Tasks {
-		t := &all.Tasks[i]
-		state := t.State
-		if t.Reason != "" && t.Reason != t.State {
-			state += ": " + t.Reason
-		}
-		rows = append(rows, []string{t.QueueID, state, whereText(t), a.whenText(t), t.PromptPreview})
-	}
-	if err := a.table(rows); err != nil {
-		return err
-	}
-	if more := all.Total - len(all.Tasks); more > 0 || all.Approximate {
+func (a *app) searchTable(all api.Search) {
+	list(a, all.Tasks, "No task matches.", []string{"ID", "STATE", "AGENT", "WHEN", "PROMPT"}, func(t *api.LiveTask) []string {
+		return []string{t.QueueID, reasonedState(t.State, t.Reason), whereText(t), a.whenText(t), t.PromptPreview}
+	})
+	if more := all.Total - len(all.Tasks); len(all.Tasks) > 0 && (more > 0 || all.Approximate) {
 		atLeast := ""
 		if all.Approximate {
 			atLeast = "at least "
 		}
 		a.note("%d of %s%s; --limit shows more.", len(all.Tasks), atLeast, plural(max(all.Total, len(all.Tasks)), "task", "tasks"))
 	}
-	return nil
 }
 
 // whereText is the agent of a task, or the line in which it waits.
@@ -103,11 +71,7 @@ func (a *app) whenText(t *api.LiveTask) string {
 	if t.EndedAt != nil {
 		return a.clock(*t.EndedAt)
 	}
-	since := t.CreatedAt
-	if t.StartedAt != nil {
-		since = *t.StartedAt
-	}
-	return "for " + ago(a.io.Now().Sub(since))
+	return "for " + a.since(*cmp.Or(t.StartedAt, &t.CreatedAt))
 }
 
 // matchFlags let a command act on all tasks that match a query.
@@ -135,44 +99,37 @@ func (m *matchFlags) check(args []string) error {
 }
 
 // bulk cancels or retries all tasks that match, once that is confirmed.
-func (a *app) bulk(ctx context.Context, action, done string, m matchFlags) error {
-	return a.with(ctx, func(c *client.Client) error {
-		counted, err := c.Bulk(ctx, api.BulkRequest{Query: m.query, Action: action})
-		if err != nil {
-			return err
+func (a *app) bulk(ctx context.Context, c *client.Client, action, done string, m matchFlags) error {
+	got, err := c.Bulk(ctx, api.BulkRequest{Query: m.query, Action: action})
+	if err != nil {
+		return err
+	}
+	if got.Count > 0 {
+		more := ""
+		if got.More {
+			more = ", and more, which are left for the next time"
 		}
-		if counted.Count > 0 {
-			more := ""
-			if counted.More {
-				more = ", and more, which are left for the next time"
-			}
-			question := fmt.Sprintf("%s%s (%s). %s?", plural(counted.Count, "task matches", "tasks match"), more, counted.Query, strings.ToUpper(action[:1])+action[1:])
-			if !m.yes {
-				if err := a.confirm(ctx, question); err != nil {
-					return err
-				}
-			}
-			if counted, err = c.Bulk(ctx, api.BulkRequest{Query: m.query, Action: action, Expect: &counted.Count}); err != nil {
+		if !m.yes {
+			if err := a.confirm(ctx, fmt.Sprintf("%s%s (%s). %s?", plural(got.Count, "task matches", "tasks match"), more, got.Query, capital(action))); err != nil {
 				return err
 			}
 		}
-		return a.bulkDone(counted, done)
-	})
-}
-
-func (a *app) bulkDone(got api.Bulk, done string) error {
-	err := a.print(got, func() error {
+		if got, err = c.Bulk(ctx, api.BulkRequest{Query: m.query, Action: action, Expect: &got.Count}); err != nil {
+			return err
+		}
+	}
+	err = a.print(got, func() {
 		for _, o := range got.Results {
 			if o.NewID != "" {
-				a.put("%s: %s", clean(o.QueueID), clean(o.NewID))
+				a.say("%s: %s", clean(o.QueueID), clean(o.NewID))
 			} else {
 				a.note("%s: %s", o.QueueID, o.Message)
 			}
 		}
-		return a.say("%s: %s", done, plural(got.Done, "task", "tasks"))
+		a.say("%s: %s", capital(done), plural(got.Done, "task", "tasks"))
 	})
 	if err == nil && got.Failed > 0 {
-		return &fault{exit: exitError, code: "partly_failed", message: fmt.Sprintf("%s could not be %s", plural(got.Failed, "task", "tasks"), strings.ToLower(done)), silent: a.json}
+		return &fault{exit: exitError, code: "partly_failed", message: fmt.Sprintf("%s could not be %s", plural(got.Failed, "task", "tasks"), done), silent: a.json}
 	}
 	return err
 }
@@ -218,20 +175,15 @@ func (a *app) readLine(ctx context.Context) (string, error) {
 }
 
 // healthLine is the verdict of the director, as the pages begin with it.
-func (a *app) healthLine(v *api.Verdict) error {
-	if v == nil {
-		return nil
+func (a *app) healthLine(v *api.Verdict) {
+	switch {
+	case v == nil:
+	case v.OK:
+		a.say("%s %s", a.paint(green, "✓"), clean(v.Text))
+	default:
+		a.say("%s %s", a.paint(red, "✗"), clean(v.Text))
+		if len(v.Attention) > 0 && v.Attention[0].Cure != "" {
+			a.say("  %s", clean(v.Attention[0].Cure))
+		}
 	}
-	if v.OK {
-		return a.say("%s %s", a.paint(green, "✓"), clean(v.Text))
-	}
-	if err := a.say("%s %s", a.paint(red, "✗"), clean(v.Text)); err != nil || len(v.Attention) == 0 || v.Attention[0].Cure == "" {
-		return err
-	}
-	return a.say("  %s", clean(v.Attention[0].Cure))
-}
-
-// watchLine is one line of what changed.
-func (a *app) watchLine(at time.Time, format string, args ...any) error {
-	return a.say("%s %s", a.paint(dim, a.clock(at)), fmt.Sprintf(format, args...))
 }

@@ -2,12 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,26 +25,24 @@ func (a *app) statusCmd() *cobra.Command {
 		Short:   "Show the queue, or one task",
 		Long: "Show the queue: in one sentence whether a person is needed, how full it is and what waits, in order. With ID\n" +
 			"show one task. With --watch print a line whenever a figure or the sentence changes, until Ctrl-C.",
-		RunE: run(func(ctx context.Context, args []string) error {
-			if watch && len(args) == 0 {
-				return a.watchQueue(ctx)
-			}
-			if watch {
+		PreRunE: func(_ *cobra.Command, args []string) error {
+			if watch && len(args) > 0 {
 				return usage("--watch goes with no ID").hinted("signalbox logs -f ID follows a task")
 			}
-			return a.with(ctx, func(c *client.Client) error {
-				if len(args) == 1 {
-					return a.taskStatus(ctx, c, args[0])
-				}
-				return a.queueStatus(ctx, c, opts)
-			})
+			return nil
+		},
+		RunE: a.ask(func(ctx context.Context, c *client.Client, args []string) error {
+			if len(args) == 1 {
+				return printed(a, a.taskText)(taskArg((*client.Client).Task)(ctx, c, args))
+			}
+			return printed(a, a.queueText)(readQueue(ctx, c, opts))
 		}),
 		ValidArgsFunction: a.completeIDs(anyTask),
 	}
 	cmd.Flags().StringVar(&opts.Queue, "queue", "", "only this `queue`, such as work or agent:coder")
 	cmd.Flags().IntVar(&opts.Limit, "limit", 100, "`number` of tasks to list, 1 to 1000")
 	cmd.Flags().BoolVar(&watch, "watch", false, "print what changes, as it changes; with --json an event of GET /api/live a line")
-	return cmd
+	return a.follow(cmd, &watch, a.watchQueue)
 }
 
 // queueDocument is the queue with --json.
@@ -54,38 +51,37 @@ type queueDocument struct {
 	Health *api.Verdict `json:"health,omitempty"`
 }
 
-func (a *app) queueStatus(ctx context.Context, c *client.Client, opts client.QueueOptions) error {
-	queue, err := c.Queue(ctx, opts)
-	if err != nil {
-		return err
+func readQueue(ctx context.Context, c *client.Client, opts client.QueueOptions) (got queueDocument, err error) {
+	if got.Queue, err = c.Queue(ctx, opts); err != nil {
+		return got, err
 	}
 	status, err := c.Status(ctx)
-	if err != nil {
-		return err
+	got.Health = status.Health
+	return got, err
+}
+
+func (a *app) queueText(queue queueDocument) {
+	a.healthLine(queue.Health)
+	a.say("Queue: %d/%d tasks", queue.Depth, queue.MaxSize)
+	ofAgents, ofTools := apart(queue.Tasks)
+	a.queueLines(ofAgents)
+	running := queue.DispatchedCount
+	if counts := queue.Tools; counts != nil { // they take no place of the queue
+		running -= counts.Running
+		if counts.Waiting+counts.Running > 0 {
+			a.say("Tool tasks: %d waiting, %d running", counts.Waiting, counts.Running)
+		}
 	}
-	return a.print(queueDocument{queue, status.Health}, func() error {
-		if err := a.healthLine(status.Health); err != nil {
-			return err
-		}
-		a.put("Queue: %d/%d tasks", queue.Depth, queue.MaxSize)
-		ofAgents, ofTools := apart(queue.Tasks)
-		if err := a.queueLines(ofAgents); err != nil {
-			return err
-		}
-		if err := a.toolLines(queue.Tools, ofTools); err != nil {
-			return err
-		}
-		if queue.Next != "" {
-			a.note("There are more; --limit shows them.")
-		}
-		if running := queue.DispatchedCount - runningTools(queue.Tools); running > 0 {
-			a.note("%s running; signalbox agents shows where.", plural(running, "task is", "tasks are"))
-		}
-		for _, p := range queue.Paused {
-			a.note("%s", a.pauseLine(p))
-		}
-		return nil
-	})
+	a.queueLines(ofTools)
+	if queue.Next != "" {
+		a.note("There are more; --limit shows them.")
+	}
+	if running > 0 {
+		a.note("%s running; signalbox agents shows where.", plural(running, "task is", "tasks are"))
+	}
+	for _, p := range queue.Paused {
+		a.note("%s", a.pauseLine(p))
+	}
 }
 
 // apart takes the calls of tools out of a list of tasks.
@@ -100,7 +96,7 @@ func apart(tasks []api.Task) (ofAgents, ofTools []api.Task) {
 	return ofAgents, ofTools
 }
 
-func (a *app) queueLines(tasks []api.Task) error {
+func (a *app) queueLines(tasks []api.Task) {
 	sent := 0
 	for i, task := range tasks {
 		// The number is the position that submit and status tell; what has left
@@ -111,41 +107,13 @@ func (a *app) queueLines(tasks []api.Task) error {
 		} else if task.Position > 0 {
 			number = strconv.Itoa(task.Position) + "."
 		}
-		a.put("  %s %s [%s] %s", number, clean(task.QueueID), a.state(task.State), clean(task.PromptPreview))
+		a.say("  %s %s [%s] %s", number, clean(task.QueueID), a.state(task.State), clean(task.PromptPreview))
 	}
-	return nil
 }
 
-// toolLines shows the calls of tools that are tasks, where there are any: they
-// take no place of the queue.
-func (a *app) toolLines(counts *api.ToolTaskCounts, tasks []api.Task) error {
-	if counts == nil || counts.Waiting+counts.Running == 0 {
-		return a.queueLines(tasks)
-	}
-	a.put("Tool tasks: %d waiting, %d running", counts.Waiting, counts.Running)
-	return a.queueLines(tasks)
-}
-
-func runningTools(counts *api.ToolTaskCounts) int {
-	if counts == nil {
-		return 0
-	}
-	return counts.Running
-}
-
-func (a *app) taskStatus(ctx context.Context, c *client.Client, part string) error {
-	id, err := resolve(ctx, c, part)
-	if err != nil {
-		return err
-	}
-	task, err := c.Task(ctx, id)
-	if err != nil {
-		return err
-	}
-	return a.print(task, func() error {
-		a.put("%s [%s] %s", clean(task.QueueID), a.state(task.State), clean(task.PromptPreview))
-		return a.table(a.taskRows(task))
-	})
+func (a *app) taskText(task api.Task) {
+	a.say("%s [%s] %s", clean(task.QueueID), a.state(task.State), clean(task.PromptPreview))
+	a.table(a.taskRows(task))
 }
 
 // taskRows are what a person may want to know of a task, a name and a value
@@ -170,13 +138,10 @@ func (a *app) taskRows(t api.Task) [][]string {
 	for _, s := range t.Stale {
 		rows = append(rows, []string{"stale", fmt.Sprintf("%s said %s at %s, after it had lost its slot: kept aside", s.Agent, s.State, a.clock(s.At))})
 	}
-	var said [][]string
 	for _, row := range rows {
-		if row[1] != "" {
-			said = append(said, []string{"  " + row[0] + ":", row[1]})
-		}
+		row[0] = "  " + row[0] + ":"
 	}
-	return said
+	return filled(rows)
 }
 
 // oneLine is a JSON text as a table shows it.
@@ -205,17 +170,7 @@ func modeText(t api.Task) string {
 
 // ownerText is who submitted a task.
 func ownerText(t api.Task) string {
-	switch {
-	case t.SourceUserEmail != "":
-		return t.SourceUserEmail
-	case t.SourceUserID != "":
-		return "user " + t.SourceUserID
-	case t.SourceAgent != "":
-		return "agent " + t.SourceAgent
-	case t.SourceService != "":
-		return "service " + t.SourceService
-	}
-	return ""
+	return cmp.Or(t.SourceUserEmail, opt("user %s", t.SourceUserID), opt("agent %s", t.SourceAgent), opt("service %s", t.SourceService))
 }
 
 func resultRows(r *api.Result) [][]string {
@@ -261,26 +216,4 @@ func attempts(t api.Task) string {
 		return fmt.Sprintf("%d failed", t.Attempts)
 	}
 	return fmt.Sprintf("%d of %d failed", t.Attempts, t.MaxAttempts)
-}
-
-func (a *app) clockOf(t *time.Time) string {
-	if t == nil {
-		return ""
-	}
-	return a.clock(*t)
-}
-
-// table writes rows in columns, made safe.
-func (a *app) table(rows [][]string) error {
-	w := tabwriter.NewWriter(a.io.Out, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		for i, cell := range row {
-			if i > 0 {
-				io.WriteString(w, "\t")
-			}
-			io.WriteString(w, clean(cell))
-		}
-		io.WriteString(w, "\n")
-	}
-	return w.Flush()
 }

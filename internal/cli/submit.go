@@ -46,16 +46,13 @@ func (a *app) submitCmd() *cobra.Command {
 			"code says how it ended. Ctrl-C leaves the task alone and says how to come back to it.",
 		Example: "  signalbox submit \"review the open pull request\" --agent coder --wait\n" +
 			"  git diff | signalbox submit - --model sonnet --timeout 30m",
-		RunE: func(cmd *cobra.Command, args []string) error {
+		PreRunE: func(cmd *cobra.Command, args []string) error {
 			if err := noPrompt(cmd, args); err != nil {
 				return err
 			}
-			if err := a.fillRequest(cmd, &s, args[0]); err != nil {
-				return err
-			}
-			return a.submit(cmd.Context(), &s)
+			return a.fillRequest(cmd, &s, args[0])
 		},
-		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: a.askLong(func(ctx context.Context, c *client.Client, _ []string) error { return a.submit(ctx, c, &s) }),
 	}
 	s.register(cmd)
 	return cmd
@@ -113,8 +110,8 @@ func (a *app) fillRequest(cmd *cobra.Command, s *submitFlags, prompt string) (er
 	if s.req.Agent != "" && s.req.Kind != "" {
 		return usage("--agent and --kind do not go together: an agent has its kind")
 	}
-	if s.req.Priority < -10 || s.req.Priority > 10 {
-		return usage("--priority: want a number from -10 to 10, got %d", s.req.Priority)
+	if err := checkPriority(s.req.Priority); err != nil {
+		return err
 	}
 	if s.wait.limit != 0 && !s.wait.on && !s.room {
 		return usage("--wait-timeout bounds a wait: it goes with --wait or --wait-for-room")
@@ -129,9 +126,7 @@ func (a *app) fillRequest(cmd *cobra.Command, s *submitFlags, prompt string) (er
 		}
 		s.req.NotBefore = &at
 	}
-	if s.project != "" {
-		s.req.Project = &api.Project{Path: s.project}
-	}
+	s.req.Project = projectAt(s.project)
 	s.req.TimeoutSeconds, s.req.WaitTimeout = s.timeout.seconds(), s.startWithin.seconds()
 	s.req.Source = "cli"
 	s.req.Env, err = a.taskEnv(s.env)
@@ -181,11 +176,7 @@ func (a *app) taskEnv(pairs []string) (map[string]string, error) {
 }
 
 // submit submits the task and, where that is wanted, waits for it.
-func (a *app) submit(ctx context.Context, s *submitFlags) error {
-	c, err := a.following()
-	if err != nil {
-		return err
-	}
+func (a *app) submit(ctx context.Context, c *client.Client, s *submitFlags) error {
 	if err := a.knownKind(ctx, c, "--kind", s.req.Kind); err != nil {
 		return err
 	}
@@ -254,7 +245,7 @@ func (a *app) submitted(ctx, wait context.Context, c *client.Client, job api.Sub
 		a.note("%s", clean(job.Message))
 	}
 	if !stay {
-		return a.print(job, func() error { return a.say("%s", queuedLine(job)) })
+		return a.print(job, func() { a.say("%s", queuedLine(job)) })
 	}
 	a.note("%s", queuedLine(job))
 	if job.Queue == signalbox.QueueCommands || job.Queue == signalbox.QueueCalls {
@@ -293,14 +284,11 @@ func (a *app) knownKind(ctx context.Context, c *client.Client, flag, kind string
 		return nil
 	}
 	agents, ok := agentsOf(ctx, c)
-	if !ok {
-		return nil
-	}
 	known := slices.Clone(ownKinds)
 	for _, g := range agents {
 		known = append(known, g.Kind)
 	}
-	if slices.Contains(known, kind) {
+	if !ok || slices.Contains(known, kind) {
 		return nil
 	}
 	if near := signalbox.Nearest(kind, known); near != "" {
@@ -315,11 +303,8 @@ func (a *app) knownKind(ctx context.Context, c *client.Client, flag, kind string
 // knownAgent refuses the name of an agent that is not there.
 func (a *app) knownAgent(ctx context.Context, c *client.Client, what, name string) error {
 	agents, ok := agentsOf(ctx, c)
-	if !ok {
-		return nil
-	}
 	names := namesOf(agents)
-	if slices.Contains(names, name) {
+	if !ok || slices.Contains(names, name) {
 		return nil
 	}
 	f := usage("%s: there is no agent %q", what, name)
@@ -344,18 +329,10 @@ func (a *app) knownQueue(ctx context.Context, c *client.Client, queue string) er
 // later, so it is no error.
 func (a *app) noteUnknownAgents(ctx context.Context, c *client.Client, names ...string) {
 	agents, ok := agentsOf(ctx, c)
-	if !ok || a.json {
-		return
-	}
 	known := namesOf(agents)
 	for _, name := range names {
-		if name == "" || slices.Contains(known, name) {
-			continue
-		}
-		if near := signalbox.Nearest(name, known); near != "" {
-			a.note("No agent is named %s yet (did you mean %s?).", name, near)
-		} else {
-			a.note("No agent is named %s yet.", name)
+		if ok && !a.json && name != "" && !slices.Contains(known, name) {
+			a.note("No agent is named %s yet%s.", name, opt(" (did you mean %s?)", signalbox.Nearest(name, known)))
 		}
 	}
 }

@@ -29,12 +29,13 @@ func (a *app) terminalCmd() *cobra.Command {
 		Long: "Open a terminal at an agent: its CLI, or a shell, beside its line. Director and agent must have been started\n" +
 			"with --terminal, and the token must have the right terminal. It ends with the program in it, after a while\n" +
 			"without input or output, or when you type Enter ~ . and nothing else.",
-		RunE: run(func(ctx context.Context, args []string) error {
+		PreRunE: func(_ *cobra.Command, args []string) error {
 			if a.io.TTY == nil {
 				return usage("standard input and output are not a terminal").hinted("signalbox chat %s MESSAGE talks to it from a script", clean(args[0]))
 			}
-			return a.with(ctx, func(c *client.Client) error { return a.terminal(ctx, c, args[0]) })
-		}),
+			return nil
+		},
+		RunE:              a.ask(func(ctx context.Context, c *client.Client, args []string) error { return a.terminal(ctx, c, args[0]) }),
 		ValidArgsFunction: a.offer(agentNames),
 	}
 }
@@ -194,11 +195,7 @@ func (t *terminal) ended(agent string, err error) error {
 	var said websocket.CloseError
 	switch {
 	case errors.As(err, &exit):
-		text := fmt.Sprintf("The terminal of %s ended: exit code %d", agent, exit.Code)
-		if exit.Reason != "" {
-			text += " (" + exit.Reason + ")"
-		}
-		t.note("%s", text)
+		t.note("The terminal of %s ended: exit code %d%s", agent, exit.Code, opt(" (%s)", exit.Reason))
 		if exit.Code != 0 {
 			return &fault{exit: exitError, silent: true}
 		}

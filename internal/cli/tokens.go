@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,33 +17,17 @@ import (
 )
 
 func (a *app) whoamiCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:   "whoami",
-		Short: "Say who you are to the director, and what you may do",
-		RunE:  query(a, func(ctx context.Context, c *client.Client, _ []string) (api.Me, error) { return c.Me(ctx) }, a.meText),
-	}
+	return query(a, &cobra.Command{Use: "whoami", Short: "Say who you are to the director, and what you may do"}, noArg((*client.Client).Me), a.meText)
 }
 
-func (a *app) meText(me api.Me) error {
-	who := me.Kind
-	if me.ID != "" {
-		who += " " + me.ID
-	}
-	if me.Email != "" {
-		who += " (" + me.Email + ")"
-	}
-	a.put("%s", clean(who))
+func (a *app) meText(me api.Me) {
+	a.say("%s%s%s", clean(me.Kind), opt(" %s", me.ID), opt(" (%s)", me.Email))
 	if me.Open {
 		a.note("The director is open: it asks nobody for a token. signalbox tokens create NAME --scope admin closes it.")
 	}
-	rows := [][]string{{"  may:", strings.Join(me.Scopes, ", ")}, {"  agents:", agentLimits(me.Agents)}}
-	if me.TokenID != "" {
-		rows = append(rows, []string{"  token:", me.TokenID})
-	}
-	if me.ExpiresAt != nil {
-		rows = append(rows, []string{"  until:", a.clock(*me.ExpiresAt)})
-	}
-	return a.table(rows)
+	a.table(filled([][]string{
+		{"  may:", strings.Join(me.Scopes, ", ")}, {"  agents:", agentLimits(me.Agents)}, {"  token:", me.TokenID}, {"  until:", a.clockOf(me.ExpiresAt)},
+	}))
 }
 
 func agentLimits(agents []string) string {
@@ -55,34 +38,23 @@ func agentLimits(agents []string) string {
 }
 
 func (a *app) tokensCmd() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "tokens",
-		Short: "List the tokens, without their secrets",
-		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (api.Tokens, error) {
-			tokens, err := c.Tokens(ctx)
-			return api.Tokens{Tokens: tokens}, err
-		}, a.tokenTable),
-	}
+	cmd := &cobra.Command{Use: "tokens", Short: "List the tokens, without their secrets"}
 	cmd.AddCommand(a.createTokenCmd(), a.revokeTokenCmd())
-	return cmd
+	return query(a, cmd, func(ctx context.Context, c *client.Client, _ []string) (api.Tokens, error) {
+		tokens, err := c.Tokens(ctx)
+		return api.Tokens{Tokens: tokens}, err
+	}, a.tokenTable)
 }
 
-func (a *app) tokenTable(all api.Tokens) error {
-	if len(all.Tokens) == 0 {
-		a.note("No tokens. signalbox tokens create NAME --scope admin makes the first, and closes the director.")
-		return nil
-	}
-	rows := [][]string{{"ID", "NAME", "FOR", "MAY", "AGENTS", "USED", "STATE"}}
-	for _, t := range all.Tokens {
-		used := "not since the start"
-		if t.LastUsedAt != nil {
-			used = ago(a.io.Now().Sub(*t.LastUsedAt)) + " ago"
-		}
-		rows = append(rows, []string{
-			t.ID, t.Name, t.Kind + " " + t.Principal, strings.Join(t.Scopes, ","), agentLimits(t.Agents), used, a.tokenState(t),
+func (a *app) tokenTable(all api.Tokens) {
+	list(a, all.Tokens, "No tokens. signalbox tokens create NAME --scope admin makes the first, and closes the director.",
+		[]string{"ID", "NAME", "FOR", "MAY", "AGENTS", "USED", "STATE"}, func(t *api.Token) []string {
+			used := "not since the start"
+			if t.LastUsedAt != nil {
+				used = a.since(*t.LastUsedAt) + " ago"
+			}
+			return []string{t.ID, t.Name, t.Kind + " " + t.Principal, strings.Join(t.Scopes, ","), agentLimits(t.Agents), used, a.tokenState(*t)}
 		})
-	}
-	return a.table(rows)
 }
 
 func (a *app) tokenState(t api.Token) string {
@@ -110,7 +82,7 @@ func (a *app) createTokenCmd() *cobra.Command {
 		Example: "  signalbox tokens create laptop --scope admin --out ~/.config/signalbox.token\n" +
 			"  signalbox tokens create ci --scope submit,read --limit-agents tests --expires 720h\n" +
 			"  signalbox tokens create coder --agent coder",
-		RunE: run(func(ctx context.Context, args []string) error {
+		PreRunE: func(_ *cobra.Command, args []string) error {
 			req.Name, req.ExpiresInSeconds = args[0], int64(expires.seconds())
 			if req.Agent != "" && req.User != "" {
 				return usage("--agent and --user do not go together: a token speaks for one")
@@ -118,9 +90,8 @@ func (a *app) createTokenCmd() *cobra.Command {
 			if req.Agent == "" && req.User == "" && len(req.Scopes) == 0 {
 				return usage("--scope: a token of a service needs its rights, such as --scope submit,read").hinted("rights: %s", strings.Join(scopeNames(), ", "))
 			}
-			return a.with(ctx, func(c *client.Client) error { return a.createToken(ctx, c, req, out) })
-		}),
-		ValidArgsFunction: cobra.NoFileCompletions,
+			return nil
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&req.Agent, "agent", "", "it speaks for this `agent`")
@@ -129,7 +100,11 @@ func (a *app) createTokenCmd() *cobra.Command {
 	f.StringSliceVar(&req.Agents, "limit-agents", nil, "the only `agents` that it may use and see, with commas (default: all)")
 	f.StringVar(&out, "out", "", "new `file`, mode 0600, for the secret instead of standard output: what --token-file takes")
 	f.Var(&expires, "expires", "it ends by itself after this long, such as 720h (default: never)")
-	return cmd
+	var wasOpen bool
+	return action(a, cmd, "", func(ctx context.Context, c *client.Client, _ []string) (api.TokenCreated, error) {
+		wasOpen = open(ctx, c)
+		return a.createToken(ctx, c, req, out)
+	}, func(got api.TokenCreated) { a.tokenCreated(got, wasOpen, out) })
 }
 
 func scopeNames() []string {
@@ -150,11 +125,11 @@ func open(ctx context.Context, c *client.Client) bool {
 	return err == nil && me.Open
 }
 
-func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToken, out string) (err error) {
+func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToken, out string) (got api.TokenCreated, err error) {
 	var secret *os.File
 	if out != "" { // first: a token whose secret cannot be kept is not made
-		if secret, err = a.newSecretFile(out); err != nil {
-			return err
+		if secret, err = os.OpenFile(a.inDir(out), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+			return got, usage("--out: %s", err)
 		}
 		defer func() {
 			if err = errors.Join(err, secret.Close()); err != nil {
@@ -162,77 +137,47 @@ func (a *app) createToken(ctx context.Context, c *client.Client, req api.NewToke
 			}
 		}()
 	}
-	wasOpen := open(ctx, c)
 	a.noteUnknownAgents(ctx, c, append([]string{req.Agent}, req.Agents...)...)
-	got, err := c.CreateToken(ctx, req)
-	if err != nil {
-		if client.IsUnreachable(err) { // who repeats it would leave a token behind whose secret nobody has
-			f := toFault(err)
-			return f.hinted("signalbox tokens shows whether it was made; if so, revoke it and make another")
-		}
-		return err
+	got, err = c.CreateToken(ctx, req)
+	if client.IsUnreachable(err) { // who repeats it would leave a token behind whose secret nobody has
+		return got, toFault(err).hinted("signalbox tokens shows whether it was made; if so, revoke it and make another")
 	}
-	if secret != nil {
+	if err == nil && secret != nil {
 		if _, err := secret.WriteString(got.Secret + "\n"); err != nil {
-			return fmt.Errorf("the secret of %s was not kept, revoke it: %w", got.ID, err)
+			return got, fmt.Errorf("the secret of %s was not kept, revoke it: %w", got.ID, err)
 		}
 		got.Secret = ""
 	}
-	return a.print(got, func() error {
-		a.note("Token %s (%s) for %s: may %s, agents %s, %s.", got.ID, got.Name, got.Kind+" "+got.Principal,
-			strings.Join(got.Scopes, ", "), agentLimits(got.Agents), a.tokenState(got.Token))
-		if wasOpen && slices.Contains(got.Scopes, string(signalbox.ScopeAdmin)) {
-			a.note("%s", closing)
-		}
-		if secret != nil {
-			a.note("The secret is in %s. Give it with --token-file.", out)
-			return nil
-		}
-		a.note("The secret is shown this once. Give it as SIGNALBOX_TOKEN.")
-		return a.say("%s", clean(got.Secret))
-	})
+	return got, err
 }
 
-// newSecretFile makes a file for a secret, which must not be there yet.
-func (a *app) newSecretFile(path string) (*os.File, error) {
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(a.io.Dir, path)
+// tokenCreated says what a token is for, and prints its secret unless that is in
+// a file.
+func (a *app) tokenCreated(got api.TokenCreated, wasOpen bool, out string) {
+	a.note("Token %s (%s) for %s: may %s, agents %s, %s.", got.ID, got.Name, got.Kind+" "+got.Principal,
+		strings.Join(got.Scopes, ", "), agentLimits(got.Agents), a.tokenState(got.Token))
+	if wasOpen && slices.Contains(got.Scopes, string(signalbox.ScopeAdmin)) {
+		a.note("%s", closing)
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, usage("--out: %s", err)
+	if out != "" {
+		a.note("The secret is in %s. Give it with --token-file.", out)
+		return
 	}
-	return f, nil
+	a.note("The secret is shown this once. Give it as SIGNALBOX_TOKEN.")
+	a.say("%s", clean(got.Secret))
 }
 
 func (a *app) revokeTokenCmd() *cobra.Command {
-	return a.removing(&cobra.Command{
-		Use:               "revoke ID",
-		Short:             "Make a token worthless at once",
-		ValidArgsFunction: a.offer(tokenIDs),
-	}, "Whoever uses token %s is shut out. Revoke it?", func(ctx context.Context, c *client.Client, id string) error {
-		return a.done("revoked", id, c.RevokeToken(ctx, id))
-	})
-}
-
-// done says what was done to a name, for a command whose route answers with nothing.
-func (a *app) done(what, id string, err error) error {
-	if err != nil {
-		return err
-	}
-	return a.print(struct {
-		ID     string `json:"id"`
-		Status string `json:"status"`
-	}{id, what}, func() error { return a.say("%s: %s", strings.ToUpper(what[:1])+what[1:], clean(id)) })
+	return removal(a, &cobra.Command{Use: "revoke ID", Short: "Make a token worthless at once", ValidArgsFunction: a.offer(tokenIDs)},
+		"Whoever uses token %s is shut out. Revoke it?", "revoked", (*client.Client).RevokeToken)
 }
 
 func tokenIDs(ctx context.Context, c *client.Client) []string {
 	tokens, _ := c.Tokens(ctx)
-	var out []string
-	for _, t := range tokens {
-		if t.RevokedAt == nil && (t.ExpiresAt == nil || t.ExpiresAt.After(time.Now())) {
-			out = append(out, described(t.ID, fmt.Sprintf("%s (%s %s)", t.Name, t.Kind, t.Principal)))
+	return described(tokens, func(t *api.Token) (string, string) {
+		if t.RevokedAt != nil || t.ExpiresAt != nil && !t.ExpiresAt.After(time.Now()) {
+			return "", ""
 		}
-	}
-	return out
+		return t.ID, fmt.Sprintf("%s (%s %s)", t.Name, t.Kind, t.Principal)
+	})
 }

@@ -21,6 +21,7 @@ import (
 
 // toolCall is a call as the command line has it.
 type toolCall struct {
+	args    json.RawMessage
 	session string
 	timeout span
 
@@ -48,23 +49,18 @@ func (a *app) callToolCmd() *cobra.Command {
 			"  signalbox tools call rest__weather @arguments.json --timeout 20s\n" +
 			"  signalbox tools call browser__open '{\"url\": \"http://127.0.0.1:3000/\"}' --session checkout-test\n" +
 			"  signalbox tools call report '{\"month\": \"2026-10\"}' --task --wait --timeout 1h",
-		RunE: run(func(ctx context.Context, args []string) error {
-			given := ""
-			if len(args) > 1 {
-				given = args[1]
+		PreRunE: func(_ *cobra.Command, args []string) (err error) {
+			if err = t.check(); err == nil {
+				t.args, err = a.toolArguments(first(args[1:]))
 			}
-			if err := t.check(); err != nil {
-				return err
-			}
-			raw, err := a.toolArguments(given)
-			if err != nil {
-				return err
-			}
+			return err
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if t.task {
-				return a.callAsTask(ctx, t, args[0], raw)
+				return a.askLong(func(ctx context.Context, c *client.Client, _ []string) error { return a.callAsTask(ctx, c, t, args[0]) })(cmd, args)
 			}
-			return a.callTool(ctx, t, args[0], raw)
-		}),
+			return a.ask(func(ctx context.Context, c *client.Client, _ []string) error { return a.callTool(ctx, c, t, args[0]) })(cmd, args)
+		},
 		ValidArgsFunction: a.completeTools,
 	}
 	f := cmd.Flags()
@@ -120,25 +116,21 @@ func (a *app) inDir(path string) string {
 	return filepath.Join(a.io.Dir, path)
 }
 
-func (a *app) callTool(ctx context.Context, t toolCall, name string, args json.RawMessage) error {
-	c, err := a.client(client.Options{})
-	if err != nil {
-		return err
-	}
+func (a *app) callTool(ctx context.Context, c *client.Client, t toolCall, name string) error {
 	if t.timeout > 0 {
 		var cancel context.CancelFunc
 		late := &fault{exit: exitLost, code: "timeout", message: "the call was given up after " + time.Duration(t.timeout).String()}
 		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(t.timeout), late)
 		defer cancel()
 	}
-	res, err := c.CallTool(ctx, name, api.ToolCall{Arguments: args, Session: t.session}, client.ToolOptions{
+	res, err := c.CallTool(ctx, name, api.ToolCall{Arguments: t.args, Session: t.session}, client.ToolOptions{
 		Execution: a.executionID(), Progress: a.toolProgress(),
 	})
 	a.line.clear()
 	if err != nil {
 		return toolFault(ctx, err)
 	}
-	if err := a.print(res, func() error { return a.toolText(res) }); err != nil {
+	if err := a.print(res, func() { a.toolText(res) }); err != nil {
 		return err
 	}
 	if id := taskOf(res); id != "" && !a.json {
@@ -201,7 +193,7 @@ func toolFault(ctx context.Context, err error) error {
 
 // toolText prints what a tool answered, as far as it is text. What is not is
 // named in its place.
-func (a *app) toolText(res api.ToolResult) error {
+func (a *app) toolText(res api.ToolResult) {
 	var blocks []struct {
 		Type     string `json:"type"`
 		Text     string `json:"text"`
@@ -214,9 +206,8 @@ func (a *app) toolText(res api.ToolResult) error {
 		} `json:"resource"`
 	}
 	if err := json.Unmarshal(res.Content, &blocks); err != nil {
-		return fmt.Errorf("the tool's answer is no content that this command knows, see --json: %w", err)
+		a.unwritten = fmt.Errorf("the tool's answer is no content that this command knows, see --json: %w", err)
 	}
-	out := a.outWriter()
 	for _, b := range blocks {
 		text := b.Text
 		if b.Type == "text" && text == signalbox.AnswerCut && res.Truncated() {
@@ -234,15 +225,11 @@ func (a *app) toolText(res api.ToolResult) error {
 		default:
 			text = strings.TrimSpace(fmt.Sprintf("[%s %s", b.Type, b.MIME)) + fmt.Sprintf(", %d characters: see --json]", len(b.Data))
 		}
-		if _, err := io.WriteString(out, strings.TrimSuffix(text, "\n")+"\n"); err != nil {
-			return err
-		}
+		a.write(a.forOut(strings.TrimSuffix(text, "\n")) + "\n")
 	}
 	if len(blocks) == 0 && len(res.StructuredContent) > 0 {
-		_, err := fmt.Fprintf(out, "%s\n", res.StructuredContent)
-		return err
+		a.say("%s", a.forOut(string(res.StructuredContent)))
 	}
-	return nil
 }
 
 // alone reports whether a gateway alone answers, which has calls of tools that
@@ -272,14 +259,16 @@ func (a *app) comeBackTo(ctx context.Context, c *client.Client, id string) strin
 
 // cancelTask cancels a task. Where the queue does not have it, or is not the
 // caller's to touch, it may be a call of a tool that the caller made.
-func cancelTask(ctx context.Context, c *client.Client, id string) (api.Cancelled, error) {
+func cancelTask(c *client.Client, ctx context.Context, id string) (api.Cancelled, error) {
 	got, err := c.Cancel(ctx, id)
-	if code := client.Code(err); code != "not_found" && code != "forbidden" {
-		return got, err
+	if code := client.Code(err); code == "not_found" || code == "forbidden" {
+		t, toolErr := c.CancelToolTask(ctx, id)
+		if toolErr == nil || client.Code(toolErr) == "already_ended" {
+			got, err = api.Cancelled{QueueID: id, State: t.State, WasDispatched: !client.Ended(t.State), Message: t.Message}, toolErr
+		}
 	}
-	t, toolErr := c.CancelToolTask(ctx, id)
-	if toolErr != nil && client.Code(toolErr) != "already_ended" {
-		return got, err
+	if err == nil && client.Ended(got.State) && got.State != "cancelled" {
+		return got, (&fault{exit: exitConflict, code: "already_ended", message: id + " ended before it could be cancelled: " + got.State}).hinted("signalbox status %s", id)
 	}
-	return api.Cancelled{QueueID: id, State: t.State, WasDispatched: !client.Ended(t.State), Message: t.Message}, toolErr
+	return got, err
 }

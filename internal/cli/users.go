@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,32 +17,23 @@ import (
 )
 
 func (a *app) usersCmd() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "users",
-		Short: "List the people who can log in",
-		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (api.Users, error) {
-			users, err := c.Users(ctx)
-			return api.Users{Users: users}, err
-		}, a.userTable),
-	}
+	cmd := &cobra.Command{Use: "users", Short: "List the people who can log in"}
 	cmd.AddCommand(a.setUserCmd(), a.removeUserCmd())
-	return cmd
+	return query(a, cmd, func(ctx context.Context, c *client.Client, _ []string) (api.Users, error) {
+		users, err := c.Users(ctx)
+		return api.Users{Users: users}, err
+	}, a.userTable)
 }
 
-func (a *app) userTable(all api.Users) error {
-	if len(all.Users) == 0 {
-		a.note("No users. signalbox users set ID --role admin makes the first, and closes the director.")
-		return nil
-	}
-	rows := [][]string{{"ID", "EMAIL", "ROLE", "AGENTS", "STATE"}}
-	for _, u := range all.Users {
-		state := "active"
-		if u.Disabled {
-			state = "disabled"
-		}
-		rows = append(rows, []string{u.ID, u.Email, u.Role, agentLimits(u.Agents), state})
-	}
-	return a.table(rows)
+func (a *app) userTable(all api.Users) {
+	list(a, all.Users, "No users. signalbox users set ID --role admin makes the first, and closes the director.",
+		[]string{"ID", "EMAIL", "ROLE", "AGENTS", "STATE"}, func(u *api.User) []string {
+			state := "active"
+			if u.Disabled {
+				state = "disabled"
+			}
+			return []string{u.ID, u.Email, u.Role, agentLimits(u.Agents), state}
+		})
 }
 
 // userFlags are the flags of users set.
@@ -60,10 +52,6 @@ func (a *app) setUserCmd() *cobra.Command {
 		Long: "Make or change a user. What is not given stays as it is. For a new user, and with --password, it asks for\n" +
 			"the password on the terminal, twice and without showing it; elsewhere --password-stdin reads it. The first\n" +
 			"user with the role admin closes the director.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return a.with(ctx, func(c *client.Client) error { return a.setUser(ctx, c, cmd.Flags(), &s, args[0]) })
-		},
 		ValidArgsFunction: a.offer(userIDs),
 	}
 	f := cmd.Flags()
@@ -73,19 +61,32 @@ func (a *app) setUserCmd() *cobra.Command {
 	f.BoolVar(&s.disabled, "disabled", false, "let it log in no more, and refuse its tokens; --disabled=false undoes it")
 	f.BoolVar(&s.ask, "password", false, "ask for a new password")
 	f.BoolVar(&s.onStandardInput, "password-stdin", false, "read the password from standard input")
-	return cmd
+	var wasOpen bool
+	return action(a, cmd, "", func(ctx context.Context, c *client.Client, args []string) (none api.User, err error) {
+		req, err := a.putUser(ctx, c, f, &s, args[0])
+		if err != nil {
+			return none, err
+		}
+		wasOpen = open(ctx, c)
+		return c.PutUser(ctx, args[0], req)
+	}, func(got api.User) {
+		if wasOpen && got.Role == string(signalbox.RoleAdmin) {
+			a.note("%s", closing)
+		}
+		a.say("User %s (%s)", clean(got.ID), clean(got.Role))
+	})
 }
 
-func (a *app) setUser(ctx context.Context, c *client.Client, flags *pflag.FlagSet, s *userFlags, id string) error {
+// putUser makes the request of what was typed.
+func (a *app) putUser(ctx context.Context, c *client.Client, flags *pflag.FlagSet, s *userFlags, id string) (req api.PutUser, err error) {
 	if s.ask && s.onStandardInput {
-		return usage("--password and --password-stdin do not go together")
+		return req, usage("--password and --password-stdin do not go together")
 	}
 	users, err := c.Users(ctx)
 	if err != nil {
-		return err
+		return req, err
 	}
-	isNew := !slices.ContainsFunc(users, func(u api.User) bool { return u.ID == id })
-	req := api.PutUser{Role: s.role}
+	req.Role = s.role
 	if flags.Changed("email") {
 		req.Email = &s.email
 	}
@@ -95,20 +96,9 @@ func (a *app) setUser(ctx context.Context, c *client.Client, flags *pflag.FlagSe
 	if flags.Changed("disabled") {
 		req.Disabled = &s.disabled
 	}
-	if req.Password, err = a.newPassword(ctx, s, isNew); err != nil {
-		return err
-	}
-	wasOpen := open(ctx, c)
-	got, err := c.PutUser(ctx, id, req)
-	if err != nil {
-		return err
-	}
-	return a.print(got, func() error {
-		if wasOpen && got.Role == string(signalbox.RoleAdmin) {
-			a.note("%s", closing)
-		}
-		return a.say("User %s (%s)", clean(got.ID), clean(got.Role))
-	})
+	isNew := !slices.ContainsFunc(users, func(u api.User) bool { return u.ID == id })
+	req.Password, err = a.newPassword(ctx, s, isNew)
+	return req, err
 }
 
 // newPassword reads a password where one is wanted.
@@ -142,22 +132,13 @@ func (a *app) newPassword(ctx context.Context, s *userFlags, isNew bool) (string
 }
 
 func (a *app) removeUserCmd() *cobra.Command {
-	return a.removing(&cobra.Command{
-		Use:               "remove ID",
-		Short:             "Forget a user, with its tokens",
-		ValidArgsFunction: a.offer(userIDs),
-	}, "The user %s is forgotten, with its tokens. Remove it?", func(ctx context.Context, c *client.Client, id string) error {
-		return a.done("removed", id, c.RemoveUser(ctx, id))
-	})
+	return removal(a, &cobra.Command{Use: "remove ID", Short: "Forget a user, with its tokens", ValidArgsFunction: a.offer(userIDs)},
+		"The user %s is forgotten, with its tokens. Remove it?", "removed", (*client.Client).RemoveUser)
 }
 
 func userIDs(ctx context.Context, c *client.Client) []string {
 	users, _ := c.Users(ctx)
-	var out []string
-	for _, u := range users {
-		out = append(out, described(u.ID, u.Role))
-	}
-	return out
+	return described(users, func(u *api.User) (string, string) { return u.ID, u.Role })
 }
 
 // loginLink is the document of signalbox login-link.
@@ -167,14 +148,13 @@ type loginLink struct {
 }
 
 func (a *app) loginLinkCmd() *cobra.Command {
-	return &cobra.Command{
+	return query(a, &cobra.Command{
 		Use:   "login-link",
 		Short: "Print a link that logs you in to the pages, once",
 		Long: "Print a link that logs the owner of the director in to its pages: once, within ten minutes, in one browser. It\n" +
 			"works with the director's own token, which this command finds for the user who started the director.",
-		RunE: query(a, func(ctx context.Context, c *client.Client, _ []string) (loginLink, error) {
-			link, err := c.LoginLink(ctx)
-			return loginLink{strings.TrimRight(c.URL(), "/") + link.Path, link.ExpiresAt.Format("2006-01-02T15:04:05Z07:00")}, err
-		}, func(link loginLink) error { return a.say("%s", clean(link.URL)) }),
-	}
+	}, func(ctx context.Context, c *client.Client, _ []string) (loginLink, error) {
+		link, err := c.LoginLink(ctx)
+		return loginLink{strings.TrimRight(c.URL(), "/") + link.Path, link.ExpiresAt.Format(time.RFC3339)}, err
+	}, func(link loginLink) { a.say("%s", clean(link.URL)) })
 }

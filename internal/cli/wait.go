@@ -28,8 +28,15 @@ func (w *waitFlags) register(cmd *cobra.Command) {
 	cmd.Flags().Var(&w.limit, "wait-timeout", "how long to wait here; the task goes on (default: without limit)")
 }
 
+func (w waitFlags) check() error {
+	if w.limit != 0 && !w.on {
+		return usage("--wait-timeout bounds a wait: it goes with --wait")
+	}
+	return nil
+}
+
 // bound is the context of the wait.
-func (w *waitFlags) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+func (w waitFlags) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	if w.limit == 0 {
 		return ctx, func() {}
 	}
@@ -230,33 +237,42 @@ func (a *app) stillRunning(ctx, wait context.Context, w *waiter, err error) erro
 	state, _, _ := strings.Cut(w.shown, " ")
 	switch {
 	case ctx.Err() != nil:
-		if !a.json {
-			a.note("Detached: %s goes on (%s).", w.id, state)
-			a.note("Hint: %s", back)
-			return &fault{exit: exitDetached, silent: true}
-		}
-		return (&fault{exit: exitDetached, code: "detached", message: fmt.Sprintf("detached: %s goes on (%s)", w.id, state)}).hinted("%s", back)
+		return a.detached(w.id, state, back)
 	case errors.Is(context.Cause(wait), errWaitOver):
-		return (&fault{exit: exitWaitOver, code: "wait_over", retryable: true, message: fmt.Sprintf("the wait is over; %s goes on (%s)", w.id, state)}).hinted("%s", back)
+		return waitOver(w.id, state, back)
 	}
+	return cutOff(err, w.id, back)
+}
+
+// detached is the end of a wait by an interrupt. back says how to come back.
+func (a *app) detached(id, state, back string) *fault {
+	f := &fault{exit: exitDetached, code: "detached", message: fmt.Sprintf("detached: %s goes on (%s)", id, state), silent: !a.json}
+	if f.silent {
+		a.note("%s.", capital(f.message))
+		a.note("Hint: %s", back)
+	}
+	return f.hinted("%s", back)
+}
+
+// waitOver is the end of a wait by its own limit.
+func waitOver(id, state, back string) *fault {
+	return (&fault{exit: exitWaitOver, code: "wait_over", retryable: true, message: fmt.Sprintf("the wait is over; %s goes on (%s)", id, state)}).hinted("%s", back)
+}
+
+// cutOff is the end of a wait by an error that says nothing of the task.
+func cutOff(err error, id, back string) *fault {
 	f := *toFault(err)
-	f.message = fmt.Sprintf("%s; %s goes on as far as is known", f.message, w.id)
+	f.message = fmt.Sprintf("%s; %s goes on as far as is known", f.message, id)
 	return f.hinted("%s", back)
 }
 
 // finish writes the result of an ended task and returns how it ended. shown
 // is the end of what a person has seen of its log.
 func (a *app) finish(task api.Task, shown string) error {
-	if a.json {
-		if err := writeJSON(a.io.Out, task); err != nil {
-			return err
-		}
-	} else if err := a.result(task, shown); err != nil {
-		return err
-	}
+	err := a.print(task, func() { a.result(task, shown) })
 	f := endFault(task)
-	if f == nil {
-		return nil
+	if err != nil || f == nil {
+		return err
 	}
 	f.silent = a.json // the document has said it
 	return f
@@ -264,19 +280,14 @@ func (a *app) finish(task api.Task, shown string) error {
 
 // result writes a task's answer, unless it was just seen as the end of its
 // log.
-func (a *app) result(task api.Task, shown string) error {
+func (a *app) result(task api.Task, shown string) {
 	if task.Result == nil || task.Result.Output == "" {
-		return nil
+		return
 	}
 	out := task.Result.Output
-	if strings.HasSuffix(strings.TrimSpace(shown), strings.TrimSpace(out)) {
-		return nil
+	if !strings.HasSuffix(strings.TrimSpace(shown), strings.TrimSpace(out)) {
+		a.write(a.forOut(strings.TrimSuffix(out, "\n") + "\n"))
 	}
-	if !strings.HasSuffix(out, "\n") {
-		out += "\n"
-	}
-	_, err := fmt.Fprint(a.io.Out, a.forOut(out))
-	return err
 }
 
 // endFault is nil for a completed task.
