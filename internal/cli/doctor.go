@@ -40,7 +40,7 @@ func (a *app) doctorCmd() *cobra.Command {
 	}
 	addKeyFlags(cmd.Flags(), doctorFlags)
 	cmd.RunE = run(func(ctx context.Context, _ []string) error {
-		chosen := given(cmd.Flags(), doctorFlags)
+		chosen := given(cmd.Flags())
 		cfg, found := a.localChecks(ctx, chosen)
 		theirs, reached, err := a.directorChecks(ctx)
 		if err != nil {

@@ -19,8 +19,6 @@ import (
 var gatewayFlags = []keyFlag{
 	{"addr", "addr", "`host:port` to listen on (default 127.0.0.1:8080)"},
 	{openFlag, "open", "`true` asks nobody for a token: every program and user of this host may call the tools (default false)"},
-	{"log-format", "log.format", "`format` of the log: text (default) or json"},
-	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
 }
 
 func (a *app) gatewayCmd() *cobra.Command {
@@ -38,7 +36,7 @@ func (a *app) gatewayCmd() *cobra.Command {
 		Example: "  signalbox gateway --tools .mcp.json --addr 127.0.0.1:8090\n" +
 			"  claude mcp add signalbox -- signalbox gateway --stdio",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			flags := append(given(cmd.Flags(), gatewayFlags), givenLists(cmd.Flags(), serverLists)...)
+			flags := given(cmd.Flags())
 			own := alone || cmd.Flags().Changed("tools")
 			if !stdio && alone {
 				return usage("--alone goes with --stdio: over HTTP a gateway always is")
@@ -46,7 +44,7 @@ func (a *app) gatewayCmd() *cobra.Command {
 			return a.gateway(cmd.Context(), flags, stdio, own)
 		},
 	}
-	addKeyFlags(cmd.Flags(), gatewayFlags)
+	addKeyFlags(cmd.Flags(), gatewayFlags, logFlags)
 	addListFlags(cmd.Flags(), serverLists)
 	cmd.Flags().BoolVar(&stdio, "stdio", false, "serve one MCP client on standard input and output")
 	cmd.Flags().BoolVar(&alone, "alone", false, "with --stdio: have the tools of the configuration, also where a director with tools runs")
@@ -123,8 +121,6 @@ var schedulerFlags = []keyFlag{
 	{"timezone", "scheduler.timezone", "IANA `name` of the time zone of jobs that give none (default UTC)"},
 	{"scheduler-token", "scheduler.token", "`token` that callers of the scheduler must present"},
 	{openFlag, "open", "`true` asks its callers for no token (default false)"},
-	{"log-format", "log.format", "`format` of the log: text (default) or json"},
-	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
 }
 
 func (a *app) schedulerCmd() *cobra.Command {
@@ -137,7 +133,7 @@ func (a *app) schedulerCmd() *cobra.Command {
 		Example: "  signalbox scheduler --config scheduler.yaml --director http://queue.example:8080\n" +
 			"  signalbox scheduler trigger nightly-maintenance",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.loadFrom(config.Sources{Flags: given(cmd.Flags(), schedulerFlags), Scheduler: true})
+			cfg, err := a.loadFrom(config.Sources{Flags: given(cmd.Flags()), Scheduler: true})
 			if err != nil {
 				return err
 			}
@@ -153,7 +149,7 @@ func (a *app) schedulerCmd() *cobra.Command {
 			})
 		},
 	}
-	addKeyFlags(cmd.Flags(), schedulerFlags)
+	addKeyFlags(cmd.Flags(), schedulerFlags, logFlags)
 	cmd.AddCommand(a.fireJobCmd())
 	return cmd
 }

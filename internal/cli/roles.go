@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,6 +39,9 @@ var serverFlags = []keyFlag{
 	{"grace", "grace", "`duration` that a stop waits for running tasks (default 30s)"},
 	{"on-shutdown", "on_shutdown", "`what` a stop does with tasks that still run: leave (default) or stop"},
 	{terminalFlag, "terminal", "`true` lets those with the right open terminals at agents that offer them (default false)"},
+}
+
+var logFlags = []keyFlag{
 	{"log-format", "log.format", "`format` of the log: text (default) or json"},
 	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
 }
@@ -63,8 +67,6 @@ var agentFlags = []keyFlag{
 	{terminalFlag, "agent.terminal", "`true` lets the director open terminals here (default false)"},
 	{"agent-token", "agent.token", "`token` that callers of the agent must present (default: one that it makes; better: SIGNALBOX_AGENT_TOKEN)"},
 	{openFlag, "open", "`true` asks its callers for no token, where none is given (default false)"},
-	{"log-format", "log.format", "`format` of the log: text (default) or json"},
-	{"log-level", "log.level", "`level` of the log: debug, verbose, info (default), warn or error"},
 }
 
 // serverLists are flags of a server that can be given several times.
@@ -81,44 +83,40 @@ var listFlags = []keyFlag{
 	{"pass-env", "agent.pass_env", "`name` of a variable to pass on to the CLI; repeatable"},
 }
 
-func addKeyFlags(f *pflag.FlagSet, flags ...[]keyFlag) {
-	for _, group := range flags {
-		for _, k := range group {
-			f.String(k.name, "", k.usage)
-			if k.name == terminalFlag || k.name == pullFlag || k.name == openFlag {
-				f.Lookup(k.name).NoOptDefVal = "true"
-			}
-		}
-	}
-}
+// configKey is the annotation of a flag with the key that it sets.
+const configKey = "config-key"
 
-// given returns the flags of a role that were given, for the configuration.
-func given(f *pflag.FlagSet, groups ...[]keyFlag) []config.Flag {
-	var out []config.Flag
-	for _, group := range groups {
-		for _, k := range group {
-			if flag := f.Lookup(k.name); flag.Changed {
-				out = append(out, config.Flag{Name: "--" + k.name, Key: k.key, Values: []string{flag.Value.String()}})
-			}
+func addKeyFlags(f *pflag.FlagSet, groups ...[]keyFlag) {
+	for _, k := range slices.Concat(groups...) {
+		f.String(k.name, "", k.usage)
+		_ = f.SetAnnotation(k.name, configKey, []string{k.key})
+		if k.name == terminalFlag || k.name == pullFlag || k.name == openFlag {
+			f.Lookup(k.name).NoOptDefVal = "true"
 		}
 	}
-	return out
 }
 
 func addListFlags(f *pflag.FlagSet, flags []keyFlag) {
 	for _, k := range flags {
 		f.StringArray(k.name, nil, k.usage)
+		_ = f.SetAnnotation(k.name, configKey, []string{k.key})
 	}
 }
 
-// givenLists is given for flags that can be given several times.
-func givenLists(f *pflag.FlagSet, flags []keyFlag) []config.Flag {
+// given returns the flags of a role that were given, for the configuration.
+func given(f *pflag.FlagSet) []config.Flag {
 	var out []config.Flag
-	for _, k := range flags {
-		if values, _ := f.GetStringArray(k.name); len(values) > 0 {
-			out = append(out, config.Flag{Name: "--" + k.name, Key: k.key, Values: values})
+	f.Visit(func(flag *pflag.Flag) {
+		key := flag.Annotations[configKey]
+		if key == nil {
+			return
 		}
-	}
+		values := []string{flag.Value.String()}
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		out = append(out, config.Flag{Name: "--" + flag.Name, Key: key[0], Values: values})
+	})
 	return out
 }
 
@@ -130,7 +128,7 @@ func (a *app) upCmd() *cobra.Command {
 		Long: "Run a director and, as child processes, an agent for each coding CLI found on PATH, or a demo agent where\n" +
 			"there is none.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			flags := append(given(cmd.Flags(), serverFlags, childFlags), givenLists(cmd.Flags(), serverLists)...)
+			flags := given(cmd.Flags())
 			if f := cmd.Flags().Lookup(terminalFlag); f.Changed { // for both ends
 				flags = append(flags, config.Flag{Name: "--" + terminalFlag, Key: "agent.terminal", Values: []string{f.Value.String()}})
 			}
@@ -147,7 +145,7 @@ func (a *app) upCmd() *cobra.Command {
 			return a.roles.Up(cmd.Context(), cfg, opts)
 		},
 	}
-	addKeyFlags(cmd.Flags(), serverFlags, childFlags)
+	addKeyFlags(cmd.Flags(), serverFlags, logFlags, childFlags)
 	addListFlags(cmd.Flags(), serverLists)
 	cmd.Flags().StringSliceVar(&kinds, "agents", nil, "`kinds` of agents to start, such as claude,codex, or none (default: each CLI found)")
 	return cmd
@@ -172,14 +170,14 @@ func (a *app) directorCmd() *cobra.Command {
 		Use:   "director",
 		Short: "Run a director",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := a.load(append(given(cmd.Flags(), serverFlags), givenLists(cmd.Flags(), serverLists)...))
+			cfg, err := a.load(given(cmd.Flags()))
 			if err != nil {
 				return err
 			}
 			return a.roles.Director(cmd.Context(), cfg, roles.Director{Streams: a.streams()})
 		},
 	}
-	addKeyFlags(cmd.Flags(), serverFlags)
+	addKeyFlags(cmd.Flags(), serverFlags, logFlags)
 	addListFlags(cmd.Flags(), serverLists)
 	return cmd
 }
@@ -198,7 +196,7 @@ func (a *app) agentCmd() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: a.agent,
 	}
-	addKeyFlags(cmd.Flags(), agentFlags, childFlags)
+	addKeyFlags(cmd.Flags(), agentFlags, logFlags, childFlags)
 	addListFlags(cmd.Flags(), listFlags)
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "runner" { // the word for a kind in the agent's own world
@@ -211,7 +209,7 @@ func (a *app) agentCmd() *cobra.Command {
 
 func (a *app) agent(cmd *cobra.Command, args []string) error {
 	f := cmd.Flags()
-	flags := append(given(f, agentFlags, childFlags), givenLists(f, listFlags)...)
+	flags := given(f)
 	if len(args) > 0 {
 		if f.ArgsLenAtDash() != 0 {
 			return usage("got argument %q: a command stands after --", args[0]).hinted("signalbox agent -- %s", args[0])
