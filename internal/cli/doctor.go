@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,15 +47,15 @@ func (a *app) doctorCmd() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		switch {
-		case len(chosen) > 0:
-			theirs = a.examine(ctx, cfg)
-		case !reached:
-			theirs = append(theirs, a.examine(ctx, cfg)...)
-		default:
-			theirs = append(theirs, a.checkStream(ctx)...)
+		look := len(chosen) > 0 // at the store, from here
+		if !look {
+			found = append(found, theirs...)
 		}
-		found = append(found, theirs...)
+		if !look && reached {
+			found = append(found, a.checkStream(ctx)...)
+		} else if cfg != nil && a.roles.Examine != nil {
+			found = append(found, a.roles.Examine(ctx, *cfg)...)
+		}
 		if err := a.print(api.Doctor{Checks: found}, func() { a.showChecks(found) }); err != nil {
 			return err
 		}
@@ -63,28 +64,15 @@ func (a *app) doctorCmd() *cobra.Command {
 	return cmd
 }
 
-// examine looks at the store from here. cfg is nil where there is no
-// configuration to say which.
-func (a *app) examine(ctx context.Context, cfg *config.Config) []api.Check {
-	if cfg == nil || a.roles.Examine == nil {
-		return nil
-	}
-	return a.roles.Examine(ctx, *cfg)
-}
-
 // sick is the exit code of findings, about which all has been said: that of the
 // worst.
 func sick(checks []api.Check) error {
-	worst := checkOK
-	for _, c := range checks {
-		if c.State == checkFail || (c.State == checkWarn && worst == checkOK) {
-			worst = c.State
-		}
-	}
-	switch worst {
-	case checkFail:
+	switch has := func(state string) bool {
+		return slices.ContainsFunc(checks, func(c api.Check) bool { return c.State == state })
+	}; {
+	case has(checkFail):
 		return &fault{exit: exitError, code: "error", message: "something fails", silent: true}
-	case checkWarn:
+	case has(checkWarn):
 		return &fault{exit: exitWarnings, code: "warnings", message: "something warns", silent: true}
 	}
 	return nil
@@ -97,40 +85,43 @@ const (
 	checkFail = "fail"
 )
 
+func checked(area, text string) api.Check {
+	return api.Check{Area: area, State: checkOK, Text: text}
+}
+
+func warning(area, text, cure string) api.Check {
+	return api.Check{Area: area, State: checkWarn, Text: text, Cure: cure}
+}
+
+func failing(area, text, cure string) api.Check {
+	return api.Check{Area: area, State: checkFail, Text: text, Cure: cure}
+}
+
 var checkColours = map[string]string{checkOK: green, checkWarn: yellow, checkFail: red}
 
 func (a *app) showChecks(checks []api.Check) {
-	bad, odd := 0, 0
+	count := map[string]int{}
 	for _, c := range checks {
-		switch c.State {
-		case checkFail:
-			bad++
-		case checkWarn:
-			odd++
-		}
-		state := a.paint(checkColours[c.State], fmt.Sprintf("%-4s", clean(c.State)))
-		a.say("%s  %-9s %s", state, clean(c.Area), clean(c.Text))
+		count[c.State]++
+		a.say("%s  %-9s %s", a.paint(checkColours[c.State], fmt.Sprintf("%-4s", clean(c.State))), clean(c.Area), clean(c.Text))
 		if c.Cure != "" {
 			a.say("                → %s", clean(c.Cure))
 		}
 	}
-	if bad+odd == 0 {
+	if count[checkFail]+count[checkWarn] == 0 {
 		a.say("All is well.")
-		return
+	} else {
+		a.say("%s, %s.", plural(count[checkFail], "failure", "failures"), plural(count[checkWarn], "warning", "warnings"))
 	}
-	a.say("%s, %s.", plural(bad, "failure", "failures"), plural(odd, "warning", "warnings"))
 }
 
 // directorChecks asks the director. That none answers is a finding too.
 func (a *app) directorChecks(ctx context.Context) (checks []api.Check, reached bool, err error) {
 	const area = "director"
-	failed := func(text, cure string) []api.Check {
-		return []api.Check{{Area: area, State: checkFail, Text: text, Cure: cure}}
-	}
 	c, err := a.client(client.Options{})
 	if err != nil {
 		f := toFault(err)
-		return failed(f.message, cmp.Or(f.hint, "see the configuration")), f.code != errNoDirector.code, nil
+		return []api.Check{failing(area, f.message, cmp.Or(f.hint, "see the configuration"))}, f.code != errNoDirector.code, nil
 	}
 	answer, err := c.Doctor(ctx)
 	var refusal *client.Error
@@ -139,14 +130,11 @@ func (a *app) directorChecks(ctx context.Context) (checks []api.Check, reached b
 		return answer.Checks, true, nil
 	case ctx.Err() != nil:
 		return nil, false, err
-	case client.IsUnreachable(err):
-		f := toFault(err)
-		return failed(f.message, f.hint), false, nil
 	case errors.As(err, &refusal) && refusal.Status == http.StatusNotFound:
-		return []api.Check{{Area: area, State: checkWarn, Text: "the director cannot look at itself: it is older than this command", Cure: "update it"}}, true, nil
+		return []api.Check{warning(area, "the director cannot look at itself: it is older than this command", "update it")}, true, nil
 	}
 	f := toFault(err)
-	return failed(strings.TrimSpace(f.message), cmp.Or(f.hint, "see the director's log")), true, nil
+	return []api.Check{failing(area, strings.TrimSpace(f.message), cmp.Or(f.hint, "see the director's log"))}, !client.IsUnreachable(err), nil
 }
 
 // codingCLIs are the programs for which signalbox up starts an agent.
@@ -173,21 +161,18 @@ func (a *app) checkConfig(chosen []config.Flag) (config.Config, api.Check) {
 	switch {
 	case errors.As(err, &many):
 		text := strings.Join(strings.Fields(err.Error()), " ") // several lines become one
-		return cfg, api.Check{Area: area, State: checkFail, Text: text, Cure: "correct the file; docs/configuration.md has the keys"}
+		return cfg, failing(area, text, "correct the file; docs/configuration.md has the keys")
 	case err != nil:
-		return cfg, api.Check{Area: area, State: checkFail, Text: err.Error(), Cure: "see that the file can be read"}
+		return cfg, failing(area, err.Error(), "see that the file can be read")
 	case cfg.File == "":
-		return cfg, api.Check{Area: area, State: checkOK, Text: "there is no configuration file: the defaults hold"}
+		return cfg, checked(area, "there is no configuration file: the defaults hold")
 	}
 	for _, n := range cfg.Tools.Notes {
 		if n.Warning {
-			return cfg, api.Check{
-				Area: area, State: checkWarn, Text: cfg.File + " is right, with notes on tools, such as " + n.String(),
-				Cure: "a start of the director logs all of them",
-			}
+			return cfg, warning(area, cfg.File+" is right, with notes on tools, such as "+n.String(), "a start of the director logs all of them")
 		}
 	}
-	return cfg, api.Check{Area: area, State: checkOK, Text: cfg.File + " is right"}
+	return cfg, checked(area, cfg.File+" is right")
 }
 
 // checkData looks at the data folder of the configuration, which the director
@@ -197,31 +182,25 @@ func checkData(dir string) api.Check {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return api.Check{Area: area, State: checkOK, Text: dir + " is not there: a director makes it"}
+		return checked(area, dir+" is not there: a director makes it")
 	case err != nil:
-		return api.Check{Area: area, State: checkFail, Text: "the data folder: " + err.Error(), Cure: "choose another one with --data, or give it back to you"}
+		return failing(area, "the data folder: "+err.Error(), "choose another one with --data, or give it back to you")
 	case !info.IsDir():
-		return api.Check{Area: area, State: checkFail, Text: dir + " is no folder", Cure: "choose another one with --data"}
+		return failing(area, dir+" is no folder", "choose another one with --data")
 	case runtime.GOOS == "windows": // where the permission bits say nothing
-		return api.Check{Area: area, State: checkOK, Text: dir + " is there; who can read it is not checked on Windows"}
+		return checked(area, dir+" is there; who can read it is not checked on Windows")
 	case info.Mode().Perm()&0o077 != 0:
-		return api.Check{Area: area, State: checkWarn, Text: dir + " can be read by others", Cure: "chmod 700 " + dir}
+		return warning(area, dir+" can be read by others", "chmod 700 "+dir)
 	}
-	return api.Check{Area: area, State: checkOK, Text: dir + " is there, and closed to others"}
+	return checked(area, dir+" is there, and closed to others")
 }
 
 func (a *app) checkPath() api.Check {
-	const area = "agents"
-	var have []string
-	for _, name := range codingCLIs {
-		if a.onPath(name) {
-			have = append(have, name)
-		}
-	}
+	have := slices.DeleteFunc(slices.Clone(codingCLIs), func(name string) bool { return !a.onPath(name) })
 	if len(have) == 0 {
-		return api.Check{Area: area, State: checkOK, Text: "no coding CLI (" + strings.Join(codingCLIs, ", ") + ") on PATH: signalbox up starts the demo agent"}
+		return checked("agents", "no coding CLI ("+strings.Join(codingCLIs, ", ")+") on PATH: signalbox up starts the demo agent")
 	}
-	return api.Check{Area: area, State: checkOK, Text: "on PATH, for signalbox up: " + strings.Join(have, ", ")}
+	return checked("agents", "on PATH, for signalbox up: "+strings.Join(have, ", "))
 }
 
 func (a *app) onPath(name string) bool {
@@ -286,25 +265,19 @@ const areaEvents = "events"
 func judgeStream(got []arrival) []api.Check {
 	const cure = "let the proxy pass answers of text/event-stream on as they come (nginx: proxy_buffering off; gzip and caches off), and let it keep them open for a minute"
 	if len(got) <= streamBeats {
-		return []api.Check{{
-			Area: areaEvents, State: checkFail, Cure: cure,
-			Text: "events do not come as they are sent: of one each second, " + plural(len(got), "event was", "events were") + " here after " + streamWait.String(),
-		}}
+		return []api.Check{failing(areaEvents,
+			"events do not come as they are sent: of one each second, "+plural(len(got), "event was", "events were")+" here after "+streamWait.String(), cure)}
 	}
 	first, last := got[1], got[len(got)-1]
 	sent, here := last.sent.Sub(first.sent), last.here.Sub(first.here)
 	if sent-here > bunched {
-		return []api.Check{{
-			Area: areaEvents, State: checkFail, Cure: cure,
-			Text: "something on the way holds events back: what was sent in " + sent.Round(10*time.Millisecond).String() + " came within " + here.Round(10*time.Millisecond).String(),
-		}}
+		return []api.Check{failing(areaEvents,
+			"something on the way holds events back: what was sent in "+sent.Round(10*time.Millisecond).String()+" came within "+here.Round(10*time.Millisecond).String(), cure)}
 	}
-	out := []api.Check{{Area: areaEvents, State: checkOK, Text: "events come one by one, as they are sent"}}
+	out := []api.Check{checked(areaEvents, "events come one by one, as they are sent")}
 	if off := last.here.Sub(last.sent).Round(10 * time.Millisecond); off.Abs() >= clockApart {
-		out = append(out, api.Check{
-			Area: "clock", State: checkWarn, Text: "the clock here is " + off.String() + " off the director's",
-			Cure: "let both hosts follow a time server; times that are shown as ages are off by that",
-		})
+		out = append(out, warning("clock", "the clock here is "+off.String()+" off the director's",
+			"let both hosts follow a time server; times that are shown as ages are off by that"))
 	}
 	return out
 }

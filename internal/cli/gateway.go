@@ -52,30 +52,21 @@ func (a *app) gatewayCmd() *cobra.Command {
 }
 
 // gateway runs the role. own says that it shall have its own tools.
-func (a *app) gateway(ctx context.Context, flags []config.Flag, stdio, own bool) error {
+func (a *app) gateway(ctx context.Context, flags []config.Flag, stdio, own bool) (err error) {
 	opts := roles.Gateway{Streams: a.streams(), In: a.io.In, Stdio: stdio}
 	if stdio && own && a.director != "" {
 		return usage("--director and --alone or --tools do not go together: the tools are the director's, or its own")
 	}
 	if stdio && !own {
-		bridge, err := a.bridge(ctx)
-		if err != nil {
+		if opts.Bridge, err = a.bridge(ctx); err != nil {
 			return err
 		}
-		opts.Bridge = bridge
 	}
-	if opts.Bridge != nil {
-		cfg, err := a.loadFrom(config.Sources{Flags: flags, NoTools: true, NoWorkFile: stdio})
-		if err != nil {
-			return err
-		}
-		return a.roles.Gateway(ctx, cfg, opts)
-	}
-	cfg, err := a.loadFrom(config.Sources{Flags: flags, NoWorkFile: stdio})
+	cfg, err := a.loadFrom(config.Sources{Flags: flags, NoTools: opts.Bridge != nil, NoWorkFile: stdio})
 	if err != nil {
 		return err
 	}
-	if cfg.Tools.Empty() {
+	if opts.Bridge == nil && cfg.Tools.Empty() {
 		return usage("there are no tools to serve").
 			hinted("name a file with --tools FILE (.mcp.json, .ai-agent.json, mcp-config.json or YAML), or put mcpServers, restTools, openapiSpecs or commandTools into signalbox.yaml")
 	}
