@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -153,12 +154,11 @@ func agentNames(ctx context.Context, c *client.Client) []string {
 
 func agentKinds(ctx context.Context, c *client.Client) []string {
 	agents, _ := c.Agents(ctx)
-	var out []string
+	kinds := map[string]bool{}
 	for _, g := range agents {
-		out = append(out, clean(g.Kind))
+		kinds[clean(g.Kind)] = true
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return slices.Sorted(maps.Keys(kinds))
 }
 
 func queueNames(ctx context.Context, c *client.Client) []string {
@@ -220,19 +220,22 @@ func (a *app) completeFlags(root *cobra.Command) {
 		return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 	}
 	byName := map[string]completer{
-		"agent": ask(agentNames), "session-mode": words("require", "prefer"), "on-lost": words("fail", "requeue"),
-		"overlap": words("queue", "skip", "cancel_previous", "allow"), "missed": words("once", "skip", "all"), "on-full": words("skip", "retry"),
-		"include": words("position", "output"), "overflow": words("reject", "wait", "persist"), "role": words("admin", "user"), "scope": words(scopeNames()...),
+		"agent": ask(agentNames), "include": words("position", "output"), "scope": words(scopeNames()...), "tool": ask(toolNames),
 		"limit-agents": ask(agentNames), "severity": words("info", "warning", "critical"), "session": ask(sessionIDs),
-		"color":       words("auto", "always", "never"),
 		"on-shutdown": words("leave", "stop"), "log-format": words("text", "json"), "log-level": words("debug", "verbose", "info", "warn", "error"),
-		"tool": ask(toolNames), "status": words("pending", "running", "completed", "failed", "cancelled"),
 		"task": ask(func(ctx context.Context, c *client.Client) []string { return taskIDs(ctx, c, anyTask) }),
 	}
 	for _, cmd := range withBelow(root) {
 		for name, f := range byName {
 			register(cmd, name, f)
 		}
+		choices := func(f *pflag.Flag) {
+			if choice, ok := f.Value.(*choice); ok {
+				register(cmd, f.Name, words(choice.words...))
+			}
+		}
+		cmd.Flags().VisitAll(choices)
+		cmd.PersistentFlags().VisitAll(choices)
 	}
 	for _, cmd := range root.Commands() {
 		switch cmd.Name() {

@@ -301,23 +301,12 @@ func (p *progress) note(text string) {
 
 // drawTask draws the line for a task that has not ended.
 func (w *waiter) drawTask(ctx context.Context, task api.Task) {
-	parts := []string{shortID(task.QueueID)}
+	parts := []string{shortID(task.QueueID), running(task, w.io.Now())}
 	if task.State == "pending" {
-		parts = append(parts, place(task), eta(task.ETA), w.behind(ctx, task))
-	} else {
-		parts = append(parts, running(task, w.io.Now()))
+		parts = []string{parts[0], place(task), eta(task.ETA), w.behind(ctx, task)}
 	}
-	w.line.draw(joinParts(parts), w.io.Columns)
-}
-
-func joinParts(parts []string) string {
-	var said []string
-	for _, part := range parts {
-		if part != "" {
-			said = append(said, part)
-		}
-	}
-	return strings.Join(said, " · ")
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+	w.line.draw(strings.Join(parts, " · "), w.io.Columns)
 }
 
 // place says where in which line a task waits, such as "2nd for coder".
